@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+# What the scripts here share: messages, progress, the cache, the tool root. Sourced, never run.
+#
+# A script prints the path of what it made on stdout and everything meant for people on stderr, so that one can
+# call another as root=$(scripts/toolroot).
+
+set -euo pipefail
+
+top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
+cache=${RPMU_CACHE:-${XDG_CACHE_HOME:-${HOME:?HOME is not set: set it, or RPMU_CACHE}/.cache}/rpmu}
+export RPMU_CACHE=$cache
+# shellcheck disable=SC2034 # for the scripts
+jobs=${JOBS:-$(nproc)}
+
+say() { printf '%s\n' "$*" >&2; }
+note() { say "rpmu: $*"; }
+die() {
+	say "rpmu: error: $*"
+	exit 1
+}
+
+# usage TEXT ARGS…: prints TEXT and leaves when ARGS ask for help.
+usage() {
+	local text=$1 arg
+	shift
+	for arg in "$@"; do
+		case $arg in
+		-h | --help)
+			printf '%s\n' "$text"
+			exit 0
+			;;
+		esac
+	done
+}
+
+# key WORDS…: the short name of a content; the words may be anything.
+key() { printf '%s\n' "$@" | sha256sum | cut -c1-12; }
+
+# files_key PATHS…: the same of the files below PATHS, their names included.
+files_key() {
+	local list
+	list=$(cd "$top" && find "$@" -type f -not -path '*/target/*' -print0 | sort -z | xargs -0 sha256sum)
+	key "$list"
+}
+
+# explain LOG WHAT: the one line that says why WHAT failed, from what its log holds.
+explain() {
+	local log=$1 what=$2 reason
+	reason=$(sed -n 's/^rpmu: error: //p' "$log" | tail -n 1)
+	if [[ -n $reason ]]; then
+		die "$what: $reason (log: $log)"
+	elif grep -q 'No space left on device' "$log"; then
+		die "$what: the disk that holds $cache is full ($(free_space) MiB free): make room, or set RPMU_CACHE to a roomier place"
+	elif grep -qE 'Temporary failure resolving|Could not resolve|Could not connect|Connection failed|Network is unreachable|Connection timed out|No route to host' "$log"; then
+		die "$what: the package mirror cannot be reached: check the network, or name another with MIRROR=… (log: $log)"
+	elif grep -qE '404 +Not Found|does not have a Release file|is not available|Unable to locate package|has no installation candidate|Can.t select candidate version' "$log"; then
+		die "$what: the mirror does not have what was asked for: it may have moved on, try 'make refresh' (log: $log)"
+	fi
+	tail -n 15 "$log" | sed 's/^/    /' >&2
+	die "$what failed; the lines above are the end of $log"
+}
+
+# free_space: MiB free on the disk that holds the cache.
+free_space() { df -Pm "$cache" | awk 'NR == 2 { print $4 }'; }
+
+# need_space MIB WHAT: stops early where the disk is too full, rather than half-way.
+need_space() {
+	local have
+	have=$(free_space)
+	((have >= $1)) || die "$2 needs $1 MiB below $cache, $have MiB are free: make room, or set RPMU_CACHE to a roomier place"
+}
+
+step_pid=
+partial=
+on_exit() {
+	[[ -z $step_pid ]] || kill -TERM -- "-$step_pid" 2>/dev/null || true
+	[[ -z $partial ]] || rm -rf "$partial"
+}
+trap on_exit EXIT
+trap 'say ""; note "interrupted; nothing half-made is kept"; exit 130' INT
+trap 'exit 143' TERM
+
+# step NAME TITLE COMMAND…: runs COMMAND with its output in a log and shows how far it is. Never call it in a
+# condition: COMMAND relies on errexit.
+step() {
+	local name=$1 title=$2 log=$cache/log/$1.log start=$SECONDS shown=0 last status=0
+	shift 2
+	mkdir -p "$cache/log"
+	note "$title …"
+	# A process group of its own, so that all of it ends with us.
+	set -m
+	"$@" >"$log" 2>&1 </dev/null &
+	step_pid=$!
+	set +m
+	while kill -0 "$step_pid" 2>/dev/null; do
+		sleep 0.5
+		if [[ -t 2 ]]; then
+			last=$(tail -n 1 "$log" | tr '\r\t' '  ' | cut -c1-70)
+			printf '\r\033[K  %3d s  %s' $((SECONDS - start)) "$last" >&2
+		elif ((SECONDS - start >= shown + 20)); then
+			shown=$((SECONDS - start))
+			say "  $shown s  $(tail -n 1 "$log" | tr '\r\t' '  ' | cut -c1-100)"
+		fi
+	done
+	[[ ! -t 2 ]] || printf '\r\033[K' >&2
+	wait "$step_pid" || status=$?
+	step_pid=
+	((status == 0)) || explain "$log" "$name"
+	((SECONDS - start < 5)) || note "$title: done in $((SECONDS - start)) s"
+}
+
+# cached NAME KEY MIB TITLE FUNCTION: leaves in $product the directory NAME-KEY of the cache. Where it is not there
+# yet, FUNCTION fills the directory $partial, which is renamed when it is whole (.complete in it tells: a mount point
+# may have been made in its place before).
+cached() {
+	local name=$1 key=$2 mib=$3 title=$4 make=$5
+	product=$cache/$name-$key
+	[[ ! -e $product/.complete ]] || return 0
+	mkdir -p "$cache" || die "$cache cannot be made: set RPMU_CACHE to a place that you can write"
+	[[ -w $cache ]] || die "$cache cannot be written: set RPMU_CACHE to a place that you can write"
+	exec 9>"$cache/$name.lock"
+	if ! flock -n 9; then
+		note "$name is being made by another run, waiting for it"
+		flock 9
+	fi
+	if [[ ! -e $product/.complete ]]; then
+		need_space "$mib" "$name"
+		partial=$cache/.partial-$name-$key
+		rm -rf "$partial"
+		mkdir "$partial"
+		step "$name" "$title" "$make"
+		touch "$partial/.complete"
+		mv -T "$partial" "$product"
+		partial=
+	fi
+	exec 9>&-
+}
+
+# in_root ROOT COMMAND…: runs COMMAND in the tool root, as root of it, with the checkout and the cache at the paths
+# that they have outside. What it starts ends with it. More bwrap options go into the array root_options.
+root_options=()
+in_root() {
+	local root=$1 options=() name
+	shift
+	((EUID == 0)) || options+=(--unshare-user --uid 0 --gid 0)
+	for name in http_proxy https_proxy no_proxy TERM; do
+		[[ -z ${!name:-} ]] || options+=(--setenv "$name" "${!name}")
+	done
+	bwrap --unshare-pid --die-with-parent --clearenv \
+		--setenv PATH /usr/sbin:/usr/bin:/sbin:/bin --setenv HOME /tmp --setenv LC_ALL C.UTF-8 \
+		--bind "$root" / --dev /dev --proc /proc --tmpfs /tmp \
+		--ro-bind "$(realpath /etc/resolv.conf)" /etc/resolv.conf \
+		--bind "$cache" "$cache" --bind "$top" "$top" --chdir "$top" \
+		"${options[@]}" "${root_options[@]}" -- "$@"
+}
+
+# host_packages COMMAND=PACKAGE…: sees to the few packages that the host itself must have.
+host_packages() {
+	local pair missing=()
+	for pair in "$@"; do
+		command -v "${pair%%=*}" >/dev/null || missing+=("${pair#*=}")
+	done
+	((${#missing[@]})) || return 0
+	if ((EUID == 0)) && command -v apt-get >/dev/null; then
+		mkdir -p "$cache"
+		step host-packages "installing ${missing[*]} on this machine" install_host_packages "${missing[@]}"
+	else
+		die "missing on this machine: ${missing[*]}; type: sudo apt-get install ${missing[*]}"
+	fi
+}
+
+install_host_packages() {
+	apt-get update
+	DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@"
+}
