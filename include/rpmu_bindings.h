@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The kernel headers whose types and functions rpmu needs and that the
+ * kernel's own Rust bindings do not have. bindgen reads this file, see Kbuild;
+ * what it takes from here is the allow-list in include/bindgen_parameters.
+ */
+#ifndef RPMU_BINDINGS_H
+#define RPMU_BINDINGS_H
+
+#include <linux/cpuhotplug.h>
+#include <linux/device.h>
+#include <linux/perf_event.h>
+#include <linux/smp.h>
+#include <linux/sysfs.h>
+#include <asm/nmi.h>
+#include <asm/perf_event.h>
+
+#include "rpmu_helpers.h"
+
+#endif /* RPMU_BINDINGS_H */

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The C types and functions that the kernel's own bindings do not have.
+//!
+//! bindgen makes them from `include/rpmu_bindings.h`, see `Kbuild`. Only [`crate::perf`] and
+//! [`crate::x86`] may use this module: they are the safe abstractions of what is in here.
+
+#![allow(
+    dead_code,
+    clippy::all,
+    clippy::undocumented_unsafe_blocks,
+    clippy::ptr_as_ptr,
+    clippy::ref_as_ptr,
+    missing_docs,
+    non_camel_case_types,
+    non_upper_case_globals,
+    non_snake_case,
+    improper_ctypes,
+    unreachable_pub,
+    unsafe_op_in_unsafe_fn
+)]
+
+use kernel::ffi;
+use pin_init::MaybeZeroable;
+
+// The kernel maps these by hand as well (`rust/bindings/lib.rs`).
+type __kernel_size_t = usize;
+type __kernel_ssize_t = isize;
+type __kernel_ptrdiff_t = isize;
+
+include!(env!("RPMU_BINDINGS"));
+
+// SAFETY: The type has a size of zero, so it adds no bits that could be invalid when zero.
+unsafe impl<T> kernel::prelude::Zeroable for __IncompleteArrayField<T> {}
