@@ -138,11 +138,13 @@ cached() {
 }
 
 # in_root ROOT COMMAND…: runs COMMAND in the tool root, as root of it, with the checkout and the cache at the paths
-# that they have outside. What it starts ends with it. More bwrap options go into the array root_options.
+# that they have outside, in the current directory where that is one of theirs. What it starts ends with it. More
+# bwrap options go into the array root_options.
 root_options=()
 in_root() {
-	local root=$1 options=() name
+	local root=$1 options=() name dir=$top
 	shift
+	[[ $PWD/ != "$cache"/* ]] || dir=$PWD
 	((EUID == 0)) || options+=(--unshare-user --uid 0 --gid 0)
 	for name in http_proxy https_proxy no_proxy TERM; do
 		[[ -z ${!name:-} ]] || options+=(--setenv "$name" "${!name}")
@@ -151,7 +153,7 @@ in_root() {
 		--setenv PATH /usr/sbin:/usr/bin:/sbin:/bin --setenv HOME /tmp --setenv LC_ALL C.UTF-8 \
 		--bind "$root" / --dev /dev --proc /proc --tmpfs /tmp \
 		--ro-bind "$(realpath /etc/resolv.conf)" /etc/resolv.conf \
-		--bind "$cache" "$cache" --bind "$top" "$top" --chdir "$top" \
+		--bind "$cache" "$cache" --bind "$top" "$top" --chdir "$dir" \
 		"${options[@]}" "${root_options[@]}" -- "$@"
 }
 
@@ -173,4 +175,14 @@ host_packages() {
 install_host_packages() {
 	apt-get update
 	DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@"
+}
+
+# cargo_in_root ROOT CRATE COMMAND…: cargo in the tool root on a crate of the checkout, with Debian's packaged crates
+# instead of the network, and its target directory in the cache.
+cargo_in_root() {
+	local root=$1 crate=$2 debian='/usr/share/cargo/registry'
+	shift 2
+	root_options+=(--setenv CARGO_TARGET_DIR "$cache/host-$(key "$top")/${crate##*/}" --setenv CARGO_HOME /tmp/cargo)
+	in_root "$root" cargo --offline --config "source.crates-io.replace-with='debian'" \
+		--config "source.debian.directory='$debian'" "$1" --manifest-path "$crate/Cargo.toml" "${@:2}"
 }

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: GPL-2.0
+# The front door. Every target is one script below scripts/; each has a --help of its own.
+
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := module
+export KDIR FLAVOUR ACCEL MIRROR RPMU_CACHE JOBS GDB
+
+.PHONY: module demo test check guest toolroot kernel qemu vpmu image rust-analyzer refresh clean clean-cache help
+
+module:
+	@scripts/module --install
+
+demo:
+	@scripts/demo
+
+test:
+	@scripts/test
+
+check:
+	@scripts/check
+
+guest:
+	@scripts/guest $(GUEST)
+
+# The steps that the others call by themselves, one by one.
+toolroot kernel qemu vpmu image:
+	@scripts/$@
+
+rust-analyzer:
+	@scripts/module rust-analyzer
+
+refresh:
+	@scripts/toolroot --refresh
+
+clean:
+	@scripts/clean
+
+clean-cache:
+	@scripts/clean --cache
+
+help:
+	@echo "make                build/rpmu.ko for Debian's stock kernel (FLAVOUR=cloud-amd64, or amd64)"
+	@echo "make KDIR=DIR       build/rpmu.ko for a kernel of yours, such as /lib/modules/\$$(uname -r)/build"
+	@echo "make demo           boot a guest, load rpmu and run perf stat on it"
+	@echo "make test           all tests: on the host, then in guests"
+	@echo "make check          format, clippy, layers, shell scripts"
+	@echo "make guest          a shell in a guest; GUEST=\"--cpu Skylake-Client --smp 2,1\", GDB=1 waits for gdb"
+	@echo "make rust-analyzer  rust-project.json for your editor"
+	@echo "make refresh        read the package lists again, take the newest kernel 7.x"
+	@echo "make clean          remove what was built of this checkout; make clean-cache: everything"
+	@echo "make toolroot kernel qemu vpmu image: the steps that the above are made of"
+	@echo
+	@echo "ACCEL=kvm           demo, test and guest on this machine's own PMU"
+	@echo "MIRROR=URL          a Debian mirror (default: this machine's)"
+	@echo "RPMU_CACHE=DIR      where what is downloaded and built is kept (default ~/.cache/rpmu)"
