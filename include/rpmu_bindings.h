@@ -8,13 +8,19 @@
 #define RPMU_BINDINGS_H
 
 #include <linux/cpuhotplug.h>
+#include <linux/cpumask.h>
 #include <linux/device.h>
+#include <linux/percpu.h>
 #include <linux/perf_event.h>
 #include <linux/smp.h>
 #include <linux/sysfs.h>
+#include <asm/apicdef.h>
+#include <asm/cpufeature.h>
 #include <asm/nmi.h>
 #include <asm/perf_event.h>
+#include <asm/processor.h>
 
-#include "rpmu_helpers.h"
+/* For the prototypes, so that none is written twice. */
+#include "../rust/helpers.c"
 
 #endif /* RPMU_BINDINGS_H */

@@ -3,6 +3,7 @@
 //! rpmu
 use kernel::prelude::*;
 mod bindings;
+mod perf;
 
 module! {
     type: Rpmu,

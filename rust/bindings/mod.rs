@@ -8,6 +8,7 @@
 #![allow(
     dead_code,
     clippy::all,
+    clippy::cast_lossless,
     clippy::undocumented_unsafe_blocks,
     clippy::ptr_as_ptr,
     clippy::ref_as_ptr,
@@ -32,3 +33,9 @@ include!(env!("RPMU_BINDINGS"));
 
 // SAFETY: The type has a size of zero, so it adds no bits that could be invalid when zero.
 unsafe impl<T> kernel::prelude::Zeroable for __IncompleteArrayField<T> {}
+
+// SAFETY: The type is a transparent wrapper of `Storage`.
+unsafe impl<Storage> kernel::prelude::Zeroable for __BindgenBitfieldUnit<Storage> where
+    Storage: kernel::prelude::Zeroable
+{
+}

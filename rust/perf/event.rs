@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Events.
+
+use super::{Attr, EventId, Operations};
+use crate::bindings;
+use core::{marker::PhantomData, ptr};
+use kernel::{
+    alloc::{flags::GFP_KERNEL, KBox},
+    error::Result,
+    sync::atomic::{Atomic, Relaxed},
+    types::Opaque,
+};
+
+/// What [`Event`] keeps in `perf_event.pmu_private`.
+struct Private<T: Operations> {
+    data: T::EventData,
+    /// Index of the [`EventId`] while the event is on a CPU, else [`NO_ID`].
+    id: Atomic<u32>,
+}
+
+const NO_ID: u32 = u32::MAX;
+
+/// An event of a PMU (`struct perf_event`).
+///
+/// Everything that may be done to it is atomic, since an NMI may interrupt it and do it too.
+///
+/// # Invariants
+///
+/// - The underlying `struct perf_event` is valid and belongs to a [`Pmu<T>`](super::Pmu).
+/// - `pmu_private` comes from `KBox::into_raw` of a `Private<T>`.
+#[repr(transparent)]
+pub struct Event<T: Operations>(Opaque<bindings::perf_event>, PhantomData<T>);
+
+// SAFETY: An event may be released on any CPU. `T::EventData` is `Send`.
+unsafe impl<T: Operations> Send for Event<T> {}
+
+// SAFETY: Through a shared reference only atomics and `T::EventData`, which is `Sync`, can be
+// reached, and functions of the perf core that may be called concurrently.
+unsafe impl<T: Operations> Sync for Event<T> {}
+
+impl<T: Operations> Event<T> {
+    /// # Safety
+    ///
+    /// For the lifetime `'a`, `event` must be valid, belong to a [`Pmu<T>`](super::Pmu), and
+    /// [`attach()`](Self::attach) must have succeeded for it and [`detach()`](Self::detach) not
+    /// been called.
+    pub(super) unsafe fn from_raw<'a>(event: *mut bindings::perf_event) -> &'a Self {
+        // CAST: `Event` is a transparent wrapper of `struct perf_event`.
+        // SAFETY: Valid for `'a` by this function's requirements.
+        // INVARIANT: So is the rest, and `attach()` has set `pmu_private`.
+        unsafe { &*event.cast() }
+    }
+
+    fn as_raw(&self) -> *mut bindings::perf_event {
+        self.0.get()
+    }
+
+    /// Gives a new event its data.
+    ///
+    /// # Safety
+    ///
+    /// To be called by the `event_init` callback, with its event.
+    pub(super) unsafe fn attach(event: *mut bindings::perf_event, data: T::EventData) -> Result {
+        let private = Private::<T> {
+            data,
+            id: Atomic::new(NO_ID),
+        };
+        let private = KBox::into_raw(KBox::new(private, GFP_KERNEL)?);
+        // SAFETY: In `event_init`, nobody but the PMU uses these fields of the event.
+        unsafe { (*event).pmu_private = private.cast() };
+        Ok(())
+    }
+
+    /// Takes the data back.
+    ///
+    /// # Safety
+    ///
+    /// To be called by the `destroy` callback, with its event.
+    pub(super) unsafe fn detach(event: *mut bindings::perf_event) {
+        // SAFETY: In `destroy`, nobody but the PMU uses the event any more.
+        let private = unsafe { ptr::replace(&raw mut (*event).pmu_private, ptr::null_mut()) };
+        // SAFETY: By the type invariant the pointer comes from `KBox::into_raw` in `attach()`, and
+        // `destroy` is called once for every successful `event_init`.
+        drop(unsafe { KBox::from_raw(private.cast::<Private<T>>()) });
+    }
+
+    fn private(&self) -> &Private<T> {
+        // SAFETY: By the type invariant the pointer is that of a `Private<T>`, which lives as long
+        // as `&self` can, see `from_raw()`.
+        unsafe { &*(*self.as_raw()).pmu_private.cast() }
+    }
+
+    /// What [`Operations::event_init`] returned for this event.
+    pub fn data(&self) -> &T::EventData {
+        &self.private().data
+    }
+
+    /// Name of the event on the CPU that it is on.
+    pub(super) fn id(&self) -> Option<EventId> {
+        // CAST: `NO_ID` stays out of range.
+        EventId::from_index(self.private().id.load(Relaxed) as usize)
+    }
+
+    pub(super) fn set_id(&self, id: Option<EventId>) {
+        // CAST: an index is below 64.
+        let id = id.map_or(NO_ID, |id| id.index() as u32);
+        self.private().id.store(id, Relaxed);
+    }
+
+    /// Adds to the number of occurrences that the user gets to see.
+    pub fn add_count(&self, delta: u64) {
+        // SAFETY: The event is valid. All others access `count` by local64_*() functions, that
+        // is, atomically as regards this CPU, and the one CPU that the event is on is the only
+        // one to change it.
+        let count = unsafe { Atomic::from_ptr((&raw mut (*self.as_raw()).count).cast::<i64>()) };
+        // CAST: two's complement; the user reads the sum as `u64`.
+        count.add(delta as i64, Relaxed);
+    }
+
+    /// The hardware counter's value when it was last read or written (`hw.prev_count`).
+    ///
+    /// For the PMU's own use. An NMI may change it.
+    pub fn prev_count(&self) -> &Atomic<i64> {
+        // SAFETY: The event is valid, and this is the only way that the PMU, to which the field
+        // belongs, accesses it.
+        unsafe { Atomic::from_ptr((&raw mut (*self.as_raw()).hw.prev_count).cast::<i64>()) }
+    }
+
+    /// Flags that the perf core looks at as well: `PERF_HES_*`.
+    pub(super) fn state(&self) -> &Atomic<i32> {
+        // SAFETY: The event is valid. The perf core only reads the field, on the CPU that the
+        // event is on.
+        unsafe { Atomic::from_ptr(&raw mut (*self.as_raw()).hw.state) }
+    }
+
+    /// Brings the page up to date that the user may have mapped of the event.
+    ///
+    /// To be called when the event has got another counter or lost it. Any context.
+    pub fn update_userpage(&self) {
+        // SAFETY: The event is valid. The function may be called in any context.
+        unsafe { bindings::perf_event_update_userpage(self.as_raw()) };
+    }
+}
+
+/// An event that is being opened.
+///
+/// # Invariants
+///
+/// The pointer is the argument of an `event_init` callback that is running, and `pmu` is set.
+pub struct NewEvent<'a, T: Operations>(*mut bindings::perf_event, PhantomData<&'a Event<T>>);
+
+impl<'a, T: Operations> NewEvent<'a, T> {
+    /// # Safety
+    ///
+    /// To be called by the `event_init` callback, with its event; `'a` must end before it returns.
+    pub(super) unsafe fn from_raw(event: *mut bindings::perf_event) -> Self {
+        // INVARIANT: By this function's requirements.
+        Self(event, PhantomData)
+    }
+
+    /// What the user asked for.
+    pub fn attr(&self) -> Attr<'a> {
+        // SAFETY: By the type invariant the event is valid, and nobody changes its attributes
+        // while it is being opened.
+        Attr::new(unsafe { &(*self.0).attr })
+    }
+
+    /// The leader of the event's group; [`None`] if that is the event itself.
+    fn leader(&self) -> Option<*mut bindings::perf_event> {
+        // SAFETY: By the type invariant the event is valid. The leader is set before `event_init`
+        // and does not change while it runs.
+        let leader = unsafe { (*self.0).group_leader };
+        (leader != self.0).then_some(leader)
+    }
+
+    /// Whether the event joins a group that is there already.
+    pub fn is_sibling(&self) -> bool {
+        self.leader().is_some()
+    }
+
+    /// Calls `f` for each event of this PMU that is in the group already and that would be
+    /// counted together with the new one: the leader, and the siblings that are enabled.
+    pub fn for_each_group_member(&self, mut f: impl FnMut(&Event<T>)) {
+        let Some(leader) = self.leader() else { return };
+        self.visit(leader, &mut f);
+
+        // SAFETY: The leader is valid, since the new event holds a reference to it. For siblings,
+        // the perf core holds the context's mutex while it calls `event_init`
+        // (`perf_try_init_event()`), so the list does not change.
+        let head = unsafe { &raw mut (*leader).sibling_list };
+        // SAFETY: As above.
+        let mut node = unsafe { (*head).next };
+        while node != head {
+            // SAFETY: `node` is not the head, so it is the `sibling_list` of an event.
+            let sibling =
+                unsafe { kernel::container_of!(node, bindings::perf_event, sibling_list) };
+            // SAFETY: An event in the list is valid. `state` may change under the context's lock;
+            // any value it has had while we look is as good as another.
+            let state = unsafe { ptr::read_volatile(&raw const (*sibling).state) };
+            if state > bindings::perf_event_state_PERF_EVENT_STATE_OFF {
+                self.visit(sibling, &mut f);
+            }
+            // SAFETY: As for `head`.
+            node = unsafe { (*node).next };
+        }
+    }
+
+    /// Calls `f` if `member`, a valid event of the new event's group, is of the same PMU.
+    fn visit(&self, member: *mut bindings::perf_event, f: &mut impl FnMut(&Event<T>)) {
+        // SAFETY: Both events are valid, see `for_each_group_member()`.
+        if unsafe { (*member).pmu == (*self.0).pmu } {
+            // SAFETY: The event is of this PMU and is in a group, so it has been opened
+            // successfully; it stays in the group while `event_init` runs.
+            f(unsafe { Event::from_raw(member) });
+        }
+    }
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! PMUs of built-in drivers, and how to take their place.
+//!
+//! A built-in driver registers its PMU at boot and never unregisters it. [`BuiltinPmu`] finds it,
+//! [`BuiltinPmu::unregister`] takes it off the perf core's list, and dropping the resulting
+//! [`UnregisteredPmu`] puts it back as if nothing had happened.
+//!
+//! This has no place in the kernel proper, where a driver that is not wanted is not built in.
+
+use crate::bindings;
+use core::ptr::{self, NonNull};
+use kernel::{
+    error::{code::*, from_err_ptr, to_result, Result},
+    prelude::*,
+};
+
+/// Who has events open on a PMU, by kind.
+#[derive(Clone, Copy, Default)]
+pub struct Users {
+    /// Events that have the shape of the NMI watchdog's: kernel-owned, pinned to a CPU, sampling
+    /// cycles. One per CPU if it is on.
+    pub watchdog: u32,
+    /// Other events of the kernel's own: KVM's virtual PMUs, BPF, resctrl.
+    pub kernel: u32,
+    /// Events that user space has opened.
+    pub user: u32,
+}
+
+/// A PMU of a built-in driver that is registered.
+///
+/// # Invariants
+///
+/// The pointer is to a `struct pmu` that belongs to no module. It is never freed: built-in
+/// drivers have it in static memory or keep it for good.
+pub struct BuiltinPmu(NonNull<bindings::pmu>);
+
+impl BuiltinPmu {
+    /// Finds the PMU that serves events of type `event_type`.
+    ///
+    /// It opens, and closes, an event with the given `config`, which the PMU must accept. [`None`]
+    /// if no PMU does, `EBUSY` if one of a module does. Process context.
+    pub fn find(event_type: u32, config: u64) -> Result<Option<Self>> {
+        let mut attr: bindings::perf_event_attr = pin_init::zeroed();
+        attr.type_ = event_type;
+        // CAST: the structure has less than 200 bytes.
+        attr.size = size_of::<bindings::perf_event_attr>() as u32;
+        attr.config = config;
+        attr.set_disabled(1);
+
+        let cpu = kernel::cpu::CpuId::current().into();
+        // SAFETY: `attr` is valid for the call; no task and no handler are fine for a counter of
+        // a CPU.
+        let event = from_err_ptr(unsafe {
+            bindings::perf_event_create_kernel_counter(
+                &raw mut attr,
+                cpu,
+                ptr::null_mut(),
+                None,
+                ptr::null_mut(),
+            )
+        });
+        let event = match event {
+            Ok(event) => event,
+            Err(e) if e == ENOENT => return Ok(None),
+            Err(e) => return Err(e),
+        };
+
+        // SAFETY: The event is valid until it is released, and so is its PMU.
+        let (pmu, module) = unsafe { ((*event).pmu, (*(*event).pmu).module) };
+        // SAFETY: The event is ours.
+        unsafe { bindings::perf_event_release_kernel(event) };
+
+        if !module.is_null() {
+            return Err(EBUSY);
+        }
+        // INVARIANT: Just checked.
+        Ok(NonNull::new(pmu).map(Self))
+    }
+
+    /// Name that the PMU was registered under.
+    pub fn name(&self) -> &CStr {
+        // SAFETY: A registered PMU has a name, which is a C string that lives as long as the PMU,
+        // that is, for good.
+        unsafe { CStr::from_char_ptr((*self.0.as_ptr()).name) }
+    }
+
+    /// Takes the PMU off the perf core's list: nobody can open events on it any more.
+    ///
+    /// If there are events on it, it stays where it is, and `EBUSY` comes with it. That is also so
+    /// for a short time after an event was closed. Process context.
+    pub fn unregister(self) -> Result<UnregisteredPmu, (Self, Error)> {
+        // SAFETY: The PMU is registered, and never freed.
+        match to_result(unsafe { bindings::perf_pmu_unregister(self.0.as_ptr()) }) {
+            // INVARIANT: Just unregistered.
+            Ok(()) => Ok(UnregisteredPmu(self)),
+            Err(e) => Err((self, e)),
+        }
+    }
+
+    /// Who has events open on the PMU now.
+    pub fn users(&self) -> Users {
+        let mut users = Users::default();
+        let pmu = self.0.as_ptr();
+        // SAFETY: The PMU is never freed, and was registered, which initialises the lock.
+        let lock = unsafe { &raw mut (*pmu).events_lock };
+        // SAFETY: As above. The perf core takes the lock in process context only, as is this.
+        // CAST: both are bindings of `spinlock_t`.
+        unsafe { kernel::bindings::spin_lock(lock.cast()) };
+        // SAFETY: Under the lock the list is consistent and the events in it are valid.
+        unsafe {
+            let head = &raw mut (*pmu).events;
+            let mut node = (*head).next;
+            while node != head {
+                users.count(kernel::container_of!(node, bindings::perf_event, pmu_list));
+                node = (*node).next;
+            }
+        }
+        // SAFETY: Locked above.
+        unsafe { kernel::bindings::spin_unlock(lock.cast()) };
+        users
+    }
+}
+
+impl Users {
+    /// # Safety
+    ///
+    /// `event` must be valid.
+    unsafe fn count(&mut self, event: *const bindings::perf_event) {
+        // `TASK_TOMBSTONE` of kernel/events/core.c, the owner of the kernel's own events.
+        let kernel_owned = usize::MAX;
+        // SAFETY: By this function's requirements. The owner may change to null meanwhile.
+        let owner = unsafe { ptr::read_volatile(&raw const (*event).owner) };
+        // SAFETY: By this function's requirements.
+        let (attr, cpu) = unsafe { (&(*event).attr, (*event).cpu) };
+        // SAFETY: Both members of the union are `u64`.
+        let sampling = unsafe { attr.__bindgen_anon_1.sample_period } != 0;
+
+        let counter = if owner.addr() != kernel_owned {
+            &mut self.user
+        } else if attr.pinned() != 0
+            && cpu >= 0
+            && sampling
+            && attr.type_ == bindings::perf_type_id_PERF_TYPE_HARDWARE
+        {
+            &mut self.watchdog
+        } else {
+            &mut self.kernel
+        };
+        *counter = counter.saturating_add(1);
+    }
+}
+
+/// A PMU of a built-in driver that has been unregistered. Dropping it registers it again.
+///
+/// # Invariants
+///
+/// [`BuiltinPmu::unregister`] has succeeded.
+pub struct UnregisteredPmu(BuiltinPmu);
+
+impl Drop for UnregisteredPmu {
+    fn drop(&mut self) {
+        let pmu = self.0 .0.as_ptr();
+        // SAFETY: The PMU is not registered, so nobody else uses it. Unregistering has freed what
+        // the first two pointed to and left them dangling, and registering takes a device that is
+        // there for one that it need not make. Name and type are what they were: the type is the
+        // index in a table that we found the PMU by.
+        let ret = unsafe {
+            (*pmu).dev = ptr::null_mut();
+            (*pmu).cpu_pmu_context = ptr::null_mut();
+            bindings::perf_pmu_register(pmu, (*pmu).name, (*pmu).type_)
+        };
+        if let Err(e) = to_result(ret) {
+            pr_err!("cannot register the built-in PMU again: {e:?}\n");
+        }
+    }
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Performance monitoring units.
+//!
+//! A *PMU* (`struct pmu`) is a set of counters that the perf core lends to users; an *event*
+//! (`struct perf_event`) is one user's wish to count something. The perf core decides which events
+//! should be counted on a CPU now; the driver of the PMU says whether they fit and makes it so.
+//!
+//! C header: [`include/linux/perf_event.h`](srctree/include/linux/perf_event.h)
+//!
+//! # Life of an event
+//!
+//! ```text
+//!            event_init                  add                     start
+//!  open() ────────────► Event ────────────────────► on a CPU ◄────────────► stopped
+//!                         │  ◄────────────────────  has an EventId  stop
+//!                         ▼               del
+//!                   EventData dropped
+//! ```
+//!
+//! Events come to a CPU and leave it while the PMU is disabled there ([`PmuDisabled`]), and what
+//! the driver does to the hardware takes hold when it is enabled again ([`Operations::enable`]).
+//! A group of events is added in a transaction: [`begin_txn`], `add` for each, [`commit_txn`],
+//! which says whether all of them fit together, else `del` for each and [`cancel_txn`].
+//!
+//! # Contexts
+//!
+//! All callbacks except [`event_init`] run on the CPU that they concern with interrupts off, and
+//! [`OnCpu`] proves it; most of them with the PMU disabled too, and [`PmuDisabled`] proves that.
+//! The ones that get only [`OnCpu`] may be called in NMI context.
+//!
+//! [`begin_txn`]: Operations::begin_txn
+//! [`cancel_txn`]: Operations::cancel_txn
+//! [`commit_txn`]: Operations::commit_txn
+//! [`event_init`]: Operations::event_init
+
+mod attr;
+mod callbacks;
+mod event;
+mod foreign;
+mod pmu;
+mod sysfs;
+mod table;
+
+pub use attr::Attr;
+pub use event::{Event, NewEvent};
+pub use foreign::{BuiltinPmu, UnregisteredPmu, Users};
+pub use pmu::{OnCpu, Operations, Pmu, PmuDisabled, Registration};
+pub use sysfs::{Group, Groups};
+pub use table::EventId;
+
+/// Types of events: `perf_event_attr.type`, and what a PMU is registered as.
+pub mod event_type {
+    use crate::bindings;
+
+    /// Generalised hardware events, `PERF_COUNT_HW_*`.
+    pub const HARDWARE: u32 = bindings::perf_type_id_PERF_TYPE_HARDWARE;
+    /// Generalised cache events, `PERF_COUNT_HW_CACHE_*`.
+    pub const HW_CACHE: u32 = bindings::perf_type_id_PERF_TYPE_HW_CACHE;
+    /// Event codes of the CPU itself. On x86 the type of the core PMU.
+    pub const RAW: u32 = bindings::perf_type_id_PERF_TYPE_RAW;
+}
+
+/// Whether the current task may observe other tasks of the same core.
+///
+/// `EACCES` where `perf_event_paranoid` and the task's capabilities forbid it. Process context.
+pub fn allow_cpu() -> kernel::error::Result {
+    // SAFETY: The function looks at the current task and takes no arguments. It may sleep; the
+    // only callers are `event_init` callbacks, which run in process context.
+    kernel::error::to_result(unsafe { crate::bindings::perf_allow_cpu() })
+}

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! PMUs and their registration.
+
+use super::{callbacks::Callbacks, table::Table, Event, EventId, Groups, NewEvent};
+use crate::bindings;
+use core::ops::Deref;
+use kernel::{
+    cpu::CpuId,
+    error::to_result,
+    interrupt::LocalInterruptDisabled,
+    module::this_module,
+    prelude::*,
+    sync::{
+        atomic::{Atomic, Relaxed},
+        Arc,
+    },
+    types::Opaque,
+};
+
+/// A driver of a PMU.
+///
+/// Methods that get [`PmuDisabled`] are not called in NMI context, and an NMI may interrupt them.
+/// Methods that get only [`OnCpu`] may be called in either.
+#[vtable]
+pub trait Operations: Send + Sync + Sized + 'static {
+    /// What the driver keeps with an event. Dropped in process context when the event is gone.
+    type EventData: Send + Sync;
+
+    /// Examines an event that a user wants to open.
+    ///
+    /// `ENOENT` leaves the event to other PMUs; any other error is the user's answer. Process
+    /// context; for a sibling of a group, the group cannot change meanwhile.
+    fn event_init(&self, event: &NewEvent<'_, Self>) -> Result<Self::EventData>;
+
+    /// Stops all counters of this CPU.
+    fn disable(&self, cx: &OnCpu<'_, Self>);
+
+    /// Makes the hardware what it should be and lets the counters run.
+    fn enable(&self, cx: &PmuDisabled<'_, Self>);
+
+    /// Finds a place for an event, together with the ones that are on the CPU already.
+    ///
+    /// In a transaction this may be left to [`commit_txn`](Self::commit_txn). `start` says whether
+    /// the event should count from the next [`enable`](Self::enable) on, else it waits for
+    /// [`start`](Self::start).
+    fn add(
+        &self,
+        cx: &PmuDisabled<'_, Self>,
+        id: EventId,
+        event: &Event<Self>,
+        start: bool,
+    ) -> Result;
+
+    /// Takes an event away. It is stopped and its count is up to date.
+    fn del(&self, cx: &PmuDisabled<'_, Self>, id: EventId, event: &Event<Self>);
+
+    /// Lets a stopped event count. `reload` if its period is to begin anew.
+    fn start(&self, cx: &OnCpu<'_, Self>, id: EventId, event: &Event<Self>, reload: bool);
+
+    /// Stops an event.
+    fn stop(&self, cx: &OnCpu<'_, Self>, id: EventId, event: &Event<Self>);
+
+    /// Brings the count of an event up to date ([`Event::add_count`]).
+    fn update(&self, cx: &OnCpu<'_, Self>, event: &Event<Self>);
+
+    /// A group of events is about to be added. The PMU stays disabled until it is committed or
+    /// cancelled.
+    fn begin_txn(&self, cx: &PmuDisabled<'_, Self>);
+
+    /// Finds places for all events of the group. If that fails, the transaction stays open until
+    /// it is cancelled.
+    fn commit_txn(&self, cx: &PmuDisabled<'_, Self>) -> Result;
+
+    /// The group's events have been taken away again, each by [`del`](Self::del).
+    fn cancel_txn(&self, cx: &PmuDisabled<'_, Self>);
+}
+
+/// The PMU of one CPU, while interrupts are off there.
+pub struct OnCpu<'a, T: Operations> {
+    irqs: &'a LocalInterruptDisabled,
+    cpu: &'a CpuState<T>,
+}
+
+impl<'a, T: Operations> OnCpu<'a, T> {
+    /// Proof that interrupts are off.
+    pub fn irqs(&self) -> &'a LocalInterruptDisabled {
+        self.irqs
+    }
+
+    /// The event with the given id, if it is on this CPU.
+    pub fn event(&self, id: EventId) -> Option<&Event<T>> {
+        // SAFETY: `on_cpu()` has taken the state of the CPU that it ran on, with interrupts off,
+        // which they have been ever since.
+        unsafe { self.cpu.events.get(id, self.irqs) }
+    }
+}
+
+/// The PMU of one CPU, while it is disabled and interrupts are off there.
+///
+/// # Invariants
+///
+/// The perf core or a transaction has disabled the PMU, and this is not NMI context.
+pub struct PmuDisabled<'a, T: Operations>(OnCpu<'a, T>);
+
+impl<'a, T: Operations> PmuDisabled<'a, T> {
+    /// # Safety
+    ///
+    /// The caller must be a callback that the perf core calls with interrupts off, with the PMU
+    /// of this CPU disabled, and not in NMI context.
+    pub(super) unsafe fn new(cx: OnCpu<'a, T>) -> Self {
+        // INVARIANT: By this function's requirements.
+        Self(cx)
+    }
+}
+
+impl<'a, T: Operations> Deref for PmuDisabled<'a, T> {
+    type Target = OnCpu<'a, T>;
+
+    fn deref(&self) -> &OnCpu<'a, T> {
+        &self.0
+    }
+}
+
+/// Why a CPU's PMU is disabled; the bits of [`CpuState::disabled`].
+pub(super) mod disabled_by {
+    /// The perf core's `perf_pmu_disable()`.
+    pub(in super::super) const CORE: u32 = 1 << 0;
+    /// A transaction that adds a group.
+    pub(in super::super) const TXN: u32 = 1 << 1;
+}
+
+/// What this abstraction keeps of each CPU.
+pub(super) struct CpuState<T: Operations> {
+    pub(super) events: Table<T>,
+    /// Reasons, see [`disabled_by`]. The PMU runs while there is none.
+    pub(super) disabled: Atomic<u32>,
+    /// `PERF_PMU_TXN_*` of the open transaction, else 0.
+    pub(super) txn: Atomic<u32>,
+}
+
+/// A PMU (`struct pmu`) with the driver that serves it.
+///
+/// It becomes visible to users by [`Registration::new`].
+#[pin_data]
+pub struct Pmu<T: Operations> {
+    #[pin]
+    raw: Opaque<bindings::pmu>,
+    ops: T,
+    cpus: KVec<KBox<CpuState<T>>>,
+    /// `raw` points into it.
+    _groups: Groups,
+    /// Whether there has been a [`Registration`] yet.
+    registered: Atomic<bool>,
+}
+
+// SAFETY: `raw` is only used by functions that may be called on any CPU, the rest is `Send`.
+unsafe impl<T: Operations> Send for Pmu<T> {}
+
+// SAFETY: `raw` is only used by functions of the perf core, which synchronise, the rest is `Sync`.
+unsafe impl<T: Operations> Sync for Pmu<T> {}
+
+impl<T: Operations> Pmu<T> {
+    /// Creates a PMU that is not registered yet.
+    pub fn new(ops: T, groups: Groups) -> Result<Arc<Self>> {
+        let mut cpus = KVec::new();
+        for _ in 0..kernel::cpu::nr_cpu_ids() {
+            let cpu = CpuState {
+                events: Table::new(),
+                disabled: Atomic::new(0),
+                txn: Atomic::new(0),
+            };
+            cpus.push(KBox::new(cpu, GFP_KERNEL)?, GFP_KERNEL)?;
+        }
+
+        let raw = bindings::pmu {
+            module: this_module::<T::OwnerModule>().as_ptr().cast(),
+            attr_groups: groups.as_raw(),
+            ..Callbacks::<T>::PMU
+        };
+
+        Arc::pin_init(
+            pin_init!(Self {
+                raw: Opaque::new(raw),
+                ops,
+                cpus,
+                _groups: groups,
+                registered: Atomic::new(false),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// # Safety
+    ///
+    /// `raw` must be the `struct pmu` of a `Pmu<T>` that lives for `'a`.
+    pub(super) unsafe fn from_raw<'a>(raw: *mut bindings::pmu) -> &'a Self {
+        let raw: *mut Opaque<bindings::pmu> = raw.cast();
+        // SAFETY: By this function's requirements.
+        unsafe { &*kernel::container_of!(raw, Self, raw) }
+    }
+
+    /// The driver.
+    pub fn ops(&self) -> &T {
+        &self.ops
+    }
+
+    /// The PMU of the CPU that this runs on. [`None`] if there is no such CPU, which cannot be.
+    pub fn on_cpu<'a>(&'a self, irqs: &'a LocalInterruptDisabled) -> Option<OnCpu<'a, T>> {
+        let cpu = self.cpus.get(CpuId::current().as_u32() as usize)?;
+        Some(OnCpu { irqs, cpu })
+    }
+
+    pub(super) fn cpu_state<'a>(&self, cx: &OnCpu<'a, T>) -> &'a CpuState<T> {
+        cx.cpu
+    }
+}
+
+/// The time in which users can see and use a PMU. Dropping it ends this time.
+///
+/// As long as there are events, the module that owns the PMU cannot be unloaded.
+///
+/// # Invariants
+///
+/// `perf_pmu_register()` has succeeded for `pmu.raw`, and `perf_pmu_unregister()` has not been
+/// called.
+pub struct Registration<T: Operations> {
+    pmu: Arc<Pmu<T>>,
+}
+
+impl<T: Operations> Registration<T> {
+    /// Makes `pmu` visible under `name` to users of events of type `event_type`.
+    ///
+    /// `EBUSY` if `pmu` has been registered before, `ENOSPC` if another PMU has the type. Process
+    /// context.
+    pub fn new(pmu: Arc<Pmu<T>>, name: &'static CStr, event_type: u32) -> Result<Self> {
+        if pmu.registered.xchg(true, Relaxed) {
+            return Err(EBUSY);
+        }
+        let event_type = event_type.try_into()?;
+        // SAFETY: `raw` is a valid `struct pmu` with all mandatory callbacks, and by the check
+        // above it is not and was not registered. `name` and all that `raw` points to live until
+        // it is unregistered: `raw` itself because `Registration` owns a reference.
+        to_result(unsafe {
+            bindings::perf_pmu_register(pmu.raw.get(), name.as_char_ptr(), event_type)
+        })?;
+        // INVARIANT: Just registered.
+        Ok(Self { pmu })
+    }
+}
+
+impl<T: Operations> Drop for Registration<T> {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant the PMU is registered. Events that still existed would be
+        // taken from their users first. It cannot fail: it does only for PMUs that are not
+        // registered, and for ones with an `event_unmapped` callback.
+        unsafe { bindings::perf_pmu_unregister(self.pmu.raw.get()) };
+    }
+}

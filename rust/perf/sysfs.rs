@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The files below `/sys/bus/event_source/devices/<pmu>/`.
+//!
+//! `format/` says which bits of `perf_event_attr` a named field is, `events/` which values of these
+//! fields a named event has, `caps/` what the PMU can do: one file per name, one line of text each.
+
+use crate::bindings;
+use core::ptr;
+use kernel::{alloc::AllocError, prelude::*, str::CString};
+
+/// A directory of text files.
+///
+/// # Invariants
+///
+/// `event_str` of the n-th file points to the n-th text.
+pub struct Group {
+    name: &'static CStr,
+    files: KVec<bindings::perf_pmu_events_attr>,
+    texts: KVec<CString>,
+}
+
+impl Group {
+    /// An empty directory.
+    pub const fn new(name: &'static CStr) -> Self {
+        Self {
+            name,
+            files: KVec::new(),
+            texts: KVec::new(),
+        }
+    }
+
+    /// Puts a file into the directory. Who reads it gets `text` and a newline.
+    pub fn file(&mut self, name: &'static CStr, text: CString) -> Result<(), AllocError> {
+        let mut file: bindings::perf_pmu_events_attr = pin_init::zeroed();
+        file.attr.attr.name = name.as_char_ptr();
+        file.attr.attr.mode = 0o444;
+        // It prints `event_str` and a newline.
+        file.attr.__bindgen_anon_1.show = Some(bindings::perf_event_sysfs_show);
+        // INVARIANT: The text is on the heap and is not changed any more, so it stays there.
+        file.event_str = text.as_char_ptr();
+
+        self.texts.push(text, GFP_KERNEL)?;
+        self.files.push(file, GFP_KERNEL)
+    }
+}
+
+/// The directories of a PMU.
+///
+/// # Invariants
+///
+/// - `list` is a null-terminated list of pointers to the elements of `raw`.
+/// - The n-th element of `raw` names `groups[n]` and points to `members[n]`, which is a
+///   null-terminated list of pointers to the files of `groups[n]`.
+///
+/// None of the vectors is changed after [`new()`](Self::new), so their elements do not move.
+pub struct Groups {
+    list: KVec<*const bindings::attribute_group>,
+    _raw: KVec<bindings::attribute_group>,
+    _members: KVec<KVec<*mut bindings::attribute>>,
+    _groups: KVec<Group>,
+}
+
+// SAFETY: The pointers point to what the value itself owns.
+unsafe impl Send for Groups {}
+
+// SAFETY: There is no way to change anything through a shared reference.
+unsafe impl Sync for Groups {}
+
+impl Groups {
+    /// Makes what sysfs needs of the directories.
+    pub fn new(mut groups: KVec<Group>) -> Result<Self, AllocError> {
+        let mut raw = KVec::with_capacity(groups.len(), GFP_KERNEL)?;
+        let mut members = KVec::with_capacity(groups.len(), GFP_KERNEL)?;
+        let mut list = KVec::with_capacity(groups.len() + 1, GFP_KERNEL)?;
+
+        for group in &mut groups {
+            let mut files = KVec::with_capacity(group.files.len() + 1, GFP_KERNEL)?;
+            for file in &mut group.files {
+                files.push(&raw mut file.attr.attr, GFP_KERNEL)?;
+            }
+            files.push(ptr::null_mut(), GFP_KERNEL)?;
+
+            let mut raw_group: bindings::attribute_group = pin_init::zeroed();
+            raw_group.name = group.name.as_char_ptr();
+            raw_group.__bindgen_anon_2.attrs = files.as_mut_ptr();
+
+            members.push(files, GFP_KERNEL)?;
+            raw.push(raw_group, GFP_KERNEL)?;
+        }
+        for raw_group in &raw {
+            list.push(ptr::from_ref(raw_group), GFP_KERNEL)?;
+        }
+        list.push(ptr::null(), GFP_KERNEL)?;
+
+        // INVARIANT: As built above.
+        Ok(Self {
+            list,
+            _raw: raw,
+            _members: members,
+            _groups: groups,
+        })
+    }
+
+    /// What `pmu.attr_groups` takes. The perf core does not change the list.
+    pub(super) fn as_raw(&self) -> *mut *const bindings::attribute_group {
+        self.list.as_ptr().cast_mut()
+    }
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The events that are on one CPU.
+
+use super::{Event, Operations};
+use crate::bindings;
+use core::{marker::PhantomData, ptr};
+use kernel::{
+    interrupt::LocalInterruptDisabled,
+    sync::atomic::{Atomic, Relaxed},
+};
+
+/// How many events may be on one CPU at a time.
+///
+/// More than any PMU has counters.
+const SIZE: usize = 64;
+
+/// Name of an event while it is on a CPU: small, and unique there.
+///
+/// # Invariants
+///
+/// The number is below [`SIZE`].
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct EventId(u8);
+
+impl EventId {
+    /// The number, 0 to 63.
+    pub fn index(self) -> usize {
+        usize::from(self.0)
+    }
+
+    /// The id with the given number, [`None`] from 64 on.
+    pub fn from_index(index: usize) -> Option<Self> {
+        // INVARIANT: Just checked; so nothing is lost by the cast either.
+        (index < SIZE).then_some(Self(index as u8))
+    }
+}
+
+/// The events that are on one CPU, by [`EventId`].
+///
+/// A callback of the CPU or an NMI that interrupts it may look at the table at any time, so each
+/// entry is an atomic pointer.
+///
+/// # Invariants
+///
+/// A non-null entry points to an event that `add` was called for, on the CPU of the table, and
+/// for which `del` has not returned yet.
+pub(super) struct Table<T: Operations> {
+    events: [Atomic<*mut bindings::perf_event>; SIZE],
+    _events: PhantomData<Event<T>>,
+}
+
+impl<T: Operations> Table<T> {
+    pub(super) fn new() -> Self {
+        Self {
+            // INVARIANT: There are no non-null entries yet.
+            events: [const { Atomic::new(ptr::null_mut()) }; SIZE],
+            _events: PhantomData,
+        }
+    }
+
+    fn entry(&self, id: EventId) -> &Atomic<*mut bindings::perf_event> {
+        // The mask changes nothing (see the invariant of `EventId`) but shows the compiler that
+        // no bounds check is needed, so that there is no panic path in NMI context.
+        &self.events[id.index() & (SIZE - 1)]
+    }
+
+    /// Gives `event` an id. [`None`] if all are taken.
+    ///
+    /// # Safety
+    ///
+    /// To be called by the `add` callback of `event`, on the CPU of the table. `remove()` must be
+    /// called before `del` returns, or at once if `add` fails.
+    pub(super) unsafe fn insert(&self, event: *mut bindings::perf_event) -> Option<EventId> {
+        let free = self.events.iter().position(|e| e.load(Relaxed).is_null())?;
+        let id = EventId::from_index(free)?;
+        // INVARIANT: `event` is just being added, by this function's requirements.
+        self.entry(id).store(event, Relaxed);
+        Some(id)
+    }
+
+    /// Takes back the id of an event.
+    pub(super) fn remove(&self, id: EventId) {
+        self.entry(id).store(ptr::null_mut(), Relaxed);
+    }
+
+    /// The event with the given id.
+    ///
+    /// # Safety
+    ///
+    /// The table must be that of the CPU that `_irqs` is about.
+    pub(super) unsafe fn get<'a>(
+        &'a self,
+        id: EventId,
+        _irqs: &'a LocalInterruptDisabled,
+    ) -> Option<&'a Event<T>> {
+        let event = self.entry(id).load(Relaxed);
+        if event.is_null() {
+            return None;
+        }
+        // SAFETY: By the type invariant, `del` has not returned for this event, so it is alive,
+        // and `event_init` was called for it. It stays so for `'a`: the perf core calls `del` on
+        // the CPU that the event is on and not in NMI context, which is not possible while
+        // interrupts are off there and this code runs; and a `del` that is running right now
+        // removes the entry only after it has returned from the driver, to which `'a` is confined.
+        Some(unsafe { Event::from_raw(event) })
+    }
+}
