@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What CPUID and IA32_PERF_CAPABILITIES say about the PMU.
+//!
+//! Decoding only: no instruction is executed here. The driver fills in a [`Cpuid`].
+
+use super::counter::{CounterMask, MAX_FIXED, MAX_GP};
+use super::period::CounterWidth;
+
+/// What one CPUID leaf (subleaf 0) returned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Leaf {
+    /// EAX.
+    pub eax: u32,
+    /// EBX.
+    pub ebx: u32,
+    /// ECX.
+    pub ecx: u32,
+    /// EDX.
+    pub edx: u32,
+}
+
+/// The CPUID leaves that are looked at. A leaf above the highest basic one stays 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cpuid {
+    /// Leaf 0x0: highest basic leaf, vendor.
+    pub leaf_0: Leaf,
+    /// Leaf 0x1: family, model, PDCM, hypervisor.
+    pub leaf_1: Leaf,
+    /// Leaf 0x7: HLE, RTM, hybrid.
+    pub leaf_7: Leaf,
+    /// Leaf 0xA: architectural performance monitoring.
+    pub leaf_a: Leaf,
+}
+
+const fn bit(value: u32, bit: u32) -> bool {
+    value >> bit & 1 != 0
+}
+
+const fn byte(value: u32, shift: u32) -> u8 {
+    (value >> shift) as u8
+}
+
+impl Cpuid {
+    /// The vendor string, twelve ASCII characters in EBX, EDX, ECX.
+    pub const fn vendor(&self) -> [u8; 12] {
+        let [b0, b1, b2, b3] = self.leaf_0.ebx.to_le_bytes();
+        let [d0, d1, d2, d3] = self.leaf_0.edx.to_le_bytes();
+        let [c0, c1, c2, c3] = self.leaf_0.ecx.to_le_bytes();
+        [b0, b1, b2, b3, d0, d1, d2, d3, c0, c1, c2, c3]
+    }
+
+    /// Display family (SDM vol. 2A, CPUID).
+    pub const fn family(&self) -> u16 {
+        let base = (self.leaf_1.eax >> 8 & 0xf) as u16;
+        if base == 0xf {
+            base + byte(self.leaf_1.eax, 20) as u16
+        } else {
+            base
+        }
+    }
+
+    /// Display model (SDM vol. 2A, CPUID).
+    pub const fn model(&self) -> u8 {
+        let base = (self.leaf_1.eax >> 4 & 0xf) as u8;
+        match self.family() {
+            6 | 15.. => base | (self.leaf_1.eax >> 16 & 0xf) as u8 * 16,
+            _ => base,
+        }
+    }
+
+    /// Whether IA32_PERF_CAPABILITIES exists (PDCM). Reading it without is a #GP.
+    pub const fn has_perf_capabilities(&self) -> bool {
+        bit(self.leaf_1.ecx, 15)
+    }
+
+    /// Whether a hypervisor says that it is there.
+    pub const fn is_virtual(&self) -> bool {
+        bit(self.leaf_1.ecx, 31)
+    }
+
+    /// Whether the CPU mixes cores of different kinds.
+    pub const fn is_hybrid(&self) -> bool {
+        bit(self.leaf_7.edx, 15)
+    }
+
+    /// Whether transactions exist, RTM or HLE, so that the in_tx filters mean something.
+    pub const fn has_transactions(&self) -> bool {
+        self.has_rtm() || bit(self.leaf_7.ebx, 4)
+    }
+
+    /// Whether RTM exists; sysfs shows the in_tx formats then.
+    pub const fn has_rtm(&self) -> bool {
+        bit(self.leaf_7.ebx, 11)
+    }
+}
+
+/// The architectural events that CPUID can mark as absent, by their bit in leaf 0xA EBX.
+///
+/// SDM vol. 3B, table "Architectural Performance Events"; mainline: `intel_arch_events_map`,
+/// `arch/x86/events/intel/core.c:6940`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AbsentEvents(u8);
+
+impl AbsentEvents {
+    /// Number of events that every CPU must say something about (`ARCH_PERFMON_EVENTS_COUNT`).
+    pub const COUNT: u8 = 7;
+
+    /// Whether the event with the given bit is marked as absent.
+    pub const fn contains(self, bit: u8) -> bool {
+        bit < Self::COUNT && self.0 >> bit & 1 != 0
+    }
+}
+
+/// The PMU that one CPU has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capabilities {
+    /// Version of architectural performance monitoring.
+    pub version: u8,
+    /// The counters that exist, both kinds.
+    pub counters: CounterMask,
+    /// Width of the counters.
+    pub width: CounterWidth,
+    /// Whether general-purpose counters take full-width values, through IA32_A_PMCn. Without,
+    /// a write carries 32 bits and is sign-extended.
+    pub full_width_write: bool,
+    /// The architectural events that are not there.
+    pub absent_events: AbsentEvents,
+    /// Whether any-thread counting exists; sysfs shows the format then.
+    pub any_thread: bool,
+    /// Whether transactions exist, RTM or HLE.
+    pub transactions: bool,
+    /// Whether RTM exists; sysfs shows the in_tx formats then.
+    pub rtm: bool,
+}
+
+impl Capabilities {
+    /// Decodes what CPUID and, if it exists, IA32_PERF_CAPABILITIES say.
+    ///
+    /// `None` where CPUID describes no usable PMU: no version, too few architectural events, no
+    /// counter, an impossible counter width.
+    ///
+    /// Fixed counters: up to version 4, CPUID says how many there are, and on bare metal there
+    /// are three whatever it says; from version 5 on it has a mask. Mainline: `intel_pmu_init()`,
+    /// `arch/x86/events/intel/core.c:8014-8052`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use rpmu_logic::logic;
+    /// use logic::capabilities::{Capabilities, Cpuid, Leaf};
+    ///
+    /// // Haswell with two threads a core: version 3, 4 counters of 48 bits, 3 fixed ones.
+    /// let cpuid = Cpuid {
+    ///     leaf_0: Leaf { eax: 0xd, ..Leaf::default() },
+    ///     leaf_a: Leaf { eax: 0x0730_0403, ebx: 0, ecx: 0, edx: 0x603 },
+    ///     ..Cpuid::default()
+    /// };
+    /// let capabilities = Capabilities::decode(&cpuid, Some(0x2000)).unwrap();
+    /// assert_eq!(capabilities.counters.bits(), 0x7_0000_000f);
+    /// assert_eq!(capabilities.max_period(), (1 << 47) - 1);
+    /// ```
+    pub const fn decode(cpuid: &Cpuid, perf_capabilities: Option<u64>) -> Option<Self> {
+        if cpuid.leaf_0.eax < 0xa {
+            return None;
+        }
+        let leaf = &cpuid.leaf_a;
+        let version = byte(leaf.eax, 0);
+        let gp = byte(leaf.eax, 8);
+        let mask_length = byte(leaf.eax, 24);
+        if version == 0 || gp == 0 || mask_length < AbsentEvents::COUNT {
+            return None;
+        }
+        let Some(width) = CounterWidth::new(byte(leaf.eax, 16)) else {
+            return None;
+        };
+
+        let fixed = if version >= 5 {
+            // Clipped to `MAX_FIXED` by `from_bits`.
+            CounterMask::from_bits((leaf.ecx as u64) << MAX_GP)
+        } else if version >= 2 {
+            let told = (leaf.edx & 0x1f) as u8;
+            let certain = if cpuid.is_virtual() { 0 } else { 3 };
+            CounterMask::first_fixed(if told > certain { told } else { certain })
+        } else {
+            CounterMask::EMPTY
+        };
+
+        let full_width_write = match perf_capabilities {
+            Some(value) => value >> 13 & 1 != 0,
+            None => false,
+        };
+        Some(Self {
+            version,
+            counters: CounterMask::first_gp(gp).union(fixed),
+            width,
+            full_width_write,
+            absent_events: AbsentEvents(byte(leaf.ebx, 0) & ((1 << AbsentEvents::COUNT) - 1)),
+            any_thread: version >= 3 && !(version >= 5 && bit(leaf.edx, 15)),
+            transactions: cpuid.has_transactions(),
+            rtm: cpuid.has_rtm(),
+        })
+    }
+
+    /// Number of general-purpose counters.
+    pub const fn gp(&self) -> u32 {
+        self.counters.gp().weight()
+    }
+
+    /// Number of fixed counters.
+    pub const fn fixed(&self) -> u32 {
+        self.counters.fixed().weight()
+    }
+
+    /// The longest period that can be programmed: half of what a counter can be written with.
+    ///
+    /// Mainline: `arch/x86/events/intel/core.c:6743` and `8996`.
+    pub const fn max_period(&self) -> u64 {
+        if self.full_width_write {
+            self.width.mask() >> 1
+        } else {
+            (1 << 31) - 1
+        }
+    }
+}
+
+const _: () = assert!(MAX_GP == 32 && MAX_FIXED <= 16);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Version 3, 4 × 48 bits, 7 events; leaf 1 of a Haswell client.
+    fn haswell() -> Cpuid {
+        Cpuid {
+            leaf_0: Leaf {
+                eax: 0xd,
+                ebx: u32::from_le_bytes(*b"Genu"),
+                edx: u32::from_le_bytes(*b"ineI"),
+                ecx: u32::from_le_bytes(*b"ntel"),
+            },
+            leaf_1: Leaf {
+                eax: 0x306c3,
+                ..Leaf::default()
+            },
+            leaf_a: Leaf {
+                eax: 0x0730_0403,
+                edx: 0x603,
+                ..Leaf::default()
+            },
+            ..Cpuid::default()
+        }
+    }
+
+    #[test]
+    fn vendor_family_model() {
+        assert_eq!(&haswell().vendor(), b"GenuineIntel");
+        for (eax, family, model) in [
+            (0x306c3, 6, 0x3c),
+            (0x506e3, 6, 0x5e),
+            (0xa0655, 6, 0xa5),
+            (0x00f43, 15, 0x04),
+            (0x10f43, 15, 0x14),
+            (0x00800f11, 0x17, 0x01), // AMD: extended family counts from 15 on
+            (0x00543, 5, 0x04),
+        ] {
+            let mut cpuid = haswell();
+            cpuid.leaf_1.eax = eax;
+            assert_eq!((cpuid.family(), cpuid.model()), (family, model), "{eax:#x}");
+        }
+    }
+
+    #[test]
+    fn fixed_counters_by_version() {
+        struct Case {
+            version: u32,
+            edx: u32,
+            ecx: u32,
+            virtual_: bool,
+            fixed: u64,
+        }
+        #[rustfmt::skip]
+        let cases = [
+            Case { version: 1, edx: 3, ecx: 0, virtual_: false, fixed: 0 },
+            Case { version: 2, edx: 0, ecx: 0, virtual_: false, fixed: 0x7 },
+            Case { version: 2, edx: 0, ecx: 0, virtual_: true, fixed: 0 },
+            Case { version: 3, edx: 2, ecx: 0, virtual_: true, fixed: 0x3 },
+            Case { version: 4, edx: 2, ecx: 0, virtual_: false, fixed: 0x7 },
+            Case { version: 4, edx: 4, ecx: 0, virtual_: false, fixed: 0xf },
+            Case { version: 4, edx: 0x603, ecx: 0, virtual_: true, fixed: 0x7 },
+            Case { version: 4, edx: 0x1f, ecx: 0, virtual_: true, fixed: 0xffff },
+            Case { version: 5, edx: 3, ecx: 0x9, virtual_: false, fixed: 0x9 },
+            Case { version: 5, edx: 3, ecx: 0, virtual_: false, fixed: 0 },
+            Case { version: 5, edx: 0, ecx: u32::MAX, virtual_: true, fixed: 0xffff },
+        ];
+        for Case {
+            version,
+            edx,
+            ecx,
+            virtual_,
+            fixed,
+        } in cases
+        {
+            let mut cpuid = haswell();
+            cpuid.leaf_a.eax = 0x0730_0400 | version;
+            cpuid.leaf_a.edx = edx;
+            cpuid.leaf_a.ecx = ecx;
+            cpuid.leaf_1.ecx = (virtual_ as u32) << 31;
+            let capabilities = Capabilities::decode(&cpuid, None).unwrap();
+            assert_eq!(
+                capabilities.counters.fixed().bits() >> 32,
+                fixed,
+                "version {version} edx {edx:#x} ecx {ecx:#x}"
+            );
+        }
+    }
+
+    #[test]
+    fn no_usable_pmu() {
+        for eax in [
+            0,           // nothing
+            0x0730_0400, // no version
+            0x0730_0003, // no counter
+            0x0630_0403, // six events
+            0x0700_0403, // width 0
+            0x0741_0403, // width 65
+        ] {
+            let mut cpuid = haswell();
+            cpuid.leaf_a.eax = eax;
+            assert_eq!(Capabilities::decode(&cpuid, None), None, "{eax:#x}");
+        }
+        let mut cpuid = haswell();
+        cpuid.leaf_0.eax = 9;
+        assert_eq!(Capabilities::decode(&cpuid, None), None);
+    }
+
+    #[test]
+    fn longest_period_follows_full_width_write() {
+        for (value, max_period) in [
+            (None, 0x7fff_ffff),
+            (Some(0), 0x7fff_ffff),
+            (Some(1 << 12), 0x7fff_ffff),
+            (Some(1 << 13), 0x7fff_ffff_ffff),
+        ] {
+            let capabilities = Capabilities::decode(&haswell(), value).unwrap();
+            assert_eq!(capabilities.max_period(), max_period, "{value:?}");
+        }
+    }
+
+    #[test]
+    fn absent_events() {
+        let mut cpuid = haswell();
+        cpuid.leaf_a.ebx = 0xa0;
+        let absent = Capabilities::decode(&cpuid, None).unwrap().absent_events;
+        let bits: Vec<u8> = (0..=255).filter(|bit| absent.contains(*bit)).collect();
+        assert_eq!(bits, [5]);
+    }
+
+    #[test]
+    fn any_thread_goes_with_the_version() {
+        for (version, edx, any) in [
+            (2, 0x603, false),
+            (3, 0x603, true),
+            (4, 0x8603, true),
+            (5, 0x603, true),
+            (5, 0x8603, false),
+        ] {
+            let mut cpuid = haswell();
+            cpuid.leaf_a.eax = 0x0730_0400 | version;
+            cpuid.leaf_a.edx = edx;
+            let capabilities = Capabilities::decode(&cpuid, None).unwrap();
+            assert_eq!(
+                capabilities.any_thread, any,
+                "version {version} edx {edx:#x}"
+            );
+        }
+    }
+
+    #[test]
+    fn transactions() {
+        for (ebx, transactions, rtm) in [
+            (0, false, false),
+            (1 << 4, true, false),
+            (1 << 11, true, true),
+        ] {
+            let mut cpuid = haswell();
+            cpuid.leaf_7.ebx = ebx;
+            let capabilities = Capabilities::decode(&cpuid, None).unwrap();
+            assert_eq!(capabilities.transactions, transactions);
+            assert_eq!(capabilities.rtm, rtm);
+        }
+    }
+
+    #[test]
+    fn more_counters_than_there_is_room_for_are_clipped() {
+        let mut cpuid = haswell();
+        cpuid.leaf_a.eax = 0x0730_ff03;
+        let capabilities = Capabilities::decode(&cpuid, None).unwrap();
+        assert_eq!(capabilities.gp(), 32);
+    }
+}

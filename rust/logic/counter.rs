@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Names for counters and sets of counters.
+//!
+//! A PMU has general-purpose counters, which count any event that their EVENTSEL selects, and
+//! fixed counters, which count one event each. Both live in one index space, the one of
+//! IA32_PERF_GLOBAL_CTRL and GLOBAL_STATUS (SDM vol. 3B, "Architectural Performance Monitoring
+//! Version 2"): general-purpose counter n is bit n, fixed counter n is bit 32 + n.
+
+use core::fmt;
+
+/// General-purpose counters that the index space has room for (`INTEL_PMC_MAX_GENERIC`).
+pub const MAX_GP: u8 = 32;
+/// Fixed counters that the index space has room for (`INTEL_PMC_MAX_FIXED`).
+pub const MAX_FIXED: u8 = 16;
+/// All counters that the index space has room for.
+pub const MAX_COUNTERS: usize = (MAX_GP + MAX_FIXED) as usize;
+
+/// Index of the first fixed counter (`INTEL_PMC_IDX_FIXED`).
+const FIXED_BASE: u8 = 32;
+
+/// What kind of counter a [`CounterId`] names, with its number among its kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CounterKind {
+    /// General-purpose counter: IA32_PMCn, selected by IA32_PERFEVTSELn.
+    Gp(u8),
+    /// Fixed counter: IA32_FIXED_CTRn, controlled by its four bits in IA32_FIXED_CTR_CTRL.
+    Fixed(u8),
+}
+
+/// One counter.
+///
+/// # Invariants
+///
+/// The index is below [`MAX_COUNTERS`].
+///
+/// # Examples
+///
+/// ```
+/// # use rpmu_logic::logic;
+/// use logic::counter::{CounterId, CounterKind};
+///
+/// let cycles = CounterId::fixed(1).unwrap();
+/// assert_eq!(cycles.index(), 33);
+/// assert_eq!(cycles.kind(), CounterKind::Fixed(1));
+/// assert_eq!(CounterId::gp(32), None);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CounterId(u8);
+
+impl CounterId {
+    /// General-purpose counter `n`; `None` from [`MAX_GP`] on.
+    pub const fn gp(n: u8) -> Option<Self> {
+        if n < MAX_GP {
+            // INVARIANT: below `MAX_GP`.
+            Some(Self(n))
+        } else {
+            None
+        }
+    }
+
+    /// Fixed counter `n`; `None` from [`MAX_FIXED`] on.
+    pub const fn fixed(n: u8) -> Option<Self> {
+        if n < MAX_FIXED {
+            // INVARIANT: below `FIXED_BASE + MAX_FIXED`.
+            Some(Self(FIXED_BASE + n))
+        } else {
+            None
+        }
+    }
+
+    /// The counter with the given bit number in GLOBAL_CTRL; `None` where no counter has that bit.
+    pub const fn from_index(index: usize) -> Option<Self> {
+        if index < MAX_COUNTERS {
+            // INVARIANT: just checked.
+            Some(Self(index as u8))
+        } else {
+            None
+        }
+    }
+
+    /// Bit number in GLOBAL_CTRL and GLOBAL_STATUS, and `hw_perf_event.idx`.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    /// Kind and number among its kind.
+    pub const fn kind(self) -> CounterKind {
+        if self.0 < FIXED_BASE {
+            CounterKind::Gp(self.0)
+        } else {
+            CounterKind::Fixed(self.0 - FIXED_BASE)
+        }
+    }
+
+    /// Whether this is a fixed counter.
+    pub const fn is_fixed(self) -> bool {
+        self.0 >= FIXED_BASE
+    }
+
+    /// What RDPMC takes in ECX: the number among its kind, bit 30 set for a fixed counter.
+    pub const fn rdpmc_index(self) -> u32 {
+        match self.kind() {
+            CounterKind::Gp(n) => n as u32,
+            CounterKind::Fixed(n) => n as u32 | 1 << 30,
+        }
+    }
+
+    /// The set that holds this counter alone.
+    pub const fn mask(self) -> CounterMask {
+        CounterMask(1 << self.0)
+    }
+}
+
+impl fmt::Display for CounterId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind() {
+            CounterKind::Gp(n) => write!(f, "PMC{n}"),
+            CounterKind::Fixed(n) => write!(f, "FIXED{n}"),
+        }
+    }
+}
+
+/// A set of counters, laid out as in GLOBAL_CTRL.
+///
+/// # Invariants
+///
+/// No bit from [`MAX_COUNTERS`] on is set.
+///
+/// # Examples
+///
+/// ```
+/// # use rpmu_logic::logic;
+/// use logic::counter::{CounterId, CounterMask};
+///
+/// let set = CounterMask::first_gp(4) | CounterMask::first_fixed(3);
+/// assert_eq!(set.weight(), 7);
+/// assert_eq!(set.gp(), CounterMask::first_gp(4));
+/// assert_eq!(set.iter().last(), CounterId::fixed(2));
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CounterMask(u64);
+
+impl CounterMask {
+    /// No counter.
+    pub const EMPTY: Self = Self(0);
+
+    /// All general-purpose counters that the index space has room for.
+    const ALL_GP: u64 = (1 << FIXED_BASE) - 1;
+    /// All fixed counters that the index space has room for.
+    const ALL_FIXED: u64 = ((1 << MAX_FIXED) - 1) << FIXED_BASE;
+
+    /// The set with the given bits; bits that name no counter are dropped.
+    pub const fn from_bits(bits: u64) -> Self {
+        // INVARIANT: the two masks together are `MAX_COUNTERS` bits.
+        Self(bits & (Self::ALL_GP | Self::ALL_FIXED))
+    }
+
+    /// General-purpose counters 0 up to `count`, which is clipped to [`MAX_GP`].
+    pub const fn first_gp(count: u8) -> Self {
+        let count = if count < MAX_GP { count } else { MAX_GP };
+        Self((1 << count) - 1)
+    }
+
+    /// Fixed counters 0 up to `count`, which is clipped to [`MAX_FIXED`].
+    pub const fn first_fixed(count: u8) -> Self {
+        let count = if count < MAX_FIXED { count } else { MAX_FIXED };
+        Self(((1 << count) - 1) << FIXED_BASE)
+    }
+
+    /// The bits, as GLOBAL_CTRL has them.
+    pub const fn bits(self) -> u64 {
+        self.0
+    }
+
+    /// How many counters are in the set.
+    pub const fn weight(self) -> u32 {
+        self.0.count_ones()
+    }
+
+    /// Whether the set is empty.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The general-purpose counters of the set.
+    pub const fn gp(self) -> Self {
+        Self(self.0 & Self::ALL_GP)
+    }
+
+    /// The fixed counters of the set.
+    pub const fn fixed(self) -> Self {
+        Self(self.0 & Self::ALL_FIXED)
+    }
+
+    /// Whether `counter` is in the set.
+    pub const fn contains(self, counter: CounterId) -> bool {
+        self.0 & counter.mask().0 != 0
+    }
+
+    /// Whether every counter of this set is in `other`.
+    pub const fn is_subset(self, other: Self) -> bool {
+        self.0 & !other.0 == 0
+    }
+
+    /// Whether the two sets share a counter.
+    pub const fn intersects(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// The counters of either set; `|` where no constant is needed.
+    pub const fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// The counters of both sets; `&` where no constant is needed.
+    pub const fn intersection(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// The counters of this set that are not in `other`.
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
+    /// The counter with the lowest index.
+    pub const fn lowest(self) -> Option<CounterId> {
+        if self.0 == 0 {
+            None
+        } else {
+            // INVARIANT: no bit from `MAX_COUNTERS` on is set, so the lowest is below it.
+            Some(CounterId(self.0.trailing_zeros() as u8))
+        }
+    }
+
+    /// Puts `counter` into the set.
+    pub fn insert(&mut self, counter: CounterId) {
+        self.0 |= counter.mask().0;
+    }
+
+    /// Takes `counter` out of the set.
+    pub fn remove(&mut self, counter: CounterId) {
+        self.0 &= !counter.mask().0;
+    }
+
+    /// The counters by ascending index.
+    pub const fn iter(self) -> CounterIter {
+        CounterIter(self)
+    }
+}
+
+impl core::ops::BitOr for CounterMask {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        self.union(other)
+    }
+}
+
+impl core::ops::BitAnd for CounterMask {
+    type Output = Self;
+
+    fn bitand(self, other: Self) -> Self {
+        self.intersection(other)
+    }
+}
+
+impl IntoIterator for CounterMask {
+    type Item = CounterId;
+    type IntoIter = CounterIter;
+
+    fn into_iter(self) -> CounterIter {
+        self.iter()
+    }
+}
+
+impl FromIterator<CounterId> for CounterMask {
+    fn from_iter<I: IntoIterator<Item = CounterId>>(counters: I) -> Self {
+        let mut mask = Self::EMPTY;
+        for counter in counters {
+            mask.insert(counter);
+        }
+        mask
+    }
+}
+
+/// As the kernel's log shows masks: hexadecimal, general-purpose counters lowest.
+impl fmt::Display for CounterMask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#x}", self.0)
+    }
+}
+
+/// The counters of a set by ascending index.
+#[derive(Clone, Copy, Debug)]
+pub struct CounterIter(CounterMask);
+
+impl Iterator for CounterIter {
+    type Item = CounterId;
+
+    fn next(&mut self) -> Option<CounterId> {
+        let counter = self.0.lowest()?;
+        self.0.remove(counter);
+        Some(counter)
+    }
+}
+
+/// One `T` for every counter. The index cannot be out of range.
+///
+/// # Examples
+///
+/// ```
+/// # use rpmu_logic::logic;
+/// use logic::counter::{CounterId, PerCounter};
+///
+/// let mut owner: PerCounter<Option<&str>> = PerCounter::new(None);
+/// owner[CounterId::gp(3).unwrap()] = Some("branches");
+/// assert_eq!(owner[CounterId::gp(3).unwrap()], Some("branches"));
+/// assert_eq!(owner[CounterId::fixed(3).unwrap()], None);
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct PerCounter<T>([T; PER_COUNTER]);
+
+/// [`MAX_COUNTERS`] rounded up to a power of two, so that masking an index bounds it.
+const PER_COUNTER: usize = MAX_COUNTERS.next_power_of_two();
+
+impl<T: Copy> PerCounter<T> {
+    /// `value` for every counter.
+    pub const fn new(value: T) -> Self {
+        Self([value; PER_COUNTER])
+    }
+}
+
+impl<T> core::ops::Index<CounterId> for PerCounter<T> {
+    type Output = T;
+
+    fn index(&self, counter: CounterId) -> &T {
+        // The mask changes nothing (see the invariant of `CounterId`); with it the compiler sees
+        // that no bounds check is needed, and no panic path is left for NMI context.
+        &self.0[counter.index() & (PER_COUNTER - 1)]
+    }
+}
+
+impl<T> core::ops::IndexMut<CounterId> for PerCounter<T> {
+    fn index_mut(&mut self, counter: CounterId) -> &mut T {
+        &mut self.0[counter.index() & (PER_COUNTER - 1)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_index_names_one_counter() {
+        for index in 0..MAX_COUNTERS {
+            let counter = CounterId::from_index(index).unwrap();
+            assert_eq!(counter.index(), index);
+            let again = match counter.kind() {
+                CounterKind::Gp(n) => CounterId::gp(n),
+                CounterKind::Fixed(n) => CounterId::fixed(n),
+            };
+            assert_eq!(again, Some(counter));
+            assert_eq!(counter.mask().bits(), 1 << index);
+        }
+        assert_eq!(CounterId::from_index(MAX_COUNTERS), None);
+        assert_eq!(CounterId::gp(MAX_GP), None);
+        assert_eq!(CounterId::fixed(MAX_FIXED), None);
+    }
+
+    #[test]
+    fn rdpmc_selects_fixed_counters_with_bit_30() {
+        assert_eq!(CounterId::gp(7).unwrap().rdpmc_index(), 7);
+        assert_eq!(CounterId::fixed(2).unwrap().rdpmc_index(), 0x4000_0002);
+    }
+
+    #[test]
+    fn bits_that_name_no_counter_are_dropped() {
+        assert_eq!(CounterMask::from_bits(!0).weight(), MAX_COUNTERS as u32);
+        assert_eq!(CounterMask::first_gp(200).weight(), 32);
+        assert_eq!(CounterMask::first_fixed(200).weight(), 16);
+    }
+
+    #[test]
+    fn iteration_ascends_and_is_complete() {
+        let mask = CounterMask::from_bits(0x7_0000_000a);
+        let indices: Vec<usize> = mask.iter().map(CounterId::index).collect();
+        assert_eq!(indices, [1, 3, 32, 33, 34]);
+        assert_eq!(mask.iter().collect::<CounterMask>(), mask);
+        assert_eq!(mask.gp().bits(), 0xa);
+        assert_eq!(mask.fixed().bits(), 0x7_0000_0000);
+    }
+
+    #[test]
+    fn display() {
+        assert_eq!(CounterId::fixed(1).unwrap().to_string(), "FIXED1");
+        assert_eq!(
+            CounterMask::from_bits(0x7_0000_000f).to_string(),
+            "0x70000000f"
+        );
+    }
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! IA32_PERFEVTSELx and an event's four bits in IA32_FIXED_CTR_CTRL.
+//!
+//! Layout: SDM vol. 3B, "Architectural Performance Monitoring"; names of the bits as in
+//! `arch/x86/include/asm/perf_event.h:20-56`.
+
+/// Value of an event select register, without the enable bit unless said so.
+///
+/// The value is what `hw_perf_event.config` holds, so the driver stores [`bits`](Self::bits) there.
+///
+/// # Examples
+///
+/// ```
+/// # use rpmu_logic::logic;
+/// use logic::event_select::EventSelect;
+///
+/// let branches = EventSelect::event(0xc4, 0x00).counting_user(true);
+/// assert_eq!(branches.bits(), 0x1_00c4);
+/// assert_eq!(branches.enabled(), 0x41_00c4);
+/// assert_eq!(branches.fixed_control(), 0b0010);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EventSelect(u64);
+
+impl EventSelect {
+    /// Event code, bits 0-7.
+    pub const EVENT: u64 = 0xff;
+    /// Unit mask, bits 8-15.
+    pub const UMASK: u64 = 0xff00;
+    /// Count while at privilege level 1 to 3.
+    pub const USR: u64 = 1 << 16;
+    /// Count while at privilege level 0.
+    pub const OS: u64 = 1 << 17;
+    /// Count rising edges instead of cycles.
+    pub const EDGE: u64 = 1 << 18;
+    /// Toggle a pin on overflow. Never set: attr.config's bit is dropped, as mainline does.
+    pub const PIN_CONTROL: u64 = 1 << 19;
+    /// Raise a PMI on overflow.
+    pub const INT: u64 = 1 << 20;
+    /// Count for all threads of the core. From version 3 on.
+    pub const ANY: u64 = 1 << 21;
+    /// Enable the counter.
+    pub const ENABLE: u64 = 1 << 22;
+    /// Invert the comparison with the counter mask.
+    pub const INV: u64 = 1 << 23;
+    /// Counter mask: count cycles with at least so many occurrences, bits 24-31.
+    pub const CMASK: u64 = 0xff00_0000;
+    /// Count inside transactions only. Haswell to Skylake, where RTM or HLE exists.
+    pub const IN_TX: u64 = 1 << 32;
+    /// Take back what an aborted transaction counted. Counter 2 only.
+    pub const IN_TX_CHECKPOINTED: u64 = 1 << 33;
+
+    /// Event code and unit mask: what the manual's event lists name (`INTEL_ARCH_EVENT_MASK`).
+    pub const CODE: u64 = Self::EVENT | Self::UMASK;
+    /// What a PERF_TYPE_RAW attr.config may choose freely (`X86_RAW_EVENT_MASK`).
+    pub const RAW: u64 = Self::CODE | Self::EDGE | Self::INV | Self::CMASK;
+
+    /// Selects an event by its code and unit mask.
+    pub const fn event(code: u8, umask: u8) -> Self {
+        Self(code as u64 | (umask as u64) << 8)
+    }
+
+    /// Any value, as read back from `hw_perf_event.config`.
+    pub const fn from_bits(bits: u64) -> Self {
+        Self(bits)
+    }
+
+    /// The value as it stands, the enable bit as it is.
+    pub const fn bits(self) -> u64 {
+        self.0
+    }
+
+    /// The value to write to IA32_PERFEVTSELx for the counter to run.
+    pub const fn enabled(self) -> u64 {
+        self.0 | Self::ENABLE
+    }
+
+    /// Event code and unit mask.
+    pub const fn code(self) -> u64 {
+        self.0 & Self::CODE
+    }
+
+    /// Whether any of `bits` is set.
+    pub const fn has(self, bits: u64) -> bool {
+        self.0 & bits != 0
+    }
+
+    /// Counts at privilege levels 1 to 3, or not.
+    pub const fn counting_user(self, on: bool) -> Self {
+        self.with(Self::USR, on)
+    }
+
+    /// Counts at privilege level 0, or not.
+    pub const fn counting_kernel(self, on: bool) -> Self {
+        self.with(Self::OS, on)
+    }
+
+    /// Sets or clears `bits`.
+    pub const fn with(self, bits: u64, on: bool) -> Self {
+        if on {
+            Self(self.0 | bits)
+        } else {
+            Self(self.0 & !bits)
+        }
+    }
+
+    /// The event's four bits in IA32_FIXED_CTR_CTRL, at bit 0: OS, USR, any thread, PMI.
+    ///
+    /// The caller has matched the event to the fixed counter by its constraint, so that nothing
+    /// is lost that a fixed counter cannot do. Mainline: `intel_pmu_enable_fixed()`,
+    /// `arch/x86/events/intel/core.c:3373`.
+    pub const fn fixed_control(self) -> u64 {
+        (self.has(Self::OS) as u64)
+            | (self.has(Self::USR) as u64) << 1
+            | (self.has(Self::ANY) as u64) << 2
+            | (self.has(Self::INT) as u64) << 3
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn raw_mask_is_mainlines() {
+        // event, umask, edge, inv, cmask; neither usr, os, pc, int, any nor enable.
+        assert_eq!(EventSelect::RAW, 0xff84_ffff);
+    }
+
+    #[test]
+    fn fields_do_not_overlap() {
+        let fields = [
+            EventSelect::EVENT,
+            EventSelect::UMASK,
+            EventSelect::USR,
+            EventSelect::OS,
+            EventSelect::EDGE,
+            EventSelect::PIN_CONTROL,
+            EventSelect::INT,
+            EventSelect::ANY,
+            EventSelect::ENABLE,
+            EventSelect::INV,
+            EventSelect::CMASK,
+            EventSelect::IN_TX,
+            EventSelect::IN_TX_CHECKPOINTED,
+        ];
+        let sum = fields.iter().fold(0u64, |sum, field| {
+            assert_eq!(sum & field, 0, "{field:#x} overlaps");
+            sum | field
+        });
+        // Gapless from event to in_tx_cp.
+        assert_eq!(sum, (1 << 34) - 1);
+    }
+
+    #[test]
+    fn fixed_control_bits() {
+        let select = EventSelect::event(0xc0, 0);
+        for (bits, control) in [
+            (0, 0b0000),
+            (EventSelect::OS, 0b0001),
+            (EventSelect::USR, 0b0010),
+            (EventSelect::ANY, 0b0100),
+            (EventSelect::INT, 0b1000),
+            (
+                EventSelect::INT | EventSelect::USR | EventSelect::OS,
+                0b1011,
+            ),
+        ] {
+            assert_eq!(select.with(bits, true).fixed_control(), control);
+        }
+    }
+}

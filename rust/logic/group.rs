@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Whether a group of events could ever count.
+//!
+//! Asked when an event is opened: the event alone, then together with the leader and the enabled
+//! siblings, on an idle PMU. A group that does not fit then never will, so opening the event is
+//! refused. Mainline: `validate_event()` and `validate_group()`,
+//! `arch/x86/events/core.c:2440-2533`.
+//!
+//! Process context, no lock needed: nothing here looks at what is running.
+
+use super::assign::Problem;
+use super::capabilities::Capabilities;
+use super::constraint::Constraint;
+use super::refusal::Refusal;
+
+/// Events that are to run together on an idle PMU.
+///
+/// # Examples
+///
+/// ```
+/// # use rpmu_logic::logic;
+/// use logic::capabilities::{Capabilities, Cpuid, Leaf};
+/// use logic::constraint::Constraint;
+/// use logic::group::Group;
+/// # let cpuid = Cpuid {
+/// #     leaf_0: Leaf { eax: 0xd, ..Leaf::default() },
+/// #     leaf_1: Leaf { ecx: 1 << 31, ..Leaf::default() },
+/// #     leaf_a: Leaf { eax: 0x0730_0403, ebx: 0, ecx: 0, edx: 0x600 },
+/// #     ..Cpuid::default()
+/// # };
+/// // Four counters, no fixed ones.
+/// let capabilities = Capabilities::decode(&cpuid, None).unwrap();
+///
+/// let mut group = Group::new(&capabilities);
+/// for _ in 0..4 {
+///     group.push(Constraint::any_of(capabilities.counters)).unwrap();
+/// }
+/// assert!(group.validate().is_ok());
+/// assert!(group.push(Constraint::any_of(capabilities.counters)).is_err());
+/// ```
+pub struct Group {
+    problem: Problem,
+    /// How many more events there are counters for.
+    room: u32,
+}
+
+impl Group {
+    /// An empty group on a PMU with these capabilities.
+    pub const fn new(capabilities: &Capabilities) -> Self {
+        Self {
+            problem: Problem::new(capabilities.gp()),
+            room: capabilities.counters.weight(),
+        }
+    }
+
+    /// Adds an event of this PMU. Software events, and those of other PMUs, are left out.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::NoCounter`] if no counter can count it, [`Refusal::TooManyEvents`] if there are
+    /// more events than counters.
+    pub fn push(&mut self, constraint: Constraint) -> Result<(), Refusal> {
+        if !constraint.is_satisfiable() {
+            return Err(Refusal::NoCounter);
+        }
+        let Some(room) = self.room.checked_sub(1) else {
+            return Err(Refusal::TooManyEvents);
+        };
+        if self.problem.push(constraint, None).is_err() {
+            return Err(Refusal::TooManyEvents);
+        }
+        self.room = room;
+        Ok(())
+    }
+
+    /// Whether the events fit together.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::DoesNotFit`], with the events that are too many for their counters.
+    pub fn validate(&self) -> Result<(), Refusal> {
+        self.problem.solve()?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::assign::Shortage;
+    use super::super::capabilities::{Cpuid, Leaf};
+    use super::super::counter::CounterMask;
+    use super::super::event_select::EventSelect;
+    use super::super::pmu::Pmu;
+    use super::*;
+
+    fn haswell(gp: u32) -> Pmu {
+        let cpuid = Cpuid {
+            leaf_0: Leaf {
+                eax: 0xd,
+                ebx: u32::from_le_bytes(*b"Genu"),
+                edx: u32::from_le_bytes(*b"ineI"),
+                ecx: u32::from_le_bytes(*b"ntel"),
+            },
+            leaf_1: Leaf {
+                eax: 0x306c3,
+                ..Leaf::default()
+            },
+            leaf_a: Leaf {
+                eax: 0x0730_0003 | gp << 8,
+                edx: 0x603,
+                ..Leaf::default()
+            },
+            ..Cpuid::default()
+        };
+        Pmu::probe(&cpuid, None).unwrap()
+    }
+
+    fn validate(pmu: &Pmu, codes: &[u64]) -> Result<(), Refusal> {
+        let mut group = Group::new(&pmu.capabilities);
+        for code in codes {
+            group.push(pmu.constraint(EventSelect::from_bits(*code)))?;
+        }
+        group.validate()
+    }
+
+    #[test]
+    fn six_tlb_events_fit_eight_counters_and_not_four() {
+        // ACCEPTANCE case 7.
+        let tlb = [0x0e08, 0x0208, 0x0e49, 0x0249, 0x0e85, 0x0285];
+        assert_eq!(validate(&haswell(8), &tlb), Ok(()));
+        assert_eq!(validate(&haswell(4), &tlb[..4]), Ok(()));
+        let four = CounterMask::first_gp(4);
+        assert_eq!(
+            validate(&haswell(4), &tlb[..5]),
+            Err(Refusal::DoesNotFit(Shortage::Contended {
+                events: 5,
+                counters: four,
+            }))
+        );
+    }
+
+    #[test]
+    fn fixed_counters_count_too() {
+        let pmu = haswell(4);
+        let all = [0x00c0, 0x003c, 0x0300, 0x00c4, 0x00c5, 0x412e, 0x4f2e];
+        assert_eq!(validate(&pmu, &all), Ok(()));
+        let one_more = [&all[..], &[0x013c]].concat();
+        assert_eq!(validate(&pmu, &one_more), Err(Refusal::TooManyEvents));
+    }
+
+    #[test]
+    fn two_events_for_one_counter() {
+        assert!(matches!(
+            validate(&haswell(4), &[0x0148, 0x0ca3]),
+            Err(Refusal::DoesNotFit(Shortage::Contended { events: 2, .. }))
+        ));
+    }
+
+    #[test]
+    fn an_event_that_nothing_can_count() {
+        let checkpointed_on_1 = 0x01c0 | EventSelect::IN_TX_CHECKPOINTED;
+        let refused = validate(&haswell(4), &[checkpointed_on_1]);
+        assert_eq!(refused, Err(Refusal::NoCounter));
+    }
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Haswell: CPUID family 6, models 0x3C, 0x3F, 0x45, 0x46.
+//!
+//! Mainline: `arch/x86/events/intel/core.c:607-631` and `8410-8441`.
+
+use super::super::constraint::{check_table, EventConstraint};
+use super::super::counter::CounterMask;
+use super::super::period::PeriodRule;
+use super::{HardwareEvents, Model};
+
+/// Four general-purpose counters a thread, eight where a core has one thread.
+const COUNTERS: CounterMask = CounterMask::first_gp(8).union(CounterMask::first_fixed(3));
+
+#[rustfmt::skip]
+const EVENT_CONSTRAINTS: &[EventConstraint] = &[
+    EventConstraint::fixed(0x00c0, 0), // INST_RETIRED.ANY
+    EventConstraint::fixed(0x003c, 1), // CPU_CLK_UNHALTED.THREAD
+    EventConstraint::fixed(0x0300, 2), // CPU_CLK_UNHALTED.REF_TSC
+    EventConstraint::event_and_umask(0x0148, 0x4), // L1D_PEND_MISS.PENDING
+    EventConstraint::event_and_umask(0x01c0, 0x2), // INST_RETIRED.PREC_DIST
+    EventConstraint::event(0xcd, 0x8), // MEM_TRANS_RETIRED.LOAD_LATENCY
+    EventConstraint::event_and_umask(0x08a3, 0x4), // CYCLE_ACTIVITY.CYCLES_L1D_PENDING
+    EventConstraint::event_and_umask(0x0ca3, 0x4), // CYCLE_ACTIVITY.STALLS_L1D_PENDING
+    EventConstraint::event_and_umask(0x04a3, 0xf), // CYCLE_ACTIVITY.CYCLES_NO_EXECUTE
+    // Erratum HSD29 where a core has two threads; counters 0 to 3 only where it has one.
+    EventConstraint::exclusive_event(0xd0, 0xf), // MEM_UOPS_RETIRED.*
+    EventConstraint::exclusive_event(0xd1, 0xf), // MEM_LOAD_UOPS_RETIRED.*
+    EventConstraint::exclusive_event(0xd2, 0xf), // MEM_LOAD_UOPS_L3_HIT_RETIRED.*
+    EventConstraint::exclusive_event(0xd3, 0xf), // MEM_LOAD_UOPS_L3_MISS_RETIRED.*
+];
+
+const _: () = check_table(EVENT_CONSTRAINTS, COUNTERS);
+
+/// Haswell, client and server.
+pub const HASWELL: Model = Model {
+    pmu_name: "haswell",
+    name: "Haswell",
+    cpuid_models: &[0x3c, 0x3f, 0x45, 0x46],
+    event_constraints: EVENT_CONSTRAINTS,
+    hardware_events: HardwareEvents::ARCHITECTURAL,
+    extra_register_events: &[
+        0x01b7, // OFFCORE_RESPONSE_0
+        0x01bb, // OFFCORE_RESPONSE_1
+        0x01cd, // MEM_TRANS_RETIRED.LOAD_LATENCY
+    ],
+    checkpointed: CounterMask::from_bits(0x4),
+    period_rule: PeriodRule::HASWELL,
+};

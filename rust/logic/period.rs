@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Arithmetic on counter values and sample periods.
+//!
+//! A counter counts up and overflows to 0. To overflow after `left` events it starts at `-left`.
+//! A counting event does the same with the longest period there is, so that a counter that wraps
+//! is noticed. Units: occurrences of the event.
+//!
+//! Any context, NMI included: all of it is wrapping arithmetic on plain integers.
+
+use super::event_select::EventSelect;
+
+/// Width of the counters, in bits, and what follows from it.
+///
+/// # Invariants
+///
+/// The width is from 1 to 64.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CounterWidth(u8);
+
+impl CounterWidth {
+    /// A width of `bits`; `None` where it is 0 or above 64.
+    pub const fn new(bits: u8) -> Option<Self> {
+        if bits == 0 || bits > 64 {
+            None
+        } else {
+            // INVARIANT: just checked.
+            Some(Self(bits))
+        }
+    }
+
+    /// The width in bits (`pmc_width` in the user page).
+    pub const fn bits(self) -> u8 {
+        self.0
+    }
+
+    /// All values that a counter can hold, as a mask (`cntval_mask`).
+    pub const fn mask(self) -> u64 {
+        u64::MAX.wrapping_shr(64 - self.0 as u32)
+    }
+
+    /// How many events were counted between two readings of a counter.
+    ///
+    /// The counter may have wrapped once in between. Bits above the width are ignored, since not
+    /// all hardware sign-extends there. Mainline: `x86_perf_event_update()`,
+    /// `arch/x86/events/core.c:154-157`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use rpmu_logic::logic;
+    /// use logic::period::CounterWidth;
+    ///
+    /// let width = CounterWidth::new(48).unwrap();
+    /// // From five before the overflow to three after it.
+    /// assert_eq!(width.delta(-5i64 as u64, 3), 8);
+    /// ```
+    pub const fn delta(self, previous: u64, now: u64) -> u64 {
+        now.wrapping_sub(previous) & self.mask()
+    }
+}
+
+/// What the sample periods of a model have to keep to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PeriodRule {
+    /// Shortest period of any event.
+    shortest: i64,
+    /// Shortest period of INST_RETIRED.ALL (0x01c0).
+    shortest_inst_retired_all: i64,
+}
+
+impl PeriodRule {
+    /// No rule beyond the two that hold everywhere.
+    pub const NONE: Self = Self {
+        shortest: 0,
+        shortest_inst_retired_all: 0,
+    };
+
+    /// Erratum HSW11 wants more than 100 for INST_RETIRED.ALL; below 32, two counters that
+    /// overflow in one NMI can keep the CPU in it. Mainline: `hsw_limit_period()`,
+    /// `arch/x86/events/intel/core.c:5781`.
+    pub const HASWELL: Self = Self {
+        shortest: 32,
+        shortest_inst_retired_all: 128,
+    };
+
+    /// The period nearest to `left` that the rule allows for the event `select`.
+    pub const fn apply(self, select: EventSelect, left: i64) -> i64 {
+        let shortest = if select.code() == 0x01c0 {
+            self.shortest_inst_retired_all
+        } else {
+            self.shortest
+        };
+        if left < shortest {
+            shortest
+        } else {
+            left
+        }
+    }
+}
+
+/// What every start value has to keep to on one machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PeriodLimits {
+    /// The counters' width.
+    pub width: CounterWidth,
+    /// Longest period that can be programmed: half the counter's range, or 2^31 - 1 where
+    /// counters can only be written with 32 bits.
+    pub max_period: u64,
+    /// The model's rule.
+    pub rule: PeriodRule,
+}
+
+/// How a counter is started, and what becomes of the event's period.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Start {
+    /// Value for the counter register, cut to the counter's width.
+    pub value: u64,
+    /// The value that the next [delta](CounterWidth::delta) is taken from (`hw.prev_count`).
+    pub previous: u64,
+    /// Events left of this period (`hw.period_left`). Can be more than the counter was started
+    /// for, where the period is longer than the longest that can be programmed.
+    pub left: i64,
+    /// Whether a period was complete and the next one has begun: the event's `last_period` is
+    /// its `sample_period` then, and a sample is due.
+    pub expired: bool,
+}
+
+impl PeriodLimits {
+    /// How to start a counter for an event with `period` (`hw.sample_period`) of which `left`
+    /// (`hw.period_left`) remain; a `left` of 0 or less means that the period is over.
+    ///
+    /// Mainline: `x86_perf_event_set_period()`, `arch/x86/events/core.c:1421-1478`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use rpmu_logic::logic;
+    /// use logic::event_select::EventSelect;
+    /// use logic::period::{CounterWidth, PeriodLimits, PeriodRule};
+    ///
+    /// let limits = PeriodLimits {
+    ///     width: CounterWidth::new(48).unwrap(),
+    ///     max_period: (1 << 47) - 1,
+    ///     rule: PeriodRule::NONE,
+    /// };
+    /// let cycles = EventSelect::event(0x3c, 0x00);
+    ///
+    /// // Three events late: the next period is shorter by them.
+    /// let start = limits.start(cycles, 1000, -3);
+    /// assert_eq!(start.left, 997);
+    /// assert_eq!(start.value, 0xffff_ffff_fc1b);
+    /// assert!(start.expired);
+    /// ```
+    pub const fn start(&self, select: EventSelect, period: u64, left: i64) -> Start {
+        // Periods above the sign bit are refused at perf_event_open (kernel/events/core.c).
+        let period = period as i64;
+        let mut left = left;
+        let mut expired = false;
+        if left <= period.wrapping_neg() {
+            // Later than a whole period: do not try to catch up.
+            left = period;
+            expired = true;
+        }
+        if left <= 0 {
+            left = left.wrapping_add(period);
+            expired = true;
+        }
+        // Some CPUs misbehave with a single event left.
+        let mut programmed = if left < 2 { 2 } else { left };
+        if programmed as u64 > self.max_period {
+            programmed = self.max_period as i64;
+        }
+        programmed = self.rule.apply(select, programmed);
+        let previous = programmed.wrapping_neg() as u64;
+        Start {
+            value: previous & self.width.mask(),
+            previous,
+            left,
+            expired,
+        }
+    }
+
+    /// Whether a fixed sample period is shorter than the model allows; `perf_event_open` and the
+    /// period ioctl refuse it (`arch/x86/events/core.c:661-666`).
+    pub const fn is_too_short(&self, select: EventSelect, period: u64) -> bool {
+        let period = period as i64;
+        self.rule.apply(select, period) > period
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CYCLES: EventSelect = EventSelect::event(0x3c, 0x00);
+    const INST_RETIRED_ALL: EventSelect = EventSelect::event(0xc0, 0x01);
+    const MAX: u64 = (1 << 47) - 1;
+
+    fn limits(rule: PeriodRule) -> PeriodLimits {
+        PeriodLimits {
+            width: CounterWidth::new(48).unwrap(),
+            max_period: MAX,
+            rule,
+        }
+    }
+
+    struct Case {
+        period: u64,
+        left: i64,
+        programmed: i64,
+        new_left: i64,
+        expired: bool,
+    }
+
+    #[test]
+    fn start_values() {
+        #[rustfmt::skip]
+        let cases = [
+            Case { period: 1000, left: 1000, programmed: 1000, new_left: 1000, expired: false },
+            Case { period: 1000, left: 1, programmed: 2, new_left: 1, expired: false },
+            Case { period: 1000, left: 0, programmed: 1000, new_left: 1000, expired: true },
+            Case { period: 1000, left: -999, programmed: 2, new_left: 1, expired: true },
+            Case { period: 1000, left: -1000, programmed: 1000, new_left: 1000, expired: true },
+            Case { period: 1000, left: -123_456, programmed: 1000, new_left: 1000, expired: true },
+            Case { period: MAX, left: MAX as i64, programmed: MAX as i64, new_left: MAX as i64, expired: false },
+            Case { period: 1 << 60, left: 1 << 60, programmed: MAX as i64, new_left: 1 << 60, expired: false },
+            Case { period: 1, left: 0, programmed: 2, new_left: 1, expired: true },
+        ];
+        for Case {
+            period,
+            left,
+            programmed,
+            new_left,
+            expired,
+        } in cases
+        {
+            let start = limits(PeriodRule::NONE).start(CYCLES, period, left);
+            let value = (programmed as u64).wrapping_neg();
+            assert_eq!(start.previous, value, "period {period} left {left}");
+            assert_eq!(start.value, value & 0xffff_ffff_ffff);
+            assert_eq!(start.left, new_left, "period {period} left {left}");
+            assert_eq!(start.expired, expired, "period {period} left {left}");
+        }
+    }
+
+    #[test]
+    fn no_value_panics() {
+        let extremes = [i64::MIN, i64::MIN + 1, -1, 0, 1, 2, i64::MAX];
+        for period in extremes {
+            for left in extremes {
+                for rule in [PeriodRule::NONE, PeriodRule::HASWELL] {
+                    let _ = limits(rule).start(CYCLES, period as u64, left);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn haswell_periods() {
+        for (select, period, programmed) in [
+            (CYCLES, 31, 32),
+            (CYCLES, 32, 32),
+            (INST_RETIRED_ALL, 127, 128),
+            (INST_RETIRED_ALL, 128, 128),
+            (INST_RETIRED_ALL.counting_user(true), 100, 128),
+        ] {
+            let limits = limits(PeriodRule::HASWELL);
+            let start = limits.start(select, period, period as i64);
+            assert_eq!(start.previous.wrapping_neg(), programmed);
+            assert_eq!(limits.is_too_short(select, period), period < programmed);
+            assert!(!super::tests::limits(PeriodRule::NONE).is_too_short(select, 1));
+        }
+    }
+
+    #[test]
+    fn delta_wraps_at_the_width() {
+        let width = CounterWidth::new(40).unwrap();
+        assert_eq!(width.mask(), 0xff_ffff_ffff);
+        assert_eq!(width.delta(0xff_ffff_ffff, 0), 1);
+        assert_eq!(width.delta(0, 0xff_ffff_ffff), 0xff_ffff_ffff);
+        // A sign-extended earlier value, and an unsigned reading.
+        assert_eq!(width.delta(u64::MAX, 4), 5);
+        assert_eq!(CounterWidth::new(64).unwrap().delta(1, 0), u64::MAX);
+        assert_eq!(CounterWidth::new(0), None);
+        assert_eq!(CounterWidth::new(65), None);
+    }
+
+    /// What makes lazy programming possible: a counter that is stopped and started again for the
+    /// same counting event already holds the value it would be given.
+    #[test]
+    fn a_stopped_counting_event_starts_where_it_stopped() {
+        let limits = limits(PeriodRule::HASWELL);
+        let first = limits.start(CYCLES, MAX, MAX as i64);
+        let counted = 123_456_789;
+        let stopped = first.value.wrapping_add(counted) & limits.width.mask();
+        let left = first.left - counted as i64;
+        assert_eq!(limits.start(CYCLES, MAX, left).value, stopped);
+    }
+}

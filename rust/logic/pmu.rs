@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The PMU at hand: a model's constants and a machine's counters, put together.
+
+use core::fmt;
+
+use super::capabilities::{Capabilities, Cpuid};
+use super::constraint::{first_match, Constraint};
+use super::event_select::EventSelect;
+use super::model::{HardwareId, Model, MODELS};
+use super::period::PeriodLimits;
+
+/// A PMU that is supported.
+#[derive(Clone, Copy, Debug)]
+pub struct Pmu {
+    /// The microarchitecture.
+    pub model: &'static Model,
+    /// The machine's counters.
+    pub capabilities: Capabilities,
+}
+
+impl Pmu {
+    /// Finds out whether the PMU that CPUID describes is supported.
+    ///
+    /// `perf_capabilities` is IA32_PERF_CAPABILITIES where
+    /// [it exists](Cpuid::has_perf_capabilities).
+    ///
+    /// # Errors
+    ///
+    /// What is the case, with a text for the log that says what to do.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use rpmu_logic::logic;
+    /// use logic::capabilities::{Cpuid, Leaf};
+    /// use logic::pmu::Pmu;
+    ///
+    /// let mut cpuid = Cpuid {
+    ///     leaf_0: Leaf { eax: 0x16, ebx: 0x756e6547, ecx: 0x6c65746e, edx: 0x49656e69 },
+    ///     leaf_1: Leaf { eax: 0x506e3, ..Leaf::default() },
+    ///     leaf_a: Leaf { eax: 0x0730_0404, edx: 0x603, ..Leaf::default() },
+    ///     ..Cpuid::default()
+    /// };
+    /// assert_eq!(Pmu::probe(&cpuid, None).unwrap().model.pmu_name, "skylake");
+    ///
+    /// cpuid.leaf_1.eax = 0x106a5;
+    /// assert_eq!(
+    ///     Pmu::probe(&cpuid, None).unwrap_err().to_string(),
+    ///     "CPU family 6 model 0x1a is not supported; supported are Haswell and Skylake"
+    /// );
+    /// ```
+    pub fn probe(cpuid: &Cpuid, perf_capabilities: Option<u64>) -> Result<Self, Unsupported> {
+        if &cpuid.vendor() != b"GenuineIntel" {
+            return Err(Unsupported::Vendor(Vendor(cpuid.vendor())));
+        }
+        if cpuid.is_hybrid() {
+            return Err(Unsupported::Hybrid);
+        }
+        let Some(capabilities) = Capabilities::decode(cpuid, perf_capabilities) else {
+            return Err(if cpuid.is_virtual() {
+                Unsupported::NoVirtualPmu
+            } else {
+                Unsupported::NoPmu
+            });
+        };
+        let Some(model) = find_model(cpuid) else {
+            return Err(Unsupported::Model {
+                family: cpuid.family(),
+                model: cpuid.model(),
+            });
+        };
+        // Without version 2 there is no GLOBAL_CTRL to stop all counters with.
+        if capabilities.version < 2 {
+            return Err(Unsupported::Version(capabilities.version));
+        }
+        Ok(Self {
+            model,
+            capabilities,
+        })
+    }
+
+    /// The counters that the event `select` may use.
+    ///
+    /// First match in the model's table, else any general-purpose counter; cut to the counters
+    /// that exist, and to those that can do without an aborted transaction's counts where the
+    /// event wants that. Mainline: `x86_get_event_constraints()`,
+    /// `arch/x86/events/intel/core.c:4258-4277`, and `hsw_get_event_constraints()`, `5519-5535`.
+    pub fn constraint(&self, select: EventSelect) -> Constraint {
+        let present = self.capabilities.counters;
+        let mut constraint = match first_match(self.model.event_constraints, select) {
+            Some(entry) => entry.resolve(present),
+            None => Constraint::any_of(present.gp()),
+        };
+        if select.has(EventSelect::IN_TX_CHECKPOINTED) {
+            constraint.counters = constraint.counters & self.model.checkpointed;
+        }
+        constraint
+    }
+
+    /// The event select of a generic hardware event; `None` where the model has no such event or
+    /// CPUID marks it as absent.
+    ///
+    /// Also what decides whether sysfs shows the event.
+    pub fn hardware_event(&self, id: HardwareId) -> Option<EventSelect> {
+        let absent_bit = match id {
+            HardwareId::CpuCycles => Some(0),
+            HardwareId::Instructions => Some(1),
+            HardwareId::BusCycles => Some(2),
+            HardwareId::CacheReferences => Some(3),
+            HardwareId::CacheMisses => Some(4),
+            HardwareId::BranchInstructions => Some(5),
+            HardwareId::BranchMisses => Some(6),
+            HardwareId::StalledCyclesFrontend
+            | HardwareId::StalledCyclesBackend
+            | HardwareId::RefCpuCycles => None,
+        };
+        match absent_bit {
+            Some(bit) if self.capabilities.absent_events.contains(bit) => None,
+            _ => self.model.hardware_events.get(id),
+        }
+    }
+
+    /// What every start value has to keep to.
+    pub fn period_limits(&self) -> PeriodLimits {
+        PeriodLimits {
+            width: self.capabilities.width,
+            max_period: self.capabilities.max_period(),
+            rule: self.model.period_rule,
+        }
+    }
+}
+
+fn find_model(cpuid: &Cpuid) -> Option<&'static Model> {
+    if cpuid.family() != 6 {
+        return None;
+    }
+    let is_this = |model: &&&Model| model.cpuid_models.contains(&cpuid.model());
+    MODELS.iter().find(is_this).copied()
+}
+
+/// A vendor string as CPUID has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Vendor([u8; 12]);
+
+impl fmt::Display for Vendor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match core::str::from_utf8(&self.0) {
+            Ok(name) => f.write_str(name.trim_end_matches('\0')),
+            Err(_) => f.write_str("unknown"),
+        }
+    }
+}
+
+/// Why a PMU is not supported. The text names the case and says what to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unsupported {
+    /// Not an Intel CPU.
+    Vendor(Vendor),
+    /// Cores of different kinds, each with a PMU of its own.
+    Hybrid,
+    /// No architectural PMU, on bare metal.
+    NoPmu,
+    /// No architectural PMU, in a virtual machine.
+    NoVirtualPmu,
+    /// An Intel CPU without a table.
+    Model {
+        /// Display family.
+        family: u16,
+        /// Display model.
+        model: u8,
+    },
+    /// A version of architectural performance monitoring without GLOBAL_CTRL.
+    Version(u8),
+}
+
+impl fmt::Display for Unsupported {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Vendor(vendor) => write!(
+                f,
+                "CPU vendor {vendor} is not supported, only GenuineIntel is; \
+                 keep the built-in driver"
+            ),
+            Self::Hybrid => f.write_str(
+                "hybrid CPUs (different kinds of cores) are not supported; \
+                 keep the built-in driver",
+            ),
+            Self::NoPmu => f.write_str(
+                "the CPU describes no PMU in CPUID leaf 0xA; \
+                 look for a firmware setting that hides it",
+            ),
+            Self::NoVirtualPmu => f.write_str(
+                "this virtual machine has no PMU; \
+                 start it with one (QEMU: -accel kvm -cpu host,pmu=on)",
+            ),
+            Self::Model { family, model } => {
+                write!(
+                    f,
+                    "CPU family {family} model {model:#04x} is not supported; supported are "
+                )?;
+                for (i, model) in MODELS.iter().enumerate() {
+                    let separator = match i {
+                        0 => "",
+                        i if i + 1 == MODELS.len() => " and ",
+                        _ => ", ",
+                    };
+                    write!(f, "{separator}{}", model.name)?;
+                }
+                Ok(())
+            }
+            Self::Version(version) => write!(
+                f,
+                "architectural performance monitoring version {version} is too old, \
+                 version 2 is needed; keep the built-in driver"
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::capabilities::Leaf;
+    use super::super::counter::CounterMask;
+    use super::*;
+
+    fn cpuid(leaf_1_eax: u32, leaf_a_eax: u32) -> Cpuid {
+        Cpuid {
+            leaf_0: Leaf {
+                eax: 0x16,
+                ebx: u32::from_le_bytes(*b"Genu"),
+                edx: u32::from_le_bytes(*b"ineI"),
+                ecx: u32::from_le_bytes(*b"ntel"),
+            },
+            leaf_1: Leaf {
+                eax: leaf_1_eax,
+                ..Leaf::default()
+            },
+            leaf_a: Leaf {
+                eax: leaf_a_eax,
+                edx: 0x603,
+                ..Leaf::default()
+            },
+            ..Cpuid::default()
+        }
+    }
+
+    fn haswell() -> Cpuid {
+        cpuid(0x306c3, 0x0730_0403)
+    }
+
+    fn skylake() -> Cpuid {
+        cpuid(0x506e3, 0x0730_0404)
+    }
+
+    fn probe(cpuid: &Cpuid) -> Pmu {
+        Pmu::probe(cpuid, Some(0x2000)).unwrap()
+    }
+
+    #[test]
+    fn every_supported_model_is_found() {
+        // Family 6, model, stepping 1 as leaf 1 EAX has them.
+        for (eax, pmu_name) in [
+            (0x306c1, "haswell"),
+            (0x306f1, "haswell"),
+            (0x40651, "haswell"),
+            (0x40661, "haswell"),
+            (0x406e1, "skylake"),
+            (0x50651, "skylake"),
+            (0x506e1, "skylake"),
+            (0x806e1, "skylake"),
+            (0x906e1, "skylake"),
+            (0xa0651, "skylake"),
+            (0xa0661, "skylake"),
+        ] {
+            let pmu = probe(&cpuid(eax, 0x0730_0404));
+            assert_eq!(pmu.model.pmu_name, pmu_name, "{eax:#x}");
+        }
+    }
+
+    #[test]
+    fn unsupported_machines() {
+        let amd = Cpuid {
+            leaf_0: Leaf {
+                eax: 0xd,
+                ebx: u32::from_le_bytes(*b"Auth"),
+                edx: u32::from_le_bytes(*b"enti"),
+                ecx: u32::from_le_bytes(*b"cAMD"),
+            },
+            ..haswell()
+        };
+        let mut hybrid = haswell();
+        hybrid.leaf_7.edx = 1 << 15;
+        let no_pmu = cpuid(0x306c3, 0);
+        let mut no_virtual_pmu = no_pmu;
+        no_virtual_pmu.leaf_1.ecx = 1 << 31;
+        for (cpuid, text) in [
+            (amd, "CPU vendor AuthenticAMD is not supported"),
+            (hybrid, "hybrid CPUs"),
+            (no_pmu, "describes no PMU in CPUID leaf 0xA; look"),
+            (no_virtual_pmu, "this virtual machine has no PMU; start"),
+            (cpuid(0x306a9, 0x0730_0403), "family 6 model 0x3a is not"),
+            (cpuid(0x00f3c, 0x0730_0403), "family 15 model 0x03 is not"),
+            (cpuid(0x306c3, 0x0730_0401), "version 1 is too old"),
+        ] {
+            let refused = Pmu::probe(&cpuid, None).unwrap_err();
+            assert!(refused.to_string().contains(text), "{refused}");
+        }
+    }
+
+    #[test]
+    fn haswell_constraints() {
+        let pmu = probe(&haswell());
+        for (config, counters) in [
+            (0x0_00c0, 0x1_0000_000f), // instructions
+            (0x3_003c, 0x2_0000_000f), // cycles
+            (0x0_0300, 0x4_0000_0000), // reference cycles
+            (0x0_0148, 0x4),           // L1D_PEND_MISS.PENDING
+            (0x0_01c0, 0x2),           // INST_RETIRED.PREC_DIST
+            (0x0_02cd, 0x8),           // MEM_TRANS_RETIRED
+            (0x0_08a3, 0x4),
+            (0x0_0ca3, 0x4),
+            (0x0_04a3, 0xf),
+            (0x0_82d0, 0xf),
+            (0x0_013c, 0xf),    // bus cycles, unconstrained
+            (0x0_00c4, 0xf),    // branches, unconstrained
+            (0x0104_003c, 0xf), // cycles with filters
+        ] {
+            let constraint = pmu.constraint(EventSelect::from_bits(config));
+            assert_eq!(constraint.counters.bits(), counters, "{config:#x}");
+            assert_eq!(constraint.exclusive, config & 0xff == 0xd0, "{config:#x}");
+        }
+    }
+
+    #[test]
+    fn skylake_constraints_with_one_thread_a_core() {
+        let pmu = probe(&cpuid(0x506e3, 0x0730_0804));
+        for (config, counters) in [
+            (0x00c0, 0x1_0000_00ff),
+            (0x01c0, 0x2),
+            (0x0148, 0xff),
+            (0x81d0, 0xf),
+            (0x20d1, 0xf),
+            (0x01c6, 0xf),
+            (0x00c4, 0xff),
+        ] {
+            let constraint = pmu.constraint(EventSelect::from_bits(config));
+            assert_eq!(constraint.counters.bits(), counters, "{config:#x}");
+            assert!(!constraint.exclusive);
+        }
+    }
+
+    #[test]
+    fn checkpointed_events_count_on_counter_2_or_not_at_all() {
+        let pmu = probe(&haswell());
+        for (code, counters) in [(0x00c0, 0x4), (0x0148, 0x4), (0x01c0, 0), (0x01cd, 0)] {
+            let select = EventSelect::from_bits(code | EventSelect::IN_TX_CHECKPOINTED);
+            assert_eq!(
+                pmu.constraint(select).counters,
+                CounterMask::from_bits(counters),
+                "{code:#x}"
+            );
+        }
+    }
+
+    #[test]
+    fn hardware_events() {
+        let pmu = probe(&skylake());
+        let configs = HardwareId::ALL.map(|id| pmu.hardware_event(id).map(EventSelect::bits));
+        #[rustfmt::skip]
+        assert_eq!(configs, [
+            Some(0x003c), Some(0x00c0), Some(0x4f2e), Some(0x412e), Some(0x00c4),
+            Some(0x00c5), Some(0x013c), None, None, Some(0x0300),
+        ]);
+    }
+
+    #[test]
+    fn absent_events_are_not_offered() {
+        for (bit, id) in [
+            (0, HardwareId::CpuCycles),
+            (1, HardwareId::Instructions),
+            (2, HardwareId::BusCycles),
+            (3, HardwareId::CacheReferences),
+            (4, HardwareId::CacheMisses),
+            (5, HardwareId::BranchInstructions),
+            (6, HardwareId::BranchMisses),
+        ] {
+            let mut cpuid = skylake();
+            cpuid.leaf_a.ebx = 1 << bit;
+            let pmu = probe(&cpuid);
+            let full = probe(&skylake());
+            for other in HardwareId::ALL {
+                let expected = full.hardware_event(other).filter(|_| other != id);
+                assert_eq!(pmu.hardware_event(other), expected, "bit {bit} {other:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What has to be written to the PMU's registers, and what need not be.
+//!
+//! [`Shadow`] knows what the hardware holds and takes what it is wanted to hold; only the
+//! difference is written. A register write costs more than everything else in a context switch,
+//! so:
+//!
+//! - Events that go leave their event select as it is. A counter whose bit in GLOBAL_CTRL is 0
+//!   does not count, and GLOBAL_CTRL never has a bit of a counter without an event. Switching out
+//!   costs one write, whatever the number of events.
+//! - An event that comes back to its counter before another used it finds its event select there,
+//!   and its value too: a counting event that stopped at v starts again at v.
+//! - The fixed counters share FIXED_CTR_CTRL, which is written once, when counting resumes.
+//!
+//! # Who else writes
+//!
+//! The PMI is an NMI, and may come while any of this is under way. It never touches the shadow,
+//! and the shadow stays true because of four rules that the driver keeps:
+//!
+//! 1. The PMI writes no event select and not FIXED_CTR_CTRL.
+//! 2. The PMI handles, and writes, only counters that are *active*. Active counters are a mask
+//!    that it shares with the driver; the driver takes a counter out before [`Shadow::stop`], and
+//!    puts it in after [`Shadow::start`]. The shadow knows the value of no active counter.
+//! 3. The PMI sets GLOBAL_CTRL to 0 on entry, and on exit to what the shared *enabled* value says.
+//!    The driver stores 0 there before [`Shadow::suspend`], and the mask before the write that
+//!    [`Shadow::resume`] asks for. So a PMI at any point in between leaves what the shadow has.
+//! 4. A value that the driver reads from a counter comes to the shadow only while the counter is
+//!    stopped and GLOBAL_CTRL is 0, so that it does not change any more.
+//!
+//! Nobody else may write the PMU's registers. Where that cannot be had (suspend, CPU hotplug,
+//! taking over from another driver), [`Shadow::reset`] makes a fresh start.
+//!
+//! Context: the CPU that the shadow belongs to, interrupts off.
+
+use super::capabilities::Capabilities;
+use super::counter::{CounterId, CounterKind, CounterMask, PerCounter};
+use super::event_select::EventSelect;
+
+/// A register of the PMU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Register {
+    /// IA32_PERFEVTSELn of a general-purpose counter.
+    EventSelect(CounterId),
+    /// The counter itself.
+    Counter(CounterId),
+    /// IA32_FIXED_CTR_CTRL.
+    FixedControl,
+    /// IA32_PERF_GLOBAL_CTRL.
+    GlobalControl,
+}
+
+impl Register {
+    /// The register's address, for WRMSR.
+    ///
+    /// `full_width` is [`Capabilities::full_width_write`]: a general-purpose counter is then
+    /// written through IA32_A_PMCn. (Reading is by RDPMC.) SDM vol. 4, table 2-2.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use rpmu_logic::logic;
+    /// use logic::counter::CounterId;
+    /// use logic::registers::Register;
+    ///
+    /// let counter = Register::Counter(CounterId::gp(2).unwrap());
+    /// assert_eq!(counter.msr(true), 0x4c3);
+    /// assert_eq!(counter.msr(false), 0xc3);
+    /// ```
+    pub const fn msr(self, full_width: bool) -> u32 {
+        match self {
+            // A fixed counter has no event select; its control is in FIXED_CTR_CTRL.
+            Self::EventSelect(counter) => match counter.kind() {
+                CounterKind::Gp(n) => 0x186 + n as u32,
+                CounterKind::Fixed(_) => 0x38d,
+            },
+            Self::Counter(counter) => match counter.kind() {
+                CounterKind::Gp(n) if full_width => 0x4c1 + n as u32,
+                CounterKind::Gp(n) => 0xc1 + n as u32,
+                CounterKind::Fixed(n) => 0x309 + n as u32,
+            },
+            Self::FixedControl => 0x38d,
+            Self::GlobalControl => 0x38f,
+        }
+    }
+}
+
+/// A write that is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RegisterWrite {
+    /// Where.
+    pub register: Register,
+    /// What.
+    pub value: u64,
+}
+
+/// What one counter's registers hold.
+#[derive(Clone, Copy, Debug)]
+struct CounterState {
+    /// The event select, if it is known. General-purpose counters only.
+    select: Option<u64>,
+    /// The counter's value, if it is known and does not change.
+    value: Option<u64>,
+}
+
+/// What the PMU's registers of one CPU hold, and what they are wanted to.
+///
+/// The methods hand every write that is due to `write`, in the order in which they have to be
+/// done.
+///
+/// # Examples
+///
+/// ```
+/// # use rpmu_logic::logic;
+/// use logic::capabilities::{Capabilities, Cpuid, Leaf};
+/// use logic::counter::CounterId;
+/// use logic::event_select::EventSelect;
+/// use logic::registers::{Register, RegisterWrite, Shadow};
+/// # let cpuid = Cpuid {
+/// #     leaf_0: Leaf { eax: 0xd, ..Leaf::default() },
+/// #     leaf_a: Leaf { eax: 0x0730_0403, ebx: 0, ecx: 0, edx: 0x603 },
+/// #     ..Cpuid::default()
+/// # };
+/// # let capabilities = Capabilities::decode(&cpuid, None).unwrap();
+/// let mut writes: Vec<RegisterWrite> = Vec::new();
+/// let mut shadow = Shadow::new(&capabilities);
+/// shadow.reset(|write| writes.push(write));
+/// writes.clear();
+///
+/// let counter = CounterId::gp(0).unwrap();
+/// let branches = EventSelect::event(0xc4, 0x00).counting_user(true);
+/// shadow.start(counter, branches, true, 0xffff_ffff_ff00, |write| writes.push(write));
+/// shadow.resume(|write| writes.push(write));
+/// assert_eq!(writes, [
+///     RegisterWrite { register: Register::Counter(counter), value: 0xffff_ffff_ff00 },
+///     RegisterWrite { register: Register::EventSelect(counter), value: 0x41_00c4 },
+///     RegisterWrite { register: Register::GlobalControl, value: 0x1 },
+/// ]);
+///
+/// // Out, and in again: one write each.
+/// writes.clear();
+/// shadow.suspend(|write| writes.push(write));
+/// shadow.stop(counter, Some(0xffff_ffff_ff42));
+/// shadow.resume(|write| writes.push(write));
+/// assert_eq!(writes, [RegisterWrite { register: Register::GlobalControl, value: 0 }]);
+///
+/// writes.clear();
+/// shadow.suspend(|write| writes.push(write));
+/// shadow.start(counter, branches, true, 0xffff_ffff_ff42, |write| writes.push(write));
+/// shadow.resume(|write| writes.push(write));
+/// assert_eq!(writes, [RegisterWrite { register: Register::GlobalControl, value: 0x1 }]);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Shadow {
+    /// The counters that exist.
+    present: CounterMask,
+    counters: PerCounter<CounterState>,
+    /// What FIXED_CTR_CTRL holds, if it is known.
+    fixed_control: Option<u64>,
+    /// What GLOBAL_CTRL holds, if it is known.
+    global_control: Option<u64>,
+    /// What FIXED_CTR_CTRL is wanted to hold when counting resumes.
+    wanted_fixed_control: u64,
+    /// The counters with an event that is started.
+    active: CounterMask,
+    /// Those of them that count outside of virtual machines.
+    enabled: CounterMask,
+}
+
+impl Shadow {
+    /// Nothing is known about what the registers hold. [`reset`](Self::reset) comes next.
+    pub const fn new(capabilities: &Capabilities) -> Self {
+        Self {
+            present: capabilities.counters,
+            counters: PerCounter::new(CounterState {
+                select: None,
+                value: None,
+            }),
+            fixed_control: None,
+            global_control: None,
+            wanted_fixed_control: 0,
+            active: CounterMask::EMPTY,
+            enabled: CounterMask::EMPTY,
+        }
+    }
+
+    /// Stops everything and clears every register, whatever it holds.
+    ///
+    /// No counter may be active.
+    pub fn reset(&mut self, mut write: impl FnMut(RegisterWrite)) {
+        self.active = CounterMask::EMPTY;
+        self.enabled = CounterMask::EMPTY;
+        self.wanted_fixed_control = 0;
+        self.fixed_control = None;
+        self.global_control = None;
+        self.set_global_control(0, &mut write);
+        self.set_fixed_control(0, &mut write);
+        for counter in self.present {
+            self.counters[counter] = CounterState {
+                select: None,
+                value: None,
+            };
+            self.set_select(counter, 0, &mut write);
+            self.set_value(counter, 0, &mut write);
+        }
+    }
+
+    /// The counters with an event that is started.
+    pub fn active(&self) -> CounterMask {
+        self.active
+    }
+
+    /// What GLOBAL_CTRL has to be while the PMU is enabled: what
+    /// [`resume`](Self::resume) will write. The driver stores it for the PMI first; see rule 3.
+    pub fn enabled(&self) -> CounterMask {
+        self.enabled
+    }
+
+    /// Stops all counters; `perf_pmu_disable`. The driver has stored 0 for the PMI (rule 3).
+    pub fn suspend(&mut self, mut write: impl FnMut(RegisterWrite)) {
+        self.set_global_control(0, &mut write);
+    }
+
+    /// Lets the active counters count; `perf_pmu_enable`. The driver has stored
+    /// [`enabled`](Self::enabled) for the PMI (rule 3).
+    pub fn resume(&mut self, mut write: impl FnMut(RegisterWrite)) {
+        self.set_fixed_control(self.wanted_fixed_control, &mut write);
+        self.set_global_control(self.enabled.bits(), &mut write);
+    }
+
+    /// Programs `counter` with an event that starts at `value`, which is cut to the counter's
+    /// width. It counts from the next [`resume`](Self::resume) on.
+    ///
+    /// `in_host` is false for an event that counts in virtual machines only (`exclude_host`).
+    ///
+    /// The PMU is suspended, and the counter is not active.
+    pub fn start(
+        &mut self,
+        counter: CounterId,
+        select: EventSelect,
+        in_host: bool,
+        value: u64,
+        mut write: impl FnMut(RegisterWrite),
+    ) {
+        self.set_value(counter, value, &mut write);
+        match counter.kind() {
+            CounterKind::Gp(_) => self.set_select(counter, select.enabled(), &mut write),
+            CounterKind::Fixed(n) => {
+                let shift = u32::from(n) * 4;
+                self.wanted_fixed_control &= !0xfu64.wrapping_shl(shift);
+                self.wanted_fixed_control |= select.fixed_control().wrapping_shl(shift);
+            }
+        }
+        // From here on the value changes, by counting or by the PMI (rule 2).
+        self.counters[counter].value = None;
+        self.active.insert(counter);
+        if in_host {
+            self.enabled.insert(counter);
+        }
+    }
+
+    /// Says that the event on `counter` is stopped. Nothing is written: without its bit in
+    /// GLOBAL_CTRL the counter does not count.
+    ///
+    /// `value` is what the driver read from the counter after it took it out of the PMI's mask;
+    /// `None` if it did not read it, and then the next start writes the counter.
+    ///
+    /// The PMU is suspended.
+    pub fn stop(&mut self, counter: CounterId, value: Option<u64>) {
+        self.active.remove(counter);
+        self.enabled.remove(counter);
+        self.counters[counter].value = value;
+    }
+
+    fn set_value(&mut self, counter: CounterId, value: u64, write: &mut impl FnMut(RegisterWrite)) {
+        let register = Register::Counter(counter);
+        let held = &mut self.counters[counter].value;
+        Self::set(held, register, value, write);
+    }
+
+    fn set_select(
+        &mut self,
+        counter: CounterId,
+        value: u64,
+        write: &mut impl FnMut(RegisterWrite),
+    ) {
+        if !counter.is_fixed() {
+            let register = Register::EventSelect(counter);
+            let held = &mut self.counters[counter].select;
+            Self::set(held, register, value, write);
+        }
+    }
+
+    fn set_fixed_control(&mut self, value: u64, write: &mut impl FnMut(RegisterWrite)) {
+        let held = &mut self.fixed_control;
+        // Without fixed counters the register need not exist.
+        if !self.present.fixed().is_empty() {
+            Self::set(held, Register::FixedControl, value, write);
+        }
+    }
+
+    fn set_global_control(&mut self, value: u64, write: &mut impl FnMut(RegisterWrite)) {
+        let held = &mut self.global_control;
+        Self::set(held, Register::GlobalControl, value, write);
+    }
+
+    /// Writes `value` unless the register holds it.
+    fn set(
+        held: &mut Option<u64>,
+        register: Register,
+        value: u64,
+        write: &mut impl FnMut(RegisterWrite),
+    ) {
+        if *held != Some(value) {
+            write(RegisterWrite { register, value });
+            *held = Some(value);
+        }
+    }
+}

@@ -1,0 +1,439 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The events of one CPU: who is there, and which counter each is to have.
+//!
+//! Adding an event decides at once whether it fits, and if so gives every event of the CPU its
+//! counter: the *plan*. Nothing is programmed by that. When perf core enables the PMU again, the
+//! driver brings the hardware to the plan:
+//!
+//! ```text
+//!  perf_pmu_disable
+//!    add / commit ──► plan                 any number of times
+//!    remove
+//!  perf_pmu_enable
+//!    leaving()  ──► stop each event on the counter that it leaves
+//!    arriving() ──► start each event on the counter that it gets
+//!    settle()       the plan is what is programmed
+//! ```
+//!
+//! Events of a transaction (a group) are collected first, and placed as a whole by
+//! [`commit`](Roster::commit), or not at all. Events that are there already may move for that.
+//!
+//! Context: the CPU that the roster belongs to, interrupts off, PMU disabled. The PMI does not
+//! look at it: it finds the events by counter, in a table of the driver's that only changes while
+//! the counter is inactive.
+
+use super::assign::{Problem, MAX_EVENTS};
+use super::capabilities::Capabilities;
+use super::constraint::Constraint;
+use super::counter::CounterId;
+use super::refusal::Refusal;
+
+/// One event of a [`Roster`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry<T> {
+    /// The driver's handle on the event.
+    pub event: T,
+    /// The counters that it may use.
+    pub constraint: Constraint,
+    /// The counter that it had when it was on this CPU last, if it was: a wish.
+    previous: Option<CounterId>,
+    /// The counter that it is to have. `None` only within a transaction.
+    planned: Option<CounterId>,
+    /// The counter that it has been programmed on.
+    placed: Option<CounterId>,
+}
+
+impl<T> Entry<T> {
+    /// The counter that the event has on the hardware; `None` before it has been programmed.
+    pub fn placed(&self) -> Option<CounterId> {
+        self.placed
+    }
+
+    /// The counter that the event is to have.
+    pub fn planned(&self) -> Option<CounterId> {
+        self.planned
+    }
+}
+
+/// The events of one CPU.
+///
+/// `T` is the driver's handle on an event, a pointer or an index; equal handles are one event.
+///
+/// # Invariants
+///
+/// The first `len` entries are `Some`, the rest `None`. `capacity` is at most [`MAX_EVENTS`].
+/// A transaction's start is at most `len`. Outside a transaction, every entry is planned, and no
+/// two for the same counter.
+///
+/// # Examples
+///
+/// ```
+/// # use rpmu_logic::logic;
+/// use logic::capabilities::{Capabilities, Cpuid, Leaf};
+/// use logic::constraint::Constraint;
+/// use logic::counter::{CounterId, CounterMask};
+/// use logic::roster::Roster;
+/// # let cpuid = Cpuid {
+/// #     leaf_0: Leaf { eax: 0xd, ..Leaf::default() },
+/// #     leaf_a: Leaf { eax: 0x0730_0403, ebx: 0, ecx: 0, edx: 0x603 },
+/// #     ..Cpuid::default()
+/// # };
+/// # let capabilities = Capabilities::decode(&cpuid, None).unwrap();
+/// let on = |bits| Constraint::any_of(CounterMask::from_bits(bits));
+/// let mut roster = Roster::new(&capabilities);
+///
+/// roster.add("loads", on(0xf), None).unwrap();
+/// roster.settle();
+///
+/// // Counter 0 alone will do for this one: "loads" moves.
+/// roster.add("stalls", on(0x1), None).unwrap();
+/// let leaving: Vec<_> = roster.leaving().collect();
+/// assert_eq!(leaving, [("loads", CounterId::gp(0).unwrap())]);
+/// let arriving: Vec<_> = roster.arriving().collect();
+/// assert_eq!(
+///     arriving,
+///     [("loads", CounterId::gp(1).unwrap()), ("stalls", CounterId::gp(0).unwrap())]
+/// );
+/// roster.settle();
+/// ```
+#[derive(Clone, Debug)]
+pub struct Roster<T> {
+    entries: [Option<Entry<T>>; MAX_EVENTS],
+    len: usize,
+    /// Most events: one for each counter of the machine.
+    capacity: usize,
+    /// Most general-purpose counters that may be used.
+    gp_limit: u32,
+    /// Number of events before the transaction that is open.
+    transaction: Option<usize>,
+}
+
+impl<T: Copy + PartialEq> Roster<T> {
+    /// No event yet, for a CPU with these capabilities.
+    pub const fn new(capabilities: &Capabilities) -> Self {
+        Self {
+            entries: [const { None }; MAX_EVENTS],
+            len: 0,
+            capacity: capabilities.counters.weight() as usize,
+            gp_limit: capabilities.gp(),
+            transaction: None,
+        }
+    }
+
+    /// Number of events.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is no event.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The events, in the order in which they were added.
+    pub fn entries(&self) -> impl Iterator<Item = &Entry<T>> {
+        self.entries.iter().flatten()
+    }
+
+    /// The entry of `event`, if it is there.
+    pub fn get(&self, event: T) -> Option<&Entry<T>> {
+        self.entries().find(|entry| entry.event == event)
+    }
+
+    /// Adds an event that had the counter `previous` when it was on this CPU last.
+    ///
+    /// Outside a transaction, everybody gets a counter. Within one, the event is only collected.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::TooManyEvents`] if there is no room, [`Refusal::DoesNotFit`] if there is no
+    /// assignment. The roster is then as it was before.
+    pub fn add(
+        &mut self,
+        event: T,
+        constraint: Constraint,
+        previous: Option<CounterId>,
+    ) -> Result<(), Refusal> {
+        if self.len >= self.capacity {
+            return Err(Refusal::TooManyEvents);
+        }
+        let Some(slot) = self.entries.get_mut(self.len) else {
+            return Err(Refusal::TooManyEvents);
+        };
+        *slot = Some(Entry {
+            event,
+            constraint,
+            previous,
+            planned: None,
+            placed: None,
+        });
+        self.len += 1;
+        if self.transaction.is_none() {
+            if let Err(refusal) = self.plan() {
+                self.truncate(self.len - 1);
+                return Err(refusal);
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes an event, in a transaction or outside. The order of the others stays.
+    ///
+    /// Returns the entry, from which the driver sees whether a counter has to be stopped; `None`
+    /// if the event was not there.
+    pub fn remove(&mut self, event: T) -> Option<Entry<T>> {
+        let position = self.entries().position(|entry| entry.event == event)?;
+        let tail = self.entries.get_mut(position..self.len)?;
+        let removed = tail.first_mut()?.take();
+        tail.rotate_left(1);
+        self.len -= 1;
+        if let Some(start) = &mut self.transaction {
+            if position < *start {
+                *start -= 1;
+            }
+        }
+        removed
+    }
+
+    /// Opens a transaction. One that is open already goes on from where it started.
+    pub fn begin(&mut self) {
+        if self.transaction.is_none() {
+            self.transaction = Some(self.len);
+        }
+    }
+
+    /// Whether a transaction is open.
+    pub fn in_transaction(&self) -> bool {
+        self.transaction.is_some()
+    }
+
+    /// Places the events of the transaction, all of them, and closes it.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::DoesNotFit`]. The transaction stays open, nothing has changed, and perf core
+    /// will [remove](Self::remove) its events and [cancel](Self::cancel) it.
+    pub fn commit(&mut self) -> Result<(), Refusal> {
+        self.plan()?;
+        self.transaction = None;
+        Ok(())
+    }
+
+    /// Closes the transaction and forgets its events. Without one, nothing happens.
+    pub fn cancel(&mut self) {
+        if let Some(start) = self.transaction.take() {
+            self.truncate(start);
+        }
+    }
+
+    /// The events that have to leave a counter, with that counter.
+    ///
+    /// All of them have to be stopped before any event [arrives](Self::arriving).
+    pub fn leaving(&self) -> impl Iterator<Item = (T, CounterId)> + '_ {
+        self.entries().filter_map(|entry| match entry.placed {
+            Some(placed) if entry.planned != Some(placed) => Some((entry.event, placed)),
+            _ => None,
+        })
+    }
+
+    /// The events that have to be programmed, new or moved, with the counter they get.
+    pub fn arriving(&self) -> impl Iterator<Item = (T, CounterId)> + '_ {
+        self.entries().filter_map(|entry| match entry.planned {
+            Some(planned) if entry.placed != Some(planned) => Some((entry.event, planned)),
+            _ => None,
+        })
+    }
+
+    /// Says that the hardware has been brought to the plan.
+    pub fn settle(&mut self) {
+        for entry in self.entries.iter_mut().flatten() {
+            entry.placed = entry.planned;
+        }
+    }
+
+    /// Gives every event a counter. On failure nothing has changed.
+    fn plan(&mut self) -> Result<(), Refusal> {
+        let mut problem = Problem::new(self.gp_limit);
+        for entry in self.entries() {
+            let wish = entry.planned.or(entry.previous);
+            if problem.push(entry.constraint, wish).is_err() {
+                return Err(Refusal::TooManyEvents);
+            }
+        }
+        let assignment = problem.solve()?;
+        for (entry, counter) in self.entries.iter_mut().flatten().zip(assignment.iter()) {
+            entry.planned = Some(counter);
+        }
+        Ok(())
+    }
+
+    /// Forgets the events from number `len` on.
+    fn truncate(&mut self, len: usize) {
+        for slot in self.entries.iter_mut().skip(len) {
+            *slot = None;
+        }
+        self.len = self.len.min(len);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::capabilities::{Cpuid, Leaf};
+    use super::super::counter::CounterMask;
+    use super::*;
+
+    /// Four general-purpose counters, three fixed ones.
+    fn roster() -> Roster<char> {
+        let cpuid = Cpuid {
+            leaf_0: Leaf {
+                eax: 0xd,
+                ..Leaf::default()
+            },
+            leaf_a: Leaf {
+                eax: 0x0730_0403,
+                edx: 0x603,
+                ..Leaf::default()
+            },
+            ..Cpuid::default()
+        };
+        Roster::new(&Capabilities::decode(&cpuid, None).unwrap())
+    }
+
+    fn on(bits: u64) -> Constraint {
+        Constraint::any_of(CounterMask::from_bits(bits))
+    }
+
+    fn gp(n: u8) -> CounterId {
+        CounterId::gp(n).unwrap()
+    }
+
+    fn events(roster: &Roster<char>) -> String {
+        roster.entries().map(|entry| entry.event).collect()
+    }
+
+    /// `a`, `b` and so on, on any general-purpose counter, settled.
+    fn with_any(events: &str) -> Roster<char> {
+        let mut roster = roster();
+        for event in events.chars() {
+            roster.add(event, on(0xf), None).unwrap();
+        }
+        roster.settle();
+        roster
+    }
+
+    fn state(roster: &Roster<char>) -> (Vec<Entry<char>>, bool) {
+        (roster.entries().copied().collect(), roster.in_transaction())
+    }
+
+    #[test]
+    fn settled_events_neither_leave_nor_arrive() {
+        let roster = with_any("ab");
+        assert_eq!(roster.leaving().count() + roster.arriving().count(), 0);
+        assert_eq!(roster.get('b').unwrap().placed(), Some(gp(1)));
+    }
+
+    #[test]
+    fn a_fifth_event_is_refused_and_changes_nothing() {
+        let mut roster = with_any("abcd");
+        let before = state(&roster);
+        assert!(matches!(
+            roster.add('e', on(0xf), None),
+            Err(Refusal::DoesNotFit(_))
+        ));
+        assert_eq!(state(&roster), before);
+    }
+
+    #[test]
+    fn room_ends_with_the_counters() {
+        let mut roster = with_any("abcd");
+        roster.begin();
+        for event in "efg".chars() {
+            roster.add(event, on(0x7_0000_0000), None).unwrap();
+        }
+        let refused = roster.add('h', on(0xf), None);
+        assert_eq!(refused, Err(Refusal::TooManyEvents));
+        assert_eq!(events(&roster), "abcdefg");
+    }
+
+    #[test]
+    fn removal_keeps_the_order_and_the_counters() {
+        let mut roster = with_any("abcd");
+        let removed = roster.remove('b').unwrap();
+        assert_eq!(removed.placed(), Some(gp(1)));
+        assert_eq!(events(&roster), "acd");
+        assert_eq!(roster.remove('b'), None);
+        assert_eq!(roster.len(), 3);
+        // Who is left stays put, and the gap is used.
+        roster.add('e', on(0xf), Some(gp(1))).unwrap();
+        assert_eq!(roster.leaving().count(), 0);
+        assert_eq!(roster.arriving().collect::<Vec<_>>(), [('e', gp(1))]);
+    }
+
+    #[test]
+    fn a_removed_event_comes_back_to_its_counter() {
+        let mut roster = with_any("abc");
+        for event in "abc".chars() {
+            roster.remove(event).unwrap();
+        }
+        // In another order than before.
+        for (event, counter) in [('c', gp(2)), ('a', gp(0)), ('b', gp(1))] {
+            roster.add(event, on(0xf), Some(counter)).unwrap();
+            assert_eq!(roster.get(event).unwrap().planned(), Some(counter));
+        }
+    }
+
+    #[test]
+    fn a_group_is_placed_as_a_whole() {
+        let mut roster = with_any("a");
+        roster.begin();
+        roster.add('b', on(0x1), None).unwrap();
+        roster.add('c', on(0x2), None).unwrap();
+        // Nothing is planned before the commit.
+        assert_eq!(roster.arriving().count(), 0);
+        roster.commit().unwrap();
+        assert!(!roster.in_transaction());
+        let leaving: Vec<_> = roster.leaving().collect();
+        assert_eq!(leaving, [('a', gp(0))]);
+        let arriving: Vec<_> = roster.arriving().collect();
+        assert_eq!(arriving, [('a', gp(2)), ('b', gp(0)), ('c', gp(1))]);
+    }
+
+    #[test]
+    fn a_group_that_does_not_fit_leaves_no_trace() {
+        let mut roster = with_any("ab");
+        let before = state(&roster);
+        roster.begin();
+        roster.add('c', on(0x4), None).unwrap();
+        roster.add('d', on(0x4), None).unwrap();
+        assert!(matches!(roster.commit(), Err(Refusal::DoesNotFit(_))));
+        assert!(roster.in_transaction());
+        // What perf core does then: remove them, in any order, and cancel.
+        assert_eq!(roster.remove('c').unwrap().placed(), None);
+        roster.cancel();
+        assert_eq!(state(&roster), before);
+        roster.cancel();
+        assert_eq!(state(&roster), before);
+    }
+
+    #[test]
+    fn an_older_event_may_go_during_a_transaction() {
+        let mut roster = with_any("ab");
+        roster.begin();
+        roster.add('c', on(0xf), None).unwrap();
+        roster.remove('a').unwrap();
+        roster.cancel();
+        assert_eq!(events(&roster), "b");
+    }
+
+    #[test]
+    fn a_plan_may_change_before_it_is_applied() {
+        let mut roster = roster();
+        roster.add('a', on(0xf), None).unwrap();
+        roster.add('b', on(0x1), None).unwrap();
+        // 'a' was planned for counter 0, and never was there.
+        assert_eq!(roster.leaving().count(), 0);
+        let arriving: Vec<_> = roster.arriving().collect();
+        assert_eq!(arriving, [('a', gp(1)), ('b', gp(0))]);
+    }
+}
