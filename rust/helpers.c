@@ -1,1 +1,104 @@
 // SPDX-License-Identifier: GPL-2.0
+/*
+ * One-call wrappers for what Rust cannot call itself: macros and inline
+ * functions. What each of them does is documented where it is declared in the
+ * kernel; why it may be called is said at the caller's, in Rust. bindgen reads
+ * this file too (include/rpmu_bindings.h).
+ */
+
+#include <linux/cpuhotplug.h>
+#include <linux/hardirq.h>
+#include <linux/percpu.h>
+#include <linux/topology.h>
+#include <asm/apic.h>
+#include <asm/cpufeature.h>
+#include <asm/cpuid/api.h>
+#include <asm/msr.h>
+
+/* for rust/x86 */
+
+u64 rpmu_helper_rdmsrq(u32 msr)
+{
+	u64 value;
+
+	rdmsrq(msr, value);
+	return value;
+}
+
+int rpmu_helper_rdmsrq_safe(u32 msr, u64 *value)
+{
+	return rdmsrq_safe(msr, value);
+}
+
+void rpmu_helper_wrmsrq(u32 msr, u64 value)
+{
+	wrmsrq(msr, value);
+}
+
+int rpmu_helper_wrmsrq_safe(u32 msr, u64 value)
+{
+	return wrmsrq_safe(msr, value);
+}
+
+u64 rpmu_helper_rdpmc(u32 counter)
+{
+	return rdpmc(counter);
+}
+
+void rpmu_helper_cpuid_count(u32 leaf, u32 subleaf, u32 *eax, u32 *ebx,
+			     u32 *ecx, u32 *edx)
+{
+	cpuid_count(leaf, subleaf, eax, ebx, ecx, edx);
+}
+
+bool rpmu_helper_boot_cpu_has(u32 feature)
+{
+	return boot_cpu_has(feature);
+}
+
+/* apic_read() and apic_write() are static calls that modules cannot use. */
+u32 rpmu_helper_apic_read(u32 reg)
+{
+	return apic->read(reg);
+}
+
+void rpmu_helper_apic_write(u32 reg, u32 value)
+{
+	apic->write(reg, value);
+}
+
+void rpmu_helper_inc_perf_irq_stat(void)
+{
+	inc_perf_irq_stat();
+}
+
+const struct cpumask *rpmu_helper_topology_sibling_cpumask(unsigned int cpu)
+{
+	return topology_sibling_cpumask(cpu);
+}
+
+void __percpu *rpmu_helper_alloc_percpu(size_t size, size_t align)
+{
+	return __alloc_percpu(size, align);
+}
+
+void *rpmu_helper_per_cpu_ptr(void __percpu *ptr, unsigned int cpu)
+{
+	return per_cpu_ptr(ptr, cpu);
+}
+
+void *rpmu_helper_this_cpu_ptr(void __percpu *ptr)
+{
+	return raw_cpu_ptr(ptr);
+}
+
+int rpmu_helper_cpuhp_setup_state_multi(enum cpuhp_state state, const char *name,
+					int (*startup)(unsigned int cpu,
+						       struct hlist_node *node),
+					int (*teardown)(unsigned int cpu,
+							struct hlist_node *node))
+{
+	return cpuhp_setup_state_multi(state, name, startup, teardown);
+}
+
+/* for rust/perf */

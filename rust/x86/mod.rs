@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The x86 hardware, and the parts of the x86 kernel code that belong to it, without `unsafe`.
+//!
+//! Everything that is peculiar to the processor is in here and nowhere else: MSRs, `CPUID`, the
+//! local APIC's performance counter entry, NMIs, which CPUs share a core. None of it knows what an
+//! event or a schedule is. It must not import [`crate::perf`], the driver or a model.
+//!
+//! # Contexts
+//!
+//! An MSR belongs to the CPU that executes the instruction. Whatever reads or writes one takes a
+//! [`LocalInterruptDisabled`], so that the caller cannot be moved to another CPU meanwhile. There
+//! are four places where such a token comes from:
+//!
+//! - the callbacks of perf core that run with interrupts off,
+//! - [`cpu::call_on`] and [`cpu::call_on_each`],
+//! - [`nmi::NmiContext::irqs`] in the handler of an NMI,
+//! - [`local_interrupt_disable()`] anywhere else, but not in an NMI.
+//!
+//! The documentation of the token limits its promise to preemptible kernels. The implementation
+//! (`include/linux/interrupt_rc.h`) turns interrupts off on all of them.
+//!
+//! [`LocalInterruptDisabled`]: kernel::interrupt::LocalInterruptDisabled
+//! [`local_interrupt_disable()`]: kernel::interrupt::local_interrupt_disable
+
+pub mod apic;
+pub mod cpu;
+pub mod cpuid;
+pub mod hotplug;
+pub mod msr;
+pub mod nmi;
+pub mod percpu;
+pub mod perfmon;
+pub mod reserve;
+pub mod topology;

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The model-specific registers of the performance monitoring unit.
+//!
+//! A write to an arbitrary MSR can do anything: `IA32_DS_AREA` and `IA32_PEBS_ENABLE` make the
+//! processor write to memory, `IA32_LSTAR` is where system calls go. Safe code therefore cannot
+//! make an [`Msr`] from a number. It gets one of the constants below, or one that belongs to a
+//! counter which the processor has ([`Gp`], [`Fixed`]). No value of any of these lets the processor
+//! touch memory; whoever adds a register here has to check that this stays true.
+//!
+//! All accesses go through the kernel's own accessors, so that paravirtualisation and the
+//! tracepoints `msr:read_msr` and `msr:write_msr` work as they do for the built-in driver.
+//!
+//! Names and numbers: Intel SDM volume 4, table 2-2.
+//!
+//! C header: [`arch/x86/include/asm/msr.h`](srctree/arch/x86/include/asm/msr.h)
+
+use super::perfmon::{Fixed, Gp};
+use crate::bindings;
+use kernel::{error::to_result, interrupt::LocalInterruptDisabled, prelude::*};
+
+/// A register of the performance monitoring unit that may be read and written.
+///
+/// # Invariants
+///
+/// The number is that of a register that belongs to the performance monitoring unit alone, and no
+/// value written to it makes the processor write to memory or change how code is executed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Msr(u32);
+
+// INVARIANT, for all of the constants and functions: event selects, counters, their common enable
+// and status registers, and filters of events. All of them only say what is counted where.
+impl Msr {
+    /// Enables and rings of the fixed counters, four bits each. SDM volume 3, figure 20-2.
+    pub const IA32_FIXED_CTR_CTRL: Self = Self(0x38d);
+    /// One enable bit per counter: general-purpose from bit 0, fixed from bit 32.
+    pub const IA32_PERF_GLOBAL_CTRL: Self = Self(0x38f);
+    /// Writing ones clears these bits in `IA32_PERF_GLOBAL_STATUS`. From version 4 of architectural
+    /// performance monitoring on the SDM calls it `IA32_PERF_GLOBAL_STATUS_RESET`.
+    pub const IA32_PERF_GLOBAL_OVF_CTRL: Self = Self(0x390);
+
+    /// What the event 0xb7 umask 0x01 counts: the first offcore response filter.
+    pub const MSR_OFFCORE_RSP_0: Self = Self(0x1a6);
+    /// What the event 0xbb umask 0x01 counts: the second offcore response filter.
+    pub const MSR_OFFCORE_RSP_1: Self = Self(0x1a7);
+    /// What `FRONTEND_RETIRED` counts, from Skylake on.
+    pub const MSR_PEBS_FRONTEND: Self = Self(0x3f7);
+
+    /// `IA32_PERFEVTSELn`: which event a general-purpose counter counts.
+    #[inline]
+    pub const fn perfevtsel(counter: Gp) -> Self {
+        Self(0x186 + counter.index())
+    }
+
+    /// `IA32_PMCn`: the value of a general-purpose counter.
+    ///
+    /// A write takes the low 32 bits and sign-extends them to the width of the counter.
+    #[inline]
+    pub const fn pmc(counter: Gp) -> Self {
+        Self(0xc1 + counter.index())
+    }
+
+    /// `IA32_A_PMCn`: the same value as [`Msr::pmc`], writable in its full width.
+    ///
+    /// Exists where [`PerfCapabilities::full_width_write`] says so; elsewhere accesses fault.
+    ///
+    /// [`PerfCapabilities::full_width_write`]: super::perfmon::PerfCapabilities::full_width_write
+    #[inline]
+    pub const fn a_pmc(counter: Gp) -> Self {
+        Self(0x4c1 + counter.index())
+    }
+
+    /// `IA32_FIXED_CTRn`: the value of a fixed counter. Writable in its full width.
+    #[inline]
+    pub const fn fixed_ctr(counter: Fixed) -> Self {
+        Self(0x309 + counter.index())
+    }
+
+    /// The register's number, for messages.
+    #[inline]
+    pub const fn number(self) -> u32 {
+        self.0
+    }
+
+    /// Reads the register of this CPU.
+    ///
+    /// If the processor refuses (`#GP`), the kernel warns once and the value is 0.
+    #[inline]
+    pub fn read(self, irqs: &LocalInterruptDisabled) -> u64 {
+        read(self.0, irqs)
+    }
+
+    /// Writes the register of this CPU.
+    ///
+    /// If the processor refuses (`#GP`), the kernel warns once and the register stays as it was.
+    #[inline]
+    pub fn write(self, value: u64, _irqs: &LocalInterruptDisabled) {
+        // SAFETY: By the type invariant no value makes the processor write to memory or change how
+        // code is executed; a fault is caught by the accessor's exception table entry.
+        unsafe { bindings::rpmu_helper_wrmsrq(self.0, value) }
+    }
+
+    /// Reads the register of this CPU; `EIO` if the processor refuses.
+    #[inline]
+    pub fn read_safe(self, irqs: &LocalInterruptDisabled) -> Result<u64> {
+        read_safe(self.0, irqs)
+    }
+
+    /// Writes the register of this CPU; `EIO` if the processor refuses.
+    #[inline]
+    pub fn write_safe(self, value: u64, _irqs: &LocalInterruptDisabled) -> Result {
+        // SAFETY: As in `write`.
+        to_result(unsafe { bindings::rpmu_helper_wrmsrq_safe(self.0, value) })
+    }
+}
+
+/// A register of the performance monitoring unit that the processor lets nobody write.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ReadOnlyMsr(u32);
+
+impl ReadOnlyMsr {
+    /// One bit per counter that has overflowed, in the layout of [`Msr::IA32_PERF_GLOBAL_CTRL`],
+    /// and conditions of other units above.
+    pub const IA32_PERF_GLOBAL_STATUS: Self = Self(0x38e);
+    /// See [`PerfCapabilities`](super::perfmon::PerfCapabilities).
+    pub(super) const IA32_PERF_CAPABILITIES: Self = Self(0x345);
+
+    /// Reads the register of this CPU.
+    ///
+    /// If the processor refuses (`#GP`), the kernel warns once and the value is 0.
+    #[inline]
+    pub fn read(self, irqs: &LocalInterruptDisabled) -> u64 {
+        read(self.0, irqs)
+    }
+
+    /// Reads the register of this CPU; `EIO` if the processor refuses.
+    #[inline]
+    pub fn read_safe(self, irqs: &LocalInterruptDisabled) -> Result<u64> {
+        read_safe(self.0, irqs)
+    }
+}
+
+#[inline]
+fn read(msr: u32, _irqs: &LocalInterruptDisabled) -> u64 {
+    // SAFETY: Both types in this file hold registers whose reading has no side effect; a fault is
+    // caught by the accessor's exception table entry.
+    unsafe { bindings::rpmu_helper_rdmsrq(msr) }
+}
+
+#[inline]
+fn read_safe(msr: u32, _irqs: &LocalInterruptDisabled) -> Result<u64> {
+    let mut value = 0;
+    // SAFETY: As in `read`, and `value` is valid for the write of a `u64`.
+    to_result(unsafe { bindings::rpmu_helper_rdmsrq_safe(msr, &mut value) })?;
+    Ok(value)
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Who uses the counters: the kernel keeps a note per register, so that two drivers do not program
+//! the same one.
+//!
+//! C: `arch/x86/kernel/cpu/perfctr-watchdog.c`
+
+use super::{
+    msr::Msr,
+    perfmon::{ArchPerfmon, Gp},
+};
+use crate::bindings;
+use kernel::prelude::*;
+
+/// All general-purpose counters and their event selects, noted as in use until this is dropped.
+///
+/// # Invariants
+///
+/// The registers of the first `counters` counters are reserved for this.
+pub struct Reservation {
+    perfmon: ArchPerfmon,
+    counters: u32,
+}
+
+impl Reservation {
+    /// Reserves them. `EBUSY` if another driver uses one: the built-in one does while it has events.
+    pub fn new(perfmon: &ArchPerfmon) -> Result<Self> {
+        // INVARIANT: None is reserved yet.
+        let mut this = Self {
+            perfmon: *perfmon,
+            counters: 0,
+        };
+        while let Some(counter) = perfmon.gp(this.counters) {
+            reserve(counter)?;
+            // INVARIANT: One more has been reserved.
+            this.counters += 1;
+        }
+        Ok(this)
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        for counter in (0..self.counters).filter_map(|n| self.perfmon.gp(n)) {
+            release_pmc(counter);
+            // SAFETY: By the type invariant it is reserved for this.
+            unsafe { bindings::release_evntsel_nmi(Msr::perfevtsel(counter).number()) };
+        }
+    }
+}
+
+/// Both registers of a counter, or none.
+fn reserve(counter: Gp) -> Result {
+    // SAFETY: Sets a bit in the kernel's note, and refuses numbers that it has no bit for.
+    if unsafe { bindings::reserve_perfctr_nmi(Msr::pmc(counter).number()) } == 0 {
+        return Err(EBUSY);
+    }
+    // SAFETY: As above.
+    if unsafe { bindings::reserve_evntsel_nmi(Msr::perfevtsel(counter).number()) } == 0 {
+        release_pmc(counter);
+        return Err(EBUSY);
+    }
+    Ok(())
+}
+
+/// Undoes the reservation of a counter's value register, which the caller must have.
+fn release_pmc(counter: Gp) {
+    // SAFETY: Clears a bit in the kernel's note, which is this driver's.
+    unsafe { bindings::release_perfctr_nmi(Msr::pmc(counter).number()) };
+}
