@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What perf_event_open() refuses, and with which errno. The figures are those
+ * of the built-in driver of Linux 7.3; the same table runs on either driver.
+ *
+ * Where a value is refused by perf core, the row is here because a driver
+ * that is not registered as the built-in one is (type, capabilities) would
+ * change it.
+ */
+#define _GNU_SOURCE
+#include "kselftest.h"
+#include "perf_util.h"
+
+#define HW(id)		.type = PERF_TYPE_HARDWARE, .config = PERF_COUNT_HW_##id
+#define RAW(value)	.type = PERF_TYPE_RAW, .config = (value)
+#define CACHE(value)	.type = PERF_TYPE_HW_CACHE, .config = (value)
+
+/* What a row needs; where it is not there, the row is skipped. */
+enum needs { NOTHING, HW_CACHE_EVENTS, OFFCORE_RESPONSE, NO_LBR, NO_TSX };
+
+/* For this task on any CPU; what is wrong is in attr. */
+static const struct {
+	const char *name;
+	int expected;			/* errno, 0 for success */
+	struct perf_event_attr attr;	/* size 0: the right one is filled in */
+	enum needs needs;
+} bad_attr[] = {
+	/* The control: what all rows below differ from in one thing. */
+	{ "control", 0, .attr = { HW(INSTRUCTIONS) } },
+	{ "control_raw", 0, .attr = { RAW(RAW_INSTRUCTIONS) } },
+
+	/* perf core: perf_copy_attr() and the start of perf_event_open(). */
+	{ "size_too_small", E2BIG, .attr = { HW(INSTRUCTIONS), .size = 8 } },
+	{ "size_beyond_page", E2BIG,
+	  .attr = { HW(INSTRUCTIONS), .size = 4097 } },
+	{ "reserved_2", EINVAL,
+	  .attr = { HW(INSTRUCTIONS), .__reserved_2 = 1 } },
+	{ "sample_type", EINVAL,
+	  .attr = { HW(INSTRUCTIONS), .sample_type = 1ULL << 40 } },
+	{ "read_format", EINVAL,
+	  .attr = { HW(INSTRUCTIONS), .read_format = 1ULL << 40 } },
+	{ "weight_twice", EINVAL,
+	  .attr = { HW(INSTRUCTIONS),
+		    .sample_type = PERF_SAMPLE_WEIGHT | PERF_SAMPLE_WEIGHT_STRUCT } },
+	{ "inherit_thread_alone", EINVAL,
+	  .attr = { HW(INSTRUCTIONS), .inherit_thread = 1 } },
+	{ "enable_and_remove_on_exec", EINVAL,
+	  .attr = { HW(INSTRUCTIONS), .enable_on_exec = 1, .remove_on_exec = 1 } },
+	{ "sigtrap_alone", EINVAL, .attr = { HW(INSTRUCTIONS), .sigtrap = 1 } },
+	{ "period_bit_63", EINVAL,
+	  .attr = { HW(INSTRUCTIONS), .sample_period = 1ULL << 63 } },
+	{ "freq_too_high", EINVAL,
+	  .attr = { HW(INSTRUCTIONS), .freq = 1, .sample_freq = ~0ULL } },
+	{ "regs_user_without_mask", EINVAL,
+	  .attr = { HW(INSTRUCTIONS), .sample_type = PERF_SAMPLE_REGS_USER } },
+	{ "stack_user_unaligned", EINVAL,
+	  .attr = { HW(INSTRUCTIONS), .sample_type = PERF_SAMPLE_STACK_USER,
+		    .sample_stack_user = 4 } },
+	{ "branch_type_none", EINVAL,
+	  .attr = { HW(INSTRUCTIONS), .sample_type = PERF_SAMPLE_BRANCH_STACK } },
+	{ "clockid", EINVAL,
+	  .attr = { HW(INSTRUCTIONS), .use_clockid = 1, .clockid = 99 } },
+
+	/* Types: which of them end up at the driver. */
+	{ "type_unknown", ENOENT, .attr = { .type = 4711 } },
+	{ "hw_extended_right", 0,
+	  .attr = { .type = PERF_TYPE_HARDWARE,
+		    .config = (__u64)PERF_TYPE_RAW << 32 | PERF_COUNT_HW_INSTRUCTIONS } },
+	{ "hw_extended_software", ENOENT,
+	  .attr = { .type = PERF_TYPE_HARDWARE,
+		    .config = (__u64)PERF_TYPE_SOFTWARE << 32 | PERF_COUNT_HW_INSTRUCTIONS } },
+
+	/* The ten generic events: x86_setup_perfctr(). */
+	{ "hw_eleventh", EINVAL,
+	  .attr = { .type = PERF_TYPE_HARDWARE, .config = PERF_COUNT_HW_MAX } },
+	{ "hw_far_out", EINVAL,
+	  .attr = { .type = PERF_TYPE_HARDWARE, .config = 0xffffffff } },
+	/* Nothing stands for these two on Haswell and Skylake. */
+	{ "hw_stalled_frontend", ENOENT,
+	  .attr = { HW(STALLED_CYCLES_FRONTEND) } },
+	{ "hw_stalled_backend", ENOENT,
+	  .attr = { HW(STALLED_CYCLES_BACKEND) } },
+
+	/* Raw: bits outside X86_RAW_EVENT_MASK are dropped, not refused. */
+	{ "raw_control_bits", 0, .attr = { RAW(RAW_INSTRUCTIONS | 0x7b0000) } },
+	{ "raw_high_bits", 0,
+	  .attr = { RAW(RAW_INSTRUCTIONS | 0xffffffc000000000) } },
+	{ "raw_edge_inv_cmask", 0,
+	  .attr = { RAW(RAW_INSTRUCTIONS | 1 << 18 | 1 << 23 | 0x10 << 24) } },
+	{ "raw_config1_unused", 0,
+	  .attr = { RAW(RAW_INSTRUCTIONS), .config1 = ~0ULL } },
+	{ "raw_config2_unused", 0,
+	  .attr = { RAW(RAW_INSTRUCTIONS), .config2 = ~0ULL } },
+	{ "raw_in_tx", 0,
+	  .attr = { RAW(RAW_BRANCHES | 3ULL << 32) }, .needs = NO_TSX },
+	/* Privileged: intel_pmu_hw_config() asks perf_allow_cpu(). */
+	{ "raw_any_thread", 0, .attr = { RAW(RAW_BRANCHES | 1 << 21) } },
+
+	/* Offcore response: a value outside the register's valid bits. */
+	{ "offcore_0_reserved", EINVAL,
+	  .attr = { RAW(0x01b7), .config1 = 1ULL << 63 }, .needs = OFFCORE_RESPONSE },
+	{ "offcore_1_reserved", EINVAL,
+	  .attr = { RAW(0x01bb), .config1 = 1ULL << 63 }, .needs = OFFCORE_RESPONSE },
+
+	/* Cache events: set_ext_hw_attr(). */
+	{ "cache_control", 0,
+	  .attr = { CACHE(0x00003) }, .needs = HW_CACHE_EVENTS },
+	{ "cache_type", EINVAL,
+	  .attr = { CACHE(0x0007f) }, .needs = HW_CACHE_EVENTS },
+	{ "cache_op", EINVAL,
+	  .attr = { CACHE(0x00300) }, .needs = HW_CACHE_EVENTS },
+	{ "cache_result", EINVAL,
+	  .attr = { CACHE(0x20000) }, .needs = HW_CACHE_EVENTS },
+	/* L1-icache-stores: not an operation that exists. */
+	{ "cache_nonsense", EINVAL,
+	  .attr = { CACHE(0x00101) }, .needs = HW_CACHE_EVENTS },
+	/* L1-dcache-prefetches: exists, but no event counts it. */
+	{ "cache_no_event", ENOENT,
+	  .attr = { CACHE(0x00200) }, .needs = HW_CACHE_EVENTS },
+
+	/* What a counting event cannot have. */
+	{ "xmm_user", EINVAL,
+	  .attr = { HW(INSTRUCTIONS), .sample_regs_user = 1ULL << 40 } },
+	{ "xmm_intr", EINVAL,
+	  .attr = { HW(INSTRUCTIONS), .sample_regs_intr = 1ULL << 40 } },
+	{ "aux_output_not_precise", EINVAL,
+	  .attr = { HW(INSTRUCTIONS), .aux_output = 1 } },
+	{ "branch_stack", EOPNOTSUPP,
+	  .attr = { HW(INSTRUCTIONS), .sample_type = PERF_SAMPLE_BRANCH_STACK,
+		    .branch_sample_type = PERF_SAMPLE_BRANCH_ANY },
+	  .needs = NO_LBR },
+	{ "branch_counters", EINVAL,
+	  .attr = { HW(INSTRUCTIONS), .sample_type = PERF_SAMPLE_BRANCH_STACK,
+		    .branch_sample_type = PERF_SAMPLE_BRANCH_ANY |
+					  PERF_SAMPLE_BRANCH_COUNTERS } },
+};
+
+#define NO_SUCH_PID	4194303
+#define NO_SUCH_CPU	65535
+
+/* The attr is right; for whom it is opened is not. */
+static const struct {
+	const char *name;
+	int expected;
+	pid_t pid;
+	int cpu;
+	int group_fd;
+	unsigned long flags;
+} bad_target[] = {
+	{ "open_flags", EINVAL, 0, -1, -1, 1UL << 20 },
+	{ "no_task_no_cpu", EINVAL, -1, -1, -1, 0 },
+	{ "cpu_beyond_all", EINVAL, -1, NO_SUCH_CPU, -1, 0 },
+	{ "task_and_cpu_beyond_all", EINVAL, 0, NO_SUCH_CPU, -1, 0 },
+	{ "cpu_below_any", EINVAL, 0, -2, -1, 0 },
+	{ "no_such_task", ESRCH, NO_SUCH_PID, -1, -1, 0 },
+	{ "group_fd_closed", EBADF, 0, -1, 999, 0 },
+	{ "group_fd_not_perf", EBADF, 0, -1, STDERR_FILENO, 0 },
+	{ "cgroup_any_cpu", EINVAL, STDERR_FILENO, -1, -1, PERF_FLAG_PID_CGROUP },
+	{ "cgroup_not_one", EBADF, STDERR_FILENO, 0, -1, PERF_FLAG_PID_CGROUP },
+};
+
+static const char *why_not_here(enum needs needs)
+{
+	unsigned int eax, ebx = 0, ecx, edx;
+
+	switch (needs) {
+	case NOTHING:
+		return NULL;
+	case HW_CACHE_EVENTS:
+		return on_rpmu() ? "rpmu has no cache events yet" : NULL;
+	case OFFCORE_RESPONSE:
+		return on_rpmu() ? "rpmu has no offcore response yet" : NULL;
+	case NO_LBR:
+		return access(CPU_PMU "/caps/branches", F_OK) == 0 ?
+			"this CPU has branch records" : NULL;
+	case NO_TSX:
+		__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx);
+		return ebx & (1 << 11 | 1 << 4) ?
+			"this CPU has transactions" : NULL;
+	}
+	return "no such condition";
+}
+
+/* errno of opening the event, 0 if it can be opened. */
+static int try(struct perf_event_attr attr, pid_t pid, int cpu, int group_fd,
+	       unsigned long flags)
+{
+	int fd;
+
+	if (!attr.size)
+		attr.size = sizeof(attr);
+	attr.disabled = 1;
+	fd = perf_open(&attr, pid, cpu, group_fd, flags);
+	if (fd < 0)
+		return errno;
+	close(fd);
+	return 0;
+}
+
+static void report(const char *name, int expected, int seen)
+{
+	if (seen != expected)
+		ksft_print_msg("%s: expected \"%s\", got \"%s\"\n", name,
+			       strerror(expected), strerror(seen));
+	ksft_test_result(seen == expected, "%s\n", name);
+}
+
+int main(void)
+{
+	const struct perf_event_attr right =
+		counting(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS);
+	const char *reason;
+	unsigned int i;
+
+	ksft_print_header();
+	ksft_set_plan(ARRAY_SIZE(bad_attr) + ARRAY_SIZE(bad_target));
+	for (i = 0; i < ARRAY_SIZE(bad_attr); i++) {
+		reason = why_not_here(bad_attr[i].needs);
+		if (reason)
+			ksft_test_result_skip("%s %s\n", bad_attr[i].name, reason);
+		else
+			report(bad_attr[i].name, bad_attr[i].expected,
+			       try(bad_attr[i].attr, 0, -1, -1, 0));
+	}
+	for (i = 0; i < ARRAY_SIZE(bad_target); i++)
+		report(bad_target[i].name, bad_target[i].expected,
+		       try(right, bad_target[i].pid, bad_target[i].cpu,
+			   bad_target[i].group_fd, bad_target[i].flags));
+	ksft_finished();
+}

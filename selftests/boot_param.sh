@@ -1,0 +1,36 @@
+#!/bin/busybox sh
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=dash
+# shellcheck disable=SC2317 # tests are called by their names
+#
+# Booted with initcall_blacklist=init_hw_perf_events,bts_init the built-in
+# driver has never run: rpmu has the PMU to itself from the start, has to set
+# the CPUs up on its own, and leaves none behind.
+
+. ./ktap.sh
+
+no_built_in() {
+	[ ! -e "$CPU_PMU" ] && return
+	because "there is a PMU \"cpu\" before rpmu is loaded"
+	return 1
+}
+
+five_rounds() {
+	for round in 1 2 3 4 5; do
+		load || {
+			because "round $round: insmod: $said"
+			return 1
+		}
+		counts || return
+		unload || {
+			because "round $round: rmmod: $said"
+			return 1
+		}
+		no_built_in || return
+	done
+}
+
+for name in no_built_in five_rounds; do
+	run_test $name
+done
+finish

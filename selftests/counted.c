@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The shell tests' instrument.
+ *
+ *	counted check		count a known loop; exit 0 if it is exact
+ *	counted hold FILE	count this task until it is killed; FILE is
+ *				made when the event is on
+ *	counted hold-cpu FILE	the same with an event of CPU 0
+ *	counted branches N	count nothing: make N passes of branch_loop()
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+
+#include "perf_util.h"
+
+#define LOOPS	100000UL
+
+static int check(const struct perf_event_attr *attr)
+{
+	__u64 count;
+	int fd = perf_open_self(attr, -1);
+
+	if (fd < 0) {
+		printf("perf_event_open: %s\n", strerror(errno));
+		return 1;
+	}
+	counted_loop(fd, 0, LOOPS);
+	count = read_value(fd);
+	printf("%llu instructions, %llu expected\n", count,
+	       LOOP_INSTRUCTIONS(LOOPS));
+	return count != LOOP_INSTRUCTIONS(LOOPS);
+}
+
+static int hold(struct perf_event_attr *attr, bool per_cpu, const char *path)
+{
+	int fd;
+
+	attr->disabled = 0;
+	fd = perf_open(attr, per_cpu ? -1 : 0, per_cpu ? 0 : -1, -1, 0);
+	if (fd < 0) {
+		printf("perf_event_open: %s\n", strerror(errno));
+		return 1;
+	}
+	if (open(path, O_CREAT | O_WRONLY, 0600) < 0) {
+		printf("%s: %s\n", path, strerror(errno));
+		return 1;
+	}
+	for (;;)
+		pause();
+}
+
+int main(int argc, char **argv)
+{
+	struct perf_event_attr attr =
+		counting_user(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS);
+
+	if (argc == 2 && !strcmp(argv[1], "check"))
+		return check(&attr);
+	if (argc == 3 && !strcmp(argv[1], "hold"))
+		return hold(&attr, false, argv[2]);
+	if (argc == 3 && !strcmp(argv[1], "hold-cpu"))
+		return hold(&attr, true, argv[2]);
+	if (argc == 3 && !strcmp(argv[1], "branches")) {
+		branch_loop(strtoul(argv[2], NULL, 0));
+		return 0;
+	}
+	fprintf(stderr,
+		"usage: counted check | hold FILE | hold-cpu FILE | branches N\n");
+	return 2;
+}

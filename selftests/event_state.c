@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The ways in which an event starts and stops to count, and what it says when
+ * it cannot: enabled at once, by ioctl, by prctl, at exec, inherited, pinned.
+ */
+#define _GNU_SOURCE
+#include <sys/prctl.h>
+
+#include "kselftest_harness.h"
+#include "perf_util.h"
+
+#define LOOPS	100000UL
+
+static const struct {
+	__u64 id;
+	int expected;		/* errno of perf_event_open() */
+	bool moves;		/* a busy loop must make it count */
+} generic[] = {
+	{ PERF_COUNT_HW_CPU_CYCLES, 0, true },
+	{ PERF_COUNT_HW_INSTRUCTIONS, 0, true },
+	{ PERF_COUNT_HW_CACHE_REFERENCES, 0, false },
+	{ PERF_COUNT_HW_CACHE_MISSES, 0, false },
+	{ PERF_COUNT_HW_BRANCH_INSTRUCTIONS, 0, true },
+	{ PERF_COUNT_HW_BRANCH_MISSES, 0, false },
+	{ PERF_COUNT_HW_BUS_CYCLES, 0, true },
+	{ PERF_COUNT_HW_STALLED_CYCLES_FRONTEND, ENOENT, false },
+	{ PERF_COUNT_HW_STALLED_CYCLES_BACKEND, ENOENT, false },
+	{ PERF_COUNT_HW_REF_CPU_CYCLES, 0, true },
+};
+
+/* All ten generic events: each counts, or is refused as unknown. */
+TEST(generic_events)
+{
+	struct perf_event_attr attr;
+	struct one_count count;
+	unsigned int i;
+	int fd;
+
+	for (i = 0; i < ARRAY_SIZE(generic); i++) {
+		attr = counting(PERF_TYPE_HARDWARE, generic[i].id);
+		fd = perf_open_self(&attr, -1);
+		EXPECT_EQ(generic[i].expected, fd < 0 ? errno : 0) {
+			TH_LOG("generic event %u", i);
+		}
+		if (fd < 0)
+			continue;
+		counted_loop(fd, 0, LOOPS);
+		ASSERT_TRUE(read_one(fd, &count));
+		EXPECT_LT(0, count.running);
+		EXPECT_EQ(count.enabled, count.running);
+		if (generic[i].moves)
+			EXPECT_LT(0, count.value) {
+				TH_LOG("generic event %u", i);
+			}
+		close(fd);
+	}
+}
+
+TEST(disabled_does_not_count)
+{
+	struct perf_event_attr attr =
+		counting(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS);
+	struct one_count count;
+	int fd = perf_open_self(&attr, -1);
+
+	ASSERT_LE(0, fd);
+	usleep(1000);
+	ASSERT_TRUE(read_one(fd, &count));
+	EXPECT_EQ(0, count.value);
+	EXPECT_EQ(0, count.enabled);
+	EXPECT_EQ(0, count.running);
+}
+
+TEST(opened_enabled)
+{
+	struct perf_event_attr attr =
+		counting_user(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS);
+	__u64 first, second;
+	int fd;
+
+	attr.disabled = 0;
+	fd = perf_open_self(&attr, -1);
+	ASSERT_LE(0, fd);
+	first = read_value(fd);
+	counted_loop(fd, 0, LOOPS);
+	second = read_value(fd);
+	EXPECT_LE(first + LOOP_INSTRUCTIONS(LOOPS), second);
+	/* Disabled by the end of the loop: it stands still from there. */
+	EXPECT_EQ(second, read_value(fd));
+}
+
+/* prctl() switches every event that the task owns. */
+TEST(prctl_switches)
+{
+	struct perf_event_attr attr =
+		counting_user(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS);
+	struct perf_event_attr raw = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
+	int fd[2] = { perf_open_self(&attr, -1), perf_open_self(&raw, -1) };
+	__u64 stopped[2];
+	int i;
+
+	ASSERT_LE(0, fd[0]);
+	ASSERT_LE(0, fd[1]);
+	ASSERT_EQ(0, prctl(PR_TASK_PERF_EVENTS_ENABLE));
+	usleep(1000);
+	ASSERT_EQ(0, prctl(PR_TASK_PERF_EVENTS_DISABLE));
+	for (i = 0; i < 2; i++) {
+		stopped[i] = read_value(fd[i]);
+		EXPECT_LT(0, stopped[i]);
+		EXPECT_NE(NO_COUNT, stopped[i]);
+	}
+	usleep(1000);
+	for (i = 0; i < 2; i++)
+		EXPECT_EQ(stopped[i], read_value(fd[i]));
+}
+
+/*
+ * exact_loop is EXACT_LOOP_INSTRUCTIONS long from its first instruction to
+ * its exit; what the task did before the exec is not counted.
+ */
+TEST(enable_on_exec)
+{
+	struct perf_event_attr attr =
+		counting_user(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS);
+	int fd, status, run, go[2];
+	pid_t pid;
+	char byte;
+
+	attr.enable_on_exec = 1;
+	for (run = 0; run < 3; run++) {
+		ASSERT_EQ(0, pipe(go));
+		pid = fork();
+		ASSERT_LE(0, pid);
+		if (pid == 0) {
+			close(go[1]);
+			if (read(go[0], &byte, 1) == 0)
+				execl("./exact_loop", "exact_loop", NULL);
+			_exit(127);
+		}
+		fd = perf_open(&attr, pid, -1, -1, 0);
+		ASSERT_LE(0, fd);
+		close(go[0]);
+		close(go[1]);
+		ASSERT_EQ(pid, waitpid(pid, &status, 0));
+		ASSERT_EQ(0, status);
+		EXPECT_EQ(EXACT_LOOP_INSTRUCTIONS, read_value(fd));
+		close(fd);
+	}
+}
+
+/* A raw fork: no handlers of libc run between it and the loop. */
+static void inherited_loop(struct __test_metadata *_metadata, int other,
+			   unsigned long n)
+{
+	pid_t pid = syscall(SYS_fork);
+	int status;
+
+	ASSERT_LE(0, pid);
+	if (pid == 0) {
+		/* Around a descriptor that is not the inherited event's. */
+		counted_loop(other, 0, n);
+		syscall(SYS_exit_group, 0);
+	}
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	ASSERT_EQ(0, status);
+}
+
+/*
+ * A child's events are the driver's once more (event_init with a parent), and
+ * their counts come back into the parent's when it ends.
+ */
+TEST(inherited)
+{
+	struct perf_event_attr attr =
+		counting_user(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS);
+	struct perf_event_attr dummy =
+		counting(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY);
+	int other = perf_open_self(&dummy, -1);
+	__u64 start, little, much;
+	int fd;
+
+	ASSERT_LE(0, other);
+	attr.inherit = 1;
+	attr.disabled = 0;
+	fd = perf_open_self(&attr, -1);
+	ASSERT_LE(0, fd);
+	/* Once before, so that both runs take the same way. */
+	inherited_loop(_metadata, other, 1);
+	start = read_value(fd);
+	inherited_loop(_metadata, other, 1);
+	little = read_value(fd);
+	inherited_loop(_metadata, other, 1 + LOOPS);
+	much = read_value(fd);
+	EXPECT_EQ(2 * LOOPS, (much - little) - (little - start));
+}
+
+/*
+ * A pinned event that finds no counter goes to the error state: read() gives
+ * nothing, until it is enabled again and finds one.
+ */
+TEST(pinned_without_counter)
+{
+	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
+	unsigned int i, gp = gp_counters();
+	struct one_count count;
+	int fd[33];
+
+	ASSERT_LT(0, gp);
+	ASSERT_GE(32, gp);
+	ASSERT_TRUE(run_on(sysconf(_SC_NPROCESSORS_ONLN) - 1));
+	attr.pinned = 1;
+	for (i = 0; i <= gp; i++) {
+		fd[i] = perf_open_self(&attr, -1);
+		ASSERT_LE(0, fd[i]);
+		ASSERT_EQ(0, ioctl(fd[i], PERF_EVENT_IOC_ENABLE, 0));
+	}
+	for (i = 0; i < gp; i++) {
+		ASSERT_TRUE(read_one(fd[i], &count));
+		EXPECT_LT(0, count.value);
+		EXPECT_EQ(count.enabled, count.running);
+	}
+	EXPECT_EQ(0, read(fd[gp], &count, sizeof(count)));
+
+	close(fd[0]);
+	EXPECT_EQ(0, read(fd[gp], &count, sizeof(count)));
+	counted_loop(fd[gp], 0, LOOPS);
+	ASSERT_TRUE(read_one(fd[gp], &count));
+	EXPECT_GE(1, count.value - LOOP_BRANCHES(LOOPS));
+}
+
+/* Pinned goes before flexible, also when it comes later. */
+TEST(pinned_displaces_flexible)
+{
+	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
+	unsigned int i, gp = gp_counters();
+	struct one_count count;
+	int fd[33];
+
+	ASSERT_LT(0, gp);
+	ASSERT_GE(32, gp);
+	for (i = 0; i <= gp; i++) {
+		attr.pinned = i == gp;
+		fd[i] = perf_open_self(&attr, -1);
+		ASSERT_LE(0, fd[i]);
+		ASSERT_EQ(0, ioctl(fd[i], PERF_EVENT_IOC_ENABLE, 0));
+	}
+	counted_loop(fd[gp], 0, LOOPS);
+	ASSERT_TRUE(read_one(fd[gp], &count));
+	EXPECT_EQ(count.enabled, count.running);
+	EXPECT_GE(1, count.value - LOOP_BRANCHES(LOOPS));
+}
+
+/* An exclusive group has the PMU to itself; others wait. */
+TEST(exclusive)
+{
+	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
+	struct one_count count;
+	int alone, other;
+
+	ASSERT_TRUE(run_on(sysconf(_SC_NPROCESSORS_ONLN) - 1));
+	attr.exclusive = 1;
+	attr.pinned = 1;
+	alone = perf_open_self(&attr, -1);
+	ASSERT_LE(0, alone);
+	ASSERT_EQ(0, ioctl(alone, PERF_EVENT_IOC_ENABLE, 0));
+
+	attr.exclusive = 0;
+	attr.pinned = 0;
+	other = perf_open_self(&attr, -1);
+	ASSERT_LE(0, other);
+	counted_loop(other, 0, LOOPS);
+	ASSERT_TRUE(read_one(other, &count));
+	EXPECT_LT(0, count.enabled);
+	EXPECT_EQ(0, count.running);
+	EXPECT_EQ(0, count.value);
+
+	close(alone);
+	counted_loop(other, 0, LOOPS);
+	EXPECT_GE(1, read_value(other) - LOOP_BRANCHES(LOOPS));
+}
+
+/* An event of each CPU, all at once; each sees what its own CPU does. */
+TEST(every_cpu)
+{
+	struct perf_event_attr attr =
+		counting_user(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS);
+	int cpu, nr = sysconf(_SC_NPROCESSORS_ONLN);
+	int fd[64];
+
+	ASSERT_LT(0, nr);
+	ASSERT_GE(64, nr);
+	for (cpu = 0; cpu < nr; cpu++) {
+		fd[cpu] = perf_open(&attr, -1, cpu, -1, 0);
+		ASSERT_LE(0, fd[cpu]);
+	}
+	for (cpu = 0; cpu < nr; cpu++) {
+		ASSERT_TRUE(run_on(cpu));
+		counted_loop(fd[cpu], 0, LOOPS * (cpu + 1));
+	}
+	for (cpu = 0; cpu < nr; cpu++)
+		EXPECT_EQ(LOOP_INSTRUCTIONS(LOOPS * (cpu + 1)),
+			  read_value(fd[cpu]));
+}
+
+/* On another CPU than the task is on: the driver is asked by an IPI. */
+TEST(from_another_cpu)
+{
+	struct perf_event_attr attr =
+		counting(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS);
+	struct one_count count;
+	int fd;
+
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		SKIP(return, "one CPU only");
+	attr.exclude_user = 1;
+	ASSERT_TRUE(run_on(0));
+	fd = perf_open(&attr, -1, 1, -1, 0);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, ioctl(fd, PERF_EVENT_IOC_ENABLE, 0));
+	usleep(20000);
+	/* read() makes the other CPU work: its kernel counts instructions. */
+	ASSERT_TRUE(read_one(fd, &count));
+	ASSERT_TRUE(read_one(fd, &count));
+	EXPECT_LT(0, count.value);
+	EXPECT_EQ(count.enabled, count.running);
+	EXPECT_LE(20000000, count.enabled);
+}
+
+TEST_HARNESS_MAIN

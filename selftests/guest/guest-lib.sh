@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=dash disable=SC2034
+# What init's scripts and the shell tests share; sourced, in busybox sh.
+
+RPMU=/opt/rpmu
+CPU_PMU=/sys/bus/event_source/devices/cpu
+
+# What in the kernel's log no run may have left behind.
+TROUBLE='WARNING:|BUG:|Oops|Call Trace|general protection|unchecked MSR|[Uu]nknown NMI|NMI received for unknown reason|[Uu]hhuh|Dazed and confused|irq loop stuck|possible .*lock|inconsistent lock|lock held when|suspicious RCU|soft lockup|hard LOCKUP|detected stall|UBSAN|KASAN|KCSAN|refcount_t|sleeping function called|scheduling while atomic'
+
+# cmdline KEY: the value of rpmu.KEY= on the kernel's command line.
+cmdline() {
+	sed -n "s/.*\\brpmu\\.$1=\\([^ ]*\\).*/\\1/p" /proc/cmdline
+}
+
+# log_mark WHAT: start a new piece of the kernel's log.
+log_mark() {
+	mark="rpmu-selftest: mark $(cut -d' ' -f1 /proc/uptime) $*"
+	echo "<6>$mark" >/dev/kmsg
+}
+
+# log_since: what the kernel has said since log_mark.
+log_since() {
+	dmesg | sed "1,\\|$mark|d"
+}
+
+# log_trouble [all]: the lines of trouble since log_mark, or since boot.
+log_trouble() {
+	if [ "$1" = all ]; then dmesg; else log_since; fi | grep -E "$TROUBLE"
+}
+
+# watchdog 0|1: switch the NMI watchdog, which keeps a counter of each CPU.
+watchdog() {
+	echo "$1" >/proc/sys/kernel/nmi_watchdog 2>/dev/null
+	[ "$(cat /proc/sys/kernel/nmi_watchdog 2>/dev/null)" = "$1" ]
+}
+
+loaded() {
+	[ -d /sys/module/rpmu ]
+}
+
+# load, unload: insmod and rmmod; what they say is left in $said.
+load() {
+	said=$(insmod $RPMU/rpmu.ko 2>&1)
+}
+
+unload() {
+	said=$(rmmod rpmu 2>&1)
+}

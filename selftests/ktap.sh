@@ -1,0 +1,79 @@
+#!/bin/busybox sh
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=dash
+# TAP for the shell tests; sourced.
+#
+# A test is a function that returns 0 (passed), 1 (failed) or $SKIP. It says
+# why with `because`, which is also the reason of a skip.
+
+# shellcheck source-path=SCRIPTDIR/guest
+. ./guest-lib.sh
+
+SKIP=4
+ktap_nr=0
+ktap_failed=0
+
+because() {
+	reason=$*
+	echo "# $*"
+}
+
+# run_test NAME: run the function of that name.
+run_test() {
+	ktap_nr=$((ktap_nr + 1))
+	reason=''
+	"$1"
+	case $? in
+	0) echo "ok $ktap_nr $1" ;;
+	"$SKIP") echo "ok $ktap_nr $1 # SKIP $reason" ;;
+	*)
+		echo "not ok $ktap_nr $1"
+		ktap_failed=1
+		;;
+	esac
+}
+
+finish() {
+	echo "1..$ktap_nr"
+	exit $ktap_failed
+}
+
+# counts: does a known loop count exactly right now?
+counts() {
+	counted_said=$(./counted check 2>&1) && return
+	because "a known loop: $counted_said"
+	return 1
+}
+
+# refused ERROR: insmod fails with that message, and nothing has changed.
+refused() {
+	if load; then
+		because "insmod was let through"
+		unload
+		return 1
+	fi
+	case $said in
+	*"$1"*) ;;
+	*)
+		because "insmod said: $said"
+		return 1
+		;;
+	esac
+	if loaded; then
+		because "refused, yet there is a /sys/module/rpmu"
+		return 1
+	fi
+}
+
+# one_line PATTERN: rpmu has said exactly one line since log_mark, and that.
+one_line() {
+	lines=$(log_since | grep -c 'rpmu: ')
+	if [ "$lines" -ne 1 ]; then
+		because "$lines lines in the log instead of one"
+		log_since | sed 's/^/# /'
+		return 1
+	fi
+	log_since | grep 'rpmu: ' | grep -qiE "$1" && return
+	because "the line does not say \"$1\": $(log_since | grep 'rpmu: ')"
+	return 1
+}

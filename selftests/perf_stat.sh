@@ -1,0 +1,65 @@
+#!/bin/busybox sh
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=dash
+# shellcheck disable=SC2317 # tests are called by their names
+#
+# The perf tool itself: the figures that it prints for programs whose truth is
+# known.
+
+. ./ktap.sh
+
+# count EVENT... : perf stat's lines of exact_loop, as CSV.
+count() {
+	events=$1
+	shift
+	perf stat -x, -e "$events" -- ./exact_loop 2>&1
+}
+
+# field NUMBER LINE
+field() {
+	echo "$2" | cut -d, -f"$1"
+}
+
+instructions_three_times() {
+	for run in 1 2 3; do
+		line=$(count instructions:u)
+		[ "$(field 1 "$line")" = 10000000 ] && continue
+		because "run $run: $line"
+		return 1
+	done
+}
+
+# A share of the running time of 100 %, for each of a group.
+group() {
+	lines=$(count '{cycles:u,instructions:u,branches:u}')
+	[ "$(echo "$lines" | wc -l)" = 3 ] || {
+		because "$lines"
+		return 1
+	}
+	for line in $lines; do
+		[ "$(field 5 "$line")" = 100.00 ] && continue
+		because "$line"
+		return 1
+	done
+	line=$(echo "$lines" | sed -n 2p)
+	[ "$(field 1 "$line")" = 10000000 ] && return
+	because "$line"
+	return 1
+}
+
+# Every CPU's events at once (perf stat -a).
+all_cpus() {
+	line=$(perf stat -x, -a -e instructions:u -- ./exact_loop 2>&1)
+	value=$(field 1 "$line")
+	case $value in
+	'' | *[!0-9]*) ;;
+	*) [ "$value" -ge 10000000 ] && return ;;
+	esac
+	because "$line"
+	return 1
+}
+
+for name in instructions_three_times group all_cpus; do
+	run_test $name
+done
+finish

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the tests share: opening and reading events, loops of a known number
+ * of instructions, and what the CPU and the driver under test are.
+ *
+ * The tests ask CPUID, never the driver, what the hardware has, so that a
+ * driver that reports nonsense cannot make its own tests pass.
+ */
+#ifndef RPMU_SELFTESTS_PERF_UTIL_H
+#define RPMU_SELFTESTS_PERF_UTIL_H
+
+#include <cpuid.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <linux/perf_event.h>
+
+#define CPU_PMU		"/sys/bus/event_source/devices/cpu"
+
+/* INST_RETIRED.ANY_P and BR_INST_RETIRED.ALL_BRANCHES: architectural events. */
+#define RAW_INSTRUCTIONS	0x00c0
+#define RAW_BRANCHES		0x00c4
+
+/* Every read_format that perf stat uses, on an event of its own. */
+#define READ_ONE	(PERF_FORMAT_TOTAL_TIME_ENABLED | \
+			 PERF_FORMAT_TOTAL_TIME_RUNNING | PERF_FORMAT_ID)
+#define READ_GROUP	(READ_ONE | PERF_FORMAT_GROUP)
+
+struct one_count {
+	__u64 value;
+	__u64 enabled;	/* ns */
+	__u64 running;	/* ns */
+	__u64 id;
+};
+
+#define MAX_GROUP	16
+
+struct group_count {
+	__u64 nr;
+	__u64 enabled;	/* ns */
+	__u64 running;	/* ns */
+	struct {
+		__u64 value;
+		__u64 id;
+	} event[MAX_GROUP];
+};
+
+/* A counting event that is opened disabled: what most tests start from. */
+static inline struct perf_event_attr counting(__u32 type, __u64 config)
+{
+	struct perf_event_attr attr = {
+		.size = sizeof(attr),
+		.type = type,
+		.config = config,
+		.disabled = 1,
+		.read_format = READ_ONE,
+	};
+
+	return attr;
+}
+
+static inline struct perf_event_attr counting_user(__u32 type, __u64 config)
+{
+	struct perf_event_attr attr = counting(type, config);
+
+	attr.exclude_kernel = 1;
+	attr.exclude_hv = 1;
+	return attr;
+}
+
+/* Returns the descriptor, or -1 and errno. */
+static inline int perf_open(const struct perf_event_attr *attr, pid_t pid,
+			    int cpu, int group_fd, unsigned long flags)
+{
+	return syscall(SYS_perf_event_open, attr, pid, cpu, group_fd, flags);
+}
+
+/* For the calling task, on whatever CPU it runs. */
+static inline int perf_open_self(const struct perf_event_attr *attr, int group_fd)
+{
+	return perf_open(attr, 0, -1, group_fd, 0);
+}
+
+static inline bool read_one(int fd, struct one_count *count)
+{
+	return read(fd, count, sizeof(*count)) == sizeof(*count);
+}
+
+/* What read_value() gives if it cannot read; no test expects it of a count. */
+#define NO_COUNT	(~0ULL)
+
+static inline __u64 read_value(int fd)
+{
+	struct one_count count;
+
+	return read_one(fd, &count) ? count.value : NO_COUNT;
+}
+
+/* Percentage of the enabled time that the event was on a counter. */
+static inline double percent_running(const struct one_count *count)
+{
+	return count->enabled ? 100.0 * count->running / count->enabled : 0.0;
+}
+
+/*
+ * Enable the event (or with PERF_IOC_FLAG_GROUP its group), decrement a
+ * register n times, disable: all of it in one asm statement, so that no
+ * instruction of the compiler's is counted. At user level there are
+ *
+ *	2 * n			dec, jnz
+ *	4			set-up of the disabling ioctl
+ *	1			its SYSCALL
+ *
+ * instructions between the return of the first ioctl and the entry into the
+ * second. The kernel clobbers RAX, RCX and R11 only.
+ */
+#define LOOP_INSTRUCTIONS(n)	(2 * (__u64)(n) + 5)
+#define LOOP_BRANCHES(n)	((__u64)(n))
+
+static inline void counted_loop(int fd, unsigned long ioc_flags, unsigned long n)
+{
+	register unsigned long count asm("rbx") = n;
+	register unsigned long r12 asm("r12") = fd;
+	register unsigned long r13 asm("r13") = ioc_flags;
+
+	asm volatile("mov %[ioctl], %%eax\n\t"
+		     "mov %%r12, %%rdi\n\t"
+		     "mov %[enable], %%esi\n\t"
+		     "mov %%r13, %%rdx\n\t"
+		     "syscall\n"
+		     "1:\n\t"
+		     "dec %%rbx\n\t"
+		     "jnz 1b\n\t"
+		     "mov %[ioctl], %%eax\n\t"
+		     "mov %%r12, %%rdi\n\t"
+		     "mov %[disable], %%esi\n\t"
+		     "mov %%r13, %%rdx\n\t"
+		     "syscall"
+		     : "+r" (count)
+		     : [ioctl] "i" (SYS_ioctl),
+		       [enable] "i" (PERF_EVENT_IOC_ENABLE),
+		       [disable] "i" (PERF_EVENT_IOC_DISABLE),
+		       "r" (r12), "r" (r13)
+		     : "rax", "rcx", "rdx", "rsi", "rdi", "r11", "cc", "memory");
+}
+
+/*
+ * The same around n system calls nr(arg, 0): 6 * n instructions at user level
+ * and the same 5 at the end. The calls' own instructions are the kernel's.
+ */
+#define SYSCALLS_INSTRUCTIONS(n)	(6 * (__u64)(n) + 5)
+
+static inline void counted_syscalls(int fd, unsigned long ioc_flags,
+				    unsigned long n, unsigned long nr,
+				    const void *arg)
+{
+	register unsigned long count asm("rbx") = n;
+	register unsigned long r12 asm("r12") = fd;
+	register unsigned long r13 asm("r13") = ioc_flags;
+	register unsigned long r14 asm("r14") = nr;
+	register const void *r15 asm("r15") = arg;
+
+	asm volatile("mov %[ioctl], %%eax\n\t"
+		     "mov %%r12, %%rdi\n\t"
+		     "mov %[enable], %%esi\n\t"
+		     "mov %%r13, %%rdx\n\t"
+		     "syscall\n"
+		     "1:\n\t"
+		     "mov %%r14, %%rax\n\t"
+		     "mov %%r15, %%rdi\n\t"
+		     "xor %%esi, %%esi\n\t"
+		     "syscall\n\t"
+		     "dec %%rbx\n\t"
+		     "jnz 1b\n\t"
+		     "mov %[ioctl], %%eax\n\t"
+		     "mov %%r12, %%rdi\n\t"
+		     "mov %[disable], %%esi\n\t"
+		     "mov %%r13, %%rdx\n\t"
+		     "syscall"
+		     : "+r" (count)
+		     : [ioctl] "i" (SYS_ioctl),
+		       [enable] "i" (PERF_EVENT_IOC_ENABLE),
+		       [disable] "i" (PERF_EVENT_IOC_DISABLE),
+		       "r" (r12), "r" (r13), "r" (r14), "r" (r15)
+		     : "rax", "rcx", "rdx", "rsi", "rdi", "r11", "cc", "memory");
+}
+
+/*
+ * One pass: a call and a return, a conditional branch that is not taken and
+ * one that is: four branches.
+ */
+static inline void branch_loop(unsigned long n)
+{
+	asm volatile("1:\n\t"
+		     "call 2f\n\t"
+		     "test %[n], %[n]\n\t"
+		     "jz 3f\n\t"
+		     "dec %[n]\n\t"
+		     "jnz 1b\n\t"
+		     "jmp 3f\n"
+		     "2:\n\t"
+		     "ret\n"
+		     "3:"
+		     : [n] "+r" (n)
+		     :
+		     : "cc", "memory");
+}
+
+/* Move to one CPU and let whoever was running there go to sleep. */
+static inline bool run_on(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	if (sched_setaffinity(0, sizeof(set), &set))
+		return false;
+	usleep(20000);
+	return true;
+}
+
+/* General-purpose counters that this CPU has: CPUID.0AH:EAX[15:8]. */
+static inline unsigned int gp_counters(void)
+{
+	unsigned int eax, ebx, ecx, edx;
+
+	if (!__get_cpuid_count(0xa, 0, &eax, &ebx, &ecx, &edx))
+		return 0;
+	return (eax >> 8) & 0xff;
+}
+
+enum cpu_model { MODEL_OTHER, MODEL_HASWELL, MODEL_SKYLAKE };
+
+static inline enum cpu_model cpu_model(void)
+{
+	unsigned int eax, ebx, ecx, edx;
+
+	if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx) || ((eax >> 8) & 0xf) != 6)
+		return MODEL_OTHER;
+	switch (((eax >> 12) & 0xf0) | ((eax >> 4) & 0xf)) {
+	case 0x3c:
+	case 0x3f:
+	case 0x45:
+	case 0x46:
+		return MODEL_HASWELL;
+	case 0x4e:
+	case 0x55:
+	case 0x5e:
+	case 0x8e:
+	case 0x9e:
+		return MODEL_SKYLAKE;
+	default:
+		return MODEL_OTHER;
+	}
+}
+
+/* Is rpmu the driver under test, rather than the built-in one? */
+static inline bool on_rpmu(void)
+{
+	return access("/sys/module/rpmu", F_OK) == 0;
+}
+
+/* One line of a sysfs or procfs file; false if there is no such file. */
+static inline bool read_line(const char *path, char *buf, int size)
+{
+	FILE *file = fopen(path, "r");
+	bool ok;
+
+	if (!file)
+		return false;
+	ok = fgets(buf, size, file);
+	fclose(file);
+	if (ok)
+		buf[strcspn(buf, "\n")] = '\0';
+	return ok;
+}
+
+static inline bool write_line(const char *path, const char *text)
+{
+	FILE *file = fopen(path, "w");
+	bool ok;
+
+	if (!file)
+		return false;
+	ok = fputs(text, file) >= 0;
+	return fclose(file) == 0 && ok;
+}
+
+#endif

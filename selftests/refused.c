@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What is refused besides a bad attr (see bad_attr.c): members that a group
+ * cannot have, ioctls that a counting event does not know, and what takes
+ * privileges. The errnos are those of the built-in driver of Linux 7.3.
+ */
+#define _GNU_SOURCE
+#include "kselftest_harness.h"
+#include "perf_util.h"
+
+/* A structure that is longer than the kernel's may only hold zeroes there. */
+TEST(size_of_tomorrow)
+{
+	struct {
+		struct perf_event_attr attr;
+		__u64 beyond;
+	} longer = {
+		.attr = counting(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS),
+	};
+
+	longer.attr.size = sizeof(longer);
+	EXPECT_LE(0, perf_open_self(&longer.attr, -1));
+	longer.attr.size = sizeof(longer);
+	longer.beyond = 1;
+	EXPECT_EQ(-1, perf_open_self(&longer.attr, -1));
+	EXPECT_EQ(E2BIG, errno);
+	EXPECT_EQ(sizeof(longer.attr), longer.attr.size);
+}
+
+/* Precise without sampling is nonsense; more precise than the CPU, too. */
+TEST(precise_counting)
+{
+	struct perf_event_attr attr =
+		counting(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS);
+	char line[16];
+	int precise;
+
+	ASSERT_TRUE(read_line(CPU_PMU "/caps/max_precise", line, sizeof(line)));
+	for (precise = 1; precise <= 3; precise++) {
+		attr.precise_ip = precise;
+		EXPECT_EQ(-1, perf_open_self(&attr, -1));
+		EXPECT_EQ(precise > atoi(line) ? EOPNOTSUPP : EINVAL, errno);
+	}
+}
+
+/* Siblings that their leader may not have. */
+FIXTURE(bad_sibling)
+{
+	struct perf_event_attr attr;
+	int leader;
+};
+
+FIXTURE_SETUP(bad_sibling)
+{
+	self->attr = counting(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS);
+	self->leader = perf_open_self(&self->attr, -1);
+	ASSERT_LE(0, self->leader);
+	self->attr.disabled = 0;
+}
+
+FIXTURE_TEARDOWN(bad_sibling)
+{
+}
+
+TEST_F(bad_sibling, control)
+{
+	EXPECT_LE(0, perf_open_self(&self->attr, self->leader));
+}
+
+TEST_F(bad_sibling, pinned)
+{
+	self->attr.pinned = 1;
+	EXPECT_EQ(-1, perf_open_self(&self->attr, self->leader));
+	EXPECT_EQ(EINVAL, errno);
+}
+
+TEST_F(bad_sibling, exclusive)
+{
+	self->attr.exclusive = 1;
+	EXPECT_EQ(-1, perf_open_self(&self->attr, self->leader));
+	EXPECT_EQ(EINVAL, errno);
+}
+
+TEST_F(bad_sibling, inherits_and_leader_does_not)
+{
+	self->attr.inherit = 1;
+	EXPECT_EQ(-1, perf_open_self(&self->attr, self->leader));
+	EXPECT_EQ(EINVAL, errno);
+}
+
+TEST_F(bad_sibling, on_another_cpu)
+{
+	EXPECT_EQ(-1, perf_open(&self->attr, 0, 0, self->leader, 0));
+	EXPECT_EQ(EINVAL, errno);
+	EXPECT_EQ(-1, perf_open(&self->attr, -1, 0, self->leader, 0));
+	EXPECT_EQ(EINVAL, errno);
+}
+
+TEST_F(bad_sibling, of_a_sibling)
+{
+	int sibling = perf_open_self(&self->attr, self->leader);
+
+	ASSERT_LE(0, sibling);
+	EXPECT_EQ(-1, perf_open_self(&self->attr, sibling));
+	EXPECT_EQ(EINVAL, errno);
+}
+
+/* A group must fit the counters: one event more than there are is refused. */
+TEST_F(bad_sibling, one_too_many)
+{
+	struct perf_event_attr attr = counting(PERF_TYPE_RAW, RAW_BRANCHES);
+	unsigned int i;
+	int leader = perf_open_self(&attr, -1);
+
+	ASSERT_LE(0, leader);
+	attr.disabled = 0;
+	for (i = 1; i < gp_counters(); i++)
+		ASSERT_LE(0, perf_open_self(&attr, leader));
+	EXPECT_EQ(-1, perf_open_self(&attr, leader));
+	EXPECT_EQ(EINVAL, errno);
+	/* The group that there was is as good as before. */
+	counted_loop(leader, PERF_IOC_FLAG_GROUP, 1000);
+	EXPECT_GE(1, read_value(leader) - 1000);
+}
+
+/* Two events for counter 2 make no group where no other will do. */
+TEST_F(bad_sibling, same_counter)
+{
+	struct perf_event_attr attr = counting(PERF_TYPE_RAW, 0x0148);
+	int leader = perf_open_self(&attr, -1);
+	int sibling;
+
+	if (cpu_model() == MODEL_OTHER)
+		SKIP(return, "which counters the events need is not known here");
+	ASSERT_LE(0, leader);
+	attr = counting(PERF_TYPE_RAW, 0x0c000ca3);
+	attr.disabled = 0;
+	sibling = perf_open_self(&attr, leader);
+	if (cpu_model() == MODEL_HASWELL) {
+		EXPECT_EQ(-1, sibling);
+		EXPECT_EQ(EINVAL, errno);
+	} else {
+		EXPECT_LE(0, sibling);
+	}
+}
+
+/* ioctl() on an event that does not sample. */
+TEST(ioctls)
+{
+	struct perf_event_attr attr =
+		counting(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS);
+	__u64 period = 100000;
+	int fd = perf_open_self(&attr, -1);
+
+	ASSERT_LE(0, fd);
+	EXPECT_EQ(-1, ioctl(fd, PERF_EVENT_IOC_REFRESH, 1));
+	EXPECT_EQ(EINVAL, errno);
+	EXPECT_EQ(-1, ioctl(fd, PERF_EVENT_IOC_PERIOD, &period));
+	EXPECT_EQ(EINVAL, errno);
+	EXPECT_EQ(-1, ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, 2));
+	EXPECT_EQ(EBADF, errno);
+	EXPECT_EQ(-1, ioctl(fd, PERF_EVENT_IOC_MODIFY_ATTRIBUTES, &attr));
+	EXPECT_EQ(EOPNOTSUPP, errno);
+	EXPECT_EQ(-1, ioctl(fd, _IO('$', 99)));
+	EXPECT_EQ(ENOTTY, errno);
+}
+
+/* What a user without privileges may not have (perf_event_paranoid 1). */
+TEST(unprivileged)
+{
+	const char *paranoid = "/proc/sys/kernel/perf_event_paranoid";
+	struct perf_event_attr attr =
+		counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
+	int control, any, cpu;
+	char before[16];
+	gid_t none = 65534;
+
+	ASSERT_TRUE(read_line(paranoid, before, sizeof(before)));
+	ASSERT_TRUE(write_line(paranoid, "1"));
+
+	/* The effective user alone, so that the sysctl can be put back. */
+	ASSERT_EQ(0, setresgid(-1, none, -1));
+	ASSERT_EQ(0, setresuid(-1, 65534, -1));
+	control = perf_open_self(&attr, -1);
+	attr.config |= 1 << 21;
+	any = perf_open_self(&attr, -1) < 0 ? errno : 0;
+	attr.config = RAW_BRANCHES;
+	cpu = perf_open(&attr, -1, 0, -1, 0) < 0 ? errno : 0;
+	ASSERT_EQ(0, setresuid(-1, 0, -1));
+	ASSERT_TRUE(write_line(paranoid, before));
+
+	EXPECT_LE(0, control);
+	EXPECT_EQ(EACCES, any);
+	EXPECT_EQ(EACCES, cpu);
+}
+
+TEST_HARNESS_MAIN

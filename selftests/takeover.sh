@@ -1,0 +1,187 @@
+#!/bin/busybox sh
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=dash
+# shellcheck disable=SC2317 # tests are called by their names
+#
+# The take-over of the PMU from the built-in driver, and the way back: when it
+# is refused, that nothing is lost on the way, and that it can be repeated.
+# Starts and ends on the built-in driver.
+
+. ./ktap.sh
+
+ROUNDS=20
+BUSY='Device or resource busy'
+
+# hold MODE: start a counter and wait until it is on.
+hold() {
+	rm -f /tmp/held
+	./counted "$1" /tmp/held &
+	holder=$!
+	tries=0
+	while [ ! -e /tmp/held ]; do
+		tries=$((tries + 1))
+		if [ "$tries" -gt 50 ]; then
+			because "could not start a counter"
+			kill "$holder"
+			return 1
+		fi
+		usleep 100000
+	done
+}
+
+release() {
+	kill "$holder"
+	wait "$holder"
+} 2>/dev/null
+
+built_in_at_start() {
+	if loaded; then
+		because "rpmu is loaded already"
+		return 1
+	fi
+	counts
+}
+
+refused_while_watchdog_on() {
+	if ! watchdog 1; then
+		because "the NMI watchdog cannot be switched on here"
+		return "$SKIP"
+	fi
+	log_mark "$0"
+	refused "$BUSY" && one_line watchdog && counts
+	status=$?
+	watchdog 0 && return "$status"
+	because "the NMI watchdog stays on"
+	return 1
+}
+
+refused_while_task_counted() {
+	hold hold || return
+	log_mark "$0"
+	refused "$BUSY" && one_line 'event|perf' && counts
+	status=$?
+	release
+	return "$status"
+}
+
+refused_while_cpu_counted() {
+	hold hold-cpu || return
+	log_mark "$0"
+	refused "$BUSY" && one_line 'event|perf' && counts
+	status=$?
+	release
+	return "$status"
+}
+
+# There and back, with a count on either side each time.
+twenty_rounds() {
+	round=0
+	while [ "$round" -lt "$ROUNDS" ]; do
+		round=$((round + 1))
+		if ! load; then
+			because "round $round: insmod: $said"
+			log_since | tail -n 3 | sed 's/^/# /'
+			return 1
+		fi
+		if ! counts; then
+			because "round $round: wrong on rpmu"
+			return 1
+		fi
+		if ! unload; then
+			because "round $round: rmmod: $said"
+			return 1
+		fi
+		if ! counts; then
+			because "round $round: wrong on the built-in driver"
+			return 1
+		fi
+	done
+}
+
+pmu_is_the_same() {
+	load || {
+		because "insmod: $said"
+		return 1
+	}
+	type=$(cat "$CPU_PMU/type" 2>&1)
+	unload || {
+		because "rmmod: $said"
+		return 1
+	}
+	if [ "$type" != 4 ]; then
+		because "type of the PMU \"cpu\" on rpmu: $type, expected 4"
+		return 1
+	fi
+	type=$(cat "$CPU_PMU/type" 2>&1)
+	if [ "$type" != 4 ]; then
+		because "type of the PMU \"cpu\" after give-back: $type, expected 4"
+		return 1
+	fi
+}
+
+# rmmod_refused MODE: while that counter is there, and not for longer.
+rmmod_refused() {
+	load || {
+		because "insmod: $said"
+		return 1
+	}
+	hold "$1" || return
+	status=0
+	if unload; then
+		because "rmmod was let through"
+		status=1
+	elif ! loaded || ! counts; then
+		because "rmmod was refused, but rpmu does not work any more"
+		status=1
+	else
+		case $said in
+		*busy* | *'in use'* | *'temporarily unavailable'*) ;;
+		*)
+			because "rmmod said: $said"
+			status=1
+			;;
+		esac
+	fi
+	release
+	if loaded && ! unload; then
+		because "the counter is gone, rmmod: $said"
+		status=1
+	fi
+	return "$status"
+}
+
+unload_refused_while_task_counted() {
+	rmmod_refused hold
+}
+
+unload_refused_while_cpu_counted() {
+	rmmod_refused hold-cpu
+}
+
+watchdog_after_give_back() {
+	if ! watchdog 1; then
+		because "the NMI watchdog cannot be switched on here"
+		return "$SKIP"
+	fi
+	counts
+	status=$?
+	watchdog 0
+	return "$status"
+}
+
+built_in_at_end() {
+	if loaded; then
+		because "rpmu is still loaded"
+		return 1
+	fi
+	counts
+}
+
+for name in built_in_at_start refused_while_watchdog_on \
+	refused_while_task_counted refused_while_cpu_counted twenty_rounds \
+	pmu_is_the_same unload_refused_while_task_counted \
+	unload_refused_while_cpu_counted watchdog_after_give_back \
+	built_in_at_end; do
+	run_test $name
+done
+finish
