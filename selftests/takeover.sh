@@ -42,11 +42,18 @@ built_in_at_start() {
 	counts
 }
 
+# The kernel may have given the watchdog up at boot, for good (in a guest of
+# KVM, for one); else it has to start.
+watchdog_on() {
+	watchdog 1 && return
+	because "the NMI watchdog cannot be switched on"
+	dmesg | grep -q 'NMI watchdog: .*permanently disabled' || return 1
+	because "the kernel has no NMI watchdog here: permanently disabled"
+	return "$SKIP"
+}
+
 refused_while_watchdog_on() {
-	if ! watchdog 1; then
-		because "the NMI watchdog cannot be switched on here"
-		return "$SKIP"
-	fi
+	watchdog_on || return
 	log_mark "$0"
 	refused "$BUSY" && one_line watchdog && counts
 	status=$?
@@ -159,10 +166,7 @@ unload_refused_while_cpu_counted() {
 }
 
 watchdog_after_give_back() {
-	if ! watchdog 1; then
-		because "the NMI watchdog cannot be switched on here"
-		return "$SKIP"
-	fi
+	watchdog_on || return
 	counts
 	status=$?
 	watchdog 0
