@@ -436,8 +436,8 @@ mod tests {
         ($limit:expr; $($mask:literal $(was $previous:literal)? $(+ $overlap:ident)?),* $(,)?) => {{
             let mut problem = Problem::new($limit);
             $(
-                let mut constraint = Constraint::any_of(CounterMask::from_bits($mask));
-                $( constraint.$overlap = true; )?
+                let constraint = Constraint::any_of(CounterMask::from_bits($mask));
+                $( let constraint = Constraint { $overlap: true, ..constraint }; )?
                 let previous = None $( .or(CounterId::from_index($previous)) )?;
                 problem.push(constraint, previous).unwrap();
             )*
@@ -455,7 +455,7 @@ mod tests {
 
     #[test]
     fn nothing_to_do() {
-        assert_eq!(solved(&problem![4;]), []);
+        assert_eq!(solved(&Problem::new(4)), []);
     }
 
     #[test]

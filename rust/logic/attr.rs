@@ -224,8 +224,7 @@ pub fn configure(
 
 /// Adds in_tx and in_tx_cp, where transactions exist; elsewhere the bits are dropped.
 ///
-/// Mainline takes the bits from attr.config whatever the type, so for a generic event too (perf
-/// core leaves no such bits there, because the id would be out of range).
+/// Only a raw event can have them: the config of a generic one is an id.
 fn transaction_filters(
     pmu: &Pmu,
     attr: &Attributes,
@@ -246,4 +245,277 @@ fn transaction_filters(
         return Err(Refusal::CheckpointedPeriod);
     }
     Ok(select)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::capabilities::{Cpuid, Leaf};
+    use super::*;
+
+    /// HLE and RTM.
+    const TRANSACTIONS: u32 = (1 << 4) | (1 << 11);
+
+    fn pmu(leaf_1_eax: u32, version: u32, leaf_7_ebx: u32) -> Pmu {
+        let cpuid = Cpuid {
+            leaf_0: Leaf {
+                eax: 0x16,
+                ebx: u32::from_le_bytes(*b"Genu"),
+                edx: u32::from_le_bytes(*b"ineI"),
+                ecx: u32::from_le_bytes(*b"ntel"),
+            },
+            leaf_1: Leaf {
+                eax: leaf_1_eax,
+                ..Leaf::default()
+            },
+            leaf_7: Leaf {
+                ebx: leaf_7_ebx,
+                ..Leaf::default()
+            },
+            leaf_a: Leaf {
+                eax: 0x0730_0400 | version,
+                edx: 0x603,
+                ..Leaf::default()
+            },
+        };
+        Pmu::probe(&cpuid, Some(0x2000)).unwrap()
+    }
+
+    fn haswell() -> Pmu {
+        pmu(0x306c3, 3, TRANSACTIONS)
+    }
+
+    fn raw(config: u64) -> Attributes {
+        Attributes::counting(EventType::Raw, config)
+    }
+
+    fn hardware(config: u64) -> Attributes {
+        Attributes::counting(EventType::Hardware, config)
+    }
+
+    /// With permission to count for any thread.
+    fn permitted(pmu: &Pmu, attr: &Attributes) -> Result<u64, Refusal> {
+        configure(pmu, attr, || true).map(|event| event.select.bits())
+    }
+
+    #[test]
+    fn types() {
+        for (attr_type, pmu_type, decoded) in [
+            (4, 4, EventType::Raw),
+            (0, 4, EventType::Hardware),
+            (3, 4, EventType::HwCache),
+            (1, 4, EventType::Other),
+            (4, 9, EventType::Other),
+            (9, 9, EventType::Raw),
+        ] {
+            assert_eq!(EventType::decode(attr_type, pmu_type), decoded);
+        }
+    }
+
+    #[test]
+    fn generic_events() {
+        const NONE: Result<u64, Refusal> = Err(Refusal::HardwareEventAbsent);
+        #[rustfmt::skip]
+        let expected = [
+            Ok(0x13_003c), Ok(0x13_00c0), Ok(0x13_4f2e), Ok(0x13_412e), Ok(0x13_00c4),
+            Ok(0x13_00c5), Ok(0x13_013c), NONE, NONE, Ok(0x13_0300),
+            Err(Refusal::NoSuchHardwareId),
+        ];
+        for (config, expected) in (0..).zip(expected) {
+            assert_eq!(
+                permitted(&haswell(), &hardware(config)),
+                expected,
+                "{config}"
+            );
+        }
+        assert_eq!(
+            permitted(&haswell(), &hardware(u64::MAX)),
+            Err(Refusal::NoSuchHardwareId)
+        );
+    }
+
+    #[test]
+    fn privilege_levels() {
+        for (exclude_user, exclude_kernel, select) in [
+            (false, false, 0x13_00c4),
+            (false, true, 0x11_00c4),
+            (true, false, 0x12_00c4),
+            (true, true, 0x10_00c4),
+        ] {
+            for mut attr in [raw(0x00c4), hardware(4)] {
+                attr.exclude_user = exclude_user;
+                attr.exclude_kernel = exclude_kernel;
+                assert_eq!(permitted(&haswell(), &attr), Ok(select));
+            }
+        }
+    }
+
+    #[test]
+    fn raw_bits_that_are_not_the_users_are_dropped() {
+        // Everything but any-thread and the transaction filters, which have their own rules.
+        let special = EventSelect::ANY | EventSelect::IN_TX | EventSelect::IN_TX_CHECKPOINTED;
+        let select = permitted(&haswell(), &raw(!special));
+        assert_eq!(select, Ok(0xff84_ffff | 0x13_0000));
+        // The same asked for by nobody: no user, no kernel, though the config has the bits.
+        let mut attr = raw(0x3_00c4);
+        attr.exclude_user = true;
+        attr.exclude_kernel = true;
+        assert_eq!(permitted(&haswell(), &attr), Ok(0x10_00c4));
+    }
+
+    #[test]
+    fn any_thread_takes_version_3_and_permission() {
+        let any = raw(0x00c4 | EventSelect::ANY);
+        assert_eq!(permitted(&haswell(), &any), Ok(0x33_00c4));
+        assert_eq!(
+            configure(&haswell(), &any, || false),
+            Err(Refusal::AnyThreadNotPermitted)
+        );
+        let version_2 = pmu(0x306c3, 2, 0);
+        assert_eq!(
+            configure(&version_2, &any, || panic!("asked in vain")),
+            Err(Refusal::AnyThreadAbsent)
+        );
+        // Who does not want it is not asked for permission.
+        let event = configure(&haswell(), &raw(0x00c4), || panic!("asked in vain"));
+        assert!(event.is_ok());
+    }
+
+    #[test]
+    fn transaction_filters_exist_where_transactions_do() {
+        let in_tx = 0x00c4 | EventSelect::IN_TX;
+        let in_tx_cp = 0x00c4 | EventSelect::IN_TX_CHECKPOINTED;
+        for (leaf_7_ebx, kept) in [(0, 0), (1 << 4, !0), (1 << 11, !0)] {
+            for config in [in_tx, in_tx_cp] {
+                let filter = config & !0xffff & kept;
+                let select = permitted(&pmu(0x506e3, 4, leaf_7_ebx), &raw(config));
+                assert_eq!(
+                    select,
+                    Ok(0x13_00c4 | filter),
+                    "{leaf_7_ebx:#x} {config:#x}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn transaction_filters_do_not_go_with_any_thread() {
+        let config = 0x00c4 | EventSelect::IN_TX | EventSelect::ANY;
+        assert_eq!(
+            permitted(&haswell(), &raw(config)),
+            Err(Refusal::TransactionFilter)
+        );
+        // Where the filter is dropped, nothing is wrong.
+        assert_eq!(permitted(&pmu(0x306c3, 3, 0), &raw(config)), Ok(0x33_00c4));
+        // Permission is asked for before.
+        assert_eq!(
+            configure(&haswell(), &raw(config), || false),
+            Err(Refusal::AnyThreadNotPermitted)
+        );
+    }
+
+    #[test]
+    fn checkpointed_sampling_needs_a_long_period() {
+        let mut attr = raw(0x00c4 | EventSelect::IN_TX_CHECKPOINTED);
+        for (period, refusal) in [
+            (1 << 20, Refusal::CheckpointedPeriod),
+            (0x7fff_fffe, Refusal::CheckpointedPeriod),
+            (0x7fff_ffff, Refusal::Sampling),
+        ] {
+            attr.sample_period = period;
+            assert_eq!(permitted(&haswell(), &attr), Err(refusal), "{period:#x}");
+        }
+    }
+
+    /// Each fault together with all that mainline looks at later: the first one is the answer.
+    #[test]
+    fn refusals_in_mainlines_order() {
+        type Spoil = fn(&mut Attributes);
+        #[rustfmt::skip]
+        let faults: &[(Refusal, Spoil)] = &[
+            (Refusal::OtherType, |attr| attr.event_type = EventType::Other),
+            (Refusal::Precise, |attr| attr.precise_ip = 1),
+            (Refusal::PeriodTooShort, |attr| attr.sample_period = 31),
+            (Refusal::ExtendedRegisters, |attr| attr.sample_regs_user = 1 << 63),
+            (Refusal::ExtendedRegisters, |attr| attr.sample_regs_intr = 1 << 32),
+            (Refusal::BranchCounters, |attr| attr.branch_sample_type = 1 << 19),
+            (Refusal::BranchStack, |attr| attr.branch_sample_type = 1 << 3),
+            (Refusal::AuxOutput, |attr| attr.aux_output = true),
+            (Refusal::TransactionFilter, |attr| attr.config |= EventSelect::IN_TX | EventSelect::ANY),
+            (Refusal::ExtraRegister, |attr| attr.config = 0x01b7),
+            (Refusal::Sampling, |attr| attr.sample_period = 1 << 20),
+        ];
+        for (i, (refusal, _)) in faults.iter().enumerate() {
+            let mut attr = raw(0x00c4);
+            // Latest first, so that where two use one field, the earlier is what stays.
+            for (_, spoil) in faults[i..].iter().rev() {
+                spoil(&mut attr);
+            }
+            assert_eq!(permitted(&haswell(), &attr), Err(*refusal), "fault {i}");
+        }
+    }
+
+    #[test]
+    fn cache_events_are_refused() {
+        let attr = Attributes::counting(EventType::HwCache, 0);
+        assert_eq!(permitted(&haswell(), &attr), Err(Refusal::CacheEvent));
+    }
+
+    #[test]
+    fn events_with_an_extra_register() {
+        let skylake = pmu(0x506e3, 4, 0);
+        for (pmu, config, refused) in [
+            (haswell(), 0x01b7, true),
+            (haswell(), 0x01bb, true),
+            (haswell(), 0x01cd, true),
+            (haswell(), 0x0100_01b7, true),
+            (haswell(), 0x01c6, false),
+            (skylake, 0x01c6, true),
+            (skylake, 0x01cd, true),
+            (skylake, 0x02cd, false),
+        ] {
+            let expected = match refused {
+                true => Err(Refusal::ExtraRegister),
+                false => Ok(config | 0x13_0000),
+            };
+            assert_eq!(permitted(&pmu, &raw(config)), expected, "{config:#x}");
+        }
+    }
+
+    #[test]
+    fn a_member_read_with_the_leaders_samples_needs_no_branch_stack() {
+        let mut attr = raw(0x00c4);
+        attr.branch_sample_type = 1 << 3;
+        attr.sample_type = SAMPLE_READ;
+        assert_eq!(permitted(&haswell(), &attr), Ok(0x13_00c4));
+        attr.sample_period = 1 << 20;
+        assert_eq!(permitted(&haswell(), &attr), Err(Refusal::BranchStack));
+    }
+
+    #[test]
+    fn short_periods_by_event() {
+        for (attr, period, refusal) in [
+            (raw(0x00c4), 31, Refusal::PeriodTooShort),
+            (raw(0x00c4), 32, Refusal::Sampling),
+            (raw(0x01c0), 127, Refusal::PeriodTooShort),
+            (raw(0x01c0), 128, Refusal::Sampling),
+            (hardware(1), 32, Refusal::Sampling),
+        ] {
+            let mut attr = attr;
+            attr.sample_period = period;
+            assert_eq!(permitted(&haswell(), &attr), Err(refusal), "{period}");
+            // As a frequency, it is no period at all.
+            attr.freq = true;
+            assert_eq!(permitted(&haswell(), &attr), Err(Refusal::Sampling));
+        }
+    }
+
+    #[test]
+    fn counting_events_get_the_longest_period() {
+        let mut attr = raw(0x00c4);
+        let event = configure(&haswell(), &attr, || true).unwrap();
+        assert_eq!(event.period, (1 << 47) - 1);
+        assert!(event.in_host);
+        attr.exclude_host = true;
+        assert!(!configure(&haswell(), &attr, || true).unwrap().in_host);
+    }
 }

@@ -34,7 +34,7 @@ pub struct Cpuid {
 }
 
 const fn bit(value: u32, bit: u32) -> bool {
-    value >> bit & 1 != 0
+    (value >> bit) & 1 != 0
 }
 
 const fn byte(value: u32, shift: u32) -> u8 {
@@ -52,7 +52,7 @@ impl Cpuid {
 
     /// Display family (SDM vol. 2A, CPUID).
     pub const fn family(&self) -> u16 {
-        let base = (self.leaf_1.eax >> 8 & 0xf) as u16;
+        let base = ((self.leaf_1.eax >> 8) & 0xf) as u16;
         if base == 0xf {
             base + byte(self.leaf_1.eax, 20) as u16
         } else {
@@ -62,9 +62,9 @@ impl Cpuid {
 
     /// Display model (SDM vol. 2A, CPUID).
     pub const fn model(&self) -> u8 {
-        let base = (self.leaf_1.eax >> 4 & 0xf) as u8;
+        let base = ((self.leaf_1.eax >> 4) & 0xf) as u8;
         match self.family() {
-            6 | 15.. => base | (self.leaf_1.eax >> 16 & 0xf) as u8 * 16,
+            6 | 15.. => base | (byte(self.leaf_1.eax, 16) << 4),
             _ => base,
         }
     }
@@ -108,7 +108,7 @@ impl AbsentEvents {
 
     /// Whether the event with the given bit is marked as absent.
     pub const fn contains(self, bit: u8) -> bool {
-        bit < Self::COUNT && self.0 >> bit & 1 != 0
+        bit < Self::COUNT && (self.0 >> bit) & 1 != 0
     }
 }
 
@@ -187,7 +187,7 @@ impl Capabilities {
         };
 
         let full_width_write = match perf_capabilities {
-            Some(value) => value >> 13 & 1 != 0,
+            Some(value) => (value >> 13) & 1 != 0,
             None => false,
         };
         Some(Self {
@@ -305,7 +305,7 @@ mod tests {
             cpuid.leaf_a.eax = 0x0730_0400 | version;
             cpuid.leaf_a.edx = edx;
             cpuid.leaf_a.ecx = ecx;
-            cpuid.leaf_1.ecx = (virtual_ as u32) << 31;
+            cpuid.leaf_1.ecx = u32::from(virtual_) << 31;
             let capabilities = Capabilities::decode(&cpuid, None).unwrap();
             assert_eq!(
                 capabilities.counters.fixed().bits() >> 32,

@@ -189,7 +189,7 @@ pub fn first_match(table: &[EventConstraint], select: EventSelect) -> Option<&Ev
     table.iter().find(|entry| entry.matches(select))
 }
 
-/// Refuses a wrong table at compile time.
+/// The table, if it is right for a model that can have `counters`. A wrong one does not compile.
 ///
 /// - No entry is shadowed by an earlier one: it could never match.
 /// - Every entry names a counter, and none that a machine of this model cannot have.
@@ -203,16 +203,17 @@ pub fn first_match(table: &[EventConstraint], select: EventSelect) -> Option<&Ev
 ///
 /// ```compile_fail
 /// # use rpmu_logic::logic;
-/// use logic::constraint::{check_table, EventConstraint};
+/// use logic::constraint::{checked, EventConstraint};
 /// use logic::counter::CounterMask;
 ///
 /// // The second line can never match.
-/// const _: () = check_table(
-///     &[EventConstraint::event(0xa3, 0xf), EventConstraint::event_and_umask(0x04a3, 0x4)],
+/// const TABLE: &[EventConstraint] = checked(
 ///     CounterMask::first_gp(8),
+///     &[EventConstraint::event(0xa3, 0xf), EventConstraint::event_and_umask(0x04a3, 0x4)],
 /// );
+/// # let _ = TABLE;
 /// ```
-pub const fn check_table(table: &[EventConstraint], counters: CounterMask) {
+pub const fn checked(counters: CounterMask, table: &[EventConstraint]) -> &[EventConstraint] {
     let mut i = 0;
     while i < table.len() {
         let entry = &table[i];
@@ -238,6 +239,7 @@ pub const fn check_table(table: &[EventConstraint], counters: CounterMask) {
         assert!(overlaps == entry.overlap, "a wrong overlap flag");
         i += 1;
     }
+    table
 }
 
 #[cfg(test)]
@@ -322,77 +324,77 @@ mod tests {
 
     #[test]
     fn check_accepts_crossing_counters_with_the_flag() {
-        check_table(
+        checked(
+            EIGHT,
             &[
                 EventConstraint::event(0x01, 0x9).overlapping(),
                 EventConstraint::event(0x02, 0x7),
             ],
-            EIGHT,
         );
     }
 
     #[test]
     #[should_panic(expected = "wrong overlap flag")]
     fn check_refuses_crossing_counters_without_the_flag() {
-        check_table(
+        checked(
+            EIGHT,
             &[
                 EventConstraint::event(0x01, 0x9),
                 EventConstraint::event(0x02, 0x7),
             ],
-            EIGHT,
         );
     }
 
     #[test]
     #[should_panic(expected = "wrong overlap flag")]
     fn check_refuses_a_needless_overlap_flag() {
-        check_table(&[EventConstraint::event(0x01, 0x9).overlapping()], EIGHT);
+        checked(EIGHT, &[EventConstraint::event(0x01, 0x9).overlapping()]);
     }
 
     #[test]
     #[should_panic(expected = "shadows")]
     fn check_refuses_a_repeated_line() {
-        check_table(
+        checked(
+            EIGHT,
             &[
                 EventConstraint::event_and_umask(0x04a3, 0xf),
                 EventConstraint::event_and_umask(0x04a3, 0x4),
             ],
-            EIGHT,
         );
     }
 
     #[test]
     #[should_panic(expected = "shadows")]
     fn check_refuses_a_line_inside_a_range() {
-        check_table(
+        checked(
+            EIGHT,
             &[
                 EventConstraint::events(0x90, 0xfe, 0xff),
                 EventConstraint::events(0xd0, 0xdf, 0xf),
             ],
-            EIGHT,
         );
     }
 
     #[test]
     fn check_accepts_a_range_that_only_touches_an_earlier_line() {
-        check_table(
+        checked(
+            EIGHT,
             &[
                 EventConstraint::events(0xd0, 0xdf, 0xf),
                 EventConstraint::events(0x90, 0xfe, 0xff),
             ],
-            EIGHT,
         );
     }
 
     #[test]
     #[should_panic(expected = "does not have")]
     fn check_refuses_a_counter_beyond_the_model() {
-        check_table(&[EventConstraint::event(0x01, 0x100)], EIGHT);
+        checked(EIGHT, &[EventConstraint::event(0x01, 0x100)]);
     }
 
     #[test]
     #[should_panic(expected = "without a counter")]
     fn check_refuses_an_entry_without_a_counter() {
-        check_table(&[EventConstraint::event(0x01, 0)], EIGHT);
+        checked(EIGHT, &[EventConstraint::event(0x01, 0)]);
     }
 }

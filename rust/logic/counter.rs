@@ -102,7 +102,7 @@ impl CounterId {
     pub const fn rdpmc_index(self) -> u32 {
         match self.kind() {
             CounterKind::Gp(n) => n as u32,
-            CounterKind::Fixed(n) => n as u32 | 1 << 30,
+            CounterKind::Fixed(n) => n as u32 | (1 << 30),
         }
     }
 

@@ -58,7 +58,7 @@ impl EventSelect {
 
     /// Selects an event by its code and unit mask.
     pub const fn event(code: u8, umask: u8) -> Self {
-        Self(code as u64 | (umask as u64) << 8)
+        Self(code as u64 | ((umask as u64) << 8))
     }
 
     /// Any value, as read back from `hw_perf_event.config`.
@@ -112,9 +112,9 @@ impl EventSelect {
     /// `arch/x86/events/intel/core.c:3373`.
     pub const fn fixed_control(self) -> u64 {
         (self.has(Self::OS) as u64)
-            | (self.has(Self::USR) as u64) << 1
-            | (self.has(Self::ANY) as u64) << 2
-            | (self.has(Self::INT) as u64) << 3
+            | ((self.has(Self::USR) as u64) << 1)
+            | ((self.has(Self::ANY) as u64) << 2)
+            | ((self.has(Self::INT) as u64) << 3)
     }
 }
 

@@ -107,7 +107,7 @@ mod tests {
                 ..Leaf::default()
             },
             leaf_a: Leaf {
-                eax: 0x0730_0003 | gp << 8,
+                eax: 0x0730_0003 | (gp << 8),
                 edx: 0x603,
                 ..Leaf::default()
             },

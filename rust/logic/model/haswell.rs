@@ -4,7 +4,7 @@
 //!
 //! Mainline: `arch/x86/events/intel/core.c:607-631` and `8410-8441`.
 
-use super::super::constraint::{check_table, EventConstraint};
+use super::super::constraint::{checked, EventConstraint};
 use super::super::counter::CounterMask;
 use super::super::period::PeriodRule;
 use super::{HardwareEvents, Model};
@@ -13,7 +13,7 @@ use super::{HardwareEvents, Model};
 const COUNTERS: CounterMask = CounterMask::first_gp(8).union(CounterMask::first_fixed(3));
 
 #[rustfmt::skip]
-const EVENT_CONSTRAINTS: &[EventConstraint] = &[
+const EVENT_CONSTRAINTS: &[EventConstraint] = checked(COUNTERS, &[
     EventConstraint::fixed(0x00c0, 0), // INST_RETIRED.ANY
     EventConstraint::fixed(0x003c, 1), // CPU_CLK_UNHALTED.THREAD
     EventConstraint::fixed(0x0300, 2), // CPU_CLK_UNHALTED.REF_TSC
@@ -28,9 +28,7 @@ const EVENT_CONSTRAINTS: &[EventConstraint] = &[
     EventConstraint::exclusive_event(0xd1, 0xf), // MEM_LOAD_UOPS_RETIRED.*
     EventConstraint::exclusive_event(0xd2, 0xf), // MEM_LOAD_UOPS_L3_HIT_RETIRED.*
     EventConstraint::exclusive_event(0xd3, 0xf), // MEM_LOAD_UOPS_L3_MISS_RETIRED.*
-];
-
-const _: () = check_table(EVENT_CONSTRAINTS, COUNTERS);
+]);
 
 /// Haswell, client and server.
 pub const HASWELL: Model = Model {

@@ -5,7 +5,7 @@
 //!
 //! Mainline: `arch/x86/events/intel/core.c:267-284` and `8503-8561`.
 
-use super::super::constraint::{check_table, EventConstraint};
+use super::super::constraint::{checked, EventConstraint};
 use super::super::counter::CounterMask;
 use super::super::period::PeriodRule;
 use super::{HardwareEvents, Model};
@@ -14,7 +14,7 @@ use super::{HardwareEvents, Model};
 const COUNTERS: CounterMask = CounterMask::first_gp(8).union(CounterMask::first_fixed(3));
 
 #[rustfmt::skip]
-const EVENT_CONSTRAINTS: &[EventConstraint] = &[
+const EVENT_CONSTRAINTS: &[EventConstraint] = checked(COUNTERS, &[
     EventConstraint::fixed(0x00c0, 0), // INST_RETIRED.ANY
     EventConstraint::fixed(0x003c, 1), // CPU_CLK_UNHALTED.THREAD
     EventConstraint::fixed(0x0300, 2), // CPU_CLK_UNHALTED.REF_TSC
@@ -25,9 +25,7 @@ const EVENT_CONSTRAINTS: &[EventConstraint] = &[
     EventConstraint::event(0xd2, 0xf), // MEM_LOAD_L3_HIT_RETIRED.*
     EventConstraint::event(0xcd, 0xf), // MEM_TRANS_RETIRED.*
     EventConstraint::event(0xc6, 0xf), // FRONTEND_RETIRED.*
-];
-
-const _: () = check_table(EVENT_CONSTRAINTS, COUNTERS);
+]);
 
 /// Skylake to Comet Lake, client and server.
 pub const SKYLAKE: Model = Model {
