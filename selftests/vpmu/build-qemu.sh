@@ -1,0 +1,67 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# Builds QEMU with the hooks of the emulated PMU. Runs inside the tool root.
+#
+# usage: build-qemu.sh SOURCE OUT JOBS
+#   SOURCE  directory with Debian's source package (qemu_*.orig.tar.*, qemu_*.debian.tar.*)
+#   OUT     directory to make; it will hold qemu-system-x86_64
+#
+# Works in OUT.part, which is renamed when all is done. Progress goes to standard output.
+set -eu
+
+die() {
+	echo "build-qemu.sh: $*" >&2
+	exit 1
+}
+
+# The one file that a pattern matches.
+only() {
+	if [ $# -ne 1 ] || [ ! -f "$1" ]; then
+		die "not exactly one file: $*"
+	fi
+	readlink -f "$1"
+}
+
+[ $# -eq 3 ] || die "usage: build-qemu.sh SOURCE OUT JOBS"
+here=$(dirname "$(readlink -f "$0")")
+source=$1 out=$2 jobs=$3
+work=$out.part
+
+orig=$(only "$source"/qemu_*.orig.tar.*z)
+debian=$(only "$source"/qemu_*.debian.tar.*z)
+[ ! -e "$out" ] || die "$out is there already"
+rm -rf "$work"
+mkdir -p "$work/source" "$work/build"
+
+echo "unpacking ${orig##*/}"
+tar -C "$work/source" --strip-components=1 -xf "$orig"
+tar -C "$work/source" -xf "$debian"
+
+cd "$work/source"
+grep -v '^#' debian/patches/series | while read -r patch; do
+	patch -s -p1 <"debian/patches/$patch" || die "Debian's $patch does not apply"
+done
+for patch in "$here"/qemu/*.patch; do
+	echo "applying ${patch##*/}"
+	patch -s -p1 <"$patch" || die "${patch##*/} does not apply to ${orig##*/}"
+done
+cp "$here/qemu/vpmu.h" target/i386/
+cp "$here/qemu/vpmu.c" target/i386/tcg/system/
+
+# A PC with a serial port and a kernel from the command line; no display, disk formats or network.
+cd "$work/build"
+echo "configuring"
+../source/configure --target-list=x86_64-softmmu --without-default-features --enable-system \
+	--enable-tcg --enable-pixman --disable-install-blobs --disable-docs --disable-download \
+	--disable-containers --disable-relocatable --disable-debug-info \
+	--firmwarepath=/usr/share/qemu:/usr/share/seabios >configure.log 2>&1 || {
+	tail -n 20 configure.log >&2
+	die "configure failed"
+}
+ninja -j "$jobs" qemu-system-x86_64
+strip qemu-system-x86_64
+
+mkdir "$work/out"
+mv qemu-system-x86_64 "$work/out"
+mv "$work/out" "$out"
+rm -rf "$work"

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The boundary between QEMU and the emulated PMU's hardware model.
+ *
+ * The model is a shared object that exports one symbol, vpmu_ops. QEMU opens
+ * it at start-up, makes one struct vpmu per virtual CPU, tells it what that
+ * CPU retired and passes on the CPU's accesses to PMU registers. Everything
+ * the PMU knows is on the model's side, so QEMU need not be built again when
+ * the model changes.
+ *
+ * All functions that take a struct vpmu are called by the thread that runs
+ * the virtual CPU, or while that CPU is stopped; report() alone may be called
+ * by any thread at any time.
+ */
+#ifndef VPMU_H
+#define VPMU_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Changes whenever anything below does. */
+#define VPMU_ABI 1
+
+/* What a virtual CPU retires: indices of an array of counts. */
+enum vpmu_retired {
+    VPMU_INSTRUCTIONS,
+    VPMU_BR_CONDITIONAL,      /* Jcc, LOOPcc, JCXZ; taken or not */
+    VPMU_BR_CONDITIONAL_TAKEN,/* the taken ones of these, once more */
+    VPMU_BR_JUMP,             /* near unconditional, direct */
+    VPMU_BR_JUMP_INDIRECT,    /* near unconditional, through a register or memory */
+    VPMU_BR_CALL,             /* near call, direct */
+    VPMU_BR_CALL_INDIRECT,    /* near call, through a register or memory */
+    VPMU_BR_RETURN,           /* near return */
+    VPMU_BR_FAR,              /* far JMP, CALL, RET; IRET, INTn, SYSCALL, SYSRET, ... */
+    VPMU_RETIRED_COUNTS
+};
+
+/* What comes of an access to a register. */
+enum vpmu_access {
+    VPMU_DONE,                /* the register is the model's; access done */
+    VPMU_FAULT,               /* the access raises #GP(0) */
+    VPMU_NOT_MINE             /* not a register of the PMU; QEMU goes on */
+};
+
+struct vpmu;
+
+/* Which CPU it is, in CPUID's terms. */
+struct vpmu_config {
+    uint32_t family;
+    uint32_t model;
+    uint32_t stepping;
+    uint32_t apic_id;
+    uint32_t threads_per_core;
+};
+
+struct vpmu_ops {
+    uint32_t abi;             /* VPMU_ABI */
+
+    /* Makes a CPU's PMU in its reset state; NULL for a CPU it does not know. */
+    struct vpmu *(*create)(const struct vpmu_config *config);
+
+    /* RESET or INIT. The accounting of accesses lives on. */
+    void (*reset)(struct vpmu *pmu);
+
+    /* CPUID leaf 0xA as EAX, EBX, ECX, EDX. */
+    void (*cpuid)(const struct vpmu *pmu, uint32_t regs[4]);
+
+    /*
+     * The CPU retired this much, at CPL 0 or, if @user, at CPL 1-3. A count
+     * is negative where instructions that were reported did not retire after
+     * all (they faulted).
+     */
+    void (*retire)(struct vpmu *pmu, bool user,
+                   const int64_t counts[VPMU_RETIRED_COUNTS]);
+
+    /*
+     * How many instructions the CPU may retire at this privilege before it
+     * must call retire() and then pmi(); negative: now.
+     */
+    int64_t (*budget)(const struct vpmu *pmu, bool user);
+
+    /*
+     * Must a PMI be delivered through LVTPC? The model takes a true answer for
+     * carried out. If @masked (the LVTPC mask is set) the answer is false and
+     * a PMI that is due waits for lvtpc_write().
+     */
+    bool (*pmi)(struct vpmu *pmu, bool masked);
+
+    /* The guest wrote LVTPC. */
+    void (*lvtpc_write)(struct vpmu *pmu, uint32_t value);
+
+    /* An enum vpmu_access each. *value is written only on VPMU_DONE. */
+    uint32_t (*rdmsr)(struct vpmu *pmu, uint32_t msr, uint64_t *value);
+    uint32_t (*wrmsr)(struct vpmu *pmu, uint32_t msr, uint64_t value);
+    uint32_t (*rdpmc)(struct vpmu *pmu, uint32_t ecx, uint64_t *value);
+
+    /* QEMU exits: write the accounting to where $VPMU_REPORT says. */
+    void (*report)(const struct vpmu *pmu);
+};
+
+#endif

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! How often each register was accessed.
+//!
+//! All counts are atomics because QEMU may ask for the report while the CPU still runs.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// What is counted for one register.
+#[derive(Debug, Default)]
+pub struct Accesses {
+    /// RDMSR or RDPMC.
+    pub reads: AtomicU64,
+    /// WRMSR.
+    pub writes: AtomicU64,
+    /// Either, answered with #GP.
+    pub faults: AtomicU64,
+}
+
+impl Accesses {
+    fn clear(&self) {
+        for count in [&self.reads, &self.writes, &self.faults] {
+            count.store(0, Relaxed);
+        }
+    }
+
+    fn is_zero(&self) -> bool {
+        [&self.reads, &self.writes, &self.faults]
+            .iter()
+            .all(|count| count.load(Relaxed) == 0)
+    }
+}
+
+/// The ranges of MSRs that are accounted one by one, as first and last.
+const RANGES: [(u32, u32); 10] = [
+    (0x0c1, 0x0c8), // IA32_PMCx
+    (0x186, 0x18d), // IA32_PERFEVTSELx
+    (0x1a0, 0x1a7), // IA32_MISC_ENABLE, MSR_OFFCORE_RSP_x
+    (0x1d9, 0x1d9), // IA32_DEBUGCTL
+    (0x309, 0x30f), // IA32_FIXED_CTRx
+    (0x345, 0x345), // IA32_PERF_CAPABILITIES
+    (0x38d, 0x392), // IA32_FIXED_CTR_CTRL, IA32_PERF_GLOBAL_*
+    (0x3f1, 0x3f7), // IA32_PEBS_ENABLE, MSR_PEBS_LD_LAT, MSR_PEBS_FRONTEND
+    (0x4c1, 0x4c8), // IA32_A_PMCx
+    (LVTPC, LVTPC),
+];
+
+/// LVTPC by its x2APIC address; writes through memory are counted here as well.
+pub const LVTPC: u32 = 0x834;
+
+const fn slots() -> usize {
+    let mut sum = 0;
+    let mut i = 0;
+    while i < RANGES.len() {
+        sum += (RANGES[i].1 - RANGES[i].0 + 1) as usize;
+        i += 1;
+    }
+    sum
+}
+
+const MSRS: usize = slots();
+/// RDPMC of general counters 0-7 and fixed counters 0-2.
+const COUNTERS: usize = 8 + 3;
+
+/// The accounting of one CPU.
+#[derive(Debug)]
+pub struct Accounting {
+    msrs: [Accesses; MSRS],
+    /// All other registers of the PMU together: those that do not exist.
+    other: Accesses,
+    counters: [Accesses; COUNTERS],
+    /// RDPMC of anything else.
+    no_counter: Accesses,
+    /// PMIs delivered.
+    pub pmis: AtomicU64,
+    /// PMIs that found LVTPC masked.
+    pub held: AtomicU64,
+    /// Instructions retired at CPL 0 and above it.
+    pub instructions: [AtomicU64; 2],
+}
+
+impl Default for Accounting {
+    fn default() -> Self {
+        Accounting {
+            msrs: std::array::from_fn(|_| Accesses::default()),
+            other: Accesses::default(),
+            counters: Default::default(),
+            no_counter: Accesses::default(),
+            pmis: AtomicU64::new(0),
+            held: AtomicU64::new(0),
+            instructions: Default::default(),
+        }
+    }
+}
+
+/// Adds one.
+pub fn bump(count: &AtomicU64) {
+    count.fetch_add(1, Relaxed);
+}
+
+impl Accounting {
+    /// The accesses to an MSR.
+    pub fn msr(&self, msr: u32) -> &Accesses {
+        let mut slot = 0;
+        for (first, last) in RANGES {
+            if (first..=last).contains(&msr) {
+                return &self.msrs[slot + (msr - first) as usize];
+            }
+            slot += (last - first + 1) as usize;
+        }
+        &self.other
+    }
+
+    /// The uses of RDPMC with this ECX.
+    pub fn rdpmc(&self, ecx: u32) -> &Accesses {
+        match (ecx >> 30, ecx & !(1 << 30)) {
+            (0, index @ 0..=7) => &self.counters[index as usize],
+            (1, index @ 0..=2) => &self.counters[8 + index as usize],
+            _ => &self.no_counter,
+        }
+    }
+
+    /// Starts from zero.
+    pub fn clear(&self) {
+        self.all().for_each(|(_, accesses)| accesses.clear());
+        for count in [&self.pmis, &self.held]
+            .into_iter()
+            .chain(&self.instructions)
+        {
+            count.store(0, Relaxed);
+        }
+    }
+
+    /// All accesses with what they are accesses to.
+    fn all(&self) -> impl Iterator<Item = (String, &Accesses)> {
+        let numbers = RANGES.into_iter().flat_map(|(first, last)| first..=last);
+        let msrs = numbers
+            .zip(&self.msrs)
+            .map(|(msr, accesses)| (format!("msr {msr:#x}"), accesses));
+        let counters = self
+            .counters
+            .iter()
+            .enumerate()
+            .map(|(i, accesses)| match i {
+                0..8 => (format!("rdpmc {i}"), accesses),
+                _ => (format!("rdpmc fixed{}", i - 8), accesses),
+            });
+        let rest = [
+            ("msr other".into(), &self.other),
+            ("rdpmc other".into(), &self.no_counter),
+        ];
+        msrs.chain(counters).chain(rest)
+    }
+}
+
+impl fmt::Display for Accounting {
+    /// One line for each register that was used, then the totals.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (name, accesses) in self.all().filter(|(_, accesses)| !accesses.is_zero()) {
+            let [reads, writes, faults] = [&accesses.reads, &accesses.writes, &accesses.faults]
+                .map(|count| count.load(Relaxed));
+            writeln!(f, "{name} reads {reads} writes {writes} faults {faults}")?;
+        }
+        writeln!(
+            f,
+            "pmi {} held {}",
+            self.pmis.load(Relaxed),
+            self.held.load(Relaxed)
+        )?;
+        let [kernel, user] = [0, 1].map(|user| self.instructions[user].load(Relaxed));
+        writeln!(f, "instructions kernel {kernel} user {user}")
+    }
+}

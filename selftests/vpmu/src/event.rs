@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What an event counts, and on which counters.
+//!
+//! - Instructions and branches are exact.
+//! - Cycles are [`CYCLES`], reference cycles [`REFERENCE_CYCLES`] per instruction.
+//! - Every other event of Intel's list counts at a rate of its own, see [`declared_rate`].
+//! - What the list does not have, or has for other counters only, counts nothing.
+
+use crate::counter::Source;
+use crate::retired::*;
+
+/// One line of Intel's list.
+#[derive(Debug)]
+pub struct Listed {
+    /// IA32_PERFEVTSELx.EVENT_SELECT.
+    pub event: u8,
+    /// IA32_PERFEVTSELx.UMASK.
+    pub umask: u8,
+    /// IA32_PERFEVTSELx.CMASK.
+    pub cmask: u8,
+    /// IA32_PERFEVTSELx.INV.
+    pub inv: bool,
+    /// IA32_PERFEVTSELx.E.
+    pub edge: bool,
+    /// The general counters that it counts on. The list knows four of them.
+    pub counters: u8,
+}
+
+include!(concat!(env!("OUT_DIR"), "/event_lists.rs"));
+
+/// Core cycles: a CPI of 3/2.
+pub const CYCLES: Source = Source::rate(3, 2);
+/// Cycles at the rate of the TSC, 6/5 of them for each core cycle's turbo.
+pub const REFERENCE_CYCLES: Source = Source::rate(5, 4);
+/// Cycles of the 100 MHz crystal reference, of a TSC at 2.5 GHz.
+const CRYSTAL_CYCLES: Source = Source::rate(5, 100);
+
+/// Retired instructions.
+pub const INSTRUCTIONS: Source = exact(&[INSTRUCTIONS_INDEX]);
+const INSTRUCTIONS_INDEX: usize = crate::retired::INSTRUCTIONS;
+
+const ALL_BRANCHES: Source = exact(&[
+    CONDITIONAL,
+    JUMP,
+    JUMP_INDIRECT,
+    CALL,
+    CALL_INDIRECT,
+    RETURN,
+    FAR,
+]);
+const NEAR_TAKEN: Source = exact(&[
+    CONDITIONAL_TAKEN,
+    JUMP,
+    JUMP_INDIRECT,
+    CALL,
+    CALL_INDIRECT,
+    RETURN,
+]);
+
+const fn exact(indices: &[usize]) -> Source {
+    let mut factors = [0; COUNTS];
+    let mut i = 0;
+    while i < indices.len() {
+        factors[indices[i]] = 1;
+        i += 1;
+    }
+    Source::Exact(factors)
+}
+
+const fn not_taken() -> Source {
+    let mut factors = [0; COUNTS];
+    factors[CONDITIONAL] = 1;
+    factors[CONDITIONAL_TAKEN] = -1;
+    Source::Exact(factors)
+}
+
+/// The fields of an event select that say what is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Select {
+    /// EVENT_SELECT.
+    pub event: u8,
+    /// UMASK.
+    pub umask: u8,
+    /// CMASK.
+    pub cmask: u8,
+    /// INV.
+    pub inv: bool,
+    /// E.
+    pub edge: bool,
+}
+
+impl Select {
+    /// The fields of IA32_PERFEVTSELx.
+    pub fn from_register(value: u64) -> Self {
+        Select {
+            event: value as u8,
+            umask: (value >> 8) as u8,
+            cmask: (value >> 24) as u8,
+            inv: value >> 23 & 1 != 0,
+            edge: value >> 18 & 1 != 0,
+        }
+    }
+
+    /// What general counter `counter` counts.
+    pub fn source(self, list: &[Listed], counter: usize) -> Source {
+        if self.counters(list) >> counter & 1 == 0 {
+            return Source::Nothing;
+        }
+        // No core does ten things of a kind in a cycle: the inverse is true in every cycle. Tools
+        // use that to count cycles with a precise event (INST_RETIRED.TOTAL_CYCLES_PS and its
+        // like).
+        if self.inv && self.cmask >= 10 {
+            return CYCLES;
+        }
+        if self.cmask != 0 || self.inv || self.edge {
+            return self.declared_rate();
+        }
+        match (self.event, self.umask) {
+            (0xc0, 0x00 | 0x01) => INSTRUCTIONS,
+            (0xc4, 0x00 | 0x04) => ALL_BRANCHES,
+            (0xc4, 0x01) => exact(&[CONDITIONAL]),
+            (0xc4, 0x02) => exact(&[CALL, CALL_INDIRECT]),
+            (0xc4, 0x08) => exact(&[RETURN]),
+            (0xc4, 0x10) => not_taken(),
+            (0xc4, 0x20) => NEAR_TAKEN,
+            (0xc4, 0x40) => exact(&[FAR]),
+            (0x3c, 0x00) => CYCLES,
+            (0x3c, 0x01) => CRYSTAL_CYCLES,
+            _ => self.declared_rate(),
+        }
+    }
+
+    /// The general counters that count it: those of its line in the list, else of all lines with
+    /// its code.
+    fn counters(self, list: &[Listed]) -> u8 {
+        let code = list
+            .iter()
+            .filter(|line| (line.event, line.umask) == (self.event, self.umask));
+        let line = code
+            .clone()
+            .find(|line| (line.cmask, line.inv, line.edge) == (self.cmask, self.inv, self.edge));
+        let counters = line.map_or_else(
+            || code.fold(0, |mask, line| mask | line.counters),
+            |line| line.counters,
+        );
+        // The list is written for a core with two threads. With one thread the other one's counters
+        // join, and count everything but what is tied to certain counters.
+        match counters {
+            0b1111 => 0xff,
+            some => some,
+        }
+    }
+
+    /// An arbitrary rate that is fixed for each event: 1/1024 to 63/1024 per instruction, different
+    /// for most.
+    pub fn declared_rate(self) -> Source {
+        let Select {
+            event,
+            umask,
+            cmask,
+            inv,
+            edge,
+        } = self;
+        let mix = 37 * u32::from(event)
+            + 11 * u32::from(umask)
+            + 7 * u32::from(cmask)
+            + 5 * u32::from(inv)
+            + 3 * u32::from(edge);
+        Source::rate(mix % 63 + 1, 1024)
+    }
+}

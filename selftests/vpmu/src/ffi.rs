@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The C interface, `qemu/vpmu.h`: the only `unsafe` of the crate.
+
+#![allow(missing_docs)] // vpmu.h documents it.
+
+use std::cell::UnsafeCell;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::sync::Arc;
+use std::{env, io};
+
+use crate::accounting::Accounting;
+use crate::model;
+use crate::pmu::Pmu;
+use crate::{retired, Fault};
+
+const ABI: u32 = 1;
+
+const DONE: u32 = 0;
+const FAULT: u32 = 1;
+const NOT_MINE: u32 = 2;
+
+/// `struct vpmu`.
+pub struct Vpmu {
+    apic_id: u32,
+    /// Touched by the CPU's thread only.
+    pmu: UnsafeCell<Pmu>,
+    accounting: Arc<Accounting>,
+}
+
+/// `struct vpmu_config`.
+#[repr(C)]
+pub struct Config {
+    family: u32,
+    model: u32,
+    stepping: u32,
+    apic_id: u32,
+    threads_per_core: u32,
+}
+
+/// `struct vpmu_ops`.
+#[repr(C)]
+pub struct Ops {
+    abi: u32,
+    create: unsafe extern "C" fn(*const Config) -> *mut Vpmu,
+    reset: unsafe extern "C" fn(*mut Vpmu),
+    cpuid: unsafe extern "C" fn(*const Vpmu, *mut u32),
+    retire: unsafe extern "C" fn(*mut Vpmu, bool, *const i64),
+    budget: unsafe extern "C" fn(*const Vpmu, bool) -> i64,
+    pmi: unsafe extern "C" fn(*mut Vpmu, bool) -> bool,
+    lvtpc_write: unsafe extern "C" fn(*mut Vpmu, u32),
+    rdmsr: unsafe extern "C" fn(*mut Vpmu, u32, *mut u64) -> u32,
+    wrmsr: unsafe extern "C" fn(*mut Vpmu, u32, u64) -> u32,
+    rdpmc: unsafe extern "C" fn(*mut Vpmu, u32, *mut u64) -> u32,
+    report: unsafe extern "C" fn(*const Vpmu),
+}
+
+#[no_mangle]
+pub static vpmu_ops: Ops = Ops {
+    abi: ABI,
+    create,
+    reset,
+    cpuid,
+    retire,
+    budget,
+    pmi,
+    lvtpc_write,
+    rdmsr,
+    wrmsr,
+    rdpmc,
+    report,
+};
+
+/// The PMU behind a handle.
+///
+///
+/// `vpmu` comes from [`create`], and the caller is the thread of this CPU or the CPU is stopped
+/// (`vpmu.h`): so nobody else has a reference to the [`Pmu`], and none outlives the C call that
+/// made it.
+#[allow(clippy::mut_from_ref)]
+unsafe fn pmu<'a>(vpmu: *const Vpmu) -> &'a mut Pmu {
+    // SAFETY: by this function's contract the handle is valid, it is never freed, and the reference
+    // is the only one.
+    unsafe { &mut *(*vpmu).pmu.get() }
+}
+
+unsafe extern "C" fn create(config: *const Config) -> *mut Vpmu {
+    // SAFETY: QEMU passes a valid configuration.
+    let config = unsafe { &*config };
+    let Some(model) = model::find(config.family, config.model) else {
+        return std::ptr::null_mut();
+    };
+    let pmu = Pmu::new(model, config.threads_per_core);
+    let accounting = pmu.accounting();
+    Box::into_raw(Box::new(Vpmu {
+        apic_id: config.apic_id,
+        pmu: UnsafeCell::new(pmu),
+        accounting,
+    }))
+}
+
+unsafe extern "C" fn reset(vpmu: *mut Vpmu) {
+    // SAFETY: `vpmu.h` says who calls.
+    unsafe { pmu(vpmu) }.reset();
+}
+
+unsafe extern "C" fn cpuid(vpmu: *const Vpmu, regs: *mut u32) {
+    // SAFETY: `vpmu.h` says who calls, and that there is room for four.
+    unsafe { regs.cast::<[u32; 4]>().write(pmu(vpmu).cpuid()) };
+}
+
+unsafe extern "C" fn retire(vpmu: *mut Vpmu, user: bool, counts: *const i64) {
+    // SAFETY: `vpmu.h` says who calls, and that there are that many counts.
+    unsafe { pmu(vpmu).retire(user, &*counts.cast::<[i64; retired::COUNTS]>()) };
+}
+
+unsafe extern "C" fn budget(vpmu: *const Vpmu, user: bool) -> i64 {
+    // SAFETY: `vpmu.h` says who calls.
+    unsafe { pmu(vpmu) }.budget(user)
+}
+
+unsafe extern "C" fn pmi(vpmu: *mut Vpmu, masked: bool) -> bool {
+    // SAFETY: `vpmu.h` says who calls.
+    unsafe { pmu(vpmu) }.pmi(masked)
+}
+
+unsafe extern "C" fn lvtpc_write(vpmu: *mut Vpmu, value: u32) {
+    // SAFETY: `vpmu.h` says who calls.
+    unsafe { pmu(vpmu) }.lvtpc_write(value);
+}
+
+unsafe extern "C" fn rdmsr(vpmu: *mut Vpmu, msr: u32, value: *mut u64) -> u32 {
+    // SAFETY: `vpmu.h` says who calls, and `value` is the address of a variable.
+    unsafe { answer(pmu(vpmu).rdmsr(msr), value) }
+}
+
+unsafe extern "C" fn wrmsr(vpmu: *mut Vpmu, msr: u32, value: u64) -> u32 {
+    // SAFETY: `vpmu.h` says who calls.
+    match unsafe { pmu(vpmu) }.wrmsr(msr, value) {
+        Some(Ok(())) => DONE,
+        Some(Err(Fault)) => FAULT,
+        None => NOT_MINE,
+    }
+}
+
+unsafe extern "C" fn rdpmc(vpmu: *mut Vpmu, ecx: u32, value: *mut u64) -> u32 {
+    // SAFETY: `vpmu.h` says who calls, and `value` is the address of a variable.
+    unsafe { answer(Some(pmu(vpmu).rdpmc(ecx)), value) }
+}
+
+///
+/// `value` is valid for a write.
+unsafe fn answer(result: Option<Result<u64, Fault>>, value: *mut u64) -> u32 {
+    match result {
+        Some(Ok(read)) => {
+            // SAFETY: by this function's contract.
+            unsafe { *value = read };
+            DONE
+        }
+        Some(Err(Fault)) => FAULT,
+        None => NOT_MINE,
+    }
+}
+
+/// Appends to the file that `$VPMU_REPORT` names; does nothing without it.
+unsafe extern "C" fn report(vpmu: *const Vpmu) {
+    // SAFETY: the handle comes from `create` and is never freed. Only what is shared between
+    // threads is used.
+    let (apic_id, accounting) = unsafe { ((*vpmu).apic_id, &(*vpmu).accounting) };
+    let Some(path) = env::var_os("VPMU_REPORT") else {
+        return;
+    };
+    let text: String = accounting
+        .to_string()
+        .lines()
+        .map(|line| format!("cpu {apic_id} {line}\n"))
+        .collect();
+    let written = OpenOptions::new().create(true).append(true).open(&path);
+    let written = written
+        .and_then(|mut file: std::fs::File| -> io::Result<()> { file.write_all(text.as_bytes()) });
+    if let Err(error) = written {
+        eprintln!("vpmu: {}: {error}", path.to_string_lossy());
+    }
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Hardware model of an Intel core PMU (architectural performance monitoring), one instance per
+//! logical CPU.
+//!
+//! QEMU opens this crate as a shared object ([`ffi`], `qemu/vpmu.h`), tells it what a CPU
+//! retired and passes on its accesses to PMU registers. Sources: Intel SDM vol. 3 chapter 20
+//! (performance monitoring) and vol. 4 (MSRs); which event counts on which counter is converted
+//! from Intel's event lists by `build.rs`.
+//!
+//! ```text
+//!   ffi ── pmu ──┬── msr         which registers there are, their reserved bits
+//!                ├── counter     48-bit counters, rates
+//!                ├── event       what an event select counts
+//!                ├── accounting  who accessed what, how often
+//!                └── model       what differs between CPUs
+//! ```
+
+pub mod accounting;
+pub mod counter;
+pub mod event;
+pub mod ffi;
+pub mod model;
+mod msr;
+pub mod pmu;
+
+/// An access to a register that the hardware answers with #GP(0).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fault;
+
+/// What a CPU retires; the indices of [`Retired`]. Mirrors `enum vpmu_retired`.
+pub mod retired {
+    /// Instructions.
+    pub const INSTRUCTIONS: usize = 0;
+    /// Conditional branches, taken or not.
+    pub const CONDITIONAL: usize = 1;
+    /// Taken conditional branches, which [`CONDITIONAL`] holds as well.
+    pub const CONDITIONAL_TAKEN: usize = 2;
+    /// Near direct jumps.
+    pub const JUMP: usize = 3;
+    /// Near indirect jumps.
+    pub const JUMP_INDIRECT: usize = 4;
+    /// Near direct calls.
+    pub const CALL: usize = 5;
+    /// Near indirect calls.
+    pub const CALL_INDIRECT: usize = 6;
+    /// Near returns.
+    pub const RETURN: usize = 7;
+    /// Far branches.
+    pub const FAR: usize = 8;
+    /// Number of counts.
+    pub const COUNTS: usize = 9;
+}
+
+/// Counts of what was retired.
+pub type Retired = [i64; retired::COUNTS];

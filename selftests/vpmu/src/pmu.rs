@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The PMU of one logical CPU: its state, counting, overflow and the PMI.
+
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::Arc;
+
+use crate::accounting::{bump, Accounting};
+use crate::counter::{Counter, Source, WIDTH};
+use crate::model::{Model, FIXED, GENERAL_PER_CORE};
+use crate::{event, retired, Fault, Retired};
+
+/// IA32_PERFEVTSELx.USR.
+pub(crate) const USR: u64 = 1 << 16;
+/// IA32_PERFEVTSELx.OS.
+pub(crate) const OS: u64 = 1 << 17;
+/// IA32_PERFEVTSELx.INT.
+pub(crate) const INT: u64 = 1 << 20;
+/// IA32_PERFEVTSELx.EN.
+pub(crate) const EN: u64 = 1 << 22;
+
+/// IA32_FIXED_CTR_CTRL: the field of one counter is OS, USR, AnyThread, PMI.
+pub(crate) const FIXED_OS: u64 = 1 << 0;
+pub(crate) const FIXED_USR: u64 = 1 << 1;
+pub(crate) const FIXED_PMI: u64 = 1 << 3;
+
+/// IA32_DEBUGCTL.FREEZE_PERFMON_ON_PMI.
+pub(crate) const FREEZE_PERFMON_ON_PMI: u64 = 1 << 12;
+/// IA32_PERF_GLOBAL_STATUS.CTR_FRZ (version 4).
+pub(crate) const CTR_FRZ: u64 = 1 << 59;
+
+/// Position of the fixed counters in IA32_PERF_GLOBAL_*.
+pub(crate) const FIXED_SHIFT: usize = 32;
+
+/// What each fixed counter counts: INST_RETIRED.ANY, CPU_CLK_UNHALTED.THREAD,
+/// CPU_CLK_UNHALTED.REF_TSC.
+const FIXED_SOURCES: [Source; FIXED] =
+    [event::INSTRUCTIONS, event::CYCLES, event::REFERENCE_CYCLES];
+
+/// A general counter and its event select.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct General {
+    pub(crate) counter: Counter,
+    pub(crate) select: u64,
+    /// What `select` means on this counter.
+    pub(crate) source: Source,
+}
+
+/// The registers that a reset clears.
+#[derive(Debug)]
+pub(crate) struct Registers {
+    pub(crate) general: [General; GENERAL_PER_CORE],
+    pub(crate) fixed: [Counter; FIXED],
+    pub(crate) fixed_ctrl: u64,
+    pub(crate) global_ctrl: u64,
+    pub(crate) global_status: u64,
+    pub(crate) debugctl: u64,
+    pub(crate) misc_enable: u64,
+    pub(crate) offcore_rsp: [u64; 2],
+    pub(crate) ld_lat: u64,
+    pub(crate) frontend: u64,
+}
+
+/// Where a PMI stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pmi {
+    /// There is none.
+    None,
+    /// A counter overflowed; LVTPC is to be asked at the next opportunity.
+    Due,
+    /// LVTPC was masked; waits for a write to it.
+    Held,
+}
+
+/// The PMU of one logical CPU.
+#[derive(Debug)]
+pub struct Pmu {
+    pub(crate) model: &'static Model,
+    /// General counters of this thread.
+    pub(crate) generals: usize,
+    pub(crate) regs: Registers,
+    pmi: Pmi,
+    /// Counts below zero that wait to be balanced, at CPL 0 and above it.
+    carry: [Retired; 2],
+    pub(crate) accounting: Arc<Accounting>,
+    /// The accounting MSRs' selection.
+    pub(crate) accounting_select: u64,
+}
+
+impl Pmu {
+    /// A PMU in its reset state. One of two threads of a core has half of the core's general
+    /// counters.
+    pub fn new(model: &'static Model, threads_per_core: u32) -> Self {
+        let generals = if threads_per_core > 1 {
+            GENERAL_PER_CORE / 2
+        } else {
+            GENERAL_PER_CORE
+        };
+        Pmu {
+            model,
+            generals,
+            regs: Registers::new(generals),
+            pmi: Pmi::None,
+            carry: [[0; retired::COUNTS]; 2],
+            accounting: Arc::default(),
+            accounting_select: 0,
+        }
+    }
+
+    /// RESET (and INIT, which leaves the counters alone on hardware).
+    pub fn reset(&mut self) {
+        self.regs = Registers::new(self.generals);
+        self.pmi = Pmi::None;
+        self.carry = [[0; retired::COUNTS]; 2];
+    }
+
+    /// A handle on the accounting that other threads may use.
+    pub fn accounting(&self) -> Arc<Accounting> {
+        self.accounting.clone()
+    }
+
+    /// CPUID leaf 0xA: EAX, EBX, ECX, EDX.
+    pub fn cpuid(&self) -> [u32; 4] {
+        // EBX: a set bit would say that one of the seven architectural events is missing.
+        const EVENTS: u32 = 7;
+        let eax = self.model.version | (self.generals as u32) << 8 | WIDTH << 16 | EVENTS << 24;
+        [eax, 0, 0, FIXED as u32 | WIDTH << 5]
+    }
+
+    /// The bits of IA32_PERF_GLOBAL_CTRL, and of GLOBAL_STATUS as far as it speaks of counters.
+    pub(crate) fn counter_bits(&self) -> u64 {
+        (1 << self.generals) - 1 | ((1 << FIXED) - 1) << FIXED_SHIFT
+    }
+
+    /// The CPU retired this much at CPL 0 or, if `user`, above it. A count may be negative: then
+    /// instructions that were reported earlier did not retire after all. They are taken off what
+    /// comes next.
+    pub fn retire(&mut self, user: bool, counts: &Retired) {
+        let mut retired = [0; retired::COUNTS];
+        for ((carry, &count), retired) in self.carry[usize::from(user)]
+            .iter_mut()
+            .zip(counts)
+            .zip(&mut retired)
+        {
+            let sum = *carry + count;
+            *retired = sum.max(0);
+            *carry = sum.min(0);
+        }
+        self.accounting.instructions[usize::from(user)]
+            .fetch_add(retired[retired::INSTRUCTIONS] as u64, Relaxed);
+
+        let active = self.active(user);
+        for i in 0..self.generals {
+            if active & 1 << i != 0 {
+                let source = self.general_source(i);
+                let overflow = self.regs.general[i].counter.count(source, &retired);
+                self.overflowed(overflow, i, self.regs.general[i].select & INT != 0);
+            }
+        }
+        for (i, source) in FIXED_SOURCES.into_iter().enumerate() {
+            if active & 1 << (FIXED_SHIFT + i) != 0 {
+                let overflow = self.regs.fixed[i].count(source, &retired);
+                self.overflowed(
+                    overflow,
+                    FIXED_SHIFT + i,
+                    self.fixed_field(i) & FIXED_PMI != 0,
+                );
+            }
+        }
+    }
+
+    fn overflowed(&mut self, overflow: bool, bit: usize, interrupt: bool) {
+        if overflow {
+            self.regs.global_status |= 1 << bit;
+            if interrupt && self.pmi == Pmi::None {
+                self.pmi = Pmi::Due;
+            }
+        }
+    }
+
+    /// The counters that count at this privilege, as bits of IA32_PERF_GLOBAL_CTRL.
+    fn active(&self, user: bool) -> u64 {
+        if self.regs.global_status & CTR_FRZ != 0 {
+            return 0;
+        }
+        let (level, fixed_level) = if user {
+            (USR, FIXED_USR)
+        } else {
+            (OS, FIXED_OS)
+        };
+        let general = &self.regs.general[..self.generals];
+        let general = general
+            .iter()
+            .enumerate()
+            .filter(|(_, g)| g.select & EN != 0 && g.select & level != 0);
+        let fixed = (0..FIXED).filter(|&i| self.fixed_field(i) & fixed_level != 0);
+        let bits = general
+            .map(|(i, _)| i)
+            .chain(fixed.map(|i| FIXED_SHIFT + i));
+        bits.fold(0, |mask, bit| mask | 1 << bit) & self.regs.global_ctrl
+    }
+
+    /// What a general counter counts just now: offcore response events hang on the register beside
+    /// them.
+    fn general_source(&self, index: usize) -> Source {
+        /// A request type, and a supplier or snoop response, must be chosen.
+        fn chosen(rsp: u64) -> bool {
+            rsp & 0xffff != 0 && rsp >> 16 != 0
+        }
+        let general = &self.regs.general[index];
+        let counts = match general.select as u8 {
+            0xb7 => chosen(self.regs.offcore_rsp[0]),
+            0xbb => chosen(self.regs.offcore_rsp[1]),
+            0xc6 if self.model.frontend => self.regs.frontend != 0,
+            _ => true,
+        };
+        if counts {
+            general.source
+        } else {
+            Source::Nothing
+        }
+    }
+
+    /// A fixed counter's field of IA32_FIXED_CTR_CTRL.
+    pub(crate) fn fixed_field(&self, index: usize) -> u64 {
+        self.regs.fixed_ctrl >> (4 * index) & 0xf
+    }
+
+    /// How many instructions may retire at this privilege until something is due; negative: it is
+    /// due now.
+    pub fn budget(&self, user: bool) -> i64 {
+        /// Far off, with room to spare for what is taken from it and given back.
+        const NEVER: u64 = 1 << 62;
+        if self.pmi == Pmi::Due {
+            return -1;
+        }
+        let active = self.active(user);
+        let general = (0..self.generals)
+            .filter(|&i| active & 1 << i != 0 && self.regs.general[i].select & INT != 0);
+        let general = general.map(|i| {
+            self.regs.general[i]
+                .counter
+                .instructions_to_overflow(self.general_source(i))
+        });
+        let fixed = (0..FIXED).filter(|&i| {
+            active & 1 << (FIXED_SHIFT + i) != 0 && self.fixed_field(i) & FIXED_PMI != 0
+        });
+        let fixed = fixed.map(|i| self.regs.fixed[i].instructions_to_overflow(FIXED_SOURCES[i]));
+        let least = general
+            .chain(fixed)
+            .flatten()
+            .min()
+            .unwrap_or(NEVER)
+            .min(NEVER);
+        // QEMU asks once the budget is below zero, which must be so after `least` instructions.
+        least as i64 - 1
+    }
+
+    /// Is a PMI to be delivered now? True is taken for done.
+    pub fn pmi(&mut self, masked: bool) -> bool {
+        match self.pmi {
+            Pmi::None | Pmi::Held => false,
+            Pmi::Due if masked => {
+                bump(&self.accounting.held);
+                self.pmi = Pmi::Held;
+                false
+            }
+            Pmi::Due => {
+                bump(&self.accounting.pmis);
+                self.pmi = Pmi::None;
+                self.freeze();
+                true
+            }
+        }
+    }
+
+    /// SDM vol. 3, 18.4.7: a PMI stops the counters by clearing GLOBAL_CTRL, from version 4 on by
+    /// CTR_FRZ.
+    fn freeze(&mut self) {
+        if self.regs.debugctl & FREEZE_PERFMON_ON_PMI != 0 {
+            if self.model.version >= 4 {
+                self.regs.global_status |= CTR_FRZ;
+            } else {
+                self.regs.global_ctrl = 0;
+            }
+        }
+    }
+
+    /// The guest wrote LVTPC. Unmasked, it lets a PMI pass that had to wait.
+    pub fn lvtpc_write(&mut self, value: u32) {
+        const MASKED: u32 = 1 << 16;
+        bump(&self.accounting.msr(crate::accounting::LVTPC).writes);
+        if value & MASKED == 0 && self.pmi == Pmi::Held {
+            self.pmi = Pmi::Due;
+        }
+    }
+
+    /// Status bits were cleared: a PMI which nothing is left to say about is gone.
+    pub(crate) fn status_cleared(&mut self) {
+        if self.regs.global_status & self.counter_bits() == 0 {
+            self.pmi = Pmi::None;
+        }
+    }
+
+    /// RDPMC: ECX is a general counter's number or, with bit 30, a fixed counter's.
+    pub fn rdpmc(&self, ecx: u32) -> Result<u64, Fault> {
+        let accesses = self.accounting.rdpmc(ecx);
+        bump(&accesses.reads);
+        let counter = match (ecx >> 30, (ecx & !(1 << 30)) as usize) {
+            (0, index) if index < self.generals => Some(&self.regs.general[index].counter),
+            (1, index) => self.regs.fixed.get(index),
+            _ => None,
+        };
+        counter.map(Counter::value).ok_or_else(|| {
+            bump(&accesses.faults);
+            Fault
+        })
+    }
+}
+
+impl Registers {
+    /// SDM vol. 3, table 10-1: all clear but GLOBAL_CTRL, which has the general counters' bits set.
+    fn new(generals: usize) -> Self {
+        let general = General {
+            counter: Counter::default(),
+            select: 0,
+            source: Source::Nothing,
+        };
+        Registers {
+            general: [general; GENERAL_PER_CORE],
+            fixed: Default::default(),
+            fixed_ctrl: 0,
+            global_ctrl: (1 << generals) - 1,
+            global_status: 0,
+            debugctl: 0,
+            misc_enable: crate::msr::MISC_ENABLE_RESET,
+            offcore_rsp: [0; 2],
+            ld_lat: 0,
+            frontend: 0,
+        }
+    }
+}
