@@ -1,23 +1,83 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! rpmu
+//! rpmu: a driver of the x86 core PMU.
+//!
+//! It takes the place of the built-in driver while it is loaded. What is where:
+//!
+//! ```text
+//!           driver          ties everything together, no unsafe
+//!         ┌───┼────┐
+//!     logic  perf  x86      decisions │ struct pmu and its events │ the processor
+//!             └─┬──┘
+//!            bindings       bindgen's
+//! ```
+//!
+//! Imports run downwards only.
+
 use kernel::prelude::*;
+
 mod bindings;
-mod perf;
+mod driver;
+
+// Three libraries: public, so that what only a later driver needs may be in them.
+pub mod logic;
+pub mod perf;
+pub mod x86;
 
 module! {
     type: Rpmu,
     name: "rpmu",
-    authors: ["rpmu"],
+    authors: ["The rpmu developers"],
     description: "x86 core PMU driver",
     license: "GPL",
 }
 
-struct Rpmu;
+/// What exists while the module is loaded.
+///
+/// Fields are dropped in the order in which they are declared, which is the one in which things
+/// have to be undone.
+struct Rpmu {
+    /// The perf core offers our PMU to users. When this has gone, there are no events.
+    _registration: perf::Registration<driver::Driver>,
+    /// The counters are ours. When this has gone, they are off.
+    _quiesce: driver::Quiesce,
+    _hotplug: x86::hotplug::Registration<driver::CorePmu>,
+    _nmi: x86::nmi::Registration<driver::CorePmu>,
+    _reservation: x86::reserve::Reservation,
+    /// The built-in driver's PMU, set aside. When this has gone, it is back.
+    _predecessor: Option<perf::UnregisteredPmu>,
+}
 
 impl kernel::Module for Rpmu {
     fn init(_module: &'static ThisModule) -> Result<Self> {
-        pr_info!("size {}\n", core::mem::size_of::<bindings::perf_event>());
-        Ok(Self)
+        // Nothing has changed if any of these fails.
+        let hardware = driver::probe()?;
+        let perfmon = *hardware.perfmon();
+        let pmu = driver::new_pmu(hardware)?;
+        let predecessor = driver::find_predecessor()?;
+
+        // From here on, what has been done is undone by drop.
+        let predecessor = predecessor.map(driver::take_over).transpose()?;
+        let reservation = x86::reserve::Reservation::new(&perfmon)
+            .inspect_err(|_| pr_err!("another driver uses the counters; unload it first\n"))?;
+        driver::check_counters(&pmu)?;
+        let nmi = x86::nmi::Registration::new(pmu.clone())?;
+        let hotplug = x86::hotplug::Registration::new(
+            x86::hotplug::Slot::Prepare,
+            c"rpmu:prepare",
+            pmu.clone(),
+        )?;
+        let quiesce = driver::Quiesce::new(pmu.clone());
+        let registration = perf::Registration::new(pmu.clone(), c"cpu", perf::event_type::RAW)?;
+
+        driver::announce(&pmu, predecessor.is_some());
+        Ok(Self {
+            _registration: registration,
+            _quiesce: quiesce,
+            _hotplug: hotplug,
+            _nmi: nmi,
+            _reservation: reservation,
+            _predecessor: predecessor,
+        })
     }
 }

@@ -29,18 +29,6 @@ impl<'a> Attr<'a> {
         self.0.config
     }
 
-    /// Extension of `config`, by the rules of the PMU.
-    pub fn config1(&self) -> u64 {
-        // SAFETY: All members of the union are `u64`, so every bit pattern is valid for each.
-        unsafe { self.0.__bindgen_anon_3.config1 }
-    }
-
-    /// Extension of `config1`, by the rules of the PMU.
-    pub fn config2(&self) -> u64 {
-        // SAFETY: All members of the union are `u64`, so every bit pattern is valid for each.
-        unsafe { self.0.__bindgen_anon_4.config2 }
-    }
-
     /// Events from one sample to the next, or samples per second if [`freq`](Self::freq); 0 for
     /// an event that only counts.
     pub fn sample_period(&self) -> u64 {
@@ -59,6 +47,11 @@ impl<'a> Attr<'a> {
         self.0.precise_ip() as u8
     }
 
+    /// `PERF_SAMPLE_*`: what to record with a sample.
+    pub fn sample_type(&self) -> u64 {
+        self.0.sample_type
+    }
+
     /// `PERF_SAMPLE_BRANCH_*`: which branches to record with a sample.
     pub fn branch_sample_type(&self) -> u64 {
         self.0.branch_sample_type
@@ -72,6 +65,11 @@ impl<'a> Attr<'a> {
     /// Registers of the sampled context to record.
     pub fn sample_regs_intr(&self) -> u64 {
         self.0.sample_regs_intr
+    }
+
+    /// Whether samples are to go to the buffer of the group leader's AUX area.
+    pub fn aux_output(&self) -> bool {
+        self.0.aux_output() != 0
     }
 
     /// Whether not to count in user space.

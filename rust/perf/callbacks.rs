@@ -3,6 +3,7 @@
 //! What the perf core calls: the function pointers of `struct pmu`.
 
 use super::{
+    event::{STOPPED, UPTODATE},
     pmu::{disabled_by, OnCpu, PmuDisabled},
     Event, NewEvent, Operations, Pmu,
 };
@@ -14,11 +15,6 @@ use kernel::{
     interrupt::LocalInterruptDisabled,
     sync::atomic::Relaxed,
 };
-
-/// The event does not count (`hw.state`).
-const STOPPED: i32 = bindings::PERF_HES_STOPPED as i32;
-/// The event's count is up to date (`hw.state`).
-const UPTODATE: i32 = bindings::PERF_HES_UPTODATE as i32;
 
 /// `struct pmu` of drivers that implement `T`.
 ///
@@ -150,7 +146,7 @@ impl<T: Operations> Callbacks<T> {
                 let state = if start { 0 } else { STOPPED | UPTODATE };
                 this.set_id(Some(id));
                 this.state().store(state, Relaxed);
-                let result = pmu.ops().add(&cx, id, this, start);
+                let result = pmu.ops().add(&cx, id, this);
                 if result.is_err() {
                     this.state().store(STOPPED | UPTODATE, Relaxed);
                     this.set_id(None);
@@ -166,7 +162,7 @@ impl<T: Operations> Callbacks<T> {
     unsafe extern "C" fn del_callback(event: *mut bindings::perf_event, _flags: c_int) {
         let del = |pmu: &Pmu<T>, cx: PmuDisabled<'_, T>, event: &Event<T>| {
             let Some(id) = event.id() else { return };
-            Self::stop(pmu, &cx, event, true);
+            Self::stop(pmu, &cx, event);
             pmu.ops().del(&cx, id, event);
             event.set_id(None);
             pmu.cpu_state(&cx).events.remove(id);
@@ -175,44 +171,37 @@ impl<T: Operations> Callbacks<T> {
         unsafe { Self::with_event(event, del) };
     }
 
-    unsafe extern "C" fn start_callback(event: *mut bindings::perf_event, flags: c_int) {
-        let reload = flags as u32 & bindings::PERF_EF_RELOAD != 0;
+    unsafe extern "C" fn start_callback(event: *mut bindings::perf_event, _flags: c_int) {
         // SAFETY: The perf core passes a valid event that is on this CPU, with interrupts off.
         unsafe {
             let pmu = (*event).pmu;
             let event: &Event<T> = Event::from_raw(event);
             Self::on_cpu(pmu, |pmu, cx| {
                 let Some(id) = event.id() else { return };
-                if event.state().load(Relaxed) & STOPPED != 0 {
+                if event.is_stopped() {
                     event.state().store(0, Relaxed);
-                    pmu.ops().start(&cx, id, event, reload);
+                    pmu.ops().start(&cx, id, event);
                 }
             })
         };
     }
 
-    unsafe extern "C" fn stop_callback(event: *mut bindings::perf_event, flags: c_int) {
-        let update = flags as u32 & bindings::PERF_EF_UPDATE != 0;
+    unsafe extern "C" fn stop_callback(event: *mut bindings::perf_event, _flags: c_int) {
         // SAFETY: The perf core passes a valid event that is on this CPU, with interrupts off.
         unsafe {
             let pmu = (*event).pmu;
             let event = Event::from_raw(event);
-            Self::on_cpu(pmu, |pmu, cx| Self::stop(pmu, &cx, event, update))
+            Self::on_cpu(pmu, |pmu, cx| Self::stop(pmu, &cx, event))
         };
     }
 
-    fn stop(pmu: &Pmu<T>, cx: &OnCpu<'_, T>, event: &Event<T>, update: bool) {
-        let Some(id) = event.id() else { return };
-        let mut state = event.state().load(Relaxed);
-        if state & STOPPED == 0 {
-            pmu.ops().stop(cx, id, event);
-            state |= STOPPED;
+    /// Stops `event` unless it is. Its count is up to date then, whether that was asked for
+    /// (`PERF_EF_UPDATE`) or not.
+    fn stop(pmu: &Pmu<T>, cx: &OnCpu<'_, T>, event: &Event<T>) {
+        if event.id().is_some() && !event.is_stopped() {
+            pmu.ops().stop(cx, event);
+            event.state().store(STOPPED | UPTODATE, Relaxed);
         }
-        if update && state & UPTODATE == 0 {
-            pmu.ops().update(cx, event);
-            state |= UPTODATE;
-        }
-        event.state().store(state, Relaxed);
     }
 
     unsafe extern "C" fn read_callback(event: *mut bindings::perf_event) {
@@ -220,7 +209,7 @@ impl<T: Operations> Callbacks<T> {
         unsafe {
             let pmu = (*event).pmu;
             let event = Event::from_raw(event);
-            Self::on_cpu(pmu, |pmu, cx| pmu.ops().update(&cx, event))
+            Self::on_cpu(pmu, |pmu, cx| pmu.ops().read(&cx, event))
         };
     }
 

@@ -21,6 +21,11 @@ struct Private<T: Operations> {
 
 const NO_ID: u32 = u32::MAX;
 
+/// The event does not count (`hw.state`).
+pub(super) const STOPPED: i32 = bindings::PERF_HES_STOPPED as i32;
+/// The event's count is up to date (`hw.state`).
+pub(super) const UPTODATE: i32 = bindings::PERF_HES_UPTODATE as i32;
+
 /// An event of a PMU (`struct perf_event`).
 ///
 /// Everything that may be done to it is atomic, since an NMI may interrupt it and do it too.
@@ -118,20 +123,29 @@ impl<T: Operations> Event<T> {
         count.add(delta as i64, Relaxed);
     }
 
-    /// The hardware counter's value when it was last read or written (`hw.prev_count`).
-    ///
-    /// For the PMU's own use. An NMI may change it.
-    pub fn prev_count(&self) -> &Atomic<i64> {
-        // SAFETY: The event is valid, and this is the only way that the PMU, to which the field
-        // belongs, accesses it.
-        unsafe { Atomic::from_ptr((&raw mut (*self.as_raw()).hw.prev_count).cast::<i64>()) }
-    }
-
     /// Flags that the perf core looks at as well: `PERF_HES_*`.
     pub(super) fn state(&self) -> &Atomic<i32> {
         // SAFETY: The event is valid. The perf core only reads the field, on the CPU that the
         // event is on.
         unsafe { Atomic::from_ptr(&raw mut (*self.as_raw()).hw.state) }
+    }
+
+    /// Whether the event is not to count although it is on a CPU.
+    pub fn is_stopped(&self) -> bool {
+        self.state().load(Relaxed) & STOPPED != 0
+    }
+
+    /// Says which counter the event is on, for who wants to read it without the PMU's help: its
+    /// index, and what the instruction for that takes.
+    pub fn set_counter(&self, counter: Option<(usize, u32)>) {
+        let (index, rdpmc) = counter.map_or((-1, 0), |(index, rdpmc)| (index as i32, rdpmc as i32));
+        // SAFETY: The event is valid. It is the PMU that writes these fields of the union; who reads
+        // them (resctrl, KVM) does so on the CPU that the event is on, with interrupts off.
+        unsafe {
+            let hw = &raw mut (*self.as_raw()).hw.__bindgen_anon_1.__bindgen_anon_1;
+            Atomic::from_ptr(&raw mut (*hw).idx).store(index, Relaxed);
+            Atomic::from_ptr(&raw mut (*hw).event_base_rdpmc).store(rdpmc, Relaxed);
+        }
     }
 
     /// Brings the page up to date that the user may have mapped of the event.
@@ -172,11 +186,6 @@ impl<'a, T: Operations> NewEvent<'a, T> {
         // and does not change while it runs.
         let leader = unsafe { (*self.0).group_leader };
         (leader != self.0).then_some(leader)
-    }
-
-    /// Whether the event joins a group that is there already.
-    pub fn is_sibling(&self) -> bool {
-        self.leader().is_some()
     }
 
     /// Calls `f` for each event of this PMU that is in the group already and that would be

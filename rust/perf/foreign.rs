@@ -35,6 +35,12 @@ pub struct Users {
 /// drivers have it in static memory or keep it for good.
 pub struct BuiltinPmu(NonNull<bindings::pmu>);
 
+// SAFETY: The perf core's functions for a PMU may be called by any thread.
+unsafe impl Send for BuiltinPmu {}
+
+// SAFETY: A shared reference allows to read its constant name and, under a lock, its events.
+unsafe impl Sync for BuiltinPmu {}
+
 impl BuiltinPmu {
     /// Finds the PMU that serves events of type `event_type`.
     ///

@@ -41,28 +41,23 @@ pub trait Operations: Send + Sync + Sized + 'static {
 
     /// Finds a place for an event, together with the ones that are on the CPU already.
     ///
-    /// In a transaction this may be left to [`commit_txn`](Self::commit_txn). `start` says whether
-    /// the event should count from the next [`enable`](Self::enable) on, else it waits for
-    /// [`start`](Self::start).
-    fn add(
-        &self,
-        cx: &PmuDisabled<'_, Self>,
-        id: EventId,
-        event: &Event<Self>,
-        start: bool,
-    ) -> Result;
+    /// It should count from the next [`enable`](Self::enable) on, unless it
+    /// [is stopped](Event::is_stopped). In a transaction the decision may be left to
+    /// [`commit_txn`](Self::commit_txn).
+    fn add(&self, cx: &PmuDisabled<'_, Self>, id: EventId, event: &Event<Self>) -> Result;
 
-    /// Takes an event away. It is stopped and its count is up to date.
+    /// Takes an event away. It has been stopped.
     fn del(&self, cx: &PmuDisabled<'_, Self>, id: EventId, event: &Event<Self>);
 
-    /// Lets a stopped event count. `reload` if its period is to begin anew.
-    fn start(&self, cx: &OnCpu<'_, Self>, id: EventId, event: &Event<Self>, reload: bool);
+    /// Lets a stopped event count again. The PMU is disabled, or this is NMI context.
+    fn start(&self, cx: &OnCpu<'_, Self>, id: EventId, event: &Event<Self>);
 
-    /// Stops an event.
-    fn stop(&self, cx: &OnCpu<'_, Self>, id: EventId, event: &Event<Self>);
+    /// Stops an event, and brings its count up to date. The PMU is disabled, or this is NMI
+    /// context.
+    fn stop(&self, cx: &OnCpu<'_, Self>, event: &Event<Self>);
 
     /// Brings the count of an event up to date ([`Event::add_count`]).
-    fn update(&self, cx: &OnCpu<'_, Self>, event: &Event<Self>);
+    fn read(&self, cx: &OnCpu<'_, Self>, event: &Event<Self>);
 
     /// A group of events is about to be added. The PMU stays disabled until it is committed or
     /// cancelled.

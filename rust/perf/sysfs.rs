@@ -13,11 +13,11 @@ use kernel::{alloc::AllocError, prelude::*, str::CString};
 ///
 /// # Invariants
 ///
-/// `event_str` of the n-th file points to the n-th text.
+/// `attr.attr.name` and `event_str` of the n-th file point to the n-th pair of texts.
 pub struct Group {
     name: &'static CStr,
     files: KVec<bindings::perf_pmu_events_attr>,
-    texts: KVec<CString>,
+    texts: KVec<[CString; 2]>,
 }
 
 impl Group {
@@ -31,16 +31,16 @@ impl Group {
     }
 
     /// Puts a file into the directory. Who reads it gets `text` and a newline.
-    pub fn file(&mut self, name: &'static CStr, text: CString) -> Result<(), AllocError> {
+    pub fn file(&mut self, name: CString, text: CString) -> Result<(), AllocError> {
         let mut file: bindings::perf_pmu_events_attr = pin_init::zeroed();
         file.attr.attr.name = name.as_char_ptr();
         file.attr.attr.mode = 0o444;
         // It prints `event_str` and a newline.
         file.attr.__bindgen_anon_1.show = Some(bindings::perf_event_sysfs_show);
-        // INVARIANT: The text is on the heap and is not changed any more, so it stays there.
+        // INVARIANT: Both are on the heap and are not changed any more, so they stay there.
         file.event_str = text.as_char_ptr();
 
-        self.texts.push(text, GFP_KERNEL)?;
+        self.texts.push([name, text], GFP_KERNEL)?;
         self.files.push(file, GFP_KERNEL)
     }
 }

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What the driver keeps of a CPU.
+
+use super::{hardware::Hardware, pmi::Shared, CorePmu};
+use crate::{
+    logic::{registers::Shadow, roster::Roster},
+    perf::EventId,
+    x86::{
+        apic::{self, Lvtpc},
+        cpu::call_on_each,
+        hotplug,
+        percpu::CpuCell,
+    },
+};
+use kernel::{cpu::CpuId, interrupt::LocalInterruptDisabled, sync::Arc};
+
+/// One CPU.
+pub(super) struct Cpu {
+    /// What callbacks use and the PMI does not.
+    pub(super) own: CpuCell<Own>,
+    /// What callbacks share with the PMI.
+    pub(super) shared: Shared,
+}
+
+/// What callbacks on a CPU use and the PMI does not.
+pub(super) struct Own {
+    /// The events that are here, and their counters.
+    pub(super) roster: Roster<EventId>,
+    /// What the registers hold.
+    pub(super) shadow: Shadow,
+    /// What was in the way when the PMU was first used here.
+    before: Option<Before>,
+}
+
+/// Registers as somebody else has left them.
+struct Before {
+    global_control: u64,
+    lvtpc: Lvtpc,
+}
+
+impl Cpu {
+    pub(super) fn new(cpu: CpuId, hardware: &Hardware) -> Self {
+        let capabilities = &hardware.pmu.capabilities;
+        let own = Own {
+            roster: Roster::new(capabilities),
+            shadow: Shadow::new(capabilities),
+            before: None,
+        };
+        Self {
+            own: CpuCell::new(cpu, own),
+            shared: Shared::new(),
+        }
+    }
+}
+
+impl Own {
+    /// Brings the PMU of this CPU into a known state. No event is on it.
+    ///
+    /// Done before the first event comes to a CPU that we know nothing about: another driver has
+    /// used the PMU until now, or the CPU was off.
+    pub(super) fn reset(&mut self, hardware: &Hardware, irqs: &LocalInterruptDisabled) {
+        self.before.get_or_insert_with(|| Before {
+            global_control: hardware.read_global_control(irqs),
+            lvtpc: apic::lvtpc(irqs),
+        });
+        self.clear(hardware, irqs);
+        apic::lvtpc_arm(irqs);
+    }
+
+    /// Leaves the PMU of this CPU to others: everything off, and the rest as it was.
+    fn restore(&mut self, hardware: &Hardware, irqs: &LocalInterruptDisabled) {
+        if let Some(before) = self.before.take() {
+            self.clear(hardware, irqs);
+            apic::lvtpc_restore(before.lvtpc, irqs);
+            hardware.write_global_control(before.global_control, irqs);
+        }
+    }
+
+    fn clear(&mut self, hardware: &Hardware, irqs: &LocalInterruptDisabled) {
+        self.shadow.reset(|write| hardware.write(write, irqs));
+        hardware.acknowledge(hardware.pmu.capabilities.counters, irqs);
+    }
+}
+
+/// Dropping it leaves the PMUs of all CPUs to others, as they were found. There must not be any
+/// events any more.
+pub(crate) struct Quiesce(Arc<CorePmu>);
+
+impl Quiesce {
+    /// Keeps `pmu` to restore it later.
+    pub(crate) fn new(pmu: Arc<CorePmu>) -> Self {
+        Self(pmu)
+    }
+}
+
+impl Drop for Quiesce {
+    fn drop(&mut self) {
+        let driver = self.0.ops();
+        let _no_hotplug = hotplug::read_lock();
+        call_on_each(|_, irqs| {
+            let cpu = driver.cpus.this_cpu(irqs);
+            cpu.shared.forget();
+            if let Some(mut own) = cpu.own.borrow(irqs) {
+                own.restore(&driver.hardware, irqs);
+            }
+        });
+    }
+}

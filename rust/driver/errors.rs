@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What user space gets to know of a reason: the errno.
+
+use crate::logic::{pmu::Unsupported, refusal::Refusal};
+use kernel::{error::code::*, prelude::*};
+
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Error {
+        match refusal {
+            Refusal::OtherType | Refusal::CacheEvent | Refusal::HardwareEventAbsent => ENOENT,
+            Refusal::AnyThreadNotPermitted => EACCES,
+            Refusal::Precise
+            | Refusal::BranchStack
+            | Refusal::TransactionFilter
+            | Refusal::CheckpointedPeriod
+            | Refusal::ExtraRegister
+            | Refusal::Sampling => EOPNOTSUPP,
+            Refusal::NoSuchHardwareId
+            | Refusal::PeriodTooShort
+            | Refusal::ExtendedRegisters
+            | Refusal::BranchCounters
+            | Refusal::AuxOutput
+            | Refusal::AnyThreadAbsent
+            | Refusal::NoCounter
+            | Refusal::TooManyEvents
+            | Refusal::DoesNotFit(_) => EINVAL,
+        }
+    }
+}
+
+impl From<Unsupported> for Error {
+    fn from(_: Unsupported) -> Error {
+        ENODEV
+    }
+}

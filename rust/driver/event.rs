@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What the driver keeps with an event, and how the event counts.
+
+use super::{hardware::Hardware, Driver};
+use crate::{
+    logic::{
+        attr, constraint::Constraint, counter::CounterId, event_select::EventSelect, period::Start,
+    },
+    perf,
+};
+use kernel::{
+    cpu::CpuId,
+    interrupt::LocalInterruptDisabled,
+    sync::atomic::{Atomic, Relaxed},
+};
+
+/// Neither a counter's index nor a CPU's number.
+const NONE: u32 = u32::MAX;
+
+/// An event as the driver sees it.
+///
+/// What can change is atomic: the PMI on the CPU that the event is on changes it too.
+pub(crate) struct EventData {
+    /// What to count.
+    pub(super) select: EventSelect,
+    /// Where it can be counted.
+    pub(super) constraint: Constraint,
+    /// Whether it counts outside of virtual machines.
+    pub(super) in_host: bool,
+    /// From one overflow to the next.
+    period: u64,
+    /// What is left of the period.
+    left: Atomic<i64>,
+    /// The counter's value when it was last read or written.
+    previous: Atomic<u64>,
+    /// Index of the counter that the event is on, or [`NONE`].
+    counter: Atomic<u32>,
+    /// Index of the counter that it was on last, and the CPU, or [`NONE`].
+    last_counter: Atomic<u32>,
+    last_cpu: Atomic<u32>,
+}
+
+impl EventData {
+    pub(super) fn new(event: attr::Event, constraint: Constraint) -> Self {
+        Self {
+            select: event.select,
+            constraint,
+            in_host: event.in_host,
+            period: event.period,
+            // CAST: no period is longer than half of a counter's range.
+            left: Atomic::new(event.period as i64),
+            previous: Atomic::new(0),
+            counter: Atomic::new(NONE),
+            last_counter: Atomic::new(NONE),
+            last_cpu: Atomic::new(NONE),
+        }
+    }
+
+    /// The counter that the event is on.
+    pub(super) fn counter(&self) -> Option<CounterId> {
+        // CAST: `NONE` stays out of range.
+        CounterId::from_index(self.counter.load(Relaxed) as usize)
+    }
+
+    /// The counter that the event was on when it was on `cpu` last.
+    pub(super) fn last_counter(&self, cpu: CpuId) -> Option<CounterId> {
+        if self.last_cpu.load(Relaxed) != cpu.as_u32() {
+            return None;
+        }
+        // CAST: `NONE` stays out of range.
+        CounterId::from_index(self.last_counter.load(Relaxed) as usize)
+    }
+
+    /// Says that the event is on `counter` of `cpu` from now on.
+    pub(super) fn arrive(&self, counter: CounterId, cpu: CpuId) {
+        // CAST: an index is below 64.
+        let index = counter.index() as u32;
+        self.last_cpu.store(cpu.as_u32(), Relaxed);
+        self.last_counter.store(index, Relaxed);
+        self.counter.store(index, Relaxed);
+    }
+
+    /// Says that the event is on no counter any more.
+    pub(super) fn leave(&self) {
+        self.counter.store(NONE, Relaxed);
+    }
+
+    /// Prepares the event to count on where it stopped, or to begin a new period if the old one
+    /// is over. Returns the value that the counter must have for that.
+    pub(super) fn start(&self, hardware: &Hardware) -> u64 {
+        let left = self.left.load(Relaxed);
+        let Start {
+            value,
+            previous,
+            left,
+            ..
+        } = hardware.limits.start(self.select, self.period, left);
+        self.left.store(left, Relaxed);
+        self.previous.store(previous, Relaxed);
+        value
+    }
+}
+
+/// Adds what has been counted since the last time to the event's count, and returns the counter's
+/// value; [`None`] if the event is on no counter.
+///
+/// On the event's CPU, in any context.
+pub(super) fn update(
+    event: &perf::Event<Driver>,
+    hardware: &Hardware,
+    irqs: &LocalInterruptDisabled,
+) -> Option<u64> {
+    let data = event.data();
+    let counter = data.counter()?;
+
+    // A PMI in between may do the same, and even write the counter: whoever changes `previous`
+    // is the one who accounts for what was counted since it was that.
+    let mut previous = data.previous.load(Relaxed);
+    let now = loop {
+        let now = hardware.read_counter(counter, irqs);
+        match data.previous.cmpxchg(previous, now, Relaxed) {
+            Ok(_) => break now,
+            Err(changed) => previous = changed,
+        }
+    };
+
+    let delta = hardware.limits.width.delta(previous, now);
+    event.add_count(delta);
+    // CAST: two's complement. The counter is at most 64 bits wide, and a period over is over.
+    data.left.add((delta as i64).wrapping_neg(), Relaxed);
+    Some(now)
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! `perf_event_open()`: can the event be had, alone and with its group?
+
+use super::{event::EventData, Driver};
+use crate::{
+    logic::{
+        attr::{configure, Attributes, EventType},
+        group::Group,
+        pmu::Pmu,
+        refusal::Refusal,
+    },
+    perf::{self, event_type},
+};
+
+/// What the driver will keep with a new event, or why it cannot be had.
+pub(super) fn event_init(
+    pmu: &Pmu,
+    event: &perf::NewEvent<'_, Driver>,
+) -> Result<EventData, Refusal> {
+    let attr = attributes(&event.attr());
+    let configured = configure(pmu, &attr, || perf::allow_cpu().is_ok())?;
+    let constraint = pmu.constraint(configured.select);
+
+    // On an idle PMU: what does not fit there never will.
+    let mut group = Group::new(&pmu.capabilities);
+    let mut verdict = Ok(());
+    event.for_each_group_member(|member| {
+        let pushed = group.push(member.data().constraint);
+        verdict = verdict.and(pushed);
+    });
+    verdict?;
+    group.push(constraint)?;
+    group.validate()?;
+
+    Ok(EventData::new(configured, constraint))
+}
+
+/// What of the attributes decides.
+fn attributes(attr: &perf::Attr<'_>) -> Attributes {
+    Attributes {
+        event_type: EventType::decode(attr.event_type(), event_type::RAW),
+        config: attr.config(),
+        sample_period: attr.sample_period(),
+        freq: attr.freq(),
+        precise_ip: attr.precise_ip(),
+        exclude_user: attr.exclude_user(),
+        exclude_kernel: attr.exclude_kernel(),
+        exclude_host: attr.exclude_host(),
+        aux_output: attr.aux_output(),
+        sample_type: attr.sample_type(),
+        branch_sample_type: attr.branch_sample_type(),
+        sample_regs_user: attr.sample_regs_user(),
+        sample_regs_intr: attr.sample_regs_intr(),
+    }
+}

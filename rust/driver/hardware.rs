@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The registers of the PMU, by the names that [`logic`](crate::logic) gives them.
+
+use crate::{
+    logic::{
+        counter::{CounterId, CounterKind, CounterMask},
+        period::PeriodLimits,
+        pmu::Pmu,
+        registers::{Register, RegisterWrite},
+    },
+    x86::{
+        msr::{Msr, ReadOnlyMsr},
+        perfmon::ArchPerfmon,
+    },
+};
+use kernel::interrupt::LocalInterruptDisabled;
+
+/// The PMU that all CPUs have.
+pub(crate) struct Hardware {
+    /// What is decided by.
+    pub(super) pmu: Pmu,
+    /// What a counter can be started with.
+    pub(super) limits: PeriodLimits,
+    perfmon: ArchPerfmon,
+}
+
+impl Hardware {
+    pub(super) fn new(pmu: Pmu, perfmon: ArchPerfmon) -> Self {
+        Self {
+            pmu,
+            limits: pmu.period_limits(),
+            perfmon,
+        }
+    }
+
+    /// What the PMU needs reserved while it is in use.
+    pub(crate) fn perfmon(&self) -> &ArchPerfmon {
+        &self.perfmon
+    }
+
+    /// The register's number. [`None`] for a counter that the CPU does not have.
+    fn msr(&self, register: Register) -> Option<Msr> {
+        match register {
+            Register::GlobalControl => Some(Msr::IA32_PERF_GLOBAL_CTRL),
+            Register::FixedControl => Some(Msr::IA32_FIXED_CTR_CTRL),
+            Register::EventSelect(counter) => match counter.kind() {
+                CounterKind::Gp(n) => self.perfmon.gp(n.into()).map(Msr::perfevtsel),
+                CounterKind::Fixed(_) => None,
+            },
+            Register::Counter(counter) => match counter.kind() {
+                CounterKind::Gp(n) if self.pmu.capabilities.full_width_write => {
+                    self.perfmon.gp(n.into()).map(Msr::a_pmc)
+                }
+                CounterKind::Gp(n) => self.perfmon.gp(n.into()).map(Msr::pmc),
+                CounterKind::Fixed(n) => self.perfmon.fixed(n.into()).map(Msr::fixed_ctr),
+            },
+        }
+    }
+
+    /// Writes a register of this CPU.
+    pub(super) fn write(&self, write: RegisterWrite, irqs: &LocalInterruptDisabled) {
+        if let Some(msr) = self.msr(write.register) {
+            msr.write(write.value, irqs);
+        }
+    }
+
+    /// Reads a counter of this CPU, in its full width.
+    pub(super) fn read_counter(&self, counter: CounterId, irqs: &LocalInterruptDisabled) -> u64 {
+        let value = match counter.kind() {
+            CounterKind::Gp(n) => self.perfmon.gp(n.into()).map(|gp| gp.rdpmc(irqs)),
+            CounterKind::Fixed(n) => self.perfmon.fixed(n.into()).map(|fixed| fixed.rdpmc(irqs)),
+        };
+        value.unwrap_or(0)
+    }
+
+    /// Writes GLOBAL_CTRL of this CPU: the counters that count.
+    pub(super) fn write_global_control(&self, value: u64, irqs: &LocalInterruptDisabled) {
+        Msr::IA32_PERF_GLOBAL_CTRL.write(value, irqs);
+    }
+
+    /// Reads GLOBAL_CTRL of this CPU.
+    pub(super) fn read_global_control(&self, irqs: &LocalInterruptDisabled) -> u64 {
+        Msr::IA32_PERF_GLOBAL_CTRL.read(irqs)
+    }
+
+    /// The counters of this CPU that have overflowed since that was last acknowledged.
+    pub(super) fn overflowed(&self, irqs: &LocalInterruptDisabled) -> CounterMask {
+        let status = ReadOnlyMsr::IA32_PERF_GLOBAL_STATUS.read(irqs);
+        // Above the counters there are other units' conditions, which are not ours to handle.
+        CounterMask::from_bits(status) & self.pmu.capabilities.counters
+    }
+
+    /// Acknowledges that `counters` of this CPU have overflowed.
+    pub(super) fn acknowledge(&self, counters: CounterMask, irqs: &LocalInterruptDisabled) {
+        Msr::IA32_PERF_GLOBAL_OVF_CTRL.write(counters.bits(), irqs);
+    }
+
+    /// Whether the counters are real. Some hypervisors describe a PMU whose registers take any
+    /// write and read as 0.
+    ///
+    /// Nobody may be using the PMU. Mainline: `check_hw_exists()`,
+    /// `arch/x86/events/core.c:269-371`.
+    pub(super) fn is_real(&self, irqs: &LocalInterruptDisabled) -> bool {
+        let Some(gp) = self.perfmon.gp(0) else {
+            return false;
+        };
+        let msr = Msr::pmc(gp);
+        let Ok(before) = msr.read_safe(irqs) else {
+            return false;
+        };
+        // In the low 31 bits, so that sign extension does not play a part.
+        let value = (before ^ 0xffff) & 0x7fff_ffff;
+        let after = msr
+            .write_safe(value, irqs)
+            .and_then(|()| msr.read_safe(irqs));
+        after == Ok(value)
+    }
+}

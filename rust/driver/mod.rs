@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The driver: asks [`logic`](crate::logic) what is to be done, and does it through
+//! [`perf`](crate::perf) and [`x86`](crate::x86).
+//!
+//! ```text
+//!  probe       what CPU is this? ──► hardware      its registers
+//!  takeover    the built-in driver's PMU, away and back
+//!  event_init  open()            ──► event         what we keep with an event
+//!  schedule    add, del, enable  ──► cpu           what we keep of a CPU
+//!  pmi         a counter has overflowed (NMI)
+//!  hotplug     a CPU comes up
+//!  sysfs       format/, events/, caps/
+//!  errors      reason ──► errno
+//! ```
+//!
+//! # Who may touch what
+//!
+//! | State | Who | How |
+//! |---|---|---|
+//! | [`cpu::Own`]: roster and register shadow | callbacks on the CPU, not the PMI | [`CpuCell`] |
+//! | [`pmi::Shared`]: active counters and their events | callbacks and the PMI on the CPU | atomics |
+//! | [`event::EventData`] | callbacks and the PMI on the event's CPU | atomics |
+//! | [`hardware::Hardware`] | all | constant |
+//!
+//! A PMI that interrupts a callback finds the first one borrowed and the others consistent at each
+//! single store; [`logic::registers`](crate::logic::registers) has the rules that make it so.
+//!
+//! [`CpuCell`]: crate::x86::percpu::CpuCell
+
+mod cpu;
+mod errors;
+mod event;
+mod event_init;
+mod hardware;
+mod hotplug;
+mod pmi;
+mod probe;
+mod schedule;
+mod sysfs;
+mod takeover;
+
+pub(crate) use {
+    cpu::Quiesce,
+    probe::{check_counters, probe},
+    takeover::{find_predecessor, take_over},
+};
+
+use crate::{perf, x86::percpu::PerCpu};
+use cpu::Cpu;
+use hardware::Hardware;
+use kernel::{prelude::*, sync::Arc};
+
+/// The driver of the core PMU, as the perf core sees it.
+pub(crate) struct Driver {
+    hardware: Hardware,
+    cpus: PerCpu<Cpu>,
+}
+
+/// The core PMU with this driver.
+pub(crate) type CorePmu = perf::Pmu<Driver>;
+
+/// Makes the PMU for `hardware`. It does nothing until it is registered.
+pub(crate) fn new_pmu(hardware: Hardware) -> Result<Arc<CorePmu>> {
+    let cpus = PerCpu::new(|cpu| Cpu::new(cpu, &hardware))?;
+    let groups = sysfs::groups(&hardware.pmu)?;
+    perf::Pmu::new(Driver { hardware, cpus }, groups)
+}
+
+/// Says what has been done.
+pub(crate) fn announce(pmu: &CorePmu, predecessor: bool) {
+    let pmu = &pmu.ops().hardware.pmu;
+    pr_info!(
+        "{} PMU, {} general-purpose and {} fixed counters of {} bits; {}\n",
+        pmu.model.name,
+        pmu.capabilities.gp(),
+        pmu.capabilities.fixed(),
+        pmu.capabilities.width.bits(),
+        if predecessor {
+            "the built-in driver gets it back on unload"
+        } else {
+            "no built-in driver was in charge"
+        }
+    );
+}

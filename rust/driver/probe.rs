@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What PMU this machine has.
+
+use super::{hardware::Hardware, CorePmu};
+use crate::{
+    logic::{
+        capabilities::{Cpuid, Leaf},
+        pmu::Pmu,
+    },
+    x86::{
+        cpuid::cpuid,
+        perfmon::{ArchPerfmon, PerfCapabilities},
+    },
+};
+use kernel::{interrupt::local_interrupt_disable, prelude::*};
+
+/// Finds out whether this driver can drive the PMU of this machine.
+///
+/// `ENODEV`, with a line in the log that says why not. Changes nothing. Process context.
+pub(crate) fn probe() -> Result<Hardware> {
+    let cpuid = read_cpuid();
+    let perf_capabilities = cpuid
+        .has_perf_capabilities()
+        .then(|| PerfCapabilities::read(&local_interrupt_disable()).raw());
+
+    let pmu = Pmu::probe(&cpuid, perf_capabilities).inspect_err(|unsupported| {
+        pr_err!("{}\n", format_args!("{unsupported}"));
+    })?;
+    let Some(perfmon) = ArchPerfmon::probe() else {
+        pr_err!("the PMU is hidden (clearcpuid=arch_perfmon?); boot without that\n");
+        return Err(ENODEV);
+    };
+    Ok(Hardware::new(pmu, perfmon))
+}
+
+/// Makes sure that the counters are real: some hypervisors describe a PMU that does nothing.
+///
+/// `ENODEV`, with a line in the log. Nobody may be using the PMU. Process context.
+pub(crate) fn check_counters(pmu: &CorePmu) -> Result {
+    if pmu.ops().hardware.is_real(&local_interrupt_disable()) {
+        return Ok(());
+    }
+    pr_err!("the counters do not hold what is written to them; the hypervisor has no real PMU\n");
+    Err(ENODEV)
+}
+
+fn read_cpuid() -> Cpuid {
+    let leaf = |number| {
+        let regs = cpuid(number, 0);
+        Leaf {
+            eax: regs.eax,
+            ebx: regs.ebx,
+            ecx: regs.ecx,
+            edx: regs.edx,
+        }
+    };
+    let leaf_0 = leaf(0);
+    // A leaf that does not exist answers with another one's data.
+    let leaf_if_any = |number| {
+        if number <= leaf_0.eax {
+            leaf(number)
+        } else {
+            Leaf::default()
+        }
+    };
+    Cpuid {
+        leaf_0,
+        leaf_1: leaf_if_any(1),
+        leaf_7: leaf_if_any(7),
+        leaf_a: leaf_if_any(0xa),
+    }
+}

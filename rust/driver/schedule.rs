@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What the perf core asks of a PMU: which events fit, and that they count.
+//!
+//! Adding and removing events changes the roster only. The hardware follows when the PMU is
+//! enabled, and only as far as it has to.
+//!
+//! Events only count, so the perf core never starts or stops one in an NMI (it does that to
+//! throttle sampling), and it does so with the PMU disabled.
+
+use super::{
+    cpu::{Cpu, Own},
+    event::{update, EventData},
+    event_init::event_init,
+    pmi::Shared,
+    Driver,
+};
+use crate::{
+    logic::{
+        counter::{CounterId, CounterMask},
+        registers::{Register, Shadow},
+    },
+    perf::{Event, EventId, NewEvent, OnCpu, Operations, PmuDisabled},
+    x86::percpu::CpuCellGuard,
+};
+use kernel::{cpu::CpuId, prelude::*};
+
+impl Driver {
+    /// What we keep of this CPU, for callbacks that run in no NMI.
+    ///
+    /// [`None`] would be a bug: the perf core does not call these callbacks from one another.
+    fn own<'a>(&'a self, cx: &'a OnCpu<'_, Self>) -> Option<(&'a Cpu, CpuCellGuard<'a, Own>)> {
+        let cpu = self.cpus.this_cpu(cx.irqs());
+        Some((cpu, cpu.own.borrow(cx.irqs())?))
+    }
+
+    /// Lets the event `id` count on `counter` when the PMU is enabled next time.
+    fn start_on(
+        &self,
+        cx: &OnCpu<'_, Self>,
+        (counter, id, event): (CounterId, EventId, &Event<Self>),
+        shared: &Shared,
+        shadow: &mut Shadow,
+    ) {
+        let data = event.data();
+        let value = data.start(&self.hardware);
+        shadow.start(counter, data.select, data.in_host, value, |write| {
+            self.hardware.write(write, cx.irqs());
+        });
+        shared.activate(counter, id);
+        event.update_userpage();
+    }
+
+    /// Stops `event` on `counter`, and brings its count up to date. The PMU is disabled.
+    fn stop_on(
+        &self,
+        cx: &OnCpu<'_, Self>,
+        (counter, event): (CounterId, &Event<Self>),
+        shared: &Shared,
+        shadow: &mut Shadow,
+    ) {
+        shared.deactivate(counter);
+        let value = update(event, &self.hardware, cx.irqs());
+        shadow.stop(counter, value);
+    }
+}
+
+#[vtable]
+impl Operations for Driver {
+    type EventData = EventData;
+
+    fn event_init(&self, event: &NewEvent<'_, Self>) -> Result<EventData> {
+        Ok(event_init(&self.hardware.pmu, event)?)
+    }
+
+    fn disable(&self, cx: &OnCpu<'_, Self>) {
+        let Some((cpu, mut own)) = self.own(cx) else {
+            return;
+        };
+        cpu.shared.set_enabled(CounterMask::EMPTY);
+        if cpu.shared.was_unknown() {
+            own.reset(&self.hardware, cx.irqs());
+        } else {
+            own.shadow
+                .suspend(|write| self.hardware.write(write, cx.irqs()));
+        }
+    }
+
+    fn enable(&self, cx: &PmuDisabled<'_, Self>) {
+        let Some((Cpu { shared, .. }, mut own)) = self.own(cx) else {
+            return;
+        };
+        let Own { roster, shadow, .. } = &mut *own;
+
+        // Everybody leaves before anybody arrives, since they may change places.
+        for (id, counter) in roster.leaving() {
+            if let Some(event) = cx.event(id) {
+                if shadow.active().contains(counter) {
+                    self.stop_on(cx, (counter, event), shared, shadow);
+                }
+                event.data().leave();
+            }
+        }
+        for (id, counter) in roster.arriving() {
+            if let Some(event) = cx.event(id) {
+                event.data().arrive(counter, CpuId::current());
+                event.set_counter(Some((counter.index(), counter.rdpmc_index())));
+                if !event.is_stopped() {
+                    self.start_on(cx, (counter, id, event), shared, shadow);
+                }
+            }
+        }
+        roster.settle();
+
+        shadow.resume(|write| {
+            // From here on a PMI switches the counters on too, so not before all else is written.
+            if write.register == Register::GlobalControl {
+                shared.set_enabled(CounterMask::from_bits(write.value));
+            }
+            self.hardware.write(write, cx.irqs());
+        });
+    }
+
+    fn add(&self, cx: &PmuDisabled<'_, Self>, id: EventId, event: &Event<Self>) -> Result {
+        let (_, mut own) = self.own(cx).ok_or(EAGAIN)?;
+        let data = event.data();
+        let wish = data.last_counter(CpuId::current());
+        Ok(own.roster.add(id, data.constraint, wish)?)
+    }
+
+    fn del(&self, cx: &PmuDisabled<'_, Self>, id: EventId, event: &Event<Self>) {
+        let Some((_, mut own)) = self.own(cx) else {
+            return;
+        };
+        own.roster.remove(id);
+        event.data().leave();
+        event.set_counter(None);
+        event.update_userpage();
+    }
+
+    fn start(&self, cx: &OnCpu<'_, Self>, id: EventId, event: &Event<Self>) {
+        let Some((Cpu { shared, .. }, mut own)) = self.own(cx) else {
+            return;
+        };
+        if let Some(counter) = event.data().counter() {
+            self.start_on(cx, (counter, id, event), shared, &mut own.shadow);
+        }
+    }
+
+    fn stop(&self, cx: &OnCpu<'_, Self>, event: &Event<Self>) {
+        let Some((Cpu { shared, .. }, mut own)) = self.own(cx) else {
+            return;
+        };
+        if let Some(counter) = event.data().counter() {
+            self.stop_on(cx, (counter, event), shared, &mut own.shadow);
+        }
+    }
+
+    fn read(&self, cx: &OnCpu<'_, Self>, event: &Event<Self>) {
+        update(event, &self.hardware, cx.irqs());
+    }
+
+    fn begin_txn(&self, cx: &PmuDisabled<'_, Self>) {
+        if let Some((_, mut own)) = self.own(cx) {
+            own.roster.begin();
+        }
+    }
+
+    fn commit_txn(&self, cx: &PmuDisabled<'_, Self>) -> Result {
+        let (_, mut own) = self.own(cx).ok_or(EAGAIN)?;
+        Ok(own.roster.commit()?)
+    }
+
+    fn cancel_txn(&self, cx: &PmuDisabled<'_, Self>) {
+        if let Some((_, mut own)) = self.own(cx) {
+            own.roster.cancel();
+        }
+    }
+}
