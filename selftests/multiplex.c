@@ -12,7 +12,7 @@
 
 #define MUX_INTERVAL	CPU_PMU "/perf_event_mux_interval_ms"
 #define MUX_MS		4
-#define MIN_INTERVALS	260
+#define MIN_INTERVALS	500
 #define MIN_TIME_NS	((__u64)MIN_INTERVALS * MUX_MS * 1000000)
 #define TOLERANCE	3.0
 #define MAX_EVENTS	8
@@ -192,7 +192,7 @@ TEST_F(multiplex, pinned_on_counter_2)
 	if (cpu_model() == MODEL_OTHER)
 		SKIP(return, "which counters the events need is not known here");
 	open_pair(_metadata, fd, true);
-	for (i = 0; i < 2; i++)
+	for (i = 1; i >= 0; i--)
 		ASSERT_EQ(0, ioctl(fd[i], PERF_EVENT_IOC_ENABLE, 0));
 	branch_loop(1000000);
 	for (i = 0; i < 2; i++)

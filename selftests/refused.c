@@ -27,6 +27,21 @@ TEST(size_of_tomorrow)
 	EXPECT_EQ(sizeof(longer.attr), longer.attr.size);
 }
 
+/*
+ * Sampling is not in rpmu yet, and a counter that silently takes no samples
+ * would be worse than none: perf_event_open() has to say so.
+ */
+TEST(sampling)
+{
+	struct perf_event_attr attr =
+		counting_user(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES);
+
+	attr.sample_period = 1000000;
+	attr.sample_type = PERF_SAMPLE_IP;
+	EXPECT_EQ(on_rpmu() ? EOPNOTSUPP : 0,
+		  perf_open_self(&attr, -1) < 0 ? errno : 0);
+}
+
 /* Precise without sampling is nonsense; more precise than the CPU, too. */
 TEST(precise_counting)
 {
@@ -108,7 +123,7 @@ TEST_F(bad_sibling, of_a_sibling)
 /* A group must fit the counters: one event more than there are is refused. */
 TEST_F(bad_sibling, one_too_many)
 {
-	struct perf_event_attr attr = counting(PERF_TYPE_RAW, RAW_BRANCHES);
+	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
 	unsigned int i;
 	int leader = perf_open_self(&attr, -1);
 
