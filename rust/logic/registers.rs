@@ -22,9 +22,10 @@
 //! 2. The PMI handles, and writes, only counters that are *active*. Active counters are a mask
 //!    that it shares with the driver; the driver takes a counter out before [`Shadow::stop`], and
 //!    puts it in after [`Shadow::start`]. The shadow knows the value of no active counter.
-//! 3. The PMI sets GLOBAL_CTRL to 0 on entry, and on exit to what the shared *enabled* value says.
-//!    The driver stores 0 there before [`Shadow::suspend`], and the mask before the write that
-//!    [`Shadow::resume`] asks for. So a PMI at any point in between leaves what the shadow has.
+//! 3. The PMI sets GLOBAL_CTRL to 0 on entry, and on exit to what a shared value says, *enabled*.
+//!    The driver stores there what it is about to write to GLOBAL_CTRL, immediately before every
+//!    such write. So a PMI before, after or in between leaves what the shadow has, and none lets
+//!    a counter run before its control is written.
 //! 4. A value that the driver reads from a counter comes to the shadow only while the counter is
 //!    stopped and GLOBAL_CTRL is 0, so that it does not change any more.
 //!
@@ -210,19 +211,17 @@ impl Shadow {
         self.active
     }
 
-    /// What GLOBAL_CTRL has to be while the PMU is enabled: what
-    /// [`resume`](Self::resume) will write. The driver stores it for the PMI first; see rule 3.
+    /// What GLOBAL_CTRL has to be while the PMU is enabled: what [`resume`](Self::resume) writes.
     pub fn enabled(&self) -> CounterMask {
         self.enabled
     }
 
-    /// Stops all counters; `perf_pmu_disable`. The driver has stored 0 for the PMI (rule 3).
+    /// Stops all counters; `perf_pmu_disable`.
     pub fn suspend(&mut self, mut write: impl FnMut(RegisterWrite)) {
         self.set_global_control(0, &mut write);
     }
 
-    /// Lets the active counters count; `perf_pmu_enable`. The driver has stored
-    /// [`enabled`](Self::enabled) for the PMI (rule 3).
+    /// Lets the active counters count; `perf_pmu_enable`.
     pub fn resume(&mut self, mut write: impl FnMut(RegisterWrite)) {
         self.set_fixed_control(self.wanted_fixed_control, &mut write);
         self.set_global_control(self.enabled.bits(), &mut write);

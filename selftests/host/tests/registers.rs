@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The register shadow on a simulated PMU that counts, and whose PMI strikes anywhere.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use rpmu_logic::logic::capabilities::{Capabilities, Cpuid, Leaf};
+use rpmu_logic::logic::counter::{CounterId, CounterMask};
+use rpmu_logic::logic::event_select::EventSelect;
+use rpmu_logic::logic::registers::{Register, RegisterWrite, Shadow};
+
+fn capabilities() -> Capabilities {
+    let cpuid = Cpuid {
+        leaf_0: Leaf {
+            eax: 0xd,
+            ..Leaf::default()
+        },
+        leaf_a: Leaf {
+            eax: 0x0730_0403,
+            edx: 0x603,
+            ..Leaf::default()
+        },
+        ..Cpuid::default()
+    };
+    Capabilities::decode(&cpuid, None).unwrap()
+}
+
+/// Registers that hold what was written, by address, and counters that count.
+#[derive(Default)]
+struct Hardware {
+    registers: BTreeMap<u32, u64>,
+}
+
+impl Hardware {
+    fn read(&self, register: Register) -> u64 {
+        let address = register.msr(true);
+        *self.registers.get(&address).unwrap_or(&0xdead)
+    }
+
+    fn write(&mut self, write: RegisterWrite) {
+        self.registers.insert(write.register.msr(true), write.value);
+    }
+
+    /// Whether `counter` counts: its bit in GLOBAL_CTRL, and its own control.
+    fn counts(&self, counter: CounterId) -> bool {
+        let global = CounterMask::from_bits(self.read(Register::GlobalControl));
+        let own = if counter.is_fixed() {
+            (self.read(Register::FixedControl) >> ((counter.index() - 32) * 4)) & 0b11 != 0
+        } else {
+            self.read(Register::EventSelect(counter)) & EventSelect::ENABLE != 0
+        };
+        global.contains(counter) && own
+    }
+
+    fn count(&mut self, events: u64) {
+        for counter in capabilities().counters {
+            if self.counts(counter) {
+                let register = Register::Counter(counter);
+                let value = self.read(register).wrapping_add(events);
+                self.write(RegisterWrite { register, value });
+            }
+        }
+    }
+}
+
+/// The driver, and what its PMI shares with it.
+struct Driver {
+    shadow: Shadow,
+    machine: Machine,
+    suspended: bool,
+}
+
+/// What the driver's writes go to, and what the PMI sees.
+#[derive(Default)]
+struct Machine {
+    hardware: Hardware,
+    /// Shared with the PMI: the counters that it may handle.
+    active: CounterMask,
+    /// Shared with the PMI: GLOBAL_CTRL on exit.
+    enabled: u64,
+    /// The events that are started: select, and the value that the counter must have.
+    events: BTreeMap<CounterId, (EventSelect, u64)>,
+    /// Writes of a value that the register had already.
+    needless: usize,
+    /// Counters that were let loose with the wrong control.
+    wrong: usize,
+}
+
+impl Machine {
+    /// A write as the driver does it, with a PMI on either side.
+    fn write(&mut self, write: RegisterWrite) {
+        self.pmi(None);
+        let counter = matches!(write.register, Register::Counter(_));
+        if !counter && self.hardware.read(write.register) == write.value {
+            self.needless += 1;
+        }
+        if write.register == Register::GlobalControl {
+            self.enabled = write.value;
+            self.pmi(None);
+        }
+        self.hardware.write(write);
+        self.pmi(None);
+    }
+
+    /// What the rules allow the PMI to do; `new_value` is for a counter that it handles.
+    fn pmi(&mut self, new_value: Option<(CounterId, u64)>) {
+        let register = Register::GlobalControl;
+        self.hardware.write(RegisterWrite { register, value: 0 });
+        if let Some((counter, value)) = new_value {
+            if self.active.contains(counter) {
+                let register = Register::Counter(counter);
+                self.hardware.write(RegisterWrite { register, value });
+                if let Some((_, held)) = self.events.get_mut(&counter) {
+                    *held = value;
+                }
+            }
+        }
+        let value = self.enabled;
+        self.hardware.write(RegisterWrite { register, value });
+        self.wrong += CounterMask::from_bits(value)
+            .iter()
+            .filter(|counter| !self.is_right(*counter))
+            .count();
+    }
+
+    /// Whether `counter` is under the control of the event that is on it.
+    fn is_right(&self, counter: CounterId) -> bool {
+        let Some((select, _)) = self.events.get(&counter) else {
+            return false;
+        };
+        if counter.is_fixed() {
+            let control = self.hardware.read(Register::FixedControl);
+            let shift = (counter.index() - 32) * 4;
+            (control >> shift) & 0xf == select.fixed_control()
+        } else {
+            self.hardware.read(Register::EventSelect(counter)) == select.enabled()
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Suspend,
+    Resume,
+    /// An event on a counter that is free, with a new value or the one it holds.
+    Start(CounterId, u8, Option<u64>),
+    /// The event of a counter, read or not.
+    Stop(CounterId, bool),
+    /// Time passes.
+    Count(u64),
+    /// A PMI, with a value that it gives to some counter.
+    Pmi(CounterId, u64),
+    Reset,
+}
+
+fn counter() -> impl Strategy<Value = CounterId> {
+    prop::sample::select(capabilities().counters.iter().collect::<Vec<_>>())
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => Just(Step::Suspend),
+        4 => Just(Step::Resume),
+        8 => (counter(), 0u8..3, prop::option::of(0u64..1000))
+            .prop_map(|(counter, code, value)| Step::Start(counter, code, value)),
+        6 => (counter(), any::<bool>()).prop_map(|(counter, read)| Step::Stop(counter, read)),
+        4 => (1u64..50).prop_map(Step::Count),
+        4 => (counter(), 0u64..1000).prop_map(|(counter, value)| Step::Pmi(counter, value)),
+        1 => Just(Step::Reset),
+    ]
+}
+
+impl Driver {
+    fn new() -> Self {
+        let mut driver = Self {
+            shadow: Shadow::new(&capabilities()),
+            machine: Machine::default(),
+            suspended: true,
+        };
+        driver.reset();
+        driver
+    }
+
+    fn reset(&mut self) {
+        // Nobody counts any more when this is called, as far as the PMI can tell.
+        self.machine.active = CounterMask::EMPTY;
+        self.machine.enabled = 0;
+        self.machine.events.clear();
+        self.shadow.reset(|write| self.machine.write(write));
+        // A reset writes whatever the registers hold.
+        self.machine.needless = 0;
+        self.suspended = true;
+    }
+
+    fn step(&mut self, step: &Step) -> Result<(), TestCaseError> {
+        let machine = &mut self.machine;
+        match *step {
+            Step::Suspend => {
+                self.shadow.suspend(|write| machine.write(write));
+                self.suspended = true;
+            }
+            Step::Resume => {
+                self.shadow.resume(|write| machine.write(write));
+                self.suspended = false;
+                for counter in capabilities().counters {
+                    let wanted = machine.events.contains_key(&counter);
+                    prop_assert_eq!(machine.hardware.counts(counter), wanted);
+                    prop_assert_eq!(machine.is_right(counter), wanted);
+                }
+                prop_assert_eq!(self.shadow.active(), machine.active);
+            }
+            Step::Start(counter, code, value) if self.suspended => {
+                if machine.active.contains(counter) {
+                    return Ok(());
+                }
+                let select = EventSelect::event(code, 0).counting_user(code != 2);
+                let select = select.counting_kernel(code != 1);
+                let held = machine.hardware.read(Register::Counter(counter));
+                let value = value.unwrap_or(held);
+                let write = |write| machine.write(write);
+                self.shadow.start(counter, select, true, value, write);
+                machine.events.insert(counter, (select, value));
+                machine.active.insert(counter);
+            }
+            Step::Stop(counter, read) if self.suspended => {
+                if !machine.active.contains(counter) {
+                    return Ok(());
+                }
+                machine.active.remove(counter);
+                machine.events.remove(&counter);
+                let held = machine.hardware.read(Register::Counter(counter));
+                self.shadow.stop(counter, read.then_some(held));
+            }
+            Step::Start(..) | Step::Stop(..) => {}
+            Step::Count(events) => {
+                machine.hardware.count(events);
+                for (counter, (_, value)) in &mut machine.events {
+                    if machine.hardware.counts(*counter) {
+                        *value = value.wrapping_add(events);
+                    }
+                }
+            }
+            Step::Pmi(counter, value) => machine.pmi(Some((counter, value))),
+            Step::Reset => self.reset(),
+        }
+        for (counter, (_, value)) in &self.machine.events {
+            let held = self.machine.hardware.read(Register::Counter(*counter));
+            prop_assert_eq!(held, *value, "{}", counter);
+        }
+        prop_assert_eq!(self.machine.needless, 0, "needless writes");
+        prop_assert_eq!(self.machine.wrong, 0, "counters under wrong control");
+        Ok(())
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2048, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn hardware_is_what_was_asked_for_with_no_needless_write(
+        steps in prop::collection::vec(step(), 0..80),
+    ) {
+        let mut driver = Driver::new();
+        for step in &steps {
+            driver.step(step)?;
+        }
+    }
+}
