@@ -8,6 +8,7 @@
 use crate::{
     logic::{event_select::EventSelect, model::HardwareId, pmu::Pmu},
     perf::{Group, Groups},
+    x86::topology::threads_per_core,
 };
 use core::fmt;
 use kernel::{prelude::*, str::CString};
@@ -54,7 +55,30 @@ fn format(pmu: &Pmu) -> Result<Group> {
     Ok(group)
 }
 
-/// The generic hardware events.
+/// The topdown method's events on Sandy Bridge to Skylake, on one thread a core.
+///
+/// Mainline: `snb_events_attrs`, `hsw_events_attrs`, `arch/x86/events/intel/core.c:564-600`, `7019`.
+#[rustfmt::skip]
+const TOPDOWN: [(&CStr, &CStr); 7] = [
+    (c"topdown-slots-issued",           c"event=0xe,umask=0x1"),
+    (c"topdown-slots-retired",          c"event=0xc2,umask=0x2"),
+    (c"topdown-fetch-bubbles",          c"event=0x9c,umask=0x1"),
+    (c"topdown-total-slots",            c"event=0x3c,umask=0x0"),
+    (c"topdown-total-slots.scale",      c"4"),
+    (c"topdown-recovery-bubbles",       c"event=0xd,umask=0x3,cmask=1"),
+    (c"topdown-recovery-bubbles.scale", c"4"),
+];
+
+/// What is different on two threads a core: cycles of the core count once for each thread.
+#[rustfmt::skip]
+const TOPDOWN_SMT: [(&CStr, &CStr); 4] = [
+    (c"topdown-total-slots",            c"event=0x3c,umask=0x0,any=1"),
+    (c"topdown-total-slots.scale",      c"2"),
+    (c"topdown-recovery-bubbles",       c"event=0xd,umask=0x3,cmask=1,any=1"),
+    (c"topdown-recovery-bubbles.scale", c"2"),
+];
+
+/// The generic hardware events, and the topdown method's.
 fn events(pmu: &Pmu) -> Result<Group> {
     let mut group = Group::new(c"events");
     for id in HardwareId::ALL {
@@ -64,6 +88,13 @@ fn events(pmu: &Pmu) -> Result<Group> {
             let text = CString::try_from_fmt(format_args!("{fields}"))?;
             group.file(name, text)?;
         }
+    }
+
+    let smt = threads_per_core() > 1;
+    for (name, text) in TOPDOWN {
+        let on_smt = TOPDOWN_SMT.iter().find(|(of, _)| smt && *of == name);
+        let text = on_smt.map_or(text, |(_, text)| text);
+        group.file(CString::try_from(name)?, CString::try_from(text)?)?;
     }
     Ok(group)
 }
