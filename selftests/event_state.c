@@ -82,6 +82,7 @@ TEST(opened_enabled)
 	fd = perf_open_self(&attr, -1);
 	ASSERT_LE(0, fd);
 	first = read_value(fd);
+	EXPECT_LT(0, first);
 	counted_loop(fd, 0, LOOPS);
 	second = read_value(fd);
 	EXPECT_LE(first + LOOP_INSTRUCTIONS(LOOPS), second);
