@@ -21,7 +21,7 @@
 //!
 //! At most [`MAX_COUNTERS`] events. Step 2 visits an event at most once per saved choice, step 3
 //! walks at most all counters and all events once for each event. No recursion, no allocation;
-//! about 1.5 KiB of stack.
+//! about 2 KiB of stack, the [`Problem`] included.
 
 use core::fmt;
 
@@ -42,6 +42,13 @@ const MAX_CHOICES: usize = 2;
 /// Below [`MAX_EVENTS`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct EventIndex(u8);
+
+impl EventIndex {
+    /// The one behind this. There is one: no caller comes here with the last.
+    const fn next(self) -> Self {
+        Self(self.0.wrapping_add(1))
+    }
+}
 
 /// One `T` for every event. As [`PerCounter`]: the index cannot be out of range.
 #[derive(Clone, Copy)]
@@ -70,14 +77,6 @@ impl<T> core::ops::IndexMut<EventIndex> for PerEvent<T> {
     }
 }
 
-/// What one event wants.
-#[derive(Clone, Copy)]
-struct Want {
-    counters: CounterMask,
-    overlap: bool,
-    previous: Option<CounterId>,
-}
-
 /// Events that want counters.
 ///
 /// # Examples
@@ -101,7 +100,12 @@ struct Want {
 /// ```
 #[derive(Clone)]
 pub struct Problem {
-    wants: PerEvent<Want>,
+    /// The counters that each event may use.
+    wanted: PerEvent<CounterMask>,
+    /// Whether an event has the overlap flag.
+    overlap: PerEvent<bool>,
+    /// The counter that an event had.
+    previous: PerEvent<Option<CounterId>>,
     /// At most `MAX_EVENTS`.
     len: u8,
     /// Most general-purpose counters that may be used.
@@ -171,13 +175,10 @@ impl Assignment {
 impl Problem {
     /// No event yet; at most `gp_limit` general-purpose counters may be used.
     pub const fn new(gp_limit: u32) -> Self {
-        let nothing = Want {
-            counters: CounterMask::EMPTY,
-            overlap: false,
-            previous: None,
-        };
         Self {
-            wants: PerEvent::new(nothing),
+            wanted: PerEvent::new(CounterMask::EMPTY),
+            overlap: PerEvent::new(false),
+            previous: PerEvent::new(None),
             len: 0,
             gp_limit,
         }
@@ -192,12 +193,11 @@ impl Problem {
         if usize::from(self.len) >= MAX_EVENTS {
             return Err(Full);
         }
-        self.wants[EventIndex(self.len)] = Want {
-            counters: constraint.counters,
-            overlap: constraint.overlap,
-            previous,
-        };
-        self.len += 1;
+        let event = EventIndex(self.len);
+        self.wanted[event] = constraint.counters;
+        self.overlap[event] = constraint.overlap;
+        self.previous[event] = previous;
+        self.len = self.len.saturating_add(1);
         Ok(())
     }
 
@@ -227,9 +227,8 @@ impl Problem {
         let mut counters = PerEvent::new(None);
         let mut used = CounterMask::EMPTY;
         for event in self.events() {
-            let want = self.wants[event];
-            let counter = want.previous?;
-            if !want.counters.contains(counter) || used.contains(counter) {
+            let counter = self.previous[event]?;
+            if !self.wanted[event].contains(counter) || used.contains(counter) {
                 return None;
             }
             used.insert(counter);
@@ -250,9 +249,9 @@ impl Problem {
         let mut place = EventIndex(0);
         for weight in 0..=MAX_COUNTERS as u32 {
             for event in self.events() {
-                if self.wants[event].counters.weight() == weight {
+                if self.wanted[event].weight() == weight {
                     order[place] = event;
-                    place.0 += 1;
+                    place = place.next();
                 }
             }
         }
@@ -281,18 +280,17 @@ impl Problem {
 
         while place.0 < self.len {
             let event = order[place];
-            let want = self.wants[event];
-            let free = want.counters.without(used);
+            let free = self.wanted[event].without(used);
             if let Some(counter) = self.prefer(free.without(tried), used) {
                 tried.insert(counter);
-                if want.overlap {
+                if self.overlap[event] {
                     if let Some(choice) = choices.iter_mut().find(|choice| choice.is_none()) {
                         *choice = Some(Choice { place, used, tried });
                     }
                 }
                 counters[event] = Some(counter);
                 used.insert(counter);
-                place.0 += 1;
+                place = place.next();
                 tried = CounterMask::EMPTY;
             } else {
                 // The latest choice that is left. Events behind it are placed anew.
@@ -327,7 +325,7 @@ impl Problem {
     /// number of general-purpose counters is the smallest there can be.
     fn exactly(&self) -> Result<Assignment, Shortage> {
         let mut matching = Matching {
-            wants: &self.wants,
+            wanted: &self.wanted,
             counter_of: PerEvent::new(None),
             event_on: PerCounter::new(None),
         };
@@ -362,7 +360,7 @@ impl Problem {
 ///
 /// `counter_of[e]` is `Some(c)` exactly if `event_on[c]` is `Some(e)`.
 struct Matching<'a> {
-    wants: &'a PerEvent<Want>,
+    wanted: &'a PerEvent<CounterMask>,
     counter_of: PerEvent<Option<CounterId>>,
     event_on: PerCounter<Option<EventIndex>>,
 }
@@ -381,7 +379,7 @@ impl Matching<'_> {
         let mut queue = CounterMask::EMPTY;
         let mut event = newcomer;
         loop {
-            let wanted = self.wants[event].counters & within;
+            let wanted = self.wanted[event] & within;
             for counter in wanted.without(reached) {
                 reached.insert(counter);
                 reached_by[counter] = event;

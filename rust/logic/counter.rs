@@ -108,7 +108,8 @@ impl CounterId {
 
     /// The set that holds this counter alone.
     pub const fn mask(self) -> CounterMask {
-        CounterMask(1 << self.0)
+        // Not `<<`: that the index is below 64 is more than the compiler knows.
+        CounterMask(1u64.wrapping_shl(self.0 as u32))
     }
 }
 

@@ -36,7 +36,7 @@ impl CounterWidth {
 
     /// All values that a counter can hold, as a mask (`cntval_mask`).
     pub const fn mask(self) -> u64 {
-        u64::MAX.wrapping_shr(64 - self.0 as u32)
+        u64::MAX.wrapping_shr(64u32.wrapping_sub(self.0 as u32))
     }
 
     /// How many events were counted between two readings of a counter.

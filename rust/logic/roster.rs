@@ -155,10 +155,11 @@ impl<T: Copy + PartialEq> Roster<T> {
         constraint: Constraint,
         previous: Option<CounterId>,
     ) -> Result<(), Refusal> {
-        if self.len >= self.capacity {
+        let before = self.len;
+        if before >= self.capacity {
             return Err(Refusal::TooManyEvents);
         }
-        let Some(slot) = self.entries.get_mut(self.len) else {
+        let Some(slot) = self.entries.get_mut(before) else {
             return Err(Refusal::TooManyEvents);
         };
         *slot = Some(Entry {
@@ -168,10 +169,10 @@ impl<T: Copy + PartialEq> Roster<T> {
             planned: None,
             placed: None,
         });
-        self.len += 1;
+        self.len = before.saturating_add(1);
         if self.transaction.is_none() {
             if let Err(refusal) = self.plan() {
-                self.truncate(self.len - 1);
+                self.truncate(before);
                 return Err(refusal);
             }
         }
@@ -183,14 +184,15 @@ impl<T: Copy + PartialEq> Roster<T> {
     /// Returns the entry, from which the driver sees whether a counter has to be stopped; `None`
     /// if the event was not there.
     pub fn remove(&mut self, event: T) -> Option<Entry<T>> {
-        let position = self.entries().position(|entry| entry.event == event)?;
+        let is_it = |slot: &Option<Entry<T>>| slot.is_some_and(|entry| entry.event == event);
+        let position = self.entries.iter().position(is_it)?;
         let tail = self.entries.get_mut(position..self.len)?;
         let removed = tail.first_mut()?.take();
         tail.rotate_left(1);
-        self.len -= 1;
+        self.len = self.len.saturating_sub(1);
         if let Some(start) = &mut self.transaction {
             if position < *start {
-                *start -= 1;
+                *start = start.saturating_sub(1);
             }
         }
         removed
