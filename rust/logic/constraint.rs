@@ -92,7 +92,8 @@ impl EventConstraint {
     }
 
     /// The event `code` (event code and unit mask) counts on fixed counter `n`, and on every
-    /// general-purpose counter unless `code` is a [pseudo code](Self::is_pseudo_code).
+    /// general-purpose counter, unless `code` is a pseudo code: one with event code 0, for an event
+    /// that only the fixed counter has.
     pub const fn fixed(code: u64, n: u8) -> Self {
         match CounterId::fixed(n) {
             Some(counter) => Self::new(code, 0, Self::FIXED_MASK, counter.mask().bits()),

@@ -80,7 +80,7 @@ fn fresh(counters: u64, overlap: bool) -> Event {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 4096, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 2048, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Refused if and only if nothing fits; what is given is valid; the reason is one.
     #[test]
