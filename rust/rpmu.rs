@@ -30,6 +30,12 @@ module! {
     authors: ["The rpmu developers"],
     description: "x86 core PMU driver",
     license: "GPL",
+    params: {
+        max_period: u64 {
+            default: 0,
+            description: "Let counters overflow after so many events at the latest, 1000 at least (for tests; default: what the CPU can do)",
+        },
+    },
 }
 
 /// What exists while the module is loaded.
@@ -51,7 +57,7 @@ struct Rpmu {
 impl kernel::Module for Rpmu {
     fn init(_module: &'static ThisModule) -> Result<Self> {
         // Nothing has changed if any of these fails.
-        let hardware = driver::probe()?;
+        let hardware = driver::probe(module_parameters::max_period.value())?;
         let perfmon = *hardware.perfmon();
         let pmu = driver::new_pmu(hardware)?;
         let predecessor = driver::find_predecessor()?;

@@ -26,10 +26,15 @@ pub(crate) struct Hardware {
 }
 
 impl Hardware {
-    pub(super) fn new(pmu: Pmu, perfmon: ArchPerfmon) -> Self {
+    /// A `max_period` other than 0 limits what a counter is started with.
+    pub(super) fn new(pmu: Pmu, perfmon: ArchPerfmon, max_period: u64) -> Self {
+        let mut limits = pmu.period_limits();
+        if max_period != 0 {
+            limits.max_period = limits.max_period.min(max_period);
+        }
         Self {
             pmu,
-            limits: pmu.period_limits(),
+            limits,
             perfmon,
         }
     }

@@ -15,10 +15,22 @@ use crate::{
 };
 use kernel::{interrupt::local_interrupt_disable, prelude::*};
 
+/// The shortest period that may be asked for. With a shorter one a CPU could do little else than
+/// handle overflows.
+const SHORTEST_MAX_PERIOD: u64 = 1000;
+
 /// Finds out whether this driver can drive the PMU of this machine.
 ///
-/// `ENODEV`, with a line in the log that says why not. Changes nothing. Process context.
-pub(crate) fn probe() -> Result<Hardware> {
+/// `max_period` is the module parameter: when counters are to overflow at the latest, 0 for as late
+/// as they can.
+///
+/// `ENODEV`, with a line in the log that says why not, or `EINVAL`. Changes nothing. Process
+/// context.
+pub(crate) fn probe(max_period: u64) -> Result<Hardware> {
+    if (1..SHORTEST_MAX_PERIOD).contains(&max_period) {
+        pr_err!("max_period={max_period} is too short; use {SHORTEST_MAX_PERIOD} or more\n");
+        return Err(EINVAL);
+    }
     let cpuid = read_cpuid();
     let perf_capabilities = cpuid
         .has_perf_capabilities()
@@ -31,7 +43,7 @@ pub(crate) fn probe() -> Result<Hardware> {
         pr_err!("the PMU is hidden (clearcpuid=arch_perfmon?); boot without that\n");
         return Err(ENODEV);
     };
-    Ok(Hardware::new(pmu, perfmon))
+    Ok(Hardware::new(pmu, perfmon, max_period))
 }
 
 /// Makes sure that the counters are real: some hypervisors describe a PMU that does nothing.
