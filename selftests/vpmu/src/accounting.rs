@@ -172,3 +172,42 @@ impl fmt::Display for Accounting {
         writeln!(f, "instructions kernel {kernel} user {user}")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_register_has_a_place_of_its_own() {
+        let accounting = Accounting::default();
+        for (first, last) in RANGES {
+            for msr in first..=last {
+                bump(&accounting.msr(msr).reads);
+                assert_eq!(accounting.msr(msr).reads.load(Relaxed), 1, "{msr:#x}");
+            }
+        }
+        assert_eq!(accounting.other.reads.load(Relaxed), 0);
+        bump(&accounting.msr(0x600).reads);
+        assert_eq!(accounting.other.reads.load(Relaxed), 1);
+    }
+
+    #[test]
+    fn the_report_has_what_was_used() {
+        let accounting = Accounting::default();
+        bump(&accounting.msr(0x38f).writes);
+        bump(&accounting.rdpmc(1 << 30 | 1).reads);
+        bump(&accounting.pmis);
+        assert_eq!(
+            accounting.to_string(),
+            "msr 0x38f reads 0 writes 1 faults 0\n\
+             rdpmc fixed1 reads 1 writes 0 faults 0\n\
+             pmi 1 held 0\n\
+             instructions kernel 0 user 0\n"
+        );
+        accounting.clear();
+        assert_eq!(
+            accounting.to_string(),
+            "pmi 0 held 0\ninstructions kernel 0 user 0\n"
+        );
+    }
+}

@@ -87,3 +87,74 @@ impl Counter {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn instructions(count: i64) -> Retired {
+        let mut retired = [0; retired::COUNTS];
+        retired[retired::INSTRUCTIONS] = count;
+        retired
+    }
+
+    fn exact() -> Source {
+        crate::event::INSTRUCTIONS
+    }
+
+    #[test]
+    fn wraps_around_at_48_bits_and_says_so() {
+        let mut counter = Counter::default();
+        counter.set(MASK - 1);
+        assert!(!counter.count(exact(), &instructions(1)));
+        assert_eq!(counter.value(), MASK);
+        assert!(counter.count(exact(), &instructions(5)));
+        assert_eq!(counter.value(), 4);
+    }
+
+    #[test]
+    fn a_rate_keeps_its_remainder() {
+        let mut counter = Counter::default();
+        for _ in 0..4 {
+            counter.count(Source::rate(3, 4), &instructions(1));
+        }
+        assert_eq!(counter.value(), 3);
+        for _ in 0..1000 {
+            counter.count(Source::rate(1, 1000), &instructions(7));
+        }
+        assert_eq!(counter.value(), 3 + 7);
+    }
+
+    #[test]
+    fn a_write_drops_the_remainder() {
+        let mut counter = Counter::default();
+        counter.count(Source::rate(1, 2), &instructions(1));
+        counter.set(0);
+        counter.count(Source::rate(1, 2), &instructions(1));
+        assert_eq!(counter.value(), 0);
+    }
+
+    /// The promise to QEMU: not a single overflow before that many instructions, and with a rate
+    /// one right then.
+    #[test]
+    fn instructions_to_overflow_is_exact_for_rates() {
+        for source in [
+            Source::rate(3, 2),
+            Source::rate(5, 4),
+            Source::rate(7, 1024),
+            exact(),
+        ] {
+            for left in [1, 2, 10, 1000] {
+                let mut counter = Counter::default();
+                counter.set(MASK + 1 - left);
+                let needed = counter.instructions_to_overflow(source).unwrap() as i64;
+                assert!(!counter.clone().count(source, &instructions(needed - 1)));
+                assert!(counter.count(source, &instructions(needed)));
+            }
+        }
+        assert_eq!(
+            Counter::default().instructions_to_overflow(Source::Nothing),
+            None
+        );
+    }
+}

@@ -170,3 +170,103 @@ impl Select {
         Source::rate(mix % 63 + 1, 1024)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn select(event: u8, umask: u8) -> Select {
+        Select {
+            event,
+            umask,
+            cmask: 0,
+            inv: false,
+            edge: false,
+        }
+    }
+
+    #[test]
+    fn every_listed_event_counts_on_its_counters_and_on_no_other() {
+        for list in [&HASWELL[..], &SKYLAKE] {
+            for line in list {
+                let select = Select {
+                    event: line.event,
+                    umask: line.umask,
+                    cmask: line.cmask,
+                    inv: line.inv,
+                    edge: line.edge,
+                };
+                for counter in 0..8 {
+                    let listed = line.counters >> counter & 1 != 0;
+                    let joined = counter >= 4 && line.counters == 0b1111;
+                    let counts = select.source(list, counter) != Source::Nothing;
+                    assert_eq!(counts, listed || joined, "{line:x?} on {counter}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn events_tied_to_a_counter() {
+        struct Case(&'static [Listed], Select, u8);
+        let stalls_l1d_pending = Select {
+            cmask: 12,
+            ..select(0xa3, 0x0c)
+        };
+        let total_cycles = Select {
+            cmask: 10,
+            inv: true,
+            ..select(0xc0, 0x01)
+        };
+        for Case(list, select, counters) in [
+            Case(&HASWELL, select(0x48, 0x01), 0b0100), // L1D_PEND_MISS.PENDING
+            Case(&SKYLAKE, select(0x48, 0x01), 0xff),
+            Case(&HASWELL, stalls_l1d_pending, 0b0100),
+            Case(&HASWELL, select(0xcd, 0x01), 0b1000), // MEM_TRANS_RETIRED.LOAD_LATENCY_*
+            Case(&HASWELL, select(0xc0, 0x01), 0b0010), // INST_RETIRED.PREC_DIST
+            Case(&SKYLAKE, select(0xc0, 0x01), 0b0010),
+            Case(&SKYLAKE, total_cycles, 0b1101), // INST_RETIRED.TOTAL_CYCLES_PS
+            Case(&SKYLAKE, select(0xb7, 0x01), 0xff),
+            Case(&SKYLAKE, select(0xbb, 0x01), 0xff),
+        ] {
+            assert_eq!(select.counters(list), counters, "{select:x?}");
+        }
+    }
+
+    #[test]
+    fn events_outside_the_list_count_nothing() {
+        assert_eq!(select(0xff, 0xff).source(&HASWELL, 0), Source::Nothing);
+        assert_eq!(select(0x00, 0x00).source(&SKYLAKE, 0), Source::Nothing);
+        // CORE_POWER.LVL0_TURBO_LICENSE: a server's.
+        assert_eq!(select(0x28, 0x07).source(&SKYLAKE, 0), Source::Nothing);
+    }
+
+    #[test]
+    fn exact_events_are_not_exact_under_a_counter_mask() {
+        assert_eq!(select(0xc0, 0x00).source(&HASWELL, 0), INSTRUCTIONS);
+        let masked = Select {
+            cmask: 1,
+            ..select(0xc0, 0x00)
+        };
+        assert!(matches!(masked.source(&HASWELL, 0), Source::Rate(..)));
+        let every_cycle = Select {
+            cmask: 16,
+            inv: true,
+            ..select(0xc0, 0x00)
+        };
+        assert_eq!(every_cycle.source(&HASWELL, 0), CYCLES);
+    }
+
+    #[test]
+    fn declared_rates_are_never_zero() {
+        for list in [&HASWELL[..], &SKYLAKE] {
+            for line in list {
+                let Source::Rate(numerator, _) = select(line.event, line.umask).declared_rate()
+                else {
+                    panic!("{line:?} has no rate");
+                };
+                assert!((1..=63).contains(&numerator));
+            }
+        }
+    }
+}

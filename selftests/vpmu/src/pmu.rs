@@ -340,3 +340,289 @@ impl Registers {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::counter::MASK;
+    use crate::model;
+
+    const HASWELL: u32 = 60;
+    const SKYLAKE: u32 = 94;
+    const KERNEL: bool = false;
+    const USER: bool = true;
+
+    const INST_RETIRED: u64 = 0xc0;
+    const BR_INST_RETIRED: u64 = 0xc4;
+    const L1D_PEND_MISS: u64 = 0x148;
+    const OFFCORE_RESPONSE_0: u64 = 0x1b7;
+    const OFFCORE_RESPONSE_1: u64 = 0x1bb;
+
+    const STATUS: u32 = 0x38e;
+    const GLOBAL_CTRL: u32 = 0x38f;
+    const STATUS_RESET: u32 = 0x390;
+
+    fn pmu(model: u32) -> Pmu {
+        let mut pmu = Pmu::new(model::find(6, model).unwrap(), 2);
+        write(&mut pmu, GLOBAL_CTRL, 0x7_0000_000f);
+        pmu
+    }
+
+    fn write(pmu: &mut Pmu, msr: u32, value: u64) {
+        pmu.wrmsr(msr, value).unwrap().unwrap();
+    }
+
+    fn read(pmu: &Pmu, msr: u32) -> u64 {
+        pmu.rdmsr(msr).unwrap().unwrap()
+    }
+
+    fn retire(pmu: &mut Pmu, user: bool, instructions: i64) {
+        let mut counts = [0; retired::COUNTS];
+        counts[retired::INSTRUCTIONS] = instructions;
+        pmu.retire(user, &counts);
+    }
+
+    #[test]
+    fn privilege_split() {
+        let mut pmu = pmu(HASWELL);
+        for (index, levels) in [OS | USR, OS, USR, 0].into_iter().enumerate() {
+            write(&mut pmu, 0x186 + index as u32, INST_RETIRED | EN | levels);
+        }
+        write(&mut pmu, 0x38d, 0x123); // F0: all, F1: user, F2: kernel
+        retire(&mut pmu, KERNEL, 1000);
+        retire(&mut pmu, USER, 40);
+        let counts = [0, 1, 2, 3].map(|index| pmu.rdpmc(index).unwrap());
+        assert_eq!(counts, [1040, 1000, 40, 0]);
+        let counts = [0, 1, 2].map(|index| pmu.rdpmc(1 << 30 | index).unwrap());
+        assert_eq!(counts, [1040, 60, 1250]);
+    }
+
+    #[test]
+    fn nothing_counts_unless_enabled_twice() {
+        let mut pmu = pmu(HASWELL);
+        write(&mut pmu, 0x186, INST_RETIRED | USR);
+        retire(&mut pmu, USER, 1);
+        write(&mut pmu, 0x186, INST_RETIRED | USR | EN);
+        write(&mut pmu, GLOBAL_CTRL, 0xe);
+        retire(&mut pmu, USER, 1);
+        assert_eq!(pmu.rdpmc(0), Ok(0));
+        write(&mut pmu, GLOBAL_CTRL, 0x1);
+        retire(&mut pmu, USER, 1);
+        assert_eq!(pmu.rdpmc(0), Ok(1));
+    }
+
+    #[test]
+    fn branches_by_class() {
+        let cases = [
+            (0x00, 1 + 4 + 8 + 16 + 32 + 64 + 128),
+            (0x01, 1),
+            (0x02, 16 + 32),
+            (0x04, 1 + 4 + 8 + 16 + 32 + 64 + 128),
+            (0x08, 64),
+            (0x10, 1 - 1),
+            (0x20, 1 + 4 + 8 + 16 + 32 + 64),
+            (0x40, 128),
+        ];
+        for (umask, expected) in cases {
+            let mut pmu = pmu(HASWELL);
+            write(&mut pmu, 0x186, BR_INST_RETIRED | umask << 8 | USR | EN);
+            pmu.retire(USER, &[500, 1, 1, 4, 8, 16, 32, 64, 128]);
+            assert_eq!(pmu.rdpmc(0), Ok(expected), "umask {umask:#x}");
+        }
+        let mut pmu = pmu(HASWELL);
+        write(&mut pmu, 0x186, BR_INST_RETIRED | 0x10 << 8 | USR | EN);
+        pmu.retire(USER, &[500, 9, 4, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(pmu.rdpmc(0), Ok(5));
+    }
+
+    #[test]
+    fn what_did_not_retire_is_taken_off_later() {
+        let mut pmu = pmu(HASWELL);
+        write(&mut pmu, 0x186, INST_RETIRED | USR | OS | EN);
+        retire(&mut pmu, USER, 10);
+        retire(&mut pmu, USER, -4);
+        assert_eq!(pmu.rdpmc(0), Ok(10));
+        // Only at its own privilege.
+        retire(&mut pmu, KERNEL, 3);
+        assert_eq!(pmu.rdpmc(0), Ok(13));
+        retire(&mut pmu, USER, 1);
+        assert_eq!(pmu.rdpmc(0), Ok(13));
+        retire(&mut pmu, USER, 5);
+        assert_eq!(pmu.rdpmc(0), Ok(15));
+    }
+
+    #[test]
+    fn writes_to_a_running_counter() {
+        let mut pmu = pmu(HASWELL);
+        write(&mut pmu, 0x186, INST_RETIRED | USR | EN);
+        retire(&mut pmu, USER, 7);
+        write(&mut pmu, 0x4c1, 100);
+        retire(&mut pmu, USER, 7);
+        assert_eq!(read(&pmu, 0xc1), 107);
+        // Another event goes on from there.
+        write(&mut pmu, 0x186, L1D_PEND_MISS | USR | EN);
+        retire(&mut pmu, USER, 1 << 20);
+        assert_eq!(read(&pmu, 0xc1), 107);
+    }
+
+    #[test]
+    fn counters_that_an_event_is_not_allowed_on() {
+        let mut pmu = pmu(HASWELL);
+        for index in 0..4 {
+            write(&mut pmu, 0x186 + index, L1D_PEND_MISS | USR | EN);
+        }
+        retire(&mut pmu, USER, 1 << 20);
+        let counts = [0, 1, 2, 3].map(|index| pmu.rdpmc(index).unwrap() != 0);
+        assert_eq!(counts, [false, false, true, false]);
+    }
+
+    #[test]
+    fn offcore_responses_need_their_register() {
+        for (event, own, other) in [
+            (OFFCORE_RESPONSE_0, 0x1a6, 0x1a7),
+            (OFFCORE_RESPONSE_1, 0x1a7, 0x1a6),
+        ] {
+            let mut pmu = pmu(HASWELL);
+            write(&mut pmu, 0x186, event | USR | EN);
+            for (msr, value, counts) in [
+                (other, 0x10001, false),
+                (own, 0x00001, false), // any response missing
+                (own, 0x10000, false), // any request missing
+                (own, 0x10001, true),
+            ] {
+                write(&mut pmu, msr, value);
+                retire(&mut pmu, USER, 1 << 20);
+                assert_eq!(pmu.rdpmc(0).unwrap() != 0, counts, "{msr:#x} {value:#x}");
+            }
+        }
+    }
+
+    #[test]
+    fn overflow_sets_status_and_only_int_raises_a_pmi() {
+        for (select, expected) in [(0, false), (INT, true)] {
+            let mut pmu = pmu(HASWELL);
+            write(&mut pmu, 0x187, INST_RETIRED | USR | EN | select);
+            write(&mut pmu, 0x4c2, MASK - 9);
+            assert_eq!(pmu.budget(USER) == 9, expected);
+            retire(&mut pmu, USER, 9);
+            assert_eq!(read(&pmu, STATUS), 0);
+            retire(&mut pmu, USER, 1);
+            assert_eq!(read(&pmu, STATUS), 1 << 1);
+            assert_eq!(pmu.budget(USER) < 0, expected);
+            assert_eq!(pmu.pmi(false), expected);
+            // Once.
+            assert!(!pmu.pmi(false));
+            assert!(pmu.budget(USER) > 1 << 40);
+            write(&mut pmu, STATUS_RESET, 1 << 1);
+            assert_eq!(read(&pmu, STATUS), 0);
+        }
+    }
+
+    #[test]
+    fn fixed_counters_overflow_too() {
+        for (field, expected) in [(0x3, false), (0xb, true)] {
+            for index in 0..3 {
+                let mut pmu = pmu(SKYLAKE);
+                write(&mut pmu, 0x38d, field << (4 * index));
+                write(&mut pmu, 0x309 + index, MASK - 2);
+                let budget = pmu.budget(KERNEL);
+                assert_eq!(budget < 3, expected);
+                retire(&mut pmu, KERNEL, 3);
+                assert_eq!(read(&pmu, STATUS), 1 << (32 + index));
+                assert_eq!(pmu.pmi(false), expected);
+            }
+        }
+    }
+
+    /// QEMU runs until the budget is below zero: then, and not an instruction earlier, the PMI is
+    /// due.
+    #[test]
+    fn the_budget_is_exact() {
+        let mut pmu = pmu(HASWELL);
+        write(&mut pmu, 0x38d, 0x0b0); // cycles, CPI 3/2
+        write(&mut pmu, 0x30a, MASK + 1 - 3000);
+        assert_eq!(pmu.budget(KERNEL), 1999);
+        retire(&mut pmu, KERNEL, 1999);
+        assert!(!pmu.pmi(false));
+        assert_eq!(pmu.budget(KERNEL), 0);
+        retire(&mut pmu, KERNEL, 1);
+        assert!(pmu.pmi(false));
+    }
+
+    #[test]
+    fn the_budget_is_that_of_the_privilege() {
+        let mut pmu = pmu(HASWELL);
+        write(&mut pmu, 0x186, INST_RETIRED | USR | EN | INT);
+        write(&mut pmu, 0x4c1, MASK);
+        assert_eq!(pmu.budget(USER), 0);
+        assert!(pmu.budget(KERNEL) > 1 << 40);
+    }
+
+    #[test]
+    fn a_masked_pmi_waits_for_lvtpc() {
+        const NMI: u32 = 0x400;
+        const MASKED: u32 = 1 << 16;
+        let overflowed = || {
+            let mut pmu = pmu(HASWELL);
+            write(&mut pmu, 0x38d, 0x00b);
+            write(&mut pmu, 0x309, MASK);
+            retire(&mut pmu, KERNEL, 1);
+            assert!(!pmu.pmi(true));
+            // It does not make QEMU ask again and again.
+            assert!(pmu.budget(KERNEL) >= 0);
+            assert!(!pmu.pmi(false));
+            pmu
+        };
+        let mut pmu = overflowed();
+        pmu.lvtpc_write(NMI | MASKED);
+        assert!(!pmu.pmi(false));
+        pmu.lvtpc_write(NMI);
+        assert!(pmu.budget(KERNEL) < 0);
+        assert!(pmu.pmi(false));
+        // The handler has dealt with the overflow already: nothing to tell.
+        let mut pmu = overflowed();
+        write(&mut pmu, STATUS_RESET, 1 << 32);
+        pmu.lvtpc_write(NMI);
+        assert!(!pmu.pmi(false));
+    }
+
+    #[test]
+    fn freeze_on_pmi() {
+        for (model, frozen) in [(HASWELL, false), (SKYLAKE, true)] {
+            let mut pmu = pmu(model);
+            write(&mut pmu, 0x1d9, FREEZE_PERFMON_ON_PMI);
+            write(&mut pmu, 0x38d, 0x00b);
+            write(&mut pmu, 0x309, MASK);
+            retire(&mut pmu, KERNEL, 1);
+            assert!(pmu.pmi(false));
+            retire(&mut pmu, KERNEL, 100);
+            assert_eq!(pmu.rdpmc(1 << 30), Ok(0));
+            let status = read(&pmu, STATUS);
+            if frozen {
+                assert_eq!(status, CTR_FRZ | 1 << 32);
+                assert_eq!(read(&pmu, GLOBAL_CTRL), 0x7_0000_000f);
+                write(&mut pmu, STATUS_RESET, CTR_FRZ);
+            } else {
+                assert_eq!(status, 1 << 32);
+                assert_eq!(read(&pmu, GLOBAL_CTRL), 0);
+                write(&mut pmu, GLOBAL_CTRL, 1 << 32);
+            }
+            retire(&mut pmu, KERNEL, 100);
+            assert_eq!(pmu.rdpmc(1 << 30), Ok(100));
+        }
+    }
+
+    #[test]
+    fn rdpmc_of_absent_counters_faults() {
+        let pmu = pmu(HASWELL);
+        for ecx in [0, 3, 1 << 30, 1 << 30 | 2] {
+            assert!(pmu.rdpmc(ecx).is_ok(), "{ecx:#x}");
+        }
+        for ecx in [4, 8, 1 << 30 | 3, 1 << 31, 1 << 29, 3 << 30, u32::MAX] {
+            assert_eq!(pmu.rdpmc(ecx), Err(Fault), "{ecx:#x}");
+        }
+        let unthreaded = Pmu::new(model::find(6, HASWELL).unwrap(), 1);
+        assert!(unthreaded.rdpmc(7).is_ok());
+        assert_eq!(unthreaded.rdpmc(8), Err(Fault));
+    }
+}
