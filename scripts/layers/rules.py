@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The rules. Each is a function from a tree to what is wrong in it.
+
+A finding is (file, line, text); the text says what is wrong and what to do.
+"""
+
+import os
+import re
+from pathlib import PurePosixPath
+
+from layers import rust
+
+# What may import what, besides itself. The crate's root ties everything together.
+MAY_IMPORT = {
+    "root": {"driver", "logic", "perf", "x86"},
+    "driver": {"logic", "perf", "x86"},
+    "perf": {"bindings"},
+    "x86": {"bindings"},
+    "logic": set(),
+    "bindings": set(),
+}
+# Layers that are free of unsafe code and of C.
+SAFE = ("root", "driver", "logic")
+# Crates that logic must not use, so that it compiles and runs anywhere.
+NOT_CORE = {"alloc", "bindings", "ffi", "kernel", "macros", "pin_init", "std", "uapi", "zerocopy"}
+HELPERS_LIMIT = 150
+
+# Of what is built, or belongs to git, none is ours to judge.
+NOT_SOURCE = {".git", "__pycache__", "build", "target"}
+
+
+class Tree:
+    """The files of a checkout, read once."""
+
+    def __init__(self, top):
+        self.top = top
+        self.files = {}  # path from the top -> text
+        self.links = {}  # path from the top -> where the symbolic link points to
+        for folder, folders, names in os.walk(top):
+            folders[:] = sorted(set(folders) - NOT_SOURCE)
+            for name in sorted(names) + [n for n in folders if os.path.islink(f"{folder}/{n}")]:
+                full = os.path.join(folder, name)
+                path = os.path.relpath(full, top)
+                if os.path.islink(full):
+                    self.links[path] = os.path.realpath(full)
+                    continue
+                with open(full, "rb") as file:
+                    self.files[path] = file.read().decode("utf-8", "replace")
+        self._rust = {}
+
+    def rust(self, *folders):
+        """(path, Source) of the Rust files below the folders."""
+        for path, text in self.files.items():
+            if path.endswith(".rs") and path.startswith(tuple(f"{folder}/" for folder in folders)):
+                if path not in self._rust:
+                    self._rust[path] = rust.Source(text)
+                yield path, self._rust[path]
+
+
+def layer_of(path):
+    """The layer of a file below rust/, and its module path in the crate."""
+    parts = PurePosixPath(path).with_suffix("").parts[1:]
+    if len(parts) == 1:
+        return "root", ()
+    return parts[0], parts[:-1] if parts[-1] == "mod" else parts
+
+
+def imports(tree):
+    """Imports run downwards only."""
+    for path, source in tree.rust("rust"):
+        layer, module = layer_of(path)
+        if layer not in MAY_IMPORT:
+            yield path, 1, f"rust/{layer} is no layer; put it into one of {_list(MAY_IMPORT)}"
+            continue
+        for used in rust.paths(source):
+            target = used.in_crate(module)
+            if not target or target[0] == layer or layer == "root" and len(target) == 1:
+                continue
+            if target[0] not in MAY_IMPORT or target[0] == "root":
+                text = f"{layer} uses crate::{target[0]}, which is above it; pass it down as an argument"
+            elif target[0] in MAY_IMPORT[layer]:
+                continue
+            elif target[0] == "bindings":
+                text = f"{layer} uses bindings; add a safe function to rust/perf or rust/x86 and call that"
+            else:
+                allowed = _list(MAY_IMPORT[layer]) or "nothing of this crate"
+                text = f"{layer} imports {target[0]}, but may import {allowed}; let rust/driver tie the two together"
+            yield path, used.line, text
+        if layer != "bindings":
+            for line in rust.files_taken_in(source):
+                yield path, line, "takes in a file by its path, past the layers; make it a module of this layer"
+
+
+def logic_is_pure(tree):
+    """logic uses core only; its tests may use std."""
+    for path, source in tree.rust("rust/logic"):
+        for used in rust.paths(source):
+            if used.segments[0] in NOT_CORE and not used.is_test:
+                text = f"logic uses {used.segments[0]}; use core, or do it in rust/driver"
+                yield path, used.line, text
+
+
+def no_bindings(tree):
+    """No bindings:: but in perf and x86, whoever's they are."""
+    for path, source in tree.rust("rust"):
+        if layer_of(path)[0] not in SAFE:
+            continue
+        for used in rust.paths(source):
+            if "bindings" in used.segments and used.segments[0] != "crate":
+                text = f"{'::'.join(used.segments)}: C is not called here; add a safe function to rust/perf or rust/x86"
+                yield path, used.line, text
+
+
+def no_unsafe(tree):
+    """No `unsafe` but in perf, x86 and bindings."""
+    for path, source in tree.rust("rust"):
+        layer, _ = layer_of(path)
+        for token in source.tokens:
+            if layer in SAFE and token.kind == "ident" and token.text == "unsafe":
+                yield path, token.line, "unsafe outside of rust/perf, rust/x86 and rust/bindings; move it there behind a safe function"
+
+
+def unsafe_is_explained(tree):
+    """`unsafe` says why it is sound, or what it asks of its callers."""
+    for path, source in tree.rust("rust/perf", "rust/x86", "rust/bindings"):
+        for use in rust.unsafes(source):
+            if use.what in ("fn", "trait"):
+                if not any(re.search(r"^//[/!]\s*# Safety\s*$", source.docs_above(line), re.M) for line in use.statements):
+                    yield path, use.line, f"unsafe {use.what} without a `# Safety` section; document what its users must guarantee"
+            elif not any("SAFETY:" in source.comment_above(line) for line in use.statements):
+                yield path, use.line, f"unsafe {use.what} without a `// SAFETY:` comment directly above; say why it is sound"
+
+
+def vpmu_is_independent(tree):
+    """The emulated PMU shares nothing with the driver's logic: a wrong table would pass its tests."""
+    here = "selftests/vpmu"
+    advice = "the hardware model must not know what the driver believes; take it from Intel's event lists"
+    for path, target in tree.links.items():
+        if path.startswith(here + "/") and not _is_below(target, os.path.join(os.path.realpath(tree.top), here)):
+            yield path, 1, f"symbolic link out of {here}; {advice}"
+    for path, text in tree.files.items():
+        if not path.startswith(here + "/"):
+            continue
+        if path.endswith(".rs"):
+            strings = [(t.line, t.text.strip('"')) for t in rust.Source(text).tokens if t.kind == "string"]
+        elif path.endswith(".toml"):
+            strings = [(n, s) for n, line in enumerate(text.split("\n"), 1) for s in re.findall(r'"([^"]*)"', line.split("#")[0])]
+        else:
+            strings = [(n, line) for n, line in enumerate(text.split("\n"), 1) if not re.match(r"\s*(#|//|\*)", line)]
+        for line, string in strings:
+            resolved = os.path.normpath(os.path.join(os.path.dirname(path), string))
+            if re.search(r"rust/logic|rpmu-logic", string) or _is_below(resolved, "rust") or _is_below(resolved, "selftests/host"):
+                yield path, line, f"uses {string.strip()}; {advice}"
+
+
+def helpers_are_short(tree):
+    """rust/helpers.c stays a list of one-call wrappers."""
+    lines = tree.files.get("rust/helpers.c", "").count("\n")
+    if lines >= HELPERS_LIMIT:
+        yield "rust/helpers.c", lines, f"{lines} lines, the limit is {HELPERS_LIMIT - 1}; remove helpers that nobody calls, or write it in Rust"
+
+
+def licence(tree):
+    """Every source file says its licence."""
+    for path, text in tree.files.items():
+        lines = text.split("\n")
+        is_script = lines[0].startswith("#!")
+        if not is_script and not _is_source(path):
+            continue
+        # What is for QEMU's tree has it where QEMU wants it, in the first comment.
+        within = 12 if path.startswith("selftests/vpmu/qemu/") else 1 + is_script
+        if not any("SPDX-License-Identifier: GPL-2.0" in line for line in lines[:within]):
+            line = 1 + is_script
+            yield path, line, f"no SPDX-License-Identifier: GPL-2.0 in line {line}; add it as a comment"
+
+
+def _is_source(path):
+    name = PurePosixPath(path)
+    return name.suffix in (".rs", ".c", ".h", ".S", ".sh", ".py", ".mk") or name.name in ("Kbuild", "Makefile")
+
+
+def _is_below(path, folder):
+    return path == folder or path.startswith(folder + "/")
+
+
+def _list(names):
+    return ", ".join(sorted(names))
+
+
+ALL = (
+    imports,
+    logic_is_pure,
+    no_bindings,
+    no_unsafe,
+    unsafe_is_explained,
+    vpmu_is_independent,
+    helpers_are_short,
+    licence,
+)
+
+
+def check(top):
+    """What is wrong below `top`, sorted, each finding once; and how many files there are."""
+    tree = Tree(top)
+    findings = {finding for rule in ALL for finding in rule(tree)}
+    return sorted(findings), len(tree.files)

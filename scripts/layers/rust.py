@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: GPL-2.0
+"""As much of Rust's syntax as the checks need: tokens, paths, what is `unsafe`.
+
+It is no parser: what it is given has been through the compiler. It has to be
+right about what the compiler does not check, and about what only looks like
+code, in comments and strings.
+"""
+
+import re
+from typing import NamedTuple
+
+_TOKEN = re.compile(
+    r"""
+    (?P<space>\s+)
+  | (?P<line_comment>//[^\n]*)
+  | (?P<block_comment>/\*)
+  | (?P<raw_string>\b(?:b|c)?r(?P<hashes>\#*)"(?s:.*?)"(?P=hashes))
+  | (?P<string>\b[bc]?"(?:\\(?s:.)|[^"\\])*"|"(?:\\(?s:.)|[^"\\])*")
+  | (?P<char>\bb?'(?:\\(?:x..|u\{[^}]*\}|.)|[^'\\\n])'|'(?:\\(?:x..|u\{[^}]*\}|.)|[^'\\\n])')
+  | (?P<lifetime>'[A-Za-z_]\w*)
+  | (?P<ident>(?:r\#)?[A-Za-z_]\w*)
+  | (?P<number>\d\w*)
+  | (?P<punct>::|=>|->|.)
+    """,
+    re.VERBOSE,
+)
+
+
+class Token(NamedTuple):
+    kind: str  # ident, punct, string, lifetime, number
+    text: str
+    line: int
+
+
+class Source:
+    """A file: its tokens, and its comments by line."""
+
+    def __init__(self, text):
+        self.lines = text.split("\n")
+        self.tokens = []
+        self.comments = {}  # line -> text of a comment that has the line for itself
+        self._scan(text)
+
+    def _scan(self, text):
+        position, line = 0, 1
+        while position < len(text):
+            match = _TOKEN.match(text, position)
+            kind, end = match.lastgroup, match.end()
+            if kind == "block_comment":
+                end = _end_of_block_comment(text, position)
+            token = text[position:end]
+            if kind in ("line_comment", "block_comment"):
+                self._comment(token, line)
+            elif kind in ("string", "raw_string", "char"):
+                self.tokens.append(Token("string", token, line))
+            elif kind != "space":
+                self.tokens.append(Token(kind, token, line))
+            line += token.count("\n")
+            position = end
+
+    def _comment(self, comment, line):
+        for offset, text in enumerate(comment.split("\n")):
+            here = self.lines[line - 1 + offset].strip()
+            if here == text.strip():
+                self.comments[line + offset] = text.strip()
+
+    def comment_above(self, line):
+        """The comment that ends on the line before `line`."""
+        line -= 1
+        found = []
+        while line in self.comments:
+            found.append(self.comments[line])
+            line -= 1
+        return "\n".join(reversed(found))
+
+    def docs_above(self, line):
+        """The documentation above `line`: comments and attributes, in any order."""
+        line -= 1
+        found = []
+        while line > 0 and (line in self.comments or self._is_attribute(line)):
+            found.append(self.comments.get(line, ""))
+            line -= 1
+        return "\n".join(text for text in reversed(found) if text.startswith(("///", "//!", "/**")))
+
+    def _is_attribute(self, line):
+        return bool(re.match(r"\s*#!?\[.*\]\s*$", self.lines[line - 1]))
+
+
+def _end_of_block_comment(text, start):
+    depth, position = 0, start
+    while position < len(text):
+        if text.startswith("/*", position):
+            depth, position = depth + 1, position + 2
+        elif text.startswith("*/", position):
+            depth, position = depth - 1, position + 2
+            if depth == 0:
+                return position
+        else:
+            position += 1
+    return len(text)
+
+
+class Path(NamedTuple):
+    """A path as it is written, such as crate::perf::Event, and where."""
+
+    segments: tuple
+    line: int
+    module: tuple  # the inline modules around it
+    is_test: bool  # within an item under #[cfg(test)]
+
+    def in_crate(self, file_module):
+        """The same path from the crate's root on, or None if it does not say where it starts."""
+        module = list(file_module + self.module)
+        rest = list(self.segments)
+        if rest[0] == "crate":
+            return tuple(rest[1:])
+        if rest[0] not in ("self", "super"):
+            return None
+        while rest and rest[0] in ("self", "super"):
+            if rest.pop(0) == "super" and module:
+                module.pop()
+        return tuple(module + rest)
+
+
+def paths(source):
+    """Every path in the source; the trees of `use` come as one path per leaf."""
+    tokens = source.tokens
+    found = []
+    depth = 0
+    modules = []  # (name, depth of its braces, is under #[cfg(test)])
+    pending = None
+    test_attribute = False
+    index = 0
+    while index < len(tokens):
+        token = tokens[index]
+        module = tuple(name for name, _, _ in modules)
+        is_test = any(test for _, _, test in modules)
+        if token.text == "{":
+            depth += 1
+            if pending is not None:
+                modules.append((pending, depth, test_attribute))
+                pending, test_attribute = None, False
+        elif token.text == "}":
+            if modules and modules[-1][1] == depth:
+                modules.pop()
+            depth -= 1
+        elif token.text == ";":
+            test_attribute = False
+        elif _is(tokens, index, "#", "[", "cfg", "(", "test", ")", "]"):
+            test_attribute = True
+            index += 7
+            continue
+        elif token.text == "mod" and index + 2 < len(tokens) and tokens[index + 2].text == "{":
+            pending = tokens[index + 1].text
+            index += 2
+            continue
+        elif token.text == "use" and not _is(tokens, index + 1, "<"):
+            leaves, index = _use_tree(tokens, index + 1, ())
+            found += [Path(leaf, line, module, is_test or test_attribute) for leaf, line in leaves]
+            continue
+        elif _is(tokens, index, "extern", "crate"):
+            found.append(Path((tokens[index + 2].text,), token.line, module, is_test))
+            index += 2
+        elif token.kind == "ident" and _is(tokens, index + 1, "::"):
+            segments, line = [token.text], token.line
+            while _is(tokens, index + 1, "::") and index + 2 < len(tokens):
+                if tokens[index + 2].kind != "ident":
+                    break
+                segments.append(tokens[index + 2].text)
+                index += 2
+            found.append(Path(tuple(segments), line, module, is_test))
+        index += 1
+    return found
+
+
+def _is(tokens, index, *texts):
+    return [token.text for token in tokens[index : index + len(texts)]] == list(texts)
+
+
+def _use_tree(tokens, index, prefix):
+    """Leaves of the tree that starts at `index`, and the index behind it."""
+    segments, line = list(prefix), tokens[index].line
+    while index < len(tokens):
+        token = tokens[index]
+        if token.text == "{":
+            leaves, index = [], index + 1
+            while tokens[index].text != "}":
+                more, index = _use_tree(tokens, index, tuple(segments))
+                leaves += more
+                if tokens[index].text == ",":
+                    index += 1
+            return leaves, index + 1
+        if token.text in (",", "}", ";"):
+            break
+        if token.text == "as":
+            index += 2
+            continue
+        if token.text != "::":
+            segments.append(token.text)
+            line = token.line
+        index += 1
+    return [(tuple(segments), line)], index
+
+
+def files_taken_in(source):
+    """Lines on which another file is taken in by its path rather than its place."""
+    for index, token in enumerate(source.tokens):
+        if _is(source.tokens, index, "[", "path", "="):
+            yield token.line
+        elif token.text in ("include", "include_str", "include_bytes") and _is(source.tokens, index + 1, "!"):
+            yield token.line
+
+
+class Unsafe(NamedTuple):
+    """A use of the keyword, and the lines above which it may be explained."""
+
+    what: str  # block, impl, extern block, fn, trait
+    line: int
+    statements: tuple
+
+
+def unsafes(source):
+    """Every `unsafe` that makes a promise or asks for one; types of functions do neither."""
+    tokens = source.tokens
+    for index, token in enumerate(tokens):
+        if token.kind != "ident" or token.text != "unsafe":
+            continue
+        following = index + 1
+        if _is(tokens, following, "("):  # an attribute: #[unsafe(no_mangle)]
+            yield Unsafe("attribute", token.line, _statement_lines(tokens, index))
+            continue
+        if _is(tokens, following, "extern"):
+            following += 1
+            if following < len(tokens) and tokens[following].kind == "string":
+                following += 1
+            if _is(tokens, following, "{"):
+                yield Unsafe("extern block", token.line, _statement_lines(tokens, index))
+                continue
+        if following >= len(tokens):
+            continue
+        text = tokens[following].text
+        if text == "{":
+            yield Unsafe("block", token.line, _statement_lines(tokens, index))
+        elif text == "impl":
+            yield Unsafe("impl", token.line, _statement_lines(tokens, index))
+        elif text in ("trait", "auto"):
+            yield Unsafe("trait", token.line, _statement_lines(tokens, index))
+        elif text == "fn" and not _is(tokens, following + 1, "("):
+            yield Unsafe("fn", token.line, _statement_lines(tokens, index))
+
+
+def _statement_lines(tokens, index):
+    """The lines above which a comment explains the token: its own, and where the statement, match
+    arm, field or argument that it is a part of starts."""
+    lines = [tokens[index].line]
+    depth = 0
+    element = None  # where what follows the nearest comma starts
+    while index > 0:
+        before = tokens[index - 1].text
+        # A block ends a statement, unless the statement goes on behind it.
+        goes_on = before == "}" and tokens[index].text in (",", ".", "?", "else")
+        if depth == 0 and before in (";", "{", "}") and not goes_on:
+            break
+        if before in ("]", ")", "}"):
+            depth += 1
+        elif before in ("[", "(", "{") and depth > 0:
+            depth -= 1
+        elif before in ("[", "("):  # out of a list of arguments
+            lines.append(tokens[index].line if element is None else element)
+            element = None
+        elif before == "," and depth == 0 and element is None:
+            element = tokens[index].line
+        index -= 1
+    # In braces, a comma is between arms or fields, unless it is between a type's parameters.
+    in_list = tokens[index - 1].text == "{" and tokens[index].text not in ("let", "const", "static", "return")
+    lines.append(element if element is not None and in_list else tokens[index].line)
+    return tuple(dict.fromkeys(lines))
