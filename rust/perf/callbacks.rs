@@ -96,11 +96,17 @@ impl<T: Operations> Callbacks<T> {
         disabled.store(left, Relaxed);
     }
 
+    /// # Safety
+    ///
+    /// Only for the perf core to call, as `pmu_disable` of a registered [`Pmu<T>`].
     unsafe extern "C" fn pmu_disable_callback(pmu: *mut bindings::pmu) {
         // SAFETY: The perf core passes the PMU and has interrupts off.
         unsafe { Self::on_cpu(pmu, |pmu, cx| Self::disable(pmu, &cx, disabled_by::CORE)) };
     }
 
+    /// # Safety
+    ///
+    /// Only for the perf core to call, as `pmu_enable` of a registered [`Pmu<T>`].
     unsafe extern "C" fn pmu_enable_callback(pmu: *mut bindings::pmu) {
         // SAFETY: The perf core passes the PMU, has interrupts off, and has disabled the PMU.
         unsafe {
@@ -110,6 +116,9 @@ impl<T: Operations> Callbacks<T> {
         };
     }
 
+    /// # Safety
+    ///
+    /// Only for the perf core to call, as `event_init` of a registered [`Pmu<T>`].
     unsafe extern "C" fn event_init_callback(event: *mut bindings::perf_event) -> c_int {
         from_result(|| {
             // SAFETY: The perf core passes an event whose `pmu` it has just set to this PMU.
@@ -131,11 +140,17 @@ impl<T: Operations> Callbacks<T> {
         })
     }
 
+    /// # Safety
+    ///
+    /// Only for the perf core to call, as `destroy` of an event of a registered [`Pmu<T>`].
     unsafe extern "C" fn destroy_callback(event: *mut bindings::perf_event) {
         // SAFETY: This is `destroy`, which is only set after `attach()` has succeeded.
         unsafe { Event::<T>::detach(event) };
     }
 
+    /// # Safety
+    ///
+    /// Only for the perf core to call, as `add` of a registered [`Pmu<T>`].
     unsafe extern "C" fn add_callback(event: *mut bindings::perf_event, flags: c_int) -> c_int {
         let start = flags as u32 & bindings::PERF_EF_START != 0;
         let add = |pmu: &Pmu<T>, cx: PmuDisabled<'_, T>, this: &Event<T>| {
@@ -159,6 +174,9 @@ impl<T: Operations> Callbacks<T> {
         unsafe { Self::with_event(event, add) }.unwrap_or(EINVAL.to_errno())
     }
 
+    /// # Safety
+    ///
+    /// Only for the perf core to call, as `del` of a registered [`Pmu<T>`].
     unsafe extern "C" fn del_callback(event: *mut bindings::perf_event, _flags: c_int) {
         let del = |pmu: &Pmu<T>, cx: PmuDisabled<'_, T>, event: &Event<T>| {
             let Some(id) = event.id() else { return };
@@ -171,6 +189,9 @@ impl<T: Operations> Callbacks<T> {
         unsafe { Self::with_event(event, del) };
     }
 
+    /// # Safety
+    ///
+    /// Only for the perf core to call, as `start` of a registered [`Pmu<T>`].
     unsafe extern "C" fn start_callback(event: *mut bindings::perf_event, _flags: c_int) {
         // SAFETY: The perf core passes a valid event that is on this CPU, with interrupts off.
         unsafe {
@@ -186,6 +207,9 @@ impl<T: Operations> Callbacks<T> {
         };
     }
 
+    /// # Safety
+    ///
+    /// Only for the perf core to call, as `stop` of a registered [`Pmu<T>`].
     unsafe extern "C" fn stop_callback(event: *mut bindings::perf_event, _flags: c_int) {
         // SAFETY: The perf core passes a valid event that is on this CPU, with interrupts off.
         unsafe {
@@ -204,6 +228,9 @@ impl<T: Operations> Callbacks<T> {
         }
     }
 
+    /// # Safety
+    ///
+    /// Only for the perf core to call, as `read` of a registered [`Pmu<T>`].
     unsafe extern "C" fn read_callback(event: *mut bindings::perf_event) {
         // SAFETY: The perf core passes a valid event that is on this CPU, with interrupts off.
         unsafe {
@@ -213,6 +240,9 @@ impl<T: Operations> Callbacks<T> {
         };
     }
 
+    /// # Safety
+    ///
+    /// Only for the perf core to call, as `start_txn` of a registered [`Pmu<T>`].
     unsafe extern "C" fn start_txn_callback(pmu: *mut bindings::pmu, flags: c_uint) {
         // SAFETY: The perf core passes the PMU and has interrupts off. The PMU has just been
         // disabled where `PmuDisabled` says so.
@@ -227,6 +257,9 @@ impl<T: Operations> Callbacks<T> {
         };
     }
 
+    /// # Safety
+    ///
+    /// Only for the perf core to call, as `commit_txn` of a registered [`Pmu<T>`].
     unsafe extern "C" fn commit_txn_callback(pmu: *mut bindings::pmu) -> c_int {
         let commit = |pmu: &Pmu<T>, cx: OnCpu<'_, T>| {
             from_result(|| {
@@ -245,6 +278,9 @@ impl<T: Operations> Callbacks<T> {
         unsafe { Self::on_cpu(pmu, commit) }.unwrap_or(EINVAL.to_errno())
     }
 
+    /// # Safety
+    ///
+    /// Only for the perf core to call, as `cancel_txn` of a registered [`Pmu<T>`].
     unsafe extern "C" fn cancel_txn_callback(pmu: *mut bindings::pmu) {
         // SAFETY: The perf core passes the PMU and has interrupts off. `start_txn_callback()` has
         // disabled the PMU if the transaction is one that adds.
