@@ -64,7 +64,7 @@ fn add_event(events: &mut BTreeMap<Select, (u8, String)>, object: &Object) {
     let number = |key: &str| object.get(key).map_or(0, |text| parse_number(text));
     let counters = object["Counter"]
         .split(',')
-        .fold(0u8, |mask, counter| mask | 1 << parse_number(counter));
+        .fold(0u8, |mask, counter| mask | (1 << parse_number(counter)));
     // An offcore response event has two codes, one for each of its registers.
     for code in object["EventCode"].split(',') {
         let select = (

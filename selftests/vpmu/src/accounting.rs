@@ -195,7 +195,7 @@ mod tests {
     fn the_report_has_what_was_used() {
         let accounting = Accounting::default();
         bump(&accounting.msr(0x38f).writes);
-        bump(&accounting.rdpmc(1 << 30 | 1).reads);
+        bump(&accounting.rdpmc((1 << 30) | 1).reads);
         bump(&accounting.pmis);
         assert_eq!(
             accounting.to_string(),

@@ -97,14 +97,14 @@ impl Select {
             event: value as u8,
             umask: (value >> 8) as u8,
             cmask: (value >> 24) as u8,
-            inv: value >> 23 & 1 != 0,
-            edge: value >> 18 & 1 != 0,
+            inv: (value >> 23) & 1 != 0,
+            edge: (value >> 18) & 1 != 0,
         }
     }
 
     /// What general counter `counter` counts.
     pub fn source(self, list: &[Listed], counter: usize) -> Source {
-        if self.counters(list) >> counter & 1 == 0 {
+        if (self.counters(list) >> counter) & 1 == 0 {
             return Source::Nothing;
         }
         // No core does ten things of a kind in a cycle: the inverse is true in every cycle. Tools
@@ -197,7 +197,7 @@ mod tests {
                     edge: line.edge,
                 };
                 for counter in 0..8 {
-                    let listed = line.counters >> counter & 1 != 0;
+                    let listed = (line.counters >> counter) & 1 != 0;
                     let joined = counter >= 4 && line.counters == 0b1111;
                     let counts = select.source(list, counter) != Source::Nothing;
                     assert_eq!(counts, listed || joined, "{line:x?} on {counter}");

@@ -5,10 +5,10 @@
 #![allow(missing_docs)] // vpmu.h documents it.
 
 use std::cell::UnsafeCell;
+use std::env;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::sync::Arc;
-use std::{env, io};
 
 use crate::accounting::Accounting;
 use crate::model;
@@ -168,18 +168,81 @@ unsafe extern "C" fn report(vpmu: *const Vpmu) {
     // SAFETY: the handle comes from `create` and is never freed. Only what is shared between
     // threads is used.
     let (apic_id, accounting) = unsafe { ((*vpmu).apic_id, &(*vpmu).accounting) };
-    let Some(path) = env::var_os("VPMU_REPORT") else {
+    let Some(path) = env::var_os("VPMU_REPORT").filter(|path| !path.is_empty()) else {
         return;
     };
-    let text: String = accounting
-        .to_string()
-        .lines()
-        .map(|line| format!("cpu {apic_id} {line}\n"))
-        .collect();
+    let cpu = format!("cpu {apic_id} ");
+    let text = accounting.to_string();
+    let text: String = text.lines().flat_map(|line| [&cpu, line, "\n"]).collect();
     let written = OpenOptions::new().create(true).append(true).open(&path);
-    let written = written
-        .and_then(|mut file: std::fs::File| -> io::Result<()> { file.write_all(text.as_bytes()) });
+    let written = written.and_then(|mut file| file.write_all(text.as_bytes()));
     if let Err(error) = written {
         eprintln!("vpmu: {}: {error}", path.to_string_lossy());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: &str = include_str!("../qemu/vpmu.h");
+
+    #[test]
+    fn the_header_says_the_same() {
+        assert!(HEADER.contains(&format!("#define VPMU_ABI {ABI}\n")));
+        // Every operation is a pointer in struct vpmu_ops, in the order of `Ops`.
+        let operations = HEADER.match_indices("(*").map(|(at, _)| &HEADER[at + 2..]);
+        let names: Vec<_> = operations
+            .map(|rest| &rest[..rest.find(')').unwrap()])
+            .collect();
+        assert_eq!(
+            names,
+            [
+                "create",
+                "reset",
+                "cpuid",
+                "retire",
+                "budget",
+                "pmi",
+                "lvtpc_write",
+                "rdmsr",
+                "wrmsr",
+                "rdpmc",
+                "report"
+            ]
+        );
+        let first = HEADER.find("    VPMU_INSTRUCTIONS,").unwrap();
+        let last = HEADER.find("    VPMU_RETIRED_COUNTS").unwrap();
+        assert_eq!(
+            HEADER[first..last].matches("VPMU_").count(),
+            retired::COUNTS
+        );
+    }
+
+    #[test]
+    fn through_the_operations() {
+        let mut config = Config {
+            family: 6,
+            model: 60,
+            stepping: 0,
+            apic_id: 0,
+            threads_per_core: 2,
+        };
+        let mut value = 0;
+        // SAFETY: one thread, and pointers to what lives on this stack or comes from `create`.
+        unsafe {
+            let vpmu = (vpmu_ops.create)(&config);
+            assert_eq!((vpmu_ops.wrmsr)(vpmu, 0x309, 41), DONE);
+            assert_eq!((vpmu_ops.wrmsr)(vpmu, 0x38d, 2), DONE);
+            assert_eq!((vpmu_ops.wrmsr)(vpmu, 0x38f, 1 << 32), DONE);
+            (vpmu_ops.retire)(vpmu, true, [1, 0, 0, 0, 0, 0, 0, 0, 0].as_ptr());
+            assert_eq!((vpmu_ops.rdpmc)(vpmu, 1 << 30, &mut value), DONE);
+            assert_eq!(value, 42);
+            assert_eq!((vpmu_ops.rdmsr)(vpmu, 0x600, &mut value), FAULT);
+            assert_eq!((vpmu_ops.rdmsr)(vpmu, 0x10, &mut value), NOT_MINE);
+            assert_eq!(value, 42);
+            config.model = 1;
+            assert!((vpmu_ops.create)(&config).is_null());
+        }
     }
 }

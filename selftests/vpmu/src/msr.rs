@@ -16,17 +16,17 @@ use crate::Fault;
 /// IA32_MISC_ENABLE: fast strings; and, read-only: performance monitoring available, BTS and PEBS
 /// unavailable.
 pub(crate) const MISC_ENABLE_RESET: u64 = 1 | MISC_ENABLE_READ_ONLY;
-const MISC_ENABLE_READ_ONLY: u64 = 1 << 7 | 1 << 11 | 1 << 12;
+const MISC_ENABLE_READ_ONLY: u64 = (1 << 7) | (1 << 11) | (1 << 12);
 /// Fast strings, TM1, EIST, MWAIT, CPUID limit, xTPR, XD, turbo.
 const MISC_ENABLE_WRITABLE: u64 =
-    1 | 1 << 3 | 1 << 16 | 1 << 18 | 1 << 22 | 1 << 23 | 1 << 34 | 1 << 38;
+    1 | (1 << 3) | (1 << 16) | (1 << 18) | (1 << 22) | (1 << 23) | (1 << 34) | (1 << 38);
 
 /// Event, umask, USR, OS, E, INT, AnyThread, EN, INV, CMASK. PC is not writable since Sandy Bridge,
 /// and IN_TX and IN_TXCP are for CPUs with transactions.
 const SELECT_WRITABLE: u64 = 0xffff_ffff & !(1 << 19);
 
 /// BTF, FREEZE_LBRS_ON_PMI, FREEZE_PERFMON_ON_PMI. What would need LBR or BTS is missing.
-const DEBUGCTL_WRITABLE: u64 = 1 << 1 | 1 << 11 | FREEZE_PERFMON_ON_PMI;
+const DEBUGCTL_WRITABLE: u64 = (1 << 1) | (1 << 11) | FREEZE_PERFMON_ON_PMI;
 const DEBUGCTL_FREEZE_WHILE_SMM: u64 = 1 << 14;
 
 /// Requests, suppliers and snoops.
@@ -36,9 +36,9 @@ const FRONTEND_WRITABLE: u64 = (1 << 24) - 1;
 
 /// IA32_PERF_GLOBAL_STATUS beyond the counters: OvfDSBuffer and CondChgd can be cleared though they
 /// never get set.
-const STATUS_CLEARABLE: u64 = 1 << 62 | 1 << 63;
+const STATUS_CLEARABLE: u64 = (1 << 62) | (1 << 63);
 /// Version 4 adds LBR_FRZ and CTR_FRZ.
-const STATUS_FROZEN: u64 = 1 << 58 | CTR_FRZ;
+const STATUS_FROZEN: u64 = (1 << 58) | CTR_FRZ;
 
 /// The accounting registers, in a range that no CPU will ever use (SDM vol. 4, 2.1). `README.md`
 /// describes them.
@@ -187,7 +187,7 @@ impl Pmu {
                 self.status_cleared();
             }
             Msr::StatusSet => {
-                self.regs.global_status |= checked(value, self.status_bits() | 1 << 62)?
+                self.regs.global_status |= checked(value, self.status_bits() | (1 << 62))?
             }
             Msr::MiscEnable => {
                 let value = checked(value, MISC_ENABLE_WRITABLE | MISC_ENABLE_READ_ONLY)?;
@@ -335,7 +335,7 @@ mod tests {
     fn a_thread_has_half_of_the_counters() {
         for (threads, generals) in [(1, 8), (2, 4)] {
             let mut pmu = pmu(HASWELL, threads);
-            assert_eq!(pmu.cpuid(), [0x0730_0003 | generals << 8, 0, 0, 0x603]);
+            assert_eq!(pmu.cpuid(), [0x0730_0003 | (generals << 8), 0, 0, 0x603]);
             for first in [0xc1, 0x186, 0x4c1] {
                 for index in 0..8 {
                     let there = index < generals;
@@ -366,11 +366,11 @@ mod tests {
                 Write(0x4c1, 1 << 48, None),
                 Write(0x309, 1 << 48, None),
                 Write(0x1d9, 1, None), // LBR
-                Write(0x1d9, 1 << 14 | 1 << 12, Some(1 << 14 | 1 << 12)),
+                Write(0x1d9, (1 << 14) | (1 << 12), Some((1 << 14) | (1 << 12))),
                 Write(0x1a6, 0x3f_ffff_ffff, Some(0x3f_ffff_ffff)),
                 Write(0x1a7, 1 << 38, None),
                 Write(0x3f6, 0x1_0000, None),
-                Write(0x1a0, 1 << 22, Some(1 << 22 | 0x1880)), // read-only bits stay
+                Write(0x1a0, 1 << 22, Some((1 << 22) | 0x1880)), // read-only bits stay
                 Write(0x1a0, 1 << 1, None),
             ],
         );
@@ -419,9 +419,9 @@ mod tests {
             assert!(pmu(SKYLAKE, 2).rdmsr(msr).unwrap().is_ok(), "{msr:#x}");
         }
         let mut pmu = pmu(SKYLAKE, 2);
-        let frozen = 1 << 59 | 1 << 58;
-        pmu.wrmsr(0x391, frozen | 1 << 34 | 1).unwrap().unwrap();
-        assert_eq!(pmu.rdmsr(0x38e), Some(Ok(frozen | 1 << 34 | 1)));
+        let frozen = (1 << 59) | (1 << 58);
+        pmu.wrmsr(0x391, frozen | (1 << 34) | 1).unwrap().unwrap();
+        assert_eq!(pmu.rdmsr(0x38e), Some(Ok(frozen | (1 << 34) | 1)));
         pmu.wrmsr(0x390, frozen | 1).unwrap().unwrap();
         assert_eq!(pmu.rdmsr(0x38e), Some(Ok(1 << 34)));
         assert_eq!(pmu.wrmsr(0x391, 1 << 4), Some(Err(Fault)));
@@ -430,7 +430,7 @@ mod tests {
         assert_eq!(pmu.rdmsr(0x392), Some(Ok(0)));
         pmu.wrmsr(0x187, 0xc0).unwrap().unwrap();
         pmu.wrmsr(0x38d, 0x0b0).unwrap().unwrap();
-        assert_eq!(pmu.rdmsr(0x392), Some(Ok(1 << 63 | 1 << 33 | 1 << 1)));
+        assert_eq!(pmu.rdmsr(0x392), Some(Ok((1 << 63) | (1 << 33) | (1 << 1))));
         // Version 3 has no frozen bits to clear.
         assert_eq!(self::pmu(HASWELL, 2).wrmsr(0x390, frozen), Some(Err(Fault)));
     }
@@ -445,9 +445,9 @@ mod tests {
         let read = |pmu: &Pmu, offset| pmu.rdmsr(ACCOUNTING + offset).unwrap();
         pmu.wrmsr(ACCOUNTING, 0x38f).unwrap().unwrap();
         assert_eq!([1, 2, 3].map(|at| read(&pmu, at)), [Ok(1), Ok(2), Ok(1)]);
-        pmu.wrmsr(ACCOUNTING, 1 << 62 | 2).unwrap().unwrap();
+        pmu.wrmsr(ACCOUNTING, (1 << 62) | 2).unwrap().unwrap();
         assert_eq!([1, 2, 3].map(|at| read(&pmu, at)), [Ok(1), Ok(0), Ok(0)]);
-        pmu.wrmsr(ACCOUNTING, 1 << 63 | 0x38f).unwrap().unwrap();
+        pmu.wrmsr(ACCOUNTING, (1 << 63) | 0x38f).unwrap().unwrap();
         assert_eq!([1, 2, 3].map(|at| read(&pmu, at)), [Ok(0); 3]);
         assert_eq!(pmu.wrmsr(ACCOUNTING + 1, 0), Some(Err(Fault)));
         assert_eq!(read(&pmu, 8), Err(Fault));

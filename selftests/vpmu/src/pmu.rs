@@ -123,13 +123,14 @@ impl Pmu {
     pub fn cpuid(&self) -> [u32; 4] {
         // EBX: a set bit would say that one of the seven architectural events is missing.
         const EVENTS: u32 = 7;
-        let eax = self.model.version | (self.generals as u32) << 8 | WIDTH << 16 | EVENTS << 24;
-        [eax, 0, 0, FIXED as u32 | WIDTH << 5]
+        let eax =
+            self.model.version | ((self.generals as u32) << 8) | (WIDTH << 16) | (EVENTS << 24);
+        [eax, 0, 0, FIXED as u32 | (WIDTH << 5)]
     }
 
     /// The bits of IA32_PERF_GLOBAL_CTRL, and of GLOBAL_STATUS as far as it speaks of counters.
     pub(crate) fn counter_bits(&self) -> u64 {
-        (1 << self.generals) - 1 | ((1 << FIXED) - 1) << FIXED_SHIFT
+        ((1 << self.generals) - 1) | (((1 << FIXED) - 1) << FIXED_SHIFT)
     }
 
     /// The CPU retired this much at CPL 0 or, if `user`, above it. A count may be negative: then
@@ -151,14 +152,14 @@ impl Pmu {
 
         let active = self.active(user);
         for i in 0..self.generals {
-            if active & 1 << i != 0 {
+            if active & (1 << i) != 0 {
                 let source = self.general_source(i);
                 let overflow = self.regs.general[i].counter.count(source, &retired);
                 self.overflowed(overflow, i, self.regs.general[i].select & INT != 0);
             }
         }
         for (i, source) in FIXED_SOURCES.into_iter().enumerate() {
-            if active & 1 << (FIXED_SHIFT + i) != 0 {
+            if active & (1 << (FIXED_SHIFT + i)) != 0 {
                 let overflow = self.regs.fixed[i].count(source, &retired);
                 self.overflowed(
                     overflow,
@@ -197,7 +198,7 @@ impl Pmu {
         let bits = general
             .map(|(i, _)| i)
             .chain(fixed.map(|i| FIXED_SHIFT + i));
-        bits.fold(0, |mask, bit| mask | 1 << bit) & self.regs.global_ctrl
+        bits.fold(0, |mask, bit| mask | (1 << bit)) & self.regs.global_ctrl
     }
 
     /// What a general counter counts just now: offcore response events hang on the register beside
@@ -223,7 +224,7 @@ impl Pmu {
 
     /// A fixed counter's field of IA32_FIXED_CTR_CTRL.
     pub(crate) fn fixed_field(&self, index: usize) -> u64 {
-        self.regs.fixed_ctrl >> (4 * index) & 0xf
+        (self.regs.fixed_ctrl >> (4 * index)) & 0xf
     }
 
     /// How many instructions may retire at this privilege until something is due; negative: it is
@@ -236,14 +237,14 @@ impl Pmu {
         }
         let active = self.active(user);
         let general = (0..self.generals)
-            .filter(|&i| active & 1 << i != 0 && self.regs.general[i].select & INT != 0);
+            .filter(|&i| active & (1 << i) != 0 && self.regs.general[i].select & INT != 0);
         let general = general.map(|i| {
             self.regs.general[i]
                 .counter
                 .instructions_to_overflow(self.general_source(i))
         });
         let fixed = (0..FIXED).filter(|&i| {
-            active & 1 << (FIXED_SHIFT + i) != 0 && self.fixed_field(i) & FIXED_PMI != 0
+            active & (1 << (FIXED_SHIFT + i)) != 0 && self.fixed_field(i) & FIXED_PMI != 0
         });
         let fixed = fixed.map(|i| self.regs.fixed[i].instructions_to_overflow(FIXED_SOURCES[i]));
         let least = general
@@ -393,7 +394,7 @@ mod tests {
         retire(&mut pmu, USER, 40);
         let counts = [0, 1, 2, 3].map(|index| pmu.rdpmc(index).unwrap());
         assert_eq!(counts, [1040, 1000, 40, 0]);
-        let counts = [0, 1, 2].map(|index| pmu.rdpmc(1 << 30 | index).unwrap());
+        let counts = [0, 1, 2].map(|index| pmu.rdpmc((1 << 30) | index).unwrap());
         assert_eq!(counts, [1040, 60, 1250]);
     }
 
@@ -425,12 +426,12 @@ mod tests {
         ];
         for (umask, expected) in cases {
             let mut pmu = pmu(HASWELL);
-            write(&mut pmu, 0x186, BR_INST_RETIRED | umask << 8 | USR | EN);
+            write(&mut pmu, 0x186, BR_INST_RETIRED | (umask << 8) | USR | EN);
             pmu.retire(USER, &[500, 1, 1, 4, 8, 16, 32, 64, 128]);
             assert_eq!(pmu.rdpmc(0), Ok(expected), "umask {umask:#x}");
         }
         let mut pmu = pmu(HASWELL);
-        write(&mut pmu, 0x186, BR_INST_RETIRED | 0x10 << 8 | USR | EN);
+        write(&mut pmu, 0x186, BR_INST_RETIRED | (0x10 << 8) | USR | EN);
         pmu.retire(USER, &[500, 9, 4, 0, 0, 0, 0, 0, 0]);
         assert_eq!(pmu.rdpmc(0), Ok(5));
     }
@@ -599,7 +600,7 @@ mod tests {
             assert_eq!(pmu.rdpmc(1 << 30), Ok(0));
             let status = read(&pmu, STATUS);
             if frozen {
-                assert_eq!(status, CTR_FRZ | 1 << 32);
+                assert_eq!(status, CTR_FRZ | (1 << 32));
                 assert_eq!(read(&pmu, GLOBAL_CTRL), 0x7_0000_000f);
                 write(&mut pmu, STATUS_RESET, CTR_FRZ);
             } else {
@@ -615,10 +616,10 @@ mod tests {
     #[test]
     fn rdpmc_of_absent_counters_faults() {
         let pmu = pmu(HASWELL);
-        for ecx in [0, 3, 1 << 30, 1 << 30 | 2] {
+        for ecx in [0, 3, 1 << 30, (1 << 30) | 2] {
             assert!(pmu.rdpmc(ecx).is_ok(), "{ecx:#x}");
         }
-        for ecx in [4, 8, 1 << 30 | 3, 1 << 31, 1 << 29, 3 << 30, u32::MAX] {
+        for ecx in [4, 8, (1 << 30) | 3, 1 << 31, 1 << 29, 3 << 30, u32::MAX] {
             assert_eq!(pmu.rdpmc(ecx), Err(Fault), "{ecx:#x}");
         }
         let unthreaded = Pmu::new(model::find(6, HASWELL).unwrap(), 1);
