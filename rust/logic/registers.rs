@@ -557,6 +557,15 @@ mod tests {
     }
 
     #[test]
+    fn the_value_of_a_started_counter_is_not_known() {
+        let mut recorder = full();
+        recorder.take();
+        // Not what drivers should do; but the counter has moved on, so it has to be written.
+        recorder.start(gp(0), BRANCHES, 100);
+        assert_eq!(recorder.take(), [(Counter(gp(0)), 100)]);
+    }
+
+    #[test]
     fn fixed_counters_do_not_disturb_each_other() {
         let mut recorder = full();
         recorder.take();
