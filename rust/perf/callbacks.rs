@@ -19,8 +19,9 @@ use kernel::{
 /// `struct pmu` of drivers that implement `T`.
 ///
 /// All functions but [`event_init_callback`](Self::event_init_callback) and
-/// [`destroy_callback`](Self::destroy_callback) are called with interrupts off on the CPU that
-/// they concern: the perf core holds the lock of a context or is in an interrupt.
+/// [`destroy_callback`](Self::destroy_callback) are called with interrupts off, on the CPU that
+/// they concern: the perf core holds the lock of a context, or is in an interrupt. The ones that
+/// change something, and are not called in an NMI, find the PMU disabled there.
 pub(super) struct Callbacks<T: Operations>(PhantomData<T>);
 
 impl<T: Operations> Callbacks<T> {
@@ -46,7 +47,7 @@ impl<T: Operations> Callbacks<T> {
     ///
     /// `pmu` must be that of a [`Pmu<T>`] that is alive, and interrupts must be off, for the
     /// duration of the call.
-    unsafe fn on_cpu<R>(
+    unsafe fn with_pmu<R>(
         pmu: *mut bindings::pmu,
         f: impl FnOnce(&Pmu<T>, OnCpu<'_, T>) -> R,
     ) -> Option<R> {
@@ -57,23 +58,20 @@ impl<T: Operations> Callbacks<T> {
         Some(f(pmu, pmu.on_cpu(irqs)?))
     }
 
-    /// Calls `f` with the PMU, the proof that it is disabled on this CPU, and an event on it.
+    /// Calls `f` with the PMU, its state on this CPU, and an event that is there.
     ///
     /// # Safety
     ///
-    /// The caller must be a callback of `event` that the perf core calls with the PMU disabled.
+    /// `event` must be an event of a [`Pmu<T>`] for which `event_init` has succeeded and `destroy`
+    /// was not called, and interrupts must be off, for the duration of the call.
     unsafe fn with_event<R>(
         event: *mut bindings::perf_event,
-        f: impl FnOnce(&Pmu<T>, PmuDisabled<'_, T>, &Event<T>) -> R,
+        f: impl FnOnce(&Pmu<T>, OnCpu<'_, T>, &Event<T>) -> R,
     ) -> Option<R> {
-        // SAFETY: The perf core passes valid events of this PMU, for which `event_init` was
-        // called, with interrupts off.
-        unsafe {
-            let pmu = (*event).pmu;
-            Self::on_cpu(pmu, |pmu, cx| {
-                f(pmu, PmuDisabled::new(cx), Event::from_raw(event))
-            })
-        }
+        // SAFETY: `event` is valid by this function's requirements.
+        let pmu = unsafe { (*event).pmu };
+        // SAFETY: As above; the PMU of an event is alive as long as the event is.
+        unsafe { Self::with_pmu(pmu, |pmu, cx| f(pmu, cx, Event::from_raw(event))) }
     }
 
     /// Adds a reason why the PMU is disabled, and disables it if it is the first.
@@ -96,131 +94,8 @@ impl<T: Operations> Callbacks<T> {
         disabled.store(left, Relaxed);
     }
 
-    /// # Safety
-    ///
-    /// Only for the perf core to call, as `pmu_disable` of a registered [`Pmu<T>`].
-    unsafe extern "C" fn pmu_disable_callback(pmu: *mut bindings::pmu) {
-        // SAFETY: The perf core passes the PMU and has interrupts off.
-        unsafe { Self::on_cpu(pmu, |pmu, cx| Self::disable(pmu, &cx, disabled_by::CORE)) };
-    }
-
-    /// # Safety
-    ///
-    /// Only for the perf core to call, as `pmu_enable` of a registered [`Pmu<T>`].
-    unsafe extern "C" fn pmu_enable_callback(pmu: *mut bindings::pmu) {
-        // SAFETY: The perf core passes the PMU, has interrupts off, and has disabled the PMU.
-        unsafe {
-            Self::on_cpu(pmu, |pmu, cx| {
-                Self::enable(pmu, &PmuDisabled::new(cx), disabled_by::CORE);
-            })
-        };
-    }
-
-    /// # Safety
-    ///
-    /// Only for the perf core to call, as `event_init` of a registered [`Pmu<T>`].
-    unsafe extern "C" fn event_init_callback(event: *mut bindings::perf_event) -> c_int {
-        from_result(|| {
-            // SAFETY: The perf core passes an event whose `pmu` it has just set to this PMU.
-            let pmu = unsafe { Pmu::<T>::from_raw((*event).pmu) };
-            // SAFETY: This is `event_init`, and the value does not leave it.
-            let data = pmu
-                .ops()
-                .event_init(&unsafe { NewEvent::from_raw(event) })?;
-            // SAFETY: This is `event_init`.
-            unsafe { Event::<T>::attach(event, data) }?;
-            // SAFETY: In `event_init`, nobody but the PMU uses these fields of the event.
-            unsafe {
-                (*event).destroy = Some(Self::destroy_callback);
-                (*event).hw.state = STOPPED | UPTODATE;
-                // No counter, for whoever looks at it (`x86_perf_rdpmc_index()`).
-                (*event).hw.__bindgen_anon_1.__bindgen_anon_1.idx = -1;
-            }
-            Ok(0)
-        })
-    }
-
-    /// # Safety
-    ///
-    /// Only for the perf core to call, as `destroy` of an event of a registered [`Pmu<T>`].
-    unsafe extern "C" fn destroy_callback(event: *mut bindings::perf_event) {
-        // SAFETY: This is `destroy`, which is only set after `attach()` has succeeded.
-        unsafe { Event::<T>::detach(event) };
-    }
-
-    /// # Safety
-    ///
-    /// Only for the perf core to call, as `add` of a registered [`Pmu<T>`].
-    unsafe extern "C" fn add_callback(event: *mut bindings::perf_event, flags: c_int) -> c_int {
-        let start = flags as u32 & bindings::PERF_EF_START != 0;
-        let add = |pmu: &Pmu<T>, cx: PmuDisabled<'_, T>, this: &Event<T>| {
-            from_result(|| {
-                let events = &pmu.cpu_state(&cx).events;
-                // SAFETY: This is `add`. The entry is removed below and in `del_callback()`.
-                let id = unsafe { events.insert(event) }.ok_or(EINVAL)?;
-                let state = if start { 0 } else { STOPPED | UPTODATE };
-                this.set_id(Some(id));
-                this.state().store(state, Relaxed);
-                let result = pmu.ops().add(&cx, id, this);
-                if result.is_err() {
-                    this.state().store(STOPPED | UPTODATE, Relaxed);
-                    this.set_id(None);
-                    events.remove(id);
-                }
-                result.map(|()| 0)
-            })
-        };
-        // SAFETY: The perf core calls `add` with the PMU disabled.
-        unsafe { Self::with_event(event, add) }.unwrap_or(EINVAL.to_errno())
-    }
-
-    /// # Safety
-    ///
-    /// Only for the perf core to call, as `del` of a registered [`Pmu<T>`].
-    unsafe extern "C" fn del_callback(event: *mut bindings::perf_event, _flags: c_int) {
-        let del = |pmu: &Pmu<T>, cx: PmuDisabled<'_, T>, event: &Event<T>| {
-            let Some(id) = event.id() else { return };
-            Self::stop(pmu, &cx, event);
-            pmu.ops().del(&cx, id, event);
-            event.set_id(None);
-            pmu.cpu_state(&cx).events.remove(id);
-        };
-        // SAFETY: The perf core calls `del` with the PMU disabled.
-        unsafe { Self::with_event(event, del) };
-    }
-
-    /// # Safety
-    ///
-    /// Only for the perf core to call, as `start` of a registered [`Pmu<T>`].
-    unsafe extern "C" fn start_callback(event: *mut bindings::perf_event, _flags: c_int) {
-        // SAFETY: The perf core passes a valid event that is on this CPU, with interrupts off.
-        unsafe {
-            let pmu = (*event).pmu;
-            let event: &Event<T> = Event::from_raw(event);
-            Self::on_cpu(pmu, |pmu, cx| {
-                let Some(id) = event.id() else { return };
-                if event.is_stopped() {
-                    event.state().store(0, Relaxed);
-                    pmu.ops().start(&cx, id, event);
-                }
-            })
-        };
-    }
-
-    /// # Safety
-    ///
-    /// Only for the perf core to call, as `stop` of a registered [`Pmu<T>`].
-    unsafe extern "C" fn stop_callback(event: *mut bindings::perf_event, _flags: c_int) {
-        // SAFETY: The perf core passes a valid event that is on this CPU, with interrupts off.
-        unsafe {
-            let pmu = (*event).pmu;
-            let event = Event::from_raw(event);
-            Self::on_cpu(pmu, |pmu, cx| Self::stop(pmu, &cx, event))
-        };
-    }
-
-    /// Stops `event` unless it is. Its count is up to date then, whether that was asked for
-    /// (`PERF_EF_UPDATE`) or not.
+    /// Stops `event` unless it is stopped. Its count is up to date then, whether the perf core has
+    /// asked for that (`PERF_EF_UPDATE`) or not.
     fn stop(pmu: &Pmu<T>, cx: &OnCpu<'_, T>, event: &Event<T>) {
         if event.id().is_some() && !event.is_stopped() {
             pmu.ops().stop(cx, event);
@@ -230,68 +105,180 @@ impl<T: Operations> Callbacks<T> {
 
     /// # Safety
     ///
-    /// Only for the perf core to call, as `read` of a registered [`Pmu<T>`].
+    /// To be called by the perf core, with a PMU that is registered.
+    unsafe extern "C" fn pmu_disable_callback(pmu: *mut bindings::pmu) {
+        // SAFETY: The PMU is alive, and the perf core has turned interrupts off.
+        unsafe { Self::with_pmu(pmu, |pmu, cx| Self::disable(pmu, &cx, disabled_by::CORE)) };
+    }
+
+    /// # Safety
+    ///
+    /// To be called by the perf core, with a PMU that it has disabled on this CPU.
+    unsafe extern "C" fn pmu_enable_callback(pmu: *mut bindings::pmu) {
+        let enable = |pmu: &Pmu<T>, cx: OnCpu<'_, T>| {
+            // SAFETY: The perf core has disabled the PMU, and does so in no NMI.
+            let cx = unsafe { PmuDisabled::new(cx) };
+            Self::enable(pmu, &cx, disabled_by::CORE);
+        };
+        // SAFETY: The PMU is alive, and the perf core has turned interrupts off.
+        unsafe { Self::with_pmu(pmu, enable) };
+    }
+
+    /// # Safety
+    ///
+    /// To be called by the perf core, with an event that is being opened and whose `pmu` is a
+    /// registered one.
+    unsafe extern "C" fn event_init_callback(event: *mut bindings::perf_event) -> c_int {
+        from_result(|| {
+            // SAFETY: The PMU of the event is alive.
+            let pmu = unsafe { Pmu::<T>::from_raw((*event).pmu) };
+            // SAFETY: This is `event_init`, and the value does not leave it.
+            let new_event = unsafe { NewEvent::from_raw(event) };
+            let data = pmu.ops().event_init(&new_event)?;
+            // SAFETY: This is `event_init`.
+            unsafe { Event::<T>::attach(event, data) }?;
+            // SAFETY: In `event_init`, nobody but the PMU uses these fields of the event.
+            unsafe {
+                (*event).destroy = Some(Self::destroy_callback);
+                (*event).hw.state = STOPPED | UPTODATE;
+                // None, for whoever looks at it.
+                (*event).hw.__bindgen_anon_1.__bindgen_anon_1.idx = -1;
+            }
+            Ok(0)
+        })
+    }
+
+    /// # Safety
+    ///
+    /// To be called by the perf core, once, with an event that `event_init` has set it for.
+    unsafe extern "C" fn destroy_callback(event: *mut bindings::perf_event) {
+        // SAFETY: This is `destroy`, which is only set after `attach()` has succeeded.
+        unsafe { Event::<T>::detach(event) };
+    }
+
+    /// # Safety
+    ///
+    /// To be called by the perf core, with an event of a PMU that is disabled on this CPU.
+    unsafe extern "C" fn add_callback(event: *mut bindings::perf_event, flags: c_int) -> c_int {
+        // CAST: only bits matter.
+        let start = flags as u32 & bindings::PERF_EF_START != 0;
+        let add = |pmu: &Pmu<T>, cx: OnCpu<'_, T>, this: &Event<T>| {
+            // SAFETY: By this function's requirements; the perf core does not add in an NMI.
+            let cx = unsafe { PmuDisabled::new(cx) };
+            let events = &pmu.cpu_state(&cx).events;
+            // SAFETY: This is `add`. The entry is removed below or by `del_callback()`.
+            let id = unsafe { events.insert(event) }.ok_or(EINVAL)?;
+            let state = if start { 0 } else { STOPPED | UPTODATE };
+            this.set_id(Some(id));
+            this.state().store(state, Relaxed);
+            pmu.ops().add(&cx, id, this).inspect_err(|_| {
+                this.state().store(STOPPED | UPTODATE, Relaxed);
+                this.set_id(None);
+                events.remove(id);
+            })?;
+            Ok(0)
+        };
+        // SAFETY: The event is open, and the perf core has turned interrupts off.
+        from_result(|| unsafe { Self::with_event(event, add) }.unwrap_or(Err(EINVAL)))
+    }
+
+    /// # Safety
+    ///
+    /// To be called by the perf core, with an event that has been added on this CPU, of a PMU that
+    /// is disabled here.
+    unsafe extern "C" fn del_callback(event: *mut bindings::perf_event, _flags: c_int) {
+        let del = |pmu: &Pmu<T>, cx: OnCpu<'_, T>, event: &Event<T>| {
+            // SAFETY: By this function's requirements; the perf core does not do it in an NMI.
+            let cx = unsafe { PmuDisabled::new(cx) };
+            let Some(id) = event.id() else { return };
+            Self::stop(pmu, &cx, event);
+            pmu.ops().del(&cx, id, event);
+            event.set_id(None);
+            pmu.cpu_state(&cx).events.remove(id);
+        };
+        // SAFETY: The event is open, and the perf core has turned interrupts off.
+        unsafe { Self::with_event(event, del) };
+    }
+
+    /// # Safety
+    ///
+    /// To be called by the perf core, with an event that has been added on this CPU.
+    unsafe extern "C" fn start_callback(event: *mut bindings::perf_event, _flags: c_int) {
+        let start = |pmu: &Pmu<T>, cx: OnCpu<'_, T>, event: &Event<T>| {
+            let Some(id) = event.id() else { return };
+            if event.is_stopped() {
+                event.state().store(0, Relaxed);
+                pmu.ops().start(&cx, id, event);
+            }
+        };
+        // SAFETY: The event is open, and the perf core has turned interrupts off, or is in an NMI.
+        unsafe { Self::with_event(event, start) };
+    }
+
+    /// # Safety
+    ///
+    /// To be called by the perf core, with an event that has been added on this CPU.
+    unsafe extern "C" fn stop_callback(event: *mut bindings::perf_event, _flags: c_int) {
+        // SAFETY: The event is open, and the perf core has turned interrupts off, or is in an NMI.
+        unsafe { Self::with_event(event, |pmu, cx, event| Self::stop(pmu, &cx, event)) };
+    }
+
+    /// # Safety
+    ///
+    /// To be called by the perf core, with an event that has been added on this CPU.
     unsafe extern "C" fn read_callback(event: *mut bindings::perf_event) {
-        // SAFETY: The perf core passes a valid event that is on this CPU, with interrupts off.
-        unsafe {
-            let pmu = (*event).pmu;
-            let event = Event::from_raw(event);
-            Self::on_cpu(pmu, |pmu, cx| pmu.ops().read(&cx, event))
-        };
+        // SAFETY: The event is open, and the perf core has turned interrupts off, or is in an NMI.
+        unsafe { Self::with_event(event, |pmu, cx, event| pmu.ops().read(&cx, event)) };
     }
 
     /// # Safety
     ///
-    /// Only for the perf core to call, as `start_txn` of a registered [`Pmu<T>`].
+    /// To be called by the perf core, with a PMU that is registered.
     unsafe extern "C" fn start_txn_callback(pmu: *mut bindings::pmu, flags: c_uint) {
-        // SAFETY: The perf core passes the PMU and has interrupts off. The PMU has just been
-        // disabled where `PmuDisabled` says so.
-        unsafe {
-            Self::on_cpu(pmu, |pmu, cx| {
-                pmu.cpu_state(&cx).txn.store(flags, Relaxed);
-                if flags == bindings::PERF_PMU_TXN_ADD {
-                    Self::disable(pmu, &cx, disabled_by::TXN);
-                    pmu.ops().begin_txn(&PmuDisabled::new(cx));
-                }
-            })
+        let start_txn = |pmu: &Pmu<T>, cx: OnCpu<'_, T>| {
+            pmu.cpu_state(&cx).txn.store(flags, Relaxed);
+            if flags == bindings::PERF_PMU_TXN_ADD {
+                Self::disable(pmu, &cx, disabled_by::TXN);
+                // SAFETY: It has just been disabled, and the perf core does not do it in an NMI.
+                pmu.ops().begin_txn(&unsafe { PmuDisabled::new(cx) });
+            }
         };
+        // SAFETY: The PMU is alive, and the perf core has turned interrupts off.
+        unsafe { Self::with_pmu(pmu, start_txn) };
     }
 
     /// # Safety
     ///
-    /// Only for the perf core to call, as `commit_txn` of a registered [`Pmu<T>`].
+    /// To be called by the perf core, with a PMU that has a transaction open on this CPU.
     unsafe extern "C" fn commit_txn_callback(pmu: *mut bindings::pmu) -> c_int {
-        let commit = |pmu: &Pmu<T>, cx: OnCpu<'_, T>| {
-            from_result(|| {
-                let txn = &pmu.cpu_state(&cx).txn;
-                if txn.load(Relaxed) == bindings::PERF_PMU_TXN_ADD {
-                    // SAFETY: `start_txn_callback()` has disabled the PMU.
-                    let cx = unsafe { PmuDisabled::new(cx) };
-                    pmu.ops().commit_txn(&cx)?;
-                    Self::enable(pmu, &cx, disabled_by::TXN);
-                }
-                txn.store(0, Relaxed);
-                Ok(0)
-            })
+        let commit_txn = |pmu: &Pmu<T>, cx: OnCpu<'_, T>| {
+            let txn = &pmu.cpu_state(&cx).txn;
+            if txn.load(Relaxed) == bindings::PERF_PMU_TXN_ADD {
+                // SAFETY: `start_txn_callback()` has disabled the PMU, and this is no NMI.
+                let cx = unsafe { PmuDisabled::new(cx) };
+                pmu.ops().commit_txn(&cx)?;
+                Self::enable(pmu, &cx, disabled_by::TXN);
+            }
+            txn.store(0, Relaxed);
+            Ok(0)
         };
-        // SAFETY: The perf core passes the PMU and has interrupts off.
-        unsafe { Self::on_cpu(pmu, commit) }.unwrap_or(EINVAL.to_errno())
+        // SAFETY: The PMU is alive, and the perf core has turned interrupts off.
+        from_result(|| unsafe { Self::with_pmu(pmu, commit_txn) }.unwrap_or(Err(EINVAL)))
     }
 
     /// # Safety
     ///
-    /// Only for the perf core to call, as `cancel_txn` of a registered [`Pmu<T>`].
+    /// To be called by the perf core, with a PMU that has a transaction open on this CPU.
     unsafe extern "C" fn cancel_txn_callback(pmu: *mut bindings::pmu) {
-        // SAFETY: The perf core passes the PMU and has interrupts off. `start_txn_callback()` has
-        // disabled the PMU if the transaction is one that adds.
-        unsafe {
-            Self::on_cpu(pmu, |pmu, cx| {
-                if pmu.cpu_state(&cx).txn.xchg(0, Relaxed) == bindings::PERF_PMU_TXN_ADD {
-                    let cx = PmuDisabled::new(cx);
-                    pmu.ops().cancel_txn(&cx);
-                    Self::enable(pmu, &cx, disabled_by::TXN);
-                }
-            })
+        let cancel_txn = |pmu: &Pmu<T>, cx: OnCpu<'_, T>| {
+            if pmu.cpu_state(&cx).txn.xchg(0, Relaxed) == bindings::PERF_PMU_TXN_ADD {
+                // SAFETY: `start_txn_callback()` has disabled the PMU, and this is no NMI.
+                let cx = unsafe { PmuDisabled::new(cx) };
+                pmu.ops().cancel_txn(&cx);
+                Self::enable(pmu, &cx, disabled_by::TXN);
+            }
         };
+        // SAFETY: The PMU is alive, and the perf core has turned interrupts off.
+        unsafe { Self::with_pmu(pmu, cancel_txn) };
     }
 }
