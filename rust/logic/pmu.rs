@@ -333,6 +333,24 @@ mod tests {
     }
 
     #[test]
+    fn haswell_constraints_with_one_thread_a_core() {
+        let pmu = probe(&cpuid(0x306c3, 0x0730_0803));
+        for (config, counters, exclusive) in [
+            (0x003c, 0x2_0000_00ff, false),
+            (0x02a3, 0xff, false),
+            (0x04a3, 0xf, false),
+            (0x82d0, 0xf, true),
+            (0x01d1, 0xf, true),
+            (0x01d2, 0xf, true),
+            (0x01d3, 0xf, true),
+        ] {
+            let constraint = pmu.constraint(EventSelect::from_bits(config));
+            assert_eq!(constraint.counters.bits(), counters, "{config:#x}");
+            assert_eq!(constraint.exclusive, exclusive, "{config:#x}");
+        }
+    }
+
+    #[test]
     fn skylake_constraints_with_one_thread_a_core() {
         let pmu = probe(&cpuid(0x506e3, 0x0730_0804));
         for (config, counters) in [
@@ -341,6 +359,8 @@ mod tests {
             (0x0148, 0xff),
             (0x81d0, 0xf),
             (0x20d1, 0xf),
+            (0x01d2, 0xf),
+            (0x02cd, 0xf),
             (0x01c6, 0xf),
             (0x00c4, 0xff),
         ] {
