@@ -49,6 +49,11 @@ impl Counter {
         };
     }
 
+    /// From now on the counter counts another source.
+    pub fn change_source(&mut self) {
+        self.remainder = 0;
+    }
+
     /// Counts; true if the counter overflowed. `retired` has no negative counts.
     pub fn count(&mut self, source: Source, retired: &Retired) -> bool {
         let events = match source {

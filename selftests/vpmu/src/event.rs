@@ -75,6 +75,22 @@ const fn not_taken() -> Source {
     Source::Exact(factors)
 }
 
+/// OFFCORE_RESPONSE with this value of its register. No request chosen or no response chosen counts
+/// nothing; each one more adds to the count, so that a subset (misses) never exceeds the whole.
+pub fn offcore_response(register: u64) -> Source {
+    const ANY: u64 = 1 << 16;
+    const RESPONSES: u32 = 22;
+    let requests = (register as u16).count_ones();
+    let responses = match register {
+        any if any & ANY != 0 => RESPONSES,
+        some => (some >> 16).count_ones(),
+    };
+    match requests * responses {
+        0 => Source::Nothing,
+        chosen => Source::rate(chosen, 8192),
+    }
+}
+
 /// The fields of an event select that say what is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Select {

@@ -222,6 +222,7 @@ impl Pmu {
     fn write_select(&mut self, index: usize, value: u64) {
         let general = &mut self.regs.general[index];
         general.select = value;
+        general.counter.change_source();
         general.source = Select::from_register(value).source(self.model.events, index);
     }
 

@@ -201,24 +201,15 @@ impl Pmu {
         bits.fold(0, |mask, bit| mask | (1 << bit)) & self.regs.global_ctrl
     }
 
-    /// What a general counter counts just now: offcore response events hang on the register beside
-    /// them.
+    /// What a general counter counts just now: some events hang on a register beside them.
     fn general_source(&self, index: usize) -> Source {
-        /// A request type, and a supplier or snoop response, must be chosen.
-        fn chosen(rsp: u64) -> bool {
-            rsp & 0xffff != 0 && rsp >> 16 != 0
-        }
         let general = &self.regs.general[index];
-        let counts = match general.select as u8 {
-            0xb7 => chosen(self.regs.offcore_rsp[0]),
-            0xbb => chosen(self.regs.offcore_rsp[1]),
-            0xc6 if self.model.frontend => self.regs.frontend != 0,
-            _ => true,
-        };
-        if counts {
-            general.source
-        } else {
-            Source::Nothing
+        match general.select as u8 {
+            _ if general.source == Source::Nothing => Source::Nothing,
+            0xb7 => event::offcore_response(self.regs.offcore_rsp[0]),
+            0xbb => event::offcore_response(self.regs.offcore_rsp[1]),
+            0xc6 if self.model.frontend && self.regs.frontend == 0 => Source::Nothing,
+            _ => general.source,
         }
     }
 
@@ -356,6 +347,7 @@ mod tests {
     const INST_RETIRED: u64 = 0xc0;
     const BR_INST_RETIRED: u64 = 0xc4;
     const L1D_PEND_MISS: u64 = 0x148;
+    const MEM_LOAD_UOPS_RETIRED_L1_HIT: u64 = 0x1d1;
     const OFFCORE_RESPONSE_0: u64 = 0x1b7;
     const OFFCORE_RESPONSE_1: u64 = 0x1bb;
 
@@ -496,6 +488,33 @@ mod tests {
                 assert_eq!(pmu.rdpmc(0).unwrap() != 0, counts, "{msr:#x} {value:#x}");
             }
         }
+    }
+
+    #[test]
+    fn both_offcore_registers_count_alike() {
+        let mut pmu = pmu(SKYLAKE);
+        for (index, event, msr) in [
+            (0, OFFCORE_RESPONSE_0, 0x1a6),
+            (1, OFFCORE_RESPONSE_1, 0x1a7),
+        ] {
+            write(&mut pmu, 0x186 + index, event | USR | EN);
+            write(&mut pmu, msr, 0x3f_8001_0003);
+        }
+        retire(&mut pmu, USER, 1 << 20);
+        assert_eq!(pmu.rdpmc(0), pmu.rdpmc(1));
+        assert_ne!(pmu.rdpmc(0), Ok(0));
+    }
+
+    /// Remainders of one event's rate have no meaning for the next one's.
+    #[test]
+    fn a_new_event_starts_without_a_remainder() {
+        let mut pmu = pmu(HASWELL);
+        write(&mut pmu, 0x4c1, MASK);
+        write(&mut pmu, 0x186, MEM_LOAD_UOPS_RETIRED_L1_HIT | USR | EN);
+        retire(&mut pmu, USER, 15);
+        write(&mut pmu, 0x186, 0x3c | USR | EN | INT);
+        assert_eq!(pmu.rdpmc(0), Ok(MASK));
+        assert_eq!(pmu.budget(USER), 0);
     }
 
     #[test]
