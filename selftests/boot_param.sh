@@ -18,12 +18,12 @@ no_built_in() {
 five_rounds() {
 	for round in 1 2 3 4 5; do
 		load || {
-			because "round $round: insmod: $said"
+			because "round $round: load: $said"
 			return 1
 		}
 		counts || return
 		unload || {
-			because "round $round: rmmod: $said"
+			because "round $round: unload: $said"
 			return 1
 		}
 		no_built_in || return

@@ -45,17 +45,17 @@ counts() {
 	return 1
 }
 
-# refused ERROR: insmod fails with that message, and nothing has changed.
+# refused ERROR: loading fails with that message, and nothing has changed.
 refused() {
 	if load; then
-		because "insmod was let through"
+		because "loading was let through"
 		unload
 		return 1
 	fi
 	case $said in
 	*"$1"*) ;;
 	*)
-		because "insmod said: $said"
+		because "load: $said"
 		return 1
 		;;
 	esac
@@ -65,15 +65,22 @@ refused() {
 	fi
 }
 
+# said_by_rpmu: since log_mark; what the kernel says of every such module at
+# its first load is not its own.
+said_by_rpmu() {
+	log_since | grep 'rpmu: ' |
+		grep -vE 'loading out-of-tree module|module verification failed'
+}
+
 # one_line PATTERN: rpmu has said exactly one line since log_mark, and that.
 one_line() {
-	lines=$(log_since | grep -c 'rpmu: ')
+	lines=$(said_by_rpmu | wc -l)
 	if [ "$lines" -ne 1 ]; then
 		because "$lines lines in the log instead of one"
-		log_since | sed 's/^/# /'
+		said_by_rpmu | sed 's/^/# /'
 		return 1
 	fi
-	log_since | grep 'rpmu: ' | grep -qiE "$1" && return
-	because "the line does not say \"$1\": $(log_since | grep 'rpmu: ')"
+	said_by_rpmu | grep -qiE "$1" && return
+	because "the line does not say \"$1\": $(said_by_rpmu)"
 	return 1
 }

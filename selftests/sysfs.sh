@@ -45,6 +45,11 @@ events_complete() {
 	all_there events $EVENTS
 }
 
+# text FILE: with its size, for the end of the line is part of it.
+text() {
+	echo "\"$(cat "$1")\" in $(wc -c <"$1") bytes"
+}
+
 # same DIRECTORY: what is in it is in the built-in's, word for word.
 same() {
 	if [ ! -d "$KEPT" ]; then
@@ -60,7 +65,7 @@ same() {
 			because "$1/$name is not in the built-in's"
 			status=1
 		elif ! cmp -s "$file" "$KEPT/$1/$name"; then
-			because "$1/$name is \"$(cat "$file")\", the built-in's is \"$(cat "$KEPT/$1/$name")\""
+			because "$1/$name: $(text "$file"); the built-in's: $(text "$KEPT/$1/$name")"
 			status=1
 		fi
 	done

@@ -65,7 +65,7 @@ refused_while_watchdog_on() {
 refused_while_task_counted() {
 	hold hold || return
 	log_mark "$0"
-	refused "$BUSY" && one_line 'event|perf' && counts
+	refused "$BUSY" && one_line perf && counts
 	status=$?
 	release
 	return "$status"
@@ -74,7 +74,7 @@ refused_while_task_counted() {
 refused_while_cpu_counted() {
 	hold hold-cpu || return
 	log_mark "$0"
-	refused "$BUSY" && one_line 'event|perf' && counts
+	refused "$BUSY" && one_line perf && counts
 	status=$?
 	release
 	return "$status"
@@ -86,7 +86,7 @@ twenty_rounds() {
 	while [ "$round" -lt "$ROUNDS" ]; do
 		round=$((round + 1))
 		if ! load; then
-			because "round $round: insmod: $said"
+			because "round $round: load: $said"
 			log_since | tail -n 3 | sed 's/^/# /'
 			return 1
 		fi
@@ -95,7 +95,7 @@ twenty_rounds() {
 			return 1
 		fi
 		if ! unload; then
-			because "round $round: rmmod: $said"
+			because "round $round: unload: $said"
 			return 1
 		fi
 		if ! counts; then
@@ -107,12 +107,12 @@ twenty_rounds() {
 
 pmu_is_the_same() {
 	load || {
-		because "insmod: $said"
+		because "load: $said"
 		return 1
 	}
 	type=$(cat "$CPU_PMU/type" 2>&1)
 	unload || {
-		because "rmmod: $said"
+		because "unload: $said"
 		return 1
 	}
 	if [ "$type" != 4 ]; then
@@ -126,43 +126,44 @@ pmu_is_the_same() {
 	fi
 }
 
-# rmmod_refused MODE: while that counter is there, and not for longer.
-rmmod_refused() {
+# unload_refused MODE: while that counter is there, and not for longer.
+unload_refused() {
 	load || {
-		because "insmod: $said"
+		because "load: $said"
 		return 1
 	}
 	hold "$1" || return
 	status=0
 	if unload; then
-		because "rmmod was let through"
+		because "unloading was let through"
 		status=1
 	elif ! loaded || ! counts; then
-		because "rmmod was refused, but rpmu does not work any more"
+		because "unloading was refused, but rpmu does not work any more"
 		status=1
 	else
+		# EWOULDBLOCK of delete_module(2), which rmmod calls "in use".
 		case $said in
-		*busy* | *'in use'* | *'temporarily unavailable'*) ;;
+		*'Resource temporarily unavailable'*) ;;
 		*)
-			because "rmmod said: $said"
+			because "unload: $said"
 			status=1
 			;;
 		esac
 	fi
 	release
 	if loaded && ! unload; then
-		because "the counter is gone, rmmod: $said"
+		because "the counter is gone, unload: $said"
 		status=1
 	fi
 	return "$status"
 }
 
 unload_refused_while_task_counted() {
-	rmmod_refused hold
+	unload_refused hold
 }
 
 unload_refused_while_cpu_counted() {
-	rmmod_refused hold-cpu
+	unload_refused hold-cpu
 }
 
 watchdog_after_give_back() {
@@ -170,6 +171,26 @@ watchdog_after_give_back() {
 	counts
 	status=$?
 	watchdog 0
+	return "$status"
+}
+
+# rpmu does not sample yet, so the watchdog cannot start on it; trying must do
+# no harm. (It is off again before rpmu goes.)
+watchdog_tried_on_rpmu() {
+	watchdog_on || return
+	watchdog 0
+	load || {
+		because "load: $said"
+		return 1
+	}
+	echo 1 2>/dev/null >/proc/sys/kernel/nmi_watchdog
+	counts
+	status=$?
+	echo 0 2>/dev/null >/proc/sys/kernel/nmi_watchdog
+	unload || {
+		because "unload: $said"
+		return 1
+	}
 	return "$status"
 }
 
@@ -184,7 +205,8 @@ built_in_at_end() {
 for name in built_in_at_start refused_while_watchdog_on \
 	refused_while_task_counted refused_while_cpu_counted twenty_rounds \
 	pmu_is_the_same unload_refused_while_task_counted \
-	unload_refused_while_cpu_counted watchdog_after_give_back \
+	unload_refused_while_cpu_counted watchdog_tried_on_rpmu \
+	watchdog_after_give_back \
 	built_in_at_end; do
 	run_test $name
 done

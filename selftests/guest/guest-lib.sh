@@ -39,11 +39,11 @@ loaded() {
 	[ -d /sys/module/rpmu ]
 }
 
-# load, unload: insmod and rmmod; what they say is left in $said.
+# load, unload: the module; what the kernel answers is left in $said.
 load() {
-	said=$(insmod $RPMU/rpmu.ko 2>&1)
+	said=$(./module load $RPMU/rpmu.ko 2>&1)
 }
 
 unload() {
-	said=$(rmmod rpmu 2>&1)
+	said=$(./module unload rpmu 2>&1)
 }
