@@ -2,7 +2,7 @@
 
 //! The registers: which there are, what they hold, which of their bits are reserved.
 //!
-//! SDM vol. 4, tables 2-2 (architectural), 2-29 (Haswell) and 2-39 (Skylake).
+//! SDM vol. 4: table 2-2 (architectural MSRs) and the tables of Haswell and Skylake.
 
 use std::sync::atomic::Ordering::Relaxed;
 
