@@ -36,8 +36,8 @@ pub fn lvtpc(_irqs: &LocalInterruptDisabled) -> Lvtpc {
 
 /// Lets the next overflow on this CPU raise an NMI.
 ///
-/// The APIC masks the entry when it delivers the interrupt, so this is also what a handler has to do
-/// before another can come.
+/// The APIC masks the entry when it delivers the interrupt, so this is also what a handler has to
+/// do before another can come.
 #[inline]
 pub fn lvtpc_arm(irqs: &LocalInterruptDisabled) {
     write(bindings::APIC_DM_NMI, irqs);

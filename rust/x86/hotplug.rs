@@ -19,8 +19,8 @@ use kernel::{
 /// Keeps CPUs from coming and going while it exists.
 pub struct ReadGuard(PhantomData<NotThreadSafe>);
 
-/// Keeps CPUs from coming and going. Process context; not in [`Callbacks`], where whoever calls them
-/// waits for this very lock.
+/// Keeps CPUs from coming and going. Process context; not in [`Callbacks`], whose caller waits for
+/// this very lock.
 #[must_use = "CPUs may come and go again as soon as the guard is dropped"]
 pub fn read_lock() -> ReadGuard {
     // SAFETY: It may sleep, which process context allows; the guard unlocks it.
@@ -40,8 +40,8 @@ impl Drop for ReadGuard {
 pub enum Slot {
     /// By another CPU, before the CPU starts and after it has died. May sleep.
     Prepare,
-    /// By the CPU itself, first thing when it starts and last thing before it dies, before and after
-    /// there can be a perf event on it. Interrupts are off, `startup` must not fail.
+    /// By the CPU itself, first thing when it starts and last thing before it dies, before and
+    /// after there can be a perf event on it. Interrupts are off, `startup` must not fail.
     ///
     /// It is the slot of the built-in driver, so it is busy where that driver has initialised.
     PerfStarting,

@@ -82,8 +82,8 @@ static HANDLER: Atomic<*mut c_void> = Atomic::new(null_mut());
 ///
 /// # Invariants
 ///
-/// - `_action` is on the kernel's list of handlers of local NMIs under [`NAME`], and its function is
-///   `callback::<T>`.
+/// - `_action` is on the kernel's list of handlers of local NMIs under [`NAME`], and its function
+///   is `callback::<T>`.
 /// - [`HANDLER`] holds `handler`, which owns a reference of an `Arc<T>`.
 pub struct Registration<T: Handler> {
     _action: Pin<KBox<Opaque<bindings::nmiaction>>>,
@@ -153,8 +153,8 @@ impl<T: Handler> Drop for Registration<T> {
         // This waits (`synchronize_rcu()`) until no CPU runs the handler or looks at the entry.
         unsafe { bindings::unregister_nmi_handler(bindings::NMI_LOCAL, NAME.as_char_ptr()) };
         HANDLER.store(null_mut(), ordering::Release);
-        // SAFETY: By the type invariant `handler` owns a reference, and nobody can get at it through
-        // `HANDLER` any more.
+        // SAFETY: By the type invariant `handler` owns a reference, and nobody can get at it
+        // through `HANDLER` any more.
         drop(unsafe { Arc::from_raw(self.handler.as_ptr()) });
     }
 }

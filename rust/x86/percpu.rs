@@ -2,8 +2,8 @@
 
 //! Data of which every CPU has its own.
 //!
-//! [`PerCpu`] is the allocation, one value per possible CPU. [`CpuCell`] goes into it and makes what
-//! only the CPU itself uses writable, without a lock and without an atomic instruction.
+//! [`PerCpu`] is the allocation, one value per possible CPU. [`CpuCell`] goes into it and makes
+//! what only the CPU itself uses writable, without a lock and without an atomic instruction.
 //!
 //! C header: [`include/linux/percpu.h`](srctree/include/linux/percpu.h)
 
@@ -186,8 +186,8 @@ impl<T> CpuCell<T> {
 
     /// Gives access to the data until the guard is dropped.
     ///
-    /// `None` on any other CPU than the owner; in an NMI that has interrupted a borrower; and if the
-    /// caller, or one further up, has a guard of this cell already, which is a bug of theirs.
+    /// `None` on any other CPU than the owner; in an NMI that has interrupted a borrower; and if
+    /// the caller, or one further up, has a guard of this cell already, which is a bug of theirs.
     ///
     /// Any context with interrupts off, NMI included.
     #[inline]

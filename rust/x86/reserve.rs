@@ -23,7 +23,8 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// Reserves them. `EBUSY` if another driver uses one: the built-in one does while it has events.
+    /// Reserves them. `EBUSY` if another driver uses one: the built-in one does while it has
+    /// events.
     pub fn new(perfmon: &ArchPerfmon) -> Result<Self> {
         // INVARIANT: None is reserved yet.
         let mut this = Self {
