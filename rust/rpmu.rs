@@ -33,7 +33,7 @@ module! {
     params: {
         max_period: u64 {
             default: 0,
-            description: "Let counters overflow after so many events at the latest, 1000 at least (for tests; default: what the CPU can do)",
+            description: "For tests: counters overflow after so many events (>= 1000; 0: as late as they can)",
         },
     },
 }

@@ -46,7 +46,11 @@ pub(crate) use {
     takeover::{find_predecessor, take_over},
 };
 
-use crate::{perf, x86::percpu::PerCpu};
+use crate::{
+    logic::event_select::EventSelect,
+    perf,
+    x86::{percpu::PerCpu, topology::threads_per_core},
+};
 use cpu::Cpu;
 use hardware::Hardware;
 use kernel::{prelude::*, sync::Arc};
@@ -82,4 +86,13 @@ pub(crate) fn announce(pmu: &CorePmu, predecessor: bool) {
             "no built-in driver was in charge"
         }
     );
+
+    // MEM_UOPS_RETIRED: exclusive exactly where the erratum is.
+    let spoils = pmu.constraint(EventSelect::event(0xd0, 0)).exclusive;
+    if spoils && threads_per_core() > 1 {
+        pr_notice!(
+            "events 0xd0 to 0xd3 can spoil the counts of the core's other thread (erratum HSD29); \
+             there is no work-around yet\n"
+        );
+    }
 }

@@ -16,7 +16,7 @@ use kernel::{
 /// INST_RETIRED.ANY_P: an event that every PMU of type RAW on x86 accepts.
 const SOME_EVENT: u64 = 0xc0;
 
-/// How often to try, and how long to wait in between: an event that was just closed may take a
+/// How often to look, and how long to wait in between: an event that was just closed may take a
 /// moment to go.
 const TRIES: u32 = 10;
 const PAUSE: Delta = Delta::from_millis(10);
@@ -53,18 +53,19 @@ pub(crate) fn find_predecessor() -> Result<Option<BuiltinPmu>> {
 /// `EBUSY`, with a line in the log that says by whom, if it is in use. Nothing has changed then.
 /// Process context.
 pub(crate) fn take_over(mut pmu: BuiltinPmu) -> Result<UnregisteredPmu> {
-    for _ in 1..TRIES {
-        pmu = match pmu.unregister() {
-            Ok(unregistered) => return Ok(unregistered),
-            Err((pmu, _)) => pmu,
-        };
+    for _ in 0..TRIES {
+        // An attempt that fails would keep others from opening events while it lasts.
+        if pmu.users().are_none() {
+            pmu = match pmu.unregister() {
+                Ok(unregistered) => return Ok(unregistered),
+                Err((pmu, _)) => pmu,
+            };
+        }
         fsleep(PAUSE);
     }
-    pmu.unregister().map_err(|(pmu, e)| {
-        let in_use = InUse(pmu.users());
-        pr_err!("{}\n", format_args!("{in_use}"));
-        e
-    })
+    let in_use = InUse(pmu.users());
+    pr_err!("{}\n", format_args!("{in_use}"));
+    Err(EBUSY)
 }
 
 /// Says who uses the built-in driver's PMU and how to make them stop.

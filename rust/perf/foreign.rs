@@ -129,6 +129,11 @@ impl BuiltinPmu {
 }
 
 impl Users {
+    /// Whether there is nobody.
+    pub fn are_none(&self) -> bool {
+        self.watchdog == 0 && self.kernel == 0 && self.user == 0
+    }
+
     /// # Safety
     ///
     /// `event` must be valid.
