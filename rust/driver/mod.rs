@@ -65,6 +65,9 @@ pub(crate) struct Driver {
 pub(crate) type CorePmu = perf::Pmu<Driver>;
 
 /// Makes the PMU for `hardware`. It does nothing until it is registered.
+// The values of a CPU pass through the stack, 7 KiB. That must not stay there while the perf core
+// is called.
+#[inline(never)]
 pub(crate) fn new_pmu(hardware: Hardware) -> Result<Arc<CorePmu>> {
     let cpus = PerCpu::new(|cpu| Cpu::new(cpu, &hardware))?;
     let groups = sysfs::groups(&hardware.pmu)?;
