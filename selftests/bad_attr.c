@@ -217,7 +217,8 @@ int main(void)
 	for (i = 0; i < ARRAY_SIZE(bad_attr); i++) {
 		reason = why_not_here(bad_attr[i].needs);
 		if (reason)
-			ksft_test_result_skip("%s %s\n", bad_attr[i].name, reason);
+			ksft_test_result_code(KSFT_SKIP, bad_attr[i].name,
+					      "%s", reason);
 		else
 			report(bad_attr[i].name, bad_attr[i].expected,
 			       try(bad_attr[i].attr, 0, -1, -1, 0));
