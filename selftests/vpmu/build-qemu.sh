@@ -24,7 +24,7 @@ only() {
 
 [ $# -eq 3 ] || die "usage: build-qemu.sh SOURCE OUT JOBS"
 here=$(dirname "$(readlink -f "$0")")
-source=$1 out=$2 jobs=$3
+source=$1 out=$(readlink -m "$2") jobs=$3
 work=$out.part
 
 orig=$(only "$source"/qemu_*.orig.tar.*z)
@@ -47,14 +47,14 @@ for patch in "$here"/qemu/*.patch; do
 done
 cp "$here/qemu/vpmu.h" target/i386/
 cp "$here/qemu/vpmu.c" target/i386/tcg/system/
+cp "$here/qemu/vpmu.mak" configs/devices/x86_64-softmmu/
 
-# A PC with a serial port and a kernel from the command line; no display, disk formats or network.
 cd "$work/build"
 echo "configuring"
 ../source/configure --target-list=x86_64-softmmu --without-default-features --enable-system \
-	--enable-tcg --enable-pixman --disable-install-blobs --disable-docs --disable-download \
-	--disable-containers --disable-relocatable --disable-debug-info \
-	--firmwarepath=/usr/share/qemu:/usr/share/seabios >configure.log 2>&1 || {
+	--enable-tcg --without-default-devices --with-devices-x86_64=vpmu --disable-install-blobs \
+	--disable-docs --disable-download --disable-containers --disable-relocatable \
+	--disable-debug-info --firmwarepath=/usr/share/qemu:/usr/share/seabios >configure.log 2>&1 || {
 	tail -n 20 configure.log >&2
 	die "configure failed"
 }
