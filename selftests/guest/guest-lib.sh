@@ -39,9 +39,14 @@ loaded() {
 	[ -d /sys/module/rpmu ]
 }
 
-# load, unload: the module; what the kernel answers is left in $said.
+# load, load_with PARAMETERS, unload: the module; what the kernel answers is
+# left in $said.
+load_with() {
+	said=$(./module load $RPMU/rpmu.ko "$1" 2>&1)
+}
+
 load() {
-	said=$(./module load $RPMU/rpmu.ko 2>&1)
+	load_with ''
 }
 
 unload() {

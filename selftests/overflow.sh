@@ -1,0 +1,73 @@
+#!/bin/busybox sh
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=dash
+# shellcheck disable=SC2317 # tests are called by their names
+#
+# Counters that overflow all the time: with rpmu's parameter max_period a
+# counter reaches its end after so many events instead of once in a day. Each
+# time the PMI (a non-maskable interrupt) takes what it has and starts it
+# anew, and not an event may be lost. Starts and ends on the built-in driver.
+
+. ./ktap.sh
+
+# pmis: performance monitoring interrupts so far, on all CPUs.
+pmis() {
+	awk '$1 == "PMI:" { for (i = 2; $i ~ /^[0-9]+$/; i++) n += $i } END { print n + 0 }' /proc/interrupts
+}
+
+too_short_refused() {
+	if load_with max_period=999; then
+		because "a period of 999 was taken"
+		unload
+		return 1
+	fi
+	case $said in
+	*'Invalid argument'*) ;;
+	*)
+		because "load: $said"
+		return 1
+		;;
+	esac
+}
+
+# overflowing PERIOD PROGRAM: its tests pass, and there were overflows in it.
+overflowing() {
+	load_with "max_period=$1" || {
+		because "load: $said"
+		return 1
+	}
+	before=$(pmis)
+	"./$2" >/tmp/overflow 2>&1
+	status=$?
+	after=$(pmis)
+	unload || {
+		because "unload: $said"
+		return 1
+	}
+	if [ "$status" != 0 ]; then
+		because "$2 failed"
+		grep -v '^ok' /tmp/overflow | sed 's/^/# /'
+		return 1
+	fi
+	echo "# $((after - before)) interrupts"
+	[ $((after - before)) -ge 100 ] && return
+	because "$((after - before)) interrupts: nothing has overflowed"
+	return 1
+}
+
+counts_exact() {
+	overflowing 10000 exact_count
+}
+
+groups_exact() {
+	overflowing 10000 group_read
+}
+
+states() {
+	overflowing 10000 event_state
+}
+
+for name in too_short_refused counts_exact groups_exact states; do
+	run_test $name
+done
+finish
