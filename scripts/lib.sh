@@ -189,3 +189,20 @@ cargo_in_root() {
 	in_root "$root" cargo "$1" --offline --config "source.crates-io.replace-with='debian'" \
 		--config "source.debian.directory='$debian'" --manifest-path "$crate/Cargo.toml" "${@:2}"
 }
+
+# check_accel: whether this machine can do what ACCEL asks for; with kvm, that guests can have its PMU.
+check_accel() {
+	local instead='leave ACCEL out for the emulated PMU'
+	case ${ACCEL:-tcg} in
+	tcg) return ;;
+	kvm) ;;
+	*) die "ACCEL=$ACCEL is not known: tcg (the emulated PMU) or kvm" ;;
+	esac
+	[[ -e /dev/kvm ]] || die "ACCEL=kvm: this machine has no /dev/kvm (no VMX, or kvm_intel is not loaded): $instead"
+	[[ -r /dev/kvm && -w /dev/kvm ]] || die "ACCEL=kvm: $(id -un) may not open /dev/kvm: join the group kvm, or run as root"
+	grep -qwE 'vmx|svm' /proc/cpuinfo || die "ACCEL=kvm: this machine's CPU has no virtualization (VMX): $instead"
+	[[ -e /sys/bus/event_source/devices/cpu ]] || die "ACCEL=kvm: this machine has no PMU that a guest could use: $instead"
+	[[ $(cat /sys/module/kvm/parameters/enable_pmu 2>/dev/null || echo Y) == Y ]] ||
+		die "ACCEL=kvm: kvm gives guests no PMU here (its parameter enable_pmu is off): $instead"
+	host_packages qemu-system-x86_64=qemu-system-x86
+}
