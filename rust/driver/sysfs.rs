@@ -11,7 +11,7 @@ use crate::{
     x86::topology::threads_per_core,
 };
 use core::fmt;
-use kernel::{prelude::*, str::CString};
+use kernel::prelude::*;
 
 /// The directories for `pmu`.
 pub(super) fn groups(pmu: &Pmu) -> Result<Groups> {
@@ -33,84 +33,71 @@ fn format(pmu: &Pmu) -> Result<Group> {
 
     #[rustfmt::skip]
     let fields = [
-        (c"event",       c"config:0-7",    true),
-        (c"umask",       c"config:8-15",   true),
-        (c"edge",        c"config:18",     true),
-        (c"pc",          c"config:19",     true),
-        (c"any",         c"config:21",     capabilities.any_thread),
-        (c"inv",         c"config:23",     true),
-        (c"cmask",       c"config:24-31",  true),
-        (c"in_tx",       c"config:32",     capabilities.rtm),
-        (c"in_tx_cp",    c"config:33",     capabilities.rtm),
-        (c"offcore_rsp", c"config1:0-63",  true),
-        (c"ldlat",       c"config1:0-15",  true),
-        (c"frontend",    c"config1:0-23",  frontend),
+        ("event",       "config:0-7",    true),
+        ("umask",       "config:8-15",   true),
+        ("edge",        "config:18",     true),
+        ("pc",          "config:19",     true),
+        ("any",         "config:21",     capabilities.any_thread),
+        ("inv",         "config:23",     true),
+        ("cmask",       "config:24-31",  true),
+        ("in_tx",       "config:32",     capabilities.rtm),
+        ("in_tx_cp",    "config:33",     capabilities.rtm),
+        ("offcore_rsp", "config1:0-63",  true),
+        ("ldlat",       "config1:0-15",  true),
+        ("frontend",    "config1:0-23",  frontend),
     ];
     let mut group = Group::new(c"format");
     for (name, bits, visible) in fields {
         if visible {
-            group.file(CString::try_from(name)?, CString::try_from(bits)?)?;
+            group.file(fmt!("{name}"), fmt!("{bits}\n"))?;
         }
     }
     Ok(group)
 }
 
-/// The topdown method's events on Sandy Bridge to Skylake, on one thread a core.
-///
-/// Mainline: `snb_events_attrs`, `hsw_events_attrs`, `arch/x86/events/intel/core.c:564-600`, `7019`.
-#[rustfmt::skip]
-const TOPDOWN: [(&CStr, &CStr); 7] = [
-    (c"topdown-slots-issued",           c"event=0xe,umask=0x1"),
-    (c"topdown-slots-retired",          c"event=0xc2,umask=0x2"),
-    (c"topdown-fetch-bubbles",          c"event=0x9c,umask=0x1"),
-    (c"topdown-total-slots",            c"event=0x3c,umask=0x0"),
-    (c"topdown-total-slots.scale",      c"4"),
-    (c"topdown-recovery-bubbles",       c"event=0xd,umask=0x3,cmask=1"),
-    (c"topdown-recovery-bubbles.scale", c"4"),
-];
-
-/// What is different on two threads a core: cycles of the core count once for each thread.
-#[rustfmt::skip]
-const TOPDOWN_SMT: [(&CStr, &CStr); 4] = [
-    (c"topdown-total-slots",            c"event=0x3c,umask=0x0,any=1"),
-    (c"topdown-total-slots.scale",      c"2"),
-    (c"topdown-recovery-bubbles",       c"event=0xd,umask=0x3,cmask=1,any=1"),
-    (c"topdown-recovery-bubbles.scale", c"2"),
-];
-
-/// The generic hardware events, and the topdown method's.
+/// The generic hardware events.
 fn events(pmu: &Pmu) -> Result<Group> {
     let mut group = Group::new(c"events");
     for id in HardwareId::ALL {
         if let Some(select) = pmu.hardware_event(id) {
-            let name = CString::try_from_fmt(fmt!("{}", id.sysfs_name()))?;
             let fields = Fields(select);
-            let text = CString::try_from_fmt(format_args!("{fields}"))?;
-            group.file(name, text)?;
+            group.file(fmt!("{}", id.sysfs_name()), format_args!("{fields}\n"))?;
         }
     }
-
-    let smt = threads_per_core() > 1;
-    for (name, text) in TOPDOWN {
-        let on_smt = TOPDOWN_SMT.iter().find(|(of, _)| smt && *of == name);
-        let text = on_smt.map_or(text, |(_, text)| text);
-        group.file(CString::try_from(name)?, CString::try_from(text)?)?;
-    }
+    topdown_events(pmu, &mut group)?;
     Ok(group)
+}
+
+/// The topdown method's events on Sandy Bridge to Skylake. With two threads a core, what is a
+/// core's is counted for any thread, and so twice.
+///
+/// Mainline: `snb_events_attrs`, `arch/x86/events/intel/core.c:564-600`, `8521`. There, what depends
+/// on the threads has no newline at its end, hence neither here.
+fn topdown_events(pmu: &Pmu, group: &mut Group) -> Result {
+    let umask = pmu.model.recovery_cycles_umask;
+    let (any, scale) = match threads_per_core() {
+        0 | 1 => ("", 4),
+        _ => (",any=1", 2),
+    };
+    let mut file = |name: &str, text: fmt::Arguments<'_>| group.file(fmt!("topdown-{name}"), text);
+    file("slots-issued", fmt!("event=0xe,umask=0x1\n"))?;
+    file("slots-retired", fmt!("event=0xc2,umask=0x2\n"))?;
+    file("fetch-bubbles", fmt!("event=0x9c,umask=0x1\n"))?;
+    file("total-slots", fmt!("event=0x3c,umask=0x0{any}"))?;
+    file("total-slots.scale", fmt!("{scale}"))?;
+    file(
+        "recovery-bubbles",
+        format_args!("event=0xd,umask={umask:#x},cmask=1{any}"),
+    )?;
+    file("recovery-bubbles.scale", fmt!("{scale}"))
 }
 
 /// What the PMU can do.
 fn caps(pmu: &Pmu) -> Result<Group> {
     let mut group = Group::new(c"caps");
-    let files = [
-        // No PEBS, so no precision.
-        (c"max_precise", "0"),
-        (c"pmu_name", pmu.model.pmu_name),
-    ];
-    for (name, text) in files {
-        let text = CString::try_from_fmt(fmt!("{text}"))?;
-        group.file(CString::try_from(name)?, text)?;
-    }
+    // No PEBS, so no precision.
+    group.file(fmt!("max_precise"), fmt!("0\n"))?;
+    group.file(fmt!("pmu_name"), fmt!("{}\n", pmu.model.pmu_name))?;
     Ok(group)
 }
 

@@ -3,11 +3,11 @@
 //! The files below `/sys/bus/event_source/devices/<pmu>/`.
 //!
 //! `format/` says which bits of `perf_event_attr` a named field is, `events/` which values of these
-//! fields a named event has, `caps/` what the PMU can do: one file per name, one line of text each.
+//! fields a named event has, `caps/` what the PMU can do: one file per name, with a text each.
 
 use crate::bindings;
-use core::ptr;
-use kernel::{alloc::AllocError, prelude::*, str::CString};
+use core::{fmt, ptr};
+use kernel::{alloc::AllocError, ffi::c_char, prelude::*, str::CString};
 
 /// A directory of text files.
 ///
@@ -30,19 +30,41 @@ impl Group {
         }
     }
 
-    /// Puts a file into the directory. Who reads it gets `text` and a newline.
-    pub fn file(&mut self, name: CString, text: CString) -> Result<(), AllocError> {
+    /// Puts a file into the directory. Who reads it gets `text`, at most a page of it.
+    pub fn file(&mut self, name: fmt::Arguments<'_>, text: fmt::Arguments<'_>) -> Result {
+        let name = CString::try_from_fmt(name)?;
+        let text = CString::try_from_fmt(text)?;
+
         let mut file: bindings::perf_pmu_events_attr = pin_init::zeroed();
         file.attr.attr.name = name.as_char_ptr();
         file.attr.attr.mode = 0o444;
-        // It prints `event_str` and a newline.
-        file.attr.__bindgen_anon_1.show = Some(bindings::perf_event_sysfs_show);
+        file.attr.__bindgen_anon_1.show = Some(show_callback);
         // INVARIANT: Both are on the heap and are not changed any more, so they stay there.
         file.event_str = text.as_char_ptr();
 
         self.texts.push([name, text], GFP_KERNEL)?;
-        self.files.push(file, GFP_KERNEL)
+        self.files.push(file, GFP_KERNEL)?;
+        Ok(())
     }
+}
+
+/// Prints the text of a file.
+///
+/// # Safety
+///
+/// To be called by sysfs, with a file of a [`Group`] and a page to print to.
+unsafe extern "C" fn show_callback(
+    _dev: *mut bindings::device,
+    attr: *mut bindings::device_attribute,
+    page: *mut c_char,
+) -> isize {
+    // SAFETY: Each file of a group is a `perf_pmu_events_attr`.
+    let file = unsafe { kernel::container_of!(attr, bindings::perf_pmu_events_attr, attr) };
+    // SAFETY: By the type invariant of `Group`, `event_str` is a C string. `page` is what
+    // `sysfs_emit()` wants.
+    let len = unsafe { bindings::sysfs_emit(page, c"%s".as_char_ptr(), (*file).event_str) };
+    // CAST: an `int` is an `isize`.
+    len as isize
 }
 
 /// The directories of a PMU.

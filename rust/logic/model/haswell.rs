@@ -42,6 +42,7 @@ pub const HASWELL: Model = Model {
         0x01bb, // OFFCORE_RESPONSE_1
         0x01cd, // MEM_TRANS_RETIRED.LOAD_LATENCY
     ],
+    recovery_cycles_umask: 0x3,
     checkpointed: CounterMask::from_bits(0x4),
     period_rule: PeriodRule::HASWELL,
 };

@@ -35,6 +35,8 @@ pub struct Model {
     /// The events (event code and unit mask) that need an extra register programmed: offcore
     /// response, load latency threshold, front-end filter.
     pub extra_register_events: &'static [u64],
+    /// The unit mask of INT_MISC.RECOVERY_CYCLES (0x0d), which is an event of the topdown method.
+    pub recovery_cycles_umask: u8,
     /// The counters that can take back what an aborted transaction counted; empty where the
     /// in_tx filters do not exist.
     pub checkpointed: CounterMask,

@@ -40,6 +40,7 @@ pub const SKYLAKE: Model = Model {
         0x01cd, // MEM_TRANS_RETIRED.LOAD_LATENCY
         0x01c6, // FRONTEND_RETIRED.*
     ],
+    recovery_cycles_umask: 0x1,
     checkpointed: CounterMask::from_bits(0x4),
     period_rule: PeriodRule::NONE,
 };
