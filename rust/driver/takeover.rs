@@ -77,17 +77,19 @@ impl fmt::Display for InUse {
         let users = [
             (
                 self.0.watchdog,
-                "of the NMI watchdog (sysctl kernel.nmi_watchdog=0)",
+                "the NMI watchdog",
+                "sysctl kernel.nmi_watchdog=0",
             ),
-            (self.0.user, "of user space (end running perf commands)"),
+            (self.0.user, "user space", "end running perf commands"),
             (
                 self.0.kernel,
-                "of the kernel (stop guests with a PMU, BPF programs)",
+                "the kernel",
+                "stop guests with a PMU, BPF programs",
             ),
         ];
-        for (events, who) in users {
+        for (events, who, cure) in users {
             if events > 0 {
-                write!(f, " {events} events {who};")?;
+                write!(f, " events of {who}: {events} ({cure});")?;
             }
         }
         f.write_str(" nothing has changed")

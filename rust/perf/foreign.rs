@@ -181,8 +181,9 @@ impl Drop for UnregisteredPmu {
             (*pmu).cpu_pmu_context = ptr::null_mut();
             bindings::perf_pmu_register(pmu, (*pmu).name, (*pmu).type_)
         };
-        if let Err(e) = to_result(ret) {
-            pr_err!("cannot register the built-in PMU again: {e:?}\n");
+        match to_result(ret) {
+            Ok(()) => pr_info!("the built-in driver has its PMU back\n"),
+            Err(e) => pr_err!("cannot register the built-in PMU again: {e:?}\n"),
         }
     }
 }

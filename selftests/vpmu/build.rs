@@ -11,10 +11,12 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
+use serde_json::{Map, Value};
+
 /// Directory of the event lists and name of the generated table.
 const LISTS: [(&str, &str); 2] = [("haswell", "HASWELL"), ("skylake", "SKYLAKE")];
 
-type Object = BTreeMap<String, String>;
+type Object = Map<String, Value>;
 
 fn main() {
     println!("cargo::rerun-if-env-changed=KERNEL_SOURCE");
@@ -44,16 +46,20 @@ fn core_events(directory: &Path) -> BTreeMap<Select, (u8, String)> {
     files.sort();
     for file in files {
         let text = fs::read_to_string(&file).unwrap();
+        let json: Value =
+            serde_json::from_str(&text).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
         // Anything but an array of objects (metricgroups.json) has no events.
-        if !text.trim_start().starts_with('[') {
-            continue;
-        }
-        for object in (Parser { rest: &text }).array() {
+        for object in json
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_object)
+        {
             // "Unit": an uncore event. No EventCode: a metric, or an event of a fixed counter.
             if object.contains_key("Unit") || !object.contains_key("EventCode") {
                 continue;
             }
-            add_event(&mut events, &object);
+            add_event(&mut events, object);
         }
     }
     assert!(!events.is_empty(), "{}: no events", directory.display());
@@ -61,12 +67,14 @@ fn core_events(directory: &Path) -> BTreeMap<Select, (u8, String)> {
 }
 
 fn add_event(events: &mut BTreeMap<Select, (u8, String)>, object: &Object) {
-    let number = |key: &str| object.get(key).map_or(0, |text| parse_number(text));
-    let counters = object["Counter"]
+    let text = |key: &str| object.get(key).and_then(Value::as_str);
+    let required = |key: &str| text(key).unwrap_or_else(|| panic!("{object:?} has no {key}"));
+    let number = |key: &str| text(key).map_or(0, parse_number);
+    let counters = required("Counter")
         .split(',')
         .fold(0u8, |mask, counter| mask | (1 << parse_number(counter)));
     // An offcore response event has two codes, one for each of its registers.
-    for code in object["EventCode"].split(',') {
+    for code in required("EventCode").split(',') {
         let select = (
             parse_number(code),
             number("UMask"),
@@ -76,7 +84,7 @@ fn add_event(events: &mut BTreeMap<Select, (u8, String)>, object: &Object) {
         );
         let entry = events
             .entry(select)
-            .or_insert_with(|| (0, object["EventName"].clone()));
+            .or_insert_with(|| (0, required("EventName").to_string()));
         entry.0 |= counters;
     }
 }
@@ -106,73 +114,4 @@ fn write_table(out: &mut String, name: &str, events: &BTreeMap<Select, (u8, Stri
         .unwrap();
     }
     writeln!(out, "];").unwrap();
-}
-
-/// Reads an array of flat objects; numbers are kept as text.
-struct Parser<'a> {
-    rest: &'a str,
-}
-
-impl Parser<'_> {
-    fn array(&mut self) -> Vec<Object> {
-        let mut objects = Vec::new();
-        self.expect('[');
-        while !self.take(']') {
-            objects.push(self.object());
-            self.take(',');
-        }
-        objects
-    }
-
-    fn object(&mut self) -> Object {
-        let mut object = Object::new();
-        self.expect('{');
-        while !self.take('}') {
-            let key = self.value();
-            self.expect(':');
-            let value = self.value();
-            object.insert(key, value);
-            self.take(',');
-        }
-        object
-    }
-
-    /// A string or a bare word (number, true, false, null).
-    fn value(&mut self) -> String {
-        if !self.take('"') {
-            let end = self.rest.find([',', '}', ']']).expect("value without end");
-            let (word, rest) = self.rest.split_at(end);
-            self.rest = rest;
-            return word.trim().to_string();
-        }
-        let mut value = String::new();
-        let mut chars = self.rest.char_indices();
-        while let Some((at, c)) = chars.next() {
-            match c {
-                '"' => {
-                    self.rest = &self.rest[at + 1..];
-                    return value;
-                }
-                // Only texts for people hold escapes: what they stand for is of no interest.
-                '\\' => drop(chars.next()),
-                _ => value.push(c),
-            }
-        }
-        panic!("string without end");
-    }
-
-    fn take(&mut self, c: char) -> bool {
-        self.rest = self.rest.trim_start();
-        match self.rest.strip_prefix(c) {
-            Some(rest) => {
-                self.rest = rest;
-                true
-            }
-            None => false,
-        }
-    }
-
-    fn expect(&mut self, c: char) {
-        assert!(self.take(c), "'{c}' expected at: {:.40}", self.rest);
-    }
 }
