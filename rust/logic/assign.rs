@@ -489,11 +489,11 @@ mod tests {
 
     #[test]
     fn the_most_constrained_is_placed_first() {
-        // ACCEPTANCE case 9: three on 0-3, and one that can only have counter 2.
+        // Three on 0-3, and one that can only have counter 2.
         assert_eq!(solved(&problem![4; 0xf, 0xf, 0xf, 0x4]), [0, 1, 3, 2]);
     }
 
-    /// ACCEPTANCE case 12, with and without the flag that makes step 2 come back.
+    /// The example of overlapping constraints, with and without the flag that makes step 2 come back.
     #[test]
     fn overlapping_masks() {
         let with = problem![4; 0b1001 + overlap, 0b0011, 0b0111, 0b0111];

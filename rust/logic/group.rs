@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn six_tlb_events_fit_eight_counters_and_not_four() {
-        // ACCEPTANCE case 7.
+        // Six TLB events in one group, on four counters.
         let tlb = [0x0e08, 0x0208, 0x0e49, 0x0249, 0x0e85, 0x0285];
         assert_eq!(validate(&haswell(8), &tlb), Ok(()));
         assert_eq!(validate(&haswell(4), &tlb[..4]), Ok(()));

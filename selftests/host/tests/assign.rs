@@ -187,7 +187,7 @@ fn exhaustively_on_four_counters() {
     }
 }
 
-/// ACCEPTANCE case 12: A can only go to counter 3.
+/// Overlapping masks: A can only go to counter 3.
 #[test]
 fn overlapping_masks_of_the_reference_case() {
     for overlap in [true, false] {
