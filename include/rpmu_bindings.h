@@ -10,6 +10,7 @@
 #include <linux/cpuhotplug.h>
 #include <linux/cpumask.h>
 #include <linux/device.h>
+#include <linux/hrtimer.h>
 #include <linux/percpu.h>
 #include <linux/perf_event.h>
 #include <linux/smp.h>

@@ -7,8 +7,10 @@
  */
 
 #include <linux/cpuhotplug.h>
+#include <linux/cpumask.h>
 #include <linux/hardirq.h>
 #include <linux/percpu.h>
+#include <linux/spinlock.h>
 #include <linux/topology.h>
 #include <asm/apic.h>
 #include <asm/cpufeature.h>
@@ -102,3 +104,18 @@ int rpmu_helper_cpuhp_setup_state_multi(enum cpuhp_state state, const char *name
 }
 
 /* for rust/perf */
+
+bool rpmu_helper_cpu_possible(unsigned int cpu)
+{
+	return cpu_possible(cpu);
+}
+
+void rpmu_helper_raw_spin_lock_irq(raw_spinlock_t *lock)
+{
+	raw_spin_lock_irq(lock);
+}
+
+void rpmu_helper_raw_spin_unlock_irq(raw_spinlock_t *lock)
+{
+	raw_spin_unlock_irq(lock);
+}

@@ -8,6 +8,7 @@
 //!
 //! This has no place in the kernel proper, where a driver that is not wanted is not built in.
 
+use super::rotation;
 use crate::bindings;
 use core::ptr::{self, NonNull};
 use kernel::{
@@ -94,13 +95,21 @@ impl BuiltinPmu {
     /// Takes the PMU off the perf core's list: nobody can open events on it any more.
     ///
     /// If there are events on it, it stays where it is, and `EBUSY` comes with it. That is also so
-    /// for a short time after an event was closed. Process context.
+    /// for a short time after an event was closed. While it is being tried, events that have to
+    /// share counters do not take turns. Process context.
     pub fn unregister(self) -> Result<UnregisteredPmu, (Self, Error)> {
+        let pmu = self.0.as_ptr();
+        // SAFETY: The PMU is registered, and nobody else unregisters it.
+        unsafe { rotation::stop(pmu) };
         // SAFETY: The PMU is registered, and never freed.
-        match to_result(unsafe { bindings::perf_pmu_unregister(self.0.as_ptr()) }) {
+        match to_result(unsafe { bindings::perf_pmu_unregister(pmu) }) {
             // INVARIANT: Just unregistered.
             Ok(()) => Ok(UnregisteredPmu(self)),
-            Err(e) => Err((self, e)),
+            Err(e) => {
+                // SAFETY: The PMU is still registered.
+                unsafe { rotation::allow(pmu) };
+                Err((self, e))
+            }
         }
     }
 

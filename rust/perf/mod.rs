@@ -39,6 +39,7 @@ mod callbacks;
 mod event;
 mod foreign;
 mod pmu;
+mod rotation;
 mod sysfs;
 mod table;
 

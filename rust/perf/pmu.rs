@@ -2,7 +2,7 @@
 
 //! PMUs and their registration.
 
-use super::{callbacks::Callbacks, table::Table, Event, EventId, Groups, NewEvent};
+use super::{callbacks::Callbacks, rotation, table::Table, Event, EventId, Groups, NewEvent};
 use crate::bindings;
 use core::ops::Deref;
 use kernel::{
@@ -246,9 +246,12 @@ impl<T: Operations> Registration<T> {
 
 impl<T: Operations> Drop for Registration<T> {
     fn drop(&mut self) {
-        // SAFETY: By the type invariant the PMU is registered. Events that still existed would be
-        // taken from their users first. It cannot fail: it does only for PMUs that are not
-        // registered, and for ones with an `event_unmapped` callback.
-        unsafe { bindings::perf_pmu_unregister(self.pmu.raw.get()) };
+        let pmu = self.pmu.raw.get();
+        // SAFETY: By the type invariant the PMU is registered.
+        unsafe { rotation::stop(pmu) };
+        // SAFETY: As above. Events that still existed would be taken from their users first. It
+        // cannot fail: it does only for PMUs that are not registered, and for ones with an
+        // `event_unmapped` callback.
+        unsafe { bindings::perf_pmu_unregister(pmu) };
     }
 }
