@@ -105,6 +105,11 @@ int rpmu_helper_cpuhp_setup_state_multi(enum cpuhp_state state, const char *name
 
 /* for rust/perf */
 
+bool rpmu_helper_in_nmi(void)
+{
+	return in_nmi();
+}
+
 bool rpmu_helper_cpu_possible(unsigned int cpu)
 {
 	return cpu_possible(cpu);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The ways in which an event starts and stops to count, and what it says when
- * it cannot: enabled at once, by ioctl, by prctl, at exec, inherited, pinned.
+ * it cannot: enabled at once, by ioctl, by prctl, at exec, inherited, pinned,
+ * throttled.
  */
 #define _GNU_SOURCE
 #include <sys/prctl.h>
@@ -326,6 +327,124 @@ TEST(from_another_cpu)
 	EXPECT_LT(0, count.value);
 	EXPECT_EQ(count.enabled, count.running);
 	EXPECT_LE(20000000, count.enabled);
+}
+
+#define SAMPLE_RATE	"/proc/sys/kernel/perf_event_max_sample_rate"
+
+/* INST_RETIRED.PREC_DIST: on PMC1 only, on Haswell and Skylake. */
+#define RAW_ONLY_PMC1	0x01c0
+
+/*
+ * A leader that samples, in software, far more often than it may: after one
+ * sample the perf core stops the whole group until the next timer tick, and
+ * that from an hrtimer's interrupt, while the PMU is running.
+ */
+FIXTURE(throttled)
+{
+	char rate[32];
+};
+
+FIXTURE_SETUP(throttled)
+{
+	ASSERT_TRUE(read_line(SAMPLE_RATE, self->rate, sizeof(self->rate)));
+	ASSERT_TRUE(write_line(SAMPLE_RATE, "100"));
+}
+
+FIXTURE_TEARDOWN(throttled)
+{
+	write_line(SAMPLE_RATE, self->rate);
+}
+
+#define SIBLINGS	3
+
+/* The leader, or -1; the siblings' descriptors follow it. */
+static int throttled_group(pid_t pid, int cpu, int sibling[SIBLINGS])
+{
+	struct perf_event_attr clock =
+		counting(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK);
+	/* Not instructions: the built-in driver lets fixed counters run on. */
+	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
+	int i, leader;
+
+	clock.sample_period = 20000;
+	leader = perf_open(&clock, pid, cpu, -1, 0);
+	attr.disabled = 0;
+	for (i = 0; i < SIBLINGS; i++) {
+		sibling[i] = perf_open(&attr, pid, cpu, leader, 0);
+		if (sibling[i] < 0)
+			return -1;
+	}
+	return leader;
+}
+
+/* They stop, all at once, and another event counts on. */
+TEST_F(throttled, siblings_stop)
+{
+	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
+	int sibling[SIBLINGS], leader = throttled_group(0, -1, sibling);
+	int other = perf_open_self(&attr, -1);
+	unsigned long loops = 200 * LOOPS;
+	__u64 first;
+
+	ASSERT_LE(0, leader);
+	ASSERT_LE(0, other);
+	ASSERT_EQ(0, ioctl(leader, PERF_EVENT_IOC_ENABLE, PERF_IOC_FLAG_GROUP));
+	counted_loop(other, 0, loops);
+	ASSERT_EQ(0, ioctl(leader, PERF_EVENT_IOC_DISABLE, PERF_IOC_FLAG_GROUP));
+	first = read_value(sibling[0]);
+	EXPECT_LT(0, first);
+	EXPECT_GT(loops / 2, first);
+	EXPECT_EQ(first, read_value(sibling[1]));
+	EXPECT_EQ(first, read_value(sibling[2]));
+	EXPECT_GE(1, read_value(other) - LOOP_BRANCHES(loops));
+}
+
+/*
+ * A group of a CPU stays there when another task comes, and that task's event
+ * takes the counter of one of the siblings while they are stopped.
+ */
+TEST_F(throttled, siblings_move)
+{
+	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_ONLY_PMC1);
+	int cpu = sysconf(_SC_NPROCESSORS_ONLN) - 1;
+	int i, round, leader, other, status, go[2];
+	int sibling[SIBLINGS];
+	char byte;
+	pid_t pid;
+
+	if (cpu_model() == MODEL_OTHER)
+		SKIP(return, "no event for one counter is known");
+	ASSERT_TRUE(run_on(cpu));
+	attr.disabled = 0;
+	for (round = 0; round < 10; round++) {
+		ASSERT_EQ(0, pipe(go));
+		pid = fork();
+		ASSERT_LE(0, pid);
+		if (pid == 0) {
+			close(go[1]);
+			_exit(read(go[0], &byte, 1));
+		}
+		usleep(1000);
+		other = perf_open(&attr, pid, -1, -1, 0);
+		ASSERT_LE(0, other);
+		leader = throttled_group(-1, cpu, sibling);
+		ASSERT_LE(0, leader);
+		ASSERT_EQ(0, ioctl(leader, PERF_EVENT_IOC_ENABLE,
+				   PERF_IOC_FLAG_GROUP));
+		branch_loop(LOOPS);
+		close(go[0]);
+		close(go[1]);
+		ASSERT_EQ(pid, waitpid(pid, &status, 0));
+		ASSERT_EQ(0, status);
+		/* Little has run: a thousand times as much is no count. */
+		for (i = 0; i < SIBLINGS; i++)
+			EXPECT_GT(1000 * LOOPS, read_value(sibling[i]));
+		for (i = 0; i < SIBLINGS; i++)
+			close(sibling[i]);
+		close(leader);
+		EXPECT_LT(0, read_value(other));
+		close(other);
+	}
 }
 
 TEST_HARNESS_MAIN

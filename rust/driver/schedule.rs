@@ -3,10 +3,8 @@
 //! What the perf core asks of a PMU: which events fit, and that they count.
 //!
 //! Adding and removing events changes the roster only. The hardware follows when the PMU is
-//! enabled, and only as far as it has to.
-//!
-//! Events only count, so the perf core never starts or stops one in an NMI (it does that to
-//! throttle sampling), and it does so with the PMU disabled.
+//! enabled, and only as far as it has to. So it does for events that are started and stopped: the
+//! PMU is disabled for that, if it is not already.
 
 use super::{
     cpu::{Cpu, Own},
@@ -138,7 +136,7 @@ impl Operations for Driver {
         event.update_userpage();
     }
 
-    fn start(&self, cx: &OnCpu<'_, Self>, id: EventId, event: &Event<Self>) {
+    fn start(&self, cx: &PmuDisabled<'_, Self>, id: EventId, event: &Event<Self>) {
         let Some((Cpu { shared, .. }, mut own)) = self.own(cx) else {
             return;
         };
@@ -147,7 +145,7 @@ impl Operations for Driver {
         }
     }
 
-    fn stop(&self, cx: &OnCpu<'_, Self>, event: &Event<Self>) {
+    fn stop(&self, cx: &PmuDisabled<'_, Self>, event: &Event<Self>) {
         let Some((Cpu { shared, .. }, mut own)) = self.own(cx) else {
             return;
         };
@@ -157,7 +155,11 @@ impl Operations for Driver {
     }
 
     fn read(&self, cx: &OnCpu<'_, Self>, event: &Event<Self>) {
-        update(event, &self.hardware, cx.irqs());
+        // What a stopped event has counted is known. Its counter may be another than it stopped
+        // on, and hold what somebody else left there.
+        if !event.is_stopped() {
+            update(event, &self.hardware, cx.irqs());
+        }
     }
 
     fn begin_txn(&self, cx: &PmuDisabled<'_, Self>) {

@@ -21,7 +21,9 @@ use kernel::{
 /// All functions but [`event_init_callback`](Self::event_init_callback) and
 /// [`destroy_callback`](Self::destroy_callback) are called with interrupts off, on the CPU that
 /// they concern: the perf core holds the lock of a context, or is in an interrupt. The ones that
-/// change something, and are not called in an NMI, find the PMU disabled there.
+/// add and remove events find the PMU disabled there. [`start_callback`](Self::start_callback) and
+/// [`stop_callback`](Self::stop_callback) need not, and can be called in an NMI: when a group's
+/// leader samples too often, all of the group is stopped, wherever the leader is served.
 pub(super) struct Callbacks<T: Operations>(PhantomData<T>);
 
 impl<T: Operations> Callbacks<T> {
@@ -94,9 +96,24 @@ impl<T: Operations> Callbacks<T> {
         disabled.store(left, Relaxed);
     }
 
+    /// Calls `f` with the PMU disabled, which it may be already.
+    ///
+    /// Not in an NMI, which may have interrupted another callback.
+    fn while_disabled(pmu: &Pmu<T>, cx: OnCpu<'_, T>, f: impl FnOnce(&PmuDisabled<'_, T>)) {
+        // SAFETY: It may be asked anywhere.
+        if unsafe { bindings::rpmu_helper_in_nmi() } {
+            return;
+        }
+        Self::disable(pmu, &cx, disabled_by::CALLBACK);
+        // SAFETY: It has just been disabled, and this is no NMI.
+        let cx = unsafe { PmuDisabled::new(cx) };
+        f(&cx);
+        Self::enable(pmu, &cx, disabled_by::CALLBACK);
+    }
+
     /// Stops `event` unless it is stopped. Its count is up to date then, whether the perf core has
     /// asked for that (`PERF_EF_UPDATE`) or not.
-    fn stop(pmu: &Pmu<T>, cx: &OnCpu<'_, T>, event: &Event<T>) {
+    fn stop(pmu: &Pmu<T>, cx: &PmuDisabled<'_, T>, event: &Event<T>) {
         if event.id().is_some() && !event.is_stopped() {
             pmu.ops().stop(cx, event);
             event.state().store(STOPPED | UPTODATE, Relaxed);
@@ -203,12 +220,15 @@ impl<T: Operations> Callbacks<T> {
     /// # Safety
     ///
     /// To be called by the perf core, with an event that has been added on this CPU.
+    // An event that is not stopped in an NMI, see below, need not be started again.
     unsafe extern "C" fn start_callback(event: *mut bindings::perf_event, _flags: c_int) {
         let start = |pmu: &Pmu<T>, cx: OnCpu<'_, T>, event: &Event<T>| {
             let Some(id) = event.id() else { return };
             if event.is_stopped() {
-                event.state().store(0, Relaxed);
-                pmu.ops().start(&cx, id, event);
+                Self::while_disabled(pmu, cx, |cx| {
+                    event.state().store(0, Relaxed);
+                    pmu.ops().start(cx, id, event);
+                });
             }
         };
         // SAFETY: The event is open, and the perf core has turned interrupts off, or is in an NMI.
@@ -218,9 +238,16 @@ impl<T: Operations> Callbacks<T> {
     /// # Safety
     ///
     /// To be called by the perf core, with an event that has been added on this CPU.
+    // In an NMI an event is not stopped. None of ours asks for it there, as none samples yet; a
+    // software event may that leads some of ours, and these count on.
     unsafe extern "C" fn stop_callback(event: *mut bindings::perf_event, _flags: c_int) {
+        let stop = |pmu: &Pmu<T>, cx: OnCpu<'_, T>, event: &Event<T>| {
+            if !event.is_stopped() {
+                Self::while_disabled(pmu, cx, |cx| Self::stop(pmu, cx, event));
+            }
+        };
         // SAFETY: The event is open, and the perf core has turned interrupts off, or is in an NMI.
-        unsafe { Self::with_event(event, |pmu, cx, event| Self::stop(pmu, &cx, event)) };
+        unsafe { Self::with_event(event, stop) };
     }
 
     /// # Safety

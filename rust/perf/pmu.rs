@@ -49,14 +49,13 @@ pub trait Operations: Send + Sync + Sized + 'static {
     /// Takes an event away. It has been stopped.
     fn del(&self, cx: &PmuDisabled<'_, Self>, id: EventId, event: &Event<Self>);
 
-    /// Lets a stopped event count again. The PMU is disabled, or this is NMI context.
-    fn start(&self, cx: &OnCpu<'_, Self>, id: EventId, event: &Event<Self>);
+    /// Lets a stopped event count again, from the next [`enable`](Self::enable) on.
+    fn start(&self, cx: &PmuDisabled<'_, Self>, id: EventId, event: &Event<Self>);
 
-    /// Stops an event, and brings its count up to date. The PMU is disabled, or this is NMI
-    /// context.
-    fn stop(&self, cx: &OnCpu<'_, Self>, event: &Event<Self>);
+    /// Stops an event, and brings its count up to date.
+    fn stop(&self, cx: &PmuDisabled<'_, Self>, event: &Event<Self>);
 
-    /// Brings the count of an event up to date ([`Event::add_count`]).
+    /// Brings the count of an event up to date ([`Event::add_count`]). It may be stopped.
     fn read(&self, cx: &OnCpu<'_, Self>, event: &Event<Self>);
 
     /// A group of events is about to be added. The PMU stays disabled until it is committed or
@@ -95,14 +94,14 @@ impl<'a, T: Operations> OnCpu<'a, T> {
 ///
 /// # Invariants
 ///
-/// The perf core or a transaction has disabled the PMU, and this is not NMI context.
+/// The PMU is disabled, for one of the reasons in [`disabled_by`], and this is not NMI context.
 pub struct PmuDisabled<'a, T: Operations>(OnCpu<'a, T>);
 
 impl<'a, T: Operations> PmuDisabled<'a, T> {
     /// # Safety
     ///
-    /// The caller must be a callback that the perf core calls with interrupts off, with the PMU
-    /// of this CPU disabled, and not in NMI context.
+    /// The PMU of this CPU must be disabled until the result is dropped, and this must not be NMI
+    /// context.
     pub(super) unsafe fn new(cx: OnCpu<'a, T>) -> Self {
         // INVARIANT: By this function's requirements.
         Self(cx)
@@ -123,6 +122,8 @@ pub(super) mod disabled_by {
     pub(in super::super) const CORE: u32 = 1 << 0;
     /// A transaction that adds a group.
     pub(in super::super) const TXN: u32 = 1 << 1;
+    /// A callback that changes something although the perf core lets the PMU run.
+    pub(in super::super) const CALLBACK: u32 = 1 << 2;
 }
 
 /// What this abstraction keeps of each CPU.
