@@ -9,7 +9,10 @@ set -euo pipefail
 
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 cache=${RPMU_CACHE:-${XDG_CACHE_HOME:-${HOME:?HOME is not set: set it, or RPMU_CACHE}/.cache}/rpmu}
+cache=$(realpath -m "$cache")
 export RPMU_CACHE=$cache
+# What belongs to this checkout rather than to what it is made of.
+logs=$cache/log/$(printf '%s' "$top" | sha256sum | cut -c1-12)
 # shellcheck disable=SC2034 # for the scripts
 jobs=${JOBS:-$(nproc)}
 
@@ -19,6 +22,9 @@ die() {
 	say "rpmu: error: $*"
 	exit 1
 }
+
+# Kbuild and bwrap would stumble later, and say less.
+[[ ! $top$cache =~ [[:space:]:] ]] || die "the checkout ($top) and the cache ($cache) must have no blanks or colons in their paths: move the checkout, or set RPMU_CACHE"
 
 # usage TEXT ARGS…: prints TEXT and leaves when ARGS ask for help.
 usage() {
@@ -51,49 +57,59 @@ explain() {
 	if [[ -n $reason ]]; then
 		die "$what: $reason (log: $log)"
 	elif grep -q 'No space left on device' "$log"; then
-		die "$what: the disk that holds $cache is full ($(free_space) MiB free): make room, or set RPMU_CACHE to a roomier place"
+		die "$what: a disk is full: $(free_space "$cache") MiB are free below $cache, $(free_space "${TMPDIR:-/tmp}") below ${TMPDIR:-/tmp}: make room, or set RPMU_CACHE or TMPDIR to a roomier place"
 	elif grep -qE 'Temporary failure resolving|Could not resolve|Could not connect|Connection failed|Network is unreachable|Connection timed out|No route to host' "$log"; then
 		die "$what: the package mirror cannot be reached: check the network, or name another with MIRROR=… (log: $log)"
-	elif grep -qE '404 +Not Found|does not have a Release file|is not available|Unable to locate package|has no installation candidate|Can.t select candidate version' "$log"; then
+	elif grep -qE '404 +Not Found|does not have a Release file|^E: .*(is not available|was not found|Unable to locate package|has no installation candidate|select candidate version)' "$log"; then
 		die "$what: the mirror does not have what was asked for: it may have moved on, try 'make refresh' (log: $log)"
 	fi
 	tail -n 15 "$log" | sed 's/^/    /' >&2
 	die "$what failed; the lines above are the end of $log"
 }
 
-# free_space: MiB free on the disk that holds the cache.
-free_space() { df -Pm "$cache" | awk 'NR == 2 { print $4 }'; }
+# free_space DIR: MiB free on the disk that holds DIR.
+free_space() { df -Pm "$1" | awk 'NR == 2 { print $4 }'; }
 
-# need_space MIB WHAT: stops early where the disk is too full, rather than half-way.
+# need_space MIB DIR WHAT: stops early where a disk is too full, rather than half-way.
 need_space() {
 	local have
-	have=$(free_space)
-	((have >= $1)) || die "$2 needs $1 MiB below $cache, $have MiB are free: make room, or set RPMU_CACHE to a roomier place"
+	have=$(free_space "$2")
+	((have >= $1)) || die "$3 needs $1 MiB below $2, $have MiB are free: make room, or set RPMU_CACHE (for $cache) or TMPDIR (for ${TMPDIR:-/tmp}) to a roomier place"
 }
 
-step_pid=
+# Process groups that end with us, and what is half-made.
+groups=()
 partial=
 on_exit() {
-	[[ -z $step_pid ]] || kill -TERM -- "-$step_pid" 2>/dev/null || true
+	local group
+	for group in "${groups[@]}"; do
+		kill -TERM -- "-$group" 2>/dev/null || true
+	done
 	[[ -z $partial ]] || rm -rf "$partial"
 }
 trap on_exit EXIT
 trap 'say ""; note "interrupted; nothing half-made is kept"; exit 130' INT
 trap 'exit 143' TERM
 
+# group COMMAND…: starts COMMAND in a process group of its own, whose number is in $group. Waiting for it, unlike
+# running it in the foreground, lets us see a signal at once.
+group() {
+	set -m
+	"$@" &
+	group=$!
+	set +m
+	groups+=("$group")
+}
+
 # step NAME TITLE COMMAND…: runs COMMAND with its output in a log and shows how far it is. Never call it in a
 # condition: COMMAND relies on errexit.
 step() {
-	local name=$1 title=$2 log=$cache/log/$1.log start=$SECONDS shown=0 last status=0
+	local name=$1 title=$2 log=$logs/$1.log start=$SECONDS shown=0 last status=0
 	shift 2
-	mkdir -p "$cache/log"
+	mkdir -p "$logs"
 	note "$title …"
-	# A process group of its own, so that all of it ends with us.
-	set -m
-	"$@" >"$log" 2>&1 </dev/null &
-	step_pid=$!
-	set +m
-	while kill -0 "$step_pid" 2>/dev/null; do
+	group "$@" >"$log" 2>&1 </dev/null
+	while kill -0 "$group" 2>/dev/null; do
 		sleep 0.5
 		if [[ -t 2 ]]; then
 			last=$(tail -n 1 "$log" | tr '\r\t' '  ' | cut -c1-70)
@@ -104,8 +120,7 @@ step() {
 		fi
 	done
 	[[ ! -t 2 ]] || printf '\r\033[K' >&2
-	wait "$step_pid" || status=$?
-	step_pid=
+	wait "$group" || status=$?
 	((status == 0)) || explain "$log" "$name"
 	((SECONDS - start < 5)) || note "$title: done in $((SECONDS - start)) s"
 }
@@ -116,7 +131,10 @@ step() {
 cached() {
 	local name=$1 key=$2 mib=$3 title=$4 make=$5
 	product=$cache/$name-$key
-	[[ ! -e $product/.complete ]] || return 0
+	if [[ -e $product/.complete ]]; then
+		touch "$product/.complete"
+		return
+	fi
 	mkdir -p "$cache" || die "$cache cannot be made: set RPMU_CACHE to a place that you can write"
 	[[ -w $cache ]] || die "$cache cannot be written: set RPMU_CACHE to a place that you can write"
 	exec 9>"$cache/$name.lock"
@@ -125,7 +143,7 @@ cached() {
 		flock 9
 	fi
 	if [[ ! -e $product/.complete ]]; then
-		need_space "$mib" "$name"
+		need_space "$mib" "$cache" "$name"
 		partial=$cache/.partial-$name-$key
 		rm -rf "$partial"
 		mkdir "$partial"
@@ -133,8 +151,28 @@ cached() {
 		touch "$partial/.complete"
 		mv -T "$partial" "$product"
 		partial=
+		prune "$name"
 	fi
 	exec 9>&-
+}
+
+# prune NAME: removes what a killed run has left of NAME, and products that nobody has used for two weeks.
+prune() {
+	local old
+	rm -rf "$cache/.partial-$1-"*
+	for old in "$cache/$1-"*/.complete; do
+		[[ -z $(find "$old" -mtime +14 2>/dev/null) ]] || rm -rf "${old%/*}"
+	done
+}
+
+# lock NAME: from here on only one run of this checkout is at NAME.
+lock() {
+	mkdir -p "$logs"
+	exec 8>"$logs/$1.lock"
+	if ! flock -n 8; then
+		note "another run of this checkout is at $1, waiting for it"
+		flock 8
+	fi
 }
 
 # in_root ROOT COMMAND…: runs COMMAND in the tool root, as root of it, with the checkout and the cache at the paths
@@ -146,13 +184,13 @@ in_root() {
 	shift
 	[[ $PWD/ != "$cache"/* ]] || dir=$PWD
 	((EUID == 0)) || options+=(--unshare-user --uid 0 --gid 0)
-	for name in http_proxy https_proxy no_proxy TERM; do
+	for name in http_proxy https_proxy no_proxy TERM VPMU_REPORT; do
 		[[ -z ${!name:-} ]] || options+=(--setenv "$name" "${!name}")
 	done
 	bwrap --unshare-pid --die-with-parent --clearenv \
 		--setenv PATH /usr/sbin:/usr/bin:/sbin:/bin --setenv HOME /tmp --setenv LC_ALL C.UTF-8 \
 		--bind "$root" / --dev /dev --proc /proc --tmpfs /tmp \
-		--ro-bind "$(realpath /etc/resolv.conf)" /etc/resolv.conf \
+		--ro-bind-try "$(realpath -m /etc/resolv.conf)" /etc/resolv.conf \
 		--bind "$cache" "$cache" --bind "$top" "$top" --chdir "$dir" \
 		"${options[@]}" "${root_options[@]}" -- "$@"
 }
@@ -165,7 +203,6 @@ host_packages() {
 	done
 	((${#missing[@]})) || return 0
 	if ((EUID == 0)) && command -v apt-get >/dev/null; then
-		mkdir -p "$cache"
 		step host-packages "installing ${missing[*]} on this machine" install_host_packages "${missing[@]}"
 	else
 		die "missing on this machine: ${missing[*]}; type: sudo apt-get install ${missing[*]}"
@@ -182,7 +219,8 @@ install_host_packages() {
 cargo_in_root() {
 	local root=$1 crate=$2 debian='/usr/share/cargo/registry'
 	shift 2
-	root_options+=(--setenv CARGO_TARGET_DIR "$cache/host-$(key "$top")/${crate##*/}" --setenv CARGO_HOME /tmp/cargo)
+	local root_options=("${root_options[@]}" --setenv CARGO_HOME /tmp/cargo
+		--setenv CARGO_TARGET_DIR "$cache/host-$(key "$top")/${crate##*/}")
 	# After the subcommand: cargo hands nothing from before it on to clippy. No lock file: Debian's crates have no
 	# checksums to compare with one that another source has left.
 	rm -f "$top/$crate/Cargo.lock"

@@ -59,7 +59,34 @@ all_cpus() {
 	return 1
 }
 
-for name in instructions_three_times group all_cpus; do
+# mix NUMBER=EVENT...: exact_mix's counts, whose truth is in its source. At most four of general counters.
+mix() {
+	events=''
+	for pair; do
+		events=$events${events:+,}${pair#*=}
+	done
+	lines=$(perf stat -x, -e "$events" -- ./exact_mix 2>&1)
+	for pair; do
+		line=$(echo "$lines" | sed 1q)
+		lines=$(echo "$lines" | sed 1d)
+		[ "$(field 1 "$line")" = "${pair%%=*}" ] && continue
+		because "${pair%%=*} expected: $line"
+		return 1
+	done
+}
+
+# Faults, signals, string instructions, system calls and ticks in between.
+mix_of_branches() {
+	mix 60627573=instructions:u 30511711=branches:u 30306100=cpu/event=0xc4,umask=0x1/u \
+		200008=cpu/event=0xc4,umask=0x10/u 30310398=cpu/event=0xc4,umask=0x20/u
+}
+
+mix_of_calls() {
+	mix 60627573=instructions:u 2003=cpu/event=0xc4,umask=0x2/u 2303=cpu/event=0xc4,umask=0x8/u \
+		1305=cpu/event=0xc4,umask=0x40/u
+}
+
+for name in instructions_three_times group all_cpus mix_of_branches mix_of_calls; do
 	run_test $name
 done
 finish

@@ -15,7 +15,7 @@
  *	  far			    1305	(0x40c4)
  *
  * Each comment at the right gives the instructions retired by its line, a product where it is in a
- * loop. Build: gcc -nostdlib -static -o exact exact.S
+ * loop.
  */
 	.set	PAGE, 4096
 	.set	MB, 1 << 20

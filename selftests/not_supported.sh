@@ -1,0 +1,24 @@
+#!/bin/busybox sh
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=dash
+# shellcheck disable=SC2317 # tests are called by their names
+#
+# A CPU that rpmu does not drive: it says what CPU that is in one line and stays out.
+
+. ./ktap.sh
+
+not_intel_here() {
+	grep -q '^vendor_id.*AuthenticAMD' /proc/cpuinfo && return
+	because "this is not the guest for this test"
+	return 1
+}
+
+refused_with_its_vendor() {
+	log_mark "$0"
+	refused 'No such device' && one_line 'AMD|Intel'
+}
+
+for name in not_intel_here refused_with_its_vendor; do
+	run_test $name
+done
+finish
