@@ -74,6 +74,9 @@ def imports(tree):
             continue
         for used in rust.paths(source):
             target = used.in_crate(module)
+            if target == () and layer != "root":
+                yield path, used.line, "takes the crate itself, under a name that hides the layers; name what is needed"
+                continue
             if not target or target[0] == layer or layer == "root" and len(target) == 1:
                 continue
             if target[0] not in MAY_IMPORT or target[0] == "root":

@@ -115,6 +115,8 @@ BAD = (
     (rules.imports, LOGIC, "use crate::x86::{self};", 2),
     (rules.imports, LOGIC, "#[cfg(test)]\nmod tests {\n    use crate::driver;\n}", 4),
     (rules.imports, LOGIC, "use super::super::driver;", 2),
+    (rules.imports, LOGIC, "use crate as me;", 2),
+    (rules.imports, X86, "use super::super as me;", 2),
     (rules.imports, LOGIC, '#[path = "../perf/event.rs"]\nmod event;', 2),
     (rules.imports, LOGIC, 'include!("../perf/event.rs");', 2),
     (rules.imports, DRIVER, "use crate::bindings;", 2),
