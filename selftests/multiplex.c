@@ -147,7 +147,8 @@ static void expect_shares(struct __test_metadata *_metadata,
 			ASSERT_TRUE(read_one(event[i].fd, &event[i].count));
 			all_right = all_right && right(&event[i], &run);
 		}
-		if (all_right)
+		/* A second chance is for busy hosts alone. */
+		if (all_right || percent_taken(&run) < 5.0)
 			break;
 	}
 	TH_LOG("%llu ms, of which the host took %.1f %%", run.enabled / 1000000,
