@@ -6,6 +6,9 @@
  *	counted hold FILE	count this task until it is killed; FILE is
  *				made when the event is on
  *	counted hold-cpu FILE	the same with an event of CPU 0
+ *	counted reads N		count all instructions and read that N times;
+ *				exit 0 if no reading is less than the one
+ *				before, or much more
  *	counted branches N	count nothing: make N passes of branch_loop()
  */
 #define _GNU_SOURCE
@@ -51,6 +54,32 @@ static int hold(struct perf_event_attr *attr, bool per_cpu, const char *path)
 		pause();
 }
 
+static int reads(unsigned long n)
+{
+	struct perf_event_attr attr =
+		counting(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS);
+	__u64 before, now;
+	int fd;
+
+	attr.disabled = 0;
+	fd = perf_open_self(&attr, -1);
+	if (fd < 0) {
+		printf("perf_event_open: %s\n", strerror(errno));
+		return 1;
+	}
+	for (before = read_value(fd); n; n--, before = now) {
+		now = read_value(fd);
+		/* A second's worth at the most, even if others run in between. */
+		if (now - before > 10000000000ULL) {
+			printf("%llu, then %llu\n", before, now);
+			return 1;
+		}
+		/* Not the same number of instructions each time. */
+		branch_loop(1 + n % 7);
+	}
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	struct perf_event_attr attr =
@@ -62,11 +91,13 @@ int main(int argc, char **argv)
 		return hold(&attr, false, argv[2]);
 	if (argc == 3 && !strcmp(argv[1], "hold-cpu"))
 		return hold(&attr, true, argv[2]);
+	if (argc == 3 && !strcmp(argv[1], "reads"))
+		return reads(strtoul(argv[2], NULL, 0));
 	if (argc == 3 && !strcmp(argv[1], "branches")) {
 		branch_loop(strtoul(argv[2], NULL, 0));
 		return 0;
 	}
 	fprintf(stderr,
-		"usage: counted check | hold FILE | hold-cpu FILE | branches N\n");
+		"usage: counted check | hold FILE | hold-cpu FILE | reads N | branches N\n");
 	return 2;
 }

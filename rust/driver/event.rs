@@ -32,7 +32,8 @@ pub(crate) struct EventData {
     period: u64,
     /// What is left of the period.
     left: Atomic<i64>,
-    /// The counter's value when it was last read or written.
+    /// The counter's value when it was last read or written, and which writing that was
+    /// ([`CounterWidth::remember_written`](crate::logic::period::CounterWidth::remember_written)).
     previous: Atomic<u64>,
     /// Index of the counter that the event is on, or [`NONE`].
     counter: Atomic<u32>,
@@ -90,13 +91,10 @@ impl EventData {
     /// is over. Returns the value that the counter must have for that.
     pub(super) fn start(&self, hardware: &Hardware) -> u64 {
         let left = self.left.load(Relaxed);
-        let Start {
-            value,
-            previous,
-            left,
-            ..
-        } = hardware.limits.start(self.select, self.period, left);
+        let Start { value, left, .. } = hardware.limits.start(self.select, self.period, left);
         self.left.store(left, Relaxed);
+        let previous = self.previous.load(Relaxed);
+        let previous = hardware.limits.width.remember_written(previous, value);
         self.previous.store(previous, Relaxed);
         value
     }
@@ -115,19 +113,22 @@ pub(super) fn update(
     let counter = data.counter()?;
 
     // A PMI in between may do the same, and even write the counter: whoever changes `previous`
-    // is the one who accounts for what was counted since it was that.
+    // is the one who accounts for what was counted since it was that. The PMI may write what it
+    // wrote the time before, so the value alone does not show it.
+    let width = hardware.limits.width;
     let mut previous = data.previous.load(Relaxed);
     let now = loop {
         let now = hardware.read_counter(counter, irqs);
-        match data.previous.cmpxchg(previous, now, Relaxed) {
+        let read = width.remember_read(previous, now);
+        match data.previous.cmpxchg(previous, read, Relaxed) {
             Ok(_) => break now,
             Err(changed) => previous = changed,
         }
     };
 
-    let delta = hardware.limits.width.delta(previous, now);
+    let delta = width.delta(previous, now);
     event.add_count(delta);
-    // CAST: two's complement. The counter is at most 64 bits wide, and a period over is over.
+    // CAST: positive, as no counter has more than 48 bits so far.
     data.left.add((delta as i64).wrapping_neg(), Relaxed);
     Some(now)
 }

@@ -58,6 +58,37 @@ impl CounterWidth {
     pub const fn delta(self, previous: u64, now: u64) -> u64 {
         now.wrapping_sub(previous) & self.mask()
     }
+
+    /// What to remember of a counter that has just been given `value`, after `remembered`.
+    ///
+    /// The bits above the width number such writes, modulo what fits there, so that two that write
+    /// the same value can be told apart. [`delta`](Self::delta) ignores them.
+    pub const fn remember_written(self, remembered: u64, value: u64) -> u64 {
+        // All bits of the width set, 1 carries into the ones above.
+        (remembered | self.mask()).wrapping_add(1) | (value & self.mask())
+    }
+
+    /// What to remember of a counter that was just read as `now`, after `remembered`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use rpmu_logic::logic;
+    /// use logic::period::CounterWidth;
+    ///
+    /// let width = CounterWidth::new(48).unwrap();
+    /// let first = width.remember_written(0, 5);
+    /// let later = width.remember_read(first, 9);
+    /// assert_eq!(width.delta(first, later), 4);
+    ///
+    /// // It has been written since, although it is 5 again.
+    /// let second = width.remember_written(later, 5);
+    /// assert_ne!(first, second);
+    /// assert_eq!(width.delta(first, second), 0);
+    /// ```
+    pub const fn remember_read(self, remembered: u64, now: u64) -> u64 {
+        (remembered & !self.mask()) | (now & self.mask())
+    }
 }
 
 /// What the sample periods of a model have to keep to.
@@ -284,6 +315,23 @@ mod tests {
         assert_eq!(CounterWidth::new(64).unwrap().delta(1, 0), u64::MAX);
         assert_eq!(CounterWidth::new(0), None);
         assert_eq!(CounterWidth::new(65), None);
+    }
+
+    #[test]
+    fn remembered_values() {
+        for bits in [32, 40, 48, 63, 64] {
+            let width = CounterWidth::new(bits).unwrap();
+            let mut remembered = 0;
+            for value in [0, 1, 1, width.mask(), width.mask(), u64::MAX, 0] {
+                let written = width.remember_written(remembered, value);
+                assert_eq!(width.delta(value, written), 0, "{bits} bits");
+                assert!(bits == 64 || written != remembered, "{bits} bits");
+                let read = width.remember_read(written, value.wrapping_add(7));
+                assert_eq!(width.delta(written, read), 7, "{bits} bits");
+                assert_eq!(read & !width.mask(), written & !width.mask());
+                remembered = read;
+            }
+        }
     }
 
     /// What makes lazy programming possible: a counter that is stopped and started again for the
