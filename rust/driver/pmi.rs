@@ -114,6 +114,8 @@ impl Handler for CorePmu {
 
         // Even if it is about to be disabled: it may not have been yet.
         hardware.write_global_control(0, irqs);
+        // One more may have overflowed before they stopped. LVTPC being masked, it raises no NMI.
+        let overflowed = overflowed | hardware.overflowed(irqs);
         hardware.acknowledge(overflowed, irqs);
         for counter in overflowed {
             // An overflow may be late: its event has left. Then acknowledging it was all.
