@@ -72,10 +72,13 @@ impl Operations for Driver {
     }
 
     fn disable(&self, cx: &OnCpu<'_, Self>) {
-        let Some((cpu, mut own)) = self.own(cx) else {
+        let cpu = self.cpus.this_cpu(cx.irqs());
+        cpu.shared.set_enabled(CounterMask::EMPTY);
+        let Some(mut own) = cpu.own.borrow(cx.irqs()) else {
+            // A bug, see `own()`. What the caller does next relies on this much.
+            self.hardware.write_global_control(0, cx.irqs());
             return;
         };
-        cpu.shared.set_enabled(CounterMask::EMPTY);
         if cpu.shared.was_unknown() {
             own.reset(&self.hardware, cx.irqs());
         } else {
