@@ -71,6 +71,7 @@ pub struct EventConstraint {
     counters: CounterMask,
     overlap: bool,
     exclusive: bool,
+    metric: Option<u8>,
 }
 
 impl EventConstraint {
@@ -88,6 +89,7 @@ impl EventConstraint {
             counters: CounterMask::from_bits(counters),
             overlap: false,
             exclusive: false,
+            metric: None,
         }
     }
 
@@ -116,6 +118,32 @@ impl EventConstraint {
     /// Exactly this event: unit mask in bits 8-15, event code in bits 0-7.
     pub const fn event_and_umask(code: u64, counters: u64) -> Self {
         Self::new(code, 0, EventSelect::CODE, counters)
+    }
+
+    /// Every event with this event code and at least the one unit mask bit set: event code in bits
+    /// 0-7, the bit among 8-15.
+    pub const fn event_and_umask_bit(code: u64, counters: u64) -> Self {
+        assert!(
+            (code & EventSelect::UMASK).is_power_of_two(),
+            "not one unit mask bit"
+        );
+        Self::new(code, 0, EventSelect::EVENT | code, counters)
+    }
+
+    /// The event `code` is share `n` of the topdown slots, read from PERF_METRICS: it takes no
+    /// counter of its own, and cannot be had without that register.
+    ///
+    /// Mainline has a pseudo counter 48 + n for it, `METRIC_EVENT_CONSTRAINT`,
+    /// `arch/x86/events/perf_event.h:486`.
+    pub const fn metric(code: u64, n: u8) -> Self {
+        let mut this = Self::new(code, 0, EventSelect::CODE, 0);
+        this.metric = Some(n);
+        this
+    }
+
+    /// Which share of the topdown slots the entry is about, if it is about one.
+    pub const fn metric_index(&self) -> Option<u8> {
+        self.metric
     }
 
     /// As [`event`](Self::event), and corrupting the sibling thread's counter.
@@ -193,10 +221,13 @@ pub fn first_match(table: &[EventConstraint], select: EventSelect) -> Option<&Ev
 /// The table, if it is right for a model that can have `counters`. A wrong one does not compile.
 ///
 /// - No entry is shadowed by an earlier one: it could never match.
-/// - Every entry names a counter, and none that a machine of this model cannot have.
+/// - Every entry but a metric's names a counter, and none that a machine of this model cannot have.
 /// - The overlap flag is set exactly where it is needed: where some other entry of at least the
-///   same weight shares a counter with this one without containing it. Fixed counters do not count
-///   here, because the scheduler tries them first, and no two events share one.
+///   same weight shares a counter with this one without containing it, and the scheduler, which
+///   takes the lowest free counter, could take a shared one while another is left. (Of 0x0f and
+///   0xfe, the first needs no flag: its counter 0, which the second cannot use, comes first.) Fixed
+///   counters do not count here, because the scheduler tries them first, and no two events share
+///   one.
 ///
 /// # Panics
 ///
@@ -218,7 +249,10 @@ pub const fn checked(counters: CounterMask, table: &[EventConstraint]) -> &[Even
     let mut i = 0;
     while i < table.len() {
         let entry = &table[i];
-        assert!(!entry.counters.is_empty(), "an entry without a counter");
+        assert!(
+            entry.counters.is_empty() == entry.metric.is_some(),
+            "an entry without a counter"
+        );
         assert!(
             entry.counters.is_subset(counters),
             "a counter that the model does not have"
@@ -232,15 +266,24 @@ pub const fn checked(counters: CounterMask, table: &[EventConstraint]) -> &[Even
                 j >= i || !other.covers(entry),
                 "an entry that an earlier one shadows"
             );
-            overlaps |= entry.counters.intersects(other.counters)
-                && !entry.counters.is_subset(other.counters)
-                && entry.counters.weight() <= other.counters.weight();
+            overlaps |= can_mislead(entry.counters, other.counters);
             j += 1;
         }
         assert!(overlaps == entry.overlap, "a wrong overlap flag");
         i += 1;
     }
     table
+}
+
+/// Whether the scheduler could take a counter for an event that may use `own`, and leave an event
+/// that may use `other`, and comes later, without.
+const fn can_mislead(own: CounterMask, other: CounterMask) -> bool {
+    let shared = own.intersection(other).bits();
+    let unshared = own.without(other).bits();
+    own.weight() <= other.weight()
+        && shared != 0
+        && unshared != 0
+        && shared.trailing_zeros() < 63 - unshared.leading_zeros()
 }
 
 #[cfg(test)]
@@ -350,6 +393,63 @@ mod tests {
     #[should_panic(expected = "wrong overlap flag")]
     fn check_refuses_a_needless_overlap_flag() {
         checked(EIGHT, &[EventConstraint::event(0x01, 0x9).overlapping()]);
+    }
+
+    #[test]
+    #[should_panic(expected = "wrong overlap flag")]
+    fn check_refuses_a_flag_where_the_lowest_counter_is_the_right_one() {
+        checked(
+            EIGHT,
+            &[
+                EventConstraint::event(0x01, 0x0f).overlapping(),
+                EventConstraint::event(0x02, 0xfe),
+            ],
+        );
+    }
+
+    #[test]
+    fn check_wants_the_flag_only_where_a_shared_counter_could_come_first() {
+        for (own, other, misled) in [
+            (0x0f, 0xfe, false),
+            (0x09, 0x07, true),
+            (0x09, 0x38, false),
+            (0x1e, 0x2d, true), // 1, 2, 3, 4 against 0, 2, 3, 5
+            (0x03, 0x0f, false),
+            (0x03, 0x0c, false),
+            (0xfe, 0x0f, false),
+        ] {
+            let [own, other] = [own, other].map(CounterMask::from_bits);
+            assert_eq!(can_mislead(own, other), misled, "{own:?} {other:?}");
+        }
+    }
+
+    #[test]
+    fn umask_bits() {
+        let entry = EventConstraint::event_and_umask_bit(0x08a3, 0x4);
+        for (config, matches) in [
+            (0x08a3, true),
+            (0x0ca3, true),
+            (0xffa3, true),
+            (0x04a3, false),
+            (0x08a2, false),
+        ] {
+            assert_eq!(entry.matches(select(config)), matches, "{config:#x}");
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "not one unit mask bit")]
+    fn umask_bits_are_one() {
+        EventConstraint::event_and_umask_bit(0x0ca3, 0x4);
+    }
+
+    #[test]
+    fn metrics_have_no_counter() {
+        let entry = EventConstraint::metric(0x8200, 2);
+        assert_eq!(entry.metric_index(), Some(2));
+        assert!(entry.matches(select(0x8200)));
+        assert!(!entry.resolve(HASWELL_HT).is_satisfiable());
+        checked(EIGHT, &[entry]);
     }
 
     #[test]

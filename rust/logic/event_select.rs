@@ -86,6 +86,11 @@ impl EventSelect {
         self.0 & bits != 0
     }
 
+    /// Counts the cycles with fewer than `n` occurrences instead of the occurrences.
+    pub const fn cycles_below(self, n: u8) -> Self {
+        Self(self.0 & !Self::CMASK | Self::INV | ((n as u64) << 24))
+    }
+
     /// Counts at privilege levels 1 to 3, or not.
     pub const fn counting_user(self, on: bool) -> Self {
         self.with(Self::USR, on)
@@ -151,6 +156,16 @@ mod tests {
         });
         // Gapless from event to in_tx_cp.
         assert_eq!(sum, (1 << 34) - 1);
+    }
+
+    #[test]
+    fn cycles_below() {
+        let issued = EventSelect::event(0x0e, 0x01);
+        assert_eq!(issued.cycles_below(1).bits(), 0x0180_010e);
+        assert_eq!(
+            issued.cycles_below(0xff).cycles_below(2).bits(),
+            0x0280_010e
+        );
     }
 
     #[test]

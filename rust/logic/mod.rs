@@ -22,6 +22,7 @@ pub mod capabilities;
 pub mod constraint;
 pub mod counter;
 pub mod event_select;
+pub mod extra_register;
 pub mod group;
 pub mod model;
 pub mod period;

@@ -98,6 +98,8 @@ pub struct PeriodRule {
     shortest: i64,
     /// Shortest period of INST_RETIRED.ALL (0x01c0).
     shortest_inst_retired_all: i64,
+    /// Periods of INST_RETIRED.ALL have to be a multiple of this power of two.
+    multiple_inst_retired_all: i64,
 }
 
 impl PeriodRule {
@@ -105,6 +107,14 @@ impl PeriodRule {
     pub const NONE: Self = Self {
         shortest: 0,
         shortest_inst_retired_all: 0,
+        multiple_inst_retired_all: 1,
+    };
+
+    /// Mainline: `nhm_limit_period()`, `arch/x86/events/intel/core.c:5810`. Not for Westmere.
+    pub const NEHALEM: Self = Self {
+        shortest: 32,
+        shortest_inst_retired_all: 32,
+        multiple_inst_retired_all: 1,
     };
 
     /// Erratum HSW11 wants more than 100 for INST_RETIRED.ALL; below 32, two counters that
@@ -113,20 +123,30 @@ impl PeriodRule {
     pub const HASWELL: Self = Self {
         shortest: 32,
         shortest_inst_retired_all: 128,
+        multiple_inst_retired_all: 1,
+    };
+
+    /// INST_RETIRED.ALL wants more than 100 (erratum BDM11), and a period with the six lowest bits
+    /// clear (BDM55). What the latter cuts off stays in the event's `left`, so that it is made up
+    /// for later. Mainline: `bdw_limit_period()`, `arch/x86/events/intel/core.c:5801`.
+    pub const BROADWELL: Self = Self {
+        shortest: 0,
+        shortest_inst_retired_all: 128,
+        multiple_inst_retired_all: 64,
     };
 
     /// The period nearest to `left` that the rule allows for the event `select`.
     pub const fn apply(self, select: EventSelect, left: i64) -> i64 {
-        let shortest = if select.code() == 0x01c0 {
-            self.shortest_inst_retired_all
+        let (shortest, multiple) = if select.code() == 0x01c0 {
+            (
+                self.shortest_inst_retired_all,
+                self.multiple_inst_retired_all,
+            )
         } else {
-            self.shortest
+            (self.shortest, 1)
         };
-        if left < shortest {
-            shortest
-        } else {
-            left
-        }
+        let left = if left < shortest { shortest } else { left };
+        left & multiple.wrapping_neg()
     }
 }
 
@@ -280,7 +300,12 @@ mod tests {
         let extremes = [i64::MIN, i64::MIN + 1, -1, 0, 1, 2, i64::MAX];
         for period in extremes {
             for left in extremes {
-                for rule in [PeriodRule::NONE, PeriodRule::HASWELL] {
+                for rule in [
+                    PeriodRule::NONE,
+                    PeriodRule::NEHALEM,
+                    PeriodRule::HASWELL,
+                    PeriodRule::BROADWELL,
+                ] {
                     let _ = limits(rule).start(CYCLES, period as u64, left);
                 }
             }
@@ -301,6 +326,39 @@ mod tests {
             assert_eq!(start.previous.wrapping_neg(), programmed);
             assert_eq!(limits.is_too_short(select, period), period < programmed);
             assert!(!super::tests::limits(PeriodRule::NONE).is_too_short(select, 1));
+        }
+    }
+
+    #[test]
+    fn nehalem_periods() {
+        for select in [CYCLES, INST_RETIRED_ALL] {
+            for (period, programmed) in [(1, 32), (31, 32), (32, 32), (33, 33)] {
+                let limits = limits(PeriodRule::NEHALEM);
+                let start = limits.start(select, period, period as i64);
+                assert_eq!(start.previous.wrapping_neg(), programmed);
+                assert_eq!(limits.is_too_short(select, period), period < programmed);
+            }
+        }
+    }
+
+    #[test]
+    fn broadwell_periods() {
+        for (select, period, programmed) in [
+            (CYCLES, 3, 3),
+            (CYCLES, 200, 200),
+            (INST_RETIRED_ALL, 1, 128),
+            (INST_RETIRED_ALL, 127, 128),
+            (INST_RETIRED_ALL, 128, 128),
+            (INST_RETIRED_ALL, 191, 128),
+            (INST_RETIRED_ALL, 192, 192),
+            (INST_RETIRED_ALL.counting_kernel(true), 1000, 960),
+            (INST_RETIRED_ALL, MAX, MAX - 63),
+        ] {
+            let limits = limits(PeriodRule::BROADWELL);
+            let start = limits.start(select, period, period as i64);
+            assert_eq!(start.previous.wrapping_neg(), programmed);
+            assert_eq!(start.left, period as i64, "what is cut off is kept");
+            assert_eq!(limits.is_too_short(select, period), period < programmed);
         }
     }
 

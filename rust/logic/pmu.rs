@@ -7,7 +7,7 @@ use core::fmt;
 use super::capabilities::{Capabilities, Cpuid};
 use super::constraint::{first_match, Constraint};
 use super::event_select::EventSelect;
-use super::model::{HardwareId, Model, MODELS};
+use super::model::{HardwareId, Model, Need, Quirk, MODELS};
 use super::period::PeriodLimits;
 
 /// A PMU that is supported.
@@ -44,10 +44,17 @@ impl Pmu {
     /// };
     /// assert_eq!(Pmu::probe(&cpuid, None).unwrap().model.pmu_name, "skylake");
     ///
-    /// cpuid.leaf_1.eax = 0x106a5;
+    /// cpuid.leaf_1.eax = 0x306a9;
     /// assert_eq!(
     ///     Pmu::probe(&cpuid, None).unwrap_err().to_string(),
-    ///     "CPU family 6 model 0x1a is not supported; supported are Haswell and Skylake"
+    ///     "Ivy Bridge is not supported yet: it needs the early acknowledgement of overflow \
+    ///      interrupts; keep the built-in driver"
+    /// );
+    ///
+    /// cpuid.leaf_1.eax = 0x106c2;
+    /// assert_eq!(
+    ///     Pmu::probe(&cpuid, None).unwrap_err().to_string(),
+    ///     "CPU family 6 model 0x1c is not supported; supported are Haswell, Broadwell and Skylake"
     /// );
     /// ```
     pub fn probe(cpuid: &Cpuid, perf_capabilities: Option<u64>) -> Result<Self, Unsupported> {
@@ -70,6 +77,12 @@ impl Pmu {
                 model: cpuid.model(),
             });
         };
+        if !model.is_supported() {
+            return Err(Unsupported::Needs {
+                name: model.name,
+                needs: model.needs,
+            });
+        }
         // Without version 2 there is no GLOBAL_CTRL to stop all counters with.
         if capabilities.version < 2 {
             return Err(Unsupported::Version(capabilities.version));
@@ -115,8 +128,19 @@ impl Pmu {
             | HardwareId::StalledCyclesBackend
             | HardwareId::RefCpuCycles => None,
         };
-        match absent_bit {
-            Some(bit) if self.capabilities.absent_events.contains(bit) => None,
+        let absent = |bit| self.capabilities.absent_events.contains(bit);
+        match id {
+            HardwareId::BranchMisses
+                if self.model.has(Quirk::BranchMissesExecuted) && absent(6) =>
+            {
+                Some(EventSelect::event(0x89, 0x7f)) // BR_MISP_EXEC.ANY
+            }
+            HardwareId::RefCpuCycles
+                if self.model.has(Quirk::ReferenceCyclesAnywhere) && !absent(2) =>
+            {
+                Some(EventSelect::event(0x3c, 0x01)) // CPU_CLK_UNHALTED.REF_TSC_P
+            }
+            _ if absent_bit.is_some_and(absent) => None,
             _ => self.model.hardware_events.get(id),
         }
     }
@@ -170,6 +194,13 @@ pub enum Unsupported {
         /// Display model.
         model: u8,
     },
+    /// A model with a table, for which the driver does not do all that is needed.
+    Needs {
+        /// The model's name.
+        name: &'static str,
+        /// What is missing.
+        needs: &'static [Need],
+    },
     /// A version of architectural performance monitoring without GLOBAL_CTRL.
     Version(u8),
 }
@@ -199,15 +230,13 @@ impl fmt::Display for Unsupported {
                     f,
                     "CPU family {family} model {model:#04x} is not supported; supported are "
                 )?;
-                for (i, model) in MODELS.iter().enumerate() {
-                    let separator = match i {
-                        0 => "",
-                        i if i + 1 == MODELS.len() => " and ",
-                        _ => ", ",
-                    };
-                    write!(f, "{separator}{}", model.name)?;
-                }
-                Ok(())
+                let supported = MODELS.iter().filter(|model| model.is_supported());
+                enumerate(f, supported.map(|model| model.name))
+            }
+            Self::Needs { name, needs } => {
+                write!(f, "{name} is not supported yet: it needs ")?;
+                enumerate(f, needs.iter())?;
+                f.write_str("; keep the built-in driver")
             }
             Self::Version(version) => write!(
                 f,
@@ -218,10 +247,28 @@ impl fmt::Display for Unsupported {
     }
 }
 
+/// Writes "a, b and c".
+fn enumerate<T: fmt::Display>(
+    f: &mut fmt::Formatter<'_>,
+    items: impl Iterator<Item = T> + Clone,
+) -> fmt::Result {
+    let count = items.clone().count();
+    for (i, item) in items.enumerate() {
+        let separator = match i {
+            0 => "",
+            i if i + 1 == count => " and ",
+            _ => ", ",
+        };
+        write!(f, "{separator}{item}")?;
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::capabilities::Leaf;
     use super::super::counter::CounterMask;
+    use super::super::model::{GOLDEN_COVE, NEHALEM, WESTMERE};
     use super::*;
 
     fn cpuid(leaf_1_eax: u32, leaf_a_eax: u32) -> Cpuid {
@@ -299,12 +346,81 @@ mod tests {
             (hybrid, "hybrid CPUs"),
             (no_pmu, "describes no PMU in CPUID leaf 0xA; look"),
             (no_virtual_pmu, "this virtual machine has no PMU; start"),
-            (cpuid(0x306a9, 0x0730_0403), "family 6 model 0x3a is not"),
+            (cpuid(0x106c2, 0x0730_0403), "family 6 model 0x1c is not"),
             (cpuid(0x00f3c, 0x0730_0403), "family 15 model 0x03 is not"),
             (cpuid(0x306c3, 0x0730_0401), "version 1 is too old"),
         ] {
             let refused = Pmu::probe(&cpuid, None).unwrap_err();
             assert!(refused.to_string().contains(text), "{refused}");
+        }
+    }
+
+    #[test]
+    fn models_that_need_more_are_refused() {
+        for (eax, text) in [
+            (
+                0x106a5,
+                "Nehalem is not supported yet: it needs the early acknowledgement of overflow \
+                 interrupts, the work-around for errata AAK100, AAP53 and BD53, offcore response \
+                 registers shared by a core's threads and topdown events of its own in sysfs; keep \
+                 the built-in driver",
+            ),
+            (
+                0x806f8,
+                "Sapphire Rapids is not supported yet: it needs the topdown metrics of fixed \
+                 counter 3; keep the built-in driver",
+            ),
+        ] {
+            let refused = Pmu::probe(&cpuid(eax, 0x0730_0403), None).unwrap_err();
+            assert_eq!(refused.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn broadwell_constraints() {
+        let pmu = probe(&cpuid(0x306d4, 0x0730_0403));
+        for (config, counters) in [
+            (0x0000_00c0, 0x1_0000_000f),
+            (0x0000_01c0, 0xf),
+            (0x0000_0148, 0x4),
+            (0x0000_08a3, 0x4),
+            (0x0000_0ca3, 0x4),
+            (0x0000_04a3, 0xf),
+            (0x0000_82d0, 0xf),
+        ] {
+            let constraint = pmu.constraint(EventSelect::from_bits(config));
+            assert_eq!(constraint.counters.bits(), counters, "{config:#x}");
+            assert!(!constraint.exclusive, "no erratum");
+        }
+    }
+
+    /// A PMU of a model that the driver may not drive yet.
+    fn pmu_of(model: &'static Model, leaf_a_ebx: u32) -> Pmu {
+        let mut cpuid = cpuid(0, 0x0730_0404);
+        cpuid.leaf_a.ebx = leaf_a_ebx;
+        Pmu {
+            model,
+            capabilities: Capabilities::decode(&cpuid, None).unwrap(),
+        }
+    }
+
+    #[test]
+    fn executed_branch_misses_stand_in_for_retired_ones() {
+        for (ebx, expected) in [(0, 0x00c5), (1 << 6, 0x7f89)] {
+            let found = pmu_of(&NEHALEM, ebx).hardware_event(HardwareId::BranchMisses);
+            assert_eq!(found.map(EventSelect::bits), Some(expected));
+        }
+        let westmere = pmu_of(&WESTMERE, 1 << 6);
+        assert_eq!(westmere.hardware_event(HardwareId::BranchMisses), None);
+    }
+
+    #[test]
+    fn reference_cycles_are_an_event_of_their_own_unless_absent() {
+        for (ebx, expected, bus) in [(0, 0x013c, Some(0x013c)), (1 << 2, 0x0300, None)] {
+            let pmu = pmu_of(&GOLDEN_COVE, ebx);
+            let bits = |id| pmu.hardware_event(id).map(EventSelect::bits);
+            assert_eq!(bits(HardwareId::RefCpuCycles), Some(expected));
+            assert_eq!(bits(HardwareId::BusCycles), bus);
         }
     }
 

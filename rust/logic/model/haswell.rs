@@ -6,6 +6,7 @@
 
 use super::super::constraint::{checked, EventConstraint};
 use super::super::counter::CounterMask;
+use super::super::extra_register::{ExtraRegisterEvent, ExtraRegisters};
 use super::super::period::PeriodRule;
 use super::{HardwareEvents, Model};
 
@@ -30,18 +31,24 @@ const EVENT_CONSTRAINTS: &[EventConstraint] = checked(COUNTERS, &[
     EventConstraint::exclusive_event(0xd3, 0xf), // MEM_LOAD_UOPS_L3_MISS_RETIRED.*
 ]);
 
+/// The extra registers that events need.
+#[rustfmt::skip]
+const EXTRA_REGISTER_EVENTS: ExtraRegisters = ExtraRegisters::checked(&[
+    ExtraRegisterEvent::offcore_response_0(0x01b7, 0x3f_ffff_8fff), // OFFCORE_RESPONSE_0
+    ExtraRegisterEvent::offcore_response_1(0x01bb, 0x3f_ffff_8fff), // OFFCORE_RESPONSE_1
+    ExtraRegisterEvent::load_latency(0x01cd), // MEM_TRANS_RETIRED.LOAD_LATENCY
+]);
+
 /// Haswell, client and server.
 pub const HASWELL: Model = Model {
     pmu_name: "haswell",
     name: "Haswell",
+    needs: &[],
+    quirks: &[],
     cpuid_models: &[0x3c, 0x3f, 0x45, 0x46],
     event_constraints: EVENT_CONSTRAINTS,
     hardware_events: HardwareEvents::ARCHITECTURAL,
-    extra_register_events: &[
-        0x01b7, // OFFCORE_RESPONSE_0
-        0x01bb, // OFFCORE_RESPONSE_1
-        0x01cd, // MEM_TRANS_RETIRED.LOAD_LATENCY
-    ],
+    extra_register_events: EXTRA_REGISTER_EVENTS,
     recovery_cycles_umask: 0x3,
     checkpointed: CounterMask::from_bits(0x4),
     period_rule: PeriodRule::HASWELL,

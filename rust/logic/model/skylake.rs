@@ -7,6 +7,7 @@
 
 use super::super::constraint::{checked, EventConstraint};
 use super::super::counter::CounterMask;
+use super::super::extra_register::{ExtraRegisterEvent, ExtraRegisters};
 use super::super::period::PeriodRule;
 use super::{HardwareEvents, Model};
 
@@ -27,19 +28,25 @@ const EVENT_CONSTRAINTS: &[EventConstraint] = checked(COUNTERS, &[
     EventConstraint::event(0xc6, 0xf), // FRONTEND_RETIRED.*
 ]);
 
+/// The extra registers that events need.
+#[rustfmt::skip]
+const EXTRA_REGISTER_EVENTS: ExtraRegisters = ExtraRegisters::checked(&[
+    ExtraRegisterEvent::offcore_response_0(0x01b7, 0x3f_ffff_8fff), // OFFCORE_RESPONSE_0
+    ExtraRegisterEvent::offcore_response_1(0x01bb, 0x3f_ffff_8fff), // OFFCORE_RESPONSE_1
+    ExtraRegisterEvent::load_latency(0x01cd), // MEM_TRANS_RETIRED.LOAD_LATENCY
+    ExtraRegisterEvent::frontend(0x01c6, 0x7f_ff17), // FRONTEND_RETIRED.*
+]);
+
 /// Skylake to Comet Lake, client and server.
 pub const SKYLAKE: Model = Model {
     pmu_name: "skylake",
     name: "Skylake",
+    needs: &[],
+    quirks: &[],
     cpuid_models: &[0x4e, 0x55, 0x5e, 0x8e, 0x9e, 0xa5, 0xa6],
     event_constraints: EVENT_CONSTRAINTS,
     hardware_events: HardwareEvents::ARCHITECTURAL,
-    extra_register_events: &[
-        0x01b7, // OFFCORE_RESPONSE_0
-        0x01bb, // OFFCORE_RESPONSE_1
-        0x01cd, // MEM_TRANS_RETIRED.LOAD_LATENCY
-        0x01c6, // FRONTEND_RETIRED.*
-    ],
+    extra_register_events: EXTRA_REGISTER_EVENTS,
     recovery_cycles_umask: 0x1,
     checkpointed: CounterMask::from_bits(0x4),
     period_rule: PeriodRule::NONE,

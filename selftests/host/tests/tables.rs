@@ -1,64 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! The models' tables against mainline's, read from the kernel's source.
-//!
-//! `KERNEL_SOURCE` names the tree, and `make test` sets it; without, there is nothing to compare
-//! with, and the test says so.
 
-use rpmu_logic::logic::capabilities::{Cpuid, Leaf};
+mod kernel;
+
+use kernel::{Constraint, Source};
+use rpmu_logic::logic::capabilities::{Capabilities, Cpuid, Leaf};
+use rpmu_logic::logic::constraint::first_match;
 use rpmu_logic::logic::event_select::EventSelect;
+use rpmu_logic::logic::model::{
+    HardwareId, Model, Need, GENERIC, GENERIC_V5, GOLDEN_COVE, MODELS, NEHALEM,
+};
+use rpmu_logic::logic::period::PeriodRule;
 use rpmu_logic::logic::pmu::Pmu;
 
-/// One line of a mainline table: match `code` under `mask`, then `counters`.
-#[derive(Debug)]
-struct Line {
-    code: u64,
-    mask: u64,
-    counters: u64,
-    fixed: bool,
-    exclusive: bool,
-}
-
-fn number(text: &str) -> u64 {
-    match text.trim().strip_prefix("0x") {
-        Some(hex) => u64::from_str_radix(hex, 16).unwrap(),
-        None => text.trim().parse().unwrap(),
-    }
-}
-
-/// The lines of `static struct event_constraint NAME[]`.
-fn table(source: &str, name: &str) -> Vec<Line> {
-    let start = source.find(&format!("{name}[]")).expect("no such table");
-    let body = &source[start..];
-    let body = &body[..body.find("EVENT_CONSTRAINT_END").unwrap()];
-    body.lines()
-        .filter_map(|line| {
-            let (kind, rest) = line.trim().split_once("_CONSTRAINT(")?;
-            let (arguments, _) = rest.split_once(')')?;
-            let (code, value) = arguments.split_once(',')?;
-            let (code, value) = (number(code), number(value));
-            let fixed = kind == "FIXED_EVENT";
-            Some(Line {
-                code,
-                mask: match kind {
-                    // Event, umask, edge, inv, cmask, in_tx, in_tx_cp.
-                    "FIXED_EVENT" => 0x3_ff84_ffff,
-                    "INTEL_UEVENT" => 0xffff,
-                    "INTEL_EVENT" | "INTEL_EXCLEVT" => 0xff,
-                    _ => panic!("a kind that this test does not know: {line}"),
-                },
-                counters: if fixed { 1 << (32 + value) } else { value },
-                fixed,
-                exclusive: kind == "INTEL_EXCLEVT",
-            })
-        })
-        .collect()
-}
-
 /// What mainline allows an event: first match, after `intel_pmu_check_event_constraints()`.
-fn mainline(lines: &[Line], config: u64, gp: u64) -> (u64, bool) {
-    let present = gp | 0x7_0000_0000;
-    match lines.iter().find(|line| config & line.mask == line.code) {
+fn mainline(lines: &[Constraint], config: u64, gp: u64, fixed: u64) -> (u64, bool) {
+    let present = gp | (fixed << 32);
+    let matches = |line: &&Constraint| (config & line.mask).wrapping_sub(line.code) <= line.size;
+    match lines.iter().find(matches) {
+        // The metrics' pseudo counters, where there is a fixed counter 3.
+        Some(line) if line.counters >> 48 != 0 => (line.counters, line.exclusive),
         Some(line) => {
             let widened = line.fixed && line.code & 0xff != 0;
             let counters = line.counters | if widened { gp } else { 0 };
@@ -68,56 +30,209 @@ fn mainline(lines: &[Line], config: u64, gp: u64) -> (u64, bool) {
     }
 }
 
-fn pmu(leaf_1_eax: u32, gp: u32) -> Pmu {
+/// A machine of the model. The driver need not drive it.
+fn pmu(model: &'static Model, gp: u32, fixed: u32) -> Pmu {
     let cpuid = Cpuid {
         leaf_0: Leaf {
-            eax: 0x16,
-            ebx: u32::from_le_bytes(*b"Genu"),
-            edx: u32::from_le_bytes(*b"ineI"),
-            ecx: u32::from_le_bytes(*b"ntel"),
-        },
-        leaf_1: Leaf {
-            eax: leaf_1_eax,
+            eax: 0xa,
             ..Leaf::default()
         },
         leaf_a: Leaf {
-            eax: 0x0730_0003 | (gp << 8),
-            edx: 0x603,
+            eax: 0x0730_0004 | (gp << 8),
+            edx: fixed,
             ..Leaf::default()
         },
         ..Cpuid::default()
     };
-    Pmu::probe(&cpuid, None).unwrap()
+    Pmu {
+        model,
+        capabilities: Capabilities::decode(&cpuid, None).unwrap(),
+    }
+}
+
+fn same_counters(model: &'static Model, lines: &[Constraint]) {
+    let fixed = if lines.iter().any(|line| line.counters == 1 << 47) {
+        16
+    } else if lines.iter().any(|line| line.counters == 1 << 35) {
+        4
+    } else {
+        3
+    };
+    let compare = |pmu: &Pmu, config: u64| {
+        let select = EventSelect::from_bits(config);
+        let constraint = pmu.constraint(select);
+        let metric = first_match(pmu.model.event_constraints, select)
+            .and_then(|entry| entry.metric_index())
+            .map_or(0, |n| 1 << (48 + n));
+        let gp = pmu.capabilities.counters.gp().bits();
+        assert_eq!(
+            (constraint.counters.bits() | metric, constraint.exclusive),
+            mainline(lines, config, gp, (1 << fixed) - 1),
+            "{} {config:#x} on {gp:#x}",
+            model.name
+        );
+    };
+    for gp in [2, 4, 8] {
+        let pmu = pmu(model, gp, fixed);
+        for config in 0..=0xffff {
+            compare(&pmu, config);
+            compare(&pmu, config | (1 << 24));
+        }
+        // Each kind of filter, which keeps events off fixed counters, and none that does.
+        for filter in [1 << 16, 1 << 17, 1 << 18, 1 << 21, 1 << 23, 1 << 32] {
+            for line in lines {
+                compare(&pmu, line.code | filter);
+            }
+        }
+    }
 }
 
 #[test]
 fn every_event_has_mainlines_counters() {
-    let Some(tree) = std::env::var_os("KERNEL_SOURCE") else {
-        eprintln!("not compared: KERNEL_SOURCE is not set");
+    let Some(source) = Source::read() else {
         return;
     };
-    let path = std::path::Path::new(&tree).join("arch/x86/events/intel/core.c");
-    let source = std::fs::read_to_string(&path).expect("KERNEL_SOURCE is no kernel tree");
-    for (name, leaf_1_eax, lines) in [
-        ("intel_hsw_event_constraints", 0x306c3, 13),
-        ("intel_skl_event_constraints", 0x506e3, 9),
+    let mut lines = Vec::new();
+    for model in MODELS {
+        let init = source.init(model.cpuid_models[0]);
+        let name = init
+            .assigned("x86_pmu.event_constraints")
+            .or_else(|| init.assigned("hybrid(pmu, event_constraints)"))
+            .unwrap();
+        let table = source.constraints(&name);
+        same_counters(model, &table);
+        lines.push((model.pmu_name, table.len()));
+    }
+    for (model, name) in [
+        (&GENERIC, "intel_gen_event_constraints"),
+        (&GENERIC_V5, "intel_v5_gen_event_constraints"),
     ] {
-        let table = table(&source, name);
-        assert_eq!(table.len(), lines, "{name}: {table:x?}");
-        for gp in [4, 8] {
-            let pmu = pmu(leaf_1_eax, gp);
-            // Plain, and with each kind of filter, which keeps events off fixed counters.
-            for filter in [0, 1 << 18, 1 << 23, 1 << 24, 1 << 32, 1 << 16, 1 << 21] {
-                for code in 0..=0xffff {
-                    let config = code | filter;
-                    let constraint = pmu.constraint(EventSelect::from_bits(config));
-                    assert_eq!(
-                        (constraint.counters.bits(), constraint.exclusive),
-                        mainline(&table, config, (1 << gp) - 1),
-                        "{name} {config:#x} on {gp} counters"
-                    );
-                }
+        let table = source.constraints(name);
+        same_counters(model, &table);
+        lines.push((model.pmu_name, table.len()));
+    }
+    // That nothing was overlooked in reading.
+    #[rustfmt::skip]
+    assert_eq!(lines, [
+        ("core2", 13), ("nehalem", 11), ("westmere", 7), ("sandybridge", 16), ("sandybridge", 16),
+        ("ivybridge", 17), ("ivybridge", 17), ("haswell", 13), ("broadwell", 9), ("skylake", 9),
+        ("icelake", 25), ("icelake", 25), ("sapphire_rapids", 31), ("silvermont", 3),
+        ("goldmont", 3), ("goldmont_plus", 3), ("generic_arch_v2+", 3), ("generic_arch_v5+", 16),
+    ]);
+}
+
+#[test]
+fn every_event_has_mainlines_extra_register() {
+    let Some(source) = Source::read() else {
+        return;
+    };
+    for model in MODELS {
+        for cpu in model.cpuid_models {
+            let lines = match source.init(*cpu).assigned("x86_pmu.extra_regs") {
+                Some(name) => source.extra_registers(&name),
+                None => Vec::new(),
+            };
+            for config in 0..=0xffff {
+                let expected = lines.iter().find(|line| line.code == config);
+                let found = model
+                    .extra_register_events
+                    .find(EventSelect::from_bits(config));
+                assert_eq!(
+                    found.map(|entry| (u64::from(entry.register().msr()), entry.valid())),
+                    expected.map(|line| (line.msr, line.valid)),
+                    "{} {config:#x}",
+                    model.name
+                );
             }
         }
     }
+}
+
+/// `X86_CONFIG(.event=…, .umask=…, .inv=1, .cmask=…)`.
+fn x86_config(source: &Source, text: &str) -> u64 {
+    let fields = text.strip_prefix("X86_CONFIG(").unwrap();
+    let fields = fields.strip_suffix(')').unwrap().split(',');
+    fields.fold(0, |config, field| {
+        let (name, value) = field.split_once('=').unwrap();
+        let shift = match name.trim() {
+            ".event" => 0,
+            ".umask" => 8,
+            ".inv" => 23,
+            ".cmask" => 24,
+            _ => panic!("{field}"),
+        };
+        config | (source.value(value) << shift)
+    })
+}
+
+#[test]
+fn every_model_is_what_mainline_sets_up() {
+    let Some(source) = Source::read() else {
+        return;
+    };
+    for model in MODELS {
+        for cpu in model.cpuid_models {
+            let init = source.init(*cpu);
+            let name = model.name;
+            let expected = format!("\"{}\"", model.pmu_name);
+            assert_eq!(init.assigned("\tname"), Some(expected), "{name}");
+
+            let rule = match init.assigned("x86_pmu.limit_period").as_deref() {
+                // The last one is for precise events alone.
+                None | Some("glc_limit_period") => PeriodRule::NONE,
+                Some("nhm_limit_period") => PeriodRule::NEHALEM,
+                Some("hsw_limit_period") => PeriodRule::HASWELL,
+                Some("bdw_limit_period") => PeriodRule::BROADWELL,
+                Some(other) => panic!("{other}"),
+            };
+            assert_eq!(model.period_rule, rule, "{name}");
+
+            for (id, index) in [
+                (HardwareId::StalledCyclesFrontend, "FRONTEND"),
+                (HardwareId::StalledCyclesBackend, "BACKEND"),
+            ] {
+                let entry =
+                    format!("intel_perfmon_event_map[PERF_COUNT_HW_STALLED_CYCLES_{index}]");
+                assert_eq!(
+                    model.hardware_events.get(id).map(EventSelect::bits),
+                    init.assigned(&entry).map(|text| x86_config(&source, &text)),
+                    "{name} {id:?}"
+                );
+            }
+
+            // What the built-in driver does otherwise than ours.
+            for (need, is_needed) in [
+                (
+                    Need::EarlyAcknowledge,
+                    !init.contains("x86_pmu.late_ack = true"),
+                ),
+                (
+                    Need::EnableWorkaround,
+                    init.contains("intel_pmu_nhm_enable_all"),
+                ),
+                (Need::TopdownMetrics, init.contains("num_topdown_events =")),
+            ] {
+                assert_eq!(model.needs.contains(&need), is_needed, "{name} {need:?}");
+            }
+            let usual = ["snb_events_attrs", "hsw_events_attrs"].map(String::from);
+            let topdown = init.assigned("\ttd_attr ").or(init.assigned("\ttd_attr"));
+            assert_eq!(
+                model.recovery_cycles_umask != 0,
+                topdown.is_some_and(|attrs| usual.contains(&attrs)),
+                "{name}"
+            );
+            assert_eq!(
+                model.checkpointed.bits(),
+                if init.contains("hsw_hw_config") { 4 } else { 0 },
+                "{name}"
+            );
+            assert_eq!(
+                model.quirks.len(),
+                usize::from(init.contains("intel_nehalem_quirk"))
+                    + usize::from(init.contains("intel_pmu_ref_cycles_ext")),
+                "{name}"
+            );
+        }
+    }
+    assert_eq!((NEHALEM.quirks.len(), GOLDEN_COVE.quirks.len()), (1, 1));
 }

@@ -5,6 +5,8 @@
 // Every test file includes this module, and none needs all of it.
 #![allow(dead_code)]
 
+use std::collections::HashSet;
+
 /// General-purpose counters, as bits.
 pub(crate) const GP: u64 = 0xffff_ffff;
 
@@ -20,6 +22,25 @@ pub(crate) struct Want {
 /// Whether there is a counter for every one of `wants`, by trying everything.
 pub(crate) fn fits(wants: &[u64], gp_limit: u32) -> bool {
     fewest_gp(wants, 0).is_some_and(|needed| needed <= gp_limit)
+}
+
+/// The same for many events on few counters: keeps every set of counters that some assignment of
+/// the events so far uses.
+pub(crate) fn fits_by_sets(wants: &[u64], gp_limit: u32) -> bool {
+    let mut used = HashSet::from([0u64]);
+    for want in wants {
+        used = used
+            .iter()
+            .flat_map(|used| {
+                let free = want & !used;
+                (0..64)
+                    .filter(move |bit| (free >> bit) & 1 != 0)
+                    .map(move |bit| used | (1 << bit))
+            })
+            .filter(|used| (used & GP).count_ones() <= gp_limit)
+            .collect();
+    }
+    !used.is_empty()
 }
 
 /// With how few general-purpose counters `wants` fit, if they do, by trying everything.

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Broadwell, client and server: CPUID family 6, models 0x3D, 0x47, 0x4F, 0x56.
+//!
+//! Mainline: `arch/x86/events/intel/core.c:299-305`, `633-647` and `8443-8483`.
+
+use super::super::constraint::{checked, EventConstraint};
+use super::super::counter::CounterMask;
+use super::super::extra_register::{ExtraRegisterEvent, ExtraRegisters};
+use super::super::period::PeriodRule;
+use super::{HardwareEvents, Model};
+
+/// Four general-purpose counters a thread, eight where a core has one thread.
+const COUNTERS: CounterMask = CounterMask::first_gp(8).union(CounterMask::first_fixed(3));
+
+#[rustfmt::skip]
+const EVENT_CONSTRAINTS: &[EventConstraint] = checked(COUNTERS, &[
+    EventConstraint::fixed(0x00c0, 0), // INST_RETIRED.ANY
+    EventConstraint::fixed(0x003c, 1), // CPU_CLK_UNHALTED.THREAD
+    EventConstraint::fixed(0x0300, 2), // CPU_CLK_UNHALTED.REF_TSC
+    EventConstraint::event_and_umask(0x0148, 0x4), // L1D_PEND_MISS.PENDING
+    EventConstraint::event_and_umask_bit(0x08a3, 0x4), // CYCLE_ACTIVITY.*_L1D_MISS
+    // Counters 0 to 3 only where a core has one thread.
+    EventConstraint::event(0xd0, 0xf), // MEM_UOPS_RETIRED.*
+    EventConstraint::event(0xd1, 0xf), // MEM_LOAD_UOPS_RETIRED.*
+    EventConstraint::event(0xd2, 0xf), // MEM_LOAD_UOPS_L3_HIT_RETIRED.*
+    EventConstraint::event(0xcd, 0xf), // MEM_TRANS_RETIRED.*
+]);
+
+/// The extra registers that events need.
+#[rustfmt::skip]
+const EXTRA_REGISTER_EVENTS: ExtraRegisters = ExtraRegisters::checked(&[
+    ExtraRegisterEvent::offcore_response_0(0x01b7, 0x3f_ffff_8fff), // OFFCORE_RESPONSE_0
+    ExtraRegisterEvent::offcore_response_1(0x01bb, 0x3f_ffff_8fff), // OFFCORE_RESPONSE_1
+    ExtraRegisterEvent::load_latency(0x01cd), // MEM_TRANS_RETIRED.LOAD_LATENCY
+]);
+
+/// Broadwell, client and server.
+pub const BROADWELL: Model = Model {
+    pmu_name: "broadwell",
+    name: "Broadwell",
+    needs: &[],
+    quirks: &[],
+    cpuid_models: &[0x3d, 0x47, 0x4f, 0x56],
+    event_constraints: EVENT_CONSTRAINTS,
+    hardware_events: HardwareEvents::ARCHITECTURAL,
+    extra_register_events: EXTRA_REGISTER_EVENTS,
+    recovery_cycles_umask: 0x3,
+    checkpointed: CounterMask::from_bits(0x4),
+    period_rule: PeriodRule::BROADWELL,
+};

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Core 2: CPUID family 6, models 0x0F, 0x16 (Merom), 0x17 (Penryn), 0x1D (Dunnington).
+//!
+//! Mainline: `arch/x86/events/intel/core.c:57-73` and `8085-8101`.
+
+use super::super::constraint::{checked, EventConstraint};
+use super::super::counter::CounterMask;
+use super::super::extra_register::ExtraRegisters;
+use super::super::period::PeriodRule;
+use super::{HardwareEvents, Model, Need};
+
+/// Two general-purpose counters.
+const COUNTERS: CounterMask = CounterMask::first_gp(2).union(CounterMask::first_fixed(3));
+
+#[rustfmt::skip]
+const EVENT_CONSTRAINTS: &[EventConstraint] = checked(COUNTERS, &[
+    EventConstraint::fixed(0x00c0, 0), // INST_RETIRED.ANY
+    EventConstraint::fixed(0x003c, 1), // CPU_CLK_UNHALTED.CORE
+    EventConstraint::fixed(0x0300, 2), // CPU_CLK_UNHALTED.REF
+    EventConstraint::event(0x10, 0x1), // FP_COMP_OPS_EXE
+    EventConstraint::event(0x11, 0x2), // FP_ASSIST
+    EventConstraint::event(0x12, 0x2), // MUL
+    EventConstraint::event(0x13, 0x2), // DIV
+    EventConstraint::event(0x14, 0x1), // CYCLES_DIV_BUSY
+    EventConstraint::event(0x18, 0x1), // IDLE_DURING_DIV
+    EventConstraint::event(0x19, 0x2), // DELAYED_BYPASS
+    EventConstraint::event(0xa1, 0x1), // RS_UOPS_DISPATCHED
+    EventConstraint::event(0xc9, 0x1), // ITLB_MISS_RETIRED
+    EventConstraint::event(0xcb, 0x1), // MEM_LOAD_RETIRED.*
+]);
+
+/// Core 2.
+pub const CORE2: Model = Model {
+    pmu_name: "core2",
+    name: "Core 2",
+    needs: &[Need::EarlyAcknowledge, Need::OtherTopdownEvents],
+    quirks: &[],
+    cpuid_models: &[0x0f, 0x16, 0x17, 0x1d],
+    event_constraints: EVENT_CONSTRAINTS,
+    hardware_events: HardwareEvents::ARCHITECTURAL,
+    extra_register_events: ExtraRegisters::NONE,
+    recovery_cycles_umask: 0,
+    checkpointed: CounterMask::EMPTY,
+    period_rule: PeriodRule::NONE,
+};

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Golden Cove on servers: CPUID family 6, models 0x8F (Sapphire Rapids), 0xCF (Emerald Rapids).
+//!
+//! With PEBS, periods of `precise_ip` 3 have to be 128 or more (`glc_limit_period()`, `5815`); there
+//! is no PEBS yet.
+//!
+//! Mainline: `arch/x86/events/intel/core.c:356-409`, `7837-7860` and `8608-8643`.
+
+use super::super::constraint::{checked, EventConstraint};
+use super::super::counter::CounterMask;
+use super::super::extra_register::{ExtraRegisterEvent, ExtraRegisters};
+use super::super::period::PeriodRule;
+use super::{HardwareEvents, Model, Need, Quirk};
+
+/// Eight general-purpose counters a thread.
+const COUNTERS: CounterMask = CounterMask::first_gp(8).union(CounterMask::first_fixed(4));
+
+#[rustfmt::skip]
+const EVENT_CONSTRAINTS: &[EventConstraint] = checked(COUNTERS, &[
+    EventConstraint::fixed(0x00c0, 0), // INST_RETIRED.ANY
+    EventConstraint::fixed(0x0100, 0), // pseudo code: INST_RETIRED.PREC_DIST
+    EventConstraint::fixed(0x003c, 1), // CPU_CLK_UNHALTED.THREAD
+    EventConstraint::fixed(0x0200, 1), // pseudo code: CPU_CLK_UNHALTED.THREAD
+    EventConstraint::fixed(0x0300, 2), // pseudo code: CPU_CLK_UNHALTED.REF_TSC
+    EventConstraint::fixed(0x013c, 2), // CPU_CLK_UNHALTED.REF_TSC_P
+    EventConstraint::fixed(0x0400, 3), // pseudo code: TOPDOWN.SLOTS
+    EventConstraint::metric(0x8000, 0), // pseudo code: retiring
+    EventConstraint::metric(0x8100, 1), // pseudo code: bad speculation
+    EventConstraint::metric(0x8200, 2), // pseudo code: front end bound
+    EventConstraint::metric(0x8300, 3), // pseudo code: back end bound
+    EventConstraint::metric(0x8400, 4), // pseudo code: heavy operations
+    EventConstraint::metric(0x8500, 5), // pseudo code: branch mispredictions
+    EventConstraint::metric(0x8600, 6), // pseudo code: fetch latency
+    EventConstraint::metric(0x8700, 7), // pseudo code: memory bound
+    // Event codes below 0x90 are for counters 0 to 3, but for these two.
+    EventConstraint::event(0x2e, 0xff), // LONGEST_LAT_CACHE.*
+    EventConstraint::event(0x3c, 0xff), // CPU_CLK_UNHALTED.*
+    EventConstraint::events(0x01, 0x8f, 0xf),
+    EventConstraint::event_and_umask(0x01a3, 0xf), // CYCLE_ACTIVITY.CYCLES_L2_MISS
+    EventConstraint::event_and_umask(0x02a3, 0xf), // CYCLE_ACTIVITY.CYCLES_L3_MISS
+    EventConstraint::event_and_umask(0x05a3, 0xf), // CYCLE_ACTIVITY.STALLS_L2_MISS
+    EventConstraint::event_and_umask(0x06a3, 0xf), // CYCLE_ACTIVITY.STALLS_L3_MISS
+    EventConstraint::event_and_umask(0x08a3, 0xf), // CYCLE_ACTIVITY.CYCLES_L1D_MISS
+    EventConstraint::event_and_umask(0x0ca3, 0xf), // CYCLE_ACTIVITY.STALLS_L1D_MISS
+    EventConstraint::event_and_umask(0x04a4, 0x1), // TOPDOWN.BAD_SPEC_SLOTS
+    EventConstraint::event_and_umask(0x08a4, 0x1), // TOPDOWN.BR_MISPREDICT_SLOTS
+    EventConstraint::event_and_umask(0x01cd, 0xfe), // MEM_TRANS_RETIRED.LOAD_LATENCY
+    EventConstraint::event_and_umask(0x02cd, 0x1), // MEM_TRANS_RETIRED.STORE_SAMPLE
+    EventConstraint::event(0xce, 0x1), // AMX_OPS_RETIRED.*
+    EventConstraint::events(0xd0, 0xdf, 0xf), // MEM_INST_RETIRED.* and other memory events
+    // The rest of the event codes from 0x90 on are for every counter.
+    EventConstraint::events(0x90, 0xfe, 0xff),
+]);
+
+/// The extra registers that events need.
+#[rustfmt::skip]
+const EXTRA_REGISTER_EVENTS: ExtraRegisters = ExtraRegisters::checked(&[
+    ExtraRegisterEvent::offcore_response_0(0x012a, 0x3f_ffff_ffff), // OCR.*
+    ExtraRegisterEvent::offcore_response_1(0x012b, 0x3f_ffff_ffff), // OCR.*
+    ExtraRegisterEvent::load_latency(0x01cd), // MEM_TRANS_RETIRED.LOAD_LATENCY
+    ExtraRegisterEvent::frontend(0x01c6, 0x7f_ff1f), // FRONTEND_RETIRED.*
+    ExtraRegisterEvent::frontend(0x40ad, 0x7), // INT_MISC.UNKNOWN_BRANCH_CYCLES
+    ExtraRegisterEvent::frontend(0x04c2, 0x8), // UOPS_RETIRED.MS
+]);
+
+/// Sapphire Rapids and Emerald Rapids.
+pub const GOLDEN_COVE: Model = Model {
+    pmu_name: "sapphire_rapids",
+    name: "Sapphire Rapids",
+    needs: &[Need::TopdownMetrics],
+    quirks: &[Quirk::ReferenceCyclesAnywhere],
+    cpuid_models: &[0x8f, 0xcf],
+    event_constraints: EVENT_CONSTRAINTS,
+    hardware_events: HardwareEvents::ARCHITECTURAL,
+    extra_register_events: EXTRA_REGISTER_EVENTS,
+    recovery_cycles_umask: 0,
+    checkpointed: CounterMask::from_bits(0x4),
+    period_rule: PeriodRule::NONE,
+};

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Ice Lake and its kin: CPUID family 6, models 0x7D, 0x7E (Ice Lake client), 0x8C, 0x8D (Tiger Lake),
+//! 0xA7 (Rocket Lake), 0x6A, 0x6C (Ice Lake server).
+//!
+//! Mainline: `arch/x86/events/intel/core.c:319-354` and `8562-8606`.
+
+use super::super::constraint::{checked, EventConstraint};
+use super::super::counter::CounterMask;
+use super::super::extra_register::{ExtraRegisterEvent, ExtraRegisters};
+use super::super::period::PeriodRule;
+use super::{HardwareEvents, Model, Need};
+
+/// Eight general-purpose counters a thread.
+const COUNTERS: CounterMask = CounterMask::first_gp(8).union(CounterMask::first_fixed(4));
+
+#[rustfmt::skip]
+const EVENT_CONSTRAINTS: &[EventConstraint] = checked(COUNTERS, &[
+    EventConstraint::fixed(0x00c0, 0), // INST_RETIRED.ANY
+    EventConstraint::fixed(0x01c0, 0), // INST_RETIRED.PREC_DIST
+    EventConstraint::fixed(0x0100, 0), // pseudo code: INST_RETIRED.PREC_DIST
+    EventConstraint::fixed(0x003c, 1), // CPU_CLK_UNHALTED.THREAD
+    EventConstraint::fixed(0x0200, 1), // pseudo code: CPU_CLK_UNHALTED.THREAD
+    EventConstraint::fixed(0x0300, 2), // pseudo code: CPU_CLK_UNHALTED.REF_TSC
+    EventConstraint::fixed(0x0400, 3), // pseudo code: TOPDOWN.SLOTS
+    EventConstraint::metric(0x8000, 0), // pseudo code: retiring
+    EventConstraint::metric(0x8100, 1), // pseudo code: bad speculation
+    EventConstraint::metric(0x8200, 2), // pseudo code: front end bound
+    EventConstraint::metric(0x8300, 3), // pseudo code: back end bound
+    EventConstraint::events(0x03, 0x0a, 0xf), // LD_BLOCKS.* to DTLB_LOAD_MISSES.*
+    EventConstraint::events(0x1f, 0x28, 0xf), // L2_RQSTS.* to CORE_POWER.*
+    EventConstraint::event(0x32, 0xf), // SW_PREFETCH_ACCESS.*
+    EventConstraint::events(0x48, 0x56, 0xf), // L1D_PEND_MISS.* to TX_MEM.*
+    EventConstraint::events(0x60, 0x8b, 0xf), // OFFCORE_REQUESTS_OUTSTANDING.* to ITLB_MISSES.*
+    EventConstraint::event_and_umask(0x04a3, 0xff), // CYCLE_ACTIVITY.STALLS_TOTAL
+    EventConstraint::event_and_umask(0x10a3, 0xff), // CYCLE_ACTIVITY.CYCLES_MEM_ANY
+    EventConstraint::event_and_umask(0x14a3, 0xff), // CYCLE_ACTIVITY.STALLS_MEM_ANY
+    EventConstraint::event(0xa3, 0xf), // CYCLE_ACTIVITY.*
+    EventConstraint::events(0xa8, 0xb0, 0xf), // LSD.* to OFFCORE_REQUESTS.*
+    EventConstraint::events(0xb7, 0xbd, 0xf), // OCR.* to TLB_FLUSH.*
+    EventConstraint::events(0xd0, 0xe6, 0xf), // MEM_INST_RETIRED.* to BACLEARS.*
+    EventConstraint::event(0xef, 0xf), // CORE_SNOOP_RESPONSE.*
+    EventConstraint::events(0xf0, 0xf4, 0xf), // L2_TRANS.* to SQ_MISC.*
+]);
+
+/// The extra registers that events need.
+#[rustfmt::skip]
+const EXTRA_REGISTER_EVENTS: ExtraRegisters = ExtraRegisters::checked(&[
+    ExtraRegisterEvent::offcore_response_0(0x01b7, 0x3f_ffff_bfff), // OCR.*
+    ExtraRegisterEvent::offcore_response_1(0x01bb, 0x3f_ffff_bfff), // OCR.*
+    ExtraRegisterEvent::load_latency(0x01cd), // MEM_TRANS_RETIRED.LOAD_LATENCY
+    ExtraRegisterEvent::frontend(0x01c6, 0x7f_ff17), // FRONTEND_RETIRED.*
+]);
+
+/// Ice Lake, Tiger Lake and Rocket Lake, client.
+pub const ICE_LAKE: Model = Model {
+    pmu_name: "icelake",
+    name: "Ice Lake",
+    needs: &[Need::TopdownMetrics],
+    quirks: &[],
+    cpuid_models: &[0x7d, 0x7e, 0x8c, 0x8d, 0xa7],
+    event_constraints: EVENT_CONSTRAINTS,
+    hardware_events: HardwareEvents::ARCHITECTURAL,
+    extra_register_events: EXTRA_REGISTER_EVENTS,
+    recovery_cycles_umask: 0,
+    checkpointed: CounterMask::from_bits(0x4),
+    period_rule: PeriodRule::NONE,
+};
+
+/// Ice Lake, server.
+pub const ICE_LAKE_SERVER: Model = Model {
+    cpuid_models: &[0x6a, 0x6c],
+    ..ICE_LAKE
+};

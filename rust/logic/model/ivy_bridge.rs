@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Ivy Bridge: CPUID family 6, models 0x3A (client), 0x3E (server).
+//!
+//! Mainline: `arch/x86/events/intel/core.c:138-164`, `291-305` and `8370-8406`.
+
+use super::super::constraint::{checked, EventConstraint};
+use super::super::counter::CounterMask;
+use super::super::event_select::EventSelect;
+use super::super::extra_register::{ExtraRegisterEvent, ExtraRegisters};
+use super::super::period::PeriodRule;
+use super::{HardwareEvents, HardwareId, Model, Need};
+
+/// Four general-purpose counters a thread, eight where a core has one thread.
+const COUNTERS: CounterMask = CounterMask::first_gp(8).union(CounterMask::first_fixed(3));
+
+#[rustfmt::skip]
+const EVENT_CONSTRAINTS: &[EventConstraint] = checked(COUNTERS, &[
+    EventConstraint::fixed(0x00c0, 0), // INST_RETIRED.ANY
+    EventConstraint::fixed(0x003c, 1), // CPU_CLK_UNHALTED.THREAD
+    EventConstraint::fixed(0x0300, 2), // CPU_CLK_UNHALTED.REF_TSC
+    EventConstraint::event_and_umask(0x0148, 0x4), // L1D_PEND_MISS.PENDING
+    EventConstraint::event_and_umask(0x0279, 0xf), // IDQ.EMPTY
+    EventConstraint::event_and_umask(0x019c, 0xf), // IDQ_UOPS_NOT_DELIVERED.CORE
+    EventConstraint::event_and_umask(0x02a3, 0xf), // CYCLE_ACTIVITY.CYCLES_LDM_PENDING
+    EventConstraint::event_and_umask(0x04a3, 0xf), // CYCLE_ACTIVITY.CYCLES_NO_EXECUTE
+    EventConstraint::event_and_umask(0x05a3, 0xf), // CYCLE_ACTIVITY.STALLS_L2_PENDING
+    EventConstraint::event_and_umask(0x06a3, 0xf), // CYCLE_ACTIVITY.STALLS_LDM_PENDING
+    EventConstraint::event_and_umask(0x08a3, 0x4), // CYCLE_ACTIVITY.CYCLES_L1D_PENDING
+    EventConstraint::event_and_umask(0x0ca3, 0x4), // CYCLE_ACTIVITY.STALLS_L1D_PENDING
+    EventConstraint::event_and_umask(0x01c0, 0x2), // INST_RETIRED.PREC_DIST
+    // Erratum BV98 where a core has two threads; counters 0 to 3 only where it has one.
+    EventConstraint::exclusive_event(0xd0, 0xf), // MEM_UOPS_RETIRED.*
+    EventConstraint::exclusive_event(0xd1, 0xf), // MEM_LOAD_UOPS_RETIRED.*
+    EventConstraint::exclusive_event(0xd2, 0xf), // MEM_LOAD_UOPS_LLC_HIT_RETIRED.*
+    EventConstraint::exclusive_event(0xd3, 0xf), // MEM_LOAD_UOPS_LLC_MISS_RETIRED.*
+]);
+
+/// The architectural events, and the cycles without a micro-operation.
+const HARDWARE_EVENTS: HardwareEvents = HardwareEvents::ARCHITECTURAL
+    // UOPS_ISSUED.ANY
+    .with(
+        HardwareId::StalledCyclesFrontend,
+        EventSelect::event(0x0e, 0x01).cycles_below(1),
+    );
+
+/// The extra registers that events need, on client cores.
+#[rustfmt::skip]
+const EXTRA_REGISTER_EVENTS: ExtraRegisters = ExtraRegisters::checked(&[
+    ExtraRegisterEvent::offcore_response_0(0x01b7, 0x3f_807f_8fff), // OFFCORE_RESPONSE_0
+    ExtraRegisterEvent::offcore_response_1(0x01bb, 0x3f_807f_8fff), // OFFCORE_RESPONSE_1
+    ExtraRegisterEvent::load_latency(0x01cd), // MEM_TRANS_RETIRED.LOAD_LATENCY
+]);
+
+/// The same on servers, with remote memory.
+#[rustfmt::skip]
+const SERVER_EXTRA_REGISTER_EVENTS: ExtraRegisters = ExtraRegisters::checked(&[
+    ExtraRegisterEvent::offcore_response_0(0x01b7, 0x3f_ffff_8fff), // OFFCORE_RESPONSE_0
+    ExtraRegisterEvent::offcore_response_1(0x01bb, 0x3f_ffff_8fff), // OFFCORE_RESPONSE_1
+    ExtraRegisterEvent::load_latency(0x01cd), // MEM_TRANS_RETIRED.LOAD_LATENCY
+]);
+
+/// Ivy Bridge, client.
+pub const IVY_BRIDGE: Model = Model {
+    pmu_name: "ivybridge",
+    name: "Ivy Bridge",
+    needs: &[Need::EarlyAcknowledge],
+    quirks: &[],
+    cpuid_models: &[0x3a],
+    event_constraints: EVENT_CONSTRAINTS,
+    hardware_events: HARDWARE_EVENTS,
+    extra_register_events: EXTRA_REGISTER_EVENTS,
+    recovery_cycles_umask: 0x3,
+    checkpointed: CounterMask::EMPTY,
+    period_rule: PeriodRule::NONE,
+};
+
+/// Ivy Bridge, server.
+pub const IVY_BRIDGE_SERVER: Model = Model {
+    cpuid_models: &[0x3e],
+    extra_register_events: SERVER_EXTRA_REGISTER_EVENTS,
+    ..IVY_BRIDGE
+};

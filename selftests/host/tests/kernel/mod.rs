@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The built-in driver's tables, read from the kernel's source.
+//!
+//! No compiler: each table is text between two marks, `intel_pmu_init()` is text between a CPU's
+//! `case` and the `break`, and macros are replaced by what they are defined as.
+
+// Every test file includes this module, and none needs all of it.
+#![allow(dead_code)]
+
+use std::collections::HashMap;
+use std::path::Path;
+
+/// The source of the built-in driver.
+pub(crate) struct Source {
+    /// `arch/x86/events/intel/core.c`.
+    core: String,
+    /// All macros without arguments.
+    defines: HashMap<String, String>,
+}
+
+/// One line of a table of constraints: match `code` to `code + size` under `mask`.
+#[derive(Debug)]
+pub(crate) struct Constraint {
+    pub(crate) code: u64,
+    pub(crate) size: u64,
+    pub(crate) mask: u64,
+    pub(crate) counters: u64,
+    pub(crate) fixed: bool,
+    pub(crate) exclusive: bool,
+}
+
+/// One line of a table of extra registers.
+#[derive(Debug)]
+pub(crate) struct ExtraRegister {
+    pub(crate) code: u64,
+    pub(crate) msr: u64,
+    pub(crate) valid: u64,
+}
+
+impl Source {
+    /// Reads the tree that `KERNEL_SOURCE` names, which `make test` sets; without, there is nothing
+    /// to compare with, and this says so.
+    pub(crate) fn read() -> Option<Self> {
+        let Some(tree) = std::env::var_os("KERNEL_SOURCE") else {
+            eprintln!("not compared: KERNEL_SOURCE is not set");
+            return None;
+        };
+        let read = |path| {
+            let path = Path::new(&tree).join("arch/x86").join(path);
+            std::fs::read_to_string(path).expect("KERNEL_SOURCE is no kernel tree")
+        };
+        let core = read("events/intel/core.c");
+        let headers = [
+            "include/asm/intel-family.h",
+            "include/asm/msr-index.h",
+            "include/asm/perf_event.h",
+        ]
+        .map(read)
+        .concat();
+        let mut defines = HashMap::new();
+        for text in [&core, &headers] {
+            for define in text.replace("\\\n", " ").split("\n#define").skip(1) {
+                let line = define.lines().next().unwrap_or_default().trim();
+                if let Some((name, value)) = line.split_once(char::is_whitespace) {
+                    defines.insert(name.to_owned(), without_comments(value));
+                }
+            }
+        }
+        Some(Self { core, defines })
+    }
+
+    /// The value of a constant expression: `|`, `&`, `~`, `<<`, `BIT()`, `BIT_ULL()`, macros.
+    pub(crate) fn value(&self, expression: &str) -> u64 {
+        let mut tokens = tokens(expression);
+        tokens.reverse();
+        let value = self.or(&mut tokens);
+        assert!(tokens.is_empty(), "not understood: {expression}");
+        value
+    }
+
+    fn or(&self, tokens: &mut Vec<String>) -> u64 {
+        let mut value = self.and(tokens);
+        while took(tokens, "|") {
+            value |= self.and(tokens);
+        }
+        value
+    }
+
+    fn and(&self, tokens: &mut Vec<String>) -> u64 {
+        let mut value = self.shift(tokens);
+        while took(tokens, "&") {
+            value &= self.shift(tokens);
+        }
+        value
+    }
+
+    fn shift(&self, tokens: &mut Vec<String>) -> u64 {
+        let mut value = self.atom(tokens);
+        while took(tokens, "<<") {
+            value <<= self.atom(tokens);
+        }
+        value
+    }
+
+    fn atom(&self, tokens: &mut Vec<String>) -> u64 {
+        let token = tokens.pop().expect("an expression that ends too early");
+        match token.as_str() {
+            "(" => {
+                let value = self.or(tokens);
+                assert_eq!(tokens.pop().as_deref(), Some(")"));
+                value
+            }
+            "~" => !self.atom(tokens),
+            "-" => self.atom(tokens).wrapping_neg(),
+            "BIT" | "BIT_ULL" => 1 << self.atom(tokens),
+            _ => number(&token).unwrap_or_else(|| {
+                let definition = self.defines.get(&token);
+                self.value(definition.unwrap_or_else(|| panic!("no macro {token}")))
+            }),
+        }
+    }
+
+    /// The lines of the array that begins at `declaration`, without comments.
+    fn array(&self, declaration: &str) -> String {
+        let start = self.core.find(declaration).expect(declaration);
+        let body = &self.core[start..];
+        without_comments(&body[..body.find("\n}").expect("an array without an end")])
+    }
+
+    /// The lines of `static struct event_constraint NAME[]`.
+    pub(crate) fn constraints(&self, name: &str) -> Vec<Constraint> {
+        let calls = calls(&self.array(&format!(" {name}[]")));
+        let calls = calls
+            .iter()
+            .filter(|(kind, _)| kind.contains("_CONSTRAINT"));
+        let line = |(kind, arguments): &(String, Vec<String>)| {
+            let values: Vec<u64> = arguments.iter().map(|text| self.value(text)).collect();
+            let (code, last, counters) = match values[..] {
+                [code, counters] => (code, code, counters),
+                [first, last, counters] => (first, last, counters),
+                _ => panic!("{kind} with {arguments:?}"),
+            };
+            let (mask, counters) = match kind.as_str() {
+                // Event, umask, edge, inv, cmask, in_tx, in_tx_cp.
+                "FIXED_EVENT_CONSTRAINT" => (0x3_ff84_ffff, 1 << (32 + counters)),
+                "METRIC_EVENT_CONSTRAINT" => (0xffff, 1 << (48 + counters)),
+                "INTEL_UEVENT_CONSTRAINT" => (0xffff, counters),
+                "INTEL_UBIT_EVENT_CONSTRAINT" => (0xff | code, counters),
+                "INTEL_EVENT_CONSTRAINT"
+                | "INTEL_EVENT_CONSTRAINT_RANGE"
+                | "INTEL_EXCLEVT_CONSTRAINT" => (0xff, counters),
+                _ => panic!("a kind that this test does not know: {kind}"),
+            };
+            Constraint {
+                code,
+                size: last - code,
+                mask,
+                counters,
+                fixed: kind == "FIXED_EVENT_CONSTRAINT",
+                exclusive: kind == "INTEL_EXCLEVT_CONSTRAINT",
+            }
+        };
+        calls.map(line).collect()
+    }
+
+    /// The lines of `static struct extra_reg NAME[]`.
+    pub(crate) fn extra_registers(&self, name: &str) -> Vec<ExtraRegister> {
+        let line = |(kind, arguments): (String, Vec<String>)| {
+            let value = |n: usize| self.value(&arguments[n]);
+            match kind.as_str() {
+                "INTEL_UEVENT_EXTRA_REG" => ExtraRegister {
+                    code: value(0),
+                    msr: value(1),
+                    valid: value(2),
+                },
+                "INTEL_UEVENT_PEBS_LDLAT_EXTRA_REG" => ExtraRegister {
+                    code: value(0),
+                    msr: self.value("MSR_PEBS_LD_LAT_THRESHOLD"),
+                    valid: 0xffff,
+                },
+                _ => panic!("a kind that this test does not know: {kind}"),
+            }
+        };
+        let calls = calls(&self.array(&format!(" {name}[]")));
+        calls.into_iter().map(line).collect()
+    }
+
+    /// What `intel_pmu_init()` does for the CPU of family 6 with this model.
+    pub(crate) fn init(&self, model: u8) -> Init {
+        let id = format!("IFM(6, 0x{model:02X})");
+        let is_it = |(_, value): &(&String, &String)| value.trim() == id;
+        let (name, _) = self.defines.iter().find(is_it).expect("no such CPU");
+        let start = self.core.find("__init int intel_pmu_init(void)").unwrap();
+        let function = &self.core[start..];
+
+        let mut text = String::new();
+        let mut mark = format!("\tcase {name}:");
+        loop {
+            let start = function.find(&mark).unwrap_or_else(|| panic!("no {mark}"));
+            let rest = &function[start..];
+            let rest = &rest[..rest.find("\n\t\tbreak;").unwrap()];
+            let Some((before, after)) = rest.split_once("\n\t\tgoto ") else {
+                text.push_str(rest);
+                break;
+            };
+            text.push_str(before);
+            mark = format!("\n\t{}:", after.split_once(';').unwrap().0);
+        }
+        if text.contains("intel_pmu_init_glc(NULL)") {
+            let start = self.core.find("void intel_pmu_init_glc(struct").unwrap();
+            let body = &self.core[start..];
+            text.push_str(&body[..body.find("\n}").unwrap()]);
+        }
+        Init {
+            // The server's value comes first, the other one behind the else.
+            first: text.contains(&format!("x86_vfm == {name})")),
+            text: without_comments(&text),
+        }
+    }
+}
+
+/// The part of `intel_pmu_init()` that is about one CPU.
+pub(crate) struct Init {
+    text: String,
+    first: bool,
+}
+
+impl Init {
+    /// What is assigned to `variable`, if anything is.
+    pub(crate) fn assigned(&self, variable: &str) -> Option<String> {
+        let assignment = format!("{variable} =");
+        let mut values = self.text.match_indices(&assignment).map(|(at, found)| {
+            let value = &self.text[at + found.len()..];
+            value[..value.find(';').unwrap()].trim().to_owned()
+        });
+        if self.first {
+            values.next()
+        } else {
+            values.last()
+        }
+    }
+
+    /// Whether `text` stands there.
+    pub(crate) fn contains(&self, text: &str) -> bool {
+        self.text.contains(text)
+    }
+
+    /// The first field of the `memcpy()` to the table `name`, and the changes made to it, as the
+    /// three indices and the value.
+    pub(crate) fn copied(&self, name: &str) -> Option<String> {
+        let (_, arguments) = calls(&self.text)
+            .into_iter()
+            .find(|(kind, arguments)| kind == "memcpy" && arguments[0].contains(name))?;
+        Some(arguments[1].clone())
+    }
+
+    /// The single elements of the table `name` that are set, with the indices' text.
+    pub(crate) fn changes(&self, name: &str) -> Vec<(String, String)> {
+        self.text
+            .split(&format!("\t{name}["))
+            .skip(1)
+            .map(|rest| {
+                let (indices, rest) = rest.split_once(" =").unwrap();
+                let value = rest.split_once(';').unwrap().0;
+                (format!("[{indices}"), value.trim().to_owned())
+            })
+            .collect()
+    }
+}
+
+fn without_comments(text: &str) -> String {
+    let mut kept = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("/*") {
+        kept.push_str(before);
+        rest = after.split_once("*/").map_or("", |(_, after)| after);
+    }
+    kept + rest
+}
+
+fn number(text: &str) -> Option<u64> {
+    let text = text.trim_end_matches(['u', 'U', 'l', 'L']);
+    match text.strip_prefix("0x") {
+        Some(hex) => u64::from_str_radix(hex, 16).ok(),
+        None => text.parse().ok(),
+    }
+}
+
+/// Takes the next token if it is `wanted`.
+fn took(tokens: &mut Vec<String>, wanted: &str) -> bool {
+    let is_next = tokens.last().is_some_and(|token| token == wanted);
+    if is_next {
+        tokens.pop();
+    }
+    is_next
+}
+
+/// Numbers, names and operators.
+fn tokens(text: &str) -> Vec<String> {
+    let mut tokens: Vec<String> = Vec::new();
+    let mut in_word = false;
+    for character in text.chars() {
+        let word = character.is_alphanumeric() || character == '_';
+        match tokens.last_mut() {
+            Some(last) if (word && in_word) || (character == '<' && last == "<") => {
+                last.push(character);
+            }
+            _ if character.is_whitespace() => {}
+            _ => tokens.push(character.to_string()),
+        }
+        in_word = word;
+    }
+    tokens
+}
+
+/// All that looks like a call, with its arguments.
+fn calls(text: &str) -> Vec<(String, Vec<String>)> {
+    let mut found = Vec::new();
+    let mut rest = text;
+    while let Some(open) = rest.find('(') {
+        let name = rest[..open]
+            .rsplit(|character: char| !(character.is_alphanumeric() || character == '_'))
+            .next()
+            .unwrap_or_default();
+        let mut depth = 0;
+        let mut arguments = vec![String::new()];
+        let mut end = open;
+        for (at, character) in rest[open..].char_indices() {
+            end = open + at + 1;
+            match character {
+                '(' => depth += 1,
+                ')' => depth -= 1,
+                ',' if depth == 1 => arguments.push(String::new()),
+                _ => {}
+            }
+            if depth == 0 {
+                break;
+            }
+            if !(character == '(' && depth == 1) && !(character == ',' && depth == 1) {
+                arguments.last_mut().unwrap().push(character);
+            }
+        }
+        let arguments = arguments
+            .iter()
+            .map(|text| text.trim().to_owned())
+            .collect();
+        found.push((name.to_owned(), arguments));
+        rest = &rest[end..];
+    }
+    found
+}
