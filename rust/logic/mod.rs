@@ -18,6 +18,7 @@
 
 pub mod assign;
 pub mod attr;
+pub mod cache_event;
 pub mod capabilities;
 pub mod constraint;
 pub mod counter;

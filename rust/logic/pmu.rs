@@ -4,6 +4,7 @@
 
 use core::fmt;
 
+use super::cache_event::{CacheId, NoCacheEvent};
 use super::capabilities::{Capabilities, Cpuid};
 use super::constraint::{first_match, Constraint};
 use super::event_select::EventSelect;
@@ -142,6 +143,46 @@ impl Pmu {
             }
             _ if absent_bit.is_some_and(absent) => None,
             _ => self.model.hardware_events.get(id),
+        }
+    }
+
+    /// The event select, without privilege levels, and the extra register's value (`attr.config1`)
+    /// of the cache event with the given `attr.config`.
+    ///
+    /// Mainline: `set_ext_hw_attr()`, `arch/x86/events/core.c:376-409`.
+    ///
+    /// # Errors
+    ///
+    /// Why there is no such event. The register of a client core does not take every value that
+    /// its model's table has.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use rpmu_logic::logic;
+    /// use logic::cache_event::NoCacheEvent;
+    /// # use logic::capabilities::{Capabilities, Cpuid, Leaf};
+    /// # use logic::model::{SANDY_BRIDGE, SANDY_BRIDGE_SERVER};
+    /// # use logic::pmu::Pmu;
+    /// # let cpuid = Cpuid {
+    /// #     leaf_0: Leaf { eax: 0xd, ..Leaf::default() },
+    /// #     leaf_a: Leaf { eax: 0x0730_0403, ebx: 0, ecx: 0, edx: 0x603 },
+    /// #     ..Cpuid::default()
+    /// # };
+    /// # let capabilities = Capabilities::decode(&cpuid, None).unwrap();
+    /// # let client = Pmu { model: &SANDY_BRIDGE, capabilities };
+    /// # let server = Pmu { model: &SANDY_BRIDGE_SERVER, capabilities };
+    /// // LLC-load-misses: all that memory answers, remote memory included.
+    /// let (select, config1) = server.cache_event(0x1_0002).unwrap();
+    /// assert_eq!((select.bits(), config1), (0x01b7, 0x3f_ffc0_0081));
+    /// assert_eq!(client.cache_event(0x1_0002), Err(NoCacheEvent::ExtraRegister));
+    /// ```
+    pub fn cache_event(&self, config: u64) -> Result<(EventSelect, u64), NoCacheEvent> {
+        let id = CacheId::from_config(config).ok_or(NoCacheEvent::NoSuchId)?;
+        let (select, config1) = self.model.cache_events.get(id)?;
+        match self.model.extra_register_events.find(select) {
+            Some(entry) if !entry.accepts(config1) => Err(NoCacheEvent::ExtraRegister),
+            _ => Ok((select, config1)),
         }
     }
 

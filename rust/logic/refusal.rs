@@ -16,7 +16,8 @@ pub enum Refusal {
     OtherType,
     /// A cache event. ENOENT, as for an id that a model does not have.
     ///
-    /// Not mainline's answer for every id: no model has a table of cache events yet.
+    /// Not mainline's answer for every id: the models' tables are not asked yet
+    /// ([`Pmu::cache_event`](super::pmu::Pmu::cache_event)).
     CacheEvent,
     /// A generic hardware id from `PERF_COUNT_HW_MAX` on. EINVAL.
     NoSuchHardwareId,

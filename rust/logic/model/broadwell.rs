@@ -4,11 +4,15 @@
 //!
 //! Mainline: `arch/x86/events/intel/core.c:299-305`, `633-647` and `8443-8483`.
 
+use super::super::cache_event::Cache::{LastLevel, Node};
+use super::super::cache_event::Operation::{Read, Write};
+use super::super::cache_event::Outcome::{Access, Miss};
+use super::super::cache_event::{CacheEvent, CacheEvents};
 use super::super::constraint::{checked, EventConstraint};
 use super::super::counter::CounterMask;
 use super::super::extra_register::{ExtraRegisterEvent, ExtraRegisters};
 use super::super::period::PeriodRule;
-use super::{HardwareEvents, Model};
+use super::{haswell, HardwareEvents, Model};
 
 /// Four general-purpose counters a thread, eight where a core has one thread.
 const COUNTERS: CounterMask = CounterMask::first_gp(8).union(CounterMask::first_fixed(3));
@@ -35,6 +39,15 @@ const EXTRA_REGISTER_EVENTS: ExtraRegisters = ExtraRegisters::checked(&[
     ExtraRegisterEvent::load_latency(0x01cd), // MEM_TRANS_RETIRED.LOAD_LATENCY
 ]);
 
+/// The generic cache events: those of Haswell, but for these.
+#[rustfmt::skip]
+const CACHE_EVENTS: CacheEvents = haswell::CACHE_EVENTS.with(&[
+    CacheEvent::new(LastLevel, Read, Miss, 0x01b7).offcore(0x1f_bc00_0001), // OFFCORE_RESPONSE: DEMAND_READ | L3_MISS | SNOOP_DRAM
+    CacheEvent::new(LastLevel, Write, Miss, 0x01b7).offcore(0x1f_bc00_0002), // OFFCORE_RESPONSE: DEMAND_WRITE | L3_MISS | SNOOP_DRAM
+    CacheEvent::new(Node, Read, Access, 0x01b7).offcore(0x1f_8400_0001), // OFFCORE_RESPONSE: DEMAND_READ | L3_MISS_LOCAL | SNOOP_DRAM
+    CacheEvent::new(Node, Write, Access, 0x01b7).offcore(0x1f_8400_0002), // OFFCORE_RESPONSE: DEMAND_WRITE | L3_MISS_LOCAL | SNOOP_DRAM
+]);
+
 /// Broadwell, client and server.
 pub const BROADWELL: Model = Model {
     pmu_name: "broadwell",
@@ -44,6 +57,7 @@ pub const BROADWELL: Model = Model {
     cpuid_models: &[0x3d, 0x47, 0x4f, 0x56],
     event_constraints: EVENT_CONSTRAINTS,
     hardware_events: HardwareEvents::ARCHITECTURAL,
+    cache_events: CACHE_EVENTS,
     extra_register_events: EXTRA_REGISTER_EVENTS,
     recovery_cycles_umask: 0x3,
     checkpointed: CounterMask::from_bits(0x4),

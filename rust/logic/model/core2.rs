@@ -4,6 +4,10 @@
 //!
 //! Mainline: `arch/x86/events/intel/core.c:57-73` and `8085-8101`.
 
+use super::super::cache_event::Cache::{Branch, Dtlb, Itlb, L1d, L1i, LastLevel};
+use super::super::cache_event::Operation::{Prefetch, Read, Write};
+use super::super::cache_event::Outcome::{Access, Miss};
+use super::super::cache_event::{CacheEvent, CacheEvents};
 use super::super::constraint::{checked, EventConstraint};
 use super::super::counter::CounterMask;
 use super::super::extra_register::ExtraRegisters;
@@ -30,6 +34,30 @@ const EVENT_CONSTRAINTS: &[EventConstraint] = checked(COUNTERS, &[
     EventConstraint::event(0xcb, 0x1), // MEM_LOAD_RETIRED.*
 ]);
 
+/// The generic cache events.
+#[rustfmt::skip]
+const CACHE_EVENTS: CacheEvents = CacheEvents::checked(&[
+    CacheEvent::new(L1d, Read, Access, 0x0f40), // L1D_CACHE_LD.MESI
+    CacheEvent::new(L1d, Read, Miss, 0x0140), // L1D_CACHE_LD.I_STATE
+    CacheEvent::new(L1d, Write, Access, 0x0f41), // L1D_CACHE_ST.MESI
+    CacheEvent::new(L1d, Write, Miss, 0x0141), // L1D_CACHE_ST.I_STATE
+    CacheEvent::new(L1d, Prefetch, Access, 0x104e), // L1D_PREFETCH.REQUESTS
+    CacheEvent::new(L1i, Read, Access, 0x0080), // L1I.READS
+    CacheEvent::new(L1i, Read, Miss, 0x0081), // L1I.MISSES
+    CacheEvent::new(LastLevel, Read, Access, 0x4f29), // L2_LD.MESI
+    CacheEvent::new(LastLevel, Read, Miss, 0x4129), // L2_LD.ISTATE
+    CacheEvent::new(LastLevel, Write, Access, 0x4f2a), // L2_ST.MESI
+    CacheEvent::new(LastLevel, Write, Miss, 0x412a), // L2_ST.ISTATE
+    CacheEvent::new(Dtlb, Read, Access, 0x0f40), // L1D_CACHE_LD.MESI
+    CacheEvent::new(Dtlb, Read, Miss, 0x0208), // DTLB_MISSES.MISS_LD
+    CacheEvent::new(Dtlb, Write, Access, 0x0f41), // L1D_CACHE_ST.MESI
+    CacheEvent::new(Dtlb, Write, Miss, 0x0808), // DTLB_MISSES.MISS_ST
+    CacheEvent::new(Itlb, Read, Access, 0x00c0), // INST_RETIRED.ANY_P
+    CacheEvent::new(Itlb, Read, Miss, 0x1282), // ITLBMISSES
+    CacheEvent::new(Branch, Read, Access, 0x00c4), // BR_INST_RETIRED.ANY
+    CacheEvent::new(Branch, Read, Miss, 0x00c5), // BR_INST_RETIRED.MISPRED
+]);
+
 /// Core 2.
 pub const CORE2: Model = Model {
     pmu_name: "core2",
@@ -39,6 +67,7 @@ pub const CORE2: Model = Model {
     cpuid_models: &[0x0f, 0x16, 0x17, 0x1d],
     event_constraints: EVENT_CONSTRAINTS,
     hardware_events: HardwareEvents::ARCHITECTURAL,
+    cache_events: CACHE_EVENTS,
     extra_register_events: ExtraRegisters::NONE,
     recovery_cycles_umask: 0,
     checkpointed: CounterMask::EMPTY,

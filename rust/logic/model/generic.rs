@@ -5,6 +5,7 @@
 //!
 //! Mainline: `arch/x86/events/intel/core.c:180-207` and `8873-8906`.
 
+use super::super::cache_event::CacheEvents;
 use super::super::constraint::{checked, EventConstraint};
 use super::super::counter::{CounterMask, MAX_FIXED, MAX_GP};
 use super::super::extra_register::ExtraRegisters;
@@ -50,6 +51,7 @@ pub const GENERIC: Model = Model {
     cpuid_models: &[],
     event_constraints: EVENT_CONSTRAINTS,
     hardware_events: HardwareEvents::ARCHITECTURAL,
+    cache_events: CacheEvents::NONE,
     extra_register_events: ExtraRegisters::NONE,
     recovery_cycles_umask: 0,
     checkpointed: CounterMask::EMPTY,

@@ -7,6 +7,10 @@
 //!
 //! Mainline: `arch/x86/events/intel/core.c:356-409`, `7837-7860` and `8608-8643`.
 
+use super::super::cache_event::Cache::{Branch, Dtlb, Itlb, L1d, L1i, LastLevel, Node};
+use super::super::cache_event::Operation::{Read, Write};
+use super::super::cache_event::Outcome::{Access, Miss};
+use super::super::cache_event::{CacheEvent, CacheEvents};
 use super::super::constraint::{checked, EventConstraint};
 use super::super::counter::CounterMask;
 use super::super::extra_register::{ExtraRegisterEvent, ExtraRegisters};
@@ -64,6 +68,29 @@ const EXTRA_REGISTER_EVENTS: ExtraRegisters = ExtraRegisters::checked(&[
     ExtraRegisterEvent::frontend(0x04c2, 0x8), // UOPS_RETIRED.MS
 ]);
 
+/// The generic cache events.
+#[rustfmt::skip]
+const CACHE_EVENTS: CacheEvents = CacheEvents::checked(&[
+    CacheEvent::new(L1d, Read, Access, 0x81d0), // MEM_INST_RETIRED.ALL_LOADS
+    CacheEvent::new(L1d, Read, Miss, 0xe124), // L2_RQSTS.ALL_DEMAND_DATA_RD
+    CacheEvent::new(L1d, Write, Access, 0x82d0), // MEM_INST_RETIRED.ALL_STORES
+    CacheEvent::new(L1i, Read, Miss, 0xe424), // L2_RQSTS.ALL_CODE_RD
+    CacheEvent::new(LastLevel, Read, Access, 0x012a).offcore(0x1_0001), // OCR.DEMAND_DATA_RD.ANY_RESPONSE
+    CacheEvent::new(LastLevel, Read, Miss, 0x012a).offcore(0x3f_bfc0_0001), // OCR.DEMAND_DATA_RD.L3_MISS
+    CacheEvent::new(LastLevel, Write, Access, 0x012a).offcore(0x3f_3ffc_0002), // OCR.DEMAND_RFO.ANY_RESPONSE
+    CacheEvent::new(LastLevel, Write, Miss, 0x012a).offcore(0x3f_3fc0_0002), // OCR.DEMAND_RFO.L3_MISS
+    CacheEvent::new(Dtlb, Read, Access, 0x81d0), // MEM_INST_RETIRED.ALL_LOADS
+    CacheEvent::new(Dtlb, Read, Miss, 0x0e12), // DTLB_LOAD_MISSES.WALK_COMPLETED
+    CacheEvent::new(Dtlb, Write, Access, 0x82d0), // MEM_INST_RETIRED.ALL_STORES
+    CacheEvent::new(Dtlb, Write, Miss, 0x0e13), // DTLB_STORE_MISSES.WALK_COMPLETED
+    CacheEvent::impossible(Itlb, Read, Access),
+    CacheEvent::new(Itlb, Read, Miss, 0x0e11), // ITLB_MISSES.WALK_COMPLETED
+    CacheEvent::new(Branch, Read, Access, 0x04c4), // BR_INST_RETIRED, a unit mask in no list
+    CacheEvent::new(Branch, Read, Miss, 0x04c5), // BR_MISP_RETIRED, a unit mask in no list
+    CacheEvent::new(Node, Read, Access, 0x012a).offcore(0x1_0400_0001), // OCR.DEMAND_DATA_RD.LOCAL_DRAM
+    CacheEvent::new(Node, Read, Miss, 0x012a).offcore(0x7_3000_0001), // OCR.DEMAND_DATA_RD.REMOTE_DRAM
+]);
+
 /// Sapphire Rapids and Emerald Rapids.
 pub const GOLDEN_COVE: Model = Model {
     pmu_name: "sapphire_rapids",
@@ -73,6 +100,7 @@ pub const GOLDEN_COVE: Model = Model {
     cpuid_models: &[0x8f, 0xcf],
     event_constraints: EVENT_CONSTRAINTS,
     hardware_events: HardwareEvents::ARCHITECTURAL,
+    cache_events: CACHE_EVENTS,
     extra_register_events: EXTRA_REGISTER_EVENTS,
     recovery_cycles_umask: 0,
     checkpointed: CounterMask::from_bits(0x4),

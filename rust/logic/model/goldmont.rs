@@ -4,6 +4,10 @@
 //!
 //! Mainline: `arch/x86/events/intel/core.c:209-214`, `2268-2273` and `8177-8231`.
 
+use super::super::cache_event::Cache::{Branch, Dtlb, Itlb, L1d, L1i, LastLevel};
+use super::super::cache_event::Operation::{Prefetch, Read, Write};
+use super::super::cache_event::Outcome::{Access, Miss};
+use super::super::cache_event::{CacheEvent, CacheEvents};
 use super::super::constraint::{checked, EventConstraint};
 use super::super::counter::CounterMask;
 use super::super::extra_register::{ExtraRegisterEvent, ExtraRegisters};
@@ -27,6 +31,48 @@ const EXTRA_REGISTER_EVENTS: ExtraRegisters = ExtraRegisters::checked(&[
     ExtraRegisterEvent::offcore_response_1(0x02b7, 0x36_0005_ffbf), // OFFCORE_RESPONSE_1
 ]);
 
+/// The generic cache events.
+#[rustfmt::skip]
+const CACHE_EVENTS: CacheEvents = CacheEvents::checked(&[
+    CacheEvent::new(L1d, Read, Access, 0x81d0), // MEM_UOPS_RETIRED.ALL_LOADS
+    CacheEvent::new(L1d, Write, Access, 0x82d0), // MEM_UOPS_RETIRED.ALL_STORES
+    CacheEvent::new(L1i, Read, Access, 0x0380), // ICACHE.ACCESSES
+    CacheEvent::new(L1i, Read, Miss, 0x0280), // ICACHE.MISSES
+    CacheEvent::new(LastLevel, Read, Access, 0x01b7).offcore(0x1_0001), // OFFCORE_RESPONSE: DEMAND_READ | LLC_ACCESS
+    CacheEvent::new(LastLevel, Read, Miss, 0x01b7).offcore(0x36_0000_0001), // OFFCORE_RESPONSE: DEMAND_READ | LLC_MISS
+    CacheEvent::new(LastLevel, Write, Access, 0x01b7).offcore(0x1_0002), // OFFCORE_RESPONSE: DEMAND_WRITE | LLC_ACCESS
+    CacheEvent::new(LastLevel, Write, Miss, 0x01b7).offcore(0x36_0000_0002), // OFFCORE_RESPONSE: DEMAND_WRITE | LLC_MISS
+    CacheEvent::new(LastLevel, Prefetch, Access, 0x01b7).offcore(0x1_0030), // OFFCORE_RESPONSE: DEMAND_PREFETCH | LLC_ACCESS
+    CacheEvent::new(LastLevel, Prefetch, Miss, 0x01b7).offcore(0x36_0000_0030), // OFFCORE_RESPONSE: DEMAND_PREFETCH | LLC_MISS
+    CacheEvent::new(Dtlb, Read, Access, 0x81d0), // MEM_UOPS_RETIRED.ALL_LOADS
+    CacheEvent::new(Dtlb, Write, Access, 0x82d0), // MEM_UOPS_RETIRED.ALL_STORES
+    CacheEvent::new(Itlb, Read, Access, 0x00c0), // INST_RETIRED.ANY_P
+    CacheEvent::new(Itlb, Read, Miss, 0x0481), // ITLB.MISS
+    CacheEvent::new(Branch, Read, Access, 0x00c4), // BR_INST_RETIRED.ALL_BRANCHES
+    CacheEvent::new(Branch, Read, Miss, 0x00c5), // BR_MISP_RETIRED.ALL_BRANCHES
+]);
+
+/// The same of Goldmont Plus.
+#[rustfmt::skip]
+const PLUS_CACHE_EVENTS: CacheEvents = CacheEvents::checked(&[
+    CacheEvent::new(L1d, Read, Access, 0x81d0), // MEM_UOPS_RETIRED.ALL_LOADS
+    CacheEvent::new(L1d, Write, Access, 0x82d0), // MEM_UOPS_RETIRED.ALL_STORES
+    CacheEvent::new(L1i, Read, Access, 0x0380), // ICACHE.ACCESSES
+    CacheEvent::new(L1i, Read, Miss, 0x0280), // ICACHE.MISSES
+    CacheEvent::new(LastLevel, Read, Access, 0x01b7).offcore(0x1_0001), // OFFCORE_RESPONSE: DEMAND_READ | LLC_ACCESS
+    CacheEvent::new(LastLevel, Read, Miss, 0x01b7).offcore(0x36_0000_0001), // OFFCORE_RESPONSE: DEMAND_READ | LLC_MISS
+    CacheEvent::new(LastLevel, Write, Access, 0x01b7).offcore(0x1_0002), // OFFCORE_RESPONSE: DEMAND_WRITE | LLC_ACCESS
+    CacheEvent::new(LastLevel, Write, Miss, 0x01b7).offcore(0x36_0000_0002), // OFFCORE_RESPONSE: DEMAND_WRITE | LLC_MISS
+    CacheEvent::new(Dtlb, Read, Access, 0x81d0), // MEM_UOPS_RETIRED.ALL_LOADS
+    CacheEvent::new(Dtlb, Read, Miss, 0x0e08), // DTLB_LOAD_MISSES.WALK_COMPLETED
+    CacheEvent::new(Dtlb, Write, Access, 0x82d0), // MEM_UOPS_RETIRED.ALL_STORES
+    CacheEvent::new(Dtlb, Write, Miss, 0x0e49), // DTLB_STORE_MISSES.WALK_COMPLETED
+    CacheEvent::new(Itlb, Read, Access, 0x00c0), // INST_RETIRED.ANY_P
+    CacheEvent::new(Itlb, Read, Miss, 0x0481), // ITLB.MISS
+    CacheEvent::new(Branch, Read, Access, 0x00c4), // BR_INST_RETIRED.ALL_BRANCHES
+    CacheEvent::new(Branch, Read, Miss, 0x00c5), // BR_MISP_RETIRED.ALL_BRANCHES
+]);
+
 /// Goldmont.
 pub const GOLDMONT: Model = Model {
     pmu_name: "goldmont",
@@ -36,6 +82,7 @@ pub const GOLDMONT: Model = Model {
     cpuid_models: &[0x5c, 0x5f],
     event_constraints: EVENT_CONSTRAINTS,
     hardware_events: HardwareEvents::ARCHITECTURAL,
+    cache_events: CACHE_EVENTS,
     extra_register_events: EXTRA_REGISTER_EVENTS,
     recovery_cycles_umask: 0,
     checkpointed: CounterMask::EMPTY,
@@ -47,5 +94,6 @@ pub const GOLDMONT_PLUS: Model = Model {
     pmu_name: "goldmont_plus",
     name: "Goldmont Plus",
     cpuid_models: &[0x7a],
+    cache_events: PLUS_CACHE_EVENTS,
     ..GOLDMONT
 };

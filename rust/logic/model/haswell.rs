@@ -4,6 +4,10 @@
 //!
 //! Mainline: `arch/x86/events/intel/core.c:607-631` and `8410-8441`.
 
+use super::super::cache_event::Cache::{Branch, Dtlb, Itlb, L1d, L1i, LastLevel, Node};
+use super::super::cache_event::Operation::{Read, Write};
+use super::super::cache_event::Outcome::{Access, Miss};
+use super::super::cache_event::{CacheEvent, CacheEvents};
 use super::super::constraint::{checked, EventConstraint};
 use super::super::counter::CounterMask;
 use super::super::extra_register::{ExtraRegisterEvent, ExtraRegisters};
@@ -39,6 +43,31 @@ const EXTRA_REGISTER_EVENTS: ExtraRegisters = ExtraRegisters::checked(&[
     ExtraRegisterEvent::load_latency(0x01cd), // MEM_TRANS_RETIRED.LOAD_LATENCY
 ]);
 
+/// The generic cache events.
+#[rustfmt::skip]
+pub(super) const CACHE_EVENTS: CacheEvents = CacheEvents::checked(&[
+    CacheEvent::new(L1d, Read, Access, 0x81d0), // MEM_UOPS_RETIRED.ALL_LOADS
+    CacheEvent::new(L1d, Read, Miss, 0x0151), // L1D.REPLACEMENT
+    CacheEvent::new(L1d, Write, Access, 0x82d0), // MEM_UOPS_RETIRED.ALL_STORES
+    CacheEvent::new(L1i, Read, Miss, 0x0280), // ICACHE.MISSES
+    CacheEvent::new(LastLevel, Read, Access, 0x01b7).offcore(0x1_0001), // OFFCORE_RESPONSE: DEMAND_READ | LLC_ACCESS
+    CacheEvent::new(LastLevel, Read, Miss, 0x01b7).offcore(0x3f_b840_0001), // OFFCORE_RESPONSE: DEMAND_READ | L3_MISS | ANY_SNOOP
+    CacheEvent::new(LastLevel, Write, Access, 0x01b7).offcore(0x1_0002), // OFFCORE_RESPONSE: DEMAND_WRITE | LLC_ACCESS
+    CacheEvent::new(LastLevel, Write, Miss, 0x01b7).offcore(0x3f_b840_0002), // OFFCORE_RESPONSE: DEMAND_WRITE | L3_MISS | ANY_SNOOP
+    CacheEvent::new(Dtlb, Read, Access, 0x81d0), // MEM_UOPS_RETIRED.ALL_LOADS
+    CacheEvent::new(Dtlb, Read, Miss, 0x0108), // DTLB_LOAD_MISSES.MISS_CAUSES_A_WALK
+    CacheEvent::new(Dtlb, Write, Access, 0x82d0), // MEM_UOPS_RETIRED.ALL_STORES
+    CacheEvent::new(Dtlb, Write, Miss, 0x0149), // DTLB_STORE_MISSES.MISS_CAUSES_A_WALK
+    CacheEvent::new(Itlb, Read, Access, 0x6085), // ITLB_MISSES.STLB_HIT
+    CacheEvent::new(Itlb, Read, Miss, 0x0185), // ITLB_MISSES.MISS_CAUSES_A_WALK
+    CacheEvent::new(Branch, Read, Access, 0x00c4), // BR_INST_RETIRED.ALL_BRANCHES
+    CacheEvent::new(Branch, Read, Miss, 0x00c5), // BR_MISP_RETIRED.ALL_BRANCHES
+    CacheEvent::new(Node, Read, Access, 0x01b7).offcore(0x1f_8040_0001), // OFFCORE_RESPONSE: DEMAND_READ | L3_MISS_LOCAL_DRAM | SNOOP_DRAM
+    CacheEvent::new(Node, Read, Miss, 0x01b7).offcore(0x1f_b800_0001), // OFFCORE_RESPONSE: DEMAND_READ | L3_MISS_REMOTE | SNOOP_DRAM
+    CacheEvent::new(Node, Write, Access, 0x01b7).offcore(0x1f_8040_0002), // OFFCORE_RESPONSE: DEMAND_WRITE | L3_MISS_LOCAL_DRAM | SNOOP_DRAM
+    CacheEvent::new(Node, Write, Miss, 0x01b7).offcore(0x1f_b800_0002), // OFFCORE_RESPONSE: DEMAND_WRITE | L3_MISS_REMOTE | SNOOP_DRAM
+]);
+
 /// Haswell, client and server.
 pub const HASWELL: Model = Model {
     pmu_name: "haswell",
@@ -48,6 +77,7 @@ pub const HASWELL: Model = Model {
     cpuid_models: &[0x3c, 0x3f, 0x45, 0x46],
     event_constraints: EVENT_CONSTRAINTS,
     hardware_events: HardwareEvents::ARCHITECTURAL,
+    cache_events: CACHE_EVENTS,
     extra_register_events: EXTRA_REGISTER_EVENTS,
     recovery_cycles_umask: 0x3,
     checkpointed: CounterMask::from_bits(0x4),

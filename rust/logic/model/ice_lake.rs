@@ -5,11 +5,15 @@
 //!
 //! Mainline: `arch/x86/events/intel/core.c:319-354` and `8562-8606`.
 
+use super::super::cache_event::Cache::{Itlb, LastLevel, Node};
+use super::super::cache_event::Operation::{Read, Write};
+use super::super::cache_event::Outcome::{Access, Miss};
+use super::super::cache_event::{CacheEvent, CacheEvents};
 use super::super::constraint::{checked, EventConstraint};
 use super::super::counter::CounterMask;
 use super::super::extra_register::{ExtraRegisterEvent, ExtraRegisters};
 use super::super::period::PeriodRule;
-use super::{HardwareEvents, Model, Need};
+use super::{skylake, HardwareEvents, Model, Need};
 
 /// Eight general-purpose counters a thread.
 const COUNTERS: CounterMask = CounterMask::first_gp(8).union(CounterMask::first_fixed(4));
@@ -52,6 +56,26 @@ const EXTRA_REGISTER_EVENTS: ExtraRegisters = ExtraRegisters::checked(&[
     ExtraRegisterEvent::frontend(0x01c6, 0x7f_ff17), // FRONTEND_RETIRED.*
 ]);
 
+/// The generic cache events: those of Skylake, but for these. On client cores.
+#[rustfmt::skip]
+const CACHE_EVENTS: CacheEvents = skylake::CACHE_EVENTS.with(&[
+    CacheEvent::impossible(Itlb, Read, Access),
+]);
+
+/// The same on servers, which answer offcore requests in other words.
+#[rustfmt::skip]
+const SERVER_CACHE_EVENTS: CacheEvents = skylake::CACHE_EVENTS.with(&[
+    CacheEvent::new(LastLevel, Read, Access, 0x01b7).offcore(0x1_0001), // OCR.DEMAND_DATA_RD.ANY_RESPONSE
+    CacheEvent::new(LastLevel, Read, Miss, 0x01b7).offcore(0x3f_bfc0_0001), // OCR.DEMAND_DATA_RD.L3_MISS
+    CacheEvent::new(LastLevel, Write, Access, 0x01b7).offcore(0x3f_3ffc_0002), // OCR.DEMAND_RFO.ANY_RESPONSE
+    CacheEvent::new(LastLevel, Write, Miss, 0x01b7).offcore(0x3f_3fc0_0002), // OCR.DEMAND_RFO.L3_MISS
+    CacheEvent::impossible(Itlb, Read, Access),
+    CacheEvent::new(Node, Read, Access, 0x01b7).offcore(0x1_0400_0001), // OCR.DEMAND_DATA_RD.LOCAL_DRAM
+    CacheEvent::new(Node, Read, Miss, 0x01b7).offcore(0x7_3000_0001), // OCR.DEMAND_DATA_RD.REMOTE_DRAM
+    CacheEvent::new(Node, Write, Access, 0x01b7).offcore(0x1_0400_0002), // OCR.DEMAND_RFO.LOCAL_DRAM
+    CacheEvent::new(Node, Write, Miss, 0x01b7).offcore(0x7_3000_0002), // OCR.DEMAND_RFO.REMOTE_DRAM
+]);
+
 /// Ice Lake, Tiger Lake and Rocket Lake, client.
 pub const ICE_LAKE: Model = Model {
     pmu_name: "icelake",
@@ -61,6 +85,7 @@ pub const ICE_LAKE: Model = Model {
     cpuid_models: &[0x7d, 0x7e, 0x8c, 0x8d, 0xa7],
     event_constraints: EVENT_CONSTRAINTS,
     hardware_events: HardwareEvents::ARCHITECTURAL,
+    cache_events: CACHE_EVENTS,
     extra_register_events: EXTRA_REGISTER_EVENTS,
     recovery_cycles_umask: 0,
     checkpointed: CounterMask::from_bits(0x4),
@@ -70,5 +95,6 @@ pub const ICE_LAKE: Model = Model {
 /// Ice Lake, server.
 pub const ICE_LAKE_SERVER: Model = Model {
     cpuid_models: &[0x6a, 0x6c],
+    cache_events: SERVER_CACHE_EVENTS,
     ..ICE_LAKE
 };

@@ -4,12 +4,16 @@
 //!
 //! Mainline: `arch/x86/events/intel/core.c:138-164`, `291-305` and `8370-8406`.
 
+use super::super::cache_event::Cache::Dtlb;
+use super::super::cache_event::Operation::Read;
+use super::super::cache_event::Outcome::Miss;
+use super::super::cache_event::{CacheEvent, CacheEvents};
 use super::super::constraint::{checked, EventConstraint};
 use super::super::counter::CounterMask;
 use super::super::event_select::EventSelect;
 use super::super::extra_register::{ExtraRegisterEvent, ExtraRegisters};
 use super::super::period::PeriodRule;
-use super::{HardwareEvents, HardwareId, Model, Need};
+use super::{sandy_bridge, HardwareEvents, HardwareId, Model, Need};
 
 /// Four general-purpose counters a thread, eight where a core has one thread.
 const COUNTERS: CounterMask = CounterMask::first_gp(8).union(CounterMask::first_fixed(3));
@@ -60,6 +64,12 @@ const SERVER_EXTRA_REGISTER_EVENTS: ExtraRegisters = ExtraRegisters::checked(&[
     ExtraRegisterEvent::load_latency(0x01cd), // MEM_TRANS_RETIRED.LOAD_LATENCY
 ]);
 
+/// The generic cache events: those of Sandy Bridge, but for these.
+#[rustfmt::skip]
+const CACHE_EVENTS: CacheEvents = sandy_bridge::CACHE_EVENTS.with(&[
+    CacheEvent::new(Dtlb, Read, Miss, 0x8108), // DTLB_LOAD_MISSES.MISS_CAUSES_A_WALK
+]);
+
 /// Ivy Bridge, client.
 pub const IVY_BRIDGE: Model = Model {
     pmu_name: "ivybridge",
@@ -69,6 +79,7 @@ pub const IVY_BRIDGE: Model = Model {
     cpuid_models: &[0x3a],
     event_constraints: EVENT_CONSTRAINTS,
     hardware_events: HARDWARE_EVENTS,
+    cache_events: CACHE_EVENTS,
     extra_register_events: EXTRA_REGISTER_EVENTS,
     recovery_cycles_umask: 0x3,
     checkpointed: CounterMask::EMPTY,

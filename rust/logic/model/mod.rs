@@ -22,6 +22,7 @@ mod westmere;
 
 use core::fmt;
 
+use super::cache_event::CacheEvents;
 use super::constraint::EventConstraint;
 use super::counter::CounterMask;
 use super::event_select::EventSelect;
@@ -80,6 +81,8 @@ pub struct Model {
     pub event_constraints: &'static [EventConstraint],
     /// The generic hardware events, by `perf_hw_id`.
     pub hardware_events: HardwareEvents,
+    /// The generic cache events.
+    pub cache_events: CacheEvents,
     /// The events that need an extra register programmed: offcore response, load latency
     /// threshold, front-end filter.
     pub extra_register_events: ExtraRegisters,

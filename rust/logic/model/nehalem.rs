@@ -4,6 +4,10 @@
 //!
 //! Mainline: `arch/x86/events/intel/core.c:75-97` and `8103-8135`.
 
+use super::super::cache_event::Cache::{Branch, Dtlb, Itlb, L1d, L1i, LastLevel, Node};
+use super::super::cache_event::Operation::{Prefetch, Read, Write};
+use super::super::cache_event::Outcome::{Access, Miss};
+use super::super::cache_event::{CacheEvent, CacheEvents};
 use super::super::constraint::{checked, EventConstraint};
 use super::super::counter::CounterMask;
 use super::super::event_select::EventSelect;
@@ -49,6 +53,39 @@ const EXTRA_REGISTER_EVENTS: ExtraRegisters = ExtraRegisters::checked(&[
     ExtraRegisterEvent::load_latency(0x100b), // MEM_INST_RETIRED.LATENCY_ABOVE_THRESHOLD
 ]);
 
+/// The generic cache events.
+#[rustfmt::skip]
+pub(super) const CACHE_EVENTS: CacheEvents = CacheEvents::checked(&[
+    CacheEvent::new(L1d, Read, Access, 0x010b), // MEM_INST_RETIRED.LOADS
+    CacheEvent::new(L1d, Read, Miss, 0x0151), // L1D.REPL
+    CacheEvent::new(L1d, Write, Access, 0x020b), // MEM_INST_RETIRED.STORES
+    CacheEvent::new(L1d, Write, Miss, 0x0251), // L1D.M_REPL
+    CacheEvent::new(L1d, Prefetch, Access, 0x014e), // L1D_PREFETCH.REQUESTS
+    CacheEvent::new(L1d, Prefetch, Miss, 0x024e), // L1D_PREFETCH.MISS
+    CacheEvent::new(L1i, Read, Access, 0x0380), // L1I.READS
+    CacheEvent::new(L1i, Read, Miss, 0x0280), // L1I.MISSES
+    CacheEvent::new(LastLevel, Read, Access, 0x01b7).offcore(0xf701), // OFFCORE_RESPONSE: DMND_READ | L3_ACCESS
+    CacheEvent::new(LastLevel, Read, Miss, 0x01b7).offcore(0xf001), // OFFCORE_RESPONSE: DMND_READ | L3_MISS
+    CacheEvent::new(LastLevel, Write, Access, 0x01b7).offcore(0xf70a), // OFFCORE_RESPONSE: DMND_WRITE | L3_ACCESS
+    CacheEvent::new(LastLevel, Write, Miss, 0x01b7).offcore(0xf00a), // OFFCORE_RESPONSE: DMND_WRITE | L3_MISS
+    CacheEvent::new(LastLevel, Prefetch, Access, 0x01b7).offcore(0xf730), // OFFCORE_RESPONSE: DMND_PREFETCH | L3_ACCESS
+    CacheEvent::new(LastLevel, Prefetch, Miss, 0x01b7).offcore(0xf030), // OFFCORE_RESPONSE: DMND_PREFETCH | L3_MISS
+    CacheEvent::new(Dtlb, Read, Access, 0x0f40), // L1D_CACHE_LD.MESI
+    CacheEvent::new(Dtlb, Read, Miss, 0x0108), // DTLB_LOAD_MISSES.ANY
+    CacheEvent::new(Dtlb, Write, Access, 0x0f41), // L1D_CACHE_ST.MESI
+    CacheEvent::new(Dtlb, Write, Miss, 0x010c), // MEM_STORE_RETIRED.DTLB_MISS
+    CacheEvent::new(Itlb, Read, Access, 0x01c0), // INST_RETIRED.ANY_P
+    CacheEvent::new(Itlb, Read, Miss, 0x20c8), // ITLB_MISS_RETIRED
+    CacheEvent::new(Branch, Read, Access, 0x00c4), // BR_INST_RETIRED.ALL_BRANCHES
+    CacheEvent::new(Branch, Read, Miss, 0x03e8), // BPU_CLEARS.ANY
+    CacheEvent::new(Node, Read, Access, 0x01b7).offcore(0x7001), // OFFCORE_RESPONSE: DMND_READ | LOCAL | REMOTE
+    CacheEvent::new(Node, Read, Miss, 0x01b7).offcore(0x2001), // OFFCORE_RESPONSE: DMND_READ | REMOTE
+    CacheEvent::new(Node, Write, Access, 0x01b7).offcore(0x700a), // OFFCORE_RESPONSE: DMND_WRITE | LOCAL | REMOTE
+    CacheEvent::new(Node, Write, Miss, 0x01b7).offcore(0x200a), // OFFCORE_RESPONSE: DMND_WRITE | REMOTE
+    CacheEvent::new(Node, Prefetch, Access, 0x01b7).offcore(0x7030), // OFFCORE_RESPONSE: DMND_PREFETCH | LOCAL | REMOTE
+    CacheEvent::new(Node, Prefetch, Miss, 0x01b7).offcore(0x2030), // OFFCORE_RESPONSE: DMND_PREFETCH | REMOTE
+]);
+
 /// Nehalem.
 pub const NEHALEM: Model = Model {
     pmu_name: "nehalem",
@@ -63,6 +100,7 @@ pub const NEHALEM: Model = Model {
     cpuid_models: &[0x1a, 0x1e, 0x2e],
     event_constraints: EVENT_CONSTRAINTS,
     hardware_events: HARDWARE_EVENTS,
+    cache_events: CACHE_EVENTS,
     extra_register_events: EXTRA_REGISTER_EVENTS,
     recovery_cycles_umask: 0,
     checkpointed: CounterMask::EMPTY,

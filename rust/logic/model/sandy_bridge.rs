@@ -4,6 +4,10 @@
 //!
 //! Mainline: `arch/x86/events/intel/core.c:111-136`, `291-305` and `8330-8368`.
 
+use super::super::cache_event::Cache::{Branch, Dtlb, Itlb, L1d, L1i, LastLevel, Node};
+use super::super::cache_event::Operation::{Prefetch, Read, Write};
+use super::super::cache_event::Outcome::{Access, Miss};
+use super::super::cache_event::{CacheEvent, CacheEvents};
 use super::super::constraint::{checked, EventConstraint};
 use super::super::counter::CounterMask;
 use super::super::event_select::EventSelect;
@@ -62,6 +66,37 @@ const SERVER_EXTRA_REGISTER_EVENTS: ExtraRegisters = ExtraRegisters::checked(&[
     ExtraRegisterEvent::load_latency(0x01cd), // MEM_TRANS_RETIRED.LOAD_LATENCY
 ]);
 
+/// The generic cache events.
+#[rustfmt::skip]
+pub(super) const CACHE_EVENTS: CacheEvents = CacheEvents::checked(&[
+    CacheEvent::new(L1d, Read, Access, 0xf1d0), // MEM_UOP_RETIRED.LOADS
+    CacheEvent::new(L1d, Read, Miss, 0x0151), // L1D.REPLACEMENT
+    CacheEvent::new(L1d, Write, Access, 0xf2d0), // MEM_UOP_RETIRED.STORES
+    CacheEvent::new(L1d, Write, Miss, 0x0851), // L1D.ALL_M_REPLACEMENT
+    CacheEvent::new(L1d, Prefetch, Miss, 0x024e), // HW_PRE_REQ.DL1_MISS
+    CacheEvent::new(L1i, Read, Miss, 0x0280), // ICACHE.MISSES
+    CacheEvent::new(LastLevel, Read, Access, 0x01b7).offcore(0x1_0081), // OFFCORE_RESPONSE: DMND_READ | L3_ACCESS
+    CacheEvent::new(LastLevel, Read, Miss, 0x01b7).offcore(0x3f_ffc0_0081), // OFFCORE_RESPONSE: DMND_READ | L3_MISS
+    CacheEvent::new(LastLevel, Write, Access, 0x01b7).offcore(0x1_0102), // OFFCORE_RESPONSE: DMND_WRITE | L3_ACCESS
+    CacheEvent::new(LastLevel, Write, Miss, 0x01b7).offcore(0x3f_ffc0_0102), // OFFCORE_RESPONSE: DMND_WRITE | L3_MISS
+    CacheEvent::new(LastLevel, Prefetch, Access, 0x01b7).offcore(0x1_0030), // OFFCORE_RESPONSE: DMND_PREFETCH | L3_ACCESS
+    CacheEvent::new(LastLevel, Prefetch, Miss, 0x01b7).offcore(0x3f_ffc0_0030), // OFFCORE_RESPONSE: DMND_PREFETCH | L3_MISS
+    CacheEvent::new(Dtlb, Read, Access, 0x81d0), // MEM_UOP_RETIRED.ALL_LOADS
+    CacheEvent::new(Dtlb, Read, Miss, 0x0108), // DTLB_LOAD_MISSES.CAUSES_A_WALK
+    CacheEvent::new(Dtlb, Write, Access, 0x82d0), // MEM_UOP_RETIRED.ALL_STORES
+    CacheEvent::new(Dtlb, Write, Miss, 0x0149), // DTLB_STORE_MISSES.MISS_CAUSES_A_WALK
+    CacheEvent::new(Itlb, Read, Access, 0x1085), // ITLB_MISSES.STLB_HIT
+    CacheEvent::new(Itlb, Read, Miss, 0x0185), // ITLB_MISSES.CAUSES_A_WALK
+    CacheEvent::new(Branch, Read, Access, 0x00c4), // BR_INST_RETIRED.ALL_BRANCHES
+    CacheEvent::new(Branch, Read, Miss, 0x00c5), // BR_MISP_RETIRED.ALL_BRANCHES
+    CacheEvent::new(Node, Read, Access, 0x01b7).offcore(0x1f_ffc0_0081), // OFFCORE_RESPONSE: DMND_READ | DRAM_ANY
+    CacheEvent::new(Node, Read, Miss, 0x01b7).offcore(0x1f_ff80_0081), // OFFCORE_RESPONSE: DMND_READ | DRAM_REMOTE
+    CacheEvent::new(Node, Write, Access, 0x01b7).offcore(0x1f_ffc0_0102), // OFFCORE_RESPONSE: DMND_WRITE | DRAM_ANY
+    CacheEvent::new(Node, Write, Miss, 0x01b7).offcore(0x1f_ff80_0102), // OFFCORE_RESPONSE: DMND_WRITE | DRAM_REMOTE
+    CacheEvent::new(Node, Prefetch, Access, 0x01b7).offcore(0x1f_ffc0_0030), // OFFCORE_RESPONSE: DMND_PREFETCH | DRAM_ANY
+    CacheEvent::new(Node, Prefetch, Miss, 0x01b7).offcore(0x1f_ff80_0030), // OFFCORE_RESPONSE: DMND_PREFETCH | DRAM_REMOTE
+]);
+
 /// Sandy Bridge, client.
 pub const SANDY_BRIDGE: Model = Model {
     pmu_name: "sandybridge",
@@ -71,6 +106,7 @@ pub const SANDY_BRIDGE: Model = Model {
     cpuid_models: &[0x2a],
     event_constraints: EVENT_CONSTRAINTS,
     hardware_events: HARDWARE_EVENTS,
+    cache_events: CACHE_EVENTS,
     extra_register_events: EXTRA_REGISTER_EVENTS,
     recovery_cycles_umask: 0x3,
     checkpointed: CounterMask::EMPTY,

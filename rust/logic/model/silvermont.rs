@@ -4,6 +4,10 @@
 //!
 //! Mainline: `arch/x86/events/intel/core.c:209-214`, `2114-2120` and `8154-8175`.
 
+use super::super::cache_event::Cache::{Branch, Dtlb, Itlb, L1d, L1i, LastLevel};
+use super::super::cache_event::Operation::{Prefetch, Read, Write};
+use super::super::cache_event::Outcome::{Access, Miss};
+use super::super::cache_event::{CacheEvent, CacheEvents};
 use super::super::constraint::{checked, EventConstraint};
 use super::super::counter::CounterMask;
 use super::super::extra_register::{ExtraRegisterEvent, ExtraRegisters};
@@ -27,6 +31,24 @@ const EXTRA_REGISTER_EVENTS: ExtraRegisters = ExtraRegisters::checked(&[
     ExtraRegisterEvent::offcore_response_1(0x02b7, 0x36_8005_ffff), // OFFCORE_RESPONSE_1
 ]);
 
+/// The generic cache events.
+#[rustfmt::skip]
+const CACHE_EVENTS: CacheEvents = CacheEvents::checked(&[
+    CacheEvent::new(L1d, Read, Miss, 0x0104), // LD_DCU_MISS
+    CacheEvent::new(L1i, Read, Access, 0x0380), // ICACHE.ACCESSES
+    CacheEvent::new(L1i, Read, Miss, 0x0280), // ICACHE.MISSES
+    CacheEvent::new(LastLevel, Read, Access, 0x01b7).offcore(0x1_0001), // OFFCORE_RESPONSE: DMND_READ | LLC_ACCESS
+    CacheEvent::new(LastLevel, Write, Access, 0x01b7).offcore(0x1_0002), // OFFCORE_RESPONSE: DMND_WRITE | LLC_ACCESS
+    CacheEvent::new(LastLevel, Write, Miss, 0x01b7).offcore(0x36_8000_0002), // OFFCORE_RESPONSE: DMND_WRITE | LLC_MISS
+    CacheEvent::new(LastLevel, Prefetch, Access, 0x01b7).offcore(0x1_0030), // OFFCORE_RESPONSE: DMND_PREFETCH | LLC_ACCESS
+    CacheEvent::new(LastLevel, Prefetch, Miss, 0x01b7).offcore(0x36_8000_0030), // OFFCORE_RESPONSE: DMND_PREFETCH | LLC_MISS
+    CacheEvent::new(Dtlb, Read, Miss, 0x0804), // LD_DTLB_MISS
+    CacheEvent::new(Itlb, Read, Access, 0x00c0), // INST_RETIRED.ANY_P
+    CacheEvent::new(Itlb, Read, Miss, 0x4_0205), // PAGE_WALKS.I_SIDE_WALKS
+    CacheEvent::new(Branch, Read, Access, 0x00c4), // BR_INST_RETIRED.ANY
+    CacheEvent::new(Branch, Read, Miss, 0x00c5), // BR_INST_RETIRED.MISPRED
+]);
+
 /// Silvermont and Airmont.
 pub const SILVERMONT: Model = Model {
     pmu_name: "silvermont",
@@ -36,6 +58,7 @@ pub const SILVERMONT: Model = Model {
     cpuid_models: &[0x37, 0x4a, 0x4c, 0x4d, 0x5a, 0x75],
     event_constraints: EVENT_CONSTRAINTS,
     hardware_events: HardwareEvents::ARCHITECTURAL,
+    cache_events: CACHE_EVENTS,
     extra_register_events: EXTRA_REGISTER_EVENTS,
     recovery_cycles_umask: 0,
     checkpointed: CounterMask::EMPTY,

@@ -5,6 +5,10 @@
 //!
 //! Mainline: `arch/x86/events/intel/core.c:267-284` and `8503-8561`.
 
+use super::super::cache_event::Cache::{Branch, Dtlb, Itlb, L1d, L1i, LastLevel, Node};
+use super::super::cache_event::Operation::{Read, Write};
+use super::super::cache_event::Outcome::{Access, Miss};
+use super::super::cache_event::{CacheEvent, CacheEvents};
 use super::super::constraint::{checked, EventConstraint};
 use super::super::counter::CounterMask;
 use super::super::extra_register::{ExtraRegisterEvent, ExtraRegisters};
@@ -37,6 +41,31 @@ const EXTRA_REGISTER_EVENTS: ExtraRegisters = ExtraRegisters::checked(&[
     ExtraRegisterEvent::frontend(0x01c6, 0x7f_ff17), // FRONTEND_RETIRED.*
 ]);
 
+/// The generic cache events.
+#[rustfmt::skip]
+pub(super) const CACHE_EVENTS: CacheEvents = CacheEvents::checked(&[
+    CacheEvent::new(L1d, Read, Access, 0x81d0), // MEM_INST_RETIRED.ALL_LOADS
+    CacheEvent::new(L1d, Read, Miss, 0x0151), // L1D.REPLACEMENT
+    CacheEvent::new(L1d, Write, Access, 0x82d0), // MEM_INST_RETIRED.ALL_STORES
+    CacheEvent::new(L1i, Read, Miss, 0x0283), // ICACHE_64B.MISS
+    CacheEvent::new(LastLevel, Read, Access, 0x01b7).offcore(0x3f_c001_0001), // OFFCORE_RESPONSE: DEMAND_READ | LLC_ACCESS | ANY_SNOOP
+    CacheEvent::new(LastLevel, Read, Miss, 0x01b7).offcore(0x3f_fc02_0001), // OFFCORE_RESPONSE: DEMAND_READ | L3_MISS | ANY_SNOOP | SUPPLIER_NONE
+    CacheEvent::new(LastLevel, Write, Access, 0x01b7).offcore(0x3f_c001_0002), // OFFCORE_RESPONSE: DEMAND_WRITE | LLC_ACCESS | ANY_SNOOP
+    CacheEvent::new(LastLevel, Write, Miss, 0x01b7).offcore(0x3f_fc02_0002), // OFFCORE_RESPONSE: DEMAND_WRITE | L3_MISS | ANY_SNOOP | SUPPLIER_NONE
+    CacheEvent::new(Dtlb, Read, Access, 0x81d0), // MEM_INST_RETIRED.ALL_LOADS
+    CacheEvent::new(Dtlb, Read, Miss, 0x0e08), // DTLB_LOAD_MISSES.WALK_COMPLETED
+    CacheEvent::new(Dtlb, Write, Access, 0x82d0), // MEM_INST_RETIRED.ALL_STORES
+    CacheEvent::new(Dtlb, Write, Miss, 0x0e49), // DTLB_STORE_MISSES.WALK_COMPLETED
+    CacheEvent::new(Itlb, Read, Access, 0x2085), // ITLB_MISSES.STLB_HIT
+    CacheEvent::new(Itlb, Read, Miss, 0x0e85), // ITLB_MISSES.WALK_COMPLETED
+    CacheEvent::new(Branch, Read, Access, 0x00c4), // BR_INST_RETIRED.ALL_BRANCHES
+    CacheEvent::new(Branch, Read, Miss, 0x00c5), // BR_MISP_RETIRED.ALL_BRANCHES
+    CacheEvent::new(Node, Read, Access, 0x01b7).offcore(0x1f_c400_0001), // OFFCORE_RESPONSE: DEMAND_READ | L3_MISS_LOCAL_DRAM | SNOOP_DRAM
+    CacheEvent::new(Node, Read, Miss, 0x01b7).offcore(0x1f_f800_0001), // OFFCORE_RESPONSE: DEMAND_READ | L3_MISS_REMOTE | SNOOP_DRAM
+    CacheEvent::new(Node, Write, Access, 0x01b7).offcore(0x1f_c400_0002), // OFFCORE_RESPONSE: DEMAND_WRITE | L3_MISS_LOCAL_DRAM | SNOOP_DRAM
+    CacheEvent::new(Node, Write, Miss, 0x01b7).offcore(0x1f_f800_0002), // OFFCORE_RESPONSE: DEMAND_WRITE | L3_MISS_REMOTE | SNOOP_DRAM
+]);
+
 /// Skylake to Comet Lake, client and server.
 pub const SKYLAKE: Model = Model {
     pmu_name: "skylake",
@@ -46,6 +75,7 @@ pub const SKYLAKE: Model = Model {
     cpuid_models: &[0x4e, 0x55, 0x5e, 0x8e, 0x9e, 0xa5, 0xa6],
     event_constraints: EVENT_CONSTRAINTS,
     hardware_events: HardwareEvents::ARCHITECTURAL,
+    cache_events: CACHE_EVENTS,
     extra_register_events: EXTRA_REGISTER_EVENTS,
     recovery_cycles_umask: 0x1,
     checkpointed: CounterMask::from_bits(0x4),

@@ -4,12 +4,16 @@
 //!
 //! Mainline: `arch/x86/events/intel/core.c:99-108`, `166-173` and `8299-8328`.
 
+use super::super::cache_event::Cache::{Dtlb, Itlb};
+use super::super::cache_event::Operation::{Read, Write};
+use super::super::cache_event::Outcome::{Access, Miss};
+use super::super::cache_event::{CacheEvent, CacheEvents};
 use super::super::constraint::{checked, EventConstraint};
 use super::super::counter::CounterMask;
 use super::super::event_select::EventSelect;
 use super::super::extra_register::{ExtraRegisterEvent, ExtraRegisters};
 use super::super::period::PeriodRule;
-use super::{HardwareEvents, HardwareId, Model, Need};
+use super::{nehalem, HardwareEvents, HardwareId, Model, Need};
 
 /// Four general-purpose counters a thread.
 const COUNTERS: CounterMask = CounterMask::first_gp(4).union(CounterMask::first_fixed(3));
@@ -46,6 +50,14 @@ const EXTRA_REGISTER_EVENTS: ExtraRegisters = ExtraRegisters::checked(&[
     ExtraRegisterEvent::load_latency(0x100b), // MEM_INST_RETIRED.LATENCY_ABOVE_THRESHOLD
 ]);
 
+/// The generic cache events: those of Nehalem, but for these.
+#[rustfmt::skip]
+const CACHE_EVENTS: CacheEvents = nehalem::CACHE_EVENTS.with(&[
+    CacheEvent::new(Dtlb, Read, Access, 0x010b), // MEM_INST_RETIRED.LOADS
+    CacheEvent::new(Dtlb, Write, Access, 0x020b), // MEM_INST_RETIRED.STORES
+    CacheEvent::new(Itlb, Read, Miss, 0x0185), // ITLB_MISSES.ANY
+]);
+
 /// Westmere.
 pub const WESTMERE: Model = Model {
     pmu_name: "westmere",
@@ -60,6 +72,7 @@ pub const WESTMERE: Model = Model {
     cpuid_models: &[0x25, 0x2c, 0x2f],
     event_constraints: EVENT_CONSTRAINTS,
     hardware_events: HARDWARE_EVENTS,
+    cache_events: CACHE_EVENTS,
     extra_register_events: EXTRA_REGISTER_EVENTS,
     recovery_cycles_umask: 0,
     checkpointed: CounterMask::EMPTY,

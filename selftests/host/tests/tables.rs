@@ -4,7 +4,8 @@
 
 mod kernel;
 
-use kernel::{Constraint, Source};
+use kernel::{Constraint, ExtraRegister, Source};
+use rpmu_logic::logic::cache_event::NoCacheEvent;
 use rpmu_logic::logic::capabilities::{Capabilities, Cpuid, Leaf};
 use rpmu_logic::logic::constraint::first_match;
 use rpmu_logic::logic::event_select::EventSelect;
@@ -146,6 +147,78 @@ fn every_event_has_mainlines_extra_register() {
             }
         }
     }
+}
+
+/// What `set_ext_hw_attr()` and `x86_pmu_extra_regs()` make of an id of mainline's table.
+fn mainlines_cache_event(
+    event: u64,
+    config1: u64,
+    registers: &[ExtraRegister],
+) -> Result<(u64, u64), NoCacheEvent> {
+    let register = registers.iter().find(|line| line.code == event & 0xffff);
+    match event {
+        0 => Err(NoCacheEvent::Absent),
+        u64::MAX => Err(NoCacheEvent::Impossible),
+        _ if register.is_some_and(|line| config1 & !line.valid != 0) => {
+            Err(NoCacheEvent::ExtraRegister)
+        }
+        _ => Ok((event, config1)),
+    }
+}
+
+#[test]
+fn every_cache_event_is_mainlines() {
+    let Some(source) = Source::read() else {
+        return;
+    };
+    // Events, impossible, absent, refused by the register.
+    let mut seen = [0; 4];
+    for model in MODELS {
+        let pmu = pmu(model, 4, 3);
+        for cpu in model.cpuid_models {
+            let init = source.init(*cpu);
+            let events = source.cache_table_of(&init, "hw_cache_event_ids");
+            let extra = source.cache_table_of(&init, "hw_cache_extra_regs");
+            let registers = match init.assigned("x86_pmu.extra_regs") {
+                Some(name) => source.extra_registers(&name),
+                None => Vec::new(),
+            };
+            for config in 0..=0x2_ffff {
+                let [cache, operation, outcome] =
+                    [0, 8, 16].map(|shift| ((config >> shift) & 0xff) as usize);
+                let expected = if cache < 7 && operation < 3 && outcome < 2 {
+                    mainlines_cache_event(
+                        events[cache][operation][outcome],
+                        extra[cache][operation][outcome],
+                        &registers,
+                    )
+                } else {
+                    Err(NoCacheEvent::NoSuchId)
+                };
+                let found = pmu.cache_event(config);
+                assert_eq!(
+                    found.map(|(select, config1)| (select.bits(), config1)),
+                    expected,
+                    "{} {cpu:#x} {config:#x}",
+                    model.name
+                );
+                match expected {
+                    Ok(_) => seen[0] += 1,
+                    Err(NoCacheEvent::Impossible) => seen[1] += 1,
+                    Err(NoCacheEvent::Absent) => seen[2] += 1,
+                    Err(NoCacheEvent::ExtraRegister) => seen[3] += 1,
+                    Err(NoCacheEvent::NoSuchId) => {}
+                }
+            }
+        }
+    }
+    println!(
+        "{} events, {} impossible, {} absent, {} refused by the register",
+        seen[0], seen[1], seen[2], seen[3]
+    );
+    let cpus: usize = MODELS.iter().map(|model| model.cpuid_models.len()).sum();
+    assert_eq!(seen.iter().sum::<usize>(), 42 * cpus);
+    assert!(seen.iter().all(|count| *count > 0), "{seen:?}");
 }
 
 /// `X86_CONFIG(.event=…, .umask=…, .inv=1, .cmask=…)`.

@@ -186,6 +186,39 @@ impl Source {
         calls.into_iter().map(line).collect()
     }
 
+    /// The table `NAME[7][3][2]` of numbers; what is not there is 0.
+    pub(crate) fn cache_table(&self, name: &str) -> CacheTable {
+        let text = self.array(&format!(" u64 {name}\n"));
+        let mut table = CacheTable::default();
+        let mut at = [0; 3];
+        // The first pieces are the declaration and its size.
+        for piece in text.split_once('{').unwrap().1.split("C(").skip(1) {
+            let (label, rest) = piece.split_once(')').unwrap();
+            let (depth, index) = cache_index(label);
+            at[depth] = index;
+            let (_, value) = rest.split_once('=').unwrap();
+            if depth == 2 {
+                let value = value.split_once(',').unwrap().0;
+                table[at[0]][at[1]][at[2]] = self.value(value);
+            }
+        }
+        table
+    }
+
+    /// The table `name` (`hw_cache_event_ids`, `hw_cache_extra_regs`) as `init` leaves it.
+    pub(crate) fn cache_table_of(&self, init: &Init, name: &str) -> CacheTable {
+        let Some(copied) = init.copied(name) else {
+            return CacheTable::default();
+        };
+        let mut table = self.cache_table(&copied);
+        for (indices, value) in init.changes(name) {
+            let labels: Vec<&str> = indices.split("C(").skip(1).collect();
+            let index = |n: usize| cache_index(labels[n].split_once(')').unwrap().0).1;
+            table[index(0)][index(1)][index(2)] = self.value(&value);
+        }
+        table
+    }
+
     /// What `intel_pmu_init()` does for the CPU of family 6 with this model.
     pub(crate) fn init(&self, model: u8) -> Init {
         let id = format!("IFM(6, 0x{model:02X})");
@@ -220,6 +253,22 @@ impl Source {
     }
 }
 
+/// One number for each generic cache event.
+pub(crate) type CacheTable = [[[u64; 2]; 3]; 7];
+
+/// Which index a name in `C()` is, and its value.
+fn cache_index(label: &str) -> (usize, usize) {
+    let names: [&[&str]; 3] = [
+        &["L1D", "L1I", "LL", "DTLB", "ITLB", "BPU", "NODE"],
+        &["OP_READ", "OP_WRITE", "OP_PREFETCH"],
+        &["RESULT_ACCESS", "RESULT_MISS"],
+    ];
+    let label = label.trim();
+    let position = |depth: usize| names[depth].iter().position(|name| *name == label);
+    let mut found = (0..3).filter_map(|depth| position(depth).map(|index| (depth, index)));
+    found.next().unwrap_or_else(|| panic!("no index {label}"))
+}
+
 /// The part of `intel_pmu_init()` that is about one CPU.
 pub(crate) struct Init {
     text: String,
@@ -246,16 +295,16 @@ impl Init {
         self.text.contains(text)
     }
 
-    /// The first field of the `memcpy()` to the table `name`, and the changes made to it, as the
-    /// three indices and the value.
+    /// The table that is copied to the table `name`, if any is.
     pub(crate) fn copied(&self, name: &str) -> Option<String> {
         let (_, arguments) = calls(&self.text)
             .into_iter()
-            .find(|(kind, arguments)| kind == "memcpy" && arguments[0].contains(name))?;
+            .filter(|(kind, arguments)| kind == "memcpy" && arguments[0].contains(name))
+            .last()?;
         Some(arguments[1].clone())
     }
 
-    /// The single elements of the table `name` that are set, with the indices' text.
+    /// The single elements of the table `name` that are set: the indices' text, and the value's.
     pub(crate) fn changes(&self, name: &str) -> Vec<(String, String)> {
         self.text
             .split(&format!("\t{name}["))
@@ -337,7 +386,7 @@ fn calls(text: &str) -> Vec<(String, Vec<String>)> {
             if depth == 0 {
                 break;
             }
-            if !(character == '(' && depth == 1) && !(character == ',' && depth == 1) {
+            if depth != 1 || (character != '(' && character != ',') {
                 arguments.last_mut().unwrap().push(character);
             }
         }
