@@ -2,7 +2,7 @@
 
 //! Golden Cove on servers: CPUID family 6, models 0x8F (Sapphire Rapids), 0xCF (Emerald Rapids).
 //!
-//! With PEBS, periods of `precise_ip` 3 have to be 128 or more (`glc_limit_period()`, `5815`); there
+//! With PEBS, periods of `precise_ip` 3 have to be 128 or more (`glc_limit_period()`); there
 //! is no PEBS yet.
 //!
 //! Mainline: `arch/x86/events/intel/core.c:356-409`, `7837-7860` and `8608-8643`.
