@@ -370,6 +370,22 @@ mod tests {
         }
     }
 
+    /// Having a table is not enough.
+    #[test]
+    fn no_other_model_is_let_in() {
+        let accepted = (0..=0xff_u32).filter(|model| {
+            let eax = 0x600 | ((model & 0xf) << 4) | ((model >> 4) << 16);
+            Pmu::probe(&cpuid(eax, 0x0730_0404), None).is_ok()
+        });
+        assert_eq!(
+            accepted.collect::<Vec<_>>(),
+            [
+                0x3c, 0x3d, 0x3f, 0x45, 0x46, 0x47, 0x4e, 0x4f, 0x55, 0x56, 0x5e, 0x8e, 0x9e, 0xa5,
+                0xa6
+            ]
+        );
+    }
+
     #[test]
     fn unsupported_machines() {
         let amd = Cpuid {
