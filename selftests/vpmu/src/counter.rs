@@ -87,7 +87,9 @@ impl Counter {
             Source::Nothing => None,
             Source::Exact(_) => Some(events),
             Source::Rate(numerator, denominator) => Some(
-                (events * u64::from(denominator) - self.remainder).div_ceil(u64::from(numerator)),
+                // Where that saturates, the answer is too small, but astronomic still.
+                (events.saturating_mul(u64::from(denominator)) - self.remainder)
+                    .div_ceil(u64::from(numerator)),
             ),
         }
     }

@@ -8,6 +8,7 @@
 //! - What the list does not have, or has for other counters only, counts nothing.
 
 use crate::counter::Source;
+use crate::model::Model;
 use crate::retired::*;
 
 /// One line of Intel's list.
@@ -23,11 +24,74 @@ pub struct Listed {
     pub inv: bool,
     /// IA32_PERFEVTSELx.E.
     pub edge: bool,
-    /// The general counters that it counts on. The list knows four of them.
+    /// The general counters that it counts on.
     pub counters: u8,
+    /// What it counts.
+    pub meaning: Meaning,
+    /// The register beside the event select that it hangs on.
+    pub register: Option<Register>,
+}
+
+/// Intel's list for a model.
+#[derive(Debug)]
+pub struct List {
+    /// The events.
+    pub events: &'static [Listed],
+    /// The bits of MSR_OFFCORE_RSP_x that its events set.
+    pub offcore: u64,
+    /// The same of MSR_PEBS_FRONTEND.
+    pub frontend: u64,
+    /// The same of MSR_PEBS_LD_LAT.
+    pub load_latency: u64,
+}
+
+/// What an event counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)] // They are the manual's names.
+pub enum Meaning {
+    /// Anything that this model of a CPU has no notion of: [`Select::declared_rate`].
+    Rate,
+    Instructions,
+    Cycles,
+    ReferenceCycles,
+    CrystalCycles,
+    Slots,
+    Branches,
+    Conditional,
+    ConditionalTaken,
+    NotTaken,
+    NearTaken,
+    NearCall,
+    NearReturn,
+    Far,
+    Indirect,
+}
+
+/// A register beside the event select that an event hangs on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Register {
+    /// MSR_OFFCORE_RSP_0 or _1.
+    Offcore(usize),
+    /// MSR_PEBS_LD_LAT.
+    LoadLatency,
+    /// MSR_PEBS_FRONTEND.
+    Frontend,
 }
 
 include!(concat!(env!("OUT_DIR"), "/event_lists.rs"));
+
+/// The architectural events, by their bit in CPUID.0AH:EBX: event, umask and what they count (SDM
+/// vol. 3, 20.2.1.2). They count on every general counter, listed or not.
+const ARCHITECTURAL: [(u8, u8, Meaning); 8] = [
+    (0x3c, 0x00, Meaning::Cycles),
+    (0xc0, 0x00, Meaning::Instructions),
+    (0x3c, 0x01, Meaning::CrystalCycles),
+    (0x2e, 0x4f, Meaning::Rate), // last-level cache references
+    (0x2e, 0x41, Meaning::Rate), // last-level cache misses
+    (0xc4, 0x00, Meaning::Branches),
+    (0xc5, 0x00, Meaning::Rate), // mispredicted branches
+    (0xa4, 0x01, Meaning::Slots),
+];
 
 /// Core cycles: a CPI of 3/2.
 pub const CYCLES: Source = Source::rate(3, 2);
@@ -68,6 +132,18 @@ const fn exact(indices: &[usize]) -> Source {
     Source::Exact(factors)
 }
 
+const INDIRECT: Source = exact(&[JUMP_INDIRECT, CALL_INDIRECT]);
+
+/// Pipeline slots, of which a cycle has so many.
+pub const fn slots(slots_per_cycle: u32) -> Source {
+    match CYCLES {
+        Source::Rate(numerator, denominator) => {
+            Source::rate(slots_per_cycle * numerator, denominator)
+        }
+        other => other,
+    }
+}
+
 const fn not_taken() -> Source {
     let mut factors = [0; COUNTS];
     factors[CONDITIONAL] = 1;
@@ -75,19 +151,16 @@ const fn not_taken() -> Source {
     Source::Exact(factors)
 }
 
-/// OFFCORE_RESPONSE with this value of its register. No request chosen or no response chosen counts
-/// nothing; each one more adds to the count, so that a subset (misses) never exceeds the whole.
-pub fn offcore_response(register: u64) -> Source {
-    const ANY: u64 = 1 << 16;
-    const RESPONSES: u32 = 22;
-    let requests = (register as u16).count_ones();
-    let responses = match register {
-        any if any & ANY != 0 => RESPONSES,
-        some => (some >> 16).count_ones(),
-    };
-    match requests * responses {
-        0 => Source::Nothing,
-        chosen => Source::rate(chosen, 8192),
+/// An event of loads that took longer than MSR_PEBS_LD_LAT says. No threshold below 4 exists (Intel's
+/// lists; SDM vol. 3, 20.3.1.1.2); each doubling halves the count.
+pub fn load_latency(source: Source, threshold: u64) -> Source {
+    const LEAST: u32 = 4;
+    match source {
+        Source::Rate(numerator, denominator) => Source::rate(
+            numerator * LEAST,
+            denominator * LEAST.max(threshold as u16 as u32),
+        ),
+        other => other,
     }
 }
 
@@ -118,11 +191,57 @@ impl Select {
         }
     }
 
-    /// What general counter `counter` counts.
-    pub fn source(self, list: &[Listed], counter: usize) -> Source {
-        if (self.counters(list) >> counter) & 1 == 0 {
-            return Source::Nothing;
+    /// What it means on this model, and the general counters that count it.
+    fn look_up(self, model: &Model) -> (Meaning, Option<Register>, u8) {
+        let code = model
+            .list
+            .events
+            .iter()
+            .filter(|line| (line.event, line.umask) == (self.event, self.umask));
+        let with = |cmask, inv, edge| {
+            code.clone()
+                .find(|line| (line.cmask, line.inv, line.edge) == (cmask, inv, edge))
+        };
+        let architectural = ARCHITECTURAL
+            .iter()
+            .zip(0..)
+            .filter(|(_, bit)| model.has_architectural(*bit))
+            .find(|((event, umask, _), _)| (*event, *umask) == (self.event, self.umask));
+        let meaning = match (with(0, false, false), architectural) {
+            (Some(line), _) => line.meaning,
+            (None, Some(((_, _, meaning), _))) => *meaning,
+            (None, None) => Meaning::Rate,
+        };
+        // Those of its line, else of all lines with its code.
+        let line = with(self.cmask, self.inv, self.edge);
+        let counters = line.map_or_else(
+            || code.clone().fold(0, |mask, line| mask | line.counters),
+            |line| line.counters,
+        );
+        let counters = match counters {
+            0 if architectural.is_some() => 0xff,
+            // The list is written for a core with two threads. With one thread the other one's
+            // counters join, and count everything but what is tied to certain counters.
+            0b1111 if !model.is_low_only(self.event, self.umask) => 0xff,
+            some => some,
+        };
+        (
+            meaning,
+            code.clone().find_map(|line| line.register),
+            counters,
+        )
+    }
+
+    /// What general counter `counter` counts, and the register that it hangs on beside.
+    pub fn source(self, model: &Model, counter: usize) -> (Source, Option<Register>) {
+        let (meaning, register, counters) = self.look_up(model);
+        if (counters >> counter) & 1 == 0 {
+            return (Source::Nothing, None);
         }
+        (self.rate(meaning, model), register)
+    }
+
+    fn rate(self, meaning: Meaning, model: &Model) -> Source {
         // No core does ten things of a kind in a cycle: the inverse is true in every cycle. Tools
         // use that to count cycles with a precise event (INST_RETIRED.TOTAL_CYCLES_PS and its
         // like).
@@ -132,39 +251,22 @@ impl Select {
         if self.cmask != 0 || self.inv || self.edge {
             return self.declared_rate();
         }
-        match (self.event, self.umask) {
-            (0xc0, 0x00 | 0x01) => INSTRUCTIONS,
-            (0xc4, 0x00 | 0x04) => ALL_BRANCHES,
-            (0xc4, 0x01) => exact(&[CONDITIONAL]),
-            (0xc4, 0x02) => exact(&[CALL, CALL_INDIRECT]),
-            (0xc4, 0x08) => exact(&[RETURN]),
-            (0xc4, 0x10) => not_taken(),
-            (0xc4, 0x20) => NEAR_TAKEN,
-            (0xc4, 0x40) => exact(&[FAR]),
-            (0x3c, 0x00) => CYCLES,
-            (0x3c, 0x01) => CRYSTAL_CYCLES,
-            _ => self.declared_rate(),
-        }
-    }
-
-    /// The general counters that count it: those of its line in the list, else of all lines with
-    /// its code.
-    fn counters(self, list: &[Listed]) -> u8 {
-        let code = list
-            .iter()
-            .filter(|line| (line.event, line.umask) == (self.event, self.umask));
-        let line = code
-            .clone()
-            .find(|line| (line.cmask, line.inv, line.edge) == (self.cmask, self.inv, self.edge));
-        let counters = line.map_or_else(
-            || code.fold(0, |mask, line| mask | line.counters),
-            |line| line.counters,
-        );
-        // The list is written for a core with two threads. With one thread the other one's counters
-        // join, and count everything but what is tied to certain counters.
-        match counters {
-            0b1111 => 0xff,
-            some => some,
+        match meaning {
+            Meaning::Rate => self.declared_rate(),
+            Meaning::Instructions => INSTRUCTIONS,
+            Meaning::Cycles => CYCLES,
+            Meaning::ReferenceCycles => REFERENCE_CYCLES,
+            Meaning::CrystalCycles => CRYSTAL_CYCLES,
+            Meaning::Slots => slots(model.slots),
+            Meaning::Branches => ALL_BRANCHES,
+            Meaning::Conditional => exact(&[CONDITIONAL]),
+            Meaning::ConditionalTaken => exact(&[CONDITIONAL_TAKEN]),
+            Meaning::NotTaken => not_taken(),
+            Meaning::NearTaken => NEAR_TAKEN,
+            Meaning::NearCall => exact(&[CALL, CALL_INDIRECT]),
+            Meaning::NearReturn => exact(&[RETURN]),
+            Meaning::Far => exact(&[FAR]),
+            Meaning::Indirect => INDIRECT,
         }
     }
 
@@ -190,6 +292,7 @@ impl Select {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::{find, MODELS};
 
     fn select(event: u8, umask: u8) -> Select {
         Select {
@@ -201,10 +304,18 @@ mod tests {
         }
     }
 
+    fn source(model: u32, select: Select, counter: usize) -> Source {
+        select.source(find(6, model).unwrap(), counter).0
+    }
+
+    fn counters(model: u32, select: Select) -> u8 {
+        select.look_up(find(6, model).unwrap()).2
+    }
+
     #[test]
     fn every_listed_event_counts_on_its_counters_and_on_no_other() {
-        for list in [&HASWELL[..], &SKYLAKE] {
-            for line in list {
+        for model in &MODELS {
+            for line in model.list.events {
                 let select = Select {
                     event: line.event,
                     umask: line.umask,
@@ -214,9 +325,15 @@ mod tests {
                 };
                 for counter in 0..8 {
                     let listed = (line.counters >> counter) & 1 != 0;
-                    let joined = counter >= 4 && line.counters == 0b1111;
-                    let counts = select.source(list, counter) != Source::Nothing;
-                    assert_eq!(counts, listed || joined, "{line:x?} on {counter}");
+                    let joins =
+                        line.counters == 0b1111 && !model.is_low_only(line.event, line.umask);
+                    let counts = select.source(model, counter).0 != Source::Nothing;
+                    assert_eq!(
+                        counts,
+                        listed || counter >= 4 && joins,
+                        "{} {line:x?}",
+                        model.name
+                    );
                 }
             }
         }
@@ -224,7 +341,7 @@ mod tests {
 
     #[test]
     fn events_tied_to_a_counter() {
-        struct Case(&'static [Listed], Select, u8);
+        struct Case(u32, Select, u8);
         let stalls_l1d_pending = Select {
             cmask: 12,
             ..select(0xa3, 0x0c)
@@ -234,55 +351,167 @@ mod tests {
             inv: true,
             ..select(0xc0, 0x01)
         };
-        for Case(list, select, counters) in [
-            Case(&HASWELL, select(0x48, 0x01), 0b0100), // L1D_PEND_MISS.PENDING
-            Case(&SKYLAKE, select(0x48, 0x01), 0xff),
-            Case(&HASWELL, stalls_l1d_pending, 0b0100),
-            Case(&HASWELL, select(0xcd, 0x01), 0b1000), // MEM_TRANS_RETIRED.LOAD_LATENCY_*
-            Case(&HASWELL, select(0xc0, 0x01), 0b0010), // INST_RETIRED.PREC_DIST
-            Case(&SKYLAKE, select(0xc0, 0x01), 0b0010),
-            Case(&SKYLAKE, total_cycles, 0b1101), // INST_RETIRED.TOTAL_CYCLES_PS
-            Case(&SKYLAKE, select(0xb7, 0x01), 0xff),
-            Case(&SKYLAKE, select(0xbb, 0x01), 0xff),
+        for Case(model, select, expected) in [
+            Case(NEHALEM, select(0xb7, 0x01), 0b1111), // the list says 2
+            Case(NEHALEM, select(0x40, 0x01), 0b0011), // L1D_CACHE_LD
+            Case(NEHALEM, select(0x0b, 0x10), 0b1000), // MEM_INST_RETIRED.LATENCY_ABOVE_*
+            Case(WESTMERE, select(0x60, 0x01), 0b0001), // OFFCORE_REQUESTS_OUTSTANDING
+            Case(WESTMERE, select(0x40, 0x01), 0),     // Nehalem's
+            Case(SANDY_BRIDGE, select(0xd1, 0x01), 0b1111), // MEM_LOAD_UOPS_RETIRED.L1_HIT
+            Case(IVY_BRIDGE, select(0x9c, 0x01), 0b1111), // IDQ_UOPS_NOT_DELIVERED.CORE
+            Case(HASWELL, select(0x9c, 0x01), 0xff),
+            Case(HASWELL, select(0xd1, 0x01), 0b1111),
+            Case(HASWELL, select(0x48, 0x01), 0b0100), // L1D_PEND_MISS.PENDING
+            Case(SKYLAKE, select(0x48, 0x01), 0xff),
+            Case(HASWELL, stalls_l1d_pending, 0b0100),
+            Case(HASWELL, select(0xcd, 0x01), 0b1000), // MEM_TRANS_RETIRED.LOAD_LATENCY_*
+            Case(BROADWELL, select(0xd3, 0x01), 0b1111),
+            Case(SKYLAKE, select(0xcd, 0x01), 0b1111),
+            Case(SKYLAKE, select(0xc6, 0x01), 0b1111), // FRONTEND_RETIRED.*
+            Case(HASWELL, select(0xc0, 0x01), 0b0010), // INST_RETIRED.PREC_DIST
+            Case(SKYLAKE, select(0xc0, 0x01), 0b0010),
+            Case(SKYLAKE, total_cycles, 0b1101), // INST_RETIRED.TOTAL_CYCLES_PS
+            Case(SKYLAKE, select(0xb7, 0x01), 0xff),
+            Case(SKYLAKE, select(0xbb, 0x01), 0xff),
+            Case(ICE_LAKE, select(0xd1, 0x01), 0b1111), // as listed
+            Case(ICE_LAKE, select(0xc6, 0x01), 0xff),
+            Case(ICE_LAKE_CLIENT, select(0x2e, 0x4f), 0xff), // not listed, but architectural
+            Case(GOLDEN_COVE, select(0xcd, 0x01), 0xfe),     // MEM_TRANS_RETIRED.LOAD_LATENCY_*
+            Case(GOLDEN_COVE, select(0xcd, 0x02), 0x01),     // MEM_TRANS_RETIRED.STORE_SAMPLE
+            Case(GOLDEN_COVE, select(0xb7, 0x01), 0),        // Ice Lake's
+            Case(GOLDEN_COVE, select(0x2b, 0x01), 0b1111),   // OCR
         ] {
-            assert_eq!(select.counters(list), counters, "{select:x?}");
+            assert_eq!(counters(model, select), expected, "{model} {select:x?}");
+        }
+    }
+
+    const NEHALEM: u32 = 26;
+    const WESTMERE: u32 = 44;
+    const SANDY_BRIDGE: u32 = 42;
+    const IVY_BRIDGE: u32 = 58;
+    const HASWELL: u32 = 60;
+    const BROADWELL: u32 = 61;
+    const SKYLAKE: u32 = 94;
+    const ICE_LAKE: u32 = 106;
+    const ICE_LAKE_CLIENT: u32 = 125;
+    const GOLDEN_COVE: u32 = 143;
+
+    #[test]
+    fn one_code_means_different_things() {
+        for (model, umask, expected) in [
+            (NEHALEM, 0x01, exact(&[CONDITIONAL])),
+            (NEHALEM, 0x00, ALL_BRANCHES), // architectural
+            (NEHALEM, 0x04, ALL_BRANCHES),
+            (SKYLAKE, 0x01, exact(&[CONDITIONAL])),
+            (SKYLAKE, 0x10, not_taken()),
+            (ICE_LAKE, 0x01, exact(&[CONDITIONAL_TAKEN])),
+            (ICE_LAKE, 0x11, exact(&[CONDITIONAL])),
+            (GOLDEN_COVE, 0x80, INDIRECT),
+            (SKYLAKE, 0x80, Source::Nothing),
+        ] {
+            assert_eq!(
+                source(model, select(0xc4, umask), 0),
+                expected,
+                "{model} {umask:#x}"
+            );
+        }
+        assert_eq!(source(NEHALEM, select(0xc0, 0x01), 0), INSTRUCTIONS);
+        assert_eq!(source(GOLDEN_COVE, select(0x3c, 0x01), 0), REFERENCE_CYCLES);
+        assert_eq!(source(ICE_LAKE, select(0x3c, 0x01), 0), CRYSTAL_CYCLES);
+        assert_eq!(source(ICE_LAKE, select(0xa4, 0x01), 0), Source::rate(15, 2));
+        assert_eq!(
+            source(GOLDEN_COVE, select(0xa4, 0x01), 0),
+            Source::rate(18, 2)
+        );
+    }
+
+    #[test]
+    fn architectural_events_count_unless_cpuid_says_that_they_are_missing() {
+        for model in &MODELS {
+            for ((event, umask, _), bit) in ARCHITECTURAL.into_iter().zip(0..) {
+                // Reference cycles are not architectural on Nehalem and Westmere, but in the list.
+                let expected = model.has_architectural(bit) || bit == 2;
+                for counter in 0..4 {
+                    let (source, _) = select(event, umask).source(model, counter);
+                    assert_eq!(source != Source::Nothing, expected, "{} {bit}", model.name);
+                }
+            }
         }
     }
 
     #[test]
     fn events_outside_the_list_count_nothing() {
-        assert_eq!(select(0xff, 0xff).source(&HASWELL, 0), Source::Nothing);
-        assert_eq!(select(0x00, 0x00).source(&SKYLAKE, 0), Source::Nothing);
+        assert_eq!(source(HASWELL, select(0xff, 0xff), 0), Source::Nothing);
+        assert_eq!(source(SKYLAKE, select(0x00, 0x00), 0), Source::Nothing);
         // CORE_POWER.LVL0_TURBO_LICENSE: a server's.
-        assert_eq!(select(0x28, 0x07).source(&SKYLAKE, 0), Source::Nothing);
+        assert_eq!(source(SKYLAKE, select(0x28, 0x07), 0), Source::Nothing);
+        // Mispredicted branches, erratum AAJ80.
+        assert_eq!(source(NEHALEM, select(0xc5, 0x00), 0), Source::Nothing);
+        assert_ne!(source(WESTMERE, select(0xc5, 0x00), 0), Source::Nothing);
+    }
+
+    #[test]
+    fn registers_beside_the_event_select() {
+        let register =
+            |model, event, umask| select(event, umask).source(find(6, model).unwrap(), 3).1;
+        assert_eq!(register(NEHALEM, 0xb7, 0x01), Some(Register::Offcore(0)));
+        assert_eq!(register(NEHALEM, 0xbb, 0x01), None);
+        assert_eq!(register(NEHALEM, 0x0b, 0x10), Some(Register::LoadLatency));
+        assert_eq!(register(SKYLAKE, 0xbb, 0x01), Some(Register::Offcore(1)));
+        assert_eq!(register(SKYLAKE, 0xc6, 0x01), Some(Register::Frontend));
+        assert_eq!(
+            register(GOLDEN_COVE, 0x2a, 0x01),
+            Some(Register::Offcore(0))
+        );
+        assert_eq!(
+            register(GOLDEN_COVE, 0x2b, 0x01),
+            Some(Register::Offcore(1))
+        );
+        assert_eq!(register(GOLDEN_COVE, 0xad, 0x40), Some(Register::Frontend));
+        assert_eq!(register(GOLDEN_COVE, 0xc2, 0x04), Some(Register::Frontend));
+        assert_eq!(
+            register(GOLDEN_COVE, 0xcd, 0x01),
+            Some(Register::LoadLatency)
+        );
+        assert_eq!(register(GOLDEN_COVE, 0xc0, 0x00), None);
+    }
+
+    #[test]
+    fn a_higher_latency_is_rarer() {
+        let rate = Source::rate(7, 1024);
+        let count = |threshold| {
+            let mut retired = [0; COUNTS];
+            retired[0] = 1 << 20;
+            let mut counter = crate::counter::Counter::default();
+            counter.count(load_latency(rate, threshold), &retired);
+            counter.value()
+        };
+        assert_eq!([0, 3, 4, 8, 512].map(count), [7168, 7168, 7168, 3584, 56]);
     }
 
     #[test]
     fn exact_events_are_not_exact_under_a_counter_mask() {
-        assert_eq!(select(0xc0, 0x00).source(&HASWELL, 0), INSTRUCTIONS);
+        assert_eq!(source(HASWELL, select(0xc0, 0x00), 0), INSTRUCTIONS);
         let masked = Select {
             cmask: 1,
             ..select(0xc0, 0x00)
         };
-        assert!(matches!(masked.source(&HASWELL, 0), Source::Rate(..)));
+        assert!(matches!(source(HASWELL, masked, 0), Source::Rate(..)));
         let every_cycle = Select {
             cmask: 16,
             inv: true,
             ..select(0xc0, 0x00)
         };
-        assert_eq!(every_cycle.source(&HASWELL, 0), CYCLES);
+        assert_eq!(source(HASWELL, every_cycle, 0), CYCLES);
     }
 
     #[test]
     fn declared_rates_are_never_zero() {
-        for list in [&HASWELL[..], &SKYLAKE] {
-            for line in list {
-                let Source::Rate(numerator, _) = select(line.event, line.umask).declared_rate()
-                else {
-                    panic!("{line:?} has no rate");
-                };
-                assert!((1..=63).contains(&numerator));
-            }
+        for line in MODELS.iter().flat_map(|model| model.list.events) {
+            let Source::Rate(numerator, _) = select(line.event, line.umask).declared_rate() else {
+                panic!("{line:?} has no rate");
+            };
+            assert!((1..=63).contains(&numerator));
         }
     }
 }

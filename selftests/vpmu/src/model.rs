@@ -1,24 +1,119 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What differs between the CPU models.
+//! What differs between the CPU models: one constant a file.
+//!
+//! Sources: Intel SDM vol. 3, 20.3 (performance monitoring by microarchitecture), and vol. 4 (MSRs by
+//! microarchitecture). What no model here differs in is not a field: counters of 48 bits,
+//! IA32_MISC_ENABLE, MSR_PEBS_LD_LAT.
 
-use crate::event::{self, Listed};
+mod broadwell;
+mod golden_cove;
+mod haswell;
+mod ice_lake;
+mod ivy_bridge;
+mod nehalem;
+mod sandy_bridge;
+mod skylake;
+mod westmere;
+
+use crate::counter::Source;
+use crate::event::List;
 
 /// One CPU model's PMU.
 #[derive(Debug)]
 pub struct Model {
-    /// CPUID family, extended family added.
-    pub family: u32,
-    /// CPUID model, extended model included.
-    pub model: u32,
-    /// Version of architectural performance monitoring (CPUID.0AH:EAX[7:0]).
+    /// The microarchitecture.
+    pub name: &'static str,
+    /// CPUID models of family 6, extended model included.
+    pub models: &'static [u32],
+    /// Version of architectural performance monitoring (CPUID.0AH:EAX\[7:0\]).
     pub version: u32,
+    /// General counters of a thread.
+    pub general: General,
+    /// Fixed counters. The fourth counts TOPDOWN.SLOTS.
+    pub fixed: usize,
+    /// Architectural events that CPUID speaks of (CPUID.0AH:EAX\[31:24\]) …
+    pub architectural: u32,
+    /// … and those of them that are missing (CPUID.0AH:EBX).
+    pub missing: u32,
+    /// AnyThread in the event selects and in IA32_FIXED_CTR_CTRL; else the bits are reserved and
+    /// CPUID.0AH:EDX\[15\] says so.
+    pub any_thread: bool,
+    /// IA32_PERFEVTSELx.PC can be set.
+    pub pin_control: bool,
     /// IA32_PERF_CAPABILITIES.
     pub capabilities: u64,
-    /// Has MSR_PEBS_FRONTEND.
-    pub frontend: bool,
+    /// OFFCORE_RESPONSE.
+    pub offcore: Offcore,
+    /// The bits of MSR_PEBS_FRONTEND; 0: there is none.
+    pub frontend: u64,
+    /// Pipeline slots of a cycle; 0 where there is no event for them.
+    pub slots: u32,
+    /// Events that the list allows on counters 0 to 3 and that stay there when the other thread's
+    /// four counters join. Source: the event tables of SDM vol. 3, chapter 21 ("restricted to
+    /// counters 0-3 when HTT is disabled"), and the comments in the built-in driver's tables
+    /// (arch/x86/events/intel/core.c).
+    pub low_only: &'static [Code],
     /// Intel's list of events.
-    pub events: &'static [Listed],
+    pub list: &'static List,
+}
+
+/// How many general counters a thread has.
+#[derive(Debug, Clone, Copy)]
+pub enum General {
+    /// So many, always.
+    Thread(usize),
+    /// So many in a core; its two threads halve them (SDM vol. 3, 20.3.4).
+    Core(usize),
+}
+
+/// An event select's code.
+#[derive(Debug, Clone, Copy)]
+pub enum Code {
+    /// EVENT_SELECT with any UMASK.
+    Event(u8),
+    /// EVENT_SELECT and UMASK.
+    Exact(u8, u8),
+}
+
+impl Code {
+    /// Is this it?
+    pub fn is(self, event: u8, umask: u8) -> bool {
+        match self {
+            Code::Event(code) => code == event,
+            Code::Exact(code, mask) => (code, mask) == (event, umask),
+        }
+    }
+}
+
+/// MSR_OFFCORE_RSP_x.
+#[derive(Debug, Clone, Copy)]
+pub struct Offcore {
+    /// Number of registers.
+    pub registers: usize,
+    /// The bits that are not reserved.
+    pub writable: u64,
+    /// Below this bit are requests, from here on responses.
+    pub first_response: u32,
+    /// Its first response is "any".
+    pub any: bool,
+}
+
+impl Offcore {
+    /// What counts with this value of the register. No request chosen or no response chosen counts
+    /// nothing; each one more adds to the count, so that a subset (misses) never exceeds the whole.
+    pub fn source(self, register: u64) -> Source {
+        const ANY: u32 = 22;
+        let requests = (register & ((1 << self.first_response) - 1)).count_ones();
+        let responses = match register >> self.first_response {
+            responses if self.any && responses & 1 != 0 => ANY,
+            responses => responses.count_ones(),
+        };
+        match requests * responses {
+            0 => Source::Nothing,
+            chosen => Source::rate(chosen, 8192),
+        }
+    }
 }
 
 /// IA32_PERF_CAPABILITIES.SMM_FREEZE: IA32_DEBUGCTL.FREEZE_WHILE_SMM exists.
@@ -26,37 +121,55 @@ pub const CAP_SMM_FREEZE: u64 = 1 << 12;
 /// IA32_PERF_CAPABILITIES.FW_WRITE: IA32_A_PMCx exist.
 pub const CAP_FW_WRITE: u64 = 1 << 13;
 
-/// Fixed counters.
-pub const FIXED: usize = 3;
-/// General counters of a core; the two threads of a core halve them (SDM vol. 3, 20.3.4).
-pub const GENERAL_PER_CORE: usize = 8;
+// No model has PEBS, LBR or PERF_METRICS here: the fields that describe them are zero.
 
-// No PEBS, no LBR: the fields that describe them are zero.
-const CAPABILITIES: u64 = CAP_SMM_FREEZE | CAP_FW_WRITE;
+/// The most general counters of a thread, and the most fixed ones.
+pub const MAX_GENERAL: usize = 8;
+/// See [`MAX_GENERAL`].
+pub const MAX_FIXED: usize = 4;
 
-const MODELS: [Model; 2] = [
-    Model {
-        family: 6,
-        model: 60, // Haswell (client)
-        version: 3,
-        capabilities: CAPABILITIES,
-        frontend: false,
-        events: &event::HASWELL,
-    },
-    Model {
-        family: 6,
-        model: 94, // Skylake (client)
-        version: 4,
-        capabilities: CAPABILITIES,
-        frontend: true,
-        events: &event::SKYLAKE,
-    },
+/// All models.
+pub static MODELS: [Model; 10] = [
+    nehalem::MODEL,
+    westmere::MODEL,
+    sandy_bridge::MODEL,
+    ivy_bridge::MODEL,
+    haswell::MODEL,
+    broadwell::MODEL,
+    skylake::MODEL,
+    ice_lake::MODEL,
+    ice_lake::CLIENT,
+    golden_cove::MODEL,
 ];
+
+impl Model {
+    /// General counters of a thread.
+    pub fn general_counters(&self, threads_per_core: u32) -> usize {
+        match self.general {
+            General::Thread(counters) => counters,
+            General::Core(counters) if threads_per_core > 1 => counters / 2,
+            General::Core(counters) => counters,
+        }
+    }
+
+    /// Is this architectural event there? `bit` is its bit in CPUID.0AH:EBX.
+    pub fn has_architectural(&self, bit: u32) -> bool {
+        bit < self.architectural && self.missing & (1 << bit) == 0
+    }
+
+    /// Does the event stay on counters 0 to 3 where a thread has more?
+    pub fn is_low_only(&self, event: u8, umask: u8) -> bool {
+        match self.general {
+            // The list names all counters.
+            General::Thread(_) => true,
+            General::Core(_) => self.low_only.iter().any(|code| code.is(event, umask)),
+        }
+    }
+}
 
 /// The PMU of a CPU, if there is a model of it.
 pub fn find(family: u32, model: u32) -> Option<&'static Model> {
-    static TABLE: [Model; 2] = MODELS;
-    TABLE
+    MODELS
         .iter()
-        .find(|entry| (entry.family, entry.model) == (family, model))
+        .find(|entry| family == 6 && entry.models.contains(&model))
 }

@@ -2,14 +2,15 @@
 
 //! The registers: which there are, what they hold, which of their bits are reserved.
 //!
-//! SDM vol. 4: table 2-2 (architectural MSRs) and the tables of Haswell and Skylake.
+//! SDM vol. 4: table 2-2 (architectural MSRs) and the tables of the microarchitectures; [`crate::model`]
+//! holds where these differ.
 
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::accounting::{bump, Accesses};
 use crate::counter::MASK;
 use crate::event::Select;
-use crate::model::{CAP_FW_WRITE, CAP_SMM_FREEZE, FIXED};
+use crate::model::{CAP_FW_WRITE, CAP_SMM_FREEZE};
 use crate::pmu::{Pmu, CTR_FRZ, FIXED_PMI, FIXED_SHIFT, FREEZE_PERFMON_ON_PMI, INT};
 use crate::Fault;
 
@@ -21,18 +22,20 @@ const MISC_ENABLE_READ_ONLY: u64 = (1 << 7) | (1 << 11) | (1 << 12);
 const MISC_ENABLE_WRITABLE: u64 =
     1 | (1 << 3) | (1 << 16) | (1 << 18) | (1 << 22) | (1 << 23) | (1 << 34) | (1 << 38);
 
-/// Event, umask, USR, OS, E, INT, AnyThread, EN, INV, CMASK. PC is not writable since Sandy Bridge,
-/// and IN_TX and IN_TXCP are for CPUs with transactions.
-const SELECT_WRITABLE: u64 = 0xffff_ffff & !(1 << 19);
+/// Event, umask, USR, OS, E, PC, INT, AnyThread, EN, INV, CMASK. IN_TX and IN_TXCP are for CPUs with
+/// transactions.
+const SELECT_WRITABLE: u64 = 0xffff_ffff;
+const SELECT_PC: u64 = 1 << 19;
+const SELECT_ANY_THREAD: u64 = 1 << 21;
+/// One counter's field of IA32_FIXED_CTR_CTRL, and AnyThread in it.
+const FIXED_WRITABLE: u64 = 0xf;
+const FIXED_ANY_THREAD: u64 = 1 << 2;
 
 /// BTF, FREEZE_LBRS_ON_PMI, FREEZE_PERFMON_ON_PMI. What would need LBR or BTS is missing.
 const DEBUGCTL_WRITABLE: u64 = (1 << 1) | (1 << 11) | FREEZE_PERFMON_ON_PMI;
 const DEBUGCTL_FREEZE_WHILE_SMM: u64 = 1 << 14;
 
-/// Requests, suppliers and snoops.
-const OFFCORE_RSP_WRITABLE: u64 = (1 << 38) - 1;
 const LD_LAT_WRITABLE: u64 = 0xffff;
-const FRONTEND_WRITABLE: u64 = (1 << 24) - 1;
 
 /// IA32_PERF_GLOBAL_STATUS beyond the counters: OvfDSBuffer and CondChgd can be cleared though they
 /// never get set.
@@ -77,15 +80,20 @@ fn decode(pmu: &Pmu, msr: u32) -> Option<Msr> {
     match msr {
         0x0c1..=0x0c8 => Some(general(msr, 0x0c1).map_or(Msr::Absent, Msr::Pmc)),
         0x186..=0x18d => Some(general(msr, 0x186).map_or(Msr::Absent, Msr::Select)),
-        0x4c1..=0x4c8 if pmu.model.capabilities & CAP_FW_WRITE != 0 => {
-            Some(general(msr, 0x4c1).map_or(Msr::Absent, Msr::FullPmc))
+        0x4c1..=0x4c8 => {
+            let full_width = pmu.model.capabilities & CAP_FW_WRITE != 0;
+            let index = general(msr, 0x4c1).filter(|_| full_width);
+            Some(index.map_or(Msr::Absent, Msr::FullPmc))
         }
         0x309..=0x318 => {
             let index = (msr - 0x309) as usize;
-            if_there(index < FIXED, Msr::Fixed(index))
+            if_there(index < pmu.model.fixed, Msr::Fixed(index))
         }
         0x1a0 => Some(Msr::MiscEnable),
-        0x1a6 | 0x1a7 => Some(Msr::OffcoreRsp((msr - 0x1a6) as usize)),
+        0x1a6 | 0x1a7 => {
+            let index = (msr - 0x1a6) as usize;
+            if_there(index < pmu.model.offcore.registers, Msr::OffcoreRsp(index))
+        }
         0x1d9 => Some(Msr::DebugCtl),
         0x345 => Some(Msr::Capabilities),
         0x38d => Some(Msr::FixedCtrl),
@@ -95,7 +103,7 @@ fn decode(pmu: &Pmu, msr: u32) -> Option<Msr> {
         0x391 => if_there(version_4, Msr::StatusSet),
         0x392 => if_there(version_4, Msr::InUse),
         0x3f6 => Some(Msr::LdLat),
-        0x3f7 => if_there(pmu.model.frontend, Msr::Frontend),
+        0x3f7 => if_there(pmu.model.frontend != 0, Msr::Frontend),
         ACCOUNTING..=0x4000_ff0f => Some(Msr::Accounting(msr - ACCOUNTING)),
         // PERF_METRICS, PEBS, DS
         0x329 | 0x3f1 | 0x3f2 | 0x600 => Some(Msr::Absent),
@@ -178,9 +186,9 @@ impl Pmu {
             // Bit 31 is extended, what is above it is ignored.
             Msr::Pmc(index) => self.regs.general[index].counter.set(value as i32 as u64),
             Msr::FullPmc(index) => self.regs.general[index].counter.set(checked(value, MASK)?),
-            Msr::Select(index) => self.write_select(index, checked(value, SELECT_WRITABLE)?),
+            Msr::Select(index) => self.write_select(index, checked(value, self.select_bits())?),
             Msr::Fixed(index) => self.regs.fixed[index].set(checked(value, MASK)?),
-            Msr::FixedCtrl => self.regs.fixed_ctrl = checked(value, (1 << (4 * FIXED)) - 1)?,
+            Msr::FixedCtrl => self.regs.fixed_ctrl = checked(value, self.fixed_ctrl_bits())?,
             Msr::Ctrl => self.regs.global_ctrl = checked(value, self.counter_bits())?,
             Msr::StatusReset => {
                 self.regs.global_status &= !checked(value, self.status_bits() | STATUS_CLEARABLE)?;
@@ -202,10 +210,10 @@ impl Pmu {
                 self.regs.debugctl = checked(value, DEBUGCTL_WRITABLE | smm)?;
             }
             Msr::OffcoreRsp(index) => {
-                self.regs.offcore_rsp[index] = checked(value, OFFCORE_RSP_WRITABLE)?
+                self.regs.offcore_rsp[index] = checked(value, self.model.offcore.writable)?
             }
             Msr::LdLat => self.regs.ld_lat = checked(value, LD_LAT_WRITABLE)?,
-            Msr::Frontend => self.regs.frontend = checked(value, FRONTEND_WRITABLE)?,
+            Msr::Frontend => self.regs.frontend = checked(value, self.model.frontend)?,
             Msr::Accounting(0) => {
                 if value >> 63 != 0 {
                     self.accounting.clear();
@@ -223,7 +231,29 @@ impl Pmu {
         let general = &mut self.regs.general[index];
         general.select = value;
         general.counter.change_source();
-        general.source = Select::from_register(value).source(self.model.events, index);
+        (general.source, general.register) = Select::from_register(value).source(self.model, index);
+    }
+
+    /// The bits of IA32_PERFEVTSELx that there are.
+    fn select_bits(&self) -> u64 {
+        let mut bits = SELECT_WRITABLE;
+        if !self.model.pin_control {
+            bits &= !SELECT_PC;
+        }
+        if !self.model.any_thread {
+            bits &= !SELECT_ANY_THREAD;
+        }
+        bits
+    }
+
+    /// The bits of IA32_FIXED_CTR_CTRL that there are.
+    fn fixed_ctrl_bits(&self) -> u64 {
+        let field = if self.model.any_thread {
+            FIXED_WRITABLE
+        } else {
+            FIXED_WRITABLE & !FIXED_ANY_THREAD
+        };
+        (0..self.model.fixed).fold(0, |bits, index| bits | (field << (4 * index)))
     }
 
     /// The bits of IA32_PERF_GLOBAL_STATUS that there are.
@@ -245,7 +275,7 @@ impl Pmu {
             bits |= u64::from(general.select & 0xff != 0) << i;
             bits |= if general.select & INT != 0 { PMI } else { 0 };
         }
-        for i in 0..FIXED {
+        for i in 0..self.model.fixed {
             bits |= u64::from(self.fixed_field(i) & 3 != 0) << (FIXED_SHIFT + i);
             bits |= if self.fixed_field(i) & FIXED_PMI != 0 {
                 PMI
@@ -368,7 +398,8 @@ mod tests {
                 Write(0x309, 1 << 48, None),
                 Write(0x1d9, 1, None), // LBR
                 Write(0x1d9, (1 << 14) | (1 << 12), Some((1 << 14) | (1 << 12))),
-                Write(0x1a6, 0x3f_ffff_ffff, Some(0x3f_ffff_ffff)),
+                Write(0x1a6, 0x3f_ffff_8fff, Some(0x3f_ffff_8fff)),
+                Write(0x1a6, 1 << 12, None),
                 Write(0x1a7, 1 << 38, None),
                 Write(0x3f6, 0x1_0000, None),
                 Write(0x1a0, 1 << 22, Some((1 << 22) | 0x1880)), // read-only bits stay

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use crate::accounting::{bump, Accounting};
 use crate::counter::{Counter, Source, WIDTH};
-use crate::model::{Model, FIXED, GENERAL_PER_CORE};
+use crate::event::Register;
+use crate::model::{Model, MAX_FIXED, MAX_GENERAL};
 use crate::{event, retired, Fault, Retired};
 
 /// IA32_PERFEVTSELx.USR.
@@ -32,11 +33,6 @@ pub(crate) const CTR_FRZ: u64 = 1 << 59;
 /// Position of the fixed counters in IA32_PERF_GLOBAL_*.
 pub(crate) const FIXED_SHIFT: usize = 32;
 
-/// What each fixed counter counts: INST_RETIRED.ANY, CPU_CLK_UNHALTED.THREAD,
-/// CPU_CLK_UNHALTED.REF_TSC.
-const FIXED_SOURCES: [Source; FIXED] =
-    [event::INSTRUCTIONS, event::CYCLES, event::REFERENCE_CYCLES];
-
 /// A general counter and its event select.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct General {
@@ -44,13 +40,15 @@ pub(crate) struct General {
     pub(crate) select: u64,
     /// What `select` means on this counter.
     pub(crate) source: Source,
+    /// The register beside `select` that this hangs on.
+    pub(crate) register: Option<Register>,
 }
 
 /// The registers that a reset clears.
 #[derive(Debug)]
 pub(crate) struct Registers {
-    pub(crate) general: [General; GENERAL_PER_CORE],
-    pub(crate) fixed: [Counter; FIXED],
+    pub(crate) general: [General; MAX_GENERAL],
+    pub(crate) fixed: [Counter; MAX_FIXED],
     pub(crate) fixed_ctrl: u64,
     pub(crate) global_ctrl: u64,
     pub(crate) global_status: u64,
@@ -88,14 +86,9 @@ pub struct Pmu {
 }
 
 impl Pmu {
-    /// A PMU in its reset state. One of two threads of a core has half of the core's general
-    /// counters.
+    /// A PMU in its reset state.
     pub fn new(model: &'static Model, threads_per_core: u32) -> Self {
-        let generals = if threads_per_core > 1 {
-            GENERAL_PER_CORE / 2
-        } else {
-            GENERAL_PER_CORE
-        };
+        let generals = model.general_counters(threads_per_core);
         Pmu {
             model,
             generals,
@@ -121,16 +114,24 @@ impl Pmu {
 
     /// CPUID leaf 0xA: EAX, EBX, ECX, EDX.
     pub fn cpuid(&self) -> [u32; 4] {
-        // EBX: a set bit would say that one of the seven architectural events is missing.
-        const EVENTS: u32 = 7;
-        let eax =
-            self.model.version | ((self.generals as u32) << 8) | (WIDTH << 16) | (EVENTS << 24);
-        [eax, 0, 0, FIXED as u32 | (WIDTH << 5)]
+        let model = self.model;
+        let eax = model.version
+            | ((self.generals as u32) << 8)
+            | (WIDTH << 16)
+            | (model.architectural << 24);
+        // From version 5 on, which fixed counters there are.
+        let ecx = if model.version >= 5 {
+            (1 << model.fixed) - 1
+        } else {
+            0
+        };
+        let edx = model.fixed as u32 | (WIDTH << 5) | (u32::from(!model.any_thread) << 15);
+        [eax, model.missing, ecx, edx]
     }
 
     /// The bits of IA32_PERF_GLOBAL_CTRL, and of GLOBAL_STATUS as far as it speaks of counters.
     pub(crate) fn counter_bits(&self) -> u64 {
-        ((1 << self.generals) - 1) | (((1 << FIXED) - 1) << FIXED_SHIFT)
+        ((1 << self.generals) - 1) | (((1 << self.model.fixed) - 1) << FIXED_SHIFT)
     }
 
     /// The CPU retired this much at CPL 0 or, if `user`, above it. A count may be negative: then
@@ -158,8 +159,9 @@ impl Pmu {
                 self.overflowed(overflow, i, self.regs.general[i].select & INT != 0);
             }
         }
-        for (i, source) in FIXED_SOURCES.into_iter().enumerate() {
+        for i in 0..self.model.fixed {
             if active & (1 << (FIXED_SHIFT + i)) != 0 {
+                let source = self.fixed_source(i);
                 let overflow = self.regs.fixed[i].count(source, &retired);
                 self.overflowed(
                     overflow,
@@ -194,7 +196,7 @@ impl Pmu {
             .iter()
             .enumerate()
             .filter(|(_, g)| g.select & EN != 0 && g.select & level != 0);
-        let fixed = (0..FIXED).filter(|&i| self.fixed_field(i) & fixed_level != 0);
+        let fixed = (0..self.model.fixed).filter(|&i| self.fixed_field(i) & fixed_level != 0);
         let bits = general
             .map(|(i, _)| i)
             .chain(fixed.map(|i| FIXED_SHIFT + i));
@@ -204,12 +206,24 @@ impl Pmu {
     /// What a general counter counts just now: some events hang on a register beside them.
     fn general_source(&self, index: usize) -> Source {
         let general = &self.regs.general[index];
-        match general.select as u8 {
-            _ if general.source == Source::Nothing => Source::Nothing,
-            0xb7 => event::offcore_response(self.regs.offcore_rsp[0]),
-            0xbb => event::offcore_response(self.regs.offcore_rsp[1]),
-            0xc6 if self.model.frontend && self.regs.frontend == 0 => Source::Nothing,
-            _ => general.source,
+        match general.register {
+            Some(Register::Offcore(index)) => {
+                self.model.offcore.source(self.regs.offcore_rsp[index])
+            }
+            Some(Register::LoadLatency) => event::load_latency(general.source, self.regs.ld_lat),
+            Some(Register::Frontend) if self.regs.frontend == 0 => Source::Nothing,
+            Some(Register::Frontend) | None => general.source,
+        }
+    }
+
+    /// What a fixed counter counts: INST_RETIRED.ANY, CPU_CLK_UNHALTED.THREAD,
+    /// CPU_CLK_UNHALTED.REF_TSC, TOPDOWN.SLOTS.
+    fn fixed_source(&self, index: usize) -> Source {
+        match index {
+            0 => event::INSTRUCTIONS,
+            1 => event::CYCLES,
+            2 => event::REFERENCE_CYCLES,
+            _ => event::slots(self.model.slots),
         }
     }
 
@@ -234,10 +248,11 @@ impl Pmu {
                 .counter
                 .instructions_to_overflow(self.general_source(i))
         });
-        let fixed = (0..FIXED).filter(|&i| {
+        let fixed = (0..self.model.fixed).filter(|&i| {
             active & (1 << (FIXED_SHIFT + i)) != 0 && self.fixed_field(i) & FIXED_PMI != 0
         });
-        let fixed = fixed.map(|i| self.regs.fixed[i].instructions_to_overflow(FIXED_SOURCES[i]));
+        let fixed =
+            fixed.map(|i| self.regs.fixed[i].instructions_to_overflow(self.fixed_source(i)));
         let least = general
             .chain(fixed)
             .flatten()
@@ -300,7 +315,7 @@ impl Pmu {
         bump(&accesses.reads);
         let counter = match (ecx >> 30, (ecx & !(1 << 30)) as usize) {
             (0, index) if index < self.generals => Some(&self.regs.general[index].counter),
-            (1, index) => self.regs.fixed.get(index),
+            (1, index) => self.regs.fixed[..self.model.fixed].get(index),
             _ => None,
         };
         counter.map(Counter::value).ok_or_else(|| {
@@ -317,9 +332,10 @@ impl Registers {
             counter: Counter::default(),
             select: 0,
             source: Source::Nothing,
+            register: None,
         };
         Registers {
-            general: [general; GENERAL_PER_CORE],
+            general: [general; MAX_GENERAL],
             fixed: Default::default(),
             fixed_ctrl: 0,
             global_ctrl: (1 << generals) - 1,

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Broadwell: SDM vol. 3, 20.3.7.
+//!
+//! Without TSX and Intel PT: IN_TX, IN_TXCP and the overflow of PT's output are reserved.
+
+use super::{Code, General, Model, Offcore, CAP_FW_WRITE, CAP_SMM_FREEZE};
+use crate::event;
+
+/// Broadwell.
+pub(super) const MODEL: Model = Model {
+    name: "Broadwell",
+    models: &[61, 71],
+    version: 3,
+    general: General::Core(8),
+    fixed: 3,
+    architectural: 7,
+    missing: 0,
+    any_thread: true,
+    pin_control: false,
+    capabilities: CAP_SMM_FREEZE | CAP_FW_WRITE,
+    offcore: Offcore {
+        registers: 2,
+        writable: 0x3f_ffff_8fff,
+        first_response: 16,
+        any: true,
+    },
+    frontend: 0,
+    slots: 0,
+    low_only: &[
+        Code::Event(0xd0), // MEM_UOPS_RETIRED.*
+        Code::Event(0xd1), // MEM_LOAD_UOPS_RETIRED.*
+        Code::Event(0xd2), // MEM_LOAD_UOPS_L3_HIT_RETIRED.*
+        Code::Event(0xd3), // MEM_LOAD_UOPS_L3_MISS_RETIRED.*
+    ],
+    list: &event::BROADWELL,
+};

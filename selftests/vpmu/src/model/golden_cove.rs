@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Golden Cove, in Sapphire Rapids: SDM vol. 3, 20.3.10.
+//!
+//! As Ice Lake, six slots wide. OFFCORE_RESPONSE is now OCR, events 0x2A and 0x2B.
+
+use super::{General, Model, Offcore, CAP_FW_WRITE, CAP_SMM_FREEZE};
+use crate::event;
+
+/// Golden Cove.
+pub(super) const MODEL: Model = Model {
+    name: "Golden Cove",
+    models: &[143],
+    version: 5,
+    general: General::Thread(8),
+    fixed: 4,
+    architectural: 8,
+    missing: 0,
+    any_thread: false,
+    pin_control: false,
+    capabilities: CAP_SMM_FREEZE | CAP_FW_WRITE,
+    offcore: Offcore {
+        registers: 2,
+        writable: 0x3f_ffff_ffff,
+        first_response: 16,
+        any: true,
+    },
+    frontend: 0x7f_ff1f,
+    slots: 6,
+    low_only: &[],
+    list: &event::GOLDEN_COVE,
+};

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Haswell: SDM vol. 3, 20.3.6.
+//!
+//! Without TSX: IN_TX and IN_TXCP are reserved.
+
+use super::{Code, General, Model, Offcore, CAP_FW_WRITE, CAP_SMM_FREEZE};
+use crate::event;
+
+/// Haswell.
+pub(super) const MODEL: Model = Model {
+    name: "Haswell",
+    models: &[60, 69, 70],
+    version: 3,
+    general: General::Core(8),
+    fixed: 3,
+    architectural: 7,
+    missing: 0,
+    any_thread: true,
+    pin_control: false,
+    capabilities: CAP_SMM_FREEZE | CAP_FW_WRITE,
+    offcore: Offcore {
+        registers: 2,
+        writable: 0x3f_ffff_8fff,
+        first_response: 16,
+        any: true,
+    },
+    frontend: 0,
+    slots: 0,
+    low_only: &[
+        Code::Exact(0xa3, 0x04), // CYCLE_ACTIVITY.CYCLES_NO_EXECUTE
+        Code::Event(0xd0),       // MEM_UOPS_RETIRED.*
+        Code::Event(0xd1),       // MEM_LOAD_UOPS_RETIRED.*
+        Code::Event(0xd2),       // MEM_LOAD_UOPS_L3_HIT_RETIRED.*
+        Code::Event(0xd3),       // MEM_LOAD_UOPS_L3_MISS_RETIRED.*
+    ],
+    list: &event::HASWELL,
+};

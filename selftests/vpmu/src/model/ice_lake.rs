@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Ice Lake, the Sunny Cove core: SDM vol. 3, 20.3.9.
+//!
+//! Eight general counters for each thread, a fourth fixed one for pipeline slots, no AnyThread.
+//! MSR_PERF_METRICS is left out, which IA32_PERF_CAPABILITIES.PERF_METRICS says.
+
+use super::{General, Model, Offcore, CAP_FW_WRITE, CAP_SMM_FREEZE};
+use crate::event;
+
+/// Ice Lake.
+pub(super) const MODEL: Model = Model {
+    name: "Ice Lake",
+    models: &[106, 108],
+    version: 5,
+    general: General::Thread(8),
+    fixed: 4,
+    architectural: 8,
+    missing: 0,
+    any_thread: false,
+    pin_control: false,
+    capabilities: CAP_SMM_FREEZE | CAP_FW_WRITE,
+    offcore: Offcore {
+        registers: 2,
+        writable: 0x3f_ffff_bfff,
+        first_response: 16,
+        any: true,
+    },
+    frontend: 0x7f_ff17,
+    slots: 5,
+    low_only: &[],
+    list: &event::ICE_LAKE,
+};
+
+/// Ice Lake (client): other offcore responses.
+pub(super) const CLIENT: Model = Model {
+    name: "Ice Lake (client)",
+    models: &[125, 126],
+    list: &event::ICE_LAKE_CLIENT,
+    ..MODEL
+};

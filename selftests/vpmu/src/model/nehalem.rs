@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Nehalem: SDM vol. 3, 20.3.1.1.
+//!
+//! The count of mispredicted branches is unreliable (erratum AAJ80), so CPUID says that the event is
+//! missing. One MSR_OFFCORE_RSP for the core; its 16 bits are eight requests and eight responses.
+
+use super::{General, Model, Offcore, CAP_SMM_FREEZE};
+use crate::event;
+
+/// Nehalem.
+pub(super) const MODEL: Model = Model {
+    name: "Nehalem",
+    models: &[26, 30, 31],
+    version: 3,
+    general: General::Thread(4),
+    fixed: 3,
+    architectural: 7,
+    // Reference cycles, mispredicted branches.
+    missing: (1 << 2) | (1 << 6),
+    any_thread: true,
+    pin_control: true,
+    capabilities: CAP_SMM_FREEZE,
+    offcore: Offcore {
+        registers: 1,
+        writable: 0xffff,
+        first_response: 8,
+        any: false,
+    },
+    frontend: 0,
+    slots: 0,
+    low_only: &[],
+    list: &event::NEHALEM,
+};

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Skylake, and what followed with the same core up to Comet Lake: SDM vol. 3, 20.3.8.
+//!
+//! Without TSX and Intel PT: IN_TX, IN_TXCP and the overflow of PT's output are reserved.
+
+use super::{Code, General, Model, Offcore, CAP_FW_WRITE, CAP_SMM_FREEZE};
+use crate::event;
+
+/// Skylake.
+pub(super) const MODEL: Model = Model {
+    name: "Skylake",
+    models: &[78, 94, 142, 158, 165, 166],
+    version: 4,
+    general: General::Core(8),
+    fixed: 3,
+    architectural: 7,
+    missing: 0,
+    any_thread: true,
+    pin_control: false,
+    capabilities: CAP_SMM_FREEZE | CAP_FW_WRITE,
+    offcore: Offcore {
+        registers: 2,
+        writable: 0x3f_ffff_8fff,
+        first_response: 16,
+        any: true,
+    },
+    frontend: 0x7f_ff17,
+    slots: 0,
+    low_only: &[
+        Code::Event(0xc6), // FRONTEND_RETIRED.*
+        Code::Event(0xcd), // MEM_TRANS_RETIRED.*
+        Code::Event(0xd0), // MEM_INST_RETIRED.*
+        Code::Event(0xd1), // MEM_LOAD_RETIRED.*
+        Code::Event(0xd2), // MEM_LOAD_L3_HIT_RETIRED.*
+    ],
+    list: &event::SKYLAKE,
+};

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Westmere: SDM vol. 3, 20.3.2.
+//!
+//! As Nehalem, with a second MSR_OFFCORE_RSP, and it counts mispredicted branches.
+
+use super::{General, Model, Offcore, CAP_SMM_FREEZE};
+use crate::event;
+
+/// Westmere.
+pub(super) const MODEL: Model = Model {
+    name: "Westmere",
+    models: &[44],
+    version: 3,
+    general: General::Thread(4),
+    fixed: 3,
+    architectural: 7,
+    // Reference cycles.
+    missing: 1 << 2,
+    any_thread: true,
+    pin_control: true,
+    capabilities: CAP_SMM_FREEZE,
+    offcore: Offcore {
+        registers: 2,
+        writable: 0xffff,
+        first_response: 8,
+        any: false,
+    },
+    frontend: 0,
+    slots: 0,
+    low_only: &[],
+    list: &event::WESTMERE,
+};
