@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+# Is each CPU model what it says? The stock kernel's built-in driver is asked. TAP on stdout.
+. "$(dirname "$0")/../../scripts/lib.sh"
+usage "usage: selftests/vpmu/models.sh [MODEL …]
+
+Boots the stock kernel on each model, with one thread a core and with two: the built-in driver must bind with that
+microarchitecture's events, find its counters, complain about nothing and count a known program to the instruction." "$@"
+
+# MODEL:EVENTS:COUNTERS:EXTRA: QEMU's model, what the driver calls its events, what it says of the counters with one
+# thread a core and with two, and what else it must say.
+models=(
+	'Nehalem:Nehalem:4:4:erratum AAJ80 worked around'
+	'Westmere:Westmere:4:4:'
+	'SandyBridge:SandyBridge:8:4:full-width counters'
+	'IvyBridge:IvyBridge:8:4:full-width counters'
+	'Haswell:Haswell:8:4:full-width counters'
+	'Broadwell:Broadwell:8:4:full-width counters'
+	'Skylake-Client:Skylake:8:4:full-width counters'
+	'Icelake-Server:Icelake:8:8:AnyThread deprecated'
+	'SapphireRapids:Sapphire Rapids:8:8:AnyThread deprecated'
+)
+
+# What the guest does. The quotes inside words keep what the terminal echoes from looking like an answer.
+# shellcheck disable=SC2016
+commands='. ./guest-lib.sh
+dmesg | sed "s/^\[[^]]*\] //; s/^/lo""g: /"
+log_trouble all | sed "s/^/trou""ble: /"
+perf stat -x, -e instructions:u,branches:u ./exact_loop 2>&1 | sed "s/^/coun""ts: /"
+exit
+'
+
+# boot CPU SMP NAME: what the guest answered, in the file $answer.
+boot() {
+	local before
+	answer=$cache/log/guest-$3.answer
+	coproc guest { exec "$top/scripts/guest" --icount --cpu "$1" --smp "$2" --name "$3" 2>&1; }
+	# Of our own: Bash closes the coprocess's when it ends.
+	exec 3<&"${guest[0]}" 4>&"${guest[1]}"
+	# Input before the shell is there would be lost.
+	IFS= read -r -t 120 -d '#' before <&3 || true
+	printf '%s' "$commands" >&4
+	{ printf '%s\n' "$before" && cat <&3; } | tr -d '\r' >"$answer"
+	exec 3<&- 4>&-
+}
+
+nr=0
+failed=0
+# check NAME COMMAND…: a result.
+check() {
+	local name=$1
+	shift
+	nr=$((nr + 1))
+	if "$@"; then
+		echo "ok $nr $name"
+	else
+		echo "not ok $nr $name"
+		sed -n 's/^\(log: Perf\|log: \.\.\.\|trouble\|counts\|rpmu: error\)/# &/p' "$answer"
+		failed=1
+	fi
+}
+says() { grep -qF -- "$1" "$answer"; }
+# Beside what no test run may leave behind: what the built-in driver says of a PMU that it does not believe in.
+silent() {
+	says 'log: Performance Events' &&
+		! grep -qE '^trouble: |Firmware Bug|[Bb]roken (BIOS|PMU)|PMU not available|PEBS disabled' "$answer"
+}
+
+echo 'TAP version 13'
+for model in "${models[@]}"; do
+	IFS=: read -r cpu events one two extra <<<"$model"
+	(($# == 0)) || [[ " $* " == *" $cpu "* ]] || continue
+	for smp in 2,1 2,2; do
+		name=$cpu-${smp/,/x}
+		counters=$one
+		[[ $smp == *,1 ]] || counters=$two
+		boot "$cpu" "$smp" "models-$name"
+		check "$name: the built-in driver has $events events" says "$events events, "
+		check "$name: $counters general counters" grep -qE "generic counters: +$counters\$" "$answer"
+		[[ -z $extra ]] || check "$name: $extra" says "$extra"
+		check "$name: no complaint" silent
+		check "$name: instructions" says 'counts: 10000000,,instructions:u,'
+		check "$name: branches" says 'counts: 4999999,,branches:u,'
+	done
+done
+echo "1..$nr"
+exit "$failed"
