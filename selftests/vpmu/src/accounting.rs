@@ -6,6 +6,7 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
 
 /// What is counted for one register.
 #[derive(Debug, Default)]
@@ -60,8 +61,18 @@ const fn slots() -> usize {
 }
 
 const MSRS: usize = slots();
-/// RDPMC of general counters 0-7 and fixed counters 0-2.
-const COUNTERS: usize = 8 + 3;
+/// RDPMC of general counters 0-7 and fixed counters 0-3.
+const COUNTERS: usize = 8 + 4;
+
+/// What a marker sums up.
+const TOTALS: [&str; 7] = [
+    "reads", "writes", "rdpmc", "faults", "pmi", "kernel", "user",
+];
+
+/// The guest wrote `.0` to the marker register when the totals stood at `.1`.
+type Mark = (u64, [u64; TOTALS.len()]);
+/// Markers that are kept: a guest must not use up the host's memory.
+const MAX_MARKS: usize = 1 << 16;
 
 /// The accounting of one CPU.
 #[derive(Debug)]
@@ -76,8 +87,11 @@ pub struct Accounting {
     pub pmis: AtomicU64,
     /// PMIs that found LVTPC masked.
     pub held: AtomicU64,
+    /// PMIs that were never delivered: the overflow was dealt with while LVTPC was masked.
+    pub lost: AtomicU64,
     /// Instructions retired at CPL 0 and above it.
     pub instructions: [AtomicU64; 2],
+    marks: Mutex<Vec<Mark>>,
 }
 
 impl Default for Accounting {
@@ -89,7 +103,9 @@ impl Default for Accounting {
             no_counter: Accesses::default(),
             pmis: AtomicU64::new(0),
             held: AtomicU64::new(0),
+            lost: AtomicU64::new(0),
             instructions: Default::default(),
+            marks: Mutex::default(),
         }
     }
 }
@@ -116,7 +132,7 @@ impl Accounting {
     pub fn rdpmc(&self, ecx: u32) -> &Accesses {
         match (ecx >> 30, ecx & !(1 << 30)) {
             (0, index @ 0..=7) => &self.counters[index as usize],
-            (1, index @ 0..=2) => &self.counters[8 + index as usize],
+            (1, index @ 0..=3) => &self.counters[8 + index as usize],
             _ => &self.no_counter,
         }
     }
@@ -124,11 +140,38 @@ impl Accounting {
     /// Starts from zero.
     pub fn clear(&self) {
         self.all().for_each(|(_, accesses)| accesses.clear());
-        for count in [&self.pmis, &self.held]
+        self.marks
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clear();
+        for count in [&self.pmis, &self.held, &self.lost]
             .into_iter()
             .chain(&self.instructions)
         {
             count.store(0, Relaxed);
+        }
+    }
+
+    /// Sets a marker: the report will say what came about since the one before it.
+    pub fn mark(&self, value: u64) {
+        let mut totals = [0; TOTALS.len()];
+        let [reads, writes, rdpmc, faults, pmis, kernel, user] = &mut totals;
+        for (name, accesses) in self.all() {
+            let read = accesses.reads.load(Relaxed);
+            *(if name.starts_with("msr") {
+                &mut *reads
+            } else {
+                &mut *rdpmc
+            }) += read;
+            *writes += accesses.writes.load(Relaxed);
+            *faults += accesses.faults.load(Relaxed);
+        }
+        *pmis = self.pmis.load(Relaxed);
+        *kernel = self.instructions[0].load(Relaxed);
+        *user = self.instructions[1].load(Relaxed);
+        let mut marks = self.marks.lock().unwrap_or_else(PoisonError::into_inner);
+        if marks.len() < MAX_MARKS {
+            marks.push((value, totals));
         }
     }
 
@@ -164,12 +207,25 @@ impl fmt::Display for Accounting {
         }
         writeln!(
             f,
-            "pmi {} held {}",
+            "pmi {} held {} lost {}",
             self.pmis.load(Relaxed),
-            self.held.load(Relaxed)
+            self.held.load(Relaxed),
+            self.lost.load(Relaxed)
         )?;
         let [kernel, user] = [0, 1].map(|user| self.instructions[user].load(Relaxed));
-        writeln!(f, "instructions kernel {kernel} user {user}")
+        writeln!(f, "instructions kernel {kernel} user {user}")?;
+
+        let mut before = [0; TOTALS.len()];
+        let marks = self.marks.lock().unwrap_or_else(PoisonError::into_inner);
+        for (value, totals) in marks.iter() {
+            write!(f, "mark {value:#x}")?;
+            for ((name, total), before) in TOTALS.iter().zip(totals).zip(before) {
+                write!(f, " {name} {}", total - before)?;
+            }
+            writeln!(f)?;
+            before = *totals;
+        }
+        Ok(())
     }
 }
 
@@ -201,13 +257,40 @@ mod tests {
             accounting.to_string(),
             "msr 0x38f reads 0 writes 1 faults 0\n\
              rdpmc fixed1 reads 1 writes 0 faults 0\n\
-             pmi 1 held 0\n\
+             pmi 1 held 0 lost 0\n\
              instructions kernel 0 user 0\n"
         );
         accounting.clear();
         assert_eq!(
             accounting.to_string(),
-            "pmi 0 held 0\ninstructions kernel 0 user 0\n"
+            "pmi 0 held 0 lost 0\ninstructions kernel 0 user 0\n"
         );
+    }
+
+    #[test]
+    fn markers_bracket_what_is_between_them() {
+        let accounting = Accounting::default();
+        bump(&accounting.msr(0x38f).writes);
+        accounting.mark(1);
+        bump(&accounting.msr(0x38f).writes);
+        bump(&accounting.msr(0x600).reads);
+        bump(&accounting.msr(0x600).faults);
+        bump(&accounting.rdpmc(0).reads);
+        accounting.instructions[1].fetch_add(7, Relaxed);
+        accounting.mark(0xbeef);
+        let report = accounting.to_string();
+        let marks: Vec<_> = report
+            .lines()
+            .filter(|line| line.starts_with("mark"))
+            .collect();
+        assert_eq!(
+            marks,
+            [
+                "mark 0x1 reads 0 writes 1 rdpmc 0 faults 0 pmi 0 kernel 0 user 0",
+                "mark 0xbeef reads 1 writes 1 rdpmc 1 faults 1 pmi 0 kernel 0 user 7"
+            ]
+        );
+        accounting.clear();
+        assert!(!accounting.to_string().contains("mark"));
     }
 }

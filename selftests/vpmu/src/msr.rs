@@ -46,6 +46,8 @@ const STATUS_FROZEN: u64 = (1 << 58) | CTR_FRZ;
 /// The accounting registers, in a range that no CPU will ever use (SDM vol. 4, 2.1). `README.md`
 /// describes them.
 const ACCOUNTING: u32 = 0x4000_ff00;
+/// The marker's offset from there.
+const ACCOUNTING_MARK: u32 = 9;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Msr {
@@ -220,6 +222,7 @@ impl Pmu {
                 }
                 self.accounting_select = value & !(1 << 63);
             }
+            Msr::Accounting(ACCOUNTING_MARK) => self.accounting.mark(value),
             Msr::Status | Msr::InUse | Msr::Capabilities | Msr::Accounting(_) | Msr::Absent => {
                 return Err(Fault)
             }
@@ -302,6 +305,7 @@ impl Pmu {
             5 => accounting.held.load(Relaxed),
             6 => accounting.instructions[0].load(Relaxed),
             7 => accounting.instructions[1].load(Relaxed),
+            8 => accounting.lost.load(Relaxed),
             _ => return Err(Fault),
         })
     }
@@ -482,6 +486,12 @@ mod tests {
         pmu.wrmsr(ACCOUNTING, (1 << 63) | 0x38f).unwrap().unwrap();
         assert_eq!([1, 2, 3].map(|at| read(&pmu, at)), [Ok(0); 3]);
         assert_eq!(pmu.wrmsr(ACCOUNTING + 1, 0), Some(Err(Fault)));
-        assert_eq!(read(&pmu, 8), Err(Fault));
+        assert_eq!(read(&pmu, 8), Ok(0));
+        assert_eq!(read(&pmu, ACCOUNTING_MARK), Err(Fault));
+        assert_eq!(pmu.wrmsr(ACCOUNTING + ACCOUNTING_MARK, 5), Some(Ok(())));
+        assert!(pmu
+            .accounting
+            .to_string()
+            .contains("mark 0x5 reads 0 writes 0"));
     }
 }

@@ -305,6 +305,9 @@ impl Pmu {
     /// Status bits were cleared: a PMI which nothing is left to say about is gone.
     pub(crate) fn status_cleared(&mut self) {
         if self.regs.global_status & self.counter_bits() == 0 {
+            if self.pmi == Pmi::Held {
+                bump(&self.accounting.lost);
+            }
             self.pmi = Pmi::None;
         }
     }
@@ -617,7 +620,9 @@ mod tests {
         assert!(pmu.pmi(false));
         // The handler has dealt with the overflow already: nothing to tell.
         let mut pmu = overflowed();
+        assert_eq!(pmu.accounting.lost.load(Relaxed), 0);
         write(&mut pmu, STATUS_RESET, 1 << 32);
+        assert_eq!(pmu.accounting.lost.load(Relaxed), 1);
         pmu.lvtpc_write(NMI);
         assert!(!pmu.pmi(false));
     }

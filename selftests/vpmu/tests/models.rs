@@ -307,6 +307,28 @@ fn nehalems_one_offcore_register() {
     }
 }
 
+#[test]
+fn events_that_hang_on_a_register() {
+    /// Event select, its register, and how much each value of that counts.
+    struct Case(u32, u64, u32, [(u64, u64); 2]);
+    for Case(model, select, msr, values) in [
+        Case(94, 0x1c6, 0x3f7, [(0, 0), (0x11, 30 << 10)]), // FRONTEND_RETIRED.DSB_MISS
+        Case(143, 0x40ad, 0x3f7, [(0, 0), (0x7, 50 << 10)]), // INT_MISC.UNKNOWN_BRANCH_CYCLES
+        Case(26, 0x100b, 0x3f6, [(4, 17 << 10), (16, 17 << 8)]), // LATENCY_ABOVE_THRESHOLD_*
+        Case(94, 0x1cd, 0x3f6, [(4, 37 << 10), (8, 37 << 9)]), // LOAD_LATENCY_GT_*
+    ] {
+        let mut pmu = Pmu::new(model::find(6, model).unwrap(), 2);
+        write(&mut pmu, 0x38f, 1 << 3);
+        write(&mut pmu, 0x189, select | (1 << 16) | (1 << 22));
+        for (value, expected) in values {
+            write(&mut pmu, msr, value);
+            write(&mut pmu, 0xc4, 0);
+            retire(&mut pmu, 1 << 20);
+            assert_eq!(pmu.rdpmc(3), Ok(expected), "{model} {select:#x} {value:#x}");
+        }
+    }
+}
+
 fn retire(pmu: &mut Pmu, instructions: i64) {
     let mut counts = [0; retired::COUNTS];
     counts[retired::INSTRUCTIONS] = instructions;
