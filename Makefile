@@ -5,7 +5,7 @@ MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := module
 export KDIR FLAVOUR ACCEL MIRROR RPMU_CACHE JOBS GDB
 
-.PHONY: module demo test check guest toolroot kernel qemu vpmu image rust-analyzer refresh clean clean-cache help
+.PHONY: module demo test vpmu-test check guest toolroot kernel qemu vpmu image rust-analyzer refresh clean clean-cache help
 
 module:
 	@scripts/module --install
@@ -15,6 +15,10 @@ demo:
 
 test:
 	@scripts/test
+
+vpmu-test:
+	@scripts/test vpmu
+	@selftests/vpmu/models.sh
 
 check:
 	@scripts/check
@@ -43,6 +47,7 @@ help:
 	@echo "make KDIR=DIR       build/rpmu.ko for a kernel of yours, such as /lib/modules/\$$(uname -r)/build"
 	@echo "make demo           boot a guest, load rpmu and run perf stat on it"
 	@echo "make test           all tests: on the host, then in guests"
+	@echo "make vpmu-test      the emulated PMU alone: its model, and the built-in driver on all nine CPU models"
 	@echo "make check          format, clippy, layers, shell scripts"
 	@echo "make guest          a shell in a guest; GUEST=\"--cpu Skylake-Client --smp 2,1\", GDB=1 waits for gdb"
 	@echo "make rust-analyzer  rust-project.json for your editor"

@@ -33,7 +33,8 @@ exit
 # boot CPU SMP NAME: what the guest answered, in the file $answer.
 boot() {
 	local before
-	answer=$cache/log/guest-$3.answer
+	mkdir -p "$logs"
+	answer=$logs/guest-$3.answer
 	coproc guest { exec "$top/scripts/guest" --icount --cpu "$1" --smp "$2" --name "$3" 2>&1; }
 	# Of our own: Bash closes the coprocess's when it ends.
 	exec 3<&"${guest[0]}" 4>&"${guest[1]}"
