@@ -13,7 +13,6 @@
 #include <linux/hrtimer.h>
 #include <linux/percpu.h>
 #include <linux/perf_event.h>
-#include <linux/smp.h>
 #include <linux/sysfs.h>
 #include <asm/apicdef.h>
 #include <asm/cpufeature.h>

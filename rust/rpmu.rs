@@ -45,8 +45,7 @@ module! {
 struct Rpmu {
     /// The perf core offers our PMU to users. When this has gone, there are no events.
     _registration: perf::Registration<driver::Driver>,
-    /// The counters are ours. When this has gone, they are off.
-    _quiesce: driver::Quiesce,
+    /// The counters are ours. When this has gone, they are off on all CPUs.
     _hotplug: x86::hotplug::Registration<driver::CorePmu>,
     _nmi: x86::nmi::Registration<driver::CorePmu>,
     _reservation: x86::reserve::Reservation,
@@ -68,18 +67,13 @@ impl kernel::Module for Rpmu {
             .inspect_err(|_| pr_err!("another driver uses the counters; unload it first\n"))?;
         driver::check_counters(&pmu)?;
         let nmi = x86::nmi::Registration::new(pmu.clone())?;
-        let hotplug = x86::hotplug::Registration::new(
-            x86::hotplug::Slot::Prepare,
-            c"rpmu:prepare",
-            pmu.clone(),
-        )?;
-        let quiesce = driver::Quiesce::new(pmu.clone());
+        let hotplug = x86::hotplug::Registration::new(c"rpmu:dying", pmu.clone())
+            .inspect_err(|_| pr_err!("the CPU hotplug state that is needed is taken\n"))?;
         let registration = perf::Registration::new(pmu.clone(), c"cpu", perf::event_type::RAW)?;
 
         driver::announce(&pmu, predecessor.is_some());
         Ok(Self {
             _registration: registration,
-            _quiesce: quiesce,
             _hotplug: hotplug,
             _nmi: nmi,
             _reservation: reservation,

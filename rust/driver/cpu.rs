@@ -2,18 +2,16 @@
 
 //! What the driver keeps of a CPU.
 
-use super::{hardware::Hardware, pmi::Shared, CorePmu};
+use super::{hardware::Hardware, pmi::Shared};
 use crate::{
     logic::{registers::Shadow, roster::Roster},
     perf::EventId,
     x86::{
         apic::{self, Lvtpc},
-        cpu::call_on_each,
-        hotplug,
         percpu::CpuCell,
     },
 };
-use kernel::{cpu::CpuId, interrupt::LocalInterruptDisabled, sync::Arc};
+use kernel::{cpu::CpuId, interrupt::LocalInterruptDisabled};
 
 /// One CPU.
 pub(super) struct Cpu {
@@ -69,7 +67,7 @@ impl Own {
     }
 
     /// Leaves the PMU of this CPU to others: everything off, and the rest as it was.
-    fn restore(&mut self, hardware: &Hardware, irqs: &LocalInterruptDisabled) {
+    pub(super) fn restore(&mut self, hardware: &Hardware, irqs: &LocalInterruptDisabled) {
         if let Some(before) = self.before.take() {
             self.clear(hardware, irqs);
             apic::lvtpc_restore(before.lvtpc, irqs);
@@ -80,30 +78,5 @@ impl Own {
     fn clear(&mut self, hardware: &Hardware, irqs: &LocalInterruptDisabled) {
         self.shadow.reset(|write| hardware.write(write, irqs));
         hardware.acknowledge(hardware.pmu.capabilities.counters, irqs);
-    }
-}
-
-/// Dropping it leaves the PMUs of all CPUs to others, as they were found. There must not be any
-/// events any more.
-pub(crate) struct Quiesce(Arc<CorePmu>);
-
-impl Quiesce {
-    /// Keeps `pmu` to restore it later.
-    pub(crate) fn new(pmu: Arc<CorePmu>) -> Self {
-        Self(pmu)
-    }
-}
-
-impl Drop for Quiesce {
-    fn drop(&mut self) {
-        let driver = self.0.ops();
-        let _no_hotplug = hotplug::read_lock();
-        call_on_each(|_, irqs| {
-            let cpu = driver.cpus.this_cpu(irqs);
-            cpu.shared.forget();
-            if let Some(mut own) = cpu.own.borrow(irqs) {
-                own.restore(&driver.hardware, irqs);
-            }
-        });
     }
 }

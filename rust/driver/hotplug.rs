@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! CPUs that come up.
+//! CPUs that go, and the driver that goes.
 //!
-//! The perf core takes all events from a CPU before it goes down. What is left to do is to forget
-//! what its registers held, before it comes up again: they are set up when the first event comes.
+//! Either way the registers of the CPU become as they were found. They keep what they hold while a
+//! CPU is off (INIT does not change them, SDM volume 3, table 10-1), and it may come back when the
+//! built-in driver is in charge again, which clears none that it does not use.
+//!
+//! When a CPU comes up there is nothing to do: its registers are set up when the first event comes.
 
 use super::CorePmu;
 use crate::x86::hotplug::Callbacks;
-use kernel::{cpu::CpuId, prelude::*};
+use kernel::interrupt::LocalInterruptDisabled;
 
 impl Callbacks for CorePmu {
-    /// On another CPU, while `cpu` is off.
-    fn startup(&self, cpu: CpuId) -> Result {
-        if let Some(cpu) = self.ops().cpus.get(cpu) {
-            cpu.shared.forget();
+    /// The perf core has taken all events from this CPU.
+    fn dying(&self, irqs: &LocalInterruptDisabled) {
+        let driver = self.ops();
+        let cpu = driver.cpus.this_cpu(irqs);
+        cpu.shared.forget();
+        if let Some(mut own) = cpu.own.borrow(irqs) {
+            own.restore(&driver.hardware, irqs);
         }
-        Ok(())
     }
-
-    fn teardown(&self, _cpu: CpuId) {}
 }

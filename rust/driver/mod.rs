@@ -9,7 +9,7 @@
 //!  event_init  open()            ──► event         what we keep with an event
 //!  schedule    add, del, enable  ──► cpu           what we keep of a CPU
 //!  pmi         a counter has overflowed (NMI)
-//!  hotplug     a CPU comes up
+//!  hotplug     a CPU goes, or the driver: registers as they were
 //!  sysfs       format/, events/, caps/
 //!  errors      reason ──► errno
 //! ```
@@ -41,7 +41,6 @@ mod sysfs;
 mod takeover;
 
 pub(crate) use {
-    cpu::Quiesce,
     probe::{check_counters, probe},
     takeover::{find_predecessor, take_over},
 };

@@ -13,7 +13,7 @@
 //! are four places where such a token comes from:
 //!
 //! - the callbacks of perf core that run with interrupts off,
-//! - [`cpu::call_on`] and [`cpu::call_on_each`],
+//! - [`hotplug::Callbacks`],
 //! - [`nmi::NmiContext::irqs`] in the handler of an NMI,
 //! - [`local_interrupt_disable()`] anywhere else, but not in an NMI.
 //!

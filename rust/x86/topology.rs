@@ -23,8 +23,7 @@ pub fn sibling(cpu: CpuId) -> Option<CpuId> {
 /// The largest number of threads that are online in one core.
 ///
 /// The kernel's own figure (`__max_smt_threads`) is not for modules, and counts what can be brought
-/// online too. Callers take [`hotplug::read_lock`](super::hotplug::read_lock) if CPUs may come and
-/// go.
+/// online too. Where a CPU comes or goes meanwhile, it may be seen or not.
 pub fn threads_per_core() -> u32 {
     online_cpus()
         .filter_map(sibling_mask)
