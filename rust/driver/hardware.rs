@@ -14,7 +14,7 @@ use crate::{
         perfmon::ArchPerfmon,
     },
 };
-use kernel::interrupt::LocalInterruptDisabled;
+use kernel::{interrupt::LocalInterruptDisabled, prelude::*};
 
 /// The PMU that all CPUs have.
 pub(crate) struct Hardware {
@@ -104,21 +104,32 @@ impl Hardware {
     /// Whether the counters are real. Some hypervisors describe a PMU whose registers take any
     /// write and read as 0.
     ///
-    /// Nobody may be using the PMU. Mainline: `check_hw_exists()`,
+    /// Nobody may be using the PMU. It is left as it was. Mainline: `check_hw_exists()`,
     /// `arch/x86/events/core.c:269-371`.
     pub(super) fn is_real(&self, irqs: &LocalInterruptDisabled) -> bool {
-        let Some(gp) = self.perfmon.gp(0) else {
-            return false;
-        };
-        let msr = Msr::pmc(gp);
-        let Ok(before) = msr.read_safe(irqs) else {
-            return false;
-        };
+        self.holds_a_value(irqs).unwrap_or(false)
+    }
+
+    /// An error if a register is not there.
+    fn holds_a_value(&self, irqs: &LocalInterruptDisabled) -> Result<bool> {
+        let counter = Msr::pmc(self.perfmon.gp(0).ok_or(ENODEV)?);
+        let global_control = Msr::IA32_PERF_GLOBAL_CTRL;
+
+        // Firmware may have left the counter running: it would not hold still.
+        let control_before = global_control.read_safe(irqs)?;
+        global_control.write_safe(0, irqs)?;
+        let before = counter.read_safe(irqs)?;
         // In the low 31 bits, so that sign extension does not play a part.
         let value = (before ^ 0xffff) & 0x7fff_ffff;
-        let after = msr
-            .write_safe(value, irqs)
-            .and_then(|()| msr.read_safe(irqs));
-        after == Ok(value)
+        counter.write_safe(value, irqs)?;
+        let after = counter.read_safe(irqs)?;
+
+        // Through the register that takes all bits, if there is one.
+        if let Some(register) = CounterId::gp(0).map(Register::Counter) {
+            let value = before;
+            self.write(RegisterWrite { register, value }, irqs);
+        }
+        global_control.write_safe(control_before, irqs)?;
+        Ok(after == value)
     }
 }
