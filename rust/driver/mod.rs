@@ -89,6 +89,9 @@ pub(crate) fn announce(pmu: &CorePmu, predecessor: bool) {
         }
     );
 
+    if pmu.capabilities.transactions_use_counter_3 {
+        pr_notice!("counter 3 is not used: transactions corrupt it (TSX_FORCE_ABORT)\n");
+    }
     // MEM_UOPS_RETIRED: exclusive exactly where the erratum is.
     let spoils = pmu.constraint(EventSelect::event(0xd0, 0)).exclusive;
     if spoils && threads_per_core() > 1 {

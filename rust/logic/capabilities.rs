@@ -93,6 +93,13 @@ impl Cpuid {
     pub const fn has_rtm(&self) -> bool {
         bit(self.leaf_7.ebx, 11)
     }
+
+    /// Whether transactions corrupt general-purpose counter 3, unless MSR_TSX_FORCE_ABORT makes
+    /// them abort: TSX_FORCE_ABORT without RTM_ALWAYS_ABORT. Mainline: `TFA`,
+    /// `arch/x86/events/intel/core.c:8550`.
+    pub const fn transactions_use_counter_3(&self) -> bool {
+        bit(self.leaf_7.edx, 13) && !bit(self.leaf_7.edx, 11)
+    }
 }
 
 /// The architectural events that CPUID can mark as absent, by their bit in leaf 0xA EBX.
@@ -132,6 +139,8 @@ pub struct Capabilities {
     pub transactions: bool,
     /// Whether RTM exists; sysfs shows the in_tx formats then.
     pub rtm: bool,
+    /// Whether transactions corrupt general-purpose counter 3.
+    pub transactions_use_counter_3: bool,
 }
 
 impl Capabilities {
@@ -199,6 +208,7 @@ impl Capabilities {
             any_thread: version >= 3 && !(version >= 5 && bit(leaf.edx, 15)),
             transactions: cpuid.has_transactions(),
             rtm: cpuid.has_rtm(),
+            transactions_use_counter_3: cpuid.transactions_use_counter_3(),
         })
     }
 
