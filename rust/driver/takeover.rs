@@ -3,8 +3,9 @@
 //! The built-in driver's PMU: away and back.
 //!
 //! Only the PMU is taken from the perf core's list. The built-in driver itself stays: its NMI
-//! handler returns at once as long as it has no events, its CPU hotplug states do nothing that
-//! matters to us, and it arms LVTPC of CPUs that come up.
+//! handler returns at once as long as it has no events (those of Intel PT and BTS count as its
+//! own, see the README), its CPU hotplug states do nothing that matters to us, and it arms LVTPC of
+//! CPUs that come up.
 
 use crate::perf::{event_type, BuiltinPmu, UnregisteredPmu, Users};
 use core::fmt;

@@ -29,7 +29,7 @@
 //! 4. A value that the driver reads from a counter comes to the shadow only while the counter is
 //!    stopped and GLOBAL_CTRL is 0, so that it does not change any more.
 //!
-//! Nobody else may write the PMU's registers. Where that cannot be had (suspend, CPU hotplug,
+//! Nobody else may write the PMU's registers. Where that cannot be had (CPU hotplug,
 //! taking over from another driver), [`Shadow::reset`] makes a fresh start.
 //!
 //! Context: the CPU that the shadow belongs to, interrupts off.
