@@ -360,7 +360,7 @@ mod tests {
         assert_eq!(counters(0), 0xf);
         // TSX_FORCE_ABORT, and with RTM_ALWAYS_ABORT.
         assert_eq!(counters(1 << 13), 0x7);
-        assert_eq!(counters(1 << 13 | 1 << 11), 0xf);
+        assert_eq!(counters((1 << 13) | (1 << 11)), 0xf);
     }
 
     #[test]
