@@ -46,7 +46,6 @@ pub(crate) use {
 };
 
 use crate::{
-    logic::event_select::EventSelect,
     perf,
     x86::{percpu::PerCpu, topology::threads_per_core},
 };
@@ -92,11 +91,9 @@ pub(crate) fn announce(pmu: &CorePmu, predecessor: bool) {
     if pmu.capabilities.transactions_use_counter_3 {
         pr_notice!("counter 3 is not used: transactions corrupt it (TSX_FORCE_ABORT)\n");
     }
-    // MEM_UOPS_RETIRED: exclusive exactly where the erratum is.
-    let spoils = pmu.constraint(EventSelect::event(0xd0, 0)).exclusive;
-    if spoils && threads_per_core() > 1 {
+    if let Some(erratum) = pmu.model.ht_erratum.filter(|_| threads_per_core() > 1) {
         pr_notice!(
-            "events 0xd0 to 0xd3 can spoil the counts of the core's other thread (erratum HSD29); \
+            "events 0xd0 to 0xd3 can spoil the counts of the core's other thread (erratum {erratum}); \
              there is no work-around yet\n"
         );
     }

@@ -12,7 +12,7 @@ use super::super::constraint::{checked, EventConstraint};
 use super::super::counter::CounterMask;
 use super::super::extra_register::{ExtraRegisterEvent, ExtraRegisters};
 use super::super::period::PeriodRule;
-use super::{haswell, HardwareEvents, Model};
+use super::{haswell, HardwareEvents, Model, Scope};
 
 /// Four general-purpose counters a thread, eight where a core has one thread.
 const COUNTERS: CounterMask = CounterMask::first_gp(8).union(CounterMask::first_fixed(3));
@@ -59,6 +59,8 @@ pub const BROADWELL: Model = Model {
     hardware_events: HardwareEvents::ARCHITECTURAL,
     cache_events: CACHE_EVENTS,
     extra_register_events: EXTRA_REGISTER_EVENTS,
+    offcore_scope: Scope::Thread,
+    ht_erratum: None,
     recovery_cycles_umask: 0x3,
     checkpointed: CounterMask::from_bits(0x4),
     period_rule: PeriodRule::BROADWELL,

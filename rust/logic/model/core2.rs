@@ -12,7 +12,7 @@ use super::super::constraint::{checked, EventConstraint};
 use super::super::counter::CounterMask;
 use super::super::extra_register::ExtraRegisters;
 use super::super::period::PeriodRule;
-use super::{HardwareEvents, Model, Need};
+use super::{HardwareEvents, Model, Need, Scope};
 
 /// Two general-purpose counters.
 const COUNTERS: CounterMask = CounterMask::first_gp(2).union(CounterMask::first_fixed(3));
@@ -69,6 +69,8 @@ pub const CORE2: Model = Model {
     hardware_events: HardwareEvents::ARCHITECTURAL,
     cache_events: CACHE_EVENTS,
     extra_register_events: ExtraRegisters::NONE,
+    offcore_scope: Scope::Thread,
+    ht_erratum: None,
     recovery_cycles_umask: 0,
     checkpointed: CounterMask::EMPTY,
     period_rule: PeriodRule::NONE,

@@ -10,7 +10,7 @@ use super::super::constraint::{checked, EventConstraint};
 use super::super::counter::{CounterMask, MAX_FIXED, MAX_GP};
 use super::super::extra_register::ExtraRegisters;
 use super::super::period::PeriodRule;
-use super::{HardwareEvents, Model, Need};
+use super::{HardwareEvents, Model, Need, Scope};
 
 /// As many general-purpose counters as there can be.
 const GP: CounterMask = CounterMask::first_gp(MAX_GP);
@@ -53,6 +53,8 @@ pub const GENERIC: Model = Model {
     hardware_events: HardwareEvents::ARCHITECTURAL,
     cache_events: CacheEvents::NONE,
     extra_register_events: ExtraRegisters::NONE,
+    offcore_scope: Scope::Thread,
+    ht_erratum: None,
     recovery_cycles_umask: 0,
     checkpointed: CounterMask::EMPTY,
     period_rule: PeriodRule::NONE,

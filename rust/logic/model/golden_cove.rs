@@ -15,7 +15,7 @@ use super::super::constraint::{checked, EventConstraint};
 use super::super::counter::CounterMask;
 use super::super::extra_register::{ExtraRegisterEvent, ExtraRegisters};
 use super::super::period::PeriodRule;
-use super::{HardwareEvents, Model, Need, Quirk};
+use super::{HardwareEvents, Model, Need, Quirk, Scope};
 
 /// Eight general-purpose counters a thread.
 const COUNTERS: CounterMask = CounterMask::first_gp(8).union(CounterMask::first_fixed(4));
@@ -102,6 +102,8 @@ pub const GOLDEN_COVE: Model = Model {
     hardware_events: HardwareEvents::ARCHITECTURAL,
     cache_events: CACHE_EVENTS,
     extra_register_events: EXTRA_REGISTER_EVENTS,
+    offcore_scope: Scope::Thread,
+    ht_erratum: None,
     recovery_cycles_umask: 0,
     checkpointed: CounterMask::from_bits(0x4),
     period_rule: PeriodRule::NONE,

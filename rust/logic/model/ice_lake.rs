@@ -13,7 +13,7 @@ use super::super::constraint::{checked, EventConstraint};
 use super::super::counter::CounterMask;
 use super::super::extra_register::{ExtraRegisterEvent, ExtraRegisters};
 use super::super::period::PeriodRule;
-use super::{skylake, HardwareEvents, Model, Need};
+use super::{skylake, HardwareEvents, Model, Need, Scope};
 
 /// Eight general-purpose counters a thread.
 const COUNTERS: CounterMask = CounterMask::first_gp(8).union(CounterMask::first_fixed(4));
@@ -87,6 +87,8 @@ pub const ICE_LAKE: Model = Model {
     hardware_events: HardwareEvents::ARCHITECTURAL,
     cache_events: CACHE_EVENTS,
     extra_register_events: EXTRA_REGISTER_EVENTS,
+    offcore_scope: Scope::Thread,
+    ht_erratum: None,
     recovery_cycles_umask: 0,
     checkpointed: CounterMask::from_bits(0x4),
     period_rule: PeriodRule::NONE,

@@ -86,6 +86,12 @@ pub struct Model {
     /// The events that need an extra register programmed: offcore response, load latency
     /// threshold, front-end filter.
     pub extra_register_events: ExtraRegisters,
+    /// Who shares the offcore response registers.
+    pub offcore_scope: Scope,
+    /// The erratum by which an [exclusive](super::constraint::Constraint::exclusive) event corrupts
+    /// the sibling thread's counter, where the model has it. Mainline: `intel_ht_bug()`,
+    /// `arch/x86/events/intel/core.c:6993`.
+    pub ht_erratum: Option<&'static str>,
     /// The unit mask of INT_MISC.RECOVERY_CYCLES (0x0d), which is an event of the topdown method;
     /// 0 where the model has not the topdown events of Sandy Bridge to Skylake.
     pub recovery_cycles_umask: u8,
@@ -106,6 +112,15 @@ impl Model {
     pub fn has(&self, quirk: Quirk) -> bool {
         self.quirks.contains(&quirk)
     }
+}
+
+/// Who shares a register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// The threads of a core have one between them.
+    Core,
+    /// Each thread has its own. Mainline: `PMU_FL_NO_HT_SHARING`.
+    Thread,
 }
 
 /// Something that a model needs and the driver does not do yet. The text fits behind "it needs".
@@ -280,6 +295,17 @@ mod tests {
                 });
                 assert!(reached, "{} entry {i}", model.name);
             }
+        }
+    }
+
+    #[test]
+    fn exclusive_events_come_with_an_erratum() {
+        for model in MODELS {
+            let exclusive = (0..=0xff).any(|code| {
+                first_match(model.event_constraints, EventSelect::from_bits(code))
+                    .is_some_and(|entry| entry.resolve(CounterMask::first_gp(8)).exclusive)
+            });
+            assert_eq!(model.ht_erratum.is_some(), exclusive, "{}", model.name);
         }
     }
 

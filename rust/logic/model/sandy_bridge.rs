@@ -13,7 +13,7 @@ use super::super::counter::CounterMask;
 use super::super::event_select::EventSelect;
 use super::super::extra_register::{ExtraRegisterEvent, ExtraRegisters};
 use super::super::period::PeriodRule;
-use super::{HardwareEvents, HardwareId, Model, Need};
+use super::{HardwareEvents, HardwareId, Model, Need, Scope};
 
 /// Four general-purpose counters a thread, eight where a core has one thread.
 const COUNTERS: CounterMask = CounterMask::first_gp(8).union(CounterMask::first_fixed(3));
@@ -108,6 +108,8 @@ pub const SANDY_BRIDGE: Model = Model {
     hardware_events: HARDWARE_EVENTS,
     cache_events: CACHE_EVENTS,
     extra_register_events: EXTRA_REGISTER_EVENTS,
+    offcore_scope: Scope::Thread,
+    ht_erratum: Some("BJ122"),
     recovery_cycles_umask: 0x3,
     checkpointed: CounterMask::EMPTY,
     period_rule: PeriodRule::NONE,

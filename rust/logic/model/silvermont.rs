@@ -12,7 +12,7 @@ use super::super::constraint::{checked, EventConstraint};
 use super::super::counter::CounterMask;
 use super::super::extra_register::{ExtraRegisterEvent, ExtraRegisters};
 use super::super::period::PeriodRule;
-use super::{HardwareEvents, Model, Need};
+use super::{HardwareEvents, Model, Need, Scope};
 
 /// Two general-purpose counters.
 const COUNTERS: CounterMask = CounterMask::first_gp(2).union(CounterMask::first_fixed(3));
@@ -60,6 +60,8 @@ pub const SILVERMONT: Model = Model {
     hardware_events: HardwareEvents::ARCHITECTURAL,
     cache_events: CACHE_EVENTS,
     extra_register_events: EXTRA_REGISTER_EVENTS,
+    offcore_scope: Scope::Core,
+    ht_erratum: None,
     recovery_cycles_umask: 0,
     checkpointed: CounterMask::EMPTY,
     period_rule: PeriodRule::NONE,

@@ -13,7 +13,7 @@ use super::super::counter::CounterMask;
 use super::super::event_select::EventSelect;
 use super::super::extra_register::{ExtraRegisterEvent, ExtraRegisters};
 use super::super::period::PeriodRule;
-use super::{nehalem, HardwareEvents, HardwareId, Model, Need};
+use super::{nehalem, HardwareEvents, HardwareId, Model, Need, Scope};
 
 /// Four general-purpose counters a thread.
 const COUNTERS: CounterMask = CounterMask::first_gp(4).union(CounterMask::first_fixed(3));
@@ -74,6 +74,8 @@ pub const WESTMERE: Model = Model {
     hardware_events: HARDWARE_EVENTS,
     cache_events: CACHE_EVENTS,
     extra_register_events: EXTRA_REGISTER_EVENTS,
+    offcore_scope: Scope::Core,
+    ht_erratum: None,
     recovery_cycles_umask: 0,
     checkpointed: CounterMask::EMPTY,
     period_rule: PeriodRule::NONE,

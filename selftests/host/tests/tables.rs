@@ -10,7 +10,7 @@ use rpmu_logic::logic::capabilities::{Capabilities, Cpuid, Leaf};
 use rpmu_logic::logic::constraint::first_match;
 use rpmu_logic::logic::event_select::EventSelect;
 use rpmu_logic::logic::model::{
-    HardwareId, Model, Need, GENERIC, GENERIC_V5, GOLDEN_COVE, MODELS, NEHALEM,
+    HardwareId, Model, Need, Scope, GENERIC, GENERIC_V5, GOLDEN_COVE, MODELS, NEHALEM,
 };
 use rpmu_logic::logic::period::PeriodRule;
 use rpmu_logic::logic::pmu::Pmu;
@@ -299,6 +299,18 @@ fn every_model_is_what_mainline_sets_up() {
                 if init.contains("hsw_hw_config") { 4 } else { 0 },
                 "{name}"
             );
+            assert_eq!(
+                model.ht_erratum.is_some(),
+                init.contains("x86_add_quirk(intel_ht_bug)"),
+                "{name}"
+            );
+            if [0x01b7, 0x012a]
+                .iter()
+                .any(|code| model.extra_register_events.contains(code))
+            {
+                let per_thread = init.contains("PMU_FL_NO_HT_SHARING");
+                assert_eq!(model.offcore_scope == Scope::Thread, per_thread, "{name}");
+            }
             assert_eq!(
                 model.quirks.len(),
                 usize::from(init.contains("intel_nehalem_quirk"))
