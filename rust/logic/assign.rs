@@ -10,6 +10,7 @@
 //!    event with the overlap flag had a choice, the state is saved, and when a later event finds
 //!    no counter, the choice is made again from there.
 //! 3. An exact matching. Its verdict is final: a set of events that fits is never refused.
+//!    [`Policy::Mainline`] leaves this step out.
 //!
 //! Steps 1 and 2 are mainline's (`x86_schedule_events()` and `perf_assign_events()`,
 //! `arch/x86/events/core.c:841-1143`), and where mainline finds an assignment without
@@ -34,6 +35,17 @@ pub const MAX_EVENTS: usize = MAX_COUNTERS;
 /// Choices that step 2 remembers at a time (`SCHED_STATES_MAX` in mainline). Further ones are not
 /// saved; step 3 covers what is missed by that.
 const MAX_CHOICES: usize = 2;
+
+/// How far a [`Problem`] goes for an assignment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Policy {
+    /// By mainline's rule: the exact matching does not decide. For comparisons; mainline's defects
+    /// are not part of the rule.
+    Mainline,
+    /// A set of events that fits is never refused.
+    #[default]
+    Rpmu,
+}
 
 /// Number of an event in a [`Problem`], in the order of insertion.
 ///
@@ -110,6 +122,7 @@ pub struct Problem {
     len: u8,
     /// Most general-purpose counters that may be used.
     gp_limit: u32,
+    policy: Policy,
 }
 
 /// A [`Problem`] has no room for a further event.
@@ -133,6 +146,8 @@ pub enum Shortage {
         /// How many may be used.
         limit: u32,
     },
+    /// The events fit, but mainline's rule does not find out how ([`Policy::Mainline`]).
+    NotFound,
 }
 
 impl fmt::Display for Shortage {
@@ -147,6 +162,7 @@ impl fmt::Display for Shortage {
                 f,
                 "{needed} general-purpose counters are needed, {limit} may be used"
             ),
+            Self::NotFound => f.write_str("the events fit, but the mainline policy misses it"),
         }
     }
 }
@@ -181,7 +197,15 @@ impl Problem {
             previous: PerEvent::new(None),
             len: 0,
             gp_limit,
+            policy: Policy::Rpmu,
         }
+    }
+
+    /// The same under another policy; [`new`](Self::new) gives [`Policy::Rpmu`].
+    #[must_use]
+    pub const fn with_policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
     }
 
     /// Adds an event, and the counter that it had or is about to get, if any.
@@ -206,7 +230,7 @@ impl Problem {
     /// # Errors
     ///
     /// When there is no assignment at all; the error says which events are too many for which
-    /// counters.
+    /// counters. Under [`Policy::Mainline`] also when steps 1 and 2 find none.
     pub fn solve(&self) -> Result<Assignment, Shortage> {
         if let Some(assignment) = self.keep_all() {
             return Ok(assignment);
@@ -214,7 +238,12 @@ impl Problem {
         if let Some(assignment) = self.by_weight() {
             return Ok(assignment);
         }
-        self.exactly()
+        // Under either policy, it says why events do not fit.
+        let exact = self.exactly()?;
+        match self.policy {
+            Policy::Mainline => Err(Shortage::NotFound),
+            Policy::Rpmu => Ok(exact),
+        }
     }
 
     fn events(&self) -> impl Iterator<Item = EventIndex> {
@@ -527,6 +556,22 @@ mod tests {
             0b0000_0111, 0b0000_0111, 0b0000_0111,
         ];
         assert_eq!(solved(&problem)[..3], [3, 4, 5]);
+    }
+
+    /// The same as above: more than mainline's rule finds.
+    #[test]
+    fn the_mainline_policy_stops_before_the_matching() {
+        let problem = problem![4; 0b1001, 0b0011, 0b0111, 0b0111].with_policy(Policy::Mainline);
+        assert_eq!(problem.solve().err(), Some(Shortage::NotFound));
+        let problem = problem![4; 0b1001 + overlap, 0b0011, 0b0111, 0b0111];
+        let problem = problem.with_policy(Policy::Mainline);
+        assert_eq!(solved(&problem), [3, 0, 1, 2]);
+        // What does not fit at all is told apart.
+        let problem = problem![4; 0b1, 0b1].with_policy(Policy::Mainline);
+        assert!(matches!(
+            problem.solve().err(),
+            Some(Shortage::Contended { .. })
+        ));
     }
 
     #[test]

@@ -58,6 +58,7 @@ fn is_true(shortage: Shortage, events: &[Event], gp_limit: u32) -> bool {
         Shortage::GpLimit { needed, limit } => {
             limit == gp_limit && needed > limit && fewest_gp(&masks, 0) == Some(needed)
         }
+        Shortage::NotFound => false,
     }
 }
 
