@@ -24,7 +24,8 @@ impl From<Refusal> for Error {
             | Refusal::AnyThreadAbsent
             | Refusal::NoCounter
             | Refusal::TooManyEvents
-            | Refusal::DoesNotFit(_) => EINVAL,
+            | Refusal::DoesNotFit(_)
+            | Refusal::Limited(_) => EINVAL,
         }
     }
 }

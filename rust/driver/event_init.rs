@@ -7,6 +7,7 @@ use crate::{
     logic::{
         attr::{configure, Attributes, EventType},
         group::Group,
+        limits::Limits,
         pmu::Pmu,
         refusal::Refusal,
     },
@@ -23,7 +24,7 @@ pub(super) fn event_init(
     let constraint = pmu.constraint(configured.select);
 
     // On an idle PMU: what does not fit there never will.
-    let mut group = Group::new(&pmu.capabilities);
+    let mut group = Group::new(&pmu.capabilities, Limits::NONE);
     let mut verdict = Ok(());
     event.for_each_group_member(|member| {
         let pushed = group.push(member.data().constraint);

@@ -16,6 +16,7 @@ use super::{
 use crate::{
     logic::{
         counter::{CounterId, CounterMask},
+        limits::Limits,
         registers::{Register, Shadow},
     },
     perf::{Event, EventId, NewEvent, OnCpu, Operations, PmuDisabled},
@@ -126,7 +127,7 @@ impl Operations for Driver {
         let (_, mut own) = self.own(cx).ok_or(EAGAIN)?;
         let data = event.data();
         let wish = data.last_counter(CpuId::current());
-        Ok(own.roster.add(id, data.constraint, wish)?)
+        Ok(own.roster.add(id, data.constraint, wish, &Limits::NONE)?)
     }
 
     fn del(&self, cx: &PmuDisabled<'_, Self>, id: EventId, event: &Event<Self>) {
@@ -173,7 +174,7 @@ impl Operations for Driver {
 
     fn commit_txn(&self, cx: &PmuDisabled<'_, Self>) -> Result {
         let (_, mut own) = self.own(cx).ok_or(EAGAIN)?;
-        Ok(own.roster.commit()?)
+        Ok(own.roster.commit(&Limits::NONE)?)
     }
 
     fn cancel_txn(&self, cx: &PmuDisabled<'_, Self>) {

@@ -208,6 +208,11 @@ impl Problem {
         self
     }
 
+    /// Sets the number of general-purpose counters that may be used.
+    pub fn limit_gp(&mut self, gp_limit: u32) {
+        self.gp_limit = gp_limit;
+    }
+
     /// Adds an event, and the counter that it had or is about to get, if any.
     pub fn push(
         &mut self,

@@ -3,15 +3,17 @@
 //! Whether a group of events could ever count.
 //!
 //! Asked when an event is opened: the event alone, then together with the leader and the enabled
-//! siblings, on an idle PMU. A group that does not fit then never will, so opening the event is
-//! refused. Mainline: `validate_event()` and `validate_group()`,
-//! `arch/x86/events/core.c:2440-2533`.
+//! siblings, on an idle PMU, under the limits that hold whatever else runs. A group that does not
+//! fit then never will, so opening the event is refused. Mainline: `validate_event()` and
+//! `validate_group()`, `arch/x86/events/core.c:2440-2533`; but they leave out the limit on a thread
+//! with exclusive events, and so accept groups that never count.
 //!
 //! Process context, no lock needed: nothing here looks at what is running.
 
 use super::assign::Problem;
 use super::capabilities::Capabilities;
 use super::constraint::Constraint;
+use super::limits::Limits;
 use super::refusal::Refusal;
 
 /// Events that are to run together on an idle PMU.
@@ -23,6 +25,7 @@ use super::refusal::Refusal;
 /// use logic::capabilities::{Capabilities, Cpuid, Leaf};
 /// use logic::constraint::Constraint;
 /// use logic::group::Group;
+/// use logic::limits::Limits;
 /// # let cpuid = Cpuid {
 /// #     leaf_0: Leaf { eax: 0xd, ..Leaf::default() },
 /// #     leaf_1: Leaf { ecx: 1 << 31, ..Leaf::default() },
@@ -32,7 +35,7 @@ use super::refusal::Refusal;
 /// // Four counters, no fixed ones.
 /// let capabilities = Capabilities::decode(&cpuid, None).unwrap();
 ///
-/// let mut group = Group::new(&capabilities);
+/// let mut group = Group::new(&capabilities, Limits::NONE);
 /// for _ in 0..4 {
 ///     group.push(Constraint::any_of(capabilities.counters)).unwrap();
 /// }
@@ -43,14 +46,19 @@ pub struct Group {
     problem: Problem,
     /// How many more events there are counters for.
     room: u32,
+    limits: Limits,
+    /// Whether an event is exclusive.
+    exclusive: bool,
 }
 
 impl Group {
-    /// An empty group on a PMU with these capabilities.
-    pub const fn new(capabilities: &Capabilities) -> Self {
+    /// An empty group on a PMU with these capabilities, under limits that always hold.
+    pub const fn new(capabilities: &Capabilities, limits: Limits) -> Self {
         Self {
-            problem: Problem::new(capabilities.gp()),
+            problem: Problem::new(limits.gp(false)),
             room: capabilities.counters.weight(),
+            limits,
+            exclusive: false,
         }
     }
 
@@ -61,6 +69,10 @@ impl Group {
     /// [`Refusal::NoCounter`] if no counter can count it, [`Refusal::TooManyEvents`] if there are
     /// more events than counters.
     pub fn push(&mut self, constraint: Constraint) -> Result<(), Refusal> {
+        let constraint = Constraint {
+            counters: self.limits.counters(constraint),
+            ..constraint
+        };
         if !constraint.is_satisfiable() {
             return Err(Refusal::NoCounter);
         }
@@ -71,6 +83,8 @@ impl Group {
             return Err(Refusal::TooManyEvents);
         }
         self.room = room;
+        self.exclusive |= constraint.exclusive;
+        self.problem.limit_gp(self.limits.gp(self.exclusive));
         Ok(())
     }
 
@@ -116,12 +130,16 @@ mod tests {
         Pmu::probe(&cpuid, None).unwrap()
     }
 
-    fn validate(pmu: &Pmu, codes: &[u64]) -> Result<(), Refusal> {
-        let mut group = Group::new(&pmu.capabilities);
+    fn validate_under(limits: Limits, pmu: &Pmu, codes: &[u64]) -> Result<(), Refusal> {
+        let mut group = Group::new(&pmu.capabilities, limits);
         for code in codes {
             group.push(pmu.constraint(EventSelect::from_bits(*code)))?;
         }
         group.validate()
+    }
+
+    fn validate(pmu: &Pmu, codes: &[u64]) -> Result<(), Refusal> {
+        validate_under(Limits::NONE, pmu, codes)
     }
 
     #[test]
@@ -155,6 +173,47 @@ mod tests {
             validate(&haswell(4), &[0x0148, 0x0ca3]),
             Err(Refusal::DoesNotFit(Shortage::Contended { events: 2, .. }))
         ));
+    }
+
+    #[test]
+    fn half_of_the_counters_beside_a_sibling() {
+        let pmu = haswell(4);
+        let beside_sibling = Limits::beside_sibling(4);
+        // MEM_LOAD_UOPS_RETIRED.{L1_HIT,L1_MISS,L2_HIT} and L1D_PEND_MISS.PENDING.
+        let loads = [0x01d1, 0x08d1, 0x02d1, 0x0148];
+        assert_eq!(validate(&pmu, &loads), Ok(()));
+        assert_eq!(
+            validate_under(beside_sibling, &pmu, &loads),
+            Err(Refusal::DoesNotFit(Shortage::GpLimit {
+                needed: 4,
+                limit: 2
+            }))
+        );
+        // The limit comes with the first exclusive event, wherever in the group that is.
+        for (group, fits) in [
+            (&[0x00c4, 0x00c5, 0x0108, 0x0149][..], true),
+            (&[0x00c4, 0x00c5, 0x01d1], false),
+            (&[0x01d1, 0x00c4, 0x00c5], false),
+            (&[0x01d1, 0x00c4], true),
+            // Fixed counters are not meant.
+            (&[0x01d1, 0x00c4, 0x00c0, 0x003c, 0x0300], true),
+        ] {
+            let verdict = validate_under(beside_sibling, &pmu, group);
+            assert_eq!(verdict.is_ok(), fits, "{group:x?}");
+        }
+    }
+
+    #[test]
+    fn closed_counters() {
+        let pmu = haswell(4);
+        let without_3 = Limits::NONE.closing(CounterMask::from_bits(1 << 3));
+        let three = [0x00c4, 0x00c5, 0x0108];
+        assert_eq!(validate_under(without_3, &pmu, &three), Ok(()));
+        let four = [0x00c4, 0x00c5, 0x0108, 0x0149];
+        assert!(validate_under(without_3, &pmu, &four).is_err());
+        // MEM_TRANS_RETIRED.LOAD_LATENCY, on counter 3 alone.
+        let refused = validate_under(without_3, &pmu, &[0x01cd]);
+        assert_eq!(refused, Err(Refusal::NoCounter));
     }
 
     #[test]

@@ -9,7 +9,7 @@
 //! ```text
 //!  perf_event_open   attr ──► event_select / constraint / period      one event
 //!                    group ─► assign                                  a group on an idle PMU
-//!  add, commit       roster ─► assign                                 one CPU's events
+//!  add, commit       limits ─► roster ─► assign ─► claim              one CPU's events
 //!  enable, disable   roster ─► registers                              what to write
 //! ```
 //!
@@ -20,11 +20,13 @@ pub mod assign;
 pub mod attr;
 pub mod cache_event;
 pub mod capabilities;
+pub mod claim;
 pub mod constraint;
 pub mod counter;
 pub mod event_select;
 pub mod extra_register;
 pub mod group;
+pub mod limits;
 pub mod model;
 pub mod period;
 pub mod pmu;

@@ -56,6 +56,9 @@ pub enum Refusal {
     /// The events do not fit on the counters together. EINVAL when a group is validated, EAGAIN
     /// when it is added to a busy PMU (perf core makes no difference).
     DoesNotFit(Shortage),
+    /// The events would fit, but for what others have at the moment
+    /// ([`Limits`](super::limits::Limits)). As for [`DoesNotFit`](Self::DoesNotFit).
+    Limited(Shortage),
 }
 
 impl From<Shortage> for Refusal {
@@ -85,7 +88,7 @@ impl fmt::Display for Refusal {
             Self::Sampling => "sampling is not supported yet",
             Self::NoCounter => "no counter of this CPU can count the event",
             Self::TooManyEvents => "more events than counters",
-            Self::DoesNotFit(shortage) => return shortage.fmt(f),
+            Self::DoesNotFit(shortage) | Self::Limited(shortage) => return shortage.fmt(f),
         })
     }
 }

@@ -19,14 +19,19 @@
 //! Events of a transaction (a group) are collected first, and placed as a whole by
 //! [`commit`](Roster::commit), or not at all. Events that are there already may move for that.
 //!
+//! What is decided outside of the CPU, for the moment, comes as [`Limits`] with every request to
+//! plan, and what others have to know of the CPU goes out as a [`Claim`].
+//!
 //! Context: the CPU that the roster belongs to, interrupts off, PMU disabled. The PMI does not
 //! look at it: it finds the events by counter, in a table of the driver's that only changes while
 //! the counter is inactive.
 
-use super::assign::{Problem, MAX_EVENTS};
+use super::assign::{Assignment, Problem, MAX_EVENTS};
 use super::capabilities::Capabilities;
+use super::claim::Claim;
 use super::constraint::Constraint;
-use super::counter::CounterId;
+use super::counter::{CounterId, CounterMask};
+use super::limits::Limits;
 use super::refusal::Refusal;
 
 /// One event of a [`Roster`].
@@ -73,6 +78,7 @@ impl<T> Entry<T> {
 /// use logic::capabilities::{Capabilities, Cpuid, Leaf};
 /// use logic::constraint::Constraint;
 /// use logic::counter::{CounterId, CounterMask};
+/// use logic::limits::Limits;
 /// use logic::roster::Roster;
 /// # let cpuid = Cpuid {
 /// #     leaf_0: Leaf { eax: 0xd, ..Leaf::default() },
@@ -83,11 +89,11 @@ impl<T> Entry<T> {
 /// let on = |bits| Constraint::any_of(CounterMask::from_bits(bits));
 /// let mut roster = Roster::new(&capabilities);
 ///
-/// roster.add("loads", on(0xf), None).unwrap();
+/// roster.add("loads", on(0xf), None, &Limits::NONE).unwrap();
 /// roster.settle();
 ///
 /// // Counter 0 alone will do for this one: "loads" moves.
-/// roster.add("stalls", on(0x1), None).unwrap();
+/// roster.add("stalls", on(0x1), None, &Limits::NONE).unwrap();
 /// let leaving: Vec<_> = roster.leaving().collect();
 /// assert_eq!(leaving, [("loads", CounterId::gp(0).unwrap())]);
 /// let arriving: Vec<_> = roster.arriving().collect();
@@ -103,8 +109,6 @@ pub struct Roster<T> {
     len: usize,
     /// Most events: one for each counter of the machine.
     capacity: usize,
-    /// Most general-purpose counters that may be used.
-    gp_limit: u32,
     /// Number of events before the transaction that is open.
     transaction: Option<usize>,
 }
@@ -116,7 +120,6 @@ impl<T: Copy + PartialEq> Roster<T> {
             entries: [const { None }; MAX_EVENTS],
             len: 0,
             capacity: capabilities.counters.weight() as usize,
-            gp_limit: capabilities.gp(),
             transaction: None,
         }
     }
@@ -148,12 +151,14 @@ impl<T: Copy + PartialEq> Roster<T> {
     /// # Errors
     ///
     /// [`Refusal::TooManyEvents`] if there is no room, [`Refusal::DoesNotFit`] if there is no
-    /// assignment. The roster is then as it was before.
+    /// assignment, [`Refusal::Limited`] if there is none under `limits`. The roster is then as it
+    /// was before.
     pub fn add(
         &mut self,
         event: T,
         constraint: Constraint,
         previous: Option<CounterId>,
+        limits: &Limits,
     ) -> Result<(), Refusal> {
         let before = self.len;
         if before >= self.capacity {
@@ -171,7 +176,7 @@ impl<T: Copy + PartialEq> Roster<T> {
         });
         self.len = before.saturating_add(1);
         if self.transaction.is_none() {
-            if let Err(refusal) = self.plan() {
+            if let Err(refusal) = self.plan(limits) {
                 self.truncate(before);
                 return Err(refusal);
             }
@@ -214,10 +219,11 @@ impl<T: Copy + PartialEq> Roster<T> {
     ///
     /// # Errors
     ///
-    /// [`Refusal::DoesNotFit`]. The transaction stays open, nothing has changed, and perf core
-    /// will [remove](Self::remove) its events and [cancel](Self::cancel) it.
-    pub fn commit(&mut self) -> Result<(), Refusal> {
-        self.plan()?;
+    /// [`Refusal::DoesNotFit`], or [`Refusal::Limited`]. The transaction stays open, nothing has
+    /// changed, and perf core will [remove](Self::remove) its events and [cancel](Self::cancel)
+    /// it.
+    pub fn commit(&mut self, limits: &Limits) -> Result<(), Refusal> {
+        self.plan(limits)?;
         self.transaction = None;
         Ok(())
     }
@@ -254,20 +260,55 @@ impl<T: Copy + PartialEq> Roster<T> {
         }
     }
 
-    /// Gives every event a counter. On failure nothing has changed.
-    fn plan(&mut self) -> Result<(), Refusal> {
-        let mut problem = Problem::new(self.gp_limit);
+    /// What the events have: the counters that they are on and those that they are to have. Until
+    /// a move is [settled](Self::settle) an event has both, because the old counter still holds
+    /// what it has counted.
+    pub fn claim(&self) -> Claim {
+        let mut claim = Claim::default();
         for entry in self.entries() {
-            let wish = entry.planned.or(entry.previous);
-            if problem.push(entry.constraint, wish).is_err() {
-                return Err(Refusal::TooManyEvents);
+            for counter in [entry.placed, entry.planned].into_iter().flatten() {
+                claim.used.insert(counter);
+                if entry.constraint.exclusive {
+                    claim.exclusive.insert(counter);
+                }
             }
         }
-        let assignment = problem.solve()?;
+        claim
+    }
+
+    /// Gives every event a counter. On failure nothing has changed.
+    fn plan(&mut self, limits: &Limits) -> Result<(), Refusal> {
+        let assignment = match self.solve(limits) {
+            Err(Refusal::DoesNotFit(shortage))
+                if *limits != Limits::NONE && self.solve(&Limits::NONE).is_ok() =>
+            {
+                return Err(Refusal::Limited(shortage));
+            }
+            solved => solved?,
+        };
         for (entry, counter) in self.entries.iter_mut().flatten().zip(assignment.iter()) {
             entry.planned = Some(counter);
         }
         Ok(())
+    }
+
+    /// Finds a counter for every event, within `limits` for what is new.
+    fn solve(&self, limits: &Limits) -> Result<Assignment, Refusal> {
+        let planned: CounterMask = self.entries().filter_map(|entry| entry.planned).collect();
+        let exclusive = self.entries().any(|entry| entry.constraint.exclusive);
+        let gp_limit = limits.gp(exclusive).max(planned.gp().weight());
+
+        let mut problem = Problem::new(gp_limit);
+        for entry in self.entries() {
+            let mut constraint = entry.constraint;
+            let has = entry.planned.map_or(CounterMask::EMPTY, CounterId::mask);
+            constraint.counters = limits.counters(constraint) | has;
+            let wish = entry.planned.or(entry.previous);
+            if problem.push(constraint, wish).is_err() {
+                return Err(Refusal::TooManyEvents);
+            }
+        }
+        Ok(problem.solve()?)
     }
 
     /// Forgets the events from number `len` on.
@@ -282,8 +323,9 @@ impl<T: Copy + PartialEq> Roster<T> {
 #[cfg(test)]
 mod tests {
     use super::super::capabilities::{Cpuid, Leaf};
-    use super::super::counter::CounterMask;
     use super::*;
+
+    const NONE: Limits = Limits::NONE;
 
     /// Four general-purpose counters, three fixed ones.
     fn roster() -> Roster<char> {
@@ -318,7 +360,7 @@ mod tests {
     fn with_any(events: &str) -> Roster<char> {
         let mut roster = roster();
         for event in events.chars() {
-            roster.add(event, on(0xf), None).unwrap();
+            roster.add(event, on(0xf), None, &NONE).unwrap();
         }
         roster.settle();
         roster
@@ -340,7 +382,7 @@ mod tests {
         let mut roster = with_any("abcd");
         let before = state(&roster);
         assert!(matches!(
-            roster.add('e', on(0xf), None),
+            roster.add('e', on(0xf), None, &NONE),
             Err(Refusal::DoesNotFit(_))
         ));
         assert_eq!(state(&roster), before);
@@ -351,9 +393,9 @@ mod tests {
         let mut roster = with_any("abcd");
         roster.begin();
         for event in "efg".chars() {
-            roster.add(event, on(0x7_0000_0000), None).unwrap();
+            roster.add(event, on(0x7_0000_0000), None, &NONE).unwrap();
         }
-        let refused = roster.add('h', on(0xf), None);
+        let refused = roster.add('h', on(0xf), None, &NONE);
         assert_eq!(refused, Err(Refusal::TooManyEvents));
         assert_eq!(events(&roster), "abcdefg");
     }
@@ -367,7 +409,7 @@ mod tests {
         assert_eq!(roster.remove('b'), None);
         assert_eq!(roster.len(), 3);
         // Who is left stays put, and the gap is used.
-        roster.add('e', on(0xf), Some(gp(1))).unwrap();
+        roster.add('e', on(0xf), Some(gp(1)), &NONE).unwrap();
         assert_eq!(roster.leaving().count(), 0);
         assert_eq!(roster.arriving().collect::<Vec<_>>(), [('e', gp(1))]);
     }
@@ -380,7 +422,7 @@ mod tests {
         }
         // In another order than before.
         for (event, counter) in [('c', gp(2)), ('a', gp(0)), ('b', gp(1))] {
-            roster.add(event, on(0xf), Some(counter)).unwrap();
+            roster.add(event, on(0xf), Some(counter), &NONE).unwrap();
             assert_eq!(roster.get(event).unwrap().planned(), Some(counter));
         }
     }
@@ -389,11 +431,11 @@ mod tests {
     fn a_group_is_placed_as_a_whole() {
         let mut roster = with_any("a");
         roster.begin();
-        roster.add('b', on(0x1), None).unwrap();
-        roster.add('c', on(0x2), None).unwrap();
+        roster.add('b', on(0x1), None, &NONE).unwrap();
+        roster.add('c', on(0x2), None, &NONE).unwrap();
         // Nothing is planned before the commit.
         assert_eq!(roster.arriving().count(), 0);
-        roster.commit().unwrap();
+        roster.commit(&NONE).unwrap();
         assert!(!roster.in_transaction());
         let leaving: Vec<_> = roster.leaving().collect();
         assert_eq!(leaving, [('a', gp(0))]);
@@ -406,9 +448,9 @@ mod tests {
         let mut roster = with_any("ab");
         let before = state(&roster);
         roster.begin();
-        roster.add('c', on(0x4), None).unwrap();
-        roster.add('d', on(0x4), None).unwrap();
-        assert!(matches!(roster.commit(), Err(Refusal::DoesNotFit(_))));
+        roster.add('c', on(0x4), None, &NONE).unwrap();
+        roster.add('d', on(0x4), None, &NONE).unwrap();
+        assert!(matches!(roster.commit(&NONE), Err(Refusal::DoesNotFit(_))));
         assert!(roster.in_transaction());
         // What perf core does then: remove them, in any order, and cancel.
         assert_eq!(roster.remove('c').unwrap().placed(), None);
@@ -422,7 +464,7 @@ mod tests {
     fn an_older_event_may_go_during_a_transaction() {
         let mut roster = with_any("ab");
         roster.begin();
-        roster.add('c', on(0xf), None).unwrap();
+        roster.add('c', on(0xf), None, &NONE).unwrap();
         roster.remove('a').unwrap();
         roster.cancel();
         assert_eq!(events(&roster), "b");
@@ -431,11 +473,105 @@ mod tests {
     #[test]
     fn a_plan_may_change_before_it_is_applied() {
         let mut roster = roster();
-        roster.add('a', on(0xf), None).unwrap();
-        roster.add('b', on(0x1), None).unwrap();
+        roster.add('a', on(0xf), None, &NONE).unwrap();
+        roster.add('b', on(0x1), None, &NONE).unwrap();
         // 'a' was planned for counter 0, and never was there.
         assert_eq!(roster.leaving().count(), 0);
         let arriving: Vec<_> = roster.arriving().collect();
         assert_eq!(arriving, [('a', gp(1)), ('b', gp(0))]);
+    }
+
+    fn exclusive_on(bits: u64) -> Constraint {
+        Constraint {
+            exclusive: true,
+            ..on(bits)
+        }
+    }
+
+    #[test]
+    fn limits_decide_what_may_be_taken() {
+        let mut roster = with_any("a");
+        let limits = Limits {
+            closed: CounterMask::from_bits(0b0010),
+            closed_to_exclusive: CounterMask::from_bits(0b0110),
+            ..NONE
+        };
+        roster.add('b', exclusive_on(0xf), None, &limits).unwrap();
+        roster.add('c', on(0xf), None, &limits).unwrap();
+        let counters: Vec<_> = roster.entries().map(|entry| entry.planned()).collect();
+        assert_eq!(counters, [Some(gp(2)), Some(gp(0)), Some(gp(3))]);
+        // Counter 1 is free, and closed.
+        let refused = roster.add('d', on(0xf), None, &limits);
+        assert!(matches!(refused, Err(Refusal::Limited(_))));
+        // With the limits or without, five do not fit.
+        roster.add('d', on(0xf), None, &NONE).unwrap();
+        let refused = roster.add('e', on(0xf), None, &limits);
+        assert!(matches!(refused, Err(Refusal::DoesNotFit(_))));
+    }
+
+    #[test]
+    fn what_an_event_has_is_not_taken_from_it() {
+        let mut roster = with_any("abc");
+        let limits = Limits {
+            closed: CounterMask::from_bits(0b0111),
+            gp: 2,
+            ..NONE
+        };
+        let refused = roster.add('d', on(0xf), None, &limits);
+        assert!(matches!(refused, Err(Refusal::Limited(_))));
+        // A fixed counter is not a third of two.
+        roster.add('e', on(0x1_0000_000f), None, &limits).unwrap();
+        assert_eq!(roster.leaving().count(), 0);
+        // Who goes does not come back.
+        roster.remove('a').unwrap();
+        let refused = roster.add('a', on(0xf), Some(gp(0)), &limits);
+        assert!(matches!(refused, Err(Refusal::Limited(_))));
+    }
+
+    #[test]
+    fn half_of_the_counters_with_an_exclusive_event() {
+        let mut roster = with_any("a");
+        let half = Limits::beside_sibling(4);
+        roster.add('b', on(0xf), None, &half).unwrap();
+        let refused = roster.add('c', exclusive_on(0xf), None, &half);
+        assert!(matches!(refused, Err(Refusal::Limited(_))));
+        roster.remove('a').unwrap();
+        roster.add('c', exclusive_on(0xf), None, &half).unwrap();
+        let refused = roster.add('d', on(0xf), None, &half);
+        assert!(matches!(refused, Err(Refusal::Limited(_))));
+    }
+
+    #[test]
+    fn a_claim_is_both_ends_of_a_move() {
+        let mut roster = with_any("a");
+        roster.add('b', exclusive_on(0x1), None, &NONE).unwrap();
+        let claim = |used, exclusive| Claim {
+            used: CounterMask::from_bits(used),
+            exclusive: CounterMask::from_bits(exclusive),
+        };
+        assert_eq!(roster.claim(), claim(0b11, 0b01));
+        roster.settle();
+        assert_eq!(roster.claim(), claim(0b11, 0b01));
+        // 'b' could not be anywhere else, so counter 0 is free for good.
+        roster.remove('b').unwrap();
+        assert_eq!(roster.claim(), claim(0b10, 0));
+        roster.add('c', exclusive_on(0x2), None, &NONE).unwrap();
+        assert_eq!(roster.claim(), claim(0b11, 0b10));
+        roster.remove('c').unwrap();
+        // 'a' has been on counter 1 and is to be on 0.
+        assert_eq!(roster.claim(), claim(0b11, 0));
+        roster.settle();
+        assert_eq!(roster.claim(), claim(0b01, 0));
+    }
+
+    #[test]
+    fn events_of_an_open_transaction_claim_nothing() {
+        let mut roster = with_any("a");
+        let before = roster.claim();
+        roster.begin();
+        roster.add('b', exclusive_on(0xf), None, &NONE).unwrap();
+        assert_eq!(roster.claim(), before);
+        roster.commit(&NONE).unwrap();
+        assert_ne!(roster.claim(), before);
     }
 }

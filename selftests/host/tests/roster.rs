@@ -9,6 +9,7 @@ use reference::{fewest_gp, GP};
 use rpmu_logic::logic::capabilities::{Capabilities, Cpuid, Leaf};
 use rpmu_logic::logic::constraint::Constraint;
 use rpmu_logic::logic::counter::{CounterId, CounterMask};
+use rpmu_logic::logic::limits::Limits;
 use rpmu_logic::logic::roster::{Entry, Roster};
 
 /// Four general-purpose counters, three fixed ones.
@@ -86,7 +87,10 @@ impl World {
     fn add_to_roster(&mut self, counters: u64) -> (u32, bool) {
         self.next += 1;
         let constraint = Constraint::any_of(CounterMask::from_bits(counters));
-        let added = self.roster.add(self.next, constraint, None).is_ok();
+        let added = self
+            .roster
+            .add(self.next, constraint, None, &Limits::NONE)
+            .is_ok();
         (self.next, added)
     }
 
@@ -120,7 +124,7 @@ impl World {
                     }
                     added.push((event, *counters));
                 }
-                let all = added.len() == members.len() && self.roster.commit().is_ok();
+                let all = added.len() == members.len() && self.roster.commit(&Limits::NONE).is_ok();
                 prop_assert_eq!(all, expected);
                 if all {
                     self.events.extend(added);
@@ -229,7 +233,7 @@ proptest! {
         for index in order {
             if let Some((event, mask, counter)) = had.get(index) {
                 let constraint = Constraint::any_of(CounterMask::from_bits(*mask));
-                world.roster.add(*event, constraint, Some(*counter)).unwrap();
+                world.roster.add(*event, constraint, Some(*counter), &Limits::NONE).unwrap();
                 let planned = world.roster.get(*event).unwrap().planned();
                 prop_assert_eq!(planned, Some(*counter));
             }

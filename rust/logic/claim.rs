@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Two threads of a core, and what each must leave to the other.
+//!
+//! On Sandy Bridge, Ivy Bridge and Haswell some events corrupt the counter of the same number on
+//! the core's other thread (errata BJ122, BV98, HSD29). Such an event is *exclusive*: it gets a
+//! counter only while the sibling does not use its own of that number, and nobody takes a counter
+//! whose sibling counts such an event.
+//!
+//! Each thread says what it uses in a [`Claim`]. A claim is always computed from all of the
+//! thread's events ([`Roster::claim`]), never changed step by step. So it cannot keep a counter
+//! that an event has left, nor lose one that another event still has; mainline's can do both
+//! (`intel_commit_scheduling()` and `intel_put_excl_constraints()`,
+//! `arch/x86/events/intel/core.c:4334-4363`, `4549-4592`).
+//!
+//! A thread that could not place an event because of the other's claim *waits*. When that claim
+//! changes so that more is left, the driver makes the thread schedule again.
+//!
+//! Context: any; the driver keeps a [`Core`] under a lock.
+//!
+//! [`Roster::claim`]: super::roster::Roster::claim
+
+use super::counter::CounterMask;
+use super::limits::Limits;
+
+/// What a thread's events have of what the threads of a core share.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Claim {
+    /// The counters in use.
+    pub used: CounterMask,
+    /// Those that are in use by exclusive events.
+    pub exclusive: CounterMask,
+}
+
+/// One of a core's two threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Thread {
+    /// The one that came first.
+    First,
+    /// The other.
+    Second,
+}
+
+impl Thread {
+    /// The other one.
+    pub const fn sibling(self) -> Self {
+        match self {
+            Self::First => Self::Second,
+            Self::Second => Self::First,
+        }
+    }
+}
+
+/// What a core keeps of one of its threads.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seat {
+    /// Whether the thread is there.
+    taken: bool,
+    claim: Claim,
+    /// The limits under which an event was refused that would have been placed without them.
+    waiting: Option<Limits>,
+}
+
+/// The claims of a core's two threads.
+///
+/// # Examples
+///
+/// ```
+/// # use rpmu_logic::logic;
+/// use logic::claim::{Claim, Core, Thread};
+/// use logic::counter::CounterMask;
+/// use logic::limits::Limits;
+///
+/// let mut core = Core::new(4);
+/// let (a, b) = (core.join().unwrap(), core.join().unwrap());
+///
+/// // An exclusive event on counter 2 of one thread.
+/// let counter_2 = CounterMask::from_bits(1 << 2);
+/// core.claim(a, Claim { used: counter_2, exclusive: counter_2 });
+/// assert_eq!(core.limits(b).closed, counter_2);
+/// assert_eq!(core.limits(b).gp, 2);
+///
+/// // The other thread cannot place an event, and is told when it can.
+/// core.wait(b);
+/// assert!(!core.wakes_sibling(a));
+/// core.claim(a, Claim::default());
+/// assert!(core.wakes_sibling(a));
+/// assert!(!core.wakes_sibling(a));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Core {
+    seats: [Seat; 2],
+    /// General-purpose counters of a thread.
+    gp: u32,
+}
+
+impl Core {
+    /// A core whose threads have `gp` general-purpose counters each. None of them is there yet.
+    pub const fn new(gp: u32) -> Self {
+        let seat = Seat {
+            taken: false,
+            claim: Claim {
+                used: CounterMask::EMPTY,
+                exclusive: CounterMask::EMPTY,
+            },
+            waiting: None,
+        };
+        Self {
+            seats: [seat; 2],
+            gp,
+        }
+    }
+
+    const fn seat(&self, thread: Thread) -> &Seat {
+        let [first, second] = &self.seats;
+        match thread {
+            Thread::First => first,
+            Thread::Second => second,
+        }
+    }
+
+    fn seat_mut(&mut self, thread: Thread) -> &mut Seat {
+        let [first, second] = &mut self.seats;
+        match thread {
+            Thread::First => first,
+            Thread::Second => second,
+        }
+    }
+
+    /// A thread comes. `None` if there are two already.
+    pub fn join(&mut self) -> Option<Thread> {
+        let thread = match (
+            self.seat(Thread::First).taken,
+            self.seat(Thread::Second).taken,
+        ) {
+            (false, _) => Thread::First,
+            (_, false) => Thread::Second,
+            _ => return None,
+        };
+        *self.seat_mut(thread) = Seat {
+            taken: true,
+            ..Seat::default()
+        };
+        Some(thread)
+    }
+
+    /// A thread goes, and its claim with it.
+    pub fn leave(&mut self, thread: Thread) {
+        *self.seat_mut(thread) = Seat::default();
+    }
+
+    /// What `thread` may not take.
+    pub const fn limits(&self, thread: Thread) -> Limits {
+        let sibling = self.seat(thread.sibling());
+        if !sibling.taken {
+            return Limits::NONE;
+        }
+        let limits = Limits::beside_sibling(self.gp);
+        Limits {
+            closed: sibling.claim.exclusive,
+            closed_to_exclusive: sibling.claim.used,
+            gp: if sibling.claim.exclusive.is_empty() {
+                limits.gp
+            } else {
+                limits.gp_with_exclusive
+            },
+            ..limits
+        }
+    }
+
+    /// Says what `thread` uses from now on. It must have been planned under the present
+    /// [limits](Self::limits).
+    pub fn claim(&mut self, thread: Thread, claim: Claim) {
+        self.seat_mut(thread).claim = claim;
+    }
+
+    /// Says that `thread` could not place an event because of the present limits.
+    pub fn wait(&mut self, thread: Thread) {
+        self.seat_mut(thread).waiting = Some(self.limits(thread));
+    }
+
+    /// Whether the sibling of `thread` waits, and more is left for it now than when it began to.
+    /// If so, it does not wait any more.
+    pub fn wakes_sibling(&mut self, thread: Thread) -> bool {
+        let sibling = thread.sibling();
+        let now = self.limits(sibling);
+        self.seat_mut(sibling)
+            .waiting
+            .take_if(|before| now.loosen(before))
+            .is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mask(bits: u64) -> CounterMask {
+        CounterMask::from_bits(bits)
+    }
+
+    fn full_core() -> Core {
+        let mut core = Core::new(4);
+        assert_eq!(core.join(), Some(Thread::First));
+        assert_eq!(core.join(), Some(Thread::Second));
+        core
+    }
+
+    #[test]
+    fn a_core_has_two_threads() {
+        let mut core = full_core();
+        assert_eq!(core.join(), None);
+        core.leave(Thread::First);
+        assert_eq!(core.join(), Some(Thread::First));
+    }
+
+    #[test]
+    fn a_thread_alone_has_no_limits() {
+        let mut core = full_core();
+        assert_eq!(core.limits(Thread::First), Limits::beside_sibling(4));
+        core.leave(Thread::Second);
+        assert_eq!(core.limits(Thread::First), Limits::NONE);
+    }
+
+    #[test]
+    fn the_claim_goes_with_the_thread() {
+        let mut core = full_core();
+        let claim = Claim {
+            used: mask(0b11),
+            exclusive: mask(0b10),
+        };
+        core.claim(Thread::Second, claim);
+        core.wait(Thread::First);
+        assert_eq!(core.limits(Thread::First).closed, mask(0b10));
+        assert_eq!(core.limits(Thread::First).closed_to_exclusive, mask(0b11));
+        core.leave(Thread::Second);
+        assert_eq!(core.limits(Thread::First), Limits::NONE);
+        assert!(core.wakes_sibling(Thread::Second));
+        // Who comes in its place starts anew.
+        assert_eq!(core.join(), Some(Thread::Second));
+        assert_eq!(core.limits(Thread::First), Limits::beside_sibling(4));
+    }
+
+    #[test]
+    fn counters_in_use_do_not_limit_the_sibling_in_number() {
+        let mut core = full_core();
+        let claim = Claim {
+            used: mask(0b1111),
+            exclusive: mask(0),
+        };
+        core.claim(Thread::First, claim);
+        let limits = core.limits(Thread::Second);
+        assert_eq!(limits.gp, u32::MAX);
+        assert_eq!(limits.closed, mask(0));
+        assert_eq!(limits.closed_to_exclusive, mask(0b1111));
+    }
+
+    #[test]
+    fn nobody_is_woken_by_a_claim_that_grows_or_stays() {
+        let mut core = full_core();
+        let claim = |bits| Claim {
+            used: mask(bits),
+            exclusive: mask(bits),
+        };
+        core.claim(Thread::First, claim(0b01));
+        core.wait(Thread::Second);
+        for (bits, wakes) in [(0b01, false), (0b11, false), (0b10, true), (0, false)] {
+            core.claim(Thread::First, claim(bits));
+            assert_eq!(core.wakes_sibling(Thread::First), wakes, "{bits:#b}");
+        }
+    }
+}
