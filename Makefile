@@ -18,6 +18,7 @@ test:
 
 vpmu-test:
 	@scripts/test vpmu
+	@selftests/vpmu/bare.sh
 	@selftests/vpmu/models.sh
 
 check:
@@ -47,7 +48,7 @@ help:
 	@echo "make KDIR=DIR       build/rpmu.ko for a kernel of yours, such as /lib/modules/\$$(uname -r)/build"
 	@echo "make demo           boot a guest, load rpmu and run perf stat on it"
 	@echo "make test           all tests: on the host, then in guests"
-	@echo "make vpmu-test      the emulated PMU alone: its model, and the built-in driver on all nine CPU models"
+	@echo "make vpmu-test      the emulated PMU alone: its model, then on all nine CPU models its registers and the built-in driver"
 	@echo "make check          format, clippy, layers, shell scripts"
 	@echo "make guest          a shell in a guest; GUEST=\"--cpu Skylake-Client --smp 2,1\", GDB=1 waits for gdb"
 	@echo "make rust-analyzer  rust-project.json for your editor"

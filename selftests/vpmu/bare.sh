@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+# Does each CPU model do what Intel's manuals say? Asked without a PMU driver. TAP on stdout.
+. "$(dirname "$0")/../../scripts/lib.sh"
+usage "usage: selftests/vpmu/bare.sh [MODEL[/THREADS] …]
+
+Boots the stock kernel without its PMU driver on each model, with one thread a core and with two, and loads a module
+that programs the PMU's registers itself (selftests/vpmu/bare): which there are, what counts where and how much, what
+an overflow does. Then it looks at the report that the PMU writes when QEMU exits." "$@"
+
+models=(Nehalem Westmere SandyBridge IvyBridge Haswell Broadwell Skylake-Client Icelake-Server SapphireRapids)
+
+# report NAME: the marks in the report, as TAP.
+report() {
+	local name=$1 nr=0 cpu
+	# check WHAT PATTERN
+	check() {
+		nr=$((nr + 1))
+		if grep -qE "$2" "$VPMU_REPORT"; then
+			echo "ok $nr $name/report/$1"
+		else
+			echo "not ok $nr $name/report/$1"
+			sed -n 's/.* mark 0xb/# &/p' "$VPMU_REPORT"
+		fi
+	}
+	echo 'TAP version 13'
+	for cpu in 0 1; do
+		check "one_operation.cpu_$cpu" "^cpu $cpu mark 0xb1 reads 2 writes 2 rdpmc 1 faults 1 pmi 0 kernel [1-9][0-9]* user 0$"
+		check "known_instructions.cpu_$cpu" "^cpu $cpu mark 0xb3 reads 0 writes 0 rdpmc 0 faults 0 pmi 0 kernel 7004 user 0$"
+	done
+	echo "1..$nr"
+}
+
+# boot MODEL THREADS: both streams of a guest of two CPUs.
+boot() {
+	local lower=${1,,} name
+	name=bare-${lower%%-*}-$((2 / $2))x$2
+	export VPMU_REPORT=$logs/$name.report
+	rm -f "$VPMU_REPORT"
+	"$top/scripts/guest" --run test --icount --cpu "$1" --smp "$((2 / $2)),$2" --name "$name" \
+		--append "initcall_blacklist=init_hw_perf_events,bts_init nmi_watchdog=0 rpmu.tests=bare" </dev/null || true
+	report "$name"
+}
+
+boots=()
+for model in "${models[@]}"; do
+	for threads in 1 2; do
+		(($# == 0)) || [[ " $* " == *" $model "* || " $* " == *" $model/$threads "* ]] || continue
+		boots+=("$model $threads")
+	done
+done
+((${#boots[@]})) || die "no such model: $*: see --help"
+root=$("$top/scripts/toolroot")
+for words in "${boots[@]}"; do
+	# shellcheck disable=SC2086
+	boot $words
+done | in_root "$root" selftests/tap-summary --expect $((2 * ${#boots[@]}))

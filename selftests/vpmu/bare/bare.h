@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the checks of the emulated PMU share. They program it as hardware
+ * validation would: registers only, no PMU driver.
+ */
+#ifndef VPMU_BARE_H
+#define VPMU_BARE_H
+
+#include <linux/bits.h>
+#include <linux/types.h>
+#include <asm/msr.h>
+#include <asm/perf_event.h>
+
+/* All counters are this wide on these models. */
+#define WIDTH			48
+#define WIDTH_MASK		GENMASK_ULL(WIDTH - 1, 0)
+/* A counter is named by its bit in IA32_PERF_GLOBAL_CTRL. */
+#define FIXED			32
+#define MAX_GENERAL		8
+#define MAX_FIXED		4
+
+#define MSR_CORE_PERF_GLOBAL_INUSE	0x392
+#define MSR_LBR_TOS_LEGACY		0x1c9
+#define MISC_ENABLE_READ_ONLY		(BIT_ULL(7) | BIT_ULL(11) | BIT_ULL(12))
+#define PERF_CAP_SMM_FREEZE		BIT_ULL(12)
+#define PERF_CAP_FULL_WIDTH		BIT_ULL(13)
+
+#define INST_RETIRED		0x00c0
+#define BR_INST_RETIRED		0x00c4
+
+/* The levels and the PMI flag, as in a field of IA32_FIXED_CTR_CTRL. */
+#define LEVEL_OS		BIT(0)
+#define LEVEL_USR		BIT(1)
+#define LEVEL_ANY		(LEVEL_OS | LEVEL_USR)
+#define WITH_PMI		BIT(3)
+
+/* What a class of branches is called, its select, and what run.S has of it. */
+struct branch_class {
+	const char *name;
+	u16 select;
+	/* of run.S: this many in each round, and so many more or less in all */
+	s8 each, offset;
+	/* of exact_mix.S */
+	u32 exact_mix;
+};
+
+/* An event that only some of the counters can count. */
+struct placed_event {
+	u16 select;
+	/* with one thread a core, with two */
+	u8 counters[2];
+	/* it counts instructions; else some number of them */
+	bool exact;
+};
+
+/* A CPU model, from Intel's manuals; see models.c. */
+struct model {
+	const char *name;
+	u32 vfm;
+	u8 version;
+	/* general counters with one thread a core, with two */
+	u8 generals[2];
+	u8 fixed;
+	/* architectural events: how many CPUID names, which of them are missing */
+	u8 events;
+	u8 missing;
+	bool any_thread;
+	bool pin_control;
+	bool full_width;
+	u8 offcore_rsp;
+	bool frontend;
+	u8 slots_per_cycle;
+	const struct branch_class *branches;
+	const struct placed_event *placed;
+};
+
+/* What runs here. */
+struct bare {
+	const struct model *model;
+	int threads;
+	int generals;
+	/* all counters, as bits of IA32_PERF_GLOBAL_CTRL */
+	unsigned long counters;
+};
+
+extern struct bare bare;
+const struct model *find_model(u32 vfm);
+
+#define for_each_counter(c)	for_each_set_bit(c, &bare.counters, 64)
+#define for_each_general(c)	for_each_set_bit(c, &bare.counters, FIXED)
+
+/*
+ * One check. It runs on each CPU in turn, with a PMU that has been cleared and
+ * interrupts off, unless it says otherwise.
+ */
+struct check {
+	const char *name;
+	void (*run)(void);
+	unsigned int flags;
+#define CHECK_IRQS_ON	BIT(0)
+#define CHECK_ONCE	BIT(1)	/* on one CPU; implies interrupts on */
+#define CHECK_AS_IS	BIT(2)	/* the PMU as the boot has left it */
+};
+
+extern const struct check register_checks[];
+extern const struct check counting_checks[];
+extern const struct check pmi_checks[];
+extern const struct check accounting_checks[];
+
+/* Verdicts: anything else than expected fails the check that runs. */
+__printf(2, 3) bool expect(bool ok, const char *fmt, ...);
+__printf(3, 4) bool same(u64 got, u64 wanted, const char *fmt, ...);
+
+/* Registers: where a fault is not expected, it is a failure. */
+u64 rd(u32 msr);
+void wr(u32 msr, u64 value);
+bool rd_faults(u32 msr);
+bool wr_faults(u32 msr, u64 value);
+/* RDPMC; -EFAULT where it faults. */
+int rdpmc_safe(u32 ecx, u64 *value);
+
+/* Counters. */
+void clear_pmu(void);
+u32 counter_msr(unsigned int c);
+u32 counter_ecx(unsigned int c);
+u64 count(unsigned int c);
+/* All 48 bits of @value, or its low 32 extended where no more can be written */
+void preset(unsigned int c, s64 value);
+void select_event(unsigned int c, u32 event, u32 flags);
+/* A fixed counter counts what it counts, a general one instructions. */
+void start_counter(unsigned int c, u32 flags);
+void start_all(u32 flags);
+/* What start_counter() makes of that many instructions. */
+u64 expected(unsigned int c, u64 instructions);
+
+/*
+ * run.S: WRMSR, a loop, WRMSR. From after the first one to the second one,
+ * which is included, it retires RUN_INSTRUCTIONS and RUN_BRANCHES.
+ */
+struct run {
+	u32 on_msr, off_msr;
+	u64 on, off;
+	u64 loops;
+};
+
+void run_between(const struct run *run);
+
+#define LOOPS			1000
+#define RUN_INSTRUCTIONS	(7 * LOOPS + 4)
+#define RUN_BRANCHES		(5 * LOOPS)
+/* No block without a branch has more instructions, so no PMI skids farther. */
+#define RUN_BLOCK		4
+
+/* run_between() with these counters enabled in IA32_PERF_GLOBAL_CTRL. */
+void run_with(u64 counters);
+
+/* The accounting MSRs; the emulated PMU's README.md. */
+#define ACCT_SELECT		0x4000ff00
+#define   ACCT_RDPMC		BIT_ULL(62)
+#define   ACCT_CLEAR		BIT_ULL(63)
+#define ACCT_READS		0x4000ff01
+#define ACCT_WRITES		0x4000ff02
+#define ACCT_FAULTS		0x4000ff03
+#define ACCT_PMIS		0x4000ff04
+#define ACCT_KERNEL		0x4000ff06
+#define ACCT_USER		0x4000ff07
+#define ACCT_LOST		0x4000ff08
+#define ACCT_MARK		0x4000ff09
+
+/* PMIs on this CPU. */
+struct pmi {
+	unsigned int count;
+	/* what the first one found */
+	u64 status, ctrl, value;
+	u32 lvtpc;
+	/* the counter whose value that was */
+	unsigned int counter;
+	/* start the counter again, from this preset, for so many PMIs */
+	s64 period;
+	unsigned int again;
+};
+
+extern struct pmi pmi;
+int pmi_init(void);
+void pmi_exit(void);
+void lvtpc(u32 value);
+
+#endif

@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What counts, where, when, and how much. */
+#include <linux/cpumask.h>
+#include <linux/irqflags.h>
+#include <linux/preempt.h>
+#include <linux/smp.h>
+#include <linux/umh.h>
+#include <asm/tsc.h>
+
+#include "bare.h"
+
+#define SELECT		MSR_ARCH_PERFMON_EVENTSEL0
+#define FIXED_CTRL	MSR_CORE_PERF_FIXED_CTR_CTRL
+#define CTRL		MSR_CORE_PERF_GLOBAL_CTRL
+
+/* Each counter alone, between two WRMSRs of IA32_PERF_GLOBAL_CTRL. */
+static void exact_by_global_ctrl(void)
+{
+	unsigned int c;
+
+	for_each_counter(c) {
+		start_counter(c, LEVEL_OS);
+		run_with(BIT_ULL(c));
+		same(count(c), expected(c, RUN_INSTRUCTIONS), "counter %u", c);
+	}
+}
+
+/* The same between two WRMSRs of its own enable bits. */
+static void exact_by_its_own_enable(void)
+{
+	unsigned int c;
+
+	wr(CTRL, bare.counters);
+	for_each_counter(c) {
+		struct run run = { .loops = LOOPS };
+
+		if (c >= FIXED) {
+			run.on_msr = FIXED_CTRL;
+			run.on = (u64)LEVEL_OS << (4 * (c - FIXED));
+		} else {
+			run.on_msr = SELECT + c;
+			run.on = INST_RETIRED | ARCH_PERFMON_EVENTSEL_OS |
+				 ARCH_PERFMON_EVENTSEL_ENABLE;
+		}
+		run.off_msr = run.on_msr;
+		run_between(&run);
+		same(count(c), expected(c, RUN_INSTRUCTIONS), "counter %u", c);
+	}
+}
+
+/* Instructions and branches in turn on the general counters. */
+static void all_counters_at_once(void)
+{
+	unsigned int c;
+
+	start_all(LEVEL_OS);
+	for (c = 1; c < bare.generals; c += 2)
+		select_event(c, BR_INST_RETIRED, LEVEL_OS);
+	run_with(bare.counters);
+	for_each_counter(c) {
+		bool branches = c < FIXED && c % 2;
+
+		same(count(c), branches ? RUN_BRANCHES : expected(c, RUN_INSTRUCTIONS),
+		     "counter %u", c);
+	}
+}
+
+static void branches_by_class(void)
+{
+	const struct branch_class *class;
+	unsigned int c;
+
+	for (class = bare.model->branches; class->name; class++) {
+		clear_pmu();
+		for_each_general(c)
+			select_event(c, class->select, LEVEL_OS);
+		run_with(bare.counters);
+		for_each_general(c)
+			same(count(c), class->each * LOOPS + class->offset, "%s, counter %u",
+			     class->name, c);
+	}
+}
+
+/* Nothing counts unless it is enabled in both places. */
+static void enable_bits(void)
+{
+	unsigned int c, on;
+
+	/* Each bit of GLOBAL_CTRL enables its counter and no other. */
+	for_each_counter(on) {
+		clear_pmu();
+		start_all(LEVEL_OS);
+		run_with(BIT_ULL(on));
+		for_each_counter(c)
+			same(count(c), c == on ? expected(c, RUN_INSTRUCTIONS) : 0,
+			     "counter %u, %u enabled", c, on);
+	}
+	/* Without EN, or without a level */
+	clear_pmu();
+	for_each_counter(c)
+		start_counter(c, c % 2 ? LEVEL_OS : 0);
+	for_each_general(c)
+		wr(SELECT + c, rd(SELECT + c) & ~(c % 2 ? ARCH_PERFMON_EVENTSEL_ENABLE : 0));
+	for (c = FIXED + 1; c < FIXED + bare.model->fixed; c += 2)
+		start_counter(c, 0);
+	run_with(bare.counters);
+	for_each_counter(c)
+		same(count(c), 0, "counter %u, not enabled", c);
+}
+
+/* This is the kernel. */
+static void levels(void)
+{
+	unsigned int c;
+
+	start_all(LEVEL_USR);
+	run_with(bare.counters);
+	for_each_counter(c)
+		same(count(c), 0, "counter %u at user level", c);
+	start_all(LEVEL_ANY);
+	run_with(bare.counters);
+	for_each_counter(c)
+		same(count(c), expected(c, RUN_INSTRUCTIONS), "counter %u at any level", c);
+}
+
+/* A counter that Intel's list does not name for an event does not count it. */
+static void placed_events(void)
+{
+	const struct placed_event *event;
+	unsigned int c;
+
+	for (event = bare.model->placed; event->select; event++) {
+		clear_pmu();
+		for_each_general(c)
+			select_event(c, event->select, LEVEL_OS);
+		run_with(bare.counters);
+		for_each_general(c) {
+			bool there = event->counters[bare.threads > 1] & BIT(c);
+
+			if (there && !event->exact)
+				expect(count(c), "event %#x, counter %u: 0", event->select, c);
+			else
+				same(count(c), there ? RUN_INSTRUCTIONS : 0,
+				     "event %#x, counter %u", event->select, c);
+		}
+	}
+}
+
+static void unknown_events(void)
+{
+	unsigned int c;
+
+	for_each_general(c)
+		select_event(c, c % 2 ? 0xffff : 0x00fe, LEVEL_OS);
+	run_with(bare.counters);
+	for_each_general(c)
+		same(count(c), 0, "counter %u", c);
+}
+
+/* Fewer instructions than 16 in a cycle: true in each cycle. */
+static void inverted_cmask(void)
+{
+	u64 flags = ARCH_PERFMON_EVENTSEL_INV | 16ULL << 24;
+	unsigned int c;
+
+	for_each_general(c)
+		select_event(c, INST_RETIRED | flags, LEVEL_OS);
+	run_with(bare.counters);
+	for_each_general(c)
+		same(count(c), expected(FIXED + 1, RUN_INSTRUCTIONS), "counter %u", c);
+}
+
+static void write_while_running(void)
+{
+	unsigned int c;
+
+	start_all(LEVEL_OS);
+	for_each_counter(c) {
+		struct run run = {
+			.on_msr = counter_msr(c),
+			.on = 123456,
+			.off_msr = CTRL,
+			.loops = LOOPS,
+		};
+
+		wr(CTRL, bare.counters);
+		run_between(&run);
+		same(count(c), 123456 + expected(c, RUN_INSTRUCTIONS), "counter %u", c);
+	}
+}
+
+/* A counter keeps its value when its event changes while it counts. */
+static void another_event_while_running(void)
+{
+	unsigned int c;
+
+	for_each_general(c) {
+		struct run run = {
+			.on_msr = SELECT + c,
+			.on = BR_INST_RETIRED | ARCH_PERFMON_EVENTSEL_OS |
+			      ARCH_PERFMON_EVENTSEL_ENABLE,
+			.off_msr = CTRL,
+			.loops = LOOPS,
+		};
+		u64 before;
+
+		select_event(c, INST_RETIRED, LEVEL_USR);
+		preset(c, 1000);
+		wr(CTRL, bare.counters);
+		before = count(c);
+		run_between(&run);
+		same(count(c) - before, RUN_BRANCHES, "counter %u", c);
+	}
+}
+
+static void reads_while_running(void)
+{
+	u64 last, now, fast;
+	unsigned int c;
+
+	start_all(LEVEL_OS);
+	wr(CTRL, bare.counters);
+	for_each_counter(c) {
+		last = count(c);
+		fast = 0;
+		rdpmc_safe(counter_ecx(c), &fast);
+		now = count(c);
+		expect(last < fast && fast < now, "counter %u: %llu, %llu, %llu",
+		       c, last, fast, now);
+	}
+}
+
+/*
+ * For 40 ms this CPU only sleeps, but for interrupts: reference cycles, which
+ * are the TSC's while a CPU runs, stay far behind it.
+ */
+static void halted(void)
+{
+	u64 start, tsc, least = (u64)tsc_khz * 40;
+
+	start_counter(FIXED, LEVEL_ANY);
+	start_counter(FIXED + 2, LEVEL_ANY);
+	wr(CTRL, bare.counters);
+	/* Interrupts, but no other task */
+	preempt_disable();
+	start = rdtsc_ordered();
+	do {
+		local_irq_disable();
+		/* The interrupt comes after HLT at the earliest. */
+		asm volatile("sti; hlt" : : : "memory");
+		tsc = rdtsc_ordered() - start;
+	} while (tsc < least);
+	wr(CTRL, 0);
+	preempt_enable();
+	expect(count(FIXED), "no instruction in %llu cycles of the TSC", tsc);
+	expect(count(FIXED) < tsc / 8, "%llu instructions", count(FIXED));
+	expect(count(FIXED + 2) < tsc / 8, "%llu reference cycles in %llu", count(FIXED + 2), tsc);
+}
+
+/* On all CPUs: a program may run on any. */
+static u16 user_events[MAX_GENERAL];
+static u64 user_counts[MAX_GENERAL];
+static u8 user_levels[MAX_GENERAL];
+static u64 user_fixed;
+
+static void start_user_counters(void *unused)
+{
+	unsigned int c;
+
+	clear_pmu();
+	for (c = 0; c < 4; c++)
+		select_event(c, user_events[c], user_levels[c]);
+	start_counter(FIXED, LEVEL_USR);
+	wr(CTRL, bare.counters);
+}
+
+static void stop_user_counters(void *unused)
+{
+	unsigned int c;
+
+	wr(CTRL, 0);
+	for (c = 0; c < 4; c++)
+		user_counts[c] += count(c);
+	user_fixed += count(FIXED);
+}
+
+/* exact_mix, whose head says how much it has of everything, at user level. */
+#define EXACT_MIX_INSTRUCTIONS	60627573
+
+static void run_user_program(void)
+{
+	char path[] = "/opt/rpmu/exact_mix";
+	char *argv[2] = { path };
+	char *envp[1] = { };
+	unsigned int cpu;
+	int status;
+
+	memset(user_counts, 0, sizeof(user_counts));
+	user_fixed = 0;
+	for_each_online_cpu(cpu)
+		smp_call_function_single(cpu, start_user_counters, NULL, 1);
+	status = call_usermodehelper(path, argv, envp, UMH_WAIT_PROC);
+	for_each_online_cpu(cpu)
+		smp_call_function_single(cpu, stop_user_counters, NULL, 1);
+	same(status, 0, "status of %s", path);
+	same(user_fixed, EXACT_MIX_INSTRUCTIONS, "fixed counter 0 at user level");
+}
+
+static void user_and_kernel(void)
+{
+	static const u8 levels[] = { LEVEL_USR, LEVEL_OS, LEVEL_ANY, LEVEL_USR };
+	int i;
+
+	for (i = 0; i < 4; i++) {
+		user_events[i] = i == 3 ? BR_INST_RETIRED : INST_RETIRED;
+		user_levels[i] = levels[i];
+	}
+	run_user_program();
+	same(user_counts[0], EXACT_MIX_INSTRUCTIONS, "instructions at user level");
+	same(user_counts[3], bare.model->branches[0].exact_mix, "branches at user level");
+	expect(user_counts[1], "no instructions in the kernel");
+	same(user_counts[2], user_counts[0] + user_counts[1], "both");
+}
+
+static void user_branches(void)
+{
+	const struct branch_class *class = bare.model->branches;
+	int i, j;
+
+	while (class->name) {
+		for (i = 0; i < 4 && class[i].name; i++) {
+			user_events[i] = class[i].select;
+			user_levels[i] = LEVEL_USR;
+		}
+		run_user_program();
+		for (j = 0; j < i; j++)
+			same(user_counts[j], class[j].exact_mix, "%s", class[j].name);
+		class += i;
+	}
+}
+
+const struct check counting_checks[] = {
+	{ "exact_by_global_ctrl", exact_by_global_ctrl },
+	{ "exact_by_its_own_enable", exact_by_its_own_enable },
+	{ "all_counters_at_once", all_counters_at_once },
+	{ "branches_by_class", branches_by_class },
+	{ "enable_bits", enable_bits },
+	{ "levels", levels },
+	{ "placed_events", placed_events },
+	{ "unknown_events", unknown_events },
+	{ "inverted_cmask", inverted_cmask },
+	{ "write_while_running", write_while_running },
+	{ "another_event_while_running", another_event_while_running },
+	{ "reads_while_running", reads_while_running },
+	{ "halted", halted, CHECK_IRQS_ON },
+	{ "user_and_kernel", user_and_kernel, CHECK_ONCE },
+	{ "user_branches", user_branches, CHECK_ONCE },
+	{ }
+};

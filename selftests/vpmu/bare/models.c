@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What each CPU model has, from Intel's manuals: SDM vol. 3, chapter 20 (by
+ * microarchitecture) and vol. 4 (MSRs); the events' codes and counters from
+ * Intel's event lists. The emulated PMU's tables are its own.
+ */
+#include <linux/array_size.h>
+#include <linux/kernel.h>
+#include <asm/cpu_device_id.h>
+
+#include "bare.h"
+
+/*
+ * In run.S a round has two conditional branches. The first is never taken, the
+ * second always but in the last round.
+ */
+static const struct branch_class nehalem_branches[] = {
+	{ "all, precise",	0x04c4, 5, 0, 30511711 },
+	{ "conditional",	0x01c4, 2, 0, 30306100 },
+	{ "near call",		0x02c4, 1, 0, 2003 },
+	{ }
+};
+
+static const struct branch_class sandy_bridge_branches[] = {
+	{ "all",		0x00c4, 5, 0, 30511711 },
+	{ "conditional",	0x01c4, 2, 0, 30306100 },
+	{ "near call",		0x02c4, 1, 0, 2003 },
+	{ "near return",	0x08c4, 1, 0, 2303 },
+	{ "not taken",		0x10c4, 1, 1, 200008 },
+	{ "near taken",		0x20c4, 4, -1, 30310398 },
+	{ "far",		0x40c4, 0, 0, 1305 },
+	{ }
+};
+
+static const struct branch_class ice_lake_branches[] = {
+	{ "all",		0x00c4, 5, 0, 30511711 },
+	{ "conditional",	0x11c4, 2, 0, 30306100 },
+	{ "conditional taken",	0x01c4, 1, -1, 30306100 - 200008 },
+	{ "near call",		0x02c4, 1, 0, 2003 },
+	{ "near return",	0x08c4, 1, 0, 2303 },
+	{ "not taken",		0x10c4, 1, 1, 200008 },
+	{ "near taken",		0x20c4, 4, -1, 30310398 },
+	{ "far",		0x40c4, 0, 0, 1305 },
+	{ }
+};
+
+static const struct placed_event nehalem_placed[] = {
+	{ 0x0151, { 0x03, 0x03 } },		/* L1D.REPL */
+	{ }
+};
+
+static const struct placed_event sandy_bridge_placed[] = {
+	{ 0x0148, { 0x04, 0x04 } },		/* L1D_PEND_MISS.PENDING */
+	{ 0x01c0, { 0x02, 0x02 }, true },	/* INST_RETIRED.PREC_DIST */
+	/* MEM_UOPS_RETIRED.ALL_LOADS: on 0-3 alone, with one thread as well */
+	{ 0x81d0, { 0x0f, 0x0f } },
+	{ }
+};
+
+static const struct placed_event skylake_placed[] = {
+	{ 0x01c0, { 0x02, 0x02 }, true },	/* INST_RETIRED.PREC_DIST */
+	{ 0x81d0, { 0x0f, 0x0f } },		/* MEM_INST_RETIRED.ALL_LOADS */
+	{ }
+};
+
+static const struct placed_event ice_lake_placed[] = {
+	{ 0x0148, { 0x0f, 0x0f } },		/* L1D_PEND_MISS.PENDING */
+	{ 0x81d0, { 0x0f, 0x0f } },		/* MEM_INST_RETIRED.ALL_LOADS */
+	{ }
+};
+
+static const struct model models[] = {
+	{
+		.name = "Nehalem",
+		.vfm = INTEL_NEHALEM_EP,
+		.version = 3,
+		.generals = { 4, 4 },
+		.fixed = 3,
+		.events = 7,
+		/* reference cycles, mispredicted branches (AAJ80) */
+		.missing = BIT(2) | BIT(6),
+		.any_thread = true,
+		.pin_control = true,
+		.offcore_rsp = 1,
+		.branches = nehalem_branches,
+		.placed = nehalem_placed,
+	}, {
+		.name = "Westmere",
+		.vfm = INTEL_WESTMERE_EP,
+		.version = 3,
+		.generals = { 4, 4 },
+		.fixed = 3,
+		.events = 7,
+		.missing = BIT(2),
+		.any_thread = true,
+		.pin_control = true,
+		.offcore_rsp = 2,
+		.branches = nehalem_branches,
+		.placed = nehalem_placed,
+	}, {
+		.name = "Sandy Bridge",
+		.vfm = INTEL_SANDYBRIDGE,
+		.version = 3,
+		.generals = { 8, 4 },
+		.fixed = 3,
+		.events = 7,
+		.any_thread = true,
+		.full_width = true,
+		.offcore_rsp = 2,
+		.branches = sandy_bridge_branches,
+		.placed = sandy_bridge_placed,
+	}, {
+		.name = "Ivy Bridge",
+		.vfm = INTEL_IVYBRIDGE,
+		.version = 3,
+		.generals = { 8, 4 },
+		.fixed = 3,
+		.events = 7,
+		.any_thread = true,
+		.full_width = true,
+		.offcore_rsp = 2,
+		.branches = sandy_bridge_branches,
+		.placed = sandy_bridge_placed,
+	}, {
+		.name = "Haswell",
+		.vfm = INTEL_HASWELL,
+		.version = 3,
+		.generals = { 8, 4 },
+		.fixed = 3,
+		.events = 7,
+		.any_thread = true,
+		.full_width = true,
+		.offcore_rsp = 2,
+		.branches = sandy_bridge_branches,
+		.placed = sandy_bridge_placed,
+	}, {
+		.name = "Broadwell",
+		.vfm = INTEL_BROADWELL,
+		.version = 3,
+		.generals = { 8, 4 },
+		.fixed = 3,
+		.events = 7,
+		.any_thread = true,
+		.full_width = true,
+		.offcore_rsp = 2,
+		.branches = sandy_bridge_branches,
+		.placed = sandy_bridge_placed,
+	}, {
+		.name = "Skylake",
+		.vfm = INTEL_SKYLAKE,
+		.version = 4,
+		.generals = { 8, 4 },
+		.fixed = 3,
+		.events = 7,
+		.any_thread = true,
+		.full_width = true,
+		.offcore_rsp = 2,
+		.frontend = true,
+		.branches = sandy_bridge_branches,
+		.placed = skylake_placed,
+	}, {
+		.name = "Ice Lake",
+		.vfm = INTEL_ICELAKE_X,
+		.version = 5,
+		.generals = { 8, 8 },
+		.fixed = 4,
+		.events = 8,
+		.full_width = true,
+		.offcore_rsp = 2,
+		.frontend = true,
+		.slots_per_cycle = 5,
+		.branches = ice_lake_branches,
+		.placed = ice_lake_placed,
+	}, {
+		.name = "Golden Cove",
+		.vfm = INTEL_SAPPHIRERAPIDS_X,
+		.version = 5,
+		.generals = { 8, 8 },
+		.fixed = 4,
+		.events = 8,
+		.full_width = true,
+		.offcore_rsp = 2,
+		.frontend = true,
+		.slots_per_cycle = 6,
+		.branches = ice_lake_branches,
+		.placed = ice_lake_placed,
+	},
+};
+
+const struct model *find_model(u32 vfm)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(models); i++) {
+		if (models[i].vfm == vfm)
+			return &models[i];
+	}
+	return NULL;
+}

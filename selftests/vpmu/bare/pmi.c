@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Overflow, its status, and the interrupt that comes of it. */
+#include <linux/errno.h>
+#include <asm/apic.h>
+#include <asm/nmi.h>
+
+#include "bare.h"
+
+#define STATUS	MSR_CORE_PERF_GLOBAL_STATUS
+#define CTRL	MSR_CORE_PERF_GLOBAL_CTRL
+#define RESET	MSR_CORE_PERF_GLOBAL_OVF_CTRL
+#define MASKED	(APIC_DM_NMI | APIC_LVT_MASKED)
+
+struct pmi pmi;
+
+void lvtpc(u32 value)
+{
+	apic->write(APIC_LVTPC, value);
+}
+
+static u32 read_lvtpc(void)
+{
+	return apic->read(APIC_LVTPC);
+}
+
+static int handle_nmi(unsigned int type, struct pt_regs *regs)
+{
+	u64 status, value;
+
+	if (rdmsrq_safe(STATUS, &status) || !status)
+		return NMI_DONE;
+	if (pmi.count++ == 0) {
+		pmi.status = status;
+		rdmsrq_safe(CTRL, &pmi.ctrl);
+		rdmsrq_safe(counter_msr(pmi.counter), &value);
+		pmi.value = value;
+		pmi.lvtpc = read_lvtpc();
+	}
+	if (pmi.again) {
+		pmi.again--;
+		preset(pmi.counter, -pmi.period);
+		wrmsrq_safe(RESET, status);
+		lvtpc(APIC_DM_NMI);
+	}
+	return NMI_HANDLED;
+}
+
+int pmi_init(void)
+{
+	return register_nmi_handler(NMI_LOCAL, handle_nmi, 0, "vpmu_bare");
+}
+
+void pmi_exit(void)
+{
+	unregister_nmi_handler(NMI_LOCAL, "vpmu_bare");
+}
+
+/* Counter @c overflows when the run has come to its end, or half of it. */
+static void overflow_at(unsigned int c, u64 instructions)
+{
+	preset(c, -(s64)expected(c, instructions));
+}
+
+/* To the instruction: at the last one, and not one earlier. */
+static void overflow_status(void)
+{
+	unsigned int c;
+
+	for_each_counter(c) {
+		start_counter(c, LEVEL_OS);
+		preset(c, -(s64)expected(c, RUN_INSTRUCTIONS) - 1);
+		run_with(BIT_ULL(c));
+		same(count(c), WIDTH_MASK, "counter %u, one missing", c);
+		same(rd(STATUS), 0, "status, counter %u one missing", c);
+		overflow_at(c, RUN_INSTRUCTIONS);
+		run_with(BIT_ULL(c));
+		same(count(c), 0, "counter %u, overflow", c);
+		same(rd(STATUS), BIT_ULL(c), "status, counter %u overflow", c);
+		/* It is sticky, and read-only. */
+		wr(counter_msr(c), 0);
+		same(rd(STATUS), BIT_ULL(c), "status, counter %u written", c);
+		wr(RESET, BIT_ULL(c));
+		same(rd(STATUS), 0, "status, counter %u cleared", c);
+	}
+	same(pmi.count, 0, "PMIs");
+}
+
+static void overflow_clear(void)
+{
+	unsigned int c;
+	u64 left = bare.counters;
+
+	start_all(LEVEL_OS);
+	for_each_counter(c)
+		overflow_at(c, RUN_INSTRUCTIONS / 2);
+	run_with(bare.counters);
+	same(rd(STATUS), left, "status, all overflow");
+	wr(RESET, 0);
+	same(rd(STATUS), left, "status, nothing cleared");
+	for_each_counter(c) {
+		wr(RESET, BIT_ULL(c));
+		left &= ~BIT_ULL(c);
+		same(rd(STATUS), left, "status, counter %u cleared", c);
+	}
+}
+
+static void pmi_only_if_asked_for(void)
+{
+	unsigned int c;
+
+	for_each_counter(c) {
+		clear_pmu();
+		start_counter(c, LEVEL_OS);
+		overflow_at(c, RUN_INSTRUCTIONS / 2);
+		run_with(BIT_ULL(c));
+		same(rd(STATUS), BIT_ULL(c), "status, counter %u without INT", c);
+		same(pmi.count, 0, "PMIs, counter %u without INT", c);
+		same(rd(ACCT_PMIS), 0, "PMIs accounted, counter %u without INT", c);
+		same(read_lvtpc(), APIC_DM_NMI, "LVTPC, counter %u without INT", c);
+		wr(RESET, BIT_ULL(c));
+
+		start_counter(c, LEVEL_OS | WITH_PMI);
+		overflow_at(c, RUN_INSTRUCTIONS / 2);
+		run_with(BIT_ULL(c));
+		same(pmi.count, 1, "PMIs, counter %u", c);
+		same(rd(ACCT_PMIS), 1, "PMIs accounted, counter %u", c);
+		same(pmi.status, BIT_ULL(c), "status in the handler, counter %u", c);
+		same(rd(STATUS), BIT_ULL(c), "status, counter %u", c);
+		/* The counter has gone on, through the handler as well. */
+		expect(count(c) > expected(c, RUN_INSTRUCTIONS / 2 + 100), "counter %u: %llu",
+		       c, count(c));
+	}
+}
+
+/* SDM vol. 3, 11.5.1 */
+static void lvtpc_masks_itself(void)
+{
+	start_counter(0, LEVEL_OS | WITH_PMI);
+	overflow_at(0, RUN_INSTRUCTIONS / 2);
+	run_with(1);
+	same(pmi.count, 1, "PMIs");
+	same(pmi.lvtpc, MASKED, "LVTPC in the handler");
+	same(read_lvtpc(), MASKED, "LVTPC");
+	/* The next overflow finds it masked. */
+	wr(RESET, 1);
+	overflow_at(0, RUN_INSTRUCTIONS / 2);
+	run_with(1);
+	same(rd(STATUS), 1, "status");
+	same(pmi.count, 1, "PMIs, LVTPC masked");
+}
+
+/* Once its overflow has been cleared, nothing is left of a masked PMI. */
+static void masked_pmi(void)
+{
+	lvtpc(MASKED);
+	start_counter(0, LEVEL_OS | WITH_PMI);
+	overflow_at(0, RUN_INSTRUCTIONS / 2);
+	run_with(1);
+	same(pmi.count, 0, "PMIs, LVTPC masked");
+	same(rd(STATUS), 1, "status");
+	wr(RESET, 1);
+	lvtpc(APIC_DM_NMI);
+	same(read_lvtpc(), APIC_DM_NMI, "LVTPC");
+	same(pmi.count, 0, "PMIs, LVTPC unmasked");
+	same(rd(ACCT_PMIS), 0, "PMIs accounted");
+	same(rd(ACCT_LOST), 1, "lost");
+	/* The next one comes. */
+	overflow_at(0, RUN_INSTRUCTIONS / 2);
+	run_with(1);
+	same(pmi.count, 1, "PMIs, LVTPC unmasked");
+}
+
+/* One PMI for all that overflow in the same instructions. */
+static void one_pmi_for_all(void)
+{
+	unsigned int c;
+
+	start_all(LEVEL_OS | WITH_PMI);
+	for_each_counter(c)
+		overflow_at(c, RUN_INSTRUCTIONS / 2);
+	run_with(bare.counters);
+	same(pmi.count, 1, "PMIs");
+	same(pmi.status, bare.counters, "status");
+}
+
+/* A handler that starts its counter again gets a PMI for each overflow. */
+static void pmi_again(void)
+{
+	unsigned int c;
+
+	for_each_counter(c) {
+		clear_pmu();
+		start_counter(c, LEVEL_OS | WITH_PMI);
+		pmi.counter = c;
+		pmi.period = expected(c, RUN_INSTRUCTIONS / 20);
+		pmi.again = 10;
+		preset(c, -pmi.period);
+		run_with(BIT_ULL(c));
+		same(pmi.count, 11, "PMIs, counter %u", c);
+		same(rd(ACCT_PMIS), 11, "PMIs accounted, counter %u", c);
+		same(rd(ACCT_LOST), 0, "lost, counter %u", c);
+	}
+}
+
+/*
+ * SDM vol. 3, 18.4.7: with FREEZE_PERFMON_ON_PMI nothing counts after a PMI:
+ * GLOBAL_CTRL is 0, or from version 4 on, CTR_FRZ is set. What has been counted
+ * until then is the skid.
+ */
+static void freeze_on_pmi(void)
+{
+	bool v4 = bare.model->version >= 4;
+	unsigned int c;
+
+	for_each_counter(c) {
+		clear_pmu();
+		wr(MSR_IA32_DEBUGCTLMSR, DEBUGCTLMSR_FREEZE_PERFMON_ON_PMI);
+		start_counter(c, LEVEL_OS | WITH_PMI);
+		overflow_at(c, RUN_INSTRUCTIONS / 2);
+		pmi.counter = c;
+		run_with(bare.counters);
+		same(pmi.count, 1, "PMIs, counter %u", c);
+		same(pmi.status, BIT_ULL(c) | (v4 ? GLOBAL_STATUS_COUNTERS_FROZEN : 0),
+		     "status, counter %u", c);
+		same(pmi.ctrl, v4 ? bare.counters : 0, "GLOBAL_CTRL, counter %u", c);
+		same(count(c), pmi.value, "counter %u after the PMI", c);
+		expect(pmi.value <= expected(c, RUN_BLOCK), "counter %u skids by %llu",
+		       c, pmi.value);
+		/* Until it is thawed */
+		if (v4) {
+			run_with(bare.counters);
+			same(count(c), pmi.value, "counter %u, frozen", c);
+		}
+		wr(RESET, pmi.status);
+		same(rd(STATUS), 0, "status, counter %u thawed", c);
+		wr(counter_msr(c), 0);
+		run_with(bare.counters);
+		same(count(c), expected(c, RUN_INSTRUCTIONS), "counter %u, thawed", c);
+	}
+}
+
+static void no_freeze_unless_asked_for(void)
+{
+	start_counter(0, LEVEL_OS | WITH_PMI);
+	overflow_at(0, RUN_INSTRUCTIONS / 2);
+	run_with(bare.counters);
+	same(pmi.count, 1, "PMIs");
+	same(pmi.status, 1, "status");
+	same(pmi.ctrl, bare.counters, "GLOBAL_CTRL");
+	expect(pmi.value > RUN_BLOCK, "the handler is not counted: %llu", pmi.value);
+}
+
+/* Version 4: software can freeze and report an overflow as the hardware does. */
+static void set_by_software(void)
+{
+	if (bare.model->version < 4)
+		return;
+	start_all(LEVEL_OS);
+	wr(MSR_CORE_PERF_GLOBAL_STATUS_SET, GLOBAL_STATUS_COUNTERS_FROZEN);
+	run_with(bare.counters);
+	same(count(FIXED), 0, "fixed counter 0, frozen");
+	same(count(0), 0, "counter 0, frozen");
+	wr(RESET, GLOBAL_STATUS_COUNTERS_FROZEN);
+	run_with(bare.counters);
+	same(count(FIXED), RUN_INSTRUCTIONS, "fixed counter 0");
+	same(count(0), RUN_INSTRUCTIONS, "counter 0");
+	same(pmi.count, 0, "PMIs");
+}
+
+const struct check pmi_checks[] = {
+	{ "overflow_status", overflow_status },
+	{ "overflow_clear", overflow_clear },
+	{ "pmi_only_if_asked_for", pmi_only_if_asked_for },
+	{ "lvtpc_masks_itself", lvtpc_masks_itself },
+	{ "masked_pmi", masked_pmi },
+	{ "one_pmi_for_all", one_pmi_for_all },
+	{ "pmi_again", pmi_again },
+	{ "freeze_on_pmi", freeze_on_pmi },
+	{ "no_freeze_unless_asked_for", no_freeze_unless_asked_for },
+	{ "set_by_software", set_by_software },
+	{ }
+};

@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Which registers there are, what they hold after reset, which bits they have. */
+#include <linux/array_size.h>
+#include <linux/cpumask.h>
+#include <linux/smp.h>
+#include <asm/apic.h>
+#include <asm/cpuid/api.h>
+
+#include "bare.h"
+
+#define SELECT		MSR_ARCH_PERFMON_EVENTSEL0
+#define FIXED_CTRL	MSR_CORE_PERF_FIXED_CTR_CTRL
+#define STATUS		MSR_CORE_PERF_GLOBAL_STATUS
+#define CTRL		MSR_CORE_PERF_GLOBAL_CTRL
+#define RESET		MSR_CORE_PERF_GLOBAL_OVF_CTRL
+#define SET		MSR_CORE_PERF_GLOBAL_STATUS_SET
+
+/* SDM vol. 3, table 10-1: after power-up. Nobody has written a register yet. */
+static void reset_values(void)
+{
+	const struct model *m = bare.model;
+	unsigned int c;
+
+	for_each_general(c)
+		same(rd(SELECT + c), 0, "select %u", c);
+	for_each_counter(c)
+		same(rd(counter_msr(c)), 0, "counter %u", c);
+	same(rd(FIXED_CTRL), 0, "FIXED_CTR_CTRL");
+	same(rd(STATUS), 0, "GLOBAL_STATUS");
+	same(rd(CTRL), GENMASK_ULL(bare.generals - 1, 0), "GLOBAL_CTRL");
+	same(rd(MSR_IA32_DEBUGCTLMSR) & DEBUGCTLMSR_FREEZE_PERFMON_ON_PMI, 0, "DEBUGCTL");
+	for (c = 0; c < m->offcore_rsp; c++)
+		same(rd(MSR_OFFCORE_RSP_0 + c), 0, "OFFCORE_RSP_%u", c);
+	same(rd(MSR_PEBS_LD_LAT_THRESHOLD), 0, "LD_LAT");
+	if (m->frontend)
+		same(rd(MSR_PEBS_FRONTEND), 0, "FRONTEND");
+	if (m->version >= 4)
+		same(rd(MSR_CORE_PERF_GLOBAL_INUSE), 0, "GLOBAL_INUSE");
+}
+
+/* SDM vol. 2, CPUID leaf 0AH */
+static void cpuid_0ah(void)
+{
+	const struct model *m = bare.model;
+	u32 eax, ebx, ecx, edx;
+
+	cpuid(0xa, &eax, &ebx, &ecx, &edx);
+	same(eax, m->version | bare.generals << 8 | WIDTH << 16 | m->events << 24, "EAX");
+	same(ebx, m->missing, "EBX");
+	/* From version 5 on: which fixed counters there are. */
+	same(ecx, m->version >= 5 ? GENMASK(m->fixed - 1, 0) : 0, "ECX");
+	same(edx, m->fixed | WIDTH << 5 | (m->any_thread ? 0 : BIT(15)), "EDX");
+	expect(cpuid_ecx(1) & BIT(15), "CPUID.01H:ECX has no PDCM");
+}
+
+/* Every bit of a register alone: those of @bits are kept, the others fault. */
+static void check_bits(u32 msr, u64 bits, u64 unknown)
+{
+	unsigned int bit;
+
+	for (bit = 0; bit < 64; bit++) {
+		if (unknown & BIT_ULL(bit))
+			continue;
+		if (!(bits & BIT_ULL(bit))) {
+			expect(wr_faults(msr, BIT_ULL(bit)), "MSR %#x takes bit %u", msr, bit);
+			continue;
+		}
+		wr(msr, BIT_ULL(bit));
+		same(rd(msr), BIT_ULL(bit), "MSR %#x, bit %u", msr, bit);
+	}
+	/* A write that faults changes nothing. */
+	if (bits != ~0ULL) {
+		wr(msr, bits);
+		expect(wr_faults(msr, ~0ULL), "MSR %#x takes all bits", msr);
+		same(rd(msr), bits, "MSR %#x after a fault", msr);
+	}
+	wr(msr, 0);
+	same(rd(msr), 0, "MSR %#x cleared", msr);
+}
+
+/* PC is reserved from Sandy Bridge on, AnyThread where CPUID says so. */
+static void select_bits(void)
+{
+	u64 bits = GENMASK_ULL(31, 0);
+	unsigned int c;
+
+	if (!bare.model->pin_control)
+		bits &= ~ARCH_PERFMON_EVENTSEL_PIN_CONTROL;
+	if (!bare.model->any_thread)
+		bits &= ~ARCH_PERFMON_EVENTSEL_ANY;
+	for_each_general(c)
+		check_bits(SELECT + c, bits, 0);
+}
+
+static void fixed_ctrl_bits(void)
+{
+	u64 bits = 0;
+	int i;
+
+	for (i = 0; i < bare.model->fixed; i++)
+		bits |= (bare.model->any_thread ? 0xfULL : 0xbULL) << (4 * i);
+	check_bits(FIXED_CTRL, bits, 0);
+}
+
+static void global_ctrl_bits(void)
+{
+	check_bits(CTRL, bare.counters, 0);
+}
+
+/* No bit of it can be written; from version 4 on, _SET and _RESET do that. */
+static void status_bits(void)
+{
+	/* uncore, BTS and PEBS, Intel PT, SGX: not the counters' */
+	u64 others = GLOBAL_STATUS_UNC_OVF | GLOBAL_STATUS_TRACE_TOPAPMI | GLOBAL_STATUS_ASIF;
+	u64 bits = bare.counters | GLOBAL_STATUS_BUFFER_OVF;
+	bool v4 = bare.model->version >= 4;
+	unsigned int bit;
+
+	if (v4)
+		bits |= GLOBAL_STATUS_COUNTERS_FROZEN | GLOBAL_STATUS_LBRS_FROZEN;
+	for (bit = 0; bit < 64; bit++) {
+		u64 mask = BIT_ULL(bit);
+
+		expect(wr_faults(STATUS, mask), "GLOBAL_STATUS takes bit %u", bit);
+		if (others & mask)
+			continue;
+		if (v4 && (bits & mask)) {
+			wr(SET, mask);
+			same(rd(STATUS), mask, "bit %u set", bit);
+			wr(RESET, bits & ~mask);
+			same(rd(STATUS), mask, "bit %u, the others reset", bit);
+			wr(RESET, mask);
+			same(rd(STATUS), 0, "bit %u reset", bit);
+		} else if (v4) {
+			expect(wr_faults(SET, mask), "STATUS_SET takes bit %u", bit);
+		}
+		/* CondChgd can be cleared, but not be set. */
+		if (mask == GLOBAL_STATUS_COND_CHG || bits & mask)
+			wr(RESET, mask);
+		else
+			expect(wr_faults(RESET, mask), "STATUS_RESET takes bit %u", bit);
+	}
+	same(rd(STATUS), 0, "GLOBAL_STATUS at the end");
+}
+
+/* SDM vol. 3, 20.2.6: what is in use, read-only, version 4. */
+static void in_use(void)
+{
+	unsigned int c;
+
+	if (bare.model->version < 4)
+		return;
+	for_each_counter(c) {
+		start_counter(c, LEVEL_OS);
+		same(rd(MSR_CORE_PERF_GLOBAL_INUSE), BIT_ULL(c), "counter %u", c);
+		start_counter(c, LEVEL_OS | WITH_PMI);
+		same(rd(MSR_CORE_PERF_GLOBAL_INUSE), BIT_ULL(c) | BIT_ULL(63),
+		     "counter %u with its PMI", c);
+		if (c >= FIXED)
+			start_counter(c, 0);
+		else
+			wr(SELECT + c, 0);
+	}
+	expect(wr_faults(MSR_CORE_PERF_GLOBAL_INUSE, 0), "GLOBAL_INUSE can be written");
+}
+
+/* The old way in extends bit 31 and ignores what is above it. */
+static void legacy_writes(void)
+{
+	static const u64 values[] = {
+		0, 1, 0x7fffffff, 0x80000000, 0xffffffff, 0x123456789a, 0x12389abcdef,
+		BIT_ULL(47), BIT_ULL(48), ~0ULL,
+	};
+	unsigned int c, i;
+
+	for_each_general(c) {
+		for (i = 0; i < ARRAY_SIZE(values); i++) {
+			wr(MSR_ARCH_PERFMON_PERFCTR0 + c, values[i]);
+			same(count(c), (s64)(s32)values[i] & WIDTH_MASK,
+			     "counter %u, %#llx written", c, values[i]);
+		}
+	}
+}
+
+/* IA32_A_PMCx and the fixed counters take all of their bits and no others. */
+static void full_width_writes(void)
+{
+	unsigned int c;
+
+	for_each_counter(c) {
+		u32 msr = c >= FIXED ? counter_msr(c) : MSR_IA32_PMC0 + c;
+
+		if (c >= FIXED || bare.model->full_width)
+			check_bits(msr, WIDTH_MASK, 0);
+		if (c < FIXED && bare.model->full_width) {
+			wr(msr, 0x923456789abc);
+			same(count(c), 0x923456789abc, "counter %u by its old address", c);
+		}
+	}
+}
+
+static void debugctl_bits(void)
+{
+	/* LBR, BTS and what else is for other features */
+	u64 others = GENMASK_ULL(15, 0) & ~DEBUGCTLMSR_FREEZE_PERFMON_ON_PMI;
+	u64 bits = DEBUGCTLMSR_FREEZE_PERFMON_ON_PMI;
+
+	if (rd(MSR_IA32_PERF_CAPABILITIES) & PERF_CAP_SMM_FREEZE) {
+		bits |= DEBUGCTLMSR_FREEZE_IN_SMM;
+		others &= ~DEBUGCTLMSR_FREEZE_IN_SMM;
+	}
+	check_bits(MSR_IA32_DEBUGCTLMSR, bits, others);
+}
+
+/* Bit 7: there is a PMU; bits 11 and 12: neither BTS nor PEBS. Read-only. */
+static void misc_enable(void)
+{
+	u64 value = rd(MSR_IA32_MISC_ENABLE);
+
+	same(value & MISC_ENABLE_READ_ONLY, MISC_ENABLE_READ_ONLY, "MISC_ENABLE");
+	wr(MSR_IA32_MISC_ENABLE, value & ~MISC_ENABLE_READ_ONLY);
+	same(rd(MSR_IA32_MISC_ENABLE), value, "MISC_ENABLE after a write to read-only bits");
+	wr(MSR_IA32_MISC_ENABLE, value);
+	expect(wr_faults(MSR_IA32_MISC_ENABLE, value | BIT_ULL(63)), "MISC_ENABLE takes bit 63");
+}
+
+static void perf_capabilities(void)
+{
+	u64 value = rd(MSR_IA32_PERF_CAPABILITIES);
+
+	same(!!(value & PERF_CAP_FULL_WIDTH), bare.model->full_width, "full-width writes");
+	same(value & PERF_CAP_SMM_FREEZE, PERF_CAP_SMM_FREEZE, "freezing in SMM");
+	/* LBR, PEBS, PERF_METRICS: MISC_ENABLE and the absent MSRs say no. */
+	same(value & ~(PERF_CAP_FULL_WIDTH | PERF_CAP_SMM_FREEZE), 0, "what is not there");
+	expect(wr_faults(MSR_IA32_PERF_CAPABILITIES, value), "it can be written");
+}
+
+/* Requests and responses of each generation; whether others exist is not known. */
+static void extra_registers(void)
+{
+	u64 bits = bare.model->full_width ? BIT_ULL(0) | BIT_ULL(16) | BIT_ULL(37) :
+					    0xf7ff;
+	u64 reserved = bare.model->full_width ? GENMASK_ULL(63, 38) : GENMASK_ULL(63, 16);
+	int i;
+
+	for (i = 0; i < bare.model->offcore_rsp; i++)
+		check_bits(MSR_OFFCORE_RSP_0 + i, bits, ~(bits | reserved));
+	check_bits(MSR_PEBS_LD_LAT_THRESHOLD, GENMASK_ULL(15, 0), 0);
+	/* the event, the length of the bubble and its threshold */
+	if (bare.model->frontend)
+		check_bits(MSR_PEBS_FRONTEND, 0x7fff13, ~(0x7fff13 | GENMASK_ULL(63, 23)));
+}
+
+static void absent(u32 msr)
+{
+	expect(rd_faults(msr), "MSR %#x can be read", msr);
+	expect(wr_faults(msr, 0), "MSR %#x can be written", msr);
+}
+
+static void absent_msrs(void)
+{
+	const struct model *m = bare.model;
+	int i;
+
+	for (i = bare.generals; i < MAX_GENERAL; i++) {
+		absent(MSR_ARCH_PERFMON_PERFCTR0 + i);
+		absent(SELECT + i);
+		absent(MSR_IA32_PMC0 + i);
+	}
+	for (i = 0; !m->full_width && i < bare.generals; i++)
+		absent(MSR_IA32_PMC0 + i);
+	for (i = m->fixed; i < MAX_FIXED; i++)
+		absent(MSR_CORE_PERF_FIXED_CTR0 + i);
+	for (i = m->offcore_rsp; i < 2; i++)
+		absent(MSR_OFFCORE_RSP_0 + i);
+	if (m->version < 4) {
+		absent(SET);
+		absent(MSR_CORE_PERF_GLOBAL_INUSE);
+	}
+	if (!m->frontend)
+		absent(MSR_PEBS_FRONTEND);
+	/* PERF_CAPABILITIES and MISC_ENABLE say that these are not there. */
+	absent(MSR_IA32_PEBS_ENABLE);
+	absent(MSR_IA32_DS_AREA);
+	absent(MSR_PERF_METRICS);
+	absent(MSR_LBR_TOS_LEGACY);
+	absent(MSR_IA32_PMC_V6_GP0_CTR);
+}
+
+static void rdpmc_indices(void)
+{
+	static const u32 no_counter[] = {
+		BIT(29), BIT(31), BIT(30) | BIT(31), BIT(30) | BIT(29), BIT(16), ~0,
+	};
+	unsigned int c, i;
+	u64 value;
+
+	for_each_counter(c) {
+		preset(c, -(s64)(0x1234 + c));
+		if (expect(!rdpmc_safe(counter_ecx(c), &value), "counter %u faults", c))
+			same(value, -(0x1234ULL + c) & WIDTH_MASK, "counter %u", c);
+	}
+	for (c = bare.generals; c <= 2 * MAX_GENERAL; c++)
+		expect(rdpmc_safe(c, &value), "general counter %u", c);
+	for (c = bare.model->fixed; c <= 2 * MAX_FIXED; c++)
+		expect(rdpmc_safe(BIT(30) | c, &value), "fixed counter %u", c);
+	for (i = 0; i < ARRAY_SIZE(no_counter); i++)
+		expect(rdpmc_safe(no_counter[i], &value), "ECX %#x", no_counter[i]);
+}
+
+static u64 sum_of_registers(void)
+{
+	u64 sum = rd(FIXED_CTRL) + rd(CTRL) + rd(STATUS) + rd(MSR_IA32_DEBUGCTLMSR);
+	unsigned int c;
+
+	for_each_counter(c)
+		sum += count(c);
+	for_each_general(c)
+		sum += rd(SELECT + c);
+	return sum;
+}
+
+static void read_elsewhere(void *sum)
+{
+	*(u64 *)sum = sum_of_registers();
+}
+
+/* Another CPU, be it the same core's, does not see what is written here. */
+static void own_registers(void)
+{
+	unsigned int other = cpumask_any_but(cpu_online_mask, raw_smp_processor_id());
+	unsigned int c;
+	u64 before, after;
+
+	smp_call_function_single(other, read_elsewhere, &before, 1);
+	wr(CTRL, bare.counters);
+	start_all(LEVEL_USR | WITH_PMI);
+	for_each_counter(c)
+		preset(c, -1000 - c);
+	wr(MSR_IA32_DEBUGCTLMSR, DEBUGCTLMSR_FREEZE_PERFMON_ON_PMI);
+	smp_call_function_single(other, read_elsewhere, &after, 1);
+	same(after, before, "the sum of cpu %u's registers", other);
+}
+
+const struct check register_checks[] = {
+	{ "reset_values", reset_values, CHECK_AS_IS },
+	{ "cpuid", cpuid_0ah },
+	{ "select_bits", select_bits },
+	{ "fixed_ctrl_bits", fixed_ctrl_bits },
+	{ "global_ctrl_bits", global_ctrl_bits },
+	{ "status_bits", status_bits },
+	{ "in_use", in_use },
+	{ "legacy_writes", legacy_writes },
+	{ "full_width_writes", full_width_writes },
+	{ "debugctl_bits", debugctl_bits },
+	{ "misc_enable", misc_enable },
+	{ "perf_capabilities", perf_capabilities },
+	{ "extra_registers", extra_registers },
+	{ "absent_msrs", absent_msrs },
+	{ "rdpmc", rdpmc_indices },
+	{ "own_registers", own_registers, CHECK_IRQS_ON },
+	{ }
+};

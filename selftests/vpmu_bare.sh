@@ -1,0 +1,17 @@
+#!/bin/busybox sh
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=dash
+#
+# Booted with initcall_blacklist=init_hw_perf_events,bts_init nmi_watchdog=0,
+# nobody has touched the emulated PMU yet: vpmu_bare.ko checks it, and tells
+# the kernel's log.
+
+# shellcheck source-path=SCRIPTDIR/guest
+. ./guest-lib.sh
+
+log_mark vpmu_bare
+./module load $RPMU/vpmu_bare.ko
+log_since | sed -n 's/^\[[^]]*\] vpmu_bare: //p' |
+	grep -vE 'loading out-of-tree module|module verification failed' >/tmp/vpmu_bare
+cat /tmp/vpmu_bare
+! grep -q '^not ok' /tmp/vpmu_bare
