@@ -81,6 +81,11 @@ impl EventSelect {
         self.0 & Self::CODE
     }
 
+    /// The same with another event code and unit mask.
+    pub const fn with_code(self, code: u64) -> Self {
+        Self(self.0 & !Self::CODE | code & Self::CODE)
+    }
+
     /// Whether any of `bits` is set.
     pub const fn has(self, bits: u64) -> bool {
         self.0 & bits != 0
@@ -166,6 +171,13 @@ mod tests {
             issued.cycles_below(0xff).cycles_below(2).bits(),
             0x0280_010e
         );
+    }
+
+    #[test]
+    fn another_code() {
+        let select = EventSelect::from_bits(0x0113_01b7);
+        assert_eq!(select.with_code(0x012b).bits(), 0x0113_012b);
+        assert_eq!(select.with_code(u64::MAX).bits(), 0x0113_ffff);
     }
 
     #[test]

@@ -31,5 +31,6 @@ pub mod model;
 pub mod period;
 pub mod pmu;
 pub mod refusal;
+pub mod register_plan;
 pub mod registers;
 pub mod roster;

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Which extra register each event gets, and what the registers are to hold.
+//!
+//! A register can be used by any number of events that want the same value in it. Most events have
+//! no choice of registers; one of an offcore response may have two. So what there is to decide is
+//! small, and it is decided exactly: whatever the order of the events, a set that fits is found to
+//! fit.
+//!
+//! 1. What the other thread of a core holds stays as it is, and who wants the same shares it.
+//! 2. Who has no choice gets its register.
+//! 3. Who has a choice shares a register that holds its value by now, or stays on the one it has,
+//!    or takes one that is free, its own before the other.
+//!
+//! The result is exact because whoever has a choice can use both of the two registers that there
+//! are to choose from: behind step 2 it does not matter which value goes where, only how many there
+//! are. Mainline decides event by event, and takes a free register without looking whether another
+//! holds the value: of [Y on 1, Y on 0, X], X is refused (`__intel_shared_reg_get_constraints()`,
+//! `arch/x86/events/intel/core.c:4138`).
+//!
+//! Context: any; nothing but values.
+
+use super::extra_register::{ExtraRegister, Requirement};
+
+/// What each extra register holds, or is to hold; `None` if nobody cares.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RegisterValues([Option<u64>; ExtraRegister::ALL.len()]);
+
+impl RegisterValues {
+    /// Nobody cares about any.
+    pub const NONE: Self = Self([None; ExtraRegister::ALL.len()]);
+
+    /// The value of `register`.
+    pub fn get(&self, register: ExtraRegister) -> Option<u64> {
+        self.0.get(register as usize).copied().flatten()
+    }
+
+    /// The register that has what is required.
+    pub fn find(&self, requirement: Requirement) -> Option<ExtraRegister> {
+        requirement
+            .registers()
+            .find(|register| self.get(*register) == Some(requirement.value))
+    }
+
+    /// Lets `register` hold `value`, if it is free or does already.
+    pub fn place(&mut self, register: ExtraRegister, value: u64) -> Result<(), Conflict> {
+        match self.0.get_mut(register as usize) {
+            Some(slot) if slot.is_none_or(|held| held == value) => {
+                *slot = Some(value);
+                Ok(())
+            }
+            _ => Err(Conflict),
+        }
+    }
+
+    /// Whether there is something in here that could have been in the way, and has changed in
+    /// `now`.
+    pub fn gives_way_to(&self, now: &Self) -> bool {
+        let mut both = self.0.iter().zip(&now.0);
+        both.any(|(before, now)| before.is_some() && before != now)
+    }
+}
+
+/// Events want more values at the same time than there are registers for them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Conflict;
+
+/// Finds a register for every event of `wanted`: what it needs, and the register that it has now.
+///
+/// `held` is what others hold in the same registers. Returns what the registers hold then, that
+/// included; [`RegisterValues::find`] says which is an event's.
+///
+/// # Errors
+///
+/// [`Conflict`], if the events do not fit in whatever order.
+///
+/// # Examples
+///
+/// ```
+/// # use rpmu_logic::logic;
+/// use logic::event_select::EventSelect;
+/// use logic::extra_register::ExtraRegister;
+/// use logic::model::HASWELL;
+/// use logic::register_plan::{plan, RegisterValues};
+///
+/// let needs = |code, config1| {
+///     let select = EventSelect::from_bits(code);
+///     let required = HASWELL.extra_register_events.requirement(select, config1, |_| true);
+///     (required.unwrap().unwrap(), None)
+/// };
+/// // Two events with one value share; so a second value has a register, and a third has none.
+/// let (a, b, c) = (needs(0x01bb, 0x10), needs(0x01b7, 0x10), needs(0x01b7, 0x20));
+/// let values = plan([a, b, c].into_iter(), RegisterValues::NONE).unwrap();
+/// assert_eq!(values.find(b.0), Some(ExtraRegister::OffcoreResponse1));
+/// assert_eq!(values.find(c.0), Some(ExtraRegister::OffcoreResponse0));
+/// let d = needs(0x01bb, 0x30);
+/// assert!(plan([a, b, c, d].into_iter(), RegisterValues::NONE).is_err());
+/// ```
+pub fn plan(
+    wanted: impl Iterator<Item = (Requirement, Option<ExtraRegister>)> + Clone,
+    held: RegisterValues,
+) -> Result<RegisterValues, Conflict> {
+    let mut values = held;
+    for (required, _) in wanted.clone() {
+        if required.alternative.is_none() {
+            values.place(required.register, required.value)?;
+        }
+    }
+    // Those that have a register go before those that come, which take what is left.
+    for coming in [false, true] {
+        for (required, now) in wanted.clone() {
+            if now.is_none() != coming || values.find(required).is_some() {
+                continue;
+            }
+            let mut places = now.into_iter().chain(required.registers());
+            let placed = places.find(|place| values.place(*place, required.value).is_ok());
+            placed.ok_or(Conflict)?;
+        }
+    }
+    Ok(values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ExtraRegister::{Frontend, LoadLatency, OffcoreResponse0, OffcoreResponse1};
+    use super::*;
+
+    const fn offcore(register: ExtraRegister, value: u64) -> Requirement {
+        Requirement {
+            value,
+            register,
+            alternative: Some(match register {
+                OffcoreResponse0 => OffcoreResponse1,
+                _ => OffcoreResponse0,
+            }),
+        }
+    }
+
+    const fn only(register: ExtraRegister, value: u64) -> Requirement {
+        Requirement {
+            value,
+            register,
+            alternative: None,
+        }
+    }
+
+    type Case = (Requirement, Option<ExtraRegister>);
+
+    fn registers(wanted: &[Case], held: RegisterValues) -> Option<Vec<ExtraRegister>> {
+        let values = plan(wanted.iter().copied(), held).ok()?;
+        let found = wanted.iter().map(|(required, _)| values.find(*required));
+        Some(found.map(Option::unwrap).collect())
+    }
+
+    fn holding(register: ExtraRegister, value: u64) -> RegisterValues {
+        let mut values = RegisterValues::NONE;
+        values.place(register, value).unwrap();
+        values
+    }
+
+    #[test]
+    fn an_event_gets_its_own_register_first() {
+        for register in [OffcoreResponse0, OffcoreResponse1] {
+            let alone = [(offcore(register, 1), None)];
+            assert_eq!(
+                registers(&alone, RegisterValues::NONE),
+                Some(vec![register])
+            );
+        }
+        let for_own = [
+            (offcore(OffcoreResponse0, 1), None),
+            (offcore(OffcoreResponse0, 2), None),
+        ];
+        assert_eq!(
+            registers(&for_own, RegisterValues::NONE),
+            Some(vec![OffcoreResponse0, OffcoreResponse1])
+        );
+    }
+
+    #[test]
+    fn events_stay_where_they_are() {
+        let wanted = [
+            (offcore(OffcoreResponse0, 3), None),
+            (offcore(OffcoreResponse0, 1), Some(OffcoreResponse1)),
+        ];
+        let expected = Some(vec![OffcoreResponse0, OffcoreResponse1]);
+        assert_eq!(registers(&wanted, RegisterValues::NONE), expected);
+        // Though another comes before that would like it.
+        let wanted = [
+            (offcore(OffcoreResponse1, 3), None),
+            (offcore(OffcoreResponse0, 1), Some(OffcoreResponse1)),
+        ];
+        assert_eq!(registers(&wanted, RegisterValues::NONE), expected);
+    }
+
+    #[test]
+    fn an_event_moves_for_one_that_has_no_choice() {
+        let wanted = [
+            (offcore(OffcoreResponse0, 1), Some(OffcoreResponse0)),
+            (only(OffcoreResponse0, 2), None),
+        ];
+        assert_eq!(
+            registers(&wanted, RegisterValues::NONE),
+            Some(vec![OffcoreResponse1, OffcoreResponse0])
+        );
+    }
+
+    #[test]
+    fn what_a_sibling_holds_is_shared_or_left_alone() {
+        let wanted = [(offcore(OffcoreResponse0, 1), Some(OffcoreResponse0))];
+        let same = holding(OffcoreResponse1, 1);
+        assert_eq!(registers(&wanted, same), Some(vec![OffcoreResponse1]));
+        let other = holding(OffcoreResponse0, 2);
+        assert_eq!(registers(&wanted, other), Some(vec![OffcoreResponse1]));
+        let two = [
+            (offcore(OffcoreResponse0, 1), None),
+            (offcore(OffcoreResponse0, 3), None),
+        ];
+        assert_eq!(registers(&two, other), None);
+        // Nehalem has one register.
+        let one = [(only(OffcoreResponse0, 1), None)];
+        assert_eq!(registers(&one, other), None);
+        assert_eq!(
+            registers(&one, holding(OffcoreResponse0, 1)),
+            Some(vec![OffcoreResponse0])
+        );
+    }
+
+    #[test]
+    fn registers_of_other_kinds_do_not_mix() {
+        let wanted = [
+            (only(LoadLatency, 1), None),
+            (only(Frontend, 2), None),
+            (offcore(OffcoreResponse0, 3), None),
+            (offcore(OffcoreResponse0, 4), None),
+            (only(LoadLatency, 1), None),
+        ];
+        assert!(registers(&wanted, RegisterValues::NONE).is_some());
+        let one_more = [&wanted[..], &[(only(LoadLatency, 2), None)]].concat();
+        assert_eq!(registers(&one_more, RegisterValues::NONE), None);
+    }
+
+    #[test]
+    fn giving_way() {
+        let (one, two) = (holding(OffcoreResponse0, 1), holding(OffcoreResponse0, 2));
+        assert!(one.gives_way_to(&RegisterValues::NONE));
+        // Whoever wants the new value may share it now.
+        assert!(one.gives_way_to(&two));
+        assert!(!one.gives_way_to(&one));
+        assert!(!RegisterValues::NONE.gives_way_to(&one));
+    }
+}
