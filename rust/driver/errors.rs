@@ -8,15 +8,20 @@ use kernel::{error::code::*, prelude::*};
 impl From<Refusal> for Error {
     fn from(refusal: Refusal) -> Error {
         match refusal {
-            Refusal::OtherType | Refusal::CacheEvent | Refusal::HardwareEventAbsent => ENOENT,
+            Refusal::OtherType | Refusal::CacheEventAbsent | Refusal::HardwareEventAbsent => ENOENT,
             Refusal::AnyThreadNotPermitted => EACCES,
+            Refusal::ExtraRegisterAbsent => ENXIO,
             Refusal::Precise
             | Refusal::BranchStack
             | Refusal::TransactionFilter
             | Refusal::CheckpointedPeriod
-            | Refusal::ExtraRegister
             | Refusal::Sampling => EOPNOTSUPP,
             Refusal::NoSuchHardwareId
+            | Refusal::NoSuchCacheId
+            | Refusal::CacheEventImpossible
+            | Refusal::ExtraRegisterValue
+            | Refusal::ExtraRegisterTaken
+            | Refusal::ExtraRegisterLimited
             | Refusal::PeriodTooShort
             | Refusal::ExtendedRegisters
             | Refusal::BranchCounters

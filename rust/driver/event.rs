@@ -5,7 +5,12 @@
 use super::{hardware::Hardware, Driver};
 use crate::{
     logic::{
-        attr, constraint::Constraint, counter::CounterId, event_select::EventSelect, period::Start,
+        attr,
+        constraint::Constraint,
+        counter::CounterId,
+        event_select::EventSelect,
+        extra_register::{Demand, ExtraRegister},
+        period::Start,
     },
     perf,
 };
@@ -15,17 +20,17 @@ use kernel::{
     sync::atomic::{Atomic, Relaxed},
 };
 
-/// Neither a counter's index nor a CPU's number.
+/// Neither the index of a counter or an extra register nor a CPU's number.
 const NONE: u32 = u32::MAX;
 
 /// An event as the driver sees it.
 ///
 /// What can change is atomic: the PMI on the CPU that the event is on changes it too.
 pub(crate) struct EventData {
-    /// What to count.
-    pub(super) select: EventSelect,
+    /// What to count, as it was asked for.
+    select: EventSelect,
     /// Where it can be counted.
-    pub(super) constraint: Constraint,
+    pub(super) demand: Demand,
     /// Whether it counts outside of virtual machines.
     pub(super) in_host: bool,
     /// From one overflow to the next.
@@ -37,6 +42,8 @@ pub(crate) struct EventData {
     previous: Atomic<u64>,
     /// Index of the counter that the event is on, or [`NONE`].
     counter: Atomic<u32>,
+    /// Index of the extra register that goes with it, or [`NONE`].
+    register: Atomic<u32>,
     /// Index of the counter that it was on last, and the CPU, or [`NONE`].
     last_counter: Atomic<u32>,
     last_cpu: Atomic<u32>,
@@ -46,13 +53,17 @@ impl EventData {
     pub(super) fn new(event: attr::Event, constraint: Constraint) -> Self {
         Self {
             select: event.select,
-            constraint,
+            demand: Demand {
+                constraint,
+                requirement: event.requirement,
+            },
             in_host: event.in_host,
             period: event.period,
             // CAST: no period is longer than half of a counter's range.
             left: Atomic::new(event.period as i64),
             previous: Atomic::new(0),
             counter: Atomic::new(NONE),
+            register: Atomic::new(NONE),
             last_counter: Atomic::new(NONE),
             last_cpu: Atomic::new(NONE),
         }
@@ -73,8 +84,30 @@ impl EventData {
         CounterId::from_index(self.last_counter.load(Relaxed) as usize)
     }
 
-    /// Says that the event is on `counter` of `cpu` from now on.
-    pub(super) fn arrive(&self, counter: CounterId, cpu: CpuId) {
+    /// What the event is to be programmed with where it is: the event select, and the extra
+    /// register with what has to be in it. An event can be about another register than the one
+    /// that it was asked for with; its code follows.
+    pub(super) fn programming(
+        &self,
+        hardware: &Hardware,
+    ) -> (EventSelect, Option<(ExtraRegister, u64)>) {
+        // CAST: `NONE` stays out of range.
+        let register = ExtraRegister::from_index(self.register.load(Relaxed) as usize);
+        match (self.demand.requirement, register) {
+            (Some(required), Some(register)) => {
+                let table = hardware.pmu.model.extra_register_events;
+                let select = table.select_for(self.select, register);
+                (select, Some((register, required.value)))
+            }
+            _ => (self.select, None),
+        }
+    }
+
+    /// Says that the event is on `counter` of `cpu` from now on, with `register` if it needs one.
+    pub(super) fn arrive(&self, counter: CounterId, register: Option<ExtraRegister>, cpu: CpuId) {
+        // CAST: an index is below 64.
+        let register = register.map_or(NONE, |register| register.index() as u32);
+        self.register.store(register, Relaxed);
         // CAST: an index is below 64.
         let index = counter.index() as u32;
         self.last_cpu.store(cpu.as_u32(), Relaxed);

@@ -2,13 +2,12 @@
 
 //! `perf_event_open()`: can the event be had, alone and with its group?
 
-use super::{event::EventData, Driver};
+use super::{event::EventData, hardware::Hardware, Driver};
 use crate::{
     logic::{
         attr::{configure, Attributes, EventType},
         group::Group,
         limits::Limits,
-        pmu::Pmu,
         refusal::Refusal,
     },
     perf::{self, event_type},
@@ -16,25 +15,30 @@ use crate::{
 
 /// What the driver will keep with a new event, or why it cannot be had.
 pub(super) fn event_init(
-    pmu: &Pmu,
+    hardware: &Hardware,
     event: &perf::NewEvent<'_, Driver>,
 ) -> Result<EventData, Refusal> {
+    let pmu = &hardware.pmu;
     let attr = attributes(&event.attr());
-    let configured = configure(pmu, &attr, || perf::allow_cpu().is_ok())?;
-    let constraint = pmu.constraint(configured.select);
+    let configured = configure(
+        pmu,
+        &attr,
+        |register| hardware.has(register),
+        || perf::allow_cpu().is_ok(),
+    )?;
+    let data = EventData::new(configured, pmu.constraint(configured.select));
 
     // On an idle PMU: what does not fit there never will.
     let mut group = Group::new(&pmu.capabilities, Limits::NONE);
     let mut verdict = Ok(());
     event.for_each_group_member(|member| {
-        let pushed = group.push(member.data().constraint);
+        let pushed = group.push(member.data().demand);
         verdict = verdict.and(pushed);
     });
     verdict?;
-    group.push(constraint)?;
+    group.push(data.demand)?;
     group.validate()?;
-
-    Ok(EventData::new(configured, constraint))
+    Ok(data)
 }
 
 /// What of the attributes decides.
@@ -42,6 +46,7 @@ fn attributes(attr: &perf::Attr<'_>) -> Attributes {
     Attributes {
         event_type: EventType::decode(attr.event_type(), event_type::RAW),
         config: attr.config(),
+        config1: attr.config1(),
         sample_period: attr.sample_period(),
         freq: attr.freq(),
         precise_ip: attr.precise_ip(),

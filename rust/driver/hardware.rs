@@ -5,6 +5,7 @@
 use crate::{
     logic::{
         counter::{CounterId, CounterKind, CounterMask},
+        extra_register::ExtraRegister,
         period::PeriodLimits,
         pmu::Pmu,
         registers::{Register, RegisterWrite},
@@ -14,7 +15,11 @@ use crate::{
         perfmon::ArchPerfmon,
     },
 };
-use kernel::{interrupt::LocalInterruptDisabled, prelude::*};
+use kernel::{
+    interrupt::LocalInterruptDisabled,
+    prelude::*,
+    sync::atomic::{Atomic, Relaxed},
+};
 
 /// The PMU that all CPUs have.
 pub(crate) struct Hardware {
@@ -23,6 +28,8 @@ pub(crate) struct Hardware {
     /// What a counter can be started with.
     pub(super) limits: PeriodLimits,
     perfmon: ArchPerfmon,
+    /// A bit for each extra register that the model has and this machine has not.
+    missing: Atomic<u32>,
 }
 
 impl Hardware {
@@ -36,6 +43,7 @@ impl Hardware {
             pmu,
             limits,
             perfmon,
+            missing: Atomic::new(0),
         }
     }
 
@@ -49,6 +57,7 @@ impl Hardware {
         match register {
             Register::GlobalControl => Some(Msr::IA32_PERF_GLOBAL_CTRL),
             Register::FixedControl => Some(Msr::IA32_FIXED_CTR_CTRL),
+            Register::Extra(register) => Some(extra(register)),
             Register::EventSelect(counter) => match counter.kind() {
                 CounterKind::Gp(n) => self.perfmon.gp(n.into()).map(Msr::perfevtsel),
                 CounterKind::Fixed(_) => None,
@@ -101,6 +110,25 @@ impl Hardware {
         Msr::IA32_PERF_GLOBAL_OVF_CTRL.write(counters.bits(), irqs);
     }
 
+    /// Whether this machine has the extra register, one of the model's.
+    pub(super) fn has(&self, register: ExtraRegister) -> bool {
+        self.missing.load(Relaxed) & bit(register) == 0
+    }
+
+    /// Finds out which extra registers the machine has.
+    ///
+    /// Hypervisors may leave them out, or let them swallow what is written; hardware has what the
+    /// model has, and is not bothered. Nobody may be using the PMU. Mainline: `check_msr()`,
+    /// `arch/x86/events/intel/core.c:6883`, `7770`.
+    pub(super) fn find_extra_registers(&self, irqs: &LocalInterruptDisabled) {
+        for register in self.pmu.model.extra_register_events.registers() {
+            if !extra_holds_a_value(extra(register), irqs).unwrap_or(false) {
+                let missing = self.missing.load(Relaxed);
+                self.missing.store(missing | bit(register), Relaxed);
+            }
+        }
+    }
+
     /// Whether the counters are real. Some hypervisors describe a PMU whose registers take any
     /// write and read as 0.
     ///
@@ -132,4 +160,31 @@ impl Hardware {
         global_control.write_safe(control_before, irqs)?;
         Ok(after == value)
     }
+}
+
+/// Bits that every extra register has: `intel_pmu_init()` tries these too.
+const SOME_BITS: u64 = 0x11;
+
+/// The register of that name.
+const fn extra(register: ExtraRegister) -> Msr {
+    match register {
+        ExtraRegister::OffcoreResponse0 => Msr::MSR_OFFCORE_RSP_0,
+        ExtraRegister::OffcoreResponse1 => Msr::MSR_OFFCORE_RSP_1,
+        ExtraRegister::LoadLatency => Msr::MSR_PEBS_LD_LAT_THRESHOLD,
+        ExtraRegister::Frontend => Msr::MSR_PEBS_FRONTEND,
+    }
+}
+
+const fn bit(register: ExtraRegister) -> u32 {
+    1 << register.index()
+}
+
+/// An error if the register is not there. It is left as it was.
+fn extra_holds_a_value(msr: Msr, irqs: &LocalInterruptDisabled) -> Result<bool> {
+    let before = msr.read_safe(irqs)?;
+    let value = before ^ SOME_BITS;
+    msr.write_safe(value, irqs)?;
+    let after = msr.read_safe(irqs)?;
+    msr.write_safe(before, irqs)?;
+    Ok(after == value)
 }

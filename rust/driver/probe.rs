@@ -50,7 +50,12 @@ pub(crate) fn probe(max_period: u64) -> Result<Hardware> {
 ///
 /// `ENODEV`, with a line in the log. Nobody may be using the PMU. Process context.
 pub(crate) fn check_counters(pmu: &CorePmu) -> Result {
-    if pmu.ops().hardware.is_real(&local_interrupt_disable()) {
+    let irqs = local_interrupt_disable();
+    let hardware = &pmu.ops().hardware;
+    if hardware.is_real(&irqs) {
+        if read_cpuid().is_virtual() {
+            hardware.find_extra_registers(&irqs);
+        }
         return Ok(());
     }
     pr_err!("the counters do not hold what is written to them; the hypervisor has no real PMU\n");

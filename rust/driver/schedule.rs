@@ -18,6 +18,7 @@ use crate::{
         counter::{CounterId, CounterMask},
         limits::Limits,
         registers::{Register, Shadow},
+        roster::Entry,
     },
     perf::{Event, EventId, NewEvent, OnCpu, Operations, PmuDisabled},
     x86::percpu::CpuCellGuard,
@@ -43,7 +44,8 @@ impl Driver {
     ) {
         let data = event.data();
         let value = data.start(&self.hardware);
-        shadow.start(counter, data.select, data.in_host, value, |write| {
+        let (select, extra) = data.programming(&self.hardware);
+        shadow.start(counter, select, extra, data.in_host, value, |write| {
             self.hardware.write(write, cx.irqs());
         });
         shared.activate(counter, id);
@@ -69,7 +71,7 @@ impl Operations for Driver {
     type EventData = EventData;
 
     fn event_init(&self, event: &NewEvent<'_, Self>) -> Result<EventData> {
-        Ok(event_init(&self.hardware.pmu, event)?)
+        Ok(event_init(&self.hardware, event)?)
     }
 
     fn disable(&self, cx: &OnCpu<'_, Self>) {
@@ -105,7 +107,12 @@ impl Operations for Driver {
         }
         for (id, counter) in roster.arriving() {
             if let Some(event) = cx.event(id) {
-                event.data().arrive(counter, CpuId::current());
+                let data = event.data();
+                let register = match data.demand.requirement {
+                    Some(_) => roster.get(id).and_then(Entry::planned_register),
+                    None => None,
+                };
+                data.arrive(counter, register, CpuId::current());
                 event.set_counter(Some((counter.index(), counter.rdpmc_index())));
                 if !event.is_stopped() {
                     self.start_on(cx, (counter, id, event), shared, shadow);
@@ -127,7 +134,7 @@ impl Operations for Driver {
         let (_, mut own) = self.own(cx).ok_or(EAGAIN)?;
         let data = event.data();
         let wish = data.last_counter(CpuId::current());
-        Ok(own.roster.add(id, data.constraint, wish, &Limits::NONE)?)
+        Ok(own.roster.add(id, data.demand, wish, &Limits::NONE)?)
     }
 
     fn del(&self, cx: &PmuDisabled<'_, Self>, id: EventId, event: &Event<Self>) {

@@ -11,6 +11,7 @@
 //! Process context: `perf_event_open`. Inherited events pass it again, with their parent's attr.
 
 use super::event_select::EventSelect;
+use super::extra_register::{ExtraRegister, Requirement};
 use super::model::HardwareId;
 use super::pmu::Pmu;
 use super::refusal::Refusal;
@@ -47,6 +48,8 @@ pub struct Attributes {
     pub event_type: EventType,
     /// attr.config; perf core has taken an extended type out of it.
     pub config: u64,
+    /// attr.config1: the extra register's value, for a raw event that needs one.
+    pub config1: u64,
     /// attr.sample_period or attr.sample_freq: not 0 for a sampling event.
     pub sample_period: u64,
     /// attr.freq: `sample_period` is a frequency.
@@ -77,6 +80,7 @@ impl Attributes {
         Self {
             event_type,
             config,
+            config1: 0,
             sample_period: 0,
             freq: false,
             precise_ip: 0,
@@ -97,6 +101,8 @@ impl Attributes {
 pub struct Event {
     /// The event select, without the enable bit: `hw.config`.
     pub select: EventSelect,
+    /// What the event needs besides a counter.
+    pub requirement: Option<Requirement>,
     /// Sample period, for `hw.sample_period`, `hw.last_period` and `hw.period_left`.
     pub period: u64,
     /// Whether the event counts outside of virtual machines.
@@ -114,8 +120,8 @@ const CHECKPOINTED_PERIOD: u64 = 0x7fff_ffff;
 
 /// Turns `attr` into an event for `pmu`.
 ///
-/// `allow_any_thread` is asked, once, if the event wants to count for any thread of the core:
-/// `perf_allow_cpu()`.
+/// `has_register` says which extra registers this machine has. `allow_any_thread` is asked, once,
+/// if the event wants to count for any thread of the core: `perf_allow_cpu()`.
 ///
 /// # Errors
 ///
@@ -138,16 +144,17 @@ const CHECKPOINTED_PERIOD: u64 = 0x7fff_ffff;
 /// # let pmu = Pmu::probe(&cpuid, None).unwrap();
 /// let mut instructions = Attributes::counting(EventType::Hardware, 1);
 /// instructions.exclude_kernel = true;
-/// let event = configure(&pmu, &instructions, || false).unwrap();
+/// let event = configure(&pmu, &instructions, |_| true, || false).unwrap();
 /// assert_eq!(event.select.bits(), 0x11_00c0);
 ///
 /// let stalls = Attributes::counting(EventType::Hardware, 7);
-/// let refused = configure(&pmu, &stalls, || false);
+/// let refused = configure(&pmu, &stalls, |_| true, || false);
 /// assert_eq!(refused, Err(Refusal::HardwareEventAbsent));
 /// ```
 pub fn configure(
     pmu: &Pmu,
     attr: &Attributes,
+    has_register: impl Fn(ExtraRegister) -> bool,
     allow_any_thread: impl FnOnce() -> bool,
 ) -> Result<Event, Refusal> {
     let sampling = attr.sample_period != 0;
@@ -176,14 +183,24 @@ pub fn configure(
         return Err(Refusal::ExtendedRegisters);
     }
 
+    let extra_registers = pmu.model.extra_register_events;
+    let mut requirement = None;
     match attr.event_type {
         EventType::Hardware => {
             let id = HardwareId::from_config(attr.config).ok_or(Refusal::NoSuchHardwareId)?;
             let event = pmu.hardware_event(id).ok_or(Refusal::HardwareEventAbsent)?;
             select = select.with(event.bits(), true);
         }
-        EventType::HwCache => return Err(Refusal::CacheEvent),
-        EventType::Raw | EventType::Other => {}
+        EventType::HwCache => {
+            // attr.config1 does not matter: the model's table has the value.
+            let (event, config1) = pmu.cache_event(attr.config)?;
+            select = select.with(event.bits(), true);
+            requirement = extra_registers.requirement(event, config1, has_register)?;
+        }
+        EventType::Raw => {
+            requirement = extra_registers.requirement(select, attr.config1, has_register)?;
+        }
+        EventType::Other => {}
     }
 
     if attr.branch_sample_type & BRANCH_COUNTERS != 0 {
@@ -208,15 +225,12 @@ pub fn configure(
     }
     select = transaction_filters(pmu, attr, select)?;
 
-    if attr.event_type == EventType::Raw && pmu.model.extra_register_events.contains(&select.code())
-    {
-        return Err(Refusal::ExtraRegister);
-    }
     if sampling {
         return Err(Refusal::Sampling);
     }
     Ok(Event {
         select,
+        requirement,
         period: limits.max_period,
         in_host: !attr.exclude_host,
     })
@@ -294,7 +308,7 @@ mod tests {
 
     /// With permission to count for any thread.
     fn permitted(pmu: &Pmu, attr: &Attributes) -> Result<u64, Refusal> {
-        configure(pmu, attr, || true).map(|event| event.select.bits())
+        configure(pmu, attr, |_| true, || true).map(|event| event.select.bits())
     }
 
     #[test]
@@ -367,16 +381,21 @@ mod tests {
         let any = raw(0x00c4 | EventSelect::ANY);
         assert_eq!(permitted(&haswell(), &any), Ok(0x33_00c4));
         assert_eq!(
-            configure(&haswell(), &any, || false),
+            configure(&haswell(), &any, |_| true, || false),
             Err(Refusal::AnyThreadNotPermitted)
         );
         let version_2 = pmu(0x306c3, 2, 0);
         assert_eq!(
-            configure(&version_2, &any, || panic!("asked in vain")),
+            configure(&version_2, &any, |_| true, || panic!("asked in vain")),
             Err(Refusal::AnyThreadAbsent)
         );
         // Who does not want it is not asked for permission.
-        let event = configure(&haswell(), &raw(0x00c4), || panic!("asked in vain"));
+        let event = configure(
+            &haswell(),
+            &raw(0x00c4),
+            |_| true,
+            || panic!("asked in vain"),
+        );
         assert!(event.is_ok());
     }
 
@@ -408,7 +427,7 @@ mod tests {
         assert_eq!(permitted(&pmu(0x306c3, 3, 0), &raw(config)), Ok(0x33_00c4));
         // Permission is asked for before.
         assert_eq!(
-            configure(&haswell(), &raw(config), || false),
+            configure(&haswell(), &raw(config), |_| true, || false),
             Err(Refusal::AnyThreadNotPermitted)
         );
     }
@@ -437,11 +456,11 @@ mod tests {
             (Refusal::PeriodTooShort, |attr| attr.sample_period = 31),
             (Refusal::ExtendedRegisters, |attr| attr.sample_regs_user = 1 << 63),
             (Refusal::ExtendedRegisters, |attr| attr.sample_regs_intr = 1 << 32),
+            (Refusal::ExtraRegisterValue, |attr| (attr.config, attr.config1) = (0x01b7, 1 << 12)),
             (Refusal::BranchCounters, |attr| attr.branch_sample_type = 1 << 19),
             (Refusal::BranchStack, |attr| attr.branch_sample_type = 1 << 3),
             (Refusal::AuxOutput, |attr| attr.aux_output = true),
             (Refusal::TransactionFilter, |attr| attr.config |= EventSelect::IN_TX | EventSelect::ANY),
-            (Refusal::ExtraRegister, |attr| attr.config = 0x01b7),
             (Refusal::Sampling, |attr| attr.sample_period = 1 << 20),
         ];
         for (i, (refusal, _)) in faults.iter().enumerate() {
@@ -455,30 +474,67 @@ mod tests {
     }
 
     #[test]
-    fn cache_events_are_refused() {
-        let attr = Attributes::counting(EventType::HwCache, 0);
-        assert_eq!(permitted(&haswell(), &attr), Err(Refusal::CacheEvent));
+    fn cache_events() {
+        let cache = |config| {
+            let mut attr = Attributes::counting(EventType::HwCache, config);
+            // Not the user's to choose.
+            attr.config1 = u64::MAX;
+            let event = configure(&haswell(), &attr, |_| true, || true)?;
+            Ok((event.select.bits(), event.requirement.map(|it| it.value)))
+        };
+        for (config, expected) in [
+            (0x0_0000, Ok((0x13_81d0, None))),
+            (0x1_0002, Ok((0x13_01b7, Some(0x3f_b840_0001)))),
+            (0x0_0200, Err(Refusal::CacheEventAbsent)),
+            (0x0_0101, Err(Refusal::CacheEventImpossible)),
+            (0x0_007f, Err(Refusal::NoSuchCacheId)),
+            (0x0_0300, Err(Refusal::NoSuchCacheId)),
+            (0x2_0000, Err(Refusal::NoSuchCacheId)),
+        ] {
+            assert_eq!(cache(config), expected, "{config:#x}");
+        }
+        let absent = Attributes::counting(EventType::HwCache, 0x1_0002);
+        assert_eq!(
+            configure(&haswell(), &absent, |_| false, || true),
+            Err(Refusal::ExtraRegisterAbsent)
+        );
     }
 
     #[test]
     fn events_with_an_extra_register() {
         let skylake = pmu(0x506e3, 4, 0);
-        for (pmu, config, refused) in [
-            (haswell(), 0x01b7, true),
-            (haswell(), 0x01bb, true),
-            (haswell(), 0x01cd, true),
-            (haswell(), 0x0100_01b7, true),
-            (haswell(), 0x01c6, false),
-            (skylake, 0x01c6, true),
-            (skylake, 0x01cd, true),
-            (skylake, 0x02cd, false),
+        let all = |config, config1| {
+            let mut attr = raw(config);
+            attr.config1 = config1;
+            attr
+        };
+        for (pmu, config, config1, expected) in [
+            (haswell(), 0x01b7, 0x3f_ffff_8fff, Ok(Some(0x3f_ffff_8fff))),
+            (haswell(), 0x01b7, 0x1000, Err(Refusal::ExtraRegisterValue)),
+            (haswell(), 0x01bb, 0, Ok(Some(0))),
+            (
+                haswell(),
+                0x0100_01b7,
+                0x1000,
+                Err(Refusal::ExtraRegisterValue),
+            ),
+            // Other unit masks are other events, whose config1 means nothing.
+            (haswell(), 0x02b7, u64::MAX, Ok(None)),
+            (haswell(), 0x01c6, u64::MAX, Ok(None)),
+            (skylake, 0x01c6, 0x7f_ff17, Ok(Some(0x7f_ff17))),
+            (skylake, 0x01c6, 0x8, Err(Refusal::ExtraRegisterValue)),
+            (skylake, 0x01cd, 0x3, Ok(Some(0x3))),
+            (skylake, 0x01cd, 0x1_0000, Err(Refusal::ExtraRegisterValue)),
         ] {
-            let expected = match refused {
-                true => Err(Refusal::ExtraRegister),
-                false => Ok(config | 0x13_0000),
-            };
-            assert_eq!(permitted(&pmu, &raw(config)), expected, "{config:#x}");
+            let event = configure(&pmu, &all(config, config1), |_| true, || true);
+            let value = event.map(|event| event.requirement.map(|it| it.value));
+            assert_eq!(value, expected, "{config:#x} {config1:#x}");
         }
+        // A generic event has none, whatever the user writes there.
+        let mut cycles = hardware(0);
+        cycles.config1 = u64::MAX;
+        let event = configure(&haswell(), &cycles, |_| false, || true).unwrap();
+        assert_eq!(event.requirement, None);
     }
 
     #[test]
@@ -512,10 +568,14 @@ mod tests {
     #[test]
     fn counting_events_get_the_longest_period() {
         let mut attr = raw(0x00c4);
-        let event = configure(&haswell(), &attr, || true).unwrap();
+        let event = configure(&haswell(), &attr, |_| true, || true).unwrap();
         assert_eq!(event.period, (1 << 47) - 1);
         assert!(event.in_host);
         attr.exclude_host = true;
-        assert!(!configure(&haswell(), &attr, || true).unwrap().in_host);
+        assert!(
+            !configure(&haswell(), &attr, |_| true, || true)
+                .unwrap()
+                .in_host
+        );
     }
 }

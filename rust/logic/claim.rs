@@ -13,6 +13,9 @@
 //! (`intel_commit_scheduling()` and `intel_put_excl_constraints()`,
 //! `arch/x86/events/intel/core.c:4334-4363`, `4549-4592`).
 //!
+//! On Nehalem and Westmere the threads of a core share the extra registers. While one of them has
+//! a value in a register, the other can use it with that value only.
+//!
 //! A thread that could not place an event because of the other's claim *waits*. When that claim
 //! changes so that more is left, the driver makes the thread schedule again.
 //!
@@ -22,6 +25,7 @@
 
 use super::counter::CounterMask;
 use super::limits::Limits;
+use super::register_plan::RegisterValues;
 
 /// What a thread's events have of what the threads of a core share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,6 +34,8 @@ pub struct Claim {
     pub used: CounterMask,
     /// Those that are in use by exclusive events.
     pub exclusive: CounterMask,
+    /// What the extra registers are to hold.
+    pub registers: RegisterValues,
 }
 
 /// One of a core's two threads.
@@ -76,7 +82,7 @@ struct Seat {
 ///
 /// // An exclusive event on counter 2 of one thread.
 /// let counter_2 = CounterMask::from_bits(1 << 2);
-/// core.claim(a, Claim { used: counter_2, exclusive: counter_2 });
+/// core.claim(a, Claim { used: counter_2, exclusive: counter_2, ..Claim::default() });
 /// assert_eq!(core.limits(b).closed, counter_2);
 /// assert_eq!(core.limits(b).gp, 2);
 ///
@@ -92,6 +98,8 @@ pub struct Core {
     seats: [Seat; 2],
     /// General-purpose counters of a thread.
     gp: u32,
+    /// Whether the threads share the extra registers.
+    shares_registers: bool,
 }
 
 impl Core {
@@ -102,13 +110,22 @@ impl Core {
             claim: Claim {
                 used: CounterMask::EMPTY,
                 exclusive: CounterMask::EMPTY,
+                registers: RegisterValues::NONE,
             },
             waiting: None,
         };
         Self {
             seats: [seat; 2],
             gp,
+            shares_registers: false,
         }
+    }
+
+    /// The same, with extra registers that the threads share.
+    #[must_use]
+    pub const fn sharing_registers(mut self) -> Self {
+        self.shares_registers = true;
+        self
     }
 
     const fn seat(&self, thread: Thread) -> &Seat {
@@ -164,6 +181,11 @@ impl Core {
             } else {
                 limits.gp_with_exclusive
             },
+            registers: if self.shares_registers {
+                sibling.claim.registers
+            } else {
+                RegisterValues::NONE
+            },
             ..limits
         }
     }
@@ -193,6 +215,7 @@ impl Core {
 
 #[cfg(test)]
 mod tests {
+    use super::super::extra_register::ExtraRegister;
     use super::*;
 
     fn mask(bits: u64) -> CounterMask {
@@ -215,6 +238,24 @@ mod tests {
     }
 
     #[test]
+    fn registers_are_shared_where_the_core_has_them() {
+        let mut claim = Claim::default();
+        let register = ExtraRegister::OffcoreResponse0;
+        claim.registers.place(register, 1).unwrap();
+        for (mut core, shared) in [
+            (full_core(), false),
+            (full_core().sharing_registers(), true),
+        ] {
+            core.claim(Thread::First, claim);
+            let held = core.limits(Thread::Second).registers.get(register);
+            assert_eq!(held.is_some(), shared);
+            core.wait(Thread::Second);
+            core.claim(Thread::First, Claim::default());
+            assert_eq!(core.wakes_sibling(Thread::First), shared);
+        }
+    }
+
+    #[test]
     fn a_thread_alone_has_no_limits() {
         let mut core = full_core();
         assert_eq!(core.limits(Thread::First), Limits::beside_sibling(4));
@@ -228,6 +269,7 @@ mod tests {
         let claim = Claim {
             used: mask(0b11),
             exclusive: mask(0b10),
+            ..Claim::default()
         };
         core.claim(Thread::Second, claim);
         core.wait(Thread::First);
@@ -246,7 +288,7 @@ mod tests {
         let mut core = full_core();
         let claim = Claim {
             used: mask(0b1111),
-            exclusive: mask(0),
+            ..Claim::default()
         };
         core.claim(Thread::First, claim);
         let limits = core.limits(Thread::Second);
@@ -261,6 +303,7 @@ mod tests {
         let claim = |bits| Claim {
             used: mask(bits),
             exclusive: mask(bits),
+            ..Claim::default()
         };
         core.claim(Thread::First, claim(0b01));
         core.wait(Thread::Second);

@@ -7,6 +7,7 @@
 //! is about one use the other, by the event code that belongs to that one. Which it gets is decided
 //! anew whenever events come: [`register_plan`](super::register_plan).
 
+use super::constraint::Constraint;
 use super::event_select::EventSelect;
 
 /// A register that an event can need besides the counter's.
@@ -30,6 +31,16 @@ impl ExtraRegister {
         Self::LoadLatency,
         Self::Frontend,
     ];
+
+    /// The register with the given number in [`ALL`](Self::ALL).
+    pub fn from_index(index: usize) -> Option<Self> {
+        Self::ALL.get(index).copied()
+    }
+
+    /// Its number in [`ALL`](Self::ALL).
+    pub const fn index(self) -> usize {
+        self as usize
+    }
 
     /// The register that counts the same by another event code.
     const fn twin(self) -> Option<Self> {
@@ -127,6 +138,24 @@ impl Requirement {
         [Some(self.register), self.alternative]
             .into_iter()
             .flatten()
+    }
+}
+
+/// All that an event needs to count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Demand {
+    /// One of these counters.
+    pub constraint: Constraint,
+    /// An extra register with a value in it.
+    pub requirement: Option<Requirement>,
+}
+
+impl From<Constraint> for Demand {
+    fn from(constraint: Constraint) -> Self {
+        Self {
+            constraint,
+            requirement: None,
+        }
     }
 }
 
@@ -247,6 +276,11 @@ impl ExtraRegisters {
     /// The event that is about `register`.
     fn event_of(&self, register: ExtraRegister) -> Option<&'static ExtraRegisterEvent> {
         self.0.iter().find(|entry| entry.register == register)
+    }
+
+    /// The registers that events need, once for each of them.
+    pub fn registers(&self) -> impl Iterator<Item = ExtraRegister> {
+        self.0.iter().map(ExtraRegisterEvent::register)
     }
 
     /// Whether the event `code`, event code and unit mask, needs a register.
@@ -384,6 +418,15 @@ mod tests {
             ExtraRegisterEvent::frontend(0x01c6, 0x8),
         ];
         ExtraRegisters::checked(TABLE);
+    }
+
+    #[test]
+    fn numbers() {
+        for (index, register) in ExtraRegister::ALL.into_iter().enumerate() {
+            assert_eq!(register.index(), index);
+            assert_eq!(ExtraRegister::from_index(index), Some(register));
+        }
+        assert_eq!(ExtraRegister::from_index(4), None);
     }
 
     #[test]

@@ -10,11 +10,13 @@
 //!
 //! Process context, no lock needed: nothing here looks at what is running.
 
-use super::assign::Problem;
+use super::assign::{Problem, MAX_EVENTS};
 use super::capabilities::Capabilities;
 use super::constraint::Constraint;
+use super::extra_register::{Demand, Requirement};
 use super::limits::Limits;
 use super::refusal::Refusal;
+use super::register_plan::{self, RegisterValues};
 
 /// Events that are to run together on an idle PMU.
 ///
@@ -49,6 +51,8 @@ pub struct Group {
     limits: Limits,
     /// Whether an event is exclusive.
     exclusive: bool,
+    /// What the events need besides counters.
+    requirements: [Option<Requirement>; MAX_EVENTS],
 }
 
 impl Group {
@@ -59,6 +63,7 @@ impl Group {
             room: capabilities.counters.weight(),
             limits,
             exclusive: false,
+            requirements: [None; MAX_EVENTS],
         }
     }
 
@@ -68,7 +73,11 @@ impl Group {
     ///
     /// [`Refusal::NoCounter`] if no counter can count it, [`Refusal::TooManyEvents`] if there are
     /// more events than counters.
-    pub fn push(&mut self, constraint: Constraint) -> Result<(), Refusal> {
+    pub fn push(&mut self, demand: impl Into<Demand>) -> Result<(), Refusal> {
+        let Demand {
+            constraint,
+            requirement,
+        } = demand.into();
         let constraint = Constraint {
             counters: self.limits.counters(constraint),
             ..constraint
@@ -82,6 +91,10 @@ impl Group {
         if self.problem.push(constraint, None).is_err() {
             return Err(Refusal::TooManyEvents);
         }
+        // As many as the problem has room for.
+        if let Some(free) = self.requirements.iter_mut().find(|it| it.is_none()) {
+            *free = requirement;
+        }
         self.room = room;
         self.exclusive |= constraint.exclusive;
         self.problem.limit_gp(self.limits.gp(self.exclusive));
@@ -92,8 +105,11 @@ impl Group {
     ///
     /// # Errors
     ///
-    /// [`Refusal::DoesNotFit`], with the events that are too many for their counters.
+    /// [`Refusal::DoesNotFit`], with the events that are too many for their counters, or
+    /// [`Refusal::ExtraRegisterTaken`].
     pub fn validate(&self) -> Result<(), Refusal> {
+        let wanted = self.requirements.iter().flatten();
+        register_plan::plan(wanted.map(|it| (*it, None)), RegisterValues::NONE)?;
         self.problem.solve()?;
         Ok(())
     }
@@ -214,6 +230,28 @@ mod tests {
         // MEM_TRANS_RETIRED.LOAD_LATENCY, on counter 3 alone.
         let refused = validate_under(without_3, &pmu, &[0x01cd]);
         assert_eq!(refused, Err(Refusal::NoCounter));
+    }
+
+    #[test]
+    fn more_values_than_extra_registers() {
+        use super::super::model::HASWELL;
+        let pmu = haswell(4);
+        let validate = |events: &[(u64, u64)]| {
+            let mut group = Group::new(&pmu.capabilities, Limits::NONE);
+            for (code, config1) in events {
+                let select = EventSelect::from_bits(*code);
+                let table = HASWELL.extra_register_events;
+                group.push(Demand {
+                    constraint: pmu.constraint(select),
+                    requirement: table.requirement(select, *config1, |_| true).unwrap(),
+                })?;
+            }
+            group.validate()
+        };
+        let two = [(0x01bb, 1), (0x00c4, 0), (0x01b7, 1), (0x01b7, 2)];
+        assert_eq!(validate(&two), Ok(()));
+        let three = [&two[1..], &[(0x01b7, 3)]].concat();
+        assert_eq!(validate(&three), Err(Refusal::ExtraRegisterTaken));
     }
 
     #[test]

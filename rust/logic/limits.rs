@@ -12,6 +12,7 @@
 
 use super::constraint::Constraint;
 use super::counter::CounterMask;
+use super::register_plan::RegisterValues;
 
 /// What the events of a CPU may not take at the moment.
 ///
@@ -44,6 +45,9 @@ pub struct Limits {
     pub gp: u32,
     /// The same, if one of the events is exclusive.
     pub gp_with_exclusive: u32,
+    /// What the extra registers hold that a core's threads share: no event may have another value
+    /// in them.
+    pub registers: RegisterValues,
 }
 
 impl Limits {
@@ -53,6 +57,7 @@ impl Limits {
         closed_to_exclusive: CounterMask::EMPTY,
         gp: u32::MAX,
         gp_with_exclusive: u32::MAX,
+        registers: RegisterValues::NONE,
     };
 
     /// What always holds for a thread with `gp` general-purpose counters that has a sibling: with
@@ -96,19 +101,29 @@ impl Limits {
     }
 
     /// Whether something may be taken under these limits that might not under `before`.
-    pub const fn loosen(&self, before: &Self) -> bool {
+    pub fn loosen(&self, before: &Self) -> bool {
         self.gp > before.gp
             || self.gp_with_exclusive > before.gp_with_exclusive
             || !before.closed.is_subset(self.closed)
             || !before
                 .closed_to_exclusive
                 .is_subset(self.closed_to_exclusive)
+            || before.registers.gives_way_to(&self.registers)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::extra_register::ExtraRegister;
     use super::*;
+
+    fn holding(value: u64) -> RegisterValues {
+        let mut values = RegisterValues::NONE;
+        values
+            .place(ExtraRegister::OffcoreResponse0, value)
+            .unwrap();
+        values
+    }
 
     #[test]
     fn no_limits() {
@@ -136,6 +151,7 @@ mod tests {
             closed_to_exclusive: counters,
             gp: 2,
             gp_with_exclusive: 2,
+            registers: holding(1),
         };
         assert!(!tight.loosen(&tight));
         for (limits, loosens) in [
@@ -163,6 +179,21 @@ mod tests {
                 true,
             ),
             (tight.closing(CounterMask::from_bits(0b100)), false),
+            (
+                Limits {
+                    registers: RegisterValues::NONE,
+                    ..tight
+                },
+                true,
+            ),
+            // Who wants the other value can share it now.
+            (
+                Limits {
+                    registers: holding(2),
+                    ..tight
+                },
+                true,
+            ),
         ] {
             assert_eq!(limits.loosen(&tight), loosens, "{limits:?}");
         }

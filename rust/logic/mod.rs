@@ -10,6 +10,7 @@
 //!  perf_event_open   attr ──► event_select / constraint / period      one event
 //!                    group ─► assign                                  a group on an idle PMU
 //!  add, commit       limits ─► roster ─► assign ─► claim              one CPU's events
+//!                              roster ─► register_plan                their extra registers
 //!  enable, disable   roster ─► registers                              what to write
 //! ```
 //!
@@ -28,6 +29,7 @@ pub mod extra_register;
 pub mod group;
 pub mod limits;
 pub mod model;
+pub mod nospec;
 pub mod period;
 pub mod pmu;
 pub mod refusal;

@@ -8,17 +8,21 @@
 use core::fmt;
 
 use super::assign::Shortage;
+use super::cache_event::NoCacheEvent;
+use super::extra_register::NoExtraRegister;
+use super::register_plan::Conflict;
 
 /// Why an event, or a group, cannot be had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// An attr.type that this PMU does not answer to. ENOENT: perf core asks the next PMU.
     OtherType,
-    /// A cache event. ENOENT, as for an id that a model does not have.
-    ///
-    /// Not mainline's answer for every id: the models' tables are not asked yet
-    /// ([`Pmu::cache_event`](super::pmu::Pmu::cache_event)).
-    CacheEvent,
+    /// A cache event's id of which a part is out of range. EINVAL.
+    NoSuchCacheId,
+    /// A cache event that makes no sense on this CPU. EINVAL.
+    CacheEventImpossible,
+    /// A cache event that this CPU does not count. ENOENT.
+    CacheEventAbsent,
     /// A generic hardware id from `PERF_COUNT_HW_MAX` on. EINVAL.
     NoSuchHardwareId,
     /// A generic hardware event that this CPU does not have. ENOENT.
@@ -44,9 +48,10 @@ pub enum Refusal {
     /// A short period with in_tx_cp: the overflow would abort the transaction and be taken back,
     /// for ever. EOPNOTSUPP.
     CheckpointedPeriod,
-    /// An event that needs an extra register (offcore response, load latency, front end), which
-    /// nothing programs yet. EOPNOTSUPP; the built-in driver counts it.
-    ExtraRegister,
+    /// A value (`attr.config1`) that the event's extra register does not take. EINVAL.
+    ExtraRegisterValue,
+    /// An event whose extra register this machine does not have. ENXIO.
+    ExtraRegisterAbsent,
     /// A sampling event, which nothing handles yet. EOPNOTSUPP; the built-in driver samples.
     Sampling,
     /// No counter of this machine can count the event. EINVAL.
@@ -59,6 +64,28 @@ pub enum Refusal {
     /// The events would fit, but for what others have at the moment
     /// ([`Limits`](super::limits::Limits)). As for [`DoesNotFit`](Self::DoesNotFit).
     Limited(Shortage),
+    /// The events want more values at once than there are extra registers for. As for
+    /// [`DoesNotFit`](Self::DoesNotFit).
+    ExtraRegisterTaken,
+    /// The same, but for what others have at the moment in these registers.
+    ExtraRegisterLimited,
+}
+
+impl Refusal {
+    /// What a refusal is when there would be none without what others have at the moment.
+    #[must_use]
+    pub fn for_the_moment(self) -> Self {
+        match self {
+            Self::DoesNotFit(shortage) => Self::Limited(shortage),
+            Self::ExtraRegisterTaken => Self::ExtraRegisterLimited,
+            other => other,
+        }
+    }
+
+    /// Whether it holds only as long as others have what they have.
+    pub const fn is_for_the_moment(&self) -> bool {
+        matches!(self, Self::Limited(_) | Self::ExtraRegisterLimited)
+    }
 }
 
 impl From<Shortage> for Refusal {
@@ -67,11 +94,39 @@ impl From<Shortage> for Refusal {
     }
 }
 
+impl From<NoCacheEvent> for Refusal {
+    fn from(reason: NoCacheEvent) -> Self {
+        match reason {
+            NoCacheEvent::NoSuchId => Self::NoSuchCacheId,
+            NoCacheEvent::Impossible => Self::CacheEventImpossible,
+            NoCacheEvent::Absent => Self::CacheEventAbsent,
+            NoCacheEvent::ExtraRegister => Self::ExtraRegisterValue,
+        }
+    }
+}
+
+impl From<NoExtraRegister> for Refusal {
+    fn from(reason: NoExtraRegister) -> Self {
+        match reason {
+            NoExtraRegister::Value => Self::ExtraRegisterValue,
+            NoExtraRegister::Absent => Self::ExtraRegisterAbsent,
+        }
+    }
+}
+
+impl From<Conflict> for Refusal {
+    fn from(_: Conflict) -> Self {
+        Self::ExtraRegisterTaken
+    }
+}
+
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::OtherType => "another PMU's event type",
-            Self::CacheEvent => "cache events are not supported yet",
+            Self::NoSuchCacheId => "no such generic cache event",
+            Self::CacheEventImpossible => "the generic cache event makes no sense on this CPU",
+            Self::CacheEventAbsent => "this CPU does not have the generic cache event",
             Self::NoSuchHardwareId => "no such generic hardware event",
             Self::HardwareEventAbsent => "this CPU does not have the generic hardware event",
             Self::Precise => "precise_ip is not supported",
@@ -84,10 +139,13 @@ impl fmt::Display for Refusal {
             Self::AnyThreadNotPermitted => "counting for any thread needs CAP_PERFMON",
             Self::TransactionFilter => "in_tx and in_tx_cp do not go with any-thread counting",
             Self::CheckpointedPeriod => "in_tx_cp needs a sample period of 0x7fffffff or more",
-            Self::ExtraRegister => "events with an extra register are not supported yet",
+            Self::ExtraRegisterValue => "config1 has bits that the event's register does not have",
+            Self::ExtraRegisterAbsent => "the event's extra register is not there",
             Self::Sampling => "sampling is not supported yet",
             Self::NoCounter => "no counter of this CPU can count the event",
             Self::TooManyEvents => "more events than counters",
+            Self::ExtraRegisterTaken => "more values for extra registers than registers",
+            Self::ExtraRegisterLimited => "the core's other thread has the extra register",
             Self::DoesNotFit(shortage) | Self::Limited(shortage) => return shortage.fmt(f),
         })
     }

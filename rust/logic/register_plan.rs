@@ -32,7 +32,7 @@ impl RegisterValues {
 
     /// The value of `register`.
     pub fn get(&self, register: ExtraRegister) -> Option<u64> {
-        self.0.get(register as usize).copied().flatten()
+        self.0.get(register.index()).copied().flatten()
     }
 
     /// The register that has what is required.
@@ -44,7 +44,7 @@ impl RegisterValues {
 
     /// Lets `register` hold `value`, if it is free or does already.
     pub fn place(&mut self, register: ExtraRegister, value: u64) -> Result<(), Conflict> {
-        match self.0.get_mut(register as usize) {
+        match self.0.get_mut(register.index()) {
             Some(slot) if slot.is_none_or(|held| held == value) => {
                 *slot = Some(value);
                 Ok(())

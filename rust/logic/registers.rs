@@ -12,6 +12,8 @@
 //! - An event that comes back to its counter before another used it finds its event select there,
 //!   and its value too: a counting event that stopped at v starts again at v.
 //! - The fixed counters share FIXED_CTR_CTRL, which is written once, when counting resumes.
+//! - Extra registers are written before the first event that needs another value in them, and
+//!   never cleared: without such an event they mean nothing.
 //!
 //! # Who else writes
 //!
@@ -37,6 +39,7 @@
 use super::capabilities::Capabilities;
 use super::counter::{CounterId, CounterKind, CounterMask, PerCounter};
 use super::event_select::EventSelect;
+use super::extra_register::ExtraRegister;
 
 /// A register of the PMU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +52,8 @@ pub enum Register {
     FixedControl,
     /// IA32_PERF_GLOBAL_CTRL.
     GlobalControl,
+    /// What an event needs besides a counter.
+    Extra(ExtraRegister),
 }
 
 impl Register {
@@ -82,6 +87,7 @@ impl Register {
             },
             Self::FixedControl => 0x38d,
             Self::GlobalControl => 0x38f,
+            Self::Extra(register) => register.msr(),
         }
     }
 }
@@ -130,7 +136,7 @@ struct CounterState {
 ///
 /// let counter = CounterId::gp(0).unwrap();
 /// let branches = EventSelect::event(0xc4, 0x00).counting_user(true);
-/// shadow.start(counter, branches, true, 0xffff_ffff_ff00, |write| writes.push(write));
+/// shadow.start(counter, branches, None, true, 0xffff_ffff_ff00, |write| writes.push(write));
 /// shadow.resume(|write| writes.push(write));
 /// assert_eq!(writes, [
 ///     RegisterWrite { register: Register::Counter(counter), value: 0xffff_ffff_ff00 },
@@ -147,7 +153,7 @@ struct CounterState {
 ///
 /// writes.clear();
 /// shadow.suspend(|write| writes.push(write));
-/// shadow.start(counter, branches, true, 0xffff_ffff_ff42, |write| writes.push(write));
+/// shadow.start(counter, branches, None, true, 0xffff_ffff_ff42, |write| writes.push(write));
 /// shadow.resume(|write| writes.push(write));
 /// assert_eq!(writes, [RegisterWrite { register: Register::GlobalControl, value: 0x1 }]);
 /// ```
@@ -156,6 +162,8 @@ pub struct Shadow {
     /// The counters that exist.
     present: CounterMask,
     counters: PerCounter<CounterState>,
+    /// What the extra registers hold, if it is known.
+    extra: [Option<u64>; ExtraRegister::ALL.len()],
     /// What FIXED_CTR_CTRL holds, if it is known.
     fixed_control: Option<u64>,
     /// What GLOBAL_CTRL holds, if it is known.
@@ -177,6 +185,7 @@ impl Shadow {
                 select: None,
                 value: None,
             }),
+            extra: [None; ExtraRegister::ALL.len()],
             fixed_control: None,
             global_control: None,
             wanted_fixed_control: 0,
@@ -185,7 +194,8 @@ impl Shadow {
         }
     }
 
-    /// Stops everything and clears every register, whatever it holds.
+    /// Stops everything and clears every register, whatever it holds; but for the extra registers,
+    /// which are written before they are used next.
     ///
     /// No counter may be active.
     pub fn reset(&mut self, mut write: impl FnMut(RegisterWrite)) {
@@ -194,6 +204,7 @@ impl Shadow {
         self.wanted_fixed_control = 0;
         self.fixed_control = None;
         self.global_control = None;
+        self.forget_extra_registers();
         self.set_global_control(0, &mut write);
         self.set_fixed_control(0, &mut write);
         for counter in self.present {
@@ -227,8 +238,19 @@ impl Shadow {
         self.set_global_control(self.enabled.bits(), &mut write);
     }
 
+    /// Says that somebody else may write the extra registers that no event here needs: the core's
+    /// other thread, where the threads share them.
+    ///
+    /// To be called whenever that has been possible, before events start.
+    pub fn forget_extra_registers(&mut self) {
+        self.extra = [None; ExtraRegister::ALL.len()];
+    }
+
     /// Programs `counter` with an event that starts at `value`, which is cut to the counter's
     /// width. It counts from the next [`resume`](Self::resume) on.
+    ///
+    /// `extra` is the register that the event needs besides, and what it has to hold. No other
+    /// active event needs another value in it.
     ///
     /// `in_host` is false for an event that counts in virtual machines only (`exclude_host`).
     ///
@@ -237,10 +259,14 @@ impl Shadow {
         &mut self,
         counter: CounterId,
         select: EventSelect,
+        extra: Option<(ExtraRegister, u64)>,
         in_host: bool,
         value: u64,
         mut write: impl FnMut(RegisterWrite),
     ) {
+        if let Some((register, value)) = extra {
+            self.set_extra(register, value, &mut write);
+        }
         self.set_value(counter, value, &mut write);
         match counter.kind() {
             CounterKind::Gp(_) => self.set_select(counter, select.enabled(), &mut write),
@@ -275,6 +301,17 @@ impl Shadow {
         let register = Register::Counter(counter);
         let held = &mut self.counters[counter].value;
         Self::set(held, register, value, write);
+    }
+
+    fn set_extra(
+        &mut self,
+        register: ExtraRegister,
+        value: u64,
+        write: &mut impl FnMut(RegisterWrite),
+    ) {
+        if let Some(held) = self.extra.get_mut(register.index()) {
+            Self::set(held, Register::Extra(register), value, write);
+        }
     }
 
     fn set_select(
@@ -359,7 +396,14 @@ mod tests {
         fn start(&mut self, counter: CounterId, select: EventSelect, value: u64) {
             let writes = &mut self.writes;
             let write = |w: RegisterWrite| writes.push((w.register, w.value));
-            self.shadow.start(counter, select, true, value, write);
+            self.shadow.start(counter, select, None, true, value, write);
+        }
+
+        fn start_offcore(&mut self, counter: CounterId, register: ExtraRegister, extra: u64) {
+            let writes = &mut self.writes;
+            let write = |w: RegisterWrite| writes.push((w.register, w.value));
+            let needs = Some((register, extra));
+            self.shadow.start(counter, BRANCHES, needs, true, 0, write);
         }
 
         /// The writes since the last time.
@@ -586,13 +630,46 @@ mod tests {
     #[test]
     fn events_for_guests_alone_stay_off_in_the_host() {
         let mut recorder = recorder();
-        recorder.shadow.start(gp(0), BRANCHES, false, 1, |_| ());
+        let shadow = &mut recorder.shadow;
+        shadow.start(gp(0), BRANCHES, None, false, 1, |_| ());
         recorder.start(gp(1), BRANCHES, 1);
         recorder.take();
         recorder.resume();
         assert_eq!(recorder.shadow.active().bits(), 0x3);
         assert_eq!(recorder.shadow.enabled().bits(), 0x2);
         assert_eq!(recorder.take(), [(GlobalControl, 0x2)]);
+    }
+
+    #[test]
+    fn extra_registers_are_written_before_the_event_and_when_they_change() {
+        use ExtraRegister::{OffcoreResponse0, OffcoreResponse1};
+        let mut recorder = recorder();
+        recorder.start_offcore(gp(0), OffcoreResponse0, 0x10);
+        let select = (Register::EventSelect(gp(0)), 0x41_00c4);
+        // 0 is a value like others: nobody knows what was in there.
+        let first = (Register::Extra(OffcoreResponse0), 0x10);
+        assert_eq!(recorder.take(), [first, select]);
+        recorder.start_offcore(gp(1), OffcoreResponse1, 0);
+        let second = (Register::Extra(OffcoreResponse1), 0);
+        assert_eq!(recorder.take()[0], second);
+        recorder.resume();
+
+        // Out and in again: nothing of it, unless somebody else may have written it.
+        for forgotten in [false, true] {
+            recorder.suspend();
+            recorder.shadow.stop(gp(0), Some(0));
+            if forgotten {
+                recorder.shadow.forget_extra_registers();
+            }
+            recorder.take();
+            recorder.start_offcore(gp(0), OffcoreResponse0, 0x10);
+            let expected: &[_] = if forgotten { &[first] } else { &[] };
+            assert_eq!(recorder.take(), expected);
+        }
+        recorder.reset();
+        recorder.take();
+        recorder.start_offcore(gp(0), OffcoreResponse0, 0x10);
+        assert_eq!(recorder.take(), [first, select]);
     }
 
     #[test]

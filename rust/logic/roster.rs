@@ -16,6 +16,9 @@
 //!    settle()       the plan is what is programmed
 //! ```
 //!
+//! An event that needs an [extra register](super::extra_register) gets that by the same plan, and
+//! may get another than it has when events come.
+//!
 //! Events of a transaction (a group) are collected first, and placed as a whole by
 //! [`commit`](Roster::commit), or not at all. Events that are there already may move for that.
 //!
@@ -31,8 +34,10 @@ use super::capabilities::Capabilities;
 use super::claim::Claim;
 use super::constraint::Constraint;
 use super::counter::{CounterId, CounterMask};
+use super::extra_register::{Demand, ExtraRegister, Requirement};
 use super::limits::Limits;
 use super::refusal::Refusal;
+use super::register_plan::{self, RegisterValues};
 
 /// One event of a [`Roster`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,12 +46,17 @@ pub struct Entry<T> {
     pub event: T,
     /// The counters that it may use.
     pub constraint: Constraint,
+    /// What it needs besides a counter.
+    requirement: Option<Requirement>,
     /// The counter that it had when it was on this CPU last, if it was: a wish.
     previous: Option<CounterId>,
     /// The counter that it is to have. `None` only within a transaction.
     planned: Option<CounterId>,
     /// The counter that it has been programmed on.
     placed: Option<CounterId>,
+    /// The extra register that it is to have, and the one that it has been programmed for.
+    planned_register: Option<ExtraRegister>,
+    placed_register: Option<ExtraRegister>,
 }
 
 impl<T> Entry<T> {
@@ -58,6 +68,17 @@ impl<T> Entry<T> {
     /// The counter that the event is to have.
     pub fn planned(&self) -> Option<CounterId> {
         self.planned
+    }
+
+    /// The extra register that the event is to have; `None` if it needs none.
+    pub fn planned_register(&self) -> Option<ExtraRegister> {
+        self.planned_register
+    }
+
+    /// Whether the event is where it is to be. One that gets another register has to be programmed
+    /// anew, on whatever counter.
+    fn is_settled(&self) -> bool {
+        self.placed == self.planned && self.placed_register == self.planned_register
     }
 }
 
@@ -135,7 +156,7 @@ impl<T: Copy + PartialEq> Roster<T> {
     }
 
     /// The events, in the order in which they were added.
-    pub fn entries(&self) -> impl Iterator<Item = &Entry<T>> {
+    pub fn entries(&self) -> impl Iterator<Item = &Entry<T>> + Clone {
         self.entries.iter().flatten()
     }
 
@@ -156,10 +177,14 @@ impl<T: Copy + PartialEq> Roster<T> {
     pub fn add(
         &mut self,
         event: T,
-        constraint: Constraint,
+        demand: impl Into<Demand>,
         previous: Option<CounterId>,
         limits: &Limits,
     ) -> Result<(), Refusal> {
+        let Demand {
+            constraint,
+            requirement,
+        } = demand.into();
         let before = self.len;
         if before >= self.capacity {
             return Err(Refusal::TooManyEvents);
@@ -170,9 +195,12 @@ impl<T: Copy + PartialEq> Roster<T> {
         *slot = Some(Entry {
             event,
             constraint,
+            requirement,
             previous,
             planned: None,
             placed: None,
+            planned_register: None,
+            placed_register: None,
         });
         self.len = before.saturating_add(1);
         if self.transaction.is_none() {
@@ -240,7 +268,7 @@ impl<T: Copy + PartialEq> Roster<T> {
     /// All of them have to be stopped before any event [arrives](Self::arriving).
     pub fn leaving(&self) -> impl Iterator<Item = (T, CounterId)> + '_ {
         self.entries().filter_map(|entry| match entry.placed {
-            Some(placed) if entry.planned != Some(placed) => Some((entry.event, placed)),
+            Some(placed) if !entry.is_settled() => Some((entry.event, placed)),
             _ => None,
         })
     }
@@ -248,7 +276,7 @@ impl<T: Copy + PartialEq> Roster<T> {
     /// The events that have to be programmed, new or moved, with the counter they get.
     pub fn arriving(&self) -> impl Iterator<Item = (T, CounterId)> + '_ {
         self.entries().filter_map(|entry| match entry.planned {
-            Some(planned) if entry.placed != Some(planned) => Some((entry.event, planned)),
+            Some(planned) if !entry.is_settled() => Some((entry.event, planned)),
             _ => None,
         })
     }
@@ -257,12 +285,13 @@ impl<T: Copy + PartialEq> Roster<T> {
     pub fn settle(&mut self) {
         for entry in self.entries.iter_mut().flatten() {
             entry.placed = entry.planned;
+            entry.placed_register = entry.planned_register;
         }
     }
 
     /// What the events have: the counters that they are on and those that they are to have. Until
     /// a move is [settled](Self::settle) an event has both, because the old counter still holds
-    /// what it has counted.
+    /// what it has counted. An extra register that an event is to leave holds nothing of it.
     pub fn claim(&self) -> Claim {
         let mut claim = Claim::default();
         for entry in self.entries() {
@@ -272,28 +301,39 @@ impl<T: Copy + PartialEq> Roster<T> {
                     claim.exclusive.insert(counter);
                 }
             }
+            if let (Some(required), Some(register)) = (entry.requirement, entry.planned_register) {
+                // By the plan nobody has another value for it.
+                let _ = claim.registers.place(register, required.value);
+            }
         }
         claim
     }
 
-    /// Gives every event a counter. On failure nothing has changed.
+    /// Gives every event a counter, and the extra register that it needs. On failure nothing has
+    /// changed.
     fn plan(&mut self, limits: &Limits) -> Result<(), Refusal> {
-        let assignment = match self.solve(limits) {
-            Err(Refusal::DoesNotFit(shortage))
-                if *limits != Limits::NONE && self.solve(&Limits::NONE).is_ok() =>
-            {
-                return Err(Refusal::Limited(shortage));
+        let (assignment, registers) = match self.solve(limits) {
+            Err(refusal) if *limits != Limits::NONE && self.solve(&Limits::NONE).is_ok() => {
+                return Err(refusal.for_the_moment());
             }
             solved => solved?,
         };
         for (entry, counter) in self.entries.iter_mut().flatten().zip(assignment.iter()) {
             entry.planned = Some(counter);
+            entry.planned_register = entry.requirement.and_then(|it| registers.find(it));
         }
         Ok(())
     }
 
-    /// Finds a counter for every event, within `limits` for what is new.
-    fn solve(&self, limits: &Limits) -> Result<Assignment, Refusal> {
+    /// Finds a counter for every event, within `limits` for what is new, and values for the extra
+    /// registers.
+    fn solve(&self, limits: &Limits) -> Result<(Assignment, RegisterValues), Refusal> {
+        let mut registers = RegisterValues::NONE;
+        if self.entries().any(|entry| entry.requirement.is_some()) {
+            let wanted = self.entries();
+            let wanted = wanted.filter_map(|it| Some((it.requirement?, it.planned_register)));
+            registers = register_plan::plan(wanted, limits.registers)?;
+        }
         let planned: CounterMask = self.entries().filter_map(|entry| entry.planned).collect();
         let exclusive = self.entries().any(|entry| entry.constraint.exclusive);
         let gp_limit = limits.gp(exclusive).max(planned.gp().weight());
@@ -308,7 +348,7 @@ impl<T: Copy + PartialEq> Roster<T> {
                 return Err(Refusal::TooManyEvents);
             }
         }
-        Ok(problem.solve()?)
+        Ok((problem.solve()?, registers))
     }
 
     /// Forgets the events from number `len` on.
@@ -548,6 +588,7 @@ mod tests {
         let claim = |used, exclusive| Claim {
             used: CounterMask::from_bits(used),
             exclusive: CounterMask::from_bits(exclusive),
+            ..Claim::default()
         };
         assert_eq!(roster.claim(), claim(0b11, 0b01));
         roster.settle();
@@ -573,5 +614,105 @@ mod tests {
         assert_eq!(roster.claim(), before);
         roster.commit(&NONE).unwrap();
         assert_ne!(roster.claim(), before);
+    }
+
+    /// OFFCORE_RESPONSE_0 or _1 with a value.
+    fn offcore(register: ExtraRegister, value: u64) -> Demand {
+        let alternative = match register {
+            ExtraRegister::OffcoreResponse0 => ExtraRegister::OffcoreResponse1,
+            _ => ExtraRegister::OffcoreResponse0,
+        };
+        Demand {
+            requirement: Some(Requirement {
+                value,
+                register,
+                alternative: Some(alternative),
+            }),
+            ..on(0xf).into()
+        }
+    }
+
+    use ExtraRegister::{OffcoreResponse0, OffcoreResponse1};
+
+    fn register(roster: &Roster<char>, event: char) -> Option<ExtraRegister> {
+        roster.get(event).unwrap().planned_register()
+    }
+
+    #[test]
+    fn two_values_have_registers_and_a_third_has_none() {
+        let mut roster = with_any("a");
+        for (event, value) in [('b', 1), ('c', 2), ('d', 1)] {
+            let demand = offcore(OffcoreResponse0, value);
+            roster.add(event, demand, None, &NONE).unwrap();
+        }
+        assert_eq!(register(&roster, 'a'), None);
+        assert_eq!(register(&roster, 'b'), Some(OffcoreResponse0));
+        assert_eq!(register(&roster, 'c'), Some(OffcoreResponse1));
+        assert_eq!(register(&roster, 'd'), Some(OffcoreResponse0));
+        let claimed = roster.claim().registers;
+        assert_eq!(claimed.get(OffcoreResponse0), Some(1));
+        assert_eq!(claimed.get(OffcoreResponse1), Some(2));
+        roster.remove('a');
+        let before = state(&roster);
+        let third = offcore(OffcoreResponse1, 3);
+        let refused = roster.add('e', third, None, &NONE);
+        assert_eq!(refused, Err(Refusal::ExtraRegisterTaken));
+        assert_eq!(state(&roster), before);
+        // When the second has gone, there is room.
+        roster.remove('c');
+        roster.add('e', third, None, &NONE).unwrap();
+        assert_eq!(register(&roster, 'e'), Some(OffcoreResponse1));
+    }
+
+    #[test]
+    fn an_event_that_gets_another_register_is_programmed_anew() {
+        let mut roster = roster();
+        roster
+            .add('a', offcore(OffcoreResponse0, 1), None, &NONE)
+            .unwrap();
+        roster.settle();
+        let no_choice = Demand {
+            requirement: Some(Requirement {
+                value: 2,
+                register: OffcoreResponse0,
+                alternative: None,
+            }),
+            ..on(0xf).into()
+        };
+        roster.add('b', no_choice, None, &NONE).unwrap();
+        assert_eq!(register(&roster, 'a'), Some(OffcoreResponse1));
+        // On the counter that it has.
+        assert_eq!(roster.leaving().collect::<Vec<_>>(), [('a', gp(0))]);
+        let arriving: Vec<_> = roster.arriving().collect();
+        assert_eq!(arriving, [('a', gp(0)), ('b', gp(1))]);
+        roster.settle();
+        assert_eq!(roster.leaving().count() + roster.arriving().count(), 0);
+    }
+
+    #[test]
+    fn what_the_sibling_holds_limits_for_the_moment() {
+        let mut held = RegisterValues::NONE;
+        held.place(OffcoreResponse0, 1).unwrap();
+        held.place(OffcoreResponse1, 2).unwrap();
+        let limits = Limits {
+            registers: held,
+            ..NONE
+        };
+        let mut roster = roster();
+        let third = offcore(OffcoreResponse0, 3);
+        let refused = roster.add('a', third, None, &limits);
+        assert_eq!(refused, Err(Refusal::ExtraRegisterLimited));
+        let same = offcore(OffcoreResponse0, 2);
+        roster.add('b', same, None, &limits).unwrap();
+        assert_eq!(register(&roster, 'b'), Some(OffcoreResponse1));
+        // The sibling's own do not become this thread's.
+        assert_eq!(roster.claim().registers.get(OffcoreResponse0), None);
+        // One that can never be has nobody to wait for.
+        roster.begin();
+        for (event, value) in [('c', 1), ('d', 4)] {
+            let demand = offcore(OffcoreResponse0, value);
+            roster.add(event, demand, None, &limits).unwrap();
+        }
+        assert_eq!(roster.commit(&limits), Err(Refusal::ExtraRegisterTaken));
     }
 }

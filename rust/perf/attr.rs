@@ -29,6 +29,12 @@ impl<'a> Attr<'a> {
         self.0.config
     }
 
+    /// More of which event: the value of a register that it needs besides the counter's.
+    pub fn config1(&self) -> u64 {
+        // SAFETY: The members of the union are `u64`, so every bit pattern is valid for each.
+        unsafe { self.0.__bindgen_anon_3.config1 }
+    }
+
     /// Events from one sample to the next, or samples per second if [`freq`](Self::freq); 0 for
     /// an event that only counts.
     pub fn sample_period(&self) -> u64 {

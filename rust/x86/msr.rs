@@ -43,6 +43,9 @@ impl Msr {
     pub const MSR_OFFCORE_RSP_0: Self = Self(0x1a6);
     /// What the event 0xbb umask 0x01 counts: the second offcore response filter.
     pub const MSR_OFFCORE_RSP_1: Self = Self(0x1a7);
+    /// How many cycles a load has to take at least for `MEM_TRANS_RETIRED.LOAD_LATENCY`. That
+    /// event has to be precise, and this says no more than which loads it is about.
+    pub const MSR_PEBS_LD_LAT_THRESHOLD: Self = Self(0x3f6);
     /// What `FRONTEND_RETIRED` counts, from Skylake on.
     pub const MSR_PEBS_FRONTEND: Self = Self(0x3f7);
 

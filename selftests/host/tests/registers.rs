@@ -219,7 +219,7 @@ impl Driver {
                 let held = machine.hardware.read(Register::Counter(counter));
                 let value = value.unwrap_or(held);
                 let write = |write| machine.write(write);
-                self.shadow.start(counter, select, true, value, write);
+                self.shadow.start(counter, select, None, true, value, write);
                 machine.events.insert(counter, (select, value));
                 machine.active.insert(counter);
             }
