@@ -27,6 +27,7 @@ use super::constraint::EventConstraint;
 use super::counter::CounterMask;
 use super::event_select::EventSelect;
 use super::extra_register::ExtraRegisters;
+use super::nospec::masked;
 use super::period::PeriodRule;
 
 pub use broadwell::BROADWELL;
@@ -212,7 +213,11 @@ impl HardwareId {
 
     /// The event with the given `attr.config`; `None` where there is no such id.
     pub fn from_config(config: u64) -> Option<Self> {
-        Self::ALL.get(usize::try_from(config).ok()?).copied()
+        let index = usize::try_from(config).ok()?;
+        if index >= Self::ALL.len() {
+            return None;
+        }
+        Self::ALL.get(masked(index, Self::ALL.len())).copied()
     }
 
     /// The event's name in sysfs' `events/` directory.
