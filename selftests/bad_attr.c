@@ -16,7 +16,7 @@
 #define CACHE(value)	.type = PERF_TYPE_HW_CACHE, .config = (value)
 
 /* What a row needs; where it is not there, the row is skipped. */
-enum needs { NOTHING, HW_CACHE_EVENTS, OFFCORE_RESPONSE, NO_LBR, NO_TSX };
+enum needs { NOTHING, LATENCY, FRONT_END, NO_LBR, NO_TSX };
 
 /* For this task on any CPU; what is wrong is in attr. */
 static const struct {
@@ -98,25 +98,42 @@ static const struct {
 
 	/* Offcore response: a value outside the register's valid bits. */
 	{ "offcore_0_reserved", EINVAL,
-	  .attr = { RAW(0x01b7), .config1 = 1ULL << 63 }, .needs = OFFCORE_RESPONSE },
+	  .attr = { RAW(0x01b7), .config1 = 1ULL << 63 } },
 	{ "offcore_1_reserved", EINVAL,
-	  .attr = { RAW(0x01bb), .config1 = 1ULL << 63 }, .needs = OFFCORE_RESPONSE },
+	  .attr = { RAW(0x01bb), .config1 = 1ULL << 63 } },
+
+	{ "offcore_0_zero", 0, .attr = { RAW(0x01b7) } },
+	/* Another unit mask is another event, to which config1 means nothing. */
+	{ "offcore_umask", 0, .attr = { RAW(0x04b7), .config1 = ~0ULL } },
+	{ "latency", 0,
+	  .attr = { RAW(0x01cd), .config1 = 0xffff }, .needs = LATENCY },
+	{ "latency_reserved", EINVAL,
+	  .attr = { RAW(0x01cd), .config1 = 1 << 16 }, .needs = LATENCY },
+	{ "front_end", 0,
+	  .attr = { RAW(0x01c6), .config1 = 0x7fff17 }, .needs = FRONT_END },
+	{ "front_end_reserved", EINVAL,
+	  .attr = { RAW(0x01c6), .config1 = 0x8 }, .needs = FRONT_END },
+	/* Looked at before the branch stack. */
+	{ "offcore_reserved_branch_stack", EINVAL,
+	  .attr = { RAW(0x01b7), .config1 = 1ULL << 63,
+		    .sample_type = PERF_SAMPLE_BRANCH_STACK,
+		    .branch_sample_type = PERF_SAMPLE_BRANCH_ANY } },
 
 	/* Cache events: set_ext_hw_attr(). */
 	{ "cache_control", 0,
-	  .attr = { CACHE(0x00003) }, .needs = HW_CACHE_EVENTS },
+	  .attr = { CACHE(0x00003) } },
 	{ "cache_type", EINVAL,
-	  .attr = { CACHE(0x0007f) }, .needs = HW_CACHE_EVENTS },
+	  .attr = { CACHE(0x0007f) } },
 	{ "cache_op", EINVAL,
-	  .attr = { CACHE(0x00300) }, .needs = HW_CACHE_EVENTS },
+	  .attr = { CACHE(0x00300) } },
 	{ "cache_result", EINVAL,
-	  .attr = { CACHE(0x20000) }, .needs = HW_CACHE_EVENTS },
+	  .attr = { CACHE(0x20000) } },
 	/* L1-icache-stores: not an operation that exists. */
 	{ "cache_nonsense", EINVAL,
-	  .attr = { CACHE(0x00101) }, .needs = HW_CACHE_EVENTS },
+	  .attr = { CACHE(0x00101) } },
 	/* L1-dcache-prefetches: exists, but no event counts it. */
 	{ "cache_no_event", ENOENT,
-	  .attr = { CACHE(0x00200) }, .needs = HW_CACHE_EVENTS },
+	  .attr = { CACHE(0x00200) } },
 
 	/* What a counting event cannot have. */
 	{ "xmm_user", EINVAL,
@@ -166,10 +183,12 @@ static const char *why_not_here(enum needs needs)
 	switch (needs) {
 	case NOTHING:
 		return NULL;
-	case HW_CACHE_EVENTS:
-		return on_rpmu() ? "rpmu has no cache events yet" : NULL;
-	case OFFCORE_RESPONSE:
-		return on_rpmu() ? "rpmu has no offcore response yet" : NULL;
+	case LATENCY:
+		return cpu_model() == MODEL_OTHER ?
+			"this CPU's load latency event is not known here" : NULL;
+	case FRONT_END:
+		return cpu_model() == MODEL_SKYLAKE ? NULL :
+			"this CPU has no front-end filter";
 	case NO_LBR:
 		return access(CPU_PMU "/caps/branches", F_OK) == 0 ?
 			"this CPU has branch records" : NULL;

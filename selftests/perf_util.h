@@ -236,13 +236,19 @@ static inline unsigned int gp_counters(void)
 
 enum cpu_model { MODEL_OTHER, MODEL_HASWELL, MODEL_SKYLAKE };
 
-static inline enum cpu_model cpu_model(void)
+/* The CPU's model within family 6; 0 for another family. */
+static inline unsigned int cpu_number(void)
 {
 	unsigned int eax, ebx, ecx, edx;
 
 	if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx) || ((eax >> 8) & 0xf) != 6)
-		return MODEL_OTHER;
-	switch (((eax >> 12) & 0xf0) | ((eax >> 4) & 0xf)) {
+		return 0;
+	return ((eax >> 12) & 0xf0) | ((eax >> 4) & 0xf);
+}
+
+static inline enum cpu_model cpu_model(void)
+{
+	switch (cpu_number()) {
 	case 0x3c:
 	case 0x3f:
 	case 0x45:

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * PERF_TYPE_HW_CACHE: what stands for every id. Run on the built-in driver
+ * first: what it says, and what the event counts in a known loop, is kept, and
+ * rpmu has to say and count the same. On the emulated PMU no two events that
+ * could be mistaken for each other have the same count.
+ */
+#define _GNU_SOURCE
+#include "kselftest_harness.h"
+#include "perf_util.h"
+
+#define KEPT	"/tmp/built-in-cache-events"
+#define LOOPS	200000UL
+
+/* One more of each than there are: 8 caches, 4 operations, 3 results. */
+#define CACHES		(PERF_COUNT_HW_CACHE_MAX + 1)
+#define OPERATIONS	(PERF_COUNT_HW_CACHE_OP_MAX + 1)
+#define RESULTS		(PERF_COUNT_HW_CACHE_RESULT_MAX + 1)
+#define IDS		(CACHES * OPERATIONS * RESULTS)
+
+struct answer {
+	int error;	/* errno of perf_event_open() */
+	__u64 count;
+};
+
+static __u64 id_config(unsigned int id)
+{
+	return id % CACHES | id / CACHES % OPERATIONS << 8 |
+	       id / CACHES / OPERATIONS << 16;
+}
+
+static struct answer ask(__u64 config)
+{
+	struct perf_event_attr attr = counting_user(PERF_TYPE_HW_CACHE, config);
+	struct answer answer = {};
+	struct one_count count;
+	int fd;
+
+	/* Not the user's to choose. */
+	attr.config1 = ~0ULL;
+	fd = perf_open_self(&attr, -1);
+	if (fd < 0) {
+		answer.error = errno;
+		return answer;
+	}
+	counted_loop(fd, 0, LOOPS);
+	if (read_one(fd, &count) && count.running == count.enabled)
+		answer.count = count.value;
+	else
+		answer.count = NO_COUNT;
+	close(fd);
+	return answer;
+}
+
+/* Switching out and in may cost a part of an event. */
+static bool same_count(__u64 a, __u64 b)
+{
+	return (a < b ? b - a : a - b) <= 4 + a / 1000;
+}
+
+TEST(every_id)
+{
+	struct answer answer[IDS], built_in[IDS];
+	unsigned int id, events = 0;
+	FILE *file;
+
+	ASSERT_TRUE(run_on(sysconf(_SC_NPROCESSORS_ONLN) - 1));
+	for (id = 0; id < IDS; id++) {
+		answer[id] = ask(id_config(id));
+		events += !answer[id].error;
+		EXPECT_NE(NO_COUNT, answer[id].count) {
+			TH_LOG("id %#llx does not run", id_config(id));
+		}
+	}
+	TH_LOG("%u of %u ids are events", events, IDS);
+	ASSERT_LT(10, events);
+
+	if (!on_rpmu()) {
+		file = fopen(KEPT, "w");
+		ASSERT_NE(NULL, file);
+		EXPECT_EQ(IDS, fwrite(answer, sizeof(*answer), IDS, file));
+		EXPECT_EQ(0, fclose(file));
+		return;
+	}
+	file = fopen(KEPT, "r");
+	if (!file)
+		SKIP(return, "there was no built-in driver to compare with");
+	EXPECT_EQ(IDS, fread(built_in, sizeof(*built_in), IDS, file));
+	fclose(file);
+	for (id = 0; id < IDS; id++) {
+		EXPECT_EQ(built_in[id].error, answer[id].error) {
+			TH_LOG("id %#llx", id_config(id));
+		}
+		EXPECT_TRUE(same_count(built_in[id].count, answer[id].count)) {
+			TH_LOG("id %#llx: built-in %llu, rpmu %llu",
+			       id_config(id), built_in[id].count,
+			       answer[id].count);
+		}
+	}
+}
+
+/* What is above the three bytes of an id means nothing. */
+TEST(upper_bits)
+{
+	EXPECT_EQ(0, ask(0x00000003).error);
+	EXPECT_EQ(0, ask(0xff000003).error);
+	EXPECT_EQ(EINVAL, ask(0x000000ff).error);
+	EXPECT_EQ(EINVAL, ask(0x0000ff00).error);
+	EXPECT_EQ(EINVAL, ask(0x00ff0000).error);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,429 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Events that need a register besides a counter: offcore response, load
+ * latency, front end. What the register holds decides what is counted; events
+ * that want the same share it, others take turns.
+ *
+ * The counts are those of the emulated PMU (selftests/vpmu/README.md):
+ * instructions * requests * responses / 8192.
+ */
+#define _GNU_SOURCE
+#include <time.h>
+
+#include "kselftest_harness.h"
+#include "perf_util.h"
+
+#define MUX_INTERVAL	CPU_PMU "/perf_event_mux_interval_ms"
+#define LOOPS		500000UL
+#define INSTRUCTIONS	LOOP_INSTRUCTIONS(LOOPS)
+
+/* Two offcore response registers, and what the CPU has besides. */
+static const struct cpu {
+	unsigned int model[8];		/* of family 6 */
+	__u64 offcore[2];		/* OFFCORE_RESPONSE_0 and _1 */
+	unsigned int first_response;	/* the first bit that is no request */
+	unsigned int responses;		/* how many the first one stands for */
+	unsigned int reserved;		/* a bit that does not exist */
+	__u64 latency;			/* load latency, if it is known where */
+	__u64 front_end;		/* FRONTEND_RETIRED.*, if there is one */
+} cpus[] = {
+	/* Westmere */
+	{ { 0x25, 0x2c, 0x2f }, { 0x01b7, 0x01bb }, 8, 1, 16, 0, 0 },
+	/* Sandy Bridge, Ivy Bridge */
+	{ { 0x2a, 0x2d, 0x3a, 0x3e }, { 0x01b7, 0x01bb }, 16, 22, 12, 0x01cd, 0 },
+	/* Haswell, Broadwell */
+	{ { 0x3c, 0x3f, 0x45, 0x46, 0x3d, 0x47, 0x4f, 0x56 },
+	  { 0x01b7, 0x01bb }, 16, 22, 12, 0x01cd, 0 },
+	/* Skylake to Comet Lake */
+	{ { 0x4e, 0x55, 0x5e, 0x8e, 0x9e, 0xa5, 0xa6 },
+	  { 0x01b7, 0x01bb }, 16, 22, 12, 0x01cd, 0x01c6 },
+	/* Ice Lake */
+	{ { 0x6a, 0x6c, 0x7d, 0x7e }, { 0x01b7, 0x01bb }, 16, 22, 14, 0x01cd, 0x01c6 },
+	/* Sapphire Rapids, Emerald Rapids */
+	{ { 0x8f, 0xcf }, { 0x012a, 0x012b }, 16, 22, 38, 0x01cd, 0x01c6 },
+};
+
+static const struct cpu *this_cpu(void)
+{
+	unsigned int i, m;
+
+	for (i = 0; i < ARRAY_SIZE(cpus); i++)
+		for (m = 0; m < ARRAY_SIZE(cpus->model); m++)
+			if (cpus[i].model[m] && cpus[i].model[m] == cpu_number())
+				return &cpus[i];
+	return NULL;
+}
+
+/* The first response to one request, to another, and to the first three. */
+enum value { DATA_READ = 1, RFO = 2, DATA_CODE_RFO = 7 };
+
+static __u64 config1(const struct cpu *cpu, __u64 requests)
+{
+	return requests | 1ULL << cpu->first_response;
+}
+
+static int open_event(__u64 config, __u64 value, int group_fd)
+{
+	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, config);
+
+	attr.config1 = value;
+	attr.disabled = group_fd < 0;
+	return perf_open_self(&attr, group_fd);
+}
+
+static __u64 amount(const struct cpu *cpu, __u64 requests)
+{
+	return INSTRUCTIONS * __builtin_popcountll(requests) * cpu->responses /
+	       8192;
+}
+
+/* Switching out and in may cost a part of an event. */
+static bool near(__u64 value, __u64 expected)
+{
+	return value + 4 + expected / 1000 >= expected &&
+	       value <= expected + 4 + expected / 1000;
+}
+
+FIXTURE(offcore)
+{
+	const struct cpu *cpu;
+};
+
+FIXTURE_SETUP(offcore)
+{
+	ASSERT_TRUE(run_on(sysconf(_SC_NPROCESSORS_ONLN) - 1));
+	self->cpu = this_cpu();
+	if (!self->cpu)
+		SKIP(return, "the events of this CPU are not known here");
+}
+
+FIXTURE_TEARDOWN(offcore)
+{
+}
+
+/* The register's value decides, whichever register it is. */
+TEST_F(offcore, value)
+{
+	static const enum value requests[] = { DATA_READ, RFO, DATA_CODE_RFO, 0 };
+	const struct cpu *cpu = self->cpu;
+	__u64 count, expected;
+	unsigned int i, r;
+	int fd;
+
+	for (r = 0; r < 2; r++)
+		for (i = 0; i < ARRAY_SIZE(requests); i++) {
+			fd = open_event(cpu->offcore[r],
+					config1(cpu, requests[i]), -1);
+			ASSERT_LE(0, fd);
+			counted_loop(fd, 0, LOOPS);
+			count = read_value(fd);
+			expected = amount(cpu, requests[i]);
+			EXPECT_TRUE(near(count, expected)) {
+				TH_LOG("register %u, requests %#x: %llu, expected %llu",
+				       r, requests[i], count, expected);
+			}
+			close(fd);
+		}
+}
+
+/* Events that want the same need one register: a third value has the other. */
+TEST_F(offcore, same_value_shares)
+{
+	static const enum value requests[] = {
+		DATA_READ, DATA_READ, DATA_READ, DATA_CODE_RFO
+	};
+	struct one_count count;
+	__u64 expected;
+	int fd[4];
+	int i;
+
+	for (i = 0; i < 4; i++) {
+		fd[i] = open_event(self->cpu->offcore[0],
+				   config1(self->cpu, requests[i]),
+				   i ? fd[0] : -1);
+		ASSERT_LE(0, fd[i]);
+	}
+	counted_loop(fd[0], PERF_IOC_FLAG_GROUP, LOOPS);
+	for (i = 0; i < 4; i++) {
+		ASSERT_TRUE(read_one(fd[i], &count));
+		EXPECT_LT(0, count.running);
+		EXPECT_EQ(count.enabled, count.running);
+		expected = amount(self->cpu, requests[i]);
+		EXPECT_TRUE(near(count.value, expected)) {
+			TH_LOG("event %d: %llu, expected %llu", i, count.value,
+			       expected);
+		}
+	}
+}
+
+/* A group with three values cannot be; the group that there was can. */
+TEST_F(offcore, three_values_are_no_group)
+{
+	const struct cpu *cpu = self->cpu;
+	int leader = open_event(cpu->offcore[0], config1(cpu, DATA_READ), -1);
+	int i, sibling;
+
+	ASSERT_LE(0, leader);
+	sibling = open_event(cpu->offcore[1], config1(cpu, RFO), leader);
+	ASSERT_LE(0, sibling);
+	for (i = 0; i < 2; i++) {
+		EXPECT_EQ(-1, open_event(cpu->offcore[i],
+					 config1(cpu, DATA_CODE_RFO), leader));
+		EXPECT_EQ(EINVAL, errno);
+	}
+	counted_loop(leader, PERF_IOC_FLAG_GROUP, LOOPS);
+	EXPECT_TRUE(near(read_value(leader), amount(cpu, DATA_READ)));
+	EXPECT_TRUE(near(read_value(sibling), amount(cpu, RFO)));
+}
+
+/* A value of which a bit is reserved, and what happens to one that runs. */
+TEST_F(offcore, refusals_change_nothing)
+{
+	const struct cpu *cpu = self->cpu;
+	int fd = open_event(cpu->offcore[0], config1(cpu, DATA_READ), -1);
+	int i;
+
+	ASSERT_LE(0, fd);
+	counted_loop(fd, 0, LOOPS);
+	for (i = 0; i < 2; i++) {
+		EXPECT_EQ(-1, open_event(cpu->offcore[i],
+					 1ULL << cpu->reserved, -1));
+		EXPECT_EQ(EINVAL, errno);
+	}
+	EXPECT_TRUE(near(read_value(fd), amount(cpu, DATA_READ)));
+	ASSERT_EQ(0, ioctl(fd, PERF_EVENT_IOC_RESET, 0));
+	counted_loop(fd, 0, LOOPS);
+	EXPECT_TRUE(near(read_value(fd), amount(cpu, DATA_READ)));
+}
+
+/*
+ * Two values in both registers: four events that two registers are enough
+ * for, whatever their order. The built-in driver takes them one by one and
+ * lets an event have a register of its own although another holds the value:
+ * it refuses 8 of the 24 orders.
+ */
+TEST_F(offcore, every_order)
+{
+	static const enum value requests[] = { DATA_READ, DATA_CODE_RFO };
+	const struct cpu *cpu = self->cpu;
+	int order[4], fd[4], opened, refused = 0, orders = 0;
+	struct one_count count;
+	unsigned int i, code;
+
+	for (code = 0; code < 4 * 4 * 4 * 4; code++) {
+		unsigned int seen = 0;
+
+		for (i = 0; i < 4; i++) {
+			order[i] = code >> 2 * i & 3;
+			seen |= 1 << order[i];
+		}
+		if (seen != 0xf)
+			continue;
+		orders++;
+		for (opened = 0; opened < 4; opened++) {
+			i = order[opened];
+			fd[opened] = open_event(cpu->offcore[i & 1],
+						config1(cpu, requests[i >> 1]),
+						opened ? fd[0] : -1);
+			if (fd[opened] < 0)
+				break;
+		}
+		if (opened == 4) {
+			counted_loop(fd[0], PERF_IOC_FLAG_GROUP, LOOPS);
+			for (i = 0; i < 4; i++) {
+				ASSERT_TRUE(read_one(fd[i], &count));
+				EXPECT_TRUE(near(count.value,
+						 amount(cpu, requests[order[i] >> 1])));
+				EXPECT_EQ(count.enabled, count.running);
+			}
+		} else {
+			EXPECT_EQ(EINVAL, errno);
+			refused++;
+		}
+		while (opened-- > 0)
+			close(fd[opened]);
+	}
+	EXPECT_EQ(24, orders);
+	TH_LOG("%d of %d orders are refused", refused, orders);
+	EXPECT_EQ(on_rpmu() ? 0 : 8, refused);
+}
+
+/*
+ * The same one by one, as events that share nothing but the CPU: all of them
+ * run all the time. The built-in driver leaves some out for a while.
+ */
+TEST_F(offcore, every_order_on_its_own)
+{
+	static const int orders[][4] = {
+		{ 0, 1, 2, 3 }, { 1, 0, 2, 3 }, { 1, 0, 3, 2 }, { 2, 3, 0, 1 },
+		{ 3, 2, 0, 1 }, { 0, 2, 1, 3 }, { 3, 0, 2, 1 }, { 1, 2, 3, 0 },
+	};
+	static const enum value requests[] = { DATA_READ, DATA_CODE_RFO };
+	const struct cpu *cpu = self->cpu;
+	struct one_count count;
+	unsigned int i, o;
+	int fd[4], which;
+
+	if (!on_rpmu())
+		SKIP(return, "the built-in driver does not place them all");
+	for (o = 0; o < ARRAY_SIZE(orders); o++) {
+		for (i = 0; i < 4; i++) {
+			which = orders[o][i];
+			fd[i] = open_event(cpu->offcore[which & 1],
+					   config1(cpu, requests[which >> 1]), -1);
+			ASSERT_LE(0, fd[i]);
+		}
+		for (i = 0; i < 4; i++)
+			ASSERT_EQ(0, ioctl(fd[i], PERF_EVENT_IOC_ENABLE, 0));
+		branch_loop(20000);
+		for (i = 0; i < 4; i++) {
+			ASSERT_TRUE(read_one(fd[i], &count));
+			EXPECT_LT(0, count.running);
+			EXPECT_EQ(count.enabled, count.running) {
+				TH_LOG("order %u, event %u", o, i);
+			}
+			close(fd[i]);
+		}
+	}
+}
+
+FIXTURE(turns)
+{
+	const struct cpu *cpu;
+	char interval[32];
+};
+
+FIXTURE_SETUP(turns)
+{
+	ASSERT_TRUE(run_on(sysconf(_SC_NPROCESSORS_ONLN) - 1));
+	ASSERT_TRUE(read_line(MUX_INTERVAL, self->interval,
+			      sizeof(self->interval)));
+	ASSERT_TRUE(write_line(MUX_INTERVAL, "4"));
+	self->cpu = this_cpu();
+	if (!self->cpu)
+		SKIP(return, "the events of this CPU are not known here");
+}
+
+FIXTURE_TEARDOWN(turns)
+{
+	EXPECT_TRUE(write_line(MUX_INTERVAL, self->interval));
+}
+
+static __u64 since(const struct timespec *start)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (now.tv_sec - start->tv_sec) * 1000000000ULL + now.tv_nsec -
+	       start->tv_nsec;
+}
+
+/*
+ * Events that no two registers are enough for: each gets its share, and never
+ * more of them run than there are registers.
+ */
+static void take_turns(struct __test_metadata *_metadata, const __u64 *config,
+		       const __u64 *value, int nr, int registers)
+{
+	double share, sum = 0.0;
+	struct timespec start;
+	struct one_count count;
+	int fd[8];
+	int i;
+
+	ASSERT_GE(8, nr);
+	for (i = 0; i < nr; i++) {
+		fd[i] = open_event(config[i], value[i], -1);
+		ASSERT_LE(0, fd[i]);
+	}
+	clock_gettime(CLOCK_MONOTONIC, &start);
+	for (i = 0; i < nr; i++)
+		ASSERT_EQ(0, ioctl(fd[i], PERF_EVENT_IOC_ENABLE, 0));
+	while (since(&start) < 500000000ULL)
+		branch_loop(20000);
+	for (i = 0; i < nr; i++) {
+		ASSERT_EQ(0, ioctl(fd[i], PERF_EVENT_IOC_DISABLE, 0));
+		ASSERT_TRUE(read_one(fd[i], &count));
+		share = percent_running(&count);
+		sum += share;
+		TH_LOG("event %d: %.1f %%", i, share);
+		EXPECT_TRUE(share > 100.0 * registers / nr - 8.0 &&
+			    share < 100.0 * registers / nr + 8.0);
+	}
+	EXPECT_GE(100.0 * registers + 1.0, sum);
+}
+
+TEST_F(turns, three_offcore_values)
+{
+	const struct cpu *cpu = self->cpu;
+	const __u64 config[] = {
+		cpu->offcore[0], cpu->offcore[0], cpu->offcore[1]
+	};
+	const __u64 value[] = {
+		config1(cpu, DATA_READ), config1(cpu, RFO),
+		config1(cpu, DATA_CODE_RFO)
+	};
+
+	take_turns(_metadata, config, value, 3, 2);
+}
+
+/* MEM_TRANS_RETIRED.LOAD_LATENCY, which Haswell has on counter 3 alone. */
+TEST_F(turns, two_latencies)
+{
+	const __u64 config[] = { self->cpu->latency, self->cpu->latency };
+	const __u64 value[] = { 8, 16 };
+
+	if (!self->cpu->latency)
+		SKIP(return, "no event is known for this CPU");
+	take_turns(_metadata, config, value, 2, 1);
+}
+
+TEST_F(turns, two_front_end_filters)
+{
+	const __u64 config[] = { self->cpu->front_end, self->cpu->front_end };
+	const __u64 value[] = { 0x11, 0x12 };
+
+	if (!self->cpu->front_end)
+		SKIP(return, "this CPU has no front-end filter");
+	take_turns(_metadata, config, value, 2, 1);
+}
+
+/* The emulated PMU halves the count where the latency is doubled. */
+TEST_F(turns, latency_value)
+{
+	__u64 count[2];
+	int i, fd;
+
+	if (!self->cpu->latency)
+		SKIP(return, "no event is known for this CPU");
+	for (i = 0; i < 2; i++) {
+		fd = open_event(self->cpu->latency, 8 << i, -1);
+		ASSERT_LE(0, fd);
+		counted_loop(fd, 0, LOOPS);
+		count[i] = read_value(fd);
+		close(fd);
+	}
+	EXPECT_LT(100, count[1]);
+	EXPECT_TRUE(near(count[0], 2 * count[1]));
+}
+
+/* With none of the filters nothing is counted. */
+TEST_F(turns, front_end_value)
+{
+	__u64 count[2];
+	int i, fd;
+
+	if (!self->cpu->front_end)
+		SKIP(return, "this CPU has no front-end filter");
+	for (i = 0; i < 2; i++) {
+		fd = open_event(self->cpu->front_end, i ? 0x11 : 0, -1);
+		ASSERT_LE(0, fd);
+		counted_loop(fd, 0, LOOPS);
+		count[i] = read_value(fd);
+		close(fd);
+	}
+	EXPECT_EQ(0, count[0]);
+	EXPECT_LT(100, count[1]);
+}
+
+TEST_HARNESS_MAIN
