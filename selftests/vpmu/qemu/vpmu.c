@@ -65,7 +65,9 @@ bool vpmu_realize(X86CPU *cpu, Error **errp)
         .stepping = extract32(version, 0, 4),
         .apic_id = cpu->apic_id,
         .threads_per_core = env->topo_info.threads_per_core,
+        .defects = cpu->vpmu_defects,
     };
+    const char *error;
 
     if (!cpu->enable_pmu) {
         return true;
@@ -78,10 +80,10 @@ bool vpmu_realize(X86CPU *cpu, Error **errp)
     if (!ops && !vpmu_load(cpu->vpmu_path, errp)) {
         return false;
     }
-    env->vpmu.pmu = ops->create(&config);
+    env->vpmu.pmu = ops->create(&config, &error);
     if (!env->vpmu.pmu) {
-        error_setg(errp, "vpmu: %s has no PMU for family %u model %u",
-                   cpu->vpmu_path, config.family, config.model);
+        error_setg(errp, "vpmu: family %u model %u: %s", config.family,
+                   config.model, error);
         return false;
     }
     return true;
@@ -117,13 +119,13 @@ void vpmu_reset(CPUX86State *env)
     }
 }
 
-void vpmu_cpuid(CPUX86State *env, uint32_t *eax, uint32_t *ebx,
-                uint32_t *ecx, uint32_t *edx)
+void vpmu_cpuid(CPUX86State *env, uint32_t leaf, uint32_t subleaf,
+                uint32_t *eax, uint32_t *ebx, uint32_t *ecx, uint32_t *edx)
 {
-    uint32_t regs[4];
+    uint32_t regs[4] = { *eax, *ebx, *ecx, *edx };
 
     if (env->vpmu.pmu) {
-        ops->cpuid(env->vpmu.pmu, regs);
+        ops->cpuid(env->vpmu.pmu, leaf, subleaf, regs);
         *eax = regs[0];
         *ebx = regs[1];
         *ecx = regs[2];
@@ -167,13 +169,10 @@ void helper_vpmu_expired(CPUX86State *env)
     vpmu_grant(env, vpmu_user(env));
 }
 
-/* In the middle of a TB, so this is no time to settle: have that done next. */
-void vpmu_lvtpc_write(CPUX86State *env, uint32_t value)
+void vpmu_lvtpc_write(CPUX86State *env)
 {
     if (env->vpmu.pmu) {
-        ops->lvtpc_write(env->vpmu.pmu, value);
-        env->vpmu.granted -= env->vpmu.budget + 1;
-        env->vpmu.budget = -1;
+        ops->lvtpc_write(env->vpmu.pmu);
     }
 }
 

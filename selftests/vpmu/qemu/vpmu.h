@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 /* Changes whenever anything below does. */
-#define VPMU_ABI 1
+#define VPMU_ABI 2
 
 /* What a virtual CPU retires: indices of an array of counts. */
 enum vpmu_retired {
@@ -51,19 +51,29 @@ struct vpmu_config {
     uint32_t stepping;
     uint32_t apic_id;
     uint32_t threads_per_core;
+    /* Which of the hardware's defects it has; NULL: those usual for it. */
+    const char *defects;
 };
 
 struct vpmu_ops {
     uint32_t abi;             /* VPMU_ABI */
 
-    /* Makes a CPU's PMU in its reset state; NULL for a CPU it does not know. */
-    struct vpmu *(*create)(const struct vpmu_config *config);
+    /*
+     * Makes a CPU's PMU in its reset state. NULL where that cannot be: then
+     * *error is a static string that says why.
+     */
+    struct vpmu *(*create)(const struct vpmu_config *config,
+                           const char **error);
 
-    /* RESET or INIT. The accounting of accesses lives on. */
+    /*
+     * RESET, not INIT, which leaves the PMU alone. The accounting of accesses
+     * lives on.
+     */
     void (*reset)(struct vpmu *pmu);
 
-    /* CPUID leaf 0xA as EAX, EBX, ECX, EDX. */
-    void (*cpuid)(const struct vpmu *pmu, uint32_t regs[4]);
+    /* Changes what a leaf of CPUID says (EAX, EBX, ECX, EDX), if need be. */
+    void (*cpuid)(const struct vpmu *pmu, uint32_t leaf, uint32_t subleaf,
+                  uint32_t regs[4]);
 
     /*
      * The CPU retired this much, at CPL 0 or, if @user, at CPL 1-3. A count
@@ -82,12 +92,12 @@ struct vpmu_ops {
     /*
      * Must a PMI be delivered through LVTPC? The model takes a true answer for
      * carried out. If @masked (the LVTPC mask is set) the answer is false and
-     * a PMI that is due waits for lvtpc_write().
+     * a PMI that is due is lost.
      */
     bool (*pmi)(struct vpmu *pmu, bool masked);
 
-    /* The guest wrote LVTPC. */
-    void (*lvtpc_write)(struct vpmu *pmu, uint32_t value);
+    /* The guest wrote LVTPC: to be accounted. */
+    void (*lvtpc_write)(struct vpmu *pmu);
 
     /* An enum vpmu_access each. *value is written only on VPMU_DONE. */
     uint32_t (*rdmsr)(struct vpmu *pmu, uint32_t msr, uint64_t *value);

@@ -34,8 +34,9 @@ impl Accesses {
 }
 
 /// The ranges of MSRs that are accounted one by one, as first and last.
-const RANGES: [(u32, u32); 10] = [
+const RANGES: [(u32, u32); 11] = [
     (0x0c1, 0x0c8), // IA32_PMCx
+    (0x10f, 0x10f), // TSX_FORCE_ABORT
     (0x186, 0x18d), // IA32_PERFEVTSELx
     (0x1a0, 0x1a7), // IA32_MISC_ENABLE, MSR_OFFCORE_RSP_x
     (0x1d9, 0x1d9), // IA32_DEBUGCTL
@@ -86,8 +87,6 @@ pub struct Accounting {
     /// PMIs delivered.
     pub pmis: AtomicU64,
     /// PMIs that found LVTPC masked.
-    pub held: AtomicU64,
-    /// PMIs that were never delivered: the overflow was dealt with while LVTPC was masked.
     pub lost: AtomicU64,
     /// Instructions retired at CPL 0 and above it.
     pub instructions: [AtomicU64; 2],
@@ -102,7 +101,6 @@ impl Default for Accounting {
             counters: Default::default(),
             no_counter: Accesses::default(),
             pmis: AtomicU64::new(0),
-            held: AtomicU64::new(0),
             lost: AtomicU64::new(0),
             instructions: Default::default(),
             marks: Mutex::default(),
@@ -144,7 +142,7 @@ impl Accounting {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clear();
-        for count in [&self.pmis, &self.held, &self.lost]
+        for count in [&self.pmis, &self.lost]
             .into_iter()
             .chain(&self.instructions)
         {
@@ -207,9 +205,8 @@ impl fmt::Display for Accounting {
         }
         writeln!(
             f,
-            "pmi {} held {} lost {}",
+            "pmi {} lost {}",
             self.pmis.load(Relaxed),
-            self.held.load(Relaxed),
             self.lost.load(Relaxed)
         )?;
         let [kernel, user] = [0, 1].map(|user| self.instructions[user].load(Relaxed));
@@ -257,13 +254,13 @@ mod tests {
             accounting.to_string(),
             "msr 0x38f reads 0 writes 1 faults 0\n\
              rdpmc fixed1 reads 1 writes 0 faults 0\n\
-             pmi 1 held 0 lost 0\n\
+             pmi 1 lost 0\n\
              instructions kernel 0 user 0\n"
         );
         accounting.clear();
         assert_eq!(
             accounting.to_string(),
-            "pmi 0 held 0 lost 0\ninstructions kernel 0 user 0\n"
+            "pmi 0 lost 0\ninstructions kernel 0 user 0\n"
         );
     }
 

@@ -56,7 +56,13 @@ impl Counter {
 
     /// Counts; true if the counter overflowed. `retired` has no negative counts.
     pub fn count(&mut self, source: Source, retired: &Retired) -> bool {
-        let events = match source {
+        let events = self.events(source, retired);
+        self.add(events)
+    }
+
+    /// How many events of the source came about; [`Counter::add`] counts them.
+    pub fn events(&mut self, source: Source, retired: &Retired) -> u64 {
+        match source {
             Source::Nothing => 0,
             Source::Exact(factors) => {
                 let sum: i64 = factors
@@ -74,7 +80,11 @@ impl Counter {
                 self.remainder = parts % u64::from(denominator);
                 parts / u64::from(denominator)
             }
-        };
+        }
+    }
+
+    /// Counts so many events; true if the counter overflowed.
+    pub fn add(&mut self, events: u64) -> bool {
         let sum = self.value + events;
         self.value = sum & MASK;
         sum > MASK

@@ -5,17 +5,21 @@
 #![allow(missing_docs)] // vpmu.h documents it.
 
 use std::cell::UnsafeCell;
+use std::collections::BTreeMap;
 use std::env;
+use std::ffi::{c_char, CStr};
 use std::fs::OpenOptions;
 use std::io::Write;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::accounting::Accounting;
+use crate::defect::Defects;
 use crate::model;
 use crate::pmu::Pmu;
+use crate::shared::{Core, Thread};
 use crate::{retired, Fault};
 
-const ABI: u32 = 1;
+const ABI: u32 = 2;
 
 const DONE: u32 = 0;
 const FAULT: u32 = 1;
@@ -37,19 +41,20 @@ pub struct Config {
     stepping: u32,
     apic_id: u32,
     threads_per_core: u32,
+    defects: *const c_char,
 }
 
 /// `struct vpmu_ops`.
 #[repr(C)]
 pub struct Ops {
     abi: u32,
-    create: unsafe extern "C" fn(*const Config) -> *mut Vpmu,
+    create: unsafe extern "C" fn(*const Config, *mut *const c_char) -> *mut Vpmu,
     reset: unsafe extern "C" fn(*mut Vpmu),
-    cpuid: unsafe extern "C" fn(*const Vpmu, *mut u32),
+    cpuid: unsafe extern "C" fn(*const Vpmu, u32, u32, *mut u32),
     retire: unsafe extern "C" fn(*mut Vpmu, bool, *const i64),
     budget: unsafe extern "C" fn(*const Vpmu, bool) -> i64,
     pmi: unsafe extern "C" fn(*mut Vpmu, bool) -> bool,
-    lvtpc_write: unsafe extern "C" fn(*mut Vpmu, u32),
+    lvtpc_write: unsafe extern "C" fn(*mut Vpmu),
     rdmsr: unsafe extern "C" fn(*mut Vpmu, u32, *mut u64) -> u32,
     wrmsr: unsafe extern "C" fn(*mut Vpmu, u32, u64) -> u32,
     rdpmc: unsafe extern "C" fn(*mut Vpmu, u32, *mut u64) -> u32,
@@ -72,8 +77,12 @@ pub static vpmu_ops: Ops = Ops {
     report,
 };
 
+/// The cores that there are, by what their threads' APIC IDs have in common.
+static CORES: Mutex<BTreeMap<u32, Arc<Core>>> = Mutex::new(BTreeMap::new());
+
 /// The PMU behind a handle.
 ///
+/// # Safety
 ///
 /// `vpmu` comes from [`create`], and the caller is the thread of this CPU or the CPU is stopped
 /// (`vpmu.h`): so nobody else has a reference to the [`Pmu`], and none outlives the C call that
@@ -85,19 +94,43 @@ unsafe fn pmu<'a>(vpmu: *const Vpmu) -> &'a mut Pmu {
     unsafe { &mut *(*vpmu).pmu.get() }
 }
 
-unsafe extern "C" fn create(config: *const Config) -> *mut Vpmu {
+unsafe extern "C" fn create(config: *const Config, error: *mut *const c_char) -> *mut Vpmu {
     // SAFETY: QEMU passes a valid configuration.
     let config = unsafe { &*config };
-    let Some(model) = model::find(config.family, config.model) else {
-        return std::ptr::null_mut();
+    let defects = (!config.defects.is_null()).then(|| {
+        // SAFETY: it is not NULL, so by `vpmu.h` it is a string.
+        unsafe { CStr::from_ptr(config.defects) }
+    });
+    match make(config, defects) {
+        Ok(pmu) => Box::into_raw(Box::new(Vpmu {
+            apic_id: config.apic_id,
+            accounting: pmu.accounting(),
+            pmu: UnsafeCell::new(pmu),
+        })),
+        Err(text) => {
+            // SAFETY: QEMU passes the address of a variable.
+            unsafe { *error = text.as_ptr() };
+            std::ptr::null_mut()
+        }
+    }
+}
+
+fn make(config: &Config, defects: Option<&CStr>) -> Result<Pmu, &'static CStr> {
+    let threads = config.threads_per_core;
+    let model =
+        model::find(config.family, config.model).ok_or(c"there is no model of this CPU's PMU")?;
+    if !matches!(threads, 1 | 2) {
+        return Err(c"a core has one thread or two");
+    }
+    let defects = match defects {
+        Some(list) => Defects::listed(model, &list.to_string_lossy())?,
+        None => Defects::usual(model),
     };
-    let pmu = Pmu::new(model, config.threads_per_core);
-    let accounting = pmu.accounting();
-    Box::into_raw(Box::new(Vpmu {
-        apic_id: config.apic_id,
-        pmu: UnsafeCell::new(pmu),
-        accounting,
-    }))
+    let (core, index) = (config.apic_id / threads, config.apic_id % threads);
+    let mut cores = CORES.lock().unwrap_or_else(PoisonError::into_inner);
+    let core = cores.entry(core).or_insert_with(|| Core::new(threads));
+    let thread = Thread::new(core.clone(), index as usize);
+    Ok(Pmu::on(thread, model, defects))
 }
 
 unsafe extern "C" fn reset(vpmu: *mut Vpmu) {
@@ -105,9 +138,10 @@ unsafe extern "C" fn reset(vpmu: *mut Vpmu) {
     unsafe { pmu(vpmu) }.reset();
 }
 
-unsafe extern "C" fn cpuid(vpmu: *const Vpmu, regs: *mut u32) {
-    // SAFETY: `vpmu.h` says who calls, and that there is room for four.
-    unsafe { regs.cast::<[u32; 4]>().write(pmu(vpmu).cpuid()) };
+unsafe extern "C" fn cpuid(vpmu: *const Vpmu, leaf: u32, subleaf: u32, regs: *mut u32) {
+    // SAFETY: `vpmu.h` says who calls, and that there are four registers, which are nobody else's.
+    let (pmu, regs) = unsafe { (pmu(vpmu), &mut *regs.cast::<[u32; 4]>()) };
+    *regs = pmu.cpuid(leaf, subleaf, *regs);
 }
 
 unsafe extern "C" fn retire(vpmu: *mut Vpmu, user: bool, counts: *const i64) {
@@ -125,9 +159,9 @@ unsafe extern "C" fn pmi(vpmu: *mut Vpmu, masked: bool) -> bool {
     unsafe { pmu(vpmu) }.pmi(masked)
 }
 
-unsafe extern "C" fn lvtpc_write(vpmu: *mut Vpmu, value: u32) {
+unsafe extern "C" fn lvtpc_write(vpmu: *mut Vpmu) {
     // SAFETY: `vpmu.h` says who calls.
-    unsafe { pmu(vpmu) }.lvtpc_write(value);
+    unsafe { pmu(vpmu) }.lvtpc_write();
 }
 
 unsafe extern "C" fn rdmsr(vpmu: *mut Vpmu, msr: u32, value: *mut u64) -> u32 {
@@ -149,6 +183,9 @@ unsafe extern "C" fn rdpmc(vpmu: *mut Vpmu, ecx: u32, value: *mut u64) -> u32 {
     unsafe { answer(Some(pmu(vpmu).rdpmc(ecx)), value) }
 }
 
+/// What an access to a register comes to, `enum vpmu_access`.
+///
+/// # Safety
 ///
 /// `value` is valid for a write.
 unsafe fn answer(result: Option<Result<u64, Fault>>, value: *mut u64) -> u32 {
@@ -227,11 +264,13 @@ mod tests {
             stepping: 0,
             apic_id: 0,
             threads_per_core: 2,
+            defects: std::ptr::null(),
         };
+        let mut error = std::ptr::null();
         let mut value = 0;
         // SAFETY: one thread, and pointers to what lives on this stack or comes from `create`.
         unsafe {
-            let vpmu = (vpmu_ops.create)(&config);
+            let vpmu = (vpmu_ops.create)(&config, &mut error);
             assert_eq!((vpmu_ops.wrmsr)(vpmu, 0x309, 41), DONE);
             assert_eq!((vpmu_ops.wrmsr)(vpmu, 0x38d, 2), DONE);
             assert_eq!((vpmu_ops.wrmsr)(vpmu, 0x38f, 1 << 32), DONE);
@@ -242,7 +281,50 @@ mod tests {
             assert_eq!((vpmu_ops.rdmsr)(vpmu, 0x10, &mut value), NOT_MINE);
             assert_eq!(value, 42);
             config.model = 1;
-            assert!((vpmu_ops.create)(&config).is_null());
+            assert!((vpmu_ops.create)(&config, &mut error).is_null());
+            assert!(CStr::from_ptr(error).to_str().unwrap().contains("no model"));
+        }
+    }
+
+    #[test]
+    fn threads_of_a_core_meet() {
+        let config = |apic_id, defects| Config {
+            family: 6,
+            model: 60,
+            stepping: 0,
+            apic_id,
+            threads_per_core: 2,
+            defects,
+        };
+        let mut error = std::ptr::null();
+        let mut value = 0;
+        // SAFETY: one thread, and pointers to what lives on this stack or comes from `create`.
+        unsafe {
+            // Cores 0x10 and 0x11.
+            let cpus = [0x20, 0x21, 0x22].map(|apic_id| {
+                let vpmu = (vpmu_ops.create)(&config(apic_id, std::ptr::null()), &mut error);
+                (vpmu_ops.wrmsr)(vpmu, 0x186, 0x4381d0); // MEM_UOPS_RETIRED.ALL_LOADS
+                vpmu
+            });
+            (vpmu_ops.retire)(cpus[0], true, [1 << 20, 0, 0, 0, 0, 0, 0, 0, 0].as_ptr());
+            for (cpu, leaked) in cpus.into_iter().zip([true, true, false]) {
+                (vpmu_ops.retire)(cpu, true, [0; 9].as_ptr());
+                assert_eq!((vpmu_ops.rdpmc)(cpu, 0, &mut value), DONE);
+                assert_eq!(value != 0, leaked);
+            }
+            for list in [c"ht-leak", c"none"] {
+                let config = config(0x30, list.as_ptr());
+                assert!(!(vpmu_ops.create)(&config, &mut error).is_null());
+            }
+            for (threads_per_core, list) in [(2, c"tfa"), (2, c"x"), (3, c"none")] {
+                let config = Config {
+                    threads_per_core,
+                    ..config(0x30, list.as_ptr())
+                };
+                error = std::ptr::null();
+                assert!((vpmu_ops.create)(&config, &mut error).is_null());
+                assert!(!error.is_null());
+            }
         }
     }
 }

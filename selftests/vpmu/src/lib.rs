@@ -12,17 +12,21 @@
 //!   ffi ── pmu ──┬── msr         which registers there are, their reserved bits
 //!                ├── counter     48-bit counters, rates
 //!                ├── event       what an event select counts
+//!                ├── shared      what the threads of a core tell each other
+//!                ├── defect      what the hardware gets wrong
 //!                ├── accounting  who accessed what, how often
 //!                └── model       what differs between CPUs
 //! ```
 
 pub mod accounting;
 pub mod counter;
+pub mod defect;
 pub mod event;
 pub mod ffi;
 pub mod model;
 mod msr;
 pub mod pmu;
+pub mod shared;
 
 /// An access to a register that the hardware answers with #GP(0).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

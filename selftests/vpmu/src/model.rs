@@ -17,6 +17,7 @@ mod skylake;
 mod westmere;
 
 use crate::counter::Source;
+use crate::defect::Defects;
 use crate::event::List;
 
 /// One CPU model's PMU.
@@ -54,6 +55,8 @@ pub struct Model {
     /// counters 0-3 when HTT is disabled"), and the comments in the built-in driver's tables
     /// (arch/x86/events/intel/core.c).
     pub low_only: &'static [Code],
+    /// What its hardware gets wrong.
+    pub defects: Defects,
     /// Intel's list of events.
     pub list: &'static List,
 }
@@ -91,6 +94,8 @@ impl Code {
 pub struct Offcore {
     /// Number of registers.
     pub registers: usize,
+    /// The two threads of a core share them; else each has its own.
+    pub per_core: bool,
     /// The bits that are not reserved.
     pub writable: u64,
     /// Below this bit are requests, from here on responses.

@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use crate::accounting::{bump, Accesses};
 use crate::counter::MASK;
+use crate::defect::is_corrupting;
 use crate::event::Select;
 use crate::model::{CAP_FW_WRITE, CAP_SMM_FREEZE};
 use crate::pmu::{Pmu, CTR_FRZ, FIXED_PMI, FIXED_SHIFT, FREEZE_PERFMON_ON_PMI, INT};
@@ -34,6 +35,9 @@ const FIXED_ANY_THREAD: u64 = 1 << 2;
 /// BTF, FREEZE_LBRS_ON_PMI, FREEZE_PERFMON_ON_PMI. What would need LBR or BTS is missing.
 const DEBUGCTL_WRITABLE: u64 = (1 << 1) | (1 << 11) | FREEZE_PERFMON_ON_PMI;
 const DEBUGCTL_FREEZE_WHILE_SMM: u64 = 1 << 14;
+
+/// TSX_FORCE_ABORT. Its other bits came later, with CPUID's RTM_ALWAYS_ABORT.
+pub(crate) const RTM_FORCE_ABORT: u64 = 1 << 0;
 
 const LD_LAT_WRITABLE: u64 = 0xffff;
 
@@ -65,6 +69,7 @@ enum Msr {
     Capabilities,
     MiscEnable,
     DebugCtl,
+    TsxForceAbort,
     OffcoreRsp(usize),
     LdLat,
     Frontend,
@@ -81,6 +86,7 @@ fn decode(pmu: &Pmu, msr: u32) -> Option<Msr> {
     let version_4 = pmu.model.version >= 4;
     match msr {
         0x0c1..=0x0c8 => Some(general(msr, 0x0c1).map_or(Msr::Absent, Msr::Pmc)),
+        0x10f => if_there(pmu.defects.tfa, Msr::TsxForceAbort),
         0x186..=0x18d => Some(general(msr, 0x186).map_or(Msr::Absent, Msr::Select)),
         0x4c1..=0x4c8 => {
             let full_width = pmu.model.capabilities & CAP_FW_WRITE != 0;
@@ -107,11 +113,15 @@ fn decode(pmu: &Pmu, msr: u32) -> Option<Msr> {
         0x3f6 => Some(Msr::LdLat),
         0x3f7 => if_there(pmu.model.frontend != 0, Msr::Frontend),
         ACCOUNTING..=0x4000_ff0f => Some(Msr::Accounting(msr - ACCOUNTING)),
-        // PERF_METRICS, PEBS, DS
+        // What MSR_PERF_METRICS, PEBS and BTS would have
         0x329 | 0x3f1 | 0x3f2 | 0x600 => Some(Msr::Absent),
-        // LBR, old and architectural
-        0x1c8 | 0x1c9 | 0x680..=0x69f | 0x6c0..=0x6df | 0xdc0..=0xddf => Some(Msr::Absent),
+        // LBR and last exception records, old and architectural
+        0x1c8 | 0x1c9 | 0x1db..=0x1de | 0x680..=0x69f | 0x6c0..=0x6df | 0xdc0..=0xddf => {
+            Some(Msr::Absent)
+        }
         0x14ce | 0x14cf | 0x1200..=0x121f | 0x1500..=0x151f | 0x1600..=0x161f => Some(Msr::Absent),
+        // Intel PT
+        0x560 | 0x561 | 0x570..=0x58f => Some(Msr::Absent),
         // The counters from version 6 on
         0x4c9..=0x4d0 | 0x1900..=0x19ff => Some(Msr::Absent),
         _ => None,
@@ -140,6 +150,7 @@ impl Pmu {
     pub fn wrmsr(&mut self, msr: u32, value: u64) -> Option<Result<(), Fault>> {
         let register = decode(self, msr)?;
         let result = self.write(register, value);
+        self.publish();
         self.account(msr, register, |accesses| &accesses.writes, result.is_err());
         Some(result)
     }
@@ -175,7 +186,8 @@ impl Pmu {
             Msr::Capabilities => self.model.capabilities,
             Msr::MiscEnable => regs.misc_enable,
             Msr::DebugCtl => regs.debugctl,
-            Msr::OffcoreRsp(index) => regs.offcore_rsp[index],
+            Msr::TsxForceAbort => regs.tsx_force_abort,
+            Msr::OffcoreRsp(index) => self.offcore_rsp(index).load(Relaxed),
             Msr::LdLat => regs.ld_lat,
             Msr::Frontend => regs.frontend,
             Msr::Accounting(offset) => self.read_accounting(offset)?,
@@ -193,8 +205,7 @@ impl Pmu {
             Msr::FixedCtrl => self.regs.fixed_ctrl = checked(value, self.fixed_ctrl_bits())?,
             Msr::Ctrl => self.regs.global_ctrl = checked(value, self.counter_bits())?,
             Msr::StatusReset => {
-                self.regs.global_status &= !checked(value, self.status_bits() | STATUS_CLEARABLE)?;
-                self.status_cleared();
+                self.regs.global_status &= !checked(value, self.status_bits() | STATUS_CLEARABLE)?
             }
             Msr::StatusSet => {
                 self.regs.global_status |= checked(value, self.status_bits() | (1 << 62))?
@@ -211,8 +222,10 @@ impl Pmu {
                 };
                 self.regs.debugctl = checked(value, DEBUGCTL_WRITABLE | smm)?;
             }
+            Msr::TsxForceAbort => self.regs.tsx_force_abort = checked(value, RTM_FORCE_ABORT)?,
             Msr::OffcoreRsp(index) => {
-                self.regs.offcore_rsp[index] = checked(value, self.model.offcore.writable)?
+                let value = checked(value, self.model.offcore.writable)?;
+                self.offcore_rsp(index).store(value, Relaxed);
             }
             Msr::LdLat => self.regs.ld_lat = checked(value, LD_LAT_WRITABLE)?,
             Msr::Frontend => self.regs.frontend = checked(value, self.model.frontend)?,
@@ -230,11 +243,14 @@ impl Pmu {
         Ok(())
     }
 
-    fn write_select(&mut self, index: usize, value: u64) {
+    pub(crate) fn write_select(&mut self, index: usize, value: u64) {
+        let select = Select::from_register(value);
+        let leaky = self.leaky() && is_corrupting(select.event);
         let general = &mut self.regs.general[index];
         general.select = value;
         general.counter.change_source();
-        (general.source, general.register) = Select::from_register(value).source(self.model, index);
+        (general.source, general.register) = select.source(self.model, index);
+        general.leak = leaky.then_some(0);
     }
 
     /// The bits of IA32_PERFEVTSELx that there are.
@@ -302,7 +318,6 @@ impl Pmu {
             2 => selected.writes.load(Relaxed),
             3 => selected.faults.load(Relaxed),
             4 => accounting.pmis.load(Relaxed),
-            5 => accounting.held.load(Relaxed),
             6 => accounting.instructions[0].load(Relaxed),
             7 => accounting.instructions[1].load(Relaxed),
             8 => accounting.lost.load(Relaxed),
@@ -370,7 +385,10 @@ mod tests {
     fn a_thread_has_half_of_the_counters() {
         for (threads, generals) in [(1, 8), (2, 4)] {
             let mut pmu = pmu(HASWELL, threads);
-            assert_eq!(pmu.cpuid(), [0x0730_0003 | (generals << 8), 0, 0, 0x603]);
+            assert_eq!(
+                pmu.cpuid(0xa, 0, [0; 4]),
+                [0x0730_0003 | (generals << 8), 0, 0, 0x603]
+            );
             for first in [0xc1, 0x186, 0x4c1] {
                 for index in 0..8 {
                     let there = index < generals;

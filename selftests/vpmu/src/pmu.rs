@@ -2,13 +2,16 @@
 
 //! The PMU of one logical CPU: its state, counting, overflow and the PMI.
 
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 
 use crate::accounting::{bump, Accounting};
 use crate::counter::{Counter, Source, WIDTH};
+use crate::defect::{self, Defects};
 use crate::event::Register;
 use crate::model::{Model, MAX_FIXED, MAX_GENERAL};
+use crate::msr::RTM_FORCE_ABORT;
+use crate::shared::{Core, Thread};
 use crate::{event, retired, Fault, Retired};
 
 /// IA32_PERFEVTSELx.USR.
@@ -42,6 +45,8 @@ pub(crate) struct General {
     pub(crate) source: Source,
     /// The register beside `select` that this hangs on.
     pub(crate) register: Option<Register>,
+    /// Events since the last one that leaked to the sibling; `None`: none does.
+    pub(crate) leak: Option<u64>,
 }
 
 /// The registers that a reset clears.
@@ -54,20 +59,9 @@ pub(crate) struct Registers {
     pub(crate) global_status: u64,
     pub(crate) debugctl: u64,
     pub(crate) misc_enable: u64,
-    pub(crate) offcore_rsp: [u64; 2],
+    pub(crate) tsx_force_abort: u64,
     pub(crate) ld_lat: u64,
     pub(crate) frontend: u64,
-}
-
-/// Where a PMI stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Pmi {
-    /// There is none.
-    None,
-    /// A counter overflowed; LVTPC is to be asked at the next opportunity.
-    Due,
-    /// LVTPC was masked; waits for a write to it.
-    Held,
 }
 
 /// The PMU of one logical CPU.
@@ -77,7 +71,13 @@ pub struct Pmu {
     /// General counters of this thread.
     pub(crate) generals: usize,
     pub(crate) regs: Registers,
-    pmi: Pmi,
+    pub(crate) defects: Defects,
+    /// Its place in its core.
+    thread: Thread,
+    /// A counter overflowed and LVTPC is to be asked at the next opportunity.
+    pmi_due: bool,
+    /// Instructions until the next transaction ([`defect::TRANSACTION`]).
+    to_transaction: u64,
     /// Counts below zero that wait to be balanced, at CPL 0 and above it.
     carry: [Retired; 2],
     pub(crate) accounting: Arc<Accounting>,
@@ -86,24 +86,36 @@ pub struct Pmu {
 }
 
 impl Pmu {
-    /// A PMU in its reset state.
+    /// A PMU in its reset state, with the usual defects; where its core has two threads, nobody is
+    /// on the other one.
     pub fn new(model: &'static Model, threads_per_core: u32) -> Self {
-        let generals = model.general_counters(threads_per_core);
+        let thread = Thread::new(Core::new(threads_per_core), 0);
+        Pmu::on(thread, model, Defects::usual(model))
+    }
+
+    /// The PMU of one thread of a core, in its reset state.
+    pub fn on(thread: Thread, model: &'static Model, defects: Defects) -> Self {
+        let generals = model.general_counters(thread.per_core());
         Pmu {
             model,
             generals,
             regs: Registers::new(generals),
-            pmi: Pmi::None,
+            defects,
+            thread,
+            pmi_due: false,
+            to_transaction: defect::TRANSACTION,
             carry: [[0; retired::COUNTS]; 2],
             accounting: Arc::default(),
             accounting_select: 0,
         }
     }
 
-    /// RESET (and INIT, which leaves the counters alone on hardware).
+    /// RESET. INIT leaves all MSRs alone (SDM vol. 3, 10.1).
     pub fn reset(&mut self) {
         self.regs = Registers::new(self.generals);
-        self.pmi = Pmi::None;
+        self.thread.reset();
+        self.pmi_due = false;
+        self.to_transaction = defect::TRANSACTION;
         self.carry = [[0; retired::COUNTS]; 2];
     }
 
@@ -112,8 +124,20 @@ impl Pmu {
         self.accounting.clone()
     }
 
-    /// CPUID leaf 0xA: EAX, EBX, ECX, EDX.
-    pub fn cpuid(&self) -> [u32; 4] {
+    /// What a leaf of CPUID says (EAX, EBX, ECX, EDX), given what it says of all the rest.
+    pub fn cpuid(&self, leaf: u32, subleaf: u32, regs: [u32; 4]) -> [u32; 4] {
+        const PDCM: u32 = 1 << 15; // IA32_PERF_CAPABILITIES
+        const TSX_FORCE_ABORT: u32 = 1 << 13;
+        let [eax, ebx, ecx, edx] = regs;
+        match (leaf, subleaf) {
+            (1, _) => [eax, ebx, ecx | PDCM, edx],
+            (7, 0) if self.defects.tfa => [eax, ebx, ecx, edx | TSX_FORCE_ABORT],
+            (0xa, _) => self.cpuid_leaf_a(),
+            _ => regs,
+        }
+    }
+
+    fn cpuid_leaf_a(&self) -> [u32; 4] {
         let model = self.model;
         let eax = model.version
             | ((self.generals as u32) << 8)
@@ -155,9 +179,13 @@ impl Pmu {
         for i in 0..self.generals {
             if active & (1 << i) != 0 {
                 let source = self.general_source(i);
-                let overflow = self.regs.general[i].counter.count(source, &retired);
-                self.overflowed(overflow, i, self.regs.general[i].select & INT != 0);
+                let events = self.regs.general[i].counter.events(source, &retired);
+                let events = events - self.leak(i, events);
+                self.add(i, events);
             }
+        }
+        if self.leaky() {
+            self.take_leaked();
         }
         for i in 0..self.model.fixed {
             if active & (1 << (FIXED_SHIFT + i)) != 0 {
@@ -170,37 +198,111 @@ impl Pmu {
                 );
             }
         }
+        if self.defects.tfa {
+            self.transactions(retired[retired::INSTRUCTIONS] as u64);
+        }
+    }
+
+    /// Adds to a general counter.
+    fn add(&mut self, index: usize, events: u64) {
+        let general = &mut self.regs.general[index];
+        let overflow = general.counter.add(events);
+        let interrupt = general.select & INT != 0;
+        self.overflowed(overflow, index, interrupt);
+    }
+
+    /// Can events leak to and from the other thread ([`Defects::ht_leak`])?
+    pub(crate) fn leaky(&self) -> bool {
+        self.defects.ht_leak && self.thread.per_core() > 1
+    }
+
+    /// How many of these events on a general counter the other thread's counter gets instead.
+    fn leak(&mut self, index: usize, events: u64) -> u64 {
+        match &mut self.regs.general[index].leak {
+            Some(since) if self.thread.sibling_has(index) => {
+                let sum = *since + events;
+                *since = sum % defect::LEAK;
+                self.thread.leak(index, sum / defect::LEAK);
+                sum / defect::LEAK
+            }
+            _ => 0,
+        }
+    }
+
+    /// Adds what has leaked into counters that are switched on; the rest is gone.
+    fn take_leaked(&mut self) {
+        for i in 0..self.generals {
+            let events = self.thread.take_leaked(i);
+            if events != 0 && self.enabled(USR | OS) & (1 << i) != 0 {
+                self.add(i, events);
+            }
+        }
+    }
+
+    /// So many instructions retired: have there been transactions that use counter 3
+    /// ([`Defects::tfa`])?
+    fn transactions(&mut self, instructions: u64) {
+        if instructions < self.to_transaction {
+            self.to_transaction -= instructions;
+            return;
+        }
+        let since = (instructions - self.to_transaction) % defect::TRANSACTION;
+        self.to_transaction = defect::TRANSACTION - since;
+        if self.regs.tsx_force_abort & RTM_FORCE_ABORT == 0 {
+            let index = defect::TRANSACTION_COUNTER;
+            self.write_select(index, defect::TRANSACTION_SELECT);
+            self.regs.general[index]
+                .counter
+                .set(defect::TRANSACTION_COUNT);
+        }
+    }
+
+    /// Lets the other thread know which counters are switched on.
+    pub(crate) fn publish(&self) {
+        if self.leaky() {
+            self.thread.publish(self.enabled(USR | OS));
+        }
+    }
+
+    /// MSR_OFFCORE_RSP_0 or _1.
+    pub(crate) fn offcore_rsp(&self, index: usize) -> &AtomicU64 {
+        self.thread.offcore_rsp(self.model.offcore.per_core, index)
     }
 
     fn overflowed(&mut self, overflow: bool, bit: usize, interrupt: bool) {
         if overflow {
             self.regs.global_status |= 1 << bit;
-            if interrupt && self.pmi == Pmi::None {
-                self.pmi = Pmi::Due;
-            }
+            self.pmi_due |= interrupt;
         }
     }
 
     /// The counters that count at this privilege, as bits of IA32_PERF_GLOBAL_CTRL.
     fn active(&self, user: bool) -> u64 {
-        if self.regs.global_status & CTR_FRZ != 0 {
-            return 0;
-        }
         let (level, fixed_level) = if user {
             (USR, FIXED_USR)
         } else {
             (OS, FIXED_OS)
         };
-        let general = &self.regs.general[..self.generals];
-        let general = general
-            .iter()
-            .enumerate()
-            .filter(|(_, g)| g.select & EN != 0 && g.select & level != 0);
+        if self.is_frozen() {
+            return 0;
+        }
         let fixed = (0..self.model.fixed).filter(|&i| self.fixed_field(i) & fixed_level != 0);
-        let bits = general
-            .map(|(i, _)| i)
-            .chain(fixed.map(|i| FIXED_SHIFT + i));
-        bits.fold(0, |mask, bit| mask | (1 << bit)) & self.regs.global_ctrl
+        let fixed = fixed.fold(0, |mask, i| mask | (1 << (FIXED_SHIFT + i)));
+        self.enabled(level) | fixed & self.regs.global_ctrl
+    }
+
+    /// The general counters that are switched on for one of these levels ([`USR`], [`OS`]).
+    fn enabled(&self, levels: u64) -> u64 {
+        if self.is_frozen() {
+            return 0;
+        }
+        let general = self.regs.general[..self.generals].iter().zip(0..);
+        let enabled = general.filter(|(g, _)| g.select & EN != 0 && g.select & levels != 0);
+        enabled.fold(0, |mask, (_, i)| mask | (1 << i)) & self.regs.global_ctrl
+    }
+
+    fn is_frozen(&self) -> bool {
+        self.regs.global_status & CTR_FRZ != 0
     }
 
     /// What a general counter counts just now: some events hang on a register beside them.
@@ -208,7 +310,8 @@ impl Pmu {
         let general = &self.regs.general[index];
         match general.register {
             Some(Register::Offcore(index)) => {
-                self.model.offcore.source(self.regs.offcore_rsp[index])
+                let value = self.offcore_rsp(index).load(Relaxed);
+                self.model.offcore.source(value)
             }
             Some(Register::LoadLatency) => event::load_latency(general.source, self.regs.ld_lat),
             Some(Register::Frontend) if self.regs.frontend == 0 => Source::Nothing,
@@ -237,7 +340,7 @@ impl Pmu {
     pub fn budget(&self, user: bool) -> i64 {
         /// Far off, with room to spare for what is taken from it and given back.
         const NEVER: u64 = 1 << 62;
-        if self.pmi == Pmi::Due {
+        if self.pmi_due {
             return -1;
         }
         let active = self.active(user);
@@ -263,22 +366,19 @@ impl Pmu {
         least as i64 - 1
     }
 
-    /// Is a PMI to be delivered now? True is taken for done.
+    /// Is a PMI to be delivered now? True is taken for done. One that finds LVTPC masked is lost: the
+    /// mask inhibits the interrupt's reception (SDM vol. 3, 11.5.1), and nothing asks for it again.
     pub fn pmi(&mut self, masked: bool) -> bool {
-        match self.pmi {
-            Pmi::None | Pmi::Held => false,
-            Pmi::Due if masked => {
-                bump(&self.accounting.held);
-                self.pmi = Pmi::Held;
-                false
-            }
-            Pmi::Due => {
-                bump(&self.accounting.pmis);
-                self.pmi = Pmi::None;
-                self.freeze();
-                true
-            }
+        if !std::mem::take(&mut self.pmi_due) {
+            return false;
         }
+        if masked {
+            bump(&self.accounting.lost);
+            return false;
+        }
+        bump(&self.accounting.pmis);
+        self.freeze();
+        true
     }
 
     /// SDM vol. 3, 18.4.7: a PMI stops the counters by clearing GLOBAL_CTRL, from version 4 on by
@@ -290,26 +390,13 @@ impl Pmu {
             } else {
                 self.regs.global_ctrl = 0;
             }
+            self.publish();
         }
     }
 
-    /// The guest wrote LVTPC. Unmasked, it lets a PMI pass that had to wait.
-    pub fn lvtpc_write(&mut self, value: u32) {
-        const MASKED: u32 = 1 << 16;
+    /// The guest wrote LVTPC.
+    pub fn lvtpc_write(&self) {
         bump(&self.accounting.msr(crate::accounting::LVTPC).writes);
-        if value & MASKED == 0 && self.pmi == Pmi::Held {
-            self.pmi = Pmi::Due;
-        }
-    }
-
-    /// Status bits were cleared: a PMI which nothing is left to say about is gone.
-    pub(crate) fn status_cleared(&mut self) {
-        if self.regs.global_status & self.counter_bits() == 0 {
-            if self.pmi == Pmi::Held {
-                bump(&self.accounting.lost);
-            }
-            self.pmi = Pmi::None;
-        }
     }
 
     /// RDPMC: ECX is a general counter's number or, with bit 30, a fixed counter's.
@@ -336,6 +423,7 @@ impl Registers {
             select: 0,
             source: Source::Nothing,
             register: None,
+            leak: None,
         };
         Registers {
             general: [general; MAX_GENERAL],
@@ -345,7 +433,7 @@ impl Registers {
             global_status: 0,
             debugctl: 0,
             misc_enable: crate::msr::MISC_ENABLE_RESET,
-            offcore_rsp: [0; 2],
+            tsx_force_abort: 0,
             ld_lat: 0,
             frontend: 0,
         }
@@ -598,33 +686,31 @@ mod tests {
     }
 
     #[test]
-    fn a_masked_pmi_waits_for_lvtpc() {
-        const NMI: u32 = 0x400;
-        const MASKED: u32 = 1 << 16;
-        let overflowed = || {
-            let mut pmu = pmu(HASWELL);
-            write(&mut pmu, 0x38d, 0x00b);
-            write(&mut pmu, 0x309, MASK);
-            retire(&mut pmu, KERNEL, 1);
-            assert!(!pmu.pmi(true));
-            // It does not make QEMU ask again and again.
-            assert!(pmu.budget(KERNEL) >= 0);
-            assert!(!pmu.pmi(false));
-            pmu
-        };
-        let mut pmu = overflowed();
-        pmu.lvtpc_write(NMI | MASKED);
+    fn a_masked_pmi_is_lost() {
+        let mut pmu = pmu(HASWELL);
+        write(&mut pmu, 0x38d, 0x00b);
+        write(&mut pmu, 0x309, MASK);
+        retire(&mut pmu, KERNEL, 1);
+        assert!(!pmu.pmi(true));
+        // It does not make QEMU ask again and again, and is not delivered later.
+        assert!(pmu.budget(KERNEL) >= 0);
+        pmu.lvtpc_write();
         assert!(!pmu.pmi(false));
-        pmu.lvtpc_write(NMI);
-        assert!(pmu.budget(KERNEL) < 0);
-        assert!(pmu.pmi(false));
-        // The handler has dealt with the overflow already: nothing to tell.
-        let mut pmu = overflowed();
-        assert_eq!(pmu.accounting.lost.load(Relaxed), 0);
+        // The status stays.
+        assert_eq!(read(&pmu, STATUS), 1 << 32);
+        let counts = [&pmu.accounting.pmis, &pmu.accounting.lost];
+        assert_eq!(counts.map(|count| count.load(Relaxed)), [0, 1]);
+    }
+
+    /// The interrupt is on its way to the APIC by then.
+    #[test]
+    fn clearing_the_status_takes_no_pmi_back() {
+        let mut pmu = pmu(HASWELL);
+        write(&mut pmu, 0x38d, 0x00b);
+        write(&mut pmu, 0x309, MASK);
+        retire(&mut pmu, KERNEL, 1);
         write(&mut pmu, STATUS_RESET, 1 << 32);
-        assert_eq!(pmu.accounting.lost.load(Relaxed), 1);
-        pmu.lvtpc_write(NMI);
-        assert!(!pmu.pmi(false));
+        assert!(pmu.pmi(false));
     }
 
     #[test]

@@ -128,7 +128,12 @@ fn cpuid_leaf_a() {
     each(|cpu, threads, pmu| {
         let mut expected = cpu.cpuid;
         expected[0] |= (cpu.general[threads - 1] as u32) << 8;
-        assert_eq!(pmu.cpuid(), expected, "{} {threads}", cpu.name);
+        assert_eq!(
+            pmu.cpuid(0xa, 0, [0; 4]),
+            expected,
+            "{} {threads}",
+            cpu.name
+        );
     });
 }
 
@@ -190,9 +195,11 @@ fn registers_that_there_are() {
         is_there(&mut pmu, 0x3f7, cpu.frontend.is_some(), cpu.name);
         is_there(&mut pmu, 0x391, cpu.version() >= 4, cpu.name);
         assert_eq!(pmu.rdmsr(0x392).unwrap().is_ok(), cpu.version() >= 4);
-        // PERF_METRICS, PEBS_ENABLE, DS_AREA, LBR_SELECT, LBR_TOS, LBRs, the next version's counters
+        // TSX_FORCE_ABORT, PERF_METRICS, PEBS_ENABLE, DS_AREA, LBR_SELECT, LBR_TOS, LBRs, last
+        // exception records, Intel PT, the next version's counters
         for msr in [
-            0x329, 0x3f1, 0x600, 0x1c8, 0x1c9, 0x680, 0x6c0, 0x14ce, 0x1900,
+            0x10f, 0x329, 0x3f1, 0x600, 0x1c8, 0x1c9, 0x680, 0x6c0, 0x14ce, 0x1db, 0x1dc, 0x1dd,
+            0x1de, 0x560, 0x561, 0x570, 0x572, 0x580, 0x58f, 0x4c9, 0x1900,
         ] {
             is_there(&mut pmu, msr, false, cpu.name);
         }

@@ -5,6 +5,7 @@
 //! Without TSX and Intel PT: IN_TX, IN_TXCP and the overflow of PT's output are reserved.
 
 use super::{Code, General, Model, Offcore, CAP_FW_WRITE, CAP_SMM_FREEZE};
+use crate::defect::Defects;
 use crate::event;
 
 /// Broadwell.
@@ -21,6 +22,7 @@ pub(super) const MODEL: Model = Model {
     capabilities: CAP_SMM_FREEZE | CAP_FW_WRITE,
     offcore: Offcore {
         registers: 2,
+        per_core: false,
         writable: 0x3f_ffff_8fff,
         first_response: 16,
         any: true,
@@ -33,5 +35,6 @@ pub(super) const MODEL: Model = Model {
         Code::Event(0xd2), // MEM_LOAD_UOPS_L3_HIT_RETIRED.*
         Code::Event(0xd3), // MEM_LOAD_UOPS_L3_MISS_RETIRED.*
     ],
+    defects: Defects::NONE,
     list: &event::BROADWELL,
 };

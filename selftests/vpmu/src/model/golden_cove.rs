@@ -5,6 +5,7 @@
 //! As Ice Lake, six slots wide. OFFCORE_RESPONSE is now OCR, events 0x2A and 0x2B.
 
 use super::{General, Model, Offcore, CAP_FW_WRITE, CAP_SMM_FREEZE};
+use crate::defect::Defects;
 use crate::event;
 
 /// Golden Cove.
@@ -21,6 +22,7 @@ pub(super) const MODEL: Model = Model {
     capabilities: CAP_SMM_FREEZE | CAP_FW_WRITE,
     offcore: Offcore {
         registers: 2,
+        per_core: false,
         writable: 0x3f_ffff_ffff,
         first_response: 16,
         any: true,
@@ -28,5 +30,6 @@ pub(super) const MODEL: Model = Model {
     frontend: 0x7f_ff1f,
     slots: 6,
     low_only: &[],
+    defects: Defects::NONE,
     list: &event::GOLDEN_COVE,
 };

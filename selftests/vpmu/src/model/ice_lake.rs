@@ -6,6 +6,7 @@
 //! MSR_PERF_METRICS is left out, which IA32_PERF_CAPABILITIES.PERF_METRICS says.
 
 use super::{General, Model, Offcore, CAP_FW_WRITE, CAP_SMM_FREEZE};
+use crate::defect::Defects;
 use crate::event;
 
 /// Ice Lake.
@@ -22,6 +23,7 @@ pub(super) const MODEL: Model = Model {
     capabilities: CAP_SMM_FREEZE | CAP_FW_WRITE,
     offcore: Offcore {
         registers: 2,
+        per_core: false,
         writable: 0x3f_ffff_bfff,
         first_response: 16,
         any: true,
@@ -29,6 +31,7 @@ pub(super) const MODEL: Model = Model {
     frontend: 0x7f_ff17,
     slots: 5,
     low_only: &[],
+    defects: Defects::NONE,
     list: &event::ICE_LAKE,
 };
 

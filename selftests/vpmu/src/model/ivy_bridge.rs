@@ -3,6 +3,7 @@
 //! Ivy Bridge: SDM vol. 3, 20.3.5.
 
 use super::{Code, General, Model, Offcore, CAP_FW_WRITE, CAP_SMM_FREEZE};
+use crate::defect::Defects;
 use crate::event;
 
 /// Ivy Bridge.
@@ -19,6 +20,7 @@ pub(super) const MODEL: Model = Model {
     capabilities: CAP_SMM_FREEZE | CAP_FW_WRITE,
     offcore: Offcore {
         registers: 2,
+        per_core: false,
         writable: 0x3f_807f_8fff,
         first_response: 16,
         any: true,
@@ -37,5 +39,10 @@ pub(super) const MODEL: Model = Model {
         Code::Event(0xd2),       // MEM_LOAD_UOPS_LLC_HIT_RETIRED.*
         Code::Event(0xd3),       // MEM_LOAD_UOPS_LLC_MISS_RETIRED.*
     ],
+    // Erratum BV98.
+    defects: Defects {
+        ht_leak: true,
+        ..Defects::NONE
+    },
     list: &event::IVY_BRIDGE,
 };

@@ -6,6 +6,7 @@
 //! missing. One MSR_OFFCORE_RSP for the core; its 16 bits are eight requests and eight responses.
 
 use super::{General, Model, Offcore, CAP_SMM_FREEZE};
+use crate::defect::Defects;
 use crate::event;
 
 /// Nehalem.
@@ -23,6 +24,7 @@ pub(super) const MODEL: Model = Model {
     capabilities: CAP_SMM_FREEZE,
     offcore: Offcore {
         registers: 1,
+        per_core: true,
         writable: 0xffff,
         first_response: 8,
         any: false,
@@ -30,5 +32,6 @@ pub(super) const MODEL: Model = Model {
     frontend: 0,
     slots: 0,
     low_only: &[],
+    defects: Defects::NONE,
     list: &event::NEHALEM,
 };

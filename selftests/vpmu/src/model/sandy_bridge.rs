@@ -5,6 +5,7 @@
 //! The offcore registers' bits 12 to 14 and 23 to 30 are reserved, as on the client part.
 
 use super::{Code, General, Model, Offcore, CAP_FW_WRITE, CAP_SMM_FREEZE};
+use crate::defect::Defects;
 use crate::event;
 
 /// Sandy Bridge.
@@ -21,6 +22,7 @@ pub(super) const MODEL: Model = Model {
     capabilities: CAP_SMM_FREEZE | CAP_FW_WRITE,
     offcore: Offcore {
         registers: 2,
+        per_core: false,
         writable: 0x3f_807f_8fff,
         first_response: 16,
         any: true,
@@ -35,5 +37,10 @@ pub(super) const MODEL: Model = Model {
         Code::Event(0xd2),       // MEM_LOAD_UOPS_LLC_HIT_RETIRED.*
         Code::Event(0xd3),       // MEM_LOAD_UOPS_LLC_MISS_RETIRED.*
     ],
+    // Erratum BJ122.
+    defects: Defects {
+        ht_leak: true,
+        ..Defects::NONE
+    },
     list: &event::SANDY_BRIDGE,
 };

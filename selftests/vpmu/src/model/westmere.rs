@@ -5,6 +5,7 @@
 //! As Nehalem, with a second MSR_OFFCORE_RSP, and it counts mispredicted branches.
 
 use super::{General, Model, Offcore, CAP_SMM_FREEZE};
+use crate::defect::Defects;
 use crate::event;
 
 /// Westmere.
@@ -22,6 +23,7 @@ pub(super) const MODEL: Model = Model {
     capabilities: CAP_SMM_FREEZE,
     offcore: Offcore {
         registers: 2,
+        per_core: true,
         writable: 0xffff,
         first_response: 8,
         any: false,
@@ -29,5 +31,6 @@ pub(super) const MODEL: Model = Model {
     frontend: 0,
     slots: 0,
     low_only: &[],
+    defects: Defects::NONE,
     list: &event::WESTMERE,
 };
