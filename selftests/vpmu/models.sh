@@ -5,7 +5,8 @@
 usage "usage: selftests/vpmu/models.sh [MODEL …]
 
 Boots the stock kernel on each model, with one thread a core and with two: the built-in driver must bind with that
-microarchitecture's events, find its counters, complain about nothing and count a known program to the instruction." "$@"
+microarchitecture's events, find its counters, complain about nothing and count a known program to the instruction.
+Skylake once more with transactions that corrupt counter 3: the driver must protect it." "$@"
 
 # MODEL:EVENTS:COUNTERS:EXTRA: QEMU's model, what the driver calls its events, what it says of the counters with one
 # thread a core and with two, and what else it must say.
@@ -27,15 +28,17 @@ commands='. ./guest-lib.sh
 dmesg | sed "s/^\[[^]]*\] //; s/^/lo""g: /"
 log_trouble all | sed "s/^/trou""ble: /"
 perf stat -x, -e instructions:u,instructions:u,branches:u ./exact_loop 2>&1 | sed "s/^/coun""ts: /"
+[ ! -e /sys/devices/cpu/allow_tsx_force_abort ] || echo "tf""a: yes"
+perf stat -x, -e branches:u,branches:u,branches:u,branches:u ./exact_loop 2>&1 | sed "s/^/fo""ur: /"
 exit
 '
 
-# boot CPU SMP NAME: what the guest answered, in the file $answer.
+# boot CPU SMP NAME [OPTION …]: what the guest answered, in the file $answer.
 boot() {
 	local before
 	mkdir -p "$logs"
 	answer=$logs/guest-$3.answer
-	coproc guest { exec "$top/scripts/guest" --icount --cpu "$1" --smp "$2" --name "$3" 2>&1; }
+	coproc guest { exec "$top/scripts/guest" --icount --cpu "$1" --smp "$2" --name "$3" "${@:4}" 2>&1; }
 	# Of our own: Bash closes the coprocess's when it ends.
 	exec 3<&"${guest[0]}" 4>&"${guest[1]}"
 	# Input before the shell is there would be lost.
@@ -56,7 +59,7 @@ check() {
 		echo "ok $nr $name"
 	else
 		echo "not ok $nr $name"
-		sed -n 's/^\(log: Perf\|log: \.\.\.\|trouble\|counts\|rpmu: error\)/# &/p' "$answer"
+		sed -n 's/^\(log: Perf\|log: \.\.\.\|trouble\|counts\|four\|tfa\|rpmu: error\)/# &/p' "$answer"
 		failed=1
 	fi
 }
@@ -93,7 +96,18 @@ for model in "${models[@]}"; do
 		check "$name: instructions on a fixed and on a general counter" \
 			[ "$(grep -c '^counts: 10000000,,instructions:u,.*,100.00,' "$answer")" = 2 ]
 		check "$name: branches" grep -q '^counts: 4999999,,branches:u,.*,100.00,' "$answer"
+		check "$name: branches on four general counters" \
+			[ "$(grep -c '^four: 4999999,,branches:u,.*,100.00,' "$answer")" = 4 ]
+		check "$name: no TSX_FORCE_ABORT" lacks 'tfa: yes'
 	done
 done
+if (($# == 0)) || [[ " $* " == *' Skylake-Client '* ]]; then
+	name=Skylake-Client-tfa
+	boot Skylake-Client 2,2 "models-$name" --defects tfa
+	check "$name: the built-in driver knows of TSX_FORCE_ABORT" says 'tfa: yes'
+	check "$name: no complaint" silent
+	check "$name: branches on four general counters" \
+		[ "$(grep -c '^four: 4999999,,branches:u,.*,100.00,' "$answer")" = 4 ]
+fi
 echo "1..$nr"
 exit "$failed"
