@@ -91,6 +91,16 @@ pub unsafe trait T {}
     "rust/x86/msr.rs": SPDX_RS + "use super::percpu;\nmod perf;\nuse self::perf::X;\nuse super::perf;\nuse crate::bindings;\nuse kernel::bindings as k;\n",
     "selftests/host/src/lib.rs": SPDX_RS + '#[path = "../../../rust/logic/mod.rs"]\npub mod logic;\n',
     "selftests/vpmu/src/lib.rs": SPDX_RS + '// unlike rust/logic\n#[path = "events.rs"]\nmod events;\n',
+    "selftests/vpmu/src/ffi.rs": SPDX_RS
+    + """unsafe extern "C" fn create() {
+    // SAFETY: It is valid.
+    unsafe { g() }
+}
+/// # Safety
+///
+/// They must be true.
+unsafe fn g() {}
+""",
     "selftests/vpmu/Cargo.toml": '# not rust/logic\n[dependencies]\nx = { path = "x" }\n',
     "selftests/vpmu/qemu/vpmu.c": "/*\n * PMU\n *\n * SPDX-License-Identifier: GPL-2.0-or-later\n */\n",
 }
@@ -136,6 +146,10 @@ BAD = (
     (rules.no_unsafe, DRIVER, "/* /* unsafe */ unsafe */\nunsafe fn f() {}", 3),
     (rules.no_unsafe, LOGIC, "unsafe fn f() {}", 2),
     (rules.no_unsafe, "rust/rpmu.rs", "unsafe impl Send for Rpmu {}", 2),
+    (rules.no_unsafe, f"{VPMU}/src/pmu.rs", "fn f() {\n    unsafe { g() }\n}", 3),
+    (rules.no_unsafe, f"{VPMU}/tests/new.rs", "// SAFETY: It is no ffi.rs.\nunsafe fn f() {}", 3),
+    (rules.unsafe_is_explained, f"{VPMU}/src/ffi.rs", "fn f() {\n    unsafe { g() }\n}", 3),
+    (rules.unsafe_is_explained, f"{VPMU}/src/ffi.rs", "unsafe fn f() {}", 2),
     (rules.unsafe_is_explained, PERF, "fn f() {\n    unsafe { g() }\n}", 3),
     (rules.unsafe_is_explained, PERF, "fn f() {\n    // It is valid.\n    unsafe { g() }\n}", 4),
     (rules.unsafe_is_explained, PERF, "// SAFETY: Too far up.\n\nunsafe impl Send for X {}", 4),
