@@ -5,7 +5,7 @@ MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := module
 export KDIR FLAVOUR ACCEL MIRROR RPMU_CACHE JOBS GDB
 
-.PHONY: module demo test vpmu-test check guest toolroot kernel qemu vpmu image rust-analyzer refresh clean clean-cache help
+.PHONY: module demo test vpmu-test accept check guest toolroot kernel qemu vpmu image rust-analyzer refresh clean clean-cache help
 
 module:
 	@scripts/module --install
@@ -20,6 +20,10 @@ vpmu-test:
 	@scripts/test vpmu
 	@selftests/vpmu/bare.sh
 	@selftests/vpmu/models.sh
+
+accept:
+	@scripts/accept $(if $(MODELS),--models "$(MODELS)") $(if $(CASES),--cases "$(CASES)") \
+		$(if $(DRIVERS),--drivers "$(DRIVERS)")
 
 check:
 	@scripts/check
@@ -49,6 +53,8 @@ help:
 	@echo "make demo           boot a guest, load rpmu and run perf stat on it"
 	@echo "make test           all tests: on the host, then in guests"
 	@echo "make vpmu-test      the emulated PMU alone: its model, then on all nine CPU models its registers and the built-in driver"
+	@echo "make accept         the reference cases on every CPU model, on both drivers, side by side;"
+	@echo "                    MODELS=HSW,SKL CASES=1,5 DRIVERS=built-in,mainline,rpmu for some of them"
 	@echo "make check          format, clippy, layers, shell scripts"
 	@echo "make guest          a shell in a guest; GUEST=\"--cpu Skylake-Client --smp 2,1\", GDB=1 waits for gdb"
 	@echo "make rust-analyzer  rust-project.json for your editor"
