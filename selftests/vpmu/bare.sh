@@ -2,13 +2,24 @@
 # SPDX-License-Identifier: GPL-2.0
 # Does each CPU model do what Intel's manuals say? Asked without a PMU driver. TAP on stdout.
 . "$(dirname "$0")/../../scripts/lib.sh"
-usage "usage: selftests/vpmu/bare.sh [MODEL[/THREADS] …]
+usage "usage: selftests/vpmu/bare.sh [MODEL[/THREADS[/DEFECTS]] …]
 
 Boots the stock kernel without its PMU driver on each model, with one thread a core and with two, and loads a module
 that programs the PMU's registers itself (selftests/vpmu/bare): which there are, what counts where and how much, what
-an overflow does. Then it looks at the report that the PMU writes when QEMU exits." "$@"
+an overflow does. Then it looks at the report that the PMU writes when QEMU exits. Where the hardware has a defect, it
+boots with it and without it." "$@"
 
-models=(Nehalem Westmere SandyBridge IvyBridge Haswell Broadwell Skylake-Client Icelake-Server SapphireRapids)
+# MODEL THREADS DEFECTS, the last as in scripts/guest --defects
+boots=()
+for model in Nehalem Westmere SandyBridge IvyBridge Haswell Broadwell Skylake-Client Icelake-Server SapphireRapids; do
+	for threads in 1 2; do
+		boots+=("$model/$threads/")
+		case $model/$threads in
+		SandyBridge/2 | IvyBridge/2 | Haswell/2) boots+=("$model/$threads/none") ;;
+		Skylake-Client/*) boots+=("$model/$threads/tfa") ;;
+		esac
+	done
+done
 
 # report NAME: the marks in the report, as TAP.
 report() {
@@ -31,27 +42,30 @@ report() {
 	echo "1..$nr"
 }
 
-# boot MODEL THREADS: both streams of a guest of two CPUs.
+# boot MODEL THREADS [DEFECTS]: both streams of a guest of two CPUs.
 boot() {
-	local lower=${1,,} name
-	name=bare-${lower%%-*}-$((2 / $2))x$2
+	local lower=${1,,} name defects=()
+	name=bare-${lower%%-*}-$((2 / $2))x$2${3:+-$3}
+	[[ -z ${3:-} ]] || defects=(--defects "$3")
 	export VPMU_REPORT=$logs/$name.report
-	rm -f "$VPMU_REPORT"
-	"$top/scripts/guest" --run test --icount --cpu "$1" --smp "$((2 / $2)),$2" --name "$name" \
-		--append "initcall_blacklist=init_hw_perf_events,bts_init nmi_watchdog=0 rpmu.tests=bare" </dev/null || true
+	# A guest that dies before it leaves none.
+	: >"$VPMU_REPORT"
+	"$top/scripts/guest" --run test --icount --cpu "$1" --smp "$((2 / $2)),$2" --name "$name" "${defects[@]}" --append \
+		"initcall_blacklist=init_hw_perf_events,bts_init nmi_watchdog=0 rpmu.tests=bare rpmu.defects=${3:-}" </dev/null || true
 	report "$name"
 }
 
-boots=()
-for model in "${models[@]}"; do
-	for threads in 1 2; do
-		(($# == 0)) || [[ " $* " == *" $model "* || " $* " == *" $model/$threads "* ]] || continue
-		boots+=("$model $threads")
+# Those asked for: what is named less exactly means all of the kind.
+chosen=()
+for entry in "${boots[@]}"; do
+	(($# > 0)) || chosen+=("$entry")
+	for word in "$@"; do
+		[[ $entry/ != "$word"/* ]] || chosen+=("$entry")
 	done
 done
-((${#boots[@]})) || die "no such model: $*: see --help"
+((${#chosen[@]})) || die "no such model: $*: see --help"
 root=$("$top/scripts/toolroot")
-for words in "${boots[@]}"; do
-	# shellcheck disable=SC2086
-	boot $words
-done | in_root "$root" selftests/tap-summary --expect $((2 * ${#boots[@]}))
+for entry in "${chosen[@]}"; do
+	IFS=/ read -r model threads defects <<<"$entry"
+	boot "$model" "$threads" "$defects"
+done | in_root "$root" selftests/tap-summary --expect $((2 * ${#chosen[@]}))

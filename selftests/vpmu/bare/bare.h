@@ -67,9 +67,14 @@ struct model {
 	bool any_thread;
 	bool pin_control;
 	bool full_width;
+	/* MSR_OFFCORE_RSP_x: how many, whose they are, and the first one's event */
 	u8 offcore_rsp;
+	bool offcore_per_core;
+	u16 offcore_event;
 	bool frontend;
 	u8 slots_per_cycle;
+	/* errata BJ122, BV98, HSD29 */
+	bool ht_leak;
 	const struct branch_class *branches;
 	const struct placed_event *placed;
 };
@@ -81,6 +86,8 @@ struct bare {
 	int generals;
 	/* all counters, as bits of IA32_PERF_GLOBAL_CTRL */
 	unsigned long counters;
+	/* the defects that are switched on */
+	bool ht_leak, tfa;
 };
 
 extern struct bare bare;
@@ -105,6 +112,7 @@ struct check {
 extern const struct check register_checks[];
 extern const struct check counting_checks[];
 extern const struct check pmi_checks[];
+extern const struct check defect_checks[];
 extern const struct check accounting_checks[];
 
 /* Verdicts: anything else than expected fails the check that runs. */

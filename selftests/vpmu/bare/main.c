@@ -13,6 +13,7 @@
 #include <linux/module.h>
 #include <linux/sched.h>
 #include <linux/smp.h>
+#include <linux/string.h>
 #include <linux/topology.h>
 #include <asm/apic.h>
 #include <asm/cpufeature.h>
@@ -187,6 +188,8 @@ static void stop_pmu(void)
 {
 	unsigned int c;
 
+	if (bare.tfa)
+		wr(MSR_TSX_FORCE_ABORT, MSR_TFA_RTM_FORCE_ABORT);
 	wr(MSR_CORE_PERF_GLOBAL_CTRL, 0);
 	wr(MSR_CORE_PERF_FIXED_CTR_CTRL, 0);
 	for_each_general(c)
@@ -246,6 +249,10 @@ static int run_checks(const struct check *check, int nr)
 	return nr;
 }
 
+static char *defects = "";
+module_param(defects, charp, 0);
+MODULE_PARM_DESC(defects, "Which of the hardware's the PMU has: none, or ht-leak and tfa; default: the usual");
+
 static int __init bare_init(void)
 {
 	int nr = 0;
@@ -259,6 +266,8 @@ static int __init bare_init(void)
 	bare.generals = bare.model->generals[bare.threads > 1];
 	bare.counters = GENMASK(bare.generals - 1, 0) |
 			GENMASK(FIXED + bare.model->fixed - 1, FIXED);
+	bare.ht_leak = bare.model->ht_leak && bare.threads > 1 && strcmp(defects, "none");
+	bare.tfa = !strcmp(defects, "tfa");
 	pr_info("# %s, %d thread(s) a core\n", bare.model->name, bare.threads);
 	if (pmi_init()) {
 		pr_info("Bail out! no NMI handler\n");
@@ -267,6 +276,7 @@ static int __init bare_init(void)
 	nr = run_checks(register_checks, nr);
 	nr = run_checks(counting_checks, nr);
 	nr = run_checks(pmi_checks, nr);
+	nr = run_checks(defect_checks, nr);
 	nr = run_checks(accounting_checks, nr);
 	pr_info("1..%d\n", nr);
 	pmi_exit();

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What the hardware gets wrong, as the emulated PMU's README.md describes it,
+ * and that it does not where the defect is off.
+ */
+#include <linux/cpumask.h>
+#include <linux/irqflags.h>
+#include <linux/smp.h>
+#include <asm/cpuid/api.h>
+
+#include "bare.h"
+
+#define SELECT		MSR_ARCH_PERFMON_EVENTSEL0
+#define STATUS		MSR_CORE_PERF_GLOBAL_STATUS
+#define CTRL		MSR_CORE_PERF_GLOBAL_CTRL
+
+/* MEM_UOPS_RETIRED.ALL_LOADS, MEM_LOAD_UOPS_RETIRED.L1_HIT */
+#define CORRUPTING	0x81d0
+#define CORRUPTING_TOO	0x01d1
+
+/*
+ * The other CPU of the two. It is the sibling thread where a core has two, and
+ * is asked to do one thing at a time.
+ */
+static struct {
+	/* these counters are on, */
+	u64 counters;
+	/* this one with this event and level, the others with instructions at user level */
+	unsigned int special;
+	u32 event, flags;
+	/* and start from here */
+	s64 preset;
+	/* what came of it */
+	u64 status, counts[MAX_GENERAL];
+} other;
+
+static void start_other(void *unused)
+{
+	unsigned int c;
+
+	clear_pmu();
+	for_each_general(c) {
+		preset(c, other.preset);
+		if (c == other.special)
+			select_event(c, other.event, other.flags);
+		else
+			select_event(c, INST_RETIRED, LEVEL_USR);
+	}
+	wr(CTRL, other.counters);
+}
+
+/* Its special counter, in a run */
+static void run_other(void *unused)
+{
+	wr(CTRL, 0);
+	select_event(other.special, other.event, other.flags);
+	run_with(other.counters);
+}
+
+static void read_other(void *unused)
+{
+	unsigned int c;
+
+	wr(CTRL, 0);
+	for_each_general(c)
+		other.counts[c] = count(c);
+	other.status = rd(STATUS);
+}
+
+static void on_other(smp_call_func_t what)
+{
+	unsigned int cpu = cpumask_any_but(cpu_online_mask, raw_smp_processor_id());
+
+	smp_call_function_single(cpu, what, NULL, 1);
+}
+
+/* Nothing special there, all counters on. */
+static void reset_other(void)
+{
+	other.counters = bare.counters;
+	other.special = MAX_GENERAL;
+	other.preset = 0;
+}
+
+/* @event on counter @c of this CPU, in a run */
+static u64 count_here(unsigned int c, u32 event)
+{
+	unsigned long flags;
+
+	local_irq_save(flags);
+	wr(SELECT + c, 0);
+	wr(counter_msr(c), 0);
+	select_event(c, event, LEVEL_OS);
+	run_with(BIT_ULL(c));
+	local_irq_restore(flags);
+	return count(c);
+}
+
+/* What the event counts where nobody takes anything. */
+static u64 undisturbed(unsigned int c, u32 event)
+{
+	reset_other();
+	other.counters = 0;
+	on_other(start_other);
+	return count_here(c, event);
+}
+
+/* BJ122, BV98, HSD29: every fourth event goes to the sibling's counter. */
+static void leak_to_the_sibling(void)
+{
+	unsigned int c, i;
+	u64 events, leak;
+
+	for_each_general(c) {
+		events = undisturbed(c, CORRUPTING);
+		leak = bare.ht_leak ? events / 4 : 0;
+		expect(leak || !bare.ht_leak, "counter %u: %llu events are too few", c, events);
+
+		reset_other();
+		on_other(start_other);
+		same(count_here(c, CORRUPTING), events - leak, "counter %u", c);
+		on_other(read_other);
+		for_each_general(i)
+			same(other.counts[i], i == c ? leak : 0, "the sibling's counter %u of %u",
+			     i, c);
+		same(other.status, 0, "the sibling's status");
+
+		/* What does not corrupt does not leak. */
+		on_other(start_other);
+		same(count_here(c, INST_RETIRED), RUN_INSTRUCTIONS, "instructions, counter %u", c);
+		on_other(read_other);
+		same(other.counts[c], 0, "the sibling's counter %u, instructions", c);
+	}
+}
+
+/* The sibling may overflow by it, */
+static void leak_overflows(void)
+{
+	u64 events = undisturbed(1, CORRUPTING);
+
+	reset_other();
+	other.preset = -(s64)(events / 4);
+	on_other(start_other);
+	count_here(1, CORRUPTING);
+	on_other(read_other);
+	same(other.status, bare.ht_leak ? BIT_ULL(1) : 0, "the sibling's status");
+	same(other.counts[1], bare.ht_leak ? 0 : other.preset & WIDTH_MASK, "its counter 1");
+}
+
+/* and loses to this CPU in turn, if it counts such events too. */
+static void leak_both_ways(void)
+{
+	u64 here, there, leak_here, leak_there;
+
+	here = undisturbed(2, CORRUPTING);
+	there = undisturbed(2, CORRUPTING_TOO);
+	leak_here = bare.ht_leak ? here / 4 : 0;
+	leak_there = bare.ht_leak ? there / 4 : 0;
+
+	/* The one that does not run is on, but nothing of its own counts. */
+	reset_other();
+	other.special = 2;
+	other.event = CORRUPTING_TOO;
+	other.flags = LEVEL_USR;
+	on_other(start_other);
+	same(count_here(2, CORRUPTING), here - leak_here, "what is left here");
+	select_event(2, CORRUPTING, LEVEL_USR);
+	wr(CTRL, bare.counters);
+	other.flags = LEVEL_OS;
+	on_other(run_other);
+	on_other(read_other);
+	same(other.counts[2], leak_here + there - leak_there, "the other CPU's counter");
+	same(count(2), here - leak_here + leak_there, "this CPU's counter");
+}
+
+static void run_offcore_response(void *unused)
+{
+	unsigned int c;
+
+	for (c = 0; c < 4; c++)
+		select_event(c, bare.model->offcore_event, LEVEL_OS);
+	run_with(bare.counters);
+	for (c = 0; c < 4; c++)
+		other.counts[c] = count(c);
+	other.status = rd(MSR_OFFCORE_RSP_0);
+}
+
+/* MSR_OFFCORE_RSP_x are the core's on Nehalem and Westmere. */
+static void offcore_response(void)
+{
+	bool shared = bare.model->offcore_per_core && bare.threads > 1;
+	/* demand reads with any response; all requests with all responses that there are */
+	u64 value = bare.model->full_width ? 0x10001 : 0xf7ff;
+	u64 counted;
+	int c;
+
+	reset_other();
+	other.counters = 0;
+	on_other(start_other);
+	same(count_here(0, bare.model->offcore_event), 0, "nothing asked for");
+	wr(MSR_OFFCORE_RSP_0, value);
+	counted = count_here(0, bare.model->offcore_event);
+	expect(counted, "no responses");
+	on_other(run_offcore_response);
+	same(other.status, shared ? value : 0, "the other CPU's register");
+	for (c = 0; c < 4; c++)
+		same(other.counts[c], shared ? counted : 0, "the other CPU's counter %d", c);
+}
+
+/* TFA: while RTM_FORCE_ABORT is 0, transactions use counter 3. */
+static void transactions(void)
+{
+	/* longer than the 2^20 instructions from one to the next */
+	struct run run = {
+		.on_msr = CTRL,
+		.off_msr = CTRL,
+		.loops = (BIT(20) + BIT(10)) / 7,
+	};
+	bool corrupts;
+	unsigned int c;
+	int abort;
+
+	same(!!(cpuid_edx(7) & BIT(13)), bare.tfa, "CPUID.7.EDX[13]");
+	if (bare.tfa)
+		same(rd(MSR_TSX_FORCE_ABORT), 1, "TSX_FORCE_ABORT, as clear_pmu() has set it");
+	else
+		expect(rd_faults(MSR_TSX_FORCE_ABORT), "TSX_FORCE_ABORT can be read");
+
+	for (abort = 0; abort <= 1; abort++) {
+		if (bare.tfa)
+			wr(MSR_TSX_FORCE_ABORT, abort);
+		corrupts = bare.tfa && !abort;
+		for_each_general(c) {
+			select_event(c, BR_INST_RETIRED, LEVEL_OS);
+			wr(counter_msr(c), 1000 + c);
+		}
+		run_between(&run);
+		for_each_general(c) {
+			bool corrupted = c == 3 && corrupts;
+			u64 select = BR_INST_RETIRED | ARCH_PERFMON_EVENTSEL_OS |
+				     ARCH_PERFMON_EVENTSEL_ENABLE;
+
+			same(rd(SELECT + c), corrupted ? 0x5a5a : select,
+			     "select %u, abort %d", c, abort);
+			same(count(c), corrupted ? 0x5a5a5a5a5a5a : 1000 + c,
+			     "counter %u, abort %d", c, abort);
+		}
+	}
+	if (bare.tfa)
+		expect(wr_faults(MSR_TSX_FORCE_ABORT, BIT_ULL(63)), "it takes bit 63");
+}
+
+const struct check defect_checks[] = {
+	{ "leak_to_the_sibling", leak_to_the_sibling, CHECK_IRQS_ON },
+	{ "leak_overflows", leak_overflows, CHECK_IRQS_ON },
+	{ "leak_both_ways", leak_both_ways, CHECK_IRQS_ON },
+	{ "offcore_response", offcore_response, CHECK_IRQS_ON },
+	{ "transactions", transactions },
+	{ }
+};
