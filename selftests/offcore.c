@@ -71,6 +71,16 @@ static int open_event(__u64 config, __u64 value, int group_fd)
 	return perf_open_self(&attr, group_fd);
 }
 
+/* On a CPU, whoever runs there; enabled. */
+static int open_on(int cpu, __u64 config, __u64 value)
+{
+	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, config);
+
+	attr.config1 = value;
+	attr.disabled = 0;
+	return perf_open(&attr, -1, cpu, -1, 0);
+}
+
 static __u64 amount(const struct cpu *cpu, __u64 requests)
 {
 	return INSTRUCTIONS * __builtin_popcountll(requests) * cpu->responses /
@@ -424,6 +434,123 @@ TEST_F(turns, front_end_value)
 	}
 	EXPECT_EQ(0, count[0]);
 	EXPECT_LT(100, count[1]);
+}
+
+/*
+ * The threads of a core: from Sandy Bridge on each has registers of its own,
+ * before they share them. Then a thread waits while the other has values in
+ * all of them, unless it wants the same.
+ */
+FIXTURE(siblings)
+{
+	const struct cpu *cpu;
+	char interval[32];
+	int first, second;
+	int held[2];		/* events of the first, one for each register */
+};
+
+FIXTURE_SETUP(siblings)
+{
+	char list[16];
+	int i;
+
+	self->cpu = this_cpu();
+	ASSERT_TRUE(read_line(MUX_INTERVAL, self->interval,
+			      sizeof(self->interval)));
+	/* Who gets a register does so because it is free, not in turn. */
+	ASSERT_TRUE(write_line(MUX_INTERVAL, "10000"));
+	if (!self->cpu)
+		SKIP(return, "the events of this CPU are not known here");
+	ASSERT_TRUE(read_line("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list",
+			      list, sizeof(list)));
+	if (sscanf(list, "%d%*[-,]%d", &self->first, &self->second) != 2)
+		SKIP(return, "a core has one thread");
+	for (i = 0; i < 2; i++)
+		self->held[i] = open_on(self->first, self->cpu->offcore[i],
+					config1(self->cpu, i ? RFO : DATA_READ));
+	ASSERT_LE(0, self->held[0]);
+	ASSERT_LE(0, self->held[1]);
+	usleep(10000);
+}
+
+FIXTURE_TEARDOWN(siblings)
+{
+	EXPECT_TRUE(write_line(MUX_INTERVAL, self->interval));
+}
+
+static bool registers_are_shared(void)
+{
+	return this_cpu() == &cpus[0];
+}
+
+TEST_F(siblings, another_value_waits)
+{
+	int fd = open_on(self->second, self->cpu->offcore[0],
+			 config1(self->cpu, DATA_CODE_RFO));
+	struct one_count count;
+	__u64 waited;
+
+	ASSERT_LE(0, fd);
+	usleep(20000);
+	ASSERT_TRUE(read_one(fd, &count));
+	EXPECT_LT(0, count.enabled);
+	EXPECT_EQ(registers_are_shared() ? 0 : count.enabled, count.running);
+	EXPECT_TRUE(read_one(self->held[0], &count));
+	EXPECT_EQ(count.enabled, count.running);
+
+	/* The built-in driver looks when it is this thread's turn again. */
+	if (!on_rpmu())
+		return;
+	ASSERT_TRUE(read_one(fd, &count));
+	waited = count.enabled - count.running;
+	close(self->held[1]);
+	usleep(50000);
+	ASSERT_TRUE(read_one(fd, &count));
+	EXPECT_LE(40000000, count.running);
+	/* From then on it runs. */
+	EXPECT_GE(waited + 10000000, count.enabled - count.running);
+}
+
+TEST_F(siblings, the_same_value_is_shared)
+{
+	struct one_count count;
+	int i, fd[2];
+
+	for (i = 0; i < 2; i++) {
+		fd[i] = open_on(self->second, self->cpu->offcore[i],
+				config1(self->cpu, i ? DATA_READ : RFO));
+		ASSERT_LE(0, fd[i]);
+	}
+	usleep(20000);
+	for (i = 0; i < 2; i++) {
+		ASSERT_TRUE(read_one(fd[i], &count));
+		EXPECT_LT(0, count.enabled);
+		EXPECT_EQ(count.enabled, count.running);
+		ASSERT_TRUE(read_one(self->held[i], &count));
+		EXPECT_EQ(count.enabled, count.running);
+	}
+}
+
+/* Each value counts what it should, whichever thread wrote it last. */
+TEST_F(siblings, counts)
+{
+	const struct cpu *cpu = self->cpu;
+	int i, fd;
+
+	close(self->held[1]);
+	for (i = 0; i < 4; i++) {
+		enum value requests = i & 1 ? DATA_CODE_RFO : DATA_READ;
+
+		ASSERT_TRUE(run_on(i & 2 ? self->first : self->second));
+		fd = open_event(cpu->offcore[0], config1(cpu, requests), -1);
+		ASSERT_LE(0, fd);
+		counted_loop(fd, 0, LOOPS);
+		EXPECT_TRUE(near(read_value(fd), amount(cpu, requests))) {
+			TH_LOG("round %d: %llu, expected %llu", i,
+			       read_value(fd), amount(cpu, requests));
+		}
+		close(fd);
+	}
 }
 
 TEST_HARNESS_MAIN

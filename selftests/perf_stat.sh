@@ -86,7 +86,31 @@ mix_of_calls() {
 		1305=cpu/event=0xc4,umask=0x40/u
 }
 
-for name in instructions_three_times group all_cpus mix_of_branches mix_of_calls; do
+# Four events, each with a value of its own for an offcore response register, of which there are
+# two: without rotation the first two count and the others never do.
+two_offcore_registers() {
+	interval=$CPU_PMU/perf_event_mux_interval_ms
+	before=$(cat "$interval")
+	echo 1000 >"$interval"
+	lines=$(perf stat -x, -e LLC-load-misses,LLC-stores,LLC-store-misses,LLC-loads -- sleep 2 2>&1 |
+		grep LLC)
+	echo "$before" >"$interval"
+	seen=''
+	for nr in 1 2 3 4; do
+		line=$(echo "$lines" | sed -n "${nr}p")
+		case $(field 1 "$line")/$(field 5 "$line") in
+		'<not counted>/0.00') seen=$seen-nc ;;
+		*[!0-9]*/100.00) seen=$seen-other ;;
+		*/100.00) seen=$seen-counted ;;
+		*) seen=$seen-other ;;
+		esac
+	done
+	[ "$seen" = -counted-counted-nc-nc ] && return
+	because "$lines"
+	return 1
+}
+
+for name in instructions_three_times group all_cpus mix_of_branches mix_of_calls two_offcore_registers; do
 	run_test $name
 done
 finish

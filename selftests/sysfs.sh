@@ -4,22 +4,47 @@
 # shellcheck disable=SC2317 # tests are called by their names
 #
 # /sys/bus/event_source/devices/cpu: what the built-in driver shows there is
-# kept, and what rpmu shows is compared with it, for perf resolves its names
-# of events by these files. Run it on the built-in driver first.
+# kept, and what rpmu shows is compared with it both ways, for perf resolves its
+# names of events by these files. Run it on the built-in driver first.
 
 . ./ktap.sh
 
 KEPT=/tmp/built-in-sysfs
+DIRECTORIES='. format events caps'
+
+# known FILE: where rpmu differs from the built-in driver, and why.
+known() {
+	case $1 in
+	./rdpmc) echo 'rpmu does not let user space read counters' ;;
+	./freeze_on_smi) echo 'rpmu does not do that' ;;
+	events/mem-loads | events/mem-loads-aux | events/mem-stores) echo 'rpmu has no precise events' ;;
+	caps/max_precise) echo 'rpmu has no precise events' ;;
+	events/tx-* | events/el-* | events/cycles-t | events/cycles-ct) echo "rpmu has no names for transactions' events" ;;
+	caps/branches | caps/branch_counter_*) echo 'rpmu has no branch records' ;;
+	*) return 1 ;;
+	esac
+}
 
 FORMAT='event umask edge inv cmask'
 EVENTS='cpu-cycles instructions cache-references cache-misses
 	branch-instructions branch-misses bus-cycles ref-cycles'
 
 keep() {
-	mkdir -p "$KEPT/format" "$KEPT/events" &&
-		cp "$CPU_PMU/format"/* "$KEPT/format" &&
-		cp "$CPU_PMU/events"/* "$KEPT/events" &&
-		cp "$CPU_PMU/type" "$KEPT"
+	rm -rf "$KEPT"
+	for directory in $DIRECTORIES; do
+		mkdir -p "$KEPT/$directory"
+		for file in "$CPU_PMU/$directory"/*; do
+			[ -f "$file" ] || continue
+			# A copy with its mode; some files cannot be read.
+			copy=$KEPT/$directory/${file##*/}
+			cat "$file" >"$copy" 2>/dev/null
+			chmod "$(mode "$file")" "$copy"
+		done
+	done
+}
+
+mode() {
+	stat -c %a "$1"
 }
 
 # all_there DIRECTORY NAME...
@@ -50,7 +75,17 @@ text() {
 	echo "\"$(cat "$1")\" in $(wc -c <"$1") bytes"
 }
 
-# same DIRECTORY: what is in it is in the built-in's, word for word.
+# differs FILE HOW: unless that is known.
+differs() {
+	if why=$(known "$1"); then
+		echo "# $1 $2: $why"
+	else
+		because "$1 $2"
+		status=1
+	fi
+}
+
+# same DIRECTORY: the same files, word for word, with the same modes.
 same() {
 	if [ ! -d "$KEPT" ]; then
 		because "there was no built-in driver to compare with"
@@ -58,16 +93,25 @@ same() {
 	fi
 	status=0
 	files=0
+	for kept in "$KEPT/$1"/*; do
+		[ -f "$kept" ] || continue
+		[ -e "$CPU_PMU/$1/${kept##*/}" ] || differs "$1/${kept##*/}" 'is missing'
+	done
 	for file in "$CPU_PMU/$1"/*; do
-		name=${file##*/}
+		[ -f "$file" ] || continue
+		name=$1/${file##*/}
+		kept=$KEPT/$name
 		files=$((files + 1))
-		if [ ! -e "$KEPT/$1/$name" ]; then
-			because "$1/$name is not in the built-in's"
-			status=1
-		elif ! cmp -s "$file" "$KEPT/$1/$name"; then
-			because "$1/$name: $(text "$file"); the built-in's: $(text "$KEPT/$1/$name")"
-			status=1
+		if [ ! -e "$kept" ]; then
+			differs "$name" "is not in the built-in's"
+			continue
 		fi
+		[ "$(mode "$file")" = "$(mode "$kept")" ] ||
+			differs "$name" "has mode $(mode "$file"), the built-in's $(mode "$kept")"
+		# What a file does when it is written is none of its text.
+		[ "$(mode "$file")" = 444 ] || continue
+		cmp -s "$file" "$kept" ||
+			differs "$name" "is $(text "$file"), the built-in's $(text "$kept")"
 	done
 	if [ "$files" -eq 0 ]; then
 		because "$1 is empty"
@@ -76,12 +120,20 @@ same() {
 	return "$status"
 }
 
+device_same() {
+	same .
+}
+
 format_same() {
 	same format
 }
 
 events_same() {
 	same events
+}
+
+caps_same() {
+	same caps
 }
 
 type_is_raw() {
@@ -110,8 +162,8 @@ perf_resolves() {
 if ! loaded; then
 	run_test keep
 fi
-for name in type_is_raw format_complete events_complete format_same \
-	events_same perf_resolves; do
+for name in type_is_raw format_complete events_complete device_same format_same \
+	events_same caps_same perf_resolves; do
 	run_test $name
 done
 finish
