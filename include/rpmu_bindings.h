@@ -11,8 +11,10 @@
 #include <linux/cpumask.h>
 #include <linux/device.h>
 #include <linux/hrtimer.h>
+#include <linux/kprobes.h>
 #include <linux/percpu.h>
 #include <linux/perf_event.h>
+#include <linux/smp.h>
 #include <linux/sysfs.h>
 #include <asm/apicdef.h>
 #include <asm/cpufeature.h>
@@ -22,5 +24,6 @@
 
 /* For the prototypes, so that none is written twice. */
 #include "../rust/helpers.c"
+#include "../rust/static_calls.c"
 
 #endif /* RPMU_BINDINGS_H */

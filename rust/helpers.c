@@ -10,6 +10,7 @@
 #include <linux/cpumask.h>
 #include <linux/hardirq.h>
 #include <linux/percpu.h>
+#include <linux/smp.h>
 #include <linux/spinlock.h>
 #include <linux/topology.h>
 #include <asm/apic.h>
@@ -103,7 +104,27 @@ int rpmu_helper_cpuhp_setup_state_multi(enum cpuhp_state state, const char *name
 	return cpuhp_setup_state_multi(state, name, startup, teardown);
 }
 
+void rpmu_helper_raw_spin_lock_init(raw_spinlock_t *lock)
+{
+	raw_spin_lock_init(lock);
+}
+
+void rpmu_helper_raw_spin_lock(raw_spinlock_t *lock)
+{
+	raw_spin_lock(lock);
+}
+
+void rpmu_helper_raw_spin_unlock(raw_spinlock_t *lock)
+{
+	raw_spin_unlock(lock);
+}
+
 /* for rust/perf */
+
+void rpmu_helper_INIT_CSD(call_single_data_t *csd, smp_call_func_t func, void *info)
+{
+	INIT_CSD(csd, func, info);
+}
 
 bool rpmu_helper_in_nmi(void)
 {

@@ -31,6 +31,10 @@ module! {
     description: "x86 core PMU driver",
     license: "GPL",
     params: {
+        ht_workaround: bool {
+            default: true,
+            description: "Work around errata BJ122, BV98, HSD29 where cores have two threads (default: 1)",
+        },
         max_period: u64 {
             default: 0,
             description: "For tests: counters overflow after so many events (>= 1000; 0: as late as they can)",
@@ -58,7 +62,7 @@ impl kernel::Module for Rpmu {
         // Nothing has changed if any of these fails.
         let hardware = driver::probe(module_parameters::max_period.value())?;
         let perfmon = *hardware.perfmon();
-        let pmu = driver::new_pmu(hardware)?;
+        let pmu = driver::new_pmu(hardware, module_parameters::ht_workaround.value())?;
         let predecessor = driver::find_predecessor()?;
 
         // From here on, what has been done is undone by drop.

@@ -2,23 +2,27 @@
 
 //! What the driver keeps of a CPU.
 
-use super::{hardware::Hardware, pmi::Shared};
+use super::{hardware::Hardware, pmi::Shared, sharing::Sharing};
 use crate::{
-    logic::{registers::Shadow, roster::Roster},
+    logic::{claim::Claim, registers::Shadow, roster::Roster},
     perf::EventId,
     x86::{
         apic::{self, Lvtpc},
         percpu::CpuCell,
     },
 };
-use kernel::{cpu::CpuId, interrupt::LocalInterruptDisabled};
+use kernel::{cpu::CpuId, interrupt::LocalInterruptDisabled, prelude::*};
 
 /// One CPU.
+#[pin_data]
 pub(super) struct Cpu {
     /// What callbacks use and the PMI does not.
     pub(super) own: CpuCell<Own>,
     /// What callbacks share with the PMI.
     pub(super) shared: Shared,
+    /// What the CPU shares with its sibling. Not for the PMI.
+    #[pin]
+    pub(super) sharing: Sharing,
 }
 
 /// What callbacks on a CPU use and the PMI does not.
@@ -27,6 +31,8 @@ pub(super) struct Own {
     pub(super) roster: Roster<EventId>,
     /// What the registers hold.
     pub(super) shadow: Shadow,
+    /// What the sibling believes the roster to claim.
+    pub(super) claimed: Claim,
     /// What was in the way when the PMU was first used here.
     before: Option<Before>,
 }
@@ -38,17 +44,19 @@ struct Before {
 }
 
 impl Cpu {
-    pub(super) fn new(cpu: CpuId, hardware: &Hardware) -> Self {
+    pub(super) fn new(cpu: CpuId, hardware: &Hardware) -> impl PinInit<Self> + use<'_> {
         let capabilities = &hardware.pmu.capabilities;
         let own = Own {
             roster: Roster::new(capabilities),
             shadow: Shadow::new(capabilities),
+            claimed: Claim::default(),
             before: None,
         };
-        Self {
+        pin_init!(Self {
             own: CpuCell::new(cpu, own),
             shared: Shared::new(),
-        }
+            sharing <- Sharing::new(&hardware.pmu),
+        })
     }
 }
 

@@ -2,7 +2,7 @@
 
 //! `perf_event_open()`: can the event be had, alone and with its group?
 
-use super::{event::EventData, hardware::Hardware, Driver};
+use super::{event::EventData, Driver};
 use crate::{
     logic::{
         attr::{configure, Attributes, EventType},
@@ -15,9 +15,10 @@ use crate::{
 
 /// What the driver will keep with a new event, or why it cannot be had.
 pub(super) fn event_init(
-    hardware: &Hardware,
+    driver: &Driver,
     event: &perf::NewEvent<'_, Driver>,
 ) -> Result<EventData, Refusal> {
+    let hardware = &driver.hardware;
     let pmu = &hardware.pmu;
     let attr = attributes(&event.attr());
     let configured = configure(
@@ -28,8 +29,18 @@ pub(super) fn event_init(
     )?;
     let data = EventData::new(configured, pmu.constraint(configured.select));
 
+    let mut exclusive = data.demand.constraint.exclusive;
+    event.for_each_group_member(|member| {
+        exclusive |= member.data().demand.constraint.exclusive;
+    });
+    let limits = if exclusive && driver.always_has_sibling(event.cpu()) {
+        Limits::beside_sibling(pmu.capabilities.gp())
+    } else {
+        Limits::NONE
+    };
+
     // On an idle PMU: what does not fit there never will.
-    let mut group = Group::new(&pmu.capabilities, Limits::NONE);
+    let mut group = Group::new(&pmu.capabilities, limits);
     let mut verdict = Ok(());
     event.for_each_group_member(|member| {
         let pushed = group.push(member.data().demand);

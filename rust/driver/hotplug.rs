@@ -1,18 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! CPUs that go, and the driver that goes.
+//! CPUs that come and go, and the driver that does.
 //!
-//! Either way the registers of the CPU become as they were found. They keep what they hold while a
+//! When one goes, the registers of the CPU become as they were found. They keep what they hold while a
 //! CPU is off (INIT does not change them, SDM volume 3, table 10-1), and it may come back when the
 //! built-in driver is in charge again, which clears none that it does not use.
 //!
-//! When a CPU comes up there is nothing to do: its registers are set up when the first event comes.
+//! When a CPU comes up it only finds its sibling: its registers are set up when the first event
+//! comes.
 
 use super::CorePmu;
 use crate::x86::hotplug::Callbacks;
 use kernel::interrupt::LocalInterruptDisabled;
 
 impl Callbacks for CorePmu {
+    fn starting(&self, irqs: &LocalInterruptDisabled) {
+        self.ops().join_core(irqs);
+    }
+
     /// The perf core has taken all events from this CPU.
     fn dying(&self, irqs: &LocalInterruptDisabled) {
         let driver = self.ops();
@@ -21,5 +26,6 @@ impl Callbacks for CorePmu {
         if let Some(mut own) = cpu.own.borrow(irqs) {
             own.restore(&driver.hardware, irqs);
         }
+        driver.leave_core(self, irqs);
     }
 }

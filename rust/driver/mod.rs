@@ -8,8 +8,9 @@
 //!  takeover    the built-in driver's PMU, away and back
 //!  event_init  open()            ──► event         what we keep with an event
 //!  schedule    add, del, enable  ──► cpu           what we keep of a CPU
+//!                                ──► sharing       and of its core
 //!  pmi         a counter has overflowed (NMI)
-//!  hotplug     a CPU goes, or the driver: registers as they were
+//!  hotplug     a CPU comes or goes, or the driver does: registers as they were
 //!  sysfs       format/, events/, caps/
 //!  errors      reason ──► errno
 //! ```
@@ -20,6 +21,7 @@
 //! |---|---|---|
 //! | [`cpu::Own`]: roster and register shadow | callbacks on the CPU, not the PMI | [`CpuCell`] |
 //! | [`pmi::Shared`]: active counters and their events | callbacks and the PMI on the CPU | atomics |
+//! | [`sharing::Sharing`]: what the core's threads use | callbacks on both CPUs, not the PMI | a lock |
 //! | [`event::EventData`] | callbacks and the PMI on the event's CPU | atomics |
 //! | [`hardware::Hardware`] | all | constant |
 //!
@@ -37,6 +39,7 @@ mod hotplug;
 mod pmi;
 mod probe;
 mod schedule;
+mod sharing;
 mod sysfs;
 mod takeover;
 
@@ -57,6 +60,8 @@ use kernel::{prelude::*, sync::Arc};
 pub(crate) struct Driver {
     hardware: Hardware,
     cpus: PerCpu<Cpu>,
+    /// Whether the threads of a core must agree on who uses what.
+    shares_a_core: bool,
 }
 
 /// The core PMU with this driver.
@@ -66,15 +71,34 @@ pub(crate) type CorePmu = perf::Pmu<Driver>;
 // The values of a CPU pass through the stack, 7 KiB. That must not stay there while the perf core
 // is called.
 #[inline(never)]
-pub(crate) fn new_pmu(hardware: Hardware) -> Result<Arc<CorePmu>> {
+pub(crate) fn new_pmu(hardware: Hardware, ht_workaround: bool) -> Result<Arc<CorePmu>> {
     let cpus = PerCpu::new(|cpu| Cpu::new(cpu, &hardware))?;
     let groups = sysfs::groups(&hardware.pmu)?;
-    perf::Pmu::new(Driver { hardware, cpus }, groups)
+    let driver = Driver {
+        shares_a_core: sharing::is_needed(hardware.pmu.model, ht_workaround),
+        hardware,
+        cpus,
+    };
+    if driver.shares_a_core {
+        bind_resched();
+    }
+    perf::Pmu::new(driver, groups)
+}
+
+/// Gets what it takes to make another CPU schedule anew.
+fn bind_resched() {
+    if let Err(error) = perf::bind_perf_pmu_resched() {
+        pr_notice!(
+            "perf_pmu_resched() is out of reach ({error:?}): a counter that another CPU sets free is \
+             taken when events take turns, not at once\n"
+        );
+    }
 }
 
 /// Says what has been done.
 pub(crate) fn announce(pmu: &CorePmu, predecessor: bool) {
-    let pmu = &pmu.ops().hardware.pmu;
+    let driver = pmu.ops();
+    let pmu = &driver.hardware.pmu;
     pr_info!(
         "{} PMU, {} general-purpose and {} fixed counters of {} bits; {}\n",
         pmu.model.name,
@@ -91,10 +115,14 @@ pub(crate) fn announce(pmu: &CorePmu, predecessor: bool) {
     if pmu.capabilities.transactions_use_counter_3 {
         pr_notice!("counter 3 is not used: transactions corrupt it (TSX_FORCE_ABORT)\n");
     }
-    if let Some(erratum) = pmu.model.ht_erratum.filter(|_| threads_per_core() > 1) {
-        pr_notice!(
-            "events 0xd0 to 0xd3 can spoil the counts of the core's other thread (erratum {erratum}); \
-             there is no work-around yet\n"
-        );
+    if let Some(erratum) = pmu.model.ht_erratum {
+        if driver.shares_a_core {
+            pr_info!("events 0xd0 to 0xd3 have their counters to themselves in a core (erratum {erratum})\n");
+        } else if threads_per_core() > 1 {
+            pr_notice!(
+                "events 0xd0 to 0xd3 can spoil the counts of the core's other thread (erratum \
+                 {erratum}): ht_workaround=0\n"
+            );
+        }
     }
 }

@@ -16,9 +16,8 @@ use super::{
 use crate::{
     logic::{
         counter::{CounterId, CounterMask},
-        limits::Limits,
         registers::{Register, Shadow},
-        roster::Entry,
+        roster::{Entry, Roster},
     },
     perf::{Event, EventId, NewEvent, OnCpu, Operations, PmuDisabled},
     x86::percpu::CpuCellGuard,
@@ -71,7 +70,7 @@ impl Operations for Driver {
     type EventData = EventData;
 
     fn event_init(&self, event: &NewEvent<'_, Self>) -> Result<EventData> {
-        Ok(event_init(&self.hardware, event)?)
+        Ok(event_init(self, event)?)
     }
 
     fn disable(&self, cx: &OnCpu<'_, Self>) {
@@ -91,9 +90,10 @@ impl Operations for Driver {
     }
 
     fn enable(&self, cx: &PmuDisabled<'_, Self>) {
-        let Some((Cpu { shared, .. }, mut own)) = self.own(cx) else {
+        let Some((cpu, mut own)) = self.own(cx) else {
             return;
         };
+        let shared = &cpu.shared;
         let Own { roster, shadow, .. } = &mut *own;
 
         // Everybody leaves before anybody arrives, since they may change places.
@@ -128,13 +128,16 @@ impl Operations for Driver {
             }
             self.hardware.write(write, cx.irqs());
         });
+        self.release(cx, cpu, &mut own);
     }
 
     fn add(&self, cx: &PmuDisabled<'_, Self>, id: EventId, event: &Event<Self>) -> Result {
-        let (_, mut own) = self.own(cx).ok_or(EAGAIN)?;
+        let (cpu, mut own) = self.own(cx).ok_or(EAGAIN)?;
         let data = event.data();
         let wish = data.last_counter(CpuId::current());
-        Ok(own.roster.add(id, data.demand, wish, &Limits::NONE)?)
+        Ok(self.plan(cx, cpu, &mut own, |roster, limits| {
+            roster.add(id, data.demand, wish, limits)
+        })?)
     }
 
     fn del(&self, cx: &PmuDisabled<'_, Self>, id: EventId, event: &Event<Self>) {
@@ -180,8 +183,8 @@ impl Operations for Driver {
     }
 
     fn commit_txn(&self, cx: &PmuDisabled<'_, Self>) -> Result {
-        let (_, mut own) = self.own(cx).ok_or(EAGAIN)?;
-        Ok(own.roster.commit(&Limits::NONE)?)
+        let (cpu, mut own) = self.own(cx).ok_or(EAGAIN)?;
+        Ok(self.plan(cx, cpu, &mut own, Roster::commit)?)
     }
 
     fn cancel_txn(&self, cx: &PmuDisabled<'_, Self>) {

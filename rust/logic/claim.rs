@@ -38,6 +38,19 @@ pub struct Claim {
     pub registers: RegisterValues,
 }
 
+impl Claim {
+    /// The same, and the counters that were claimed before: until the plan is programmed, they hold
+    /// what their events have counted. An extra register holds nothing of that kind.
+    #[must_use]
+    pub const fn keeping(self, before: Self) -> Self {
+        Self {
+            used: self.used.union(before.used),
+            exclusive: self.exclusive.union(before.exclusive),
+            ..self
+        }
+    }
+}
+
 /// One of a core's two threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Thread {
@@ -60,8 +73,8 @@ impl Thread {
 /// What a core keeps of one of its threads.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seat {
-    /// Whether the thread is there.
-    taken: bool,
+    /// The thread's CPU, if it is there.
+    cpu: Option<u32>,
     claim: Claim,
     /// The limits under which an event was refused that would have been placed without them.
     waiting: Option<Limits>,
@@ -78,7 +91,7 @@ struct Seat {
 /// use logic::limits::Limits;
 ///
 /// let mut core = Core::new(4);
-/// let (a, b) = (core.join().unwrap(), core.join().unwrap());
+/// let (a, b) = (core.join(0).unwrap(), core.join(4).unwrap());
 ///
 /// // An exclusive event on counter 2 of one thread.
 /// let counter_2 = CounterMask::from_bits(1 << 2);
@@ -88,10 +101,10 @@ struct Seat {
 ///
 /// // The other thread cannot place an event, and is told when it can.
 /// core.wait(b);
-/// assert!(!core.wakes_sibling(a));
+/// assert_eq!(core.wakes_sibling(a), None);
 /// core.claim(a, Claim::default());
-/// assert!(core.wakes_sibling(a));
-/// assert!(!core.wakes_sibling(a));
+/// assert_eq!(core.wakes_sibling(a), Some(4));
+/// assert_eq!(core.wakes_sibling(a), None);
 /// ```
 #[derive(Clone, Debug)]
 pub struct Core {
@@ -106,7 +119,7 @@ impl Core {
     /// A core whose threads have `gp` general-purpose counters each. None of them is there yet.
     pub const fn new(gp: u32) -> Self {
         let seat = Seat {
-            taken: false,
+            cpu: None,
             claim: Claim {
                 used: CounterMask::EMPTY,
                 exclusive: CounterMask::EMPTY,
@@ -144,18 +157,14 @@ impl Core {
         }
     }
 
-    /// A thread comes. `None` if there are two already.
-    pub fn join(&mut self) -> Option<Thread> {
-        let thread = match (
-            self.seat(Thread::First).taken,
-            self.seat(Thread::Second).taken,
-        ) {
-            (false, _) => Thread::First,
-            (_, false) => Thread::Second,
-            _ => return None,
-        };
+    /// The CPU with number `cpu` comes. `None` if there are two threads already.
+    pub fn join(&mut self, cpu: u32) -> Option<Thread> {
+        let threads = [Thread::First, Thread::Second];
+        let thread = threads
+            .into_iter()
+            .find(|thread| self.seat(*thread).cpu.is_none())?;
         *self.seat_mut(thread) = Seat {
-            taken: true,
+            cpu: Some(cpu),
             ..Seat::default()
         };
         Some(thread)
@@ -169,7 +178,7 @@ impl Core {
     /// What `thread` may not take.
     pub const fn limits(&self, thread: Thread) -> Limits {
         let sibling = self.seat(thread.sibling());
-        if !sibling.taken {
+        if sibling.cpu.is_none() {
             return Limits::NONE;
         }
         let limits = Limits::beside_sibling(self.gp);
@@ -201,15 +210,14 @@ impl Core {
         self.seat_mut(thread).waiting = Some(self.limits(thread));
     }
 
-    /// Whether the sibling of `thread` waits, and more is left for it now than when it began to.
-    /// If so, it does not wait any more.
-    pub fn wakes_sibling(&mut self, thread: Thread) -> bool {
+    /// The CPU of `thread`'s sibling, if that waits, and more is left for it now than when it began
+    /// to. It does not wait any more then.
+    pub fn wakes_sibling(&mut self, thread: Thread) -> Option<u32> {
         let sibling = thread.sibling();
         let now = self.limits(sibling);
-        self.seat_mut(sibling)
-            .waiting
-            .take_if(|before| now.loosen(before))
-            .is_some()
+        let seat = self.seat_mut(sibling);
+        seat.waiting.take_if(|before| now.loosen(before))?;
+        seat.cpu
     }
 }
 
@@ -224,17 +232,17 @@ mod tests {
 
     fn full_core() -> Core {
         let mut core = Core::new(4);
-        assert_eq!(core.join(), Some(Thread::First));
-        assert_eq!(core.join(), Some(Thread::Second));
+        assert_eq!(core.join(0), Some(Thread::First));
+        assert_eq!(core.join(4), Some(Thread::Second));
         core
     }
 
     #[test]
     fn a_core_has_two_threads() {
         let mut core = full_core();
-        assert_eq!(core.join(), None);
+        assert_eq!(core.join(8), None);
         core.leave(Thread::First);
-        assert_eq!(core.join(), Some(Thread::First));
+        assert_eq!(core.join(0), Some(Thread::First));
     }
 
     #[test]
@@ -251,7 +259,7 @@ mod tests {
             assert_eq!(held.is_some(), shared);
             core.wait(Thread::Second);
             core.claim(Thread::First, Claim::default());
-            assert_eq!(core.wakes_sibling(Thread::First), shared);
+            assert_eq!(core.wakes_sibling(Thread::First), shared.then_some(4));
         }
     }
 
@@ -277,9 +285,9 @@ mod tests {
         assert_eq!(core.limits(Thread::First).closed_to_exclusive, mask(0b11));
         core.leave(Thread::Second);
         assert_eq!(core.limits(Thread::First), Limits::NONE);
-        assert!(core.wakes_sibling(Thread::Second));
+        assert_eq!(core.wakes_sibling(Thread::Second), Some(0));
         // Who comes in its place starts anew.
-        assert_eq!(core.join(), Some(Thread::Second));
+        assert_eq!(core.join(4), Some(Thread::Second));
         assert_eq!(core.limits(Thread::First), Limits::beside_sibling(4));
     }
 
@@ -309,7 +317,8 @@ mod tests {
         core.wait(Thread::Second);
         for (bits, wakes) in [(0b01, false), (0b11, false), (0b10, true), (0, false)] {
             core.claim(Thread::First, claim(bits));
-            assert_eq!(core.wakes_sibling(Thread::First), wakes, "{bits:#b}");
+            let woken = core.wakes_sibling(Thread::First);
+            assert_eq!(woken, wakes.then_some(4), "{bits:#b}");
         }
     }
 }

@@ -7,6 +7,7 @@ use crate::bindings;
 use core::{marker::PhantomData, ptr};
 use kernel::{
     alloc::{flags::GFP_KERNEL, KBox},
+    cpu::CpuId,
     error::Result,
     sync::atomic::{Atomic, Relaxed},
     types::Opaque,
@@ -178,6 +179,14 @@ impl<'a, T: Operations> NewEvent<'a, T> {
         // SAFETY: By the type invariant the event is valid, and nobody changes its attributes
         // while it is being opened.
         Attr::new(unsafe { &(*self.0).attr })
+    }
+
+    /// The CPU that the event is bound to, if it is.
+    pub fn cpu(&self) -> Option<CpuId> {
+        // SAFETY: By the type invariant the event is valid. The CPU is set before `event_init` and
+        // does not change while it runs.
+        let cpu = unsafe { (*self.0).cpu };
+        CpuId::from_i32(cpu)
     }
 
     /// The leader of the event's group; [`None`] if that is the event itself.

@@ -39,7 +39,9 @@ mod callbacks;
 mod event;
 mod foreign;
 mod pmu;
+mod resched;
 mod rotation;
+mod symbols;
 mod sysfs;
 mod table;
 
@@ -47,6 +49,7 @@ pub use attr::Attr;
 pub use event::{Event, NewEvent};
 pub use foreign::{BuiltinPmu, UnregisteredPmu, Users};
 pub use pmu::{OnCpu, Operations, Pmu, PmuDisabled, Registration};
+pub use symbols::bind_perf_pmu_resched;
 pub use sysfs::{Group, Groups};
 pub use table::EventId;
 

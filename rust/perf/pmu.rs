@@ -2,7 +2,9 @@
 
 //! PMUs and their registration.
 
-use super::{callbacks::Callbacks, rotation, table::Table, Event, EventId, Groups, NewEvent};
+use super::{
+    callbacks::Callbacks, resched, rotation, table::Table, Event, EventId, Groups, NewEvent,
+};
 use crate::bindings;
 use core::ops::Deref;
 use kernel::{
@@ -73,10 +75,16 @@ pub trait Operations: Send + Sync + Sized + 'static {
 /// The PMU of one CPU, while interrupts are off there.
 pub struct OnCpu<'a, T: Operations> {
     irqs: &'a LocalInterruptDisabled,
+    pmu: &'a Pmu<T>,
     cpu: &'a CpuState<T>,
 }
 
 impl<'a, T: Operations> OnCpu<'a, T> {
+    /// The PMU.
+    pub fn pmu(&self) -> &'a Pmu<T> {
+        self.pmu
+    }
+
     /// Proof that interrupts are off.
     pub fn irqs(&self) -> &'a LocalInterruptDisabled {
         self.irqs
@@ -133,6 +141,8 @@ pub(super) struct CpuState<T: Operations> {
     pub(super) disabled: Atomic<u32>,
     /// `PERF_PMU_TXN_*` of the open transaction, else 0.
     pub(super) txn: Atomic<u32>,
+    /// The request to schedule anew.
+    pub(super) resched: resched::Request,
 }
 
 /// A PMU (`struct pmu`) with the driver that serves it.
@@ -165,6 +175,7 @@ impl<T: Operations> Pmu<T> {
                 events: Table::new(),
                 disabled: Atomic::new(0),
                 txn: Atomic::new(0),
+                resched: resched::Request::new(),
             };
             cpus.push(KBox::new(cpu, GFP_KERNEL)?, GFP_KERNEL)?;
         }
@@ -204,7 +215,20 @@ impl<T: Operations> Pmu<T> {
     /// The PMU of the CPU that this runs on. [`None`] if there is no such CPU, which cannot be.
     pub fn on_cpu<'a>(&'a self, irqs: &'a LocalInterruptDisabled) -> Option<OnCpu<'a, T>> {
         let cpu = self.cpus.get(CpuId::current().as_u32() as usize)?;
-        Some(OnCpu { irqs, cpu })
+        Some(OnCpu {
+            irqs,
+            pmu: self,
+            cpu,
+        })
+    }
+
+    /// What is kept of every CPU.
+    pub(super) fn cpu_states(&self) -> &[KBox<CpuState<T>>] {
+        &self.cpus
+    }
+
+    pub(super) fn as_raw(&self) -> *mut bindings::pmu {
+        self.raw.get()
     }
 
     pub(super) fn cpu_state<'a>(&self, cx: &OnCpu<'a, T>) -> &'a CpuState<T> {
@@ -248,6 +272,8 @@ impl<T: Operations> Registration<T> {
 impl<T: Operations> Drop for Registration<T> {
     fn drop(&mut self) {
         let pmu = self.pmu.raw.get();
+        // There are no events that would ask for more.
+        self.pmu.finish_resched();
         // SAFETY: By the type invariant the PMU is registered.
         unsafe { rotation::stop(pmu) };
         // SAFETY: As above. Events that still existed would be taken from their users first. It

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! CPUs that go.
+//! CPUs that come and go.
 //!
 //! C header: [`include/linux/cpuhotplug.h`](srctree/include/linux/cpuhotplug.h)
 
@@ -15,15 +15,22 @@ use kernel::{
     types::Opaque,
 };
 
-/// The state in which [`Callbacks::dying`] is called: on the CPU's way down perf core has taken all
-/// events from it by then (`CPUHP_AP_PERF_ONLINE`), and the CPU itself does it.
+/// The state in which [`Callbacks::starting`] and [`Callbacks::dying`] are called: on the CPU's way
+/// up perf core puts no event on it before, and on its way down it has taken all events from
+/// it by then (`CPUHP_AP_PERF_ONLINE`), and the CPU itself does it.
 ///
 /// The kernel has no dynamic states there, and the one of x86 is the built-in driver's, which keeps
 /// it. Arm's PMU drivers, who cannot be around, have one at the same place.
 const STATE: bindings::cpuhp_state = bindings::cpuhp_state_CPUHP_AP_PERF_ARM_STARTING;
 
-/// What to do when a CPU goes.
+/// What to do when a CPU comes or goes.
 pub trait Callbacks: Send + Sync {
+    /// This CPU has come up, or the callbacks have just been registered. CPUs do so one at a time,
+    /// and know their siblings by then.
+    ///
+    /// In the former case it is one of the first things that the CPU does. It must be short.
+    fn starting(&self, irqs: &LocalInterruptDisabled);
+
     /// This CPU is about to be switched off, or the callbacks are being unregistered.
     ///
     /// In the former case it is one of the last things that the CPU does: on the stopper's thread,
@@ -38,8 +45,8 @@ struct Instance<T: Callbacks> {
     callbacks: Arc<T>,
 }
 
-/// Registered callbacks. Dropping it calls [`Callbacks::dying`] on each CPU that is up, and
-/// unregisters.
+/// Registered callbacks. Registering calls [`Callbacks::starting`] on each CPU that is up; dropping
+/// it calls [`Callbacks::dying`] there, and unregisters.
 ///
 /// # Invariants
 ///
@@ -68,13 +75,13 @@ impl<T: Callbacks> Registration<T> {
             },
             GFP_KERNEL,
         )?;
-        // SAFETY: The name is static, and the callback is taken back before the module goes, by
-        // `drop` or below. It is only called with instances, of which there are none yet.
+        // SAFETY: The name is static, and the callbacks are taken back before the module goes, by
+        // `drop` or below. They are only called with instances, of which there are none yet.
         to_result(unsafe {
             bindings::rpmu_helper_cpuhp_setup_state_multi(
                 STATE,
                 name.as_char_ptr(),
-                None,
+                Some(startup_callback::<T>),
                 Some(teardown_callback::<T>),
             )
         })?;
@@ -105,12 +112,14 @@ impl<T: Callbacks> Drop for Registration<T> {
     }
 }
 
+/// Calls `f` with the callbacks, on a CPU that comes or goes.
+///
 /// # Safety
 ///
-/// Only for the kernel to call, with interrupts off: `node` is that of an [`Instance<T>`].
-unsafe extern "C" fn teardown_callback<T: Callbacks>(
-    _cpu: c_uint,
+/// Only for the kernel's callbacks, with interrupts off: `node` is that of an [`Instance<T>`].
+unsafe fn with_instance<T: Callbacks>(
     node: *mut bindings::hlist_node,
+    f: impl FnOnce(&T, &LocalInterruptDisabled),
 ) -> c_int {
     // SAFETY: This function's own requirement: the instance stays registered until this returns,
     // and it is only ever borrowed shared.
@@ -120,6 +129,28 @@ unsafe extern "C" fn teardown_callback<T: Callbacks>(
     // interrupts off, also where it has a thread of the CPU do so (`cpuhp_thread_fun()`,
     // kernel/cpu.c), and not in an NMI.
     let irqs = unsafe { LocalInterruptDisabled::assume_disabled() };
-    instance.callbacks.dying(irqs);
+    f(&instance.callbacks, irqs);
     0
+}
+
+/// # Safety
+///
+/// As for [`with_instance`].
+unsafe extern "C" fn startup_callback<T: Callbacks>(
+    _cpu: c_uint,
+    node: *mut bindings::hlist_node,
+) -> c_int {
+    // SAFETY: By this function's requirements.
+    unsafe { with_instance(node, T::starting) }
+}
+
+/// # Safety
+///
+/// As for [`with_instance`].
+unsafe extern "C" fn teardown_callback<T: Callbacks>(
+    _cpu: c_uint,
+    node: *mut bindings::hlist_node,
+) -> c_int {
+    // SAFETY: By this function's requirements.
+    unsafe { with_instance(node, T::dying) }
 }

@@ -27,6 +27,7 @@ pub mod apic;
 pub mod cpu;
 pub mod cpuid;
 pub mod hotplug;
+pub mod lock;
 pub mod msr;
 pub mod nmi;
 pub mod percpu;

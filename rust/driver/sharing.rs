@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a CPU agrees on with the other thread of its core: who may use which counter, and what the
+//! extra registers hold.
+//!
+//! Only where the PMU has an erratum, or registers in common, that make it necessary. Every possible CPU has a [`Core`] of
+//! its own; a CPU that comes sits down at the one that its sibling sits at, or at its own if it is
+//! alone. It stays there until it goes. So it does not matter which of the two came first, and a
+//! CPU that was off when the module was loaded is like any other.
+//!
+//! # Locks
+//!
+//! A core's lock is taken by callbacks of the perf core, that is, within the lock of a context; by
+//! CPUs that come and go; with interrupts off. No other lock is taken within it, no two cores' locks
+//! at a time, and the PMI takes none.
+
+use super::{
+    cpu::{Cpu, Own},
+    CorePmu, Driver,
+};
+use crate::{
+    logic::{
+        claim::{Core, Thread},
+        limits::Limits,
+        model::{Model, Scope},
+        pmu::Pmu,
+        refusal::Refusal,
+        roster::Roster,
+    },
+    perf::{EventId, PmuDisabled},
+    x86::{
+        cpu::{online_cpus, possible_cpus},
+        lock::{RawSpinLock, RawSpinLockGuard},
+        topology::{sibling, siblings, threads_per_core},
+    },
+};
+use kernel::{
+    cpu::CpuId,
+    interrupt::LocalInterruptDisabled,
+    prelude::*,
+    sync::atomic::{Atomic, Relaxed},
+};
+
+/// A CPU's part in the sharing.
+#[pin_data]
+pub(super) struct Sharing {
+    /// The core that this CPU has founded; where its sibling has founded one, it is not used.
+    #[pin]
+    core: RawSpinLock<Core>,
+    /// Where this CPU sits: [`Seat::encode`], or [`NO_SEAT`]. The CPU itself writes it.
+    seat: Atomic<u64>,
+}
+
+/// Not an encoded seat.
+const NO_SEAT: u64 = u64::MAX;
+
+/// Which thread of which core a CPU is.
+#[derive(Clone, Copy)]
+pub(super) struct Seat {
+    /// The CPU that has founded the core.
+    founder: CpuId,
+    thread: Thread,
+}
+
+impl Seat {
+    fn encode(self) -> u64 {
+        let thread = match self.thread {
+            Thread::First => 0,
+            Thread::Second => 1,
+        };
+        (u64::from(self.founder.as_u32()) << 1) | thread
+    }
+
+    fn decode(code: u64) -> Option<Self> {
+        // What is lost by the cast is not there in the code of a seat.
+        let founder = CpuId::from_u32(u32::try_from(code >> 1).ok()?)?;
+        let thread = match code & 1 {
+            0 => Thread::First,
+            _ => Thread::Second,
+        };
+        Some(Self { founder, thread })
+    }
+}
+
+impl Sharing {
+    /// A CPU that is not there yet.
+    pub(super) fn new(pmu: &Pmu) -> impl PinInit<Self> + use<> {
+        let core = Core::new(pmu.capabilities.gp());
+        let core = match pmu.model.offcore_scope {
+            Scope::Core => core.sharing_registers(),
+            Scope::Thread => core,
+        };
+        pin_init!(Self {
+            core <- RawSpinLock::new(core),
+            seat: Atomic::new(NO_SEAT),
+        })
+    }
+
+    fn seat(&self) -> Option<Seat> {
+        Seat::decode(self.seat.load(Relaxed))
+    }
+}
+
+/// Whether threads of a core have to agree with one another on this machine.
+///
+/// A machine whose cores have one thread each, and where no CPU can join, does without.
+pub(super) fn is_needed(model: &Model, ht_workaround: bool) -> bool {
+    let counters = model.ht_erratum.is_some() && ht_workaround;
+    let registers = model.offcore_scope == Scope::Core;
+    (counters || registers)
+        && (threads_per_core() > 1 || online_cpus().count() < possible_cpus().count())
+}
+
+impl Driver {
+    /// Whether an event on `cpu`, or one that may go anywhere, will always find the core's other
+    /// thread beside it. That may change with CPUs that come and go; what counts is now.
+    pub(super) fn always_has_sibling(&self, cpu: Option<CpuId>) -> bool {
+        let has_sibling = |cpu| sibling(cpu).is_some();
+        self.shares_a_core
+            && match cpu {
+                Some(cpu) => has_sibling(cpu),
+                None => online_cpus().all(has_sibling),
+            }
+    }
+
+    fn core<'a>(
+        &'a self,
+        seat: Seat,
+        irqs: &'a LocalInterruptDisabled,
+    ) -> Option<RawSpinLockGuard<'a, Core>> {
+        Some(self.cpus.get(seat.founder)?.sharing.core.lock(irqs))
+    }
+
+    /// This CPU comes: it is a thread of its core from now on.
+    pub(super) fn join_core(&self, irqs: &LocalInterruptDisabled) {
+        if !self.shares_a_core {
+            return;
+        }
+        let this = CpuId::current();
+        let seat_of = |cpu| self.cpus.get(cpu)?.sharing.seat();
+        let seat = siblings(this).filter(|cpu| *cpu != this).find_map(seat_of);
+        let founder = seat.map_or(this, |seat| seat.founder);
+        let Some(founding) = self.cpus.get(founder) else {
+            return;
+        };
+        let thread = founding.sharing.core.lock(irqs).join(this.as_u32());
+        let seat = thread.map(|thread| Seat { founder, thread }.encode());
+        let sharing = &self.cpus.this_cpu(irqs).sharing;
+        sharing.seat.store(seat.unwrap_or(NO_SEAT), Relaxed);
+    }
+
+    /// This CPU goes, and what it has claimed is free. No event is on it.
+    pub(super) fn leave_core(&self, pmu: &CorePmu, irqs: &LocalInterruptDisabled) {
+        let sharing = &self.cpus.this_cpu(irqs).sharing;
+        let Some(seat) = sharing.seat() else { return };
+        sharing.seat.store(NO_SEAT, Relaxed);
+        let woken = self.core(seat, irqs).and_then(|mut core| {
+            core.leave(seat.thread);
+            core.wakes_sibling(seat.thread)
+        });
+        resched(pmu, woken);
+    }
+
+    /// Has `change` add to the plan of this CPU, within the limits that hold now.
+    ///
+    /// What the plan takes is claimed before anybody else can look. What it does not need any more
+    /// stays claimed until the plan is settled: the hardware may still have it.
+    pub(super) fn plan(
+        &self,
+        cx: &PmuDisabled<'_, Self>,
+        cpu: &Cpu,
+        own: &mut Own,
+        change: impl FnOnce(&mut Roster<EventId>, &Limits) -> Result<(), Refusal>,
+    ) -> Result<(), Refusal> {
+        let seat = cpu.sharing.seat();
+        let Some((seat, mut core)) =
+            seat.and_then(|seat| Some((seat, self.core(seat, cx.irqs())?)))
+        else {
+            return change(&mut own.roster, &Limits::NONE);
+        };
+        let planned = change(&mut own.roster, &core.limits(seat.thread));
+        match planned {
+            Ok(()) => {
+                own.claimed = own.roster.claim().keeping(own.claimed);
+                core.claim(seat.thread, own.claimed);
+            }
+            Err(Refusal::Limited(_)) => core.wait(seat.thread),
+            Err(_) => {}
+        }
+        planned
+    }
+
+    /// Says that the plan of this CPU is settled: what was left by that is free, and the sibling
+    /// tries again if it has waited for it.
+    pub(super) fn release(&self, cx: &PmuDisabled<'_, Self>, cpu: &Cpu, own: &mut Own) {
+        let Some(seat) = cpu.sharing.seat() else {
+            return;
+        };
+        let claim = own.roster.claim();
+        if claim == own.claimed {
+            return;
+        }
+        own.claimed = claim;
+        let woken = self.core(seat, cx.irqs()).and_then(|mut core| {
+            core.claim(seat.thread, claim);
+            core.wakes_sibling(seat.thread)
+        });
+        resched(cx.pmu(), woken);
+    }
+}
+
+/// Not with a core's lock held.
+fn resched(pmu: &CorePmu, cpu: Option<u32>) {
+    if let Some(cpu) = cpu.and_then(CpuId::from_u32) {
+        pmu.resched(cpu);
+    }
+}

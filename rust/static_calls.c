@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Functions of the kernel that it does not export. rust/perf/symbols.rs finds
+ * their addresses.
+ *
+ * They are called by way of static calls: these become direct jumps, which need
+ * no ENDBR at the target (the kernel has sealed those of functions that nobody
+ * calls by pointer) and no retpoline. Until they are bound they do nothing.
+ */
+
+#include <linux/perf_event.h>
+#include <linux/static_call.h>
+
+DEFINE_STATIC_CALL_NULL(rpmu_perf_pmu_resched, perf_pmu_resched);
+
+void rpmu_helper_bind_perf_pmu_resched(void *address)
+{
+	static_call_update(rpmu_perf_pmu_resched, address);
+}
+
+void rpmu_helper_perf_pmu_resched(struct pmu *pmu)
+{
+	static_call_cond(rpmu_perf_pmu_resched)(pmu);
+}

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Events that corrupt the counter of the same number on the core's other
+ * thread: 0xd0 to 0xd3 on Sandy Bridge to Haswell (errata BJ122, BV98, HSD29).
+ * The driver gives such an event a counter that the sibling does not use, and
+ * never more than half of the counters to a thread while one of the two has
+ * such events.
+ *
+ * All events here are a CPU's own, so that nothing but the driver decides when
+ * they are on a counter. Taking turns is put off until after the tests.
+ *
+ * What the built-in driver leaves to be desired is tested on rpmu alone: it
+ * accepts groups that never count, lets an event wait for the next turn when
+ * the sibling has freed its counter, and gives up on one that is pinned.
+ */
+#define _GNU_SOURCE
+#include <stdlib.h>
+
+#include "kselftest_harness.h"
+#include "perf_util.h"
+
+#define MUX_INTERVAL	CPU_PMU "/perf_event_mux_interval_ms"
+
+#define ALL_LOADS	0x81d0	/* MEM_UOPS_RETIRED.ALL_LOADS: exclusive */
+#define ALL_STORES	0x82d0	/* MEM_UOPS_RETIRED.ALL_STORES: exclusive */
+#define L1_HIT		0x01d1	/* MEM_LOAD_UOPS_RETIRED.*: exclusive */
+#define L1_MISS		0x08d1
+#define L2_HIT		0x02d1
+#define PENDING		0x0148	/* L1D_PEND_MISS.PENDING: counter 2 alone */
+
+/* Long enough for an interrupt to another CPU and what it does. */
+#define AT_ONCE_US	50000
+#define RANDOM_STEPS	1000
+
+/* The two threads of a core. */
+FIXTURE(ht_exclusion)
+{
+	int a, b;
+	char interval[32];
+};
+
+FIXTURE_SETUP(ht_exclusion)
+{
+	char line[32], *end;
+
+	ASSERT_TRUE(read_line(MUX_INTERVAL, self->interval, sizeof(self->interval)));
+	if (cpu_model() != MODEL_HASWELL)
+		SKIP(return, "these CPUs do not have the erratum");
+	ASSERT_TRUE(read_line("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list",
+			      line, sizeof(line)));
+	self->a = strtol(line, &end, 10);
+	if (!*end)
+		SKIP(return, "one thread a core");
+	self->b = atoi(end + 1);
+	/* The test itself elsewhere, if there is another core. */
+	ASSERT_TRUE(run_on(sysconf(_SC_NPROCESSORS_ONLN) > 2 ? 2 : 0));
+	ASSERT_TRUE(write_line(MUX_INTERVAL, "10000"));
+}
+
+FIXTURE_TEARDOWN(ht_exclusion)
+{
+	EXPECT_TRUE(write_line(MUX_INTERVAL, self->interval));
+}
+
+static int open_on(int cpu, __u64 config, int leader)
+{
+	struct perf_event_attr attr = counting(PERF_TYPE_RAW, config);
+
+	attr.disabled = 0;
+	return perf_open(&attr, -1, cpu, leader, 0);
+}
+
+/* Whether the event is on a counter now. */
+static bool runs(int fd)
+{
+	struct one_count before, after;
+
+	if (!read_one(fd, &before))
+		return false;
+	usleep(1000);
+	return read_one(fd, &after) && after.running > before.running;
+}
+
+static bool waits(int fd)
+{
+	struct one_count before, after;
+
+	return read_one(fd, &before) && usleep(1000) == 0 && read_one(fd, &after) &&
+	       after.enabled > before.enabled && after.running == before.running;
+}
+
+/* An exclusive event on counter 2 of b: 0 and 1 were not to be had for it. */
+static int exclusive_on_counter_2(int a, int b)
+{
+	int first = open_on(a, RAW_BRANCHES, -1);
+	int second = open_on(a, RAW_BRANCHES, -1);
+	int exclusive = open_on(b, ALL_LOADS, -1);
+
+	if (!runs(first) || !runs(second) || !runs(exclusive))
+		return -1;
+	close(first);
+	close(second);
+	return exclusive;
+}
+
+/* {l1_hit,l1_miss,l2_hit,l1d_pend_miss.pending}: three counters are too many. */
+TEST_F(ht_exclusion, group_that_never_counts)
+{
+	const __u64 config[] = { L1_HIT, L1_MISS, L2_HIT, PENDING };
+	struct perf_event_attr attr;
+	int fd[4], cpu, i, leader;
+
+	for (cpu = -1; cpu <= self->b; cpu += self->b + 1) {
+		leader = -1;
+		for (i = 0; i < 4; i++) {
+			attr = counting_user(PERF_TYPE_RAW, config[i]);
+			attr.disabled = 0;
+			fd[i] = perf_open(&attr, cpu < 0 ? 0 : -1, cpu, leader, 0);
+			if (leader < 0)
+				leader = fd[0];
+			if (on_rpmu() && i >= 2) {
+				EXPECT_EQ(-1, fd[i]);
+				EXPECT_EQ(EINVAL, errno);
+			} else {
+				EXPECT_LE(0, fd[i]);
+			}
+		}
+		for (i = 0; i < 4; i++)
+			close(fd[i]);
+	}
+}
+
+/* Counters 0 to 3 for four events that are not exclusive: no limit on them. */
+TEST_F(ht_exclusion, all_counters_without_exclusive_events)
+{
+	int fd[8], i;
+
+	for (i = 0; i < 8; i++)
+		fd[i] = open_on(i < 4 ? self->a : self->b, RAW_BRANCHES, -1);
+	for (i = 0; i < 8; i++)
+		EXPECT_TRUE(runs(fd[i]));
+}
+
+TEST_F(ht_exclusion, half_of_the_counters_each)
+{
+	int fd[4], third;
+	int i;
+
+	for (i = 0; i < 4; i++)
+		fd[i] = open_on(i < 2 ? self->a : self->b, ALL_STORES, -1);
+	third = open_on(self->b, RAW_BRANCHES, -1);
+	for (i = 0; i < 4; i++)
+		EXPECT_TRUE(runs(fd[i]));
+	EXPECT_TRUE(waits(third));
+}
+
+TEST_F(ht_exclusion, waits_for_the_sibling)
+{
+	int exclusive = exclusive_on_counter_2(self->a, self->b);
+	int pending;
+
+	ASSERT_LE(0, exclusive);
+	pending = open_on(self->a, PENDING, -1);
+	ASSERT_LE(0, pending);
+	usleep(AT_ONCE_US);
+	EXPECT_TRUE(waits(pending));
+	EXPECT_TRUE(runs(exclusive));
+	close(exclusive);
+	if (!on_rpmu())
+		return;
+	usleep(AT_ONCE_US);
+	EXPECT_TRUE(runs(pending));
+}
+
+/* The other way round: the sibling counts something else there. */
+TEST_F(ht_exclusion, exclusive_event_waits)
+{
+	int fd[4], exclusive, i;
+
+	for (i = 0; i < 4; i++)
+		fd[i] = open_on(self->a, RAW_BRANCHES, -1);
+	exclusive = open_on(self->b, ALL_LOADS, -1);
+	ASSERT_LE(0, exclusive);
+	usleep(AT_ONCE_US);
+	EXPECT_TRUE(waits(exclusive));
+	close(fd[3]);
+	if (!on_rpmu())
+		return;
+	usleep(AT_ONCE_US);
+	EXPECT_TRUE(runs(exclusive));
+	for (i = 0; i < 3; i++)
+		EXPECT_TRUE(runs(fd[i]));
+}
+
+/* A thread that goes takes its claims with it, and brings none when it comes. */
+TEST_F(ht_exclusion, sibling_goes_and_comes)
+{
+	int exclusive, pending, fd[4], i;
+	char online[80];
+
+	if (!on_rpmu())
+		SKIP(return, "the built-in driver waits for the next turn");
+	snprintf(online, sizeof(online), "/sys/devices/system/cpu/cpu%d/online", self->b);
+	exclusive = exclusive_on_counter_2(self->a, self->b);
+	ASSERT_LE(0, exclusive);
+	pending = open_on(self->a, PENDING, -1);
+	usleep(AT_ONCE_US);
+	EXPECT_TRUE(waits(pending));
+
+	ASSERT_TRUE(write_line(online, "0"));
+	usleep(AT_ONCE_US);
+	EXPECT_TRUE(runs(pending));
+	/* Alone in the core, without limits. */
+	for (i = 0; i < 3; i++)
+		fd[i] = open_on(self->a, ALL_LOADS, -1);
+	for (i = 0; i < 3; i++) {
+		EXPECT_TRUE(runs(fd[i]));
+		close(fd[i]);
+	}
+	close(pending);
+
+	ASSERT_TRUE(write_line(online, "1"));
+	close(exclusive);
+	exclusive = exclusive_on_counter_2(self->a, self->b);
+	ASSERT_LE(0, exclusive);
+	pending = open_on(self->a, PENDING, -1);
+	usleep(AT_ONCE_US);
+	EXPECT_TRUE(waits(pending));
+	close(exclusive);
+	usleep(AT_ONCE_US);
+	EXPECT_TRUE(runs(pending));
+}
+
+/*
+ * Events come and go on both threads, more than fit. When all have gone, both
+ * threads can have all they could have at first: nothing is left behind.
+ */
+TEST_F(ht_exclusion, nothing_is_left_behind)
+{
+	static const __u64 config[] = {
+		ALL_LOADS, ALL_STORES, L1_HIT, L1_MISS, PENDING, RAW_BRANCHES,
+		0x01c4, RAW_INSTRUCTIONS,
+	};
+	int fd[2][6], thread, i, step;
+
+	memset(fd, -1, sizeof(fd));
+	srand(1);
+	for (step = 0; step < RANDOM_STEPS; step++) {
+		thread = rand() % 2;
+		i = rand() % 6;
+		if (fd[thread][i] >= 0) {
+			close(fd[thread][i]);
+			fd[thread][i] = -1;
+		} else {
+			fd[thread][i] = open_on(thread ? self->b : self->a,
+						config[rand() % ARRAY_SIZE(config)], -1);
+			ASSERT_LE(0, fd[thread][i]);
+		}
+	}
+	for (thread = 0; thread < 2; thread++)
+		for (i = 0; i < 6; i++)
+			if (fd[thread][i] >= 0)
+				close(fd[thread][i]);
+
+	for (i = 0; i < 4; i++) {
+		fd[0][i] = open_on(self->a, RAW_BRANCHES, -1);
+		fd[1][i] = open_on(self->b, RAW_BRANCHES, -1);
+		EXPECT_TRUE(runs(fd[0][i]));
+		EXPECT_TRUE(runs(fd[1][i]));
+	}
+	for (i = 0; i < 4; i++) {
+		close(fd[0][i]);
+		close(fd[1][i]);
+	}
+	for (i = 0; i < 2; i++) {
+		fd[0][i] = open_on(self->a, ALL_LOADS, -1);
+		fd[1][i] = open_on(self->b, ALL_LOADS, -1);
+		EXPECT_TRUE(runs(fd[0][i]));
+		EXPECT_TRUE(runs(fd[1][i]));
+	}
+}
+
+/* Without a sibling nothing limits a thread. */
+TEST(one_thread_a_core)
+{
+	const __u64 config[] = { L1_HIT, L1_MISS, L2_HIT, PENDING };
+	struct perf_event_attr attr;
+	char line[32];
+	int fd[4], i;
+
+	ASSERT_TRUE(read_line("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list",
+			      line, sizeof(line)));
+	if (cpu_model() != MODEL_HASWELL || strpbrk(line, ",-"))
+		SKIP(return, "not these CPUs, or two threads a core");
+	for (i = 0; i < 4; i++) {
+		attr = counting(PERF_TYPE_RAW, config[i]);
+		attr.disabled = 0;
+		fd[i] = perf_open_self(&attr, i ? fd[0] : -1);
+		ASSERT_LE(0, fd[i]);
+	}
+	EXPECT_TRUE(runs(fd[0]));
+}
+
+TEST_HARNESS_MAIN
