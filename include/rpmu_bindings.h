@@ -12,12 +12,14 @@
 #include <linux/device.h>
 #include <linux/hrtimer.h>
 #include <linux/kprobes.h>
+#include <linux/kstrtox.h>
 #include <linux/percpu.h>
 #include <linux/perf_event.h>
 #include <linux/smp.h>
 #include <linux/sysfs.h>
 #include <asm/apicdef.h>
 #include <asm/cpufeature.h>
+#include <asm/msr-index.h>
 #include <asm/nmi.h>
 #include <asm/perf_event.h>
 #include <asm/processor.h>
@@ -25,5 +27,7 @@
 /* For the prototypes, so that none is written twice. */
 #include "../rust/helpers.c"
 #include "../rust/static_calls.c"
+
+const char *rpmu_helper_policy(void); /* rust/parameters.c */
 
 #endif /* RPMU_BINDINGS_H */

@@ -8,6 +8,7 @@
 
 #include <linux/cpuhotplug.h>
 #include <linux/cpumask.h>
+#include <linux/device.h>
 #include <linux/hardirq.h>
 #include <linux/percpu.h>
 #include <linux/smp.h>
@@ -121,9 +122,9 @@ void rpmu_helper_raw_spin_unlock(raw_spinlock_t *lock)
 
 /* for rust/perf */
 
-void rpmu_helper_INIT_CSD(call_single_data_t *csd, smp_call_func_t func, void *info)
+void *rpmu_helper_dev_get_drvdata(const struct device *dev)
 {
-	INIT_CSD(csd, func, info);
+	return dev_get_drvdata(dev);
 }
 
 bool rpmu_helper_in_nmi(void)

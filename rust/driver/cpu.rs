@@ -31,6 +31,8 @@ pub(super) struct Own {
     pub(super) roster: Roster<EventId>,
     /// What the registers hold.
     pub(super) shadow: Shadow,
+    /// Whether transactions are made to abort.
+    pub(super) transactions_abort: bool,
     /// What the sibling believes the roster to claim.
     pub(super) claimed: Claim,
     /// What was in the way when the PMU was first used here.
@@ -47,8 +49,9 @@ impl Cpu {
     pub(super) fn new(cpu: CpuId, hardware: &Hardware) -> impl PinInit<Self> + use<'_> {
         let capabilities = &hardware.pmu.capabilities;
         let own = Own {
-            roster: Roster::new(capabilities),
+            roster: Roster::new(capabilities).with_policy(hardware.policy),
             shadow: Shadow::new(capabilities),
+            transactions_abort: false,
             claimed: Claim::default(),
             before: None,
         };

@@ -40,7 +40,8 @@ pub(super) fn event_init(
     };
 
     // On an idle PMU: what does not fit there never will.
-    let mut group = Group::new(&pmu.capabilities, limits);
+    let limits = limits.closing(driver.transactions.counters());
+    let mut group = Group::new(&pmu.capabilities, limits).with_policy(driver.hardware.policy);
     let mut verdict = Ok(());
     event.for_each_group_member(|member| {
         let pushed = group.push(member.data().demand);

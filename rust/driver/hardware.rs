@@ -4,6 +4,7 @@
 
 use crate::{
     logic::{
+        assign::Policy,
         counter::{CounterId, CounterKind, CounterMask},
         extra_register::ExtraRegister,
         period::PeriodLimits,
@@ -25,6 +26,8 @@ use kernel::{
 pub(crate) struct Hardware {
     /// What is decided by.
     pub(super) pmu: Pmu,
+    /// How far to go for an assignment.
+    pub(super) policy: Policy,
     /// What a counter can be started with.
     pub(super) limits: PeriodLimits,
     perfmon: ArchPerfmon,
@@ -34,13 +37,14 @@ pub(crate) struct Hardware {
 
 impl Hardware {
     /// A `max_period` other than 0 limits what a counter is started with.
-    pub(super) fn new(pmu: Pmu, perfmon: ArchPerfmon, max_period: u64) -> Self {
+    pub(super) fn new(pmu: Pmu, perfmon: ArchPerfmon, policy: Policy, max_period: u64) -> Self {
         let mut limits = pmu.period_limits();
         if max_period != 0 {
             limits.max_period = limits.max_period.min(max_period);
         }
         Self {
             pmu,
+            policy,
             limits,
             perfmon,
             missing: Atomic::new(0),

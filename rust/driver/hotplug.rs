@@ -25,6 +25,7 @@ impl Callbacks for CorePmu {
         cpu.shared.forget();
         if let Some(mut own) = cpu.own.borrow(irqs) {
             own.restore(&driver.hardware, irqs);
+            driver.transactions.allow(&mut own, irqs);
         }
         driver.leave_core(self, irqs);
     }

@@ -9,6 +9,7 @@
 //!  event_init  open()            ──► event         what we keep with an event
 //!  schedule    add, del, enable  ──► cpu           what we keep of a CPU
 //!                                ──► sharing       and of its core
+//!                                ──► transactions  which want counter 3, too
 //!  pmi         a counter has overflowed (NMI)
 //!  hotplug     a CPU comes or goes, or the driver does: registers as they were
 //!  sysfs       format/, events/, caps/
@@ -42,6 +43,7 @@ mod schedule;
 mod sharing;
 mod sysfs;
 mod takeover;
+mod transactions;
 
 pub(crate) use {
     probe::{check_counters, probe},
@@ -55,11 +57,14 @@ use crate::{
 use cpu::Cpu;
 use hardware::Hardware;
 use kernel::{prelude::*, sync::Arc};
+use transactions::Transactions;
 
 /// The driver of the core PMU, as the perf core sees it.
 pub(crate) struct Driver {
     hardware: Hardware,
     cpus: PerCpu<Cpu>,
+    /// Counter 3 where transactions use it too.
+    transactions: Transactions,
     /// Whether the threads of a core must agree on who uses what.
     shares_a_core: bool,
 }
@@ -75,11 +80,12 @@ pub(crate) fn new_pmu(hardware: Hardware, ht_workaround: bool) -> Result<Arc<Cor
     let cpus = PerCpu::new(|cpu| Cpu::new(cpu, &hardware))?;
     let groups = sysfs::groups(&hardware.pmu)?;
     let driver = Driver {
+        transactions: Transactions::new(hardware.pmu.capabilities.transactions_use_counter_3),
         shares_a_core: sharing::is_needed(hardware.pmu.model, ht_workaround),
         hardware,
         cpus,
     };
-    if driver.shares_a_core {
+    if driver.shares_a_core || driver.hardware.pmu.capabilities.transactions_use_counter_3 {
         bind_resched();
     }
     perf::Pmu::new(driver, groups)
@@ -113,7 +119,7 @@ pub(crate) fn announce(pmu: &CorePmu, predecessor: bool) {
     );
 
     if pmu.capabilities.transactions_use_counter_3 {
-        pr_notice!("counter 3 is not used: transactions corrupt it (TSX_FORCE_ABORT)\n");
+        pr_info!("transactions abort while counter 3 is used (allow_tsx_force_abort in sysfs)\n");
     }
     if let Some(erratum) = pmu.model.ht_erratum {
         if driver.shares_a_core {

@@ -5,6 +5,7 @@
 use super::{hardware::Hardware, CorePmu};
 use crate::{
     logic::{
+        assign::Policy,
         capabilities::{Cpuid, Leaf},
         pmu::Pmu,
     },
@@ -21,12 +22,16 @@ const SHORTEST_MAX_PERIOD: u64 = 1000;
 
 /// Finds out whether this driver can drive the PMU of this machine.
 ///
-/// `max_period` is the module parameter: when counters are to overflow at the latest, 0 for as late
-/// as they can.
+/// `policy` and `max_period` are module parameters: how events get counters; when counters are to
+/// overflow at the latest, 0 for as late as they can.
 ///
 /// `ENODEV`, with a line in the log that says why not, or `EINVAL`. Changes nothing. Process
 /// context.
-pub(crate) fn probe(max_period: u64) -> Result<Hardware> {
+pub(crate) fn probe(policy: &CStr, max_period: u64) -> Result<Hardware> {
+    let Some(known_policy) = Policy::from_name(policy.to_bytes()) else {
+        pr_err!("policy={policy:?} is unknown; use policy=rpmu or policy=mainline\n");
+        return Err(EINVAL);
+    };
     if (1..SHORTEST_MAX_PERIOD).contains(&max_period) {
         pr_err!("max_period={max_period} is too short; use {SHORTEST_MAX_PERIOD} or more\n");
         return Err(EINVAL);
@@ -43,7 +48,7 @@ pub(crate) fn probe(max_period: u64) -> Result<Hardware> {
         pr_err!("the PMU is hidden (clearcpuid=arch_perfmon?); boot without that\n");
         return Err(ENODEV);
     };
-    Ok(Hardware::new(pmu, perfmon, max_period))
+    Ok(Hardware::new(pmu, perfmon, known_policy, max_period))
 }
 
 /// Makes sure that the counters are real: some hypervisors describe a PMU that does nothing.

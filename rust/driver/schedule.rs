@@ -83,6 +83,7 @@ impl Operations for Driver {
         };
         if cpu.shared.was_unknown() {
             own.reset(&self.hardware, cx.irqs());
+            self.transactions.allow(&mut own, cx.irqs());
         } else {
             own.shadow
                 .suspend(|write| self.hardware.write(write, cx.irqs()));
@@ -94,6 +95,7 @@ impl Operations for Driver {
             return;
         };
         let shared = &cpu.shared;
+        self.transactions.abort_if_needed(&mut own, cx.irqs());
         let Own { roster, shadow, .. } = &mut *own;
 
         // Everybody leaves before anybody arrives, since they may change places.
@@ -128,6 +130,7 @@ impl Operations for Driver {
             }
             self.hardware.write(write, cx.irqs());
         });
+        self.transactions.allow_if_possible(&mut own, cx.irqs());
         self.release(cx, cpu, &mut own);
     }
 

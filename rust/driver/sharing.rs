@@ -176,9 +176,15 @@ impl Driver {
         let Some((seat, mut core)) =
             seat.and_then(|seat| Some((seat, self.core(seat, cx.irqs())?)))
         else {
-            return change(&mut own.roster, &Limits::NONE);
+            return change(
+                &mut own.roster,
+                &Limits::NONE.closing(self.transactions.counters()),
+            );
         };
-        let planned = change(&mut own.roster, &core.limits(seat.thread));
+        let limits = core
+            .limits(seat.thread)
+            .closing(self.transactions.counters());
+        let planned = change(&mut own.roster, &limits);
         match planned {
             Ok(()) => {
                 own.claimed = own.roster.claim().keeping(own.claimed);

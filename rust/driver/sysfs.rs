@@ -5,6 +5,7 @@
 //! Left out are `rdpmc` (user space cannot read counters, and `cap_user_rdpmc` says so) and
 //! `freeze_on_smi`, which nothing implements.
 
+use super::{transactions::AllowForceAbort, Driver};
 use crate::{
     logic::{event_select::EventSelect, model::HardwareId, pmu::Pmu},
     perf::{Group, Groups},
@@ -19,6 +20,11 @@ pub(super) fn groups(pmu: &Pmu) -> Result<Groups> {
     groups.push(format(pmu)?, GFP_KERNEL)?;
     groups.push(events(pmu)?, GFP_KERNEL)?;
     groups.push(caps(pmu)?, GFP_KERNEL)?;
+    if pmu.capabilities.transactions_use_counter_3 {
+        let mut top = Group::top();
+        top.switch::<Driver, AllowForceAbort>(fmt!("allow_tsx_force_abort"))?;
+        groups.push(top, GFP_KERNEL)?;
+    }
     Ok(Groups::new(groups)?)
 }
 

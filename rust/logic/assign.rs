@@ -47,6 +47,17 @@ pub enum Policy {
     Rpmu,
 }
 
+impl Policy {
+    /// The policy of that name, as the module parameter `policy` has it.
+    pub const fn from_name(name: &[u8]) -> Option<Self> {
+        match name {
+            b"mainline" => Some(Self::Mainline),
+            b"rpmu" => Some(Self::Rpmu),
+            _ => None,
+        }
+    }
+}
+
 /// Number of an event in a [`Problem`], in the order of insertion.
 ///
 /// # Invariants

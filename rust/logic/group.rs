@@ -10,7 +10,7 @@
 //!
 //! Process context, no lock needed: nothing here looks at what is running.
 
-use super::assign::{Problem, MAX_EVENTS};
+use super::assign::{Policy, Problem, MAX_EVENTS};
 use super::capabilities::Capabilities;
 use super::constraint::Constraint;
 use super::extra_register::{Demand, Requirement};
@@ -65,6 +65,13 @@ impl Group {
             exclusive: false,
             requirements: [None; MAX_EVENTS],
         }
+    }
+
+    /// The same under another policy; [`new`](Self::new) gives [`Policy::Rpmu`].
+    #[must_use]
+    pub fn with_policy(mut self, policy: Policy) -> Self {
+        self.problem = self.problem.with_policy(policy);
+        self
     }
 
     /// Adds an event of this PMU. Software events, and those of other PMUs, are left out.

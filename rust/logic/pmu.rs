@@ -7,7 +7,6 @@ use core::fmt;
 use super::cache_event::{CacheId, NoCacheEvent};
 use super::capabilities::{Capabilities, Cpuid};
 use super::constraint::{first_match, Constraint};
-use super::counter::CounterMask;
 use super::event_select::EventSelect;
 use super::model::{HardwareId, Model, Need, Quirk, MODELS};
 use super::period::PeriodLimits;
@@ -98,8 +97,8 @@ impl Pmu {
     /// The counters that the event `select` may use.
     ///
     /// First match in the model's table, else any general-purpose counter; cut to the counters
-    /// that exist, to those that transactions leave alone, and to those that can do without an aborted transaction's counts where the
-    /// event wants that. Mainline: `x86_get_event_constraints()`,
+    /// that exist, and to those that can do without an aborted transaction's counts where the event
+    /// wants that. Mainline: `x86_get_event_constraints()`,
     /// `arch/x86/events/intel/core.c:4258-4277`, and `hsw_get_event_constraints()`, `5519-5535`.
     pub fn constraint(&self, select: EventSelect) -> Constraint {
         let present = self.capabilities.counters;
@@ -107,10 +106,6 @@ impl Pmu {
             Some(entry) => entry.resolve(present),
             None => Constraint::any_of(present.gp()),
         };
-        if self.capabilities.transactions_use_counter_3 {
-            let counter_3 = CounterMask::from_bits(1 << 3);
-            constraint.counters = constraint.counters.without(counter_3);
-        }
         if select.has(EventSelect::IN_TX_CHECKPOINTED) {
             constraint.counters = constraint.counters & self.model.checkpointed;
         }
@@ -313,6 +308,7 @@ fn enumerate<T: fmt::Display>(
 #[cfg(test)]
 mod tests {
     use super::super::capabilities::Leaf;
+    use super::super::counter::CounterMask;
     use super::super::model::{GOLDEN_COVE, NEHALEM, WESTMERE};
     use super::*;
 
@@ -347,20 +343,6 @@ mod tests {
 
     fn probe(cpuid: &Cpuid) -> Pmu {
         Pmu::probe(cpuid, Some(0x2000)).unwrap()
-    }
-
-    #[test]
-    fn counter_3_is_left_to_transactions() {
-        let branches = EventSelect::event(0xc4, 0);
-        let counters = |leaf_7_edx| {
-            let mut cpuid = skylake();
-            cpuid.leaf_7.edx = leaf_7_edx;
-            probe(&cpuid).constraint(branches).counters.bits()
-        };
-        assert_eq!(counters(0), 0xf);
-        // TSX_FORCE_ABORT, and with RTM_ALWAYS_ABORT.
-        assert_eq!(counters(1 << 13), 0x7);
-        assert_eq!(counters((1 << 13) | (1 << 11)), 0xf);
     }
 
     #[test]

@@ -297,6 +297,16 @@ impl Shadow {
         self.counters[counter].value = value;
     }
 
+    /// Forgets what the registers of a counter hold, because somebody else may have changed them.
+    ///
+    /// The counter is not active.
+    pub fn forget(&mut self, counter: CounterId) {
+        self.counters[counter] = CounterState {
+            select: None,
+            value: None,
+        };
+    }
+
     fn set_value(&mut self, counter: CounterId, value: u64, write: &mut impl FnMut(RegisterWrite)) {
         let register = Register::Counter(counter);
         let held = &mut self.counters[counter].value;

@@ -29,7 +29,7 @@
 //! look at it: it finds the events by counter, in a table of the driver's that only changes while
 //! the counter is inactive.
 
-use super::assign::{Assignment, Problem, MAX_EVENTS};
+use super::assign::{Assignment, Policy, Problem, MAX_EVENTS};
 use super::capabilities::Capabilities;
 use super::claim::Claim;
 use super::constraint::Constraint;
@@ -132,6 +132,7 @@ pub struct Roster<T> {
     capacity: usize,
     /// Number of events before the transaction that is open.
     transaction: Option<usize>,
+    policy: Policy,
 }
 
 impl<T: Copy + PartialEq> Roster<T> {
@@ -142,7 +143,15 @@ impl<T: Copy + PartialEq> Roster<T> {
             len: 0,
             capacity: capabilities.counters.weight() as usize,
             transaction: None,
+            policy: Policy::Rpmu,
         }
+    }
+
+    /// The same under another policy; [`new`](Self::new) gives [`Policy::Rpmu`].
+    #[must_use]
+    pub const fn with_policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
     }
 
     /// Number of events.
@@ -339,7 +348,7 @@ impl<T: Copy + PartialEq> Roster<T> {
         let exclusive = self.entries().any(|entry| entry.constraint.exclusive);
         let gp_limit = limits.gp(exclusive).max(planned.gp().weight());
 
-        let mut problem = Problem::new(gp_limit);
+        let mut problem = Problem::new(gp_limit).with_policy(self.policy);
         for entry in self.entries() {
             let mut constraint = entry.constraint;
             let has = entry.planned.map_or(CounterMask::EMPTY, CounterId::mask);

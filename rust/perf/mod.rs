@@ -44,14 +44,16 @@ mod rotation;
 mod symbols;
 mod sysfs;
 mod table;
+mod text_parameter;
 
 pub use attr::Attr;
 pub use event::{Event, NewEvent};
 pub use foreign::{BuiltinPmu, UnregisteredPmu, Users};
 pub use pmu::{OnCpu, Operations, Pmu, PmuDisabled, Registration};
 pub use symbols::bind_perf_pmu_resched;
-pub use sysfs::{Group, Groups};
+pub use sysfs::{Group, Groups, Switch};
 pub use table::EventId;
+pub use text_parameter::policy;
 
 /// Types of events: `perf_event_attr.type`, and what a PMU is registered as.
 pub mod event_type {

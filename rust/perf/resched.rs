@@ -64,11 +64,11 @@ impl<T: Operations> Pmu<T> {
         // SAFETY: By the type invariant `csd` is ours: `pending` has just been set. It stays where it
         // is as long as the PMU, which waits for requests before it goes (`finish_resched()`).
         let ret = unsafe {
-            bindings::rpmu_helper_INIT_CSD(
-                csd.get(),
-                Some(resched_callback::<T>),
-                (&raw const *self).cast_mut().cast(),
-            );
+            *csd.get() = bindings::__call_single_data {
+                func: Some(resched_callback::<T>),
+                info: (&raw const *self).cast_mut().cast(),
+                ..pin_init::zeroed()
+            };
             bindings::smp_call_function_single_async(cpu.as_u32() as i32, csd.get())
         };
         if ret != 0 {

@@ -5,17 +5,37 @@
 //! `format/` says which bits of `perf_event_attr` a named field is, `events/` which values of these
 //! fields a named event has, `caps/` what the PMU can do: one file per name, with a text each.
 
+use super::{Operations, Pmu};
 use crate::bindings;
 use core::{fmt, ptr};
-use kernel::{alloc::AllocError, ffi::c_char, prelude::*, str::CString};
+use kernel::{
+    alloc::AllocError,
+    error::{from_result, to_result},
+    ffi::c_char,
+    prelude::*,
+    str::CString,
+};
 
-/// A directory of text files.
+/// A file with which something of a PMU's is switched: it reads `0` or `1`, and takes whatever
+/// `kstrtobool()` does, or refuses it with `EINVAL`.
+///
+/// Process context, while the PMU is registered.
+pub trait Switch<T: Operations> {
+    /// Whether it is on.
+    fn is_on(pmu: &Pmu<T>) -> bool;
+
+    /// Switches it. It has happened when this returns.
+    fn switch(pmu: &Pmu<T>, on: bool);
+}
+
+/// A directory of files.
 ///
 /// # Invariants
 ///
-/// `attr.attr.name` and `event_str` of the n-th file point to the n-th pair of texts.
+/// `attr.attr.name` of the n-th file, and `event_str` of one that has a text, point to the n-th pair
+/// of texts.
 pub struct Group {
-    name: &'static CStr,
+    name: Option<&'static CStr>,
     files: KVec<bindings::perf_pmu_events_attr>,
     texts: KVec<[CString; 2]>,
 }
@@ -24,10 +44,33 @@ impl Group {
     /// An empty directory.
     pub const fn new(name: &'static CStr) -> Self {
         Self {
-            name,
+            name: Some(name),
             files: KVec::new(),
             texts: KVec::new(),
         }
+    }
+
+    /// Files of the PMU's own directory.
+    pub const fn top() -> Self {
+        Self {
+            name: None,
+            files: KVec::new(),
+            texts: KVec::new(),
+        }
+    }
+
+    /// Puts a switch of the PMU that this is going to be a directory of there. Root may switch it.
+    pub fn switch<T: Operations, S: Switch<T>>(&mut self, name: fmt::Arguments<'_>) -> Result {
+        let name = CString::try_from_fmt(name)?;
+        let mut file: bindings::perf_pmu_events_attr = pin_init::zeroed();
+        file.attr.attr.name = name.as_char_ptr();
+        file.attr.attr.mode = 0o644;
+        file.attr.__bindgen_anon_1.show = Some(show_switch_callback::<T, S>);
+        file.attr.__bindgen_anon_2.store = Some(store_switch_callback::<T, S>);
+        self.texts
+            .push([name, CString::try_from_fmt(fmt!(""))?], GFP_KERNEL)?;
+        self.files.push(file, GFP_KERNEL)?;
+        Ok(())
     }
 
     /// Puts a file into the directory. Who reads it gets `text`, at most a page of it.
@@ -67,6 +110,52 @@ unsafe extern "C" fn show_callback(
     len as isize
 }
 
+/// The PMU of a device.
+///
+/// # Safety
+///
+/// `dev` must be the device of a registered [`Pmu<T>`], for `'a`.
+unsafe fn pmu_of<'a, T: Operations>(dev: *mut bindings::device) -> &'a Pmu<T> {
+    // SAFETY: The perf core has the PMU as the data of its device.
+    unsafe { Pmu::from_raw(bindings::rpmu_helper_dev_get_drvdata(dev).cast()) }
+}
+
+/// # Safety
+///
+/// To be called by sysfs, with the device of a [`Pmu<T>`] and a page to print to.
+unsafe extern "C" fn show_switch_callback<T: Operations, S: Switch<T>>(
+    dev: *mut bindings::device,
+    _attr: *mut bindings::device_attribute,
+    page: *mut c_char,
+) -> isize {
+    // SAFETY: By this function's requirements. The file goes before the PMU does.
+    let is_on = S::is_on(unsafe { pmu_of::<T>(dev) });
+    // SAFETY: `page` is what `sysfs_emit()` wants.
+    let len = unsafe { bindings::sysfs_emit(page, c"%d\n".as_char_ptr(), i32::from(is_on)) };
+    // CAST: an `int` is an `isize`.
+    len as isize
+}
+
+/// # Safety
+///
+/// To be called by sysfs, with the device of a [`Pmu<T>`] and a C string of `len` bytes.
+unsafe extern "C" fn store_switch_callback<T: Operations, S: Switch<T>>(
+    dev: *mut bindings::device,
+    _attr: *mut bindings::device_attribute,
+    text: *const c_char,
+    len: usize,
+) -> isize {
+    from_result(|| {
+        let mut on = false;
+        // SAFETY: `text` is a C string, and `on` is valid for the write of a `bool`.
+        to_result(unsafe { bindings::kstrtobool(text, &mut on) })?;
+        // SAFETY: By this function's requirements. The file goes before the PMU does.
+        S::switch(unsafe { pmu_of::<T>(dev) }, on);
+        // CAST: no more than a page.
+        Ok(len as isize)
+    })
+}
+
 /// The directories of a PMU.
 ///
 /// # Invariants
@@ -104,7 +193,7 @@ impl Groups {
             files.push(ptr::null_mut(), GFP_KERNEL)?;
 
             let mut raw_group: bindings::attribute_group = pin_init::zeroed();
-            raw_group.name = group.name.as_char_ptr();
+            raw_group.name = group.name.map_or(ptr::null(), |name| name.as_char_ptr());
             raw_group.__bindgen_anon_2.attrs = files.as_mut_ptr();
 
             members.push(files, GFP_KERNEL)?;

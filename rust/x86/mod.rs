@@ -34,3 +34,4 @@ pub mod percpu;
 pub mod perfmon;
 pub mod reserve;
 pub mod topology;
+pub mod tsx;

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The module parameters that are texts: module! of the kernel crate knows
+ * numbers only.
+ */
+
+#include <linux/moduleparam.h>
+
+static char *policy = "rpmu";
+module_param(policy, charp, 0444);
+MODULE_PARM_DESC(policy, "How events get counters: \"rpmu\" (default; what fits is never refused) or \"mainline\" (as the built-in driver, without its defects)");
+
+const char *rpmu_helper_policy(void)
+{
+	return policy;
+}
