@@ -16,7 +16,7 @@
 #define CACHE(value)	.type = PERF_TYPE_HW_CACHE, .config = (value)
 
 /* What a row needs; where it is not there, the row is skipped. */
-enum needs { NOTHING, LATENCY, FRONT_END, NO_LBR, NO_TSX };
+enum needs { NOTHING, LATENCY, FRONT_END, NO_LBR, NO_TSX, NO_SUCH_EVENT };
 
 /* For this task on any CPU; what is wrong is in attr. */
 static const struct {
@@ -75,11 +75,11 @@ static const struct {
 	  .attr = { .type = PERF_TYPE_HARDWARE, .config = PERF_COUNT_HW_MAX } },
 	{ "hw_far_out", EINVAL,
 	  .attr = { .type = PERF_TYPE_HARDWARE, .config = 0xffffffff } },
-	/* Nothing stands for these two on Haswell and Skylake. */
+	/* Nothing stands for these two on Haswell and later. */
 	{ "hw_stalled_frontend", ENOENT,
-	  .attr = { HW(STALLED_CYCLES_FRONTEND) } },
+	  .attr = { HW(STALLED_CYCLES_FRONTEND) }, .needs = NO_SUCH_EVENT },
 	{ "hw_stalled_backend", ENOENT,
-	  .attr = { HW(STALLED_CYCLES_BACKEND) } },
+	  .attr = { HW(STALLED_CYCLES_BACKEND) }, .needs = NO_SUCH_EVENT },
 
 	/* Raw: bits outside X86_RAW_EVENT_MASK are dropped, not refused. */
 	{ "raw_control_bits", 0, .attr = { RAW(RAW_INSTRUCTIONS | 0x7b0000) } },
@@ -176,7 +176,7 @@ static const struct {
 	{ "cgroup_not_one", EBADF, STDERR_FILENO, 0, -1, PERF_FLAG_PID_CGROUP },
 };
 
-static const char *why_not_here(enum needs needs)
+static const char *why_not_here(enum needs needs, __u64 config)
 {
 	unsigned int eax, ebx = 0, ecx, edx;
 
@@ -196,6 +196,9 @@ static const char *why_not_here(enum needs needs)
 		__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx);
 		return ebx & (1 << 11 | 1 << 4) ?
 			"this CPU has transactions" : NULL;
+	case NO_SUCH_EVENT:
+		return has_generic_event(config) ?
+			"this CPU has such an event" : NULL;
 	}
 	return "no such condition";
 }
@@ -234,7 +237,7 @@ int main(void)
 	ksft_print_header();
 	ksft_set_plan(ARRAY_SIZE(bad_attr) + ARRAY_SIZE(bad_target));
 	for (i = 0; i < ARRAY_SIZE(bad_attr); i++) {
-		reason = why_not_here(bad_attr[i].needs);
+		reason = why_not_here(bad_attr[i].needs, bad_attr[i].attr.config);
 		if (reason)
 			ksft_test_result_code(KSFT_SKIP, bad_attr[i].name,
 					      "%s", reason);

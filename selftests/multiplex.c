@@ -32,18 +32,40 @@
 #define TAKEN_PART	0.2
 #define PASSES		50000UL	/* between two looks at the clock */
 
+/* CONDITIONAL; from Ice Lake on it is 0x11c4, and this is what was taken. */
+#define CONDITIONAL	0x01c4
+
 /* BR_INST_RETIRED: six umasks that any general-purpose counter may count. */
 static const struct {
 	__u64 config;
 	unsigned int per_pass;
 } branch_event[] = {
 	{ 0x00c4, 4 },	/* ALL_BRANCHES */
-	{ 0x01c4, 2 },	/* CONDITIONAL */
+	{ CONDITIONAL, 2 },
 	{ 0x02c4, 1 },	/* NEAR_CALL */
 	{ 0x08c4, 1 },	/* NEAR_RETURN */
 	{ 0x10c4, 1 },	/* NOT_TAKEN */
 	{ 0x20c4, 3 },	/* NEAR_TAKEN */
 };
+
+static __u64 branch_config(int i)
+{
+	switch (cpu_number()) {
+	case 0x6a:
+	case 0x6c:
+	case 0x7d:
+	case 0x7e:
+	case 0x8c:
+	case 0x8d:
+	case 0xa7:
+	case 0x8f:
+	case 0xcf:
+		if (branch_event[i].config == CONDITIONAL)
+			return 0x11c4;
+		break;
+	}
+	return branch_event[i].config;
+}
 
 /* Two events of which Haswell counts each on counter 2 alone. */
 #define L1D_PEND_MISS_PENDING	0x0148
@@ -175,7 +197,7 @@ TEST_F(multiplex, six_events)
 
 	ASSERT_LT(0, gp_counters());
 	for (i = 0; i < nr; i++) {
-		attr = counting_user(PERF_TYPE_RAW, branch_event[i].config);
+		attr = counting_user(PERF_TYPE_RAW, branch_config(i));
 		event[i].fd = perf_open_self(&attr, -1);
 		event[i].share = share > 100.0 ? 100.0 : share;
 		event[i].per_pass = branch_event[i].per_pass;

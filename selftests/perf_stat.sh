@@ -75,9 +75,17 @@ mix() {
 	done
 }
 
+# The unit mask of conditional branches, taken or not.
+conditional() {
+	case $(sed -n 's/^model\t*: //p' /proc/cpuinfo | head -n 1) in
+	106 | 108 | 125 | 126 | 140 | 141 | 167 | 143 | 207) echo 0x11 ;; # Ice Lake and later
+	*) echo 0x1 ;;
+	esac
+}
+
 # Faults, signals, string instructions, system calls and ticks in between.
 mix_of_branches() {
-	mix 60627573=instructions:u 30511711=branches:u 30306100=cpu/event=0xc4,umask=0x1/u \
+	mix 60627573=instructions:u 30511711=branches:u "30306100=cpu/event=0xc4,umask=$(conditional)/u" \
 		200008=cpu/event=0xc4,umask=0x10/u 30310398=cpu/event=0xc4,umask=0x20/u
 }
 

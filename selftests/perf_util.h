@@ -246,6 +246,53 @@ static inline unsigned int cpu_number(void)
 	return ((eax >> 12) & 0xf0) | ((eax >> 4) & 0xf);
 }
 
+/* Whether CPUID leaf 0xA marks the architectural event as absent. */
+static inline bool event_absent(unsigned int bit)
+{
+	unsigned int eax, ebx = 0, ecx, edx;
+
+	__get_cpuid_count(0xa, 0, &eax, &ebx, &ecx, &edx);
+	return ebx & 1 << bit;
+}
+
+/* Whether the CPU has an event for the generic event, one of PERF_COUNT_HW_*. */
+static inline bool has_generic_event(__u64 id)
+{
+	const unsigned int model = cpu_number();
+	/* Nehalem, Westmere and Sandy Bridge; Ivy Bridge in part */
+	const bool counts_stalls =
+		model == 0x1a || model == 0x1e || model == 0x2e ||
+		model == 0x25 || model == 0x2c || model == 0x2f ||
+		model == 0x2a || model == 0x2d;
+
+	switch (id) {
+	case PERF_COUNT_HW_CPU_CYCLES:
+		return !event_absent(0);
+	case PERF_COUNT_HW_INSTRUCTIONS:
+		return !event_absent(1);
+	case PERF_COUNT_HW_BUS_CYCLES:
+		return !event_absent(2);
+	case PERF_COUNT_HW_CACHE_REFERENCES:
+		return !event_absent(3);
+	case PERF_COUNT_HW_CACHE_MISSES:
+		return !event_absent(4);
+	case PERF_COUNT_HW_BRANCH_INSTRUCTIONS:
+		return !event_absent(5);
+	case PERF_COUNT_HW_BRANCH_MISSES:
+		/* Nehalem: another event stands in for it. */
+		return !event_absent(6) || model == 0x1a || model == 0x1e ||
+		       model == 0x2e;
+	case PERF_COUNT_HW_STALLED_CYCLES_FRONTEND:
+		return counts_stalls || model == 0x3a || model == 0x3e;
+	case PERF_COUNT_HW_STALLED_CYCLES_BACKEND:
+		return counts_stalls;
+	case PERF_COUNT_HW_REF_CPU_CYCLES:
+		return true;
+	default:
+		return false;
+	}
+}
+
 static inline enum cpu_model cpu_model(void)
 {
 	switch (cpu_number()) {
