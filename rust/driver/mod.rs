@@ -118,6 +118,11 @@ pub(crate) fn announce(pmu: &CorePmu, predecessor: bool) {
         }
     );
 
+    if pmu.capabilities.perf_metrics {
+        pr_notice!(
+            "PERF_METRICS is not used: topdown events with codes 0x8000 to 0x8700 are refused\n"
+        );
+    }
     if pmu.capabilities.transactions_use_counter_3 {
         pr_info!("transactions abort while counter 3 is used (allow_tsx_force_abort in sysfs)\n");
     }

@@ -6,6 +6,7 @@ use super::{event, CorePmu};
 use crate::{
     logic::{
         counter::{CounterId, CounterMask, MAX_COUNTERS},
+        model::Acknowledge,
         registers::{Register, RegisterWrite},
     },
     perf::EventId,
@@ -69,6 +70,11 @@ impl Shared {
         if !active.contains(counter) {
             return None;
         }
+        self.last_event(counter)
+    }
+
+    /// The event that was last activated on `counter`, if it has not been removed since.
+    pub(super) fn last_event(&self, counter: CounterId) -> Option<EventId> {
         // CAST: what `activate()` has stored.
         EventId::from_index(self.event_on(counter).load(Relaxed) as usize)
     }
@@ -106,6 +112,10 @@ impl Handler for CorePmu {
             return 0;
         }
 
+        let early = hardware.pmu.model.acknowledge == Acknowledge::Early;
+        if early {
+            apic::lvtpc_arm(irqs);
+        }
         let overflowed = hardware.overflowed(irqs);
         if overflowed.is_empty() {
             return 0;
@@ -114,7 +124,7 @@ impl Handler for CorePmu {
 
         // Even if it is about to be disabled: it may not have been yet.
         hardware.write_global_control(0, irqs);
-        // One more may have overflowed before they stopped. LVTPC being masked, it raises no NMI.
+        // One more may have overflowed before they stopped. With LVTPC masked, it raises no NMI.
         let overflowed = overflowed | hardware.overflowed(irqs);
         hardware.acknowledge(overflowed, irqs);
         for counter in overflowed {
@@ -127,10 +137,9 @@ impl Handler for CorePmu {
                 hardware.write(RegisterWrite { register, value }, irqs);
             }
         }
-        // The APIC has masked the entry. Unmasked earlier, Haswell and later may raise the NMI once
-        // more (`late_ack` in arch/x86/events/intel/core.c:3978); unmasked after the counters run
-        // again, an overflow could come in between and raise none.
-        apic::lvtpc_arm(irqs);
+        if !early {
+            apic::lvtpc_arm(irqs);
+        }
         let enabled = shared.enabled.load(Relaxed);
         if enabled != 0 {
             hardware.write_global_control(enabled, irqs);

@@ -42,13 +42,35 @@ impl Driver {
         shadow: &mut Shadow,
     ) {
         let data = event.data();
-        let value = data.start(&self.hardware);
         let (select, extra) = data.programming(&self.hardware);
+        let clears = !self.hardware.pmu.model.clearing_events.is_empty();
+        if clears && shadow.needs_clearing(counter, select) {
+            self.clear(cx, shared, shadow);
+        }
+        let value = data.start(&self.hardware);
         shadow.start(counter, select, extra, data.in_host, value, |write| {
             self.hardware.write(write, cx.irqs());
         });
         shared.activate(counter, id);
         event.update_userpage();
+    }
+
+    /// Makes the event selects fit to be programmed, where the model wants that. The PMU is disabled.
+    fn clear(&self, cx: &OnCpu<'_, Self>, shared: &Shared, shadow: &mut Shadow) {
+        let active = shadow.active().gp();
+        let find = |counter| {
+            let id = shared.last_event(counter)?;
+            Some((counter, id, cx.event(id)?))
+        };
+        for (counter, _, event) in active.into_iter().filter_map(find) {
+            self.stop_on(cx, (counter, event), shared, shadow);
+        }
+        shadow.clear(self.hardware.pmu.model.clearing_events, |write| {
+            self.hardware.write(write, cx.irqs());
+        });
+        for event in active.into_iter().filter_map(find) {
+            self.start_on(cx, event, shared, shadow);
+        }
     }
 
     /// Stops `event` on `counter`, and brings its count up to date. The PMU is disabled.

@@ -7,7 +7,9 @@
 
 use super::{transactions::AllowForceAbort, Driver};
 use crate::{
-    logic::{event_select::EventSelect, model::HardwareId, pmu::Pmu},
+    logic::{
+        event_select::EventSelect, extra_register::ExtraRegister, model::HardwareId, pmu::Pmu,
+    },
     perf::{Group, Groups},
     x86::topology::threads_per_core,
 };
@@ -34,8 +36,11 @@ pub(super) fn groups(pmu: &Pmu) -> Result<Groups> {
 /// `arch/x86/events/intel/core.c:5821-5895`, `6602-6666`, `7323-7384`.
 fn format(pmu: &Pmu) -> Result<Group> {
     let capabilities = &pmu.capabilities;
-    // FRONTEND_RETIRED, which is what the field is for.
-    let frontend = pmu.model.extra_register_events.contains(&0x01c6);
+    let extra_registers = &pmu.model.extra_register_events;
+    let offcore = extra_registers.has(ExtraRegister::OffcoreResponse0);
+    let load_latency = extra_registers.has(ExtraRegister::LoadLatency);
+    let transactions = capabilities.rtm && !pmu.model.checkpointed.is_empty();
+    let frontend = extra_registers.has(ExtraRegister::Frontend);
 
     #[rustfmt::skip]
     let fields = [
@@ -46,10 +51,10 @@ fn format(pmu: &Pmu) -> Result<Group> {
         ("any",         "config:21",     capabilities.any_thread),
         ("inv",         "config:23",     true),
         ("cmask",       "config:24-31",  true),
-        ("in_tx",       "config:32",     capabilities.rtm),
-        ("in_tx_cp",    "config:33",     capabilities.rtm),
-        ("offcore_rsp", "config1:0-63",  true),
-        ("ldlat",       "config1:0-15",  true),
+        ("in_tx",       "config:32",     transactions),
+        ("in_tx_cp",    "config:33",     transactions),
+        ("offcore_rsp", "config1:0-63",  offcore),
+        ("ldlat",       "config1:0-15",  load_latency),
         ("frontend",    "config1:0-23",  frontend),
     ];
     let mut group = Group::new(c"format");
@@ -70,32 +75,11 @@ fn events(pmu: &Pmu) -> Result<Group> {
             group.file(fmt!("{}", id.sysfs_name()), format_args!("{fields}\n"))?;
         }
     }
-    topdown_events(pmu, &mut group)?;
+    for file in pmu.model.topdown_files {
+        let text = file.text(threads_per_core());
+        group.file(fmt!("{}", file.name), fmt!("{text}"))?;
+    }
     Ok(group)
-}
-
-/// The topdown method's events on Sandy Bridge to Skylake. With two threads a core, what is a
-/// core's is counted for any thread, and so twice.
-///
-/// Mainline: `snb_events_attrs`, `arch/x86/events/intel/core.c:564-600`, `8521`. There, what depends
-/// on the threads has no newline at its end, hence neither here.
-fn topdown_events(pmu: &Pmu, group: &mut Group) -> Result {
-    let umask = pmu.model.recovery_cycles_umask;
-    let (any, scale) = match threads_per_core() {
-        0 | 1 => ("", 4),
-        _ => (",any=1", 2),
-    };
-    let mut file = |name: &str, text: fmt::Arguments<'_>| group.file(fmt!("topdown-{name}"), text);
-    file("slots-issued", fmt!("event=0xe,umask=0x1\n"))?;
-    file("slots-retired", fmt!("event=0xc2,umask=0x2\n"))?;
-    file("fetch-bubbles", fmt!("event=0x9c,umask=0x1\n"))?;
-    file("total-slots", fmt!("event=0x3c,umask=0x0{any}"))?;
-    file("total-slots.scale", fmt!("{scale}"))?;
-    file(
-        "recovery-bubbles",
-        format_args!("event=0xd,umask={umask:#x},cmask=1{any}"),
-    )?;
-    file("recovery-bubbles.scale", fmt!("{scale}"))
 }
 
 /// What the PMU can do.

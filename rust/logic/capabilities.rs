@@ -131,6 +131,8 @@ pub struct Capabilities {
     /// Whether general-purpose counters take full-width values, through IA32_A_PMCn. Without,
     /// a write carries 32 bits and is sign-extended.
     pub full_width_write: bool,
+    /// Whether PERF_METRICS exists, which the topdown method's metric events are read from.
+    pub perf_metrics: bool,
     /// The architectural events that are not there.
     pub absent_events: AbsentEvents,
     /// Whether any-thread counting exists; sysfs shows the format then.
@@ -195,15 +197,16 @@ impl Capabilities {
             CounterMask::EMPTY
         };
 
-        let full_width_write = match perf_capabilities {
-            Some(value) => (value >> 13) & 1 != 0,
-            None => false,
+        let perf_capabilities = match perf_capabilities {
+            Some(value) => value,
+            None => 0,
         };
         Some(Self {
             version,
             counters: CounterMask::first_gp(gp).union(fixed),
             width,
-            full_width_write,
+            full_width_write: (perf_capabilities >> 13) & 1 != 0,
+            perf_metrics: (perf_capabilities >> 15) & 1 != 0,
             absent_events: AbsentEvents(byte(leaf.ebx, 0) & ((1 << AbsentEvents::COUNT) - 1)),
             any_thread: version >= 3 && !(version >= 5 && bit(leaf.edx, 15)),
             transactions: cpuid.has_transactions(),

@@ -93,6 +93,11 @@ impl EventConstraint {
         }
     }
 
+    /// The events from `first` to `last` under `mask`, both included, in a table of precise events.
+    pub(super) const fn masked(first: u64, last: u64, mask: u64, counters: u64) -> Self {
+        Self::new(first, last - first, mask, counters)
+    }
+
     /// The event `code` (event code and unit mask) counts on fixed counter `n`, and on every
     /// general-purpose counter, unless `code` is a pseudo code: one with event code 0, for an event
     /// that only the fixed counter has.
@@ -134,7 +139,8 @@ impl EventConstraint {
     /// counter of its own, and cannot be had without that register.
     ///
     /// Mainline has a pseudo counter 48 + n for it, `METRIC_EVENT_CONSTRAINT`,
-    /// `arch/x86/events/perf_event.h:486`.
+    /// `arch/x86/events/perf_event.h:486`. Where the register does not exist, but fixed counter 3
+    /// does, it takes the event all the same, and counts all slots; here it is refused.
     pub const fn metric(code: u64, n: u8) -> Self {
         let mut this = Self::new(code, 0, EventSelect::CODE, 0);
         this.metric = Some(n);
@@ -148,9 +154,14 @@ impl EventConstraint {
 
     /// As [`event`](Self::event), and corrupting the sibling thread's counter.
     pub const fn exclusive_event(code: u8, counters: u64) -> Self {
-        let mut this = Self::event(code, counters);
-        this.exclusive = true;
-        this
+        Self::event(code, counters).exclusive()
+    }
+
+    /// Marks the entry as one whose events corrupt the sibling thread's counter.
+    #[must_use]
+    pub(super) const fn exclusive(mut self) -> Self {
+        self.exclusive = true;
+        self
     }
 
     /// Marks the entry as one whose counters overlap with another's; see [`Constraint::overlap`].
@@ -169,6 +180,11 @@ impl EventConstraint {
     /// Whether the entry is for an event with a fixed counter.
     const fn is_fixed(&self) -> bool {
         self.mask == Self::FIXED_MASK
+    }
+
+    /// Whether the entry names counters, and none but those in `counters`.
+    pub(super) const fn is_within(&self, counters: CounterMask) -> bool {
+        !self.counters.is_empty() && self.counters.is_subset(counters)
     }
 
     /// Whether the entry speaks of the event `select`.
@@ -198,7 +214,7 @@ impl EventConstraint {
     ///
     /// Exact for entries whose size runs over the event code only, which is all that the
     /// constructors make.
-    const fn covers(&self, other: &Self) -> bool {
+    pub(super) const fn covers(&self, other: &Self) -> bool {
         if self.mask & other.mask != self.mask {
             return false;
         }

@@ -283,6 +283,11 @@ impl ExtraRegisters {
         self.0.iter().map(ExtraRegisterEvent::register)
     }
 
+    /// Whether some event needs `register`.
+    pub fn has(&self, register: ExtraRegister) -> bool {
+        self.0.iter().any(|entry| entry.register == register)
+    }
+
     /// Whether the event `code`, event code and unit mask, needs a register.
     pub fn contains(&self, code: &u64) -> bool {
         self.0.iter().any(|entry| entry.code == *code)

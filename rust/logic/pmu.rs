@@ -6,9 +6,11 @@ use core::fmt;
 
 use super::cache_event::{CacheId, NoCacheEvent};
 use super::capabilities::{Capabilities, Cpuid};
-use super::constraint::{first_match, Constraint};
+use super::constraint::{first_match, Constraint, EventConstraint};
+use super::counter::CounterMask;
 use super::event_select::EventSelect;
-use super::model::{HardwareId, Model, Need, Quirk, MODELS};
+use super::model::{HardwareId, Model, Need, Quirk, GENERIC, GENERIC_V5, MODELS, WITHOUT_A_TABLE};
+use super::pebs::PreciseDistribution;
 use super::period::PeriodLimits;
 
 /// A PMU that is supported.
@@ -45,17 +47,17 @@ impl Pmu {
     /// };
     /// assert_eq!(Pmu::probe(&cpuid, None).unwrap().model.pmu_name, "skylake");
     ///
-    /// cpuid.leaf_1.eax = 0x306a9;
+    /// cpuid.leaf_1.eax = 0x106a5;
     /// assert_eq!(
     ///     Pmu::probe(&cpuid, None).unwrap_err().to_string(),
-    ///     "Ivy Bridge is not supported yet: it needs the early acknowledgement of overflow \
-    ///      interrupts; keep the built-in driver"
+    ///     "Nehalem is not supported yet: it needs offcore response registers shared by a core's \
+    ///      threads; keep the built-in driver"
     /// );
     ///
     /// cpuid.leaf_1.eax = 0x106c2;
     /// assert_eq!(
     ///     Pmu::probe(&cpuid, None).unwrap_err().to_string(),
-    ///     "CPU family 6 model 0x1c is not supported; supported are Haswell, Broadwell and Skylake"
+    ///     "CPU family 6 model 0x1c is not supported; keep the built-in driver"
     /// );
     /// ```
     pub fn probe(cpuid: &Cpuid, perf_capabilities: Option<u64>) -> Result<Self, Unsupported> {
@@ -72,7 +74,7 @@ impl Pmu {
                 Unsupported::NoPmu
             });
         };
-        let Some(model) = find_model(cpuid) else {
+        let Some(model) = find_model(cpuid, capabilities.version) else {
             return Err(Unsupported::Model {
                 family: cpuid.family(),
                 model: cpuid.model(),
@@ -102,10 +104,73 @@ impl Pmu {
     /// `arch/x86/events/intel/core.c:4258-4277`, and `hsw_get_event_constraints()`, `5519-5535`.
     pub fn constraint(&self, select: EventSelect) -> Constraint {
         let present = self.capabilities.counters;
-        let mut constraint = match first_match(self.model.event_constraints, select) {
+        let constraint = match first_match(self.model.event_constraints, select) {
             Some(entry) => entry.resolve(present),
             None => Constraint::any_of(present.gp()),
         };
+        self.restricted(select, constraint)
+    }
+
+    /// The counters that the event `select` may use with a `precise_ip` of 1 to 3.
+    ///
+    /// The model's table of precise events; where it is silent, every counter that counts the event
+    /// or, on most models, none. Mainline: `intel_pebs_constraints()`,
+    /// `arch/x86/events/intel/ds.c:1544`, and for the greatest precision
+    /// `icl_get_event_constraints()` to `glp_get_event_constraints()`,
+    /// `arch/x86/events/intel/core.c:5537-5590`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use rpmu_logic::logic;
+    /// # use logic::capabilities::{Cpuid, Leaf};
+    /// # use logic::pmu::Pmu;
+    /// # let cpuid = Cpuid {
+    /// #     leaf_0: Leaf { eax: 0x16, ebx: 0x756e6547, ecx: 0x6c65746e, edx: 0x49656e69 },
+    /// #     leaf_1: Leaf { eax: 0x506e3, ..Leaf::default() },
+    /// #     leaf_a: Leaf { eax: 0x0730_0404, edx: 0x603, ..Leaf::default() },
+    /// #     ..Cpuid::default()
+    /// # };
+    /// use logic::event_select::EventSelect;
+    ///
+    /// let skylake = Pmu::probe(&cpuid, None).unwrap();
+    /// let prec_dist = EventSelect::event(0xc0, 0x01);
+    /// assert_eq!(skylake.precise_constraint(prec_dist, 2).counters.bits(), 0x2);
+    /// // A fixed counter cannot be precise here, counters 0 to 3 can.
+    /// let instructions = EventSelect::event(0xc0, 0x00);
+    /// assert_eq!(skylake.precise_constraint(instructions, 1).counters.bits(), 0xf);
+    /// ```
+    pub fn precise_constraint(&self, select: EventSelect, precise_ip: u8) -> Constraint {
+        let present = self.capabilities.counters;
+        let distribution = if precise_ip >= 3 {
+            self.model.precise_distribution
+        } else {
+            PreciseDistribution::AsOtherPrecise
+        };
+        let counter_0 = CounterMask::first_gp(1);
+        let instructions = EventConstraint::fixed(0x00c0, 0);
+        match distribution {
+            PreciseDistribution::InstructionsOnFixed0 | PreciseDistribution::Fixed0AndCounter0
+                if instructions.matches(select) =>
+            {
+                return Constraint::any_of(CounterMask::first_fixed(1) & present);
+            }
+            PreciseDistribution::Counter0 => return Constraint::any_of(counter_0 & present),
+            _ => {}
+        }
+        let mut constraint = match self.model.pebs_events.find(select) {
+            Some(line) => self.restricted(select, line.constraint().resolve(present)),
+            None if self.model.pebs_events.has_others() => self.constraint(select),
+            None => Constraint::any_of(CounterMask::EMPTY),
+        };
+        if distribution == PreciseDistribution::Fixed0AndCounter0 {
+            constraint.counters = constraint.counters & counter_0;
+        }
+        constraint
+    }
+
+    /// `constraint`, cut to the counters that can do without an aborted transaction's counts.
+    fn restricted(&self, select: EventSelect, mut constraint: Constraint) -> Constraint {
         if select.has(EventSelect::IN_TX_CHECKPOINTED) {
             constraint.counters = constraint.counters & self.model.checkpointed;
         }
@@ -196,12 +261,16 @@ impl Pmu {
     }
 }
 
-fn find_model(cpuid: &Cpuid) -> Option<&'static Model> {
-    if cpuid.family() != 6 {
-        return None;
+/// The model of a core; of one that nobody has a table for, what is architectural.
+fn find_model(cpuid: &Cpuid, version: u8) -> Option<&'static Model> {
+    let (family, number) = (cpuid.family(), cpuid.model());
+    let is_this = |model: &&&Model| family == 6 && model.cpuid_models.contains(&number);
+    match MODELS.iter().find(is_this) {
+        Some(model) => Some(model),
+        None if WITHOUT_A_TABLE.contains(&(family, number)) => None,
+        None if version < 5 => Some(&GENERIC),
+        None => Some(&GENERIC_V5),
     }
-    let is_this = |model: &&&Model| model.cpuid_models.contains(&cpuid.model());
-    MODELS.iter().find(is_this).copied()
 }
 
 /// A vendor string as CPUID has it.
@@ -228,7 +297,7 @@ pub enum Unsupported {
     NoPmu,
     /// No architectural PMU, in a virtual machine.
     NoVirtualPmu,
-    /// An Intel CPU without a table.
+    /// An Intel CPU that needs a table of its own, and there is none.
     Model {
         /// Display family.
         family: u16,
@@ -266,14 +335,10 @@ impl fmt::Display for Unsupported {
                 "this virtual machine has no PMU; \
                  start it with one (QEMU: -accel kvm -cpu host,pmu=on)",
             ),
-            Self::Model { family, model } => {
-                write!(
-                    f,
-                    "CPU family {family} model {model:#04x} is not supported; supported are "
-                )?;
-                let supported = MODELS.iter().filter(|model| model.is_supported());
-                enumerate(f, supported.map(|model| model.name))
-            }
+            Self::Model { family, model } => write!(
+                f,
+                "CPU family {family} model {model:#04x} is not supported; keep the built-in driver"
+            ),
             Self::Needs { name, needs } => {
                 write!(f, "{name} is not supported yet: it needs ")?;
                 enumerate(f, needs.iter())?;
@@ -370,20 +435,47 @@ mod tests {
         }
     }
 
-    /// Having a table is not enough.
     #[test]
-    fn no_other_model_is_let_in() {
-        let accepted = (0..=0xff_u32).filter(|model| {
-            let eax = 0x600 | ((model & 0xf) << 4) | ((model >> 4) << 16);
-            Pmu::probe(&cpuid(eax, 0x0730_0404), None).is_ok()
-        });
-        assert_eq!(
-            accepted.collect::<Vec<_>>(),
-            [
-                0x3c, 0x3d, 0x3f, 0x45, 0x46, 0x47, 0x4e, 0x4f, 0x55, 0x56, 0x5e, 0x8e, 0x9e, 0xa5,
-                0xa6
-            ]
-        );
+    fn what_every_cpuid_model_is_taken_for() {
+        let mut counts = [0; 3];
+        for number in 0..=0xff_u32 {
+            let eax = 0x600 | ((number & 0xf) << 4) | ((number >> 4) << 16);
+            // CAST: below 256.
+            let number = number as u8;
+            let with_table = MODELS
+                .iter()
+                .find(|model| model.cpuid_models.contains(&number));
+            match (Pmu::probe(&cpuid(eax, 0x0730_0404), None), with_table) {
+                (Ok(pmu), Some(model)) => assert_eq!(pmu.model.name, model.name),
+                (Ok(pmu), None) => {
+                    assert_eq!(pmu.model.pmu_name, "generic_arch_v2+");
+                    counts[0] += 1;
+                }
+                (Err(Unsupported::Needs { .. }), Some(model)) => {
+                    assert!(!model.is_supported());
+                    counts[1] += 1;
+                }
+                (Err(Unsupported::Model { .. }), None) => {
+                    assert!(WITHOUT_A_TABLE.contains(&(6, number)));
+                    counts[2] += 1;
+                }
+                other => panic!("{number:#x}: {other:?}"),
+            }
+        }
+        assert!(counts.iter().all(|count| *count > 0), "{counts:?}");
+    }
+
+    #[test]
+    fn unknown_cores_have_what_is_architectural() {
+        // Family 6 model 0xfe, and a family to come.
+        for eax in [0xf06e0, 0x0100_0f10] {
+            for (version, pmu_name) in [(2, "generic_arch_v2+"), (5, "generic_arch_v5+")] {
+                let pmu = probe(&cpuid(eax, 0x0730_0400 | version));
+                assert_eq!(pmu.model.pmu_name, pmu_name, "{eax:#x}");
+                let cycles = pmu.constraint(EventSelect::event(0x3c, 0));
+                assert!(cycles.counters.bits() & 0xf == 0xf);
+            }
+        }
     }
 
     #[test]
@@ -408,7 +500,10 @@ mod tests {
             (no_pmu, "describes no PMU in CPUID leaf 0xA; look"),
             (no_virtual_pmu, "this virtual machine has no PMU; start"),
             (cpuid(0x106c2, 0x0730_0403), "family 6 model 0x1c is not"),
-            (cpuid(0x00f3c, 0x0730_0403), "family 15 model 0x03 is not"),
+            (
+                cpuid(0x00400f10, 0x0730_0406),
+                "family 19 model 0x01 is not",
+            ),
             (cpuid(0x306c3, 0x0730_0401), "version 1 is too old"),
         ] {
             let refused = Pmu::probe(&cpuid, None).unwrap_err();
@@ -418,23 +513,12 @@ mod tests {
 
     #[test]
     fn models_that_need_more_are_refused() {
-        for (eax, text) in [
-            (
-                0x106a5,
-                "Nehalem is not supported yet: it needs the early acknowledgement of overflow \
-                 interrupts, the work-around for errata AAK100, AAP53 and BD53, offcore response \
-                 registers shared by a core's threads and topdown events of its own in sysfs; keep \
-                 the built-in driver",
-            ),
-            (
-                0x806f8,
-                "Sapphire Rapids is not supported yet: it needs the topdown metrics of fixed \
-                 counter 3; keep the built-in driver",
-            ),
-        ] {
-            let refused = Pmu::probe(&cpuid(eax, 0x0730_0403), None).unwrap_err();
-            assert_eq!(refused.to_string(), text);
-        }
+        let refused = Pmu::probe(&cpuid(0x106a5, 0x0730_0403), None).unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "Nehalem is not supported yet: it needs offcore response registers shared by a core's \
+             threads; keep the built-in driver"
+        );
     }
 
     #[test]

@@ -31,6 +31,10 @@
 //! 4. A value that the driver reads from a counter comes to the shadow only while the counter is
 //!    stopped and GLOBAL_CTRL is 0, so that it does not change any more.
 //!
+//! While a model's [`clearing_events`](super::model::Model::clearing_events) are on the counters, no
+//! general-purpose counter is active and *enabled* is 0, so a PMI leaves the counters be and
+//! GLOBAL_CTRL at 0: it may cut the moment short, and does no more.
+//!
 //! Nobody else may write the PMU's registers. Where that cannot be had (CPU hotplug,
 //! taking over from another driver), [`Shadow::reset`] makes a fresh start.
 //!
@@ -174,6 +178,9 @@ pub struct Shadow {
     active: CounterMask,
     /// Those of them that count outside of virtual machines.
     enabled: CounterMask,
+    /// Whether event selects can be programmed, on models with
+    /// [`clearing_events`](super::model::Model::clearing_events), until counting resumes.
+    cleared: bool,
 }
 
 impl Shadow {
@@ -191,6 +198,7 @@ impl Shadow {
             wanted_fixed_control: 0,
             active: CounterMask::EMPTY,
             enabled: CounterMask::EMPTY,
+            cleared: false,
         }
     }
 
@@ -234,6 +242,7 @@ impl Shadow {
 
     /// Lets the active counters count; `perf_pmu_enable`.
     pub fn resume(&mut self, mut write: impl FnMut(RegisterWrite)) {
+        self.cleared = false;
         self.set_fixed_control(self.wanted_fixed_control, &mut write);
         self.set_global_control(self.enabled.bits(), &mut write);
     }
@@ -244,6 +253,31 @@ impl Shadow {
     /// To be called whenever that has been possible, before events start.
     pub fn forget_extra_registers(&mut self) {
         self.extra = [None; ExtraRegister::ALL.len()];
+    }
+
+    /// Whether to [`clear`](Self::clear) before `select` is started on `counter`, on models that have
+    /// to: it is not in the event select yet, and nothing was cleared since the PMU was suspended.
+    pub fn needs_clearing(&self, counter: CounterId, select: EventSelect) -> bool {
+        !counter.is_fixed()
+            && !self.cleared
+            && self.counters[counter].select != Some(select.enabled())
+    }
+
+    /// Clears the monitoring hardware, with `events` on the general-purpose counters for a moment.
+    ///
+    /// The PMU is suspended, and no general-purpose counter is active.
+    pub fn clear(&mut self, events: &[u64], mut write: impl FnMut(RegisterWrite)) {
+        for (counter, event) in self.present.gp().into_iter().zip(events) {
+            self.set_select(counter, *event, &mut write);
+            self.set_value(counter, 0, &mut write);
+        }
+        self.set_global_control(self.present.gp().bits(), &mut write);
+        self.set_global_control(0, &mut write);
+        for counter in self.present.gp() {
+            // Some of the events do count.
+            self.counters[counter].value = None;
+        }
+        self.cleared = true;
     }
 
     /// Programs `counter` with an event that starts at `value`, which is cut to the counter's
@@ -680,6 +714,49 @@ mod tests {
         recorder.take();
         recorder.start_offcore(gp(0), OffcoreResponse0, 0x10);
         assert_eq!(recorder.take(), [first, select]);
+    }
+
+    #[test]
+    fn clearing_comes_before_the_first_programming_and_leaves_nothing_behind() {
+        let mut recorder = recorder();
+        let select = Register::EventSelect;
+        assert!(recorder.shadow.needs_clearing(gp(1), BRANCHES));
+        assert!(!recorder.shadow.needs_clearing(fixed(1), CYCLES));
+        let events = [0x43_00b5, 0x43_00d2, 0x43_00b1, 0x43_00b1];
+        let writes = &mut recorder.writes;
+        recorder
+            .shadow
+            .clear(&events, |w| writes.push((w.register, w.value)));
+        assert_eq!(
+            recorder.take(),
+            [
+                // The counters are 0 already.
+                (select(gp(0)), 0x43_00b5),
+                (select(gp(1)), 0x43_00d2),
+                (select(gp(2)), 0x43_00b1),
+                (select(gp(3)), 0x43_00b1),
+                (GlobalControl, 0xf),
+                (GlobalControl, 0),
+            ]
+        );
+        assert!(!recorder.shadow.needs_clearing(gp(1), BRANCHES));
+
+        // 0 is written, since it may not be 0 any more.
+        recorder.start(gp(1), BRANCHES, 0);
+        recorder.resume();
+        assert_eq!(
+            recorder.take(),
+            [
+                (Counter(gp(1)), 0),
+                (select(gp(1)), BRANCHES.enabled()),
+                (GlobalControl, 0x2),
+            ]
+        );
+        // What is programmed stays so.
+        recorder.suspend();
+        recorder.shadow.stop(gp(1), None);
+        assert!(!recorder.shadow.needs_clearing(gp(1), BRANCHES));
+        assert!(recorder.shadow.needs_clearing(gp(1), BOTH));
     }
 
     #[test]

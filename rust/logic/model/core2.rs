@@ -11,8 +11,9 @@ use super::super::cache_event::{CacheEvent, CacheEvents};
 use super::super::constraint::{checked, EventConstraint};
 use super::super::counter::CounterMask;
 use super::super::extra_register::ExtraRegisters;
+use super::super::pebs::{PebsEvent, PebsEvents, PreciseDistribution};
 use super::super::period::PeriodRule;
-use super::{HardwareEvents, Model, Need, Scope};
+use super::{Acknowledge, HardwareEvents, Model, Need, Scope};
 
 /// Two general-purpose counters.
 const COUNTERS: CounterMask = CounterMask::first_gp(2).union(CounterMask::first_fixed(3));
@@ -32,6 +33,17 @@ const EVENT_CONSTRAINTS: &[EventConstraint] = checked(COUNTERS, &[
     EventConstraint::event(0xa1, 0x1), // RS_UOPS_DISPATCHED
     EventConstraint::event(0xc9, 0x1), // ITLB_MISS_RETIRED
     EventConstraint::event(0xcb, 0x1), // MEM_LOAD_RETIRED.*
+]);
+
+/// The events that can be precise.
+#[rustfmt::skip]
+const PEBS_EVENTS: PebsEvents = PebsEvents::checked(COUNTERS, &[
+    PebsEvent::exact(0x00c0, 0x1), // INST_RETIRED.ANY
+    PebsEvent::exact(0xfec1, 0x1), // X87_OPS_RETIRED.ANY
+    PebsEvent::exact(0x00c5, 0x1), // BR_INST_RETIRED.MISPRED
+    PebsEvent::exact(0x1fc7, 0x1), // SIMD_INST_RETIRED.ANY
+    PebsEvent::event(0xcb, 0x1), // MEM_LOAD_RETIRED.*
+    PebsEvent::exact(0x1080_00c0, 0x1), // INST_RETIRED.ANY_P, inv=1, cmask=16 (cycles:p)
 ]);
 
 /// The generic cache events.
@@ -62,16 +74,20 @@ const CACHE_EVENTS: CacheEvents = CacheEvents::checked(&[
 pub const CORE2: Model = Model {
     pmu_name: "core2",
     name: "Core 2",
-    needs: &[Need::EarlyAcknowledge, Need::OtherTopdownEvents],
+    needs: &[Need::Trial],
     quirks: &[],
     cpuid_models: &[0x0f, 0x16, 0x17, 0x1d],
     event_constraints: EVENT_CONSTRAINTS,
+    pebs_events: PEBS_EVENTS,
+    precise_distribution: PreciseDistribution::AsOtherPrecise,
     hardware_events: HardwareEvents::ARCHITECTURAL,
     cache_events: CACHE_EVENTS,
     extra_register_events: ExtraRegisters::NONE,
     offcore_scope: Scope::Thread,
     ht_erratum: None,
-    recovery_cycles_umask: 0,
+    clearing_events: &[],
+    acknowledge: Acknowledge::Early,
+    topdown_files: &[],
     checkpointed: CounterMask::EMPTY,
     period_rule: PeriodRule::NONE,
 };

@@ -9,8 +9,9 @@ use super::super::cache_event::CacheEvents;
 use super::super::constraint::{checked, EventConstraint};
 use super::super::counter::{CounterMask, MAX_FIXED, MAX_GP};
 use super::super::extra_register::ExtraRegisters;
+use super::super::pebs::{PebsEvents, PreciseDistribution};
 use super::super::period::PeriodRule;
-use super::{HardwareEvents, Model, Need, Scope};
+use super::{Acknowledge, HardwareEvents, Model, Scope};
 
 /// As many general-purpose counters as there can be.
 const GP: CounterMask = CounterMask::first_gp(MAX_GP);
@@ -42,20 +43,25 @@ const V5_EVENT_CONSTRAINTS: &[EventConstraint] = checked(GP.union(CounterMask::f
     EventConstraint::fixed(0x1000, 15), // pseudo code: fixed counter 15
 ]);
 
-/// Architectural performance monitoring, versions 2 to 4.
+/// Architectural performance monitoring, versions 2 to 4. (Version 1 has no GLOBAL_CTRL, and is not
+/// supported.)
 pub const GENERIC: Model = Model {
     pmu_name: "generic_arch_v2+",
-    name: "a CPU with architectural performance monitoring",
-    needs: &[Need::EarlyAcknowledge, Need::OtherTopdownEvents],
+    name: "Architectural",
+    needs: &[],
     quirks: &[],
     cpuid_models: &[],
     event_constraints: EVENT_CONSTRAINTS,
+    pebs_events: PebsEvents::NONE,
+    precise_distribution: PreciseDistribution::AsOtherPrecise,
     hardware_events: HardwareEvents::ARCHITECTURAL,
     cache_events: CacheEvents::NONE,
     extra_register_events: ExtraRegisters::NONE,
     offcore_scope: Scope::Thread,
     ht_erratum: None,
-    recovery_cycles_umask: 0,
+    clearing_events: &[],
+    acknowledge: Acknowledge::Early,
+    topdown_files: &[],
     checkpointed: CounterMask::EMPTY,
     period_rule: PeriodRule::NONE,
 };

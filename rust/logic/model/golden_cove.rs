@@ -13,9 +13,12 @@ use super::super::cache_event::Outcome::{Access, Miss};
 use super::super::cache_event::{CacheEvent, CacheEvents};
 use super::super::constraint::{checked, EventConstraint};
 use super::super::counter::CounterMask;
+use super::super::exception::Exception;
 use super::super::extra_register::{ExtraRegisterEvent, ExtraRegisters};
+use super::super::pebs::PebsData::{Load, LoadLatency, StoreAddress, StoreLatency};
+use super::super::pebs::{PebsEvent, PebsEvents, PreciseDistribution};
 use super::super::period::PeriodRule;
-use super::{HardwareEvents, Model, Need, Quirk, Scope};
+use super::{Acknowledge, HardwareEvents, Model, Quirk, Scope};
 
 /// Eight general-purpose counters a thread.
 const COUNTERS: CounterMask = CounterMask::first_gp(8).union(CounterMask::first_fixed(4));
@@ -57,6 +60,29 @@ const EVENT_CONSTRAINTS: &[EventConstraint] = checked(COUNTERS, &[
     EventConstraint::events(0x90, 0xfe, 0xff),
 ]);
 
+/// The events that can be precise.
+#[rustfmt::skip]
+const PEBS_EVENTS: PebsEvents = PebsEvents::checked(COUNTERS, &[
+    PebsEvent::event(0xc0, 0xfe), // INST_RETIRED.*
+    PebsEvent::exact(0x01cd, 0xfe).with(LoadLatency), // MEM_TRANS_RETIRED.LOAD_LATENCY
+    PebsEvent::exact(0x02cd, 0x1).with(StoreLatency), // MEM_TRANS_RETIRED.STORE_SAMPLE
+    PebsEvent::exact(0x11d0, 0xf).with(Load), // MEM_INST_RETIRED.STLB_MISS_LOADS
+    PebsEvent::exact(0x12d0, 0xf).with(StoreAddress), // MEM_INST_RETIRED.STLB_MISS_STORES
+    PebsEvent::exact(0x21d0, 0xf).with(Load), // MEM_INST_RETIRED.LOCK_LOADS
+    PebsEvent::exact(0x41d0, 0xf).with(Load), // MEM_INST_RETIRED.SPLIT_LOADS
+    PebsEvent::exact(0x42d0, 0xf).with(StoreAddress), // MEM_INST_RETIRED.SPLIT_STORES
+    PebsEvent::exact(0x81d0, 0xf).with(Load), // MEM_INST_RETIRED.ALL_LOADS
+    PebsEvent::exact(0x82d0, 0xf).with(StoreAddress), // MEM_INST_RETIRED.ALL_STORES
+    PebsEvent::events(0xd1, 0xd4, 0xf).with(Load), // MEM_LOAD_*_RETIRED.*
+    PebsEvent::event(0xd0, 0xf), // MEM_INST_RETIRED.*
+]).and_others();
+
+/// Where the tables differ from what they are compared with.
+#[rustfmt::skip]
+pub(super) const EXCEPTIONS: &[Exception] = &[
+    Exception::from_list(0xc0, 0xff, "INST_RETIRED: as the built-in driver (arch/x86/events/intel/ds.c:1494), which leaves counter 0 to precise distribution").precise(),
+];
+
 /// The extra registers that events need.
 #[rustfmt::skip]
 const EXTRA_REGISTER_EVENTS: ExtraRegisters = ExtraRegisters::checked(&[
@@ -95,16 +121,20 @@ const CACHE_EVENTS: CacheEvents = CacheEvents::checked(&[
 pub const GOLDEN_COVE: Model = Model {
     pmu_name: "sapphire_rapids",
     name: "Sapphire Rapids",
-    needs: &[Need::TopdownMetrics],
+    needs: &[],
     quirks: &[Quirk::ReferenceCyclesAnywhere],
     cpuid_models: &[0x8f, 0xcf],
     event_constraints: EVENT_CONSTRAINTS,
+    pebs_events: PEBS_EVENTS,
+    precise_distribution: PreciseDistribution::Fixed0AndCounter0,
     hardware_events: HardwareEvents::ARCHITECTURAL,
     cache_events: CACHE_EVENTS,
     extra_register_events: EXTRA_REGISTER_EVENTS,
     offcore_scope: Scope::Thread,
     ht_erratum: None,
-    recovery_cycles_umask: 0,
+    clearing_events: &[],
+    acknowledge: Acknowledge::Late,
+    topdown_files: &[],
     checkpointed: CounterMask::from_bits(0x4),
     period_rule: PeriodRule::NONE,
 };

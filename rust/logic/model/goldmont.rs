@@ -10,9 +10,12 @@ use super::super::cache_event::Outcome::{Access, Miss};
 use super::super::cache_event::{CacheEvent, CacheEvents};
 use super::super::constraint::{checked, EventConstraint};
 use super::super::counter::CounterMask;
+use super::super::exception::Exception;
 use super::super::extra_register::{ExtraRegisterEvent, ExtraRegisters};
+use super::super::pebs::{PebsEvent, PebsEvents, PreciseDistribution};
 use super::super::period::PeriodRule;
-use super::{HardwareEvents, Model, Need, Scope};
+use super::super::topdown::TopdownFile;
+use super::{Acknowledge, HardwareEvents, Model, Need, Scope};
 
 /// Four general-purpose counters.
 const COUNTERS: CounterMask = CounterMask::first_gp(4).union(CounterMask::first_fixed(3));
@@ -23,6 +26,18 @@ const EVENT_CONSTRAINTS: &[EventConstraint] = checked(COUNTERS, &[
     EventConstraint::fixed(0x003c, 1), // CPU_CLK_UNHALTED.CORE
     EventConstraint::fixed(0x0300, 2), // CPU_CLK_UNHALTED.REF
 ]);
+
+/// The events that can be precise.
+#[rustfmt::skip]
+const PEBS_EVENTS: PebsEvents = PebsEvents::checked(COUNTERS, &[
+    PebsEvent::any(0x1),
+]);
+
+/// Where the tables differ from what they are compared with.
+#[rustfmt::skip]
+pub(super) const EXCEPTIONS: &[Exception] = &[
+    Exception::from_list(0, 0, "PEBS is on counter 0 alone (SDM vol. 3, PEBS of this core); the list's counters are those that count").precise(),
+];
 
 /// The extra registers that events need.
 #[rustfmt::skip]
@@ -73,20 +88,46 @@ const PLUS_CACHE_EVENTS: CacheEvents = CacheEvents::checked(&[
     CacheEvent::new(Branch, Read, Miss, 0x00c5), // BR_MISP_RETIRED.ALL_BRANCHES
 ]);
 
+/// The topdown method's events, in slots of three a cycle.
+#[rustfmt::skip]
+const TOPDOWN_FILES: &[TopdownFile] = &[
+    TopdownFile::new("topdown-total-slots", "event=0x3c\n"), // CPU_CLK_UNHALTED.CORE_P
+    TopdownFile::new("topdown-total-slots.scale", "3\n"),
+    TopdownFile::new("topdown-fetch-bubbles", "event=0x9c\n"), // UOPS_NOT_DELIVERED.ANY
+    TopdownFile::new("topdown-recovery-bubbles", "event=0xca,umask=0x02\n"), // ISSUE_SLOTS_NOT_CONSUMED.RECOVERY
+    TopdownFile::new("topdown-slots-issued", "event=0x0e\n"), // UOPS_ISSUED.ANY
+    TopdownFile::new("topdown-slots-retired", "event=0xc2\n"), // UOPS_RETIRED.ANY
+];
+
+/// The topdown method's events, in slots of four a cycle, of Goldmont Plus.
+#[rustfmt::skip]
+const PLUS_TOPDOWN_FILES: &[TopdownFile] = &[
+    TopdownFile::new("topdown-total-slots", "event=0x3c\n"), // CPU_CLK_UNHALTED.CORE_P
+    TopdownFile::new("topdown-total-slots.scale", "4\n"),
+    TopdownFile::new("topdown-fetch-bubbles", "event=0x9c\n"), // UOPS_NOT_DELIVERED.ANY
+    TopdownFile::new("topdown-recovery-bubbles", "event=0xca,umask=0x02\n"), // ISSUE_SLOTS_NOT_CONSUMED.RECOVERY
+    TopdownFile::new("topdown-slots-issued", "event=0x0e\n"), // UOPS_ISSUED.ANY
+    TopdownFile::new("topdown-slots-retired", "event=0xc2\n"), // UOPS_RETIRED.ANY
+];
+
 /// Goldmont.
 pub const GOLDMONT: Model = Model {
     pmu_name: "goldmont",
     name: "Goldmont",
-    needs: &[Need::EarlyAcknowledge, Need::OtherTopdownEvents],
+    needs: &[Need::Trial],
     quirks: &[],
     cpuid_models: &[0x5c, 0x5f],
     event_constraints: EVENT_CONSTRAINTS,
+    pebs_events: PEBS_EVENTS,
+    precise_distribution: PreciseDistribution::AsOtherPrecise,
     hardware_events: HardwareEvents::ARCHITECTURAL,
     cache_events: CACHE_EVENTS,
     extra_register_events: EXTRA_REGISTER_EVENTS,
     offcore_scope: Scope::Core,
     ht_erratum: None,
-    recovery_cycles_umask: 0,
+    clearing_events: &[],
+    acknowledge: Acknowledge::Early,
+    topdown_files: TOPDOWN_FILES,
     checkpointed: CounterMask::EMPTY,
     period_rule: PeriodRule::NONE,
 };
@@ -96,6 +137,9 @@ pub const GOLDMONT_PLUS: Model = Model {
     pmu_name: "goldmont_plus",
     name: "Goldmont Plus",
     cpuid_models: &[0x7a],
+    pebs_events: PebsEvents::ALL,
+    precise_distribution: PreciseDistribution::Counter0,
     cache_events: PLUS_CACHE_EVENTS,
+    topdown_files: PLUS_TOPDOWN_FILES,
     ..GOLDMONT
 };

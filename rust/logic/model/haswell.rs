@@ -10,9 +10,12 @@ use super::super::cache_event::Outcome::{Access, Miss};
 use super::super::cache_event::{CacheEvent, CacheEvents};
 use super::super::constraint::{checked, EventConstraint};
 use super::super::counter::CounterMask;
+use super::super::exception::Exception;
 use super::super::extra_register::{ExtraRegisterEvent, ExtraRegisters};
+use super::super::pebs::PebsData::{Address, Load, LoadLatency, StoreAddress};
+use super::super::pebs::{PebsEvent, PebsEvents, PreciseDistribution};
 use super::super::period::PeriodRule;
-use super::{HardwareEvents, Model, Scope};
+use super::{sandy_bridge, Acknowledge, HardwareEvents, Model, Scope};
 
 /// Four general-purpose counters a thread, eight where a core has one thread.
 const COUNTERS: CounterMask = CounterMask::first_gp(8).union(CounterMask::first_fixed(3));
@@ -34,6 +37,33 @@ const EVENT_CONSTRAINTS: &[EventConstraint] = checked(COUNTERS, &[
     EventConstraint::exclusive_event(0xd2, 0xf), // MEM_LOAD_UOPS_L3_HIT_RETIRED.*
     EventConstraint::exclusive_event(0xd3, 0xf), // MEM_LOAD_UOPS_L3_MISS_RETIRED.*
 ]);
+
+/// The events that can be precise.
+#[rustfmt::skip]
+const PEBS_EVENTS: PebsEvents = PebsEvents::checked(COUNTERS, &[
+    PebsEvent::exact(0x01c0, 0x2), // INST_RETIRED.PREC_DIST
+    PebsEvent::exact(0x01cd, 0x8).with(LoadLatency), // MEM_TRANS_RETIRED.LOAD_LATENCY
+    PebsEvent::exact(0x1080_01c2, 0xf), // UOPS_RETIRED.ALL, inv=1, cmask=16 (cycles:p)
+    PebsEvent::exact(0x1080_01c0, 0x2), // INST_RETIRED.PREC_DIST, inv=1, cmask=16 (cycles:ppp)
+    PebsEvent::exact(0x01c2, 0xf).with(Address), // UOPS_RETIRED.ALL
+    PebsEvent::exact(0x11d0, 0xf).exclusive().with(Load), // MEM_UOPS_RETIRED.STLB_MISS_LOADS
+    PebsEvent::exact(0x21d0, 0xf).exclusive().with(Load), // MEM_UOPS_RETIRED.LOCK_LOADS
+    PebsEvent::exact(0x41d0, 0xf).exclusive().with(Load), // MEM_UOPS_RETIRED.SPLIT_LOADS
+    PebsEvent::exact(0x81d0, 0xf).exclusive().with(Load), // MEM_UOPS_RETIRED.ALL_LOADS
+    PebsEvent::exact(0x12d0, 0xf).exclusive().with(StoreAddress), // MEM_UOPS_RETIRED.STLB_MISS_STORES
+    PebsEvent::exact(0x42d0, 0xf).exclusive().with(StoreAddress), // MEM_UOPS_RETIRED.SPLIT_STORES
+    PebsEvent::exact(0x82d0, 0xf).exclusive().with(StoreAddress), // MEM_UOPS_RETIRED.ALL_STORES
+    PebsEvent::event(0xd1, 0xf).exclusive().with(Load), // MEM_LOAD_UOPS_RETIRED.*
+    PebsEvent::event(0xd2, 0xf).exclusive().with(Load), // MEM_LOAD_UOPS_L3_HIT_RETIRED.*
+    PebsEvent::event(0xd3, 0xf).exclusive().with(Load), // MEM_LOAD_UOPS_L3_MISS_RETIRED.*
+    PebsEvent::any(0xf),
+]);
+
+/// Where the tables differ from what they are compared with.
+#[rustfmt::skip]
+pub(super) const EXCEPTIONS: &[Exception] = &[
+    Exception::from_mainline(0x01cd, 0xffff, "MEM_TRANS_RETIRED.LOAD_LATENCY: counter 3 in Intel's lists, any of four in the built-in driver's table").precise(),
+];
 
 /// The extra registers that events need.
 #[rustfmt::skip]
@@ -76,12 +106,16 @@ pub const HASWELL: Model = Model {
     quirks: &[],
     cpuid_models: &[0x3c, 0x3f, 0x45, 0x46],
     event_constraints: EVENT_CONSTRAINTS,
+    pebs_events: PEBS_EVENTS,
+    precise_distribution: PreciseDistribution::AsOtherPrecise,
     hardware_events: HardwareEvents::ARCHITECTURAL,
     cache_events: CACHE_EVENTS,
     extra_register_events: EXTRA_REGISTER_EVENTS,
     offcore_scope: Scope::Thread,
     ht_erratum: Some("HSD29"),
-    recovery_cycles_umask: 0x3,
+    clearing_events: &[],
+    acknowledge: Acknowledge::Late,
+    topdown_files: sandy_bridge::TOPDOWN_FILES,
     checkpointed: CounterMask::from_bits(0x4),
     period_rule: PeriodRule::HASWELL,
 };

@@ -12,8 +12,10 @@ use super::super::cache_event::{CacheEvent, CacheEvents};
 use super::super::constraint::{checked, EventConstraint};
 use super::super::counter::CounterMask;
 use super::super::extra_register::{ExtraRegisterEvent, ExtraRegisters};
+use super::super::pebs::PebsData::{Load, LoadLatency, StoreAddress};
+use super::super::pebs::{PebsEvent, PebsEvents, PreciseDistribution};
 use super::super::period::PeriodRule;
-use super::{skylake, HardwareEvents, Model, Need, Scope};
+use super::{skylake, Acknowledge, HardwareEvents, Model, Scope};
 
 /// Eight general-purpose counters a thread.
 const COUNTERS: CounterMask = CounterMask::first_gp(8).union(CounterMask::first_fixed(4));
@@ -46,6 +48,21 @@ const EVENT_CONSTRAINTS: &[EventConstraint] = checked(COUNTERS, &[
     EventConstraint::event(0xef, 0xf), // CORE_SNOOP_RESPONSE.*
     EventConstraint::events(0xf0, 0xf4, 0xf), // L2_TRANS.* to SQ_MISC.*
 ]);
+
+/// The events that can be precise.
+#[rustfmt::skip]
+const PEBS_EVENTS: PebsEvents = PebsEvents::checked(COUNTERS, &[
+    PebsEvent::exact(0x01cd, 0xff).with(LoadLatency), // MEM_TRANS_RETIRED.LOAD_LATENCY
+    PebsEvent::exact(0x11d0, 0xf).with(Load), // MEM_INST_RETIRED.STLB_MISS_LOADS
+    PebsEvent::exact(0x12d0, 0xf).with(StoreAddress), // MEM_INST_RETIRED.STLB_MISS_STORES
+    PebsEvent::exact(0x21d0, 0xf).with(Load), // MEM_INST_RETIRED.LOCK_LOADS
+    PebsEvent::exact(0x41d0, 0xf).with(Load), // MEM_INST_RETIRED.SPLIT_LOADS
+    PebsEvent::exact(0x42d0, 0xf).with(StoreAddress), // MEM_INST_RETIRED.SPLIT_STORES
+    PebsEvent::exact(0x81d0, 0xf).with(Load), // MEM_INST_RETIRED.ALL_LOADS
+    PebsEvent::exact(0x82d0, 0xf).with(StoreAddress), // MEM_INST_RETIRED.ALL_STORES
+    PebsEvent::events(0xd1, 0xd4, 0xf).with(Load), // MEM_LOAD_*_RETIRED.*
+    PebsEvent::event(0xd0, 0xf), // MEM_INST_RETIRED.*
+]).and_others();
 
 /// The extra registers that events need.
 #[rustfmt::skip]
@@ -80,16 +97,20 @@ const SERVER_CACHE_EVENTS: CacheEvents = skylake::CACHE_EVENTS.with(&[
 pub const ICE_LAKE: Model = Model {
     pmu_name: "icelake",
     name: "Ice Lake",
-    needs: &[Need::TopdownMetrics],
+    needs: &[],
     quirks: &[],
     cpuid_models: &[0x7d, 0x7e, 0x8c, 0x8d, 0xa7],
     event_constraints: EVENT_CONSTRAINTS,
+    pebs_events: PEBS_EVENTS,
+    precise_distribution: PreciseDistribution::InstructionsOnFixed0,
     hardware_events: HardwareEvents::ARCHITECTURAL,
     cache_events: CACHE_EVENTS,
     extra_register_events: EXTRA_REGISTER_EVENTS,
     offcore_scope: Scope::Thread,
     ht_erratum: None,
-    recovery_cycles_umask: 0,
+    clearing_events: &[],
+    acknowledge: Acknowledge::Late,
+    topdown_files: &[],
     checkpointed: CounterMask::from_bits(0x4),
     period_rule: PeriodRule::NONE,
 };

@@ -12,8 +12,10 @@ use super::super::constraint::{checked, EventConstraint};
 use super::super::counter::CounterMask;
 use super::super::event_select::EventSelect;
 use super::super::extra_register::{ExtraRegisterEvent, ExtraRegisters};
+use super::super::pebs::PebsData::{LoadLatency, Store};
+use super::super::pebs::{PebsEvent, PebsEvents, PreciseDistribution};
 use super::super::period::PeriodRule;
-use super::{sandy_bridge, HardwareEvents, HardwareId, Model, Need, Scope};
+use super::{sandy_bridge, Acknowledge, HardwareEvents, HardwareId, Model, Scope};
 
 /// Four general-purpose counters a thread, eight where a core has one thread.
 const COUNTERS: CounterMask = CounterMask::first_gp(8).union(CounterMask::first_fixed(3));
@@ -38,6 +40,21 @@ const EVENT_CONSTRAINTS: &[EventConstraint] = checked(COUNTERS, &[
     EventConstraint::exclusive_event(0xd1, 0xf), // MEM_LOAD_UOPS_RETIRED.*
     EventConstraint::exclusive_event(0xd2, 0xf), // MEM_LOAD_UOPS_LLC_HIT_RETIRED.*
     EventConstraint::exclusive_event(0xd3, 0xf), // MEM_LOAD_UOPS_LLC_MISS_RETIRED.*
+]);
+
+/// The events that can be precise.
+#[rustfmt::skip]
+const PEBS_EVENTS: PebsEvents = PebsEvents::checked(COUNTERS, &[
+    PebsEvent::exact(0x01c0, 0x2), // INST_RETIRED.PREC_DIST
+    PebsEvent::exact(0x01cd, 0x8).with(LoadLatency), // MEM_TRANS_RETIRED.LOAD_LATENCY
+    PebsEvent::exact(0x02cd, 0x8).with(Store), // MEM_TRANS_RETIRED.PRECISE_STORE
+    PebsEvent::exact(0x1080_01c2, 0xf), // UOPS_RETIRED.ALL, inv=1, cmask=16 (cycles:p)
+    PebsEvent::exact(0x1080_01c0, 0x2), // INST_RETIRED.PREC_DIST, inv=1, cmask=16 (cycles:ppp)
+    PebsEvent::event_with_any_flags(0xd0, 0xf).exclusive(), // MEM_UOP_RETIRED.*
+    PebsEvent::event_with_any_flags(0xd1, 0xf).exclusive(), // MEM_LOAD_UOPS_RETIRED.*
+    PebsEvent::event_with_any_flags(0xd2, 0xf).exclusive(), // MEM_LOAD_UOPS_LLC_HIT_RETIRED.*
+    PebsEvent::event_with_any_flags(0xd3, 0xf).exclusive(), // MEM_LOAD_UOPS_LLC_MISS_RETIRED.*
+    PebsEvent::any(0xf),
 ]);
 
 /// The architectural events, and the cycles without a micro-operation.
@@ -74,16 +91,20 @@ const CACHE_EVENTS: CacheEvents = sandy_bridge::CACHE_EVENTS.with(&[
 pub const IVY_BRIDGE: Model = Model {
     pmu_name: "ivybridge",
     name: "Ivy Bridge",
-    needs: &[Need::EarlyAcknowledge],
+    needs: &[],
     quirks: &[],
     cpuid_models: &[0x3a],
     event_constraints: EVENT_CONSTRAINTS,
+    pebs_events: PEBS_EVENTS,
+    precise_distribution: PreciseDistribution::AsOtherPrecise,
     hardware_events: HARDWARE_EVENTS,
     cache_events: CACHE_EVENTS,
     extra_register_events: EXTRA_REGISTER_EVENTS,
     offcore_scope: Scope::Thread,
     ht_erratum: Some("BV98"),
-    recovery_cycles_umask: 0x3,
+    clearing_events: &[],
+    acknowledge: Acknowledge::Early,
+    topdown_files: sandy_bridge::TOPDOWN_FILES,
     checkpointed: CounterMask::EMPTY,
     period_rule: PeriodRule::NONE,
 };

@@ -26,9 +26,12 @@ use super::cache_event::CacheEvents;
 use super::constraint::EventConstraint;
 use super::counter::CounterMask;
 use super::event_select::EventSelect;
+use super::exception::{Exception, Reference};
 use super::extra_register::ExtraRegisters;
 use super::nospec::masked;
+use super::pebs::{PebsEvents, PreciseDistribution};
 use super::period::PeriodRule;
+use super::topdown::TopdownFile;
 
 pub use broadwell::BROADWELL;
 pub use core2::CORE2;
@@ -64,6 +67,51 @@ pub const MODELS: &[&Model] = &[
     &GOLDMONT_PLUS,
 ];
 
+/// Where the models' tables differ from Intel's lists and from the built-in driver's. Tests read it.
+pub const EXCEPTIONS: &[(&Model, &[Exception])] = &[
+    (&NEHALEM, nehalem::EXCEPTIONS),
+    (&WESTMERE, westmere::EXCEPTIONS),
+    (&SANDY_BRIDGE, sandy_bridge::EXCEPTIONS),
+    (&HASWELL, haswell::EXCEPTIONS),
+    (&BROADWELL, broadwell::EXCEPTIONS),
+    (&SKYLAKE, skylake::EXCEPTIONS),
+    (&GOLDEN_COVE, golden_cove::EXCEPTIONS),
+    (&SILVERMONT, silvermont::EXCEPTIONS),
+    (&GOLDMONT, goldmont::EXCEPTIONS),
+];
+
+/// Those of the models that are called as `model`.
+pub fn exceptions(model: &Model, from: Reference) -> impl Iterator<Item = &'static Exception> {
+    let name = model.pmu_name;
+    EXCEPTIONS
+        .iter()
+        .filter(move |(model, _)| model.pmu_name == name)
+        .flat_map(|(_, list)| list.iter())
+        .filter(move |exception| exception.from == from)
+}
+
+/// The CPUs, as family and model, that need a table of their own, which there is not: what is
+/// architectural does not do for them. All that mainline has a table for, and we have none.
+#[rustfmt::skip]
+pub const WITHOUT_A_TABLE: &[(u16, u8)] = &[
+    (6, 0x0e), // Yonah
+    (6, 0x1c), (6, 0x26), (6, 0x27), (6, 0x35), (6, 0x36), // Bonnell, Saltwell
+    (6, 0x86), (6, 0x96), (6, 0x9c), // Tremont
+    (6, 0xbe), // Gracemont
+    (6, 0xaf), (6, 0xb6), // Crestmont
+    (6, 0xdd), // Darkmont
+    (6, 0x57), (6, 0x85), // Knights Landing, Knights Mill
+    (6, 0xad), (6, 0xae), // Granite Rapids
+    (19, 0x01), // Diamond Rapids
+    (6, 0x97), (6, 0x9a), // Alder Lake
+    (6, 0xb7), (6, 0xba), (6, 0xbf), // Raptor Lake
+    (6, 0xaa), (6, 0xac), // Meteor Lake
+    (6, 0xb5), (6, 0xc5), (6, 0xc6), // Arrow Lake
+    (6, 0xbd), // Lunar Lake
+    (6, 0xcc), (6, 0xd5), // Panther Lake, Wildcat Lake
+    (18, 0x01), (18, 0x03), // Nova Lake
+];
+
 /// A microarchitecture.
 #[derive(Debug)]
 pub struct Model {
@@ -80,6 +128,10 @@ pub struct Model {
     pub cpuid_models: &'static [u8],
     /// The events that may not use every counter; the first match counts.
     pub event_constraints: &'static [EventConstraint],
+    /// The events that can be sampled precisely.
+    pub pebs_events: PebsEvents,
+    /// What `precise_ip` 3 means.
+    pub precise_distribution: PreciseDistribution,
     /// The generic hardware events, by `perf_hw_id`.
     pub hardware_events: HardwareEvents,
     /// The generic cache events.
@@ -93,9 +145,15 @@ pub struct Model {
     /// the sibling thread's counter, where the model has it. Mainline: `intel_ht_bug()`,
     /// `arch/x86/events/intel/core.c:6993`.
     pub ht_erratum: Option<&'static str>,
-    /// The unit mask of INT_MISC.RECOVERY_CYCLES (0x0d), which is an event of the topdown method;
-    /// 0 where the model has not the topdown events of Sandy Bridge to Skylake.
-    pub recovery_cycles_umask: u8,
+    /// What has to be on the general-purpose counters for a moment, one event each, before an event
+    /// select is programmed, or the event may count wrongly; empty where nothing has. Errata AAK100,
+    /// AAP53, BD53. Mainline: `intel_pmu_nhm_workaround()`,
+    /// `arch/x86/events/intel/core.c:2874`.
+    pub clearing_events: &'static [u64],
+    /// When the PMI's handler lets the next PMI come.
+    pub acknowledge: Acknowledge,
+    /// The topdown method's events in sysfs, but for those of PERF_METRICS.
+    pub topdown_files: &'static [TopdownFile],
     /// The counters that can take back what an aborted transaction counted; empty where the
     /// in_tx filters do not exist.
     pub checkpointed: CounterMask,
@@ -124,32 +182,37 @@ pub enum Scope {
     Thread,
 }
 
+/// When the PMI's handler unmasks LVTPC, which the APIC masks when it delivers a PMI.
+///
+/// Mainline: `intel_pmu_handle_irq()`, `arch/x86/events/intel/core.c:3963-4039`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Acknowledge {
+    /// On entry, in every NMI. A counter that overflows while the handler works raises one NMI
+    /// more, which finds its overflow or, if the handler has seen it already, nothing: there the
+    /// entry is masked anew, and has to be unmasked again, nothing found or not. Mainline does so
+    /// up to Ivy Bridge, on small cores up to Goldmont, and where it does not know the core.
+    /// On Nehalem, overflows were seen to come in after all counters were stopped.
+    Early,
+    /// When the overflows are handled, before the counters count again. Unmasked on entry, Haswell
+    /// and later may raise the NMI a second time for one overflow. (Mainline unmasks after the
+    /// counters count again; an overflow in between would raise no NMI.)
+    Late,
+}
+
 /// Something that a model needs and the driver does not do yet. The text fits behind "it needs".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// LVTPC unmasked before the overflows are handled, not after. Mainline does so before Haswell
-    /// and on older small cores (`arch/x86/events/intel/core.c:3978`). Whether it has to is not
-    /// said there, and has not been tried here.
-    EarlyAcknowledge,
-    /// The counters enabled by way of three made-up events: errata AAK100, AAP53, BD53. Mainline:
-    /// `intel_pmu_nhm_workaround()`, `arch/x86/events/intel/core.c:2874`.
-    EnableWorkaround,
     /// Offcore response registers that the threads of a core share.
     SharedOffcoreResponse,
-    /// Fixed counter 3, TOPDOWN.SLOTS, with PERF_METRICS, and their files in sysfs.
-    TopdownMetrics,
-    /// Other topdown events in sysfs than those of Sandy Bridge to Skylake, or none.
-    OtherTopdownEvents,
+    /// To be tried: the driver has run on no such CPU, real or emulated.
+    Trial,
 }
 
 impl fmt::Display for Need {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::EarlyAcknowledge => "the early acknowledgement of overflow interrupts",
-            Self::EnableWorkaround => "the work-around for errata AAK100, AAP53 and BD53",
+            Self::Trial => "a trial, for it has run on no such CPU",
             Self::SharedOffcoreResponse => "offcore response registers shared by a core's threads",
-            Self::TopdownMetrics => "the topdown metrics of fixed counter 3",
-            Self::OtherTopdownEvents => "topdown events of its own in sysfs",
         })
     }
 }
@@ -311,20 +374,6 @@ mod tests {
                     .is_some_and(|entry| entry.resolve(CounterMask::first_gp(8)).exclusive)
             });
             assert_eq!(model.ht_erratum.is_some(), exclusive, "{}", model.name);
-        }
-    }
-
-    /// What the driver has in sysfs for every model it supports.
-    #[test]
-    fn models_without_the_usual_topdown_events_say_so() {
-        for model in MODELS.iter().chain([&&GENERIC, &&GENERIC_V5]) {
-            let others = [Need::OtherTopdownEvents, Need::TopdownMetrics];
-            assert_eq!(
-                model.recovery_cycles_umask == 0,
-                others.iter().any(|need| model.needs.contains(need)),
-                "{}",
-                model.name
-            );
         }
     }
 

@@ -11,9 +11,13 @@ use super::super::cache_event::{CacheEvent, CacheEvents};
 use super::super::constraint::{checked, EventConstraint};
 use super::super::counter::CounterMask;
 use super::super::event_select::EventSelect;
+use super::super::exception::Exception;
 use super::super::extra_register::{ExtraRegisterEvent, ExtraRegisters};
+use super::super::pebs::PebsData::{LoadLatency, Store};
+use super::super::pebs::{PebsEvent, PebsEvents, PreciseDistribution};
 use super::super::period::PeriodRule;
-use super::{HardwareEvents, HardwareId, Model, Need, Scope};
+use super::super::topdown::TopdownFile;
+use super::{Acknowledge, HardwareEvents, HardwareId, Model, Scope};
 
 /// Four general-purpose counters a thread, eight where a core has one thread.
 const COUNTERS: CounterMask = CounterMask::first_gp(8).union(CounterMask::first_fixed(3));
@@ -27,6 +31,7 @@ const EVENT_CONSTRAINTS: &[EventConstraint] = checked(COUNTERS, &[
     EventConstraint::event_and_umask(0x05a3, 0xf), // CYCLE_ACTIVITY.STALLS_L2_PENDING
     EventConstraint::event_and_umask(0x02a3, 0x4), // CYCLE_ACTIVITY.CYCLES_L1D_PENDING
     EventConstraint::event_and_umask(0x06a3, 0x4), // CYCLE_ACTIVITY.STALLS_L1D_PENDING
+    EventConstraint::event_and_umask(0x0248, 0xf), // L1D_PEND_MISS.FB_FULL
     EventConstraint::event(0x48, 0x4), // L1D_PEND_MISS.*
     EventConstraint::event_and_umask(0x01c0, 0x2), // INST_RETIRED.PREC_DIST
     EventConstraint::event(0xcd, 0x8), // MEM_TRANS_RETIRED.*
@@ -35,6 +40,20 @@ const EVENT_CONSTRAINTS: &[EventConstraint] = checked(COUNTERS, &[
     EventConstraint::exclusive_event(0xd1, 0xf), // MEM_LOAD_UOPS_RETIRED.*
     EventConstraint::exclusive_event(0xd2, 0xf), // MEM_LOAD_UOPS_LLC_HIT_RETIRED.*
     EventConstraint::exclusive_event(0xd3, 0xf), // MEM_LOAD_UOPS_LLC_MISS_RETIRED.*
+]);
+
+/// The events that can be precise.
+#[rustfmt::skip]
+const PEBS_EVENTS: PebsEvents = PebsEvents::checked(COUNTERS, &[
+    PebsEvent::exact(0x01c0, 0x2), // INST_RETIRED.PREC_DIST
+    PebsEvent::exact(0x01cd, 0x8).with(LoadLatency), // MEM_TRANS_RETIRED.LOAD_LATENCY
+    PebsEvent::exact(0x02cd, 0x8).with(Store), // MEM_TRANS_RETIRED.PRECISE_STORE
+    PebsEvent::exact(0x1080_01c2, 0xf), // UOPS_RETIRED.ALL, inv=1, cmask=16 (cycles:p)
+    PebsEvent::event_with_any_flags(0xd0, 0xf).exclusive(), // MEM_UOP_RETIRED.*
+    PebsEvent::event_with_any_flags(0xd1, 0xf).exclusive(), // MEM_LOAD_UOPS_RETIRED.*
+    PebsEvent::event_with_any_flags(0xd2, 0xf).exclusive(), // MEM_LOAD_UOPS_LLC_HIT_RETIRED.*
+    PebsEvent::event_with_any_flags(0xd3, 0xf).exclusive(), // MEM_LOAD_UOPS_LLC_MISS_RETIRED.*
+    PebsEvent::any(0xf),
 ]);
 
 /// The architectural events, and the cycles without a micro-operation.
@@ -49,6 +68,12 @@ const HARDWARE_EVENTS: HardwareEvents = HardwareEvents::ARCHITECTURAL
         HardwareId::StalledCyclesBackend,
         EventSelect::event(0xb1, 0x01).cycles_below(1),
     );
+
+/// Where the tables differ from what they are compared with.
+#[rustfmt::skip]
+pub(super) const EXCEPTIONS: &[Exception] = &[
+    Exception::from_mainline(0x0248, 0xffff, "L1D_PEND_MISS.FB_FULL: any counter in Intel's lists; the built-in driver's line is for PENDING and all else of the event"),
+];
 
 /// The extra registers that events need, on client cores.
 #[rustfmt::skip]
@@ -97,20 +122,36 @@ pub(super) const CACHE_EVENTS: CacheEvents = CacheEvents::checked(&[
     CacheEvent::new(Node, Prefetch, Miss, 0x01b7).offcore(0x1f_ff80_0030), // OFFCORE_RESPONSE: DMND_PREFETCH | DRAM_REMOTE
 ]);
 
+/// The topdown method's events, in slots of four a cycle.
+#[rustfmt::skip]
+pub(super) const TOPDOWN_FILES: &[TopdownFile] = &[
+    TopdownFile::new("topdown-slots-issued", "event=0xe,umask=0x1\n"), // UOPS_ISSUED.ANY
+    TopdownFile::new("topdown-slots-retired", "event=0xc2,umask=0x2\n"), // UOPS_RETIRED.RETIRE_SLOTS
+    TopdownFile::new("topdown-fetch-bubbles", "event=0x9c,umask=0x1\n"), // IDQ_UOPS_NOT_DELIVERED.CORE
+    TopdownFile::by_threads("topdown-total-slots", "event=0x3c,umask=0x0", "event=0x3c,umask=0x0,any=1"), // CPU_CLK_UNHALTED.THREAD
+    TopdownFile::by_threads("topdown-total-slots.scale", "4", "2"),
+    TopdownFile::by_threads("topdown-recovery-bubbles", "event=0xd,umask=0x3,cmask=1", "event=0xd,umask=0x3,cmask=1,any=1"), // INT_MISC.RECOVERY_CYCLES
+    TopdownFile::by_threads("topdown-recovery-bubbles.scale", "4", "2"),
+];
+
 /// Sandy Bridge, client.
 pub const SANDY_BRIDGE: Model = Model {
     pmu_name: "sandybridge",
     name: "Sandy Bridge",
-    needs: &[Need::EarlyAcknowledge],
+    needs: &[],
     quirks: &[],
     cpuid_models: &[0x2a],
     event_constraints: EVENT_CONSTRAINTS,
+    pebs_events: PEBS_EVENTS,
+    precise_distribution: PreciseDistribution::AsOtherPrecise,
     hardware_events: HARDWARE_EVENTS,
     cache_events: CACHE_EVENTS,
     extra_register_events: EXTRA_REGISTER_EVENTS,
     offcore_scope: Scope::Thread,
     ht_erratum: Some("BJ122"),
-    recovery_cycles_umask: 0x3,
+    clearing_events: &[],
+    acknowledge: Acknowledge::Early,
+    topdown_files: TOPDOWN_FILES,
     checkpointed: CounterMask::EMPTY,
     period_rule: PeriodRule::NONE,
 };

@@ -10,9 +10,12 @@ use super::super::cache_event::Outcome::{Access, Miss};
 use super::super::cache_event::{CacheEvent, CacheEvents};
 use super::super::constraint::{checked, EventConstraint};
 use super::super::counter::CounterMask;
+use super::super::exception::Exception;
 use super::super::extra_register::{ExtraRegisterEvent, ExtraRegisters};
+use super::super::pebs::{PebsEvent, PebsEvents, PreciseDistribution};
 use super::super::period::PeriodRule;
-use super::{HardwareEvents, Model, Need, Scope};
+use super::super::topdown::TopdownFile;
+use super::{Acknowledge, HardwareEvents, Model, Need, Scope};
 
 /// Two general-purpose counters.
 const COUNTERS: CounterMask = CounterMask::first_gp(2).union(CounterMask::first_fixed(3));
@@ -23,6 +26,19 @@ const EVENT_CONSTRAINTS: &[EventConstraint] = checked(COUNTERS, &[
     EventConstraint::fixed(0x003c, 1), // CPU_CLK_UNHALTED.CORE
     EventConstraint::fixed(0x0300, 2), // CPU_CLK_UNHALTED.REF
 ]);
+
+/// The events that can be precise.
+#[rustfmt::skip]
+const PEBS_EVENTS: PebsEvents = PebsEvents::checked(COUNTERS, &[
+    PebsEvent::exact(0x1080_00c0, 0x1), // INST_RETIRED.ANY_P, inv=1, cmask=16 (cycles:p)
+    PebsEvent::any(0x1),
+]);
+
+/// Where the tables differ from what they are compared with.
+#[rustfmt::skip]
+pub(super) const EXCEPTIONS: &[Exception] = &[
+    Exception::from_list(0, 0, "PEBS is on counter 0 alone (SDM vol. 3, PEBS of this core); the list's counters are those that count").precise(),
+];
 
 /// The extra registers that events need.
 #[rustfmt::skip]
@@ -49,20 +65,35 @@ const CACHE_EVENTS: CacheEvents = CacheEvents::checked(&[
     CacheEvent::new(Branch, Read, Miss, 0x00c5), // BR_INST_RETIRED.MISPRED
 ]);
 
+/// The topdown method's events, in slots of two a cycle.
+#[rustfmt::skip]
+const TOPDOWN_FILES: &[TopdownFile] = &[
+    TopdownFile::new("topdown-total-slots", "event=0x3c\n"), // CPU_CLK_UNHALTED.CORE_P
+    TopdownFile::new("topdown-total-slots.scale", "2\n"),
+    TopdownFile::new("topdown-fetch-bubbles", "event=0xca,umask=0x50\n"), // NO_ALLOC_CYCLES.NOT_DELIVERED
+    TopdownFile::new("topdown-fetch-bubbles.scale", "2\n"),
+    TopdownFile::new("topdown-slots-issued", "event=0xc2,umask=0x10\n"), // UOPS_RETIRED.ALL
+    TopdownFile::new("topdown-slots-retired", "event=0xc2,umask=0x10\n"), // UOPS_RETIRED.ALL
+];
+
 /// Silvermont and Airmont.
 pub const SILVERMONT: Model = Model {
     pmu_name: "silvermont",
     name: "Silvermont",
-    needs: &[Need::EarlyAcknowledge, Need::OtherTopdownEvents],
+    needs: &[Need::Trial],
     quirks: &[],
     cpuid_models: &[0x37, 0x4a, 0x4c, 0x4d, 0x5a, 0x75],
     event_constraints: EVENT_CONSTRAINTS,
+    pebs_events: PEBS_EVENTS,
+    precise_distribution: PreciseDistribution::AsOtherPrecise,
     hardware_events: HardwareEvents::ARCHITECTURAL,
     cache_events: CACHE_EVENTS,
     extra_register_events: EXTRA_REGISTER_EVENTS,
     offcore_scope: Scope::Core,
     ht_erratum: None,
-    recovery_cycles_umask: 0,
+    clearing_events: &[],
+    acknowledge: Acknowledge::Early,
+    topdown_files: TOPDOWN_FILES,
     checkpointed: CounterMask::EMPTY,
     period_rule: PeriodRule::NONE,
 };

@@ -11,9 +11,13 @@ use super::super::cache_event::Outcome::{Access, Miss};
 use super::super::cache_event::{CacheEvent, CacheEvents};
 use super::super::constraint::{checked, EventConstraint};
 use super::super::counter::CounterMask;
+use super::super::exception::Exception;
 use super::super::extra_register::{ExtraRegisterEvent, ExtraRegisters};
+use super::super::pebs::PebsData::{Load, LoadLatency, StoreAddress};
+use super::super::pebs::{PebsEvent, PebsEvents, PreciseDistribution};
 use super::super::period::PeriodRule;
-use super::{HardwareEvents, Model, Scope};
+use super::super::topdown::TopdownFile;
+use super::{Acknowledge, HardwareEvents, Model, Scope};
 
 /// Four general-purpose counters a thread, eight where a core has one thread.
 const COUNTERS: CounterMask = CounterMask::first_gp(8).union(CounterMask::first_fixed(3));
@@ -31,6 +35,34 @@ const EVENT_CONSTRAINTS: &[EventConstraint] = checked(COUNTERS, &[
     EventConstraint::event(0xcd, 0xf), // MEM_TRANS_RETIRED.*
     EventConstraint::event(0xc6, 0xf), // FRONTEND_RETIRED.*
 ]);
+
+/// The events that can be precise.
+#[rustfmt::skip]
+const PEBS_EVENTS: PebsEvents = PebsEvents::checked(COUNTERS, &[
+    PebsEvent::exact(0x01c0, 0x2), // INST_RETIRED.PREC_DIST
+    PebsEvent::exact(0x1080_01c0, 0x2), // INST_RETIRED.PREC_DIST, inv=1, cmask=16 (cycles:ppp)
+    PebsEvent::exact(0x0a80_01c0, 0xd), // INST_RETIRED.TOTAL_CYCLES_PS
+    PebsEvent::exact(0x1080_00c0, 0xf), // INST_RETIRED.TOTAL_CYCLES_PS (inv=1, cmask=16) (cycles:p)
+    PebsEvent::exact(0x01cd, 0xf).with(LoadLatency), // MEM_TRANS_RETIRED.LOAD_LATENCY
+    PebsEvent::exact(0x11d0, 0xf).with(Load), // MEM_INST_RETIRED.STLB_MISS_LOADS
+    PebsEvent::exact(0x12d0, 0xf).with(StoreAddress), // MEM_INST_RETIRED.STLB_MISS_STORES
+    PebsEvent::exact(0x21d0, 0xf).with(Load), // MEM_INST_RETIRED.LOCK_LOADS
+    PebsEvent::exact(0x22d0, 0xf).with(StoreAddress), // MEM_INST_RETIRED.LOCK_STORES
+    PebsEvent::exact(0x41d0, 0xf).with(Load), // MEM_INST_RETIRED.SPLIT_LOADS
+    PebsEvent::exact(0x42d0, 0xf).with(StoreAddress), // MEM_INST_RETIRED.SPLIT_STORES
+    PebsEvent::exact(0x81d0, 0xf).with(Load), // MEM_INST_RETIRED.ALL_LOADS
+    PebsEvent::exact(0x82d0, 0xf).with(StoreAddress), // MEM_INST_RETIRED.ALL_STORES
+    PebsEvent::event(0xd1, 0xf).with(Load), // MEM_LOAD_RETIRED.*
+    PebsEvent::event(0xd2, 0xf).with(Load), // MEM_LOAD_L3_HIT_RETIRED.*
+    PebsEvent::event(0xd3, 0xf).with(Load), // MEM_LOAD_L3_MISS_RETIRED.*
+    PebsEvent::any(0xf),
+]);
+
+/// Where the tables differ from what they are compared with.
+#[rustfmt::skip]
+pub(super) const EXCEPTIONS: &[Exception] = &[
+    Exception::from_mainline(0x0a80_01c0, 0xff80_ffff, "INST_RETIRED.TOTAL_CYCLES_PS: counters 0, 2 and 3 in Intel's lists; the built-in driver has no line for it").precise(),
+];
 
 /// The extra registers that events need.
 #[rustfmt::skip]
@@ -66,6 +98,18 @@ pub(super) const CACHE_EVENTS: CacheEvents = CacheEvents::checked(&[
     CacheEvent::new(Node, Write, Miss, 0x01b7).offcore(0x1f_f800_0002), // OFFCORE_RESPONSE: DEMAND_WRITE | L3_MISS_REMOTE | SNOOP_DRAM
 ]);
 
+/// The topdown method's events, in slots of four a cycle.
+#[rustfmt::skip]
+const TOPDOWN_FILES: &[TopdownFile] = &[
+    TopdownFile::new("topdown-slots-issued", "event=0xe,umask=0x1\n"), // UOPS_ISSUED.ANY
+    TopdownFile::new("topdown-slots-retired", "event=0xc2,umask=0x2\n"), // UOPS_RETIRED.RETIRE_SLOTS
+    TopdownFile::new("topdown-fetch-bubbles", "event=0x9c,umask=0x1\n"), // IDQ_UOPS_NOT_DELIVERED.CORE
+    TopdownFile::by_threads("topdown-total-slots", "event=0x3c,umask=0x0", "event=0x3c,umask=0x0,any=1"), // CPU_CLK_UNHALTED.THREAD
+    TopdownFile::by_threads("topdown-total-slots.scale", "4", "2"),
+    TopdownFile::by_threads("topdown-recovery-bubbles", "event=0xd,umask=0x1,cmask=1", "event=0xd,umask=0x1,cmask=1,any=1"), // INT_MISC.RECOVERY_CYCLES
+    TopdownFile::by_threads("topdown-recovery-bubbles.scale", "4", "2"),
+];
+
 /// Skylake to Comet Lake, client and server.
 pub const SKYLAKE: Model = Model {
     pmu_name: "skylake",
@@ -74,12 +118,16 @@ pub const SKYLAKE: Model = Model {
     quirks: &[],
     cpuid_models: &[0x4e, 0x55, 0x5e, 0x8e, 0x9e, 0xa5, 0xa6],
     event_constraints: EVENT_CONSTRAINTS,
+    pebs_events: PEBS_EVENTS,
+    precise_distribution: PreciseDistribution::AsOtherPrecise,
     hardware_events: HardwareEvents::ARCHITECTURAL,
     cache_events: CACHE_EVENTS,
     extra_register_events: EXTRA_REGISTER_EVENTS,
     offcore_scope: Scope::Thread,
     ht_erratum: None,
-    recovery_cycles_umask: 0x1,
+    clearing_events: &[],
+    acknowledge: Acknowledge::Late,
+    topdown_files: TOPDOWN_FILES,
     checkpointed: CounterMask::from_bits(0x4),
     period_rule: PeriodRule::NONE,
 };

@@ -11,9 +11,12 @@ use super::super::cache_event::{CacheEvent, CacheEvents};
 use super::super::constraint::{checked, EventConstraint};
 use super::super::counter::CounterMask;
 use super::super::event_select::EventSelect;
+use super::super::exception::Exception;
 use super::super::extra_register::{ExtraRegisterEvent, ExtraRegisters};
+use super::super::pebs::PebsData::LoadLatency;
+use super::super::pebs::{PebsEvent, PebsEvents, PreciseDistribution};
 use super::super::period::PeriodRule;
-use super::{nehalem, HardwareEvents, HardwareId, Model, Need, Scope};
+use super::{nehalem, Acknowledge, HardwareEvents, HardwareId, Model, Need, Scope};
 
 /// Four general-purpose counters a thread.
 const COUNTERS: CounterMask = CounterMask::first_gp(4).union(CounterMask::first_fixed(3));
@@ -23,10 +26,33 @@ const EVENT_CONSTRAINTS: &[EventConstraint] = checked(COUNTERS, &[
     EventConstraint::fixed(0x00c0, 0), // INST_RETIRED.ANY
     EventConstraint::fixed(0x003c, 1), // CPU_CLK_UNHALTED.THREAD
     EventConstraint::fixed(0x0300, 2), // CPU_CLK_UNHALTED.REF_TSC
+    EventConstraint::event(0x4c, 0x3), // LOAD_HIT_PRE
+    EventConstraint::event(0x4e, 0x3), // L1D_PREFETCH.*
     EventConstraint::event(0x51, 0x3), // L1D.*
+    EventConstraint::event(0x52, 0x3), // L1D_CACHE_PREFETCH_LOCK_FB_HIT
     EventConstraint::event(0x60, 0x1), // OFFCORE_REQUESTS_OUTSTANDING.*
     EventConstraint::event(0x63, 0x3), // CACHE_LOCK_CYCLES.*
     EventConstraint::event(0xb3, 0x1), // SNOOPQ_REQUESTS_OUTSTANDING.*
+]);
+
+/// The events that can be precise.
+#[rustfmt::skip]
+const PEBS_EVENTS: PebsEvents = PebsEvents::checked(COUNTERS, &[
+    PebsEvent::exact(0x010b, 0xf), // MEM_INST_RETIRED.LOADS
+    PebsEvent::exact(0x020b, 0xf), // MEM_INST_RETIRED.STORES
+    PebsEvent::exact(0x100b, 0x8).with(LoadLatency), // MEM_INST_RETIRED.LATENCY_ABOVE_THRESHOLD
+    PebsEvent::event(0x0f, 0xf), // MEM_UNCORE_RETIRED.*
+    PebsEvent::exact(0x010c, 0xf), // MEM_STORE_RETIRED.DTLB_MISS
+    PebsEvent::event(0xc0, 0xf), // INST_RETIRED.*
+    PebsEvent::event_with_any_flags(0xc2, 0xf), // UOPS_RETIRED.*
+    PebsEvent::event(0xc4, 0xf), // BR_INST_RETIRED.*
+    PebsEvent::event(0xc5, 0xf), // BR_MISP_RETIRED.*
+    PebsEvent::event(0xc7, 0xf), // SSEX_UOPS_RETIRED.*
+    PebsEvent::exact(0x20c8, 0xf), // ITLB_MISS_RETIRED
+    PebsEvent::event(0xcb, 0xf), // MEM_LOAD_RETIRED.*
+    PebsEvent::event(0xf7, 0xf), // FP_ASSIST.*
+    PebsEvent::exact(0x1080_01c0, 0xf), // INST_RETIRED.TOTAL_CYCLES
+    PebsEvent::exact(0x1080_00c0, 0xf), // INST_RETIRED.ANY_P, inv=1, cmask=16 (cycles:p)
 ]);
 
 /// The architectural events, and the cycles without a micro-operation.
@@ -41,6 +67,19 @@ const HARDWARE_EVENTS: HardwareEvents = HardwareEvents::ARCHITECTURAL
         HardwareId::StalledCyclesBackend,
         EventSelect::event(0xb1, 0x3f).cycles_below(1),
     );
+
+/// Where the tables differ from what they are compared with.
+#[rustfmt::skip]
+pub(super) const EXCEPTIONS: &[Exception] = &[
+    Exception::from_list(0xb7, 0xff, "OFFCORE_RESPONSE: on counter 2 alone in the lists of Nehalem EP, EX and Westmere EX, on any in those of Westmere DP and SP; SDM vol. 3 names none"),
+    Exception::from_mainline(0x4c, 0xff, "LOAD_HIT_PRE: counters 0 and 1 in Intel's lists; the built-in driver has no line for it"),
+    Exception::from_mainline(0x4e, 0xff, "L1D_PREFETCH: counters 0 and 1 in Intel's lists; the built-in driver has no line for it"),
+    Exception::from_mainline(0x52, 0xff, "L1D_CACHE_PREFETCH_LOCK_FB_HIT: counters 0 and 1 in Intel's lists; the built-in driver has no line for it"),
+    Exception::from_mainline(0x100b, 0xffff, "MEM_INST_RETIRED.LATENCY_ABOVE_THRESHOLD: counter 3 in Intel's lists, any of four in the built-in driver's table").precise(),
+    Exception::from_mainline(0x010b, 0xffff, "MEM_INST_RETIRED.LOADS: precise in Intel's lists").precise(),
+    Exception::from_mainline(0x020b, 0xffff, "MEM_INST_RETIRED.STORES: precise in Intel's lists").precise(),
+    Exception::from_mainline(0x1080_01c0, 0xff80_ffff, "INST_RETIRED.TOTAL_CYCLES: precise in Intel's lists").precise(),
+];
 
 /// The extra registers that events need.
 #[rustfmt::skip]
@@ -62,21 +101,20 @@ const CACHE_EVENTS: CacheEvents = nehalem::CACHE_EVENTS.with(&[
 pub const WESTMERE: Model = Model {
     pmu_name: "westmere",
     name: "Westmere",
-    needs: &[
-        Need::EarlyAcknowledge,
-        Need::EnableWorkaround,
-        Need::SharedOffcoreResponse,
-        Need::OtherTopdownEvents,
-    ],
+    needs: &[Need::SharedOffcoreResponse],
     quirks: &[],
     cpuid_models: &[0x25, 0x2c, 0x2f],
     event_constraints: EVENT_CONSTRAINTS,
+    pebs_events: PEBS_EVENTS,
+    precise_distribution: PreciseDistribution::AsOtherPrecise,
     hardware_events: HARDWARE_EVENTS,
     cache_events: CACHE_EVENTS,
     extra_register_events: EXTRA_REGISTER_EVENTS,
     offcore_scope: Scope::Core,
     ht_erratum: None,
-    recovery_cycles_umask: 0,
+    clearing_events: nehalem::CLEARING_EVENTS,
+    acknowledge: Acknowledge::Early,
+    topdown_files: &[],
     checkpointed: CounterMask::EMPTY,
     period_rule: PeriodRule::NONE,
 };

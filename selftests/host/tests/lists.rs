@@ -4,16 +4,18 @@
 //! (`tools/perf/pmu-events/arch/x86`).
 //!
 //! An event that a table allows on a counter which its list does not name would count nothing, or
-//! something else. What differs all the same is written down here, with the reason.
+//! something else. What differs all the same is written down next to the table, with the reason; how
+//! many events it concerns is printed.
 
 use std::path::Path;
 
 use rpmu_logic::logic::capabilities::{Capabilities, Cpuid, Leaf};
 use rpmu_logic::logic::event_select::EventSelect;
+use rpmu_logic::logic::exception::{Exception, Reference};
 use rpmu_logic::logic::model::{
-    Model, BROADWELL, GOLDEN_COVE, GOLDMONT, GOLDMONT_PLUS, HASWELL, ICE_LAKE, ICE_LAKE_SERVER,
-    IVY_BRIDGE, IVY_BRIDGE_SERVER, NEHALEM, SANDY_BRIDGE, SANDY_BRIDGE_SERVER, SILVERMONT, SKYLAKE,
-    WESTMERE,
+    exceptions, Model, BROADWELL, EXCEPTIONS, GOLDEN_COVE, GOLDMONT, GOLDMONT_PLUS, HASWELL,
+    ICE_LAKE, ICE_LAKE_SERVER, IVY_BRIDGE, IVY_BRIDGE_SERVER, NEHALEM, SANDY_BRIDGE,
+    SANDY_BRIDGE_SERVER, SILVERMONT, SKYLAKE, WESTMERE,
 };
 use rpmu_logic::logic::pmu::Pmu;
 
@@ -48,23 +50,13 @@ const LISTS: &[(&str, &Model, u32)] = &[
     ("goldmontplus", &GOLDMONT_PLUS, 4),
 ];
 
-/// An event code, on the models with these `pmu_name`s, that is allowed more counters than listed
-/// (or fewer), and why. All are the built-in driver's too.
-#[rustfmt::skip]
-const EXCEPTIONS: &[(&[&str], u64, &str)] = &[
-    (&["nehalem", "westmere"], 0xb7, "OFFCORE_RESPONSE: counter 2 alone in three lists, any in those of Westmere DP and SP"),
-    (&["nehalem"], 0x53, "L1D_CACHE_LOCK_FB_HIT: counters 0 and 1; the built-in driver has no line for it"),
-    (&["nehalem", "westmere"], 0x52, "L1D_CACHE_PREFETCH_LOCK_FB_HIT: the same"),
-    (&["nehalem", "westmere"], 0x4c, "LOAD_HIT_PRE: the same"),
-    (&["westmere"], 0x4e, "L1D_PREFETCH: the same"),
-    (&["sandybridge"], 0x48, "L1D_PEND_MISS: PENDING has counter 2, FB_FULL any; the built-in driver's line is for both"),
-];
-
 /// An event of a list.
 struct Listed {
     name: String,
     config: u64,
     counters: u64,
+    /// `PEBS`: 1 where the event can be sampled precisely, 2 where it can be had in no other way.
+    pebs: u64,
 }
 
 /// The values of one object of a list, of which each is on a line of its own.
@@ -81,8 +73,7 @@ fn number(text: &str) -> u64 {
     }
 }
 
-/// The events of the core that can be counted on a general-purpose counter. Those that can only be
-/// sampled, precisely (`PEBS` 2), are left out.
+/// The events of the core that can be counted on a general-purpose counter.
 fn read(directory: &Path) -> Vec<Listed> {
     let mut events = Vec::new();
     for file in std::fs::read_dir(directory).expect("no such list") {
@@ -93,8 +84,7 @@ fn read(directory: &Path) -> Vec<Listed> {
             };
             let listed = field(object, "Counter").unwrap_or_default();
             let general = listed.starts_with(|first: char| first.is_ascii_digit());
-            let precise = field(object, "PEBS") == Some("2");
-            if field(object, "Unit").is_some() || !general || precise {
+            if field(object, "Unit").is_some() || !general {
                 continue;
             }
             let bits = |name| field(object, name).map_or(0, number);
@@ -108,6 +98,7 @@ fn read(directory: &Path) -> Vec<Listed> {
                     name: field(object, "EventName").unwrap().to_owned(),
                     config: number(code) | filters,
                     counters: listed.split(',').fold(0, |mask, n| mask | (1 << number(n))),
+                    pebs: bits("PEBS"),
                 });
             }
         }
@@ -141,40 +132,67 @@ fn events_are_on_the_counters_that_intel_lists() {
         return;
     };
     let lists = Path::new(&tree).join("tools/perf/pmu-events/arch/x86");
-    let mut used = vec![false; EXCEPTIONS.len()];
+    let mut used: Vec<(&str, &Exception)> = Vec::new();
     let mut wrong = Vec::new();
     for (list, model, gp) in LISTS {
         let pmu = pmu(model, *gp);
         let events = read(&lists.join(list));
-        let mut excepted = 0;
+        // Counting, precise: events, and those of them that are excepted, wider and narrower.
+        let mut tally = [[0; 3]; 2];
         for event in &events {
-            let allowed = pmu.constraint(EventSelect::from_bits(event.config));
-            let allowed = allowed.counters.gp().bits();
-            if allowed == event.counters & ((1 << gp) - 1) {
-                continue;
-            }
-            let exception = EXCEPTIONS.iter().position(|(names, code, _)| {
-                names.contains(&model.pmu_name) && *code == event.config & 0xff
-            });
-            match exception {
-                Some(found) => {
-                    used[found] = true;
-                    excepted += 1;
+            let select = EventSelect::from_bits(event.config);
+            let listed = event.counters & ((1 << gp) - 1);
+            for precise in [false, true] {
+                let is_so = if precise {
+                    event.pebs != 0 || model.pebs_events.has_others()
+                } else {
+                    event.pebs != 2
+                };
+                if !is_so {
+                    continue;
                 }
-                None => wrong.push(format!(
-                    "{list}: {} {:#x} is for {:#x}, allowed on {allowed:#x}",
-                    event.name, event.config, event.counters
-                )),
+                let tally = &mut tally[usize::from(precise)];
+                tally[0] += 1;
+                let allowed = if precise {
+                    pmu.precise_constraint(select, 1)
+                } else {
+                    pmu.constraint(select)
+                };
+                let allowed = allowed.counters.gp().bits();
+                if allowed == listed {
+                    continue;
+                }
+                let found = exceptions(model, Reference::IntelsList)
+                    .find(|exception| exception.is_about(select, precise));
+                match found {
+                    Some(exception) => {
+                        used.push((model.pmu_name, exception));
+                        tally[if allowed & !listed != 0 { 1 } else { 2 }] += 1;
+                    }
+                    None => wrong.push(format!(
+                        "{list}: {} {:#x} is for {listed:#x}, allowed on {allowed:#x}{}",
+                        event.name,
+                        event.config,
+                        if precise { ", precise" } else { "" },
+                    )),
+                }
             }
         }
-        println!(
-            "{list}: {} events, {excepted} of them excepted",
-            events.len()
-        );
+        let [counting, precise] = tally.map(|[events, wider, narrower]| {
+            format!("{events} events, {wider} on more counters than listed, {narrower} on fewer")
+        });
+        println!("{list}: counting {counting}; precise {precise}");
         assert!(events.len() > 50, "{list}: not all of it was read");
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    for (used, exception) in used.into_iter().zip(EXCEPTIONS) {
-        assert!(used, "an exception without an event: {exception:x?}");
+    for (model, list) in EXCEPTIONS {
+        for exception in *list {
+            let is_used = used.contains(&(model.pmu_name, exception));
+            assert!(
+                is_used || exception.from != Reference::IntelsList,
+                "{}: an exception without an event: {exception:x?}",
+                model.name
+            );
+        }
     }
 }

@@ -13,7 +13,7 @@ use std::path::Path;
 
 /// The source of the built-in driver.
 pub(crate) struct Source {
-    /// `arch/x86/events/intel/core.c`.
+    /// `arch/x86/events/intel/core.c` and `ds.c`.
     core: String,
     /// All macros without arguments.
     defines: HashMap<String, String>,
@@ -28,6 +28,8 @@ pub(crate) struct Constraint {
     pub(crate) counters: u64,
     pub(crate) fixed: bool,
     pub(crate) exclusive: bool,
+    /// `PERF_X86_EVENT_PEBS_*`, without the prefix.
+    pub(crate) pebs: &'static str,
 }
 
 /// One line of a table of extra registers.
@@ -50,7 +52,9 @@ impl Source {
             let path = Path::new(&tree).join("arch/x86").join(path);
             std::fs::read_to_string(path).expect("KERNEL_SOURCE is no kernel tree")
         };
-        let core = read("events/intel/core.c");
+        let core = ["events/intel/core.c", "events/intel/ds.c"]
+            .map(read)
+            .concat();
         let headers = [
             "include/asm/intel-family.h",
             "include/asm/msr-index.h",
@@ -136,6 +140,8 @@ impl Source {
             .filter(|(kind, _)| kind.contains("_CONSTRAINT"));
         let line = |(kind, arguments): &(String, Vec<String>)| {
             let values: Vec<u64> = arguments.iter().map(|text| self.value(text)).collect();
+            // `X86_ALL_EVENT_FLAGS`: edge, pin control, any, inv, cmask, in_tx, in_tx_cp.
+            const FLAGS: u64 = 0x3_ffac_0000;
             let (code, last, counters) = match values[..] {
                 [code, counters] => (code, code, counters),
                 [first, last, counters] => (first, last, counters),
@@ -147,6 +153,14 @@ impl Source {
                 "METRIC_EVENT_CONSTRAINT" => (0xffff, 1 << (48 + counters)),
                 "INTEL_UEVENT_CONSTRAINT" => (0xffff, counters),
                 "INTEL_UBIT_EVENT_CONSTRAINT" => (0xff | code, counters),
+                "INTEL_PLD_CONSTRAINT" | "INTEL_PSD_CONSTRAINT" | "INTEL_PST_CONSTRAINT" => {
+                    (0xffff | FLAGS, counters)
+                }
+                "INTEL_ALL_EVENT_CONSTRAINT" => (FLAGS, counters),
+                _ if kind.starts_with("INTEL_FLAGS_UEVENT_CONSTRAINT") => {
+                    (0xffff | FLAGS, counters)
+                }
+                _ if kind.starts_with("INTEL_FLAGS_EVENT_CONSTRAINT") => (0xff | FLAGS, counters),
                 "INTEL_EVENT_CONSTRAINT"
                 | "INTEL_EVENT_CONSTRAINT_RANGE"
                 | "INTEL_EXCLEVT_CONSTRAINT" => (0xff, counters),
@@ -158,7 +172,18 @@ impl Source {
                 mask,
                 counters,
                 fixed: kind == "FIXED_EVENT_CONSTRAINT",
-                exclusive: kind == "INTEL_EXCLEVT_CONSTRAINT",
+                exclusive: kind == "INTEL_EXCLEVT_CONSTRAINT"
+                    || kind.ends_with("_XLD")
+                    || kind.ends_with("_XST"),
+                pebs: match kind.as_str() {
+                    "INTEL_PLD_CONSTRAINT" => "LDLAT",
+                    "INTEL_PSD_CONSTRAINT" => "STLAT",
+                    "INTEL_PST_CONSTRAINT" => "ST",
+                    _ if kind.contains("_DATALA_LD") || kind.contains("_DATALA_XLD") => "LD_HSW",
+                    _ if kind.contains("_DATALA_ST") || kind.contains("_DATALA_XST") => "ST_HSW",
+                    _ if kind.contains("_DATALA_NA") => "NA_HSW",
+                    _ => "",
+                },
             }
         };
         calls.map(line).collect()
@@ -184,6 +209,65 @@ impl Source {
         };
         let calls = calls(&self.array(&format!(" {name}[]")));
         calls.into_iter().map(line).collect()
+    }
+
+    /// The numbers of the array that is declared as `name`.
+    pub(crate) fn numbers(&self, name: &str) -> Vec<u64> {
+        let (_, rest) = self.core.split_once(&format!("{name} = {{")).expect(name);
+        let (values, _) = rest.split_once('}').unwrap();
+        values.split(',').map(|text| self.value(text)).collect()
+    }
+
+    /// The files of `static struct attribute *ATTRIBUTES[]`: name, text with one thread a core, and
+    /// with more, as `init` leaves them.
+    pub(crate) fn event_files(&self, attributes: &str, init: &Init) -> Vec<[String; 3]> {
+        let pointers = calls(&self.array(&format!(" *{attributes}[]")));
+        let pointers = pointers.iter().filter(|(kind, _)| kind == "EVENT_PTR");
+        let file = |(_, arguments): &(String, Vec<String>)| {
+            let variable = &arguments[0];
+            let mut definitions = ["EVENT_ATTR_STR(", "EVENT_ATTR_STR_HT("]
+                .into_iter()
+                .flat_map(|kind| self.core.match_indices(kind))
+                .map(|(at, kind)| &self.core[at + kind.len()..])
+                .filter(|rest| rest.split(',').nth(1).map(str::trim) == Some(variable));
+            let definition = definitions.next().expect(variable);
+            let definition = without_comments(definition.split_once(");").unwrap().0);
+            let name = definition.split_once(',').unwrap().0.trim().to_owned();
+            let texts: Vec<&str> = definition.split('"').skip(1).step_by(2).collect();
+            let changed = |field: &str, text: &str| {
+                let value = init.assigned(&format!("event_attr_{variable}.{field}"));
+                value.map_or(text.to_owned(), |value| value.trim_matches('"').to_owned())
+            };
+            match texts[..] {
+                // These alone have a newline at their end.
+                [text] => {
+                    let text = changed("event_str", text) + "\n";
+                    [name, text.clone(), text]
+                }
+                [one, more] => [
+                    name,
+                    changed("event_str_noht", one),
+                    changed("event_str_ht", more),
+                ],
+                _ => panic!("not understood: {definition}"),
+            }
+        };
+        pointers.map(file).collect()
+    }
+
+    /// The CPUs that `intel_pmu_init()` names, family and model.
+    pub(crate) fn cpus(&self) -> Vec<(u16, u8)> {
+        let start = self.core.find("__init int intel_pmu_init(void)").unwrap();
+        let cases = self.core[start..].split("\tcase INTEL_").skip(1);
+        let cpu = |rest: &str| {
+            let name = format!("INTEL_{}", rest.split_once(':').unwrap().0);
+            let id = self.defines[&name].trim();
+            let id = id.strip_prefix("IFM(").unwrap().strip_suffix(')').unwrap();
+            let (family, model) = id.split_once(',').unwrap();
+            let [family, model] = [family, model].map(|text| number(text.trim()).unwrap());
+            (family.try_into().unwrap(), model.try_into().unwrap())
+        };
+        cases.map(cpu).collect()
     }
 
     /// The table `NAME[7][3][2]` of numbers; what is not there is 0.

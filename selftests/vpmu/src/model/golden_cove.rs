@@ -11,7 +11,8 @@ use crate::event;
 /// Golden Cove.
 pub(super) const MODEL: Model = Model {
     name: "Golden Cove",
-    models: &[143],
+    // 253 is no CPU: as 254 for Haswell, with version 5.
+    models: &[143, 253],
     version: 5,
     general: General::Thread(8),
     fixed: 4,

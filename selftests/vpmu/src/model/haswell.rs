@@ -11,7 +11,8 @@ use crate::event;
 /// Haswell.
 pub(super) const MODEL: Model = Model {
     name: "Haswell",
-    models: &[60, 69, 70],
+    // 254 is no CPU: what a driver does with one that it does not know.
+    models: &[60, 69, 70, 254],
     version: 3,
     general: General::Core(8),
     fixed: 3,
