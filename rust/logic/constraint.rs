@@ -21,6 +21,9 @@ pub struct Constraint {
     /// Whether the event corrupts the sibling thread's counter of the same number (errata BJ122,
     /// BV98, HSD29). Recorded here for the scheduling between the threads of a core.
     pub exclusive: bool,
+    /// Whether the event takes the counter behind its own as well (large increments on AMD's
+    /// CPUs). The counters are the first ones then, even; the second ones have to be there and free.
+    pub pair: bool,
 }
 
 impl Constraint {
@@ -30,6 +33,7 @@ impl Constraint {
             counters,
             overlap: false,
             exclusive: false,
+            pair: false,
         }
     }
 
@@ -207,6 +211,7 @@ impl EventConstraint {
             counters: wanted.intersection(present),
             overlap: self.overlap,
             exclusive: self.exclusive,
+            pair: false,
         }
     }
 

@@ -49,6 +49,9 @@ pub enum CounterKind {
 pub struct CounterId(u8);
 
 impl CounterId {
+    /// General-purpose counter 0.
+    pub const FIRST: Self = Self(0);
+
     /// General-purpose counter `n`; `None` from [`MAX_GP`] on.
     pub const fn gp(n: u8) -> Option<Self> {
         if n < MAX_GP {
@@ -145,6 +148,8 @@ pub struct CounterMask(u64);
 impl CounterMask {
     /// No counter.
     pub const EMPTY: Self = Self(0);
+    /// All counters that the index space has room for.
+    pub const ALL: Self = Self(Self::ALL_GP | Self::ALL_FIXED);
 
     /// All general-purpose counters that the index space has room for.
     const ALL_GP: u64 = (1 << FIXED_BASE) - 1;

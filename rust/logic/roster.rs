@@ -549,7 +549,7 @@ mod tests {
         roster.add('b', exclusive_on(0xf), None, &limits).unwrap();
         roster.add('c', on(0xf), None, &limits).unwrap();
         let counters: Vec<_> = roster.entries().map(|entry| entry.planned()).collect();
-        assert_eq!(counters, [Some(gp(2)), Some(gp(0)), Some(gp(3))]);
+        assert_eq!(counters, [Some(gp(0)), Some(gp(3)), Some(gp(2))]);
         // Counter 1 is free, and closed.
         let refused = roster.add('d', on(0xf), None, &limits);
         assert!(matches!(refused, Err(Refusal::Limited(_))));

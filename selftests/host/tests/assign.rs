@@ -5,7 +5,8 @@
 mod reference;
 
 use proptest::prelude::*;
-use reference::{fewest_gp, fits, mainline, Want, GP};
+use reference::mainline::{assign_events, Defects, Want, AS_IS, MENDED};
+use reference::{fewest_gp, fits, GP};
 use rpmu_logic::logic::assign::{Problem, Shortage, MAX_EVENTS};
 use rpmu_logic::logic::constraint::Constraint;
 use rpmu_logic::logic::counter::{CounterId, CounterMask};
@@ -58,7 +59,7 @@ fn is_true(shortage: Shortage, events: &[Event], gp_limit: u32) -> bool {
         Shortage::GpLimit { needed, limit } => {
             limit == gp_limit && needed > limit && fewest_gp(&masks, 0) == Some(needed)
         }
-        Shortage::NotFound => false,
+        Shortage::NotFound | Shortage::Pairs { .. } => false,
     }
 }
 
@@ -72,12 +73,31 @@ fn event() -> impl Strategy<Value = Event> {
     let previous = prop::option::of(prop::sample::select(vec![0, 1, 2, 3, 4, 5, 32, 33]));
     (mask(), any::<bool>(), previous).prop_map(|(counters, overlap, previous)| {
         let previous = previous.and_then(CounterId::from_index);
-        (Want { counters, overlap }, previous)
+        (want(counters, overlap), previous)
     })
 }
 
 fn fresh(counters: u64, overlap: bool) -> Event {
-    (Want { counters, overlap }, None)
+    (want(counters, overlap), None)
+}
+
+fn want(counters: u64, overlap: bool) -> Want {
+    Want {
+        counters,
+        overlap,
+        pair: false,
+    }
+}
+
+/// Mainline's counters' indices, or `None` if an event stays without.
+fn mainline(wants: &[Want], gp_limit: u32, defects: Defects) -> Option<Vec<usize>> {
+    let counters = assign_events(wants, gp_limit, defects)?;
+    Some(
+        counters[..wants.len()]
+            .iter()
+            .map(|counter| usize::from(*counter))
+            .collect(),
+    )
 }
 
 proptest! {
@@ -112,7 +132,7 @@ proptest! {
             .zip(slots)
             .map(|(counter, others)| {
                 let counters = others | (1 << counter);
-                (Want { counters, overlap }, CounterId::from_index(*counter))
+                (want(counters, overlap), CounterId::from_index(*counter))
             })
             .collect();
         prop_assert_eq!(solve(&events, 6).unwrap(), had);
@@ -141,23 +161,28 @@ proptest! {
     ) {
         let events: Vec<Event> = counters.iter().map(|mask| fresh(*mask, false)).collect();
         let wants: Vec<Want> = events.iter().map(|(want, _)| *want).collect();
-        if let Some(expected) = mainline(&wants, gp_limit) {
+        if let Some(expected) = mainline(&wants, gp_limit, AS_IS) {
             prop_assert_eq!(solve(&events, gp_limit).unwrap(), expected);
         }
     }
 
-    /// The same with going back, as long as the limit that mainline loses count of is far away.
+    /// The same with going back, where the limit that mainline loses count of is far away, and where
+    /// it does not lose count.
     #[test]
     fn mainlines_back_tracking_is_kept(
         wants in prop::collection::vec((1u64..1 << 6, any::<bool>()), 1..7),
+        gp_limit in 0u32..7,
     ) {
         let wants: Vec<Want> = wants
             .into_iter()
-            .map(|(counters, overlap)| Want { counters, overlap })
+            .map(|(counters, overlap)| want(counters, overlap))
             .collect();
         let events: Vec<Event> = wants.iter().map(|want| (*want, None)).collect();
-        if let Some(expected) = mainline(&wants, 1000) {
+        if let Some(expected) = mainline(&wants, 1000, AS_IS) {
             prop_assert_eq!(solve(&events, 32).unwrap(), expected);
+        }
+        if let Some(expected) = mainline(&wants, gp_limit, MENDED) {
+            prop_assert_eq!(solve(&events, gp_limit).unwrap(), expected);
         }
     }
 }
@@ -198,11 +223,8 @@ fn overlapping_masks_of_the_reference_case() {
         assert_eq!(counters[0], 3);
     }
     // Plain first fit by weight refuses it.
-    let wants = [0b1001, 0b0011, 0b0111, 0b0111].map(|counters| Want {
-        counters,
-        overlap: false,
-    });
-    assert_eq!(mainline(&wants, 4), None);
+    let wants = [0b1001, 0b0011, 0b0111, 0b0111].map(|counters| want(counters, false));
+    assert_eq!(mainline(&wants, 4, AS_IS), None);
 }
 
 /// Six events on the six counters of AMD family 15h, which mainline refuses: 0x02e on {0, 3}, three
@@ -217,10 +239,11 @@ fn mainlines_counterexample() {
         (0x38, false),
         (0x38, false),
     ]
-    .map(|(counters, overlap)| Want { counters, overlap });
+    .map(|(counters, overlap)| want(counters, overlap));
     let expected = vec![3, 0, 1, 2, 4, 5];
-    assert_eq!(mainline(&wants, 6), None);
-    assert_eq!(mainline(&wants, 7), Some(expected.clone()));
+    assert_eq!(mainline(&wants, 6, AS_IS), None);
+    assert_eq!(mainline(&wants, 7, AS_IS), Some(expected.clone()));
+    assert_eq!(mainline(&wants, 6, MENDED), Some(expected.clone()));
     let events = wants.map(|want| (want, None));
     assert_eq!(solve(&events, 6), Ok(expected));
 }

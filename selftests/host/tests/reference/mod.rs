@@ -7,17 +7,11 @@
 
 use std::collections::HashSet;
 
+pub(crate) mod mainline;
+pub(crate) mod search;
+
 /// General-purpose counters, as bits.
 pub(crate) const GP: u64 = 0xffff_ffff;
-
-/// A wish for a counter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Want {
-    /// The counters that will do.
-    pub(crate) counters: u64,
-    /// Mainline's overlap flag.
-    pub(crate) overlap: bool,
-}
 
 /// Whether there is a counter for every one of `wants`, by trying everything.
 pub(crate) fn fits(wants: &[u64], gp_limit: u32) -> bool {
@@ -59,86 +53,4 @@ pub(crate) fn fewest_gp(wants: &[u64], used: u64) -> Option<u32> {
         };
     }
     fewest
-}
-
-/// Mainline's `perf_assign_events()`, `arch/x86/events/core.c:841-1005`, line by line: the number
-/// of general-purpose counters in use is not restored when it goes back (`nr_gp`, line 871).
-///
-/// Gives the counters' indices, or `None` if an event stays without.
-pub(crate) fn mainline(wants: &[Want], gp_limit: u32) -> Option<Vec<usize>> {
-    #[derive(Clone, Copy)]
-    struct State {
-        weight: u32,
-        event: usize,
-        counter: usize,
-        unassigned: usize,
-        nr_gp: u32,
-        used: u64,
-    }
-
-    let weight = |event: usize| wants[event].counters.count_ones();
-    let min_weight = (0..wants.len()).map(weight).min()?;
-    let max_weight = (0..wants.len()).map(weight).max()?;
-    let mut assigned = vec![None; wants.len()];
-    let mut saved: Vec<State> = Vec::new();
-    let mut state = State {
-        weight: min_weight,
-        event: (0..wants.len()).find(|event| weight(*event) == min_weight)?,
-        counter: 0,
-        unassigned: wants.len(),
-        nr_gp: 0,
-        used: 0,
-    };
-
-    loop {
-        // perf_sched_find_counter()
-        loop {
-            let want = wants[state.event];
-            let free = |counter: &usize| want.counters & !state.used & (1 << counter) != 0;
-            let found = match (32..64).find(free) {
-                Some(counter) => Some(counter),
-                None => match (state.counter..32).find(free) {
-                    Some(counter) => {
-                        state.nr_gp += 1;
-                        (state.nr_gp <= gp_limit).then_some(counter)
-                    }
-                    None => None,
-                },
-            };
-            if let Some(counter) = found {
-                state.used |= 1 << counter;
-                state.counter = counter;
-                if want.overlap && saved.len() < 2 {
-                    saved.push(state);
-                }
-                break;
-            }
-            // perf_sched_restore_state(); a state is copied with the nr_gp it was saved with,
-            // which counts the counter that is given back here.
-            state = saved.pop()?;
-            state.used &= !(1 << state.counter);
-            state.counter += 1;
-        }
-        assigned[state.event] = Some(state.counter);
-
-        // perf_sched_next_event()
-        state.unassigned -= 1;
-        if state.unassigned == 0 {
-            return assigned.into_iter().collect();
-        }
-        loop {
-            state.event += 1;
-            if state.event >= wants.len() {
-                state.event = 0;
-                state.weight += 1;
-                if state.weight > max_weight {
-                    return None;
-                }
-            }
-            if weight(state.event) == state.weight {
-                break;
-            }
-        }
-        state.counter = 0;
-    }
 }
