@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! rpmu's assignment of counters against the kernel's own, in the kernel.
+//!
+//! On the same pseudo-random sets of events, `perf_assign_events()` and `rust/logic` are asked for
+//! counters; then both for the same few sets, and their instructions are counted. The results are
+//! in the kernel's log as KTAP; `selftests/assign.sh` takes them from there.
+
+use core::hint::black_box;
+
+use kernel::prelude::*;
+use logic::assign::{Policy, Problem};
+use logic::constraint::Constraint;
+use logic::counter::{CounterId, CounterMask};
+use mainline::{Want, AS_IS, MENDED};
+
+#[path = "kernel.rs"]
+mod kernel_side;
+#[path = "../../rust/logic/mod.rs"]
+pub mod logic;
+#[path = "../host/tests/reference/mainline.rs"]
+pub mod mainline;
+#[path = "../host/tests/reference/search.rs"]
+pub mod search;
+mod sets;
+
+module! {
+    type: AssignTest,
+    name: "assign_test",
+    authors: ["The rpmu developers"],
+    description: "Test of rpmu's assignment of counters against the kernel's",
+    license: "GPL",
+    params: {
+        sets: u32 {
+            default: 100_000,
+            description: "How many sets of events are tried",
+        },
+        seed: u64 {
+            default: 1,
+            description: "Where the pseudo-random numbers start",
+        },
+    },
+}
+
+struct AssignTest;
+
+impl kernel::Module for AssignTest {
+    fn init(_module: &'static ThisModule) -> Result<Self> {
+        let mut events = kernel_side::Events::take().ok_or(EBUSY)?;
+        let mut tap = Tap::new();
+        tap.say(format_args!("KTAP version 1"));
+        agreement(&mut tap, &mut events);
+        speed(&mut tap, &mut events);
+        tap.say(format_args!("1..{}", tap.tests));
+        Ok(Self)
+    }
+}
+
+/// KTAP in the kernel's log.
+struct Tap {
+    tests: u32,
+}
+
+impl Tap {
+    const fn new() -> Self {
+        Self { tests: 0 }
+    }
+
+    fn say(&self, line: core::fmt::Arguments<'_>) {
+        pr_info!("{line}\n");
+    }
+
+    fn result(&mut self, ok: bool, name: &str) {
+        self.tests += 1;
+        let verdict = if ok { "ok" } else { "not ok" };
+        pr_info!("{verdict} {} {name}\n", self.tests);
+    }
+}
+
+/// An event as rpmu wants it.
+type Event = (Constraint, Option<CounterId>);
+
+fn event(want: &Want, previous: Option<u8>) -> Event {
+    let constraint = Constraint {
+        overlap: want.overlap,
+        pair: want.pair,
+        ..Constraint::any_of(CounterMask::from_bits(want.counters))
+    };
+    let previous = previous.and_then(|index| CounterId::from_index(index.into()));
+    (constraint, previous)
+}
+
+fn fill(problem: &mut Problem, events: impl Iterator<Item = Event>) {
+    for (constraint, previous) in events {
+        // There is room: no set has as many as this.
+        let _ = problem.push(constraint, previous);
+    }
+}
+
+/// The indices of the counters, if there are any, in the way that the kernel has them.
+fn solve(wants: &[Want], gp_limit: u32, policy: Policy) -> Option<[u8; mainline::MAX]> {
+    let mut problem = Problem::new(gp_limit).with_policy(policy);
+    fill(&mut problem, wants.iter().map(|want| event(want, None)));
+    let assignment = problem.solve().ok()?;
+    let mut counters = [u8::MAX; mainline::MAX];
+    for (slot, counter) in counters.iter_mut().zip(assignment.iter()) {
+        *slot = counter.index() as u8;
+    }
+    Some(counters)
+}
+
+fn agreement(tap: &mut Tap, events: &mut kernel_side::Events) {
+    let total = module_parameters::sets.value();
+    let mut random = sets::Random::new(module_parameters::seed.value());
+    // The kernel places, rpmu by either policy places, the defect explains; what must not be.
+    let (mut placed, mut by_rule, mut exactly, mut explained) = (0, 0, 0, 0);
+    let (mut unexplained, mut wrong) = (0, 0);
+
+    for _ in 0..total {
+        let set = sets::Set::random(&mut random);
+        let (wants, limit) = (set.wants(), set.gp_limit);
+
+        events.set(wants, &[]);
+        let by_kernel = (events.assign(limit) == 0).then(|| {
+            let mut counters = [u8::MAX; mainline::MAX];
+            for (slot, counter) in counters.iter_mut().zip(events.counters()) {
+                *slot = counter as u8;
+            }
+            counters
+        });
+        let mainline = solve(wants, limit, Policy::Mainline);
+        let rpmu = solve(wants, limit, Policy::Rpmu);
+        placed += u32::from(by_kernel.is_some());
+        by_rule += u32::from(mainline.is_some());
+        exactly += u32::from(rpmu.is_some());
+
+        if mainline != by_kernel {
+            let defect_alone = mainline::assign_events(wants, limit, AS_IS) == by_kernel
+                && mainline::assign_events(wants, limit, MENDED) == mainline;
+            explained += u32::from(defect_alone);
+            if !defect_alone {
+                unexplained += 1;
+                if unexplained <= 5 {
+                    tap.say(format_args!(
+                        "# {wants:x?}, limit {limit}: the kernel and policy=mainline differ"
+                    ));
+                }
+            }
+        }
+        let right = match &rpmu {
+            Some(counters) => search::is_valid(wants, limit, counters),
+            None => !search::fits(wants, limit),
+        };
+        if !right {
+            wrong += 1;
+            if wrong <= 5 {
+                tap.say(format_args!(
+                    "# {wants:x?}, limit {limit}: policy=rpmu is wrong"
+                ));
+            }
+        }
+    }
+
+    tap.say(format_args!(
+        "# {total} sets of events, of which {exactly} have a placement"
+    ));
+    tap.say(format_args!(
+        "# the kernel places {placed}, policy=mainline {by_rule}, policy=rpmu {exactly}"
+    ));
+    tap.say(format_args!(
+        "# the kernel and policy=mainline differ in {explained} that nr_gp explains, and in {unexplained}"
+    ));
+    tap.result(total > 0 && unexplained == 0, "mainline_policy_agrees");
+    tap.result(total > 0 && wrong == 0, "rpmu_policy_is_exact");
+}
+
+/// A set of events whose instructions are counted.
+struct Case {
+    name: &'static str,
+    /// Whether rpmu has to be at least as fast.
+    judged: bool,
+    gp_limit: u32,
+    masks: &'static [u64],
+}
+
+#[rustfmt::skip]
+const CASES: &[Case] = &[
+    Case {
+        name: "haswell_4_3",
+        judged: true,
+        gp_limit: 4,
+        masks: &[
+            0x2_0000_000f, 0x1_0000_000f, 0x4_0000_0000, // cycles, instructions, ref-cycles
+            0xf, 0xf, 0x4, 0xf, // one of them L1D_PEND_MISS.PENDING
+        ],
+    },
+    Case {
+        name: "haswell_4_3_any",
+        judged: true,
+        gp_limit: 4,
+        masks: &[0x2_0000_000f, 0x1_0000_000f, 0x4_0000_0000, 0xf, 0xf, 0xf, 0xf],
+    },
+    Case {
+        name: "golden_cove_8_3",
+        judged: true,
+        gp_limit: 8,
+        masks: &[
+            0x2_0000_00ff, 0x1_0000_00ff, 0x4_0000_0000,
+            0xff, 0xff, 0xff, 0xff, 0x0f, 0x0f, 0x0f, 0x01,
+        ],
+    },
+    Case {
+        name: "one",
+        judged: false,
+        gp_limit: 4,
+        masks: &[0xf],
+    },
+];
+
+fn speed(tap: &mut Tap, events: &mut kernel_side::Events) {
+    if kernel_side::instructions().is_none() {
+        tap.tests += 1;
+        tap.say(format_args!(
+            "ok {} speed # SKIP this PMU does not count instructions for tests",
+            tap.tests
+        ));
+        return;
+    }
+    tap.say(format_args!(
+        "# instructions per call: kernel, rpmu (rpmu, with its list of events put in order before)"
+    ));
+    let mut fast = true;
+    for case in CASES {
+        fast &= compare(tap, events, case).unwrap_or(false);
+    }
+    tap.result(fast, "not_slower_than_the_kernel");
+}
+
+/// Whether rpmu takes no more instructions than the kernel, from scratch, and where all events keep
+/// their counters.
+fn compare(tap: &mut Tap, events: &mut kernel_side::Events, case: &Case) -> Option<bool> {
+    let mut wants = [Want::default(); 16];
+    let wants = wants.get_mut(..case.masks.len())?;
+    for (want, mask) in wants.iter_mut().zip(case.masks) {
+        want.counters = *mask;
+    }
+    let limit = case.gp_limit;
+    let counters = solve(wants, limit, Policy::Rpmu)?;
+    let mut all_had = [None; 16];
+    for (had, counter) in all_had.iter_mut().zip(counters) {
+        *had = Some(counter);
+    }
+
+    let mut fast = true;
+    for (what, previous) in [("from_scratch", &[None; 16]), ("kept", &all_had)] {
+        events.set(wants, previous);
+        let by_kernel = match what {
+            "kept" => kernel_side::cost(|| {
+                black_box(events.schedule(limit));
+            }),
+            _ => kernel_side::cost(|| {
+                black_box(events.assign(limit));
+            }),
+        }?;
+        let nobody: Event = (Constraint::any_of(CounterMask::EMPTY), None);
+        let mut list = [nobody; 16];
+        for ((slot, want), previous) in list.iter_mut().zip(&*wants).zip(previous) {
+            *slot = event(want, *previous);
+        }
+        let list = list.get(..wants.len())?;
+        let mut problem = Problem::new(limit);
+        fill(&mut problem, list.iter().copied());
+        let solved = kernel_side::cost(|| {
+            let _ = black_box(black_box(&problem).solve());
+        })?;
+        let anew = kernel_side::cost(|| {
+            problem.clear();
+            fill(&mut problem, black_box(list).iter().copied());
+            let _ = black_box(black_box(&problem).solve());
+        })?;
+        tap.say(format_args!(
+            "# {} {what}: {by_kernel}, {solved} ({anew}): {} %",
+            case.name,
+            solved * 100 / by_kernel.max(1),
+        ));
+        fast &= solved <= by_kernel || !case.judged;
+    }
+    Some(fast)
+}
