@@ -5,7 +5,7 @@ MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := module
 export KDIR FLAVOUR ACCEL MIRROR RPMU_CACHE JOBS GDB
 
-.PHONY: module demo test vpmu-test accept check guest toolroot kernel qemu vpmu image rust-analyzer refresh clean clean-cache help
+.PHONY: module demo test vpmu-test vpmu-speed accept check guest toolroot kernel qemu vpmu image rust-analyzer refresh clean clean-cache help
 
 module:
 	@scripts/module --install
@@ -20,6 +20,10 @@ vpmu-test:
 	@scripts/test vpmu
 	@selftests/vpmu/bare.sh
 	@selftests/vpmu/models.sh
+	@selftests/vpmu/repeat.sh
+
+vpmu-speed:
+	@selftests/vpmu/speed.sh
 
 accept:
 	@scripts/accept $(if $(MODELS),--models "$(MODELS)") $(if $(CASES),--cases "$(CASES)") \
@@ -53,6 +57,7 @@ help:
 	@echo "make demo           boot a guest, load rpmu and run perf stat on it"
 	@echo "make test           all tests: on the host, then in guests"
 	@echo "make vpmu-test      the emulated PMU alone: its model, then on all nine CPU models its registers and the built-in driver"
+	@echo "make vpmu-speed     what the emulated PMU costs: QEMU's CPU time with it and without"
 	@echo "make accept         the reference cases on every CPU model, on both drivers, side by side;"
 	@echo "                    MODELS=HSW,SKL CASES=1,5 DRIVERS=built-in,mainline,rpmu for some of them"
 	@echo "make check          format, clippy, layers, shell scripts"

@@ -2,8 +2,9 @@
 /*
  * PERF_TYPE_HW_CACHE: what stands for every id. Run on the built-in driver
  * first: what it says, and what the event counts in a known loop, is kept, and
- * rpmu has to say and count the same. On the emulated PMU no two events that
- * could be mistaken for each other have the same count.
+ * rpmu has to say and count the same. The loop has more stores than loads, so
+ * that on the emulated PMU hardly two events that could be mistaken for each
+ * other have the same count.
  */
 #define _GNU_SOURCE
 #include "kselftest_harness.h"
@@ -43,7 +44,9 @@ static struct answer ask(__u64 config)
 		answer.error = errno;
 		return answer;
 	}
-	counted_loop(fd, 0, LOOPS);
+	ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
+	memory_loop(LOOPS);
+	ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
 	if (read_one(fd, &count) && count.running == count.enabled)
 		answer.count = count.value;
 	else

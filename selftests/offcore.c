@@ -5,7 +5,8 @@
  * that want the same share it, others take turns.
  *
  * The counts are those of the emulated PMU (selftests/vpmu/README.md):
- * instructions * requests * responses / 8192.
+ * (loads + stores) * requests * responses / 8192. counted_loop() has as many
+ * of these as instructions.
  */
 #define _GNU_SOURCE
 #include <time.h>

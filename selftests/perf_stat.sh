@@ -118,7 +118,11 @@ two_offcore_registers() {
 	return 1
 }
 
-for name in instructions_three_times group all_cpus mix_of_branches mix_of_calls two_offcore_registers; do
+mix_of_memory() {
+	mix 60627573=instructions:u 2605=cpu/event=0xd0,umask=0x81/u 5306=cpu/event=0xd0,umask=0x82/u
+}
+
+for name in instructions_three_times group all_cpus mix_of_branches mix_of_calls mix_of_memory two_offcore_registers; do
 	run_test $name
 done
 finish

@@ -109,10 +109,10 @@ static inline double percent_running(const struct one_count *count)
 
 /*
  * Enable the event (or with PERF_IOC_FLAG_GROUP its group), decrement a
- * register n times, disable: all of it in one asm statement, so that no
+ * word of memory n times, disable: all of it in one asm statement, so that no
  * instruction of the compiler's is counted. At user level there are
  *
- *	2 * n			dec, jnz
+ *	2 * n			dec, which loads and stores, and jnz
  *	4			set-up of the disabling ioctl
  *	1			its SYSCALL
  *
@@ -124,9 +124,9 @@ static inline double percent_running(const struct one_count *count)
 
 static inline void counted_loop(int fd, unsigned long ioc_flags, unsigned long n)
 {
-	register unsigned long count asm("rbx") = n;
 	register unsigned long r12 asm("r12") = fd;
 	register unsigned long r13 asm("r13") = ioc_flags;
+	unsigned long count = n;
 
 	asm volatile("mov %[ioctl], %%eax\n\t"
 		     "mov %%r12, %%rdi\n\t"
@@ -134,14 +134,14 @@ static inline void counted_loop(int fd, unsigned long ioc_flags, unsigned long n
 		     "mov %%r13, %%rdx\n\t"
 		     "syscall\n"
 		     "1:\n\t"
-		     "dec %%rbx\n\t"
+		     "decq %[count]\n\t"
 		     "jnz 1b\n\t"
 		     "mov %[ioctl], %%eax\n\t"
 		     "mov %%r12, %%rdi\n\t"
 		     "mov %[disable], %%esi\n\t"
 		     "mov %%r13, %%rdx\n\t"
 		     "syscall"
-		     : "+r" (count)
+		     : [count] "+m" (count)
 		     : [ioctl] "i" (SYS_ioctl),
 		       [enable] "i" (PERF_EVENT_IOC_ENABLE),
 		       [disable] "i" (PERF_EVENT_IOC_DISABLE),
@@ -210,6 +210,28 @@ static inline void branch_loop(unsigned long n)
 		     :
 		     : "cc", "memory");
 }
+
+/* Per iteration two loads, three stores, one of both, and one branch. */
+static inline void memory_loop(unsigned long n)
+{
+	static unsigned long words[4];
+
+	asm volatile("1:\n\t"
+		     "mov (%[w]), %%rax\n\t"
+		     "mov 8(%[w]), %%rdx\n\t"
+		     "mov %%rax, 16(%[w])\n\t"
+		     "mov %%rax, 24(%[w])\n\t"
+		     "movl $1, (%[w])\n\t"
+		     "addq $1, 8(%[w])\n\t"
+		     "dec %[n]\n\t"
+		     "jnz 1b"
+		     : [n] "+r" (n)
+		     : [w] "r" (words)
+		     : "rax", "rdx", "cc", "memory");
+}
+
+#define LOOP_LOADS	3
+#define LOOP_STORES	4
 
 /* Move to one CPU and let whoever was running there go to sleep. */
 static inline bool run_on(int cpu)

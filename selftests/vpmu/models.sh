@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # Is each CPU model what it says? The stock kernel's built-in driver is asked. TAP on stdout.
 . "$(dirname "$0")/../../scripts/lib.sh"
+. "$(dirname "$0")/ask.sh"
 usage "usage: selftests/vpmu/models.sh [MODEL …]
 
 Boots the stock kernel on each model, with one thread a core and with two: the built-in driver must bind with that
@@ -35,17 +36,8 @@ exit
 
 # boot CPU SMP NAME [OPTION …]: what the guest answered, in the file $answer.
 boot() {
-	local before
-	mkdir -p "$logs"
 	answer=$logs/guest-$3.answer
-	coproc guest { exec "$top/scripts/guest" --icount --cpu "$1" --smp "$2" --name "$3" "${@:4}" 2>&1; }
-	# Of our own: Bash closes the coprocess's when it ends.
-	exec 3<&"${guest[0]}" 4>&"${guest[1]}"
-	# Input before the shell is there would be lost.
-	IFS= read -r -t 120 -d '#' before <&3 || true
-	printf '%s' "$commands" >&4
-	{ printf '%s\n' "$before" && cat <&3; } | tr -d '\r' >"$answer"
-	exec 3<&- 4>&-
+	ask "$answer" "$commands" --icount --cpu "$1" --smp "$2" --name "$3" "${@:4}" || true
 }
 
 nr=0

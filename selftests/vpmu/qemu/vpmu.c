@@ -94,28 +94,66 @@ static bool vpmu_user(CPUX86State *env)
     return env->hflags & HF_CPL_MASK;
 }
 
-static void vpmu_grant(CPUX86State *env, bool user)
+/* Small enough for the counts of VPMUState.word, whatever a TB adds. */
+#define VPMU_MAX_GRANT (1 << 18)
+
+/* From now on up to limit[user] instructions; nothing of them retired yet. */
+static void vpmu_grant(VPMUState *v, bool user)
 {
-    env->vpmu.granted = env->vpmu.budget = ops->budget(env->vpmu.pmu, user);
+    v->granted = v->limit[user];
+    v->word = VPMU_WORD(v->granted, 0, 0);
 }
 
-/* Tell the model what was retired since the last time, all at one privilege. */
+/* Takes apart what the TBs have counted since vpmu_grant(). */
+static void vpmu_collect(VPMUState *v)
+{
+    int64_t stores = sextract64(v->word, 0, 20);
+    int64_t loads = sextract64(v->word - stores, 20, 20);
+    int64_t left = (v->word - VPMU_WORD(0, -loads, -stores)) >> 40;
+    int64_t retired = v->granted - left;
+
+    v->retired[VPMU_INSTRUCTIONS] += retired;
+    v->retired[VPMU_LOADS] += loads;
+    v->retired[VPMU_STORES] += stores;
+    /* A counter may count both privileges, so both have less left. */
+    v->limit[0] -= retired;
+    v->limit[1] -= retired;
+}
+
+/* Tell the model what was retired since the last time. */
 static void vpmu_settle(CPUX86State *env)
 {
     VPMUState *v = &env->vpmu;
+    bool user = vpmu_user(env);
 
-    v->retired[VPMU_INSTRUCTIONS] = v->granted - v->budget;
-    ops->retire(v->pmu, vpmu_user(env), v->retired);
-    v->granted = v->budget;
+    vpmu_collect(v);
+    ops->retire(v->pmu, user, v->retired);
+    ops->retire(v->pmu, !user, v->other);
     memset(v->retired, 0, sizeof(v->retired));
+    memset(v->other, 0, sizeof(v->other));
+    vpmu_grant(v, user);
+}
+
+/* After a change of the model's state: what may retire until it is asked? */
+static void vpmu_ask(CPUX86State *env)
+{
+    VPMUState *v = &env->vpmu;
+
+    for (int user = 0; user < 2; user++) {
+        v->limit[user] = MIN(ops->budget(v->pmu, user), VPMU_MAX_GRANT);
+    }
+    vpmu_grant(v, vpmu_user(env));
 }
 
 void vpmu_reset(CPUX86State *env)
 {
-    if (env->vpmu.pmu) {
-        ops->reset(env->vpmu.pmu);
-        memset(env->vpmu.retired, 0, sizeof(env->vpmu.retired));
-        vpmu_grant(env, vpmu_user(env));
+    VPMUState *v = &env->vpmu;
+
+    if (v->pmu) {
+        ops->reset(v->pmu);
+        memset(v->retired, 0, sizeof(v->retired));
+        memset(v->other, 0, sizeof(v->other));
+        vpmu_ask(env);
     }
 }
 
@@ -136,37 +174,61 @@ void vpmu_cpuid(CPUX86State *env, uint32_t leaf, uint32_t subleaf,
 /* A new privilege level: called before hflags holds it. */
 void vpmu_cpl_change(CPUX86State *env, int cpl)
 {
+    VPMUState *v = &env->vpmu;
+
     if (vpmu_user(env) != (cpl != 0)) {
-        vpmu_settle(env);
-        vpmu_grant(env, cpl != 0);
+        vpmu_collect(v);
+        for (int i = 0; i < VPMU_RETIRED_COUNTS; i++) {
+            int64_t retired = v->retired[i];
+
+            v->retired[i] = v->other[i];
+            v->other[i] = retired;
+        }
+        vpmu_grant(v, cpl != 0);
     }
 }
 
 /* The last instructions of a TB, and the branch that ends it, did not run. */
-void vpmu_undo(CPUX86State *env, int insns, int branch)
+void vpmu_undo(CPUX86State *env, int64_t word, int branch)
 {
     if (env->vpmu.pmu) {
-        env->vpmu.budget += insns;
+        env->vpmu.word += word;
         if (branch) {
             env->vpmu.retired[branch]--;
         }
     }
 }
 
-/* At the start of a TB: the budget is used up. The one place PMIs come from. */
-void helper_vpmu_expired(CPUX86State *env)
+/* The MMU walks page tables. Counts against the budget like an instruction. */
+void vpmu_walk(CPUX86State *env, int access_type)
 {
+    env->vpmu.retired[VPMU_WALK_LOAD + access_type]++;
+    env->vpmu.word -= VPMU_WORD(1, 0, 0);
+    env->vpmu.granted--;
+    env->vpmu.limit[0]--;
+    env->vpmu.limit[1]--;
+}
+
+/*
+ * At the start of a TB: the budget is used up. The one place PMIs come from.
+ * The TB is left and begun again; it has taken so many instructions off icount.
+ */
+void helper_vpmu_expired(CPUX86State *env, uint32_t icount)
+{
+    CPUState *cs = env_cpu(env);
     DeviceState *apic = env_archcpu(env)->apic_state;
 
     vpmu_settle(env);
-    if (apic) {
+    if (apic && ops->budget(env->vpmu.pmu, vpmu_user(env)) < 0) {
         bql_lock();
         if (ops->pmi(env->vpmu.pmu, apic_pmi_masked(apic))) {
             apic_deliver_pmi(apic);
         }
         bql_unlock();
     }
-    vpmu_grant(env, vpmu_user(env));
+    vpmu_ask(env);
+    cs->neg.icount_decr.u16.low += icount;
+    qatomic_set(&cs->neg.icount_decr.u16.high, -1);
 }
 
 void vpmu_lvtpc_write(CPUX86State *env)
@@ -194,7 +256,7 @@ enum vpmu_access vpmu_wrmsr(CPUX86State *env, uint32_t msr, uint64_t value)
     }
     vpmu_settle(env);
     access = ops->wrmsr(env->vpmu.pmu, msr, value);
-    vpmu_grant(env, vpmu_user(env));
+    vpmu_ask(env);
     return access;
 }
 

@@ -19,19 +19,24 @@
 #include <stdint.h>
 
 /* Changes whenever anything below does. */
-#define VPMU_ABI 2
+#define VPMU_ABI 3
 
-/* What a virtual CPU retires: indices of an array of counts. */
+/* What a virtual CPU retires and does: indices of an array of counts. */
 enum vpmu_retired {
     VPMU_INSTRUCTIONS,
-    VPMU_BR_CONDITIONAL,      /* Jcc, LOOPcc, JCXZ; taken or not */
-    VPMU_BR_CONDITIONAL_TAKEN,/* the taken ones of these, once more */
+    VPMU_LOADS,               /* instructions that read memory */
+    VPMU_STORES,              /* instructions that write it; both for both */
+    VPMU_BR_TAKEN,            /* Jcc, LOOPcc, JCXZ that were taken */
+    VPMU_BR_NOT_TAKEN,        /* and those that were not */
     VPMU_BR_JUMP,             /* near unconditional, direct */
     VPMU_BR_JUMP_INDIRECT,    /* near unconditional, through a register or memory */
     VPMU_BR_CALL,             /* near call, direct */
     VPMU_BR_CALL_INDIRECT,    /* near call, through a register or memory */
     VPMU_BR_RETURN,           /* near return */
     VPMU_BR_FAR,              /* far JMP, CALL, RET; IRET, INTn, SYSCALL, SYSRET, ... */
+    VPMU_WALK_LOAD,           /* page walks for a load, with a fault or without */
+    VPMU_WALK_STORE,          /* the same for a store */
+    VPMU_WALK_FETCH,          /* the same for an instruction */
     VPMU_RETIRED_COUNTS
 };
 
@@ -85,7 +90,8 @@ struct vpmu_ops {
 
     /*
      * How many instructions the CPU may retire at this privilege before it
-     * must call retire() and then pmi(); negative: now.
+     * must call retire(); a page walk takes one as well. It may call earlier.
+     * Negative: at once, and then pmi(), after which it is not negative.
      */
     int64_t (*budget)(const struct vpmu *pmu, bool user);
 

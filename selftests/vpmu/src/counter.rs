@@ -14,16 +14,145 @@ pub const MASK: u64 = (1 << WIDTH) - 1;
 pub enum Source {
     /// Counts nothing.
     Nothing,
-    /// Exactly these retired things, each with its factor. No instruction may add more than 1.
-    Exact([i8; retired::COUNTS]),
-    /// `.0` events in `.1` instructions, evenly spread.
-    Rate(u32, u32),
+    /// What this says.
+    Share(Share),
+    /// The cycles in which this does not come about.
+    CyclesWithout(Share),
+}
+
+/// A share of what the CPU retires. Of each `denominator` things it is `high` - `low`. Where that is a
+/// part of them and `denominator` a power of two, each thing has a place in the whole, its number with
+/// the bits reversed, and the share is the things at `low` to below `high`: spread evenly, and shares
+/// that make up a whole add up to it, to the last thing. Else `low` is 0; `high` may exceed
+/// `denominator`, several events for each thing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Share {
+    /// The things: 1 for each kind that is meant.
+    pub of: [u8; retired::COUNTS],
+    /// First of the share.
+    pub low: u32,
+    /// First behind the share.
+    pub high: u32,
+    /// Things in a whole.
+    pub denominator: u32,
+}
+
+/// Core cycles: a CPI of 3/2.
+pub const CYCLES: Share = Share::of(&[retired::INSTRUCTIONS], 0, 3, 2);
+
+impl Share {
+    /// From `low` to `high` of each `denominator` of these things.
+    pub const fn of(kinds: &[usize], low: u32, high: u32, denominator: u32) -> Self {
+        let mut of = [0; retired::COUNTS];
+        let mut i = 0;
+        while i < kinds.len() {
+            of[kinds[i]] = 1;
+            i += 1;
+        }
+        Share {
+            of,
+            low,
+            high,
+            denominator,
+        }
+    }
+
+    /// `numerator` / `denominator` of it.
+    pub const fn times(self, numerator: u32, denominator: u32) -> Self {
+        Share {
+            low: self.low * numerator,
+            high: self.high * numerator,
+            denominator: self.denominator * denominator,
+            ..self
+        }
+    }
+
+    /// Does it depend on nothing but the number of instructions?
+    pub fn is_steady(&self) -> bool {
+        self.of == CYCLES.of
+    }
+
+    /// Do its things have places?
+    fn has_places(&self) -> bool {
+        self.denominator.is_power_of_two() && self.denominator > 1 && self.high <= self.denominator
+    }
+
+    /// How many of the first `things` have a place below `bound`: its bits, from the highest one on,
+    /// stand for ranges of places, and each of these for every so many-th thing.
+    fn below(&self, bound: u32, things: u64) -> u64 {
+        let unused = u32::BITS - self.denominator.trailing_zeros();
+        let mut sum = 0;
+        let mut start: u32 = 0;
+        for bit in (0..u32::BITS).rev().filter(|bit| bound & (1 << bit) != 0) {
+            let first = start.reverse_bits() >> unused;
+            sum += (things + u64::from(first)) / u64::from(self.denominator >> bit);
+            start |= 1 << bit;
+        }
+        sum
+    }
+
+    /// How many of the first `things` belong to it.
+    fn among(&self, things: u64) -> u64 {
+        if self.has_places() {
+            self.below(self.high, things) - self.below(self.low, things)
+        } else {
+            things * u64::from(self.high) / u64::from(self.denominator)
+        }
+    }
+
+    /// What comes about when this retires; `phase` is how many things went before.
+    fn count(&self, phase: &mut u64, retired: &Retired) -> u64 {
+        let counts = self.of.iter().zip(retired);
+        let things: u64 = counts.map(|(&of, &n)| u64::from(of) * n as u64).sum();
+        let before = *phase % u64::from(self.denominator);
+        let after = before + things;
+        *phase = after % u64::from(self.denominator);
+        self.among(after) - self.among(before)
+    }
+
+    /// The least number of instructions and page walks that may bring `events` of it about.
+    fn least(&self, phase: u64, events: u64) -> u64 {
+        let (high, denominator) = (u64::from(self.high), u64::from(self.denominator));
+        let before = phase % denominator;
+        // Where that saturates, the answer is too small, but astronomic still.
+        let things = if self.has_places() {
+            let wholes = events.div_ceil(u64::from(self.high - self.low)) + 1;
+            let (mut too_few, mut enough) = (0, wholes.saturating_mul(denominator).min(1 << 62));
+            while enough - too_few > 1 {
+                let middle = (too_few + enough) / 2;
+                if self.among(before + middle) - self.among(before) < events {
+                    too_few = middle;
+                } else {
+                    enough = middle;
+                }
+            }
+            enough
+        } else {
+            (events.saturating_mul(denominator) - before * high % denominator).div_ceil(high)
+        };
+        // A single instruction may load and store.
+        let most = (self.of[retired::LOADS] + self.of[retired::STORES]).max(1);
+        things.div_ceil(u64::from(most))
+    }
 }
 
 impl Source {
     /// `numerator` / `denominator` events per instruction.
     pub const fn rate(numerator: u32, denominator: u32) -> Self {
-        Source::Rate(numerator, denominator)
+        Source::Share(Share::of(
+            &[retired::INSTRUCTIONS],
+            0,
+            numerator,
+            denominator,
+        ))
+    }
+
+    /// `numerator` / `denominator` of it.
+    pub const fn times(self, numerator: u32, denominator: u32) -> Self {
+        match self {
+            Source::Share(share) => Source::Share(share.times(numerator, denominator)),
+            other => other,
+        }
     }
 }
 
@@ -31,8 +160,9 @@ impl Source {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Counter {
     value: u64,
-    /// A [`Source::Rate`]'s remainder: parts of an event that came about but are not yet whole.
-    remainder: u64,
+    /// How far a [`Share`] is in its whole, and the cycles in theirs.
+    phase: u64,
+    cycles: u64,
 }
 
 impl Counter {
@@ -45,13 +175,13 @@ impl Counter {
     pub fn set(&mut self, value: u64) {
         *self = Counter {
             value: value & MASK,
-            remainder: 0,
+            ..Counter::default()
         };
     }
 
     /// From now on the counter counts another source.
     pub fn change_source(&mut self) {
-        self.remainder = 0;
+        self.set(self.value);
     }
 
     /// Counts; true if the counter overflowed. `retired` has no negative counts.
@@ -64,21 +194,10 @@ impl Counter {
     pub fn events(&mut self, source: Source, retired: &Retired) -> u64 {
         match source {
             Source::Nothing => 0,
-            Source::Exact(factors) => {
-                let sum: i64 = factors
-                    .iter()
-                    .zip(retired)
-                    .map(|(&factor, &count)| i64::from(factor) * count)
-                    .sum();
-                // A difference of two counts may dip below zero between two reports; it cannot
-                // last.
-                sum.max(0) as u64
-            }
-            Source::Rate(numerator, denominator) => {
-                let parts =
-                    retired[retired::INSTRUCTIONS] as u64 * u64::from(numerator) + self.remainder;
-                self.remainder = parts % u64::from(denominator);
-                parts / u64::from(denominator)
+            Source::Share(share) => share.count(&mut self.phase, retired),
+            Source::CyclesWithout(share) => {
+                let cycles = CYCLES.count(&mut self.cycles, retired);
+                cycles.saturating_sub(share.count(&mut self.phase, retired))
             }
         }
     }
@@ -90,17 +209,14 @@ impl Counter {
         sum > MASK
     }
 
-    /// The least number of instructions after which the counter may have overflowed; `None`: never.
+    /// The least number of instructions and page walks after which the counter may have overflowed;
+    /// `None`: never.
     pub fn instructions_to_overflow(&self, source: Source) -> Option<u64> {
         let events = MASK + 1 - self.value;
         match source {
             Source::Nothing => None,
-            Source::Exact(_) => Some(events),
-            Source::Rate(numerator, denominator) => Some(
-                // Where that saturates, the answer is too small, but astronomic still.
-                (events.saturating_mul(u64::from(denominator)) - self.remainder)
-                    .div_ceil(u64::from(numerator)),
-            ),
+            Source::Share(share) => Some(share.least(self.phase, events)),
+            Source::CyclesWithout(_) => Some(CYCLES.least(self.cycles, events)),
         }
     }
 }
@@ -159,11 +275,13 @@ mod tests {
             Source::rate(3, 2),
             Source::rate(5, 4),
             Source::rate(7, 1024),
+            Source::Share(Share::of(&[retired::INSTRUCTIONS], 12, 16, 4096)),
             exact(),
         ] {
             for left in [1, 2, 10, 1000] {
                 let mut counter = Counter::default();
                 counter.set(MASK + 1 - left);
+                counter.phase = 5;
                 let needed = counter.instructions_to_overflow(source).unwrap() as i64;
                 assert!(!counter.clone().count(source, &instructions(needed - 1)));
                 assert!(counter.count(source, &instructions(needed)));
@@ -173,5 +291,24 @@ mod tests {
             Counter::default().instructions_to_overflow(Source::Nothing),
             None
         );
+    }
+
+    /// Each thing belongs to just one of the shares that make up a whole, and they are spread.
+    #[test]
+    fn shares_make_up_a_whole() {
+        let bounds = [0, 5, 8, 12, 16, 20, 32, 128, 256, 4096];
+        let shares = bounds
+            .windows(2)
+            .map(|bounds| Share::of(&[retired::INSTRUCTIONS], bounds[0], bounds[1], 4096));
+        let shares: Vec<_> = shares.collect();
+        for thing in 0..10_000 {
+            let of = |share: &&Share| share.among(thing + 1) - share.among(thing) == 1;
+            assert_eq!(shares.iter().filter(of).count(), 1, "{thing}");
+        }
+        for share in shares {
+            let width = u64::from(share.high - share.low);
+            assert_eq!(share.among(4096), width);
+            assert!(share.among(2048).abs_diff(width / 2) <= 2, "{share:?}");
+        }
     }
 }

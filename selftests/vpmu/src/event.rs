@@ -2,12 +2,13 @@
 
 //! What an event counts, and on which counters.
 //!
-//! - Instructions and branches are exact.
+//! - Instructions, branches, loads, stores and page walks are exact.
 //! - Cycles are [`CYCLES`], reference cycles [`REFERENCE_CYCLES`] per instruction.
-//! - Every other event of Intel's list counts at a rate of its own, see [`declared_rate`].
+//! - What happens to loads, stores, branches and walks is a declared share of them ([`Meaning::Part`]).
+//! - Every other event of Intel's list counts at a rate of its own, see [`Select::declared_rate`].
 //! - What the list does not have, or has for other counters only, counts nothing.
 
-use crate::counter::Source;
+use crate::counter::{self, Share, Source};
 use crate::model::Model;
 use crate::retired::*;
 
@@ -49,13 +50,31 @@ pub struct List {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)] // They are the manual's names.
 pub enum Meaning {
-    /// Anything that this model of a CPU has no notion of: [`Select::declared_rate`].
-    Rate,
-    Instructions,
     Cycles,
     ReferenceCycles,
     CrystalCycles,
     Slots,
+    /// From the first to below the second of each [`WHOLE`] of these. Twice or more of the whole: so
+    /// many for each of them.
+    Part(Of, u32, u32),
+    /// Anything that this model of a CPU has no notion of: [`Select::declared_rate`] of these.
+    Rate(Of),
+}
+
+/// What a CPU does, as far as it is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)] // They are the manual's names.
+pub enum Of {
+    Instructions,
+    Loads,
+    Stores,
+    /// Loads and stores; what does both counts twice.
+    Memory,
+    LoadWalks,
+    StoreWalks,
+    DataWalks,
+    FetchWalks,
+    Walks,
     Branches,
     Conditional,
     ConditionalTaken,
@@ -65,6 +84,55 @@ pub enum Meaning {
     NearReturn,
     Far,
     Indirect,
+    IndirectCall,
+}
+
+/// In how many parts [`Meaning::Part`] counts.
+pub const WHOLE: u32 = 4096;
+
+impl Of {
+    const fn kinds(self) -> &'static [usize] {
+        match self {
+            Of::Instructions => &[INSTRUCTIONS_INDEX],
+            Of::Loads => &[LOADS],
+            Of::Stores => &[STORES],
+            Of::Memory => &[LOADS, STORES],
+            Of::LoadWalks => &[WALK_LOAD],
+            Of::StoreWalks => &[WALK_STORE],
+            Of::DataWalks => &[WALK_LOAD, WALK_STORE],
+            Of::FetchWalks => &[WALK_FETCH],
+            Of::Walks => &[WALK_LOAD, WALK_STORE, WALK_FETCH],
+            Of::Branches => &[
+                TAKEN,
+                NOT_TAKEN,
+                JUMP,
+                JUMP_INDIRECT,
+                CALL,
+                CALL_INDIRECT,
+                RETURN,
+                FAR,
+            ],
+            Of::Conditional => &[TAKEN, NOT_TAKEN],
+            Of::ConditionalTaken => &[TAKEN],
+            Of::NotTaken => &[NOT_TAKEN],
+            Of::NearTaken => &[TAKEN, JUMP, JUMP_INDIRECT, CALL, CALL_INDIRECT, RETURN],
+            Of::NearCall => &[CALL, CALL_INDIRECT],
+            Of::NearReturn => &[RETURN],
+            Of::Far => &[FAR],
+            Of::Indirect => &[JUMP_INDIRECT, CALL_INDIRECT],
+            Of::IndirectCall => &[CALL_INDIRECT],
+        }
+    }
+
+    /// From `low` to below `high` of each `denominator` of these.
+    pub const fn part(self, low: u32, high: u32, denominator: u32) -> Source {
+        Source::Share(Share::of(self.kinds(), low, high, denominator))
+    }
+
+    /// All of these.
+    pub const fn all(self) -> Source {
+        self.part(0, 1, 1)
+    }
 }
 
 /// A register beside the event select that an event hangs on.
@@ -84,84 +152,36 @@ include!(concat!(env!("OUT_DIR"), "/event_lists.rs"));
 /// vol. 3, 20.2.1.2). They count on every general counter, listed or not.
 const ARCHITECTURAL: [(u8, u8, Meaning); 8] = [
     (0x3c, 0x00, Meaning::Cycles),
-    (0xc0, 0x00, Meaning::Instructions),
+    (0xc0, 0x00, Meaning::Part(Of::Instructions, 0, WHOLE)),
     (0x3c, 0x01, Meaning::CrystalCycles),
-    (0x2e, 0x4f, Meaning::Rate), // last-level cache references
-    (0x2e, 0x41, Meaning::Rate), // last-level cache misses
-    (0xc4, 0x00, Meaning::Branches),
-    (0xc5, 0x00, Meaning::Rate), // mispredicted branches
+    (0x2e, 0x4f, Meaning::Part(Of::Memory, 0, 32)), // last-level cache references
+    (0x2e, 0x41, Meaning::Part(Of::Memory, 0, 8)),  // last-level cache misses
+    (0xc4, 0x00, Meaning::Part(Of::Branches, 0, WHOLE)),
+    (0xc5, 0x00, Meaning::Part(Of::Branches, 0, 128)), // mispredicted branches
     (0xa4, 0x01, Meaning::Slots),
 ];
 
-/// Core cycles: a CPI of 3/2.
-pub const CYCLES: Source = Source::rate(3, 2);
+/// Core cycles.
+pub const CYCLES: Source = Source::Share(counter::CYCLES);
 /// Cycles at the rate of the TSC, 6/5 of them for each core cycle's turbo.
 pub const REFERENCE_CYCLES: Source = Source::rate(5, 4);
 /// Cycles of the 100 MHz crystal reference, of a TSC at 2.5 GHz.
 const CRYSTAL_CYCLES: Source = Source::rate(5, 100);
 
 /// Retired instructions.
-pub const INSTRUCTIONS: Source = exact(&[INSTRUCTIONS_INDEX]);
+pub const INSTRUCTIONS: Source = Of::Instructions.all();
 const INSTRUCTIONS_INDEX: usize = crate::retired::INSTRUCTIONS;
-
-const ALL_BRANCHES: Source = exact(&[
-    CONDITIONAL,
-    JUMP,
-    JUMP_INDIRECT,
-    CALL,
-    CALL_INDIRECT,
-    RETURN,
-    FAR,
-]);
-const NEAR_TAKEN: Source = exact(&[
-    CONDITIONAL_TAKEN,
-    JUMP,
-    JUMP_INDIRECT,
-    CALL,
-    CALL_INDIRECT,
-    RETURN,
-]);
-
-const fn exact(indices: &[usize]) -> Source {
-    let mut factors = [0; COUNTS];
-    let mut i = 0;
-    while i < indices.len() {
-        factors[indices[i]] = 1;
-        i += 1;
-    }
-    Source::Exact(factors)
-}
-
-const INDIRECT: Source = exact(&[JUMP_INDIRECT, CALL_INDIRECT]);
 
 /// Pipeline slots, of which a cycle has so many.
 pub const fn slots(slots_per_cycle: u32) -> Source {
-    match CYCLES {
-        Source::Rate(numerator, denominator) => {
-            Source::rate(slots_per_cycle * numerator, denominator)
-        }
-        other => other,
-    }
-}
-
-const fn not_taken() -> Source {
-    let mut factors = [0; COUNTS];
-    factors[CONDITIONAL] = 1;
-    factors[CONDITIONAL_TAKEN] = -1;
-    Source::Exact(factors)
+    CYCLES.times(slots_per_cycle, 1)
 }
 
 /// An event of loads that took longer than MSR_PEBS_LD_LAT says. No threshold below 4 exists (Intel's
 /// lists; SDM vol. 3, 20.3.1.1.2); each doubling halves the count.
 pub fn load_latency(source: Source, threshold: u64) -> Source {
     const LEAST: u32 = 4;
-    match source {
-        Source::Rate(numerator, denominator) => Source::rate(
-            numerator * LEAST,
-            denominator * LEAST.max(threshold as u16 as u32),
-        ),
-        other => other,
-    }
+    source.times(LEAST, LEAST.max(threshold as u16 as u32))
 }
 
 /// The fields of an event select that say what is counted.
@@ -192,7 +212,7 @@ impl Select {
     }
 
     /// What it means on this model, and the general counters that count it.
-    fn look_up(self, model: &Model) -> (Meaning, Option<Register>, u8) {
+    fn look_up(self, model: &Model) -> LookedUp {
         let code = model
             .list
             .events
@@ -207,13 +227,13 @@ impl Select {
             .zip(0..)
             .filter(|(_, bit)| model.has_architectural(*bit))
             .find(|((event, umask, _), _)| (*event, *umask) == (self.event, self.umask));
-        let meaning = match (with(0, false, false), architectural) {
-            (Some(line), _) => line.meaning,
-            (None, Some(((_, _, meaning), _))) => *meaning,
-            (None, None) => Meaning::Rate,
+        let line = with(self.cmask, self.inv, self.edge);
+        let plain = match (with(0, false, false), architectural) {
+            (Some(line), _) => Some(line.meaning),
+            (None, Some(((_, _, meaning), _))) => Some(*meaning),
+            (None, None) => None,
         };
         // Those of its line, else of all lines with its code.
-        let line = with(self.cmask, self.inv, self.edge);
         let counters = line.map_or_else(
             || code.clone().fold(0, |mask, line| mask | line.counters),
             |line| line.counters,
@@ -225,54 +245,81 @@ impl Select {
             0b1111 if !model.is_low_only(self.event, self.umask) => 0xff,
             some => some,
         };
-        (
-            meaning,
-            code.clone().find_map(|line| line.register),
+        LookedUp {
+            plain,
+            own: line.map(|line| line.meaning),
+            register: code.clone().find_map(|line| line.register),
             counters,
-        )
+        }
     }
 
     /// What general counter `counter` counts, and the register that it hangs on beside.
     pub fn source(self, model: &Model, counter: usize) -> (Source, Option<Register>) {
-        let (meaning, register, counters) = self.look_up(model);
-        if (counters >> counter) & 1 == 0 {
+        let found = self.look_up(model);
+        if (found.counters >> counter) & 1 == 0 {
             return (Source::Nothing, None);
         }
-        (self.rate(meaning, model), register)
+        let plain = found.plain.unwrap_or(Meaning::Rate(Of::Instructions));
+        let source = match (self.masked(self.plain().meant(plain, model)), found.own) {
+            // The fields are part of the event's name, so it happens in bursts.
+            (Source::Nothing, Some(own)) => self.meant(own, model),
+            (_, Some(own)) if found.plain.is_none() => self.meant(own, model),
+            (source, _) => source,
+        };
+        (source, found.register)
     }
 
-    fn rate(self, meaning: Meaning, model: &Model) -> Source {
-        // No core does ten things of a kind in a cycle: the inverse is true in every cycle. Tools
-        // use that to count cycles with a precise event (INST_RETIRED.TOTAL_CYCLES_PS and its
-        // like).
-        if self.inv && self.cmask >= 10 {
-            return CYCLES;
+    /// Without what only says in which cycles to count.
+    fn plain(self) -> Self {
+        Select {
+            cmask: 0,
+            inv: false,
+            edge: false,
+            ..self
         }
-        if self.cmask != 0 || self.inv || self.edge {
-            return self.declared_rate();
-        }
+    }
+
+    fn meant(self, meaning: Meaning, model: &Model) -> Source {
         match meaning {
-            Meaning::Rate => self.declared_rate(),
-            Meaning::Instructions => INSTRUCTIONS,
             Meaning::Cycles => CYCLES,
             Meaning::ReferenceCycles => REFERENCE_CYCLES,
             Meaning::CrystalCycles => CRYSTAL_CYCLES,
             Meaning::Slots => slots(model.slots),
-            Meaning::Branches => ALL_BRANCHES,
-            Meaning::Conditional => exact(&[CONDITIONAL]),
-            Meaning::ConditionalTaken => exact(&[CONDITIONAL_TAKEN]),
-            Meaning::NotTaken => not_taken(),
-            Meaning::NearTaken => NEAR_TAKEN,
-            Meaning::NearCall => exact(&[CALL, CALL_INDIRECT]),
-            Meaning::NearReturn => exact(&[RETURN]),
-            Meaning::Far => exact(&[FAR]),
-            Meaning::Indirect => INDIRECT,
+            Meaning::Part(of, 0, WHOLE) => of.all(),
+            Meaning::Part(of, low, high) => of.part(low, high, WHOLE),
+            Meaning::Rate(of) => self.declared_rate(of),
         }
     }
 
-    /// An arbitrary rate that is fixed for each event: 1/1024 to 63/1024 per instruction, different
+    /// CMASK, INV and E of an event that counts `source` without them: the cycles in which at least
+    /// CMASK of it came about; with INV those in which fewer did. Without CMASK, INV is ignored (SDM
+    /// vol. 3, 20.2.1.1), and E takes CMASK for 1.
+    ///
+    /// What comes at a fixed rate is spread evenly: of 5/3 a cycle, each cycle has one and two of
+    /// three have two. Of all else a cycle has one at most. With E, the condition begins to hold in
+    /// half of the cycles in which it holds, unless it holds always.
+    fn masked(self, source: Source) -> Source {
+        let Source::Share(share) = source else {
+            return source;
+        };
+        let holds = match (self.cmask, self.edge) {
+            (0, false) => return source,
+            (0, true) => at_least(share, 1),
+            (cmask, _) => at_least(share, u32::from(cmask)),
+        };
+        let inverted = self.inv && self.cmask != 0;
+        match (holds, inverted, self.edge) {
+            (Holds::Always, false, false) | (Holds::Never, true, false) => CYCLES,
+            (Holds::Sometimes(share), false, false) => Source::Share(share),
+            (Holds::Sometimes(share), true, false) => Source::CyclesWithout(share),
+            (Holds::Sometimes(share), _, true) => Source::Share(share.times(1, 2)),
+            (Holds::Always | Holds::Never, _, _) => Source::Nothing,
+        }
+    }
+
+    /// An arbitrary rate that is fixed for each event: 1/1024 to 63/1024 of what it is about, different
     /// for most.
-    pub fn declared_rate(self) -> Source {
+    pub fn declared_rate(self, of: Of) -> Source {
         let Select {
             event,
             umask,
@@ -285,7 +332,49 @@ impl Select {
             + 7 * u32::from(cmask)
             + 5 * u32::from(inv)
             + 3 * u32::from(edge);
-        Source::rate(mix % 63 + 1, 1024)
+        of.part(0, mix % 63 + 1, 1024)
+    }
+}
+
+/// What a model has for an event select.
+struct LookedUp {
+    /// What its code means without CMASK, INV and E, if the list or the architecture says so.
+    plain: Option<Meaning>,
+    /// What the line with just these fields means.
+    own: Option<Meaning>,
+    register: Option<Register>,
+    counters: u8,
+}
+
+/// In which cycles a condition holds.
+enum Holds {
+    Never,
+    Sometimes(Share),
+    Always,
+}
+
+/// The cycles in which at least `cmask` of it come about.
+fn at_least(share: Share, cmask: u32) -> Holds {
+    if !share.is_steady() {
+        return match cmask {
+            1 => Holds::Sometimes(share),
+            _ => Holds::Never,
+        };
+    }
+    // In a cycle, `whole` and `rest` / `denominator`.
+    let events = (share.high - share.low) * counter::CYCLES.denominator;
+    let denominator = share.denominator * counter::CYCLES.high;
+    let (whole, rest) = (events / denominator, events % denominator);
+    match cmask {
+        cmask if cmask <= whole => Holds::Always,
+        cmask if cmask == whole + 1 && whole == 0 => Holds::Sometimes(share),
+        cmask if cmask == whole + 1 && rest != 0 => Holds::Sometimes(Share {
+            low: 0,
+            high: rest,
+            denominator: share.denominator * counter::CYCLES.denominator,
+            ..share
+        }),
+        _ => Holds::Never,
     }
 }
 
@@ -309,7 +398,7 @@ mod tests {
     }
 
     fn counters(model: u32, select: Select) -> u8 {
-        select.look_up(find(6, model).unwrap()).2
+        select.look_up(find(6, model).unwrap()).counters
     }
 
     #[test]
@@ -399,14 +488,14 @@ mod tests {
     #[test]
     fn one_code_means_different_things() {
         for (model, umask, expected) in [
-            (NEHALEM, 0x01, exact(&[CONDITIONAL])),
-            (NEHALEM, 0x00, ALL_BRANCHES), // architectural
-            (NEHALEM, 0x04, ALL_BRANCHES),
-            (SKYLAKE, 0x01, exact(&[CONDITIONAL])),
-            (SKYLAKE, 0x10, not_taken()),
-            (ICE_LAKE, 0x01, exact(&[CONDITIONAL_TAKEN])),
-            (ICE_LAKE, 0x11, exact(&[CONDITIONAL])),
-            (GOLDEN_COVE, 0x80, INDIRECT),
+            (NEHALEM, 0x01, Of::Conditional.all()),
+            (NEHALEM, 0x00, Of::Branches.all()), // architectural
+            (NEHALEM, 0x04, Of::Branches.all()),
+            (SKYLAKE, 0x01, Of::Conditional.all()),
+            (SKYLAKE, 0x10, Of::NotTaken.all()),
+            (ICE_LAKE, 0x01, Of::ConditionalTaken.all()),
+            (ICE_LAKE, 0x11, Of::Conditional.all()),
+            (GOLDEN_COVE, 0x80, Of::Indirect.all()),
             (SKYLAKE, 0x80, Source::Nothing),
         ] {
             assert_eq!(
@@ -489,29 +578,75 @@ mod tests {
         assert_eq!([0, 3, 4, 8, 512].map(count), [7168, 7168, 7168, 3584, 56]);
     }
 
+    /// The fields and how many of 600 cycles, in which 400 instructions, 100 loads and no walks.
     #[test]
-    fn exact_events_are_not_exact_under_a_counter_mask() {
-        assert_eq!(source(HASWELL, select(0xc0, 0x00), 0), INSTRUCTIONS);
-        let masked = Select {
-            cmask: 1,
-            ..select(0xc0, 0x00)
+    fn counter_mask_inversion_and_edge() {
+        struct Case(u32, u8, u8, u8, bool, bool, u64);
+        for Case(model, event, umask, cmask, inv, edge, expected) in [
+            Case(HASWELL, 0x3c, 0x00, 0, false, false, 600), // CPU_CLK_UNHALTED.THREAD_P
+            Case(HASWELL, 0x3c, 0x00, 1, false, false, 600),
+            Case(HASWELL, 0x3c, 0x00, 1, true, false, 0),
+            Case(HASWELL, 0x3c, 0x00, 2, false, false, 0),
+            Case(HASWELL, 0x3c, 0x00, 2, true, false, 600),
+            Case(HASWELL, 0x3c, 0x00, 1, false, true, 0),
+            Case(HASWELL, 0xc0, 0x00, 0, true, false, 400), // INST_RETIRED.ANY_P
+            Case(HASWELL, 0xc0, 0x00, 1, false, false, 400),
+            Case(HASWELL, 0xc0, 0x00, 1, true, false, 200),
+            Case(HASWELL, 0xc0, 0x00, 2, false, false, 0),
+            Case(HASWELL, 0xc0, 0x00, 16, true, false, 600),
+            Case(HASWELL, 0xc0, 0x00, 1, false, true, 200),
+            Case(HASWELL, 0xc0, 0x00, 0, false, true, 200),
+            Case(HASWELL, 0xd0, 0x81, 1, false, false, 100), // MEM_UOPS_RETIRED.ALL_LOADS
+            Case(HASWELL, 0xd0, 0x81, 1, true, false, 500),
+            Case(HASWELL, 0xd0, 0x81, 2, false, false, 0),
+            Case(HASWELL, 0xd0, 0x81, 2, true, false, 600),
+            Case(ICE_LAKE, 0xa4, 0x01, 0, false, false, 3000), // TOPDOWN.SLOTS_P
+            Case(ICE_LAKE, 0xa4, 0x01, 5, false, false, 600),
+            Case(ICE_LAKE, 0xa4, 0x01, 6, false, false, 0),
+            Case(SKYLAKE, 0x3c, 0x00, 1, true, true, 0),
+            Case(SKYLAKE, 0xc2, 0x02, 10, true, false, 600), // UOPS_RETIRED.TOTAL_CYCLES
+        ] {
+            let select = Select {
+                cmask,
+                inv,
+                edge,
+                ..select(event, umask)
+            };
+            let mut retired = [0; COUNTS];
+            retired[INSTRUCTIONS_INDEX] = 400;
+            retired[LOADS] = 100;
+            let mut counter = crate::counter::Counter::default();
+            counter.count(source(model, select, 0), &retired);
+            assert_eq!(counter.value(), expected, "{model} {select:x?}");
+        }
+    }
+
+    #[test]
+    fn what_happens_more_than_once_a_cycle_holds_in_the_rest_of_them() {
+        // 5/2 an instruction, 5/3 a cycle: each has one, two of three have two.
+        let Source::Share(share) = Source::rate(5, 2) else {
+            unreachable!()
         };
-        assert!(matches!(source(HASWELL, masked, 0), Source::Rate(..)));
-        let every_cycle = Select {
-            cmask: 16,
-            inv: true,
-            ..select(0xc0, 0x00)
+        assert!(matches!(at_least(share, 1), Holds::Always));
+        assert!(matches!(at_least(share, 3), Holds::Never));
+        let Holds::Sometimes(two) = at_least(share, 2) else {
+            panic!("never, or always");
         };
-        assert_eq!(source(HASWELL, every_cycle, 0), CYCLES);
+        let mut retired = [0; COUNTS];
+        retired[INSTRUCTIONS_INDEX] = 400;
+        let mut counter = crate::counter::Counter::default();
+        counter.count(Source::Share(two), &retired);
+        assert_eq!(counter.value(), 400);
     }
 
     #[test]
     fn declared_rates_are_never_zero() {
         for line in MODELS.iter().flat_map(|model| model.list.events) {
-            let Source::Rate(numerator, _) = select(line.event, line.umask).declared_rate() else {
+            let rate = select(line.event, line.umask).declared_rate(Of::Memory);
+            let Source::Share(share) = rate else {
                 panic!("{line:?} has no rate");
             };
-            assert!((1..=63).contains(&numerator));
+            assert!((1..=63).contains(&share.high));
         }
     }
 }

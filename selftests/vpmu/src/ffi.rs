@@ -19,7 +19,7 @@ use crate::pmu::Pmu;
 use crate::shared::{Core, Thread};
 use crate::{retired, Fault};
 
-const ABI: u32 = 2;
+const ABI: u32 = 3;
 
 const DONE: u32 = 0;
 const FAULT: u32 = 1;
@@ -274,7 +274,9 @@ mod tests {
             assert_eq!((vpmu_ops.wrmsr)(vpmu, 0x309, 41), DONE);
             assert_eq!((vpmu_ops.wrmsr)(vpmu, 0x38d, 2), DONE);
             assert_eq!((vpmu_ops.wrmsr)(vpmu, 0x38f, 1 << 32), DONE);
-            (vpmu_ops.retire)(vpmu, true, [1, 0, 0, 0, 0, 0, 0, 0, 0].as_ptr());
+            let mut retired = [0; retired::COUNTS];
+            retired[retired::INSTRUCTIONS] = 1;
+            (vpmu_ops.retire)(vpmu, true, retired.as_ptr());
             assert_eq!((vpmu_ops.rdpmc)(vpmu, 1 << 30, &mut value), DONE);
             assert_eq!(value, 42);
             assert_eq!((vpmu_ops.rdmsr)(vpmu, 0x600, &mut value), FAULT);
@@ -306,9 +308,11 @@ mod tests {
                 (vpmu_ops.wrmsr)(vpmu, 0x186, 0x4381d0); // MEM_UOPS_RETIRED.ALL_LOADS
                 vpmu
             });
-            (vpmu_ops.retire)(cpus[0], true, [1 << 20, 0, 0, 0, 0, 0, 0, 0, 0].as_ptr());
+            let mut loads = [0; retired::COUNTS];
+            loads[retired::LOADS] = 1 << 20;
+            (vpmu_ops.retire)(cpus[0], true, loads.as_ptr());
             for (cpu, leaked) in cpus.into_iter().zip([true, true, false]) {
-                (vpmu_ops.retire)(cpu, true, [0; 9].as_ptr());
+                (vpmu_ops.retire)(cpu, true, [0; retired::COUNTS].as_ptr());
                 assert_eq!((vpmu_ops.rdpmc)(cpu, 0, &mut value), DONE);
                 assert_eq!(value != 0, leaked);
             }

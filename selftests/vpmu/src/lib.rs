@@ -32,28 +32,38 @@ pub mod shared;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fault;
 
-/// What a CPU retires; the indices of [`Retired`]. Mirrors `enum vpmu_retired`.
+/// What a CPU retires and does; the indices of [`Retired`]. Mirrors `enum vpmu_retired`.
 pub mod retired {
     /// Instructions.
     pub const INSTRUCTIONS: usize = 0;
-    /// Conditional branches, taken or not.
-    pub const CONDITIONAL: usize = 1;
-    /// Taken conditional branches, which [`CONDITIONAL`] holds as well.
-    pub const CONDITIONAL_TAKEN: usize = 2;
+    /// Instructions that read memory.
+    pub const LOADS: usize = 1;
+    /// Instructions that write memory. One that does both is in both counts.
+    pub const STORES: usize = 2;
+    /// Conditional branches that were taken.
+    pub const TAKEN: usize = 3;
+    /// Conditional branches that were not.
+    pub const NOT_TAKEN: usize = 4;
     /// Near direct jumps.
-    pub const JUMP: usize = 3;
+    pub const JUMP: usize = 5;
     /// Near indirect jumps.
-    pub const JUMP_INDIRECT: usize = 4;
+    pub const JUMP_INDIRECT: usize = 6;
     /// Near direct calls.
-    pub const CALL: usize = 5;
+    pub const CALL: usize = 7;
     /// Near indirect calls.
-    pub const CALL_INDIRECT: usize = 6;
+    pub const CALL_INDIRECT: usize = 8;
     /// Near returns.
-    pub const RETURN: usize = 7;
+    pub const RETURN: usize = 9;
     /// Far branches.
-    pub const FAR: usize = 8;
+    pub const FAR: usize = 10;
+    /// Page walks for loads.
+    pub const WALK_LOAD: usize = 11;
+    /// Page walks for stores.
+    pub const WALK_STORE: usize = 12;
+    /// Page walks for instructions.
+    pub const WALK_FETCH: usize = 13;
     /// Number of counts.
-    pub const COUNTS: usize = 9;
+    pub const COUNTS: usize = 14;
 }
 
 /// Counts of what was retired.

@@ -18,7 +18,7 @@ mod westmere;
 
 use crate::counter::Source;
 use crate::defect::Defects;
-use crate::event::List;
+use crate::event::{List, Of};
 
 /// One CPU model's PMU.
 #[derive(Debug)]
@@ -107,6 +107,7 @@ pub struct Offcore {
 impl Offcore {
     /// What counts with this value of the register. No request chosen or no response chosen counts
     /// nothing; each one more adds to the count, so that a subset (misses) never exceeds the whole.
+    /// Loads and stores make requests.
     pub fn source(self, register: u64) -> Source {
         const ANY: u32 = 22;
         let requests = (register & ((1 << self.first_response) - 1)).count_ones();
@@ -116,7 +117,7 @@ impl Offcore {
         };
         match requests * responses {
             0 => Source::Nothing,
-            chosen => Source::rate(chosen, 8192),
+            chosen => Of::Memory.part(0, chosen, 8192),
         }
     }
 }

@@ -336,8 +336,152 @@ fn events_that_hang_on_a_register() {
     }
 }
 
+/// All of them load.
 fn retire(pmu: &mut Pmu, instructions: i64) {
     let mut counts = [0; retired::COUNTS];
     counts[retired::INSTRUCTIONS] = instructions;
+    counts[retired::LOADS] = instructions;
     pmu.retire(true, &counts);
+}
+
+/// Events on as many counters as there are, and what each counts of the same retired things.
+fn counts<const N: usize>(model: u32, selects: [u64; N], counts: &[(usize, i64)]) -> [u64; N] {
+    let mut pmu = Pmu::new(model::find(6, model).unwrap(), 1);
+    write(&mut pmu, 0x38f, (1 << N) - 1);
+    for (counter, select) in (0..).zip(selects) {
+        write(&mut pmu, 0x186 + counter, select | (1 << 16) | (1 << 22));
+    }
+    let mut retired = [0; retired::COUNTS];
+    for &(kind, count) in counts {
+        retired[kind] = count;
+    }
+    // In unequal parts, so that shares have to be remembered.
+    for part in [3, 7, 1] {
+        pmu.retire(true, &retired.map(|count| count / part));
+    }
+    std::array::from_fn(|counter| pmu.rdpmc(counter as u32).unwrap())
+}
+
+const LOADED: [(usize, i64); 3] = [
+    (retired::INSTRUCTIONS, 1_000_003),
+    (retired::LOADS, 300_007),
+    (retired::STORES, 100_003),
+];
+
+/// What `counts` makes of it.
+fn total(count: i64) -> u64 {
+    (count / 3 + count / 7 + count) as u64
+}
+
+#[test]
+fn loads_and_stores_are_exact() {
+    for model in [42, 58, 60, 61, 94, 106, 143] {
+        let [loads, stores] = counts(model, [0x81d0, 0x82d0], &LOADED);
+        assert_eq!(loads, total(300_007), "{model}");
+        assert_eq!(stores, total(100_003), "{model}");
+    }
+    let both = counts(26, [0x010b, 0x020b], &LOADED);
+    assert_eq!(both, [total(300_007), total(100_003)]);
+}
+
+#[test]
+fn hits_and_misses_make_a_whole() {
+    for model in [60, 61, 94, 106, 143] {
+        // MEM_LOAD_*RETIRED.L1_HIT, FB_HIT, L1_MISS; L2_HIT, L2_MISS
+        let [l1, fb, l1_miss, all] = counts(model, [0x1d1, 0x40d1, 0x8d1, 0x81d0], &LOADED);
+        assert_eq!(l1 + fb + l1_miss, all, "{model}");
+        let [l1_miss, l2, l2_miss] = counts(model, [0x8d1, 0x2d1, 0x10d1], &LOADED);
+        assert_eq!(l2 + l2_miss, l1_miss, "{model}");
+        let [l2_miss, l3, l3_miss] = counts(model, [0x10d1, 0x4d1, 0x20d1], &LOADED);
+        assert_eq!(l3 + l3_miss, l2_miss, "{model}");
+        assert!(0 < l3_miss && l3_miss < l3);
+    }
+}
+
+#[test]
+fn caches_and_offcore_responses_follow_memory() {
+    // L1D.REPLACEMENT, L2_RQSTS.RFO_MISS, LONGEST_LAT_CACHE.MISS
+    let none = counts(60, [0x151, 0x2224, 0x412e], &[LOADED[0]]);
+    assert_eq!(none, [0; 3]);
+    let once = counts(60, [0x151, 0x2224, 0x412e], &LOADED);
+    let twice = LOADED.map(|(kind, count)| (kind, 2 * count));
+    for (once, twice) in once
+        .into_iter()
+        .zip(counts(60, [0x151, 0x2224, 0x412e], &twice))
+    {
+        assert!(once > 0 && twice.abs_diff(2 * once) <= 2, "{once} {twice}");
+    }
+}
+
+#[test]
+fn walks_are_exact_and_last() {
+    let walks = [
+        (retired::WALK_LOAD, 2100),
+        (retired::WALK_STORE, 4200),
+        (retired::WALK_FETCH, 8400),
+    ];
+    // DTLB_LOAD_MISSES, DTLB_STORE_MISSES, ITLB_MISSES: .MISS_CAUSES_A_WALK, .WALK_DURATION
+    for (event, all) in [(0x08, 2100), (0x49, 4200), (0x85, 8400)] {
+        for (model, duration) in [(42, 0x0400), (60, 0x1000), (61, 0x1000)] {
+            let completed = counts(model, [event | 0x100, event | duration], &walks);
+            assert_eq!(
+                completed,
+                [total(all), 24 * total(all)],
+                "{model} {event:#x}"
+            );
+        }
+        // .WALK_COMPLETED; with CMASK 1, .WALK_ACTIVE
+        let [completed, active] = counts(94, [event | 0x0e00, event | 0x1000 | (1 << 24)], &walks);
+        assert_eq!(completed, total(all), "{event:#x}");
+        assert_eq!(active, 24 * completed, "{event:#x}");
+    }
+}
+
+/// However many things an instruction does, the CPU asks before a counter overflows.
+#[test]
+fn the_budget_is_never_too_large() {
+    // MEM_INST_RETIRED.ANY counts two of an instruction that loads and stores; L1_HIT begins late.
+    for select in [
+        0x83d0,
+        0x1d1,
+        0x40d1,
+        0x108,
+        0x1008,
+        0x81d0 | (1 << 24) | (1 << 23),
+    ] {
+        let mut pmu = Pmu::new(model::find(6, 94).unwrap(), 2);
+        write(&mut pmu, 0x38f, 1);
+        write(&mut pmu, 0x186, select | (1 << 16) | (1 << 20) | (1 << 22));
+        write(&mut pmu, 0x4c1, (1 << 48) - 1000);
+        let mut steps = 0;
+        loop {
+            // It must be below zero before the overflow, not after.
+            let budget = pmu.budget(true);
+            assert_eq!(read(&pmu, 0x38e) & 1, 0, "{select:#x}");
+            assert!(budget >= 0);
+            // All of it as walks, or as instructions that do everything; then one more.
+            for count in [budget, 1] {
+                let mut retired = [0; retired::COUNTS];
+                if steps % 2 == 0 {
+                    retired[retired::INSTRUCTIONS] = count;
+                    retired[retired::LOADS] = count;
+                    retired[retired::STORES] = count;
+                } else {
+                    retired[retired::WALK_LOAD] = count;
+                }
+                pmu.retire(true, &retired);
+                let overflowed = read(&pmu, 0x38e) & 1 != 0;
+                assert!(!overflowed || count == 1, "{select:#x}: within the budget");
+                if overflowed {
+                    break;
+                }
+            }
+            if read(&pmu, 0x38e) & 1 != 0 {
+                break;
+            }
+            steps += 1;
+            assert!(steps < 100_000, "{select:#x} never overflows");
+        }
+        assert!(pmu.pmi(false), "{select:#x}");
+    }
 }

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * How far a PMI comes behind the overflow: on the emulated PMU, by the rest of
+ * the basic block at most. Real hardware promises less.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <sys/mman.h>
+
+#include "kselftest_harness.h"
+#include "perf_util.h"
+
+#define PERIOD		10007
+#define SAMPLES		200
+#define PAGES		16
+
+/* The body of the loop is one basic block of so many instructions. */
+#define BLOCK		20
+
+static void block_loop(unsigned long n)
+{
+	asm volatile(".p2align 6\n"
+		     ".globl block_start, block_end\n"
+		     "block_start:\n\t"
+		     ".rept 18\n\t"
+		     "nop\n\t"
+		     ".endr\n\t"
+		     "dec %[n]\n\t"
+		     "jnz block_start\n"
+		     "block_end:"
+		     : [n] "+r" (n) : : "cc");
+}
+
+extern const char block_start[], block_end[];
+
+/* Does QEMU translate, rather than hardware run, this machine's code? */
+static bool is_tcg(void)
+{
+	unsigned int eax, vendor[3];
+
+	__cpuid(0x40000000, eax, vendor[0], vendor[1], vendor[2]);
+	return !memcmp(vendor, "TCGTCGTCGTCG", sizeof(vendor));
+}
+
+struct sample {
+	struct perf_event_header header;
+	__u64 ip;
+	__u64 value;
+};
+
+FIXTURE(skid)
+{
+	struct perf_event_mmap_page *page;
+	int fd;
+};
+
+FIXTURE_VARIANT(skid)
+{
+	__u64 config;
+};
+
+/* On a fixed counter and on a general one. */
+FIXTURE_VARIANT_ADD(skid, fixed)
+{
+	.config = RAW_INSTRUCTIONS,
+};
+
+/* The same event while the fixed counter is taken. */
+FIXTURE_VARIANT_ADD(skid, general)
+{
+	.config = RAW_INSTRUCTIONS | 1 << 24,	/* CMASK 1: one at most in a cycle */
+};
+
+FIXTURE_SETUP(skid)
+{
+	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, variant->config);
+
+	if (!is_tcg())
+		SKIP(return, "not the emulated PMU");
+	ASSERT_TRUE(run_on(sysconf(_SC_NPROCESSORS_ONLN) - 1));
+	attr.sample_period = PERIOD;
+	attr.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_READ;
+	attr.read_format = 0;
+	self->fd = perf_open_self(&attr, -1);
+	if (self->fd < 0 && errno == EOPNOTSUPP)
+		SKIP(return, "this driver does not sample");
+	ASSERT_LE(0, self->fd);
+	self->page = mmap(NULL, (1 + PAGES) * 4096, PROT_READ | PROT_WRITE, MAP_SHARED,
+			  self->fd, 0);
+	ASSERT_NE(MAP_FAILED, self->page);
+}
+
+FIXTURE_TEARDOWN(skid)
+{
+	close(self->fd);
+}
+
+TEST_F(skid, at_most_the_rest_of_the_block)
+{
+	const struct sample *sample;
+	unsigned int seen = 0, in_loop = 0;
+	__u64 worst = 0, tail;
+
+	ioctl(self->fd, PERF_EVENT_IOC_ENABLE, 0);
+	block_loop((unsigned long)SAMPLES * PERIOD / BLOCK);
+	ioctl(self->fd, PERF_EVENT_IOC_DISABLE, 0);
+
+	for (tail = 0; tail < self->page->data_head; tail += sample->header.size) {
+		sample = (void *)((char *)self->page + self->page->data_offset + tail);
+		if (sample->header.type != PERF_RECORD_SAMPLE)
+			continue;
+		seen++;
+		if (sample->ip < (unsigned long)block_start ||
+		    sample->ip >= (unsigned long)block_end)
+			continue;
+		in_loop++;
+		/* Each overflow is at a multiple of the period. */
+		if (sample->value % PERIOD > worst)
+			worst = sample->value % PERIOD;
+		/* Between two blocks. */
+		EXPECT_EQ((unsigned long)block_start, sample->ip);
+	}
+	EXPECT_LE(SAMPLES - 1, seen);
+	EXPECT_LE(SAMPLES / 2, in_loop);
+	EXPECT_GT(BLOCK, worst);
+	EXPECT_LT(0, worst);
+}
+
+TEST_HARNESS_MAIN

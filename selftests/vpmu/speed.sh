@@ -1,0 +1,86 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+# What the emulated PMU costs: QEMU's CPU time with it and without, on the same work.
+. "$(dirname "$0")/../../scripts/lib.sh"
+. "$(dirname "$0")/ask.sh"
+usage "usage: selftests/vpmu/speed.sh [OPTION …]
+
+Boots the stock kernel and has dd copy 1 GB, with pmu=off and with pmu=on at the same time, so that both suffer alike
+from what else the machine does, and compares the user and system time of the two QEMU processes. The PMU is there and
+idle: nothing is counted, the NMI watchdog is off.
+
+  --runs N         so many pairs (default 5)
+  --cpu MODEL      QEMU's CPU model (default Haswell)
+  --smp C,T        cores, threads a core (default 1,1)
+  --icount         with icount
+  --busy           with the NMI watchdog, which samples cycles on every CPU
+  --limit PERCENT  fail where the PMU costs more, by the median of the pairs (default 5)" "$@"
+
+runs=5 cpu=Haswell smp=1,1 limit=5 watchdog=0 options=()
+while (($#)); do
+	case $1 in
+	--icount) options+=(--icount) ;;
+	--busy) watchdog=1 ;;
+	--runs | --cpu | --smp | --limit)
+		(($# > 1)) || die "$1 needs a value: see --help"
+		printf -v "${1#--}" %s "$2"
+		shift
+		;;
+	*) die "speed.sh does not know $1: see --help" ;;
+	esac
+	shift
+done
+[[ $runs =~ ^[1-9][0-9]*$ ]] || die "--runs $runs: a number"
+
+# The quotes keep what the terminal echoes from looking like an answer.
+commands='dd if=/dev/zero of=/dev/null bs=1M count=1024 2>&1 | sed "s/^/d""d: /"
+exit
+'
+
+# measure on|off: one boot; the seconds of it into a file.
+measure() {
+	local kind=$1 answer=$logs/speed-$1.answer times=$logs/speed-$1.times
+	: >"$times"
+	if ! ask "$answer" "$commands" --cpu "$cpu" --smp "$smp" --pmu "$kind" --name "speed-$kind" \
+		--append "nmi_watchdog=$watchdog" --cpu-time "$times" "${options[@]}" ||
+		! grep -q '^dd: 1024+0 records out' "$answer"; then
+		: >"$times"
+		say "the guest did not come to its end: see $answer"
+	fi
+}
+
+# column NUMBER: the least and the middle of that column of standard input.
+column() {
+	awk -v n="$1" '{ print $n }' | sort -n |
+		awk '{ v[NR] = $1 } END { print v[1], (v[int((NR + 1) / 2)] + v[int(NR / 2) + 1]) / 2 }'
+}
+
+mkdir -p "$logs"
+# All that has to be built, before two want to build it.
+"$top/scripts/image" >/dev/null
+"$top/scripts/qemu" >/dev/null
+"$top/scripts/vpmu" >/dev/null
+pairs=$logs/speed.pairs
+: >"$pairs"
+for ((run = 1; run <= runs; run++)); do
+	processes=()
+	for kind in off on; do
+		measure "$kind" &
+		processes+=($!)
+	done
+	wait "${processes[@]}"
+	pair=$(awk 'NF == 2 { sum = sum sprintf(" %.2f", $1 + $2); n++ } END { if (n == 2) print sum }' \
+		"$logs/speed-off.times" "$logs/speed-on.times")
+	[[ -n $pair ]] || die "a guest failed"
+	echo "$pair" | awk '{ print $1, $2, $2 / $1 }' | tee -a "$pairs" |
+		awk -v run="$run" '{ printf "run %d: pmu=off %.2f s, pmu=on %.2f s, costs %+.1f %%\n", run, $1, $2, ($3 - 1) * 100 }' >&2
+done
+read -r off_least off_middle < <(column 1 <"$pairs")
+read -r on_least on_middle < <(column 2 <"$pairs")
+read -r _ ratio < <(column 3 <"$pairs")
+echo "$cpu, $smp: a boot and dd of 1 GB, CPU seconds of QEMU, $runs pairs"
+printf '%-8s %8s %8s\n' '' least median pmu=off "$off_least" "$off_middle" pmu=on "$on_least" "$on_middle"
+awk -v on="$on_least" -v off="$off_least" -v ratio="$ratio" -v limit="$limit" 'BEGIN {
+	printf "costs %+.1f %% by the least, %+.1f %% by the median of the pairs\n", (on / off - 1) * 100, (ratio - 1) * 100
+	exit ratio - 1 > limit / 100
+}'
