@@ -10,13 +10,17 @@
 //!
 //! Process context, no lock needed: nothing here looks at what is running.
 
-use super::assign::{Policy, Problem, MAX_EVENTS};
+use super::assign::{Policy, Problem};
 use super::capabilities::Capabilities;
 use super::constraint::Constraint;
 use super::extra_register::{Demand, Requirement};
 use super::limits::Limits;
 use super::refusal::Refusal;
 use super::register_plan::{self, RegisterValues};
+
+/// More different requirements than events that fit can have: six, which are two values by either
+/// offcore response event, a latency and a front-end filter.
+const MAX_REQUIREMENTS: usize = 8;
 
 /// Events that are to run together on an idle PMU.
 ///
@@ -51,8 +55,8 @@ pub struct Group {
     limits: Limits,
     /// Whether an event is exclusive.
     exclusive: bool,
-    /// What the events need besides counters.
-    requirements: [Option<Requirement>; MAX_EVENTS],
+    /// What the events need besides counters, each thing once.
+    requirements: [Option<Requirement>; MAX_REQUIREMENTS],
 }
 
 impl Group {
@@ -63,7 +67,7 @@ impl Group {
             room: capabilities.counters.weight(),
             limits,
             exclusive: false,
-            requirements: [None; MAX_EVENTS],
+            requirements: [None; MAX_REQUIREMENTS],
         }
     }
 
@@ -79,7 +83,8 @@ impl Group {
     /// # Errors
     ///
     /// [`Refusal::NoCounter`] if no counter can count it, [`Refusal::TooManyEvents`] if there are
-    /// more events than counters.
+    /// more events than counters, [`Refusal::ExtraRegisterTaken`] if there are by far not enough
+    /// extra registers.
     pub fn push(&mut self, demand: impl Into<Demand>) -> Result<(), Refusal> {
         let Demand {
             constraint,
@@ -98,9 +103,10 @@ impl Group {
         if self.problem.push(constraint, None).is_err() {
             return Err(Refusal::TooManyEvents);
         }
-        // As many as the problem has room for.
-        if let Some(free) = self.requirements.iter_mut().find(|it| it.is_none()) {
-            *free = requirement;
+        if requirement.is_some() {
+            let mut slots = self.requirements.iter_mut();
+            let slot = slots.find(|slot| slot.is_none() || **slot == requirement);
+            *slot.ok_or(Refusal::ExtraRegisterTaken)? = requirement;
         }
         self.room = room;
         self.exclusive |= constraint.exclusive;
@@ -241,6 +247,7 @@ mod tests {
 
     #[test]
     fn more_values_than_extra_registers() {
+        use super::super::extra_register::ExtraRegister;
         use super::super::model::HASWELL;
         let pmu = haswell(4);
         let validate = |events: &[(u64, u64)]| {
@@ -259,6 +266,25 @@ mod tests {
         assert_eq!(validate(&two), Ok(()));
         let three = [&two[1..], &[(0x01b7, 3)]].concat();
         assert_eq!(validate(&three), Err(Refusal::ExtraRegisterTaken));
+        let pmu = haswell(8);
+        let mut group = Group::new(&pmu.capabilities, Limits::NONE);
+        let mut push = |value| {
+            group.push(Demand {
+                constraint: pmu.constraint(EventSelect::event(0xb7, 0x01)),
+                requirement: Some(Requirement {
+                    value,
+                    register: ExtraRegister::OffcoreResponse0,
+                    alternative: None,
+                }),
+            })
+        };
+        // The same again and again takes no room.
+        assert_eq!(push(1), Ok(()));
+        for value in 1..=8 {
+            assert_eq!(push(value), Ok(()), "{value}");
+        }
+        assert_eq!(push(9), Err(Refusal::ExtraRegisterTaken));
+        assert_eq!(group.validate(), Err(Refusal::ExtraRegisterTaken));
     }
 
     #[test]
