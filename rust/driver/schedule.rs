@@ -16,6 +16,7 @@ use super::{
 use crate::{
     logic::{
         counter::{CounterId, CounterMask},
+        model::Scope,
         registers::{Register, Shadow},
         roster::{Entry, Roster},
     },
@@ -109,6 +110,10 @@ impl Operations for Driver {
         } else {
             own.shadow
                 .suspend(|write| self.hardware.write(write, cx.irqs()));
+        }
+        // The sibling writes those that no event here has claimed.
+        if self.hardware.pmu.model.offcore_scope == Scope::Core {
+            own.shadow.forget_extra_registers();
         }
     }
 

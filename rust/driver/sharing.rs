@@ -185,14 +185,19 @@ impl Driver {
             .limits(seat.thread)
             .closing(self.transactions.counters());
         let planned = change(&mut own.roster, &limits);
+        let mut woken = None;
         match planned {
             Ok(()) => {
                 own.claimed = own.roster.claim().keeping(own.claimed);
                 core.claim(seat.thread, own.claimed);
+                // An extra register is free at once: nothing counts by it while the PMU is off.
+                woken = core.wakes_sibling(seat.thread);
             }
-            Err(Refusal::Limited(_)) => core.wait(seat.thread),
+            Err(refusal) if refusal.is_for_the_moment() => core.wait(seat.thread),
             Err(_) => {}
         }
+        drop(core);
+        resched(cx.pmu(), woken);
         planned
     }
 
