@@ -14,7 +14,9 @@
  * the sibling has freed its counter, and gives up on one that is pinned.
  */
 #define _GNU_SOURCE
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 
 #include "kselftest_harness.h"
 #include "perf_util.h"
@@ -31,6 +33,7 @@
 /* Long enough for an interrupt to another CPU and what it does. */
 #define AT_ONCE_US	50000
 #define RANDOM_STEPS	1000
+#define ROUNDS		20
 
 /* The two threads of a core. */
 FIXTURE(ht_exclusion)
@@ -278,6 +281,45 @@ TEST_F(ht_exclusion, nothing_is_left_behind)
 		EXPECT_TRUE(runs(fd[0][i]));
 		EXPECT_TRUE(runs(fd[1][i]));
 	}
+}
+
+/*
+ * A task on one thread counts its branches to the last one while the other
+ * thread counts loads that it has plenty of. ht_workaround.sh shows that this
+ * fails without the work-around.
+ */
+TEST_F(ht_exclusion, counts_are_right)
+{
+	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
+	int exclusive, fd[2], i, round;
+	__u64 expected = 0;
+	pid_t noise = fork();
+
+	if (!noise) {
+		run_on(self->b);
+		for (;;)
+			branch_loop(100000);
+	}
+	exclusive = open_on(self->b, ALL_LOADS, -1);
+	ASSERT_LE(0, exclusive);
+	ASSERT_TRUE(run_on(self->a));
+	for (i = 0; i < 2; i++) {
+		fd[i] = perf_open_self(&attr, -1);
+		ASSERT_LE(0, fd[i]);
+	}
+	for (round = 0; round < ROUNDS; round++) {
+		expected += LOOP_BRANCHES(100000);
+		for (i = 0; i < 2; i++)
+			counted_loop(fd[i], 0, 100000);
+	}
+	EXPECT_TRUE(runs(exclusive));
+	for (i = 0; i < 2; i++) {
+		/* Whether the last SYSCALL is a branch is for the CPU to say. */
+		EXPECT_LE(expected, read_value(fd[i]));
+		EXPECT_GE(expected + ROUNDS, read_value(fd[i]));
+	}
+	kill(noise, SIGKILL);
+	waitpid(noise, NULL, 0);
 }
 
 /* Without a sibling nothing limits a thread. */

@@ -1,0 +1,99 @@
+#!/bin/busybox sh
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=dash
+# shellcheck disable=SC2317 # tests are called by their names
+#
+# The erratum of hyper-threading with the work-around and without, and the
+# other ways to load the module. Starts and ends on the built-in driver.
+
+. ./ktap.sh
+
+# counts_with PARAMETERS: whether a thread's counts are right beside the other's.
+counts_with() {
+	load_with "$1" || {
+		because "load: $said"
+		return 2
+	}
+	./ht_exclusion -t counts_are_right >/tmp/ht 2>&1
+	status=$?
+	unload || {
+		because "unload: $said"
+		return 2
+	}
+	! grep -q SKIP /tmp/ht || return 4
+	return "$status"
+}
+
+right_with_the_workaround() {
+	counts_with ht_workaround=1
+	case $? in
+	4)
+		because "these CPUs do not have the erratum, or one thread a core"
+		return "$SKIP"
+		;;
+	0) ;;
+	*)
+		because "the counts are wrong"
+		sed 's/^/# /' /tmp/ht
+		return 1
+		;;
+	esac
+}
+
+wrong_without() {
+	counts_with ht_workaround=0
+	case $? in
+	0)
+		because "the counts are right: is the defect there?"
+		return 1
+		;;
+	2) return 1 ;;
+	4)
+		because "these CPUs do not have the erratum, or one thread a core"
+		return "$SKIP"
+		;;
+	*) ;;
+	esac
+}
+
+policies() {
+	for policy in mainline rpmu; do
+		load_with "policy=$policy" || {
+			because "$policy: $said"
+			return 1
+		}
+		./counted check >/tmp/ht || {
+			because "$policy: $(cat /tmp/ht)"
+			return 1
+		}
+		unload || {
+			because "unload: $said"
+			return 1
+		}
+	done
+}
+
+unknown_policy() {
+	log_mark unknown_policy
+	if load_with policy=best; then
+		because "policy=best was taken"
+		unload
+		return 1
+	fi
+	case $said in
+	*'Invalid argument'*) ;;
+	*)
+		because "load: $said"
+		return 1
+		;;
+	esac
+	log_since | grep -q 'policy="best" is unknown' || {
+		because "the log does not say why"
+		return 1
+	}
+}
+
+for name in right_with_the_workaround wrong_without policies unknown_policy; do
+	run_test $name
+done
+finish

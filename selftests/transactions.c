@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Counter 3 where transactions use it too (TSX_FORCE_ABORT): events have it
+ * while transactions may be made to abort, which allow_tsx_force_abort in
+ * sysfs says. Where the emulated PMU has the defect, transactions spoil the
+ * counter all the time unless they abort.
+ */
+#define _GNU_SOURCE
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+
+#include "kselftest_harness.h"
+#include "perf_util.h"
+
+#define MUX_INTERVAL	CPU_PMU "/perf_event_mux_interval_ms"
+#define ALLOW		CPU_PMU "/allow_tsx_force_abort"
+
+#define COUNTERS	4
+#define AT_ONCE_US	50000
+#define PASSES		2000000UL
+#define BRANCHES	4	/* in a pass of branch_loop() */
+
+static bool has_tfa(void)
+{
+	unsigned int eax, ebx, ecx, edx;
+
+	return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) &&
+	       (edx & (1 << 13)) && !(edx & (1 << 11));
+}
+
+FIXTURE(transactions)
+{
+	char interval[32];
+};
+
+FIXTURE_SETUP(transactions)
+{
+	ASSERT_TRUE(read_line(MUX_INTERVAL, self->interval, sizeof(self->interval)));
+	if (!has_tfa() || gp_counters() != COUNTERS)
+		SKIP(return, "counter 3 has no other use, or is not the last");
+	ASSERT_TRUE(run_on(0));
+	ASSERT_TRUE(write_line(MUX_INTERVAL, "10000"));
+}
+
+FIXTURE_TEARDOWN(transactions)
+{
+	EXPECT_TRUE(write_line(MUX_INTERVAL, self->interval));
+	if (has_tfa())
+		EXPECT_TRUE(write_line(ALLOW, "1"));
+}
+
+static int open_cpu_event(int cpu)
+{
+	struct perf_event_attr attr = counting(PERF_TYPE_RAW, RAW_BRANCHES);
+
+	attr.disabled = 0;
+	return perf_open(&attr, -1, cpu, -1, 0);
+}
+
+/* How many of the events are on a counter now. */
+static int running(const int *fd)
+{
+	struct one_count before[COUNTERS], after;
+	int i, n = 0;
+
+	for (i = 0; i < COUNTERS; i++)
+		if (!read_one(fd[i], &before[i]))
+			return -1;
+	usleep(1000);
+	for (i = 0; i < COUNTERS; i++)
+		n += read_one(fd[i], &after) && after.running > before[i].running;
+	return n;
+}
+
+TEST(only_where_it_is_needed)
+{
+	EXPECT_EQ(has_tfa(), access(ALLOW, F_OK) == 0);
+}
+
+TEST_F(transactions, values)
+{
+	char now[8];
+
+	ASSERT_TRUE(read_line(ALLOW, now, sizeof(now)));
+	EXPECT_STREQ("1", now);
+	EXPECT_FALSE(write_line(ALLOW, "perhaps"));
+	EXPECT_EQ(EINVAL, errno);
+	EXPECT_TRUE(write_line(ALLOW, "off"));
+	ASSERT_TRUE(read_line(ALLOW, now, sizeof(now)));
+	EXPECT_STREQ("0", now);
+	EXPECT_TRUE(write_line(ALLOW, "y"));
+	ASSERT_TRUE(read_line(ALLOW, now, sizeof(now)));
+	EXPECT_STREQ("1", now);
+}
+
+/*
+ * Off takes the fourth event's counter away, on gives it back; with the
+ * built-in driver the latter happens when events take turns.
+ */
+TEST_F(transactions, at_once)
+{
+	int cpu, i, round, last = sysconf(_SC_NPROCESSORS_ONLN) - 1;
+	int fd[2][COUNTERS];
+
+	for (cpu = 0; cpu < 2; cpu++)
+		for (i = 0; i < COUNTERS; i++) {
+			fd[cpu][i] = open_cpu_event(cpu ? last : 0);
+			ASSERT_LE(0, fd[cpu][i]);
+		}
+	for (round = 0; round < 3; round++) {
+		for (cpu = 0; cpu < 2; cpu++)
+			EXPECT_EQ(COUNTERS, running(fd[cpu]));
+		ASSERT_TRUE(write_line(ALLOW, "0"));
+		for (cpu = 0; cpu < 2; cpu++)
+			EXPECT_EQ(COUNTERS - 1, running(fd[cpu]));
+		ASSERT_TRUE(write_line(ALLOW, "1"));
+		if (!on_rpmu())
+			break;
+	}
+}
+
+/* A group that needs the counter is refused while it is not to be had. */
+TEST_F(transactions, group)
+{
+	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
+	int fd[COUNTERS], i;
+
+	attr.disabled = 0;
+	ASSERT_TRUE(write_line(ALLOW, "0"));
+	for (i = 0; i < COUNTERS; i++)
+		fd[i] = perf_open_self(&attr, i ? fd[0] : -1);
+	EXPECT_LE(0, fd[COUNTERS - 2]);
+	EXPECT_EQ(-1, fd[COUNTERS - 1]);
+	ASSERT_TRUE(write_line(ALLOW, "1"));
+	EXPECT_LE(0, perf_open_self(&attr, fd[0]));
+}
+
+/*
+ * While it is switched all the time, the events that never wait count every
+ * branch, and no other more than there are.
+ */
+TEST_F(transactions, counts_are_right)
+{
+	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
+	int fd[COUNTERS], i, always = 0, cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	const __u64 all = BRANCHES * PASSES;
+	struct one_count count;
+	pid_t switcher = fork();
+
+	if (!switcher) {
+		run_on(cpus - 1);
+		for (i = 0;; i++) {
+			write_line(ALLOW, i % 2 ? "1" : "0");
+			usleep(3000);
+		}
+	}
+	attr.disabled = 0;
+	for (i = 0; i < COUNTERS; i++) {
+		fd[i] = perf_open_self(&attr, -1);
+		ASSERT_LE(0, fd[i]);
+	}
+	branch_loop(PASSES);
+	for (i = 0; i < COUNTERS; i++) {
+		ASSERT_TRUE(read_one(fd[i], &count));
+		TH_LOG("%.1f %%, %llu of %llu", percent_running(&count), count.value, all);
+		/* Opening and reading them takes some, too. */
+		EXPECT_GE(all + 100000, count.value);
+		if (count.running < count.enabled)
+			continue;
+		always++;
+		EXPECT_LE(all, count.value);
+	}
+	EXPECT_EQ(COUNTERS - 1, always);
+	kill(switcher, SIGKILL);
+	waitpid(switcher, NULL, 0);
+}
+
+TEST_HARNESS_MAIN
