@@ -23,11 +23,12 @@
 //!
 //! # Bounds
 //!
-//! At most [`MAX_COUNTERS`] events, no recursion, no allocation; about 1.5 KiB of stack, the
-//! [`Problem`] included. A new event is put into the order among at most as many. Step 2 visits an
-//! event once, and once more for each way to make the saved choices again, of which there are at
-//! most two at a time. Step 3 walks at most all counters and all events once for each event, and
-//! does so for each way to lay out the pairs, of which there are less than 256.
+//! At most [`MAX_COUNTERS`] events, no recursion, no allocation; less than 2 KiB of stack, the
+//! [`Problem`] included. An event is put into the order among at most as many. Step 2, which may be
+//! tried for the new events and then for all, visits an event once, and once more for each way to
+//! make the saved choices again, of which there are at most two at a time. Step 3 walks at most all
+//! counters and all events once for each event, and does so for each way to lay out the pairs, of
+//! which there are less than 256.
 //! `selftests/host/tests/multisets.rs` counts the steps that the models' events really take.
 
 use core::fmt;
@@ -76,13 +77,6 @@ impl Policy {
 /// Below [`MAX_EVENTS`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct EventIndex(u8);
-
-impl EventIndex {
-    /// The one behind this. There is one: no caller comes here with the last.
-    const fn next(self) -> Self {
-        Self(self.0.wrapping_add(1))
-    }
-}
 
 /// A set of events, a bit for each.
 ///
@@ -169,6 +163,48 @@ impl<T> core::ops::IndexMut<EventIndex> for PerEvent<T> {
     }
 }
 
+/// Events by ascending weight, in the order of insertion into the [`Problem`] within a weight.
+#[derive(Clone, Copy)]
+struct Order {
+    /// The weight in the upper byte, the [`EventIndex`] in the lower one.
+    keys: [u16; PER_EVENT],
+    /// At most `MAX_EVENTS`.
+    len: u8,
+}
+
+impl Order {
+    const EMPTY: Self = Self {
+        keys: [0; PER_EVENT],
+        len: 0,
+    };
+
+    /// Puts an event that may use the counters `wanted` where it belongs.
+    fn insert(&mut self, event: EventIndex, wanted: CounterMask) {
+        let key = ((wanted.weight() as u16) << 8) | u16::from(event.0);
+        let mut place = usize::from(self.len);
+        self.len = self.len.wrapping_add(1);
+        while place > 0 {
+            let other = self.keys[place.wrapping_sub(1) & (PER_EVENT - 1)];
+            if other < key {
+                break;
+            }
+            self.keys[place & (PER_EVENT - 1)] = other;
+            place = place.wrapping_sub(1);
+        }
+        self.keys[place & (PER_EVENT - 1)] = key;
+    }
+
+    /// The event at a place; `None` behind the last.
+    fn get(&self, place: u8) -> Option<EventIndex> {
+        if place >= self.len {
+            return None;
+        }
+        let key = self.keys[usize::from(place) & (PER_EVENT - 1)];
+        // INVARIANT: the lower byte of a key is the index of an event.
+        Some(EventIndex(key as u8))
+    }
+}
+
 /// Events that want counters.
 ///
 /// # Examples
@@ -194,10 +230,8 @@ impl<T> core::ops::IndexMut<EventIndex> for PerEvent<T> {
 pub struct Problem {
     /// The counters that each event may use; of a pair, the first ones.
     wanted: PerEvent<CounterMask>,
-    /// How many they are.
-    weight: PerEvent<u8>,
-    /// The events by ascending weight, in the order of insertion within a weight.
-    order: PerEvent<EventIndex>,
+    /// The events that are not kept, in the order in which step 2 places them.
+    order: Order,
     /// The events with the overlap flag.
     overlap: EventSet,
     /// The events with the pair flag.
@@ -293,8 +327,7 @@ impl Problem {
     pub const fn new(gp_limit: u32) -> Self {
         Self {
             wanted: PerEvent::new(CounterMask::EMPTY),
-            weight: PerEvent::new(0),
-            order: PerEvent::new(EventIndex(0)),
+            order: Order::EMPTY,
             overlap: EventSet::EMPTY,
             pair: EventSet::EMPTY,
             kept: EventSet::EMPTY,
@@ -311,6 +344,7 @@ impl Problem {
         self.overlap = EventSet::EMPTY;
         self.pair = EventSet::EMPTY;
         self.kept = EventSet::EMPTY;
+        self.order.len = 0;
         self.used = CounterMask::EMPTY;
         self.len = 0;
     }
@@ -347,33 +381,17 @@ impl Problem {
             self.overlap.insert(event);
         }
         self.wanted[event] = wanted;
-        self.weight[event] = wanted.weight() as u8;
-        self.put_in_order(event);
         if let Some(counter) = previous {
             let takes = self.takes(event, counter);
             if wanted.contains(counter) && !self.used.intersects(takes) {
                 self.kept.insert(event);
                 self.counters[event] = counter;
                 self.used = self.used | takes;
+                return Ok(());
             }
         }
+        self.order.insert(event, wanted);
         Ok(())
-    }
-
-    /// Puts the newest event where it belongs in the order.
-    fn put_in_order(&mut self, event: EventIndex) {
-        let weight = self.weight[event];
-        let mut place = event;
-        while place.0 > 0 {
-            let before = EventIndex(place.0.wrapping_sub(1));
-            let other = self.order[before];
-            if self.weight[other] <= weight {
-                break;
-            }
-            self.order[place] = other;
-            place = before;
-        }
-        self.order[place] = event;
     }
 
     /// The counters that `event` takes if it gets `counter`.
@@ -407,19 +425,22 @@ impl Problem {
             if self.used.gp().weight() <= self.gp_limit {
                 return Ok(assignment);
             }
-        } else if !self.kept.is_empty()
-            && self.policy == Policy::Rpmu
-            && self
-                .by_weight(self.kept, self.used, counters, &mut step)
-                .is_some()
-        {
-            return Ok(assignment);
+        } else if self.kept.is_empty() || self.policy == Policy::Rpmu {
+            // The new ones, around the others.
+            if self.by_weight(&self.order, self.used, counters, &mut step) {
+                return Ok(assignment);
+            }
         }
-        if self
-            .by_weight(EventSet::EMPTY, CounterMask::EMPTY, counters, &mut step)
-            .is_some()
-        {
-            return Ok(assignment);
+        if !self.kept.is_empty() {
+            // Everybody.
+            let mut order = self.order;
+            for event in self.kept {
+                step();
+                order.insert(event, self.wanted[event]);
+            }
+            if self.by_weight(&order, CounterMask::EMPTY, counters, &mut step) {
+                return Ok(assignment);
+            }
         }
         // Under either policy, it says why events do not fit.
         self.exactly(counters, &mut step)?;
@@ -429,20 +450,20 @@ impl Problem {
         }
     }
 
-    /// Step 2 for all but the events `kept`, which have `used`. Without a counter for everybody,
-    /// those in `counters` are good for nothing, except those of `kept`.
+    /// Step 2 for the events in `order`; others have `used`. Whether there is a counter for each of
+    /// them: if not, what is in `counters` for them is good for nothing.
     fn by_weight(
         &self,
-        kept: EventSet,
+        order: &Order,
         used: CounterMask,
         counters: &mut PerEvent<CounterId>,
         step: &mut impl FnMut(),
-    ) -> Option<()> {
+    ) -> bool {
         /// How far it has come.
         #[derive(Clone, Copy)]
         struct State {
             /// Place in the order.
-            place: EventIndex,
+            place: u8,
             used: CounterMask,
             /// How many more events may be on general-purpose counters.
             room: u32,
@@ -451,13 +472,22 @@ impl Problem {
         }
 
         // Each pair's second counter is set aside from the start.
-        let pairs = self.pair.without(kept);
+        let pairs = if used.is_empty() {
+            self.pair
+        } else {
+            self.pair.without(self.kept)
+        };
         let mut room = self.gp_limit;
+        // Counting bits is dear without an instruction for it.
         if !(used.is_empty() && pairs.is_empty()) {
-            room = room.checked_sub(used.gp().weight().wrapping_add(pairs.len()))?;
+            let gone = used.gp().weight().wrapping_add(pairs.len());
+            let Some(left) = room.checked_sub(gone) else {
+                return false;
+            };
+            room = left;
         }
         let mut state = State {
-            place: EventIndex(0),
+            place: 0,
             used,
             room,
             tried: CounterMask::EMPTY,
@@ -467,17 +497,12 @@ impl Problem {
         let mut choices: usize = 0;
 
         // Events that are not as simple as most.
-        let special = self.overlap.union(self.pair).union(kept);
-        while state.place.0 < self.len {
+        let special = self.overlap.union(self.pair);
+        while let Some(event) = order.get(state.place) {
             step();
-            let event = self.order[state.place];
             let is_special = special.contains(event);
             let mut free = self.wanted[event].without(state.used);
             if is_special {
-                if kept.contains(event) {
-                    state.place = state.place.next();
-                    continue;
-                }
                 free = free.without(state.tried);
                 if self.pair.contains(event) {
                     free = free.without(before(state.used));
@@ -494,8 +519,11 @@ impl Problem {
             };
             let Some(counter) = counter else {
                 // The latest choice that is left. Events behind it are placed anew.
-                choices = choices.checked_sub(1)?;
-                state = *saved.get(choices)?;
+                choices = choices.wrapping_sub(1);
+                let Some(choice) = saved.get(choices) else {
+                    return false;
+                };
+                state = *choice;
                 continue;
             };
             if is_special {
@@ -516,9 +544,9 @@ impl Problem {
             if fixed.is_empty() {
                 state.room = state.room.wrapping_sub(1);
             }
-            state.place = state.place.next();
+            state.place = state.place.wrapping_add(1);
         }
-        Some(())
+        true
     }
 
     /// Step 3: for one way after the other to lay out the pairs, everybody else on what is left.
