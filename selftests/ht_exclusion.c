@@ -10,8 +10,8 @@
  * they are on a counter. Taking turns is put off until after the tests.
  *
  * What the built-in driver leaves to be desired is tested on rpmu alone: it
- * accepts groups that never count, lets an event wait for the next turn when
- * the sibling has freed its counter, and gives up on one that is pinned.
+ * accepts groups that never count, and lets an event wait for the next turn
+ * when the sibling has freed its counter.
  */
 #define _GNU_SOURCE
 #include <signal.h>
