@@ -32,7 +32,7 @@ static const struct cpu {
 	{ { 0x25, 0x2c, 0x2f }, { 0x01b7, 0x01bb }, 8, 1, 16, 0, 0 },
 	/* Sandy Bridge */
 	{ { 0x2a, 0x2d }, { 0x01b7, 0x01bb }, 16, 22, 12, 0x01cd, 0 },
-	/* Ivy Bridge: counter 3 alone counts latencies, and only if they are precise do they get it */
+	/* Ivy Bridge: counter 3 alone counts latencies, for precise events only */
 	{ { 0x3a, 0x3e }, { 0x01b7, 0x01bb }, 16, 22, 12, 0, 0 },
 	/* Haswell, Broadwell */
 	{ { 0x3c, 0x3f, 0x45, 0x46, 0x3d, 0x47, 0x4f, 0x56 },

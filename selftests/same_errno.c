@@ -162,6 +162,13 @@ static void compare(struct __test_metadata *_metadata,
 		not_sampled++;
 		return;
 	}
+	/*
+	 * A call stack, which a counting event that is read with samples never
+	 * takes: before Haswell the built-in driver has no room for one.
+	 */
+	if (built_in.error[nr] == ENOMEM && !error &&
+	    attr->branch_sample_type & PERF_SAMPLE_BRANCH_CALL_STACK)
+		return;
 	EXPECT_EQ(built_in.error[nr], error) {
 		TH_LOG("%u: \"%s\" instead of \"%s\"", nr, strerror(error),
 		       strerror(built_in.error[nr]));

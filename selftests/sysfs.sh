@@ -27,7 +27,7 @@ known() {
 
 FORMAT='event umask edge inv cmask'
 EVENTS='cpu-cycles instructions cache-references cache-misses
-	branch-instructions branch-misses bus-cycles ref-cycles'
+	branch-instructions branch-misses ref-cycles'
 
 keep() {
 	rm -rf "$KEPT"

@@ -47,11 +47,11 @@ impl Pmu {
     /// };
     /// assert_eq!(Pmu::probe(&cpuid, None).unwrap().model.pmu_name, "skylake");
     ///
-    /// cpuid.leaf_1.eax = 0x106a5;
+    /// cpuid.leaf_1.eax = 0x506c1;
     /// assert_eq!(
     ///     Pmu::probe(&cpuid, None).unwrap_err().to_string(),
-    ///     "Nehalem is not supported yet: it needs offcore response registers shared by a core's \
-    ///      threads; keep the built-in driver"
+    ///     "Goldmont is not supported yet: it needs a trial, for it has run on no such CPU; keep \
+    ///      the built-in driver"
     /// );
     ///
     /// cpuid.leaf_1.eax = 0x106c2;
@@ -513,11 +513,11 @@ mod tests {
 
     #[test]
     fn models_that_need_more_are_refused() {
-        let refused = Pmu::probe(&cpuid(0x106a5, 0x0730_0403), None).unwrap_err();
+        let refused = Pmu::probe(&cpuid(0x506c1, 0x0730_0403), None).unwrap_err();
         assert_eq!(
             refused.to_string(),
-            "Nehalem is not supported yet: it needs offcore response registers shared by a core's \
-             threads; keep the built-in driver"
+            "Goldmont is not supported yet: it needs a trial, for it has run on no such CPU; keep \
+             the built-in driver"
         );
     }
 

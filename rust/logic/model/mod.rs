@@ -202,8 +202,6 @@ pub enum Acknowledge {
 /// Something that a model needs and the driver does not do yet. The text fits behind "it needs".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// Offcore response registers that the threads of a core share.
-    SharedOffcoreResponse,
     /// To be tried: the driver has run on no such CPU, real or emulated.
     Trial,
 }
@@ -212,7 +210,6 @@ impl fmt::Display for Need {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Trial => "a trial, for it has run on no such CPU",
-            Self::SharedOffcoreResponse => "offcore response registers shared by a core's threads",
         })
     }
 }

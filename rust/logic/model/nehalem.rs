@@ -16,7 +16,7 @@ use super::super::extra_register::{ExtraRegisterEvent, ExtraRegisters};
 use super::super::pebs::PebsData::LoadLatency;
 use super::super::pebs::{PebsEvent, PebsEvents, PreciseDistribution};
 use super::super::period::PeriodRule;
-use super::{Acknowledge, HardwareEvents, HardwareId, Model, Need, Quirk, Scope};
+use super::{Acknowledge, HardwareEvents, HardwareId, Model, Quirk, Scope};
 
 /// Four general-purpose counters a thread.
 const COUNTERS: CounterMask = CounterMask::first_gp(4).union(CounterMask::first_fixed(3));
@@ -139,7 +139,7 @@ pub(super) const CLEARING_EVENTS: &[u64] = &[
 pub const NEHALEM: Model = Model {
     pmu_name: "nehalem",
     name: "Nehalem",
-    needs: &[Need::SharedOffcoreResponse],
+    needs: &[],
     quirks: &[Quirk::BranchMissesExecuted],
     cpuid_models: &[0x1a, 0x1e, 0x2e],
     event_constraints: EVENT_CONSTRAINTS,

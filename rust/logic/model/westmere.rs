@@ -16,7 +16,7 @@ use super::super::extra_register::{ExtraRegisterEvent, ExtraRegisters};
 use super::super::pebs::PebsData::LoadLatency;
 use super::super::pebs::{PebsEvent, PebsEvents, PreciseDistribution};
 use super::super::period::PeriodRule;
-use super::{nehalem, Acknowledge, HardwareEvents, HardwareId, Model, Need, Scope};
+use super::{nehalem, Acknowledge, HardwareEvents, HardwareId, Model, Scope};
 
 /// Four general-purpose counters a thread.
 const COUNTERS: CounterMask = CounterMask::first_gp(4).union(CounterMask::first_fixed(3));
@@ -101,7 +101,7 @@ const CACHE_EVENTS: CacheEvents = nehalem::CACHE_EVENTS.with(&[
 pub const WESTMERE: Model = Model {
     pmu_name: "westmere",
     name: "Westmere",
-    needs: &[Need::SharedOffcoreResponse],
+    needs: &[],
     quirks: &[],
     cpuid_models: &[0x25, 0x2c, 0x2f],
     event_constraints: EVENT_CONSTRAINTS,
