@@ -298,7 +298,7 @@ pub const fn checked(counters: CounterMask, table: &[EventConstraint]) -> &[Even
 
 /// Whether the scheduler could take a counter for an event that may use `own`, and leave an event
 /// that may use `other`, and comes later, without.
-const fn can_mislead(own: CounterMask, other: CounterMask) -> bool {
+pub(super) const fn can_mislead(own: CounterMask, other: CounterMask) -> bool {
     let shared = own.intersection(other).bits();
     let unshared = own.without(other).bits();
     own.weight() <= other.weight()

@@ -6,6 +6,10 @@
 //! and [`Pmu`](super::pmu::Pmu) puts the two together. A model that needs something that the driver
 //! does not do yet says so itself, in [`Model::needs`]; such a machine is refused.
 
+mod amd;
+mod amd_15h;
+mod amd_k8;
+mod amd_zen;
 mod broadwell;
 mod core2;
 mod generic;
@@ -33,6 +37,10 @@ use super::pebs::{PebsEvents, PreciseDistribution};
 use super::period::PeriodRule;
 use super::topdown::TopdownFile;
 
+pub use amd::{amd_select, event_code, AmdEvent, AmdModel, Others, UnitMask};
+pub use amd_15h::AMD_15H;
+pub use amd_k8::AMD_K8;
+pub use amd_zen::{AMD_ZEN, AMD_ZEN_2, AMD_ZEN_4, MERGE};
 pub use broadwell::BROADWELL;
 pub use core2::CORE2;
 pub use generic::{GENERIC, GENERIC_V5};
@@ -112,7 +120,10 @@ pub const WITHOUT_A_TABLE: &[(u16, u8)] = &[
     (18, 0x01), (18, 0x03), // Nova Lake
 ];
 
-/// A microarchitecture.
+/// AMD's models, which the driver does not drive yet.
+pub const AMD_MODELS: &[&AmdModel] = &[&AMD_K8, &AMD_15H, &AMD_ZEN, &AMD_ZEN_2, &AMD_ZEN_4];
+
+/// A microarchitecture of Intel's.
 #[derive(Debug)]
 pub struct Model {
     /// The name in `caps/pmu_name`, by which user space tells models apart.
@@ -322,6 +333,13 @@ impl HardwareEvents {
     #[must_use]
     pub const fn with(mut self, id: HardwareId, select: EventSelect) -> Self {
         self.0[id as usize] = Some(select);
+        self
+    }
+
+    /// The same, without an event for `id`.
+    #[must_use]
+    pub const fn without(mut self, id: HardwareId) -> Self {
+        self.0[id as usize] = None;
         self
     }
 

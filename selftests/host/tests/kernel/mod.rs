@@ -13,7 +13,7 @@ use std::path::Path;
 
 /// The source of the built-in driver.
 pub(crate) struct Source {
-    /// `arch/x86/events/intel/core.c` and `ds.c`.
+    /// `arch/x86/events/intel/core.c`, `ds.c` and `arch/x86/events/amd/core.c`.
     core: String,
     /// All macros without arguments.
     defines: HashMap<String, String>,
@@ -52,9 +52,13 @@ impl Source {
             let path = Path::new(&tree).join("arch/x86").join(path);
             std::fs::read_to_string(path).expect("KERNEL_SOURCE is no kernel tree")
         };
-        let core = ["events/intel/core.c", "events/intel/ds.c"]
-            .map(read)
-            .concat();
+        let core = [
+            "events/intel/core.c",
+            "events/intel/ds.c",
+            "events/amd/core.c",
+        ]
+        .map(read)
+        .concat();
         let headers = [
             "include/asm/intel-family.h",
             "include/asm/msr-index.h",
@@ -129,7 +133,7 @@ impl Source {
     fn array(&self, declaration: &str) -> String {
         let start = self.core.find(declaration).expect(declaration);
         let body = &self.core[start..];
-        without_comments(&body[..body.find("\n}").expect("an array without an end")])
+        without_comments(&body[..body.find("\n};").expect("an array without an end")])
     }
 
     /// The lines of `static struct event_constraint NAME[]`.
@@ -216,6 +220,45 @@ impl Source {
         let (_, rest) = self.core.split_once(&format!("{name} = {{")).expect(name);
         let (values, _) = rest.split_once('}').unwrap();
         values.split(',').map(|text| self.value(text)).collect()
+    }
+
+    /// The array of numbers `NAME[PERF_COUNT_HW_MAX]`, by the ids' names; what is not there is 0.
+    pub(crate) fn event_map(&self, name: &str) -> HashMap<String, u64> {
+        let text = self.array(&format!(" {name}[PERF_COUNT_HW_MAX]"));
+        let line = |line: &str| {
+            let (id, value) = line.split_once("]\t")?;
+            let (_, value) = value.split_once('=')?;
+            let (_, id) = id.split_once("[PERF_COUNT_HW_")?;
+            let value = value.split_once(',').map_or(value, |(value, _)| value);
+            Some((id.to_owned(), self.value(value)))
+        };
+        text.lines().skip(1).filter_map(line).collect()
+    }
+
+    /// The body of the function `name`, a statement or label a line.
+    pub(crate) fn function(&self, name: &str) -> Vec<String> {
+        let start = self.core.find(&format!("\n{name}(")).expect(name);
+        let body = &self.core[start..];
+        let body = &body[..body.find("\n}").unwrap()];
+        let (_, body) = body.split_once("\n{").unwrap();
+        let joined = without_comments(body).replace(")\n", ") ");
+        let lines = joined.lines().map(str::trim);
+        lines
+            .filter(|line| !line.is_empty())
+            .map(str::to_owned)
+            .collect()
+    }
+
+    /// What `static struct event_constraint NAME` is initialised with.
+    pub(crate) fn initial(&self, name: &str) -> &str {
+        let declaration = format!("struct event_constraint {name} = ");
+        let (_, rest) = self.core.split_once(&declaration).expect(name);
+        rest.split_once(';').unwrap().0
+    }
+
+    /// The value of the macro `name`, as text.
+    pub(crate) fn define(&self, name: &str) -> &str {
+        &self.defines[name]
     }
 
     /// The files of `static struct attribute *ATTRIBUTES[]`: name, text with one thread a core, and
