@@ -21,8 +21,6 @@
 #include "kselftest_harness.h"
 #include "perf_util.h"
 
-#define MUX_INTERVAL	CPU_PMU "/perf_event_mux_interval_ms"
-
 #define ALL_LOADS	0x81d0	/* MEM_UOPS_RETIRED.ALL_LOADS: exclusive */
 #define ALL_STORES	0x82d0	/* MEM_UOPS_RETIRED.ALL_STORES: exclusive */
 #define L1_HIT		0x01d1	/* MEM_LOAD_UOPS_RETIRED.*: exclusive */
@@ -57,12 +55,12 @@ FIXTURE_SETUP(ht_exclusion)
 	self->b = atoi(end + 1);
 	/* The test itself elsewhere, if there is another core. */
 	ASSERT_TRUE(run_on(sysconf(_SC_NPROCESSORS_ONLN) > 2 ? 2 : 0));
-	ASSERT_TRUE(write_line(MUX_INTERVAL, "10000"));
+	ASSERT_TRUE(forbid_rotation());
 }
 
 FIXTURE_TEARDOWN(ht_exclusion)
 {
-	EXPECT_TRUE(write_line(MUX_INTERVAL, self->interval));
+	EXPECT_TRUE(allow_rotation(self->interval));
 }
 
 static int open_on(int cpu, __u64 config, int leader)

@@ -23,7 +23,6 @@
 #include "kselftest_harness.h"
 #include "perf_util.h"
 
-#define MUX_INTERVAL	CPU_PMU "/perf_event_mux_interval_ms"
 #define MUX_MS		4
 #define MIN_INTERVALS	260
 #define MIN_TIME_NS	((__u64)MIN_INTERVALS * MUX_MS * 1000000)

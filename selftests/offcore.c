@@ -14,7 +14,6 @@
 #include "kselftest_harness.h"
 #include "perf_util.h"
 
-#define MUX_INTERVAL	CPU_PMU "/perf_event_mux_interval_ms"
 #define LOOPS		500000UL
 #define INSTRUCTIONS	LOOP_INSTRUCTIONS(LOOPS)
 
@@ -461,7 +460,7 @@ FIXTURE_SETUP(siblings)
 	ASSERT_TRUE(read_line(MUX_INTERVAL, self->interval,
 			      sizeof(self->interval)));
 	/* Who gets a register does so because it is free, not in turn. */
-	ASSERT_TRUE(write_line(MUX_INTERVAL, "10000"));
+	ASSERT_TRUE(forbid_rotation());
 	if (!self->cpu)
 		SKIP(return, "the events of this CPU are not known here");
 	ASSERT_TRUE(read_line("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list",
@@ -478,7 +477,7 @@ FIXTURE_SETUP(siblings)
 
 FIXTURE_TEARDOWN(siblings)
 {
-	EXPECT_TRUE(write_line(MUX_INTERVAL, self->interval));
+	EXPECT_TRUE(allow_rotation(self->interval));
 }
 
 static bool registers_are_shared(void)

@@ -103,6 +103,8 @@ two_offcore_registers() {
 	lines=$(perf stat -x, -e LLC-load-misses,LLC-stores,LLC-store-misses,LLC-loads -- sleep 2 2>&1 |
 		grep LLC)
 	echo "$before" >"$interval"
+	# A rotation timer that runs already keeps its time.
+	sleep 1
 	seen=''
 	for nr in 1 2 3 4; do
 		line=$(echo "$lines" | sed -n "${nr}p")

@@ -13,6 +13,7 @@
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
@@ -364,6 +365,34 @@ static inline bool write_line(const char *path, const char *text)
 		return false;
 	ok = fputs(text, file) >= 0;
 	return fclose(file) == 0 && ok;
+}
+
+#define MUX_INTERVAL	CPU_PMU "/perf_event_mux_interval_ms"
+/* So long that nobody gets a counter by rotation while a test runs. */
+#define NO_ROTATION_S	10
+
+static inline bool forbid_rotation(void)
+{
+	char ms[16];
+
+	snprintf(ms, sizeof(ms), "%d", NO_ROTATION_S * 1000);
+	return write_line(MUX_INTERVAL, ms);
+}
+
+/*
+ * Back to the interval that was. A rotation timer that runs already keeps its
+ * time, and until it is over the next test would have no rotation either.
+ */
+static inline bool allow_rotation(const char *interval)
+{
+	char now[16];
+	bool forbidden = read_line(MUX_INTERVAL, now, sizeof(now)) &&
+			 atoi(now) == NO_ROTATION_S * 1000;
+	bool ok = write_line(MUX_INTERVAL, interval);
+
+	if (forbidden)
+		sleep(NO_ROTATION_S);
+	return ok;
 }
 
 #endif

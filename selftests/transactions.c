@@ -13,7 +13,6 @@
 #include "kselftest_harness.h"
 #include "perf_util.h"
 
-#define MUX_INTERVAL	CPU_PMU "/perf_event_mux_interval_ms"
 #define ALLOW		CPU_PMU "/allow_tsx_force_abort"
 
 #define COUNTERS	4
@@ -40,12 +39,12 @@ FIXTURE_SETUP(transactions)
 	if (!has_tfa() || gp_counters() != COUNTERS)
 		SKIP(return, "counter 3 has no other use, or is not the last");
 	ASSERT_TRUE(run_on(0));
-	ASSERT_TRUE(write_line(MUX_INTERVAL, "10000"));
+	ASSERT_TRUE(forbid_rotation());
 }
 
 FIXTURE_TEARDOWN(transactions)
 {
-	EXPECT_TRUE(write_line(MUX_INTERVAL, self->interval));
+	EXPECT_TRUE(allow_rotation(self->interval));
 	if (has_tfa())
 		EXPECT_TRUE(write_line(ALLOW, "1"));
 }
