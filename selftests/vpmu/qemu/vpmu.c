@@ -134,11 +134,16 @@ static void vpmu_settle(CPUX86State *env)
     vpmu_grant(v, user);
 }
 
-/* After a change of the model's state: what may retire until it is asked? */
+/*
+ * After a change of the model's state: what may retire until it is asked? Where
+ * nothing counts, TBs do not either (HF_VPMU_MASK), so that an idle PMU costs
+ * nothing. The current TB ends with the change.
+ */
 static void vpmu_ask(CPUX86State *env)
 {
     VPMUState *v = &env->vpmu;
 
+    v->counting = ops->counting(v->pmu);
     for (int user = 0; user < 2; user++) {
         v->limit[user] = MIN(ops->budget(v->pmu, user), VPMU_MAX_GRANT);
     }
@@ -191,22 +196,24 @@ void vpmu_cpl_change(CPUX86State *env, int cpl)
 /* The last instructions of a TB, and the branch that ends it, did not run. */
 void vpmu_undo(CPUX86State *env, int64_t word, int branch)
 {
-    if (env->vpmu.pmu) {
-        env->vpmu.word += word;
-        if (branch) {
-            env->vpmu.retired[branch]--;
-        }
+    env->vpmu.word += word;
+    if (branch) {
+        env->vpmu.retired[branch]--;
     }
 }
 
 /* The MMU walks page tables. Counts against the budget like an instruction. */
 void vpmu_walk(CPUX86State *env, int access_type)
 {
-    env->vpmu.retired[VPMU_WALK_LOAD + access_type]++;
-    env->vpmu.word -= VPMU_WORD(1, 0, 0);
-    env->vpmu.granted--;
-    env->vpmu.limit[0]--;
-    env->vpmu.limit[1]--;
+    VPMUState *v = &env->vpmu;
+
+    if (v->counting) {
+        v->retired[VPMU_WALK_LOAD + access_type]++;
+        v->word -= VPMU_WORD(1, 0, 0);
+        v->granted--;
+        v->limit[0]--;
+        v->limit[1]--;
+    }
 }
 
 /*
@@ -240,11 +247,15 @@ void vpmu_lvtpc_write(CPUX86State *env)
 
 enum vpmu_access vpmu_rdmsr(CPUX86State *env, uint32_t msr, uint64_t *value)
 {
+    enum vpmu_access access;
+
     if (!env->vpmu.pmu) {
         return VPMU_NOT_MINE;
     }
     vpmu_settle(env);
-    return ops->rdmsr(env->vpmu.pmu, msr, value);
+    access = ops->rdmsr(env->vpmu.pmu, msr, value);
+    vpmu_ask(env);
+    return access;
 }
 
 enum vpmu_access vpmu_wrmsr(CPUX86State *env, uint32_t msr, uint64_t value)

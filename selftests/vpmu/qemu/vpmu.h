@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 /* Changes whenever anything below does. */
-#define VPMU_ABI 3
+#define VPMU_ABI 4
 
 /* What a virtual CPU retires and does: indices of an array of counts. */
 enum vpmu_retired {
@@ -87,6 +87,12 @@ struct vpmu_ops {
      */
     void (*retire)(struct vpmu *pmu, bool user,
                    const int64_t counts[VPMU_RETIRED_COUNTS]);
+
+    /*
+     * Does anything depend on what is retired? If not, the CPU need not call
+     * retire() until the PMU has been accessed.
+     */
+    bool (*counting)(const struct vpmu *pmu);
 
     /*
      * How many instructions the CPU may retire at this privilege before it

@@ -5,7 +5,7 @@
 //! All counts are atomics because QEMU may ask for the report while the CPU still runs.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 /// What is counted for one register.
@@ -88,8 +88,10 @@ pub struct Accounting {
     pub pmis: AtomicU64,
     /// PMIs that found LVTPC masked.
     pub lost: AtomicU64,
-    /// Instructions retired at CPL 0 and above it.
+    /// Instructions retired at CPL 0 and above it: while something counts, or from
+    /// [`watch`](Self::watch) on.
     pub instructions: [AtomicU64; 2],
+    watched: AtomicBool,
     marks: Mutex<Vec<Mark>>,
 }
 
@@ -103,6 +105,7 @@ impl Default for Accounting {
             pmis: AtomicU64::new(0),
             lost: AtomicU64::new(0),
             instructions: Default::default(),
+            watched: AtomicBool::new(false),
             marks: Mutex::default(),
         }
     }
@@ -133,6 +136,16 @@ impl Accounting {
             (1, index @ 0..=3) => &self.counters[8 + index as usize],
             _ => &self.no_counter,
         }
+    }
+
+    /// From now on all instructions are to be accounted, whether something counts or not.
+    pub fn watch(&self) {
+        self.watched.store(true, Relaxed);
+    }
+
+    /// Are all instructions to be accounted?
+    pub fn is_watched(&self) -> bool {
+        self.watched.load(Relaxed)
     }
 
     /// Starts from zero.

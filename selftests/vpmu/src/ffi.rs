@@ -7,7 +7,7 @@
 use std::cell::UnsafeCell;
 use std::collections::BTreeMap;
 use std::env;
-use std::ffi::{c_char, CStr};
+use std::ffi::{c_char, CStr, OsString};
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,7 +19,7 @@ use crate::pmu::Pmu;
 use crate::shared::{Core, Thread};
 use crate::{retired, Fault};
 
-const ABI: u32 = 3;
+const ABI: u32 = 4;
 
 const DONE: u32 = 0;
 const FAULT: u32 = 1;
@@ -52,6 +52,7 @@ pub struct Ops {
     reset: unsafe extern "C" fn(*mut Vpmu),
     cpuid: unsafe extern "C" fn(*const Vpmu, u32, u32, *mut u32),
     retire: unsafe extern "C" fn(*mut Vpmu, bool, *const i64),
+    counting: unsafe extern "C" fn(*const Vpmu) -> bool,
     budget: unsafe extern "C" fn(*const Vpmu, bool) -> i64,
     pmi: unsafe extern "C" fn(*mut Vpmu, bool) -> bool,
     lvtpc_write: unsafe extern "C" fn(*mut Vpmu),
@@ -68,6 +69,7 @@ pub static vpmu_ops: Ops = Ops {
     reset,
     cpuid,
     retire,
+    counting,
     budget,
     pmi,
     lvtpc_write,
@@ -130,7 +132,11 @@ fn make(config: &Config, defects: Option<&CStr>) -> Result<Pmu, &'static CStr> {
     let mut cores = CORES.lock().unwrap_or_else(PoisonError::into_inner);
     let core = cores.entry(core).or_insert_with(|| Core::new(threads));
     let thread = Thread::new(core.clone(), index as usize);
-    Ok(Pmu::on(thread, model, defects))
+    let pmu = Pmu::on(thread, model, defects);
+    if report_path().is_some() {
+        pmu.accounting().watch();
+    }
+    Ok(pmu)
 }
 
 unsafe extern "C" fn reset(vpmu: *mut Vpmu) {
@@ -147,6 +153,11 @@ unsafe extern "C" fn cpuid(vpmu: *const Vpmu, leaf: u32, subleaf: u32, regs: *mu
 unsafe extern "C" fn retire(vpmu: *mut Vpmu, user: bool, counts: *const i64) {
     // SAFETY: `vpmu.h` says who calls, and that there are that many counts.
     unsafe { pmu(vpmu).retire(user, &*counts.cast::<[i64; retired::COUNTS]>()) };
+}
+
+unsafe extern "C" fn counting(vpmu: *const Vpmu) -> bool {
+    // SAFETY: `vpmu.h` says who calls.
+    unsafe { pmu(vpmu) }.counting()
 }
 
 unsafe extern "C" fn budget(vpmu: *const Vpmu, user: bool) -> i64 {
@@ -200,12 +211,17 @@ unsafe fn answer(result: Option<Result<u64, Fault>>, value: *mut u64) -> u32 {
     }
 }
 
+/// The file for the report, if there is to be one.
+fn report_path() -> Option<OsString> {
+    env::var_os("VPMU_REPORT").filter(|path| !path.is_empty())
+}
+
 /// Appends to the file that `$VPMU_REPORT` names; does nothing without it.
 unsafe extern "C" fn report(vpmu: *const Vpmu) {
     // SAFETY: the handle comes from `create` and is never freed. Only what is shared between
     // threads is used.
     let (apic_id, accounting) = unsafe { ((*vpmu).apic_id, &(*vpmu).accounting) };
-    let Some(path) = env::var_os("VPMU_REPORT").filter(|path| !path.is_empty()) else {
+    let Some(path) = report_path() else {
         return;
     };
     let cpu = format!("cpu {apic_id} ");
@@ -239,6 +255,7 @@ mod tests {
                 "reset",
                 "cpuid",
                 "retire",
+                "counting",
                 "budget",
                 "pmi",
                 "lvtpc_write",

@@ -163,7 +163,9 @@ impl Pmu {
         fault: bool,
     ) {
         // Looking at the accounting must not change it.
-        if !matches!(register, Msr::Accounting(_)) {
+        if matches!(register, Msr::Accounting(_)) {
+            self.accounting.watch();
+        } else {
             let accesses = self.accounting.msr(msr);
             bump(count(accesses));
             if fault {

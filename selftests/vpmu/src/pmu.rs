@@ -203,6 +203,14 @@ impl Pmu {
         }
     }
 
+    /// Does anything depend on what is retired?
+    pub fn counting(&self) -> bool {
+        self.pmi_due
+            || self.defects.tfa
+            || self.accounting.is_watched()
+            || self.active(false) | self.active(true) != 0
+    }
+
     /// Adds to a general counter.
     fn add(&mut self, index: usize, events: u64) {
         let general = &mut self.regs.general[index];
@@ -507,6 +515,42 @@ mod tests {
         assert_eq!(counts, [1040, 1000, 40, 0]);
         let counts = [0, 1, 2].map(|index| pmu.rdpmc((1 << 30) | index).unwrap());
         assert_eq!(counts, [1040, 60, 1250]);
+    }
+
+    #[test]
+    fn an_idle_pmu_need_not_be_told() {
+        let idle = || {
+            let mut pmu = pmu(HASWELL);
+            write(&mut pmu, GLOBAL_CTRL, 0x7_0000_000f);
+            assert!(!pmu.counting());
+            pmu
+        };
+        // A level enabled, in a counter's control and not in GLOBAL_CTRL.
+        for (msr, value, counting) in [
+            (0x186, EN | USR, true),
+            (0x186, EN | OS, true),
+            (0x186, USR, false),
+            (0x38d, 0x200, true),
+            (0x38d, 0x008, false),
+        ] {
+            let mut pmu = idle();
+            write(&mut pmu, msr, value);
+            assert_eq!(pmu.counting(), counting, "{msr:#x} {value:#x}");
+            write(&mut pmu, GLOBAL_CTRL, 0);
+            assert!(!pmu.counting());
+        }
+        // A PMI on its way.
+        let mut pmu = idle();
+        write(&mut pmu, 0x38d, 0x00b);
+        write(&mut pmu, 0x309, MASK);
+        retire(&mut pmu, KERNEL, 1);
+        write(&mut pmu, 0x38d, 0);
+        assert!(pmu.counting());
+        assert!(pmu.pmi(false));
+        assert!(!pmu.counting());
+        // Somebody looks at the accounting.
+        read(&pmu, 0x4000_ff06);
+        assert!(pmu.counting());
     }
 
     #[test]
