@@ -180,16 +180,21 @@ void vpmu_cpuid(CPUX86State *env, uint32_t leaf, uint32_t subleaf,
 void vpmu_cpl_change(CPUX86State *env, int cpl)
 {
     VPMUState *v = &env->vpmu;
+    bool user = cpl != 0;
 
-    if (vpmu_user(env) != (cpl != 0)) {
+    if (vpmu_user(env) != user) {
         vpmu_collect(v);
+        if (v->limit[!user] < 0) {
+            /* There may be an overflow. Whoever goes on must not delay it. */
+            v->limit[user] = -1;
+        }
         for (int i = 0; i < VPMU_RETIRED_COUNTS; i++) {
             int64_t retired = v->retired[i];
 
             v->retired[i] = v->other[i];
             v->other[i] = retired;
         }
-        vpmu_grant(v, cpl != 0);
+        vpmu_grant(v, user);
     }
 }
 
@@ -273,9 +278,13 @@ enum vpmu_access vpmu_wrmsr(CPUX86State *env, uint32_t msr, uint64_t value)
 
 enum vpmu_access vpmu_rdpmc(CPUX86State *env, uint32_t ecx, uint64_t *value)
 {
+    enum vpmu_access access;
+
     if (!env->vpmu.pmu) {
         return VPMU_NOT_MINE;
     }
     vpmu_settle(env);
-    return ops->rdpmc(env->vpmu.pmu, ecx, value);
+    access = ops->rdpmc(env->vpmu.pmu, ecx, value);
+    vpmu_ask(env);
+    return access;
 }
