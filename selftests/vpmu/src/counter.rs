@@ -116,8 +116,11 @@ impl Share {
         let before = phase % denominator;
         // Where that saturates, the answer is too small, but astronomic still.
         let things = if self.has_places() {
-            let wholes = events.div_ceil(u64::from(self.high - self.low)) + 1;
-            let (mut too_few, mut enough) = (0, wholes.saturating_mul(denominator).min(1 << 62));
+            // Any `denominator` things in a row hold exactly `width` of them.
+            let width = u64::from(self.high - self.low);
+            let wholes = events.saturating_sub(1) / width;
+            let mut too_few = wholes.saturating_mul(denominator).min(1 << 61);
+            let mut enough = too_few + denominator;
             while enough - too_few > 1 {
                 let middle = (too_few + enough) / 2;
                 if self.among(before + middle) - self.among(before) < events {
