@@ -9,7 +9,8 @@ ask() {
 	local answer=$1 commands=$2 before status=0
 	shift 2
 	mkdir -p "$logs"
-	coproc guest { exec "$top/scripts/guest" "$@" 2>&1; }
+	# A shell has no time limit of its own.
+	coproc guest { exec timeout --foreground -k 10 1200 "$top/scripts/guest" "$@" 2>&1; }
 	local process=$!
 	# Of our own: Bash closes the coprocess's when it ends.
 	exec 3<&"${guest[0]}" 4>&"${guest[1]}"
