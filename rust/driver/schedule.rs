@@ -16,6 +16,7 @@ use super::{
 use crate::{
     logic::{
         counter::{CounterId, CounterMask},
+        limits::Limits,
         model::Scope,
         registers::{Register, Shadow},
         roster::{Entry, Roster},
@@ -165,6 +166,10 @@ impl Operations for Driver {
         let (cpu, mut own) = self.own(cx).ok_or(EAGAIN)?;
         let data = event.data();
         let wish = data.last_counter(CpuId::current());
+        if own.roster.in_transaction() {
+            // Nothing is planned yet, so there is nothing to claim.
+            return Ok(own.roster.add(id, data.demand, wish, &Limits::NONE)?);
+        }
         Ok(self.plan(cx, cpu, &mut own, |roster, limits| {
             roster.add(id, data.demand, wish, limits)
         })?)

@@ -3,10 +3,10 @@
 //! What a CPU agrees on with the other thread of its core: who may use which counter, and what the
 //! extra registers hold.
 //!
-//! Only where the PMU has an erratum, or registers in common, that make it necessary. Every possible CPU has a [`Core`] of
-//! its own; a CPU that comes sits down at the one that its sibling sits at, or at its own if it is
-//! alone. It stays there until it goes. So it does not matter which of the two came first, and a
-//! CPU that was off when the module was loaded is like any other.
+//! Only where the PMU has an erratum, or registers in common, that make it necessary. Every possible
+//! CPU has a [`Core`] of its own; a CPU that comes sits down at the one that its sibling sits at, or
+//! at its own if it is alone. It stays there until it goes. So it does not matter which of the two
+//! came first, and a CPU that was off when the module was loaded is like any other.
 //!
 //! # Locks
 //!
@@ -190,7 +190,8 @@ impl Driver {
             Ok(()) => {
                 own.claimed = own.roster.claim().keeping(own.claimed);
                 core.claim(seat.thread, own.claimed);
-                // An extra register is free at once: nothing counts by it while the PMU is off.
+                // What is left is not free yet. But an extra register may have got another value,
+                // which the sibling can share.
                 woken = core.wakes_sibling(seat.thread);
             }
             Err(refusal) if refusal.is_for_the_moment() => core.wait(seat.thread),

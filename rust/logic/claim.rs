@@ -39,14 +39,18 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// The same, and the counters that were claimed before: until the plan is programmed, they hold
-    /// what their events have counted. An extra register holds nothing of that kind.
+    /// The same, and what was claimed before and is not planned for something else by now. It stays
+    /// claimed until the plan is programmed.
+    ///
+    /// Until then the counters hold what their events have counted. Besides, perf core takes all
+    /// events off and adds them again one by one: who has something, and only wants it again, must
+    /// not lose it to the sibling in between.
     #[must_use]
-    pub const fn keeping(self, before: Self) -> Self {
+    pub fn keeping(self, before: Self) -> Self {
         Self {
             used: self.used.union(before.used),
             exclusive: self.exclusive.union(before.exclusive),
-            ..self
+            registers: self.registers.or(&before.registers),
         }
     }
 }

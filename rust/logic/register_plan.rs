@@ -53,6 +53,15 @@ impl RegisterValues {
         }
     }
 
+    /// The same, and in registers that nobody cares about what `other` has there.
+    #[must_use]
+    pub fn or(mut self, other: &Self) -> Self {
+        for (slot, other) in self.0.iter_mut().zip(other.0) {
+            *slot = slot.or(other);
+        }
+        self
+    }
+
     /// Whether there is something in here that could have been in the way, and has changed in
     /// `now`.
     pub fn gives_way_to(&self, now: &Self) -> bool {
@@ -238,6 +247,16 @@ mod tests {
         assert!(registers(&wanted, RegisterValues::NONE).is_some());
         let one_more = [&wanted[..], &[(only(LoadLatency, 2), None)]].concat();
         assert_eq!(registers(&one_more, RegisterValues::NONE), None);
+    }
+
+    #[test]
+    fn what_is_planned_goes_before_what_was_held() {
+        let (one, two) = (holding(OffcoreResponse0, 1), holding(OffcoreResponse1, 2));
+        let both = one.or(&two);
+        assert_eq!(both.get(OffcoreResponse0), Some(1));
+        assert_eq!(both.get(OffcoreResponse1), Some(2));
+        assert_eq!(one.or(&holding(OffcoreResponse0, 3)), one);
+        assert_eq!(RegisterValues::NONE.or(&one), one);
     }
 
     #[test]

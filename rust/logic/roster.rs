@@ -176,7 +176,8 @@ impl<T: Copy + PartialEq> Roster<T> {
 
     /// Adds an event that had the counter `previous` when it was on this CPU last.
     ///
-    /// Outside a transaction, everybody gets a counter. Within one, the event is only collected.
+    /// Outside a transaction, everybody gets a counter. Within one, the event is only collected, and
+    /// `limits` do not matter.
     ///
     /// # Errors
     ///

@@ -10,6 +10,7 @@ use rpmu_logic::logic::capabilities::{Capabilities, Cpuid, Leaf};
 use rpmu_logic::logic::claim::{Claim, Core, Thread};
 use rpmu_logic::logic::constraint::Constraint;
 use rpmu_logic::logic::counter::CounterMask;
+use rpmu_logic::logic::extra_register::{Demand, ExtraRegister, Requirement};
 use rpmu_logic::logic::limits::Limits;
 use rpmu_logic::logic::refusal::Refusal;
 use rpmu_logic::logic::roster::Roster;
@@ -303,6 +304,141 @@ proptest! {
             world.sides[side].refused = None;
             world.enable(side)?;
             prop_assert_eq!(world.sides[side].claimed, Claim::default());
+        }
+    }
+}
+
+/// An event that needs a value in one of two registers: the value, and whether it likes the second.
+type Offcore = (u64, bool);
+
+/// A thread of a core whose threads share the extra registers, with lone events.
+struct Sharer {
+    seat: Thread,
+    roster: Roster<usize>,
+    claimed: Claim,
+    /// All events that it would like to count, in this order.
+    wants: Vec<Offcore>,
+}
+
+struct SharedCore {
+    core: Core,
+    sides: [Sharer; 2],
+}
+
+fn demand((value, second): Offcore) -> Demand {
+    let (first, other) = (
+        ExtraRegister::OffcoreResponse0,
+        ExtraRegister::OffcoreResponse1,
+    );
+    let (register, alternative) = if second {
+        (other, first)
+    } else {
+        (first, other)
+    };
+    Demand {
+        constraint: Constraint::any_of(CounterMask::from_bits(0xf)),
+        requirement: Some(Requirement {
+            value,
+            register,
+            alternative: Some(alternative),
+        }),
+    }
+}
+
+impl SharedCore {
+    fn new(wants: [Vec<Offcore>; 2]) -> Self {
+        let mut core = Core::new(COUNTERS).sharing_registers();
+        let mut cpu = 0..;
+        let sides = wants.map(|wants| Sharer {
+            seat: core.join(cpu.next().unwrap()).unwrap(),
+            roster: Roster::new(&capabilities()),
+            claimed: Claim::default(),
+            wants,
+        });
+        Self { core, sides }
+    }
+
+    fn counting(&self, side: usize) -> Vec<usize> {
+        let entries = self.sides[side].roster.entries();
+        entries.map(|entry| entry.event).collect()
+    }
+
+    /// As the driver, when an event comes. Returns whether the other side is woken.
+    fn add(&mut self, side: usize, event: usize) -> bool {
+        let this = &mut self.sides[side];
+        let limits = self.core.limits(this.seat);
+        this.roster.begin();
+        let demand = demand(this.wants[event]);
+        this.roster.add(event, demand, None, &Limits::NONE).unwrap();
+        match this.roster.commit(&limits) {
+            Ok(()) => {
+                this.claimed = this.roster.claim().keeping(this.claimed);
+                self.core.claim(this.seat, this.claimed);
+                self.core.wakes_sibling(this.seat).is_some()
+            }
+            Err(refusal) => {
+                this.roster.cancel();
+                if matches!(refusal, Refusal::Limited(_)) {
+                    self.core.wait(this.seat);
+                }
+                false
+            }
+        }
+    }
+
+    /// All events go and come again, within one section in which the PMU is disabled. What was
+    /// counting counts again, though the other side does the same at every moment with
+    /// `interleaved`. Returns whether each side is woken.
+    fn reschedule(&mut self, side: usize, interleaved: bool) -> Result<[bool; 2], TestCaseError> {
+        let before = self.counting(side);
+        let mut woken = [false; 2];
+        for event in &before {
+            self.sides[side].roster.remove(*event).unwrap();
+        }
+        for event in 0..self.sides[side].wants.len() {
+            woken[1 - side] |= self.add(side, event);
+            if interleaved {
+                let [first, second] = self.reschedule(1 - side, false)?;
+                woken = [woken[0] | first, woken[1] | second];
+            }
+        }
+        let this = &mut self.sides[side];
+        this.roster.settle();
+        this.claimed = this.roster.claim();
+        self.core.claim(this.seat, this.claimed);
+        woken[1 - side] |= self.core.wakes_sibling(this.seat).is_some();
+
+        let after = self.counting(side);
+        let lost = before.iter().find(|event| !after.contains(event));
+        prop_assert!(lost.is_none(), "{before:?} before, {after:?} after");
+        Ok(woken)
+    }
+}
+
+fn offcore_events() -> impl Strategy<Value = Vec<Offcore>> {
+    prop::collection::vec((0u64..4, any::<bool>()), 1..5)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 4096, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn registers_stay_with_who_reschedules(
+        first in offcore_events(),
+        second in offcore_events(),
+        turns in prop::collection::vec(any::<bool>(), 1..8),
+    ) {
+        let mut core = SharedCore::new([first, second]);
+        for side in turns {
+            let mut woken = core.reschedule(usize::from(side), true)?;
+            // Who is woken reschedules, and that comes to rest.
+            for _ in 0..8 {
+                let Some(side) = woken.iter().position(|woken| *woken) else { break };
+                woken[side] = false;
+                let [first, second] = core.reschedule(side, false)?;
+                woken = [woken[0] | first, woken[1] | second];
+            }
+            prop_assert_eq!(woken, [false; 2]);
         }
     }
 }
