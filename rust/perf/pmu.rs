@@ -158,6 +158,8 @@ pub struct Pmu<T: Operations> {
     _groups: Groups,
     /// Whether there has been a [`Registration`] yet.
     registered: Atomic<bool>,
+    /// Whether [`Pmu::resched()`] may make requests: only while there is a [`Registration`].
+    pub(super) resched_open: Atomic<bool>,
 }
 
 // SAFETY: `raw` is only used by functions that may be called on any CPU, the rest is `Send`.
@@ -193,6 +195,7 @@ impl<T: Operations> Pmu<T> {
                 cpus,
                 _groups: groups,
                 registered: Atomic::new(false),
+                resched_open: Atomic::new(false),
             }),
             GFP_KERNEL,
         )
@@ -264,6 +267,7 @@ impl<T: Operations> Registration<T> {
         to_result(unsafe {
             bindings::perf_pmu_register(pmu.raw.get(), name.as_char_ptr(), event_type)
         })?;
+        pmu.resched_open.store(true, Relaxed);
         // INVARIANT: Just registered.
         Ok(Self { pmu })
     }
@@ -272,8 +276,7 @@ impl<T: Operations> Registration<T> {
 impl<T: Operations> Drop for Registration<T> {
     fn drop(&mut self) {
         let pmu = self.pmu.raw.get();
-        // There are no events that would ask for more.
-        self.pmu.finish_resched();
+        self.pmu.close_resched();
         // SAFETY: By the type invariant the PMU is registered.
         unsafe { rotation::stop(pmu) };
         // SAFETY: As above. Events that still existed would be taken from their users first. It

@@ -51,8 +51,13 @@ impl<T: Operations> Pmu<T> {
     /// On this one it happens at once; then the caller must hold none. Nothing happens if `cpu` is
     /// off, or if [`bind_perf_pmu_resched()`](super::bind_perf_pmu_resched) has failed.
     ///
-    /// The PMU must be registered. Any context but an NMI.
+    /// Nor does anything happen while the PMU is not registered. Any context but an NMI.
     pub fn resched(&self, cpu: CpuId) {
+        // `close_resched()` waits for who is in here.
+        let _guard = rcu::read_lock();
+        if !self.resched_open.load(ordering::Relaxed) {
+            return;
+        }
         let Some(state) = self.cpu_states().get(cpu.as_u32() as usize) else {
             return;
         };
@@ -77,6 +82,13 @@ impl<T: Operations> Pmu<T> {
         }
     }
 
+    /// Allows no more requests, and waits until all have been fulfilled. Process context.
+    pub(super) fn close_resched(&self) {
+        self.resched_open.store(false, ordering::Relaxed);
+        rcu::synchronize_rcu();
+        self.finish_resched();
+    }
+
     /// Waits until all requests have been fulfilled. Process context.
     pub fn finish_resched(&self) {
         for state in self.cpu_states() {
@@ -92,8 +104,8 @@ impl<T: Operations> Pmu<T> {
 
 /// # Safety
 ///
-/// For the kernel to call, with interrupts off, with a [`Pmu<T>`] that is registered and in whose
-/// requests there is one to this CPU.
+/// For the kernel to call, with interrupts off, with a [`Pmu<T>`] in whose requests there is one to
+/// this CPU.
 unsafe extern "C" fn resched_callback<T: Operations>(pmu: *mut c_void) {
     // SAFETY: By this function's requirements. The PMU stays until `finish_resched()` has returned.
     let pmu = unsafe { &*pmu.cast_const().cast::<Pmu<T>>() };
@@ -101,7 +113,8 @@ unsafe extern "C" fn resched_callback<T: Operations>(pmu: *mut c_void) {
         // INVARIANT: The kernel has let go of `csd` before it called this.
         state.resched.pending.store(false, ordering::Release);
     }
-    // SAFETY: The PMU is registered, interrupts are off, and no lock of the perf core is held on
+    // SAFETY: The PMU is registered: requests are made while it is, and `close_resched()` waits for
+    // them before it is not any more. Interrupts are off, and no lock of the perf core is held on
     // this CPU: an interrupt does not come in while one is, and who asks for this CPU itself holds
     // none (`Pmu::resched()`).
     unsafe { bindings::rpmu_helper_perf_pmu_resched(pmu.as_raw()) };
