@@ -2,8 +2,8 @@
 
 //! CPUs that come and go, and the driver that does.
 //!
-//! When one goes, the registers of the CPU become as they were found. They keep what they hold while a
-//! CPU is off (INIT does not change them, SDM volume 3, table 10-1), and it may come back when the
+//! When one goes, the registers of the CPU become as they were found. They keep what they hold while
+//! a CPU is off (INIT does not change them, SDM volume 3, table 10-1), and it may come back when the
 //! built-in driver is in charge again, which clears none that it does not use.
 //!
 //! When a CPU comes up it only finds its sibling: its registers are set up when the first event

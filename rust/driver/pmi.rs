@@ -124,7 +124,8 @@ impl Handler for CorePmu {
 
         // Even if it is about to be disabled: it may not have been yet.
         hardware.write_global_control(0, irqs);
-        // One more may have overflowed before they stopped. With LVTPC masked, it raises no NMI.
+        // One more may have overflowed before they stopped. With LVTPC masked, it raises no NMI. Armed
+        // early, it may: the kernel expects that one, as two overflows are reported.
         let overflowed = overflowed | hardware.overflowed(irqs);
         hardware.acknowledge(overflowed, irqs);
         for counter in overflowed {

@@ -57,7 +57,8 @@ impl Driver {
         event.update_userpage();
     }
 
-    /// Makes the event selects fit to be programmed, where the model wants that. The PMU is disabled.
+    /// Makes the event selects fit to be programmed, where the model wants that. The PMU is
+    /// disabled.
     fn clear(&self, cx: &OnCpu<'_, Self>, shared: &Shared, shadow: &mut Shadow) {
         let active = shadow.active().gp();
         let find = |counter| {

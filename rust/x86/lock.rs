@@ -25,10 +25,11 @@ pub struct RawSpinLock<T> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: The lock goes with the value.
+// SAFETY: Who owns it may move to another thread as the value may: nobody holds the lock then, since
+// a guard borrows it, and a `raw_spinlock_t` that nobody holds belongs to no thread.
 unsafe impl<T: Send> Send for RawSpinLock<T> {}
 
-// SAFETY: The lock lets one at a time have the value.
+// SAFETY: Shared, the value is only reached by `lock()`, whose guard one thread at a time has.
 unsafe impl<T: Send> Sync for RawSpinLock<T> {}
 
 impl<T> RawSpinLock<T> {
