@@ -47,12 +47,24 @@ wrong_without() {
 		because "the counts are right: is the defect there?"
 		return 1
 		;;
+	1)
+		# More branches than there are is all that the erratum does.
+		grep -q 'Expected expected + ROUNDS' /tmp/ht &&
+			! grep 'Expected' /tmp/ht | grep -qv 'Expected expected + ROUNDS' && return
+		because "it failed otherwise"
+		sed 's/^/# /' /tmp/ht
+		return 1
+		;;
 	2) return 1 ;;
 	4)
 		because "these CPUs do not have the erratum, or one thread a core"
 		return "$SKIP"
 		;;
-	*) ;;
+	*)
+		because "status $status"
+		sed 's/^/# /' /tmp/ht
+		return 1
+		;;
 	esac
 }
 
