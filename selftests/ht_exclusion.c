@@ -37,6 +37,7 @@
 FIXTURE(ht_exclusion)
 {
 	int a, b;
+	char b_online[80];
 	char interval[32];
 };
 
@@ -53,6 +54,8 @@ FIXTURE_SETUP(ht_exclusion)
 	if (!*end)
 		SKIP(return, "one thread a core");
 	self->b = atoi(end + 1);
+	snprintf(self->b_online, sizeof(self->b_online),
+		 "/sys/devices/system/cpu/cpu%d/online", self->b);
 	/* The test itself elsewhere, if there is another core. */
 	ASSERT_TRUE(run_on(sysconf(_SC_NPROCESSORS_ONLN) > 2 ? 2 : 0));
 	ASSERT_TRUE(forbid_rotation());
@@ -60,6 +63,7 @@ FIXTURE_SETUP(ht_exclusion)
 
 FIXTURE_TEARDOWN(ht_exclusion)
 {
+	EXPECT_TRUE(write_line(self->b_online, "1"));
 	EXPECT_TRUE(allow_rotation(self->interval));
 }
 
@@ -197,18 +201,16 @@ TEST_F(ht_exclusion, exclusive_event_waits)
 TEST_F(ht_exclusion, sibling_goes_and_comes)
 {
 	int exclusive, pending, fd[4], i;
-	char online[80];
 
 	if (!on_rpmu())
 		SKIP(return, "the built-in driver waits for the next turn");
-	snprintf(online, sizeof(online), "/sys/devices/system/cpu/cpu%d/online", self->b);
 	exclusive = exclusive_on_counter_2(self->a, self->b);
 	ASSERT_LE(0, exclusive);
 	pending = open_on(self->a, PENDING, -1);
 	usleep(AT_ONCE_US);
 	EXPECT_TRUE(waits(pending));
 
-	ASSERT_TRUE(write_line(online, "0"));
+	ASSERT_TRUE(write_line(self->b_online, "0"));
 	usleep(AT_ONCE_US);
 	EXPECT_TRUE(runs(pending));
 	/* Alone in the core, without limits. */
@@ -220,7 +222,7 @@ TEST_F(ht_exclusion, sibling_goes_and_comes)
 	}
 	close(pending);
 
-	ASSERT_TRUE(write_line(online, "1"));
+	ASSERT_TRUE(write_line(self->b_online, "1"));
 	close(exclusive);
 	exclusive = exclusive_on_counter_2(self->a, self->b);
 	ASSERT_LE(0, exclusive);
@@ -291,7 +293,7 @@ TEST_F(ht_exclusion, counts_are_right)
 	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
 	int exclusive, fd[2], i, round;
 	__u64 expected = 0;
-	pid_t noise = fork();
+	pid_t noise = fork_helper();
 
 	if (!noise) {
 		run_on(self->b);

@@ -11,11 +11,13 @@
 
 #include <cpuid.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -245,6 +247,16 @@ static inline bool run_on(int cpu)
 		return false;
 	usleep(20000);
 	return true;
+}
+
+/* fork() for a helper that dies with the test, however that ends. */
+static inline pid_t fork_helper(void)
+{
+	pid_t test = getpid(), helper = fork();
+
+	if (helper == 0 && (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != test))
+		_exit(1);
+	return helper;
 }
 
 /* General-purpose counters that this CPU has: CPUID.0AH:EAX[15:8]. */

@@ -145,7 +145,7 @@ TEST_F(transactions, counts_are_right)
 	int fd[COUNTERS], i, always = 0, cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	const __u64 all = BRANCHES * PASSES;
 	struct one_count count;
-	pid_t switcher = fork();
+	pid_t switcher = fork_helper();
 
 	if (!switcher) {
 		run_on(cpus - 1);
