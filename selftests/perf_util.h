@@ -347,6 +347,19 @@ static inline enum cpu_model cpu_model(void)
 	}
 }
 
+/*
+ * Does QEMU translate this machine's code, rather than hardware run it? Then
+ * the PMU is the emulated one, whose figures for caches, cycles and the like
+ * are known. Those of hardware are its own.
+ */
+static inline bool is_tcg(void)
+{
+	unsigned int eax, vendor[3];
+
+	__cpuid(0x40000000, eax, vendor[0], vendor[1], vendor[2]);
+	return !memcmp(vendor, "TCGTCGTCGTCG", sizeof(vendor));
+}
+
 /* Is rpmu the driver under test, rather than the built-in one? */
 static inline bool on_rpmu(void)
 {

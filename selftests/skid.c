@@ -33,15 +33,6 @@ static void block_loop(unsigned long n)
 
 extern const char block_start[], block_end[];
 
-/* Does QEMU translate, rather than hardware run, this machine's code? */
-static bool is_tcg(void)
-{
-	unsigned int eax, vendor[3];
-
-	__cpuid(0x40000000, eax, vendor[0], vendor[1], vendor[2]);
-	return !memcmp(vendor, "TCGTCGTCGTCG", sizeof(vendor));
-}
-
 struct sample {
 	struct perf_event_header header;
 	__u64 ip;
