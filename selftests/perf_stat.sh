@@ -8,6 +8,12 @@
 
 . ./ktap.sh
 
+# two_offcore_registers changes it: whatever ends this script puts it back.
+rotation=$CPU_PMU/perf_event_mux_interval_ms
+rotation_before=$(cat "$rotation")
+trap 'echo "$rotation_before" >"$rotation"' EXIT
+trap 'exit 1' HUP INT TERM
+
 # count EVENT... : perf stat's lines of exact_loop, as CSV.
 count() {
 	events=$1
