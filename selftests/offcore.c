@@ -470,14 +470,14 @@ FIXTURE_SETUP(siblings)
 	self->cpu = this_cpu();
 	ASSERT_TRUE(read_line(MUX_INTERVAL, self->interval,
 			      sizeof(self->interval)));
-	/* Who gets a register does so because it is free, not in turn. */
-	ASSERT_TRUE(forbid_rotation());
 	if (!self->cpu)
 		SKIP(return, "the events of this CPU are not known here");
 	ASSERT_TRUE(read_line("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list",
 			      list, sizeof(list)));
 	if (sscanf(list, "%d%*[-,]%d", &self->first, &self->second) != 2)
 		SKIP(return, "a core has one thread");
+	/* Who gets a register does so because it is free, not in turn. */
+	ASSERT_TRUE(forbid_rotation());
 	for (i = 0; i < 2; i++)
 		self->held[i] = open_on(self->first, self->cpu->offcore[i],
 					config1(self->cpu, i ? RFO : DATA_READ));
