@@ -154,6 +154,8 @@ TEST_F(transactions, counts_are_right)
 			usleep(3000);
 		}
 	}
+	/* Until it has left this CPU, and switched. */
+	usleep(20000);
 	attr.disabled = 0;
 	for (i = 0; i < COUNTERS; i++) {
 		fd[i] = perf_open_self(&attr, -1);
