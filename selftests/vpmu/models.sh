@@ -31,6 +31,7 @@ log_trouble all | sed "s/^/trou""ble: /"
 perf stat -x, -e instructions:u,instructions:u,branches:u ./exact_loop 2>&1 | sed "s/^/coun""ts: /"
 [ ! -e /sys/devices/cpu/allow_tsx_force_abort ] || echo "tf""a: yes"
 perf stat -x, -e branches:u,branches:u,branches:u,branches:u ./exact_loop 2>&1 | sed "s/^/fo""ur: /"
+sleep 1
 exit
 '
 
