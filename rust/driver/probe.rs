@@ -10,7 +10,7 @@ use crate::{
         pmu::Pmu,
     },
     x86::{
-        cpuid::cpuid,
+        cpuid::{cpuid, Feature},
         perfmon::{ArchPerfmon, PerfCapabilities},
     },
 };
@@ -86,10 +86,13 @@ fn read_cpuid() -> Cpuid {
             Leaf::default()
         }
     };
-    Cpuid {
+    let mut cpuid = Cpuid {
         leaf_0,
         leaf_1: leaf_if_any(1),
         leaf_7: leaf_if_any(7),
         leaf_a: leaf_if_any(0xa),
-    }
+    };
+    // Transactions can be switched off, or believed in, by the kernel's command line.
+    cpuid.set_transactions(Feature::RTM.present(), Feature::HLE.present());
+    cpuid
 }

@@ -94,6 +94,12 @@ impl Cpuid {
         bit(self.leaf_7.ebx, 11)
     }
 
+    /// Says of both kinds of transactions whether they exist, whatever CPUID says.
+    pub fn set_transactions(&mut self, rtm: bool, hle: bool) {
+        self.leaf_7.ebx &= !((1 << 11) | (1 << 4));
+        self.leaf_7.ebx |= (u32::from(rtm) << 11) | (u32::from(hle) << 4);
+    }
+
     /// Whether transactions corrupt general-purpose counter 3, unless MSR_TSX_FORCE_ABORT makes
     /// them abort: TSX_FORCE_ABORT without RTM_ALWAYS_ABORT. Mainline: `TFA`,
     /// `arch/x86/events/intel/core.c:8550`.
@@ -401,6 +407,15 @@ mod tests {
             let capabilities = Capabilities::decode(&cpuid, None).unwrap();
             assert_eq!(capabilities.transactions, transactions);
             assert_eq!(capabilities.rtm, rtm);
+
+            // The kernel knows better.
+            for (rtm, hle) in [(false, false), (false, true), (true, false)] {
+                cpuid.set_transactions(rtm, hle);
+                assert_eq!(
+                    (cpuid.has_rtm(), cpuid.has_transactions()),
+                    (rtm, rtm || hle)
+                );
+            }
         }
     }
 

@@ -117,6 +117,19 @@ const CACHE_EVENTS: CacheEvents = CacheEvents::checked(&[
     CacheEvent::new(Node, Read, Miss, 0x012a).offcore(0x7_3000_0001), // OCR.DEMAND_DATA_RD.REMOTE_DRAM
 ]);
 
+/// The events of transactions.
+#[rustfmt::skip]
+const TRANSACTION_FILES: &[(&str, &str)] = &[
+    ("tx-start",          "event=0xc9,umask=0x1"), // RTM_RETIRED.START
+    ("tx-abort",          "event=0xc9,umask=0x4"), // RTM_RETIRED.ABORTED
+    ("tx-commit",         "event=0xc9,umask=0x2"), // RTM_RETIRED.COMMIT
+    ("tx-capacity-read",  "event=0x54,umask=0x80"), // TX_MEM.ABORT_CAPACITY_READ
+    ("tx-capacity-write", "event=0x54,umask=0x2"), // TX_MEM.ABORT_CAPACITY_WRITE
+    ("tx-conflict",       "event=0x54,umask=0x1"), // TX_MEM.ABORT_CONFLICT
+    ("cycles-t",          "event=0x3c,in_tx=1"), // CPU_CLK_UNHALTED.THREAD_P
+    ("cycles-ct",         "event=0x3c,in_tx=1,in_tx_cp=1"), // CPU_CLK_UNHALTED.THREAD_P
+];
+
 /// Sapphire Rapids and Emerald Rapids.
 pub const GOLDEN_COVE: Model = Model {
     pmu_name: "sapphire_rapids",
@@ -135,6 +148,7 @@ pub const GOLDEN_COVE: Model = Model {
     clearing_events: &[],
     acknowledge: Acknowledge::Late,
     topdown_files: &[],
+    transaction_files: TRANSACTION_FILES,
     checkpointed: CounterMask::from_bits(0x4),
     period_rule: PeriodRule::NONE,
 };

@@ -128,6 +128,7 @@ pub const GOLDMONT: Model = Model {
     clearing_events: &[],
     acknowledge: Acknowledge::Early,
     topdown_files: TOPDOWN_FILES,
+    transaction_files: &[],
     checkpointed: CounterMask::EMPTY,
     period_rule: PeriodRule::NONE,
 };
@@ -141,5 +142,6 @@ pub const GOLDMONT_PLUS: Model = Model {
     precise_distribution: PreciseDistribution::Counter0,
     cache_events: PLUS_CACHE_EVENTS,
     topdown_files: PLUS_TOPDOWN_FILES,
+    transaction_files: &[],
     ..GOLDMONT
 };

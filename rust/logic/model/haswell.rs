@@ -98,6 +98,23 @@ pub(super) const CACHE_EVENTS: CacheEvents = CacheEvents::checked(&[
     CacheEvent::new(Node, Write, Miss, 0x01b7).offcore(0x1f_b800_0002), // OFFCORE_RESPONSE: DEMAND_WRITE | L3_MISS_REMOTE | SNOOP_DRAM
 ]);
 
+/// The events of transactions.
+#[rustfmt::skip]
+pub(super) const TRANSACTION_FILES: &[(&str, &str)] = &[
+    ("tx-start",    "event=0xc9,umask=0x1"), // RTM_RETIRED.START
+    ("tx-commit",   "event=0xc9,umask=0x2"), // RTM_RETIRED.COMMIT
+    ("tx-abort",    "event=0xc9,umask=0x4"), // RTM_RETIRED.ABORTED
+    ("tx-capacity", "event=0x54,umask=0x2"), // TX_MEM.ABORT_CAPACITY_WRITE
+    ("tx-conflict", "event=0x54,umask=0x1"), // TX_MEM.ABORT_CONFLICT
+    ("el-start",    "event=0xc8,umask=0x1"), // HLE_RETIRED.START
+    ("el-commit",   "event=0xc8,umask=0x2"), // HLE_RETIRED.COMMIT
+    ("el-abort",    "event=0xc8,umask=0x4"), // HLE_RETIRED.ABORTED
+    ("el-capacity", "event=0x54,umask=0x2"), // TX_MEM.ABORT_CAPACITY_WRITE
+    ("el-conflict", "event=0x54,umask=0x1"), // TX_MEM.ABORT_CONFLICT
+    ("cycles-t",    "event=0x3c,in_tx=1"), // CPU_CLK_UNHALTED.THREAD_P
+    ("cycles-ct",   "event=0x3c,in_tx=1,in_tx_cp=1"), // CPU_CLK_UNHALTED.THREAD_P
+];
+
 /// Haswell, client and server.
 pub const HASWELL: Model = Model {
     pmu_name: "haswell",
@@ -116,6 +133,7 @@ pub const HASWELL: Model = Model {
     clearing_events: &[],
     acknowledge: Acknowledge::Late,
     topdown_files: sandy_bridge::TOPDOWN_FILES,
+    transaction_files: TRANSACTION_FILES,
     checkpointed: CounterMask::from_bits(0x4),
     period_rule: PeriodRule::HASWELL,
 };

@@ -93,6 +93,25 @@ const SERVER_CACHE_EVENTS: CacheEvents = skylake::CACHE_EVENTS.with(&[
     CacheEvent::new(Node, Write, Miss, 0x01b7).offcore(0x7_3000_0002), // OCR.DEMAND_RFO.REMOTE_DRAM
 ]);
 
+/// The events of transactions.
+#[rustfmt::skip]
+const TRANSACTION_FILES: &[(&str, &str)] = &[
+    ("tx-start",          "event=0xc9,umask=0x1"), // RTM_RETIRED.START
+    ("tx-abort",          "event=0xc9,umask=0x4"), // RTM_RETIRED.ABORTED
+    ("tx-commit",         "event=0xc9,umask=0x2"), // RTM_RETIRED.COMMIT
+    ("tx-capacity-read",  "event=0x54,umask=0x80"), // TX_MEM.ABORT_CAPACITY_READ
+    ("tx-capacity-write", "event=0x54,umask=0x2"), // TX_MEM.ABORT_CAPACITY_WRITE
+    ("tx-conflict",       "event=0x54,umask=0x1"), // TX_MEM.ABORT_CONFLICT
+    ("el-start",          "event=0xc8,umask=0x1"), // HLE_RETIRED.START
+    ("el-abort",          "event=0xc8,umask=0x4"), // HLE_RETIRED.ABORTED
+    ("el-commit",         "event=0xc8,umask=0x2"), // HLE_RETIRED.COMMIT
+    ("el-capacity-read",  "event=0x54,umask=0x80"), // TX_MEM.ABORT_CAPACITY_READ
+    ("el-capacity-write", "event=0x54,umask=0x2"), // TX_MEM.ABORT_CAPACITY_WRITE
+    ("el-conflict",       "event=0x54,umask=0x1"), // TX_MEM.ABORT_CONFLICT
+    ("cycles-t",          "event=0x3c,in_tx=1"), // CPU_CLK_UNHALTED.THREAD_P
+    ("cycles-ct",         "event=0x3c,in_tx=1,in_tx_cp=1"), // CPU_CLK_UNHALTED.THREAD_P
+];
+
 /// Ice Lake, Tiger Lake and Rocket Lake, client.
 pub const ICE_LAKE: Model = Model {
     pmu_name: "icelake",
@@ -111,6 +130,7 @@ pub const ICE_LAKE: Model = Model {
     clearing_events: &[],
     acknowledge: Acknowledge::Late,
     topdown_files: &[],
+    transaction_files: TRANSACTION_FILES,
     checkpointed: CounterMask::from_bits(0x4),
     period_rule: PeriodRule::NONE,
 };

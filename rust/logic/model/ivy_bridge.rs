@@ -105,6 +105,7 @@ pub const IVY_BRIDGE: Model = Model {
     clearing_events: &[],
     acknowledge: Acknowledge::Early,
     topdown_files: sandy_bridge::TOPDOWN_FILES,
+    transaction_files: &[],
     checkpointed: CounterMask::EMPTY,
     period_rule: PeriodRule::NONE,
 };

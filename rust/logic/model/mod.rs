@@ -165,6 +165,10 @@ pub struct Model {
     pub acknowledge: Acknowledge,
     /// The topdown method's events in sysfs, but for those of PERF_METRICS.
     pub topdown_files: &'static [TopdownFile],
+    /// The events of transactions in sysfs, where RTM exists: a file's name, and what it holds.
+    /// Mainline: `hsw_tsx_events_attrs`, `icl_tsx_events_attrs`, `glc_tsx_events_attrs`,
+    /// `arch/x86/events/intel/core.c:7027-7118`, `tsx_is_visible()`.
+    pub transaction_files: &'static [(&'static str, &'static str)],
     /// The counters that can take back what an aborted transaction counted; empty where the
     /// in_tx filters do not exist.
     pub checkpointed: CounterMask,

@@ -152,6 +152,7 @@ pub const SANDY_BRIDGE: Model = Model {
     clearing_events: &[],
     acknowledge: Acknowledge::Early,
     topdown_files: TOPDOWN_FILES,
+    transaction_files: &[],
     checkpointed: CounterMask::EMPTY,
     period_rule: PeriodRule::NONE,
 };

@@ -17,7 +17,7 @@ use super::super::pebs::PebsData::{Load, LoadLatency, StoreAddress};
 use super::super::pebs::{PebsEvent, PebsEvents, PreciseDistribution};
 use super::super::period::PeriodRule;
 use super::super::topdown::TopdownFile;
-use super::{Acknowledge, HardwareEvents, Model, Scope};
+use super::{haswell, Acknowledge, HardwareEvents, Model, Scope};
 
 /// Four general-purpose counters a thread, eight where a core has one thread.
 const COUNTERS: CounterMask = CounterMask::first_gp(8).union(CounterMask::first_fixed(3));
@@ -128,6 +128,7 @@ pub const SKYLAKE: Model = Model {
     clearing_events: &[],
     acknowledge: Acknowledge::Late,
     topdown_files: TOPDOWN_FILES,
+    transaction_files: haswell::TRANSACTION_FILES,
     checkpointed: CounterMask::from_bits(0x4),
     period_rule: PeriodRule::NONE,
 };

@@ -115,6 +115,7 @@ pub const WESTMERE: Model = Model {
     clearing_events: nehalem::CLEARING_EVENTS,
     acknowledge: Acknowledge::Early,
     topdown_files: &[],
+    transaction_files: &[],
     checkpointed: CounterMask::EMPTY,
     period_rule: PeriodRule::NONE,
 };
