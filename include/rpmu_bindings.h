@@ -11,6 +11,7 @@
 #include <linux/cpumask.h>
 #include <linux/device.h>
 #include <linux/hrtimer.h>
+#include <linux/jump_label.h>
 #include <linux/kprobes.h>
 #include <linux/kstrtox.h>
 #include <linux/percpu.h>
@@ -29,5 +30,12 @@
 #include "../rust/static_calls.c"
 
 const char *rpmu_helper_policy(void); /* rust/parameters.c */
+
+/* rust/builtin.c */
+bool rpmu_helper_knows_builtin(void);
+int rpmu_helper_builtin_cntval_bits(void *pmu);
+int *rpmu_helper_builtin_attr_rdpmc(void *pmu);
+unsigned long *rpmu_helper_builtin_attr_freeze_on_smi(void *pmu);
+unsigned long *rpmu_helper_builtin_dirty(void __percpu *events);
 
 #endif /* RPMU_BINDINGS_H */

@@ -10,9 +10,11 @@
 #include <linux/cpumask.h>
 #include <linux/device.h>
 #include <linux/hardirq.h>
+#include <linux/mm_types.h>
 #include <linux/percpu.h>
 #include <linux/smp.h>
 #include <linux/spinlock.h>
+#include <linux/sysfs.h>
 #include <linux/topology.h>
 #include <asm/apic.h>
 #include <asm/cpufeature.h>
@@ -105,6 +107,27 @@ int rpmu_helper_cpuhp_setup_state_multi(enum cpuhp_state state, const char *name
 	return cpuhp_setup_state_multi(state, name, startup, teardown);
 }
 
+void rpmu_helper_on_each_cpu(smp_call_func_t func, void *info)
+{
+	on_each_cpu(func, info, 1);
+}
+
+void rpmu_helper_on_each_cpu_mask(const struct cpumask *mask,
+				  smp_call_func_t func, void *info)
+{
+	on_each_cpu_mask(mask, func, info, 1);
+}
+
+const struct cpumask *rpmu_helper_mm_cpumask(struct mm_struct *mm)
+{
+	return mm_cpumask(mm);
+}
+
+int *rpmu_helper_mm_perf_rdpmc_allowed(struct mm_struct *mm)
+{
+	return &mm->context.perf_rdpmc_allowed.counter;
+}
+
 void rpmu_helper_raw_spin_lock_init(raw_spinlock_t *lock)
 {
 	raw_spin_lock_init(lock);
@@ -125,6 +148,11 @@ void rpmu_helper_raw_spin_unlock(raw_spinlock_t *lock)
 void *rpmu_helper_dev_get_drvdata(const struct device *dev)
 {
 	return dev_get_drvdata(dev);
+}
+
+void rpmu_helper_sysfs_attr_init(struct attribute *attr)
+{
+	sysfs_attr_init(attr);
 }
 
 bool rpmu_helper_in_nmi(void)

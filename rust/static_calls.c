@@ -8,6 +8,7 @@
  * calls by pointer) and no retpoline. Until they are bound they do nothing.
  */
 
+#include <linux/kallsyms.h>
 #include <linux/perf_event.h>
 #include <linux/static_call.h>
 
@@ -21,4 +22,16 @@ void rpmu_helper_bind_perf_pmu_resched(void *address)
 void rpmu_helper_perf_pmu_resched(struct pmu *pmu)
 {
 	static_call_cond(rpmu_perf_pmu_resched)(pmu);
+}
+
+DEFINE_STATIC_CALL_RET0(rpmu_kallsyms_lookup_name, kallsyms_lookup_name);
+
+void rpmu_helper_bind_kallsyms_lookup_name(void *address)
+{
+	static_call_update(rpmu_kallsyms_lookup_name, address);
+}
+
+unsigned long rpmu_helper_kallsyms_lookup_name(const char *name)
+{
+	return static_call(rpmu_kallsyms_lookup_name)(name);
 }

@@ -3,48 +3,110 @@
 # shellcheck shell=dash
 # shellcheck disable=SC2317 # tests are called by their names
 #
-# /sys/bus/event_source/devices/cpu: what the built-in driver shows there is
-# kept, and what rpmu shows is compared with it both ways, for perf resolves its
-# names of events by these files. Run it on the built-in driver first.
+# /sys/bus/event_source/devices/cpu: the tree that the built-in driver shows
+# there is kept, and the one that rpmu shows is compared with it, file by file:
+# names, modes, contents. perf resolves its names of events by these files. Run
+# it on the built-in driver first.
 
 . ./ktap.sh
 
 KEPT=/tmp/built-in-sysfs
-DIRECTORIES='. format events caps'
 
-# known FILE: where rpmu differs from the built-in driver, and why.
-known() {
+# without_feature FILE: rpmu does not use PEBS, LBR and PERF_METRICS, and shows
+# what the built-in driver does on hardware that lacks them. These are the files
+# that then differ on hardware that has them, and why.
+without_feature() {
 	case $1 in
-	./rdpmc) echo 'rpmu does not let user space read counters' ;;
-	./freeze_on_smi) echo 'rpmu does not do that' ;;
-	events/mem-loads | events/mem-loads-aux | events/mem-stores) echo 'rpmu has no precise events' ;;
-	caps/max_precise) echo 'rpmu has no precise events' ;;
-	events/tx-* | events/el-* | events/cycles-t | events/cycles-ct) echo "rpmu has no names for transactions' events" ;;
-	caps/branches | caps/branch_counter_*) echo 'rpmu has no branch records' ;;
+	./caps/max_precise | ./events/mem-loads | ./events/mem-loads-aux | ./events/mem-stores) echo PEBS ;;
+	./caps/branches | ./caps/branch_counter_nr | ./caps/branch_counter_width) echo LBR ;;
+	./events/slots | ./events/topdown-retiring | ./events/topdown-bad-spec | ./events/topdown-fe-bound | \
+		./events/topdown-be-bound | ./events/topdown-heavy-ops | ./events/topdown-br-mispredict | \
+		./events/topdown-fetch-lat | ./events/topdown-mem-bound) echo PERF_METRICS ;;
 	*) return 1 ;;
 	esac
+}
+
+# The emulated PMU lacks all three, so there nothing differs.
+emulated() {
+	grep -qw hypervisor /proc/cpuinfo && ! dmesg | grep -q 'Hypervisor detected'
 }
 
 FORMAT='event umask edge inv cmask'
 EVENTS='cpu-cycles instructions cache-references cache-misses
 	branch-instructions branch-misses ref-cycles'
 
-keep() {
-	rm -rf "$KEPT"
-	for directory in $DIRECTORIES; do
-		mkdir -p "$KEPT/$directory"
-		for file in "$CPU_PMU/$directory"/*; do
-			[ -f "$file" ] || continue
-			# A copy with its mode; some files cannot be read.
-			copy=$KEPT/$directory/${file##*/}
-			cat "$file" >"$copy" 2>/dev/null
-			chmod "$(mode "$file")" "$copy"
-		done
-	done
+# list DIR: what is below, a line each: mode, kind, name.
+list() {
+	(cd "$1" && find . ! -name . -exec stat -c '%a %F %n' {} + | sort -k 3)
 }
 
-mode() {
-	stat -c %a "$1"
+keep() {
+	rm -rf "$KEPT"
+	mkdir -p "$KEPT/tree"
+	list "$CPU_PMU/" >"$KEPT/list"
+	(cd "$CPU_PMU/" && find . -type d) | while read -r directory; do
+		mkdir -p "$KEPT/tree/$directory"
+	done
+	(cd "$CPU_PMU/" && find . -type f) | while read -r file; do
+		# Some files cannot be read.
+		cat "$CPU_PMU/$file" >"$KEPT/tree/$file" 2>/dev/null
+	done
+	[ "$(wc -l <"$KEPT/list")" -gt 30 ] && return
+	because "the built-in driver has fewer files than there must be"
+	return 1
+}
+
+# differs FILE HOW: unless it is for want of a feature.
+differs() {
+	if ! emulated && why=$(without_feature "$1"); then
+		echo "# $1 $2: rpmu does not use $why"
+	else
+		because "$1 $2"
+		status=1
+	fi
+}
+
+compared() {
+	[ -d "$KEPT" ] && return
+	because "there was no built-in driver to compare with"
+	return "$SKIP"
+}
+
+# line FILE LIST: that file's line.
+line() {
+	awk -v file="$1" '{ name = $0; sub(/^.* \.\//, "./", name); if (name == file) print }' "$2"
+}
+
+same_names_and_modes() {
+	compared || return
+	status=0
+	list "$CPU_PMU/" >/tmp/here
+	sed 's/^.* \.\//.\//' /tmp/here "$KEPT/list" | sort -u >/tmp/names
+	while read -r file; do
+		here=$(line "$file" /tmp/here)
+		there=$(line "$file" "$KEPT/list")
+		[ "$here" = "$there" ] || differs "$file" "is \"${here% *}\", the built-in's \"${there% *}\""
+	done </tmp/names
+	return "$status"
+}
+
+# text FILE: with its size, for the end of the line is part of it.
+text() {
+	echo "\"$(cat "$1")\" in $(wc -c <"$1") bytes"
+}
+
+# What power management counts differs from moment to moment.
+same_contents() {
+	compared || return
+	status=0
+	(cd "$KEPT/tree" && find . -type f ! -path './power/*') >/tmp/names
+	while read -r file; do
+		[ -e "$CPU_PMU/$file" ] || continue
+		cat "$CPU_PMU/$file" >/tmp/text 2>/dev/null
+		cmp -s /tmp/text "$KEPT/tree/$file" ||
+			differs "$file" "is $(text /tmp/text), the built-in's $(text "$KEPT/tree/$file")"
+	done </tmp/names
+	return "$status"
 }
 
 # all_there DIRECTORY NAME...
@@ -65,75 +127,13 @@ format_complete() {
 	all_there format $FORMAT
 }
 
+# The guest that has transactions, by the kernel's command line, has their names.
 events_complete() {
 	# shellcheck disable=SC2086
-	all_there events $EVENTS
-}
-
-# text FILE: with its size, for the end of the line is part of it.
-text() {
-	echo "\"$(cat "$1")\" in $(wc -c <"$1") bytes"
-}
-
-# differs FILE HOW: unless that is known.
-differs() {
-	if why=$(known "$1"); then
-		echo "# $1 $2: $why"
-	else
-		because "$1 $2"
-		status=1
-	fi
-}
-
-# same DIRECTORY: the same files, word for word, with the same modes.
-same() {
-	if [ ! -d "$KEPT" ]; then
-		because "there was no built-in driver to compare with"
-		return "$SKIP"
-	fi
-	status=0
-	files=0
-	for kept in "$KEPT/$1"/*; do
-		[ -f "$kept" ] || continue
-		[ -e "$CPU_PMU/$1/${kept##*/}" ] || differs "$1/${kept##*/}" 'is missing'
-	done
-	for file in "$CPU_PMU/$1"/*; do
-		[ -f "$file" ] || continue
-		name=$1/${file##*/}
-		kept=$KEPT/$name
-		files=$((files + 1))
-		if [ ! -e "$kept" ]; then
-			differs "$name" "is not in the built-in's"
-			continue
-		fi
-		[ "$(mode "$file")" = "$(mode "$kept")" ] ||
-			differs "$name" "has mode $(mode "$file"), the built-in's $(mode "$kept")"
-		# What a file does when it is written is none of its text.
-		[ "$(mode "$file")" = 444 ] || continue
-		cmp -s "$file" "$kept" ||
-			differs "$name" "is $(text "$file"), the built-in's $(text "$kept")"
-	done
-	if [ "$files" -eq 0 ]; then
-		because "$1 is empty"
-		status=1
-	fi
-	return "$status"
-}
-
-device_same() {
-	same .
-}
-
-format_same() {
-	same format
-}
-
-events_same() {
-	same events
-}
-
-caps_same() {
-	same caps
+	all_there events $EVENTS || return
+	grep -qw setcpuid=rtm /proc/cmdline || return 0
+	all_there events tx-start tx-abort tx-commit tx-conflict cycles-t cycles-ct &&
+		all_there format in_tx in_tx_cp
 }
 
 type_is_raw() {
@@ -155,11 +155,93 @@ perf_resolves() {
 	done
 }
 
-if ! loaded; then
+# written FILE TEXT: what came of it: the error, or what the file reads as.
+written() {
+	if echo "$2" 2>/tmp/error >"$CPU_PMU/$1"; then
+		cat "$CPU_PMU/$1"
+	else
+		sed 's/.*: //' /tmp/error
+	fi
+}
+
+# takes FILE, lines of: text, what comes of it. It ends with what it began.
+takes() {
+	setting=$1
+	before=$(cat "$CPU_PMU/$setting")
+	status=0
+	while read -r text expected; do
+		got=$(written "$setting" "$text")
+		[ "$got" = "$expected" ] && continue
+		because "$setting: \"$text\" gives \"$got\", expected \"$expected\""
+		status=1
+	done
+	echo "$before" >"$CPU_PMU/$setting"
+	return "$status"
+}
+
+# A kernel whose built-in driver has never run lets nobody read counters.
+user_read_possible() {
+	! grep -q initcall_blacklist= /proc/cmdline
+}
+
+rdpmc_takes() {
+	if ! user_read_possible; then
+		takes rdpmc <<-END
+			0 Unknown error 524
+			1 Unknown error 524
+			3 Invalid argument
+		END
+		return
+	fi
+	takes rdpmc <<-END
+		0 0
+		1 1
+		2 2
+		0x1 1
+		3 Invalid argument
+		-1 Invalid argument
+		x Invalid argument
+		01 1
+	END
+}
+
+freeze_on_smi_takes() {
+	takes freeze_on_smi <<-END
+		1 1
+		0 0
+		2 Invalid argument
+		yes Invalid argument
+		0x1 1
+	END
+}
+
+# freezes 0|1: every CPU's IA32_DEBUGCTL becomes that when it is set.
+freezes() {
+	events=/sys/kernel/tracing/events/msr/write_msr
+	trace=/sys/kernel/tracing/trace
+	# The first thing that is ever traced is lost: the buffer grows then.
+	echo 1 >"$events/enable"
+	echo $((1 - $1)) >"$CPU_PMU/freeze_on_smi"
+	echo >"$trace"
+	echo "$1" >"$CPU_PMU/freeze_on_smi"
+	echo 0 >"$events/enable"
+	value=$(printf %x $(($1 << 14)))
+	said=$(grep -c "write_msr: 1d9, value $value\$" "$trace")
+	cpus=$(grep -c ^processor /proc/cpuinfo)
+	[ "$said" = "$cpus" ] && return
+	because "$said of $cpus CPUs got $value"
+	return 1
+}
+
+freeze_on_smi_freezes() {
+	freezes 1 && freezes 0
+}
+
+if ! loaded && [ -e "$CPU_PMU" ]; then
 	run_test keep
 fi
-for name in type_is_raw format_complete events_complete device_same format_same \
-	events_same caps_same perf_resolves; do
+for name in type_is_raw format_complete events_complete same_names_and_modes same_contents perf_resolves \
+	rdpmc_takes freeze_on_smi_takes freeze_on_smi_freezes; do
 	run_test $name
 done
 finish

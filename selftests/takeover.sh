@@ -126,6 +126,55 @@ pmu_is_the_same() {
 	fi
 }
 
+# setting FILE: reads as what the other driver has set, both ways.
+setting_stays() {
+	for value in 1 0 1; do
+		echo "$value" >"$CPU_PMU/$1"
+		load || {
+			because "load: $said"
+			return 1
+		}
+		here=$(cat "$CPU_PMU/$1")
+		echo $((1 - value)) >"$CPU_PMU/$1"
+		unload || {
+			because "unload: $said"
+			return 1
+		}
+		there=$(cat "$CPU_PMU/$1")
+		[ "$here $there" = "$value $((1 - value))" ] && continue
+		because "$1: $value reads $here on rpmu, its $((1 - value)) reads $there on the built-in driver"
+		return 1
+	done
+}
+
+rdpmc_stays() {
+	before=$(cat "$CPU_PMU/rdpmc")
+	setting_stays rdpmc || return
+	# The one that is in force without an event, too.
+	echo 2 >"$CPU_PMU/rdpmc"
+	load || {
+		because "load: $said"
+		return 1
+	}
+	here=$(cat "$CPU_PMU/rdpmc")
+	echo "$before" >"$CPU_PMU/rdpmc"
+	unload || {
+		because "unload: $said"
+		return 1
+	}
+	[ "$here" = 2 ] && [ "$(cat "$CPU_PMU/rdpmc")" = "$before" ] && return
+	because "2 reads $here"
+	return 1
+}
+
+freeze_on_smi_stays() {
+	before=$(cat "$CPU_PMU/freeze_on_smi")
+	setting_stays freeze_on_smi
+	status=$?
+	echo "$before" >"$CPU_PMU/freeze_on_smi"
+	return "$status"
+}
+
 # unload_refused MODE: while that counter is there, and not for longer.
 unload_refused() {
 	load || {
@@ -265,7 +314,7 @@ for name in built_in_at_start refused_while_watchdog_on \
 	refused_while_task_counted refused_while_cpu_counted twenty_rounds \
 	pmu_is_the_same unload_refused_while_task_counted \
 	unload_refused_while_cpu_counted watchdog_tried_on_rpmu \
-	watchdog_after_give_back interval_written_before multiplexed_before \
+	watchdog_after_give_back rdpmc_stays freeze_on_smi_stays interval_written_before multiplexed_before \
 	built_in_at_end; do
 	run_test $name
 done

@@ -4,7 +4,7 @@
 
 use super::{hardware::Hardware, pmi::Shared, sharing::Sharing};
 use crate::{
-    logic::{claim::Claim, registers::Shadow, roster::Roster},
+    logic::{claim::Claim, dirty::Dirty, registers::Shadow, roster::Roster},
     perf::EventId,
     x86::{
         apic::{self, Lvtpc},
@@ -35,6 +35,8 @@ pub(super) struct Own {
     pub(super) transactions_abort: bool,
     /// What the sibling believes the roster to claim.
     pub(super) claimed: Claim,
+    /// What others must not read.
+    pub(super) dirty: Dirty,
     /// What was in the way when the PMU was first used here.
     before: Option<Before>,
 }
@@ -53,6 +55,7 @@ impl Cpu {
             shadow: Shadow::new(capabilities),
             transactions_abort: false,
             claimed: Claim::default(),
+            dirty: Dirty::default(),
             before: None,
         };
         pin_init!(Self {
@@ -88,6 +91,7 @@ impl Own {
 
     fn clear(&mut self, hardware: &Hardware, irqs: &LocalInterruptDisabled) {
         self.shadow.reset(|write| hardware.write(write, irqs));
+        self.dirty = Dirty::default();
         hardware.acknowledge(hardware.pmu.capabilities.counters, irqs);
     }
 }

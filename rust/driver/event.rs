@@ -161,7 +161,25 @@ pub(super) fn update(
 
     let delta = width.delta(previous, now);
     event.add_count(delta);
+    publish(event, hardware);
     // CAST: positive, as no counter has more than 48 bits so far.
     data.left.add((delta as i64).wrapping_neg(), Relaxed);
     Some(now)
+}
+
+/// Shows who maps the event what its count is up to date with.
+///
+/// On the event's CPU, in any context.
+pub(super) fn publish(event: &perf::Event<Driver>, hardware: &Hardware) {
+    let previous = &event.data().previous;
+    let mut shown = previous.load(Relaxed);
+    loop {
+        event.set_previous(hardware.limits.width.sign_extend(shown));
+        // A PMI in between has shown a later one, or is about to be overwritten.
+        let now = previous.load(Relaxed);
+        if now == shown {
+            break;
+        }
+        shown = now;
+    }
 }

@@ -15,6 +15,7 @@ use kernel::interrupt::LocalInterruptDisabled;
 
 impl Callbacks for CorePmu {
     fn starting(&self, irqs: &LocalInterruptDisabled) {
+        self.ops().smi.starting(irqs);
         self.ops().join_core(irqs);
     }
 

@@ -10,9 +10,11 @@
 //!  schedule    add, del, enable  ──► cpu           what we keep of a CPU
 //!                                ──► sharing       and of its core
 //!                                ──► transactions  which want counter 3, too
+//!                                ──► user_read     who may read counters with rdpmc
+//!  smi         counters that stop in system management mode
 //!  pmi         a counter has overflowed (NMI)
 //!  hotplug     a CPU comes or goes, or the driver does: registers as they were
-//!  sysfs       format/, events/, caps/
+//!  sysfs       the PMU's files
 //!  errors      reason ──► errno
 //! ```
 //!
@@ -41,9 +43,11 @@ mod pmi;
 mod probe;
 mod schedule;
 mod sharing;
+mod smi;
 mod sysfs;
 mod takeover;
 mod transactions;
+mod user_read;
 
 pub(crate) use {
     probe::{check_counters, probe},
@@ -57,7 +61,9 @@ use crate::{
 use cpu::Cpu;
 use hardware::Hardware;
 use kernel::{prelude::*, sync::Arc};
+use smi::Smi;
 use transactions::Transactions;
+use user_read::UserRead;
 
 /// The driver of the core PMU, as the perf core sees it.
 pub(crate) struct Driver {
@@ -67,6 +73,10 @@ pub(crate) struct Driver {
     transactions: Transactions,
     /// Whether the threads of a core must agree on who uses what.
     shares_a_core: bool,
+    /// Who may read counters without us.
+    user_read: UserRead,
+    /// Whether counters stop in system management mode.
+    smi: Smi,
 }
 
 /// The core PMU with this driver.
@@ -79,7 +89,10 @@ pub(crate) type CorePmu = perf::Pmu<Driver>;
 pub(crate) fn new_pmu(hardware: Hardware, ht_workaround: bool) -> Result<Arc<CorePmu>> {
     let cpus = PerCpu::new(|cpu| Cpu::new(cpu, &hardware))?;
     let groups = sysfs::groups(&hardware.pmu)?;
+    let user_read = UserRead::new(hardware.pmu.capabilities.width.bits())?;
     let driver = Driver {
+        smi: Smi::new(user_read.builtin.as_ref())?,
+        user_read,
         transactions: Transactions::new(hardware.pmu.capabilities.transactions_use_counter_3),
         shares_a_core: sharing::is_needed(hardware.pmu.model, ht_workaround),
         hardware,

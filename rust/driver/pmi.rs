@@ -134,6 +134,8 @@ impl Handler for CorePmu {
             if let Some(event) = event {
                 event::update(event, hardware, irqs);
                 let value = event.data().start(hardware);
+                event::publish(event, hardware);
+                event.update_userpage();
                 let register = Register::Counter(counter);
                 hardware.write(RegisterWrite { register, value }, irqs);
             }

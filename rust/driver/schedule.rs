@@ -8,7 +8,7 @@
 
 use super::{
     cpu::{Cpu, Own},
-    event::{update, EventData},
+    event::{publish, update, EventData},
     event_init::event_init,
     pmi::Shared,
     Driver,
@@ -24,7 +24,7 @@ use crate::{
     perf::{Event, EventId, NewEvent, OnCpu, Operations, PmuDisabled},
     x86::percpu::CpuCellGuard,
 };
-use kernel::{cpu::CpuId, prelude::*};
+use kernel::{cpu::CpuId, mm::Mm, prelude::*};
 
 impl Driver {
     /// What we keep of this CPU, for callbacks that run in no NMI.
@@ -50,6 +50,7 @@ impl Driver {
             self.clear(cx, shared, shadow);
         }
         let value = data.start(&self.hardware);
+        publish(event, &self.hardware);
         shadow.start(counter, select, extra, data.in_host, value, |write| {
             self.hardware.write(write, cx.irqs());
         });
@@ -125,6 +126,7 @@ impl Operations for Driver {
         };
         let shared = &cpu.shared;
         self.transactions.abort_if_needed(&mut own, cx.irqs());
+        self.user_read.mark_dirty(&mut own, cx.irqs());
         let Own { roster, shadow, .. } = &mut *own;
 
         // Everybody leaves before anybody arrives, since they may change places.
@@ -209,6 +211,22 @@ impl Operations for Driver {
         // on, and hold what somebody else left there.
         if !event.is_stopped() {
             update(event, &self.hardware, cx.irqs());
+        }
+    }
+
+    fn user_may_read(&self) -> bool {
+        self.user_read.is_possible()
+    }
+
+    fn mapped(&self, mm: &Mm) {
+        if let Some(builtin) = &self.user_read.builtin {
+            builtin.allow(mm);
+        }
+    }
+
+    fn unmapped(&self, mm: &Mm) {
+        if let Some(builtin) = &self.user_read.builtin {
+            builtin.disallow(mm);
         }
     }
 

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `format/`, `events/` and `caps/` of the PMU, as the built-in driver has them.
-//!
-//! Left out are `rdpmc` (user space cannot read counters, and `cap_user_rdpmc` says so) and
-//! `freeze_on_smi`, which nothing implements.
+//! The PMU's files, as the built-in driver has them on hardware without PEBS, LBR and PERF_METRICS,
+//! which this driver does not use.
 
-use super::{transactions::AllowForceAbort, Driver};
+use super::{smi::FreezeOnSmi, transactions::AllowForceAbort, user_read::Rdpmc, Driver};
 use crate::{
     logic::{
         event_select::EventSelect, extra_register::ExtraRegister, model::HardwareId, pmu::Pmu,
@@ -19,15 +17,22 @@ use kernel::prelude::*;
 /// The directories for `pmu`.
 pub(super) fn groups(pmu: &Pmu) -> Result<Groups> {
     let mut groups = KVec::new();
+    groups.push(settings(pmu)?, GFP_KERNEL)?;
     groups.push(format(pmu)?, GFP_KERNEL)?;
     groups.push(events(pmu)?, GFP_KERNEL)?;
     groups.push(caps(pmu)?, GFP_KERNEL)?;
-    if pmu.capabilities.transactions_use_counter_3 {
-        let mut top = Group::top();
-        top.switch::<Driver, AllowForceAbort>(fmt!("allow_tsx_force_abort"))?;
-        groups.push(top, GFP_KERNEL)?;
-    }
     Ok(Groups::new(groups)?)
+}
+
+/// What can be set.
+fn settings(pmu: &Pmu) -> Result<Group> {
+    let mut top = Group::top();
+    top.setting::<Driver, Rdpmc>(fmt!("rdpmc"))?;
+    top.setting::<Driver, FreezeOnSmi>(fmt!("freeze_on_smi"))?;
+    if pmu.capabilities.transactions_use_counter_3 {
+        top.setting::<Driver, AllowForceAbort>(fmt!("allow_tsx_force_abort"))?;
+    }
+    Ok(top)
 }
 
 /// Which bits of the attributes a field is.
@@ -66,7 +71,7 @@ fn format(pmu: &Pmu) -> Result<Group> {
     Ok(group)
 }
 
-/// The generic hardware events.
+/// The generic hardware events, and those of the topdown method and of transactions.
 fn events(pmu: &Pmu) -> Result<Group> {
     let mut group = Group::new(c"events");
     for id in HardwareId::ALL {
@@ -78,6 +83,11 @@ fn events(pmu: &Pmu) -> Result<Group> {
     for file in pmu.model.topdown_files {
         let text = file.text(threads_per_core());
         group.file(fmt!("{}", file.name), fmt!("{text}"))?;
+    }
+    if pmu.capabilities.rtm {
+        for (name, text) in pmu.model.transaction_files {
+            group.file(fmt!("{name}"), fmt!("{text}\n"))?;
+        }
     }
     Ok(group)
 }

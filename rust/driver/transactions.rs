@@ -11,11 +11,12 @@
 use super::{cpu::Own, CorePmu, Driver};
 use crate::{
     logic::counter::{CounterId, CounterMask},
-    perf::Switch,
+    perf::Setting,
     x86::{cpu::online_cpus, tsx},
 };
 use kernel::{
     interrupt::LocalInterruptDisabled,
+    prelude::*,
     sync::atomic::{Atomic, Relaxed},
 };
 
@@ -81,19 +82,23 @@ impl Transactions {
 /// `allow_tsx_force_abort` in sysfs.
 pub(super) struct AllowForceAbort;
 
-impl Switch<Driver> for AllowForceAbort {
-    fn is_on(pmu: &CorePmu) -> bool {
+impl Setting<Driver> for AllowForceAbort {
+    type Value = bool;
+    const MODE: u16 = 0o644;
+
+    fn get(pmu: &CorePmu) -> bool {
         pmu.ops().transactions.allow_abort.load(Relaxed)
     }
 
-    fn switch(pmu: &CorePmu, on: bool) {
+    fn set(pmu: &CorePmu, on: bool) -> Result {
         if pmu.ops().transactions.allow_abort.xchg(on, Relaxed) == on {
-            return;
+            return Ok(());
         }
         // Off: who is on the counter leaves it. On: who has waited for it gets it.
         for cpu in online_cpus() {
             pmu.resched(cpu);
         }
         pmu.finish_resched();
+        Ok(())
     }
 }

@@ -24,6 +24,7 @@ pub mod capabilities;
 pub mod claim;
 pub mod constraint;
 pub mod counter;
+pub mod dirty;
 pub mod event_select;
 pub mod exception;
 pub mod extra_register;

@@ -59,6 +59,25 @@ impl CounterWidth {
         now.wrapping_sub(previous) & self.mask()
     }
 
+    /// A counter's value as a number with its sign: one that is before its overflow is below 0.
+    ///
+    /// So user space extends what it reads (`pmc_width`), and what it adds to that has to match.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use rpmu_logic::logic;
+    /// use logic::period::CounterWidth;
+    ///
+    /// let width = CounterWidth::new(48).unwrap();
+    /// assert_eq!(width.sign_extend(0xffff_ffff_fffe), -2);
+    /// assert_eq!(width.sign_extend(7), 7);
+    /// ```
+    pub const fn sign_extend(self, value: u64) -> i64 {
+        let above = 64 - self.0 as u32;
+        (value.wrapping_shl(above) as i64).wrapping_shr(above)
+    }
+
     /// What to remember of a counter that has just been given `value`, after `remembered`.
     ///
     /// The bits above the width number such writes, modulo what fits there, so that two that write

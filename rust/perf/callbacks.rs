@@ -13,6 +13,7 @@ use kernel::{
     error::{code::*, from_result},
     ffi::{c_int, c_uint},
     interrupt::LocalInterruptDisabled,
+    mm::Mm,
     sync::atomic::Relaxed,
 };
 
@@ -32,6 +33,9 @@ impl<T: Operations> Callbacks<T> {
         pmu_enable: Some(Self::pmu_enable_callback),
         pmu_disable: Some(Self::pmu_disable_callback),
         event_init: Some(Self::event_init_callback),
+        event_mapped: Some(Self::event_mapped_callback),
+        event_unmapped: Some(Self::event_unmapped_callback),
+        event_idx: Some(Self::event_idx_callback),
         add: Some(Self::add_callback),
         del: Some(Self::del_callback),
         start: Some(Self::start_callback),
@@ -158,8 +162,13 @@ impl<T: Operations> Callbacks<T> {
             unsafe {
                 (*event).destroy = Some(Self::destroy_callback);
                 (*event).hw.state = STOPPED | UPTODATE;
+                let hw = &raw mut (*event).hw.__bindgen_anon_1.__bindgen_anon_1;
                 // None, for whoever looks at it.
-                (*event).hw.__bindgen_anon_1.__bindgen_anon_1.idx = -1;
+                (*hw).idx = -1;
+                if pmu.ops().user_may_read() {
+                    // CAST: only bits matter.
+                    (*hw).flags |= bindings::PERF_EVENT_FLAG_USER_READ_CNT as i32;
+                }
             }
             Ok(0)
         })
@@ -197,6 +206,59 @@ impl<T: Operations> Callbacks<T> {
         };
         // SAFETY: The event is open, and the perf core has turned interrupts off.
         from_result(|| unsafe { Self::with_event(event, add) }.unwrap_or(Err(EINVAL)))
+    }
+
+    /// Calls `f` if the user of the event may read its counter.
+    ///
+    /// # Safety
+    ///
+    /// `event` must be an event of a [`Pmu<T>`] that is open, and `mm` valid, for the duration of the
+    /// call.
+    unsafe fn with_mm(
+        event: *mut bindings::perf_event,
+        mm: *mut bindings::mm_struct,
+        f: impl FnOnce(&T, &Mm),
+    ) {
+        // SAFETY: By this function's requirements; the PMU of an event is alive as long as that is.
+        let (pmu, event, mm) = unsafe {
+            let pmu = Pmu::<T>::from_raw((*event).pmu);
+            (pmu, Event::<T>::from_raw(event), Mm::from_raw(mm.cast()))
+        };
+        if event.user_may_read() {
+            f(pmu.ops(), mm);
+        }
+    }
+
+    /// # Safety
+    ///
+    /// To be called by the perf core, with an event that is being mapped into `mm`.
+    unsafe extern "C" fn event_mapped_callback(
+        event: *mut bindings::perf_event,
+        mm: *mut bindings::mm_struct,
+    ) {
+        // SAFETY: The file that is mapped keeps the event, and the mapping `mm`.
+        unsafe { Self::with_mm(event, mm, T::mapped) };
+    }
+
+    /// # Safety
+    ///
+    /// To be called by the perf core, with an event that was mapped into `mm`.
+    unsafe extern "C" fn event_unmapped_callback(
+        event: *mut bindings::perf_event,
+        mm: *mut bindings::mm_struct,
+    ) {
+        // SAFETY: As in `event_mapped_callback()`.
+        unsafe { Self::with_mm(event, mm, T::unmapped) };
+    }
+
+    /// # Safety
+    ///
+    /// To be called by the perf core, with an event that is open.
+    unsafe extern "C" fn event_idx_callback(event: *mut bindings::perf_event) -> c_int {
+        // SAFETY: By this function's requirements.
+        let event = unsafe { Event::<T>::from_raw(event) };
+        // CAST: the page has an unsigned one.
+        event.user_index() as c_int
     }
 
     /// # Safety

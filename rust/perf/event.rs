@@ -149,9 +149,52 @@ impl<T: Operations> Event<T> {
         }
     }
 
+    /// Says at which value of its counter, with its sign, the event's count was what it is.
+    ///
+    /// Whoever changes the count says so before he updates the page. On the event's CPU, in any
+    /// context.
+    pub fn set_previous(&self, value: i64) {
+        // SAFETY: The event is valid. The perf core reads the field for the page, as one word.
+        unsafe {
+            let hw = &raw mut (*self.as_raw()).hw;
+            Atomic::from_ptr((&raw mut (*hw).prev_count).cast::<i64>()).store(value, Relaxed);
+        }
+    }
+
+    /// Whether the user may read the event's counter by itself.
+    pub(super) fn user_may_read(&self) -> bool {
+        // SAFETY: The event is valid, and the flag does not change once it is open.
+        // CAST: only bits matter.
+        let flags = unsafe { (*self.as_raw()).hw.__bindgen_anon_1.__bindgen_anon_1.flags as u32 };
+        flags & bindings::PERF_EVENT_FLAG_USER_READ_CNT != 0
+    }
+
+    /// What the page says to read the event by: 1 more than `rdpmc` takes, or 0.
+    pub(super) fn user_index(&self) -> u32 {
+        if !self.user_may_read() {
+            return 0;
+        }
+        // SAFETY: The event is valid. Whoever asks on another CPU than the event's may get what it
+        // was a moment ago; the page is brought up to date after each change.
+        let (index, rdpmc) = unsafe {
+            let hw = &raw mut (*self.as_raw()).hw.__bindgen_anon_1.__bindgen_anon_1;
+            let index = Atomic::from_ptr(&raw mut (*hw).idx).load(Relaxed);
+            (
+                index,
+                Atomic::from_ptr(&raw mut (*hw).event_base_rdpmc).load(Relaxed),
+            )
+        };
+        if index < 0 {
+            return 0;
+        }
+        // CAST: `set_counter()` has stored a `u32`.
+        (rdpmc as u32).wrapping_add(1)
+    }
+
     /// Brings the page up to date that the user may have mapped of the event.
     ///
-    /// To be called when the event has got another counter or lost it. Any context.
+    /// To be called when the event has got another counter or lost it, or its counter was written.
+    /// Any context.
     pub fn update_userpage(&self) {
         // SAFETY: The event is valid. The function may be called in any context.
         unsafe { bindings::perf_event_update_userpage(self.as_raw()) };

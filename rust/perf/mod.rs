@@ -51,7 +51,7 @@ pub use event::{Event, NewEvent};
 pub use foreign::{BuiltinPmu, UnregisteredPmu, Users};
 pub use pmu::{OnCpu, Operations, Pmu, PmuDisabled, Registration};
 pub use symbols::bind_perf_pmu_resched;
-pub use sysfs::{Group, Groups, Switch};
+pub use sysfs::{Group, Groups, Setting, Value};
 pub use table::EventId;
 pub use text_parameter::policy;
 

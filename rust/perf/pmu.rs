@@ -11,12 +11,14 @@ use kernel::{
     cpu::CpuId,
     error::to_result,
     interrupt::LocalInterruptDisabled,
+    mm::Mm,
     module::this_module,
     prelude::*,
     sync::{
         atomic::{Atomic, Relaxed},
         Arc,
     },
+    time::{delay::fsleep, Delta},
     types::Opaque,
 };
 
@@ -34,6 +36,17 @@ pub trait Operations: Send + Sync + Sized + 'static {
     /// `ENOENT` leaves the event to other PMUs; any other error is the user's answer. Process
     /// context; for a sibling of a group, the group cannot change meanwhile.
     fn event_init(&self, event: &NewEvent<'_, Self>) -> Result<Self::EventData>;
+
+    /// Whether the user of an event that is being opened may read its counter by itself, with
+    /// `rdpmc`, once he has mapped it. Process context.
+    fn user_may_read(&self) -> bool;
+
+    /// An event that its user may read has been mapped into `mm`, whose lock is held for writing.
+    /// Process context.
+    fn mapped(&self, mm: &Mm);
+
+    /// An event that its user may read, and that was mapped into `mm`, no longer is. Process context.
+    fn unmapped(&self, mm: &Mm);
 
     /// Stops all counters of this CPU.
     fn disable(&self, cx: &OnCpu<'_, Self>);
@@ -279,9 +292,10 @@ impl<T: Operations> Drop for Registration<T> {
         self.pmu.close_resched();
         // SAFETY: By the type invariant the PMU is registered.
         unsafe { rotation::stop(pmu) };
-        // SAFETY: As above. Events that still existed would be taken from their users first. It
-        // cannot fail: it does only for PMUs that are not registered, and for ones with an
-        // `event_unmapped` callback.
-        unsafe { bindings::perf_pmu_unregister(pmu) };
+        // It says so while the last event, which does not keep the module any more, is going.
+        // SAFETY: As above.
+        while unsafe { bindings::perf_pmu_unregister(pmu) } != 0 {
+            fsleep(Delta::from_millis(1));
+        }
     }
 }

@@ -16,16 +16,47 @@ use kernel::{
     str::CString,
 };
 
-/// A file with which something of a PMU's is switched: it reads `0` or `1`, and takes whatever
-/// `kstrtobool()` does, or refuses it with `EINVAL`.
+/// A file with which something of a PMU's is set: it reads as a number.
 ///
-/// Process context, while the PMU is registered.
-pub trait Switch<T: Operations> {
-    /// Whether it is on.
-    fn is_on(pmu: &Pmu<T>) -> bool;
+/// Process context, while the PMU is registered. Several may set it at a time.
+pub trait Setting<T: Operations> {
+    /// How it is written.
+    type Value: Value;
 
-    /// Switches it. It has happened when this returns.
-    fn switch(pmu: &Pmu<T>, on: bool);
+    /// Who may read and write the file.
+    const MODE: u16;
+
+    /// What it is set to.
+    fn get(pmu: &Pmu<T>) -> Self::Value;
+
+    /// Sets it. It has happened when this returns.
+    fn set(pmu: &Pmu<T>, value: Self::Value) -> Result;
+}
+
+/// What a [`Setting`] can be set to.
+pub trait Value: Sized + Into<u64> {
+    /// Understands what was written to the file, or refuses it with `EINVAL` or `ERANGE`.
+    fn parse(text: &CStr) -> Result<Self>;
+}
+
+/// Whatever `kstrtobool()` takes.
+impl Value for bool {
+    fn parse(text: &CStr) -> Result<Self> {
+        let mut value = false;
+        // SAFETY: `text` is a C string, and `value` is valid for the write of a `bool`.
+        to_result(unsafe { bindings::kstrtobool(text.as_char_ptr(), &mut value) })?;
+        Ok(value)
+    }
+}
+
+/// A number as `kstrtoull()` takes it: decimal, or what its prefix says.
+impl Value for u64 {
+    fn parse(text: &CStr) -> Result<Self> {
+        let mut value = 0;
+        // SAFETY: `text` is a C string, and `value` is valid for the write of a `u64`.
+        to_result(unsafe { bindings::kstrtoull(text.as_char_ptr(), 0, &mut value) })?;
+        Ok(value)
+    }
 }
 
 /// A directory of files.
@@ -59,14 +90,12 @@ impl Group {
         }
     }
 
-    /// Puts a switch of the PMU that this is going to be a directory of there. Root may switch it.
-    pub fn switch<T: Operations, S: Switch<T>>(&mut self, name: fmt::Arguments<'_>) -> Result {
+    /// Puts a setting of the PMU that this is going to be a directory of there.
+    pub fn setting<T: Operations, S: Setting<T>>(&mut self, name: fmt::Arguments<'_>) -> Result {
         let name = CString::try_from_fmt(name)?;
-        let mut file: bindings::perf_pmu_events_attr = pin_init::zeroed();
-        file.attr.attr.name = name.as_char_ptr();
-        file.attr.attr.mode = 0o644;
-        file.attr.__bindgen_anon_1.show = Some(show_switch_callback::<T, S>);
-        file.attr.__bindgen_anon_2.store = Some(store_switch_callback::<T, S>);
+        let mut file = new_file(&name, S::MODE);
+        file.attr.__bindgen_anon_1.show = Some(show_setting_callback::<T, S>);
+        file.attr.__bindgen_anon_2.store = Some(store_setting_callback::<T, S>);
         self.texts
             .push([name, CString::try_from_fmt(fmt!(""))?], GFP_KERNEL)?;
         self.files.push(file, GFP_KERNEL)?;
@@ -78,9 +107,7 @@ impl Group {
         let name = CString::try_from_fmt(name)?;
         let text = CString::try_from_fmt(text)?;
 
-        let mut file: bindings::perf_pmu_events_attr = pin_init::zeroed();
-        file.attr.attr.name = name.as_char_ptr();
-        file.attr.attr.mode = 0o444;
+        let mut file = new_file(&name, 0o444);
         file.attr.__bindgen_anon_1.show = Some(show_callback);
         // INVARIANT: Both are on the heap and are not changed any more, so they stay there.
         file.event_str = text.as_char_ptr();
@@ -89,6 +116,16 @@ impl Group {
         self.files.push(file, GFP_KERNEL)?;
         Ok(())
     }
+}
+
+/// A file that does nothing yet. The name has to live as long as the file does.
+fn new_file(name: &CStr, mode: u16) -> bindings::perf_pmu_events_attr {
+    let mut file: bindings::perf_pmu_events_attr = pin_init::zeroed();
+    file.attr.attr.name = name.as_char_ptr();
+    file.attr.attr.mode = mode;
+    // SAFETY: It gives the attribute, which is valid and nobody else's, a lock class that is static.
+    unsafe { bindings::rpmu_helper_sysfs_attr_init(&mut file.attr.attr) };
+    file
 }
 
 /// Prints the text of a file.
@@ -123,15 +160,15 @@ unsafe fn pmu_of<'a, T: Operations>(dev: *mut bindings::device) -> &'a Pmu<T> {
 /// # Safety
 ///
 /// To be called by sysfs, with the device of a [`Pmu<T>`] and a page to print to.
-unsafe extern "C" fn show_switch_callback<T: Operations, S: Switch<T>>(
+unsafe extern "C" fn show_setting_callback<T: Operations, S: Setting<T>>(
     dev: *mut bindings::device,
     _attr: *mut bindings::device_attribute,
     page: *mut c_char,
 ) -> isize {
     // SAFETY: By this function's requirements. The file goes before the PMU does.
-    let is_on = S::is_on(unsafe { pmu_of::<T>(dev) });
-    // SAFETY: `page` is what `sysfs_emit()` wants.
-    let len = unsafe { bindings::sysfs_emit(page, c"%d\n".as_char_ptr(), i32::from(is_on)) };
+    let value: u64 = S::get(unsafe { pmu_of::<T>(dev) }).into();
+    // SAFETY: `page` is what `sysfs_emit()` wants, and `%llu` prints a `u64`.
+    let len = unsafe { bindings::sysfs_emit(page, c"%llu\n".as_char_ptr(), value) };
     // CAST: an `int` is an `isize`.
     len as isize
 }
@@ -139,18 +176,17 @@ unsafe extern "C" fn show_switch_callback<T: Operations, S: Switch<T>>(
 /// # Safety
 ///
 /// To be called by sysfs, with the device of a [`Pmu<T>`] and a C string of `len` bytes.
-unsafe extern "C" fn store_switch_callback<T: Operations, S: Switch<T>>(
+unsafe extern "C" fn store_setting_callback<T: Operations, S: Setting<T>>(
     dev: *mut bindings::device,
     _attr: *mut bindings::device_attribute,
     text: *const c_char,
     len: usize,
 ) -> isize {
     from_result(|| {
-        let mut on = false;
-        // SAFETY: `text` is a C string, and `on` is valid for the write of a `bool`.
-        to_result(unsafe { bindings::kstrtobool(text, &mut on) })?;
+        // SAFETY: By this function's requirements.
+        let value = S::Value::parse(unsafe { CStr::from_char_ptr(text) })?;
         // SAFETY: By this function's requirements. The file goes before the PMU does.
-        S::switch(unsafe { pmu_of::<T>(dev) }, on);
+        S::set(unsafe { pmu_of::<T>(dev) }, value)?;
         // CAST: no more than a page.
         Ok(len as isize)
     })

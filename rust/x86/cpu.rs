@@ -8,6 +8,8 @@ use crate::bindings;
 use kernel::{
     cpu::{nr_cpu_ids, CpuId},
     cpumask::Cpumask,
+    ffi::c_void,
+    interrupt::LocalInterruptDisabled,
 };
 
 /// The CPUs that run at present. They come and go.
@@ -24,6 +26,30 @@ pub fn possible_cpus() -> impl Iterator<Item = CpuId> {
 #[inline]
 pub fn possible(cpu: CpuId) -> bool {
     possible_mask().test(cpu)
+}
+
+/// Calls `f` on each CPU that runs, and waits until all have. None comes or goes meanwhile.
+///
+/// Process context.
+pub fn on_each_cpu<F: Fn(&LocalInterruptDisabled) + Sync>(f: &F) {
+    let info = (&raw const *f).cast_mut().cast();
+    // SAFETY: The lock is let go of below, by the same task. `callback::<F>` gets what it wants,
+    // which stays there until it has returned on all CPUs.
+    unsafe {
+        bindings::cpus_read_lock();
+        bindings::rpmu_helper_on_each_cpu(Some(callback::<F>), info);
+        bindings::cpus_read_unlock();
+    }
+}
+
+/// # Safety
+///
+/// For [`on_each_cpu`], with an `F`, to be called by the kernel with interrupts off.
+unsafe extern "C" fn callback<F: Fn(&LocalInterruptDisabled) + Sync>(f: *mut c_void) {
+    // SAFETY: By this function's requirements. `F` is `Sync`, so that all CPUs may use it at once.
+    let f = unsafe { &*f.cast_const().cast::<F>() };
+    // SAFETY: By this function's requirements.
+    f(unsafe { LocalInterruptDisabled::assume_disabled() });
 }
 
 /// The CPUs in `mask`, ascending.

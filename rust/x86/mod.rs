@@ -24,6 +24,7 @@
 //! [`local_interrupt_disable()`]: kernel::interrupt::local_interrupt_disable
 
 pub mod apic;
+pub mod builtin;
 pub mod cpu;
 pub mod cpuid;
 pub mod hotplug;
@@ -33,5 +34,7 @@ pub mod nmi;
 pub mod percpu;
 pub mod perfmon;
 pub mod reserve;
+pub mod smi;
+mod symbols;
 pub mod topology;
 pub mod tsx;

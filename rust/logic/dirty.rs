@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The counters that hold what somebody has counted who is gone.
+//!
+//! A task that may read counters by itself could read these too. So before such a task runs, the
+//! kernel sets to 0 the counters that are marked as dirty (`perf_clear_dirty_counters()`,
+//! `arch/x86/events/core.c:2572`). The driver marks them; it must never mark one that it uses.
+//!
+//! Context: the CPU that the counters belong to, interrupts off.
+
+use super::counter::CounterMask;
+
+/// The dirty counters of one CPU.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Dirty {
+    /// The counters that have events.
+    used: CounterMask,
+    /// The counters that the driver has marked.
+    marked: CounterMask,
+}
+
+/// What [`Dirty::use_counters`] found out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Marks {
+    /// The counters that the kernel has set to 0 since the last time.
+    pub cleared: CounterMask,
+    /// The counters to be marked from now on.
+    pub marked: CounterMask,
+}
+
+impl Dirty {
+    /// Says that `used` are the counters with events from now on, and that `marked` are those that
+    /// are marked at present.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use rpmu_logic::logic;
+    /// use logic::counter::CounterMask;
+    /// use logic::dirty::Dirty;
+    ///
+    /// let mask = CounterMask::from_bits;
+    /// let mut dirty = Dirty::default();
+    /// // Counters 0 and 1 come into use, and 0 is left.
+    /// dirty.use_counters(mask(0x3), mask(0));
+    /// assert_eq!(dirty.use_counters(mask(0x2), mask(0)).marked, mask(0x1));
+    /// // The kernel has cleared it.
+    /// let marks = dirty.use_counters(mask(0x2), mask(0));
+    /// assert_eq!((marks.cleared, marks.marked), (mask(0x1), mask(0)));
+    /// ```
+    pub fn use_counters(&mut self, used: CounterMask, marked: CounterMask) -> Marks {
+        let cleared = self.marked.without(marked);
+        // Somebody else may have marked some: the driver that was here before.
+        self.marked = marked.union(self.used).without(used);
+        self.used = used;
+        Marks {
+            cleared,
+            marked: self.marked,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// (used, marked before) and (cleared, marked after), one after the other.
+    type Steps = &'static [((u64, u64), (u64, u64))];
+
+    #[test]
+    fn marks() {
+        let mask = CounterMask::from_bits;
+        let cases: &[(&str, Steps)] = &[
+            ("nothing", &[((0, 0), (0, 0))]),
+            (
+                "left, cleared",
+                &[((0x3, 0), (0, 0)), ((0, 0), (0, 0x3)), ((0, 0), (0x3, 0))],
+            ),
+            (
+                "left, used again",
+                &[
+                    ((0x3, 0), (0, 0)),
+                    ((0, 0), (0, 0x3)),
+                    ((0x1, 0x3), (0, 0x2)),
+                ],
+            ),
+            (
+                "used again after it was cleared",
+                &[
+                    ((0x1, 0), (0, 0)),
+                    ((0, 0), (0, 0x1)),
+                    ((0x1, 0), (0x1, 0)),
+                    ((0, 0), (0, 0x1)),
+                ],
+            ),
+            (
+                "a fixed counter, moved to another",
+                &[((0x1_0000_0000, 0), (0, 0)), ((0x1, 0), (0, 0x1_0000_0000))],
+            ),
+            (
+                "marked by the driver before",
+                &[((0x1, 0x5), (0, 0x4)), ((0x4, 0x4), (0, 0x1))],
+            ),
+        ];
+        for (name, steps) in cases {
+            let mut dirty = Dirty::default();
+            for ((used, before), (cleared, marked)) in *steps {
+                let expected = Marks {
+                    cleared: mask(*cleared),
+                    marked: mask(*marked),
+                };
+                assert_eq!(
+                    dirty.use_counters(mask(*used), mask(*before)),
+                    expected,
+                    "{name}"
+                );
+            }
+        }
+    }
+}

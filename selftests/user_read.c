@@ -1,0 +1,558 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Counters that a task reads by itself, with RDPMC: that it gets what read()
+ * would have given it, that it may do so only as long as it has mapped an
+ * event, and that it does not get to see what others have counted.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include "kselftest_harness.h"
+#include "perf_util.h"
+
+#define RDPMC		CPU_PMU "/rdpmc"
+#define LOOPS		100000UL
+#define ROUNDS		50
+#define FIXED		0x40000000U
+/* What RDPMC gave where it may not be executed. */
+#define FAULT		(~0ULL)
+
+static sigjmp_buf back;
+static __u64 tried;
+
+static void on_fault(int sig)
+{
+	(void)sig;
+	siglongjmp(back, 1);
+}
+
+static inline __u64 rdpmc(__u32 counter)
+{
+	__u32 low, high;
+
+	asm volatile("rdpmc" : "=a" (low), "=d" (high) : "c" (counter));
+	return low | (__u64)high << 32;
+}
+
+/* The counter, or FAULT. */
+static __u64 try_rdpmc(__u32 counter)
+{
+	signal(SIGSEGV, on_fault);
+	if (!sigsetjmp(back, 1))
+		tried = rdpmc(counter);
+	else
+		tried = FAULT;
+	signal(SIGSEGV, SIG_DFL);
+	return tried;
+}
+
+/* What include/uapi/linux/perf_event.h tells to do. */
+static inline __u64 read_mapped(const struct perf_event_mmap_page *page)
+{
+	__u32 seq, index;
+	__u64 count;
+
+	do {
+		seq = page->lock;
+		asm volatile("" ::: "memory");
+		index = page->index;
+		count = page->offset;
+		if (page->cap_user_rdpmc && index) {
+			int above = 64 - page->pmc_width;
+
+			count += (__s64)(rdpmc(index - 1) << above) >> above;
+		}
+		asm volatile("" ::: "memory");
+	} while (page->lock != seq);
+	return count;
+}
+
+static struct perf_event_mmap_page *map_page(int fd)
+{
+	return mmap(NULL, sysconf(_SC_PAGESIZE), PROT_READ, MAP_SHARED, fd, 0);
+}
+
+static void unmap_page(struct perf_event_mmap_page *page)
+{
+	munmap(page, sysconf(_SC_PAGESIZE));
+}
+
+/* 2 * n instructions. */
+static inline void loop(unsigned long n)
+{
+	asm volatile("1:\n\tdec %[n]\n\tjnz 1b" : [n] "+r" (n) : : "cc");
+}
+
+static int open_user(__u64 config)
+{
+	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, config);
+
+	attr.disabled = 0;
+	return perf_open_self(&attr, -1);
+}
+
+static unsigned int fixed_counters(void)
+{
+	unsigned int eax, ebx, ecx, edx;
+
+	__cpuid_count(0xa, 0, eax, ebx, ecx, edx);
+	return edx & 0x1f;
+}
+
+/* The counters' width: CPUID.0AH:EAX[23:16]. */
+static unsigned int counter_width(void)
+{
+	unsigned int eax, ebx, ecx, edx;
+
+	__cpuid_count(0xa, 0, eax, ebx, ecx, edx);
+	return (eax >> 16) & 0xff;
+}
+
+/* A kernel whose built-in driver has never run cannot do it. */
+static bool never_run(void)
+{
+	char line[4096];
+
+	return read_line("/proc/cmdline", line, sizeof(line)) &&
+	       strstr(line, "initcall_blacklist=");
+}
+
+FIXTURE(user_read)
+{
+	char mode[16];
+};
+
+FIXTURE_SETUP(user_read)
+{
+	ASSERT_TRUE(read_line(RDPMC, self->mode, sizeof(self->mode)));
+	if (never_run())
+		SKIP(return, "the built-in driver has never run");
+	ASSERT_STREQ("1", self->mode);
+	ASSERT_TRUE(run_on(sysconf(_SC_NPROCESSORS_ONLN) - 1));
+}
+
+FIXTURE_TEARDOWN(user_read)
+{
+	if (!never_run())
+		write_line(RDPMC, self->mode);
+}
+
+TEST(not_offered)
+{
+	struct perf_event_mmap_page *page;
+	int fd;
+
+	if (!never_run())
+		SKIP(return, "it is offered here");
+	fd = open_user(RAW_INSTRUCTIONS);
+	ASSERT_LE(0, fd);
+	page = map_page(fd);
+	ASSERT_NE(MAP_FAILED, page);
+	EXPECT_EQ(0, !!page->cap_user_rdpmc);
+	EXPECT_EQ(0, page->index);
+	EXPECT_EQ(FAULT, try_rdpmc(0));
+	EXPECT_FALSE(write_line(RDPMC, "1"));
+}
+
+TEST_F(user_read, page)
+{
+	struct perf_event_mmap_page *page;
+	int fd = open_user(RAW_BRANCHES);
+
+	ASSERT_LE(0, fd);
+	page = map_page(fd);
+	ASSERT_NE(MAP_FAILED, page);
+	EXPECT_EQ(1, !!page->cap_user_rdpmc);
+	EXPECT_EQ(counter_width(), page->pmc_width);
+	EXPECT_NE(0, page->index);
+	EXPECT_GE(gp_counters(), page->index);
+	ASSERT_EQ(0, ioctl(fd, PERF_EVENT_IOC_DISABLE, 0));
+	EXPECT_EQ(0, page->index);
+	EXPECT_EQ(read_value(fd), page->offset);
+}
+
+/* What is counted between two readings is the loop and a constant. */
+TEST_F(user_read, exact)
+{
+	struct perf_event_mmap_page *page;
+	__u64 start, none, one, two;
+	int fd = open_user(RAW_INSTRUCTIONS), round;
+
+	ASSERT_LE(0, fd);
+	page = map_page(fd);
+	ASSERT_NE(MAP_FAILED, page);
+	for (round = 0; round < ROUNDS; round++) {
+		start = read_mapped(page);
+		loop(1);
+		none = read_mapped(page) - start;
+		start = read_mapped(page);
+		loop(1 + LOOPS);
+		one = read_mapped(page) - start;
+		start = read_mapped(page);
+		loop(1 + 2 * LOOPS);
+		two = read_mapped(page) - start;
+		/* A scheduler's tick may make it read twice. */
+		if (one - none == 2 * LOOPS && two - none == 4 * LOOPS)
+			break;
+	}
+	EXPECT_EQ(2 * LOOPS, one - none);
+	EXPECT_EQ(4 * LOOPS, two - none);
+}
+
+/* Between two readings of its own it is what read() says, however often. */
+TEST_F(user_read, same_as_read)
+{
+	struct perf_event_mmap_page *page;
+	__u64 before, told, after, last = 0;
+	int fd = open_user(RAW_INSTRUCTIONS), round;
+
+	ASSERT_LE(0, fd);
+	page = map_page(fd);
+	ASSERT_NE(MAP_FAILED, page);
+	for (round = 0; round < ROUNDS; round++) {
+		before = read_mapped(page);
+		told = read_value(fd);
+		after = read_mapped(page);
+		EXPECT_LE(last, before);
+		EXPECT_LT(before, told);
+		EXPECT_LT(told, after);
+		EXPECT_GT(before + 10000, told);
+		last = after;
+		if (round % 10 == 0) {
+			ASSERT_EQ(0, ioctl(fd, PERF_EVENT_IOC_DISABLE, 0));
+			EXPECT_EQ(read_value(fd), read_mapped(page));
+			ASSERT_EQ(0, ioctl(fd, PERF_EVENT_IOC_ENABLE, 0));
+		}
+		/* The built-in driver forgets the sign of what it has read. */
+		if (round % 10 == 5 && on_rpmu()) {
+			ASSERT_EQ(0, ioctl(fd, PERF_EVENT_IOC_RESET, 0));
+			last = 0;
+		}
+	}
+}
+
+/*
+ * Mapping an event brings its page up to date, with what it had counted when
+ * it was last read.
+ */
+TEST_F(user_read, mapped_after_read)
+{
+	struct perf_event_mmap_page *page;
+	__u64 told, after;
+	int fd = open_user(RAW_INSTRUCTIONS);
+
+	if (!on_rpmu())
+		SKIP(return, "the built-in driver forgets the sign of what it has read");
+	ASSERT_LE(0, fd);
+	loop(LOOPS);
+	told = read_value(fd);
+	page = map_page(fd);
+	ASSERT_NE(MAP_FAILED, page);
+	after = read_mapped(page);
+	EXPECT_LE(told, after);
+	EXPECT_GT(told + 10000, after);
+}
+
+TEST_F(user_read, every_counter)
+{
+	unsigned int gp = gp_counters(), fixed = fixed_counters(), i, j;
+	struct perf_event_mmap_page *page[16];
+	__u64 start[16];
+
+	ASSERT_GE(16, gp + fixed);
+	for (i = 0; i < gp + fixed; i++) {
+		/* Branches have no fixed counter. */
+		int fd = open_user(i < gp ? RAW_BRANCHES :
+				   i == gp ? RAW_INSTRUCTIONS :
+				   i == gp + 1 ? 0x3c : 0x300);
+
+		if (i >= gp + 3)
+			break;
+		ASSERT_LE(0, fd);
+		page[i] = map_page(fd);
+		ASSERT_NE(MAP_FAILED, page[i]);
+		EXPECT_NE(0, page[i]->index);
+		for (j = 0; j < i; j++)
+			EXPECT_NE(page[j]->index, page[i]->index);
+	}
+	gp = i;
+	for (i = 0; i < gp; i++)
+		start[i] = read_mapped(page[i]);
+	loop(LOOPS);
+	for (i = 0; i < gp; i++)
+		EXPECT_LE(start[i] + LOOPS, read_mapped(page[i]));
+}
+
+TEST_F(user_read, only_while_mapped)
+{
+	struct perf_event_mmap_page *page;
+	int fd = open_user(RAW_INSTRUCTIONS);
+
+	ASSERT_LE(0, fd);
+	EXPECT_EQ(FAULT, try_rdpmc(0));
+	page = map_page(fd);
+	ASSERT_NE(MAP_FAILED, page);
+	EXPECT_NE(FAULT, try_rdpmc(0));
+	EXPECT_EQ(FAULT, try_rdpmc(17));
+	unmap_page(page);
+	EXPECT_EQ(FAULT, try_rdpmc(0));
+}
+
+TEST_F(user_read, never)
+{
+	struct perf_event_mmap_page *page, *late;
+	int fd = open_user(RAW_INSTRUCTIONS), fd_late;
+
+	ASSERT_LE(0, fd);
+	page = map_page(fd);
+	ASSERT_NE(MAP_FAILED, page);
+	ASSERT_TRUE(write_line(RDPMC, "0"));
+	EXPECT_EQ(FAULT, try_rdpmc(0));
+	fd_late = open_user(RAW_INSTRUCTIONS);
+	ASSERT_LE(0, fd_late);
+	late = map_page(fd_late);
+	ASSERT_NE(MAP_FAILED, late);
+	EXPECT_EQ(0, !!late->cap_user_rdpmc);
+	EXPECT_EQ(0, late->index);
+	ASSERT_TRUE(write_line(RDPMC, "1"));
+	EXPECT_NE(FAULT, try_rdpmc(0));
+	unmap_page(page);
+	/* The other one is no reason. */
+	EXPECT_EQ(FAULT, try_rdpmc(0));
+}
+
+TEST_F(user_read, always)
+{
+	EXPECT_EQ(FAULT, try_rdpmc(0));
+	ASSERT_TRUE(write_line(RDPMC, "2"));
+	EXPECT_NE(FAULT, try_rdpmc(0));
+	ASSERT_TRUE(write_line(RDPMC, "1"));
+	EXPECT_EQ(FAULT, try_rdpmc(0));
+}
+
+/* A thread that runs all the time may do so as soon as another one has mapped. */
+static int thread_step;
+static __u64 thread_got;
+
+static int step_now(void)
+{
+	return __atomic_load_n(&thread_step, __ATOMIC_SEQ_CST);
+}
+
+static void go_to_step(int step)
+{
+	__atomic_store_n(&thread_step, step, __ATOMIC_SEQ_CST);
+}
+
+static void *busy_thread(void *arg)
+{
+	int step;
+
+	(void)arg;
+	if (!run_on(0))
+		return NULL;
+	go_to_step(1);
+	for (;;) {
+		step = step_now();
+		if (step == 2 || step == 4) {
+			thread_got = try_rdpmc(0);
+			go_to_step(step + 1);
+		} else if (step == 6) {
+			return NULL;
+		}
+	}
+}
+
+static void wait_for_step(int step)
+{
+	while (step_now() != step)
+		usleep(1000);
+}
+
+TEST_F(user_read, other_thread)
+{
+	struct perf_event_mmap_page *page;
+	int fd = open_user(RAW_INSTRUCTIONS);
+	pthread_t thread;
+
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		SKIP(return, "one CPU only");
+	ASSERT_LE(0, fd);
+	go_to_step(0);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, busy_thread, NULL));
+	wait_for_step(1);
+	page = map_page(fd);
+	ASSERT_NE(MAP_FAILED, page);
+	go_to_step(2);
+	wait_for_step(3);
+	EXPECT_NE(FAULT, thread_got);
+	unmap_page(page);
+	go_to_step(4);
+	wait_for_step(5);
+	EXPECT_EQ(FAULT, thread_got);
+	go_to_step(6);
+	pthread_join(thread, NULL);
+}
+
+/* The pipes to and from another task. */
+struct other {
+	int to;
+	int from;
+	pid_t pid;
+};
+
+/*
+ * Another task on this CPU that counts on every fixed counter and so many
+ * others, a known number on one of them, each time that it is told to. It ends
+ * with 0 if that was exact.
+ */
+static void other_task(int to, int from, unsigned int gp, int rounds)
+{
+	unsigned int i;
+	__u64 first = 0, count;
+	int fd = -1, round;
+	char byte = 0;
+
+	for (i = 0; i < gp; i++) {
+		if (open_user(RAW_BRANCHES) < 0)
+			_exit(2);
+	}
+	if (open_user(0x3c) < 0 || open_user(0x300) < 0)
+		_exit(3);
+	for (round = 0; round < rounds; round++) {
+		struct perf_event_attr attr =
+			counting_user(PERF_TYPE_RAW, RAW_INSTRUCTIONS);
+
+		if (fd < 0)
+			fd = perf_open_self(&attr, -1);
+		if (fd < 0 || read(to, &byte, 1) != 1)
+			_exit(4);
+		if (ioctl(fd, PERF_EVENT_IOC_ENABLE, 0))
+			_exit(5);
+		loop(LOOPS);
+		/* Goes to sleep while it counts. */
+		if (write(from, &byte, 1) != 1 ||
+		    read(to, &byte, 1) != 1)
+			_exit(6);
+		loop(LOOPS);
+		if (ioctl(fd, PERF_EVENT_IOC_DISABLE, 0))
+			_exit(7);
+		/* The same every time, and over its sleep. */
+		count = read_value(fd);
+		if (!first)
+			first = count;
+		if (count < 4 * LOOPS || count != first)
+			_exit(8);
+		if (ioctl(fd, PERF_EVENT_IOC_RESET, 0))
+			_exit(10);
+		if (write(from, &byte, 1) != 1)
+			_exit(9);
+	}
+	_exit(0);
+}
+
+static bool start_other(struct other *other, unsigned int gp, int rounds)
+{
+	int to[2], from[2];
+
+	if (pipe(to) || pipe(from))
+		return false;
+	other->pid = fork_helper();
+	if (other->pid == 0)
+		other_task(to[0], from[1], gp, rounds);
+	/* So that this one sees when the other one is gone. */
+	close(to[0]);
+	close(from[1]);
+	other->to = to[1];
+	other->from = from[0];
+	return other->pid > 0;
+}
+
+/* Lets it run until it goes to sleep. */
+static bool run_other(const struct other *other)
+{
+	char byte = 0;
+
+	return write(other->to, &byte, 1) == 1 && read(other->from, &byte, 1) == 1;
+}
+
+static int status_of_other(const struct other *other)
+{
+	int status;
+
+	if (waitpid(other->pid, &status, 0) != other->pid)
+		return -1;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* How many counters hold something, but for the one that is read by index. */
+static int others_counters(__u32 index)
+{
+	unsigned int gp = gp_counters(), fixed = fixed_counters(), i;
+	int nonzero = 0;
+
+	for (i = 0; i < gp; i++)
+		nonzero += i + 1 != index && try_rdpmc(i) != 0;
+	for (i = 0; i < fixed; i++)
+		nonzero += (FIXED | i) + 1 != index && try_rdpmc(FIXED | i) != 0;
+	return nonzero;
+}
+
+/*
+ * The counters that another task has just left are not to be read, and those
+ * that are left alone count on: its own, this one's, and a CPU's.
+ */
+TEST_F(user_read, others_are_wiped)
+{
+	struct perf_event_attr cpu_attr =
+		counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
+	struct perf_event_mmap_page *page, *cpu_page;
+	int fd, cpu_fd, round;
+	int cpu = sysconf(_SC_NPROCESSORS_ONLN) - 1;
+	__u64 mine, of_cpu, told;
+	struct other other;
+
+	signal(SIGPIPE, SIG_IGN);
+	ASSERT_TRUE(start_other(&other, gp_counters(), ROUNDS));
+	fd = open_user(RAW_INSTRUCTIONS);
+	ASSERT_LE(0, fd);
+	page = map_page(fd);
+	ASSERT_NE(MAP_FAILED, page);
+	for (round = 0; round < ROUNDS; round++) {
+		mine = read_mapped(page);
+		if (!run_other(&other))
+			break;
+		EXPECT_EQ(0, others_counters(page->index));
+		told = read_mapped(page);
+		EXPECT_LT(mine, told);
+		EXPECT_GT(mine + 100000, told);
+		if (!run_other(&other))
+			break;
+	}
+	EXPECT_EQ(0, status_of_other(&other));
+	EXPECT_EQ(ROUNDS, round);
+
+	/* An event of the CPU stays where it is while tasks come and go. */
+	cpu_attr.disabled = 0;
+	cpu_fd = perf_open(&cpu_attr, -1, cpu, -1, 0);
+	ASSERT_LE(0, cpu_fd);
+	cpu_page = map_page(cpu_fd);
+	ASSERT_NE(MAP_FAILED, cpu_page);
+	of_cpu = read_mapped(cpu_page);
+	for (round = 0; round < ROUNDS; round++) {
+		ASSERT_TRUE(start_other(&other, gp_counters() - 1, 1));
+		ASSERT_TRUE(run_other(&other));
+		ASSERT_TRUE(run_other(&other));
+		told = read_mapped(cpu_page);
+		EXPECT_LE(of_cpu + LOOPS, told);
+		EXPECT_GT(of_cpu + 100 * LOOPS, told);
+		of_cpu = told;
+		ASSERT_EQ(0, status_of_other(&other));
+	}
+}
+
+TEST_HARNESS_MAIN
