@@ -495,6 +495,34 @@ static bool registers_are_shared(void)
 	return this_cpu() == &cpus[0];
 }
 
+/* A pinned one is in the error state, in which nothing can be read of it. */
+TEST_F(siblings, pinned_event_waits)
+{
+	struct perf_event_attr attr =
+		counting_user(PERF_TYPE_RAW, self->cpu->offcore[0]);
+	struct one_count count;
+	int fd;
+
+	if (!registers_are_shared())
+		SKIP(return, "each thread has registers of its own");
+	attr.config1 = config1(self->cpu, DATA_CODE_RFO);
+	attr.disabled = 0;
+	attr.pinned = 1;
+	fd = perf_open(&attr, -1, self->second, -1, 0);
+	ASSERT_LE(0, fd);
+	usleep(20000);
+	EXPECT_FALSE(read_one(fd, &count));
+	close(self->held[1]);
+	usleep(50000);
+	if (!on_rpmu()) {
+		EXPECT_FALSE(read_one(fd, &count));
+		return;
+	}
+	ASSERT_TRUE(read_one(fd, &count));
+	EXPECT_LT(0, count.running);
+	EXPECT_LT(count.running, count.enabled);
+}
+
 TEST_F(siblings, another_value_waits)
 {
 	int fd = open_on(self->second, self->cpu->offcore[0],

@@ -119,6 +119,36 @@ TEST_F(transactions, at_once)
 	}
 }
 
+/*
+ * A pinned event that has lost its counter to transactions gets it back, too:
+ * meanwhile it is in the error state, in which nothing can be read of it.
+ */
+TEST_F(transactions, pinned)
+{
+	struct perf_event_attr attr = counting(PERF_TYPE_RAW, RAW_BRANCHES);
+	int fd[COUNTERS], i, round, in_error;
+	struct one_count count;
+
+	attr.disabled = 0;
+	attr.pinned = 1;
+	for (i = 0; i < COUNTERS; i++) {
+		fd[i] = perf_open(&attr, -1, 0, -1, 0);
+		ASSERT_LE(0, fd[i]);
+	}
+	for (round = 0; round < 3; round++) {
+		EXPECT_EQ(COUNTERS, running(fd));
+		ASSERT_TRUE(write_line(ALLOW, "0"));
+		usleep(AT_ONCE_US);
+		for (i = 0, in_error = 0; i < COUNTERS; i++)
+			in_error += !read_one(fd[i], &count);
+		EXPECT_EQ(1, in_error);
+		ASSERT_TRUE(write_line(ALLOW, "1"));
+		usleep(AT_ONCE_US);
+		if (!on_rpmu())
+			break;
+	}
+}
+
 /* A group that needs the counter is refused while it is not to be had. */
 TEST_F(transactions, group)
 {

@@ -16,12 +16,13 @@ use super::{
 use crate::{
     logic::{
         counter::{CounterId, CounterMask},
+        group::Group,
         limits::Limits,
         model::Scope,
         registers::{Register, Shadow},
         roster::{Entry, Roster},
     },
-    perf::{Event, EventId, NewEvent, OnCpu, Operations, PmuDisabled},
+    perf::{Event, EventId, NewEvent, OnCpu, Operations, PinnedGroup, PmuDisabled},
     x86::percpu::CpuCellGuard,
 };
 use kernel::{cpu::CpuId, mm::Mm, prelude::*};
@@ -238,7 +239,31 @@ impl Operations for Driver {
 
     fn commit_txn(&self, cx: &PmuDisabled<'_, Self>) -> Result {
         let (cpu, mut own) = self.own(cx).ok_or(EAGAIN)?;
-        Ok(self.plan(cx, cpu, &mut own, Roster::commit)?)
+        let planned = self.plan(cx, cpu, &mut own, Roster::commit);
+        if planned.is_err_and(|refusal| refusal.is_for_the_moment()) {
+            // Any event of the group will do, and the latest is one.
+            if let Some(entry) = own.roster.entries().last() {
+                cx.wait_if_pinned(entry.event);
+            }
+        }
+        Ok(planned?)
+    }
+
+    fn has_room_for(&self, cx: &OnCpu<'_, Self>, waiting: &PinnedGroup<'_, Self>) -> bool {
+        let Some((cpu, own)) = self.own(cx) else {
+            return false;
+        };
+        self.try_within_limits(cx, cpu, |limits| {
+            let mut group = Group::new(&self.hardware.pmu.capabilities, limits);
+            let mut verdict = Ok(());
+            for entry in own.roster.entries().filter(|it| cx.is_pinned(it.event)) {
+                verdict = verdict.and(group.push(entry.demand()));
+            }
+            waiting.for_each_event(|event| {
+                verdict = verdict.and(group.push(event.data().demand));
+            });
+            verdict.and(group.validate()).is_ok()
+        })
     }
 
     fn cancel_txn(&self, cx: &PmuDisabled<'_, Self>) {

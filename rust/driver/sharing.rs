@@ -27,7 +27,7 @@ use crate::{
         refusal::Refusal,
         roster::Roster,
     },
-    perf::{EventId, PmuDisabled},
+    perf::{EventId, OnCpu, PmuDisabled},
     x86::{
         cpu::{online_cpus, possible_cpus},
         lock::{RawSpinLock, RawSpinLockGuard},
@@ -200,6 +200,27 @@ impl Driver {
         drop(core);
         resched(cx.pmu(), woken);
         planned
+    }
+
+    /// Whether `fits` says so of the limits that hold now. If not, what it was asked for is waited for.
+    pub(super) fn try_within_limits(
+        &self,
+        cx: &OnCpu<'_, Self>,
+        cpu: &Cpu,
+        fits: impl FnOnce(Limits) -> bool,
+    ) -> bool {
+        let closed = self.transactions.counters();
+        let seat = cpu.sharing.seat();
+        let Some((seat, mut core)) =
+            seat.and_then(|seat| Some((seat, self.core(seat, cx.irqs())?)))
+        else {
+            return fits(Limits::NONE.closing(closed));
+        };
+        let fits = fits(core.limits(seat.thread).closing(closed));
+        if !fits {
+            core.wait(seat.thread);
+        }
+        fits
     }
 
     /// Says that the plan of this CPU is settled: what was left by that is free, and the sibling

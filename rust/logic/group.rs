@@ -16,7 +16,7 @@ use super::constraint::Constraint;
 use super::extra_register::{Demand, Requirement};
 use super::limits::Limits;
 use super::refusal::Refusal;
-use super::register_plan::{self, RegisterValues};
+use super::register_plan;
 
 /// More different requirements than events that fit can have: six, which are two values by either
 /// offcore response event, a latency and a front-end filter.
@@ -122,7 +122,7 @@ impl Group {
     /// [`Refusal::ExtraRegisterTaken`].
     pub fn validate(&self) -> Result<(), Refusal> {
         let wanted = self.requirements.iter().flatten();
-        register_plan::plan(wanted.map(|it| (*it, None)), RegisterValues::NONE)?;
+        register_plan::plan(wanted.map(|it| (*it, None)), self.limits.registers)?;
         self.problem.solve()?;
         Ok(())
     }

@@ -65,6 +65,14 @@ impl<T> Entry<T> {
         self.placed
     }
 
+    /// What the event needs.
+    pub fn demand(&self) -> Demand {
+        Demand {
+            constraint: self.constraint,
+            requirement: self.requirement,
+        }
+    }
+
     /// The counter that the event is to have.
     pub fn planned(&self) -> Option<CounterId> {
         self.planned

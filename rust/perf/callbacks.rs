@@ -179,7 +179,10 @@ impl<T: Operations> Callbacks<T> {
     /// To be called by the perf core, once, with an event that `event_init` has set it for.
     unsafe extern "C" fn destroy_callback(event: *mut bindings::perf_event) {
         // SAFETY: This is `destroy`, which is only set after `attach()` has succeeded.
-        unsafe { Event::<T>::detach(event) };
+        if unsafe { Event::<T>::detach(event) } {
+            // SAFETY: The PMU of an event is alive as long as the event is.
+            unsafe { Pmu::<T>::from_raw((*event).pmu) }.forget_waiting(event);
+        }
     }
 
     /// # Safety

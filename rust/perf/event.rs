@@ -18,6 +18,8 @@ struct Private<T: Operations> {
     data: T::EventData,
     /// Index of the [`EventId`] while the event is on a CPU, else [`NO_ID`].
     id: Atomic<u32>,
+    /// Whether it has ever been among the [`Waiting`](super::pinned::Waiting).
+    waits: Atomic<bool>,
 }
 
 const NO_ID: u32 = u32::MAX;
@@ -58,7 +60,7 @@ impl<T: Operations> Event<T> {
         unsafe { &*event.cast() }
     }
 
-    fn as_raw(&self) -> *mut bindings::perf_event {
+    pub(super) fn as_raw(&self) -> *mut bindings::perf_event {
         self.0.get()
     }
 
@@ -71,6 +73,7 @@ impl<T: Operations> Event<T> {
         let private = Private::<T> {
             data,
             id: Atomic::new(NO_ID),
+            waits: Atomic::new(false),
         };
         let private = KBox::into_raw(KBox::new(private, GFP_KERNEL)?);
         // SAFETY: In `event_init`, nobody but the PMU uses these fields of the event.
@@ -78,17 +81,19 @@ impl<T: Operations> Event<T> {
         Ok(())
     }
 
-    /// Takes the data back.
+    /// Takes the data back. Returns whether the event may be among the
+    /// [`Waiting`](super::pinned::Waiting).
     ///
     /// # Safety
     ///
     /// To be called by the `destroy` callback, with its event.
-    pub(super) unsafe fn detach(event: *mut bindings::perf_event) {
+    pub(super) unsafe fn detach(event: *mut bindings::perf_event) -> bool {
         // SAFETY: In `destroy`, nobody but the PMU uses the event any more.
         let private = unsafe { ptr::replace(&raw mut (*event).pmu_private, ptr::null_mut()) };
         // SAFETY: By the type invariant the pointer comes from `KBox::into_raw` in `attach()`, and
         // `destroy` is called once for every successful `event_init`.
-        drop(unsafe { KBox::from_raw(private.cast::<Private<T>>()) });
+        let private = unsafe { KBox::from_raw(private.cast::<Private<T>>()) };
+        private.waits.load(Relaxed)
     }
 
     fn private(&self) -> &Private<T> {
@@ -112,6 +117,11 @@ impl<T: Operations> Event<T> {
         // CAST: an index is below 64.
         let id = id.map_or(NO_ID, |id| id.index() as u32);
         self.private().id.store(id, Relaxed);
+    }
+
+    /// Says that the event is among the [`Waiting`](super::pinned::Waiting).
+    pub(super) fn set_waiting(&self) {
+        self.private().waits.store(true, Relaxed);
     }
 
     /// Adds to the number of occurrences that the user gets to see.
@@ -244,27 +254,27 @@ impl<'a, T: Operations> NewEvent<'a, T> {
     /// counted together with the new one: the leader, and the siblings that are enabled.
     pub fn for_each_group_member(&self, mut f: impl FnMut(&Event<T>)) {
         let Some(leader) = self.leader() else { return };
-        self.visit(leader, &mut f);
-
-        // SAFETY: The leader is valid, since the new event holds a reference to it. For siblings,
-        // the perf core holds the context's mutex while it calls `event_init`
-        // (`perf_try_init_event()`), so the list does not change.
-        let head = unsafe { &raw mut (*leader).sibling_list };
-        // SAFETY: As above.
-        let mut node = unsafe { (*head).next };
-        while node != head {
-            // SAFETY: `node` is not the head, so it is the `sibling_list` of an event.
-            let sibling =
-                unsafe { kernel::container_of!(node, bindings::perf_event, sibling_list) };
-            // SAFETY: An event in the list is valid. `state` may change under the context's lock;
-            // any value it has had while we look is as good as another.
-            let state = unsafe { ptr::read_volatile(&raw const (*sibling).state) };
-            if state > bindings::perf_event_state_PERF_EVENT_STATE_OFF {
-                self.visit(sibling, &mut f);
-            }
-            // SAFETY: As for `head`.
-            node = unsafe { (*node).next };
+        // SAFETY: The leader is valid, since the new event holds a reference to it. The perf core holds
+        // the context's mutex while it calls `event_init` (`perf_try_init_event()`), so the siblings do
+        // not change.
+        unsafe {
+            for_each_member(leader, |member, enabled| {
+                if enabled {
+                    self.visit(member, &mut f);
+                }
+            });
         }
+    }
+
+    /// Whether `f` is true for an event of this PMU that is in the group already, enabled or not.
+    pub fn any_group_member(&self, mut f: impl FnMut(&Event<T>) -> bool) -> bool {
+        let mut any = false;
+        if let Some(leader) = self.leader() {
+            let mut visit = |member: &Event<T>| any |= f(member);
+            // SAFETY: As in `for_each_group_member()`.
+            unsafe { for_each_member(leader, |member, _| self.visit(member, &mut visit)) };
+        }
+        any
     }
 
     /// Calls `f` if `member`, a valid event of the new event's group, is of the same PMU.
@@ -275,5 +285,35 @@ impl<'a, T: Operations> NewEvent<'a, T> {
             // successfully; it stays in the group while `event_init` runs.
             f(unsafe { Event::from_raw(member) });
         }
+    }
+}
+
+/// Calls `f` for the leader of a group and for the siblings, and says whether they are enabled. (A
+/// group whose leader is not does not count.)
+///
+/// # Safety
+///
+/// `leader` must be valid, and its siblings must not change, for the duration of the call.
+pub(super) unsafe fn for_each_member(
+    leader: *mut bindings::perf_event,
+    mut f: impl FnMut(*mut bindings::perf_event, bool),
+) {
+    f(leader, true);
+    // SAFETY: By this function's requirements.
+    let head = unsafe { &raw mut (*leader).sibling_list };
+    // SAFETY: As above.
+    let mut node = unsafe { (*head).next };
+    while node != head {
+        // SAFETY: `node` is not the head, so it is the `sibling_list` of an event.
+        let sibling = unsafe { kernel::container_of!(node, bindings::perf_event, sibling_list) };
+        // SAFETY: An event in the list is valid. `state` may change under the context's lock; any
+        // value it has had while we look is as good as another.
+        let state = unsafe { ptr::read_volatile(&raw const (*sibling).state) };
+        f(
+            sibling,
+            state > bindings::perf_event_state_PERF_EVENT_STATE_OFF,
+        );
+        // SAFETY: As for `head`.
+        node = unsafe { (*node).next };
     }
 }

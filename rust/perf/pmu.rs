@@ -3,7 +3,8 @@
 //! PMUs and their registration.
 
 use super::{
-    callbacks::Callbacks, resched, rotation, table::Table, Event, EventId, Groups, NewEvent,
+    callbacks::Callbacks, pinned::Waiting, resched, rotation, table::Table, Event, EventId, Groups,
+    NewEvent, PinnedGroup,
 };
 use crate::bindings;
 use core::ops::Deref;
@@ -81,6 +82,12 @@ pub trait Operations: Send + Sync + Sized + 'static {
     /// it is cancelled.
     fn commit_txn(&self, cx: &PmuDisabled<'_, Self>) -> Result;
 
+    /// Whether there would be a place, now, for a group that
+    /// [waits](OnCpu::wait_if_pinned), with the pinned events that are on the CPU staying there.
+    ///
+    /// The lock of the group's context is held. If not, it waits on.
+    fn has_room_for(&self, cx: &OnCpu<'_, Self>, group: &PinnedGroup<'_, Self>) -> bool;
+
     /// The group's events have been taken away again, each by [`del`](Self::del).
     fn cancel_txn(&self, cx: &PmuDisabled<'_, Self>);
 }
@@ -101,6 +108,11 @@ impl<'a, T: Operations> OnCpu<'a, T> {
     /// Proof that interrupts are off.
     pub fn irqs(&self) -> &'a LocalInterruptDisabled {
         self.irqs
+    }
+
+    /// The groups that wait.
+    pub(super) fn waiting(&self) -> &'a Waiting {
+        &self.cpu.waiting
     }
 
     /// The event with the given id, if it is on this CPU.
@@ -156,6 +168,8 @@ pub(super) struct CpuState<T: Operations> {
     pub(super) txn: Atomic<u32>,
     /// The request to schedule anew.
     pub(super) resched: resched::Request,
+    /// The pinned groups that wait.
+    pub(super) waiting: Waiting,
 }
 
 /// A PMU (`struct pmu`) with the driver that serves it.
@@ -191,6 +205,7 @@ impl<T: Operations> Pmu<T> {
                 disabled: Atomic::new(0),
                 txn: Atomic::new(0),
                 resched: resched::Request::new(),
+                waiting: Waiting::new(),
             };
             cpus.push(KBox::new(cpu, GFP_KERNEL)?, GFP_KERNEL)?;
         }

@@ -10,6 +10,7 @@ use crate::bindings;
 use kernel::{
     cpu::CpuId,
     ffi::c_void,
+    interrupt::LocalInterruptDisabled,
     sync::{
         atomic::{ordering, Atomic},
         rcu,
@@ -113,9 +114,16 @@ unsafe extern "C" fn resched_callback<T: Operations>(pmu: *mut c_void) {
         // INVARIANT: The kernel has let go of `csd` before it called this.
         state.resched.pending.store(false, ordering::Release);
     }
-    // SAFETY: The PMU is registered: requests are made while it is, and `close_resched()` waits for
-    // them before it is not any more. Interrupts are off, and no lock of the perf core is held on
-    // this CPU: an interrupt does not come in while one is, and who asks for this CPU itself holds
-    // none (`Pmu::resched()`).
-    unsafe { bindings::rpmu_helper_perf_pmu_resched(pmu.as_raw()) };
+    let resched = || {
+        // SAFETY: The PMU is registered: requests are made while it is, and `close_resched()` waits
+        // for them before it is not any more. Interrupts are off, and no lock of the perf core is held
+        // on this CPU: an interrupt does not come in while one is, and who asks for this CPU itself
+        // holds none (`Pmu::resched()`).
+        unsafe { bindings::rpmu_helper_perf_pmu_resched(pmu.as_raw()) };
+    };
+    // SAFETY: By this function's requirements.
+    let irqs = unsafe { LocalInterruptDisabled::assume_disabled() };
+    if !pmu.retry_pinned(irqs, resched) {
+        resched();
+    }
 }
