@@ -16,7 +16,7 @@
 #define CACHE(value)	.type = PERF_TYPE_HW_CACHE, .config = (value)
 
 /* What a row needs; where it is not there, the row is skipped. */
-enum needs { NOTHING, LATENCY, FRONT_END, NO_LBR, NO_TSX, NO_SUCH_EVENT };
+enum needs { NOTHING, LATENCY, FRONT_END, OFFCORE, NO_LBR, NO_TSX, NO_SUCH_EVENT };
 
 /* For this task on any CPU; what is wrong is in attr. */
 static const struct {
@@ -98,9 +98,9 @@ static const struct {
 
 	/* Offcore response: a value outside the register's valid bits. */
 	{ "offcore_0_reserved", EINVAL,
-	  .attr = { RAW(0x01b7), .config1 = 1ULL << 63 } },
+	  .attr = { RAW(0x01b7), .config1 = 1ULL << 63 }, .needs = OFFCORE },
 	{ "offcore_1_reserved", EINVAL,
-	  .attr = { RAW(0x01bb), .config1 = 1ULL << 63 } },
+	  .attr = { RAW(0x01bb), .config1 = 1ULL << 63 }, .needs = OFFCORE },
 
 	{ "offcore_0_zero", 0, .attr = { RAW(0x01b7) } },
 	/* Another unit mask is another event, to which config1 means nothing. */
@@ -117,7 +117,7 @@ static const struct {
 	{ "offcore_reserved_branch_stack", EINVAL,
 	  .attr = { RAW(0x01b7), .config1 = 1ULL << 63,
 		    .sample_type = PERF_SAMPLE_BRANCH_STACK,
-		    .branch_sample_type = PERF_SAMPLE_BRANCH_ANY } },
+		    .branch_sample_type = PERF_SAMPLE_BRANCH_ANY }, .needs = OFFCORE },
 
 	/* Cache events: set_ext_hw_attr(). */
 	{ "cache_control", 0,
@@ -189,6 +189,9 @@ static const char *why_not_here(enum needs needs, __u64 config)
 	case FRONT_END:
 		return cpu_model() == MODEL_SKYLAKE ? NULL :
 			"this CPU has no front-end filter";
+	case OFFCORE:
+		return cpu_number() == 0x8f || cpu_number() == 0xcf ?
+			"this CPU's offcore response events have other codes" : NULL;
 	case NO_LBR:
 		return access(CPU_PMU "/caps/branches", F_OK) == 0 ?
 			"this CPU has branch records" : NULL;

@@ -10,6 +10,7 @@ impl From<Refusal> for Error {
         match refusal {
             Refusal::OtherType | Refusal::CacheEventAbsent | Refusal::HardwareEventAbsent => ENOENT,
             Refusal::AnyThreadNotPermitted => EACCES,
+            Refusal::LoadLatencyAlone => ENODATA,
             Refusal::ExtraRegisterAbsent => ENXIO,
             Refusal::Precise
             | Refusal::BranchStack
@@ -26,6 +27,7 @@ impl From<Refusal> for Error {
             | Refusal::ExtendedRegisters
             | Refusal::BranchCounters
             | Refusal::AuxOutput
+            | Refusal::TopdownFilter
             | Refusal::AnyThreadAbsent
             | Refusal::NoCounter
             | Refusal::TooManyEvents

@@ -28,7 +28,7 @@ const NONE: u32 = u32::MAX;
 /// What can change is atomic: the PMI on the CPU that the event is on changes it too.
 pub(crate) struct EventData {
     /// What to count, as it was asked for.
-    select: EventSelect,
+    pub(super) select: EventSelect,
     /// Where it can be counted.
     pub(super) demand: Demand,
     /// Whether it counts outside of virtual machines.

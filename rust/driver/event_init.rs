@@ -5,7 +5,7 @@
 use super::{event::EventData, Driver};
 use crate::{
     logic::{
-        attr::{configure, Attributes, EventType},
+        attr::{configure, Attributes, EventType, LOAD_LATENCY_AUXILIARY},
         group::Group,
         limits::Limits,
         refusal::Refusal,
@@ -20,7 +20,9 @@ pub(super) fn event_init(
 ) -> Result<EventData, Refusal> {
     let hardware = &driver.hardware;
     let pmu = &hardware.pmu;
-    let attr = attributes(&event.attr());
+    let mut attr = attributes(&event.attr());
+    attr.has_auxiliary =
+        event.any_group_member(|member| member.data().select.code() == LOAD_LATENCY_AUXILIARY);
     let configured = configure(
         pmu,
         &attr,
@@ -59,6 +61,8 @@ fn attributes(attr: &perf::Attr<'_>) -> Attributes {
         event_type: EventType::decode(attr.event_type(), event_type::RAW),
         config: attr.config(),
         config1: attr.config1(),
+        config2: attr.config2(),
+        has_auxiliary: false,
         sample_period: attr.sample_period(),
         freq: attr.freq(),
         precise_ip: attr.precise_ip(),

@@ -12,7 +12,7 @@
 
 use super::event_select::EventSelect;
 use super::extra_register::{ExtraRegister, Requirement};
-use super::model::HardwareId;
+use super::model::{HardwareId, Quirk};
 use super::pmu::Pmu;
 use super::refusal::Refusal;
 
@@ -50,6 +50,10 @@ pub struct Attributes {
     pub config: u64,
     /// attr.config1: the extra register's value, for a raw event that needs one.
     pub config1: u64,
+    /// attr.config2: nothing, for any event.
+    pub config2: u64,
+    /// Whether the group that the event joins has [`LOAD_LATENCY_AUXILIARY`] already.
+    pub has_auxiliary: bool,
     /// attr.sample_period or attr.sample_freq: not 0 for a sampling event.
     pub sample_period: u64,
     /// attr.freq: `sample_period` is a frequency.
@@ -81,6 +85,8 @@ impl Attributes {
             event_type,
             config,
             config1: 0,
+            config2: 0,
+            has_auxiliary: false,
             sample_period: 0,
             freq: false,
             precise_ip: 0,
@@ -113,6 +119,20 @@ pub struct Event {
 const EXTENDED_REGISTERS: u64 = !((1 << 32) - 1);
 /// `PERF_SAMPLE_READ`.
 const SAMPLE_READ: u64 = 1 << 4;
+/// `PERF_SAMPLE_DATA_SRC`.
+const SAMPLE_DATA_SRC: u64 = 1 << 15;
+/// TOPDOWN.SLOTS, by its pseudo code.
+const SLOTS: u64 = 0x0400;
+/// The pseudo codes of what is read from PERF_METRICS (`INTEL_TD_METRIC_RETIRING` and
+/// `INTEL_TD_METRIC_MAX`, `arch/x86/include/asm/perf_event.h:408`), every 0x100 one.
+const FIRST_METRIC: u64 = 0x8000;
+const LAST_METRIC: u64 = 0x8700;
+/// attr.config1 of the slots: clear PERF_METRICS when it is read.
+const METRICS_CLEAR: u64 = 1;
+/// MEM_TRANS_RETIRED.LOAD_LATENCY_*.
+const LOAD_LATENCY: u64 = 0x01cd;
+/// What [`Quirk::LoadLatencyNeedsAuxiliary`] is about.
+pub const LOAD_LATENCY_AUXILIARY: u64 = 0x8203;
 /// `PERF_SAMPLE_BRANCH_COUNTERS`.
 const BRANCH_COUNTERS: u64 = 1 << 19;
 /// Shortest sample period that in_tx_cp allows.
@@ -214,6 +234,10 @@ pub fn configure(
         return Err(Refusal::AuxOutput);
     }
 
+    if attr.event_type == EventType::Raw {
+        topdown_filters(pmu, attr)?;
+        load_latency(pmu, attr)?;
+    }
     if attr.event_type == EventType::Raw && attr.config & EventSelect::ANY != 0 {
         if pmu.capabilities.version < 3 {
             return Err(Refusal::AnyThreadAbsent);
@@ -234,6 +258,42 @@ pub fn configure(
         period: limits.max_period,
         in_host: !attr.exclude_host,
     })
+}
+
+/// The events of the topdown method take no filters and no values, where there is PERF_METRICS.
+///
+/// Only [`METRICS_CLEAR`] is allowed, for the slots.
+fn topdown_filters(pmu: &Pmu, attr: &Attributes) -> Result<(), Refusal> {
+    const FILTERS: u64 = EventSelect::EDGE
+        | EventSelect::INV
+        | EventSelect::CMASK
+        | EventSelect::ANY
+        | EventSelect::PIN_CONTROL
+        | EventSelect::IN_TX
+        | EventSelect::IN_TX_CHECKPOINTED;
+
+    let values = match attr.config & EventSelect::CODE {
+        SLOTS => attr.config1 & !METRICS_CLEAR | attr.config2,
+        FIRST_METRIC..=LAST_METRIC => attr.config1 | attr.config2,
+        _ => return Ok(()),
+    };
+    if pmu.capabilities.perf_metrics && (values != 0 || attr.config & FILTERS != 0) {
+        return Err(Refusal::TopdownFilter);
+    }
+    Ok(())
+}
+
+/// Where load latencies need an event beside them to be right, it has to be in the group before them.
+fn load_latency(pmu: &Pmu, attr: &Attributes) -> Result<(), Refusal> {
+    let alone = pmu.model.has(Quirk::LoadLatencyNeedsAuxiliary)
+        && attr.config & EventSelect::CODE == LOAD_LATENCY
+        && attr.sample_type & SAMPLE_DATA_SRC != 0
+        && !attr.has_auxiliary;
+    if alone {
+        Err(Refusal::LoadLatencyAlone)
+    } else {
+        Ok(())
+    }
 }
 
 /// Adds in_tx and in_tx_cp, where transactions exist; elsewhere the bits are dropped.
@@ -577,5 +637,57 @@ mod tests {
                 .unwrap()
                 .in_host
         );
+    }
+
+    #[test]
+    fn load_latency_needs_an_auxiliary_event_on_golden_cove() {
+        let mut attr = raw(0x01cd);
+        attr.sample_type = SAMPLE_DATA_SRC;
+        for (model, has_auxiliary, refused) in [
+            (0x806f8, false, true),
+            (0x806f8, true, false),
+            (0x606a6, false, false),
+        ] {
+            attr.has_auxiliary = has_auxiliary;
+            let event = permitted(&pmu(model, 5, 0), &attr);
+            assert_eq!(
+                event == Err(Refusal::LoadLatencyAlone),
+                refused,
+                "{model:#x}"
+            );
+        }
+        attr.has_auxiliary = false;
+        attr.sample_type = 0;
+        assert!(permitted(&pmu(0x806f8, 5, 0), &attr).is_ok());
+        // A generic event that has the same number is another event.
+        attr = hardware(0);
+        attr.sample_type = SAMPLE_DATA_SRC;
+        assert!(permitted(&pmu(0x806f8, 5, 0), &attr).is_ok());
+    }
+
+    #[test]
+    fn topdown_events_take_no_filters_with_metrics() {
+        let mut with = pmu(0x606a6, 5, 0);
+        with.capabilities.perf_metrics = true;
+        let without = pmu(0x606a6, 5, 0);
+        for (config, config1, config2, refused) in [
+            (0x0400, 0, 0, false),
+            (0x0400, 1, 0, false),
+            (0x0400, 2, 0, true),
+            (0x0400, 0, 1, true),
+            (0x0400 | EventSelect::EDGE, 0, 0, true),
+            (0x0400 | EventSelect::IN_TX, 0, 0, true),
+            (0x8000, 0, 0, false),
+            (0x8300, 1, 0, true),
+            (0x8700 | EventSelect::INV, 0, 0, true),
+            (0x003c | EventSelect::EDGE, 0, 1, false),
+        ] {
+            let mut attr = raw(config);
+            attr.config1 = config1;
+            attr.config2 = config2;
+            let event = permitted(&with, &attr);
+            assert_eq!(event == Err(Refusal::TopdownFilter), refused, "{config:#x}");
+            assert!(permitted(&without, &attr).is_ok(), "{config:#x}");
+        }
     }
 }

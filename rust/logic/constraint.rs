@@ -143,8 +143,7 @@ impl EventConstraint {
     /// counter of its own, and cannot be had without that register.
     ///
     /// Mainline has a pseudo counter 48 + n for it, `METRIC_EVENT_CONSTRAINT`,
-    /// `arch/x86/events/perf_event.h:486`. Where the register does not exist, but fixed counter 3
-    /// does, it takes the event all the same, and counts all slots; here it is refused.
+    /// `arch/x86/events/perf_event.h:486`.
     pub const fn metric(code: u64, n: u8) -> Self {
         let mut this = Self::new(code, 0, EventSelect::CODE, 0);
         this.metric = Some(n);

@@ -22,6 +22,9 @@ pub struct Pmu {
     pub capabilities: Capabilities,
 }
 
+/// The counter of the topdown method's slots.
+const SLOTS: CounterMask = CounterMask::first_fixed(4).without(CounterMask::first_fixed(3));
+
 impl Pmu {
     /// Finds out whether the PMU that CPUID describes is supported.
     ///
@@ -100,11 +103,15 @@ impl Pmu {
     ///
     /// First match in the model's table, else any general-purpose counter; cut to the counters
     /// that exist, and to those that can do without an aborted transaction's counts where the event
-    /// wants that. Mainline: `x86_get_event_constraints()`,
+    /// wants that. A share of the topdown slots counts all of them where PERF_METRICS does not exist: only
+    /// hypervisors leave it out. Mainline: `x86_get_event_constraints()`,
     /// `arch/x86/events/intel/core.c:4258-4277`, and `hsw_get_event_constraints()`, `5519-5535`.
     pub fn constraint(&self, select: EventSelect) -> Constraint {
         let present = self.capabilities.counters;
         let constraint = match first_match(self.model.event_constraints, select) {
+            Some(entry) if entry.metric_index().is_some() && !self.capabilities.perf_metrics => {
+                Constraint::any_of(SLOTS & present)
+            }
             Some(entry) => entry.resolve(present),
             None => Constraint::any_of(present.gp()),
         };
@@ -432,6 +439,31 @@ mod tests {
         ] {
             let pmu = probe(&cpuid(eax, 0x0730_0404));
             assert_eq!(pmu.model.pmu_name, pmu_name, "{eax:#x}");
+        }
+    }
+
+    #[test]
+    fn a_share_of_the_slots_is_all_of_them_without_the_register() {
+        let mut pmu = probe(&cpuid(0x606a6, 0x0830_0805));
+        let fixed = pmu.capabilities.counters.fixed();
+        let retiring = EventSelect::event(0x00, 0x80);
+        let slots = EventSelect::event(0x00, 0x04);
+        for (perf_metrics, has_slots) in [(false, true), (false, false), (true, true)] {
+            pmu.capabilities.perf_metrics = perf_metrics;
+            let counters = if has_slots {
+                SLOTS
+            } else {
+                fixed.without(SLOTS)
+            };
+            pmu.capabilities.counters = pmu.capabilities.counters.gp() | counters;
+            let found = pmu.constraint(retiring).counters;
+            let expected = if perf_metrics {
+                CounterMask::EMPTY
+            } else {
+                pmu.constraint(slots).counters
+            };
+            assert_eq!(found, expected, "{perf_metrics} {has_slots}");
+            assert_eq!(found.is_empty(), perf_metrics || !has_slots);
         }
     }
 

@@ -39,6 +39,11 @@ pub enum Refusal {
     BranchStack,
     /// `aux_output` of an event that is not precise. EINVAL.
     AuxOutput,
+    /// A filter or a value with an event of the topdown method. EINVAL.
+    TopdownFilter,
+    /// Load latencies without the event that they need beside them, in front of them in their group.
+    /// ENODATA.
+    LoadLatencyAlone,
     /// Any-thread counting before version 3. EINVAL.
     AnyThreadAbsent,
     /// Any-thread counting by someone who may not see other tasks. EACCES.
@@ -135,6 +140,10 @@ impl fmt::Display for Refusal {
             Self::BranchCounters => "this CPU has no branch counters",
             Self::BranchStack => "branch stacks are not supported",
             Self::AuxOutput => "aux_output needs a precise event",
+            Self::TopdownFilter => "the topdown method's events take no filters",
+            Self::LoadLatencyAlone => {
+                "load latencies need event 0x8203 in front of them in their group"
+            }
             Self::AnyThreadAbsent => "this CPU cannot count for any thread",
             Self::AnyThreadNotPermitted => "counting for any thread needs CAP_PERFMON",
             Self::TransactionFilter => "in_tx and in_tx_cp do not go with any-thread counting",

@@ -35,6 +35,12 @@ impl<'a> Attr<'a> {
         unsafe { self.0.__bindgen_anon_3.config1 }
     }
 
+    /// Yet more of which event.
+    pub fn config2(&self) -> u64 {
+        // SAFETY: The members of the union are `u64`, so every bit pattern is valid for each.
+        unsafe { self.0.__bindgen_anon_4.config2 }
+    }
+
     /// Events from one sample to the next, or samples per second if [`freq`](Self::freq); 0 for
     /// an event that only counts.
     pub fn sample_period(&self) -> u64 {

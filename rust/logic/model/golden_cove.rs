@@ -135,7 +135,10 @@ pub const GOLDEN_COVE: Model = Model {
     pmu_name: "sapphire_rapids",
     name: "Sapphire Rapids",
     needs: &[],
-    quirks: &[Quirk::ReferenceCyclesAnywhere],
+    quirks: &[
+        Quirk::ReferenceCyclesAnywhere,
+        Quirk::LoadLatencyNeedsAuxiliary,
+    ],
     cpuid_models: &[0x8f, 0xcf],
     event_constraints: EVENT_CONSTRAINTS,
     pebs_events: PEBS_EVENTS,

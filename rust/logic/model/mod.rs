@@ -240,6 +240,9 @@ pub enum Quirk {
     /// CPUID marks that event as absent. Mainline: `intel_pmu_ref_cycles_ext()`,
     /// `arch/x86/events/intel/core.c:7831`.
     ReferenceCyclesAnywhere,
+    /// Load latencies are wrong unless event 0x8203 counts beside them. Mainline:
+    /// `PMU_FL_MEM_LOADS_AUX`, `arch/x86/events/intel/core.c:5232-5264`.
+    LoadLatencyNeedsAuxiliary,
 }
 
 /// Number of generic hardware events (`PERF_COUNT_HW_MAX`).

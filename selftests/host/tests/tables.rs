@@ -107,7 +107,8 @@ fn same_counters(model: &'static Model, lines: &[Constraint]) {
         }
     };
     for gp in [2, 4, 8] {
-        let pmu = pmu(model, gp, fixed);
+        let mut pmu = pmu(model, gp, fixed);
+        pmu.capabilities.perf_metrics = true;
         for config in 0..=0xffff {
             compare(&pmu, config);
             compare(&pmu, config | (1 << 24));
@@ -483,10 +484,11 @@ fn every_model_is_what_mainline_sets_up() {
             assert_eq!(
                 model.quirks.len(),
                 usize::from(init.contains("intel_nehalem_quirk"))
-                    + usize::from(init.contains("intel_pmu_ref_cycles_ext")),
+                    + usize::from(init.contains("intel_pmu_ref_cycles_ext"))
+                    + usize::from(init.contains("PMU_FL_MEM_LOADS_AUX")),
                 "{name}"
             );
         }
     }
-    assert_eq!((NEHALEM.quirks.len(), GOLDEN_COVE.quirks.len()), (1, 1));
+    assert_eq!((NEHALEM.quirks.len(), GOLDEN_COVE.quirks.len()), (1, 2));
 }
