@@ -77,6 +77,8 @@ pub(crate) struct Driver {
     user_read: UserRead,
     /// Whether counters stop in system management mode.
     smi: Smi,
+    /// Whether a CPU can be made to schedule anew.
+    can_resched: bool,
 }
 
 /// The core PMU with this driver.
@@ -90,28 +92,31 @@ pub(crate) fn new_pmu(hardware: Hardware, ht_workaround: bool) -> Result<Arc<Cor
     let cpus = PerCpu::new(|cpu| Cpu::new(cpu, &hardware))?;
     let groups = sysfs::groups(&hardware.pmu)?;
     let user_read = UserRead::new(hardware.pmu.capabilities.width.bits())?;
+    let shares_a_core = sharing::is_needed(hardware.pmu.model, ht_workaround);
+    let tsx_uses_a_counter = hardware.pmu.capabilities.transactions_use_counter_3;
     let driver = Driver {
         smi: Smi::new(user_read.builtin.as_ref())?,
         user_read,
-        transactions: Transactions::new(hardware.pmu.capabilities.transactions_use_counter_3),
-        shares_a_core: sharing::is_needed(hardware.pmu.model, ht_workaround),
+        transactions: Transactions::new(tsx_uses_a_counter),
+        shares_a_core,
+        can_resched: (shares_a_core || tsx_uses_a_counter) && bind_resched(),
         hardware,
         cpus,
     };
-    if driver.shares_a_core || driver.hardware.pmu.capabilities.transactions_use_counter_3 {
-        bind_resched();
-    }
     perf::Pmu::new(driver, groups)
 }
 
-/// Gets what it takes to make another CPU schedule anew.
-fn bind_resched() {
-    if let Err(error) = perf::bind_perf_pmu_resched() {
-        pr_notice!(
-            "perf_pmu_resched() is out of reach ({error:?}): a counter that another CPU sets free is \
-             taken when events take turns, not at once\n"
-        );
-    }
+/// Gets what it takes to make another CPU schedule anew. Whether that has worked.
+fn bind_resched() -> bool {
+    perf::bind_perf_pmu_resched()
+        .inspect_err(|error| {
+            pr_notice!(
+                "perf_pmu_resched() is out of reach ({error:?}): a counter that another CPU sets \
+                 free is taken when events take turns, not at once, and allow_tsx_force_abort \
+                 stays as it is\n"
+            );
+        })
+        .is_ok()
 }
 
 /// Says what has been done.

@@ -91,7 +91,11 @@ impl Setting<Driver> for AllowForceAbort {
     }
 
     fn set(pmu: &CorePmu, on: bool) -> Result {
-        if pmu.ops().transactions.allow_abort.xchg(on, Relaxed) == on {
+        let driver = pmu.ops();
+        if !driver.can_resched {
+            return Err(EOPNOTSUPP);
+        }
+        if driver.transactions.allow_abort.xchg(on, Relaxed) == on {
             return Ok(());
         }
         // Off: who is on the counter leaves it. On: who has waited for it gets it.

@@ -29,7 +29,7 @@ pub trait Setting<T: Operations> {
     /// What it is set to.
     fn get(pmu: &Pmu<T>) -> Self::Value;
 
-    /// Sets it. It has happened when this returns.
+    /// Sets it. It has happened when this returns; with an error, nothing has.
     fn set(pmu: &Pmu<T>, value: Self::Value) -> Result;
 }
 
