@@ -111,6 +111,12 @@ two_offcore_registers() {
 	echo "$before" >"$interval"
 	# A rotation timer that runs already keeps its time.
 	sleep 1
+	case $lines in
+	*'not supported'*)
+		because "the registers of this CPU do not take what LLC misses are"
+		return "$SKIP"
+		;;
+	esac
 	seen=''
 	for nr in 1 2 3 4; do
 		line=$(echo "$lines" | sed -n "${nr}p")
