@@ -13,6 +13,8 @@
 #include <linux/static_call.h>
 
 DEFINE_STATIC_CALL_NULL(rpmu_perf_pmu_resched, perf_pmu_resched);
+DEFINE_STATIC_CALL_RET0(rpmu_perf_event_overflow, perf_event_overflow);
+DEFINE_STATIC_CALL_NULL(rpmu_perf_sample_event_took, perf_sample_event_took);
 
 void rpmu_helper_bind_perf_pmu_resched(void *address)
 {
@@ -34,4 +36,28 @@ void rpmu_helper_bind_kallsyms_lookup_name(void *address)
 unsigned long rpmu_helper_kallsyms_lookup_name(const char *name)
 {
 	return static_call(rpmu_kallsyms_lookup_name)(name);
+}
+
+void rpmu_helper_bind_perf_event_overflow(void *address)
+{
+	static_call_update(rpmu_perf_event_overflow, address);
+}
+
+int rpmu_helper_perf_event_overflow(struct perf_event *event, u64 period,
+				    struct pt_regs *regs)
+{
+	struct perf_sample_data data;
+
+	perf_sample_data_init(&data, 0, period);
+	return static_call(rpmu_perf_event_overflow)(event, &data, regs);
+}
+
+void rpmu_helper_bind_perf_sample_event_took(void *address)
+{
+	static_call_update(rpmu_perf_sample_event_took, address);
+}
+
+void rpmu_helper_perf_sample_event_took(u64 ns)
+{
+	static_call_cond(rpmu_perf_sample_event_took)(ns);
 }

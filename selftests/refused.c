@@ -27,21 +27,6 @@ TEST(size_of_tomorrow)
 	EXPECT_EQ(sizeof(longer.attr), longer.attr.size);
 }
 
-/*
- * Sampling is not in rpmu yet, and a counter that silently takes no samples
- * would be worse than none: perf_event_open() has to say so.
- */
-TEST(sampling)
-{
-	struct perf_event_attr attr =
-		counting_user(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES);
-
-	attr.sample_period = 1000000;
-	attr.sample_type = PERF_SAMPLE_IP;
-	EXPECT_EQ(on_rpmu() ? EOPNOTSUPP : 0,
-		  perf_open_self(&attr, -1) < 0 ? errno : 0);
-}
-
 /* Precise without sampling is nonsense; more precise than the CPU, too. */
 TEST(precise_counting)
 {

@@ -154,9 +154,6 @@ struct answers {
 /* The answers that are being given, and those of the built-in driver. */
 static struct answers now, built_in;
 
-/* Events that the built-in driver can sample, and rpmu cannot yet. */
-static unsigned int not_sampled;
-
 static void compare(struct __test_metadata *_metadata,
 		    const struct perf_event_attr *attr, int error)
 {
@@ -167,10 +164,6 @@ static void compare(struct __test_metadata *_metadata,
 	if (!built_in.nr)
 		return;
 	ASSERT_GT(built_in.nr, nr);
-	if (attr->sample_period && !built_in.error[nr] && error == EOPNOTSUPP) {
-		not_sampled++;
-		return;
-	}
 	/*
 	 * A call stack, which a counting event that is read with samples never
 	 * takes: before Haswell the built-in driver has no room for one.
@@ -236,7 +229,6 @@ static bool begin(const char *list)
 
 	now.nr = 0;
 	built_in.nr = 0;
-	not_sampled = 0;
 	if (!on_rpmu())
 		return true;
 	snprintf(path, sizeof(path), KEPT "%s", list);
@@ -256,8 +248,7 @@ static void end(struct __test_metadata *_metadata, const char *list)
 
 	for (i = 0; i < now.nr; i++)
 		refused += now.error[i] != 0;
-	TH_LOG("%u of %u are refused; %u that cannot be sampled yet", refused,
-	       now.nr, not_sampled);
+	TH_LOG("%u of %u are refused", refused, now.nr);
 	if (on_rpmu()) {
 		EXPECT_EQ(built_in.nr, now.nr);
 		return;

@@ -282,19 +282,25 @@ watchdog_after_give_back() {
 	return "$status"
 }
 
-# rpmu does not sample yet, so the watchdog cannot start on it; trying must do
-# no harm. (It is off again before rpmu goes.)
-watchdog_tried_on_rpmu() {
-	watchdog_on || return
-	watchdog 0
+# The NMI watchdog has an event on each CPU then, which keeps rpmu loaded.
+watchdog_on_rpmu() {
 	load || {
 		because "load: $said"
 		return 1
 	}
-	echo 1 2>/dev/null >/proc/sys/kernel/nmi_watchdog
+	watchdog 1
+	events=$(cat /sys/module/rpmu/refcnt)
 	counts
 	status=$?
-	echo 0 2>/dev/null >/proc/sys/kernel/nmi_watchdog
+	if unload; then
+		because "rpmu went with the watchdog on it"
+		return 1
+	fi
+	watchdog 0
+	if [ "$events" != "$(nproc)" ]; then
+		because "$events events of the watchdog"
+		status=1
+	fi
 	unload || {
 		because "unload: $said"
 		return 1
@@ -313,7 +319,7 @@ built_in_at_end() {
 for name in built_in_at_start refused_while_watchdog_on \
 	refused_while_task_counted refused_while_cpu_counted twenty_rounds \
 	pmu_is_the_same unload_refused_while_task_counted \
-	unload_refused_while_cpu_counted watchdog_tried_on_rpmu \
+	unload_refused_while_cpu_counted watchdog_on_rpmu \
 	watchdog_after_give_back rdpmc_stays freeze_on_smi_stays interval_written_before multiplexed_before \
 	built_in_at_end; do
 	run_test $name

@@ -16,6 +16,7 @@ impl From<Refusal> for Error {
             | Refusal::BranchStack
             | Refusal::TransactionFilter
             | Refusal::CheckpointedPeriod
+            | Refusal::EveryBranch
             | Refusal::Sampling => EOPNOTSUPP,
             Refusal::NoSuchHardwareId
             | Refusal::NoSuchCacheId

@@ -10,6 +10,7 @@ use crate::{
         counter::CounterId,
         event_select::EventSelect,
         extra_register::{Demand, ExtraRegister},
+        model::HardwareId,
         period::Start,
     },
     perf,
@@ -33,10 +34,6 @@ pub(crate) struct EventData {
     pub(super) demand: Demand,
     /// Whether it counts outside of virtual machines.
     pub(super) in_host: bool,
-    /// From one overflow to the next.
-    period: u64,
-    /// What is left of the period.
-    left: Atomic<i64>,
     /// The counter's value when it was last read or written, and which writing that was
     /// ([`CounterWidth::remember_written`](crate::logic::period::CounterWidth::remember_written)).
     previous: Atomic<u64>,
@@ -58,15 +55,28 @@ impl EventData {
                 requirement: event.requirement,
             },
             in_host: event.in_host,
-            period: event.period,
-            // CAST: no period is longer than half of a counter's range.
-            left: Atomic::new(event.period as i64),
             previous: Atomic::new(0),
             counter: Atomic::new(NONE),
             register: Atomic::new(NONE),
             last_counter: Atomic::new(NONE),
             last_cpu: Atomic::new(NONE),
         }
+    }
+
+    /// Whether the event counts what transactions do only once they are committed.
+    pub(super) fn is_checkpointed(&self) -> bool {
+        self.select.has(EventSelect::IN_TX_CHECKPOINTED)
+    }
+
+    /// Whether `period` is shorter than the CPU allows for the event.
+    pub(super) fn is_too_short(&self, hardware: &Hardware, period: u64) -> bool {
+        hardware.limits.is_too_short(self.select, period)
+    }
+
+    /// Whether a sample of each occurrence would be a sample of each branch, which takes BTS.
+    pub(super) fn counts_branches(&self, hardware: &Hardware) -> bool {
+        let branches = hardware.pmu.hardware_event(HardwareId::BranchInstructions);
+        self.in_host && branches.is_some_and(|event| event.code() == self.select.code())
     }
 
     /// The counter that the event is on.
@@ -119,18 +129,31 @@ impl EventData {
     pub(super) fn leave(&self) {
         self.counter.store(NONE, Relaxed);
     }
+}
 
-    /// Prepares the event to count on where it stopped, or to begin a new period if the old one
-    /// is over. Returns the value that the counter must have for that.
-    pub(super) fn start(&self, hardware: &Hardware) -> u64 {
-        let left = self.left.load(Relaxed);
-        let Start { value, left, .. } = hardware.limits.start(self.select, self.period, left);
-        self.left.store(left, Relaxed);
-        let previous = self.previous.load(Relaxed);
-        let previous = hardware.limits.width.remember_written(previous, value);
-        self.previous.store(previous, Relaxed);
-        value
+/// Prepares `event` to count on where it stopped, or to begin a new period if the old one is over.
+/// Returns the value that the counter must have for that, and whether a period was over.
+///
+/// The PMI must not handle the event meanwhile.
+pub(super) fn start(event: &perf::Event<Driver>, hardware: &Hardware) -> (u64, bool) {
+    let data = event.data();
+    let period = event.sample_period();
+    let left = event.period_left().load(Relaxed);
+    let Start {
+        value,
+        left,
+        expired,
+        ..
+    } = hardware.limits.start(data.select, period, left);
+    event.period_left().store(left, Relaxed);
+    if expired {
+        event.last_period().store(period, Relaxed);
     }
+    let previous = data.previous.load(Relaxed);
+    let previous = hardware.limits.width.remember_written(previous, value);
+    data.previous.store(previous, Relaxed);
+    publish(event, hardware);
+    (value, expired)
 }
 
 /// Adds what has been counted since the last time to the event's count, and returns the counter's
@@ -163,14 +186,16 @@ pub(super) fn update(
     event.add_count(delta);
     publish(event, hardware);
     // CAST: positive, as no counter has more than 48 bits so far.
-    data.left.add((delta as i64).wrapping_neg(), Relaxed);
+    event
+        .period_left()
+        .add((delta as i64).wrapping_neg(), Relaxed);
     Some(now)
 }
 
 /// Shows who maps the event what its count is up to date with.
 ///
 /// On the event's CPU, in any context.
-pub(super) fn publish(event: &perf::Event<Driver>, hardware: &Hardware) {
+fn publish(event: &perf::Event<Driver>, hardware: &Hardware) {
     let previous = &event.data().previous;
     let mut shown = previous.load(Relaxed);
     loop {

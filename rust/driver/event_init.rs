@@ -29,6 +29,10 @@ pub(super) fn event_init(
         |register| hardware.has(register),
         || perf::allow_cpu().is_ok(),
     )?;
+    if attr.sample_period != 0 && !driver.samples {
+        return Err(Refusal::Sampling);
+    }
+    event.set_period(configured.period);
     let data = EventData::new(configured, pmu.constraint(configured.select));
 
     let mut exclusive = data.demand.constraint.exclusive;
@@ -53,6 +57,23 @@ pub(super) fn event_init(
     group.push(data.demand)?;
     group.validate()?;
     Ok(data)
+}
+
+/// May the period of a sampling event be set to that? (`PERF_EVENT_IOC_PERIOD`)
+///
+/// Mainline: `x86_pmu_check_period()`, `arch/x86/events/core.c:2765`, and
+/// `intel_pmu_check_period()`.
+pub(super) fn check_period(
+    driver: &Driver,
+    event: &perf::Event<Driver>,
+    period: u64,
+) -> Result<(), Refusal> {
+    let (hardware, data) = (&driver.hardware, event.data());
+    // Here mainline does not say that there is no BTS, but that the period is wrong.
+    if data.is_too_short(hardware, period) || period == 1 && data.counts_branches(hardware) {
+        return Err(Refusal::PeriodTooShort);
+    }
+    Ok(())
 }
 
 /// What of the attributes decides.

@@ -56,7 +56,7 @@ pub(crate) use {
 
 use crate::{
     perf,
-    x86::{percpu::PerCpu, topology::threads_per_core},
+    x86::{cpuid::Feature, percpu::PerCpu, topology::threads_per_core},
 };
 use cpu::Cpu;
 use hardware::Hardware;
@@ -69,6 +69,8 @@ use user_read::UserRead;
 pub(crate) struct Driver {
     hardware: Hardware,
     cpus: PerCpu<Cpu>,
+    /// Whether overflows can be handed to the perf core as samples.
+    samples: bool,
     /// Counter 3 where transactions use it too.
     transactions: Transactions,
     /// Whether the threads of a core must agree on who uses what.
@@ -97,6 +99,7 @@ pub(crate) fn new_pmu(hardware: Hardware, ht_workaround: bool) -> Result<Arc<Cor
     let driver = Driver {
         smi: Smi::new(user_read.builtin.as_ref())?,
         user_read,
+        samples: can_sample(),
         transactions: Transactions::new(tsx_uses_a_counter),
         shares_a_core,
         can_resched: (shares_a_core || tsx_uses_a_counter) && bind_resched(),
@@ -104,6 +107,23 @@ pub(crate) fn new_pmu(hardware: Hardware, ht_workaround: bool) -> Result<Arc<Cor
         cpus,
     };
     perf::Pmu::new(driver, groups)
+}
+
+/// Gets what it takes to sample.
+fn can_sample() -> bool {
+    if !Feature::APIC.present() {
+        pr_notice!(
+            "no local APIC, so counters raise no interrupts: events count and do not sample\n"
+        );
+        return false;
+    }
+    let bound = perf::bind_sampling();
+    if let Err(error) = bound {
+        pr_notice!(
+            "perf_event_overflow() is out of reach ({error:?}): events count and do not sample\n"
+        );
+    }
+    bound.is_ok()
 }
 
 /// Gets what it takes to make another CPU schedule anew. Whether that has worked.

@@ -1,47 +1,65 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! The performance monitoring interrupt (PMI): a counter has overflowed. It is an NMI.
+//!
+//! A period that is over becomes a sample. While the perf core is told of it, it may stop the event
+//! and others of its group, and start it again: see [`Shared::halt`].
 
-use super::{event, CorePmu};
+use super::{event, hardware::Hardware, CorePmu};
 use crate::{
     logic::{
         counter::{CounterId, CounterMask, MAX_COUNTERS},
         model::Acknowledge,
         registers::{Register, RegisterWrite},
     },
-    perf::EventId,
+    perf::{EventId, OnCpu, Stopwatch},
     x86::{
         apic,
         nmi::{Handler, NmiContext},
     },
 };
-use kernel::sync::atomic::{Atomic, Relaxed};
+use kernel::{
+    interrupt::LocalInterruptDisabled,
+    sync::atomic::{Atomic, Relaxed},
+};
 
 /// [`MAX_COUNTERS`] rounded up, so that masking an index bounds it.
 const SLOTS: usize = MAX_COUNTERS.next_power_of_two();
 
+/// How often to look for further overflows in one NMI. Counters do not count meanwhile, so if there
+/// are still some, they cannot be acknowledged.
+const PASSES: u32 = 100;
+
 /// What callbacks on a CPU share with the PMI that may interrupt them.
 ///
 /// Only the CPU itself writes it, except `unknown`. So each store takes effect at once for whoever
-/// comes next on the CPU, and no ordering is needed.
+/// comes next on the CPU, and no ordering is needed. `active` is written by callbacks only; what an
+/// NMI may change too is changed by `cmpxchg`.
 pub(super) struct Shared {
     /// The counters whose events the PMI may handle: their registers are complete.
     active: Atomic<u64>,
-    /// What GLOBAL_CTRL is to be after the PMI. 0 while the PMU is disabled.
+    /// Those of them whose events an NMI has stopped, which is not in the roster's books yet.
+    halted: Atomic<u64>,
+    /// What GLOBAL_CTRL is to be after the PMI, but for what is halted. 0 while the PMU is disabled,
+    /// and in a PMI.
     enabled: Atomic<u64>,
     /// Index of the event on each active counter.
     events: [Atomic<u32>; SLOTS],
     /// Whether it is unknown what the registers hold. They are not to be used then.
     unknown: Atomic<bool>,
+    /// Whether overflows could not be acknowledged.
+    stuck: Atomic<bool>,
 }
 
 impl Shared {
     pub(super) fn new() -> Self {
         Self {
             active: Atomic::new(0),
+            halted: Atomic::new(0),
             enabled: Atomic::new(0),
             events: [const { Atomic::new(0) }; SLOTS],
             unknown: Atomic::new(true),
+            stuck: Atomic::new(false),
         }
     }
 
@@ -54,6 +72,7 @@ impl Shared {
     pub(super) fn activate(&self, counter: CounterId, event: EventId) {
         // CAST: an index is below 64.
         self.event_on(counter).store(event.index() as u32, Relaxed);
+        self.set_halted(counter.mask(), false);
         let active = self.active.load(Relaxed);
         self.active.store(active | counter.mask().bits(), Relaxed);
     }
@@ -66,8 +85,8 @@ impl Shared {
 
     /// The event that the PMI may handle on `counter`.
     fn active_event(&self, counter: CounterId) -> Option<EventId> {
-        let active = CounterMask::from_bits(self.active.load(Relaxed));
-        if !active.contains(counter) {
+        let handled = self.active.load(Relaxed) & !self.halted.load(Relaxed);
+        if !CounterMask::from_bits(handled).contains(counter) {
             return None;
         }
         self.last_event(counter)
@@ -79,9 +98,64 @@ impl Shared {
         EventId::from_index(self.event_on(counter).load(Relaxed) as usize)
     }
 
+    /// Stops `counter` in an NMI.
+    ///
+    /// The register shadow may be in use by who was interrupted. So the counter is only left out of
+    /// GLOBAL_CTRL, which the shadow takes for on, until a callback settles it
+    /// ([`halted`](Self::halted)).
+    pub(super) fn halt(&self, counter: CounterId) {
+        self.set_halted(counter.mask(), true);
+    }
+
+    /// Whether that has been done, and not been settled yet.
+    pub(super) fn is_halted(&self, counter: CounterId) -> bool {
+        let halted = self.halted.load(Relaxed) & self.active.load(Relaxed);
+        CounterMask::from_bits(halted).contains(counter)
+    }
+
+    /// What has been halted and not been settled.
+    pub(super) fn halted(&self) -> CounterMask {
+        CounterMask::from_bits(self.halted.load(Relaxed))
+    }
+
+    /// Says that it has been settled, or that it has not.
+    pub(super) fn set_halted(&self, counters: CounterMask, halt: bool) {
+        let mut halted = self.halted.load(Relaxed);
+        loop {
+            let wanted = if halt {
+                halted | counters.bits()
+            } else {
+                halted & !counters.bits()
+            };
+            if wanted == halted {
+                return;
+            }
+            match self.halted.cmpxchg(halted, wanted, Relaxed) {
+                Ok(_) => return,
+                Err(changed) => halted = changed,
+            }
+        }
+    }
+
     /// Says what GLOBAL_CTRL is to be after the PMI.
     pub(super) fn set_enabled(&self, counters: CounterMask) {
         self.enabled.store(counters.bits(), Relaxed);
+    }
+
+    /// Lets the enabled counters count, unless they are halted. Nothing, if none is enabled.
+    pub(super) fn run(&self, hardware: &Hardware, irqs: &LocalInterruptDisabled) {
+        let enabled = self.enabled.load(Relaxed);
+        if enabled == 0 {
+            return;
+        }
+        loop {
+            let halted = self.halted.load(Relaxed);
+            hardware.write_global_control(enabled & !halted, irqs);
+            // An NMI in between may have halted one more, and this has let it go again.
+            if self.halted.load(Relaxed) == halted {
+                return;
+            }
+        }
     }
 
     /// Says that it is unknown what the registers hold. No event may be on the CPU. By any CPU.
@@ -91,11 +165,20 @@ impl Shared {
 
     /// Whether it was unknown what the registers hold. It is known from now on.
     pub(super) fn was_unknown(&self) -> bool {
-        let unknown = self.unknown.load(Relaxed);
-        if unknown {
-            self.unknown.store(false, Relaxed);
+        Self::take(&self.unknown)
+    }
+
+    /// Whether overflows could not be acknowledged, and all counters were halted. Once.
+    pub(super) fn was_stuck(&self) -> bool {
+        Self::take(&self.stuck)
+    }
+
+    fn take(flag: &Atomic<bool>) -> bool {
+        let set = flag.load(Relaxed);
+        if set {
+            flag.store(false, Relaxed);
         }
-        unknown
+        set
     }
 }
 
@@ -112,41 +195,98 @@ impl Handler for CorePmu {
             return 0;
         }
 
-        let early = hardware.pmu.model.acknowledge == Acknowledge::Early;
-        if early {
-            apic::lvtpc_arm(irqs);
-        }
-        let overflowed = hardware.overflowed(irqs);
-        if overflowed.is_empty() {
-            return 0;
-        }
-        nmi.count_pmi();
-
+        let watch = Stopwatch::start();
         // Even if it is about to be disabled: it may not have been yet.
+        let enabled = shared.enabled.xchg(0, Relaxed);
         hardware.write_global_control(0, irqs);
-        // One more may have overflowed before they stopped. With LVTPC masked, it raises no NMI. Armed
-        // early, it may: the kernel expects that one, as two overflows are reported.
-        let overflowed = overflowed | hardware.overflowed(irqs);
-        hardware.acknowledge(overflowed, irqs);
-        for counter in overflowed {
-            // An overflow may be late: its event has left. Then acknowledging it was all.
+        let overflowed = hardware.overflowed(irqs);
+        let handled = if overflowed.is_empty() {
+            // LVTPC masks itself when it raises an NMI. So this one is ours, though who has come
+            // before has taken care of what had raised it.
+            let ours = apic::lvtpc(irqs).masked();
+            if ours {
+                apic::lvtpc_arm(irqs);
+            }
+            u32::from(ours)
+        } else {
+            nmi.count_pmi();
+            let early = hardware.pmu.model.acknowledge == Acknowledge::Early;
+            if early {
+                apic::lvtpc_arm(irqs);
+            }
+            let handled = drain(overflowed, hardware, shared, &cx, nmi);
+            // Before the counters count: a PMI that finds LVTPC masked is lost.
+            if !early {
+                apic::lvtpc_arm(irqs);
+            }
+            handled
+        };
+        shared.enabled.store(enabled, Relaxed);
+        shared.run(hardware, irqs);
+        if handled != 0 {
+            watch.stop(irqs);
+        }
+        handled
+    }
+}
+
+/// Handles overflows until there are no more, and returns how many there were.
+///
+/// Some may come while the first are being handled: from before the counters stopped, and by writing
+/// to the counters. They raise no NMI if LVTPC is masked. If it is armed, the kernel expects one, as
+/// more than one overflow is reported.
+///
+/// Mainline: `intel_pmu_handle_irq()`, `arch/x86/events/intel/core.c:3963`.
+fn drain(
+    mut overflowed: CounterMask,
+    hardware: &Hardware,
+    shared: &Shared,
+    cx: &OnCpu<'_, super::Driver>,
+    nmi: &NmiContext,
+) -> u32 {
+    let mut handled = 0u32;
+    for _ in 0..PASSES {
+        hardware.acknowledge(overflowed, nmi.irqs());
+        let checkpointed = hardware.pmu.model.checkpointed & hardware.pmu.capabilities.counters;
+        for counter in overflowed | checkpointed {
             let event = shared.active_event(counter).and_then(|id| cx.event(id));
-            if let Some(event) = event {
-                event::update(event, hardware, irqs);
-                let value = event.data().start(hardware);
-                event::publish(event, hardware);
-                event.update_userpage();
-                let register = Register::Counter(counter);
-                hardware.write(RegisterWrite { register, value }, irqs);
+            let due = overflowed.contains(counter);
+            handled = handled.wrapping_add(due.into());
+            match event {
+                // The interrupt has aborted the transaction, and with it gone is the overflow.
+                Some(event) if due || event.data().is_checkpointed() => {
+                    serve(event, counter, hardware, cx, nmi);
+                }
+                // An overflow may be late: its event has left. Then acknowledging it was all.
+                _ => {}
             }
         }
-        if !early {
-            apic::lvtpc_arm(irqs);
+        overflowed = hardware.overflowed(nmi.irqs());
+        if overflowed.is_empty() {
+            return handled;
         }
-        let enabled = shared.enabled.load(Relaxed);
-        if enabled != 0 {
-            hardware.write_global_control(enabled, irqs);
-        }
-        overflowed.weight()
+    }
+    shared.stuck.store(true, Relaxed);
+    shared.set_halted(hardware.pmu.capabilities.counters, true);
+    handled
+}
+
+/// Takes what `event` has counted, lets it go on, and hands a sample to the perf core if one is due.
+fn serve(
+    event: &crate::perf::Event<super::Driver>,
+    counter: CounterId,
+    hardware: &Hardware,
+    cx: &OnCpu<'_, super::Driver>,
+    nmi: &NmiContext,
+) {
+    let irqs = nmi.irqs();
+    let period = event.last_period().load(Relaxed);
+    event::update(event, hardware, irqs);
+    let (value, expired) = event::start(event, hardware);
+    let register = Register::Counter(counter);
+    hardware.write(RegisterWrite { register, value }, irqs);
+    event.update_userpage();
+    if expired {
+        event.overflow(cx, period, nmi.regs());
     }
 }

@@ -4,12 +4,13 @@
 //!
 //! Adding and removing events changes the roster only. The hardware follows when the PMU is
 //! enabled, and only as far as it has to. So it does for events that are started and stopped: the
-//! PMU is disabled for that, if it is not already.
+//! PMU is disabled for that, if it is not already; but for what is stopped in an NMI, which
+//! [`Driver::own`] settles afterwards.
 
 use super::{
     cpu::{Cpu, Own},
-    event::{publish, update, EventData},
-    event_init::event_init,
+    event::{self, update, EventData},
+    event_init::{check_period, event_init},
     pmi::Shared,
     Driver,
 };
@@ -19,7 +20,7 @@ use crate::{
         group::Group,
         limits::Limits,
         model::Scope,
-        registers::{Register, Shadow},
+        registers::{Register, RegisterWrite, Shadow},
         roster::{Entry, Roster},
     },
     perf::{Event, EventId, NewEvent, OnCpu, Operations, PinnedGroup, PmuDisabled},
@@ -30,10 +31,23 @@ use kernel::{cpu::CpuId, mm::Mm, prelude::*};
 impl Driver {
     /// What we keep of this CPU, for callbacks that run in no NMI.
     ///
-    /// [`None`] would be a bug: the perf core does not call these callbacks from one another.
+    /// [`None`] if a callback runs already. The perf core does not call these from one another; but a
+    /// tracepoint within one may be an event that leads a group of ours, and stops it.
     fn own<'a>(&'a self, cx: &'a OnCpu<'_, Self>) -> Option<(&'a Cpu, CpuCellGuard<'a, Own>)> {
         let cpu = self.cpus.this_cpu(cx.irqs());
-        Some((cpu, cpu.own.borrow(cx.irqs())?))
+        let mut own = cpu.own.borrow(cx.irqs())?;
+        Self::settle_halted(&cpu.shared, &mut own.shadow);
+        Some((cpu, own))
+    }
+
+    /// Has the shadow know of what was stopped in an NMI. The PMU is disabled.
+    fn settle_halted(shared: &Shared, shadow: &mut Shadow) {
+        let halted = shared.halted();
+        for counter in halted & shadow.active() {
+            shared.deactivate(counter);
+            shadow.stop(counter, None);
+        }
+        shared.set_halted(halted, false);
     }
 
     /// Lets the event `id` count on `counter` when the PMU is enabled next time.
@@ -50,12 +64,15 @@ impl Driver {
         if clears && shadow.needs_clearing(counter, select) {
             self.clear(cx, shared, shadow);
         }
-        let value = data.start(&self.hardware);
-        publish(event, &self.hardware);
+        let (value, _) = event::start(event, &self.hardware);
         shadow.start(counter, select, extra, data.in_host, value, |write| {
             self.hardware.write(write, cx.irqs());
         });
         shared.activate(counter, id);
+        if event.is_stopped() {
+            // In an NMI, since somebody has looked.
+            shared.halt(counter);
+        }
         event.update_userpage();
     }
 
@@ -65,7 +82,8 @@ impl Driver {
         let active = shadow.active().gp();
         let find = |counter| {
             let id = shared.last_event(counter)?;
-            Some((counter, id, cx.event(id)?))
+            let event = cx.event(id)?;
+            Some((counter, id, event)).filter(|_| !event.is_stopped())
         };
         for (counter, _, event) in active.into_iter().filter_map(find) {
             self.stop_on(cx, (counter, event), shared, shadow);
@@ -75,6 +93,33 @@ impl Driver {
         });
         for event in active.into_iter().filter_map(find) {
             self.start_on(cx, event, shared, shadow);
+        }
+    }
+
+    /// Starts afresh after overflows that could not be acknowledged. The PMU is disabled, and what was
+    /// on counters has been halted.
+    ///
+    /// Mainline: `intel_pmu_reset()`, `arch/x86/events/intel/core.c:3717`; its events count again
+    /// when they are next put on a counter.
+    #[cold]
+    fn recover(&self, cx: &OnCpu<'_, Self>, shared: &Shared, own: &mut Own) {
+        pr_warn!(
+            "CPU {}: overflows came without end; the PMU is reset\n",
+            CpuId::current().as_u32()
+        );
+        let counting = own.shadow.active();
+        let find = |counter| {
+            let id = shared.last_event(counter)?;
+            let event = cx.event(id).filter(|event| !event.is_stopped())?;
+            Some((counter, id, event))
+        };
+        for (counter, _, event) in counting.into_iter().filter_map(find) {
+            self.stop_on(cx, (counter, event), shared, &mut own.shadow);
+        }
+        Self::settle_halted(shared, &mut own.shadow);
+        own.reset(&self.hardware, cx.irqs());
+        for event in counting.into_iter().filter_map(find) {
+            self.start_on(cx, event, shared, &mut own.shadow);
         }
     }
 
@@ -114,6 +159,10 @@ impl Operations for Driver {
         } else {
             own.shadow
                 .suspend(|write| self.hardware.write(write, cx.irqs()));
+            if cpu.shared.was_stuck() {
+                self.recover(cx, &cpu.shared, &mut own);
+            }
+            Self::settle_halted(&cpu.shared, &mut own.shadow);
         }
         // The sibling writes those that no event here has claimed.
         if self.hardware.pmu.model.offcore_scope == Scope::Core {
@@ -159,8 +208,10 @@ impl Operations for Driver {
             // From here on a PMI switches the counters on too, so not before all else is written.
             if write.register == Register::GlobalControl {
                 shared.set_enabled(CounterMask::from_bits(write.value));
+                shared.run(&self.hardware, cx.irqs());
+            } else {
+                self.hardware.write(write, cx.irqs());
             }
-            self.hardware.write(write, cx.irqs());
         });
         self.transactions.allow_if_possible(&mut own, cx.irqs());
         self.release(cx, cpu, &mut own);
@@ -200,11 +251,45 @@ impl Operations for Driver {
 
     fn stop(&self, cx: &PmuDisabled<'_, Self>, event: &Event<Self>) {
         let Some((Cpu { shared, .. }, mut own)) = self.own(cx) else {
+            self.stop_in_nmi(cx, event);
             return;
         };
         if let Some(counter) = event.data().counter() {
             self.stop_on(cx, (counter, event), shared, &mut own.shadow);
         }
+    }
+
+    fn stop_in_nmi(&self, cx: &OnCpu<'_, Self>, event: &Event<Self>) {
+        let Some(counter) = event.data().counter() else {
+            return;
+        };
+        let shared = &self.cpus.this_cpu(cx.irqs()).shared;
+        shared.halt(counter);
+        shared.run(&self.hardware, cx.irqs());
+        update(event, &self.hardware, cx.irqs());
+    }
+
+    fn start_in_nmi(&self, cx: &OnCpu<'_, Self>, event: &Event<Self>) -> bool {
+        let Some(counter) = event.data().counter() else {
+            return false;
+        };
+        let shared = &self.cpus.this_cpu(cx.irqs()).shared;
+        if !shared.is_halted(counter) {
+            return false;
+        }
+        // It does not count, no PMI handles it, and the shadow takes it for running.
+        let (value, _) = event::start(event, &self.hardware);
+        let register = Register::Counter(counter);
+        self.hardware
+            .write(RegisterWrite { register, value }, cx.irqs());
+        event.update_userpage();
+        shared.set_halted(counter.mask(), false);
+        shared.run(&self.hardware, cx.irqs());
+        true
+    }
+
+    fn check_period(&self, event: &Event<Self>, period: u64) -> Result {
+        Ok(check_period(self, event, period)?)
     }
 
     fn read(&self, cx: &OnCpu<'_, Self>, event: &Event<Self>) {

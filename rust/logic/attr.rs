@@ -2,9 +2,9 @@
 
 //! From a `perf_event_attr` to what the hardware is to do, or to the reason why not.
 //!
-//! The checks, their order and the errno that goes with each are mainline's, for what is
-//! supported; what is not supported yet is refused at the end, so that a request that is wrong in
-//! itself gets the built-in driver's answer. Mainline: `x86_pmu_event_init()` to
+//! The checks, their order and the errno that goes with each are mainline's. What the hardware has
+//! and this driver does not use (PEBS, LBR, BTS) is refused as mainline does where the hardware has
+//! not got it. Mainline: `x86_pmu_event_init()` to
 //! `hsw_hw_config()`, in `arch/x86/events/core.c:2535`, `680`, `595` and
 //! `arch/x86/events/intel/core.c:4945`, `5458`.
 //!
@@ -13,6 +13,7 @@
 use super::event_select::EventSelect;
 use super::extra_register::{ExtraRegister, Requirement};
 use super::model::{HardwareId, Quirk};
+use super::period::PeriodLimits;
 use super::pmu::Pmu;
 use super::refusal::Refusal;
 
@@ -223,6 +224,15 @@ pub fn configure(
         EventType::Other => {}
     }
 
+    // BTS, the only way to have every branch, is for events that count in the host.
+    let branches = pmu.hardware_event(HardwareId::BranchInstructions);
+    if attr.sample_period == 1
+        && !attr.freq
+        && !attr.exclude_host
+        && select.code() == branches.map_or(0, EventSelect::code)
+    {
+        return Err(Refusal::EveryBranch);
+    }
     if attr.branch_sample_type & BRANCH_COUNTERS != 0 {
         return Err(Refusal::BranchCounters);
     }
@@ -249,13 +259,15 @@ pub fn configure(
     }
     select = transaction_filters(pmu, attr, select)?;
 
-    if sampling {
-        return Err(Refusal::Sampling);
-    }
+    let period = match (sampling, attr.freq) {
+        (false, _) => limits.max_period,
+        (true, false) => attr.sample_period,
+        (true, true) => first_period(attr, limits, select),
+    };
     Ok(Event {
         select,
         requirement,
-        period: limits.max_period,
+        period,
         in_host: !attr.exclude_host,
     })
 }
@@ -294,6 +306,34 @@ fn load_latency(pmu: &Pmu, attr: &Attributes) -> Result<(), Refusal> {
     } else {
         Ok(())
     }
+}
+
+/// The period that an event begins with that is to be sampled at a frequency. perf core adjusts it.
+///
+/// A guess at how often the event comes about, for a CPU at 1 GHz that is idle half of the time.
+/// Mainline: `intel_pmu_freq_start_period()`, `arch/x86/events/intel/core.c:4806`.
+fn first_period(attr: &Attributes, limits: PeriodLimits, select: EventSelect) -> u64 {
+    const OFTEN: u64 = 500_000_000;
+    const BRANCHES: u64 = OFTEN / 4;
+    const CACHES: u64 = OFTEN / 20;
+    /// For what nobody knows anything of: the shortest period that is recommended for any event,
+    /// at the frequency that perf samples with if it is not told otherwise.
+    const UNKNOWN: u64 = 64 * 4000;
+
+    let a_second = match attr.event_type {
+        EventType::Hardware => match HardwareId::from_config(attr.config) {
+            Some(HardwareId::BranchInstructions | HardwareId::BranchMisses) => BRANCHES,
+            Some(HardwareId::CacheReferences | HardwareId::CacheMisses) => CACHES,
+            _ => OFTEN,
+        },
+        EventType::HwCache => CACHES,
+        EventType::Raw | EventType::Other => UNKNOWN,
+    };
+    let period = a_second.div_ceil(attr.sample_period.max(1)) - 1;
+    // CAST: both ways, no more than `OFTEN`.
+    limits
+        .rule
+        .apply(select, period.min(limits.max_period) as i64) as u64
 }
 
 /// Adds in_tx and in_tx_cp, where transactions exist; elsewhere the bits are dropped.
@@ -496,12 +536,12 @@ mod tests {
     fn checkpointed_sampling_needs_a_long_period() {
         let mut attr = raw(0x00c4 | EventSelect::IN_TX_CHECKPOINTED);
         for (period, refusal) in [
-            (1 << 20, Refusal::CheckpointedPeriod),
-            (0x7fff_fffe, Refusal::CheckpointedPeriod),
-            (0x7fff_ffff, Refusal::Sampling),
+            (1 << 20, Err(Refusal::CheckpointedPeriod)),
+            (0x7fff_fffe, Err(Refusal::CheckpointedPeriod)),
+            (0x7fff_ffff, Ok(0x2_0013_00c4)),
         ] {
             attr.sample_period = period;
-            assert_eq!(permitted(&haswell(), &attr), Err(refusal), "{period:#x}");
+            assert_eq!(permitted(&haswell(), &attr), refusal, "{period:#x}");
         }
     }
 
@@ -521,7 +561,10 @@ mod tests {
             (Refusal::BranchStack, |attr| attr.branch_sample_type = 1 << 3),
             (Refusal::AuxOutput, |attr| attr.aux_output = true),
             (Refusal::TransactionFilter, |attr| attr.config |= EventSelect::IN_TX | EventSelect::ANY),
-            (Refusal::Sampling, |attr| attr.sample_period = 1 << 20),
+            (Refusal::CheckpointedPeriod, |attr| {
+                attr.config |= EventSelect::IN_TX_CHECKPOINTED;
+                attr.sample_period = 1 << 20;
+            }),
         ];
         for (i, (refusal, _)) in faults.iter().enumerate() {
             let mut attr = raw(0x00c4);
@@ -609,19 +652,82 @@ mod tests {
 
     #[test]
     fn short_periods_by_event() {
-        for (attr, period, refusal) in [
-            (raw(0x00c4), 31, Refusal::PeriodTooShort),
-            (raw(0x00c4), 32, Refusal::Sampling),
-            (raw(0x01c0), 127, Refusal::PeriodTooShort),
-            (raw(0x01c0), 128, Refusal::Sampling),
-            (hardware(1), 32, Refusal::Sampling),
+        for (attr, period, short) in [
+            (raw(0x00c4), 31, true),
+            (raw(0x00c4), 32, false),
+            (raw(0x01c0), 127, true),
+            (raw(0x01c0), 128, false),
+            (hardware(1), 32, false),
         ] {
             let mut attr = attr;
             attr.sample_period = period;
-            assert_eq!(permitted(&haswell(), &attr), Err(refusal), "{period}");
+            let event = configure(&haswell(), &attr, |_| true, || true);
+            let expected = if short {
+                Err(Refusal::PeriodTooShort)
+            } else {
+                Ok(period)
+            };
+            assert_eq!(event.map(|event| event.period), expected, "{period}");
             // As a frequency, it is no period at all.
             attr.freq = true;
-            assert_eq!(permitted(&haswell(), &attr), Err(Refusal::Sampling));
+            assert!(permitted(&haswell(), &attr).is_ok());
+        }
+    }
+
+    #[test]
+    fn first_periods_by_event() {
+        for (attr, freq, period) in [
+            (hardware(0), 4000, 124_999),
+            (hardware(1), 3, 166_666_666),
+            (hardware(2), 1000, 24_999),
+            (hardware(4), 1000, 124_999),
+            (hardware(5), 1000, 124_999),
+            (hardware(9), 1000, 499_999),
+            (Attributes::counting(EventType::HwCache, 0), 1000, 24_999),
+            (raw(0x003c), 4000, 63),
+            // Not below what Haswell can do.
+            (raw(0x003c), 100_000, 32),
+            (raw(0x01c0), 4000, 128),
+            (hardware(0), u64::MAX, 32),
+        ] {
+            let mut attr = attr;
+            attr.freq = true;
+            attr.sample_period = freq;
+            let event = configure(&haswell(), &attr, |_| true, || true).unwrap();
+            assert_eq!(event.period, period, "{:#x} {freq}", attr.config);
+            // A frequency of 0 is none: the event counts.
+            attr.sample_period = 0;
+            let event = configure(&haswell(), &attr, |_| true, || true).unwrap();
+            assert_eq!(event.period, (1 << 47) - 1);
+        }
+    }
+
+    #[test]
+    fn every_branch() {
+        let skylake = pmu(0x506e3, 4, 0);
+        for (attr, refused) in [
+            (hardware(4), true),
+            (raw(0x00c4), true),
+            (raw(0x0100_00c4), true),
+            (raw(0x01c4), false),
+            (hardware(1), false),
+        ] {
+            let mut attr = attr;
+            attr.sample_period = 1;
+            let answer = permitted(&skylake, &attr);
+            assert_eq!(answer == Err(Refusal::EveryBranch), refused);
+            assert_eq!(answer.is_err(), refused);
+            // Where 1 is too short for anything.
+            let short = Err(Refusal::PeriodTooShort);
+            assert_eq!(permitted(&haswell(), &attr), short);
+            attr.sample_period = 2;
+            assert!(permitted(&skylake, &attr).is_ok());
+            attr.sample_period = 1;
+            attr.exclude_host = true;
+            assert!(permitted(&skylake, &attr).is_ok());
+            attr.exclude_host = false;
+            attr.freq = true;
+            assert!(permitted(&skylake, &attr).is_ok());
         }
     }
 

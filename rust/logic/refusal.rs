@@ -57,7 +57,10 @@ pub enum Refusal {
     ExtraRegisterValue,
     /// An event whose extra register this machine does not have. ENXIO.
     ExtraRegisterAbsent,
-    /// A sampling event, which nothing handles yet. EOPNOTSUPP; the built-in driver samples.
+    /// A sample of every branch, without BTS. EOPNOTSUPP.
+    EveryBranch,
+    /// A sampling event, where overflows cannot be handed to perf core. EOPNOTSUPP; the built-in
+    /// driver samples.
     Sampling,
     /// No counter of this machine can count the event. EINVAL.
     NoCounter,
@@ -150,7 +153,8 @@ impl fmt::Display for Refusal {
             Self::CheckpointedPeriod => "in_tx_cp needs a sample period of 0x7fffffff or more",
             Self::ExtraRegisterValue => "config1 has bits that the event's register does not have",
             Self::ExtraRegisterAbsent => "the event's extra register is not there",
-            Self::Sampling => "sampling is not supported yet",
+            Self::EveryBranch => "a sample of every branch takes BTS",
+            Self::Sampling => "overflows cannot be handed to perf core",
             Self::NoCounter => "no counter of this CPU can count the event",
             Self::TooManyEvents => "more events than counters",
             Self::ExtraRegisterTaken => "more values for extra registers than registers",

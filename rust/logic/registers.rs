@@ -28,6 +28,9 @@
 //!    The driver stores there what it is about to write to GLOBAL_CTRL, immediately before every
 //!    such write. So a PMI before, after or in between leaves what the shadow has, and none lets
 //!    a counter run before its control is written.
+//!    A PMI can stop an event, for the perf core: then its counter is left out there, and *halted*,
+//!    which the driver respects too when it lets counters run. The shadow takes it for running until
+//!    the driver tells it otherwise, the next time that the PMU is suspended.
 //! 4. A value that the driver reads from a counter comes to the shadow only while the counter is
 //!    stopped and GLOBAL_CTRL is 0, so that it does not change any more.
 //!

@@ -23,8 +23,8 @@ use kernel::{
 /// [`destroy_callback`](Self::destroy_callback) are called with interrupts off, on the CPU that
 /// they concern: the perf core holds the lock of a context, or is in an interrupt. The ones that
 /// add and remove events find the PMU disabled there. [`start_callback`](Self::start_callback) and
-/// [`stop_callback`](Self::stop_callback) need not, and can be called in an NMI: when a group's
-/// leader samples too often, all of the group is stopped, wherever the leader is served.
+/// [`stop_callback`](Self::stop_callback) need not, and can be called in an NMI: when an event of a
+/// group samples too often, all of the group is stopped, wherever the event is served.
 pub(super) struct Callbacks<T: Operations>(PhantomData<T>);
 
 impl<T: Operations> Callbacks<T> {
@@ -41,6 +41,7 @@ impl<T: Operations> Callbacks<T> {
         start: Some(Self::start_callback),
         stop: Some(Self::stop_callback),
         read: Some(Self::read_callback),
+        check_period: Some(Self::check_period_callback),
         start_txn: Some(Self::start_txn_callback),
         commit_txn: Some(Self::commit_txn_callback),
         cancel_txn: Some(Self::cancel_txn_callback),
@@ -100,16 +101,18 @@ impl<T: Operations> Callbacks<T> {
         disabled.store(left, Relaxed);
     }
 
+    /// Whether an NMI is being handled. It may have interrupted another callback.
+    fn in_nmi() -> bool {
+        // SAFETY: It may be asked anywhere.
+        unsafe { bindings::rpmu_helper_in_nmi() }
+    }
+
     /// Calls `f` with the PMU disabled, which it may be already.
     ///
-    /// Not in an NMI, which may have interrupted another callback.
+    /// Not in an NMI.
     fn while_disabled(pmu: &Pmu<T>, cx: OnCpu<'_, T>, f: impl FnOnce(&PmuDisabled<'_, T>)) {
-        // SAFETY: It may be asked anywhere.
-        if unsafe { bindings::rpmu_helper_in_nmi() } {
-            return;
-        }
         Self::disable(pmu, &cx, disabled_by::CALLBACK);
-        // SAFETY: It has just been disabled, and this is no NMI.
+        // SAFETY: It has just been disabled, and this is no NMI: both callers have asked.
         let cx = unsafe { PmuDisabled::new(cx) };
         f(&cx);
         Self::enable(pmu, &cx, disabled_by::CALLBACK);
@@ -285,11 +288,17 @@ impl<T: Operations> Callbacks<T> {
     /// # Safety
     ///
     /// To be called by the perf core, with an event that has been added on this CPU.
-    // An event that is not stopped in an NMI, see below, need not be started again.
     unsafe extern "C" fn start_callback(event: *mut bindings::perf_event, _flags: c_int) {
         let start = |pmu: &Pmu<T>, cx: OnCpu<'_, T>, event: &Event<T>| {
             let Some(id) = event.id() else { return };
-            if event.is_stopped() {
+            if !event.is_stopped() {
+                return;
+            }
+            if Self::in_nmi() {
+                if pmu.ops().start_in_nmi(&cx, event) {
+                    event.state().store(0, Relaxed);
+                }
+            } else {
                 Self::while_disabled(pmu, cx, |cx| {
                     event.state().store(0, Relaxed);
                     pmu.ops().start(cx, id, event);
@@ -303,11 +312,15 @@ impl<T: Operations> Callbacks<T> {
     /// # Safety
     ///
     /// To be called by the perf core, with an event that has been added on this CPU.
-    // In an NMI an event is not stopped. None of ours asks for it there, as none samples yet; a
-    // software event may that leads some of ours, and these count on.
     unsafe extern "C" fn stop_callback(event: *mut bindings::perf_event, _flags: c_int) {
         let stop = |pmu: &Pmu<T>, cx: OnCpu<'_, T>, event: &Event<T>| {
-            if !event.is_stopped() {
+            if event.is_stopped() {
+                return;
+            }
+            if Self::in_nmi() {
+                pmu.ops().stop_in_nmi(&cx, event);
+                event.state().store(STOPPED | UPTODATE, Relaxed);
+            } else {
                 Self::while_disabled(pmu, cx, |cx| Self::stop(pmu, cx, event));
             }
         };
@@ -321,6 +334,26 @@ impl<T: Operations> Callbacks<T> {
     unsafe extern "C" fn read_callback(event: *mut bindings::perf_event) {
         // SAFETY: The event is open, and the perf core has turned interrupts off, or is in an NMI.
         unsafe { Self::with_event(event, |pmu, cx, event| pmu.ops().read(&cx, event)) };
+    }
+
+    /// # Safety
+    ///
+    /// To be called by the perf core, with an event that is open.
+    unsafe extern "C" fn check_period_callback(
+        event: *mut bindings::perf_event,
+        period: u64,
+    ) -> c_int {
+        from_result(|| {
+            // SAFETY: The PMU of an event is alive as long as the event is, and the event is open.
+            let (pmu, event) = unsafe {
+                (
+                    Pmu::<T>::from_raw((*event).pmu),
+                    Event::<T>::from_raw(event),
+                )
+            };
+            pmu.ops().check_period(event, period)?;
+            Ok(0)
+        })
     }
 
     /// # Safety

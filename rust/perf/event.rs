@@ -134,6 +134,35 @@ impl<T: Operations> Event<T> {
         count.add(delta as i64, Relaxed);
     }
 
+    /// Occurrences from one overflow to the next. The perf core changes it: on request of the user,
+    /// or to keep to a frequency.
+    pub fn sample_period(&self) -> u64 {
+        // SAFETY: The event is valid. The perf core and we access the field on the CPU that the
+        // event is on, or while it is on none.
+        unsafe { Atomic::from_ptr(&raw mut (*self.as_raw()).hw.sample_period) }.load(Relaxed)
+    }
+
+    /// What is left of the period: 0 or less when it is over. The perf core sets it to 0 to begin
+    /// a new one.
+    pub fn period_left(&self) -> &Atomic<i64> {
+        // SAFETY: The event is valid. The perf core accesses the field by local64_*() functions,
+        // on the CPU that the event is on, or while it is on none.
+        unsafe {
+            let period = &raw mut (*self.as_raw()).hw.__bindgen_anon_2.__bindgen_anon_1;
+            Atomic::from_ptr((&raw mut (*period).period_left).cast())
+        }
+    }
+
+    /// The period that is under way: [`sample_period`](Self::sample_period) when it began. The perf
+    /// core takes it for the last one's length when it adjusts a frequency.
+    pub fn last_period(&self) -> &Atomic<u64> {
+        // SAFETY: As in `sample_period()`.
+        unsafe {
+            let period = &raw mut (*self.as_raw()).hw.__bindgen_anon_2.__bindgen_anon_1;
+            Atomic::from_ptr(&raw mut (*period).last_period)
+        }
+    }
+
     /// Flags that the perf core looks at as well: `PERF_HES_*`.
     pub(super) fn state(&self) -> &Atomic<i32> {
         // SAFETY: The event is valid. The perf core only reads the field, on the CPU that the
@@ -232,6 +261,23 @@ impl<'a, T: Operations> NewEvent<'a, T> {
         // SAFETY: By the type invariant the event is valid, and nobody changes its attributes
         // while it is being opened.
         Attr::new(unsafe { &(*self.0).attr })
+    }
+
+    /// Sets the period that the event begins with, and of which all is left.
+    pub fn set_period(&self, period: u64) {
+        // SAFETY: By the type invariant the event is valid, and being opened: nobody else uses these
+        // fields.
+        unsafe {
+            let hw = &raw mut (*self.0).hw;
+            (*hw).sample_period = period;
+            let state = &raw mut (*hw).__bindgen_anon_2.__bindgen_anon_1;
+            (*state).last_period = period;
+            // CAST: two's complement; no counting event's period has the sign bit, and no sampling
+            // one's that the perf core lets pass.
+            (&raw mut (*state).period_left)
+                .cast::<i64>()
+                .write(period as i64);
+        }
     }
 
     /// The CPU that the event is bound to, if it is.

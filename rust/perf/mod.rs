@@ -18,6 +18,9 @@
 //!                   EventData dropped
 //! ```
 //!
+//! A counter that overflows raises an interrupt: the driver hands a sample to the perf core
+//! ([`Event::overflow`]), which may stop the event while it does so.
+//!
 //! Events come to a CPU and leave it while the PMU is disabled there ([`PmuDisabled`]), and what
 //! the driver does to the hardware takes hold when it is enabled again ([`Operations::enable`]).
 //! A group of events is added in a transaction: [`begin_txn`], `add` for each, [`commit_txn`],
@@ -42,6 +45,7 @@ mod pinned;
 mod pmu;
 mod resched;
 mod rotation;
+mod sample;
 mod symbols;
 mod sysfs;
 mod table;
@@ -52,7 +56,8 @@ pub use event::{Event, NewEvent};
 pub use foreign::{BuiltinPmu, UnregisteredPmu, Users};
 pub use pinned::PinnedGroup;
 pub use pmu::{OnCpu, Operations, Pmu, PmuDisabled, Registration};
-pub use symbols::bind_perf_pmu_resched;
+pub use sample::Stopwatch;
+pub use symbols::{bind_perf_pmu_resched, bind_sampling};
 pub use sysfs::{Group, Groups, Setting, Value};
 pub use table::EventId;
 pub use text_parameter::policy;

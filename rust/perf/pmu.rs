@@ -26,7 +26,8 @@ use kernel::{
 /// A driver of a PMU.
 ///
 /// Methods that get [`PmuDisabled`] are not called in NMI context, and an NMI may interrupt them.
-/// Methods that get only [`OnCpu`] may be called in either.
+/// Methods that get only [`OnCpu`] may be called in either; and in the middle of another callback,
+/// also without an NMI, if what the driver does is traced and the tracepoint is an event itself.
 #[vtable]
 pub trait Operations: Send + Sync + Sized + 'static {
     /// What the driver keeps with an event. Dropped in process context when the event is gone.
@@ -70,6 +71,23 @@ pub trait Operations: Send + Sync + Sized + 'static {
 
     /// Stops an event, and brings its count up to date.
     fn stop(&self, cx: &PmuDisabled<'_, Self>, event: &Event<Self>);
+
+    /// Stops an event as [`stop`](Self::stop) does, in an NMI: the PMU is not disabled, and what the
+    /// NMI has interrupted may be another callback, in the middle of it.
+    ///
+    /// The perf core does so when an event, or one that it is in a group with, samples too often.
+    fn stop_in_nmi(&self, cx: &OnCpu<'_, Self>, event: &Event<Self>);
+
+    /// Starts an event again that [`stop_in_nmi`](Self::stop_in_nmi) has stopped in this NMI: the
+    /// perf core does so when it adjusts a period.
+    ///
+    /// Returns whether it has. An event that was stopped before cannot be started here.
+    fn start_in_nmi(&self, cx: &OnCpu<'_, Self>, event: &Event<Self>) -> bool;
+
+    /// Whether the user of a sampling event may set its period to that.
+    ///
+    /// `EINVAL` if not. Process context.
+    fn check_period(&self, event: &Event<Self>, period: u64) -> Result;
 
     /// Brings the count of an event up to date ([`Event::add_count`]). It may be stopped.
     fn read(&self, cx: &OnCpu<'_, Self>, event: &Event<Self>);

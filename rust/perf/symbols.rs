@@ -21,6 +21,21 @@ pub fn bind_perf_pmu_resched() -> Result {
     Ok(())
 }
 
+/// Binds what it takes to hand samples to the perf core: [`Event::overflow`](super::Event::overflow)
+/// and [`Stopwatch`](super::Stopwatch).
+///
+/// Errors and context as for [`bind_perf_pmu_resched`].
+pub fn bind_sampling() -> Result {
+    let overflow = address_of(c"perf_event_overflow")?;
+    let took = address_of(c"perf_sample_event_took")?;
+    // SAFETY: They are the addresses of the functions whose types the static calls have.
+    unsafe {
+        bindings::rpmu_helper_bind_perf_event_overflow(overflow);
+        bindings::rpmu_helper_bind_perf_sample_event_took(took);
+    }
+    Ok(())
+}
+
 /// Where a function of the kernel is, for a direct jump: behind the ENDBR, if it has one.
 ///
 /// A kprobe looks its function up when it is registered. It is disabled, so it does not change it.

@@ -45,6 +45,7 @@ pub trait Handler: Send + Sync {
 
 /// Proof that the code runs in an NMI.
 pub struct NmiContext {
+    /// Valid as long as the context: until the handler returns.
     regs: *mut bindings::pt_regs,
     _not_thread_safe: PhantomData<NotThreadSafe>,
 }
@@ -59,11 +60,13 @@ impl NmiContext {
         unsafe { LocalInterruptDisabled::assume_disabled() }
     }
 
-    /// The registers of what was interrupted, for the functions of perf core that want them. Valid
-    /// while the handler runs.
+    /// The registers of what was interrupted, for the functions of perf core that want them.
     #[inline]
-    pub fn regs(&self) -> *mut c_void {
-        self.regs.cast()
+    pub fn regs(&self) -> &Opaque<bindings::pt_regs> {
+        // CAST: `Opaque` is a transparent wrapper.
+        // SAFETY: The kernel passes valid registers to the handler, and they stay so until it
+        // returns.
+        unsafe { &*self.regs.cast() }
     }
 
     /// Counts a performance monitoring interrupt: the line `PMI` of `/proc/interrupts`.
