@@ -5,7 +5,7 @@ MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := module
 export KDIR FLAVOUR ACCEL MIRROR RPMU_CACHE JOBS GDB
 
-.PHONY: module demo test vpmu-test vpmu-speed accept check guest toolroot kernel qemu vpmu image rust-analyzer refresh clean clean-cache help
+.PHONY: module demo test vpmu-test vpmu-speed accept parity check guest toolroot kernel qemu vpmu image rust-analyzer refresh clean clean-cache help
 
 module:
 	@scripts/module --install
@@ -28,6 +28,9 @@ vpmu-speed:
 accept:
 	@scripts/accept $(if $(MODELS),--models "$(MODELS)") $(if $(CASES),--cases "$(CASES)") \
 		$(if $(DRIVERS),--drivers "$(DRIVERS)")
+
+parity:
+	@scripts/parity $(if $(MODELS),--models "$(MODELS)") $(if $(ITEMS),--items "$(ITEMS)")
 
 check:
 	@scripts/check
@@ -60,6 +63,8 @@ help:
 	@echo "make vpmu-speed     what the emulated PMU costs: QEMU's CPU time with it and without"
 	@echo "make accept         the reference cases on every CPU model, on both drivers, side by side;"
 	@echo "                    MODELS=HSW,SKL CASES=1,5 DRIVERS=built-in,mainline,rpmu for some of them"
+	@echo "make parity         perf's, the kernel's and PAPI's own tests and tools, on both drivers, side by side;"
+	@echo "                    MODELS=HSW,SKL,ICL ITEMS=stat,papi-zero for some of them"
 	@echo "make check          format, clippy, layers, shell scripts"
 	@echo "make guest          a shell in a guest; GUEST=\"--cpu Skylake-Client --smp 2,1\", GDB=1 waits for gdb"
 	@echo "make rust-analyzer  rust-project.json for your editor"

@@ -234,7 +234,11 @@ freezes() {
 }
 
 freeze_on_smi_freezes() {
+	before=$(cat "$CPU_PMU/freeze_on_smi")
 	freezes 1 && freezes 0
+	status=$?
+	echo "$before" >"$CPU_PMU/freeze_on_smi"
+	return "$status"
 }
 
 if ! loaded && [ -e "$CPU_PMU" ]; then
