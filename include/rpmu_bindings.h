@@ -18,6 +18,7 @@
 #include <linux/perf_event.h>
 #include <linux/sched/clock.h>
 #include <linux/smp.h>
+#include <linux/syscore_ops.h>
 #include <linux/sysfs.h>
 #include <asm/apicdef.h>
 #include <asm/cpufeature.h>

@@ -49,6 +49,8 @@ module! {
 struct Rpmu {
     /// The perf core offers our PMU to users. When this has gone, there are no events.
     _registration: perf::Registration<driver::Driver>,
+    /// The events of the last CPU outlive its sleep.
+    _syscore: x86::syscore::Registration<driver::CorePmu>,
     /// The counters are ours. When this has gone, they are off on all CPUs.
     _hotplug: x86::hotplug::Registration<driver::CorePmu>,
     _nmi: x86::nmi::Registration<driver::CorePmu>,
@@ -73,11 +75,13 @@ impl kernel::Module for Rpmu {
         let nmi = x86::nmi::Registration::new(pmu.clone())?;
         let hotplug = x86::hotplug::Registration::new(c"rpmu:dying", pmu.clone())
             .inspect_err(|_| pr_err!("the CPU hotplug state that is needed is taken\n"))?;
+        let syscore = x86::syscore::Registration::new(pmu.clone())?;
         let registration = perf::Registration::new(pmu.clone(), c"cpu", perf::event_type::RAW)?;
 
         driver::announce(&pmu, predecessor.is_some());
         Ok(Self {
             _registration: registration,
+            _syscore: syscore,
             _hotplug: hotplug,
             _nmi: nmi,
             _reservation: reservation,

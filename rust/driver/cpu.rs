@@ -4,7 +4,7 @@
 
 use super::{hardware::Hardware, pmi::Shared, sharing::Sharing};
 use crate::{
-    logic::{claim::Claim, dirty::Dirty, registers::Shadow, roster::Roster},
+    logic::{claim::Claim, counter::CounterMask, dirty::Dirty, registers::Shadow, roster::Roster},
     perf::EventId,
     x86::{
         apic::{self, Lvtpc},
@@ -35,6 +35,8 @@ pub(super) struct Own {
     pub(super) transactions_abort: bool,
     /// What the sibling believes the roster to claim.
     pub(super) claimed: Claim,
+    /// The counters that counted when the machine went to sleep.
+    pub(super) asleep: CounterMask,
     /// What others must not read.
     pub(super) dirty: Dirty,
     /// What was in the way when the PMU was first used here.
@@ -56,6 +58,7 @@ impl Cpu {
             transactions_abort: false,
             claimed: Claim::default(),
             dirty: Dirty::default(),
+            asleep: CounterMask::EMPTY,
             before: None,
         };
         pin_init!(Self {

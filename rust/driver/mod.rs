@@ -11,6 +11,7 @@
 //!                                ──► sharing       and of its core
 //!                                ──► transactions  which want counter 3, too
 //!                                ──► user_read     who may read counters with rdpmc
+//!  suspend     the machine sleeps and wakes up: events of the last CPU
 //!  smi         counters that stop in system management mode
 //!  pmi         a counter has overflowed (NMI)
 //!  hotplug     a CPU comes or goes, or the driver does: registers as they were
@@ -44,6 +45,7 @@ mod probe;
 mod schedule;
 mod sharing;
 mod smi;
+mod suspend;
 mod sysfs;
 mod takeover;
 mod transactions;

@@ -163,6 +163,11 @@ impl Shared {
         self.unknown.store(true, Relaxed);
     }
 
+    /// Whether it is unknown what the registers hold.
+    pub(super) fn is_unknown(&self) -> bool {
+        self.unknown.load(Relaxed)
+    }
+
     /// Whether it was unknown what the registers hold. It is known from now on.
     pub(super) fn was_unknown(&self) -> bool {
         Self::take(&self.unknown)

@@ -51,7 +51,7 @@ impl Driver {
     }
 
     /// Lets the event `id` count on `counter` when the PMU is enabled next time.
-    fn start_on(
+    pub(super) fn start_on(
         &self,
         cx: &OnCpu<'_, Self>,
         (counter, id, event): (CounterId, EventId, &Event<Self>),
@@ -124,7 +124,7 @@ impl Driver {
     }
 
     /// Stops `event` on `counter`, and brings its count up to date. The PMU is disabled.
-    fn stop_on(
+    pub(super) fn stop_on(
         &self,
         cx: &OnCpu<'_, Self>,
         (counter, event): (CounterId, &Event<Self>),

@@ -28,10 +28,11 @@ pub(super) struct Smi {
 }
 
 impl Smi {
-    /// As the built-in driver has it, if that is there. Process context.
+    /// As the built-in driver has it, or would have if it were there: what firmware does is nobody's
+    /// business, unless root says so. Process context.
     pub(super) fn new(builtin: Option<&Builtin>) -> Result<Self> {
         Ok(Self {
-            freeze: Atomic::new(builtin.is_some_and(Builtin::freeze_on_smi)),
+            freeze: Atomic::new(builtin.is_none_or(Builtin::freeze_on_smi)),
             changing: KBox::pin_init(new_mutex!(()), GFP_KERNEL)?,
         })
     }

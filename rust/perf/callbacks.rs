@@ -102,7 +102,7 @@ impl<T: Operations> Callbacks<T> {
     }
 
     /// Whether an NMI is being handled. It may have interrupted another callback.
-    fn in_nmi() -> bool {
+    pub(super) fn in_nmi() -> bool {
         // SAFETY: It may be asked anywhere.
         unsafe { bindings::rpmu_helper_in_nmi() }
     }
@@ -110,9 +110,13 @@ impl<T: Operations> Callbacks<T> {
     /// Calls `f` with the PMU disabled, which it may be already.
     ///
     /// Not in an NMI.
-    fn while_disabled(pmu: &Pmu<T>, cx: OnCpu<'_, T>, f: impl FnOnce(&PmuDisabled<'_, T>)) {
+    pub(super) fn while_disabled(
+        pmu: &Pmu<T>,
+        cx: OnCpu<'_, T>,
+        f: impl FnOnce(&PmuDisabled<'_, T>),
+    ) {
         Self::disable(pmu, &cx, disabled_by::CALLBACK);
-        // SAFETY: It has just been disabled, and this is no NMI: both callers have asked.
+        // SAFETY: It has just been disabled, and this is no NMI: all callers have asked.
         let cx = unsafe { PmuDisabled::new(cx) };
         f(&cx);
         Self::enable(pmu, &cx, disabled_by::CALLBACK);

@@ -271,6 +271,22 @@ impl<T: Operations> Pmu<T> {
         })
     }
 
+    /// Calls `f` while the PMU of the CPU that this runs on is disabled.
+    ///
+    /// Any context but an NMI, and not from a callback.
+    pub fn with_disabled(
+        &self,
+        irqs: &LocalInterruptDisabled,
+        f: impl FnOnce(&PmuDisabled<'_, T>),
+    ) {
+        if Callbacks::<T>::in_nmi() {
+            return;
+        }
+        if let Some(cx) = self.on_cpu(irqs) {
+            Callbacks::<T>::while_disabled(self, cx, f);
+        }
+    }
+
     /// What is kept of every CPU.
     pub(super) fn cpu_states(&self) -> &[KBox<CpuState<T>>] {
         &self.cpus

@@ -13,7 +13,7 @@
 //! are four places where such a token comes from:
 //!
 //! - the callbacks of perf core that run with interrupts off,
-//! - [`hotplug::Callbacks`],
+//! - [`hotplug::Callbacks`] and [`syscore::Callbacks`],
 //! - [`nmi::NmiContext::irqs`] in the handler of an NMI,
 //! - [`local_interrupt_disable()`] anywhere else, but not in an NMI.
 //!
@@ -36,5 +36,6 @@ pub mod perfmon;
 pub mod reserve;
 pub mod smi;
 mod symbols;
+pub mod syscore;
 pub mod topology;
 pub mod tsx;

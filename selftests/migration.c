@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A task that moves from CPU to CPU with an event on every counter: each event
+ * counts every instruction of its once, wherever that was. With inherit, so it
+ * is for the task's children, which start on one CPU and end on another.
+ */
+#define _GNU_SOURCE
+#include <sys/wait.h>
+
+#include "kselftest_harness.h"
+#include "perf_util.h"
+
+#define MOVES		60
+#define LOOPS		1000UL
+#define RUNS		3
+
+FIXTURE(migration)
+{
+	int fd[MAX_GROUP];
+	int nr;
+};
+
+FIXTURE_VARIANT(migration)
+{
+	bool inherit;
+};
+
+FIXTURE_VARIANT_ADD(migration, task)
+{
+	.inherit = false,
+};
+
+FIXTURE_VARIANT_ADD(migration, children)
+{
+	.inherit = true,
+};
+
+/* Instructions on their fixed counter, branches on all others. */
+FIXTURE_SETUP(migration)
+{
+	struct perf_event_attr attr =
+		counting_user(PERF_TYPE_RAW, RAW_INSTRUCTIONS);
+
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		SKIP(return, "one CPU only");
+	attr.inherit = variant->inherit;
+	for (self->nr = 0; self->nr < 1 + (int)gp_counters(); self->nr++) {
+		ASSERT_GT(MAX_GROUP, self->nr);
+		self->fd[self->nr] = perf_open_self(&attr, -1);
+		ASSERT_LE(0, self->fd[self->nr]);
+		attr.config = RAW_BRANCHES;
+	}
+}
+
+FIXTURE_TEARDOWN(migration)
+{
+}
+
+static bool moves(void)
+{
+	int cpus = sysconf(_SC_NPROCESSORS_ONLN), move;
+
+	for (move = 0; move < MOVES; move++) {
+		unsigned long n = LOOPS;
+		cpu_set_t set;
+
+		CPU_ZERO(&set);
+		CPU_SET(move % cpus, &set);
+		if (sched_setaffinity(0, sizeof(set), &set))
+			return false;
+		asm volatile("1:\n\tdec %[n]\n\tjnz 1b" : [n] "+r" (n) : : "cc");
+	}
+	return true;
+}
+
+/* In children, if they are to count, else here. */
+static bool moves_in(bool children)
+{
+	int child, status;
+
+	if (!children)
+		return moves();
+	for (child = 0; child < 2; child++) {
+		pid_t pid = fork();
+
+		if (pid == 0)
+			_exit(moves() ? 0 : 1);
+		if (pid < 0 || waitpid(pid, &status, 0) != pid || status)
+			return false;
+	}
+	return true;
+}
+
+TEST_F(migration, counts_once)
+{
+	__u64 first[MAX_GROUP], last[MAX_GROUP] = {};
+	int run, i;
+
+	/* What a task does for the first time may be more. */
+	ASSERT_TRUE(moves_in(variant->inherit));
+	for (run = 0; run < RUNS; run++) {
+		for (i = 0; i < self->nr; i++)
+			ASSERT_EQ(0, ioctl(self->fd[i], PERF_EVENT_IOC_ENABLE, 0));
+		ASSERT_TRUE(moves_in(variant->inherit));
+		for (i = 0; i < self->nr; i++)
+			ASSERT_EQ(0, ioctl(self->fd[i], PERF_EVENT_IOC_DISABLE, 0));
+		for (i = 0; i < self->nr; i++) {
+			struct one_count count;
+
+			ASSERT_TRUE(read_one(self->fd[i], &count));
+			EXPECT_EQ(count.enabled, count.running);
+			if (run == 0)
+				first[i] = count.value;
+			else
+				EXPECT_EQ(first[i], count.value - last[i]);
+			last[i] = count.value;
+		}
+		EXPECT_LE(2 * MOVES * LOOPS, first[0]);
+		for (i = 1; i < self->nr; i++)
+			EXPECT_LE(MOVES * LOOPS, first[i]);
+	}
+}
+
+TEST_HARNESS_MAIN

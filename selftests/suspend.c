@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The machine sleeps (suspend to RAM) and wakes up while events count: on the
+ * boot CPU, which nobody unplugs for that, on another CPU, and on a task.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <time.h>
+
+#include "kselftest_harness.h"
+#include "perf_util.h"
+
+#define LOOPS		100000UL
+#define WAKEALARM	"/sys/class/rtc/rtc0/wakealarm"
+#define SLEEP_S		"3"
+
+static bool can_sleep(void)
+{
+	char states[80];
+
+	return read_line("/sys/power/mem_sleep", states, sizeof(states)) &&
+	       strstr(states, "deep") && access(WAKEALARM, W_OK) == 0;
+}
+
+/* Returns when the machine is awake again. */
+static bool sleep_in_ram(void)
+{
+	return write_line("/sys/power/mem_sleep", "deep") &&
+	       write_line(WAKEALARM, "0") &&
+	       write_line(WAKEALARM, "+" SLEEP_S) &&
+	       write_line("/sys/power/state", "mem");
+}
+
+static int open_on_cpu(int cpu)
+{
+	struct perf_event_attr attr =
+		counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
+
+	attr.disabled = 0;
+	return perf_open(&attr, -1, cpu, -1, 0);
+}
+
+TEST(sleeps_and_counts_on)
+{
+	struct perf_event_attr attr =
+		counting_user(PERF_TYPE_RAW, RAW_INSTRUCTIONS);
+	int on_boot, on_task, task;
+	__u64 before, after;
+
+	if (!can_sleep())
+		SKIP(return, "the machine cannot sleep in RAM and wake up by itself");
+	ASSERT_TRUE(run_on(0));
+	on_boot = open_on_cpu(0);
+	ASSERT_LE(0, on_boot);
+	on_task = perf_open_self(&attr, -1);
+	ASSERT_LE(0, on_task);
+	attr.disabled = 0;
+	task = perf_open_self(&attr, -1);
+	ASSERT_LE(0, task);
+
+	counted_loop(on_task, 0, LOOPS);
+	EXPECT_EQ(LOOP_INSTRUCTIONS(LOOPS), read_value(on_task));
+	before = read_value(on_boot);
+	EXPECT_LE(LOOPS, before);
+	ASSERT_TRUE(sleep_in_ram());
+
+	/* None is lost, and what comes is counted. */
+	counted_loop(on_task, 0, LOOPS);
+	EXPECT_EQ(2 * LOOP_INSTRUCTIONS(LOOPS), read_value(on_task));
+	EXPECT_LE(4 * LOOPS, read_value(task));
+	after = read_value(on_boot);
+	EXPECT_LE(before, after);
+	/* The built-in driver's counts no more. */
+	if (on_rpmu())
+		EXPECT_LE(before + LOOPS, after);
+}
+
+TEST(counts_after_sleep)
+{
+	struct perf_event_attr attr =
+		counting_user(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS);
+	int cpu, cpus = sysconf(_SC_NPROCESSORS_ONLN);
+
+	if (!can_sleep())
+		SKIP(return, "the machine cannot sleep in RAM and wake up by itself");
+	ASSERT_TRUE(sleep_in_ram());
+	ASSERT_EQ(cpus, sysconf(_SC_NPROCESSORS_ONLN));
+	for (cpu = 0; cpu < cpus; cpu++) {
+		int fd = perf_open_self(&attr, -1);
+
+		ASSERT_LE(0, fd);
+		ASSERT_TRUE(run_on(cpu));
+		counted_loop(fd, 0, LOOPS);
+		EXPECT_EQ(LOOP_INSTRUCTIONS(LOOPS), read_value(fd));
+		close(fd);
+	}
+}
+
+TEST_HARNESS_MAIN
