@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Makes the CPU that loads it hang: it counts with interrupts off, so that
+ * nothing but an NMI comes through. Afterwards it refuses to stay loaded.
+ */
+
+#include <linux/irqflags.h>
+#include <linux/module.h>
+
+static unsigned long rounds = 1000000000;
+module_param(rounds, ulong, 0);
+MODULE_PARM_DESC(rounds, "How long, in rounds of a loop of some three instructions");
+
+static int __init stuck_init(void)
+{
+	unsigned long flags, n;
+
+	local_irq_save(flags);
+	for (n = 0; n < rounds; n++)
+		barrier();
+	local_irq_restore(flags);
+	return -EAGAIN;
+}
+module_init(stuck_init);
+
+MODULE_DESCRIPTION("Makes a CPU hang");
+MODULE_LICENSE("GPL");

@@ -1,0 +1,100 @@
+#!/bin/busybox sh
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=dash
+# shellcheck disable=SC2317 # tests are called by their names
+#
+# The NMI watchdog on rpmu: a CPU that hangs with interrupts off is found out
+# by an overflow of its counter. Starts and ends on the built-in driver, which
+# has to do the same.
+
+. ./ktap.sh
+
+SETTINGS='watchdog_thresh soft_watchdog hardlockup_panic nmi_watchdog'
+before=$(for setting in $SETTINGS; do echo "$setting $(cat "/proc/sys/kernel/$setting")"; done)
+put_back() {
+	echo "$before" | while read -r setting value; do
+		echo "$value" >"/proc/sys/kernel/$setting"
+	done
+}
+trap put_back EXIT
+trap 'exit 1' HUP INT TERM
+
+found() {
+	cat /sys/kernel/hardlockup_count
+}
+
+# hangs: the last CPU, and somebody notices that it is this one.
+hangs() {
+	cpu=$(($(nproc) - 1))
+	before_hang=$(found)
+	log_mark watchdog
+	taskset -c "$cpu" ./module load ./stuck.ko "rounds=$rounds" >/tmp/stuck
+	after_hang=$(found)
+	lines=$(log_since | grep -c "Watchdog detected hard LOCKUP on cpu $cpu")
+	if [ "$after_hang" -le "$before_hang" ] || [ "$lines" != 1 ]; then
+		because "$((after_hang - before_hang)) found, $lines lines in the log; $(cat /tmp/stuck)"
+		return 1
+	fi
+	# That line and what goes with it, and nothing else.
+	other=$(log_trouble since | grep -vE 'hard LOCKUP|Call Trace')
+	[ -z "$other" ] && return
+	because "$other"
+	return 1
+}
+
+# watched TEST: with the watchdog on, an overflow each second.
+watched() {
+	echo 1 >/proc/sys/kernel/nmi_watchdog
+	"$@"
+	status=$?
+	echo 0 >/proc/sys/kernel/nmi_watchdog
+	return "$status"
+}
+
+found_by_built_in() {
+	watched hangs
+}
+
+found_by_rpmu() {
+	load || {
+		because "load: $said"
+		return 1
+	}
+	watched hangs
+	status=$?
+	unload || {
+		because "unload: $said"
+		return 1
+	}
+	return "$status"
+}
+
+# A CPU that is busy does not hang.
+busy_is_not_stuck() {
+	load || {
+		because "load: $said"
+		return 1
+	}
+	before_busy=$(found)
+	watched ./counted check >/tmp/busy 2>&1
+	watched ./counted branches 400000000 >/tmp/busy 2>&1
+	after_busy=$(found)
+	unload || {
+		because "unload: $said"
+		return 1
+	}
+	[ "$after_busy" = "$before_busy" ] && return
+	because "$((after_busy - before_busy)) lockups that are none"
+	return 1
+}
+
+# Overflows come after so many cycles; three of them make a lockup.
+rounds=1000000000
+echo 1 >/proc/sys/kernel/watchdog_thresh
+echo 0 >/proc/sys/kernel/soft_watchdog
+echo 0 >/proc/sys/kernel/hardlockup_panic
+
+for name in found_by_built_in found_by_rpmu busy_is_not_stuck; do
+	run_test $name
+done
+finish
