@@ -184,8 +184,8 @@ static const char *why_not_here(enum needs needs, __u64 config)
 	case NOTHING:
 		return NULL;
 	case LATENCY:
-		return cpu_model() == MODEL_OTHER ?
-			"this CPU's load latency event is not known here" : NULL;
+		return is_haswell_or_skylake() ? NULL :
+			"this CPU's load latency event is not known here";
 	case FRONT_END:
 		return cpu_model() == MODEL_SKYLAKE ? NULL :
 			"this CPU has no front-end filter";

@@ -49,20 +49,10 @@ static const struct {
 
 static __u64 branch_config(int i)
 {
-	switch (cpu_number()) {
-	case 0x6a:
-	case 0x6c:
-	case 0x7d:
-	case 0x7e:
-	case 0x8c:
-	case 0x8d:
-	case 0xa7:
-	case 0x8f:
-	case 0xcf:
-		if (branch_event[i].config == CONDITIONAL)
-			return 0x11c4;
-		break;
-	}
+	const bool moved = cpu_model() == MODEL_ICE_LAKE || cpu_model() == MODEL_GOLDEN_COVE;
+
+	if (moved && branch_event[i].config == CONDITIONAL)
+		return 0x11c4;
 	return branch_event[i].config;
 }
 
@@ -282,7 +272,7 @@ TEST_F(multiplex, both_on_counter_2)
 {
 	double share = cpu_model() == MODEL_HASWELL ? 50.0 : 100.0;
 
-	if (cpu_model() == MODEL_OTHER)
+	if (!is_haswell_or_skylake())
 		SKIP(return, "which counters the events need is not known here");
 	share_counter_2(_metadata, false, share, share);
 }
@@ -292,7 +282,7 @@ TEST_F(multiplex, pinned_on_counter_2)
 {
 	double left = cpu_model() == MODEL_HASWELL ? 0.0 : 100.0;
 
-	if (cpu_model() == MODEL_OTHER)
+	if (!is_haswell_or_skylake())
 		SKIP(return, "which counters the events need is not known here");
 	share_counter_2(_metadata, true, 100.0, left);
 }

@@ -21,7 +21,7 @@
 
 /* Two offcore response registers, and what the CPU has besides. */
 static const struct cpu {
-	unsigned int model[8];		/* of family 6 */
+	enum cpu_model model;
 	__u64 offcore[2];		/* OFFCORE_RESPONSE_0 and _1 */
 	unsigned int first_response;	/* the first bit that is no request */
 	unsigned int responses;		/* how many the first one stands for */
@@ -29,31 +29,24 @@ static const struct cpu {
 	__u64 latency;			/* load latency, if it is known where */
 	__u64 front_end;		/* FRONTEND_RETIRED.*, if there is one */
 } cpus[] = {
-	/* Westmere */
-	{ { 0x25, 0x2c, 0x2f }, { 0x01b7, 0x01bb }, 8, 1, 16, 0, 0 },
-	/* Sandy Bridge */
-	{ { 0x2a, 0x2d }, { 0x01b7, 0x01bb }, 16, 22, 12, 0x01cd, 0 },
-	/* Ivy Bridge, Broadwell: counter 3 alone counts latencies, for precise events only */
-	{ { 0x3a, 0x3e, 0x3d, 0x47, 0x4f, 0x56 }, { 0x01b7, 0x01bb }, 16, 22, 12, 0, 0 },
-	/* Haswell */
-	{ { 0x3c, 0x3f, 0x45, 0x46 }, { 0x01b7, 0x01bb }, 16, 22, 12, 0x01cd, 0 },
-	/* Skylake to Comet Lake */
-	{ { 0x4e, 0x55, 0x5e, 0x8e, 0x9e, 0xa5, 0xa6 },
-	  { 0x01b7, 0x01bb }, 16, 22, 12, 0x01cd, 0x01c6 },
-	/* Ice Lake */
-	{ { 0x6a, 0x6c, 0x7d, 0x7e }, { 0x01b7, 0x01bb }, 16, 22, 14, 0x01cd, 0x01c6 },
-	/* Sapphire Rapids, Emerald Rapids */
-	{ { 0x8f, 0xcf }, { 0x012a, 0x012b }, 16, 22, 38, 0x01cd, 0x01c6 },
+	{ MODEL_WESTMERE, { 0x01b7, 0x01bb }, 8, 1, 16, 0, 0 },
+	{ MODEL_SANDY_BRIDGE, { 0x01b7, 0x01bb }, 16, 22, 12, 0x01cd, 0 },
+	/* On these two, counter 3 alone counts latencies, for precise events only */
+	{ MODEL_IVY_BRIDGE, { 0x01b7, 0x01bb }, 16, 22, 12, 0, 0 },
+	{ MODEL_BROADWELL, { 0x01b7, 0x01bb }, 16, 22, 12, 0, 0 },
+	{ MODEL_HASWELL, { 0x01b7, 0x01bb }, 16, 22, 12, 0x01cd, 0 },
+	{ MODEL_SKYLAKE, { 0x01b7, 0x01bb }, 16, 22, 12, 0x01cd, 0x01c6 },
+	{ MODEL_ICE_LAKE, { 0x01b7, 0x01bb }, 16, 22, 14, 0x01cd, 0x01c6 },
+	{ MODEL_GOLDEN_COVE, { 0x012a, 0x012b }, 16, 22, 38, 0x01cd, 0x01c6 },
 };
 
 static const struct cpu *this_cpu(void)
 {
-	unsigned int i, m;
+	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(cpus); i++)
-		for (m = 0; m < ARRAY_SIZE(cpus->model); m++)
-			if (cpus[i].model[m] && cpus[i].model[m] == cpu_number())
-				return &cpus[i];
+		if (cpus[i].model == cpu_model())
+			return &cpus[i];
 	return NULL;
 }
 

@@ -23,6 +23,8 @@
 
 #include <linux/perf_event.h>
 
+#include "cpu_models.h"
+
 #define CPU_PMU		"/sys/bus/event_source/devices/cpu"
 
 /* INST_RETIRED.ANY_P and BR_INST_RETIRED.ALL_BRANCHES: architectural events. */
@@ -269,18 +271,6 @@ static inline unsigned int gp_counters(void)
 	return (eax >> 8) & 0xff;
 }
 
-enum cpu_model { MODEL_OTHER, MODEL_HASWELL, MODEL_SKYLAKE };
-
-/* The CPU's model within family 6; 0 for another family. */
-static inline unsigned int cpu_number(void)
-{
-	unsigned int eax, ebx, ecx, edx;
-
-	if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx) || ((eax >> 8) & 0xf) != 6)
-		return 0;
-	return ((eax >> 12) & 0xf0) | ((eax >> 4) & 0xf);
-}
-
 /* Whether CPUID leaf 0xA marks the architectural event as absent. */
 static inline bool event_absent(unsigned int bit)
 {
@@ -293,12 +283,10 @@ static inline bool event_absent(unsigned int bit)
 /* Whether the CPU has an event for the generic event, one of PERF_COUNT_HW_*. */
 static inline bool has_generic_event(__u64 id)
 {
-	const unsigned int model = cpu_number();
-	/* Nehalem, Westmere and Sandy Bridge; Ivy Bridge in part */
-	const bool counts_stalls =
-		model == 0x1a || model == 0x1e || model == 0x2e ||
-		model == 0x25 || model == 0x2c || model == 0x2f ||
-		model == 0x2a || model == 0x2d;
+	const enum cpu_model model = cpu_model();
+	/* Ivy Bridge in part */
+	const bool counts_stalls = model == MODEL_NEHALEM || model == MODEL_WESTMERE ||
+				   model == MODEL_SANDY_BRIDGE;
 
 	switch (id) {
 	case PERF_COUNT_HW_CPU_CYCLES:
@@ -315,35 +303,15 @@ static inline bool has_generic_event(__u64 id)
 		return !event_absent(5);
 	case PERF_COUNT_HW_BRANCH_MISSES:
 		/* Nehalem: another event stands in for it. */
-		return !event_absent(6) || model == 0x1a || model == 0x1e ||
-		       model == 0x2e;
+		return !event_absent(6) || model == MODEL_NEHALEM;
 	case PERF_COUNT_HW_STALLED_CYCLES_FRONTEND:
-		return counts_stalls || model == 0x3a || model == 0x3e;
+		return counts_stalls || model == MODEL_IVY_BRIDGE;
 	case PERF_COUNT_HW_STALLED_CYCLES_BACKEND:
 		return counts_stalls;
 	case PERF_COUNT_HW_REF_CPU_CYCLES:
 		return true;
 	default:
 		return false;
-	}
-}
-
-static inline enum cpu_model cpu_model(void)
-{
-	switch (cpu_number()) {
-	case 0x3c:
-	case 0x3f:
-	case 0x45:
-	case 0x46:
-		return MODEL_HASWELL;
-	case 0x4e:
-	case 0x55:
-	case 0x5e:
-	case 0x8e:
-	case 0x9e:
-		return MODEL_SKYLAKE;
-	default:
-		return MODEL_OTHER;
 	}
 }
 
