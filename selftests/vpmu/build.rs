@@ -15,11 +15,13 @@ use std::{env, fs};
 use serde_json::{Map, Value};
 
 /// Directory of the event lists and name of the generated table.
-const LISTS: [(&str, &str); 10] = [
+const LISTS: [(&str, &str); 12] = [
     ("nehalemep", "NEHALEM"),
     ("westmereep-dp", "WESTMERE"),
     ("sandybridge", "SANDY_BRIDGE"),
+    ("jaketown", "SANDY_BRIDGE_SERVER"),
     ("ivybridge", "IVY_BRIDGE"),
+    ("ivytown", "IVY_BRIDGE_SERVER"),
     ("haswell", "HASWELL"),
     ("broadwell", "BROADWELL"),
     ("skylake", "SKYLAKE"),
@@ -30,24 +32,67 @@ const LISTS: [(&str, &str); 10] = [
 
 /// Where a list is known to be wrong.
 struct Exception {
-    /// Directory of the list.
-    list: &'static str,
-    /// EVENT_SELECT.
+    /// Directories of the lists.
+    lists: &'static str,
+    /// EVENT_SELECT, and UMASK unless any will do.
     event: u8,
+    umask: Option<u8>,
     /// The counters that the list names, and those that it should.
     listed: u8,
     right: u8,
 }
 
-const EXCEPTIONS: [Exception; 1] = [
+const EXCEPTIONS: [Exception; 2] = [
     // OFFCORE_RESPONSE: all 270 lines name counter 2 alone. SDM vol. 3, 20.3.1.1.3 lets any
     // IA32_PERFEVTSELx select it, and the list of Westmere, whose facility is the same with a second
     // register, names counters 0 to 3 in each of these lines.
     Exception {
-        list: "nehalemep",
+        lists: "nehalemep",
         event: 0xb7,
+        umask: None,
         listed: 0b0100,
         right: 0b1111,
+    },
+    // MEM_INST_RETIRED.LATENCY_ABOVE_THRESHOLD_*: all name counter 3 alone. SDM vol. 3, 20.3.1.1.2
+    // asks for "one of the IA32_PERFEVTSELx", takes counter 0 for its example, and says how to have
+    // the threshold's PEBS bit for each of the four.
+    Exception {
+        lists: "nehalemep westmereep-dp",
+        event: 0x0b,
+        umask: Some(0x10),
+        listed: 0b1000,
+        right: 0b1111,
+    },
+];
+
+/// What a list lacks.
+struct Missing {
+    /// Directories of the lists.
+    lists: &'static str,
+    event: u8,
+    umask: u8,
+    /// The name of the listed event that counts the same on the same counters.
+    same_as: &'static str,
+}
+
+/// MEM_UOPS_RETIRED's umask is made of two halves, which the lists of Sandy Bridge and Ivy Bridge have
+/// in the combinations that Intel recommends: 01H loads, 02H stores; and of these 10H those that
+/// missed the STLB, 20H locked ones, 40H those that cross a line, 80H all (SDM vol. 3, the table of
+/// event D0H: "combine with umask 10H, 20H, 40H, 80H"). With all four of the latter they are all
+/// loads, or all stores, as 80H has the others in it. The built-in driver's L1-dcache-loads and
+/// L1-dcache-stores are these (`snb_hw_cache_event_ids`, MEM_UOP_RETIRED.LOADS and .STORES).
+const MISSING: [Missing; 2] = [
+    Missing {
+        lists: "sandybridge jaketown ivybridge ivytown",
+        event: 0xd0,
+        umask: 0xf1,
+        same_as: "MEM_UOPS_RETIRED.ALL_LOADS",
+    },
+    Missing {
+        lists: "sandybridge jaketown ivybridge ivytown",
+        event: 0xd0,
+        umask: 0xf2,
+        same_as: "MEM_UOPS_RETIRED.ALL_STORES",
     },
 ];
 
@@ -118,6 +163,9 @@ fn core_events(list: &str, directory: &Path) -> Events {
         }
     }
     assert!(!events.events.is_empty(), "{list}: no events");
+    for missing in MISSING.iter().filter(|one| matches(one.lists, list)) {
+        events.add_missing(list, missing);
+    }
     events
 }
 
@@ -144,9 +192,11 @@ impl Events {
                 number("Invert") != 0,
                 number("EdgeDetect") != 0,
             );
-            let wrong = EXCEPTIONS
-                .iter()
-                .find(|e| (e.list, e.event, e.listed) == (list, event, listed));
+            let wrong = EXCEPTIONS.iter().find(|wrong| {
+                matches(wrong.lists, list)
+                    && (wrong.event, wrong.listed) == (event, listed)
+                    && wrong.umask.is_none_or(|umask| umask == select.1)
+            });
             let counters = wrong.map_or(listed, |exception| exception.right);
             let register = registers
                 .next()
@@ -162,6 +212,23 @@ impl Events {
             entry.counters |= counters;
             entry.register = entry.register.or(register);
         }
+    }
+
+    fn add_missing(&mut self, list: &str, missing: &Missing) {
+        let same = self
+            .events
+            .values()
+            .find(|event| event.name == missing.same_as);
+        let same = same.unwrap_or_else(|| panic!("{list}: no {}", missing.same_as));
+        let event = Event {
+            name: same.name.clone(),
+            counters: same.counters,
+            meaning: same.meaning.clone(),
+            register: same.register,
+        };
+        let select = (missing.event, missing.umask, 0, false, false);
+        let there = self.events.insert(select, event);
+        assert!(there.is_none(), "{list} has {select:x?}");
     }
 
     fn register(&mut self, msr: u64, value: u64) -> &'static str {
@@ -337,11 +404,11 @@ const L3_MISS: &str = "MEM_LOAD_L3_MISS_RETIRED MEM_LOAD_UOPS_L3_MISS_RETIRED \
 /// The same for the walks of a group of [`RATES`].
 #[rustfmt::skip]
 const WALKS: [(&str, u32, u32); 5] = [
-    ("WALK_COMPLETED MISS_CAUSES_A_WALK ANY", 0, WHOLE),
+    ("WALK_COMPLETED MISS_CAUSES_A_WALK ANY DEMAND_LD_WALK_COMPLETED DEMAND_LD_MISS_CAUSES_A_WALK", 0, WHOLE),
     ("WALK_COMPLETED_4K", 64, WHOLE),
     ("WALK_COMPLETED_2M_4M LARGE_WALK_COMPLETED LARGE_PAGE_WALK_COMPLETED", 4, 64),
     ("WALK_COMPLETED_1G", 0, 4),
-    ("WALK_DURATION WALK_PENDING WALK_CYCLES WALK_ACTIVE", 0, 24 * WHOLE),
+    ("WALK_DURATION WALK_PENDING WALK_CYCLES WALK_ACTIVE DEMAND_LD_WALK_DURATION", 0, 24 * WHOLE),
 ];
 
 /// What the other events of a group have their rate of, by how the group's name starts; else of

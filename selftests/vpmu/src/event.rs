@@ -443,7 +443,9 @@ mod tests {
         for Case(model, select, expected) in [
             Case(NEHALEM, select(0xb7, 0x01), 0b1111), // the list says 2
             Case(NEHALEM, select(0x40, 0x01), 0b0011), // L1D_CACHE_LD
-            Case(NEHALEM, select(0x0b, 0x10), 0b1000), // MEM_INST_RETIRED.LATENCY_ABOVE_*
+            Case(NEHALEM, select(0x0b, 0x10), 0b1111), // LATENCY_ABOVE_*: the list says 3
+            Case(WESTMERE, select(0x0b, 0x10), 0b1111),
+            Case(NEHALEM, select(0x53, 0x01), 0b0011), // L1D_CACHE_LOCK_FB_HIT
             Case(WESTMERE, select(0x60, 0x01), 0b0001), // OFFCORE_REQUESTS_OUTSTANDING
             Case(WESTMERE, select(0x40, 0x01), 0),     // Nehalem's
             Case(SANDY_BRIDGE, select(0xd1, 0x01), 0b1111), // MEM_LOAD_UOPS_RETIRED.L1_HIT
@@ -503,6 +505,11 @@ mod tests {
                 expected,
                 "{model} {umask:#x}"
             );
+        }
+        // MEM_UOPS_RETIRED with all of the second half
+        for model in [SANDY_BRIDGE, 45, IVY_BRIDGE, 62] {
+            assert_eq!(source(model, select(0xd0, 0xf1), 0), Of::Loads.all());
+            assert_eq!(source(model, select(0xd0, 0xf2), 3), Of::Stores.all());
         }
         assert_eq!(source(NEHALEM, select(0xc0, 0x01), 0), INSTRUCTIONS);
         assert_eq!(source(GOLDEN_COVE, select(0x3c, 0x01), 0), REFERENCE_CYCLES);

@@ -135,11 +135,13 @@ pub const MAX_GENERAL: usize = 8;
 pub const MAX_FIXED: usize = 4;
 
 /// All models.
-pub static MODELS: [Model; 10] = [
+pub static MODELS: [Model; 12] = [
     nehalem::MODEL,
     westmere::MODEL,
     sandy_bridge::MODEL,
+    sandy_bridge::SERVER,
     ivy_bridge::MODEL,
+    ivy_bridge::SERVER,
     haswell::MODEL,
     broadwell::MODEL,
     skylake::MODEL,

@@ -29,7 +29,7 @@ const V4: [u32; 4] = [0x0730_0004, 0, 0, 0x603];
 const V5: [u32; 4] = [0x0830_0005, 0, 0xf, 0x8604];
 
 #[rustfmt::skip]
-const CPUS: [Cpu; 10] = [
+const CPUS: [Cpu; 12] = [
     Cpu { name: "Nehalem", model: 26, general: [4, 4], fixed: 3, cpuid: [0x0730_0003, 0x44, 0, 0x603],
           capabilities: 0x1000, select: 0xffff_ffff, fixed_ctrl: 0xfff,
           offcore: [Some(0xffff), None], frontend: None },
@@ -39,9 +39,15 @@ const CPUS: [Cpu; 10] = [
     Cpu { name: "Sandy Bridge", model: 42, general: [8, 4], fixed: 3, cpuid: V3,
           capabilities: FULL, select: 0xfff7_ffff, fixed_ctrl: 0xfff,
           offcore: [Some(0x3f_807f_8fff); 2], frontend: None },
+    Cpu { name: "Sandy Bridge (server)", model: 45, general: [8, 4], fixed: 3, cpuid: V3,
+          capabilities: FULL, select: 0xfff7_ffff, fixed_ctrl: 0xfff,
+          offcore: [Some(0x3f_ffff_8fff); 2], frontend: None },
     Cpu { name: "Ivy Bridge", model: 58, general: [8, 4], fixed: 3, cpuid: V3,
           capabilities: FULL, select: 0xfff7_ffff, fixed_ctrl: 0xfff,
           offcore: [Some(0x3f_807f_8fff); 2], frontend: None },
+    Cpu { name: "Ivy Bridge (server)", model: 62, general: [8, 4], fixed: 3, cpuid: V3,
+          capabilities: FULL, select: 0xfff7_ffff, fixed_ctrl: 0xfff,
+          offcore: [Some(0x3f_ffff_8fff); 2], frontend: None },
     Cpu { name: "Haswell", model: 60, general: [8, 4], fixed: 3, cpuid: V3,
           capabilities: FULL, select: 0xfff7_ffff, fixed_ctrl: 0xfff,
           offcore: [Some(0x3f_ffff_8fff); 2], frontend: None },

@@ -46,3 +46,15 @@ pub(super) const MODEL: Model = Model {
     },
     list: &event::IVY_BRIDGE,
 };
+
+/// The same for more than one socket: offcore responses from remote memory.
+pub(super) const SERVER: Model = Model {
+    name: "Ivy Bridge (server)",
+    models: &[62],
+    offcore: Offcore {
+        writable: 0x3f_ffff_8fff,
+        ..MODEL.offcore
+    },
+    list: &event::IVY_BRIDGE_SERVER,
+    ..MODEL
+};

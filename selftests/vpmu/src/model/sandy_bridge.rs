@@ -2,7 +2,7 @@
 
 //! Sandy Bridge: SDM vol. 3, 20.3.4.
 //!
-//! The offcore registers' bits 12 to 14 and 23 to 30 are reserved, as on the client part.
+//! The offcore registers' bits 12 to 14 are reserved, and on the client part 23 to 30.
 
 use super::{Code, General, Model, Offcore, CAP_FW_WRITE, CAP_SMM_FREEZE};
 use crate::defect::Defects;
@@ -43,4 +43,16 @@ pub(super) const MODEL: Model = Model {
         ..Defects::NONE
     },
     list: &event::SANDY_BRIDGE,
+};
+
+/// The same for more than one socket: offcore responses from remote memory.
+pub(super) const SERVER: Model = Model {
+    name: "Sandy Bridge (server)",
+    models: &[45],
+    offcore: Offcore {
+        writable: 0x3f_ffff_8fff,
+        ..MODEL.offcore
+    },
+    list: &event::SANDY_BRIDGE_SERVER,
+    ..MODEL
 };
