@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 
 #include "kselftest_harness.h"
 #include "perf_util.h"
@@ -111,6 +112,75 @@ TEST_F(skid, at_most_the_rest_of_the_block)
 	TH_LOG("%u samples, %u in the loop, the worst %llu late", seen, in_loop, worst);
 	EXPECT_LT(0, in_loop);
 	EXPECT_GT(BLOCK, worst);
+}
+
+#define SYSCALLS	20000
+#define SYSCALL_PERIOD	1511
+#define SYSCALL_PAGES	64
+
+/* The kernel goes back to late_end. */
+static void syscall_loop(unsigned long n)
+{
+	asm volatile(".globl late_end\n"
+		     "1:\tmov %[number], %%eax\n\t"
+		     "syscall\n"
+		     "late_end:\n\t"
+		     "dec %[n]\n\t"
+		     "jnz 1b"
+		     : [n] "+r" (n)
+		     : [number] "i" (SYS_getppid)
+		     : "rax", "rcx", "r11", "cc", "memory");
+}
+
+extern const char late_end[];
+
+/*
+ * The overflow is in the last block of the kernel: then its PMI comes where the
+ * program goes on, and not an instruction later.
+ */
+TEST(late_by_a_change_of_privilege)
+{
+	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_INSTRUCTIONS);
+	unsigned int seen = 0, at_end = 0, elsewhere = 0;
+	const struct sample *sample;
+	struct perf_event_mmap_page *page;
+	__u64 tail;
+	int fd;
+
+	if (!is_tcg())
+		SKIP(return, "not the emulated PMU");
+	ASSERT_TRUE(run_on(sysconf(_SC_NPROCESSORS_ONLN) - 1));
+	attr.exclude_kernel = 0;
+	attr.exclude_user = 1;
+	attr.sample_period = SYSCALL_PERIOD;
+	attr.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_READ;
+	attr.read_format = 0;
+	fd = perf_open_self(&attr, -1);
+	if (fd < 0 && errno == EOPNOTSUPP)
+		SKIP(return, "this driver does not sample");
+	ASSERT_LE(0, fd);
+	page = mmap(NULL, (1 + SYSCALL_PAGES) * 4096, PROT_READ | PROT_WRITE,
+		    MAP_SHARED, fd, 0);
+	ASSERT_NE(MAP_FAILED, page);
+	ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
+	syscall_loop(SYSCALLS);
+	ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
+	for (tail = 0; tail < page->data_head; tail += sample->header.size) {
+		sample = (void *)((char *)page + page->data_offset + tail);
+		if (sample->header.type != PERF_RECORD_SAMPLE)
+			continue;
+		seen++;
+		if (sample->ip == (unsigned long)late_end)
+			at_end++;
+		else if ((long)sample->ip > 0)
+			elsewhere++;
+	}
+	TH_LOG("%u samples, %u where the kernel is left, %u elsewhere in the program",
+	       seen, at_end, elsewhere);
+	EXPECT_LT(0, at_end);
+	/* A tick may leave the kernel for any instruction. */
+	EXPECT_GE(2, elsewhere);
+	close(fd);
 }
 
 TEST_HARNESS_MAIN
