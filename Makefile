@@ -16,11 +16,14 @@ demo:
 test:
 	@scripts/test
 
+# All of them run, whichever fails.
 vpmu-test:
-	@scripts/test vpmu
-	@selftests/vpmu/bare.sh
-	@selftests/vpmu/models.sh
-	@selftests/vpmu/repeat.sh
+	@status=0; \
+	for part in "scripts/test vpmu" selftests/vpmu/snapshot.sh selftests/vpmu/idle.sh selftests/vpmu/bare.sh selftests/vpmu/models.sh \
+			selftests/vpmu/repeat.sh; do \
+		$$part || { status=1; echo "rpmu: failed: $$part" >&2; }; \
+	done; \
+	exit $$status
 
 vpmu-speed:
 	@selftests/vpmu/speed.sh

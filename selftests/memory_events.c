@@ -20,6 +20,7 @@
 #define RAW_LOAD_WALKS		0x0108	/* DTLB_LOAD_MISSES.MISS_CAUSES_A_WALK */
 #define RAW_STORE_WALKS		0x0149	/* DTLB_STORE_MISSES.MISS_CAUSES_A_WALK */
 #define RAW_REPLACEMENT		0x0151	/* L1D.REPLACEMENT */
+#define RAW_LLC_MISS		0x412e	/* LONGEST_LAT_CACHE.MISS: of 4096 loads and stores 8 */
 
 #define CMASK(n)		((__u64)(n) << 24)
 #define INV			0x800000ULL
@@ -29,8 +30,9 @@
 
 #define N			100000UL
 /*
- * A counter starts at its share's beginning whenever the driver writes it:
- * when the event is switched on and at a context switch. A tick may bring one.
+ * A share of few things may have one more or less than of many, at the start and
+ * at the end of each of two counts, and cycles lose their fraction whenever the
+ * driver writes the counter. A tick may bring a context switch.
  */
 #define ROUNDING		8
 
@@ -143,6 +145,54 @@ TEST_F(memory, more_memory_more_of_the_cache)
 	EXPECT_LT(0, one);
 	EXPECT_GE(ROUNDING, llabs(two - 2 * one));
 	EXPECT_GE(ROUNDING, of_n(RAW_REPLACEMENT, register_loop, N));
+}
+
+#define ROUNDS			2000
+#define LOOPS			100
+
+/*
+ * At each context switch the driver writes counter and event select anew, here
+ * far more often than the event comes about: it must get neither more nor less
+ * by that.
+ */
+TEST_F(memory, a_rare_event_survives_context_switches)
+{
+	const long long truth = ROUNDS * LOOPS * (LOOP_LOADS + LOOP_STORES) * 8 / 4096;
+	int to[2], from[2], fd, status;
+	long long count;
+	pid_t child;
+	char byte = 0;
+
+	if (!is_tcg())
+		SKIP(return, NOT_EMULATED);
+	ASSERT_EQ(0, pipe(to));
+	ASSERT_EQ(0, pipe(from));
+	child = fork();
+	ASSERT_LE(0, child);
+	if (child == 0) {
+		close(to[1]);
+		while (read(to[0], &byte, 1) == 1 && write(from[1], &byte, 1) == 1)
+			;
+		_exit(0);
+	}
+	fd = event(RAW_LLC_MISS);
+	ASSERT_LE(0, fd);
+	ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
+	for (int i = 0; i < ROUNDS; i++) {
+		memory_loop(LOOPS);
+		/* On this CPU as well, so it runs when we wait. */
+		ASSERT_EQ(1, write(to[1], &byte, 1));
+		ASSERT_EQ(1, read(from[0], &byte, 1));
+	}
+	ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
+	count = read_value(fd);
+	close(fd);
+	close(to[1]);
+	waitpid(child, &status, 0);
+	TH_LOG("%lld in %d turns, %lld in all loads and stores", count, ROUNDS, truth);
+	/* What surrounds the loop loads and stores, too. */
+	EXPECT_LE(truth * 95, count * 100);
+	EXPECT_GE(truth * 125, count * 100);
 }
 
 /* The walks for a fresh mapping's pages, all touched once. */

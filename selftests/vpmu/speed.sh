@@ -65,8 +65,9 @@ pairs=$logs/speed.pairs
 for ((run = 1; run <= runs; run++)); do
 	processes=()
 	for kind in off on; do
-		measure "$kind" &
-		processes+=($!)
+		# Ctrl-C ends them with us.
+		group measure "$kind"
+		processes+=("$group")
 	done
 	wait "${processes[@]}"
 	pair=$(awk 'NF == 2 { sum = sum sprintf(" %.2f", $1 + $2); n++ } END { if (n == 2) print sum }' \

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The emulated PMU's accounting of itself (README.md). */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/printk.h>
+#include <linux/smp.h>
+
 #include "bare.h"
 
 #define STATUS	MSR_CORE_PERF_GLOBAL_STATUS
@@ -94,5 +99,40 @@ const struct check accounting_checks[] = {
 	{ "accounted_rdpmc", accounted_rdpmc },
 	{ "accounted_instructions", accounted_instructions },
 	{ "marks", marks },
+	{ }
+};
+
+/*
+ * Where nothing is counted, the emulator translates code without a count, and
+ * has nothing to tell but at the reads themselves, twice each. Else it would
+ * tell more with every 2^18 instructions.
+ */
+#define IDLE_LOOPS	1000000
+/* A boot reads and writes so few MSRs. */
+#define IDLE_MOST	10000
+
+static void idle(void)
+{
+	/* Registers that the PMU has nothing to do with. */
+	struct run run = {
+		.on_msr = MSR_TSC_AUX,
+		.off_msr = MSR_TSC_AUX,
+		.loops = IDLE_LOOPS,
+	};
+	u64 before, after;
+
+	rdmsrq(MSR_TSC_AUX, run.on);
+	run.off = run.on;
+	before = rd(ACCT_TOLD);
+	run_between(&run);
+	after = rd(ACCT_TOLD);
+	pr_info("# cpu %d: told %llu times since the start\n", raw_smp_processor_id(), before);
+	expect(before < IDLE_MOST, "told %llu times since the start", before);
+	expect(after - before <= 2 * 3, "told %llu times in %u instructions", after - before,
+	       7 * IDLE_LOOPS);
+}
+
+const struct check idle_checks[] = {
+	{ "idle", idle, CHECK_AS_IS },
 	{ }
 };

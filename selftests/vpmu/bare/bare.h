@@ -114,6 +114,7 @@ extern const struct check counting_checks[];
 extern const struct check pmi_checks[];
 extern const struct check defect_checks[];
 extern const struct check accounting_checks[];
+extern const struct check idle_checks[];
 
 /* Verdicts: anything else than expected fails the check that runs. */
 __printf(2, 3) bool expect(bool ok, const char *fmt, ...);
@@ -170,6 +171,7 @@ void run_with(u64 counters);
 #define ACCT_WRITES		0x4000ff02
 #define ACCT_FAULTS		0x4000ff03
 #define ACCT_PMIS		0x4000ff04
+#define ACCT_TOLD		0x4000ff05
 #define ACCT_KERNEL		0x4000ff06
 #define ACCT_USER		0x4000ff07
 #define ACCT_LOST		0x4000ff08

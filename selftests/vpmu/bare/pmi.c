@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Overflow, its status, and the interrupt that comes of it. */
+#include <linux/array_size.h>
 #include <linux/errno.h>
 #include <asm/apic.h>
 #include <asm/nmi.h>
@@ -170,6 +171,40 @@ static void masked_pmi(void)
 	same(pmi.count, 1, "PMIs, LVTPC unmasked");
 }
 
+/*
+ * While software has the APIC switched off, its LVT is masked, and stays so when
+ * it is switched on (SDM vol. 3, 11.4.7.2).
+ */
+static void apic_off(void)
+{
+	static const u32 lvts[] = { APIC_LVTT, APIC_LVTTHMR, APIC_LVT0, APIC_LVT1, APIC_LVTERR };
+	u32 spiv = apic->read(APIC_SPIV);
+	u32 saved[ARRAY_SIZE(lvts)];
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(lvts); i++)
+		saved[i] = apic->read(lvts[i]);
+	apic->write(APIC_SPIV, spiv & ~APIC_SPIV_APIC_ENABLED);
+	same(read_lvtpc(), MASKED, "LVTPC, APIC off");
+	lvtpc(APIC_DM_NMI);
+	same(read_lvtpc(), MASKED, "LVTPC written, APIC off");
+	start_counter(0, LEVEL_OS | WITH_PMI);
+	overflow_at(0, RUN_INSTRUCTIONS / 2);
+	run_with(1);
+	apic->write(APIC_SPIV, spiv);
+	for (i = 0; i < ARRAY_SIZE(lvts); i++)
+		apic->write(lvts[i], saved[i]);
+	same(rd(STATUS), 1, "status");
+	same(pmi.count, 0, "PMIs, APIC off");
+	same(rd(ACCT_LOST), 1, "lost");
+	same(read_lvtpc(), MASKED, "LVTPC, APIC on");
+	lvtpc(APIC_DM_NMI);
+	wr(RESET, 1);
+	overflow_at(0, RUN_INSTRUCTIONS / 2);
+	run_with(1);
+	same(pmi.count, 1, "PMIs, APIC on");
+}
+
 /* One PMI for all that overflow in the same instructions. */
 static void one_pmi_for_all(void)
 {
@@ -239,6 +274,27 @@ static void freeze_on_pmi(void)
 	}
 }
 
+/* The request freezes, whether the APIC takes it or not. */
+static void freeze_without_pmi(void)
+{
+	bool v4 = bare.model->version >= 4;
+	unsigned int c;
+
+	for_each_counter(c) {
+		clear_pmu();
+		lvtpc(MASKED);
+		wr(MSR_IA32_DEBUGCTLMSR, DEBUGCTLMSR_FREEZE_PERFMON_ON_PMI);
+		start_counter(c, LEVEL_OS | WITH_PMI);
+		overflow_at(c, RUN_INSTRUCTIONS / 2);
+		run_with(bare.counters);
+		same(pmi.count, 0, "PMIs, counter %u", c);
+		same(rd(STATUS), BIT_ULL(c) | (v4 ? GLOBAL_STATUS_COUNTERS_FROZEN : 0),
+		     "status, counter %u", c);
+		expect(count(c) <= expected(c, RUN_BLOCK), "counter %u goes on: %llu",
+		       c, count(c));
+	}
+}
+
 static void no_freeze_unless_asked_for(void)
 {
 	start_counter(0, LEVEL_OS | WITH_PMI);
@@ -273,9 +329,11 @@ const struct check pmi_checks[] = {
 	{ "pmi_only_if_asked_for", pmi_only_if_asked_for },
 	{ "lvtpc_masks_itself", lvtpc_masks_itself },
 	{ "masked_pmi", masked_pmi },
+	{ "apic_off", apic_off },
 	{ "one_pmi_for_all", one_pmi_for_all },
 	{ "pmi_again", pmi_again },
 	{ "freeze_on_pmi", freeze_on_pmi },
+	{ "freeze_without_pmi", freeze_without_pmi },
 	{ "no_freeze_unless_asked_for", no_freeze_unless_asked_for },
 	{ "set_by_software", set_by_software },
 	{ }

@@ -10,6 +10,7 @@
 #include "qemu/osdep.h"
 #include <dlfcn.h>
 #include "qapi/error.h"
+#include "migration/blocker.h"
 #include "qemu/main-loop.h"
 #include "qemu/notify.h"
 #include "system/system.h"
@@ -18,6 +19,7 @@
 #include "hw/i386/apic.h"
 
 static const struct vpmu_ops *ops;
+static Error *vpmu_blocker;
 
 static void vpmu_exit(Notifier *n, void *unused)
 {
@@ -80,6 +82,13 @@ bool vpmu_realize(X86CPU *cpu, Error **errp)
     if (!ops && !vpmu_load(cpu->vpmu_path, errp)) {
         return false;
     }
+    if (!vpmu_blocker) {
+        error_setg(&vpmu_blocker, "The state of the emulated PMU (pmu=on) "
+                   "can neither be saved nor migrated");
+        if (migrate_add_blocker(&vpmu_blocker, errp) < 0) {
+            return false;
+        }
+    }
     env->vpmu.pmu = ops->create(&config, &error);
     if (!env->vpmu.pmu) {
         error_setg(errp, "vpmu: family %u model %u: %s", config.family,
@@ -101,20 +110,24 @@ static bool vpmu_user(CPUX86State *env)
 static void vpmu_grant(VPMUState *v, bool user)
 {
     v->granted = v->limit[user];
-    v->word = VPMU_WORD(v->granted, 0, 0);
+    v->word = vpmu_word(v->counting, v->granted, 0, 0);
 }
 
 /* Takes apart what the TBs have counted since vpmu_grant(). */
 static void vpmu_collect(VPMUState *v)
 {
-    int64_t stores = sextract64(v->word, 0, 20);
-    int64_t loads = sextract64(v->word - stores, 20, 20);
-    int64_t left = (v->word - VPMU_WORD(0, -loads, -stores)) >> 40;
-    int64_t retired = v->granted - left;
+    int64_t retired, left = v->word;
 
+    if (v->counting == VPMU_COUNTING_ALL) {
+        int64_t stores = sextract64(left, 0, 20);
+        int64_t loads = sextract64(left - stores, 20, 20);
+
+        v->retired[VPMU_LOADS] += loads;
+        v->retired[VPMU_STORES] += stores;
+        left = (left - vpmu_word(v->counting, 0, -loads, -stores)) >> 40;
+    }
+    retired = v->granted - left;
     v->retired[VPMU_INSTRUCTIONS] += retired;
-    v->retired[VPMU_LOADS] += loads;
-    v->retired[VPMU_STORES] += stores;
     /* A counter may count both privileges, so both have less left. */
     v->limit[0] -= retired;
     v->limit[1] -= retired;
@@ -135,8 +148,8 @@ static void vpmu_settle(CPUX86State *env)
 }
 
 /*
- * After a change of the model's state: what may retire until it is asked? Where
- * nothing counts, TBs do not either (HF_VPMU_MASK), so that an idle PMU costs
+ * After a change of the model's state: what may retire until it is asked? TBs
+ * count what matters and nothing else (HF_VPMU_MASK), so that an idle PMU costs
  * nothing. The current TB ends with the change.
  */
 static void vpmu_ask(CPUX86State *env)
@@ -148,6 +161,27 @@ static void vpmu_ask(CPUX86State *env)
         v->limit[user] = MIN(ops->budget(v->pmu, user), VPMU_MAX_GRANT);
     }
     vpmu_grant(v, vpmu_user(env));
+}
+
+static void vpmu_ask_work(CPUState *cs, run_on_cpu_data unused)
+{
+    vpmu_settle(cpu_env(cs));
+    vpmu_ask(cpu_env(cs));
+}
+
+/* The other thread of the core may have to count for this one, or no more. */
+static void vpmu_tell_sibling(CPUX86State *env)
+{
+    CPUState *cs;
+
+    if (!ops->sibling_must_ask(env->vpmu.pmu)) {
+        return;
+    }
+    CPU_FOREACH(cs) {
+        if (X86_CPU(cs)->apic_id == (env_archcpu(env)->apic_id ^ 1)) {
+            async_run_on_cpu(cs, vpmu_ask_work, RUN_ON_CPU_NULL);
+        }
+    }
 }
 
 void vpmu_reset(CPUX86State *env)
@@ -198,12 +232,19 @@ void vpmu_cpl_change(CPUX86State *env, int cpl)
     }
 }
 
-/* The last instructions of a TB, and the branch that ends it, did not run. */
-void vpmu_undo(CPUX86State *env, int64_t word, int branch)
+/*
+ * The last instructions of a TB, and the branch that ends it, did not run. What
+ * is left of the budget stays too small for now, which does no harm.
+ */
+void vpmu_undo(CPUX86State *env, int insns, int loads, int stores, int branch)
 {
-    env->vpmu.word += word;
+    VPMUState *v = &env->vpmu;
+
+    v->granted -= insns;
+    v->retired[VPMU_LOADS] -= loads;
+    v->retired[VPMU_STORES] -= stores;
     if (branch) {
-        env->vpmu.retired[branch]--;
+        v->retired[branch]--;
     }
 }
 
@@ -214,7 +255,7 @@ void vpmu_walk(CPUX86State *env, int access_type)
 
     if (v->counting) {
         v->retired[VPMU_WALK_LOAD + access_type]++;
-        v->word -= VPMU_WORD(1, 0, 0);
+        v->word -= vpmu_word(v->counting, 1, 0, 0);
         v->granted--;
         v->limit[0]--;
         v->limit[1]--;
@@ -273,6 +314,7 @@ enum vpmu_access vpmu_wrmsr(CPUX86State *env, uint32_t msr, uint64_t value)
     vpmu_settle(env);
     access = ops->wrmsr(env->vpmu.pmu, msr, value);
     vpmu_ask(env);
+    vpmu_tell_sibling(env);
     return access;
 }
 

@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 /* Changes whenever anything below does. */
-#define VPMU_ABI 4
+#define VPMU_ABI 5
 
 /* What a virtual CPU retires and does: indices of an array of counts. */
 enum vpmu_retired {
@@ -38,6 +38,13 @@ enum vpmu_retired {
     VPMU_WALK_STORE,          /* the same for a store */
     VPMU_WALK_FETCH,          /* the same for an instruction */
     VPMU_RETIRED_COUNTS
+};
+
+/* How much of what a virtual CPU retires matters. */
+enum vpmu_counting {
+    VPMU_COUNTING_NOTHING,
+    VPMU_COUNTING_INSTRUCTIONS, /* and page walks */
+    VPMU_COUNTING_ALL
 };
 
 /* What comes of an access to a register. */
@@ -89,10 +96,16 @@ struct vpmu_ops {
                    const int64_t counts[VPMU_RETIRED_COUNTS]);
 
     /*
-     * Does anything depend on what is retired? If not, the CPU need not call
-     * retire() until the PMU has been accessed.
+     * What depends on what is retired, an enum vpmu_counting? If nothing does,
+     * the CPU need not call retire() until the PMU has been accessed.
      */
-    bool (*counting)(const struct vpmu *pmu);
+    uint32_t (*counting)(const struct vpmu *pmu);
+
+    /*
+     * After an access: has the answer to counting() changed for the other
+     * thread of the core? True once for each time.
+     */
+    bool (*sibling_must_ask)(struct vpmu *pmu);
 
     /*
      * How many instructions the CPU may retire at this privilege before it

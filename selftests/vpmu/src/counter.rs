@@ -25,6 +25,11 @@ pub enum Source {
 /// the bits reversed, and the share is the things at `low` to below `high`: spread evenly, and shares
 /// that make up a whole add up to it, to the last thing. Else `low` is 0; `high` may exceed
 /// `denominator`, several events for each thing.
+///
+/// Where it is a part of the things, their numbers are the CPU's, who numbers all that it retires: so
+/// it does not matter how often a counter is written or which of them counts, and a counter that is
+/// switched on now and then has neither more nor less of it than its time. Else a counter numbers them
+/// from the write to it on, which makes less than one event of difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Share {
     /// The things: 1 for each kind that is meant.
@@ -100,20 +105,40 @@ impl Share {
         }
     }
 
-    /// What comes about when this retires; `phase` is how many things went before.
-    fn count(&self, phase: &mut u64, retired: &Retired) -> u64 {
+    /// Is it a part of its things?
+    fn is_part(&self) -> bool {
+        self.high - self.low < self.denominator
+    }
+
+    /// The things among these.
+    fn things(&self, retired: &Retired) -> u64 {
         let counts = self.of.iter().zip(retired);
-        let things: u64 = counts.map(|(&of, &n)| u64::from(of) * n as u64).sum();
-        let before = *phase % u64::from(self.denominator);
-        let after = before + things;
+        counts.map(|(&of, &n)| u64::from(of) * n as u64).sum()
+    }
+
+    /// The number of the next thing within its whole, after all that went `before` and what the
+    /// counter has numbered by itself.
+    fn next(&self, phase: u64, before: &Retired) -> u64 {
+        let number = if self.is_part() {
+            self.things(before)
+        } else {
+            phase
+        };
+        number % u64::from(self.denominator)
+    }
+
+    /// What comes about when this retires, after all that went `before`.
+    fn count(&self, phase: &mut u64, before: &Retired, retired: &Retired) -> u64 {
+        let next = self.next(*phase, before);
+        let after = next + self.things(retired);
         *phase = after % u64::from(self.denominator);
-        self.among(after) - self.among(before)
+        self.among(after) - self.among(next)
     }
 
     /// The least number of instructions and page walks that may bring `events` of it about.
-    fn least(&self, phase: u64, events: u64) -> u64 {
+    fn least(&self, phase: u64, before: &Retired, events: u64) -> u64 {
         let (high, denominator) = (u64::from(self.high), u64::from(self.denominator));
-        let before = phase % denominator;
+        let before = self.next(phase, before);
         // Where that saturates, the answer is too small, but astronomic still.
         let things = if self.has_places() {
             // Any `denominator` things in a row hold exactly `width` of them.
@@ -140,6 +165,16 @@ impl Share {
 }
 
 impl Source {
+    /// Does it depend on instructions and page walks alone?
+    pub fn is_of_instructions(&self) -> bool {
+        match self {
+            Source::Nothing => true,
+            Source::Share(share) | Source::CyclesWithout(share) => {
+                share.of[retired::LOADS..=retired::FAR] == [0; retired::FAR - retired::LOADS + 1]
+            }
+        }
+    }
+
     /// `numerator` / `denominator` events per instruction.
     pub const fn rate(numerator: u32, denominator: u32) -> Self {
         Source::Share(Share::of(
@@ -163,7 +198,7 @@ impl Source {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Counter {
     value: u64,
-    /// How far a [`Share`] is in its whole, and the cycles in theirs.
+    /// How far a [`Share`] is in its whole that is no part of its things, and the cycles in theirs.
     phase: u64,
     cycles: u64,
 }
@@ -187,20 +222,22 @@ impl Counter {
         self.set(self.value);
     }
 
-    /// Counts; true if the counter overflowed. `retired` has no negative counts.
-    pub fn count(&mut self, source: Source, retired: &Retired) -> bool {
-        let events = self.events(source, retired);
+    /// Counts; true if the counter overflowed. `before` and `retired` are as for
+    /// [`Counter::events`].
+    pub fn count(&mut self, source: Source, before: &Retired, retired: &Retired) -> bool {
+        let events = self.events(source, before, retired);
         self.add(events)
     }
 
-    /// How many events of the source came about; [`Counter::add`] counts them.
-    pub fn events(&mut self, source: Source, retired: &Retired) -> u64 {
+    /// How many events of the source came about; [`Counter::add`] counts them. `before` is all that
+    /// retired earlier at the levels that the counter counts. Neither has negative counts.
+    pub fn events(&mut self, source: Source, before: &Retired, retired: &Retired) -> u64 {
         match source {
             Source::Nothing => 0,
-            Source::Share(share) => share.count(&mut self.phase, retired),
+            Source::Share(share) => share.count(&mut self.phase, before, retired),
             Source::CyclesWithout(share) => {
-                let cycles = CYCLES.count(&mut self.cycles, retired);
-                cycles.saturating_sub(share.count(&mut self.phase, retired))
+                let cycles = CYCLES.count(&mut self.cycles, before, retired);
+                cycles.saturating_sub(share.count(&mut self.phase, before, retired))
             }
         }
     }
@@ -214,12 +251,12 @@ impl Counter {
 
     /// The least number of instructions and page walks after which the counter may have overflowed;
     /// `None`: never.
-    pub fn instructions_to_overflow(&self, source: Source) -> Option<u64> {
+    pub fn instructions_to_overflow(&self, source: Source, before: &Retired) -> Option<u64> {
         let events = MASK + 1 - self.value;
         match source {
             Source::Nothing => None,
-            Source::Share(share) => Some(share.least(self.phase, events)),
-            Source::CyclesWithout(_) => Some(CYCLES.least(self.cycles, events)),
+            Source::Share(share) => Some(share.least(self.phase, before, events)),
+            Source::CyclesWithout(_) => Some(CYCLES.least(self.cycles, before, events)),
         }
     }
 }
@@ -234,6 +271,8 @@ mod tests {
         retired
     }
 
+    const NOTHING: Retired = [0; retired::COUNTS];
+
     fn exact() -> Source {
         crate::event::INSTRUCTIONS
     }
@@ -242,9 +281,9 @@ mod tests {
     fn wraps_around_at_48_bits_and_says_so() {
         let mut counter = Counter::default();
         counter.set(MASK - 1);
-        assert!(!counter.count(exact(), &instructions(1)));
+        assert!(!counter.count(exact(), &NOTHING, &instructions(1)));
         assert_eq!(counter.value(), MASK);
-        assert!(counter.count(exact(), &instructions(5)));
+        assert!(counter.count(exact(), &NOTHING, &instructions(5)));
         assert_eq!(counter.value(), 4);
     }
 
@@ -252,22 +291,58 @@ mod tests {
     fn a_rate_keeps_its_remainder() {
         let mut counter = Counter::default();
         for _ in 0..4 {
-            counter.count(Source::rate(3, 4), &instructions(1));
+            counter.count(Source::rate(7, 4), &NOTHING, &instructions(1));
         }
-        assert_eq!(counter.value(), 3);
-        for _ in 0..1000 {
-            counter.count(Source::rate(1, 1000), &instructions(7));
+        assert_eq!(counter.value(), 7);
+        for before in 0..1000 {
+            counter.count(
+                Source::rate(1, 1000),
+                &instructions(7 * before),
+                &instructions(7),
+            );
         }
-        assert_eq!(counter.value(), 3 + 7);
+        assert_eq!(counter.value(), 7 + 7);
     }
 
     #[test]
     fn a_write_drops_the_remainder() {
         let mut counter = Counter::default();
-        counter.count(Source::rate(1, 2), &instructions(1));
+        counter.count(Source::Share(CYCLES), &NOTHING, &instructions(1));
         counter.set(0);
-        counter.count(Source::rate(1, 2), &instructions(1));
-        assert_eq!(counter.value(), 0);
+        counter.count(Source::Share(CYCLES), &NOTHING, &instructions(1));
+        assert_eq!(counter.value(), 1);
+    }
+
+    /// Two events take turns on a counter: each gets its share of what was counted for it, wherever
+    /// in the whole that begins and however often the counter is written.
+    #[test]
+    fn a_part_does_not_care_for_writes() {
+        for share in [
+            Share::of(&[retired::INSTRUCTIONS], 0, 8, 4096),
+            Share::of(&[retired::INSTRUCTIONS], 8, 32, 4096),
+            Share::of(&[retired::INSTRUCTIONS], 0, 5, 100),
+        ] {
+            let (mut value, mut all, mut counted) = (0, 0, 0);
+            for turn in 0..20_000 {
+                let mut counter = Counter::default();
+                counter.set(value);
+                let things = 300 + 7 * (turn % 50);
+                counter.count(
+                    Source::Share(share),
+                    &instructions(all),
+                    &instructions(things),
+                );
+                value = counter.value();
+                counted += things;
+                all += things + 500 + 11 * (turn % 30);
+            }
+            let exact =
+                counted as u64 * u64::from(share.high - share.low) / u64::from(share.denominator);
+            assert!(
+                value.abs_diff(exact) * 100 < exact,
+                "{share:?}: {value}, not {exact}"
+            );
+        }
     }
 
     /// The promise to QEMU: not a single overflow before that many instructions, and with a rate
@@ -285,13 +360,16 @@ mod tests {
                 let mut counter = Counter::default();
                 counter.set(MASK + 1 - left);
                 counter.phase = 5;
-                let needed = counter.instructions_to_overflow(source).unwrap() as i64;
-                assert!(!counter.clone().count(source, &instructions(needed - 1)));
-                assert!(counter.count(source, &instructions(needed)));
+                let before = instructions(5);
+                let needed = counter.instructions_to_overflow(source, &before).unwrap() as i64;
+                assert!(!counter
+                    .clone()
+                    .count(source, &before, &instructions(needed - 1)));
+                assert!(counter.count(source, &before, &instructions(needed)));
             }
         }
         assert_eq!(
-            Counter::default().instructions_to_overflow(Source::Nothing),
+            Counter::default().instructions_to_overflow(Source::Nothing, &NOTHING),
             None
         );
     }

@@ -36,7 +36,7 @@ pub struct Listed {
 /// Intel's list for a model.
 #[derive(Debug)]
 pub struct List {
-    /// The events.
+    /// The events, in the order of event and umask.
     pub events: &'static [Listed],
     /// The bits of MSR_OFFCORE_RSP_x that its events set.
     pub offcore: u64,
@@ -44,6 +44,18 @@ pub struct List {
     pub frontend: u64,
     /// The same of MSR_PEBS_LD_LAT.
     pub load_latency: u64,
+}
+
+impl List {
+    /// The lines with this code.
+    fn with_code(&self, event: u8, umask: u8) -> &'static [Listed] {
+        let code = |line: &Listed| (line.event, line.umask);
+        let start = self
+            .events
+            .partition_point(|line| code(line) < (event, umask));
+        let rest = &self.events[start..];
+        &rest[..rest.partition_point(|line| code(line) == (event, umask))]
+    }
 }
 
 /// What an event counts.
@@ -213,13 +225,9 @@ impl Select {
 
     /// What it means on this model, and the general counters that count it.
     fn look_up(self, model: &Model) -> LookedUp {
-        let code = model
-            .list
-            .events
-            .iter()
-            .filter(|line| (line.event, line.umask) == (self.event, self.umask));
+        let code = model.list.with_code(self.event, self.umask);
         let with = |cmask, inv, edge| {
-            code.clone()
+            code.iter()
                 .find(|line| (line.cmask, line.inv, line.edge) == (cmask, inv, edge))
         };
         let architectural = ARCHITECTURAL
@@ -235,7 +243,7 @@ impl Select {
         };
         // Those of its line, else of all lines with its code.
         let counters = line.map_or_else(
-            || code.clone().fold(0, |mask, line| mask | line.counters),
+            || code.iter().fold(0, |mask, line| mask | line.counters),
             |line| line.counters,
         );
         let counters = match counters {
@@ -248,7 +256,7 @@ impl Select {
         LookedUp {
             plain,
             own: line.map(|line| line.meaning),
-            register: code.clone().find_map(|line| line.register),
+            register: code.iter().find_map(|line| line.register),
             counters,
         }
     }
@@ -579,7 +587,7 @@ mod tests {
             let mut retired = [0; COUNTS];
             retired[0] = 1 << 20;
             let mut counter = crate::counter::Counter::default();
-            counter.count(load_latency(rate, threshold), &retired);
+            counter.count(load_latency(rate, threshold), &[0; COUNTS], &retired);
             counter.value()
         };
         assert_eq!([0, 3, 4, 8, 512].map(count), [7168, 7168, 7168, 3584, 56]);
@@ -623,7 +631,7 @@ mod tests {
             retired[INSTRUCTIONS_INDEX] = 400;
             retired[LOADS] = 100;
             let mut counter = crate::counter::Counter::default();
-            counter.count(source(model, select, 0), &retired);
+            counter.count(source(model, select, 0), &[0; COUNTS], &retired);
             assert_eq!(counter.value(), expected, "{model} {select:x?}");
         }
     }
@@ -642,7 +650,7 @@ mod tests {
         let mut retired = [0; COUNTS];
         retired[INSTRUCTIONS_INDEX] = 400;
         let mut counter = crate::counter::Counter::default();
-        counter.count(Source::Share(two), &retired);
+        counter.count(Source::Share(two), &[0; COUNTS], &retired);
         assert_eq!(counter.value(), 400);
     }
 

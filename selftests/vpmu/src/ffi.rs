@@ -19,7 +19,7 @@ use crate::pmu::Pmu;
 use crate::shared::{Core, Thread};
 use crate::{retired, Fault};
 
-const ABI: u32 = 4;
+const ABI: u32 = 5;
 
 const DONE: u32 = 0;
 const FAULT: u32 = 1;
@@ -52,7 +52,8 @@ pub struct Ops {
     reset: unsafe extern "C" fn(*mut Vpmu),
     cpuid: unsafe extern "C" fn(*const Vpmu, u32, u32, *mut u32),
     retire: unsafe extern "C" fn(*mut Vpmu, bool, *const i64),
-    counting: unsafe extern "C" fn(*const Vpmu) -> bool,
+    counting: unsafe extern "C" fn(*const Vpmu) -> u32,
+    sibling_must_ask: unsafe extern "C" fn(*mut Vpmu) -> bool,
     budget: unsafe extern "C" fn(*const Vpmu, bool) -> i64,
     pmi: unsafe extern "C" fn(*mut Vpmu, bool) -> bool,
     lvtpc_write: unsafe extern "C" fn(*mut Vpmu),
@@ -70,6 +71,7 @@ pub static vpmu_ops: Ops = Ops {
     cpuid,
     retire,
     counting,
+    sibling_must_ask,
     budget,
     pmi,
     lvtpc_write,
@@ -155,9 +157,14 @@ unsafe extern "C" fn retire(vpmu: *mut Vpmu, user: bool, counts: *const i64) {
     unsafe { pmu(vpmu).retire(user, &*counts.cast::<[i64; retired::COUNTS]>()) };
 }
 
-unsafe extern "C" fn counting(vpmu: *const Vpmu) -> bool {
+unsafe extern "C" fn counting(vpmu: *const Vpmu) -> u32 {
     // SAFETY: `vpmu.h` says who calls.
-    unsafe { pmu(vpmu) }.counting()
+    unsafe { pmu(vpmu) }.counting() as u32
+}
+
+unsafe extern "C" fn sibling_must_ask(vpmu: *mut Vpmu) -> bool {
+    // SAFETY: `vpmu.h` says who calls.
+    unsafe { pmu(vpmu) }.sibling_must_ask()
 }
 
 unsafe extern "C" fn budget(vpmu: *const Vpmu, user: bool) -> i64 {
@@ -256,6 +263,7 @@ mod tests {
                 "cpuid",
                 "retire",
                 "counting",
+                "sibling_must_ask",
                 "budget",
                 "pmi",
                 "lvtpc_write",
@@ -271,6 +279,8 @@ mod tests {
             HEADER[first..last].matches("VPMU_").count(),
             retired::COUNTS
         );
+        // Of these the order alone matters.
+        assert!(HEADER.contains("    VPMU_COUNTING_NOTHING,\n    VPMU_COUNTING_INSTRUCTIONS,"));
     }
 
     #[test]

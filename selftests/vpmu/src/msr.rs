@@ -12,7 +12,9 @@ use crate::counter::MASK;
 use crate::defect::is_corrupting;
 use crate::event::Select;
 use crate::model::{CAP_FW_WRITE, CAP_SMM_FREEZE};
-use crate::pmu::{Pmu, CTR_FRZ, FIXED_PMI, FIXED_SHIFT, FREEZE_PERFMON_ON_PMI, INT};
+use crate::pmu::{
+    Pmu, ANY_THREAD, CTR_FRZ, FIXED_ANY_THREAD, FIXED_PMI, FIXED_SHIFT, FREEZE_PERFMON_ON_PMI, INT,
+};
 use crate::Fault;
 
 /// IA32_MISC_ENABLE: fast strings; and, read-only: performance monitoring available, BTS and PEBS
@@ -27,10 +29,8 @@ const MISC_ENABLE_WRITABLE: u64 =
 /// transactions.
 const SELECT_WRITABLE: u64 = 0xffff_ffff;
 const SELECT_PC: u64 = 1 << 19;
-const SELECT_ANY_THREAD: u64 = 1 << 21;
-/// One counter's field of IA32_FIXED_CTR_CTRL, and AnyThread in it.
+/// One counter's field of IA32_FIXED_CTR_CTRL.
 const FIXED_WRITABLE: u64 = 0xf;
-const FIXED_ANY_THREAD: u64 = 1 << 2;
 
 /// BTF, FREEZE_LBRS_ON_PMI, FREEZE_PERFMON_ON_PMI. What would need LBR or BTS is missing.
 const DEBUGCTL_WRITABLE: u64 = (1 << 1) | (1 << 11) | FREEZE_PERFMON_ON_PMI;
@@ -50,7 +50,9 @@ const STATUS_FROZEN: u64 = (1 << 58) | CTR_FRZ;
 /// The accounting registers, in a range that no CPU will ever use (SDM vol. 4, 2.1). `README.md`
 /// describes them.
 const ACCOUNTING: u32 = 0x4000_ff00;
-/// The marker's offset from there.
+/// The offset from there of the one that can be looked at without being noticed.
+const ACCOUNTING_TOLD: u32 = 5;
+/// The marker's.
 const ACCOUNTING_MARK: u32 = 9;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -163,8 +165,10 @@ impl Pmu {
         fault: bool,
     ) {
         // Looking at the accounting must not change it.
-        if matches!(register, Msr::Accounting(_)) {
-            self.accounting.watch();
+        if let Msr::Accounting(offset) = register {
+            if offset != ACCOUNTING_TOLD {
+                self.accounting.watch();
+            }
         } else {
             let accesses = self.accounting.msr(msr);
             bump(count(accesses));
@@ -262,7 +266,7 @@ impl Pmu {
             bits &= !SELECT_PC;
         }
         if !self.model.any_thread {
-            bits &= !SELECT_ANY_THREAD;
+            bits &= !ANY_THREAD;
         }
         bits
     }
@@ -320,6 +324,7 @@ impl Pmu {
             2 => selected.writes.load(Relaxed),
             3 => selected.faults.load(Relaxed),
             4 => accounting.pmis.load(Relaxed),
+            ACCOUNTING_TOLD => self.told,
             6 => accounting.instructions[0].load(Relaxed),
             7 => accounting.instructions[1].load(Relaxed),
             8 => accounting.lost.load(Relaxed),

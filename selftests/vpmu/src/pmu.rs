@@ -20,12 +20,15 @@ pub(crate) const USR: u64 = 1 << 16;
 pub(crate) const OS: u64 = 1 << 17;
 /// IA32_PERFEVTSELx.INT.
 pub(crate) const INT: u64 = 1 << 20;
+/// IA32_PERFEVTSELx.AnyThread.
+pub(crate) const ANY_THREAD: u64 = 1 << 21;
 /// IA32_PERFEVTSELx.EN.
 pub(crate) const EN: u64 = 1 << 22;
 
-/// IA32_FIXED_CTR_CTRL: the field of one counter is OS, USR, AnyThread, PMI.
+/// IA32_FIXED_CTR_CTRL: the field of one counter.
 pub(crate) const FIXED_OS: u64 = 1 << 0;
 pub(crate) const FIXED_USR: u64 = 1 << 1;
+pub(crate) const FIXED_ANY_THREAD: u64 = 1 << 2;
 pub(crate) const FIXED_PMI: u64 = 1 << 3;
 
 /// IA32_DEBUGCTL.FREEZE_PERFMON_ON_PMI.
@@ -64,6 +67,18 @@ pub(crate) struct Registers {
     pub(crate) frontend: u64,
 }
 
+/// How much of what a CPU retires matters. Mirrors `enum vpmu_counting`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u32)]
+pub enum Counting {
+    /// Nothing.
+    Nothing,
+    /// Instructions and page walks.
+    Instructions,
+    /// All of it.
+    All,
+}
+
 /// The PMU of one logical CPU.
 #[derive(Debug)]
 pub struct Pmu {
@@ -80,7 +95,16 @@ pub struct Pmu {
     to_transaction: u64,
     /// Counts below zero that wait to be balanced, at CPL 0 and above it.
     carry: [Retired; 2],
+    /// All that this thread has retired while somebody counted, at CPL 0 and above it: what the next
+    /// things are numbered by ([`crate::counter::Share`]).
+    total: [Retired; 2],
+    /// The same of the other thread, as far as counters with AnyThread were told.
+    total_of_sibling: [Retired; 2],
+    /// Counters with AnyThread have begun or ceased to count, and QEMU has not been told.
+    sibling_must_ask: bool,
     pub(crate) accounting: Arc<Accounting>,
+    /// How often [`Pmu::retire`] was called.
+    pub(crate) told: u64,
     /// The accounting MSRs' selection.
     pub(crate) accounting_select: u64,
 }
@@ -105,7 +129,11 @@ impl Pmu {
             pmi_due: false,
             to_transaction: defect::TRANSACTION,
             carry: [[0; retired::COUNTS]; 2],
+            total: [[0; retired::COUNTS]; 2],
+            total_of_sibling: [[0; retired::COUNTS]; 2],
+            sibling_must_ask: false,
             accounting: Arc::default(),
+            told: 0,
             accounting_select: 0,
         }
     }
@@ -117,6 +145,8 @@ impl Pmu {
         self.pmi_due = false;
         self.to_transaction = defect::TRANSACTION;
         self.carry = [[0; retired::COUNTS]; 2];
+        self.total = [[0; retired::COUNTS]; 2];
+        self.total_of_sibling = [[0; retired::COUNTS]; 2];
     }
 
     /// A handle on the accounting that other threads may use.
@@ -162,6 +192,7 @@ impl Pmu {
     /// instructions that were reported earlier did not retire after all. They are taken off what
     /// comes next.
     pub fn retire(&mut self, user: bool, counts: &Retired) {
+        self.told += 1;
         let mut retired = [0; retired::COUNTS];
         for ((carry, &count), retired) in self.carry[usize::from(user)]
             .iter_mut()
@@ -175,27 +206,20 @@ impl Pmu {
         self.accounting.instructions[usize::from(user)]
             .fetch_add(retired[retired::INSTRUCTIONS] as u64, Relaxed);
 
-        let active = self.active(user);
-        for i in 0..self.generals {
-            if active & (1 << i) != 0 {
-                let source = self.general_source(i);
-                let events = self.regs.general[i].counter.events(source, &retired);
-                let events = events - self.leak(i, events);
-                self.add(i, events);
-            }
-        }
+        self.count(user, &retired, !0, true);
+        add_to(&mut self.total[usize::from(user)], &retired);
         if self.leaky() {
             self.take_leaked();
         }
-        for i in 0..self.model.fixed {
-            if active & (1 << (FIXED_SHIFT + i)) != 0 {
-                let source = self.fixed_source(i);
-                let overflow = self.regs.fixed[i].count(source, &retired);
-                self.overflowed(
-                    overflow,
-                    FIXED_SHIFT + i,
-                    self.fixed_field(i) & FIXED_PMI != 0,
-                );
+        if self.thread.is_wanted() {
+            self.thread.send(user, &retired);
+        }
+        let any_thread = self.any_thread();
+        if any_thread != 0 {
+            for user in [false, true] {
+                let retired = self.thread.receive(user);
+                self.count(user, &retired, any_thread, false);
+                add_to(&mut self.total_of_sibling[usize::from(user)], &retired);
             }
         }
         if self.defects.tfa {
@@ -203,12 +227,91 @@ impl Pmu {
         }
     }
 
-    /// Does anything depend on what is retired?
-    pub fn counting(&self) -> bool {
-        self.pmi_due
-            || self.defects.tfa
-            || self.accounting.is_watched()
-            || self.active(false) | self.active(true) != 0
+    /// Counts what this thread, or else the other one, has retired, on some of the counters.
+    fn count(&mut self, user: bool, retired: &Retired, counters: u64, own: bool) {
+        let active = self.active(user) & counters;
+        for i in 0..self.generals {
+            if active & (1 << i) != 0 {
+                let source = self.general_source(i);
+                let before = self.before(i);
+                let mut events = self.regs.general[i]
+                    .counter
+                    .events(source, &before, retired);
+                if own {
+                    events -= self.leak(i, events);
+                }
+                self.add(i, events);
+            }
+        }
+        for i in 0..self.model.fixed {
+            if active & (1 << (FIXED_SHIFT + i)) != 0 {
+                let source = self.fixed_source(i);
+                let before = self.before(FIXED_SHIFT + i);
+                let overflow = self.regs.fixed[i].count(source, &before, retired);
+                self.overflowed(
+                    overflow,
+                    FIXED_SHIFT + i,
+                    self.fixed_field(i) & FIXED_PMI != 0,
+                );
+            }
+        }
+    }
+
+    /// All that has retired before at the levels, and on the threads, that a counter counts.
+    fn before(&self, counter: usize) -> Retired {
+        let (levels, any_thread) = if counter < FIXED_SHIFT {
+            let select = self.regs.general[counter].select;
+            ([select & OS, select & USR], select & ANY_THREAD)
+        } else {
+            let field = self.fixed_field(counter - FIXED_SHIFT);
+            (
+                [field & FIXED_OS, field & FIXED_USR],
+                field & FIXED_ANY_THREAD,
+            )
+        };
+        let mut before = [0; retired::COUNTS];
+        for level in (0..2).filter(|&level| levels[level] != 0) {
+            add_to(&mut before, &self.total[level]);
+            if any_thread != 0 {
+                add_to(&mut before, &self.total_of_sibling[level]);
+            }
+        }
+        before
+    }
+
+    /// The active counters that count the other thread as well.
+    fn any_thread(&self) -> u64 {
+        if self.thread.per_core() < 2 {
+            return 0;
+        }
+        let general = self.regs.general[..self.generals].iter().zip(0..);
+        let general = general.filter(|(general, _)| general.select & ANY_THREAD != 0);
+        let fixed = (0..self.model.fixed).filter(|&i| self.fixed_field(i) & FIXED_ANY_THREAD != 0);
+        let counters = general
+            .map(|(_, i)| i)
+            .chain(fixed.map(|i| FIXED_SHIFT + i));
+        counters.fold(0, |mask, i| mask | (1 << i)) & (self.active(false) | self.active(true))
+    }
+
+    /// What depends on what is retired?
+    pub fn counting(&self) -> Counting {
+        let active = self.active(false) | self.active(true);
+        let general = self.regs.general[..self.generals].iter().zip(0..);
+        let more_than_instructions = general
+            .filter(|(_, i)| active & (1 << i) != 0)
+            .any(|(general, _)| general.register.is_some() || !general.source.is_of_instructions());
+        if more_than_instructions || self.thread.is_wanted() {
+            Counting::All
+        } else if self.pmi_due || self.defects.tfa || self.accounting.is_watched() || active != 0 {
+            Counting::Instructions
+        } else {
+            Counting::Nothing
+        }
+    }
+
+    /// Must the core's other thread ask [`Pmu::counting`] anew? True once for each time.
+    pub fn sibling_must_ask(&mut self) -> bool {
+        std::mem::take(&mut self.sibling_must_ask)
     }
 
     /// Adds to a general counter.
@@ -265,11 +368,12 @@ impl Pmu {
         }
     }
 
-    /// Lets the other thread know which counters are switched on.
-    pub(crate) fn publish(&self) {
+    /// Lets the other thread know which counters are switched on, and whether any of them counts it.
+    pub(crate) fn publish(&mut self) {
         if self.leaky() {
             self.thread.publish(self.enabled(USR | OS));
         }
+        self.sibling_must_ask |= self.thread.want(self.any_thread() != 0);
     }
 
     /// MSR_OFFCORE_RSP_0 or _1.
@@ -348,8 +452,8 @@ impl Pmu {
     pub fn budget(&self, user: bool) -> i64 {
         /// Far off, with room to spare for what is taken from it and given back.
         const NEVER: u64 = 1 << 62;
-        /// What leaks must not come much later than it came about.
-        const LEAKING: u64 = 1 << 12;
+        /// What the other thread counts must not come much later than it came about.
+        const SHARED: u64 = 1 << 12;
         if self.pmi_due {
             return -1;
         }
@@ -359,20 +463,19 @@ impl Pmu {
         let general = general.map(|i| {
             self.regs.general[i]
                 .counter
-                .instructions_to_overflow(self.general_source(i))
+                .instructions_to_overflow(self.general_source(i), &self.before(i))
         });
         let fixed = (0..self.model.fixed).filter(|&i| {
             active & (1 << (FIXED_SHIFT + i)) != 0 && self.fixed_field(i) & FIXED_PMI != 0
         });
-        let fixed =
-            fixed.map(|i| self.regs.fixed[i].instructions_to_overflow(self.fixed_source(i)));
+        let fixed = fixed.map(|i| {
+            self.regs.fixed[i]
+                .instructions_to_overflow(self.fixed_source(i), &self.before(FIXED_SHIFT + i))
+        });
         let leaking = (0..self.generals)
             .any(|i| active & (1 << i) != 0 && self.regs.general[i].leak.is_some());
-        let most = if leaking && self.leaky() {
-            LEAKING
-        } else {
-            NEVER
-        };
+        let shared = leaking && self.leaky() || self.thread.is_wanted() || self.any_thread() != 0;
+        let most = if shared { SHARED } else { NEVER };
         let least = general
             .chain(fixed)
             .flatten()
@@ -389,17 +492,17 @@ impl Pmu {
         if !std::mem::take(&mut self.pmi_due) {
             return false;
         }
-        if masked {
-            bump(&self.accounting.lost);
-            return false;
-        }
-        bump(&self.accounting.pmis);
         self.freeze();
-        true
+        bump(if masked {
+            &self.accounting.lost
+        } else {
+            &self.accounting.pmis
+        });
+        !masked
     }
 
-    /// SDM vol. 3, 18.4.7: a PMI stops the counters by clearing GLOBAL_CTRL, from version 4 on by
-    /// CTR_FRZ.
+    /// SDM vol. 3, 18.4.7: the request for a PMI stops the counters by clearing GLOBAL_CTRL, from
+    /// version 4 on by CTR_FRZ. What the APIC makes of the request is not the PMU's affair.
     fn freeze(&mut self) {
         if self.regs.debugctl & FREEZE_PERFMON_ON_PMI != 0 {
             if self.model.version >= 4 {
@@ -429,6 +532,13 @@ impl Pmu {
             bump(&accesses.faults);
             Fault
         })
+    }
+}
+
+/// Adds up what was retired.
+fn add_to(sum: &mut Retired, retired: &Retired) {
+    for (sum, count) in sum.iter_mut().zip(retired) {
+        *sum += count;
     }
 }
 
@@ -473,6 +583,8 @@ mod tests {
     const L1D_PEND_MISS: u64 = 0x148;
     const UOPS_ISSUED_ANY: u64 = 0x10e;
     const REF_XCLK: u64 = 0x13c;
+    const LOADS: u64 = 0x81d0;
+    const WALKS: u64 = 0x0108;
     const OFFCORE_RESPONSE_0: u64 = 0x1b7;
     const OFFCORE_RESPONSE_1: u64 = 0x1bb;
 
@@ -522,22 +634,32 @@ mod tests {
         let idle = || {
             let mut pmu = pmu(HASWELL);
             write(&mut pmu, GLOBAL_CTRL, 0x7_0000_000f);
-            assert!(!pmu.counting());
+            assert_eq!(pmu.counting(), Counting::Nothing);
             pmu
         };
         // A level enabled, in a counter's control and not in GLOBAL_CTRL.
         for (msr, value, counting) in [
-            (0x186, EN | USR, true),
-            (0x186, EN | OS, true),
-            (0x186, USR, false),
-            (0x38d, 0x200, true),
-            (0x38d, 0x008, false),
+            (0x186, INST_RETIRED | EN | USR, Counting::Instructions),
+            (0x186, INST_RETIRED | EN | OS, Counting::Instructions),
+            (0x186, UOPS_ISSUED_ANY | EN | OS, Counting::Instructions),
+            (0x186, WALKS | EN | OS, Counting::Instructions),
+            (0x186, BR_INST_RETIRED | EN | OS, Counting::All),
+            (0x186, LOADS | EN | USR, Counting::All),
+            (
+                0x186,
+                LOADS | (1 << 24) | (1 << 23) | EN | USR,
+                Counting::All,
+            ),
+            (0x186, OFFCORE_RESPONSE_0 | EN | USR, Counting::All),
+            (0x186, LOADS | USR, Counting::Nothing),
+            (0x38d, 0x200, Counting::Instructions),
+            (0x38d, 0x008, Counting::Nothing),
         ] {
             let mut pmu = idle();
             write(&mut pmu, msr, value);
             assert_eq!(pmu.counting(), counting, "{msr:#x} {value:#x}");
             write(&mut pmu, GLOBAL_CTRL, 0);
-            assert!(!pmu.counting());
+            assert_eq!(pmu.counting(), Counting::Nothing);
         }
         // A PMI on its way.
         let mut pmu = idle();
@@ -545,12 +667,14 @@ mod tests {
         write(&mut pmu, 0x309, MASK);
         retire(&mut pmu, KERNEL, 1);
         write(&mut pmu, 0x38d, 0);
-        assert!(pmu.counting());
+        assert_eq!(pmu.counting(), Counting::Instructions);
         assert!(pmu.pmi(false));
-        assert!(!pmu.counting());
-        // Somebody looks at the accounting.
+        assert_eq!(pmu.counting(), Counting::Nothing);
+        // Somebody looks at how often it was told, and then at the accounting.
+        assert_eq!(read(&pmu, 0x4000_ff05), 1);
+        assert_eq!(pmu.counting(), Counting::Nothing);
         read(&pmu, 0x4000_ff06);
-        assert!(pmu.counting());
+        assert_eq!(pmu.counting(), Counting::Instructions);
     }
 
     #[test]
@@ -668,14 +792,16 @@ mod tests {
         assert_ne!(pmu.rdpmc(0), Ok(0));
     }
 
-    /// Remainders of one event's rate have no meaning for the next one's.
+    /// What one event has had says nothing about the next one's share.
     #[test]
-    fn a_new_event_starts_without_a_remainder() {
+    fn a_new_event_has_its_own_share() {
         let mut pmu = pmu(HASWELL);
         write(&mut pmu, 0x186, UOPS_ISSUED_ANY | USR | EN);
         retire(&mut pmu, USER, 15);
+        // A whole of it is 20, and 15 are over.
         write(&mut pmu, 0x186, REF_XCLK | USR | EN);
-        retire(&mut pmu, USER, 19);
+        write(&mut pmu, 0x4c1, 0);
+        retire(&mut pmu, USER, 4);
         assert_eq!(pmu.rdpmc(0), Ok(0));
         retire(&mut pmu, USER, 1);
         assert_eq!(pmu.rdpmc(0), Ok(1));
@@ -772,13 +898,18 @@ mod tests {
 
     #[test]
     fn freeze_on_pmi() {
-        for (model, frozen) in [(HASWELL, false), (SKYLAKE, true)] {
+        for (model, frozen, masked) in [
+            (HASWELL, false, false),
+            (HASWELL, false, true),
+            (SKYLAKE, true, false),
+            (SKYLAKE, true, true),
+        ] {
             let mut pmu = pmu(model);
             write(&mut pmu, 0x1d9, FREEZE_PERFMON_ON_PMI);
             write(&mut pmu, 0x38d, 0x00b);
             write(&mut pmu, 0x309, MASK);
             retire(&mut pmu, KERNEL, 1);
-            assert!(pmu.pmi(false));
+            assert_eq!(pmu.pmi(masked), !masked);
             retire(&mut pmu, KERNEL, 100);
             assert_eq!(pmu.rdpmc(1 << 30), Ok(0));
             let status = read(&pmu, STATUS);

@@ -5,10 +5,11 @@
 //! Each thread's PMU is run by a host thread of its own (or both by one, in turns), so all of this is
 //! atomics. None of them orders anything else: they are relaxed.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 
 use crate::model::MAX_GENERAL;
+use crate::{retired, Retired};
 
 /// A core.
 #[derive(Debug)]
@@ -26,6 +27,10 @@ struct Shared {
     leaked: [AtomicU64; MAX_GENERAL],
     /// MSR_OFFCORE_RSP_0 and _1.
     offcore_rsp: [AtomicU64; 2],
+    /// Counters of this thread count what the other one retires (AnyThread) …
+    wants: AtomicBool,
+    /// … which puts it here, at CPL 0 and above it.
+    received: [[AtomicU64; retired::COUNTS]; 2],
 }
 
 impl Core {
@@ -59,10 +64,14 @@ impl Thread {
             enabled,
             leaked,
             offcore_rsp,
+            wants,
+            received,
         } = self.own();
-        for register in leaked.iter().chain(offcore_rsp).chain([enabled]) {
+        let counts = leaked.iter().chain(received.iter().flatten());
+        for register in counts.chain(offcore_rsp).chain([enabled]) {
             register.store(0, Relaxed);
         }
+        wants.store(false, Relaxed);
     }
 
     /// How many threads its core has.
@@ -101,6 +110,36 @@ impl Thread {
             return 0;
         }
         leaked.swap(0, Relaxed)
+    }
+
+    /// Says whether this thread's counters count what the other one retires. True if that is new.
+    pub fn want(&self, wants: bool) -> bool {
+        let changed = self.own().wants.swap(wants, Relaxed) != wants;
+        if changed && wants {
+            // What has come late for those that counted it before.
+            self.receive(false);
+            self.receive(true);
+        }
+        changed
+    }
+
+    /// Do the other thread's counters count what this one retires?
+    pub fn is_wanted(&self) -> bool {
+        self.sibling().wants.load(Relaxed)
+    }
+
+    /// Lets the other thread's counters have what this one retired.
+    pub fn send(&self, user: bool, retired: &Retired) {
+        let received = &self.sibling().received[usize::from(user)];
+        for (sum, &count) in received.iter().zip(retired) {
+            sum.fetch_add(count as u64, Relaxed);
+        }
+    }
+
+    /// What the other thread has sent since the last time.
+    pub fn receive(&self, user: bool) -> Retired {
+        let received = &self.own().received[usize::from(user)];
+        std::array::from_fn(|kind| received[kind].swap(0, Relaxed) as i64)
     }
 
     /// MSR_OFFCORE_RSP_0 or _1: the core's or this thread's.

@@ -491,3 +491,51 @@ fn the_budget_is_never_too_large() {
         assert!(pmu.pmi(false), "{select:#x}");
     }
 }
+
+/// As perf multiplexes: five events of loads take turns on four counters, and at every turn the
+/// driver writes select and counter anew. What was counted, scaled by the time that it had, is the
+/// truth, for the rarest as well.
+#[test]
+fn multiplexed_counts_scale_to_the_truth() {
+    // MEM_LOAD_UOPS_RETIRED.L1_HIT, L2_HIT, L3_MISS; L3_MISS from DRAM; MEM_UOPS_RETIRED.LOCK_LOADS
+    const EVENTS: [(u64, u64); 5] = [
+        (0x01d1, 3840),
+        (0x02d1, 96),
+        (0x20d1, 8),
+        (0x01d3, 5),
+        (0x21d0, 64),
+    ];
+    const LOADS: i64 = 3_000_000;
+    // Loads in a turn: many, or far fewer than it takes for the rarest to come about.
+    for turn in [50_000, 4096, 300, 37] {
+        let turns = (LOADS / turn) as usize;
+        let mut pmu = Pmu::new(model::find(6, 61).unwrap(), 2);
+        write(&mut pmu, 0x38f, 0xf);
+        let mut values = [0; EVENTS.len()];
+        for first in 0..turns {
+            let on: [usize; 4] = std::array::from_fn(|counter| (first + counter) % EVENTS.len());
+            for (counter, &event) in (0..).zip(&on) {
+                write(
+                    &mut pmu,
+                    0x186 + counter,
+                    EVENTS[event].0 | (1 << 16) | (1 << 22),
+                );
+                write(&mut pmu, 0x4c1 + counter, values[event]);
+            }
+            // Turns are not all the same.
+            retire(&mut pmu, turn + (first as i64 * 7) % (turn / 4));
+            for (counter, &event) in (0..).zip(&on) {
+                values[event] = pmu.rdpmc(counter).unwrap();
+            }
+        }
+        let loads = (0..turns as i64).map(|first| turn + first * 7 % (turn / 4));
+        let loads = loads.sum::<i64>() as u64;
+        for (value, (event, share)) in values.into_iter().zip(EVENTS) {
+            let (scaled, truth) = (value * 5 / 4, loads * share / 4096);
+            assert!(
+                scaled.abs_diff(truth) * 20 <= truth,
+                "{event:#x}, turns of {turn}: {scaled}, not {truth}"
+            );
+        }
+    }
+}
