@@ -213,7 +213,8 @@ impl Operations for Driver {
                 self.hardware.write(write, cx.irqs());
             }
         });
-        self.transactions.allow_if_possible(&mut own, cx.irqs());
+        self.transactions
+            .allow_if_possible(&mut own, &self.hardware, cx.irqs());
         self.release(cx, cpu, &mut own);
     }
 

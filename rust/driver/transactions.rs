@@ -8,7 +8,7 @@
 //! `intel_tfa_pmu_enable_all()` and `set_sysctl_tfa()`, `arch/x86/events/intel/core.c:2941-2972`,
 //! `7165-7210`; there, switching it on lets events wait until they take turns.
 
-use super::{cpu::Own, CorePmu, Driver};
+use super::{cpu::Own, hardware::Hardware, CorePmu, Driver};
 use crate::{
     logic::counter::{CounterId, CounterMask},
     perf::Setting,
@@ -57,10 +57,19 @@ impl Transactions {
         }
     }
 
-    /// After that: gives the counter back if it is not planned for any more.
-    pub(super) fn allow_if_possible(&self, own: &mut Own, irqs: &LocalInterruptDisabled) {
+    /// After that: gives the counter back, switched off, if it is not planned for any more.
+    pub(super) fn allow_if_possible(
+        &self,
+        own: &mut Own,
+        hardware: &Hardware,
+        irqs: &LocalInterruptDisabled,
+    ) {
         if own.transactions_abort && self.planned(own).is_none() {
             own.transactions_abort = false;
+            if let Some(counter) = COUNTER {
+                own.shadow
+                    .give_away(counter, |write| hardware.write(write, irqs));
+            }
             tsx::set_force_abort(false, irqs);
         }
     }

@@ -245,7 +245,12 @@ impl Shadow {
 
     /// Lets the active counters count; `perf_pmu_enable`.
     pub fn resume(&mut self, mut write: impl FnMut(RegisterWrite)) {
-        self.cleared = false;
+        if core::mem::take(&mut self.cleared) {
+            // What is left of the clearing events.
+            for counter in self.present.gp().without(self.active) {
+                self.set_select(counter, 0, &mut write);
+            }
+        }
         self.set_fixed_control(self.wanted_fixed_control, &mut write);
         self.set_global_control(self.enabled.bits(), &mut write);
     }
@@ -267,6 +272,8 @@ impl Shadow {
     }
 
     /// Clears the monitoring hardware, with `events` on the general-purpose counters for a moment.
+    /// Where no event is started then, [`resume`](Self::resume) clears the event select, as errata
+    /// AAK100 and BD53 want it (`intel_pmu_nhm_workaround()`, `arch/x86/events/intel/core.c:2874`).
     ///
     /// The PMU is suspended, and no general-purpose counter is active.
     pub fn clear(&mut self, events: &[u64], mut write: impl FnMut(RegisterWrite)) {
@@ -332,6 +339,13 @@ impl Shadow {
         self.active.remove(counter);
         self.enabled.remove(counter);
         self.counters[counter].value = value;
+    }
+
+    /// Clears the event select of a counter that somebody else is about to use.
+    ///
+    /// The counter is not active.
+    pub fn give_away(&mut self, counter: CounterId, mut write: impl FnMut(RegisterWrite)) {
+        self.set_select(counter, 0, &mut write);
     }
 
     /// Forgets what the registers of a counter hold, because somebody else may have changed them.
@@ -752,6 +766,10 @@ mod tests {
             [
                 (Counter(gp(1)), 0),
                 (select(gp(1)), BRANCHES.enabled()),
+                // And none of the others stays behind.
+                (select(gp(0)), 0),
+                (select(gp(2)), 0),
+                (select(gp(3)), 0),
                 (GlobalControl, 0x2),
             ]
         );
@@ -760,6 +778,23 @@ mod tests {
         recorder.shadow.stop(gp(1), None);
         assert!(!recorder.shadow.needs_clearing(gp(1), BRANCHES));
         assert!(recorder.shadow.needs_clearing(gp(1), BOTH));
+    }
+
+    #[test]
+    fn a_counter_is_given_away_switched_off() {
+        let mut recorder = full();
+        recorder.suspend();
+        recorder.shadow.stop(gp(3), Some(7));
+        recorder.take();
+        let writes = &mut recorder.writes;
+        recorder
+            .shadow
+            .give_away(gp(3), |w| writes.push((w.register, w.value)));
+        assert_eq!(recorder.take(), [(Register::EventSelect(gp(3)), 0)]);
+        // Whoever comes back is programmed anew.
+        recorder.start(gp(3), BRANCHES, 7);
+        let select = BRANCHES.enabled();
+        assert_eq!(recorder.take(), [(Register::EventSelect(gp(3)), select)]);
     }
 
     #[test]
