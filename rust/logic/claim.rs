@@ -13,7 +13,7 @@
 //! (`intel_commit_scheduling()` and `intel_put_excl_constraints()`,
 //! `arch/x86/events/intel/core.c:4334-4363`, `4549-4592`).
 //!
-//! On Nehalem and Westmere the threads of a core share the extra registers. While one of them has
+//! On Nehalem and Westmere the threads of a core share the offcore response registers. While one of them has
 //! a value in a register, the other can use it with that value only.
 //!
 //! A thread that could not place an event because of the other's claim *waits*. When that claim
@@ -115,7 +115,7 @@ pub struct Core {
     seats: [Seat; 2],
     /// General-purpose counters of a thread.
     gp: u32,
-    /// Whether the threads share the extra registers.
+    /// Whether the threads share the [extra registers that can be](super::extra_register::ExtraRegister::can_be_shared).
     shares_registers: bool,
 }
 
@@ -195,7 +195,7 @@ impl Core {
                 limits.gp_with_exclusive
             },
             registers: if self.shares_registers {
-                sibling.claim.registers
+                sibling.claim.registers.shared()
             } else {
                 RegisterValues::NONE
             },
@@ -251,13 +251,21 @@ mod tests {
 
     #[test]
     fn registers_are_shared_where_the_core_has_them() {
-        let mut claim = Claim::default();
-        let register = ExtraRegister::OffcoreResponse0;
-        claim.registers.place(register, 1).unwrap();
-        for (mut core, shared) in [
-            (full_core(), false),
-            (full_core().sharing_registers(), true),
+        for (mut core, register, shared) in [
+            (full_core(), ExtraRegister::OffcoreResponse0, false),
+            (
+                full_core().sharing_registers(),
+                ExtraRegister::OffcoreResponse0,
+                true,
+            ),
+            (
+                full_core().sharing_registers(),
+                ExtraRegister::LoadLatency,
+                false,
+            ),
         ] {
+            let mut claim = Claim::default();
+            claim.registers.place(register, 1).unwrap();
             core.claim(Thread::First, claim);
             let held = core.limits(Thread::Second).registers.get(register);
             assert_eq!(held.is_some(), shared);

@@ -42,6 +42,12 @@ impl ExtraRegister {
         self as usize
     }
 
+    /// Whether the threads of a core share it, on models where they share any: Nehalem and Westmere.
+    /// SDM vol. 4, table 2-15.
+    pub const fn can_be_shared(self) -> bool {
+        matches!(self, Self::OffcoreResponse0 | Self::OffcoreResponse1)
+    }
+
     /// The register that counts the same by another event code.
     const fn twin(self) -> Option<Self> {
         match self {

@@ -53,6 +53,20 @@ impl RegisterValues {
         }
     }
 
+    /// What it holds of the registers that threads of a core share, on models where they do.
+    #[must_use]
+    pub const fn shared(self) -> Self {
+        let mut shared = Self::NONE;
+        let mut i = 0;
+        while i < ExtraRegister::ALL.len() {
+            if ExtraRegister::ALL[i].can_be_shared() {
+                shared.0[i] = self.0[i];
+            }
+            i += 1;
+        }
+        shared
+    }
+
     /// The same, and in registers that nobody cares about what `other` has there.
     #[must_use]
     pub fn or(mut self, other: &Self) -> Self {
