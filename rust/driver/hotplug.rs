@@ -10,6 +10,7 @@
 //! comes.
 
 use super::CorePmu;
+use crate::logic::claim::Claim;
 use crate::x86::hotplug::Callbacks;
 use kernel::interrupt::LocalInterruptDisabled;
 
@@ -27,6 +28,7 @@ impl Callbacks for CorePmu {
         if let Some(mut own) = cpu.own.borrow(irqs) {
             own.restore(&driver.hardware, irqs);
             driver.transactions.allow(&mut own, irqs);
+            own.claimed = Claim::default();
         }
         driver.leave_core(self, irqs);
     }

@@ -144,6 +144,13 @@ impl Driver {
             return;
         };
         let thread = founding.sharing.core.lock(irqs).join(this.as_u32());
+        if thread.is_none() {
+            pr_warn!(
+                "CPU {} is the third thread of its core, of which two know what the others use; \
+                 counts may be wrong\n",
+                this.as_u32()
+            );
+        }
         let seat = thread.map(|thread| Seat { founder, thread }.encode());
         let sharing = &self.cpus.this_cpu(irqs).sharing;
         sharing.seat.store(seat.unwrap_or(NO_SEAT), Relaxed);
