@@ -163,24 +163,25 @@ impl<T> core::ops::IndexMut<EventIndex> for PerEvent<T> {
     }
 }
 
-/// Events by ascending weight, in the order of insertion into the [`Problem`] within a weight.
+/// Numbers of events by ascending weight, and ascending within a weight.
 #[derive(Clone, Copy)]
-struct Order {
-    /// The weight in the upper byte, the [`EventIndex`] in the lower one.
+pub(super) struct Order {
+    /// The weight in the upper byte, the number in the lower one.
     keys: [u16; PER_EVENT],
     /// At most `MAX_EVENTS`.
     len: u8,
 }
 
 impl Order {
-    const EMPTY: Self = Self {
+    /// No event yet.
+    pub(super) const EMPTY: Self = Self {
         keys: [0; PER_EVENT],
         len: 0,
     };
 
     /// Puts an event that may use the counters `wanted` where it belongs.
-    fn insert(&mut self, event: EventIndex, wanted: CounterMask) {
-        let key = ((wanted.weight() as u16) << 8) | u16::from(event.0);
+    pub(super) fn insert(&mut self, event: u8, wanted: CounterMask) {
+        let key = ((wanted.weight() as u16) << 8) | u16::from(event);
         let mut place = usize::from(self.len);
         self.len = self.len.wrapping_add(1);
         while place > 0 {
@@ -195,13 +196,13 @@ impl Order {
     }
 
     /// The event at a place; `None` behind the last.
-    fn get(&self, place: u8) -> Option<EventIndex> {
+    pub(super) fn get(&self, place: u8) -> Option<u8> {
         if place >= self.len {
             return None;
         }
         let key = self.keys[usize::from(place) & (PER_EVENT - 1)];
-        // INVARIANT: the lower byte of a key is the index of an event.
-        Some(EventIndex(key as u8))
+        // CAST: the number is the lower byte.
+        Some(key as u8)
     }
 }
 
@@ -390,7 +391,7 @@ impl Problem {
                 return Ok(());
             }
         }
-        self.order.insert(event, wanted);
+        self.order.insert(event.0, wanted);
         Ok(())
     }
 
@@ -436,7 +437,7 @@ impl Problem {
             let mut order = self.order;
             for event in self.kept {
                 step();
-                order.insert(event, self.wanted[event]);
+                order.insert(event.0, self.wanted[event]);
             }
             if self.by_weight(&order, CounterMask::EMPTY, counters, &mut step) {
                 return Ok(assignment);
@@ -498,7 +499,8 @@ impl Problem {
 
         // Events that are not as simple as most.
         let special = self.overlap.union(self.pair);
-        while let Some(event) = order.get(state.place) {
+        // INVARIANT: only numbers of events are put into an order.
+        while let Some(event) = order.get(state.place).map(EventIndex) {
             step();
             let is_special = special.contains(event);
             let mut free = self.wanted[event].without(state.used);

@@ -29,7 +29,7 @@
 //! look at it: it finds the events by counter, in a table of the driver's that only changes while
 //! the counter is inactive.
 
-use super::assign::{Assignment, Policy, Problem, MAX_EVENTS};
+use super::assign::{Assignment, Order, Policy, Problem, MAX_EVENTS};
 use super::capabilities::Capabilities;
 use super::claim::Claim;
 use super::constraint::Constraint;
@@ -97,8 +97,9 @@ impl<T> Entry<T> {
 /// # Invariants
 ///
 /// The first `len` entries are `Some`, the rest `None`. `capacity` is at most [`MAX_EVENTS`].
-/// A transaction's start is at most `len`. Outside a transaction, every entry is planned, and no
-/// two for the same counter.
+/// A transaction's start is at most `len`. The entries before it, or outside of a transaction all of
+/// them, are planned, and no two for the same counter; the others are not. `taken` are the counters that
+/// are planned, `exclusive` and `pairs` count the entries with these flags.
 ///
 /// # Examples
 ///
@@ -138,6 +139,9 @@ pub struct Roster<T> {
     len: usize,
     /// Most events: one for each counter of the machine.
     capacity: usize,
+    taken: CounterMask,
+    exclusive: u8,
+    pairs: u8,
     /// Number of events before the transaction that is open.
     transaction: Option<usize>,
     policy: Policy,
@@ -150,6 +154,9 @@ impl<T: Copy + PartialEq> Roster<T> {
             entries: [const { None }; MAX_EVENTS],
             len: 0,
             capacity: capabilities.counters.weight() as usize,
+            taken: CounterMask::EMPTY,
+            exclusive: 0,
+            pairs: 0,
             transaction: None,
             policy: Policy::Rpmu,
         }
@@ -174,7 +181,7 @@ impl<T: Copy + PartialEq> Roster<T> {
 
     /// The events, in the order in which they were added.
     pub fn entries(&self) -> impl Iterator<Item = &Entry<T>> + Clone {
-        self.entries.iter().flatten()
+        self.entries.get(..self.len).unwrap_or(&[]).iter().flatten()
     }
 
     /// The entry of `event`, if it is there.
@@ -221,8 +228,10 @@ impl<T: Copy + PartialEq> Roster<T> {
             placed_register: None,
         });
         self.len = before.saturating_add(1);
+        self.exclusive = self.exclusive.wrapping_add(constraint.exclusive.into());
+        self.pairs = self.pairs.wrapping_add(constraint.pair.into());
         if self.transaction.is_none() {
-            if let Err(refusal) = self.plan(limits) {
+            if let Err(refusal) = self.plan(before, limits) {
                 self.truncate(before);
                 return Err(refusal);
             }
@@ -235,18 +244,18 @@ impl<T: Copy + PartialEq> Roster<T> {
     /// Returns the entry, from which the driver sees whether a counter has to be stopped; `None`
     /// if the event was not there.
     pub fn remove(&mut self, event: T) -> Option<Entry<T>> {
-        let is_it = |slot: &Option<Entry<T>>| slot.is_some_and(|entry| entry.event == event);
-        let position = self.entries.iter().position(is_it)?;
+        let position = self.entries().position(|entry| entry.event == event)?;
         let tail = self.entries.get_mut(position..self.len)?;
-        let removed = tail.first_mut()?.take();
+        let removed = tail.first_mut()?.take()?;
         tail.rotate_left(1);
         self.len = self.len.saturating_sub(1);
+        self.forget(&removed);
         if let Some(start) = &mut self.transaction {
             if position < *start {
                 *start = start.saturating_sub(1);
             }
         }
-        removed
+        Some(removed)
     }
 
     /// Opens a transaction. One that is open already goes on from where it started.
@@ -269,7 +278,8 @@ impl<T: Copy + PartialEq> Roster<T> {
     /// changed, and perf core will [remove](Self::remove) its events and [cancel](Self::cancel)
     /// it.
     pub fn commit(&mut self, limits: &Limits) -> Result<(), Refusal> {
-        self.plan(limits)?;
+        let start = self.transaction.unwrap_or(self.len);
+        self.plan(start, limits)?;
         self.transaction = None;
         Ok(())
     }
@@ -301,7 +311,7 @@ impl<T: Copy + PartialEq> Roster<T> {
 
     /// Says that the hardware has been brought to the plan.
     pub fn settle(&mut self) {
-        for entry in self.entries.iter_mut().flatten() {
+        for entry in self.entries.iter_mut().take(self.len).flatten() {
             entry.placed = entry.planned;
             entry.placed_register = entry.planned_register;
         }
@@ -328,16 +338,98 @@ impl<T: Copy + PartialEq> Roster<T> {
         claim
     }
 
-    /// Gives every event a counter, and the extra register that it needs. On failure nothing has
-    /// changed.
-    fn plan(&mut self, limits: &Limits) -> Result<(), Refusal> {
+    /// Gives the events from number `start` on, which have none yet, a counter and the extra register
+    /// that they need; others may move for that. On failure nothing has changed.
+    fn plan(&mut self, start: usize, limits: &Limits) -> Result<(), Refusal> {
+        if self.plan_beside(start, limits) {
+            return Ok(());
+        }
+        self.plan_anew(limits)
+    }
+
+    /// The short way, for what happens most: nobody moves, the new events get what they had, or by
+    /// ascending weight what is free. `false` if this does not do; nothing has changed then.
+    ///
+    /// It finds what [`solve`](Self::solve) would find.
+    fn plan_beside(&mut self, start: usize, limits: &Limits) -> bool {
+        if self.pairs != 0 {
+            return false;
+        }
+        let mut taken = self.taken;
+        // Those of the new events that do not get what they had. Setting it up takes a while.
+        let mut rest: Option<Order> = None;
+        let mut fits = true;
+        let newcomers = self.entries.get_mut(start..self.len).unwrap_or(&mut []);
+        for (i, entry) in newcomers.iter_mut().flatten().enumerate() {
+            fits &= entry.requirement.is_none();
+            let counters = limits.counters(entry.constraint);
+            match entry.previous {
+                Some(it) if counters.contains(it) && !taken.contains(it) => {
+                    taken.insert(it);
+                    entry.planned = Some(it);
+                }
+                // CAST: there are at most as many events as counters.
+                _ => rest.get_or_insert(Order::EMPTY).insert(i as u8, counters),
+            }
+        }
+        if let (Some(rest), true) = (&rest, fits) {
+            // By mainline's rule, all keep what they had or nobody does.
+            fits = (self.policy == Policy::Rpmu || taken.is_empty())
+                && Self::place_beside(newcomers, rest, limits, &mut taken);
+        }
+        let limit = limits.gp(self.exclusive != 0);
+        // Counting bits is dear without an instruction for it.
+        if fits && limit != u32::MAX {
+            fits = taken.gp().weight() <= limit.max(self.taken.gp().weight());
+        }
+        if fits {
+            // INVARIANT: None of the new counters was taken before, nor twice here.
+            self.taken = taken;
+        } else {
+            for entry in newcomers.iter_mut().flatten() {
+                entry.planned = None;
+            }
+        }
+        fits
+    }
+
+    /// Gives the new events of `rest` what is free beside `taken`. Whether there is something for each.
+    fn place_beside(
+        newcomers: &mut [Option<Entry<T>>],
+        rest: &Order,
+        limits: &Limits,
+        taken: &mut CounterMask,
+    ) -> bool {
+        let mut place = 0;
+        while let Some(i) = rest.get(place) {
+            place = place.wrapping_add(1);
+            if let Some(Some(entry)) = newcomers.get_mut(usize::from(i)) {
+                let free = limits.counters(entry.constraint).without(*taken);
+                let fixed = free.fixed();
+                let Some(counter) = if fixed.is_empty() { free } else { fixed }.lowest() else {
+                    return false;
+                };
+                entry.planned = Some(counter);
+                taken.insert(counter);
+            }
+        }
+        true
+    }
+
+    /// The long way, which decides.
+    #[cold]
+    #[inline(never)]
+    fn plan_anew(&mut self, limits: &Limits) -> Result<(), Refusal> {
         let (assignment, registers) = match self.solve(limits) {
-            Err(refusal) if *limits != Limits::NONE && self.solve(&Limits::NONE).is_ok() => {
+            Err(refusal) if self.is_cut_by(limits) && self.solve(&Limits::NONE).is_ok() => {
                 return Err(refusal.for_the_moment());
             }
             solved => solved?,
         };
-        for (entry, counter) in self.entries.iter_mut().flatten().zip(assignment.iter()) {
+        // INVARIANT: All entries are planned, for the counters that become `taken`.
+        self.taken = assignment.iter().collect();
+        let entries = self.entries.iter_mut().take(self.len).flatten();
+        for (entry, counter) in entries.zip(assignment.iter()) {
             entry.planned = Some(counter);
             entry.planned_register = entry.requirement.and_then(|it| registers.find(it));
         }
@@ -353,9 +445,8 @@ impl<T: Copy + PartialEq> Roster<T> {
             let wanted = wanted.filter_map(|it| Some((it.requirement?, it.planned_register)));
             registers = register_plan::plan(wanted, limits.registers)?;
         }
-        let planned: CounterMask = self.entries().filter_map(|entry| entry.planned).collect();
-        let exclusive = self.entries().any(|entry| entry.constraint.exclusive);
-        let gp_limit = limits.gp(exclusive).max(planned.gp().weight());
+        let gp_limit = limits.gp(self.exclusive != 0);
+        let gp_limit = gp_limit.max(self.taken.gp().weight());
 
         let mut problem = Problem::new(gp_limit).with_policy(self.policy);
         for entry in self.entries() {
@@ -370,12 +461,34 @@ impl<T: Copy + PartialEq> Roster<T> {
         Ok((problem.solve()?, registers))
     }
 
+    /// Whether `limits` leave the events less than no limits do.
+    fn is_cut_by(&self, limits: &Limits) -> bool {
+        limits.gp(self.exclusive != 0) != u32::MAX
+            || self.entries().any(|entry| {
+                limits.counters(entry.constraint) != entry.constraint.counters
+                    || (entry.requirement.is_some() && limits.registers != RegisterValues::NONE)
+            })
+    }
+
+    /// Takes an entry that is going out of the books.
+    fn forget(&mut self, entry: &Entry<T>) {
+        if let Some(counter) = entry.planned {
+            self.taken.remove(counter);
+        }
+        self.exclusive = self
+            .exclusive
+            .wrapping_sub(entry.constraint.exclusive.into());
+        self.pairs = self.pairs.wrapping_sub(entry.constraint.pair.into());
+    }
+
     /// Forgets the events from number `len` on.
     fn truncate(&mut self, len: usize) {
-        for slot in self.entries.iter_mut().skip(len) {
-            *slot = None;
+        while self.len > len {
+            self.len = self.len.wrapping_sub(1);
+            if let Some(gone) = self.entries.get_mut(self.len).and_then(Option::take) {
+                self.forget(&gone);
+            }
         }
-        self.len = self.len.min(len);
     }
 }
 
@@ -427,6 +540,49 @@ mod tests {
 
     fn state(roster: &Roster<char>) -> (Vec<Entry<char>>, bool) {
         (roster.entries().copied().collect(), roster.in_transaction())
+    }
+
+    /// The counters by the long way.
+    fn solved(roster: &Roster<char>, limits: &Limits) -> Option<Vec<Option<CounterId>>> {
+        let (assignment, _) = roster.solve(limits).ok()?;
+        Some(assignment.iter().map(Some).collect())
+    }
+
+    #[test]
+    fn the_short_way_finds_what_the_long_one_does() {
+        let masks = [0x1, 0x6, 0xf, 0x1_0000_000f, 0x2_0000_0000];
+        let wishes = [None, Some(gp(0)), Some(gp(1)), Some(gp(3))];
+        let closing = NONE.closing(CounterMask::from_bits(0b1));
+        let (mut short, mut long) = (0, 0);
+        for limits in [NONE, closing, Limits { gp: 2, ..NONE }] {
+            for policy in [Policy::Rpmu, Policy::Mainline] {
+                for choice in 0..5 * 5 * 5 * 5 * 4 * 4 {
+                    let mask = |n| on(masks[choice / 5usize.pow(n) % 5]);
+                    let wish = |n| wishes[choice / 625 / 4usize.pow(n) % 4];
+                    let mut roster = roster().with_policy(policy);
+                    for (n, event) in ['a', 'b'].into_iter().enumerate() {
+                        let _ = roster.add(event, mask(n as u32), None, &NONE);
+                    }
+                    roster.begin();
+                    for (n, event) in ['c', 'd'].into_iter().enumerate() {
+                        let n = n as u32;
+                        roster.add(event, mask(n + 2), wish(n), &limits).unwrap();
+                    }
+                    let expected = solved(&roster, &limits);
+                    let start = roster.transaction.unwrap();
+                    if roster.clone().plan_beside(start, &limits) {
+                        short += 1;
+                    } else {
+                        long += 1;
+                    }
+                    let committed = roster.commit(&limits).is_ok();
+                    let planned = roster.entries().map(|entry| entry.planned()).collect();
+                    let found = committed.then_some(planned);
+                    assert_eq!(found, expected, "{choice} {policy:?} {limits:?}");
+                }
+            }
+        }
+        assert!(short > 1000 && long > 1000, "{short} {long}");
     }
 
     #[test]

@@ -10,8 +10,11 @@ use core::hint::black_box;
 
 use kernel::prelude::*;
 use logic::assign::{Policy, Problem};
+use logic::capabilities::{Capabilities, Cpuid, Leaf};
 use logic::constraint::Constraint;
 use logic::counter::{CounterId, CounterMask};
+use logic::limits::Limits;
+use logic::roster::Roster;
 use mainline::{Want, AS_IS, MENDED};
 
 #[path = "kernel.rs"]
@@ -107,6 +110,61 @@ fn solve(wants: &[Want], gp_limit: u32, policy: Policy) -> Option<[u8; mainline:
         *slot = counter.index() as u8;
     }
     Some(counters)
+}
+
+/// A CPU's events, those of `list` that have a counter on it and the others about to be added: what
+/// the driver has when it is asked whether a group fits.
+// Out of the way of what is measured: 4 KiB of stack.
+#[inline(never)]
+fn about_to_commit(list: &[Event], all_come: bool) -> Option<KBox<Roster<u8>>> {
+    let cpuid = Cpuid {
+        leaf_0: Leaf {
+            eax: 0xd,
+            ..Leaf::default()
+        },
+        leaf_a: Leaf {
+            eax: 0x0730_0803,
+            edx: 0x603,
+            ..Leaf::default()
+        },
+        ..Cpuid::default()
+    };
+    let capabilities = Capabilities::decode(&cpuid, None)?;
+    let mut roster = KBox::new(Roster::new(&capabilities), GFP_KERNEL).ok()?;
+    if all_come {
+        roster.begin();
+    }
+    for (number, (constraint, had)) in list.iter().enumerate() {
+        if had.is_none() {
+            roster.begin();
+        }
+        // CAST: as few events as there are counters.
+        let event = number as u8;
+        roster.add(event, *constraint, *had, &Limits::NONE).ok()?;
+    }
+    Some(roster)
+}
+
+/// What it takes to find counters for `list` as the driver does it: all of them are coming (back), or
+/// the new ones to those who are there, whatever is dearer.
+fn commit_cost(list: &[Event]) -> Option<u64> {
+    let mut worst = 0;
+    for all_come in [false, true] {
+        // A fresh one for each of the two calls.
+        let mut fresh = [
+            about_to_commit(list, all_come)?,
+            about_to_commit(list, all_come)?,
+        ];
+        let mut call = 0;
+        let cost = kernel_side::cost(|| {
+            if let Some(roster) = fresh.get_mut(call) {
+                let _ = black_box(roster.commit(&Limits::NONE));
+            }
+            call = 1;
+        })?;
+        worst = worst.max(cost);
+    }
+    Some(worst)
 }
 
 fn agreement(tap: &mut Tap, events: &mut kernel_side::Events) {
@@ -227,7 +285,7 @@ fn speed(tap: &mut Tap, events: &mut kernel_side::Events) {
         return;
     }
     tap.say(format_args!(
-        "# instructions per call: kernel, rpmu (rpmu, with its list of events put in order before)"
+        "# instructions per call: kernel, rpmu as the driver calls it (the assignment alone)"
     ));
     let mut fast = true;
     for case in CASES {
@@ -262,15 +320,9 @@ fn compare(tap: &mut Tap, events: &mut kernel_side::Events, case: &Case) -> Opti
         ("kept", &all_had),
     ] {
         events.set(wants, previous);
-        let by_kernel = if what == "from_scratch" {
-            kernel_side::cost(|| {
-                black_box(events.assign(limit));
-            })
-        } else {
-            kernel_side::cost(|| {
-                black_box(events.schedule(limit));
-            })
-        }?;
+        let by_kernel = kernel_side::cost(|| {
+            black_box(events.schedule(limit));
+        })?;
         let nobody: Event = (Constraint::any_of(CounterMask::EMPTY), None);
         let mut list = [nobody; 16];
         for ((slot, want), previous) in list.iter_mut().zip(&*wants).zip(previous) {
@@ -287,12 +339,13 @@ fn compare(tap: &mut Tap, events: &mut kernel_side::Events, case: &Case) -> Opti
             fill(&mut problem, black_box(list).iter().copied());
             let _ = black_box(black_box(&problem).solve());
         })?;
+        let called = commit_cost(list)?;
         tap.say(format_args!(
-            "# {} {what}: {by_kernel}, {solved} ({anew}): {} %",
+            "# {} {what}: {by_kernel}, {called}: {} % ({solved}, with its list {anew})",
             case.name,
-            solved * 100 / by_kernel.max(1),
+            called * 100 / by_kernel.max(1),
         ));
-        fast &= solved <= by_kernel || !case.judged;
+        fast &= called <= by_kernel || !case.judged;
     }
     Some(fast)
 }
