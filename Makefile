@@ -5,7 +5,7 @@ MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := module
 export KDIR FLAVOUR ACCEL MIRROR RPMU_CACHE JOBS GDB
 
-.PHONY: module demo test vpmu-test vpmu-speed accept parity check guest toolroot kernel qemu vpmu image rust-analyzer refresh clean clean-cache help
+.PHONY: module demo test plan plan-events plan-test vpmu-test vpmu-speed accept parity check guest toolroot kernel qemu vpmu image rust-analyzer refresh clean clean-cache help
 
 module:
 	@scripts/module --install
@@ -15,6 +15,15 @@ demo:
 
 test:
 	@scripts/test
+
+plan:
+	@scripts/plan
+
+plan-events:
+	@scripts/plan --events
+
+plan-test:
+	@scripts/plan-test $(or $(N),9) $(or $(SEED),1) $(or $(MODELS),HSW,SKL,ICL)
 
 # All of them run, whichever fails.
 vpmu-test:
@@ -68,6 +77,9 @@ help:
 	@echo "                    MODELS=HSW,SKL CASES=1,5 DRIVERS=built-in,mainline,rpmu for some of them"
 	@echo "make parity         perf's, the kernel's and PAPI's own tests and tools, on both drivers, side by side;"
 	@echo "                    MODELS=HSW,SKL,ICL ITEMS=stat,papi-zero for some of them"
+	@echo "make plan           build/rpmu-plan, which predicts who is on which counter (cargo install --path tools does, too)"
+	@echo "make plan-events    make its lists of events anew, from the kernel's source"
+	@echo "make plan-test      N=9 random sets of events (SEED=1, MODELS=HSW,SKL,ICL), planned and then run in guests"
 	@echo "make check          format, clippy, layers, shell scripts"
 	@echo "make guest          a shell in a guest; GUEST=\"--cpu Skylake-Client --smp 2,1\", GDB=1 waits for gdb"
 	@echo "make rust-analyzer  rust-project.json for your editor"

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What would help: changes to the command, to the system or to the machine, the cheapest first.
+
+use crate::logic::assign::Policy;
+use crate::machine::{Machine, Smt};
+use crate::names::{self, Wanted, WantedEvent};
+use crate::open::Opened;
+use crate::plan::{watchdog, Plan, Request, Shown};
+use crate::split::{Place, Unit};
+use crate::syntax::Quoted;
+use serde::Serialize;
+
+/// A change that helps.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Change {
+    /// What to do.
+    pub what: String,
+    /// Whether every event counts all the time then.
+    pub avoids: bool,
+    /// How many events do,
+    pub always: usize,
+    /// how many are counted at all,
+    pub counted: usize,
+    /// and in what part of the time at least, from 0 to 1, of those.
+    pub least: f64,
+    /// The events to ask for, if these change.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub events: Option<String>,
+}
+
+/// Runs in each of which all events count all the time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Runs {
+    /// The events of each, as perf takes them.
+    pub events: Vec<String>,
+    /// Whether it is known that fewer do not do.
+    pub minimal: bool,
+    /// The events that cannot be counted in any run.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub never: Vec<String>,
+}
+
+/// How good a plan is: events that count all the time, events that are counted, and for how long.
+fn score(plan: &Plan) -> (usize, usize, u64) {
+    let events = 0..plan.opened.events.len();
+    let shown: Vec<Shown> = events.map(|event| plan.shown(event)).collect();
+    let always = shown
+        .iter()
+        .filter(|shown| **shown == Shown::Always)
+        .count();
+    let counted = shown
+        .iter()
+        .filter(|shown| !matches!(shown, Shown::NotCounted | Shown::NotSupported))
+        .count();
+    let share = |shown: &Shown| match shown {
+        Shown::Always => 100.0,
+        Shown::Percent(percent) => *percent,
+        _ => 0.0,
+    };
+    let total: f64 = shown.iter().map(share).sum();
+    (always, counted, total.round() as u64)
+}
+
+/// The smallest part of the time in which an event counts that is counted.
+fn least(plan: &Plan) -> f64 {
+    let events = 0..plan.opened.events.len();
+    let counted = events
+        .filter(|event| !matches!(plan.shown(*event), Shown::NotCounted | Shown::NotSupported));
+    counted.map(|event| plan.shares[event]).fold(1.0, f64::min)
+}
+
+/// The changes that help, the cheapest first, each for itself.
+pub fn changes(request: &Request, plan: &Plan) -> Vec<Change> {
+    let now = score(plan);
+    let mut found = Vec::new();
+    for (what, changed) in candidates(request) {
+        let then = Plan::new(&changed);
+        let score = score(&then);
+        let helps = (score.1, score.0, score.2) > (now.1, now.0, now.2);
+        // Fewer that count all the time may be a gain, but not one to be recommended.
+        if !helps || score.0 < now.0 && score.1 == now.1 {
+            continue;
+        }
+        let events = names::text(&changed.events);
+        found.push(Change {
+            what,
+            avoids: then.is_perfect(),
+            always: score.0,
+            counted: score.1,
+            least: least(&then),
+            events: (events != names::text(&request.events)).then_some(events),
+        });
+    }
+    found
+}
+
+fn candidates(request: &Request) -> Vec<(String, Request)> {
+    let mut found = Vec::new();
+    let mut add = |what: String, change: &dyn Fn(&mut Request)| {
+        let mut changed = request.clone();
+        change(&mut changed);
+        found.push((what, changed));
+    };
+    let groups = || request.events.iter().enumerate();
+    let large: Vec<usize> = groups()
+        .filter(|(_, group)| group.events.len() > 1)
+        .map(|(index, _)| index)
+        .collect();
+    for index in &large {
+        let what = format!("regroup: take {} apart", request.events[*index].text());
+        add(what, &|changed| take_apart(&mut changed.events, &[*index]));
+    }
+    if large.len() > 1 {
+        add("regroup: take all groups apart".to_owned(), &|changed| {
+            take_apart(&mut changed.events, &large);
+        });
+    }
+    for (index, group) in groups().filter(|(_, group)| group.events[0].pinned) {
+        add(format!("unpin {}", group.text()), &|changed| {
+            unpin(&mut changed.events[index]);
+        });
+    }
+    if request.watchdog {
+        add(
+            "switch the watchdog off (sysctl kernel.nmi_watchdog=0)".to_owned(),
+            &|changed| {
+                changed.watchdog = false;
+            },
+        );
+    }
+    if request.policy == Policy::Mainline {
+        add("load rpmu with policy=rpmu".to_owned(), &|changed| {
+            changed.policy = Policy::Rpmu
+        });
+    }
+    let machine = request.machine;
+    let mut with = |what: &str, smt, no_force_abort| {
+        if let Ok(machine) = Machine::of_list(machine.list, smt, no_force_abort) {
+            add(what.to_owned(), &|changed| changed.machine = machine);
+        }
+    };
+    if machine.no_force_abort {
+        with("make transactions abort (echo 1 >/sys/bus/event_source/devices/cpu/allow_tsx_force_abort)", machine.smt, false);
+    }
+    if machine.smt == Smt::On {
+        with(
+            "take the core's other thread off line (echo off >/sys/devices/system/cpu/smt/control)",
+            Smt::Offline,
+            machine.no_force_abort,
+        );
+    }
+    if machine.smt != Smt::Off {
+        with(
+            "switch SMT off in the firmware",
+            Smt::Off,
+            machine.no_force_abort,
+        );
+    }
+    if !request.sibling.is_empty() {
+        add(
+            "do not count on the core's other thread at the same time".to_owned(),
+            &|changed| changed.sibling.clear(),
+        );
+    }
+    found
+}
+
+/// Every event of these groups for itself.
+fn take_apart(groups: &mut Vec<Wanted>, which: &[usize]) {
+    let old = std::mem::take(groups);
+    for (index, group) in old.into_iter().enumerate() {
+        if which.contains(&index) {
+            groups.extend(group.events.iter().map(alone));
+        } else {
+            groups.push(group);
+        }
+    }
+}
+
+fn alone(event: &WantedEvent) -> Wanted {
+    let event = WantedEvent {
+        name: event.alone.clone(),
+        ..event.clone()
+    };
+    Wanted {
+        events: vec![event],
+        braces: false,
+        suffix: String::new(),
+        weak: false,
+    }
+}
+
+fn unpin(group: &mut Wanted) {
+    let without = |text: &str| {
+        let (name, letters) = text.rsplit_once([':', '/']).unwrap_or((text, ""));
+        if letters.is_empty() || !letters.contains('D') {
+            return text.to_owned();
+        }
+        let left = letters.replace('D', "");
+        let separator = &text[name.len()..=name.len()];
+        if left.is_empty() && separator == ":" {
+            name.to_owned()
+        } else {
+            format!("{name}{separator}{left}")
+        }
+    };
+    group.suffix = without(&group.suffix);
+    for event in &mut group.events {
+        event.pinned = false;
+        event.name = without(&event.name);
+        event.alone = without(&event.alone);
+    }
+}
+
+/// The fewest runs in which all events that can count do, all the time. The groups stay, but for
+/// those that never fit.
+pub fn runs(request: &Request, opened: &Opened) -> Runs {
+    let machine = &request.machine;
+    let place = Place {
+        machine,
+        policy: request.policy,
+        always: request.watchdog.then(|| watchdog(machine)).flatten(),
+    };
+    let mut events = opened.events.iter();
+    // What there is, and what it needs: nothing, for those that can be in any run.
+    let mut parts: Vec<(Wanted, Unit)> = Vec::new();
+    let mut never = Vec::new();
+    for group in &request.events {
+        let needs: Vec<_> = events.by_ref().take(group.events.len()).collect();
+        let demands = |events: &[&crate::open::Event]| -> Unit {
+            events.iter().filter_map(|event| event.demand).collect()
+        };
+        if needs.iter().all(|event| event.refused.is_none()) && place.fits(&[&demands(&needs)]) {
+            parts.push((group.clone(), demands(&needs)));
+            continue;
+        }
+        for (event, need) in group.events.iter().zip(needs) {
+            let unit = demands(&[need]);
+            let needs_nothing = matches!(event.kind, names::Kind::Software);
+            if needs_nothing || (!unit.is_empty() && place.fits(&[&unit])) {
+                parts.push((alone(event), unit));
+            } else {
+                never.push(event.name.clone());
+            }
+        }
+    }
+    // Who wants the PMU for itself has a run for itself.
+    let own = |(group, unit): &&(Wanted, Unit)| group.events[0].exclusive && !unit.is_empty();
+    let counted = || parts.iter().filter(|part| !part.1.is_empty() && !own(part));
+    let units: Vec<Unit> = counted().map(|(_, unit)| unit.clone()).collect();
+    let split = place.split(&units);
+    let groups: Vec<&Wanted> = counted().map(|(group, _)| group).collect();
+    let software = parts
+        .iter()
+        .filter(|(_, unit)| unit.is_empty())
+        .map(|(group, _)| group);
+    let mut lists: Vec<Vec<&Wanted>> = split
+        .runs
+        .iter()
+        .map(|run| run.iter().map(|unit| groups[*unit]).collect())
+        .collect();
+    lists.extend(parts.iter().filter(own).map(|(group, _)| vec![group]));
+    if lists.is_empty() {
+        lists.push(Vec::new());
+    }
+    lists[0].extend(software);
+    let list = |groups: &Vec<&Wanted>| {
+        groups
+            .iter()
+            .map(|group| group.text())
+            .collect::<Vec<_>>()
+            .join(",")
+    };
+    Runs {
+        events: lists
+            .iter()
+            .filter(|list| !list.is_empty())
+            .map(list)
+            .collect(),
+        minimal: split.is_minimal,
+        never,
+    }
+}
+
+/// The command for a list of events.
+pub fn command(events: &str) -> String {
+    format!("perf stat -e {} …", Quoted(events))
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Intel's event lists, compiled in.
+//!
+//! `data/events` is made from the kernel's source by `data/convert`; its head says how it is laid
+//! out. Lookups go through the text: a few thousand lines take well under a millisecond.
+
+/// The file.
+const EVENTS: &str = include_str!("../data/events");
+
+/// A list: the events of some CPU models.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct List {
+    /// Its letter in the file.
+    letter: char,
+    /// The name that the perf tool has for it, such as `haswellx`.
+    pub name: &'static str,
+    /// A CPUID model of family 6 that it is for.
+    pub cpuid_model: u8,
+    /// Intel's version of it.
+    pub version: &'static str,
+}
+
+/// An event of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// In lower case, as the perf tool shows it.
+    pub name: &'static str,
+    /// `attr.config`.
+    pub config: u64,
+    /// `attr.config1`.
+    pub config1: u64,
+    /// The counters that Intel names, such as `0-3` or `F1`.
+    pub counters: &'static str,
+}
+
+/// All lists, by the age of what they are for.
+pub fn lists() -> impl Iterator<Item = List> {
+    lines().filter_map(|line| {
+        let mut words = line.strip_prefix("list ")?.split(' ');
+        Some(List {
+            letter: words.next()?.chars().next()?,
+            name: words.next()?,
+            cpuid_model: u8::from_str_radix(words.next()?, 16).ok()?,
+            version: words.next()?,
+        })
+    })
+}
+
+/// Where the events come from, as the file's head says.
+pub fn source() -> &'static str {
+    let mut lines = EVENTS.lines();
+    let source = lines.find_map(|line| line.strip_prefix("# Source: "));
+    source.unwrap_or_default()
+}
+
+impl List {
+    /// The events, by name.
+    pub fn events(self) -> impl Iterator<Item = Listed> {
+        lines().filter_map(move |line| self.event(line))
+    }
+
+    /// The event of that name, in any case.
+    pub fn find(self, name: &str) -> Option<Listed> {
+        let is_it = |line: &&str| {
+            let start = line.get(..name.len());
+            line.as_bytes().get(name.len()) == Some(&b' ')
+                && start.is_some_and(|start| start.eq_ignore_ascii_case(name))
+        };
+        lines().filter(is_it).find_map(|line| self.event(line))
+    }
+
+    /// The event on a line, if the list has it.
+    fn event(self, line: &'static str) -> Option<Listed> {
+        let mut words = line.split(' ');
+        let (name, config) = (words.next()?, words.next()?);
+        let (counters, lists) = (words.next()?, words.next()?);
+        // Those that say what a list is have a word more.
+        if words.next().is_some() || !lists.contains(self.letter) {
+            return None;
+        }
+        let (config, config1) = config.split_once(':').unwrap_or((config, "0"));
+        Some(Listed {
+            name,
+            config: u64::from_str_radix(config, 16).ok()?,
+            config1: u64::from_str_radix(config1, 16).ok()?,
+            counters,
+        })
+    }
+}
+
+fn lines() -> impl Iterator<Item = &'static str> {
+    EVENTS
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_is_understood() {
+        let lists: Vec<List> = lists().collect();
+        assert!(lists.len() > 20);
+        let events = lines().filter(|line| !line.starts_with("list "));
+        let letters: usize = events
+            .map(|line| line.rsplit(' ').next().unwrap().len())
+            .sum();
+        let read: usize = lists.iter().map(|list| list.events().count()).sum();
+        assert_eq!(read, letters);
+    }
+
+    #[test]
+    fn no_event_is_in_a_list_twice() {
+        for list in lists() {
+            let names: Vec<&str> = list.events().map(|event| event.name).collect();
+            assert!(names.len() > 100, "{}", list.name);
+            assert!(names.is_sorted());
+            assert!(
+                names.windows(2).all(|two| two[0] != two[1]),
+                "{}",
+                list.name
+            );
+        }
+    }
+
+    #[test]
+    fn events_are_what_perf_makes_of_them() {
+        let find = |list: &str, name: &str| {
+            let list = lists().find(|it| it.name == list).unwrap();
+            let event = list.find(name).unwrap();
+            (event.config, event.config1, event.counters)
+        };
+        assert_eq!(find("haswell", "L1D_PEND_MISS.PENDING"), (0x148, 0, "2"));
+        assert_eq!(find("haswell", "inst_retired.any"), (0xc0, 0, "F0"));
+        assert_eq!(find("icelake", "topdown.slots"), (0x400, 0, "F3"));
+        let offcore = find(
+            "haswell",
+            "offcore_response.demand_rfo.l3_miss.any_response",
+        );
+        assert_eq!(offcore, (0x1b7, 0x3f_ffc0_0002, "0-3"));
+    }
+
+    #[test]
+    fn the_source_is_said() {
+        assert!(source().contains("tools/perf/pmu-events/arch/x86 of Linux 7."));
+    }
+}

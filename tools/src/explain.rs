@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Why an event does not count all the time: which limit, and who holds what it needs.
+
+use crate::logic::assign::Shortage;
+use crate::logic::counter::{CounterId, CounterKind, CounterMask};
+use crate::logic::extra_register::Demand;
+use crate::logic::refusal::Refusal;
+use crate::open::{closed, validate};
+use crate::plan::{watchdog, Plan, Request};
+use crate::simulate::{Configuration, EventNumber, Wait};
+use serde::Serialize;
+use std::collections::BTreeSet;
+
+/// A cause for an event's loss.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Cause {
+    /// What kind of cause.
+    pub kind: Kind,
+    /// In what part of the time it is the cause, from 0 to 1.
+    pub share: f64,
+    /// The counters that it is about.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub counters: Vec<String>,
+    /// The events that hold what the event would need, or stand before it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub holders: Vec<String>,
+    /// All of it in words.
+    pub text: String,
+}
+
+/// A kind of cause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Its counters are taken.
+    Counters,
+    /// The thread may not use more general-purpose counters, because of a corrupting event.
+    Limit,
+    /// The core's other thread has what it needs.
+    Sibling,
+    /// The extra registers hold other values.
+    Registers,
+    /// Perf core does not try it behind a group that found no counters.
+    HeadOfLine,
+    /// It wants the PMU for itself, or another does.
+    Exclusive,
+    /// Perf cannot read its group, of which an event was refused.
+    Unreadable,
+}
+
+/// A set of counters for people: `PMC0-3, FIXED1`.
+pub fn counter_names(mask: CounterMask) -> String {
+    let mut spans: Vec<(CounterId, CounterId)> = Vec::new();
+    for counter in mask {
+        match spans.last_mut() {
+            Some((_, last))
+                if last.index() + 1 == counter.index() && last.is_fixed() == counter.is_fixed() =>
+            {
+                *last = counter;
+            }
+            _ => spans.push((counter, counter)),
+        }
+    }
+    let number = |counter: CounterId| match counter.kind() {
+        CounterKind::Gp(n) | CounterKind::Fixed(n) => n,
+    };
+    let span = |(first, last): &(CounterId, CounterId)| {
+        if first == last {
+            first.to_string()
+        } else {
+            format!("{first}-{}", number(*last))
+        }
+    };
+    spans.iter().map(span).collect::<Vec<_>>().join(", ")
+}
+
+/// The causes of each group's loss, the most frequent first.
+pub fn causes(request: &Request, plan: &Plan) -> Vec<Vec<Cause>> {
+    let groups = &plan.opened.groups;
+    let demands: Vec<Vec<Demand>> = groups
+        .iter()
+        .map(|group| {
+            let members = group.members.iter();
+            members
+                .filter_map(|event| plan.opened.events[*event].demand)
+                .collect()
+        })
+        .collect();
+    let mut found: Vec<Vec<Found>> = groups.iter().map(|_| Vec::new()).collect();
+    for (configuration, intervals) in plan.simulation.configurations.iter().zip(&plan.intervals) {
+        if *intervals <= 0.0 {
+            continue;
+        }
+        // Who waits for the same, waits for the same reason.
+        let mut known: Vec<(&[Demand], Wait, Found)> = Vec::new();
+        for (group, wait) in &configuration.waiting {
+            let Some(needs) = demands.get(*group) else {
+                continue;
+            };
+            let is_it = |it: &&(&[Demand], Wait, Found)| it.0 == needs.as_slice() && it.1 == *wait;
+            let new = match known.iter().find(is_it) {
+                Some((_, _, found)) => found.clone(),
+                None => {
+                    let new = find(request, plan, configuration, needs, *wait);
+                    known.push((needs, *wait, new.clone()));
+                    new
+                }
+            };
+            merge(&mut found[*group], new, *intervals);
+        }
+    }
+    let total: f64 = plan.intervals.iter().sum();
+    let said = found.into_iter().zip(groups).map(|(mut found, group)| {
+        found.sort_by(|one, other| other.intervals.total_cmp(&one.intervals));
+        let said = found
+            .into_iter()
+            .map(|found| found.cause(request, plan, total));
+        said.chain(unreadable(plan, &group.refused)).collect()
+    });
+    said.collect()
+}
+
+/// Puts a cause to those that are known, for so many intervals.
+fn merge(found: &mut Vec<Found>, new: Found, intervals: f64) {
+    let is_it = |known: &&mut Found| known.kind == new.kind && known.mask == new.mask;
+    match found.iter_mut().find(is_it) {
+        Some(known) => {
+            known.intervals += intervals;
+            known.holders.extend(new.holders);
+        }
+        None => found.push(Found { intervals, ..new }),
+    }
+}
+
+/// That perf cannot read a group, if events of it were refused.
+fn unreadable(plan: &Plan, refused: &[EventNumber]) -> Option<Cause> {
+    let names: Vec<String> = refused
+        .iter()
+        .map(|event| plan.name(*event).to_owned())
+        .collect();
+    (!names.is_empty()).then(|| Cause {
+        kind: Kind::Unreadable,
+        share: 1.0,
+        counters: Vec::new(),
+        text: format!(
+            "perf shows nothing of a group of which an event was refused ({})",
+            names.join(", ")
+        ),
+        holders: names,
+    })
+}
+
+/// A cause before it is put into words.
+#[derive(Clone)]
+struct Found {
+    kind: Kind,
+    mask: CounterMask,
+    holders: BTreeSet<EventNumber>,
+    /// The group that stands before it.
+    before: Option<usize>,
+    intervals: f64,
+}
+
+fn find(
+    request: &Request,
+    plan: &Plan,
+    now: &Configuration,
+    demands: &[Demand],
+    wait: Wait,
+) -> Found {
+    let wanted = demands.iter().fold(CounterMask::EMPTY, |mask, demand| {
+        mask | demand.constraint.counters
+    });
+    let holders_of = |mask: CounterMask| {
+        let held = now.counters.iter().filter(|(counter, _)| {
+            CounterId::from_index(usize::from(*counter)).is_some_and(|it| mask.contains(it))
+        });
+        held.map(|(_, event)| *event).collect::<BTreeSet<_>>()
+    };
+    let found = |kind, mask, holders| Found {
+        kind,
+        mask,
+        holders,
+        before: None,
+        intervals: 0.0,
+    };
+    let refusal = match wait {
+        // It was not tried; would it have found counters?
+        Wait::Behind(before) => match fits_beside(request, plan, now, demands) {
+            Err(refusal) => refusal,
+            Ok(()) => {
+                return Found {
+                    before: Some(before),
+                    ..found(Kind::HeadOfLine, CounterMask::EMPTY, BTreeSet::new())
+                };
+            }
+        },
+        Wait::Exclusive => {
+            return found(
+                Kind::Exclusive,
+                CounterMask::EMPTY,
+                holders_of(CounterMask::ALL),
+            )
+        }
+        Wait::Refused(refusal) => plan.simulation.refusals[refusal],
+    };
+    match refusal {
+        Refusal::ExtraRegisterTaken => {
+            let holders = holders_of(CounterMask::ALL);
+            let has_register = |event: &EventNumber| {
+                let event = plan.opened.events.get(*event);
+                event
+                    .and_then(|event| event.demand)
+                    .is_some_and(|demand| demand.requirement.is_some())
+            };
+            found(
+                Kind::Registers,
+                CounterMask::EMPTY,
+                holders.into_iter().filter(has_register).collect(),
+            )
+        }
+        Refusal::ExtraRegisterLimited => found(Kind::Sibling, CounterMask::EMPTY, BTreeSet::new()),
+        Refusal::Limited(Shortage::GpLimit { .. })
+        | Refusal::DoesNotFit(Shortage::GpLimit { .. }) => {
+            found(Kind::Limit, wanted.gp(), holders_of(CounterMask::ALL.gp()))
+        }
+        Refusal::Limited(_) if now.sibling & wanted.bits() != 0 => {
+            let theirs = CounterMask::from_bits(now.sibling) & wanted;
+            found(Kind::Sibling, theirs, holders_of(wanted))
+        }
+        _ => found(
+            Kind::Counters,
+            wanted.without(closed(&request.machine)),
+            holders_of(wanted),
+        ),
+    }
+}
+
+/// Whether these events would fit beside those that count now.
+fn fits_beside(
+    request: &Request,
+    plan: &Plan,
+    now: &Configuration,
+    demands: &[Demand],
+) -> Result<(), Refusal> {
+    let counting =
+        now.counters
+            .iter()
+            .filter_map(|(_, event)| match plan.opened.events.get(*event) {
+                Some(event) => event.demand,
+                None => watchdog(&request.machine),
+            });
+    let together: Vec<Demand> = counting.chain(demands.iter().copied()).collect();
+    validate(&together, &request.machine, request.policy)
+}
+
+impl Found {
+    fn cause(self, request: &Request, plan: &Plan, total: f64) -> Cause {
+        let names: Vec<String> = self
+            .holders
+            .iter()
+            .map(|event| {
+                let group = plan.opened.group_of(*event);
+                let pinned =
+                    group.is_some_and(|group| group.pinned) || *event >= plan.opened.events.len();
+                let name = plan.name(*event);
+                if pinned {
+                    format!("{name} (pinned)")
+                } else {
+                    name.to_owned()
+                }
+            })
+            .collect();
+        let holders = names.join(", ");
+        let counters = counter_names(self.mask);
+        let only = if self.mask.weight() == 1 {
+            "the only counter"
+        } else {
+            "the counters"
+        };
+        let has = if names.len() == 1 {
+            "has it"
+        } else {
+            "have them"
+        };
+        let text = match self.kind {
+            Kind::Counters if self.mask.weight() == 1 => {
+                let has = if names.len() == 1 {
+                    "has it"
+                } else {
+                    "have it in turn"
+                };
+                format!("{only} that can count it is {counters}, and {holders} {has}")
+            }
+            Kind::Counters => {
+                format!("{only} that can count it are {counters}, and {holders} {has}")
+            }
+            Kind::Limit => {
+                let erratum = request.machine.pmu.model.ht_erratum.unwrap_or("an erratum");
+                let half = request.machine.pmu.capabilities.gp() / 2;
+                format!(
+                    "with an event that corrupts the other thread's counters ({erratum}), a thread may use {half} \
+                     general-purpose counters, and {holders} {has}"
+                )
+            }
+            Kind::Sibling if self.mask.is_empty() => {
+                "the core's other thread has another value in the extra register".to_owned()
+            }
+            Kind::Sibling => format!("the core's other thread uses {counters}"),
+            Kind::Registers => {
+                format!("it needs a value of its own in an offcore response register, and {holders} {has}")
+            }
+            Kind::HeadOfLine => {
+                let before = self
+                    .before
+                    .map_or(String::new(), |group| plan.group_name(group));
+                format!("perf core tries no group behind one that finds no counters, here behind {before}")
+            }
+            Kind::Exclusive => {
+                format!("it or another wants the PMU for itself (:e); {holders} {has}")
+            }
+            Kind::Unreadable => String::new(),
+        };
+        let before = self.before.map(|group| plan.group_name(group));
+        Cause {
+            kind: self.kind,
+            share: self.intervals / total,
+            counters: self
+                .mask
+                .iter()
+                .map(|counter| counter.to_string())
+                .collect(),
+            holders: before.into_iter().chain(names).collect(),
+            text,
+        }
+    }
+}

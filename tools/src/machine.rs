@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The machine that is planned for: a model, and how many threads a core has.
+//!
+//! What CPUID says on such a machine is made up here, and [`Pmu::probe`] decodes it as it does in the
+//! driver, so that a model that the driver refuses is refused here.
+
+use crate::data::{lists, List};
+use crate::logic::capabilities::{Cpuid, Leaf};
+use crate::logic::model::Quirk;
+use crate::logic::pmu::Pmu;
+use serde::Serialize;
+
+/// The threads of a core.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Smt {
+    /// Two.
+    On,
+    /// Two, of which one has been taken off line: the counters stay divided.
+    Offline,
+    /// One, which has the counters of both where the model divides them.
+    Off,
+}
+
+/// The machine.
+#[derive(Clone, Copy, Debug)]
+pub struct Machine {
+    /// Its events.
+    pub list: List,
+    /// Its PMU, as the driver sees it.
+    pub pmu: Pmu,
+    /// The threads of a core.
+    pub smt: Smt,
+    /// Whether transactions keep counter 3: the part has the TFA defect, and
+    /// `allow_tsx_force_abort` is 0.
+    pub no_force_abort: bool,
+}
+
+/// Why there is no such machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NoMachine {
+    /// No model of that name.
+    Unknown(String),
+    /// The model has no `allow_tsx_force_abort`.
+    NoForceAbort(&'static str),
+    /// The driver does not drive it; its own words.
+    Unsupported(String),
+}
+
+/// What people and QEMU call some models that the perf tool calls otherwise.
+const ALIASES: &[(&str, &str)] = &[
+    ("nehalem", "nehalemep"),
+    ("nhm", "nehalemep"),
+    ("westmere", "westmereep-dp"),
+    ("wsm", "westmereep-dp"),
+    ("snb", "sandybridge"),
+    ("sandybridge-ep", "jaketown"),
+    ("snb-ep", "jaketown"),
+    ("ivb", "ivybridge"),
+    ("ivybridge-ep", "ivytown"),
+    ("ivb-ep", "ivytown"),
+    ("hsw", "haswell"),
+    ("haswell-ep", "haswellx"),
+    ("bdw", "broadwell"),
+    ("broadwell-ep", "broadwellx"),
+    ("skl", "skylake"),
+    ("skylake-client", "skylake"),
+    ("skylake-server", "skylakex"),
+    ("skx", "skylakex"),
+    ("kabylake", "skylake"),
+    ("coffeelake", "skylake"),
+    ("cometlake", "skylake"),
+    ("cascadelake", "cascadelakex"),
+    ("clx", "cascadelakex"),
+    ("icl", "icelake"),
+    ("icelake-server", "icelakex"),
+    ("icx", "icelakex"),
+    ("tgl", "tigerlake"),
+    ("rkl", "rocketlake"),
+    ("spr", "sapphirerapids"),
+    ("emr", "emeraldrapids"),
+];
+
+/// The list for a model's name, in any case: the perf tool's, or another that is common.
+pub fn find_list(name: &str) -> Option<List> {
+    let lower = name.to_lowercase();
+    let alias = ALIASES.iter().find(|(alias, _)| *alias == lower);
+    let wanted = alias.map_or(lower.as_str(), |(_, name)| name);
+    lists().find(|list| list.name == wanted)
+}
+
+/// The other names of a list.
+pub fn aliases(list: List) -> impl Iterator<Item = &'static str> {
+    let is_it = move |alias: &&(&str, &str)| alias.1 == list.name;
+    ALIASES.iter().filter(is_it).map(|(alias, _)| *alias)
+}
+
+impl Machine {
+    /// The machine with a model of that name.
+    ///
+    /// # Errors
+    ///
+    /// Why there is none.
+    pub fn new(name: &str, smt: Smt, no_force_abort: bool) -> Result<Self, NoMachine> {
+        let list = find_list(name).ok_or_else(|| NoMachine::Unknown(name.to_owned()))?;
+        Self::of_list(list, smt, no_force_abort)
+    }
+
+    /// The machine whose events are those of `list`.
+    ///
+    /// # Errors
+    ///
+    /// Why there is none.
+    pub fn of_list(list: List, smt: Smt, no_force_abort: bool) -> Result<Self, NoMachine> {
+        let unsupported = |why: &dyn ToString| NoMachine::Unsupported(why.to_string());
+        let plain = cpuid(list, Traits::SKYLAKE, smt, false);
+        let model = Pmu::probe(&plain, None)
+            .map_err(|why| unsupported(&why))?
+            .model;
+        if no_force_abort && model.pmu_name != "skylake" {
+            return Err(NoMachine::NoForceAbort(list.name));
+        }
+        let traits = Traits::of(model.pmu_name, model.has(Quirk::BranchMissesExecuted));
+        let cpuid = cpuid(list, traits, smt, no_force_abort);
+        let pmu = Pmu::probe(&cpuid, None).map_err(|why| unsupported(&why))?;
+        Ok(Self {
+            list,
+            pmu,
+            smt,
+            no_force_abort,
+        })
+    }
+
+    /// Whether the core's other thread is there.
+    pub fn has_sibling(&self) -> bool {
+        self.smt == Smt::On
+    }
+}
+
+/// What CPUID says of the PMU and differs between models.
+#[derive(Clone, Copy)]
+struct Traits {
+    /// Version of architectural performance monitoring.
+    version: u32,
+    /// General-purpose counters of a thread where a core has two, and where it has one.
+    gp: [u32; 2],
+    /// Fixed counters.
+    fixed: u32,
+    /// The architectural events that are marked as absent.
+    absent: u32,
+}
+
+impl Traits {
+    const SKYLAKE: Self = Self {
+        version: 4,
+        gp: [4, 8],
+        fixed: 3,
+        absent: 0,
+    };
+
+    /// SDM vol. 3, 20.3, by microarchitecture; the absent events are errata.
+    fn of(pmu_name: &str, branch_misses_absent: bool) -> Self {
+        let old = Self {
+            version: 3,
+            ..Self::SKYLAKE
+        };
+        match pmu_name {
+            "nehalem" => Self {
+                gp: [4, 4],
+                // Erratum AAJ80, and the reference cycles.
+                absent: (u32::from(branch_misses_absent) << 6) | (1 << 2),
+                ..old
+            },
+            "westmere" => Self {
+                gp: [4, 4],
+                absent: 1 << 2,
+                ..old
+            },
+            "skylake" => Self::SKYLAKE,
+            "icelake" | "sapphire_rapids" => Self {
+                version: 5,
+                gp: [8, 8],
+                fixed: 4,
+                absent: 0,
+            },
+            _ => old,
+        }
+    }
+}
+
+/// What CPUID says on such a machine, as far as the PMU is concerned.
+fn cpuid(list: List, traits: Traits, smt: Smt, defect: bool) -> Cpuid {
+    let gp = traits.gp[usize::from(smt == Smt::Off)];
+    let number = u32::from(list.cpuid_model);
+    Cpuid {
+        leaf_0: Leaf {
+            eax: 0x16,
+            ebx: u32::from_le_bytes(*b"Genu"),
+            edx: u32::from_le_bytes(*b"ineI"),
+            ecx: u32::from_le_bytes(*b"ntel"),
+        },
+        // Family 6.
+        leaf_1: Leaf {
+            eax: ((number >> 4) << 16) | (6 << 8) | ((number & 0xf) << 4),
+            ..Leaf::default()
+        },
+        // With the defect: RTM, TSX_FORCE_ABORT.
+        leaf_7: Leaf {
+            ebx: u32::from(defect) << 11,
+            edx: u32::from(defect) << 13,
+            ..Leaf::default()
+        },
+        leaf_a: Leaf {
+            eax: (7 << 24) | (48 << 16) | (gp << 8) | traits.version,
+            ebx: traits.absent,
+            ecx: (1 << traits.fixed) - 1,
+            edx: (48 << 5) | traits.fixed,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::logic::counter::CounterMask;
+
+    fn counters(name: &str, smt: Smt) -> CounterMask {
+        Machine::new(name, smt, false)
+            .unwrap()
+            .pmu
+            .capabilities
+            .counters
+    }
+
+    #[test]
+    fn threads_divide_the_counters_up_to_skylake() {
+        for (name, on, off) in [
+            ("nhm", 0x7_0000_000f, 0x7_0000_000f),
+            ("westmere", 0x7_0000_000f, 0x7_0000_000f),
+            ("SNB", 0x7_0000_000f, 0x7_0000_00ff),
+            ("Haswell", 0x7_0000_000f, 0x7_0000_00ff),
+            ("skylakex", 0x7_0000_000f, 0x7_0000_00ff),
+            ("icelakex", 0xf_0000_00ff, 0xf_0000_00ff),
+            ("spr", 0xf_0000_00ff, 0xf_0000_00ff),
+        ] {
+            assert_eq!(counters(name, Smt::On).bits(), on, "{name}");
+            assert_eq!(counters(name, Smt::Offline).bits(), on, "{name}");
+            assert_eq!(counters(name, Smt::Off).bits(), off, "{name}");
+        }
+    }
+
+    #[test]
+    fn every_list_has_a_machine() {
+        for list in lists() {
+            let machine = Machine::of_list(list, Smt::On, false).unwrap();
+            assert!(machine.pmu.model.is_supported());
+        }
+    }
+
+    #[test]
+    fn aliases_are_no_lists_and_lead_to_one() {
+        for (alias, name) in ALIASES {
+            assert!(lists().all(|list| list.name != *alias), "{alias}");
+            assert!(lists().any(|list| list.name == *name), "{name}");
+        }
+    }
+
+    #[test]
+    fn only_skylake_has_the_defect() {
+        let machine = Machine::new("skx", Smt::On, true).unwrap();
+        assert!(machine.pmu.capabilities.transactions_use_counter_3);
+        let none = Machine::new("hsw", Smt::On, true).unwrap_err();
+        assert_eq!(none, NoMachine::NoForceAbort("haswell"));
+    }
+}

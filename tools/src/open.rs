@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What perf_event_open answers, and what perf stat makes of it.
+//!
+//! An event is configured and validated as the driver does it (`rust/driver/event_init.rs`), by the
+//! same logic. A group of which a member is refused counts on without it in the kernel, but perf
+//! stat, which reads a group at once, does not get what it wants to read and shows none of it
+//! (`evsel__process_group_data()` in `tools/perf/util/evsel.c`).
+
+use crate::logic::assign::Policy;
+use crate::logic::attr::{configure, LOAD_LATENCY_AUXILIARY};
+use crate::logic::counter::{CounterId, CounterMask};
+use crate::logic::event_select::EventSelect;
+use crate::logic::extra_register::Demand;
+use crate::logic::group::Group as Validated;
+use crate::logic::limits::Limits;
+use crate::logic::refusal::Refusal;
+use crate::machine::Machine;
+use crate::names::{Kind, Wanted, WantedEvent};
+use std::fmt;
+
+/// Events that are open.
+#[derive(Clone, Debug, Default)]
+pub struct Opened {
+    /// Every event that was asked for, in the order in which it was written.
+    pub events: Vec<Event>,
+    /// The groups, in the order in which they were opened.
+    pub groups: Vec<Group>,
+}
+
+/// An event that was asked for.
+#[derive(Clone, Debug)]
+pub struct Event {
+    /// As it was written.
+    pub name: String,
+    /// What it needs of the PMU; nothing if it is a software event, or if that is unknown because
+    /// it was refused.
+    pub demand: Option<Demand>,
+    /// What it counts; nothing, likewise.
+    pub select: Option<EventSelect>,
+    /// Why it was refused, if it was.
+    pub refused: Option<Why>,
+}
+
+/// A group, or an event alone.
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// Its events that are open, by number, the leader first.
+    pub members: Vec<usize>,
+    /// Those that were refused.
+    pub refused: Vec<usize>,
+    /// Whether it is pinned.
+    pub pinned: bool,
+    /// Whether it wants the PMU for itself (`:e`).
+    pub exclusive: bool,
+}
+
+/// Why an event is not open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// The driver refused it.
+    Driver(Refusal),
+    /// Perf core did: only a group's leader can be pinned or exclusive.
+    OnlyLeader,
+    /// Perf did not ask for it, since its group has no leader.
+    NoLeader,
+}
+
+impl Why {
+    /// The errno that goes with it. `tests/errno.rs` sees that it is the driver's.
+    pub const fn errno(&self) -> &'static str {
+        match self {
+            Self::Driver(refusal) => match refusal {
+                Refusal::OtherType | Refusal::CacheEventAbsent | Refusal::HardwareEventAbsent => {
+                    "ENOENT"
+                }
+                Refusal::AnyThreadNotPermitted => "EACCES",
+                Refusal::LoadLatencyAlone => "ENODATA",
+                Refusal::ExtraRegisterAbsent => "ENXIO",
+                Refusal::Precise
+                | Refusal::BranchStack
+                | Refusal::TransactionFilter
+                | Refusal::CheckpointedPeriod
+                | Refusal::EveryBranch
+                | Refusal::Sampling => "EOPNOTSUPP",
+                _ => "EINVAL",
+            },
+            Self::OnlyLeader | Self::NoLeader => "EINVAL",
+        }
+    }
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Driver(refusal) => refusal.fmt(f),
+            Self::OnlyLeader => {
+                f.write_str("only the first event of a group can be pinned or exclusive")
+            }
+            Self::NoLeader => f.write_str("the first event of its group was refused"),
+        }
+    }
+}
+
+impl Opened {
+    /// The group that an event is a member of.
+    pub fn group_of(&self, event: usize) -> Option<&Group> {
+        self.groups
+            .iter()
+            .find(|group| group.members.contains(&event))
+    }
+
+    /// Whether any event of the group needs a counter. Perf core treats all other groups as software.
+    pub fn needs_counters(&self, group: &Group) -> bool {
+        group
+            .members
+            .iter()
+            .any(|event| self.events[*event].demand.is_some())
+    }
+
+    /// Whether perf can read the event: it is open, and so is the rest of its group.
+    pub fn is_readable(&self, event: usize) -> bool {
+        self.group_of(event)
+            .is_some_and(|group| group.refused.is_empty())
+    }
+}
+
+/// The counters that nobody gets on the machine.
+pub fn closed(machine: &Machine) -> CounterMask {
+    match CounterId::gp(3) {
+        Some(counter) if machine.no_force_abort => counter.mask(),
+        _ => CounterMask::EMPTY,
+    }
+}
+
+/// Opens events as perf stat does: in their order, and those of weak groups that do not fit once
+/// more in the end, each for itself.
+pub fn open(wanted: &[Wanted], machine: &Machine, policy: Policy) -> Opened {
+    let mut opened = Opened::default();
+    let mut again: Vec<usize> = Vec::new();
+    let mut asked: Vec<&WantedEvent> = Vec::new();
+    for group in wanted {
+        let start = opened.events.len();
+        let mut result = Group {
+            members: Vec::new(),
+            refused: Vec::new(),
+            pinned: false,
+            exclusive: false,
+        };
+        for (index, event) in group.events.iter().enumerate() {
+            asked.push(event);
+            let number = start + index;
+            let new = open_event(event, index, &result, &opened, machine, policy);
+            match new.refused {
+                None => result.members.push(number),
+                Some(_) => result.refused.push(number),
+            }
+            opened.events.push(new);
+            if index == 0 {
+                (result.pinned, result.exclusive) = (event.pinned, event.exclusive);
+            }
+        }
+        let dissolve = group.weak
+            && result.refused.iter().any(|event| {
+                let why = opened.events[*event].refused;
+                *event != start && why.is_some_and(|why| why.errno() == "EINVAL")
+            });
+        if dissolve {
+            again.extend(start..opened.events.len());
+        } else {
+            opened.groups.push(result);
+        }
+    }
+    for number in again {
+        let event = asked[number];
+        let mut alone = Group {
+            members: Vec::new(),
+            refused: Vec::new(),
+            pinned: event.pinned,
+            exclusive: event.exclusive,
+        };
+        let new = open_event(event, 0, &alone, &opened, machine, policy);
+        match new.refused {
+            None => alone.members.push(number),
+            Some(_) => alone.refused.push(number),
+        }
+        opened.events[number] = new;
+        opened.groups.push(alone);
+    }
+    opened
+}
+
+/// One event, as number `index` of a group.
+fn open_event(
+    event: &WantedEvent,
+    index: usize,
+    group: &Group,
+    opened: &Opened,
+    machine: &Machine,
+    policy: Policy,
+) -> Event {
+    let members = || group.members.iter().map(|member| &opened.events[*member]);
+    let mut new = Event {
+        name: event.name.clone(),
+        demand: None,
+        select: None,
+        refused: None,
+    };
+    if let Kind::Hardware(attr) = &event.kind {
+        let mut attr = *attr;
+        attr.has_auxiliary = members()
+            .filter_map(|member| member.select)
+            .any(|select| select.code() == LOAD_LATENCY_AUXILIARY);
+        match configure(&machine.pmu, &attr, |_| true, || true) {
+            Ok(configured) => {
+                new.select = Some(configured.select);
+                new.demand = Some(Demand {
+                    constraint: machine.pmu.constraint(configured.select),
+                    requirement: configured.requirement,
+                });
+            }
+            Err(refusal) => new.refused = Some(Why::Driver(refusal)),
+        }
+    }
+    if index > 0 && group.members.is_empty() {
+        new.refused = Some(Why::NoLeader);
+    } else if index > 0 && (event.pinned || event.exclusive) {
+        new.refused = new.refused.or(Some(Why::OnlyLeader));
+    } else if let (None, Some(demand)) = (new.refused, new.demand) {
+        let together = members().filter_map(|member| member.demand).chain([demand]);
+        let together: Vec<Demand> = together.collect();
+        let verdict = validate(&together, machine, policy);
+        new.refused = verdict.err().map(Why::Driver);
+    }
+    new
+}
+
+/// Whether a group could ever count: `event_init()` in `rust/driver/event_init.rs`.
+pub fn validate(members: &[Demand], machine: &Machine, policy: Policy) -> Result<(), Refusal> {
+    let exclusive = members.iter().any(|demand| demand.constraint.exclusive);
+    let limits = if exclusive && shares_a_core(machine) {
+        Limits::beside_sibling(machine.pmu.capabilities.gp())
+    } else {
+        Limits::NONE
+    };
+    let limits = limits.closing(closed(machine));
+    let mut group = Validated::new(&machine.pmu.capabilities, limits).with_policy(policy);
+    for demand in members {
+        group.push(*demand)?;
+    }
+    group.validate()
+}
+
+/// Whether the threads of a core have to agree with one another about events:
+/// `rust/driver/sharing.rs`.
+pub fn shares_a_core(machine: &Machine) -> bool {
+    use crate::logic::model::Scope;
+
+    let model = machine.pmu.model;
+    machine.has_sibling() && (model.ht_erratum.is_some() || model.offcore_scope == Scope::Core)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::Smt;
+    use crate::names::parse;
+
+    fn verdicts(model: &str, smt: Smt, events: &str) -> Vec<&'static str> {
+        let machine = Machine::new(model, smt, false).unwrap();
+        let wanted = parse(events, &machine).unwrap();
+        let opened = open(&wanted, &machine, Policy::Rpmu);
+        let verdict = |event: &Event| event.refused.map_or("ok", |why| why.errno());
+        opened.events.iter().map(verdict).collect()
+    }
+
+    const SIX: &str = "{r108,r208,r408,r149,r249,r449}";
+
+    #[test]
+    fn a_group_is_cut_where_it_stops_fitting() {
+        let cut = ["ok", "ok", "ok", "ok", "EINVAL", "EINVAL"];
+        assert_eq!(verdicts("hsw", Smt::On, SIX), cut);
+        assert_eq!(verdicts("hsw", Smt::Off, SIX), ["ok"; 6]);
+    }
+
+    #[test]
+    fn a_weak_group_is_dissolved() {
+        assert_eq!(verdicts("hsw", Smt::On, &format!("{SIX}:W")), ["ok"; 6]);
+        let machine = Machine::new("hsw", Smt::On, false).unwrap();
+        let wanted = parse(&format!("{SIX}:W,r1c4"), &machine).unwrap();
+        let opened = open(&wanted, &machine, Policy::Rpmu);
+        let groups: Vec<_> = opened.groups.iter().map(|group| group.members[0]).collect();
+        // Opened once more, and so behind all others.
+        assert_eq!(groups, [6, 0, 1, 2, 3, 4, 5]);
+    }
+
+    #[test]
+    fn without_a_leader_nobody_is_asked_for() {
+        let verdicts = verdicts("hsw", Smt::On, "{cycles:p,instructions,faults}");
+        assert_eq!(verdicts, ["EOPNOTSUPP", "EINVAL", "EINVAL"]);
+    }
+
+    #[test]
+    fn only_leaders_are_pinned() {
+        let verdicts = verdicts("hsw", Smt::On, "{cycles,instructions:D},{faults,cycles}:D");
+        assert_eq!(verdicts, ["ok", "EINVAL", "ok", "ok"]);
+    }
+
+    #[test]
+    fn half_of_the_counters_with_exclusive_events() {
+        let three = "{mem_uops_retired.all_loads,r108,r208}";
+        assert_eq!(verdicts("hsw", Smt::On, three), ["ok", "ok", "EINVAL"]);
+        assert_eq!(verdicts("hsw", Smt::Offline, three), ["ok"; 3]);
+        assert_eq!(verdicts("bdw", Smt::On, three), ["ok"; 3]);
+    }
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! How much of the time each event counts, and what perf stat shows for it.
+
+use crate::logic::assign::Policy;
+use crate::logic::attr::{configure, Attributes, EventType};
+use crate::logic::extra_register::Demand;
+use crate::machine::Machine;
+use crate::names::Wanted;
+use crate::open::{open, Opened};
+use crate::simulate::{simulate, EventNumber, Setting, Simulation};
+use std::fmt;
+
+/// What is planned for.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Where.
+    pub machine: Machine,
+    /// How the driver decides.
+    pub policy: Policy,
+    /// Whether the NMI watchdog is on.
+    pub watchdog: bool,
+    /// The events.
+    pub events: Vec<Wanted>,
+    /// What runs on the core's other thread.
+    pub sibling: Vec<Wanted>,
+    /// Seconds after which events take turns (`perf_event_mux_interval_ms`).
+    pub interval: f64,
+    /// Seconds for which they are counted.
+    pub duration: f64,
+}
+
+/// What will happen.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The events, and what was refused.
+    pub opened: Opened,
+    /// Who is on which counter, when.
+    pub simulation: Simulation,
+    /// How many intervals each configuration has.
+    pub intervals: Vec<f64>,
+    /// The part of the time in which each event counts, from 0 to 1.
+    pub shares: Vec<f64>,
+}
+
+/// What perf stat shows for an event.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Shown {
+    /// A count, and no percentage.
+    Always,
+    /// A count and the percentage of the time.
+    Percent(f64),
+    /// `<not counted>`.
+    NotCounted,
+    /// `<not supported>`.
+    NotSupported,
+}
+
+impl fmt::Display for Shown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = match self {
+            Self::Always => "100 %".to_owned(),
+            Self::Percent(percent) => format!("{percent:.1} %"),
+            Self::NotCounted => "<not counted>".to_owned(),
+            Self::NotSupported => "<not supported>".to_owned(),
+        };
+        f.pad(&text)
+    }
+}
+
+/// The watchdog's event: `wd_hw_attr` in `kernel/watchdog_perf.c`.
+pub fn watchdog(machine: &Machine) -> Option<Demand> {
+    let attr = Attributes::counting(EventType::Hardware, 0);
+    let event = configure(&machine.pmu, &attr, |_| true, || true).ok()?;
+    Some(machine.pmu.constraint(event.select).into())
+}
+
+impl Plan {
+    /// Finds out what will happen.
+    pub fn new(request: &Request) -> Self {
+        let Request {
+            machine, policy, ..
+        } = request;
+        let opened = open(&request.events, machine, *policy);
+        let sibling = open(&request.sibling, machine, *policy);
+        let total = request.duration / request.interval;
+        let setting = Setting {
+            machine,
+            policy: *policy,
+            watchdog: request.watchdog.then(|| watchdog(machine)).flatten(),
+            sibling: (!sibling.groups.is_empty()).then_some(&sibling),
+            intervals: total,
+        };
+        let simulation = simulate(&setting, &opened);
+        let intervals = simulation.intervals(total);
+        let share = |event| share(&opened, &simulation, &intervals, event) / total;
+        Self {
+            shares: (0..opened.events.len()).map(share).collect(),
+            opened,
+            simulation,
+            intervals,
+        }
+    }
+
+    /// What perf stat shows for an event.
+    pub fn shown(&self, event: EventNumber) -> Shown {
+        let share = self.shares[event];
+        if self.opened.events[event].refused.is_some() {
+            Shown::NotSupported
+        } else if share <= 0.0 || !self.opened.is_readable(event) {
+            Shown::NotCounted
+        } else if share >= 1.0 - 1e-9 {
+            Shown::Always
+        } else {
+            Shown::Percent(share * 100.0)
+        }
+    }
+
+    /// The events that are open and do not count all the time, or are not shown.
+    pub fn losses(&self) -> impl Iterator<Item = EventNumber> + '_ {
+        let events = 0..self.opened.events.len();
+        events.filter(|event| {
+            let shown = self.shown(*event);
+            shown != Shown::Always && shown != Shown::NotSupported
+        })
+    }
+
+    /// Whether every event is open and counts all the time.
+    pub fn is_perfect(&self) -> bool {
+        (0..self.opened.events.len()).all(|event| self.shown(event) == Shown::Always)
+    }
+
+    /// The name of an event, or of the watchdog, which comes behind them.
+    pub fn name(&self, event: EventNumber) -> &str {
+        let event = self.opened.events.get(event);
+        event.map_or("(NMI watchdog)", |event| &event.name)
+    }
+
+    /// The name of a group: its events' with commas.
+    pub fn group_name(&self, group: usize) -> String {
+        match self.opened.groups.get(group) {
+            None => "(NMI watchdog)".to_owned(),
+            Some(group) => {
+                let names = group.members.iter().map(|event| self.name(*event));
+                let names: Vec<&str> = names.collect();
+                match names[..] {
+                    [name] => name.to_owned(),
+                    _ => format!("{{{}}}", names.join(",")),
+                }
+            }
+        }
+    }
+}
+
+/// In how many intervals an event counts.
+fn share(opened: &Opened, simulation: &Simulation, intervals: &[f64], event: EventNumber) -> f64 {
+    let Some(group) = opened.group_of(event) else {
+        return 0.0;
+    };
+    let counted = group.members.iter();
+    let Some(counted) = counted
+        .copied()
+        .find(|member| opened.events[*member].demand.is_some())
+    else {
+        return intervals.iter().sum();
+    };
+    let configurations = simulation.configurations.iter().zip(intervals);
+    let with_it = configurations.filter(|(configuration, _)| {
+        let mut counters = configuration.counters.iter();
+        counters.any(|(_, event)| *event == counted)
+    });
+    with_it.map(|(_, intervals)| intervals).sum()
+}

@@ -1,0 +1,510 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What perf core and the driver do with events that are open: who counts, and when.
+//!
+//! Perf core keeps two lists of groups, pinned and flexible ones. It tries the pinned ones first,
+//! then the flexible ones in their order; behind the first flexible group that finds no counters
+//! no other is tried. Each interval the first flexible group that is on goes to the end of its list,
+//! and all flexible ones are tried anew. A pinned group that finds no counters is given up.
+//!
+//! Perf core: `merge_sched_in()`, `group_can_go_on()`, `group_sched_in()`, `perf_rotate_context()`
+//! and what they call, in `kernel/events/core.c`. What the driver answers is answered by its own
+//! [`Roster`], and by its own [`Core`] where the threads of a core have to agree.
+//!
+//! From what it is in after an interval, a CPU goes on in one way only. So when that comes again,
+//! all is known that will ever happen.
+
+use crate::logic::assign::Policy;
+use crate::logic::claim::{Claim, Core, Thread};
+use crate::logic::counter::{CounterId, CounterMask};
+use crate::logic::extra_register::Demand;
+use crate::logic::limits::Limits;
+use crate::logic::model::Scope;
+use crate::logic::refusal::Refusal;
+use crate::logic::roster::Roster;
+use crate::machine::Machine;
+use crate::open::{closed, shares_a_core, Opened};
+use std::collections::HashMap;
+
+/// Most steps that are simulated.
+const MAX_STEPS: usize = 20_000;
+/// How often the threads of a core can make each other schedule anew at one time.
+const MAX_WAKES: usize = 16;
+
+/// Number of an event: as in [`Opened::events`], and behind these the watchdog.
+pub type EventNumber = usize;
+
+/// Who is on the counters, and who is not, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Configuration {
+    /// The events that count, by counter.
+    pub counters: Vec<(u8, EventNumber)>,
+    /// The groups that do not, by number in [`Opened::groups`].
+    pub waiting: Vec<(usize, Wait)>,
+    /// The counters that the core's other thread uses.
+    pub sibling: u64,
+}
+
+/// Why a group is not on the counters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Wait {
+    /// It found no counters. Which [`Simulation::refusals`] says.
+    Refused(usize),
+    /// Perf core did not try it, because this group before it found no counters.
+    Behind(usize),
+    /// It wants the PMU for itself, or this group has it for itself.
+    Exclusive,
+}
+
+/// What happens.
+#[derive(Clone, Debug)]
+pub struct Simulation {
+    /// Every configuration that occurs, in the order of its first time.
+    pub configurations: Vec<Configuration>,
+    /// The refusals that they speak of.
+    pub refusals: Vec<Refusal>,
+    /// Which configuration there is in each step, up to where it begins to repeat itself;
+    pub steps: Vec<usize>,
+    /// from this one on it does. At the end, if it does not.
+    pub repeats_from: usize,
+    /// Steps of an interval: 2 where the other thread's events take turns as well.
+    pub steps_per_interval: usize,
+}
+
+impl Simulation {
+    /// The configuration in a step, however late.
+    pub fn at(&self, step: usize) -> usize {
+        if step < self.steps.len() {
+            return self.steps[step];
+        }
+        let period = self.steps.len() - self.repeats_from;
+        match period {
+            0 => self.steps[self.steps.len() - 1],
+            _ => self.steps[self.repeats_from + (step - self.repeats_from) % period],
+        }
+    }
+
+    /// How many intervals each configuration has, in a run of so many.
+    pub fn intervals(&self, intervals: f64) -> Vec<f64> {
+        let mut sums = vec![0.0; self.configurations.len()];
+        let mut left = intervals * self.steps_per_interval as f64;
+        let mut take = |step: usize, times: f64| sums[step] += times;
+        let period = self.steps.len() - self.repeats_from;
+        for (index, step) in self.steps.iter().enumerate() {
+            if index == self.repeats_from && period > 0 {
+                let rounds = (left / period as f64).floor();
+                self.steps[index..]
+                    .iter()
+                    .for_each(|step| take(*step, rounds));
+                left -= rounds * period as f64;
+            }
+            take(*step, left.min(1.0));
+            left -= left.min(1.0);
+        }
+        if period == 0 && left > 0.0 {
+            take(self.steps[self.steps.len() - 1], left);
+        }
+        let per_interval = self.steps_per_interval as f64;
+        sums.iter().map(|steps| steps / per_interval).collect()
+    }
+}
+
+/// A group as far as scheduling is concerned.
+struct Group {
+    events: Vec<(EventNumber, Demand)>,
+    exclusive: bool,
+}
+
+/// What comes of taking turns, where nothing but the CPU's own events decides.
+#[derive(Clone)]
+struct Outcome {
+    flexible_active: Vec<usize>,
+    waiting: Vec<(usize, Wait)>,
+    counters: Vec<(u8, EventNumber)>,
+    previous: Vec<Option<CounterId>>,
+}
+
+/// One CPU.
+struct Cpu<'a> {
+    machine: &'a Machine,
+    thread: Thread,
+    groups: Vec<Group>,
+    roster: Roster<EventNumber>,
+    claimed: Claim,
+    /// The counter that each event had last.
+    previous: Vec<Option<CounterId>>,
+    /// The pinned groups that are not given up, by number; the watchdog's is first.
+    pinned: Vec<usize>,
+    /// Those that are on.
+    pinned_active: Vec<usize>,
+    flexible: Vec<usize>,
+    flexible_active: Vec<usize>,
+    /// Those that are given up, and the flexible ones that are not on, with the reason.
+    given_up: Vec<(usize, Wait)>,
+    waiting: Vec<(usize, Wait)>,
+    refusals: Vec<Refusal>,
+    /// The flexible groups in the roster. They are not those that are on where an outcome was known.
+    in_roster: Vec<usize>,
+    /// Who is on which counter.
+    counters: Vec<(u8, EventNumber)>,
+    /// By the order of the flexible groups, the counters that events had last, and the queue.
+    outcomes: HashMap<Vec<u16>, Outcome>,
+    /// Whether nobody else decides: there is no other thread with events.
+    alone: bool,
+}
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting<'a> {
+    /// Where.
+    pub machine: &'a Machine,
+    /// How the driver decides.
+    pub policy: Policy,
+    /// Whether the NMI watchdog counts cycles, pinned, on every CPU.
+    pub watchdog: Option<Demand>,
+    /// What runs on the core's other thread, from before.
+    pub sibling: Option<&'a Opened>,
+    /// How many intervals are of interest.
+    pub intervals: f64,
+}
+
+/// Simulates until everything repeats itself, or nobody wants to know more.
+pub fn simulate(setting: &Setting<'_>, opened: &Opened) -> Simulation {
+    let machine = setting.machine;
+    let mut core = Core::new(machine.pmu.capabilities.gp());
+    if machine.pmu.model.offcore_scope == Scope::Core {
+        core = core.sharing_registers();
+    }
+    let mut core = shares_a_core(machine).then(|| {
+        // Who sits where does not matter.
+        core.join(0);
+        core.join(1);
+        core
+    });
+    let mut cpus = vec![Cpu::new(setting, opened, Thread::First)];
+    if let Some(sibling) = setting.sibling.filter(|_| machine.has_sibling()) {
+        cpus.insert(0, Cpu::new(setting, sibling, Thread::Second));
+    }
+    let ours = cpus.len() - 1;
+    for cpu in 0..cpus.len() {
+        let woken = cpus[cpu].schedule(core.as_mut(), true);
+        wake(&mut cpus, core.as_mut(), cpu, woken);
+    }
+
+    let mut simulation = Simulation {
+        configurations: Vec::new(),
+        refusals: Vec::new(),
+        steps: Vec::new(),
+        repeats_from: 0,
+        steps_per_interval: cpus.len(),
+    };
+    let mut known: HashMap<Configuration, usize> = HashMap::new();
+    let mut states: HashMap<Vec<u16>, usize> = HashMap::new();
+    let most = (setting.intervals * cpus.len() as f64).ceil() as usize;
+    while simulation.steps.len() < most.clamp(1, MAX_STEPS) {
+        let step = simulation.steps.len();
+        simulation.repeats_from = step + 1;
+        let mut state: Vec<u16> = vec![(step % cpus.len()) as u16];
+        cpus.iter().for_each(|cpu| cpu.state(&mut state));
+        if let Some(before) = states.insert(state, step) {
+            simulation.repeats_from = before;
+            break;
+        }
+        let configuration = cpus[ours].configuration(core.as_ref());
+        let next = known.len();
+        let number = *known.entry(configuration).or_insert_with_key(|new| {
+            simulation.configurations.push(new.clone());
+            next
+        });
+        simulation.steps.push(number);
+        // The other thread's timer fires in the middle of our intervals.
+        let ticking = if cpus.len() == 2 && step % 2 == 0 {
+            0
+        } else {
+            ours
+        };
+        let woken = cpus[ticking].rotate(core.as_mut());
+        wake(&mut cpus, core.as_mut(), ticking, woken);
+    }
+    simulation.refusals = std::mem::take(&mut cpus[ours].refusals);
+    simulation
+}
+
+/// Makes the CPUs schedule anew that the others have set something free for.
+fn wake(cpus: &mut [Cpu<'_>], mut core: Option<&mut Core>, mut by: usize, mut woken: bool) {
+    for _ in 0..MAX_WAKES {
+        if !woken || cpus.len() < 2 {
+            return;
+        }
+        by = 1 - by;
+        woken = cpus[by].schedule(core.as_deref_mut(), true);
+    }
+}
+
+impl<'a> Cpu<'a> {
+    fn new(setting: &Setting<'a>, opened: &Opened, thread: Thread) -> Self {
+        let machine = setting.machine;
+        let mut groups = Vec::new();
+        let (mut pinned, mut flexible) = (Vec::new(), Vec::new());
+        for (number, group) in opened.groups.iter().enumerate() {
+            let events = group.members.iter();
+            let events = events.filter_map(|event| Some((*event, opened.events[*event].demand?)));
+            groups.push(Group {
+                events: events.collect(),
+                exclusive: group.exclusive,
+            });
+            if opened.needs_counters(group) {
+                if group.pinned {
+                    &mut pinned
+                } else {
+                    &mut flexible
+                }
+                .push(number);
+            }
+        }
+        let mut events = opened.events.len();
+        if let Some(demand) = setting.watchdog {
+            // The CPU's own pinned events come before a task's.
+            pinned.insert(0, groups.len());
+            groups.push(Group {
+                events: vec![(events, demand)],
+                exclusive: false,
+            });
+            events += 1;
+        }
+        Self {
+            machine,
+            thread,
+            groups,
+            roster: Roster::new(&machine.pmu.capabilities).with_policy(setting.policy),
+            claimed: Claim::default(),
+            previous: vec![None; events],
+            pinned,
+            pinned_active: Vec::new(),
+            flexible,
+            flexible_active: Vec::new(),
+            given_up: Vec::new(),
+            waiting: Vec::new(),
+            refusals: Vec::new(),
+            in_roster: Vec::new(),
+            counters: Vec::new(),
+            outcomes: HashMap::new(),
+            alone: setting.sibling.is_none() || !machine.has_sibling(),
+        }
+    }
+
+    /// Takes all flexible groups off, the pinned ones too if `all`, and tries all that are off.
+    ///
+    /// Returns whether the core's other thread has to schedule anew.
+    fn schedule(&mut self, mut core: Option<&mut Core>, all: bool) -> bool {
+        let mut woken = false;
+        self.flexible_active.clear();
+        for group in std::mem::take(&mut self.in_roster) {
+            self.take_off(group);
+        }
+        if all {
+            // Those that only waited for others are tried again.
+            let refusals = &self.refusals;
+            let waits = |wait: &Wait| matches!(wait, Wait::Refused(it) if refusals[*it].is_for_the_moment());
+            let (again, given_up) = std::mem::take(&mut self.given_up)
+                .into_iter()
+                .partition::<Vec<_>, _>(|(_, wait)| waits(wait));
+            self.given_up = given_up;
+            self.pinned.extend(again.iter().map(|(group, _)| *group));
+            for group in std::mem::take(&mut self.pinned_active) {
+                self.take_off(group);
+            }
+            let mut failed: Option<usize> = None;
+            for group in std::mem::take(&mut self.pinned) {
+                match self.try_group(group, true, failed, core.as_deref_mut(), &mut woken) {
+                    Ok(()) => {
+                        self.pinned_active.push(group);
+                        self.pinned.push(group);
+                    }
+                    Err(wait) => {
+                        failed.get_or_insert(group);
+                        self.given_up.push((group, wait));
+                    }
+                }
+            }
+        }
+        self.waiting.clear();
+        let mut failed: Option<usize> = None;
+        for index in 0..self.flexible.len() {
+            let group = self.flexible[index];
+            match self.try_group(group, false, failed, core.as_deref_mut(), &mut woken) {
+                Ok(()) => {
+                    self.flexible_active.push(group);
+                    self.in_roster.push(group);
+                }
+                Err(wait) => {
+                    failed.get_or_insert(group);
+                    self.waiting.push((group, wait));
+                }
+            }
+        }
+        self.settle(core) | woken
+    }
+
+    /// `perf_rotate_context()`.
+    fn rotate(&mut self, core: Option<&mut Core>) -> bool {
+        if self.waiting.is_empty() {
+            return false;
+        }
+        let first = self.flexible_active.first().or(self.flexible.first());
+        if let Some(first) = first.copied() {
+            self.flexible.retain(|group| *group != first);
+            self.flexible.push(first);
+        }
+        if !self.alone {
+            return self.schedule(core, false);
+        }
+        let mut key: Vec<u16> = Vec::with_capacity(2 * self.flexible.len() + self.previous.len());
+        key.extend(self.flexible.iter().map(|group| *group as u16));
+        key.extend(self.previous.iter().map(|previous| counter_code(*previous)));
+        if let Some(known) = self.outcomes.get(&key).cloned() {
+            self.flexible_active = known.flexible_active;
+            self.waiting = known.waiting;
+            self.counters = known.counters;
+            self.previous = known.previous;
+            return false;
+        }
+        let woken = self.schedule(core, false);
+        let outcome = Outcome {
+            flexible_active: self.flexible_active.clone(),
+            waiting: self.waiting.clone(),
+            counters: self.counters.clone(),
+            previous: self.previous.clone(),
+        };
+        self.outcomes.insert(key, outcome);
+        woken
+    }
+
+    /// `group_can_go_on()` and `group_sched_in()`.
+    fn try_group(
+        &mut self,
+        number: usize,
+        pinned: bool,
+        failed: Option<usize>,
+        core: Option<&mut Core>,
+        woken: &mut bool,
+    ) -> Result<(), Wait> {
+        let mut active = self.pinned_active.iter().chain(&self.flexible_active);
+        if active.any(|group| self.groups[*group].exclusive) {
+            return Err(Wait::Exclusive);
+        }
+        let list = if pinned {
+            &self.pinned_active
+        } else {
+            &self.flexible_active
+        };
+        if self.groups[number].exclusive && !list.is_empty() {
+            return Err(Wait::Exclusive);
+        }
+        if let Some(failed) = failed {
+            return Err(Wait::Behind(failed));
+        }
+        self.place(number, core, woken).map_err(|refusal| {
+            let known = self.refusals.iter().position(|known| *known == refusal);
+            Wait::Refused(known.unwrap_or_else(|| {
+                self.refusals.push(refusal);
+                self.refusals.len() - 1
+            }))
+        })
+    }
+
+    /// `plan()` in `rust/driver/sharing.rs`: tells the core's other thread. Returns whether it has to
+    /// schedule anew.
+    fn claim_planned(&mut self, planned: Result<(), Refusal>, core: Option<&mut Core>) -> bool {
+        match (planned, core) {
+            (Ok(()), Some(core)) => {
+                self.claimed = self.roster.claim().keeping(self.claimed);
+                core.claim(self.thread, self.claimed);
+                return core.wakes_sibling(self.thread).is_some();
+            }
+            (Err(refusal), Some(core)) if refusal.is_for_the_moment() => core.wait(self.thread),
+            _ => {}
+        }
+        false
+    }
+
+    /// `add()` and `commit_txn()` in `rust/driver/schedule.rs`, `plan()` in `sharing.rs`.
+    fn place(
+        &mut self,
+        number: usize,
+        core: Option<&mut Core>,
+        woken: &mut bool,
+    ) -> Result<(), Refusal> {
+        self.roster.begin();
+        for (event, demand) in &self.groups[number].events {
+            let added = self
+                .roster
+                .add(*event, *demand, self.previous[*event], &Limits::NONE);
+            if let Err(refusal) = added {
+                self.roster.cancel();
+                return Err(refusal);
+            }
+        }
+        let limits = core
+            .as_ref()
+            .map_or(Limits::NONE, |core| core.limits(self.thread));
+        let planned = self.roster.commit(&limits.closing(closed(self.machine)));
+        *woken |= self.claim_planned(planned, core);
+        if planned.is_err() {
+            self.roster.cancel();
+        }
+        planned
+    }
+
+    fn take_off(&mut self, number: usize) {
+        for (event, _) in &self.groups[number].events {
+            self.roster.remove(*event);
+        }
+    }
+
+    /// `enable()` in `rust/driver/schedule.rs`, `release()` in `sharing.rs`.
+    fn settle(&mut self, core: Option<&mut Core>) -> bool {
+        for (event, counter) in self.roster.arriving() {
+            self.previous[event] = Some(counter);
+        }
+        self.roster.settle();
+        let placed = self.roster.entries();
+        let placed = placed.filter_map(|entry| Some((entry.placed()?.index() as u8, entry.event)));
+        self.counters.clear();
+        self.counters.extend(placed);
+        self.counters.sort_unstable();
+        let claim = self.roster.claim();
+        let Some(core) = core.filter(|_| claim != self.claimed) else {
+            return false;
+        };
+        self.claimed = claim;
+        core.claim(self.thread, claim);
+        core.wakes_sibling(self.thread).is_some()
+    }
+
+    /// All that decides what comes next.
+    fn state(&self, state: &mut Vec<u16>) {
+        state.extend(self.flexible.iter().map(|group| *group as u16));
+        state.push(self.flexible_active.len() as u16);
+        state.extend(self.flexible_active.iter().map(|group| *group as u16));
+        state.push(self.pinned.len() as u16);
+        state.extend(self.previous.iter().map(|previous| counter_code(*previous)));
+        state.extend(self.counters.iter().map(|(counter, _)| u16::from(*counter)));
+    }
+
+    fn configuration(&self, core: Option<&Core>) -> Configuration {
+        let limits = core.map_or(CounterMask::EMPTY, |core| {
+            core.limits(self.thread).closed_to_exclusive
+        });
+        Configuration {
+            counters: self.counters.clone(),
+            waiting: self.given_up.iter().chain(&self.waiting).copied().collect(),
+            sibling: limits.bits(),
+        }
+    }
+}
+
+/// A counter as a number, or that there is none.
+fn counter_code(counter: Option<CounterId>) -> u16 {
+    counter.map_or(u16::MAX, |counter| counter.index() as u16)
+}

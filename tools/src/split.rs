@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Into how few runs events can be split so that all of them count all the time in theirs.
+//!
+//! A first fit gives a number that will do, a count of what the counters can hold one below which
+//! none does. Where these differ, every way to do with fewer is tried, as far as it may take.
+
+use crate::logic::assign::Policy;
+use crate::logic::counter::CounterMask;
+use crate::logic::extra_register::{Demand, ExtraRegister, Requirement};
+use crate::machine::Machine;
+use crate::open::{shares_a_core, validate};
+use std::collections::HashMap;
+
+/// How many ways to begin are tried, and how many sets are held against the PMU, before the search
+/// is given up. Up to so many groups, it never is.
+const MAX_NODES: usize = 20_000;
+const MAX_CHECKS: usize = 3_000;
+const ALWAYS: usize = 10;
+
+/// Events that have to be in the same run, and what each needs.
+pub type Unit = Vec<Demand>;
+
+/// Runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Split {
+    /// The units of each, by number.
+    pub runs: Vec<Vec<usize>>,
+    /// Whether it is known that there is no way with fewer.
+    pub is_minimal: bool,
+}
+
+/// Where the runs are.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'a> {
+    /// The machine; the core's other thread is idle.
+    pub machine: &'a Machine,
+    /// How the driver decides.
+    pub policy: Policy,
+    /// What counts in every run.
+    pub always: Option<Demand>,
+}
+
+impl Place<'_> {
+    /// Whether these units can count together.
+    pub fn fits(&self, units: &[&Unit]) -> bool {
+        let events = units
+            .iter()
+            .flat_map(|unit| unit.iter())
+            .chain(&self.always);
+        let events: Vec<Demand> = events.copied().collect();
+        validate(&events, self.machine, self.policy).is_ok()
+    }
+
+    /// Splits units, each of which fits alone, into as few runs as there can be.
+    pub fn split(&self, units: &[Unit]) -> Split {
+        let mut search = Search::new(self, units);
+        let first = search.first_fit();
+        let mut low = (1..first.len())
+            .find(|runs| self.may_do(units, *runs))
+            .unwrap_or(first.len());
+        while low < first.len() {
+            let mut runs = Vec::new();
+            match search.fill(0, low, &mut runs) {
+                Some(true) => return search.result(runs, true),
+                Some(false) => low += 1,
+                None => return search.result(first, false),
+            }
+        }
+        search.result(first, true)
+    }
+
+    /// Whether so many runs are enough for the counters, the limit on a thread with exclusive
+    /// events, and the extra registers, each for itself and as if groups could be torn apart.
+    fn may_do(&self, units: &[Unit], runs: usize) -> bool {
+        let events: Vec<&Demand> = units.iter().flatten().collect();
+        let always = self
+            .always
+            .iter()
+            .cycle()
+            .take(runs * usize::from(self.always.is_some()));
+        let masks = events
+            .iter()
+            .copied()
+            .chain(always)
+            .map(|demand| demand.constraint.counters);
+        if !fill_counters(&masks.collect::<Vec<_>>(), runs) {
+            return false;
+        }
+        let exclusive = events
+            .iter()
+            .filter(|demand| demand.constraint.exclusive)
+            .count();
+        let half = self.machine.pmu.capabilities.gp() as usize / 2;
+        if shares_a_core(self.machine) && exclusive > half * runs {
+            return false;
+        }
+        // How many values are wanted in either of two registers, or in the one of its kind.
+        let mut values: Vec<Requirement> = Vec::new();
+        for required in events.iter().filter_map(|demand| demand.requirement) {
+            let is_known = |known: &Requirement| {
+                known.value == required.value
+                    && known
+                        .registers()
+                        .any(|it| required.registers().any(|own| own == it))
+            };
+            if !values.iter().any(is_known) {
+                values.push(required);
+            }
+        }
+        let in_two = values
+            .iter()
+            .filter(|value| value.alternative.is_some())
+            .count();
+        let in_one = ExtraRegister::ALL.into_iter().map(|register| {
+            let own = values
+                .iter()
+                .filter(|value| value.alternative.is_none() && value.register == register);
+            own.count()
+        });
+        in_two <= 2 * runs && in_one.max() <= Some(runs)
+    }
+}
+
+/// Whether every event gets one of its counters where each counter can be had so many times.
+fn fill_counters(events: &[CounterMask], times: usize) -> bool {
+    // Augmenting paths: who has what, and whom it can be taken from.
+    let mut holders: HashMap<usize, Vec<usize>> = HashMap::new();
+    (0..events.len()).all(|event| {
+        give(
+            event,
+            events,
+            times,
+            &mut holders,
+            &mut CounterMask::EMPTY.clone(),
+        )
+    })
+}
+
+fn give(
+    event: usize,
+    events: &[CounterMask],
+    times: usize,
+    holders: &mut HashMap<usize, Vec<usize>>,
+    seen: &mut CounterMask,
+) -> bool {
+    for counter in events[event] {
+        if seen.contains(counter) {
+            continue;
+        }
+        seen.insert(counter);
+        let index = counter.index();
+        let count = holders.entry(index).or_default().len();
+        if count < times {
+            holders.entry(index).or_default().push(event);
+            return true;
+        }
+        for place in 0..count {
+            let other = holders[&index][place];
+            if give(other, events, times, holders, seen) {
+                holders.entry(index).or_default()[place] = event;
+                return true;
+            }
+        }
+    }
+    false
+}
+
+struct Search<'a> {
+    place: &'a Place<'a>,
+    /// The units in the order in which they are placed, with their own numbers.
+    units: Vec<(usize, &'a Unit)>,
+    known: HashMap<Vec<usize>, bool>,
+    nodes: usize,
+    checks: usize,
+}
+
+impl<'a> Search<'a> {
+    fn new(place: &'a Place<'a>, units: &'a [Unit]) -> Self {
+        let mut units: Vec<(usize, &Unit)> = units.iter().enumerate().collect();
+        // The largest first, and of these the ones with the least choice; equal ones stay together.
+        units.sort_by_key(|(_, unit)| {
+            let masks = || unit.iter().map(|demand| demand.constraint.counters);
+            let weights: u32 = masks().map(CounterMask::weight).sum();
+            let bits: Vec<u64> = masks().map(CounterMask::bits).collect();
+            (usize::MAX - unit.len(), weights, bits)
+        });
+        Self {
+            place,
+            units,
+            known: HashMap::new(),
+            nodes: 0,
+            checks: 0,
+        }
+    }
+
+    fn fits(&mut self, run: &[usize]) -> bool {
+        if let Some(fits) = self.known.get(run) {
+            return *fits;
+        }
+        self.checks += 1;
+        let units: Vec<&Unit> = run.iter().map(|unit| self.units[*unit].1).collect();
+        let fits = self.place.fits(&units);
+        self.known.insert(run.to_vec(), fits);
+        fits
+    }
+
+    fn first_fit(&mut self) -> Vec<Vec<usize>> {
+        let mut runs: Vec<Vec<usize>> = Vec::new();
+        for unit in 0..self.units.len() {
+            let mut with = |run: &mut Vec<usize>| {
+                run.push(unit);
+                let fits = self.fits(run);
+                if !fits {
+                    run.pop();
+                }
+                fits
+            };
+            if !runs.iter_mut().any(&mut with) {
+                runs.push(vec![unit]);
+            }
+        }
+        runs
+    }
+
+    /// Whether the units from `unit` on can be put into so many runs; `None` if that took too long.
+    fn fill(&mut self, unit: usize, most: usize, runs: &mut Vec<Vec<usize>>) -> Option<bool> {
+        self.nodes += 1;
+        let many = self.nodes > MAX_NODES || self.checks > MAX_CHECKS;
+        if many && self.units.len() > ALWAYS {
+            return None;
+        }
+        if unit == self.units.len() {
+            return Some(true);
+        }
+        // Of equal units, a later one is in no earlier run.
+        let same = unit > 0 && self.units[unit].1 == self.units[unit - 1].1;
+        let start = match same {
+            true => runs
+                .iter()
+                .position(|run| run.contains(&(unit - 1)))
+                .unwrap_or(0),
+            false => 0,
+        };
+        for number in start..runs.len() {
+            runs[number].push(unit);
+            let run = runs[number].clone();
+            if self.fits(&run) && self.fill(unit + 1, most, runs)? {
+                return Some(true);
+            }
+            runs[number].pop();
+        }
+        if runs.len() < most {
+            runs.push(vec![unit]);
+            if self.fill(unit + 1, most, runs)? {
+                return Some(true);
+            }
+            runs.pop();
+        }
+        Some(false)
+    }
+
+    /// The runs by the units' own numbers, in the order in which these came.
+    fn result(&self, runs: Vec<Vec<usize>>, is_minimal: bool) -> Split {
+        let own = |run: Vec<usize>| {
+            let mut own: Vec<usize> = run.iter().map(|unit| self.units[*unit].0).collect();
+            own.sort_unstable();
+            own
+        };
+        let mut runs: Vec<Vec<usize>> = runs.into_iter().map(own).collect();
+        runs.sort();
+        Split { runs, is_minimal }
+    }
+}

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A report as a picture, counters over time, and as a page that has it in it.
+
+use crate::report::Report;
+use crate::text::text;
+use std::fmt::{self, Write};
+
+/// Most intervals that are drawn.
+const MAX_TURNS: usize = 24;
+/// In pixels: what a counter's row takes, where the time begins, how wide all of it is.
+const ROW: usize = 26;
+const LEFT: usize = 74;
+const WIDTH: usize = 980;
+
+/// Colours that can be told apart, also by those who see fewer (Okabe and Ito, and darker ones of
+/// the same).
+const COLOURS: &[&str] = &[
+    "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c8c00", "#004c77",
+    "#a06e00", "#006b4e", "#8f5174", "#2e8fc4",
+];
+
+const STYLE: &str = "\
+:root{color-scheme:light dark}\
+.rp{font:12px system-ui,sans-serif}.rp text{fill:#222}.rp .soft{fill:#8882}.rp .line{stroke:#8886}\
+.rp .in{fill:#fff}\
+@media(prefers-color-scheme:dark){.rp text{fill:#ddd}.rp .in{fill:#fff}}";
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+}
+
+/// As much of a text as fits into so many pixels.
+fn fitting(text: &str, pixels: usize) -> String {
+    let room = pixels / 7;
+    if text.chars().count() <= room {
+        return text.to_owned();
+    }
+    match room {
+        0..=3 => String::new(),
+        _ => text.chars().take(room - 1).chain(['…']).collect(),
+    }
+}
+
+/// The picture: a row for each counter, a column for each interval; below it, each event's part of
+/// the time.
+pub fn picture(report: &Report) -> String {
+    let mut out = String::new();
+    // Writing to a string does not fail.
+    let _ = draw(report, &mut out);
+    out
+}
+
+fn colour(report: &Report, name: &str) -> &'static str {
+    let index = report.events.iter().position(|event| event.name == name);
+    index.map_or("#777777", |index| COLOURS[index % COLOURS.len()])
+}
+
+fn draw(report: &Report, out: &mut String) -> fmt::Result {
+    let turns = &report.turns[..report.turns.len().min(MAX_TURNS)];
+    let counters = &report.machine.counters;
+    let width = (WIDTH - LEFT) / turns.len().max(1);
+    let grid = 34 + counters.len() * ROW;
+    let height = grid + 40 + report.events.len() * 22;
+    writeln!(
+        out,
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"rp\" viewBox=\"0 0 {WIDTH} {height}\" \
+         width=\"{WIDTH}\" height=\"{height}\" role=\"img\">\n<title>{} ({}), policy={}: counters over \
+         time</title>\n<style>{STYLE}</style>",
+        escape(report.machine.name),
+        report.machine.model,
+        report.machine.policy
+    )?;
+    for (row, counter) in counters.iter().enumerate() {
+        let y = 30 + row * ROW;
+        writeln!(
+            out,
+            "<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{counter}</text>",
+            LEFT - 8,
+            y + 17
+        )?;
+        let full = width * turns.len();
+        writeln!(
+            out,
+            "<rect class=\"soft\" x=\"{LEFT}\" y=\"{y}\" width=\"{full}\" height=\"{}\"/>",
+            ROW - 3
+        )?;
+    }
+    for (column, turn) in turns.iter().enumerate() {
+        let x = LEFT + column * width;
+        let name = &report.configurations[*turn].name;
+        writeln!(
+            out,
+            "<text x=\"{}\" y=\"20\" text-anchor=\"middle\">{}</text>",
+            x + width / 2,
+            fitting(name, width + 14)
+        )?;
+        writeln!(
+            out,
+            "<line class=\"line\" x1=\"{x}\" y1=\"26\" x2=\"{x}\" y2=\"{grid}\"/>"
+        )?;
+    }
+    for (row, counter) in counters.iter().enumerate() {
+        let on = |turn: &usize| {
+            let mut counters = report.configurations[*turn].counters.iter();
+            counters
+                .find(|(it, _)| it == counter)
+                .map(|(_, event)| event)
+        };
+        let mut column = 0;
+        while column < turns.len() {
+            let event = on(&turns[column]);
+            let same = turns[column..]
+                .iter()
+                .take_while(|turn| on(turn) == event)
+                .count();
+            if let Some(event) = event {
+                bar(
+                    report,
+                    out,
+                    (LEFT + column * width, 30 + row * ROW),
+                    same * width,
+                    event,
+                )?;
+            }
+            column += same;
+        }
+    }
+    let end = report.interval_ms * turns.len() as f64;
+    writeln!(out, "<text x=\"{LEFT}\" y=\"{}\">0</text>", grid + 14)?;
+    writeln!(
+        out,
+        "<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{end} ms</text>",
+        LEFT + width * turns.len(),
+        grid + 14
+    )?;
+    for (row, event) in report.events.iter().enumerate() {
+        let y = grid + 30 + row * 22;
+        let part = (event.share * 180.0).round();
+        writeln!(
+            out,
+            "<rect class=\"soft\" x=\"{LEFT}\" y=\"{y}\" width=\"180\" height=\"16\"/>\
+             <rect x=\"{LEFT}\" y=\"{y}\" width=\"{part}\" height=\"16\" fill=\"{}\"/>\
+             <text x=\"{}\" y=\"{}\">{}</text><text x=\"{}\" y=\"{}\">{}</text>",
+            colour(report, &event.name),
+            LEFT + 190,
+            y + 12,
+            escape(event.shown.as_str()),
+            LEFT + 300,
+            y + 12,
+            escape(&event.name),
+        )?;
+    }
+    writeln!(out, "</svg>")
+}
+
+fn bar(
+    report: &Report,
+    out: &mut String,
+    at: (usize, usize),
+    width: usize,
+    event: &str,
+) -> fmt::Result {
+    let (x, y) = at;
+    writeln!(
+        out,
+        "<g><title>{0}</title><rect x=\"{1}\" y=\"{y}\" width=\"{2}\" height=\"{3}\" rx=\"2\" fill=\"{4}\"/>\
+         <text class=\"in\" style=\"fill:#fff\" x=\"{5}\" y=\"{6}\">{7}</text></g>",
+        escape(event),
+        x + 1,
+        width - 2,
+        ROW - 3,
+        colour(report, event),
+        x + 6,
+        y + 16,
+        escape(&fitting(event, width.saturating_sub(8))),
+    )
+}
+
+/// The page: the picture, and the report as text.
+pub fn page(report: &Report) -> String {
+    let title = format!("{}: counters over time", report.machine.name);
+    format!(
+        "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>{0}</title>\n\
+         <style>body{{font:15px/1.5 system-ui,sans-serif;max-width:1040px;margin:2em auto;padding:0 1em;\
+         color-scheme:light dark}}svg{{max-width:100%;height:auto}}pre{{overflow-x:auto}}</style>\n\
+         <h1>{0}</h1>\n{1}<pre>{2}</pre>\n</html>\n",
+        escape(&title),
+        picture(report),
+        escape(&text(report)),
+    )
+}

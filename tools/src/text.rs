@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A report as text.
+
+use crate::changes::{command, Change};
+use crate::machine::Smt;
+use crate::report::{EventReport, Report};
+use std::fmt::{self, Write};
+
+/// Most configurations of which the text shows who is on which counter.
+const MAX_CONFIGURATIONS: usize = 12;
+/// Most turns that it lists.
+const MAX_TURNS: usize = 16;
+
+/// The text.
+pub fn text(report: &Report) -> String {
+    let mut out = String::new();
+    // Writing to a string does not fail.
+    let _ = write_all(report, &mut out);
+    out
+}
+
+fn write_all(report: &Report, out: &mut String) -> fmt::Result {
+    head(report, out)?;
+    events(report, out)?;
+    configurations(report, out)?;
+    causes(report, out)?;
+    help(report, out)
+}
+
+fn head(report: &Report, out: &mut String) -> fmt::Result {
+    let machine = &report.machine;
+    let threads = match machine.smt {
+        Smt::On => "two threads a core",
+        Smt::Offline => "the core's other thread off line",
+        Smt::Off => "one thread a core",
+    };
+    let fixed = machine
+        .counters
+        .iter()
+        .filter(|counter| counter.starts_with('F'))
+        .count();
+    let gp = machine.counters.len() - fixed;
+    writeln!(
+        out,
+        "{} ({}), {threads}: {gp} general-purpose and {fixed} fixed counters\npolicy={}{}, turns of {} ms, {} s",
+        machine.name,
+        machine.model,
+        machine.policy,
+        if machine.watchdog { ", with the NMI watchdog" } else { "" },
+        report.interval_ms,
+        report.seconds,
+    )
+}
+
+fn events(report: &Report, out: &mut String) -> fmt::Result {
+    let indent = |event: &EventReport| if event.grouped { "  " } else { "" };
+    let width =
+        |text: &dyn Fn(&EventReport) -> usize| report.events.iter().map(text).max().unwrap_or(0);
+    let names = width(&|event| event.name.len() + indent(event).len()).max(5);
+    let counters = width(&|event| event.counters.as_ref().map_or(8, String::len)).max(8);
+    writeln!(
+        out,
+        "\n{:<names$}  {:<counters$}  perf stat shows",
+        "Event", "Counters"
+    )?;
+    let mut group = None;
+    for event in &report.events {
+        if event.grouped && group != Some(event.group) {
+            writeln!(out, "{{")?;
+        }
+        group = Some(event.group);
+        let name = format!("{}{}", indent(event), event.name);
+        let on = match (&event.counters, &event.refused) {
+            (Some(counters), _) => counters.as_str(),
+            (None, None) => "software",
+            (None, Some(_)) => "",
+        };
+        write!(out, "{name:<names$}  {on:<counters$}  {}", event.shown)?;
+        match &event.refused {
+            Some(refused) => writeln!(out, ": {}, {}", refused.errno, refused.reason)?,
+            None => writeln!(out)?,
+        }
+        let last = report
+            .events
+            .iter()
+            .rfind(|other| other.group == event.group);
+        if event.grouped && last.is_some_and(|last| std::ptr::eq(last, event)) {
+            writeln!(out, "}}")?;
+        }
+    }
+    Ok(())
+}
+
+fn configurations(report: &Report, out: &mut String) -> fmt::Result {
+    let single = report.configurations.len() == 1;
+    writeln!(
+        out,
+        "\n{}",
+        if single {
+            "One configuration"
+        } else {
+            "Configurations"
+        }
+    )?;
+    for configuration in report.configurations.iter().take(MAX_CONFIGURATIONS) {
+        let indent = " ".repeat(4);
+        write!(
+            out,
+            "{:<4}{:>5.1} %",
+            configuration.name,
+            configuration.share * 100.0
+        )?;
+        if configuration.counters.is_empty() {
+            write!(out, "  no counter in use")?;
+        }
+        let mut separator = "  ";
+        let mut column = 0;
+        for (counter, event) in &configuration.counters {
+            if column > 80 {
+                write!(out, "\n{indent}       ")?;
+                column = 0;
+            }
+            write!(out, "{separator}{counter}={event}")?;
+            column += counter.len() + event.len() + 3;
+            separator = "  ";
+        }
+        writeln!(out)?;
+    }
+    if report.configurations.len() > MAX_CONFIGURATIONS {
+        writeln!(
+            out,
+            "… and {} more (--json has them all)",
+            report.configurations.len() - MAX_CONFIGURATIONS
+        )?;
+    }
+    if !single {
+        let turns: Vec<String> = report
+            .turns
+            .iter()
+            .take(MAX_TURNS)
+            .map(|turn| format!("C{}", turn + 1))
+            .collect();
+        writeln!(out, "In turn: {} …", turns.join(" "))?;
+    }
+    Ok(())
+}
+
+fn causes(report: &Report, out: &mut String) -> fmt::Result {
+    // Events for which the same is said are named together.
+    let mut said: Vec<(String, Vec<&str>)> = Vec::new();
+    for event in report
+        .events
+        .iter()
+        .filter(|event| !event.causes.is_empty())
+    {
+        let mut text = String::new();
+        for cause in &event.causes {
+            writeln!(text, "  {:>5.1} %  {}", cause.share * 100.0, cause.text)?;
+        }
+        match said.iter_mut().find(|(known, _)| *known == text) {
+            Some((_, names)) => names.push(&event.name),
+            None => said.push((text, vec![&event.name])),
+        }
+    }
+    if !said.is_empty() {
+        writeln!(out, "\nWhy, and in what part of the time")?;
+    }
+    for (text, names) in said {
+        write!(out, "{}\n{text}", names.join(", "))?;
+    }
+    Ok(())
+}
+
+fn help(report: &Report, out: &mut String) -> fmt::Result {
+    let Some(runs) = &report.runs else {
+        return writeln!(out, "\nEvery event counts all the time.");
+    };
+    writeln!(out, "\nWhat would help, the cheapest first")?;
+    let (avoids, helps): (Vec<&Change>, Vec<&Change>) =
+        report.changes.iter().partition(|change| change.avoids);
+    for change in avoids.iter().chain(&helps) {
+        let effect = if change.avoids {
+            "every event counts all the time".to_owned()
+        } else {
+            let all = report.events.len();
+            let counted = match change.counted {
+                counted if counted == all => "every event is counted".to_owned(),
+                counted => format!("{counted} of {all} events are counted"),
+            };
+            let least = change.least * 100.0;
+            match change.always {
+                always if always == change.counted => format!("{counted}, all the time"),
+                0 => format!("{counted}, at least {least:.1} % of the time"),
+                always => {
+                    format!("{counted}, {always} all the time, the rest at least {least:.1} %")
+                }
+            }
+        };
+        writeln!(out, "- {}: {effect}", change.what)?;
+        if let Some(events) = &change.events {
+            writeln!(out, "    {}", command(events))?;
+        }
+    }
+    if !runs.never.is_empty() {
+        writeln!(
+            out,
+            "- leave out what cannot be counted here: {}",
+            runs.never.join(", ")
+        )?;
+    }
+    if runs.events.len() > 1 || !runs.never.is_empty() {
+        let fewest = if runs.minimal {
+            ", and not in fewer"
+        } else {
+            " (fewer may do)"
+        };
+        let count = runs.events.len();
+        let plural = if count == 1 { "" } else { "s" };
+        writeln!(
+            out,
+            "- {count} run{plural}: every event counts all the time{fewest}"
+        )?;
+        for events in &runs.events {
+            writeln!(out, "    {}", command(events))?;
+        }
+    }
+    Ok(())
+}

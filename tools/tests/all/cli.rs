@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The command: what it prints where, its exit status, and that its man page has all options.
+
+use serde_json::Value;
+use std::process::{Command, Output};
+
+fn run(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_rpmu-plan"))
+        .args(arguments)
+        .output()
+        .unwrap()
+}
+
+/// Status, standard output, standard error.
+fn said(arguments: &[&str]) -> (i32, String, String) {
+    let output = run(arguments);
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (
+        output.status.code().unwrap(),
+        text(output.stdout),
+        text(output.stderr),
+    )
+}
+
+const CASE_3: &str =
+    "{l1d_pend_miss.pending,faults},cycle_activity.stalls_l1d_pending:D,mem_uops_retired.all_loads";
+
+#[test]
+fn the_status_says_whether_all_is_counted() {
+    assert_eq!(said(&["-m", "haswell", "-e", "cycles,instructions"]).0, 0);
+    assert_eq!(said(&["-m", "haswell", "-e", CASE_3]).0, 1);
+    assert_eq!(said(&["-m", "haswell", "-e", "cycles:p"]).0, 1);
+}
+
+#[test]
+fn mistakes_are_explained() {
+    for (arguments, words) in [
+        (
+            &["-m", "haswell", "-e", "l1d_pend_mis.pending"][..],
+            &["  ^^^^", "l1d_pend_miss.pending"][..],
+        ),
+        (
+            &["-m", "haswell", "-e", "{cycles"],
+            &["  ^", "never closed"],
+        ),
+        (
+            &["-m", "hassell", "-e", "cycles"],
+            &[
+                "no model is called hassell",
+                "  haswell",
+                "  sapphirerapids",
+            ],
+        ),
+        (
+            &["-m", "haswell", "-e", "cycles", "--no-force-abort"],
+            &["haswell has no allow_tsx_force_abort"],
+        ),
+        (
+            &["-m", "haswell", "-e", "cycles", "--interval", "4"],
+            &["us, ms, s or min"],
+        ),
+        (
+            &[
+                "-m",
+                "haswell",
+                "-e",
+                "cycles",
+                "--smt",
+                "off",
+                "--sibling",
+                "cycles",
+            ],
+            &["no other thread"],
+        ),
+        (&["-m", "haswell"], &["--event"]),
+        (
+            &["list", "-m", "haswell", "qqq"],
+            &["no event of haswell has qqq"],
+        ),
+    ] {
+        let (status, out, err) = said(arguments);
+        assert_eq!((status, out.as_str()), (2, ""), "{arguments:?}");
+        for word in words {
+            assert!(err.contains(word), "{arguments:?}: {err}");
+        }
+    }
+}
+
+#[test]
+fn json_has_it_all() {
+    let (_, out, _) = said(&[
+        "-m", "haswell", "--policy", "mainline", "-e", CASE_3, "--json",
+    ]);
+    let report: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(report["version"], 1);
+    assert_eq!(report["events"][3]["share"], 0.5);
+    assert_eq!(report["events"][3]["causes"][0]["kind"], "head-of-line");
+    assert_eq!(report["events"][0]["causes"][0]["kind"], "counters");
+    assert_eq!(report["events"][0]["causes"][0]["counters"][0], "PMC2");
+    assert_eq!(
+        report["events"][0]["causes"][0]["holders"][0],
+        "cycle_activity.stalls_l1d_pending:D (pinned)"
+    );
+    assert_eq!(report["configurations"].as_array().unwrap().len(), 2);
+    assert_eq!(report["turns"][1], 1);
+    assert_eq!(report["runs"]["events"].as_array().unwrap().len(), 2);
+    assert_eq!(report["runs"]["minimal"], true);
+}
+
+#[test]
+fn pictures_are_xml_with_every_event() {
+    let (_, out, _) = said(&["-m", "haswell", "-e", CASE_3, "--svg"]);
+    assert!(out.starts_with("<svg ") && out.trim_end().ends_with("</svg>"));
+    for tag in ["g", "text", "title", "style"] {
+        let opened = out.matches(&format!("<{tag}>")).count();
+        let opened = opened + out.matches(&format!("<{tag} ")).count();
+        assert_eq!(opened, out.matches(&format!("</{tag}>")).count(), "{tag}");
+    }
+    for name in [
+        "l1d_pend_miss.pending",
+        "faults",
+        "mem_uops_retired.all_loads",
+        "PMC3",
+        "FIXED2",
+    ] {
+        assert!(out.contains(name), "{name}");
+    }
+    let (_, page, _) = said(&["-m", "haswell", "-e", CASE_3, "--html"]);
+    assert!(page.starts_with("<!doctype html>") && page.contains(out.trim_end()));
+    assert!(page.contains("&lt;not counted&gt;"));
+}
+
+#[test]
+fn lists() {
+    let (status, out, _) = said(&["list", "-m", "HSW", "l1d_pend_miss.pending"]);
+    assert_eq!(status, 0);
+    let line = out.lines().next().unwrap();
+    assert_eq!(
+        line.split_whitespace().collect::<Vec<_>>(),
+        ["l1d_pend_miss.pending", "PMC2"]
+    );
+    assert!(out.contains("of Linux 7."));
+    let (_, out, _) = said(&["list", "-m", "nehalem", "LLC-load"]);
+    assert!(out.contains("LLC-load-misses"));
+}
+
+#[test]
+fn changes_and_runs_help() {
+    // The watchdog has the fixed counter, so six events are on five counters.
+    let events = "cycles,r1c4,r2c4,r3c4,r4c4";
+    let (_, out, _) = said(&["-m", "skylake", "--watchdog", "-e", events]);
+    assert!(
+        out.contains("sysctl kernel.nmi_watchdog=0): every event counts all the time"),
+        "{out}"
+    );
+    assert!(
+        out.contains("SMT off in the firmware: every event counts all the time"),
+        "{out}"
+    );
+    assert!(out.contains("2 runs"), "{out}");
+    let (_, out, _) = said(&[
+        "-m",
+        "skylake",
+        "--no-force-abort",
+        "-e",
+        "r1c4,r2c4,r3c4,r4c4",
+    ]);
+    assert!(
+        out.contains("allow_tsx_force_abort): every event counts all the time"),
+        "{out}"
+    );
+}
+
+#[test]
+fn the_sibling_is_in_the_way() {
+    // Its corrupting events keep two counters; ours may use two, too.
+    let sibling = "mem_uops_retired.all_loads,mem_uops_retired.all_stores";
+    let (status, out, _) = said(&[
+        "-m",
+        "haswell",
+        "-e",
+        "r1c4,r2c4,r3c4",
+        "--sibling",
+        sibling,
+    ]);
+    assert_eq!(status, 1);
+    assert!(
+        out.contains("do not count on the core's other thread at the same time: every event"),
+        "{out}"
+    );
+}
+
+#[test]
+fn the_man_page_has_every_option() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/rpmu-plan.1");
+    let page = std::fs::read_to_string(path).unwrap().replace('\\', "");
+    let (_, help, _) = said(&["--help"]);
+    let options = help
+        .split_whitespace()
+        .filter(|word| word.starts_with("--") && word.len() > 2);
+    for option in options {
+        let option = option.trim_end_matches([',', '.', ')']);
+        assert!(page.contains(option), "{option}");
+    }
+}

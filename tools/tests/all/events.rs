@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The file of events is what `data/convert` makes of the kernel's lists today.
+
+use std::path::Path;
+use std::process::Command;
+
+#[test]
+fn the_events_are_those_of_the_kernel() {
+    let Some(kernel) = std::env::var_os("KERNEL_SOURCE") else {
+        eprintln!("not compared: KERNEL_SOURCE is not set");
+        return;
+    };
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("data");
+    let committed = std::fs::read_to_string(data.join("events")).unwrap();
+    let converted = Command::new(data.join("convert"))
+        .arg(kernel)
+        .output()
+        .unwrap();
+    assert!(
+        converted.status.success(),
+        "{}",
+        String::from_utf8_lossy(&converted.stderr)
+    );
+    // The day and the kernel's release are not the point.
+    let body = |text: &str| -> Vec<String> {
+        text.lines()
+            .filter(|line| !line.starts_with("# Source"))
+            .map(str::to_owned)
+            .collect()
+    };
+    let converted = body(&String::from_utf8(converted.stdout).unwrap());
+    let committed = body(&committed);
+    assert_eq!(committed.len(), converted.len());
+    for (ours, theirs) in committed.iter().zip(&converted) {
+        assert_eq!(
+            ours, theirs,
+            "make plan-events brings tools/data/events up to date"
+        );
+    }
+}

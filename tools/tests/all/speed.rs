@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! How long planning takes: processor time, the shortest of several goes, so that what else runs
+//! hardly matters: what is promised is a third of what is allowed, as a neighbour on the same core
+//! makes all of it slower. The tests are built with optimization.
+
+use rpmu_plan::data::lists;
+use rpmu_plan::logic::assign::Policy;
+use rpmu_plan::machine::{Machine, Smt};
+use rpmu_plan::names::parse;
+use rpmu_plan::open::open;
+use rpmu_plan::plan::Request;
+use rpmu_plan::report::Report;
+use rpmu_plan::simulate::{simulate, Setting};
+use std::time::Duration;
+
+/// What one of `times` calls takes in the shortest of several goes.
+fn shortest(times: u32, mut call: impl FnMut()) -> Duration {
+    let goes = (0..3).map(|_| {
+        let start = cpu_time();
+        (0..times).for_each(|_| call());
+        (cpu_time() - start) / times
+    });
+    goes.min().unwrap()
+}
+
+/// Processor time of this thread. The kernel brings it up to date with every tick, so what is
+/// measured has to take a few of these.
+fn cpu_time() -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    Duration::from_nanos(text.split(' ').next().unwrap().parse().unwrap())
+}
+
+/// So many events of a list, from all over it.
+fn some_events(machine: &Machine, count: usize) -> String {
+    let names: Vec<&str> = machine.list.events().map(|event| event.name).collect();
+    let step = names.len() / count;
+    let names: Vec<&str> = names.into_iter().step_by(step).take(count).collect();
+    names.join(",")
+}
+
+fn request(machine: Machine, count: usize, policy: Policy) -> Request {
+    Request {
+        machine,
+        policy,
+        watchdog: true,
+        events: parse(&some_events(&machine, count), &machine).unwrap(),
+        sibling: Vec::new(),
+        interval: 0.004,
+        duration: 1.0,
+    }
+}
+
+#[test]
+fn fifty_events_are_planned_in_50_ms_on_every_model() {
+    for list in lists() {
+        for policy in [Policy::Mainline, Policy::Rpmu] {
+            let machine = Machine::of_list(list, Smt::On, false).unwrap();
+            let took = shortest(1, || {
+                let report = Report::new(&request(machine, 50, policy));
+                assert_eq!(report.events.len(), 50);
+            });
+            println!("{}, {policy:?}: {took:?}", list.name);
+            assert!(
+                took < 3 * Duration::from_millis(50),
+                "{}: {took:?}",
+                list.name
+            );
+        }
+    }
+}
+
+#[test]
+fn a_second_of_turns_is_simulated_in_1_ms() {
+    for count in [8, 16] {
+        for policy in [Policy::Mainline, Policy::Rpmu] {
+            let machine = Machine::new("haswell", Smt::On, false).unwrap();
+            let request = request(machine, count, policy);
+            let opened = open(&request.events, &machine, policy);
+            let setting = Setting {
+                machine: &machine,
+                policy,
+                watchdog: None,
+                sibling: None,
+                intervals: 250.0,
+            };
+            let took = shortest(100, || {
+                let simulation = simulate(&setting, &opened);
+                // 4 ms each.
+                assert_eq!(
+                    simulation.intervals(250.0).iter().sum::<f64>().round() as u64,
+                    250
+                );
+            });
+            println!("{count} events, {policy:?}: {took:?}");
+            assert!(
+                took < 3 * Duration::from_millis(1),
+                "{count} events: {took:?}"
+            );
+        }
+    }
+}
