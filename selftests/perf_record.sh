@@ -1,0 +1,108 @@
+#!/bin/busybox sh
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=dash
+# shellcheck disable=SC2317 # tests are called by their names
+#
+# The perf tool's sampling commands, on programs whose truth is known:
+# exact_loop is 10,000,000 instructions, nearly all of them in _start.
+
+. ./ktap.sh
+
+DATA=/tmp/perf.data
+trap 'rm -f "$DATA" "$DATA.old" /tmp/record /tmp/shown' EXIT
+trap 'exit 1' HUP INT TERM
+
+# record ARGUMENT...
+record() {
+	perf record -q -o "$DATA" "$@" >/tmp/record 2>&1 && return
+	because "perf record $*: $(cat /tmp/record)"
+	return 1
+}
+
+# shown PATTERN COMMAND...: the command's output has a line like that.
+shown() {
+	pattern=$1
+	shift
+	"$@" >/tmp/shown 2>&1 </dev/null && grep -qE "$pattern" /tmp/shown && return
+	because "$* does not show \"$pattern\""
+	head -n 20 /tmp/shown | sed 's/^/# /'
+	return 1
+}
+
+# A sample each 100,003 instructions, in the one function that there is.
+fixed_period() {
+	record -c 100003 -e instructions:u -- ./exact_loop || return
+	samples=$(perf script -i "$DATA" -F ip,sym 2>/dev/null | grep -c '_start')
+	if [ "$samples" -lt 98 ] || [ "$samples" -gt 100 ]; then
+		because "$samples samples instead of 99"
+		return 1
+	fi
+	perf script -i "$DATA" --show-lost-events 2>/dev/null | grep LOST >/tmp/shown || return 0
+	because "lost: $(cat /tmp/shown)"
+	return 1
+}
+
+report() {
+	record -c 100003 -e instructions:u -- ./exact_loop || return
+	shown '100\.00% .*exact_loop .*_start' perf report -i "$DATA" --stdio -s dso,sym
+}
+
+annotate() {
+	record -c 10007 -e instructions:u -- ./exact_loop || return
+	shown '[0-9]+\.[0-9]+ .*(dec|jne)' perf annotate -i "$DATA" --stdio -s _start
+}
+
+# What perf does if it is told nothing: cycles, at a frequency. Without the
+# PMU it would take a clock instead and not say so.
+by_default() {
+	record -- ./counted branches 20000000 || return
+	shown '^(cpu/)?cycles' perf evlist -i "$DATA" || return
+	shown '[0-9]' perf script -i "$DATA" -F ip,sym,period
+}
+
+call_graph() {
+	record -c 100003 -e cycles -g -- ./counted branches 2000000 || return
+	shown 'main' perf report -i "$DATA" --stdio --no-children -g caller
+}
+
+system_wide() {
+	record -a -c 1000003 -e cycles -- ./counted branches 2000000 || return
+	shown 'counted' perf report -i "$DATA" --stdio -s comm
+}
+
+# The leader samples, the group's values are in the sample.
+group_read() {
+	record -c 100003 -e '{instructions:u,branches:u}:S' -- ./exact_loop || return
+	shown 'branches:u' perf script -i "$DATA" -F event,ip
+}
+
+# Children are sampled as well, each from its own first instruction on.
+children() {
+	record -c 100003 -e instructions:u -- sh -c './exact_loop & ./exact_loop; wait' || return
+	samples=$(perf script -i "$DATA" -F pid,ip,sym 2>/dev/null | grep -c '_start')
+	[ "$samples" -ge 196 ] && [ "$samples" -le 200 ] && return
+	because "$samples samples instead of 198"
+	return 1
+}
+
+top() {
+	./counted branches 4000000000 &
+	busy=$!
+	perf top --stdio -d 1 -e cycles:u -c 1000003 </dev/null >/tmp/shown 2>&1 &
+	top=$!
+	for _ in 1 2 3 4 5 6 7 8 9 10 11 12; do
+		sleep 1
+		grep -qE '[0-9]+\.[0-9]+%.*counted' /tmp/shown && break
+	done
+	kill "$busy" "$top"
+	wait "$busy" "$top" 2>/dev/null
+	grep -qE '[0-9]+\.[0-9]+%.*counted' /tmp/shown && return
+	because "perf top shows nothing of a busy program"
+	tail -n 20 /tmp/shown | sed 's/^/# /'
+	return 1
+}
+
+for name in fixed_period report annotate by_default call_graph system_wide group_read children top; do
+	run_test $name
+done
+finish
