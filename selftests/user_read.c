@@ -413,12 +413,15 @@ struct other {
 static void other_task(int to, int from, unsigned int gp, int rounds)
 {
 	unsigned int i;
-	__u64 first = 0, count;
-	int fd = -1, round;
+	__u64 first = 0, count, last[MAX_GROUP] = {};
+	int fd = -1, round, branches[MAX_GROUP];
 	char byte = 0;
 
+	if (gp > MAX_GROUP)
+		_exit(1);
 	for (i = 0; i < gp; i++) {
-		if (open_user(RAW_BRANCHES) < 0)
+		branches[i] = open_user(RAW_BRANCHES);
+		if (branches[i] < 0)
 			_exit(2);
 	}
 	if (open_user(0x3c) < 0 || open_user(0x300) < 0)
@@ -449,6 +452,13 @@ static void other_task(int to, int from, unsigned int gp, int rounds)
 			_exit(8);
 		if (ioctl(fd, PERF_EVENT_IOC_RESET, 0))
 			_exit(10);
+		/* Nor does a counter that is wiped meanwhile lose or gain. */
+		for (i = 0; i < gp; i++) {
+			count = read_value(branches[i]) - last[i];
+			if (count < 2 * LOOPS || count > 10 * LOOPS)
+				_exit(11);
+			last[i] += count;
+		}
 		if (write(from, &byte, 1) != 1)
 			_exit(9);
 	}
