@@ -40,3 +40,4 @@ pub mod register_plan;
 pub mod registers;
 pub mod roster;
 pub mod topdown;
+pub mod turns;

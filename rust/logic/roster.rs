@@ -206,10 +206,28 @@ impl<T: Copy + PartialEq> Roster<T> {
         previous: Option<CounterId>,
         limits: &Limits,
     ) -> Result<(), Refusal> {
+        let before = self.len;
+        self.push(event, demand.into(), previous)?;
+        if self.transaction.is_none() {
+            if let Err(refusal) = self.plan(before, limits) {
+                self.truncate(before);
+                return Err(refusal);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds an event that has no counter yet.
+    fn push(
+        &mut self,
+        event: T,
+        demand: Demand,
+        previous: Option<CounterId>,
+    ) -> Result<(), Refusal> {
         let Demand {
             constraint,
             requirement,
-        } = demand.into();
+        } = demand;
         let before = self.len;
         if before >= self.capacity {
             return Err(Refusal::TooManyEvents);
@@ -230,12 +248,6 @@ impl<T: Copy + PartialEq> Roster<T> {
         self.len = before.saturating_add(1);
         self.exclusive = self.exclusive.wrapping_add(constraint.exclusive.into());
         self.pairs = self.pairs.wrapping_add(constraint.pair.into());
-        if self.transaction.is_none() {
-            if let Err(refusal) = self.plan(before, limits) {
-                self.truncate(before);
-                return Err(refusal);
-            }
-        }
         Ok(())
     }
 
@@ -481,6 +493,24 @@ impl<T: Copy + PartialEq> Roster<T> {
         self.pairs = self.pairs.wrapping_sub(entry.constraint.pair.into());
     }
 
+    /// Begins to try what could be added. Whatever is tried, the roster is as it was when the
+    /// result is dropped.
+    pub fn trial(&mut self) -> Trial<'_, T> {
+        let mut planned = [(None, None); MAX_EVENTS];
+        for (saved, entry) in planned.iter_mut().zip(self.entries()) {
+            *saved = (entry.planned, entry.planned_register);
+        }
+        Trial {
+            before: self.len,
+            start: self.len,
+            pushed: Ok(()),
+            transaction: self.transaction.take(),
+            taken: self.taken,
+            planned,
+            roster: self,
+        }
+    }
+
     /// Forgets the events from number `len` on.
     fn truncate(&mut self, len: usize) {
         while self.len > len {
@@ -488,6 +518,86 @@ impl<T: Copy + PartialEq> Roster<T> {
             if let Some(gone) = self.entries.get_mut(self.len).and_then(Option::take) {
                 self.forget(&gone);
             }
+        }
+    }
+}
+
+/// What could be added to a [`Roster`], one group after the other.
+///
+/// # Examples
+///
+/// ```
+/// # use rpmu_logic::logic;
+/// # use logic::capabilities::{Capabilities, Cpuid, Leaf};
+/// use logic::constraint::Constraint;
+/// use logic::counter::CounterMask;
+/// use logic::limits::Limits;
+/// use logic::roster::Roster;
+/// # let cpuid = Cpuid {
+/// #     leaf_0: Leaf { eax: 0xd, ..Leaf::default() },
+/// #     leaf_a: Leaf { eax: 0x0730_0403, ebx: 0, ecx: 0, edx: 0x603 },
+/// #     ..Cpuid::default()
+/// # };
+/// # let capabilities = Capabilities::decode(&cpuid, None).unwrap();
+/// let on = |bits| Constraint::any_of(CounterMask::from_bits(bits));
+/// let mut roster = Roster::new(&capabilities);
+/// roster.add("pinned", on(0x4), None, &Limits::NONE).unwrap();
+///
+/// let mut trial = roster.trial();
+/// trial.push("a", on(0xf), None);
+/// trial.push("b", on(0x4), None);
+/// assert!(trial.fits(&Limits::NONE).is_err());
+/// trial.push("c", on(0xf), None);
+/// assert!(trial.fits(&Limits::NONE).is_ok());
+/// drop(trial);
+/// assert_eq!(roster.len(), 1);
+/// ```
+pub struct Trial<'a, T: Copy + PartialEq> {
+    roster: &'a mut Roster<T>,
+    /// Number of events before the trial, and before the group that is being tried.
+    before: usize,
+    start: usize,
+    /// Whether there was room for the events of that group.
+    pushed: Result<(), Refusal>,
+    /// What is to be as it was.
+    transaction: Option<usize>,
+    taken: CounterMask,
+    planned: [(Option<CounterId>, Option<ExtraRegister>); MAX_EVENTS],
+}
+
+impl<T: Copy + PartialEq> Trial<'_, T> {
+    /// Adds an event to the group that is tried next. The handle does not matter.
+    pub fn push(&mut self, event: T, demand: impl Into<Demand>, previous: Option<CounterId>) {
+        let pushed = self.roster.push(event, demand.into(), previous);
+        self.pushed = self.pushed.and(pushed);
+    }
+
+    /// Whether the group fits beside all that fitted before.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Roster::commit`]. The group is forgotten then.
+    pub fn fits(&mut self, limits: &Limits) -> Result<(), Refusal> {
+        let pushed = core::mem::replace(&mut self.pushed, Ok(()));
+        let fits = pushed.and_then(|()| self.roster.plan(self.start, limits));
+        match fits {
+            Ok(()) => self.start = self.roster.len,
+            Err(_) => self.roster.truncate(self.start),
+        }
+        fits
+    }
+}
+
+impl<T: Copy + PartialEq> Drop for Trial<'_, T> {
+    fn drop(&mut self) {
+        self.roster.truncate(self.before);
+        self.roster.transaction = self.transaction;
+        // INVARIANT: What the entries below have planned, as before.
+        self.roster.taken = self.taken;
+        let entries = self.roster.entries.iter_mut().take(self.before).flatten();
+        for (entry, (planned, register)) in entries.zip(self.planned) {
+            entry.planned = planned;
+            entry.planned_register = register;
         }
     }
 }
@@ -882,5 +992,34 @@ mod tests {
             roster.add(event, demand, None, &limits).unwrap();
         }
         assert_eq!(roster.commit(&limits), Err(Refusal::ExtraRegisterTaken));
+    }
+
+    #[test]
+    fn a_trial_leaves_nothing_behind() {
+        let mut roster = with_any("ab");
+        let before: Vec<_> = roster.entries().copied().collect();
+        roster.begin();
+        let mut trial = roster.trial();
+        // "a" would have to move for this one.
+        trial.push('c', on(0x1), None);
+        assert_eq!(trial.fits(&NONE), Ok(()));
+        trial.push('d', on(0xf), None);
+        trial.push('e', on(0x1), None);
+        assert!(trial.fits(&NONE).is_err());
+        // There is room for what is left of the group that does not fit.
+        trial.push('d', on(0xf), None);
+        assert_eq!(trial.fits(&NONE), Ok(()));
+        for event in 'f'..='z' {
+            trial.push(event, on(0xf), None);
+        }
+        assert_eq!(trial.fits(&NONE), Err(Refusal::TooManyEvents));
+        trial.push('f', on(1 << 32), None);
+        assert_eq!(trial.fits(&NONE), Ok(()));
+        drop(trial);
+        assert!(roster.in_transaction());
+        assert!(roster.entries().copied().eq(before));
+        roster.add('c', on(0xf), None, &NONE).unwrap();
+        roster.cancel();
+        assert_eq!(events(&roster), "ab");
     }
 }

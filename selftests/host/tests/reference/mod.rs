@@ -8,6 +8,7 @@
 use std::collections::HashSet;
 
 pub(crate) mod mainline;
+pub(crate) mod optimum;
 pub(crate) mod search;
 
 /// General-purpose counters, as bits.
