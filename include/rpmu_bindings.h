@@ -40,4 +40,7 @@ int *rpmu_helper_builtin_attr_rdpmc(void *pmu);
 unsigned long *rpmu_helper_builtin_attr_freeze_on_smi(void *pmu);
 unsigned long *rpmu_helper_builtin_dirty(void __percpu *events);
 
+/* bindgen does not evaluate BIT(). */
+static const int RUST_CONST_HELPER_PERF_EV_CAP_SOFTWARE = PERF_EV_CAP_SOFTWARE;
+
 #endif /* RPMU_BINDINGS_H */

@@ -287,6 +287,225 @@ TEST_F(multiplex, pinned_on_counter_2)
 	share_counter_2(_metadata, true, 100.0, left);
 }
 
+/* Whether the driver, and not perf core's order, decides whose turn it is. */
+static bool driver_takes_turns(void)
+{
+	char policy[16];
+
+	return read_line("/sys/module/rpmu/parameters/policy", policy,
+			 sizeof(policy)) && !strcmp(policy, "rpmu");
+}
+
+/* An event that any general-purpose counter may count, and work to measure. */
+static void open_branches(struct __test_metadata *_metadata,
+			  struct sharer *event, int group_fd, double share)
+{
+	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW,
+						    RAW_BRANCHES);
+
+	event->fd = perf_open_self(&attr, group_fd);
+	event->share = share;
+	event->per_pass = 4;
+	ASSERT_LE(0, event->fd);
+}
+
+static void open_on_counter_2(struct __test_metadata *_metadata,
+			      struct sharer *event, bool pinned, double share)
+{
+	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW,
+						    L1D_PEND_MISS_PENDING);
+
+	attr.pinned = pinned;
+	event->fd = perf_open_self(&attr, -1);
+	event->share = share;
+	ASSERT_LE(0, event->fd);
+}
+
+/* A pinned event has counter 2; whoever waits for it keeps nobody waiting. */
+TEST_F(multiplex, behind_one_that_waits_for_ever)
+{
+	struct sharer event[3] = {};
+	double behind = driver_takes_turns() ? 100.0 : 50.0;
+
+	if (cpu_model() != MODEL_HASWELL)
+		SKIP(return, "no two events that need the same counter");
+	open_on_counter_2(_metadata, &event[0], true, 100.0);
+	open_on_counter_2(_metadata, &event[1], false, 0.0);
+	open_branches(_metadata, &event[2], -1, behind);
+	expect_shares(_metadata, event, 3);
+}
+
+/* It does not even keep them until the end of the first interval. */
+TEST_F(multiplex, behind_one_that_has_just_come)
+{
+	struct sharer event[3] = {};
+	struct one_count count;
+	int i;
+
+	if (cpu_model() != MODEL_HASWELL)
+		SKIP(return, "no two events that need the same counter");
+	if (!driver_takes_turns())
+		SKIP(return, "perf core keeps it waiting");
+	ASSERT_TRUE(write_line(MUX_INTERVAL, "500"));
+	open_on_counter_2(_metadata, &event[0], true, 100.0);
+	open_on_counter_2(_metadata, &event[1], false, 0.0);
+	open_branches(_metadata, &event[2], -1, 100.0);
+	for (i = 0; i < 3; i++)
+		ASSERT_EQ(0, ioctl(event[i].fd, PERF_EVENT_IOC_ENABLE, 0));
+	branch_loop(PASSES);
+	ASSERT_TRUE(read_one(event[2].fd, &count));
+	EXPECT_EQ(count.enabled, count.running);
+	EXPECT_LE(4 * PASSES, count.value);
+	/* What waits still has the long interval. */
+	usleep(500000);
+}
+
+/* Three for counter 2 have it in turn, and four share the others. */
+TEST_F(multiplex, nobody_starves)
+{
+	double others = 100.0 * (gp_counters() - 1) / 4;
+	struct sharer event[7] = {};
+	int i;
+
+	if (cpu_model() != MODEL_HASWELL)
+		SKIP(return, "no three events that need the same counter");
+	if (!driver_takes_turns())
+		SKIP(return, "perf core's order decides who gets how much");
+	for (i = 0; i < 3; i++)
+		open_on_counter_2(_metadata, &event[i], false, 100.0 / 3);
+	for (; i < 7; i++)
+		open_branches(_metadata, &event[i], -1,
+			      others > 100.0 ? 100.0 : others);
+	expect_shares(_metadata, event, 7);
+}
+
+/* Pinned events on all counters are never away, and leave nothing to others. */
+TEST_F(multiplex, pinned_goes_first)
+{
+	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW,
+						    RAW_BRANCHES);
+	int i, nr = gp_counters() + 2;
+	struct sharer event[10] = {};
+
+	ASSERT_GE(10, nr);
+	for (i = 0; i < 2; i++)
+		open_branches(_metadata, &event[i], -1, 0.0);
+	attr.pinned = 1;
+	for (; i < nr; i++) {
+		event[i].fd = perf_open_self(&attr, -1);
+		event[i].share = 100.0;
+		event[i].per_pass = 4;
+		ASSERT_LE(0, event[i].fd);
+	}
+	expect_shares(_metadata, event, nr);
+	for (i = 2; i < nr; i++)
+		EXPECT_EQ(event[i].count.enabled, event[i].count.running);
+}
+
+/*
+ * An exclusive event has the PMU to itself when it is its turn. In perf core's
+ * order the exclusive one counts, then both others, then the last one alone.
+ */
+TEST_F(multiplex, exclusive_is_alone)
+{
+	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW,
+						    RAW_BRANCHES);
+	struct sharer event[3] = {};
+	int i;
+
+	attr.exclusive = 1;
+	event[0].fd = perf_open_self(&attr, -1);
+	ASSERT_LE(0, event[0].fd);
+	event[0].per_pass = 4;
+	for (i = 1; i < 3; i++)
+		open_branches(_metadata, &event[i], -1, 0);
+	for (i = 0; i < 3; i++)
+		event[i].share = 50.0;
+	if (!driver_takes_turns()) {
+		event[0].share = 100.0 / 3;
+		event[1].share = 100.0 / 3;
+		event[2].share = 200.0 / 3;
+	}
+	expect_shares(_metadata, event, 3);
+	/* A millisecond for what passes from one reading to the next. */
+	for (i = 1; i < 3; i++)
+		EXPECT_LE(event[0].count.running + event[i].count.running,
+			  event[0].count.enabled + 1000000);
+}
+
+/* One of the CPU's own is alone there too, whoever has taken turns before. */
+TEST_F(multiplex, exclusive_on_the_cpu)
+{
+	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW,
+						    RAW_BRANCHES);
+	int i, exclusive, nr = gp_counters() + 1;
+	struct sharer event[9] = {};
+	struct one_count count;
+
+	ASSERT_GE(9, nr);
+	for (i = 0; i < nr; i++)
+		open_branches(_metadata, &event[i], -1, 100.0 * (nr - 1) / nr);
+	expect_shares(_metadata, event, nr);
+
+	attr.exclusive = 1;
+	attr.disabled = 0;
+	exclusive = perf_open(&attr, -1, sched_getcpu(), -1, 0);
+	ASSERT_LE(0, exclusive);
+	for (i = 0; i < nr; i++)
+		ASSERT_TRUE(read_one(event[i].fd, &event[i].count));
+	branch_loop(20 * PASSES);
+	for (i = 0; i < nr; i++) {
+		ASSERT_TRUE(read_one(event[i].fd, &count));
+		EXPECT_LT(event[i].count.enabled, count.enabled);
+		EXPECT_EQ(event[i].count.running, count.running);
+	}
+	ASSERT_TRUE(read_one(exclusive, &count));
+	EXPECT_EQ(count.enabled, count.running);
+	EXPECT_LE(4 * 20 * PASSES, count.value);
+	close(exclusive);
+}
+
+/*
+ * Groups that a software event leads take turns as others do. One may be
+ * joined while it takes turns, and goes on.
+ */
+TEST_F(multiplex, led_by_software)
+{
+	struct perf_event_attr attr = counting(PERF_TYPE_SOFTWARE,
+					       PERF_COUNT_SW_TASK_CLOCK);
+	struct one_count before, after;
+	int i, j, nr = gp_counters() / 2 + 1;
+	struct sharer event[10] = {};
+	int lead[5];
+
+	ASSERT_GE(5, nr);
+	for (i = 0; i < nr; i++) {
+		lead[i] = perf_open_self(&attr, -1);
+		ASSERT_LE(0, lead[i]);
+		for (j = 2 * i; j < 2 * i + 2; j++) {
+			open_branches(_metadata, &event[j], lead[i],
+				      100.0 * (nr - 1) / nr);
+			ASSERT_EQ(0, ioctl(event[j].fd, PERF_EVENT_IOC_ENABLE,
+					   0));
+		}
+	}
+	for (i = 0; i < nr; i++)
+		ASSERT_EQ(0, ioctl(lead[i], PERF_EVENT_IOC_ENABLE, 0));
+	expect_shares(_metadata, event, 2 * nr);
+
+	attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
+	attr.disabled = 0;
+	for (i = 0; i < nr - 1; i++) {
+		ASSERT_TRUE(read_one(lead[i], &before));
+		j = perf_open_self(&attr, lead[i]);
+		ASSERT_LE(0, j);
+		branch_loop(40 * PASSES);
+		ASSERT_TRUE(read_one(lead[i], &after));
+		EXPECT_LT(before.running, after.running);
+		EXPECT_LT(0, read_value(j));
+	}
+}
+
 /* Only a positive number of milliseconds is an interval. */
 TEST_F(multiplex, interval_values)
 {

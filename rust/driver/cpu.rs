@@ -2,7 +2,7 @@
 
 //! What the driver keeps of a CPU.
 
-use super::{hardware::Hardware, pmi::Shared, sharing::Sharing};
+use super::{hardware::Hardware, pmi::Shared, sharing::Sharing, turns::Turns};
 use crate::{
     logic::{claim::Claim, counter::CounterMask, dirty::Dirty, registers::Shadow, roster::Roster},
     perf::EventId,
@@ -33,6 +33,8 @@ pub(super) struct Own {
     pub(super) shadow: Shadow,
     /// Whether transactions are made to abort.
     pub(super) transactions_abort: bool,
+    /// Whose events are being put on the CPU, and whether by turns.
+    pub(super) turns: Turns,
     /// What the sibling believes the roster to claim.
     pub(super) claimed: Claim,
     /// The counters that counted when the machine went to sleep.
@@ -56,6 +58,7 @@ impl Cpu {
             roster: Roster::new(capabilities).with_policy(hardware.policy),
             shadow: Shadow::new(capabilities),
             transactions_abort: false,
+            turns: Turns::default(),
             claimed: Claim::default(),
             dirty: Dirty::default(),
             asleep: CounterMask::EMPTY,

@@ -12,6 +12,7 @@ use crate::{
         extra_register::{Demand, ExtraRegister},
         model::HardwareId,
         period::Start,
+        turns::{Had, Turn},
     },
     perf,
 };
@@ -44,10 +45,16 @@ pub(crate) struct EventData {
     /// Index of the counter that it was on last, and the CPU, or [`NONE`].
     last_counter: Atomic<u32>,
     last_cpu: Atomic<u32>,
+    /// Whether it is the turn of the event's group ([`Turn::code`]).
+    turn: Atomic<u32>,
+    /// What the group has had ([`Had::parts`]). Kept with the group's first event.
+    had: Atomic<u64>,
+    had_until: Atomic<u64>,
 }
 
 impl EventData {
     pub(super) fn new(event: attr::Event, constraint: Constraint) -> Self {
+        let (had, had_until) = Had::NOTHING.parts();
         Self {
             select: event.select,
             demand: Demand {
@@ -60,6 +67,9 @@ impl EventData {
             register: Atomic::new(NONE),
             last_counter: Atomic::new(NONE),
             last_cpu: Atomic::new(NONE),
+            turn: Atomic::new(Turn::Free.code()),
+            had: Atomic::new(had),
+            had_until: Atomic::new(had_until),
         }
     }
 
@@ -77,6 +87,26 @@ impl EventData {
     pub(super) fn counts_branches(&self, hardware: &Hardware) -> bool {
         let branches = hardware.pmu.hardware_event(HardwareId::BranchInstructions);
         self.in_host && branches.is_some_and(|event| event.code() == self.select.code())
+    }
+
+    /// Whether it is the turn of the event's group.
+    pub(super) fn turn(&self) -> Turn {
+        Turn::from_code(self.turn.load(Relaxed))
+    }
+
+    pub(super) fn set_turn(&self, turn: Turn) {
+        self.turn.store(turn.code(), Relaxed);
+    }
+
+    /// What the group has had of which this is the first event.
+    pub(super) fn had(&self) -> Had {
+        Had::from_parts(self.had.load(Relaxed), self.had_until.load(Relaxed))
+    }
+
+    pub(super) fn set_had(&self, had: Had) {
+        let (had, until) = had.parts();
+        self.had.store(had, Relaxed);
+        self.had_until.store(until, Relaxed);
     }
 
     /// The counter that the event is on.

@@ -13,6 +13,7 @@
 //!                                ──► user_read     who may read counters with rdpmc
 //!  suspend     the machine sleeps and wakes up: events of the last CPU
 //!  smi         counters that stop in system management mode
+//!                                ──► turns         whose turn it is
 //!  pmi         a counter has overflowed (NMI)
 //!  hotplug     a CPU comes or goes, or the driver does: registers as they were
 //!  sysfs       the PMU's files
@@ -49,6 +50,7 @@ mod suspend;
 mod sysfs;
 mod takeover;
 mod transactions;
+mod turns;
 mod user_read;
 
 pub(crate) use {

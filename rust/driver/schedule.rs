@@ -12,6 +12,7 @@ use super::{
     event::{self, update, EventData},
     event_init::{check_period, event_init},
     pmi::Shared,
+    turns::Turns,
     Driver,
 };
 use crate::{
@@ -23,7 +24,7 @@ use crate::{
         registers::{Register, RegisterWrite, Shadow},
         roster::{Entry, Roster},
     },
-    perf::{Event, EventId, NewEvent, OnCpu, Operations, PinnedGroup, PmuDisabled},
+    perf::{Event, EventId, NewEvent, OnCpu, Operations, PinnedGroup, PmuDisabled, Scheduling},
     x86::percpu::CpuCellGuard,
 };
 use kernel::{cpu::CpuId, mm::Mm, prelude::*};
@@ -203,6 +204,8 @@ impl Operations for Driver {
             }
         }
         roster.settle();
+        own.turns = Turns::default();
+        let Own { shadow, .. } = &mut *own;
 
         shadow.resume(|write| {
             // From here on a PMI switches the counters on too, so not before all else is written.
@@ -218,17 +221,25 @@ impl Operations for Driver {
         self.release(cx, cpu, &mut own);
     }
 
-    fn add(&self, cx: &PmuDisabled<'_, Self>, id: EventId, event: &Event<Self>) -> Result {
+    fn add(&self, cx: &Scheduling<'_, Self>, id: EventId, event: &Event<Self>) -> Result {
         let (cpu, mut own) = self.own(cx).ok_or(EAGAIN)?;
+        if !self.is_turn_of(cx, cpu, &mut own, (id, event)) {
+            return Err(EAGAIN);
+        }
         let data = event.data();
         let wish = data.last_counter(CpuId::current());
-        if own.roster.in_transaction() {
+        let added = if own.roster.in_transaction() {
             // Nothing is planned yet, so there is nothing to claim.
-            return Ok(own.roster.add(id, data.demand, wish, &Limits::NONE)?);
+            own.roster.add(id, data.demand, wish, &Limits::NONE)
+        } else {
+            self.plan(cx, cpu, &mut own, |roster, limits| {
+                roster.add(id, data.demand, wish, limits)
+            })
+        };
+        if added.is_err() {
+            self.let_others_pass(cx, &mut own, event);
         }
-        Ok(self.plan(cx, cpu, &mut own, |roster, limits| {
-            roster.add(id, data.demand, wish, limits)
-        })?)
+        Ok(added?)
     }
 
     fn del(&self, cx: &PmuDisabled<'_, Self>, id: EventId, event: &Event<Self>) {
@@ -323,13 +334,18 @@ impl Operations for Driver {
         }
     }
 
-    fn commit_txn(&self, cx: &PmuDisabled<'_, Self>) -> Result {
+    fn commit_txn(&self, cx: &Scheduling<'_, Self>) -> Result {
         let (cpu, mut own) = self.own(cx).ok_or(EAGAIN)?;
         let planned = self.plan(cx, cpu, &mut own, Roster::commit);
-        if planned.is_err_and(|refusal| refusal.is_for_the_moment()) {
+        if let Err(refusal) = planned {
             // Any event of the group will do, and the latest is one.
-            if let Some(entry) = own.roster.entries().last() {
-                cx.wait_if_pinned(entry.event);
+            if let Some(id) = own.roster.entries().last().map(|entry| entry.event) {
+                if refusal.is_for_the_moment() {
+                    cx.wait_if_pinned(id);
+                }
+                if let Some(event) = cx.event(id) {
+                    self.let_others_pass(cx, &mut own, event);
+                }
             }
         }
         Ok(planned?)

@@ -5,7 +5,7 @@
 use super::{
     event::{STOPPED, UPTODATE},
     pmu::{disabled_by, OnCpu, PmuDisabled},
-    Event, NewEvent, Operations, Pmu,
+    turns, Event, NewEvent, Operations, Pmu, Scheduling,
 };
 use crate::bindings;
 use core::marker::PhantomData;
@@ -200,8 +200,13 @@ impl<T: Operations> Callbacks<T> {
         let start = flags as u32 & bindings::PERF_EF_START != 0;
         let add = |pmu: &Pmu<T>, cx: OnCpu<'_, T>, this: &Event<T>| {
             // SAFETY: By this function's requirements; the perf core does not add in an NMI.
-            let cx = unsafe { PmuDisabled::new(cx) };
-            let events = &pmu.cpu_state(&cx).events;
+            let cx = unsafe { Scheduling::new(PmuDisabled::new(cx)) };
+            let state = pmu.cpu_state(&cx);
+            let events = &state.events;
+            // SAFETY: This is `add`.
+            if !unsafe { turns::may_go_on(event, state.exclusive.load(Relaxed)) } {
+                return Err(EAGAIN);
+            }
             // SAFETY: This is `add`. The entry is removed below or by `del_callback()`.
             let id = unsafe { events.insert(event) }.ok_or(EINVAL)?;
             let state = if start { 0 } else { STOPPED | UPTODATE };
@@ -368,6 +373,9 @@ impl<T: Operations> Callbacks<T> {
             pmu.cpu_state(&cx).txn.store(flags, Relaxed);
             if flags == bindings::PERF_PMU_TXN_ADD {
                 Self::disable(pmu, &cx, disabled_by::TXN);
+                // SAFETY: It is registered, and the perf core has turned interrupts off.
+                let exclusive = unsafe { turns::has_exclusive(pmu.as_raw()) };
+                pmu.cpu_state(&cx).exclusive.store(exclusive, Relaxed);
                 // SAFETY: It has just been disabled, and the perf core does not do it in an NMI.
                 pmu.ops().begin_txn(&unsafe { PmuDisabled::new(cx) });
             }
@@ -383,8 +391,9 @@ impl<T: Operations> Callbacks<T> {
         let commit_txn = |pmu: &Pmu<T>, cx: OnCpu<'_, T>| {
             let txn = &pmu.cpu_state(&cx).txn;
             if txn.load(Relaxed) == bindings::PERF_PMU_TXN_ADD {
-                // SAFETY: `start_txn_callback()` has disabled the PMU, and this is no NMI.
-                let cx = unsafe { PmuDisabled::new(cx) };
+                // SAFETY: `start_txn_callback()` has disabled the PMU, and this is no NMI but
+                // `commit_txn`.
+                let cx = unsafe { Scheduling::new(PmuDisabled::new(cx)) };
                 pmu.ops().commit_txn(&cx)?;
                 Self::enable(pmu, &cx, disabled_by::TXN);
             }

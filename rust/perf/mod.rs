@@ -50,6 +50,7 @@ mod symbols;
 mod sysfs;
 mod table;
 mod text_parameter;
+mod turns;
 
 pub use attr::Attr;
 pub use event::{Event, NewEvent};
@@ -61,6 +62,7 @@ pub use symbols::{bind_perf_pmu_resched, bind_sampling};
 pub use sysfs::{Group, Groups, Setting, Value};
 pub use table::EventId;
 pub use text_parameter::policy;
+pub use turns::{ContextId, Scheduling, WaitingGroup};
 
 /// Types of events: `perf_event_attr.type`, and what a PMU is registered as.
 pub mod event_type {

@@ -4,7 +4,7 @@
 
 use super::{
     callbacks::Callbacks, pinned::Waiting, resched, rotation, table::Table, Event, EventId, Groups,
-    NewEvent, PinnedGroup,
+    NewEvent, PinnedGroup, Scheduling,
 };
 use crate::bindings;
 use core::ops::Deref;
@@ -61,7 +61,7 @@ pub trait Operations: Send + Sync + Sized + 'static {
     /// It should count from the next [`enable`](Self::enable) on, unless it
     /// [is stopped](Event::is_stopped). In a transaction the decision may be left to
     /// [`commit_txn`](Self::commit_txn).
-    fn add(&self, cx: &PmuDisabled<'_, Self>, id: EventId, event: &Event<Self>) -> Result;
+    fn add(&self, cx: &Scheduling<'_, Self>, id: EventId, event: &Event<Self>) -> Result;
 
     /// Takes an event away. It has been stopped.
     fn del(&self, cx: &PmuDisabled<'_, Self>, id: EventId, event: &Event<Self>);
@@ -98,7 +98,7 @@ pub trait Operations: Send + Sync + Sized + 'static {
 
     /// Finds places for all events of the group. If that fails, the transaction stays open until
     /// it is cancelled.
-    fn commit_txn(&self, cx: &PmuDisabled<'_, Self>) -> Result;
+    fn commit_txn(&self, cx: &Scheduling<'_, Self>) -> Result;
 
     /// Whether there would be a place, now, for a group that
     /// [waits](OnCpu::wait_if_pinned), with the pinned events that are on the CPU staying there.
@@ -184,6 +184,8 @@ pub(super) struct CpuState<T: Operations> {
     pub(super) disabled: Atomic<u32>,
     /// `PERF_PMU_TXN_*` of the open transaction, else 0.
     pub(super) txn: Atomic<u32>,
+    /// Whether an exclusive group was on the CPU when that was opened.
+    pub(super) exclusive: Atomic<bool>,
     /// The request to schedule anew.
     pub(super) resched: resched::Request,
     /// The pinned groups that wait.
@@ -222,6 +224,7 @@ impl<T: Operations> Pmu<T> {
                 events: Table::new(),
                 disabled: Atomic::new(0),
                 txn: Atomic::new(0),
+                exclusive: Atomic::new(false),
                 resched: resched::Request::new(),
                 waiting: Waiting::new(),
             };

@@ -40,6 +40,30 @@ pub(super) unsafe fn allow(pmu: *mut bindings::pmu) {
     };
 }
 
+/// Whether this CPU's timer has expired and events are taking turns right now.
+///
+/// # Safety
+///
+/// `pmu` must be registered, and interrupts be off.
+pub(super) unsafe fn is_under_way(pmu: *mut bindings::pmu) -> bool {
+    // SAFETY: By this function's requirements.
+    let context = unsafe { this_context(pmu) };
+    // From when it is started to the end of its function `hrtimer_active` is 1, and it is queued
+    // but while the function runs. That is so on this CPU alone, to which the timer is bound.
+    // SAFETY: The context is valid.
+    unsafe { (*context).hrtimer_active != 0 && !(*context).hrtimer.is_queued }
+}
+
+/// The PMU's context of this CPU.
+///
+/// # Safety
+///
+/// `pmu` must be registered, and interrupts be off.
+pub(super) unsafe fn this_context(pmu: *mut bindings::pmu) -> *mut bindings::perf_cpu_pmu_context {
+    // SAFETY: A registered PMU has a pointer to a context for each possible CPU.
+    unsafe { *bindings::rpmu_helper_this_cpu_ptr((*pmu).cpu_pmu_context.cast()).cast() }
+}
+
 /// # Safety
 ///
 /// As for [`stop`]; `f` gets valid pointers.
