@@ -5,7 +5,7 @@ MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := module
 export KDIR FLAVOUR ACCEL MIRROR RPMU_CACHE JOBS GDB
 
-.PHONY: module demo test plan plan-events plan-test vpmu-test vpmu-speed accept parity check guest toolroot kernel qemu vpmu image rust-analyzer refresh clean clean-cache help
+.PHONY: module demo test plan plan-events plan-test vpmu-test vpmu-speed accept parity bench check guest toolroot kernel qemu vpmu image rust-analyzer refresh clean clean-cache help
 
 module:
 	@scripts/module --install
@@ -44,6 +44,9 @@ accept:
 parity:
 	@scripts/parity $(if $(MODELS),--models "$(MODELS)") $(if $(ITEMS),--items "$(ITEMS)")
 
+bench:
+	@scripts/bench $(if $(DRIVERS),--drivers "$(DRIVERS)")
+
 check:
 	@scripts/check
 
@@ -80,6 +83,7 @@ help:
 	@echo "make plan           build/rpmu-plan, which predicts who is on which counter (cargo install --path tools does, too)"
 	@echo "make plan-events    make its lists of events anew, from the kernel's source"
 	@echo "make plan-test      N=9 random sets of events (SEED=1, MODELS=HSW,SKL,ICL), planned and then run in guests"
+	@echo "make bench          what operations on events cost on both drivers: register writes, instructions, shares"
 	@echo "make check          format, clippy, layers, shell scripts"
 	@echo "make guest          a shell in a guest; GUEST=\"--cpu Skylake-Client --smp 2,1\", GDB=1 waits for gdb"
 	@echo "make rust-analyzer  rust-project.json for your editor"

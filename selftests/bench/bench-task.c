@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * One operation on events, again and again: what `make bench` measures.
+ *
+ *	bench-task OPERATION [TIMES]
+ *
+ * It runs on CPU 0. Marks in the emulated PMU's report come from bench_mark.ko,
+ * which is loaded around it; calls of getppid() are what brackets the rest.
+ * Where an operation is about shares, it prints them.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "../perf_util.h"
+
+#define PER_TASK	7	/* events: 4 general-purpose, 3 fixed counters */
+
+static void die(const char *what)
+{
+	fprintf(stderr, "bench-task: %s: %s\n", what, strerror(errno));
+	exit(errno == EOPNOTSUPP ? 4 : 1);
+}
+
+static int must_open(struct perf_event_attr *attr, pid_t pid)
+{
+	int fd = perf_open(attr, pid, -1, -1, 0);
+
+	if (fd < 0)
+		die("perf_event_open");
+	return fd;
+}
+
+/* Four events for general-purpose counters and one for each fixed one. */
+static void open_seven(int *fd, bool inherit)
+{
+	static const struct {
+		__u32 type;
+		__u64 config;
+	} event[PER_TASK] = {
+		{ PERF_TYPE_RAW, 0x00c4 }, { PERF_TYPE_RAW, 0x01c4 },
+		{ PERF_TYPE_RAW, 0x08c4 }, { PERF_TYPE_RAW, 0x20c4 },
+		{ PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS },
+		{ PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES },
+		{ PERF_TYPE_HARDWARE, PERF_COUNT_HW_REF_CPU_CYCLES },
+	};
+	int i;
+
+	for (i = 0; i < PER_TASK; i++) {
+		struct perf_event_attr attr = counting(event[i].type,
+						       event[i].config);
+
+		attr.disabled = 0;
+		attr.inherit = inherit;
+		fd[i] = must_open(&attr, 0);
+	}
+}
+
+/*
+ * Two tasks that take turns on the CPU: a byte to and fro. The second one is
+ * called otherwise if its switches are not to be marked.
+ */
+static void ping_pong(int times, const char *name)
+{
+	int to[2], fro[2], i;
+	char byte = 0;
+	pid_t child;
+
+	if (pipe(to) || pipe(fro))
+		die("pipe");
+	child = fork();
+	if (child < 0)
+		die("fork");
+	if (!child && name)
+		prctl(PR_SET_NAME, name);
+	for (i = 0; i < times; i++) {
+		if (child ? write(to[1], &byte, 1) != 1 || read(fro[0], &byte, 1) != 1 :
+			    read(to[0], &byte, 1) != 1 || write(fro[1], &byte, 1) != 1)
+			die("a pipe");
+	}
+	if (!child)
+		_exit(0);
+	waitpid(child, NULL, 0);
+}
+
+/* Another task has no events; this one goes out and comes in. */
+static void op_switch(int times)
+{
+	int fd[PER_TASK];
+
+	open_seven(fd, false);
+	ping_pong(times, "other");
+}
+
+static void op_clones(int times)
+{
+	int fd[PER_TASK];
+
+	open_seven(fd, true);
+	ping_pong(times, NULL);
+}
+
+static void spin_ms(int ms)
+{
+	struct timespec start, now;
+
+	clock_gettime(CLOCK_MONOTONIC, &start);
+	do {
+		branch_loop(1000);
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	} while ((now.tv_sec - start.tv_sec) * 1000 +
+		 (now.tv_nsec - start.tv_nsec) / 1000000 < ms);
+}
+
+/*
+ * Seven events, and one more that can never count as a pinned one has its
+ * counter: perf core rotates the others, and each stays on its counter.
+ */
+static void op_rotate_same(int times)
+{
+	struct perf_event_attr attr = counting(PERF_TYPE_RAW, 0x0148);
+	int fd[PER_TASK];
+
+	attr.disabled = 0;
+	attr.pinned = 1;
+	must_open(&attr, 0);
+	attr.pinned = 0;
+	open_seven(fd, false);
+	close(fd[3]);
+	must_open(&attr, 0);
+	spin_ms(times * 4);
+}
+
+/* Eight events for the four general-purpose counters. */
+static void op_rotate_other(int times)
+{
+	static const __u64 config[] = { 0x00c4, 0x01c4, 0x02c4, 0x08c4, 0x10c4,
+					0x20c4, 0x40c4, 0x00c0 };
+	unsigned int i;
+
+	for (i = 0; i < sizeof(config) / sizeof(*config); i++) {
+		struct perf_event_attr attr = counting(PERF_TYPE_RAW, config[i]);
+
+		attr.disabled = 0;
+		must_open(&attr, 0);
+	}
+	spin_ms(times * 4);
+}
+
+static void op_ioctl(int times)
+{
+	int i, fd[PER_TASK];
+
+	open_seven(fd, false);
+	for (i = 0; i < times; i++) {
+		ioctl(fd[3], PERF_EVENT_IOC_DISABLE, 0);
+		ioctl(fd[3], PERF_EVENT_IOC_ENABLE, 0);
+	}
+}
+
+static void op_open(int times)
+{
+	struct perf_event_attr attr = counting(PERF_TYPE_RAW, 0x00c4);
+	int i;
+
+	for (i = 0; i < times; i++)
+		close(must_open(&attr, 0));
+}
+
+static void op_read(int times)
+{
+	int i, fd[PER_TASK];
+
+	open_seven(fd, false);
+	for (i = 0; i < times; i++)
+		read_value(fd[3]);
+}
+
+/* Ten times what a loop reads of its own event, between two marks. */
+static void op_user_read(int times)
+{
+	struct perf_event_attr attr = counting(PERF_TYPE_RAW, 0x00c4);
+	struct perf_event_mmap_page *page;
+	__u64 sum = 0, enabled;
+	int i, fd;
+
+	attr.disabled = 0;
+	fd = must_open(&attr, 0);
+	page = mmap(NULL, sysconf(_SC_PAGESIZE), PROT_READ, MAP_SHARED, fd, 0);
+	if (page == MAP_FAILED)
+		die("mmap");
+	if (!page->cap_user_rdpmc) {
+		errno = EOPNOTSUPP;
+		die("cap_user_rdpmc");
+	}
+	getppid();
+	for (i = 0; i < times; i++) {
+		__u32 seq, index, lo, hi, width;
+		__s64 count;
+
+		do {
+			seq = __atomic_load_n(&page->lock, __ATOMIC_ACQUIRE);
+			enabled = page->time_enabled;
+			index = page->index;
+			count = page->offset;
+			if (index) {
+				width = 64 - page->pmc_width;
+				asm volatile("rdpmc"
+					     : "=a" (lo), "=d" (hi)
+					     : "c" (index - 1));
+				count += (__s64)(((__u64)hi << 32 | lo) << width) >>
+					 width;
+			}
+			asm volatile("" ::: "memory");
+		} while (__atomic_load_n(&page->lock, __ATOMIC_RELAXED) != seq);
+		sum += count + enabled;
+	}
+	getppid();
+	if (!sum)
+		die("nothing was read");
+}
+
+/* Two events by frequency: the tick looks at their rate. */
+static void op_tick(int times)
+{
+	struct perf_event_attr attr = counting(PERF_TYPE_RAW, 0x00c4);
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		attr.type = i ? PERF_TYPE_HARDWARE : PERF_TYPE_RAW;
+		attr.config = i ? PERF_COUNT_HW_INSTRUCTIONS : 0x00c4;
+		attr.disabled = 0;
+		attr.freq = 1;
+		attr.sample_freq = 50;
+		attr.sample_type = PERF_SAMPLE_IP;
+		must_open(&attr, 0);
+	}
+	spin_ms(times * 4);
+}
+
+/* An overflow every 10,000 branches; a loop of four branches a pass. */
+static void op_sample(int times)
+{
+	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, 0x00c4);
+
+	attr.disabled = 0;
+	attr.sample_period = 10000;
+	attr.sample_type = PERF_SAMPLE_IP;
+	if (times)
+		must_open(&attr, 0);
+	getppid();
+	branch_loop(2500UL * 200);
+	getppid();
+}
+
+/* shares MS [p]CONFIG...: how much of its time each event counts. */
+static void op_shares(int ms, char **config)
+{
+	struct one_count count;
+	int i, nr = 0, fd[32];
+
+	for (; *config && nr < 32; config++, nr++) {
+		bool pinned = **config == 'p';
+		struct perf_event_attr attr =
+			counting(PERF_TYPE_RAW, strtoull(*config + pinned, NULL, 0));
+
+		attr.pinned = pinned;
+		fd[nr] = must_open(&attr, 0);
+	}
+	for (i = 0; i < nr; i++)
+		ioctl(fd[i], PERF_EVENT_IOC_ENABLE, 0);
+	spin_ms(ms);
+	for (i = 0; i < nr; i++)
+		ioctl(fd[i], PERF_EVENT_IOC_DISABLE, 0);
+	for (i = 0; i < nr; i++) {
+		if (!read_one(fd[i], &count))
+			die("read");
+		printf("%s%.4f", i ? " " : "", percent_running(&count) / 100.0);
+	}
+	printf("\n");
+}
+
+/*
+ * phases: ten events on four counters while the work changes its kind every few
+ * milliseconds; how far what perf would print is from the truth, which is the
+ * same work with events that have counters to themselves.
+ */
+#define EVENTS	10
+
+static void phases(void)
+{
+	int i;
+
+	for (i = 0; i < 40; i++) {
+		branch_loop(40000 + 7000 * (i % 5));
+		memory_loop(50000 + 9000 * (i % 7));
+	}
+}
+
+/* What perf would print of so many events. */
+static void count_phases(const __u64 *config, int nr, double *counted)
+{
+	struct one_count count;
+	int i, fd[EVENTS];
+
+	for (i = 0; i < nr; i++) {
+		struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, config[i]);
+
+		fd[i] = must_open(&attr, 0);
+	}
+	for (i = 0; i < nr; i++)
+		ioctl(fd[i], PERF_EVENT_IOC_ENABLE, 0);
+	phases();
+	for (i = 0; i < nr; i++)
+		ioctl(fd[i], PERF_EVENT_IOC_DISABLE, 0);
+	for (i = 0; i < nr; i++) {
+		if (!read_one(fd[i], &count))
+			die("read");
+		counted[i] = count.running ?
+			(double)count.value * count.enabled / count.running : 0;
+		close(fd[i]);
+	}
+}
+
+static void op_phases(void)
+{
+	static const __u64 config[EVENTS] = {
+		0x00c4, 0x01c4, 0x02c4, 0x08c4, 0x10c4, 0x20c4, 0x00c0,
+		0x003c, 0x01c2, 0x010e,
+	};
+	double truth[EVENTS], seen[EVENTS];
+	int i;
+
+	for (i = 0; i < EVENTS; i += 4)
+		count_phases(config + i, i + 4 < EVENTS ? 4 : EVENTS - i, truth + i);
+	count_phases(config, EVENTS, seen);
+	for (i = 0; i < EVENTS; i++)
+		printf("%s%.5f", i ? " " : "", seen[i] / truth[i] - 1.0);
+	printf("\n");
+}
+
+int main(int argc, char **argv)
+{
+	int times = argc > 2 ? atoi(argv[2]) : 20;
+	static const struct {
+		const char *name;
+		void (*run)(int times);
+	} op[] = {
+		{ "switch", op_switch },	{ "clones", op_clones },
+		{ "rotate-same", op_rotate_same },
+		{ "rotate-other", op_rotate_other },
+		{ "ioctl", op_ioctl },		{ "open", op_open },
+		{ "read", op_read },		{ "user-read", op_user_read },
+		{ "tick", op_tick },		{ "sample", op_sample },
+	};
+	unsigned int i;
+
+	if (argc < 2 || !run_on(0))
+		return 2;
+	if (!strcmp(argv[1], "mark")) {
+		getppid();
+		return 0;
+	}
+	if (!strcmp(argv[1], "shares")) {
+		op_shares(times, argv + 3);
+		return 0;
+	}
+	if (!strcmp(argv[1], "phases")) {
+		op_phases();
+		return 0;
+	}
+	for (i = 0; i < sizeof(op) / sizeof(*op); i++) {
+		if (!strcmp(argv[1], op[i].name)) {
+			op[i].run(times);
+			return 0;
+		}
+	}
+	return 2;
+}
