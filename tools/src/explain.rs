@@ -43,6 +43,8 @@ pub enum Kind {
     Registers,
     /// Perf core does not try it behind a group that found no counters.
     HeadOfLine,
+    /// The driver considers others first, of which there are many.
+    Turn,
     /// It wants the PMU for itself, or another does.
     Exclusive,
     /// Perf cannot read its group, of which an event was refused.
@@ -187,14 +189,15 @@ fn find(
     };
     let refusal = match wait {
         // It was not tried; would it have found counters?
-        Wait::Behind(before) => match fits_beside(request, plan, now, demands) {
-            Err(refusal) => refusal,
-            Ok(()) => {
+        Wait::Behind(_) | Wait::Turn => match (fits_beside(request, plan, now, demands), wait) {
+            (Err(refusal), _) => refusal,
+            (Ok(()), Wait::Behind(before)) => {
                 return Found {
                     before: Some(before),
                     ..found(Kind::HeadOfLine, CounterMask::EMPTY, BTreeSet::new())
                 };
             }
+            (Ok(()), _) => return found(Kind::Turn, CounterMask::EMPTY, BTreeSet::new()),
         },
         Wait::Exclusive => {
             return found(
@@ -316,6 +319,10 @@ impl Found {
                     .before
                     .map_or(String::new(), |group| plan.group_name(group));
                 format!("perf core tries no group behind one that finds no counters, here behind {before}")
+            }
+            Kind::Turn => {
+                "others have had less, and so many of them that its turn is not looked at yet"
+                    .to_owned()
             }
             Kind::Exclusive => {
                 format!("it or another wants the PMU for itself (:e); {holders} {has}")

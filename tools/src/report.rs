@@ -223,6 +223,7 @@ fn configurations(plan: &Plan) -> (Vec<ConfigurationReport>, Vec<usize>) {
     let wait = |wait: Wait| match wait {
         Wait::Refused(refusal) => plan.simulation.refusals[refusal].to_string(),
         Wait::Behind(group) => format!("not tried behind {}", plan.group_name(group)),
+        Wait::Turn => "not its turn".to_owned(),
         Wait::Exclusive => "the PMU is for one group alone (:e)".to_owned(),
     };
     let mut known: HashMap<&[(u8, EventNumber)], usize> = HashMap::new();

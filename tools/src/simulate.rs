@@ -7,6 +7,9 @@
 //! no other is tried. Each interval the first flexible group that is on goes to the end of its list,
 //! and all flexible ones are tried anew. A pinned group that finds no counters is given up.
 //!
+//! With `policy=rpmu` the driver has the others tried all the same, and decides after each interval
+//! whose turn it is: [`Turns`], after `rust/driver/turns.rs`.
+//!
 //! Perf core: `merge_sched_in()`, `group_can_go_on()`, `group_sched_in()`, `perf_rotate_context()`
 //! and what they call, in `kernel/events/core.c`. What the driver answers is answered by its own
 //! [`Roster`], and by its own [`Core`] where the threads of a core have to agree.
@@ -22,12 +25,15 @@ use crate::logic::limits::Limits;
 use crate::logic::model::Scope;
 use crate::logic::refusal::Refusal;
 use crate::logic::roster::Roster;
+use crate::logic::turns::{Had, Queue, Turn};
 use crate::machine::Machine;
 use crate::open::{closed, shares_a_core, Opened};
 use std::collections::HashMap;
 
 /// Most steps that are simulated.
 const MAX_STEPS: usize = 20_000;
+/// An interval as the driver's turns see it, in nanoseconds. It does not matter how long it is.
+const INTERVAL: u64 = 4_000_000;
 /// How often the threads of a core can make each other schedule anew at one time.
 const MAX_WAKES: usize = 16;
 
@@ -52,6 +58,8 @@ pub enum Wait {
     Refused(usize),
     /// Perf core did not try it, because this group before it found no counters.
     Behind(usize),
+    /// It is not its turn: the driver lets others go first that have had less.
+    Turn,
     /// It wants the PMU for itself, or this group has it for itself.
     Exclusive,
 }
@@ -115,6 +123,26 @@ struct Group {
     exclusive: bool,
 }
 
+/// Whose turn it is among the flexible groups: what `rust/driver/turns.rs` keeps.
+struct Turns {
+    /// Whether the driver decides about it at all.
+    decides: bool,
+    /// By group.
+    turn: Vec<Turn>,
+    had: Vec<Had>,
+    running: Vec<u64>,
+    /// The groups that perf core tries whatever else was refused.
+    offered: Vec<bool>,
+    /// Who comes when, the last time that somebody had to.
+    queue: Vec<usize>,
+    /// Since the PMU was disabled: whether the groups take turns, if that has been looked at, and
+    /// whether all are offered because one did not fit.
+    looked_at: Option<bool>,
+    passing: bool,
+    /// Whether an interval is over, and that is why the groups are tried.
+    is_over: bool,
+}
+
 /// What comes of taking turns, where nothing but the CPU's own events decides.
 #[derive(Clone)]
 struct Outcome {
@@ -122,6 +150,8 @@ struct Outcome {
     waiting: Vec<(usize, Wait)>,
     counters: Vec<(u8, EventNumber)>,
     previous: Vec<Option<CounterId>>,
+    turn: Vec<Turn>,
+    offered: Vec<bool>,
 }
 
 /// One CPU.
@@ -143,6 +173,7 @@ struct Cpu<'a> {
     given_up: Vec<(usize, Wait)>,
     waiting: Vec<(usize, Wait)>,
     refusals: Vec<Refusal>,
+    turns: Turns,
     /// The flexible groups in the roster. They are not those that are on where an outcome was known.
     in_roster: Vec<usize>,
     /// Who is on which counter.
@@ -204,11 +235,17 @@ pub fn simulate(setting: &Setting<'_>, opened: &Opened) -> Simulation {
     while simulation.steps.len() < most.clamp(1, MAX_STEPS) {
         let step = simulation.steps.len();
         simulation.repeats_from = step + 1;
-        let mut state: Vec<u16> = vec![(step % cpus.len()) as u16];
-        cpus.iter().for_each(|cpu| cpu.state(&mut state));
-        if let Some(before) = states.insert(state, step) {
-            simulation.repeats_from = before;
-            break;
+        // What groups have had does not come again soon: old times are forgotten little by little.
+        if cpus
+            .iter()
+            .all(|cpu| cpu.waiting.is_empty() || !cpu.turns.decides)
+        {
+            let mut state: Vec<u16> = vec![(step % cpus.len()) as u16];
+            cpus.iter().for_each(|cpu| cpu.state(&mut state));
+            if let Some(before) = states.insert(state, step) {
+                simulation.repeats_from = before;
+                break;
+            }
         }
         let configuration = cpus[ours].configuration(core.as_ref());
         let next = known.len();
@@ -223,6 +260,8 @@ pub fn simulate(setting: &Setting<'_>, opened: &Opened) -> Simulation {
         } else {
             ours
         };
+        cpus.iter_mut()
+            .for_each(|cpu| cpu.run(INTERVAL / simulation.steps_per_interval as u64));
         let woken = cpus[ticking].rotate(core.as_mut());
         wake(&mut cpus, core.as_mut(), ticking, woken);
     }
@@ -272,6 +311,17 @@ impl<'a> Cpu<'a> {
             });
             events += 1;
         }
+        let turns = Turns {
+            decides: setting.policy == Policy::Rpmu,
+            turn: vec![Turn::Free; groups.len()],
+            had: vec![Had::NOTHING; groups.len()],
+            running: vec![0; groups.len()],
+            offered: vec![false; groups.len()],
+            queue: Vec::new(),
+            looked_at: None,
+            passing: false,
+            is_over: false,
+        };
         Self {
             machine,
             thread,
@@ -286,10 +336,18 @@ impl<'a> Cpu<'a> {
             given_up: Vec::new(),
             waiting: Vec::new(),
             refusals: Vec::new(),
+            turns,
             in_roster: Vec::new(),
             counters: Vec::new(),
             outcomes: HashMap::new(),
             alone: setting.sibling.is_none() || !machine.has_sibling(),
+        }
+    }
+
+    /// Time goes by.
+    fn run(&mut self, time: u64) {
+        for group in &self.flexible_active {
+            self.turns.running[*group] += time;
         }
     }
 
@@ -356,17 +414,25 @@ impl<'a> Cpu<'a> {
             self.flexible.retain(|group| *group != first);
             self.flexible.push(first);
         }
+        self.turns.is_over = true;
+        if self.turns.decides {
+            self.line_up();
+        }
         if !self.alone {
             return self.schedule(core, false);
         }
         let mut key: Vec<u16> = Vec::with_capacity(2 * self.flexible.len() + self.previous.len());
         key.extend(self.flexible.iter().map(|group| *group as u16));
+        key.extend(self.turns.queue.iter().map(|group| *group as u16));
         key.extend(self.previous.iter().map(|previous| counter_code(*previous)));
         if let Some(known) = self.outcomes.get(&key).cloned() {
             self.flexible_active = known.flexible_active;
             self.waiting = known.waiting;
             self.counters = known.counters;
             self.previous = known.previous;
+            self.turns.turn = known.turn;
+            self.turns.offered = known.offered;
+            self.turns.is_over = false;
             return false;
         }
         let woken = self.schedule(core, false);
@@ -375,9 +441,44 @@ impl<'a> Cpu<'a> {
             waiting: self.waiting.clone(),
             counters: self.counters.clone(),
             previous: self.previous.clone(),
+            turn: self.turns.turn.clone(),
+            offered: self.turns.offered.clone(),
         };
         self.outcomes.insert(key, outcome);
         woken
+    }
+
+    /// The beginning of `take_turns()` in `rust/driver/turns.rs`: who has had what, and who comes when.
+    fn line_up(&mut self) {
+        let turns = &mut self.turns;
+        let over = turns.is_over;
+        // In the order in which they were opened, whatever perf core's is by now.
+        let mut groups = self.flexible.clone();
+        groups.sort_unstable();
+        if over {
+            for group in &groups {
+                turns.had[*group].account(turns.running[*group]);
+            }
+        }
+        let least = groups
+            .iter()
+            .filter_map(|group| turns.had[*group].weight())
+            .min();
+        let least = least.unwrap_or(0);
+        let mut queue = Queue::new();
+        for group in &groups {
+            if over && turns.had[*group].weight().is_none() {
+                turns.had[*group].join(least);
+            }
+            let turn = if over {
+                Turn::Waits
+            } else {
+                turns.turn[*group]
+            };
+            queue.push(turn, turns.had[*group].weight().unwrap_or(least), *group);
+        }
+        turns.queue.clear();
+        turns.queue.extend(queue.iter());
     }
 
     /// `group_can_go_on()` and `group_sched_in()`.
@@ -401,16 +502,117 @@ impl<'a> Cpu<'a> {
         if self.groups[number].exclusive && !list.is_empty() {
             return Err(Wait::Exclusive);
         }
-        if let Some(failed) = failed {
+        if let Some(failed) = failed.filter(|_| pinned || !self.turns.offered[number]) {
             return Err(Wait::Behind(failed));
         }
+        let mut core = core;
+        if !pinned && self.turns.decides && !self.is_turn_of(number, core.as_deref_mut(), woken) {
+            return Err(Wait::Turn);
+        }
         self.place(number, core, woken).map_err(|refusal| {
+            self.let_others_pass();
             let known = self.refusals.iter().position(|known| *known == refusal);
             Wait::Refused(known.unwrap_or_else(|| {
                 self.refusals.push(refusal);
                 self.refusals.len() - 1
             }))
         })
+    }
+
+    /// `is_turn_of()` in `rust/driver/turns.rs`.
+    fn is_turn_of(&mut self, group: usize, core: Option<&mut Core>, woken: &mut bool) -> bool {
+        let takes_turns = match self.turns.looked_at {
+            Some(takes_turns) => takes_turns,
+            None => {
+                let takes_turns = self.take_turns(group, core, woken);
+                self.turns.looked_at = Some(takes_turns);
+                takes_turns
+            }
+        };
+        !takes_turns || self.turns.turn[group] == Turn::Counts
+    }
+
+    /// `let_others_pass()` there.
+    fn let_others_pass(&mut self) {
+        let turns = &mut self.turns;
+        if turns.decides && turns.looked_at != Some(true) && !turns.passing {
+            turns.passing = true;
+            for group in &self.flexible {
+                if !self.flexible_active.contains(group) {
+                    turns.offered[*group] = true;
+                }
+            }
+        }
+    }
+
+    /// `take_turns()` there: before the first of the flexible groups is placed.
+    fn take_turns(&mut self, first: usize, core: Option<&mut Core>, woken: &mut bool) -> bool {
+        let over = self.turns.is_over;
+        if !over && self.turns.turn[first] == Turn::Free {
+            return false;
+        }
+        if !over {
+            self.line_up();
+        }
+        let turns = &mut self.turns;
+        for group in &self.flexible {
+            turns.turn[*group] = Turn::Waits;
+            turns.offered[*group] = false;
+        }
+        let queue = std::mem::take(&mut turns.queue);
+        let mut waits = self.flexible.len() > queue.len();
+        let mut verdict = Ok(());
+        let limits = core
+            .as_ref()
+            .map_or(Limits::NONE, |core| core.limits(self.thread));
+        let limits = limits.closing(closed(self.machine));
+        let placed = self.roster.entries().map(|entry| entry.constraint.counters);
+        let mut placed: Vec<CounterMask> = placed.collect();
+        let mut trial = self.roster.trial();
+        let (mut counts, mut alone) = (false, false);
+        for group in queue.iter().copied() {
+            let exclusive = self.groups[group].exclusive;
+            if alone || (counts && exclusive) {
+                waits = true;
+                continue;
+            }
+            // Most are ruled out by this already, and it is much faster than a trial.
+            let events = &self.groups[group].events;
+            if events
+                .iter()
+                .any(|(_, demand)| is_taken(demand.constraint.counters, &placed))
+            {
+                waits = true;
+                continue;
+            }
+            for (event, demand) in events {
+                trial.push(*event, *demand, self.previous[*event]);
+            }
+            match trial.fits(&limits) {
+                Ok(()) => {
+                    turns.turn[group] = Turn::Counts;
+                    turns.offered[group] = true;
+                    placed.extend(events.iter().map(|(_, demand)| demand.constraint.counters));
+                    (counts, alone) = (true, exclusive);
+                }
+                Err(refusal) => {
+                    waits = true;
+                    if refusal.is_for_the_moment() {
+                        verdict = Err(refusal);
+                    }
+                }
+            }
+        }
+        drop(trial);
+        if !waits {
+            for group in &queue {
+                turns.turn[*group] = Turn::Free;
+                turns.offered[*group] = true;
+            }
+        }
+        turns.queue = queue;
+        *woken |= self.claim_planned(verdict, core);
+        waits
     }
 
     /// `plan()` in `rust/driver/sharing.rs`: tells the core's other thread. Returns whether it has to
@@ -473,6 +675,9 @@ impl<'a> Cpu<'a> {
         self.counters.clear();
         self.counters.extend(placed);
         self.counters.sort_unstable();
+        self.turns.looked_at = None;
+        self.turns.passing = false;
+        self.turns.is_over = false;
         let claim = self.roster.claim();
         let Some(core) = core.filter(|_| claim != self.claimed) else {
             return false;
@@ -502,6 +707,12 @@ impl<'a> Cpu<'a> {
             sibling: limits.bits(),
         }
     }
+}
+
+/// Whether as many events as there are `counters` can have no others than these.
+fn is_taken(counters: CounterMask, events: &[CounterMask]) -> bool {
+    let confined = events.iter().filter(|event| event.is_subset(counters));
+    confined.count() as u32 >= counters.weight()
 }
 
 /// A counter as a number, or that there is none.
