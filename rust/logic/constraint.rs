@@ -37,6 +37,17 @@ impl Constraint {
         }
     }
 
+    /// What either of two events may use, and what is special about one of them.
+    #[must_use]
+    pub const fn or(self, other: Self) -> Self {
+        Self {
+            counters: self.counters.union(other.counters),
+            overlap: self.overlap | other.overlap,
+            exclusive: self.exclusive | other.exclusive,
+            pair: self.pair | other.pair,
+        }
+    }
+
     /// Whether some counter can count the event.
     pub const fn is_satisfiable(self) -> bool {
         !self.counters.is_empty()

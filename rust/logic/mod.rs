@@ -27,6 +27,7 @@ pub mod counter;
 pub mod dirty;
 pub mod event_select;
 pub mod exception;
+pub mod explanation;
 pub mod extra_register;
 pub mod group;
 pub mod limits;

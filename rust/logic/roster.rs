@@ -282,6 +282,12 @@ impl<T: Copy + PartialEq> Roster<T> {
         self.transaction.is_some()
     }
 
+    /// The events that the open transaction has collected; none without one.
+    pub fn collected(&self) -> impl Iterator<Item = &Entry<T>> + Clone {
+        let start = self.transaction.unwrap_or(self.len);
+        self.entries().skip(start)
+    }
+
     /// Places the events of the transaction, all of them, and closes it.
     ///
     /// # Errors
