@@ -124,6 +124,34 @@ impl<T: Operations> Event<T> {
         self.private().waits.store(true, Relaxed);
     }
 
+    /// `attr.type` and `attr.config`, as they were asked for.
+    pub fn asked_for(&self) -> (u32, u64) {
+        // SAFETY: The event is valid, and these two do not change once it is open.
+        let attr = unsafe { &raw const (*self.as_raw()).attr };
+        // SAFETY: As above.
+        unsafe { ((*attr).type_, (*attr).config) }
+    }
+
+    /// Whether the event must always be on its CPU (`attr.pinned`).
+    pub fn is_pinned(&self) -> bool {
+        // SAFETY: The event is valid, and its attributes that are single bits do not change.
+        unsafe { (*self.as_raw()).attr.pinned() != 0 }
+    }
+
+    /// The perf core's number of the event, as the user gets it from `PERF_EVENT_IOC_ID`.
+    pub fn number(&self) -> u64 {
+        // SAFETY: The event is valid; the number is set when it is opened.
+        unsafe { (*self.as_raw()).id }
+    }
+
+    /// Whether it belongs to a task. While it is on a CPU, that task is what runs there.
+    pub fn is_of_task(&self) -> bool {
+        // SAFETY: The event is valid. Others change other bits of the field, this one is set when
+        // the event is opened.
+        let state = unsafe { ptr::read_volatile(&raw const (*self.as_raw()).attach_state) };
+        state & bindings::PERF_ATTACH_TASK != 0
+    }
+
     /// Adds to the number of occurrences that the user gets to see.
     pub fn add_count(&self, delta: u64) {
         // SAFETY: The event is valid. All others access `count` by local64_*() functions, that

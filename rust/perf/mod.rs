@@ -39,6 +39,7 @@
 
 mod attr;
 mod callbacks;
+mod caller;
 mod event;
 mod foreign;
 mod pinned;
@@ -50,9 +51,11 @@ mod symbols;
 mod sysfs;
 mod table;
 mod text_parameter;
+mod ticks;
 mod turns;
 
 pub use attr::Attr;
+pub use caller::Caller;
 pub use event::{Event, NewEvent};
 pub use foreign::{BuiltinPmu, UnregisteredPmu, Users};
 pub use pinned::PinnedGroup;
@@ -62,6 +65,7 @@ pub use symbols::{bind_perf_pmu_resched, bind_sampling};
 pub use sysfs::{Group, Groups, Setting, Value};
 pub use table::EventId;
 pub use text_parameter::policy;
+pub use ticks::Ticks;
 pub use turns::{ContextId, Scheduling, WaitingGroup};
 
 /// Types of events: `perf_event_attr.type`, and what a PMU is registered as.

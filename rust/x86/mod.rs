@@ -25,6 +25,7 @@
 
 pub mod apic;
 pub mod builtin;
+pub mod call;
 pub mod cpu;
 pub mod cpuid;
 pub mod hotplug;
