@@ -47,6 +47,7 @@ module! {
 /// Fields are dropped in the order in which they are declared, which is the one in which things
 /// have to be undone.
 struct Rpmu {
+    _files: Pin<KBox<driver::Files>>,
     /// The perf core offers our PMU to users. When this has gone, there are no events.
     _registration: perf::Registration<driver::Driver>,
     /// The events of the last CPU outlive its sleep.
@@ -78,8 +79,11 @@ impl kernel::Module for Rpmu {
         let syscore = x86::syscore::Registration::new(pmu.clone())?;
         let registration = perf::Registration::new(pmu.clone(), c"cpu", perf::event_type::RAW)?;
 
+        let files = driver::Files::new(&pmu)?;
+
         driver::announce(&pmu, predecessor.is_some());
         Ok(Self {
+            _files: files,
             _registration: registration,
             _syscore: syscore,
             _hotplug: hotplug,

@@ -2,7 +2,9 @@
 
 //! What the driver keeps of a CPU.
 
-use super::{hardware::Hardware, pmi::Shared, sharing::Sharing, turns::Turns};
+use super::{
+    hardware::Hardware, pmi::Shared, sharing::Sharing, turns::Turns, unplaced::UnplacedList,
+};
 use crate::{
     logic::{claim::Claim, counter::CounterMask, dirty::Dirty, registers::Shadow, roster::Roster},
     perf::EventId,
@@ -41,6 +43,8 @@ pub(super) struct Own {
     pub(super) asleep: CounterMask,
     /// What others must not read.
     pub(super) dirty: Dirty,
+    /// Who found no place here.
+    pub(super) unplaced: UnplacedList,
     /// What was in the way when the PMU was first used here.
     before: Option<Before>,
 }
@@ -52,9 +56,19 @@ struct Before {
 }
 
 impl Cpu {
-    pub(super) fn new(cpu: CpuId, hardware: &Hardware) -> impl PinInit<Self> + use<'_> {
+    pub(super) fn new(cpu: CpuId, hardware: &Hardware) -> impl PinInit<Self, Error> + use<'_> {
+        try_pin_init!(Self {
+            own: CpuCell::new(cpu, Own::new(hardware)?),
+            shared: Shared::new(),
+            sharing <- Sharing::new(&hardware.pmu),
+        }? Error)
+    }
+}
+
+impl Own {
+    fn new(hardware: &Hardware) -> Result<Self> {
         let capabilities = &hardware.pmu.capabilities;
-        let own = Own {
+        Ok(Self {
             roster: Roster::new(capabilities).with_policy(hardware.policy),
             shadow: Shadow::new(capabilities),
             transactions_abort: false,
@@ -62,17 +76,11 @@ impl Cpu {
             claimed: Claim::default(),
             dirty: Dirty::default(),
             asleep: CounterMask::EMPTY,
+            unplaced: UnplacedList::new()?,
             before: None,
-        };
-        pin_init!(Self {
-            own: CpuCell::new(cpu, own),
-            shared: Shared::new(),
-            sharing <- Sharing::new(&hardware.pmu),
         })
     }
-}
 
-impl Own {
     /// Brings the PMU of this CPU into a known state. No event is on it.
     ///
     /// Done before the first event comes to a CPU that we know nothing about: another driver has

@@ -14,7 +14,7 @@ use crate::{
         period::Start,
         turns::{Had, Turn},
     },
-    perf,
+    perf::{self, Ticks},
 };
 use kernel::{
     cpu::CpuId,
@@ -50,6 +50,8 @@ pub(crate) struct EventData {
     /// What the group has had ([`Had::parts`]). Kept with the group's first event.
     had: Atomic<u64>,
     had_until: Atomic<u64>,
+    /// When it got its counter. Only the CPU that it is on uses it, with interrupts off.
+    since: Atomic<usize>,
 }
 
 impl EventData {
@@ -70,6 +72,7 @@ impl EventData {
             turn: Atomic::new(Turn::Free.code()),
             had: Atomic::new(had),
             had_until: Atomic::new(had_until),
+            since: Atomic::new(0),
         }
     }
 
@@ -153,6 +156,12 @@ impl EventData {
         self.last_cpu.store(cpu.as_u32(), Relaxed);
         self.last_counter.store(index, Relaxed);
         self.counter.store(index, Relaxed);
+        self.since.store(Ticks::now().number(), Relaxed);
+    }
+
+    /// When the event got the counter that it has.
+    pub(super) fn since(&self) -> Ticks {
+        Ticks::from_number(self.since.load(Relaxed))
     }
 
     /// Says that the event is on no counter any more.

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `perf_event_open()`: can the event be had, alone and with its group?
+//! `perf_event_open()`: can the event be had, alone and with its group? If not, why not?
 
-use super::{event::EventData, Driver};
+use super::{event::EventData, refusals::Refused, Driver};
 use crate::{
     logic::{
         attr::{configure, Attributes, EventType, LOAD_LATENCY_AUXILIARY},
+        explanation::Explanation,
         group::Group,
         limits::Limits,
         refusal::Refusal,
@@ -13,24 +14,41 @@ use crate::{
     perf::{self, event_type},
 };
 
-/// What the driver will keep with a new event, or why it cannot be had.
+/// What the driver will keep with a new event, or why it cannot be had. A refusal is put on record.
 pub(super) fn event_init(
     driver: &Driver,
     event: &perf::NewEvent<'_, Driver>,
 ) -> Result<EventData, Refusal> {
-    let hardware = &driver.hardware;
-    let pmu = &hardware.pmu;
     let mut attr = attributes(&event.attr());
     attr.has_auxiliary =
         event.any_group_member(|member| member.data().select.code() == LOAD_LATENCY_AUXILIARY);
+    decide(driver, event, &attr).map_err(|explanation| {
+        // Another PMU's event is nothing that anybody was refused.
+        if explanation.refusal != Refusal::OtherType {
+            let refused = Refused::now(attr, event, explanation);
+            driver.refusals.push(refused);
+        }
+        explanation.refusal
+    })
+}
+
+// What refuses an event is looked at once, in process context, and not passed on.
+#[allow(clippy::result_large_err)]
+fn decide(
+    driver: &Driver,
+    event: &perf::NewEvent<'_, Driver>,
+    attr: &Attributes,
+) -> Result<EventData, Explanation> {
+    let hardware = &driver.hardware;
+    let pmu = &hardware.pmu;
     let configured = configure(
         pmu,
-        &attr,
+        attr,
         |register| hardware.has(register),
         || perf::allow_cpu().is_ok(),
     )?;
     if attr.sample_period != 0 && !driver.samples {
-        return Err(Refusal::Sampling);
+        return Err(Refusal::Sampling.into());
     }
     event.set_period(configured.period);
     let data = EventData::new(configured, pmu.constraint(configured.select));
@@ -46,16 +64,23 @@ pub(super) fn event_init(
     };
 
     // On an idle PMU: what does not fit there never will.
-    let limits = limits.closing(driver.transactions.counters());
+    let transactions = driver.transactions.counters();
+    let limits = limits.closing(transactions);
     let mut group = Group::new(&pmu.capabilities, limits).with_policy(driver.hardware.policy);
     let mut verdict = Ok(());
     event.for_each_group_member(|member| {
         let pushed = group.push(member.data().demand);
         verdict = verdict.and(pushed);
     });
-    verdict?;
-    group.push(data.demand)?;
-    group.validate()?;
+    verdict
+        .and_then(|()| group.push(data.demand))
+        .and_then(|()| group.validate())
+        .map_err(|refusal| Explanation {
+            refusal,
+            constraint: data.demand.constraint,
+            limits,
+            transactions,
+        })?;
     Ok(data)
 }
 

@@ -17,6 +17,10 @@
 //!  pmi         a counter has overflowed (NMI)
 //!  hotplug     a CPU comes or goes, or the driver does: registers as they were
 //!  sysfs       the PMU's files
+//!  debugfs     what the driver says of itself
+//!  snapshot    who has which counter of a CPU
+//!  unplaced    who found none, and why
+//!  refusals    the last events that were refused, and why
 //!  errors      reason ──► errno
 //! ```
 //!
@@ -36,6 +40,7 @@
 //! [`CpuCell`]: crate::x86::percpu::CpuCell
 
 mod cpu;
+mod debugfs;
 mod errors;
 mod event;
 mod event_init;
@@ -43,17 +48,21 @@ mod hardware;
 mod hotplug;
 mod pmi;
 mod probe;
+mod refusals;
 mod schedule;
 mod sharing;
 mod smi;
+mod snapshot;
 mod suspend;
 mod sysfs;
 mod takeover;
 mod transactions;
 mod turns;
+mod unplaced;
 mod user_read;
 
 pub(crate) use {
+    debugfs::Files,
     probe::{check_counters, probe},
     takeover::{find_predecessor, take_over},
 };
@@ -65,6 +74,7 @@ use crate::{
 use cpu::Cpu;
 use hardware::Hardware;
 use kernel::{prelude::*, sync::Arc};
+use refusals::Refusals;
 use smi::Smi;
 use transactions::Transactions;
 use user_read::UserRead;
@@ -77,6 +87,8 @@ pub(crate) struct Driver {
     samples: bool,
     /// Counter 3 where transactions use it too.
     transactions: Transactions,
+    /// Who was refused an event, and why.
+    refusals: Refusals,
     /// Whether the threads of a core must agree on who uses what.
     shares_a_core: bool,
     /// Who may read counters without us.
@@ -107,6 +119,7 @@ pub(crate) fn new_pmu(hardware: Hardware, ht_workaround: bool) -> Result<Arc<Cor
         transactions: Transactions::new(tsx_uses_a_counter),
         shares_a_core,
         can_resched: (shares_a_core || tsx_uses_a_counter) && bind_resched(),
+        refusals: Refusals::new()?,
         hardware,
         cpus,
     };

@@ -17,6 +17,7 @@ use super::{
 };
 use crate::{
     logic::{
+        constraint::Constraint,
         counter::{CounterId, CounterMask},
         group::Group,
         limits::Limits,
@@ -228,18 +229,24 @@ impl Operations for Driver {
         }
         let data = event.data();
         let wish = data.last_counter(CpuId::current());
-        let added = if own.roster.in_transaction() {
+        if own.roster.in_transaction() {
             // Nothing is planned yet, so there is nothing to claim.
-            own.roster.add(id, data.demand, wish, &Limits::NONE)
-        } else {
-            self.plan(cx, cpu, &mut own, |roster, limits| {
-                roster.add(id, data.demand, wish, limits)
-            })
-        };
-        if added.is_err() {
-            self.let_others_pass(cx, &mut own, event);
+            return Ok(own
+                .roster
+                .add(id, data.demand, wish, &Limits::NONE)
+                .inspect_err(|_| {
+                    self.let_others_pass(cx, &mut own, event);
+                })?);
         }
-        Ok(added?)
+        let planned = self.plan(cx, cpu, &mut own, |roster, limits| {
+            roster.add(id, data.demand, wish, limits)
+        });
+        planned.map_err(|denied| {
+            self.let_others_pass(cx, &mut own, event);
+            let explanation = denied.explain(data.demand.constraint);
+            own.unplaced.push(event, 1, explanation);
+            denied.refusal.into()
+        })
     }
 
     fn del(&self, cx: &PmuDisabled<'_, Self>, id: EventId, event: &Event<Self>) {
@@ -336,19 +343,23 @@ impl Operations for Driver {
 
     fn commit_txn(&self, cx: &Scheduling<'_, Self>) -> Result {
         let (cpu, mut own) = self.own(cx).ok_or(EAGAIN)?;
-        let planned = self.plan(cx, cpu, &mut own, Roster::commit);
-        if let Err(refusal) = planned {
-            // Any event of the group will do, and the latest is one.
-            if let Some(id) = own.roster.entries().last().map(|entry| entry.event) {
-                if refusal.is_for_the_moment() {
+        let own = &mut *own;
+        self.plan(cx, cpu, own, Roster::commit).map_err(|denied| {
+            let members = own.roster.collected();
+            let leader = members.clone().next().map(|entry| entry.event);
+            if let Some((id, leader)) = leader.and_then(|id| Some((id, cx.event(id)?))) {
+                if denied.refusal.is_for_the_moment() {
                     cx.wait_if_pinned(id);
                 }
-                if let Some(event) = cx.event(id) {
-                    self.let_others_pass(cx, &mut own, event);
-                }
+                let all = Constraint::any_of(CounterMask::EMPTY);
+                let all = members.clone().fold(all, |all, it| all.or(it.constraint));
+                // CAST: no more than there are counters.
+                let count = members.count() as u32;
+                own.unplaced.push(leader, count, denied.explain(all));
+                self.let_others_pass(cx, own, leader);
             }
-        }
-        Ok(planned?)
+            denied.refusal.into()
+        })
     }
 
     fn has_room_for(&self, cx: &OnCpu<'_, Self>, waiting: &PinnedGroup<'_, Self>) -> bool {

@@ -21,6 +21,9 @@ use super::{
 use crate::{
     logic::{
         claim::{Core, Thread},
+        constraint::Constraint,
+        counter::CounterMask,
+        explanation::Explanation,
         limits::Limits,
         model::{Model, Scope},
         pmu::Pmu,
@@ -49,6 +52,26 @@ pub(super) struct Sharing {
     core: RawSpinLock<Core>,
     /// Where this CPU sits: [`Seat::encode`], or [`NO_SEAT`]. The CPU itself writes it.
     seat: Atomic<u64>,
+}
+
+/// What [`Driver::plan`] refuses, and what it went by.
+pub(super) struct Denied {
+    pub(super) refusal: Refusal,
+    pub(super) limits: Limits,
+    /// The counters of the limits that are left to transactions.
+    pub(super) transactions: CounterMask,
+}
+
+impl Denied {
+    /// The same, of an event with that `constraint`, or a group with it as the sum.
+    pub(super) fn explain(&self, constraint: Constraint) -> Explanation {
+        Explanation {
+            refusal: self.refusal,
+            constraint,
+            limits: self.limits,
+            transactions: self.transactions,
+        }
+    }
 }
 
 /// Not an encoded seat.
@@ -178,19 +201,20 @@ impl Driver {
         cpu: &Cpu,
         own: &mut Own,
         change: impl FnOnce(&mut Roster<EventId>, &Limits) -> Result<(), Refusal>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), Denied> {
         let seat = cpu.sharing.seat();
+        let transactions = self.transactions.counters();
         let Some((seat, mut core)) =
             seat.and_then(|seat| Some((seat, self.core(seat, cx.irqs())?)))
         else {
-            return change(
-                &mut own.roster,
-                &Limits::NONE.closing(self.transactions.counters()),
-            );
+            let limits = Limits::NONE.closing(transactions);
+            return change(&mut own.roster, &limits).map_err(|refusal| Denied {
+                refusal,
+                limits,
+                transactions,
+            });
         };
-        let limits = core
-            .limits(seat.thread)
-            .closing(self.transactions.counters());
+        let limits = core.limits(seat.thread).closing(transactions);
         let planned = change(&mut own.roster, &limits);
         let mut woken = None;
         match planned {
@@ -206,7 +230,11 @@ impl Driver {
         }
         drop(core);
         resched(cx.pmu(), woken);
-        planned
+        planned.map_err(|refusal| Denied {
+            refusal,
+            limits,
+            transactions,
+        })
     }
 
     /// Whether `fits` says so of the limits that hold now. If not, what it was asked for is waited for.

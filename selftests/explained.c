@@ -1,0 +1,449 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What rpmu says of itself in debugfs: why an event was refused, and who has
+ * which counter. The built-in driver keeps its reasons to itself.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "kselftest_harness.h"
+#include "perf_util.h"
+
+#define DEBUGFS		"/sys/kernel/debug/rpmu"
+#define KEPT		64	/* refusals */
+#define ANY_NUMBER	16
+/* Long enough for an interrupt to another CPU and what it does. */
+#define AT_ONCE_US	50000
+#define ALL_LOADS	0x81d0	/* MEM_UOPS_RETIRED.ALL_LOADS: exclusive on Haswell */
+
+/* A file of rpmu's, whole. */
+static char *slurp(const char *name)
+{
+	static char text[1 << 16];
+	char path[128];
+	size_t len;
+	FILE *file;
+
+	snprintf(path, sizeof(path), DEBUGFS "/%s", name);
+	file = fopen(path, "r");
+	if (!file)
+		return NULL;
+	len = fread(text, 1, sizeof(text) - 1, file);
+	fclose(file);
+	text[len] = '\0';
+	return text;
+}
+
+/* The first line of @text that has @word in it; NULL if none has. */
+static char *line_with(char *text, const char *word)
+{
+	static char line[1024];
+	char *end, *start, *found = text ? strstr(text, word) : NULL;
+
+	if (!found)
+		return NULL;
+	for (start = found; start > text && start[-1] != '\n'; start--)
+		;
+	end = strchrnul(start, '\n');
+	snprintf(line, sizeof(line), "%.*s", (int)(end - start), start);
+	return line;
+}
+
+static char *newest_refusal(void)
+{
+	return line_with(slurp("refusals"), "type=");
+}
+
+FIXTURE(explained)
+{
+	int nothing;
+};
+
+FIXTURE_SETUP(explained)
+{
+	if (!on_rpmu())
+		SKIP(return, "only rpmu explains itself");
+}
+
+FIXTURE_TEARDOWN(explained)
+{
+}
+
+/* Every refusal is there with what was asked for, by whom, errno and reason. */
+TEST_F(explained, refused_event)
+{
+	struct perf_event_attr attr = counting(PERF_TYPE_HW_CACHE, 0xffff00);
+	char *line, pid[32];
+
+	EXPECT_EQ(-1, perf_open_self(&attr, -1));
+	EXPECT_EQ(EINVAL, errno);
+	line = newest_refusal();
+	ASSERT_NE(NULL, line);
+	snprintf(pid, sizeof(pid), " %d explained ", getpid());
+	EXPECT_NE(NULL, strstr(line, pid)) TH_LOG("%s", line);
+	EXPECT_NE(NULL, strstr(line, " EINVAL type=hw-cache config=0xffff00 cpu=any group=0: "))
+		TH_LOG("%s", line);
+	EXPECT_NE(NULL, strstr(line, ": no such generic cache event")) TH_LOG("%s", line);
+}
+
+/* Another PMU's events are none that anybody was refused. */
+TEST_F(explained, not_ours)
+{
+	struct perf_event_attr bad = counting(PERF_TYPE_HW_CACHE, 0xfefe00);
+	struct perf_event_attr other = counting(PERF_TYPE_SOFTWARE, ~0ULL);
+	char *line;
+
+	EXPECT_EQ(-1, perf_open_self(&bad, -1));
+	EXPECT_EQ(-1, perf_open_self(&other, -1));
+	line = newest_refusal();
+	ASSERT_NE(NULL, line);
+	EXPECT_NE(NULL, strstr(line, "config=0xfefe00")) TH_LOG("%s", line);
+}
+
+/* A group that is larger than the PMU: how many events, for which counters. */
+TEST_F(explained, refused_group)
+{
+	const unsigned int gp = gp_counters();
+	int fds[ANY_NUMBER];
+	struct perf_event_attr attr = counting(PERF_TYPE_RAW, RAW_BRANCHES);
+	char *line, expected[64];
+	unsigned int i;
+
+	ASSERT_GT(ANY_NUMBER, gp);
+	/* Members that are disabled do not count. */
+	attr.disabled = 0;
+	for (i = 0; i < gp; i++) {
+		fds[i] = perf_open_self(&attr, i ? fds[0] : -1);
+		ASSERT_LE(0, fds[i]);
+	}
+	EXPECT_EQ(-1, perf_open_self(&attr, fds[0]));
+	EXPECT_EQ(EINVAL, errno);
+	line = newest_refusal();
+	ASSERT_NE(NULL, line);
+	snprintf(expected, sizeof(expected), "group=%u: %u events compete for %u counters",
+		 gp, gp + 1, gp);
+	EXPECT_NE(NULL, strstr(line, expected)) TH_LOG("%s", line);
+	for (i = 0; i < gp; i++)
+		close(fds[i]);
+}
+
+/* The limit that two threads of a core put on each other (erratum HSD29). */
+TEST_F(explained, refused_for_the_siblings_sake)
+{
+	struct perf_event_attr attr = counting(PERF_TYPE_RAW, ALL_LOADS);
+	char siblings[32];
+	char *line;
+	int fds[2];
+
+	ASSERT_TRUE(read_line("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list",
+			      siblings, sizeof(siblings)));
+	if (cpu_model() != MODEL_HASWELL || !strpbrk(siblings, "-,"))
+		SKIP(return, "no erratum, or one thread a core");
+	attr.disabled = 0;
+	fds[0] = perf_open_self(&attr, -1);
+	attr.config = RAW_BRANCHES;
+	fds[1] = perf_open_self(&attr, fds[0]);
+	ASSERT_LE(0, fds[1]);
+	EXPECT_EQ(-1, perf_open_self(&attr, fds[0]));
+	EXPECT_EQ(EINVAL, errno);
+	line = newest_refusal();
+	ASSERT_NE(NULL, line);
+	EXPECT_NE(NULL, strstr(line, ": 3 general-purpose counters are needed, 2 may be used; "))
+		TH_LOG("%s", line);
+	EXPECT_NE(NULL, strstr(line, "exclusive event, half is left to the core's other thread"))
+		TH_LOG("%s", line);
+	close(fds[1]);
+	close(fds[0]);
+}
+
+/* The last ones are kept, newest first. */
+TEST_F(explained, so_many_are_kept)
+{
+	struct perf_event_attr attr = counting(PERF_TYPE_HW_CACHE, 0);
+	unsigned int i, lines = 0;
+	char *text, expected[32];
+
+	for (i = 0; i < KEPT + 6; i++) {
+		attr.config = 0xff0000 + i;
+		EXPECT_EQ(-1, perf_open_self(&attr, -1));
+	}
+	text = slurp("refusals");
+	ASSERT_NE(NULL, text);
+	for (text = strtok(text, "\n"); text; text = strtok(NULL, "\n")) {
+		if (*text == '#')
+			continue;
+		snprintf(expected, sizeof(expected), "config=%#x ",
+			 0xff0000 + KEPT + 6 - 1 - lines);
+		EXPECT_NE(NULL, strstr(text, expected)) TH_LOG("%s", text);
+		lines++;
+	}
+	EXPECT_EQ(KEPT, lines);
+}
+
+/* The line of the event in the schedule of CPU 0. */
+static char *scheduled(int fd)
+{
+	char id[32];
+	__u64 number = 0;
+
+	if (ioctl(fd, PERF_EVENT_IOC_ID, &number))
+		return NULL;
+	snprintf(id, sizeof(id), " id=%llu ", (unsigned long long)number);
+	return line_with(slurp("cpu0/schedule"), id);
+}
+
+/* Who has a counter is there, and goes when it has none. */
+TEST_F(explained, who_has_a_counter)
+{
+	struct perf_event_attr attr = counting(PERF_TYPE_RAW, RAW_BRANCHES);
+	char *line, task[32];
+	int own, all;
+
+	ASSERT_TRUE(run_on(0));
+	own = perf_open(&attr, 0, 0, -1, 0);
+	attr.pinned = 1;
+	all = perf_open(&attr, -1, 0, -1, 0);
+	ASSERT_LE(0, own);
+	ASSERT_LE(0, all);
+	EXPECT_EQ(NULL, scheduled(own));
+
+	ASSERT_EQ(0, ioctl(own, PERF_EVENT_IOC_ENABLE, 0));
+	ASSERT_EQ(0, ioctl(all, PERF_EVENT_IOC_ENABLE, 0));
+	line = scheduled(own);
+	ASSERT_NE(NULL, line);
+	EXPECT_EQ(0, strncmp(line, "PMC", 3)) TH_LOG("%s", line);
+	EXPECT_NE(NULL, strstr(line, "type=4 config=0xc4 ")) TH_LOG("%s", line);
+	EXPECT_NE(NULL, strstr(line, " may=PMC0,PMC1,PMC2,PMC3")) TH_LOG("%s", line);
+	EXPECT_EQ(NULL, strstr(line, " pinned")) TH_LOG("%s", line);
+	snprintf(task, sizeof(task), " task=%d explained", getpid());
+	EXPECT_NE(NULL, strstr(line, task)) TH_LOG("%s", line);
+	line = scheduled(all);
+	ASSERT_NE(NULL, line);
+	EXPECT_NE(NULL, strstr(line, " pinned task=none")) TH_LOG("%s", line);
+
+	close(own);
+	EXPECT_NE(NULL, scheduled(all));
+	ASSERT_EQ(0, ioctl(all, PERF_EVENT_IOC_DISABLE, 0));
+	EXPECT_EQ(NULL, scheduled(all));
+	close(all);
+}
+
+/* How long it has been there. */
+TEST_F(explained, since_when)
+{
+	struct perf_event_attr attr = counting(PERF_TYPE_RAW, RAW_BRANCHES);
+	char *line, *for_ms;
+	int fd, before;
+
+	attr.disabled = 0;
+	fd = perf_open(&attr, -1, 0, -1, 0);
+	ASSERT_LE(0, fd);
+	line = scheduled(fd);
+	ASSERT_NE(NULL, line);
+	for_ms = strstr(line, "for_ms=");
+	ASSERT_NE(NULL, for_ms);
+	before = atoi(for_ms + strlen("for_ms="));
+	EXPECT_GE(1000, before);
+	usleep(100000);
+	line = scheduled(fd);
+	ASSERT_NE(NULL, line);
+	for_ms = strstr(line, "for_ms=");
+	ASSERT_NE(NULL, for_ms);
+	/* A tick more or less. */
+	EXPECT_LE(before + 90, atoi(for_ms + strlen("for_ms=")));
+	close(fd);
+}
+
+/*
+ * Who finds no counter: all of the CPU, so that nothing else decides about it,
+ * and nobody takes turns.
+ */
+FIXTURE(waiting)
+{
+	char interval[32];
+	unsigned int gp;
+	int fds[ANY_NUMBER];	/* on every general-purpose counter of CPU 0 but one */
+};
+
+static int open_on_cpu0(__u64 config, bool pinned, int leader)
+{
+	struct perf_event_attr attr = counting(PERF_TYPE_RAW, config);
+
+	attr.disabled = 0;
+	attr.pinned = pinned;
+	return perf_open(&attr, -1, 0, leader, 0);
+}
+
+FIXTURE_SETUP(waiting)
+{
+	unsigned int i;
+
+	ASSERT_TRUE(read_line(MUX_INTERVAL, self->interval, sizeof(self->interval)));
+	if (!on_rpmu())
+		SKIP(return, "only rpmu explains itself");
+	self->gp = gp_counters();
+	ASSERT_GT(ANY_NUMBER, self->gp);
+	ASSERT_TRUE(forbid_rotation());
+	for (i = 0; i < self->gp - 1; i++) {
+		self->fds[i] = open_on_cpu0(RAW_BRANCHES, false, -1);
+		ASSERT_LE(0, self->fds[i]);
+		ASSERT_NE(NULL, scheduled(self->fds[i]));
+	}
+}
+
+FIXTURE_TEARDOWN(waiting)
+{
+	unsigned int i;
+
+	if (!self->gp)
+		return;
+	for (i = 0; i < self->gp - 1; i++)
+		close(self->fds[i]);
+	EXPECT_TRUE(allow_rotation(self->interval));
+}
+
+static bool holder_named(const char *line, int fd)
+{
+	char holder[48];
+	__u64 number = 0;
+
+	ioctl(fd, PERF_EVENT_IOC_ID, &number);
+	snprintf(holder, sizeof(holder), ": id=%llu", (unsigned long long)number);
+	return strstr(line, holder);
+}
+
+/* One event too many: every holder is named. It gets a counter, and is gone. */
+TEST_F(waiting, for_any_counter)
+{
+	int last = open_on_cpu0(RAW_BRANCHES, false, -1);
+	int waits = open_on_cpu0(RAW_INSTRUCTIONS, false, -1);
+	char *line = scheduled(last), expected[64];
+	unsigned int i;
+
+	ASSERT_LE(0, waits);
+	ASSERT_NE(NULL, line);
+	EXPECT_EQ(0, strncmp(line, "PMC", 3)) TH_LOG("%s", line);
+	/* Instructions have a fixed counter of their own. */
+	line = scheduled(waits);
+	ASSERT_NE(NULL, line);
+	EXPECT_EQ(0, strncmp(line, "FIXED0", 6)) TH_LOG("%s", line);
+	close(waits);
+
+	waits = open_on_cpu0(RAW_BRANCHES, false, -1);
+	line = scheduled(waits);
+	ASSERT_NE(NULL, line);
+	EXPECT_EQ(0, strncmp(line, "waits ", 6)) TH_LOG("%s", line);
+	EXPECT_NE(NULL, strstr(line, " members=1 ")) TH_LOG("%s", line);
+	EXPECT_NE(NULL, strstr(line, " task=none")) TH_LOG("%s", line);
+	snprintf(expected, sizeof(expected), ": %u events compete for %u counters",
+		 self->gp + 1, self->gp);
+	EXPECT_NE(NULL, strstr(line, expected)) TH_LOG("%s", line);
+	for (i = 0; i < self->gp - 1; i++)
+		EXPECT_TRUE(holder_named(line, self->fds[i])) TH_LOG("%s", line);
+	EXPECT_TRUE(holder_named(line, last)) TH_LOG("%s", line);
+
+	close(last);
+	ASSERT_EQ(0, ioctl(waits, PERF_EVENT_IOC_DISABLE, 0));
+	ASSERT_EQ(0, ioctl(waits, PERF_EVENT_IOC_ENABLE, 0));
+	line = scheduled(waits);
+	ASSERT_NE(NULL, line);
+	EXPECT_EQ(0, strncmp(line, "PMC", 3)) TH_LOG("%s", line);
+	close(waits);
+}
+
+/* A group waits as a whole. */
+TEST_F(waiting, as_a_group)
+{
+	/* Disabled members do not count: the group is put together first. */
+	struct perf_event_attr attr = counting(PERF_TYPE_RAW, RAW_BRANCHES);
+	int leader = perf_open(&attr, -1, 0, -1, 0);
+	int member = open_on_cpu0(RAW_BRANCHES, false, leader);
+	char *line;
+
+	ASSERT_LE(0, member);
+	ASSERT_EQ(0, ioctl(leader, PERF_EVENT_IOC_ENABLE, 0));
+	line = scheduled(leader);
+	ASSERT_NE(NULL, line);
+	EXPECT_EQ(0, strncmp(line, "waits ", 6)) TH_LOG("%s", line);
+	EXPECT_NE(NULL, strstr(line, " members=2 ")) TH_LOG("%s", line);
+	EXPECT_EQ(NULL, scheduled(member));
+	close(member);
+	close(leader);
+}
+
+/* A pinned event does not wait: it is in the error state, and why is there. */
+TEST_F(waiting, pinned)
+{
+	int first = open_on_cpu0(RAW_BRANCHES, true, -1);
+	int fds[ANY_NUMBER], last;
+	unsigned int i;
+	char *line;
+
+	ASSERT_LE(0, first);
+	for (i = 0; i < self->gp - 1; i++)
+		fds[i] = open_on_cpu0(RAW_BRANCHES, true, -1);
+	last = open_on_cpu0(RAW_BRANCHES, true, -1);
+	line = scheduled(last);
+	ASSERT_NE(NULL, line);
+	EXPECT_EQ(0, strncmp(line, "error ", 6)) TH_LOG("%s", line);
+	EXPECT_TRUE(holder_named(line, first)) TH_LOG("%s", line);
+	close(last);
+	for (i = 0; i < self->gp - 1; i++)
+		close(fds[i]);
+	close(first);
+}
+
+/* The core's other thread is named, not an event of this one. */
+TEST_F(waiting, for_the_sibling)
+{
+	struct perf_event_attr attr = counting(PERF_TYPE_RAW, ALL_LOADS);
+	char siblings[32], *end, *line;
+	int exclusive, waits, sibling;
+
+	ASSERT_TRUE(read_line("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list",
+			      siblings, sizeof(siblings)));
+	sibling = strtol(siblings, &end, 10);
+	sibling = *end ? atoi(end + 1) : sibling;
+	if (cpu_model() != MODEL_HASWELL || !sibling)
+		SKIP(return, "no erratum, or one thread a core");
+	attr.disabled = 0;
+	exclusive = perf_open(&attr, -1, sibling, -1, 0);
+	ASSERT_LE(0, exclusive);
+	usleep(AT_ONCE_US);
+	/* That leaves two counters here: the third event lost its own when one came. */
+	waits = open_on_cpu0(RAW_BRANCHES, false, -1);
+	ASSERT_LE(0, waits);
+	line = scheduled(self->fds[2]);
+	ASSERT_NE(NULL, line) TH_LOG("%s", slurp("cpu0/schedule"));
+	EXPECT_EQ(0, strncmp(line, "waits ", 6)) TH_LOG("%s", line);
+	EXPECT_NE(NULL, strstr(line, ": 3 general-purpose counters are needed, 2 may be used"))
+		TH_LOG("%s", line);
+	EXPECT_NE(NULL, strstr(line, "PMC3: taken by an exclusive event of the core's other"))
+		TH_LOG("%s", line);
+	EXPECT_NE(NULL, strstr(line, "exclusive events of the core's other thread have the rest"))
+		TH_LOG("%s", line);
+	EXPECT_TRUE(holder_named(line, self->fds[0])) TH_LOG("%s", line);
+	close(waits);
+	close(exclusive);
+}
+
+/* Nobody else may look: other users' tasks are in there. */
+TEST_F(explained, root_alone)
+{
+	static const char * const files[] = { "refusals", "cpu0/schedule" };
+	struct stat status;
+	char path[128];
+	unsigned int i;
+
+	for (i = 0; i < sizeof(files) / sizeof(*files); i++) {
+		snprintf(path, sizeof(path), DEBUGFS "/%s", files[i]);
+		ASSERT_EQ(0, stat(path, &status));
+		EXPECT_EQ(0400, status.st_mode & 07777);
+		EXPECT_EQ(0, status.st_uid);
+	}
+}
+
+TEST_HARNESS_MAIN
