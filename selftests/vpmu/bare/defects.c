@@ -203,8 +203,10 @@ static void offcore_response(void)
 	expect(counted, "no responses");
 	on_other(run_offcore_response);
 	same(other.status, shared ? value : 0, "the other CPU's register");
+	/* How many of a thread's loads have responses is spread evenly, beginning anywhere. */
 	for (c = 0; c < 4; c++)
-		same(other.counts[c], shared ? counted : 0, "the other CPU's counter %d", c);
+		expect(shared ? other.counts[c] - counted + 1 <= 2 : !other.counts[c],
+		       "the other CPU's counter %d: %#llx, here %#llx", c, other.counts[c], counted);
 }
 
 /* TFA: while RTM_FORCE_ABORT is 0, transactions use counter 3. */
