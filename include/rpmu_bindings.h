@@ -30,6 +30,7 @@
 /* For the prototypes, so that none is written twice. */
 #include "../rust/helpers.c"
 #include "../rust/static_calls.c"
+#include "rpmu_trace.h"
 
 const char *rpmu_helper_policy(void); /* rust/parameters.c */
 

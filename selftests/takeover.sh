@@ -215,6 +215,73 @@ unload_refused_while_cpu_counted() {
 	unload_refused hold-cpu
 }
 
+TRACE=/sys/kernel/tracing
+
+# tracing ROUND: all that rpmu does is traced, and it is traced.
+tracing() {
+	if ! echo 1 >"$TRACE"/events/rpmu/enable; then
+		because "round $1: tracing does not begin"
+		return 1
+	fi
+	echo >"$TRACE"/trace
+	counts || return
+	grep -q ' schedule: id=' "$TRACE"/trace && return
+	because "round $1: nothing was traced"
+	return 1
+}
+
+# What is traced does not keep the module, and its tracepoints go with it:
+# while tracing is on, and when it has been switched off again.
+unload_while_traced() {
+	log_mark "$0"
+	round=0
+	while [ "$round" -lt "$ROUNDS" ]; do
+		round=$((round + 1))
+		load || {
+			because "round $round: load: $said"
+			return 1
+		}
+		tracing "$round" || return
+		[ $((round % 2)) = 0 ] || echo 0 >"$TRACE"/events/rpmu/enable
+		unload || {
+			because "round $round: unload: $said"
+			return 1
+		}
+		if [ -e "$TRACE"/events/rpmu ]; then
+			because "round $round: the tracepoints are still there"
+			return 1
+		fi
+		counts || return
+	done
+	no_trouble
+}
+
+# Who counts or records tracepoints with perf has the module in use.
+unload_refused_while_perf_traces() {
+	load || {
+		because "load: $said"
+		return 1
+	}
+	perf stat -a -e rpmu:schedule,rpmu:rotate -- sleep 100 >/dev/null 2>&1 &
+	holder=$!
+	tries=0
+	while [ "$(cat /sys/module/rpmu/refcnt)" = 0 ] && [ "$tries" -lt 50 ]; do
+		tries=$((tries + 1))
+		usleep 100000
+	done
+	status=0
+	if unload; then
+		because "rpmu went while its tracepoints were in use"
+		status=1
+	fi
+	release
+	if loaded && ! unload; then
+		because "nothing is traced any more, unload: $said"
+		status=1
+	fi
+	return "$status"
+}
+
 # The perf core rotates events on a timer of each CPU, and frees the timers with
 # the PMU whether they run or not. They do after the interval was written, for
 # as long as that is, and after the last event that had to wait has gone.
@@ -321,6 +388,7 @@ for name in built_in_at_start refused_while_watchdog_on \
 	pmu_is_the_same unload_refused_while_task_counted \
 	unload_refused_while_cpu_counted watchdog_on_rpmu \
 	watchdog_after_give_back rdpmc_stays freeze_on_smi_stays interval_written_before multiplexed_before \
+	unload_while_traced unload_refused_while_perf_traces \
 	built_in_at_end; do
 	run_test $name
 done

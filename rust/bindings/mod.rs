@@ -22,6 +22,9 @@
 )]
 
 use kernel::ffi;
+// The key that says whether somebody traces is looked at by a macro of the kernel crate.
+#[cfg(CONFIG_TRACEPOINTS)]
+pub use kernel::bindings::tracepoint;
 use pin_init::MaybeZeroable;
 
 // The kernel maps these by hand as well (`rust/bindings/lib.rs`).

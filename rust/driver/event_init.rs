@@ -26,6 +26,7 @@ pub(super) fn event_init(
         // Another PMU's event is nothing that anybody was refused.
         if explanation.refusal != Refusal::OtherType {
             let refused = Refused::now(attr, event, explanation);
+            refused.trace(event);
             driver.refusals.push(refused);
         }
         explanation.refusal

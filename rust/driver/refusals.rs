@@ -10,7 +10,7 @@ use crate::{
         attr::{Attributes, EventType},
         explanation::Explanation,
     },
-    perf::{Caller, NewEvent},
+    perf::{trace, Caller, NewEvent},
 };
 use kernel::{
     cpu::CpuId,
@@ -54,6 +54,12 @@ impl Refused {
             group,
             explanation,
         }
+    }
+
+    /// Has who traces know. `event` is the one that is refused.
+    pub(super) fn trace(&self, event: &NewEvent<'_, Driver>) {
+        let error = Error::from(self.explanation.refusal);
+        trace::refused(event, self.group, error, &self.explanation);
     }
 }
 

@@ -19,13 +19,17 @@ use crate::{
     logic::{
         constraint::Constraint,
         counter::{CounterId, CounterMask},
+        explanation::Explanation,
         group::Group,
         limits::Limits,
         model::Scope,
         registers::{Register, RegisterWrite, Shadow},
         roster::{Entry, Roster},
     },
-    perf::{Event, EventId, NewEvent, OnCpu, Operations, PinnedGroup, PmuDisabled, Scheduling},
+    perf::{
+        trace::{self, Rotation},
+        Event, EventId, NewEvent, OnCpu, Operations, PinnedGroup, PmuDisabled, Scheduling,
+    },
     x86::percpu::CpuCellGuard,
 };
 use kernel::{cpu::CpuId, mm::Mm, prelude::*};
@@ -40,6 +44,19 @@ impl Driver {
         let mut own = cpu.own.borrow(cx.irqs())?;
         Self::settle_halted(&cpu.shared, &mut own.shadow);
         Some((cpu, own))
+    }
+
+    /// Keeps for who asks that `event`, with so many `members` in its group, has found no place.
+    fn place_failed(
+        &self,
+        own: &mut Own,
+        event: &Event<Self>,
+        members: u32,
+        explanation: Explanation,
+    ) {
+        let counters = explanation.constraint.counters.bits();
+        trace::place_failed(event, members, counters, &explanation);
+        own.unplaced.push(event, members, explanation);
     }
 
     /// Has the shadow know of what was stopped in an NMI. The PMU is disabled.
@@ -179,7 +196,12 @@ impl Operations for Driver {
         let shared = &cpu.shared;
         self.transactions.abort_if_needed(&mut own, cx.irqs());
         self.user_read.mark_dirty(&mut own, cx.irqs());
-        let Own { roster, shadow, .. } = &mut *own;
+        let Own {
+            roster,
+            shadow,
+            turns,
+            ..
+        } = &mut *own;
 
         // Everybody leaves before anybody arrives, since they may change places.
         for (id, counter) in roster.leaving() {
@@ -202,10 +224,18 @@ impl Operations for Driver {
                 if !event.is_stopped() {
                     self.start_on(cx, (counter, id, event), shared, shadow);
                 }
+                trace::schedule(event, counter.index());
             }
         }
         roster.settle();
-        own.turns = Turns::default();
+        trace::rotate(|| {
+            cx.is_rotation().then(|| Rotation {
+                // CAST: no more than there are counters.
+                counting: roster.len() as u32,
+                wait: turns.waiting(),
+            })
+        });
+        *turns = Turns::default();
         let Own { shadow, .. } = &mut *own;
 
         shadow.resume(|write| {
@@ -243,8 +273,7 @@ impl Operations for Driver {
         });
         planned.map_err(|denied| {
             self.let_others_pass(cx, &mut own, event);
-            let explanation = denied.explain(data.demand.constraint);
-            own.unplaced.push(event, 1, explanation);
+            self.place_failed(&mut own, event, 1, denied.explain(data.demand.constraint));
             denied.refusal.into()
         })
     }
@@ -355,7 +384,7 @@ impl Operations for Driver {
                 let all = members.clone().fold(all, |all, it| all.or(it.constraint));
                 // CAST: no more than there are counters.
                 let count = members.count() as u32;
-                own.unplaced.push(leader, count, denied.explain(all));
+                self.place_failed(own, leader, count, denied.explain(all));
                 self.let_others_pass(cx, own, leader);
             }
             denied.refusal.into()

@@ -33,6 +33,15 @@ pub(super) struct Turns {
     looked_at: Option<(ContextId, bool)>,
     /// The context whose groups are all offered because one did not fit.
     passing: Option<ContextId>,
+    /// Groups that have to wait for their turn.
+    waiting: u32,
+}
+
+impl Turns {
+    /// How many groups have to wait for their turn, as was decided since the PMU was disabled.
+    pub(super) fn waiting(&self) -> u32 {
+        self.waiting
+    }
 }
 
 impl Driver {
@@ -122,6 +131,7 @@ impl Driver {
         });
 
         let mut waits = groups > queue.len();
+        let mut counting = 0;
         let planned = self.plan(cx, cpu, own, |roster, limits| {
             let mut verdict = Ok(());
             let mut trial = roster.trial();
@@ -138,6 +148,7 @@ impl Driver {
                 match trial.fits(limits) {
                     Ok(()) => {
                         give(group, Turn::Counts);
+                        counting += 1;
                         (counts, alone) = (true, group.is_exclusive());
                     }
                     Err(refusal) => {
@@ -152,6 +163,9 @@ impl Driver {
         });
         // Who waits for the core's other thread has been noted down.
         let _ = planned;
+        // CAST: no more than there are events on a machine.
+        let waiting = groups.saturating_sub(counting) as u32;
+        own.turns.waiting = own.turns.waiting.saturating_add(waiting);
         if !waits {
             for group in queue.iter() {
                 give(group, Turn::Free);

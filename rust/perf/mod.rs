@@ -52,6 +52,7 @@ mod sysfs;
 mod table;
 mod text_parameter;
 mod ticks;
+pub mod trace;
 mod turns;
 
 pub use attr::Attr;

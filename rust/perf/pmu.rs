@@ -290,6 +290,11 @@ impl<T: Operations> Pmu<T> {
         }
     }
 
+    /// Whether there is a [`Registration`], and not about to end.
+    pub(super) fn is_open(&self) -> bool {
+        self.resched_open.load(Relaxed)
+    }
+
     /// What is kept of every CPU.
     pub(super) fn cpu_states(&self) -> &[KBox<CpuState<T>>] {
         &self.cpus

@@ -146,6 +146,16 @@ impl<T: Operations> Clone for WaitingGroup<'_, T> {
 
 impl<T: Operations> Copy for WaitingGroup<'_, T> {}
 
+impl<T: Operations> PmuDisabled<'_, T> {
+    /// Whether events take turns right now: the CPU's timer for that, see
+    /// [`rotation`](super::rotation), is why the PMU is disabled.
+    pub fn is_rotation(&self) -> bool {
+        // SAFETY: Interrupts are off, and the PMU is registered: whoever ends that has said so
+        // before, and waits for all that run with interrupts off.
+        self.pmu().is_open() && unsafe { rotation::is_under_way(self.pmu().as_raw()) }
+    }
+}
+
 impl<T: Operations> WaitingGroup<'_, T> {
     /// Nanoseconds that the group has been on counters.
     pub fn time_running(&self) -> u64 {

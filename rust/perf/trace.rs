@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Tracepoints: `rpmu:schedule`, `rpmu:place_failed`, `rpmu:refused` and `rpmu:rotate`.
+//!
+//! `include/rpmu_trace.h` describes them. As long as nobody traces, each is an instruction that does
+//! nothing, and nothing is put together for it. `kernel::declare_trace!` would do the same, but knows
+//! the kernel's own tracepoints only.
+//!
+//! Any context. Who traces may read events meanwhile, and stop them, see
+//! [`Operations`](super::Operations).
+//!
+//! C header: [`include/linux/tracepoint.h`](srctree/include/linux/tracepoint.h)
+
+#![cfg_attr(not(CONFIG_TRACEPOINTS), allow(unused_variables))]
+
+use super::{Event, NewEvent, Operations};
+use crate::bindings;
+use core::fmt::{Display, Write};
+use kernel::{current, error::Error, str::NullTerminatedFormatter};
+
+/// Bytes of the longest reason, with a NUL; the rest is cut off. As many as the tracepoints have room
+/// for.
+const REASON: usize = bindings::RPMU_TRACE_REASON as usize;
+
+/// Whether somebody traces.
+#[cfg(CONFIG_TRACEPOINTS)]
+macro_rules! is_on {
+    ($tracepoint:ident) => {
+        // SAFETY: The tracepoint is made by rust/trace.c; the key is only looked at.
+        unsafe {
+            kernel::jump_label::static_branch_unlikely!(
+                bindings::$tracepoint,
+                bindings::tracepoint,
+                key
+            )
+        }
+    };
+}
+
+#[cfg(not(CONFIG_TRACEPOINTS))]
+macro_rules! is_on {
+    ($tracepoint:ident) => {
+        false
+    };
+}
+
+/// What came of it that a timer has made events take turns.
+pub struct Rotation {
+    /// Events that have counters now.
+    pub counting: u32,
+    /// Groups whose turn it is not, where the driver decides about that.
+    pub wait: u32,
+}
+
+/// The event is put on a counter, be it the one that it had before; fixed ones are numbered from 32.
+#[inline]
+pub fn schedule<T: Operations>(event: &Event<T>, counter: usize) {
+    if is_on!(__tracepoint_schedule) {
+        // CAST: below 64.
+        trace_schedule(event, counter as u32);
+    }
+}
+
+#[cold]
+fn trace_schedule<T: Operations>(event: &Event<T>, counter: u32) {
+    let (event_type, config) = event.asked_for();
+    #[cfg(CONFIG_TRACEPOINTS)]
+    // SAFETY: It takes any values, in any context.
+    unsafe {
+        bindings::rust_do_trace_schedule(
+            event.number(),
+            event_type,
+            config,
+            task_of(event),
+            event.is_pinned(),
+            counter,
+        );
+    }
+}
+
+/// The event, or the group of so many members that it is the first of, finds no place on the counters
+/// that it may be on.
+#[inline]
+pub fn place_failed<T: Operations>(
+    event: &Event<T>,
+    members: u32,
+    counters: u64,
+    reason: &impl Display,
+) {
+    if is_on!(__tracepoint_place_failed) {
+        trace_place_failed(event, members, counters, reason);
+    }
+}
+
+#[cold]
+fn trace_place_failed<T: Operations>(
+    event: &Event<T>,
+    members: u32,
+    counters: u64,
+    reason: &impl Display,
+) {
+    let (event_type, config) = event.asked_for();
+    let text = Text::new(reason);
+    #[cfg(CONFIG_TRACEPOINTS)]
+    // SAFETY: It takes any values, in any context, and copies the text, which ends with a NUL.
+    unsafe {
+        bindings::rust_do_trace_place_failed(
+            event.number(),
+            event_type,
+            config,
+            task_of(event),
+            event.is_pinned(),
+            members,
+            counters,
+            text.0.as_ptr().cast(),
+        );
+    }
+}
+
+/// The event is refused; so many of its group have been opened.
+#[inline]
+pub fn refused<T: Operations>(
+    event: &NewEvent<'_, T>,
+    group: u32,
+    error: Error,
+    reason: &impl Display,
+) {
+    if is_on!(__tracepoint_refused) {
+        trace_refused(event, group, error, reason);
+    }
+}
+
+#[cold]
+fn trace_refused<T: Operations>(
+    event: &NewEvent<'_, T>,
+    group: u32,
+    error: Error,
+    reason: &impl Display,
+) {
+    let attr = event.attr();
+    let text = Text::new(reason);
+    // CAST: a CPU's number is an `int`.
+    let cpu = event.cpu().map_or(-1, |cpu| cpu.as_u32() as i32);
+    #[cfg(CONFIG_TRACEPOINTS)]
+    // SAFETY: It takes any values, in any context, and copies the text, which ends with a NUL.
+    unsafe {
+        bindings::rust_do_trace_refused(
+            attr.event_type(),
+            attr.config(),
+            attr.config1(),
+            cpu,
+            group,
+            error.to_errno(),
+            text.0.as_ptr().cast(),
+        );
+    }
+}
+
+/// Events take turns; `rotation` is asked for what comes of it, if anybody traces.
+#[inline]
+pub fn rotate(rotation: impl FnOnce() -> Option<Rotation>) {
+    if is_on!(__tracepoint_rotate) {
+        if let Some(rotation) = rotation() {
+            trace_rotate(&rotation);
+        }
+    }
+}
+
+#[cold]
+fn trace_rotate(rotation: &Rotation) {
+    let Rotation { counting, wait } = *rotation;
+    #[cfg(CONFIG_TRACEPOINTS)]
+    // SAFETY: It takes any values, in any context.
+    unsafe {
+        bindings::rust_do_trace_rotate(counting, wait);
+    }
+}
+
+/// The task that the event belongs to, which is what runs here, or -1.
+fn task_of<T: Operations>(event: &Event<T>) -> i32 {
+    if event.is_of_task() {
+        current!().pid()
+    } else {
+        -1
+    }
+}
+
+/// What is put into words, with a NUL behind it.
+struct Text([u8; REASON]);
+
+impl Text {
+    fn new(what: &impl Display) -> Self {
+        let mut text = [0; REASON];
+        if let Some(mut formatter) = NullTerminatedFormatter::new(&mut text) {
+            // What does not fit is cut off.
+            let _ = write!(formatter, "{what}");
+        }
+        Self(text)
+    }
+}
