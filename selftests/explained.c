@@ -183,16 +183,34 @@ TEST_F(explained, so_many_are_kept)
 	EXPECT_EQ(KEPT, lines);
 }
 
+static __u64 number_of(int fd)
+{
+	__u64 number = 0;
+
+	ioctl(fd, PERF_EVENT_IOC_ID, &number);
+	return number;
+}
+
 /* The line of the event in the schedule of CPU 0. */
 static char *scheduled(int fd)
 {
 	char id[32];
-	__u64 number = 0;
 
-	if (ioctl(fd, PERF_EVENT_IOC_ID, &number))
-		return NULL;
-	snprintf(id, sizeof(id), " id=%llu ", (unsigned long long)number);
+	snprintf(id, sizeof(id), " id=%llu ", (unsigned long long)number_of(fd));
 	return line_with(slurp("cpu0/schedule"), id);
+}
+
+/* Whether the event is among those of CPU 0 that count or wait right now. */
+static bool is_here(int fd)
+{
+	char *all = slurp("cpu0/schedule"), *end = all ? strstr(all, "# the last ") : NULL;
+	char id[32];
+
+	snprintf(id, sizeof(id), " id=%llu ", (unsigned long long)number_of(fd));
+	if (!end)
+		return false;
+	*end = '\0';
+	return strstr(all, id);
 }
 
 /* Who has a counter is there, and goes when it has none. */
@@ -257,6 +275,92 @@ TEST_F(explained, since_when)
 	close(fd);
 }
 
+static bool holder_named(const char *line, int fd)
+{
+	char holder[48];
+
+	snprintf(holder, sizeof(holder), ": id=%llu", (unsigned long long)number_of(fd));
+	return strstr(line, holder);
+}
+
+/*
+ * Who is not tried, because it is the others' turn: what it waits for is what
+ * these have, and each event is either there or on a counter.
+ */
+TEST_F(explained, waits_for_its_turn)
+{
+	struct perf_event_attr attr = counting(PERF_TYPE_RAW, RAW_BRANCHES);
+	const unsigned int gp = gp_counters();
+	int fds[ANY_NUMBER + 3], pair[2];
+	unsigned int i, j, placed = 0, waiting = 0;
+	char *line, mine[48];
+	bool named;
+
+	ASSERT_GT(ANY_NUMBER, gp);
+	ASSERT_TRUE(run_on(0));
+	snprintf(mine, sizeof(mine), " task=%d explained", getpid());
+	attr.disabled = 0;
+	for (i = 0; i < gp + 3; i++) {
+		fds[i] = perf_open_self(&attr, -1);
+		ASSERT_LE(0, fds[i]);
+	}
+	/* Some turns. */
+	branch_loop(10000000);
+	for (i = 0; i < gp + 3; i++) {
+		line = scheduled(fds[i]);
+		ASSERT_NE(NULL, line) TH_LOG("%u: %s", i, slurp("cpu0/schedule"));
+		EXPECT_NE(NULL, strstr(line, mine)) TH_LOG("%s", line);
+		if (!strncmp(line, "PMC", 3)) {
+			placed++;
+			continue;
+		}
+		waiting++;
+		EXPECT_EQ(0, strncmp(line, "waits ", 6)) TH_LOG("%s", line);
+		EXPECT_NE(NULL, strstr(line, " members=1 counted_ms=")) TH_LOG("%s", line);
+		EXPECT_NE(NULL, strstr(line, ": waits for its turn behind PMC")) TH_LOG("%s", line);
+		named = false;
+		for (j = 0; j < gp + 3; j++)
+			named |= j != i && holder_named(line, fds[j]);
+		EXPECT_TRUE(named) TH_LOG("%s", line);
+	}
+	/* Between two of these looks, others may have got their turn. */
+	EXPECT_LE(1, placed);
+	EXPECT_LE(1, waiting);
+	for (i = 0; i < gp + 3; i++)
+		close(fds[i]);
+
+	/* A group that is larger than what is left does so as a whole. */
+	for (i = 0; i < 2; i++) {
+		attr.pinned = !i;
+		fds[i] = perf_open_self(&attr, -1);
+		ASSERT_LE(0, fds[i]);
+	}
+	attr.pinned = 0;
+	for (i = 2; i < gp - 1; i++) {
+		fds[i] = perf_open_self(&attr, -1);
+		ASSERT_LE(0, fds[i]);
+	}
+	attr.disabled = 1;
+	pair[0] = perf_open_self(&attr, -1);
+	attr.disabled = 0;
+	pair[1] = perf_open_self(&attr, pair[0]);
+	ASSERT_LE(0, pair[1]);
+	ASSERT_EQ(0, ioctl(pair[0], PERF_EVENT_IOC_ENABLE, 0));
+	named = false;
+	for (i = 0; i < 100 && !named; i++) {
+		branch_loop(1000000);
+		line = scheduled(pair[0]);
+		ASSERT_NE(NULL, line);
+		named = strstr(line, "members=2 counted_ms=") &&
+			strstr(line, ": waits for its turn behind PMC");
+	}
+	EXPECT_TRUE(named) TH_LOG("%s", slurp("cpu0/schedule"));
+	close(pair[1]);
+	close(pair[0]);
+	for (i = 0; i < gp - 1; i++)
+		close(fds[i]);
+}
+
 /*
  * Who finds no counter: all of the CPU, so that nothing else decides about it,
  * and nobody takes turns.
@@ -305,16 +409,6 @@ FIXTURE_TEARDOWN(waiting)
 	EXPECT_TRUE(allow_rotation(self->interval));
 }
 
-static bool holder_named(const char *line, int fd)
-{
-	char holder[48];
-	__u64 number = 0;
-
-	ioctl(fd, PERF_EVENT_IOC_ID, &number);
-	snprintf(holder, sizeof(holder), ": id=%llu", (unsigned long long)number);
-	return strstr(line, holder);
-}
-
 /* One event too many: every holder is named. It gets a counter, and is gone. */
 TEST_F(waiting, for_any_counter)
 {
@@ -361,7 +455,7 @@ TEST_F(waiting, as_a_group)
 	struct perf_event_attr attr = counting(PERF_TYPE_RAW, RAW_BRANCHES);
 	int leader = perf_open(&attr, -1, 0, -1, 0);
 	int member = open_on_cpu0(RAW_BRANCHES, false, leader);
-	char *line;
+	char *line, group[32];
 
 	ASSERT_LE(0, member);
 	ASSERT_EQ(0, ioctl(leader, PERF_EVENT_IOC_ENABLE, 0));
@@ -369,7 +463,12 @@ TEST_F(waiting, as_a_group)
 	ASSERT_NE(NULL, line);
 	EXPECT_EQ(0, strncmp(line, "waits ", 6)) TH_LOG("%s", line);
 	EXPECT_NE(NULL, strstr(line, " members=2 ")) TH_LOG("%s", line);
-	EXPECT_EQ(NULL, scheduled(member));
+	EXPECT_EQ(NULL, strstr(line, " group=")) TH_LOG("%s", line);
+	line = scheduled(member);
+	ASSERT_NE(NULL, line);
+	EXPECT_EQ(0, strncmp(line, "member ", 7)) TH_LOG("%s", line);
+	snprintf(group, sizeof(group), " group=%llu", (unsigned long long)number_of(leader));
+	EXPECT_NE(NULL, strstr(line, group)) TH_LOG("%s", line);
 	close(member);
 	close(leader);
 }
@@ -378,7 +477,7 @@ TEST_F(waiting, as_a_group)
 TEST_F(waiting, pinned)
 {
 	int first = open_on_cpu0(RAW_BRANCHES, true, -1);
-	int fds[ANY_NUMBER], last;
+	int fds[ANY_NUMBER], last, waits;
 	unsigned int i;
 	char *line;
 
@@ -386,10 +485,18 @@ TEST_F(waiting, pinned)
 	for (i = 0; i < self->gp - 1; i++)
 		fds[i] = open_on_cpu0(RAW_BRANCHES, true, -1);
 	last = open_on_cpu0(RAW_BRANCHES, true, -1);
+	waits = open_on_cpu0(RAW_BRANCHES, false, -1);
+	EXPECT_TRUE(is_here(waits)) TH_LOG("%s", slurp("cpu0/schedule"));
 	line = scheduled(last);
 	ASSERT_NE(NULL, line);
 	EXPECT_EQ(0, strncmp(line, "error ", 6)) TH_LOG("%s", line);
 	EXPECT_TRUE(holder_named(line, first)) TH_LOG("%s", line);
+	/* Not among those that are not here any more, until it is not. */
+	EXPECT_TRUE(is_here(last)) TH_LOG("%s", slurp("cpu0/schedule"));
+	EXPECT_EQ(0, ioctl(last, PERF_EVENT_IOC_DISABLE, 0));
+	EXPECT_EQ(0, ioctl(waits, PERF_EVENT_IOC_DISABLE, 0));
+	EXPECT_FALSE(is_here(waits)) TH_LOG("%s", slurp("cpu0/schedule"));
+	close(waits);
 	close(last);
 	for (i = 0; i < self->gp - 1; i++)
 		close(fds[i]);

@@ -3,7 +3,8 @@
 //! Who has which counter of a CPU, and who waits for one: `rpmu/cpuN/schedule` in debugfs.
 //!
 //! The CPU itself looks, in an interrupt. That comes in between callbacks, not during one, so it
-//! finds the roster at rest, and needs no lock that a callback would have to wait for.
+//! finds the roster at rest, and needs no lock that a callback would have to wait for. Those that wait
+//! for their turn are found by looking, too: they are not tried, and nothing is kept of that.
 
 use super::{
     unplaced::{self, Unplaced},
@@ -11,14 +12,70 @@ use super::{
 };
 use crate::{
     logic::{
-        counter::{CounterId, MAX_COUNTERS},
+        counter::{CounterId, CounterMask, MAX_COUNTERS},
         explanation::Listed,
         roster::Entry,
+        turns::Turn,
     },
     perf::{Caller, Event, EventId},
     x86::call::call_on,
 };
 use kernel::{cpu::CpuId, fmt, interrupt::LocalInterruptDisabled, prelude::*};
+
+/// So many events that wait are shown.
+const WAITING: usize = 32;
+
+/// An event.
+#[derive(Clone, Copy)]
+struct Shown {
+    /// The perf core's number of it, and of the leader of its group.
+    number: u64,
+    group: u64,
+    /// `attr.type`, `attr.config` and `attr.config1`.
+    event_type: u32,
+    config: u64,
+    config1: u64,
+    pinned: bool,
+    /// Who it counts for, if it does not count for all of the CPU.
+    task: Option<Caller>,
+}
+
+impl Shown {
+    /// The event is on this CPU, or should be.
+    fn new(event: &Event<Driver>, group: u64) -> Self {
+        let (event_type, config) = event.asked_for();
+        Self {
+            number: event.number(),
+            group,
+            event_type,
+            config,
+            config1: event.asked_for_besides(),
+            pinned: event.is_pinned(),
+            task: event.is_of_task().then(Caller::current),
+        }
+    }
+
+    fn fmt_task(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.task {
+            Some(task) => write!(f, " task={task}"),
+            None => f.write_str(" task=none, all of the CPU"),
+        }
+    }
+}
+
+impl core::fmt::Display for Shown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "type={} config={:#x}", self.event_type, self.config)?;
+        if self.config1 != 0 {
+            write!(f, " config1={:#x}", self.config1)?;
+        }
+        write!(f, " id={}", self.number)?;
+        if self.group != self.number {
+            write!(f, " group={}", self.group)?;
+        }
+        Ok(())
+    }
+}
 
 /// An event that has a counter.
 #[derive(Clone, Copy)]
@@ -26,20 +83,32 @@ struct Holder {
     counter: CounterId,
     /// The roster's entry.
     entry: Entry<EventId>,
-    /// The perf core's number of the event.
-    number: u64,
-    event_type: u32,
-    config: u64,
-    pinned: bool,
-    /// Who it counts for, if it does not count for all of the CPU.
-    task: Option<Caller>,
+    event: Shown,
     /// How long it has had the counter, in milliseconds.
     age: u32,
 }
 
-/// The counters of a CPU that are in use.
+/// An event that should count, and is on no counter.
+#[derive(Clone, Copy)]
+struct Waiting {
+    event: Shown,
+    /// Whether its group is pinned, and so is not tried again.
+    is_error: bool,
+    /// Whether it is the turn of its group.
+    turn: Turn,
+    /// The counters that it may have.
+    counters: CounterMask,
+    /// How long it has counted so far, in milliseconds.
+    counted: u64,
+}
+
+/// The counters of a CPU that are in use, and who waits.
 pub(super) struct Snapshot {
     holders: [Option<Holder>; MAX_COUNTERS],
+    /// The newest first.
+    waiting: [Option<Waiting>; WAITING],
+    /// How many wait besides.
+    more: usize,
     unplaced: [Option<Unplaced>; unplaced::KEPT],
 }
 
@@ -49,6 +118,8 @@ impl Snapshot {
         let mut snapshot = KBox::init(
             init!(Self {
                 holders <- pin_init::init_array_from_fn(|_| None),
+                waiting <- pin_init::init_array_from_fn(|_| None),
+                more: 0,
                 unplaced <- pin_init::init_array_from_fn(|_| None),
             }),
             GFP_KERNEL,
@@ -68,25 +139,27 @@ impl Snapshot {
             *slot = entry
                 .placed()
                 .zip(cx.event(entry.event))
-                .map(|(counter, event)| Holder::new(counter, *entry, event));
+                .map(|(counter, event)| Holder {
+                    counter,
+                    entry: *entry,
+                    event: Shown::new(event, cx.group_of(event)),
+                    age: event.data().since().age(),
+                });
         }
+        let mut slots = self.waiting.iter_mut();
+        cx.for_each_inactive(|event, group| match slots.next() {
+            Some(slot) => {
+                *slot = Some(Waiting {
+                    event: Shown::new(event, group.number),
+                    is_error: group.is_error,
+                    turn: event.data().turn(),
+                    counters: event.data().demand.constraint.counters,
+                    counted: event.time_running() / 1_000_000,
+                });
+            }
+            None => self.more = self.more.saturating_add(1),
+        });
         self.unplaced = *own.unplaced.slots();
-    }
-}
-
-impl Holder {
-    fn new(counter: CounterId, entry: Entry<EventId>, event: &Event<Driver>) -> Self {
-        let (event_type, config) = event.asked_for();
-        Self {
-            counter,
-            entry,
-            number: event.number(),
-            event_type,
-            config,
-            pinned: event.is_pinned(),
-            task: event.is_of_task().then(Caller::current),
-            age: event.data().since().age(),
-        }
     }
 }
 
@@ -94,27 +167,23 @@ impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{:<6} type={} config={:#x} id={} may={} for_ms={}",
+            "{:<6} {} may={} for_ms={}",
             self.counter,
-            self.event_type,
-            self.config,
-            self.number,
+            self.event,
             Listed(self.entry.constraint.counters),
             self.age,
         )?;
         if self.entry.constraint.exclusive {
             f.write_str(" exclusive")?;
         }
-        if self.pinned {
+        if self.event.pinned {
             f.write_str(" pinned")?;
         }
         if let Some(register) = self.entry.planned_register() {
             write!(f, " register={register:?}")?;
         }
-        match self.task {
-            Some(task) => writeln!(f, " task={task}"),
-            None => f.write_str(" task=none, all of the CPU\n"),
-        }
+        self.event.fmt_task(f)?;
+        f.write_str("\n")
     }
 }
 
@@ -123,7 +192,35 @@ impl Snapshot {
         self.holders.iter().flatten()
     }
 
-    /// Who waits, and what for. Who has what that is, as it is now.
+    /// Who waits, in the order in which they were opened.
+    fn waiting(&self) -> impl Iterator<Item = &Waiting> + Clone {
+        self.waiting.iter().rev().flatten()
+    }
+
+    /// The event that stands for its group, among those that wait: the first.
+    fn first_of(&self, group: u64) -> Option<&Waiting> {
+        self.waiting().find(|it| it.event.group == group)
+    }
+
+    /// Who has the counters that are wanted, as it is now.
+    fn fmt_holders(
+        &self,
+        wanted: CounterMask,
+        mut separator: &str,
+        f: &mut fmt::Formatter<'_>,
+    ) -> fmt::Result {
+        for holder in self.holders().filter(|it| wanted.contains(it.counter)) {
+            write!(
+                f,
+                "{separator}{}: id={}",
+                holder.counter, holder.event.number
+            )?;
+            separator = "; ";
+        }
+        f.write_str("\n")
+    }
+
+    /// Who found no place, and what for.
     fn fmt_unplaced(&self, unplaced: &Unplaced, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (event_type, config) = unplaced.asked_for;
         write!(
@@ -140,11 +237,40 @@ impl Snapshot {
             None => f.write_str(" task=none, all of the CPU")?,
         }
         write!(f, ": {}", unplaced.explanation)?;
-        let wanted = unplaced.explanation.counters();
-        for holder in self.holders().filter(|it| wanted.contains(it.counter)) {
-            write!(f, "; {}: id={}", holder.counter, holder.number)?;
+        self.fmt_holders(unplaced.explanation.counters(), "; ", f)
+    }
+
+    /// Why a group waits, of which this is the first event: what was in the way when it was tried, or
+    /// why it was not.
+    fn fmt_group(&self, first: &Waiting, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_in_group = |it: &&Waiting| it.event.group == first.event.group;
+        let members = self.waiting().filter(is_in_group);
+        let is_known = |it: &&Unplaced| members.clone().any(|one| one.event.number == it.number);
+        let waits_for_turn = first.turn == Turn::Waits && !first.is_error;
+        if !waits_for_turn {
+            if let Some(unplaced) = self.unplaced.iter().flatten().find(is_known) {
+                return self.fmt_unplaced(unplaced, f);
+            }
         }
-        f.write_str("\n")
+        write!(
+            f,
+            "{} {} members={} counted_ms={}",
+            if first.is_error { "error" } else { "waits" },
+            first.event,
+            members.clone().count(),
+            first.counted,
+        )?;
+        first.event.fmt_task(f)?;
+        if first.is_error {
+            return f.write_str(": it found no place, some time ago\n");
+        }
+        if !waits_for_turn {
+            return f.write_str(": not tried, behind one that found no place\n");
+        }
+        f.write_str(": waits for its turn")?;
+        let none = CounterMask::EMPTY;
+        let wanted = members.fold(none, |all, it| all.union(it.counters));
+        self.fmt_holders(wanted, " behind ", f)
     }
 }
 
@@ -154,10 +280,26 @@ impl fmt::Display for Snapshot {
         for holder in self.holders() {
             fmt::Display::fmt(holder, f)?;
         }
-        f.write_str("# the last groups that found no place, newest first: what was in the way; who has it now\n")?;
+        f.write_str(
+            "# groups that wait, and their members: what was in the way; who has it now\n",
+        )?;
+        for waiting in self.waiting() {
+            let first = self.first_of(waiting.event.group);
+            if first.is_some_and(|first| first.event.number == waiting.event.number) {
+                self.fmt_group(waiting, f)?;
+            } else {
+                writeln!(f, "member {}", waiting.event)?;
+            }
+        }
+        if self.more != 0 {
+            writeln!(f, "# and {} events more", self.more)?;
+        }
+        f.write_str("# the last that found no place, and are not here now\n")?;
         for unplaced in self.unplaced.iter().flatten() {
-            let placed = self.holders().any(|it| it.number == unplaced.number);
-            if !placed {
+            let number = unplaced.number;
+            let is_placed = self.holders().any(|it| it.event.number == number);
+            let waits = self.waiting().any(|it| it.event.number == number);
+            if !is_placed && !waits {
                 self.fmt_unplaced(unplaced, f)?;
             }
         }

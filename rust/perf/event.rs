@@ -132,6 +132,20 @@ impl<T: Operations> Event<T> {
         unsafe { ((*attr).type_, (*attr).config) }
     }
 
+    /// `attr.config1`, as it was asked for.
+    pub fn asked_for_besides(&self) -> u64 {
+        // SAFETY: The event is valid, and the attribute does not change once it is open; the members
+        // of the union are `u64`.
+        unsafe { (*self.as_raw()).attr.__bindgen_anon_3.config1 }
+    }
+
+    /// Nanoseconds that the event has been on counters, when it was on one last.
+    pub fn time_running(&self) -> u64 {
+        // SAFETY: The event is valid. The perf core changes the field on the CPU that the event is on.
+        let time = unsafe { Atomic::from_ptr(&raw mut (*self.as_raw()).total_time_running) };
+        time.load(Relaxed)
+    }
+
     /// Whether the event must always be on its CPU (`attr.pinned`).
     pub fn is_pinned(&self) -> bool {
         // SAFETY: The event is valid, and its attributes that are single bits do not change.
