@@ -18,6 +18,9 @@
  * wrong by design never gets there.
  */
 #define _GNU_SOURCE
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <time.h>
 
 #include "kselftest_harness.h"
@@ -505,6 +508,205 @@ TEST_F(multiplex, led_by_software)
 		ASSERT_TRUE(read_one(lead[i], &after));
 		EXPECT_LT(before.running, after.running);
 		EXPECT_LT(0, read_value(j));
+	}
+}
+
+/* An event of a CPU's own, whoever runs there; enabled. */
+static int open_on(int cpu, __u64 config, bool pinned)
+{
+	struct perf_event_attr attr = counting(PERF_TYPE_RAW, config);
+
+	attr.disabled = 0;
+	attr.pinned = pinned;
+	return perf_open(&attr, -1, cpu, -1, 0);
+}
+
+#define FAIR_S	60
+#define TURNS	8
+
+/* Two events, and one counter that nobody has pinned, on a CPU that is idle. */
+TEST_F_TIMEOUT(multiplex, halves_of_a_minute, 2 * FAIR_S)
+{
+	int i, fd[2], cpu = sched_getcpu();
+	struct one_count count;
+
+	ASSERT_LT(1, gp_counters());
+	for (i = 1; i < (int)gp_counters(); i++)
+		ASSERT_LE(0, open_on(cpu, RAW_BRANCHES, true));
+	for (i = 0; i < 2; i++) {
+		fd[i] = open_on(cpu, RAW_BRANCHES, false);
+		ASSERT_LE(0, fd[i]);
+	}
+	sleep(FAIR_S);
+	for (i = 0; i < 2; i++) {
+		ASSERT_TRUE(read_one(fd[i], &count));
+		TH_LOG("event %d: %.2f %%", i, percent_running(&count));
+		EXPECT_LE(FAIR_S * 1000000000ULL, count.enabled);
+		EXPECT_TRUE(near(percent_running(&count), 50.0, 0.5));
+	}
+}
+
+/* The NMI watchdog's event; returns the descriptor and maps its page. */
+static int open_watchdog(int cpu, struct perf_event_mmap_page **page)
+{
+	struct perf_event_attr attr = counting(PERF_TYPE_HARDWARE,
+					       PERF_COUNT_HW_CPU_CYCLES);
+	int fd;
+
+	attr.sample_period = 1ULL << 40;
+	attr.disabled = 0;
+	attr.pinned = 1;
+	fd = perf_open(&attr, -1, cpu, -1, 0);
+	*page = mmap(NULL, sysconf(_SC_PAGESIZE), PROT_READ, MAP_SHARED, fd, 0);
+	return *page == MAP_FAILED ? -1 : fd;
+}
+
+/* The counter that the event is on, as RDPMC takes it; the page says one more. */
+static int counter_of(const struct perf_event_mmap_page *page)
+{
+	return (int)page->index - 1;
+}
+
+#define FIXED_CYCLES	0x40000001
+
+/* What the two have counted when there have been TURNS more. */
+static void take_turns(struct __test_metadata *_metadata, struct sharer *event)
+{
+	__u64 end = now() + TURNS * MUX_MS * 1000000ULL;
+	int i;
+
+	for (i = 0; i < 2; i++)
+		ASSERT_EQ(0, ioctl(event[i].fd, PERF_EVENT_IOC_ENABLE, 0));
+	while (now() < end)
+		branch_loop(PASSES);
+	for (i = 0; i < 2; i++)
+		ASSERT_TRUE(read_one(event[i].fd, &event[i].count));
+}
+
+/* It has a fixed counter, and takes nothing from others. */
+TEST_F(multiplex, watchdog_on_its_fixed_counter)
+{
+	struct perf_event_mmap_page *page;
+	struct sharer event[2] = {};
+	__u64 running;
+
+	if (cpu_model() != MODEL_HASWELL)
+		SKIP(return, "no two events that need the same counter");
+	ASSERT_LE(0, open_watchdog(sched_getcpu(), &page));
+	EXPECT_EQ(FIXED_CYCLES, counter_of(page));
+	open_pair(_metadata, event, false);
+	take_turns(_metadata, event);
+	EXPECT_EQ(FIXED_CYCLES, counter_of(page));
+	EXPECT_LT(0, event[0].count.value);
+	EXPECT_LT(0, event[1].count.value);
+	/* One or the other, all the time but when they were enabled. */
+	running = event[0].count.running + event[1].count.running;
+	EXPECT_TRUE(near(running, event[1].count.enabled, 1000000.0));
+}
+
+/*
+ * On counter 2, as its fixed one and all others are pinned: who needs that one
+ * gets nothing. When another one is free, it makes way.
+ */
+TEST_F(multiplex, watchdog_on_counter_2)
+{
+	int i, other = -1, cpu = sched_getcpu();
+	struct perf_event_mmap_page *page;
+	struct sharer event[2] = {};
+
+	if (cpu_model() != MODEL_HASWELL)
+		SKIP(return, "no two events that need the same counter");
+	ASSERT_LE(0, open_watchdog(cpu, &page));
+	ASSERT_EQ(FIXED_CYCLES, counter_of(page));
+	ASSERT_LE(0, open_on(cpu, RAW_BRANCHES, true));
+	ASSERT_LE(0, open_on(cpu, RAW_BRANCHES, true));
+	ASSERT_LE(0, open_watchdog(cpu, &page));
+	ASSERT_EQ(2, counter_of(page));
+	for (i = 3; i < (int)gp_counters(); i++) {
+		other = open_on(cpu, RAW_BRANCHES, true);
+		ASSERT_LE(0, other);
+	}
+	open_pair(_metadata, event, false);
+	take_turns(_metadata, event);
+	for (i = 0; i < 2; i++) {
+		EXPECT_EQ(0, event[i].count.running);
+		EXPECT_EQ(0, event[i].count.value);
+	}
+
+	close(other);
+	take_turns(_metadata, event);
+	for (i = 0; i < 2; i++)
+		EXPECT_LT(0, event[i].count.value);
+	EXPECT_NE(2, counter_of(page));
+}
+
+#define LOOKS	10
+#define LOOK_US	6000
+
+/*
+ * On how many of LOOKS looks each event of the CPU has had a turn since the
+ * one before.
+ */
+static int looks_with_turns(struct __test_metadata *_metadata, const int *fd, int nr)
+{
+	struct one_count count[9], last[9];
+	int i, look, turns, looks = 0;
+
+	for (look = 0; look <= LOOKS; look++) {
+		turns = 0;
+		for (i = 0; i < nr; i++) {
+			ASSERT_TRUE(read_one(fd[i], &count[i]));
+			turns += look && count[i].running > last[i].running;
+			last[i] = count[i];
+		}
+		looks += turns == nr;
+		usleep(LOOK_US);
+	}
+	return looks;
+}
+
+/*
+ * Each CPU takes its turns as often as the interval says, from when the turn
+ * that had begun before is over.
+ */
+TEST_F(multiplex, interval_on_every_cpu)
+{
+	static const struct {
+		const char *ms;
+		bool often;
+	} interval[] = { { "2", true }, { "100", false }, { "3", true } };
+	int fd[16][9], cpu, i, looks, nr = gp_counters() + 1;
+	int cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	pid_t load[16];
+
+	ASSERT_GE(16, cpus);
+	ASSERT_GE(9, nr);
+	for (cpu = 0; cpu < cpus; cpu++) {
+		load[cpu] = fork_helper();
+		if (!load[cpu]) {
+			run_on(cpu);
+			for (;;)
+				branch_loop(PASSES);
+		}
+		for (i = 0; i < nr; i++) {
+			fd[cpu][i] = open_on(cpu, RAW_BRANCHES, false);
+			ASSERT_LE(0, fd[cpu][i]);
+		}
+	}
+	for (i = 0; i < (int)ARRAY_SIZE(interval); i++) {
+		ASSERT_TRUE(write_line(MUX_INTERVAL, interval[i].ms));
+		usleep(110000);
+		for (cpu = 0; cpu < cpus; cpu++) {
+			looks = looks_with_turns(_metadata, fd[cpu], nr);
+			TH_LOG("%s ms, CPU %d: turns in %d of %d looks", interval[i].ms,
+			       cpu, looks, LOOKS);
+			EXPECT_EQ(interval[i].often, looks >= LOOKS - 2);
+			EXPECT_EQ(!interval[i].often, looks <= 2);
+		}
+	}
+	for (cpu = 0; cpu < cpus; cpu++) {
+		kill(load[cpu], SIGKILL);
+		waitpid(load[cpu], NULL, 0);
 	}
 }
 
