@@ -230,6 +230,45 @@ TEST(pinned_without_counter)
 	EXPECT_GE(1, count.value - LOOP_BRANCHES(LOOPS));
 }
 
+/* So does a pinned group of which one member finds no counter; all of it waits. */
+TEST(pinned_group_without_counter)
+{
+	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
+	unsigned int i, gp = gp_counters();
+	int fd[32], leader, sibling;
+	struct group_count count;
+
+	ASSERT_LT(1, gp);
+	ASSERT_GE(32, gp);
+	ASSERT_TRUE(run_on(sysconf(_SC_NPROCESSORS_ONLN) - 1));
+	attr.pinned = 1;
+	for (i = 0; i < gp - 1; i++) {
+		fd[i] = perf_open_self(&attr, -1);
+		ASSERT_LE(0, fd[i]);
+		ASSERT_EQ(0, ioctl(fd[i], PERF_EVENT_IOC_ENABLE, 0));
+	}
+	attr.read_format = READ_GROUP;
+	leader = perf_open_self(&attr, -1);
+	ASSERT_LE(0, leader);
+	attr.pinned = 0;
+	attr.disabled = 0;
+	sibling = perf_open_self(&attr, leader);
+	ASSERT_LE(0, sibling);
+	ASSERT_EQ(0, ioctl(leader, PERF_EVENT_IOC_ENABLE, 0));
+	branch_loop(LOOPS);
+	EXPECT_EQ(0, read(leader, &count, sizeof(count)));
+
+	/* Nor when there is room: only when it is enabled again. */
+	close(fd[0]);
+	branch_loop(LOOPS);
+	EXPECT_EQ(0, read(leader, &count, sizeof(count)));
+	counted_loop(leader, 0, LOOPS);
+	ASSERT_LT(0, read(leader, &count, sizeof(count)));
+	ASSERT_EQ(2, count.nr);
+	EXPECT_GE(1, count.event[0].value - LOOP_BRANCHES(LOOPS));
+	EXPECT_EQ(count.event[0].value, count.event[1].value);
+}
+
 /* Pinned goes before flexible, also when it comes later. */
 TEST(pinned_displaces_flexible)
 {

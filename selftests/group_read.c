@@ -9,6 +9,10 @@
 
 #define LOOPS	100000UL
 
+/* A type of its own, not a number that is known beforehand. */
+#define TYPE_MSR	(~0U)
+#define MSR_TSC		0
+
 struct member {
 	__u32 type;
 	__u64 config;
@@ -68,6 +72,40 @@ FIXTURE_VARIANT_ADD(group, software_member)
 	},
 };
 
+/* The PMU "msr" counts along: the group spans two of the CPU's PMUs. */
+FIXTURE_VARIANT_ADD(group, two_pmus)
+{
+	.nr = 3,
+	.member = {
+		{ PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS },
+		{ TYPE_MSR, MSR_TSC },
+		{ PERF_TYPE_RAW, RAW_BRANCHES },
+	},
+};
+
+/* The same, and the hardware joins a group that the other PMU leads. */
+FIXTURE_VARIANT_ADD(group, other_pmu_leads)
+{
+	.nr = 2,
+	.member = {
+		{ TYPE_MSR, MSR_TSC },
+		{ PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS },
+	},
+};
+
+/* With the type TYPE_MSR if there is no such PMU. */
+static struct perf_event_attr attr_of(const struct member *member)
+{
+	char type[16];
+
+	if (member->type != TYPE_MSR)
+		return counting_user(member->type, member->config);
+	if (!read_line("/sys/bus/event_source/devices/msr/type", type, sizeof(type)))
+		return counting(TYPE_MSR, member->config);
+	/* It cannot leave out the kernel. */
+	return counting(atoi(type), member->config);
+}
+
 FIXTURE_SETUP(group)
 {
 	struct perf_event_attr attr;
@@ -75,8 +113,9 @@ FIXTURE_SETUP(group)
 
 	self->instructions = -1;
 	for (i = 0; i < variant->nr; i++) {
-		attr = counting_user(variant->member[i].type,
-				     variant->member[i].config);
+		attr = attr_of(&variant->member[i]);
+		if (attr.type == TYPE_MSR)
+			SKIP(return, "this kernel has no PMU msr");
 		attr.read_format = READ_GROUP;
 		attr.disabled = i == 0;
 		self->fd[i] = perf_open_self(&attr, i ? self->fd[0] : -1);
