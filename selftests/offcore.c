@@ -19,7 +19,7 @@
 #define LOOPS		500000UL
 #define INSTRUCTIONS	LOOP_INSTRUCTIONS(LOOPS)
 
-/* Two offcore response registers, and what the CPU has besides. */
+/* Offcore response registers, two but on Nehalem, and what the CPU has besides. */
 static const struct cpu {
 	enum cpu_model model;
 	__u64 offcore[2];		/* OFFCORE_RESPONSE_0 and _1 */
@@ -29,6 +29,7 @@ static const struct cpu {
 	__u64 latency;			/* load latency, if it is known where */
 	__u64 front_end;		/* FRONTEND_RETIRED.*, if there is one */
 } cpus[] = {
+	{ MODEL_NEHALEM, { 0x01b7 }, 8, 1, 16, 0, 0 },
 	{ MODEL_WESTMERE, { 0x01b7, 0x01bb }, 8, 1, 16, 0, 0 },
 	{ MODEL_SANDY_BRIDGE, { 0x01b7, 0x01bb }, 16, 22, 12, 0x01cd, 0 },
 	/* On these two, counter 3 alone counts latencies, for precise events only */
@@ -48,6 +49,11 @@ static const struct cpu *this_cpu(void)
 		if (cpus[i].model == cpu_model())
 			return &cpus[i];
 	return NULL;
+}
+
+static int registers(const struct cpu *cpu)
+{
+	return cpu->offcore[1] ? 2 : 1;
 }
 
 /* The first response to one request, to another, and to the first three. */
@@ -101,8 +107,8 @@ FIXTURE_SETUP(offcore)
 {
 	ASSERT_TRUE(run_on(sysconf(_SC_NPROCESSORS_ONLN) - 1));
 	self->cpu = this_cpu();
-	if (!self->cpu)
-		SKIP(return, "the events of this CPU are not known here");
+	if (!self->cpu || registers(self->cpu) < 2)
+		SKIP(return, "not two registers, or not known here");
 }
 
 FIXTURE_TEARDOWN(offcore)
@@ -309,8 +315,8 @@ FIXTURE_SETUP(turns)
 	ASSERT_TRUE(read_line(MUX_INTERVAL, self->interval,
 			      sizeof(self->interval)));
 	self->cpu = this_cpu();
-	if (!self->cpu)
-		SKIP(return, "the events of this CPU are not known here");
+	if (!self->cpu || registers(self->cpu) < 2)
+		SKIP(return, "not two registers, or not known here");
 	/* After the last SKIP: there is no teardown if the setup ends early. */
 	ASSERT_TRUE(write_line(MUX_INTERVAL, "4"));
 }
@@ -452,6 +458,7 @@ FIXTURE(siblings)
 	char interval[32];
 	int first, second;
 	int held[2];		/* events of the first, one for each register */
+	int last;		/* the one that makes way */
 };
 
 FIXTURE_SETUP(siblings)
@@ -470,11 +477,12 @@ FIXTURE_SETUP(siblings)
 		SKIP(return, "a core has one thread");
 	/* Who gets a register does so because it is free, not in turn. */
 	ASSERT_TRUE(forbid_rotation());
-	for (i = 0; i < 2; i++)
+	for (i = 0; i < registers(self->cpu); i++) {
 		self->held[i] = open_on(self->first, self->cpu->offcore[i],
 					config1(self->cpu, i ? RFO : DATA_READ));
-	ASSERT_LE(0, self->held[0]);
-	ASSERT_LE(0, self->held[1]);
+		ASSERT_LE(0, self->held[i]);
+		self->last = self->held[i];
+	}
 	usleep(10000);
 }
 
@@ -485,7 +493,7 @@ FIXTURE_TEARDOWN(siblings)
 
 static bool registers_are_shared(void)
 {
-	return this_cpu() == &cpus[0];
+	return cpu_model() == MODEL_NEHALEM || cpu_model() == MODEL_WESTMERE;
 }
 
 /* A pinned one is in the error state, in which nothing can be read of it. */
@@ -505,7 +513,7 @@ TEST_F(siblings, pinned_event_waits)
 	ASSERT_LE(0, fd);
 	usleep(20000);
 	EXPECT_FALSE(read_one(fd, &count));
-	close(self->held[1]);
+	close(self->last);
 	usleep(50000);
 	if (!on_rpmu()) {
 		EXPECT_FALSE(read_one(fd, &count));
@@ -536,7 +544,7 @@ TEST_F(siblings, another_value_waits)
 		return;
 	ASSERT_TRUE(read_one(fd, &count));
 	waited = count.enabled - count.running;
-	close(self->held[1]);
+	close(self->last);
 	usleep(50000);
 	ASSERT_TRUE(read_one(fd, &count));
 	EXPECT_LE(40000000, count.running);
@@ -547,15 +555,16 @@ TEST_F(siblings, another_value_waits)
 TEST_F(siblings, the_same_value_is_shared)
 {
 	struct one_count count;
-	int i, fd[2];
+	int i, fd[2], nr = registers(self->cpu);
 
-	for (i = 0; i < 2; i++) {
+	/* Where there are two, each in the other one's place. */
+	for (i = 0; i < nr; i++) {
 		fd[i] = open_on(self->second, self->cpu->offcore[i],
-				config1(self->cpu, i ? DATA_READ : RFO));
+				config1(self->cpu, i == nr - 1 ? DATA_READ : RFO));
 		ASSERT_LE(0, fd[i]);
 	}
 	usleep(20000);
-	for (i = 0; i < 2; i++) {
+	for (i = 0; i < nr; i++) {
 		ASSERT_TRUE(read_one(fd[i], &count));
 		EXPECT_LT(0, count.enabled);
 		EXPECT_EQ(count.enabled, count.running);
@@ -572,7 +581,7 @@ TEST_F(siblings, counts)
 
 	if (!is_tcg())
 		SKIP(return, NOT_EMULATED);
-	close(self->held[1]);
+	close(self->last);
 	for (i = 0; i < 4; i++) {
 		enum value requests = i & 1 ? DATA_CODE_RFO : DATA_READ;
 
