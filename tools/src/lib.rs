@@ -6,6 +6,8 @@
 //!  syntax ─► names ─► open ─► simulate ─► plan ─► explain, changes, split ─► text, json, svg, html
 //!              │       │         │
 //!             data   machine   rust/logic: the driver's own decisions
+//!
+//!  live: the events of a running rpmu, and a plan for them
 //! ```
 //!
 //! `rust/logic` is compiled from its place, as the module compiles it.
@@ -16,6 +18,7 @@
 pub mod changes;
 pub mod data;
 pub mod explain;
+pub mod live;
 pub mod machine;
 pub mod names;
 pub mod open;

@@ -7,7 +7,7 @@
 
 use crate::data::{lists, List};
 use crate::logic::capabilities::{Cpuid, Leaf};
-use crate::logic::model::Quirk;
+use crate::logic::model::{Quirk, MODELS};
 use crate::logic::pmu::Pmu;
 use serde::Serialize;
 
@@ -94,6 +94,18 @@ pub fn find_list(name: &str) -> Option<List> {
 pub fn aliases(list: List) -> impl Iterator<Item = &'static str> {
     let is_it = move |alias: &&(&str, &str)| alias.1 == list.name;
     ALIASES.iter().filter(is_it).map(|(alias, _)| *alias)
+}
+
+/// The list for a CPUID model of family 6: the one that is for it, or one for another model of the same
+/// microarchitecture.
+pub fn list_of(cpuid_model: u8) -> Option<List> {
+    let exact = lists().find(|list| list.cpuid_model == cpuid_model);
+    exact.or_else(|| {
+        let models = MODELS.iter();
+        let mut models = models.filter(|model| model.cpuid_models.contains(&cpuid_model));
+        let model = models.next()?;
+        lists().find(|list| model.cpuid_models.contains(&list.cpuid_model))
+    })
 }
 
 impl Machine {

@@ -5,6 +5,7 @@
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use rpmu_plan::data::{lists, source};
 use rpmu_plan::explain::counter_names;
+use rpmu_plan::live::{self, Live};
 use rpmu_plan::logic::assign::Policy;
 use rpmu_plan::logic::attr::configure;
 use rpmu_plan::machine::{aliases, Machine, NoMachine, Smt};
@@ -12,6 +13,7 @@ use rpmu_plan::names::{self, find, Kind};
 use rpmu_plan::plan::Request;
 use rpmu_plan::report::Report;
 use rpmu_plan::{svg, text};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Predict how perf stat will count events on an rpmu machine: who is on which counter, when, and
@@ -56,12 +58,16 @@ struct ListArguments {
 #[derive(Args)]
 struct PlanArguments {
     /// The CPU model, as the perf tool calls it; `rpmu-plan models` lists them.
-    #[arg(short, long)]
-    #[arg(required = true)]
+    #[arg(short, long, required_unless_present = "live")]
     model: Option<String>,
     /// The events, as for perf stat. Several are one list.
-    #[arg(short, long, required = true)]
+    #[arg(short, long, required_unless_present = "live")]
     event: Vec<String>,
+    /// What this machine's rpmu has on its counters right now, and what will come of it; or that of a
+    /// machine whose files are below DIR.
+    #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = "/")]
+    #[arg(conflicts_with_all = ["model", "event", "smt", "watchdog", "no_force_abort", "sibling", "policy", "interval", "duration", "svg", "html"])]
+    live: Option<PathBuf>,
     /// Two threads a core, or one.
     #[arg(long, value_enum, default_value_t = Threads::On)]
     smt: Threads,
@@ -190,7 +196,30 @@ fn events(text: &str, machine: &Machine) -> Result<Vec<names::Wanted>, Wrong> {
         .map_err(|mistake| Wrong(format!("mistake in the events\n{}", mistake.show(text))))
 }
 
+fn show_live(root: &Path, json: bool) -> Result<ExitCode, Wrong> {
+    let live: Live = live::read(root).map_err(Wrong)?;
+    let out = if json {
+        let json = serde_json::to_string_pretty(&live);
+        json.map_err(|error| Wrong(error.to_string()))? + "\n"
+    } else {
+        live.text()
+    };
+    print(&out);
+    Ok(status(live.is_perfect()))
+}
+
+fn status(is_perfect: bool) -> ExitCode {
+    if is_perfect {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
 fn plan(arguments: &PlanArguments) -> Result<ExitCode, Wrong> {
+    if let Some(root) = &arguments.live {
+        return show_live(root, arguments.json);
+    }
     let model = arguments.model.as_deref().unwrap_or_default();
     let machine = machine(model, arguments.smt, arguments.no_force_abort)?;
     let sibling = match &arguments.sibling {
@@ -226,11 +255,7 @@ fn plan(arguments: &PlanArguments) -> Result<ExitCode, Wrong> {
         text::text(&report)
     };
     print(&out);
-    Ok(if report.is_perfect() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(status(report.is_perfect()))
 }
 
 fn list(arguments: &ListArguments) -> Result<ExitCode, Wrong> {

@@ -6,6 +6,7 @@
 //! name can be written in any case. Perf tool: `tools/perf/util/parse-events.c` and
 //! `tools/perf/pmu-events/make_legacy_cache.py`.
 
+use crate::data::Listed;
 use crate::logic::attr::{Attributes, EventType};
 use crate::logic::extra_register::ExtraRegister;
 use crate::logic::model::HardwareId;
@@ -300,6 +301,42 @@ pub fn find(name: &str, machine: &Machine) -> Option<Kind> {
         EventType::HwCache,
         config,
     )))
+}
+
+/// A name for what an event was opened with, as the perf tool would take it.
+pub fn name_of(attr: &Attributes, machine: &Machine) -> String {
+    let config = attr.config;
+    let known = match attr.event_type {
+        EventType::Hardware => {
+            let mut names = HARDWARE.iter();
+            let is_it = |it: &&(&str, HardwareId)| it.1 as u64 == config && it.0 != "cpu-cycles";
+            names.find(is_it).map(|(name, _)| (*name).to_owned())
+        }
+        EventType::HwCache => cache_name(config),
+        EventType::Raw | EventType::Other => {
+            let mut events = machine.list.events();
+            let is_it = |it: &Listed| (it.config, it.config1) == (config, attr.config1);
+            events.find(is_it).map(|it| it.name.to_owned())
+        }
+    };
+    known.unwrap_or_else(|| match (attr.event_type, attr.config1) {
+        (EventType::Hardware, _) => format!("0:{config:#x}"),
+        (EventType::HwCache, _) => format!("3:{config:#x}"),
+        (_, 0) => format!("r{config:x}"),
+        (_, config1) => format!("cpu/config={config:#x},config1={config1:#x}/"),
+    })
+}
+
+/// The usual one of a generic cache event's names: LLC-loads, LLC-load-misses.
+fn cache_name(config: u64) -> Option<String> {
+    let part = |shift: u32| usize::try_from((config >> shift) & 0xff).ok();
+    let cache = CACHES.get(part(0)?)?.0.first()?;
+    let words = OPERATIONS.get(part(8)?)?;
+    match part(16)? {
+        0 => Some(format!("{cache}-{}", words.get(1)?)),
+        1 => Some(format!("{cache}-{}-misses", words.first()?)),
+        _ => None,
+    }
 }
 
 /// The topdown method's events in sysfs.

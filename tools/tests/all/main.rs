@@ -6,5 +6,6 @@ mod accept;
 mod cli;
 mod errno;
 mod events;
+mod live;
 mod speed;
 mod split;

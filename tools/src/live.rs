@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a running rpmu has on its counters, and what will come of it.
+//!
+//! `rpmu/cpuN/schedule` in debugfs says who is on which counter of a CPU and who waits, by codes
+//! (`rust/driver/snapshot.rs`); what machine it is, /proc and sysfs say. The events get their names
+//! back, and a plan is made with them as if they had been asked for.
+
+use crate::logic::assign::Policy;
+use crate::logic::attr::{Attributes, EventType};
+use crate::machine::{list_of, Machine, Smt};
+use crate::names::{name_of, Kind, Wanted, WantedEvent};
+use crate::plan::Request;
+use crate::report::Report;
+use crate::text;
+use serde::Serialize;
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const SCHEDULES: &str = "sys/kernel/debug/rpmu";
+const CPU_PMU: &str = "sys/bus/event_source/devices/cpu";
+
+/// The whole machine.
+#[derive(Clone, Debug, Serialize)]
+pub struct Live {
+    /// Of this form. Changes when a field changes its meaning or goes.
+    pub version: u32,
+    /// Its CPUs that are on.
+    pub cpus: Vec<LiveCpu>,
+}
+
+/// One CPU.
+#[derive(Clone, Debug, Serialize)]
+pub struct LiveCpu {
+    /// Its number.
+    pub cpu: u32,
+    /// The events that are on counters, that wait, or that are in the error state.
+    pub events: Vec<LiveEvent>,
+    /// What will come of it as long as these events are there; nothing, if there are none.
+    pub plan: Option<Report>,
+}
+
+/// One event.
+#[derive(Clone, Debug, Serialize)]
+pub struct LiveEvent {
+    /// The perf core's number of it, and of its group's leader.
+    pub id: u64,
+    /// Likewise.
+    pub group: u64,
+    /// A name that the perf tool knows it by.
+    pub name: String,
+    /// Whether it is pinned.
+    pub pinned: bool,
+    /// Process and name of who it counts for; none if it counts all of the CPU.
+    pub task: Option<String>,
+    /// The counter that it is on.
+    pub counter: Option<String>,
+    /// Milliseconds since it got it.
+    pub for_ms: Option<u64>,
+    /// Why it is on none, in the driver's words, with names in place of numbers.
+    pub why: Option<String>,
+    #[serde(skip)]
+    asked_for: (u32, u64, u64),
+}
+
+/// What is read.
+struct Files<'a> {
+    root: &'a Path,
+}
+
+impl Files<'_> {
+    fn path(&self, name: &str) -> PathBuf {
+        self.root.join(name)
+    }
+
+    fn text(&self, name: &str) -> Result<String, String> {
+        let path = self.path(name);
+        let text = fs::read_to_string(&path);
+        text.map_err(|error| format!("{}: {error}", path.display()))
+    }
+
+    /// A file with one word.
+    fn word(&self, name: &str) -> Option<String> {
+        Some(self.text(name).ok()?.trim().to_owned())
+    }
+
+    /// The CPUs that there are schedules of.
+    fn cpus(&self) -> Result<Vec<u32>, String> {
+        let path = self.path(SCHEDULES);
+        let entries = fs::read_dir(&path).map_err(|error| {
+            format!(
+                "{}: {error} (is rpmu loaded, debugfs mounted, and are you root?)",
+                path.display()
+            )
+        })?;
+        let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        let numbers = names.filter_map(|name| name.strip_prefix("cpu")?.parse().ok());
+        let mut cpus: Vec<u32> = numbers.collect();
+        cpus.sort_unstable();
+        Ok(cpus)
+    }
+
+    /// The CPU's core's other thread, if that is on.
+    fn sibling(&self, cpu: u32) -> Option<u32> {
+        let name = format!("sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
+        let list = self.word(&name)?;
+        let numbers = list.split([',', '-']).filter_map(|it| it.parse().ok());
+        numbers.into_iter().find(|number| *number != cpu)
+    }
+
+    fn machine(&self, cpu: u32) -> Result<Machine, String> {
+        let cpuinfo = self.text("proc/cpuinfo")?;
+        let field = |wanted: &str| {
+            let mut lines = cpuinfo.lines().filter_map(|line| line.split_once(':'));
+            let (_, value) = lines.find(|(name, _)| name.trim() == wanted)?;
+            value.trim().parse::<u32>().ok()
+        };
+        let model = field("model").filter(|_| field("cpu family") == Some(6));
+        let model = model.and_then(|model| u8::try_from(model).ok());
+        let model = model.ok_or("/proc/cpuinfo: no CPU of family 6")?;
+        let smt = match (
+            self.sibling(cpu),
+            self.word("sys/devices/system/cpu/smt/control"),
+        ) {
+            (Some(_), _) => Smt::On,
+            (None, Some(control)) if control == "off" || control == "forceoff" => Smt::Offline,
+            _ => Smt::Off,
+        };
+        let abort = self.word(&format!("{CPU_PMU}/allow_tsx_force_abort"));
+        let no_force_abort = abort.is_some_and(|abort| abort == "0");
+        let list = list_of(model).ok_or_else(|| {
+            format!("there is no list of events for the model {model:#x} of family 6")
+        })?;
+        Machine::of_list(list, smt, no_force_abort).map_err(|why| format!("{}: {why:?}", list.name))
+    }
+}
+
+/// Reads what is there below `root`, which is `/` but for tests.
+///
+/// # Errors
+///
+/// A file that cannot be read, or a CPU that there is no list for.
+pub fn read(root: &Path) -> Result<Live, String> {
+    let files = Files { root };
+    let mut read: Vec<(u32, Machine, Vec<LiveEvent>)> = Vec::new();
+    for cpu in files.cpus()? {
+        let text = files.text(&format!("{SCHEDULES}/cpu{cpu}/schedule"))?;
+        if text.starts_with("# this CPU is off") {
+            continue;
+        }
+        let machine = files.machine(cpu)?;
+        read.push((cpu, machine, events(&text, &machine)));
+    }
+    let policy = match files.word("sys/module/rpmu/parameters/policy").as_deref() {
+        Some("mainline") => Policy::Mainline,
+        _ => Policy::Rpmu,
+    };
+    let interval = files.word(&format!("{CPU_PMU}/perf_event_mux_interval_ms"));
+    let interval = interval.and_then(|text| text.parse::<f64>().ok());
+    let interval = interval.filter(|ms| *ms > 0.0).unwrap_or(4.0) / 1e3;
+    let plan = |cpu: u32, machine: Machine, events: &[LiveEvent]| {
+        let sibling = files.sibling(cpu);
+        let other = read.iter().find(|(number, ..)| Some(*number) == sibling);
+        Report::new(&Request {
+            machine,
+            policy,
+            watchdog: false,
+            events: wanted(events),
+            sibling: other.map_or_else(Vec::new, |(_, _, events)| wanted(events)),
+            interval,
+            duration: 1.0,
+        })
+    };
+    let cpus = read.iter().map(|(cpu, machine, events)| LiveCpu {
+        cpu: *cpu,
+        events: events.clone(),
+        plan: (!events.is_empty()).then(|| plan(*cpu, *machine, events)),
+    });
+    Ok(Live {
+        version: 1,
+        cpus: cpus.collect(),
+    })
+}
+
+/// The events of a schedule, those that are on counters first.
+fn events(text: &str, machine: &Machine) -> Vec<LiveEvent> {
+    let mut events: Vec<LiveEvent> = Vec::new();
+    // Behind the last heading are those that somebody else has waited with.
+    let mut is_here = true;
+    for line in text.lines() {
+        if line.starts_with('#') {
+            is_here &= !line.starts_with("# the last");
+            continue;
+        }
+        if is_here {
+            events.extend(event(line, machine));
+        }
+    }
+    // A group waits as a whole, and it is said of the first why.
+    let first: Vec<LiveEvent> = events
+        .iter()
+        .filter(|event| event.why.is_some())
+        .cloned()
+        .collect();
+    let names: Vec<(u64, String)> = events
+        .iter()
+        .map(|event| (event.id, event.name.clone()))
+        .collect();
+    for event in &mut events {
+        if event.counter.is_none() && event.why.is_none() {
+            if let Some(first) = first.iter().find(|it| it.group == event.group) {
+                event.why.clone_from(&first.why);
+                event.task.clone_from(&first.task);
+            }
+        }
+        event.why = event.why.as_deref().map(|why| with_names(why, &names));
+    }
+    events
+}
+
+/// Puts names where `id=` is.
+fn with_names(why: &str, names: &[(u64, String)]) -> String {
+    let mut out = String::new();
+    let mut rest = why;
+    while let Some(at) = rest.find("id=") {
+        let (before, id) = (&rest[..at], &rest[at + 3..]);
+        let end = id.find(|it: char| !it.is_ascii_digit()).unwrap_or(id.len());
+        let number = id[..end].parse::<u64>().ok();
+        let name = names.iter().find(|(id, _)| Some(*id) == number);
+        out += before;
+        out += name.map_or(&rest[at..at + 3 + end], |(_, name)| name);
+        rest = &id[end..];
+    }
+    out + rest
+}
+
+/// The event on a line; none, if that is of another form.
+fn event(line: &str, machine: &Machine) -> Option<LiveEvent> {
+    let (start, why) = match line.split_once(": ") {
+        Some((start, why)) => (start, Some(why.to_owned())),
+        None => (line, None),
+    };
+    let (first, rest) = start.split_once(' ')?;
+    let field = |wanted: &str| {
+        let mut words = rest
+            .split_whitespace()
+            .filter_map(|word| word.split_once('='));
+        words
+            .find(|(name, _)| *name == wanted)
+            .map(|(_, value)| value)
+    };
+    let number = |wanted: &str| {
+        let text = field(wanted)?;
+        match text.strip_prefix("0x") {
+            Some(digits) => u64::from_str_radix(digits, 16).ok(),
+            None => text.parse().ok(),
+        }
+    };
+    let id = number("id")?;
+    let kind = u32::try_from(number("type")?).ok()?;
+    let (config, config1) = (number("config")?, number("config1").unwrap_or(0));
+    let is_on = !matches!(first, "waits" | "error" | "member");
+    let task = rest.split_once(" task=").map(|(_, task)| task);
+    Some(LiveEvent {
+        id,
+        group: number("group").unwrap_or(id),
+        name: name_of(&attributes(kind, config, config1), machine),
+        pinned: first == "error" || rest.split_whitespace().any(|word| word == "pinned"),
+        task: task
+            .filter(|task| !task.starts_with("none"))
+            .map(str::to_owned),
+        counter: is_on.then(|| first.to_owned()),
+        for_ms: number("for_ms"),
+        why,
+        asked_for: (kind, config, config1),
+    })
+}
+
+fn attributes(kind: u32, config: u64, config1: u64) -> Attributes {
+    let mut attr = Attributes::counting(EventType::decode(kind, 4), config);
+    attr.config1 = config1;
+    attr
+}
+
+/// The events as groups, in the order in which they were opened; those of the CPU come first.
+fn wanted(events: &[LiveEvent]) -> Vec<Wanted> {
+    let mut leaders: Vec<(bool, u64)> = events
+        .iter()
+        .map(|event| (event.task.is_some(), event.group))
+        .collect();
+    leaders.sort_unstable();
+    leaders.dedup_by_key(|(_, group)| *group);
+    let group = |(_, group): &(bool, u64)| {
+        let mut members: Vec<&LiveEvent> = events.iter().filter(|it| it.group == *group).collect();
+        members.sort_unstable_by_key(|event| event.id);
+        let events: Vec<WantedEvent> = members
+            .iter()
+            .enumerate()
+            .map(|(index, event)| {
+                let (kind, config, config1) = event.asked_for;
+                WantedEvent {
+                    name: event.name.clone(),
+                    alone: event.name.clone(),
+                    kind: Kind::Hardware(attributes(kind, config, config1)),
+                    // It is the leader's.
+                    pinned: event.pinned && index == 0,
+                    exclusive: false,
+                }
+            })
+            .collect();
+        Wanted {
+            braces: events.len() > 1,
+            events,
+            suffix: String::new(),
+            weak: false,
+        }
+    };
+    leaders.iter().map(group).collect()
+}
+
+impl Live {
+    /// Whether every event counts all the time.
+    pub fn is_perfect(&self) -> bool {
+        let mut plans = self.cpus.iter().filter_map(|cpu| cpu.plan.as_ref());
+        plans.all(Report::is_perfect)
+    }
+
+    /// For people.
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        for cpu in &self.cpus {
+            if cpu.events.is_empty() {
+                // Writing to a string does not fail.
+                let _ = writeln!(out, "CPU {}: no event\n", cpu.cpu);
+                continue;
+            }
+            let _ = writeln!(out, "CPU {}, now", cpu.cpu);
+            let width = cpu.events.iter().map(|event| event.name.len()).max();
+            for event in &cpu.events {
+                let _ = writeln!(out, "{}", event.line(width.unwrap_or(0)));
+            }
+            let tasks = cpu.events.iter().any(|event| event.task.is_some());
+            let all = cpu.events.iter().any(|event| event.task.is_none());
+            let _ = writeln!(out, "\nCPU {}, as long as these events are there", cpu.cpu);
+            if tasks && all {
+                out += "(As if all took turns with one another: the CPU's own go before the task's.)\n";
+            }
+            if let Some(plan) = &cpu.plan {
+                out += &text::text(plan);
+            }
+            out += "\n";
+        }
+        out.truncate(out.trim_end().len());
+        out + "\n"
+    }
+}
+
+impl LiveEvent {
+    fn line(&self, width: usize) -> String {
+        let on = self.counter.as_deref().unwrap_or("-");
+        let whose = self.task.as_deref().unwrap_or("all of the CPU");
+        let pinned = if self.pinned { ", pinned" } else { "" };
+        let mut line = format!("  {on:<7} {:<width$}  {whose}{pinned}", self.name);
+        if let Some(ms) = self.for_ms {
+            line += &format!(", for {ms} ms");
+        }
+        if let Some(why) = &self.why {
+            line += &format!("\n          {why}");
+        }
+        line
+    }
+}
