@@ -2,9 +2,12 @@
 /*
  * A CPU goes away and comes back while events count on it. What perf core
  * makes of that: a task's event follows its task; a CPU's event keeps what it
- * has and counts no more, and one that is opened afterwards counts anew.
+ * has and counts no more, and one that is opened afterwards counts anew. The
+ * same with every CPU busy, and with samples taken.
  */
 #define _GNU_SOURCE
+#include <sys/mman.h>
+
 #include "kselftest_harness.h"
 #include "perf_util.h"
 
@@ -152,6 +155,192 @@ TEST_F(hotplug, task_event)
 		close(done[0]);
 		close(done[1]);
 	}
+}
+
+/* A task that counts and samples itself for as long as the others need it. */
+#define CHUNK_LOOPS	1000000UL
+#define LOAD_PERIOD	1000003UL
+#define LOAD_PAGES	16UL
+#define PAGE		4096UL
+#define MAX_CPUS	64
+
+struct ring {
+	int fd;
+	struct perf_event_mmap_page *page;
+};
+
+static bool sample(struct ring *ring, __u64 config, pid_t pid, int cpu)
+{
+	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, config);
+
+	attr.sample_period = LOAD_PERIOD;
+	attr.sample_type = PERF_SAMPLE_IP;
+	ring->fd = perf_open(&attr, pid, cpu, -1, 0);
+	if (ring->fd < 0)
+		return false;
+	ring->page = mmap(NULL, (1 + LOAD_PAGES) * PAGE, PROT_READ | PROT_WRITE,
+			  MAP_SHARED, ring->fd, 0);
+	return ring->page != MAP_FAILED;
+}
+
+static void drop(struct ring *ring)
+{
+	munmap(ring->page, (1 + LOAD_PAGES) * PAGE);
+	close(ring->fd);
+}
+
+/* How many samples there are so far; with anything else, as lost ones, -1. */
+static long samples(const struct ring *ring)
+{
+	__u64 at, head = __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE);
+	const struct perf_event_header *header;
+	long n = 0;
+
+	if (head > LOAD_PAGES * PAGE)
+		return -1;
+	for (at = 0; at < head; at += header->size, n++) {
+		header = (void *)((char *)ring->page + PAGE + at);
+		if (header->type != PERF_RECORD_SAMPLE)
+			return -1;
+	}
+	return n;
+}
+
+enum {
+	LOAD_RIGHT, LOAD_CANNOT_OPEN, LOAD_INSTRUCTIONS, LOAD_BRANCHES, LOAD_SAMPLES,
+};
+
+/* Instructions are sampled, branches counted in the same group. */
+static int load(const bool *stop)
+{
+	struct perf_event_attr branches = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
+	__u64 chunks = 0, count, more;
+	struct ring ring;
+	int sibling;
+
+	branches.disabled = 0;
+	if (!sample(&ring, RAW_INSTRUCTIONS, 0, -1))
+		return LOAD_CANNOT_OPEN;
+	sibling = perf_open_self(&branches, ring.fd);
+	if (sibling < 0)
+		return LOAD_CANNOT_OPEN;
+	for (; !__atomic_load_n(stop, __ATOMIC_RELAXED); chunks++)
+		counted_loop(ring.fd, PERF_IOC_FLAG_GROUP, CHUNK_LOOPS);
+	count = chunks * LOOP_INSTRUCTIONS(CHUNK_LOOPS);
+	if (read_value(ring.fd) != count)
+		return LOAD_INSTRUCTIONS;
+	/* A model may take the SYSCALL at the end of each for a branch. */
+	more = read_value(sibling) - chunks * LOOP_BRANCHES(CHUNK_LOOPS);
+	if (more != 0 && more != chunks)
+		return LOAD_BRANCHES;
+	/* Where it moves right after an overflow, one may be a sample of the next period. */
+	if (labs((long)(count / LOAD_PERIOD) - samples(&ring)) > 1)
+		return LOAD_SAMPLES;
+	return LOAD_RIGHT;
+}
+
+FIXTURE(hotplug_load)
+{
+	struct sample_limits limits;
+	pid_t task[2 * MAX_CPUS];
+	int cpus, tasks;
+	bool *stop;
+};
+
+static bool set_cpu_online(int cpu, bool on)
+{
+	char path[80];
+
+	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/online", cpu);
+	return set_online(path, on);
+}
+
+FIXTURE_SETUP(hotplug_load)
+{
+	self->cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	if (self->cpus < 2)
+		SKIP(return, "one CPU only");
+	ASSERT_GE(MAX_CPUS, self->cpus);
+	ASSERT_TRUE(lift_sample_limits(&self->limits));
+	self->stop = mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
+			  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, self->stop);
+	/* Two for a CPU, so that they are switched as well. */
+	for (self->tasks = 0; self->tasks < 2 * self->cpus; self->tasks++) {
+		self->task[self->tasks] = fork_helper();
+		ASSERT_LE(0, self->task[self->tasks]);
+		if (self->task[self->tasks] == 0)
+			_exit(load(self->stop));
+	}
+}
+
+FIXTURE_TEARDOWN(hotplug_load)
+{
+	int i;
+
+	if (self->cpus < 2)
+		return;
+	for (i = 0; i < self->tasks; i++)
+		kill(self->task[i], SIGKILL);
+	for (i = 1; i < self->cpus; i++)
+		set_cpu_online(i, true);
+	EXPECT_TRUE(put_back_sample_limits(&self->limits));
+}
+
+/*
+ * Each CPU but the first goes and comes back while it has tasks that sample,
+ * and events of its own, one of which samples; with four counters and a fixed
+ * one none is free then, and nobody has to wait. No task loses a count or a
+ * sample, and a CPU that is back samples again.
+ */
+TEST_F(hotplug_load, counts_and_samples)
+{
+	struct perf_event_attr branches = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
+	struct one_count gone, back;
+	int cpu, i, status, more[2];
+	struct ring before, after;
+	long seen;
+
+	branches.disabled = 0;
+	for (cpu = 1; cpu < self->cpus; cpu++) {
+		ASSERT_TRUE(sample(&before, RAW_INSTRUCTIONS, -1, cpu));
+		ASSERT_EQ(0, ioctl(before.fd, PERF_EVENT_IOC_ENABLE, 0));
+		for (i = 0; i < (int)ARRAY_SIZE(more); i++) {
+			more[i] = perf_open(&branches, -1, cpu, -1, 0);
+			ASSERT_LE(0, more[i]);
+		}
+		usleep(20000);
+		ASSERT_TRUE(set_cpu_online(cpu, false));
+		ASSERT_TRUE(read_one(before.fd, &gone));
+		seen = samples(&before);
+		EXPECT_LT(0, seen);
+		usleep(20000);
+		ASSERT_TRUE(set_cpu_online(cpu, true));
+		ASSERT_TRUE(sample(&after, RAW_INSTRUCTIONS, -1, cpu));
+		ASSERT_EQ(0, ioctl(after.fd, PERF_EVENT_IOC_ENABLE, 0));
+		usleep(40000);
+		EXPECT_LT(0, samples(&after));
+		EXPECT_GE(1, labs((long)(read_value(after.fd) / LOAD_PERIOD) - samples(&after)));
+		ASSERT_TRUE(read_one(before.fd, &back));
+		EXPECT_EQ(gone.value, back.value);
+		EXPECT_EQ(seen, samples(&before));
+		for (i = 0; i < (int)ARRAY_SIZE(more); i++)
+			close(more[i]);
+		drop(&after);
+		drop(&before);
+	}
+	for (i = 0; i < self->tasks; i++)
+		ASSERT_EQ(0, waitpid(self->task[i], &status, WNOHANG)) {
+			TH_LOG("task %d has ended: %#x", i, status);
+		}
+	__atomic_store_n(self->stop, true, __ATOMIC_RELAXED);
+	for (i = 0; i < self->tasks; i++) {
+		ASSERT_EQ(self->task[i], waitpid(self->task[i], &status, 0));
+		EXPECT_EQ(0, status) {
+			TH_LOG("task %d: %d", i, WEXITSTATUS(status));
+		}
+	}
+	self->tasks = 0;
 }
 
 TEST_HARNESS_MAIN

@@ -360,6 +360,29 @@ static inline bool write_line(const char *path, const char *text)
 	return fclose(file) == 0 && ok;
 }
 
+#define SAMPLE_RATE	"/proc/sys/kernel/perf_event_max_sample_rate"
+#define CPU_PERCENT	"/proc/sys/kernel/perf_cpu_time_max_percent"
+
+/* How often and how long may be sampled: what it was before a test. */
+struct sample_limits {
+	char rate[32], percent[32];
+};
+
+static inline bool lift_sample_limits(struct sample_limits *before)
+{
+	return read_line(SAMPLE_RATE, before->rate, sizeof(before->rate)) &&
+	       read_line(CPU_PERCENT, before->percent, sizeof(before->percent)) &&
+	       /* In this order: with 0 percent the rate cannot be written. */
+	       write_line(SAMPLE_RATE, "10000000") && write_line(CPU_PERCENT, "0");
+}
+
+static inline bool put_back_sample_limits(const struct sample_limits *before)
+{
+	/* Setting the percentage sets the rate by what it was. */
+	return write_line(CPU_PERCENT, before->percent) &&
+	       write_line(SAMPLE_RATE, before->rate);
+}
+
 #define MUX_INTERVAL	CPU_PMU "/perf_event_mux_interval_ms"
 /* So long that nobody gets a counter by rotation while a test runs. */
 #define NO_ROTATION_S	10

@@ -21,9 +21,6 @@
 #define PAGE		4096UL
 #define LOOPS		500000UL
 
-#define SAMPLE_RATE	"/proc/sys/kernel/perf_event_max_sample_rate"
-#define CPU_PERCENT	"/proc/sys/kernel/perf_cpu_time_max_percent"
-
 /* Per iteration 2 instructions, one of them a branch; the loop's addresses. */
 #define ALONE		__attribute__((__noipa__))
 
@@ -180,25 +177,19 @@ static int last_cpu(void)
 /* Without a limit on how often and how long; what it was is put back. */
 FIXTURE(sampling)
 {
-	char rate[32], percent[32];
+	struct sample_limits limits;
 	struct ring ring;
 };
 
 FIXTURE_SETUP(sampling)
 {
-	ASSERT_TRUE(read_line(SAMPLE_RATE, self->rate, sizeof(self->rate)));
-	ASSERT_TRUE(read_line(CPU_PERCENT, self->percent, sizeof(self->percent)));
-	/* In this order: with 0 percent the rate cannot be written. */
-	ASSERT_TRUE(write_line(SAMPLE_RATE, "10000000"));
-	ASSERT_TRUE(write_line(CPU_PERCENT, "0"));
+	ASSERT_TRUE(lift_sample_limits(&self->limits));
 	ASSERT_TRUE(run_on(last_cpu()));
 }
 
 FIXTURE_TEARDOWN(sampling)
 {
-	/* Setting the percentage sets the rate by what it was. */
-	EXPECT_TRUE(write_line(CPU_PERCENT, self->percent));
-	EXPECT_TRUE(write_line(SAMPLE_RATE, self->rate));
+	EXPECT_TRUE(put_back_sample_limits(&self->limits));
 }
 
 #define OPEN(attr, pages) \
