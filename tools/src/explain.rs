@@ -6,11 +6,10 @@ use crate::logic::assign::Shortage;
 use crate::logic::counter::{CounterId, CounterKind, CounterMask};
 use crate::logic::extra_register::Demand;
 use crate::logic::refusal::Refusal;
-use crate::open::{closed, validate};
+use crate::open::{closed, shares_a_core, validate};
 use crate::plan::{watchdog, Plan, Request};
-use crate::simulate::{Configuration, EventNumber, Wait};
+use crate::simulate::{is_taken, Configuration, EventNumber, Wait};
 use serde::Serialize;
-use std::collections::BTreeSet;
 
 /// A cause for an event's loss.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -94,6 +93,8 @@ pub fn causes(request: &Request, plan: &Plan) -> Vec<Vec<Cause>> {
         if *intervals <= 0.0 {
             continue;
         }
+        let placed = counting(request, plan, configuration);
+        let placed: Vec<CounterMask> = placed.map(|demand| demand.constraint.counters).collect();
         // Who waits for the same, waits for the same reason.
         let mut known: Vec<(&[Demand], Wait, Found)> = Vec::new();
         for (group, wait) in &configuration.waiting {
@@ -104,7 +105,7 @@ pub fn causes(request: &Request, plan: &Plan) -> Vec<Vec<Cause>> {
             let new = match known.iter().find(is_it) {
                 Some((_, _, found)) => found.clone(),
                 None => {
-                    let new = find(request, plan, configuration, needs, *wait);
+                    let new = find(request, plan, (configuration, &placed), needs, *wait);
                     known.push((needs, *wait, new.clone()));
                     new
                 }
@@ -129,7 +130,7 @@ fn merge(found: &mut Vec<Found>, new: Found, intervals: f64) {
     match found.iter_mut().find(is_it) {
         Some(known) => {
             known.intervals += intervals;
-            known.holders.extend(new.holders);
+            known.holders.add(&new.holders);
         }
         None => found.push(Found { intervals, ..new }),
     }
@@ -153,12 +154,48 @@ fn unreadable(plan: &Plan, refused: &[EventNumber]) -> Option<Cause> {
     })
 }
 
+/// A set of events, as bits.
+#[derive(Clone, Default)]
+struct Events(Vec<u64>);
+
+impl Events {
+    fn iter(&self) -> impl Iterator<Item = EventNumber> + '_ {
+        let words = self.0.iter().enumerate();
+        words.flat_map(|(index, word)| {
+            let bits = (0..64).filter(move |bit| (word >> bit) & 1 != 0);
+            bits.map(move |bit| 64 * index + bit)
+        })
+    }
+
+    fn add(&mut self, other: &Self) {
+        if self.0.len() < other.0.len() {
+            self.0.resize(other.0.len(), 0);
+        }
+        for (word, more) in self.0.iter_mut().zip(&other.0) {
+            *word |= more;
+        }
+    }
+}
+
+impl FromIterator<EventNumber> for Events {
+    fn from_iter<I: IntoIterator<Item = EventNumber>>(events: I) -> Self {
+        let mut words = Vec::new();
+        for event in events {
+            if words.len() <= event / 64 {
+                words.resize(event / 64 + 1, 0);
+            }
+            words[event / 64] |= 1 << (event % 64);
+        }
+        Self(words)
+    }
+}
+
 /// A cause before it is put into words.
 #[derive(Clone)]
 struct Found {
     kind: Kind,
     mask: CounterMask,
-    holders: BTreeSet<EventNumber>,
+    holders: Events,
     /// The group that stands before it.
     before: Option<usize>,
     intervals: f64,
@@ -167,7 +204,7 @@ struct Found {
 fn find(
     request: &Request,
     plan: &Plan,
-    now: &Configuration,
+    (now, placed): (&Configuration, &[CounterMask]),
     demands: &[Demand],
     wait: Wait,
 ) -> Found {
@@ -178,7 +215,7 @@ fn find(
         let held = now.counters.iter().filter(|(counter, _)| {
             CounterId::from_index(usize::from(*counter)).is_some_and(|it| mask.contains(it))
         });
-        held.map(|(_, event)| *event).collect::<BTreeSet<_>>()
+        held.map(|(_, event)| *event).collect::<Events>()
     };
     let found = |kind, mask, holders| Found {
         kind,
@@ -188,16 +225,21 @@ fn find(
         intervals: 0.0,
     };
     let refusal = match wait {
+        // Most are ruled out by this already, and it is much faster than a trial.
+        Wait::Behind(_) | Wait::Turn if want_what_is_taken(request, demands, placed) => {
+            let wanted_here = wanted.without(closed(&request.machine));
+            return found(Kind::Counters, wanted_here, holders_of(wanted));
+        }
         // It was not tried; would it have found counters?
         Wait::Behind(_) | Wait::Turn => match (fits_beside(request, plan, now, demands), wait) {
             (Err(refusal), _) => refusal,
             (Ok(()), Wait::Behind(before)) => {
                 return Found {
                     before: Some(before),
-                    ..found(Kind::HeadOfLine, CounterMask::EMPTY, BTreeSet::new())
+                    ..found(Kind::HeadOfLine, CounterMask::EMPTY, Events::default())
                 };
             }
-            (Ok(()), _) => return found(Kind::Turn, CounterMask::EMPTY, BTreeSet::new()),
+            (Ok(()), _) => return found(Kind::Turn, CounterMask::EMPTY, Events::default()),
         },
         Wait::Exclusive => {
             return found(
@@ -220,10 +262,12 @@ fn find(
             found(
                 Kind::Registers,
                 CounterMask::EMPTY,
-                holders.into_iter().filter(has_register).collect(),
+                holders.iter().filter(has_register).collect(),
             )
         }
-        Refusal::ExtraRegisterLimited => found(Kind::Sibling, CounterMask::EMPTY, BTreeSet::new()),
+        Refusal::ExtraRegisterLimited => {
+            found(Kind::Sibling, CounterMask::EMPTY, Events::default())
+        }
         Refusal::Limited(Shortage::GpLimit { .. })
         | Refusal::DoesNotFit(Shortage::GpLimit { .. }) => {
             found(Kind::Limit, wanted.gp(), holders_of(CounterMask::ALL.gp()))
@@ -240,6 +284,30 @@ fn find(
     }
 }
 
+/// What counts in a configuration needs.
+fn counting<'a>(
+    request: &'a Request,
+    plan: &'a Plan,
+    now: &'a Configuration,
+) -> impl Iterator<Item = Demand> + 'a {
+    let events = now.counters.iter();
+    events.filter_map(|(_, event)| match plan.opened.events.get(*event) {
+        Some(event) => event.demand,
+        None => watchdog(&request.machine),
+    })
+}
+
+/// Whether one of these events can only have counters that are all taken by events which can have no
+/// others, and nothing else is in its way.
+fn want_what_is_taken(request: &Request, demands: &[Demand], placed: &[CounterMask]) -> bool {
+    let plain = demands
+        .iter()
+        .all(|demand| demand.requirement.is_none() && !demand.constraint.exclusive);
+    let shares = shares_a_core(&request.machine) && request.machine.pmu.model.ht_erratum.is_some();
+    let taken = |demand: &Demand| is_taken(demand.constraint.counters, placed);
+    plain && !shares && demands.iter().any(taken)
+}
+
 /// Whether these events would fit beside those that count now.
 fn fits_beside(
     request: &Request,
@@ -247,14 +315,8 @@ fn fits_beside(
     now: &Configuration,
     demands: &[Demand],
 ) -> Result<(), Refusal> {
-    let counting =
-        now.counters
-            .iter()
-            .filter_map(|(_, event)| match plan.opened.events.get(*event) {
-                Some(event) => event.demand,
-                None => watchdog(&request.machine),
-            });
-    let together: Vec<Demand> = counting.chain(demands.iter().copied()).collect();
+    let together = counting(request, plan, now).chain(demands.iter().copied());
+    let together: Vec<Demand> = together.collect();
     validate(&together, &request.machine, request.policy)
 }
 
@@ -264,10 +326,10 @@ impl Found {
             .holders
             .iter()
             .map(|event| {
-                let group = plan.opened.group_of(*event);
+                let group = plan.opened.group_of(event);
                 let pinned =
-                    group.is_some_and(|group| group.pinned) || *event >= plan.opened.events.len();
-                let name = plan.name(*event);
+                    group.is_some_and(|group| group.pinned) || event >= plan.opened.events.len();
+                let name = plan.name(event);
                 if pinned {
                     format!("{name} (pinned)")
                 } else {

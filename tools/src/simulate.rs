@@ -152,6 +152,8 @@ struct Outcome {
     previous: Vec<Option<CounterId>>,
     turn: Vec<Turn>,
     offered: Vec<bool>,
+    /// The number of the configuration, once it is known.
+    configuration: Option<usize>,
 }
 
 /// One CPU.
@@ -178,8 +180,16 @@ struct Cpu<'a> {
     in_roster: Vec<usize>,
     /// Who is on which counter.
     counters: Vec<(u8, EventNumber)>,
-    /// By the order of the flexible groups, the counters that events had last, and the queue.
-    outcomes: HashMap<Vec<u16>, Outcome>,
+    /// The flexible groups in the order in which they were opened, whatever perf core's is by now.
+    opened: Vec<usize>,
+    /// What came of it the last time, by number, and the number by the order of the flexible groups,
+    /// the counters that events had last, and the queue.
+    outcomes: Vec<Outcome>,
+    known: HashMap<Vec<u16>, usize>,
+    /// The one that there is now.
+    outcome: Option<usize>,
+    /// For the key of [`known`](Self::known).
+    key: Vec<u16>,
     /// Whether nobody else decides: there is no other thread with events.
     alone: bool,
 }
@@ -247,12 +257,15 @@ pub fn simulate(setting: &Setting<'_>, opened: &Opened) -> Simulation {
                 break;
             }
         }
-        let configuration = cpus[ours].configuration(core.as_ref());
-        let next = known.len();
-        let number = *known.entry(configuration).or_insert_with_key(|new| {
-            simulation.configurations.push(new.clone());
-            next
+        let number = cpus[ours].configuration_number().unwrap_or_else(|| {
+            let configuration = cpus[ours].configuration(core.as_ref());
+            let next = known.len();
+            *known.entry(configuration).or_insert_with_key(|new| {
+                simulation.configurations.push(new.clone());
+                next
+            })
         });
+        cpus[ours].remember_configuration(number);
         simulation.steps.push(number);
         // The other thread's timer fires in the middle of our intervals.
         let ticking = if cpus.len() == 2 && step % 2 == 0 {
@@ -326,6 +339,7 @@ impl<'a> Cpu<'a> {
             machine,
             thread,
             groups,
+            opened: flexible.clone(),
             roster: Roster::new(&machine.pmu.capabilities).with_policy(setting.policy),
             claimed: Claim::default(),
             previous: vec![None; events],
@@ -339,7 +353,10 @@ impl<'a> Cpu<'a> {
             turns,
             in_roster: Vec::new(),
             counters: Vec::new(),
-            outcomes: HashMap::new(),
+            outcomes: Vec::new(),
+            known: HashMap::new(),
+            outcome: None,
+            key: Vec::new(),
             alone: setting.sibling.is_none() || !machine.has_sibling(),
         }
     }
@@ -356,6 +373,7 @@ impl<'a> Cpu<'a> {
     /// Returns whether the core's other thread has to schedule anew.
     fn schedule(&mut self, mut core: Option<&mut Core>, all: bool) -> bool {
         let mut woken = false;
+        self.outcome = None;
         self.flexible_active.clear();
         for group in std::mem::take(&mut self.in_roster) {
             self.take_off(group);
@@ -421,42 +439,60 @@ impl<'a> Cpu<'a> {
         if !self.alone {
             return self.schedule(core, false);
         }
-        let mut key: Vec<u16> = Vec::with_capacity(2 * self.flexible.len() + self.previous.len());
-        key.extend(self.flexible.iter().map(|group| *group as u16));
-        key.extend(self.turns.queue.iter().map(|group| *group as u16));
-        key.extend(self.previous.iter().map(|previous| counter_code(*previous)));
-        if let Some(known) = self.outcomes.get(&key).cloned() {
-            self.flexible_active = known.flexible_active;
-            self.waiting = known.waiting;
-            self.counters = known.counters;
-            self.previous = known.previous;
-            self.turns.turn = known.turn;
-            self.turns.offered = known.offered;
+        self.key.clear();
+        self.key
+            .extend(self.flexible.iter().map(|group| *group as u16));
+        self.key
+            .extend(self.turns.queue.iter().map(|group| *group as u16));
+        self.key
+            .extend(self.previous.iter().map(|previous| counter_code(*previous)));
+        if let Some(number) = self.known.get(&self.key) {
+            let known = &self.outcomes[*number];
+            self.flexible_active.clone_from(&known.flexible_active);
+            self.waiting.clone_from(&known.waiting);
+            self.counters.clone_from(&known.counters);
+            self.previous.clone_from(&known.previous);
+            self.turns.turn.clone_from(&known.turn);
+            self.turns.offered.clone_from(&known.offered);
             self.turns.is_over = false;
+            self.outcome = Some(*number);
             return false;
         }
+        let key = self.key.clone();
         let woken = self.schedule(core, false);
-        let outcome = Outcome {
+        self.outcome = Some(self.outcomes.len());
+        self.known.insert(key, self.outcomes.len());
+        self.outcomes.push(Outcome {
             flexible_active: self.flexible_active.clone(),
             waiting: self.waiting.clone(),
             counters: self.counters.clone(),
             previous: self.previous.clone(),
             turn: self.turns.turn.clone(),
             offered: self.turns.offered.clone(),
-        };
-        self.outcomes.insert(key, outcome);
+            configuration: None,
+        });
         woken
+    }
+
+    /// The number of the configuration, if it is known what it is.
+    fn configuration_number(&self) -> Option<usize> {
+        self.outcomes.get(self.outcome?)?.configuration
+    }
+
+    /// Says which number it has.
+    fn remember_configuration(&mut self, number: usize) {
+        if let Some(outcome) = self.outcome.and_then(|it| self.outcomes.get_mut(it)) {
+            outcome.configuration = Some(number);
+        }
     }
 
     /// The beginning of `take_turns()` in `rust/driver/turns.rs`: who has had what, and who comes when.
     fn line_up(&mut self) {
         let turns = &mut self.turns;
         let over = turns.is_over;
-        // In the order in which they were opened, whatever perf core's is by now.
-        let mut groups = self.flexible.clone();
-        groups.sort_unstable();
+        let groups = &self.opened;
         if over {
-            for group in &groups {
+            for group in groups {
                 turns.had[*group].account(turns.running[*group]);
             }
         }
@@ -466,7 +502,7 @@ impl<'a> Cpu<'a> {
             .min();
         let least = least.unwrap_or(0);
         let mut queue = Queue::new();
-        for group in &groups {
+        for group in groups {
             if over && turns.had[*group].weight().is_none() {
                 turns.had[*group].join(least);
             }
@@ -710,7 +746,7 @@ impl<'a> Cpu<'a> {
 }
 
 /// Whether as many events as there are `counters` can have no others than these.
-fn is_taken(counters: CounterMask, events: &[CounterMask]) -> bool {
+pub fn is_taken(counters: CounterMask, events: &[CounterMask]) -> bool {
     let confined = events.iter().filter(|event| event.is_subset(counters));
     confined.count() as u32 >= counters.weight()
 }

@@ -11,6 +11,7 @@ use crate::logic::extra_register::{Demand, ExtraRegister, Requirement};
 use crate::machine::Machine;
 use crate::open::{shares_a_core, validate};
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 
 /// How many ways to begin are tried, and how many sets are held against the PMU, before the search
 /// is given up. Up to so many groups, it never is.
@@ -49,7 +50,13 @@ impl Place<'_> {
             .flat_map(|unit| unit.iter())
             .chain(&self.always);
         let events: Vec<Demand> = events.copied().collect();
-        validate(&events, self.machine, self.policy).is_ok()
+        // Most of what does not fit shows here already, and it is much faster than a trial.
+        let masks = || events.iter().map(|demand| demand.constraint.counters);
+        let crowded = |counters: CounterMask| {
+            let confined = masks().filter(|mask| mask.is_subset(counters));
+            confined.count() as u32 > counters.weight()
+        };
+        !masks().any(crowded) && validate(&events, self.machine, self.policy).is_ok()
     }
 
     /// Splits units, each of which fits alone, into as few runs as there can be.
@@ -166,11 +173,69 @@ fn give(
     false
 }
 
+/// Units that are in a run together, in ascending order.
+struct Run {
+    units: Vec<usize>,
+    /// The units before each, as bits; nothing, if there is one that is too large for that.
+    keys: Vec<Option<u128>>,
+}
+
+impl Run {
+    fn of(unit: usize) -> Self {
+        let mut run = Self {
+            units: Vec::new(),
+            keys: vec![Some(0)],
+        };
+        run.push(unit);
+        run
+    }
+
+    /// All of them and this one, as bits.
+    fn key_with(&self, unit: usize) -> Option<u128> {
+        let bit = 1u128.checked_shl(u32::try_from(unit).ok()?)?;
+        Some((*self.keys.last()?)? | bit)
+    }
+
+    fn push(&mut self, unit: usize) {
+        self.keys.push(self.key_with(unit));
+        self.units.push(unit);
+    }
+
+    fn pop(&mut self) {
+        self.keys.pop();
+        self.units.pop();
+    }
+}
+
+/// Bits are looked up by the thousand, and nobody makes them up to collide.
+#[derive(Default)]
+struct BitHasher(u64);
+
+impl Hasher for BitHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes
+            .iter()
+            .for_each(|byte| self.write_u128(u128::from(*byte)));
+    }
+
+    fn write_u128(&mut self, bits: u128) {
+        // CAST: both halves.
+        let folded = self.0 ^ (bits as u64) ^ ((bits >> 64) as u64).rotate_left(32);
+        let product = folded.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = product ^ (product >> 32);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
 struct Search<'a> {
     place: &'a Place<'a>,
     /// The units in the order in which they are placed, with their own numbers.
     units: Vec<(usize, &'a Unit)>,
-    known: HashMap<Vec<usize>, bool>,
+    /// Whether units fit together, which are bits.
+    known: HashMap<u128, bool, BuildHasherDefault<BitHasher>>,
     nodes: usize,
     checks: usize,
 }
@@ -188,43 +253,41 @@ impl<'a> Search<'a> {
         Self {
             place,
             units,
-            known: HashMap::new(),
+            known: HashMap::default(),
             nodes: 0,
             checks: 0,
         }
     }
 
-    fn fits(&mut self, run: &[usize]) -> bool {
-        if let Some(fits) = self.known.get(run) {
+    /// Whether a run has room for one more unit, the last of all.
+    fn has_room(&mut self, run: &Run, unit: usize) -> bool {
+        let key = run.key_with(unit);
+        if let Some(fits) = key.and_then(|key| self.known.get(&key)) {
             return *fits;
         }
         self.checks += 1;
-        let units: Vec<&Unit> = run.iter().map(|unit| self.units[*unit].1).collect();
+        let with = run.units.iter().chain([&unit]);
+        let units: Vec<&Unit> = with.map(|unit| self.units[*unit].1).collect();
         let fits = self.place.fits(&units);
-        self.known.insert(run.to_vec(), fits);
+        if let Some(key) = key {
+            self.known.insert(key, fits);
+        }
         fits
     }
 
-    fn first_fit(&mut self) -> Vec<Vec<usize>> {
-        let mut runs: Vec<Vec<usize>> = Vec::new();
+    fn first_fit(&mut self) -> Vec<Run> {
+        let mut runs: Vec<Run> = Vec::new();
         for unit in 0..self.units.len() {
-            let mut with = |run: &mut Vec<usize>| {
-                run.push(unit);
-                let fits = self.fits(run);
-                if !fits {
-                    run.pop();
-                }
-                fits
-            };
-            if !runs.iter_mut().any(&mut with) {
-                runs.push(vec![unit]);
+            match runs.iter_mut().find(|run| self.has_room(run, unit)) {
+                Some(run) => run.push(unit),
+                None => runs.push(Run::of(unit)),
             }
         }
         runs
     }
 
     /// Whether the units from `unit` on can be put into so many runs; `None` if that took too long.
-    fn fill(&mut self, unit: usize, most: usize, runs: &mut Vec<Vec<usize>>) -> Option<bool> {
+    fn fill(&mut self, unit: usize, most: usize, runs: &mut Vec<Run>) -> Option<bool> {
         self.nodes += 1;
         let many = self.nodes > MAX_NODES || self.checks > MAX_CHECKS;
         if many && self.units.len() > ALWAYS {
@@ -238,20 +301,22 @@ impl<'a> Search<'a> {
         let start = match same {
             true => runs
                 .iter()
-                .position(|run| run.contains(&(unit - 1)))
+                .position(|run| run.units.last() == Some(&(unit - 1)))
                 .unwrap_or(0),
             false => 0,
         };
         for number in start..runs.len() {
+            if !self.has_room(&runs[number], unit) {
+                continue;
+            }
             runs[number].push(unit);
-            let run = runs[number].clone();
-            if self.fits(&run) && self.fill(unit + 1, most, runs)? {
+            if self.fill(unit + 1, most, runs)? {
                 return Some(true);
             }
             runs[number].pop();
         }
         if runs.len() < most {
-            runs.push(vec![unit]);
+            runs.push(Run::of(unit));
             if self.fill(unit + 1, most, runs)? {
                 return Some(true);
             }
@@ -261,9 +326,9 @@ impl<'a> Search<'a> {
     }
 
     /// The runs by the units' own numbers, in the order in which these came.
-    fn result(&self, runs: Vec<Vec<usize>>, is_minimal: bool) -> Split {
-        let own = |run: Vec<usize>| {
-            let mut own: Vec<usize> = run.iter().map(|unit| self.units[*unit].0).collect();
+    fn result(&self, runs: Vec<Run>, is_minimal: bool) -> Split {
+        let own = |run: Run| {
+            let mut own: Vec<usize> = run.units.iter().map(|unit| self.units[*unit].0).collect();
             own.sort_unstable();
             own
         };
