@@ -8,7 +8,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::accounting::{bump, Accesses};
-use crate::counter::MASK;
+use crate::counter::{Source, MASK};
 use crate::defect::is_corrupting;
 use crate::event::Select;
 use crate::model::{CAP_FW_WRITE, CAP_SMM_FREEZE};
@@ -25,9 +25,12 @@ const MISC_ENABLE_READ_ONLY: u64 = (1 << 7) | (1 << 11) | (1 << 12);
 const MISC_ENABLE_WRITABLE: u64 =
     1 | (1 << 3) | (1 << 16) | (1 << 18) | (1 << 22) | (1 << 23) | (1 << 34) | (1 << 38);
 
-/// Event, umask, USR, OS, E, PC, INT, AnyThread, EN, INV, CMASK. IN_TX and IN_TXCP are for CPUs with
-/// transactions.
+/// Event, umask, USR, OS, E, PC, INT, AnyThread, EN, INV, CMASK.
 const SELECT_WRITABLE: u64 = 0xffff_ffff;
+/// For CPUs with transactions; IN_TXCP is counter 2's alone.
+const SELECT_IN_TX: u64 = 1 << 32;
+const SELECT_IN_TXCP: u64 = 1 << 33;
+const IN_TXCP_COUNTER: usize = 2;
 const SELECT_PC: u64 = 1 << 19;
 /// One counter's field of IA32_FIXED_CTR_CTRL.
 const FIXED_WRITABLE: u64 = 0xf;
@@ -206,7 +209,9 @@ impl Pmu {
             // Bit 31 is extended, what is above it is ignored.
             Msr::Pmc(index) => self.regs.general[index].counter.set(value as i32 as u64),
             Msr::FullPmc(index) => self.regs.general[index].counter.set(checked(value, MASK)?),
-            Msr::Select(index) => self.write_select(index, checked(value, self.select_bits())?),
+            Msr::Select(index) => {
+                self.write_select(index, checked(value, self.select_bits(index))?)
+            }
             Msr::Fixed(index) => self.regs.fixed[index].set(checked(value, MASK)?),
             Msr::FixedCtrl => self.regs.fixed_ctrl = checked(value, self.fixed_ctrl_bits())?,
             Msr::Ctrl => self.regs.global_ctrl = checked(value, self.counter_bits())?,
@@ -255,13 +260,24 @@ impl Pmu {
         let general = &mut self.regs.general[index];
         general.select = value;
         general.counter.change_source();
-        (general.source, general.register) = select.source(self.model, index);
+        (general.source, general.register) = if value & SELECT_IN_TX != 0 {
+            // There are no transactions.
+            (Source::Nothing, None)
+        } else {
+            select.source(self.model, index)
+        };
         general.leak = leaky.then_some(0);
     }
 
-    /// The bits of IA32_PERFEVTSELx that there are.
-    fn select_bits(&self) -> u64 {
+    /// The bits of IA32_PERFEVTSELx, x being `index`, that there are.
+    fn select_bits(&self, index: usize) -> u64 {
         let mut bits = SELECT_WRITABLE;
+        if self.defects.tfa {
+            bits |= SELECT_IN_TX;
+            if index == IN_TXCP_COUNTER {
+                bits |= SELECT_IN_TXCP;
+            }
+        }
         if !self.model.pin_control {
             bits &= !SELECT_PC;
         }

@@ -302,6 +302,28 @@ fn force_abort_protects_counter_3() {
 }
 
 #[test]
+fn nothing_is_in_a_transaction() {
+    const IN_TX: u64 = 1 << 32;
+    const IN_TXCP: u64 = 1 << 33;
+
+    let mut pmu = with_tfa();
+    select(&mut pmu, 1, INSTRUCTIONS | COUNTS | IN_TX);
+    select(&mut pmu, 2, INSTRUCTIONS | COUNTS | IN_TXCP);
+    retire(&mut pmu, 1000);
+    assert_eq!([0, 1, 2].map(|i| pmu.rdpmc(i).unwrap()), [1000, 0, 1000]);
+    select(&mut pmu, 2, INSTRUCTIONS | COUNTS | IN_TX | IN_TXCP);
+    retire(&mut pmu, 1000);
+    assert_eq!([0, 1, 2].map(|i| pmu.rdpmc(i).unwrap()), [2000, 0, 1000]);
+    for counter in [0, 1, 3] {
+        assert_eq!(pmu.wrmsr(0x186 + counter, IN_TXCP), Some(Err(Fault)));
+    }
+    // Where there are no transactions, there are no such bits.
+    let mut pmu = Pmu::new(find(SKYLAKE), 2);
+    assert_eq!(pmu.wrmsr(0x188, IN_TX), Some(Err(Fault)));
+    assert_eq!(pmu.wrmsr(0x188, IN_TXCP), Some(Err(Fault)));
+}
+
+#[test]
 fn tsx_force_abort_is_there_only_with_the_defect() {
     for model in &MODELS {
         let mut pmu = Pmu::new(model, 2);
