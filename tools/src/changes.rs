@@ -135,9 +135,16 @@ fn candidates(request: &Request) -> Vec<(String, Request)> {
         });
     }
     let machine = request.machine;
+    // Where a thread more or less changes nothing, nothing has to be planned to know that.
+    let has_no_part = |new: &Machine| {
+        let same = new.pmu.capabilities.counters == machine.pmu.capabilities.counters
+            && new.no_force_abort == machine.no_force_abort;
+        same && machine.pmu.model.ht_erratum.is_none() && request.sibling.is_empty()
+    };
     let mut with = |what: &str, smt, no_force_abort| {
-        if let Ok(machine) = Machine::of_list(machine.list, smt, no_force_abort) {
-            add(what.to_owned(), &|changed| changed.machine = machine);
+        let new = Machine::of_list(machine.list, smt, no_force_abort);
+        if let Some(new) = new.ok().filter(|new| !has_no_part(new)) {
+            add(what.to_owned(), &|changed| changed.machine = new);
         }
     };
     if machine.no_force_abort {
