@@ -30,7 +30,7 @@ pub(super) struct Cpu {
 /// What callbacks on a CPU use and the PMI does not.
 pub(super) struct Own {
     /// The events that are here, and their counters.
-    pub(super) roster: Roster<EventId>,
+    pub(super) roster: KBox<Roster<EventId>>,
     /// What the registers hold.
     pub(super) shadow: Shadow,
     /// Whether transactions are made to abort.
@@ -65,11 +65,18 @@ impl Cpu {
     }
 }
 
+// Half of what there is of a CPU. It passes through the stack, where not much else may be then.
+#[inline(never)]
+fn new_roster(hardware: &Hardware) -> Result<KBox<Roster<EventId>>> {
+    let roster = Roster::new(&hardware.pmu.capabilities).with_policy(hardware.policy);
+    Ok(KBox::new(roster, GFP_KERNEL)?)
+}
+
 impl Own {
     fn new(hardware: &Hardware) -> Result<Self> {
         let capabilities = &hardware.pmu.capabilities;
         Ok(Self {
-            roster: Roster::new(capabilities).with_policy(hardware.policy),
+            roster: new_roster(hardware)?,
             shadow: Shadow::new(capabilities),
             transactions_abort: false,
             turns: Turns::default(),

@@ -103,7 +103,7 @@ pub(crate) struct Driver {
 pub(crate) type CorePmu = perf::Pmu<Driver>;
 
 /// Makes the PMU for `hardware`. It does nothing until it is registered.
-// The values of a CPU pass through the stack, 7 KiB. That must not stay there while the perf core
+// The values of a CPU pass through the stack, 5 KiB. That must not stay there while the perf core
 // is called.
 #[inline(never)]
 pub(crate) fn new_pmu(hardware: Hardware, ht_workaround: bool) -> Result<Arc<CorePmu>> {

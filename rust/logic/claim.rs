@@ -209,6 +209,18 @@ impl Core {
         self.seat_mut(thread).claim = claim;
     }
 
+    /// Whether `thread` may take what it likes, as long as that is counters for events that are not
+    /// exclusive: [`limits`](Self::limits) does not say otherwise.
+    pub const fn leaves_all_to(&self, thread: Thread) -> bool {
+        self.seat(thread.sibling()).claim.exclusive.is_empty()
+    }
+
+    /// Says that `thread` uses `counters` from now on, and the rest of its [claim](Self::claim) as
+    /// before.
+    pub fn use_counters(&mut self, thread: Thread, counters: CounterMask) {
+        self.seat_mut(thread).claim.used = counters;
+    }
+
     /// Says that `thread` could not place an event because of the present limits.
     pub fn wait(&mut self, thread: Thread) {
         self.seat_mut(thread).waiting = Some(self.limits(thread));
@@ -218,6 +230,7 @@ impl Core {
     /// to. It does not wait any more then.
     pub fn wakes_sibling(&mut self, thread: Thread) -> Option<u32> {
         let sibling = thread.sibling();
+        self.seat(sibling).waiting.as_ref()?;
         let now = self.limits(sibling);
         let seat = self.seat_mut(sibling);
         seat.waiting.take_if(|before| now.loosen(before))?;
@@ -227,6 +240,7 @@ impl Core {
 
 #[cfg(test)]
 mod tests {
+    use super::super::constraint::Constraint;
     use super::super::extra_register::ExtraRegister;
     use super::*;
 
@@ -315,6 +329,30 @@ mod tests {
         assert_eq!(limits.gp, u32::MAX);
         assert_eq!(limits.closed, mask(0));
         assert_eq!(limits.closed_to_exclusive, mask(0b1111));
+    }
+
+    #[test]
+    fn who_is_not_exclusive_is_limited_by_those_who_are_alone() {
+        let plain = Constraint::any_of(mask(0b1111));
+        for exclusive in [0, 0b1] {
+            let mut core = full_core();
+            let claim = Claim {
+                used: mask(0b1),
+                exclusive: mask(exclusive),
+                ..Claim::default()
+            };
+            core.claim(Thread::First, claim);
+            let limits = core.limits(Thread::Second);
+            let cut = limits.counters(plain) != plain.counters || limits.gp(false) != u32::MAX;
+            assert_eq!(core.leaves_all_to(Thread::Second), !cut);
+            assert_eq!(cut, exclusive != 0);
+            assert!(core.leaves_all_to(Thread::First));
+
+            core.use_counters(Thread::First, mask(0b101));
+            let limits = core.limits(Thread::Second);
+            assert_eq!(limits.closed_to_exclusive, mask(0b101));
+            assert_eq!(limits.closed, mask(exclusive));
+        }
     }
 
     #[test]

@@ -90,16 +90,72 @@ impl<T> Entry<T> {
     }
 }
 
+/// Places for events. More than there can be events, so that one who goes leaves a gap and nobody has
+/// to move; gaps are closed when the last place has been used.
+const SLOTS: usize = 64;
+const _: () = assert!(MAX_EVENTS < SLOTS);
+
+/// Some of the places, a bit for each. As an iterator, ascending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Slots(u64);
+
+impl Slots {
+    const NONE: Self = Self(0);
+
+    const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    const fn contains(self, slot: usize) -> bool {
+        self.0 & Self::only(slot).0 != 0
+    }
+
+    /// The place `slot` alone.
+    const fn only(slot: usize) -> Self {
+        Self(1u64.wrapping_shl(slot as u32))
+    }
+
+    const fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
+    /// The first place behind all of these; [`SLOTS`] if there is none.
+    const fn end(self) -> usize {
+        SLOTS.wrapping_sub(self.0.leading_zeros() as usize)
+    }
+}
+
+impl Iterator for Slots {
+    type Item = usize;
+
+    #[inline]
+    fn next(&mut self) -> Option<usize> {
+        if self.0 == 0 {
+            return None;
+        }
+        let slot = self.0.trailing_zeros() as usize;
+        self.0 &= self.0.wrapping_sub(1);
+        Some(slot)
+    }
+}
+
 /// The events of one CPU.
 ///
 /// `T` is the driver's handle on an event, a pointer or an index; equal handles are one event.
 ///
 /// # Invariants
 ///
-/// The first `len` entries are `Some`, the rest `None`. `capacity` is at most [`MAX_EVENTS`].
-/// A transaction's start is at most `len`. The entries before it, or outside of a transaction all of
-/// them, are planned, and no two for the same counter; the others are not. `taken` are the counters that
-/// are planned, `exclusive` and `pairs` count the entries with these flags.
+/// - The slots in `live` have the events, in the order in which they were added; what is in others
+///   means nothing. They are `len`, which is at most `capacity`, which is at most [`MAX_EVENTS`].
+/// - Those in `fresh`, which are none outside of a transaction, are not planned. They come after
+///   all others, which are, and no two for the same counter.
+/// - Those in `unsettled` are to have something else than is programmed.
+/// - `taken` are the counters that are planned; `exclusive`, `pairs` and `demanding` count the
+///   entries with these flags and those that need an extra register.
 ///
 /// # Examples
 ///
@@ -135,30 +191,39 @@ impl<T> Entry<T> {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Roster<T> {
-    entries: [Option<Entry<T>>; MAX_EVENTS],
-    len: usize,
+    entries: [Option<Entry<T>>; SLOTS],
+    live: Slots,
+    fresh: Slots,
+    unsettled: Slots,
+    len: u8,
     /// Most events: one for each counter of the machine.
-    capacity: usize,
-    taken: CounterMask,
+    capacity: u8,
     exclusive: u8,
     pairs: u8,
-    /// Number of events before the transaction that is open.
-    transaction: Option<usize>,
+    demanding: u8,
+    /// Whether a transaction is open.
+    transaction: bool,
     policy: Policy,
+    taken: CounterMask,
 }
 
 impl<T: Copy + PartialEq> Roster<T> {
     /// No event yet, for a CPU with these capabilities.
     pub const fn new(capabilities: &Capabilities) -> Self {
         Self {
-            entries: [const { None }; MAX_EVENTS],
+            entries: [const { None }; SLOTS],
+            live: Slots::NONE,
+            fresh: Slots::NONE,
+            unsettled: Slots::NONE,
             len: 0,
-            capacity: capabilities.counters.weight() as usize,
-            taken: CounterMask::EMPTY,
+            // CAST: at most `MAX_COUNTERS`.
+            capacity: capabilities.counters.weight() as u8,
             exclusive: 0,
             pairs: 0,
-            transaction: None,
+            demanding: 0,
+            transaction: false,
             policy: Policy::Rpmu,
+            taken: CounterMask::EMPTY,
         }
     }
 
@@ -171,22 +236,51 @@ impl<T: Copy + PartialEq> Roster<T> {
 
     /// Number of events.
     pub fn len(&self) -> usize {
-        self.len
+        self.len.into()
     }
 
     /// Whether there is no event.
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.live.is_empty()
+    }
+
+    /// What is in some slots.
+    fn at(&self, slots: Slots) -> impl Iterator<Item = &Entry<T>> + Clone {
+        // The mask changes nothing and leaves no bounds check.
+        slots.filter_map(|slot| self.entries[slot & (SLOTS - 1)].as_ref())
+    }
+
+    fn at_mut(&mut self, slot: usize) -> Option<&mut Entry<T>> {
+        self.entries[slot & (SLOTS - 1)].as_mut()
     }
 
     /// The events, in the order in which they were added.
     pub fn entries(&self) -> impl Iterator<Item = &Entry<T>> + Clone {
-        self.entries.get(..self.len).unwrap_or(&[]).iter().flatten()
+        self.at(self.live)
+    }
+
+    /// The slot of `event`, and its entry.
+    fn find(&self, event: T) -> Option<(usize, &Entry<T>)> {
+        let mut slots = self.live;
+        slots.find_map(|slot| {
+            let entry = self.entries[slot & (SLOTS - 1)].as_ref()?;
+            (entry.event == event).then_some((slot, entry))
+        })
     }
 
     /// The entry of `event`, if it is there.
     pub fn get(&self, event: T) -> Option<&Entry<T>> {
-        self.entries().find(|entry| entry.event == event)
+        self.find(event).map(|(_, entry)| entry)
+    }
+
+    /// The counters that events are to have.
+    pub fn taken(&self) -> CounterMask {
+        self.taken
+    }
+
+    /// Whether no event is exclusive or needs an extra register.
+    pub fn is_plain(&self) -> bool {
+        self.exclusive == 0 && self.demanding == 0
     }
 
     /// Adds an event that had the counter `previous` when it was on this CPU last.
@@ -206,11 +300,10 @@ impl<T: Copy + PartialEq> Roster<T> {
         previous: Option<CounterId>,
         limits: &Limits,
     ) -> Result<(), Refusal> {
-        let before = self.len;
         self.push(event, demand.into(), previous)?;
-        if self.transaction.is_none() {
-            if let Err(refusal) = self.plan(before, limits) {
-                self.truncate(before);
+        if !self.transaction {
+            if let Err(refusal) = self.plan(limits) {
+                self.drop_fresh();
                 return Err(refusal);
             }
         }
@@ -224,18 +317,18 @@ impl<T: Copy + PartialEq> Roster<T> {
         demand: Demand,
         previous: Option<CounterId>,
     ) -> Result<(), Refusal> {
+        if self.len >= self.capacity {
+            return Err(Refusal::TooManyEvents);
+        }
+        if self.live.end() >= SLOTS {
+            self.close_gaps();
+        }
+        let slot = self.live.end();
         let Demand {
             constraint,
             requirement,
         } = demand;
-        let before = self.len;
-        if before >= self.capacity {
-            return Err(Refusal::TooManyEvents);
-        }
-        let Some(slot) = self.entries.get_mut(before) else {
-            return Err(Refusal::TooManyEvents);
-        };
-        *slot = Some(Entry {
+        self.entries[slot & (SLOTS - 1)] = Some(Entry {
             event,
             constraint,
             requirement,
@@ -245,47 +338,91 @@ impl<T: Copy + PartialEq> Roster<T> {
             planned_register: None,
             placed_register: None,
         });
-        self.len = before.saturating_add(1);
+        // INVARIANT: Behind all others, and not planned.
+        self.live = self.live.with(Slots::only(slot));
+        self.fresh = self.fresh.with(Slots::only(slot));
+        self.len = self.len.wrapping_add(1);
         self.exclusive = self.exclusive.wrapping_add(constraint.exclusive.into());
         self.pairs = self.pairs.wrapping_add(constraint.pair.into());
+        self.demanding = self.demanding.wrapping_add(requirement.is_some().into());
         Ok(())
+    }
+
+    /// Moves all events to the front, in their order.
+    #[cold]
+    fn close_gaps(&mut self) {
+        let (live, fresh, unsettled) = (self.live, self.fresh, self.unsettled);
+        [self.live, self.fresh, self.unsettled] = [Slots::NONE; 3];
+        for (to, from) in live.enumerate() {
+            self.entries.swap(to & (SLOTS - 1), from & (SLOTS - 1));
+            let to = Slots::only(to);
+            self.live = self.live.with(to);
+            if fresh.contains(from) {
+                self.fresh = self.fresh.with(to);
+            }
+            if unsettled.contains(from) {
+                self.unsettled = self.unsettled.with(to);
+            }
+        }
     }
 
     /// Removes an event, in a transaction or outside. The order of the others stays.
     ///
     /// Returns the entry, from which the driver sees whether a counter has to be stopped; `None`
     /// if the event was not there.
+    #[inline]
     pub fn remove(&mut self, event: T) -> Option<Entry<T>> {
-        let position = self.entries().position(|entry| entry.event == event)?;
-        let tail = self.entries.get_mut(position..self.len)?;
-        let removed = tail.first_mut()?.take()?;
-        tail.rotate_left(1);
-        self.len = self.len.saturating_sub(1);
-        self.forget(&removed);
-        if let Some(start) = &mut self.transaction {
-            if position < *start {
-                *start = start.saturating_sub(1);
+        let (slot, entry) = self.find(event)?;
+        let entry = *entry;
+        self.vacate(slot, &entry);
+        Some(entry)
+    }
+
+    /// Takes an entry out of the books.
+    fn vacate(&mut self, slot: usize, entry: &Entry<T>) {
+        let slot = Slots::only(slot);
+        self.live = self.live.without(slot);
+        self.fresh = self.fresh.without(slot);
+        self.unsettled = self.unsettled.without(slot);
+        self.len = self.len.wrapping_sub(1);
+        if let Some(counter) = entry.planned {
+            self.taken.remove(counter);
+        }
+        let Constraint {
+            exclusive, pair, ..
+        } = entry.constraint;
+        self.exclusive = self.exclusive.wrapping_sub(exclusive.into());
+        self.pairs = self.pairs.wrapping_sub(pair.into());
+        let demanding = entry.requirement.is_some();
+        self.demanding = self.demanding.wrapping_sub(demanding.into());
+    }
+
+    /// Forgets the events that are not planned.
+    fn drop_fresh(&mut self) {
+        self.drop_all(self.fresh);
+    }
+
+    fn drop_all(&mut self, slots: Slots) {
+        for slot in slots {
+            if let Some(entry) = self.entries[slot & (SLOTS - 1)] {
+                self.vacate(slot, &entry);
             }
         }
-        Some(removed)
     }
 
     /// Opens a transaction. One that is open already goes on from where it started.
     pub fn begin(&mut self) {
-        if self.transaction.is_none() {
-            self.transaction = Some(self.len);
-        }
+        self.transaction = true;
     }
 
     /// Whether a transaction is open.
     pub fn in_transaction(&self) -> bool {
-        self.transaction.is_some()
+        self.transaction
     }
 
     /// The events that the open transaction has collected; none without one.
     pub fn collected(&self) -> impl Iterator<Item = &Entry<T>> + Clone {
-        let start = self.transaction.unwrap_or(self.len);
-        self.entries().skip(start)
+        self.at(self.fresh)
     }
 
     /// Places the events of the transaction, all of them, and closes it.
@@ -296,42 +433,43 @@ impl<T: Copy + PartialEq> Roster<T> {
     /// changed, and perf core will [remove](Self::remove) its events and [cancel](Self::cancel)
     /// it.
     pub fn commit(&mut self, limits: &Limits) -> Result<(), Refusal> {
-        let start = self.transaction.unwrap_or(self.len);
-        self.plan(start, limits)?;
-        self.transaction = None;
+        self.plan(limits)?;
+        self.transaction = false;
         Ok(())
     }
 
     /// Closes the transaction and forgets its events. Without one, nothing happens.
     pub fn cancel(&mut self) {
-        if let Some(start) = self.transaction.take() {
-            self.truncate(start);
-        }
+        self.transaction = false;
+        self.drop_fresh();
+    }
+
+    /// Whether the hardware is as [planned](Self::settle), but for events that have gone.
+    pub fn is_settled(&self) -> bool {
+        self.unsettled.is_empty()
     }
 
     /// The events that have to leave a counter, with that counter.
     ///
     /// All of them have to be stopped before any event [arrives](Self::arriving).
     pub fn leaving(&self) -> impl Iterator<Item = (T, CounterId)> + '_ {
-        self.entries().filter_map(|entry| match entry.placed {
-            Some(placed) if !entry.is_settled() => Some((entry.event, placed)),
-            _ => None,
-        })
+        self.at(self.unsettled)
+            .filter_map(|entry| Some((entry.event, entry.placed?)))
     }
 
     /// The events that have to be programmed, new or moved, with the counter they get.
     pub fn arriving(&self) -> impl Iterator<Item = (T, CounterId)> + '_ {
-        self.entries().filter_map(|entry| match entry.planned {
-            Some(planned) if !entry.is_settled() => Some((entry.event, planned)),
-            _ => None,
-        })
+        self.at(self.unsettled)
+            .filter_map(|entry| Some((entry.event, entry.planned?)))
     }
 
     /// Says that the hardware has been brought to the plan.
     pub fn settle(&mut self) {
-        for entry in self.entries.iter_mut().take(self.len).flatten() {
-            entry.placed = entry.planned;
-            entry.placed_register = entry.planned_register;
+        for slot in core::mem::replace(&mut self.unsettled, Slots::NONE) {
+            if let Some(entry) = self.at_mut(slot) {
+                entry.placed = entry.planned;
+                entry.placed_register = entry.planned_register;
+            }
         }
     }
 
@@ -340,13 +478,17 @@ impl<T: Copy + PartialEq> Roster<T> {
     /// While the plan is not [settled](Self::settle), the hardware may still have what was claimed
     /// before.
     pub fn claim(&self) -> Claim {
-        let mut claim = Claim::default();
+        let mut claim = Claim {
+            used: self.taken,
+            ..Claim::default()
+        };
+        // Most events are nothing but users of a counter.
+        if self.is_plain() {
+            return claim;
+        }
         for entry in self.entries() {
-            if let Some(counter) = entry.planned {
-                claim.used.insert(counter);
-                if entry.constraint.exclusive {
-                    claim.exclusive.insert(counter);
-                }
+            if let Some(counter) = entry.planned.filter(|_| entry.constraint.exclusive) {
+                claim.exclusive.insert(counter);
             }
             if let (Some(required), Some(register)) = (entry.requirement, entry.planned_register) {
                 // By the plan nobody has another value for it.
@@ -356,10 +498,11 @@ impl<T: Copy + PartialEq> Roster<T> {
         claim
     }
 
-    /// Gives the events from number `start` on, which have none yet, a counter and the extra register
-    /// that they need; others may move for that. On failure nothing has changed.
-    fn plan(&mut self, start: usize, limits: &Limits) -> Result<(), Refusal> {
-        if self.plan_beside(start, limits) {
+    /// Gives the fresh events a counter and the extra register that they need; others may move for
+    /// that. On failure nothing has changed.
+    #[inline]
+    fn plan(&mut self, limits: &Limits) -> Result<(), Refusal> {
+        if self.plan_beside(limits) {
             return Ok(());
         }
         self.plan_anew(limits)
@@ -369,16 +512,19 @@ impl<T: Copy + PartialEq> Roster<T> {
     /// ascending weight what is free. `false` if this does not do; nothing has changed then.
     ///
     /// It finds what [`solve`](Self::solve) would find.
-    fn plan_beside(&mut self, start: usize, limits: &Limits) -> bool {
+    #[inline]
+    fn plan_beside(&mut self, limits: &Limits) -> bool {
         if self.pairs != 0 {
             return false;
         }
         let mut taken = self.taken;
-        // Those of the new events that do not get what they had. Setting it up takes a while.
-        let mut rest: Option<Order> = None;
         let mut fits = true;
-        let newcomers = self.entries.get_mut(start..self.len).unwrap_or(&mut []);
-        for (i, entry) in newcomers.iter_mut().flatten().enumerate() {
+        // Those of the new events that do not get what they had.
+        let mut rest = Slots::NONE;
+        for slot in self.fresh {
+            let Some(entry) = self.at_mut(slot) else {
+                continue;
+            };
             fits &= entry.requirement.is_none();
             let counters = limits.counters(entry.constraint);
             match entry.previous {
@@ -386,14 +532,13 @@ impl<T: Copy + PartialEq> Roster<T> {
                     taken.insert(it);
                     entry.planned = Some(it);
                 }
-                // CAST: there are at most as many events as counters.
-                _ => rest.get_or_insert(Order::EMPTY).insert(i as u8, counters),
+                _ => rest = rest.with(Slots::only(slot)),
             }
         }
-        if let (Some(rest), true) = (&rest, fits) {
+        if fits && !rest.is_empty() {
             // By mainline's rule, all keep what they had or nobody does.
             fits = (self.policy == Policy::Rpmu || taken.is_empty())
-                && Self::place_beside(newcomers, rest, limits, &mut taken);
+                && self.place_beside(rest, limits, &mut taken);
         }
         let limit = limits.gp(self.exclusive != 0);
         // Counting bits is dear without an instruction for it.
@@ -401,36 +546,54 @@ impl<T: Copy + PartialEq> Roster<T> {
             fits = taken.gp().weight() <= limit.max(self.taken.gp().weight());
         }
         if fits {
-            // INVARIANT: None of the new counters was taken before, nor twice here.
+            // INVARIANT: None of the new counters was taken before, nor twice here. What is new is not
+            // programmed.
             self.taken = taken;
+            self.unsettled = self.unsettled.with(self.fresh);
+            self.fresh = Slots::NONE;
         } else {
-            for entry in newcomers.iter_mut().flatten() {
-                entry.planned = None;
+            for slot in self.fresh {
+                if let Some(entry) = self.at_mut(slot) {
+                    entry.planned = None;
+                }
             }
         }
         fits
     }
 
     /// Gives the new events of `rest` what is free beside `taken`. Whether there is something for each.
-    fn place_beside(
-        newcomers: &mut [Option<Entry<T>>],
-        rest: &Order,
-        limits: &Limits,
-        taken: &mut CounterMask,
-    ) -> bool {
-        let mut place = 0;
-        while let Some(i) = rest.get(place) {
-            place = place.wrapping_add(1);
-            if let Some(Some(entry)) = newcomers.get_mut(usize::from(i)) {
-                let free = limits.counters(entry.constraint).without(*taken);
-                let fixed = free.fixed();
-                let Some(counter) = if fixed.is_empty() { free } else { fixed }.lowest() else {
-                    return false;
-                };
-                entry.planned = Some(counter);
-                taken.insert(counter);
+    fn place_beside(&mut self, rest: Slots, limits: &Limits, taken: &mut CounterMask) -> bool {
+        // Sorting takes a while to set up.
+        let mut others = rest;
+        if let (Some(slot), None) = (others.next(), others.next()) {
+            return self.place_one_beside(slot, limits, taken);
+        }
+        let mut order = Order::EMPTY;
+        for (slot, entry) in rest.zip(self.at(rest)) {
+            // CAST: a slot is below 64.
+            order.insert(slot as u8, limits.counters(entry.constraint));
+        }
+        let mut number = 0;
+        while let Some(slot) = order.get(number) {
+            number = number.wrapping_add(1);
+            if !self.place_one_beside(slot.into(), limits, taken) {
+                return false;
             }
         }
+        true
+    }
+
+    fn place_one_beside(&mut self, slot: usize, limits: &Limits, taken: &mut CounterMask) -> bool {
+        let Some(entry) = self.at_mut(slot) else {
+            return false;
+        };
+        let free = limits.counters(entry.constraint).without(*taken);
+        let fixed = free.fixed();
+        let Some(counter) = if fixed.is_empty() { free } else { fixed }.lowest() else {
+            return false;
+        };
+        entry.planned = Some(counter);
+        taken.insert(counter);
         true
     }
 
@@ -446,10 +609,17 @@ impl<T: Copy + PartialEq> Roster<T> {
         };
         // INVARIANT: All entries are planned, for the counters that become `taken`.
         self.taken = assignment.iter().collect();
-        let entries = self.entries.iter_mut().take(self.len).flatten();
-        for (entry, counter) in entries.zip(assignment.iter()) {
+        self.fresh = Slots::NONE;
+        self.unsettled = Slots::NONE;
+        for (slot, counter) in self.live.zip(assignment.iter()) {
+            let Some(entry) = self.at_mut(slot) else {
+                continue;
+            };
             entry.planned = Some(counter);
             entry.planned_register = entry.requirement.and_then(|it| registers.find(it));
+            if !entry.is_settled() {
+                self.unsettled = self.unsettled.with(Slots::only(slot));
+            }
         }
         Ok(())
     }
@@ -458,7 +628,7 @@ impl<T: Copy + PartialEq> Roster<T> {
     /// registers.
     fn solve(&self, limits: &Limits) -> Result<(Assignment, RegisterValues), Refusal> {
         let mut registers = RegisterValues::NONE;
-        if self.entries().any(|entry| entry.requirement.is_some()) {
+        if self.demanding != 0 {
             let wanted = self.entries();
             let wanted = wanted.filter_map(|it| Some((it.requirement?, it.planned_register)));
             registers = register_plan::plan(wanted, limits.registers)?;
@@ -488,42 +658,24 @@ impl<T: Copy + PartialEq> Roster<T> {
             })
     }
 
-    /// Takes an entry that is going out of the books.
-    fn forget(&mut self, entry: &Entry<T>) {
-        if let Some(counter) = entry.planned {
-            self.taken.remove(counter);
-        }
-        self.exclusive = self
-            .exclusive
-            .wrapping_sub(entry.constraint.exclusive.into());
-        self.pairs = self.pairs.wrapping_sub(entry.constraint.pair.into());
-    }
-
     /// Begins to try what could be added. Whatever is tried, the roster is as it was when the
     /// result is dropped.
     pub fn trial(&mut self) -> Trial<'_, T> {
-        let mut planned = [(None, None); MAX_EVENTS];
+        // So that there is a slot for whoever there is room for, and nobody moves during the trial.
+        self.close_gaps();
+        let mut planned = [(None, None); SLOTS];
         for (saved, entry) in planned.iter_mut().zip(self.entries()) {
             *saved = (entry.planned, entry.planned_register);
         }
         Trial {
-            before: self.len,
-            start: self.len,
+            before: self.live,
+            fresh: core::mem::replace(&mut self.fresh, Slots::NONE),
+            unsettled: self.unsettled,
+            transaction: core::mem::replace(&mut self.transaction, true),
             pushed: Ok(()),
-            transaction: self.transaction.take(),
             taken: self.taken,
             planned,
             roster: self,
-        }
-    }
-
-    /// Forgets the events from number `len` on.
-    fn truncate(&mut self, len: usize) {
-        while self.len > len {
-            self.len = self.len.wrapping_sub(1);
-            if let Some(gone) = self.entries.get_mut(self.len).and_then(Option::take) {
-                self.forget(&gone);
-            }
         }
     }
 }
@@ -560,15 +712,16 @@ impl<T: Copy + PartialEq> Roster<T> {
 /// ```
 pub struct Trial<'a, T: Copy + PartialEq> {
     roster: &'a mut Roster<T>,
-    /// Number of events before the trial, and before the group that is being tried.
-    before: usize,
-    start: usize,
-    /// Whether there was room for the events of that group.
+    /// The slots of events that were there before.
+    before: Slots,
+    /// Whether there was room for the events of the group that is being tried.
     pushed: Result<(), Refusal>,
     /// What is to be as it was.
-    transaction: Option<usize>,
+    fresh: Slots,
+    unsettled: Slots,
+    transaction: bool,
     taken: CounterMask,
-    planned: [(Option<CounterId>, Option<ExtraRegister>); MAX_EVENTS],
+    planned: [(Option<CounterId>, Option<ExtraRegister>); SLOTS],
 }
 
 impl<T: Copy + PartialEq> Trial<'_, T> {
@@ -585,10 +738,9 @@ impl<T: Copy + PartialEq> Trial<'_, T> {
     /// As for [`Roster::commit`]. The group is forgotten then.
     pub fn fits(&mut self, limits: &Limits) -> Result<(), Refusal> {
         let pushed = core::mem::replace(&mut self.pushed, Ok(()));
-        let fits = pushed.and_then(|()| self.roster.plan(self.start, limits));
-        match fits {
-            Ok(()) => self.start = self.roster.len,
-            Err(_) => self.roster.truncate(self.start),
+        let fits = pushed.and_then(|()| self.roster.plan(limits));
+        if fits.is_err() {
+            self.roster.drop_fresh();
         }
         fits
     }
@@ -596,14 +748,18 @@ impl<T: Copy + PartialEq> Trial<'_, T> {
 
 impl<T: Copy + PartialEq> Drop for Trial<'_, T> {
     fn drop(&mut self) {
-        self.roster.truncate(self.before);
-        self.roster.transaction = self.transaction;
-        // INVARIANT: What the entries below have planned, as before.
-        self.roster.taken = self.taken;
-        let entries = self.roster.entries.iter_mut().take(self.before).flatten();
-        for (entry, (planned, register)) in entries.zip(self.planned) {
-            entry.planned = planned;
-            entry.planned_register = register;
+        let roster = &mut *self.roster;
+        roster.drop_all(roster.live.without(self.before));
+        roster.transaction = self.transaction;
+        // INVARIANT: As before, and so is what the entries have planned.
+        roster.fresh = self.fresh;
+        roster.unsettled = self.unsettled;
+        roster.taken = self.taken;
+        for (slot, (planned, register)) in self.before.zip(self.planned) {
+            if let Some(entry) = roster.at_mut(slot) {
+                entry.planned = planned;
+                entry.planned_register = register;
+            }
         }
     }
 }
@@ -665,6 +821,46 @@ mod tests {
     }
 
     #[test]
+    fn closing_gaps_changes_nothing() {
+        let seen = |roster: &Roster<char>| {
+            (
+                state(roster),
+                roster.leaving().collect::<Vec<_>>(),
+                roster.arriving().collect::<Vec<_>>(),
+                roster.collected().copied().collect::<Vec<_>>(),
+                roster.claim(),
+            )
+        };
+        let mut roster = with_any("ab");
+        let (mut moved, mut last) = (0, 0);
+        // Who is first goes, and comes back as the last. On the way one moves, one is collected.
+        for turn in 0..4 * SLOTS {
+            let first = roster.entries().next().unwrap().event;
+            roster.remove(first).unwrap();
+            let wanted = on(if turn % 3 == 0 { 0x1 } else { 0xf });
+            if turn % 2 == 0 {
+                roster.begin();
+            }
+            roster.add(first, wanted, Some(gp(0)), &NONE).unwrap();
+            last = last.max(roster.live.end());
+            for commits in [false, true] {
+                if commits {
+                    roster.commit(&NONE).unwrap();
+                }
+                moved += usize::from(roster.leaving().next().is_some());
+                let mut tidy = roster.clone();
+                tidy.close_gaps();
+                assert_eq!(tidy.live, Slots(0b11));
+                assert_eq!(seen(&tidy), seen(&roster), "{turn}");
+            }
+            if turn % 5 == 0 {
+                roster.settle();
+            }
+        }
+        assert!(moved > 10 && last == SLOTS, "{moved} {last}");
+    }
+
+    #[test]
     fn the_short_way_finds_what_the_long_one_does() {
         let masks = [0x1, 0x6, 0xf, 0x1_0000_000f, 0x2_0000_0000];
         let wishes = [None, Some(gp(0)), Some(gp(1)), Some(gp(3))];
@@ -685,8 +881,7 @@ mod tests {
                         roster.add(event, mask(n + 2), wish(n), &limits).unwrap();
                     }
                     let expected = solved(&roster, &limits);
-                    let start = roster.transaction.unwrap();
-                    if roster.clone().plan_beside(start, &limits) {
+                    if roster.clone().plan_beside(&limits) {
                         short += 1;
                     } else {
                         long += 1;
