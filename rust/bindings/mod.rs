@@ -32,6 +32,8 @@ type __kernel_size_t = usize;
 type __kernel_ssize_t = isize;
 type __kernel_ptrdiff_t = isize;
 
+pub(crate) mod inline;
+
 include!(env!("RPMU_BINDINGS"));
 
 // SAFETY: The type has a size of zero, so it adds no bits that could be invalid when zero.

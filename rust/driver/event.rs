@@ -16,11 +16,8 @@ use crate::{
     },
     perf::{self, Ticks},
 };
-use kernel::{
-    cpu::CpuId,
-    interrupt::LocalInterruptDisabled,
-    sync::atomic::{Atomic, Relaxed},
-};
+use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use kernel::{cpu::CpuId, interrupt::LocalInterruptDisabled};
 
 /// Neither the index of a counter or an extra register nor a CPU's number.
 const NONE: u32 = u32::MAX;
@@ -37,21 +34,21 @@ pub(crate) struct EventData {
     pub(super) in_host: bool,
     /// The counter's value when it was last read or written, and which writing that was
     /// ([`CounterWidth::remember_written`](crate::logic::period::CounterWidth::remember_written)).
-    previous: Atomic<u64>,
+    previous: AtomicU64,
     /// Index of the counter that the event is on, or [`NONE`].
-    counter: Atomic<u32>,
+    counter: AtomicU32,
     /// Index of the extra register that goes with it, or [`NONE`].
-    register: Atomic<u32>,
+    register: AtomicU32,
     /// Index of the counter that it was on last, and the CPU, or [`NONE`].
-    last_counter: Atomic<u32>,
-    last_cpu: Atomic<u32>,
+    last_counter: AtomicU32,
+    last_cpu: AtomicU32,
     /// Whether it is the turn of the event's group ([`Turn::code`]).
-    turn: Atomic<u32>,
+    turn: AtomicU32,
     /// What the group has had ([`Had::parts`]). Kept with the group's first event.
-    had: Atomic<u64>,
-    had_until: Atomic<u64>,
+    had: AtomicU64,
+    had_until: AtomicU64,
     /// When it got its counter. Only the CPU that it is on uses it, with interrupts off.
-    since: Atomic<usize>,
+    since: AtomicUsize,
 }
 
 impl EventData {
@@ -64,15 +61,15 @@ impl EventData {
                 requirement: event.requirement,
             },
             in_host: event.in_host,
-            previous: Atomic::new(0),
-            counter: Atomic::new(NONE),
-            register: Atomic::new(NONE),
-            last_counter: Atomic::new(NONE),
-            last_cpu: Atomic::new(NONE),
-            turn: Atomic::new(Turn::Free.code()),
-            had: Atomic::new(had),
-            had_until: Atomic::new(had_until),
-            since: Atomic::new(0),
+            previous: AtomicU64::new(0),
+            counter: AtomicU32::new(NONE),
+            register: AtomicU32::new(NONE),
+            last_counter: AtomicU32::new(NONE),
+            last_cpu: AtomicU32::new(NONE),
+            turn: AtomicU32::new(Turn::Free.code()),
+            had: AtomicU64::new(had),
+            had_until: AtomicU64::new(had_until),
+            since: AtomicUsize::new(0),
         }
     }
 
@@ -199,6 +196,7 @@ pub(super) fn start(event: &perf::Event<Driver>, hardware: &Hardware) -> (u64, b
 /// value; [`None`] if the event is on no counter.
 ///
 /// On the event's CPU, in any context.
+#[inline]
 pub(super) fn update(
     event: &perf::Event<Driver>,
     hardware: &Hardware,
@@ -215,7 +213,10 @@ pub(super) fn update(
     let now = loop {
         let now = hardware.read_counter(counter, irqs);
         let read = width.remember_read(previous, now);
-        match data.previous.cmpxchg(previous, read, Relaxed) {
+        match data
+            .previous
+            .compare_exchange(previous, read, Relaxed, Relaxed)
+        {
             Ok(_) => break now,
             Err(changed) => previous = changed,
         }
@@ -227,7 +228,7 @@ pub(super) fn update(
     // CAST: positive, as no counter has more than 48 bits so far.
     event
         .period_left()
-        .add((delta as i64).wrapping_neg(), Relaxed);
+        .fetch_add((delta as i64).wrapping_neg(), Relaxed);
     Some(now)
 }
 

@@ -34,6 +34,10 @@
 //! | [`event::EventData`] | callbacks and the PMI on the event's CPU | atomics |
 //! | [`hardware::Hardware`] | all | constant |
 //!
+//! These atomics are core's, of which each access is one instruction: no two CPUs have to agree on
+//! the order of what they do to them, so it matters only what the compiler makes of them. (Each of
+//! [`kernel::sync::atomic`]'s is a call of a C function. They are for what CPUs share.)
+//!
 //! A PMI that interrupts a callback finds the first one borrowed and the others consistent at each
 //! single store; [`logic::registers`](crate::logic::registers) has the rules that make it so.
 //!

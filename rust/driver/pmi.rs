@@ -18,10 +18,8 @@ use crate::{
         nmi::{Handler, NmiContext},
     },
 };
-use kernel::{
-    interrupt::LocalInterruptDisabled,
-    sync::atomic::{Atomic, Relaxed},
-};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use kernel::interrupt::LocalInterruptDisabled;
 
 /// [`MAX_COUNTERS`] rounded up, so that masking an index bounds it.
 const SLOTS: usize = MAX_COUNTERS.next_power_of_two();
@@ -34,36 +32,36 @@ const PASSES: u32 = 100;
 ///
 /// Only the CPU itself writes it, except `unknown`. So each store takes effect at once for whoever
 /// comes next on the CPU, and no ordering is needed. `active` is written by callbacks only; what an
-/// NMI may change too is changed by `cmpxchg`.
+/// NMI may change too is changed by `compare_exchange`.
 pub(super) struct Shared {
     /// The counters whose events the PMI may handle: their registers are complete.
-    active: Atomic<u64>,
+    active: AtomicU64,
     /// Those of them whose events an NMI has stopped, which is not in the roster's books yet.
-    halted: Atomic<u64>,
+    halted: AtomicU64,
     /// What GLOBAL_CTRL is to be after the PMI, but for what is halted. 0 while the PMU is disabled,
     /// and in a PMI.
-    enabled: Atomic<u64>,
+    enabled: AtomicU64,
     /// Index of the event on each active counter.
-    events: [Atomic<u32>; SLOTS],
+    events: [AtomicU32; SLOTS],
     /// Whether it is unknown what the registers hold. They are not to be used then.
-    unknown: Atomic<bool>,
+    unknown: AtomicBool,
     /// Whether overflows could not be acknowledged.
-    stuck: Atomic<bool>,
+    stuck: AtomicBool,
 }
 
 impl Shared {
     pub(super) fn new() -> Self {
         Self {
-            active: Atomic::new(0),
-            halted: Atomic::new(0),
-            enabled: Atomic::new(0),
-            events: [const { Atomic::new(0) }; SLOTS],
-            unknown: Atomic::new(true),
-            stuck: Atomic::new(false),
+            active: AtomicU64::new(0),
+            halted: AtomicU64::new(0),
+            enabled: AtomicU64::new(0),
+            events: [const { AtomicU32::new(0) }; SLOTS],
+            unknown: AtomicBool::new(true),
+            stuck: AtomicBool::new(false),
         }
     }
 
-    fn event_on(&self, counter: CounterId) -> &Atomic<u32> {
+    fn event_on(&self, counter: CounterId) -> &AtomicU32 {
         // The mask changes nothing, and leaves no panic path for the NMI.
         &self.events[counter.index() & (SLOTS - 1)]
     }
@@ -130,7 +128,10 @@ impl Shared {
             if wanted == halted {
                 return;
             }
-            match self.halted.cmpxchg(halted, wanted, Relaxed) {
+            match self
+                .halted
+                .compare_exchange(halted, wanted, Relaxed, Relaxed)
+            {
                 Ok(_) => return,
                 Err(changed) => halted = changed,
             }
@@ -178,7 +179,7 @@ impl Shared {
         Self::take(&self.stuck)
     }
 
-    fn take(flag: &Atomic<bool>) -> bool {
+    fn take(flag: &AtomicBool) -> bool {
         let set = flag.load(Relaxed);
         if set {
             flag.store(false, Relaxed);
@@ -202,7 +203,7 @@ impl Handler for CorePmu {
 
         let watch = Stopwatch::start();
         // Even if it is about to be disabled: it may not have been yet.
-        let enabled = shared.enabled.xchg(0, Relaxed);
+        let enabled = shared.enabled.swap(0, Relaxed);
         hardware.write_global_control(0, irqs);
         let overflowed = hardware.overflowed(irqs);
         let handled = if overflowed.is_empty() {

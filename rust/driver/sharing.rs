@@ -37,12 +37,8 @@ use crate::{
         topology::{sibling, siblings, threads_per_core},
     },
 };
-use kernel::{
-    cpu::CpuId,
-    interrupt::LocalInterruptDisabled,
-    prelude::*,
-    sync::atomic::{Atomic, Relaxed},
-};
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use kernel::{cpu::CpuId, interrupt::LocalInterruptDisabled, prelude::*};
 
 /// A CPU's part in the sharing.
 #[pin_data]
@@ -51,7 +47,7 @@ pub(super) struct Sharing {
     #[pin]
     core: RawSpinLock<Core>,
     /// Where this CPU sits: [`Seat::encode`], or [`NO_SEAT`]. The CPU itself writes it.
-    seat: Atomic<u64>,
+    seat: AtomicU64,
 }
 
 /// What [`Driver::plan`] refuses, and what it went by.
@@ -115,7 +111,7 @@ impl Sharing {
         };
         pin_init!(Self {
             core <- RawSpinLock::new(core),
-            seat: Atomic::new(NO_SEAT),
+            seat: AtomicU64::new(NO_SEAT),
         })
     }
 

@@ -14,11 +14,8 @@ use crate::{
     perf::Setting,
     x86::{cpu::online_cpus, tsx},
 };
-use kernel::{
-    interrupt::LocalInterruptDisabled,
-    prelude::*,
-    sync::atomic::{Atomic, Relaxed},
-};
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use kernel::{interrupt::LocalInterruptDisabled, prelude::*};
 
 /// The counter that transactions use.
 const COUNTER: Option<CounterId> = CounterId::gp(3);
@@ -28,14 +25,14 @@ pub(super) struct Transactions {
     /// Whether transactions use the counter at all.
     use_counter: bool,
     /// Whether they may be made to abort.
-    allow_abort: Atomic<bool>,
+    allow_abort: AtomicBool,
 }
 
 impl Transactions {
     pub(super) fn new(use_counter: bool) -> Self {
         Self {
             use_counter,
-            allow_abort: Atomic::new(true),
+            allow_abort: AtomicBool::new(true),
         }
     }
 
@@ -84,7 +81,7 @@ impl Transactions {
 
     /// The counter, if transactions use it and events are to.
     fn planned(&self, own: &Own) -> Option<CounterId> {
-        COUNTER.filter(|counter| self.use_counter && own.roster.claim().used.contains(*counter))
+        COUNTER.filter(|counter| self.use_counter && own.roster.taken().contains(*counter))
     }
 }
 
@@ -104,7 +101,7 @@ impl Setting<Driver> for AllowForceAbort {
         if !driver.can_resched {
             return Err(EOPNOTSUPP);
         }
-        if driver.transactions.allow_abort.xchg(on, Relaxed) == on {
+        if driver.transactions.allow_abort.swap(on, Relaxed) == on {
             return Ok(());
         }
         // Off: who is on the counter leaves it. On: who has waited for it gets it.

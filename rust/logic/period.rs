@@ -74,7 +74,7 @@ impl CounterWidth {
     /// assert_eq!(width.sign_extend(7), 7);
     /// ```
     pub const fn sign_extend(self, value: u64) -> i64 {
-        let above = 64 - self.0 as u32;
+        let above = 64u32.wrapping_sub(self.0 as u32);
         (value.wrapping_shl(above) as i64).wrapping_shr(above)
     }
 

@@ -8,13 +8,11 @@ use super::{
     turns, Event, NewEvent, Operations, Pmu, Scheduling,
 };
 use crate::bindings;
-use core::marker::PhantomData;
+use core::{marker::PhantomData, sync::atomic::Ordering::Relaxed};
 use kernel::{
     error::{code::*, from_result},
     ffi::{c_int, c_uint},
-    interrupt::LocalInterruptDisabled,
     mm::Mm,
-    sync::atomic::Relaxed,
 };
 
 /// `struct pmu` of drivers that implement `T`.
@@ -61,7 +59,7 @@ impl<T: Operations> Callbacks<T> {
         // SAFETY: By this function's requirements.
         let pmu = unsafe { Pmu::from_raw(pmu) };
         // SAFETY: As above.
-        let irqs = unsafe { LocalInterruptDisabled::assume_disabled() };
+        let irqs = unsafe { bindings::inline::assume_irqs_disabled() };
         Some(f(pmu, pmu.on_cpu(irqs)?))
     }
 
@@ -409,7 +407,7 @@ impl<T: Operations> Callbacks<T> {
     /// To be called by the perf core, with a PMU that has a transaction open on this CPU.
     unsafe extern "C" fn cancel_txn_callback(pmu: *mut bindings::pmu) {
         let cancel_txn = |pmu: &Pmu<T>, cx: OnCpu<'_, T>| {
-            if pmu.cpu_state(&cx).txn.xchg(0, Relaxed) == bindings::PERF_PMU_TXN_ADD {
+            if pmu.cpu_state(&cx).txn.swap(0, Relaxed) == bindings::PERF_PMU_TXN_ADD {
                 // SAFETY: `start_txn_callback()` has disabled the PMU, and this is no NMI.
                 let cx = unsafe { PmuDisabled::new(cx) };
                 pmu.ops().cancel_txn(&cx);

@@ -4,12 +4,15 @@
 
 use super::{Attr, EventId, Operations};
 use crate::bindings;
-use core::{marker::PhantomData, ptr};
+use core::{
+    marker::PhantomData,
+    ptr,
+    sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed},
+};
 use kernel::{
     alloc::{flags::GFP_KERNEL, KBox},
     cpu::CpuId,
     error::Result,
-    sync::atomic::{Atomic, Relaxed},
     types::Opaque,
 };
 
@@ -17,9 +20,9 @@ use kernel::{
 struct Private<T: Operations> {
     data: T::EventData,
     /// Index of the [`EventId`] while the event is on a CPU, else [`NO_ID`].
-    id: Atomic<u32>,
+    id: AtomicU32,
     /// Whether it has ever been among the [`Waiting`](super::pinned::Waiting).
-    waits: Atomic<bool>,
+    waits: AtomicBool,
 }
 
 const NO_ID: u32 = u32::MAX;
@@ -72,8 +75,8 @@ impl<T: Operations> Event<T> {
     pub(super) unsafe fn attach(event: *mut bindings::perf_event, data: T::EventData) -> Result {
         let private = Private::<T> {
             data,
-            id: Atomic::new(NO_ID),
-            waits: Atomic::new(false),
+            id: AtomicU32::new(NO_ID),
+            waits: AtomicBool::new(false),
         };
         let private = KBox::into_raw(KBox::new(private, GFP_KERNEL)?);
         // SAFETY: In `event_init`, nobody but the PMU uses these fields of the event.
@@ -142,7 +145,7 @@ impl<T: Operations> Event<T> {
     /// Nanoseconds that the event has been on counters, when it was on one last.
     pub fn time_running(&self) -> u64 {
         // SAFETY: The event is valid. The perf core changes the field on the CPU that the event is on.
-        let time = unsafe { Atomic::from_ptr(&raw mut (*self.as_raw()).total_time_running) };
+        let time = unsafe { AtomicU64::from_ptr(&raw mut (*self.as_raw()).total_time_running) };
         time.load(Relaxed)
     }
 
@@ -171,9 +174,9 @@ impl<T: Operations> Event<T> {
         // SAFETY: The event is valid. All others access `count` by local64_*() functions, that
         // is, atomically as regards this CPU, and the one CPU that the event is on is the only
         // one to change it.
-        let count = unsafe { Atomic::from_ptr((&raw mut (*self.as_raw()).count).cast::<i64>()) };
+        let count = unsafe { AtomicI64::from_ptr((&raw mut (*self.as_raw()).count).cast::<i64>()) };
         // CAST: two's complement; the user reads the sum as `u64`.
-        count.add(delta as i64, Relaxed);
+        count.fetch_add(delta as i64, Relaxed);
     }
 
     /// Occurrences from one overflow to the next. The perf core changes it: on request of the user,
@@ -181,35 +184,35 @@ impl<T: Operations> Event<T> {
     pub fn sample_period(&self) -> u64 {
         // SAFETY: The event is valid. The perf core and we access the field on the CPU that the
         // event is on, or while it is on none.
-        unsafe { Atomic::from_ptr(&raw mut (*self.as_raw()).hw.sample_period) }.load(Relaxed)
+        unsafe { AtomicU64::from_ptr(&raw mut (*self.as_raw()).hw.sample_period) }.load(Relaxed)
     }
 
     /// What is left of the period: 0 or less when it is over. The perf core sets it to 0 to begin
     /// a new one.
-    pub fn period_left(&self) -> &Atomic<i64> {
+    pub fn period_left(&self) -> &AtomicI64 {
         // SAFETY: The event is valid. The perf core accesses the field by local64_*() functions,
         // on the CPU that the event is on, or while it is on none.
         unsafe {
             let period = &raw mut (*self.as_raw()).hw.__bindgen_anon_2.__bindgen_anon_1;
-            Atomic::from_ptr((&raw mut (*period).period_left).cast())
+            AtomicI64::from_ptr((&raw mut (*period).period_left).cast())
         }
     }
 
     /// The period that is under way: [`sample_period`](Self::sample_period) when it began. The perf
     /// core takes it for the last one's length when it adjusts a frequency.
-    pub fn last_period(&self) -> &Atomic<u64> {
+    pub fn last_period(&self) -> &AtomicU64 {
         // SAFETY: As in `sample_period()`.
         unsafe {
             let period = &raw mut (*self.as_raw()).hw.__bindgen_anon_2.__bindgen_anon_1;
-            Atomic::from_ptr(&raw mut (*period).last_period)
+            AtomicU64::from_ptr(&raw mut (*period).last_period)
         }
     }
 
     /// Flags that the perf core looks at as well: `PERF_HES_*`.
-    pub(super) fn state(&self) -> &Atomic<i32> {
+    pub(super) fn state(&self) -> &AtomicI32 {
         // SAFETY: The event is valid. The perf core only reads the field, on the CPU that the
         // event is on.
-        unsafe { Atomic::from_ptr(&raw mut (*self.as_raw()).hw.state) }
+        unsafe { AtomicI32::from_ptr(&raw mut (*self.as_raw()).hw.state) }
     }
 
     /// Whether the event is not to count although it is on a CPU.
@@ -225,8 +228,8 @@ impl<T: Operations> Event<T> {
         // them (resctrl, KVM) does so on the CPU that the event is on, with interrupts off.
         unsafe {
             let hw = &raw mut (*self.as_raw()).hw.__bindgen_anon_1.__bindgen_anon_1;
-            Atomic::from_ptr(&raw mut (*hw).idx).store(index, Relaxed);
-            Atomic::from_ptr(&raw mut (*hw).event_base_rdpmc).store(rdpmc, Relaxed);
+            AtomicI32::from_ptr(&raw mut (*hw).idx).store(index, Relaxed);
+            AtomicI32::from_ptr(&raw mut (*hw).event_base_rdpmc).store(rdpmc, Relaxed);
         }
     }
 
@@ -238,7 +241,7 @@ impl<T: Operations> Event<T> {
         // SAFETY: The event is valid. The perf core reads the field for the page, as one word.
         unsafe {
             let hw = &raw mut (*self.as_raw()).hw;
-            Atomic::from_ptr((&raw mut (*hw).prev_count).cast::<i64>()).store(value, Relaxed);
+            AtomicI64::from_ptr((&raw mut (*hw).prev_count).cast::<i64>()).store(value, Relaxed);
         }
     }
 
@@ -259,10 +262,10 @@ impl<T: Operations> Event<T> {
         // was a moment ago; the page is brought up to date after each change.
         let (index, rdpmc) = unsafe {
             let hw = &raw mut (*self.as_raw()).hw.__bindgen_anon_1.__bindgen_anon_1;
-            let index = Atomic::from_ptr(&raw mut (*hw).idx).load(Relaxed);
+            let index = AtomicI32::from_ptr(&raw mut (*hw).idx).load(Relaxed);
             (
                 index,
-                Atomic::from_ptr(&raw mut (*hw).event_base_rdpmc).load(Relaxed),
+                AtomicI32::from_ptr(&raw mut (*hw).event_base_rdpmc).load(Relaxed),
             )
         };
         if index < 0 {
@@ -277,6 +280,11 @@ impl<T: Operations> Event<T> {
     /// To be called when the event has got another counter or lost it, or its counter was written.
     /// Any context.
     pub fn update_userpage(&self) {
+        // Who maps it later brings it up to date himself (`perf_mmap_rb()`).
+        // SAFETY: The event is valid. Who maps it changes the pointer as one word.
+        if unsafe { ptr::read_volatile(&raw const (*self.as_raw()).rb) }.is_null() {
+            return;
+        }
         // SAFETY: The event is valid. The function may be called in any context.
         unsafe { bindings::perf_event_update_userpage(self.as_raw()) };
     }

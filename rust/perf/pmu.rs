@@ -7,9 +7,11 @@ use super::{
     NewEvent, PinnedGroup, Scheduling,
 };
 use crate::bindings;
-use core::ops::Deref;
+use core::{
+    ops::Deref,
+    sync::atomic::{AtomicBool, AtomicU32},
+};
 use kernel::{
-    cpu::CpuId,
     error::to_result,
     interrupt::LocalInterruptDisabled,
     mm::Mm,
@@ -181,11 +183,11 @@ pub(super) mod disabled_by {
 pub(super) struct CpuState<T: Operations> {
     pub(super) events: Table<T>,
     /// Reasons, see [`disabled_by`]. The PMU runs while there is none.
-    pub(super) disabled: Atomic<u32>,
+    pub(super) disabled: AtomicU32,
     /// `PERF_PMU_TXN_*` of the open transaction, else 0.
-    pub(super) txn: Atomic<u32>,
+    pub(super) txn: AtomicU32,
     /// Whether an exclusive group was on the CPU when that was opened.
-    pub(super) exclusive: Atomic<bool>,
+    pub(super) exclusive: AtomicBool,
     /// The request to schedule anew.
     pub(super) resched: resched::Request,
     /// The pinned groups that wait.
@@ -222,9 +224,9 @@ impl<T: Operations> Pmu<T> {
         for _ in 0..kernel::cpu::nr_cpu_ids() {
             let cpu = CpuState {
                 events: Table::new(),
-                disabled: Atomic::new(0),
-                txn: Atomic::new(0),
-                exclusive: Atomic::new(false),
+                disabled: AtomicU32::new(0),
+                txn: AtomicU32::new(0),
+                exclusive: AtomicBool::new(false),
                 resched: resched::Request::new(),
                 waiting: Waiting::new(),
             };
@@ -266,7 +268,7 @@ impl<T: Operations> Pmu<T> {
 
     /// The PMU of the CPU that this runs on. [`None`] if there is no such CPU, which cannot be.
     pub fn on_cpu<'a>(&'a self, irqs: &'a LocalInterruptDisabled) -> Option<OnCpu<'a, T>> {
-        let cpu = self.cpus.get(CpuId::current().as_u32() as usize)?;
+        let cpu = self.cpus.get(bindings::inline::cpu_number() as usize)?;
         Some(OnCpu {
             irqs,
             pmu: self,

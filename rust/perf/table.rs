@@ -4,11 +4,12 @@
 
 use super::{Event, Operations};
 use crate::bindings;
-use core::{marker::PhantomData, ptr};
-use kernel::{
-    interrupt::LocalInterruptDisabled,
-    sync::atomic::{Atomic, Relaxed},
+use core::{
+    marker::PhantomData,
+    ptr,
+    sync::atomic::{AtomicPtr, AtomicU64, Ordering::Relaxed},
 };
+use kernel::interrupt::LocalInterruptDisabled;
 
 /// How many events may be on one CPU at a time.
 ///
@@ -29,6 +30,10 @@ impl EventId {
         usize::from(self.0)
     }
 
+    fn bit(self) -> u64 {
+        1u64.wrapping_shl(self.0.into())
+    }
+
     /// The id with the given number, [`None`] from 64 on.
     pub fn from_index(index: usize) -> Option<Self> {
         // INVARIANT: Just checked; so nothing is lost by the cast either.
@@ -44,9 +49,11 @@ impl EventId {
 /// # Invariants
 ///
 /// A non-null entry points to an event that `add` was called for, on the CPU of the table, and
-/// for which `del` has not returned yet.
+/// for which `del` has not returned yet. It has its bit in `taken`, as no other has.
 pub(super) struct Table<T: Operations> {
-    events: [Atomic<*mut bindings::perf_event>; SIZE],
+    events: [AtomicPtr<bindings::perf_event>; SIZE],
+    /// Only `insert()` and `remove()` use it, which callbacks of the CPU alone call.
+    taken: AtomicU64,
     _events: PhantomData<Event<T>>,
 }
 
@@ -54,12 +61,13 @@ impl<T: Operations> Table<T> {
     pub(super) fn new() -> Self {
         Self {
             // INVARIANT: There are no non-null entries yet.
-            events: [const { Atomic::new(ptr::null_mut()) }; SIZE],
+            events: [const { AtomicPtr::new(ptr::null_mut()) }; SIZE],
+            taken: AtomicU64::new(0),
             _events: PhantomData,
         }
     }
 
-    fn entry(&self, id: EventId) -> &Atomic<*mut bindings::perf_event> {
+    fn entry(&self, id: EventId) -> &AtomicPtr<bindings::perf_event> {
         // The mask changes nothing (see the invariant of `EventId`) but shows the compiler that
         // no bounds check is needed, so that there is no panic path in NMI context.
         &self.events[id.index() & (SIZE - 1)]
@@ -72,9 +80,11 @@ impl<T: Operations> Table<T> {
     /// To be called by the `add` callback of `event`, on the CPU of the table. `remove()` must be
     /// called before `del` returns, or at once if `add` fails.
     pub(super) unsafe fn insert(&self, event: *mut bindings::perf_event) -> Option<EventId> {
-        let free = self.events.iter().position(|e| e.load(Relaxed).is_null())?;
-        let id = EventId::from_index(free)?;
+        let taken = self.taken.load(Relaxed);
+        // CAST: 64 at most, which is no id.
+        let id = EventId::from_index(taken.trailing_ones() as usize)?;
         // INVARIANT: `event` is just being added, by this function's requirements.
+        self.taken.store(taken | id.bit(), Relaxed);
         self.entry(id).store(event, Relaxed);
         Some(id)
     }
@@ -82,6 +92,8 @@ impl<T: Operations> Table<T> {
     /// Takes back the id of an event.
     pub(super) fn remove(&self, id: EventId) {
         self.entry(id).store(ptr::null_mut(), Relaxed);
+        let taken = self.taken.load(Relaxed);
+        self.taken.store(taken & !id.bit(), Relaxed);
     }
 
     /// The event with the given id.

@@ -57,7 +57,7 @@ impl NmiContext {
         // SAFETY: The processor enters an NMI with interrupts off and the kernel does not turn them
         // on before it returns from it. `self` exists no longer than the handler's call, and
         // neither does a reference that borrows from it.
-        unsafe { LocalInterruptDisabled::assume_disabled() }
+        unsafe { bindings::inline::assume_irqs_disabled() }
     }
 
     /// The registers of what was interrupted, for the functions of perf core that want them.

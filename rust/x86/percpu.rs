@@ -15,14 +15,9 @@ use core::{
     mem::{align_of, size_of},
     ops::{Deref, DerefMut},
     ptr::NonNull,
+    sync::atomic::{AtomicBool, Ordering},
 };
-use kernel::{
-    cpu::CpuId,
-    ffi::c_void,
-    interrupt::LocalInterruptDisabled,
-    prelude::*,
-    sync::atomic::{ordering, Atomic},
-};
+use kernel::{cpu::CpuId, ffi::c_void, interrupt::LocalInterruptDisabled, prelude::*};
 
 /// One `T` per possible CPU.
 ///
@@ -100,9 +95,10 @@ impl<T: Send + Sync> PerCpu<T> {
     /// The value of the CPU that this runs on.
     #[inline]
     pub fn this_cpu(&self, _irqs: &LocalInterruptDisabled) -> &T {
+        let offset = bindings::inline::this_cpu_offset();
         // SAFETY: A CPU that runs is possible, so by the type invariant this is a valid `T`, for as
         // long as `self` is. It would be, too, if the task moved on to another CPU.
-        unsafe { &*bindings::rpmu_helper_this_cpu_ptr(self.ptr.as_ptr().cast()).cast::<T>() }
+        unsafe { &*self.ptr.as_ptr().wrapping_byte_add(offset) }
     }
 
     /// The values of all possible CPUs.
@@ -164,7 +160,7 @@ unsafe fn per_cpu_ptr<T>(ptr: NonNull<T>, cpu: CpuId) -> *mut T {
 /// none.
 pub struct CpuCell<T> {
     owner: CpuId,
-    borrowed: Atomic<bool>,
+    borrowed: AtomicBool,
     value: UnsafeCell<T>,
 }
 
@@ -179,7 +175,7 @@ impl<T> CpuCell<T> {
         // INVARIANT: Not borrowed, and no guard has been made yet.
         Self {
             owner,
-            borrowed: Atomic::new(false),
+            borrowed: AtomicBool::new(false),
             value: UnsafeCell::new(value),
         }
     }
@@ -195,10 +191,12 @@ impl<T> CpuCell<T> {
         // Only the owner goes on to look at the flag, so it need not be changed atomically: an NMI
         // between the load and the store leaves it as it was. The orderings keep the compiler from
         // moving uses of the data out; the processor sees its own accesses in order.
-        if CpuId::current() != self.owner || self.borrowed.load(ordering::Acquire) {
+        if bindings::inline::cpu_number() != self.owner.as_u32()
+            || self.borrowed.load(Ordering::Acquire)
+        {
             return None;
         }
-        self.borrowed.store(true, ordering::Relaxed);
+        self.borrowed.store(true, Ordering::Relaxed);
         compiler_barrier();
         // INVARIANT: This is the only guard, because `borrowed` was not set; interrupts stay off
         // while it exists, so that it stays on this CPU, the owner.
@@ -256,6 +254,6 @@ impl<T> Drop for CpuCellGuard<'_, T> {
     #[inline]
     fn drop(&mut self) {
         // INVARIANT: The only guard is going away.
-        self.cell.borrowed.store(false, ordering::Release);
+        self.cell.borrowed.store(false, Ordering::Release);
     }
 }
