@@ -18,6 +18,8 @@ use kernel::{cpu::CpuId, interrupt::LocalInterruptDisabled, prelude::*};
 /// One CPU.
 #[pin_data]
 pub(super) struct Cpu {
+    /// Which one.
+    pub(super) id: CpuId,
     /// What callbacks use and the PMI does not.
     pub(super) own: CpuCell<Own>,
     /// What callbacks share with the PMI.
@@ -33,6 +35,8 @@ pub(super) struct Own {
     pub(super) roster: KBox<Roster<EventId>>,
     /// What the registers hold.
     pub(super) shadow: Shadow,
+    /// Whether the roster has changed since the hardware was brought to its plan.
+    pub(super) changed: bool,
     /// Whether transactions are made to abort.
     pub(super) transactions_abort: bool,
     /// Whose events are being put on the CPU, and whether by turns.
@@ -58,6 +62,7 @@ struct Before {
 impl Cpu {
     pub(super) fn new(cpu: CpuId, hardware: &Hardware) -> impl PinInit<Self, Error> + use<'_> {
         try_pin_init!(Self {
+            id: cpu,
             own: CpuCell::new(cpu, Own::new(hardware)?),
             shared: Shared::new(),
             sharing <- Sharing::new(&hardware.pmu),
@@ -78,6 +83,7 @@ impl Own {
         Ok(Self {
             roster: new_roster(hardware)?,
             shadow: Shadow::new(capabilities),
+            changed: false,
             transactions_abort: false,
             turns: Turns::default(),
             claimed: Claim::default(),

@@ -12,6 +12,7 @@ use super::{
     event::{self, update, EventData},
     event_init::{check_period, event_init},
     pmi::Shared,
+    sharing::Plain,
     turns::Turns,
     Driver,
 };
@@ -39,6 +40,7 @@ impl Driver {
     ///
     /// [`None`] if a callback runs already. The perf core does not call these from one another; but a
     /// tracepoint within one may be an event that leads a group of ours, and stops it.
+    #[inline]
     fn own<'a>(&'a self, cx: &'a OnCpu<'_, Self>) -> Option<(&'a Cpu, CpuCellGuard<'a, Own>)> {
         let cpu = self.cpus.this_cpu(cx.irqs());
         let mut own = cpu.own.borrow(cx.irqs())?;
@@ -60,8 +62,16 @@ impl Driver {
     }
 
     /// Has the shadow know of what was stopped in an NMI. The PMU is disabled.
+    #[inline]
     fn settle_halted(shared: &Shared, shadow: &mut Shadow) {
         let halted = shared.halted();
+        if !halted.is_empty() {
+            Self::settle(halted, shared, shadow);
+        }
+    }
+
+    #[cold]
+    fn settle(halted: CounterMask, shared: &Shared, shadow: &mut Shadow) {
         for counter in halted & shadow.active() {
             shared.deactivate(counter);
             shadow.stop(counter, None);
@@ -142,60 +152,12 @@ impl Driver {
         }
     }
 
-    /// Stops `event` on `counter`, and brings its count up to date. The PMU is disabled.
-    pub(super) fn stop_on(
-        &self,
-        cx: &OnCpu<'_, Self>,
-        (counter, event): (CounterId, &Event<Self>),
-        shared: &Shared,
-        shadow: &mut Shadow,
-    ) {
-        shared.deactivate(counter);
-        let value = update(event, &self.hardware, cx.irqs());
-        shadow.stop(counter, value);
-    }
-}
-
-#[vtable]
-impl Operations for Driver {
-    type EventData = EventData;
-
-    fn event_init(&self, event: &NewEvent<'_, Self>) -> Result<EventData> {
-        Ok(event_init(self, event)?)
-    }
-
-    fn disable(&self, cx: &OnCpu<'_, Self>) {
-        let cpu = self.cpus.this_cpu(cx.irqs());
-        cpu.shared.set_enabled(CounterMask::EMPTY);
-        let Some(mut own) = cpu.own.borrow(cx.irqs()) else {
-            // A bug, see `own()`. What the caller does next relies on this much.
-            self.hardware.write_global_control(0, cx.irqs());
-            return;
-        };
-        if cpu.shared.was_unknown() {
-            own.reset(&self.hardware, cx.irqs());
-            self.transactions.allow(&mut own, cx.irqs());
-        } else {
-            own.shadow
-                .suspend(|write| self.hardware.write(write, cx.irqs()));
-            if cpu.shared.was_stuck() {
-                self.recover(cx, &cpu.shared, &mut own);
-            }
-            Self::settle_halted(&cpu.shared, &mut own.shadow);
-        }
-        // The sibling writes those that no event here has claimed.
-        if self.hardware.pmu.model.offcore_scope == Scope::Core {
-            own.shadow.forget_extra_registers();
-        }
-    }
-
-    fn enable(&self, cx: &PmuDisabled<'_, Self>) {
-        let Some((cpu, mut own)) = self.own(cx) else {
-            return;
-        };
+    /// Programs what the roster plans, but for GLOBAL_CTRL.
+    #[inline(never)]
+    fn realise(&self, cx: &PmuDisabled<'_, Self>, cpu: &Cpu, own: &mut Own) {
         let shared = &cpu.shared;
-        self.transactions.abort_if_needed(&mut own, cx.irqs());
-        self.user_read.mark_dirty(&mut own, cx.irqs());
+        self.transactions.abort_if_needed(own, cx.irqs());
+        self.user_read.mark_dirty(own, cx.irqs());
         let Own {
             roster,
             shadow,
@@ -219,7 +181,7 @@ impl Operations for Driver {
                     Some(_) => roster.get(id).and_then(Entry::planned_register),
                     None => None,
                 };
-                data.arrive(counter, register, CpuId::current());
+                data.arrive(counter, register, cpu.id);
                 event.set_counter(Some((counter.index(), counter.rdpmc_index())));
                 if !event.is_stopped() {
                     self.start_on(cx, (counter, id, event), shared, shadow);
@@ -236,9 +198,69 @@ impl Operations for Driver {
             })
         });
         *turns = Turns::default();
-        let Own { shadow, .. } = &mut *own;
+    }
 
-        shadow.resume(|write| {
+    /// Stops `event` on `counter`, and brings its count up to date. The PMU is disabled.
+    pub(super) fn stop_on(
+        &self,
+        cx: &OnCpu<'_, Self>,
+        (counter, event): (CounterId, &Event<Self>),
+        shared: &Shared,
+        shadow: &mut Shadow,
+    ) {
+        shared.deactivate(counter);
+        let value = update(event, &self.hardware, cx.irqs());
+        shadow.stop(counter, value);
+    }
+}
+
+#[vtable]
+impl Operations for Driver {
+    type EventData = EventData;
+
+    fn event_init(&self, event: &NewEvent<'_, Self>) -> Result<EventData> {
+        Ok(event_init(self, event)?)
+    }
+
+    #[inline]
+    fn disable(&self, cx: &OnCpu<'_, Self>) {
+        let cpu = self.cpus.this_cpu(cx.irqs());
+        cpu.shared.set_enabled(CounterMask::EMPTY);
+        let Some(mut own) = cpu.own.borrow(cx.irqs()) else {
+            // A bug, see `own()`. What the caller does next relies on this much.
+            self.hardware.write_global_control(0, cx.irqs());
+            return;
+        };
+        if cpu.shared.was_unknown() {
+            own.reset(&self.hardware, cx.irqs());
+            self.transactions.allow(&mut own, cx.irqs());
+        } else {
+            // It writes no other register.
+            own.shadow
+                .suspend(|write| self.hardware.write_global_control(write.value, cx.irqs()));
+            if cpu.shared.was_stuck() {
+                self.recover(cx, &cpu.shared, &mut own);
+            }
+            Self::settle_halted(&cpu.shared, &mut own.shadow);
+        }
+        // The sibling writes those that no event here has claimed.
+        if self.hardware.pmu.model.offcore_scope == Scope::Core {
+            own.shadow.forget_extra_registers();
+        }
+    }
+
+    #[inline]
+    fn enable(&self, cx: &PmuDisabled<'_, Self>) {
+        let Some((cpu, mut own)) = self.own(cx) else {
+            return;
+        };
+        let shared = &cpu.shared;
+        // A task that is switched for a clone of it changes nothing, nor does who starts and stops.
+        let changed = core::mem::take(&mut own.changed);
+        if changed {
+            self.realise(cx, cpu, &mut own);
+        }
+        own.shadow.resume(|write| {
             // From here on a PMI switches the counters on too, so not before all else is written.
             if write.register == Register::GlobalControl {
                 shared.set_enabled(CounterMask::from_bits(write.value));
@@ -247,18 +269,22 @@ impl Operations for Driver {
                 self.hardware.write(write, cx.irqs());
             }
         });
-        self.transactions
-            .allow_if_possible(&mut own, &self.hardware, cx.irqs());
-        self.release(cx, cpu, &mut own);
+        if changed {
+            self.transactions
+                .allow_if_possible(&mut own, &self.hardware, cx.irqs());
+            self.release(cx, cpu, &mut own);
+        }
     }
 
+    #[inline]
     fn add(&self, cx: &Scheduling<'_, Self>, id: EventId, event: &Event<Self>) -> Result {
         let (cpu, mut own) = self.own(cx).ok_or(EAGAIN)?;
+        own.changed = true;
         if !self.is_turn_of(cx, cpu, &mut own, (id, event)) {
             return Err(EAGAIN);
         }
         let data = event.data();
-        let wish = data.last_counter(CpuId::current());
+        let wish = data.last_counter(cpu.id);
         if own.roster.in_transaction() {
             // Nothing is planned yet, so there is nothing to claim.
             return Ok(own
@@ -268,7 +294,7 @@ impl Operations for Driver {
                     self.let_others_pass(cx, &mut own, event);
                 })?);
         }
-        let planned = self.plan(cx, cpu, &mut own, |roster, limits| {
+        let planned = self.plan(cx, cpu, &mut own, Plain::No, |roster, limits| {
             roster.add(id, data.demand, wish, limits)
         });
         planned.map_err(|denied| {
@@ -278,16 +304,22 @@ impl Operations for Driver {
         })
     }
 
+    #[inline]
     fn del(&self, cx: &PmuDisabled<'_, Self>, id: EventId, event: &Event<Self>) {
-        let Some((_, mut own)) = self.own(cx) else {
+        let Some((Cpu { shared, .. }, mut own)) = self.own(cx) else {
             return;
         };
+        own.changed = true;
+        if let Some(counter) = event.data().counter().filter(|_| !event.is_stopped()) {
+            self.stop_on(cx, (counter, event), shared, &mut own.shadow);
+        }
         own.roster.remove(id);
         event.data().leave();
         event.set_counter(None);
         event.update_userpage();
     }
 
+    #[inline]
     fn start(&self, cx: &PmuDisabled<'_, Self>, id: EventId, event: &Event<Self>) {
         let Some((Cpu { shared, .. }, mut own)) = self.own(cx) else {
             return;
@@ -297,6 +329,7 @@ impl Operations for Driver {
         }
     }
 
+    #[inline]
     fn stop(&self, cx: &PmuDisabled<'_, Self>, event: &Event<Self>) {
         let Some((Cpu { shared, .. }, mut own)) = self.own(cx) else {
             self.stop_in_nmi(cx, event);
@@ -340,6 +373,7 @@ impl Operations for Driver {
         Ok(check_period(self, event, period)?)
     }
 
+    #[inline]
     fn read(&self, cx: &OnCpu<'_, Self>, event: &Event<Self>) {
         // What a stopped event has counted is known. Its counter may be another than it stopped
         // on, and hold what somebody else left there.
@@ -364,31 +398,35 @@ impl Operations for Driver {
         }
     }
 
+    #[inline]
     fn begin_txn(&self, cx: &PmuDisabled<'_, Self>) {
         if let Some((_, mut own)) = self.own(cx) {
             own.roster.begin();
         }
     }
 
+    #[inline]
     fn commit_txn(&self, cx: &Scheduling<'_, Self>) -> Result {
         let (cpu, mut own) = self.own(cx).ok_or(EAGAIN)?;
         let own = &mut *own;
-        self.plan(cx, cpu, own, Roster::commit).map_err(|denied| {
-            let members = own.roster.collected();
-            let leader = members.clone().next().map(|entry| entry.event);
-            if let Some((id, leader)) = leader.and_then(|id| Some((id, cx.event(id)?))) {
-                if denied.refusal.is_for_the_moment() {
-                    cx.wait_if_pinned(id);
+        let plain = Plain::of(&own.roster);
+        self.plan(cx, cpu, own, plain, Roster::commit)
+            .map_err(|denied| {
+                let members = own.roster.collected();
+                let leader = members.clone().next().map(|entry| entry.event);
+                if let Some((id, leader)) = leader.and_then(|id| Some((id, cx.event(id)?))) {
+                    if denied.refusal.is_for_the_moment() {
+                        cx.wait_if_pinned(id);
+                    }
+                    let all = Constraint::any_of(CounterMask::EMPTY);
+                    let all = members.clone().fold(all, |all, it| all.or(it.constraint));
+                    // CAST: no more than there are counters.
+                    let count = members.count() as u32;
+                    self.place_failed(own, leader, count, denied.explain(all));
+                    self.let_others_pass(cx, own, leader);
                 }
-                let all = Constraint::any_of(CounterMask::EMPTY);
-                let all = members.clone().fold(all, |all, it| all.or(it.constraint));
-                // CAST: no more than there are counters.
-                let count = members.count() as u32;
-                self.place_failed(own, leader, count, denied.explain(all));
-                self.let_others_pass(cx, own, leader);
-            }
-            denied.refusal.into()
-        })
+                denied.refusal.into()
+            })
     }
 
     fn has_room_for(&self, cx: &OnCpu<'_, Self>, waiting: &PinnedGroup<'_, Self>) -> bool {

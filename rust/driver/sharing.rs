@@ -70,6 +70,25 @@ impl Denied {
     }
 }
 
+/// Whether all events that a plan is about, and those that are there, need nothing but a counter that
+/// the core's other thread may have as well.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Plain {
+    Yes,
+    /// Or it is not known.
+    No,
+}
+
+impl Plain {
+    /// Of the events of `roster`, those of an open transaction included.
+    pub(super) fn of(roster: &Roster<EventId>) -> Self {
+        match roster.is_plain() {
+            true => Self::Yes,
+            false => Self::No,
+        }
+    }
+}
+
 /// Not an encoded seat.
 const NO_SEAT: u64 = u64::MAX;
 
@@ -196,6 +215,7 @@ impl Driver {
         cx: &PmuDisabled<'_, Self>,
         cpu: &Cpu,
         own: &mut Own,
+        plain: Plain,
         change: impl FnOnce(&mut Roster<EventId>, &Limits) -> Result<(), Refusal>,
     ) -> Result<(), Denied> {
         let seat = cpu.sharing.seat();
@@ -210,6 +230,19 @@ impl Driver {
                 transactions,
             });
         };
+        // What happens most, and so is not to cost much.
+        if plain == Plain::Yes && transactions.is_empty() && core.leaves_all_to(seat.thread) {
+            let planned = change(&mut own.roster, &Limits::NONE);
+            if planned.is_ok() {
+                own.claimed.used = own.claimed.used | own.roster.taken();
+                core.use_counters(seat.thread, own.claimed.used);
+            }
+            return planned.map_err(|refusal| Denied {
+                refusal,
+                limits: Limits::NONE,
+                transactions,
+            });
+        }
         let limits = core.limits(seat.thread).closing(transactions);
         let planned = change(&mut own.roster, &limits);
         let mut woken = None;

@@ -14,6 +14,7 @@
 use super::{
     cpu::{Cpu, Own},
     event::EventData,
+    sharing::Plain,
     Driver,
 };
 use crate::{
@@ -23,7 +24,6 @@ use crate::{
     },
     perf::{ContextId, Event, EventId, Scheduling, WaitingGroup},
 };
-use kernel::cpu::CpuId;
 
 /// What is known about the context whose events the perf core is putting on the CPU, until it
 /// enables the PMU.
@@ -132,7 +132,7 @@ impl Driver {
 
         let mut waits = groups > queue.len();
         let mut counting = 0;
-        let planned = self.plan(cx, cpu, own, |roster, limits| {
+        let planned = self.plan(cx, cpu, own, Plain::No, |roster, limits| {
             let mut verdict = Ok(());
             let mut trial = roster.trial();
             let (mut counts, mut alone) = (false, false);
@@ -143,7 +143,7 @@ impl Driver {
                 }
                 group.for_each_member(|member| {
                     let data = member.data();
-                    trial.push(id, data.demand, data.last_counter(CpuId::current()));
+                    trial.push(id, data.demand, data.last_counter(cpu.id));
                 });
                 match trial.fits(limits) {
                     Ok(()) => {

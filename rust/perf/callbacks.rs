@@ -283,8 +283,8 @@ impl<T: Operations> Callbacks<T> {
             // SAFETY: By this function's requirements; the perf core does not do it in an NMI.
             let cx = unsafe { PmuDisabled::new(cx) };
             let Some(id) = event.id() else { return };
-            Self::stop(pmu, &cx, event);
             pmu.ops().del(&cx, id, event);
+            event.state().store(STOPPED | UPTODATE, Relaxed);
             event.set_id(None);
             pmu.cpu_state(&cx).events.remove(id);
         };

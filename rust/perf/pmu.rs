@@ -65,7 +65,8 @@ pub trait Operations: Send + Sync + Sized + 'static {
     /// [`commit_txn`](Self::commit_txn).
     fn add(&self, cx: &Scheduling<'_, Self>, id: EventId, event: &Event<Self>) -> Result;
 
-    /// Takes an event away. It has been stopped.
+    /// Takes an event away, and stops it first as [`stop`](Self::stop) does unless it
+    /// [is stopped](Event::is_stopped).
     fn del(&self, cx: &PmuDisabled<'_, Self>, id: EventId, event: &Event<Self>);
 
     /// Lets a stopped event count again, from the next [`enable`](Self::enable) on.
