@@ -206,7 +206,8 @@ static void offcore_response(void)
 	/* How many of a thread's loads have responses is spread evenly, beginning anywhere. */
 	for (c = 0; c < 4; c++)
 		expect(shared ? other.counts[c] - counted + 1 <= 2 : !other.counts[c],
-		       "the other CPU's counter %d: %#llx, here %#llx", c, other.counts[c], counted);
+		       "the other CPU's counter %d: %#llx, here %#llx",
+		       c, other.counts[c], counted);
 }
 
 /* TFA: while RTM_FORCE_ABORT is 0, transactions use counter 3. */
