@@ -85,7 +85,10 @@ static void check_bits(u32 msr, u64 bits, u64 unknown)
 	same(rd(msr), 0, "MSR %#x cleared", msr);
 }
 
-/* PC is reserved from Sandy Bridge on, AnyThread where CPUID says so. */
+/*
+ * PC is reserved from Sandy Bridge on, AnyThread where CPUID says so. A CPU that TFA concerns has transactions, and with
+ * them IN_TX, and on counter 2 IN_TXCP (SDM vol. 3B, "Performance Monitoring and Intel TSX").
+ */
 static void select_bits(void)
 {
 	u64 bits = GENMASK_ULL(31, 0);
@@ -95,8 +98,10 @@ static void select_bits(void)
 		bits &= ~ARCH_PERFMON_EVENTSEL_PIN_CONTROL;
 	if (!bare.model->any_thread)
 		bits &= ~ARCH_PERFMON_EVENTSEL_ANY;
+	if (bare.tfa)
+		bits |= BIT_ULL(32);
 	for_each_general(c)
-		check_bits(SELECT + c, bits, 0);
+		check_bits(SELECT + c, bits | (bare.tfa && c == 2 ? BIT_ULL(33) : 0), 0);
 }
 
 static void fixed_ctrl_bits(void)
