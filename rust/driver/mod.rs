@@ -11,7 +11,7 @@
 //!                                ──► sharing       and of its core
 //!                                ──► transactions  which want counter 3, too
 //!                                ──► user_read     who may read counters with rdpmc
-//!  suspend     the machine sleeps and wakes up: events of the last CPU
+//!  suspend     the machine sleeps and wakes up: events of the last CPU; or it ends: registers as they were
 //!  smi         counters that stop in system management mode
 //!                                ──► turns         whose turn it is
 //!  pmi         a counter has overflowed (NMI)

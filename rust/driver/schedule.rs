@@ -39,7 +39,8 @@ impl Driver {
     /// What we keep of this CPU, for callbacks that run in no NMI.
     ///
     /// [`None`] if a callback runs already. The perf core does not call these from one another; but a
-    /// tracepoint within one may be an event that leads a group of ours, and stops it.
+    /// tracepoint within one may be an event that leads a group of ours, and stops it. [`None`] for
+    /// good when the machine comes to its end ([`suspend`](super::suspend)).
     #[inline]
     fn own<'a>(&'a self, cx: &'a OnCpu<'_, Self>) -> Option<(&'a Cpu, CpuCellGuard<'a, Own>)> {
         let cpu = self.cpus.this_cpu(cx.irqs());
@@ -227,7 +228,7 @@ impl Operations for Driver {
         let cpu = self.cpus.this_cpu(cx.irqs());
         cpu.shared.set_enabled(CounterMask::EMPTY);
         let Some(mut own) = cpu.own.borrow(cx.irqs()) else {
-            // A bug, see `own()`. What the caller does next relies on this much.
+            // See `own()`. What the caller does next relies on this much.
             self.hardware.write_global_control(0, cx.irqs());
             return;
         };

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The machine sleeps, and wakes up.
+//! The machine sleeps, and wakes up; or comes to its end.
 //!
 //! The perf core does not take a CPU's events away for that. The built-in driver does nothing, and
 //! what was open on the boot CPU counts no more until it is scheduled anew; here it goes on. (Tasks
 //! do not run meanwhile, so their events are not on the CPU.)
+//!
+//! At the end the perf core takes the CPUs' own events away, but tasks go on counting until their CPU
+//! is stopped. With `kexec`, the next kernel finds the registers as they are then, and its driver
+//! refuses a PMU that has events selected: `check_hw_exists()`, `arch/x86/events/core.c:269-371`.
 
 use super::CorePmu;
-use crate::x86::syscore::Callbacks;
+use crate::x86::{cpu::on_each_cpu, syscore::Callbacks};
 use kernel::interrupt::LocalInterruptDisabled;
 
 impl Callbacks for CorePmu {
@@ -52,4 +56,33 @@ impl Callbacks for CorePmu {
             }
         });
     }
+
+    fn shutdown(&self) {
+        on_each_cpu(&|irqs| leave_for_good(self, irqs));
+    }
+}
+
+/// Leaves the PMU of this CPU as it was found. Nothing counts there any more.
+fn leave_for_good(pmu: &CorePmu, irqs: &LocalInterruptDisabled) {
+    let driver = pmu.ops();
+    let cpu = driver.cpus.this_cpu(irqs);
+    pmu.with_disabled(irqs, |cx| {
+        let Some(mut own) = cpu.own.borrow(irqs) else {
+            return;
+        };
+        for counter in own.shadow.active() {
+            let event = cpu.shared.last_event(counter).and_then(|id| cx.event(id));
+            if let Some(event) = event {
+                driver.stop_on(cx, (counter, event), &cpu.shared, &mut own.shadow);
+                event.data().leave();
+                event.set_counter(None);
+                event.update_userpage();
+            }
+        }
+        cpu.shared.forget();
+        own.restore(&driver.hardware, irqs);
+        driver.transactions.allow(&mut own, irqs);
+        // Callbacks do nothing while it is borrowed.
+        core::mem::forget(own);
+    });
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The last CPU goes to sleep, and wakes up.
+//! The last CPU goes to sleep, and wakes up; or the machine comes to its end.
 //!
 //! In suspend to RAM or to disk the other CPUs are switched off before, as if they were unplugged
-//! ([`hotplug`](super::hotplug)). The last one loses its registers without that.
+//! ([`hotplug`](super::hotplug)). The last one loses its registers without that. At the end none is
+//! switched off before.
 //!
 //! C header: [`include/linux/syscore_ops.h`](srctree/include/linux/syscore_ops.h)
 
@@ -16,13 +17,17 @@ use kernel::{
     types::Opaque,
 };
 
-/// What to do when the machine sleeps. It is called on the only CPU that runs.
+/// What to do when the machine sleeps or ends.
 pub trait Callbacks: Send + Sync {
-    /// The CPU is about to lose its registers.
+    /// The CPU, the only one that runs, is about to lose its registers.
     fn suspend(&self, irqs: &LocalInterruptDisabled);
 
     /// The CPU is back, or was not put to sleep after all. Its registers may hold anything.
     fn resume(&self, irqs: &LocalInterruptDisabled);
+
+    /// The machine is about to be switched off or restarted, or another kernel to be started on it.
+    /// All CPUs run, and tasks on them, until that happens. Process context.
+    fn shutdown(&self);
 }
 
 /// Registered callbacks. Dropping it unregisters them, and waits until none runs.
@@ -46,7 +51,7 @@ impl<T: Callbacks> Registration<T> {
     const OPS: &'static bindings::syscore_ops = &bindings::syscore_ops {
         suspend: Some(suspend_callback::<T>),
         resume: Some(resume_callback::<T>),
-        shutdown: None,
+        shutdown: Some(shutdown_callback::<T>),
     };
 
     /// Registers callbacks. `ENOMEM`. Process context.
@@ -106,4 +111,12 @@ unsafe extern "C" fn suspend_callback<T: Callbacks>(data: *mut c_void) -> c_int 
 unsafe extern "C" fn resume_callback<T: Callbacks>(data: *mut c_void) {
     // SAFETY: By this function's requirements.
     unsafe { with(data, T::resume) }
+}
+
+/// # Safety
+///
+/// For the kernel: `data` is that of a [`Registration<T>`].
+unsafe extern "C" fn shutdown_callback<T: Callbacks>(data: *mut c_void) {
+    // SAFETY: By this function's requirements; the registration owns a reference.
+    unsafe { &*data.cast_const().cast::<T>() }.shutdown();
 }
