@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+# A machine that ends while events count and sample. TAP on stdout.
+. "$(dirname "$0")/../../scripts/lib.sh"
+usage "usage: selftests/shutdown/shutdown.sh [DRIVER/END …]
+
+Boots a guest for each. DRIVER is rpmu or built-in; on it the NMI watchdog, tasks and CPUs count and sample when the guest
+ends: END is reboot, panic or kexec. It must not hang, and the kernel may not complain. After kexec the next kernel's
+built-in driver must find a PMU in which nothing is switched on. Default: all three on rpmu, kexec on the built-in driver." "$@"
+
+kernel=$("$top/scripts/kernel")
+root=$("$top/scripts/toolroot")
+lock shutdown
+
+# The next kernel.
+work=$cache/shutdown-$(key "$top")
+rm -rf "$work"
+mkdir -p "$work/root/opt/rpmu"
+cp "$kernel/vmlinuz" "$work/root/opt/rpmu"
+# shellcheck disable=SC2016
+in_root "$root" sh -c 'cd "$1" && find . | cpio --quiet -o -H newc -R 0:0 >"$2"' sh "$work/root" "$work/extra.cpio"
+trouble=$(sed -n "s/^TROUBLE='\(.*\)'\$/\1/p" "$top/selftests/guest/guest-lib.sh")
+
+nr=0 failed=0
+# check NAME COMMAND…: a result.
+check() {
+	local name=$1
+	shift
+	nr=$((nr + 1))
+	if "$@"; then
+		echo "ok $nr shutdown/$name"
+	else
+		echo "not ok $nr shutdown/$name"
+		failed=1
+	fi
+}
+
+# What the first kernel has said, and the next.
+# shellcheck disable=SC2317 # check calls these
+first() { awk '/Linux version/ { n++ } n <= 1' "$log"; }
+# shellcheck disable=SC2317
+next() { awk '/Linux version/ { n++ } n > 1' "$log"; }
+
+# shellcheck disable=SC2317
+boot() {
+	"$top/scripts/guest" --run end --icount --name "$guest" --cpu Haswell --smp 2,1 --timeout 1800 \
+		--initrd "$work/extra.cpio" --append "rpmu.end=$which" >/dev/null </dev/null
+}
+
+# Five things that count, and interrupts on all CPUs.
+# shellcheck disable=SC2317
+was_busy() { grep -q "^busy: $1, 5 jobs, 0 idle CPUs" "$out"; }
+
+# shellcheck disable=SC2317
+has_ended() {
+	case $1 in
+	reboot) first | grep -q 'reboot: machine restart' ;;
+	panic) first | grep -q 'Kernel panic - not syncing: sysrq triggered crash' ;;
+	kexec) first | grep -q 'Starting new kernel' && next | grep -q 'Unable to mount root fs' ;;
+	esac
+}
+
+# What a panic says of where it comes from is no complaint; nor is that a task is woken on a CPU that the kernel has just
+# stopped, which happens whatever counts there.
+# shellcheck disable=SC2317
+no_complaint() {
+	local complaint
+	complaint=$(grep -E "$trouble|Firmware Bug|corrupted hw-PMU" "$log" |
+		grep -vE 'Call Trace|WARNING: (kernel/sched/core|arch/x86/kernel/apic/ipi)\.c' || true)
+	[[ -s $log && -z $complaint ]] && return
+	echo "# ${complaint//$'\n'/$'\n'# }"
+	return 1
+}
+
+# shellcheck disable=SC2317
+finds_its_pmu() { next | grep -q 'Performance Events: .*Intel PMU driver'; }
+
+(($#)) || set -- rpmu/reboot rpmu/panic rpmu/kexec built-in/kexec
+echo 'TAP version 13'
+for which; do
+	driver=${which%/*} end=${which#*/}
+	[[ $which =~ ^(rpmu|built-in)/(reboot|panic|kexec)$ ]] || die "selftests/shutdown/shutdown.sh does not know $which: see --help"
+	guest=shutdown-$driver-$end
+	out=$logs/guest-$guest.out log=$logs/guest-$guest.log
+	check "$which/ends" boot
+	check "$which/was_busy" was_busy "$driver"
+	check "$which/has_ended" has_ended "$end"
+	check "$which/no_complaint" no_complaint
+	[[ $end != kexec ]] || check "$which/next_kernel_finds_its_pmu" finds_its_pmu
+done
+echo "1..$nr"
+exit "$failed"
