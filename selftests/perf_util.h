@@ -370,10 +370,17 @@ struct sample_limits {
 
 static inline bool lift_sample_limits(struct sample_limits *before)
 {
-	return read_line(SAMPLE_RATE, before->rate, sizeof(before->rate)) &&
-	       read_line(CPU_PERCENT, before->percent, sizeof(before->percent)) &&
-	       /* In this order: with 0 percent the rate cannot be written. */
-	       write_line(SAMPLE_RATE, "10000000") && write_line(CPU_PERCENT, "0");
+	if (!read_line(SAMPLE_RATE, before->rate, sizeof(before->rate)) ||
+	    !read_line(CPU_PERCENT, before->percent, sizeof(before->percent)))
+		return false;
+	if (atoi(before->percent) == 0) {
+		/* A test was killed and has left them so: what they are at boot. */
+		*before = (struct sample_limits){ .rate = "100000", .percent = "25" };
+		if (!write_line(CPU_PERCENT, before->percent))
+			return false;
+	}
+	/* In this order: with 0 percent the rate cannot be written. */
+	return write_line(SAMPLE_RATE, "10000000") && write_line(CPU_PERCENT, "0");
 }
 
 static inline bool put_back_sample_limits(const struct sample_limits *before)
