@@ -263,8 +263,11 @@ freeze_on_smi_freezes() {
 	return "$status"
 }
 
+# As many tests on either driver.
 if ! loaded && [ -e "$CPU_PMU" ]; then
 	run_test keep
+else
+	run_test compared
 fi
 for name in type_is_raw format_complete events_complete same_names_and_modes same_contents perf_resolves \
 	transactions_open rdpmc_takes freeze_on_smi_takes freeze_on_smi_freezes; do
