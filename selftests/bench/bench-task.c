@@ -116,21 +116,24 @@ static void spin_ms(int ms)
 }
 
 /*
- * Seven events, and one more that can never count as a pinned one has its
- * counter: perf core rotates the others, and each stays on its counter.
+ * All counters in use, one of them by the CPU's own pinned event; and one more
+ * of the CPU's own that wants the same, and never gets it. So perf core rotates,
+ * and the task's six events go and come back to where they were.
  */
 static void op_rotate_same(int times)
 {
-	struct perf_event_attr attr = counting(PERF_TYPE_RAW, 0x0148);
-	int fd[PER_TASK];
+	struct perf_event_attr attr = counting(PERF_TYPE_HARDWARE,
+					       PERF_COUNT_HW_REF_CPU_CYCLES);
+	int i, fd[PER_TASK];
 
-	attr.disabled = 0;
-	attr.pinned = 1;
-	must_open(&attr, 0);
-	attr.pinned = 0;
 	open_seven(fd, false);
-	close(fd[3]);
-	must_open(&attr, 0);
+	close(fd[PER_TASK - 1]);
+	attr.disabled = 0;
+	for (i = 0; i < 2; i++) {
+		attr.pinned = !i;
+		if (perf_open(&attr, -1, 0, -1, 0) < 0)
+			die("perf_event_open");
+	}
 	spin_ms(times * 4);
 }
 
@@ -256,20 +259,37 @@ static void op_sample(int times)
 	getppid();
 }
 
-/* shares MS [p]CONFIG...: how much of its time each event counts. */
-static void op_shares(int ms, char **config)
+/* The events of CONFIG[+CONFIG...], with p before it if they are pinned. */
+static int open_group(char *config)
+{
+	bool pinned = *config == 'p';
+	int leader = -1;
+
+	config += pinned;
+	do {
+		struct perf_event_attr attr =
+			counting(PERF_TYPE_RAW, strtoull(config, &config, 0));
+		int fd;
+
+		attr.disabled = leader < 0;
+		attr.pinned = pinned && leader < 0;
+		fd = perf_open(&attr, 0, -1, leader, 0);
+		if (fd < 0)
+			die("perf_event_open");
+		if (leader < 0)
+			leader = fd;
+	} while (*config++ == '+');
+	return leader;
+}
+
+/* shares MS GROUP...: how much of its time each group counts. */
+static void op_shares(int ms, char **group)
 {
 	struct one_count count;
 	int i, nr = 0, fd[32];
 
-	for (; *config && nr < 32; config++, nr++) {
-		bool pinned = **config == 'p';
-		struct perf_event_attr attr =
-			counting(PERF_TYPE_RAW, strtoull(*config + pinned, NULL, 0));
-
-		attr.pinned = pinned;
-		fd[nr] = must_open(&attr, 0);
-	}
+	for (; *group && nr < 32; group++, nr++)
+		fd[nr] = open_group(*group);
 	for (i = 0; i < nr; i++)
 		ioctl(fd[i], PERF_EVENT_IOC_ENABLE, 0);
 	spin_ms(ms);
