@@ -43,6 +43,7 @@ struct sample {
 FIXTURE(skid)
 {
 	struct perf_event_mmap_page *page;
+	struct sample_limits limits;
 	int fd;
 };
 
@@ -78,11 +79,13 @@ FIXTURE_SETUP(skid)
 	self->page = mmap(NULL, (1 + PAGES) * 4096, PROT_READ | PROT_WRITE, MAP_SHARED,
 			  self->fd, 0);
 	ASSERT_NE(MAP_FAILED, self->page);
+	ASSERT_TRUE(lift_sample_limits(&self->limits));
 }
 
 FIXTURE_TEARDOWN(skid)
 {
 	close(self->fd);
+	EXPECT_TRUE(put_back_sample_limits(&self->limits));
 }
 
 TEST_F(skid, at_most_the_rest_of_the_block)
@@ -108,9 +111,8 @@ TEST_F(skid, at_most_the_rest_of_the_block)
 		if (sample->value % PERIOD > worst)
 			worst = sample->value % PERIOD;
 	}
-	/* Where time is the host's, the kernel throttles: then there are few. */
 	TH_LOG("%u samples, %u in the loop, the worst %llu late", seen, in_loop, worst);
-	EXPECT_LT(0, in_loop);
+	EXPECT_LE(SAMPLES / 2, in_loop);
 	EXPECT_GT(BLOCK, worst);
 }
 
@@ -185,18 +187,16 @@ static bool sample_kernel(unsigned int period, struct late *late)
  */
 TEST(late_by_a_change_of_privilege)
 {
+	struct sample_limits limits;
 	struct late late = { };
 
 	if (!is_tcg())
 		SKIP(return, "not the emulated PMU");
 	ASSERT_TRUE(run_on(sysconf(_SC_NPROCESSORS_ONLN) - 1));
-	for (unsigned int i = 0; i < PERIODS; i++) {
-		bool sampled = sample_kernel(SYSCALL_PERIOD + i, &late);
-
-		if (!sampled && errno == EOPNOTSUPP)
-			SKIP(return, "this driver does not sample");
-		ASSERT_TRUE(sampled);
-	}
+	ASSERT_TRUE(lift_sample_limits(&limits));
+	for (unsigned int i = 0; i < PERIODS; i++)
+		EXPECT_TRUE(sample_kernel(SYSCALL_PERIOD + i, &late));
+	EXPECT_TRUE(put_back_sample_limits(&limits));
 	TH_LOG("%u samples, %u where the kernel is left, %u elsewhere in the program",
 	       late.samples, late.at_end, late.elsewhere);
 	EXPECT_LT(0, late.at_end);
