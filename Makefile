@@ -23,7 +23,7 @@ plan-events:
 	@scripts/plan --events
 
 plan-test:
-	@scripts/plan-test $(or $(N),9) $(or $(SEED),1) $(or $(MODELS),HSW,SKL,ICL)
+	@scripts/plan-test $(or $(N),9) $(or $(SEED),1) $(or $(MODELS),HSW,SKL,ICL) $(DRIVERS)
 
 # All of them run, whichever fails.
 vpmu-test:
