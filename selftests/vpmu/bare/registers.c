@@ -86,8 +86,9 @@ static void check_bits(u32 msr, u64 bits, u64 unknown)
 }
 
 /*
- * PC is reserved from Sandy Bridge on, AnyThread where CPUID says so. A CPU that TFA concerns has transactions, and with
- * them IN_TX, and on counter 2 IN_TXCP (SDM vol. 3B, "Performance Monitoring and Intel TSX").
+ * PC is reserved from Sandy Bridge on, AnyThread where CPUID says so. A CPU that TFA concerns has
+ * transactions, and with them IN_TX, and on counter 2 IN_TXCP (SDM vol. 3B, "Performance
+ * Monitoring and Intel TSX").
  */
 static void select_bits(void)
 {
