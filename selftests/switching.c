@@ -47,7 +47,10 @@ static bool count_yields(struct counts *counts, __u64 period)
 	return true;
 }
 
-FIXTURE(switching) {};
+FIXTURE(switching)
+{
+	struct sample_limits limits;
+};
 
 FIXTURE_VARIANT(switching)
 {
@@ -70,9 +73,14 @@ FIXTURE_SETUP(switching)
 	if (gp_counters() < 4)
 		SKIP(return, "too few counters");
 	ASSERT_TRUE(run_on(sysconf(_SC_NPROCESSORS_ONLN) - 1));
+	/* Who is throttled does not count. */
+	ASSERT_TRUE(lift_sample_limits(&self->limits));
 }
 
-FIXTURE_TEARDOWN(switching) {}
+FIXTURE_TEARDOWN(switching)
+{
+	EXPECT_TRUE(put_back_sample_limits(&self->limits));
+}
 
 TEST_F(switching, counts_stay_exact)
 {
