@@ -255,7 +255,10 @@ pub fn configure(
         if !allow_any_thread() {
             return Err(Refusal::AnyThreadNotPermitted);
         }
-        select = select.with(EventSelect::ANY, true);
+        // Where the bit is deprecated (CPUID.0AH:EDX[15]) it is reserved: the event counts this
+        // thread, instead of a write that faults. Mainline writes it: `intel_pmu_hw_config()`,
+        // `arch/x86/events/intel/core.c:5276`.
+        select = select.with(EventSelect::ANY, pmu.capabilities.any_thread);
     }
     select = transaction_filters(pmu, attr, select)?;
 
@@ -489,6 +492,10 @@ mod tests {
             configure(&version_2, &any, |_| true, || panic!("asked in vain")),
             Err(Refusal::AnyThreadAbsent)
         );
+        // Deprecated: accepted as by the built-in driver, and not written.
+        let mut deprecated = haswell();
+        deprecated.capabilities.any_thread = false;
+        assert_eq!(permitted(&deprecated, &any), Ok(0x13_00c4));
         // Who does not want it is not asked for permission.
         let event = configure(
             &haswell(),
