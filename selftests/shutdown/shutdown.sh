@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # A machine that ends while events count and sample. TAP on stdout.
 . "$(dirname "$0")/../../scripts/lib.sh"
+. "$(dirname "$0")/../../scripts/tap.sh"
 usage "usage: selftests/shutdown/shutdown.sh [DRIVER/END …]
 
 Boots a guest for each. DRIVER is rpmu or built-in; on it the NMI watchdog, tasks and CPUs count and sample when the guest
@@ -20,20 +21,6 @@ cp "$kernel/vmlinuz" "$work/root/opt/rpmu"
 # shellcheck disable=SC2016
 in_root "$root" sh -c 'cd "$1" && find . | cpio --quiet -o -H newc -R 0:0 >"$2"' sh "$work/root" "$work/extra.cpio"
 trouble=$(sed -n "s/^TROUBLE='\(.*\)'\$/\1/p" "$top/selftests/guest/guest-lib.sh")
-
-nr=0 failed=0
-# check NAME COMMAND…: a result.
-check() {
-	local name=$1
-	shift
-	nr=$((nr + 1))
-	if "$@"; then
-		echo "ok $nr shutdown/$name"
-	else
-		echo "not ok $nr shutdown/$name"
-		failed=1
-	fi
-}
 
 # What the first kernel has said, and the next.
 # shellcheck disable=SC2317 # check calls these
@@ -82,11 +69,11 @@ for which; do
 	[[ $which =~ ^(rpmu|built-in)/(reboot|panic|kexec)$ ]] || die "selftests/shutdown/shutdown.sh does not know $which: see --help"
 	guest=shutdown-$driver-$end
 	out=$logs/guest-$guest.out log=$logs/guest-$guest.log
-	check "$which/ends" boot
-	check "$which/was_busy" was_busy "$driver"
-	check "$which/has_ended" has_ended "$end"
-	check "$which/no_complaint" no_complaint
-	[[ $end != kexec ]] || check "$which/next_kernel_finds_its_pmu" finds_its_pmu
+	check "shutdown/$which/ends" boot
+	check "shutdown/$which/was_busy" was_busy "$driver"
+	check "shutdown/$which/has_ended" has_ended "$end"
+	check "shutdown/$which/no_complaint" no_complaint
+	[[ $end != kexec ]] || check "shutdown/$which/next_kernel_finds_its_pmu" finds_its_pmu
 done
 echo "1..$nr"
 exit "$failed"

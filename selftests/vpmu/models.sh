@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # Is each CPU model what it says? The stock kernel's built-in driver is asked. TAP on stdout.
 . "$(dirname "$0")/../../scripts/lib.sh"
+. "$(dirname "$0")/../../scripts/tap.sh"
 . "$(dirname "$0")/ask.sh"
 usage "usage: selftests/vpmu/models.sh [MODEL …]
 
@@ -41,22 +42,9 @@ boot() {
 	ask "$answer" "$commands" --icount --cpu "$1" --smp "$2" --name "$3" "${@:4}" || true
 }
 
-nr=0
-failed=0
-# check NAME COMMAND…: a result.
-check() {
-	local name=$1
-	shift
-	nr=$((nr + 1))
-	if "$@"; then
-		echo "ok $nr $name"
-	else
-		echo "not ok $nr $name"
-		sed -n 's/^\(log: Perf\|log: \.\.\.\|trouble\|counts\|four\|tfa\|rpmu: error\)/# &/p' "$answer"
-		failed=1
-	fi
-}
 # shellcheck disable=SC2317 # check calls these
+because() { sed -n 's/^\(log: Perf\|log: \.\.\.\|trouble\|counts\|four\|tfa\|rpmu: error\)/# &/p' "$answer"; }
+# shellcheck disable=SC2317
 says() { grep -qF -- "$1" "$answer"; }
 # shellcheck disable=SC2317
 lacks() { says 'log: Performance Events' && ! says "$1"; }
