@@ -184,7 +184,7 @@ in_root() {
 	shift
 	[[ $PWD/ != "$cache"/* ]] || dir=$PWD
 	((EUID == 0)) || options+=(--unshare-user --uid 0 --gid 0)
-	for name in http_proxy https_proxy no_proxy TERM VPMU_REPORT; do
+	for name in http_proxy https_proxy no_proxy TERM VPMU_REPORT RPMU_TIMES; do
 		[[ -z ${!name:-} ]] || options+=(--setenv "$name" "${!name}")
 	done
 	bwrap --unshare-pid --die-with-parent --clearenv \

@@ -2,8 +2,10 @@
 
 //! The assignment of events to counters against a complete search, and against mainline.
 
+mod cases;
 mod reference;
 
+use cases::cases;
 use proptest::prelude::*;
 use reference::mainline::{assign_events, Defects, Want, AS_IS, MENDED};
 use reference::{fewest_gp, fits, GP};
@@ -101,7 +103,7 @@ fn mainline(wants: &[Want], gp_limit: u32, defects: Defects) -> Option<Vec<usize
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2048, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(2048))]
 
     /// Refused if and only if nothing fits; what is given is valid; the reason is one.
     #[test]

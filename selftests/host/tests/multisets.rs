@@ -4,8 +4,10 @@
 //! fit, and all that just do not, in every state that the other thread of a core can be in, against
 //! a complete search and against mainline's scheduler as `reference::mainline` has it.
 
+mod cases;
 mod reference;
 
+use cases::cases;
 use proptest::prelude::*;
 use reference::mainline::{assign_events, schedule_events, Defects, Want, AS_IS, MAX, MENDED};
 use reference::search::{is_valid, Placements, COUNTERS};
@@ -406,7 +408,7 @@ fn all_multisets_of_every_model() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1024, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(1024))]
 
     /// More events than the complete enumeration has, up to more than there are counters, on
     /// counters or not.

@@ -4,6 +4,9 @@
 
 use std::collections::BTreeMap;
 
+mod cases;
+
+use cases::cases;
 use proptest::prelude::*;
 use rpmu_logic::logic::capabilities::{Capabilities, Cpuid, Leaf};
 use rpmu_logic::logic::counter::{CounterId, CounterMask};
@@ -255,7 +258,7 @@ impl Driver {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(512))]
 
     #[test]
     fn hardware_is_what_was_asked_for_with_no_needless_write(

@@ -2,8 +2,10 @@
 
 //! One CPU's events through random histories, against a list and a complete search.
 
+mod cases;
 mod reference;
 
+use cases::cases;
 use proptest::prelude::*;
 use reference::{fewest_gp, GP};
 use rpmu_logic::logic::capabilities::{Capabilities, Cpuid, Leaf};
@@ -199,7 +201,7 @@ impl World {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1024, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(1024))]
 
     #[test]
     fn histories(steps in prop::collection::vec(step(), 0..40)) {

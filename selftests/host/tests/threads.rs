@@ -2,8 +2,10 @@
 
 //! Two threads of a core through random histories, against a complete search.
 
+mod cases;
 mod reference;
 
+use cases::cases;
 use proptest::prelude::*;
 use reference::{fewest_gp, GP};
 use rpmu_logic::logic::capabilities::{Capabilities, Cpuid, Leaf};
@@ -288,7 +290,7 @@ impl World {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 4096, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(4096))]
 
     #[test]
     fn histories(steps in prop::collection::vec(step(), 0..60)) {
@@ -420,7 +422,7 @@ fn offcore_events() -> impl Strategy<Value = Vec<Offcore>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 4096, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(4096))]
 
     #[test]
     fn registers_stay_with_who_reschedules(

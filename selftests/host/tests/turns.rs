@@ -2,8 +2,10 @@
 
 //! Who counts how long, interval by interval, against the best that can be had.
 
+mod cases;
 mod reference;
 
+use cases::cases;
 use proptest::prelude::*;
 use reference::{fits, optimum};
 use rpmu_logic::logic::capabilities::{Capabilities, Cpuid, Leaf};
@@ -252,7 +254,7 @@ fn mask() -> impl Strategy<Value = u64> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(48))]
 
     /// Where each group is one event, nothing better can be had.
     #[test]
