@@ -3,7 +3,7 @@
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := module
-export KDIR FLAVOUR ACCEL MIRROR RPMU_CACHE JOBS GDB
+export KDIR FLAVOUR KERNEL ACCEL MIRROR RPMU_CACHE JOBS GDB
 
 .PHONY: module demo test plan plan-events plan-test vpmu-test vpmu-speed accept parity bench check guest toolroot kernel qemu vpmu image rust-analyzer refresh clean clean-cache help
 
@@ -91,6 +91,7 @@ help:
 	@echo "make clean          remove what was built of this checkout; make clean-cache: everything"
 	@echo "make toolroot kernel qemu vpmu image: the steps that the above are made of"
 	@echo
+	@echo "KERNEL=debug        test, demo and guest on a kernel built with KASAN, lockdep and other checks"
 	@echo "ACCEL=kvm           demo, test and guest on this machine's own PMU"
 	@echo "MIRROR=URL          a Debian mirror (default: this machine's)"
 	@echo "RPMU_CACHE=DIR      where what is downloaded and built is kept (default ~/.cache/rpmu)"

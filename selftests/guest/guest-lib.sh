@@ -6,7 +6,7 @@ RPMU=/opt/rpmu
 CPU_PMU=/sys/bus/event_source/devices/cpu
 
 # What in the kernel's log no run may have left behind.
-TROUBLE='WARNING:|BUG:|Oops|Call Trace|general protection|unchecked MSR|[Uu]nknown NMI|NMI received for unknown reason|[Uu]hhuh|Dazed and confused|irq loop stuck|possible .*lock|inconsistent lock|lock held when|suspicious RCU|soft lockup|hard LOCKUP|detected stall|blocked for more than|UBSAN|KASAN|KCSAN|refcount_t|sleeping function called|scheduling while atomic'
+TROUBLE='WARNING:|BUG:|Oops|Call Trace|general protection|unchecked MSR|[Uu]nknown NMI|NMI received for unknown reason|[Uu]hhuh|Dazed and confused|irq loop stuck|possible .*lock|inconsistent lock|lock held when|suspicious RCU|soft lockup|hard LOCKUP|detected stall|blocked for more than|UBSAN|KASAN|KCSAN|refcount_t|sleeping function called|scheduling while atomic|non-static key|panicked at|page allocation failure'
 
 # cmdline KEY: the value of rpmu.KEY= on the kernel's command line.
 cmdline() {
