@@ -5,9 +5,9 @@
 //!
 //! The perf core puts a context's groups on a CPU one after the other. As long as all of them fit,
 //! nothing is done here. When one does not, those behind it are to be offered as well, and take
-//! what is left. From then on the context takes turns: before its first group is placed, all of
-//! them are looked at ([`Driver::take_turns`]), and those whose turn it is not are refused. That is
-//! so until all fit again.
+//! what is left. With the next turn the context begins to take turns: before its first group is
+//! placed, all of them are looked at ([`Driver::take_turns`]), and those whose turn it is not are
+//! refused. That is so until all fit again.
 //!
 //! With `policy=mainline` nothing is done here at all: the perf core's order decides.
 
@@ -82,7 +82,7 @@ impl Driver {
             return;
         }
         own.turns.passing = Some(context);
-        cx.for_each_group(event, |group| group.offer_always(true));
+        cx.for_each_group(event, |group| give(group, Turn::Undecided));
     }
 
     /// Decides which groups of the event's context are to count, none of which does right now.
@@ -96,7 +96,11 @@ impl Driver {
         (id, event): (EventId, &Event<Self>),
     ) -> bool {
         let over = cx.is_turn_over();
-        if (!over && event.data().turn() == Turn::Free) || cx.has_cgroups(event) {
+        let takes_turns = match event.data().turn() {
+            Turn::Counts | Turn::Waits => true,
+            Turn::Free | Turn::Undecided => over && someone_waits(cx, event),
+        };
+        if !takes_turns || cx.has_cgroups(event) {
             return false;
         }
 
@@ -168,11 +172,27 @@ impl Driver {
         own.turns.waiting = own.turns.waiting.saturating_add(waiting);
         if !waits {
             for group in queue.iter() {
+                with_first(group, |data| {
+                    let mut had = data.had();
+                    had.forget();
+                    data.set_had(had);
+                });
                 give(group, Turn::Free);
             }
         }
         waits
     }
+}
+
+/// Whether a group of the event's context has found no place, or may have to wait for one: of an
+/// exclusive group the perf core sees by itself that it does.
+fn someone_waits(cx: &Scheduling<'_, Driver>, event: &Event<Driver>) -> bool {
+    let mut waits = false;
+    cx.for_each_group(event, |group| {
+        with_first(group, |data| waits |= data.turn() != Turn::Free);
+        waits |= group.is_exclusive();
+    });
+    waits
 }
 
 /// Calls `f` with what is kept with the group's first event.

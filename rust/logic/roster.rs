@@ -602,6 +602,8 @@ impl<T: Copy + PartialEq> Roster<T> {
 
     /// The short way to refuse: all counters of a new event are taken by events that can have no
     /// others. [`None`] if this does not answer.
+    #[cold]
+    #[inline(never)]
     fn refuse_beside(&self, limits: &Limits) -> Option<Refusal> {
         // Another refusal might come first, or hold for the moment only.
         if self.demanding != 0 || self.pairs != 0 || self.is_cut_by(limits) {

@@ -26,6 +26,8 @@
 pub enum Turn {
     /// There is room for everybody, as far as is known.
     Free,
+    /// There was none for the group, and nothing has been decided yet: with the next turn.
+    Undecided,
     /// The group counts.
     Counts,
     /// The group waits.
@@ -37,8 +39,9 @@ impl Turn {
     pub const fn code(self) -> u32 {
         match self {
             Self::Free => 0,
-            Self::Counts => 1,
-            Self::Waits => 2,
+            Self::Undecided => 1,
+            Self::Counts => 2,
+            Self::Waits => 3,
         }
     }
 
@@ -46,13 +49,14 @@ impl Turn {
     pub const fn from_code(code: u32) -> Self {
         match code {
             0 => Self::Free,
-            1 => Self::Counts,
+            1 => Self::Undecided,
+            2 => Self::Counts,
             _ => Self::Waits,
         }
     }
 }
 
-/// What a group has had: time on counters, in any unit.
+/// What a group has had since there are turns: time on counters, in any unit.
 ///
 /// # Examples
 ///
@@ -69,7 +73,7 @@ impl Turn {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Had {
-    /// What it has had, the more recent the more of it. [`None`] before the first turn.
+    /// What it has had, the more recent the more of it. [`None`] where there are no turns yet.
     weight: Option<u64>,
     /// The group's time on counters when this was last brought up to date.
     until: u64,
@@ -124,6 +128,11 @@ impl Had {
     /// served alone until it has caught up.
     pub const fn join(&mut self, least: u64) {
         self.weight = Some(least);
+    }
+
+    /// Forgets it all, where nobody has to wait any more.
+    pub const fn forget(&mut self) {
+        self.weight = None;
     }
 }
 
@@ -212,7 +221,7 @@ mod tests {
 
     #[test]
     fn turns_and_numbers() {
-        for turn in [Turn::Free, Turn::Counts, Turn::Waits] {
+        for turn in [Turn::Free, Turn::Undecided, Turn::Counts, Turn::Waits] {
             assert_eq!(Turn::from_code(turn.code()), turn);
         }
         let mut had = Had::NOTHING;
@@ -251,6 +260,10 @@ mod tests {
         had.join(70);
         had.account(1005);
         assert_eq!(had.weight(), Some(74));
+        // Nor does a time without turns count.
+        had.forget();
+        had.account(9000);
+        assert_eq!(had.weight(), None);
     }
 
     #[test]

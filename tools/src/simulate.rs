@@ -575,6 +575,7 @@ impl<'a> Cpu<'a> {
             turns.passing = true;
             for group in &self.flexible {
                 if !self.flexible_active.contains(group) {
+                    turns.turn[*group] = Turn::Undecided;
                     turns.offered[*group] = true;
                 }
             }
@@ -584,7 +585,11 @@ impl<'a> Cpu<'a> {
     /// `take_turns()` there: before the first of the flexible groups is placed.
     fn take_turns(&mut self, first: usize, core: Option<&mut Core>, woken: &mut bool) -> bool {
         let over = self.turns.is_over;
-        if !over && self.turns.turn[first] == Turn::Free {
+        let takes_turns = match self.turns.turn[first] {
+            Turn::Counts | Turn::Waits => true,
+            Turn::Free | Turn::Undecided => over && self.someone_waits(),
+        };
+        if !takes_turns {
             return false;
         }
         if !over {
@@ -643,12 +648,20 @@ impl<'a> Cpu<'a> {
         if !waits {
             for group in &queue {
                 turns.turn[*group] = Turn::Free;
+                turns.had[*group].forget();
                 turns.offered[*group] = true;
             }
         }
         turns.queue = queue;
         *woken |= self.claim_planned(verdict, core);
         waits
+    }
+
+    /// `someone_waits()` there.
+    fn someone_waits(&self) -> bool {
+        let waits =
+            |group: &usize| self.turns.turn[*group] != Turn::Free || self.groups[*group].exclusive;
+        self.flexible.iter().any(waits)
     }
 
     /// `plan()` in `rust/driver/sharing.rs`: tells the core's other thread. Returns whether it has to
