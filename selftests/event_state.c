@@ -5,7 +5,10 @@
  * throttled.
  */
 #define _GNU_SOURCE
+#include <fcntl.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 
 #include "kselftest_harness.h"
 #include "perf_util.h"
@@ -194,6 +197,50 @@ TEST(inherited)
 	inherited_loop(_metadata, other, 1 + LOOPS);
 	much = read_value(fd);
 	EXPECT_EQ(2 * LOOPS, (much - little) - (little - start));
+}
+
+/* The tasks of a control group on a CPU, and no one else there. */
+TEST(control_group)
+{
+	struct perf_event_attr attr =
+		counting_user(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS);
+	char top[] = "/tmp/cgroup-XXXXXX", group[64], tasks[80];
+	int cpu = sysconf(_SC_NPROCESSORS_ONLN) - 1;
+	int dir, fd, status;
+	pid_t pid;
+
+	ASSERT_NE(NULL, mkdtemp(top));
+	ASSERT_EQ(0, mount("none", top, "cgroup", 0, "perf_event"));
+	snprintf(group, sizeof(group), "%s/group", top);
+	snprintf(tasks, sizeof(tasks), "%s/cgroup.procs", group);
+	ASSERT_EQ(0, mkdir(group, 0700));
+	dir = open(group, O_RDONLY | O_CLOEXEC);
+	ASSERT_LE(0, dir);
+	ASSERT_TRUE(run_on(cpu));
+	fd = perf_open(&attr, dir, cpu, -1, PERF_FLAG_PID_CGROUP);
+	ASSERT_LE(0, fd) {
+		TH_LOG("perf_event_open: %m");
+	}
+
+	counted_loop(fd, 0, LOOPS);
+	EXPECT_EQ(0, read_value(fd));
+	pid = fork();
+	ASSERT_LE(0, pid);
+	if (pid == 0) {
+		if (write_line(tasks, "0"))
+			counted_syscalls(fd, 0, 1000, SYS_sched_yield, NULL);
+		_exit(0);
+	}
+	/* It has to share the CPU. */
+	while (waitpid(pid, &status, WNOHANG) == 0)
+		sched_yield();
+	EXPECT_EQ(SYSCALLS_INSTRUCTIONS(1000), read_value(fd));
+
+	close(fd);
+	close(dir);
+	EXPECT_EQ(0, rmdir(group));
+	EXPECT_EQ(0, umount(top));
+	EXPECT_EQ(0, rmdir(top));
 }
 
 /*

@@ -360,26 +360,45 @@ TEST_F(sampling, frequency)
 	unmap_ring(&self->ring);
 }
 
-/* A counter's value that the kernel lowers in the NMI: the period is too long at first. */
-TEST_F(sampling, frequency_of_a_rare_event)
+/* Of 2002 instructions one is a branch. */
+static ALONE void straight_loop(unsigned long n)
+{
+	asm volatile("1:\n\t"
+		     ".fill 2000, 1, 0x90\n\t"
+		     "dec %[n]\n\t"
+		     "jnz 1b"
+		     : [n] "+r" (n) : : "cc");
+}
+
+/*
+ * What was frequent becomes rare: with the period it has, no sample would come
+ * any more. So the tick lowers it, and what the counter has left until then.
+ */
+TEST_F(sampling, frequency_of_what_becomes_rare)
 {
 	struct perf_event_attr attr = counting_user(PERF_TYPE_HARDWARE,
 						    PERF_COUNT_HW_BRANCH_INSTRUCTIONS);
-	struct seen seen;
+	struct seen frequent, rare;
 
 	attr.sample_type = SAMPLE_TYPE;
 	attr.read_format = 0;
 	attr.freq = 1;
-	attr.sample_freq = 10;		/* begins with 12,500,000 */
-	OPEN(&attr, 64);
+	attr.sample_freq = 1000;
+	OPEN(&attr, 256);
 	enable(self->ring.fd);
-	hot_loop(100 * LOOPS);
+	hot_loop(50 * LOOPS);
+	frequent = look(&self->ring);
+	straight_loop(LOOPS / 2);
 	disable(self->ring.fd);
-	seen = look(&self->ring);
-	TH_LOG("%u samples, period %llu", seen.samples, seen.last);
-	EXPECT_LT(0, seen.samples);
-	EXPECT_LE(100 * LOOPS, value_of(self->ring.fd));
-	EXPECT_GE(1000, value_of(self->ring.fd) - 100 * LOOPS);
+	rare = look(&self->ring);
+	TH_LOG("period %llu, then %u samples more and period %llu", frequent.last, rare.samples,
+	       rare.last);
+	/* Otherwise the period would be over in the second part all the same. */
+	ASSERT_LT(LOOPS / 2, frequent.last);
+	EXPECT_LT(20, rare.samples);
+	EXPECT_GT(frequent.last / 50, rare.last);
+	EXPECT_LE(50 * LOOPS + LOOPS / 2, value_of(self->ring.fd));
+	EXPECT_GE(1000, value_of(self->ring.fd) - 50 * LOOPS - LOOPS / 2);
 	unmap_ring(&self->ring);
 }
 
@@ -722,6 +741,25 @@ TEST_F(sampling, throttled)
 	}
 	close(alone);
 	close(fd);
+	unmap_ring(&self->ring);
+}
+
+/* The kernel is told how long the interrupts take, and lowers the rate for everybody. */
+TEST_F(sampling, interrupts_that_take_long)
+{
+	struct perf_event_attr attr = sampling_user(RAW_INSTRUCTIONS, 10007);
+	char rate[32];
+
+	/* At that rate and share, 100 ns each. */
+	ASSERT_TRUE(write_line(CPU_PERCENT, "1"));
+	ASSERT_TRUE(write_line(SAMPLE_RATE, "100000"));
+	OPEN(&attr, 64);
+	enable(self->ring.fd);
+	hot_loop(5 * LOOPS);
+	disable(self->ring.fd);
+	ASSERT_TRUE(read_line(SAMPLE_RATE, rate, sizeof(rate)));
+	EXPECT_GT(100000, atoi(rate));
+	EXPECT_LT(0, look(&self->ring).samples);
 	unmap_ring(&self->ring);
 }
 
