@@ -5,7 +5,7 @@ MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := module
 export KDIR FLAVOUR KERNEL ACCEL MIRROR RPMU_CACHE JOBS GDB
 
-.PHONY: module demo test plan plan-events plan-test vpmu-test vpmu-speed accept parity bench check guest toolroot kernel qemu vpmu image rust-analyzer refresh clean clean-cache help
+.PHONY: module demo test plan plan-events plan-test vpmu-test vpmu-speed accept parity bench stress check guest toolroot kernel qemu vpmu image rust-analyzer refresh clean clean-cache help
 
 module:
 	@scripts/module --install
@@ -47,6 +47,10 @@ parity:
 bench:
 	@scripts/bench $(if $(DRIVERS),--drivers "$(DRIVERS)")
 
+stress:
+	@scripts/stress $(if $(KINDS),--kinds "$(KINDS)") $(if $(SEED),--seed "$(SEED)") $(if $(CALLS),--calls "$(CALLS)") \
+		$(if $(ROUNDS),--rounds "$(ROUNDS)") $(if $(PMIS),--pmis "$(PMIS)") $(if $(MODELS),--models "$(MODELS)")
+
 check:
 	@scripts/check
 
@@ -84,6 +88,8 @@ help:
 	@echo "make plan-events    make its lists of events anew, from the kernel's source"
 	@echo "make plan-test      N=9 random sets of events (SEED=1, MODELS=HSW,SKL,ICL), planned and then run in guests"
 	@echo "make bench          what operations on events cost on both drivers: register writes, instructions, shares"
+	@echo "make stress         random calls, storms of loads, hotplug and overflows, failing allocations (KERNEL=debug);"
+	@echo "                    KINDS=fuzz,nmi MODELS=Haswell SEED=7 CALLS=10000 ROUNDS=50 PMIS=1000 for less"
 	@echo "make check          format, clippy, layers, shell scripts"
 	@echo "make guest          a shell in a guest; GUEST=\"--cpu Skylake-Client --smp 2,1\", GDB=1 waits for gdb"
 	@echo "make rust-analyzer  rust-project.json for your editor"

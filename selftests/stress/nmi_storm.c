@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Overflows as fast as they come: on every CPU an event on every general
+ * counter, with periods from 1 to 100 or the least that the driver lets be,
+ * until the CPUs have had so many PMIs. The kernel's limits on samples stay as
+ * they are: without them little else than the handler runs.
+ *
+ *	nmi_storm PMIS
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <time.h>
+
+#include "../perf_util.h"
+
+#define MAX_EVENTS	(8 * 16)
+#define SECONDS		600
+
+static unsigned long pmis(void)
+{
+	char line[512];
+	unsigned long sum = 0;
+	FILE *file = fopen("/proc/interrupts", "r");
+
+	while (file && fgets(line, sizeof(line), file)) {
+		char *at = strstr(line, "PMI:"), *end;
+
+		for (at = at ? at + 4 : NULL; at; at = end) {
+			unsigned long n = strtoul(at, &end, 10);
+
+			if (end == at)
+				break;
+			sum += n;
+		}
+	}
+	if (file)
+		fclose(file);
+	return sum;
+}
+
+int main(int argc, char **argv)
+{
+	static const __u64 periods[] = { 1, 2, 3, 5, 10, 33, 64, 100 };
+	unsigned int cpus = sysconf(_SC_NPROCESSORS_ONLN), generals = gp_counters();
+	unsigned int cpu, i, events = 0, left;
+	unsigned long goal, start = pmis(), now = start;
+	int fds[MAX_EVENTS], status = 0;
+	pid_t children[16];
+	time_t end = time(NULL) + SECONDS;
+
+	if (argc != 2) {
+		fprintf(stderr, "usage: nmi_storm PMIS\n");
+		return 2;
+	}
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	goal = strtoul(argv[1], NULL, 0);
+	/* Somebody to be interrupted on each CPU. */
+	for (cpu = 0; cpu < cpus && cpu < 16; cpu++) {
+		children[cpu] = fork_helper();
+		if (!children[cpu]) {
+			run_on(cpu);
+			for (;;)
+				branch_loop(1000);
+		}
+	}
+	for (cpu = 0; cpu < cpus; cpu++) {
+		for (i = 0; i < generals && events < MAX_EVENTS; i++) {
+			struct perf_event_attr attr = counting(PERF_TYPE_RAW, RAW_BRANCHES);
+
+			attr.sample_period = periods[i % 8];
+			attr.exclude_kernel = i % 2;
+			do {
+				fds[events] = perf_open(&attr, -1, cpu, -1, 0);
+			} while (fds[events] < 0 && errno == EINVAL &&
+				 (attr.sample_period *= 2) < 1000);
+			if (fds[events] < 0) {
+				printf("# event %u of CPU %u: %s\n", i, cpu, strerror(errno));
+				status = 1;
+				continue;
+			}
+			events++;
+		}
+	}
+	if (!events)
+		goal = 0;
+	/* A throttled event comes back at the next tick; switching by turns may go wrong, too. */
+	for (left = 0; now - start < goal && time(NULL) < end; left = (left + 1) % events) {
+		ioctl(fds[left], PERF_EVENT_IOC_ENABLE, 0);
+		usleep(1000);
+		if (left % 3 == 0)
+			ioctl(fds[(left + 1) % events], PERF_EVENT_IOC_DISABLE, 0);
+		now = pmis();
+	}
+	for (i = 0; i < events; i++)
+		close(fds[i]);
+	for (cpu = 0; cpu < cpus && cpu < 16; cpu++)
+		kill(children[cpu], SIGKILL);
+	printf("# %lu PMIs\n", now - start);
+	return status || now - start < goal;
+}
