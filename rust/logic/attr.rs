@@ -333,10 +333,10 @@ fn first_period(attr: &Attributes, limits: PeriodLimits, select: EventSelect) ->
         EventType::Raw | EventType::Other => UNKNOWN,
     };
     let period = a_second.div_ceil(attr.sample_period.max(1)) - 1;
+    // Mainline lets a frequency above that begin with a period of 0.
+    let period = period.min(limits.max_period).max(1);
     // CAST: both ways, no more than `OFTEN`.
-    limits
-        .rule
-        .apply(select, period.min(limits.max_period) as i64) as u64
+    limits.rule.apply(select, period as i64) as u64
 }
 
 /// Adds in_tx and in_tx_cp, where transactions exist; elsewhere the bits are dropped.

@@ -188,8 +188,10 @@ impl Capabilities {
         if version == 0 || gp == 0 || mask_length < AbsentEvents::COUNT {
             return None;
         }
-        let Some(width) = CounterWidth::new(byte(leaf.eax, 16)) else {
-            return None;
+        let width = match CounterWidth::new(byte(leaf.eax, 16)) {
+            // A write to a counter carries 32 bits at least.
+            Some(width) if width.bits() >= 32 => width,
+            _ => return None,
         };
 
         let fixed = if version >= 5 {
@@ -342,6 +344,7 @@ mod tests {
             0x0730_0003, // no counter
             0x0630_0403, // six events
             0x0700_0403, // width 0
+            0x071f_0403, // width 31
             0x0741_0403, // width 65
         ] {
             let mut cpuid = haswell();

@@ -286,10 +286,11 @@ pub struct Vendor([u8; 12]);
 
 impl fmt::Display for Vendor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match core::str::from_utf8(&self.0) {
-            Ok(name) => f.write_str(name.trim_end_matches('\0')),
-            Err(_) => f.write_str("unknown"),
-        }
+        let name = core::str::from_utf8(&self.0).unwrap_or("");
+        let name = name.trim_end_matches('\0');
+        // Nothing that would break the line, or be none.
+        let is_a_name = !name.is_empty() && name.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+        f.write_str(if is_a_name { name } else { "unknown" })
     }
 }
 

@@ -1,0 +1,560 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Anything that a machine and its users can say, through the whole of the logic: CPUID, attributes,
+//! groups, the roster, what the core's threads share, registers, periods, and the words for all that is
+//! refused. Nothing may panic, and what comes out must be something that hardware takes.
+
+mod cases;
+
+use std::collections::BTreeMap;
+
+use cases::cases;
+use prop::sample::{select, Index};
+use proptest::prelude::*;
+use rpmu_logic::logic::assign::{Policy, Shortage};
+use rpmu_logic::logic::attr::{configure, Attributes, Event, EventType};
+use rpmu_logic::logic::cache_event::CacheId;
+use rpmu_logic::logic::capabilities::{Capabilities, Cpuid, Leaf};
+use rpmu_logic::logic::claim::Core;
+use rpmu_logic::logic::counter::{CounterId, CounterKind, CounterMask, MAX_COUNTERS};
+use rpmu_logic::logic::dirty::Dirty;
+use rpmu_logic::logic::event_select::EventSelect;
+use rpmu_logic::logic::explanation::Explanation;
+use rpmu_logic::logic::extra_register::{Demand, ExtraRegister};
+use rpmu_logic::logic::group::Group;
+use rpmu_logic::logic::limits::Limits;
+use rpmu_logic::logic::model::{amd_select, event_code, HardwareId, AMD_MODELS, MODELS};
+use rpmu_logic::logic::nospec::masked;
+use rpmu_logic::logic::period::{CounterWidth, PeriodLimits, PeriodRule};
+use rpmu_logic::logic::pmu::Pmu;
+use rpmu_logic::logic::refusal::Refusal;
+use rpmu_logic::logic::registers::{Register, RegisterWrite, Shadow};
+use rpmu_logic::logic::roster::Roster;
+use rpmu_logic::logic::turns::{Had, Queue, Turn, LONGEST_QUEUE};
+
+fn leaf() -> impl Strategy<Value = Leaf> {
+    any::<[u32; 4]>().prop_map(|[eax, ebx, ecx, edx]| Leaf { eax, ebx, ecx, edx })
+}
+
+/// Leaf 1's EAX of a model of family 6.
+fn signature(model: u8) -> u32 {
+    (u32::from(model >> 4) << 16) | (u32::from(model & 0xf) << 4) | 0x600
+}
+
+/// What CPUID says, and IA32_PERF_CAPABILITIES: nonsense for the most part, of a CPU that could be.
+fn machine() -> impl Strategy<Value = (Cpuid, Option<u64>)> {
+    let models: Vec<u8> = MODELS
+        .iter()
+        .flat_map(|model| model.cpuid_models)
+        .copied()
+        .collect();
+    let model = prop_oneof![3 => select(models), 1 => any::<u8>()];
+    let leaf_a = (
+        prop_oneof![4 => 1u32..7, 1 => any::<u32>()],
+        prop_oneof![4 => 1u32..=8, 1 => any::<u32>()],
+        prop_oneof![4 => Just(48u32), 1 => any::<u32>()],
+        prop_oneof![8 => 7u32..12, 1 => any::<u32>()],
+        leaf(),
+    )
+        .prop_map(|(version, gp, width, mask_length, rest)| Leaf {
+            eax: u32::from_le_bytes([version, gp, width, mask_length].map(|it| it as u8)),
+            ..rest
+        });
+    (model, leaf(), leaf(), leaf_a, any::<Option<u64>>()).prop_map(
+        |(model, leaf_1, mut leaf_7, leaf_a, perf_capabilities)| {
+            leaf_7.edx &= !(1 << 15);
+            let cpuid = Cpuid {
+                leaf_0: Leaf {
+                    eax: 0x20,
+                    ebx: u32::from_le_bytes(*b"Genu"),
+                    edx: u32::from_le_bytes(*b"ineI"),
+                    ecx: u32::from_le_bytes(*b"ntel"),
+                },
+                leaf_1: Leaf {
+                    eax: signature(model),
+                    ..leaf_1
+                },
+                leaf_7,
+                leaf_a,
+            };
+            (cpuid, perf_capabilities)
+        },
+    )
+}
+
+/// A PMU that is supported; or, so that models that are not let in have their share, any model's
+/// table on counters that one could have.
+fn pmu() -> impl Strategy<Value = Pmu> {
+    const USUAL: u32 = 0x0730_0804;
+    (machine(), select(MODELS)).prop_map(|((mut cpuid, perf_capabilities), model)| {
+        Pmu::probe(&cpuid, perf_capabilities).unwrap_or_else(|_| {
+            let decoded = Capabilities::decode(&cpuid, perf_capabilities);
+            let capabilities = decoded
+                .filter(|found| found.version >= 2)
+                .unwrap_or_else(|| {
+                    cpuid.leaf_a.eax = USUAL;
+                    Capabilities::decode(&cpuid, perf_capabilities).unwrap()
+                });
+            Pmu {
+                model,
+                capabilities,
+            }
+        })
+    })
+}
+
+/// Few bits, many bits, or a code and unit mask of some model's tables.
+fn config() -> impl Strategy<Value = u64> {
+    let tables = MODELS.iter().flat_map(|model| {
+        let precise = model
+            .pebs_events
+            .lines()
+            .iter()
+            .map(|line| line.constraint());
+        model.event_constraints.iter().chain(precise)
+    });
+    let codes: Vec<u64> = (0..=0xffff)
+        .filter(|code| {
+            let code = EventSelect::from_bits(*code);
+            tables.clone().any(|entry| entry.matches(code))
+        })
+        .chain(MODELS.iter().flat_map(|model| {
+            let needs = model.extra_register_events;
+            (0..=0xffff).filter(move |code| needs.contains(code))
+        }))
+        .collect();
+    prop_oneof![
+        4 => select(codes),
+        2 => 0u64..0x1_0000,
+        1 => 0u64..12,
+        1 => any::<u64>(),
+    ]
+}
+
+fn few_bits() -> impl Strategy<Value = u64> {
+    prop_oneof![4 => Just(0u64), 2 => (0u32..64).prop_map(|bit| 1 << bit), 1 => any::<u64>()]
+}
+
+fn attributes() -> impl Strategy<Value = Attributes> {
+    let kind = prop_oneof![
+        6 => Just(4u32), 2 => Just(0u32), 1 => Just(3u32), 1 => any::<u32>(),
+    ];
+    (
+        (
+            kind,
+            config(),
+            few_bits(),
+            few_bits(),
+            few_bits(),
+            few_bits(),
+        ),
+        (few_bits(), few_bits(), few_bits(), few_bits()),
+        any::<[bool; 5]>(),
+        prop_oneof![6 => Just(0u8), 1 => any::<u8>()],
+        any::<bool>(),
+    )
+        .prop_map(|(numbers, more, flags, precise_ip, plain)| {
+            let (kind, config, filters, config1, config2, sample_period) = numbers;
+            let (sample_type, branch_sample_type, sample_regs_user, sample_regs_intr) = more;
+            let [has_auxiliary, freq, exclude_user, exclude_kernel, others] = flags;
+            let simple = Attributes {
+                config1: config1 & if plain { 0xffff } else { !0 },
+                exclude_user,
+                exclude_kernel,
+                ..Attributes::counting(EventType::decode(kind, 4), config | filters)
+            };
+            if plain {
+                // Else nearly all would be refused.
+                return simple;
+            }
+            Attributes {
+                config2,
+                has_auxiliary,
+                sample_period,
+                freq,
+                precise_ip,
+                exclude_host: others,
+                aux_output: others && freq,
+                sample_type,
+                branch_sample_type,
+                sample_regs_user,
+                sample_regs_intr,
+                ..simple
+            }
+        })
+}
+
+fn limits() -> impl Strategy<Value = Limits> {
+    let none = any::<u8>().prop_map(|_| Limits::NONE);
+    let some = (few_bits(), few_bits(), 0u32..10, 0u32..10, any::<u64>()).prop_map(
+        |(closed, closed_to_exclusive, gp, gp_with_exclusive, value)| {
+            let mut limits = Limits {
+                closed: CounterMask::from_bits(closed),
+                closed_to_exclusive: CounterMask::from_bits(closed_to_exclusive),
+                gp,
+                gp_with_exclusive,
+                ..Limits::NONE
+            };
+            let _ = limits
+                .registers
+                .place(ExtraRegister::OffcoreResponse0, value & 0xff);
+            limits
+        },
+    );
+    prop_oneof![none, some]
+}
+
+/// One line, and something in it.
+fn is_a_line(text: &str) -> bool {
+    !text.trim().is_empty() && !text.contains('\n') && text.len() < 1000
+}
+
+/// What the attributes come to is what they say, as far as the hardware can tell.
+fn is_what_was_asked_for(pmu: &Pmu, attr: &Attributes, event: &Event, any: bool) -> bool {
+    const NOT_IN_A_CONFIG: u64 = EventSelect::ENABLE | EventSelect::PIN_CONTROL;
+    let select = event.select;
+    let filters = EventSelect::IN_TX | EventSelect::IN_TX_CHECKPOINTED;
+    select.has(EventSelect::USR) != attr.exclude_user
+        && select.has(EventSelect::OS) != attr.exclude_kernel
+        && select.has(EventSelect::INT)
+        && !select.has(NOT_IN_A_CONFIG)
+        && select.bits() >> 34 == 0
+        && (!select.has(EventSelect::ANY) || any && pmu.capabilities.any_thread)
+        && (!select.has(filters) || pmu.capabilities.transactions)
+        && (1..=i64::MAX as u64).contains(&event.period)
+        && event.requirement.is_none_or(|required| {
+            let entry = pmu.model.extra_register_events.find(select);
+            entry.is_some_and(|entry| entry.accepts(required.value))
+        })
+}
+
+/// The registers of a CPU: any that the machine lacks, and any value that they do not take, is a
+/// failure.
+struct Hardware {
+    pmu: Pmu,
+    registers: BTreeMap<u32, u64>,
+    wrong: Option<RegisterWrite>,
+}
+
+impl Hardware {
+    fn write(&mut self, write: RegisterWrite) {
+        let present = self.pmu.capabilities.counters;
+        let RegisterWrite { register, value } = write;
+        let ok = match register {
+            Register::EventSelect(counter) => {
+                !counter.is_fixed() && present.contains(counter) && value >> 34 == 0
+            }
+            Register::Counter(counter) => {
+                present.contains(counter) && value & !self.pmu.capabilities.width.mask() == 0
+            }
+            Register::FixedControl => {
+                let fields = present.fixed().iter().map(|counter| match counter.kind() {
+                    CounterKind::Fixed(n) => 0xf << (4 * n),
+                    CounterKind::Gp(_) => 0,
+                });
+                value & !fields.fold(0u64, |sum, field| sum | field) == 0
+            }
+            Register::GlobalControl => value & !present.bits() == 0,
+            Register::Extra(register) => self.pmu.model.extra_register_events.has(register),
+        };
+        if !ok {
+            self.wrong = Some(write);
+        }
+        self.registers.insert(register.msr(true), value);
+    }
+}
+
+/// All events of a roster, on the registers; who leaves goes first.
+fn program(
+    roster: &mut Roster<usize>,
+    shadow: &mut Shadow,
+    hardware: &mut Hardware,
+    events: &[(Event, Demand)],
+    left: i64,
+) {
+    let pmu = hardware.pmu;
+    shadow.suspend(|write| hardware.write(write));
+    for (_, counter) in roster.leaving().collect::<Vec<_>>() {
+        shadow.stop(counter, None);
+    }
+    for (id, counter) in roster.arriving().collect::<Vec<_>>() {
+        let (event, demand) = events[id];
+        let register = roster.get(id).and_then(|entry| entry.planned_register());
+        let extra = register.zip(demand.requirement.map(|required| required.value));
+        let select = register.map_or(event.select, |register| {
+            let needs = &pmu.model.extra_register_events;
+            needs.select_for(event.select, register)
+        });
+        let start = pmu.period_limits().start(select, event.period, left);
+        shadow.start(
+            counter,
+            select,
+            extra,
+            event.in_host,
+            start.value,
+            |write| {
+                hardware.write(write);
+            },
+        );
+    }
+    roster.settle();
+    shadow.resume(|write| hardware.write(write));
+}
+
+/// A refusal in words, alone and with what stood in the way.
+fn explained(refusal: Refusal, demand: Demand, limits: Limits) -> Result<(), TestCaseError> {
+    for refusal in [refusal, refusal.for_the_moment()] {
+        let explanation = Explanation {
+            refusal,
+            constraint: demand.constraint,
+            limits,
+            transactions: limits.closed,
+        };
+        prop_assert!(is_a_line(&explanation.to_string()), "{explanation}");
+        prop_assert!(is_a_line(&Explanation::from(refusal).to_string()));
+        prop_assert!(explanation.counters().weight() <= MAX_COUNTERS as u32);
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(cases(4096))]
+
+    /// Four leaves of noise, whoever made the CPU.
+    #[test]
+    fn any_cpuid((mut cpuid, capabilities) in machine(), noise in prop::array::uniform4(leaf()), which: u8) {
+        let leaves = [&mut cpuid.leaf_0, &mut cpuid.leaf_1, &mut cpuid.leaf_7, &mut cpuid.leaf_a];
+        for (i, (leaf, noise)) in leaves.into_iter().zip(noise).enumerate() {
+            if which & (1 << i) != 0 {
+                *leaf = noise;
+            }
+        }
+        match Pmu::probe(&cpuid, capabilities) {
+            Err(unsupported) => prop_assert!(is_a_line(&unsupported.to_string()), "{unsupported}"),
+            Ok(pmu) => {
+                let found = pmu.capabilities;
+                prop_assert!(pmu.model.is_supported() && !cpuid.is_hybrid() && found.version >= 2);
+                prop_assert!((1..=32).contains(&found.gp()) && found.fixed() <= 16);
+                prop_assert!(found.max_period() <= i64::MAX as u64);
+                for id in HardwareId::ALL {
+                    if let Some(select) = pmu.hardware_event(id) {
+                        prop_assert_eq!(select.bits() & !(EventSelect::RAW), 0);
+                    }
+                }
+            }
+        }
+    }
+
+    /// No event may be on a counter that there is not, be it precise or not.
+    #[test]
+    fn any_config(pmu in pmu(), config in config(), filters in few_bits(), precise_ip: u8) {
+        let select = EventSelect::from_bits(config | filters);
+        let present = pmu.capabilities.counters;
+        for constraint in [pmu.constraint(select), pmu.precise_constraint(select, precise_ip)] {
+            prop_assert!(constraint.counters.is_subset(present));
+        }
+        if let Ok((select, value)) = pmu.cache_event(config | filters) {
+            prop_assert_eq!(select.bits() & !EventSelect::RAW, 0);
+            let needed = pmu.model.extra_register_events.find(select);
+            prop_assert!(needed.is_none_or(|entry| entry.accepts(value)));
+        }
+        if let Some(id) = CacheId::from_config(config) {
+            prop_assert_eq!(id.config(), config);
+        }
+    }
+
+    /// From attributes to registers: each event alone, as a group, and beside what is there.
+    #[test]
+    fn any_events(
+        pmu in pmu(),
+        wanted in prop::collection::vec((attributes(), any::<[bool; 2]>()), 1..24),
+        groups in prop::collection::vec(1usize..5, 24),
+        limits in limits(),
+        leave in prop::collection::vec(any::<Index>(), 8),
+        left: i64,
+        mainline: bool,
+    ) {
+        let policy = if mainline { Policy::Mainline } else { Policy::Rpmu };
+        let mut events: Vec<(Event, Demand)> = Vec::new();
+        for (attr, [has_registers, allowed]) in &wanted {
+            match configure(&pmu, attr, |_| *has_registers, || *allowed) {
+                Err(refusal) => prop_assert!(is_a_line(&Explanation::from(refusal).to_string())),
+                Ok(event) => {
+                    prop_assert!(is_what_was_asked_for(&pmu, attr, &event, *allowed), "{attr:x?} {event:x?}");
+                    let constraint = pmu.constraint(event.select);
+                    events.push((event, Demand { constraint, requirement: event.requirement }));
+                }
+            }
+        }
+
+        let mut roster = Roster::new(&pmu.capabilities).with_policy(policy);
+        let mut shadow = Shadow::new(&pmu.capabilities);
+        let mut hardware = Hardware { pmu, registers: BTreeMap::new(), wrong: None };
+        shadow.reset(|write| hardware.write(write));
+        let mut core = Core::new(pmu.capabilities.gp()).sharing_registers();
+        let (own, other) = (core.join(0).unwrap(), core.join(1).unwrap());
+
+        let mut first = 0;
+        for size in groups {
+            let members = first..events.len().min(first + size);
+            first = members.end;
+            if members.is_empty() {
+                break;
+            }
+            // On an idle PMU, as perf_event_open() asks.
+            let mut group = Group::new(&pmu.capabilities, limits).with_policy(policy);
+            let mut verdict = Ok(());
+            for id in members.clone() {
+                verdict = verdict.and(group.push(events[id].1));
+            }
+            verdict = verdict.and_then(|()| group.validate());
+            if roster.is_empty() {
+                // Then it is no other question than here.
+                let mut trial = roster.trial();
+                for id in members.clone() {
+                    trial.push(id, events[id].1, None);
+                }
+                let fits = trial.fits(&limits);
+                prop_assert_eq!(fits.is_ok(), verdict.is_ok(), "{:?} {:?}", fits, verdict);
+            }
+            if let Err(refusal) = verdict {
+                explained(refusal, events[members.start].1, limits)?;
+            }
+
+            roster.begin();
+            let mut added = Ok(());
+            for id in members.clone() {
+                added = added.and_then(|()| roster.add(id, events[id].1, None, &limits));
+            }
+            if let Err(refusal) = added.and_then(|()| roster.commit(&limits)) {
+                explained(refusal, events[members.start].1, limits)?;
+                for id in members {
+                    roster.remove(id);
+                }
+                roster.cancel();
+            }
+            core.claim(own, roster.claim());
+            // Whatever the other thread may take then, it can be told.
+            let limits = core.limits(other);
+            core.wait(other);
+            explained(Refusal::DoesNotFit(Shortage::NotFound), events[0].1, limits)?;
+        }
+
+        program(&mut roster, &mut shadow, &mut hardware, &events, left);
+        for index in leave {
+            let ids: Vec<usize> = roster.entries().map(|entry| entry.event).collect();
+            if ids.is_empty() {
+                break;
+            }
+            shadow.suspend(|write| hardware.write(write));
+            let gone = roster.remove(ids[index.index(ids.len())]);
+            if let Some(counter) = gone.and_then(|entry| entry.placed()) {
+                shadow.stop(counter, Some(left as u64 & pmu.capabilities.width.mask()));
+            }
+            core.claim(own, roster.claim());
+            core.wakes_sibling(own);
+            program(&mut roster, &mut shadow, &mut hardware, &events, left);
+        }
+        prop_assert_eq!(hardware.wrong, None);
+        prop_assert_eq!(shadow.active(), roster.taken());
+        for entry in roster.entries() {
+            let counter = entry.placed().unwrap();
+            prop_assert!(events[entry.event].1.constraint.counters.contains(counter));
+            if !counter.is_fixed() {
+                let held = hardware.registers[&Register::EventSelect(counter).msr(true)];
+                // By the other offcore response register's code, perhaps.
+                let asked = events[entry.event].0.select.enabled();
+                prop_assert_eq!(held & !EventSelect::CODE, asked & !EventSelect::CODE);
+            }
+        }
+    }
+
+    /// A counter is started with what it can hold, and never for longer than was left.
+    #[test]
+    fn any_period(
+        width in 32u8..=64,
+        max_period in any::<u64>(),
+        rule in select(vec![PeriodRule::NONE, PeriodRule::NEHALEM, PeriodRule::HASWELL, PeriodRule::BROADWELL]),
+        config in config(),
+        period in prop_oneof![0u64..200, any::<u64>()],
+        left in prop_oneof![-200i64..200, any::<i64>()],
+        readings in any::<[u64; 3]>(),
+    ) {
+        let width = CounterWidth::new(width).unwrap();
+        let max_period = (max_period & (width.mask() >> 1)).max(127);
+        let limits = PeriodLimits { width, max_period, rule };
+        let select = EventSelect::from_bits(config);
+        let start = limits.start(select, period, left);
+        prop_assert_eq!(start.value, start.previous & width.mask());
+        let counts = width.delta(start.value, 0);
+        prop_assert!(counts <= max_period.max(128), "{} of {}", counts, max_period);
+        limits.is_too_short(select, period);
+
+        let [remembered, now, later] = readings;
+        let read = width.remember_read(remembered, now);
+        prop_assert_eq!(width.delta(read, later), width.delta(now, later));
+        let written = width.remember_written(read, later);
+        prop_assert_eq!(written & width.mask(), later & width.mask());
+        prop_assert_eq!(width.sign_extend(later) as u64 & width.mask(), later & width.mask());
+    }
+
+    /// What has been had, and whose turn it is.
+    #[test]
+    fn any_turns(
+        had in prop::collection::vec((0u32..4, 0u64..1 << 62, 0u64..1 << 62, 0u64..1 << 62), 0..2 * LONGEST_QUEUE),
+    ) {
+        let mut queue = Queue::new();
+        for (i, (turn, weight, until, more)) in had.iter().enumerate() {
+            let mut had = Had::from_parts(*weight, *until);
+            // Time does not go back.
+            had.account(until + more);
+            prop_assert_eq!(Had::from_parts(had.parts().0, had.parts().1), had);
+            had.join(*weight);
+            queue.push(Turn::from_code(*turn), *weight, i);
+        }
+        prop_assert_eq!(queue.len(), had.len().min(LONGEST_QUEUE));
+        let key = |i: usize| (Turn::from_code(had[i].0) != Turn::Counts, had[i].1, i);
+        let mut expected: Vec<usize> = (0..had.len()).collect();
+        expected.sort_by_key(|i| key(*i));
+        expected.truncate(LONGEST_QUEUE);
+        prop_assert_eq!(queue.iter().collect::<Vec<_>>(), expected);
+    }
+
+    /// Masks, indices, and who has left something in a counter.
+    #[test]
+    fn any_counters(steps in prop::collection::vec(any::<[u64; 2]>(), 1..8), index: usize, len in 0usize..100) {
+        let mut dirty = Dirty::default();
+        for [used, marked] in steps {
+            let (used, marked) = (CounterMask::from_bits(used), CounterMask::from_bits(marked));
+            let marks = dirty.use_counters(used, marked);
+            prop_assert!(!marks.marked.intersects(used));
+            let counters: Vec<CounterId> = used.iter().collect();
+            prop_assert_eq!(counters.len() as u32, used.weight());
+            for counter in counters {
+                prop_assert_eq!(CounterId::from_index(counter.index()), Some(counter));
+                prop_assert!(used.contains(counter) && is_a_line(&counter.to_string()));
+            }
+        }
+        let index = index & isize::MAX as usize;
+        prop_assert_eq!(masked(index, len), if index < len { index } else { 0 });
+        prop_assert_eq!(CounterId::from_index(index).map_or(index, CounterId::index), index);
+    }
+
+    /// AMD's tables, which no driver asks yet.
+    #[test]
+    fn any_amd_event(model in select(AMD_MODELS), config: u64, counters: u64, code in 0u16..0x1000, umask: u8) {
+        let present = CounterMask::from_bits(counters);
+        let select = EventSelect::from_bits(config);
+        prop_assert!(model.constraint(select, present).counters.is_subset(present));
+        model.is_northbridge_event(select);
+        prop_assert_eq!(event_code(amd_select(code, umask)), code);
+    }
+
+    /// A topdown file has a text for any number of threads.
+    #[test]
+    fn any_topdown_file(model in select(MODELS), threads: u32) {
+        for file in model.topdown_files {
+            prop_assert!(is_a_line(file.text(threads).trim_end()));
+        }
+    }
+}
