@@ -5,7 +5,7 @@ MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := module
 export KDIR FLAVOUR KERNEL ACCEL MIRROR RPMU_CACHE JOBS GDB
 
-.PHONY: module demo test plan plan-events plan-test vpmu-test vpmu-speed accept parity bench stress check guest toolroot kernel qemu vpmu image rust-analyzer refresh clean clean-cache help
+.PHONY: module demo test miri plan plan-events plan-test vpmu-test vpmu-speed accept parity bench stress check guest toolroot kernel qemu vpmu image rust-analyzer refresh clean clean-cache help
 
 module:
 	@scripts/module --install
@@ -15,6 +15,9 @@ demo:
 
 test:
 	@scripts/test
+
+miri:
+	@scripts/miri
 
 plan:
 	@scripts/plan
@@ -78,6 +81,7 @@ help:
 	@echo "make KDIR=DIR       build/rpmu.ko for a kernel of yours, such as /lib/modules/\$$(uname -r)/build"
 	@echo "make demo           boot a guest, load rpmu and run perf stat on it"
 	@echo "make test           all tests: on the host, then in guests"
+	@echo "make miri           the logic's own tests under Miri, with a nightly Rust toolchain of yours"
 	@echo "make vpmu-test      the emulated PMU alone: its model, then on all nine CPU models its registers and the built-in driver"
 	@echo "make vpmu-speed     what the emulated PMU costs: QEMU's CPU time with it and without"
 	@echo "make accept         the reference cases on every CPU model, on both drivers, side by side;"
