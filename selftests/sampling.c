@@ -360,11 +360,11 @@ TEST_F(sampling, frequency)
 	unmap_ring(&self->ring);
 }
 
-/* Of 2002 instructions one is a branch. */
+/* Of 100002 instructions one is a branch. */
 static ALONE void straight_loop(unsigned long n)
 {
 	asm volatile("1:\n\t"
-		     ".fill 2000, 1, 0x90\n\t"
+		     ".fill 100000, 1, 0x90\n\t"
 		     "dec %[n]\n\t"
 		     "jnz 1b"
 		     : [n] "+r" (n) : : "cc");
@@ -378,7 +378,10 @@ TEST_F(sampling, frequency_of_what_becomes_rare)
 {
 	struct perf_event_attr attr = counting_user(PERF_TYPE_HARDWARE,
 						    PERF_COUNT_HW_BRANCH_INSTRUCTIONS);
+	struct timespec start, now;
 	struct seen frequent, rare;
+	unsigned long n;
+	double s;
 
 	attr.sample_type = SAMPLE_TYPE;
 	attr.read_format = 0;
@@ -388,17 +391,24 @@ TEST_F(sampling, frequency_of_what_becomes_rare)
 	enable(self->ring.fd);
 	hot_loop(50 * LOOPS);
 	frequent = look(&self->ring);
-	straight_loop(LOOPS / 2);
+	clock_gettime(CLOCK_MONOTONIC, &start);
+	n = 0;
+	do {
+		straight_loop(20);
+		n += 20;
+		clock_gettime(CLOCK_MONOTONIC, &now);
+		s = now.tv_sec - start.tv_sec + (now.tv_nsec - start.tv_nsec) / 1e9;
+	} while (s < 0.4);
 	disable(self->ring.fd);
 	rare = look(&self->ring);
-	TH_LOG("period %llu, then %u samples more and period %llu", frequent.last, rare.samples,
-	       rare.last);
-	/* Otherwise the period would be over in the second part all the same. */
-	ASSERT_LT(LOOPS / 2, frequent.last);
+	TH_LOG("period %llu, then %lu branches, %u samples and period %llu", frequent.last, n,
+	       rare.samples, rare.last);
+	/* Or one would come with the old period, too. */
+	ASSERT_LT(n, frequent.last);
 	EXPECT_LT(20, rare.samples);
 	EXPECT_GT(frequent.last / 50, rare.last);
-	EXPECT_LE(50 * LOOPS + LOOPS / 2, value_of(self->ring.fd));
-	EXPECT_GE(1000, value_of(self->ring.fd) - 50 * LOOPS - LOOPS / 2);
+	EXPECT_LE(50 * LOOPS + n, value_of(self->ring.fd));
+	EXPECT_GE(n, value_of(self->ring.fd) - 50 * LOOPS - n);
 	unmap_ring(&self->ring);
 }
 
