@@ -178,8 +178,8 @@ nmi() {
 }
 
 failures() {
-	# Short of memory the kernel shows where, and warns of its own tables of jump labels before it refuses a module.
-	NOT_OURS='Call Trace|page allocation failure|WARNING: kernel/jump_label.c'
+	# Short of memory the kernel shows where, and warns of its tables of a module's jump labels and tracepoints.
+	NOT_OURS='Call Trace|page allocation failure|WARNING: kernel/(jump_label|trace/trace_events)\.c'
 	for attr in failslab fail_page_alloc; do
 		[ -d /sys/kernel/debug/"$attr" ] || continue
 		echo N >/sys/kernel/debug/"$attr"/ignore-gfp-wait
