@@ -3,11 +3,13 @@
  * Who may open what: each level of kernel.perf_event_paranoid, for root, for
  * who has CAP_PERFMON or CAP_SYS_ADMIN alone, and for who has nothing. What is
  * expected is the kernel's rule, so both drivers have to give the same errno.
- * And which files of the driver's are root's.
+ * What is allowed shows nothing of the kernel, and nobody but root may write to
+ * a file of the driver's.
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <linux/capability.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -176,6 +178,7 @@ FIXTURE_VARIANT_ADD(paranoid, 0) { .level = 0, };
 FIXTURE_VARIANT_ADD(paranoid, 1) { .level = 1, };
 FIXTURE_VARIANT_ADD(paranoid, 2) { .level = 2, };
 FIXTURE_VARIANT_ADD(paranoid, 3) { .level = 3, };
+FIXTURE_VARIANT_ADD(paranoid, 4) { .level = 4, };
 
 FIXTURE_SETUP(paranoid)
 {
@@ -225,6 +228,129 @@ TEST_F(paranoid, everybody)
 	}
 }
 
+/* An address of the kernel's, or something about the kernel in a callchain. */
+static bool is_kernels(__u64 word)
+{
+	return word >> 47 && word != PERF_CONTEXT_USER;
+}
+
+#define BUFFER_PAGES	64
+#define SYSCALLS	10000UL
+#define SAMPLED_PERIOD	1009
+
+/* What samples of many system calls show. */
+struct seen {
+	int error;
+	__u64 count;
+	int samples;
+	int kernels_words;
+	bool lost;
+};
+
+static struct seen sampled(bool kernel)
+{
+	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_INSTRUCTIONS);
+	struct perf_event_mmap_page *page;
+	size_t size = BUFFER_PAGES * getpagesize();
+	struct perf_event_header *header;
+	struct seen seen = {};
+	unsigned int i;
+	char *data;
+	__u64 at;
+	int fd;
+
+	attr.exclude_kernel = !kernel;
+	attr.exclude_callchain_kernel = !kernel;
+	attr.sample_period = SAMPLED_PERIOD;
+	attr.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
+			   PERF_SAMPLE_ADDR | PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_ID |
+			   PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD | PERF_SAMPLE_REGS_USER |
+			   PERF_SAMPLE_REGS_INTR;
+	attr.sample_regs_user = 1 << 8 | 1 << 7;	/* IP, SP */
+	attr.sample_regs_intr = attr.sample_regs_user;
+	fd = perf_open_self(&attr, -1);
+	if (fd < 0) {
+		seen.error = errno;
+		return seen;
+	}
+	page = mmap(NULL, size + getpagesize(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (page == MAP_FAILED) {
+		seen.error = errno;
+		close(fd);
+		return seen;
+	}
+	/* A sample of the kernel costs the kernel some more. */
+	counted_syscalls(fd, 0, kernel ? SYSCALLS / 10 : SYSCALLS, SYS_getppid, NULL);
+	seen.count = read_value(fd);
+	data = (char *)page + page->data_offset;
+	for (at = 0; at < page->data_head && at < size; at += header->size) {
+		header = (struct perf_event_header *)(data + at);
+		if (header->type != PERF_RECORD_SAMPLE) {
+			seen.lost |= header->type == PERF_RECORD_LOST;
+			continue;
+		}
+		seen.samples++;
+		for (i = sizeof(*header); i < header->size; i += sizeof(__u64))
+			seen.kernels_words += is_kernels(*(__u64 *)((char *)header + i));
+	}
+	munmap(page, size + getpagesize());
+	close(fd);
+	return seen;
+}
+
+/* What somebody without privileges sees by that; or root. */
+static bool sampled_by(unsigned int user, bool kernel, struct seen *seen, struct seen *shared)
+{
+	int status;
+	pid_t pid = fork_helper();
+
+	if (pid == 0) {
+		if (!become(user))
+			_exit(1);
+		*shared = sampled(kernel);
+		_exit(0);
+	}
+	if (pid < 0 || waitpid(pid, &status, 0) != pid || status)
+		return false;
+	*seen = *shared;
+	return true;
+}
+
+#define ROOT	0
+#define NO_ONE	(ARRAY_SIZE(users) - 1)
+
+/*
+ * Neither samples nor counts: by somebody without privileges, who may count
+ * what is his at user level. Root, who asks for the kernel, sees it.
+ */
+TEST_F(paranoid, kernel_is_not_seen)
+{
+	struct sample_limits before;
+	struct seen seen, *shared;
+
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
+		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, shared);
+	ASSERT_TRUE(lift_sample_limits(&before));
+
+	EXPECT_TRUE(sampled_by(ROOT, true, &seen, shared));
+	EXPECT_EQ(0, seen.error);
+	EXPECT_LT(0, seen.kernels_words);
+
+	EXPECT_TRUE(sampled_by(NO_ONE, false, &seen, shared));
+	EXPECT_EQ(variant->level > 2 ? EACCES : 0, seen.error);
+	if (!seen.error) {
+		EXPECT_EQ(SYSCALLS_INSTRUCTIONS(SYSCALLS), seen.count);
+		EXPECT_FALSE(seen.lost);
+		EXPECT_LT(SYSCALLS_INSTRUCTIONS(SYSCALLS) / SAMPLED_PERIOD / 2, seen.samples);
+		EXPECT_EQ(0, seen.kernels_words);
+	}
+	/* Asking for more does not help, from that level on. */
+	EXPECT_TRUE(sampled_by(NO_ONE, true, &seen, shared));
+	EXPECT_EQ(variant->level > 1 ? EACCES : 0, seen.error);
+	EXPECT_TRUE(put_back_sample_limits(&before));
+}
+
 /* Can somebody without privileges open the file? Its errno, or 0. */
 static int opened_by_nobody(const char *path, int flags)
 {
@@ -232,7 +358,7 @@ static int opened_by_nobody(const char *path, int flags)
 	pid_t pid = fork_helper();
 
 	if (pid == 0) {
-		if (!become(ARRAY_SIZE(users) - 1))
+		if (!become(NO_ONE))
 			_exit(255);
 		fd = open(path, flags | O_CLOEXEC);
 		_exit(fd < 0 ? errno : 0);
@@ -266,6 +392,113 @@ TEST(settings_are_roots)
 			TH_LOG("%s", files[i].path);
 		}
 	}
+}
+
+/* What nobody may do with a file, and does; the number of files. */
+static struct {
+	int files, unwanted;
+	char path[200];
+} *walked;
+
+static void unwanted(const char *path)
+{
+	walked->unwanted++;
+	snprintf(walked->path, sizeof(walked->path), "%s", path);
+}
+
+/* sixteen hexadecimal digits of which the first four are f */
+static bool shows_the_kernel(const char *text)
+{
+	const char *found = strstr(text, "ffff");
+
+	return found && strspn(found, "0123456789abcdef") == 16;
+}
+
+static int look(const char *path, const struct stat *stat, int type, struct FTW *ftw)
+{
+	char text[8192];
+	ssize_t size;
+	int fd;
+
+	(void)stat;
+	(void)ftw;
+	if (type != FTW_F)
+		return 0;
+	walked->files++;
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd >= 0 || (errno != EACCES && errno != EPERM))
+		unwanted(path);
+	if (fd >= 0)
+		close(fd);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	size = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	text[size > 0 ? size : 0] = '\0';
+	if (shows_the_kernel(text))
+		unwanted(path);
+	return 0;
+}
+
+/* The mode, and what it was. */
+static mode_t changed_mode(const char *path, mode_t mode)
+{
+	struct stat before;
+
+	return stat(path, &before) || chmod(path, mode) ? 0 : before.st_mode & 07777;
+}
+
+/*
+ * All files of the driver's, by somebody without privileges, where everybody
+ * may look into debugfs and tracefs: he can write none, and what he can read
+ * has no address of the kernel's.
+ */
+TEST(no_file_is_nobodys)
+{
+	static const struct {
+		const char *path;
+		int files;	/* that he sees at least */
+		bool rpmus;
+	} trees[] = {
+		{ CPU_PMU "/.", 30, false },
+		{ "/sys/module/rpmu/", 10, true },
+		{ "/sys/kernel/debug/rpmu/", 0, true },
+		{ "/sys/kernel/tracing/events/rpmu/", 0, true },
+	};
+	mode_t debugfs, tracefs;
+	unsigned int i;
+	int status;
+	pid_t pid;
+
+	walked = mmap(NULL, sizeof(*walked), PROT_READ | PROT_WRITE,
+		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, walked);
+	ASSERT_TRUE(shows_the_kernel("at ffffffff81000000."));
+	debugfs = changed_mode("/sys/kernel/debug", 0755);
+	tracefs = changed_mode("/sys/kernel/tracing", 0755);
+	EXPECT_NE(0, debugfs);
+	EXPECT_NE(0, tracefs);
+	for (i = 0; i < ARRAY_SIZE(trees); i++) {
+		if (trees[i].rpmus && !on_rpmu())
+			continue;
+		memset(walked, 0, sizeof(*walked));
+		pid = fork_helper();
+		ASSERT_LE(0, pid);
+		if (pid == 0)
+			_exit(!become(NO_ONE) ||
+			      (nftw(trees[i].path, look, 8, FTW_PHYS) && errno != EACCES));
+		EXPECT_EQ(pid, waitpid(pid, &status, 0));
+		EXPECT_EQ(0, status);
+		EXPECT_LE(trees[i].files, walked->files) {
+			TH_LOG("%s", trees[i].path);
+		}
+		EXPECT_EQ(0, walked->unwanted) {
+			TH_LOG("%s", walked->path);
+		}
+	}
+	EXPECT_EQ(0, chmod("/sys/kernel/debug", debugfs));
+	EXPECT_EQ(0, chmod("/sys/kernel/tracing", tracefs));
 }
 
 /* Even where everybody may look into debugfs. */
