@@ -133,35 +133,34 @@ impl Hardware {
         }
     }
 
-    /// Whether the counters are real. Some hypervisors describe a PMU whose registers take any
-    /// write and read as 0.
+    /// The first counter that is not there or does not hold what is written to it, of those that CPUID
+    /// tells of. Some hypervisors describe a PMU whose registers take any write and read as 0.
     ///
-    /// Nobody may be using the PMU. It is left as it was. Mainline: `check_hw_exists()`,
-    /// `arch/x86/events/core.c:269-371`.
-    pub(super) fn is_real(&self, irqs: &LocalInterruptDisabled) -> bool {
-        self.holds_a_value(irqs).unwrap_or(false)
-    }
-
-    /// An error if a register is not there.
-    fn holds_a_value(&self, irqs: &LocalInterruptDisabled) -> Result<bool> {
-        let counter = Msr::pmc(self.perfmon.gp(0).ok_or(ENODEV)?);
+    /// Nobody may be using the PMU. It is left as it was. An error if it cannot be stopped. Mainline:
+    /// `check_hw_exists()`, `arch/x86/events/core.c:269-371`, which tries one counter.
+    pub(super) fn unreal_counter(
+        &self,
+        irqs: &LocalInterruptDisabled,
+    ) -> Result<Option<CounterId>> {
         let global_control = Msr::IA32_PERF_GLOBAL_CTRL;
-
-        // Firmware may have left the counter running: it would not hold still.
+        // Firmware may have left counters running: they would not hold still.
         let control_before = global_control.read_safe(irqs)?;
         global_control.write_safe(0, irqs)?;
-        let before = counter.read_safe(irqs)?;
+        let mut counters = self.pmu.capabilities.counters.iter();
+        let unreal = counters.find(|counter| !self.holds_a_value(*counter, irqs).unwrap_or(false));
+        global_control.write_safe(control_before, irqs)?;
+        Ok(unreal)
+    }
+
+    /// An error if the counter is not there.
+    fn holds_a_value(&self, counter: CounterId, irqs: &LocalInterruptDisabled) -> Result<bool> {
+        let msr = self.msr(Register::Counter(counter)).ok_or(ENODEV)?;
+        let before = msr.read_safe(irqs)?;
         // In the low 31 bits, so that sign extension does not play a part.
         let value = (before ^ 0xffff) & 0x7fff_ffff;
-        counter.write_safe(value, irqs)?;
-        let after = counter.read_safe(irqs)?;
-
-        // Through the register that takes all bits, if there is one.
-        if let Some(register) = CounterId::gp(0).map(Register::Counter) {
-            let value = before;
-            self.write(RegisterWrite { register, value }, irqs);
-        }
-        global_control.write_safe(control_before, irqs)?;
+        msr.write_safe(value, irqs)?;
+        let after = msr.read_safe(irqs)?;
+        msr.write_safe(before, irqs)?;
         Ok(after == value)
     }
 }

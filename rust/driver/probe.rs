@@ -53,18 +53,28 @@ pub(crate) fn probe(policy: &CStr, max_period: u64) -> Result<Hardware> {
 
 /// Makes sure that the counters are real: some hypervisors describe a PMU that does nothing.
 ///
-/// `ENODEV`, with a line in the log. Nobody may be using the PMU. Process context.
+/// An error, `ENODEV` for the most part, with a line in the log. Nobody may be using the PMU. Process context.
 pub(crate) fn check_counters(pmu: &CorePmu) -> Result {
     let irqs = local_interrupt_disable();
     let hardware = &pmu.ops().hardware;
-    if hardware.is_real(&irqs) {
-        if read_cpuid().is_virtual() {
-            hardware.find_extra_registers(&irqs);
+    match hardware.unreal_counter(&irqs) {
+        Ok(None) => {}
+        Ok(Some(counter)) => {
+            pr_err!(
+                "{} does not hold what is written to it: no real PMU, or a broken one\n",
+                format_args!("{counter}")
+            );
+            return Err(ENODEV);
         }
-        return Ok(());
+        Err(e) => {
+            pr_err!("the PMU cannot be stopped: IA32_PERF_GLOBAL_CTRL is not there\n");
+            return Err(e);
+        }
     }
-    pr_err!("the counters do not hold what is written to them; the hypervisor has no real PMU\n");
-    Err(ENODEV)
+    if read_cpuid().is_virtual() {
+        hardware.find_extra_registers(&irqs);
+    }
+    Ok(())
 }
 
 fn read_cpuid() -> Cpuid {

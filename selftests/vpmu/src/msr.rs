@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use crate::accounting::{bump, Accesses};
 use crate::counter::{Source, MASK};
-use crate::defect::is_corrupting;
+use crate::defect::{is_corrupting, Ordered};
 use crate::event::Select;
 use crate::model::{CAP_FW_WRITE, CAP_SMM_FREEZE};
 use crate::pmu::{
@@ -53,10 +53,13 @@ const STATUS_FROZEN: u64 = (1 << 58) | CTR_FRZ;
 /// The accounting registers, in a range that no CPU will ever use (SDM vol. 4, 2.1). `README.md`
 /// describes them.
 const ACCOUNTING: u32 = 0x4000_ff00;
-/// The offset from there of the one that can be looked at without being noticed.
+/// The offset from there of the one that can be looked at without being noticed; as can that of what is
+/// wrong by order.
 const ACCOUNTING_TOLD: u32 = 5;
 /// The marker's.
 const ACCOUNTING_MARK: u32 = 9;
+/// That of what is wrong by order.
+const ORDERED: u32 = 10;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Msr {
@@ -86,8 +89,9 @@ enum Msr {
 /// What a number stands for; `None`: nothing that concerns performance monitoring.
 fn decode(pmu: &Pmu, msr: u32) -> Option<Msr> {
     let if_there = |there: bool, msr: Msr| Some(if there { msr } else { Msr::Absent });
+    let (generals, fixed) = pmu.there();
     let general =
-        |msr: u32, first: u32| Some((msr - first) as usize).filter(|&index| index < pmu.generals);
+        |msr: u32, first: u32| Some((msr - first) as usize).filter(|&index| index < generals);
     let version_4 = pmu.model.version >= 4;
     match msr {
         0x0c1..=0x0c8 => Some(general(msr, 0x0c1).map_or(Msr::Absent, Msr::Pmc)),
@@ -100,7 +104,7 @@ fn decode(pmu: &Pmu, msr: u32) -> Option<Msr> {
         }
         0x309..=0x318 => {
             let index = (msr - 0x309) as usize;
-            if_there(index < pmu.model.fixed, Msr::Fixed(index))
+            if_there(index < fixed, Msr::Fixed(index))
         }
         0x1a0 => Some(Msr::MiscEnable),
         0x1a6 | 0x1a7 => {
@@ -169,7 +173,7 @@ impl Pmu {
     ) {
         // Looking at the accounting must not change it.
         if let Msr::Accounting(offset) = register {
-            if offset != ACCOUNTING_TOLD {
+            if offset != ACCOUNTING_TOLD && offset != ORDERED {
                 self.accounting.watch();
             }
         } else {
@@ -207,14 +211,20 @@ impl Pmu {
     fn write(&mut self, register: Msr, value: u64) -> Result<(), Fault> {
         match register {
             // Bit 31 is extended, what is above it is ignored.
+            Msr::Pmc(index) | Msr::FullPmc(index) if self.is_deaf_general(index) => {}
             Msr::Pmc(index) => self.regs.general[index].counter.set(value as i32 as u64),
             Msr::FullPmc(index) => self.regs.general[index].counter.set(checked(value, MASK)?),
             Msr::Select(index) => {
                 self.write_select(index, checked(value, self.select_bits(index))?)
             }
+            Msr::Fixed(index) if self.is_deaf_fixed(index) => {}
             Msr::Fixed(index) => self.regs.fixed[index].set(checked(value, MASK)?),
             Msr::FixedCtrl => self.regs.fixed_ctrl = checked(value, self.fixed_ctrl_bits())?,
-            Msr::Ctrl => self.regs.global_ctrl = checked(value, self.counter_bits())?,
+            // Whoever has found counters that have gone by order does not know.
+            Msr::Ctrl => {
+                self.regs.global_ctrl =
+                    checked(value, self.all_counter_bits())? & self.counter_bits()
+            }
             Msr::StatusReset => {
                 self.regs.global_status &= !checked(value, self.status_bits() | STATUS_CLEARABLE)?
             }
@@ -247,6 +257,7 @@ impl Pmu {
                 self.accounting_select = value & !(1 << 63);
             }
             Msr::Accounting(ACCOUNTING_MARK) => self.accounting.mark(value),
+            Msr::Accounting(ORDERED) => self.order(Ordered::from_bits(value).ok_or(Fault)?),
             Msr::Status | Msr::InUse | Msr::Capabilities | Msr::Accounting(_) | Msr::Absent => {
                 return Err(Fault)
             }
@@ -288,13 +299,13 @@ impl Pmu {
     }
 
     /// The bits of IA32_FIXED_CTR_CTRL that there are.
-    fn fixed_ctrl_bits(&self) -> u64 {
+    pub(crate) fn fixed_ctrl_bits(&self) -> u64 {
         let field = if self.model.any_thread {
             FIXED_WRITABLE
         } else {
             FIXED_WRITABLE & !FIXED_ANY_THREAD
         };
-        (0..self.model.fixed).fold(0, |bits, index| bits | (field << (4 * index)))
+        (0..self.there().1).fold(0, |bits, index| bits | (field << (4 * index)))
     }
 
     /// The bits of IA32_PERF_GLOBAL_STATUS that there are.
@@ -344,6 +355,7 @@ impl Pmu {
             6 => accounting.instructions[0].load(Relaxed),
             7 => accounting.instructions[1].load(Relaxed),
             8 => accounting.lost.load(Relaxed),
+            ORDERED => self.ordered().bits(),
             _ => return Err(Fault),
         })
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::accounting::{bump, Accounting};
 use crate::counter::{Counter, Source, WIDTH};
-use crate::defect::{self, Defects};
+use crate::defect::{self, Defects, Ordered};
 use crate::event::Register;
 use crate::model::{Model, MAX_FIXED, MAX_GENERAL};
 use crate::msr::RTM_FORCE_ABORT;
@@ -89,8 +89,14 @@ pub struct Pmu {
     pub(crate) defects: Defects,
     /// Its place in its core.
     thread: Thread,
+    /// What is wrong at present, by order.
+    ordered: Ordered,
     /// A counter overflowed and LVTPC is to be asked at the next opportunity.
     pmi_due: bool,
+    /// So many instructions later.
+    pmi_after: Option<u64>,
+    /// Whether the last PMI comes once more ([`Ordered::SECOND_PMI`]).
+    second_pmi: Second,
     /// Instructions until the next transaction ([`defect::TRANSACTION`]).
     to_transaction: u64,
     /// Counts below zero that wait to be balanced, at CPL 0 and above it.
@@ -107,6 +113,17 @@ pub struct Pmu {
     pub(crate) told: u64,
     /// The accounting MSRs' selection.
     pub(crate) accounting_select: u64,
+}
+
+/// A PMI that comes once more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Second {
+    /// None does.
+    No,
+    /// One will, when LVTPC has been written.
+    AfterLvtpc,
+    /// It is on its way.
+    IsDue,
 }
 
 impl Pmu {
@@ -126,7 +143,10 @@ impl Pmu {
             regs: Registers::new(generals),
             defects,
             thread,
+            ordered: Ordered::default(),
             pmi_due: false,
+            pmi_after: None,
+            second_pmi: Second::No,
             to_transaction: defect::TRANSACTION,
             carry: [[0; retired::COUNTS]; 2],
             total: [[0; retired::COUNTS]; 2],
@@ -142,7 +162,10 @@ impl Pmu {
     pub fn reset(&mut self) {
         self.regs = Registers::new(self.generals);
         self.thread.reset();
+        self.ordered = Ordered::default();
         self.pmi_due = false;
+        self.pmi_after = None;
+        self.second_pmi = Second::No;
         self.to_transaction = defect::TRANSACTION;
         self.carry = [[0; retired::COUNTS]; 2];
         self.total = [[0; retired::COUNTS]; 2];
@@ -158,10 +181,15 @@ impl Pmu {
     pub fn cpuid(&self, leaf: u32, subleaf: u32, regs: [u32; 4]) -> [u32; 4] {
         const PDCM: u32 = 1 << 15; // IA32_PERF_CAPABILITIES
         const TSX_FORCE_ABORT: u32 = 1 << 13;
+        const HYBRID: u32 = 1 << 15;
         let [eax, ebx, ecx, edx] = regs;
         match (leaf, subleaf) {
-            (1, _) => [eax, ebx, ecx | PDCM, edx],
-            (7, 0) if self.defects.tfa => [eax, ebx, ecx, edx | TSX_FORCE_ABORT],
+            (1, _) => [self.ordered.signature(eax), ebx, ecx | PDCM, edx],
+            (7, 0) => {
+                let tfa = u32::from(self.defects.tfa) * TSX_FORCE_ABORT;
+                let hybrid = u32::from(self.ordered.has(Ordered::HYBRID)) * HYBRID;
+                [eax, ebx, ecx, edx | tfa | hybrid]
+            }
             (0xa, _) => self.cpuid_leaf_a(),
             _ => regs,
         }
@@ -169,23 +197,66 @@ impl Pmu {
 
     fn cpuid_leaf_a(&self) -> [u32; 4] {
         let model = self.model;
-        let eax = model.version
-            | ((self.generals as u32) << 8)
+        let (generals, fixed) = if self.ordered.has(Ordered::FEWER) {
+            defect::FEW
+        } else {
+            (self.generals, model.fixed)
+        };
+        let eax = self.ordered.perfmon(model.version)
+            | ((generals as u32) << 8)
             | (WIDTH << 16)
             | (model.architectural << 24);
         // From version 5 on, which fixed counters there are.
         let ecx = if model.version >= 5 {
-            (1 << model.fixed) - 1
+            (1 << fixed) - 1
         } else {
             0
         };
-        let edx = model.fixed as u32 | (WIDTH << 5) | (u32::from(!model.any_thread) << 15);
+        let edx = fixed as u32 | (WIDTH << 5) | (u32::from(!model.any_thread) << 15);
         [eax, model.missing, ecx, edx]
+    }
+
+    /// The general and the fixed counters that can be accessed.
+    pub(crate) fn there(&self) -> (usize, usize) {
+        if self.ordered.has(Ordered::FEWER.and(Ordered::MISSING)) {
+            defect::FEW
+        } else {
+            (self.generals, self.model.fixed)
+        }
     }
 
     /// The bits of IA32_PERF_GLOBAL_CTRL, and of GLOBAL_STATUS as far as it speaks of counters.
     pub(crate) fn counter_bits(&self) -> u64 {
+        let (generals, fixed) = self.there();
+        ((1 << generals) - 1) | (((1 << fixed) - 1) << FIXED_SHIFT)
+    }
+
+    /// The same, if none were missing.
+    pub(crate) fn all_counter_bits(&self) -> u64 {
         ((1 << self.generals) - 1) | (((1 << self.model.fixed) - 1) << FIXED_SHIFT)
+    }
+
+    /// What is wrong by order.
+    pub fn ordered(&self) -> Ordered {
+        self.ordered
+    }
+
+    /// From now on this is wrong, and nothing else. Counters that are missing do not count.
+    pub(crate) fn order(&mut self, ordered: Ordered) {
+        self.ordered = ordered;
+        self.regs.global_ctrl &= self.counter_bits();
+        self.regs.global_status &= self.counter_bits();
+        self.regs.fixed_ctrl &= self.fixed_ctrl_bits();
+    }
+
+    /// Does the general counter `index` keep its value when it is written?
+    pub(crate) fn is_deaf_general(&self, index: usize) -> bool {
+        self.ordered.has(Ordered::DEAF_GENERAL) && index + 1 == self.generals
+    }
+
+    /// The same of a fixed one.
+    pub(crate) fn is_deaf_fixed(&self, index: usize) -> bool {
+        self.ordered.has(Ordered::DEAF_FIXED) && index + 1 == self.model.fixed
     }
 
     /// The CPU retired this much at CPL 0 or, if `user`, above it. A count may be negative: then
@@ -206,6 +277,11 @@ impl Pmu {
         self.accounting.instructions[usize::from(user)]
             .fetch_add(retired[retired::INSTRUCTIONS] as u64, Relaxed);
 
+        if let Some(left) = self.pmi_after {
+            let left = left.saturating_sub(retired[retired::INSTRUCTIONS] as u64);
+            self.pmi_after = (left != 0).then_some(left);
+            self.pmi_due |= left == 0;
+        }
         self.count(user, &retired, !0, true);
         add_to(&mut self.total[usize::from(user)], &retired);
         if self.leaky() {
@@ -302,7 +378,12 @@ impl Pmu {
             .any(|(general, _)| general.register.is_some() || !general.source.is_of_instructions());
         if more_than_instructions || self.thread.is_wanted() {
             Counting::All
-        } else if self.pmi_due || self.defects.tfa || self.accounting.is_watched() || active != 0 {
+        } else if self.pmi_due
+            || self.pmi_after.is_some()
+            || self.defects.tfa
+            || self.accounting.is_watched()
+            || active != 0
+        {
             Counting::Instructions
         } else {
             Counting::Nothing
@@ -384,7 +465,11 @@ impl Pmu {
     fn overflowed(&mut self, overflow: bool, bit: usize, interrupt: bool) {
         if overflow {
             self.regs.global_status |= 1 << bit;
-            self.pmi_due |= interrupt;
+            if interrupt && self.ordered.has(Ordered::LATE_PMI) {
+                self.pmi_after.get_or_insert(defect::LATE_BY);
+            } else {
+                self.pmi_due |= interrupt;
+            }
         }
     }
 
@@ -478,6 +563,7 @@ impl Pmu {
         let most = if shared { SHARED } else { NEVER };
         let least = general
             .chain(fixed)
+            .chain([self.pmi_after])
             .flatten()
             .min()
             .unwrap_or(NEVER)
@@ -493,6 +579,10 @@ impl Pmu {
             return false;
         }
         self.freeze();
+        self.second_pmi = match self.second_pmi {
+            Second::No if !masked && self.ordered.has(Ordered::SECOND_PMI) => Second::AfterLvtpc,
+            _ => Second::No,
+        };
         bump(if masked {
             &self.accounting.lost
         } else {
@@ -515,17 +605,22 @@ impl Pmu {
     }
 
     /// The guest wrote LVTPC.
-    pub fn lvtpc_write(&self) {
+    pub fn lvtpc_write(&mut self) {
         bump(&self.accounting.msr(crate::accounting::LVTPC).writes);
+        if self.second_pmi == Second::AfterLvtpc {
+            self.second_pmi = Second::IsDue;
+            self.pmi_after = Some(1);
+        }
     }
 
     /// RDPMC: ECX is a general counter's number or, with bit 30, a fixed counter's.
     pub fn rdpmc(&self, ecx: u32) -> Result<u64, Fault> {
         let accesses = self.accounting.rdpmc(ecx);
         bump(&accesses.reads);
+        let (generals, fixed) = self.there();
         let counter = match (ecx >> 30, (ecx & !(1 << 30)) as usize) {
-            (0, index) if index < self.generals => Some(&self.regs.general[index].counter),
-            (1, index) => self.regs.fixed[..self.model.fixed].get(index),
+            (0, index) if index < generals => Some(&self.regs.general[index].counter),
+            (1, index) => self.regs.fixed[..fixed].get(index),
             _ => None,
         };
         counter.map(Counter::value).ok_or_else(|| {

@@ -1,0 +1,193 @@
+#!/bin/busybox sh
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=dash
+# shellcheck disable=SC2317 # tests are called by their names
+#
+# Hardware that is not as it should be: rpmu stays out and says why in one line,
+# or goes on as if nothing were. The emulated PMU gets wrong what it is told to
+# (selftests/vpmu/README.md), while the kernel runs. Starts and ends on the
+# built-in driver.
+
+. ./ktap.sh
+
+LATE_PMI=1
+SECOND_PMI=2
+DEAF_GENERAL=4
+DEAF_FIXED=8
+FEWER=16
+MISSING=32
+HYBRID=64
+VERSION=256
+MODEL=65536
+
+built_in_at_start() {
+	if loaded; then
+		because "rpmu is loaded already"
+		return 1
+	fi
+	counts
+}
+
+# wrong WHAT: the hardware is wrong in that way, until it is right.
+wrong() {
+	order=$(./module load ./wrong.ko "what=$1" 2>&1) && return
+	because "what=$1: $order"
+	return 1
+}
+
+right() {
+	order=$(./module unload wrong 2>&1) && return
+	because "unload: $order"
+	return 1
+}
+
+# one_reason PATTERN: one line, and that, besides what says that the built-in driver goes on.
+one_reason() {
+	reasons=$(said_by_rpmu | grep -v 'the built-in driver has its PMU back$')
+	[ "$(echo "$reasons" | wc -l)" = 1 ] && echo "$reasons" | grep -qE "$1" && return
+	because "not one line with \"$1\": $reasons"
+	return 1
+}
+
+# no_trouble: the kernel has nothing to complain about since log_mark.
+no_trouble() {
+	trouble=$(log_trouble since)
+	[ -z "$trouble" ] && return
+	because "$(echo "$trouble" | head -n 1)"
+	return 1
+}
+
+# stays_out WHAT PATTERN: rpmu does, with that wrong, and says why; afterwards all is as before.
+stays_out() {
+	wrong "$1" || return
+	log_mark "$0"
+	refused 'No such device' && one_reason "$2" && no_trouble
+	status=$?
+	right && counts && return "$status"
+	return 1
+}
+
+# Core 2, Bonnell, Goldmont, Alder Lake, Granite Rapids
+models_that_are_not_driven() {
+	for model in 0x0f 0x1c 0x5c 0x97 0xad; do
+		stays_out $((model * MODEL)) 'is not supported.*keep the built-in driver' || return
+	done
+}
+
+hybrid_cpu() {
+	stays_out "$HYBRID" 'hybrid.*keep the built-in driver'
+}
+
+version_too_old() {
+	stays_out $((1 * VERSION)) 'version 1 is too old.*keep the built-in driver'
+}
+
+no_version() {
+	stays_out $((255 * VERSION)) 'has no PMU'
+}
+
+general_counter_is_deaf() {
+	stays_out "$DEAF_GENERAL" 'PMC[37] does not hold what is written to it'
+}
+
+fixed_counter_is_deaf() {
+	stays_out "$DEAF_FIXED" 'FIXED2 does not hold what is written to it'
+}
+
+counters_missing() {
+	stays_out "$MISSING" 'PMC2 does not hold what is written to it'
+}
+
+# told_to PROGRAM...: what it prints, if it fails.
+told_to() {
+	"$@" >/tmp/wrong 2>&1 && return
+	because "$*: $(tail -n 1 /tmp/wrong)"
+	return 1
+}
+
+# Six events on two counters, and one that would need the third.
+multiplexes() {
+	told_to perf stat -x, -e r0c4:u,r1c4:u,r2c4:u,r4c4:u,r8c4:u,r20c4:u ./counted branches 3000000 || return
+	if grep -q '<not' /tmp/wrong; then
+		because "$(grep -m 1 '<not' /tmp/wrong)"
+		return 1
+	fi
+	perf stat -e r148:u true >/tmp/wrong 2>&1
+	grep -q 'r148:u.*Invalid argument' /tmp/wrong && return
+	because "an event for counter 2: $(head -n 3 /tmp/wrong)"
+	return 1
+}
+
+# loaded_with PARAMETERS WHAT TEST: rpmu, on hardware that is wrong in that way.
+loaded_with() {
+	wrong "$2" || return
+	log_mark "$0"
+	status=1
+	if load_with "$1"; then
+		"$3"
+		status=$?
+		if ! unload; then
+			because "unload: $said"
+			status=1
+		fi
+	else
+		because "load: $said"
+	fi
+	no_trouble || status=1
+	right && counts && return "$status"
+	return 1
+}
+
+few_counters_do() {
+	log_since | grep -q ' 2 general-purpose and 1 fixed counters' || {
+		because "$(log_since | grep rpmu: | head -n 1)"
+		return 1
+	}
+	counts && multiplexes
+}
+
+fewer_counters() {
+	loaded_with '' "$FEWER" few_counters_do
+}
+
+# pmis: performance monitoring interrupts so far, on all CPUs.
+pmis() {
+	awk '$1 == "PMI:" { for (i = 2; $i ~ /^[0-9]+$/; i++) n += $i } END { print n + 0 }' /proc/interrupts
+}
+
+# 10,000,000 instructions, and counters that overflow after 10000 at the latest: nothing is lost,
+# neither of counts nor of samples.
+nothing_is_lost() {
+	before=$(pmis)
+	told_to ./exact_count && told_to ./counted reads 20000 || return
+	told_to perf record -o /tmp/wrong.data -c 9001 -e instructions:u ./exact_loop || return
+	after=$(pmis)
+	samples=$(sed -n 's/.*(\([0-9]*\) samples).*/\1/p' /tmp/wrong)
+	echo "# $((after - before)) interrupts, ${samples:-no} samples"
+	if [ $((after - before)) -lt 2000 ]; then
+		because "$((after - before)) interrupts: nothing has overflowed"
+		return 1
+	fi
+	[ "${samples:-0}" -ge 1105 ] && [ "$samples" -le 1111 ] && return
+	because "${samples:-no} samples"
+	return 1
+}
+
+pmi_is_late() {
+	loaded_with max_period=10000 "$LATE_PMI" nothing_is_lost
+}
+
+pmi_comes_twice() {
+	loaded_with max_period=10000 "$SECOND_PMI" nothing_is_lost
+}
+
+pmi_is_late_and_comes_twice() {
+	loaded_with max_period=10000 $((LATE_PMI + SECOND_PMI)) nothing_is_lost
+}
+
+for name in built_in_at_start models_that_are_not_driven hybrid_cpu version_too_old no_version \
+	general_counter_is_deaf fixed_counter_is_deaf counters_missing fewer_counters \
+	pmi_is_late pmi_comes_twice pmi_is_late_and_comes_twice; do
+	run_test $name
+done
+finish
