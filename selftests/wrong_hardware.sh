@@ -17,6 +17,7 @@ DEAF_FIXED=8
 FEWER=16
 MISSING=32
 HYBRID=64
+KEEPS_STATUS=128
 VERSION=256
 MODEL=65536
 
@@ -185,9 +186,27 @@ pmi_is_late_and_comes_twice() {
 	loaded_with max_period=10000 $((LATE_PMI + SECOND_PMI)) nothing_is_lost
 }
 
+# They have no end: once the PMU can be used again, it is.
+overflows_without_end() {
+	perf record -o /tmp/wrong.data -c 3000001 -e instructions:u ./exact_loop >/tmp/wrong 2>&1
+	reports=$(log_since | grep -c 'overflows came without end; the PMU is reset')
+	if [ "$reports" != 1 ]; then
+		because "$reports reports"
+		return 1
+	fi
+	right || return
+	told_to ./exact_count
+	status=$?
+	wrong "$KEEPS_STATUS" && return "$status"
+}
+
+overflows_cannot_be_acknowledged() {
+	loaded_with '' "$KEEPS_STATUS" overflows_without_end
+}
+
 for name in built_in_at_start models_that_are_not_driven hybrid_cpu version_too_old no_version \
 	general_counter_is_deaf fixed_counter_is_deaf counters_missing fewer_counters \
-	pmi_is_late pmi_comes_twice pmi_is_late_and_comes_twice; do
+	pmi_is_late pmi_comes_twice pmi_is_late_and_comes_twice overflows_cannot_be_acknowledged; do
 	run_test $name
 done
 finish

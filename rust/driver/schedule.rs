@@ -133,7 +133,7 @@ impl Driver {
     /// when they are next put on a counter.
     #[cold]
     fn recover(&self, cx: &OnCpu<'_, Self>, shared: &Shared, own: &mut Own) {
-        pr_warn!(
+        kernel::pr_warn_once!(
             "CPU {}: overflows came without end; the PMU is reset\n",
             CpuId::current().as_u32()
         );

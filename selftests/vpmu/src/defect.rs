@@ -88,7 +88,9 @@ impl Ordered {
     pub const MISSING: Self = Ordered(1 << 5);
     /// CPUID says that the CPUs are of several kinds.
     pub const HYBRID: Self = Ordered(1 << 6);
-    const ALL: u64 = 0xff_ff7f;
+    /// Overflows cannot be acknowledged: what IA32_PERF_GLOBAL_STATUS says stays.
+    pub const KEEPS_STATUS: Self = Ordered(1 << 7);
+    const ALL: u64 = 0xff_ffff;
 
     /// CPUID says that this is the version of architectural performance monitoring; 0xff is none.
     pub const fn version(version: u8) -> Self {

@@ -226,7 +226,10 @@ impl Pmu {
                     checked(value, self.all_counter_bits())? & self.counter_bits()
             }
             Msr::StatusReset => {
-                self.regs.global_status &= !checked(value, self.status_bits() | STATUS_CLEARABLE)?
+                let cleared = checked(value, self.status_bits() | STATUS_CLEARABLE)?;
+                if !self.ordered().has(Ordered::KEEPS_STATUS) {
+                    self.regs.global_status &= !cleared;
+                }
             }
             Msr::StatusSet => {
                 self.regs.global_status |= checked(value, self.status_bits() | (1 << 62))?
