@@ -330,11 +330,19 @@ TEST_F(sampling, kernel_only)
 	unmap_ring(&self->ring);
 }
 
+static double seconds_since(const struct timespec *start)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec - start->tv_sec + (now.tv_nsec - start->tv_nsec) / 1e9;
+}
+
 /* A frequency is reached within half a second, and held. */
 TEST_F(sampling, frequency)
 {
 	struct perf_event_attr attr = sampling_user(RAW_INSTRUCTIONS, 0);
-	struct timespec start, now;
+	struct timespec start;
 	struct seen seen;
 	double s;
 	int half;
@@ -347,8 +355,7 @@ TEST_F(sampling, frequency)
 		clock_gettime(CLOCK_MONOTONIC, &start);
 		do {
 			hot_loop(10000);
-			clock_gettime(CLOCK_MONOTONIC, &now);
-			s = now.tv_sec - start.tv_sec + (now.tv_nsec - start.tv_nsec) / 1e9;
+			s = seconds_since(&start);
 		} while (s < 0.5);
 		seen = look(&self->ring);
 	}
@@ -378,7 +385,7 @@ TEST_F(sampling, frequency_of_what_becomes_rare)
 {
 	struct perf_event_attr attr = counting_user(PERF_TYPE_HARDWARE,
 						    PERF_COUNT_HW_BRANCH_INSTRUCTIONS);
-	struct timespec start, now;
+	struct timespec start;
 	struct seen frequent, rare;
 	unsigned long n;
 	double s;
@@ -396,8 +403,7 @@ TEST_F(sampling, frequency_of_what_becomes_rare)
 	do {
 		straight_loop(20);
 		n += 20;
-		clock_gettime(CLOCK_MONOTONIC, &now);
-		s = now.tv_sec - start.tv_sec + (now.tv_nsec - start.tv_nsec) / 1e9;
+		s = seconds_since(&start);
 	} while (s < 0.4);
 	disable(self->ring.fd);
 	rare = look(&self->ring);
