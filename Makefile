@@ -52,7 +52,8 @@ bench:
 
 stress:
 	@scripts/stress $(if $(KINDS),--kinds "$(KINDS)") $(if $(SEED),--seed "$(SEED)") $(if $(CALLS),--calls "$(CALLS)") \
-		$(if $(ROUNDS),--rounds "$(ROUNDS)") $(if $(PMIS),--pmis "$(PMIS)") $(if $(MODELS),--models "$(MODELS)")
+		$(if $(ROUNDS),--rounds "$(ROUNDS)") $(if $(PMIS),--pmis "$(PMIS)") $(if $(MODELS),--models "$(MODELS)") \
+		$(if $(PARALLEL),--parallel)
 
 check:
 	@scripts/check

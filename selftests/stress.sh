@@ -10,7 +10,8 @@
 #		fuzz		random calls by two programs at once, see stress/fuzz.c
 #		loads		loading, which takes the PMU over from the built-in
 #				driver, and unloading, on CPUs that are busy
-#		hotplug		CPUs that go and come while events count on them
+#		hotplug		CPUs that go and come while events count on them;
+#				both by stress/rounds.c
 #		nmi		overflows of every counter as fast as they come, with
 #				the NMI watchdog on rpmu and without
 #		failures	each allocation of loading and of opening fails once
@@ -74,19 +75,6 @@ unloaded_then() {
 	done
 }
 
-# busy COMMAND…: with tasks that count and tasks that compute beside.
-busy() {
-	while :; do ./counted branches 1000000; done &
-	computing=$!
-	while :; do perf stat -e context-switches,page-faults ./counted branches 10000 >/dev/null 2>&1; done &
-	counting=$!
-	"$@"
-	status=$?
-	kill "$computing" "$counting"
-	wait "$computing" "$counting"
-	return "$status"
-} 2>/dev/null
-
 # fuzz_piece SEED CALLS: by two at once, and then all is well.
 # shellcheck disable=SC2086 # words
 fuzz_piece() {
@@ -127,30 +115,9 @@ fuzz() {
 	[ "$status" = 0 ] && unloaded_then && all_is_well
 }
 
-load_rounds() {
-	round=0
-	while [ "$round" -lt "$ROUNDS" ]; do
-		round=$((round + 1))
-		loaded_first && counts && unloaded_then && counts || return
-		[ $((round % 50)) != 0 ] || progress "$round of $ROUNDS loads"
-	done
-	echo "# $round loads and unloads"
-}
-
+# Both say how far they are, at once.
 loads() {
-	busy load_rounds && all_is_well
-}
-
-hotplug_rounds() {
-	round=0
-	while [ "$round" -lt "$ROUNDS" ]; do
-		round=$((round + 1))
-		cpu=$((round % ($(nproc --all) - 1) + 1))
-		echo 0 >/sys/devices/system/cpu/"cpu$cpu/online" && counts &&
-			echo 1 >/sys/devices/system/cpu/"cpu$cpu/online" && counts || return
-		[ $((round % 50)) != 0 ] || progress "$round of $ROUNDS times off and on line"
-	done
-	echo "# $round times off and on line"
+	./rounds loads "$ROUNDS" "$RPMU/rpmu.ko" >&3 && all_is_well
 }
 
 hotplug() {
@@ -158,18 +125,7 @@ hotplug() {
 		because "one CPU"
 		return "$SKIP"
 	fi
-	loaded_first || return
-	# Events of CPUs that come and go, and of tasks that have to leave them and outnumber the counters. A counter is left
-	# for the loop that is to be counted exactly.
-	while :; do perf stat -a -e instructions,r0c4,r1c4 ./counted branches 300000 >/dev/null 2>&1; done &
-	holder=$!
-	while :; do perf stat -e r0c4,r1c4,r2c4,r4c4,r8c4,r20c4 ./counted branches 300000 >/dev/null 2>&1; done &
-	turns=$!
-	hotplug_rounds
-	status=$?
-	kill "$holder" "$turns"
-	wait "$holder" "$turns" 2>/dev/null
-	[ "$status" = 0 ] && all_is_well && unloaded_then && all_is_well
+	loaded_first && ./rounds hotplug "$ROUNDS" >&3 && all_is_well && unloaded_then && all_is_well
 }
 
 nmi() {
@@ -197,6 +153,11 @@ failures() {
 
 LEAKS=/sys/kernel/debug/kmemleak
 
+# The file is there with kmemleak=off as well.
+looks_for_leaks() {
+	echo clear >$LEAKS
+} 2>/dev/null
+
 # leaks: what nothing refers to any more. What is younger than five seconds is not looked at.
 leaks() {
 	sleep 6
@@ -206,7 +167,7 @@ leaks() {
 }
 
 no_leak() {
-	if [ ! -e "$LEAKS" ]; then
+	if ! looks_for_leaks; then
 		because "this kernel does not look for leaks"
 		return "$SKIP"
 	fi
@@ -218,7 +179,7 @@ no_leak() {
 }
 
 # What the kernel has lost while it booted is not ours.
-if [ -e "$LEAKS" ]; then
+if looks_for_leaks; then
 	leaks >/dev/null
 	echo clear >$LEAKS
 fi

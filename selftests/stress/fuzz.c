@@ -305,7 +305,7 @@ static void do_fork(void)
 		return;
 	if (one_in(4))
 		execl("/proc/self/exe", "fuzz", "child", NULL);
-	for (i = 0; i < 200; i++) {
+	for (i = 0; i < 50; i++) {
 		work();
 		if (one_in(8))
 			sched_yield();
@@ -432,10 +432,10 @@ static struct {
 	void (*call)(void);
 	unsigned int weight;
 } kinds[] = {
-	{ "open", do_open, 30 }, { "ioctl", do_ioctl, 20 }, { "read", do_read, 15 },
-	{ "mmap", do_mmap, 6 }, { "close", do_close, 6 }, { "work", work, 10 },
-	{ "fork", do_fork, 1 }, { "move", do_move, 3 }, { "prctl", do_prctl, 3 },
-	{ "file", do_file, 2 }, { "signal", do_signal, 2 }, { "cgroup", do_cgroup, 2 },
+	{ "open", do_open, 40 }, { "ioctl", do_ioctl, 130 }, { "read", do_read, 100 },
+	{ "mmap", do_mmap, 35 }, { "close", do_close, 10 }, { "work", work, 40 },
+	{ "fork", do_fork, 1 }, { "move", do_move, 4 }, { "prctl", do_prctl, 10 },
+	{ "file", do_file, 4 }, { "signal", do_signal, 6 }, { "cgroup", do_cgroup, 3 },
 };
 
 /*

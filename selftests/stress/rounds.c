@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Storms, in one program: in a guest that checks itself, what a shell takes to
+ * start others is more than what is to be tried.
+ *
+ *	rounds loads N FILE	load FILE, which takes the PMU over from the
+ *				built-in driver, and unload it, N times, while
+ *				tasks with software events compute
+ *	rounds hotplug N	take a CPU off line and on line again, N times,
+ *				while events count on all CPUs and tasks with
+ *				more events than counters move between them
+ *
+ * A known loop must count exactly after each step. Ends with 0 when it has.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "kselftest.h"
+#include "../perf_util.h"
+
+#define LOOPS		20000UL
+#define SHOWN_EACH	50
+#define MAX_CPUS	16
+
+static struct perf_event_attr enabled(__u32 type, __u64 config)
+{
+	struct perf_event_attr attr = counting(type, config);
+
+	attr.disabled = 0;
+	return attr;
+}
+
+static void close_all(const int *fds, unsigned int n)
+{
+	while (n--)
+		if (fds[n] >= 0)
+			close(fds[n]);
+}
+
+/* Tasks with contexts of their own that come and go, of software events alone: rpmu's would keep it loaded. */
+static void compute(void)
+{
+	static const __u64 configs[] = { PERF_COUNT_SW_CONTEXT_SWITCHES, PERF_COUNT_SW_PAGE_FAULTS };
+	int fds[ARRAY_SIZE(configs)];
+	unsigned int i;
+	void *page;
+
+	for (;;) {
+		for (i = 0; i < ARRAY_SIZE(configs); i++) {
+			struct perf_event_attr attr = enabled(PERF_TYPE_SOFTWARE, configs[i]);
+
+			fds[i] = perf_open_self(&attr, -1);
+		}
+		page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+		branch_loop(100000);
+		munmap(page, 4096);
+		usleep(2000);
+		close_all(fds, ARRAY_SIZE(configs));
+	}
+}
+
+/* Events of every CPU. They leave a counter for the loop that is to be counted exactly. */
+static void count_cpus(void)
+{
+	static const __u64 configs[] = { 0x0c4, 0x1c4 };
+	int fds[MAX_CPUS * ARRAY_SIZE(configs)];
+	unsigned int cpu, i, n;
+
+	for (;;) {
+		for (cpu = n = 0; cpu < MAX_CPUS; cpu++) {
+			for (i = 0; i < ARRAY_SIZE(configs); i++) {
+				struct perf_event_attr attr = enabled(PERF_TYPE_RAW, configs[i]);
+
+				fds[n++] = perf_open(&attr, -1, cpu, -1, 0);
+			}
+		}
+		usleep(50000);
+		close_all(fds, n);
+	}
+}
+
+/* More events than counters, in a task that goes where it may run. */
+static void take_turns(void)
+{
+	static const __u64 configs[] = { 0x0c4, 0x1c4, 0x2c4, 0x4c4, 0x8c4, 0x20c4 };
+	int fds[ARRAY_SIZE(configs)];
+	unsigned int i;
+
+	for (;;) {
+		for (i = 0; i < ARRAY_SIZE(configs); i++) {
+			struct perf_event_attr attr = enabled(PERF_TYPE_RAW, configs[i]);
+
+			fds[i] = perf_open_self(&attr, -1);
+		}
+		for (i = 0; i < 20; i++) {
+			branch_loop(100000);
+			usleep(1000);
+		}
+		close_all(fds, ARRAY_SIZE(configs));
+	}
+}
+
+static void start(void (*beside)(void))
+{
+	if (!fork_helper())
+		beside();
+}
+
+__attribute__((format(printf, 1, 2))) static bool failed(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	printf("# ");
+	vprintf(format, args);
+	printf("\n");
+	va_end(args);
+	return false;
+}
+
+static bool counts(const char *after)
+{
+	struct perf_event_attr attr = counting_user(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS);
+	int fd = perf_open_self(&attr, -1);
+	__u64 count;
+
+	if (fd < 0)
+		return failed("after %s: perf_event_open: %s", after, strerror(errno));
+	counted_loop(fd, 0, LOOPS);
+	count = read_value(fd);
+	close(fd);
+	return count == LOOP_INSTRUCTIONS(LOOPS) ||
+		failed("after %s: %llu instructions, %llu expected", after, count, LOOP_INSTRUCTIONS(LOOPS));
+}
+
+static bool load(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	long err = fd < 0 ? fd : syscall(SYS_finit_module, fd, "", 0);
+	bool loaded = !err || failed("load: %s", strerror(errno));
+
+	if (fd >= 0)
+		close(fd);
+	return loaded;
+}
+
+static bool unload(void)
+{
+	unsigned int tries;
+
+	/* An event that has just been closed may still be there. */
+	for (tries = 0; tries < 500; tries++) {
+		if (!syscall(SYS_delete_module, "rpmu", O_NONBLOCK))
+			return true;
+		usleep(10000);
+	}
+	return failed("unload: %s", strerror(errno));
+}
+
+static bool set_online(unsigned int cpu, bool on)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%u/online", cpu);
+	return write_line(path, on ? "1" : "0") || failed("CPU %u: %s", cpu, strerror(errno));
+}
+
+int main(int argc, char **argv)
+{
+	const char *file = argc == 4 && !strcmp(argv[1], "loads") ? argv[3] : NULL;
+	unsigned int cpus = sysconf(_SC_NPROCESSORS_CONF), cpu;
+	unsigned long rounds, round;
+
+	if (!file && (argc != 3 || strcmp(argv[1], "hotplug"))) {
+		fprintf(stderr, "usage: rounds loads N FILE | hotplug N\n");
+		return 2;
+	}
+	rounds = strtoul(argv[2], NULL, 0);
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (file) {
+		start(compute);
+		start(compute);
+	} else {
+		start(count_cpus);
+		start(take_turns);
+	}
+	for (round = 1; round <= rounds; round++) {
+		cpu = round % (cpus - 1 ?: 1) + 1;
+		if (file ? !load(file) || !counts("loading") || !unload() || !counts("unloading") :
+			   !set_online(cpu, false) || !counts("a CPU went") ||
+			   !set_online(cpu, true) || !counts("a CPU came"))
+			return 1;
+		if (round % SHOWN_EACH == 0)
+			printf("# %lu of %lu\n", round, rounds);
+	}
+	printf("# %lu %s\n", rounds, file ? "loads and unloads" : "times off and on line");
+	return 0;
+}
