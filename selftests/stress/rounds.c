@@ -15,8 +15,6 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -42,10 +40,15 @@ static void close_all(const int *fds, unsigned int n)
 			close(fds[n]);
 }
 
-/* Tasks with contexts of their own that come and go, of software events alone: rpmu's would keep it loaded. */
+/*
+ * Tasks with contexts of their own that come and go, of software events alone:
+ * rpmu's would keep it loaded.
+ */
 static void compute(void)
 {
-	static const __u64 configs[] = { PERF_COUNT_SW_CONTEXT_SWITCHES, PERF_COUNT_SW_PAGE_FAULTS };
+	static const __u64 configs[] = {
+		PERF_COUNT_SW_CONTEXT_SWITCHES, PERF_COUNT_SW_PAGE_FAULTS,
+	};
 	int fds[ARRAY_SIZE(configs)];
 	unsigned int i;
 	void *page;
@@ -56,10 +59,11 @@ static void compute(void)
 
 			fds[i] = perf_open_self(&attr, -1);
 		}
-		page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-		branch_loop(100000);
+		page = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+		branch_loop(20000);
 		munmap(page, 4096);
-		usleep(2000);
+		usleep(30000);
 		close_all(fds, ARRAY_SIZE(configs));
 	}
 }
@@ -98,8 +102,8 @@ static void take_turns(void)
 			fds[i] = perf_open_self(&attr, -1);
 		}
 		for (i = 0; i < 20; i++) {
-			branch_loop(100000);
-			usleep(1000);
+			branch_loop(20000);
+			usleep(10000);
 		}
 		close_all(fds, ARRAY_SIZE(configs));
 	}
@@ -111,38 +115,36 @@ static void start(void (*beside)(void))
 		beside();
 }
 
-__attribute__((format(printf, 1, 2))) static bool failed(const char *format, ...)
+static bool failed(const char *what)
 {
-	va_list args;
-
-	va_start(args, format);
-	printf("# ");
-	vprintf(format, args);
-	printf("\n");
-	va_end(args);
+	printf("# %s: %s\n", what, strerror(errno));
 	return false;
 }
 
 static bool counts(const char *after)
 {
-	struct perf_event_attr attr = counting_user(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS);
+	struct perf_event_attr attr =
+		counting_user(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS);
 	int fd = perf_open_self(&attr, -1);
 	__u64 count;
 
 	if (fd < 0)
-		return failed("after %s: perf_event_open: %s", after, strerror(errno));
+		return failed(after);
 	counted_loop(fd, 0, LOOPS);
 	count = read_value(fd);
 	close(fd);
-	return count == LOOP_INSTRUCTIONS(LOOPS) ||
-		failed("after %s: %llu instructions, %llu expected", after, count, LOOP_INSTRUCTIONS(LOOPS));
+	if (count == LOOP_INSTRUCTIONS(LOOPS))
+		return true;
+	printf("# after %s: %llu instructions, %llu expected\n", after, count,
+	       LOOP_INSTRUCTIONS(LOOPS));
+	return false;
 }
 
 static bool load(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	long err = fd < 0 ? fd : syscall(SYS_finit_module, fd, "", 0);
-	bool loaded = !err || failed("load: %s", strerror(errno));
+	bool loaded = !err || failed("loading");
 
 	if (fd >= 0)
 		close(fd);
@@ -159,7 +161,7 @@ static bool unload(void)
 			return true;
 		usleep(10000);
 	}
-	return failed("unload: %s", strerror(errno));
+	return failed("unloading");
 }
 
 static bool set_online(unsigned int cpu, bool on)
@@ -167,7 +169,7 @@ static bool set_online(unsigned int cpu, bool on)
 	char path[64];
 
 	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%u/online", cpu);
-	return write_line(path, on ? "1" : "0") || failed("CPU %u: %s", cpu, strerror(errno));
+	return write_line(path, on ? "1" : "0") || failed(path);
 }
 
 int main(int argc, char **argv)
