@@ -14,6 +14,11 @@
 
 #include "../perf_util.h"
 
+/*
+ * Each single one of RAW_BRANCHES would be the branch trace store's to record,
+ * which is refused; of these it is a counter's.
+ */
+#define TAKEN_BRANCHES	0x20c4
 #define MAX_EVENTS	(8 * 16)
 #define SECONDS		600
 
@@ -66,7 +71,9 @@ int main(int argc, char **argv)
 	}
 	for (cpu = 0; cpu < cpus; cpu++) {
 		for (i = 0; i < generals && events < MAX_EVENTS; i++) {
-			struct perf_event_attr attr = counting(PERF_TYPE_RAW, RAW_BRANCHES);
+			bool each = periods[i % 8] == 1;
+			struct perf_event_attr attr =
+				counting(PERF_TYPE_RAW, each ? TAKEN_BRANCHES : RAW_BRANCHES);
 
 			attr.sample_period = periods[i % 8];
 			attr.exclude_kernel = i % 2;
