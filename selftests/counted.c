@@ -20,20 +20,16 @@
 
 #define LOOPS	100000UL
 
-static int check(const struct perf_event_attr *attr)
+static int check(void)
 {
 	__u64 count;
-	int fd = perf_open_self(attr, -1);
+	bool exact = counts_exactly(LOOPS, &count);
 
-	if (fd < 0) {
+	if (count == NO_COUNT)
 		printf("perf_event_open: %s\n", strerror(errno));
-		return 1;
-	}
-	counted_loop(fd, 0, LOOPS);
-	count = read_value(fd);
-	printf("%llu instructions, %llu expected\n", count,
-	       LOOP_INSTRUCTIONS(LOOPS));
-	return count != LOOP_INSTRUCTIONS(LOOPS);
+	else
+		printf("%llu instructions, %llu expected\n", count, LOOP_INSTRUCTIONS(LOOPS));
+	return !exact;
 }
 
 static int hold(struct perf_event_attr *attr, bool per_cpu, const char *path)
@@ -86,7 +82,7 @@ int main(int argc, char **argv)
 		counting_user(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS);
 
 	if (argc == 2 && !strcmp(argv[1], "check"))
-		return check(&attr);
+		return check();
 	if (argc == 3 && !strcmp(argv[1], "hold"))
 		return hold(&attr, false, argv[2]);
 	if (argc == 3 && !strcmp(argv[1], "hold-cpu"))

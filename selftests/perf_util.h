@@ -155,6 +155,25 @@ static inline void counted_loop(int fd, unsigned long ioc_flags, unsigned long n
 }
 
 /*
+ * Is a loop of n passes of the calling task counted exactly right now? *count
+ * is NO_COUNT where there is no event to be had; errno says why.
+ */
+static inline bool counts_exactly(unsigned long n, __u64 *count)
+{
+	struct perf_event_attr attr =
+		counting_user(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS);
+	int fd = perf_open_self(&attr, -1);
+
+	*count = NO_COUNT;
+	if (fd < 0)
+		return false;
+	counted_loop(fd, 0, n);
+	*count = read_value(fd);
+	close(fd);
+	return *count == LOOP_INSTRUCTIONS(n);
+}
+
+/*
  * The same around n system calls nr(arg, 0): 6 * n instructions at user level
  * and the same 5 at the end. The calls' own instructions are the kernel's.
  */

@@ -9,7 +9,8 @@
 #	rpmu.stress=LIST	which (default: all)
 #		fuzz		random calls, see stress/fuzz.c
 #		loads		loading, which takes the PMU over from the built-in
-#				driver, and unloading, on CPUs that are busy
+#				driver, and unloading, while tasks with software
+#				events come and go
 #		hotplug		CPUs that go and come while events count on them;
 #				both by stress/rounds.c
 #		nmi		overflows of every counter as fast as they come, with

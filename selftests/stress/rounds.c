@@ -123,18 +123,12 @@ static bool failed(const char *what)
 
 static bool counts(const char *after)
 {
-	struct perf_event_attr attr =
-		counting_user(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS);
-	int fd = perf_open_self(&attr, -1);
 	__u64 count;
 
-	if (fd < 0)
-		return failed(after);
-	counted_loop(fd, 0, LOOPS);
-	count = read_value(fd);
-	close(fd);
-	if (count == LOOP_INSTRUCTIONS(LOOPS))
+	if (counts_exactly(LOOPS, &count))
 		return true;
+	if (count == NO_COUNT)
+		return failed(after);
 	printf("# after %s: %llu instructions, %llu expected\n", after, count,
 	       LOOP_INSTRUCTIONS(LOOPS));
 	return false;
