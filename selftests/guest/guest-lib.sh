@@ -13,6 +13,14 @@ cmdline() {
 	sed -n "s/.*\\brpmu\\.$1=\\([^ ]*\\).*/\\1/p" /proc/cmdline
 }
 
+# checks_itself: whether the kernel is the one with KASAN, lockdep and other checks, KERNEL=debug.
+checks_itself() {
+	case $(uname -r) in
+	*-debug) ;;
+	*) return 1 ;;
+	esac
+}
+
 # log_mark WHAT: start a new piece of the kernel's log.
 log_mark() {
 	mark="rpmu-selftest: mark $(cut -d' ' -f1 /proc/uptime) $*"
