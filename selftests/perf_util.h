@@ -19,6 +19,7 @@
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <linux/perf_event.h>
@@ -377,6 +378,20 @@ static inline bool write_line(const char *path, const char *text)
 		return false;
 	ok = fputs(text, file) >= 0;
 	return fclose(file) == 0 && ok;
+}
+
+/* Whether the kernel is the one with KASAN, lockdep and other checks, KERNEL=debug. */
+static inline bool checks_itself(void)
+{
+	static const char suffix[] = "-debug";
+	struct utsname name;
+	size_t length;
+
+	if (uname(&name))
+		return false;
+	length = strlen(name.release);
+	return length >= strlen(suffix) &&
+	       !strcmp(name.release + length - strlen(suffix), suffix);
 }
 
 #define SAMPLE_RATE	"/proc/sys/kernel/perf_event_max_sample_rate"

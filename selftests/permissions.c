@@ -261,7 +261,8 @@ static struct seen sampled(bool kernel)
 
 	attr.exclude_kernel = !kernel;
 	attr.exclude_callchain_kernel = !kernel;
-	attr.sample_period = SAMPLED_PERIOD;
+	/* The kernel's own instructions for a sample count too, and are not to bring the next. */
+	attr.sample_period = kernel ? 30 * SAMPLED_PERIOD : SAMPLED_PERIOD;
 	attr.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
 			   PERF_SAMPLE_ADDR | PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_ID |
 			   PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD | PERF_SAMPLE_REGS_USER |

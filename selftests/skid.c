@@ -187,6 +187,8 @@ static bool sample_kernel(unsigned int period, struct late *late)
  */
 TEST(late_by_a_change_of_privilege)
 {
+	/* Where the PMI itself takes longer, it would only ever meet itself. */
+	unsigned int period = checks_itself() ? 20 * SYSCALL_PERIOD : SYSCALL_PERIOD;
 	struct sample_limits limits;
 	struct late late = { };
 
@@ -195,7 +197,7 @@ TEST(late_by_a_change_of_privilege)
 	ASSERT_TRUE(run_on(sysconf(_SC_NPROCESSORS_ONLN) - 1));
 	ASSERT_TRUE(lift_sample_limits(&limits));
 	for (unsigned int i = 0; i < PERIODS; i++)
-		EXPECT_TRUE(sample_kernel(SYSCALL_PERIOD + i, &late));
+		EXPECT_TRUE(sample_kernel(period + i, &late));
 	EXPECT_TRUE(put_back_sample_limits(&limits));
 	TH_LOG("%u samples, %u where the kernel is left, %u elsewhere in the program",
 	       late.samples, late.at_end, late.elsewhere);
