@@ -84,3 +84,11 @@ one_line() {
 	because "the line does not say \"$1\": $(said_by_rpmu)"
 	return 1
 }
+
+# one_reason PATTERN: one line, and that, besides what says that the built-in driver goes on.
+one_reason() {
+	reasons=$(said_by_rpmu | grep -v 'the built-in driver has its PMU back$')
+	[ "$(echo "$reasons" | wc -l)" = 1 ] && echo "$reasons" | grep -qE "$1" && return
+	because "not one line with \"$1\": $reasons"
+	return 1
+}

@@ -80,6 +80,35 @@ refused_while_cpu_counted() {
 	return "$status"
 }
 
+# refused_while_taken WHAT PATTERN: another module has that. The PMU had been taken over by then.
+refused_while_taken() {
+	if ! taken=$(./module load ./taken.ko "what=$1" 2>&1); then
+		because "what=$1: $taken"
+		return 1
+	fi
+	log_mark "$0"
+	refused "$BUSY" && one_reason "$2"
+	status=$?
+	if ! taken=$(./module unload taken 2>&1); then
+		because "unload taken: $taken"
+		return 1
+	fi
+	counts && return "$status"
+	return 1
+}
+
+refused_while_counter_taken() {
+	refused_while_taken counter 'another driver uses the counters'
+}
+
+refused_while_select_taken() {
+	refused_while_taken select 'another driver uses the counters'
+}
+
+refused_while_hotplug_state_taken() {
+	refused_while_taken state 'CPU hotplug state'
+}
+
 # There and back, with a count on either side each time.
 twenty_rounds() {
 	round=0
@@ -384,7 +413,8 @@ built_in_at_end() {
 }
 
 for name in built_in_at_start refused_while_watchdog_on \
-	refused_while_task_counted refused_while_cpu_counted twenty_rounds \
+	refused_while_task_counted refused_while_cpu_counted refused_while_counter_taken \
+	refused_while_select_taken refused_while_hotplug_state_taken twenty_rounds \
 	pmu_is_the_same unload_refused_while_task_counted \
 	unload_refused_while_cpu_counted watchdog_on_rpmu \
 	watchdog_after_give_back rdpmc_stays freeze_on_smi_stays interval_written_before multiplexed_before \

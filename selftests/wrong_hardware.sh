@@ -42,14 +42,6 @@ right() {
 	return 1
 }
 
-# one_reason PATTERN: one line, and that, besides what says that the built-in driver goes on.
-one_reason() {
-	reasons=$(said_by_rpmu | grep -v 'the built-in driver has its PMU back$')
-	[ "$(echo "$reasons" | wc -l)" = 1 ] && echo "$reasons" | grep -qE "$1" && return
-	because "not one line with \"$1\": $reasons"
-	return 1
-}
-
 # no_trouble: the kernel has nothing to complain about since log_mark.
 no_trouble() {
 	trouble=$(log_trouble since)

@@ -30,8 +30,12 @@ pub(crate) fn find_predecessor() -> Result<Option<BuiltinPmu>> {
     let pmu = match BuiltinPmu::find(event_type::RAW, SOME_EVENT) {
         Ok(Some(pmu)) => pmu,
         Ok(None) => return Ok(None),
-        Err(e) if e == EBUSY => {
+        Err(e) if e == EEXIST => {
             pr_err!("another module drives the PMU; unload it first\n");
+            return Err(EBUSY);
+        }
+        Err(e) if e == EBUSY => {
+            pr_err!("another driver uses the counters; unload it first\n");
             return Err(e);
         }
         Err(e) => {

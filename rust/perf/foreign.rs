@@ -46,7 +46,8 @@ impl BuiltinPmu {
     /// Finds the PMU that serves events of type `event_type`.
     ///
     /// It opens, and closes, an event with the given `config`, which the PMU must accept. [`None`]
-    /// if no PMU does, `EBUSY` if one of a module does. Process context.
+    /// if no PMU does, `EEXIST` if one of a module does; else what opening fails with, `EBUSY` where
+    /// the built-in driver finds its counters in use by another. Process context.
     pub fn find(event_type: u32, config: u64) -> Result<Option<Self>> {
         let mut attr: bindings::perf_event_attr = pin_init::zeroed();
         attr.type_ = event_type;
@@ -79,7 +80,7 @@ impl BuiltinPmu {
         unsafe { bindings::perf_event_release_kernel(event) };
 
         if !module.is_null() {
-            return Err(EBUSY);
+            return Err(EEXIST);
         }
         // INVARIANT: Just checked.
         Ok(NonNull::new(pmu).map(Self))
