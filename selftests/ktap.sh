@@ -92,3 +92,22 @@ one_reason() {
 	because "not one line with \"$1\": $reasons"
 	return 1
 }
+
+# sample_limits RATE PERCENT: of samples in a second, and of the CPU's time; with 0 percent the kernel does not lower
+# the rate where interrupts take long.
+sample_limits() {
+	echo 25 >/proc/sys/kernel/perf_cpu_time_max_percent &&
+		echo "$1" >/proc/sys/kernel/perf_event_max_sample_rate &&
+		echo "$2" >/proc/sys/kernel/perf_cpu_time_max_percent && return
+	because "cannot set the limits on samples"
+	return 1
+}
+
+lift_sample_limits() {
+	sample_limits 10000000 0
+}
+
+# put_back_sample_limits: to what they are at boot.
+put_back_sample_limits() {
+	sample_limits 100000 25
+}

@@ -9,7 +9,7 @@
 . ./ktap.sh
 
 DATA=/tmp/perf.data
-trap 'rm -f "$DATA" "$DATA.old" /tmp/record /tmp/shown' EXIT
+trap 'rm -f "$DATA" "$DATA.old" /tmp/record /tmp/shown; put_back_sample_limits' EXIT
 trap 'exit 1' HUP INT TERM
 
 # record ARGUMENT...
@@ -102,6 +102,7 @@ top() {
 	return 1
 }
 
+lift_sample_limits
 for name in fixed_period report annotate by_default call_graph system_wide group_read children top; do
 	run_test $name
 done

@@ -148,23 +148,14 @@ pmis() {
 	awk '$1 == "PMI:" { for (i = 2; $i ~ /^[0-9]+$/; i++) n += $i } END { print n + 0 }' /proc/interrupts
 }
 
-# sample_limits RATE PERCENT: with 0 percent the kernel does not lower the rate where interrupts take long.
-sample_limits() {
-	echo 25 >/proc/sys/kernel/perf_cpu_time_max_percent &&
-		echo "$1" >/proc/sys/kernel/perf_event_max_sample_rate &&
-		echo "$2" >/proc/sys/kernel/perf_cpu_time_max_percent && return
-	because "cannot set the limits on samples"
-	return 1
-}
-
 # 10,000,000 instructions, and counters that overflow after 10000 at the latest: nothing is lost,
 # neither of counts nor of samples.
 nothing_is_lost() {
 	before=$(pmis)
-	told_to ./exact_count && told_to ./counted reads 20000 && sample_limits 10000000 0 || return
+	told_to ./exact_count && told_to ./counted reads 20000 && lift_sample_limits || return
 	told_to perf record -o /tmp/wrong.data -c 9001 -e instructions:u ./exact_loop
 	status=$?
-	sample_limits 100000 25 && [ "$status" = 0 ] || return 1
+	put_back_sample_limits && [ "$status" = 0 ] || return 1
 	after=$(pmis)
 	samples=$(sed -n 's/.*(\([0-9]*\) samples).*/\1/p' /tmp/wrong)
 	echo "# $((after - before)) interrupts, ${samples:-no} samples"
