@@ -26,6 +26,9 @@ found() {
 # hangs: the last CPU, and somebody notices that it is this one.
 hangs() {
 	cpu=$(($(nproc) - 1))
+	# It sees the CPU at work first, or where it has been told to look away meanwhile, as it is when a module is
+	# unloaded, it would take this for the hang that it has reported.
+	timeout 3 taskset -c "$cpu" ./counted branches 4000000000
 	before_hang=$(found)
 	log_mark watchdog
 	taskset -c "$cpu" ./module load ./stuck.ko "rounds=$rounds" >/tmp/stuck
@@ -47,8 +50,6 @@ watched() {
 	echo 1 >/proc/sys/kernel/nmi_watchdog
 	"$@"
 	status=$?
-	# Its timer ticks once more, or it would take the next hang for the same.
-	sleep 1
 	echo 0 >/proc/sys/kernel/nmi_watchdog
 	return "$status"
 }
