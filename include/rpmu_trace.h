@@ -69,7 +69,7 @@ TRACE_EVENT(place_failed,
 		__entry->tid = tid;
 		__entry->members = members;
 		__entry->pinned = pinned;
-		strscpy(__entry->reason, reason, RPMU_TRACE_REASON);
+		strscpy_pad(__entry->reason, reason, RPMU_TRACE_REASON);
 	),
 	TP_printk("id=%llu type=%u config=0x%llx tid=%ld pinned=%d members=%u counters=0x%llx reason=%s",
 		  __entry->id, __entry->type, __entry->config, __entry->tid,
@@ -98,7 +98,7 @@ TRACE_EVENT(refused,
 		__entry->cpu = cpu;
 		__entry->group = group;
 		__entry->error = error;
-		strscpy(__entry->reason, reason, RPMU_TRACE_REASON);
+		strscpy_pad(__entry->reason, reason, RPMU_TRACE_REASON);
 	),
 	TP_printk("type=%u config=0x%llx config1=0x%llx cpu=%ld group=%u error=%ld reason=%s",
 		  __entry->type, __entry->config, __entry->config1, __entry->cpu,

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "kselftest_harness.h"
@@ -177,6 +178,76 @@ TEST_F(traced, refused)
 	attr = counting(PERF_TYPE_RAW, RAW_BRANCHES);
 	close(perf_open_self(&attr, -1));
 	EXPECT_EQ(1, lines_with(" refused: "));
+}
+
+/* A record's raw data, behind its header and its size. */
+struct raw_record {
+	struct perf_event_header header;
+	__u32 size;
+	char data[];
+};
+
+/*
+ * perf's buffer for a record is used again and again: behind a short reason there
+ * must be nothing of the longer one before it.
+ */
+TEST_F(traced, nothing_of_other_records)
+{
+	const long page_size = sysconf(_SC_PAGESIZE);
+	struct perf_event_attr attr;
+	struct perf_event_mmap_page *page;
+	const struct raw_record *record;
+	char text[4096], *reason;
+	unsigned int i, records = 0;
+	size_t len, end, lengths[2] = { 0 };
+	long offset;
+	FILE *file;
+	__u64 tail;
+	int fd;
+
+	file = fopen(TRACEFS "/events/rpmu/refused/format", "r");
+	ASSERT_NE(NULL, file) TH_LOG("%m");
+	len = fread(text, 1, sizeof(text) - 1, file);
+	fclose(file);
+	text[len] = '\0';
+	reason = strstr(text, "char reason[256];");
+	ASSERT_NE(NULL, reason);
+	offset = value(reason, "offset:");
+	ASSERT_LT(0, offset);
+
+	ASSERT_TRUE(read_line(TRACEFS "/events/rpmu/refused/id", text, sizeof(text)));
+	attr = counting(PERF_TYPE_TRACEPOINT, atoi(text));
+	attr.sample_period = 1;
+	attr.sample_type = PERF_SAMPLE_RAW;
+	attr.exclude_kernel = 0;
+	attr.disabled = 0;
+	fd = perf_open_self(&attr, -1);
+	ASSERT_LE(0, fd) TH_LOG("%m");
+	page = mmap(NULL, 3 * page_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	ASSERT_NE(MAP_FAILED, page) TH_LOG("%m");
+	/* A longer reason and a shorter one in turn. */
+	for (i = 0; i < 4; i++) {
+		attr = i & 1 ? counting(PERF_TYPE_HW_CACHE, 0xffff00) :
+			       counting(PERF_TYPE_HARDWARE, 100);
+		EXPECT_EQ(-1, perf_open_self(&attr, -1));
+	}
+	for (tail = 0; tail < page->data_head; tail += record->header.size) {
+		record = (void *)((char *)page + page_size + tail);
+		ASSERT_EQ(PERF_RECORD_SAMPLE, record->header.type);
+		ASSERT_LE(offset + 256, record->size);
+		len = strnlen(record->data + offset, 256);
+		ASSERT_GT(256, len);
+		lengths[records++ & 1] = len;
+		for (end = len; end < 256 && !record->data[offset + end]; end++)
+			;
+		EXPECT_EQ(256, end)
+			TH_LOG("behind \"%s\": \"%.20s\"", record->data + offset,
+			       record->data + offset + end);
+	}
+	EXPECT_EQ(4, records);
+	EXPECT_GT(lengths[0], lengths[1]);
+	munmap(page, 3 * page_size);
+	close(fd);
 }
 
 /* Who is put on which counter. */
