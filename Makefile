@@ -5,7 +5,7 @@ MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := module
 export KDIR FLAVOUR KERNEL ACCEL MIRROR RPMU_CACHE JOBS GDB
 
-.PHONY: module demo test miri plan plan-events plan-test vpmu-test vpmu-speed accept parity bench stress check guest toolroot kernel qemu vpmu image rust-analyzer refresh clean clean-cache help
+.PHONY: module demo test miri plan plan-events plan-test vpmu-test vpmu-speed accept parity bench stress check configs guest toolroot kernel qemu vpmu image rust-analyzer refresh clean clean-cache help
 
 module:
 	@scripts/module --install
@@ -58,6 +58,9 @@ stress:
 check:
 	@scripts/check
 
+configs:
+	@scripts/configs
+
 guest:
 	@scripts/guest $(GUEST)
 
@@ -97,6 +100,7 @@ help:
 	@echo "                    KINDS=fuzz,nmi MODELS=Haswell SEED=7 CALLS=10000 ROUNDS=50 PMIS=1000 for less;"
 	@echo "                    PARALLEL=1: CPUs that really run at once"
 	@echo "make check          format, clippy, layers, shell scripts"
+	@echo "make configs        rpmu.ko for a kernel without options of the stock kernel's, compiled only"
 	@echo "make guest          a shell in a guest; GUEST=\"--cpu Skylake-Client --smp 2,1\", GDB=1 waits for gdb"
 	@echo "make rust-analyzer  rust-project.json for your editor"
 	@echo "make refresh        read the package lists again, take the newest kernel 7.x"

@@ -10,6 +10,7 @@
 #include <linux/cpumask.h>
 #include <linux/device.h>
 #include <linux/hardirq.h>
+#include <linux/kprobes.h>
 #include <linux/mm_types.h>
 #include <linux/percpu.h>
 #include <linux/smp.h>
@@ -141,6 +142,18 @@ void rpmu_helper_raw_spin_lock(raw_spinlock_t *lock)
 void rpmu_helper_raw_spin_unlock(raw_spinlock_t *lock)
 {
 	raw_spin_unlock(lock);
+}
+
+/* for rust/x86 and rust/perf */
+
+int rpmu_helper_register_kprobe(struct kprobe *p)
+{
+	return register_kprobe(p);
+}
+
+void rpmu_helper_unregister_kprobe(struct kprobe *p)
+{
+	unregister_kprobe(p);
 }
 
 /* for rust/perf */

@@ -413,3 +413,19 @@ pub(super) unsafe fn for_each_member(
         node = unsafe { (*node).next };
     }
 }
+
+/// Whether the event is for a control group.
+///
+/// # Safety
+///
+/// `event` must be valid.
+pub(super) unsafe fn is_of_cgroup(event: *mut bindings::perf_event) -> bool {
+    #[cfg(CONFIG_CGROUP_PERF)]
+    // SAFETY: By this function's requirements; it does not change once the event is open.
+    return unsafe { !(*event).cgrp.is_null() };
+    #[cfg(not(CONFIG_CGROUP_PERF))]
+    return {
+        let _ = event;
+        false
+    };
+}

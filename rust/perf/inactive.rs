@@ -12,7 +12,7 @@
 //! `core.c:3133`). So with interrupts off, what is found in the list of all events stays there; who is
 //! a member of what is asked of the member, as a group's own list is not RCU's.
 
-use super::{rotation, Event, OnCpu, Operations};
+use super::{event::is_of_cgroup, rotation, Event, OnCpu, Operations};
 use crate::bindings;
 use core::ptr;
 use kernel::cpu::CpuId;
@@ -108,18 +108,4 @@ impl<T: Operations> OnCpu<'_, T> {
         // with interrupts off.
         unsafe { (*(*event.as_raw()).group_leader).id }
     }
-}
-
-/// # Safety
-///
-/// `event` must be valid.
-unsafe fn is_of_cgroup(event: *mut bindings::perf_event) -> bool {
-    #[cfg(CONFIG_CGROUP_PERF)]
-    // SAFETY: By this function's requirements; it does not change once the event is open.
-    return unsafe { !(*event).cgrp.is_null() };
-    #[cfg(not(CONFIG_CGROUP_PERF))]
-    return {
-        let _ = event;
-        false
-    };
 }

@@ -23,7 +23,7 @@
 //! In the kernel proper this would be the perf core's business: the driver would return another error.
 
 use super::{
-    event::{for_each_member, Event},
+    event::{for_each_member, is_of_cgroup, Event},
     OnCpu, Operations, Pmu,
 };
 use crate::bindings;
@@ -199,7 +199,7 @@ impl<T: Operations> Pmu<T> {
         // until the lock is released.
         let leader = unsafe { (*event).group_leader };
         // SAFETY: As above.
-        let (state, of_cgroup) = unsafe { ((*leader).state, !(*leader).cgrp.is_null()) };
+        let (state, of_cgroup) = unsafe { ((*leader).state, is_of_cgroup(leader)) };
         if state != ERROR || of_cgroup {
             return Verdict::Gone;
         }

@@ -51,11 +51,11 @@ fn address_of(name: &'static CStr) -> Result<*mut c_void> {
     let probe: *mut bindings::kprobe = &mut *probe;
     // SAFETY: The probe names a symbol and is otherwise zero, as it has to be. It stays where it is
     // until it is unregistered below.
-    to_result(unsafe { bindings::register_kprobe(probe) })?;
+    to_result(unsafe { bindings::rpmu_helper_register_kprobe(probe) })?;
     // SAFETY: Registering has set the address, and unregistering waits until nobody uses the probe.
     unsafe {
         let address = (*probe).addr;
-        bindings::unregister_kprobe(probe);
+        bindings::rpmu_helper_unregister_kprobe(probe);
         Ok(address.cast())
     }
 }

@@ -82,7 +82,10 @@ impl<'a, T: Operations> Scheduling<'a, T> {
         // SAFETY: The event is valid, and so is its context, which is locked.
         let cgroups = unsafe { (*(*event.as_raw()).ctx).nr_cgroups };
         #[cfg(not(CONFIG_CGROUP_PERF))]
-        let cgroups = 0;
+        let cgroups = {
+            let _ = event;
+            0
+        };
         cgroups != 0
     }
 

@@ -28,12 +28,12 @@ impl Symbols {
         let probe: *mut bindings::kprobe = &mut *probe;
         // SAFETY: The probe names a symbol and is otherwise zero, as it has to be. It stays where it
         // is until it is unregistered below.
-        to_result(unsafe { bindings::register_kprobe(probe) })?;
+        to_result(unsafe { bindings::rpmu_helper_register_kprobe(probe) })?;
         // SAFETY: Registering has set the address, to that of the function whose type the static
         // call has; unregistering waits until nobody uses the probe.
         unsafe {
             bindings::rpmu_helper_bind_kallsyms_lookup_name((*probe).addr.cast());
-            bindings::unregister_kprobe(probe);
+            bindings::rpmu_helper_unregister_kprobe(probe);
         }
         Ok(Self(()))
     }
