@@ -64,7 +64,7 @@ impl kernel::Module for Rpmu {
     fn init(_module: &'static ThisModule) -> Result<Self> {
         // Nothing has changed if any of these fails.
         let hardware = driver::probe(perf::policy(), module_parameters::max_period.value())?;
-        let perfmon = *hardware.perfmon();
+        let perfmon = *hardware.counters();
         let pmu = driver::new_pmu(hardware, module_parameters::ht_workaround.value())?;
         let predecessor = driver::find_predecessor()?;
 

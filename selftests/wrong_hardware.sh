@@ -20,6 +20,7 @@ HYBRID=64
 KEEPS_STATUS=128
 VERSION=256
 MODEL=65536
+MORE=16777216
 
 built_in_at_start() {
 	if loaded; then
@@ -143,6 +144,24 @@ fewer_counters() {
 	loaded_with '' "$FEWER" few_counters_do
 }
 
+eight_counters_do() {
+	log_since | grep -q ' 8 general-purpose and [34] fixed counters' &&
+		log_since | grep -q ' 2 more general-purpose counters are not used' || {
+		because "$(log_since | grep -m 1 rpmu:)"
+		return 1
+	}
+	counts
+}
+
+# A CPU without a table of its own that tells of ten counters: rpmu uses those that have their addresses everywhere.
+more_counters_than_addresses() {
+	if [ "$(cat /sys/devices/system/cpu/smt/active)" != 0 ]; then
+		because "a thread of this core has four counters, and not eight"
+		return "$SKIP"
+	fi
+	loaded_with '' $((MORE + 0xee * MODEL)) eight_counters_do
+}
+
 # pmis: performance monitoring interrupts so far, on all CPUs.
 pmis() {
 	awk '$1 == "PMI:" { for (i = 2; $i ~ /^[0-9]+$/; i++) n += $i } END { print n + 0 }' /proc/interrupts
@@ -199,7 +218,7 @@ overflows_cannot_be_acknowledged() {
 }
 
 for name in built_in_at_start models_that_are_not_driven hybrid_cpu version_too_old no_version \
-	general_counter_is_deaf fixed_counter_is_deaf counters_missing fewer_counters \
+	general_counter_is_deaf fixed_counter_is_deaf counters_missing fewer_counters more_counters_than_addresses \
 	pmi_is_late pmi_comes_twice pmi_is_late_and_comes_twice overflows_cannot_be_acknowledged; do
 	run_test $name
 done

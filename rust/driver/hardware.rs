@@ -13,7 +13,7 @@ use crate::{
     },
     x86::{
         msr::{Msr, ReadOnlyMsr},
-        perfmon::ArchPerfmon,
+        perfmon::Counters,
     },
 };
 use kernel::{
@@ -30,14 +30,14 @@ pub(crate) struct Hardware {
     pub(super) policy: Policy,
     /// What a counter can be started with.
     pub(super) limits: PeriodLimits,
-    perfmon: ArchPerfmon,
+    counters: Counters,
     /// A bit for each extra register that the model has and this machine has not.
     missing: Atomic<u32>,
 }
 
 impl Hardware {
     /// A `max_period` other than 0 limits what a counter is started with.
-    pub(super) fn new(pmu: Pmu, perfmon: ArchPerfmon, policy: Policy, max_period: u64) -> Self {
+    pub(super) fn new(pmu: Pmu, counters: Counters, policy: Policy, max_period: u64) -> Self {
         let mut limits = pmu.period_limits();
         if max_period != 0 {
             limits.max_period = limits.max_period.min(max_period);
@@ -46,14 +46,14 @@ impl Hardware {
             pmu,
             policy,
             limits,
-            perfmon,
+            counters,
             missing: Atomic::new(0),
         }
     }
 
-    /// What the PMU needs reserved while it is in use.
-    pub(crate) fn perfmon(&self) -> &ArchPerfmon {
-        &self.perfmon
+    /// The counters, which have to be reserved while the PMU is in use.
+    pub(crate) fn counters(&self) -> &Counters {
+        &self.counters
     }
 
     /// The register's number. [`None`] for a counter that the CPU does not have.
@@ -63,15 +63,15 @@ impl Hardware {
             Register::FixedControl => Some(Msr::IA32_FIXED_CTR_CTRL),
             Register::Extra(register) => Some(extra(register)),
             Register::EventSelect(counter) => match counter.kind() {
-                CounterKind::Gp(n) => self.perfmon.gp(n.into()).map(Msr::perfevtsel),
+                CounterKind::Gp(n) => self.counters.gp(n.into()).map(Msr::perfevtsel),
                 CounterKind::Fixed(_) => None,
             },
             Register::Counter(counter) => match counter.kind() {
                 CounterKind::Gp(n) if self.pmu.capabilities.full_width_write => {
-                    self.perfmon.gp(n.into()).map(Msr::a_pmc)
+                    self.counters.gp(n.into()).map(Msr::a_pmc)
                 }
-                CounterKind::Gp(n) => self.perfmon.gp(n.into()).map(Msr::pmc),
-                CounterKind::Fixed(n) => self.perfmon.fixed(n.into()).map(Msr::fixed_ctr),
+                CounterKind::Gp(n) => self.counters.gp(n.into()).map(Msr::pmc),
+                CounterKind::Fixed(n) => self.counters.fixed(n.into()).map(Msr::fixed_ctr),
             },
         }
     }
@@ -86,8 +86,8 @@ impl Hardware {
     /// Reads a counter of this CPU, in its full width.
     pub(super) fn read_counter(&self, counter: CounterId, irqs: &LocalInterruptDisabled) -> u64 {
         let value = match counter.kind() {
-            CounterKind::Gp(n) => self.perfmon.gp(n.into()).map(|gp| gp.rdpmc(irqs)),
-            CounterKind::Fixed(n) => self.perfmon.fixed(n.into()).map(|fixed| fixed.rdpmc(irqs)),
+            CounterKind::Gp(n) => self.counters.gp(n.into()).map(|gp| gp.rdpmc(irqs)),
+            CounterKind::Fixed(n) => self.counters.fixed(n.into()).map(|fixed| fixed.rdpmc(irqs)),
         };
         value.unwrap_or(0)
     }

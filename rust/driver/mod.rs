@@ -177,6 +177,13 @@ pub(crate) fn announce(pmu: &CorePmu, predecessor: bool) {
         }
     );
 
+    if pmu.capabilities.unused_gp > 0 {
+        pr_notice!(
+            "{} more general-purpose counters are not used: their registers have no architectural \
+             address\n",
+            pmu.capabilities.unused_gp
+        );
+    }
     if pmu.capabilities.perf_metrics {
         pr_notice!(
             "PERF_METRICS is not used: topdown events with codes 0x8000 to 0x8700 are refused\n"

@@ -11,7 +11,7 @@ use crate::{
     },
     x86::{
         cpuid::{cpuid, Feature},
-        perfmon::{ArchPerfmon, PerfCapabilities},
+        perfmon::{Counters, PerfCapabilities},
     },
 };
 use kernel::{interrupt::local_interrupt_disable, prelude::*};
@@ -44,11 +44,14 @@ pub(crate) fn probe(policy: &CStr, max_period: u64) -> Result<Hardware> {
     let pmu = Pmu::probe(&cpuid, perf_capabilities).inspect_err(|unsupported| {
         pr_err!("{}\n", format_args!("{unsupported}"));
     })?;
-    let Some(perfmon) = ArchPerfmon::probe() else {
+    if !Feature::ARCH_PERFMON.present() {
         pr_err!("the PMU is hidden (clearcpuid=arch_perfmon?); boot without that\n");
         return Err(ENODEV);
-    };
-    Ok(Hardware::new(pmu, perfmon, known_policy, max_period))
+    }
+    let told = pmu.capabilities.counters.bits();
+    // CAST: general-purpose counters are the low half.
+    let counters = Counters::probe(told as u32, (told >> 32) as u32, &local_interrupt_disable());
+    Ok(Hardware::new(pmu, counters, known_policy, max_period))
 }
 
 /// Makes sure that the counters are real: some hypervisors describe a PMU that does nothing.

@@ -125,13 +125,19 @@ impl AbsentEvents {
     }
 }
 
+/// General-purpose counters whose registers have addresses that are the same on every CPU: the SDM
+/// names IA32_PMC0 to 7, IA32_PERFEVTSEL0 to 7 and IA32_A_PMC0 to 7 (volume 4, table 2-2).
+pub const ADDRESSABLE_GP: u8 = 8;
+
 /// The PMU that one CPU has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
     /// Version of architectural performance monitoring.
     pub version: u8,
-    /// The counters that exist, both kinds.
+    /// The counters that can be used, both kinds.
     pub counters: CounterMask,
+    /// General-purpose counters that CPUID counts beyond [`ADDRESSABLE_GP`].
+    pub unused_gp: u8,
     /// Width of the counters.
     pub width: CounterWidth,
     /// Whether general-purpose counters take full-width values, through IA32_A_PMCn. Without,
@@ -157,9 +163,13 @@ impl Capabilities {
     /// `None` where CPUID describes no usable PMU: no version, too few architectural events, no
     /// counter, an impossible counter width.
     ///
+    /// General-purpose counters: no more than [`ADDRESSABLE_GP`].
+    ///
     /// Fixed counters: up to version 4, CPUID says how many there are, and on bare metal there
-    /// are three whatever it says; from version 5 on it has a mask. Mainline: `intel_pmu_init()`,
-    /// `arch/x86/events/intel/core.c:8014-8052`.
+    /// are three whatever it says (mainline: `intel_pmu_init()`,
+    /// `arch/x86/events/intel/core.c:8014-8052`). From version 5 on there is a mask as well, and a
+    /// counter exists if either says so (SDM volume 2A, CPUID, leaf 0AH, ECX; mainline takes the
+    /// mask alone).
     ///
     /// # Examples
     ///
@@ -183,7 +193,12 @@ impl Capabilities {
         }
         let leaf = &cpuid.leaf_a;
         let version = byte(leaf.eax, 0);
-        let gp = byte(leaf.eax, 8);
+        let told_gp = byte(leaf.eax, 8);
+        let gp = if told_gp < ADDRESSABLE_GP {
+            told_gp
+        } else {
+            ADDRESSABLE_GP
+        };
         let mask_length = byte(leaf.eax, 24);
         if version == 0 || gp == 0 || mask_length < AbsentEvents::COUNT {
             return None;
@@ -194,11 +209,12 @@ impl Capabilities {
             _ => return None,
         };
 
+        let told = (leaf.edx & 0x1f) as u8;
         let fixed = if version >= 5 {
             // Clipped to `MAX_FIXED` by `from_bits`.
             CounterMask::from_bits((leaf.ecx as u64) << MAX_GP)
+                .union(CounterMask::first_fixed(told))
         } else if version >= 2 {
-            let told = (leaf.edx & 0x1f) as u8;
             let certain = if cpuid.is_virtual() { 0 } else { 3 };
             CounterMask::first_fixed(if told > certain { told } else { certain })
         } else {
@@ -212,6 +228,7 @@ impl Capabilities {
         Some(Self {
             version,
             counters: CounterMask::first_gp(gp).union(fixed),
+            unused_gp: told_gp.wrapping_sub(gp),
             width,
             full_width_write: (perf_capabilities >> 13) & 1 != 0,
             perf_metrics: (perf_capabilities >> 15) & 1 != 0,
@@ -310,8 +327,10 @@ mod tests {
             Case { version: 4, edx: 4, ecx: 0, virtual_: false, fixed: 0xf },
             Case { version: 4, edx: 0x603, ecx: 0, virtual_: true, fixed: 0x7 },
             Case { version: 4, edx: 0x1f, ecx: 0, virtual_: true, fixed: 0xffff },
-            Case { version: 5, edx: 3, ecx: 0x9, virtual_: false, fixed: 0x9 },
-            Case { version: 5, edx: 3, ecx: 0, virtual_: false, fixed: 0 },
+            Case { version: 5, edx: 0, ecx: 0x9, virtual_: false, fixed: 0x9 },
+            Case { version: 5, edx: 3, ecx: 0x9, virtual_: false, fixed: 0xf },
+            Case { version: 5, edx: 3, ecx: 0, virtual_: true, fixed: 0x7 },
+            Case { version: 5, edx: 0, ecx: 0, virtual_: false, fixed: 0 },
             Case { version: 5, edx: 0, ecx: u32::MAX, virtual_: true, fixed: 0xffff },
         ];
         for Case {
@@ -423,10 +442,12 @@ mod tests {
     }
 
     #[test]
-    fn more_counters_than_there_is_room_for_are_clipped() {
-        let mut cpuid = haswell();
-        cpuid.leaf_a.eax = 0x0730_ff03;
-        let capabilities = Capabilities::decode(&cpuid, None).unwrap();
-        assert_eq!(capabilities.gp(), 32);
+    fn counters_without_an_architectural_address_are_left_out() {
+        for (told, gp, unused) in [(7, 7, 0), (8, 8, 0), (10, 8, 2), (255, 8, 247)] {
+            let mut cpuid = haswell();
+            cpuid.leaf_a.eax = 0x0730_0003 | told << 8;
+            let capabilities = Capabilities::decode(&cpuid, None).unwrap();
+            assert_eq!((capabilities.gp(), capabilities.unused_gp), (gp, unused));
+        }
     }
 }

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Architectural performance monitoring: which counters there are, as `CPUID` leaf 0xA tells.
+//! The counters of architectural performance monitoring, and IA32_PERF_CAPABILITIES.
 //!
-//! [`ArchPerfmon`] is the only source of [`Gp`] and [`Fixed`], the names of counters. Code that
-//! holds one can thus neither name a register beyond the counters' nor execute `RDPMC` for a
-//! counter that is absent, which would be an unhandled fault.
+//! [`Counters`] is the only source of [`Gp`] and [`Fixed`], the names of counters. Code that holds
+//! one can thus neither name a register beyond the counters' nor execute `RDPMC` for a counter that
+//! is absent, which would be an unhandled fault. What CPUID says of counters is decoded by the
+//! driver; here it is not relied on: a counter exists if its register can be read.
 //!
-//! Source: Intel SDM volume 3, section 20.2, and volume 2, `CPUID`.
+//! Source: Intel SDM volume 3, section 20.2.
 
 use super::{
-    cpuid::{cpuid, Feature},
-    msr::ReadOnlyMsr,
+    cpuid::Feature,
+    msr::{Msr, ReadOnlyMsr},
 };
 use crate::bindings;
-use kernel::{bits::genmask_checked_u32, interrupt::LocalInterruptDisabled};
+use kernel::interrupt::LocalInterruptDisabled;
 
 /// As many general-purpose counters as have their registers in one run of addresses everywhere
 /// (SDM volume 4, table 2-2: `IA32_PERFEVTSEL0` to `7`, `IA32_PMC0` to `7`, `IA32_A_PMC0` to `7`).
@@ -21,118 +22,59 @@ const MAX_GP: u32 = 8;
 /// As many fixed counters as `IA32_FIXED_CTR_CTRL` has fields for, four bits each.
 const MAX_FIXED: u32 = 16;
 
-/// What the processor says about its counters.
+/// The counters that a logical processor has.
 ///
-/// On parts whose CPUs are not all alike ([`Feature::HYBRID_CPU`]) it depends on the CPU that asks,
-/// and is of no use for the others.
+/// # Invariants
+///
+/// A bit is set in `gp` or `fixed` only if the processor has the counter; none is from [`MAX_GP`] and
+/// [`MAX_FIXED`] on.
 #[derive(Clone, Copy, Debug)]
-pub struct ArchPerfmon {
-    version: u8,
-    num_gp: u8,
-    gp_width: u8,
-    mask_length: u8,
-    events_absent: u32,
-    fixed_mask: u32,
-    fixed_width: u8,
-    anythread_deprecated: bool,
+pub struct Counters {
+    gp: u32,
+    fixed: u32,
 }
 
-impl ArchPerfmon {
-    /// Asks the processor. `None` if it has no architectural performance monitoring, or if a
-    /// hypervisor hides it. Any context.
-    pub fn probe() -> Option<Self> {
-        if !Feature::ARCH_PERFMON.present() {
-            return None;
+impl Counters {
+    /// Finds out which of the counters in the masks `gp` and `fixed`, a bit each, this CPU has.
+    ///
+    /// All CPUs must be alike ([`Feature::HYBRID_CPU`]). Nothing is changed. Interrupts off.
+    pub fn probe(gp: u32, fixed: u32, irqs: &LocalInterruptDisabled) -> Self {
+        let exists = |msr: Msr| msr.read_safe(irqs).is_ok();
+        // INVARIANT: The registers of each counter have been read. RDPMC takes the same numbers (SDM
+        // volume 2B, RDPMC).
+        Self {
+            gp: keep(gp, MAX_GP, |n| {
+                exists(Msr::pmc(Gp(n))) && exists(Msr::perfevtsel(Gp(n)))
+            }),
+            fixed: keep(fixed, MAX_FIXED, |n| exists(Msr::fixed_ctr(Fixed(n)))),
         }
-        let regs = cpuid(0xa, 0);
-        let [version, num_gp, gp_width, mask_length] = regs.eax.to_le_bytes();
-        if version == 0 {
-            return None;
-        }
-        // Before version 5 fixed counters are numbered without gaps. Versions 2 to 4 may leave the
-        // number out although real ones have three (arch/x86/events/intel/core.c:8037-8046).
-        let fixed_mask = match version {
-            1 => 0,
-            2..=4 => {
-                let assumed = if Feature::HYPERVISOR.present() { 0 } else { 3 };
-                low_bits((regs.edx & 0x1f).max(assumed).min(MAX_FIXED))
-            }
-            _ => regs.ecx & low_bits(MAX_FIXED),
-        };
-        Some(Self {
-            version,
-            num_gp: num_gp.min(MAX_GP as u8),
-            gp_width,
-            mask_length,
-            events_absent: regs.ebx,
-            fixed_mask,
-            fixed_width: (regs.edx >> 5) as u8,
-            anythread_deprecated: regs.edx & (1 << 15) != 0,
-        })
-    }
-
-    /// The version of architectural performance monitoring, 1 at least.
-    pub fn version(&self) -> u32 {
-        self.version.into()
-    }
-
-    /// The number of general-purpose counters of a logical processor.
-    pub fn num_gp(&self) -> u32 {
-        self.num_gp.into()
-    }
-
-    /// The width of general-purpose counters in bits.
-    pub fn gp_width(&self) -> u32 {
-        self.gp_width.into()
-    }
-
-    /// Bit `n` is set if fixed counter `n` exists.
-    pub fn fixed_mask(&self) -> u32 {
-        self.fixed_mask
-    }
-
-    /// The width of fixed counters in bits.
-    pub fn fixed_width(&self) -> u32 {
-        self.fixed_width.into()
-    }
-
-    /// How many architectural events [`ArchPerfmon::event_absent`] has an answer for.
-    pub fn mask_length(&self) -> u32 {
-        self.mask_length.into()
-    }
-
-    /// Whether the processor declares an architectural event (its bit in `CPUID.0AH:EBX`) absent.
-    /// Beyond [`ArchPerfmon::mask_length`] all are.
-    pub fn event_absent(&self, bit: u32) -> bool {
-        bit >= self.mask_length().min(u32::BITS) || self.events_absent & (1 << bit) != 0
-    }
-
-    /// Whether the `AnyThread` bits of the event selects are to be left clear.
-    pub fn anythread_deprecated(&self) -> bool {
-        self.anythread_deprecated
     }
 
     /// General-purpose counter `n`, if there is one.
     #[inline]
     pub fn gp(&self, n: u32) -> Option<Gp> {
-        // INVARIANT: `num_gp` is what the processor has, and no more than `MAX_GP`.
-        (n < self.num_gp.into()).then_some(Gp(n as u8))
+        // INVARIANT: By the type invariant of `Counters`.
+        (n < MAX_GP && self.gp & (1 << n) != 0).then_some(Gp(n as u8))
     }
 
     /// Fixed counter `n`, if there is one.
     #[inline]
     pub fn fixed(&self, n: u32) -> Option<Fixed> {
-        // INVARIANT: `fixed_mask` is what the processor has, and has no bit from `MAX_FIXED` on.
-        (n < MAX_FIXED && self.fixed_mask & (1 << n) != 0).then_some(Fixed(n as u8))
+        // INVARIANT: By the type invariant of `Counters`.
+        (n < MAX_FIXED && self.fixed & (1 << n) != 0).then_some(Fixed(n as u8))
+    }
+
+    /// All general-purpose counters.
+    pub(super) fn all_gp(&self) -> impl Iterator<Item = Gp> + '_ {
+        (0..MAX_GP).filter_map(|n| self.gp(n))
     }
 }
 
-/// A mask of the `n` lowest bits; `n` is at most 32.
-fn low_bits(n: u32) -> u32 {
-    match n {
-        0 => 0,
-        n => genmask_checked_u32(0..=n - 1).unwrap_or(u32::MAX),
-    }
+/// The bits of `mask` below `limit` for which `exists` says so.
+fn keep(mask: u32, limit: u32, exists: impl Fn(u8) -> bool) -> u32 {
+    (0..limit)
+        .filter(|n| mask & (1 << n) != 0 && exists(*n as u8))
+        .fold(0, |kept, n| kept | (1 << n))
 }
 
 /// A general-purpose counter.
@@ -156,7 +98,7 @@ impl Gp {
         self.index()
     }
 
-    /// Reads the counter of this CPU, [`ArchPerfmon::gp_width`] bits.
+    /// Reads the counter of this CPU, in its full width.
     #[inline]
     pub fn rdpmc(self, irqs: &LocalInterruptDisabled) -> u64 {
         // SAFETY: By the type invariant the processor has this counter.
@@ -185,7 +127,7 @@ impl Fixed {
         1 << 30 | self.index()
     }
 
-    /// Reads the counter of this CPU, [`ArchPerfmon::fixed_width`] bits.
+    /// Reads the counter of this CPU, in its full width.
     #[inline]
     pub fn rdpmc(self, irqs: &LocalInterruptDisabled) -> u64 {
         // SAFETY: By the type invariant the processor has this counter.

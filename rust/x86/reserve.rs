@@ -7,7 +7,7 @@
 
 use super::{
     msr::Msr,
-    perfmon::{ArchPerfmon, Gp},
+    perfmon::{Counters, Gp},
 };
 use crate::bindings;
 use kernel::prelude::*;
@@ -16,25 +16,25 @@ use kernel::prelude::*;
 ///
 /// # Invariants
 ///
-/// The registers of the first `counters` counters are reserved for this.
+/// The registers of the first `reserved` of `counters` are reserved for this.
 pub struct Reservation {
-    perfmon: ArchPerfmon,
-    counters: u32,
+    counters: Counters,
+    reserved: usize,
 }
 
 impl Reservation {
     /// Reserves them. `EBUSY` if another driver uses one: the built-in one does while it has
     /// events.
-    pub fn new(perfmon: &ArchPerfmon) -> Result<Self> {
+    pub fn new(counters: &Counters) -> Result<Self> {
         // INVARIANT: None is reserved yet.
         let mut this = Self {
-            perfmon: *perfmon,
-            counters: 0,
+            counters: *counters,
+            reserved: 0,
         };
-        while let Some(counter) = perfmon.gp(this.counters) {
+        for counter in counters.all_gp() {
             reserve(counter)?;
             // INVARIANT: One more has been reserved.
-            this.counters += 1;
+            this.reserved += 1;
         }
         Ok(this)
     }
@@ -42,7 +42,7 @@ impl Reservation {
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        for counter in (0..self.counters).filter_map(|n| self.perfmon.gp(n)) {
+        for counter in self.counters.all_gp().take(self.reserved) {
             release_pmc(counter);
             // SAFETY: By the type invariant it is reserved for this.
             unsafe { bindings::release_evntsel_nmi(Msr::perfevtsel(counter).number()) };

@@ -90,7 +90,9 @@ impl Ordered {
     pub const HYBRID: Self = Ordered(1 << 6);
     /// Overflows cannot be acknowledged: what IA32_PERF_GLOBAL_STATUS says stays.
     pub const KEEPS_STATUS: Self = Ordered(1 << 7);
-    const ALL: u64 = 0xff_ffff;
+    /// CPUID says that there are [`MANY`] general counters; those beyond the model's are not there.
+    pub const MORE: Self = Ordered(1 << 24);
+    const ALL: u64 = 0x1ff_ffff;
 
     /// CPUID says that this is the version of architectural performance monitoring; 0xff is none.
     pub const fn version(version: u8) -> Self {
@@ -144,6 +146,8 @@ impl Ordered {
 pub const LATE_BY: u64 = 5000;
 /// How many counters there are where there are fewer: general and fixed.
 pub const FEW: (usize, usize) = (2, 1);
+/// How many general counters CPUID tells of where it tells of more.
+pub const MANY: usize = 10;
 
 /// Is this event one that leaks ([`Defects::ht_leak`])? MEM_UOPS_RETIRED, MEM_LOAD_UOPS_RETIRED,
 /// MEM_LOAD_UOPS_L3_HIT_RETIRED and MEM_LOAD_UOPS_L3_MISS_RETIRED, with any UMASK.

@@ -199,6 +199,8 @@ impl Pmu {
         let model = self.model;
         let (generals, fixed) = if self.ordered.has(Ordered::FEWER) {
             defect::FEW
+        } else if self.ordered.has(Ordered::MORE) {
+            (defect::MANY, model.fixed)
         } else {
             (self.generals, model.fixed)
         };

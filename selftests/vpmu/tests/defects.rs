@@ -640,6 +640,17 @@ fn there_are_fewer_counters_by_order() {
 }
 
 #[test]
+fn cpuid_tells_of_more_counters_by_order() {
+    let mut pmu = Pmu::new(find(HASWELL), 1);
+    write(&mut pmu, ORDER, Ordered::MORE.bits());
+    assert_eq!(pmu.cpuid(0xa, 0, [0; 4])[0], 0x0730_0a03);
+    assert!(pmu.rdpmc(7).is_ok() && pmu.rdpmc(8).is_err());
+    assert_eq!(pmu.rdmsr(0xc9), Some(Err(Fault)));
+    assert_eq!(pmu.wrmsr(GLOBAL_CTRL, 1 << 8), Some(Err(Fault)));
+    assert_eq!(pmu.wrmsr(GLOBAL_CTRL, 0xff), Some(Ok(())));
+}
+
+#[test]
 fn cpuid_is_wrong_by_order() {
     let haswell = [0x0003_06c3, 1, 2, 3];
     for (what, eax, hybrid, version) in [
@@ -649,6 +660,7 @@ fn cpuid_is_wrong_by_order() {
         (Ordered::HYBRID, 0x306c3, 1 << 15, 3),
         (Ordered::version(1), 0x306c3, 0, 1),
         (Ordered::version(255), 0x306c3, 0, 0),
+        (Ordered::MORE, 0x306c3, 0, 3),
     ] {
         let mut pmu = Pmu::new(find(HASWELL), 2);
         write(&mut pmu, ORDER, what.bits());
@@ -658,7 +670,7 @@ fn cpuid_is_wrong_by_order() {
         assert_eq!(pmu.cpuid(0xa, 0, [0; 4])[0] & 0xff, version);
     }
     let mut pmu = Pmu::new(find(HASWELL), 2);
-    for bits in [1 << 24, 1 << 25, 1 << 63] {
+    for bits in [1 << 25, 1 << 26, 1 << 63] {
         assert_eq!(pmu.wrmsr(ORDER, bits), Some(Err(Fault)));
     }
 }
