@@ -175,6 +175,7 @@ TEST_F(bpf_read, cpu)
 	int fd = perf_open(&attr, -1, self->reader.cpu, -1, 0);
 
 	ASSERT_LE(0, fd);
+	ASSERT_TRUE(take_cpu(true));
 	expect_same(_metadata, fd, &self->reader);
 }
 

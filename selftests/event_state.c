@@ -384,7 +384,9 @@ TEST(every_cpu)
 	}
 	for (cpu = 0; cpu < nr; cpu++) {
 		ASSERT_TRUE(run_on(cpu));
+		ASSERT_TRUE(take_cpu(true));
 		counted_loop(fd[cpu], 0, LOOPS * (cpu + 1));
+		ASSERT_TRUE(take_cpu(false));
 	}
 	for (cpu = 0; cpu < nr; cpu++)
 		EXPECT_EQ(LOOP_INSTRUCTIONS(LOOPS * (cpu + 1)),

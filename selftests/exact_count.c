@@ -38,6 +38,7 @@ FIXTURE_SETUP(exact)
 	int last = sysconf(_SC_NPROCESSORS_ONLN) - 1;
 
 	ASSERT_TRUE(run_on(last));
+	ASSERT_TRUE(take_cpu(variant->per_cpu));
 	self->pid = variant->per_cpu ? -1 : 0;
 	self->cpu = variant->per_cpu ? last : -1;
 }
@@ -149,17 +150,52 @@ TEST_F(exact, kernel_excluded)
 	}
 }
 
-/* Off the CPU and back on it, twenty times, nothing lost and nothing added. */
+#define YIELD_INSTRUCTIONS	3
+
+/* Gives the CPU back whenever it gets it, with so many instructions each time. */
+static void yield_for_ever(void)
+{
+	asm volatile("1:\n\t"
+		     "mov %[yield], %%eax\n\t"
+		     "syscall\n\t"
+		     "jmp 1b"
+		     :
+		     : [yield] "i" (SYS_sched_yield)
+		     : "rax", "rcx", "r11", "memory");
+}
+
+#define SWITCHES	20
+
+/*
+ * Off the CPU and back on it, twenty times, nothing lost and nothing added. A
+ * task may sleep meanwhile. A CPU's event counts whoever runs then, so that has
+ * to be somebody whose instructions are known.
+ */
 TEST_F(exact, context_switches)
 {
 	struct perf_event_attr attr =
 		counting_user(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS);
 	const struct timespec pause = { .tv_nsec = 1000000 };
 	int fd = perf_open(&attr, self->pid, self->cpu, -1, 0);
+	__u64 others = 0;
+	pid_t other;
 
 	ASSERT_LE(0, fd);
-	counted_syscalls(fd, 0, 20, SYS_nanosleep, &pause);
-	EXPECT_EQ(SYSCALLS_INSTRUCTIONS(20), read_value(fd));
+	if (variant->per_cpu) {
+		other = fork_helper();
+		ASSERT_LE(0, other);
+		if (other == 0)
+			yield_for_ever();
+		/* It is there when it has given the CPU back. */
+		sched_yield();
+		sched_yield();
+		counted_syscalls(fd, 0, SWITCHES, SYS_sched_yield, NULL);
+		others = SWITCHES * YIELD_INSTRUCTIONS;
+		EXPECT_EQ(0, kill(other, SIGKILL));
+	} else {
+		counted_syscalls(fd, 0, SWITCHES, SYS_nanosleep, &pause);
+	}
+	EXPECT_EQ(SYSCALLS_INSTRUCTIONS(SWITCHES) + others, read_value(fd));
 }
 
 /*

@@ -56,7 +56,9 @@ static void expect_exact_on(struct __test_metadata *_metadata, int cpu)
 
 	ASSERT_LE(0, fd);
 	ASSERT_TRUE(run_on(cpu));
+	ASSERT_TRUE(take_cpu(true));
 	counted_loop(fd, 0, LOOPS);
+	ASSERT_TRUE(take_cpu(false));
 	EXPECT_EQ(LOOP_INSTRUCTIONS(LOOPS), read_value(fd));
 	close(fd);
 	ASSERT_TRUE(run_on(0));

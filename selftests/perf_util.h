@@ -271,6 +271,17 @@ static inline bool run_on(int cpu)
 	return true;
 }
 
+/*
+ * What counts a CPU counts every program there. While this task has the CPU
+ * alone, no other program gets it, unless this one sleeps.
+ */
+static inline bool take_cpu(bool alone)
+{
+	const struct sched_param param = { .sched_priority = alone };
+
+	return sched_setscheduler(0, alone ? SCHED_FIFO : SCHED_OTHER, &param) == 0;
+}
+
 /* fork() for a helper that dies with the test, however that ends. */
 static inline pid_t fork_helper(void)
 {

@@ -559,7 +559,8 @@ TEST_F(user_read, others_are_wiped)
 		ASSERT_TRUE(run_other(&other));
 		told = read_mapped(cpu_page);
 		EXPECT_LE(of_cpu + LOOPS, told);
-		EXPECT_GT(of_cpu + 100 * LOOPS, told);
+		/* Others run in between, but not for seconds. */
+		EXPECT_GT(of_cpu + 10000000000ULL, told);
 		of_cpu = told;
 		ASSERT_EQ(0, status_of_other(&other));
 	}
