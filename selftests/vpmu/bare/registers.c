@@ -123,19 +123,19 @@ static void global_ctrl_bits(void)
 /* No bit of it can be written; from version 4 on, _SET and _RESET do that. */
 static void status_bits(void)
 {
-	/* uncore, BTS and PEBS, Intel PT, SGX: not the counters' */
-	u64 others = GLOBAL_STATUS_UNC_OVF | GLOBAL_STATUS_TRACE_TOPAPMI | GLOBAL_STATUS_ASIF;
-	u64 bits = bare.counters | GLOBAL_STATUS_BUFFER_OVF;
+	u64 bits = bare.counters | GLOBAL_STATUS_UNC_OVF | GLOBAL_STATUS_BUFFER_OVF;
 	bool v4 = bare.model->version >= 4;
 	unsigned int bit;
 
 	if (v4)
-		bits |= GLOBAL_STATUS_COUNTERS_FROZEN | GLOBAL_STATUS_LBRS_FROZEN;
+		bits |= GLOBAL_STATUS_COUNTERS_FROZEN | GLOBAL_STATUS_LBRS_FROZEN |
+			GLOBAL_STATUS_ASIF;
 	for (bit = 0; bit < 64; bit++) {
 		u64 mask = BIT_ULL(bit);
 
 		expect(wr_faults(STATUS, mask), "GLOBAL_STATUS takes bit %u", bit);
-		if (others & mask)
+		/* There is no Intel PT. */
+		if (mask == GLOBAL_STATUS_TRACE_TOPAPMI)
 			continue;
 		if (v4 && (bits & mask)) {
 			wr(SET, mask);

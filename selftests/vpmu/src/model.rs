@@ -40,7 +40,8 @@ pub struct Model {
     /// AnyThread in the event selects and in IA32_FIXED_CTR_CTRL; else the bits are reserved and
     /// CPUID.0AH:EDX\[15\] says so.
     pub any_thread: bool,
-    /// IA32_PERFEVTSELx.PC can be set.
+    /// IA32_PERFEVTSELx.PC can be set. From Sandy Bridge on it is "reserved (not writeable)" (SDM
+    /// vol. 3, 20.2.1.1).
     pub pin_control: bool,
     /// IA32_PERF_CAPABILITIES.
     pub capabilities: u64,

@@ -44,11 +44,13 @@ pub(crate) const RTM_FORCE_ABORT: u64 = 1 << 0;
 
 const LD_LAT_WRITABLE: u64 = 0xffff;
 
-/// IA32_PERF_GLOBAL_STATUS beyond the counters: OvfDSBuffer and CondChgd can be cleared though they
-/// never get set.
-const STATUS_CLEARABLE: u64 = (1 << 62) | (1 << 63);
-/// Version 4 adds LBR_FRZ and CTR_FRZ.
-const STATUS_FROZEN: u64 = (1 << 58) | CTR_FRZ;
+/// IA32_PERF_GLOBAL_STATUS beyond the counters, bits that the hardware never sets here: Ovf_Uncore,
+/// since Nehalem (SDM vol. 4, table 2-15), and OvfDSBuffer …
+const STATUS_OVERFLOWS: u64 = (1 << 61) | (1 << 62);
+/// … and CondChgd, which software cannot set either.
+const STATUS_COND_CHGD: u64 = 1 << 63;
+/// Version 4 adds LBR_FRZ, CTR_FRZ and ASCI.
+const STATUS_VERSION_4: u64 = (1 << 58) | CTR_FRZ | (1 << 60);
 
 /// The accounting registers, in a range that no CPU will ever use (SDM vol. 4, 2.1). `README.md`
 /// describes them.
@@ -226,14 +228,12 @@ impl Pmu {
                     checked(value, self.all_counter_bits())? & self.counter_bits()
             }
             Msr::StatusReset => {
-                let cleared = checked(value, self.status_bits() | STATUS_CLEARABLE)?;
+                let cleared = checked(value, self.status_bits() | STATUS_COND_CHGD)?;
                 if !self.ordered().has(Ordered::KEEPS_STATUS) {
                     self.regs.global_status &= !cleared;
                 }
             }
-            Msr::StatusSet => {
-                self.regs.global_status |= checked(value, self.status_bits() | (1 << 62))?
-            }
+            Msr::StatusSet => self.regs.global_status |= checked(value, self.status_bits())?,
             Msr::MiscEnable => {
                 let value = checked(value, MISC_ENABLE_WRITABLE | MISC_ENABLE_READ_ONLY)?;
                 self.regs.misc_enable = value & MISC_ENABLE_WRITABLE | MISC_ENABLE_READ_ONLY;
@@ -292,6 +292,8 @@ impl Pmu {
                 bits |= SELECT_IN_TXCP;
             }
         }
+        // Haswell and Broadwell were seen to answer #GP (Xen's commit "x86/vpmu_intel: fix hypervisor
+        // crash by masking PC bit in MSR_P6_EVNTSEL"), as the manual's "reserved" has it.
         if !self.model.pin_control {
             bits &= !SELECT_PC;
         }
@@ -311,14 +313,15 @@ impl Pmu {
         (0..self.there().1).fold(0, |bits, index| bits | (field << (4 * index)))
     }
 
-    /// The bits of IA32_PERF_GLOBAL_STATUS that there are.
+    /// The bits of IA32_PERF_GLOBAL_STATUS that there are, but for CondChgd. Those of Intel PT are
+    /// not.
     fn status_bits(&self) -> u64 {
-        self.counter_bits()
-            | if self.model.version >= 4 {
-                STATUS_FROZEN
-            } else {
-                0
-            }
+        let version_4 = if self.model.version >= 4 {
+            STATUS_VERSION_4
+        } else {
+            0
+        };
+        self.counter_bits() | STATUS_OVERFLOWS | version_4
     }
 
     /// IA32_PERF_GLOBAL_INUSE: counters with an event selected or a level enabled, and whether any
@@ -523,8 +526,26 @@ mod tests {
         pmu.wrmsr(0x187, 0xc0).unwrap().unwrap();
         pmu.wrmsr(0x38d, 0x0b0).unwrap().unwrap();
         assert_eq!(pmu.rdmsr(0x392), Some(Ok((1 << 63) | (1 << 33) | (1 << 1))));
+        // An enclave's part in the counts, and the uncore.
+        for bit in [60, 61, 62] {
+            pmu.wrmsr(0x391, 1 << bit).unwrap().unwrap();
+            assert_eq!(pmu.rdmsr(0x38e), Some(Ok((1 << 34) | (1 << bit))));
+            pmu.wrmsr(0x390, 1 << bit).unwrap().unwrap();
+            assert_eq!(pmu.rdmsr(0x38e), Some(Ok(1 << 34)));
+        }
         // Version 3 has no frozen bits to clear.
         assert_eq!(self::pmu(HASWELL, 2).wrmsr(0x390, frozen), Some(Err(Fault)));
+    }
+
+    #[test]
+    fn uncore_overflow_can_be_cleared() {
+        const NEHALEM: u32 = 26;
+        for model in [NEHALEM, HASWELL, SKYLAKE] {
+            let mut pmu = pmu(model, 2);
+            assert_eq!(pmu.wrmsr(0x390, 1 << 61), Some(Ok(())), "{model}");
+            assert_eq!(pmu.rdmsr(0x38e), Some(Ok(0)));
+        }
+        assert_eq!(pmu(HASWELL, 2).wrmsr(0x390, 1 << 60), Some(Err(Fault)));
     }
 
     #[test]

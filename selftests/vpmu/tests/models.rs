@@ -228,11 +228,11 @@ fn reserved_bits() {
         if cpu.full_width() {
             set(0x4c1, COUNTER);
         }
-        // CTR_FRZ and LBR_FRZ; OvfDSBuffer, and CondChgd that cannot be set
-        let frozen = if cpu.version() >= 4 { 0xc << 56 } else { 0 };
-        set(0x390, counters | frozen | (0xc << 60));
+        // LBR_FRZ, CTR_FRZ, ASCI; Ovf_Uncore, OvfDSBuffer, and CondChgd that cannot be set
+        let version_4 = if cpu.version() >= 4 { 0x1c << 56 } else { 0 };
+        set(0x390, counters | version_4 | (0xe << 60));
         if cpu.version() >= 4 {
-            set(0x391, counters | frozen | (1 << 62));
+            set(0x391, counters | version_4 | (0x6 << 60));
         }
         for (msr, offcore) in [0x1a6, 0x1a7].into_iter().zip(cpu.offcore) {
             offcore.into_iter().for_each(|mask| set(msr, mask));
