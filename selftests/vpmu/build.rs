@@ -201,7 +201,14 @@ impl Events {
             let register = registers
                 .next()
                 .map(|register| self.register(parse_number(register), value));
-            let meaning = meaning(name);
+            let description = |key| text(key).unwrap_or_default();
+            let meaning = meaning(
+                name,
+                [
+                    description("BriefDescription"),
+                    description("PublicDescription"),
+                ],
+            );
             let entry = self.events.entry(select).or_insert_with(|| Event {
                 name: name.to_string(),
                 counters,
@@ -246,7 +253,26 @@ impl Events {
 
 /// What an event of this name counts: `event::Meaning`. An event select's other fields do not tell,
 /// as the same ones mean something else on another model.
-fn meaning(name: &str) -> String {
+fn meaning(name: &str, descriptions: [&str; 2]) -> String {
+    let meaning = meaning_by_name(name);
+    // MEM_INST_RETIRED.ANY is what ALL_LOADS and ALL_STORES are, which its description leaves out.
+    if name == "MEM_INST_RETIRED.ANY" || descriptions.into_iter().any(has_prefetches) {
+        let part = meaning.strip_prefix("Part(");
+        let part = part.unwrap_or_else(|| panic!("{name}: {meaning} and prefetches"));
+        format!("PartAndPrefetches({part}")
+    } else {
+        meaning
+    }
+}
+
+/// Does it say that the event counts software prefetches beside what its name says?
+fn has_prefetches(description: &str) -> bool {
+    ["accounts for", "also counts", "includes all"]
+        .iter()
+        .any(|says| description.contains(&format!("event {says} SW prefetch")))
+}
+
+fn meaning_by_name(name: &str) -> String {
     // Counted on both threads, or for precise sampling: here the same.
     let name = name.strip_suffix("_ANY").unwrap_or(name);
     let name = name.strip_suffix("_PS").unwrap_or(name);

@@ -73,6 +73,8 @@ struct model {
 	u16 offcore_event;
 	bool frontend;
 	u8 slots_per_cycle;
+	/* a software prefetch is a retired load */
+	bool prefetches_load;
 	/* errata BJ122, BV98, HSD29 */
 	bool ht_leak;
 	const struct branch_class *branches;

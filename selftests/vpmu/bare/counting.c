@@ -146,6 +146,50 @@ static void placed_events(void)
 	}
 }
 
+#define PREFETCHES	5
+
+static noinline void prefetch_hints(void)
+{
+	asm volatile("prefetchnta (%0)\n\t"
+		     "prefetcht0 (%0)\n\t"
+		     "prefetcht1 (%0)\n\t"
+		     "prefetcht2 (%0)\n\t"
+		     "prefetchw (%0)"
+		     : : "r" (&bare));
+}
+
+/* As many hints that are none: NOPs, 0F 18 /0 of a register, and 0F 18 /7. */
+static noinline void other_hints(void)
+{
+	asm volatile("nopl (%0)\n\t"
+		     "nopl (%0)\n\t"
+		     "nopl (%0)\n\t"
+		     ".byte 0x0f, 0x18, 0xc0\n\t"
+		     ".byte 0x0f, 0x18, 0x38"
+		     : : "a" (&bare));
+}
+
+static u64 loads_of(void (*hints)(void))
+{
+	wr(counter_msr(0), 0);
+	wr(CTRL, 1);
+	hints();
+	wr(CTRL, 0);
+	return count(0);
+}
+
+/* Retired loads are, from Haswell on, software prefetches as well: Intel's lists. */
+static void prefetches(void)
+{
+	u64 with, without;
+
+	select_event(0, bare.model->full_width ? 0x81d0 : 0x010b, LEVEL_OS);
+	without = loads_of(other_hints);
+	with = loads_of(prefetch_hints);
+	expect(without, "no loads");
+	same(with - without, bare.model->prefetches_load ? PREFETCHES : 0, "prefetches");
+}
+
 static void unknown_events(void)
 {
 	unsigned int c;
@@ -347,6 +391,7 @@ const struct check counting_checks[] = {
 	{ "enable_bits", enable_bits },
 	{ "levels", levels },
 	{ "placed_events", placed_events },
+	{ "prefetches", prefetches },
 	{ "unknown_events", unknown_events },
 	{ "inverted_cmask", inverted_cmask },
 	{ "write_while_running", write_while_running },

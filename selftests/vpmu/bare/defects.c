@@ -5,6 +5,7 @@
  */
 #include <linux/cpumask.h>
 #include <linux/irqflags.h>
+#include <linux/preempt.h>
 #include <linux/smp.h>
 #include <asm/cpuid/api.h>
 
@@ -319,12 +320,62 @@ static void any_thread(void)
 	}
 }
 
+#define ROUNDS	10
+
+static bool halts;
+
+/* PAUSE lets the other thread go on, until it has come to its HLT. */
+static void loop_when_other_halts(void *unused)
+{
+	int i;
+
+	while (!READ_ONCE(halts))
+		cpu_relax();
+	for (i = 0; i < 10; i++)
+		cpu_relax();
+	loop_on_other(NULL);
+}
+
+/*
+ * The same while this thread is halted: its counter overflows when the other one
+ * has brought that about, and not when this one is woken up by something else.
+ */
+static void any_thread_halted(void)
+{
+	unsigned int cpu = cpumask_any_but(cpu_online_mask, raw_smp_processor_id());
+	int round;
+
+	if (!bare.model->any_thread || bare.threads == 1)
+		return;
+	preempt_disable();
+	for (round = 0; round < ROUNDS; round++) {
+		clear_pmu();
+		select_event(0, INST_RETIRED | ARCH_PERFMON_EVENTSEL_ANY, LEVEL_OS | WITH_PMI);
+		preset(0, -OTHER_INSTRUCTIONS / 2);
+		wr(CTRL, bare.counters);
+		WRITE_ONCE(halts, false);
+		smp_call_function_single(cpu, loop_when_other_halts, NULL, 0);
+		while (!READ_ONCE(pmi.count)) {
+			local_irq_disable();
+			WRITE_ONCE(halts, true);
+			asm volatile("sti; hlt" : : : "memory");
+		}
+		wr(CTRL, 0);
+		/* What is told late, and the way into the handler */
+		expect(pmi.value <= 2 * OTHER_LATE, "the PMI is %llu instructions late", pmi.value);
+		/* It has come to its end. */
+		on_other(read_instructions);
+	}
+	preempt_enable();
+}
+
 const struct check defect_checks[] = {
 	{ "leak_to_the_sibling", leak_to_the_sibling, CHECK_IRQS_ON },
 	{ "leak_overflows", leak_overflows, CHECK_IRQS_ON },
 	{ "leak_both_ways", leak_both_ways, CHECK_IRQS_ON },
 	{ "offcore_response", offcore_response, CHECK_IRQS_ON },
 	{ "any_thread", any_thread, CHECK_IRQS_ON },
+	{ "any_thread_halted", any_thread_halted, CHECK_IRQS_ON },
 	{ "transactions", transactions },
 	{ }
 };

@@ -141,6 +141,7 @@ static const struct model models[] = {
 		.offcore_rsp = 2,
 		.offcore_event = 0x01b7,
 		.ht_leak = true,
+		.prefetches_load = true,
 		.branches = sandy_bridge_branches,
 		.placed = sandy_bridge_placed,
 	}, {
@@ -154,6 +155,7 @@ static const struct model models[] = {
 		.full_width = true,
 		.offcore_rsp = 2,
 		.offcore_event = 0x01b7,
+		.prefetches_load = true,
 		.branches = sandy_bridge_branches,
 		.placed = sandy_bridge_placed,
 	}, {
@@ -168,6 +170,7 @@ static const struct model models[] = {
 		.offcore_rsp = 2,
 		.offcore_event = 0x01b7,
 		.frontend = true,
+		.prefetches_load = true,
 		.branches = sandy_bridge_branches,
 		.placed = skylake_placed,
 	}, {
@@ -182,6 +185,7 @@ static const struct model models[] = {
 		.offcore_event = 0x01b7,
 		.frontend = true,
 		.slots_per_cycle = 5,
+		.prefetches_load = true,
 		.branches = ice_lake_branches,
 		.placed = ice_lake_placed,
 	}, {
@@ -196,6 +200,7 @@ static const struct model models[] = {
 		.offcore_event = 0x012a,	/* OCR */
 		.frontend = true,
 		.slots_per_cycle = 6,
+		.prefetches_load = true,
 		.branches = ice_lake_branches,
 		.placed = ice_lake_placed,
 	},

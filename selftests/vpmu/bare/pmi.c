@@ -2,6 +2,8 @@
 /* Overflow, its status, and the interrupt that comes of it. */
 #include <linux/array_size.h>
 #include <linux/errno.h>
+#include <linux/io.h>
+#include <linux/smp.h>
 #include <asm/apic.h>
 #include <asm/nmi.h>
 
@@ -306,6 +308,54 @@ static void no_freeze_unless_asked_for(void)
 	expect(pmi.value > RUN_BLOCK, "the handler is not counted: %llu", pmi.value);
 }
 
+#define APM_COMMAND	0xb2
+/* The same without an SMI */
+#define APM_STATUS	0xb3
+#define SMIS		10
+
+static void write_apm(u16 port)
+{
+	unsigned int c, i;
+
+	for_each_counter(c)
+		wr(counter_msr(c), 0);
+	wr(CTRL, bare.counters);
+	for (i = 0; i < SMIS; i++)
+		outb(0x55, port);
+	wr(CTRL, 0);
+}
+
+/*
+ * SMIs, which go to the first CPU: what the firmware does with a command that
+ * it does not know counts, but with FREEZE_WHILE_SMM.
+ */
+static void freeze_while_smm(void)
+{
+	u64 without[FIXED + MAX_FIXED];
+	unsigned int c;
+
+	if (raw_smp_processor_id())
+		return;
+	start_all(LEVEL_OS);
+	write_apm(APM_STATUS);
+	for_each_counter(c)
+		without[c] = count(c);
+	write_apm(APM_COMMAND);
+	for_each_counter(c)
+		expect(count(c) > without[c] + expected(c, 10 * SMIS),
+		       "counter %u, SMIs counted: %llu, %llu without", c, count(c), without[c]);
+	wr(MSR_IA32_DEBUGCTLMSR, DEBUGCTLMSR_FREEZE_IN_SMM);
+	write_apm(APM_COMMAND);
+	for_each_counter(c)
+		same(count(c), without[c], "counter %u, frozen", c);
+	same(rd(MSR_IA32_DEBUGCTLMSR), DEBUGCTLMSR_FREEZE_IN_SMM, "DEBUGCTL");
+	/* What was on is on again, and what was off is not. */
+	wr(CTRL, BIT_ULL(FIXED));
+	outb(0x55, APM_COMMAND);
+	same(rd(CTRL), BIT_ULL(FIXED), "GLOBAL_CTRL");
+	wr(CTRL, 0);
+}
+
 /* Version 4: software can freeze and report an overflow as the hardware does. */
 static void set_by_software(void)
 {
@@ -335,6 +385,7 @@ const struct check pmi_checks[] = {
 	{ "freeze_on_pmi", freeze_on_pmi },
 	{ "freeze_without_pmi", freeze_without_pmi },
 	{ "no_freeze_unless_asked_for", no_freeze_unless_asked_for },
+	{ "freeze_while_smm", freeze_while_smm },
 	{ "set_by_software", set_by_software },
 	{ }
 };

@@ -163,23 +163,62 @@ static void vpmu_ask(CPUX86State *env)
     vpmu_grant(v, vpmu_user(env));
 }
 
+/* Delivers the PMI that is due, if one is; between TBs, with the BQL. */
+static void vpmu_deliver(CPUX86State *env)
+{
+    DeviceState *apic = env_archcpu(env)->apic_state;
+
+    if (apic && ops->budget(env->vpmu.pmu, vpmu_user(env)) < 0 &&
+        ops->pmi(env->vpmu.pmu, apic_pmi_masked(apic))) {
+        apic_deliver_pmi(apic);
+    }
+}
+
 static void vpmu_ask_work(CPUState *cs, run_on_cpu_data unused)
 {
     vpmu_settle(cpu_env(cs));
+    vpmu_deliver(cpu_env(cs));
     vpmu_ask(cpu_env(cs));
+}
+
+/* The other thread of the core, if there is one. */
+static CPUState *vpmu_sibling(CPUX86State *env)
+{
+    CPUState *cs;
+
+    CPU_FOREACH(cs) {
+        if (X86_CPU(cs)->apic_id == (env_archcpu(env)->apic_id ^ 1)) {
+            return cs;
+        }
+    }
+    return NULL;
 }
 
 /* The other thread of the core may have to count for this one, or no more. */
 static void vpmu_tell_sibling(CPUX86State *env)
 {
-    CPUState *cs;
+    CPUState *sibling;
 
-    if (!ops->sibling_must_ask(env->vpmu.pmu)) {
-        return;
+    if (ops->sibling_must_ask(env->vpmu.pmu)) {
+        sibling = vpmu_sibling(env);
+        if (sibling) {
+            async_run_on_cpu(sibling, vpmu_ask_work, RUN_ON_CPU_NULL);
+        }
     }
-    CPU_FOREACH(cs) {
-        if (X86_CPU(cs)->apic_id == (env_archcpu(env)->apic_id ^ 1)) {
-            async_run_on_cpu(cs, vpmu_ask_work, RUN_ON_CPU_NULL);
+}
+
+/*
+ * The other thread counts what this one retires. While it runs, it asks for it
+ * by itself; while it is halted, an overflow would wait until it runs.
+ */
+static void vpmu_tell_halted_sibling(CPUX86State *env)
+{
+    CPUState *sibling;
+
+    if (ops->sibling_counts(env->vpmu.pmu)) {
+        sibling = vpmu_sibling(env);
+        if (sibling && qatomic_read(&sibling->halted)) {
+            async_run_on_cpu(sibling, vpmu_ask_work, RUN_ON_CPU_NULL);
         }
     }
 }
@@ -263,22 +302,35 @@ void vpmu_walk(CPUX86State *env, int access_type)
 }
 
 /*
- * At the start of a TB: the budget is used up. The one place PMIs come from.
- * The TB is left and begun again; it has taken so many instructions off icount.
+ * SMM is entered or left: called before the CPU's state changes. Its privilege
+ * may, so nothing is left that would have to be told by the old one.
+ */
+void vpmu_smm(CPUX86State *env, bool inside)
+{
+    if (env->vpmu.pmu) {
+        vpmu_settle(env);
+        ops->smm(env->vpmu.pmu, inside);
+        vpmu_ask(env);
+        vpmu_tell_sibling(env);
+    }
+}
+
+/*
+ * At the start of a TB: the budget is used up. PMIs come from here, and where
+ * the other thread brings them about, from vpmu_ask_work(). The TB is left and
+ * begun again; it has taken so many instructions off icount.
  */
 void helper_vpmu_expired(CPUX86State *env, uint32_t icount)
 {
     CPUState *cs = env_cpu(env);
-    DeviceState *apic = env_archcpu(env)->apic_state;
 
     vpmu_settle(env);
-    if (apic && ops->budget(env->vpmu.pmu, vpmu_user(env)) < 0) {
+    if (ops->budget(env->vpmu.pmu, vpmu_user(env)) < 0) {
         bql_lock();
-        if (ops->pmi(env->vpmu.pmu, apic_pmi_masked(apic))) {
-            apic_deliver_pmi(apic);
-        }
+        vpmu_deliver(env);
         bql_unlock();
     }
+    vpmu_tell_halted_sibling(env);
     vpmu_ask(env);
     cs->neg.icount_decr.u16.low += icount;
     qatomic_set(&cs->neg.icount_decr.u16.high, -1);

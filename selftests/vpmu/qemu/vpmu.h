@@ -19,13 +19,14 @@
 #include <stdint.h>
 
 /* Changes whenever anything below does. */
-#define VPMU_ABI 5
+#define VPMU_ABI 6
 
 /* What a virtual CPU retires and does: indices of an array of counts. */
 enum vpmu_retired {
     VPMU_INSTRUCTIONS,
     VPMU_LOADS,               /* instructions that read memory */
     VPMU_STORES,              /* instructions that write it; both for both */
+    VPMU_PREFETCHES,          /* PREFETCHh and PREFETCHW, which are no loads */
     VPMU_BR_TAKEN,            /* Jcc, LOOPcc, JCXZ that were taken */
     VPMU_BR_NOT_TAKEN,        /* and those that were not */
     VPMU_BR_JUMP,             /* near unconditional, direct */
@@ -106,6 +107,18 @@ struct vpmu_ops {
      * thread of the core? True once for each time.
      */
     bool (*sibling_must_ask)(struct vpmu *pmu);
+
+    /*
+     * Do counters of the core's other thread count what this one retires? Then
+     * that one must be told even while it is halted.
+     */
+    bool (*sibling_counts)(const struct vpmu *pmu);
+
+    /*
+     * An SMI is delivered, and all that was retired before is told; or if not
+     * @inside, RSM ends the handler.
+     */
+    void (*smm)(struct vpmu *pmu, bool inside);
 
     /*
      * How many instructions the CPU may retire at this privilege before it

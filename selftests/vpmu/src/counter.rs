@@ -40,25 +40,50 @@ pub struct Share {
     pub high: u32,
     /// Things in a whole.
     pub denominator: u32,
+    /// Things beside the share: 1 for each kind that is meant. One event for so many of them.
+    pub beside: [u8; retired::COUNTS],
+    /// How many.
+    pub beside_each: u32,
 }
 
 /// Core cycles: a CPI of 3/2.
 pub const CYCLES: Share = Share::of(&[retired::INSTRUCTIONS], 0, 3, 2);
 
+/// 1 for each of these kinds.
+const fn one_of_each(kinds: &[usize]) -> [u8; retired::COUNTS] {
+    let mut of = [0; retired::COUNTS];
+    let mut i = 0;
+    while i < kinds.len() {
+        of[kinds[i]] = 1;
+        i += 1;
+    }
+    of
+}
+
+/// How many there are of these kinds.
+fn sum_of(kinds: &[u8; retired::COUNTS], retired: &Retired) -> u64 {
+    let counts = kinds.iter().zip(retired);
+    counts.map(|(&of, &n)| u64::from(of) * n as u64).sum()
+}
+
 impl Share {
     /// From `low` to `high` of each `denominator` of these things.
     pub const fn of(kinds: &[usize], low: u32, high: u32, denominator: u32) -> Self {
-        let mut of = [0; retired::COUNTS];
-        let mut i = 0;
-        while i < kinds.len() {
-            of[kinds[i]] = 1;
-            i += 1;
-        }
         Share {
-            of,
+            of: one_of_each(kinds),
             low,
             high,
             denominator,
+            beside: [0; retired::COUNTS],
+            beside_each: 1,
+        }
+    }
+
+    /// It, and each of these.
+    pub const fn and_all(self, kinds: &[usize]) -> Self {
+        Share {
+            beside: one_of_each(kinds),
+            ..self
         }
     }
 
@@ -68,6 +93,7 @@ impl Share {
             low: self.low * numerator,
             high: self.high * numerator,
             denominator: self.denominator * denominator,
+            beside_each: (self.beside_each * denominator).div_ceil(numerator),
             ..self
         }
     }
@@ -112,8 +138,17 @@ impl Share {
 
     /// The things among these.
     fn things(&self, retired: &Retired) -> u64 {
-        let counts = self.of.iter().zip(retired);
-        counts.map(|(&of, &n)| u64::from(of) * n as u64).sum()
+        sum_of(&self.of, retired)
+    }
+
+    /// What comes about beside the share.
+    fn count_beside(&self, before: &Retired, retired: &Retired) -> u64 {
+        let now = sum_of(&self.beside, retired);
+        if now == 0 {
+            return 0;
+        }
+        let (before, each) = (sum_of(&self.beside, before), u64::from(self.beside_each));
+        (before + now) / each - before / each
     }
 
     /// The number of the next thing within its whole, after all that went `before` and what the
@@ -132,7 +167,7 @@ impl Share {
         let next = self.next(*phase, before);
         let after = next + self.things(retired);
         *phase = after % u64::from(self.denominator);
-        self.among(after) - self.among(next)
+        self.among(after) - self.among(next) + self.count_beside(before, retired)
     }
 
     /// The least number of instructions and page walks that may bring `events` of it about.
@@ -160,7 +195,13 @@ impl Share {
         };
         // A single instruction may load and store.
         let most = (self.of[retired::LOADS] + self.of[retired::STORES]).max(1);
-        things.div_ceil(u64::from(most))
+        let least = things.div_ceil(u64::from(most));
+        if self.beside == [0; retired::COUNTS] {
+            least
+        } else {
+            // They may be all that comes.
+            least.min(events)
+        }
     }
 }
 

@@ -69,6 +69,8 @@ pub enum Meaning {
     /// From the first to below the second of each [`WHOLE`] of these. Twice or more of the whole: so
     /// many for each of them.
     Part(Of, u32, u32),
+    /// The same, and each software prefetch.
+    PartAndPrefetches(Of, u32, u32),
     /// Anything that this model of a CPU has no notion of: [`Select::declared_rate`] of these.
     Rate(Of),
 }
@@ -143,7 +145,11 @@ impl Of {
 
     /// All of these.
     pub const fn all(self) -> Source {
-        self.part(0, 1, 1)
+        Source::Share(self.whole())
+    }
+
+    const fn whole(self) -> Share {
+        Share::of(self.kinds(), 0, 1, 1)
     }
 }
 
@@ -295,6 +301,13 @@ impl Select {
             Meaning::Slots => slots(model.slots),
             Meaning::Part(of, 0, WHOLE) => of.all(),
             Meaning::Part(of, low, high) => of.part(low, high, WHOLE),
+            Meaning::PartAndPrefetches(of, 0, WHOLE) => {
+                Source::Share(of.whole().and_all(&[PREFETCHES]))
+            }
+            Meaning::PartAndPrefetches(of, low, high) => {
+                let share = Share::of(of.kinds(), low, high, WHOLE);
+                Source::Share(share.and_all(&[PREFETCHES]))
+            }
             Meaning::Rate(of) => self.declared_rate(of),
         }
     }

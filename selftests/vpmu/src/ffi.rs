@@ -19,7 +19,7 @@ use crate::pmu::Pmu;
 use crate::shared::{Core, Thread};
 use crate::{retired, Fault};
 
-const ABI: u32 = 5;
+const ABI: u32 = 6;
 
 const DONE: u32 = 0;
 const FAULT: u32 = 1;
@@ -54,6 +54,8 @@ pub struct Ops {
     retire: unsafe extern "C" fn(*mut Vpmu, bool, *const i64),
     counting: unsafe extern "C" fn(*const Vpmu) -> u32,
     sibling_must_ask: unsafe extern "C" fn(*mut Vpmu) -> bool,
+    sibling_counts: unsafe extern "C" fn(*const Vpmu) -> bool,
+    smm: unsafe extern "C" fn(*mut Vpmu, bool),
     budget: unsafe extern "C" fn(*const Vpmu, bool) -> i64,
     pmi: unsafe extern "C" fn(*mut Vpmu, bool) -> bool,
     lvtpc_write: unsafe extern "C" fn(*mut Vpmu),
@@ -72,6 +74,8 @@ pub static vpmu_ops: Ops = Ops {
     retire,
     counting,
     sibling_must_ask,
+    sibling_counts,
+    smm,
     budget,
     pmi,
     lvtpc_write,
@@ -165,6 +169,16 @@ unsafe extern "C" fn counting(vpmu: *const Vpmu) -> u32 {
 unsafe extern "C" fn sibling_must_ask(vpmu: *mut Vpmu) -> bool {
     // SAFETY: `vpmu.h` says who calls.
     unsafe { pmu(vpmu) }.sibling_must_ask()
+}
+
+unsafe extern "C" fn sibling_counts(vpmu: *const Vpmu) -> bool {
+    // SAFETY: `vpmu.h` says who calls.
+    unsafe { pmu(vpmu) }.sibling_counts()
+}
+
+unsafe extern "C" fn smm(vpmu: *mut Vpmu, inside: bool) {
+    // SAFETY: `vpmu.h` says who calls.
+    unsafe { pmu(vpmu) }.smm(inside);
 }
 
 unsafe extern "C" fn budget(vpmu: *const Vpmu, user: bool) -> i64 {
@@ -264,6 +278,8 @@ mod tests {
                 "retire",
                 "counting",
                 "sibling_must_ask",
+                "sibling_counts",
+                "smm",
                 "budget",
                 "pmi",
                 "lvtpc_write",

@@ -40,30 +40,32 @@ pub mod retired {
     pub const LOADS: usize = 1;
     /// Instructions that write memory. One that does both is in both counts.
     pub const STORES: usize = 2;
+    /// Instructions that prefetch, which read nothing.
+    pub const PREFETCHES: usize = 3;
     /// Conditional branches that were taken.
-    pub const TAKEN: usize = 3;
+    pub const TAKEN: usize = 4;
     /// Conditional branches that were not.
-    pub const NOT_TAKEN: usize = 4;
+    pub const NOT_TAKEN: usize = 5;
     /// Near direct jumps.
-    pub const JUMP: usize = 5;
+    pub const JUMP: usize = 6;
     /// Near indirect jumps.
-    pub const JUMP_INDIRECT: usize = 6;
+    pub const JUMP_INDIRECT: usize = 7;
     /// Near direct calls.
-    pub const CALL: usize = 7;
+    pub const CALL: usize = 8;
     /// Near indirect calls.
-    pub const CALL_INDIRECT: usize = 8;
+    pub const CALL_INDIRECT: usize = 9;
     /// Near returns.
-    pub const RETURN: usize = 9;
+    pub const RETURN: usize = 10;
     /// Far branches.
-    pub const FAR: usize = 10;
+    pub const FAR: usize = 11;
     /// Page walks for loads.
-    pub const WALK_LOAD: usize = 11;
+    pub const WALK_LOAD: usize = 12;
     /// Page walks for stores.
-    pub const WALK_STORE: usize = 12;
+    pub const WALK_STORE: usize = 13;
     /// Page walks for instructions.
-    pub const WALK_FETCH: usize = 13;
+    pub const WALK_FETCH: usize = 14;
     /// Number of counts.
-    pub const COUNTS: usize = 14;
+    pub const COUNTS: usize = 15;
 }
 
 /// Counts of what was retired.

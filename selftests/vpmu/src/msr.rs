@@ -13,7 +13,8 @@ use crate::defect::{is_corrupting, Ordered};
 use crate::event::Select;
 use crate::model::{CAP_FW_WRITE, CAP_SMM_FREEZE};
 use crate::pmu::{
-    Pmu, ANY_THREAD, CTR_FRZ, FIXED_ANY_THREAD, FIXED_PMI, FIXED_SHIFT, FREEZE_PERFMON_ON_PMI, INT,
+    Pmu, ANY_THREAD, BTF, CTR_FRZ, FIXED_ANY_THREAD, FIXED_PMI, FIXED_SHIFT, FREEZE_PERFMON_ON_PMI,
+    FREEZE_WHILE_SMM, INT,
 };
 use crate::Fault;
 
@@ -36,8 +37,7 @@ const SELECT_PC: u64 = 1 << 19;
 const FIXED_WRITABLE: u64 = 0xf;
 
 /// BTF, FREEZE_LBRS_ON_PMI, FREEZE_PERFMON_ON_PMI. What would need LBR or BTS is missing.
-const DEBUGCTL_WRITABLE: u64 = (1 << 1) | (1 << 11) | FREEZE_PERFMON_ON_PMI;
-const DEBUGCTL_FREEZE_WHILE_SMM: u64 = 1 << 14;
+const DEBUGCTL_WRITABLE: u64 = BTF | (1 << 11) | FREEZE_PERFMON_ON_PMI;
 
 /// TSX_FORCE_ABORT. Its other bits came later, with CPUID's RTM_ALWAYS_ABORT.
 pub(crate) const RTM_FORCE_ABORT: u64 = 1 << 0;
@@ -240,7 +240,7 @@ impl Pmu {
             }
             Msr::DebugCtl => {
                 let smm = if self.model.capabilities & CAP_SMM_FREEZE != 0 {
-                    DEBUGCTL_FREEZE_WHILE_SMM
+                    FREEZE_WHILE_SMM
                 } else {
                     0
                 };

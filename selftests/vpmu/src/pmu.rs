@@ -31,6 +31,10 @@ pub(crate) const FIXED_USR: u64 = 1 << 1;
 pub(crate) const FIXED_ANY_THREAD: u64 = 1 << 2;
 pub(crate) const FIXED_PMI: u64 = 1 << 3;
 
+/// IA32_DEBUGCTL.BTF.
+pub(crate) const BTF: u64 = 1 << 1;
+/// IA32_DEBUGCTL.FREEZE_WHILE_SMM.
+pub(crate) const FREEZE_WHILE_SMM: u64 = 1 << 14;
 /// IA32_DEBUGCTL.FREEZE_PERFMON_ON_PMI.
 pub(crate) const FREEZE_PERFMON_ON_PMI: u64 = 1 << 12;
 /// IA32_PERF_GLOBAL_STATUS.CTR_FRZ (version 4).
@@ -61,6 +65,8 @@ pub(crate) struct Registers {
     pub(crate) global_ctrl: u64,
     pub(crate) global_status: u64,
     pub(crate) debugctl: u64,
+    /// IA32_PERF_GLOBAL_CTRL and IA32_DEBUGCTL from before the SMI that is handled with all frozen.
+    before_smm: Option<(u64, u64)>,
     pub(crate) misc_enable: u64,
     pub(crate) tsx_force_abort: u64,
     pub(crate) ld_lat: u64,
@@ -392,6 +398,31 @@ impl Pmu {
         }
     }
 
+    /// An SMI is delivered, or RSM ends its handler. With FREEZE_WHILE_SMM the one clears
+    /// IA32_PERF_GLOBAL_CTRL and of IA32_DEBUGCTL what single-steps and traces, and the other sets both
+    /// to what they were (SDM vol. 3, 20.8.1, which says of the former that the enable bits "will be set
+    /// to 1": those that were).
+    pub fn smm(&mut self, inside: bool) {
+        let regs = &mut self.regs;
+        if !inside {
+            if let Some((ctrl, debugctl)) = regs.before_smm.take() {
+                regs.global_ctrl = ctrl;
+                regs.debugctl = debugctl;
+            }
+        } else if regs.debugctl & FREEZE_WHILE_SMM != 0 {
+            regs.before_smm = Some((regs.global_ctrl, regs.debugctl));
+            regs.global_ctrl = 0;
+            regs.debugctl &= !BTF;
+        }
+        self.regs.global_ctrl &= self.counter_bits();
+        self.publish();
+    }
+
+    /// Do the other thread's counters count what this one retires?
+    pub fn sibling_counts(&self) -> bool {
+        self.thread.is_wanted()
+    }
+
     /// Must the core's other thread ask [`Pmu::counting`] anew? True once for each time.
     pub fn sibling_must_ask(&mut self) -> bool {
         std::mem::take(&mut self.sibling_must_ask)
@@ -656,6 +687,7 @@ impl Registers {
             global_ctrl: (1 << generals) - 1,
             global_status: 0,
             debugctl: 0,
+            before_smm: None,
             misc_enable: crate::msr::MISC_ENABLE_RESET,
             tsx_force_abort: 0,
             ld_lat: 0,
@@ -803,12 +835,12 @@ mod tests {
         for (umask, expected) in cases {
             let mut pmu = pmu(HASWELL);
             write(&mut pmu, 0x186, BR_INST_RETIRED | (umask << 8) | USR | EN);
-            pmu.retire(USER, &[500, 0, 0, 1, 0, 4, 8, 16, 32, 64, 128, 0, 0, 0]);
+            pmu.retire(USER, &[500, 0, 0, 0, 1, 0, 4, 8, 16, 32, 64, 128, 0, 0, 0]);
             assert_eq!(pmu.rdpmc(0), Ok(expected), "umask {umask:#x}");
         }
         let mut pmu = pmu(HASWELL);
         write(&mut pmu, 0x186, BR_INST_RETIRED | (0x10 << 8) | USR | EN);
-        pmu.retire(USER, &[500, 0, 0, 4, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        pmu.retire(USER, &[500, 0, 0, 0, 4, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
         assert_eq!(pmu.rdpmc(0), Ok(5));
     }
 
@@ -1022,6 +1054,46 @@ mod tests {
             retire(&mut pmu, KERNEL, 100);
             assert_eq!(pmu.rdpmc(1 << 30), Ok(100));
         }
+    }
+
+    /// An SMI at user level, whose handler retires 1000 instructions at CPL 0.
+    #[test]
+    fn freeze_while_smm() {
+        const FREEZE: u64 = FREEZE_WHILE_SMM | FREEZE_PERFMON_ON_PMI | BTF;
+        for (debugctl, counted, inside) in
+            [(0, 1107, 0), (BTF, 1107, BTF), (FREEZE, 107, FREEZE & !BTF)]
+        {
+            let mut pmu = pmu(HASWELL);
+            write(&mut pmu, 0x1d9, debugctl);
+            write(&mut pmu, 0x186, INST_RETIRED | OS | USR | EN);
+            write(&mut pmu, 0x187, LOADS | OS | USR | EN);
+            write(&mut pmu, 0x38d, 0x003);
+            let ctrl = 0x1_0000_0003;
+            write(&mut pmu, GLOBAL_CTRL, ctrl);
+            retire(&mut pmu, USER, 100);
+            pmu.smm(true);
+            let frozen = debugctl == FREEZE;
+            assert_eq!(pmu.counting() == Counting::Nothing, frozen);
+            assert_eq!(read(&pmu, GLOBAL_CTRL), if frozen { 0 } else { ctrl });
+            assert_eq!(read(&pmu, 0x1d9), inside);
+            retire(&mut pmu, KERNEL, 1000);
+            pmu.smm(false);
+            assert_eq!(
+                [GLOBAL_CTRL, 0x1d9].map(|msr| read(&pmu, msr)),
+                [ctrl, debugctl]
+            );
+            retire(&mut pmu, USER, 7);
+            for ecx in [0, 1, 1 << 30] {
+                assert_eq!(pmu.rdpmc(ecx), Ok(counted), "{debugctl:#x} {ecx:#x}");
+            }
+        }
+        // RESET ends SMM.
+        let mut pmu = pmu(HASWELL);
+        write(&mut pmu, 0x1d9, FREEZE_WHILE_SMM);
+        pmu.smm(true);
+        pmu.reset();
+        pmu.smm(false);
+        assert_eq!(read(&pmu, 0x1d9), 0);
     }
 
     #[test]

@@ -390,6 +390,44 @@ fn loads_and_stores_are_exact() {
     assert_eq!(both, [total(300_007), total(100_003)]);
 }
 
+/// A prefetch is no load, and not served anywhere. From Haswell on Intel's lists say of ALL_LOADS that
+/// it counts them, from Broadwell on of L1_HIT as well.
+#[test]
+fn prefetches_count_where_the_list_says_so() {
+    const PREFETCHES: i64 = 4096;
+    let prefetches = [(retired::PREFETCHES, PREFETCHES)];
+    for (model, all_loads, l1_hit) in [
+        (42, 0, 0),
+        (45, 0, 0),
+        (58, 0, 0),
+        (62, 0, 0),
+        (60, PREFETCHES, 0),
+        (61, PREFETCHES, PREFETCHES),
+        (94, PREFETCHES, PREFETCHES),
+        (106, PREFETCHES, PREFETCHES),
+        (125, PREFETCHES, PREFETCHES),
+        (143, PREFETCHES, PREFETCHES),
+    ] {
+        // ALL_LOADS, ALL_STORES; L1_HIT, and the cycles in which it begins; L1_MISS, HIT_LFB
+        let got = counts(model, [0x81d0, 0x82d0, 0x1d1, 0x0104_01d1], &prefetches);
+        let [all_loads, l1_hit] = [all_loads, l1_hit].map(total);
+        assert_eq!(got, [all_loads, 0, l1_hit, l1_hit / 2], "{model}");
+        assert_eq!(
+            counts(model, [0x8d1, 0x40d1], &prefetches),
+            [0, 0],
+            "{model}"
+        );
+    }
+    // Nehalem's and Westmere's MEM_INST_RETIRED.LOADS; MEM_INST_RETIRED.ANY
+    for (model, select, expected) in [(26, 0x010b, 0), (44, 0x010b, 0), (106, 0x83d0, PREFETCHES)] {
+        assert_eq!(
+            counts(model, [select], &prefetches),
+            [total(expected)],
+            "{model}"
+        );
+    }
+}
+
 #[test]
 fn hits_and_misses_make_a_whole() {
     for model in [60, 61, 94, 106, 143] {
@@ -450,6 +488,8 @@ fn the_budget_is_never_too_large() {
     for select in [
         0x83d0,
         0x1d1,
+        0x1d1 | (1 << 18) | (1 << 24),
+        0x81d0,
         0x40d1,
         0x108,
         0x1008,
@@ -465,15 +505,20 @@ fn the_budget_is_never_too_large() {
             let budget = pmu.budget(true);
             assert_eq!(read(&pmu, 0x38e) & 1, 0, "{select:#x}");
             assert!(budget >= 0);
-            // All of it as walks, or as instructions that do everything; then one more.
+            // All of it as walks, as prefetches, or as instructions that do everything; then one more.
             for count in [budget, 1] {
                 let mut retired = [0; retired::COUNTS];
-                if steps % 2 == 0 {
-                    retired[retired::INSTRUCTIONS] = count;
-                    retired[retired::LOADS] = count;
-                    retired[retired::STORES] = count;
-                } else {
-                    retired[retired::WALK_LOAD] = count;
+                match steps % 3 {
+                    0 => {
+                        retired[retired::INSTRUCTIONS] = count;
+                        retired[retired::LOADS] = count;
+                        retired[retired::STORES] = count;
+                    }
+                    1 => {
+                        retired[retired::INSTRUCTIONS] = count;
+                        retired[retired::PREFETCHES] = count;
+                    }
+                    _ => retired[retired::WALK_LOAD] = count,
                 }
                 pmu.retire(true, &retired);
                 let overflowed = read(&pmu, 0x38e) & 1 != 0;

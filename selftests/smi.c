@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * freeze_on_smi: whether what the firmware does in SMM is counted. A write to
+ * the APM's command port raises an SMI on the first CPU; the firmware's handler
+ * does nothing with a command that it does not know.
+ */
+#define _GNU_SOURCE
+#include <sys/io.h>
+
+#include "kselftest_harness.h"
+#include "perf_util.h"
+
+#define FREEZE		CPU_PMU "/freeze_on_smi"
+#define APM_COMMAND	0xb2
+/* The same without an SMI. */
+#define APM_STATUS	0xb3
+#define NO_COMMAND	0x55
+
+#define SMIS		10
+#define ROUNDS		50
+/* A handler that is left at once has more than that. */
+#define HANDLER		10
+
+FIXTURE(smi)
+{
+	char freeze[8];
+};
+
+FIXTURE_SETUP(smi)
+{
+	if (!is_tcg())
+		SKIP(return, "what an SMI does is known of the emulated machine only");
+	if (access(FREEZE, F_OK))
+		SKIP(return, "no freeze_on_smi");
+	ASSERT_TRUE(read_line(FREEZE, self->freeze, sizeof(self->freeze)));
+	ASSERT_TRUE(run_on(0));
+	ASSERT_EQ(0, ioperm(APM_COMMAND, 2, 1));
+}
+
+FIXTURE_TEARDOWN(smi)
+{
+	if (self->freeze[0])
+		EXPECT_TRUE(write_line(FREEZE, self->freeze));
+}
+
+/*
+ * What the event makes of SMIS writes to the port, at the least: interrupts
+ * that come in between add to it.
+ */
+static __u64 least_count(int fd, unsigned short port)
+{
+	__u64 least = NO_COUNT, count;
+	int round, i;
+
+	for (round = 0; round < ROUNDS; round++) {
+		if (ioctl(fd, PERF_EVENT_IOC_RESET, 0) || ioctl(fd, PERF_EVENT_IOC_ENABLE, 0))
+			return NO_COUNT;
+		for (i = 0; i < SMIS; i++)
+			outb(NO_COMMAND, port);
+		if (ioctl(fd, PERF_EVENT_IOC_DISABLE, 0))
+			return NO_COUNT;
+		count = read_value(fd);
+		if (count < least)
+			least = count;
+	}
+	return least;
+}
+
+static void expect_handler(struct __test_metadata *_metadata, __u32 type, __u64 config, bool user,
+			   bool counted)
+{
+	struct perf_event_attr attr = counting(type, config);
+	__u64 with, without;
+	int fd;
+
+	attr.exclude_user = !user;
+	attr.exclude_kernel = user;
+	fd = perf_open(&attr, -1, 0, -1, 0);
+	ASSERT_LE(0, fd);
+	without = least_count(fd, APM_STATUS);
+	with = least_count(fd, APM_COMMAND);
+	ASSERT_NE(NO_COUNT, without);
+	ASSERT_NE(NO_COUNT, with);
+	if (counted) {
+		EXPECT_LT(without + SMIS * HANDLER, with);
+	} else {
+		/* Not even one for each of them. */
+		EXPECT_GT(without + SMIS, with);
+	}
+	TH_LOG("%llu with %u SMIs, %llu without", with, SMIS, without);
+	close(fd);
+}
+
+/* On a fixed counter and on a general one; SMM is privileged. */
+static void expect_all(struct __test_metadata *_metadata, bool counted)
+{
+	expect_handler(_metadata, PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS, false, counted);
+	expect_handler(_metadata, PERF_TYPE_RAW, RAW_INSTRUCTIONS | 1 << 24, false, counted);
+	expect_handler(_metadata, PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS, true, false);
+}
+
+TEST_F(smi, counted)
+{
+	ASSERT_TRUE(write_line(FREEZE, "0"));
+	expect_all(_metadata, true);
+}
+
+TEST_F(smi, frozen)
+{
+	ASSERT_TRUE(write_line(FREEZE, "1"));
+	expect_all(_metadata, false);
+	ASSERT_TRUE(write_line(FREEZE, "0"));
+	expect_all(_metadata, true);
+}
+
+TEST_HARNESS_MAIN
