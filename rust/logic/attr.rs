@@ -124,8 +124,9 @@ const SAMPLE_READ: u64 = 1 << 4;
 const SAMPLE_DATA_SRC: u64 = 1 << 15;
 /// TOPDOWN.SLOTS, by its pseudo code.
 const SLOTS: u64 = 0x0400;
-/// The pseudo codes of what is read from PERF_METRICS (`INTEL_TD_METRIC_RETIRING` and
-/// `INTEL_TD_METRIC_MAX`, `arch/x86/include/asm/perf_event.h:408`), every 0x100 one.
+/// The first and the last pseudo code of the events that are read from PERF_METRICS, every 0x100
+/// one. Mainline: `INTEL_TD_METRIC_RETIRING` and `INTEL_TD_METRIC_MAX`,
+/// `arch/x86/include/asm/perf_event.h:408`.
 const FIRST_METRIC: u64 = 0x8000;
 const LAST_METRIC: u64 = 0x8700;
 /// attr.config1 of the slots: clear PERF_METRICS when it is read.
@@ -287,9 +288,13 @@ fn topdown_filters(pmu: &Pmu, attr: &Attributes) -> Result<(), Refusal> {
         | EventSelect::IN_TX
         | EventSelect::IN_TX_CHECKPOINTED;
 
-    let values = match attr.config & EventSelect::CODE {
+    let code = attr.config & EventSelect::CODE;
+    // The unit mask alone does not make a metric: `is_metric_event()`,
+    // `arch/x86/events/perf_event.h:99`.
+    let is_metric = code & EventSelect::EVENT == 0 && (FIRST_METRIC..=LAST_METRIC).contains(&code);
+    let values = match code {
         SLOTS => attr.config1 & !METRICS_CLEAR | attr.config2,
-        FIRST_METRIC..=LAST_METRIC => attr.config1 | attr.config2,
+        _ if is_metric => attr.config1 | attr.config2,
         _ => return Ok(()),
     };
     if pmu.capabilities.perf_metrics && (values != 0 || attr.config & FILTERS != 0) {
@@ -793,7 +798,18 @@ mod tests {
             (0x8000, 0, 0, false),
             (0x8300, 1, 0, true),
             (0x8700 | EventSelect::INV, 0, 0, true),
+            (0x8700, 0, 1, true),
             (0x003c | EventSelect::EDGE, 0, 1, false),
+            // Other events, whose unit masks are among the metrics'.
+            (0x0100_81d0, 0, 0, false), // MEM_INST_RETIRED.ALL_LOADS, cmask=1
+            (0x0184_81d0, 0, 0, false), // the same, inv=1, edge=1
+            (0x0004_82d0, 0, 0, false), // MEM_INST_RETIRED.ALL_STORES, edge=1
+            (0x0080_81d0, 0, 0, false),
+            (0x0100_80c0, 0, 0, false),
+            (0x80c0 | EventSelect::IN_TX, 0, 0, false),
+            (0x81d0, 1, 0, false),
+            (0x82d0, 0, 1, false),
+            (0x80ff, 1, 1, false),
         ] {
             let mut attr = raw(config);
             attr.config1 = config1;
