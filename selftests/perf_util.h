@@ -302,6 +302,16 @@ static inline unsigned int gp_counters(void)
 	return (eax >> 8) & 0xff;
 }
 
+/*
+ * Whether the I-th of the events that fill the general-purpose counters may
+ * count user mode alone. On Broadwell, counters 4 to 7 read 0 then, so there
+ * is room for four.
+ */
+static inline bool may_count_user_alone(unsigned int i)
+{
+	return i < 4 || cpu_model() != MODEL_BROADWELL;
+}
+
 /* Whether CPUID leaf 0xA marks the architectural event as absent. */
 static inline bool event_absent(unsigned int bit)
 {

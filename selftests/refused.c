@@ -114,8 +114,10 @@ TEST_F(bad_sibling, one_too_many)
 
 	ASSERT_LE(0, leader);
 	attr.disabled = 0;
-	for (i = 1; i < gp_counters(); i++)
+	for (i = 1; i < gp_counters(); i++) {
+		attr.exclude_kernel = may_count_user_alone(i);
 		ASSERT_LE(0, perf_open_self(&attr, leader));
+	}
 	EXPECT_EQ(-1, perf_open_self(&attr, leader));
 	EXPECT_EQ(EINVAL, errno);
 	/* The group that there was is as good as before. */

@@ -202,6 +202,36 @@ static bool is_topdown(unsigned int b)
 	       (base[b].config == SLOTS || base[b].config == METRIC);
 }
 
+/*
+ * Two events that Intel's lists keep on one and the same counter, where the
+ * built-in driver's tables have no line for them: it accepts groups of both, of
+ * which one counts nothing.
+ */
+static bool share_a_counter(unsigned int a, unsigned int b)
+{
+	static const struct {
+		enum cpu_model model;
+		__u64 config;
+		__u64 mask;
+	} missing[] = {
+		{ MODEL_NEHALEM, 0x100b, ~0ULL },
+		{ MODEL_WESTMERE, 0x100b, ~0ULL },
+		{ MODEL_IVY_BRIDGE, 0x00cd, ~0xff00ULL },
+		{ MODEL_BROADWELL, 0x01c0, ~0ULL },
+		{ MODEL_BROADWELL, 0x01cd, ~0ULL },
+	};
+	unsigned int i;
+
+	if (base[a].type != PERF_TYPE_RAW || base[b].type != PERF_TYPE_RAW)
+		return false;
+	for (i = 0; i < ARRAY_SIZE(missing); i++)
+		if (missing[i].model == cpu_model() &&
+		    (base[a].config & missing[i].mask) == missing[i].config &&
+		    (base[b].config & missing[i].mask) == missing[i].config)
+			return true;
+	return false;
+}
+
 static void faults(struct __test_metadata *_metadata, unsigned int b, bool pairs)
 {
 	struct perf_event_attr attr = right(b);
@@ -270,6 +300,7 @@ static void expect_untouched(struct __test_metadata *_metadata)
 
 	ASSERT_GE(32, gp_counters());
 	for (i = 0; i < gp_counters(); i++) {
+		attr.exclude_kernel = may_count_user_alone(i);
 		attr.disabled = i == 0;
 		fd[i] = perf_open_self(&attr, i ? fd[0] : -1);
 		ASSERT_LE(0, fd[i]);
@@ -278,7 +309,9 @@ static void expect_untouched(struct __test_metadata *_metadata)
 	for (i = 0; i < gp_counters(); i++) {
 		ASSERT_TRUE(read_one(fd[i], &count));
 		EXPECT_EQ(count.enabled, count.running);
-		EXPECT_GE(1, count.value - LOOP_BRANCHES(LOOPS));
+		EXPECT_LE(LOOP_BRANCHES(LOOPS), count.value);
+		if (may_count_user_alone(i))
+			EXPECT_GE(LOOP_BRANCHES(LOOPS) + 1, count.value);
 		close(fd[i]);
 	}
 }
@@ -344,6 +377,8 @@ TEST(groups_of_two)
 				if (attr.config == GUEST_LBR && a == b)
 					continue;
 				if (is_topdown(a) && is_topdown(b) && a != b)
+					continue;
+				if (share_a_counter(a, b))
 					continue;
 				attr.disabled = 0;
 				attr.config1 = value;

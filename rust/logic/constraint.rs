@@ -140,6 +140,13 @@ impl EventConstraint {
         Self::new(code, 0, EventSelect::CODE, counters)
     }
 
+    /// Exactly this event with exactly this counter mask and inversion: the code's bits 23-31. Edge
+    /// and any-thread do not matter.
+    pub const fn event_and_cmask(code: u64, counters: u64) -> Self {
+        let mask = EventSelect::CODE | EventSelect::CMASK | EventSelect::INV;
+        Self::new(code, 0, mask, counters)
+    }
+
     /// Every event with this event code and at least the one unit mask bit set: event code in bits
     /// 0-7, the bit among 8-15.
     pub const fn event_and_umask_bit(code: u64, counters: u64) -> Self {
@@ -199,6 +206,11 @@ impl EventConstraint {
     /// Whether the entry names counters, and none but those in `counters`.
     pub(super) const fn is_within(&self, counters: CounterMask) -> bool {
         !self.counters.is_empty() && self.counters.is_subset(counters)
+    }
+
+    /// The lowest event select that the entry matches.
+    pub const fn code(&self) -> u64 {
+        self.code
     }
 
     /// Whether the entry speaks of the event `select`.
@@ -466,6 +478,37 @@ mod tests {
         ] {
             assert_eq!(entry.matches(select(config)), matches, "{config:#x}");
         }
+    }
+
+    #[test]
+    fn counter_mask_and_inversion() {
+        let entry = EventConstraint::event_and_cmask(0x0180_010e, 0xf);
+        for (config, matches) in [
+            (0x0180_010e, true),
+            (0x01a4_010e, true), // edge, any-thread
+            (0x01b7_010e, true), // and the privilege levels
+            (0x0000_010e, false),
+            (0x0100_010e, false),
+            (0x0080_010e, false),
+            (0x0280_010e, false),
+            (0x0180_020e, false),
+        ] {
+            assert_eq!(entry.matches(select(config)), matches, "{config:#x}");
+        }
+        // Narrower than the event, so it comes first.
+        checked(EIGHT, &[entry, EventConstraint::event(0x0e, 0xff)]);
+    }
+
+    #[test]
+    #[should_panic(expected = "shadows")]
+    fn check_refuses_filters_behind_the_whole_event() {
+        checked(
+            EIGHT,
+            &[
+                EventConstraint::event_and_umask(0x010e, 0xff),
+                EventConstraint::event_and_cmask(0x0180_010e, 0xf),
+            ],
+        );
     }
 
     #[test]

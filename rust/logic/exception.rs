@@ -11,7 +11,8 @@ use super::event_select::EventSelect;
 /// What a table is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reference {
-    /// Intel's event lists (`tools/perf/pmu-events/arch/x86`), their field `Counter`.
+    /// Intel's event lists: the counters where a core has two threads and where it has one, and those
+    /// for precise sampling.
     IntelsList,
     /// The tables of the built-in driver.
     Mainline,
@@ -46,6 +47,16 @@ impl Exception {
         let mut this = Self::from_list(code, mask, reason);
         this.from = Reference::Mainline;
         this
+    }
+
+    /// Events that match `code` under `mask` stay on counters 0 to 3 where a core has one thread, and
+    /// so eight.
+    pub const fn with_one_thread(code: u64, mask: u64) -> Self {
+        Self::from_mainline(
+            code,
+            mask,
+            "counters 0 to 3 in Intel's lists where a core has one thread; any in the built-in driver",
+        )
     }
 
     /// The same for events that are sampled precisely.

@@ -102,10 +102,11 @@ impl Pmu {
     /// The counters that the event `select` may use.
     ///
     /// First match in the model's table, else any general-purpose counter; cut to the counters
-    /// that exist, and to those that can do without an aborted transaction's counts where the event
-    /// wants that. A share of the topdown slots counts all of them where PERF_METRICS does not exist: only
-    /// hypervisors leave it out. Mainline: `x86_get_event_constraints()`,
-    /// `arch/x86/events/intel/core.c:4258-4277`, and `hsw_get_event_constraints()`, `5519-5535`.
+    /// that exist, and to those that count user mode alone, or can do without an aborted
+    /// transaction's counts, where the event wants that. A share of the topdown slots counts all of
+    /// them where PERF_METRICS does not exist: only hypervisors leave it out. Mainline:
+    /// `x86_get_event_constraints()`, `arch/x86/events/intel/core.c:4258-4277`, and
+    /// `hsw_get_event_constraints()`, `5519-5535`.
     pub fn constraint(&self, select: EventSelect) -> Constraint {
         let present = self.capabilities.counters;
         let constraint = match first_match(self.model.event_constraints, select) {
@@ -176,8 +177,12 @@ impl Pmu {
         constraint
     }
 
-    /// `constraint`, cut to the counters that can do without an aborted transaction's counts.
+    /// `constraint`, cut to the counters that count user mode alone, and that can do without an
+    /// aborted transaction's counts, where the event wants that.
     fn restricted(&self, select: EventSelect, mut constraint: Constraint) -> Constraint {
+        if select.has(EventSelect::USR) && !select.has(EventSelect::OS) {
+            constraint.counters = constraint.counters.without(self.model.need_kernel_mode);
+        }
         if select.has(EventSelect::IN_TX_CHECKPOINTED) {
             constraint.counters = constraint.counters & self.model.checkpointed;
         }
@@ -559,7 +564,8 @@ mod tests {
         let pmu = probe(&cpuid(0x306d4, 0x0730_0403));
         for (config, counters) in [
             (0x0000_00c0, 0x1_0000_000f),
-            (0x0000_01c0, 0xf),
+            (0x0000_01c0, 0x2),
+            (0x0000_01cd, 0x8),
             (0x0000_0148, 0x4),
             (0x0000_08a3, 0x4),
             (0x0000_0ca3, 0x4),
@@ -631,8 +637,15 @@ mod tests {
         let pmu = probe(&cpuid(0x306c3, 0x0730_0803));
         for (config, counters, exclusive) in [
             (0x003c, 0x2_0000_00ff, false),
-            (0x02a3, 0xff, false),
+            (0x01a3, 0xff, false),
+            (0x02a3, 0xf, false),
             (0x04a3, 0xf, false),
+            (0x01b7, 0xf, false), // OFFCORE_RESPONSE
+            (0x01bb, 0xf, false),
+            (0x010e, 0xff, false),      // UOPS_ISSUED.ANY
+            (0x0180_010e, 0xf, false),  // UOPS_ISSUED.STALL_CYCLES
+            (0x01a0_010e, 0xf, false),  // the same for any thread
+            (0x0280_010e, 0xff, false), // in no list
             (0x82d0, 0xf, true),
             (0x01d1, 0xf, true),
             (0x01d2, 0xf, true),
@@ -650,6 +663,9 @@ mod tests {
         for (config, counters) in [
             (0x00c0, 0x1_0000_00ff),
             (0x01c0, 0x2),
+            (0x0a80_01c0, 0xd), // INST_RETIRED.TOTAL_CYCLES_PS
+            (0x01b7, 0xf),
+            (0x01bb, 0xf),
             (0x0148, 0xff),
             (0x81d0, 0xf),
             (0x20d1, 0xf),
@@ -661,6 +677,27 @@ mod tests {
             let constraint = pmu.constraint(EventSelect::from_bits(config));
             assert_eq!(constraint.counters.bits(), counters, "{config:#x}");
             assert!(!constraint.exclusive);
+        }
+    }
+
+    #[test]
+    fn events_of_user_mode_alone_stay_off_broadwells_upper_counters() {
+        let broadwell = |gp: u32| probe(&cpuid(0x306d4, 0x0730_0003 | (gp << 8)));
+        let haswell = probe(&cpuid(0x306c3, 0x0730_0803));
+        let (usr, os) = (EventSelect::USR, EventSelect::OS);
+        for (pmu, levels, code, counters) in [
+            (broadwell(8), usr, 0x00c4, 0xf),
+            (broadwell(8), os, 0x00c4, 0xff),
+            (broadwell(8), usr | os, 0x00c4, 0xff),
+            (broadwell(8), 0, 0x00c4, 0xff),
+            (broadwell(8), usr, 0x00c0, 0x1_0000_000f),
+            (broadwell(8), usr, 0x0148, 0x4),
+            (broadwell(4), usr, 0x00c4, 0xf),
+            (haswell, usr, 0x00c4, 0xff),
+        ] {
+            let select = EventSelect::from_bits(code | levels);
+            let found = pmu.constraint(select).counters.bits();
+            assert_eq!(found, counters, "{} {levels:#x} {code:#x}", pmu.model.name);
         }
     }
 

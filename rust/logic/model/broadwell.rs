@@ -10,6 +10,7 @@ use super::super::cache_event::Outcome::{Access, Miss};
 use super::super::cache_event::{CacheEvent, CacheEvents};
 use super::super::constraint::{checked, EventConstraint};
 use super::super::counter::CounterMask;
+use super::super::event_select::EventSelect;
 use super::super::exception::Exception;
 use super::super::extra_register::{ExtraRegisterEvent, ExtraRegisters};
 use super::super::pebs::PebsData::{Address, Load, LoadLatency, StoreAddress};
@@ -27,10 +28,34 @@ const EVENT_CONSTRAINTS: &[EventConstraint] = checked(COUNTERS, &[
     EventConstraint::fixed(0x0300, 2), // CPU_CLK_UNHALTED.REF_TSC
     EventConstraint::event_and_umask(0x0148, 0x4), // L1D_PEND_MISS.PENDING
     EventConstraint::event_and_umask_bit(0x08a3, 0x4), // CYCLE_ACTIVITY.*_L1D_MISS
+    EventConstraint::event_and_umask(0x01c0, 0x2), // INST_RETIRED.PREC_DIST
+    EventConstraint::event_and_umask(0x01cd, 0x8), // MEM_TRANS_RETIRED.LOAD_LATENCY
     // Counters 0 to 3 only where a core has one thread.
+    EventConstraint::event_and_cmask(0x0180_010e, 0xf), // UOPS_ISSUED.STALL_CYCLES
+    EventConstraint::event_and_umask(0x023c, 0xf), // CPU_CLK_UNHALTED.ONE_THREAD_ACTIVE
+    EventConstraint::event_and_umask(0x0279, 0xf), // IDQ.EMPTY
+    EventConstraint::event(0x9c, 0xf), // IDQ_UOPS_NOT_DELIVERED.*
+    EventConstraint::event_and_umask(0x03a0, 0xf), // UOP_DISPATCHES_CANCELLED.SIMD_PRF
+    EventConstraint::event_and_umask(0x02a3, 0xf), // CYCLE_ACTIVITY.CYCLES_MEM_ANY
+    EventConstraint::event_and_umask(0x04a3, 0xf), // CYCLE_ACTIVITY.STALLS_TOTAL
+    EventConstraint::event_and_umask(0x05a3, 0xf), // CYCLE_ACTIVITY.STALLS_L2_MISS
+    EventConstraint::event_and_umask(0x06a3, 0xf), // CYCLE_ACTIVITY.STALLS_MEM_ANY
+    EventConstraint::event_and_cmask(0x01b1, 0xff), // UOPS_EXECUTED.THREAD
+    EventConstraint::event_and_umask(0x01b1, 0xf), // UOPS_EXECUTED.*
+    EventConstraint::event_and_umask(0x01b7, 0xf), // OFFCORE_RESPONSE_0
+    EventConstraint::event_and_umask(0x01bb, 0xf), // OFFCORE_RESPONSE_1
+    EventConstraint::event(0xbc, 0xf), // PAGE_WALKER_LOADS.*
+    EventConstraint::event_and_cmask(0x0180_01c2, 0xf), // UOPS_RETIRED.STALL_CYCLES
+    EventConstraint::event_and_cmask(0x1080_01c2, 0xf), // UOPS_RETIRED.TOTAL_CYCLES
+    EventConstraint::event_and_umask(0x04c4, 0xf), // BR_INST_RETIRED.ALL_BRANCHES_PEBS
+    EventConstraint::event_and_umask(0x04c5, 0xf), // BR_MISP_RETIRED.ALL_BRANCHES_PEBS
+    EventConstraint::event(0xc7, 0xf), // FP_ARITH_INST_RETIRED.*
+    EventConstraint::event(0xc9, 0xf), // RTM_RETIRED.*
+    EventConstraint::event_and_umask(0x1eca, 0xf), // FP_ASSIST.ANY
     EventConstraint::event(0xd0, 0xf), // MEM_UOPS_RETIRED.*
     EventConstraint::event(0xd1, 0xf), // MEM_LOAD_UOPS_RETIRED.*
     EventConstraint::event(0xd2, 0xf), // MEM_LOAD_UOPS_L3_HIT_RETIRED.*
+    EventConstraint::event(0xd3, 0xf), // MEM_LOAD_UOPS_L3_MISS_RETIRED.*
     EventConstraint::event(0xcd, 0xf), // MEM_TRANS_RETIRED.*
 ]);
 
@@ -58,7 +83,31 @@ const PEBS_EVENTS: PebsEvents = PebsEvents::checked(COUNTERS, &[
 /// Where the tables differ from what they are compared with.
 #[rustfmt::skip]
 pub(super) const EXCEPTIONS: &[Exception] = &[
+    Exception::from_mainline(EventSelect::USR, EventSelect::USR | EventSelect::OS, "events of user mode alone: counters 4 to 7 read 0 on real machines; the built-in driver uses them"),
+    Exception::from_mainline(0x01c0, 0xffff, "INST_RETIRED.PREC_DIST: counter 1 in Intel's lists; the built-in driver has no line for it"),
+    Exception::from_mainline(0x01cd, 0xffff, "MEM_TRANS_RETIRED.LOAD_LATENCY: counter 3 in Intel's lists, any of four in the built-in driver's table"),
     Exception::from_mainline(0x01cd, 0xffff, "MEM_TRANS_RETIRED.LOAD_LATENCY: counter 3 in Intel's lists, any of four in the built-in driver's table").precise(),
+    Exception::with_one_thread(0x0180_010e, 0xff80_ffff), // UOPS_ISSUED.STALL_CYCLES
+    Exception::with_one_thread(0x023c, 0xffff), // CPU_CLK_UNHALTED.ONE_THREAD_ACTIVE
+    Exception::with_one_thread(0x0279, 0xffff), // IDQ.EMPTY
+    Exception::with_one_thread(0x9c, 0xff), // IDQ_UOPS_NOT_DELIVERED.*
+    Exception::with_one_thread(0x03a0, 0xffff), // UOP_DISPATCHES_CANCELLED.SIMD_PRF
+    Exception::with_one_thread(0x02a3, 0xffff), // CYCLE_ACTIVITY.CYCLES_MEM_ANY
+    Exception::with_one_thread(0x04a3, 0xffff), // CYCLE_ACTIVITY.STALLS_TOTAL
+    Exception::with_one_thread(0x05a3, 0xffff), // CYCLE_ACTIVITY.STALLS_L2_MISS
+    Exception::with_one_thread(0x06a3, 0xffff), // CYCLE_ACTIVITY.STALLS_MEM_ANY
+    Exception::with_one_thread(0x01b1, 0xffff), // UOPS_EXECUTED.*
+    Exception::with_one_thread(0x01b7, 0xffff), // OFFCORE_RESPONSE_0
+    Exception::with_one_thread(0x01bb, 0xffff), // OFFCORE_RESPONSE_1
+    Exception::with_one_thread(0xbc, 0xff), // PAGE_WALKER_LOADS.*
+    Exception::with_one_thread(0x0180_01c2, 0xff80_ffff), // UOPS_RETIRED.STALL_CYCLES
+    Exception::with_one_thread(0x1080_01c2, 0xff80_ffff), // UOPS_RETIRED.TOTAL_CYCLES
+    Exception::with_one_thread(0x04c4, 0xffff), // BR_INST_RETIRED.ALL_BRANCHES_PEBS
+    Exception::with_one_thread(0x04c5, 0xffff), // BR_MISP_RETIRED.ALL_BRANCHES_PEBS
+    Exception::with_one_thread(0xc7, 0xff), // FP_ARITH_INST_RETIRED.*
+    Exception::with_one_thread(0xc9, 0xff), // RTM_RETIRED.*
+    Exception::with_one_thread(0x1eca, 0xffff), // FP_ASSIST.ANY
+    Exception::with_one_thread(0xd3, 0xff), // MEM_LOAD_UOPS_L3_MISS_RETIRED.*
 ];
 
 /// The extra registers that events need.
@@ -93,6 +142,8 @@ pub const BROADWELL: Model = Model {
     extra_register_events: EXTRA_REGISTER_EVENTS,
     offcore_scope: Scope::Thread,
     ht_erratum: None,
+    // Seen on real machines; BDE70 is probably the erratum.
+    need_kernel_mode: CounterMask::from_bits(0xf0),
     clearing_events: &[],
     acknowledge: Acknowledge::Late,
     topdown_files: sandy_bridge::TOPDOWN_FILES,

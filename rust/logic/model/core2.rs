@@ -85,6 +85,7 @@ pub const CORE2: Model = Model {
     extra_register_events: ExtraRegisters::NONE,
     offcore_scope: Scope::Thread,
     ht_erratum: None,
+    need_kernel_mode: CounterMask::EMPTY,
     clearing_events: &[],
     acknowledge: Acknowledge::Early,
     topdown_files: &[],

@@ -63,6 +63,8 @@ const EVENT_CONSTRAINTS: &[EventConstraint] = checked(COUNTERS, &[
 /// The events that can be precise.
 #[rustfmt::skip]
 const PEBS_EVENTS: PebsEvents = PebsEvents::checked(COUNTERS, &[
+    PebsEvent::exact(0x012a, 0x1), // OCR.*
+    PebsEvent::exact(0x012b, 0x1), // OCR.*
     PebsEvent::event(0xc0, 0xfe), // INST_RETIRED.*
     PebsEvent::exact(0x01cd, 0xfe).with(LoadLatency), // MEM_TRANS_RETIRED.LOAD_LATENCY
     PebsEvent::exact(0x02cd, 0x1).with(StoreLatency), // MEM_TRANS_RETIRED.STORE_SAMPLE
@@ -80,7 +82,7 @@ const PEBS_EVENTS: PebsEvents = PebsEvents::checked(COUNTERS, &[
 /// Where the tables differ from what they are compared with.
 #[rustfmt::skip]
 pub(super) const EXCEPTIONS: &[Exception] = &[
-    Exception::from_list(0xc0, 0xff, "INST_RETIRED: as the built-in driver (arch/x86/events/intel/ds.c:1494), which leaves counter 0 to precise distribution").precise(),
+    Exception::from_mainline(0x012a, 0xfffe, "OCR: counter 0 in Intel's lists; the built-in driver has no line for it").precise(),
 ];
 
 /// The extra registers that events need.
@@ -148,6 +150,7 @@ pub const GOLDEN_COVE: Model = Model {
     extra_register_events: EXTRA_REGISTER_EVENTS,
     offcore_scope: Scope::Thread,
     ht_erratum: None,
+    need_kernel_mode: CounterMask::EMPTY,
     clearing_events: &[],
     acknowledge: Acknowledge::Late,
     topdown_files: &[],

@@ -33,10 +33,10 @@ const PEBS_EVENTS: PebsEvents = PebsEvents::checked(COUNTERS, &[
     PebsEvent::any(0x1),
 ]);
 
-/// Where the tables differ from what they are compared with.
+/// Where the tables of Goldmont Plus differ from what they are compared with.
 #[rustfmt::skip]
 pub(super) const EXCEPTIONS: &[Exception] = &[
-    Exception::from_list(0, 0, "PEBS is on counter 0 alone (SDM vol. 3, PEBS of this core); the list's counters are those that count").precise(),
+    Exception::from_list(0x00c0, 0xffff, "INST_RETIRED.PREC_DIST: counter 0, which precise_ip 3 asks for; the same select is INST_RETIRED.ANY_P, for any counter").precise(),
 ];
 
 /// The extra registers that events need.
@@ -125,6 +125,7 @@ pub const GOLDMONT: Model = Model {
     extra_register_events: EXTRA_REGISTER_EVENTS,
     offcore_scope: Scope::Core,
     ht_erratum: None,
+    need_kernel_mode: CounterMask::EMPTY,
     clearing_events: &[],
     acknowledge: Acknowledge::Early,
     topdown_files: TOPDOWN_FILES,

@@ -31,7 +31,26 @@ const EVENT_CONSTRAINTS: &[EventConstraint] = checked(COUNTERS, &[
     EventConstraint::event_and_umask(0x08a3, 0x4), // CYCLE_ACTIVITY.CYCLES_L1D_PENDING
     EventConstraint::event_and_umask(0x0ca3, 0x4), // CYCLE_ACTIVITY.STALLS_L1D_PENDING
     EventConstraint::event_and_umask(0x04a3, 0xf), // CYCLE_ACTIVITY.CYCLES_NO_EXECUTE
-    // Erratum HSD29 where a core has two threads; counters 0 to 3 only where it has one.
+    // Counters 0 to 3 only where a core has one thread.
+    EventConstraint::event_and_cmask(0x0180_010e, 0xf), // UOPS_ISSUED.STALL_CYCLES
+    EventConstraint::event_and_umask(0x023c, 0xf), // CPU_CLK_UNHALTED.ONE_THREAD_ACTIVE
+    EventConstraint::event_and_umask(0x0279, 0xf), // IDQ.EMPTY
+    EventConstraint::event(0x9c, 0xf), // IDQ_UOPS_NOT_DELIVERED.*
+    EventConstraint::event_and_umask(0x02a3, 0xf), // CYCLE_ACTIVITY.CYCLES_LDM_PENDING
+    EventConstraint::event_and_umask(0x05a3, 0xf), // CYCLE_ACTIVITY.STALLS_L2_PENDING
+    EventConstraint::event_and_umask(0x06a3, 0xf), // CYCLE_ACTIVITY.STALLS_LDM_PENDING
+    EventConstraint::event_and_cmask(0x01b1, 0xff), // UOPS_EXECUTED.THREAD
+    EventConstraint::event_and_umask(0x01b1, 0xf), // UOPS_EXECUTED.*
+    EventConstraint::event_and_umask(0x01b7, 0xf), // OFFCORE_RESPONSE_0
+    EventConstraint::event_and_umask(0x01bb, 0xf), // OFFCORE_RESPONSE_1
+    EventConstraint::event(0xbc, 0xf), // PAGE_WALKER_LOADS.*
+    EventConstraint::event_and_cmask(0x0180_01c2, 0xf), // UOPS_RETIRED.STALL_CYCLES
+    EventConstraint::event_and_cmask(0x1080_01c2, 0xf), // UOPS_RETIRED.TOTAL_CYCLES
+    EventConstraint::event_and_umask(0x04c4, 0xf), // BR_INST_RETIRED.ALL_BRANCHES_PEBS
+    EventConstraint::event_and_umask(0x04c5, 0xf), // BR_MISP_RETIRED.ALL_BRANCHES_PEBS
+    EventConstraint::event(0xc9, 0xf), // RTM_RETIRED.*
+    EventConstraint::event_and_umask(0x1eca, 0xf), // FP_ASSIST.ANY
+    // The same, and erratum HSD29 where a core has two threads.
     EventConstraint::exclusive_event(0xd0, 0xf), // MEM_UOPS_RETIRED.*
     EventConstraint::exclusive_event(0xd1, 0xf), // MEM_LOAD_UOPS_RETIRED.*
     EventConstraint::exclusive_event(0xd2, 0xf), // MEM_LOAD_UOPS_L3_HIT_RETIRED.*
@@ -63,6 +82,23 @@ const PEBS_EVENTS: PebsEvents = PebsEvents::checked(COUNTERS, &[
 #[rustfmt::skip]
 pub(super) const EXCEPTIONS: &[Exception] = &[
     Exception::from_mainline(0x01cd, 0xffff, "MEM_TRANS_RETIRED.LOAD_LATENCY: counter 3 in Intel's lists, any of four in the built-in driver's table").precise(),
+    Exception::with_one_thread(0x0180_010e, 0xff80_ffff), // UOPS_ISSUED.STALL_CYCLES
+    Exception::with_one_thread(0x023c, 0xffff), // CPU_CLK_UNHALTED.ONE_THREAD_ACTIVE
+    Exception::with_one_thread(0x0279, 0xffff), // IDQ.EMPTY
+    Exception::with_one_thread(0x9c, 0xff), // IDQ_UOPS_NOT_DELIVERED.*
+    Exception::with_one_thread(0x02a3, 0xffff), // CYCLE_ACTIVITY.CYCLES_LDM_PENDING
+    Exception::with_one_thread(0x05a3, 0xffff), // CYCLE_ACTIVITY.STALLS_L2_PENDING
+    Exception::with_one_thread(0x06a3, 0xffff), // CYCLE_ACTIVITY.STALLS_LDM_PENDING
+    Exception::with_one_thread(0x01b1, 0xffff), // UOPS_EXECUTED.*
+    Exception::with_one_thread(0x01b7, 0xffff), // OFFCORE_RESPONSE_0
+    Exception::with_one_thread(0x01bb, 0xffff), // OFFCORE_RESPONSE_1
+    Exception::with_one_thread(0xbc, 0xff), // PAGE_WALKER_LOADS.*
+    Exception::with_one_thread(0x0180_01c2, 0xff80_ffff), // UOPS_RETIRED.STALL_CYCLES
+    Exception::with_one_thread(0x1080_01c2, 0xff80_ffff), // UOPS_RETIRED.TOTAL_CYCLES
+    Exception::with_one_thread(0x04c4, 0xffff), // BR_INST_RETIRED.ALL_BRANCHES_PEBS
+    Exception::with_one_thread(0x04c5, 0xffff), // BR_MISP_RETIRED.ALL_BRANCHES_PEBS
+    Exception::with_one_thread(0xc9, 0xff), // RTM_RETIRED.*
+    Exception::with_one_thread(0x1eca, 0xffff), // FP_ASSIST.ANY
 ];
 
 /// The extra registers that events need.
@@ -130,6 +166,7 @@ pub const HASWELL: Model = Model {
     extra_register_events: EXTRA_REGISTER_EVENTS,
     offcore_scope: Scope::Thread,
     ht_erratum: Some("HSD29"),
+    need_kernel_mode: CounterMask::EMPTY,
     clearing_events: &[],
     acknowledge: Acknowledge::Late,
     topdown_files: sandy_bridge::TOPDOWN_FILES,

@@ -11,6 +11,7 @@ use super::super::cache_event::Outcome::{Access, Miss};
 use super::super::cache_event::{CacheEvent, CacheEvents};
 use super::super::constraint::{checked, EventConstraint};
 use super::super::counter::CounterMask;
+use super::super::exception::Exception;
 use super::super::extra_register::{ExtraRegisterEvent, ExtraRegisters};
 use super::super::pebs::PebsData::{Load, LoadLatency, StoreAddress};
 use super::super::pebs::{PebsEvent, PebsEvents, PreciseDistribution};
@@ -52,6 +53,9 @@ const EVENT_CONSTRAINTS: &[EventConstraint] = checked(COUNTERS, &[
 /// The events that can be precise.
 #[rustfmt::skip]
 const PEBS_EVENTS: PebsEvents = PebsEvents::checked(COUNTERS, &[
+    PebsEvent::exact(0x01b7, 0x1), // OCR.*
+    PebsEvent::exact(0x01bb, 0x1), // OCR.*
+    PebsEvent::exact(0x40cc, 0x1), // MISC_RETIRED.PAUSE_INST
     PebsEvent::exact(0x01cd, 0xff).with(LoadLatency), // MEM_TRANS_RETIRED.LOAD_LATENCY
     PebsEvent::exact(0x11d0, 0xf).with(Load), // MEM_INST_RETIRED.STLB_MISS_LOADS
     PebsEvent::exact(0x12d0, 0xf).with(StoreAddress), // MEM_INST_RETIRED.STLB_MISS_STORES
@@ -63,6 +67,16 @@ const PEBS_EVENTS: PebsEvents = PebsEvents::checked(COUNTERS, &[
     PebsEvent::events(0xd1, 0xd4, 0xf).with(Load), // MEM_LOAD_*_RETIRED.*
     PebsEvent::event(0xd0, 0xf), // MEM_INST_RETIRED.*
 ]).and_others();
+
+/// Where the tables differ from what they are compared with.
+#[rustfmt::skip]
+pub(super) const EXCEPTIONS: &[Exception] = &[
+    Exception::from_list(0x01b7, 0xffff, "OCR: counter 0 in the servers' list, counters 0 to 3 in the client cores', which have the same PMU").precise(),
+    Exception::from_list(0x01bb, 0xffff, "OCR: counter 0 in the servers' list, counters 0 to 3 in the client cores', which have the same PMU").precise(),
+    Exception::from_mainline(0x01b7, 0xffff, "OCR: counter 0 in Intel's list for servers; the built-in driver has no line for it").precise(),
+    Exception::from_mainline(0x01bb, 0xffff, "OCR: counter 0 in Intel's list for servers; the built-in driver has no line for it").precise(),
+    Exception::from_mainline(0x40cc, 0xffff, "MISC_RETIRED.PAUSE_INST: counter 0 in Intel's lists; the built-in driver has no line for it").precise(),
+];
 
 /// The extra registers that events need.
 #[rustfmt::skip]
@@ -127,6 +141,7 @@ pub const ICE_LAKE: Model = Model {
     extra_register_events: EXTRA_REGISTER_EVENTS,
     offcore_scope: Scope::Thread,
     ht_erratum: None,
+    need_kernel_mode: CounterMask::EMPTY,
     clearing_events: &[],
     acknowledge: Acknowledge::Late,
     topdown_files: &[],

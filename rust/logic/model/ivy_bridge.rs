@@ -11,6 +11,7 @@ use super::super::cache_event::{CacheEvent, CacheEvents};
 use super::super::constraint::{checked, EventConstraint};
 use super::super::counter::CounterMask;
 use super::super::event_select::EventSelect;
+use super::super::exception::Exception;
 use super::super::extra_register::{ExtraRegisterEvent, ExtraRegisters};
 use super::super::pebs::PebsData::{LoadLatency, Store};
 use super::super::pebs::{PebsEvent, PebsEvents, PreciseDistribution};
@@ -35,7 +36,19 @@ const EVENT_CONSTRAINTS: &[EventConstraint] = checked(COUNTERS, &[
     EventConstraint::event_and_umask(0x08a3, 0x4), // CYCLE_ACTIVITY.CYCLES_L1D_PENDING
     EventConstraint::event_and_umask(0x0ca3, 0x4), // CYCLE_ACTIVITY.STALLS_L1D_PENDING
     EventConstraint::event_and_umask(0x01c0, 0x2), // INST_RETIRED.PREC_DIST
-    // Erratum BV98 where a core has two threads; counters 0 to 3 only where it has one.
+    EventConstraint::event(0xcd, 0x8), // MEM_TRANS_RETIRED.*
+    // Counters 0 to 3 only where a core has one thread.
+    EventConstraint::event_and_cmask(0x0180_010e, 0xf), // UOPS_ISSUED.STALL_CYCLES
+    EventConstraint::event_and_umask(0x023c, 0xf), // CPU_CLK_UNHALTED.ONE_THREAD_ACTIVE
+    EventConstraint::event_and_cmask(0x0180_01b1, 0xf), // UOPS_EXECUTED.STALL_CYCLES
+    EventConstraint::event_and_umask(0x01b7, 0xf), // OFFCORE_RESPONSE_0
+    EventConstraint::event_and_umask(0x01bb, 0xf), // OFFCORE_RESPONSE_1
+    EventConstraint::event_and_cmask(0x0180_01c2, 0xf), // UOPS_RETIRED.STALL_CYCLES
+    EventConstraint::event_and_cmask(0x0a80_01c2, 0xf), // UOPS_RETIRED.TOTAL_CYCLES
+    EventConstraint::event_and_umask(0x04c4, 0xf), // BR_INST_RETIRED.ALL_BRANCHES_PEBS
+    EventConstraint::event_and_umask(0x04c5, 0xf), // BR_MISP_RETIRED.ALL_BRANCHES_PEBS
+    EventConstraint::event_and_umask(0x1eca, 0xf), // FP_ASSIST.ANY
+    // The same, and erratum BV98 where a core has two threads.
     EventConstraint::exclusive_event(0xd0, 0xf), // MEM_UOPS_RETIRED.*
     EventConstraint::exclusive_event(0xd1, 0xf), // MEM_LOAD_UOPS_RETIRED.*
     EventConstraint::exclusive_event(0xd2, 0xf), // MEM_LOAD_UOPS_LLC_HIT_RETIRED.*
@@ -64,6 +77,22 @@ const HARDWARE_EVENTS: HardwareEvents = HardwareEvents::ARCHITECTURAL
         HardwareId::StalledCyclesFrontend,
         EventSelect::event(0x0e, 0x01).cycles_below(1),
     );
+
+/// Where the tables differ from what they are compared with.
+#[rustfmt::skip]
+pub(super) const EXCEPTIONS: &[Exception] = &[
+    Exception::from_mainline(0xcd, 0xff, "MEM_TRANS_RETIRED: counter 3 in Intel's lists; the built-in driver has no line for it"),
+    Exception::with_one_thread(0x0180_010e, 0xff80_ffff), // UOPS_ISSUED.STALL_CYCLES
+    Exception::with_one_thread(0x023c, 0xffff), // CPU_CLK_UNHALTED.ONE_THREAD_ACTIVE
+    Exception::with_one_thread(0x0180_01b1, 0xff80_ffff), // UOPS_EXECUTED.STALL_CYCLES
+    Exception::with_one_thread(0x01b7, 0xffff), // OFFCORE_RESPONSE_0
+    Exception::with_one_thread(0x01bb, 0xffff), // OFFCORE_RESPONSE_1
+    Exception::with_one_thread(0x0180_01c2, 0xff80_ffff), // UOPS_RETIRED.STALL_CYCLES
+    Exception::with_one_thread(0x0a80_01c2, 0xff80_ffff), // UOPS_RETIRED.TOTAL_CYCLES
+    Exception::with_one_thread(0x04c4, 0xffff), // BR_INST_RETIRED.ALL_BRANCHES_PEBS
+    Exception::with_one_thread(0x04c5, 0xffff), // BR_MISP_RETIRED.ALL_BRANCHES_PEBS
+    Exception::with_one_thread(0x1eca, 0xffff), // FP_ASSIST.ANY
+];
 
 /// The extra registers that events need, on client cores.
 #[rustfmt::skip]
@@ -102,6 +131,7 @@ pub const IVY_BRIDGE: Model = Model {
     extra_register_events: EXTRA_REGISTER_EVENTS,
     offcore_scope: Scope::Thread,
     ht_erratum: Some("BV98"),
+    need_kernel_mode: CounterMask::EMPTY,
     clearing_events: &[],
     acknowledge: Acknowledge::Early,
     topdown_files: sandy_bridge::TOPDOWN_FILES,

@@ -80,12 +80,14 @@ pub const EXCEPTIONS: &[(&Model, &[Exception])] = &[
     (&NEHALEM, nehalem::EXCEPTIONS),
     (&WESTMERE, westmere::EXCEPTIONS),
     (&SANDY_BRIDGE, sandy_bridge::EXCEPTIONS),
+    (&IVY_BRIDGE, ivy_bridge::EXCEPTIONS),
     (&HASWELL, haswell::EXCEPTIONS),
     (&BROADWELL, broadwell::EXCEPTIONS),
     (&SKYLAKE, skylake::EXCEPTIONS),
+    (&ICE_LAKE, ice_lake::EXCEPTIONS),
     (&GOLDEN_COVE, golden_cove::EXCEPTIONS),
     (&SILVERMONT, silvermont::EXCEPTIONS),
-    (&GOLDMONT, goldmont::EXCEPTIONS),
+    (&GOLDMONT_PLUS, goldmont::EXCEPTIONS),
 ];
 
 /// Those of the models that are called as `model`.
@@ -156,6 +158,8 @@ pub struct Model {
     /// the sibling thread's counter, where the model has it. Mainline: `intel_ht_bug()`,
     /// `arch/x86/events/intel/core.c:6993`.
     pub ht_erratum: Option<&'static str>,
+    /// The counters that read 0 where an event counts user mode alone; empty where all count it.
+    pub need_kernel_mode: CounterMask,
     /// What has to be on the general-purpose counters for a moment, one event each, before an event
     /// select is programmed, or the event may count wrongly; empty where nothing has. Errata AAK100,
     /// AAP53, BD53. Mainline: `intel_pmu_nhm_workaround()`,
@@ -379,7 +383,9 @@ mod tests {
     fn every_entry_is_the_first_match_of_some_event() {
         for model in MODELS.iter().chain([&&GENERIC, &&GENERIC_V5]) {
             for (i, entry) in model.event_constraints.iter().enumerate() {
-                let reached = (0..=0xffff).any(|code| {
+                let with_counter_mask = entry.code() | (1 << 24);
+                let codes = (0..=0xffff).chain([entry.code(), with_counter_mask]);
+                let reached = codes.into_iter().any(|code| {
                     first_match(model.event_constraints, EventSelect::from_bits(code))
                         .is_some_and(|found| core::ptr::eq(found, entry))
                 });

@@ -31,11 +31,24 @@ const EVENT_CONSTRAINTS: &[EventConstraint] = checked(COUNTERS, &[
     EventConstraint::event_and_umask(0x05a3, 0xf), // CYCLE_ACTIVITY.STALLS_L2_PENDING
     EventConstraint::event_and_umask(0x02a3, 0x4), // CYCLE_ACTIVITY.CYCLES_L1D_PENDING
     EventConstraint::event_and_umask(0x06a3, 0x4), // CYCLE_ACTIVITY.STALLS_L1D_PENDING
-    EventConstraint::event_and_umask(0x0248, 0xf), // L1D_PEND_MISS.FB_FULL
+    EventConstraint::event_and_umask(0x0248, 0xff), // L1D_PEND_MISS.FB_FULL
     EventConstraint::event(0x48, 0x4), // L1D_PEND_MISS.*
     EventConstraint::event_and_umask(0x01c0, 0x2), // INST_RETIRED.PREC_DIST
     EventConstraint::event(0xcd, 0x8), // MEM_TRANS_RETIRED.*
-    // Erratum BJ122 where a core has two threads; counters 0 to 3 only where it has one.
+    // Counters 0 to 3 only where a core has one thread.
+    EventConstraint::event_and_cmask(0x0180_010e, 0xf), // UOPS_ISSUED.STALL_CYCLES
+    EventConstraint::event_and_umask(0x023c, 0xf), // CPU_CLK_UNHALTED.ONE_THREAD_ACTIVE
+    EventConstraint::event_and_umask(0x0279, 0xf), // IDQ.EMPTY
+    EventConstraint::event(0x9c, 0xf), // IDQ_UOPS_NOT_DELIVERED.*
+    EventConstraint::event_and_umask(0x01b7, 0xf), // OFFCORE_RESPONSE_0
+    EventConstraint::event_and_umask(0x01bb, 0xf), // OFFCORE_RESPONSE_1
+    EventConstraint::event_and_cmask(0x0180_01c2, 0xf), // UOPS_RETIRED.STALL_CYCLES
+    EventConstraint::event_and_cmask(0x0a80_01c2, 0xf), // UOPS_RETIRED.TOTAL_CYCLES
+    EventConstraint::event_and_umask(0x04c4, 0xf), // BR_INST_RETIRED.ALL_BRANCHES_PEBS
+    EventConstraint::event_and_umask(0x04c5, 0xf), // BR_MISP_RETIRED.ALL_BRANCHES_PEBS
+    EventConstraint::event_and_umask(0x1eca, 0xf), // FP_ASSIST.ANY
+    EventConstraint::event(0xd4, 0xf), // MEM_LOAD_UOPS_MISC_RETIRED.*
+    // The same, and erratum BJ122 where a core has two threads.
     EventConstraint::exclusive_event(0xd0, 0xf), // MEM_UOPS_RETIRED.*
     EventConstraint::exclusive_event(0xd1, 0xf), // MEM_LOAD_UOPS_RETIRED.*
     EventConstraint::exclusive_event(0xd2, 0xf), // MEM_LOAD_UOPS_LLC_HIT_RETIRED.*
@@ -73,6 +86,18 @@ const HARDWARE_EVENTS: HardwareEvents = HardwareEvents::ARCHITECTURAL
 #[rustfmt::skip]
 pub(super) const EXCEPTIONS: &[Exception] = &[
     Exception::from_mainline(0x0248, 0xffff, "L1D_PEND_MISS.FB_FULL: any counter in Intel's lists; the built-in driver's line is for PENDING and all else of the event"),
+    Exception::with_one_thread(0x0180_010e, 0xff80_ffff), // UOPS_ISSUED.STALL_CYCLES
+    Exception::with_one_thread(0x023c, 0xffff), // CPU_CLK_UNHALTED.ONE_THREAD_ACTIVE
+    Exception::with_one_thread(0x0279, 0xffff), // IDQ.EMPTY
+    Exception::with_one_thread(0x9c, 0xff), // IDQ_UOPS_NOT_DELIVERED.*
+    Exception::with_one_thread(0x01b7, 0xffff), // OFFCORE_RESPONSE_0
+    Exception::with_one_thread(0x01bb, 0xffff), // OFFCORE_RESPONSE_1
+    Exception::with_one_thread(0x0180_01c2, 0xff80_ffff), // UOPS_RETIRED.STALL_CYCLES
+    Exception::with_one_thread(0x0a80_01c2, 0xff80_ffff), // UOPS_RETIRED.TOTAL_CYCLES
+    Exception::with_one_thread(0x04c4, 0xffff), // BR_INST_RETIRED.ALL_BRANCHES_PEBS
+    Exception::with_one_thread(0x04c5, 0xffff), // BR_MISP_RETIRED.ALL_BRANCHES_PEBS
+    Exception::with_one_thread(0x1eca, 0xffff), // FP_ASSIST.ANY
+    Exception::with_one_thread(0xd4, 0xff), // MEM_LOAD_UOPS_MISC_RETIRED.*
 ];
 
 /// The extra registers that events need, on client cores.
@@ -149,6 +174,7 @@ pub const SANDY_BRIDGE: Model = Model {
     extra_register_events: EXTRA_REGISTER_EVENTS,
     offcore_scope: Scope::Thread,
     ht_erratum: Some("BJ122"),
+    need_kernel_mode: CounterMask::EMPTY,
     clearing_events: &[],
     acknowledge: Acknowledge::Early,
     topdown_files: TOPDOWN_FILES,

@@ -37,7 +37,7 @@ const PEBS_EVENTS: PebsEvents = PebsEvents::checked(COUNTERS, &[
 /// Where the tables differ from what they are compared with.
 #[rustfmt::skip]
 pub(super) const EXCEPTIONS: &[Exception] = &[
-    Exception::from_list(0, 0, "PEBS is on counter 0 alone (SDM vol. 3, PEBS of this core); the list's counters are those that count").precise(),
+    Exception::from_list(0x80c4, 0xffff, "BR_INST_RETIRED.ALL_TAKEN_BRANCHES: counters 0 and 1 in Intel's list; PEBS is on counter 0 alone (SDM vol. 3, PEBS of this core), as the list has it for the other events").precise(),
 ];
 
 /// The extra registers that events need.
@@ -91,6 +91,7 @@ pub const SILVERMONT: Model = Model {
     extra_register_events: EXTRA_REGISTER_EVENTS,
     offcore_scope: Scope::Core,
     ht_erratum: None,
+    need_kernel_mode: CounterMask::EMPTY,
     clearing_events: &[],
     acknowledge: Acknowledge::Early,
     topdown_files: TOPDOWN_FILES,

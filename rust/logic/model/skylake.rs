@@ -27,11 +27,19 @@ const EVENT_CONSTRAINTS: &[EventConstraint] = checked(COUNTERS, &[
     EventConstraint::fixed(0x00c0, 0), // INST_RETIRED.ANY
     EventConstraint::fixed(0x003c, 1), // CPU_CLK_UNHALTED.THREAD
     EventConstraint::fixed(0x0300, 2), // CPU_CLK_UNHALTED.REF_TSC
+    EventConstraint::event_and_cmask(0x0a80_01c0, 0xd), // INST_RETIRED.TOTAL_CYCLES_PS
     EventConstraint::event_and_umask(0x01c0, 0x2), // INST_RETIRED.PREC_DIST
     // Counters 0 to 3 only where a core has one thread.
+    EventConstraint::event_and_umask(0x14a3, 0xf), // CYCLE_ACTIVITY.STALLS_MEM_ANY
+    EventConstraint::event_and_umask(0x01b7, 0xf), // OFFCORE_RESPONSE_0
+    EventConstraint::event_and_umask(0x01bb, 0xf), // OFFCORE_RESPONSE_1
+    EventConstraint::event_and_umask(0x04c4, 0xf), // BR_INST_RETIRED.ALL_BRANCHES_PEBS
+    EventConstraint::event_and_umask(0x04c5, 0xf), // BR_MISP_RETIRED.ALL_BRANCHES_PEBS
     EventConstraint::event(0xd0, 0xf), // MEM_INST_RETIRED.*
     EventConstraint::event(0xd1, 0xf), // MEM_LOAD_RETIRED.*
     EventConstraint::event(0xd2, 0xf), // MEM_LOAD_L3_HIT_RETIRED.*
+    EventConstraint::event(0xd3, 0xf), // MEM_LOAD_L3_MISS_RETIRED.*
+    EventConstraint::event(0xd4, 0xf), // MEM_LOAD_MISC_RETIRED.*
     EventConstraint::event(0xcd, 0xf), // MEM_TRANS_RETIRED.*
     EventConstraint::event(0xc6, 0xf), // FRONTEND_RETIRED.*
 ]);
@@ -61,7 +69,15 @@ const PEBS_EVENTS: PebsEvents = PebsEvents::checked(COUNTERS, &[
 /// Where the tables differ from what they are compared with.
 #[rustfmt::skip]
 pub(super) const EXCEPTIONS: &[Exception] = &[
+    Exception::from_mainline(0x0a80_01c0, 0xff80_ffff, "INST_RETIRED.TOTAL_CYCLES_PS: counters 0, 2 and 3 in Intel's lists; the built-in driver takes it for PREC_DIST"),
     Exception::from_mainline(0x0a80_01c0, 0xff80_ffff, "INST_RETIRED.TOTAL_CYCLES_PS: counters 0, 2 and 3 in Intel's lists; the built-in driver has no line for it").precise(),
+    Exception::with_one_thread(0x14a3, 0xffff), // CYCLE_ACTIVITY.STALLS_MEM_ANY
+    Exception::with_one_thread(0x01b7, 0xffff), // OFFCORE_RESPONSE_0
+    Exception::with_one_thread(0x01bb, 0xffff), // OFFCORE_RESPONSE_1
+    Exception::with_one_thread(0x04c4, 0xffff), // BR_INST_RETIRED.ALL_BRANCHES_PEBS
+    Exception::with_one_thread(0x04c5, 0xffff), // BR_MISP_RETIRED.ALL_BRANCHES_PEBS
+    Exception::with_one_thread(0xd3, 0xff), // MEM_LOAD_L3_MISS_RETIRED.*
+    Exception::with_one_thread(0xd4, 0xff), // MEM_LOAD_MISC_RETIRED.*
 ];
 
 /// The extra registers that events need.
@@ -125,6 +141,7 @@ pub const SKYLAKE: Model = Model {
     extra_register_events: EXTRA_REGISTER_EVENTS,
     offcore_scope: Scope::Thread,
     ht_erratum: None,
+    need_kernel_mode: CounterMask::EMPTY,
     clearing_events: &[],
     acknowledge: Acknowledge::Late,
     topdown_files: TOPDOWN_FILES,

@@ -26,6 +26,7 @@ const EVENT_CONSTRAINTS: &[EventConstraint] = checked(COUNTERS, &[
     EventConstraint::fixed(0x00c0, 0), // INST_RETIRED.ANY
     EventConstraint::fixed(0x003c, 1), // CPU_CLK_UNHALTED.THREAD
     EventConstraint::fixed(0x0300, 2), // CPU_CLK_UNHALTED.REF_TSC
+    EventConstraint::event_and_umask(0x100b, 0x8), // MEM_INST_RETIRED.LATENCY_ABOVE_THRESHOLD
     EventConstraint::event(0x4c, 0x3), // LOAD_HIT_PRE
     EventConstraint::event(0x4e, 0x3), // L1D_PREFETCH.*
     EventConstraint::event(0x51, 0x3), // L1D.*
@@ -71,10 +72,11 @@ const HARDWARE_EVENTS: HardwareEvents = HardwareEvents::ARCHITECTURAL
 /// Where the tables differ from what they are compared with.
 #[rustfmt::skip]
 pub(super) const EXCEPTIONS: &[Exception] = &[
-    Exception::from_list(0xb7, 0xff, "OFFCORE_RESPONSE: on counter 2 alone in the lists of Nehalem EP, EX and Westmere EX, on any in those of Westmere DP and SP; SDM vol. 3 names none"),
+    Exception::from_list(0x01b7, 0xffff, "OFFCORE_RESPONSE: counter 2 alone in the lists of Nehalem EP, EX and Westmere EX, any in those of Westmere DP and SP; SDM vol. 3, 18.8.1.3 (later 20.3.1.1.3): any of the four IA32_PERFEVTSELx"),
     Exception::from_mainline(0x4c, 0xff, "LOAD_HIT_PRE: counters 0 and 1 in Intel's lists; the built-in driver has no line for it"),
     Exception::from_mainline(0x4e, 0xff, "L1D_PREFETCH: counters 0 and 1 in Intel's lists; the built-in driver has no line for it"),
     Exception::from_mainline(0x52, 0xff, "L1D_CACHE_PREFETCH_LOCK_FB_HIT: counters 0 and 1 in Intel's lists; the built-in driver has no line for it"),
+    Exception::from_mainline(0x100b, 0xffff, "MEM_INST_RETIRED.LATENCY_ABOVE_THRESHOLD: counter 3 in Intel's lists; the built-in driver has no line for it"),
     Exception::from_mainline(0x100b, 0xffff, "MEM_INST_RETIRED.LATENCY_ABOVE_THRESHOLD: counter 3 in Intel's lists, any of four in the built-in driver's table").precise(),
     Exception::from_mainline(0x010b, 0xffff, "MEM_INST_RETIRED.LOADS: precise in Intel's lists").precise(),
     Exception::from_mainline(0x020b, 0xffff, "MEM_INST_RETIRED.STORES: precise in Intel's lists").precise(),
@@ -112,6 +114,7 @@ pub const WESTMERE: Model = Model {
     extra_register_events: EXTRA_REGISTER_EVENTS,
     offcore_scope: Scope::Core,
     ht_erratum: None,
+    need_kernel_mode: CounterMask::EMPTY,
     clearing_events: nehalem::CLEARING_EVENTS,
     acknowledge: Acknowledge::Early,
     topdown_files: &[],

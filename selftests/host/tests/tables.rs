@@ -119,6 +119,9 @@ fn same_counters(model: &'static Model, lines: &[Constraint]) {
                 compare(&pmu, line.code | filter);
             }
         }
+        for entry in model.event_constraints {
+            compare(&pmu, entry.code());
+        }
     }
     differences.assert_used(model.name);
 }
