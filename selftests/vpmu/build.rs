@@ -5,7 +5,8 @@
 //! The lists come from `$KERNEL_SOURCE/tools/perf/pmu-events/arch/x86/`: JSON arrays of flat
 //! objects whose values are nearly all strings. Of each event the table holds what selects it, the
 //! counters that the list names, the register beside the event select that it needs, and what its
-//! name says that it counts.
+//! name says that it counts. The counters of a core with one thread, which the kernel's copies of the
+//! lists lack, come from `../intel-counters`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -42,7 +43,7 @@ struct Exception {
     right: u8,
 }
 
-const EXCEPTIONS: [Exception; 2] = [
+const EXCEPTIONS: [Exception; 1] = [
     // OFFCORE_RESPONSE: all 270 lines name counter 2 alone. SDM vol. 3, 20.3.1.1.3 lets any
     // IA32_PERFEVTSELx select it, and the list of Westmere, whose facility is the same with a second
     // register, names counters 0 to 3 in each of these lines.
@@ -51,16 +52,6 @@ const EXCEPTIONS: [Exception; 2] = [
         event: 0xb7,
         umask: None,
         listed: 0b0100,
-        right: 0b1111,
-    },
-    // MEM_INST_RETIRED.LATENCY_ABOVE_THRESHOLD_*: all name counter 3 alone. SDM vol. 3, 20.3.1.1.2
-    // asks for "one of the IA32_PERFEVTSELx", takes counter 0 for its example, and says how to have
-    // the threshold's PEBS bit for each of the four.
-    Exception {
-        lists: "nehalemep westmereep-dp",
-        event: 0x0b,
-        umask: Some(0x10),
-        listed: 0b1000,
         right: 0b1111,
     },
 ];
@@ -98,17 +89,46 @@ const MISSING: [Missing; 2] = [
 
 type Object = Map<String, Value>;
 
+/// The counters of each event select of a list: with two threads a core, and with one.
+type Columns = BTreeMap<u64, (u8, u8)>;
+
+/// Reads what `../intel-counters` says of a list; its head describes the format.
+fn columns(text: &str, list: &str) -> Columns {
+    let hex = |text| u64::from_str_radix(text, 16).unwrap_or_else(|e| panic!("\"{text}\": {e}"));
+    let mut letter = None;
+    let mut columns = Columns::new();
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words[..] {
+            ["list", sign, name] if name == list => letter = Some(sign),
+            [] | ["list", ..] => (),
+            [lists, two, one, _, _, ref selects @ ..] => {
+                if lists.contains(letter.expect("the lists' letters come first")) {
+                    let counters = (hex(two) as u8, hex(one) as u8);
+                    columns.extend(selects.iter().map(|select| (hex(select), counters)));
+                }
+            }
+            _ => panic!("intel-counters: \"{line}\""),
+        }
+    }
+    columns
+}
+
 fn main() {
     println!("cargo::rerun-if-env-changed=KERNEL_SOURCE");
     let source = env::var("KERNEL_SOURCE")
         .expect("set KERNEL_SOURCE to the directory of an unpacked kernel source");
     let base = PathBuf::from(source).join("tools/perf/pmu-events/arch/x86");
 
+    println!("cargo::rerun-if-changed=../intel-counters");
+    let text = fs::read_to_string("../intel-counters").expect("selftests/intel-counters");
+
     let mut out = String::new();
     for (list, name) in LISTS {
         let directory = base.join(list);
         println!("cargo::rerun-if-changed={}", directory.display());
-        write_table(&mut out, name, &core_events(list, &directory));
+        let events = core_events(list, &directory, &columns(&text, list));
+        write_table(&mut out, name, &events);
     }
     let path = PathBuf::from(env::var("OUT_DIR").unwrap()).join("event_lists.rs");
     fs::write(path, out).unwrap();
@@ -138,7 +158,7 @@ struct Events {
     load_latency: u64,
 }
 
-fn core_events(list: &str, directory: &Path) -> Events {
+fn core_events(list: &str, directory: &Path, columns: &Columns) -> Events {
     let mut events = Events::default();
     let entries =
         fs::read_dir(directory).unwrap_or_else(|e| panic!("{}: {e}", directory.display()));
@@ -159,7 +179,7 @@ fn core_events(list: &str, directory: &Path) -> Events {
             if object.contains_key("Unit") || !object.contains_key("EventCode") {
                 continue;
             }
-            events.add(list, object);
+            events.add(list, object, columns);
         }
     }
     assert!(!events.events.is_empty(), "{list}: no events");
@@ -170,7 +190,7 @@ fn core_events(list: &str, directory: &Path) -> Events {
 }
 
 impl Events {
-    fn add(&mut self, list: &str, object: &Object) {
+    fn add(&mut self, list: &str, object: &Object, columns: &Columns) {
         let text = |key: &str| object.get(key).and_then(Value::as_str);
         let required = |key: &str| text(key).unwrap_or_else(|| panic!("{object:?} has no {key}"));
         let number = |key: &str| text(key).map_or(0, |text| parse_number(text) as u8);
@@ -197,7 +217,18 @@ impl Events {
                     && (wrong.event, wrong.listed) == (event, listed)
                     && wrong.umask.is_none_or(|umask| umask == select.1)
             });
-            let counters = wrong.map_or(listed, |exception| exception.right);
+            let (event, umask, cmask, inv, edge) = select;
+            let bits = u64::from(event)
+                | (u64::from(umask) << 8)
+                | (u64::from(edge) << 18)
+                | (u64::from(number("AnyThread")) << 21)
+                | (u64::from(inv) << 23)
+                | (u64::from(cmask) << 24);
+            let (two, one) = *columns
+                .get(&bits)
+                .unwrap_or_else(|| panic!("{list}: {name} ({bits:#x}) is not in intel-counters"));
+            assert!(two == listed && one & two == two, "{list}: {name}");
+            let counters = wrong.map_or(one, |exception| exception.right);
             let register = registers
                 .next()
                 .map(|register| self.register(parse_number(register), value));
@@ -499,7 +530,7 @@ fn write_table(out: &mut String, name: &str, list: &Events) {
         writeln!(
             out,
             "        Listed {{ event: {event:#04x}, umask: {umask:#04x}, cmask: {cmask}, inv: {inv}, edge: {edge}, \
-             counters: {:#06b}, meaning: Meaning::{}, register: {register} }}, // {}",
+             counters: {:#010b}, meaning: Meaning::{}, register: {register} }}, // {}",
             listed.counters, listed.meaning, listed.name
         )
         .unwrap();

@@ -25,7 +25,8 @@ pub struct Listed {
     pub inv: bool,
     /// IA32_PERFEVTSELx.E.
     pub edge: bool,
-    /// The general counters that it counts on.
+    /// The general counters that it counts on where a core has one thread; the lower half of them
+    /// are those where it has two.
     pub counters: u8,
     /// What it counts.
     pub meaning: Meaning,
@@ -254,9 +255,6 @@ impl Select {
         );
         let counters = match counters {
             0 if architectural.is_some() => 0xff,
-            // The list is written for a core with two threads. With one thread the other one's
-            // counters join, and count everything but what is tied to certain counters.
-            0b1111 if !model.is_low_only(self.event, self.umask) => 0xff,
             some => some,
         };
         LookedUp {
@@ -435,15 +433,8 @@ mod tests {
                 };
                 for counter in 0..8 {
                     let listed = (line.counters >> counter) & 1 != 0;
-                    let joins =
-                        line.counters == 0b1111 && !model.is_low_only(line.event, line.umask);
                     let counts = select.source(model, counter).0 != Source::Nothing;
-                    assert_eq!(
-                        counts,
-                        listed || counter >= 4 && joins,
-                        "{} {line:x?}",
-                        model.name
-                    );
+                    assert_eq!(counts, listed, "{} {line:x?}", model.name);
                 }
             }
         }
@@ -456,6 +447,11 @@ mod tests {
             cmask: 12,
             ..select(0xa3, 0x0c)
         };
+        let stalls_issued = Select {
+            cmask: 1,
+            inv: true,
+            ..select(0x0e, 0x01)
+        };
         let total_cycles = Select {
             cmask: 10,
             inv: true,
@@ -464,14 +460,17 @@ mod tests {
         for Case(model, select, expected) in [
             Case(NEHALEM, select(0xb7, 0x01), 0b1111), // the list says 2
             Case(NEHALEM, select(0x40, 0x01), 0b0011), // L1D_CACHE_LD
-            Case(NEHALEM, select(0x0b, 0x10), 0b1111), // LATENCY_ABOVE_*: the list says 3
-            Case(WESTMERE, select(0x0b, 0x10), 0b1111),
+            Case(NEHALEM, select(0x0b, 0x10), 0b1000), // LATENCY_ABOVE_*
+            Case(WESTMERE, select(0x0b, 0x10), 0b1000),
             Case(NEHALEM, select(0x53, 0x01), 0b0011), // L1D_CACHE_LOCK_FB_HIT
             Case(WESTMERE, select(0x60, 0x01), 0b0001), // OFFCORE_REQUESTS_OUTSTANDING
             Case(WESTMERE, select(0x40, 0x01), 0),     // Nehalem's
             Case(SANDY_BRIDGE, select(0xd1, 0x01), 0b1111), // MEM_LOAD_UOPS_RETIRED.L1_HIT
             Case(IVY_BRIDGE, select(0x9c, 0x01), 0b1111), // IDQ_UOPS_NOT_DELIVERED.CORE
-            Case(HASWELL, select(0x9c, 0x01), 0xff),
+            Case(SANDY_BRIDGE, select(0x48, 0x02), 0xff), // L1D_PEND_MISS.FB_FULL
+            Case(HASWELL, select(0x9c, 0x01), 0b1111),
+            Case(HASWELL, select(0x0e, 0x01), 0xff), // UOPS_ISSUED.ANY
+            Case(HASWELL, stalls_issued, 0b1111),
             Case(HASWELL, select(0xd1, 0x01), 0b1111),
             Case(HASWELL, select(0x48, 0x01), 0b0100), // L1D_PEND_MISS.PENDING
             Case(SKYLAKE, select(0x48, 0x01), 0xff),
@@ -483,8 +482,10 @@ mod tests {
             Case(HASWELL, select(0xc0, 0x01), 0b0010), // INST_RETIRED.PREC_DIST
             Case(SKYLAKE, select(0xc0, 0x01), 0b0010),
             Case(SKYLAKE, total_cycles, 0b1101), // INST_RETIRED.TOTAL_CYCLES_PS
-            Case(SKYLAKE, select(0xb7, 0x01), 0xff),
-            Case(SKYLAKE, select(0xbb, 0x01), 0xff),
+            Case(SANDY_BRIDGE, select(0xb7, 0x01), 0b1111), // OFFCORE_RESPONSE
+            Case(HASWELL, select(0xbb, 0x01), 0b1111),
+            Case(SKYLAKE, select(0xb7, 0x01), 0b1111),
+            Case(SKYLAKE, select(0xbb, 0x01), 0b1111),
             Case(ICE_LAKE, select(0xd1, 0x01), 0b1111), // as listed
             Case(ICE_LAKE, select(0xc6, 0x01), 0xff),
             Case(ICE_LAKE_CLIENT, select(0x2e, 0x4f), 0xff), // not listed, but architectural

@@ -51,11 +51,6 @@ pub struct Model {
     pub frontend: u64,
     /// Pipeline slots of a cycle; 0 where there is no event for them.
     pub slots: u32,
-    /// Events that the list allows on counters 0 to 3 and that stay there when the other thread's
-    /// four counters join. Source: the event tables of SDM vol. 3, chapter 21 ("restricted to
-    /// counters 0-3 when HTT is disabled"), and the comments in the built-in driver's tables
-    /// (arch/x86/events/intel/core.c).
-    pub low_only: &'static [Code],
     /// What its hardware gets wrong.
     pub defects: Defects,
     /// Intel's list of events.
@@ -69,25 +64,6 @@ pub enum General {
     Thread(usize),
     /// So many in a core; its two threads halve them (SDM vol. 3, 20.3.4).
     Core(usize),
-}
-
-/// An event select's code.
-#[derive(Debug, Clone, Copy)]
-pub enum Code {
-    /// EVENT_SELECT with any UMASK.
-    Event(u8),
-    /// EVENT_SELECT and UMASK.
-    Exact(u8, u8),
-}
-
-impl Code {
-    /// Is this it?
-    pub fn is(self, event: u8, umask: u8) -> bool {
-        match self {
-            Code::Event(code) => code == event,
-            Code::Exact(code, mask) => (code, mask) == (event, umask),
-        }
-    }
 }
 
 /// MSR_OFFCORE_RSP_x.
@@ -164,15 +140,6 @@ impl Model {
     /// Is this architectural event there? `bit` is its bit in CPUID.0AH:EBX.
     pub fn has_architectural(&self, bit: u32) -> bool {
         bit < self.architectural && self.missing & (1 << bit) == 0
-    }
-
-    /// Does the event stay on counters 0 to 3 where a thread has more?
-    pub fn is_low_only(&self, event: u8, umask: u8) -> bool {
-        match self.general {
-            // The list names all counters.
-            General::Thread(_) => true,
-            General::Core(_) => self.low_only.iter().any(|code| code.is(event, umask)),
-        }
     }
 }
 

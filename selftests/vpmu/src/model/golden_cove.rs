@@ -30,7 +30,6 @@ pub(super) const MODEL: Model = Model {
     },
     frontend: 0x7f_ff1f,
     slots: 6,
-    low_only: &[],
     defects: Defects::NONE,
     list: &event::GOLDEN_COVE,
 };

@@ -4,7 +4,7 @@
 //!
 //! Without TSX: IN_TX and IN_TXCP are reserved.
 
-use super::{Code, General, Model, Offcore, CAP_FW_WRITE, CAP_SMM_FREEZE};
+use super::{General, Model, Offcore, CAP_FW_WRITE, CAP_SMM_FREEZE};
 use crate::defect::Defects;
 use crate::event;
 
@@ -30,13 +30,6 @@ pub(super) const MODEL: Model = Model {
     },
     frontend: 0,
     slots: 0,
-    low_only: &[
-        Code::Exact(0xa3, 0x04), // CYCLE_ACTIVITY.CYCLES_NO_EXECUTE
-        Code::Event(0xd0),       // MEM_UOPS_RETIRED.*
-        Code::Event(0xd1),       // MEM_LOAD_UOPS_RETIRED.*
-        Code::Event(0xd2),       // MEM_LOAD_UOPS_L3_HIT_RETIRED.*
-        Code::Event(0xd3),       // MEM_LOAD_UOPS_L3_MISS_RETIRED.*
-    ],
     // Erratum HSD29.
     defects: Defects {
         ht_leak: true,

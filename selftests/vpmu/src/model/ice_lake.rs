@@ -30,7 +30,6 @@ pub(super) const MODEL: Model = Model {
     },
     frontend: 0x7f_ff17,
     slots: 5,
-    low_only: &[],
     defects: Defects::NONE,
     list: &event::ICE_LAKE,
 };

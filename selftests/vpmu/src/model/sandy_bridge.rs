@@ -4,7 +4,7 @@
 //!
 //! The offcore registers' bits 12 to 14 are reserved, and on the client part 23 to 30.
 
-use super::{Code, General, Model, Offcore, CAP_FW_WRITE, CAP_SMM_FREEZE};
+use super::{General, Model, Offcore, CAP_FW_WRITE, CAP_SMM_FREEZE};
 use crate::defect::Defects;
 use crate::event;
 
@@ -29,14 +29,6 @@ pub(super) const MODEL: Model = Model {
     },
     frontend: 0,
     slots: 0,
-    low_only: &[
-        Code::Exact(0xa3, 0x04), // CYCLE_ACTIVITY.CYCLES_NO_DISPATCH
-        Code::Exact(0xa3, 0x05), // CYCLE_ACTIVITY.STALLS_L2_PENDING
-        Code::Event(0xd0),       // MEM_UOPS_RETIRED.*
-        Code::Event(0xd1),       // MEM_LOAD_UOPS_RETIRED.*
-        Code::Event(0xd2),       // MEM_LOAD_UOPS_LLC_HIT_RETIRED.*
-        Code::Event(0xd3),       // MEM_LOAD_UOPS_LLC_MISS_RETIRED.*
-    ],
     // Erratum BJ122.
     defects: Defects {
         ht_leak: true,

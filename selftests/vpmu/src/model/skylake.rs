@@ -4,7 +4,7 @@
 //!
 //! Without TSX and Intel PT: IN_TX, IN_TXCP and the overflow of PT's output are reserved.
 
-use super::{Code, General, Model, Offcore, CAP_FW_WRITE, CAP_SMM_FREEZE};
+use super::{General, Model, Offcore, CAP_FW_WRITE, CAP_SMM_FREEZE};
 use crate::defect::Defects;
 use crate::event;
 
@@ -29,13 +29,6 @@ pub(super) const MODEL: Model = Model {
     },
     frontend: 0x7f_ff17,
     slots: 0,
-    low_only: &[
-        Code::Event(0xc6), // FRONTEND_RETIRED.*
-        Code::Event(0xcd), // MEM_TRANS_RETIRED.*
-        Code::Event(0xd0), // MEM_INST_RETIRED.*
-        Code::Event(0xd1), // MEM_LOAD_RETIRED.*
-        Code::Event(0xd2), // MEM_LOAD_L3_HIT_RETIRED.*
-    ],
     // With a microcode from 2019 on.
     defects: Defects {
         tfa: true,

@@ -30,7 +30,6 @@ pub(super) const MODEL: Model = Model {
     },
     frontend: 0,
     slots: 0,
-    low_only: &[],
     defects: Defects::NONE,
     list: &event::WESTMERE,
 };
