@@ -42,7 +42,10 @@ impl Driver {
     /// tracepoint within one may be an event that leads a group of ours, and stops it. [`None`] for
     /// good when the machine comes to its end ([`suspend`](super::suspend)).
     #[inline]
-    fn own<'a>(&'a self, cx: &'a OnCpu<'_, Self>) -> Option<(&'a Cpu, CpuCellGuard<'a, Own>)> {
+    fn own<'a>(
+        &'a self,
+        cx: &'a PmuDisabled<'_, Self>,
+    ) -> Option<(&'a Cpu, CpuCellGuard<'a, Own>)> {
         let cpu = self.cpus.this_cpu(cx.irqs());
         let mut own = cpu.own.borrow(cx.irqs())?;
         Self::settle_halted(&cpu.shared, &mut own.shadow);
@@ -431,7 +434,9 @@ impl Operations for Driver {
     }
 
     fn has_room_for(&self, cx: &OnCpu<'_, Self>, waiting: &PinnedGroup<'_, Self>) -> bool {
-        let Some((cpu, own)) = self.own(cx) else {
+        // The PMU may run: what an NMI has stopped stays as it is.
+        let cpu = self.cpus.this_cpu(cx.irqs());
+        let Some(own) = cpu.own.borrow(cx.irqs()) else {
             return false;
         };
         self.try_within_limits(cx, cpu, |limits| {
