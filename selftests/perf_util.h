@@ -312,6 +312,26 @@ static inline bool may_count_user_alone(unsigned int i)
 	return i < 4 || cpu_model() != MODEL_BROADWELL;
 }
 
+/* Fixed counters that this CPU has, if they are numbered without gaps: CPUID.0AH:EDX[4:0]. */
+static inline unsigned int fixed_counters(void)
+{
+	unsigned int eax, ebx, ecx, edx;
+
+	__cpuid_count(0xa, 0, eax, ebx, ecx, edx);
+	return edx & 0x1f;
+}
+
+/* What RDPMC takes for fixed counter 0. */
+#define FIXED		0x40000000U
+
+static inline __u64 rdpmc(__u32 counter)
+{
+	__u32 low, high;
+
+	asm volatile("rdpmc" : "=a" (low), "=d" (high) : "c" (counter));
+	return low | (__u64)high << 32;
+}
+
 /* Whether CPUID leaf 0xA marks the architectural event as absent. */
 static inline bool event_absent(unsigned int bit)
 {

@@ -17,7 +17,6 @@
 #define RDPMC		CPU_PMU "/rdpmc"
 #define LOOPS		100000UL
 #define ROUNDS		50
-#define FIXED		0x40000000U
 /* What RDPMC gave where it may not be executed. */
 #define FAULT		(~0ULL)
 
@@ -28,14 +27,6 @@ static void on_fault(int sig)
 {
 	(void)sig;
 	siglongjmp(back, 1);
-}
-
-static inline __u64 rdpmc(__u32 counter)
-{
-	__u32 low, high;
-
-	asm volatile("rdpmc" : "=a" (low), "=d" (high) : "c" (counter));
-	return low | (__u64)high << 32;
 }
 
 /* The counter, or FAULT. */
@@ -93,14 +84,6 @@ static int open_user(__u64 config)
 
 	attr.disabled = 0;
 	return perf_open_self(&attr, -1);
-}
-
-static unsigned int fixed_counters(void)
-{
-	unsigned int eax, ebx, ecx, edx;
-
-	__cpuid_count(0xa, 0, eax, ebx, ecx, edx);
-	return edx & 0x1f;
 }
 
 /* The counters' width: CPUID.0AH:EAX[23:16]. */

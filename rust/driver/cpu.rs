@@ -117,8 +117,8 @@ impl Own {
     }
 
     fn clear(&mut self, hardware: &Hardware, irqs: &LocalInterruptDisabled) {
+        // Events may stay, so the counters that they will leave behind stay known as in use.
         self.shadow.reset(|write| hardware.write(write, irqs));
-        self.dirty = Dirty::default();
         hardware.acknowledge(hardware.pmu.capabilities.counters, irqs);
     }
 }
