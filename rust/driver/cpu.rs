@@ -94,10 +94,11 @@ impl Own {
         })
     }
 
-    /// Brings the PMU of this CPU into a known state. No event is on it.
+    /// Brings the PMU of this CPU into a known state. No event counts on it.
     ///
     /// Done before the first event comes to a CPU that we know nothing about: another driver has
-    /// used the PMU until now, or the CPU was off.
+    /// used the PMU until now, or the CPU was off. And where events have been
+    /// [paused](super::Driver::pause), because the registers have lost what they held.
     pub(super) fn reset(&mut self, hardware: &Hardware, irqs: &LocalInterruptDisabled) {
         self.before.get_or_insert_with(|| Before {
             global_control: hardware.read_global_control(irqs),

@@ -12,6 +12,7 @@ use crate::{
         extra_register::{Demand, ExtraRegister},
         model::HardwareId,
         period::Start,
+        registers::{Register, RegisterWrite},
         turns::{Had, Turn},
     },
     perf::{self, Ticks},
@@ -109,7 +110,8 @@ impl EventData {
         self.had_until.store(until, Relaxed);
     }
 
-    /// The counter that the event is on.
+    /// The counter that the event is on, and that its count goes on in. [`None`] while the counter
+    /// does not hold that: its registers are being written.
     pub(super) fn counter(&self) -> Option<CounterId> {
         // CAST: `NONE` stays out of range.
         CounterId::from_index(self.counter.load(Relaxed) as usize)
@@ -143,7 +145,7 @@ impl EventData {
         }
     }
 
-    /// Says that the event is on `counter` of `cpu` from now on, with `register` if it needs one.
+    /// Says that the event is to be on `counter` of `cpu`, with `register` if it needs one.
     pub(super) fn arrive(&self, counter: CounterId, register: Option<ExtraRegister>, cpu: CpuId) {
         // CAST: an index is below 64.
         let register = register.map_or(NONE, |register| register.index() as u32);
@@ -152,8 +154,14 @@ impl EventData {
         let index = counter.index() as u32;
         self.last_cpu.store(cpu.as_u32(), Relaxed);
         self.last_counter.store(index, Relaxed);
-        self.counter.store(index, Relaxed);
         self.since.store(Ticks::now().number(), Relaxed);
+    }
+
+    /// Says that the event is on `counter`, which holds the value that was
+    /// [remembered](remember_written) last, or that the event is stopped.
+    pub(super) fn hold(&self, counter: CounterId) {
+        // CAST: an index is below 64.
+        self.counter.store(counter.index() as u32, Relaxed);
     }
 
     /// When the event got the counter that it has.
@@ -161,7 +169,8 @@ impl EventData {
         Ticks::from_number(self.since.load(Relaxed))
     }
 
-    /// Says that the event is on no counter any more.
+    /// Says that the event is on no counter any more, or that its counter is about to be written:
+    /// from now on a read gets what has been counted until now.
     pub(super) fn leave(&self) {
         self.counter.store(NONE, Relaxed);
     }
@@ -170,8 +179,12 @@ impl EventData {
 /// Prepares `event` to count on where it stopped, or to begin a new period if the old one is over.
 /// Returns the value that the counter must have for that, and whether a period was over.
 ///
+/// The caller writes the counter, [remembers](remember_written) that, and only then says that the
+/// event [holds](EventData::hold) the counter. Writes are traced, and what is traced may read the
+/// event: it must never find a counter beside what another one, or an earlier writing, left.
+///
 /// The PMI must not handle the event meanwhile.
-pub(super) fn start(event: &perf::Event<Driver>, hardware: &Hardware) -> (u64, bool) {
+pub(super) fn begin(event: &perf::Event<Driver>, hardware: &Hardware) -> (u64, bool) {
     let data = event.data();
     let period = event.sample_period();
     let left = event.period_left().load(Relaxed);
@@ -185,11 +198,39 @@ pub(super) fn start(event: &perf::Event<Driver>, hardware: &Hardware) -> (u64, b
     if expired {
         event.last_period().store(period, Relaxed);
     }
-    let previous = data.previous.load(Relaxed);
-    let previous = hardware.limits.width.remember_written(previous, value);
-    data.previous.store(previous, Relaxed);
-    publish(event, hardware);
     (value, expired)
+}
+
+/// Remembers that the counter of `event` has been given `value`.
+pub(super) fn remember_written(event: &perf::Event<Driver>, value: u64, hardware: &Hardware) {
+    let previous = &event.data().previous;
+    let written = hardware
+        .limits
+        .width
+        .remember_written(previous.load(Relaxed), value);
+    previous.store(written, Relaxed);
+    publish(event, hardware);
+}
+
+/// Lets `event` count on on `counter`, which it is on, or begin a new period. Returns whether one was
+/// over.
+///
+/// In an NMI. The counter does not count meanwhile.
+pub(super) fn restart(
+    event: &perf::Event<Driver>,
+    counter: CounterId,
+    hardware: &Hardware,
+    irqs: &LocalInterruptDisabled,
+) -> bool {
+    let data = event.data();
+    data.leave();
+    let (value, expired) = begin(event, hardware);
+    let register = Register::Counter(counter);
+    hardware.write(RegisterWrite { register, value }, irqs);
+    remember_written(event, value, hardware);
+    data.hold(counter);
+    event.update_userpage();
+    expired
 }
 
 /// Adds what has been counted since the last time to the event's count, and returns the counter's

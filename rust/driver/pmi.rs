@@ -10,7 +10,6 @@ use crate::{
     logic::{
         counter::{CounterId, CounterMask, MAX_COUNTERS},
         model::Acknowledge,
-        registers::{Register, RegisterWrite},
     },
     perf::{EventId, OnCpu, Stopwatch},
     x86::{
@@ -288,11 +287,7 @@ fn serve(
     let irqs = nmi.irqs();
     let period = event.last_period().load(Relaxed);
     event::update(event, hardware, irqs);
-    let (value, expired) = event::start(event, hardware);
-    let register = Register::Counter(counter);
-    hardware.write(RegisterWrite { register, value }, irqs);
-    event.update_userpage();
-    if expired {
+    if event::restart(event, counter, hardware, irqs) {
         event.overflow(cx, period, nmi.regs());
     }
 }

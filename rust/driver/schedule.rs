@@ -24,7 +24,7 @@ use crate::{
         group::Group,
         limits::Limits,
         model::Scope,
-        registers::{Register, RegisterWrite, Shadow},
+        registers::{Register, Shadow},
         roster::{Entry, Roster},
     },
     perf::{
@@ -84,7 +84,9 @@ impl Driver {
     }
 
     /// Lets the event `id` count on `counter` when the PMU is enabled next time.
-    pub(super) fn start_on(
+    ///
+    /// The event [holds](EventData::hold) no counter until that is written.
+    fn start_on(
         &self,
         cx: &OnCpu<'_, Self>,
         (counter, id, event): (CounterId, EventId, &Event<Self>),
@@ -97,10 +99,12 @@ impl Driver {
         if clears && shadow.needs_clearing(counter, select) {
             self.clear(cx, shared, shadow);
         }
-        let (value, _) = event::start(event, &self.hardware);
+        let (value, _) = event::begin(event, &self.hardware);
         shadow.start(counter, select, extra, data.in_host, value, |write| {
             self.hardware.write(write, cx.irqs());
         });
+        event::remember_written(event, value, &self.hardware);
+        Self::hold(event, counter);
         shared.activate(counter, id);
         if event.is_stopped() {
             // In an NMI, since somebody has looked.
@@ -113,19 +117,53 @@ impl Driver {
     /// disabled.
     fn clear(&self, cx: &OnCpu<'_, Self>, shared: &Shared, shadow: &mut Shadow) {
         let active = shadow.active().gp();
-        let find = |counter| {
-            let id = shared.last_event(counter)?;
-            let event = cx.event(id)?;
-            Some((counter, id, event)).filter(|_| !event.is_stopped())
-        };
-        for (counter, _, event) in active.into_iter().filter_map(find) {
-            self.stop_on(cx, (counter, event), shared, shadow);
-        }
+        self.pause(cx, active, shared, shadow);
         shadow.clear(self.hardware.pmu.model.clearing_events, |write| {
             self.hardware.write(write, cx.irqs());
         });
-        for event in active.into_iter().filter_map(find) {
-            self.start_on(cx, event, shared, shadow);
+        self.go_on(cx, active, shared, shadow);
+    }
+
+    /// Says that `event` is on `counter`, which holds what it should, or that it is stopped.
+    #[inline]
+    fn hold(event: &Event<Self>, counter: CounterId) {
+        event.data().hold(counter);
+        event.set_counter(Some((counter.index(), counter.rdpmc_index())));
+    }
+
+    /// Stops the events on `counters`, all of them active, and brings their counts up to date, so that
+    /// the registers can be written. Whatever these hold then, reading the events gives these counts,
+    /// until the events [go on](Self::go_on). The PMU is disabled.
+    pub(super) fn pause(
+        &self,
+        cx: &OnCpu<'_, Self>,
+        counters: CounterMask,
+        shared: &Shared,
+        shadow: &mut Shadow,
+    ) {
+        for counter in counters {
+            let event = shared.last_event(counter).and_then(|id| cx.event(id));
+            if let Some(event) = event {
+                self.stop_on(cx, (counter, event), shared, shadow);
+                event.data().leave();
+            }
+        }
+    }
+
+    /// Lets the events count again that were [paused](Self::pause) on `counters`. One that an NMI has
+    /// stopped meanwhile gets its counter back, and stays stopped.
+    pub(super) fn go_on(
+        &self,
+        cx: &OnCpu<'_, Self>,
+        counters: CounterMask,
+        shared: &Shared,
+        shadow: &mut Shadow,
+    ) {
+        for counter in counters {
+            let id = shared.last_event(counter);
+            if let Some((id, event)) = id.and_then(|id| Some((id, cx.event(id)?))) {
+                self.start_on(cx, (counter, id, event), shared, shadow);
+            }
         }
     }
 
@@ -141,19 +179,10 @@ impl Driver {
             CpuId::current().as_u32()
         );
         let counting = own.shadow.active();
-        let find = |counter| {
-            let id = shared.last_event(counter)?;
-            let event = cx.event(id).filter(|event| !event.is_stopped())?;
-            Some((counter, id, event))
-        };
-        for (counter, _, event) in counting.into_iter().filter_map(find) {
-            self.stop_on(cx, (counter, event), shared, &mut own.shadow);
-        }
+        self.pause(cx, counting, shared, &mut own.shadow);
         Self::settle_halted(shared, &mut own.shadow);
         own.reset(&self.hardware, cx.irqs());
-        for event in counting.into_iter().filter_map(find) {
-            self.start_on(cx, event, shared, &mut own.shadow);
-        }
+        self.go_on(cx, counting, shared, &mut own.shadow);
     }
 
     /// Programs what the roster plans, but for GLOBAL_CTRL.
@@ -186,8 +215,9 @@ impl Driver {
                     None => None,
                 };
                 data.arrive(counter, register, cpu.id);
-                event.set_counter(Some((counter.index(), counter.rdpmc_index())));
-                if !event.is_stopped() {
+                if event.is_stopped() {
+                    Self::hold(event, counter);
+                } else {
                     self.start_on(cx, (counter, id, event), shared, shadow);
                 }
                 trace::schedule(event, counter.index());
@@ -328,7 +358,11 @@ impl Operations for Driver {
         let Some((Cpu { shared, .. }, mut own)) = self.own(cx) else {
             return;
         };
-        if let Some(counter) = event.data().counter() {
+        let counter = event.data().counter();
+        // In this order: who looks from now on finds no counter, and an NMI can stop the event again.
+        event.data().leave();
+        event.set_started();
+        if let Some(counter) = counter {
             self.start_on(cx, (counter, id, event), shared, &mut own.shadow);
         }
     }
@@ -363,11 +397,7 @@ impl Operations for Driver {
             return false;
         }
         // It does not count, no PMI handles it, and the shadow takes it for running.
-        let (value, _) = event::start(event, &self.hardware);
-        let register = Register::Counter(counter);
-        self.hardware
-            .write(RegisterWrite { register, value }, cx.irqs());
-        event.update_userpage();
+        event::restart(event, counter, &self.hardware, cx.irqs());
         shared.set_halted(counter.mask(), false);
         shared.run(&self.hardware, cx.irqs());
         true

@@ -26,12 +26,8 @@ impl Callbacks for CorePmu {
                 return;
             };
             own.asleep = own.shadow.active();
-            for counter in own.asleep {
-                let event = cpu.shared.last_event(counter).and_then(|id| cx.event(id));
-                if let Some(event) = event {
-                    driver.stop_on(cx, (counter, event), &cpu.shared, &mut own.shadow);
-                }
-            }
+            let asleep = own.asleep;
+            driver.pause(cx, asleep, &cpu.shared, &mut own.shadow);
         });
     }
 
@@ -48,12 +44,8 @@ impl Callbacks for CorePmu {
             };
             own.reset(&driver.hardware, irqs);
             driver.transactions.allow(&mut own, irqs);
-            for counter in core::mem::take(&mut own.asleep) {
-                let id = cpu.shared.last_event(counter);
-                if let Some((id, event)) = id.and_then(|id| Some((id, cx.event(id)?))) {
-                    driver.start_on(cx, (counter, id, event), &cpu.shared, &mut own.shadow);
-                }
-            }
+            let asleep = core::mem::take(&mut own.asleep);
+            driver.go_on(cx, asleep, &cpu.shared, &mut own.shadow);
         });
     }
 

@@ -306,10 +306,7 @@ impl<T: Operations> Callbacks<T> {
                     event.state().store(0, Relaxed);
                 }
             } else {
-                Self::while_disabled(pmu, cx, |cx| {
-                    event.state().store(0, Relaxed);
-                    pmu.ops().start(cx, id, event);
-                });
+                Self::while_disabled(pmu, cx, |cx| pmu.ops().start(cx, id, event));
             }
         };
         // SAFETY: The event is open, and the perf core has turned interrupts off, or is in an NMI.

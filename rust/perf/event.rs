@@ -220,6 +220,13 @@ impl<T: Operations> Event<T> {
         self.state().load(Relaxed) & STOPPED != 0
     }
 
+    /// Says that the event counts, or is about to. It is on a CPU.
+    ///
+    /// In no NMI. One that comes later may [stop](Self::is_stopped) it at any moment.
+    pub fn set_started(&self) {
+        self.state().store(0, Relaxed);
+    }
+
     /// Says which counter the event is on, for who wants to read it without the PMU's help: its
     /// index, and what the instruction for that takes.
     pub fn set_counter(&self, counter: Option<(usize, u32)>) {

@@ -69,7 +69,8 @@ pub trait Operations: Send + Sync + Sized + 'static {
     /// [is stopped](Event::is_stopped).
     fn del(&self, cx: &PmuDisabled<'_, Self>, id: EventId, event: &Event<Self>);
 
-    /// Lets a stopped event count again, from the next [`enable`](Self::enable) on.
+    /// Lets a stopped event count again, from the next [`enable`](Self::enable) on, and
+    /// [says so](Event::set_started).
     fn start(&self, cx: &PmuDisabled<'_, Self>, id: EventId, event: &Event<Self>);
 
     /// Stops an event, and brings its count up to date.
