@@ -3,9 +3,11 @@
  * A CPU goes away and comes back while events count on it. What perf core
  * makes of that: a task's event follows its task; a CPU's event keeps what it
  * has and counts no more, and one that is opened afterwards counts anew. The
- * same with every CPU busy, and with samples taken.
+ * events of the CPU's stopper thread are still on the PMU when it is switched
+ * off. The same with every CPU busy, and with samples taken.
  */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <sys/mman.h>
 
 #include "kselftest_harness.h"
@@ -157,6 +159,92 @@ TEST_F(hotplug, task_event)
 		close(done[0]);
 		close(done[1]);
 	}
+}
+
+/* The thread that switches @cpu off, or 0. */
+static pid_t stopper_of(int cpu)
+{
+	char wanted[32], path[300], name[32];
+	struct dirent *entry;
+	pid_t found = 0;
+	DIR *proc;
+
+	snprintf(wanted, sizeof(wanted), "migration/%d", cpu);
+	proc = opendir("/proc");
+	while (proc && !found && (entry = readdir(proc))) {
+		snprintf(path, sizeof(path), "/proc/%s/comm", entry->d_name);
+		if (read_line(path, name, sizeof(name)) && !strcmp(name, wanted))
+			found = atoi(entry->d_name);
+	}
+	if (proc)
+		closedir(proc);
+	return found;
+}
+
+/* What the stopper executes in a few milliseconds, and never more. */
+#define STOPPER_SHARE	1000000000ULL
+
+/*
+ * The stopper of a CPU counts while it switches that CPU off. A kernel thread
+ * executes nothing at user level; and what it executes in the kernel is the
+ * same number on a fixed counter and on another, which run at the same times.
+ * It counts on when the CPU is back.
+ */
+TEST_F(hotplug, stopper)
+{
+	struct perf_event_attr user[] = {
+		counting_user(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS),
+		counting_user(PERF_TYPE_RAW, RAW_BRANCHES),
+	};
+	struct perf_event_attr attr = instructions_user();
+	int fd[ARRAY_SIZE(user)], leader, sibling, cycle;
+	pid_t stopper = stopper_of(self->cpu);
+	struct group_count group;
+	unsigned int i, step;
+	__u64 last = 0;
+
+	ASSERT_LT(0, stopper);
+	for (i = 0; i < ARRAY_SIZE(user); i++) {
+		user[i].disabled = 0;
+		fd[i] = perf_open(&user[i], stopper, -1, -1, 0);
+		ASSERT_LE(0, fd[i]);
+	}
+	attr.exclude_kernel = 0;
+	attr.exclude_user = 1;
+	attr.disabled = 0;
+	attr.read_format = READ_GROUP;
+	leader = perf_open(&attr, stopper, -1, -1, 0);
+	ASSERT_LE(0, leader);
+	sibling = perf_open(&attr, stopper, -1, leader, 0);
+	ASSERT_LE(0, sibling);
+
+	for (cycle = 0; cycle < CYCLES; cycle++) {
+		for (step = 0; step < 2; step++) {
+			ASSERT_TRUE(set_online(self->online, step == 1));
+			/* It moves who runs there. */
+			if (step == 1) {
+				ASSERT_TRUE(run_on(self->cpu));
+				ASSERT_TRUE(run_on(0));
+			}
+			for (i = 0; i < ARRAY_SIZE(user); i++) {
+				EXPECT_EQ(0, read_value(fd[i])) {
+					TH_LOG("event %u, cycle %d, %s", i, cycle,
+					       step ? "on again" : "off");
+				}
+			}
+			ASSERT_LT(0, read(leader, &group, sizeof(group)));
+			EXPECT_EQ(group.event[0].value, group.event[1].value);
+			EXPECT_LT(last, group.event[0].value);
+			EXPECT_GT(last + STOPPER_SHARE, group.event[0].value);
+			EXPECT_EQ(group.enabled, group.running);
+			last = group.event[0].value;
+		}
+	}
+	close(sibling);
+	close(leader);
+	for (i = 0; i < ARRAY_SIZE(user); i++)
+		close(fd[i]);
+	expect_exact_on(_metadata, self->cpu);
 }
 
 /* A task that counts and samples itself for as long as the others need it. */

@@ -108,8 +108,15 @@ impl Own {
         apic::lvtpc_arm(irqs);
     }
 
-    /// Leaves the PMU of this CPU to others: everything off, and the rest as it was.
+    /// Leaves the PMU of this CPU to others: everything off, and the rest as it was. Forgets the
+    /// events, of which none is on a counter any more.
     pub(super) fn restore(&mut self, hardware: &Hardware, irqs: &LocalInterruptDisabled) {
+        self.roster.clear();
+        self.changed = false;
+        self.turns = Turns::default();
+        self.claimed = Claim::default();
+        self.asleep = CounterMask::EMPTY;
+        self.dirty = Dirty::default();
         if let Some(before) = self.before.take() {
             self.clear(hardware, irqs);
             apic::lvtpc_restore(before.lvtpc, irqs);

@@ -6,30 +6,62 @@
 //! a CPU is off (INIT does not change them, SDM volume 3, table 10-1), and it may come back when the
 //! built-in driver is in charge again, which clears none that it does not use.
 //!
+//! The thread that switches a CPU off may have events, which are on the CPU all the while. They count
+//! until the registers are restored. The perf core takes them away when the thread goes to sleep, and
+//! puts them on again when the thread runs on the CPU that has come back.
+//!
 //! When a CPU comes up it only finds its sibling: its registers are set up when the first event
 //! comes.
 
-use super::CorePmu;
-use crate::logic::claim::Claim;
-use crate::x86::hotplug::Callbacks;
+use super::{cpu::Cpu, CorePmu, Driver};
+use crate::{perf::PmuDisabled, x86::hotplug::Callbacks};
 use kernel::interrupt::LocalInterruptDisabled;
 
 impl Callbacks for CorePmu {
     fn starting(&self, irqs: &LocalInterruptDisabled) {
+        self.ops().cpus.this_cpu(irqs).own.open(irqs);
         self.ops().smi.starting(irqs);
         self.ops().join_core(irqs);
     }
 
-    /// The perf core has taken all events from this CPU.
+    /// The perf core has taken the CPU's own events away, and not those of the thread that this is.
     fn dying(&self, irqs: &LocalInterruptDisabled) {
-        let driver = self.ops();
-        let cpu = driver.cpus.this_cpu(irqs);
-        cpu.shared.forget();
-        if let Some(mut own) = cpu.own.borrow(irqs) {
-            own.restore(&driver.hardware, irqs);
-            driver.transactions.allow(&mut own, irqs);
-            own.claimed = Claim::default();
+        give_back(self, irqs);
+        self.ops().leave_core(self, irqs);
+    }
+}
+
+/// Leaves the PMU of this CPU as it was found. Nothing counts there any more, and callbacks do
+/// nothing, until the CPU comes [again](Callbacks::starting).
+pub(super) fn give_back(pmu: &CorePmu, irqs: &LocalInterruptDisabled) {
+    let driver = pmu.ops();
+    let cpu = driver.cpus.this_cpu(irqs);
+    if !cpu.shared.is_unknown() {
+        pmu.with_disabled(irqs, |cx| driver.restore(cx, cpu));
+    } else if let Some(own) = cpu.own.borrow(irqs) {
+        // There has been no event yet.
+        own.close();
+    }
+}
+
+impl Driver {
+    /// Takes the events from the counters of this CPU, and restores the registers.
+    fn restore(&self, cx: &PmuDisabled<'_, Self>, cpu: &Cpu) {
+        let irqs = cx.irqs();
+        let Some(mut own) = cpu.own.borrow(irqs) else {
+            return;
+        };
+        let active = own.shadow.active();
+        self.pause(cx, active, &cpu.shared, &mut own.shadow);
+        for event in own.roster.entries().filter_map(|it| cx.event(it.event)) {
+            event.data().leave();
+            event.set_counter(None);
+            event.update_userpage();
         }
-        driver.leave_core(self, irqs);
+        // The PMI does nothing from here on.
+        cpu.shared.forget();
+        own.restore(&self.hardware, irqs);
+        self.transactions.allow(&mut own, irqs);
+        own.close();
     }
 }

@@ -39,8 +39,8 @@ impl Driver {
     /// What we keep of this CPU, for callbacks that run in no NMI.
     ///
     /// [`None`] if a callback runs already. The perf core does not call these from one another; but a
-    /// tracepoint within one may be an event that leads a group of ours, and stops it. [`None`] for
-    /// good when the machine comes to its end ([`suspend`](super::suspend)).
+    /// tracepoint within one may be an event that leads a group of ours, and stops it. [`None`], too,
+    /// when the CPU has been [given back](super::hotplug::give_back).
     #[inline]
     fn own<'a>(
         &'a self,
@@ -235,7 +235,7 @@ impl Driver {
     }
 
     /// Stops `event` on `counter`, and brings its count up to date. The PMU is disabled.
-    pub(super) fn stop_on(
+    fn stop_on(
         &self,
         cx: &OnCpu<'_, Self>,
         (counter, event): (CounterId, &Event<Self>),
@@ -261,8 +261,10 @@ impl Operations for Driver {
         let cpu = self.cpus.this_cpu(cx.irqs());
         cpu.shared.set_enabled(CounterMask::EMPTY);
         let Some(mut own) = cpu.own.borrow(cx.irqs()) else {
-            // See `own()`. What the caller does next relies on this much.
-            self.hardware.write_global_control(0, cx.irqs());
+            // See `own()`. What the caller does next relies on this much, but where nothing counts.
+            if !cpu.own.is_closed() {
+                self.hardware.write_global_control(0, cx.irqs());
+            }
             return;
         };
         if cpu.shared.was_unknown() {

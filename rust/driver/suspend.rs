@@ -2,15 +2,16 @@
 
 //! The machine sleeps, and wakes up; or comes to its end.
 //!
-//! The perf core does not take a CPU's events away for that. The built-in driver does nothing, and
-//! what was open on the boot CPU counts no more until it is scheduled anew; here it goes on. (Tasks
-//! do not run meanwhile, so their events are not on the CPU.)
+//! The perf core does not take a CPU's events away for that, nor those of the task that puts the
+//! machine to sleep. The built-in driver does nothing, and what was open on the boot CPU counts no
+//! more until it is scheduled anew; here it goes on. (Of other CPUs, see
+//! [`hotplug`](super::hotplug).)
 //!
 //! At the end the perf core takes the CPUs' own events away, but tasks go on counting until their CPU
 //! is stopped. With `kexec`, the next kernel finds the registers as they are then, and its driver
 //! refuses a PMU that has events selected: `check_hw_exists()`, `arch/x86/events/core.c:269-371`.
 
-use super::CorePmu;
+use super::{hotplug::give_back, CorePmu};
 use crate::x86::{cpu::on_each_cpu, syscore::Callbacks};
 use kernel::interrupt::LocalInterruptDisabled;
 
@@ -50,31 +51,6 @@ impl Callbacks for CorePmu {
     }
 
     fn shutdown(&self) {
-        on_each_cpu(&|irqs| leave_for_good(self, irqs));
+        on_each_cpu(&|irqs| give_back(self, irqs));
     }
-}
-
-/// Leaves the PMU of this CPU as it was found. Nothing counts there any more.
-fn leave_for_good(pmu: &CorePmu, irqs: &LocalInterruptDisabled) {
-    let driver = pmu.ops();
-    let cpu = driver.cpus.this_cpu(irqs);
-    pmu.with_disabled(irqs, |cx| {
-        let Some(mut own) = cpu.own.borrow(irqs) else {
-            return;
-        };
-        for counter in own.shadow.active() {
-            let event = cpu.shared.last_event(counter).and_then(|id| cx.event(id));
-            if let Some(event) = event {
-                driver.stop_on(cx, (counter, event), &cpu.shared, &mut own.shadow);
-                event.data().leave();
-                event.set_counter(None);
-                event.update_userpage();
-            }
-        }
-        cpu.shared.forget();
-        own.restore(&driver.hardware, irqs);
-        driver.transactions.allow(&mut own, irqs);
-        // Callbacks do nothing while it is borrowed.
-        core::mem::forget(own);
-    });
 }

@@ -402,6 +402,41 @@ impl<T: Copy + PartialEq> Roster<T> {
         self.drop_all(self.fresh);
     }
 
+    /// Removes all events, and closes a transaction that is open.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use rpmu_logic::logic;
+    /// # use logic::capabilities::{Capabilities, Cpuid, Leaf};
+    /// use logic::constraint::Constraint;
+    /// use logic::counter::CounterMask;
+    /// use logic::limits::Limits;
+    /// use logic::roster::Roster;
+    /// # let cpuid = Cpuid {
+    /// #     leaf_0: Leaf { eax: 0xd, ..Leaf::default() },
+    /// #     leaf_a: Leaf { eax: 0x0730_0403, ebx: 0, ecx: 0, edx: 0x603 },
+    /// #     ..Cpuid::default()
+    /// # };
+    /// # let capabilities = Capabilities::decode(&cpuid, None).unwrap();
+    /// let mut roster = Roster::new(&capabilities);
+    /// let any = Constraint::any_of(CounterMask::first_gp(4));
+    /// roster.add("placed", any, None, &Limits::NONE).unwrap();
+    /// roster.settle();
+    /// roster.add("planned", any, None, &Limits::NONE).unwrap();
+    /// roster.begin();
+    /// roster.add("collected", any, None, &Limits::NONE).unwrap();
+    ///
+    /// roster.clear();
+    /// assert!(roster.is_empty() && roster.is_settled() && !roster.in_transaction());
+    /// assert_eq!(roster.taken(), CounterMask::EMPTY);
+    /// assert_eq!((roster.leaving().count(), roster.arriving().count()), (0, 0));
+    /// ```
+    pub fn clear(&mut self) {
+        self.transaction = false;
+        self.drop_all(self.live);
+    }
+
     fn drop_all(&mut self, slots: Slots) {
         for slot in slots {
             if let Some(entry) = self.entries[slot & (SLOTS - 1)] {

@@ -16,8 +16,8 @@ use kernel::{
 };
 
 /// The state in which [`Callbacks::starting`] and [`Callbacks::dying`] are called: on the CPU's way
-/// up perf core puts no event on it before, and on its way down it has taken all events from
-/// it by then (`CPUHP_AP_PERF_ONLINE`), and the CPU itself does it.
+/// up perf core puts no event on it before, and on its way down it has taken the CPU's own events
+/// from it by then (`CPUHP_AP_PERF_ONLINE`), and the CPU itself does it.
 ///
 /// The kernel has no dynamic states there, and the one of x86 is the built-in driver's, which keeps
 /// it. Arm's PMU drivers, who cannot be around, have one at the same place.
@@ -34,7 +34,8 @@ pub trait Callbacks: Send + Sync {
     /// This CPU is about to be switched off, or the callbacks are being unregistered.
     ///
     /// In the former case it is one of the last things that the CPU does: on the stopper's thread,
-    /// all other CPUs waiting. It must be short.
+    /// all other CPUs waiting. It must be short. That thread's own events are still on the CPU; perf
+    /// core takes them away afterwards, when the thread goes to sleep.
     fn dying(&self, irqs: &LocalInterruptDisabled);
 }
 

@@ -15,7 +15,7 @@ use core::{
     mem::{align_of, size_of},
     ops::{Deref, DerefMut},
     ptr::NonNull,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::atomic::{AtomicU8, Ordering},
 };
 use kernel::{cpu::CpuId, ffi::c_void, interrupt::LocalInterruptDisabled, prelude::*};
 
@@ -152,17 +152,23 @@ unsafe fn per_cpu_ptr<T>(ptr: NonNull<T>, cpu: CpuId) -> *mut T {
 ///
 /// With interrupts off, nothing but an NMI comes between two instructions of a CPU. So it takes no
 /// more than a flag to tell whether the data is in use: whoever finds it set is either an NMI that
-/// has interrupted the user, or the user itself once more. Both are refused.
+/// has interrupted the user, or the user itself once more. Both are refused. So is everybody while
+/// the data is [closed](CpuCellGuard::close).
 ///
 /// # Invariants
 ///
-/// While `borrowed` is set, there is one [`CpuCellGuard`], on the CPU `owner`; otherwise there is
-/// none.
+/// While `state` is [`BORROWED`], there is one [`CpuCellGuard`], on the CPU `owner`; otherwise there
+/// is none.
 pub struct CpuCell<T> {
     owner: CpuId,
-    borrowed: AtomicBool,
+    state: AtomicU8,
     value: UnsafeCell<T>,
 }
+
+/// The states of a [`CpuCell`].
+const FREE: u8 = 0;
+const BORROWED: u8 = 1;
+const CLOSED: u8 = 2;
 
 // SAFETY: `borrow` gives out the data to one user at a time, on one CPU. Different tasks use it one
 // after the other, which takes `T: Send`; a `&T` is never given to two of them, so `T: Sync` is not
@@ -175,32 +181,46 @@ impl<T> CpuCell<T> {
         // INVARIANT: Not borrowed, and no guard has been made yet.
         Self {
             owner,
-            borrowed: AtomicBool::new(false),
+            state: AtomicU8::new(FREE),
             value: UnsafeCell::new(value),
         }
     }
 
     /// Gives access to the data until the guard is dropped.
     ///
-    /// `None` on any other CPU than the owner; in an NMI that has interrupted a borrower; and if
-    /// the caller, or one further up, has a guard of this cell already, which is a bug of theirs.
+    /// `None` on any other CPU than the owner; in an NMI that has interrupted a borrower; if the
+    /// caller, or one further up, has a guard of this cell already, which is a bug of theirs; and
+    /// while it is closed.
     ///
     /// Any context with interrupts off, NMI included.
     #[inline]
     pub fn borrow<'a>(&'a self, irqs: &'a LocalInterruptDisabled) -> Option<CpuCellGuard<'a, T>> {
-        // Only the owner goes on to look at the flag, so it need not be changed atomically: an NMI
+        // Only the owner goes on to look at the state, so it need not be changed atomically: an NMI
         // between the load and the store leaves it as it was. The orderings keep the compiler from
         // moving uses of the data out; the processor sees its own accesses in order.
         if bindings::inline::cpu_number() != self.owner.as_u32()
-            || self.borrowed.load(Ordering::Acquire)
+            || self.state.load(Ordering::Acquire) != FREE
         {
             return None;
         }
-        self.borrowed.store(true, Ordering::Relaxed);
+        self.state.store(BORROWED, Ordering::Relaxed);
         compiler_barrier();
-        // INVARIANT: This is the only guard, because `borrowed` was not set; interrupts stay off
+        // INVARIANT: This is the only guard, because the state was another; interrupts stay off
         // while it exists, so that it stays on this CPU, the owner.
         Some(CpuCellGuard { cell: self, irqs })
+    }
+
+    /// Whether the data is closed.
+    pub fn is_closed(&self) -> bool {
+        self.state.load(Ordering::Relaxed) == CLOSED
+    }
+
+    /// Opens the data again if it is closed. On the owner, in no NMI.
+    pub fn open(&self, _irqs: &LocalInterruptDisabled) {
+        if bindings::inline::cpu_number() == self.owner.as_u32() && self.is_closed() {
+            // INVARIANT: There is no guard, as there was none.
+            self.state.store(FREE, Ordering::Release);
+        }
     }
 }
 
@@ -215,8 +235,8 @@ fn compiler_barrier() {
 ///
 /// # Invariants
 ///
-/// It is the only guard of `cell`, it is used by the CPU `cell.owner` only, and `cell.borrowed` is
-/// set.
+/// It is the only guard of `cell`, it is used by the CPU `cell.owner` only, and `cell.state` is
+/// [`BORROWED`].
 pub struct CpuCellGuard<'a, T> {
     cell: &'a CpuCell<T>,
     /// Keeps interrupts off, and by not being `Sync` keeps the guard from other threads.
@@ -228,6 +248,13 @@ impl<T> CpuCellGuard<'_, T> {
     #[inline]
     pub fn irqs(&self) -> &LocalInterruptDisabled {
         self.irqs
+    }
+
+    /// Keeps everybody from the data from now on, until it is [opened](CpuCell::open).
+    pub fn close(self) {
+        // INVARIANT: The only guard is going away, without `drop`.
+        self.cell.state.store(CLOSED, Ordering::Release);
+        core::mem::forget(self);
     }
 }
 
@@ -254,6 +281,6 @@ impl<T> Drop for CpuCellGuard<'_, T> {
     #[inline]
     fn drop(&mut self) {
         // INVARIANT: The only guard is going away.
-        self.cell.borrowed.store(false, Ordering::Release);
+        self.cell.state.store(FREE, Ordering::Release);
     }
 }
