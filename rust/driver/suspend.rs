@@ -45,6 +45,7 @@ impl Callbacks for CorePmu {
             };
             own.reset(&driver.hardware, irqs);
             driver.transactions.allow(&mut own, irqs);
+            driver.transactions.abort_if_needed(&mut own, irqs);
             let asleep = core::mem::take(&mut own.asleep);
             driver.go_on(cx, asleep, &cpu.shared, &mut own.shadow);
         });
