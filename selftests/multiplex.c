@@ -470,6 +470,56 @@ TEST_F(multiplex, exclusive_on_the_cpu)
 	close(exclusive);
 }
 
+/* An event of a CPU's own, whoever runs there; enabled. */
+static int open_on(int cpu, __u64 config, bool pinned)
+{
+	struct perf_event_attr attr = counting(PERF_TYPE_RAW, config);
+
+	attr.disabled = 0;
+	attr.pinned = pinned;
+	return perf_open(&attr, -1, cpu, -1, 0);
+}
+
+/*
+ * It is alone too where an exclusive group that a software event leads was
+ * tried and refused behind it. The first event finds its counter taken; so the
+ * groups behind that are tried, too.
+ */
+TEST_F(multiplex, exclusive_led_by_software)
+{
+	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
+	struct perf_event_attr clock = counting(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK);
+	struct one_count alone, other;
+	int i, taken, fds[5];
+
+	if (!is_haswell_or_skylake())
+		SKIP(return, "no event for one counter is known");
+	ASSERT_TRUE(forbid_rotation());
+	taken = open_on(sched_getcpu(), L1D_PEND_MISS_PENDING, true);
+	ASSERT_LE(0, taken);
+	attr.config = L1D_PEND_MISS_PENDING;
+	fds[0] = perf_open_self(&attr, -1);
+	attr.config = RAW_BRANCHES;
+	attr.exclusive = 1;
+	fds[1] = perf_open_self(&attr, -1);
+	clock.exclusive = 1;
+	fds[2] = perf_open_self(&clock, -1);
+	attr.exclusive = 0;
+	fds[3] = perf_open_self(&attr, fds[2]);
+	fds[4] = perf_open_self(&attr, -1);
+	for (i = 0; i < 5; i++) {
+		ASSERT_LE(0, fds[i]);
+		ASSERT_EQ(0, ioctl(fds[i], PERF_EVENT_IOC_ENABLE, 0));
+	}
+	branch_loop(20 * PASSES);
+	ASSERT_TRUE(read_one(fds[1], &alone));
+	ASSERT_TRUE(read_one(fds[4], &other));
+	EXPECT_LT(0, other.enabled);
+	/* A millisecond for what passes from one reading to the next. */
+	EXPECT_LE(alone.running + other.running, alone.enabled + 1000000);
+	EXPECT_TRUE(allow_rotation(self->interval));
+}
+
 /*
  * Groups that a software event leads take turns as others do. One may be
  * joined while it takes turns, and goes on.
@@ -509,16 +559,6 @@ TEST_F(multiplex, led_by_software)
 		EXPECT_LT(before.running, after.running);
 		EXPECT_LT(0, read_value(j));
 	}
-}
-
-/* An event of a CPU's own, whoever runs there; enabled. */
-static int open_on(int cpu, __u64 config, bool pinned)
-{
-	struct perf_event_attr attr = counting(PERF_TYPE_RAW, config);
-
-	attr.disabled = 0;
-	attr.pinned = pinned;
-	return perf_open(&attr, -1, cpu, -1, 0);
 }
 
 #define FAIR_S	60

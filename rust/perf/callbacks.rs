@@ -407,6 +407,10 @@ impl<T: Operations> Callbacks<T> {
             if pmu.cpu_state(&cx).txn.swap(0, Relaxed) == bindings::PERF_PMU_TXN_ADD {
                 // SAFETY: `start_txn_callback()` has disabled the PMU, and this is no NMI.
                 let cx = unsafe { PmuDisabled::new(cx) };
+                if pmu.cpu_state(&cx).exclusive.load(Relaxed) {
+                    // SAFETY: It is registered, and the perf core has turned interrupts off.
+                    unsafe { turns::set_exclusive(pmu.as_raw()) };
+                }
                 pmu.ops().cancel_txn(&cx);
                 Self::enable(pmu, &cx, disabled_by::TXN);
             }

@@ -238,6 +238,23 @@ pub(super) unsafe fn may_go_on(event: *mut bindings::perf_event, exclusive: bool
     }
 }
 
+/// Restores that an exclusive group is on this CPU, as when the transaction was opened that is being
+/// cancelled.
+///
+/// The perf core takes the leader of the refused group away again, and forgets the exclusive group if
+/// that leader is exclusive too, or if no hardware event counts (`event_sched_out()`,
+/// `kernel/events/core.c:2509`). It would not have offered such a group by itself.
+///
+/// # Safety
+///
+/// To be called by the `cancel_txn` callback, with its PMU, if [`has_exclusive`] said so when the
+/// transaction was opened.
+pub(super) unsafe fn set_exclusive(pmu: *mut bindings::pmu) {
+    // SAFETY: The PMU is registered, and interrupts are off. The perf core changes the field on this
+    // CPU, with interrupts off, when it adds and removes events, which it does not do meanwhile.
+    unsafe { (*rotation::this_context(pmu)).exclusive = 1 };
+}
+
 /// Whether an exclusive group is on this CPU.
 ///
 /// # Safety
