@@ -77,9 +77,10 @@ impl kernel::Module for Rpmu {
         let hotplug = x86::hotplug::Registration::new(c"rpmu:dying", pmu.clone())
             .inspect_err(|_| pr_err!("the CPU hotplug state that is needed is taken\n"))?;
         let syscore = x86::syscore::Registration::new(pmu.clone())?;
-        let registration = perf::Registration::new(pmu.clone(), c"cpu", perf::event_type::RAW)?;
-
         let files = driver::Files::new(&pmu)?;
+        // Nothing may fail from here on: users can open events, and undoing the registration would wait
+        // until they close them.
+        let registration = perf::Registration::new(pmu.clone(), c"cpu", perf::event_type::RAW)?;
 
         driver::announce(&pmu, predecessor.is_some());
         Ok(Self {

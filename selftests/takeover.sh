@@ -259,6 +259,34 @@ tracing() {
 	return 1
 }
 
+# Nothing that can fail comes once users can open events: to be taken back would
+# mean to wait for them. Files in debugfs are the last that can.
+files_before_events() {
+	{
+		echo 'p:rpmu_test/dir debugfs_create_dir'
+		echo 'p:rpmu_test/file debugfs_create_file_full'
+		echo 'p:rpmu_test/pmu perf_pmu_register'
+	} >"$TRACE"/kprobe_events
+	echo 1 >"$TRACE"/events/rpmu_test/enable || {
+		because "there are no probes to be had"
+		return 1
+	}
+	echo >"$TRACE"/trace
+	load || because "load: $said"
+	echo 0 >"$TRACE"/events/rpmu_test/enable
+	order=$(sed -nE 's/^ *module-.*: (dir|file|pmu): \(.*/\1/p' "$TRACE"/trace | uniq | tr '\n' ' ')
+	echo >"$TRACE"/kprobe_events
+	unload || {
+		because "unload: $said"
+		return 1
+	}
+	case $order in
+	*file*' pmu ') return ;;
+	esac
+	because "in this order: $order"
+	return 1
+}
+
 # What is traced does not keep the module, and its tracepoints go with it:
 # while tracing is on, and when it has been switched off again.
 unload_while_traced() {
@@ -418,7 +446,7 @@ for name in built_in_at_start refused_while_watchdog_on \
 	pmu_is_the_same unload_refused_while_task_counted \
 	unload_refused_while_cpu_counted watchdog_on_rpmu \
 	watchdog_after_give_back rdpmc_stays freeze_on_smi_stays interval_written_before multiplexed_before \
-	unload_while_traced unload_refused_while_perf_traces \
+	files_before_events unload_while_traced unload_refused_while_perf_traces \
 	built_in_at_end; do
 	run_test $name
 done
