@@ -30,6 +30,7 @@
 /* For the prototypes, so that none is written twice. */
 #include "../rust/helpers.c"
 #include "../rust/static_calls.c"
+#include "../rust/kretprobe.c"
 #include "rpmu_trace.h"
 
 const char *rpmu_helper_policy(void); /* rust/parameters.c */
@@ -43,5 +44,6 @@ unsigned long *rpmu_helper_builtin_dirty(void __percpu *events);
 
 /* bindgen does not evaluate BIT(). */
 static const int RUST_CONST_HELPER_PERF_EV_CAP_SOFTWARE = PERF_EV_CAP_SOFTWARE;
+static const u32 RUST_CONST_HELPER_PERF_EVENT_IOC_DISABLE = PERF_EVENT_IOC_DISABLE;
 
 #endif /* RPMU_BINDINGS_H */

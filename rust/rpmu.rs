@@ -50,6 +50,8 @@ struct Rpmu {
     _files: Pin<KBox<driver::Files>>,
     /// The perf core offers our PMU to users. When this has gone, there are no events.
     _registration: perf::Registration<driver::Driver>,
+    /// It is noticed when events are disabled.
+    _disable_watch: Option<perf::DisableWatch<driver::Driver>>,
     /// The events of the last CPU outlive its sleep.
     _syscore: x86::syscore::Registration<driver::CorePmu>,
     /// The counters are ours. When this has gone, they are off on all CPUs.
@@ -77,6 +79,7 @@ impl kernel::Module for Rpmu {
         let hotplug = x86::hotplug::Registration::new(c"rpmu:dying", pmu.clone())
             .inspect_err(|_| pr_err!("the CPU hotplug state that is needed is taken\n"))?;
         let syscore = x86::syscore::Registration::new(pmu.clone())?;
+        let disable_watch = driver::watch_disabling(&pmu);
         let files = driver::Files::new(&pmu)?;
         // Nothing may fail from here on: users can open events, and undoing the registration would wait
         // until they close them.
@@ -86,6 +89,7 @@ impl kernel::Module for Rpmu {
         Ok(Self {
             _files: files,
             _registration: registration,
+            _disable_watch: disable_watch,
             _syscore: syscore,
             _hotplug: hotplug,
             _nmi: nmi,

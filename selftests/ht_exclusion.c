@@ -275,6 +275,59 @@ TEST_F(ht_exclusion, pinned_event_waits)
 	}
 }
 
+/* Disables the event in one of the ways that there are; prctl() disables others too. */
+#define WAYS_TO_DISABLE	3
+
+static int disable(int fd, int way)
+{
+	switch (way) {
+	case 0:
+		return ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
+	case 1:
+		return ioctl(fd, PERF_EVENT_IOC_DISABLE, PERF_IOC_FLAG_GROUP);
+	default:
+		return prctl(PR_TASK_PERF_EVENTS_DISABLE);
+	}
+}
+
+/*
+ * One that is disabled while it waits stays disabled when its counter is free.
+ * One that is enabled again waits again.
+ */
+TEST_F(ht_exclusion, disabled_pinned_event_stays_disabled)
+{
+	int exclusive, pending, way;
+
+	for (way = 0; way < WAYS_TO_DISABLE; way++) {
+		exclusive = exclusive_on_counter_2(self->a, self->b);
+		ASSERT_LE(0, exclusive);
+		pending = open_pinned(self->a, PENDING);
+		EXPECT_TRUE(in_error(pending));
+		ASSERT_EQ(0, disable(pending, way));
+		close(exclusive);
+		usleep(AT_ONCE_US);
+		EXPECT_FALSE(runs(pending)) TH_LOG("way %d", way);
+		ASSERT_EQ(0, ioctl(pending, PERF_EVENT_IOC_ENABLE, 0));
+		EXPECT_TRUE(runs(pending)) TH_LOG("way %d", way);
+		close(pending);
+
+		exclusive = exclusive_on_counter_2(self->a, self->b);
+		ASSERT_LE(0, exclusive);
+		pending = open_pinned(self->a, PENDING);
+		ASSERT_EQ(0, disable(pending, way));
+		close(exclusive);
+		exclusive = exclusive_on_counter_2(self->a, self->b);
+		ASSERT_LE(0, exclusive);
+		ASSERT_EQ(0, way < 2 ? ioctl(pending, PERF_EVENT_IOC_ENABLE, 0) :
+			  prctl(PR_TASK_PERF_EVENTS_ENABLE));
+		EXPECT_TRUE(in_error(pending)) TH_LOG("way %d", way);
+		close(exclusive);
+		usleep(AT_ONCE_US);
+		EXPECT_EQ(on_rpmu(), runs(pending)) TH_LOG("way %d", way);
+		close(pending);
+	}
+}
+
 /* One that is tried again does so only where it does no harm to others. */
 TEST_F(ht_exclusion, pinned_event_drives_nobody_out)
 {
@@ -348,6 +401,42 @@ TEST_F(ht_exclusion, inherited_pinned_event_waits)
 		EXPECT_EQ(round, running(fd) - before > AT_ONCE_US * 1000 / 2);
 		close(exclusive);
 	}
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+}
+
+/* Disabling an event that was inherited disables the child's, which waits. */
+TEST_F(ht_exclusion, disabled_inherited_pinned_event_stays_disabled)
+{
+	struct perf_event_attr attr = counting(PERF_TYPE_RAW, PENDING);
+	int exclusive = exclusive_on_counter_2(self->a, self->b);
+	__u64 before;
+	pid_t child;
+	int fd;
+
+	ASSERT_LE(0, exclusive);
+	attr.disabled = 0;
+	attr.pinned = 1;
+	attr.inherit = 1;
+	fd = perf_open_self(&attr, -1);
+	ASSERT_LE(0, fd);
+	child = fork_helper();
+	if (!child) {
+		close(exclusive);
+		run_on(self->a);
+		for (;;)
+			branch_loop(100000);
+	}
+	usleep(AT_ONCE_US);
+	ASSERT_EQ(0, ioctl(fd, PERF_EVENT_IOC_DISABLE, 0));
+	before = running(fd);
+	close(exclusive);
+	usleep(AT_ONCE_US);
+	EXPECT_EQ(before, running(fd));
+	ASSERT_EQ(0, ioctl(fd, PERF_EVENT_IOC_ENABLE, 0));
+	before = running(fd);
+	usleep(AT_ONCE_US);
+	EXPECT_LT(AT_ONCE_US * 1000 / 2, running(fd) - before);
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
 }

@@ -160,6 +160,22 @@ fn bind_resched() -> bool {
         .is_ok()
 }
 
+/// Watches which events their users disable, where pinned groups may wait for the core's other thread
+/// or for transactions. [`None`] where there is nothing to wait for, or if that fails.
+pub(crate) fn watch_disabling(pmu: &Arc<CorePmu>) -> Option<perf::DisableWatch<Driver>> {
+    if !pmu.ops().can_resched {
+        return None;
+    }
+    perf::DisableWatch::new(pmu.clone())
+        .inspect_err(|error| {
+            pr_notice!(
+                "perf_event_disable() cannot be watched ({error:?}): pinned events that find no \
+                 counter stay in the error state until they are enabled again\n"
+            );
+        })
+        .ok()
+}
+
 /// Says what has been done.
 pub(crate) fn announce(pmu: &CorePmu, predecessor: bool) {
     let driver = pmu.ops();

@@ -40,6 +40,7 @@
 mod attr;
 mod callbacks;
 mod caller;
+mod disable_watch;
 mod event;
 mod foreign;
 mod inactive;
@@ -58,6 +59,7 @@ mod turns;
 
 pub use attr::Attr;
 pub use caller::Caller;
+pub use disable_watch::DisableWatch;
 pub use event::{Event, NewEvent};
 pub use foreign::{BuiltinPmu, UnregisteredPmu, Users};
 pub use inactive::InactiveGroup;

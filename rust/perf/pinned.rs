@@ -17,8 +17,10 @@
 //! the task is scheduled next.
 //!
 //! Left to the user are groups of a cgroup, as the perf core keeps books of them that are out of reach,
-//! and those beyond [`SLOTS`] on a CPU. Disabling a group that is in the error state changes nothing
-//! that could be seen: it is tried again like any other.
+//! and those beyond [`SLOTS`] on a CPU.
+//!
+//! A group that is disabled while it is in the error state waits no longer, which
+//! [`DisableWatch`](super::DisableWatch) sees to. Without one, none is tried again.
 //!
 //! In the kernel proper this would be the perf core's business: the driver would return another error.
 
@@ -36,6 +38,8 @@ use kernel::{
 /// How many groups can wait on a CPU at a time.
 const SLOTS: usize = 16;
 
+type Slot = Atomic<*mut bindings::perf_event>;
+
 const ERROR: bindings::perf_event_state = bindings::perf_event_state_PERF_EVENT_STATE_ERROR;
 const INACTIVE: bindings::perf_event_state = bindings::perf_event_state_PERF_EVENT_STATE_INACTIVE;
 
@@ -46,7 +50,7 @@ const INACTIVE: bindings::perf_event_state = bindings::perf_event_state_PERF_EVE
 /// A non-null slot points to an event whose `destroy` callback has not returned yet, or that it has
 /// not been cleared of by a [`forget()`](Self::forget) in there. The CPU itself fills slots, with
 /// interrupts off; any CPU clears them.
-pub(super) struct Waiting([Atomic<*mut bindings::perf_event>; SLOTS]);
+pub(super) struct Waiting([Slot; SLOTS]);
 
 impl Waiting {
     pub(super) const fn new() -> Self {
@@ -70,8 +74,16 @@ impl Waiting {
     }
 
     fn forget(&self, event: *mut bindings::perf_event) {
+        self.forget_if(|it| ptr::eq(it, event));
+    }
+
+    /// Clears the slots whose event `f` says so of.
+    pub(super) fn forget_if(&self, f: impl Fn(*mut bindings::perf_event) -> bool) {
         for slot in &self.0 {
-            let _ = slot.cmpxchg(event, ptr::null_mut(), ordering::Full);
+            let event = slot.load(ordering::Acquire);
+            if !event.is_null() && f(event) {
+                let _ = slot.cmpxchg(event, ptr::null_mut(), ordering::Full);
+            }
         }
     }
 }
@@ -120,7 +132,11 @@ impl<T: Operations> OnCpu<'_, T> {
         let Some(event) = self.event(id).filter(|_| self.is_pinned(id)) else {
             return;
         };
+        if !self.pmu().retries_pinned() {
+            return;
+        }
         event.set_waiting();
+        self.pmu().has_waited.store(true, Relaxed);
         // SAFETY: An event gets to this CPU, and goes, with its context's lock held here. `destroy`
         // forgets it, see `set_waiting()`.
         unsafe { self.waiting().remember(event.as_raw()) };
@@ -134,7 +150,7 @@ enum Verdict {
     Retry,
     /// There is no place for it yet.
     Waits,
-    /// Somebody else has got it out of the error state, or it has been closed.
+    /// It has been enabled, disabled or closed.
     Gone,
 }
 
@@ -157,7 +173,7 @@ impl<T: Operations> Pmu<T> {
             // SAFETY: By the type invariant of `Waiting` the event is not freed before `destroy` has
             // cleared the slot, and then not before RCU readers have gone, of which this is one:
             // interrupts are off.
-            let verdict = unsafe { self.retry(&cx, event) };
+            let verdict = unsafe { self.retry(&cx, slot, event) };
             if verdict != Verdict::Waits {
                 let _ = slot.cmpxchg(event, ptr::null_mut(), ordering::Full);
             }
@@ -174,14 +190,19 @@ impl<T: Operations> Pmu<T> {
     /// # Safety
     ///
     /// `event` must be an event of this PMU that has been in a context, and is not freed.
-    unsafe fn retry(&self, cx: &OnCpu<'_, T>, event: *mut bindings::perf_event) -> Verdict {
+    unsafe fn retry(
+        &self,
+        cx: &OnCpu<'_, T>,
+        slot: &Slot,
+        event: *mut bindings::perf_event,
+    ) -> Verdict {
         // SAFETY: An event of this PMU keeps the context that it is added to, and that is there as
         // long as the event is.
         let lock = unsafe { &raw mut (*(*event).ctx).lock };
         // SAFETY: The lock of a context; interrupts are off, and the caller holds none.
         unsafe { bindings::rpmu_helper_raw_spin_lock(lock) };
         // SAFETY: The lock is held.
-        let verdict = unsafe { self.retry_locked(cx, event) };
+        let verdict = unsafe { self.retry_locked(cx, slot, event) };
         // SAFETY: Taken above.
         unsafe { bindings::rpmu_helper_raw_spin_unlock(lock) };
         verdict
@@ -190,7 +211,16 @@ impl<T: Operations> Pmu<T> {
     /// # Safety
     ///
     /// As for [`retry`](Self::retry), and the lock of the event's context must be held.
-    unsafe fn retry_locked(&self, cx: &OnCpu<'_, T>, event: *mut bindings::perf_event) -> Verdict {
+    unsafe fn retry_locked(
+        &self,
+        cx: &OnCpu<'_, T>,
+        slot: &Slot,
+        event: *mut bindings::perf_event,
+    ) -> Verdict {
+        // Whoever disabled the group while this waited for the lock has cleared the slot before.
+        if slot.load(ordering::Acquire) != event {
+            return Verdict::Gone;
+        }
         // SAFETY: By this function's requirements.
         if unsafe { (*event).attach_state } & bindings::PERF_ATTACH_CONTEXT == 0 {
             return Verdict::Gone;

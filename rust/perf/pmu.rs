@@ -211,6 +211,11 @@ pub struct Pmu<T: Operations> {
     registered: Atomic<bool>,
     /// Whether [`Pmu::resched()`] may make requests: only while there is a [`Registration`].
     pub(super) resched_open: Atomic<bool>,
+    /// Whether pinned groups that wait are tried again: only while there is an
+    /// [`DisableWatch`](super::DisableWatch).
+    retries_pinned: Atomic<bool>,
+    /// Whether a pinned group has ever waited.
+    pub(super) has_waited: Atomic<bool>,
 }
 
 // SAFETY: `raw` is only used by functions that may be called on any CPU, the rest is `Send`.
@@ -249,6 +254,8 @@ impl<T: Operations> Pmu<T> {
                 _groups: groups,
                 registered: Atomic::new(false),
                 resched_open: Atomic::new(false),
+                retries_pinned: Atomic::new(false),
+                has_waited: Atomic::new(false),
             }),
             GFP_KERNEL,
         )
@@ -297,6 +304,15 @@ impl<T: Operations> Pmu<T> {
     /// Whether there is a [`Registration`], and not about to end.
     pub(super) fn is_open(&self) -> bool {
         self.resched_open.load(Relaxed)
+    }
+
+    /// Whether pinned groups that wait are tried again.
+    pub(super) fn retries_pinned(&self) -> bool {
+        self.retries_pinned.load(Relaxed)
+    }
+
+    pub(super) fn set_retries_pinned(&self, retries: bool) {
+        self.retries_pinned.store(retries, Relaxed);
     }
 
     /// What is kept of every CPU.
