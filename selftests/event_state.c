@@ -9,6 +9,8 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
 
 #include "kselftest_harness.h"
 #include "perf_util.h"
@@ -237,6 +239,108 @@ TEST(control_group)
 	EXPECT_EQ(SYSCALLS_INSTRUCTIONS(1000), read_value(fd));
 
 	close(fd);
+	close(dir);
+	EXPECT_EQ(0, rmdir(group));
+	EXPECT_EQ(0, umount(top));
+	EXPECT_EQ(0, rmdir(top));
+}
+
+/* A whole file; false if it cannot be read. */
+static bool slurp(const char *path, char *text, size_t size)
+{
+	FILE *file = fopen(path, "r");
+	size_t len;
+
+	if (!file)
+		return false;
+	len = fread(text, 1, size - 1, file);
+	fclose(file);
+	text[len] = '\0';
+	return true;
+}
+
+#define GOING_EVENTS	8
+#define GOING_ROUNDS	1000
+#define GOING_S		15
+
+FIXTURE(listed)
+{
+	int cpu;
+};
+
+FIXTURE_SETUP(listed)
+{
+	self->cpu = sysconf(_SC_NPROCESSORS_ONLN) - 1;
+	if (!on_rpmu() || self->cpu == 0)
+		SKIP(return, "the built-in driver lists no events, or one CPU only");
+}
+
+FIXTURE_TEARDOWN(listed)
+{
+}
+
+/*
+ * Events come and go while rpmu lists them in debugfs. An event of a control
+ * group that does not run keeps the CPU's context inactive; so other events wait
+ * there, and closing one takes it out of the context without asking its CPU.
+ * No event of a task may run there, which would start the context.
+ */
+TEST_F_TIMEOUT(listed, while_they_go, 120)
+{
+	struct perf_event_attr attr = counting(PERF_TYPE_RAW, RAW_BRANCHES);
+	char top[] = "/tmp/cgroup-XXXXXX", group[64], schedule[64], waits[64];
+	int dir, outside, fds[GOING_EVENTS], cpu = self->cpu, i, round, status;
+	static char text[1 << 16];
+	struct one_count count;
+	time_t end;
+	__u64 id;
+	pid_t reader;
+
+	snprintf(schedule, sizeof(schedule), "/sys/kernel/debug/rpmu/cpu%d/schedule", cpu);
+	ASSERT_NE(NULL, mkdtemp(top));
+	ASSERT_EQ(0, mount("none", top, "cgroup", 0, "perf_event"));
+	snprintf(group, sizeof(group), "%s/group", top);
+	ASSERT_EQ(0, mkdir(group, 0700));
+	dir = open(group, O_RDONLY | O_CLOEXEC);
+	ASSERT_LE(0, dir);
+	ASSERT_TRUE(run_on(0));
+	attr.disabled = 0;
+	outside = perf_open(&attr, dir, cpu, -1, PERF_FLAG_PID_CGROUP);
+	ASSERT_LE(0, outside);
+	attr.disabled = 1;
+
+	reader = fork_helper();
+	ASSERT_LE(0, reader);
+	if (!reader) {
+		run_on(cpu);
+		while (slurp(schedule, text, sizeof(text)))
+			;
+		_exit(1);
+	}
+	end = time(NULL) + GOING_S;
+	for (round = 0; round < GOING_ROUNDS && time(NULL) < end; round++) {
+		ASSERT_EQ(0, waitpid(reader, &status, WNOHANG));
+		for (i = 0; i < GOING_EVENTS; i++) {
+			fds[i] = perf_open(&attr, -1, cpu, -1, 0);
+			ASSERT_LE(0, fds[i]);
+			ASSERT_EQ(0, ioctl(fds[i], PERF_EVENT_IOC_ENABLE, 0));
+		}
+		if (!round) {
+			ASSERT_EQ(0, ioctl(fds[0], PERF_EVENT_IOC_ID, &id));
+			snprintf(waits, sizeof(waits), "\nwaits type=4 config=%#x id=%llu ",
+				 RAW_BRANCHES, id);
+			ASSERT_TRUE(slurp(schedule, text, sizeof(text)));
+			EXPECT_NE(NULL, strstr(text, waits)) TH_LOG("%s", text);
+			ASSERT_TRUE(read_one(fds[0], &count));
+			EXPECT_EQ(0, count.running);
+		}
+		for (i = GOING_EVENTS - 1; i >= 0; i--)
+			close(fds[i]);
+	}
+	EXPECT_EQ(0, kill(reader, SIGKILL));
+	waitpid(reader, &status, 0);
+
+	close(outside);
 	close(dir);
 	EXPECT_EQ(0, rmdir(group));
 	EXPECT_EQ(0, umount(top));

@@ -5,12 +5,15 @@
 //! The perf core tells a PMU of those alone that it offers. The others are in the lists of the two
 //! contexts that a CPU has at a time: its own, and that of the task that runs.
 //!
-//! They are looked at without their locks, in between of what the perf core does with them. That an
-//! event leaves a context that is on a CPU, is done on this CPU, with interrupts off
-//! (`event_function_call()`, `kernel/events/core.c:327`). That a disabled one joins, is done from
-//! anywhere, but is an RCU list's addition of an event that is complete (`perf_install_in_context()`,
-//! `core.c:3133`). So with interrupts off, what is found in the list of all events stays there; who is
-//! a member of what is asked of the member, as a group's own list is not RCU's.
+//! Each list is read under its context's lock. Events join and leave a context (`list_add_event()`,
+//! `list_del_event()`) and a group (`perf_group_attach()`, `perf_group_detach()`) under that lock, and
+//! an event is destroyed only after it has left its context. Interrupts off alone are not enough: while
+//! a CPU's own context is inactive, as when its only events are of control groups that do not run there,
+//! `perf_remove_from_context()` (`kernel/events/core.c:2652`) removes an event on the caller's CPU.
+//!
+//! The lock is a raw spinlock that the perf core takes only with interrupts off. So an interrupt never
+//! finds it held by its own CPU, and may wait for it. The locks of the two contexts are never held
+//! together here, so their order (the CPU's own first) does not matter.
 
 use super::{event::is_of_cgroup, rotation, Event, OnCpu, Operations};
 use crate::bindings;
@@ -43,16 +46,18 @@ impl<T: Operations> OnCpu<'_, T> {
         // SAFETY: The PMU is registered: whoever ends that has said so before, and waits for all that
         // run with interrupts off.
         let here = unsafe { rotation::this_context(self.pmu().as_raw()) };
-        // SAFETY: As above. The perf core changes the pointers on this CPU, or when the last event of
-        // the CPU's own has gone, and its context stays.
+        // SAFETY: As above. The first pointer is set once, to a context that is never freed. The perf
+        // core changes the second only on this CPU, with interrupts off.
         let (own, task) = unsafe {
             (
                 ptr::read_volatile(&raw const (*here).epc.ctx),
                 (*here).task_epc,
             )
         };
-        // SAFETY: The context of a CPU is always there; that of a task is, and is the task's that runs
-        // here, as long as it is linked from here. Neither is left by an event meanwhile, see above.
+        // SAFETY: A task's context is linked from here from `__link_epc()`, for one of its events, until
+        // it is scheduled out or its last event of the PMU is removed, all of which happens on this CPU
+        // with interrupts off. Until then it and its `ctx` are valid. An interrupt or a task that turns
+        // interrupts off holds no lock of a context.
         unsafe {
             if !own.is_null() {
                 self.for_each_in(own, &mut f);
@@ -65,8 +70,26 @@ impl<T: Operations> OnCpu<'_, T> {
 
     /// # Safety
     ///
-    /// `context` must be valid, and no event leave it meanwhile.
+    /// `context` must be valid, and this CPU must not hold a context's lock.
     unsafe fn for_each_in(
+        &self,
+        context: *mut bindings::perf_event_context,
+        f: &mut impl FnMut(&Event<T>, InactiveGroup),
+    ) {
+        // SAFETY: By this function's requirements.
+        let lock = unsafe { &raw mut (*context).lock };
+        // SAFETY: The lock of a context, and interrupts are off.
+        unsafe { bindings::rpmu_helper_raw_spin_lock(lock) };
+        // SAFETY: The lock is held.
+        unsafe { self.for_each_locked(context, f) };
+        // SAFETY: Taken above.
+        unsafe { bindings::rpmu_helper_raw_spin_unlock(lock) };
+    }
+
+    /// # Safety
+    ///
+    /// `context` must be valid, and its lock be held.
+    unsafe fn for_each_locked(
         &self,
         context: *mut bindings::perf_event_context,
         f: &mut impl FnMut(&Event<T>, InactiveGroup),
@@ -74,13 +97,13 @@ impl<T: Operations> OnCpu<'_, T> {
         let pmu = self.pmu().as_raw();
         // SAFETY: By this function's requirements.
         let head = unsafe { &raw mut (*context).event_list };
-        // SAFETY: As above. Others may add to the list, at its head.
-        let mut node = unsafe { ptr::read_volatile(&raw const (*head).next) };
+        // SAFETY: As above.
+        let mut node = unsafe { (*head).next };
         while node != head {
             // SAFETY: `node` is not the head, so it is the `event_entry` of an event.
             let it = unsafe { kernel::container_of!(node, bindings::perf_event, event_entry) };
-            // SAFETY: The event stays in its context, as does the leader of its group. What changes
-            // of an event in there, changes on this CPU, with interrupts off.
+            // SAFETY: An event in the list has been opened and not destroyed. So has its leader:
+            // `perf_group_detach()` makes the siblings leaders under the lock before that is destroyed.
             unsafe {
                 let leader = (*it).group_leader;
                 let (group, own) = ((*leader).state, (*it).state);
@@ -98,7 +121,7 @@ impl<T: Operations> OnCpu<'_, T> {
                 }
             }
             // SAFETY: As for the first.
-            node = unsafe { ptr::read_volatile(&raw const (*node).next) };
+            node = unsafe { (*node).next };
         }
     }
 
