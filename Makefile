@@ -48,7 +48,7 @@ parity:
 	@scripts/parity $(if $(MODELS),--models "$(MODELS)") $(if $(ITEMS),--items "$(ITEMS)")
 
 bench:
-	@scripts/bench $(if $(DRIVERS),--drivers "$(DRIVERS)")
+	@scripts/bench $(if $(DRIVERS),--drivers "$(DRIVERS)") $(if $(ROWS),--rows "$(ROWS)")
 
 stress:
 	@scripts/stress $(if $(KINDS),--kinds "$(KINDS)") $(if $(SEED),--seed "$(SEED)") $(if $(CALLS),--calls "$(CALLS)") \

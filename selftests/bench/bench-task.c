@@ -9,30 +9,12 @@
  * Where an operation is about shares, it prints them.
  */
 #define _GNU_SOURCE
-#include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
-#include <time.h>
 
-#include "../perf_util.h"
+#include "bench_util.h"
 
 #define PER_TASK	7	/* events: 4 general-purpose, 3 fixed counters */
-
-static void die(const char *what)
-{
-	fprintf(stderr, "bench-task: %s: %s\n", what, strerror(errno));
-	exit(errno == EOPNOTSUPP ? 4 : 1);
-}
-
-static int must_open(struct perf_event_attr *attr, pid_t pid)
-{
-	int fd = perf_open(attr, pid, -1, -1, 0);
-
-	if (fd < 0)
-		die("perf_event_open");
-	return fd;
-}
 
 /* Four events for general-purpose counters and one for each fixed one. */
 static void open_seven(int *fd, bool inherit)
@@ -101,18 +83,6 @@ static void op_clones(int times)
 
 	open_seven(fd, true);
 	ping_pong(times, NULL);
-}
-
-static void spin_ms(int ms)
-{
-	struct timespec start, now;
-
-	clock_gettime(CLOCK_MONOTONIC, &start);
-	do {
-		branch_loop(1000);
-		clock_gettime(CLOCK_MONOTONIC, &now);
-	} while ((now.tv_sec - start.tv_sec) * 1000 +
-		 (now.tv_nsec - start.tv_nsec) / 1000000 < ms);
 }
 
 /*

@@ -3,7 +3,8 @@
  * Marks in the emulated PMU's report where a function of the kernel begins and
  * where it returns: what comes about between two marks of a CPU is in the
  * report's line of the second (selftests/vpmu/README.md). Only calls by tasks
- * of a certain name are marked.
+ * of a certain name are marked. Several functions, none of which calls another
+ * of them, have a comma between their names, and marks by their order.
  *
  * With symbol=bench_mark_nothing it marks calls of an empty function, which it
  * makes itself: what the probe costs.
@@ -16,40 +17,47 @@
 
 #define MSR_VPMU_MARK	0x4000ff09
 #define SELF_CALLS	16
+#define SYMBOLS		4
 
 static char *symbol = "bench_mark_nothing";
 module_param(symbol, charp, 0444);
-MODULE_PARM_DESC(symbol, "The function");
+MODULE_PARM_DESC(symbol, "The functions");
 
 static uint mark;
 module_param(mark, uint, 0444);
-MODULE_PARM_DESC(mark, "What to mark its beginning with; its end is marked with one more");
+MODULE_PARM_DESC(mark, "Marks the first one's beginning, one more its end, two more the second one's beginning");
 
 static char *task = "bench-task";
 module_param(task, charp, 0444);
 MODULE_PARM_DESC(task, "The name of the tasks that count");
 
+static struct bench_probe {
+	struct kretprobe kretprobe;
+	uint mark;
+} probe[SYMBOLS];
+static uint nr_probes;
+
+static uint mark_of(struct kretprobe_instance *instance)
+{
+	return container_of(get_kretprobe(instance), struct bench_probe, kretprobe)->mark;
+}
+NOKPROBE_SYMBOL(mark_of);
+
 static int begin(struct kretprobe_instance *instance, struct pt_regs *regs)
 {
 	if (strncmp(current->comm, task, TASK_COMM_LEN))
 		return 1;
-	wrmsrq_safe(MSR_VPMU_MARK, mark);
+	wrmsrq_safe(MSR_VPMU_MARK, mark_of(instance));
 	return 0;
 }
 NOKPROBE_SYMBOL(begin);
 
 static int end(struct kretprobe_instance *instance, struct pt_regs *regs)
 {
-	wrmsrq_safe(MSR_VPMU_MARK, mark + 1);
+	wrmsrq_safe(MSR_VPMU_MARK, mark_of(instance) + 1);
 	return 0;
 }
 NOKPROBE_SYMBOL(end);
-
-static struct kretprobe probe = {
-	.entry_handler = begin,
-	.handler = end,
-	.maxactive = 16,
-};
 
 /* Not static, so that it has a symbol and is not inlined. */
 noinline void bench_mark_nothing(void);
@@ -58,17 +66,40 @@ noinline void bench_mark_nothing(void)
 	barrier();
 }
 
+static void remove_probes(void)
+{
+	while (nr_probes) {
+		struct kretprobe *kretprobe = &probe[--nr_probes].kretprobe;
+
+		unregister_kretprobe(kretprobe);
+		if (kretprobe->nmissed)
+			pr_warn("%s: %d calls were missed\n", kretprobe->kp.symbol_name,
+				kretprobe->nmissed);
+	}
+}
+
 static int __init bench_mark_init(void)
 {
+	char *name;
 	int ret, i;
 
-	probe.kp.symbol_name = symbol;
-	ret = register_kretprobe(&probe);
-	if (ret) {
-		pr_err("%s cannot be probed: %d\n", symbol, ret);
-		return ret;
+	while ((name = strsep(&symbol, ",")) && nr_probes < SYMBOLS) {
+		struct bench_probe *this = &probe[nr_probes];
+
+		this->mark = mark + 2 * nr_probes;
+		this->kretprobe.kp.symbol_name = name;
+		this->kretprobe.entry_handler = begin;
+		this->kretprobe.handler = end;
+		this->kretprobe.maxactive = 16;
+		ret = register_kretprobe(&this->kretprobe);
+		if (ret) {
+			pr_err("%s cannot be probed: %d\n", name, ret);
+			remove_probes();
+			return ret;
+		}
+		nr_probes++;
 	}
-	if (!strcmp(symbol, "bench_mark_nothing")) {
+	if (!strcmp(probe[0].kretprobe.kp.symbol_name, "bench_mark_nothing")) {
 		task = current->comm;
 		for (i = 0; i < SELF_CALLS; i++)
 			bench_mark_nothing();
@@ -78,9 +109,7 @@ static int __init bench_mark_init(void)
 
 static void __exit bench_mark_exit(void)
 {
-	unregister_kretprobe(&probe);
-	if (probe.nmissed)
-		pr_warn("%s: %d calls were missed\n", symbol, probe.nmissed);
+	remove_probes();
 }
 
 module_init(bench_mark_init);

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * An operation on a CPU that has many groups of events: what it costs by their
+ * number.
+ *
+ *	bench-groups switch CONTEXT GROUPS SIZE [SIBLING]
+ *	bench-groups rotate CONTEXT GROUPS SIZE [SIBLING]
+ *	bench-groups open CONTEXT GROUPS SIZE [SIBLING]
+ *	bench-groups exec task GROUPS SIZE [SIBLING]
+ *	bench-groups cgroup-switch CGROUPS EVENTS
+ *	bench-groups cgroup-rotate CGROUPS EVENTS
+ *
+ * CONTEXT is "task" (the groups count the task that is measured) or "cpu" (they
+ * count CPU 0); SIZE is the number of events in a group. With SIBLING, the core's
+ * other thread has a task whose events rotate as well: "plain" ones, or
+ * "corrupting" ones, which share the counters of the core by turns.
+ *
+ * It runs on CPU 0. Of a process, bench_mark.ko marks what happens while its name
+ * is "bench-task": each takes this name once everything is set up and what comes
+ * first has passed.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include "bench_util.h"
+
+#define MARKED		"bench-task"
+#define CGROUPS		"/tmp/bench-cgroups"
+#define SWITCHES	16
+#define TURNS		32
+#define OPENS		8
+#define EXECS		4
+
+/* They fit on the general-purpose counters alone, on each of them. */
+static const __u64 general[] = {
+	0x00c4, 0x01c4, 0x02c4, 0x08c4, 0x10c4, 0x20c4, 0x40c4,
+};
+
+static int turn_ms;
+
+static void marked(bool on)
+{
+	prctl(PR_SET_NAME, on ? MARKED : "unmarked");
+}
+
+static int open_event(struct perf_event_attr *attr, pid_t pid, int cpu, int leader,
+		      unsigned long flags)
+{
+	int fd = perf_open(attr, pid, cpu, leader, flags);
+
+	if (fd < 0)
+		die("perf_event_open");
+	return fd;
+}
+
+/* Group number nr of a task, or of CPU 0. */
+static int open_group(int nr, int size, pid_t task, bool on_exec)
+{
+	const int kinds = sizeof(general) / sizeof(*general);
+	int leader = -1, i;
+
+	for (i = 0; i < size; i++) {
+		struct perf_event_attr attr =
+			counting(PERF_TYPE_RAW, general[(nr * size + i) % kinds]);
+		int fd;
+
+		attr.disabled = on_exec && leader < 0;
+		attr.enable_on_exec = attr.disabled;
+		fd = open_event(&attr, task, task < 0 ? 0 : -1, leader, 0);
+		if (leader < 0)
+			leader = fd;
+	}
+	return leader;
+}
+
+/* A byte to the other side of a pipe, or from it. */
+static void hand_over(int fd, bool write_it)
+{
+	char byte = 0;
+
+	if (write_it ? write(fd, &byte, 1) != 1 : read(fd, &byte, 1) != 1)
+		die("a pipe");
+}
+
+/* Marks `times` ways out of and back into this task. */
+static void switches(int times, const char *others_cgroup)
+{
+	int to[2], fro[2], i;
+	pid_t other;
+
+	if (pipe(to) || pipe(fro))
+		die("pipe");
+	other = fork();
+	if (other < 0)
+		die("fork");
+	if (!other) {
+		if (others_cgroup && !write_line(others_cgroup, "0"))
+			die(others_cgroup);
+		for (;;) {
+			hand_over(to[0], false);
+			hand_over(fro[1], true);
+		}
+	}
+	for (i = -4; i <= times; i++) {
+		if (!i)
+			marked(true);
+		if (i == times)
+			marked(false);
+		hand_over(to[1], true);
+		hand_over(fro[0], false);
+	}
+	kill(other, SIGKILL);
+	waitpid(other, NULL, 0);
+}
+
+static void rotations(int times)
+{
+	spin_ms(4 * turn_ms);
+	marked(true);
+	spin_ms(times * turn_ms);
+	marked(false);
+}
+
+/* The other thread of the core, with eight events. */
+static pid_t start_sibling(const char *kind)
+{
+	static const __u64 corrupting[] = { 0x01d1, 0x02d1, 0x81d0, 0x82d0 };
+	pid_t sibling = fork_helper();
+	int i;
+
+	if (sibling < 0)
+		die("fork");
+	if (sibling) {
+		usleep(100000);
+		return sibling;
+	}
+	if (!run_on(1))
+		die("the core's other thread");
+	for (i = 0; i < 8; i++) {
+		bool corrupts = !strcmp(kind, "corrupting") && i % 2;
+		struct perf_event_attr attr =
+			counting(PERF_TYPE_RAW,
+				 corrupts ? corrupting[i / 2] : general[i % 7]);
+
+		attr.disabled = 0;
+		must_open(&attr, 0);
+	}
+	for (;;)
+		branch_loop(1000);
+}
+
+/*
+ * What the task itself does, which has all its events before it first runs: to
+ * open them one after another while it runs would schedule each time.
+ */
+static void in_task(const char *op, bool task, int groups, int size)
+{
+	int i;
+
+	if (!strcmp(op, "switch")) {
+		switches(SWITCHES, NULL);
+	} else if (!strcmp(op, "rotate")) {
+		rotations(TURNS);
+	} else if (!strcmp(op, "open")) {
+		for (i = -1; i < OPENS; i++) {
+			marked(i >= 0);
+			close(open_group(groups, size, task ? 0 : -1, false));
+		}
+		marked(false);
+	} else {
+		marked(true);
+		execl("/proc/self/exe", "bench-groups", "nothing", NULL);
+		die("exec");
+	}
+}
+
+static int op_groups(const char *op, bool task, int groups, int size,
+		     const char *sibling_kind)
+{
+	bool exec = !strcmp(op, "exec");
+	int times = exec ? EXECS : 1, status = 0, i;
+	pid_t sibling = sibling_kind ? start_sibling(sibling_kind) : 0;
+
+	if (!strcmp(op, "open"))
+		groups--;
+	while (times-- && !status) {
+		int go[2];
+		pid_t pid;
+
+		if (pipe2(go, O_CLOEXEC))
+			die("pipe");
+		pid = fork_helper();
+		if (pid < 0)
+			die("fork");
+		if (!pid) {
+			marked(false);
+			hand_over(go[0], false);
+			in_task(op, task, groups, size);
+			exit(0);
+		}
+		/* It sleeps by now, or it would take part in what follows. */
+		usleep(20000);
+		/* Or the groups of the CPU could stay where they are. */
+		if (!task) {
+			struct perf_event_attr attr = counting(PERF_TYPE_RAW, 0x00c4);
+
+			attr.disabled = 0;
+			attr.pinned = 1;
+			open_event(&attr, pid, -1, -1, 0);
+		}
+		for (i = 0; i < groups; i++)
+			open_group(i, size, task ? pid : -1, exec);
+		hand_over(go[1], true);
+		if (waitpid(pid, &status, 0) != pid)
+			die("waitpid");
+		/* The pipe and all the events. */
+		if (times)
+			close_range(go[0], ~0U, 0);
+	}
+	if (sibling)
+		kill(sibling, SIGKILL);
+	return status;
+}
+
+/* A task in the first one of many control groups, another in the second one. */
+static void op_cgroup(bool rotate, int groups, int events)
+{
+	char path[64], other[64];
+	int i, event;
+
+	if (mkdir(CGROUPS, 0755) || mount("none", CGROUPS, "cgroup2", 0, NULL))
+		die("cgroup2");
+	for (i = 0; i < groups; i++) {
+		int cgroup;
+
+		snprintf(path, sizeof(path), CGROUPS "/%d", i);
+		if (mkdir(path, 0755))
+			die("mkdir");
+		cgroup = open(path, O_RDONLY);
+		if (cgroup < 0)
+			die(path);
+		for (event = 0; event < events; event++) {
+			struct perf_event_attr attr =
+				counting(PERF_TYPE_RAW, general[event]);
+
+			attr.disabled = 0;
+			open_event(&attr, cgroup, 0, -1, PERF_FLAG_PID_CGROUP);
+		}
+		close(cgroup);
+	}
+	if (!write_line(CGROUPS "/0/cgroup.procs", "0"))
+		die("cgroup.procs");
+	snprintf(other, sizeof(other), CGROUPS "/1/cgroup.procs");
+	if (rotate)
+		rotations(TURNS);
+	else
+		switches(SWITCHES, other);
+	write_line(CGROUPS "/cgroup.procs", "0");
+	for (i = 0; i < groups; i++) {
+		snprintf(path, sizeof(path), CGROUPS "/%d", i);
+		rmdir(path);
+	}
+	umount(CGROUPS);
+	rmdir(CGROUPS);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct rlimit files = { 16384, 16384 };
+	char interval[16];
+
+	marked(false);
+	if (argc == 2 && !strcmp(argv[1], "nothing"))
+		return 0;
+	if (argc < 4 || !run_on(0) ||
+	    !read_line(MUX_INTERVAL, interval, sizeof(interval)))
+		return 2;
+	turn_ms = atoi(interval);
+	if (setrlimit(RLIMIT_NOFILE, &files))
+		die("setrlimit");
+	if (!strncmp(argv[1], "cgroup-", 7)) {
+		op_cgroup(!strcmp(argv[1], "cgroup-rotate"), atoi(argv[2]), atoi(argv[3]));
+		return 0;
+	}
+	if (argc < 5)
+		return 2;
+	return op_groups(argv[1], !strcmp(argv[2], "task"), atoi(argv[3]), atoi(argv[4]),
+			 argc > 5 ? argv[5] : NULL);
+}
