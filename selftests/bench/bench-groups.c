@@ -4,24 +4,26 @@
  * number.
  *
  *	bench-groups switch CONTEXT GROUPS SIZE [SIBLING]
+ *	bench-groups wake CONTEXT GROUPS SIZE [SIBLING]
  *	bench-groups rotate CONTEXT GROUPS SIZE [SIBLING]
  *	bench-groups open CONTEXT GROUPS SIZE [SIBLING]
  *	bench-groups exec task GROUPS SIZE [SIBLING]
  *	bench-groups cgroup-switch CGROUPS EVENTS
  *	bench-groups cgroup-rotate CGROUPS EVENTS
  *
- * CONTEXT is "task" (the groups count the task that is measured) or "cpu" (they
+ * "switch" goes out and comes back at once, "wake" after more than a turn of the
+ * groups. CONTEXT is "task" (the groups count the task that is measured) or "cpu" (they
  * count CPU 0); SIZE is the number of events in a group. With SIBLING, the core's
  * other thread has a task whose events rotate as well: "plain" ones, or
  * "corrupting" ones, which share the counters of the core by turns.
  *
- * It runs on CPU 0. Of a process, bench_mark.ko marks what happens while its name
+ * It runs on CPU 0; control groups are below /tmp/bench-cgroups, where measure has
+ * mounted their hierarchy. Of a process, bench_mark.ko marks what happens while its name
  * is "bench-task": each takes this name once everything is set up and what comes
  * first has passed.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
-#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -85,8 +87,8 @@ static void hand_over(int fd, bool write_it)
 		die("a pipe");
 }
 
-/* Marks `times` ways out of and back into this task. */
-static void switches(int times, const char *others_cgroup)
+/* Marks `times` ways out of and back into this task, which is out for so long. */
+static void switches(int times, int out_ms, const char *others_cgroup)
 {
 	int to[2], fro[2], i;
 	pid_t other;
@@ -101,6 +103,8 @@ static void switches(int times, const char *others_cgroup)
 			die(others_cgroup);
 		for (;;) {
 			hand_over(to[0], false);
+			if (out_ms)
+				usleep(out_ms * 1000);
 			hand_over(fro[1], true);
 		}
 	}
@@ -161,7 +165,9 @@ static void in_task(const char *op, bool task, int groups, int size)
 	int i;
 
 	if (!strcmp(op, "switch")) {
-		switches(SWITCHES, NULL);
+		switches(SWITCHES, 0, NULL);
+	} else if (!strcmp(op, "wake")) {
+		switches(SWITCHES, turn_ms + turn_ms / 2, NULL);
 	} else if (!strcmp(op, "rotate")) {
 		rotations(TURNS);
 	} else if (!strcmp(op, "open")) {
@@ -231,8 +237,6 @@ static void op_cgroup(bool rotate, int groups, int events)
 	char path[64], other[64];
 	int i, event;
 
-	if (mkdir(CGROUPS, 0755) || mount("none", CGROUPS, "cgroup2", 0, NULL))
-		die("cgroup2");
 	for (i = 0; i < groups; i++) {
 		int cgroup;
 
@@ -257,14 +261,13 @@ static void op_cgroup(bool rotate, int groups, int events)
 	if (rotate)
 		rotations(TURNS);
 	else
-		switches(SWITCHES, other);
+		switches(SWITCHES, 0, other);
 	write_line(CGROUPS "/cgroup.procs", "0");
 	for (i = 0; i < groups; i++) {
 		snprintf(path, sizeof(path), CGROUPS "/%d", i);
-		rmdir(path);
+		if (rmdir(path))
+			die(path);
 	}
-	umount(CGROUPS);
-	rmdir(CGROUPS);
 }
 
 int main(int argc, char **argv)

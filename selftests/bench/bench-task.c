@@ -107,11 +107,11 @@ static void op_rotate_same(int times)
 	spin_ms(times * 4);
 }
 
-/* Eight events for the four general-purpose counters. */
+/* Eight events for the four general-purpose counters; none fits a fixed one. */
 static void op_rotate_other(int times)
 {
 	static const __u64 config[] = { 0x00c4, 0x01c4, 0x02c4, 0x08c4, 0x10c4,
-					0x20c4, 0x40c4, 0x00c0 };
+					0x20c4, 0x40c4, 0x00c5 };
 	unsigned int i;
 
 	for (i = 0; i < sizeof(config) / sizeof(*config); i++) {
@@ -134,6 +134,35 @@ static void op_ioctl(int times)
 	}
 }
 
+/* What is between two calls of getppid() is one sample; before the first none. */
+#define SAMPLES		8
+
+static void op_pipe(int times)
+{
+	int to[2], fro[2], i, fd[PER_TASK];
+	char byte = 0;
+	pid_t child;
+
+	open_seven(fd, true);
+	if (pipe(to) || pipe(fro))
+		die("pipe");
+	child = fork();
+	if (child < 0)
+		die("fork");
+	if (!child)
+		prctl(PR_SET_NAME, "other");
+	for (i = 0; i <= times * SAMPLES; i++) {
+		if (child && i % times == 0)
+			getppid();
+		if (child ? write(to[1], &byte, 1) != 1 || read(fro[0], &byte, 1) != 1 :
+			    read(to[0], &byte, 1) != 1 || write(fro[1], &byte, 1) != 1)
+			die("a pipe");
+	}
+	if (!child)
+		_exit(0);
+	waitpid(child, NULL, 0);
+}
+
 static void op_open(int times)
 {
 	struct perf_event_attr attr = counting(PERF_TYPE_RAW, 0x00c4);
@@ -152,13 +181,36 @@ static void op_read(int times)
 		read_value(fd[3]);
 }
 
-/* Ten times what a loop reads of its own event, between two marks. */
+/* One read of the event by its page, without a system call. */
+static inline __u64 read_by_page(struct perf_event_mmap_page *page)
+{
+	__u32 seq, index, lo, hi, width;
+	__u64 enabled;
+	__s64 count;
+
+	do {
+		seq = __atomic_load_n(&page->lock, __ATOMIC_ACQUIRE);
+		enabled = page->time_enabled;
+		index = page->index;
+		count = page->offset;
+		if (index) {
+			width = 64 - page->pmc_width;
+			asm volatile("rdpmc"
+				     : "=a" (lo), "=d" (hi)
+				     : "c" (index - 1));
+			count += (__s64)(((__u64)hi << 32 | lo) << width) >> width;
+		}
+		asm volatile("" ::: "memory");
+	} while (__atomic_load_n(&page->lock, __ATOMIC_RELAXED) != seq);
+	return count + enabled;
+}
+
 static void op_user_read(int times)
 {
 	struct perf_event_attr attr = counting(PERF_TYPE_RAW, 0x00c4);
 	struct perf_event_mmap_page *page;
-	__u64 sum = 0, enabled;
-	int i, fd;
+	int i, sample, fd;
+	__u64 sum = 0;
 
 	attr.disabled = 0;
 	fd = must_open(&attr, 0);
@@ -169,27 +221,10 @@ static void op_user_read(int times)
 		errno = EOPNOTSUPP;
 		die("cap_user_rdpmc");
 	}
-	getppid();
-	for (i = 0; i < times; i++) {
-		__u32 seq, index, lo, hi, width;
-		__s64 count;
-
-		do {
-			seq = __atomic_load_n(&page->lock, __ATOMIC_ACQUIRE);
-			enabled = page->time_enabled;
-			index = page->index;
-			count = page->offset;
-			if (index) {
-				width = 64 - page->pmc_width;
-				asm volatile("rdpmc"
-					     : "=a" (lo), "=d" (hi)
-					     : "c" (index - 1));
-				count += (__s64)(((__u64)hi << 32 | lo) << width) >>
-					 width;
-			}
-			asm volatile("" ::: "memory");
-		} while (__atomic_load_n(&page->lock, __ATOMIC_RELAXED) != seq);
-		sum += count + enabled;
+	for (sample = 0; sample < SAMPLES; sample++) {
+		getppid();
+		for (i = 0; i < times; i++)
+			sum += read_by_page(page);
 	}
 	getppid();
 	if (!sum)
@@ -214,19 +249,32 @@ static void op_tick(int times)
 	spin_ms(times * 4);
 }
 
-/* An overflow every 10,000 branches; a loop of four branches a pass. */
-static void op_sample(int times)
+/* An overflow every 10,000 branches, 200 for a sample; four branches a pass. */
+static void sample(int times, bool on)
 {
 	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, 0x00c4);
+	int i;
 
 	attr.disabled = 0;
 	attr.sample_period = 10000;
 	attr.sample_type = PERF_SAMPLE_IP;
-	if (times)
+	if (on)
 		must_open(&attr, 0);
+	for (i = 0; i < times; i++) {
+		getppid();
+		branch_loop(2500UL * 200);
+	}
 	getppid();
-	branch_loop(2500UL * 200);
-	getppid();
+}
+
+static void op_sample_off(int times)
+{
+	sample(times, false);
+}
+
+static void op_sample_on(int times)
+{
+	sample(times, true);
 }
 
 /* The events of CONFIG[+CONFIG...], with p before it if they are pinned. */
@@ -318,8 +366,8 @@ static void count_phases(const __u64 *config, int nr, double *counted)
 static void op_phases(void)
 {
 	static const __u64 config[EVENTS] = {
-		0x00c4, 0x01c4, 0x02c4, 0x08c4, 0x10c4, 0x20c4, 0x00c0,
-		0x003c, 0x01c2, 0x010e,
+		0x00c4, 0x01c4, 0x02c4, 0x08c4, 0x10c4, 0x20c4, 0x00c5,
+		0x01c2, 0x02c2, 0x010e,
 	};
 	double truth[EVENTS], seen[EVENTS];
 	int i;
@@ -344,16 +392,13 @@ int main(int argc, char **argv)
 		{ "rotate-other", op_rotate_other },
 		{ "ioctl", op_ioctl },		{ "open", op_open },
 		{ "read", op_read },		{ "user-read", op_user_read },
-		{ "tick", op_tick },		{ "sample", op_sample },
+		{ "tick", op_tick },		{ "pipe", op_pipe },
+		{ "sample-off", op_sample_off }, { "sample-on", op_sample_on },
 	};
 	unsigned int i;
 
 	if (argc < 2 || !run_on(0))
 		return 2;
-	if (!strcmp(argv[1], "mark")) {
-		getppid();
-		return 0;
-	}
 	if (!strcmp(argv[1], "shares")) {
 		op_shares(times, argv + 3);
 		return 0;
