@@ -34,7 +34,7 @@
 #define SWITCHES	16
 #define TURNS		32
 #define OPENS		8
-#define EXECS		4
+#define EXECS		8
 
 /* They fit on the general-purpose counters alone, on each of them. */
 static const __u64 general[] = {
@@ -196,6 +196,8 @@ static int op_groups(const char *op, bool task, int groups, int size,
 		int go[2];
 		pid_t pid;
 
+		if (!run_on(0))
+			die("CPU 0");
 		if (pipe2(go, O_CLOEXEC))
 			die("pipe");
 		pid = fork_helper();
@@ -219,6 +221,9 @@ static int op_groups(const char *op, bool task, int groups, int size,
 		}
 		for (i = 0; i < groups; i++)
 			open_group(i, size, task ? pid : -1, exec);
+		/* Out of its way, or it is preempted by this one. */
+		if (!run_on(1))
+			die("the core's other thread");
 		hand_over(go[1], true);
 		if (waitpid(pid, &status, 0) != pid)
 			die("waitpid");

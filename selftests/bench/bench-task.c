@@ -221,12 +221,11 @@ static void op_user_read(int times)
 		errno = EOPNOTSUPP;
 		die("cap_user_rdpmc");
 	}
-	for (sample = 0; sample < SAMPLES; sample++) {
+	for (sample = 0; sample <= SAMPLES; sample++) {
 		getppid();
 		for (i = 0; i < times; i++)
 			sum += read_by_page(page);
 	}
-	getppid();
 	if (!sum)
 		die("nothing was read");
 }
