@@ -6,7 +6,10 @@ use super::{
     hardware::Hardware, pmi::Shared, sharing::Sharing, turns::Turns, unplaced::UnplacedList,
 };
 use crate::{
-    logic::{claim::Claim, counter::CounterMask, dirty::Dirty, registers::Shadow, roster::Roster},
+    logic::{
+        claim::Claim, counter::CounterMask, dirty::Dirty, registers::Shadow, right_of_way::Needs,
+        roster::Roster,
+    },
     perf::EventId,
     x86::{
         apic::{self, Lvtpc},
@@ -43,6 +46,8 @@ pub(super) struct Own {
     pub(super) turns: Turns,
     /// What the sibling believes the roster to claim.
     pub(super) claimed: Claim,
+    /// What was lacking because of the sibling, since the PMU was disabled.
+    pub(super) needs: Needs,
     /// The counters that counted when the machine went to sleep.
     pub(super) asleep: CounterMask,
     /// What others must not read.
@@ -87,6 +92,7 @@ impl Own {
             transactions_abort: false,
             turns: Turns::default(),
             claimed: Claim::default(),
+            needs: Needs::default(),
             dirty: Dirty::default(),
             asleep: CounterMask::EMPTY,
             unplaced: UnplacedList::new()?,

@@ -13,6 +13,7 @@ use crate::{
         model::HardwareId,
         period::Start,
         registers::{Register, RegisterWrite},
+        right_of_way::Share,
         turns::{Had, Turn},
     },
     perf::{self, Ticks},
@@ -48,6 +49,9 @@ pub(crate) struct EventData {
     /// What the group has had ([`Had::parts`]). Kept with the group's first event.
     had: AtomicU64,
     had_until: AtomicU64,
+    /// The group's share of the time ([`Share::parts`]), where the threads of a core are in each other's
+    /// way. Kept with the group's first event.
+    share: [AtomicU64; 3],
     /// When it got its counter. Only the CPU that it is on uses it, with interrupts off.
     since: AtomicUsize,
 }
@@ -70,6 +74,7 @@ impl EventData {
             turn: AtomicU32::new(Turn::Free.code()),
             had: AtomicU64::new(had),
             had_until: AtomicU64::new(had_until),
+            share: Share::NONE.parts().map(AtomicU64::new),
             since: AtomicUsize::new(0),
         }
     }
@@ -108,6 +113,17 @@ impl EventData {
         let (had, until) = had.parts();
         self.had.store(had, Relaxed);
         self.had_until.store(until, Relaxed);
+    }
+
+    /// The share of the time of the group of which this is the first event, which has been on counters for
+    /// `running` in all; both times in nanoseconds.
+    pub(super) fn share(&self, now: u64, running: u64) -> u64 {
+        let mut share = Share::from_parts(self.share.each_ref().map(|part| part.load(Relaxed)));
+        let value = share.account(now, running);
+        for (part, new) in self.share.iter().zip(share.parts()) {
+            part.store(new, Relaxed);
+        }
+        value
     }
 
     /// The counter that the event is on, and that its count goes on in. [`None`] while the counter

@@ -330,10 +330,12 @@ impl Operations for Driver {
                     self.let_others_pass(cx, &mut own, event);
                 })?);
         }
-        let planned = self.plan(cx, cpu, &mut own, Plain::No, |roster, limits| {
+        let planned = self.plan(cx, cpu, &mut own, Plain::No, Some(id), |roster, limits| {
             roster.add(id, data.demand, wish, limits)
         });
+        Self::note_placed(&mut own, &planned, || Some(event));
         planned.map_err(|denied| {
+            Self::note_refused(&mut own, event);
             self.let_others_pass(cx, &mut own, event);
             self.place_failed(&mut own, event, 1, denied.explain(data.demand.constraint));
             denied.refusal.into()
@@ -446,23 +448,29 @@ impl Operations for Driver {
         let (cpu, mut own) = self.own(cx).ok_or(EAGAIN)?;
         let own = &mut *own;
         let plain = Plain::of(&own.roster);
-        self.plan(cx, cpu, own, plain, Roster::commit)
-            .map_err(|denied| {
-                let members = own.roster.collected();
-                let leader = members.clone().next().map(|entry| entry.event);
-                if let Some((id, leader)) = leader.and_then(|id| Some((id, cx.event(id)?))) {
-                    if denied.refusal.is_for_the_moment() {
-                        cx.wait_if_pinned(id);
-                    }
-                    let all = Constraint::any_of(CounterMask::EMPTY);
-                    let all = members.clone().fold(all, |all, it| all.or(it.constraint));
-                    // CAST: no more than there are counters.
-                    let count = members.count() as u32;
-                    self.place_failed(own, leader, count, denied.explain(all));
-                    self.let_others_pass(cx, own, leader);
+        let leader = own.roster.collected().next().map(|entry| entry.event);
+        let planned = self.plan(cx, cpu, own, plain, leader, Roster::commit);
+        Self::note_placed(own, &planned, || cx.event(leader?));
+        planned.map_err(|denied| {
+            if let Some((id, leader)) = leader.and_then(|id| Some((id, cx.event(id)?))) {
+                if denied.refusal.is_for_the_moment() {
+                    cx.wait_if_pinned(id);
                 }
-                denied.refusal.into()
-            })
+                if cx.is_pinned(id) {
+                    Self::note_pinned_refused(own);
+                } else {
+                    Self::note_refused(own, leader);
+                }
+                let members = own.roster.collected();
+                let all = Constraint::any_of(CounterMask::EMPTY);
+                let all = members.clone().fold(all, |all, it| all.or(it.constraint));
+                // CAST: no more than there are counters.
+                let count = members.count() as u32;
+                self.place_failed(own, leader, count, denied.explain(all));
+                self.let_others_pass(cx, own, leader);
+            }
+            denied.refusal.into()
+        })
     }
 
     fn has_room_for(&self, cx: &OnCpu<'_, Self>, waiting: &PinnedGroup<'_, Self>) -> bool {

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     logic::{
-        claim::{Core, Thread},
+        claim::{Claim, Core, Thread},
         constraint::Constraint,
         counter::CounterMask,
         explanation::Explanation,
@@ -30,7 +30,7 @@ use crate::{
         refusal::Refusal,
         roster::Roster,
     },
-    perf::{EventId, OnCpu, PmuDisabled},
+    perf::{Event, EventId, OnCpu, PmuDisabled, WaitingGroup},
     x86::{
         cpu::{online_cpus, possible_cpus},
         lock::{RawSpinLock, RawSpinLockGuard},
@@ -38,7 +38,12 @@ use crate::{
     },
 };
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use kernel::{cpu::CpuId, interrupt::LocalInterruptDisabled, prelude::*};
+use kernel::{
+    cpu::CpuId,
+    interrupt::LocalInterruptDisabled,
+    prelude::*,
+    time::{ClockSource, Monotonic},
+};
 
 /// A CPU's part in the sharing.
 #[pin_data]
@@ -206,7 +211,8 @@ impl Driver {
         resched(pmu, woken);
     }
 
-    /// Has `change` add to the plan of this CPU, within the limits that hold now.
+    /// Has `change` add to the plan of this CPU, within the limits that hold now. `event` is that which is
+    /// added, or the first of its group; [`None`] for groups that take turns.
     ///
     /// What the plan takes is claimed before anybody else can look. What it does not need any more
     /// stays claimed until the plan is settled: the hardware may still have it.
@@ -216,6 +222,7 @@ impl Driver {
         cpu: &Cpu,
         own: &mut Own,
         plain: Plain,
+        event: Option<EventId>,
         change: impl FnOnce(&mut Roster<EventId>, &Limits) -> Result<(), Refusal>,
     ) -> Result<(), Denied> {
         let seat = cpu.sharing.seat();
@@ -236,6 +243,8 @@ impl Driver {
             if planned.is_ok() {
                 own.claimed.used = own.claimed.used | own.roster.taken();
                 core.use_counters(seat.thread, own.claimed.used);
+            } else {
+                own.needs.contends |= core.is_contended();
             }
             return planned.map_err(|refusal| Denied {
                 refusal,
@@ -243,8 +252,16 @@ impl Driver {
                 transactions,
             });
         }
-        let limits = core.limits(seat.thread).closing(transactions);
+        let yields = core.yields(seat.thread);
+        let limits = if yields && event.is_some_and(|event| cx.is_pinned(event)) {
+            core.limits_of_pinned(seat.thread)
+        } else {
+            own.needs.yields |= yields;
+            core.limits(seat.thread)
+        };
+        let limits = limits.closing(transactions);
         let planned = change(&mut own.roster, &limits);
+        own.needs.contends |= core.is_contended();
         let mut woken = None;
         match planned {
             Ok(()) => {
@@ -254,7 +271,10 @@ impl Driver {
                 // which the sibling can share.
                 woken = core.wakes_sibling(seat.thread);
             }
-            Err(refusal) if refusal.is_for_the_moment() => core.wait(seat.thread),
+            Err(refusal) if refusal.is_for_the_moment() => {
+                own.needs.contends = true;
+                core.wait(seat.thread);
+            }
             Err(_) => {}
         }
         drop(core);
@@ -266,7 +286,8 @@ impl Driver {
         })
     }
 
-    /// Whether `fits` says so of the limits that hold now. If not, what it was asked for is waited for.
+    /// Whether `fits` says so of the limits that hold now for a pinned group. If not, what it was asked
+    /// for is waited for.
     pub(super) fn try_within_limits(
         &self,
         cx: &OnCpu<'_, Self>,
@@ -280,30 +301,117 @@ impl Driver {
         else {
             return fits(Limits::NONE.closing(closed));
         };
-        let fits = fits(core.limits(seat.thread).closing(closed));
+        let fits = fits(core.limits_of_pinned(seat.thread).closing(closed));
         if !fits {
             core.wait(seat.thread);
         }
         fits
     }
 
+    /// Whether this CPU is to begin a turn anew because of the sibling ([`Core::begins_anew`]).
+    pub(super) fn begins_anew(&self, cx: &OnCpu<'_, Self>, cpu: &Cpu) -> bool {
+        cpu.sharing.seat().is_some_and(|seat| {
+            self.core(seat, cx.irqs())
+                .is_some_and(|core| core.begins_anew(seat.thread))
+        })
+    }
+
+    /// Notes down that `event`, or the group that it leads, was placed if it was, and if that is of
+    /// interest to the sibling.
+    #[inline]
+    pub(super) fn note_placed<'a>(
+        own: &mut Own,
+        planned: &Result<(), Denied>,
+        event: impl FnOnce() -> Option<&'a Event<Self>>,
+    ) {
+        if own.needs.contends && planned.is_ok() {
+            if let Some(event) = event() {
+                let share = event.data().share(now(), event.time_running());
+                own.needs.place(share);
+            }
+        }
+    }
+
+    /// Notes down that `event`, or the group that it leads, was refused, if that is of interest to the
+    /// sibling.
+    pub(super) fn note_refused(own: &mut Own, event: &Event<Self>) {
+        if own.needs.contends {
+            let share = event.data().share(now(), event.time_running());
+            own.needs.refuse(share, own.roster.take_wish());
+        }
+    }
+
+    /// The same of a pinned group.
+    pub(super) fn note_pinned_refused(own: &mut Own) {
+        own.needs.refuse_pinned(own.roster.take_wish());
+    }
+
+    /// The same of groups that may have to wait for their turn.
+    pub(super) fn note_waiting(own: &mut Own, refused: &Refused<'_>) {
+        if !own.needs.contends {
+            return;
+        }
+        let now = now();
+        let share = |group: &WaitingGroup<'_, Self>| {
+            let mut share = None;
+            let running = group.time_running();
+            group.for_each_member(|member| {
+                share = share.or_else(|| Some(member.data().share(now, running)));
+            });
+            share
+        };
+        if let Some(share) = refused.first.as_ref().and_then(share) {
+            own.needs.refuse(share, None);
+        }
+        if let Some((group, wish)) = &refused.for_the_moment {
+            if let Some(share) = share(group) {
+                own.needs.refuse(share, Some(*wish));
+            }
+        }
+    }
+
     /// Says that the plan of this CPU is settled: what was left by that is free, and the sibling
-    /// tries again if it has waited for it.
+    /// tries again if it has waited for it, or makes way.
     pub(super) fn release(&self, cx: &PmuDisabled<'_, Self>, cpu: &Cpu, own: &mut Own) {
         let Some(seat) = cpu.sharing.seat() else {
             return;
         };
         let claim = own.roster.claim();
-        if claim == own.claimed {
+        let needs = core::mem::take(&mut own.needs);
+        // What was wished is in there, or of no interest any more.
+        let _ = own.roster.take_wish();
+        if claim == own.claimed && !needs.contends && !needs.yields {
             return;
         }
         own.claimed = claim;
-        let woken = self.core(seat, cx.irqs()).and_then(|mut core| {
-            core.claim(seat.thread, claim);
-            core.wakes_sibling(seat.thread)
-        });
+        let is_over = cx.is_rotation();
+        let woken = self
+            .core(seat, cx.irqs())
+            .and_then(|mut core| core.settle(seat.thread, claim, &needs, is_over, now));
         resched(cx.pmu(), woken);
     }
+}
+
+/// Groups that found no counters, in the order in which it would be their turn.
+#[derive(Default)]
+pub(super) struct Refused<'a> {
+    first: Option<WaitingGroup<'a, Driver>>,
+    /// The first one that would have been placed without the sibling, and what would be used then.
+    for_the_moment: Option<(WaitingGroup<'a, Driver>, Claim)>,
+}
+
+impl<'a> Refused<'a> {
+    /// `group` found none; with that `wish` ([`Roster::take_wish`]).
+    pub(super) fn push(&mut self, group: WaitingGroup<'a, Driver>, wish: Option<Claim>) {
+        self.first = self.first.or(Some(group));
+        self.for_the_moment = self.for_the_moment.or(wish.map(|wish| (group, wish)));
+    }
+}
+
+/// The time in nanoseconds.
+fn now() -> u64 {
+    // CAST: never negative.
+    Monotonic::ktime_get() as u64
 }
 
 /// Not with a core's lock held.

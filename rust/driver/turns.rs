@@ -14,7 +14,7 @@
 use super::{
     cpu::{Cpu, Own},
     event::EventData,
-    sharing::Plain,
+    sharing::{Plain, Refused},
     Driver,
 };
 use crate::{
@@ -95,7 +95,7 @@ impl Driver {
         own: &mut Own,
         (id, event): (EventId, &Event<Self>),
     ) -> bool {
-        let over = cx.is_turn_over();
+        let over = cx.is_turn_over() || self.begins_anew(cx, cpu);
         let takes_turns = match event.data().turn() {
             Turn::Counts | Turn::Waits => true,
             Turn::Free | Turn::Undecided => over && someone_waits(cx, event),
@@ -136,7 +136,8 @@ impl Driver {
 
         let mut waits = groups > queue.len();
         let mut counting = 0;
-        let planned = self.plan(cx, cpu, own, Plain::No, |roster, limits| {
+        let mut refused = Refused::default();
+        let planned = self.plan(cx, cpu, own, Plain::No, None, |roster, limits| {
             let mut verdict = Ok(());
             let mut trial = roster.trial();
             let (mut counts, mut alone) = (false, false);
@@ -157,6 +158,7 @@ impl Driver {
                     }
                     Err(refusal) => {
                         waits = true;
+                        refused.push(group, trial.take_wish());
                         if refusal.is_for_the_moment() {
                             verdict = Err(refusal);
                         }
@@ -167,6 +169,7 @@ impl Driver {
         });
         // Who waits for the core's other thread has been noted down.
         let _ = planned;
+        Self::note_waiting(own, &refused);
         // CAST: no more than there are events on a machine.
         let waiting = groups.saturating_sub(counting) as u32;
         own.turns.waiting = own.turns.waiting.saturating_add(waiting);

@@ -72,6 +72,14 @@ impl Limits {
         }
     }
 
+    /// What is left of it where the sibling has no events at the moment.
+    pub const fn lasting(&self) -> Self {
+        Self {
+            gp_with_exclusive: self.gp_with_exclusive,
+            ..Self::NONE
+        }
+    }
+
     /// The same, without `counters` for anybody.
     #[must_use]
     pub const fn closing(self, counters: CounterMask) -> Self {

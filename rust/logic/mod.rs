@@ -39,6 +39,7 @@ pub mod pmu;
 pub mod refusal;
 pub mod register_plan;
 pub mod registers;
+pub mod right_of_way;
 pub mod roster;
 pub mod topdown;
 pub mod turns;

@@ -76,6 +76,12 @@ impl RegisterValues {
         self
     }
 
+    /// Whether a register is to hold one value here, and another in `other`.
+    pub fn is_in_the_way_of(&self, other: &Self) -> bool {
+        let mut both = self.0.iter().zip(&other.0);
+        both.any(|(one, other)| one.is_some() && other.is_some() && one != other)
+    }
+
     /// Whether there is something in here that could have been in the way, and has changed in
     /// `now`.
     pub fn gives_way_to(&self, now: &Self) -> bool {

@@ -205,6 +205,8 @@ pub struct Roster<T> {
     transaction: bool,
     policy: Policy,
     taken: CounterMask,
+    /// See [`take_wish`](Self::take_wish).
+    wish: Option<Claim>,
 }
 
 impl<T: Copy + PartialEq> Roster<T> {
@@ -224,6 +226,7 @@ impl<T: Copy + PartialEq> Roster<T> {
             transaction: false,
             policy: Policy::Rpmu,
             taken: CounterMask::EMPTY,
+            wish: None,
         }
     }
 
@@ -664,6 +667,9 @@ impl<T: Copy + PartialEq> Roster<T> {
     fn plan_anew(&mut self, limits: &Limits) -> Result<(), Refusal> {
         let (assignment, registers) = match self.solve(limits) {
             Err(refusal) if self.is_cut_by(limits) && self.solve(&Limits::NONE).is_ok() => {
+                if self.wish.is_none() {
+                    self.wish = self.claim_under(&limits.lasting());
+                }
                 return Err(refusal.for_the_moment());
             }
             solved => solved?,
@@ -708,6 +714,27 @@ impl<T: Copy + PartialEq> Roster<T> {
             }
         }
         Ok((problem.solve()?, registers))
+    }
+
+    /// What the events, those that are not planned included, would claim under `limits`, if they fit.
+    fn claim_under(&self, limits: &Limits) -> Option<Claim> {
+        let (assignment, registers) = self.solve(limits).ok()?;
+        let mut claim = Claim::default();
+        for (entry, counter) in self.entries().zip(assignment.iter()) {
+            claim.used.insert(counter);
+            if entry.constraint.exclusive {
+                claim.exclusive.insert(counter);
+            }
+        }
+        claim.registers = registers;
+        Some(claim)
+    }
+
+    /// What the events would claim if the core's other thread had none, together with the first group
+    /// that was refused [for the moment](Refusal::is_for_the_moment) since this was last called;
+    /// [`None`] if none was, or if it would not fit then either.
+    pub fn take_wish(&mut self) -> Option<Claim> {
+        self.wish.take()
     }
 
     /// Whether `limits` leave the events less than no limits do.
@@ -804,6 +831,11 @@ impl<T: Copy + PartialEq> Trial<'_, T> {
             self.roster.drop_fresh();
         }
         fits
+    }
+
+    /// As [`Roster::take_wish`].
+    pub fn take_wish(&mut self) -> Option<Claim> {
+        self.roster.take_wish()
     }
 }
 

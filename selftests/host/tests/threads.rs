@@ -15,6 +15,7 @@ use rpmu_logic::logic::counter::CounterMask;
 use rpmu_logic::logic::extra_register::{Demand, ExtraRegister, Requirement};
 use rpmu_logic::logic::limits::Limits;
 use rpmu_logic::logic::refusal::Refusal;
+use rpmu_logic::logic::right_of_way::{Needs, Share};
 use rpmu_logic::logic::roster::Roster;
 
 /// Four general-purpose counters, three fixed ones.
@@ -39,6 +40,15 @@ fn capabilities() -> Capabilities {
 
 /// An event: its counters, and whether it is exclusive.
 type Want = (u64, bool);
+
+/// An event for general-purpose counters.
+fn gp_want() -> impl Strategy<Value = Want> {
+    prop_oneof![
+        2 => Just((0xf, false)),
+        2 => Just((0xf, true)),
+        1 => (1u64..1 << 4, any::<bool>()),
+    ]
+}
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -441,6 +451,434 @@ proptest! {
                 woken = [woken[0] | first, woken[1] | second];
             }
             prop_assert_eq!(woken, [false; 2]);
+        }
+    }
+}
+
+/// The perf core's interval, in ns.
+const INTERVAL: u64 = 4_000_000;
+/// So many intervals are looked at, after so many that are not.
+const INTERVALS: u64 = 2000;
+const BEFORE: u64 = 100;
+
+/// Whose turn it is on a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    /// The group that has waited longest goes first, and all are tried.
+    LongestWait,
+    /// The first that counts goes to the end, and none is tried behind one that was refused.
+    Mainline,
+}
+
+/// A thread with groups of one event each, or of several, that take turns.
+struct Turner {
+    seat: Thread,
+    roster: Roster<usize>,
+    claimed: Claim,
+    needs: Needs,
+    groups: Vec<Vec<Demand>>,
+    /// Those that are pinned, which come first.
+    pinned: usize,
+    order: Vec<usize>,
+    active: Vec<usize>,
+    running: Vec<u64>,
+    shares: Vec<Share>,
+    waits: bool,
+    /// When its timer expires, if it runs, as in the perf core: always at the same phase.
+    timer: Option<u64>,
+    phase: u64,
+}
+
+struct TurningCore {
+    core: Core,
+    sides: [Turner; 2],
+    order: Order,
+    now: u64,
+    /// How often a thread had to schedule anew for the other.
+    resched: u64,
+}
+
+impl TurningCore {
+    fn new(
+        core: Core,
+        order: Order,
+        phase: u64,
+        groups: [&[Vec<Demand>]; 2],
+        pinned: [usize; 2],
+    ) -> Self {
+        let mut core = core;
+        let mut number = 0..;
+        let sides = groups.map(|groups| {
+            let side = number.next().unwrap();
+            Turner {
+                seat: core.join(side as u32).unwrap(),
+                roster: Roster::new(&capabilities()),
+                claimed: Claim::default(),
+                needs: Needs::default(),
+                groups: groups.to_vec(),
+                pinned: pinned[side],
+                order: (pinned[side]..groups.len()).collect(),
+                active: Vec::new(),
+                running: vec![0; groups.len()],
+                shares: vec![Share::NONE; groups.len()],
+                waits: false,
+                timer: None,
+                phase: if side == 0 { 0 } else { phase },
+            }
+        });
+        Self {
+            core,
+            sides,
+            order,
+            now: 1_000 * INTERVAL,
+            resched: 0,
+        }
+    }
+
+    /// As `plan()` of the driver.
+    fn try_group(&mut self, side: usize, group: usize) -> bool {
+        let this = &mut self.sides[side];
+        let yields = self.core.yields(this.seat);
+        let limits = if yields && group < this.pinned {
+            self.core.limits_of_pinned(this.seat)
+        } else {
+            this.needs.yields |= yields;
+            self.core.limits(this.seat)
+        };
+        this.roster.begin();
+        for (number, demand) in this.groups[group].iter().enumerate() {
+            let event = 100 * group + number;
+            this.roster.add(event, *demand, None, &limits).unwrap();
+        }
+        let planned = this.roster.commit(&limits);
+        this.needs.contends |= self.core.is_contended();
+        match planned {
+            Ok(()) => {
+                this.claimed = this.roster.claim().keeping(this.claimed);
+                self.core.claim(this.seat, this.claimed);
+                if this.needs.contends {
+                    let share = this.shares[group].account(self.now, this.running[group]);
+                    this.needs.place(share);
+                }
+                true
+            }
+            Err(refusal) => {
+                this.roster.cancel();
+                if refusal.is_for_the_moment() {
+                    this.needs.contends = true;
+                    self.core.wait(this.seat);
+                }
+                if group < this.pinned {
+                    this.needs.refuse_pinned(this.roster.take_wish());
+                } else if this.needs.contends {
+                    let share = this.shares[group].account(self.now, this.running[group]);
+                    this.needs.refuse(share, this.roster.take_wish());
+                }
+                false
+            }
+        }
+    }
+
+    /// All groups are placed anew. Returns whether the other side has to, too.
+    fn schedule(&mut self, side: usize, is_over: bool) -> bool {
+        let this = &mut self.sides[side];
+        let before = std::mem::take(&mut this.active);
+        for group in before.iter().copied() {
+            for number in 0..this.groups[group].len() {
+                this.roster.remove(100 * group + number).unwrap();
+            }
+        }
+        let flexible = before.iter().filter(|group| **group >= this.pinned);
+        let flexible: Vec<usize> = flexible.copied().collect();
+        let order = match self.order {
+            Order::LongestWait => {
+                if is_over {
+                    this.order.retain(|group| !flexible.contains(group));
+                    this.order.extend(&flexible);
+                }
+                let mut order = this.order.clone();
+                if !is_over && !self.core.begins_anew(this.seat) {
+                    order.sort_by_key(|group| !flexible.contains(group));
+                }
+                order
+            }
+            Order::Mainline => {
+                if is_over {
+                    let first = flexible.first().copied().unwrap_or(this.order[0]);
+                    this.order.retain(|group| *group != first);
+                    this.order.push(first);
+                }
+                this.order.clone()
+            }
+        };
+        let pinned = this.pinned;
+        self.sides[side].waits = false;
+        for group in (0..pinned).chain(order) {
+            if self.sides[side].waits && self.order == Order::Mainline {
+                break;
+            }
+            if self.try_group(side, group) {
+                self.sides[side].active.push(group);
+            } else {
+                // As for the perf core's rotation: it does nothing for pinned groups.
+                self.sides[side].waits |= group >= pinned;
+            }
+        }
+        let this = &mut self.sides[side];
+        if this.waits && this.timer.is_none() {
+            let since = (self.now - this.phase) / INTERVAL;
+            this.timer = Some((since + 1) * INTERVAL + this.phase);
+        }
+        this.roster.settle();
+        let _ = this.roster.take_wish();
+        this.claimed = this.roster.claim();
+        let needs = std::mem::take(&mut this.needs);
+        let now = self.now;
+        let (seat, claim) = (this.seat, this.claimed);
+        let woken = self.core.settle(seat, claim, &needs, is_over, || now);
+        let [first, second] = self.sides.each_ref().map(|side| side.claimed);
+        assert!((first.exclusive & second.used).is_empty());
+        assert!((second.exclusive & first.used).is_empty());
+        for claim in [first, second] {
+            assert!(claim.exclusive.is_empty() || claim.used.gp().weight() <= 2);
+        }
+        woken.is_some()
+    }
+
+    fn wake(&mut self, mut side: usize, mut woken: bool) {
+        let mut times = 0;
+        while woken {
+            side = 1 - side;
+            woken = self.schedule(side, false);
+            self.resched += 1;
+            times += 1;
+            assert!(times < 6, "the threads wake each other for ever");
+        }
+    }
+
+    fn pass(&mut self, until: u64) {
+        let dt = until - self.now;
+        for side in &mut self.sides {
+            for group in &side.active {
+                side.running[*group] += dt;
+            }
+        }
+        self.now = until;
+    }
+
+    /// The groups' shares of the time.
+    fn run(&mut self) -> [Vec<f64>; 2] {
+        for side in [0, 1] {
+            let woken = self.schedule(side, false);
+            self.wake(side, woken);
+        }
+        let begin = self.now + BEFORE * INTERVAL;
+        let end = begin + INTERVALS * INTERVAL;
+        let mut at_first = None;
+        loop {
+            let timers = self.sides.iter().map(|side| side.timer);
+            let next = timers
+                .enumerate()
+                .filter_map(|(side, at)| Some((at?, side)))
+                .min();
+            let (at, side) = next.filter(|(at, _)| *at < end).unwrap_or((end, 2));
+            if at >= begin && at_first.is_none() {
+                self.pass(begin);
+                at_first = Some(self.sides.each_ref().map(|side| side.running.clone()));
+                self.resched = 0;
+            }
+            self.pass(at);
+            if side == 2 {
+                break;
+            }
+            self.sides[side].timer = None;
+            if self.sides[side].waits {
+                self.sides[side].timer = Some(at + INTERVAL);
+                let woken = self.schedule(side, true);
+                self.wake(side, woken);
+            }
+        }
+        let at_first = at_first.unwrap();
+        [0, 1].map(|side| {
+            let running = self.sides[side].running.iter().zip(&at_first[side]);
+            let share = |(now, first): (&u64, &u64)| (now - first) as f64 / (end - begin) as f64;
+            running.map(share).collect()
+        })
+    }
+}
+
+fn event((counters, exclusive): Want) -> Vec<Demand> {
+    vec![constraint((counters, exclusive)).into()]
+}
+
+/// The smallest share, and how often a thread had to schedule anew in an interval.
+fn smallest(core: &Core, order: Order, phase: u64, groups: [&[Vec<Demand>]; 2]) -> (f64, f64) {
+    let mut world = TurningCore::new(core.clone(), order, phase, groups, [0; 2]);
+    let shares = world.run();
+    let smallest = shares.iter().flatten().copied().fold(1.0, f64::min);
+    if std::env::var("SHOW").is_ok() {
+        println!("{order:?} {phase} {shares:.3?} {}", world.resched);
+    }
+    (smallest, world.resched as f64 / INTERVALS as f64)
+}
+
+const PHASES: [u64; 5] = [
+    INTERVAL / 20,
+    INTERVAL / 4,
+    INTERVAL / 2,
+    4 * INTERVAL / 5,
+    INTERVAL - 1000,
+];
+
+/// Beside the best that can be had for the group that has the least.
+#[test]
+fn both_threads_have_their_share() {
+    let exclusive = event((0xf, true));
+    let plain = event((0xf, false));
+    let mix = |exclusives: usize, plains: usize| {
+        [
+            vec![exclusive.clone(); exclusives],
+            vec![plain.clone(); plains],
+        ]
+        .concat()
+    };
+    let on_2 = |exclusive| vec![event((0b100, exclusive))];
+    let cases = [
+        // Half of the time 4 + 0, half of it 2 + 1.
+        (mix(0, 6), mix(1, 0), 1.0 / 2.0),
+        (mix(0, 5), mix(1, 0), 4.0 / 7.0),
+        (mix(0, 4), mix(1, 0), 2.0 / 3.0),
+        (mix(0, 3), mix(1, 0), 1.0),
+        (mix(0, 12), mix(1, 0), 2.0 / 7.0),
+        // Half of it would be possible if both had theirs at the same time.
+        (mix(2, 4), mix(2, 4), 0.38),
+        (mix(1, 5), mix(0, 6), 1.0 / 2.0),
+        (mix(6, 0), mix(0, 6), 1.0 / 3.0),
+        (mix(3, 0), mix(3, 0), 2.0 / 3.0),
+        (mix(2, 0), mix(2, 0), 1.0),
+        (mix(0, 2), mix(2, 0), 1.0),
+        (on_2(true), on_2(false), 1.0 / 2.0),
+        // A group of both kinds.
+        (vec![vec![exclusive[0], plain[0]]], mix(0, 6), 1.0 / 2.0),
+        (vec![vec![plain[0]; 4]], mix(1, 0), 1.0 / 2.0),
+    ];
+    let core = Core::new(COUNTERS);
+    for (first, second, optimum) in &cases {
+        for phase in PHASES {
+            for (first, second) in [(first, second), (second, first)] {
+                for (order, part) in [(Order::LongestWait, 0.85), (Order::Mainline, 0.5)] {
+                    let (least, resched) = smallest(&core, order, phase, [first, second]);
+                    assert!(
+                        least >= part * optimum,
+                        "{} and {} groups, {order:?} at {phase}: {least:.3} of {optimum:.3}",
+                        first.len(),
+                        second.len()
+                    );
+                    assert!(resched <= 8.0, "{resched}");
+                }
+            }
+        }
+    }
+}
+
+/// Two threads that want different values in the registers that they share.
+#[test]
+fn shared_registers_change_hands() {
+    let core = Core::new(COUNTERS).sharing_registers();
+    let group = |value| vec![demand((value, false))];
+    let values = |values: [u64; 2]| values.map(group).to_vec();
+    // Two registers, four values: each half of the time.
+    let (first, second) = (values([1, 2]), values([3, 4]));
+    for order in [Order::LongestWait, Order::Mainline] {
+        for phase in PHASES {
+            let (least, _) = smallest(&core, order, phase, [&first, &second]);
+            assert!(least >= 0.4, "{order:?} at {phase}: {least:.3}");
+        }
+    }
+}
+
+/// A pinned group keeps its counter, whatever the other thread wants.
+#[test]
+fn pinned_groups_make_no_way() {
+    let exclusive = event((0xf, true));
+    let plain = event((0xf, false));
+    let on_2 = |exclusive| event((0b100, exclusive));
+    for phase in PHASES {
+        for order in [Order::LongestWait, Order::Mainline] {
+            let groups = [
+                [on_2(true), plain.clone(), plain.clone(), plain.clone()],
+                [plain.clone(), on_2(false), exclusive.clone(), plain.clone()],
+            ];
+            let groups = [&groups[0][..], &groups[1][..]];
+            let mut world = TurningCore::new(Core::new(COUNTERS), order, phase, groups, [1, 1]);
+            let [first, second] = world.run();
+            assert_eq!((first[0], second[0]), (1.0, 1.0));
+            // What the pinned one has.
+            assert_eq!(second[1], 0.0);
+            assert!(first[1..].iter().all(|share| *share > 0.2), "{first:?}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(96))]
+
+    /// Whatever the threads want: no group waits for ever, and they come to rest after each change.
+    #[test]
+    fn no_group_starves(
+        first in prop::collection::vec(prop::collection::vec(gp_want(), 1..3), 1..6),
+        second in prop::collection::vec(prop::collection::vec(gp_want(), 1..3), 1..6),
+        phase in 1..INTERVAL,
+        mainline in any::<bool>(),
+    ) {
+        let order = if mainline { Order::Mainline } else { Order::LongestWait };
+        // Groups that can be opened at all.
+        let fits = |group: &Vec<Demand>| {
+            let limits = Limits::beside_sibling(COUNTERS);
+            let mut roster = Roster::new(&capabilities());
+            let mut events = group.iter().enumerate();
+            events.all(|(event, demand)| roster.add(event, *demand, None, &limits).is_ok())
+        };
+        let [first, second] = [first, second].map(|groups| {
+            let groups = groups.into_iter().map(|group| {
+                group.into_iter().map(|want| constraint(want).into()).collect()
+            });
+            groups.filter(fits).collect::<Vec<Vec<Demand>>>()
+        });
+        let core = Core::new(COUNTERS);
+        let mut world = TurningCore::new(core, order, phase, [&first, &second], [0; 2]);
+        let shares = world.run();
+        for share in shares.iter().flatten() {
+            prop_assert!(*share > 0.02, "{shares:?}");
+        }
+        prop_assert!(world.resched <= 10 * INTERVALS, "{}", world.resched);
+    }
+}
+
+/// A pinned group that is opened while the other thread's groups rotate has its counter at once.
+#[test]
+fn pinned_groups_go_first() {
+    let exclusive = event((0xf, true));
+    let plain = event((0xf, false));
+    let on_2 = |exclusive| event((0b100, exclusive));
+    for order in [Order::LongestWait, Order::Mainline] {
+        for (rotating, pinned) in [
+            (vec![plain.clone(); 6], exclusive.clone()),
+            (vec![plain.clone(); 4], on_2(true)),
+            (vec![on_2(true)], on_2(false)),
+            (vec![exclusive.clone(); 6], on_2(false)),
+        ] {
+            let groups = [&rotating[..], &[pinned][..]];
+            let core = Core::new(COUNTERS);
+            let mut world = TurningCore::new(core, order, 1_000, groups, [0, 1]);
+            world.schedule(0, false);
+            let woken = world.schedule(1, false);
+            world.wake(1, woken);
+            assert_eq!(world.sides[1].active, [0]);
+            let [first, second] = world.run();
+            assert_eq!(second, [1.0]);
+            let smallest = first.iter().copied().fold(1.0, f64::min);
+            assert!(smallest > 0.3 || first.len() == 1, "{first:?}");
         }
     }
 }
