@@ -5,8 +5,9 @@
 use crate::logic::assign::Shortage;
 use crate::logic::counter::{CounterId, CounterKind, CounterMask};
 use crate::logic::extra_register::Demand;
+use crate::logic::limits::Limits;
 use crate::logic::refusal::Refusal;
-use crate::open::{closed, shares_a_core, validate};
+use crate::open::{closed, fits_under, shares_a_core, validate};
 use crate::plan::{watchdog, Plan, Request};
 use crate::simulate::{is_taken, Configuration, EventNumber, Wait};
 use serde::Serialize;
@@ -126,9 +127,15 @@ pub fn causes(request: &Request, plan: &Plan) -> Vec<Vec<Cause>> {
 
 /// Puts a cause to those that are known, for so many intervals.
 fn merge(found: &mut Vec<Found>, new: Found, intervals: f64) {
-    let is_it = |known: &&mut Found| known.kind == new.kind && known.mask == new.mask;
+    // Which of its counters the other thread uses changes all the time.
+    let by_sibling = |it: &Found| it.kind == Kind::Sibling && !it.mask.is_empty();
+    let is_it = |known: &&mut Found| {
+        let same = known.kind == new.kind && known.mask == new.mask;
+        same || (by_sibling(known) && by_sibling(&new))
+    };
     match found.iter_mut().find(is_it) {
         Some(known) => {
+            known.mask = known.mask | new.mask;
             known.intervals += intervals;
             known.holders.add(&new.holders);
         }
@@ -273,7 +280,13 @@ fn find(
             found(Kind::Limit, wanted.gp(), holders_of(CounterMask::ALL.gp()))
         }
         Refusal::Limited(_) if now.sibling & wanted.bits() != 0 => {
-            let theirs = CounterMask::from_bits(now.sibling) & wanted;
+            // An event that corrupts none may have those that the other thread has for such ones.
+            let corrupts = |demand: &Demand| demand.constraint.exclusive;
+            let theirs = match demands.iter().any(corrupts) {
+                true => now.sibling,
+                false => now.closed,
+            };
+            let theirs = CounterMask::from_bits(theirs) & wanted;
             found(Kind::Sibling, theirs, holders_of(wanted))
         }
         _ => found(
@@ -317,7 +330,23 @@ fn fits_beside(
 ) -> Result<(), Refusal> {
     let together = counting(request, plan, now).chain(demands.iter().copied());
     let together: Vec<Demand> = together.collect();
-    validate(&together, &request.machine, request.policy)
+    validate(&together, &request.machine, request.policy)?;
+    // Beside what the core's other thread has?
+    let limits = Limits {
+        closed: CounterMask::from_bits(now.closed),
+        closed_to_exclusive: CounterMask::from_bits(now.sibling),
+        gp: now.gp,
+        ..Limits::NONE
+    };
+    let fits = fits_under(limits, &together, &request.machine, request.policy);
+    fits.map_err(|refusal| match refusal {
+        // None at the moment.
+        Refusal::NoCounter => Refusal::Limited(Shortage::Contended {
+            events: 1,
+            counters: CounterMask::EMPTY,
+        }),
+        refusal => refusal.for_the_moment(),
+    })
 }
 
 impl Found {

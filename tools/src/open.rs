@@ -243,6 +243,16 @@ pub fn validate(members: &[Demand], machine: &Machine, policy: Policy) -> Result
     } else {
         Limits::NONE
     };
+    fits_under(limits, members, machine, policy)
+}
+
+/// Whether these events fit together under `limits`.
+pub fn fits_under(
+    limits: Limits,
+    members: &[Demand],
+    machine: &Machine,
+    policy: Policy,
+) -> Result<(), Refusal> {
     let limits = limits.closing(closed(machine));
     let mut group = Validated::new(&machine.pmu.capabilities, limits).with_policy(policy);
     for demand in members {

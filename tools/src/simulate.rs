@@ -24,6 +24,7 @@ use crate::logic::extra_register::Demand;
 use crate::logic::limits::Limits;
 use crate::logic::model::Scope;
 use crate::logic::refusal::Refusal;
+use crate::logic::right_of_way::{Needs, Share};
 use crate::logic::roster::Roster;
 use crate::logic::turns::{Had, Queue, Turn};
 use crate::machine::Machine;
@@ -47,8 +48,12 @@ pub struct Configuration {
     pub counters: Vec<(u8, EventNumber)>,
     /// The groups that do not, by number in [`Opened::groups`].
     pub waiting: Vec<(usize, Wait)>,
-    /// The counters that the core's other thread uses.
+    /// The counters that the core's other thread uses,
     pub sibling: u64,
+    /// those that no event may take because of it,
+    pub closed: u64,
+    /// and how many general-purpose ones may be used.
+    pub gp: u32,
 }
 
 /// Why a group is not on the counters.
@@ -163,6 +168,12 @@ struct Cpu<'a> {
     groups: Vec<Group>,
     roster: Roster<EventNumber>,
     claimed: Claim,
+    /// What was lacking since the PMU was disabled, and the groups' shares of the time: what
+    /// `rust/driver/sharing.rs` keeps.
+    needs: Needs,
+    shares: Vec<Share>,
+    /// The time, in nanoseconds.
+    now: u64,
     /// The counter that each event had last.
     previous: Vec<Option<CounterId>>,
     /// The pinned groups that are not given up, by number; the watchdog's is first.
@@ -246,10 +257,10 @@ pub fn simulate(setting: &Setting<'_>, opened: &Opened) -> Simulation {
         let step = simulation.steps.len();
         simulation.repeats_from = step + 1;
         // What groups have had does not come again soon: old times are forgotten little by little.
-        if cpus
-            .iter()
-            .all(|cpu| cpu.waiting.is_empty() || !cpu.turns.decides)
-        {
+        // Nor does what the threads of a core owe each other.
+        let contended = core.as_ref().is_some_and(Core::is_contended);
+        let decides = |cpu: &Cpu<'_>| !cpu.waiting.is_empty() && cpu.turns.decides;
+        if !contended && !cpus.iter().any(decides) {
             let mut state: Vec<u16> = vec![(step % cpus.len()) as u16];
             cpus.iter().for_each(|cpu| cpu.state(&mut state));
             if let Some(before) = states.insert(state, step) {
@@ -338,6 +349,9 @@ impl<'a> Cpu<'a> {
         Self {
             machine,
             thread,
+            needs: Needs::default(),
+            shares: vec![Share::NONE; groups.len()],
+            now: 1,
             groups,
             opened: flexible.clone(),
             roster: Roster::new(&machine.pmu.capabilities).with_policy(setting.policy),
@@ -363,7 +377,8 @@ impl<'a> Cpu<'a> {
 
     /// Time goes by.
     fn run(&mut self, time: u64) {
-        for group in &self.flexible_active {
+        self.now += time;
+        for group in self.flexible_active.iter().chain(&self.pinned_active) {
             self.turns.running[*group] += time;
         }
     }
@@ -545,7 +560,13 @@ impl<'a> Cpu<'a> {
         if !pinned && self.turns.decides && !self.is_turn_of(number, core.as_deref_mut(), woken) {
             return Err(Wait::Turn);
         }
-        self.place(number, core, woken).map_err(|refusal| {
+        let placed = self.place(number, pinned, core, woken);
+        if pinned && placed.is_err() {
+            self.needs.refuse_pinned(self.roster.take_wish());
+        } else {
+            self.note(number, placed.is_ok(), None);
+        }
+        placed.map_err(|refusal| {
             self.let_others_pass();
             let known = self.refusals.iter().position(|known| *known == refusal);
             Wait::Refused(known.unwrap_or_else(|| {
@@ -584,7 +605,10 @@ impl<'a> Cpu<'a> {
 
     /// `take_turns()` there: before the first of the flexible groups is placed.
     fn take_turns(&mut self, first: usize, core: Option<&mut Core>, woken: &mut bool) -> bool {
-        let over = self.turns.is_over;
+        let anew = core
+            .as_ref()
+            .is_some_and(|core| core.begins_anew(self.thread));
+        let over = self.turns.is_over || anew;
         let takes_turns = match self.turns.turn[first] {
             Turn::Counts | Turn::Waits => true,
             Turn::Free | Turn::Undecided => over && self.someone_waits(),
@@ -592,9 +616,12 @@ impl<'a> Cpu<'a> {
         if !takes_turns {
             return false;
         }
-        if !over {
+        if !self.turns.is_over {
+            self.turns.is_over = over;
             self.line_up();
+            self.turns.is_over = false;
         }
+        let limits = self.limits(false, core.as_deref());
         let turns = &mut self.turns;
         for group in &self.flexible {
             turns.turn[*group] = Turn::Waits;
@@ -603,10 +630,7 @@ impl<'a> Cpu<'a> {
         let queue = std::mem::take(&mut turns.queue);
         let mut waits = self.flexible.len() > queue.len();
         let mut verdict = Ok(());
-        let limits = core
-            .as_ref()
-            .map_or(Limits::NONE, |core| core.limits(self.thread));
-        let limits = limits.closing(closed(self.machine));
+        let (mut refused, mut wanting) = (None, None);
         let placed = self.roster.entries().map(|entry| entry.constraint.counters);
         let mut placed: Vec<CounterMask> = placed.collect();
         let mut trial = self.roster.trial();
@@ -638,6 +662,9 @@ impl<'a> Cpu<'a> {
                 }
                 Err(refusal) => {
                     waits = true;
+                    refused = refused.or(Some(group));
+                    let wish = trial.take_wish();
+                    wanting = wanting.or(wish.map(|wish| (group, wish)));
                     if refusal.is_for_the_moment() {
                         verdict = Err(refusal);
                     }
@@ -654,6 +681,12 @@ impl<'a> Cpu<'a> {
         }
         turns.queue = queue;
         *woken |= self.claim_planned(verdict, core);
+        if let Some(group) = refused {
+            self.note(group, false, None);
+        }
+        if let Some((group, wish)) = wanting {
+            self.note(group, false, Some(wish));
+        }
         waits
     }
 
@@ -664,9 +697,35 @@ impl<'a> Cpu<'a> {
         self.flexible.iter().any(waits)
     }
 
-    /// `plan()` in `rust/driver/sharing.rs`: tells the core's other thread. Returns whether it has to
-    /// schedule anew.
+    /// `plan()` in `rust/driver/sharing.rs`: the limits that hold now.
+    fn limits(&mut self, pinned: bool, core: Option<&Core>) -> Limits {
+        let limits = core.map_or(Limits::NONE, |core| {
+            if pinned {
+                return core.limits_of_pinned(self.thread);
+            }
+            self.needs.yields |= core.yields(self.thread);
+            core.limits(self.thread)
+        });
+        limits.closing(closed(self.machine))
+    }
+
+    /// `note_placed()`, `note_refused()` and `note_waiting()` there, for a group that rotates.
+    fn note(&mut self, group: usize, placed: bool, wish: Option<Claim>) {
+        if !self.needs.contends {
+            return;
+        }
+        let share = self.shares[group].account(self.now, self.turns.running[group]);
+        match placed {
+            true => self.needs.place(share),
+            false => self.needs.refuse(share, wish.or(self.roster.take_wish())),
+        }
+    }
+
+    /// `plan()` there: tells the core's other thread. Returns whether it has to schedule anew.
     fn claim_planned(&mut self, planned: Result<(), Refusal>, core: Option<&mut Core>) -> bool {
+        let for_the_moment = planned.is_err_and(|refusal| refusal.is_for_the_moment());
+        let contended = core.as_ref().is_some_and(|core| core.is_contended());
+        self.needs.contends |= core.is_some() && (contended || for_the_moment);
         match (planned, core) {
             (Ok(()), Some(core)) => {
                 self.claimed = self.roster.claim().keeping(self.claimed);
@@ -683,6 +742,7 @@ impl<'a> Cpu<'a> {
     fn place(
         &mut self,
         number: usize,
+        pinned: bool,
         core: Option<&mut Core>,
         woken: &mut bool,
     ) -> Result<(), Refusal> {
@@ -696,10 +756,8 @@ impl<'a> Cpu<'a> {
                 return Err(refusal);
             }
         }
-        let limits = core
-            .as_ref()
-            .map_or(Limits::NONE, |core| core.limits(self.thread));
-        let planned = self.roster.commit(&limits.closing(closed(self.machine)));
+        let limits = self.limits(pinned, core.as_deref());
+        let planned = self.roster.commit(&limits);
         *woken |= self.claim_planned(planned, core);
         if planned.is_err() {
             self.roster.cancel();
@@ -726,14 +784,18 @@ impl<'a> Cpu<'a> {
         self.counters.sort_unstable();
         self.turns.looked_at = None;
         self.turns.passing = false;
-        self.turns.is_over = false;
+        let is_over = std::mem::take(&mut self.turns.is_over);
+        let needs = std::mem::take(&mut self.needs);
+        let _ = self.roster.take_wish();
         let claim = self.roster.claim();
-        let Some(core) = core.filter(|_| claim != self.claimed) else {
+        let changed = claim != self.claimed || needs.contends || needs.yields;
+        let Some(core) = core.filter(|_| changed) else {
             return false;
         };
         self.claimed = claim;
-        core.claim(self.thread, claim);
-        core.wakes_sibling(self.thread).is_some()
+        let now = self.now;
+        let woken = core.settle(self.thread, claim, &needs, is_over, || now);
+        woken.is_some()
     }
 
     /// All that decides what comes next.
@@ -747,13 +809,13 @@ impl<'a> Cpu<'a> {
     }
 
     fn configuration(&self, core: Option<&Core>) -> Configuration {
-        let limits = core.map_or(CounterMask::EMPTY, |core| {
-            core.limits(self.thread).closed_to_exclusive
-        });
+        let limits = core.map_or(Limits::NONE, |core| core.limits_of_pinned(self.thread));
         Configuration {
             counters: self.counters.clone(),
             waiting: self.given_up.iter().chain(&self.waiting).copied().collect(),
-            sibling: limits.bits(),
+            sibling: limits.closed_to_exclusive.bits(),
+            closed: limits.closed.bits(),
+            gp: limits.gp,
         }
     }
 }

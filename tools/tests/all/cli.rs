@@ -191,6 +191,44 @@ fn the_sibling_is_in_the_way() {
     );
 }
 
+/// What both threads want in turn: each has its share, and the other thread is named where it has the
+/// counters.
+#[test]
+fn both_threads_have_their_share() {
+    let plain = "r1c4,r2c4,r4c4,r8c4,r10c4,r20c4";
+    let both = "r81d0,r82d0,r1c4,r2c4,r8c4,r20c4";
+    for (events, sibling, least) in [
+        ("r81d0:u", plain, 0.45),
+        (plain, "r81d0:u", 0.45),
+        (both, both, 0.3),
+    ] {
+        for policy in ["rpmu", "mainline"] {
+            let arguments = [
+                "-m",
+                "haswell",
+                "-e",
+                events,
+                "--sibling",
+                sibling,
+                "--policy",
+                policy,
+            ];
+            let (_, out, _) = said(&[&arguments[..], &["--json"]].concat());
+            let report: Value = serde_json::from_str(&out).unwrap();
+            for event in report["events"].as_array().unwrap() {
+                let share = event["share"].as_f64().unwrap();
+                assert!(share >= least, "{policy}: {event}");
+                for cause in event["causes"].as_array().unwrap() {
+                    assert_ne!(cause["kind"], "turn", "{policy}: {event}");
+                }
+            }
+        }
+    }
+    let (_, out, _) = said(&["-m", "haswell", "-e", "r81d0:u", "--sibling", plain]);
+    assert!(out.contains("the core's other thread uses PMC0-3"), "{out}");
+    assert!(!out.contains("the counters that can count it"), "{out}");
+}
+
 #[test]
 fn the_man_page_has_every_option() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/rpmu-plan.1");
