@@ -6,8 +6,9 @@
  * never more than half of the counters to a thread while one of the two has
  * such events.
  *
- * All events here are a CPU's own, so that nothing but the driver decides when
- * they are on a counter. Taking turns is put off until after the tests.
+ * Most events here are a CPU's own, so that nothing but the driver decides when
+ * they are on a counter. Rotation is put off until after the tests, but for
+ * those that are about it.
  *
  * What the built-in driver leaves to be desired is tested on rpmu alone: it
  * accepts groups that never count, and lets an event wait for the next turn
@@ -30,6 +31,8 @@
 
 /* Long enough for an interrupt to another CPU and what it does. */
 #define AT_ONCE_US	50000
+/* Long enough for shares of the time to show, by rotation every 4 ms. */
+#define SHARES_US	400000
 #define RANDOM_STEPS	1000
 #define ROUNDS		20
 
@@ -80,6 +83,31 @@ FIXTURE_SETUP(ht_exclusion)
 	ASSERT_TRUE(forbid_rotation());
 }
 
+/* The same, with rotation: by default that is every 4 ms. */
+FIXTURE(ht_rotation)
+{
+	int a, b;
+};
+
+FIXTURE_SETUP(ht_rotation)
+{
+	char line[32], *end;
+
+	if (!has_erratum())
+		SKIP(return, "these CPUs do not have the erratum");
+	ASSERT_TRUE(read_line("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list",
+			      line, sizeof(line)));
+	self->a = strtol(line, &end, 10);
+	if (!*end)
+		SKIP(return, "one thread a core");
+	self->b = atoi(end + 1);
+	ASSERT_TRUE(run_on(sysconf(_SC_NPROCESSORS_ONLN) > 2 ? 2 : 0));
+}
+
+FIXTURE_TEARDOWN(ht_rotation)
+{
+}
+
 FIXTURE_TEARDOWN(ht_exclusion)
 {
 	EXPECT_TRUE(write_line(self->b_online, "1"));
@@ -92,6 +120,11 @@ static int open_on(int cpu, __u64 config, int leader)
 
 	attr.disabled = 0;
 	return perf_open(&attr, -1, cpu, leader, 0);
+}
+
+static int open_flexible(int cpu, __u64 config)
+{
+	return open_on(cpu, config, -1);
 }
 
 /* Whether the event is on a counter now. */
@@ -113,12 +146,21 @@ static bool waits(int fd)
 	       after.enabled > before.enabled && after.running == before.running;
 }
 
+static int open_pinned(int cpu, __u64 config)
+{
+	struct perf_event_attr attr = counting(PERF_TYPE_RAW, config);
+
+	attr.disabled = 0;
+	attr.pinned = 1;
+	return perf_open(&attr, -1, cpu, -1, 0);
+}
+
 /* An exclusive event on counter 2 of b: 0 and 1 were not to be had for it. */
-static int exclusive_on_counter_2(int a, int b)
+static int exclusive_on_counter_2(int a, int b, int (*open_exclusive)(int cpu, __u64 config))
 {
 	int first = open_on(a, RAW_BRANCHES, -1);
 	int second = open_on(a, RAW_BRANCHES, -1);
-	int exclusive = open_on(b, ALL_LOADS, -1);
+	int exclusive = open_exclusive(b, ALL_LOADS);
 
 	if (!runs(first) || !runs(second) || !runs(exclusive))
 		return -1;
@@ -180,7 +222,7 @@ TEST_F(ht_exclusion, half_of_the_counters_each)
 
 TEST_F(ht_exclusion, waits_for_the_sibling)
 {
-	int exclusive = exclusive_on_counter_2(self->a, self->b);
+	int exclusive = exclusive_on_counter_2(self->a, self->b, open_flexible);
 	int pending, stalls;
 
 	ASSERT_LE(0, exclusive);
@@ -220,15 +262,6 @@ TEST_F(ht_exclusion, exclusive_event_waits)
 		EXPECT_TRUE(runs(fd[i]));
 }
 
-static int open_pinned(int cpu, __u64 config)
-{
-	struct perf_event_attr attr = counting(PERF_TYPE_RAW, config);
-
-	attr.disabled = 0;
-	attr.pinned = 1;
-	return perf_open(&attr, -1, cpu, -1, 0);
-}
-
 /* Whether a pinned event is in the error state: nothing can be read of it. */
 static bool in_error(int fd)
 {
@@ -243,7 +276,7 @@ static bool in_error(int fd)
  */
 TEST_F(ht_exclusion, pinned_event_waits)
 {
-	int exclusive = exclusive_on_counter_2(self->a, self->b);
+	int exclusive = exclusive_on_counter_2(self->a, self->b, open_pinned);
 	int pending, closed, i;
 	struct one_count count;
 
@@ -265,7 +298,7 @@ TEST_F(ht_exclusion, pinned_event_waits)
 	EXPECT_LT(count.running, count.enabled);
 	for (i = 0; i < 3; i++) {
 		close(pending);
-		exclusive = exclusive_on_counter_2(self->a, self->b);
+		exclusive = exclusive_on_counter_2(self->a, self->b, open_pinned);
 		ASSERT_LE(0, exclusive);
 		pending = open_pinned(self->a, PENDING);
 		EXPECT_TRUE(in_error(pending));
@@ -273,6 +306,24 @@ TEST_F(ht_exclusion, pinned_event_waits)
 		usleep(AT_ONCE_US / 10);
 		EXPECT_TRUE(runs(pending));
 	}
+}
+
+/* What takes turns on the sibling makes way for it, at once. */
+TEST_F(ht_exclusion, pinned_event_goes_first)
+{
+	int exclusive = exclusive_on_counter_2(self->a, self->b, open_flexible);
+	int pending;
+
+	ASSERT_LE(0, exclusive);
+	pending = open_pinned(self->a, PENDING);
+	usleep(AT_ONCE_US);
+	if (!on_rpmu()) {
+		EXPECT_TRUE(in_error(pending));
+		return;
+	}
+	EXPECT_TRUE(runs(pending));
+	/* It has another counter. */
+	EXPECT_TRUE(runs(exclusive));
 }
 
 /* Disables the event in one of the ways that there are; prctl() disables others too. */
@@ -299,7 +350,7 @@ TEST_F(ht_exclusion, disabled_pinned_event_stays_disabled)
 	int exclusive, pending, way;
 
 	for (way = 0; way < WAYS_TO_DISABLE; way++) {
-		exclusive = exclusive_on_counter_2(self->a, self->b);
+		exclusive = exclusive_on_counter_2(self->a, self->b, open_pinned);
 		ASSERT_LE(0, exclusive);
 		pending = open_pinned(self->a, PENDING);
 		EXPECT_TRUE(in_error(pending));
@@ -311,12 +362,12 @@ TEST_F(ht_exclusion, disabled_pinned_event_stays_disabled)
 		EXPECT_TRUE(runs(pending)) TH_LOG("way %d", way);
 		close(pending);
 
-		exclusive = exclusive_on_counter_2(self->a, self->b);
+		exclusive = exclusive_on_counter_2(self->a, self->b, open_pinned);
 		ASSERT_LE(0, exclusive);
 		pending = open_pinned(self->a, PENDING);
 		ASSERT_EQ(0, disable(pending, way));
 		close(exclusive);
-		exclusive = exclusive_on_counter_2(self->a, self->b);
+		exclusive = exclusive_on_counter_2(self->a, self->b, open_pinned);
 		ASSERT_LE(0, exclusive);
 		ASSERT_EQ(0, way < 2 ? ioctl(pending, PERF_EVENT_IOC_ENABLE, 0) :
 			  prctl(PR_TASK_PERF_EVENTS_ENABLE));
@@ -333,9 +384,9 @@ TEST_F(ht_exclusion, pinned_event_drives_nobody_out)
 {
 	int exclusive[2], waiting[2], pinned;
 
-	exclusive[0] = exclusive_on_counter_2(self->a, self->b);
+	exclusive[0] = exclusive_on_counter_2(self->a, self->b, open_pinned);
 	ASSERT_LE(0, exclusive[0]);
-	exclusive[1] = open_on(self->b, ALL_STORES, -1);
+	exclusive[1] = open_pinned(self->b, ALL_STORES);
 	ASSERT_TRUE(runs(exclusive[1]));
 	waiting[0] = open_pinned(self->a, PENDING);
 	waiting[1] = open_pinned(self->a, PENDING);
@@ -375,7 +426,7 @@ static __u64 running(int fd)
 TEST_F(ht_exclusion, inherited_pinned_event_waits)
 {
 	struct perf_event_attr attr = counting(PERF_TYPE_RAW, PENDING);
-	int exclusive = exclusive_on_counter_2(self->a, self->b);
+	int exclusive = exclusive_on_counter_2(self->a, self->b, open_pinned);
 	int fd, round;
 	__u64 before;
 	pid_t child;
@@ -409,7 +460,7 @@ TEST_F(ht_exclusion, inherited_pinned_event_waits)
 TEST_F(ht_exclusion, disabled_inherited_pinned_event_stays_disabled)
 {
 	struct perf_event_attr attr = counting(PERF_TYPE_RAW, PENDING);
-	int exclusive = exclusive_on_counter_2(self->a, self->b);
+	int exclusive = exclusive_on_counter_2(self->a, self->b, open_pinned);
 	__u64 before;
 	pid_t child;
 	int fd;
@@ -448,7 +499,7 @@ TEST_F(ht_exclusion, sibling_goes_and_comes)
 
 	if (!on_rpmu())
 		SKIP(return, "the built-in driver waits for the next turn");
-	exclusive = exclusive_on_counter_2(self->a, self->b);
+	exclusive = exclusive_on_counter_2(self->a, self->b, open_flexible);
 	ASSERT_LE(0, exclusive);
 	pending = open_on(self->a, PENDING, -1);
 	usleep(AT_ONCE_US);
@@ -468,7 +519,7 @@ TEST_F(ht_exclusion, sibling_goes_and_comes)
 
 	ASSERT_TRUE(write_line(self->b_online, "1"));
 	close(exclusive);
-	exclusive = exclusive_on_counter_2(self->a, self->b);
+	exclusive = exclusive_on_counter_2(self->a, self->b, open_flexible);
 	ASSERT_LE(0, exclusive);
 	pending = open_on(self->a, PENDING, -1);
 	usleep(AT_ONCE_US);
@@ -562,6 +613,153 @@ TEST_F(ht_exclusion, counts_are_right)
 		EXPECT_LE(expected, read_value(fd[i]));
 		EXPECT_GE(expected + ROUNDS, read_value(fd[i]));
 	}
+	kill(noise, SIGKILL);
+	waitpid(noise, NULL, 0);
+}
+
+/* What an event was on a counter from one reading to the next, in percent. */
+static double share_since(int fd, const struct one_count *before)
+{
+	struct one_count now;
+
+	if (!read_one(fd, &now))
+		return -1;
+	now.enabled -= before->enabled;
+	now.running -= before->running;
+	return percent_running(&now);
+}
+
+/*
+ * A thread that rotates more events than it has counters lets the sibling have
+ * an exclusive one, and has all of its own counted. At best each has 50 % beside
+ * six others, 57 % beside five. On the built-in driver the exclusive one has
+ * 100 %, and corrupts what the others count.
+ */
+static void beside_rotation(struct __test_metadata *_metadata, int a, int b, int others)
+{
+	struct one_count before[7];
+	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, ALL_LOADS);
+	int fd[7], i;
+	double share;
+
+	for (i = 0; i < others; i++) {
+		fd[i] = open_on(a, RAW_BRANCHES, -1);
+		ASSERT_LE(0, fd[i]);
+	}
+	usleep(AT_ONCE_US);
+	attr.disabled = 0;
+	fd[others] = perf_open(&attr, -1, b, -1, 0);
+	ASSERT_LE(0, fd[others]);
+	usleep(AT_ONCE_US);
+	for (i = 0; i <= others; i++)
+		ASSERT_TRUE(read_one(fd[i], &before[i]));
+	usleep(SHARES_US);
+	for (i = 0; i <= others; i++) {
+		share = share_since(fd[i], &before[i]);
+		TH_LOG("%s beside %d: %.1f %%", i < others ? "any" : "exclusive", others, share);
+		EXPECT_LE(30.0, share);
+		close(fd[i]);
+	}
+}
+
+TEST_F(ht_rotation, share_beside_rotation)
+{
+	beside_rotation(_metadata, self->a, self->b, 6);
+	beside_rotation(_metadata, self->a, self->b, 5);
+	beside_rotation(_metadata, self->b, self->a, 6);
+}
+
+/* As perf stat -a -A opens them: two exclusive events and four others on both threads. */
+TEST_F(ht_rotation, share_on_both_threads)
+{
+	const __u64 config[] = { ALL_LOADS, ALL_STORES, 0x01c4, 0x02c4, 0x08c4, 0x20c4 };
+	struct one_count before[12];
+	int fd[12], i;
+	double share;
+
+	for (i = 0; i < 12; i++) {
+		fd[i] = open_on(i % 2 ? self->b : self->a, config[i / 2], -1);
+		ASSERT_LE(0, fd[i]);
+	}
+	usleep(AT_ONCE_US);
+	for (i = 0; i < 12; i++)
+		ASSERT_TRUE(read_one(fd[i], &before[i]));
+	usleep(SHARES_US);
+	for (i = 0; i < 12; i++) {
+		share = share_since(fd[i], &before[i]);
+		TH_LOG("%#llx on CPU %d: %.1f %%", config[i / 2], i % 2 ? self->b : self->a, share);
+		EXPECT_LE(25.0, share);
+	}
+}
+
+/* A pinned event keeps its counter whatever the sibling waits for. */
+TEST_F(ht_rotation, pinned_event_makes_no_way)
+{
+	int pinned[2], exclusive[2], fd[4], i;
+	struct one_count before[2];
+
+	pinned[0] = open_pinned(self->a, RAW_BRANCHES);
+	pinned[1] = open_pinned(self->a, PENDING);
+	for (i = 0; i < 4; i++)
+		fd[i] = open_on(self->a, RAW_BRANCHES, -1);
+	for (i = 0; i < 2; i++) {
+		exclusive[i] = open_on(self->b, ALL_LOADS, -1);
+		ASSERT_TRUE(read_one(pinned[i], &before[i]));
+	}
+	usleep(SHARES_US);
+	for (i = 0; i < 2; i++) {
+		EXPECT_EQ(100.0, share_since(pinned[i], &before[i]));
+		if (on_rpmu())
+			EXPECT_LE(1, running(exclusive[i]));
+	}
+	if (!on_rpmu())
+		return;
+	for (i = 0; i < 4; i++)
+		EXPECT_LE(1, running(fd[i]));
+}
+
+/* What changes hands all the time is counted to the last: scaled, it is what there was. */
+TEST_F(ht_rotation, counts_beside_rotation)
+{
+	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
+	const unsigned long passes = 12000000;
+	int fd[6], exclusive, i;
+	struct one_count count;
+	pid_t noise;
+	double part, parts = 0, running = 0;
+
+	if (!on_rpmu())
+		SKIP(return, "the exclusive event corrupts the others' counts");
+	noise = fork_helper();
+	if (!noise) {
+		run_on(self->b);
+		for (;;)
+			memory_loop(100000);
+	}
+	ASSERT_TRUE(run_on(self->a));
+	exclusive = open_on(self->b, ALL_LOADS, -1);
+	attr.disabled = 0;
+	for (i = 0; i < 6; i++) {
+		fd[i] = perf_open_self(&attr, -1);
+		ASSERT_LE(0, fd[i]);
+	}
+	branch_loop(passes);
+	for (i = 0; i < 6; i++) {
+		ASSERT_TRUE(read_one(fd[i], &count));
+		part = 100.0 * count.value / (4.0 * passes);
+		TH_LOG("%.1f %% of the branches in %.1f %% of the time", part,
+		       percent_running(&count));
+		EXPECT_LE(30.0, percent_running(&count));
+		/* Nor do they go by at the same rate all the time. */
+		EXPECT_LE(0.85 * percent_running(&count), part);
+		EXPECT_GE(1.15 * percent_running(&count), part);
+		parts += part;
+		running += percent_running(&count);
+	}
+	EXPECT_LE(0.95 * running, parts);
+	EXPECT_GE(1.05 * running, parts);
+	ASSERT_TRUE(read_one(exclusive, &count));
+	EXPECT_LE(25.0, percent_running(&count));
 	kill(noise, SIGKILL);
 	waitpid(noise, NULL, 0);
 }

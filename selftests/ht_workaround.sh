@@ -85,6 +85,29 @@ policies() {
 	done
 }
 
+# Both threads have their share by the perf core's order, too.
+shares_by_mainline_policy() {
+	load_with policy=mainline || {
+		because "load: $said"
+		return 1
+	}
+	./ht_exclusion -t share_beside_rotation -t share_on_both_threads >/tmp/ht 2>&1
+	status=$?
+	unload || {
+		because "unload: $said"
+		return 1
+	}
+	! grep -q SKIP /tmp/ht || {
+		because "these CPUs do not have the erratum, or one thread a core"
+		return "$SKIP"
+	}
+	[ "$status" = 0 ] || {
+		because "status $status"
+		sed 's/^/# /' /tmp/ht
+		return 1
+	}
+}
+
 unknown_policy() {
 	log_mark unknown_policy
 	if load_with policy=best; then
@@ -105,7 +128,7 @@ unknown_policy() {
 	}
 }
 
-for name in right_with_the_workaround wrong_without policies unknown_policy; do
+for name in right_with_the_workaround wrong_without policies shares_by_mainline_policy unknown_policy; do
 	run_test $name
 done
 finish

@@ -496,20 +496,35 @@ static bool registers_are_shared(void)
 	return cpu_model() == MODEL_NEHALEM || cpu_model() == MODEL_WESTMERE;
 }
 
-/* A pinned one is in the error state, in which nothing can be read of it. */
+static int open_pinned_on(int cpu, __u64 config, __u64 value)
+{
+	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, config);
+
+	attr.config1 = value;
+	attr.disabled = 0;
+	attr.pinned = 1;
+	return perf_open(&attr, -1, cpu, -1, 0);
+}
+
+/*
+ * A pinned one is in the error state, in which nothing can be read of it, as
+ * long as pinned ones of the other thread have the registers.
+ */
 TEST_F(siblings, pinned_event_waits)
 {
-	struct perf_event_attr attr =
-		counting_user(PERF_TYPE_RAW, self->cpu->offcore[0]);
 	struct one_count count;
-	int fd;
+	int fd, i;
 
 	if (!registers_are_shared())
 		SKIP(return, "each thread has registers of its own");
-	attr.config1 = config1(self->cpu, DATA_CODE_RFO);
-	attr.disabled = 0;
-	attr.pinned = 1;
-	fd = perf_open(&attr, -1, self->second, -1, 0);
+	for (i = 0; i < registers(self->cpu); i++) {
+		close(self->held[i]);
+		self->last = open_pinned_on(self->first, self->cpu->offcore[i],
+					    config1(self->cpu, i ? RFO : DATA_READ));
+		ASSERT_LE(0, self->last);
+	}
+	fd = open_pinned_on(self->second, self->cpu->offcore[0],
+			    config1(self->cpu, DATA_CODE_RFO));
 	ASSERT_LE(0, fd);
 	usleep(20000);
 	EXPECT_FALSE(read_one(fd, &count));
@@ -522,6 +537,24 @@ TEST_F(siblings, pinned_event_waits)
 	ASSERT_TRUE(read_one(fd, &count));
 	EXPECT_LT(0, count.running);
 	EXPECT_LT(count.running, count.enabled);
+}
+
+/* One that rotates makes way for it at once. */
+TEST_F(siblings, pinned_event_goes_first)
+{
+	struct one_count count;
+	int fd;
+
+	if (!registers_are_shared())
+		SKIP(return, "each thread has registers of its own");
+	if (!on_rpmu())
+		SKIP(return, "the built-in driver leaves it in the error state");
+	fd = open_pinned_on(self->second, self->cpu->offcore[0],
+			    config1(self->cpu, DATA_CODE_RFO));
+	ASSERT_LE(0, fd);
+	usleep(20000);
+	ASSERT_TRUE(read_one(fd, &count));
+	EXPECT_LT(0, count.running);
 }
 
 TEST_F(siblings, another_value_waits)
