@@ -42,7 +42,7 @@ pub(super) struct Own {
     pub(super) changed: bool,
     /// Whether transactions are made to abort.
     pub(super) transactions_abort: bool,
-    /// Whose events are being put on the CPU, and whether by turns.
+    /// What is known of the groups that take turns.
     pub(super) turns: Turns,
     /// What the sibling believes the roster to claim.
     pub(super) claimed: Claim,
@@ -90,7 +90,7 @@ impl Own {
             shadow: Shadow::new(capabilities),
             changed: false,
             transactions_abort: false,
-            turns: Turns::default(),
+            turns: Turns::new()?,
             claimed: Claim::default(),
             needs: Needs::default(),
             dirty: Dirty::default(),
@@ -119,7 +119,6 @@ impl Own {
     pub(super) fn restore(&mut self, hardware: &Hardware, irqs: &LocalInterruptDisabled) {
         self.roster.clear();
         self.changed = false;
-        self.turns = Turns::default();
         self.claimed = Claim::default();
         self.asleep = CounterMask::EMPTY;
         self.dirty = Dirty::default();

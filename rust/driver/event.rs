@@ -7,18 +7,17 @@ use crate::{
     logic::{
         attr,
         constraint::Constraint,
-        counter::CounterId,
+        counter::{CounterId, CounterMask},
         event_select::EventSelect,
         extra_register::{Demand, ExtraRegister},
         model::HardwareId,
         period::Start,
         registers::{Register, RegisterWrite},
         right_of_way::Share,
-        turns::{Had, Turn},
     },
     perf::{self, Ticks},
 };
-use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use kernel::{cpu::CpuId, interrupt::LocalInterruptDisabled};
 
 /// Neither the index of a counter or an extra register nor a CPU's number.
@@ -44,21 +43,22 @@ pub(crate) struct EventData {
     /// Index of the counter that it was on last, and the CPU, or [`NONE`].
     last_counter: AtomicU32,
     last_cpu: AtomicU32,
-    /// Whether it is the turn of the event's group ([`Turn::code`]).
-    turn: AtomicU32,
-    /// What the group has had ([`Had::parts`]). Kept with the group's first event.
-    had: AtomicU64,
-    had_until: AtomicU64,
     /// The group's share of the time ([`Share::parts`]), where the threads of a core are in each other's
     /// way. Kept with the group's first event.
     share: [AtomicU64; 3],
+    /// Whether the event, or its group, found no counter when an interval was over: others take turns
+    /// with it.
+    waits: AtomicBool,
+    /// What there was for others when the event was refused last: the counters that were left, and
+    /// the number of changes of its context until then.
+    left: AtomicU64,
+    left_at: AtomicU64,
     /// When it got its counter. Only the CPU that it is on uses it, with interrupts off.
     since: AtomicUsize,
 }
 
 impl EventData {
     pub(super) fn new(event: attr::Event, constraint: Constraint) -> Self {
-        let (had, had_until) = Had::NOTHING.parts();
         Self {
             select: event.select,
             demand: Demand {
@@ -71,10 +71,10 @@ impl EventData {
             register: AtomicU32::new(NONE),
             last_counter: AtomicU32::new(NONE),
             last_cpu: AtomicU32::new(NONE),
-            turn: AtomicU32::new(Turn::Free.code()),
-            had: AtomicU64::new(had),
-            had_until: AtomicU64::new(had_until),
             share: Share::NONE.parts().map(AtomicU64::new),
+            waits: AtomicBool::new(false),
+            left: AtomicU64::new(0),
+            left_at: AtomicU64::new(0),
             since: AtomicUsize::new(0),
         }
     }
@@ -95,24 +95,26 @@ impl EventData {
         self.in_host && branches.is_some_and(|event| event.code() == self.select.code())
     }
 
-    /// Whether it is the turn of the event's group.
-    pub(super) fn turn(&self) -> Turn {
-        Turn::from_code(self.turn.load(Relaxed))
+    /// Whether the event waits for its turn, as far as it is known.
+    pub(super) fn waits_for_its_turn(&self) -> bool {
+        self.waits.load(Relaxed)
     }
 
-    pub(super) fn set_turn(&self, turn: Turn) {
-        self.turn.store(turn.code(), Relaxed);
+    pub(super) fn wait_for_turn(&self) {
+        self.waits.store(true, Relaxed);
     }
 
-    /// What the group has had of which this is the first event.
-    pub(super) fn had(&self) -> Had {
-        Had::from_parts(self.had.load(Relaxed), self.had_until.load(Relaxed))
+    /// Keeps that beside the event, which is refused, nobody can use the counters `left`, at this
+    /// `generation` of its context.
+    pub(super) fn set_left(&self, left: CounterMask, generation: u64) {
+        self.left.store(left.bits(), Relaxed);
+        self.left_at.store(generation, Relaxed);
     }
 
-    pub(super) fn set_had(&self, had: Had) {
-        let (had, until) = had.parts();
-        self.had.store(had, Relaxed);
-        self.had_until.store(until, Relaxed);
+    /// What [`set_left`](Self::set_left) has kept.
+    pub(super) fn left(&self) -> (CounterMask, u64) {
+        let left = CounterMask::from_bits(self.left.load(Relaxed));
+        (left, self.left_at.load(Relaxed))
     }
 
     /// The share of the time of the group of which this is the first event, which has been on counters for
@@ -166,6 +168,7 @@ impl EventData {
         // CAST: an index is below 64.
         let register = register.map_or(NONE, |register| register.index() as u32);
         self.register.store(register, Relaxed);
+        self.waits.store(false, Relaxed);
         // CAST: an index is below 64.
         let index = counter.index() as u32;
         self.last_cpu.store(cpu.as_u32(), Relaxed);

@@ -13,7 +13,7 @@
 //!                                ──► user_read     who may read counters with rdpmc
 //!  suspend     the machine sleeps and wakes up: events of the last CPU; or it ends: registers as they were
 //!  smi         counters that stop in system management mode
-//!                                ──► turns         whose turn it is
+//!                                ──► turns         which groups go first
 //!  pmi         a counter has overflowed (NMI)
 //!  hotplug     a CPU comes or goes, or the driver does: registers as they were
 //!  sysfs       the PMU's files

@@ -13,11 +13,11 @@ use super::{
     event_init::{check_period, event_init},
     pmi::Shared,
     sharing::Plain,
-    turns::Turns,
     Driver,
 };
 use crate::{
     logic::{
+        assign::Policy,
         constraint::Constraint,
         counter::{CounterId, CounterMask},
         explanation::Explanation,
@@ -29,7 +29,8 @@ use crate::{
     },
     perf::{
         trace::{self, Rotation},
-        Event, EventId, NewEvent, OnCpu, Operations, PinnedGroup, PmuDisabled, Scheduling,
+        Event, EventId, IntervalEnd, NewEvent, OnCpu, Operations, PinnedGroup, PmuDisabled,
+        Scheduling,
     },
     x86::percpu::CpuCellGuard,
 };
@@ -53,13 +54,25 @@ impl Driver {
     }
 
     /// Keeps for who asks that `event`, with so many `members` in its group, has found no place.
+    ///
+    /// One that waits for its turn is not told of again: there is nothing new about it.
     fn place_failed(
         &self,
+        cx: &Scheduling<'_, Self>,
         own: &mut Own,
         event: &Event<Self>,
         members: u32,
-        explanation: Explanation,
+        explain: impl FnOnce() -> Explanation,
     ) {
+        if self.hardware.policy == Policy::Rpmu && !cx.is_of_pinned_group(event) {
+            if cx.is_interval_end() {
+                event.data().wait_for_turn();
+            }
+            if event.data().waits_for_its_turn() {
+                return;
+            }
+        }
+        let explanation = explain();
         let counters = explanation.constraint.counters.bits();
         trace::place_failed(event, members, counters, &explanation);
         own.unplaced.push(event, members, explanation);
@@ -191,12 +204,7 @@ impl Driver {
         let shared = &cpu.shared;
         self.transactions.abort_if_needed(own, cx.irqs());
         self.user_read.mark_dirty(own, cx.irqs());
-        let Own {
-            roster,
-            shadow,
-            turns,
-            ..
-        } = &mut *own;
+        let Own { roster, shadow, .. } = &mut *own;
 
         // Everybody leaves before anybody arrives, since they may change places.
         for (id, counter) in roster.leaving() {
@@ -228,10 +236,12 @@ impl Driver {
             cx.is_rotation().then(|| Rotation {
                 // CAST: no more than there are counters.
                 counting: roster.len() as u32,
-                wait: turns.waiting(),
+                wait: match self.hardware.policy {
+                    Policy::Rpmu => cx.waiting_groups(),
+                    Policy::Mainline => 0,
+                },
             })
         });
-        *turns = Turns::default();
     }
 
     /// Stops `event` on `counter`, and brings its count up to date. The PMU is disabled.
@@ -312,11 +322,19 @@ impl Operations for Driver {
         }
     }
 
+    fn end_interval(&self, cx: &IntervalEnd<'_, Self>) {
+        if self.hardware.policy == Policy::Rpmu {
+            self.line_up(cx);
+        }
+    }
+
     #[inline]
     fn add(&self, cx: &Scheduling<'_, Self>, id: EventId, event: &Event<Self>) -> Result {
         let (cpu, mut own) = self.own(cx).ok_or(EAGAIN)?;
         own.changed = true;
-        if !self.is_turn_of(cx, cpu, &mut own, (id, event)) {
+        if self.waits_for_its_kind(cx, cpu, &mut own, event) {
+            event.data().wait_for_turn();
+            self.let_others_pass(cx, cpu, &mut own, event);
             return Err(EAGAIN);
         }
         let data = event.data();
@@ -326,9 +344,7 @@ impl Operations for Driver {
             return Ok(own
                 .roster
                 .add(id, data.demand, wish, &Limits::NONE)
-                .inspect_err(|_| {
-                    self.let_others_pass(cx, &mut own, event);
-                })?);
+                .inspect_err(|_| self.let_others_pass(cx, cpu, &mut own, event))?);
         }
         let planned = self.plan(cx, cpu, &mut own, Plain::No, Some(id), |roster, limits| {
             roster.add(id, data.demand, wish, limits)
@@ -336,8 +352,10 @@ impl Operations for Driver {
         Self::note_placed(&mut own, &planned, || Some(event));
         planned.map_err(|denied| {
             Self::note_refused(&mut own, event);
-            self.let_others_pass(cx, &mut own, event);
-            self.place_failed(&mut own, event, 1, denied.explain(data.demand.constraint));
+            self.place_failed(cx, &mut own, event, 1, || {
+                denied.explain(data.demand.constraint)
+            });
+            self.let_others_pass(cx, cpu, &mut own, event);
             denied.refusal.into()
         })
     }
@@ -466,8 +484,8 @@ impl Operations for Driver {
                 let all = members.clone().fold(all, |all, it| all.or(it.constraint));
                 // CAST: no more than there are counters.
                 let count = members.count() as u32;
-                self.place_failed(own, leader, count, denied.explain(all));
-                self.let_others_pass(cx, own, leader);
+                self.place_failed(cx, own, leader, count, || denied.explain(all));
+                self.let_others_pass(cx, cpu, own, leader);
             }
             denied.refusal.into()
         })

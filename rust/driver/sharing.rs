@@ -212,7 +212,7 @@ impl Driver {
     }
 
     /// Has `change` add to the plan of this CPU, within the limits that hold now. `event` is that which is
-    /// added, or the first of its group; [`None`] for groups that take turns.
+    /// added, or the first of its group.
     ///
     /// What the plan takes is claimed before anybody else can look. What it does not need any more
     /// stays claimed until the plan is settled: the hardware may still have it.
@@ -286,6 +286,27 @@ impl Driver {
         })
     }
 
+    /// The limits that hold now for groups that rotate. Nobody waits for them to change.
+    pub(super) fn limits_now(&self, cx: &OnCpu<'_, Self>, cpu: &Cpu) -> Limits {
+        let core = cpu
+            .sharing
+            .seat()
+            .and_then(|seat| Some(self.core(seat, cx.irqs())?.limits(seat.thread)));
+        core.unwrap_or(Limits::NONE)
+            .closing(self.transactions.counters())
+    }
+
+    /// Says that a group of this CPU would be placed if it were not for the sibling.
+    pub(super) fn wait_for_sibling(&self, cx: &OnCpu<'_, Self>, cpu: &Cpu, own: &mut Own) {
+        let seat = cpu.sharing.seat();
+        if let Some((seat, mut core)) =
+            seat.and_then(|seat| Some((seat, self.core(seat, cx.irqs())?)))
+        {
+            own.needs.contends = true;
+            core.wait(seat.thread);
+        }
+    }
+
     /// Whether `fits` says so of the limits that hold now for a pinned group. If not, what it was asked
     /// for is waited for.
     pub(super) fn try_within_limits(
@@ -306,14 +327,6 @@ impl Driver {
             core.wait(seat.thread);
         }
         fits
-    }
-
-    /// Whether this CPU is to begin a turn anew because of the sibling ([`Core::begins_anew`]).
-    pub(super) fn begins_anew(&self, cx: &OnCpu<'_, Self>, cpu: &Cpu) -> bool {
-        cpu.sharing.seat().is_some_and(|seat| {
-            self.core(seat, cx.irqs())
-                .is_some_and(|core| core.begins_anew(seat.thread))
-        })
     }
 
     /// Notes down that `event`, or the group that it leads, was placed if it was, and if that is of
@@ -346,30 +359,6 @@ impl Driver {
         own.needs.refuse_pinned(own.roster.take_wish());
     }
 
-    /// The same of groups that may have to wait for their turn.
-    pub(super) fn note_waiting(own: &mut Own, refused: &Refused<'_>) {
-        if !own.needs.contends {
-            return;
-        }
-        let now = now();
-        let share = |group: &WaitingGroup<'_, Self>| {
-            let mut share = None;
-            let running = group.time_running();
-            group.for_each_member(|member| {
-                share = share.or_else(|| Some(member.data().share(now, running)));
-            });
-            share
-        };
-        if let Some(share) = refused.first.as_ref().and_then(share) {
-            own.needs.refuse(share, None);
-        }
-        if let Some((group, wish)) = &refused.for_the_moment {
-            if let Some(share) = share(group) {
-                own.needs.refuse(share, Some(*wish));
-            }
-        }
-    }
-
     /// Says that the plan of this CPU is settled: what was left by that is free, and the sibling
     /// tries again if it has waited for it, or makes way.
     pub(super) fn release(&self, cx: &PmuDisabled<'_, Self>, cpu: &Cpu, own: &mut Own) {
@@ -389,22 +378,6 @@ impl Driver {
             .core(seat, cx.irqs())
             .and_then(|mut core| core.settle(seat.thread, claim, &needs, is_over, now));
         resched(cx.pmu(), woken);
-    }
-}
-
-/// Groups that found no counters, in the order in which it would be their turn.
-#[derive(Default)]
-pub(super) struct Refused<'a> {
-    first: Option<WaitingGroup<'a, Driver>>,
-    /// The first one that would have been placed without the sibling, and what would be used then.
-    for_the_moment: Option<(WaitingGroup<'a, Driver>, Claim)>,
-}
-
-impl<'a> Refused<'a> {
-    /// `group` found none; with that `wish` ([`Roster::take_wish`]).
-    pub(super) fn push(&mut self, group: WaitingGroup<'a, Driver>, wish: Option<Claim>) {
-        self.first = self.first.or(Some(group));
-        self.for_the_moment = self.for_the_moment.or(wish.map(|wish| (group, wish)));
     }
 }
 

@@ -12,10 +12,10 @@ use super::{
 };
 use crate::{
     logic::{
+        assign::Policy,
         counter::{CounterId, CounterMask, MAX_COUNTERS},
         explanation::Listed,
         roster::Entry,
-        turns::Turn,
     },
     perf::{Caller, Event, EventId},
     x86::call::call_on,
@@ -94,8 +94,8 @@ struct Waiting {
     event: Shown,
     /// Whether its group is pinned, and so is not tried again.
     is_error: bool,
-    /// Whether it is the turn of its group.
-    turn: Turn,
+    /// Whether others take turns with it.
+    waits_for_its_turn: bool,
     /// The counters that it may have.
     counters: CounterMask,
     /// How long it has counted so far, in milliseconds.
@@ -110,6 +110,8 @@ pub(super) struct Snapshot {
     /// How many wait besides.
     more: usize,
     unplaced: [Option<Unplaced>; unplaced::KEPT],
+    /// Whether those that were not tried get their turn sooner or later ([`Policy`]).
+    takes_turns: bool,
 }
 
 impl Snapshot {
@@ -121,6 +123,7 @@ impl Snapshot {
                 waiting <- pin_init::init_array_from_fn(|_| None),
                 more: 0,
                 unplaced <- pin_init::init_array_from_fn(|_| None),
+                takes_turns: pmu.ops().hardware.policy == Policy::Rpmu,
             }),
             GFP_KERNEL,
         )?;
@@ -152,7 +155,7 @@ impl Snapshot {
                 *slot = Some(Waiting {
                     event: Shown::new(event, group.number),
                     is_error: group.is_error,
-                    turn: event.data().turn(),
+                    waits_for_its_turn: event.data().waits_for_its_turn(),
                     counters: event.data().demand.constraint.counters,
                     counted: event.time_running() / 1_000_000,
                 });
@@ -246,7 +249,7 @@ impl Snapshot {
         let is_in_group = |it: &&Waiting| it.event.group == first.event.group;
         let members = self.waiting().filter(is_in_group);
         let is_known = |it: &&Unplaced| members.clone().any(|one| one.event.number == it.number);
-        let waits_for_turn = first.turn == Turn::Waits && !first.is_error;
+        let waits_for_turn = first.waits_for_its_turn && !first.is_error;
         if !waits_for_turn {
             if let Some(unplaced) = self.unplaced.iter().flatten().find(is_known) {
                 return self.fmt_unplaced(unplaced, f);
@@ -264,7 +267,7 @@ impl Snapshot {
         if first.is_error {
             return f.write_str(": it found no place, some time ago\n");
         }
-        if !waits_for_turn {
+        if !waits_for_turn && !self.takes_turns {
             return f.write_str(": not tried, behind one that found no place\n");
         }
         f.write_str(": waits for its turn")?;

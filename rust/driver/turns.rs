@@ -1,215 +1,313 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Whose turn it is: asks [`logic::turns`](crate::logic::turns) when the groups of a context do not
-//! all fit, and lets the perf core offer those whose turn it is.
+//! Rotation: which groups of a context go first when they do not all fit, after
+//! [`logic::turns`](crate::logic::turns).
 //!
-//! The perf core puts a context's groups on a CPU one after the other. As long as all of them fit,
-//! nothing is done here. When one does not, those behind it are to be offered as well, and take
-//! what is left. With the next turn the context begins to take turns: before its first group is
-//! placed, all of them are looked at ([`Driver::take_turns`]), and those whose turn it is not are
-//! refused. That is so until all fit again.
+//! When an interval is over, the groups that have counted are put behind those that have had less
+//! ([`Driver::line_up`]). Other than that the perf core's order decides. When a group is refused and
+//! counters are left, those behind it are looked at ([`Driver::let_others_pass`]), and the ones that
+//! fit are offered as well, and come first from then on.
 //!
-//! With `policy=mainline` nothing is done here at all: the perf core's order decides.
+//! With `policy=mainline` nothing is done here at all.
 
 use super::{
     cpu::{Cpu, Own},
-    event::EventData,
-    sharing::{Plain, Refused},
     Driver,
 };
 use crate::{
     logic::{
         assign::Policy,
-        turns::{Queue, Turn},
+        counter::{CounterId, CounterMask},
+        extra_register::Demand,
+        limits::Limits,
+        turns::{look_ahead, requeue, Beside, GroupWants, Waiting, Wants},
     },
-    perf::{ContextId, Event, EventId, Scheduling, WaitingGroup},
+    perf::{Context, Event, EventId, IntervalEnd, OnCpu, Scheduling, Version, WaitingGroup},
 };
+use kernel::{cpu::CpuId, prelude::*};
 
-/// What is known about the context whose events the perf core is putting on the CPU, until it
-/// enables the PMU.
-#[derive(Default)]
+/// How many contexts are known on a CPU.
+const KNOWN: usize = 8;
+/// After so many changes, or so many intervals since an event has gone, a context is looked at anew.
+const LONGEST: u64 = 64;
+
+/// When so many groups were looked at, that is not done again before the interval is over.
+const LONG_WALK: u32 = 64;
+
+/// What the groups of a context want.
+struct Known {
+    version: Version,
+    wants: Wants,
+    /// Intervals since events have gone that are still in there; 0 if there are none.
+    stale: u64,
+}
+
+/// What is known of the groups that take turns on a CPU.
 pub(super) struct Turns {
-    /// The context that has been looked at, and whether it takes turns.
-    looked_at: Option<(ContextId, bool)>,
-    /// The context whose groups are all offered because one did not fit.
-    passing: Option<ContextId>,
-    /// Groups that have to wait for their turn.
-    waiting: u32,
+    known: KBox<[Option<Known>; KNOWN]>,
+    /// The entry that is given up next.
+    next: usize,
 }
 
 impl Turns {
-    /// How many groups have to wait for their turn, as was decided since the PMU was disabled.
-    pub(super) fn waiting(&self) -> u32 {
-        self.waiting
+    /// `ENOMEM`, or nothing yet.
+    pub(super) fn new() -> Result<Self> {
+        let known = KBox::init(pin_init::init_array_from_fn(|_| None), GFP_KERNEL)?;
+        Ok(Self { known, next: 0 })
+    }
+
+    /// What the groups of `context` want, if that is known; with what has come since.
+    fn known(&mut self, context: &Context<'_, Driver>) -> Option<&mut Known> {
+        let version = context.version();
+        let mut entries = self.known.iter_mut().flatten();
+        let known = entries.find(|it| it.version.is_of_same_context(&version))?;
+        let changes = version
+            .generation()
+            .wrapping_sub(known.version.generation());
+        if changes == 0 {
+            return Some(known);
+        }
+        if changes > LONGEST {
+            return None;
+        }
+        let wants = &mut known.wants;
+        let mut whole = true;
+        let all_there = context.for_each_since(Some(&known.version), |group, is_leader| {
+            add(wants, group);
+            whole &= is_leader.0;
+        });
+        // A group that has grown is in there as what it was, too.
+        if !all_there || !whole {
+            known.stale = known.stale.max(1);
+        }
+        known.version = version;
+        Some(known)
+    }
+
+    /// What the groups of `context` want, at the end of an interval.
+    fn look_at(&mut self, context: &Context<'_, Driver>) -> Wants {
+        if let Some(known) = self.known(context) {
+            if known.stale != 0 {
+                known.stale = known.stale.wrapping_add(1);
+            }
+            if known.stale <= LONGEST {
+                return known.wants;
+            }
+        }
+        let version = context.version();
+        let mut wants = Wants::NOTHING;
+        let _ = context.for_each_since(None, |group, is_leader| {
+            if is_leader.0 {
+                add(&mut wants, group);
+            }
+        });
+        let is_it = |it: &Option<Known>| {
+            it.as_ref()
+                .is_some_and(|it| it.version.is_of_same_context(&version))
+        };
+        let place = self.known.iter().position(is_it).unwrap_or_else(|| {
+            self.next = self.next.wrapping_add(1) % KNOWN;
+            self.next
+        });
+        if let Some(slot) = self.known.get_mut(place) {
+            *slot = Some(Known {
+                version,
+                wants,
+                stale: 0,
+            });
+        }
+        wants
+    }
+}
+
+/// Adds what a group wants, whichever of its events are enabled.
+fn add(wants: &mut Wants, group: WaitingGroup<'_, Driver>) {
+    let mut group_wants = GroupWants::default();
+    group.for_each_event(|event, _| group_wants.add(event.data().demand.constraint));
+    if !group_wants.is_empty() {
+        wants.add(&group_wants, group.is_exclusive());
+    }
+}
+
+/// A group that waits, on a certain CPU.
+#[derive(Clone, Copy)]
+struct Candidate<'a> {
+    group: WaitingGroup<'a, Driver>,
+    cpu: CpuId,
+    /// What its events are called: the id of one that is not there any more.
+    id: EventId,
+}
+
+impl Waiting for Candidate<'_> {
+    type Event = EventId;
+
+    fn for_each_event(&self, mut f: impl FnMut(EventId, Demand, Option<CounterId>)) {
+        self.group.for_each_member(|member| {
+            let data = member.data();
+            f(self.id, data.demand, data.last_counter(self.cpu));
+        });
+    }
+
+    fn is_alone(&self) -> bool {
+        self.group.is_exclusive()
     }
 }
 
 impl Driver {
-    /// Whether it is the turn of `event`, which is being added.
-    pub(super) fn is_turn_of(
+    /// Puts the groups that have counted behind those that have had less.
+    pub(super) fn line_up(&self, cx: &IntervalEnd<'_, Self>) {
+        let cpu = self.cpus.this_cpu(cx.irqs());
+        let Some(mut own) = cpu.own.borrow(cx.irqs()) else {
+            return;
+        };
+        let own = &mut *own;
+        cx.for_each_context(|context| {
+            if !context.may_be_ordered() {
+                return;
+            }
+            let wants = own.turns.look_at(&context);
+            let latest = context.latest();
+            let mut moved = false;
+            context.for_each_active(|group| {
+                let mut counters = CounterMask::EMPTY;
+                let mut corrupting = false;
+                group.for_each_member(|member| {
+                    let data = member.data();
+                    corrupting |= data.demand.constraint.exclusive;
+                    if let Some(counter) = data.counter() {
+                        counters.insert(counter);
+                    }
+                });
+                if wants.contend_for(counters) {
+                    let charge = match corrupting {
+                        false => wants.charge(false, 0, &Limits::NONE),
+                        true => self.charge(cx, cpu, &wants),
+                    };
+                    let place = requeue(group.runtime_place(), latest, charge);
+                    context.requeue(group, place);
+                    moved = true;
+                }
+            });
+            // If none has counted, the perf core lets another be the first.
+            if moved {
+                cx.keep_order(&context);
+            }
+        });
+    }
+
+    /// What an interval costs a group with corrupting events.
+    fn charge(&self, cx: &IntervalEnd<'_, Self>, cpu: &Cpu, wants: &Wants) -> u64 {
+        let gp = self.hardware.pmu.capabilities.counters.gp().weight();
+        wants.charge(true, gp, &self.limits_now(cx, cpu))
+    }
+
+    /// Whether `event`, which is being added, has to wait for others of its kind
+    /// ([`Wants::waits_for_its_kind`]).
+    pub(super) fn waits_for_its_kind(
         &self,
         cx: &Scheduling<'_, Self>,
         cpu: &Cpu,
         own: &mut Own,
-        (id, event): (EventId, &Event<Self>),
+        event: &Event<Self>,
     ) -> bool {
-        if self.hardware.policy != Policy::Rpmu || cx.is_of_pinned_group(event) {
-            return true;
+        if !self.shares_a_core || self.hardware.policy != Policy::Rpmu {
+            return false;
+        }
+        let mut corrupting = event.data().demand.constraint.exclusive;
+        if !corrupting && !own.roster.any_exclusive()
+            || cx.is_of_pinned_group(event)
+            || cx.is_offered(event)
+        {
+            return false;
         }
         let context = cx.context(event);
-        let takes_turns = match own.turns.looked_at {
-            Some((looked_at, takes_turns)) if looked_at == context => takes_turns,
-            _ => {
-                let takes_turns = self.take_turns(cx, cpu, own, (id, event));
-                own.turns.looked_at = Some((context, takes_turns));
-                takes_turns
-            }
+        let Some(wants) = own.turns.known(&context).map(|known| known.wants) else {
+            return false;
         };
-        !takes_turns || event.data().turn() == Turn::Counts
+        cx.group(event)
+            .for_each_member(|member| corrupting |= member.data().demand.constraint.exclusive);
+        let mut beside = Beside::default();
+        for entry in own.roster.entries().filter(|it| it.planned().is_some()) {
+            let other = cx.event(entry.event);
+            if other.is_some_and(|it| cx.context(it) == context && !cx.is_of_pinned_group(it)) {
+                let count = match entry.constraint.exclusive {
+                    true => &mut beside.corrupting,
+                    false => &mut beside.others,
+                };
+                *count = count.wrapping_add(1);
+            }
+        }
+        let gp = self.hardware.pmu.capabilities.counters.gp().weight();
+        wants.waits_for_its_kind(corrupting, beside, gp, &self.limits_now(cx, cpu))
     }
 
-    /// Has groups behind that of `event`, which does not fit, offered too.
+    /// Has groups behind that of `event`, which is refused, offered if they fit.
+    #[cold]
     pub(super) fn let_others_pass(
         &self,
         cx: &Scheduling<'_, Self>,
+        cpu: &Cpu,
         own: &mut Own,
         event: &Event<Self>,
     ) {
-        let context = cx.context(event);
-        let takes_turns = own.turns.looked_at == Some((context, true));
-        if self.hardware.policy != Policy::Rpmu || takes_turns || own.turns.passing == Some(context)
-        {
+        if self.hardware.policy != Policy::Rpmu || cx.is_of_pinned_group(event) {
             return;
         }
-        own.turns.passing = Some(context);
-        cx.for_each_group(event, |group| give(group, Turn::Undecided));
-    }
-
-    /// Decides which groups of the event's context are to count, none of which does right now.
-    /// Returns whether some have to wait; if not, or if nothing had to be decided, each takes what
-    /// it finds.
-    fn take_turns(
-        &self,
-        cx: &Scheduling<'_, Self>,
-        cpu: &Cpu,
-        own: &mut Own,
-        (id, event): (EventId, &Event<Self>),
-    ) -> bool {
-        let over = cx.is_turn_over() || self.begins_anew(cx, cpu);
-        let takes_turns = match event.data().turn() {
-            Turn::Counts | Turn::Waits => true,
-            Turn::Free | Turn::Undecided => over && someone_waits(cx, event),
+        // The events of the group that is refused are not to be in the way.
+        if own.roster.in_transaction() {
+            own.roster.cancel();
+        }
+        let counters = self.hardware.pmu.capabilities.counters;
+        let closed = self.transactions.counters();
+        let (reach, room) = own.roster.reach(counters, &Limits::NONE.closing(closed));
+        if reach.is_empty() || !cx.may_offer() {
+            return;
+        }
+        let over = cx.is_interval_end();
+        let context = cx.context(event);
+        let generation = context.version().generation();
+        if !over && event.data().left() == (reach, generation) {
+            return;
+        }
+        let wants = own.turns.known(&context).map(|known| known.wants);
+        let mut active = Wants::NOTHING;
+        match &wants {
+            Some(wants) if !wants.could_use(&active, reach, room) => return,
+            // To find out takes longer than the rest of the interval is worth.
+            None if reach.gp().is_empty() => return,
+            Some(wants) => {
+                context.for_each_active(|group| add(&mut active, group));
+                if !wants.could_use(&active, reach, room) {
+                    return;
+                }
+            }
+            None => {}
+        }
+        let Some(id) = EventId::from_index(0) else {
+            return;
         };
-        if !takes_turns || cx.has_cgroups(event) {
-            return false;
-        }
-
-        let mut least = u64::MAX;
-        cx.for_each_group(event, |group| {
-            with_first(group, |data| {
-                let mut had = data.had();
-                if over {
-                    had.account(group.time_running());
-                    data.set_had(had);
-                }
-                least = least.min(had.weight().unwrap_or(u64::MAX));
-            });
+        let behind = cx.behind(event).map(|group| Candidate {
+            group,
+            cpu: cpu.id,
+            id,
         });
-        if least == u64::MAX {
-            least = 0;
+        let limits = self.limits_now(cx, cpu);
+        let wants = wants.as_ref().map(|wants| (wants, active));
+        let found = look_ahead(&mut own.roster, counters, &limits, wants, behind);
+        for candidate in found.groups() {
+            cx.offer(candidate.group, event);
         }
-        let mut queue = Queue::new();
-        let mut groups = 0;
-        cx.for_each_group(event, |group| {
-            with_first(group, |data| {
-                let mut had = data.had();
-                if over && had.weight().is_none() {
-                    had.join(least);
-                    data.set_had(had);
-                }
-                let turn = if over { Turn::Waits } else { data.turn() };
-                queue.push(turn, had.weight().unwrap_or(least), group);
-                groups += 1;
-            });
-            give(group, Turn::Waits);
-        });
-
-        let mut waits = groups > queue.len();
-        let mut counting = 0;
-        let mut refused = Refused::default();
-        let planned = self.plan(cx, cpu, own, Plain::No, None, |roster, limits| {
-            let mut verdict = Ok(());
-            let mut trial = roster.trial();
-            let (mut counts, mut alone) = (false, false);
-            for group in queue.iter() {
-                if alone || (counts && group.is_exclusive()) {
-                    waits = true;
-                    continue;
-                }
-                group.for_each_member(|member| {
-                    let data = member.data();
-                    trial.push(id, data.demand, data.last_counter(cpu.id));
-                });
-                match trial.fits(limits) {
-                    Ok(()) => {
-                        give(group, Turn::Counts);
-                        counting += 1;
-                        (counts, alone) = (true, group.is_exclusive());
-                    }
-                    Err(refusal) => {
-                        waits = true;
-                        refused.push(group, trial.take_wish());
-                        if refusal.is_for_the_moment() {
-                            verdict = Err(refusal);
-                        }
-                    }
-                }
-            }
-            verdict
-        });
-        // Who waits for the core's other thread has been noted down.
-        let _ = planned;
-        Self::note_waiting(own, &refused);
-        // CAST: no more than there are events on a machine.
-        let waiting = groups.saturating_sub(counting) as u32;
-        own.turns.waiting = own.turns.waiting.saturating_add(waiting);
-        if !waits {
-            for group in queue.iter() {
-                with_first(group, |data| {
-                    let mut had = data.had();
-                    had.forget();
-                    data.set_had(had);
-                });
-                give(group, Turn::Free);
-            }
+        if found.refusal.is_some() {
+            self.wait_for_sibling(cx, cpu, own);
         }
-        waits
+        // What was wished for groups that are not offered yet: they say so when it is their turn.
+        let _ = own.roster.take_wish();
+        // A group that is enabled meanwhile is not seen from here before the interval is over, so
+        // that is for many groups only.
+        let left = match found.looked_at > LONG_WALK {
+            true => found.reach,
+            false => CounterMask::EMPTY,
+        };
+        event.data().set_left(left, generation);
     }
-}
-
-/// Whether a group of the event's context has found no place, or may have to wait for one: of an
-/// exclusive group the perf core sees by itself that it does.
-fn someone_waits(cx: &Scheduling<'_, Driver>, event: &Event<Driver>) -> bool {
-    let mut waits = false;
-    cx.for_each_group(event, |group| {
-        with_first(group, |data| waits |= data.turn() != Turn::Free);
-        waits |= group.is_exclusive();
-    });
-    waits
-}
-
-/// Calls `f` with what is kept with the group's first event.
-fn with_first(group: WaitingGroup<'_, Driver>, f: impl FnOnce(&EventData)) {
-    let mut f = Some(f);
-    group.for_each_member(|member| {
-        if let Some(f) = f.take() {
-            f(member.data());
-        }
-    });
-}
-
-/// Says whether it is the group's turn, to its events and to the perf core.
-fn give(group: WaitingGroup<'_, Driver>, turn: Turn) {
-    group.for_each_member(|member| member.data().set_turn(turn));
-    group.offer_always(turn != Turn::Waits);
 }

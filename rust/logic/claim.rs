@@ -296,14 +296,6 @@ impl Core {
         self.wanted_from(thread).is_some()
     }
 
-    /// Whether `thread` is to begin a turn anew, as if an interval were over: the right of way has
-    /// changed, so that those who count are not those who would if it had been so from the beginning.
-    /// That is, the sibling has made way for `thread`, or it is to make way for the sibling.
-    pub fn begins_anew(&self, thread: Thread) -> bool {
-        self.way
-            .is_some_and(|way| (way.thread == thread) == way.is_clear)
-    }
-
     /// Whether the threads are in each other's way: one wants something, or has taken it.
     pub fn is_contended(&self) -> bool {
         let contends = |seat: &Seat| seat.want.is_some() || seat.standing.is_some();
@@ -616,8 +608,8 @@ mod tests {
         assert_eq!(core.settle(FIRST, using(0), &needs, false, || 1), None);
         assert!(!core.yields(SECOND));
         assert_eq!(core.settle(FIRST, using(0), &needs, true, || 1), Some(4));
-        assert!(core.yields(SECOND) && core.begins_anew(SECOND));
-        assert!(!core.begins_anew(FIRST) && !core.leaves_all_to(SECOND));
+        assert!(core.yields(SECOND));
+        assert!(!core.leaves_all_to(SECOND));
         // What is wanted limits it, though it is not taken yet; but no pinned groups.
         let limits = core.limits(SECOND);
         assert_eq!((limits.closed, limits.gp), (mask(0b1), 2));
@@ -635,14 +627,13 @@ mod tests {
             Some(0)
         );
         assert_eq!(core.limits(FIRST).closed_to_exclusive, mask(0b110));
-        assert!(core.begins_anew(FIRST) && !core.begins_anew(SECOND));
         // It has what it wants, and the right of way is over.
         let needs = Needs::default();
         assert_eq!(
             core.settle(FIRST, exclusive(0b1), &needs, false, || 1),
             None
         );
-        assert!(!core.yields(SECOND) && !core.begins_anew(FIRST));
+        assert!(!core.yields(SECOND));
         assert_eq!(core.limits(SECOND).closed, mask(0b1));
     }
 

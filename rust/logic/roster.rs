@@ -746,6 +746,53 @@ impl<T: Copy + PartialEq> Roster<T> {
             })
     }
 
+    /// Whether an event corrupts the sibling thread's counts.
+    pub fn any_exclusive(&self) -> bool {
+        self.exclusive != 0
+    }
+
+    /// Returns which of `counters` an event that is new would have to have one of to fit within
+    /// `limits`, and for how many events that need a general-purpose counter there is room at most.
+    ///
+    /// These are the counters that are free, and those that an event would leave for one of them.
+    /// Without them nothing fits; with them, it has to be [tried](Self::trial).
+    pub fn reach(&self, counters: CounterMask, limits: &Limits) -> (CounterMask, u32) {
+        let mut free = counters.without(limits.closed).without(self.taken);
+        let mut room = free.gp().weight();
+        let limit = limits.gp(self.exclusive != 0);
+        if limit != u32::MAX {
+            room = room.min(limit.saturating_sub(self.taken.gp().weight()));
+            if room == 0 {
+                free = free.fixed();
+            }
+        }
+        if free.is_empty() {
+            return (free, 0);
+        }
+        let mut reach = free;
+        loop {
+            let before = reach;
+            for entry in self.entries() {
+                let counter = entry
+                    .planned
+                    .filter(|_| entry.constraint.counters.intersects(reach));
+                if let Some(counter) = counter {
+                    reach.insert(counter);
+                }
+            }
+            if reach == before {
+                break;
+            }
+        }
+        for entry in self.entries() {
+            let leaves = entry.constraint.counters.intersects(free.fixed());
+            if leaves && entry.planned.is_some_and(|it| counters.gp().contains(it)) {
+                room = room.wrapping_add(1);
+            }
+        }
+        (reach, room)
+    }
+
     /// Begins to try what could be added. Whatever is tried, the roster is as it was when the
     /// result is dropped.
     pub fn trial(&mut self) -> Trial<'_, T> {
@@ -817,6 +864,11 @@ impl<T: Copy + PartialEq> Trial<'_, T> {
     pub fn push(&mut self, event: T, demand: impl Into<Demand>, previous: Option<CounterId>) {
         let pushed = self.roster.push(event, demand.into(), previous);
         self.pushed = self.pushed.and(pushed);
+    }
+
+    /// As [`Roster::reach`], beside all that fitted.
+    pub fn reach(&self, counters: CounterMask, limits: &Limits) -> (CounterMask, u32) {
+        self.roster.reach(counters, limits)
     }
 
     /// Whether the group fits beside all that fitted before.

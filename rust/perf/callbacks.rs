@@ -5,7 +5,7 @@
 use super::{
     event::{STOPPED, UPTODATE},
     pmu::{disabled_by, OnCpu, PmuDisabled},
-    turns, Event, NewEvent, Operations, Pmu, Scheduling,
+    Event, IntervalEnd, NewEvent, Operations, Pmu, Scheduling,
 };
 use crate::bindings;
 use core::{marker::PhantomData, sync::atomic::Ordering::Relaxed};
@@ -79,14 +79,16 @@ impl<T: Operations> Callbacks<T> {
         unsafe { Self::with_pmu(pmu, |pmu, cx| f(pmu, cx, Event::from_raw(event))) }
     }
 
-    /// Adds a reason why the PMU is disabled, and disables it if it is the first.
-    fn disable(pmu: &Pmu<T>, cx: &OnCpu<'_, T>, reason: u32) {
+    /// Adds a reason why the PMU is disabled, and disables it if it is the first. Returns whether it
+    /// is.
+    fn disable(pmu: &Pmu<T>, cx: &OnCpu<'_, T>, reason: u32) -> bool {
         let disabled = &pmu.cpu_state(cx).disabled;
         let before = disabled.load(Relaxed);
         disabled.store(before | reason, Relaxed);
         if before == 0 {
             pmu.ops().disable(cx);
         }
+        before == 0
     }
 
     /// Takes away a reason why the PMU is disabled, and enables it if it was the last.
@@ -94,6 +96,8 @@ impl<T: Operations> Callbacks<T> {
         let disabled = &pmu.cpu_state(cx).disabled;
         let left = disabled.load(Relaxed) & !reason;
         if left == 0 {
+            // SAFETY: The PMU is being enabled.
+            unsafe { pmu.cpu_state(cx).offers.settle::<T>() };
             pmu.ops().enable(cx);
         }
         disabled.store(left, Relaxed);
@@ -133,8 +137,16 @@ impl<T: Operations> Callbacks<T> {
     ///
     /// To be called by the perf core, with a PMU that is registered.
     unsafe extern "C" fn pmu_disable_callback(pmu: *mut bindings::pmu) {
+        let disable = |pmu: &Pmu<T>, cx: OnCpu<'_, T>| {
+            if Self::disable(pmu, &cx, disabled_by::CORE) {
+                // SAFETY: It has just been disabled, by the perf core, which does so in no NMI.
+                if let Some(cx) = unsafe { IntervalEnd::new(PmuDisabled::new(cx)) } {
+                    pmu.ops().end_interval(&cx);
+                }
+            }
+        };
         // SAFETY: The PMU is alive, and the perf core has turned interrupts off.
-        unsafe { Self::with_pmu(pmu, |pmu, cx| Self::disable(pmu, &cx, disabled_by::CORE)) };
+        unsafe { Self::with_pmu(pmu, disable) };
     }
 
     /// # Safety
@@ -198,13 +210,8 @@ impl<T: Operations> Callbacks<T> {
         let start = flags as u32 & bindings::PERF_EF_START != 0;
         let add = |pmu: &Pmu<T>, cx: OnCpu<'_, T>, this: &Event<T>| {
             // SAFETY: By this function's requirements; the perf core does not add in an NMI.
-            let cx = unsafe { Scheduling::new(PmuDisabled::new(cx)) };
-            let state = pmu.cpu_state(&cx);
-            let events = &state.events;
-            // SAFETY: This is `add`.
-            if !unsafe { turns::may_go_on(event, state.exclusive.load(Relaxed)) } {
-                return Err(EAGAIN);
-            }
+            let cx = unsafe { Scheduling::add(PmuDisabled::new(cx)) };
+            let events = &pmu.cpu_state(&cx).events;
             // SAFETY: This is `add`. The entry is removed below or by `del_callback()`.
             let id = unsafe { events.insert(event) }.ok_or(EINVAL)?;
             let state = if start { 0 } else { STOPPED | UPTODATE };
@@ -368,9 +375,6 @@ impl<T: Operations> Callbacks<T> {
             pmu.cpu_state(&cx).txn.store(flags, Relaxed);
             if flags == bindings::PERF_PMU_TXN_ADD {
                 Self::disable(pmu, &cx, disabled_by::TXN);
-                // SAFETY: It is registered, and the perf core has turned interrupts off.
-                let exclusive = unsafe { turns::has_exclusive(pmu.as_raw()) };
-                pmu.cpu_state(&cx).exclusive.store(exclusive, Relaxed);
                 // SAFETY: It has just been disabled, and the perf core does not do it in an NMI.
                 pmu.ops().begin_txn(&unsafe { PmuDisabled::new(cx) });
             }
@@ -388,7 +392,7 @@ impl<T: Operations> Callbacks<T> {
             if txn.load(Relaxed) == bindings::PERF_PMU_TXN_ADD {
                 // SAFETY: `start_txn_callback()` has disabled the PMU, and this is no NMI but
                 // `commit_txn`.
-                let cx = unsafe { Scheduling::new(PmuDisabled::new(cx)) };
+                let cx = unsafe { Scheduling::commit(PmuDisabled::new(cx)) };
                 pmu.ops().commit_txn(&cx)?;
                 Self::enable(pmu, &cx, disabled_by::TXN);
             }
@@ -407,10 +411,6 @@ impl<T: Operations> Callbacks<T> {
             if pmu.cpu_state(&cx).txn.swap(0, Relaxed) == bindings::PERF_PMU_TXN_ADD {
                 // SAFETY: `start_txn_callback()` has disabled the PMU, and this is no NMI.
                 let cx = unsafe { PmuDisabled::new(cx) };
-                if pmu.cpu_state(&cx).exclusive.load(Relaxed) {
-                    // SAFETY: It is registered, and the perf core has turned interrupts off.
-                    unsafe { turns::set_exclusive(pmu.as_raw()) };
-                }
                 pmu.ops().cancel_txn(&cx);
                 Self::enable(pmu, &cx, disabled_by::TXN);
             }

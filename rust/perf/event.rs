@@ -23,6 +23,10 @@ struct Private<T: Operations> {
     id: AtomicU32,
     /// Whether it has ever been among the [`Waiting`](super::pinned::Waiting).
     waits: AtomicBool,
+    /// Of the first event of a group that takes turns: its place by runtime, which holds as long as
+    /// the group is where it was put (`group_index`).
+    turn_runtime: AtomicU64,
+    turn_place: AtomicU64,
 }
 
 const NO_ID: u32 = u32::MAX;
@@ -77,6 +81,8 @@ impl<T: Operations> Event<T> {
             data,
             id: AtomicU32::new(NO_ID),
             waits: AtomicBool::new(false),
+            turn_runtime: AtomicU64::new(0),
+            turn_place: AtomicU64::new(0),
         };
         let private = KBox::into_raw(KBox::new(private, GFP_KERNEL)?);
         // SAFETY: In `event_init`, nobody but the PMU uses these fields of the event.
@@ -125,6 +131,21 @@ impl<T: Operations> Event<T> {
     /// Says that the event is among the [`Waiting`](super::pinned::Waiting).
     pub(super) fn set_waiting(&self) {
         self.private().waits.store(true, Relaxed);
+    }
+
+    /// Keeps the group's place by runtime, and where the group was put.
+    pub(super) fn set_turn_place(&self, runtime: u64, place: u64) {
+        self.private().turn_runtime.store(runtime, Relaxed);
+        self.private().turn_place.store(place, Relaxed);
+    }
+
+    /// What [`set_turn_place`](Self::set_turn_place) has kept.
+    pub(super) fn turn_place(&self) -> (u64, u64) {
+        let private = self.private();
+        (
+            private.turn_runtime.load(Relaxed),
+            private.turn_place.load(Relaxed),
+        )
     }
 
     /// `attr.type` and `attr.config`, as they were asked for.

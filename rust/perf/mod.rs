@@ -71,7 +71,7 @@ pub use sysfs::{Group, Groups, Setting, Value};
 pub use table::EventId;
 pub use text_parameter::policy;
 pub use ticks::Ticks;
-pub use turns::{ContextId, Scheduling, WaitingGroup};
+pub use turns::{Context, IntervalEnd, Scheduling, Version, WaitingGroup};
 
 /// Types of events: `perf_event_attr.type`, and what a PMU is registered as.
 pub mod event_type {

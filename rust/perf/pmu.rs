@@ -3,14 +3,11 @@
 //! PMUs and their registration.
 
 use super::{
-    callbacks::Callbacks, pinned::Waiting, resched, rotation, table::Table, Event, EventId, Groups,
-    NewEvent, PinnedGroup, Scheduling,
+    callbacks::Callbacks, pinned::Waiting, resched, rotation, table::Table, turns::Offers, Event,
+    EventId, Groups, IntervalEnd, NewEvent, PinnedGroup, Scheduling,
 };
 use crate::bindings;
-use core::{
-    ops::Deref,
-    sync::atomic::{AtomicBool, AtomicU32},
-};
+use core::{ops::Deref, sync::atomic::AtomicU32};
 use kernel::{
     error::to_result,
     interrupt::LocalInterruptDisabled,
@@ -57,6 +54,10 @@ pub trait Operations: Send + Sync + Sized + 'static {
 
     /// Makes the hardware what it should be and lets the counters run.
     fn enable(&self, cx: &PmuDisabled<'_, Self>);
+
+    /// An interval is over, and the groups that take turns are about to be taken off this CPU and
+    /// offered anew.
+    fn end_interval(&self, cx: &IntervalEnd<'_, Self>);
 
     /// Finds a place for an event, together with the ones that are on the CPU already.
     ///
@@ -188,8 +189,8 @@ pub(super) struct CpuState<T: Operations> {
     pub(super) disabled: AtomicU32,
     /// `PERF_PMU_TXN_*` of the open transaction, else 0.
     pub(super) txn: AtomicU32,
-    /// Whether an exclusive group was on the CPU when that was opened.
-    pub(super) exclusive: AtomicBool,
+    /// What the perf core is asked for until the PMU is enabled.
+    pub(super) offers: Offers,
     /// The request to schedule anew.
     pub(super) resched: resched::Request,
     /// The pinned groups that wait.
@@ -233,7 +234,7 @@ impl<T: Operations> Pmu<T> {
                 events: Table::new(),
                 disabled: AtomicU32::new(0),
                 txn: AtomicU32::new(0),
-                exclusive: AtomicBool::new(false),
+                offers: Offers::new(),
                 resched: resched::Request::new(),
                 waiting: Waiting::new(),
             };

@@ -411,10 +411,7 @@ impl Found {
                     .map_or(String::new(), |group| plan.group_name(group));
                 format!("perf core tries no group behind one that finds no counters, here behind {before}")
             }
-            Kind::Turn => {
-                "others have had less, and so many of them that its turn is not looked at yet"
-                    .to_owned()
-            }
+            Kind::Turn => "others have had less, and go first".to_owned(),
             Kind::Exclusive => {
                 format!("it or another wants the PMU for itself (:e); {holders} {has}")
             }

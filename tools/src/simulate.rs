@@ -7,8 +7,8 @@
 //! no other is tried. Each interval the first flexible group that is on goes to the end of its list,
 //! and all flexible ones are tried anew. A pinned group that finds no counters is given up.
 //!
-//! With `policy=rpmu` the driver has the others tried all the same, and decides after each interval
-//! whose turn it is: [`Turns`], after `rust/driver/turns.rs`.
+//! With `policy=rpmu` the driver has those tried all the same that fit, and puts all groups that have
+//! counted behind those that have had less: [`Turns`], after `rust/driver/turns.rs`.
 //!
 //! Perf core: `merge_sched_in()`, `group_can_go_on()`, `group_sched_in()`, `perf_rotate_context()`
 //! and what they call, in `kernel/events/core.c`. What the driver answers is answered by its own
@@ -26,14 +26,16 @@ use crate::logic::model::Scope;
 use crate::logic::refusal::Refusal;
 use crate::logic::right_of_way::{Needs, Share};
 use crate::logic::roster::Roster;
-use crate::logic::turns::{Had, Queue, Turn};
+use crate::logic::turns::{look_ahead, requeue, Beside, GroupWants, Waiting, Wants};
 use crate::machine::Machine;
 use crate::open::{closed, shares_a_core, Opened};
 use std::collections::HashMap;
 
 /// Most steps that are simulated.
 const MAX_STEPS: usize = 20_000;
-/// An interval as the driver's turns see it, in nanoseconds. It does not matter how long it is.
+/// Most flexible groups with which it is found out after which time everything repeats itself.
+const MOST_REPEATED: usize = 64;
+/// An interval in nanoseconds. How long it is matters where the threads of a core contend.
 const INTERVAL: u64 = 4_000_000;
 /// How often the threads of a core can make each other schedule anew at one time.
 const MAX_WAKES: usize = 16;
@@ -128,24 +130,64 @@ struct Group {
     exclusive: bool,
 }
 
-/// Whose turn it is among the flexible groups: what `rust/driver/turns.rs` keeps.
+impl Group {
+    fn wants(&self) -> GroupWants {
+        let mut wants = GroupWants::default();
+        self.events
+            .iter()
+            .for_each(|(_, demand)| wants.add(demand.constraint));
+        wants
+    }
+}
+
+/// A group that waits.
+#[derive(Clone, Copy)]
+struct Candidate<'a> {
+    group: &'a Group,
+    number: usize,
+    /// The counter that each event had last.
+    previous: &'a [Option<CounterId>],
+}
+
+impl Waiting for Candidate<'_> {
+    type Event = EventNumber;
+
+    fn for_each_event(&self, mut f: impl FnMut(EventNumber, Demand, Option<CounterId>)) {
+        for (event, demand) in &self.group.events {
+            f(*event, *demand, self.previous[*event]);
+        }
+    }
+
+    fn is_alone(&self) -> bool {
+        self.group.exclusive
+    }
+}
+
+/// The order of the flexible groups, and what `rust/driver/turns.rs` keeps.
 struct Turns {
     /// Whether the driver decides about it at all.
     decides: bool,
-    /// By group.
-    turn: Vec<Turn>,
-    had: Vec<Had>,
-    running: Vec<u64>,
-    /// The groups that perf core tries whatever else was refused.
+    /// What the groups want.
+    wants: Wants,
+    /// By group: what it has had, and its place in the order; where that is the same, who was put
+    /// there first comes first.
+    had: Vec<u64>,
+    places: Vec<(u64, u64)>,
+    /// The last place, and how often a group was put anywhere.
+    latest: u64,
+    put: u64,
+    /// Since the PMU was disabled: the groups that perf core tries whatever else was refused, and
+    /// these with the group that was.
     offered: Vec<bool>,
-    /// Who comes when, the last time that somebody had to.
-    queue: Vec<usize>,
-    /// Since the PMU was disabled: whether the groups take turns, if that has been looked at, and
-    /// whether all are offered because one did not fit.
-    looked_at: Option<bool>,
-    passing: bool,
-    /// Whether an interval is over, and that is why the groups are tried.
-    is_over: bool,
+    promoted: Vec<(usize, usize)>,
+}
+
+impl Turns {
+    fn put(&mut self, group: usize, place: u64) {
+        self.put += 1;
+        self.places[group] = (place, self.put);
+        self.latest = self.latest.max(place);
+    }
 }
 
 /// What comes of taking turns, where nothing but the CPU's own events decides.
@@ -155,8 +197,7 @@ struct Outcome {
     waiting: Vec<(usize, Wait)>,
     counters: Vec<(u8, EventNumber)>,
     previous: Vec<Option<CounterId>>,
-    turn: Vec<Turn>,
-    offered: Vec<bool>,
+    promoted: Vec<(usize, usize)>,
     /// The number of the configuration, once it is known.
     configuration: Option<usize>,
 }
@@ -172,8 +213,11 @@ struct Cpu<'a> {
     /// `rust/driver/sharing.rs` keeps.
     needs: Needs,
     shares: Vec<Share>,
-    /// The time, in nanoseconds.
+    /// The time, in nanoseconds, and how much of it groups have been on counters.
     now: u64,
+    running: Vec<u64>,
+    /// Since the PMU was disabled: whether an interval is over.
+    is_over: bool,
     /// The counter that each event had last.
     previous: Vec<Option<CounterId>>,
     /// The pinned groups that are not given up, by number; the watchdog's is first.
@@ -191,10 +235,10 @@ struct Cpu<'a> {
     in_roster: Vec<usize>,
     /// Who is on which counter.
     counters: Vec<(u8, EventNumber)>,
-    /// The flexible groups in the order in which they were opened, whatever perf core's is by now.
-    opened: Vec<usize>,
-    /// What came of it the last time, by number, and the number by the order of the flexible groups,
-    /// the counters that events had last, and the queue.
+    /// Whether the threads of a core have to agree.
+    threads_agree: bool,
+    /// What came of it the last time, by number, and the number by the order of the flexible groups
+    /// and the counters that events had last.
     outcomes: Vec<Outcome>,
     known: HashMap<Vec<u16>, usize>,
     /// The one that there is now.
@@ -256,11 +300,11 @@ pub fn simulate(setting: &Setting<'_>, opened: &Opened) -> Simulation {
     while simulation.steps.len() < most.clamp(1, MAX_STEPS) {
         let step = simulation.steps.len();
         simulation.repeats_from = step + 1;
-        // What groups have had does not come again soon: old times are forgotten little by little.
-        // Nor does what the threads of a core owe each other.
+        // With very many groups it takes longer than anybody wants to know until all comes again. Nor
+        // does what the threads of a core owe each other come again soon.
         let contended = core.as_ref().is_some_and(Core::is_contended);
-        let decides = |cpu: &Cpu<'_>| !cpu.waiting.is_empty() && cpu.turns.decides;
-        if !contended && !cpus.iter().any(decides) {
+        let few = |cpu: &Cpu<'_>| cpu.flexible.len() <= MOST_REPEATED || !cpu.turns.decides;
+        if !contended && cpus.iter().all(few) {
             let mut state: Vec<u16> = vec![(step % cpus.len()) as u16];
             cpus.iter().for_each(|cpu| cpu.state(&mut state));
             if let Some(before) = states.insert(state, step) {
@@ -335,25 +379,32 @@ impl<'a> Cpu<'a> {
             });
             events += 1;
         }
+        let mut wants = Wants::NOTHING;
+        for group in &flexible {
+            let group = &groups[*group];
+            wants.add(&group.wants(), group.exclusive);
+        }
+        let numbers = 1..=groups.len() as u64;
         let turns = Turns {
             decides: setting.policy == Policy::Rpmu,
-            turn: vec![Turn::Free; groups.len()],
-            had: vec![Had::NOTHING; groups.len()],
-            running: vec![0; groups.len()],
+            wants,
+            had: numbers.clone().collect(),
+            places: numbers.map(|number| (number, number)).collect(),
+            latest: groups.len() as u64,
+            put: groups.len() as u64,
             offered: vec![false; groups.len()],
-            queue: Vec::new(),
-            looked_at: None,
-            passing: false,
-            is_over: false,
+            promoted: Vec::new(),
         };
         Self {
             machine,
             thread,
             needs: Needs::default(),
             shares: vec![Share::NONE; groups.len()],
+            running: vec![0; groups.len()],
+            is_over: false,
             now: 1,
             groups,
-            opened: flexible.clone(),
+            threads_agree: shares_a_core(machine),
             roster: Roster::new(&machine.pmu.capabilities).with_policy(setting.policy),
             claimed: Claim::default(),
             previous: vec![None; events],
@@ -379,7 +430,7 @@ impl<'a> Cpu<'a> {
     fn run(&mut self, time: u64) {
         self.now += time;
         for group in self.flexible_active.iter().chain(&self.pinned_active) {
-            self.turns.running[*group] += time;
+            self.running[*group] += time;
         }
     }
 
@@ -420,6 +471,7 @@ impl<'a> Cpu<'a> {
             }
         }
         self.waiting.clear();
+        self.turns.promoted.clear();
         let mut failed: Option<usize> = None;
         for index in 0..self.flexible.len() {
             let group = self.flexible[index];
@@ -442,14 +494,15 @@ impl<'a> Cpu<'a> {
         if self.waiting.is_empty() {
             return false;
         }
-        let first = self.flexible_active.first().or(self.flexible.first());
-        if let Some(first) = first.copied() {
-            self.flexible.retain(|group| *group != first);
-            self.flexible.push(first);
-        }
-        self.turns.is_over = true;
+        self.is_over = true;
         if self.turns.decides {
             self.line_up();
+        } else {
+            let first = self.flexible_active.first().or(self.flexible.first());
+            if let Some(first) = first.copied() {
+                self.flexible.retain(|group| *group != first);
+                self.flexible.push(first);
+            }
         }
         if !self.alone {
             return self.schedule(core, false);
@@ -458,8 +511,6 @@ impl<'a> Cpu<'a> {
         self.key
             .extend(self.flexible.iter().map(|group| *group as u16));
         self.key
-            .extend(self.turns.queue.iter().map(|group| *group as u16));
-        self.key
             .extend(self.previous.iter().map(|previous| counter_code(*previous)));
         if let Some(number) = self.known.get(&self.key) {
             let known = &self.outcomes[*number];
@@ -467,10 +518,10 @@ impl<'a> Cpu<'a> {
             self.waiting.clone_from(&known.waiting);
             self.counters.clone_from(&known.counters);
             self.previous.clone_from(&known.previous);
-            self.turns.turn.clone_from(&known.turn);
-            self.turns.offered.clone_from(&known.offered);
-            self.turns.is_over = false;
+            let promoted = known.promoted.clone();
             self.outcome = Some(*number);
+            self.is_over = false;
+            self.promote(&promoted);
             return false;
         }
         let key = self.key.clone();
@@ -482,8 +533,7 @@ impl<'a> Cpu<'a> {
             waiting: self.waiting.clone(),
             counters: self.counters.clone(),
             previous: self.previous.clone(),
-            turn: self.turns.turn.clone(),
-            offered: self.turns.offered.clone(),
+            promoted: std::mem::take(&mut self.turns.promoted),
             configuration: None,
         });
         woken
@@ -501,35 +551,66 @@ impl<'a> Cpu<'a> {
         }
     }
 
-    /// The beginning of `take_turns()` in `rust/driver/turns.rs`: who has had what, and who comes when.
+    /// `line_up()` in `rust/driver/turns.rs`: who has counted goes behind those that have had less. Where
+    /// none has, perf core lets another be the first.
     fn line_up(&mut self) {
-        let turns = &mut self.turns;
-        let over = turns.is_over;
-        let groups = &self.opened;
-        if over {
-            for group in groups {
-                turns.had[*group].account(turns.running[*group]);
-            }
-        }
-        let least = groups
-            .iter()
-            .filter_map(|group| turns.had[*group].weight())
-            .min();
-        let least = least.unwrap_or(0);
-        let mut queue = Queue::new();
-        for group in groups {
-            if over && turns.had[*group].weight().is_none() {
-                turns.had[*group].join(least);
-            }
-            let turn = if over {
-                Turn::Waits
-            } else {
-                turns.turn[*group]
+        let latest = self.turns.latest;
+        let limits = self.limits_alone();
+        let gp = self.machine.pmu.capabilities.counters.gp().weight();
+        let mut moved = false;
+        for group in self.flexible_active.clone() {
+            let events = &self.groups[group].events;
+            let counter = |event: EventNumber| {
+                let mut counters = self.counters.iter();
+                let (counter, _) = counters.find(|(_, it)| *it == event)?;
+                CounterId::from_index(usize::from(*counter))
             };
-            queue.push(turn, turns.had[*group].weight().unwrap_or(least), *group);
+            let counters = events.iter().filter_map(|(event, _)| counter(*event));
+            if !self.turns.wants.contend_for(counters.collect()) {
+                continue;
+            }
+            let corrupting = self.groups[group].wants().is_corrupting();
+            let charge = self.turns.wants.charge(corrupting, gp, &limits);
+            let place = requeue(self.turns.had[group], latest, charge);
+            self.turns.had[group] = place;
+            self.turns.put(group, place);
+            moved = true;
         }
-        turns.queue.clear();
-        turns.queue.extend(queue.iter());
+        if !moved {
+            let first = self.flexible_active.first().or(self.flexible.first());
+            if let Some(first) = first.copied() {
+                self.turns.had[first] = latest + 1;
+                self.turns.put(first, latest + 1);
+            }
+        }
+        self.sort();
+    }
+
+    /// Brings the flexible groups into the order of their places.
+    fn sort(&mut self) {
+        let places = &self.turns.places;
+        self.flexible.sort_unstable_by_key(|group| places[*group]);
+    }
+
+    /// Puts groups in front of others that were refused.
+    fn promote(&mut self, promoted: &[(usize, usize)]) {
+        for (group, before) in promoted {
+            let (place, _) = self.turns.places[*before];
+            self.turns.put(*group, place.saturating_sub(1));
+        }
+        if !promoted.is_empty() {
+            self.sort();
+        }
+    }
+
+    /// What holds however little the other thread uses.
+    fn limits_alone(&self) -> Limits {
+        let gp = self.machine.pmu.capabilities.gp();
+        let limits = match self.threads_agree {
+            true => Limits::beside_sibling(gp),
+            false => Limits::NONE,
+        };
+        limits.closing(closed(self.machine))
     }
 
     /// `group_can_go_on()` and `group_sched_in()`.
@@ -554,20 +635,26 @@ impl<'a> Cpu<'a> {
             return Err(Wait::Exclusive);
         }
         if let Some(failed) = failed.filter(|_| pinned || !self.turns.offered[number]) {
-            return Err(Wait::Behind(failed));
+            return Err(match self.turns.decides && !pinned {
+                true => Wait::Turn,
+                false => Wait::Behind(failed),
+            });
         }
         let mut core = core;
-        if !pinned && self.turns.decides && !self.is_turn_of(number, core.as_deref_mut(), woken) {
+        if !pinned && self.waits_for_its_kind(number) {
+            self.let_others_pass(number, core);
             return Err(Wait::Turn);
         }
-        let placed = self.place(number, pinned, core, woken);
+        let placed = self.place(number, pinned, core.as_deref_mut(), woken);
         if pinned && placed.is_err() {
             self.needs.refuse_pinned(self.roster.take_wish());
         } else {
-            self.note(number, placed.is_ok(), None);
+            self.note(number, placed.is_ok());
         }
         placed.map_err(|refusal| {
-            self.let_others_pass();
+            if !pinned {
+                self.let_others_pass(number, core);
+            }
             let known = self.refusals.iter().position(|known| *known == refusal);
             Wait::Refused(known.unwrap_or_else(|| {
                 self.refusals.push(refusal);
@@ -576,125 +663,62 @@ impl<'a> Cpu<'a> {
         })
     }
 
-    /// `is_turn_of()` in `rust/driver/turns.rs`.
-    fn is_turn_of(&mut self, group: usize, core: Option<&mut Core>, woken: &mut bool) -> bool {
-        let takes_turns = match self.turns.looked_at {
-            Some(takes_turns) => takes_turns,
-            None => {
-                let takes_turns = self.take_turns(group, core, woken);
-                self.turns.looked_at = Some(takes_turns);
-                takes_turns
+    /// `waits_for_its_kind()` in `rust/driver/turns.rs`.
+    fn waits_for_its_kind(&self, group: usize) -> bool {
+        if !self.turns.decides || !self.threads_agree || self.turns.offered[group] {
+            return false;
+        }
+        let mut beside = Beside::default();
+        for active in &self.flexible_active {
+            for (_, demand) in &self.groups[*active].events {
+                match demand.constraint.exclusive {
+                    true => beside.corrupting += 1,
+                    false => beside.others += 1,
+                }
             }
-        };
-        !takes_turns || self.turns.turn[group] == Turn::Counts
+        }
+        let corrupting = self.groups[group].wants().is_corrupting();
+        let gp = self.machine.pmu.capabilities.counters.gp().weight();
+        let wants = &self.turns.wants;
+        wants.waits_for_its_kind(corrupting, beside, gp, &self.limits_alone())
     }
 
     /// `let_others_pass()` there.
-    fn let_others_pass(&mut self) {
-        let turns = &mut self.turns;
-        if turns.decides && turns.looked_at != Some(true) && !turns.passing {
-            turns.passing = true;
-            for group in &self.flexible {
-                if !self.flexible_active.contains(group) {
-                    turns.turn[*group] = Turn::Undecided;
-                    turns.offered[*group] = true;
-                }
-            }
+    fn let_others_pass(&mut self, refused: usize, core: Option<&mut Core>) {
+        if !self.turns.decides {
+            return;
         }
-    }
-
-    /// `take_turns()` there: before the first of the flexible groups is placed.
-    fn take_turns(&mut self, first: usize, core: Option<&mut Core>, woken: &mut bool) -> bool {
-        let anew = core
-            .as_ref()
-            .is_some_and(|core| core.begins_anew(self.thread));
-        let over = self.turns.is_over || anew;
-        let takes_turns = match self.turns.turn[first] {
-            Turn::Counts | Turn::Waits => true,
-            Turn::Free | Turn::Undecided => over && self.someone_waits(),
-        };
-        if !takes_turns {
-            return false;
+        let counters = self.machine.pmu.capabilities.counters;
+        let limits = core.as_ref().map_or(Limits::NONE, |core| core.limits(self.thread));
+        let limits = limits.closing(closed(self.machine));
+        let behind = self
+            .flexible
+            .iter()
+            .copied()
+            .skip_while(|it| *it != refused);
+        let behind = behind.skip(1).filter(|it| !self.turns.offered[*it]);
+        let behind = behind.map(|number| Candidate {
+            group: &self.groups[number],
+            number,
+            previous: &self.previous,
+        });
+        let mut active = Wants::NOTHING;
+        for group in &self.flexible_active {
+            active.add(&self.groups[*group].wants(), false);
         }
-        if !self.turns.is_over {
-            self.turns.is_over = over;
-            self.line_up();
-            self.turns.is_over = false;
+        let wants = Some((&self.turns.wants, active));
+        let found = look_ahead(&mut self.roster, counters, &limits, wants, behind);
+        let waits_for_sibling = found.refusal.is_some();
+        let found: Vec<usize> = found.groups().map(|it| it.number).collect();
+        let _ = self.roster.take_wish();
+        if let Some(core) = core.filter(|_| waits_for_sibling) {
+            self.needs.contends = true;
+            core.wait(self.thread);
         }
-        let limits = self.limits(false, core.as_deref());
-        let turns = &mut self.turns;
-        for group in &self.flexible {
-            turns.turn[*group] = Turn::Waits;
-            turns.offered[*group] = false;
+        for group in found {
+            self.turns.offered[group] = true;
+            self.turns.promoted.push((group, refused));
         }
-        let queue = std::mem::take(&mut turns.queue);
-        let mut waits = self.flexible.len() > queue.len();
-        let mut verdict = Ok(());
-        let (mut refused, mut wanting) = (None, None);
-        let placed = self.roster.entries().map(|entry| entry.constraint.counters);
-        let mut placed: Vec<CounterMask> = placed.collect();
-        let mut trial = self.roster.trial();
-        let (mut counts, mut alone) = (false, false);
-        for group in queue.iter().copied() {
-            let exclusive = self.groups[group].exclusive;
-            if alone || (counts && exclusive) {
-                waits = true;
-                continue;
-            }
-            // Most are ruled out by this already, and it is much faster than a trial.
-            let events = &self.groups[group].events;
-            if events
-                .iter()
-                .any(|(_, demand)| is_taken(demand.constraint.counters, &placed))
-            {
-                waits = true;
-                continue;
-            }
-            for (event, demand) in events {
-                trial.push(*event, *demand, self.previous[*event]);
-            }
-            match trial.fits(&limits) {
-                Ok(()) => {
-                    turns.turn[group] = Turn::Counts;
-                    turns.offered[group] = true;
-                    placed.extend(events.iter().map(|(_, demand)| demand.constraint.counters));
-                    (counts, alone) = (true, exclusive);
-                }
-                Err(refusal) => {
-                    waits = true;
-                    refused = refused.or(Some(group));
-                    let wish = trial.take_wish();
-                    wanting = wanting.or(wish.map(|wish| (group, wish)));
-                    if refusal.is_for_the_moment() {
-                        verdict = Err(refusal);
-                    }
-                }
-            }
-        }
-        drop(trial);
-        if !waits {
-            for group in &queue {
-                turns.turn[*group] = Turn::Free;
-                turns.had[*group].forget();
-                turns.offered[*group] = true;
-            }
-        }
-        turns.queue = queue;
-        *woken |= self.claim_planned(verdict, core);
-        if let Some(group) = refused {
-            self.note(group, false, None);
-        }
-        if let Some((group, wish)) = wanting {
-            self.note(group, false, Some(wish));
-        }
-        waits
-    }
-
-    /// `someone_waits()` there.
-    fn someone_waits(&self) -> bool {
-        let waits =
-            |group: &usize| self.turns.turn[*group] != Turn::Free || self.groups[*group].exclusive;
-        self.flexible.iter().any(waits)
     }
 
     /// `plan()` in `rust/driver/sharing.rs`: the limits that hold now.
@@ -709,15 +733,15 @@ impl<'a> Cpu<'a> {
         limits.closing(closed(self.machine))
     }
 
-    /// `note_placed()`, `note_refused()` and `note_waiting()` there, for a group that rotates.
-    fn note(&mut self, group: usize, placed: bool, wish: Option<Claim>) {
+    /// `note_placed()` and `note_refused()` there, for a group that rotates.
+    fn note(&mut self, group: usize, placed: bool) {
         if !self.needs.contends {
             return;
         }
-        let share = self.shares[group].account(self.now, self.turns.running[group]);
+        let share = self.shares[group].account(self.now, self.running[group]);
         match placed {
             true => self.needs.place(share),
-            false => self.needs.refuse(share, wish.or(self.roster.take_wish())),
+            false => self.needs.refuse(share, self.roster.take_wish()),
         }
     }
 
@@ -782,9 +806,16 @@ impl<'a> Cpu<'a> {
         self.counters.clear();
         self.counters.extend(placed);
         self.counters.sort_unstable();
-        self.turns.looked_at = None;
-        self.turns.passing = false;
-        let is_over = std::mem::take(&mut self.turns.is_over);
+        let offered = std::mem::take(&mut self.turns.promoted);
+        let active = &self.flexible_active;
+        let promoted: Vec<_> = offered
+            .into_iter()
+            .filter(|(group, _)| active.contains(group))
+            .collect();
+        self.promote(&promoted);
+        self.turns.promoted = promoted;
+        self.turns.offered.fill(false);
+        let is_over = std::mem::take(&mut self.is_over);
         let needs = std::mem::take(&mut self.needs);
         let _ = self.roster.take_wish();
         let claim = self.roster.claim();
@@ -801,6 +832,15 @@ impl<'a> Cpu<'a> {
     /// All that decides what comes next.
     fn state(&self, state: &mut Vec<u16>) {
         state.extend(self.flexible.iter().map(|group| *group as u16));
+        if self.turns.decides {
+            for group in &self.flexible {
+                // How far it is behind the others is all that matters.
+                for number in [self.turns.had[*group], self.turns.places[*group].0] {
+                    let behind = self.turns.latest - number;
+                    state.extend([0, 16, 32, 48].map(|shift| (behind >> shift) as u16));
+                }
+            }
+        }
         state.push(self.flexible_active.len() as u16);
         state.extend(self.flexible_active.iter().map(|group| *group as u16));
         state.push(self.pinned.len() as u16);

@@ -596,11 +596,7 @@ impl TurningCore {
                     this.order.retain(|group| !flexible.contains(group));
                     this.order.extend(&flexible);
                 }
-                let mut order = this.order.clone();
-                if !is_over && !self.core.begins_anew(this.seat) {
-                    order.sort_by_key(|group| !flexible.contains(group));
-                }
-                order
+                this.order.clone()
             }
             Order::Mainline => {
                 if is_over {

@@ -16,6 +16,7 @@ use rpmu_logic::logic::attr::{configure, Attributes, Event, EventType};
 use rpmu_logic::logic::cache_event::CacheId;
 use rpmu_logic::logic::capabilities::{Capabilities, Cpuid, Leaf};
 use rpmu_logic::logic::claim::Core;
+use rpmu_logic::logic::constraint::Constraint;
 use rpmu_logic::logic::counter::{CounterId, CounterKind, CounterMask, MAX_COUNTERS};
 use rpmu_logic::logic::dirty::Dirty;
 use rpmu_logic::logic::event_select::EventSelect;
@@ -30,7 +31,7 @@ use rpmu_logic::logic::pmu::Pmu;
 use rpmu_logic::logic::refusal::Refusal;
 use rpmu_logic::logic::registers::{Register, RegisterWrite, Shadow};
 use rpmu_logic::logic::roster::Roster;
-use rpmu_logic::logic::turns::{Had, Queue, Turn, LONGEST_QUEUE};
+use rpmu_logic::logic::turns::{requeue, Beside, GroupWants, Wants};
 
 fn leaf() -> impl Strategy<Value = Leaf> {
     any::<[u32; 4]>().prop_map(|[eax, ebx, ecx, edx]| Leaf { eax, ebx, ecx, edx })
@@ -498,26 +499,35 @@ proptest! {
         prop_assert_eq!(width.sign_extend(later) as u64 & width.mask(), later & width.mask());
     }
 
-    /// What has been had, and whose turn it is.
+    /// Places in an order, and what is left for others.
     #[test]
     fn any_turns(
-        had in prop::collection::vec((0u32..4, 0u64..1 << 62, 0u64..1 << 62, 0u64..1 << 62), 0..2 * LONGEST_QUEUE),
+        places in prop::collection::vec(any::<[u64; 3]>(), 1..40),
+        groups in prop::collection::vec((any::<u64>(), any::<bool>(), any::<bool>()), 0..40),
+        [reach, gp, room]: [u64; 3],
     ) {
-        let mut queue = Queue::new();
-        for (i, (turn, weight, until, more)) in had.iter().enumerate() {
-            let mut had = Had::from_parts(*weight, *until);
-            // Time does not go back.
-            had.account(until + more);
-            prop_assert_eq!(Had::from_parts(had.parts().0, had.parts().1), had);
-            had.join(*weight);
-            queue.push(Turn::from_code(*turn), *weight, i);
+        for [had, latest, charge] in places {
+            let charge = charge >> 1;
+            prop_assert!(requeue(had, latest, charge) >= had.max(charge));
         }
-        prop_assert_eq!(queue.len(), had.len().min(LONGEST_QUEUE));
-        let key = |i: usize| (Turn::from_code(had[i].0) != Turn::Counts, had[i].1, i);
-        let mut expected: Vec<usize> = (0..had.len()).collect();
-        expected.sort_by_key(|i| key(*i));
-        expected.truncate(LONGEST_QUEUE);
-        prop_assert_eq!(queue.iter().collect::<Vec<_>>(), expected);
+        let (mut wants, mut active) = (Wants::NOTHING, Wants::NOTHING);
+        for (counters, exclusive, alone) in groups {
+            let counters = CounterMask::from_bits(counters);
+            let mut group = GroupWants::default();
+            group.add(Constraint { exclusive, ..Constraint::any_of(counters) });
+            prop_assert_eq!(group.is_corrupting(), exclusive);
+            wants.add(&group, alone);
+            active.add(&group, alone);
+        }
+        // CAST: whatever it is.
+        let (gp, room) = (gp as u32, room as u32);
+        prop_assert!(!wants.could_use(&active, CounterMask::from_bits(reach), room));
+        for limits in [Limits::NONE, Limits::beside_sibling(gp)] {
+            prop_assert!(wants.charge(true, gp, &limits) >= wants.charge(false, gp, &limits));
+            let beside = Beside { corrupting: room, others: gp };
+            let waits = [true, false].map(|it| wants.waits_for_its_kind(it, beside, gp, &limits));
+            prop_assert!(waits != [true, true]);
+        }
     }
 
     /// Masks, indices, and who has left something in a counter.
