@@ -561,6 +561,75 @@ TEST_F(multiplex, led_by_software)
 	}
 }
 
+/* As many enabled events as there are counters, and two more: they take turns. */
+static int open_rotating(struct __test_metadata *_metadata, int fds[10])
+{
+	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
+	int i, nr = gp_counters() + 2;
+
+	ASSERT_GE(10, nr);
+	attr.disabled = 0;
+	for (i = 0; i < nr; i++) {
+		fds[i] = perf_open_self(&attr, -1);
+		ASSERT_LE(0, fds[i]);
+	}
+	return nr;
+}
+
+/* A software event that an event of the PMU joins at once is not switched off by that. */
+TEST_F(multiplex, leader_is_joined_at_once)
+{
+	struct perf_event_attr clock = counting(PERF_TYPE_SOFTWARE,
+						PERF_COUNT_SW_TASK_CLOCK);
+	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
+	struct one_count before, after;
+	int i, lead, sibling, fds[10], nr = open_rotating(_metadata, fds);
+
+	clock.disabled = 0;
+	attr.disabled = 0;
+	for (i = 0; i < 40; i++) {
+		lead = perf_open_self(&clock, -1);
+		ASSERT_LE(0, lead);
+		sibling = perf_open_self(&attr, lead);
+		ASSERT_LE(0, sibling);
+		ASSERT_TRUE(read_one(lead, &before));
+		branch_loop(PASSES);
+		ASSERT_TRUE(read_one(lead, &after));
+		/* The time of an event that is off stands. */
+		EXPECT_LT(before.enabled, after.enabled) TH_LOG("%d", i);
+		close(sibling);
+		close(lead);
+	}
+	while (nr--)
+		close(fds[nr]);
+}
+
+/* One whose events of the PMU are all off runs at least as in perf core's order. */
+TEST_F(multiplex, leader_with_a_sibling_that_is_off)
+{
+	struct perf_event_attr clock = counting(PERF_TYPE_SOFTWARE,
+						PERF_COUNT_SW_TASK_CLOCK);
+	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
+	int lead, sibling, fds[10], nr = open_rotating(_metadata, fds);
+	struct one_count count;
+
+	lead = perf_open_self(&clock, -1);
+	ASSERT_LE(0, lead);
+	sibling = perf_open_self(&attr, lead);
+	ASSERT_LE(0, sibling);
+	ASSERT_EQ(0, ioctl(lead, PERF_EVENT_IOC_ENABLE, 0));
+	do {
+		branch_loop(PASSES);
+		ASSERT_TRUE(read_one(lead, &count));
+	} while (count.enabled < 1000000000);
+	TH_LOG("%.1f %%", 100.0 * count.running / count.enabled);
+	EXPECT_LT(0.6, (double)count.running / count.enabled);
+	close(sibling);
+	close(lead);
+	while (nr--)
+		close(fds[nr]);
+}
+
 #define FAIR_S	60
 #define TURNS	8
 

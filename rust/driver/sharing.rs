@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     logic::{
-        claim::{Claim, Core, Thread},
+        claim::{Core, Thread},
         constraint::Constraint,
         counter::CounterMask,
         explanation::Explanation,
@@ -30,7 +30,7 @@ use crate::{
         refusal::Refusal,
         roster::Roster,
     },
-    perf::{Event, EventId, OnCpu, PmuDisabled, WaitingGroup},
+    perf::{Event, EventId, OnCpu, PmuDisabled},
     x86::{
         cpu::{online_cpus, possible_cpus},
         lock::{RawSpinLock, RawSpinLockGuard},

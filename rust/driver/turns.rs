@@ -22,7 +22,7 @@ use crate::{
         limits::Limits,
         turns::{look_ahead, requeue, Beside, GroupWants, Waiting, Wants},
     },
-    perf::{Context, Event, EventId, IntervalEnd, OnCpu, Scheduling, Version, WaitingGroup},
+    perf::{Context, Event, EventId, IntervalEnd, Scheduling, Version, WaitingGroup},
 };
 use kernel::{cpu::CpuId, prelude::*};
 
