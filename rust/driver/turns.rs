@@ -76,8 +76,10 @@ impl Turns {
             add(wants, group);
             whole &= is_leader.0;
         });
-        // A group that has grown is in there as what it was, too.
-        if !all_there || !whole {
+        // A group that has grown is in there as what it was, too: until the interval is over.
+        if !whole {
+            known.stale = LONGEST;
+        } else if !all_there {
             known.stale = known.stale.max(1);
         }
         known.version = version;

@@ -608,9 +608,11 @@ const SUBTREES: usize = 8;
 ///
 /// # Invariants
 ///
-/// Non-null pointers are those of leaders, in the tree of a context that is locked for `'a`.
+/// The first `len` pointers are those of leaders, in the tree of a context that is locked for `'a`.
 pub struct Behind<'a, T: Operations> {
+    /// The next of each subtree.
     next: [*mut bindings::perf_event; SUBTREES],
+    len: usize,
     _groups: PhantomData<&'a Event<T>>,
 }
 
@@ -618,6 +620,7 @@ impl<T: Operations> Clone for Behind<'_, T> {
     fn clone(&self) -> Self {
         Self {
             next: self.next,
+            len: self.len,
             _groups: PhantomData,
         }
     }
@@ -630,19 +633,21 @@ impl<T: Operations> Behind<'_, T> {
     /// being scheduled on this CPU.
     unsafe fn new(leader: *mut bindings::perf_event) -> Self {
         let mut next = [ptr::null_mut(); SUBTREES];
-        let mut slots = next.iter_mut();
+        let mut len = 0;
+        let mut push = |leader: *mut bindings::perf_event| {
+            if let Some(slot) = next.get_mut(len).filter(|_| !leader.is_null()) {
+                *slot = leader;
+                len = len.wrapping_add(1);
+            }
+        };
         // SAFETY: By this function's requirements.
         unsafe {
             let own = Subtree::of(leader);
-            if let Some(slot) = slots.next() {
-                *slot = following(leader);
-            }
+            push(following(leader));
             let place = (*leader).group_index;
             let mut others = |subtree: Subtree| {
                 if subtree != own {
-                    if let Some(slot) = slots.next() {
-                        *slot = first_from((*leader).ctx, subtree, place);
-                    }
+                    push(first_from((*leader).ctx, subtree, place));
                 }
             };
             // CAST: a CPU's number.
@@ -667,6 +672,7 @@ impl<T: Operations> Behind<'_, T> {
         // INVARIANT: From the tree.
         Self {
             next,
+            len,
             _groups: PhantomData,
         }
     }
@@ -677,15 +683,24 @@ impl<'a, T: Operations> Iterator for Behind<'a, T> {
 
     fn next(&mut self) -> Option<WaitingGroup<'a, T>> {
         loop {
-            let is_there = |slot: &&mut *mut bindings::perf_event| !slot.is_null();
             // SAFETY: By the type invariant.
             let place = |slot: &&mut *mut bindings::perf_event| unsafe { (***slot).group_index };
-            let slot = self.next.iter_mut().filter(is_there).min_by_key(place)?;
+            let last = self.len.checked_sub(1)?;
+            let last_leader = *self.next.get(last)?;
+            let mut slots = self.next.iter_mut().take(self.len);
+            let slot = match last {
+                0 => slots.next()?,
+                _ => slots.min_by_key(place)?,
+            };
             let leader = *slot;
             // SAFETY: By the type invariant.
-            // INVARIANT: From the tree.
+            // INVARIANT: From the tree, or the last pointer takes the place of the one that goes.
             let (state, caps) = unsafe {
                 *slot = following(leader);
+                if slot.is_null() {
+                    *slot = last_leader;
+                    self.len = last;
+                }
                 ((*leader).state, (*leader).group_caps)
             };
             if state == INACTIVE && caps & OFFER_ALWAYS == 0 {
