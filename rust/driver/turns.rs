@@ -244,6 +244,9 @@ impl Driver {
     }
 
     /// Has groups behind that of `event`, which is refused, offered if they fit.
+    ///
+    /// They come first until the interval is over, unless the refusal is `for_the_moment`: a group that
+    /// waits for the core's other thread has to be tried first when that makes way.
     #[cold]
     pub(super) fn let_others_pass(
         &self,
@@ -251,6 +254,7 @@ impl Driver {
         cpu: &Cpu,
         own: &mut Own,
         event: &Event<Self>,
+        for_the_moment: bool,
     ) {
         if self.hardware.policy != Policy::Rpmu || cx.is_of_pinned_group(event) {
             return;
@@ -297,7 +301,7 @@ impl Driver {
         let wants = wants.as_ref().map(|wants| (wants, active));
         let found = look_ahead(&mut own.roster, counters, &limits, wants, behind);
         for candidate in found.groups() {
-            cx.offer(candidate.group, event);
+            cx.offer(candidate.group, event, !for_the_moment);
         }
         if found.refusal.is_some() {
             self.wait_for_sibling(cx, cpu, own);
@@ -306,7 +310,7 @@ impl Driver {
         let _ = own.roster.take_wish();
         // A group that is enabled meanwhile is not seen from here before the interval is over, so
         // that is for many groups only.
-        let left = match found.looked_at > LONG_WALK {
+        let left = match found.looked_at > LONG_WALK && !for_the_moment {
             true => found.reach,
             false => CounterMask::EMPTY,
         };

@@ -138,16 +138,23 @@ impl<'a, T: Operations> Scheduling<'a, T> {
         unsafe { Behind::new(self.group(event).0) }
     }
 
-    /// Has the perf core offer `group` although it refuses that of `event`, which is before it.
+    /// Has the perf core offer `group` although it refuses that of `event`, which is before it. If it
+    /// `goes_first`, and finds a place, it is before that of `event` from now on.
     ///
     /// `group` does not want to be alone, and no group that does is on the CPU: the perf core does not
     /// look at that then. [`may_offer`](Self::may_offer) must have said so.
-    pub fn offer(&self, group: WaitingGroup<'_, T>, event: &Event<T>) {
+    pub fn offer(&self, group: WaitingGroup<'_, T>, event: &Event<T>, goes_first: bool) {
         let offers = &self.pmu().cpu_state(self).offers;
         // SAFETY: Both are leaders of groups in one context, which is locked, and the perf core
         // enables the PMU before it unlocks it: in `perf_event_context_sched_in()`, `ctx_resched()`,
         // `perf_cgroup_switch()` and `perf_rotate_context()`, and around each event.
-        unsafe { offers.push(group.0, self.group(event).0) };
+        unsafe {
+            let before = match goes_first {
+                true => self.group(event).0,
+                false => ptr::null_mut(),
+            };
+            offers.push(group.0, before);
+        }
     }
 
     /// Whether the event's group is offered because of [`offer`](Self::offer).
@@ -813,10 +820,10 @@ const OFFERS: usize = 32;
 ///
 /// # Invariants
 ///
-/// Non-null pointers are those of leaders, and of contexts, that are locked on this CPU; of an entry,
-/// both are null or none is. Only callbacks on this CPU look at it, not in an NMI.
+/// Non-null pointers are those of leaders, and of contexts, that are locked on this CPU; both leaders
+/// of an entry are in one context. Only callbacks on this CPU look at it, not in an NMI.
 pub(super) struct Offers {
-    /// The groups with the flag, and those that they are offered in spite of.
+    /// The groups with the flag, and those that they are to be in front of from now on, if any.
     groups: [[AtomicPtr<bindings::perf_event>; 2]; OFFERS],
     /// The contexts whose order is kept.
     kept: [AtomicPtr<bindings::perf_event_context>; 2],
@@ -833,8 +840,8 @@ impl Offers {
 
     /// # Safety
     ///
-    /// Both must be leaders of groups in one context that is locked on this CPU until the PMU has been
-    /// enabled.
+    /// `leader`, and `before` if it is not null, must be leaders of groups in one context that is locked
+    /// on this CPU until the PMU has been enabled.
     unsafe fn push(&self, leader: *mut bindings::perf_event, before: *mut bindings::perf_event) {
         let free = |entry: &&[AtomicPtr<bindings::perf_event>; 2]| entry[0].load(Relaxed).is_null();
         if let Some([group, refused]) = self.groups.iter().find(free) {
@@ -890,7 +897,8 @@ impl Offers {
             // as long (`Scheduling::may_offer()`).
             unsafe {
                 (*leader).group_caps &= !OFFER_ALWAYS;
-                if (*leader).state == ACTIVE && (*(*leader).ctx).rotate_disable == 0 {
+                let is_placed = (*leader).state == ACTIVE;
+                if is_placed && !before.is_null() && (*(*leader).ctx).rotate_disable == 0 {
                     // INVARIANT: A leader, of a context that is locked.
                     let waiting = WaitingGroup::<T>(leader, PhantomData);
                     let place = (*before).group_index.saturating_sub(1);

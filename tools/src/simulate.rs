@@ -642,7 +642,7 @@ impl<'a> Cpu<'a> {
         }
         let mut core = core;
         if !pinned && self.waits_for_its_kind(number) {
-            self.let_others_pass(number, core);
+            self.let_others_pass(number, core, false);
             return Err(Wait::Turn);
         }
         let placed = self.place(number, pinned, core.as_deref_mut(), woken);
@@ -653,7 +653,7 @@ impl<'a> Cpu<'a> {
         }
         placed.map_err(|refusal| {
             if !pinned {
-                self.let_others_pass(number, core);
+                self.let_others_pass(number, core, refusal.is_for_the_moment());
             }
             let known = self.refusals.iter().position(|known| *known == refusal);
             Wait::Refused(known.unwrap_or_else(|| {
@@ -684,7 +684,12 @@ impl<'a> Cpu<'a> {
     }
 
     /// `let_others_pass()` there.
-    fn let_others_pass(&mut self, refused: usize, core: Option<&mut Core>) {
+    fn let_others_pass(
+        &mut self,
+        refused: usize,
+        core: Option<&mut Core>,
+        for_the_moment: bool,
+    ) {
         if !self.turns.decides {
             return;
         }
@@ -717,7 +722,9 @@ impl<'a> Cpu<'a> {
         }
         for group in found {
             self.turns.offered[group] = true;
-            self.turns.promoted.push((group, refused));
+            if !for_the_moment {
+                self.turns.promoted.push((group, refused));
+            }
         }
     }
 
