@@ -145,12 +145,13 @@ fewer_counters() {
 }
 
 eight_counters_do() {
-	log_since | grep -q ' 8 general-purpose and [34] fixed counters' &&
-		log_since | grep -q ' 2 more general-purpose counters are not used' || {
-		because "$(log_since | grep -m 1 rpmu:)"
-		return 1
-	}
-	counts
+	if log_since | grep -q ' 8 general-purpose and [34] fixed counters' &&
+		log_since | grep -q ' 2 more general-purpose counters are not used'; then
+		counts
+		return
+	fi
+	because "$(log_since | grep -m 1 rpmu:)"
+	return 1
 }
 
 # A CPU without a table of its own that tells of ten counters: rpmu uses those that have their addresses everywhere.

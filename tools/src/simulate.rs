@@ -684,17 +684,14 @@ impl<'a> Cpu<'a> {
     }
 
     /// `let_others_pass()` there.
-    fn let_others_pass(
-        &mut self,
-        refused: usize,
-        core: Option<&mut Core>,
-        for_the_moment: bool,
-    ) {
+    fn let_others_pass(&mut self, refused: usize, core: Option<&mut Core>, for_the_moment: bool) {
         if !self.turns.decides {
             return;
         }
         let counters = self.machine.pmu.capabilities.counters;
-        let limits = core.as_ref().map_or(Limits::NONE, |core| core.limits(self.thread));
+        let limits = core
+            .as_ref()
+            .map_or(Limits::NONE, |core| core.limits(self.thread));
         let limits = limits.closing(closed(self.machine));
         let behind = self
             .flexible
