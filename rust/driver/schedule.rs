@@ -334,7 +334,7 @@ impl Operations for Driver {
         own.changed = true;
         if self.waits_for_its_kind(cx, cpu, &mut own, event) {
             event.data().wait_for_turn();
-            self.let_others_pass(cx, cpu, &mut own, event, false);
+            self.let_others_pass(cx, cpu, &mut own, event);
             return Err(EAGAIN);
         }
         let data = event.data();
@@ -344,7 +344,7 @@ impl Operations for Driver {
             return Ok(own
                 .roster
                 .add(id, data.demand, wish, &Limits::NONE)
-                .inspect_err(|_| self.let_others_pass(cx, cpu, &mut own, event, false))?);
+                .inspect_err(|_| self.let_others_pass(cx, cpu, &mut own, event))?);
         }
         let planned = self.plan(cx, cpu, &mut own, Plain::No, Some(id), |roster, limits| {
             roster.add(id, data.demand, wish, limits)
@@ -355,8 +355,7 @@ impl Operations for Driver {
             self.place_failed(cx, &mut own, event, 1, || {
                 denied.explain(data.demand.constraint)
             });
-            let for_the_moment = denied.refusal.is_for_the_moment();
-            self.let_others_pass(cx, cpu, &mut own, event, for_the_moment);
+            self.let_others_pass(cx, cpu, &mut own, event);
             denied.refusal.into()
         })
     }
@@ -472,8 +471,7 @@ impl Operations for Driver {
         Self::note_placed(own, &planned, || cx.event(leader?));
         planned.map_err(|denied| {
             if let Some((id, leader)) = leader.and_then(|id| Some((id, cx.event(id)?))) {
-                let for_the_moment = denied.refusal.is_for_the_moment();
-                if for_the_moment {
+                if denied.refusal.is_for_the_moment() {
                     cx.wait_if_pinned(id);
                 }
                 if cx.is_pinned(id) {
@@ -487,7 +485,7 @@ impl Operations for Driver {
                 // CAST: no more than there are counters.
                 let count = members.count() as u32;
                 self.place_failed(cx, own, leader, count, || denied.explain(all));
-                self.let_others_pass(cx, cpu, own, leader, for_the_moment);
+                self.let_others_pass(cx, cpu, own, leader);
             }
             denied.refusal.into()
         })

@@ -374,9 +374,16 @@ impl Driver {
         }
         own.claimed = claim;
         let is_over = cx.is_rotation();
-        let woken = self
-            .core(seat, cx.irqs())
-            .and_then(|mut core| core.settle(seat.thread, claim, &needs, is_over, now));
+        let Some(mut core) = self.core(seat, cx.irqs()) else {
+            return;
+        };
+        let woken = core.settle(seat.thread, claim, &needs, is_over, now);
+        let has_way = core.has_way(seat.thread);
+        drop(core);
+        if has_way {
+            // When the sibling has made way, what it made way for is tried first.
+            cx.keep_places();
+        }
         resched(cx.pmu(), woken);
     }
 }

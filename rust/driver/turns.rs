@@ -187,6 +187,8 @@ impl Driver {
                     };
                     let place = requeue(group.runtime_place(), latest, charge);
                     context.requeue(group, place);
+                    // It may not be offered at all for a while, if it is behind one that is refused.
+                    group.for_each_member(|member| member.data().wait_for_turn());
                     moved = true;
                 }
             });
@@ -244,9 +246,6 @@ impl Driver {
     }
 
     /// Has groups behind that of `event`, which is refused, offered if they fit.
-    ///
-    /// They come first until the interval is over, unless the refusal is `for_the_moment`: a group that
-    /// waits for the core's other thread has to be tried first when that makes way.
     #[cold]
     pub(super) fn let_others_pass(
         &self,
@@ -254,7 +253,6 @@ impl Driver {
         cpu: &Cpu,
         own: &mut Own,
         event: &Event<Self>,
-        for_the_moment: bool,
     ) {
         if self.hardware.policy != Policy::Rpmu || cx.is_of_pinned_group(event) {
             return;
@@ -301,7 +299,7 @@ impl Driver {
         let wants = wants.as_ref().map(|wants| (wants, active));
         let found = look_ahead(&mut own.roster, counters, &limits, wants, behind);
         for candidate in found.groups() {
-            cx.offer(candidate.group, event, !for_the_moment);
+            cx.offer(candidate.group, event);
         }
         if found.refusal.is_some() {
             self.wait_for_sibling(cx, cpu, own);
@@ -310,7 +308,7 @@ impl Driver {
         let _ = own.roster.take_wish();
         // A group that is enabled meanwhile is not seen from here before the interval is over, so
         // that is for many groups only.
-        let left = match found.looked_at > LONG_WALK && !for_the_moment {
+        let left = match found.looked_at > LONG_WALK {
             true => found.reach,
             false => CounterMask::EMPTY,
         };

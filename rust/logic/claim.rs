@@ -296,6 +296,12 @@ impl Core {
         self.wanted_from(thread).is_some()
     }
 
+    /// Whether `thread` has the right of way. Then the groups that wait have to be tried in their order
+    /// when it schedules next, before others that fitted without them.
+    pub fn has_way(&self, thread: Thread) -> bool {
+        self.way.is_some_and(|way| way.thread == thread)
+    }
+
     /// Whether the threads are in each other's way: one wants something, or has taken it.
     pub fn is_contended(&self) -> bool {
         let contends = |seat: &Seat| seat.want.is_some() || seat.standing.is_some();
@@ -609,7 +615,7 @@ mod tests {
         assert!(!core.yields(SECOND));
         assert_eq!(core.settle(FIRST, using(0), &needs, true, || 1), Some(4));
         assert!(core.yields(SECOND));
-        assert!(!core.leaves_all_to(SECOND));
+        assert!(!core.leaves_all_to(SECOND) && core.has_way(FIRST));
         // What is wanted limits it, though it is not taken yet; but no pinned groups.
         let limits = core.limits(SECOND);
         assert_eq!((limits.closed, limits.gp), (mask(0b1), 2));
@@ -633,7 +639,7 @@ mod tests {
             core.settle(FIRST, exclusive(0b1), &needs, false, || 1),
             None
         );
-        assert!(!core.yields(SECOND));
+        assert!(!core.yields(SECOND) && !core.has_way(FIRST));
         assert_eq!(core.limits(SECOND).closed, mask(0b1));
     }
 

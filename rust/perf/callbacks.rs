@@ -96,9 +96,9 @@ impl<T: Operations> Callbacks<T> {
         let disabled = &pmu.cpu_state(cx).disabled;
         let left = disabled.load(Relaxed) & !reason;
         if left == 0 {
-            // SAFETY: The PMU is being enabled.
-            unsafe { pmu.cpu_state(cx).offers.settle::<T>() };
             pmu.ops().enable(cx);
+            // SAFETY: The PMU has just been enabled.
+            unsafe { pmu.cpu_state(cx).offers.settle::<T>() };
         }
         disabled.store(left, Relaxed);
     }

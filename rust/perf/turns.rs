@@ -138,23 +138,16 @@ impl<'a, T: Operations> Scheduling<'a, T> {
         unsafe { Behind::new(self.group(event).0) }
     }
 
-    /// Has the perf core offer `group` although it refuses that of `event`, which is before it. If it
-    /// `goes_first`, and finds a place, it is before that of `event` from now on.
+    /// Has the perf core offer `group` although it refuses that of `event`, which is before it.
     ///
     /// `group` does not want to be alone, and no group that does is on the CPU: the perf core does not
     /// look at that then. [`may_offer`](Self::may_offer) must have said so.
-    pub fn offer(&self, group: WaitingGroup<'_, T>, event: &Event<T>, goes_first: bool) {
+    pub fn offer(&self, group: WaitingGroup<'_, T>, event: &Event<T>) {
         let offers = &self.pmu().cpu_state(self).offers;
         // SAFETY: Both are leaders of groups in one context, which is locked, and the perf core
         // enables the PMU before it unlocks it: in `perf_event_context_sched_in()`, `ctx_resched()`,
         // `perf_cgroup_switch()` and `perf_rotate_context()`, and around each event.
-        unsafe {
-            let before = match goes_first {
-                true => self.group(event).0,
-                false => ptr::null_mut(),
-            };
-            offers.push(group.0, before);
-        }
+        unsafe { offers.push(group.0, self.group(event).0) };
     }
 
     /// Whether the event's group is offered because of [`offer`](Self::offer).
@@ -171,6 +164,12 @@ impl<T: Operations> PmuDisabled<'_, T> {
         // SAFETY: Interrupts are off, and the PMU is registered: whoever ends that has said so
         // before, and waits for all that run with interrupts off.
         self.pmu().is_open() && unsafe { rotation::is_under_way(self.pmu().as_raw()) }
+    }
+
+    /// Leaves groups that were [offered](Scheduling::offer) behind those that they were offered in spite
+    /// of: these come first again when the context's groups are offered next.
+    pub fn keep_places(&self) {
+        self.pmu().cpu_state(self).offers.keep_places();
     }
 
     /// How many groups are enabled and not on this CPU, on which they should be; not those of control
@@ -840,8 +839,8 @@ impl Offers {
 
     /// # Safety
     ///
-    /// `leader`, and `before` if it is not null, must be leaders of groups in one context that is locked
-    /// on this CPU until the PMU has been enabled.
+    /// Both must be leaders of groups in one context that is locked on this CPU until the PMU has been
+    /// enabled.
     unsafe fn push(&self, leader: *mut bindings::perf_event, before: *mut bindings::perf_event) {
         let free = |entry: &&[AtomicPtr<bindings::perf_event>; 2]| entry[0].load(Relaxed).is_null();
         if let Some([group, refused]) = self.groups.iter().find(free) {
@@ -868,11 +867,19 @@ impl Offers {
         }
     }
 
+    /// Leaves the groups where they are in their order.
+    fn keep_places(&self) {
+        for [_, refused] in &self.groups {
+            // INVARIANT: A null pointer.
+            refused.store(ptr::null_mut(), Relaxed);
+        }
+    }
+
     /// Takes everything back, and has the groups that have found a place come first from now on.
     ///
     /// # Safety
     ///
-    /// To be called on the CPU when the PMU is about to be enabled.
+    /// To be called on the CPU when the PMU has been enabled, before that callback ends.
     pub(super) unsafe fn settle<T: Operations>(&self) {
         for slot in &self.kept {
             let context = slot.load(Relaxed);

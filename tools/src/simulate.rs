@@ -642,7 +642,7 @@ impl<'a> Cpu<'a> {
         }
         let mut core = core;
         if !pinned && self.waits_for_its_kind(number) {
-            self.let_others_pass(number, core, false);
+            self.let_others_pass(number, core);
             return Err(Wait::Turn);
         }
         let placed = self.place(number, pinned, core.as_deref_mut(), woken);
@@ -653,7 +653,7 @@ impl<'a> Cpu<'a> {
         }
         placed.map_err(|refusal| {
             if !pinned {
-                self.let_others_pass(number, core, refusal.is_for_the_moment());
+                self.let_others_pass(number, core);
             }
             let known = self.refusals.iter().position(|known| *known == refusal);
             Wait::Refused(known.unwrap_or_else(|| {
@@ -684,7 +684,7 @@ impl<'a> Cpu<'a> {
     }
 
     /// `let_others_pass()` there.
-    fn let_others_pass(&mut self, refused: usize, core: Option<&mut Core>, for_the_moment: bool) {
+    fn let_others_pass(&mut self, refused: usize, core: Option<&mut Core>) {
         if !self.turns.decides {
             return;
         }
@@ -719,9 +719,7 @@ impl<'a> Cpu<'a> {
         }
         for group in found {
             self.turns.offered[group] = true;
-            if !for_the_moment {
-                self.turns.promoted.push((group, refused));
-            }
+            self.turns.promoted.push((group, refused));
         }
     }
 
@@ -810,6 +808,20 @@ impl<'a> Cpu<'a> {
         self.counters.clear();
         self.counters.extend(placed);
         self.counters.sort_unstable();
+        let is_over = std::mem::take(&mut self.is_over);
+        let needs = std::mem::take(&mut self.needs);
+        let _ = self.roster.take_wish();
+        let claim = self.roster.claim();
+        let changed = claim != self.claimed || needs.contends || needs.yields;
+        let mut woken = None;
+        if let Some(core) = core.filter(|_| changed) {
+            self.claimed = claim;
+            let now = self.now;
+            woken = core.settle(self.thread, claim, &needs, is_over, || now);
+            if core.has_way(self.thread) {
+                self.turns.promoted.clear();
+            }
+        }
         let offered = std::mem::take(&mut self.turns.promoted);
         let active = &self.flexible_active;
         let promoted: Vec<_> = offered
@@ -819,17 +831,6 @@ impl<'a> Cpu<'a> {
         self.promote(&promoted);
         self.turns.promoted = promoted;
         self.turns.offered.fill(false);
-        let is_over = std::mem::take(&mut self.is_over);
-        let needs = std::mem::take(&mut self.needs);
-        let _ = self.roster.take_wish();
-        let claim = self.roster.claim();
-        let changed = claim != self.claimed || needs.contends || needs.yields;
-        let Some(core) = core.filter(|_| changed) else {
-            return false;
-        };
-        self.claimed = claim;
-        let now = self.now;
-        let woken = core.settle(self.thread, claim, &needs, is_over, || now);
         woken.is_some()
     }
 

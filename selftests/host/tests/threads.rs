@@ -484,6 +484,8 @@ struct Turner {
     running: Vec<u64>,
     shares: Vec<Share>,
     waits: bool,
+    /// Whether the next order is that of the waiting times, and not those first that have counted.
+    keeps_places: bool,
     /// When its timer expires, if it runs, as in the perf core: always at the same phase.
     timer: Option<u64>,
     phase: u64,
@@ -522,6 +524,7 @@ impl TurningCore {
                 running: vec![0; groups.len()],
                 shares: vec![Share::NONE; groups.len()],
                 waits: false,
+                keeps_places: false,
                 timer: None,
                 phase: if side == 0 { 0 } else { phase },
             }
@@ -596,7 +599,11 @@ impl TurningCore {
                     this.order.retain(|group| !flexible.contains(group));
                     this.order.extend(&flexible);
                 }
-                this.order.clone()
+                let mut order = this.order.clone();
+                if !is_over && !this.keeps_places {
+                    order.sort_by_key(|group| !flexible.contains(group));
+                }
+                order
             }
             Order::Mainline => {
                 if is_over {
@@ -632,6 +639,7 @@ impl TurningCore {
         let now = self.now;
         let (seat, claim) = (this.seat, this.claimed);
         let woken = self.core.settle(seat, claim, &needs, is_over, || now);
+        self.sides[side].keeps_places = self.core.has_way(seat);
         let [first, second] = self.sides.each_ref().map(|side| side.claimed);
         assert!((first.exclusive & second.used).is_empty());
         assert!((second.exclusive & first.used).is_empty());
