@@ -366,12 +366,13 @@ impl Driver {
             return;
         };
         let claim = own.roster.claim();
-        let needs = core::mem::take(&mut own.needs);
-        // What was wished is in there, or of no interest any more.
+        // What was wished is among the needs, or of no interest any more.
         let _ = own.roster.take_wish();
-        if claim == own.claimed && !needs.contends && !needs.yields {
+        // Where the threads do not contend, there are no needs.
+        if claim == own.claimed && !own.needs.contends && !own.needs.yields {
             return;
         }
+        let needs = core::mem::take(&mut own.needs);
         own.claimed = claim;
         let is_over = cx.is_rotation();
         let Some(mut core) = self.core(seat, cx.irqs()) else {

@@ -217,14 +217,17 @@ impl<'a, T: Operations> IntervalEnd<'a, T> {
     ///
     /// To be called when the perf core itself (`perf_pmu_disable()`) disables a PMU that was not
     /// disabled before; the result must not leave the callback.
+    #[inline]
     pub(super) unsafe fn new(cx: PmuDisabled<'a, T>) -> Option<Self> {
         // Between the start of the timer's function and its end the perf core disables the PMU once, in
         // `perf_rotate_context()`, with the locks taken and before it does anything else. It does so
         // elsewhere in process context, in a scheduler's hook or in another interrupt: none of these
         // comes in between, as interrupts are off. Tracepoints do, whose events stop ours, but not
         // by this callback (`perf_event_throttle()`).
+        // SAFETY: The perf core disables a PMU while it is registered, with interrupts off.
+        let is_over = unsafe { rotation::is_under_way(cx.pmu().as_raw()) };
         // INVARIANT: So that is what runs.
-        cx.is_rotation().then_some(Self(cx))
+        is_over.then_some(Self(cx))
     }
 
     /// Calls `f` for the contexts in which groups wait: the task's, and the CPU's own.
@@ -880,7 +883,21 @@ impl Offers {
     /// # Safety
     ///
     /// To be called on the CPU when the PMU has been enabled, before that callback ends.
+    #[inline]
     pub(super) unsafe fn settle<T: Operations>(&self) {
+        let [kept, _] = &self.kept;
+        let [[group, _], ..] = &self.groups;
+        if !kept.load(Relaxed).is_null() || !group.load(Relaxed).is_null() {
+            // SAFETY: By this function's requirements.
+            unsafe { self.take_back::<T>() };
+        }
+    }
+
+    /// # Safety
+    ///
+    /// As for [`settle`](Self::settle).
+    #[inline(never)]
+    unsafe fn take_back<T: Operations>(&self) {
         for slot in &self.kept {
             let context = slot.load(Relaxed);
             if context.is_null() {
