@@ -15,7 +15,9 @@
 #include "qemu/notify.h"
 #include "system/system.h"
 #include "cpu.h"
+#include "exec/cpu-common.h"
 #include "exec/helper-proto.h"
+#include "exec/translation-block.h"
 #include "hw/i386/apic.h"
 
 static const struct vpmu_ops *ops;
@@ -209,15 +211,17 @@ static void vpmu_tell_sibling(CPUX86State *env)
 
 /*
  * The other thread counts what this one retires. While it runs, it asks for it
- * by itself; while it is halted, an overflow would wait until it runs.
+ * by itself; while it is halted, an overflow would wait until it runs. So it
+ * would where vCPUs take turns, until it is the other's turn.
  */
-static void vpmu_tell_halted_sibling(CPUX86State *env)
+static void vpmu_tell_idle_sibling(CPUX86State *env)
 {
     CPUState *sibling;
 
     if (ops->sibling_counts(env->vpmu.pmu)) {
         sibling = vpmu_sibling(env);
-        if (sibling && qatomic_read(&sibling->halted)) {
+        if (sibling && (qatomic_read(&sibling->halted) ||
+                        !tcg_cflags_has(env_cpu(env), CF_PARALLEL))) {
             async_run_on_cpu(sibling, vpmu_ask_work, RUN_ON_CPU_NULL);
         }
     }
@@ -330,7 +334,7 @@ void helper_vpmu_expired(CPUX86State *env, uint32_t icount)
         vpmu_deliver(env);
         bql_unlock();
     }
-    vpmu_tell_halted_sibling(env);
+    vpmu_tell_idle_sibling(env);
     vpmu_ask(env);
     cs->neg.icount_decr.u16.low += icount;
     qatomic_set(&cs->neg.icount_decr.u16.high, -1);
