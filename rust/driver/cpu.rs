@@ -42,11 +42,11 @@ pub(super) struct Own {
     pub(super) changed: bool,
     /// Whether transactions are made to abort.
     pub(super) transactions_abort: bool,
-    /// What is known of the groups that take turns.
+    /// Caches the demands of the groups that rotate.
     pub(super) turns: Turns,
     /// What the sibling believes the roster to claim.
     pub(super) claimed: Claim,
-    /// What was lacking because of the sibling, since the PMU was disabled.
+    /// Records the groups that the sibling kept from counters since the PMU was disabled.
     pub(super) needs: Needs,
     /// The counters that counted when the machine went to sleep.
     pub(super) asleep: CounterMask,

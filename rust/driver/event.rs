@@ -46,11 +46,11 @@ pub(crate) struct EventData {
     /// The group's share of the time ([`Share::parts`]), where the threads of a core are in each other's
     /// way. Kept with the group's first event.
     share: [AtomicU64; 3],
-    /// Whether the event, or its group, found no counter when an interval was over: others take turns
-    /// with it.
+    /// Whether the event waits for its turn: it has had one, or found no counter at the end of an
+    /// interval.
     waits: AtomicBool,
-    /// What there was for others when the event was refused last: the counters that were left, and
-    /// the number of changes of its context until then.
+    /// The counters that were left when the event was last refused, and the generation of its context
+    /// at that time.
     left: AtomicU64,
     left_at: AtomicU64,
     /// When it got its counter. Only the CPU that it is on uses it, with interrupts off.
@@ -95,7 +95,7 @@ impl EventData {
         self.in_host && branches.is_some_and(|event| event.code() == self.select.code())
     }
 
-    /// Whether the event waits for its turn, as far as it is known.
+    /// Returns whether the event waits for its turn.
     pub(super) fn waits_for_its_turn(&self) -> bool {
         self.waits.load(Relaxed)
     }
@@ -104,14 +104,14 @@ impl EventData {
         self.waits.store(true, Relaxed);
     }
 
-    /// Keeps that beside the event, which is refused, nobody can use the counters `left`, at this
-    /// `generation` of its context.
+    /// Records that, when the event was refused at this `generation` of its context, no waiting group
+    /// could use the counters `left`.
     pub(super) fn set_left(&self, left: CounterMask, generation: u64) {
         self.left.store(left.bits(), Relaxed);
         self.left_at.store(generation, Relaxed);
     }
 
-    /// What [`set_left`](Self::set_left) has kept.
+    /// Returns what [`set_left`](Self::set_left) has recorded.
     pub(super) fn left(&self) -> (CounterMask, u64) {
         let left = CounterMask::from_bits(self.left.load(Relaxed));
         (left, self.left_at.load(Relaxed))
