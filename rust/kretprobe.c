@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What rust/perf/disable_watch.rs needs of kretprobes: inline functions, and
+ * What rust/perf/internals/disable_watch.rs needs of kretprobes: inline functions, and
  * some that are not there in every configuration.
  */
 

@@ -19,7 +19,8 @@ use kernel::prelude::*;
 mod bindings;
 mod driver;
 
-// Three libraries: public, so that what only a later driver needs may be in them.
+// Libraries: public, so that what only a later driver needs may be in them.
+pub mod kern;
 pub mod logic;
 pub mod perf;
 pub mod x86;
@@ -53,9 +54,9 @@ struct Rpmu {
     /// It is noticed when events are disabled.
     _disable_watch: Option<perf::DisableWatch<driver::Driver>>,
     /// The events of the last CPU outlive its sleep.
-    _syscore: x86::syscore::Registration<driver::CorePmu>,
+    _syscore: kern::syscore::Registration<driver::CorePmu>,
     /// The counters are ours. When this has gone, they are off on all CPUs.
-    _hotplug: x86::hotplug::Registration<driver::CorePmu>,
+    _hotplug: kern::hotplug::Registration<driver::CorePmu>,
     _nmi: x86::nmi::Registration<driver::CorePmu>,
     _reservation: x86::reserve::Reservation,
     /// The built-in driver's PMU, set aside. When this has gone, it is back.
@@ -65,7 +66,10 @@ struct Rpmu {
 impl kernel::Module for Rpmu {
     fn init(_module: &'static ThisModule) -> Result<Self> {
         // Nothing has changed if any of these fails.
-        let hardware = driver::probe(perf::policy(), module_parameters::max_period.value())?;
+        let hardware = driver::probe(
+            kern::parameter::policy(),
+            module_parameters::max_period.value(),
+        )?;
         let perfmon = *hardware.counters();
         let pmu = driver::new_pmu(hardware, module_parameters::ht_workaround.value())?;
         let predecessor = driver::find_predecessor()?;
@@ -76,9 +80,9 @@ impl kernel::Module for Rpmu {
             .inspect_err(|_| pr_err!("another driver uses the counters; unload it first\n"))?;
         driver::check_counters(&pmu)?;
         let nmi = x86::nmi::Registration::new(pmu.clone())?;
-        let hotplug = x86::hotplug::Registration::new(c"rpmu:dying", pmu.clone())
+        let hotplug = kern::hotplug::Registration::new(c"rpmu:dying", pmu.clone())
             .inspect_err(|_| pr_err!("the CPU hotplug state that is needed is taken\n"))?;
-        let syscore = x86::syscore::Registration::new(pmu.clone())?;
+        let syscore = kern::syscore::Registration::new(pmu.clone())?;
         let disable_watch = driver::watch_disabling(&pmu);
         let files = driver::Files::new(&pmu)?;
         // Nothing may fail from here on: users can open events, and undoing the registration would wait

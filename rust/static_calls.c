@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Functions of the kernel that it does not export. rust/perf/symbols.rs finds
+ * Functions of the kernel that it does not export. rust/perf/internals/symbols.rs finds
  * their addresses.
  *
  * They are called by way of static calls: these become direct jumps, which need

@@ -3,18 +3,18 @@
 //! What the driver keeps of a CPU.
 
 use super::{
-    hardware::Hardware, pmi::Shared, sharing::Sharing, turns::Turns, unplaced::UnplacedList,
+    explain::failures::UnplacedList, hw::arch_perfmon::Hardware, pmi::Shared, rotation::Turns,
+    unit::smt::Sharing,
 };
 use crate::{
+    kern::percpu::CpuCell,
     logic::{
-        claim::Claim, counter::CounterMask, dirty::Dirty, registers::Shadow, right_of_way::Needs,
-        roster::Roster,
+        regs::{counter::CounterMask, dirty::Dirty, shadow::Shadow},
+        sched::cpu_schedule::Roster,
+        smt::{claim::Claim, right_of_way::Needs},
     },
     perf::EventId,
-    x86::{
-        apic::{self, Lvtpc},
-        percpu::CpuCell,
-    },
+    x86::apic::{self, Lvtpc},
 };
 use kernel::{cpu::CpuId, interrupt::LocalInterruptDisabled, prelude::*};
 

@@ -2,7 +2,7 @@
 
 //! What user space gets to know of a reason: the errno.
 
-use crate::logic::{pmu::Unsupported, refusal::Refusal};
+use crate::logic::{open::refusal::Refusal, pmu::Unsupported};
 use kernel::{error::code::*, prelude::*};
 
 impl From<Refusal> for Error {

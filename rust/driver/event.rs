@@ -2,20 +2,25 @@
 
 //! What the driver keeps with an event, and how the event counts.
 
-use super::{hardware::Hardware, Driver};
+use super::{hw::arch_perfmon::Hardware, Driver};
 use crate::{
+    kern::ticks::Ticks,
     logic::{
-        attr,
-        constraint::Constraint,
-        counter::{CounterId, CounterMask},
-        event_select::EventSelect,
-        extra_register::{Demand, ExtraRegister},
         model::HardwareId,
-        period::Start,
-        registers::{Register, RegisterWrite},
-        right_of_way::Share,
+        open::attr,
+        regs::{
+            counter::{CounterId, CounterMask},
+            event_select::EventSelect,
+            period::Start,
+            shadow::{Register, RegisterWrite},
+        },
+        sched::{
+            constraint::Constraint,
+            extra_register::{Demand, ExtraRegister},
+        },
+        smt::right_of_way::Share,
     },
-    perf::{self, Ticks},
+    perf::{self},
 };
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use kernel::{cpu::CpuId, interrupt::LocalInterruptDisabled};
@@ -34,7 +39,7 @@ pub(crate) struct EventData {
     /// Whether it counts outside of virtual machines.
     pub(super) in_host: bool,
     /// The counter's value when it was last read or written, and which writing that was
-    /// ([`CounterWidth::remember_written`](crate::logic::period::CounterWidth::remember_written)).
+    /// ([`CounterWidth::remember_written`](crate::logic::regs::period::CounterWidth::remember_written)).
     previous: AtomicU64,
     /// Index of the counter that the event is on, or [`NONE`].
     counter: AtomicU32,

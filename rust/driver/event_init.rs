@@ -2,14 +2,15 @@
 
 //! `perf_event_open()`: can the event be had, alone and with its group? If not, why not?
 
-use super::{event::EventData, refusals::Refused, Driver};
+use super::{event::EventData, explain::refusals::Refused, Driver};
 use crate::{
     logic::{
-        attr::{configure, Attributes, EventType, LOAD_LATENCY_AUXILIARY},
-        explanation::Explanation,
-        group::Group,
-        limits::Limits,
-        refusal::Refusal,
+        open::{
+            attr::{configure, Attributes, EventType, LOAD_LATENCY_AUXILIARY},
+            group::Group,
+            refusal::Refusal,
+        },
+        sched::{explanation::Explanation, limits::Limits},
     },
     perf::{self, event_type},
 };

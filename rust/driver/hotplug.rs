@@ -14,7 +14,7 @@
 //! comes.
 
 use super::{cpu::Cpu, CorePmu, Driver};
-use crate::{perf::PmuDisabled, x86::hotplug::Callbacks};
+use crate::{kern::hotplug::Callbacks, perf::PmuDisabled};
 use kernel::interrupt::LocalInterruptDisabled;
 
 impl Callbacks for CorePmu {

@@ -39,49 +39,42 @@
 //! [`kernel::sync::atomic`]'s is a call of a C function. They are for what CPUs share.)
 //!
 //! A PMI that interrupts a callback finds the first one borrowed and the others consistent at each
-//! single store; [`logic::registers`](crate::logic::registers) has the rules that make it so.
+//! single store; [`logic::registers`](crate::logic::regs::shadow) has the rules that make it so.
 //!
-//! [`CpuCell`]: crate::x86::percpu::CpuCell
+//! [`CpuCell`]: crate::kern::percpu::CpuCell
 
 mod cpu;
-mod debugfs;
 mod errors;
 mod event;
 mod event_init;
-mod hardware;
+mod explain;
 mod hotplug;
+mod hw;
 mod pmi;
 mod probe;
-mod refusals;
+mod rotation;
 mod schedule;
-mod sharing;
-mod smi;
-mod snapshot;
 mod suspend;
 mod sysfs;
 mod takeover;
-mod transactions;
-mod turns;
-mod unplaced;
-mod user_read;
+mod unit;
 
 pub(crate) use {
-    debugfs::Files,
+    explain::debugfs::Files,
     probe::{check_counters, probe},
     takeover::{find_predecessor, take_over},
 };
 
 use crate::{
+    kern::percpu::PerCpu,
     perf,
-    x86::{cpuid::Feature, percpu::PerCpu, topology::threads_per_core},
+    x86::{cpuid::Feature, topology::threads_per_core},
 };
 use cpu::Cpu;
-use hardware::Hardware;
+use explain::refusals::Refusals;
+use hw::arch_perfmon::Hardware;
 use kernel::{prelude::*, sync::Arc};
-use refusals::Refusals;
-use smi::Smi;
-use transactions::Transactions;
-use user_read::UserRead;
+use unit::{rdpmc::UserRead, smi::Smi, smt, tfa::Transactions};
 
 /// The driver of the core PMU, as the perf core sees it.
 pub(crate) struct Driver {
@@ -114,7 +107,7 @@ pub(crate) fn new_pmu(hardware: Hardware, ht_workaround: bool) -> Result<Arc<Cor
     let cpus = PerCpu::new(|cpu| Cpu::new(cpu, &hardware))?;
     let groups = sysfs::groups(&hardware.pmu)?;
     let user_read = UserRead::new(hardware.pmu.capabilities.width.bits())?;
-    let shares_a_core = sharing::is_needed(hardware.pmu.model, ht_workaround);
+    let shares_a_core = smt::is_needed(hardware.pmu.model, ht_workaround);
     let tsx_uses_a_counter = hardware.pmu.capabilities.transactions_use_counter_3;
     let driver = Driver {
         smi: Smi::new(user_read.builtin.as_ref())?,

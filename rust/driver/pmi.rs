@@ -5,11 +5,11 @@
 //! A period that is over becomes a sample. While the perf core is told of it, it may stop the event
 //! and others of its group, and start it again: see [`Shared::halt`].
 
-use super::{event, hardware::Hardware, CorePmu};
+use super::{event, hw::arch_perfmon::Hardware, CorePmu};
 use crate::{
     logic::{
-        counter::{CounterId, CounterMask, MAX_COUNTERS},
         model::Acknowledge,
+        regs::counter::{CounterId, CounterMask, MAX_COUNTERS},
     },
     perf::{EventId, OnCpu, Stopwatch},
     x86::{

@@ -2,16 +2,16 @@
 
 //! What PMU this machine has.
 
-use super::{hardware::Hardware, CorePmu};
+use super::{hw::arch_perfmon::Hardware, CorePmu};
 use crate::{
     logic::{
-        assign::Policy,
         capabilities::{Cpuid, Leaf},
         pmu::Pmu,
+        sched::assign::Policy,
     },
     x86::{
         cpuid::{cpuid, Feature},
-        perfmon::{Counters, PerfCapabilities},
+        intel::perfmon::{Counters, PerfCapabilities},
     },
 };
 use kernel::{interrupt::local_interrupt_disable, prelude::*};

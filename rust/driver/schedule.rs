@@ -12,27 +12,31 @@ use super::{
     event::{self, update, EventData},
     event_init::{check_period, event_init},
     pmi::Shared,
-    sharing::Plain,
+    unit::smt::Plain,
     Driver,
 };
 use crate::{
+    kern::percpu::CpuCellGuard,
     logic::{
-        assign::Policy,
-        constraint::Constraint,
-        counter::{CounterId, CounterMask},
-        explanation::Explanation,
-        group::Group,
-        limits::Limits,
         model::Scope,
-        registers::{Register, Shadow},
-        roster::{Entry, Roster},
+        open::group::Group,
+        regs::{
+            counter::{CounterId, CounterMask},
+            shadow::{Register, Shadow},
+        },
+        sched::{
+            assign::Policy,
+            constraint::Constraint,
+            cpu_schedule::{Entry, Roster},
+            explanation::Explanation,
+            limits::Limits,
+        },
     },
     perf::{
         trace::{self, Rotation},
         Event, EventId, IntervalEnd, NewEvent, OnCpu, Operations, PinnedGroup, PmuDisabled,
         Scheduling,
     },
-    x86::percpu::CpuCellGuard,
 };
 use kernel::{cpu::CpuId, mm::Mm, prelude::*};
 

@@ -12,7 +12,7 @@
 //! refuses a PMU that has events selected: `check_hw_exists()`, `arch/x86/events/core.c:269-371`.
 
 use super::{hotplug::give_back, CorePmu};
-use crate::x86::{cpu::on_each_cpu, syscore::Callbacks};
+use crate::kern::{cpu::on_each_cpu, syscore::Callbacks};
 use kernel::interrupt::LocalInterruptDisabled;
 
 impl Callbacks for CorePmu {

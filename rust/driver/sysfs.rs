@@ -3,10 +3,14 @@
 //! The PMU's files, as the built-in driver has them on hardware without PEBS, LBR and PERF_METRICS,
 //! which this driver does not use.
 
-use super::{smi::FreezeOnSmi, transactions::AllowForceAbort, user_read::Rdpmc, Driver};
+use super::{
+    unit::{rdpmc::Rdpmc, smi::FreezeOnSmi, tfa::AllowForceAbort},
+    Driver,
+};
 use crate::{
     logic::{
-        event_select::EventSelect, extra_register::ExtraRegister, model::HardwareId, pmu::Pmu,
+        model::HardwareId, pmu::Pmu, regs::event_select::EventSelect,
+        sched::extra_register::ExtraRegister,
     },
     perf::{Group, Groups},
     x86::topology::threads_per_core,

@@ -4,8 +4,10 @@
 //!
 //! Decoding only: no instruction is executed here. The driver fills in a [`Cpuid`].
 
-use super::counter::{CounterMask, MAX_FIXED, MAX_GP};
-use super::period::CounterWidth;
+use crate::logic::regs::{
+    counter::{CounterMask, MAX_FIXED, MAX_GP},
+    period::CounterWidth,
+};
 
 /// What one CPUID leaf (subleaf 0) returned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -14,32 +14,16 @@
 //!  enable, disable   roster ─► registers                              what to write
 //! ```
 //!
-//! Most of it runs with interrupts off, some of it ([`period`], [`counter`]) in NMI context too:
+//! Most of it runs with interrupts off, some of it ([`regs::period`], [`regs::counter`]) in NMI context too:
 //! nothing panics, loops have fixed bounds, and arithmetic that may wrap says so.
 
-pub mod assign;
-pub mod attr;
-pub mod cache_event;
 pub mod capabilities;
-pub mod claim;
-pub mod constraint;
-pub mod counter;
-pub mod dirty;
-pub mod event_select;
-pub mod exception;
-pub mod explanation;
-pub mod extra_register;
-pub mod group;
-pub mod limits;
 pub mod model;
 pub mod nospec;
-pub mod pebs;
-pub mod period;
+pub mod open;
 pub mod pmu;
-pub mod refusal;
-pub mod register_plan;
-pub mod registers;
-pub mod right_of_way;
-pub mod roster;
-pub mod topdown;
-pub mod turns;
+pub mod regs;
+pub mod rotation;
+pub mod sample;
+pub mod sched;
+pub mod smt;

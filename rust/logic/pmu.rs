@@ -4,14 +4,14 @@
 
 use core::fmt;
 
-use super::cache_event::{CacheId, NoCacheEvent};
-use super::capabilities::{Capabilities, Cpuid};
-use super::constraint::{first_match, Constraint, EventConstraint};
-use super::counter::CounterMask;
-use super::event_select::EventSelect;
-use super::model::{HardwareId, Model, Need, Quirk, GENERIC, GENERIC_V5, MODELS, WITHOUT_A_TABLE};
-use super::pebs::PreciseDistribution;
-use super::period::PeriodLimits;
+use crate::logic::{
+    capabilities::{Capabilities, Cpuid},
+    model::{HardwareId, Model, Need, Quirk, GENERIC, GENERIC_V5, MODELS, WITHOUT_A_TABLE},
+    open::cache_event::{CacheId, NoCacheEvent},
+    regs::{counter::CounterMask, event_select::EventSelect, period::PeriodLimits},
+    sample::pebs::PreciseDistribution,
+    sched::constraint::{first_match, Constraint, EventConstraint},
+};
 
 /// A PMU that is supported.
 #[derive(Clone, Copy, Debug)]
@@ -385,10 +385,12 @@ fn enumerate<T: fmt::Display>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::capabilities::Leaf;
-    use super::super::counter::CounterMask;
-    use super::super::model::{GOLDEN_COVE, NEHALEM, WESTMERE};
     use super::*;
+    use crate::logic::{
+        capabilities::Leaf,
+        model::{GOLDEN_COVE, NEHALEM, WESTMERE},
+        regs::counter::CounterMask,
+    };
 
     fn cpuid(leaf_1_eax: u32, leaf_a_eax: u32) -> Cpuid {
         Cpuid {

@@ -21,7 +21,7 @@ struct Private<T: Operations> {
     data: T::EventData,
     /// Index of the [`EventId`] while the event is on a CPU, else [`NO_ID`].
     id: AtomicU32,
-    /// Whether it has ever been among the [`Waiting`](super::pinned::Waiting).
+    /// Whether it has ever been among the [`Waiting`](super::internals::pinned::Waiting).
     waits: AtomicBool,
     /// Of the first event of a group that takes turns: its place by runtime, which holds as long as
     /// the group is where it was put (`group_index`).
@@ -91,7 +91,7 @@ impl<T: Operations> Event<T> {
     }
 
     /// Takes the data back. Returns whether the event may be among the
-    /// [`Waiting`](super::pinned::Waiting).
+    /// [`Waiting`](super::internals::pinned::Waiting).
     ///
     /// # Safety
     ///
@@ -128,7 +128,7 @@ impl<T: Operations> Event<T> {
         self.private().id.store(id, Relaxed);
     }
 
-    /// Says that the event is among the [`Waiting`](super::pinned::Waiting).
+    /// Says that the event is among the [`Waiting`](super::internals::pinned::Waiting).
     pub(super) fn set_waiting(&self) {
         self.private().waits.store(true, Relaxed);
     }

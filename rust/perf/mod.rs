@@ -39,39 +39,28 @@
 
 mod attr;
 mod callbacks;
-mod caller;
-mod disable_watch;
 mod event;
-mod foreign;
-mod inactive;
-mod pinned;
+mod internals;
 mod pmu;
-mod resched;
-mod rotation;
 mod sample;
-mod symbols;
 mod sysfs;
 mod table;
-mod text_parameter;
-mod ticks;
 pub mod trace;
-mod turns;
 
 pub use attr::Attr;
-pub use caller::Caller;
-pub use disable_watch::DisableWatch;
 pub use event::{Event, NewEvent};
-pub use foreign::{BuiltinPmu, UnregisteredPmu, Users};
-pub use inactive::InactiveGroup;
-pub use pinned::PinnedGroup;
+pub use internals::{
+    disable_watch::DisableWatch,
+    foreign::{BuiltinPmu, UnregisteredPmu, Users},
+    inactive::InactiveGroup,
+    pinned::PinnedGroup,
+    symbols::{bind_perf_pmu_resched, bind_sampling},
+    turns::{Context, IntervalEnd, Scheduling, Version, WaitingGroup},
+};
 pub use pmu::{OnCpu, Operations, Pmu, PmuDisabled, Registration};
 pub use sample::Stopwatch;
-pub use symbols::{bind_perf_pmu_resched, bind_sampling};
 pub use sysfs::{Group, Groups, Setting, Value};
 pub use table::EventId;
-pub use text_parameter::policy;
-pub use ticks::Ticks;
-pub use turns::{Context, IntervalEnd, Scheduling, Version, WaitingGroup};
 
 /// Types of events: `perf_event_attr.type`, and what a PMU is registered as.
 pub mod event_type {

@@ -3,8 +3,10 @@
 //! PMUs and their registration.
 
 use super::{
-    callbacks::Callbacks, pinned::Waiting, resched, rotation, table::Table, turns::Offers, Event,
-    EventId, Groups, IntervalEnd, NewEvent, PinnedGroup, Scheduling,
+    callbacks::Callbacks,
+    internals::{pinned::Waiting, resched, rotation, turns::Offers},
+    table::Table,
+    Event, EventId, Groups, IntervalEnd, NewEvent, PinnedGroup, Scheduling,
 };
 use crate::bindings;
 use core::{ops::Deref, sync::atomic::AtomicU32};

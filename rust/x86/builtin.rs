@@ -13,8 +13,7 @@
 //!
 //! This has no place in the kernel proper, where it is not the built-in driver's.
 
-use super::symbols::Symbols;
-use crate::bindings;
+use crate::{bindings, kern::symbols::Symbols};
 use core::{mem::transmute, ptr::NonNull};
 use kernel::sync::atomic::{ordering, Atomic, Relaxed};
 use kernel::{ffi::c_void, interrupt::LocalInterruptDisabled, mm::Mm, prelude::*};

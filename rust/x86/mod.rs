@@ -20,23 +20,16 @@
 //! The documentation of the token limits its promise to preemptible kernels. The implementation
 //! (`include/linux/interrupt_rc.h`) turns interrupts off on all of them.
 //!
+//! [`hotplug::Callbacks`]: crate::kern::hotplug::Callbacks
+//! [`syscore::Callbacks`]: crate::kern::syscore::Callbacks
 //! [`LocalInterruptDisabled`]: kernel::interrupt::LocalInterruptDisabled
 //! [`local_interrupt_disable()`]: kernel::interrupt::local_interrupt_disable
 
 pub mod apic;
 pub mod builtin;
-pub mod call;
-pub mod cpu;
 pub mod cpuid;
-pub mod hotplug;
-pub mod lock;
+pub mod intel;
 pub mod msr;
 pub mod nmi;
-pub mod percpu;
-pub mod perfmon;
 pub mod reserve;
-pub mod smi;
-mod symbols;
-pub mod syscore;
 pub mod topology;
-pub mod tsx;

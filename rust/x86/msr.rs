@@ -15,7 +15,7 @@
 //!
 //! C header: [`arch/x86/include/asm/msr.h`](srctree/arch/x86/include/asm/msr.h)
 
-use super::perfmon::{Fixed, Gp};
+use super::intel::perfmon::{Fixed, Gp};
 use crate::bindings;
 use kernel::{error::to_result, interrupt::LocalInterruptDisabled, prelude::*};
 
@@ -67,7 +67,7 @@ impl Msr {
     ///
     /// Exists where [`PerfCapabilities::full_width_write`] says so; elsewhere accesses fault.
     ///
-    /// [`PerfCapabilities::full_width_write`]: super::perfmon::PerfCapabilities::full_width_write
+    /// [`PerfCapabilities::full_width_write`]: super::intel::perfmon::PerfCapabilities::full_width_write
     #[inline]
     pub const fn a_pmc(counter: Gp) -> Self {
         Self(0x4c1 + counter.index())
@@ -125,7 +125,7 @@ impl ReadOnlyMsr {
     /// One bit per counter that has overflowed, in the layout of [`Msr::IA32_PERF_GLOBAL_CTRL`],
     /// and conditions of other units above.
     pub const IA32_PERF_GLOBAL_STATUS: Self = Self(0x38e);
-    /// See [`PerfCapabilities`](super::perfmon::PerfCapabilities).
+    /// See [`PerfCapabilities`](super::intel::perfmon::PerfCapabilities).
     pub(super) const IA32_PERF_CAPABILITIES: Self = Self(0x345);
 
     /// Reads the register of this CPU.

@@ -39,7 +39,7 @@ pub trait Handler: Send + Sync {
     /// An NMI comes in anywhere: with interrupts off, in the middle of a store to the very data
     /// that this wants to look at, while a lock is held. So there is no allocation, no sleeping, no
     /// lock, no printing and no panic in here, and data that others write is either atomic or
-    /// guarded as [`CpuCell`](super::percpu::CpuCell) is.
+    /// guarded as [`CpuCell`](crate::kern::percpu::CpuCell) is.
     fn handle(&self, nmi: &NmiContext) -> u32;
 }
 

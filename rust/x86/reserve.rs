@@ -6,8 +6,8 @@
 //! C: `arch/x86/kernel/cpu/perfctr-watchdog.c`
 
 use super::{
+    intel::perfmon::{Counters, Gp},
     msr::Msr,
-    perfmon::{Counters, Gp},
 };
 use crate::bindings;
 use kernel::prelude::*;

@@ -6,8 +6,10 @@
 //!
 //! C header: [`arch/x86/include/asm/topology.h`](srctree/arch/x86/include/asm/topology.h)
 
-use super::cpu::{in_mask, online_cpus, possible};
-use crate::bindings;
+use crate::{
+    bindings,
+    kern::cpu::{in_mask, online_cpus, possible},
+};
 use kernel::{cpu::CpuId, cpumask::Cpumask};
 
 /// The online threads of the core of `cpu`, itself included; none if `cpu` is offline.

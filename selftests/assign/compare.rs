@@ -9,12 +9,12 @@
 use core::hint::black_box;
 
 use kernel::prelude::*;
-use logic::assign::{Policy, Problem};
 use logic::capabilities::{Capabilities, Cpuid, Leaf};
-use logic::constraint::Constraint;
-use logic::counter::{CounterId, CounterMask};
-use logic::limits::Limits;
-use logic::roster::Roster;
+use logic::regs::counter::{CounterId, CounterMask};
+use logic::sched::assign::{Policy, Problem};
+use logic::sched::constraint::Constraint;
+use logic::sched::cpu_schedule::Roster;
+use logic::sched::limits::Limits;
 use mainline::{Want, AS_IS, MENDED};
 
 #[path = "kernel.rs"]

@@ -2,8 +2,8 @@
 
 //! Pseudo-random sets of events.
 
-use super::logic::counter::CounterMask;
 use super::logic::model::MODELS;
+use super::logic::regs::counter::CounterMask;
 use super::mainline::Want;
 
 /// Most events of a set, two more than there are counters.

@@ -2,7 +2,7 @@
 
 //! What would help: changes to the command, to the system or to the machine, the cheapest first.
 
-use crate::logic::assign::Policy;
+use crate::logic::sched::assign::Policy;
 use crate::machine::{Machine, Smt};
 use crate::names::{self, Wanted, WantedEvent};
 use crate::open::Opened;

@@ -2,11 +2,11 @@
 
 //! Why an event does not count all the time: which limit, and who holds what it needs.
 
-use crate::logic::assign::Shortage;
-use crate::logic::counter::{CounterId, CounterKind, CounterMask};
-use crate::logic::extra_register::Demand;
-use crate::logic::limits::Limits;
-use crate::logic::refusal::Refusal;
+use crate::logic::open::refusal::Refusal;
+use crate::logic::regs::counter::{CounterId, CounterKind, CounterMask};
+use crate::logic::sched::assign::Shortage;
+use crate::logic::sched::extra_register::Demand;
+use crate::logic::sched::limits::Limits;
 use crate::open::{closed, fits_under, shares_a_core, validate};
 use crate::plan::{watchdog, Plan, Request};
 use crate::simulate::{is_taken, Configuration, EventNumber, Wait};

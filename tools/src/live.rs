@@ -3,11 +3,11 @@
 //! What a running rpmu has on its counters, and what will come of it.
 //!
 //! `rpmu/cpuN/schedule` in debugfs says who is on which counter of a CPU and who waits, by codes
-//! (`rust/driver/snapshot.rs`); what machine it is, /proc and sysfs say. The events get their names
+//! (`rust/driver/explain/snapshot.rs`); what machine it is, /proc and sysfs say. The events get their names
 //! back, and a plan is made with them as if they had been asked for.
 
-use crate::logic::assign::Policy;
-use crate::logic::attr::{Attributes, EventType};
+use crate::logic::open::attr::{Attributes, EventType};
+use crate::logic::sched::assign::Policy;
 use crate::machine::{list_of, Machine, Smt};
 use crate::names::{name_of, Kind, Wanted, WantedEvent};
 use crate::plan::Request;

@@ -235,7 +235,7 @@ fn cpuid(list: List, traits: Traits, smt: Smt, defect: bool) -> Cpuid {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::logic::counter::CounterMask;
+    use crate::logic::regs::counter::CounterMask;
 
     fn counters(name: &str, smt: Smt) -> CounterMask {
         Machine::new(name, smt, false)

@@ -7,9 +7,9 @@
 //! `tools/perf/pmu-events/make_legacy_cache.py`.
 
 use crate::data::Listed;
-use crate::logic::attr::{Attributes, EventType};
-use crate::logic::extra_register::ExtraRegister;
 use crate::logic::model::HardwareId;
+use crate::logic::open::attr::{Attributes, EventType};
+use crate::logic::sched::extra_register::ExtraRegister;
 use crate::machine::{Machine, Smt};
 use crate::syntax::{self, number, Body, Mistake, Modifiers, Span, Term};
 

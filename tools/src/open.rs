@@ -7,14 +7,14 @@
 //! stat, which reads a group at once, does not get what it wants to read and shows none of it
 //! (`evsel__process_group_data()` in `tools/perf/util/evsel.c`).
 
-use crate::logic::assign::Policy;
-use crate::logic::attr::{configure, LOAD_LATENCY_AUXILIARY};
-use crate::logic::counter::{CounterId, CounterMask};
-use crate::logic::event_select::EventSelect;
-use crate::logic::extra_register::Demand;
-use crate::logic::group::Group as Validated;
-use crate::logic::limits::Limits;
-use crate::logic::refusal::Refusal;
+use crate::logic::open::attr::{configure, LOAD_LATENCY_AUXILIARY};
+use crate::logic::open::group::Group as Validated;
+use crate::logic::open::refusal::Refusal;
+use crate::logic::regs::counter::{CounterId, CounterMask};
+use crate::logic::regs::event_select::EventSelect;
+use crate::logic::sched::assign::Policy;
+use crate::logic::sched::extra_register::Demand;
+use crate::logic::sched::limits::Limits;
 use crate::machine::Machine;
 use crate::names::{Kind, Wanted, WantedEvent};
 use std::fmt;
@@ -262,7 +262,7 @@ pub fn fits_under(
 }
 
 /// Whether the threads of a core have to agree with one another about events:
-/// `rust/driver/sharing.rs`.
+/// `rust/driver/unit/smt.rs`.
 pub fn shares_a_core(machine: &Machine) -> bool {
     use crate::logic::model::Scope;
 

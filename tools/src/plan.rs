@@ -2,9 +2,9 @@
 
 //! How much of the time each event counts, and what perf stat shows for it.
 
-use crate::logic::assign::Policy;
-use crate::logic::attr::{configure, Attributes, EventType};
-use crate::logic::extra_register::Demand;
+use crate::logic::open::attr::{configure, Attributes, EventType};
+use crate::logic::sched::assign::Policy;
+use crate::logic::sched::extra_register::Demand;
 use crate::machine::Machine;
 use crate::names::Wanted;
 use crate::open::{open, Opened};

@@ -4,8 +4,8 @@
 
 use crate::changes::{changes, runs, Change, Runs};
 use crate::explain::{causes, counter_names, Cause};
-use crate::logic::assign::Policy;
-use crate::logic::counter::CounterId;
+use crate::logic::regs::counter::CounterId;
+use crate::logic::sched::assign::Policy;
 use crate::machine::{Machine, Smt};
 use crate::plan::{Plan, Request, Shown};
 use crate::simulate::{EventNumber, Wait};

@@ -8,7 +8,7 @@
 //! and all flexible ones are tried anew. A pinned group that finds no counters is given up.
 //!
 //! With `policy=rpmu` the driver has those tried all the same that fit, and puts all groups that have
-//! counted behind those that have had less: [`Turns`], after `rust/driver/turns.rs`.
+//! counted behind those that have had less: [`Turns`], after `rust/driver/rotation.rs`.
 //!
 //! Perf core: `merge_sched_in()`, `group_can_go_on()`, `group_sched_in()`, `perf_rotate_context()`
 //! and what they call, in `kernel/events/core.c`. What the driver answers is answered by its own
@@ -17,16 +17,16 @@
 //! From what it is in after an interval, a CPU goes on in one way only. So when that comes again,
 //! all is known that will ever happen.
 
-use crate::logic::assign::Policy;
-use crate::logic::claim::{Claim, Core, Thread};
-use crate::logic::counter::{CounterId, CounterMask};
-use crate::logic::extra_register::Demand;
-use crate::logic::limits::Limits;
 use crate::logic::model::Scope;
-use crate::logic::refusal::Refusal;
-use crate::logic::right_of_way::{Needs, Share};
-use crate::logic::roster::Roster;
-use crate::logic::turns::{look_ahead, requeue, Beside, GroupWants, Waiting, Wants};
+use crate::logic::open::refusal::Refusal;
+use crate::logic::regs::counter::{CounterId, CounterMask};
+use crate::logic::rotation::{look_ahead, requeue, Beside, GroupWants, Waiting, Wants};
+use crate::logic::sched::assign::Policy;
+use crate::logic::sched::cpu_schedule::Roster;
+use crate::logic::sched::extra_register::Demand;
+use crate::logic::sched::limits::Limits;
+use crate::logic::smt::claim::{Claim, Core, Thread};
+use crate::logic::smt::right_of_way::{Needs, Share};
 use crate::machine::Machine;
 use crate::open::{closed, shares_a_core, Opened};
 use std::collections::HashMap;
@@ -163,7 +163,7 @@ impl Waiting for Candidate<'_> {
     }
 }
 
-/// The order of the flexible groups, and what `rust/driver/turns.rs` keeps.
+/// The order of the flexible groups, and what `rust/driver/rotation.rs` keeps.
 struct Turns {
     /// Whether the driver decides about it at all.
     decides: bool,
@@ -210,7 +210,7 @@ struct Cpu<'a> {
     roster: Roster<EventNumber>,
     claimed: Claim,
     /// What was lacking since the PMU was disabled, and the groups' shares of the time: what
-    /// `rust/driver/sharing.rs` keeps.
+    /// `rust/driver/unit/smt.rs` keeps.
     needs: Needs,
     shares: Vec<Share>,
     /// The time, in nanoseconds, and how much of it groups have been on counters.
@@ -551,7 +551,7 @@ impl<'a> Cpu<'a> {
         }
     }
 
-    /// `line_up()` in `rust/driver/turns.rs`: who has counted goes behind those that have had less. Where
+    /// `line_up()` in `rust/driver/rotation.rs`: who has counted goes behind those that have had less. Where
     /// none has, perf core lets another be the first.
     fn line_up(&mut self) {
         let latest = self.turns.latest;
@@ -663,7 +663,7 @@ impl<'a> Cpu<'a> {
         })
     }
 
-    /// `waits_for_its_kind()` in `rust/driver/turns.rs`.
+    /// `waits_for_its_kind()` in `rust/driver/rotation.rs`.
     fn waits_for_its_kind(&self, group: usize) -> bool {
         if !self.turns.decides || !self.threads_agree || self.turns.offered[group] {
             return false;
@@ -723,7 +723,7 @@ impl<'a> Cpu<'a> {
         }
     }
 
-    /// `plan()` in `rust/driver/sharing.rs`: the limits that hold now.
+    /// `plan()` in `rust/driver/unit/smt.rs`: the limits that hold now.
     fn limits(&mut self, pinned: bool, core: Option<&Core>) -> Limits {
         let limits = core.map_or(Limits::NONE, |core| {
             if pinned {

@@ -5,9 +5,9 @@
 //! A first fit gives a number that will do, a count of what the counters can hold one below which
 //! none does. Where these differ, every way to do with fewer is tried, as far as it may take.
 
-use crate::logic::assign::Policy;
-use crate::logic::counter::CounterMask;
-use crate::logic::extra_register::{Demand, ExtraRegister, Requirement};
+use crate::logic::regs::counter::CounterMask;
+use crate::logic::sched::assign::Policy;
+use crate::logic::sched::extra_register::{Demand, ExtraRegister, Requirement};
 use crate::machine::Machine;
 use crate::open::{shares_a_core, validate};
 use std::collections::HashMap;

@@ -7,53 +7,37 @@
 //! does not do yet says so itself, in [`Model::needs`]; such a machine is refused.
 
 mod amd;
-mod amd_15h;
-mod amd_k8;
-mod amd_zen;
-mod broadwell;
-mod core2;
-mod generic;
-mod golden_cove;
-mod goldmont;
-mod haswell;
-mod ice_lake;
-mod ivy_bridge;
-mod nehalem;
-mod sandy_bridge;
-mod silvermont;
-mod skylake;
-mod westmere;
+pub mod exception;
+mod intel;
 
 use core::fmt;
 
-use super::cache_event::CacheEvents;
-use super::constraint::EventConstraint;
-use super::counter::CounterMask;
-use super::event_select::EventSelect;
-use super::exception::{Exception, Reference};
-use super::extra_register::ExtraRegisters;
-use super::nospec::masked;
-use super::pebs::{PebsEvents, PreciseDistribution};
-use super::period::PeriodRule;
-use super::topdown::TopdownFile;
+use crate::logic::{
+    model::exception::{Exception, Reference},
+    nospec::masked,
+    open::{cache_event::CacheEvents, topdown::TopdownFile},
+    regs::{counter::CounterMask, event_select::EventSelect, period::PeriodRule},
+    sample::pebs::{PebsEvents, PreciseDistribution},
+    sched::{constraint::EventConstraint, extra_register::ExtraRegisters},
+};
 
-pub use amd::{amd_select, event_code, AmdEvent, AmdModel, Others, UnitMask};
-pub use amd_15h::AMD_15H;
-pub use amd_k8::AMD_K8;
-pub use amd_zen::{AMD_ZEN, AMD_ZEN_2, AMD_ZEN_4, MERGE};
-pub use broadwell::BROADWELL;
-pub use core2::CORE2;
-pub use generic::{GENERIC, GENERIC_V5};
-pub use golden_cove::GOLDEN_COVE;
-pub use goldmont::{GOLDMONT, GOLDMONT_PLUS};
-pub use haswell::HASWELL;
-pub use ice_lake::{ICE_LAKE, ICE_LAKE_SERVER};
-pub use ivy_bridge::{IVY_BRIDGE, IVY_BRIDGE_SERVER};
-pub use nehalem::NEHALEM;
-pub use sandy_bridge::{SANDY_BRIDGE, SANDY_BRIDGE_SERVER};
-pub use silvermont::SILVERMONT;
-pub use skylake::SKYLAKE;
-pub use westmere::WESTMERE;
+pub use amd::family_15h::AMD_15H;
+pub use amd::k8::AMD_K8;
+pub use amd::table::{amd_select, event_code, AmdEvent, AmdModel, Others, UnitMask};
+pub use amd::zen::{AMD_ZEN, AMD_ZEN_2, AMD_ZEN_4, MERGE};
+pub use intel::broadwell::BROADWELL;
+pub use intel::core2::CORE2;
+pub use intel::generic::{GENERIC, GENERIC_V5};
+pub use intel::golden_cove::GOLDEN_COVE;
+pub use intel::goldmont::{GOLDMONT, GOLDMONT_PLUS};
+pub use intel::haswell::HASWELL;
+pub use intel::ice_lake::{ICE_LAKE, ICE_LAKE_SERVER};
+pub use intel::ivy_bridge::{IVY_BRIDGE, IVY_BRIDGE_SERVER};
+pub use intel::nehalem::NEHALEM;
+pub use intel::sandy_bridge::{SANDY_BRIDGE, SANDY_BRIDGE_SERVER};
+pub use intel::silvermont::SILVERMONT;
+pub use intel::skylake::SKYLAKE;
+pub use intel::westmere::WESTMERE;
 
 /// Every model with CPUID models of its own, by age.
 pub const MODELS: &[&Model] = &[
@@ -77,17 +61,17 @@ pub const MODELS: &[&Model] = &[
 
 /// Where the models' tables differ from Intel's lists and from the built-in driver's. Tests read it.
 pub const EXCEPTIONS: &[(&Model, &[Exception])] = &[
-    (&NEHALEM, nehalem::EXCEPTIONS),
-    (&WESTMERE, westmere::EXCEPTIONS),
-    (&SANDY_BRIDGE, sandy_bridge::EXCEPTIONS),
-    (&IVY_BRIDGE, ivy_bridge::EXCEPTIONS),
-    (&HASWELL, haswell::EXCEPTIONS),
-    (&BROADWELL, broadwell::EXCEPTIONS),
-    (&SKYLAKE, skylake::EXCEPTIONS),
-    (&ICE_LAKE, ice_lake::EXCEPTIONS),
-    (&GOLDEN_COVE, golden_cove::EXCEPTIONS),
-    (&SILVERMONT, silvermont::EXCEPTIONS),
-    (&GOLDMONT_PLUS, goldmont::EXCEPTIONS),
+    (&NEHALEM, intel::nehalem::EXCEPTIONS),
+    (&WESTMERE, intel::westmere::EXCEPTIONS),
+    (&SANDY_BRIDGE, intel::sandy_bridge::EXCEPTIONS),
+    (&IVY_BRIDGE, intel::ivy_bridge::EXCEPTIONS),
+    (&HASWELL, intel::haswell::EXCEPTIONS),
+    (&BROADWELL, intel::broadwell::EXCEPTIONS),
+    (&SKYLAKE, intel::skylake::EXCEPTIONS),
+    (&ICE_LAKE, intel::ice_lake::EXCEPTIONS),
+    (&GOLDEN_COVE, intel::golden_cove::EXCEPTIONS),
+    (&SILVERMONT, intel::silvermont::EXCEPTIONS),
+    (&GOLDMONT_PLUS, intel::goldmont::EXCEPTIONS),
 ];
 
 /// Those of the models that are called as `model`.
@@ -154,7 +138,7 @@ pub struct Model {
     pub extra_register_events: ExtraRegisters,
     /// Who shares the offcore response registers.
     pub offcore_scope: Scope,
-    /// The erratum by which an [exclusive](super::constraint::Constraint::exclusive) event corrupts
+    /// The erratum by which an [exclusive](super::sched::constraint::Constraint::exclusive) event corrupts
     /// the sibling thread's counter, where the model has it. Mainline: `intel_ht_bug()`,
     /// `arch/x86/events/intel/core.c:6993`.
     pub ht_erratum: Option<&'static str>,
@@ -362,8 +346,8 @@ impl HardwareEvents {
 
 #[cfg(test)]
 mod tests {
-    use super::super::constraint::first_match;
     use super::*;
+    use crate::logic::sched::constraint::first_match;
 
     #[test]
     fn no_cpuid_model_is_claimed_twice() {

@@ -5,13 +5,13 @@
 mod kernel;
 
 use kernel::Source;
-use rpmu_logic::logic::cache_event::{CacheId, NoCacheEvent};
-use rpmu_logic::logic::counter::CounterMask;
-use rpmu_logic::logic::event_select::EventSelect;
 use rpmu_logic::logic::model::{
     amd_select, AmdModel, HardwareId, AMD_15H, AMD_K8, AMD_MODELS, AMD_ZEN, AMD_ZEN_2, AMD_ZEN_4,
     MERGE,
 };
+use rpmu_logic::logic::open::cache_event::{CacheId, NoCacheEvent};
+use rpmu_logic::logic::regs::counter::CounterMask;
+use rpmu_logic::logic::regs::event_select::EventSelect;
 
 /// What `case LABEL:` stands for: a number, a range, or a macro that is one of them.
 fn is_case(source: &Source, label: &str, value: u64) -> bool {

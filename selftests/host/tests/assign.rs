@@ -9,9 +9,9 @@ use cases::cases;
 use proptest::prelude::*;
 use reference::mainline::{assign_events, Defects, Want, AS_IS, MENDED};
 use reference::{fewest_gp, fits, GP};
-use rpmu_logic::logic::assign::{Problem, Shortage, MAX_EVENTS};
-use rpmu_logic::logic::constraint::Constraint;
-use rpmu_logic::logic::counter::{CounterId, CounterMask};
+use rpmu_logic::logic::regs::counter::{CounterId, CounterMask};
+use rpmu_logic::logic::sched::assign::{Problem, Shortage, MAX_EVENTS};
+use rpmu_logic::logic::sched::constraint::Constraint;
 
 /// An event, and the counter that it had.
 type Event = (Want, Option<CounterId>);

@@ -12,15 +12,15 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use rpmu_logic::logic::capabilities::{Capabilities, Cpuid, Leaf};
-use rpmu_logic::logic::counter::CounterMask;
-use rpmu_logic::logic::event_select::EventSelect;
-use rpmu_logic::logic::exception::{Exception, Reference};
+use rpmu_logic::logic::model::exception::{Exception, Reference};
 use rpmu_logic::logic::model::{
     exceptions, Model, BROADWELL, EXCEPTIONS, GOLDEN_COVE, GOLDMONT, GOLDMONT_PLUS, HASWELL,
     ICE_LAKE, ICE_LAKE_SERVER, IVY_BRIDGE, IVY_BRIDGE_SERVER, NEHALEM, SANDY_BRIDGE,
     SANDY_BRIDGE_SERVER, SILVERMONT, SKYLAKE, WESTMERE,
 };
 use rpmu_logic::logic::pmu::Pmu;
+use rpmu_logic::logic::regs::counter::CounterMask;
+use rpmu_logic::logic::regs::event_select::EventSelect;
 
 /// The lists, the model each is for, and how many general-purpose counters a thread has where a
 /// core has as many threads as it can, and where it has one.

@@ -3,8 +3,8 @@
 //! Extra registers, held against a complete search: every small set of events in every order, with
 //! everything that the events may have had and that a core's other thread may hold.
 
-use rpmu_logic::logic::extra_register::{ExtraRegister, Requirement};
-use rpmu_logic::logic::register_plan::{plan, RegisterValues};
+use rpmu_logic::logic::sched::extra_register::{ExtraRegister, Requirement};
+use rpmu_logic::logic::sched::register_plan::{plan, RegisterValues};
 
 use ExtraRegister::{LoadLatency, OffcoreResponse0, OffcoreResponse1};
 

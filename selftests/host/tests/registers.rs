@@ -9,9 +9,9 @@ mod cases;
 use cases::cases;
 use proptest::prelude::*;
 use rpmu_logic::logic::capabilities::{Capabilities, Cpuid, Leaf};
-use rpmu_logic::logic::counter::{CounterId, CounterMask};
-use rpmu_logic::logic::event_select::EventSelect;
-use rpmu_logic::logic::registers::{Register, RegisterWrite, Shadow};
+use rpmu_logic::logic::regs::counter::{CounterId, CounterMask};
+use rpmu_logic::logic::regs::event_select::EventSelect;
+use rpmu_logic::logic::regs::shadow::{Register, RegisterWrite, Shadow};
 
 fn capabilities() -> Capabilities {
     let cpuid = Cpuid {

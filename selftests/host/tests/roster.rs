@@ -9,10 +9,10 @@ use cases::cases;
 use proptest::prelude::*;
 use reference::{fewest_gp, GP};
 use rpmu_logic::logic::capabilities::{Capabilities, Cpuid, Leaf};
-use rpmu_logic::logic::constraint::Constraint;
-use rpmu_logic::logic::counter::{CounterId, CounterMask};
-use rpmu_logic::logic::limits::Limits;
-use rpmu_logic::logic::roster::{Entry, Roster};
+use rpmu_logic::logic::regs::counter::{CounterId, CounterMask};
+use rpmu_logic::logic::sched::constraint::Constraint;
+use rpmu_logic::logic::sched::cpu_schedule::{Entry, Roster};
+use rpmu_logic::logic::sched::limits::Limits;
 
 /// Four general-purpose counters, three fixed ones.
 const CAPACITY: usize = 7;

@@ -5,18 +5,18 @@
 mod kernel;
 
 use kernel::{Constraint, ExtraRegister, Init, Source};
-use rpmu_logic::logic::cache_event::NoCacheEvent;
 use rpmu_logic::logic::capabilities::{Capabilities, Cpuid, Leaf};
-use rpmu_logic::logic::constraint::first_match;
-use rpmu_logic::logic::event_select::EventSelect;
-use rpmu_logic::logic::exception::{Exception, Reference};
+use rpmu_logic::logic::model::exception::{Exception, Reference};
 use rpmu_logic::logic::model::{
     exceptions, Acknowledge, HardwareId, Model, Scope, GENERIC, GENERIC_V5, GOLDEN_COVE, MODELS,
     NEHALEM, WITHOUT_A_TABLE,
 };
-use rpmu_logic::logic::pebs::{PebsData, PebsEvent};
-use rpmu_logic::logic::period::PeriodRule;
+use rpmu_logic::logic::open::cache_event::NoCacheEvent;
 use rpmu_logic::logic::pmu::Pmu;
+use rpmu_logic::logic::regs::event_select::EventSelect;
+use rpmu_logic::logic::regs::period::PeriodRule;
+use rpmu_logic::logic::sample::pebs::{PebsData, PebsEvent};
+use rpmu_logic::logic::sched::constraint::first_match;
 
 /// What mainline allows an event: first match, after `intel_pmu_check_event_constraints()`.
 fn mainline(lines: &[Constraint], config: u64, gp: u64, fixed: u64) -> (u64, bool) {

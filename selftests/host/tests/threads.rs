@@ -9,14 +9,14 @@ use cases::cases;
 use proptest::prelude::*;
 use reference::{fewest_gp, GP};
 use rpmu_logic::logic::capabilities::{Capabilities, Cpuid, Leaf};
-use rpmu_logic::logic::claim::{Claim, Core, Thread};
-use rpmu_logic::logic::constraint::Constraint;
-use rpmu_logic::logic::counter::CounterMask;
-use rpmu_logic::logic::extra_register::{Demand, ExtraRegister, Requirement};
-use rpmu_logic::logic::limits::Limits;
-use rpmu_logic::logic::refusal::Refusal;
-use rpmu_logic::logic::right_of_way::{Needs, Share};
-use rpmu_logic::logic::roster::Roster;
+use rpmu_logic::logic::open::refusal::Refusal;
+use rpmu_logic::logic::regs::counter::CounterMask;
+use rpmu_logic::logic::sched::constraint::Constraint;
+use rpmu_logic::logic::sched::cpu_schedule::Roster;
+use rpmu_logic::logic::sched::extra_register::{Demand, ExtraRegister, Requirement};
+use rpmu_logic::logic::sched::limits::Limits;
+use rpmu_logic::logic::smt::claim::{Claim, Core, Thread};
+use rpmu_logic::logic::smt::right_of_way::{Needs, Share};
 
 /// Four general-purpose counters, three fixed ones.
 const COUNTERS: u32 = 4;

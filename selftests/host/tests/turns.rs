@@ -9,12 +9,12 @@ use cases::cases;
 use proptest::prelude::*;
 use reference::{fits, optimum};
 use rpmu_logic::logic::capabilities::{Capabilities, Cpuid, Leaf};
-use rpmu_logic::logic::constraint::Constraint;
-use rpmu_logic::logic::counter::{CounterId, CounterMask};
-use rpmu_logic::logic::extra_register::Demand;
-use rpmu_logic::logic::limits::Limits;
-use rpmu_logic::logic::roster::Roster;
-use rpmu_logic::logic::turns::{look_ahead, requeue, Beside, GroupWants, Waiting, Wants};
+use rpmu_logic::logic::regs::counter::{CounterId, CounterMask};
+use rpmu_logic::logic::rotation::{look_ahead, requeue, Beside, GroupWants, Waiting, Wants};
+use rpmu_logic::logic::sched::constraint::Constraint;
+use rpmu_logic::logic::sched::cpu_schedule::Roster;
+use rpmu_logic::logic::sched::extra_register::Demand;
+use rpmu_logic::logic::sched::limits::Limits;
 
 /// So many turns are looked at, after so many that are not.
 const TURNS: u64 = 4000;
@@ -160,7 +160,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// The end of an interval: as `rust/driver/turns.rs`.
+    /// The end of an interval: as `rust/driver/rotation.rs`.
     fn requeue(&mut self) {
         let latest = self.latest;
         for group in std::mem::take(&mut self.active) {
@@ -240,7 +240,7 @@ impl<'a> Context<'a> {
     }
 }
 
-/// As the driver does it, `rust/driver/turns.rs`.
+/// As the driver does it, `rust/driver/rotation.rs`.
 fn take_turns(mix: &Mix) -> Outcome {
     let mut context = Context::new(mix);
     let mut ran = vec![0u64; mix.groups.len()];

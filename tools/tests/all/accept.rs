@@ -3,7 +3,7 @@
 //! What is predicted for the reference cases, against what perf has to print in the guests:
 //! every cell of `selftests/accept/expected` that is the module's, within its tolerance.
 
-use rpmu_plan::logic::assign::Policy;
+use rpmu_plan::logic::sched::assign::Policy;
 use rpmu_plan::machine::{Machine, Smt};
 use rpmu_plan::names::parse;
 use rpmu_plan::plan::{Plan, Request, Shown};

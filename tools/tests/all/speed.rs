@@ -5,7 +5,7 @@
 //! makes all of it slower. The tests are built with optimization.
 
 use rpmu_plan::data::lists;
-use rpmu_plan::logic::assign::Policy;
+use rpmu_plan::logic::sched::assign::Policy;
 use rpmu_plan::machine::{Machine, Smt};
 use rpmu_plan::names::parse;
 use rpmu_plan::open::open;

@@ -3,8 +3,8 @@
 //! The split into runs: as few as a search through all partitions finds, for up to ten units.
 
 use proptest::prelude::*;
-use rpmu_plan::logic::assign::Policy;
-use rpmu_plan::logic::extra_register::Demand;
+use rpmu_plan::logic::sched::assign::Policy;
+use rpmu_plan::logic::sched::extra_register::Demand;
 use rpmu_plan::machine::{Machine, Smt};
 use rpmu_plan::names::parse;
 use rpmu_plan::open::open;

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What the driver says of itself in debugfs, for root: `rpmu/`.
+//!
+//! Nothing of it is an interface that programs may rely on. It is there as long as the module is
+//! loaded; where the kernel has no debugfs, nothing is lost.
+
+use super::snapshot::Snapshot;
+use crate::{driver::CorePmu, kern::cpu::possible_cpus};
+use kernel::{
+    cpu::CpuId,
+    debugfs::{Dir, File, Writer},
+    fmt,
+    prelude::*,
+    str::CString,
+    sync::Arc,
+};
+
+/// The files. Dropping it takes them away, and waits for who reads one.
+#[pin_data]
+pub(crate) struct Files {
+    #[pin]
+    refusals: File<Refusals>,
+    schedules: KVec<Pin<KBox<File<Schedule>>>>,
+}
+
+impl Files {
+    /// Makes the files of `pmu`.
+    pub(crate) fn new(pmu: &Arc<CorePmu>) -> Result<Pin<KBox<Self>>> {
+        let dir = Dir::new(c"rpmu");
+        let mut schedules = KVec::new();
+        for cpu in possible_cpus() {
+            let name = CString::try_from_fmt(fmt!("cpu{}", cpu.as_u32()))?;
+            let schedule = Schedule {
+                pmu: pmu.clone(),
+                cpu,
+            };
+            let subdir = dir.subdir(&name);
+            let file = subdir.read_only_file(c"schedule", schedule);
+            // It keeps its directory alive.
+            schedules.push(KBox::pin_init(file, GFP_KERNEL)?, GFP_KERNEL)?;
+        }
+        KBox::pin_init(
+            try_pin_init!(Self {
+                refusals <- dir.read_only_file(c"refusals", Refusals(pmu.clone())),
+                schedules,
+            }),
+            GFP_KERNEL,
+        )
+    }
+}
+
+/// `refusals`.
+struct Refusals(Arc<CorePmu>);
+
+impl Writer for Refusals {
+    fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0.ops().refusals, f)
+    }
+}
+
+/// `cpuN/schedule`.
+struct Schedule {
+    pmu: Arc<CorePmu>,
+    cpu: CpuId,
+}
+
+impl Writer for Schedule {
+    fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match Snapshot::take(&self.pmu, self.cpu) {
+            Ok(snapshot) => fmt::Display::fmt(&*snapshot, f),
+            Err(error) if error == ENXIO => f.write_str("# this CPU is off\n"),
+            Err(error) => writeln!(f, "# {error:?}"),
+        }
+    }
+}

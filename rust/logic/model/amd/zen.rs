@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Zen to Zen 5, and Hygon's: CPUID families 0x17 to 0x1A.
+//!
+//! Every counter counts every event. Events that can count by more than 15 a cycle take a counter with
+//! an even number and the one behind it, on which the event 0xFFF (Merge) is put.
+//!
+//! Mainline: `arch/x86/events/amd/core.c:137-240`, `257-303`, `352-365` and `1468-1488`.
+
+use super::table::{amd_select, checked, AmdEvent, AmdModel, Others};
+use crate::logic::{
+    model::{HardwareEvents, HardwareId},
+    open::cache_event::{
+        Cache::{Branch, Dtlb, Itlb, L1d, L1i, Node},
+        CacheEvent, CacheEvents,
+        Operation::{Prefetch, Read, Write},
+        Outcome::{Access, Miss},
+    },
+    regs::{counter::CounterMask, event_select::EventSelect},
+};
+
+/// Six counters; from version 2 on CPUID says how many there are.
+const COUNTERS: CounterMask = CounterMask::first_gp(6);
+
+/// As many as CPUID can say.
+const MOST_COUNTERS: CounterMask = CounterMask::first_gp(16);
+
+#[rustfmt::skip]
+const EVENTS: &[AmdEvent] = checked(MOST_COUNTERS, &[
+    AmdEvent::event(0x003, 0x5555).pair(), // Retired SSE/AVX FLOPs
+]);
+
+/// What the second counter of a pair is programmed with (`AMD_MERGE_EVENT`).
+pub const MERGE: EventSelect = amd_select(0xfff, 0);
+
+/// The generic hardware events of Zen.
+const HARDWARE_EVENTS: HardwareEvents = HardwareEvents([
+    Some(EventSelect::event(0x76, 0x00)), // LsNotHaltedCyc
+    Some(EventSelect::event(0xc0, 0x00)), // ExRetInstr
+    Some(EventSelect::event(0x60, 0xff)), // L2RequestG1
+    Some(EventSelect::event(0x64, 0x09)), // L2CacheReqStat: misses
+    Some(EventSelect::event(0xc2, 0x00)), // ExRetBrn
+    Some(EventSelect::event(0xc3, 0x00)), // ExRetBrnMisp
+    None,                                 // bus cycles
+    Some(EventSelect::event(0x87, 0x02)), // IcFetchStall
+    Some(EventSelect::event(0x87, 0x01)), // IcFetchStall: back pressure
+    None,                                 // reference cycles
+]);
+
+/// Of Zen 2 and Zen 3.
+const ZEN_2_HARDWARE_EVENTS: HardwareEvents = HARDWARE_EVENTS
+    // DeDisUopQueueEmpty
+    .with(
+        HardwareId::StalledCyclesFrontend,
+        EventSelect::event(0xa9, 0x00),
+    )
+    .without(HardwareId::StalledCyclesBackend);
+
+/// Of Zen 4 and later.
+const ZEN_4_HARDWARE_EVENTS: HardwareEvents = ZEN_2_HARDWARE_EVENTS
+    // LsNotHaltedP0Cyc
+    .with(HardwareId::RefCpuCycles, amd_select(0x120, 0x01));
+
+/// The generic cache events.
+#[rustfmt::skip]
+const CACHE_EVENTS: CacheEvents = CacheEvents::checked(&[
+    CacheEvent::new(L1d, Read, Access, 0x0040), // LsDcAccesses
+    CacheEvent::new(L1d, Read, Miss, 0xc860), // L2RequestG1: from data cache misses
+    CacheEvent::new(L1d, Prefetch, Access, 0xff5a), // LsHwPfDcFills
+    CacheEvent::new(L1i, Read, Access, 0x0080), // IcFw32
+    CacheEvent::new(L1i, Read, Miss, 0x0081), // IcFw32Miss
+    CacheEvent::new(Dtlb, Read, Access, 0xff45), // LsL1DTlbMiss: all
+    CacheEvent::new(Dtlb, Read, Miss, 0xf045), // LsL1DTlbMiss: page walks
+    CacheEvent::new(Itlb, Read, Access, 0x0084), // BpL1TlbMissL2Hit
+    CacheEvent::new(Itlb, Read, Miss, 0xff85), // BpL1TlbMissL2Miss
+    CacheEvent::new(Branch, Read, Access, 0x00c2), // ExRetBrn
+    CacheEvent::new(Branch, Read, Miss, 0x00c3), // ExRetBrnMisp
+    CacheEvent::impossible(Node, Write, Access),
+    CacheEvent::impossible(Node, Write, Miss),
+    CacheEvent::impossible(Node, Prefetch, Access),
+    CacheEvent::impossible(Node, Prefetch, Miss),
+]);
+
+/// Zen and Zen+.
+pub const AMD_ZEN: AmdModel = AmdModel {
+    name: "Zen",
+    families: &[0x17, 0x18],
+    counters: COUNTERS,
+    events: EVENTS,
+    others: Others::Anywhere,
+    northbridge_events: false,
+    hardware_events: HARDWARE_EVENTS,
+    cache_events: CACHE_EVENTS,
+};
+
+/// Zen 2 and Zen 3. Zen 2 is of family 0x17 as well (the kernel's `X86_FEATURE_ZEN2`).
+pub const AMD_ZEN_2: AmdModel = AmdModel {
+    name: "Zen 2 and Zen 3",
+    families: &[0x19],
+    hardware_events: ZEN_2_HARDWARE_EVENTS,
+    ..AMD_ZEN
+};
+
+/// Zen 4 and Zen 5. Zen 4 is of family 0x19 as well (the kernel's `X86_FEATURE_ZEN4`).
+pub const AMD_ZEN_4: AmdModel = AmdModel {
+    name: "Zen 4 and Zen 5",
+    families: &[0x1a],
+    hardware_events: ZEN_4_HARDWARE_EVENTS,
+    ..AMD_ZEN
+};

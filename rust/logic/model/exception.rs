@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Where a model's table differs from what it is compared with, and why.
+//!
+//! The tables are compared, event by event, with Intel's event lists and with the built-in driver's
+//! tables. A difference that is not written down as one of these makes a test fail, and so does one
+//! that is written down and is none.
+
+use crate::logic::regs::event_select::EventSelect;
+
+/// What a table is compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reference {
+    /// Intel's event lists: the counters where a core has two threads and where it has one, and those
+    /// for precise sampling.
+    IntelsList,
+    /// The tables of the built-in driver.
+    Mainline,
+}
+
+/// The counters of some events are not those of the reference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exception {
+    /// What they differ from.
+    pub from: Reference,
+    code: u64,
+    mask: u64,
+    precise: bool,
+    /// Why.
+    pub reason: &'static str,
+}
+
+impl Exception {
+    /// Events that match `code` under `mask` differ from Intel's lists.
+    pub const fn from_list(code: u64, mask: u64, reason: &'static str) -> Self {
+        Self {
+            from: Reference::IntelsList,
+            code,
+            mask,
+            precise: false,
+            reason,
+        }
+    }
+
+    /// Events that match `code` under `mask` differ from the built-in driver's tables.
+    pub const fn from_mainline(code: u64, mask: u64, reason: &'static str) -> Self {
+        let mut this = Self::from_list(code, mask, reason);
+        this.from = Reference::Mainline;
+        this
+    }
+
+    /// Events that match `code` under `mask` stay on counters 0 to 3 where a core has one thread, and
+    /// so eight.
+    pub const fn with_one_thread(code: u64, mask: u64) -> Self {
+        Self::from_mainline(
+            code,
+            mask,
+            "counters 0 to 3 in Intel's lists where a core has one thread; any in the built-in driver",
+        )
+    }
+
+    /// The same for events that are sampled precisely.
+    #[must_use]
+    pub const fn precise(mut self) -> Self {
+        self.precise = true;
+        self
+    }
+
+    /// Whether it is about precise events, and not about counting ones.
+    pub const fn is_precise(&self) -> bool {
+        self.precise
+    }
+
+    /// Whether it is about the event `select`.
+    pub const fn is_about(&self, select: EventSelect, precise: bool) -> bool {
+        select.bits() & self.mask == self.code && self.precise == precise
+    }
+}

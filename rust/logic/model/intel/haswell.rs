@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Haswell: CPUID family 6, models 0x3C, 0x3F, 0x45, 0x46.
+//!
+//! Mainline: `arch/x86/events/intel/core.c:607-631` and `8410-8441`.
+
+use super::sandy_bridge;
+use crate::logic::{
+    model::{exception::Exception, Acknowledge, HardwareEvents, Model, Scope},
+    open::cache_event::{
+        Cache::{Branch, Dtlb, Itlb, L1d, L1i, LastLevel, Node},
+        CacheEvent, CacheEvents,
+        Operation::{Read, Write},
+        Outcome::{Access, Miss},
+    },
+    regs::{counter::CounterMask, period::PeriodRule},
+    sample::pebs::{
+        PebsData::{Address, Load, LoadLatency, StoreAddress},
+        PebsEvent, PebsEvents, PreciseDistribution,
+    },
+    sched::{
+        constraint::{checked, EventConstraint},
+        extra_register::{ExtraRegisterEvent, ExtraRegisters},
+    },
+};
+
+/// Four general-purpose counters a thread, eight where a core has one thread.
+const COUNTERS: CounterMask = CounterMask::first_gp(8).union(CounterMask::first_fixed(3));
+
+#[rustfmt::skip]
+const EVENT_CONSTRAINTS: &[EventConstraint] = checked(COUNTERS, &[
+    EventConstraint::fixed(0x00c0, 0), // INST_RETIRED.ANY
+    EventConstraint::fixed(0x003c, 1), // CPU_CLK_UNHALTED.THREAD
+    EventConstraint::fixed(0x0300, 2), // CPU_CLK_UNHALTED.REF_TSC
+    EventConstraint::event_and_umask(0x0148, 0x4), // L1D_PEND_MISS.PENDING
+    EventConstraint::event_and_umask(0x01c0, 0x2), // INST_RETIRED.PREC_DIST
+    EventConstraint::event(0xcd, 0x8), // MEM_TRANS_RETIRED.LOAD_LATENCY
+    EventConstraint::event_and_umask(0x08a3, 0x4), // CYCLE_ACTIVITY.CYCLES_L1D_PENDING
+    EventConstraint::event_and_umask(0x0ca3, 0x4), // CYCLE_ACTIVITY.STALLS_L1D_PENDING
+    EventConstraint::event_and_umask(0x04a3, 0xf), // CYCLE_ACTIVITY.CYCLES_NO_EXECUTE
+    // Counters 0 to 3 only where a core has one thread.
+    EventConstraint::event_and_cmask(0x0180_010e, 0xf), // UOPS_ISSUED.STALL_CYCLES
+    EventConstraint::event_and_umask(0x023c, 0xf), // CPU_CLK_UNHALTED.ONE_THREAD_ACTIVE
+    EventConstraint::event_and_umask(0x0279, 0xf), // IDQ.EMPTY
+    EventConstraint::event(0x9c, 0xf), // IDQ_UOPS_NOT_DELIVERED.*
+    EventConstraint::event_and_umask(0x02a3, 0xf), // CYCLE_ACTIVITY.CYCLES_LDM_PENDING
+    EventConstraint::event_and_umask(0x05a3, 0xf), // CYCLE_ACTIVITY.STALLS_L2_PENDING
+    EventConstraint::event_and_umask(0x06a3, 0xf), // CYCLE_ACTIVITY.STALLS_LDM_PENDING
+    EventConstraint::event_and_cmask(0x01b1, 0xff), // UOPS_EXECUTED.THREAD
+    EventConstraint::event_and_umask(0x01b1, 0xf), // UOPS_EXECUTED.*
+    EventConstraint::event_and_umask(0x01b7, 0xf), // OFFCORE_RESPONSE_0
+    EventConstraint::event_and_umask(0x01bb, 0xf), // OFFCORE_RESPONSE_1
+    EventConstraint::event(0xbc, 0xf), // PAGE_WALKER_LOADS.*
+    EventConstraint::event_and_cmask(0x0180_01c2, 0xf), // UOPS_RETIRED.STALL_CYCLES
+    EventConstraint::event_and_cmask(0x1080_01c2, 0xf), // UOPS_RETIRED.TOTAL_CYCLES
+    EventConstraint::event_and_umask(0x04c4, 0xf), // BR_INST_RETIRED.ALL_BRANCHES_PEBS
+    EventConstraint::event_and_umask(0x04c5, 0xf), // BR_MISP_RETIRED.ALL_BRANCHES_PEBS
+    EventConstraint::event(0xc9, 0xf), // RTM_RETIRED.*
+    EventConstraint::event_and_umask(0x1eca, 0xf), // FP_ASSIST.ANY
+    // The same, and erratum HSD29 where a core has two threads.
+    EventConstraint::exclusive_event(0xd0, 0xf), // MEM_UOPS_RETIRED.*
+    EventConstraint::exclusive_event(0xd1, 0xf), // MEM_LOAD_UOPS_RETIRED.*
+    EventConstraint::exclusive_event(0xd2, 0xf), // MEM_LOAD_UOPS_L3_HIT_RETIRED.*
+    EventConstraint::exclusive_event(0xd3, 0xf), // MEM_LOAD_UOPS_L3_MISS_RETIRED.*
+]);
+
+/// The events that can be precise.
+#[rustfmt::skip]
+const PEBS_EVENTS: PebsEvents = PebsEvents::checked(COUNTERS, &[
+    PebsEvent::exact(0x01c0, 0x2), // INST_RETIRED.PREC_DIST
+    PebsEvent::exact(0x01cd, 0x8).with(LoadLatency), // MEM_TRANS_RETIRED.LOAD_LATENCY
+    PebsEvent::exact(0x1080_01c2, 0xf), // UOPS_RETIRED.ALL, inv=1, cmask=16 (cycles:p)
+    PebsEvent::exact(0x1080_01c0, 0x2), // INST_RETIRED.PREC_DIST, inv=1, cmask=16 (cycles:ppp)
+    PebsEvent::exact(0x01c2, 0xf).with(Address), // UOPS_RETIRED.ALL
+    PebsEvent::exact(0x11d0, 0xf).exclusive().with(Load), // MEM_UOPS_RETIRED.STLB_MISS_LOADS
+    PebsEvent::exact(0x21d0, 0xf).exclusive().with(Load), // MEM_UOPS_RETIRED.LOCK_LOADS
+    PebsEvent::exact(0x41d0, 0xf).exclusive().with(Load), // MEM_UOPS_RETIRED.SPLIT_LOADS
+    PebsEvent::exact(0x81d0, 0xf).exclusive().with(Load), // MEM_UOPS_RETIRED.ALL_LOADS
+    PebsEvent::exact(0x12d0, 0xf).exclusive().with(StoreAddress), // MEM_UOPS_RETIRED.STLB_MISS_STORES
+    PebsEvent::exact(0x42d0, 0xf).exclusive().with(StoreAddress), // MEM_UOPS_RETIRED.SPLIT_STORES
+    PebsEvent::exact(0x82d0, 0xf).exclusive().with(StoreAddress), // MEM_UOPS_RETIRED.ALL_STORES
+    PebsEvent::event(0xd1, 0xf).exclusive().with(Load), // MEM_LOAD_UOPS_RETIRED.*
+    PebsEvent::event(0xd2, 0xf).exclusive().with(Load), // MEM_LOAD_UOPS_L3_HIT_RETIRED.*
+    PebsEvent::event(0xd3, 0xf).exclusive().with(Load), // MEM_LOAD_UOPS_L3_MISS_RETIRED.*
+    PebsEvent::any(0xf),
+]);
+
+/// Where the tables differ from what they are compared with.
+#[rustfmt::skip]
+pub(in crate::logic::model) const EXCEPTIONS: &[Exception] = &[
+    Exception::from_mainline(0x01cd, 0xffff, "MEM_TRANS_RETIRED.LOAD_LATENCY: counter 3 in Intel's lists, any of four in the built-in driver's table").precise(),
+    Exception::with_one_thread(0x0180_010e, 0xff80_ffff), // UOPS_ISSUED.STALL_CYCLES
+    Exception::with_one_thread(0x023c, 0xffff), // CPU_CLK_UNHALTED.ONE_THREAD_ACTIVE
+    Exception::with_one_thread(0x0279, 0xffff), // IDQ.EMPTY
+    Exception::with_one_thread(0x9c, 0xff), // IDQ_UOPS_NOT_DELIVERED.*
+    Exception::with_one_thread(0x02a3, 0xffff), // CYCLE_ACTIVITY.CYCLES_LDM_PENDING
+    Exception::with_one_thread(0x05a3, 0xffff), // CYCLE_ACTIVITY.STALLS_L2_PENDING
+    Exception::with_one_thread(0x06a3, 0xffff), // CYCLE_ACTIVITY.STALLS_LDM_PENDING
+    Exception::with_one_thread(0x01b1, 0xffff), // UOPS_EXECUTED.*
+    Exception::with_one_thread(0x01b7, 0xffff), // OFFCORE_RESPONSE_0
+    Exception::with_one_thread(0x01bb, 0xffff), // OFFCORE_RESPONSE_1
+    Exception::with_one_thread(0xbc, 0xff), // PAGE_WALKER_LOADS.*
+    Exception::with_one_thread(0x0180_01c2, 0xff80_ffff), // UOPS_RETIRED.STALL_CYCLES
+    Exception::with_one_thread(0x1080_01c2, 0xff80_ffff), // UOPS_RETIRED.TOTAL_CYCLES
+    Exception::with_one_thread(0x04c4, 0xffff), // BR_INST_RETIRED.ALL_BRANCHES_PEBS
+    Exception::with_one_thread(0x04c5, 0xffff), // BR_MISP_RETIRED.ALL_BRANCHES_PEBS
+    Exception::with_one_thread(0xc9, 0xff), // RTM_RETIRED.*
+    Exception::with_one_thread(0x1eca, 0xffff), // FP_ASSIST.ANY
+];
+
+/// The extra registers that events need.
+#[rustfmt::skip]
+const EXTRA_REGISTER_EVENTS: ExtraRegisters = ExtraRegisters::checked(&[
+    ExtraRegisterEvent::offcore_response_0(0x01b7, 0x3f_ffff_8fff), // OFFCORE_RESPONSE_0
+    ExtraRegisterEvent::offcore_response_1(0x01bb, 0x3f_ffff_8fff), // OFFCORE_RESPONSE_1
+    ExtraRegisterEvent::load_latency(0x01cd), // MEM_TRANS_RETIRED.LOAD_LATENCY
+]);
+
+/// The generic cache events.
+#[rustfmt::skip]
+pub(in crate::logic::model) const CACHE_EVENTS: CacheEvents = CacheEvents::checked(&[
+    CacheEvent::new(L1d, Read, Access, 0x81d0), // MEM_UOPS_RETIRED.ALL_LOADS
+    CacheEvent::new(L1d, Read, Miss, 0x0151), // L1D.REPLACEMENT
+    CacheEvent::new(L1d, Write, Access, 0x82d0), // MEM_UOPS_RETIRED.ALL_STORES
+    CacheEvent::new(L1i, Read, Miss, 0x0280), // ICACHE.MISSES
+    CacheEvent::new(LastLevel, Read, Access, 0x01b7).offcore(0x1_0001), // OFFCORE_RESPONSE: DEMAND_READ | LLC_ACCESS
+    CacheEvent::new(LastLevel, Read, Miss, 0x01b7).offcore(0x3f_b840_0001), // OFFCORE_RESPONSE: DEMAND_READ | L3_MISS | ANY_SNOOP
+    CacheEvent::new(LastLevel, Write, Access, 0x01b7).offcore(0x1_0002), // OFFCORE_RESPONSE: DEMAND_WRITE | LLC_ACCESS
+    CacheEvent::new(LastLevel, Write, Miss, 0x01b7).offcore(0x3f_b840_0002), // OFFCORE_RESPONSE: DEMAND_WRITE | L3_MISS | ANY_SNOOP
+    CacheEvent::new(Dtlb, Read, Access, 0x81d0), // MEM_UOPS_RETIRED.ALL_LOADS
+    CacheEvent::new(Dtlb, Read, Miss, 0x0108), // DTLB_LOAD_MISSES.MISS_CAUSES_A_WALK
+    CacheEvent::new(Dtlb, Write, Access, 0x82d0), // MEM_UOPS_RETIRED.ALL_STORES
+    CacheEvent::new(Dtlb, Write, Miss, 0x0149), // DTLB_STORE_MISSES.MISS_CAUSES_A_WALK
+    CacheEvent::new(Itlb, Read, Access, 0x6085), // ITLB_MISSES.STLB_HIT
+    CacheEvent::new(Itlb, Read, Miss, 0x0185), // ITLB_MISSES.MISS_CAUSES_A_WALK
+    CacheEvent::new(Branch, Read, Access, 0x00c4), // BR_INST_RETIRED.ALL_BRANCHES
+    CacheEvent::new(Branch, Read, Miss, 0x00c5), // BR_MISP_RETIRED.ALL_BRANCHES
+    CacheEvent::new(Node, Read, Access, 0x01b7).offcore(0x1f_8040_0001), // OFFCORE_RESPONSE: DEMAND_READ | L3_MISS_LOCAL_DRAM | SNOOP_DRAM
+    CacheEvent::new(Node, Read, Miss, 0x01b7).offcore(0x1f_b800_0001), // OFFCORE_RESPONSE: DEMAND_READ | L3_MISS_REMOTE | SNOOP_DRAM
+    CacheEvent::new(Node, Write, Access, 0x01b7).offcore(0x1f_8040_0002), // OFFCORE_RESPONSE: DEMAND_WRITE | L3_MISS_LOCAL_DRAM | SNOOP_DRAM
+    CacheEvent::new(Node, Write, Miss, 0x01b7).offcore(0x1f_b800_0002), // OFFCORE_RESPONSE: DEMAND_WRITE | L3_MISS_REMOTE | SNOOP_DRAM
+]);
+
+/// The events of transactions.
+#[rustfmt::skip]
+pub(in crate::logic::model) const TRANSACTION_FILES: &[(&str, &str)] = &[
+    ("tx-start",    "event=0xc9,umask=0x1"), // RTM_RETIRED.START
+    ("tx-commit",   "event=0xc9,umask=0x2"), // RTM_RETIRED.COMMIT
+    ("tx-abort",    "event=0xc9,umask=0x4"), // RTM_RETIRED.ABORTED
+    ("tx-capacity", "event=0x54,umask=0x2"), // TX_MEM.ABORT_CAPACITY_WRITE
+    ("tx-conflict", "event=0x54,umask=0x1"), // TX_MEM.ABORT_CONFLICT
+    ("el-start",    "event=0xc8,umask=0x1"), // HLE_RETIRED.START
+    ("el-commit",   "event=0xc8,umask=0x2"), // HLE_RETIRED.COMMIT
+    ("el-abort",    "event=0xc8,umask=0x4"), // HLE_RETIRED.ABORTED
+    ("el-capacity", "event=0x54,umask=0x2"), // TX_MEM.ABORT_CAPACITY_WRITE
+    ("el-conflict", "event=0x54,umask=0x1"), // TX_MEM.ABORT_CONFLICT
+    ("cycles-t",    "event=0x3c,in_tx=1"), // CPU_CLK_UNHALTED.THREAD_P
+    ("cycles-ct",   "event=0x3c,in_tx=1,in_tx_cp=1"), // CPU_CLK_UNHALTED.THREAD_P
+];
+
+/// Haswell, client and server.
+pub const HASWELL: Model = Model {
+    pmu_name: "haswell",
+    name: "Haswell",
+    needs: &[],
+    quirks: &[],
+    cpuid_models: &[0x3c, 0x3f, 0x45, 0x46],
+    event_constraints: EVENT_CONSTRAINTS,
+    pebs_events: PEBS_EVENTS,
+    precise_distribution: PreciseDistribution::AsOtherPrecise,
+    hardware_events: HardwareEvents::ARCHITECTURAL,
+    cache_events: CACHE_EVENTS,
+    extra_register_events: EXTRA_REGISTER_EVENTS,
+    offcore_scope: Scope::Thread,
+    ht_erratum: Some("HSD29"),
+    need_kernel_mode: CounterMask::EMPTY,
+    clearing_events: &[],
+    acknowledge: Acknowledge::Late,
+    topdown_files: sandy_bridge::TOPDOWN_FILES,
+    transaction_files: TRANSACTION_FILES,
+    checkpointed: CounterMask::from_bits(0x4),
+    period_rule: PeriodRule::HASWELL,
+};

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Intel's microarchitectures, a file each: data only.
+
+pub(super) mod broadwell;
+pub(super) mod core2;
+pub(super) mod generic;
+pub(super) mod golden_cove;
+pub(super) mod goldmont;
+pub(super) mod haswell;
+pub(super) mod ice_lake;
+pub(super) mod ivy_bridge;
+pub(super) mod nehalem;
+pub(super) mod sandy_bridge;
+pub(super) mod silvermont;
+pub(super) mod skylake;
+pub(super) mod westmere;

@@ -1,0 +1,809 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What has to be written to the PMU's registers, and what need not be.
+//!
+//! [`Shadow`] knows what the hardware holds and takes what it is wanted to hold; only the
+//! difference is written. A register write costs more than everything else in a context switch,
+//! so:
+//!
+//! - Events that go leave their event select as it is. A counter whose bit in GLOBAL_CTRL is 0
+//!   does not count, and GLOBAL_CTRL never has a bit of a counter without an event. Switching out
+//!   costs one write, whatever the number of events.
+//! - An event that comes back to its counter before another used it finds its event select there,
+//!   and its value too: a counting event that stopped at v starts again at v.
+//! - The fixed counters share FIXED_CTR_CTRL, which is written once, when counting resumes.
+//! - Extra registers are written before the first event that needs another value in them, and
+//!   never cleared: without such an event they mean nothing.
+//!
+//! # Who else writes
+//!
+//! The PMI is an NMI, and may come while any of this is under way. It never touches the shadow,
+//! and the shadow stays true because of four rules that the driver keeps:
+//!
+//! 1. The PMI writes no event select and not FIXED_CTR_CTRL.
+//! 2. The PMI handles, and writes, only counters that are *active*. Active counters are a mask
+//!    that it shares with the driver; the driver takes a counter out before [`Shadow::stop`], and
+//!    puts it in after [`Shadow::start`]. The shadow knows the value of no active counter.
+//! 3. The PMI sets GLOBAL_CTRL to 0 on entry, and on exit to what a shared value says, *enabled*.
+//!    The driver stores there what it is about to write to GLOBAL_CTRL, immediately before every
+//!    such write. So a PMI before, after or in between leaves what the shadow has, and none lets
+//!    a counter run before its control is written.
+//!    A PMI can stop an event, for the perf core: then its counter is left out there, and *halted*,
+//!    which the driver respects too when it lets counters run. The shadow takes it for running until
+//!    the driver tells it otherwise, the next time that the PMU is suspended.
+//! 4. A value that the driver reads from a counter comes to the shadow only while the counter is
+//!    stopped and GLOBAL_CTRL is 0, so that it does not change any more.
+//!
+//! While a model's [`clearing_events`](crate::logic::model::Model::clearing_events) are on the counters, no
+//! general-purpose counter is active and *enabled* is 0, so a PMI leaves the counters be and
+//! GLOBAL_CTRL at 0: it may cut the moment short, and does no more.
+//!
+//! Nobody else may write the PMU's registers. Where that cannot be had (CPU hotplug,
+//! taking over from another driver), [`Shadow::reset`] makes a fresh start.
+//!
+//! Context: the CPU that the shadow belongs to, interrupts off.
+
+use super::{
+    counter::{CounterId, CounterKind, CounterMask, PerCounter},
+    event_select::EventSelect,
+};
+use crate::logic::{capabilities::Capabilities, sched::extra_register::ExtraRegister};
+
+/// A register of the PMU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Register {
+    /// IA32_PERFEVTSELn of a general-purpose counter.
+    EventSelect(CounterId),
+    /// The counter itself.
+    Counter(CounterId),
+    /// IA32_FIXED_CTR_CTRL.
+    FixedControl,
+    /// IA32_PERF_GLOBAL_CTRL.
+    GlobalControl,
+    /// What an event needs besides a counter.
+    Extra(ExtraRegister),
+}
+
+impl Register {
+    /// The register's address, for WRMSR.
+    ///
+    /// `full_width` is [`Capabilities::full_width_write`]: a general-purpose counter is then
+    /// written through IA32_A_PMCn. (Reading is by RDPMC.) SDM vol. 4, table 2-2.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use rpmu_logic::logic;
+    /// use logic::counter::CounterId;
+    /// use logic::registers::Register;
+    ///
+    /// let counter = Register::Counter(CounterId::gp(2).unwrap());
+    /// assert_eq!(counter.msr(true), 0x4c3);
+    /// assert_eq!(counter.msr(false), 0xc3);
+    /// ```
+    pub const fn msr(self, full_width: bool) -> u32 {
+        match self {
+            // A fixed counter has no event select; its control is in FIXED_CTR_CTRL.
+            Self::EventSelect(counter) => match counter.kind() {
+                CounterKind::Gp(n) => 0x186 + n as u32,
+                CounterKind::Fixed(_) => 0x38d,
+            },
+            Self::Counter(counter) => match counter.kind() {
+                CounterKind::Gp(n) if full_width => 0x4c1 + n as u32,
+                CounterKind::Gp(n) => 0xc1 + n as u32,
+                CounterKind::Fixed(n) => 0x309 + n as u32,
+            },
+            Self::FixedControl => 0x38d,
+            Self::GlobalControl => 0x38f,
+            Self::Extra(register) => register.msr(),
+        }
+    }
+}
+
+/// A write that is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RegisterWrite {
+    /// Where.
+    pub register: Register,
+    /// What.
+    pub value: u64,
+}
+
+/// What one counter's registers hold.
+#[derive(Clone, Copy, Debug)]
+struct CounterState {
+    /// The event select, if it is known. General-purpose counters only.
+    select: Option<u64>,
+    /// The counter's value, if it is known and does not change.
+    value: Option<u64>,
+}
+
+/// What the PMU's registers of one CPU hold, and what they are wanted to.
+///
+/// The methods hand every write that is due to `write`, in the order in which they have to be
+/// done.
+///
+/// # Examples
+///
+/// ```
+/// # use rpmu_logic::logic;
+/// use logic::capabilities::{Capabilities, Cpuid, Leaf};
+/// use logic::counter::CounterId;
+/// use logic::event_select::EventSelect;
+/// use logic::registers::{Register, RegisterWrite, Shadow};
+/// # let cpuid = Cpuid {
+/// #     leaf_0: Leaf { eax: 0xd, ..Leaf::default() },
+/// #     leaf_a: Leaf { eax: 0x0730_0403, ebx: 0, ecx: 0, edx: 0x603 },
+/// #     ..Cpuid::default()
+/// # };
+/// # let capabilities = Capabilities::decode(&cpuid, None).unwrap();
+/// let mut writes: Vec<RegisterWrite> = Vec::new();
+/// let mut shadow = Shadow::new(&capabilities);
+/// shadow.reset(|write| writes.push(write));
+/// writes.clear();
+///
+/// let counter = CounterId::gp(0).unwrap();
+/// let branches = EventSelect::event(0xc4, 0x00).counting_user(true);
+/// shadow.start(counter, branches, None, true, 0xffff_ffff_ff00, |write| writes.push(write));
+/// shadow.resume(|write| writes.push(write));
+/// assert_eq!(writes, [
+///     RegisterWrite { register: Register::Counter(counter), value: 0xffff_ffff_ff00 },
+///     RegisterWrite { register: Register::EventSelect(counter), value: 0x41_00c4 },
+///     RegisterWrite { register: Register::GlobalControl, value: 0x1 },
+/// ]);
+///
+/// // Out, and in again: one write each.
+/// writes.clear();
+/// shadow.suspend(|write| writes.push(write));
+/// shadow.stop(counter, Some(0xffff_ffff_ff42));
+/// shadow.resume(|write| writes.push(write));
+/// assert_eq!(writes, [RegisterWrite { register: Register::GlobalControl, value: 0 }]);
+///
+/// writes.clear();
+/// shadow.suspend(|write| writes.push(write));
+/// shadow.start(counter, branches, None, true, 0xffff_ffff_ff42, |write| writes.push(write));
+/// shadow.resume(|write| writes.push(write));
+/// assert_eq!(writes, [RegisterWrite { register: Register::GlobalControl, value: 0x1 }]);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Shadow {
+    /// The counters that exist.
+    present: CounterMask,
+    counters: PerCounter<CounterState>,
+    /// What the extra registers hold, if it is known.
+    extra: [Option<u64>; ExtraRegister::ALL.len()],
+    /// What FIXED_CTR_CTRL holds, if it is known.
+    fixed_control: Option<u64>,
+    /// What GLOBAL_CTRL holds, if it is known.
+    global_control: Option<u64>,
+    /// What FIXED_CTR_CTRL is wanted to hold when counting resumes.
+    wanted_fixed_control: u64,
+    /// The counters with an event that is started.
+    active: CounterMask,
+    /// Those of them that count outside of virtual machines.
+    enabled: CounterMask,
+    /// Whether event selects can be programmed, on models with
+    /// [`clearing_events`](crate::logic::model::Model::clearing_events), until counting resumes.
+    cleared: bool,
+}
+
+impl Shadow {
+    /// Nothing is known about what the registers hold. [`reset`](Self::reset) comes next.
+    pub const fn new(capabilities: &Capabilities) -> Self {
+        Self {
+            present: capabilities.counters,
+            counters: PerCounter::new(CounterState {
+                select: None,
+                value: None,
+            }),
+            extra: [None; ExtraRegister::ALL.len()],
+            fixed_control: None,
+            global_control: None,
+            wanted_fixed_control: 0,
+            active: CounterMask::EMPTY,
+            enabled: CounterMask::EMPTY,
+            cleared: false,
+        }
+    }
+
+    /// Stops everything and clears every register, whatever it holds; but for the extra registers,
+    /// which are written before they are used next.
+    ///
+    /// No counter may be active.
+    pub fn reset(&mut self, mut write: impl FnMut(RegisterWrite)) {
+        self.active = CounterMask::EMPTY;
+        self.enabled = CounterMask::EMPTY;
+        self.wanted_fixed_control = 0;
+        self.fixed_control = None;
+        self.global_control = None;
+        self.forget_extra_registers();
+        self.set_global_control(0, &mut write);
+        self.set_fixed_control(0, &mut write);
+        for counter in self.present {
+            self.counters[counter] = CounterState {
+                select: None,
+                value: None,
+            };
+            self.set_select(counter, 0, &mut write);
+            self.set_value(counter, 0, &mut write);
+        }
+    }
+
+    /// The counters with an event that is started.
+    pub fn active(&self) -> CounterMask {
+        self.active
+    }
+
+    /// What GLOBAL_CTRL has to be while the PMU is enabled: what [`resume`](Self::resume) writes.
+    pub fn enabled(&self) -> CounterMask {
+        self.enabled
+    }
+
+    /// Stops all counters; `perf_pmu_disable`.
+    pub fn suspend(&mut self, mut write: impl FnMut(RegisterWrite)) {
+        self.set_global_control(0, &mut write);
+    }
+
+    /// Lets the active counters count; `perf_pmu_enable`.
+    pub fn resume(&mut self, mut write: impl FnMut(RegisterWrite)) {
+        if core::mem::take(&mut self.cleared) {
+            // What is left of the clearing events.
+            for counter in self.present.gp().without(self.active) {
+                self.set_select(counter, 0, &mut write);
+            }
+        }
+        self.set_fixed_control(self.wanted_fixed_control, &mut write);
+        self.set_global_control(self.enabled.bits(), &mut write);
+    }
+
+    /// Says that somebody else may write the extra registers that no event here needs: the core's
+    /// other thread, where the threads share them.
+    ///
+    /// To be called whenever that has been possible, before events start.
+    pub fn forget_extra_registers(&mut self) {
+        self.extra = [None; ExtraRegister::ALL.len()];
+    }
+
+    /// Whether to [`clear`](Self::clear) before `select` is started on `counter`, on models that have
+    /// to: it is not in the event select yet, and nothing was cleared since the PMU was suspended.
+    pub fn needs_clearing(&self, counter: CounterId, select: EventSelect) -> bool {
+        !counter.is_fixed()
+            && !self.cleared
+            && self.counters[counter].select != Some(select.enabled())
+    }
+
+    /// Clears the monitoring hardware, with `events` on the general-purpose counters for a moment.
+    /// Where no event is started then, [`resume`](Self::resume) clears the event select, as errata
+    /// AAK100 and BD53 want it (`intel_pmu_nhm_workaround()`, `arch/x86/events/intel/core.c:2874`).
+    ///
+    /// The PMU is suspended, and no general-purpose counter is active.
+    pub fn clear(&mut self, events: &[u64], mut write: impl FnMut(RegisterWrite)) {
+        for (counter, event) in self.present.gp().into_iter().zip(events) {
+            self.set_select(counter, *event, &mut write);
+            self.set_value(counter, 0, &mut write);
+        }
+        self.set_global_control(self.present.gp().bits(), &mut write);
+        self.set_global_control(0, &mut write);
+        for counter in self.present.gp() {
+            // Some of the events do count.
+            self.counters[counter].value = None;
+        }
+        self.cleared = true;
+    }
+
+    /// Programs `counter` with an event that starts at `value`, which is cut to the counter's
+    /// width. It counts from the next [`resume`](Self::resume) on.
+    ///
+    /// `extra` is the register that the event needs besides, and what it has to hold. No other
+    /// active event needs another value in it.
+    ///
+    /// `in_host` is false for an event that counts in virtual machines only (`exclude_host`).
+    ///
+    /// The PMU is suspended, and the counter is not active.
+    pub fn start(
+        &mut self,
+        counter: CounterId,
+        select: EventSelect,
+        extra: Option<(ExtraRegister, u64)>,
+        in_host: bool,
+        value: u64,
+        mut write: impl FnMut(RegisterWrite),
+    ) {
+        if let Some((register, value)) = extra {
+            self.set_extra(register, value, &mut write);
+        }
+        self.set_value(counter, value, &mut write);
+        match counter.kind() {
+            CounterKind::Gp(_) => self.set_select(counter, select.enabled(), &mut write),
+            CounterKind::Fixed(n) => {
+                let shift = u32::from(n) * 4;
+                self.wanted_fixed_control &= !0xfu64.wrapping_shl(shift);
+                self.wanted_fixed_control |= select.fixed_control().wrapping_shl(shift);
+            }
+        }
+        // From here on the value changes, by counting or by the PMI (rule 2).
+        self.counters[counter].value = None;
+        self.active.insert(counter);
+        if in_host {
+            self.enabled.insert(counter);
+        }
+    }
+
+    /// Says that the event on `counter` is stopped. Nothing is written: without its bit in
+    /// GLOBAL_CTRL the counter does not count.
+    ///
+    /// `value` is what the driver read from the counter after it took it out of the PMI's mask;
+    /// `None` if it did not read it, and then the next start writes the counter.
+    ///
+    /// The PMU is suspended.
+    pub fn stop(&mut self, counter: CounterId, value: Option<u64>) {
+        self.active.remove(counter);
+        self.enabled.remove(counter);
+        self.counters[counter].value = value;
+    }
+
+    /// Clears the event select of a counter that somebody else is about to use.
+    ///
+    /// The counter is not active.
+    pub fn give_away(&mut self, counter: CounterId, mut write: impl FnMut(RegisterWrite)) {
+        self.set_select(counter, 0, &mut write);
+    }
+
+    /// Forgets what the registers of a counter hold, because somebody else may have changed them.
+    ///
+    /// The counter is not active.
+    pub fn forget(&mut self, counter: CounterId) {
+        self.counters[counter] = CounterState {
+            select: None,
+            value: None,
+        };
+    }
+
+    fn set_value(&mut self, counter: CounterId, value: u64, write: &mut impl FnMut(RegisterWrite)) {
+        let register = Register::Counter(counter);
+        let held = &mut self.counters[counter].value;
+        Self::set(held, register, value, write);
+    }
+
+    fn set_extra(
+        &mut self,
+        register: ExtraRegister,
+        value: u64,
+        write: &mut impl FnMut(RegisterWrite),
+    ) {
+        if let Some(held) = self.extra.get_mut(register.index()) {
+            Self::set(held, Register::Extra(register), value, write);
+        }
+    }
+
+    fn set_select(
+        &mut self,
+        counter: CounterId,
+        value: u64,
+        write: &mut impl FnMut(RegisterWrite),
+    ) {
+        if !counter.is_fixed() {
+            let register = Register::EventSelect(counter);
+            let held = &mut self.counters[counter].select;
+            Self::set(held, register, value, write);
+        }
+    }
+
+    fn set_fixed_control(&mut self, value: u64, write: &mut impl FnMut(RegisterWrite)) {
+        let held = &mut self.fixed_control;
+        // Without fixed counters the register need not exist.
+        if !self.present.fixed().is_empty() {
+            Self::set(held, Register::FixedControl, value, write);
+        }
+    }
+
+    fn set_global_control(&mut self, value: u64, write: &mut impl FnMut(RegisterWrite)) {
+        let held = &mut self.global_control;
+        Self::set(held, Register::GlobalControl, value, write);
+    }
+
+    /// Writes `value` unless the register holds it.
+    fn set(
+        held: &mut Option<u64>,
+        register: Register,
+        value: u64,
+        write: &mut impl FnMut(RegisterWrite),
+    ) {
+        if *held != Some(value) {
+            write(RegisterWrite { register, value });
+            *held = Some(value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Register::{Counter, FixedControl, GlobalControl};
+    use super::*;
+    use crate::logic::capabilities::{Cpuid, Leaf};
+
+    const CYCLES: EventSelect = EventSelect::event(0x3c, 0x00).counting_user(true);
+    const BRANCHES: EventSelect = EventSelect::event(0xc4, 0x00).counting_user(true);
+    const BOTH: EventSelect = BRANCHES.counting_kernel(true);
+
+    /// A shadow, and the writes that it asked for.
+    struct Recorder {
+        shadow: Shadow,
+        writes: Vec<(Register, u64)>,
+    }
+
+    impl Recorder {
+        fn new(capabilities: &Capabilities) -> Self {
+            Self {
+                shadow: Shadow::new(capabilities),
+                writes: Vec::new(),
+            }
+        }
+
+        fn reset(&mut self) {
+            let writes = &mut self.writes;
+            self.shadow.reset(|w| writes.push((w.register, w.value)));
+        }
+
+        fn suspend(&mut self) {
+            let writes = &mut self.writes;
+            self.shadow.suspend(|w| writes.push((w.register, w.value)));
+        }
+
+        fn resume(&mut self) {
+            let writes = &mut self.writes;
+            self.shadow.resume(|w| writes.push((w.register, w.value)));
+        }
+
+        fn start(&mut self, counter: CounterId, select: EventSelect, value: u64) {
+            let writes = &mut self.writes;
+            let write = |w: RegisterWrite| writes.push((w.register, w.value));
+            self.shadow.start(counter, select, None, true, value, write);
+        }
+
+        fn start_offcore(&mut self, counter: CounterId, register: ExtraRegister, extra: u64) {
+            let writes = &mut self.writes;
+            let write = |w: RegisterWrite| writes.push((w.register, w.value));
+            let needs = Some((register, extra));
+            self.shadow.start(counter, BRANCHES, needs, true, 0, write);
+        }
+
+        /// The writes since the last time.
+        fn take(&mut self) -> Vec<(Register, u64)> {
+            std::mem::take(&mut self.writes)
+        }
+    }
+
+    fn capabilities(fixed: u32) -> Capabilities {
+        let cpuid = Cpuid {
+            leaf_0: Leaf {
+                eax: 0xd,
+                ..Leaf::default()
+            },
+            leaf_1: Leaf {
+                ecx: 1 << 31,
+                ..Leaf::default()
+            },
+            leaf_a: Leaf {
+                eax: 0x0730_0403,
+                edx: fixed,
+                ..Leaf::default()
+            },
+            ..Cpuid::default()
+        };
+        Capabilities::decode(&cpuid, Some(0x2000)).unwrap()
+    }
+
+    /// Four general-purpose counters, three fixed ones, all zero.
+    fn recorder() -> Recorder {
+        let mut recorder = Recorder::new(&capabilities(3));
+        recorder.reset();
+        recorder.take();
+        recorder
+    }
+
+    fn gp(n: u8) -> CounterId {
+        CounterId::gp(n).unwrap()
+    }
+
+    fn fixed(n: u8) -> CounterId {
+        CounterId::fixed(n).unwrap()
+    }
+
+    /// Seven events, as in a context switch with a full PMU.
+    fn full() -> Recorder {
+        let mut recorder = recorder();
+        for n in 0..4 {
+            recorder.start(gp(n), BRANCHES, 100);
+        }
+        for n in 0..3 {
+            recorder.start(fixed(n), CYCLES, 100);
+        }
+        recorder.resume();
+        recorder
+    }
+
+    fn stop_all(recorder: &mut Recorder, value: Option<u64>) {
+        recorder.suspend();
+        for counter in recorder.shadow.active() {
+            recorder.shadow.stop(counter, value);
+        }
+        recorder.resume();
+    }
+
+    #[test]
+    fn addresses() {
+        for (register, address) in [
+            (Register::EventSelect(gp(0)), 0x186),
+            (Register::EventSelect(gp(7)), 0x18d),
+            (Counter(gp(7)), 0x4c8),
+            (Counter(fixed(2)), 0x30b),
+            (FixedControl, 0x38d),
+            (GlobalControl, 0x38f),
+        ] {
+            assert_eq!(register.msr(true), address, "{register:?}");
+        }
+        assert_eq!(Counter(gp(7)).msr(false), 0xc8);
+        assert_eq!(Counter(fixed(2)).msr(false), 0x30b);
+    }
+
+    #[test]
+    fn reset_writes_every_register_that_exists_global_control_first() {
+        let mut recorder = Recorder::new(&capabilities(3));
+        recorder.reset();
+        let writes = recorder.take();
+        assert_eq!(writes[0], (GlobalControl, 0));
+        assert_eq!(writes.len(), 2 + 4 * 2 + 3);
+        assert!(writes.iter().all(|(_, value)| *value == 0));
+        // It does not rely on what it knows.
+        recorder.reset();
+        assert_eq!(recorder.take(), writes);
+    }
+
+    #[test]
+    fn no_fixed_control_without_fixed_counters() {
+        let mut recorder = Recorder::new(&capabilities(0));
+        recorder.reset();
+        recorder.resume();
+        let writes = recorder.take();
+        assert!(writes.iter().all(|(register, _)| *register != FixedControl));
+    }
+
+    #[test]
+    fn first_start_of_a_full_pmu() {
+        let writes = full().take();
+        // Counter and event select each; counter of the fixed ones; the two controls.
+        assert_eq!(writes.len(), 4 * 2 + 3 + 2);
+        assert_eq!(writes[writes.len() - 2], (FixedControl, 0x222));
+        assert_eq!(writes[writes.len() - 1], (GlobalControl, 0x7_0000_000f));
+    }
+
+    #[test]
+    fn switching_out_is_one_write() {
+        let mut recorder = full();
+        recorder.take();
+        stop_all(&mut recorder, Some(200));
+        assert_eq!(recorder.take(), [(GlobalControl, 0)]);
+    }
+
+    #[test]
+    fn switching_in_what_was_switched_out_is_one_write() {
+        let mut recorder = full();
+        stop_all(&mut recorder, Some(200));
+        recorder.take();
+        recorder.suspend();
+        for n in 0..4 {
+            recorder.start(gp(n), BRANCHES, 200);
+        }
+        for n in 0..3 {
+            recorder.start(fixed(n), CYCLES, 200);
+        }
+        recorder.resume();
+        assert_eq!(recorder.take(), [(GlobalControl, 0x7_0000_000f)]);
+    }
+
+    #[test]
+    fn another_task_with_the_same_events_costs_its_counters() {
+        let mut recorder = full();
+        stop_all(&mut recorder, Some(200));
+        recorder.take();
+        recorder.start(gp(0), BRANCHES, 300);
+        recorder.start(fixed(1), CYCLES, 300);
+        recorder.resume();
+        assert_eq!(
+            recorder.take(),
+            [
+                (Counter(gp(0)), 300),
+                (Counter(fixed(1)), 300),
+                (GlobalControl, 0x2_0000_0001),
+            ]
+        );
+    }
+
+    #[test]
+    fn rotation_writes_what_changes() {
+        let mut recorder = full();
+        recorder.take();
+        recorder.suspend();
+        recorder.shadow.stop(gp(3), Some(200));
+        recorder.start(gp(3), BOTH, 300);
+        recorder.resume();
+        assert_eq!(
+            recorder.take(),
+            [
+                (GlobalControl, 0),
+                (Counter(gp(3)), 300),
+                (Register::EventSelect(gp(3)), 0x43_00c4),
+                (GlobalControl, 0x7_0000_000f),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_stopped_counter_does_not_count() {
+        let mut recorder = full();
+        recorder.take();
+        recorder.suspend();
+        recorder.shadow.stop(gp(1), None);
+        recorder.shadow.stop(fixed(2), None);
+        recorder.resume();
+        let mask = 0x3_0000_000d;
+        assert_eq!(recorder.shadow.active().bits(), mask);
+        assert_eq!(recorder.take(), [(GlobalControl, 0), (GlobalControl, mask)]);
+    }
+
+    #[test]
+    fn a_value_that_was_not_read_is_written() {
+        let mut recorder = full();
+        stop_all(&mut recorder, None);
+        recorder.take();
+        // The very value that the counter was started with.
+        recorder.start(gp(0), BRANCHES, 100);
+        assert_eq!(recorder.take(), [(Counter(gp(0)), 100)]);
+    }
+
+    #[test]
+    fn the_value_of_a_started_counter_is_not_known() {
+        let mut recorder = full();
+        recorder.take();
+        // Not what drivers should do; but the counter has moved on, so it has to be written.
+        recorder.start(gp(0), BRANCHES, 100);
+        assert_eq!(recorder.take(), [(Counter(gp(0)), 100)]);
+    }
+
+    #[test]
+    fn fixed_counters_do_not_disturb_each_other() {
+        let mut recorder = full();
+        recorder.take();
+        recorder.suspend();
+        recorder.shadow.stop(fixed(1), Some(200));
+        recorder.start(fixed(1), BOTH.with(EventSelect::INT, true), 200);
+        recorder.resume();
+        assert_eq!(
+            recorder.take(),
+            [
+                (GlobalControl, 0),
+                (FixedControl, 0x2b2),
+                (GlobalControl, 0x7_0000_000f),
+            ]
+        );
+    }
+
+    #[test]
+    fn events_for_guests_alone_stay_off_in_the_host() {
+        let mut recorder = recorder();
+        let shadow = &mut recorder.shadow;
+        shadow.start(gp(0), BRANCHES, None, false, 1, |_| ());
+        recorder.start(gp(1), BRANCHES, 1);
+        recorder.take();
+        recorder.resume();
+        assert_eq!(recorder.shadow.active().bits(), 0x3);
+        assert_eq!(recorder.shadow.enabled().bits(), 0x2);
+        assert_eq!(recorder.take(), [(GlobalControl, 0x2)]);
+    }
+
+    #[test]
+    fn extra_registers_are_written_before_the_event_and_when_they_change() {
+        use ExtraRegister::{OffcoreResponse0, OffcoreResponse1};
+        let mut recorder = recorder();
+        recorder.start_offcore(gp(0), OffcoreResponse0, 0x10);
+        let select = (Register::EventSelect(gp(0)), 0x41_00c4);
+        // 0 is a value like others: nobody knows what was in there.
+        let first = (Register::Extra(OffcoreResponse0), 0x10);
+        assert_eq!(recorder.take(), [first, select]);
+        recorder.start_offcore(gp(1), OffcoreResponse1, 0);
+        let second = (Register::Extra(OffcoreResponse1), 0);
+        assert_eq!(recorder.take()[0], second);
+        recorder.resume();
+
+        // Out and in again: nothing of it, unless somebody else may have written it.
+        for forgotten in [false, true] {
+            recorder.suspend();
+            recorder.shadow.stop(gp(0), Some(0));
+            if forgotten {
+                recorder.shadow.forget_extra_registers();
+            }
+            recorder.take();
+            recorder.start_offcore(gp(0), OffcoreResponse0, 0x10);
+            let expected: &[_] = if forgotten { &[first] } else { &[] };
+            assert_eq!(recorder.take(), expected);
+        }
+        recorder.reset();
+        recorder.take();
+        recorder.start_offcore(gp(0), OffcoreResponse0, 0x10);
+        assert_eq!(recorder.take(), [first, select]);
+    }
+
+    #[test]
+    fn clearing_comes_before_the_first_programming_and_leaves_nothing_behind() {
+        let mut recorder = recorder();
+        let select = Register::EventSelect;
+        assert!(recorder.shadow.needs_clearing(gp(1), BRANCHES));
+        assert!(!recorder.shadow.needs_clearing(fixed(1), CYCLES));
+        let events = [0x43_00b5, 0x43_00d2, 0x43_00b1, 0x43_00b1];
+        let writes = &mut recorder.writes;
+        recorder
+            .shadow
+            .clear(&events, |w| writes.push((w.register, w.value)));
+        assert_eq!(
+            recorder.take(),
+            [
+                // The counters are 0 already.
+                (select(gp(0)), 0x43_00b5),
+                (select(gp(1)), 0x43_00d2),
+                (select(gp(2)), 0x43_00b1),
+                (select(gp(3)), 0x43_00b1),
+                (GlobalControl, 0xf),
+                (GlobalControl, 0),
+            ]
+        );
+        assert!(!recorder.shadow.needs_clearing(gp(1), BRANCHES));
+
+        // 0 is written, since it may not be 0 any more.
+        recorder.start(gp(1), BRANCHES, 0);
+        recorder.resume();
+        assert_eq!(
+            recorder.take(),
+            [
+                (Counter(gp(1)), 0),
+                (select(gp(1)), BRANCHES.enabled()),
+                // And none of the others stays behind.
+                (select(gp(0)), 0),
+                (select(gp(2)), 0),
+                (select(gp(3)), 0),
+                (GlobalControl, 0x2),
+            ]
+        );
+        // What is programmed stays so.
+        recorder.suspend();
+        recorder.shadow.stop(gp(1), None);
+        assert!(!recorder.shadow.needs_clearing(gp(1), BRANCHES));
+        assert!(recorder.shadow.needs_clearing(gp(1), BOTH));
+    }
+
+    #[test]
+    fn a_counter_is_given_away_switched_off() {
+        let mut recorder = full();
+        recorder.suspend();
+        recorder.shadow.stop(gp(3), Some(7));
+        recorder.take();
+        let writes = &mut recorder.writes;
+        recorder
+            .shadow
+            .give_away(gp(3), |w| writes.push((w.register, w.value)));
+        assert_eq!(recorder.take(), [(Register::EventSelect(gp(3)), 0)]);
+        // Whoever comes back is programmed anew.
+        recorder.start(gp(3), BRANCHES, 7);
+        let select = BRANCHES.enabled();
+        assert_eq!(recorder.take(), [(Register::EventSelect(gp(3)), select)]);
+    }
+
+    #[test]
+    fn suspending_twice_is_one_write() {
+        let mut recorder = full();
+        recorder.take();
+        recorder.suspend();
+        recorder.suspend();
+        assert_eq!(recorder.take(), [(GlobalControl, 0)]);
+    }
+}

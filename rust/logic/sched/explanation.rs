@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Why events found no place, in words: the refusal, and what stood in the way of it.
+//!
+//! A [`Refusal`] says what could not be had. What others had at that moment is in the [`Limits`] that
+//! it was decided under; together they say who would have to give way.
+//!
+//! Context: any; nothing but values.
+
+use core::fmt;
+
+use super::{
+    assign::Shortage, constraint::Constraint, extra_register::ExtraRegister, limits::Limits,
+};
+use crate::logic::{open::refusal::Refusal, regs::counter::CounterMask};
+
+/// A refusal, with what it was decided on.
+///
+/// # Examples
+///
+/// ```
+/// # use rpmu_logic::logic;
+/// use logic::assign::Shortage;
+/// use logic::constraint::Constraint;
+/// use logic::counter::CounterMask;
+/// use logic::explanation::Explanation;
+/// use logic::limits::Limits;
+/// use logic::refusal::Refusal;
+///
+/// let counter_2 = CounterMask::from_bits(1 << 2);
+/// let shortage = Shortage::Contended { events: 1, counters: CounterMask::EMPTY };
+/// let explanation = Explanation {
+///     refusal: Refusal::Limited(shortage),
+///     constraint: Constraint::any_of(counter_2),
+///     limits: Limits { closed: counter_2, ..Limits::NONE },
+///     transactions: CounterMask::EMPTY,
+/// };
+/// assert!(explanation.to_string().contains("exclusive event of the core's other thread"));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Explanation {
+    /// What could not be had.
+    pub refusal: Refusal,
+    /// What the event may use at all; of a group, the event that was added last.
+    pub constraint: Constraint,
+    /// What others had, [`transactions`](Self::transactions) included.
+    pub limits: Limits,
+    /// Counters that are left to transactions (`allow_tsx_force_abort`).
+    pub transactions: CounterMask,
+}
+
+impl Explanation {
+    /// The counters that matter: those that the events compete for, where it is known.
+    pub const fn counters(&self) -> CounterMask {
+        match self.refusal {
+            Refusal::DoesNotFit(Shortage::Contended { counters, .. })
+            | Refusal::Limited(Shortage::Contended { counters, .. }) => {
+                counters.union(self.constraint.counters)
+            }
+            _ => self.constraint.counters,
+        }
+    }
+
+    /// What stands in the way of each counter, and of all.
+    fn obstacles(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let transactions = self.constraint.counters & self.transactions;
+        let closed = self.constraint.counters & self.limits.closed.without(self.transactions);
+        let in_use =
+            self.constraint.counters & self.limits.closed_to_exclusive.without(self.limits.closed);
+        if !closed.is_empty() {
+            write!(
+                f,
+                "; {}: taken by an exclusive event of the core's other thread",
+                Listed(closed)
+            )?;
+        }
+        if self.constraint.exclusive && !in_use.is_empty() {
+            write!(
+                f,
+                "; {}: used by the core's other thread, and this event is exclusive",
+                Listed(in_use)
+            )?;
+        }
+        if !transactions.is_empty() {
+            write!(
+                f,
+                "; {}: left to transactions (allow_tsx_force_abort)",
+                Listed(transactions)
+            )?;
+        }
+        if let Refusal::DoesNotFit(Shortage::GpLimit { limit, .. })
+        | Refusal::Limited(Shortage::GpLimit { limit, .. }) = self.refusal
+        {
+            if limit == self.limits.gp {
+                f.write_str("; exclusive events of the core's other thread have the rest")?;
+            } else if limit == self.limits.gp_with_exclusive {
+                f.write_str("; with an exclusive event, half is left to the core's other thread")?;
+            }
+        }
+        if self.refusal == Refusal::ExtraRegisterLimited {
+            for register in ExtraRegister::ALL {
+                if let Some(value) = self.limits.registers.get(register) {
+                    write!(f, "; {register:?} holds {value:#x} for it")?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl From<Refusal> for Explanation {
+    /// A refusal that has nothing to do with counters.
+    fn from(refusal: Refusal) -> Self {
+        Self {
+            refusal,
+            constraint: Constraint::any_of(CounterMask::EMPTY),
+            limits: Limits::NONE,
+            transactions: CounterMask::EMPTY,
+        }
+    }
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.refusal.fmt(f)?;
+        match self.refusal {
+            Refusal::DoesNotFit(_) | Refusal::Limited(_) | Refusal::ExtraRegisterLimited => {
+                self.obstacles(f)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Counters one by one, for people.
+pub struct Listed(pub CounterMask);
+
+impl fmt::Display for Listed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut separator = "";
+        for counter in self.0 {
+            write!(f, "{separator}{counter}")?;
+            separator = ",";
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn explain(refusal: Refusal, exclusive: bool, limits: Limits) -> String {
+        Explanation {
+            refusal,
+            constraint: Constraint {
+                exclusive,
+                ..Constraint::any_of(CounterMask::from_bits(0b1100))
+            },
+            limits,
+            transactions: CounterMask::EMPTY,
+        }
+        .to_string()
+    }
+
+    const CONTENDED: Shortage = Shortage::Contended {
+        events: 1,
+        counters: CounterMask::EMPTY,
+    };
+
+    #[test]
+    fn the_sibling_is_named() {
+        let limits = Limits {
+            closed: CounterMask::from_bits(0b0100),
+            closed_to_exclusive: CounterMask::from_bits(0b1100),
+            ..Limits::NONE
+        };
+        let any = explain(Refusal::Limited(CONTENDED), false, limits);
+        assert!(any.contains("PMC2: taken by an exclusive event"), "{any}");
+        assert!(!any.contains("this event is exclusive"), "{any}");
+        let exclusive = explain(Refusal::Limited(CONTENDED), true, limits);
+        assert!(
+            exclusive.contains("PMC3: used by the core's other thread"),
+            "{exclusive}"
+        );
+    }
+
+    #[test]
+    fn transactions_are_named_and_nobody_else_for_their_counter() {
+        let counter_3 = CounterMask::from_bits(0b1000);
+        let explanation = Explanation {
+            refusal: Refusal::Limited(CONTENDED),
+            constraint: Constraint::any_of(counter_3),
+            limits: Limits::NONE.closing(counter_3),
+            transactions: counter_3,
+        };
+        let text = explanation.to_string();
+        assert!(text.contains("PMC3: left to transactions"), "{text}");
+        assert!(!text.contains("other thread"), "{text}");
+    }
+
+    #[test]
+    fn the_half_that_is_left_to_the_sibling() {
+        let shortage = Shortage::GpLimit {
+            needed: 3,
+            limit: 2,
+        };
+        let text = explain(
+            Refusal::DoesNotFit(shortage),
+            true,
+            Limits::beside_sibling(4),
+        );
+        assert!(text.contains("half is left"), "{text}");
+    }
+
+    #[test]
+    fn the_value_in_the_register() {
+        let mut limits = Limits::NONE;
+        limits
+            .registers
+            .place(ExtraRegister::OffcoreResponse1, 0x10)
+            .unwrap();
+        let text = explain(Refusal::ExtraRegisterLimited, false, limits);
+        assert!(text.contains("OffcoreResponse1 holds 0x10"), "{text}");
+    }
+
+    #[test]
+    fn what_others_have_is_no_reason_for_what_never_fits() {
+        let limits = Limits {
+            closed: CounterMask::from_bits(0b0100),
+            ..Limits::NONE
+        };
+        let text = explain(Refusal::NoCounter, false, limits);
+        assert_eq!(text, Refusal::NoCounter.to_string());
+    }
+}

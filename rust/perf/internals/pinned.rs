@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Pinned groups that wait for what others have at the moment.
+//!
+//! The perf core puts a pinned group that does not fit into the error state, and leaves it there until
+//! its user enables it again. That is right where other events of the CPU are in its way: they were
+//! there first, or come before it. Where something outside of the CPU is, this goes away without the
+//! user being told. So the driver says which groups that holds for ([`OnCpu::wait_if_pinned`]), and
+//! those that are still in the error state when the CPU schedules anew ([`Pmu::resched`]) are tried
+//! again.
+//!
+//! While a group waits, its user sees what the perf core shows of the error state: nothing to read. The
+//! time counts as enabled and not running, so what is read later is known not to be all.
+//!
+//! Every event is looked at for itself: a child that was inherited waits like its parent. A task that
+//! has gone elsewhere meanwhile takes the group out of the error state with it, and it is tried when
+//! the task is scheduled next.
+//!
+//! Left to the user are groups of a cgroup, as the perf core keeps books of them that are out of reach,
+//! and those beyond [`SLOTS`] on a CPU.
+//!
+//! A group that is disabled while it is in the error state waits no longer, which
+//! [`DisableWatch`](crate::perf::DisableWatch) sees to. Without one, none is tried again.
+//!
+//! In the kernel proper this would be the perf core's business: the driver would return another error.
+
+use crate::{
+    bindings,
+    perf::{
+        event::{for_each_member, is_of_cgroup, Event},
+        OnCpu, Operations, Pmu,
+    },
+};
+use core::{marker::PhantomData, ptr};
+use kernel::{
+    interrupt::LocalInterruptDisabled,
+    sync::atomic::{ordering, Atomic, Relaxed},
+};
+
+/// How many groups can wait on a CPU at a time.
+const SLOTS: usize = 16;
+
+type Slot = Atomic<*mut bindings::perf_event>;
+
+const ERROR: bindings::perf_event_state = bindings::perf_event_state_PERF_EVENT_STATE_ERROR;
+const INACTIVE: bindings::perf_event_state = bindings::perf_event_state_PERF_EVENT_STATE_INACTIVE;
+
+/// Of each group that waits on a CPU, one event of the PMU.
+///
+/// # Invariants
+///
+/// A non-null slot points to an event whose `destroy` callback has not returned yet, or that it has
+/// not been cleared of by a [`forget()`](Self::forget) in there. The CPU itself fills slots, with
+/// interrupts off; any CPU clears them.
+pub(in crate::perf) struct Waiting([Slot; SLOTS]);
+
+impl Waiting {
+    pub(in crate::perf) const fn new() -> Self {
+        // INVARIANT: No slot is filled.
+        Self([const { Atomic::new(ptr::null_mut()) }; SLOTS])
+    }
+
+    /// # Safety
+    ///
+    /// `event` must be in a context whose lock this CPU, the owner of the slots, holds;
+    /// [`forget()`](Self::forget) must be called in its `destroy` callback.
+    unsafe fn remember(&self, event: *mut bindings::perf_event) {
+        let holds = |what| move |slot: &&Atomic<_>| slot.load(Relaxed) == what;
+        if self.0.iter().any(|slot| holds(event)(&slot)) {
+            return;
+        }
+        if let Some(free) = self.0.iter().find(holds(ptr::null_mut())) {
+            // INVARIANT: By this function's requirements.
+            free.store(event, Relaxed);
+        }
+    }
+
+    fn forget(&self, event: *mut bindings::perf_event) {
+        self.forget_if(|it| ptr::eq(it, event));
+    }
+
+    /// Clears the slots whose event `f` says so of.
+    pub(in crate::perf) fn forget_if(&self, f: impl Fn(*mut bindings::perf_event) -> bool) {
+        for slot in &self.0 {
+            let event = slot.load(ordering::Acquire);
+            if !event.is_null() && f(event) {
+                let _ = slot.cmpxchg(event, ptr::null_mut(), ordering::Full);
+            }
+        }
+    }
+}
+
+/// A pinned group that waits.
+///
+/// # Invariants
+///
+/// `leader` is valid, and the lock of its context is held.
+pub struct PinnedGroup<'a, T: Operations> {
+    leader: *mut bindings::perf_event,
+    pmu: *mut bindings::pmu,
+    _events: PhantomData<&'a Event<T>>,
+}
+
+impl<T: Operations> PinnedGroup<'_, T> {
+    /// Calls `f` for each event of this PMU that would be counted.
+    pub fn for_each_event(&self, mut f: impl FnMut(&Event<T>)) {
+        let visit = |event: *mut bindings::perf_event, enabled| {
+            // SAFETY: An event of the group, which by the type invariant does not change.
+            if enabled && unsafe { (*event).pmu } == self.pmu {
+                // SAFETY: As above; the event is of this PMU and in a context, so it was opened.
+                f(unsafe { Event::from_raw(event) });
+            }
+        };
+        // SAFETY: By the type invariant.
+        unsafe { for_each_member(self.leader, visit) };
+    }
+}
+
+impl<T: Operations> OnCpu<'_, T> {
+    /// Whether the event with the given id is in a pinned group. `false` if it is not on this CPU.
+    pub fn is_pinned(&self, id: crate::perf::EventId) -> bool {
+        self.event(id).is_some_and(|event| {
+            // SAFETY: An event that is on this CPU leaves its group on this CPU, which this keeps from
+            // it with interrupts off. Until then its leader is valid.
+            unsafe { (*(*event.as_raw()).group_leader).attr.pinned() != 0 }
+        })
+    }
+
+    /// Says that the group of the event with the given id is being refused for what others have at
+    /// the moment. If it is pinned, it is tried again by the next [`Pmu::resched`] of this CPU.
+    ///
+    /// To be called while the group is being added.
+    pub fn wait_if_pinned(&self, id: crate::perf::EventId) {
+        let Some(event) = self.event(id).filter(|_| self.is_pinned(id)) else {
+            return;
+        };
+        if !self.pmu().retries_pinned() {
+            return;
+        }
+        event.set_waiting();
+        self.pmu().has_waited.store(true, Relaxed);
+        // SAFETY: An event gets to this CPU, and goes, with its context's lock held here. `destroy`
+        // forgets it, see `set_waiting()`.
+        unsafe { self.waiting().remember(event.as_raw()) };
+    }
+}
+
+/// What becomes of a group that waits.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    /// It is out of the error state, and added when the CPU schedules next.
+    Retry,
+    /// There is no place for it yet.
+    Waits,
+    /// It has been enabled, disabled or closed.
+    Gone,
+}
+
+impl<T: Operations> Pmu<T> {
+    /// Gets groups that wait on this CPU out of the error state, if the driver has a place for them,
+    /// and calls `resched` after each: what the next has place beside is seen only then. Returns
+    /// whether it was called.
+    ///
+    /// No lock of the perf core may be held.
+    pub(in crate::perf) fn retry_pinned(
+        &self,
+        irqs: &LocalInterruptDisabled,
+        resched: impl Fn(),
+    ) -> bool {
+        let mut any = false;
+        let Some(cx) = self.on_cpu(irqs) else {
+            return any;
+        };
+        for slot in &cx.waiting().0 {
+            let event = slot.load(ordering::Acquire);
+            if event.is_null() {
+                continue;
+            }
+            // SAFETY: By the type invariant of `Waiting` the event is not freed before `destroy` has
+            // cleared the slot, and then not before RCU readers have gone, of which this is one:
+            // interrupts are off.
+            let verdict = unsafe { self.retry(&cx, slot, event) };
+            if verdict != Verdict::Waits {
+                let _ = slot.cmpxchg(event, ptr::null_mut(), ordering::Full);
+            }
+            if verdict == Verdict::Retry {
+                resched();
+                any = true;
+            }
+        }
+        any
+    }
+
+    /// Decides about the group of `event`, and gets it out of the error state if it is to be tried.
+    ///
+    /// # Safety
+    ///
+    /// `event` must be an event of this PMU that has been in a context, and is not freed.
+    unsafe fn retry(
+        &self,
+        cx: &OnCpu<'_, T>,
+        slot: &Slot,
+        event: *mut bindings::perf_event,
+    ) -> Verdict {
+        // SAFETY: An event of this PMU keeps the context that it is added to, and that is there as
+        // long as the event is.
+        let lock = unsafe { &raw mut (*(*event).ctx).lock };
+        // SAFETY: The lock of a context; interrupts are off, and the caller holds none.
+        unsafe { bindings::rpmu_helper_raw_spin_lock(lock) };
+        // SAFETY: The lock is held.
+        let verdict = unsafe { self.retry_locked(cx, slot, event) };
+        // SAFETY: Taken above.
+        unsafe { bindings::rpmu_helper_raw_spin_unlock(lock) };
+        verdict
+    }
+
+    /// # Safety
+    ///
+    /// As for [`retry`](Self::retry), and the lock of the event's context must be held.
+    unsafe fn retry_locked(
+        &self,
+        cx: &OnCpu<'_, T>,
+        slot: &Slot,
+        event: *mut bindings::perf_event,
+    ) -> Verdict {
+        // Whoever disabled the group while this waited for the lock has cleared the slot before.
+        if slot.load(ordering::Acquire) != event {
+            return Verdict::Gone;
+        }
+        // SAFETY: By this function's requirements.
+        if unsafe { (*event).attach_state } & bindings::PERF_ATTACH_CONTEXT == 0 {
+            return Verdict::Gone;
+        }
+        // SAFETY: The event is in a context. So it has a leader, which is in there too, and both stay
+        // until the lock is released.
+        let leader = unsafe { (*event).group_leader };
+        // SAFETY: As above.
+        let (state, of_cgroup) = unsafe { ((*leader).state, is_of_cgroup(leader)) };
+        if state != ERROR || of_cgroup {
+            return Verdict::Gone;
+        }
+        // INVARIANT: As above.
+        let group = PinnedGroup {
+            leader,
+            pmu: self.as_raw(),
+            _events: PhantomData,
+        };
+        if !self.ops().has_room_for(cx, &group) {
+            return Verdict::Waits;
+        }
+        // SAFETY: The state is guarded by the lock that is held, and this is how it changes when the
+        // event is enabled, but for the books of cgroups: this is none's.
+        unsafe { ptr::write_volatile(&raw mut (*leader).state, INACTIVE) };
+        Verdict::Retry
+    }
+
+    /// Says that `event` is about to go.
+    pub(in crate::perf) fn forget_waiting(&self, event: *mut bindings::perf_event) {
+        for state in self.cpu_states() {
+            state.waiting.forget(event);
+        }
+    }
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Making a CPU schedule its events anew.
+//!
+//! The perf core looks again at events that found no counter when something happens on their CPU, or
+//! when events take turns. Neither is so when it is something elsewhere that has set a counter free.
+
+use crate::{
+    bindings,
+    perf::{Operations, Pmu},
+};
+use kernel::{
+    cpu::CpuId,
+    ffi::c_void,
+    interrupt::LocalInterruptDisabled,
+    sync::{
+        atomic::{ordering, Atomic},
+        rcu,
+    },
+    time::{delay::fsleep, Delta},
+    types::Opaque,
+};
+
+/// The request to one CPU.
+///
+/// # Invariants
+///
+/// While `pending` is set, the kernel may use `csd`, or who has set it does. Otherwise nobody does.
+pub(in crate::perf) struct Request {
+    csd: Opaque<bindings::__call_single_data>,
+    pending: Atomic<bool>,
+}
+
+// SAFETY: By the type invariant one at a time uses `csd`, whichever thread that is.
+unsafe impl Send for Request {}
+
+// SAFETY: As above.
+unsafe impl Sync for Request {}
+
+impl Request {
+    pub(in crate::perf) fn new() -> Self {
+        // INVARIANT: Nobody knows of it yet.
+        Self {
+            csd: Opaque::zeroed(),
+            pending: Atomic::new(false),
+        }
+    }
+}
+
+impl<T: Operations> Pmu<T> {
+    /// Makes `cpu` take all events of this PMU from its counters and place them anew, soon.
+    ///
+    /// On another CPU that happens in an interrupt, and the caller may hold locks of the perf core.
+    /// On this one it happens at once; then the caller must hold none. Nothing happens if `cpu` is
+    /// off, or if [`bind_perf_pmu_resched()`](crate::perf::bind_perf_pmu_resched) has failed.
+    ///
+    /// Nor does anything happen while the PMU is not registered. Any context but an NMI.
+    pub fn resched(&self, cpu: CpuId) {
+        // `close_resched()` waits for who is in here.
+        let _guard = rcu::read_lock();
+        if !self.resched_open.load(ordering::Relaxed) {
+            return;
+        }
+        let Some(state) = self.cpu_states().get(cpu.as_u32() as usize) else {
+            return;
+        };
+        let Request { csd, pending } = &state.resched;
+        if pending.cmpxchg(false, true, ordering::Full).is_err() {
+            // It is still to come, and sees what the caller has done before.
+            return;
+        }
+        // SAFETY: By the type invariant `csd` is ours: `pending` has just been set. It stays where it
+        // is as long as the PMU, which waits for requests before it goes (`finish_resched()`).
+        let ret = unsafe {
+            *csd.get() = bindings::__call_single_data {
+                func: Some(resched_callback::<T>),
+                info: (&raw const *self).cast_mut().cast(),
+                ..pin_init::zeroed()
+            };
+            bindings::smp_call_function_single_async(cpu.as_u32() as i32, csd.get())
+        };
+        if ret != 0 {
+            // INVARIANT: The kernel has not taken it.
+            pending.store(false, ordering::Release);
+        }
+    }
+
+    /// Allows no more requests, and waits until all have been fulfilled. Process context.
+    pub(in crate::perf) fn close_resched(&self) {
+        self.resched_open.store(false, ordering::Relaxed);
+        rcu::synchronize_rcu();
+        self.finish_resched();
+    }
+
+    /// Waits until all requests have been fulfilled. Process context.
+    pub fn finish_resched(&self) {
+        for state in self.cpu_states() {
+            while state.resched.pending.load(ordering::Acquire) {
+                fsleep(Delta::from_micros(100));
+            }
+        }
+        // The last may have begun and not ended yet. It runs with interrupts off, which this waits
+        // for.
+        rcu::synchronize_rcu();
+    }
+}
+
+/// # Safety
+///
+/// For the kernel to call, with interrupts off, with a [`Pmu<T>`] in whose requests there is one to
+/// this CPU.
+unsafe extern "C" fn resched_callback<T: Operations>(pmu: *mut c_void) {
+    // SAFETY: By this function's requirements. The PMU stays until `finish_resched()` has returned.
+    let pmu = unsafe { &*pmu.cast_const().cast::<Pmu<T>>() };
+    if let Some(state) = pmu.cpu_states().get(CpuId::current().as_u32() as usize) {
+        // INVARIANT: The kernel has let go of `csd` before it called this.
+        state.resched.pending.store(false, ordering::Release);
+    }
+    let resched = || {
+        // SAFETY: The PMU is registered: requests are made while it is, and `close_resched()` waits
+        // for them before it is not any more. Interrupts are off, and no lock of the perf core is held
+        // on this CPU: an interrupt does not come in while one is, and who asks for this CPU itself
+        // holds none (`Pmu::resched()`).
+        unsafe { bindings::rpmu_helper_perf_pmu_resched(pmu.as_raw()) };
+    };
+    // SAFETY: By this function's requirements.
+    let irqs = unsafe { LocalInterruptDisabled::assume_disabled() };
+    if !pmu.retry_pinned(irqs, resched) {
+        resched();
+    }
+}

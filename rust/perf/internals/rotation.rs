@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The timers that make events take turns, one of each PMU and CPU.
+//!
+//! The perf core starts a CPU's timer when an event has to wait for a counter, and when
+//! `perf_event_mux_interval_ms` is written; it stops by itself once it has expired and found
+//! nobody waiting. `perf_pmu_unregister()` frees it even if it runs
+//! (`kernel/events/core.c:12810`, no `hrtimer_cancel()`). So it has to be stopped before.
+
+use crate::bindings;
+use kernel::cpu::nr_cpu_ids;
+
+/// Stops the timers of `pmu`, and keeps them from being started.
+///
+/// Events do not take turns any more. Process context.
+///
+/// # Safety
+///
+/// `pmu` must be registered, and stay so for the duration of the call.
+pub(in crate::perf) unsafe fn stop(pmu: *mut bindings::pmu) {
+    // SAFETY: By this function's requirements.
+    unsafe { for_each_context(pmu, |context| stop_one(context)) };
+}
+
+/// Lets the timers of `pmu` be started again, after [`stop`].
+///
+/// One is, when the next event has to wait. Process context.
+///
+/// # Safety
+///
+/// As for [`stop`].
+pub(in crate::perf) unsafe fn allow(pmu: *mut bindings::pmu) {
+    // SAFETY: By this function's requirements; the lock is the one of `hrtimer_active`.
+    unsafe {
+        for_each_context(pmu, |context| {
+            bindings::rpmu_helper_raw_spin_lock_irq(&raw mut (*context).hrtimer_lock);
+            (*context).hrtimer_active = 0;
+            bindings::rpmu_helper_raw_spin_unlock_irq(&raw mut (*context).hrtimer_lock);
+        })
+    };
+}
+
+/// Whether this CPU's timer has expired and events are taking turns right now.
+///
+/// # Safety
+///
+/// `pmu` must be registered, and interrupts be off.
+pub(in crate::perf) unsafe fn is_under_way(pmu: *mut bindings::pmu) -> bool {
+    // SAFETY: By this function's requirements.
+    let context = unsafe { this_context(pmu) };
+    // From when it is started to the end of its function `hrtimer_active` is 1, and it is queued
+    // but while the function runs. That is so on this CPU alone, to which the timer is bound.
+    // SAFETY: The context is valid.
+    unsafe { (*context).hrtimer_active != 0 && !(*context).hrtimer.is_queued }
+}
+
+/// The PMU's context of this CPU.
+///
+/// # Safety
+///
+/// `pmu` must be registered, and interrupts be off.
+pub(in crate::perf) unsafe fn this_context(
+    pmu: *mut bindings::pmu,
+) -> *mut bindings::perf_cpu_pmu_context {
+    // SAFETY: A registered PMU has a pointer to a context for each possible CPU.
+    unsafe { *bindings::rpmu_helper_this_cpu_ptr((*pmu).cpu_pmu_context.cast()).cast() }
+}
+
+/// # Safety
+///
+/// As for [`stop`]; `f` gets valid pointers.
+unsafe fn for_each_context(
+    pmu: *mut bindings::pmu,
+    f: impl Fn(*mut bindings::perf_cpu_pmu_context),
+) {
+    for cpu in 0..nr_cpu_ids() {
+        // SAFETY: There is nothing to be kept for the call.
+        if unsafe { bindings::rpmu_helper_cpu_possible(cpu) } {
+            // SAFETY: A registered PMU has a pointer to a context for each possible CPU.
+            f(unsafe {
+                *bindings::rpmu_helper_per_cpu_ptr((*pmu).cpu_pmu_context.cast(), cpu).cast()
+            });
+        }
+    }
+}
+
+/// # Safety
+///
+/// `context` must be valid.
+unsafe fn stop_one(context: *mut bindings::perf_cpu_pmu_context) {
+    // SAFETY: By this function's requirements; a context has its lock and its timer set up.
+    unsafe {
+        let (lock, timer) = (
+            &raw mut (*context).hrtimer_lock,
+            &raw mut (*context).hrtimer,
+        );
+        loop {
+            // The perf core starts the timer when `hrtimer_active` is 0, and only the timer's
+            // function makes it 0, both under the lock. So if it is 1 and the timer does not run,
+            // this stays so.
+            bindings::rpmu_helper_raw_spin_lock_irq(lock);
+            let stopped = (*context).hrtimer_active != 0 && !bindings::hrtimer_active(timer);
+            (*context).hrtimer_active = 1;
+            bindings::rpmu_helper_raw_spin_unlock_irq(lock);
+            if stopped {
+                break;
+            }
+            // Waits for the function, which takes the lock, if it is being called.
+            bindings::hrtimer_cancel(timer);
+        }
+    }
+}

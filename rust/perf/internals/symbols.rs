@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Functions of the perf core that modules cannot link to.
+//!
+//! Each is looked up by name and bound to a static call (`rust/static_calls.c`). Who needs one that
+//! is not there does without.
+//!
+//! This has no place in the kernel proper, where the function would be exported.
+
+use crate::bindings;
+use kernel::{error::to_result, ffi::c_void, prelude::*};
+
+/// Binds `perf_pmu_resched()`, for [`Pmu::resched`](crate::perf::Pmu::resched).
+///
+/// `ENOENT` or the error of `register_kprobe()` if it cannot be found; it takes `CONFIG_KPROBES`.
+/// Process context.
+pub fn bind_perf_pmu_resched() -> Result {
+    let address = address_of(c"perf_pmu_resched")?;
+    // SAFETY: It is the address of the function whose type the static call has.
+    unsafe { bindings::rpmu_helper_bind_perf_pmu_resched(address) };
+    Ok(())
+}
+
+/// Binds what it takes to hand samples to the perf core: [`Event::overflow`](crate::perf::Event::overflow)
+/// and [`Stopwatch`](crate::perf::Stopwatch).
+///
+/// Errors and context as for [`bind_perf_pmu_resched`].
+pub fn bind_sampling() -> Result {
+    let overflow = address_of(c"perf_event_overflow")?;
+    let took = address_of(c"perf_sample_event_took")?;
+    // SAFETY: They are the addresses of the functions whose types the static calls have.
+    unsafe {
+        bindings::rpmu_helper_bind_perf_event_overflow(overflow);
+        bindings::rpmu_helper_bind_perf_sample_event_took(took);
+    }
+    Ok(())
+}
+
+/// Where a function of the kernel is, for a direct jump: behind the ENDBR, if it has one.
+///
+/// A kprobe looks its function up when it is registered. It is disabled, so it does not change it.
+fn address_of(name: &'static CStr) -> Result<*mut c_void> {
+    let mut probe = KBox::new(
+        bindings::kprobe {
+            symbol_name: name.as_char_ptr(),
+            flags: bindings::KPROBE_FLAG_DISABLED,
+            ..pin_init::zeroed()
+        },
+        GFP_KERNEL,
+    )?;
+    let probe: *mut bindings::kprobe = &mut *probe;
+    // SAFETY: The probe names a symbol and is otherwise zero, as it has to be. It stays where it is
+    // until it is unregistered below.
+    to_result(unsafe { bindings::rpmu_helper_register_kprobe(probe) })?;
+    // SAFETY: Registering has set the address, and unregistering waits until nobody uses the probe.
+    unsafe {
+        let address = (*probe).addr;
+        bindings::rpmu_helper_unregister_kprobe(probe);
+        Ok(address.cast())
+    }
+}

@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Intel's processors: architectural performance monitoring, and the features beside it.
+
+pub mod perfmon;
+pub mod smi;
+pub mod tsx;
