@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Functions of the kernel that it does not export. rust/perf/internals/symbols.rs finds
- * their addresses.
+ * Functions of the kernel that it does not export. rust/kern/symbols.rs finds their
+ * addresses.
  *
  * They are called by way of static calls: these become direct jumps, which need
  * no ENDBR at the target (the kernel has sealed those of functions that nobody
@@ -43,13 +43,11 @@ void rpmu_helper_bind_perf_event_overflow(void *address)
 	static_call_update(rpmu_perf_event_overflow, address);
 }
 
-int rpmu_helper_perf_event_overflow(struct perf_event *event, u64 period,
+int rpmu_helper_perf_event_overflow(struct perf_event *event,
+				    struct perf_sample_data *data,
 				    struct pt_regs *regs)
 {
-	struct perf_sample_data data;
-
-	perf_sample_data_init(&data, 0, period);
-	return static_call(rpmu_perf_event_overflow)(event, &data, regs);
+	return static_call(rpmu_perf_event_overflow)(event, data, regs);
 }
 
 void rpmu_helper_bind_perf_sample_event_took(void *address)

@@ -11,7 +11,7 @@ use crate::{
         model::Acknowledge,
         regs::counter::{CounterId, CounterMask, MAX_COUNTERS},
     },
-    perf::{EventId, OnCpu, Stopwatch},
+    perf::{EventId, OnCpu, Sample, Stopwatch},
     x86::{
         apic,
         nmi::{Handler, NmiContext},
@@ -288,6 +288,6 @@ fn serve(
     let period = event.last_period().load(Relaxed);
     event::update(event, hardware, irqs);
     if event::restart(event, counter, hardware, irqs) {
-        event.overflow(cx, period, nmi.regs());
+        event.overflow(cx, Sample::new(period), nmi.regs());
     }
 }

@@ -34,8 +34,8 @@ use crate::{
     },
     perf::{
         trace::{self, Rotation},
-        Event, EventId, IntervalEnd, NewEvent, OnCpu, Operations, PinnedGroup, PmuDisabled,
-        Scheduling,
+        Event, EventId, InternalOperations, IntervalEnd, NewEvent, OnCpu, Operations, PinnedGroup,
+        PmuDisabled, Scheduling,
     },
 };
 use kernel::{cpu::CpuId, mm::Mm, prelude::*};
@@ -262,6 +262,33 @@ impl Driver {
     }
 }
 
+impl InternalOperations for Driver {
+    fn end_interval(&self, cx: &IntervalEnd<'_, Self>) {
+        if self.hardware.policy == Policy::Rpmu {
+            self.line_up(cx);
+        }
+    }
+
+    fn has_room_for(&self, cx: &OnCpu<'_, Self>, waiting: &PinnedGroup<'_, Self>) -> bool {
+        // The PMU may run: what an NMI has stopped stays as it is.
+        let cpu = self.cpus.this_cpu(cx.irqs());
+        let Some(own) = cpu.own.borrow(cx.irqs()) else {
+            return false;
+        };
+        self.try_within_limits(cx, cpu, |limits| {
+            let mut group = Group::new(&self.hardware.pmu.capabilities, limits);
+            let mut verdict = Ok(());
+            for entry in own.roster.entries().filter(|it| cx.is_pinned(it.event)) {
+                verdict = verdict.and(group.push(entry.demand()));
+            }
+            waiting.for_each_event(|event| {
+                verdict = verdict.and(group.push(event.data().demand));
+            });
+            verdict.and(group.validate()).is_ok()
+        })
+    }
+}
+
 #[vtable]
 impl Operations for Driver {
     type EventData = EventData;
@@ -323,12 +350,6 @@ impl Operations for Driver {
             self.transactions
                 .allow_if_possible(&mut own, &self.hardware, cx.irqs());
             self.release(cx, cpu, &mut own);
-        }
-    }
-
-    fn end_interval(&self, cx: &IntervalEnd<'_, Self>) {
-        if self.hardware.policy == Policy::Rpmu {
-            self.line_up(cx);
         }
     }
 
@@ -492,25 +513,6 @@ impl Operations for Driver {
                 self.let_others_pass(cx, cpu, own, leader);
             }
             denied.refusal.into()
-        })
-    }
-
-    fn has_room_for(&self, cx: &OnCpu<'_, Self>, waiting: &PinnedGroup<'_, Self>) -> bool {
-        // The PMU may run: what an NMI has stopped stays as it is.
-        let cpu = self.cpus.this_cpu(cx.irqs());
-        let Some(own) = cpu.own.borrow(cx.irqs()) else {
-            return false;
-        };
-        self.try_within_limits(cx, cpu, |limits| {
-            let mut group = Group::new(&self.hardware.pmu.capabilities, limits);
-            let mut verdict = Ok(());
-            for entry in own.roster.entries().filter(|it| cx.is_pinned(it.event)) {
-                verdict = verdict.and(group.push(entry.demand()));
-            }
-            waiting.for_each_event(|event| {
-                verdict = verdict.and(group.push(event.data().demand));
-            });
-            verdict.and(group.validate()).is_ok()
         })
     }
 

@@ -8,37 +8,46 @@ use crate::bindings;
 use core::ptr::NonNull;
 use kernel::{error::to_result, ffi::c_void, prelude::*};
 
+/// Returns the address of a function of the kernel for a direct jump: behind its ENDBR, if it has one.
+///
+/// A kprobe looks its function up when it is registered. The probe is disabled, so the function stays
+/// as it is. `ENOENT` or the error of `register_kprobe()`; it takes `CONFIG_KPROBES`. Process context.
+pub(crate) fn address_of(function: &'static CStr) -> Result<*mut c_void> {
+    let mut probe = KBox::new(
+        bindings::kprobe {
+            symbol_name: function.as_char_ptr(),
+            flags: bindings::KPROBE_FLAG_DISABLED,
+            ..pin_init::zeroed()
+        },
+        GFP_KERNEL,
+    )?;
+    let probe: *mut bindings::kprobe = &mut *probe;
+    // SAFETY: The probe names a symbol and is otherwise zero, as it has to be. It stays where it is
+    // until it is unregistered below.
+    to_result(unsafe { bindings::rpmu_helper_register_kprobe(probe) })?;
+    // SAFETY: Registering has set the address, and unregistering waits until no CPU uses the probe.
+    unsafe {
+        let address = (*probe).addr;
+        bindings::rpmu_helper_unregister_kprobe(probe);
+        Ok(address.cast())
+    }
+}
+
 /// Finds symbols of the kernel by their names.
 pub(crate) struct Symbols(());
 
 impl Symbols {
-    /// Gets what finds them: `kallsyms_lookup_name()`, bound to a static call.
+    /// Binds `kallsyms_lookup_name()`, which finds them, to a static call.
     ///
-    /// A kprobe looks its function up when it is registered. It is disabled, so it does not change
-    /// it. `ENOENT` or the error of `register_kprobe()`. Process context.
+    /// Errors and context as for [`address_of`].
     pub(crate) fn new() -> Result<Self> {
-        let mut probe = KBox::new(
-            bindings::kprobe {
-                symbol_name: c"kallsyms_lookup_name".as_char_ptr(),
-                flags: bindings::KPROBE_FLAG_DISABLED,
-                ..pin_init::zeroed()
-            },
-            GFP_KERNEL,
-        )?;
-        let probe: *mut bindings::kprobe = &mut *probe;
-        // SAFETY: The probe names a symbol and is otherwise zero, as it has to be. It stays where it
-        // is until it is unregistered below.
-        to_result(unsafe { bindings::rpmu_helper_register_kprobe(probe) })?;
-        // SAFETY: Registering has set the address, to that of the function whose type the static
-        // call has; unregistering waits until nobody uses the probe.
-        unsafe {
-            bindings::rpmu_helper_bind_kallsyms_lookup_name((*probe).addr.cast());
-            bindings::rpmu_helper_unregister_kprobe(probe);
-        }
+        let lookup = address_of(c"kallsyms_lookup_name")?;
+        // SAFETY: It is the address of the function whose type the static call has.
+        unsafe { bindings::rpmu_helper_bind_kallsyms_lookup_name(lookup) };
         Ok(Self(()))
     }
 
-    /// Where the symbol is; `ENOENT` if there is none. Process context.
+    /// Returns the address of a symbol; `ENOENT` if there is none. Process context.
     pub(crate) fn find(&self, name: &'static CStr) -> Result<NonNull<c_void>> {
         // SAFETY: `name` is a C string, and the static call has been bound.
         let address = unsafe { bindings::rpmu_helper_kallsyms_lookup_name(name.as_char_ptr()) };

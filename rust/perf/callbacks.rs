@@ -98,7 +98,7 @@ impl<T: Operations> Callbacks<T> {
         if left == 0 {
             pmu.ops().enable(cx);
             // SAFETY: The PMU has just been enabled.
-            unsafe { pmu.cpu_state(cx).offers.settle::<T>() };
+            unsafe { pmu.cpu_state(cx).internals.after_enable::<T>() };
         }
         disabled.store(left, Relaxed);
     }

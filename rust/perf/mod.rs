@@ -56,9 +56,10 @@ pub use internals::{
     pinned::PinnedGroup,
     symbols::{bind_perf_pmu_resched, bind_sampling},
     turns::{Context, IntervalEnd, Scheduling, Version, WaitingGroup},
+    InternalOperations,
 };
 pub use pmu::{OnCpu, Operations, Pmu, PmuDisabled, Registration};
-pub use sample::Stopwatch;
+pub use sample::{Sample, Stopwatch};
 pub use sysfs::{Group, Groups, Setting, Value};
 pub use table::EventId;
 

@@ -3,10 +3,8 @@
 //! PMUs and their registration.
 
 use super::{
-    callbacks::Callbacks,
-    internals::{pinned::Waiting, resched, rotation, turns::Offers},
-    table::Table,
-    Event, EventId, Groups, IntervalEnd, NewEvent, PinnedGroup, Scheduling,
+    callbacks::Callbacks, internals, table::Table, Event, EventId, Groups, InternalOperations,
+    NewEvent, Scheduling,
 };
 use crate::bindings;
 use core::{ops::Deref, sync::atomic::AtomicU32};
@@ -30,7 +28,7 @@ use kernel::{
 /// Methods that get only [`OnCpu`] may be called in either; and in the middle of another callback,
 /// also without an NMI, if what the driver does is traced and the tracepoint is an event itself.
 #[vtable]
-pub trait Operations: Send + Sync + Sized + 'static {
+pub trait Operations: InternalOperations + Send + Sync + Sized + 'static {
     /// What the driver keeps with an event. Dropped in process context when the event is gone.
     type EventData: Send + Sync;
 
@@ -56,10 +54,6 @@ pub trait Operations: Send + Sync + Sized + 'static {
 
     /// Makes the hardware what it should be and lets the counters run.
     fn enable(&self, cx: &PmuDisabled<'_, Self>);
-
-    /// An interval is over, and the groups that take turns are about to be taken off this CPU and
-    /// offered anew.
-    fn end_interval(&self, cx: &IntervalEnd<'_, Self>);
 
     /// Finds a place for an event, together with the ones that are on the CPU already.
     ///
@@ -107,12 +101,6 @@ pub trait Operations: Send + Sync + Sized + 'static {
     /// it is cancelled.
     fn commit_txn(&self, cx: &Scheduling<'_, Self>) -> Result;
 
-    /// Whether there would be a place, now, for a group that
-    /// [waits](OnCpu::wait_if_pinned), with the pinned events that are on the CPU staying there.
-    ///
-    /// The lock of the group's context is held. If not, it waits on.
-    fn has_room_for(&self, cx: &OnCpu<'_, Self>, group: &PinnedGroup<'_, Self>) -> bool;
-
     /// The group's events have been taken away again, each by [`del`](Self::del).
     fn cancel_txn(&self, cx: &PmuDisabled<'_, Self>);
 }
@@ -133,11 +121,6 @@ impl<'a, T: Operations> OnCpu<'a, T> {
     /// Proof that interrupts are off.
     pub fn irqs(&self) -> &'a LocalInterruptDisabled {
         self.irqs
-    }
-
-    /// The groups that wait.
-    pub(super) fn waiting(&self) -> &'a Waiting {
-        &self.cpu.waiting
     }
 
     /// The event with the given id, if it is on this CPU.
@@ -191,12 +174,7 @@ pub(super) struct CpuState<T: Operations> {
     pub(super) disabled: AtomicU32,
     /// `PERF_PMU_TXN_*` of the open transaction, else 0.
     pub(super) txn: AtomicU32,
-    /// What the perf core is asked for until the PMU is enabled.
-    pub(super) offers: Offers,
-    /// The request to schedule anew.
-    pub(super) resched: resched::Request,
-    /// The pinned groups that wait.
-    pub(super) waiting: Waiting,
+    pub(super) internals: internals::CpuState,
 }
 
 /// A PMU (`struct pmu`) with the driver that serves it.
@@ -212,13 +190,7 @@ pub struct Pmu<T: Operations> {
     _groups: Groups,
     /// Whether there has been a [`Registration`] yet.
     registered: Atomic<bool>,
-    /// Whether [`Pmu::resched()`] may make requests: only while there is a [`Registration`].
-    pub(super) resched_open: Atomic<bool>,
-    /// Whether pinned groups that wait are tried again: only while there is an
-    /// [`DisableWatch`](super::DisableWatch).
-    retries_pinned: Atomic<bool>,
-    /// Whether a pinned group has ever waited.
-    pub(super) has_waited: Atomic<bool>,
+    pub(super) internals: internals::PmuState,
 }
 
 // SAFETY: `raw` is only used by functions that may be called on any CPU, the rest is `Send`.
@@ -236,9 +208,7 @@ impl<T: Operations> Pmu<T> {
                 events: Table::new(),
                 disabled: AtomicU32::new(0),
                 txn: AtomicU32::new(0),
-                offers: Offers::new(),
-                resched: resched::Request::new(),
-                waiting: Waiting::new(),
+                internals: internals::CpuState::new(),
             };
             cpus.push(KBox::new(cpu, GFP_KERNEL)?, GFP_KERNEL)?;
         }
@@ -256,9 +226,7 @@ impl<T: Operations> Pmu<T> {
                 cpus,
                 _groups: groups,
                 registered: Atomic::new(false),
-                resched_open: Atomic::new(false),
-                retries_pinned: Atomic::new(false),
-                has_waited: Atomic::new(false),
+                internals: internals::PmuState::new(),
             }),
             GFP_KERNEL,
         )
@@ -304,20 +272,6 @@ impl<T: Operations> Pmu<T> {
         }
     }
 
-    /// Whether there is a [`Registration`], and not about to end.
-    pub(super) fn is_open(&self) -> bool {
-        self.resched_open.load(Relaxed)
-    }
-
-    /// Whether pinned groups that wait are tried again.
-    pub(super) fn retries_pinned(&self) -> bool {
-        self.retries_pinned.load(Relaxed)
-    }
-
-    pub(super) fn set_retries_pinned(&self, retries: bool) {
-        self.retries_pinned.store(retries, Relaxed);
-    }
-
     /// What is kept of every CPU.
     pub(super) fn cpu_states(&self) -> &[KBox<CpuState<T>>] {
         &self.cpus
@@ -360,7 +314,7 @@ impl<T: Operations> Registration<T> {
         to_result(unsafe {
             bindings::perf_pmu_register(pmu.raw.get(), name.as_char_ptr(), event_type)
         })?;
-        pmu.resched_open.store(true, Relaxed);
+        pmu.internals.open();
         // INVARIANT: Just registered.
         Ok(Self { pmu })
     }
@@ -369,9 +323,8 @@ impl<T: Operations> Registration<T> {
 impl<T: Operations> Drop for Registration<T> {
     fn drop(&mut self) {
         let pmu = self.pmu.raw.get();
-        self.pmu.close_resched();
         // SAFETY: By the type invariant the PMU is registered.
-        unsafe { rotation::stop(pmu) };
+        unsafe { self.pmu.close_internals() };
         // It says so while the last event, which does not keep the module any more, is going.
         // SAFETY: As above.
         while unsafe { bindings::perf_pmu_unregister(pmu) } != 0 {

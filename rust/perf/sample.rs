@@ -1,33 +1,71 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Samples: what becomes of a counter's overflow.
+//! Samples: what the perf core is told when a counter overflows.
 //!
-//! The perf core writes the record, or whatever the user wants instead; it stops events that sample
-//! too often, and tells the driver so while it is being told of the overflow: see
+//! A driver begins a [`Sample`], adds what its hardware knows, and hands it over by
+//! [`Event::overflow`]. The perf core adds the rest, writes the record or does what else the user has
+//! asked for, and stops events that sample too often while it is being told of the overflow: see
 //! [`Operations::stop_in_nmi`].
 
 use super::{Event, OnCpu, Operations};
 use crate::bindings;
+use core::mem::MaybeUninit;
 use kernel::{interrupt::LocalInterruptDisabled, types::Opaque};
 
+/// The data of a sample (`struct perf_sample_data`).
+///
+/// # Invariants
+///
+/// The fields that `perf_sample_data_init()` sets are initialised, and so are those that
+/// `sample_flags` names. The perf core fills in the others that the event asks for
+/// (`perf_prepare_sample()`, `kernel/events/core.c`).
+pub struct Sample(MaybeUninit<bindings::perf_sample_data>);
+
+impl Sample {
+    /// Begins a sample after `period` occurrences of the event. Any context.
+    #[inline(always)]
+    pub fn new(period: u64) -> Self {
+        let mut data = MaybeUninit::<bindings::perf_sample_data>::uninit();
+        let raw = data.as_mut_ptr();
+        // SAFETY: The pointer is to `data`, whose fields are integers.
+        unsafe {
+            (&raw mut (*raw).sample_flags).write(PERIOD);
+            (&raw mut (*raw).period).write(period);
+            (&raw mut (*raw).dyn_size).write(0);
+        }
+        // INVARIANT: These are the fields of `perf_sample_data_init()`, and one of them is the period's.
+        Self(data)
+    }
+}
+
+const PERIOD: u64 = bindings::perf_event_sample_format_PERF_SAMPLE_PERIOD as u64;
+
 impl<T: Operations> Event<T> {
-    /// Hands an overflow to the perf core: `period` occurrences have come about since the last one,
-    /// and `regs` are the registers of what was interrupted.
+    /// Hands an overflow to the perf core. `regs` are the registers of the interrupted code.
     ///
     /// Nothing comes of it if the event does not sample, or if
     /// [`bind_sampling()`](super::bind_sampling) has failed.
     ///
     /// While this runs, the event and others of its group may be stopped and started
-    /// ([`Operations::stop_in_nmi`], [`Operations::start_in_nmi`]) and read. Whoever changes the
+    /// ([`Operations::stop_in_nmi`], [`Operations::start_in_nmi`]) and read. A caller that changes the
     /// counters before and after must not rely on what it knows of them.
     ///
     /// In the interrupt that the overflow has raised, NMI or not, on the event's CPU.
-    pub fn overflow(&self, _cx: &OnCpu<'_, T>, period: u64, regs: &Opaque<bindings::pt_regs>) {
+    pub fn overflow(
+        &self,
+        _cx: &OnCpu<'_, T>,
+        mut sample: Sample,
+        regs: &Opaque<bindings::pt_regs>,
+    ) {
         // SAFETY: The event is valid, and interrupts are off, which keeps it from being taken away;
-        // `regs` are valid for the call. What the function returns says that the event has been
-        // stopped, which our own callback knows already.
+        // `regs` are valid for the call, and so is the sample, by its invariant. The function returns
+        // whether the event has been stopped, which our own callback knows already.
         unsafe {
-            bindings::rpmu_helper_perf_event_overflow(self.as_raw(), period, regs.get());
+            bindings::rpmu_helper_perf_event_overflow(
+                self.as_raw(),
+                sample.0.as_mut_ptr(),
+                regs.get(),
+            );
         }
     }
 }
@@ -35,7 +73,7 @@ impl<T: Operations> Event<T> {
 /// Measures how long the handling of an overflow takes.
 ///
 /// If that is more of the CPU's time than `kernel.perf_cpu_time_max_percent` allows, the perf core
-/// lowers the rate at which anybody may sample.
+/// lowers the rate at which events may sample.
 pub struct Stopwatch(u64);
 
 impl Stopwatch {
@@ -45,7 +83,7 @@ impl Stopwatch {
         Self(unsafe { bindings::sched_clock() })
     }
 
-    /// Tells the perf core how long it was. In the interrupt.
+    /// Tells the perf core the time that has passed. In the interrupt.
     pub fn stop(self, _irqs: &LocalInterruptDisabled) {
         // SAFETY: As in `start()`. The function changes data of this CPU, which interrupts that are
         // off keep the caller on; it is meant for NMIs.

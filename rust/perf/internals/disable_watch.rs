@@ -62,7 +62,7 @@ impl<T: Operations> DisableWatch<T> {
             Err(error) if error == ENOENT => None,
             Err(error) => return Err(error),
         };
-        pmu.set_retries_pinned(true);
+        pmu.internals.retries_pinned.store(true, Relaxed);
         Ok(Self {
             _probes: probes,
             _compat: compat,
@@ -73,7 +73,7 @@ impl<T: Operations> DisableWatch<T> {
 
 impl<T: Operations> Drop for DisableWatch<T> {
     fn drop(&mut self) {
-        self.pmu.set_retries_pinned(false);
+        self.pmu.internals.retries_pinned.store(false, Relaxed);
     }
 }
 
@@ -283,7 +283,7 @@ impl<T: Operations> Pmu<T> {
     fn forget_disabled(&self, target: Target) {
         // It is set under the lock of the group's context, which the probed function takes to look at the
         // group's state. So it is seen when that returns, if not before.
-        if !self.has_waited.load(Relaxed) {
+        if !self.internals.has_waited.load(Relaxed) {
             return;
         }
         let _guard = rcu::read_lock();
@@ -291,7 +291,7 @@ impl<T: Operations> Pmu<T> {
         // been forgotten.
         let is_disabled = |event| unsafe { target.has_group_of(event) };
         for state in self.cpu_states() {
-            state.waiting.forget_if(is_disabled);
+            state.internals.waiting.forget_if(is_disabled);
         }
     }
 }

@@ -43,7 +43,7 @@ impl<T: Operations> OnCpu<'_, T> {
     ///
     /// In an interrupt that has come in between callbacks, not in one of these.
     pub fn for_each_inactive(&self, mut f: impl FnMut(&Event<T>, InactiveGroup)) {
-        if !self.pmu().is_open() {
+        if !self.pmu().internals.is_open() {
             return;
         }
         // SAFETY: The PMU is registered: whoever ends that has said so before, and waits for all that

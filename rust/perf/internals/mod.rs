@@ -4,13 +4,117 @@
 //! functions that modules cannot link to.
 //!
 //! This has no place in the kernel proper, where the perf core itself would be changed. The rest of
-//! [`perf`](crate::perf) is written as if it were to go upstream.
+//! [`perf`](crate::perf) is written as if it were to go upstream. It meets this directory in five
+//! places, all in this file: [`InternalOperations`], what a [`Pmu`] and each of its CPUs keep, and the calls
+//! after the PMU was enabled and before it is unregistered.
 
 pub(super) mod disable_watch;
 pub(super) mod foreign;
 pub(super) mod inactive;
 pub(super) mod pinned;
-pub(super) mod resched;
-pub(super) mod rotation;
+mod resched;
+mod rotation;
 pub(super) mod symbols;
 pub(super) mod turns;
+
+use super::{IntervalEnd, OnCpu, Operations, PinnedGroup, Pmu};
+use kernel::sync::atomic::{Atomic, Relaxed};
+
+/// Decisions of a driver that the perf core itself does not ask for.
+pub trait InternalOperations: Sized {
+    /// Puts the groups that take turns into the order in which they are to be offered.
+    ///
+    /// Called when an interval is over, before groups are taken off this CPU and offered anew.
+    fn end_interval(&self, cx: &IntervalEnd<'_, Self>)
+    where
+        Self: Operations;
+
+    /// Returns whether there would be a place, now, for a group that [waits](OnCpu::wait_if_pinned),
+    /// with the pinned events that are on the CPU staying there. If not, the group waits on.
+    ///
+    /// The lock of the group's context is held.
+    fn has_room_for(&self, cx: &OnCpu<'_, Self>, group: &PinnedGroup<'_, Self>) -> bool
+    where
+        Self: Operations;
+}
+
+/// The state of a CPU.
+pub(super) struct CpuState {
+    /// What the perf core is asked for until the PMU is enabled.
+    offers: turns::Offers,
+    /// The request to schedule anew.
+    resched: resched::Request,
+    /// The pinned groups that wait.
+    waiting: pinned::Waiting,
+}
+
+impl CpuState {
+    pub(super) fn new() -> Self {
+        Self {
+            offers: turns::Offers::new(),
+            resched: resched::Request::new(),
+            waiting: pinned::Waiting::new(),
+        }
+    }
+
+    /// Takes back what the perf core was asked for.
+    ///
+    /// # Safety
+    ///
+    /// To be called on the CPU when the PMU has been enabled, before that callback ends.
+    #[inline]
+    pub(super) unsafe fn after_enable<T: Operations>(&self) {
+        // SAFETY: By this function's requirements.
+        unsafe { self.offers.settle::<T>() };
+    }
+}
+
+/// The state of a PMU.
+pub(super) struct PmuState {
+    /// Whether the PMU is registered, and not about to be unregistered.
+    open: Atomic<bool>,
+    /// Whether pinned groups that wait are tried again: only while there is a
+    /// [`DisableWatch`](super::DisableWatch).
+    retries_pinned: Atomic<bool>,
+    /// Whether a pinned group has ever waited.
+    has_waited: Atomic<bool>,
+}
+
+impl PmuState {
+    pub(super) fn new() -> Self {
+        Self {
+            open: Atomic::new(false),
+            retries_pinned: Atomic::new(false),
+            has_waited: Atomic::new(false),
+        }
+    }
+
+    /// Says that the PMU has been registered.
+    pub(super) fn open(&self) {
+        self.open.store(true, Relaxed);
+    }
+
+    fn close(&self) {
+        self.open.store(false, Relaxed);
+    }
+
+    /// Returns whether the PMU is registered, and not about to be unregistered.
+    fn is_open(&self) -> bool {
+        self.open.load(Relaxed)
+    }
+}
+
+impl<T: Operations> Pmu<T> {
+    /// Ends all use of the perf core's private parts, before the PMU is unregistered.
+    ///
+    /// Process context.
+    ///
+    /// # Safety
+    ///
+    /// The PMU must be registered.
+    pub(super) unsafe fn close_internals(&self) {
+        self.close_resched();
+        // SAFETY: By this function's requirements.
+        unsafe { rotation::stop(self.as_raw()) };
+    }
+}

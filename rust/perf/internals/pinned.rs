@@ -116,7 +116,12 @@ impl<T: Operations> PinnedGroup<'_, T> {
     }
 }
 
-impl<T: Operations> OnCpu<'_, T> {
+impl<'a, T: Operations> OnCpu<'a, T> {
+    /// Returns the groups that wait.
+    fn waiting(&self) -> &'a Waiting {
+        &self.pmu().cpu_state(self).internals.waiting
+    }
+
     /// Whether the event with the given id is in a pinned group. `false` if it is not on this CPU.
     pub fn is_pinned(&self, id: crate::perf::EventId) -> bool {
         self.event(id).is_some_and(|event| {
@@ -134,11 +139,11 @@ impl<T: Operations> OnCpu<'_, T> {
         let Some(event) = self.event(id).filter(|_| self.is_pinned(id)) else {
             return;
         };
-        if !self.pmu().retries_pinned() {
+        if !self.pmu().internals.retries_pinned.load(Relaxed) {
             return;
         }
         event.set_waiting();
-        self.pmu().has_waited.store(true, Relaxed);
+        self.pmu().internals.has_waited.store(true, Relaxed);
         // SAFETY: An event gets to this CPU, and goes, with its context's lock held here. `destroy`
         // forgets it, see `set_waiting()`.
         unsafe { self.waiting().remember(event.as_raw()) };
@@ -257,7 +262,7 @@ impl<T: Operations> Pmu<T> {
     /// Says that `event` is about to go.
     pub(in crate::perf) fn forget_waiting(&self, event: *mut bindings::perf_event) {
         for state in self.cpu_states() {
-            state.waiting.forget(event);
+            state.internals.waiting.forget(event);
         }
     }
 }

@@ -58,13 +58,13 @@ impl<T: Operations> Pmu<T> {
     pub fn resched(&self, cpu: CpuId) {
         // `close_resched()` waits for who is in here.
         let _guard = rcu::read_lock();
-        if !self.resched_open.load(ordering::Relaxed) {
+        if !self.internals.is_open() {
             return;
         }
         let Some(state) = self.cpu_states().get(cpu.as_u32() as usize) else {
             return;
         };
-        let Request { csd, pending } = &state.resched;
+        let Request { csd, pending } = &state.internals.resched;
         if pending.cmpxchg(false, true, ordering::Full).is_err() {
             // It is still to come, and sees what the caller has done before.
             return;
@@ -87,7 +87,7 @@ impl<T: Operations> Pmu<T> {
 
     /// Allows no more requests, and waits until all have been fulfilled. Process context.
     pub(in crate::perf) fn close_resched(&self) {
-        self.resched_open.store(false, ordering::Relaxed);
+        self.internals.close();
         rcu::synchronize_rcu();
         self.finish_resched();
     }
@@ -95,7 +95,7 @@ impl<T: Operations> Pmu<T> {
     /// Waits until all requests have been fulfilled. Process context.
     pub fn finish_resched(&self) {
         for state in self.cpu_states() {
-            while state.resched.pending.load(ordering::Acquire) {
+            while state.internals.resched.pending.load(ordering::Acquire) {
                 fsleep(Delta::from_micros(100));
             }
         }
@@ -114,7 +114,11 @@ unsafe extern "C" fn resched_callback<T: Operations>(pmu: *mut c_void) {
     let pmu = unsafe { &*pmu.cast_const().cast::<Pmu<T>>() };
     if let Some(state) = pmu.cpu_states().get(CpuId::current().as_u32() as usize) {
         // INVARIANT: The kernel has let go of `csd` before it called this.
-        state.resched.pending.store(false, ordering::Release);
+        state
+            .internals
+            .resched
+            .pending
+            .store(false, ordering::Release);
     }
     let resched = || {
         // SAFETY: The PMU is registered: requests are made while it is, and `close_resched()` waits

@@ -2,13 +2,13 @@
 
 //! Functions of the perf core that modules cannot link to.
 //!
-//! Each is looked up by name and bound to a static call (`rust/static_calls.c`). Who needs one that
-//! is not there does without.
+//! Each is looked up by name and bound to a static call (`rust/static_calls.c`). Where one is missing, the
+//! driver does without.
 //!
 //! This has no place in the kernel proper, where the function would be exported.
 
-use crate::bindings;
-use kernel::{error::to_result, ffi::c_void, prelude::*};
+use crate::{bindings, kern::symbols::address_of};
+use kernel::error::Result;
 
 /// Binds `perf_pmu_resched()`, for [`Pmu::resched`](crate::perf::Pmu::resched).
 ///
@@ -34,28 +34,4 @@ pub fn bind_sampling() -> Result {
         bindings::rpmu_helper_bind_perf_sample_event_took(took);
     }
     Ok(())
-}
-
-/// Where a function of the kernel is, for a direct jump: behind the ENDBR, if it has one.
-///
-/// A kprobe looks its function up when it is registered. It is disabled, so it does not change it.
-fn address_of(name: &'static CStr) -> Result<*mut c_void> {
-    let mut probe = KBox::new(
-        bindings::kprobe {
-            symbol_name: name.as_char_ptr(),
-            flags: bindings::KPROBE_FLAG_DISABLED,
-            ..pin_init::zeroed()
-        },
-        GFP_KERNEL,
-    )?;
-    let probe: *mut bindings::kprobe = &mut *probe;
-    // SAFETY: The probe names a symbol and is otherwise zero, as it has to be. It stays where it is
-    // until it is unregistered below.
-    to_result(unsafe { bindings::rpmu_helper_register_kprobe(probe) })?;
-    // SAFETY: Registering has set the address, and unregistering waits until nobody uses the probe.
-    unsafe {
-        let address = (*probe).addr;
-        bindings::rpmu_helper_unregister_kprobe(probe);
-        Ok(address.cast())
-    }
 }

@@ -146,7 +146,7 @@ impl<'a, T: Operations> Scheduling<'a, T> {
     /// `group` does not want to be alone, and no group that does is on the CPU: the perf core does not
     /// look at that then. [`may_offer`](Self::may_offer) must have said so.
     pub fn offer(&self, group: WaitingGroup<'_, T>, event: &Event<T>) {
-        let offers = &self.pmu().cpu_state(self).offers;
+        let offers = &self.pmu().cpu_state(self).internals.offers;
         // SAFETY: Both are leaders of groups in one context, which is locked, and the perf core
         // enables the PMU before it unlocks it: in `perf_event_context_sched_in()`, `ctx_resched()`,
         // `perf_cgroup_switch()` and `perf_rotate_context()`, and around each event.
@@ -166,13 +166,13 @@ impl<T: Operations> PmuDisabled<'_, T> {
     pub fn is_rotation(&self) -> bool {
         // SAFETY: Interrupts are off, and the PMU is registered: whoever ends that has said so
         // before, and waits for all that run with interrupts off.
-        self.pmu().is_open() && unsafe { rotation::is_under_way(self.pmu().as_raw()) }
+        self.pmu().internals.is_open() && unsafe { rotation::is_under_way(self.pmu().as_raw()) }
     }
 
     /// Leaves groups that were [offered](Scheduling::offer) behind those that they were offered in spite
     /// of: these come first again when the context's groups are offered next.
     pub fn keep_places(&self) {
-        self.pmu().cpu_state(self).offers.keep_places();
+        self.pmu().cpu_state(self).internals.offers.keep_places();
     }
 
     /// How many groups are enabled and not on this CPU, on which they should be; not those of control
@@ -250,7 +250,7 @@ impl<'a, T: Operations> IntervalEnd<'a, T> {
 
     /// Has the perf core leave the order of the context's groups as it is this time.
     pub fn keep_order(&self, context: &Context<'_, T>) {
-        let offers = &self.pmu().cpu_state(self).offers;
+        let offers = &self.pmu().cpu_state(self).internals.offers;
         // SAFETY: The context is locked, and until then the perf core enables the PMU again. Who sets
         // the field or clears it holds the lock.
         unsafe { offers.keep_order((*context.0).ctx) };
