@@ -139,7 +139,7 @@ impl Pmu {
     /// #     leaf_a: Leaf { eax: 0x0730_0404, edx: 0x603, ..Leaf::default() },
     /// #     ..Cpuid::default()
     /// # };
-    /// use logic::event_select::EventSelect;
+    /// use logic::regs::event_select::EventSelect;
     ///
     /// let skylake = Pmu::probe(&cpuid, None).unwrap();
     /// let prec_dist = EventSelect::event(0xc0, 0x01);
@@ -237,7 +237,7 @@ impl Pmu {
     ///
     /// ```
     /// # use rpmu_logic::logic;
-    /// use logic::cache_event::NoCacheEvent;
+    /// use logic::open::cache_event::NoCacheEvent;
     /// # use logic::capabilities::{Capabilities, Cpuid, Leaf};
     /// # use logic::model::{SANDY_BRIDGE, SANDY_BRIDGE_SERVER};
     /// # use logic::pmu::Pmu;

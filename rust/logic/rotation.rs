@@ -48,7 +48,7 @@ pub const MOST_FOUND: usize = 16;
 ///
 /// ```
 /// # use rpmu_logic::logic;
-/// use logic::turns::{requeue, TURN};
+/// use logic::rotation::{requeue, TURN};
 ///
 /// // The groups are numbered as they come, and the first goes behind all others.
 /// assert!(requeue(1, 8, TURN) > 8);

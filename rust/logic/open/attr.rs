@@ -154,8 +154,8 @@ const CHECKPOINTED_PERIOD: u64 = 0x7fff_ffff;
 ///
 /// ```
 /// # use rpmu_logic::logic;
-/// use logic::attr::{configure, Attributes, EventType};
-/// use logic::refusal::Refusal;
+/// use logic::open::attr::{configure, Attributes, EventType};
+/// use logic::open::refusal::Refusal;
 /// # use logic::capabilities::{Cpuid, Leaf};
 /// # use logic::pmu::Pmu;
 /// # let cpuid = Cpuid {

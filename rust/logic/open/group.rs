@@ -33,9 +33,9 @@ const MAX_REQUIREMENTS: usize = 8;
 /// ```
 /// # use rpmu_logic::logic;
 /// use logic::capabilities::{Capabilities, Cpuid, Leaf};
-/// use logic::constraint::Constraint;
-/// use logic::group::Group;
-/// use logic::limits::Limits;
+/// use logic::sched::constraint::Constraint;
+/// use logic::open::group::Group;
+/// use logic::sched::limits::Limits;
 /// # let cpuid = Cpuid {
 /// #     leaf_0: Leaf { eax: 0xd, ..Leaf::default() },
 /// #     leaf_1: Leaf { ecx: 1 << 31, ..Leaf::default() },

@@ -38,7 +38,7 @@ pub enum CounterKind {
 ///
 /// ```
 /// # use rpmu_logic::logic;
-/// use logic::counter::{CounterId, CounterKind};
+/// use logic::regs::counter::{CounterId, CounterKind};
 ///
 /// let cycles = CounterId::fixed(1).unwrap();
 /// assert_eq!(cycles.index(), 33);
@@ -135,7 +135,7 @@ impl fmt::Display for CounterId {
 ///
 /// ```
 /// # use rpmu_logic::logic;
-/// use logic::counter::{CounterId, CounterMask};
+/// use logic::regs::counter::{CounterId, CounterMask};
 ///
 /// let set = CounterMask::first_gp(4) | CounterMask::first_fixed(3);
 /// assert_eq!(set.weight(), 7);
@@ -317,7 +317,7 @@ impl Iterator for CounterIter {
 ///
 /// ```
 /// # use rpmu_logic::logic;
-/// use logic::counter::{CounterId, PerCounter};
+/// use logic::regs::counter::{CounterId, PerCounter};
 ///
 /// let mut owner: PerCounter<Option<&str>> = PerCounter::new(None);
 /// owner[CounterId::gp(3).unwrap()] = Some("branches");

@@ -36,8 +36,8 @@ impl Dirty {
     ///
     /// ```
     /// # use rpmu_logic::logic;
-    /// use logic::counter::CounterMask;
-    /// use logic::dirty::Dirty;
+    /// use logic::regs::counter::CounterMask;
+    /// use logic::regs::dirty::Dirty;
     ///
     /// let mask = CounterMask::from_bits;
     /// let mut dirty = Dirty::default();

@@ -13,7 +13,7 @@
 ///
 /// ```
 /// # use rpmu_logic::logic;
-/// use logic::event_select::EventSelect;
+/// use logic::regs::event_select::EventSelect;
 ///
 /// let branches = EventSelect::event(0xc4, 0x00).counting_user(true);
 /// assert_eq!(branches.bits(), 0x1_00c4);

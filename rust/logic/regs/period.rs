@@ -49,7 +49,7 @@ impl CounterWidth {
     ///
     /// ```
     /// # use rpmu_logic::logic;
-    /// use logic::period::CounterWidth;
+    /// use logic::regs::period::CounterWidth;
     ///
     /// let width = CounterWidth::new(48).unwrap();
     /// // From five before the overflow to three after it.
@@ -67,7 +67,7 @@ impl CounterWidth {
     ///
     /// ```
     /// # use rpmu_logic::logic;
-    /// use logic::period::CounterWidth;
+    /// use logic::regs::period::CounterWidth;
     ///
     /// let width = CounterWidth::new(48).unwrap();
     /// assert_eq!(width.sign_extend(0xffff_ffff_fffe), -2);
@@ -93,7 +93,7 @@ impl CounterWidth {
     ///
     /// ```
     /// # use rpmu_logic::logic;
-    /// use logic::period::CounterWidth;
+    /// use logic::regs::period::CounterWidth;
     ///
     /// let width = CounterWidth::new(48).unwrap();
     /// let first = width.remember_written(0, 5);
@@ -206,8 +206,8 @@ impl PeriodLimits {
     ///
     /// ```
     /// # use rpmu_logic::logic;
-    /// use logic::event_select::EventSelect;
-    /// use logic::period::{CounterWidth, PeriodLimits, PeriodRule};
+    /// use logic::regs::event_select::EventSelect;
+    /// use logic::regs::period::{CounterWidth, PeriodLimits, PeriodRule};
     ///
     /// let limits = PeriodLimits {
     ///     width: CounterWidth::new(48).unwrap(),

@@ -74,8 +74,8 @@ impl Register {
     ///
     /// ```
     /// # use rpmu_logic::logic;
-    /// use logic::counter::CounterId;
-    /// use logic::registers::Register;
+    /// use logic::regs::counter::CounterId;
+    /// use logic::regs::shadow::Register;
     ///
     /// let counter = Register::Counter(CounterId::gp(2).unwrap());
     /// assert_eq!(counter.msr(true), 0x4c3);
@@ -128,9 +128,9 @@ struct CounterState {
 /// ```
 /// # use rpmu_logic::logic;
 /// use logic::capabilities::{Capabilities, Cpuid, Leaf};
-/// use logic::counter::CounterId;
-/// use logic::event_select::EventSelect;
-/// use logic::registers::{Register, RegisterWrite, Shadow};
+/// use logic::regs::counter::CounterId;
+/// use logic::regs::event_select::EventSelect;
+/// use logic::regs::shadow::{Register, RegisterWrite, Shadow};
 /// # let cpuid = Cpuid {
 /// #     leaf_0: Leaf { eax: 0xd, ..Leaf::default() },
 /// #     leaf_a: Leaf { eax: 0x0730_0403, ebx: 0, ecx: 0, edx: 0x603 },

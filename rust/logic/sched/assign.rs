@@ -214,9 +214,9 @@ impl Order {
 ///
 /// ```
 /// # use rpmu_logic::logic;
-/// use logic::assign::Problem;
-/// use logic::constraint::Constraint;
-/// use logic::counter::{CounterId, CounterMask};
+/// use logic::sched::assign::Problem;
+/// use logic::sched::constraint::Constraint;
+/// use logic::regs::counter::{CounterId, CounterMask};
 ///
 /// let mut problem = Problem::new(4);
 /// for counters in [0b1001, 0b0011, 0b0111, 0b0111] {

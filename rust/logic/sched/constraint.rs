@@ -65,8 +65,8 @@ impl Constraint {
 ///
 /// ```
 /// # use rpmu_logic::logic;
-/// use logic::constraint::{first_match, EventConstraint};
-/// use logic::event_select::EventSelect;
+/// use logic::sched::constraint::{first_match, EventConstraint};
+/// use logic::regs::event_select::EventSelect;
 ///
 /// const TABLE: &[EventConstraint] = &[
 ///     EventConstraint::fixed(0x003c, 1),
@@ -280,8 +280,8 @@ pub fn first_match(table: &[EventConstraint], select: EventSelect) -> Option<&Ev
 ///
 /// ```compile_fail
 /// # use rpmu_logic::logic;
-/// use logic::constraint::{checked, EventConstraint};
-/// use logic::counter::CounterMask;
+/// use logic::sched::constraint::{checked, EventConstraint};
+/// use logic::regs::counter::CounterMask;
 ///
 /// // The second line can never match.
 /// const TABLE: &[EventConstraint] = checked(

@@ -166,10 +166,10 @@ impl Iterator for Slots {
 /// ```
 /// # use rpmu_logic::logic;
 /// use logic::capabilities::{Capabilities, Cpuid, Leaf};
-/// use logic::constraint::Constraint;
-/// use logic::counter::{CounterId, CounterMask};
-/// use logic::limits::Limits;
-/// use logic::roster::Roster;
+/// use logic::sched::constraint::Constraint;
+/// use logic::regs::counter::{CounterId, CounterMask};
+/// use logic::sched::limits::Limits;
+/// use logic::sched::cpu_schedule::Roster;
 /// # let cpuid = Cpuid {
 /// #     leaf_0: Leaf { eax: 0xd, ..Leaf::default() },
 /// #     leaf_a: Leaf { eax: 0x0730_0403, ebx: 0, ecx: 0, edx: 0x603 },
@@ -416,10 +416,10 @@ impl<T: Copy + PartialEq> Roster<T> {
     /// ```
     /// # use rpmu_logic::logic;
     /// # use logic::capabilities::{Capabilities, Cpuid, Leaf};
-    /// use logic::constraint::Constraint;
-    /// use logic::counter::CounterMask;
-    /// use logic::limits::Limits;
-    /// use logic::roster::Roster;
+    /// use logic::sched::constraint::Constraint;
+    /// use logic::regs::counter::CounterMask;
+    /// use logic::sched::limits::Limits;
+    /// use logic::sched::cpu_schedule::Roster;
     /// # let cpuid = Cpuid {
     /// #     leaf_0: Leaf { eax: 0xd, ..Leaf::default() },
     /// #     leaf_a: Leaf { eax: 0x0730_0403, ebx: 0, ecx: 0, edx: 0x603 },
@@ -826,10 +826,10 @@ impl<T: Copy + PartialEq> Roster<T> {
 /// ```
 /// # use rpmu_logic::logic;
 /// # use logic::capabilities::{Capabilities, Cpuid, Leaf};
-/// use logic::constraint::Constraint;
-/// use logic::counter::CounterMask;
-/// use logic::limits::Limits;
-/// use logic::roster::Roster;
+/// use logic::sched::constraint::Constraint;
+/// use logic::regs::counter::CounterMask;
+/// use logic::sched::limits::Limits;
+/// use logic::sched::cpu_schedule::Roster;
 /// # let cpuid = Cpuid {
 /// #     leaf_0: Leaf { eax: 0xd, ..Leaf::default() },
 /// #     leaf_a: Leaf { eax: 0x0730_0403, ebx: 0, ecx: 0, edx: 0x603 },

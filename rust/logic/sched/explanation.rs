@@ -20,12 +20,12 @@ use crate::logic::{open::refusal::Refusal, regs::counter::CounterMask};
 ///
 /// ```
 /// # use rpmu_logic::logic;
-/// use logic::assign::Shortage;
-/// use logic::constraint::Constraint;
-/// use logic::counter::CounterMask;
-/// use logic::explanation::Explanation;
-/// use logic::limits::Limits;
-/// use logic::refusal::Refusal;
+/// use logic::sched::assign::Shortage;
+/// use logic::sched::constraint::Constraint;
+/// use logic::regs::counter::CounterMask;
+/// use logic::sched::explanation::Explanation;
+/// use logic::sched::limits::Limits;
+/// use logic::open::refusal::Refusal;
 ///
 /// let counter_2 = CounterMask::from_bits(1 << 2);
 /// let shortage = Shortage::Contended { events: 1, counters: CounterMask::EMPTY };

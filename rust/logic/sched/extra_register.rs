@@ -180,8 +180,8 @@ pub enum NoExtraRegister {
 ///
 /// ```
 /// # use rpmu_logic::logic;
-/// use logic::event_select::EventSelect;
-/// use logic::extra_register::ExtraRegister;
+/// use logic::regs::event_select::EventSelect;
+/// use logic::sched::extra_register::ExtraRegister;
 /// use logic::model::HASWELL;
 ///
 /// let offcore = EventSelect::from_bits(0x41_01bb);

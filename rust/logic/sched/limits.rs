@@ -19,9 +19,9 @@ use crate::logic::regs::counter::CounterMask;
 ///
 /// ```
 /// # use rpmu_logic::logic;
-/// use logic::constraint::Constraint;
-/// use logic::counter::CounterMask;
-/// use logic::limits::Limits;
+/// use logic::sched::constraint::Constraint;
+/// use logic::regs::counter::CounterMask;
+/// use logic::sched::limits::Limits;
 ///
 /// let any = Constraint::any_of(CounterMask::first_gp(4));
 /// let exclusive = Constraint { exclusive: true, ..any };

@@ -107,10 +107,10 @@ pub struct Conflict;
 ///
 /// ```
 /// # use rpmu_logic::logic;
-/// use logic::event_select::EventSelect;
-/// use logic::extra_register::ExtraRegister;
+/// use logic::regs::event_select::EventSelect;
+/// use logic::sched::extra_register::ExtraRegister;
 /// use logic::model::HASWELL;
-/// use logic::register_plan::{plan, RegisterValues};
+/// use logic::sched::register_plan::{plan, RegisterValues};
 ///
 /// let needs = |code, config1| {
 ///     let select = EventSelect::from_bits(code);

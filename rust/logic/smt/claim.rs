@@ -144,9 +144,9 @@ struct Way {
 ///
 /// ```
 /// # use rpmu_logic::logic;
-/// use logic::claim::{Claim, Core, Thread};
-/// use logic::counter::CounterMask;
-/// use logic::limits::Limits;
+/// use logic::smt::claim::{Claim, Core, Thread};
+/// use logic::regs::counter::CounterMask;
+/// use logic::sched::limits::Limits;
 ///
 /// let mut core = Core::new(4);
 /// let (a, b) = (core.join(0).unwrap(), core.join(4).unwrap());

@@ -46,7 +46,7 @@ const fn after(share: u64, dt: u64, ran: u64) -> u64 {
 ///
 /// ```
 /// # use rpmu_logic::logic;
-/// use logic::right_of_way::Share;
+/// use logic::smt::right_of_way::Share;
 ///
 /// let (mut busy, mut idle) = (Share::NONE, Share::NONE);
 /// assert_eq!(busy.account(1_000, 0), idle.account(1_000, 0));
