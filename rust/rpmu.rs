@@ -5,11 +5,13 @@
 //! It takes the place of the built-in driver while it is loaded. What is where:
 //!
 //! ```text
-//!           driver          ties everything together, no unsafe
-//!         ┌───┼────┐
-//!     logic  perf  x86      decisions │ struct pmu and its events │ the processor
-//!             └─┬──┘
-//!            bindings       bindgen's
+//!         driver           ties everything together, no unsafe
+//!    ┌──────┼──────┐
+//!  logic   perf   x86      decisions │ struct pmu and its events │ the processor
+//!            └──┬──┘
+//!             kern         what any driver could use: per-CPU data, locks, hotplug
+//!               │
+//!           bindings       bindgen's
 //! ```
 //!
 //! Imports run downwards only.

@@ -50,13 +50,9 @@ pub mod trace;
 pub use attr::Attr;
 pub use event::{Event, NewEvent};
 pub use internals::{
-    disable_watch::DisableWatch,
-    foreign::{BuiltinPmu, UnregisteredPmu, Users},
-    inactive::InactiveGroup,
-    pinned::PinnedGroup,
-    symbols::{bind_perf_pmu_resched, bind_sampling},
-    turns::{Context, IntervalEnd, Scheduling, Version, WaitingGroup},
-    InternalOperations,
+    bind_perf_pmu_resched, bind_sampling, BuiltinPmu, Context, DisableWatch, InactiveGroup,
+    InternalOperations, IntervalEnd, PinnedGroup, Scheduling, UnregisteredPmu, Users, Version,
+    WaitingGroup,
 };
 pub use pmu::{OnCpu, Operations, Pmu, PmuDisabled, Registration};
 pub use sample::{Sample, Stopwatch};

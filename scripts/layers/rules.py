@@ -12,10 +12,11 @@ from layers import rust
 
 # What may import what, besides itself. The crate's root ties everything together.
 MAY_IMPORT = {
-    "root": {"driver", "logic", "perf", "x86"},
-    "driver": {"logic", "perf", "x86"},
-    "perf": {"bindings"},
-    "x86": {"bindings"},
+    "root": {"driver", "kern", "logic", "perf", "x86"},
+    "driver": {"kern", "logic", "perf", "x86"},
+    "perf": {"bindings", "kern"},
+    "x86": {"bindings", "kern"},
+    "kern": {"bindings"},
     "logic": set(),
     "bindings": set(),
 }
@@ -86,7 +87,7 @@ def imports(tree):
             elif target[0] in MAY_IMPORT[layer]:
                 continue
             elif target[0] == "bindings":
-                text = f"{layer} uses bindings; add a safe function to rust/perf or rust/x86 and call that"
+                text = f"{layer} uses bindings; add a safe function to rust/kern, rust/perf or rust/x86 and call that"
             else:
                 allowed = _list(MAY_IMPORT[layer]) or "nothing of this crate"
                 text = f"{layer} imports {target[0]}, but may import {allowed}; let rust/driver tie the two together"
@@ -106,23 +107,23 @@ def logic_is_pure(tree):
 
 
 def no_bindings(tree):
-    """No bindings:: but in perf and x86, whoever's they are."""
+    """No bindings:: but in kern, perf and x86, whoever's they are."""
     for path, source in tree.rust("rust"):
         if layer_of(path)[0] not in SAFE:
             continue
         for used in rust.paths(source):
             if "bindings" in used.segments and used.segments[0] != "crate":
-                text = f"{'::'.join(used.segments)}: C is not called here; add a safe function to rust/perf or rust/x86"
+                text = f"{'::'.join(used.segments)}: C is not called here; add a safe function to rust/kern, rust/perf or rust/x86"
                 yield path, used.line, text
 
 
 def no_unsafe(tree):
-    """No `unsafe` but in perf, x86 and bindings; in the emulated PMU, but in its ffi.rs."""
+    """No `unsafe` but in kern, perf, x86 and bindings; in the emulated PMU, but in its ffi.rs."""
     for path, source in tree.rust("rust", "selftests/vpmu"):
         if path.startswith("selftests/"):
             safe, places = path != VPMU_FFI, VPMU_FFI
         else:
-            safe, places = layer_of(path)[0] in SAFE, "rust/perf, rust/x86 and rust/bindings"
+            safe, places = layer_of(path)[0] in SAFE, "rust/kern, rust/perf, rust/x86 and rust/bindings"
         for token in source.tokens:
             if safe and token.kind == "ident" and token.text == "unsafe":
                 yield path, token.line, f"unsafe outside of {places}; move it there behind a safe function"
@@ -130,7 +131,7 @@ def no_unsafe(tree):
 
 def unsafe_is_explained(tree):
     """`unsafe` says why it is sound, or what it asks of its callers."""
-    for path, source in tree.rust("rust/perf", "rust/x86", "rust/bindings", "selftests/vpmu"):
+    for path, source in tree.rust("rust/kern", "rust/perf", "rust/x86", "rust/bindings", "selftests/vpmu"):
         of_vpmu = path.startswith("selftests/")
         if of_vpmu and path != VPMU_FFI:
             continue  # no_unsafe sees to it

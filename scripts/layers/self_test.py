@@ -25,7 +25,7 @@ const A: &str = "unsafe { crate::bindings::x() } \\" unsafe";
 const B: &CStr = cr#"unsafe "quoted" { }"#;
 const C: char = '"';
 fn f<'a>(x: &'a str) -> impl Iterator<Item = u8> + use<'a> { unsafe_looking(x, b'\\'', '{') }
-use crate::{driver::event, logic::{self, scheduler::*}, perf::Event as E, x86};
+use crate::{driver::event, kern::lock, logic::{self, scheduler::*}, perf::Event as E, x86};
 mod inner { use super::event as other; use super::super::logic; }
 """,
     "rust/logic/mod.rs": SPDX_RS
@@ -105,7 +105,7 @@ unsafe fn g() {}
     "selftests/vpmu/qemu/vpmu.c": "/*\n * PMU\n *\n * SPDX-License-Identifier: GPL-2.0-or-later\n */\n",
 }
 
-DRIVER, LOGIC, PERF, X86 = (f"rust/{layer}/new.rs" for layer in ("driver", "logic", "perf", "x86"))
+DRIVER, KERN, LOGIC, PERF, X86 = (f"rust/{layer}/new.rs" for layer in ("driver", "kern", "logic", "perf", "x86"))
 VPMU = "selftests/vpmu"
 
 # (rule, file, its text, the line on which it is wrong). A licence line is put in front, so that the
@@ -118,6 +118,8 @@ BAD = (
     (rules.imports, X86, "fn f() { crate::perf::f() }", 2),
     (rules.imports, X86, "mod a { mod b { use super::super::super::super::perf; } }", 2),
     (rules.imports, PERF, "use crate::x86::msr;", 2),
+    (rules.imports, KERN, "use crate::x86::msr;", 2),
+    (rules.imports, LOGIC, "use crate::kern::lock;", 2),
     (rules.imports, PERF, "use crate::logic::model;", 2),
     (rules.imports, PERF, "use crate::THIS_MODULE;", 2),
     (rules.imports, PERF, "macro_rules! m { () => { $crate::x86::f() } }", 2),
@@ -155,6 +157,7 @@ BAD = (
     (rules.unsafe_is_explained, PERF, "// SAFETY: Too far up.\n\nunsafe impl Send for X {}", 4),
     (rules.unsafe_is_explained, PERF, "// SAFETY: The first.\nunsafe impl Send for X {}\nunsafe impl Sync for X {}", 4),
     (rules.unsafe_is_explained, PERF, 'const S: &str = "\n// SAFETY: in a string\n";unsafe impl Send for X {}', 4),
+    (rules.unsafe_is_explained, KERN, "fn f() {\n    unsafe { g() }\n}", 3),
     (rules.unsafe_is_explained, X86, "match x {\n    // SAFETY: The first.\n    A => unsafe { g() },\n    B => unsafe { g() },\n}", 5),
     (rules.unsafe_is_explained, X86, "/// Does things.\nunsafe fn f() {}", 3),
     (rules.unsafe_is_explained, X86, "/// # Safety\nfn f() {}\npub unsafe fn g() {}", 4),

@@ -8,16 +8,23 @@
 //! places, all in this file: [`InternalOperations`], what a [`Pmu`] and each of its CPUs keep, and the calls
 //! after the PMU was enabled and before it is unregistered.
 
-pub(super) mod disable_watch;
-pub(super) mod foreign;
-pub(super) mod inactive;
-pub(super) mod pinned;
+mod disable_watch;
+mod foreign;
+mod inactive;
+mod pinned;
 mod resched;
 mod rotation;
-pub(super) mod symbols;
-pub(super) mod turns;
+mod symbols;
+mod turns;
 
-use super::{IntervalEnd, OnCpu, Operations, PinnedGroup, Pmu};
+pub use disable_watch::DisableWatch;
+pub use foreign::{BuiltinPmu, UnregisteredPmu, Users};
+pub use inactive::InactiveGroup;
+pub use pinned::PinnedGroup;
+pub use symbols::{bind_perf_pmu_resched, bind_sampling};
+pub use turns::{Context, IntervalEnd, Scheduling, Version, WaitingGroup};
+
+use super::{OnCpu, Operations, Pmu};
 use kernel::sync::atomic::{Atomic, Relaxed};
 
 /// Decisions of a driver that the perf core itself does not ask for.
