@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a user asked for: `struct perf_event_attr`.
+//! The attributes that a user opens an event with: `struct perf_event_attr`.
 
 use crate::bindings;
 
-/// The attributes that an event is being opened with.
+/// The attributes of an event that is being opened.
 ///
 /// The perf core has checked them as far as it understands them. In particular, the upper half
 /// of `config` is clear for [`HARDWARE`] and [`HW_CACHE`] events.
@@ -19,82 +19,82 @@ impl<'a> Attr<'a> {
         Self(raw)
     }
 
-    /// Type of the event, see [`event_type`](super::event_type).
+    /// Returns the type of the event, see [`event_type`](super::event_type).
     pub fn event_type(&self) -> u32 {
         self.0.type_
     }
 
-    /// Which event, by the rules of its type.
+    /// Returns the code of the event, by the rules of its type.
     pub fn config(&self) -> u64 {
         self.0.config
     }
 
-    /// More of which event: the value of a register that it needs besides the counter's.
+    /// Returns the value of a register that the event needs besides the counter's.
     pub fn config1(&self) -> u64 {
         // SAFETY: The members of the union are `u64`, so every bit pattern is valid for each.
         unsafe { self.0.__bindgen_anon_3.config1 }
     }
 
-    /// Yet more of which event.
+    /// Returns the third part of the event's code.
     pub fn config2(&self) -> u64 {
         // SAFETY: The members of the union are `u64`, so every bit pattern is valid for each.
         unsafe { self.0.__bindgen_anon_4.config2 }
     }
 
-    /// Events from one sample to the next, or samples per second if [`freq`](Self::freq); 0 for
-    /// an event that only counts.
+    /// Returns the number of events from one sample to the next, or the samples per second if
+    /// [`freq`](Self::freq); 0 for an event that only counts.
     pub fn sample_period(&self) -> u64 {
         // SAFETY: Both members of the union are `u64`, so every bit pattern is valid for each.
         unsafe { self.0.__bindgen_anon_1.sample_period }
     }
 
-    /// Whether [`sample_period`](Self::sample_period) is a frequency in Hz.
+    /// Returns whether [`sample_period`](Self::sample_period) is a frequency in Hz.
     pub fn freq(&self) -> bool {
         self.0.freq() != 0
     }
 
-    /// How precise the sampled instruction pointer must be, 0 (any skid) to 3 (no skid).
+    /// Returns the precision asked of the sampled instruction pointer, 0 (any skid) to 3 (no skid).
     pub fn precise_ip(&self) -> u8 {
         // CAST: the field has two bits.
         self.0.precise_ip() as u8
     }
 
-    /// `PERF_SAMPLE_*`: what to record with a sample.
+    /// Returns the fields to record with a sample, `PERF_SAMPLE_*`.
     pub fn sample_type(&self) -> u64 {
         self.0.sample_type
     }
 
-    /// `PERF_SAMPLE_BRANCH_*`: which branches to record with a sample.
+    /// Returns the branches to record with a sample, `PERF_SAMPLE_BRANCH_*`.
     pub fn branch_sample_type(&self) -> u64 {
         self.0.branch_sample_type
     }
 
-    /// Registers of the sampled user context to record.
+    /// Returns the registers of the sampled user context to record.
     pub fn sample_regs_user(&self) -> u64 {
         self.0.sample_regs_user
     }
 
-    /// Registers of the sampled context to record.
+    /// Returns the registers of the sampled context to record.
     pub fn sample_regs_intr(&self) -> u64 {
         self.0.sample_regs_intr
     }
 
-    /// Whether samples are to go to the buffer of the group leader's AUX area.
+    /// Returns whether samples are to go to the buffer of the group leader's AUX area.
     pub fn aux_output(&self) -> bool {
         self.0.aux_output() != 0
     }
 
-    /// Whether not to count in user space.
+    /// Returns whether the event stands still in user space.
     pub fn exclude_user(&self) -> bool {
         self.0.exclude_user() != 0
     }
 
-    /// Whether not to count in the kernel.
+    /// Returns whether the event stands still in the kernel.
     pub fn exclude_kernel(&self) -> bool {
         self.0.exclude_kernel() != 0
     }
 
-    /// Whether not to count while the CPU runs the host (only in guests of it).
+    /// Returns whether the event counts only while the CPU runs a guest.
     pub fn exclude_host(&self) -> bool {
         self.0.exclude_host() != 0
     }

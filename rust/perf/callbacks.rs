@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the perf core calls: the function pointers of `struct pmu`.
+//! The callbacks of the perf core: the function pointers of `struct pmu`.
 
 use super::{
     event::{STOPPED, UPTODATE},
@@ -15,7 +15,7 @@ use kernel::{
     mm::Mm,
 };
 
-/// `struct pmu` of drivers that implement `T`.
+/// The `struct pmu` of a driver that implements `T`.
 ///
 /// All functions but [`event_init_callback`](Self::event_init_callback) and
 /// [`destroy_callback`](Self::destroy_callback) are called with interrupts off, on the CPU that
@@ -26,7 +26,7 @@ use kernel::{
 pub(super) struct Callbacks<T: Operations>(PhantomData<T>);
 
 impl<T: Operations> Callbacks<T> {
-    /// The callbacks, and nothing else.
+    /// The callbacks; all else is zero.
     pub(super) const PMU: bindings::pmu = bindings::pmu {
         pmu_enable: Some(Self::pmu_enable_callback),
         pmu_disable: Some(Self::pmu_disable_callback),
@@ -79,8 +79,8 @@ impl<T: Operations> Callbacks<T> {
         unsafe { Self::with_pmu(pmu, |pmu, cx| f(pmu, cx, Event::from_raw(event))) }
     }
 
-    /// Adds a reason why the PMU is disabled, and disables it if it is the first. Returns whether it
-    /// is.
+    /// Adds a reason for which the PMU is disabled, and disables it if it is the first. Returns whether
+    /// it is.
     fn disable(pmu: &Pmu<T>, cx: &OnCpu<'_, T>, reason: u32) -> bool {
         let disabled = &pmu.cpu_state(cx).disabled;
         let before = disabled.load(Relaxed);
@@ -91,7 +91,7 @@ impl<T: Operations> Callbacks<T> {
         before == 0
     }
 
-    /// Takes away a reason why the PMU is disabled, and enables it if it was the last.
+    /// Removes a reason for which the PMU is disabled, and enables it if it was the last.
     fn enable(pmu: &Pmu<T>, cx: &PmuDisabled<'_, T>, reason: u32) {
         let disabled = &pmu.cpu_state(cx).disabled;
         let left = disabled.load(Relaxed) & !reason;
@@ -103,7 +103,7 @@ impl<T: Operations> Callbacks<T> {
         disabled.store(left, Relaxed);
     }
 
-    /// Whether an NMI is being handled. It may have interrupted another callback.
+    /// Returns whether an NMI is being handled. It may have interrupted another callback.
     pub(super) fn in_nmi() -> bool {
         // SAFETY: It may be asked anywhere.
         unsafe { bindings::rpmu_helper_in_nmi() }
@@ -180,7 +180,7 @@ impl<T: Operations> Callbacks<T> {
                 (*event).destroy = Some(Self::destroy_callback);
                 (*event).hw.state = STOPPED | UPTODATE;
                 let hw = &raw mut (*event).hw.__bindgen_anon_1.__bindgen_anon_1;
-                // None, for whoever looks at it.
+                // None yet, for other readers of the field.
                 (*hw).idx = -1;
                 if pmu.ops().user_may_read() {
                     // CAST: only bits matter.
@@ -385,7 +385,7 @@ impl<T: Operations> Callbacks<T> {
 
     /// # Safety
     ///
-    /// To be called by the perf core, with a PMU that has a transaction open on this CPU.
+    /// To be called by the perf core, with a PMU that has a txn open on this CPU.
     unsafe extern "C" fn commit_txn_callback(pmu: *mut bindings::pmu) -> c_int {
         let commit_txn = |pmu: &Pmu<T>, cx: OnCpu<'_, T>| {
             let txn = &pmu.cpu_state(&cx).txn;
@@ -405,7 +405,7 @@ impl<T: Operations> Callbacks<T> {
 
     /// # Safety
     ///
-    /// To be called by the perf core, with a PMU that has a transaction open on this CPU.
+    /// To be called by the perf core, with a PMU that has a txn open on this CPU.
     unsafe extern "C" fn cancel_txn_callback(pmu: *mut bindings::pmu) {
         let cancel_txn = |pmu: &Pmu<T>, cx: OnCpu<'_, T>| {
             if pmu.cpu_state(&cx).txn.swap(0, Relaxed) == bindings::PERF_PMU_TXN_ADD {

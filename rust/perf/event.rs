@@ -16,15 +16,15 @@ use kernel::{
     types::Opaque,
 };
 
-/// What [`Event`] keeps in `perf_event.pmu_private`.
+/// The data of an [`Event`] in `perf_event.pmu_private`.
 struct Private<T: Operations> {
     data: T::EventData,
     /// Index of the [`EventId`] while the event is on a CPU, else [`NO_ID`].
     id: AtomicU32,
     /// Whether it has ever been among the [`Waiting`](super::internals::pinned::Waiting).
     waits: AtomicBool,
-    /// Of the first event of a group that takes turns: its place by runtime, which holds as long as
-    /// the group is where it was put (`group_index`).
+    /// For the leader of a group that rotates: its place by runtime, which holds as long as the group
+    /// is where it was put (`group_index`).
     turn_runtime: AtomicU64,
     turn_place: AtomicU64,
 }
@@ -38,7 +38,7 @@ pub(super) const UPTODATE: i32 = bindings::PERF_HES_UPTODATE as i32;
 
 /// An event of a PMU (`struct perf_event`).
 ///
-/// Everything that may be done to it is atomic, since an NMI may interrupt it and do it too.
+/// All access is atomic, since an NMI may interrupt it and do the same.
 ///
 /// # Invariants
 ///
@@ -71,7 +71,7 @@ impl<T: Operations> Event<T> {
         self.0.get()
     }
 
-    /// Gives a new event its data.
+    /// Attaches data to a new event.
     ///
     /// # Safety
     ///
@@ -90,7 +90,7 @@ impl<T: Operations> Event<T> {
         Ok(())
     }
 
-    /// Takes the data back. Returns whether the event may be among the
+    /// Frees the data. Returns whether the event may be among the
     /// [`Waiting`](super::internals::pinned::Waiting).
     ///
     /// # Safety
@@ -111,12 +111,12 @@ impl<T: Operations> Event<T> {
         unsafe { &*(*self.as_raw()).pmu_private.cast() }
     }
 
-    /// What [`Operations::event_init`] returned for this event.
+    /// Returns what [`Operations::event_init`] returned for this event.
     pub fn data(&self) -> &T::EventData {
         &self.private().data
     }
 
-    /// Name of the event on the CPU that it is on.
+    /// Returns the id of the event on its CPU.
     pub(super) fn id(&self) -> Option<EventId> {
         // CAST: `NO_ID` stays out of range.
         EventId::from_index(self.private().id.load(Relaxed) as usize)
@@ -128,18 +128,18 @@ impl<T: Operations> Event<T> {
         self.private().id.store(id, Relaxed);
     }
 
-    /// Says that the event is among the [`Waiting`](super::internals::pinned::Waiting).
+    /// Marks the event as one of the [`Waiting`](super::internals::pinned::Waiting).
     pub(super) fn set_waiting(&self) {
         self.private().waits.store(true, Relaxed);
     }
 
-    /// Keeps the group's place by runtime, and where the group was put.
+    /// Stores the group's place by runtime, and the place where it was put.
     pub(super) fn set_turn_place(&self, runtime: u64, place: u64) {
         self.private().turn_runtime.store(runtime, Relaxed);
         self.private().turn_place.store(place, Relaxed);
     }
 
-    /// What [`set_turn_place`](Self::set_turn_place) has kept.
+    /// Returns what [`set_turn_place`](Self::set_turn_place) has stored.
     pub(super) fn turn_place(&self) -> (u64, u64) {
         let private = self.private();
         (
@@ -148,7 +148,7 @@ impl<T: Operations> Event<T> {
         )
     }
 
-    /// `attr.type` and `attr.config`, as they were asked for.
+    /// Returns `attr.type` and `attr.config` as the user has set them.
     pub fn asked_for(&self) -> (u32, u64) {
         // SAFETY: The event is valid, and these two do not change once it is open.
         let attr = unsafe { &raw const (*self.as_raw()).attr };
@@ -156,33 +156,33 @@ impl<T: Operations> Event<T> {
         unsafe { ((*attr).type_, (*attr).config) }
     }
 
-    /// `attr.config1`, as it was asked for.
+    /// Returns `attr.config1` as the user has set it.
     pub fn asked_for_besides(&self) -> u64 {
         // SAFETY: The event is valid, and the attribute does not change once it is open; the members
         // of the union are `u64`.
         unsafe { (*self.as_raw()).attr.__bindgen_anon_3.config1 }
     }
 
-    /// Nanoseconds that the event has been on counters, when it was on one last.
+    /// Returns the nanoseconds that the event has spent on counters, up to when it left the last one.
     pub fn time_running(&self) -> u64 {
         // SAFETY: The event is valid. The perf core changes the field on the CPU that the event is on.
         let time = unsafe { AtomicU64::from_ptr(&raw mut (*self.as_raw()).total_time_running) };
         time.load(Relaxed)
     }
 
-    /// Whether the event must always be on its CPU (`attr.pinned`).
+    /// Returns whether the event must always be on its CPU (`attr.pinned`).
     pub fn is_pinned(&self) -> bool {
         // SAFETY: The event is valid, and its attributes that are single bits do not change.
         unsafe { (*self.as_raw()).attr.pinned() != 0 }
     }
 
-    /// The perf core's number of the event, as the user gets it from `PERF_EVENT_IOC_ID`.
+    /// Returns the perf core's number of the event, which `PERF_EVENT_IOC_ID` gives to the user.
     pub fn number(&self) -> u64 {
         // SAFETY: The event is valid; the number is set when it is opened.
         unsafe { (*self.as_raw()).id }
     }
 
-    /// Whether it belongs to a task. While it is on a CPU, that task is what runs there.
+    /// Returns whether the event belongs to a task. While it is on a CPU, that task runs there.
     pub fn is_of_task(&self) -> bool {
         // SAFETY: The event is valid. Others change other bits of the field, this one is set when
         // the event is opened.
@@ -190,7 +190,7 @@ impl<T: Operations> Event<T> {
         state & bindings::PERF_ATTACH_TASK != 0
     }
 
-    /// Adds to the number of occurrences that the user gets to see.
+    /// Adds to the count that the user reads.
     pub fn add_count(&self, delta: u64) {
         // SAFETY: The event is valid. All others access `count` by local64_*() functions, that
         // is, atomically as regards this CPU, and the one CPU that the event is on is the only
@@ -200,16 +200,16 @@ impl<T: Operations> Event<T> {
         count.fetch_add(delta as i64, Relaxed);
     }
 
-    /// Occurrences from one overflow to the next. The perf core changes it: on request of the user,
-    /// or to keep to a frequency.
+    /// Returns the number of occurrences from one overflow to the next. The perf core changes it at the
+    /// user's request, or to keep to a frequency.
     pub fn sample_period(&self) -> u64 {
         // SAFETY: The event is valid. The perf core and we access the field on the CPU that the
         // event is on, or while it is on none.
         unsafe { AtomicU64::from_ptr(&raw mut (*self.as_raw()).hw.sample_period) }.load(Relaxed)
     }
 
-    /// What is left of the period: 0 or less when it is over. The perf core sets it to 0 to begin
-    /// a new one.
+    /// Returns the rest of the period: 0 or less when it is over. The perf core sets it to 0 to begin a
+    /// new one.
     pub fn period_left(&self) -> &AtomicI64 {
         // SAFETY: The event is valid. The perf core accesses the field by local64_*() functions,
         // on the CPU that the event is on, or while it is on none.
@@ -219,8 +219,8 @@ impl<T: Operations> Event<T> {
         }
     }
 
-    /// The period that is under way: [`sample_period`](Self::sample_period) when it began. The perf
-    /// core takes it for the last one's length when it adjusts a frequency.
+    /// Returns the length of the current period: [`sample_period`](Self::sample_period) when it began.
+    /// The perf core takes it for the length of the last one when it adjusts a frequency.
     pub fn last_period(&self) -> &AtomicU64 {
         // SAFETY: As in `sample_period()`.
         unsafe {
@@ -229,31 +229,31 @@ impl<T: Operations> Event<T> {
         }
     }
 
-    /// Flags that the perf core looks at as well: `PERF_HES_*`.
+    /// Returns the flags `PERF_HES_*`, which the perf core reads, too.
     pub(super) fn state(&self) -> &AtomicI32 {
         // SAFETY: The event is valid. The perf core only reads the field, on the CPU that the
         // event is on.
         unsafe { AtomicI32::from_ptr(&raw mut (*self.as_raw()).hw.state) }
     }
 
-    /// Whether the event is not to count although it is on a CPU.
+    /// Returns whether the event is stopped although it is on a CPU.
     pub fn is_stopped(&self) -> bool {
         self.state().load(Relaxed) & STOPPED != 0
     }
 
-    /// Says that the event counts, or is about to. It is on a CPU.
+    /// Marks the event as counting, or about to. It must be on a CPU.
     ///
     /// In no NMI. One that comes later may [stop](Self::is_stopped) it at any moment.
     pub fn set_started(&self) {
         self.state().store(0, Relaxed);
     }
 
-    /// Says which counter the event is on, for who wants to read it without the PMU's help: its
-    /// index, and what the instruction for that takes.
+    /// Publishes the counter that the event is on, for readers that bypass the PMU: its index, and the
+    /// operand of RDPMC.
     pub fn set_counter(&self, counter: Option<(usize, u32)>) {
         let (index, rdpmc) = counter.map_or((-1, 0), |(index, rdpmc)| (index as i32, rdpmc as i32));
-        // SAFETY: The event is valid. It is the PMU that writes these fields of the union; who reads
-        // them (resctrl, KVM) does so on the CPU that the event is on, with interrupts off.
+        // SAFETY: The event is valid. It is the PMU that writes these fields of the union; their readers
+        // (resctrl, KVM) do so on the CPU that the event is on, with interrupts off.
         unsafe {
             let hw = &raw mut (*self.as_raw()).hw.__bindgen_anon_1.__bindgen_anon_1;
             AtomicI32::from_ptr(&raw mut (*hw).idx).store(index, Relaxed);
@@ -261,10 +261,10 @@ impl<T: Operations> Event<T> {
         }
     }
 
-    /// Says at which value of its counter, with its sign, the event's count was what it is.
+    /// Stores the value of the counter, sign-extended, that the event's count is up to date with.
     ///
-    /// Whoever changes the count says so before he updates the page. On the event's CPU, in any
-    /// context.
+    /// To be called after each change of the count, before the page is updated. On the event's CPU, in
+    /// any context.
     pub fn set_previous(&self, value: i64) {
         // SAFETY: The event is valid. The perf core reads the field for the page, as one word.
         unsafe {
@@ -273,7 +273,7 @@ impl<T: Operations> Event<T> {
         }
     }
 
-    /// Whether the user may read the event's counter by itself.
+    /// Returns whether the user may read the event's counter with RDPMC.
     pub(super) fn user_may_read(&self) -> bool {
         // SAFETY: The event is valid, and the flag does not change once it is open.
         // CAST: only bits matter.
@@ -281,13 +281,13 @@ impl<T: Operations> Event<T> {
         flags & bindings::PERF_EVENT_FLAG_USER_READ_CNT != 0
     }
 
-    /// What the page says to read the event by: 1 more than `rdpmc` takes, or 0.
+    /// Returns the index for the mmap page: the operand of RDPMC plus 1, or 0.
     pub(super) fn user_index(&self) -> u32 {
         if !self.user_may_read() {
             return 0;
         }
-        // SAFETY: The event is valid. Whoever asks on another CPU than the event's may get what it
-        // was a moment ago; the page is brought up to date after each change.
+        // SAFETY: The event is valid. A caller on another CPU than the event's may get the last value; the
+        // page is updated after each change.
         let (index, rdpmc) = unsafe {
             let hw = &raw mut (*self.as_raw()).hw.__bindgen_anon_1.__bindgen_anon_1;
             let index = AtomicI32::from_ptr(&raw mut (*hw).idx).load(Relaxed);
@@ -303,13 +303,12 @@ impl<T: Operations> Event<T> {
         (rdpmc as u32).wrapping_add(1)
     }
 
-    /// Brings the page up to date that the user may have mapped of the event.
+    /// Updates the mmap page, if the user has mapped it.
     ///
-    /// To be called when the event has got another counter or lost it, or its counter was written.
-    /// Any context.
+    /// To be called when the event has got or lost a counter, or its counter was written. Any context.
     pub fn update_userpage(&self) {
-        // Who maps it later brings it up to date himself (`perf_mmap_rb()`).
-        // SAFETY: The event is valid. Who maps it changes the pointer as one word.
+        // A later mmap() updates the page by itself (`perf_mmap_rb()`).
+        // SAFETY: The event is valid. mmap() changes the pointer as one word.
         if unsafe { ptr::read_volatile(&raw const (*self.as_raw()).rb) }.is_null() {
             return;
         }
@@ -334,14 +333,14 @@ impl<'a, T: Operations> NewEvent<'a, T> {
         Self(event, PhantomData)
     }
 
-    /// What the user asked for.
+    /// Returns the attributes.
     pub fn attr(&self) -> Attr<'a> {
         // SAFETY: By the type invariant the event is valid, and nobody changes its attributes
         // while it is being opened.
         Attr::new(unsafe { &(*self.0).attr })
     }
 
-    /// Sets the period that the event begins with, and of which all is left.
+    /// Sets the first period, of which all is left.
     pub fn set_period(&self, period: u64) {
         // SAFETY: By the type invariant the event is valid, and being opened: nobody else uses these
         // fields.
@@ -358,7 +357,7 @@ impl<'a, T: Operations> NewEvent<'a, T> {
         }
     }
 
-    /// The CPU that the event is bound to, if it is.
+    /// Returns the CPU that the event is bound to, if any.
     pub fn cpu(&self) -> Option<CpuId> {
         // SAFETY: By the type invariant the event is valid. The CPU is set before `event_init` and
         // does not change while it runs.
@@ -366,7 +365,7 @@ impl<'a, T: Operations> NewEvent<'a, T> {
         CpuId::from_i32(cpu)
     }
 
-    /// The leader of the event's group; [`None`] if that is the event itself.
+    /// Returns the leader of the event's group; [`None`] if that is the event itself.
     fn leader(&self) -> Option<*mut bindings::perf_event> {
         // SAFETY: By the type invariant the event is valid. The leader is set before `event_init`
         // and does not change while it runs.
@@ -390,7 +389,7 @@ impl<'a, T: Operations> NewEvent<'a, T> {
         }
     }
 
-    /// Whether `f` is true for an event of this PMU that is in the group already, enabled or not.
+    /// Returns whether `f` is true for any event of this PMU that is in the group already, enabled or not.
     pub fn any_group_member(&self, mut f: impl FnMut(&Event<T>) -> bool) -> bool {
         let mut any = false;
         if let Some(leader) = self.leader() {
@@ -412,8 +411,8 @@ impl<'a, T: Operations> NewEvent<'a, T> {
     }
 }
 
-/// Calls `f` for the leader of a group and for the siblings, and says whether they are enabled. (A
-/// group whose leader is not does not count.)
+/// Calls `f` for the leader of a group and for its siblings, and says whether they are enabled. (A group
+/// whose leader is disabled does not count.)
 ///
 /// # Safety
 ///
@@ -442,7 +441,7 @@ pub(super) unsafe fn for_each_member(
     }
 }
 
-/// Whether the event is for a control group.
+/// Returns whether the event is for a control group.
 ///
 /// # Safety
 ///

@@ -3,8 +3,8 @@
 //! Performance monitoring units.
 //!
 //! A *PMU* (`struct pmu`) is a set of counters that the perf core lends to users; an *event*
-//! (`struct perf_event`) is one user's wish to count something. The perf core decides which events
-//! should be counted on a CPU now; the driver of the PMU says whether they fit and makes it so.
+//! (`struct perf_event`) is something that a user wants to count. The perf core decides which events
+//! should count on a CPU now; the driver of the PMU decides whether they fit, and programs the counters.
 //!
 //! C header: [`include/linux/perf_event.h`](srctree/include/linux/perf_event.h)
 //!
@@ -23,8 +23,8 @@
 //!
 //! Events come to a CPU and leave it while the PMU is disabled there ([`PmuDisabled`]), and what
 //! the driver does to the hardware takes hold when it is enabled again ([`Operations::enable`]).
-//! A group of events is added in a transaction: [`begin_txn`], `add` for each, [`commit_txn`],
-//! which says whether all of them fit together, else `del` for each and [`cancel_txn`].
+//! A group of events is added in a txn: [`begin_txn`], `add` for each, [`commit_txn`], which finds out
+//! whether all of them fit together; if not, `del` for each and [`cancel_txn`].
 //!
 //! # Contexts
 //!
@@ -59,7 +59,7 @@ pub use sample::{Sample, Stopwatch};
 pub use sysfs::{Group, Groups, Setting, Value};
 pub use table::EventId;
 
-/// Types of events: `perf_event_attr.type`, and what a PMU is registered as.
+/// Types of events: `perf_event_attr.type`, and the type that a PMU is registered for.
 pub mod event_type {
     use crate::bindings;
 
@@ -71,7 +71,7 @@ pub mod event_type {
     pub const RAW: u32 = bindings::perf_type_id_PERF_TYPE_RAW;
 }
 
-/// Whether the current task may observe other tasks of the same core.
+/// Checks that the current task may observe other tasks of the same core.
 ///
 /// `EACCES` where `perf_event_paranoid` and the task's capabilities forbid it. Process context.
 pub fn allow_cpu() -> kernel::error::Result {

@@ -29,7 +29,7 @@ use kernel::{
 /// also without an NMI, if what the driver does is traced and the tracepoint is an event itself.
 #[vtable]
 pub trait Operations: InternalOperations + Send + Sync + Sized + 'static {
-    /// What the driver keeps with an event. Dropped in process context when the event is gone.
+    /// The driver's data of an event. Dropped in process context when the event is gone.
     type EventData: Send + Sync;
 
     /// Examines an event that a user wants to open.
@@ -38,70 +38,68 @@ pub trait Operations: InternalOperations + Send + Sync + Sized + 'static {
     /// context; for a sibling of a group, the group cannot change meanwhile.
     fn event_init(&self, event: &NewEvent<'_, Self>) -> Result<Self::EventData>;
 
-    /// Whether the user of an event that is being opened may read its counter by itself, with
-    /// `rdpmc`, once he has mapped it. Process context.
+    /// Returns whether the user of an event that is being opened may read its counter with `rdpmc`, once
+    /// the event is mapped. Process context.
     fn user_may_read(&self) -> bool;
 
-    /// An event that its user may read has been mapped into `mm`, whose lock is held for writing.
-    /// Process context.
+    /// Takes note that an event that its user may read has been mapped into `mm`, whose lock is held for
+    /// writing. Process context.
     fn mapped(&self, mm: &Mm);
 
-    /// An event that its user may read, and that was mapped into `mm`, no longer is. Process context.
+    /// Takes note that such an event is mapped into `mm` no longer. Process context.
     fn unmapped(&self, mm: &Mm);
 
     /// Stops all counters of this CPU.
     fn disable(&self, cx: &OnCpu<'_, Self>);
 
-    /// Makes the hardware what it should be and lets the counters run.
+    /// Programs the hardware and lets the counters run.
     fn enable(&self, cx: &PmuDisabled<'_, Self>);
 
-    /// Finds a place for an event, together with the ones that are on the CPU already.
+    /// Finds a place for an event beside those on the CPU.
     ///
-    /// It should count from the next [`enable`](Self::enable) on, unless it
-    /// [is stopped](Event::is_stopped). In a transaction the decision may be left to
-    /// [`commit_txn`](Self::commit_txn).
+    /// It counts from the next [`enable`](Self::enable) on, unless it [is stopped](Event::is_stopped).
+    /// Within a txn the decision may be left to [`commit_txn`](Self::commit_txn).
     fn add(&self, cx: &Scheduling<'_, Self>, id: EventId, event: &Event<Self>) -> Result;
 
-    /// Takes an event away, and stops it first as [`stop`](Self::stop) does unless it
+    /// Removes an event, after stopping it as [`stop`](Self::stop) does unless it
     /// [is stopped](Event::is_stopped).
     fn del(&self, cx: &PmuDisabled<'_, Self>, id: EventId, event: &Event<Self>);
 
-    /// Lets a stopped event count again, from the next [`enable`](Self::enable) on, and
-    /// [says so](Event::set_started).
+    /// Lets a stopped event count again from the next [`enable`](Self::enable) on, and
+    /// [marks it](Event::set_started).
     fn start(&self, cx: &PmuDisabled<'_, Self>, id: EventId, event: &Event<Self>);
 
     /// Stops an event, and brings its count up to date.
     fn stop(&self, cx: &PmuDisabled<'_, Self>, event: &Event<Self>);
 
-    /// Stops an event as [`stop`](Self::stop) does, in an NMI: the PMU is not disabled, and what the
-    /// NMI has interrupted may be another callback, in the middle of it.
+    /// Stops an event as [`stop`](Self::stop) does, in an NMI: the PMU is enabled, and the NMI may have
+    /// interrupted another callback.
     ///
     /// The perf core does so when an event, or one that it is in a group with, samples too often.
     fn stop_in_nmi(&self, cx: &OnCpu<'_, Self>, event: &Event<Self>);
 
-    /// Starts an event again that [`stop_in_nmi`](Self::stop_in_nmi) has stopped in this NMI: the
-    /// perf core does so when it adjusts a period.
+    /// Restarts an event that [`stop_in_nmi`](Self::stop_in_nmi) has stopped in this NMI: the perf core
+    /// does so when it adjusts a period.
     ///
-    /// Returns whether it has. An event that was stopped before cannot be started here.
+    /// Returns whether it did. An event that was stopped before cannot be started here.
     fn start_in_nmi(&self, cx: &OnCpu<'_, Self>, event: &Event<Self>) -> bool;
 
-    /// Whether the user of a sampling event may set its period to that.
+    /// Checks a period that the user of a sampling event wants to set.
     ///
-    /// `EINVAL` if not. Process context.
+    /// `EINVAL` if it is not possible. Process context.
     fn check_period(&self, event: &Event<Self>, period: u64) -> Result;
 
     /// Brings the count of an event up to date ([`Event::add_count`]). It may be stopped.
     fn read(&self, cx: &OnCpu<'_, Self>, event: &Event<Self>);
 
-    /// A group of events is about to be added. The PMU stays disabled until it is committed or
-    /// cancelled.
+    /// Begins to add a group of events. The PMU stays disabled until the txn is committed or cancelled.
     fn begin_txn(&self, cx: &PmuDisabled<'_, Self>);
 
-    /// Finds places for all events of the group. If that fails, the transaction stays open until
-    /// it is cancelled.
+    /// Finds places for all events of the group. If that fails, the txn stays open until it is
+    /// cancelled.
     fn commit_txn(&self, cx: &Scheduling<'_, Self>) -> Result;
 
-    /// The group's events have been taken away again, each by [`del`](Self::del).
+    /// Ends a txn whose events have been removed again, each by [`del`](Self::del).
     fn cancel_txn(&self, cx: &PmuDisabled<'_, Self>);
 }
 
@@ -113,17 +111,17 @@ pub struct OnCpu<'a, T: Operations> {
 }
 
 impl<'a, T: Operations> OnCpu<'a, T> {
-    /// The PMU.
+    /// Returns the PMU.
     pub fn pmu(&self) -> &'a Pmu<T> {
         self.pmu
     }
 
-    /// Proof that interrupts are off.
+    /// Returns a proof that interrupts are off.
     pub fn irqs(&self) -> &'a LocalInterruptDisabled {
         self.irqs
     }
 
-    /// The event with the given id, if it is on this CPU.
+    /// Returns the event with the given id, if it is on this CPU.
     pub fn event(&self, id: EventId) -> Option<&Event<T>> {
         // SAFETY: `on_cpu()` has taken the state of the CPU that it ran on, with interrupts off,
         // which they have been ever since.
@@ -161,18 +159,18 @@ impl<'a, T: Operations> Deref for PmuDisabled<'a, T> {
 pub(super) mod disabled_by {
     /// The perf core's `perf_pmu_disable()`.
     pub(in super::super) const CORE: u32 = 1 << 0;
-    /// A transaction that adds a group.
+    /// A txn that adds a group.
     pub(in super::super) const TXN: u32 = 1 << 1;
-    /// A callback that changes something although the perf core lets the PMU run.
+    /// A callback that needs it while the perf core has it enabled.
     pub(in super::super) const CALLBACK: u32 = 1 << 2;
 }
 
-/// What this abstraction keeps of each CPU.
+/// The state of the abstraction on a CPU.
 pub(super) struct CpuState<T: Operations> {
     pub(super) events: Table<T>,
-    /// Reasons, see [`disabled_by`]. The PMU runs while there is none.
+    /// The reasons, see [`disabled_by`]. The PMU is enabled while there is none.
     pub(super) disabled: AtomicU32,
-    /// `PERF_PMU_TXN_*` of the open transaction, else 0.
+    /// `PERF_PMU_TXN_*` of the open txn, else 0.
     pub(super) txn: AtomicU32,
     pub(super) internals: internals::CpuState,
 }
@@ -241,12 +239,12 @@ impl<T: Operations> Pmu<T> {
         unsafe { &*kernel::container_of!(raw, Self, raw) }
     }
 
-    /// The driver.
+    /// Returns the driver.
     pub fn ops(&self) -> &T {
         &self.ops
     }
 
-    /// The PMU of the CPU that this runs on. [`None`] if there is no such CPU, which cannot be.
+    /// Returns the PMU on the current CPU. [`None`] if there is no such CPU, which cannot be.
     pub fn on_cpu<'a>(&'a self, irqs: &'a LocalInterruptDisabled) -> Option<OnCpu<'a, T>> {
         let cpu = self.cpus.get(bindings::inline::cpu_number() as usize)?;
         Some(OnCpu {
@@ -256,7 +254,7 @@ impl<T: Operations> Pmu<T> {
         })
     }
 
-    /// Calls `f` while the PMU of the CPU that this runs on is disabled.
+    /// Calls `f` while the PMU is disabled on the current CPU.
     ///
     /// Any context but an NMI, and not from a callback.
     pub fn with_disabled(
@@ -272,7 +270,7 @@ impl<T: Operations> Pmu<T> {
         }
     }
 
-    /// What is kept of every CPU.
+    /// Returns the states of all CPUs.
     pub(super) fn cpu_states(&self) -> &[KBox<CpuState<T>>] {
         &self.cpus
     }

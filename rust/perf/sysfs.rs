@@ -2,8 +2,8 @@
 
 //! The files below `/sys/bus/event_source/devices/<pmu>/`.
 //!
-//! `format/` says which bits of `perf_event_attr` a named field is, `events/` which values of these
-//! fields a named event has, `caps/` what the PMU can do: one file per name, with a text each.
+//! `format/` maps names of fields to bits of `perf_event_attr`, `events/` names of events to values of
+//! these fields; `caps/` lists what the PMU can do. Each name is a file with a text.
 
 use super::{Operations, Pmu};
 use crate::bindings;
@@ -16,30 +16,30 @@ use kernel::{
     str::CString,
 };
 
-/// A file with which something of a PMU's is set: it reads as a number.
+/// A setting of a PMU, in a file that reads as a number.
 ///
-/// Process context, while the PMU is registered. Several may set it at a time.
+/// The methods are called in process context while the PMU is registered, by several tasks at a time.
 pub trait Setting<T: Operations> {
-    /// How it is written.
+    /// The type of its value.
     type Value: Value;
 
-    /// Who may read and write the file.
+    /// The mode of the file.
     const MODE: u16;
 
-    /// What it is set to.
+    /// Returns the value.
     fn get(pmu: &Pmu<T>) -> Self::Value;
 
-    /// Sets it. It has happened when this returns; with an error, nothing has.
+    /// Sets the value. It is in force on return; on an error nothing has changed.
     fn set(pmu: &Pmu<T>, value: Self::Value) -> Result;
 }
 
-/// What a [`Setting`] can be set to.
+/// The value of a [`Setting`].
 pub trait Value: Sized + Into<u64> {
-    /// Understands what was written to the file, or refuses it with `EINVAL` or `ERANGE`.
+    /// Parses the text written to the file; `EINVAL` or `ERANGE` if it is no value.
     fn parse(text: &CStr) -> Result<Self>;
 }
 
-/// Whatever `kstrtobool()` takes.
+/// A text for `kstrtobool()`.
 impl Value for bool {
     fn parse(text: &CStr) -> Result<Self> {
         let mut value = false;
@@ -49,7 +49,7 @@ impl Value for bool {
     }
 }
 
-/// A number as `kstrtoull()` takes it: decimal, or what its prefix says.
+/// A text for `kstrtoull()`: a decimal number, or one with a prefix.
 impl Value for u64 {
     fn parse(text: &CStr) -> Result<Self> {
         let mut value = 0;
@@ -72,7 +72,7 @@ pub struct Group {
 }
 
 impl Group {
-    /// An empty directory.
+    /// Creates an empty directory.
     pub const fn new(name: &'static CStr) -> Self {
         Self {
             name: Some(name),
@@ -81,7 +81,7 @@ impl Group {
         }
     }
 
-    /// Files of the PMU's own directory.
+    /// Creates an empty group of files for the PMU's own directory.
     pub const fn top() -> Self {
         Self {
             name: None,
@@ -90,7 +90,7 @@ impl Group {
         }
     }
 
-    /// Puts a setting of the PMU that this is going to be a directory of there.
+    /// Adds the file of a setting.
     pub fn setting<T: Operations, S: Setting<T>>(&mut self, name: fmt::Arguments<'_>) -> Result {
         let name = CString::try_from_fmt(name)?;
         let mut file = new_file(&name, S::MODE);
@@ -102,7 +102,7 @@ impl Group {
         Ok(())
     }
 
-    /// Puts a file into the directory. Who reads it gets `text`, at most a page of it.
+    /// Adds a file that reads as `text`, of which at most a page is shown.
     pub fn file(&mut self, name: fmt::Arguments<'_>, text: fmt::Arguments<'_>) -> Result {
         let name = CString::try_from_fmt(name)?;
         let text = CString::try_from_fmt(text)?;
@@ -118,7 +118,7 @@ impl Group {
     }
 }
 
-/// A file that does nothing yet. The name has to live as long as the file does.
+/// Creates a file without callbacks. The name has to live as long as the file does.
 fn new_file(name: &CStr, mode: u16) -> bindings::perf_pmu_events_attr {
     let mut file: bindings::perf_pmu_events_attr = pin_init::zeroed();
     file.attr.attr.name = name.as_char_ptr();
@@ -147,7 +147,7 @@ unsafe extern "C" fn show_callback(
     len as isize
 }
 
-/// The PMU of a device.
+/// Returns the PMU of a device.
 ///
 /// # Safety
 ///
@@ -215,7 +215,7 @@ unsafe impl Send for Groups {}
 unsafe impl Sync for Groups {}
 
 impl Groups {
-    /// Makes what sysfs needs of the directories.
+    /// Builds the lists that sysfs takes from the directories.
     pub fn new(mut groups: KVec<Group>) -> Result<Self, AllocError> {
         let mut raw = KVec::with_capacity(groups.len(), GFP_KERNEL)?;
         let mut members = KVec::with_capacity(groups.len(), GFP_KERNEL)?;
@@ -249,7 +249,7 @@ impl Groups {
         })
     }
 
-    /// What `pmu.attr_groups` takes. The perf core does not change the list.
+    /// Returns the value of `pmu.attr_groups`. The perf core does not change the list.
     pub(super) fn as_raw(&self) -> *mut *const bindings::attribute_group {
         self.list.as_ptr().cast_mut()
     }

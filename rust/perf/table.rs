@@ -16,7 +16,7 @@ use kernel::interrupt::LocalInterruptDisabled;
 /// More than any PMU has counters.
 const SIZE: usize = 64;
 
-/// Name of an event while it is on a CPU: small, and unique there.
+/// The id of an event while it is on a CPU: small, and unique there.
 ///
 /// # Invariants
 ///
@@ -25,7 +25,7 @@ const SIZE: usize = 64;
 pub struct EventId(u8);
 
 impl EventId {
-    /// The number, 0 to 63.
+    /// Returns the number, 0 to 63.
     pub fn index(self) -> usize {
         usize::from(self.0)
     }
@@ -34,7 +34,7 @@ impl EventId {
         1u64.wrapping_shl(self.0.into())
     }
 
-    /// The id with the given number, [`None`] from 64 on.
+    /// Returns the id with the given number, [`None`] from 64 on.
     pub fn from_index(index: usize) -> Option<Self> {
         // INVARIANT: Just checked; so nothing is lost by the cast either.
         (index < SIZE).then_some(Self(index as u8))
@@ -43,8 +43,8 @@ impl EventId {
 
 /// The events that are on one CPU, by [`EventId`].
 ///
-/// A callback of the CPU or an NMI that interrupts it may look at the table at any time, so each
-/// entry is an atomic pointer.
+/// Callbacks of the CPU and NMIs that interrupt them read the table at any time, so each entry is an
+/// atomic pointer.
 ///
 /// # Invariants
 ///
@@ -52,7 +52,7 @@ impl EventId {
 /// for which `del` has not returned yet. It has its bit in `taken`, as no other has.
 pub(super) struct Table<T: Operations> {
     events: [AtomicPtr<bindings::perf_event>; SIZE],
-    /// Only `insert()` and `remove()` use it, which callbacks of the CPU alone call.
+    /// For `insert()` and `remove()` only, which callbacks of the CPU alone call.
     taken: AtomicU64,
     _events: PhantomData<Event<T>>,
 }
@@ -73,7 +73,7 @@ impl<T: Operations> Table<T> {
         &self.events[id.index() & (SIZE - 1)]
     }
 
-    /// Gives `event` an id. [`None`] if all are taken.
+    /// Assigns an id to `event`. [`None`] if all are taken.
     ///
     /// # Safety
     ///
@@ -89,14 +89,14 @@ impl<T: Operations> Table<T> {
         Some(id)
     }
 
-    /// Takes back the id of an event.
+    /// Releases the id of an event.
     pub(super) fn remove(&self, id: EventId) {
         self.entry(id).store(ptr::null_mut(), Relaxed);
         let taken = self.taken.load(Relaxed);
         self.taken.store(taken & !id.bit(), Relaxed);
     }
 
-    /// The event with the given id.
+    /// Returns the event with the given id.
     ///
     /// # Safety
     ///

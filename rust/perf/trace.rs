@@ -2,11 +2,11 @@
 
 //! Tracepoints: `rpmu:schedule`, `rpmu:place_failed`, `rpmu:refused` and `rpmu:rotate`.
 //!
-//! `include/rpmu_trace.h` describes them. As long as nobody traces, each is an instruction that does
-//! nothing, and nothing is put together for it. `kernel::declare_trace!` would do the same, but knows
-//! the kernel's own tracepoints only.
+//! `include/rpmu_trace.h` describes them. A disabled tracepoint is one no-op instruction: its arguments
+//! are not computed. `kernel::declare_trace!` would do the same, but knows the kernel's own tracepoints
+//! only.
 //!
-//! Any context. Who traces may read events meanwhile, and stop them, see
+//! Any context. A probe of a tracepoint may read events and stop them, see
 //! [`Operations`](super::Operations).
 //!
 //! C header: [`include/linux/tracepoint.h`](srctree/include/linux/tracepoint.h)
@@ -18,11 +18,10 @@ use crate::bindings;
 use core::fmt::{Display, Write};
 use kernel::{current, error::Error, str::NullTerminatedFormatter};
 
-/// Bytes of the longest reason, with a NUL; the rest is cut off. As many as the tracepoints have room
-/// for.
+/// Bytes of the longest reason, with a NUL: the room in the tracepoints. Longer ones are cut off.
 const REASON: usize = bindings::RPMU_TRACE_REASON as usize;
 
-/// Whether somebody traces.
+/// Returns whether the tracepoint is enabled.
 #[cfg(CONFIG_TRACEPOINTS)]
 macro_rules! is_on {
     ($tracepoint:ident) => {
@@ -44,15 +43,16 @@ macro_rules! is_on {
     };
 }
 
-/// What came of it that a timer has made events take turns.
+/// The outcome of a rotation.
 pub struct Rotation {
-    /// Events that have counters now.
+    /// Events on counters.
     pub counting: u32,
-    /// Groups whose turn it is not, where the driver decides about that.
+    /// Groups that wait for their turn, where the driver decides about that.
     pub wait: u32,
 }
 
-/// The event is put on a counter, be it the one that it had before; fixed ones are numbered from 32.
+/// Traces that an event is put on a counter, which may be the one it had before. Fixed counters are
+/// numbered from 32.
 #[inline]
 pub fn schedule<T: Operations>(event: &Event<T>, counter: usize) {
     if is_on!(__tracepoint_schedule) {
@@ -78,8 +78,8 @@ fn trace_schedule<T: Operations>(event: &Event<T>, counter: u32) {
     }
 }
 
-/// The event, or the group of so many members that it is the first of, finds no place on the counters
-/// that it may be on.
+/// Traces that an event, or the group of `members` events that it leads, finds no place on the
+/// `counters` that it may use.
 #[inline]
 pub fn place_failed<T: Operations>(
     event: &Event<T>,
@@ -117,7 +117,7 @@ fn trace_place_failed<T: Operations>(
     }
 }
 
-/// The event is refused; so many of its group have been opened.
+/// Traces that an event is refused, when `group` events of its group have been opened.
 #[inline]
 pub fn refused<T: Operations>(
     event: &NewEvent<'_, T>,
@@ -156,7 +156,7 @@ fn trace_refused<T: Operations>(
     }
 }
 
-/// Events take turns; `rotation` is asked for what comes of it, if anybody traces.
+/// Traces a rotation; `rotation` is called only if the tracepoint is enabled.
 #[inline]
 pub fn rotate(rotation: impl FnOnce() -> Option<Rotation>) {
     if is_on!(__tracepoint_rotate) {
@@ -176,7 +176,7 @@ fn trace_rotate(rotation: &Rotation) {
     }
 }
 
-/// The task that the event belongs to, which is what runs here, or -1.
+/// Returns the id of the task that the event belongs to, which runs here, or -1.
 fn task_of<T: Operations>(event: &Event<T>) -> i32 {
     if event.is_of_task() {
         current!().pid()
@@ -185,14 +185,14 @@ fn task_of<T: Operations>(event: &Event<T>) -> i32 {
     }
 }
 
-/// What is put into words, with a NUL behind it.
+/// A text with a NUL at its end.
 struct Text([u8; REASON]);
 
 impl Text {
     fn new(what: &impl Display) -> Self {
         let mut text = [0; REASON];
         if let Some(mut formatter) = NullTerminatedFormatter::new(&mut text) {
-            // What does not fit is cut off.
+            // A text that does not fit is cut off.
             let _ = write!(formatter, "{what}");
         }
         Self(text)
