@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What rust/perf/internals/disable_watch.rs needs of kretprobes: inline functions, and
- * some that are not there in every configuration.
+ * What rust/perf/internals/disable_watch.rs needs of kretprobes and of work
+ * for tasks: inline functions, and some that are not there in every configuration.
  */
 
 #include <linux/fs.h>
 #include <linux/kprobes.h>
 #include <linux/ptrace.h>
+#include <linux/rcupdate.h>
+#include <linux/task_work.h>
 
 int rpmu_helper_register_kretprobe(struct kretprobe *probe)
 {
@@ -16,6 +18,16 @@ int rpmu_helper_register_kretprobe(struct kretprobe *probe)
 void rpmu_helper_unregister_kretprobe(struct kretprobe *probe)
 {
 	unregister_kretprobe(probe);
+}
+
+int rpmu_helper_enable_kretprobe(struct kretprobe *probe)
+{
+	return enable_kretprobe(probe);
+}
+
+int rpmu_helper_disable_kretprobe(struct kretprobe *probe)
+{
+	return disable_kretprobe(probe);
 }
 
 struct kretprobe *rpmu_helper_get_kretprobe(struct kretprobe_instance *instance)
@@ -41,4 +53,21 @@ unsigned long rpmu_helper_argument(struct pt_regs *regs, unsigned int n)
 void *rpmu_helper_private_data(struct file *file)
 {
 	return file->private_data;
+}
+
+void rpmu_helper_init_task_work(struct callback_head *work,
+				task_work_func_t func)
+{
+	init_task_work(work, func);
+}
+
+/* For the current task. */
+int rpmu_helper_task_work_add(struct callback_head *work)
+{
+	return task_work_add(current, work, TWA_RESUME);
+}
+
+void rpmu_helper_synchronize_rcu_tasks(void)
+{
+	synchronize_rcu_tasks();
 }

@@ -173,8 +173,16 @@ impl<T: Operations> Callbacks<T> {
             // SAFETY: This is `event_init`, and the value does not leave it.
             let new_event = unsafe { NewEvent::from_raw(event) };
             let data = pmu.ops().event_init(&new_event)?;
+            // SAFETY: The event has a leader, which is valid; what it was inherited from, if it was, is.
+            let is_first_of_pinned =
+                unsafe { (*event).parent.is_null() && (*(*event).group_leader).attr.pinned() != 0 };
+            let watched = is_first_of_pinned && pmu.pinned_opened()?;
             // SAFETY: This is `event_init`.
-            unsafe { Event::<T>::attach(event, data) }?;
+            unsafe { Event::<T>::attach(event, data, watched) }.inspect_err(|_| {
+                if watched {
+                    pmu.pinned_closed();
+                }
+            })?;
             // SAFETY: In `event_init`, nobody but the PMU uses these fields of the event.
             unsafe {
                 (*event).destroy = Some(Self::destroy_callback);
@@ -196,9 +204,16 @@ impl<T: Operations> Callbacks<T> {
     /// To be called by the perf core, once, with an event that `event_init` has set it for.
     unsafe extern "C" fn destroy_callback(event: *mut bindings::perf_event) {
         // SAFETY: This is `destroy`, which is only set after `attach()` has succeeded.
-        if unsafe { Event::<T>::detach(event) } {
+        let (waits, watched) = unsafe { Event::<T>::detach(event) };
+        if waits || watched {
             // SAFETY: The PMU of an event is alive as long as the event is.
-            unsafe { Pmu::<T>::from_raw((*event).pmu) }.forget_waiting(event);
+            let pmu = unsafe { Pmu::<T>::from_raw((*event).pmu) };
+            if waits {
+                pmu.forget_waiting(event);
+            }
+            if watched {
+                pmu.pinned_closed();
+            }
         }
     }
 

@@ -23,6 +23,8 @@ struct Private<T: Operations> {
     id: AtomicU32,
     /// Whether it has ever been among the [`Waiting`](super::internals::pinned::Waiting).
     waits: AtomicBool,
+    /// Whether the event is among those that [`Pmu::pinned_opened`](super::Pmu::pinned_opened) was told of.
+    watched: bool,
     /// For the leader of a group that rotates: its place by runtime, which holds as long as the group
     /// is where it was put (`group_index`).
     turn_runtime: AtomicU64,
@@ -76,11 +78,16 @@ impl<T: Operations> Event<T> {
     /// # Safety
     ///
     /// To be called by the `event_init` callback, with its event.
-    pub(super) unsafe fn attach(event: *mut bindings::perf_event, data: T::EventData) -> Result {
+    pub(super) unsafe fn attach(
+        event: *mut bindings::perf_event,
+        data: T::EventData,
+        watched: bool,
+    ) -> Result {
         let private = Private::<T> {
             data,
             id: AtomicU32::new(NO_ID),
             waits: AtomicBool::new(false),
+            watched,
             turn_runtime: AtomicU64::new(0),
             turn_place: AtomicU64::new(0),
         };
@@ -91,18 +98,18 @@ impl<T: Operations> Event<T> {
     }
 
     /// Frees the data. Returns whether the event may be among the
-    /// [`Waiting`](super::internals::pinned::Waiting).
+    /// [`Waiting`](super::internals::pinned::Waiting), and whether it was attached as `watched`.
     ///
     /// # Safety
     ///
     /// To be called by the `destroy` callback, with its event.
-    pub(super) unsafe fn detach(event: *mut bindings::perf_event) -> bool {
+    pub(super) unsafe fn detach(event: *mut bindings::perf_event) -> (bool, bool) {
         // SAFETY: In `destroy`, nobody but the PMU uses the event any more.
         let private = unsafe { ptr::replace(&raw mut (*event).pmu_private, ptr::null_mut()) };
         // SAFETY: By the type invariant the pointer comes from `KBox::into_raw` in `attach()`, and
         // `destroy` is called once for every successful `event_init`.
         let private = unsafe { KBox::from_raw(private.cast::<Private<T>>()) };
-        private.waits.load(Relaxed)
+        (private.waits.load(Relaxed), private.watched)
     }
 
     fn private(&self) -> &Private<T> {

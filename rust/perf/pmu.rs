@@ -188,7 +188,8 @@ pub struct Pmu<T: Operations> {
     _groups: Groups,
     /// Whether there has been a [`Registration`] yet.
     registered: Atomic<bool>,
-    pub(super) internals: internals::PmuState,
+    #[pin]
+    pub(super) internals: internals::PmuState<T>,
 }
 
 // SAFETY: `raw` is only used by functions that may be called on any CPU, the rest is `Send`.
@@ -224,7 +225,7 @@ impl<T: Operations> Pmu<T> {
                 cpus,
                 _groups: groups,
                 registered: Atomic::new(false),
-                internals: internals::PmuState::new(),
+                internals <- internals::PmuState::new(),
             }),
             GFP_KERNEL,
         )

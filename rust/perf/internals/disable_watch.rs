@@ -16,10 +16,25 @@
 //! returns: they may begin to wait in between. Only a group that within one such call loses its counter
 //! and gets it back goes on counting.
 //!
+//! # While there is no pinned event
+//!
+//! A probe makes each call of its function dearer, and most users have no pinned events. So the probes
+//! of `perf_ioctl()`, `perf_compat_ioctl()` and `perf_event_task_disable()` are disabled while none is
+//! open, see [`UserProbes`]. A task enables them before it returns to user mode from the
+//! `perf_event_open()` that makes the first one: until then no user can name the event. Probes cannot be
+//! enabled in `event_init`, where a lock may be held that CPU hotplug takes within its own
+//! (`perf_try_init_event()`, `perf_event_exit_cpu()`): enabling takes that of CPU hotplug. A task that
+//! then calls one of the functions in vain disables the probes, at most once a second, as code is
+//! rewritten for it.
+//!
+//! Events that kernel threads open do not enable them. These have no file and no owner, so they are
+//! disabled by `perf_event_disable()` alone.
+//!
 //! In the kernel proper this would be the perf core's business.
 
 use crate::{
     bindings,
+    kern::ticks::Ticks,
     perf::{Operations, Pmu},
 };
 use core::{
@@ -27,21 +42,29 @@ use core::{
     ptr::{self, with_exposed_provenance_mut},
 };
 use kernel::{
+    alloc::Flags,
     error::to_result,
+    new_mutex,
     prelude::*,
-    sync::{atomic::Relaxed, rcu, Arc},
+    sync::{
+        atomic::{ordering, Atomic, Relaxed},
+        rcu, Arc, Mutex,
+    },
     task::Task,
+    time::{delay::fsleep, Delta},
     types::Opaque,
 };
 
 /// How many tasks can be disabling events at a time without one of them going unnoticed.
 const MAX_DISABLING: c_int = 256;
 
+/// For so many milliseconds at least the probes stay enabled.
+const SHORTEST: u32 = 1000;
+
 /// The time in which a PMU notices that its events are disabled. Only in this time are pinned groups
 /// that wait tried again.
 pub struct DisableWatch<T: Operations> {
-    _probes: [Probe<T>; 3],
-    _compat: Option<Probe<T>>,
+    _probe: Probe<T>,
     pmu: Arc<Pmu<T>>,
 }
 
@@ -51,29 +74,200 @@ impl<T: Operations> DisableWatch<T> {
     /// The error of `register_kretprobe()` if the kernel's functions cannot be probed; it takes
     /// `CONFIG_KRETPROBES`. Process context.
     pub fn new(pmu: Arc<Pmu<T>>) -> Result<Self> {
-        let probes = [
-            Probe::new(c"perf_ioctl", ioctl_entry::<T>, &pmu)?,
-            Probe::new(c"perf_event_task_disable", task_disable_entry::<T>, &pmu)?,
-            Probe::new(c"perf_event_disable", disable_entry::<T>, &pmu)?,
-        ];
-        let compat = match Probe::new(c"perf_compat_ioctl", ioctl_entry::<T>, &pmu) {
-            Ok(probe) => Some(probe),
-            // The kernel runs no 32-bit programs.
-            Err(error) if error == ENOENT => None,
-            Err(error) => return Err(error),
-        };
+        let probe = Probe::new(c"perf_event_disable", disable_entry::<T>, &pmu, 0)?;
+        let disabled = bindings::KPROBE_FLAG_DISABLED;
+        let mut probes = KVec::with_capacity(3, GFP_KERNEL)?;
+        for (function, entry) in [
+            (c"perf_ioctl", ioctl_entry::<T> as EntryHandler),
+            (c"perf_event_task_disable", task_disable_entry::<T>),
+            (c"perf_compat_ioctl", ioctl_entry::<T>),
+        ] {
+            match Probe::new(function, entry, &pmu, disabled) {
+                Ok(probe) => probes.push(probe, GFP_KERNEL)?,
+                // The kernel runs no 32-bit programs.
+                Err(error) if error == ENOENT && function == c"perf_compat_ioctl" => {}
+                Err(error) => return Err(error),
+            }
+        }
+        *pmu.internals.user_probes.probes.lock() = probes;
         pmu.internals.retries_pinned.store(true, Relaxed);
-        Ok(Self {
-            _probes: probes,
-            _compat: compat,
-            pmu,
-        })
+        Ok(Self { _probe: probe, pmu })
     }
 }
 
 impl<T: Operations> Drop for DisableWatch<T> {
     fn drop(&mut self) {
         self.pmu.internals.retries_pinned.store(false, Relaxed);
+        let user = &self.pmu.internals.user_probes;
+        // When they have gone, no handler gives a task work any more.
+        let probes = {
+            let mut probes = user.probes.lock();
+            user.enabled.store(false, Relaxed);
+            core::mem::take(&mut *probes)
+        };
+        drop(probes);
+        while user.pending.load(ordering::Acquire) != 0 {
+            fsleep(Delta::from_micros(100));
+        }
+        if user.was_used.load(Relaxed) {
+            // The last task may not have returned from `Work::run()` yet. It does not sleep there any
+            // more.
+            // SAFETY: This is process context, and no lock is held.
+            unsafe { bindings::rpmu_helper_synchronize_rcu_tasks() };
+        }
+    }
+}
+
+/// The probes of what users call, which are enabled while pinned events are open, and then until a
+/// task calls one of these functions in vain.
+#[pin_data]
+pub(in crate::perf) struct UserProbes<T: Operations> {
+    #[pin]
+    probes: Mutex<KVec<Probe<T>>>,
+    /// Whether they are enabled. Changes with `probes` locked.
+    enabled: Atomic<bool>,
+    /// When they were enabled last.
+    enabled_at: Atomic<usize>,
+    /// Counts the events that [`pinned_opened`](Pmu::pinned_opened) has told of.
+    open: Atomic<usize>,
+    /// Counts the tasks that have [`Work`] to do.
+    pending: Atomic<usize>,
+    /// Whether there has been any.
+    was_used: Atomic<bool>,
+}
+
+impl<T: Operations> UserProbes<T> {
+    pub(in crate::perf) fn new() -> impl PinInit<Self> {
+        pin_init!(Self {
+            probes <- new_mutex!(KVec::new()),
+            enabled: Atomic::new(false),
+            enabled_at: Atomic::new(0),
+            open: Atomic::new(0),
+            pending: Atomic::new(0),
+            was_used: Atomic::new(false),
+        })
+    }
+
+    /// Whether the probes have been enabled for long enough, and no pinned event is open.
+    fn is_vain(&self) -> bool {
+        self.open.load(Relaxed) == 0
+            && Ticks::from_number(self.enabled_at.load(Relaxed)).age() >= SHORTEST
+    }
+
+    /// Enables the probes if pinned events are open, and disables them if they are in vain. Process
+    /// context, with no lock held.
+    ///
+    /// The error of `enable_kretprobe()`.
+    fn settle(&self) -> Result {
+        let probes = self.probes.lock();
+        if self.enabled.load(Relaxed) {
+            if !self.is_vain() {
+                return Ok(());
+            }
+            // Either this sees an event that is being opened, or that sees that the probes are
+            // disabled, and waits for the lock (`pinned_opened()`).
+            self.enabled.xchg(false, ordering::Full);
+            if self.open.load(Relaxed) == 0 {
+                probes.iter().for_each(Probe::disable);
+                return Ok(());
+            }
+        } else if self.open.load(Relaxed) == 0 {
+            return Ok(());
+        }
+        probes.iter().try_for_each(Probe::enable)?;
+        self.enabled_at.store(Ticks::now().number(), Relaxed);
+        self.enabled.store(true, ordering::Release);
+        Ok(())
+    }
+}
+
+impl<T: Operations> Pmu<T> {
+    /// Has the calls watched by which users disable events, as one of a pinned group is being opened.
+    /// Returns whether [`pinned_closed`](Self::pinned_closed) has to be called when it goes.
+    ///
+    /// `ENOMEM`, and nothing has to be done. Process context.
+    pub(in crate::perf) fn pinned_opened(&self) -> Result<bool> {
+        // SAFETY: The current task is there while it runs; nobody else changes this flag.
+        let flags = unsafe { ptr::read_volatile(&raw const (*Task::current_raw()).flags) };
+        if !self.internals.retries_pinned.load(Relaxed) || flags & kernel::bindings::PF_KTHREAD != 0 {
+            return Ok(false);
+        }
+        let user = &self.internals.user_probes;
+        user.open.fetch_add(1, ordering::Full);
+        if !user.enabled.load(ordering::Acquire) {
+            Work::add(self, GFP_KERNEL).inspect_err(|_| self.pinned_closed())?;
+        }
+        Ok(true)
+    }
+
+    /// Says that an event has gone that [`pinned_opened`](Self::pinned_opened) was called for.
+    pub(in crate::perf) fn pinned_closed(&self) {
+        self.internals.user_probes.open.fetch_sub(1, Relaxed);
+    }
+}
+
+/// What a task has to do before it returns to user mode: [`UserProbes::settle`].
+///
+/// # Invariants
+///
+/// `pmu` is valid until `pending` there, in which this is counted, is decremented.
+struct Work<T: Operations> {
+    head: Opaque<bindings::callback_head>,
+    pmu: *const Pmu<T>,
+}
+
+impl<T: Operations> Work<T> {
+    /// Gives it to the current task, which must not be a kernel thread. One that exits does not get it:
+    /// it does not return to user mode.
+    ///
+    /// `ENOMEM`. Not in an interrupt.
+    fn add(pmu: &Pmu<T>, flags: Flags) -> Result {
+        let user = &pmu.internals.user_probes;
+        let work = KBox::new(
+            Self {
+                head: Opaque::zeroed(),
+                pmu,
+            },
+            flags,
+        )?;
+        user.was_used.store(true, Relaxed);
+        // INVARIANT: Whoever ends the watch, and may free the PMU then, waits until this is 0, after the last
+        // event and the last handler of a probe, one of which calls this.
+        user.pending.fetch_add(1, Relaxed);
+        let work = KBox::into_raw(work);
+        // SAFETY: `head` is the first part of what has just been allocated, and stays until `run()` has
+        // been called or the task does not take it.
+        let ret = unsafe {
+            let head = Opaque::cast_into(&raw const (*work).head);
+            bindings::rpmu_helper_init_task_work(head, Some(Self::run));
+            bindings::rpmu_helper_task_work_add(head)
+        };
+        if ret != 0 {
+            // SAFETY: The task has not taken it.
+            drop(unsafe { KBox::from_raw(work) });
+            user.pending.fetch_sub(1, ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// # Safety
+    ///
+    /// For the kernel to call, with the `head` of what [`add`](Self::add) has given to the task.
+    unsafe extern "C" fn run(head: *mut bindings::callback_head) {
+        let head = Opaque::cast_from(head.cast_const());
+        // SAFETY: By this function's requirements; `add()` has left it to this.
+        let work = unsafe { KBox::from_raw(kernel::container_of!(head, Self, head).cast_mut()) };
+        // SAFETY: By the type invariant.
+        let pmu = unsafe { &*work.pmu };
+        drop(work);
+        if let Err(error) = pmu.internals.user_probes.settle() {
+            kernel::pr_warn_once!(
+                "perf_ioctl() cannot be watched ({error:?}): pinned events that find no counter stay in \
+                 the error state until they are enabled again\n"
+            );
+            pmu.internals.retries_pinned.store(false, Relaxed);
+        }
+        pmu.internals.user_probes.pending.fetch_sub(1, ordering::Release);
     }
 }
 
@@ -99,12 +293,19 @@ unsafe impl<T: Operations> Send for Probe<T> {}
 unsafe impl<T: Operations> Sync for Probe<T> {}
 
 impl<T: Operations> Probe<T> {
-    fn new(function: &'static CStr, entry: EntryHandler, pmu: &Arc<Pmu<T>>) -> Result<Self> {
+    /// `flags` are 0 or `KPROBE_FLAG_DISABLED`.
+    fn new(
+        function: &'static CStr,
+        entry: EntryHandler,
+        pmu: &Arc<Pmu<T>>,
+        flags: u32,
+    ) -> Result<Self> {
         let inner = KBox::pin(
             Inner {
                 raw: Opaque::new(bindings::kretprobe {
                     kp: bindings::kprobe {
                         symbol_name: function.as_char_ptr(),
+                        flags,
                         ..pin_init::zeroed()
                     },
                     handler: Some(return_handler::<T>),
@@ -122,6 +323,18 @@ impl<T: Operations> Probe<T> {
         to_result(unsafe { bindings::rpmu_helper_register_kretprobe(inner.raw.get()) })?;
         // INVARIANT: Just registered.
         Ok(Self(inner))
+    }
+
+    fn enable(&self) -> Result {
+        // SAFETY: By the type invariant. This is process context, and no lock is held but that of
+        // `UserProbes`, which nobody takes within another.
+        to_result(unsafe { bindings::rpmu_helper_enable_kretprobe(self.0.raw.get()) })
+    }
+
+    /// Calls that have begun still end with the return handler. If this fails, the probe stays enabled.
+    fn disable(&self) {
+        // SAFETY: As in `enable()`.
+        let _ = unsafe { bindings::rpmu_helper_disable_kretprobe(self.0.raw.get()) };
     }
 }
 
@@ -179,6 +392,10 @@ unsafe extern "C" fn ioctl_entry<T: Operations>(
             bindings::rpmu_helper_argument(regs, 2),
         )
     };
+    // SAFETY: This is an entry handler of a function that users call.
+    if unsafe { is_vain::<T>(instance) } {
+        return NOT_THIS_CALL;
+    }
     // CAST: the argument is an `unsigned int`.
     if command as u32 != bindings::RUST_CONST_HELPER_PERF_EVENT_IOC_DISABLE {
         return NOT_THIS_CALL;
@@ -205,6 +422,10 @@ unsafe extern "C" fn task_disable_entry<T: Operations>(
     instance: *mut bindings::kretprobe_instance,
     _regs: *mut bindings::pt_regs,
 ) -> c_int {
+    // SAFETY: This is an entry handler of a function that users call.
+    if unsafe { is_vain::<T>(instance) } {
+        return NOT_THIS_CALL;
+    }
     // SAFETY: This is an entry handler.
     unsafe { begin::<T>(instance, Target::OpenedBy(Task::current_raw().cast())) }
 }
@@ -220,6 +441,25 @@ unsafe extern "C" fn disable_entry<T: Operations>(
     let event = unsafe { bindings::rpmu_helper_argument(regs, 0) };
     // SAFETY: This is an entry handler.
     unsafe { begin::<T>(instance, Target::Event(with_exposed_provenance_mut(event))) }
+}
+
+/// Whether the call cannot be about a pinned event. Then the caller disables the probes before it
+/// returns to user mode.
+///
+/// # Safety
+///
+/// To be called by an entry handler of a function that users call, with its argument.
+unsafe fn is_vain<T: Operations>(instance: *mut bindings::kretprobe_instance) -> bool {
+    // SAFETY: By this function's requirements.
+    let Some((pmu, _)) = (unsafe { of_instance::<T>(instance) }) else {
+        return false;
+    };
+    let vain = pmu.internals.user_probes.is_vain();
+    if vain && pmu.internals.user_probes.enabled.load(Relaxed) {
+        // Without memory the next one does it.
+        let _ = Work::add(pmu, GFP_NOWAIT);
+    }
+    vain
 }
 
 /// What an entry handler returns if the return handler is not to be called.

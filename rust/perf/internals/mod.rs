@@ -25,7 +25,11 @@ pub use symbols::{bind_perf_pmu_resched, bind_sampling};
 pub use turns::{Context, IntervalEnd, Scheduling, Version, WaitingGroup};
 
 use super::{OnCpu, Operations, Pmu};
-use kernel::sync::atomic::{Atomic, Relaxed};
+use disable_watch::UserProbes;
+use kernel::{
+    prelude::*,
+    sync::atomic::{Atomic, Relaxed},
+};
 
 /// Decisions of a driver that the perf core itself does not ask for.
 pub trait InternalOperations: Sized {
@@ -77,23 +81,28 @@ impl CpuState {
 }
 
 /// The state of a PMU.
-pub(super) struct PmuState {
+#[pin_data]
+pub(super) struct PmuState<T: Operations> {
     /// Whether the PMU is registered, and not about to be unregistered.
     open: Atomic<bool>,
     /// Whether pinned groups that wait are tried again: only while there is a
-    /// [`DisableWatch`](super::DisableWatch).
+    /// [`DisableWatch`].
     retries_pinned: Atomic<bool>,
     /// Whether a pinned group has ever waited.
     has_waited: Atomic<bool>,
+    /// For the [`DisableWatch`].
+    #[pin]
+    user_probes: UserProbes<T>,
 }
 
-impl PmuState {
-    pub(super) fn new() -> Self {
-        Self {
+impl<T: Operations> PmuState<T> {
+    pub(super) fn new() -> impl PinInit<Self> {
+        pin_init!(Self {
             open: Atomic::new(false),
             retries_pinned: Atomic::new(false),
             has_waited: Atomic::new(false),
-        }
+            user_probes <- UserProbes::new(),
+        })
     }
 
     /// Says that the PMU has been registered.
