@@ -117,11 +117,17 @@ impl<T: Operations> Callbacks<T> {
         cx: OnCpu<'_, T>,
         f: impl FnOnce(&PmuDisabled<'_, T>),
     ) {
-        Self::disable(pmu, &cx, disabled_by::CALLBACK);
-        // SAFETY: It has just been disabled, and this is no NMI: all callers have asked.
+        let was_disabled = pmu.cpu_state(&cx).disabled.load(Relaxed) != 0;
+        if !was_disabled {
+            Self::disable(pmu, &cx, disabled_by::CALLBACK);
+        }
+        // SAFETY: It has just been disabled, or was, and whoever did so enables it after this has returned,
+        // on the same CPU. This is no NMI: all callers have asked.
         let cx = unsafe { PmuDisabled::new(cx) };
         f(&cx);
-        Self::enable(pmu, &cx, disabled_by::CALLBACK);
+        if !was_disabled {
+            Self::enable(pmu, &cx, disabled_by::CALLBACK);
+        }
     }
 
     /// Stops `event` unless it is stopped. Its count is up to date then, whether the perf core has
