@@ -94,11 +94,6 @@ void *rpmu_helper_per_cpu_ptr(void __percpu *ptr, unsigned int cpu)
 	return per_cpu_ptr(ptr, cpu);
 }
 
-void *rpmu_helper_this_cpu_ptr(void __percpu *ptr)
-{
-	return raw_cpu_ptr(ptr);
-}
-
 int rpmu_helper_cpuhp_setup_state_multi(enum cpuhp_state state, const char *name,
 					int (*startup)(unsigned int cpu,
 						       struct hlist_node *node),

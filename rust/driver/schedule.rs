@@ -132,6 +132,8 @@ impl Driver {
 
     /// Makes the event selects fit to be programmed, where the model wants that. The PMU is
     /// disabled.
+    #[cold]
+    #[inline(never)]
     fn clear(&self, cx: &OnCpu<'_, Self>, shared: &Shared, shadow: &mut Shadow) {
         let active = shadow.active().gp();
         self.pause(cx, active, shared, shadow);
@@ -184,12 +186,21 @@ impl Driver {
         }
     }
 
+    /// Brings a PMU that others have used into a known state.
+    #[cold]
+    #[inline(never)]
+    fn begin_afresh(&self, cx: &OnCpu<'_, Self>, own: &mut Own) {
+        own.reset(&self.hardware, cx.irqs());
+        self.transactions.allow(own, cx.irqs());
+    }
+
     /// Starts afresh after overflows that could not be acknowledged. The PMU is disabled, and what was
     /// on counters has been halted.
     ///
     /// Mainline: `intel_pmu_reset()`, `arch/x86/events/intel/core.c:3717`; its events count again
     /// when they are next put on a counter.
     #[cold]
+    #[inline(never)]
     fn recover(&self, cx: &OnCpu<'_, Self>, shared: &Shared, own: &mut Own) {
         kernel::pr_warn_once!(
             "CPU {}: overflows came without end; the PMU is reset\n",
@@ -246,6 +257,15 @@ impl Driver {
                 },
             })
         });
+    }
+
+    /// Gives back what the plan, which is programmed, does without: to transactions and to the core's other
+    /// thread.
+    #[inline(never)]
+    fn give_back(&self, cx: &PmuDisabled<'_, Self>, cpu: &Cpu, own: &mut Own) {
+        self.transactions
+            .allow_if_possible(own, &self.hardware, cx.irqs());
+        self.release(cx, cpu, own);
     }
 
     /// Stops `event` on `counter`, and brings its count up to date. The PMU is disabled.
@@ -309,8 +329,7 @@ impl Operations for Driver {
             return;
         };
         if cpu.shared.was_unknown() {
-            own.reset(&self.hardware, cx.irqs());
-            self.transactions.allow(&mut own, cx.irqs());
+            self.begin_afresh(cx, &mut own);
         } else {
             // It writes no other register.
             own.shadow
@@ -347,9 +366,7 @@ impl Operations for Driver {
             }
         });
         if changed {
-            self.transactions
-                .allow_if_possible(&mut own, &self.hardware, cx.irqs());
-            self.release(cx, cpu, &mut own);
+            self.give_back(cx, cpu, &mut own);
         }
     }
 

@@ -56,6 +56,7 @@ impl Transactions {
     }
 
     /// After that: gives the counter back, switched off, if it is not planned for any more.
+    #[inline]
     pub(in crate::driver) fn allow_if_possible(
         &self,
         own: &mut Own,

@@ -245,15 +245,23 @@ impl Shadow {
     }
 
     /// Lets the active counters count; `perf_pmu_enable`.
+    #[inline]
     pub fn resume(&mut self, mut write: impl FnMut(RegisterWrite)) {
-        if core::mem::take(&mut self.cleared) {
-            // What is left of the clearing events.
-            for counter in self.present.gp().without(self.active) {
-                self.set_select(counter, 0, &mut write);
-            }
+        if self.cleared {
+            self.clear_rest(&mut write);
         }
         self.set_fixed_control(self.wanted_fixed_control, &mut write);
         self.set_global_control(self.enabled.bits(), &mut write);
+    }
+
+    /// Clears what is left of the clearing events.
+    #[cold]
+    #[inline(never)]
+    fn clear_rest(&mut self, write: &mut impl FnMut(RegisterWrite)) {
+        self.cleared = false;
+        for counter in self.present.gp().without(self.active) {
+            self.set_select(counter, 0, write);
+        }
     }
 
     /// Says that somebody else may write the extra registers that no event here needs: the core's

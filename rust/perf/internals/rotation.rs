@@ -45,6 +45,7 @@ pub(in crate::perf) unsafe fn allow(pmu: *mut bindings::pmu) {
 /// # Safety
 ///
 /// `pmu` must be registered, and interrupts be off.
+#[inline]
 pub(in crate::perf) unsafe fn is_under_way(pmu: *mut bindings::pmu) -> bool {
     // SAFETY: By this function's requirements.
     let context = unsafe { this_context(pmu) };
@@ -59,11 +60,15 @@ pub(in crate::perf) unsafe fn is_under_way(pmu: *mut bindings::pmu) -> bool {
 /// # Safety
 ///
 /// `pmu` must be registered, and interrupts be off.
-pub(in crate::perf) unsafe fn this_context(
-    pmu: *mut bindings::pmu,
-) -> *mut bindings::perf_cpu_pmu_context {
-    // SAFETY: A registered PMU has a pointer to a context for each possible CPU.
-    unsafe { *bindings::rpmu_helper_this_cpu_ptr((*pmu).cpu_pmu_context.cast()).cast() }
+#[inline]
+pub(in crate::perf) unsafe fn this_context(pmu: *mut bindings::pmu) -> *mut bindings::perf_cpu_pmu_context {
+    // SAFETY: A registered PMU has a pointer to a context for each possible CPU, in a per-CPU allocation.
+    unsafe {
+        let contexts = (*pmu).cpu_pmu_context;
+        *contexts
+            .wrapping_byte_add(bindings::inline::this_cpu_offset())
+            .cast()
+    }
 }
 
 /// # Safety
