@@ -369,9 +369,26 @@ impl Driver {
         let Some(seat) = cpu.sharing.seat() else {
             return;
         };
-        let claim = own.roster.claim();
         // What was wished is among the needs, or of no interest any more.
         let _ = own.roster.take_wish();
+        // What happens most.
+        if own.roster.is_plain() && own.claimed.is_plain() && own.needs.is_empty() {
+            let used = own.roster.taken();
+            if used == own.claimed.used {
+                return;
+            }
+            let core = self.core(seat, cx.irqs());
+            if core.is_some_and(|mut core| core.settle_plain(seat.thread, used)) {
+                own.claimed.used = used;
+                return;
+            }
+        }
+        self.release_claim(cx, seat, own);
+    }
+
+    #[inline(never)]
+    fn release_claim(&self, cx: &PmuDisabled<'_, Self>, seat: Seat, own: &mut Own) {
+        let claim = own.roster.claim();
         // Where the threads do not contend, there are no needs.
         if claim == own.claimed && !own.needs.contends && !own.needs.yields {
             return;

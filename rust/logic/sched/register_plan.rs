@@ -30,6 +30,12 @@ impl RegisterValues {
     /// Nobody cares about any.
     pub const NONE: Self = Self([None; ExtraRegister::ALL.len()]);
 
+    /// Whether no register is to hold anything.
+    #[inline]
+    pub fn is_none(&self) -> bool {
+        self.0.iter().all(Option::is_none)
+    }
+
     /// The value of `register`.
     pub fn get(&self, register: ExtraRegister) -> Option<u64> {
         self.0.get(register.index()).copied().flatten()

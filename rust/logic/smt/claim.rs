@@ -78,6 +78,12 @@ impl Claim {
         }
     }
 
+    /// Whether counters that the sibling may use as well are all that is claimed.
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        self.exclusive.is_empty() && self.registers.is_none()
+    }
+
     /// The number of general-purpose counters in use.
     const fn gp(&self) -> u32 {
         self.used.gp().weight()
@@ -427,6 +433,23 @@ impl Core {
         self.wakes_sibling(thread)
     }
 
+    /// Does what [`settle`](Self::settle) does for a `thread` that [lacked nothing](Needs::is_empty), whose
+    /// claim was [plain](Claim::is_plain) and whose new claim is the counters `used`. Returns whether it has:
+    /// neither thread may wait, want anything or have the right of way.
+    #[inline]
+    pub fn settle_plain(&mut self, thread: Thread, used: CounterMask) -> bool {
+        let is_quiet =
+            |seat: &Seat| seat.waiting.is_none() && seat.want.is_none() && seat.standing.is_none();
+        if self.way.is_some() || !self.seats.iter().all(is_quiet) {
+            return false;
+        }
+        let seat = self.seat_mut(thread);
+        seat.claim.used = used;
+        seat.denied = 0;
+        self.calm = self.calm.saturating_add(1);
+        true
+    }
+
     /// Gives `thread` the right of way if what it wants, for a group with that `share`, is more urgent
     /// than what the sibling has.
     ///
@@ -538,6 +561,51 @@ mod tests {
         // Who comes in its place starts anew.
         assert_eq!(core.join(4), Some(Thread::Second));
         assert_eq!(core.limits(Thread::First), Limits::beside_sibling(4));
+    }
+
+    #[test]
+    fn what_is_plain_is_settled_at_once() {
+        let used = |bits| Claim {
+            used: mask(bits),
+            ..Claim::default()
+        };
+        let exclusive = Claim {
+            exclusive: mask(0b10),
+            ..used(0b10)
+        };
+        let mut needs = Needs::default();
+        assert!(needs.is_empty());
+        needs.refuse(1, Some(exclusive));
+        assert!(!needs.is_empty());
+
+        // What the other thread has changes nothing, as long as it lacks nothing.
+        for other in [Claim::default(), used(0b1), exclusive] {
+            let mut core = full_core();
+            core.claim(Thread::First, used(0b111));
+            core.claim(Thread::Second, other);
+            let mut long = core.clone();
+            for bits in [0b11, 0, 0b1000] {
+                let woken = long.settle(Thread::First, used(bits), &Needs::default(), true, || {
+                    panic!("no time is needed")
+                });
+                assert_eq!(woken, None);
+                assert!(core.settle_plain(Thread::First, mask(bits)));
+                assert_eq!(format!("{core:?}"), format!("{long:?}"));
+            }
+        }
+
+        let mut waits = full_core();
+        waits.wait(Thread::Second);
+        let mut wants = full_core();
+        wants.claim(Thread::First, used(0b111));
+        wants.settle(Thread::Second, Claim::default(), &needs, false, || 1);
+        let mut has_way = wants.clone();
+        has_way.settle(Thread::Second, Claim::default(), &needs, true, || 2);
+        for mut core in [waits, wants, has_way] {
+            let before = format!("{core:?}");
+            assert!(!core.settle_plain(Thread::First, mask(0)));
+            assert_eq!(format!("{core:?}"), before);
+        }
     }
 
     #[test]

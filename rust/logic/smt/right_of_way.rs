@@ -158,6 +158,12 @@ impl Needs {
         }
     }
 
+    /// Whether the threads were not in each other's way.
+    #[inline]
+    pub const fn is_empty(&self) -> bool {
+        !self.contends && !self.yields && !self.refused()
+    }
+
     /// Whether a group was refused.
     pub(in crate::logic) const fn refused(&self) -> bool {
         self.waiting.is_some() || self.want.is_some()
