@@ -189,7 +189,8 @@ impl<T: Operations> Pmu<T> {
     pub(in crate::perf) fn pinned_opened(&self) -> Result<bool> {
         // SAFETY: The current task is there while it runs; nobody else changes this flag.
         let flags = unsafe { ptr::read_volatile(&raw const (*Task::current_raw()).flags) };
-        if !self.internals.retries_pinned.load(Relaxed) || flags & kernel::bindings::PF_KTHREAD != 0 {
+        if !self.internals.retries_pinned.load(Relaxed) || flags & kernel::bindings::PF_KTHREAD != 0
+        {
             return Ok(false);
         }
         let user = &self.internals.user_probes;
@@ -267,7 +268,10 @@ impl<T: Operations> Work<T> {
             );
             pmu.internals.retries_pinned.store(false, Relaxed);
         }
-        pmu.internals.user_probes.pending.fetch_sub(1, ordering::Release);
+        pmu.internals
+            .user_probes
+            .pending
+            .fetch_sub(1, ordering::Release);
     }
 }
 

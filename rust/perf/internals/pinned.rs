@@ -229,7 +229,7 @@ impl<T: Operations> Pmu<T> {
         event: *mut bindings::perf_event,
     ) -> Verdict {
         // Whoever disabled the group while this waited for the lock has cleared the slot before.
-        if slot.load(ordering::Acquire) != event || !self.retries_pinned() {
+        if slot.load(ordering::Acquire) != event || !self.internals.retries_pinned.load(Relaxed) {
             return Verdict::Gone;
         }
         // SAFETY: By this function's requirements.

@@ -61,7 +61,9 @@ pub(in crate::perf) unsafe fn is_under_way(pmu: *mut bindings::pmu) -> bool {
 ///
 /// `pmu` must be registered, and interrupts be off.
 #[inline]
-pub(in crate::perf) unsafe fn this_context(pmu: *mut bindings::pmu) -> *mut bindings::perf_cpu_pmu_context {
+pub(in crate::perf) unsafe fn this_context(
+    pmu: *mut bindings::pmu,
+) -> *mut bindings::perf_cpu_pmu_context {
     // SAFETY: A registered PMU has a pointer to a context for each possible CPU, in a per-CPU allocation.
     unsafe {
         let contexts = (*pmu).cpu_pmu_context;
