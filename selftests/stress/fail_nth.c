@@ -4,7 +4,8 @@
  * until one run of it makes no more: Documentation/fault-injection of the
  * kernel, "fail-nth".
  *
- *	fail_nth load FILE	insmod, from the built-in driver
+ *	fail_nth load FILE	insmod, from the built-in driver, while another
+ *				process opens an event as soon as it can
  *	fail_nth open		perf_event_open of events and groups of all kinds
  *
  * After each, events count as if nothing had been. Exit status 4: the kernel
@@ -13,11 +14,15 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/mman.h>
+#include <time.h>
 
 #include "../perf_util.h"
 
 #define FAIL_NTH	"/proc/self/fail-nth"
 #define LOOPS		1000UL
+/* Longer than any load takes. */
+#define HANG_S		10
 
 static bool fail_nth(unsigned int n)
 {
@@ -57,17 +62,146 @@ static bool of_memory(int err)
 	return err == ENOMEM || err == EFAULT || err == EBADMSG || err == ENOEXEC;
 }
 
+/*
+ * A process that opens an event on rpmu while it loads and keeps it until told
+ * to close it. A load that fails after that waits until the event is closed;
+ * after HANG_S the opener closes it by itself, so that the test can say so.
+ */
+enum { IDLE, TRIES, HAS_EVENT, HAS_GIVEN_UP };
+
+static struct opener {
+	int wanted;	/* whether it is to have an event; the test writes it */
+	int state;	/* the opener writes it */
+} *opener;
+
+static int get(const int *word)
+{
+	return __atomic_load_n(word, __ATOMIC_SEQ_CST);
+}
+
+static void set(int *word, int value)
+{
+	__atomic_store_n(word, value, __ATOMIC_SEQ_CST);
+}
+
+static __u64 now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000ULL + ts.tv_nsec / 1000000;
+}
+
+/*
+ * An event on the built-in driver would refuse rpmu the take-over, so wait until
+ * that driver's PMU has gone; then try until a PMU is there again.
+ */
+static int open_in_between(void)
+{
+	struct perf_event_attr attr = counting(PERF_TYPE_RAW, RAW_BRANCHES);
+	int fd = -1;
+
+	while (get(&opener->wanted) && !access(CPU_PMU, F_OK))
+		usleep(100);
+	while (get(&opener->wanted) && fd < 0)
+		fd = perf_open_self(&attr, -1);
+	return fd;
+}
+
+static void keep_opening(void)
+{
+	__u64 start;
+	int fd;
+
+	for (;;) {
+		while (!get(&opener->wanted))
+			usleep(100);
+		set(&opener->state, TRIES);
+		fd = open_in_between();
+		if (fd >= 0) {
+			set(&opener->state, HAS_EVENT);
+			start = now_ms();
+			while (get(&opener->wanted) && now_ms() - start < HANG_S * 1000)
+				usleep(100);
+			if (get(&opener->wanted)) {
+				set(&opener->state, HAS_GIVEN_UP);
+				_exit(1);
+			}
+			close(fd);
+		}
+		set(&opener->state, IDLE);
+	}
+}
+
+static bool start_opener(void)
+{
+	opener = mmap(NULL, sizeof(*opener), PROT_READ | PROT_WRITE,
+		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (opener == MAP_FAILED)
+		return false;
+	switch (fork_helper()) {
+	case -1:
+		return false;
+	case 0:
+		keep_opening();
+	}
+	return true;
+}
+
+/* Waits for the opener to come to that state, no longer than HANG_S. */
+static bool opener_is(int state)
+{
+	__u64 start = now_ms();
+
+	while (get(&opener->state) != state && now_ms() - start < HANG_S * 1000)
+		usleep(100);
+	return get(&opener->state) == state;
+}
+
+/* An event that has just been closed may still keep the module. */
+static bool unload(void)
+{
+	unsigned int tries;
+
+	for (tries = 0; tries < 500; tries++) {
+		if (!syscall(SYS_delete_module, "rpmu", O_NONBLOCK))
+			return true;
+		usleep(10000);
+	}
+	return false;
+}
+
 static int load(const char *path)
 {
-	unsigned int n, failed = 0;
+	unsigned int n, failed = 0, beside = 0;
 	int file = open(path, O_RDONLY | O_CLOEXEC), err;
 	bool hit = true;
 
+	if (!start_opener()) {
+		printf("# opener: %s\n", strerror(errno));
+		return 1;
+	}
 	for (n = 1; hit; n++) {
 		if (!fail_nth(n))
 			return 4;
+		set(&opener->wanted, true);
 		err = syscall(SYS_finit_module, file, "", 0) ? errno : 0;
+		beside += get(&opener->state) == HAS_EVENT;
 		hit = injected();
+		if (get(&opener->state) == HAS_GIVEN_UP) {
+			printf("# failure %u: %s, once an open event was closed\n", n,
+			       err ? strerror(err) : "loaded");
+			return 1;
+		}
+		if (!err && !opener_is(HAS_EVENT)) {
+			printf("# failure %u: rpmu is there, and no event can be opened\n", n);
+			return 1;
+		}
+		set(&opener->wanted, false);
+		if (!opener_is(IDLE)) {
+			printf("# failure %u: the opener does not close its event\n", n);
+			return 1;
+		}
 		if (err) {
 			failed++;
 			if (on_rpmu()) {
@@ -81,7 +215,7 @@ static int load(const char *path)
 		}
 		if (!counts(n))
 			return 1;
-		if (!err && syscall(SYS_delete_module, "rpmu", O_NONBLOCK)) {
+		if (!err && !unload()) {
 			printf("# failure %u: unload: %s\n", n, strerror(errno));
 			return 1;
 		}
@@ -90,7 +224,8 @@ static int load(const char *path)
 			fflush(stdout);
 		}
 	}
-	printf("# %u allocations, %u times loading was refused\n", n - 2, failed);
+	printf("# %u allocations, %u times loading was refused, %u times an event was open\n",
+	       n - 2, failed, beside);
 	return !failed;
 }
 
