@@ -576,32 +576,41 @@ static int open_rotating(struct __test_metadata *_metadata, int fds[10])
 	return nr;
 }
 
-/* A software event that an event of the PMU joins at once is not switched off by that. */
+/*
+ * A software event that leads a group with an event of the PMU is not switched
+ * off by another one that joins: it is not moved to the PMU a second time.
+ */
 TEST_F(multiplex, leader_is_joined_at_once)
 {
-	struct perf_event_attr clock = counting(PERF_TYPE_SOFTWARE,
-						PERF_COUNT_SW_TASK_CLOCK);
+	struct perf_event_attr clock = counting(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK);
 	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
+	int i, j, lead, sibling[2], fds[10], nr;
 	struct one_count before, after;
-	int i, lead, sibling, fds[10], nr = open_rotating(_metadata, fds);
 
-	clock.disabled = 0;
-	attr.disabled = 0;
-	for (i = 0; i < 40; i++) {
+	for (i = 0; i < 20; i++) {
+		nr = open_rotating(_metadata, fds);
+		/* Opened disabled: a move would make it that again. */
 		lead = perf_open_self(&clock, -1);
 		ASSERT_LE(0, lead);
-		sibling = perf_open_self(&attr, lead);
-		ASSERT_LE(0, sibling);
+		for (j = 0; j < 2; j++) {
+			/* With all of its siblings off every other time. */
+			attr.disabled = i % 2;
+			sibling[j] = perf_open_self(&attr, lead);
+			ASSERT_LE(0, sibling[j]);
+			if (!j)
+				ASSERT_EQ(0, ioctl(lead, PERF_EVENT_IOC_ENABLE, 0));
+		}
 		ASSERT_TRUE(read_one(lead, &before));
 		branch_loop(PASSES);
 		ASSERT_TRUE(read_one(lead, &after));
 		/* The time of an event that is off stands. */
 		EXPECT_LT(before.enabled, after.enabled) TH_LOG("%d", i);
-		close(sibling);
+		for (j = 0; j < 2; j++)
+			close(sibling[j]);
 		close(lead);
+		while (nr--)
+			close(fds[nr]);
 	}
-	while (nr--)
-		close(fds[nr]);
 }
 
 /* One whose events of the PMU are all off runs at least as in perf core's order. */
