@@ -33,6 +33,8 @@
 #define AT_ONCE_US	50000
 /* Long enough for shares of the time to show, by rotation every 4 ms. */
 #define SHARES_US	400000
+/* How often to look for what takes time on a busy host. */
+#define LOOKS		20
 #define RANDOM_STEPS	1000
 #define ROUNDS		20
 
@@ -420,6 +422,52 @@ static __u64 running(int fd)
 }
 
 /*
+ * Starts a child that inherits the events and runs on the CPU all the time, and
+ * waits until it is there. The child has no use for the exclusive event.
+ */
+static pid_t run_child_on(int cpu, int exclusive)
+{
+	int there[2];
+	pid_t child;
+	char byte;
+
+	if (pipe(there))
+		return -1;
+	child = fork_helper();
+	if (!child) {
+		close(exclusive);
+		if (!run_on(cpu) || write(there[1], "", 1) != 1)
+			_exit(1);
+		for (;;)
+			branch_loop(100000);
+	}
+	close(there[1]);
+	if (read(there[0], &byte, 1) != 1)
+		child = -1;
+	close(there[0]);
+	return child;
+}
+
+/*
+ * Whether the child's event comes to run, or to wait. The child runs all the
+ * time and its parent hardly ever, unless the host stops the parent's CPU: so
+ * this takes several looks.
+ */
+static bool comes_to(int fd, bool run)
+{
+	__u64 before;
+	int look;
+
+	for (look = 0; look < LOOKS; look++) {
+		before = running(fd);
+		usleep(AT_ONCE_US);
+		if ((running(fd) - before > AT_ONCE_US * 1000 / 2) == run)
+			return true;
+	}
+	return false;
+}
+
+/*
  * A child's event, which it has inherited, is looked at for itself. (Which of
  * the two is the child's can change: the perf core swaps the contexts.)
  */
@@ -427,9 +475,8 @@ TEST_F(ht_exclusion, inherited_pinned_event_waits)
 {
 	struct perf_event_attr attr = counting(PERF_TYPE_RAW, PENDING);
 	int exclusive = exclusive_on_counter_2(self->a, self->b, open_pinned);
-	int fd, round;
-	__u64 before;
 	pid_t child;
+	int fd;
 
 	ASSERT_LE(0, exclusive);
 	attr.disabled = 0;
@@ -437,21 +484,12 @@ TEST_F(ht_exclusion, inherited_pinned_event_waits)
 	attr.inherit = 1;
 	fd = perf_open_self(&attr, -1);
 	ASSERT_LE(0, fd);
-	child = fork_helper();
-	if (!child) {
-		close(exclusive);
-		run_on(self->a);
-		for (;;)
-			branch_loop(100000);
-	}
-	for (round = 0; round < (on_rpmu() ? 2 : 1); round++) {
-		usleep(AT_ONCE_US);
-		before = running(fd);
-		usleep(AT_ONCE_US);
-		/* The child runs all the time, its parent hardly ever. */
-		EXPECT_EQ(round, running(fd) - before > AT_ONCE_US * 1000 / 2);
-		close(exclusive);
-	}
+	child = run_child_on(self->a, exclusive);
+	ASSERT_LT(0, child);
+	EXPECT_TRUE(comes_to(fd, false));
+	close(exclusive);
+	if (on_rpmu())
+		EXPECT_TRUE(comes_to(fd, true));
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
 }
@@ -471,23 +509,15 @@ TEST_F(ht_exclusion, disabled_inherited_pinned_event_stays_disabled)
 	attr.inherit = 1;
 	fd = perf_open_self(&attr, -1);
 	ASSERT_LE(0, fd);
-	child = fork_helper();
-	if (!child) {
-		close(exclusive);
-		run_on(self->a);
-		for (;;)
-			branch_loop(100000);
-	}
-	usleep(AT_ONCE_US);
+	child = run_child_on(self->a, exclusive);
+	ASSERT_LT(0, child);
 	ASSERT_EQ(0, ioctl(fd, PERF_EVENT_IOC_DISABLE, 0));
 	before = running(fd);
 	close(exclusive);
 	usleep(AT_ONCE_US);
 	EXPECT_EQ(before, running(fd));
 	ASSERT_EQ(0, ioctl(fd, PERF_EVENT_IOC_ENABLE, 0));
-	before = running(fd);
-	usleep(AT_ONCE_US);
-	EXPECT_LT(AT_ONCE_US * 1000 / 2, running(fd) - before);
+	EXPECT_TRUE(comes_to(fd, true));
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
 }
