@@ -189,7 +189,7 @@ TEST_F(multiplex, six_events)
 
 	ASSERT_LT(0, gp_counters());
 	for (i = 0; i < nr; i++) {
-		attr = counting_user(PERF_TYPE_RAW, branch_config(i));
+		attr = counting_anywhere(PERF_TYPE_RAW, branch_config(i));
 		event[i].fd = perf_open_self(&attr, -1);
 		event[i].share = share > 100.0 ? 100.0 : share;
 		event[i].per_pass = branch_event[i].per_pass;
@@ -209,7 +209,7 @@ TEST_F(multiplex, as_many_as_counters)
 	ASSERT_LT(0, gp);
 	ASSERT_GE(32, gp);
 	for (i = 0; i < gp; i++) {
-		attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
+		attr = counting_anywhere(PERF_TYPE_RAW, RAW_BRANCHES);
 		fd[i] = perf_open_self(&attr, -1);
 		ASSERT_LE(0, fd[i]);
 		ASSERT_EQ(0, ioctl(fd[i], PERF_EVENT_IOC_ENABLE, 0));
@@ -230,7 +230,7 @@ static void open_pair(struct __test_metadata *_metadata, struct sharer *event,
 	int i;
 
 	for (i = 0; i < 2; i++) {
-		attr = counting_user(PERF_TYPE_RAW, config[i]);
+		attr = counting_anywhere(PERF_TYPE_RAW, config[i]);
 		attr.pinned = pinned && i == 0;
 		event[i].fd = perf_open_self(&attr, -1);
 		ASSERT_LE(0, event[i].fd);
@@ -303,8 +303,7 @@ static bool driver_takes_turns(void)
 static void open_branches(struct __test_metadata *_metadata,
 			  struct sharer *event, int group_fd, double share)
 {
-	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW,
-						    RAW_BRANCHES);
+	struct perf_event_attr attr = counting_anywhere(PERF_TYPE_RAW, RAW_BRANCHES);
 
 	event->fd = perf_open_self(&attr, group_fd);
 	event->share = share;
@@ -315,8 +314,7 @@ static void open_branches(struct __test_metadata *_metadata,
 static void open_on_counter_2(struct __test_metadata *_metadata,
 			      struct sharer *event, bool pinned, double share)
 {
-	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW,
-						    L1D_PEND_MISS_PENDING);
+	struct perf_event_attr attr = counting_anywhere(PERF_TYPE_RAW, L1D_PEND_MISS_PENDING);
 
 	attr.pinned = pinned;
 	event->fd = perf_open_self(&attr, -1);
@@ -387,8 +385,7 @@ TEST_F(multiplex, nobody_starves)
 /* Pinned events on all counters are never away, and leave nothing to others. */
 TEST_F(multiplex, pinned_goes_first)
 {
-	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW,
-						    RAW_BRANCHES);
+	struct perf_event_attr attr = counting_anywhere(PERF_TYPE_RAW, RAW_BRANCHES);
 	int i, nr = gp_counters() + 2;
 	struct sharer event[10] = {};
 
@@ -413,8 +410,7 @@ TEST_F(multiplex, pinned_goes_first)
  */
 TEST_F(multiplex, exclusive_is_alone)
 {
-	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW,
-						    RAW_BRANCHES);
+	struct perf_event_attr attr = counting_anywhere(PERF_TYPE_RAW, RAW_BRANCHES);
 	struct sharer event[3] = {};
 	int i;
 
@@ -441,8 +437,7 @@ TEST_F(multiplex, exclusive_is_alone)
 /* One of the CPU's own is alone there too, whoever has taken turns before. */
 TEST_F(multiplex, exclusive_on_the_cpu)
 {
-	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW,
-						    RAW_BRANCHES);
+	struct perf_event_attr attr = counting_anywhere(PERF_TYPE_RAW, RAW_BRANCHES);
 	int i, exclusive, nr = gp_counters() + 1;
 	struct sharer event[9] = {};
 	struct one_count count;
@@ -487,7 +482,7 @@ static int open_on(int cpu, __u64 config, bool pinned)
  */
 TEST_F(multiplex, exclusive_led_by_software)
 {
-	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
+	struct perf_event_attr attr = counting_anywhere(PERF_TYPE_RAW, RAW_BRANCHES);
 	struct perf_event_attr clock = counting(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK);
 	struct one_count alone, other;
 	int i, taken, fds[5];
@@ -548,7 +543,7 @@ TEST_F(multiplex, led_by_software)
 		ASSERT_EQ(0, ioctl(lead[i], PERF_EVENT_IOC_ENABLE, 0));
 	expect_shares(_metadata, event, 2 * nr);
 
-	attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
+	attr = counting_anywhere(PERF_TYPE_RAW, RAW_BRANCHES);
 	attr.disabled = 0;
 	for (i = 0; i < nr - 1; i++) {
 		ASSERT_TRUE(read_one(lead[i], &before));
@@ -564,7 +559,7 @@ TEST_F(multiplex, led_by_software)
 /* As many enabled events as there are counters, and two more: they take turns. */
 static int open_rotating(struct __test_metadata *_metadata, int fds[10])
 {
-	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
+	struct perf_event_attr attr = counting_anywhere(PERF_TYPE_RAW, RAW_BRANCHES);
 	int i, nr = gp_counters() + 2;
 
 	ASSERT_GE(10, nr);
@@ -583,7 +578,7 @@ static int open_rotating(struct __test_metadata *_metadata, int fds[10])
 TEST_F(multiplex, leader_is_joined_at_once)
 {
 	struct perf_event_attr clock = counting(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK);
-	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
+	struct perf_event_attr attr = counting_anywhere(PERF_TYPE_RAW, RAW_BRANCHES);
 	int i, j, lead, sibling[2], fds[10], nr;
 	struct one_count before, after;
 
@@ -618,7 +613,7 @@ TEST_F(multiplex, leader_with_a_sibling_that_is_off)
 {
 	struct perf_event_attr clock = counting(PERF_TYPE_SOFTWARE,
 						PERF_COUNT_SW_TASK_CLOCK);
-	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
+	struct perf_event_attr attr = counting_anywhere(PERF_TYPE_RAW, RAW_BRANCHES);
 	int lead, sibling, fds[10], nr = open_rotating(_metadata, fds);
 	struct one_count count;
 

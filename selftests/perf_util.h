@@ -312,6 +312,18 @@ static inline bool may_count_user_alone(unsigned int i)
 	return i < 4 || cpu_model() != MODEL_BROADWELL;
 }
 
+/*
+ * Counts user mode alone, but with the kernel where not every counter may count
+ * user mode alone: any counter will do.
+ */
+static inline struct perf_event_attr counting_anywhere(__u32 type, __u64 config)
+{
+	struct perf_event_attr attr = counting_user(type, config);
+
+	attr.exclude_kernel = may_count_user_alone(gp_counters() - 1);
+	return attr;
+}
+
 /* Fixed counters that this CPU has, if they are numbered without gaps: CPUID.0AH:EDX[4:0]. */
 static inline unsigned int fixed_counters(void)
 {

@@ -86,6 +86,16 @@ static int open_user(__u64 config)
 	return perf_open_self(&attr, -1);
 }
 
+/* Branches, which have no fixed counter: the I-th event on a general-purpose one. */
+static int open_branches(unsigned int i)
+{
+	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
+
+	attr.disabled = 0;
+	attr.exclude_kernel = may_count_user_alone(i);
+	return perf_open_self(&attr, -1);
+}
+
 /* The counters' width: CPUID.0AH:EAX[23:16]. */
 static unsigned int counter_width(void)
 {
@@ -248,10 +258,9 @@ TEST_F(user_read, every_counter)
 
 	ASSERT_GE(16, gp + fixed);
 	for (i = 0; i < gp + fixed; i++) {
-		/* Branches have no fixed counter. */
-		int fd = open_user(i < gp ? RAW_BRANCHES :
-				   i == gp ? RAW_INSTRUCTIONS :
-				   i == gp + 1 ? 0x3c : 0x300);
+		int fd = i < gp ? open_branches(i) :
+				  open_user(i == gp ? RAW_INSTRUCTIONS :
+					    i == gp + 1 ? 0x3c : 0x300);
 
 		if (i >= gp + 3)
 			break;
@@ -403,7 +412,8 @@ static void other_task(int to, int from, unsigned int gp, int rounds)
 	if (gp > MAX_GROUP)
 		_exit(1);
 	for (i = 0; i < gp; i++) {
-		branches[i] = open_user(RAW_BRANCHES);
+		/* One counter is left to an event of the CPU. */
+		branches[i] = open_branches(i + 1);
 		if (branches[i] < 0)
 			_exit(2);
 	}
