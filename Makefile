@@ -3,12 +3,15 @@
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := module
-export KDIR FLAVOUR KERNEL ACCEL MIRROR RPMU_CACHE JOBS GDB
+export KDIR FLAVOUR KERNEL ACCEL MIRROR RPMU_CACHE JOBS GDB INSTALL_MOD_PATH INSTALL_MOD_DIR INSTALL_MOD_STRIP
 
-.PHONY: module demo test miri plan plan-events plan-test vpmu-test vpmu-speed accept parity bench stress check configs guest toolroot kernel qemu vpmu image rust-analyzer refresh clean clean-cache help
+.PHONY: module modules_install demo test miri plan plan-events plan-test vpmu-test vpmu-speed accept parity bench stress check configs guest toolroot kernel qemu vpmu image rust-analyzer refresh clean clean-cache help
 
 module:
 	@scripts/module --install
+
+modules_install:
+	@scripts/module modules_install
 
 demo:
 	@scripts/demo
@@ -83,6 +86,8 @@ clean-cache:
 help:
 	@echo "make                build/rpmu.ko for Debian's stock kernel (FLAVOUR=cloud-amd64, or amd64)"
 	@echo "make KDIR=DIR       build/rpmu.ko for a kernel of yours, such as /lib/modules/\$$(uname -r)/build"
+	@echo "make modules_install install rpmu.ko below /lib/modules (INSTALL_MOD_PATH=DIR: below DIR/lib/modules) and run"
+	@echo "                    depmod; with FLAVOUR= or KDIR= as above"
 	@echo "make demo           boot a guest, load rpmu and run perf stat on it"
 	@echo "make test           all tests: on the host, then in guests"
 	@echo "make miri           the logic's own tests under Miri, with a nightly Rust toolchain of yours"
