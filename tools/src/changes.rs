@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What would help: changes to the command, to the system or to the machine, the cheapest first.
+//! Changes to the command, the system or the machine that would help, cheapest first.
 
 use crate::logic::sched::assign::Policy;
 use crate::machine::{Machine, Smt};
@@ -14,34 +14,35 @@ use serde::Serialize;
 /// A change that helps.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Change {
-    /// What to do.
+    /// The advice.
     pub what: String,
-    /// Whether every event counts all the time then.
+    /// Whether every event then counts all the time.
     pub avoids: bool,
-    /// How many events do,
+    /// Number of events that then count all the time.
     pub always: usize,
-    /// how many are counted at all,
+    /// Number of events that then count at all.
     pub counted: usize,
-    /// and in what part of the time at least, from 0 to 1, of those.
+    /// The smallest share of time among those, from 0 to 1.
     pub least: f64,
-    /// The events to ask for, if these change.
+    /// The new list of events, if it changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub events: Option<String>,
 }
 
-/// Runs in each of which all events count all the time.
+/// A split into runs, in each of which all events count all the time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Runs {
-    /// The events of each, as perf takes them.
+    /// The events of each run, in perf's syntax.
     pub events: Vec<String>,
-    /// Whether it is known that fewer do not do.
+    /// Whether fewer runs are known not to be enough.
     pub minimal: bool,
-    /// The events that cannot be counted in any run.
+    /// The events that no run can count.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub never: Vec<String>,
 }
 
-/// How good a plan is: events that count all the time, events that are counted, and for how long.
+/// Rates a plan: events that count all the time, events that count at all, and the sum of their
+/// percentages.
 fn score(plan: &Plan) -> (usize, usize, u64) {
     let events = 0..plan.opened.events.len();
     let shown: Vec<Shown> = events.map(|event| plan.shown(event)).collect();
@@ -62,7 +63,7 @@ fn score(plan: &Plan) -> (usize, usize, u64) {
     (always, counted, total.round() as u64)
 }
 
-/// The smallest part of the time in which an event counts that is counted.
+/// Returns the smallest share of time among the events that count at all.
 fn least(plan: &Plan) -> f64 {
     let events = 0..plan.opened.events.len();
     let counted = events
@@ -70,7 +71,7 @@ fn least(plan: &Plan) -> f64 {
     counted.map(|event| plan.shares[event]).fold(1.0, f64::min)
 }
 
-/// The changes that help, the cheapest first, each for itself.
+/// Tries each change on its own and returns those that help, cheapest first.
 pub fn changes(request: &Request, plan: &Plan) -> Vec<Change> {
     let now = score(plan);
     let mut found = Vec::new();
@@ -78,7 +79,7 @@ pub fn changes(request: &Request, plan: &Plan) -> Vec<Change> {
         let then = Plan::new(&changed);
         let score = score(&then);
         let helps = (score.1, score.0, score.2) > (now.1, now.0, now.2);
-        // Fewer that count all the time may be a gain, but not one to be recommended.
+        // Do not recommend a change after which fewer events count all the time, unless more count.
         if !helps || score.0 < now.0 && score.1 == now.1 {
             continue;
         }
@@ -108,11 +109,11 @@ fn candidates(request: &Request) -> Vec<(String, Request)> {
         .map(|(index, _)| index)
         .collect();
     for index in &large {
-        let what = format!("regroup: take {} apart", request.events[*index].text());
+        let what = format!("regroup: split {}", request.events[*index].text());
         add(what, &|changed| take_apart(&mut changed.events, &[*index]));
     }
     if large.len() > 1 {
-        add("regroup: take all groups apart".to_owned(), &|changed| {
+        add("regroup: split all groups".to_owned(), &|changed| {
             take_apart(&mut changed.events, &large);
         });
     }
@@ -123,7 +124,7 @@ fn candidates(request: &Request) -> Vec<(String, Request)> {
     }
     if request.watchdog {
         add(
-            "switch the watchdog off (sysctl kernel.nmi_watchdog=0)".to_owned(),
+            "disable the NMI watchdog (sysctl kernel.nmi_watchdog=0)".to_owned(),
             &|changed| {
                 changed.watchdog = false;
             },
@@ -135,7 +136,7 @@ fn candidates(request: &Request) -> Vec<(String, Request)> {
         });
     }
     let machine = request.machine;
-    // Where a thread more or less changes nothing, nothing has to be planned to know that.
+    // Skip the plan where the number of threads has no effect.
     let has_no_part = |new: &Machine| {
         let same = new.pmu.capabilities.counters == machine.pmu.capabilities.counters
             && new.no_force_abort == machine.no_force_abort;
@@ -148,18 +149,18 @@ fn candidates(request: &Request) -> Vec<(String, Request)> {
         }
     };
     if machine.no_force_abort {
-        with("make transactions abort (echo 1 >/sys/bus/event_source/devices/cpu/allow_tsx_force_abort)", machine.smt, false);
+        with("make TSX transactions abort (echo 1 >/sys/bus/event_source/devices/cpu/allow_tsx_force_abort)", machine.smt, false);
     }
     if machine.smt == Smt::On {
         with(
-            "take the core's other thread off line (echo off >/sys/devices/system/cpu/smt/control)",
+            "take the core's other thread offline (echo off >/sys/devices/system/cpu/smt/control)",
             Smt::Offline,
             machine.no_force_abort,
         );
     }
     if machine.smt != Smt::Off {
         with(
-            "switch SMT off in the firmware",
+            "disable SMT in the firmware",
             Smt::Off,
             machine.no_force_abort,
         );
@@ -173,7 +174,7 @@ fn candidates(request: &Request) -> Vec<(String, Request)> {
     found
 }
 
-/// Every event of these groups for itself.
+/// Splits these groups into single events.
 fn take_apart(groups: &mut Vec<Wanted>, which: &[usize]) {
     let old = std::mem::take(groups);
     for (index, group) in old.into_iter().enumerate() {
@@ -220,8 +221,8 @@ fn unpin(group: &mut Wanted) {
     }
 }
 
-/// The fewest runs in which all events that can count do, all the time. The groups stay, but for
-/// those that never fit.
+/// Splits the countable events into the fewest runs in each of which all count all the time. Keeps
+/// the groups, except for those that never fit.
 pub fn runs(request: &Request, opened: &Opened) -> Runs {
     let machine = &request.machine;
     let place = Place {
@@ -230,7 +231,7 @@ pub fn runs(request: &Request, opened: &Opened) -> Runs {
         always: request.watchdog.then(|| watchdog(machine)).flatten(),
     };
     let mut events = opened.events.iter();
-    // What there is, and what it needs: nothing, for those that can be in any run.
+    // The parts and their needs; a part without needs can be in any run.
     let mut parts: Vec<(Wanted, Unit)> = Vec::new();
     let mut never = Vec::new();
     for group in &request.events {
@@ -252,7 +253,7 @@ pub fn runs(request: &Request, opened: &Opened) -> Runs {
             }
         }
     }
-    // Who wants the PMU for itself has a run for itself.
+    // An exclusive group gets a run of its own.
     let own = |(group, unit): &&(Wanted, Unit)| group.events[0].exclusive && !unit.is_empty();
     let counted = || parts.iter().filter(|part| !part.1.is_empty() && !own(part));
     let units: Vec<Unit> = counted().map(|(_, unit)| unit.clone()).collect();
@@ -290,7 +291,7 @@ pub fn runs(request: &Request, opened: &Opened) -> Runs {
     }
 }
 
-/// The command for a list of events.
+/// Returns the perf stat command for a list of events.
 pub fn command(events: &str) -> String {
     format!("perf stat -e {} …", Quoted(events))
 }

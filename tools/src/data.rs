@@ -2,41 +2,41 @@
 
 //! Intel's event lists, compiled in.
 //!
-//! `data/events` is made from the kernel's source by `data/convert`; its head says how it is laid
-//! out. Lookups by code go through the text: a few thousand lines take well under a millisecond.
+//! `data/convert` makes `data/events` from the kernel's source; the head of that file describes its
+//! format. Lookups by config scan the text: a few thousand lines take well under a millisecond.
 
 use std::sync::OnceLock;
 
-/// The file.
+/// The text of `data/events`.
 const EVENTS: &str = include_str!("../data/events");
 
-/// A list: the events of some CPU models.
+/// The event list of some CPU models.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct List {
-    /// Its letter in the file.
+    /// The list's letter in the file.
     letter: char,
-    /// The name that the perf tool has for it, such as `haswellx`.
+    /// The perf tool's name, such as `haswellx`.
     pub name: &'static str,
-    /// A CPUID model of family 6 that it is for.
+    /// One of the CPUID models of family 6 that the list covers.
     pub cpuid_model: u8,
-    /// Intel's version of it.
+    /// Intel's version of the list.
     pub version: &'static str,
 }
 
-/// An event of a list.
+/// A listed event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Listed {
-    /// In lower case, as the perf tool shows it.
+    /// The name in lower case, as the perf tool shows it.
     pub name: &'static str,
     /// `attr.config`.
     pub config: u64,
     /// `attr.config1`.
     pub config1: u64,
-    /// The counters that Intel names, such as `0-3` or `F1`.
+    /// The counters that Intel lists, such as `0-3` or `F1`.
     pub counters: &'static str,
 }
 
-/// All lists, by the age of what they are for.
+/// Returns all lists, oldest CPU models first.
 pub fn lists() -> impl Iterator<Item = List> {
     lines().filter_map(|line| {
         let mut words = line.strip_prefix("list ")?.split(' ');
@@ -49,7 +49,7 @@ pub fn lists() -> impl Iterator<Item = List> {
     })
 }
 
-/// Where the events come from, as the file's head says.
+/// Returns the source of the events from the head of the file.
 pub fn source() -> &'static str {
     let mut lines = EVENTS.lines();
     let source = lines.find_map(|line| line.strip_prefix("# Source: "));
@@ -57,12 +57,12 @@ pub fn source() -> &'static str {
 }
 
 impl List {
-    /// The events, by name.
+    /// Returns the events, sorted by name.
     pub fn events(self) -> impl Iterator<Item = Listed> {
         lines().filter_map(move |line| self.event(line))
     }
 
-    /// The event of that name, in any case.
+    /// Finds an event by name, ignoring case.
     pub fn find(self, name: &str) -> Option<Listed> {
         let wanted = name.to_ascii_lowercase();
         let all = by_name();
@@ -72,12 +72,12 @@ impl List {
         named.find_map(|line| self.event(line))
     }
 
-    /// The event on a line, if the list has it.
+    /// Parses the event on a line, if this list has it.
     fn event(self, line: &'static str) -> Option<Listed> {
         let mut words = line.split(' ');
         let (name, config) = (words.next()?, words.next()?);
         let (counters, lists) = (words.next()?, words.next()?);
-        // Those that say what a list is have a word more.
+        // Lines that declare a list have one more word.
         if words.next().is_some() || !lists.contains(self.letter) {
             return None;
         }
@@ -97,7 +97,7 @@ fn lines() -> impl Iterator<Item = &'static str> {
         .filter(|line| !line.is_empty() && !line.starts_with('#'))
 }
 
-/// The lines with events, which are sorted by name.
+/// Returns the lines with events, which are sorted by name.
 fn by_name() -> &'static [&'static str] {
     static EVENT_LINES: OnceLock<Vec<&str>> = OnceLock::new();
     EVENT_LINES.get_or_init(|| lines().filter(|line| !line.starts_with("list ")).collect())
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_what_perf_makes_of_them() {
+    fn events_are_encoded_as_perf_does() {
         let find = |list: &str, name: &str| {
             let list = lists().find(|it| it.name == list).unwrap();
             let event = list.find(name).unwrap();
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn the_source_is_said() {
+    fn the_source_is_named() {
         assert!(source().contains("tools/perf/pmu-events/arch/x86 of Linux 7."));
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Why an event does not count all the time: which limit, and who holds what it needs.
+//! Why an event does not count all the time: the limit, or the events that hold what it needs.
 
 use crate::logic::open::refusal::Refusal;
 use crate::logic::regs::counter::{CounterId, CounterKind, CounterMask};
@@ -12,20 +12,20 @@ use crate::plan::{watchdog, Plan, Request};
 use crate::simulate::{is_taken, Configuration, EventNumber, Wait};
 use serde::Serialize;
 
-/// A cause for an event's loss.
+/// A cause of an event's loss.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Cause {
-    /// What kind of cause.
+    /// The kind of cause.
     pub kind: Kind,
-    /// In what part of the time it is the cause, from 0 to 1.
+    /// The share of time for which it is the cause, from 0 to 1.
     pub share: f64,
-    /// The counters that it is about.
+    /// The counters concerned.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub counters: Vec<String>,
-    /// The events that hold what the event would need, or stand before it.
+    /// The events that hold what the event needs, or that come before it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub holders: Vec<String>,
-    /// All of it in words.
+    /// The cause in words.
     pub text: String,
 }
 
@@ -35,23 +35,23 @@ pub struct Cause {
 pub enum Kind {
     /// Its counters are taken.
     Counters,
-    /// The thread may not use more general-purpose counters, because of a corrupting event.
+    /// A corrupting event limits the thread's general-purpose counters.
     Limit,
-    /// The core's other thread has what it needs.
+    /// The core's other thread holds what it needs.
     Sibling,
-    /// The extra registers hold other values.
+    /// The extra registers are in use with other values.
     Registers,
-    /// Perf core does not try it behind a group that found no counters.
+    /// The perf core does not try it after a group that failed.
     HeadOfLine,
-    /// The driver considers others first, of which there are many.
+    /// The driver places other groups first, which have had less runtime.
     Turn,
-    /// It wants the PMU for itself, or another does.
+    /// It is exclusive, or another group is.
     Exclusive,
-    /// Perf cannot read its group, of which an event was refused.
+    /// Perf cannot read its group, because an event of it was refused.
     Unreadable,
 }
 
-/// A set of counters for people: `PMC0-3, FIXED1`.
+/// Formats a set of counters: `PMC0-3, FIXED1`.
 pub fn counter_names(mask: CounterMask) -> String {
     let mut spans: Vec<(CounterId, CounterId)> = Vec::new();
     for counter in mask {
@@ -77,7 +77,7 @@ pub fn counter_names(mask: CounterMask) -> String {
     spans.iter().map(span).collect::<Vec<_>>().join(", ")
 }
 
-/// The causes of each group's loss, the most frequent first.
+/// Returns the causes of each group's loss, the most frequent first.
 pub fn causes(request: &Request, plan: &Plan) -> Vec<Vec<Cause>> {
     let groups = &plan.opened.groups;
     let demands: Vec<Vec<Demand>> = groups
@@ -96,7 +96,7 @@ pub fn causes(request: &Request, plan: &Plan) -> Vec<Vec<Cause>> {
         }
         let placed = counting(request, plan, configuration);
         let placed: Vec<CounterMask> = placed.map(|demand| demand.constraint.counters).collect();
-        // Who waits for the same, waits for the same reason.
+        // Groups with equal needs wait for the same reason.
         let mut known: Vec<(&[Demand], Wait, Found)> = Vec::new();
         for (group, wait) in &configuration.waiting {
             let Some(needs) = demands.get(*group) else {
@@ -125,9 +125,9 @@ pub fn causes(request: &Request, plan: &Plan) -> Vec<Vec<Cause>> {
     said.collect()
 }
 
-/// Puts a cause to those that are known, for so many intervals.
+/// Adds a cause of so many intervals to the known ones.
 fn merge(found: &mut Vec<Found>, new: Found, intervals: f64) {
-    // Which of its counters the other thread uses changes all the time.
+    // The counters that the other thread uses change all the time: merge these causes.
     let by_sibling = |it: &Found| it.kind == Kind::Sibling && !it.mask.is_empty();
     let is_it = |known: &&mut Found| {
         let same = known.kind == new.kind && known.mask == new.mask;
@@ -143,7 +143,7 @@ fn merge(found: &mut Vec<Found>, new: Found, intervals: f64) {
     }
 }
 
-/// That perf cannot read a group, if events of it were refused.
+/// Returns the cause that perf cannot read a group, if events of it were refused.
 fn unreadable(plan: &Plan, refused: &[EventNumber]) -> Option<Cause> {
     let names: Vec<String> = refused
         .iter()
@@ -154,14 +154,14 @@ fn unreadable(plan: &Plan, refused: &[EventNumber]) -> Option<Cause> {
         share: 1.0,
         counters: Vec::new(),
         text: format!(
-            "perf shows nothing of a group of which an event was refused ({})",
+            "perf shows no event of a group with a refused one ({})",
             names.join(", ")
         ),
         holders: names,
     })
 }
 
-/// A set of events, as bits.
+/// A set of events, one bit each.
 #[derive(Clone, Default)]
 struct Events(Vec<u64>);
 
@@ -197,13 +197,13 @@ impl FromIterator<EventNumber> for Events {
     }
 }
 
-/// A cause before it is put into words.
+/// A cause without its text.
 #[derive(Clone)]
 struct Found {
     kind: Kind,
     mask: CounterMask,
     holders: Events,
-    /// The group that stands before it.
+    /// The failed group that comes before it.
     before: Option<usize>,
     intervals: f64,
 }
@@ -232,12 +232,12 @@ fn find(
         intervals: 0.0,
     };
     let refusal = match wait {
-        // Most are ruled out by this already, and it is much faster than a trial.
+        // This decides most cases and is much faster than a trial.
         Wait::Behind(_) | Wait::Turn if want_what_is_taken(request, demands, placed) => {
             let wanted_here = wanted.without(closed(&request.machine));
             return found(Kind::Counters, wanted_here, holders_of(wanted));
         }
-        // It was not tried; would it have found counters?
+        // It was not tried: would it have fitted?
         Wait::Behind(_) | Wait::Turn => match (fits_beside(request, plan, now, demands), wait) {
             (Err(refusal), _) => refusal,
             (Ok(()), Wait::Behind(before)) => {
@@ -280,7 +280,7 @@ fn find(
             found(Kind::Limit, wanted.gp(), holders_of(CounterMask::ALL.gp()))
         }
         Refusal::Limited(_) if now.sibling & wanted.bits() != 0 => {
-            // An event that corrupts none may have those that the other thread has for such ones.
+            // An event that does not corrupt may use counters that are closed to corrupting ones only.
             let corrupts = |demand: &Demand| demand.constraint.exclusive;
             let theirs = match demands.iter().any(corrupts) {
                 true => now.sibling,
@@ -297,7 +297,7 @@ fn find(
     }
 }
 
-/// What counts in a configuration needs.
+/// Returns the needs of the events that count in a configuration.
 fn counting<'a>(
     request: &'a Request,
     plan: &'a Plan,
@@ -310,8 +310,8 @@ fn counting<'a>(
     })
 }
 
-/// Whether one of these events can only have counters that are all taken by events which can have no
-/// others, and nothing else is in its way.
+/// Returns whether one of these events can only use counters that are all held by events which can
+/// use no others, and no other limit applies.
 fn want_what_is_taken(request: &Request, demands: &[Demand], placed: &[CounterMask]) -> bool {
     let plain = demands
         .iter()
@@ -321,7 +321,7 @@ fn want_what_is_taken(request: &Request, demands: &[Demand], placed: &[CounterMa
     plain && !shares && demands.iter().any(taken)
 }
 
-/// Whether these events would fit beside those that count now.
+/// Checks whether these events would fit beside those that count now.
 fn fits_beside(
     request: &Request,
     plan: &Plan,
@@ -331,7 +331,7 @@ fn fits_beside(
     let together = counting(request, plan, now).chain(demands.iter().copied());
     let together: Vec<Demand> = together.collect();
     validate(&together, &request.machine, request.policy)?;
-    // Beside what the core's other thread has?
+    // Within the limits that the core's other thread imposes now?
     let limits = Limits {
         closed: CounterMask::from_bits(now.closed),
         closed_to_exclusive: CounterMask::from_bits(now.sibling),
@@ -340,7 +340,7 @@ fn fits_beside(
     };
     let fits = fits_under(limits, &together, &request.machine, request.policy);
     fits.map_err(|refusal| match refusal {
-        // None at the moment.
+        // No counter at the moment.
         Refusal::NoCounter => Refusal::Limited(Shortage::Contended {
             events: 1,
             counters: CounterMask::EMPTY,
@@ -368,52 +368,39 @@ impl Found {
             .collect();
         let holders = names.join(", ");
         let counters = counter_names(self.mask);
-        let only = if self.mask.weight() == 1 {
-            "the only counter"
-        } else {
-            "the counters"
-        };
-        let has = if names.len() == 1 {
-            "has it"
-        } else {
-            "have them"
-        };
+        let hold = if names.len() == 1 { "holds" } else { "hold" };
         let text = match self.kind {
             Kind::Counters if self.mask.weight() == 1 => {
-                let has = if names.len() == 1 {
-                    "has it"
-                } else {
-                    "have it in turn"
-                };
-                format!("{only} that can count it is {counters}, and {holders} {has}")
+                let in_turn = if names.len() == 1 { "" } else { " in turn" };
+                format!("only {counters} can count it, and {holders} {hold} it{in_turn}")
             }
             Kind::Counters => {
-                format!("{only} that can count it are {counters}, and {holders} {has}")
+                format!("only {counters} can count it, and {holders} {hold} them")
             }
             Kind::Limit => {
                 let erratum = request.machine.pmu.model.ht_erratum.unwrap_or("an erratum");
                 let half = request.machine.pmu.capabilities.gp() / 2;
                 format!(
-                    "with an event that corrupts the other thread's counters ({erratum}), a thread may use {half} \
-                     general-purpose counters, and {holders} {has}"
+                    "a thread with an event that corrupts its sibling's counts ({erratum}) may use {half} \
+                     general-purpose counters, and {holders} {hold} them"
                 )
             }
             Kind::Sibling if self.mask.is_empty() => {
-                "the core's other thread has another value in the extra register".to_owned()
+                "the core's other thread uses the extra register with another value".to_owned()
             }
             Kind::Sibling => format!("the core's other thread uses {counters}"),
             Kind::Registers => {
-                format!("it needs a value of its own in an offcore response register, and {holders} {has}")
+                format!("it needs another value in an offcore response register, and {holders} {hold} them")
             }
             Kind::HeadOfLine => {
                 let before = self
                     .before
                     .map_or(String::new(), |group| plan.group_name(group));
-                format!("perf core tries no group behind one that finds no counters, here behind {before}")
+                format!("the perf core tries no group after one that failed, here {before}")
             }
-            Kind::Turn => "others have had less, and go first".to_owned(),
+            Kind::Turn => "others have had less runtime and go first".to_owned(),
             Kind::Exclusive => {
-                format!("it or another wants the PMU for itself (:e); {holders} {has}")
+                format!("an exclusive group (:e) does not share the PMU, and {holders} {hold} it")
             }
             Kind::Unreadable => String::new(),
         };

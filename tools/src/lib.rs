@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Why is there multiplexing? What `rpmu-plan` is made of.
+//! The library behind `rpmu-plan`, which predicts multiplexing.
 //!
 //! ```text
 //!  syntax ─► names ─► open ─► simulate ─► plan ─► explain, changes, split ─► text, json, svg, html
@@ -10,7 +10,7 @@
 //!  live: the events of a running rpmu, and a plan for them
 //! ```
 //!
-//! `rust/logic` is compiled from its place, as the module compiles it.
+//! `rust/logic` is compiled in place, from the same files as the module.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs, unreachable_pub)]
@@ -30,7 +30,7 @@ pub mod svg;
 pub mod syntax;
 pub mod text;
 
-// The driver uses all of it, this does not.
+// The driver uses items that this crate does not.
 #[allow(dead_code)]
 #[path = "../../rust/logic/mod.rs"]
 pub mod logic;

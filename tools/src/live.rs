@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a running rpmu has on its counters, and what will come of it.
+//! The events of a running rpmu, and a plan for them.
 //!
-//! `rpmu/cpuN/schedule` in debugfs says who is on which counter of a CPU and who waits, by codes
-//! (`rust/driver/explain/snapshot.rs`); what machine it is, /proc and sysfs say. The events get their names
-//! back, and a plan is made with them as if they had been asked for.
+//! `rpmu/cpuN/schedule` in debugfs lists the events on a CPU's counters and the waiting ones, by
+//! type and config (`rust/driver/explain/snapshot.rs`); /proc and sysfs describe the machine. This module
+//! finds the events' names and plans for them as if they had been given with `-e`.
 
 use crate::logic::open::attr::{Attributes, EventType};
 use crate::logic::sched::assign::Policy;
@@ -21,12 +21,12 @@ use std::path::{Path, PathBuf};
 const SCHEDULES: &str = "sys/kernel/debug/rpmu";
 const CPU_PMU: &str = "sys/bus/event_source/devices/cpu";
 
-/// The whole machine.
+/// The state of the whole machine.
 #[derive(Clone, Debug, Serialize)]
 pub struct Live {
-    /// Of this form. Changes when a field changes its meaning or goes.
+    /// Version of this format. Changes when a field changes its meaning or is removed.
     pub version: u32,
-    /// Its CPUs that are on.
+    /// The online CPUs.
     pub cpus: Vec<LiveCpu>,
 }
 
@@ -35,36 +35,36 @@ pub struct Live {
 pub struct LiveCpu {
     /// Its number.
     pub cpu: u32,
-    /// The events that are on counters, that wait, or that are in the error state.
+    /// The events on counters, waiting, or in the error state.
     pub events: Vec<LiveEvent>,
-    /// What will come of it as long as these events are there; nothing, if there are none.
+    /// The plan for these events if they stay; `None` without events.
     pub plan: Option<Report>,
 }
 
 /// One event.
 #[derive(Clone, Debug, Serialize)]
 pub struct LiveEvent {
-    /// The perf core's number of it, and of its group's leader.
+    /// The ID that `PERF_EVENT_IOC_ID` returns.
     pub id: u64,
-    /// Likewise.
+    /// The ID of its group's leader.
     pub group: u64,
-    /// A name that the perf tool knows it by.
+    /// A name that the perf tool accepts.
     pub name: String,
     /// Whether it is pinned.
     pub pinned: bool,
-    /// Process and name of who it counts for; none if it counts all of the CPU.
+    /// PID and name of the task that it counts; `None` for an event that counts the whole CPU.
     pub task: Option<String>,
-    /// The counter that it is on.
+    /// The counter that it occupies.
     pub counter: Option<String>,
-    /// Milliseconds since it got it.
+    /// Milliseconds since it got this counter.
     pub for_ms: Option<u64>,
-    /// Why it is on none, in the driver's words, with names in place of numbers.
+    /// The driver's reason why it has no counter, with event names in place of IDs.
     pub why: Option<String>,
     #[serde(skip)]
     asked_for: (u32, u64, u64),
 }
 
-/// What is read.
+/// The file tree to read.
 struct Files<'a> {
     root: &'a Path,
 }
@@ -80,12 +80,12 @@ impl Files<'_> {
         text.map_err(|error| format!("{}: {error}", path.display()))
     }
 
-    /// A file with one word.
+    /// Reads a file that holds one word.
     fn word(&self, name: &str) -> Option<String> {
         Some(self.text(name).ok()?.trim().to_owned())
     }
 
-    /// The CPUs that there are schedules of.
+    /// Lists the CPUs that have a schedule.
     fn cpus(&self) -> Result<Vec<u32>, String> {
         let path = self.path(SCHEDULES);
         let entries = fs::read_dir(&path).map_err(|error| {
@@ -101,7 +101,7 @@ impl Files<'_> {
         Ok(cpus)
     }
 
-    /// The CPU's core's other thread, if that is on.
+    /// Returns the other thread of the CPU's core, if it is online.
     fn sibling(&self, cpu: u32) -> Option<u32> {
         let name = format!("sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
         let list = self.word(&name)?;
@@ -129,18 +129,17 @@ impl Files<'_> {
         };
         let abort = self.word(&format!("{CPU_PMU}/allow_tsx_force_abort"));
         let no_force_abort = abort.is_some_and(|abort| abort == "0");
-        let list = list_of(model).ok_or_else(|| {
-            format!("there is no list of events for the model {model:#x} of family 6")
-        })?;
+        let list = list_of(model)
+            .ok_or_else(|| format!("no event list for model {model:#x} of family 6"))?;
         Machine::of_list(list, smt, no_force_abort).map_err(|why| format!("{}: {why:?}", list.name))
     }
 }
 
-/// Reads what is there below `root`, which is `/` but for tests.
+/// Reads the state below `root`: `/`, or a copy of these files.
 ///
 /// # Errors
 ///
-/// A file that cannot be read, or a CPU that there is no list for.
+/// If a file cannot be read, or if there is no event list for the CPU.
 pub fn read(root: &Path) -> Result<Live, String> {
     let files = Files { root };
     let mut read: Vec<(u32, Machine, Vec<LiveEvent>)> = Vec::new();
@@ -183,10 +182,10 @@ pub fn read(root: &Path) -> Result<Live, String> {
     })
 }
 
-/// The events of a schedule, those that are on counters first.
+/// Parses the events of a schedule, those on counters first.
 fn events(text: &str, machine: &Machine) -> Vec<LiveEvent> {
     let mut events: Vec<LiveEvent> = Vec::new();
-    // Behind the last heading are those that somebody else has waited with.
+    // The last section lists failures of tasks that no longer run here.
     let mut is_here = true;
     for line in text.lines() {
         if line.starts_with('#') {
@@ -197,7 +196,7 @@ fn events(text: &str, machine: &Machine) -> Vec<LiveEvent> {
             events.extend(event(line, machine));
         }
     }
-    // A group waits as a whole, and it is said of the first why.
+    // A group waits as a whole; the schedule gives the reason with its first event.
     let first: Vec<LiveEvent> = events
         .iter()
         .filter(|event| event.why.is_some())
@@ -219,7 +218,7 @@ fn events(text: &str, machine: &Machine) -> Vec<LiveEvent> {
     events
 }
 
-/// Puts names where `id=` is.
+/// Replaces each `id=N` by the event's name.
 fn with_names(why: &str, names: &[(u64, String)]) -> String {
     let mut out = String::new();
     let mut rest = why;
@@ -235,7 +234,7 @@ fn with_names(why: &str, names: &[(u64, String)]) -> String {
     out + rest
 }
 
-/// The event on a line; none, if that is of another form.
+/// Parses the event on a line; `None` if the line has another format.
 fn event(line: &str, machine: &Machine) -> Option<LiveEvent> {
     let (start, why) = match line.split_once(": ") {
         Some((start, why)) => (start, Some(why.to_owned())),
@@ -283,7 +282,7 @@ fn attributes(kind: u32, config: u64, config1: u64) -> Attributes {
     attr
 }
 
-/// The events as groups, in the order in which they were opened; those of the CPU come first.
+/// Groups the events in the order in which they were opened, the CPU's own first.
 fn wanted(events: &[LiveEvent]) -> Vec<Wanted> {
     let mut leaders: Vec<(bool, u64)> = events
         .iter()
@@ -303,7 +302,7 @@ fn wanted(events: &[LiveEvent]) -> Vec<Wanted> {
                     name: event.name.clone(),
                     alone: event.name.clone(),
                     kind: Kind::Hardware(attributes(kind, config, config1)),
-                    // It is the leader's.
+                    // Only leaders are pinned.
                     pinned: event.pinned && index == 0,
                     exclusive: false,
                 }
@@ -320,13 +319,13 @@ fn wanted(events: &[LiveEvent]) -> Vec<Wanted> {
 }
 
 impl Live {
-    /// Whether every event counts all the time.
+    /// Returns whether every event counts all the time.
     pub fn is_perfect(&self) -> bool {
         let mut plans = self.cpus.iter().filter_map(|cpu| cpu.plan.as_ref());
         plans.all(Report::is_perfect)
     }
 
-    /// For people.
+    /// Formats the state and the plans as text.
     pub fn text(&self) -> String {
         let mut out = String::new();
         for cpu in &self.cpus {
@@ -342,9 +341,9 @@ impl Live {
             }
             let tasks = cpu.events.iter().any(|event| event.task.is_some());
             let all = cpu.events.iter().any(|event| event.task.is_none());
-            let _ = writeln!(out, "\nCPU {}, as long as these events are there", cpu.cpu);
+            let _ = writeln!(out, "\nCPU {}, if these events stay", cpu.cpu);
             if tasks && all {
-                out += "(As if all took turns with one another: the CPU's own go before the task's.)\n";
+                out += "(Planned as one rotation; the perf core schedules the CPU's own events before the task's.)\n";
             }
             if let Some(plan) = &cpu.plan {
                 out += &text::text(plan);

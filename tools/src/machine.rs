@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The machine that is planned for: a model, and how many threads a core has.
+//! The machine to plan for: a CPU model and its threads per core.
 //!
-//! What CPUID says on such a machine is made up here, and [`Pmu::probe`] decodes it as it does in the
-//! driver, so that a model that the driver refuses is refused here.
+//! This module builds the CPUID leaves of such a machine, and [`Pmu::probe`] decodes them as in the
+//! driver: a model that the driver refuses is refused here, too.
 
 use crate::data::{lists, List};
 use crate::logic::capabilities::{Cpuid, Leaf};
@@ -11,44 +11,44 @@ use crate::logic::model::{Quirk, MODELS};
 use crate::logic::pmu::Pmu;
 use serde::Serialize;
 
-/// The threads of a core.
+/// Hardware threads of a core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Smt {
     /// Two.
     On,
-    /// Two, of which one has been taken off line: the counters stay divided.
+    /// Two, one of them offline: the counters stay divided.
     Offline,
-    /// One, which has the counters of both where the model divides them.
+    /// One, which owns all counters on models that divide them between threads.
     Off,
 }
 
 /// The machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Machine {
-    /// Its events.
+    /// The model's event list.
     pub list: List,
-    /// Its PMU, as the driver sees it.
+    /// The PMU as the driver probes it.
     pub pmu: Pmu,
-    /// The threads of a core.
+    /// Hardware threads of a core.
     pub smt: Smt,
-    /// Whether transactions keep counter 3: the part has the TFA defect, and
-    /// `allow_tsx_force_abort` is 0.
+    /// Whether TSX reserves counter 3: the CPU has TSX_FORCE_ABORT, and `allow_tsx_force_abort`
+    /// is 0.
     pub no_force_abort: bool,
 }
 
-/// Why there is no such machine.
+/// Why a machine cannot be planned for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoMachine {
-    /// No model of that name.
+    /// No model has this name.
     Unknown(String),
     /// The model has no `allow_tsx_force_abort`.
     NoForceAbort(&'static str),
-    /// The driver does not drive it; its own words.
+    /// The driver refuses it, for this reason.
     Unsupported(String),
 }
 
-/// What people and QEMU call some models that the perf tool calls otherwise.
+/// Common names, QEMU's among them, and the perf tool's name for the same model.
 const ALIASES: &[(&str, &str)] = &[
     ("nehalem", "nehalemep"),
     ("nhm", "nehalemep"),
@@ -82,7 +82,7 @@ const ALIASES: &[(&str, &str)] = &[
     ("emr", "emeraldrapids"),
 ];
 
-/// The list for a model's name, in any case: the perf tool's, or another that is common.
+/// Finds the list by the perf tool's name or by an alias, ignoring case.
 pub fn find_list(name: &str) -> Option<List> {
     let lower = name.to_lowercase();
     let alias = ALIASES.iter().find(|(alias, _)| *alias == lower);
@@ -90,13 +90,13 @@ pub fn find_list(name: &str) -> Option<List> {
     lists().find(|list| list.name == wanted)
 }
 
-/// The other names of a list.
+/// Returns the aliases of a list.
 pub fn aliases(list: List) -> impl Iterator<Item = &'static str> {
     let is_it = move |alias: &&(&str, &str)| alias.1 == list.name;
     ALIASES.iter().filter(is_it).map(|(alias, _)| *alias)
 }
 
-/// The list for a CPUID model of family 6: the one that is for it, or one for another model of the same
+/// Finds the list for a CPUID model of family 6: its own, or that of another model of the same
 /// microarchitecture.
 pub fn list_of(cpuid_model: u8) -> Option<List> {
     let exact = lists().find(|list| list.cpuid_model == cpuid_model);
@@ -109,21 +109,21 @@ pub fn list_of(cpuid_model: u8) -> Option<List> {
 }
 
 impl Machine {
-    /// The machine with a model of that name.
+    /// Creates the machine for a model's name.
     ///
     /// # Errors
     ///
-    /// Why there is none.
+    /// [`NoMachine`] says why there is none.
     pub fn new(name: &str, smt: Smt, no_force_abort: bool) -> Result<Self, NoMachine> {
         let list = find_list(name).ok_or_else(|| NoMachine::Unknown(name.to_owned()))?;
         Self::of_list(list, smt, no_force_abort)
     }
 
-    /// The machine whose events are those of `list`.
+    /// Creates the machine for an event list.
     ///
     /// # Errors
     ///
-    /// Why there is none.
+    /// [`NoMachine`] says why there is none.
     pub fn of_list(list: List, smt: Smt, no_force_abort: bool) -> Result<Self, NoMachine> {
         let unsupported = |why: &dyn ToString| NoMachine::Unsupported(why.to_string());
         let plain = cpuid(list, Traits::SKYLAKE, smt, false);
@@ -144,22 +144,22 @@ impl Machine {
         })
     }
 
-    /// Whether the core's other thread is there.
+    /// Returns whether the core's other thread is online.
     pub fn has_sibling(&self) -> bool {
         self.smt == Smt::On
     }
 }
 
-/// What CPUID says of the PMU and differs between models.
+/// CPUID values of the PMU that differ between models.
 #[derive(Clone, Copy)]
 struct Traits {
-    /// Version of architectural performance monitoring.
+    /// Architectural performance monitoring version.
     version: u32,
-    /// General-purpose counters of a thread where a core has two, and where it has one.
+    /// General-purpose counters per thread with two threads per core, and with one.
     gp: [u32; 2],
     /// Fixed counters.
     fixed: u32,
-    /// The architectural events that are marked as absent.
+    /// Architectural events that CPUID.0AH:EBX marks as absent.
     absent: u32,
 }
 
@@ -171,7 +171,7 @@ impl Traits {
         absent: 0,
     };
 
-    /// SDM vol. 3, 20.3, by microarchitecture; the absent events are errata.
+    /// Returns the values of a microarchitecture (SDM vol. 3, 20.3; errata for the absent events).
     fn of(pmu_name: &str, branch_misses_absent: bool) -> Self {
         let old = Self {
             version: 3,
@@ -201,7 +201,7 @@ impl Traits {
     }
 }
 
-/// What CPUID says on such a machine, as far as the PMU is concerned.
+/// Builds the CPUID leaves that the driver reads.
 fn cpuid(list: List, traits: Traits, smt: Smt, defect: bool) -> Cpuid {
     let gp = traits.gp[usize::from(smt == Smt::Off)];
     let number = u32::from(list.cpuid_model);
@@ -217,7 +217,7 @@ fn cpuid(list: List, traits: Traits, smt: Smt, defect: bool) -> Cpuid {
             eax: ((number >> 4) << 16) | (6 << 8) | ((number & 0xf) << 4),
             ..Leaf::default()
         },
-        // With the defect: RTM, TSX_FORCE_ABORT.
+        // RTM and TSX_FORCE_ABORT.
         leaf_7: Leaf {
             ebx: u32::from(defect) << 11,
             edx: u32::from(defect) << 13,

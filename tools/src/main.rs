@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The command.
+//! The command line.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use rpmu_plan::data::{lists, source};
@@ -16,8 +16,8 @@ use rpmu_plan::{svg, text};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Predict how perf stat will count events on an rpmu machine: who is on which counter, when, and
-/// why not always.
+/// Predict how perf stat counts events on a machine that rpmu drives: which event is on which
+/// counter, when, and why an event does not count all the time.
 #[derive(Parser)]
 #[command(
     version,
@@ -25,8 +25,8 @@ use std::process::ExitCode;
     subcommand_negates_reqs = true
 )]
 #[command(
-    after_help = "Exit status: 0 if every event counts all the time, 1 if not, 2 if there is a mistake.\n\
-    More, with examples: rpmu-plan(1)."
+    after_help = "Exit status: 0 if every event counts all the time, 1 if not, 2 on invalid arguments.\n\
+    See rpmu-plan(1) for details and examples."
 )]
 struct Command {
     #[command(subcommand)]
@@ -48,54 +48,54 @@ struct ListArguments {
     /// The CPU model.
     #[arg(short, long)]
     model: String,
-    /// Two threads a core, or one.
+    /// Two hardware threads per core, or one.
     #[arg(long, value_enum, default_value_t = Threads::On)]
     smt: Threads,
-    /// Only events whose name has this in it.
+    /// List only events whose name contains this.
     pattern: Option<String>,
 }
 
 #[derive(Args)]
 struct PlanArguments {
-    /// The CPU model, as the perf tool calls it; `rpmu-plan models` lists them.
+    /// The CPU model, by the perf tool's name; `rpmu-plan models` lists them.
     #[arg(short, long, required_unless_present = "live")]
     model: Option<String>,
-    /// The events, as for perf stat. Several are one list.
+    /// The events, in the syntax of perf stat -e. Repeated options form one list.
     #[arg(short, long, required_unless_present = "live")]
     event: Vec<String>,
-    /// What this machine's rpmu has on its counters right now, and what will come of it; or that of a
-    /// machine whose files are below DIR.
+    /// Show what the running rpmu has on its counters, and a plan for these events. With DIR, read
+    /// the files of debugfs, procfs and sysfs below DIR.
     #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = "/")]
     #[arg(conflicts_with_all = ["model", "event", "smt", "watchdog", "no_force_abort", "sibling", "policy", "interval", "duration", "svg", "html"])]
     live: Option<PathBuf>,
-    /// Two threads a core, or one.
+    /// Two hardware threads per core, or one.
     #[arg(long, value_enum, default_value_t = Threads::On)]
     smt: Threads,
-    /// The NMI watchdog counts cycles on every CPU.
+    /// The NMI watchdog is on: it counts cycles on every CPU.
     #[arg(long)]
     watchdog: bool,
-    /// A Skylake whose transactions keep counter 3 (allow_tsx_force_abort=0).
+    /// A Skylake with allow_tsx_force_abort=0, where TSX reserves counter 3.
     #[arg(long)]
     no_force_abort: bool,
-    /// Events that are counted on the core's other thread at the same time.
+    /// Events that the core's other thread counts at the same time.
     #[arg(long, value_name = "EVENTS")]
     sibling: Option<String>,
-    /// The module's parameter of that name.
+    /// The module's parameter `policy`.
     #[arg(long, value_enum, default_value_t = PolicyName::Rpmu)]
     policy: PolicyName,
-    /// How long until events take turns: perf_event_mux_interval_ms.
+    /// The rotation interval, perf_event_mux_interval_ms in sysfs.
     #[arg(long, value_name = "TIME", default_value = "4ms", value_parser = seconds)]
     interval: f64,
-    /// How long the events are counted while the task runs.
+    /// How long the task runs while its events count.
     #[arg(long = "for", value_name = "TIME", default_value = "1s", value_parser = seconds)]
     duration: f64,
-    /// Print JSON.
+    /// Print the report as JSON.
     #[arg(long, conflicts_with_all = ["svg", "html"])]
     json: bool,
-    /// Print a picture of the counters over time.
+    /// Print an SVG picture of the counters over time.
     #[arg(long, conflicts_with = "html")]
     svg: bool,
-    /// Print a page with the picture and all that is said about it.
+    /// Print an HTML page with the picture and the text.
     #[arg(long)]
     html: bool,
 }
@@ -121,7 +121,7 @@ impl From<Threads> for Smt {
     }
 }
 
-/// `4ms`, `2s`, `500us`.
+/// Parses a time such as `4ms`, `2s` or `500us` into seconds.
 fn seconds(text: &str) -> Result<f64, String> {
     let end = text
         .find(|it: char| it.is_ascii_alphabetic())
@@ -132,15 +132,15 @@ fn seconds(text: &str) -> Result<f64, String> {
         "ms" => 1e-3,
         "s" => 1.0,
         "m" | "min" => 60.0,
-        _ => return Err("a time is a number with us, ms, s or min behind it".to_owned()),
+        _ => return Err("expected a number followed by us, ms, s or min".to_owned()),
     };
     match number.parse::<f64>() {
         Ok(number) if number > 0.0 && number.is_finite() => Ok(number * factor),
-        _ => Err("a time is more than 0".to_owned()),
+        _ => Err("expected a time greater than 0".to_owned()),
     }
 }
 
-/// A mistake of the user's.
+/// A message about invalid arguments.
 struct Wrong(String);
 
 fn main() -> ExitCode {
@@ -159,7 +159,7 @@ fn main() -> ExitCode {
     })
 }
 
-/// Whoever does not want to read on closes the pipe.
+/// Writes to standard output. Ignores errors: the reader may close the pipe early.
 fn print(text: &str) {
     use std::io::Write;
     let _ = std::io::stdout().write_all(text.as_bytes());
@@ -168,9 +168,9 @@ fn print(text: &str) {
 fn machine(model: &str, smt: Threads, no_force_abort: bool) -> Result<Machine, Wrong> {
     Machine::new(model, smt.into(), no_force_abort).map_err(|why| {
         Wrong(match why {
-            NoMachine::Unknown(name) => format!("no model is called {name}; there are\n{}", models().trim_end()),
+            NoMachine::Unknown(name) => format!("unknown model {name}; known models:\n{}", models().trim_end()),
             NoMachine::NoForceAbort(name) => {
-                format!("--no-force-abort: {name} has no allow_tsx_force_abort, only Skylake and its kin have")
+                format!("--no-force-abort: {name} has no allow_tsx_force_abort; only Skylake cores have it")
             }
             NoMachine::Unsupported(text) => text,
         })
@@ -190,10 +190,10 @@ fn models() -> String {
     lists().map(line).collect()
 }
 
-/// The events of a list, or the mistake with the place.
+/// Parses and resolves a list of events.
 fn events(text: &str, machine: &Machine) -> Result<Vec<names::Wanted>, Wrong> {
     names::parse(text, machine)
-        .map_err(|mistake| Wrong(format!("mistake in the events\n{}", mistake.show(text))))
+        .map_err(|mistake| Wrong(format!("invalid events\n{}", mistake.show(text))))
 }
 
 fn show_live(root: &Path, json: bool) -> Result<ExitCode, Wrong> {
@@ -280,9 +280,7 @@ fn list(arguments: &ListArguments) -> Result<ExitCode, Wrong> {
     }
     if !found {
         let model = machine.list.name;
-        return Err(Wrong(format!(
-            "no event of {model} has {pattern} in its name"
-        )));
+        return Err(Wrong(format!("no event of {model} matches {pattern}")));
     }
     print(&format!(
         "{out}\n{}, version {}. {}\n",

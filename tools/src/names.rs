@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a name means: from what was written to what perf_event_open is asked for.
+//! Event names: from parsed text to the attributes for perf_event_open.
 //!
-//! As the perf tool does it: generic names, software events, the model's list, what sysfs has; a
-//! name can be written in any case. Perf tool: `tools/perf/util/parse-events.c` and
-//! `tools/perf/pmu-events/make_legacy_cache.py`.
+//! Resolves names as the perf tool does, ignoring case: generic names, software events, the model's
+//! list, sysfs (`tools/perf/util/parse-events.c`, `tools/perf/pmu-events/make_legacy_cache.py`).
 
 use crate::data::Listed;
 use crate::logic::model::HardwareId;
@@ -13,21 +12,21 @@ use crate::logic::sched::extra_register::ExtraRegister;
 use crate::machine::{Machine, Smt};
 use crate::syntax::{self, number, Body, Mistake, Modifiers, Span, Term};
 
-/// A group, or an event alone, that perf_event_open is to be asked for.
+/// A requested group, or a single event.
 #[derive(Clone, Debug)]
 pub struct Wanted {
     /// The events, the leader first.
     pub events: Vec<WantedEvent>,
-    /// Whether it was written with braces.
+    /// Whether the group was written with braces.
     pub braces: bool,
-    /// What was written behind the braces.
+    /// The modifiers after the braces, with their colon.
     pub suffix: String,
-    /// Whether perf may dissolve it when it does not fit (`:W`).
+    /// Whether perf may split the group if it does not fit (`:W`).
     pub weak: bool,
 }
 
 impl Wanted {
-    /// As it was written.
+    /// Returns the group as written in the list.
     pub fn text(&self) -> String {
         let names: Vec<&str> = self
             .events
@@ -42,7 +41,7 @@ impl Wanted {
     }
 }
 
-/// A list of them, as perf takes it.
+/// Joins groups to a list in perf's syntax.
 pub fn text(groups: &[Wanted]) -> String {
     groups
         .iter()
@@ -51,14 +50,14 @@ pub fn text(groups: &[Wanted]) -> String {
         .join(",")
 }
 
-/// One event of it.
+/// A requested event.
 #[derive(Clone, Debug)]
 pub struct WantedEvent {
-    /// As it was written.
+    /// The event as written in the list.
     pub name: String,
-    /// As it would have to be written outside of its group, with the group's modifiers.
+    /// The same event outside of its group: with the group's modifiers.
     pub alone: String,
-    /// What counts it.
+    /// The provider that counts it.
     pub kind: Kind,
     /// `attr.pinned`.
     pub pinned: bool,
@@ -66,16 +65,16 @@ pub struct WantedEvent {
     pub exclusive: bool,
 }
 
-/// What counts an event.
+/// The provider that counts an event.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
-    /// The PMU.
+    /// The core's PMU.
     Hardware(Attributes),
-    /// The kernel, or the perf tool itself: nothing that there is only so much of.
+    /// The kernel or the perf tool: no counter needed.
     Software,
 }
 
-/// The generic hardware events by the perf tool's names:
+/// Generic hardware events by the perf tool's names:
 /// `tools/perf/pmu-events/arch/common/common/legacy-hardware.json`.
 const HARDWARE: &[(&str, HardwareId)] = &[
     ("cpu-cycles", HardwareId::CpuCycles),
@@ -94,7 +93,7 @@ const HARDWARE: &[(&str, HardwareId)] = &[
     ("ref-cycles", HardwareId::RefCpuCycles),
 ];
 
-/// Software events and the perf tool's own: `software.json` and `tool.json` beside it.
+/// Software events and tool events: `software.json` and `tool.json` in the same directory.
 #[rustfmt::skip]
 const SOFTWARE: &[&str] = &[
     "cpu-clock", "task-clock", "faults", "page-faults", "context-switches", "cs", "cpu-migrations",
@@ -102,8 +101,8 @@ const SOFTWARE: &[&str] = &[
     "bpf-output", "cgroup-switches", "duration_time", "user_time", "system_time",
 ];
 
-/// Names of caches, of what is done and of what comes of it, with their numbers in `attr.config`;
-/// and what can be done to the caches.
+/// Names of the caches and the numbers of their operations. The index of a cache, an operation or a
+/// result is its number in `attr.config`.
 #[rustfmt::skip]
 const CACHES: &[(&[&str], &[u64])] = &[
     (&["L1-dcache", "l1-d", "l1d", "L1-data"], &[0, 1, 2]),
@@ -122,7 +121,7 @@ const OPERATIONS: &[&[&str]] = &[
 ];
 const OUTCOMES: &[&[&str]] = &[&["refs", "Reference", "ops", "access"], &["misses", "miss"]];
 
-/// Every name of a generic cache event, with its `attr.config`.
+/// Returns every name of a generic cache event with its `attr.config`.
 fn cache_events() -> impl Iterator<Item = (String, u64)> {
     let outcomes = || {
         let all = (0u64..).zip(OUTCOMES);
@@ -154,11 +153,11 @@ fn cache_events() -> impl Iterator<Item = (String, u64)> {
     })
 }
 
-/// What is meant by a list of events on a machine.
+/// Resolves a parsed list of events on a machine.
 ///
 /// # Errors
 ///
-/// The first name or term that nothing is called.
+/// The first unknown name or term.
 pub fn resolve(groups: &[syntax::Group], machine: &Machine) -> Result<Vec<Wanted>, Mistake> {
     groups
         .iter()
@@ -166,11 +165,11 @@ pub fn resolve(groups: &[syntax::Group], machine: &Machine) -> Result<Vec<Wanted
         .collect()
 }
 
-/// Reads a list of events, and says what is meant by it on a machine.
+/// Parses and resolves a list of events on a machine.
 ///
 /// # Errors
 ///
-/// The first thing that is wrong.
+/// The first mistake in the text.
 pub fn parse(text: &str, machine: &Machine) -> Result<Vec<Wanted>, Mistake> {
     resolve(&syntax::parse(text)?, machine)
 }
@@ -188,7 +187,7 @@ fn resolve_group(group: &syntax::Group, machine: &Machine) -> Result<Wanted, Mis
             name: event.text.clone(),
             alone: alone(event, group),
             kind,
-            // Behind braces, it is the leader's.
+            // After braces, the modifier applies to the leader only.
             pinned: event.modifiers.pinned || (group.modifiers.pinned && is_leader),
             exclusive: event.modifiers.exclusive || (group.modifiers.exclusive && is_leader),
         });
@@ -206,7 +205,7 @@ fn resolve_group(group: &syntax::Group, machine: &Machine) -> Result<Wanted, Mis
     })
 }
 
-/// The event as it would have to be written outside of its group.
+/// Returns the event as it has to be written outside of its group.
 fn alone(event: &syntax::Event, group: &syntax::Group) -> String {
     let mut modifiers = event.modifiers.merged(&group.modifiers);
     (modifiers.pinned, modifiers.weak) = (event.modifiers.pinned, false);
@@ -233,7 +232,7 @@ fn apply(attr: &mut Attributes, modifiers: &Modifiers) {
         attr.exclude_kernel = !modifiers.kernel;
     }
     attr.exclude_host = modifiers.guest && !modifiers.host;
-    // Perf stat leaves P, which is for sampling, alone.
+    // Perf stat ignores P, which is for sampling.
     attr.precise_ip = modifiers.precise;
 }
 
@@ -250,7 +249,7 @@ fn kind_of(event: &syntax::Event, machine: &Machine) -> Result<Kind, Mistake> {
             4 => Kind::Hardware(raw(*config)),
             _ => {
                 let what =
-                    format!("another PMU's type: {kind}; only the PMU of the core is planned");
+                    format!("type {kind} belongs to another PMU; only the core's PMU is planned");
                 return Err(Mistake::new(event.body_at.clone(), what));
             }
         },
@@ -263,7 +262,7 @@ fn kind_of(event: &syntax::Event, machine: &Machine) -> Result<Kind, Mistake> {
                 let what = if terms.is_empty() {
                     unknown(name, machine)
                 } else {
-                    format!("no PMU or event is called {name}; the PMU that is planned is cpu")
+                    format!("unknown PMU or event {name}; only the PMU cpu is planned")
                 };
                 return Err(Mistake::new(event.body_at.clone(), what));
             }
@@ -275,7 +274,7 @@ fn kind_of(event: &syntax::Event, machine: &Machine) -> Result<Kind, Mistake> {
     }
 }
 
-/// The event of that name.
+/// Finds an event by name.
 pub fn find(name: &str, machine: &Machine) -> Option<Kind> {
     if SOFTWARE
         .iter()
@@ -303,7 +302,7 @@ pub fn find(name: &str, machine: &Machine) -> Option<Kind> {
     )))
 }
 
-/// A name for what an event was opened with, as the perf tool would take it.
+/// Returns a name that the perf tool accepts for an event with these attributes.
 pub fn name_of(attr: &Attributes, machine: &Machine) -> String {
     let config = attr.config;
     let known = match attr.event_type {
@@ -327,7 +326,7 @@ pub fn name_of(attr: &Attributes, machine: &Machine) -> String {
     })
 }
 
-/// The usual one of a generic cache event's names: LLC-loads, LLC-load-misses.
+/// Returns the usual name of a generic cache event: LLC-loads, LLC-load-misses.
 fn cache_name(config: u64) -> Option<String> {
     let part = |shift: u32| usize::try_from((config >> shift) & 0xff).ok();
     let cache = CACHES.get(part(0)?)?.0.first()?;
@@ -339,7 +338,7 @@ fn cache_name(config: u64) -> Option<String> {
     }
 }
 
-/// The topdown method's events in sysfs.
+/// Finds the config of a topdown event of sysfs.
 fn topdown(name: &str, machine: &Machine) -> Option<u64> {
     let file = machine
         .pmu
@@ -370,10 +369,10 @@ const FIELDS: &[(&str, u32, u32)] = &[
     ("in_tx_cp", 33, 1),
 ];
 
-/// Terms that mean nothing to the PMU, or nothing when events are counted.
+/// Terms without effect on the PMU, or without effect on counting.
 const IDLE_TERMS: &[&str] = &["name", "period", "freq", "time", "config3", "config4"];
 
-/// Whether this machine's sysfs has the field.
+/// Returns whether this machine's sysfs has the field.
 fn has_field(name: &str, machine: &Machine) -> bool {
     let registers = &machine.pmu.model.extra_register_events;
     let capabilities = &machine.pmu.capabilities;
@@ -392,7 +391,7 @@ fn with_terms(
     terms: &[Term],
     machine: &Machine,
 ) -> Result<Attributes, Mistake> {
-    // A name among them says what the rest changes.
+    // A name among the terms selects the event that the other terms modify.
     for term in terms.iter().filter(|term| term.value.is_none()) {
         let is_field = FIELDS.iter().any(|field| field.0 == term.word);
         if is_field || IDLE_TERMS.contains(&term.word.as_str()) {
@@ -447,7 +446,7 @@ fn raw_term(word: &str) -> Option<u64> {
 
 fn in_bits(value: u64, bits: u32, at: &Span) -> Result<u64, Mistake> {
     if bits < 64 && value >> bits != 0 {
-        let what = format!("too large for {bits} bits: {} at most", (1u64 << bits) - 1);
+        let what = format!("too large for {bits} bits: at most {}", (1u64 << bits) - 1);
         return Err(Mistake::new(at.clone(), what));
     }
     Ok(value)
@@ -458,14 +457,14 @@ fn no_term(term: &Term, machine: &Machine) -> Mistake {
     let fields = fields.chain(["offcore_rsp", "ldlat", "frontend"]);
     let known: Vec<&str> = fields.filter(|name| has_field(name, machine)).collect();
     let what = format!(
-        "no term is called {} on this model; there are {}, config, config1, name, and events' names",
+        "unknown term {} on this model; known are {}, config, config1, name and event names",
         term.word,
         known.join(", ")
     );
     Mistake::new(term.at.clone(), what)
 }
 
-/// That there is no such event, and which names are near.
+/// Returns the message for an unknown event, with similar names.
 fn unknown(name: &str, machine: &Machine) -> String {
     let lower = name.to_lowercase();
     let generic = HARDWARE
@@ -483,20 +482,20 @@ fn unknown(name: &str, machine: &Machine) -> String {
     let near: Vec<&str> = near.iter().take(5).map(|(_, name)| name.as_str()).collect();
     let model = machine.list.name;
     if near.is_empty() {
-        format!("no event is called {name} on {model}; `rpmu-plan list -m {model}` shows them all")
+        format!("unknown event {name} on {model}; `rpmu-plan list -m {model}` lists all")
     } else {
         format!(
-            "no event is called {name} on {model}; the nearest are {}",
+            "unknown event {name} on {model}; similar names: {}",
             near.join(", ")
         )
     }
 }
 
-/// The names of all events of a machine but for software events: the generic ones, then the list's.
+/// Returns the names of all hardware events of a machine: the generic ones, then the list's.
 pub fn all(machine: &Machine) -> impl Iterator<Item = String> {
     let hardware = HARDWARE.iter().map(|(name, _)| (*name).to_owned());
     let caches = cache_events().filter(|(name, _)| {
-        // Perf calls the others deprecated.
+        // Perf marks the other names as deprecated.
         ["L1-", "LLC-", "dTLB-", "iTLB-", "branch-", "node-"]
             .iter()
             .any(|start| name.starts_with(start))
@@ -555,7 +554,7 @@ mod tests {
                 "{name}"
             );
         }
-        // Not caches, though they look like it.
+        // Generic hardware events whose names look like cache events.
         assert_eq!(attributes("branches").event_type, EventType::Hardware);
         assert_eq!(attributes("branch-misses").event_type, EventType::Hardware);
     }
@@ -598,14 +597,14 @@ mod tests {
             ("l1d_pend_mis.pending", 0..20, "l1d_pend_miss.pending"),
             ("cycles,qqqqqq", 7..13, "rpmu-plan list"),
             ("cpu/event=0x100/", 4..15, "255"),
-            ("cpu/frontend=1/", 4..14, "no term"),
-            ("cpu/in_tx/", 4..9, "no term"),
+            ("cpu/frontend=1/", 4..14, "unknown term"),
+            ("cpu/in_tx/", 4..9, "unknown term"),
             ("cpu/umask=x/", 4..11, "not a number"),
             ("uncore/event=1/", 0..6, "cpu"),
             ("9:1", 0..1, "another PMU"),
         ] {
             let Err(mistake) = parse(text, &machine()) else {
-                panic!("{text} is taken")
+                panic!("{text} is accepted")
             };
             assert_eq!(mistake.at, at, "{text}");
             assert!(mistake.what.contains(word), "{text}: {}", mistake.what);
@@ -627,7 +626,7 @@ mod tests {
 
     #[test]
     fn sysfs_names() {
-        // Counted for any thread where there are two.
+        // With two threads per core, AnyThread is set.
         assert_eq!(attributes("topdown-total-slots").config, 0x20_003c);
     }
 }

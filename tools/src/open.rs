@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What perf_event_open answers, and what perf stat makes of it.
+//! The results of perf_event_open, and how perf stat treats them.
 //!
-//! An event is configured and validated as the driver does it (`rust/driver/event_init.rs`), by the
-//! same logic. A group of which a member is refused counts on without it in the kernel, but perf
-//! stat, which reads a group at once, does not get what it wants to read and shows none of it
+//! The driver's own logic configures and validates each event, as `rust/driver/event_init.rs` does.
+//! If a member is refused, the rest of its group counts without it, but perf stat reads the group as
+//! a whole, misses the member's value and shows none of the group
 //! (`evsel__process_group_data()` in `tools/perf/util/evsel.c`).
 
 use crate::logic::open::attr::{configure, LOAD_LATENCY_AUXILIARY};
@@ -19,39 +19,39 @@ use crate::machine::Machine;
 use crate::names::{Kind, Wanted, WantedEvent};
 use std::fmt;
 
-/// Events that are open.
+/// The outcome of opening a list of events.
 #[derive(Clone, Debug, Default)]
 pub struct Opened {
-    /// Every event that was asked for, in the order in which it was written.
+    /// All requested events, in the order of the list.
     pub events: Vec<Event>,
     /// The groups, in the order in which they were opened.
     pub groups: Vec<Group>,
 }
 
-/// An event that was asked for.
+/// A requested event.
 #[derive(Clone, Debug)]
 pub struct Event {
-    /// As it was written.
+    /// The event as written in the list.
     pub name: String,
-    /// What it needs of the PMU; nothing if it is a software event, or if that is unknown because
-    /// it was refused.
+    /// The counters and registers that it needs; `None` for a software event and for one that was
+    /// refused before this was known.
     pub demand: Option<Demand>,
-    /// What it counts; nothing, likewise.
+    /// The event select; `None` as for `demand`.
     pub select: Option<EventSelect>,
-    /// Why it was refused, if it was.
+    /// Why it was refused.
     pub refused: Option<Why>,
 }
 
-/// A group, or an event alone.
+/// A group, or a single event.
 #[derive(Clone, Debug)]
 pub struct Group {
-    /// Its events that are open, by number, the leader first.
+    /// Indices of its open events, the leader first.
     pub members: Vec<usize>,
-    /// Those that were refused.
+    /// Indices of its refused events.
     pub refused: Vec<usize>,
     /// Whether it is pinned.
     pub pinned: bool,
-    /// Whether it wants the PMU for itself (`:e`).
+    /// Whether it is exclusive (`:e`).
     pub exclusive: bool,
 }
 
@@ -60,14 +60,14 @@ pub struct Group {
 pub enum Why {
     /// The driver refused it.
     Driver(Refusal),
-    /// Perf core did: only a group's leader can be pinned or exclusive.
+    /// The perf core refused it: only a group's leader can be pinned or exclusive.
     OnlyLeader,
-    /// Perf did not ask for it, since its group has no leader.
+    /// Perf did not open it, because its group has no leader.
     NoLeader,
 }
 
 impl Why {
-    /// The errno that goes with it. `tests/errno.rs` sees that it is the driver's.
+    /// Returns the errno. `tests/all/errno.rs` compares it with the driver's.
     pub const fn errno(&self) -> &'static str {
         match self {
             Self::Driver(refusal) => match refusal {
@@ -94,23 +94,22 @@ impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Driver(refusal) => refusal.fmt(f),
-            Self::OnlyLeader => {
-                f.write_str("only the first event of a group can be pinned or exclusive")
-            }
-            Self::NoLeader => f.write_str("the first event of its group was refused"),
+            Self::OnlyLeader => f.write_str("only a group's leader can be pinned or exclusive"),
+            Self::NoLeader => f.write_str("its group's leader was refused"),
         }
     }
 }
 
 impl Opened {
-    /// The group that an event is a member of.
+    /// Returns the group that an event is a member of.
     pub fn group_of(&self, event: usize) -> Option<&Group> {
         self.groups
             .iter()
             .find(|group| group.members.contains(&event))
     }
 
-    /// Whether any event of the group needs a counter. Perf core treats all other groups as software.
+    /// Returns whether any event of the group needs a counter. The perf core treats other groups as
+    /// software groups.
     pub fn needs_counters(&self, group: &Group) -> bool {
         group
             .members
@@ -118,14 +117,14 @@ impl Opened {
             .any(|event| self.events[*event].demand.is_some())
     }
 
-    /// Whether perf can read the event: it is open, and so is the rest of its group.
+    /// Returns whether perf can read the event: all of its group is open.
     pub fn is_readable(&self, event: usize) -> bool {
         self.group_of(event)
             .is_some_and(|group| group.refused.is_empty())
     }
 }
 
-/// The counters that nobody gets on the machine.
+/// Returns the counters that no event can use on the machine.
 pub fn closed(machine: &Machine) -> CounterMask {
     match CounterId::gp(3) {
         Some(counter) if machine.no_force_abort => counter.mask(),
@@ -133,8 +132,8 @@ pub fn closed(machine: &Machine) -> CounterMask {
     }
 }
 
-/// Opens events as perf stat does: in their order, and those of weak groups that do not fit once
-/// more in the end, each for itself.
+/// Opens events as perf stat does: in the order of the list; the members of a weak group that does
+/// not fit are opened again at the end, as single events.
 pub fn open(wanted: &[Wanted], machine: &Machine, policy: Policy) -> Opened {
     let mut opened = Opened::default();
     let mut again: Vec<usize> = Vec::new();
@@ -190,7 +189,7 @@ pub fn open(wanted: &[Wanted], machine: &Machine, policy: Policy) -> Opened {
     opened
 }
 
-/// One event, as number `index` of a group.
+/// Opens one event as member `index` of a group.
 fn open_event(
     event: &WantedEvent,
     index: usize,
@@ -235,7 +234,7 @@ fn open_event(
     new
 }
 
-/// Whether a group could ever count: `event_init()` in `rust/driver/event_init.rs`.
+/// Checks whether a group could ever count, as `event_init()` in `rust/driver/event_init.rs` does.
 pub fn validate(members: &[Demand], machine: &Machine, policy: Policy) -> Result<(), Refusal> {
     let exclusive = members.iter().any(|demand| demand.constraint.exclusive);
     let limits = if exclusive && shares_a_core(machine) {
@@ -246,7 +245,7 @@ pub fn validate(members: &[Demand], machine: &Machine, policy: Policy) -> Result
     fits_under(limits, members, machine, policy)
 }
 
-/// Whether these events fit together under `limits`.
+/// Checks whether these events fit together under `limits`.
 pub fn fits_under(
     limits: Limits,
     members: &[Demand],
@@ -261,8 +260,8 @@ pub fn fits_under(
     group.validate()
 }
 
-/// Whether the threads of a core have to agree with one another about events:
-/// `rust/driver/unit/smt.rs`.
+/// Returns whether the threads of a core have to coordinate their events
+/// (`rust/driver/unit/smt.rs`).
 pub fn shares_a_core(machine: &Machine) -> bool {
     use crate::logic::model::Scope;
 
@@ -300,12 +299,12 @@ mod tests {
         let wanted = parse(&format!("{SIX}:W,r1c4"), &machine).unwrap();
         let opened = open(&wanted, &machine, Policy::Rpmu);
         let groups: Vec<_> = opened.groups.iter().map(|group| group.members[0]).collect();
-        // Opened once more, and so behind all others.
+        // Opened again, hence after all others.
         assert_eq!(groups, [6, 0, 1, 2, 3, 4, 5]);
     }
 
     #[test]
-    fn without_a_leader_nobody_is_asked_for() {
+    fn members_without_a_leader_are_not_opened() {
         let verdicts = verdicts("hsw", Smt::On, "{cycles:p,instructions,faults}");
         assert_eq!(verdicts, ["EOPNOTSUPP", "EINVAL", "EINVAL"]);
     }
@@ -317,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn half_of_the_counters_with_exclusive_events() {
+    fn a_corrupting_event_leaves_half_of_the_counters() {
         let three = "{mem_uops_retired.all_loads,r108,r208}";
         assert_eq!(verdicts("hsw", Smt::On, three), ["ok", "ok", "EINVAL"]);
         assert_eq!(verdicts("hsw", Smt::Offline, three), ["ok"; 3]);

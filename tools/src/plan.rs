@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How much of the time each event counts, and what perf stat shows for it.
+//! The share of time in which each event counts, and what perf stat shows for it.
 
 use crate::logic::open::attr::{configure, Attributes, EventType};
 use crate::logic::sched::assign::Policy;
@@ -11,44 +11,44 @@ use crate::open::{open, Opened};
 use crate::simulate::{simulate, EventNumber, Setting, Simulation};
 use std::fmt;
 
-/// What is planned for.
+/// The input of a plan.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// Where.
+    /// The machine.
     pub machine: Machine,
-    /// How the driver decides.
+    /// The driver's policy.
     pub policy: Policy,
     /// Whether the NMI watchdog is on.
     pub watchdog: bool,
     /// The events.
     pub events: Vec<Wanted>,
-    /// What runs on the core's other thread.
+    /// The events of the core's other thread.
     pub sibling: Vec<Wanted>,
-    /// Seconds after which events take turns (`perf_event_mux_interval_ms`).
+    /// The rotation interval in seconds (`perf_event_mux_interval_ms`).
     pub interval: f64,
-    /// Seconds for which they are counted.
+    /// How long the events are counted, in seconds.
     pub duration: f64,
 }
 
-/// What will happen.
+/// A prediction.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The events, and what was refused.
+    /// The opened and the refused events.
     pub opened: Opened,
-    /// Who is on which counter, when.
+    /// Which event is on which counter in each step.
     pub simulation: Simulation,
-    /// How many intervals each configuration has.
+    /// The number of intervals of each configuration.
     pub intervals: Vec<f64>,
-    /// The part of the time in which each event counts, from 0 to 1.
+    /// The share of time in which each event counts, from 0 to 1.
     pub shares: Vec<f64>,
 }
 
 /// What perf stat shows for an event.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Shown {
-    /// A count, and no percentage.
+    /// A count without a percentage.
     Always,
-    /// A count and the percentage of the time.
+    /// A count and the percentage of time.
     Percent(f64),
     /// `<not counted>`.
     NotCounted,
@@ -68,7 +68,7 @@ impl fmt::Display for Shown {
     }
 }
 
-/// The watchdog's event: `wd_hw_attr` in `kernel/watchdog_perf.c`.
+/// Returns the needs of the watchdog's event, `wd_hw_attr` in `kernel/watchdog_perf.c`.
 pub fn watchdog(machine: &Machine) -> Option<Demand> {
     let attr = Attributes::counting(EventType::Hardware, 0);
     let event = configure(&machine.pmu, &attr, |_| true, || true).ok()?;
@@ -76,7 +76,7 @@ pub fn watchdog(machine: &Machine) -> Option<Demand> {
 }
 
 impl Plan {
-    /// Finds out what will happen.
+    /// Opens the events and simulates their schedule.
     pub fn new(request: &Request) -> Self {
         let Request {
             machine, policy, ..
@@ -102,7 +102,7 @@ impl Plan {
         }
     }
 
-    /// What perf stat shows for an event.
+    /// Returns what perf stat shows for an event.
     pub fn shown(&self, event: EventNumber) -> Shown {
         let share = self.shares[event];
         if self.opened.events[event].refused.is_some() {
@@ -116,7 +116,7 @@ impl Plan {
         }
     }
 
-    /// The events that are open and do not count all the time, or are not shown.
+    /// Returns the open events that do not count all the time or are not shown.
     pub fn losses(&self) -> impl Iterator<Item = EventNumber> + '_ {
         let events = 0..self.opened.events.len();
         events.filter(|event| {
@@ -125,18 +125,18 @@ impl Plan {
         })
     }
 
-    /// Whether every event is open and counts all the time.
+    /// Returns whether every event is open and counts all the time.
     pub fn is_perfect(&self) -> bool {
         (0..self.opened.events.len()).all(|event| self.shown(event) == Shown::Always)
     }
 
-    /// The name of an event, or of the watchdog, which comes behind them.
+    /// Returns the name of an event, or of the watchdog, whose index follows theirs.
     pub fn name(&self, event: EventNumber) -> &str {
         let event = self.opened.events.get(event);
         event.map_or("(NMI watchdog)", |event| &event.name)
     }
 
-    /// The name of a group: its events' with commas.
+    /// Returns the name of a group: its events' names, separated by commas.
     pub fn group_name(&self, group: usize) -> String {
         match self.opened.groups.get(group) {
             None => "(NMI watchdog)".to_owned(),
@@ -152,7 +152,7 @@ impl Plan {
     }
 }
 
-/// In how many intervals an event counts.
+/// Returns the number of intervals in which an event counts.
 fn share(opened: &Opened, simulation: &Simulation, intervals: &[f64], event: EventNumber) -> f64 {
     let Some(group) = opened.group_of(event) else {
         return 0.0;

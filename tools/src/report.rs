@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! All that is said about a plan: what `--json` prints, and what the other forms show.
+//! The report on a plan: printed by `--json`, and the source of the text, the picture and the page.
 
 use crate::changes::{changes, runs, Change, Runs};
 use crate::explain::{causes, counter_names, Cause};
@@ -12,31 +12,31 @@ use crate::simulate::{EventNumber, Wait};
 use serde::Serialize;
 use std::collections::HashMap;
 
-/// Most intervals that are listed one by one.
+/// Maximum number of intervals listed one by one.
 const MAX_TURNS: usize = 64;
 
-/// All of it.
+/// The report.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// Of this form. Changes when a field changes its meaning or goes.
+    /// Version of this format. Changes when a field changes its meaning or is removed.
     pub version: u32,
-    /// Where.
+    /// The machine.
     pub machine: MachineReport,
-    /// Milliseconds after which events take turns.
+    /// The rotation interval in milliseconds.
     pub interval_ms: f64,
-    /// Seconds for which they are counted.
+    /// How long the events are counted, in seconds.
     pub seconds: f64,
     /// The events.
     pub events: Vec<EventReport>,
-    /// Who is on which counter, at one time or another.
+    /// The different assignments of events to counters.
     pub configurations: Vec<ConfigurationReport>,
-    /// Which configuration there is in each interval, from the first on, by number.
+    /// The index of the configuration in each interval, from the first on.
     pub turns: Vec<usize>,
-    /// Whether these are repeated for ever, from which one on; none, if they are not.
+    /// The interval from which on the sequence repeats; `None` if it does not.
     pub repeats_from: Option<usize>,
-    /// Changes that would help, the cheapest first. None, if nothing has to.
+    /// Changes that would help, cheapest first. Empty if every event counts all the time.
     pub changes: Vec<Change>,
-    /// Runs in which all events count all the time. None, if they do in one.
+    /// Runs in each of which all events count all the time. `None` if one run is enough.
     pub runs: Option<Runs>,
 }
 
@@ -47,33 +47,33 @@ pub struct MachineReport {
     pub model: &'static str,
     /// The microarchitecture.
     pub name: &'static str,
-    /// Threads of a core.
+    /// Hardware threads of a core.
     pub smt: Smt,
-    /// A thread's counters.
+    /// The counters of a thread.
     pub counters: Vec<String>,
-    /// How the driver decides.
+    /// The driver's policy.
     pub policy: &'static str,
-    /// Whether the watchdog counts.
+    /// Whether the NMI watchdog counts.
     pub watchdog: bool,
 }
 
 /// One event.
 #[derive(Clone, Debug, Serialize)]
 pub struct EventReport {
-    /// As it was written.
+    /// The event as written in the list.
     pub name: String,
-    /// Number of its group, in the order in which the groups were written.
+    /// Index of its group, in the order of the list.
     pub group: usize,
-    /// Whether it is in a group with others.
+    /// Whether its group has other events.
     pub grouped: bool,
     /// Whether its group is pinned.
     pub pinned: bool,
-    /// The counters that can count it; none for a software event.
+    /// The counters that can count it; `None` for a software event.
     pub counters: Option<String>,
-    /// Why it was refused, if it was.
+    /// Why it was refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused: Option<RefusedReport>,
-    /// In what part of the time it counts, from 0 to 1.
+    /// The share of time in which it counts, from 0 to 1.
     pub share: f64,
     /// What perf stat shows: a percentage, `<not counted>` or `<not supported>`.
     pub shown: String,
@@ -85,27 +85,27 @@ pub struct EventReport {
 /// A refusal.
 #[derive(Clone, Debug, Serialize)]
 pub struct RefusedReport {
-    /// What perf_event_open returns.
+    /// The error of perf_event_open.
     pub errno: &'static str,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
 /// One configuration.
 #[derive(Clone, Debug, Serialize)]
 pub struct ConfigurationReport {
-    /// `C1` and so on.
+    /// `C1`, `C2` and so on.
     pub name: String,
-    /// In what part of the time it is, from 0 to 1.
+    /// Its share of time, from 0 to 1.
     pub share: f64,
-    /// The counters in use, with the event on each.
+    /// The occupied counters and their events.
     pub counters: Vec<(String, String)>,
-    /// The groups that wait, and why.
+    /// The waiting groups, each with the reason.
     pub waiting: Vec<(String, String)>,
 }
 
 impl Report {
-    /// Plans, and finds out all about the plan.
+    /// Makes the plan and the report on it.
     pub fn new(request: &Request) -> Self {
         let plan = Plan::new(request);
         let perfect = plan.is_perfect();
@@ -139,7 +139,7 @@ impl Report {
         }
     }
 
-    /// Whether every event counts all the time.
+    /// Returns whether every event counts all the time.
     pub fn is_perfect(&self) -> bool {
         self.events
             .iter()
@@ -216,15 +216,15 @@ fn event_report(
     }
 }
 
-/// The configurations, and which of them each of the simulation's is: those that differ only in why
-/// somebody waits are one.
+/// Returns the configurations, and for each configuration of the simulation its index here:
+/// configurations that differ only in the waiting groups are merged.
 fn configurations(plan: &Plan) -> (Vec<ConfigurationReport>, Vec<usize>) {
     let total: f64 = plan.intervals.iter().sum();
     let wait = |wait: Wait| match wait {
         Wait::Refused(refusal) => plan.simulation.refusals[refusal].to_string(),
-        Wait::Behind(group) => format!("not tried behind {}", plan.group_name(group)),
-        Wait::Turn => "not its turn".to_owned(),
-        Wait::Exclusive => "the PMU is for one group alone (:e)".to_owned(),
+        Wait::Behind(group) => format!("not tried after {}", plan.group_name(group)),
+        Wait::Turn => "waits for rotation".to_owned(),
+        Wait::Exclusive => "an exclusive group (:e) does not share the PMU".to_owned(),
     };
     let mut known: HashMap<&[(u8, EventNumber)], usize> = HashMap::new();
     let mut reports: Vec<ConfigurationReport> = Vec::new();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Into how few runs events can be split so that all of them count all the time in theirs.
+//! The split of events into the fewest runs in each of which all events count all the time.
 //!
-//! A first fit gives a number that will do, a count of what the counters can hold one below which
-//! none does. Where these differ, every way to do with fewer is tried, as far as it may take.
+//! First fit gives an upper bound, and the capacity of the counters a lower bound. Between the two, a
+//! complete search tries every number of runs, up to a limit on its effort.
 
 use crate::logic::regs::counter::CounterMask;
 use crate::logic::sched::assign::Policy;
@@ -13,44 +13,44 @@ use crate::open::{shares_a_core, validate};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// How many ways to begin are tried, and how many sets are held against the PMU, before the search
-/// is given up. Up to so many groups, it never is.
+/// Maximum number of search nodes and of sets checked against the PMU.
 const MAX_NODES: usize = 20_000;
 const MAX_CHECKS: usize = 3_000;
+/// Number of units up to which the search ignores these limits.
 const ALWAYS: usize = 10;
 
-/// Events that have to be in the same run, and what each needs.
+/// The needs of events that have to be in the same run.
 pub type Unit = Vec<Demand>;
 
-/// Runs.
+/// A split into runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Split {
-    /// The units of each, by number.
+    /// The indices of the units in each run.
     pub runs: Vec<Vec<usize>>,
-    /// Whether it is known that there is no way with fewer.
+    /// Whether fewer runs are known not to be enough.
     pub is_minimal: bool,
 }
 
-/// Where the runs are.
+/// The setting of the runs.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a> {
     /// The machine; the core's other thread is idle.
     pub machine: &'a Machine,
-    /// How the driver decides.
+    /// The driver's policy.
     pub policy: Policy,
-    /// What counts in every run.
+    /// An event that counts in every run.
     pub always: Option<Demand>,
 }
 
 impl Place<'_> {
-    /// Whether these units can count together.
+    /// Returns whether these units can count together.
     pub fn fits(&self, units: &[&Unit]) -> bool {
         let events = units
             .iter()
             .flat_map(|unit| unit.iter())
             .chain(&self.always);
         let events: Vec<Demand> = events.copied().collect();
-        // Most of what does not fit shows here already, and it is much faster than a trial.
+        // This rejects most sets and is much faster than a trial.
         let masks = || events.iter().map(|demand| demand.constraint.counters);
         let crowded = |counters: CounterMask| {
             let confined = masks().filter(|mask| mask.is_subset(counters));
@@ -59,7 +59,7 @@ impl Place<'_> {
         !masks().any(crowded) && validate(&events, self.machine, self.policy).is_ok()
     }
 
-    /// Splits units, each of which fits alone, into as few runs as there can be.
+    /// Splits units, each of which fits alone, into the fewest runs.
     pub fn split(&self, units: &[Unit]) -> Split {
         let mut search = Search::new(self, units);
         let first = search.first_fit();
@@ -77,8 +77,8 @@ impl Place<'_> {
         search.result(first, true)
     }
 
-    /// Whether so many runs are enough for the counters, the limit on a thread with exclusive
-    /// events, and the extra registers, each for itself and as if groups could be torn apart.
+    /// Returns whether so many runs may be enough: considers the counters, the limit on a thread with
+    /// corrupting events and the extra registers separately, and ignores groups.
     fn may_do(&self, units: &[Unit], runs: usize) -> bool {
         let events: Vec<&Demand> = units.iter().flatten().collect();
         let always = self
@@ -102,7 +102,7 @@ impl Place<'_> {
         if shares_a_core(self.machine) && exclusive > half * runs {
             return false;
         }
-        // How many values are wanted in either of two registers, or in the one of its kind.
+        // Count the values for either of two registers, and those for one register only.
         let mut values: Vec<Requirement> = Vec::new();
         for required in events.iter().filter_map(|demand| demand.requirement) {
             let is_known = |known: &Requirement| {
@@ -129,9 +129,9 @@ impl Place<'_> {
     }
 }
 
-/// Whether every event gets one of its counters where each counter can be had so many times.
+/// Returns whether every event gets one of its counters if each counter can be used so many times.
 fn fill_counters(events: &[CounterMask], times: usize) -> bool {
-    // Augmenting paths: who has what, and whom it can be taken from.
+    // Augmenting paths over the current holders of each counter.
     let mut holders: HashMap<usize, Vec<usize>> = HashMap::new();
     (0..events.len()).all(|event| {
         give(
@@ -173,10 +173,10 @@ fn give(
     false
 }
 
-/// Units that are in a run together, in ascending order.
+/// The units of a run, in ascending order.
 struct Run {
     units: Vec<usize>,
-    /// The units before each, as bits; nothing, if there is one that is too large for that.
+    /// For each prefix of the units, its bit set; `None` if an index exceeds 127.
     keys: Vec<Option<u128>>,
 }
 
@@ -190,7 +190,7 @@ impl Run {
         run
     }
 
-    /// All of them and this one, as bits.
+    /// Returns the bit set of the run with one more unit.
     fn key_with(&self, unit: usize) -> Option<u128> {
         let bit = 1u128.checked_shl(u32::try_from(unit).ok()?)?;
         Some((*self.keys.last()?)? | bit)
@@ -207,7 +207,7 @@ impl Run {
     }
 }
 
-/// Bits are looked up by the thousand, and nobody makes them up to collide.
+/// A fast hasher for bit sets, which no attacker chooses.
 #[derive(Default)]
 struct BitHasher(u64);
 
@@ -219,7 +219,7 @@ impl Hasher for BitHasher {
     }
 
     fn write_u128(&mut self, bits: u128) {
-        // CAST: both halves.
+        // CAST: uses both halves.
         let folded = self.0 ^ (bits as u64) ^ ((bits >> 64) as u64).rotate_left(32);
         let product = folded.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         self.0 = product ^ (product >> 32);
@@ -232,9 +232,9 @@ impl Hasher for BitHasher {
 
 struct Search<'a> {
     place: &'a Place<'a>,
-    /// The units in the order in which they are placed, with their own numbers.
+    /// The units in the order of the search, with their indices.
     units: Vec<(usize, &'a Unit)>,
-    /// Whether units fit together, which are bits.
+    /// For sets already checked, whether their units fit together.
     known: HashMap<u128, bool, BuildHasherDefault<BitHasher>>,
     nodes: usize,
     checks: usize,
@@ -243,7 +243,7 @@ struct Search<'a> {
 impl<'a> Search<'a> {
     fn new(place: &'a Place<'a>, units: &'a [Unit]) -> Self {
         let mut units: Vec<(usize, &Unit)> = units.iter().enumerate().collect();
-        // The largest first, and of these the ones with the least choice; equal ones stay together.
+        // Largest first, then least choice; equal units are adjacent.
         units.sort_by_key(|(_, unit)| {
             let masks = || unit.iter().map(|demand| demand.constraint.counters);
             let weights: u32 = masks().map(CounterMask::weight).sum();
@@ -259,7 +259,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Whether a run has room for one more unit, the last of all.
+    /// Returns whether a run has room for one more unit, which comes after all of its units.
     fn has_room(&mut self, run: &Run, unit: usize) -> bool {
         let key = run.key_with(unit);
         if let Some(fits) = key.and_then(|key| self.known.get(&key)) {
@@ -286,7 +286,7 @@ impl<'a> Search<'a> {
         runs
     }
 
-    /// Whether the units from `unit` on can be put into so many runs; `None` if that took too long.
+    /// Tries to place the units from `unit` on into at most `most` runs; `None` at the effort limit.
     fn fill(&mut self, unit: usize, most: usize, runs: &mut Vec<Run>) -> Option<bool> {
         self.nodes += 1;
         let many = self.nodes > MAX_NODES || self.checks > MAX_CHECKS;
@@ -296,7 +296,7 @@ impl<'a> Search<'a> {
         if unit == self.units.len() {
             return Some(true);
         }
-        // Of equal units, a later one is in no earlier run.
+        // Symmetry: of equal units, a later one goes into no earlier run.
         let same = unit > 0 && self.units[unit].1 == self.units[unit - 1].1;
         let start = match same {
             true => runs
@@ -325,7 +325,7 @@ impl<'a> Search<'a> {
         Some(false)
     }
 
-    /// The runs by the units' own numbers, in the order in which these came.
+    /// Returns the runs with the units' own indices, sorted.
     fn result(&self, runs: Vec<Run>, is_minimal: bool) -> Split {
         let own = |run: Run| {
             let mut own: Vec<usize> = run.units.iter().map(|unit| self.units[*unit].0).collect();

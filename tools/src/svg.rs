@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A report as a picture, counters over time, and as a page that has it in it.
+//! The report as a picture of the counters over time, and as a page with picture and text.
 
 use crate::report::Report;
 use crate::text::text;
 use std::fmt::{self, Write};
 
-/// Most intervals that are drawn.
+/// Maximum number of intervals drawn.
 const MAX_TURNS: usize = 24;
-/// In pixels: what a counter's row takes, where the time begins, how wide all of it is.
+/// Height of a counter's row, left end of the time axis, and total width, in pixels.
 const ROW: usize = 26;
 const LEFT: usize = 74;
 const WIDTH: usize = 980;
 
-/// Colours that can be told apart, also by those who see fewer (Okabe and Ito, and darker ones of
-/// the same).
+/// Colours that are distinct with colour vision deficiencies, too (Okabe and Ito, and darker shades
+/// of these).
 const COLOURS: &[&str] = &[
     "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c8c00", "#004c77",
     "#a06e00", "#006b4e", "#8f5174", "#2e8fc4",
@@ -33,7 +33,7 @@ fn escape(text: &str) -> String {
         .replace('"', "&quot;")
 }
 
-/// As much of a text as fits into so many pixels.
+/// Truncates a text to so many pixels.
 fn fitting(text: &str, pixels: usize) -> String {
     let room = pixels / 7;
     if text.chars().count() <= room {
@@ -45,8 +45,8 @@ fn fitting(text: &str, pixels: usize) -> String {
     }
 }
 
-/// The picture: a row for each counter, a column for each interval; below it, each event's part of
-/// the time.
+/// Draws a row for each counter and a column for each interval, and below them each event's share
+/// of time.
 pub fn picture(report: &Report) -> String {
     let mut out = String::new();
     // Writing to a string does not fail.
@@ -180,7 +180,7 @@ fn bar(
     )
 }
 
-/// The page: the picture, and the report as text.
+/// Returns the page with the picture and the report as text.
 pub fn page(report: &Report) -> String {
     let title = format!("{}: counters over time", report.machine.name);
     format!(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The perf tool's syntax for lists of events: what was written, not yet what it means.
+//! The perf tool's syntax for lists of events. Names are resolved in `names`.
 //!
 //! ```text
 //!  list    item,item…
@@ -10,25 +10,25 @@
 //!  term    word  |  word=value
 //! ```
 //!
-//! Perf tool: `tools/perf/util/parse-events.l` and `.y`.
+//! Follows `tools/perf/util/parse-events.l` and `.y`.
 
 use std::fmt;
 use std::ops::Range;
 
-/// A place in the text, in bytes.
+/// A range of bytes in the text.
 pub type Span = Range<usize>;
 
-/// What is wrong, and where.
+/// A mistake in the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
-    /// The place.
+    /// Its place.
     pub at: Span,
-    /// What is wrong there.
+    /// The message.
     pub what: String,
 }
 
 impl Mistake {
-    /// Something wrong at a place.
+    /// Creates a mistake.
     pub fn new(at: Span, what: impl Into<String>) -> Self {
         Self {
             at,
@@ -36,7 +36,7 @@ impl Mistake {
         }
     }
 
-    /// The text with a caret under the place, and what is wrong there.
+    /// Formats the text with carets under the place, and the message.
     pub fn show(&self, text: &str) -> String {
         let before = text.get(..self.at.start).unwrap_or(text).chars().count();
         let within = text
@@ -47,38 +47,38 @@ impl Mistake {
     }
 }
 
-/// One item of a list.
+/// An item of a list: a group, or a single event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// The events, the leader first. Without braces, one.
+    /// The events, the leader first; one if there are no braces.
     pub events: Vec<Event>,
     /// Whether there are braces.
     pub braces: bool,
-    /// What stands behind the braces.
+    /// The modifiers after the braces.
     pub modifiers: Modifiers,
 }
 
-/// One event as it is written.
+/// An event as written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// All of it, modifiers included: what perf shows as its name.
+    /// The whole event with its modifiers, which perf shows as its name.
     pub text: String,
-    /// Where.
+    /// Its place.
     pub at: Span,
-    /// What stands before slashes and modifiers.
+    /// The part before slashes and modifiers.
     pub body: Body,
-    /// Where that is.
+    /// The place of the body.
     pub body_at: Span,
-    /// What stands between slashes, if there are any.
+    /// The terms between slashes, if there are slashes.
     pub terms: Option<Vec<Term>>,
-    /// What stands behind the name, or the slashes.
+    /// The modifiers after the name or the slashes.
     pub modifiers: Modifiers,
 }
 
-/// What an event is called.
+/// The part of an event that names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Body {
-    /// A name: of an event or, before slashes, perhaps of a PMU.
+    /// The name of an event or, before slashes, of a PMU.
     Name(String),
     /// `rHEX`.
     Raw(u64),
@@ -93,51 +93,50 @@ pub enum Body {
     Tracepoint,
 }
 
-/// One term between slashes.
+/// A term between slashes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Term {
     /// The word.
     pub word: String,
-    /// What stands behind the `=`, if there is one.
+    /// The text after `=`, if there is one.
     pub value: Option<String>,
-    /// Where all of it is.
+    /// The place of the term.
     pub at: Span,
 }
 
-/// Letters behind a colon.
+/// Modifier letters after a colon.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Modifiers {
-    /// `u`, `k` and `h`: count there, and nowhere else.
+    /// `u`, `k` and `h`: count at these privilege levels only.
     pub user: bool,
     /// See `user`.
     pub kernel: bool,
     /// See `user`.
     pub hypervisor: bool,
-    /// `G`: in virtual machines only.
+    /// `G`: count in guests only.
     pub guest: bool,
-    /// `H`: not in virtual machines.
+    /// `H`: count on the host only.
     pub host: bool,
-    /// How many `p`.
+    /// The number of `p`.
     pub precise: u8,
-    /// `P`: as precise as can be had.
+    /// `P`: the highest precision available.
     pub precise_max: bool,
-    /// `D`.
+    /// `D`: pinned.
     pub pinned: bool,
-    /// `e`.
+    /// `e`: exclusive.
     pub exclusive: bool,
-    /// `W`: the group may be dissolved.
+    /// `W`: perf may split the group.
     pub weak: bool,
-    /// Where they are, if there are any.
+    /// The place of the letters, if there are any.
     pub at: Option<Span>,
 }
 
-/// The letters that are modifiers, and those of them that `rpmu-plan` has nothing to say about: `I`
-/// (idle), `S` (sample read), `X` (do not regroup) change nothing, `b` (BPF) and `R` (retire
-/// latency) are no events of the kernel's PMU.
+/// All modifier letters. `I` (idle), `S` (sample read) and `X` (do not regroup) do not change a plan;
+/// `b` (BPF) and `R` (retire latency) make perf count without the kernel's PMU.
 const LETTERS: &str = "ukhpPGHSDIWebRX";
 
 impl Modifiers {
-    /// Those of an event and of its group together.
+    /// Merges the modifiers of an event with those of its group.
     pub fn merged(&self, outer: &Self) -> Self {
         Self {
             user: self.user || outer.user,
@@ -154,7 +153,7 @@ impl Modifiers {
         }
     }
 
-    /// The letters, as they could be written.
+    /// Returns the letters.
     pub fn letters(&self) -> String {
         let flags = [
             (self.user, 'u'),
@@ -187,7 +186,7 @@ impl Modifiers {
         for (index, letter) in text.char_indices() {
             let here = at + index..at + index + letter.len_utf8();
             if letter != 'p' && seen.contains(letter) {
-                return Err(Mistake::new(here, format!("the modifier {letter} twice")));
+                return Err(Mistake::new(here, format!("duplicate modifier {letter}")));
             }
             seen.push(letter);
             match letter {
@@ -197,7 +196,7 @@ impl Modifiers {
                 'G' => this.guest = true,
                 'H' => this.host = true,
                 'p' if this.precise == 3 => {
-                    return Err(Mistake::new(here, "more than three p"));
+                    return Err(Mistake::new(here, "at most three p are allowed"));
                 }
                 'p' => this.precise += 1,
                 'P' => this.precise_max = true,
@@ -206,11 +205,13 @@ impl Modifiers {
                 'W' => this.weak = true,
                 'I' | 'S' | 'X' => {}
                 'b' | 'R' => {
-                    let what = format!("{letter} makes perf count without the PMU; not planned");
+                    let what = format!(
+                        "modifier {letter} makes perf count without the PMU, which is not planned"
+                    );
                     return Err(Mistake::new(here, what));
                 }
                 _ => {
-                    let what = format!("no modifier is called {letter}; there are {LETTERS}");
+                    let what = format!("unknown modifier {letter}; known are {LETTERS}");
                     return Err(Mistake::new(here, what));
                 }
             }
@@ -219,11 +220,11 @@ impl Modifiers {
     }
 }
 
-/// Reads a list.
+/// Parses a list.
 ///
 /// # Errors
 ///
-/// The first thing that is wrong.
+/// The first mistake in the text.
 pub fn parse(text: &str) -> Result<Vec<Group>, Mistake> {
     let mut reader = Reader { text, at: 0 };
     let mut groups = Vec::new();
@@ -232,7 +233,7 @@ pub fn parse(text: &str) -> Result<Vec<Group>, Mistake> {
         match reader.peek() {
             None => return Ok(groups),
             Some(',') => reader.at += 1,
-            Some(other) => return Err(reader.here(format!("{other} where a comma should be"))),
+            Some(other) => return Err(reader.here(format!("expected a comma, found {other}"))),
         }
     }
 }
@@ -256,7 +257,7 @@ impl<'a> Reader<'a> {
         Mistake::new(self.at..end, what)
     }
 
-    /// All up to one of these characters, or to the end.
+    /// Consumes the text up to one of these characters or to the end.
     fn until(&mut self, stops: &[char]) -> (Span, &'a str) {
         let rest = self.rest();
         let length = rest.find(stops).unwrap_or(rest.len());
@@ -272,7 +273,7 @@ impl<'a> Reader<'a> {
             let name = &rest[..stop];
             if !name.chars().all(is_in_name) {
                 let at = self.at..self.at + stop;
-                return Err(Mistake::new(at, "not a name for a group"));
+                return Err(Mistake::new(at, "invalid group name"));
             }
             self.at += stop;
             return self.group();
@@ -293,9 +294,9 @@ impl<'a> Reader<'a> {
             match self.peek() {
                 Some(',') => self.at += 1,
                 Some('}') => break,
-                Some('{') => return Err(self.here("a group within a group")),
-                Some(other) => return Err(self.here(format!("{other} where , or }} should be"))),
-                None => return Err(Mistake::new(open..open + 1, "this { is never closed")),
+                Some('{') => return Err(self.here("groups cannot be nested")),
+                Some(other) => return Err(self.here(format!("expected , or }}, found {other}"))),
+                None => return Err(Mistake::new(open..open + 1, "unmatched {")),
             }
         }
         self.at += 1;
@@ -304,7 +305,7 @@ impl<'a> Reader<'a> {
             self.at += 1;
             let (at, letters) = self.until(&[',', '{', '}', '/', ':']);
             if letters.is_empty() {
-                return Err(Mistake::new(at, "no modifier behind the colon"));
+                return Err(Mistake::new(at, "expected a modifier after the colon"));
             }
             modifiers = Modifiers::parse(letters, at.start)?;
         }
@@ -319,11 +320,14 @@ impl<'a> Reader<'a> {
         let start = self.at;
         let (body_at, name) = self.until(&[',', '{', '}', '/', ':']);
         if name.is_empty() {
-            return Err(self.here("an event is missing"));
+            return Err(self.here("expected an event"));
         }
         if let Some((index, wrong)) = name.char_indices().find(|(_, letter)| !is_in_name(*letter)) {
             let at = start + index..start + index + wrong.len_utf8();
-            return Err(Mistake::new(at, format!("{wrong:?} is in no event's name")));
+            return Err(Mistake::new(
+                at,
+                format!("invalid character {wrong:?} in an event name"),
+            ));
         }
         let mut body = match raw(name, &body_at)? {
             Some(config) => Body::Raw(config),
@@ -360,11 +364,11 @@ impl<'a> Reader<'a> {
         } else if self.peek() == Some(':') {
             self.at += 1;
             let (at, letters) = self.until(&[',', '{', '}', '/', ':']);
-            // A colon alone is allowed.
+            // Perf accepts a colon without letters after a name.
             if !letters.is_empty() {
                 modifiers = Modifiers::parse(letters, at.start)?;
             } else if numeric {
-                return Err(Mistake::new(at, "no modifier behind the colon"));
+                return Err(Mistake::new(at, "expected a modifier after the colon"));
             }
         }
         Ok(Event {
@@ -377,7 +381,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// What a colon behind a name makes of it. Stops before the colon of modifiers.
+    /// Parses a body that continues after a colon. Stops before a colon with modifiers.
     fn after_colon(&mut self, name: &str, body: Body) -> Result<Body, Mistake> {
         let after = &self.rest()[1..];
         let length = after.find([',', '{', '}', '/', ':']).unwrap_or(after.len());
@@ -412,7 +416,7 @@ impl<'a> Reader<'a> {
                 None => (text, None),
             };
             if word.is_empty() || value == Some("") {
-                return Err(Mistake::new(at, "a term is word or word=value"));
+                return Err(Mistake::new(at, "expected a term: word or word=value"));
             }
             terms.push(Term {
                 word: word.to_owned(),
@@ -422,7 +426,7 @@ impl<'a> Reader<'a> {
             match self.peek() {
                 Some(',') => self.at += 1,
                 Some(_) => break,
-                None => return Err(Mistake::new(open..open + 1, "this / has no second one")),
+                None => return Err(Mistake::new(open..open + 1, "unmatched /")),
             }
         }
         self.at += 1;
@@ -430,7 +434,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// `rHEX`, if that is what it is.
+/// Parses `rHEX`; `None` if the name has another form.
 fn raw(name: &str, at: &Span) -> Result<Option<u64>, Mistake> {
     let Some(digits) = name.strip_prefix('r') else {
         return Ok(None);
@@ -441,11 +445,11 @@ fn raw(name: &str, at: &Span) -> Result<Option<u64>, Mistake> {
     }
     match u64::from_str_radix(digits, 16) {
         Ok(config) => Ok(Some(config)),
-        Err(_) => Err(Mistake::new(at.clone(), "more than 64 bits")),
+        Err(_) => Err(Mistake::new(at.clone(), "value exceeds 64 bits")),
     }
 }
 
-/// A number as the perf tool writes them: decimal, or hexadecimal behind 0x.
+/// Parses a number in perf's notation: decimal, or hexadecimal after 0x.
 pub fn number(text: &str) -> Option<u64> {
     match text.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16).ok(),
@@ -457,7 +461,7 @@ fn is_in_name(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || "_.-!".contains(letter)
 }
 
-/// A list of events as perf takes it behind `-e`, quoted for the shell where that is needed.
+/// A list of events for perf's `-e`, quoted for the shell if needed.
 #[derive(Clone, Debug)]
 pub struct Quoted<'a>(pub &'a str);
 
@@ -571,7 +575,7 @@ mod tests {
         ] {
             let mistake = match parse(text) {
                 Err(mistake) => mistake,
-                Ok(_) => panic!("{text} is taken"),
+                Ok(_) => panic!("{text} is accepted"),
             };
             let shown = mistake.show(text);
             let second = shown.lines().nth(1).unwrap();

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A report as text.
+//! The report as text.
 
 use crate::changes::{command, Change};
 use crate::machine::Smt;
 use crate::report::{EventReport, Report};
 use std::fmt::{self, Write};
 
-/// Most configurations of which the text shows who is on which counter.
+/// Maximum number of configurations shown with their counters.
 const MAX_CONFIGURATIONS: usize = 12;
-/// Most turns that it lists.
+/// Maximum number of intervals listed.
 const MAX_TURNS: usize = 16;
 
-/// The text.
+/// Formats the report as text.
 pub fn text(report: &Report) -> String {
     let mut out = String::new();
     // Writing to a string does not fail.
@@ -31,9 +31,9 @@ fn write_all(report: &Report, out: &mut String) -> fmt::Result {
 fn head(report: &Report, out: &mut String) -> fmt::Result {
     let machine = &report.machine;
     let threads = match machine.smt {
-        Smt::On => "two threads a core",
-        Smt::Offline => "the core's other thread off line",
-        Smt::Off => "one thread a core",
+        Smt::On => "two threads per core",
+        Smt::Offline => "the core's other thread offline",
+        Smt::Off => "one thread per core",
     };
     let fixed = machine
         .counters
@@ -43,11 +43,11 @@ fn head(report: &Report, out: &mut String) -> fmt::Result {
     let gp = machine.counters.len() - fixed;
     writeln!(
         out,
-        "{} ({}), {threads}: {gp} general-purpose and {fixed} fixed counters\npolicy={}{}, turns of {} ms, {} s",
+        "{} ({}), {threads}: {gp} general-purpose and {fixed} fixed counters\npolicy={}{}, rotation every {} ms, {} s of runtime",
         machine.name,
         machine.model,
         machine.policy,
-        if machine.watchdog { ", with the NMI watchdog" } else { "" },
+        if machine.watchdog { ", NMI watchdog on" } else { "" },
         report.interval_ms,
         report.seconds,
     )
@@ -130,7 +130,7 @@ fn configurations(report: &Report, out: &mut String) -> fmt::Result {
     if report.configurations.len() > MAX_CONFIGURATIONS {
         writeln!(
             out,
-            "… and {} more (--json has them all)",
+            "… and {} more (--json lists all)",
             report.configurations.len() - MAX_CONFIGURATIONS
         )?;
     }
@@ -141,13 +141,13 @@ fn configurations(report: &Report, out: &mut String) -> fmt::Result {
             .take(MAX_TURNS)
             .map(|turn| format!("C{}", turn + 1))
             .collect();
-        writeln!(out, "In turn: {} …", turns.join(" "))?;
+        writeln!(out, "In order: {} …", turns.join(" "))?;
     }
     Ok(())
 }
 
 fn causes(report: &Report, out: &mut String) -> fmt::Result {
-    // Events for which the same is said are named together.
+    // Events with the same causes share a paragraph.
     let mut said: Vec<(String, Vec<&str>)> = Vec::new();
     for event in report
         .events
@@ -164,7 +164,7 @@ fn causes(report: &Report, out: &mut String) -> fmt::Result {
         }
     }
     if !said.is_empty() {
-        writeln!(out, "\nWhy, and in what part of the time")?;
+        writeln!(out, "\nWhy events do not count, by share of the time")?;
     }
     for (text, names) in said {
         write!(out, "{}\n{text}", names.join(", "))?;
@@ -176,7 +176,7 @@ fn help(report: &Report, out: &mut String) -> fmt::Result {
     let Some(runs) = &report.runs else {
         return writeln!(out, "\nEvery event counts all the time.");
     };
-    writeln!(out, "\nWhat would help, the cheapest first")?;
+    writeln!(out, "\nWhat would help, cheapest first")?;
     let (avoids, helps): (Vec<&Change>, Vec<&Change>) =
         report.changes.iter().partition(|change| change.avoids);
     for change in avoids.iter().chain(&helps) {
@@ -205,15 +205,15 @@ fn help(report: &Report, out: &mut String) -> fmt::Result {
     if !runs.never.is_empty() {
         writeln!(
             out,
-            "- leave out what cannot be counted here: {}",
+            "- leave out the events that cannot be counted here: {}",
             runs.never.join(", ")
         )?;
     }
     if runs.events.len() > 1 || !runs.never.is_empty() {
         let fewest = if runs.minimal {
-            ", and not in fewer"
+            ", and no fewer are enough"
         } else {
-            " (fewer may do)"
+            " (fewer may be enough)"
         };
         let count = runs.events.len();
         let plural = if count == 1 { "" } else { "s" };

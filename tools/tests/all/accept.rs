@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What is predicted for the reference cases, against what perf has to print in the guests:
-//! every cell of `selftests/accept/expected` that is the module's, within its tolerance.
+//! Predictions for the reference cases: every cell of `selftests/accept/expected` that concerns the
+//! module, within its tolerance.
 
 use rpmu_plan::logic::sched::assign::Policy;
 use rpmu_plan::machine::{Machine, Smt};
@@ -9,10 +9,10 @@ use rpmu_plan::names::parse;
 use rpmu_plan::plan::{Plan, Request, Shown};
 use std::collections::HashMap;
 
-/// Points.
+/// Tolerance in percentage points, on top of the expected range.
 const TOLERANCE: f64 = 3.0;
 
-/// The perf tool's list for a CPU model of QEMU's.
+/// Returns the perf tool's event list for a CPU model of QEMU.
 fn list_of(cpu: &str) -> &'static str {
     match cpu {
         "SandyBridge" => "sandybridge",
@@ -23,7 +23,7 @@ fn list_of(cpu: &str) -> &'static str {
         "Broadwell" => "broadwell",
         "Skylake-Client" => "skylake",
         "Icelake-Server" => "icelakex",
-        _ => panic!("what events does {cpu} have?"),
+        _ => panic!("no event list is known for {cpu}"),
     }
 }
 
@@ -133,7 +133,7 @@ fn predict(
         events: parse(case.events[label], &machine).unwrap(),
         sibling: Vec::new(),
         interval: case.interval,
-        // None: it is over before the first is.
+        // 0 intervals: the run ends before the first rotation.
         duration: case.interval
             * if case.intervals == 0.0 {
                 0.1

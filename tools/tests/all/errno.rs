@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The errno that a refusal is shown with is the one that the driver returns.
+//! The errno shown with a refusal is the one that the driver returns.
 
 use rpmu_plan::logic::open::refusal::Refusal;
 use rpmu_plan::open::Why;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The file of events is what `data/convert` makes of the kernel's lists today.
+//! `data/events` is what `data/convert` makes from the kernel's lists today.
 
 use std::path::Path;
 use std::process::Command;
@@ -22,7 +22,7 @@ fn the_events_are_those_of_the_kernel() {
         "{}",
         String::from_utf8_lossy(&converted.stderr)
     );
-    // The day and the kernel's release are not the point.
+    // Ignore the date and the kernel's release.
     let body = |text: &str| -> Vec<String> {
         text.lines()
             .filter(|line| !line.starts_with("# Source"))
@@ -35,7 +35,7 @@ fn the_events_are_those_of_the_kernel() {
     for (ours, theirs) in committed.iter().zip(&converted) {
         assert_eq!(
             ours, theirs,
-            "make plan-events brings tools/data/events up to date"
+            "tools/data/events is out of date: run make plan-events"
         );
     }
 }

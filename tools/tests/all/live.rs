@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A running rpmu, as its files have it.
+//! `--live` on the files of a running rpmu.
 
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A machine's files, gone with it.
+/// A machine's files, removed on drop.
 struct Files(PathBuf);
 
 impl Files {
@@ -22,7 +22,7 @@ impl Files {
         Self(root)
     }
 
-    /// Status, standard output, standard error.
+    /// Returns the exit status, standard output and standard error.
     fn said(&self, arguments: &[&str]) -> (i32, String, String) {
         let output = Command::new(env!("CARGO_BIN_EXE_rpmu-plan"))
             .arg(format!("--live={}", self.0.display()))
@@ -48,7 +48,7 @@ const SIBLINGS: &str = "sys/devices/system/cpu/cpu0/topology/thread_siblings_lis
 const SCHEDULE_0: &str = "sys/kernel/debug/rpmu/cpu0/schedule";
 const SCHEDULE_1: &str = "sys/kernel/debug/rpmu/cpu1/schedule";
 
-/// As the driver prints it: the watchdog, and a task's events, of which two want counter 2.
+/// A schedule in the driver's format: the watchdog, and a task's events, two of which need counter 2.
 const SCHEDULE: &str = "\
 # counter, event, the counters that it may have, since when, whose
 FIXED1 type=0 config=0x0 id=3 may=PMC0,PMC1,PMC2,PMC3,FIXED1 for_ms=4012 pinned task=none, all of the CPU
@@ -132,12 +132,12 @@ fn people_get_it_in_words() {
         "CPU 0, now\n  FIXED1  cycles ",
         "all of the CPU, pinned, for 4012 ms",
         "\n          waits for its turn behind PMC2: l1d_pend_miss.pending\n",
-        "CPU 0, as long as these events are there\n(As if all took turns",
-        "What would help, the cheapest first",
+        "CPU 0, if these events stay\n(Planned as one rotation",
+        "What would help, cheapest first",
     ] {
         assert!(out.contains(text), "{text}: {out}");
     }
-    // Who has gone is not there.
+    // Failures of tasks that have gone are left out.
     assert!(!out.contains("r777"), "{out}");
 }
 

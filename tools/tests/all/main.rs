@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What is predicted, held against what is known otherwise. One program, so that it is linked once.
+//! Tests of the predictions and of the command. One program, to link only once.
 
 mod accept;
 mod cli;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How long planning takes: processor time, the shortest of several goes, so that what else runs
-//! hardly matters: what is promised is a third of what is allowed, as a neighbour on the same core
-//! makes all of it slower. The tests are built with optimization.
+//! The CPU time of planning: the shortest of several tries, to be independent of other load. The
+//! tests allow three times the promised time, because a busy sibling thread slows everything down.
+//! They are built with optimization.
 
 use rpmu_plan::data::lists;
 use rpmu_plan::logic::sched::assign::Policy;
@@ -14,7 +14,7 @@ use rpmu_plan::report::Report;
 use rpmu_plan::simulate::{simulate, Setting};
 use std::time::Duration;
 
-/// What one of `times` calls takes in the shortest of several goes.
+/// Returns the CPU time of one call: the average of `times` calls, in the shortest of several tries.
 fn shortest(times: u32, mut call: impl FnMut()) -> Duration {
     let goes = (0..3).map(|_| {
         let start = cpu_time();
@@ -24,14 +24,14 @@ fn shortest(times: u32, mut call: impl FnMut()) -> Duration {
     goes.min().unwrap()
 }
 
-/// Processor time of this thread. The kernel brings it up to date with every tick, so what is
-/// measured has to take a few of these.
+/// Returns this thread's CPU time. The kernel updates it with every tick, so a measurement has to
+/// last several ticks.
 fn cpu_time() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     Duration::from_nanos(text.split(' ').next().unwrap().parse().unwrap())
 }
 
-/// So many events of a list, from all over it.
+/// Returns so many events, evenly spread over the machine's list.
 fn some_events(machine: &Machine, count: usize) -> String {
     let names: Vec<&str> = machine.list.events().map(|event| event.name).collect();
     let step = names.len() / count;

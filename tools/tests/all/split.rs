@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The split into runs: as few as a search through all partitions finds, for up to ten units.
+//! The split into runs, compared with an exhaustive search for up to ten units.
 
 use proptest::prelude::*;
 use rpmu_plan::logic::sched::assign::Policy;
@@ -11,7 +11,7 @@ use rpmu_plan::open::open;
 use rpmu_plan::plan::watchdog;
 use rpmu_plan::split::{Place, Unit};
 
-/// The fewest sets that fit which all units can be divided into, by looking at every subset.
+/// Returns the fewest fitting sets that cover all units, by dynamic programming over all subsets.
 fn fewest(place: &Place<'_>, units: &[Unit]) -> usize {
     let all = 1usize << units.len();
     let members = |set: usize| (0..units.len()).filter(move |unit| (set >> unit) & 1 != 0);
@@ -32,7 +32,7 @@ fn fewest(place: &Place<'_>, units: &[Unit]) -> usize {
     fewest[all - 1]
 }
 
-/// What events of a model need, each alone and in groups of two to four, as far as it fits.
+/// Returns the needs of a model's events as single events and as groups of two to four, if they fit.
 fn units(place: &Place<'_>, picks: &[(usize, usize)]) -> Vec<Unit> {
     let machine = place.machine;
     let names = [
