@@ -13,7 +13,6 @@ use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::accounting::Accounting;
-use crate::defect::Defects;
 use crate::model;
 use crate::pmu::Pmu;
 use crate::shared::{Core, Thread};
@@ -131,8 +130,8 @@ fn make(config: &Config, defects: Option<&CStr>) -> Result<Pmu, &'static CStr> {
         return Err(c"a core has one thread or two");
     }
     let defects = match defects {
-        Some(list) => Defects::listed(model, &list.to_string_lossy())?,
-        None => Defects::usual(model),
+        Some(list) => model.defects.listed(&list.to_string_lossy())?,
+        None => model.defects.usual(),
     };
     let (core, index) = (config.apic_id / threads, config.apic_id % threads);
     let mut cores = CORES.lock().unwrap_or_else(PoisonError::into_inner);

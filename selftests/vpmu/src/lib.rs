@@ -25,7 +25,9 @@ pub mod event;
 pub mod ffi;
 pub mod model;
 mod msr;
+pub mod order;
 pub mod pmu;
+pub mod select;
 pub mod shared;
 
 /// An access to a register that the hardware answers with #GP(0).

@@ -9,13 +9,14 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use crate::accounting::{bump, Accesses};
 use crate::counter::{Source, MASK};
-use crate::defect::{is_corrupting, Ordered};
-use crate::event::Select;
+use crate::defect::is_corrupting;
 use crate::model::{CAP_FW_WRITE, CAP_SMM_FREEZE};
+use crate::order::Ordered;
 use crate::pmu::{
     Pmu, ANY_THREAD, BTF, CTR_FRZ, FIXED_ANY_THREAD, FIXED_PMI, FIXED_SHIFT, FREEZE_PERFMON_ON_PMI,
     FREEZE_WHILE_SMM, INT,
 };
+use crate::select::Select;
 use crate::Fault;
 
 /// IA32_MISC_ENABLE: fast strings; and, read-only: performance monitoring available, BTS and PEBS

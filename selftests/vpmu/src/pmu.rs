@@ -7,12 +7,13 @@ use std::sync::Arc;
 
 use crate::accounting::{bump, Accounting};
 use crate::counter::{Counter, Source, WIDTH};
-use crate::defect::{self, Defects, Ordered};
+use crate::defect::{self, Defects};
 use crate::event::Register;
 use crate::model::{Model, MAX_FIXED, MAX_GENERAL};
 use crate::msr::RTM_FORCE_ABORT;
+use crate::order::{self, Ordered};
 use crate::shared::{Core, Thread};
-use crate::{event, retired, Fault, Retired};
+use crate::{event, retired, select, Fault, Retired};
 
 /// IA32_PERFEVTSELx.USR.
 pub(crate) const USR: u64 = 1 << 16;
@@ -137,7 +138,7 @@ impl Pmu {
     /// on the other one.
     pub fn new(model: &'static Model, threads_per_core: u32) -> Self {
         let thread = Thread::new(Core::new(threads_per_core), 0);
-        Pmu::on(thread, model, Defects::usual(model))
+        Pmu::on(thread, model, model.defects.usual())
     }
 
     /// The PMU of one thread of a core, in its reset state.
@@ -204,9 +205,9 @@ impl Pmu {
     fn cpuid_leaf_a(&self) -> [u32; 4] {
         let model = self.model;
         let (generals, fixed) = if self.ordered.has(Ordered::FEWER) {
-            defect::FEW
+            order::FEW
         } else if self.ordered.has(Ordered::MORE) {
-            (defect::MANY, model.fixed)
+            (order::MANY, model.fixed)
         } else {
             (self.generals, model.fixed)
         };
@@ -227,7 +228,7 @@ impl Pmu {
     /// The general and the fixed counters that can be accessed.
     pub(crate) fn there(&self) -> (usize, usize) {
         if self.ordered.has(Ordered::FEWER.and(Ordered::MISSING)) {
-            defect::FEW
+            order::FEW
         } else {
             (self.generals, self.model.fixed)
         }
@@ -499,7 +500,7 @@ impl Pmu {
         if overflow {
             self.regs.global_status |= 1 << bit;
             if interrupt && self.ordered.has(Ordered::LATE_PMI) {
-                self.pmi_after.get_or_insert(defect::LATE_BY);
+                self.pmi_after.get_or_insert(order::LATE_BY);
             } else {
                 self.pmi_due |= interrupt;
             }
@@ -541,9 +542,9 @@ impl Pmu {
         match general.register {
             Some(Register::Offcore(index)) => {
                 let value = self.offcore_rsp(index).load(Relaxed);
-                self.model.offcore.source(value)
+                select::offcore_response(self.model.offcore, value)
             }
-            Some(Register::LoadLatency) => event::load_latency(general.source, self.regs.ld_lat),
+            Some(Register::LoadLatency) => select::load_latency(general.source, self.regs.ld_lat),
             Some(Register::Frontend) if self.regs.frontend == 0 => Source::Nothing,
             Some(Register::Frontend) | None => general.source,
         }

@@ -3,8 +3,9 @@
 //! What the hardware gets wrong, each defect on and off, be it by order; and what the threads of a core
 //! share.
 
-use vpmu::defect::{Defects, Ordered, LATE_BY};
+use vpmu::defect::Defects;
 use vpmu::model::{self, Model, MODELS};
+use vpmu::order::{Ordered, LATE_BY};
 use vpmu::pmu::{Counting, Pmu};
 use vpmu::shared::{Core, Thread};
 use vpmu::{retired, Fault};
@@ -91,7 +92,7 @@ fn every_fourth_corrupting_event_leaks() {
         let model = find(model);
         for &event in events {
             let counted = truth(model, event, N);
-            for (defects, leaks) in [(Defects::usual(model), usual), (Defects::NONE, false)] {
+            for (defects, leaks) in [(model.defects.usual(), usual), (Defects::NONE, false)] {
                 let [mut a, mut b] = core(model, defects);
                 select(&mut a, 1, event | COUNTS);
                 for counter in 0..3 {
@@ -120,7 +121,7 @@ fn every_fourth_corrupting_event_leaks() {
 #[test]
 fn corrupting_events_leak_in_both_directions() {
     let model = find(HASWELL);
-    let [mut a, mut b] = core(model, Defects::usual(model));
+    let [mut a, mut b] = core(model, model.defects.usual());
     select(&mut a, 2, CORRUPTING[1] | COUNTS);
     select(&mut b, 2, CORRUPTING[3] | COUNTS);
     retire(&mut a, 1_000_000);
@@ -147,7 +148,7 @@ fn nothing_leaks_unless_the_sibling_counts() {
         (INSTRUCTIONS | COUNTS, 0x2, true),
         (INSTRUCTIONS | EN | (1 << 17), 0x2, true), // elsewhere at the moment
     ] {
-        let [mut a, mut b] = core(model, Defects::usual(model));
+        let [mut a, mut b] = core(model, model.defects.usual());
         select(&mut a, 1, LOADS | COUNTS);
         select(&mut b, 1, selected);
         write(&mut b, GLOBAL_CTRL, global);
@@ -163,7 +164,7 @@ fn nothing_leaks_unless_the_sibling_counts() {
 fn events_of_another_kind_do_not_leak() {
     let model = find(HASWELL);
     for event in [INSTRUCTIONS, 0x3c, 0x4c4, 0x1cd, 0x2d0] {
-        let [mut a, mut b] = core(model, Defects::usual(model));
+        let [mut a, mut b] = core(model, model.defects.usual());
         select(&mut a, 3, event | COUNTS);
         select(&mut b, 3, INSTRUCTIONS | COUNTS);
         retire(&mut a, 1 << 20);
@@ -182,7 +183,7 @@ fn nothing_leaks_between_cores_or_with_one_thread_a_core() {
                 2 => Thread::new(Core::new(2), index),
                 _ => Thread::new(Core::new(1), 0),
             };
-            let mut pmu = Pmu::on(thread, model, Defects::usual(model));
+            let mut pmu = Pmu::on(thread, model, model.defects.usual());
             write(&mut pmu, GLOBAL_CTRL, 0xf);
             pmu
         });
@@ -199,7 +200,7 @@ fn nothing_leaks_between_cores_or_with_one_thread_a_core() {
 fn a_leak_can_overflow_the_siblings_counter() {
     for (int, pmi) in [(0, false), (INT, true)] {
         let model = find(HASWELL);
-        let [mut a, mut b] = core(model, Defects::usual(model));
+        let [mut a, mut b] = core(model, model.defects.usual());
         select(&mut a, 0, LOADS | COUNTS);
         select(&mut b, 0, INSTRUCTIONS | COUNTS | int);
         write(&mut b, 0x4c1, (1 << 48) - 10);
@@ -214,7 +215,7 @@ fn a_leak_can_overflow_the_siblings_counter() {
 #[test]
 fn a_leak_into_a_counter_that_was_switched_off_is_gone() {
     let model = find(HASWELL);
-    let [mut a, mut b] = core(model, Defects::usual(model));
+    let [mut a, mut b] = core(model, model.defects.usual());
     select(&mut a, 0, LOADS | COUNTS);
     select(&mut b, 0, INSTRUCTIONS | COUNTS);
     retire(&mut a, 1 << 20);
@@ -236,7 +237,7 @@ fn a_leak_into_a_counter_that_was_switched_off_is_gone() {
 fn threads_that_run_at_once_lose_nothing() {
     const N: i64 = 20_000;
     let model = find(HASWELL);
-    let [mut a, mut b] = core(model, Defects::usual(model));
+    let [mut a, mut b] = core(model, model.defects.usual());
     for pmu in [&mut a, &mut b] {
         select(pmu, 0, LOADS | COUNTS);
     }
@@ -255,10 +256,7 @@ fn threads_that_run_at_once_lose_nothing() {
 const SCHEDULE: i64 = 1 << 20;
 
 fn with_tfa() -> Pmu {
-    let [mut pmu, _] = core(
-        find(SKYLAKE),
-        Defects::listed(find(SKYLAKE), "tfa").unwrap(),
-    );
+    let [mut pmu, _] = core(find(SKYLAKE), find(SKYLAKE).defects.listed("tfa").unwrap());
     for counter in 0..4 {
         select(&mut pmu, counter, INSTRUCTIONS | COUNTS);
     }
@@ -362,7 +360,7 @@ fn tsx_force_abort_is_there_only_with_the_defect() {
 
 #[test]
 fn without_the_defect_counter_3_is_as_the_others() {
-    let [mut pmu, _] = core(find(SKYLAKE), Defects::usual(find(SKYLAKE)));
+    let [mut pmu, _] = core(find(SKYLAKE), find(SKYLAKE).defects.usual());
     select(&mut pmu, 3, INSTRUCTIONS | COUNTS);
     retire(&mut pmu, 3 * SCHEDULE);
     assert_eq!(pmu.rdpmc(3), Ok(3 * SCHEDULE as u64));
@@ -375,16 +373,16 @@ fn which_models_have_which_defects() {
         let leaks = ["Sandy Bridge", "Ivy Bridge", "Haswell"]
             .iter()
             .any(|start| name.starts_with(start));
-        assert_eq!(Defects::usual(model).ht_leak, leaks, "{name}");
-        assert_eq!(Defects::listed(model, "ht-leak").is_ok(), leaks, "{name}");
-        assert!(!Defects::usual(model).tfa, "{name}");
-        let tfa = Defects::listed(model, "tfa");
+        assert_eq!(model.defects.usual().ht_leak, leaks, "{name}");
+        assert_eq!(model.defects.listed("ht-leak").is_ok(), leaks, "{name}");
+        assert!(!model.defects.usual().tfa, "{name}");
+        let tfa = model.defects.listed("tfa");
         assert_eq!(
             tfa.is_ok_and(|defects| defects.tfa),
             name == "Skylake",
             "{name}"
         );
-        assert_eq!(Defects::listed(model, "none"), Ok(Defects::NONE), "{name}");
+        assert_eq!(model.defects.listed("none"), Ok(Defects::NONE), "{name}");
         for list in [
             "",
             "tsx",
@@ -393,7 +391,7 @@ fn which_models_have_which_defects() {
             "HT-LEAK",
             "ht-leak+",
         ] {
-            assert!(Defects::listed(model, list).is_err(), "{name} {list}");
+            assert!(model.defects.listed(list).is_err(), "{name} {list}");
         }
     }
 }
@@ -418,7 +416,7 @@ fn the_offcore_registers_belong_to_the_core_or_to_the_thread() {
         };
         let value = if shared { 0x0101 } else { 0x1_0001 };
         for (writer, reader) in [(0, 1), (1, 0)] {
-            let mut pmus = core(model, Defects::usual(model));
+            let mut pmus = core(model, model.defects.usual());
             select(&mut pmus[reader], 0, event | COUNTS);
             for msr in 0x1a6..0x1a6 + registers {
                 write(&mut pmus[writer], msr, value);
@@ -442,7 +440,7 @@ fn the_offcore_registers_belong_to_the_core_or_to_the_thread() {
 #[test]
 fn what_the_threads_do_not_share() {
     for model in &MODELS {
-        let [mut a, b] = core(model, Defects::usual(model));
+        let [mut a, b] = core(model, model.defects.usual());
         for msr in [0xc1, 0x186, 0x1d9, 0x309, 0x38d, 0x3f6] {
             write(&mut a, msr, 2);
             assert_eq!(read(&b, msr), 0, "{} {msr:#x}", model.name);

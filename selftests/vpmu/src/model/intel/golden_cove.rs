@@ -4,9 +4,9 @@
 //!
 //! As Ice Lake, six slots wide. OFFCORE_RESPONSE is now OCR, events 0x2A and 0x2B.
 
-use super::{General, Model, Offcore, CAP_FW_WRITE, CAP_SMM_FREEZE};
+use super::lists;
 use crate::defect::Defects;
-use crate::event;
+use crate::model::spec::{General, Model, Offcore, CAP_FW_WRITE, CAP_SMM_FREEZE};
 
 /// Golden Cove.
 pub(super) const MODEL: Model = Model {
@@ -31,5 +31,5 @@ pub(super) const MODEL: Model = Model {
     frontend: 0x7f_ff1f,
     slots: 6,
     defects: Defects::NONE,
-    list: &event::GOLDEN_COVE,
+    list: &lists::GOLDEN_COVE,
 };

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Skylake, and what followed with the same core up to Comet Lake: SDM vol. 3, 20.3.8.
+//! Haswell: SDM vol. 3, 20.3.6.
 //!
-//! Without TSX and Intel PT: IN_TX, IN_TXCP and the overflow of PT's output are reserved.
+//! Without TSX: IN_TX and IN_TXCP are reserved.
 
-use super::{General, Model, Offcore, CAP_FW_WRITE, CAP_SMM_FREEZE};
+use super::lists;
 use crate::defect::Defects;
-use crate::event;
+use crate::model::spec::{General, Model, Offcore, CAP_FW_WRITE, CAP_SMM_FREEZE};
 
-/// Skylake.
+/// Haswell.
 pub(super) const MODEL: Model = Model {
-    name: "Skylake",
-    models: &[78, 94, 142, 158, 165, 166],
-    version: 4,
+    name: "Haswell",
+    // 254 is no CPU: what a driver does with one that it does not know.
+    models: &[60, 69, 70, 254],
+    version: 3,
     general: General::Core(8),
     fixed: 3,
     architectural: 7,
@@ -27,12 +28,12 @@ pub(super) const MODEL: Model = Model {
         first_response: 16,
         any: true,
     },
-    frontend: 0x7f_ff17,
+    frontend: 0,
     slots: 0,
-    // With a microcode from 2019 on.
+    // Erratum HSD29.
     defects: Defects {
-        tfa: true,
+        ht_leak: true,
         ..Defects::NONE
     },
-    list: &event::SKYLAKE,
+    list: &lists::HASWELL,
 };

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Haswell: SDM vol. 3, 20.3.6.
+//! Broadwell: SDM vol. 3, 20.3.7.
 //!
-//! Without TSX: IN_TX and IN_TXCP are reserved.
+//! Without TSX and Intel PT: IN_TX, IN_TXCP and the overflow of PT's output are reserved.
 
-use super::{General, Model, Offcore, CAP_FW_WRITE, CAP_SMM_FREEZE};
+use super::lists;
 use crate::defect::Defects;
-use crate::event;
+use crate::model::spec::{General, Model, Offcore, CAP_FW_WRITE, CAP_SMM_FREEZE};
 
-/// Haswell.
+/// Broadwell.
 pub(super) const MODEL: Model = Model {
-    name: "Haswell",
-    // 254 is no CPU: what a driver does with one that it does not know.
-    models: &[60, 69, 70, 254],
+    name: "Broadwell",
+    models: &[61, 71],
     version: 3,
     general: General::Core(8),
     fixed: 3,
@@ -30,10 +29,6 @@ pub(super) const MODEL: Model = Model {
     },
     frontend: 0,
     slots: 0,
-    // Erratum HSD29.
-    defects: Defects {
-        ht_leak: true,
-        ..Defects::NONE
-    },
-    list: &event::HASWELL,
+    defects: Defects::NONE,
+    list: &lists::BROADWELL,
 };

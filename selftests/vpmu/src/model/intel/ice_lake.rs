@@ -5,9 +5,9 @@
 //! Eight general counters for each thread, a fourth fixed one for pipeline slots, no AnyThread.
 //! MSR_PERF_METRICS is left out, which IA32_PERF_CAPABILITIES.PERF_METRICS says.
 
-use super::{General, Model, Offcore, CAP_FW_WRITE, CAP_SMM_FREEZE};
+use super::lists;
 use crate::defect::Defects;
-use crate::event;
+use crate::model::spec::{General, Model, Offcore, CAP_FW_WRITE, CAP_SMM_FREEZE};
 
 /// Ice Lake.
 pub(super) const MODEL: Model = Model {
@@ -31,13 +31,13 @@ pub(super) const MODEL: Model = Model {
     frontend: 0x7f_ff17,
     slots: 5,
     defects: Defects::NONE,
-    list: &event::ICE_LAKE,
+    list: &lists::ICE_LAKE,
 };
 
 /// Ice Lake (client): other offcore responses.
 pub(super) const CLIENT: Model = Model {
     name: "Ice Lake (client)",
     models: &[125, 126],
-    list: &event::ICE_LAKE_CLIENT,
+    list: &lists::ICE_LAKE_CLIENT,
     ..MODEL
 };

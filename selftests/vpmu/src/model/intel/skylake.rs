@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Broadwell: SDM vol. 3, 20.3.7.
+//! Skylake, and what followed with the same core up to Comet Lake: SDM vol. 3, 20.3.8.
 //!
 //! Without TSX and Intel PT: IN_TX, IN_TXCP and the overflow of PT's output are reserved.
 
-use super::{General, Model, Offcore, CAP_FW_WRITE, CAP_SMM_FREEZE};
+use super::lists;
 use crate::defect::Defects;
-use crate::event;
+use crate::model::spec::{General, Model, Offcore, CAP_FW_WRITE, CAP_SMM_FREEZE};
 
-/// Broadwell.
+/// Skylake.
 pub(super) const MODEL: Model = Model {
-    name: "Broadwell",
-    models: &[61, 71],
-    version: 3,
+    name: "Skylake",
+    models: &[78, 94, 142, 158, 165, 166],
+    version: 4,
     general: General::Core(8),
     fixed: 3,
     architectural: 7,
@@ -27,8 +27,12 @@ pub(super) const MODEL: Model = Model {
         first_response: 16,
         any: true,
     },
-    frontend: 0,
+    frontend: 0x7f_ff17,
     slots: 0,
-    defects: Defects::NONE,
-    list: &event::BROADWELL,
+    // With a microcode from 2019 on.
+    defects: Defects {
+        tfa: true,
+        ..Defects::NONE
+    },
+    list: &lists::SKYLAKE,
 };

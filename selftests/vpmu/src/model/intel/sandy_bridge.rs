@@ -4,9 +4,9 @@
 //!
 //! The offcore registers' bits 12 to 14 are reserved, and on the client part 23 to 30.
 
-use super::{General, Model, Offcore, CAP_FW_WRITE, CAP_SMM_FREEZE};
+use super::lists;
 use crate::defect::Defects;
-use crate::event;
+use crate::model::spec::{General, Model, Offcore, CAP_FW_WRITE, CAP_SMM_FREEZE};
 
 /// Sandy Bridge.
 pub(super) const MODEL: Model = Model {
@@ -34,7 +34,7 @@ pub(super) const MODEL: Model = Model {
         ht_leak: true,
         ..Defects::NONE
     },
-    list: &event::SANDY_BRIDGE,
+    list: &lists::SANDY_BRIDGE,
 };
 
 /// The same for more than one socket: offcore responses from remote memory.
@@ -45,6 +45,6 @@ pub(super) const SERVER: Model = Model {
         writable: 0x3f_ffff_8fff,
         ..MODEL.offcore
     },
-    list: &event::SANDY_BRIDGE_SERVER,
+    list: &lists::SANDY_BRIDGE_SERVER,
     ..MODEL
 };

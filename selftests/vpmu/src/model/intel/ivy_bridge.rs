@@ -2,9 +2,9 @@
 
 //! Ivy Bridge: SDM vol. 3, 20.3.5.
 
-use super::{General, Model, Offcore, CAP_FW_WRITE, CAP_SMM_FREEZE};
+use super::lists;
 use crate::defect::Defects;
-use crate::event;
+use crate::model::spec::{General, Model, Offcore, CAP_FW_WRITE, CAP_SMM_FREEZE};
 
 /// Ivy Bridge.
 pub(super) const MODEL: Model = Model {
@@ -32,7 +32,7 @@ pub(super) const MODEL: Model = Model {
         ht_leak: true,
         ..Defects::NONE
     },
-    list: &event::IVY_BRIDGE,
+    list: &lists::IVY_BRIDGE,
 };
 
 /// The same for more than one socket: offcore responses from remote memory.
@@ -43,6 +43,6 @@ pub(super) const SERVER: Model = Model {
         writable: 0x3f_ffff_8fff,
         ..MODEL.offcore
     },
-    list: &event::IVY_BRIDGE_SERVER,
+    list: &lists::IVY_BRIDGE_SERVER,
     ..MODEL
 };

@@ -5,9 +5,9 @@
 //! The count of mispredicted branches is unreliable (erratum AAJ80), so CPUID says that the event is
 //! missing. One MSR_OFFCORE_RSP for the core; its 16 bits are eight requests and eight responses.
 
-use super::{General, Model, Offcore, CAP_SMM_FREEZE};
+use super::lists;
 use crate::defect::Defects;
-use crate::event;
+use crate::model::spec::{General, Model, Offcore, CAP_SMM_FREEZE};
 
 /// Nehalem.
 pub(super) const MODEL: Model = Model {
@@ -32,5 +32,5 @@ pub(super) const MODEL: Model = Model {
     frontend: 0,
     slots: 0,
     defects: Defects::NONE,
-    list: &event::NEHALEM,
+    list: &lists::NEHALEM,
 };

@@ -4,9 +4,9 @@
 //!
 //! As Nehalem, with a second MSR_OFFCORE_RSP, and it counts mispredicted branches.
 
-use super::{General, Model, Offcore, CAP_SMM_FREEZE};
+use super::lists;
 use crate::defect::Defects;
-use crate::event;
+use crate::model::spec::{General, Model, Offcore, CAP_SMM_FREEZE};
 
 /// Westmere.
 pub(super) const MODEL: Model = Model {
@@ -31,5 +31,5 @@ pub(super) const MODEL: Model = Model {
     frontend: 0,
     slots: 0,
     defects: Defects::NONE,
-    list: &event::WESTMERE,
+    list: &lists::WESTMERE,
 };

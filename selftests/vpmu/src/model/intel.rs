@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Intel's models.
+
+mod broadwell;
+mod golden_cove;
+mod haswell;
+mod ice_lake;
+mod ivy_bridge;
+mod lists;
+mod nehalem;
+mod sandy_bridge;
+mod skylake;
+mod westmere;
+
+use super::spec::Model;
+
+/// CPUID's family of all of them.
+pub(super) const FAMILY: u32 = 6;
+
+/// All of them.
+pub(super) const MODELS: [Model; 12] = [
+    nehalem::MODEL,
+    westmere::MODEL,
+    sandy_bridge::MODEL,
+    sandy_bridge::SERVER,
+    ivy_bridge::MODEL,
+    ivy_bridge::SERVER,
+    haswell::MODEL,
+    broadwell::MODEL,
+    skylake::MODEL,
+    ice_lake::MODEL,
+    ice_lake::CLIENT,
+    golden_cove::MODEL,
+];

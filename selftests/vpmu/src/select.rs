@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What an event select counts on a model.
+//!
+//! - Instructions, branches, loads, stores and page walks are exact.
+//! - Cycles are [`CYCLES`], reference cycles [`REFERENCE_CYCLES`] per instruction.
+//! - What happens to loads, stores, branches and walks is a declared share of them ([`Meaning::Part`]).
+//! - Every other event of Intel's list counts at a rate of its own, see [`Select::declared_rate`].
+//! - What the list does not have, or has for other counters only, counts nothing.
+
+use crate::counter::{self, Share, Source};
+use crate::event::{
+    slots, Meaning, Of, Register, ARCHITECTURAL, CRYSTAL_CYCLES, CYCLES, REFERENCE_CYCLES, WHOLE,
+};
+use crate::model::{Model, Offcore};
+use crate::retired::PREFETCHES;
+
+/// An event of loads that took longer than MSR_PEBS_LD_LAT says. No threshold below 4 exists (Intel's
+/// lists; SDM vol. 3, 20.3.1.1.2); each doubling halves the count.
+pub fn load_latency(source: Source, threshold: u64) -> Source {
+    const LEAST: u32 = 4;
+    source.times(LEAST, LEAST.max(threshold as u16 as u32))
+}
+
+/// The fields of an event select that say what is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Select {
+    /// EVENT_SELECT.
+    pub event: u8,
+    /// UMASK.
+    pub umask: u8,
+    /// CMASK.
+    pub cmask: u8,
+    /// INV.
+    pub inv: bool,
+    /// E.
+    pub edge: bool,
+}
+
+impl Select {
+    /// The fields of IA32_PERFEVTSELx.
+    pub fn from_register(value: u64) -> Self {
+        Select {
+            event: value as u8,
+            umask: (value >> 8) as u8,
+            cmask: (value >> 24) as u8,
+            inv: (value >> 23) & 1 != 0,
+            edge: (value >> 18) & 1 != 0,
+        }
+    }
+
+    /// What it means on this model, and the general counters that count it.
+    fn look_up(self, model: &Model) -> LookedUp {
+        let code = model.list.with_code(self.event, self.umask);
+        let with = |cmask, inv, edge| {
+            code.iter()
+                .find(|line| (line.cmask, line.inv, line.edge) == (cmask, inv, edge))
+        };
+        let architectural = ARCHITECTURAL
+            .iter()
+            .zip(0..)
+            .filter(|(_, bit)| model.has_architectural(*bit))
+            .find(|((event, umask, _), _)| (*event, *umask) == (self.event, self.umask));
+        let line = with(self.cmask, self.inv, self.edge);
+        let plain = match (with(0, false, false), architectural) {
+            (Some(line), _) => Some(line.meaning),
+            (None, Some(((_, _, meaning), _))) => Some(*meaning),
+            (None, None) => None,
+        };
+        // Those of its line, else of all lines with its code.
+        let counters = line.map_or_else(
+            || code.iter().fold(0, |mask, line| mask | line.counters),
+            |line| line.counters,
+        );
+        let counters = match counters {
+            0 if architectural.is_some() => 0xff,
+            some => some,
+        };
+        LookedUp {
+            plain,
+            own: line.map(|line| line.meaning),
+            register: code.iter().find_map(|line| line.register),
+            counters,
+        }
+    }
+
+    /// What general counter `counter` counts, and the register that it hangs on beside.
+    pub fn source(self, model: &Model, counter: usize) -> (Source, Option<Register>) {
+        let found = self.look_up(model);
+        if (found.counters >> counter) & 1 == 0 {
+            return (Source::Nothing, None);
+        }
+        let plain = found.plain.unwrap_or(Meaning::Rate(Of::Instructions));
+        let source = match (self.masked(self.plain().meant(plain, model)), found.own) {
+            // The fields are part of the event's name, so it happens in bursts.
+            (Source::Nothing, Some(own)) => self.meant(own, model),
+            (_, Some(own)) if found.plain.is_none() => self.meant(own, model),
+            (source, _) => source,
+        };
+        (source, found.register)
+    }
+
+    /// Without what only says in which cycles to count.
+    fn plain(self) -> Self {
+        Select {
+            cmask: 0,
+            inv: false,
+            edge: false,
+            ..self
+        }
+    }
+
+    fn meant(self, meaning: Meaning, model: &Model) -> Source {
+        match meaning {
+            Meaning::Cycles => CYCLES,
+            Meaning::ReferenceCycles => REFERENCE_CYCLES,
+            Meaning::CrystalCycles => CRYSTAL_CYCLES,
+            Meaning::Slots => slots(model.slots),
+            Meaning::Part(of, 0, WHOLE) => of.all(),
+            Meaning::Part(of, low, high) => of.part(low, high, WHOLE),
+            Meaning::PartAndPrefetches(of, 0, WHOLE) => {
+                Source::Share(of.whole().and_all(&[PREFETCHES]))
+            }
+            Meaning::PartAndPrefetches(of, low, high) => {
+                let share = Share::of(of.kinds(), low, high, WHOLE);
+                Source::Share(share.and_all(&[PREFETCHES]))
+            }
+            Meaning::Rate(of) => self.declared_rate(of),
+        }
+    }
+
+    /// CMASK, INV and E of an event that counts `source` without them: the cycles in which at least
+    /// CMASK of it came about; with INV those in which fewer did. Without CMASK, INV is ignored (SDM
+    /// vol. 3, 20.2.1.1), and E takes CMASK for 1.
+    ///
+    /// What comes at a fixed rate is spread evenly: of 5/3 a cycle, each cycle has one and two of
+    /// three have two. Of all else a cycle has one at most. With E, the condition begins to hold in
+    /// half of the cycles in which it holds, unless it holds always.
+    fn masked(self, source: Source) -> Source {
+        let Source::Share(share) = source else {
+            return source;
+        };
+        let holds = match (self.cmask, self.edge) {
+            (0, false) => return source,
+            (0, true) => at_least(share, 1),
+            (cmask, _) => at_least(share, u32::from(cmask)),
+        };
+        let inverted = self.inv && self.cmask != 0;
+        match (holds, inverted, self.edge) {
+            (Holds::Always, false, false) | (Holds::Never, true, false) => CYCLES,
+            (Holds::Sometimes(share), false, false) => Source::Share(share),
+            (Holds::Sometimes(share), true, false) => Source::CyclesWithout(share),
+            (Holds::Sometimes(share), _, true) => Source::Share(share.times(1, 2)),
+            (Holds::Always | Holds::Never, _, _) => Source::Nothing,
+        }
+    }
+
+    /// An arbitrary rate that is fixed for each event: 1/1024 to 63/1024 of what it is about, different
+    /// for most.
+    pub fn declared_rate(self, of: Of) -> Source {
+        let Select {
+            event,
+            umask,
+            cmask,
+            inv,
+            edge,
+        } = self;
+        let mix = 37 * u32::from(event)
+            + 11 * u32::from(umask)
+            + 7 * u32::from(cmask)
+            + 5 * u32::from(inv)
+            + 3 * u32::from(edge);
+        of.part(0, mix % 63 + 1, 1024)
+    }
+}
+
+/// What a model has for an event select.
+struct LookedUp {
+    /// What its code means without CMASK, INV and E, if the list or the architecture says so.
+    plain: Option<Meaning>,
+    /// What the line with just these fields means.
+    own: Option<Meaning>,
+    register: Option<Register>,
+    counters: u8,
+}
+
+/// In which cycles a condition holds.
+enum Holds {
+    Never,
+    Sometimes(Share),
+    Always,
+}
+
+/// The cycles in which at least `cmask` of it come about.
+fn at_least(share: Share, cmask: u32) -> Holds {
+    if !share.is_steady() {
+        return match cmask {
+            1 => Holds::Sometimes(share),
+            _ => Holds::Never,
+        };
+    }
+    // In a cycle, `whole` and `rest` / `denominator`.
+    let events = (share.high - share.low) * counter::CYCLES.denominator;
+    let denominator = share.denominator * counter::CYCLES.high;
+    let (whole, rest) = (events / denominator, events % denominator);
+    match cmask {
+        cmask if cmask <= whole => Holds::Always,
+        cmask if cmask == whole + 1 && whole == 0 => Holds::Sometimes(share),
+        cmask if cmask == whole + 1 && rest != 0 => Holds::Sometimes(Share {
+            low: 0,
+            high: rest,
+            denominator: share.denominator * counter::CYCLES.denominator,
+            ..share
+        }),
+        _ => Holds::Never,
+    }
+}
+
+/// What counts with this value of the register. No request chosen or no response chosen counts
+/// nothing; each one more adds to the count, so that a subset (misses) never exceeds the whole.
+/// Loads and stores make requests.
+pub fn offcore_response(offcore: Offcore, register: u64) -> Source {
+    const ANY: u32 = 22;
+    let requests = (register & ((1 << offcore.first_response) - 1)).count_ones();
+    let responses = match register >> offcore.first_response {
+        responses if offcore.any && responses & 1 != 0 => ANY,
+        responses => responses.count_ones(),
+    };
+    match requests * responses {
+        0 => Source::Nothing,
+        chosen => Of::Memory.part(0, chosen, 8192),
+    }
+}
+
+#[cfg(test)]
+mod tests;
