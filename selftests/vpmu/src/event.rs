@@ -2,7 +2,7 @@
 
 //! What an event counts, and on which counters: the tables' vocabulary.
 
-use crate::counter::{self, Share, Source};
+use crate::share::{self, Share, Source};
 
 /// One line of Intel's list.
 #[derive(Debug)]
@@ -172,7 +172,7 @@ pub(crate) const ARCHITECTURAL: [(u8, u8, Meaning); 8] = [
 ];
 
 /// Core cycles.
-pub const CYCLES: Source = Source::Share(counter::CYCLES);
+pub const CYCLES: Source = Source::Share(share::CYCLES);
 /// Cycles at the rate of the TSC, 6/5 of them for each core cycle's turbo.
 pub const REFERENCE_CYCLES: Source = Source::rate(5, 4);
 /// Cycles of the 100 MHz crystal reference, of a TSC at 2.5 GHz.

@@ -8,7 +8,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::accounting::{bump, Accesses};
-use crate::counter::{Source, MASK};
+use crate::counter::MASK;
 use crate::defect::is_corrupting;
 use crate::model::{CAP_FW_WRITE, CAP_SMM_FREEZE};
 use crate::order::Ordered;
@@ -17,6 +17,7 @@ use crate::pmu::{
     FREEZE_WHILE_SMM, INT,
 };
 use crate::select::Select;
+use crate::share::Source;
 use crate::Fault;
 
 /// IA32_MISC_ENABLE: fast strings; and, read-only: performance monitoring available, BTS and PEBS

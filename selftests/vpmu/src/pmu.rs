@@ -6,14 +6,16 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 
 use crate::accounting::{bump, Accounting};
-use crate::counter::{Counter, Source, WIDTH};
+use crate::counter::{Counter, WIDTH};
 use crate::defect::{self, Defects};
 use crate::event::Register;
 use crate::model::{Model, MAX_FIXED, MAX_GENERAL};
 use crate::msr::RTM_FORCE_ABORT;
 use crate::order::{self, Ordered};
+use crate::retired::{self, add_to, Retired};
+use crate::share::Source;
 use crate::shared::{Core, Thread};
-use crate::{event, retired, select, Fault, Retired};
+use crate::{event, select, Fault};
 
 /// IA32_PERFEVTSELx.USR.
 pub(crate) const USR: u64 = 1 << 16;
@@ -109,7 +111,7 @@ pub struct Pmu {
     /// Counts below zero that wait to be balanced, at CPL 0 and above it.
     carry: [Retired; 2],
     /// All that this thread has retired while somebody counted, at CPL 0 and above it: what the next
-    /// things are numbered by ([`crate::counter::Share`]).
+    /// things are numbered by ([`crate::share::Share`]).
     total: [Retired; 2],
     /// The same of the other thread, as far as counters with AnyThread were told.
     total_of_sibling: [Retired; 2],
@@ -661,13 +663,6 @@ impl Pmu {
             bump(&accesses.faults);
             Fault
         })
-    }
-}
-
-/// Adds up what was retired.
-fn add_to(sum: &mut Retired, retired: &Retired) {
-    for (sum, count) in sum.iter_mut().zip(retired) {
-        *sum += count;
     }
 }
 

@@ -8,12 +8,12 @@
 //! - Every other event of Intel's list counts at a rate of its own, see [`Select::declared_rate`].
 //! - What the list does not have, or has for other counters only, counts nothing.
 
-use crate::counter::{self, Share, Source};
 use crate::event::{
     slots, Meaning, Of, Register, ARCHITECTURAL, CRYSTAL_CYCLES, CYCLES, REFERENCE_CYCLES, WHOLE,
 };
 use crate::model::{Model, Offcore};
 use crate::retired::PREFETCHES;
+use crate::share::{self, Share, Source};
 
 /// An event of loads that took longer than MSR_PEBS_LD_LAT says. No threshold below 4 exists (Intel's
 /// lists; SDM vol. 3, 20.3.1.1.2); each doubling halves the count.
@@ -200,8 +200,8 @@ fn at_least(share: Share, cmask: u32) -> Holds {
         };
     }
     // In a cycle, `whole` and `rest` / `denominator`.
-    let events = (share.high - share.low) * counter::CYCLES.denominator;
-    let denominator = share.denominator * counter::CYCLES.high;
+    let events = (share.high - share.low) * share::CYCLES.denominator;
+    let denominator = share.denominator * share::CYCLES.high;
     let (whole, rest) = (events / denominator, events % denominator);
     match cmask {
         cmask if cmask <= whole => Holds::Always,
@@ -209,7 +209,7 @@ fn at_least(share: Share, cmask: u32) -> Holds {
         cmask if cmask == whole + 1 && rest != 0 => Holds::Sometimes(Share {
             low: 0,
             high: rest,
-            denominator: share.denominator * counter::CYCLES.denominator,
+            denominator: share.denominator * share::CYCLES.denominator,
             ..share
         }),
         _ => Holds::Never,

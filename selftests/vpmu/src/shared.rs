@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 
 use crate::model::MAX_GENERAL;
-use crate::{retired, Retired};
+use crate::retired::{self, Retired};
 
 /// A core.
 #[derive(Debug)]
