@@ -24,7 +24,6 @@ pub mod defect;
 pub mod event;
 pub mod ffi;
 pub mod model;
-mod msr;
 pub mod order;
 pub mod pmu;
 pub mod retired;

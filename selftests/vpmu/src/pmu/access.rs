@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! RDMSR, WRMSR and RDPMC.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use super::msr::{decode, Msr};
+use super::registers::{FIXED_PMI, FIXED_SHIFT, INT, MISC_ENABLE_READ_ONLY};
+use super::reserved::{LD_LAT_WRITABLE, MISC_ENABLE_WRITABLE, SELECT_IN_TX, STATUS_COND_CHGD};
+use super::state::Pmu;
+use super::tsx::RTM_FORCE_ABORT;
+use crate::accounting::{bump, Accesses};
+use crate::counter::{Counter, MASK};
+use crate::defect::is_corrupting;
+use crate::order::Ordered;
+use crate::select::Select;
+use crate::share::Source;
+use crate::Fault;
+
+impl Pmu {
+    /// RDMSR; `None`: not a register of the PMU.
+    pub fn rdmsr(&self, msr: u32) -> Option<Result<u64, Fault>> {
+        let register = decode(self, msr)?;
+        let result = self.read(register);
+        self.account(msr, register, |accesses| &accesses.reads, result.is_err());
+        Some(result)
+    }
+
+    /// WRMSR; `None`: not a register of the PMU.
+    pub fn wrmsr(&mut self, msr: u32, value: u64) -> Option<Result<(), Fault>> {
+        let register = decode(self, msr)?;
+        let result = self.write(register, value);
+        self.publish();
+        self.account(msr, register, |accesses| &accesses.writes, result.is_err());
+        Some(result)
+    }
+
+    /// RDPMC: ECX is a general counter's number or, with bit 30, a fixed counter's.
+    pub fn rdpmc(&self, ecx: u32) -> Result<u64, Fault> {
+        let accesses = self.accounting.rdpmc(ecx);
+        bump(&accesses.reads);
+        let (generals, fixed) = self.there();
+        let counter = match (ecx >> 30, (ecx & !(1 << 30)) as usize) {
+            (0, index) if index < generals => Some(&self.regs.general[index].counter),
+            (1, index) => self.regs.fixed[..fixed].get(index),
+            _ => None,
+        };
+        counter.map(Counter::value).ok_or_else(|| {
+            bump(&accesses.faults);
+            Fault
+        })
+    }
+
+    fn account(&self, msr: u32, register: Msr, count: fn(&Accesses) -> &AtomicU64, fault: bool) {
+        // Looking at the accounting must not change it.
+        if let Msr::Accounting(offset) = register {
+            self.watch_accounting(offset);
+        } else {
+            let accesses = self.accounting.msr(msr);
+            bump(count(accesses));
+            if fault {
+                bump(&accesses.faults);
+            }
+        }
+    }
+
+    fn read(&self, register: Msr) -> Result<u64, Fault> {
+        let regs = &self.regs;
+        Ok(match register {
+            Msr::Pmc(index) | Msr::FullPmc(index) => regs.general[index].counter.value(),
+            Msr::Select(index) => regs.general[index].select,
+            Msr::Fixed(index) => regs.fixed[index].value(),
+            Msr::FixedCtrl => regs.fixed_ctrl,
+            Msr::Status => regs.global_status,
+            Msr::Ctrl => regs.global_ctrl,
+            Msr::StatusReset | Msr::StatusSet => 0,
+            Msr::InUse => self.in_use(),
+            Msr::Capabilities => self.model.capabilities,
+            Msr::MiscEnable => regs.misc_enable,
+            Msr::DebugCtl => regs.debugctl,
+            Msr::TsxForceAbort => self.tsx.force_abort,
+            Msr::OffcoreRsp(index) => self.offcore_rsp(index).load(Relaxed),
+            Msr::LdLat => regs.ld_lat,
+            Msr::Frontend => regs.frontend,
+            Msr::Accounting(offset) => self.read_accounting(offset)?,
+            Msr::Absent => return Err(Fault),
+        })
+    }
+
+    fn write(&mut self, register: Msr, value: u64) -> Result<(), Fault> {
+        match register {
+            // Bit 31 is extended, what is above it is ignored.
+            Msr::Pmc(index) | Msr::FullPmc(index) if self.is_deaf_general(index) => {}
+            Msr::Pmc(index) => self.regs.general[index].counter.set(value as i32 as u64),
+            Msr::FullPmc(index) => self.regs.general[index].counter.set(checked(value, MASK)?),
+            Msr::Select(index) => {
+                self.write_select(index, checked(value, self.select_bits(index))?)
+            }
+            Msr::Fixed(index) if self.is_deaf_fixed(index) => {}
+            Msr::Fixed(index) => self.regs.fixed[index].set(checked(value, MASK)?),
+            Msr::FixedCtrl => self.regs.fixed_ctrl = checked(value, self.fixed_ctrl_bits())?,
+            // Whoever has found counters that have gone by order does not know.
+            Msr::Ctrl => {
+                self.regs.global_ctrl =
+                    checked(value, self.all_counter_bits())? & self.counter_bits()
+            }
+            Msr::StatusReset => {
+                let cleared = checked(value, self.status_bits() | STATUS_COND_CHGD)?;
+                if !self.ordered().has(Ordered::KEEPS_STATUS) {
+                    self.regs.global_status &= !cleared;
+                }
+            }
+            Msr::StatusSet => self.regs.global_status |= checked(value, self.status_bits())?,
+            Msr::MiscEnable => {
+                let value = checked(value, MISC_ENABLE_WRITABLE | MISC_ENABLE_READ_ONLY)?;
+                self.regs.misc_enable = value & MISC_ENABLE_WRITABLE | MISC_ENABLE_READ_ONLY;
+            }
+            Msr::DebugCtl => self.regs.debugctl = checked(value, self.debugctl_bits())?,
+            Msr::TsxForceAbort => self.tsx.force_abort = checked(value, RTM_FORCE_ABORT)?,
+            Msr::OffcoreRsp(index) => {
+                let value = checked(value, self.model.offcore.writable)?;
+                self.offcore_rsp(index).store(value, Relaxed);
+            }
+            Msr::LdLat => self.regs.ld_lat = checked(value, LD_LAT_WRITABLE)?,
+            Msr::Frontend => self.regs.frontend = checked(value, self.model.frontend)?,
+            Msr::Accounting(offset) => self.write_accounting(offset, value)?,
+            Msr::Status | Msr::InUse | Msr::Capabilities | Msr::Absent => return Err(Fault),
+        }
+        Ok(())
+    }
+
+    /// IA32_PERF_GLOBAL_INUSE: counters with an event selected or a level enabled, and whether any
+    /// may raise a PMI.
+    fn in_use(&self) -> u64 {
+        const PMI: u64 = 1 << 63;
+        let mut bits = 0;
+        for (i, general) in self.regs.general[..self.generals].iter().enumerate() {
+            bits |= u64::from(general.select & 0xff != 0) << i;
+            bits |= if general.select & INT != 0 { PMI } else { 0 };
+        }
+        for i in 0..self.model.fixed {
+            bits |= u64::from(self.fixed_field(i) & 3 != 0) << (FIXED_SHIFT + i);
+            bits |= if self.fixed_field(i) & FIXED_PMI != 0 {
+                PMI
+            } else {
+                0
+            };
+        }
+        bits
+    }
+
+    pub(super) fn write_select(&mut self, index: usize, value: u64) {
+        let select = Select::from_register(value);
+        let leaky = self.leaky() && is_corrupting(select.event);
+        let general = &mut self.regs.general[index];
+        general.select = value;
+        general.counter.change_source();
+        (general.source, general.register) = if value & SELECT_IN_TX != 0 {
+            // There are no transactions.
+            (Source::Nothing, None)
+        } else {
+            select.source(self.model, index)
+        };
+        general.leak = leaky.then_some(0);
+    }
+}
+
+/// `value`, unless it has bits outside `writable` set.
+fn checked(value: u64, writable: u64) -> Result<u64, Fault> {
+    if value & !writable == 0 {
+        Ok(value)
+    } else {
+        Err(Fault)
+    }
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Counts what retires.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::registers::{
+    ANY_THREAD, FIXED_ANY_THREAD, FIXED_OS, FIXED_PMI, FIXED_SHIFT, FIXED_USR, INT, OS, USR,
+};
+use super::state::Pmu;
+use crate::defect;
+use crate::event::{self, Register};
+use crate::retired::{self, add_to, Retired};
+use crate::select;
+use crate::share::Source;
+
+impl Pmu {
+    /// The CPU retired this much at CPL 0 or, if `user`, above it. A count may be negative: then
+    /// instructions that were reported earlier did not retire after all. They are taken off what
+    /// comes next.
+    pub fn retire(&mut self, user: bool, counts: &Retired) {
+        self.told += 1;
+        let retired = self.totals.settle(user, counts);
+        self.accounting.instructions[usize::from(user)]
+            .fetch_add(retired[retired::INSTRUCTIONS] as u64, Relaxed);
+
+        self.pending.retire(retired[retired::INSTRUCTIONS] as u64);
+        self.count(user, &retired, !0, true);
+        add_to(&mut self.totals.own[usize::from(user)], &retired);
+        if self.leaky() {
+            self.take_leaked();
+        }
+        if self.thread.is_wanted() {
+            self.thread.send(user, &retired);
+        }
+        let any_thread = self.any_thread();
+        if any_thread != 0 {
+            for user in [false, true] {
+                let retired = self.thread.receive(user);
+                self.count(user, &retired, any_thread, false);
+                add_to(&mut self.totals.of_sibling[usize::from(user)], &retired);
+            }
+        }
+        if self.defects.tfa {
+            let instructions = retired[retired::INSTRUCTIONS] as u64;
+            if self.tsx.retire(instructions) {
+                self.corrupt();
+            }
+        }
+    }
+
+    /// Counts what this thread, or else the other one, has retired, on some of the counters.
+    pub(super) fn count(&mut self, user: bool, retired: &Retired, counters: u64, own: bool) {
+        let active = self.active(user) & counters;
+        for i in 0..self.generals {
+            if active & (1 << i) != 0 {
+                let source = self.general_source(i);
+                let before = self.before(i);
+                let mut events = self.regs.general[i]
+                    .counter
+                    .events(source, &before, retired);
+                if own {
+                    events -= self.leak(i, events);
+                }
+                self.add(i, events);
+            }
+        }
+        for i in 0..self.model.fixed {
+            if active & (1 << (FIXED_SHIFT + i)) != 0 {
+                let source = self.fixed_source(i);
+                let before = self.before(FIXED_SHIFT + i);
+                let overflow = self.regs.fixed[i].count(source, &before, retired);
+                self.overflowed(
+                    overflow,
+                    FIXED_SHIFT + i,
+                    self.fixed_field(i) & FIXED_PMI != 0,
+                );
+            }
+        }
+    }
+
+    /// Adds to a general counter.
+    pub(super) fn add(&mut self, index: usize, events: u64) {
+        let general = &mut self.regs.general[index];
+        let overflow = general.counter.add(events);
+        let interrupt = general.select & INT != 0;
+        self.overflowed(overflow, index, interrupt);
+    }
+
+    /// A transaction used counter 3.
+    fn corrupt(&mut self) {
+        let index = defect::TRANSACTION_COUNTER;
+        self.write_select(index, defect::TRANSACTION_SELECT);
+        self.regs.general[index]
+            .counter
+            .set(defect::TRANSACTION_COUNT);
+    }
+
+    /// All that has retired before at the levels, and on the threads, that a counter counts.
+    pub(super) fn before(&self, counter: usize) -> Retired {
+        let (levels, any_thread) = if counter < FIXED_SHIFT {
+            let select = self.regs.general[counter].select;
+            ([select & OS, select & USR], select & ANY_THREAD)
+        } else {
+            let field = self.fixed_field(counter - FIXED_SHIFT);
+            (
+                [field & FIXED_OS, field & FIXED_USR],
+                field & FIXED_ANY_THREAD,
+            )
+        };
+        let mut before = [0; retired::COUNTS];
+        for level in (0..2).filter(|&level| levels[level] != 0) {
+            add_to(&mut before, &self.totals.own[level]);
+            if any_thread != 0 {
+                add_to(&mut before, &self.totals.of_sibling[level]);
+            }
+        }
+        before
+    }
+
+    /// What a general counter counts just now: some events hang on a register beside them.
+    pub(super) fn general_source(&self, index: usize) -> Source {
+        let general = &self.regs.general[index];
+        match general.register {
+            Some(Register::Offcore(index)) => {
+                let value = self.offcore_rsp(index).load(Relaxed);
+                select::offcore_response(self.model.offcore, value)
+            }
+            Some(Register::LoadLatency) => select::load_latency(general.source, self.regs.ld_lat),
+            Some(Register::Frontend) if self.regs.frontend == 0 => Source::Nothing,
+            Some(Register::Frontend) | None => general.source,
+        }
+    }
+
+    /// What a fixed counter counts: INST_RETIRED.ANY, CPU_CLK_UNHALTED.THREAD,
+    /// CPU_CLK_UNHALTED.REF_TSC, TOPDOWN.SLOTS.
+    pub(super) fn fixed_source(&self, index: usize) -> Source {
+        match index {
+            0 => event::INSTRUCTIONS,
+            1 => event::CYCLES,
+            2 => event::REFERENCE_CYCLES,
+            _ => event::slots(self.model.slots),
+        }
+    }
+}

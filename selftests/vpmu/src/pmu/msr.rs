@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Numbers.
+
+use super::accounting_msr::ACCOUNTING;
+use super::state::Pmu;
+use crate::model::CAP_FW_WRITE;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Msr {
+    Pmc(usize),
+    FullPmc(usize),
+    Select(usize),
+    Fixed(usize),
+    FixedCtrl,
+    Status,
+    Ctrl,
+    /// GLOBAL_OVF_CTRL, called GLOBAL_STATUS_RESET from version 4 on.
+    StatusReset,
+    StatusSet,
+    InUse,
+    Capabilities,
+    MiscEnable,
+    DebugCtl,
+    TsxForceAbort,
+    OffcoreRsp(usize),
+    LdLat,
+    Frontend,
+    Accounting(u32),
+    /// Belongs to a feature of PMUs that this one does not have.
+    Absent,
+}
+
+/// What a number stands for; `None`: nothing that concerns performance monitoring.
+pub(super) fn decode(pmu: &Pmu, msr: u32) -> Option<Msr> {
+    let if_there = |there: bool, msr: Msr| Some(if there { msr } else { Msr::Absent });
+    let (generals, fixed) = pmu.there();
+    let general =
+        |msr: u32, first: u32| Some((msr - first) as usize).filter(|&index| index < generals);
+    let version_4 = pmu.model.version >= 4;
+    match msr {
+        0x0c1..=0x0c8 => Some(general(msr, 0x0c1).map_or(Msr::Absent, Msr::Pmc)),
+        0x10f => if_there(pmu.defects.tfa, Msr::TsxForceAbort),
+        0x186..=0x18d => Some(general(msr, 0x186).map_or(Msr::Absent, Msr::Select)),
+        0x4c1..=0x4c8 => {
+            let full_width = pmu.model.capabilities & CAP_FW_WRITE != 0;
+            let index = general(msr, 0x4c1).filter(|_| full_width);
+            Some(index.map_or(Msr::Absent, Msr::FullPmc))
+        }
+        0x309..=0x318 => {
+            let index = (msr - 0x309) as usize;
+            if_there(index < fixed, Msr::Fixed(index))
+        }
+        0x1a0 => Some(Msr::MiscEnable),
+        0x1a6 | 0x1a7 => {
+            let index = (msr - 0x1a6) as usize;
+            if_there(index < pmu.model.offcore.registers, Msr::OffcoreRsp(index))
+        }
+        0x1d9 => Some(Msr::DebugCtl),
+        0x345 => Some(Msr::Capabilities),
+        0x38d => Some(Msr::FixedCtrl),
+        0x38e => Some(Msr::Status),
+        0x38f => Some(Msr::Ctrl),
+        0x390 => Some(Msr::StatusReset),
+        0x391 => if_there(version_4, Msr::StatusSet),
+        0x392 => if_there(version_4, Msr::InUse),
+        0x3f6 => Some(Msr::LdLat),
+        0x3f7 => if_there(pmu.model.frontend != 0, Msr::Frontend),
+        ACCOUNTING..=0x4000_ff0f => Some(Msr::Accounting(msr - ACCOUNTING)),
+        // What MSR_PERF_METRICS, PEBS and BTS would have
+        0x329 | 0x3f1 | 0x3f2 | 0x600 => Some(Msr::Absent),
+        // LBR and last exception records, old and architectural
+        0x1c8 | 0x1c9 | 0x1db..=0x1de | 0x680..=0x69f | 0x6c0..=0x6df | 0xdc0..=0xddf => {
+            Some(Msr::Absent)
+        }
+        0x14ce | 0x14cf | 0x1200..=0x121f | 0x1500..=0x151f | 0x1600..=0x161f => Some(Msr::Absent),
+        // Intel PT
+        0x560 | 0x561 | 0x570..=0x58f => Some(Msr::Absent),
+        // The counters from version 6 on
+        0x4c9..=0x4d0 | 0x1900..=0x19ff => Some(Msr::Absent),
+        _ => None,
+    }
+}

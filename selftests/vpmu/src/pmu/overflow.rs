@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Overflow and the PMI.
+
+use super::registers::{FIXED_PMI, FIXED_SHIFT, INT};
+use super::state::Pmu;
+use crate::accounting::{bump, LVTPC};
+use crate::order::Ordered;
+
+impl Pmu {
+    pub(super) fn overflowed(&mut self, overflow: bool, bit: usize, interrupt: bool) {
+        if overflow {
+            self.regs.global_status |= 1 << bit;
+            if interrupt {
+                self.pending.request(self.ordered.has(Ordered::LATE_PMI));
+            }
+        }
+    }
+
+    /// How many instructions may retire at this privilege until something is due; negative: it is
+    /// due now.
+    pub fn budget(&self, user: bool) -> i64 {
+        /// Far off, with room to spare for what is taken from it and given back.
+        const NEVER: u64 = 1 << 62;
+        /// What the other thread counts must not come much later than it came about.
+        const SHARED: u64 = 1 << 12;
+        if self.pending.is_due() {
+            return -1;
+        }
+        let active = self.active(user);
+        let general = (0..self.generals)
+            .filter(|&i| active & (1 << i) != 0 && self.regs.general[i].select & INT != 0);
+        let general = general.map(|i| {
+            self.regs.general[i]
+                .counter
+                .instructions_to_overflow(self.general_source(i), &self.before(i))
+        });
+        let fixed = (0..self.model.fixed).filter(|&i| {
+            active & (1 << (FIXED_SHIFT + i)) != 0 && self.fixed_field(i) & FIXED_PMI != 0
+        });
+        let fixed = fixed.map(|i| {
+            self.regs.fixed[i]
+                .instructions_to_overflow(self.fixed_source(i), &self.before(FIXED_SHIFT + i))
+        });
+        let leaking = (0..self.generals)
+            .any(|i| active & (1 << i) != 0 && self.regs.general[i].leak.is_some());
+        let shared = leaking && self.leaky() || self.thread.is_wanted() || self.any_thread() != 0;
+        let most = if shared { SHARED } else { NEVER };
+        let least = general
+            .chain(fixed)
+            .chain([self.pending.after()])
+            .flatten()
+            .min()
+            .unwrap_or(NEVER)
+            .min(most);
+        // QEMU asks once the budget is below zero, which must be so after `least` instructions.
+        least as i64 - 1
+    }
+
+    /// Is a PMI to be delivered now? True is taken for done. One that finds LVTPC masked is lost: the
+    /// mask inhibits the interrupt's reception (SDM vol. 3, 11.5.1), and nothing asks for it again.
+    pub fn pmi(&mut self, masked: bool) -> bool {
+        if !self
+            .pending
+            .take(!masked && self.ordered.has(Ordered::SECOND_PMI))
+        {
+            return false;
+        }
+        self.freeze();
+        bump(if masked {
+            &self.accounting.lost
+        } else {
+            &self.accounting.pmis
+        });
+        !masked
+    }
+
+    /// The guest wrote LVTPC.
+    pub fn lvtpc_write(&mut self) {
+        bump(&self.accounting.msr(LVTPC).writes);
+        self.pending.lvtpc_write();
+    }
+}

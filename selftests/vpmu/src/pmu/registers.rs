@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The registers that a reset clears, and the fields in them.
+
+use crate::counter::Counter;
+use crate::event::Register;
+use crate::model::{MAX_FIXED, MAX_GENERAL};
+use crate::share::Source;
+
+/// IA32_MISC_ENABLE: fast strings; and, read-only: performance monitoring available, BTS and PEBS
+/// unavailable.
+const MISC_ENABLE_RESET: u64 = 1 | MISC_ENABLE_READ_ONLY;
+pub(super) const MISC_ENABLE_READ_ONLY: u64 = (1 << 7) | (1 << 11) | (1 << 12);
+
+/// IA32_PERFEVTSELx.USR.
+pub(super) const USR: u64 = 1 << 16;
+/// IA32_PERFEVTSELx.OS.
+pub(super) const OS: u64 = 1 << 17;
+/// IA32_PERFEVTSELx.INT.
+pub(super) const INT: u64 = 1 << 20;
+/// IA32_PERFEVTSELx.AnyThread.
+pub(super) const ANY_THREAD: u64 = 1 << 21;
+/// IA32_PERFEVTSELx.EN.
+pub(super) const EN: u64 = 1 << 22;
+
+/// IA32_FIXED_CTR_CTRL: the field of one counter.
+pub(super) const FIXED_OS: u64 = 1 << 0;
+pub(super) const FIXED_USR: u64 = 1 << 1;
+pub(super) const FIXED_ANY_THREAD: u64 = 1 << 2;
+pub(super) const FIXED_PMI: u64 = 1 << 3;
+
+/// IA32_DEBUGCTL.BTF.
+pub(super) const BTF: u64 = 1 << 1;
+/// IA32_DEBUGCTL.FREEZE_WHILE_SMM.
+pub(super) const FREEZE_WHILE_SMM: u64 = 1 << 14;
+/// IA32_DEBUGCTL.FREEZE_PERFMON_ON_PMI.
+pub(super) const FREEZE_PERFMON_ON_PMI: u64 = 1 << 12;
+/// IA32_PERF_GLOBAL_STATUS.CTR_FRZ (version 4).
+pub(super) const CTR_FRZ: u64 = 1 << 59;
+
+/// Position of the fixed counters in IA32_PERF_GLOBAL_*.
+pub(super) const FIXED_SHIFT: usize = 32;
+
+/// A general counter and its event select.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct General {
+    pub(super) counter: Counter,
+    pub(super) select: u64,
+    /// What `select` means on this counter.
+    pub(super) source: Source,
+    /// The register beside `select` that this hangs on.
+    pub(super) register: Option<Register>,
+    /// Events since the last one that leaked to the sibling; `None`: none does.
+    pub(super) leak: Option<u64>,
+}
+
+/// The registers that a reset clears.
+#[derive(Debug)]
+pub(super) struct Registers {
+    pub(super) general: [General; MAX_GENERAL],
+    pub(super) fixed: [Counter; MAX_FIXED],
+    pub(super) fixed_ctrl: u64,
+    pub(super) global_ctrl: u64,
+    pub(super) global_status: u64,
+    pub(super) debugctl: u64,
+    /// IA32_PERF_GLOBAL_CTRL and IA32_DEBUGCTL from before the SMI that is handled with all frozen.
+    pub(super) before_smm: Option<(u64, u64)>,
+    pub(super) misc_enable: u64,
+    pub(super) ld_lat: u64,
+    pub(super) frontend: u64,
+}
+
+impl Registers {
+    /// SDM vol. 3, table 10-1: all clear but GLOBAL_CTRL, which has the general counters' bits set.
+    pub(super) fn new(generals: usize) -> Self {
+        let general = General {
+            counter: Counter::default(),
+            select: 0,
+            source: Source::Nothing,
+            register: None,
+            leak: None,
+        };
+        Registers {
+            general: [general; MAX_GENERAL],
+            fixed: Default::default(),
+            fixed_ctrl: 0,
+            global_ctrl: (1 << generals) - 1,
+            global_status: 0,
+            debugctl: 0,
+            before_smm: None,
+            misc_enable: MISC_ENABLE_RESET,
+            ld_lat: 0,
+            frontend: 0,
+        }
+    }
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Bits.
+
+use super::registers::{
+    ANY_THREAD, BTF, CTR_FRZ, FIXED_ANY_THREAD, FREEZE_PERFMON_ON_PMI, FREEZE_WHILE_SMM,
+};
+use super::state::Pmu;
+use crate::model::CAP_SMM_FREEZE;
+
+/// Fast strings, TM1, EIST, MWAIT, CPUID limit, xTPR, XD, turbo.
+pub(super) const MISC_ENABLE_WRITABLE: u64 =
+    1 | (1 << 3) | (1 << 16) | (1 << 18) | (1 << 22) | (1 << 23) | (1 << 34) | (1 << 38);
+
+/// Event, umask, USR, OS, E, PC, INT, AnyThread, EN, INV, CMASK.
+const SELECT_WRITABLE: u64 = 0xffff_ffff;
+/// For CPUs with transactions; IN_TXCP is counter 2's alone.
+pub(super) const SELECT_IN_TX: u64 = 1 << 32;
+const SELECT_IN_TXCP: u64 = 1 << 33;
+const IN_TXCP_COUNTER: usize = 2;
+const SELECT_PC: u64 = 1 << 19;
+/// One counter's field of IA32_FIXED_CTR_CTRL.
+const FIXED_WRITABLE: u64 = 0xf;
+
+/// BTF, FREEZE_LBRS_ON_PMI, FREEZE_PERFMON_ON_PMI. What would need LBR or BTS is missing.
+const DEBUGCTL_WRITABLE: u64 = BTF | (1 << 11) | FREEZE_PERFMON_ON_PMI;
+
+pub(super) const LD_LAT_WRITABLE: u64 = 0xffff;
+
+/// IA32_PERF_GLOBAL_STATUS beyond the counters, bits that the hardware never sets here: Ovf_Uncore,
+/// since Nehalem (SDM vol. 4, table 2-15), and OvfDSBuffer …
+const STATUS_OVERFLOWS: u64 = (1 << 61) | (1 << 62);
+/// … and CondChgd, which software cannot set either.
+pub(super) const STATUS_COND_CHGD: u64 = 1 << 63;
+/// Version 4 adds LBR_FRZ, CTR_FRZ and ASCI.
+const STATUS_VERSION_4: u64 = (1 << 58) | CTR_FRZ | (1 << 60);
+
+impl Pmu {
+    /// The bits of IA32_PERFEVTSELx, x being `index`, that there are.
+    pub(super) fn select_bits(&self, index: usize) -> u64 {
+        let mut bits = SELECT_WRITABLE;
+        if self.defects.tfa {
+            bits |= SELECT_IN_TX;
+            if index == IN_TXCP_COUNTER {
+                bits |= SELECT_IN_TXCP;
+            }
+        }
+        // Haswell and Broadwell were seen to answer #GP (Xen's commit "x86/vpmu_intel: fix hypervisor
+        // crash by masking PC bit in MSR_P6_EVNTSEL"), as the manual's "reserved" has it.
+        if !self.model.pin_control {
+            bits &= !SELECT_PC;
+        }
+        if !self.model.any_thread {
+            bits &= !ANY_THREAD;
+        }
+        bits
+    }
+
+    /// The bits of IA32_DEBUGCTL that there are.
+    pub(super) fn debugctl_bits(&self) -> u64 {
+        let smm = if self.model.capabilities & CAP_SMM_FREEZE != 0 {
+            FREEZE_WHILE_SMM
+        } else {
+            0
+        };
+        DEBUGCTL_WRITABLE | smm
+    }
+
+    /// The bits of IA32_FIXED_CTR_CTRL that there are.
+    pub(super) fn fixed_ctrl_bits(&self) -> u64 {
+        let field = if self.model.any_thread {
+            FIXED_WRITABLE
+        } else {
+            FIXED_WRITABLE & !FIXED_ANY_THREAD
+        };
+        (0..self.there().1).fold(0, |bits, index| bits | (field << (4 * index)))
+    }
+
+    /// The bits of IA32_PERF_GLOBAL_STATUS that there are, but for CondChgd. Those of Intel PT are
+    /// not.
+    pub(super) fn status_bits(&self) -> u64 {
+        let version_4 = if self.model.version >= 4 {
+            STATUS_VERSION_4
+        } else {
+            0
+        };
+        self.counter_bits() | STATUS_OVERFLOWS | version_4
+    }
+}
