@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What an event counts, by its name.
+
+/// What an event of this name counts: `event::Meaning`. An event select's other fields do not tell,
+/// as the same ones mean something else on another model.
+pub(crate) fn meaning(name: &str, descriptions: [&str; 2]) -> String {
+    let meaning = meaning_by_name(name);
+    // MEM_INST_RETIRED.ANY is what ALL_LOADS and ALL_STORES are, which its description leaves out.
+    if name == "MEM_INST_RETIRED.ANY" || descriptions.into_iter().any(has_prefetches) {
+        let part = meaning.strip_prefix("Part(");
+        let part = part.unwrap_or_else(|| panic!("{name}: {meaning} and prefetches"));
+        format!("PartAndPrefetches({part}")
+    } else {
+        meaning
+    }
+}
+
+/// Does it say that the event counts software prefetches beside what its name says?
+fn has_prefetches(description: &str) -> bool {
+    ["accounts for", "also counts", "includes all"]
+        .iter()
+        .any(|says| description.contains(&format!("event {says} SW prefetch")))
+}
+
+fn meaning_by_name(name: &str) -> String {
+    // Counted on both threads, or for precise sampling: here the same.
+    let name = name.strip_suffix("_ANY").unwrap_or(name);
+    let name = name.strip_suffix("_PS").unwrap_or(name);
+    let part = |of: &str, low: u32, high: u32| format!("Part(Of::{of}, {low}, {high})");
+    let all = |of| part(of, 0, WHOLE);
+    match name {
+        "INST_RETIRED.ANY_P" | "INST_RETIRED.PREC_DIST" => return all("Instructions"),
+        "CPU_CLK_UNHALTED.THREAD_P" => return "Cycles".to_string(),
+        "CPU_CLK_UNHALTED.REF_TSC_P" => return "ReferenceCycles".to_string(),
+        "CPU_CLK_UNHALTED.REF_P"
+        | "CPU_CLK_UNHALTED.REF_XCLK"
+        | "CPU_CLK_THREAD_UNHALTED.REF_XCLK" => return "CrystalCycles".to_string(),
+        "TOPDOWN.SLOTS_P" => return "Slots".to_string(),
+        _ => (),
+    }
+    let (group, event) = name.split_once('.').unwrap_or((name, ""));
+    if let Some((_, _, of, low, high)) = PARTS
+        .iter()
+        .find(|(groups, names, ..)| matches(groups, group) && matches(names, event))
+    {
+        return part(of, *low, *high);
+    }
+    match group {
+        "BR_INST_RETIRED" => all(branches(event)),
+        "BR_MISP_RETIRED" => part(branches(event), 0, WHOLE / 32),
+        _ => {
+            let of = RATES
+                .iter()
+                .find(|(start, _)| group.starts_with(start))
+                .map_or("Instructions", |(_, of)| of);
+            WALKS
+                .iter()
+                .find(|(names, ..)| of.ends_with("Walks") && matches(names, event))
+                .map_or(format!("Rate(Of::{of})"), |(_, low, high)| {
+                    part(of, *low, *high)
+                })
+        }
+    }
+}
+
+/// `event::Of` of a BR_INST_RETIRED or BR_MISP_RETIRED event.
+fn branches(event: &str) -> &'static str {
+    match event {
+        "ALL_BRANCHES" | "ALL_BRANCHES_PEBS" => "Branches",
+        "CONDITIONAL" | "COND" => "Conditional",
+        "COND_TAKEN" => "ConditionalTaken",
+        "NOT_TAKEN" | "COND_NTAKEN" => "NotTaken",
+        "NEAR_TAKEN" | "TAKEN" => "NearTaken",
+        "NEAR_CALL" | "NEAR_CALL_R3" => "NearCall",
+        "NEAR_RETURN" | "RET" => "NearReturn",
+        "FAR_BRANCH" => "Far",
+        "INDIRECT" => "Indirect",
+        "INDIRECT_CALL" => "IndirectCall",
+        _ => panic!("{event}: which branches?"),
+    }
+}
+
+/// `event::WHOLE`.
+const WHOLE: u32 = 4096;
+
+/// Events that are a share of what really happened: groups, names, of what, and the share as
+/// `event::Meaning::Part` has it. README.md has the same as a table; a share that contains another
+/// is a kind of it, and kinds that make up a whole add up.
+#[rustfmt::skip]
+const PARTS: [(&str, &str, &str, u32, u32); 72] = [
+    // Loads and stores
+    (MEM, "ALL_LOADS LOADS", "Loads", 0, WHOLE),
+    (MEM, "ALL_STORES STORES", "Stores", 0, WHOLE),
+    (MEM, "ANY", "Memory", 0, WHOLE),
+    ("MEM_TRANS_RETIRED", "PRECISE_STORE STORE_SAMPLE", "Stores", 0, WHOLE),
+    (MEM, "LOCK_LOADS", "Loads", 0, 64),
+    (MEM, "SPLIT_LOADS", "Loads", 0, 16),
+    (MEM, "SPLIT_STORES", "Stores", 0, 16),
+    ("MISALIGN_MEM_REF", "LOADS", "Loads", 0, 16),
+    ("MISALIGN_MEM_REF", "STORE STORES", "Stores", 0, 16),
+    // Where a load is served
+    (LOAD, "L1_HIT L1D_HIT", "Loads", 256, WHOLE),
+    (LOAD, "FB_HIT HIT_LFB", "Loads", 128, 256),
+    (LOAD, "L1_MISS", "Loads", 0, 128),
+    (LOAD, "L2_HIT", "Loads", 32, 128),
+    (LOAD, "L2_MISS", "Loads", 0, 32),
+    (LOAD, "L3_HIT LLC_HIT", "Loads", 8, 32),
+    (LOAD, "L3_MISS LLC_MISS", "Loads", 0, 8),
+    (LOAD, "LLC_UNSHARED_HIT", "Loads", 20, 32),
+    (LOAD, "OTHER_CORE_L2_HIT_HITM", "Loads", 8, 20),
+    (L3_HIT, "XSNP_NONE", "Loads", 20, 32),
+    (L3_HIT, "XSNP_HITM XSNP_FWD", "Loads", 16, 20),
+    (L3_HIT, "XSNP_HIT XSNP_NO_FWD", "Loads", 12, 16),
+    (L3_HIT, "XSNP_MISS", "Loads", 8, 12),
+    (L3_MISS, "LOCAL_DRAM", "Loads", 0, 5),
+    (L3_MISS, "REMOTE_DRAM", "Loads", 5, 6),
+    (L3_MISS, "REMOTE_FWD REMOTE_CACHE_LOCAL_HOME_HIT", "Loads", 6, 7),
+    (L3_MISS, "REMOTE_HITM OTHER_CORE_L2_HITM", "Loads", 7, 8),
+    ("MEM_LOAD_UOPS_MISC_RETIRED", "LLC_MISS", "Loads", 0, 8),
+    ("MEM_STORE_RETIRED", "L2_HIT", "Stores", 32, 128),
+    // The caches
+    ("L1D", "REPLACEMENT REPL ALLOCATED_IN_M", "Memory", 0, 128),
+    ("L1D", "EVICTION M_EVICT M_REPL", "Memory", 0, 64),
+    ("L1D_CACHE_LD", "MESI", "Loads", 0, WHOLE),
+    ("L1D_CACHE_LD", "I_STATE", "Loads", 0, 256),
+    ("L1D_CACHE_LD", "S_STATE", "Loads", 256, 512),
+    ("L1D_CACHE_LD", "E_STATE", "Loads", 512, 2048),
+    ("L1D_CACHE_LD", "M_STATE", "Loads", 2048, WHOLE),
+    ("L1D_CACHE_ST", "S_STATE", "Stores", 256, 512),
+    ("L1D_CACHE_ST", "E_STATE", "Stores", 512, 2048),
+    ("L1D_CACHE_ST", "M_STATE", "Stores", 2048, WHOLE),
+    ("L1D_ALL_REF", "ANY CACHEABLE", "Memory", 0, WHOLE),
+    ("L2_RQSTS", "ALL_DEMAND_DATA_RD LOADS", "Loads", 0, 128),
+    ("L2_RQSTS", "DEMAND_DATA_RD_HIT LD_HIT", "Loads", 32, 128),
+    ("L2_RQSTS", "DEMAND_DATA_RD_MISS LD_MISS", "Loads", 0, 32),
+    ("L2_RQSTS", "ALL_RFO RFOS", "Stores", 0, 128),
+    ("L2_RQSTS", "RFO_HIT", "Stores", 32, 128),
+    ("L2_RQSTS", "RFO_MISS", "Stores", 0, 32),
+    ("L2_RQSTS", "ALL_CODE_RD IFETCHES", "Instructions", 0, 16),
+    ("L2_RQSTS", "CODE_RD_HIT IFETCH_HIT", "Instructions", 4, 16),
+    ("L2_RQSTS", "CODE_RD_MISS IFETCH_MISS", "Instructions", 0, 4),
+    ("L2_RQSTS", "ALL_PF PREFETCHES ALL_HWPF", "Memory", 0, 64),
+    ("L2_RQSTS", "PF_HIT L2_PF_HIT PREFETCH_HIT", "Memory", 16, 64),
+    ("L2_RQSTS", "PF_MISS L2_PF_MISS PREFETCH_MISS HWPF_MISS", "Memory", 0, 16),
+    ("L2_RQSTS", "ALL_DEMAND_REFERENCES", "Memory", 0, 128),
+    ("L2_RQSTS", "ALL_DEMAND_MISS", "Memory", 0, 32),
+    ("L2_RQSTS L2_REQUEST", "REFERENCES ALL", "Memory", 0, 192),
+    ("L2_RQSTS L2_REQUEST", "HIT", "Memory", 48, 192),
+    ("L2_RQSTS L2_REQUEST", "MISS", "Memory", 0, 48),
+    ("L2_LINES_IN", "ALL ANY", "Memory", 0, 48),
+    ("LONGEST_LAT_CACHE", "REFERENCE", "Memory", 0, 32),
+    ("LONGEST_LAT_CACHE", "MISS", "Memory", 0, 8),
+    ("OFFCORE_REQUESTS", "ALL_DATA_RD DATA_RD ANY.READ", "Loads", 0, 48),
+    ("OFFCORE_REQUESTS", "DEMAND_DATA_RD DEMAND.READ_DATA", "Loads", 0, 32),
+    ("OFFCORE_REQUESTS", "L3_MISS_DEMAND_DATA_RD", "Loads", 0, 8),
+    ("OFFCORE_REQUESTS", "DEMAND_RFO DEMAND.RFO ANY.RFO", "Stores", 0, 32),
+    ("OFFCORE_REQUESTS", "DEMAND_CODE_RD DEMAND.READ_CODE", "Instructions", 0, 4),
+    ("OFFCORE_REQUESTS", "ALL_REQUESTS ANY", "Memory", 0, 64),
+    // Page walks
+    (MEM, "STLB_MISS_LOADS", "LoadWalks", 0, WHOLE),
+    (MEM, "STLB_MISS_STORES", "StoreWalks", 0, WHOLE),
+    (LOAD, "DTLB_MISS", "LoadWalks", 0, WHOLE),
+    ("MEM_STORE_RETIRED", "DTLB_MISS", "StoreWalks", 0, WHOLE),
+    ("ITLB_MISS_RETIRED", "", "FetchWalks", 0, WHOLE),
+    ("PAGE_WALKS", "LLC_MISS", "Walks", 0, 32),
+    ("MEM_UOP_RETIRED", "ANY", "Memory", 0, WHOLE),
+];
+const MEM: &str = "MEM_INST_RETIRED MEM_UOPS_RETIRED";
+const LOAD: &str = "MEM_LOAD_RETIRED MEM_LOAD_UOPS_RETIRED";
+const L3_HIT: &str =
+    "MEM_LOAD_L3_HIT_RETIRED MEM_LOAD_UOPS_L3_HIT_RETIRED MEM_LOAD_UOPS_LLC_HIT_RETIRED";
+const L3_MISS: &str = "MEM_LOAD_L3_MISS_RETIRED MEM_LOAD_UOPS_L3_MISS_RETIRED \
+                       MEM_LOAD_UOPS_LLC_MISS_RETIRED MEM_UNCORE_RETIRED";
+
+/// The same for the walks of a group of [`RATES`].
+#[rustfmt::skip]
+const WALKS: [(&str, u32, u32); 5] = [
+    ("WALK_COMPLETED MISS_CAUSES_A_WALK ANY DEMAND_LD_WALK_COMPLETED DEMAND_LD_MISS_CAUSES_A_WALK", 0, WHOLE),
+    ("WALK_COMPLETED_4K", 64, WHOLE),
+    ("WALK_COMPLETED_2M_4M LARGE_WALK_COMPLETED LARGE_PAGE_WALK_COMPLETED", 4, 64),
+    ("WALK_COMPLETED_1G", 0, 4),
+    ("WALK_DURATION WALK_PENDING WALK_CYCLES WALK_ACTIVE DEMAND_LD_WALK_DURATION", 0, 24 * WHOLE),
+];
+
+/// What the other events of a group have their rate of, by how the group's name starts; else of
+/// instructions.
+const RATES: [(&str, &str); 24] = [
+    ("DTLB_LOAD_MISSES", "LoadWalks"),
+    ("DTLB_STORE_MISSES", "StoreWalks"),
+    ("DTLB_MISSES", "DataWalks"),
+    ("ITLB_MISSES", "FetchWalks"),
+    ("PAGE_WALK", "Walks"),
+    ("EPT", "Walks"),
+    ("BR_", "Branches"),
+    ("BACLEAR", "Branches"),
+    ("MEM_LOAD", "Loads"),
+    ("MEM_TRANS_RETIRED", "Loads"),
+    ("MEM_INST_RETIRED", "Loads"),
+    ("MEM_STORE", "Stores"),
+    ("MEM_", "Memory"),
+    ("LOAD_", "Loads"),
+    ("LD_BLOCKS", "Loads"),
+    ("STORE_", "Stores"),
+    ("L1D_CACHE_ST", "Stores"),
+    ("L1D_CACHE_LD", "Loads"),
+    ("L1D", "Memory"),
+    ("L2_", "Memory"),
+    ("CACHE_LOCK", "Memory"),
+    ("OFFCORE_REQUESTS", "Memory"),
+    ("MEMORY_ACTIVITY", "Loads"),
+    ("SQ_MISC", "Memory"),
+];
+
+/// Is it one of these words?
+pub(crate) fn matches(words: &str, word: &str) -> bool {
+    words.split(' ').any(|one| one == word)
+}
