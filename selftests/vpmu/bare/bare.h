@@ -119,6 +119,8 @@ extern const struct check accounting_checks[];
 extern const struct check idle_checks[];
 
 /* Verdicts: anything else than expected fails the check that runs. */
+extern unsigned int wrong;
+#define SAID_MOST	8
 __printf(2, 3) bool expect(bool ok, const char *fmt, ...);
 __printf(3, 4) bool same(u64 got, u64 wanted, const char *fmt, ...);
 
@@ -131,6 +133,7 @@ bool wr_faults(u32 msr, u64 value);
 int rdpmc_safe(u32 ecx, u64 *value);
 
 /* Counters. */
+void stop_pmu(void);
 void clear_pmu(void);
 u32 counter_msr(unsigned int c);
 u32 counter_ecx(unsigned int c);
@@ -196,5 +199,6 @@ extern struct pmi pmi;
 int pmi_init(void);
 void pmi_exit(void);
 void lvtpc(u32 value);
+u32 read_lvtpc(void);
 
 #endif

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Overflow, its status, and the interrupt that comes of it. */
 #include <linux/array_size.h>
-#include <linux/errno.h>
 #include <linux/io.h>
 #include <linux/smp.h>
 #include <asm/apic.h>
-#include <asm/nmi.h>
 
 #include "bare.h"
 
@@ -13,50 +11,6 @@
 #define CTRL	MSR_CORE_PERF_GLOBAL_CTRL
 #define RESET	MSR_CORE_PERF_GLOBAL_OVF_CTRL
 #define MASKED	(APIC_DM_NMI | APIC_LVT_MASKED)
-
-struct pmi pmi;
-
-void lvtpc(u32 value)
-{
-	apic->write(APIC_LVTPC, value);
-}
-
-static u32 read_lvtpc(void)
-{
-	return apic->read(APIC_LVTPC);
-}
-
-static int handle_nmi(unsigned int type, struct pt_regs *regs)
-{
-	u64 status, value;
-
-	if (rdmsrq_safe(STATUS, &status) || !status)
-		return NMI_DONE;
-	if (pmi.count++ == 0) {
-		pmi.status = status;
-		rdmsrq_safe(CTRL, &pmi.ctrl);
-		rdmsrq_safe(counter_msr(pmi.counter), &value);
-		pmi.value = value;
-		pmi.lvtpc = read_lvtpc();
-	}
-	if (pmi.again) {
-		pmi.again--;
-		preset(pmi.counter, -pmi.period);
-		wrmsrq_safe(RESET, status);
-		lvtpc(APIC_DM_NMI);
-	}
-	return NMI_HANDLED;
-}
-
-int pmi_init(void)
-{
-	return register_nmi_handler(NMI_LOCAL, handle_nmi, 0, "vpmu_bare");
-}
-
-void pmi_exit(void)
-{
-	unregister_nmi_handler(NMI_LOCAL, "vpmu_bare");
-}
 
 /* Counter @c overflows when the run has come to its end, or half of it. */
 static void overflow_at(unsigned int c, u64 instructions)
