@@ -27,7 +27,7 @@ fn meaning_by_name(name: &str) -> String {
     // Counted on both threads, or for precise sampling: here the same.
     let name = name.strip_suffix("_ANY").unwrap_or(name);
     let name = name.strip_suffix("_PS").unwrap_or(name);
-    let part = |of: &str, low: u32, high: u32| format!("Part(Of::{of}, {low}, {high})");
+    let part = |of: &str, low: u32, high: u32| format!("Part(Activity::{of}, {low}, {high})");
     let all = |of| part(of, 0, WHOLE);
     match name {
         "INST_RETIRED.ANY_P" | "INST_RETIRED.PREC_DIST" => return all("Instructions"),
@@ -57,14 +57,14 @@ fn meaning_by_name(name: &str) -> String {
             WALKS
                 .iter()
                 .find(|(names, ..)| of.ends_with("Walks") && matches(names, event))
-                .map_or(format!("Rate(Of::{of})"), |(_, low, high)| {
+                .map_or(format!("Rate(Activity::{of})"), |(_, low, high)| {
                     part(of, *low, *high)
                 })
         }
     }
 }
 
-/// `event::Of` of a BR_INST_RETIRED or BR_MISP_RETIRED event.
+/// `event::Activity` of a BR_INST_RETIRED or BR_MISP_RETIRED event.
 fn branches(event: &str) -> &'static str {
     match event {
         "ALL_BRANCHES" | "ALL_BRANCHES_PEBS" => "Branches",

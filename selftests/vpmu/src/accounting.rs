@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How often each register was accessed.
+//! Accounting of register accesses, PMIs and instructions.
 //!
-//! All counts are atomics because QEMU may ask for the report while the CPU still runs.
+//! All counts are atomic, as QEMU may request the report while the CPU runs.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
-/// What is counted for one register.
+/// The accesses to one register.
 #[derive(Debug, Default)]
-pub struct Accesses {
+pub(crate) struct Accesses {
     /// RDMSR or RDPMC.
-    pub reads: AtomicU64,
+    pub(crate) reads: AtomicU64,
     /// WRMSR.
-    pub writes: AtomicU64,
-    /// Either, answered with #GP.
-    pub faults: AtomicU64,
+    pub(crate) writes: AtomicU64,
+    /// Accesses that raised #GP.
+    pub(crate) faults: AtomicU64,
 }
 
 impl Accesses {
@@ -33,7 +33,7 @@ impl Accesses {
     }
 }
 
-/// The ranges of MSRs that are accounted one by one, as first and last.
+/// The MSRs that are accounted one by one, as ranges of first and last.
 const RANGES: [(u32, u32); 11] = [
     (0x0c1, 0x0c8), // IA32_PMCx
     (0x10f, 0x10f), // TSX_FORCE_ABORT
@@ -48,8 +48,8 @@ const RANGES: [(u32, u32); 11] = [
     (LVTPC, LVTPC),
 ];
 
-/// LVTPC by its x2APIC address; writes through memory are counted here as well.
-pub const LVTPC: u32 = 0x834;
+/// LVTPC by its x2APIC number. Writes to the memory-mapped register are accounted under it as well.
+pub(crate) const LVTPC: u32 = 0x834;
 
 const fn slots() -> usize {
     let mut sum = 0;
@@ -65,32 +65,32 @@ const MSRS: usize = slots();
 /// RDPMC of general counters 0-7 and fixed counters 0-3.
 const COUNTERS: usize = 8 + 4;
 
-/// What a marker sums up.
+/// The totals that a mark reports.
 const TOTALS: [&str; 7] = [
     "reads", "writes", "rdpmc", "faults", "pmi", "kernel", "user",
 ];
 
-/// The guest wrote `.0` to the marker register when the totals stood at `.1`.
+/// A mark: the value that the guest wrote, and the totals at that time.
 type Mark = (u64, [u64; TOTALS.len()]);
-/// Markers that are kept: a guest must not use up the host's memory.
+/// Maximum number of marks, so that a guest cannot use up the host's memory.
 const MAX_MARKS: usize = 1 << 16;
 
 /// The accounting of one CPU.
 #[derive(Debug)]
-pub struct Accounting {
+pub(crate) struct Accounting {
     msrs: [Accesses; MSRS],
-    /// All other registers of the PMU together: those that do not exist.
+    /// All MSRs of absent features together.
     other: Accesses,
     counters: [Accesses; COUNTERS],
-    /// RDPMC of anything else.
+    /// RDPMC of counters that do not exist.
     no_counter: Accesses,
     /// PMIs delivered.
-    pub pmis: AtomicU64,
+    pub(crate) pmis: AtomicU64,
     /// PMIs that found LVTPC masked.
-    pub lost: AtomicU64,
-    /// Instructions retired at CPL 0 and above it: while something counts, or from
-    /// [`watch`](Self::watch) on.
-    pub instructions: [AtomicU64; 2],
+    pub(crate) lost: AtomicU64,
+    /// Instructions retired at CPL 0 and above, while a counter counts or after
+    /// [`watch`](Self::watch).
+    pub(crate) instructions: [AtomicU64; 2],
     watched: AtomicBool,
     marks: Mutex<Vec<Mark>>,
 }
@@ -111,14 +111,14 @@ impl Default for Accounting {
     }
 }
 
-/// Adds one.
-pub fn bump(count: &AtomicU64) {
+/// Increments a count.
+pub(crate) fn bump(count: &AtomicU64) {
     count.fetch_add(1, Relaxed);
 }
 
 impl Accounting {
-    /// The accesses to an MSR.
-    pub fn msr(&self, msr: u32) -> &Accesses {
+    /// Returns the accesses to an MSR.
+    pub(crate) fn msr(&self, msr: u32) -> &Accesses {
         let mut slot = 0;
         for (first, last) in RANGES {
             if (first..=last).contains(&msr) {
@@ -129,8 +129,8 @@ impl Accounting {
         &self.other
     }
 
-    /// The uses of RDPMC with this ECX.
-    pub fn rdpmc(&self, ecx: u32) -> &Accesses {
+    /// Returns the executions of RDPMC with this ECX.
+    pub(crate) fn rdpmc(&self, ecx: u32) -> &Accesses {
         match (ecx >> 30, ecx & !(1 << 30)) {
             (0, index @ 0..=7) => &self.counters[index as usize],
             (1, index @ 0..=3) => &self.counters[8 + index as usize],
@@ -138,18 +138,18 @@ impl Accounting {
         }
     }
 
-    /// From now on all instructions are to be accounted, whether something counts or not.
-    pub fn watch(&self) {
+    /// Starts the accounting of all instructions, whether a counter counts or not.
+    pub(crate) fn watch(&self) {
         self.watched.store(true, Relaxed);
     }
 
-    /// Are all instructions to be accounted?
-    pub fn is_watched(&self) -> bool {
+    /// Returns whether all instructions are accounted.
+    pub(crate) fn is_watched(&self) -> bool {
         self.watched.load(Relaxed)
     }
 
-    /// Starts from zero.
-    pub fn clear(&self) {
+    /// Clears all counts and marks.
+    pub(crate) fn clear(&self) {
         self.all().for_each(|(_, accesses)| accesses.clear());
         self.marks
             .lock()
@@ -163,8 +163,8 @@ impl Accounting {
         }
     }
 
-    /// Sets a marker: the report will say what came about since the one before it.
-    pub fn mark(&self, value: u64) {
+    /// Sets a mark. The report says what happened since the mark before it.
+    pub(crate) fn mark(&self, value: u64) {
         let mut totals = [0; TOTALS.len()];
         let [reads, writes, rdpmc, faults, pmis, kernel, user] = &mut totals;
         for (name, accesses) in self.all() {
@@ -186,7 +186,7 @@ impl Accounting {
         }
     }
 
-    /// All accesses with what they are accesses to.
+    /// Iterates over all accesses, with the name of the register.
     fn all(&self) -> impl Iterator<Item = (String, &Accesses)> {
         let numbers = RANGES.into_iter().flat_map(|(first, last)| first..=last);
         let msrs = numbers
@@ -209,7 +209,7 @@ impl Accounting {
 }
 
 impl fmt::Display for Accounting {
-    /// One line for each register that was used, then the totals.
+    /// Writes the report: a line for each register that was accessed, the totals, the marks.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (name, accesses) in self.all().filter(|(_, accesses)| !accesses.is_zero()) {
             let [reads, writes, faults] = [&accesses.reads, &accesses.writes, &accesses.faults]
@@ -244,7 +244,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_register_has_a_place_of_its_own() {
+    fn every_register_has_its_own_count() {
         let accounting = Accounting::default();
         for (first, last) in RANGES {
             for msr in first..=last {
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn the_report_has_what_was_used() {
+    fn the_report_lists_accessed_registers() {
         let accounting = Accounting::default();
         bump(&accounting.msr(0x38f).writes);
         bump(&accounting.rdpmc((1 << 30) | 1).reads);
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn markers_bracket_what_is_between_them() {
+    fn marks_report_what_happened_between_them() {
         let accounting = Accounting::default();
         bump(&accounting.msr(0x38f).writes);
         accounting.mark(1);

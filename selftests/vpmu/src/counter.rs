@@ -1,53 +1,54 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A 48-bit counter.
+//! The counters.
 
 use crate::retired::Retired;
 use crate::share::{Source, CYCLES};
 
-/// Width of all counters in bits.
-pub const WIDTH: u32 = 48;
-/// The bits of a counter.
-pub const MASK: u64 = (1 << WIDTH) - 1;
+/// Width of all counters, in bits.
+pub(crate) const WIDTH: u32 = 48;
+/// Mask of the bits of a counter.
+pub(crate) const MASK: u64 = (1 << WIDTH) - 1;
 
-/// One counter.
+/// A 48-bit counter.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Counter {
+pub(crate) struct Counter {
     value: u64,
-    /// How far a [`Share`] is in its whole that is no part of its things, and the cycles in theirs.
+    /// Occurrences since the last whole, for a share that is not a part of them; the same of cycles.
     phase: u64,
     cycles: u64,
 }
 
 impl Counter {
-    /// The value, at most 48 bits.
-    pub fn value(&self) -> u64 {
+    /// Returns the value.
+    pub(crate) fn value(&self) -> u64 {
         self.value
     }
 
     /// Writes the counter.
-    pub fn set(&mut self, value: u64) {
+    pub(crate) fn set(&mut self, value: u64) {
         *self = Counter {
             value: value & MASK,
             ..Counter::default()
         };
     }
 
-    /// From now on the counter counts another source.
-    pub fn change_source(&mut self) {
+    /// Starts counting another source from the present value.
+    pub(crate) fn change_source(&mut self) {
         self.set(self.value);
     }
 
-    /// Counts; true if the counter overflowed. `before` and `retired` are as for
-    /// [`Counter::events`].
-    pub fn count(&mut self, source: Source, before: &Retired, retired: &Retired) -> bool {
+    /// Counts what of `source` is in `retired`; see [`Counter::events`]. Returns whether the counter
+    /// overflowed.
+    pub(crate) fn count(&mut self, source: Source, before: &Retired, retired: &Retired) -> bool {
         let events = self.events(source, before, retired);
         self.add(events)
     }
 
-    /// How many events of the source came about; [`Counter::add`] counts them. `before` is all that
-    /// retired earlier at the levels that the counter counts. Neither has negative counts.
-    pub fn events(&mut self, source: Source, before: &Retired, retired: &Retired) -> u64 {
+    /// Returns the number of events of `source` in `retired`, to be added with [`Counter::add`].
+    /// `before` is what retired earlier at the privilege levels that the counter counts. Neither has
+    /// negative counts.
+    pub(crate) fn events(&mut self, source: Source, before: &Retired, retired: &Retired) -> u64 {
         match source {
             Source::Nothing => 0,
             Source::Share(share) => share.count(&mut self.phase, before, retired),
@@ -58,21 +59,21 @@ impl Counter {
         }
     }
 
-    /// Counts so many events; true if the counter overflowed.
-    pub fn add(&mut self, events: u64) -> bool {
+    /// Adds events. Returns whether the counter overflowed.
+    pub(crate) fn add(&mut self, events: u64) -> bool {
         let sum = self.value + events;
         self.value = sum & MASK;
         sum > MASK
     }
 
-    /// The least number of instructions and page walks after which the counter may have overflowed;
-    /// `None`: never.
-    pub fn instructions_to_overflow(&self, source: Source, before: &Retired) -> Option<u64> {
+    /// Returns the minimum number of instructions and page walks until the counter may overflow, or
+    /// `None` if it cannot.
+    pub(crate) fn instructions_to_overflow(&self, source: Source, before: &Retired) -> Option<u64> {
         let events = MASK + 1 - self.value;
         match source {
             Source::Nothing => None,
-            Source::Share(share) => Some(share.least(self.phase, before, events)),
-            Source::CyclesWithout(_) => Some(CYCLES.least(self.cycles, before, events)),
+            Source::Share(share) => Some(share.min_instructions(self.phase, before, events)),
+            Source::CyclesWithout(_) => Some(CYCLES.min_instructions(self.cycles, before, events)),
         }
     }
 }
@@ -131,14 +132,14 @@ mod tests {
         assert_eq!(counter.value(), 1);
     }
 
-    /// Two events take turns on a counter: each gets its share of what was counted for it, wherever
-    /// in the whole that begins and however often the counter is written.
+    /// An event that shares its counter with another gets its share of the time that it counted,
+    /// wherever in the whole that began and however often the counter was written.
     #[test]
-    fn a_part_does_not_care_for_writes() {
+    fn a_part_is_independent_of_writes() {
         for share in [
-            Share::of(&[retired::INSTRUCTIONS], 0, 8, 4096),
-            Share::of(&[retired::INSTRUCTIONS], 8, 32, 4096),
-            Share::of(&[retired::INSTRUCTIONS], 0, 5, 100),
+            Share::new(&[retired::INSTRUCTIONS], 0, 8, 4096),
+            Share::new(&[retired::INSTRUCTIONS], 8, 32, 4096),
+            Share::new(&[retired::INSTRUCTIONS], 0, 5, 100),
         ] {
             let (mut value, mut all, mut counted) = (0, 0, 0);
             for turn in 0..20_000 {
@@ -163,15 +164,14 @@ mod tests {
         }
     }
 
-    /// The promise to QEMU: not a single overflow before that many instructions, and with a rate
-    /// one right then.
+    /// QEMU relies on it: no overflow before that many instructions, and for a rate one right then.
     #[test]
     fn instructions_to_overflow_is_exact_for_rates() {
         for source in [
             Source::rate(3, 2),
             Source::rate(5, 4),
             Source::rate(7, 1024),
-            Source::Share(Share::of(&[retired::INSTRUCTIONS], 12, 16, 4096)),
+            Source::Share(Share::new(&[retired::INSTRUCTIONS], 12, 16, 4096)),
             exact(),
         ] {
             for left in [1, 2, 10, 1000] {

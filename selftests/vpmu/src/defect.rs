@@ -1,34 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the hardware gets wrong, as far as it is modelled: each can be switched (`vpmu-defects`).
+//! Hardware defects that are modelled. Each can be switched on and off (`vpmu-defects`).
 
 use std::ffi::CStr;
 
-/// Defects of a CPU.
+/// The defects of a CPU, or those that its hardware can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Defects {
-    /// Where a core has two threads, an event of memory operations at retirement leaks into the
-    /// other thread's counter of the same number. Errata BJ122 (Sandy Bridge), BV98 (Ivy Bridge),
-    /// HSD29 (Haswell).
+    /// Where a core has two threads, memory events counted at retirement leak into the sibling's
+    /// counter of the same number. Errata BJ122 (Sandy Bridge), BV98 (Ivy Bridge), HSD29 (Haswell).
     pub ht_leak: bool,
-    /// Transactions use counter 3 unless TSX_FORCE_ABORT.RTM_FORCE_ABORT makes them abort. Intel's
+    /// Transactions use counter 3 unless TSX_FORCE_ABORT.RTM_FORCE_ABORT aborts them. Intel's
     /// "Performance Monitoring Impact of Intel Transactional Synchronization Extension Memory
     /// Ordering Issue", document 604224.
     pub tfa: bool,
 }
 
-/// A corrupting event loses every so many-th of what it counts to the sibling's counter.
-pub const LEAK: u64 = 4;
+/// One in this many events leaks ([`Defects::ht_leak`]).
+pub(crate) const LEAK: u64 = 4;
 
-/// Counter 3 is corrupted whenever so many more instructions have retired, as if there was a
-/// transaction that often.
-pub const TRANSACTION: u64 = 1 << 20;
+/// Instructions between two transactions ([`Defects::tfa`]).
+pub(crate) const TRANSACTION: u64 = 1 << 20;
 /// The counter that transactions use.
-pub const TRANSACTION_COUNTER: usize = 3;
+pub(crate) const TRANSACTION_COUNTER: usize = 3;
 /// What a transaction leaves in IA32_PERFEVTSEL3: an event that no list has, disabled.
-pub const TRANSACTION_SELECT: u64 = 0x5a5a;
+pub(crate) const TRANSACTION_SELECT: u64 = 0x5a5a;
 /// What a transaction leaves in IA32_PMC3.
-pub const TRANSACTION_COUNT: u64 = 0x5a5a_5a5a_5a5a;
+pub(crate) const TRANSACTION_COUNT: u64 = 0x5a5a_5a5a_5a5a;
 
 impl Defects {
     /// No defect.
@@ -37,13 +35,14 @@ impl Defects {
         tfa: false,
     };
 
-    /// Those that a CPU has unless told otherwise: all that its hardware has. TFA came with a
-    /// microcode of 2019, so the usual Skylake does without it.
+    /// Returns those of the hardware's defects that a CPU has by default: all but TFA, which a
+    /// microcode update of 2019 introduced. The default Skylake has an older microcode.
     pub fn usual(self) -> Self {
         Defects { tfa: false, ..self }
     }
 
-    /// Those of a list, "none" or names with a "+" between them. The error is a text.
+    /// Parses `list`, "none" or names joined by "+", which must be among the hardware's defects
+    /// (`self`). Returns a message on error.
     pub fn listed(self, list: &str) -> Result<Self, &'static CStr> {
         let mut defects = Defects::NONE;
         if list != "none" {
@@ -51,10 +50,12 @@ impl Defects {
                 let (there, defect) = match name {
                     "ht-leak" => (self.ht_leak, &mut defects.ht_leak),
                     "tfa" => (self.tfa, &mut defects.tfa),
-                    _ => return Err(c"vpmu-defects takes \"none\", or \"ht-leak\" and \"tfa\" with a + between them"),
+                    _ => return Err(
+                        c"vpmu-defects takes \"none\", or \"ht-leak\" and \"tfa\" joined by \"+\"",
+                    ),
                 };
                 if !there {
-                    return Err(c"vpmu-defects names one that this CPU does not have");
+                    return Err(c"vpmu-defects names a defect that this CPU does not have");
                 }
                 *defect = true;
             }
@@ -63,8 +64,9 @@ impl Defects {
     }
 }
 
-/// Is this event one that leaks ([`Defects::ht_leak`])? MEM_UOPS_RETIRED, MEM_LOAD_UOPS_RETIRED,
-/// MEM_LOAD_UOPS_L3_HIT_RETIRED and MEM_LOAD_UOPS_L3_MISS_RETIRED, with any UMASK.
-pub fn is_corrupting(event: u8) -> bool {
+/// Returns whether events with this code leak, at any UMASK ([`Defects::ht_leak`]):
+/// MEM_UOPS_RETIRED, MEM_LOAD_UOPS_RETIRED, MEM_LOAD_UOPS_L3_HIT_RETIRED and
+/// MEM_LOAD_UOPS_L3_MISS_RETIRED.
+pub(crate) fn is_corrupting(event: u8) -> bool {
     matches!(event, 0xd0..=0xd3)
 }

@@ -1,46 +1,49 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What an event counts, and on which counters: the tables' vocabulary.
+//! The terms in which the event tables say what an event counts and on which counters.
+//!
+//! How often an event happens, per instruction, is declared here ([`CYCLES`] and below) and in the
+//! tables; `README.md` has it in words.
 
 use crate::share::{self, Share, Source};
 
-/// One line of Intel's list.
+/// One line of an event list.
 #[derive(Debug)]
-pub struct Listed {
+pub(crate) struct Listed {
     /// IA32_PERFEVTSELx.EVENT_SELECT.
-    pub event: u8,
+    pub(crate) event: u8,
     /// IA32_PERFEVTSELx.UMASK.
-    pub umask: u8,
+    pub(crate) umask: u8,
     /// IA32_PERFEVTSELx.CMASK.
-    pub cmask: u8,
+    pub(crate) cmask: u8,
     /// IA32_PERFEVTSELx.INV.
-    pub inv: bool,
+    pub(crate) inv: bool,
     /// IA32_PERFEVTSELx.E.
-    pub edge: bool,
-    /// The general counters that it counts on where a core has one thread; the lower half of them
-    /// are those where it has two.
-    pub counters: u8,
+    pub(crate) edge: bool,
+    /// Mask of the general counters that count it where a core has one thread. Where it has two, the
+    /// lower half of the counters exist.
+    pub(crate) counters: u8,
     /// What it counts.
-    pub meaning: Meaning,
-    /// The register beside the event select that it hangs on.
-    pub register: Option<Register>,
+    pub(crate) meaning: Meaning,
+    /// The register that further selects what it counts.
+    pub(crate) register: Option<Register>,
 }
 
-/// Intel's list for a model.
+/// The event list of a model.
 #[derive(Debug)]
 pub struct List {
-    /// The events, in the order of event and umask.
-    pub events: &'static [Listed],
-    /// The bits of MSR_OFFCORE_RSP_x that its events set.
+    /// The events, sorted by event code and umask.
+    pub(crate) events: &'static [Listed],
+    /// All bits that its events set in MSR_OFFCORE_RSP_x.
     pub offcore: u64,
-    /// The same of MSR_PEBS_FRONTEND.
+    /// All bits that its events set in MSR_PEBS_FRONTEND.
     pub frontend: u64,
-    /// The same of MSR_PEBS_LD_LAT.
+    /// All bits that its events set in MSR_PEBS_LD_LAT.
     pub load_latency: u64,
 }
 
 impl List {
-    /// The lines with this code.
+    /// Returns the lines with this event code and umask.
     pub(crate) fn with_code(&self, event: u8, umask: u8) -> &'static [Listed] {
         let code = |line: &Listed| (line.event, line.umask);
         let start = self
@@ -53,29 +56,28 @@ impl List {
 
 /// What an event counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)] // They are the manual's names.
-pub enum Meaning {
+pub(crate) enum Meaning {
     Cycles,
     ReferenceCycles,
     CrystalCycles,
     Slots,
-    /// From the first to below the second of each [`WHOLE`] of these. Twice or more of the whole: so
-    /// many for each of them.
-    Part(Of, u32, u32),
-    /// The same, and each software prefetch.
-    PartAndPrefetches(Of, u32, u32),
-    /// Anything that this model of a CPU has no notion of: [`Select::declared_rate`] of these.
-    Rate(Of),
+    /// Of each [`WHOLE`] occurrences of the activity, those from the first number up to, but not
+    /// including, the second. Multiples of [`WHOLE`] count several events per occurrence.
+    Part(Activity, u32, u32),
+    /// The same, and every software prefetch.
+    PartAndPrefetches(Activity, u32, u32),
+    /// An event that this machine has no notion of: counts the activity at a rate of its own
+    /// ([`crate::select::Select::declared_rate`]).
+    Rate(Activity),
 }
 
-/// What a CPU does, as far as it is counted.
+/// What events count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)] // They are the manual's names.
-pub enum Of {
+pub(crate) enum Activity {
     Instructions,
     Loads,
     Stores,
-    /// Loads and stores; what does both counts twice.
+    /// Loads and stores; an instruction that does both counts twice.
     Memory,
     LoadWalks,
     StoreWalks,
@@ -94,23 +96,23 @@ pub enum Of {
     IndirectCall,
 }
 
-/// In how many parts [`Meaning::Part`] counts.
-pub const WHOLE: u32 = 4096;
+/// The denominator of [`Meaning::Part`].
+pub(crate) const WHOLE: u32 = 4096;
 
-impl Of {
+impl Activity {
     pub(crate) const fn kinds(self) -> &'static [usize] {
         use crate::retired::*;
         match self {
-            Of::Instructions => &[INSTRUCTIONS],
-            Of::Loads => &[LOADS],
-            Of::Stores => &[STORES],
-            Of::Memory => &[LOADS, STORES],
-            Of::LoadWalks => &[WALK_LOAD],
-            Of::StoreWalks => &[WALK_STORE],
-            Of::DataWalks => &[WALK_LOAD, WALK_STORE],
-            Of::FetchWalks => &[WALK_FETCH],
-            Of::Walks => &[WALK_LOAD, WALK_STORE, WALK_FETCH],
-            Of::Branches => &[
+            Activity::Instructions => &[INSTRUCTIONS],
+            Activity::Loads => &[LOADS],
+            Activity::Stores => &[STORES],
+            Activity::Memory => &[LOADS, STORES],
+            Activity::LoadWalks => &[WALK_LOAD],
+            Activity::StoreWalks => &[WALK_STORE],
+            Activity::DataWalks => &[WALK_LOAD, WALK_STORE],
+            Activity::FetchWalks => &[WALK_FETCH],
+            Activity::Walks => &[WALK_LOAD, WALK_STORE, WALK_FETCH],
+            Activity::Branches => &[
                 TAKEN,
                 NOT_TAKEN,
                 JUMP,
@@ -120,36 +122,36 @@ impl Of {
                 RETURN,
                 FAR,
             ],
-            Of::Conditional => &[TAKEN, NOT_TAKEN],
-            Of::ConditionalTaken => &[TAKEN],
-            Of::NotTaken => &[NOT_TAKEN],
-            Of::NearTaken => &[TAKEN, JUMP, JUMP_INDIRECT, CALL, CALL_INDIRECT, RETURN],
-            Of::NearCall => &[CALL, CALL_INDIRECT],
-            Of::NearReturn => &[RETURN],
-            Of::Far => &[FAR],
-            Of::Indirect => &[JUMP_INDIRECT, CALL_INDIRECT],
-            Of::IndirectCall => &[CALL_INDIRECT],
+            Activity::Conditional => &[TAKEN, NOT_TAKEN],
+            Activity::ConditionalTaken => &[TAKEN],
+            Activity::NotTaken => &[NOT_TAKEN],
+            Activity::NearTaken => &[TAKEN, JUMP, JUMP_INDIRECT, CALL, CALL_INDIRECT, RETURN],
+            Activity::NearCall => &[CALL, CALL_INDIRECT],
+            Activity::NearReturn => &[RETURN],
+            Activity::Far => &[FAR],
+            Activity::Indirect => &[JUMP_INDIRECT, CALL_INDIRECT],
+            Activity::IndirectCall => &[CALL_INDIRECT],
         }
     }
 
-    /// From `low` to below `high` of each `denominator` of these.
-    pub const fn part(self, low: u32, high: u32, denominator: u32) -> Source {
-        Source::Share(Share::of(self.kinds(), low, high, denominator))
+    /// Counts, of each `denominator` occurrences, those from `low` up to, but not including, `high`.
+    pub(crate) const fn part(self, low: u32, high: u32, denominator: u32) -> Source {
+        Source::Share(Share::new(self.kinds(), low, high, denominator))
     }
 
-    /// All of these.
-    pub const fn all(self) -> Source {
+    /// Counts every occurrence.
+    pub(crate) const fn all(self) -> Source {
         Source::Share(self.whole())
     }
 
     pub(crate) const fn whole(self) -> Share {
-        Share::of(self.kinds(), 0, 1, 1)
+        Share::new(self.kinds(), 0, 1, 1)
     }
 }
 
-/// A register beside the event select that an event hangs on.
+/// A register that, besides the event select, says what an event counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Register {
+pub(crate) enum Register {
     /// MSR_OFFCORE_RSP_0 or _1.
     Offcore(usize),
     /// MSR_PEBS_LD_LAT.
@@ -158,30 +160,30 @@ pub enum Register {
     Frontend,
 }
 
-/// The architectural events, by their bit in CPUID.0AH:EBX: event, umask and what they count (SDM
-/// vol. 3, 20.2.1.2). They count on every general counter, listed or not.
+/// The architectural events by their bit in CPUID.0AH:EBX: event code, umask and meaning (SDM vol. 3,
+/// 20.2.1.2). They count on every general counter, listed or not.
 pub(crate) const ARCHITECTURAL: [(u8, u8, Meaning); 8] = [
     (0x3c, 0x00, Meaning::Cycles),
-    (0xc0, 0x00, Meaning::Part(Of::Instructions, 0, WHOLE)),
+    (0xc0, 0x00, Meaning::Part(Activity::Instructions, 0, WHOLE)),
     (0x3c, 0x01, Meaning::CrystalCycles),
-    (0x2e, 0x4f, Meaning::Part(Of::Memory, 0, 32)), // last-level cache references
-    (0x2e, 0x41, Meaning::Part(Of::Memory, 0, 8)),  // last-level cache misses
-    (0xc4, 0x00, Meaning::Part(Of::Branches, 0, WHOLE)),
-    (0xc5, 0x00, Meaning::Part(Of::Branches, 0, 128)), // mispredicted branches
+    (0x2e, 0x4f, Meaning::Part(Activity::Memory, 0, 32)), // last-level cache references
+    (0x2e, 0x41, Meaning::Part(Activity::Memory, 0, 8)),  // last-level cache misses
+    (0xc4, 0x00, Meaning::Part(Activity::Branches, 0, WHOLE)),
+    (0xc5, 0x00, Meaning::Part(Activity::Branches, 0, 128)), // mispredicted branches
     (0xa4, 0x01, Meaning::Slots),
 ];
 
 /// Core cycles.
-pub const CYCLES: Source = Source::Share(share::CYCLES);
-/// Cycles at the rate of the TSC, 6/5 of them for each core cycle's turbo.
-pub const REFERENCE_CYCLES: Source = Source::rate(5, 4);
-/// Cycles of the 100 MHz crystal reference, of a TSC at 2.5 GHz.
+pub(crate) const CYCLES: Source = Source::Share(share::CYCLES);
+/// Cycles at the rate of the TSC. The core runs at 6/5 of it.
+pub(crate) const REFERENCE_CYCLES: Source = Source::rate(5, 4);
+/// Cycles of the 100 MHz crystal, where the TSC runs at 2.5 GHz.
 pub(crate) const CRYSTAL_CYCLES: Source = Source::rate(5, 100);
 
 /// Retired instructions.
-pub const INSTRUCTIONS: Source = Of::Instructions.all();
+pub(crate) const INSTRUCTIONS: Source = Activity::Instructions.all();
 
-/// Pipeline slots, of which a cycle has so many.
-pub const fn slots(slots_per_cycle: u32) -> Source {
+/// Pipeline slots.
+pub(crate) const fn slots(slots_per_cycle: u32) -> Source {
     CYCLES.times(slots_per_cycle, 1)
 }

@@ -2,8 +2,6 @@
 
 //! The C interface, `qemu/vpmu.h`: the only `unsafe` of the crate.
 
-#![allow(missing_docs)] // vpmu.h documents it.
-
 use std::cell::UnsafeCell;
 use std::collections::BTreeMap;
 use std::env;
@@ -25,16 +23,16 @@ const FAULT: u32 = 1;
 const NOT_MINE: u32 = 2;
 
 /// `struct vpmu`.
-pub struct Vpmu {
+pub(crate) struct Vpmu {
     apic_id: u32,
-    /// Touched by the CPU's thread only.
+    /// Used by the CPU's thread only.
     pmu: UnsafeCell<Pmu>,
     accounting: Arc<Accounting>,
 }
 
 /// `struct vpmu_config`.
 #[repr(C)]
-pub struct Config {
+pub(crate) struct Config {
     family: u32,
     model: u32,
     stepping: u32,
@@ -45,7 +43,7 @@ pub struct Config {
 
 /// `struct vpmu_ops`.
 #[repr(C)]
-pub struct Ops {
+pub(crate) struct Ops {
     abi: u32,
     create: unsafe extern "C" fn(*const Config, *mut *const c_char) -> *mut Vpmu,
     reset: unsafe extern "C" fn(*mut Vpmu),
@@ -65,7 +63,7 @@ pub struct Ops {
 }
 
 #[no_mangle]
-pub static vpmu_ops: Ops = Ops {
+pub(crate) static vpmu_ops: Ops = Ops {
     abi: ABI,
     create,
     reset,
@@ -84,28 +82,27 @@ pub static vpmu_ops: Ops = Ops {
     report,
 };
 
-/// The cores that there are, by what their threads' APIC IDs have in common.
+/// All cores, by the part of the APIC ID that their threads share.
 static CORES: Mutex<BTreeMap<u32, Arc<Core>>> = Mutex::new(BTreeMap::new());
 
-/// The PMU behind a handle.
+/// Returns the PMU behind a handle.
 ///
 /// # Safety
 ///
-/// `vpmu` comes from [`create`], and the caller is the thread of this CPU or the CPU is stopped
-/// (`vpmu.h`): so nobody else has a reference to the [`Pmu`], and none outlives the C call that
-/// made it.
+/// `vpmu` comes from [`create`], and the caller runs on this CPU's thread or the CPU is stopped
+/// (`vpmu.h`). So no other reference to the [`Pmu`] exists, and none outlives the C call that made it.
 #[allow(clippy::mut_from_ref)]
 unsafe fn pmu<'a>(vpmu: *const Vpmu) -> &'a mut Pmu {
-    // SAFETY: by this function's contract the handle is valid, it is never freed, and the reference
-    // is the only one.
+    // SAFETY: By this function's contract the handle is valid and this is the only reference; handles
+    // are never freed.
     unsafe { &mut *(*vpmu).pmu.get() }
 }
 
 unsafe extern "C" fn create(config: *const Config, error: *mut *const c_char) -> *mut Vpmu {
-    // SAFETY: QEMU passes a valid configuration.
+    // SAFETY: By `vpmu.h`, `config` points to a valid configuration.
     let config = unsafe { &*config };
     let defects = (!config.defects.is_null()).then(|| {
-        // SAFETY: it is not NULL, so by `vpmu.h` it is a string.
+        // SAFETY: By `vpmu.h` it is a string unless it is NULL.
         unsafe { CStr::from_ptr(config.defects) }
     });
     match make(config, defects) {
@@ -115,7 +112,7 @@ unsafe extern "C" fn create(config: *const Config, error: *mut *const c_char) ->
             pmu: UnsafeCell::new(pmu),
         })),
         Err(text) => {
-            // SAFETY: QEMU passes the address of a variable.
+            // SAFETY: By `vpmu.h`, `error` points to a variable.
             unsafe { *error = text.as_ptr() };
             std::ptr::null_mut()
         }
@@ -124,10 +121,9 @@ unsafe extern "C" fn create(config: *const Config, error: *mut *const c_char) ->
 
 fn make(config: &Config, defects: Option<&CStr>) -> Result<Pmu, &'static CStr> {
     let threads = config.threads_per_core;
-    let model =
-        model::find(config.family, config.model).ok_or(c"there is no model of this CPU's PMU")?;
+    let model = model::find(config.family, config.model).ok_or(c"no model of this CPU's PMU")?;
     if !matches!(threads, 1 | 2) {
-        return Err(c"a core has one thread or two");
+        return Err(c"a core must have one or two threads");
     }
     let defects = match defects {
         Some(list) => model.defects.listed(&list.to_string_lossy())?,
@@ -145,63 +141,66 @@ fn make(config: &Config, defects: Option<&CStr>) -> Result<Pmu, &'static CStr> {
 }
 
 unsafe extern "C" fn reset(vpmu: *mut Vpmu) {
-    // SAFETY: `vpmu.h` says who calls.
+    // SAFETY: By `vpmu.h`, this runs on the CPU's thread or the CPU is stopped.
     unsafe { pmu(vpmu) }.reset();
 }
 
 unsafe extern "C" fn cpuid(vpmu: *const Vpmu, leaf: u32, subleaf: u32, regs: *mut u32) {
-    // SAFETY: `vpmu.h` says who calls, and that there are four registers, which are nobody else's.
+    // SAFETY: By `vpmu.h`, this runs on the CPU's thread or the CPU is stopped, and `regs` points to
+    // four registers, which the caller does not use meanwhile.
     let (pmu, regs) = unsafe { (pmu(vpmu), &mut *regs.cast::<[u32; 4]>()) };
     *regs = pmu.cpuid(leaf, subleaf, *regs);
 }
 
 unsafe extern "C" fn retire(vpmu: *mut Vpmu, user: bool, counts: *const i64) {
-    // SAFETY: `vpmu.h` says who calls, and that there are that many counts.
+    // SAFETY: By `vpmu.h`, this runs on the CPU's thread or the CPU is stopped, and `counts` points to
+    // an array of that many counts.
     unsafe { pmu(vpmu).retire(user, &*counts.cast::<[i64; retired::COUNTS]>()) };
 }
 
 unsafe extern "C" fn counting(vpmu: *const Vpmu) -> u32 {
-    // SAFETY: `vpmu.h` says who calls.
+    // SAFETY: By `vpmu.h`, this runs on the CPU's thread or the CPU is stopped.
     unsafe { pmu(vpmu) }.counting() as u32
 }
 
 unsafe extern "C" fn sibling_must_ask(vpmu: *mut Vpmu) -> bool {
-    // SAFETY: `vpmu.h` says who calls.
+    // SAFETY: By `vpmu.h`, this runs on the CPU's thread or the CPU is stopped.
     unsafe { pmu(vpmu) }.sibling_must_ask()
 }
 
 unsafe extern "C" fn sibling_counts(vpmu: *const Vpmu) -> bool {
-    // SAFETY: `vpmu.h` says who calls.
+    // SAFETY: By `vpmu.h`, this runs on the CPU's thread or the CPU is stopped.
     unsafe { pmu(vpmu) }.sibling_counts()
 }
 
 unsafe extern "C" fn smm(vpmu: *mut Vpmu, inside: bool) {
-    // SAFETY: `vpmu.h` says who calls.
+    // SAFETY: By `vpmu.h`, this runs on the CPU's thread or the CPU is stopped.
     unsafe { pmu(vpmu) }.smm(inside);
 }
 
 unsafe extern "C" fn budget(vpmu: *const Vpmu, user: bool) -> i64 {
-    // SAFETY: `vpmu.h` says who calls.
+    // SAFETY: By `vpmu.h`, this runs on the CPU's thread or the CPU is stopped.
     unsafe { pmu(vpmu) }.budget(user)
 }
 
 unsafe extern "C" fn pmi(vpmu: *mut Vpmu, masked: bool) -> bool {
-    // SAFETY: `vpmu.h` says who calls.
+    // SAFETY: By `vpmu.h`, this runs on the CPU's thread or the CPU is stopped.
     unsafe { pmu(vpmu) }.pmi(masked)
 }
 
 unsafe extern "C" fn lvtpc_write(vpmu: *mut Vpmu) {
-    // SAFETY: `vpmu.h` says who calls.
+    // SAFETY: By `vpmu.h`, this runs on the CPU's thread or the CPU is stopped.
     unsafe { pmu(vpmu) }.lvtpc_write();
 }
 
 unsafe extern "C" fn rdmsr(vpmu: *mut Vpmu, msr: u32, value: *mut u64) -> u32 {
-    // SAFETY: `vpmu.h` says who calls, and `value` is the address of a variable.
+    // SAFETY: By `vpmu.h`, this runs on the CPU's thread or the CPU is stopped, and `value` points to a
+    // variable.
     unsafe { answer(pmu(vpmu).rdmsr(msr), value) }
 }
 
 unsafe extern "C" fn wrmsr(vpmu: *mut Vpmu, msr: u32, value: u64) -> u32 {
-    // SAFETY: `vpmu.h` says who calls.
+    // SAFETY: By `vpmu.h`, this runs on the CPU's thread or the CPU is stopped.
     match unsafe { pmu(vpmu) }.wrmsr(msr, value) {
         Some(Ok(())) => DONE,
         Some(Err(Fault)) => FAULT,
@@ -210,11 +209,12 @@ unsafe extern "C" fn wrmsr(vpmu: *mut Vpmu, msr: u32, value: u64) -> u32 {
 }
 
 unsafe extern "C" fn rdpmc(vpmu: *mut Vpmu, ecx: u32, value: *mut u64) -> u32 {
-    // SAFETY: `vpmu.h` says who calls, and `value` is the address of a variable.
+    // SAFETY: By `vpmu.h`, this runs on the CPU's thread or the CPU is stopped, and `value` points to a
+    // variable.
     unsafe { answer(Some(pmu(vpmu).rdpmc(ecx)), value) }
 }
 
-/// What an access to a register comes to, `enum vpmu_access`.
+/// Stores the value that was read. Returns the result of the access, an `enum vpmu_access`.
 ///
 /// # Safety
 ///
@@ -222,7 +222,7 @@ unsafe extern "C" fn rdpmc(vpmu: *mut Vpmu, ecx: u32, value: *mut u64) -> u32 {
 unsafe fn answer(result: Option<Result<u64, Fault>>, value: *mut u64) -> u32 {
     match result {
         Some(Ok(read)) => {
-            // SAFETY: by this function's contract.
+            // SAFETY: By this function's contract.
             unsafe { *value = read };
             DONE
         }
@@ -231,15 +231,15 @@ unsafe fn answer(result: Option<Result<u64, Fault>>, value: *mut u64) -> u32 {
     }
 }
 
-/// The file for the report, if there is to be one.
+/// Returns the file to write the report to, if any.
 fn report_path() -> Option<OsString> {
     env::var_os("VPMU_REPORT").filter(|path| !path.is_empty())
 }
 
-/// Appends to the file that `$VPMU_REPORT` names; does nothing without it.
+/// Appends the report to the file that `$VPMU_REPORT` names. Does nothing if it is not set.
 unsafe extern "C" fn report(vpmu: *const Vpmu) {
-    // SAFETY: the handle comes from `create` and is never freed. Only what is shared between
-    // threads is used.
+    // SAFETY: The handle comes from `create` and is never freed. Only fields that threads may share are
+    // used.
     let (apic_id, accounting) = unsafe { ((*vpmu).apic_id, &(*vpmu).accounting) };
     let Some(path) = report_path() else {
         return;
@@ -261,7 +261,7 @@ mod tests {
     const HEADER: &str = include_str!("../qemu/vpmu.h");
 
     #[test]
-    fn the_header_says_the_same() {
+    fn the_header_matches() {
         assert!(HEADER.contains(&format!("#define VPMU_ABI {ABI}\n")));
         // Every operation is a pointer in struct vpmu_ops, in the order of `Ops`.
         let operations = HEADER.match_indices("(*").map(|(at, _)| &HEADER[at + 2..]);
@@ -294,12 +294,12 @@ mod tests {
             HEADER[first..last].matches("VPMU_").count(),
             retired::COUNTS
         );
-        // Of these the order alone matters.
+        // The values of `enum vpmu_counting` follow from its order.
         assert!(HEADER.contains("    VPMU_COUNTING_NOTHING,\n    VPMU_COUNTING_INSTRUCTIONS,"));
     }
 
     #[test]
-    fn through_the_operations() {
+    fn operations_work() {
         let mut config = Config {
             family: 6,
             model: 60,
@@ -310,7 +310,7 @@ mod tests {
         };
         let mut error = std::ptr::null();
         let mut value = 0;
-        // SAFETY: one thread, and pointers to what lives on this stack or comes from `create`.
+        // SAFETY: There is one thread, and all pointers are to this stack or from `create`.
         unsafe {
             let vpmu = (vpmu_ops.create)(&config, &mut error);
             assert_eq!((vpmu_ops.wrmsr)(vpmu, 0x309, 41), DONE);
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_of_a_core_meet() {
+    fn threads_of_a_core_share_it() {
         let config = |apic_id, defects| Config {
             family: 6,
             model: 60,
@@ -342,7 +342,7 @@ mod tests {
         };
         let mut error = std::ptr::null();
         let mut value = 0;
-        // SAFETY: one thread, and pointers to what lives on this stack or comes from `create`.
+        // SAFETY: There is one thread, and all pointers are to this stack or from `create`.
         unsafe {
             // Cores 0x10 and 0x11.
             let cpus = [0x20, 0x21, 0x22].map(|apic_id| {

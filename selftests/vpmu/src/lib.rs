@@ -1,36 +1,45 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Hardware model of an Intel core PMU (architectural performance monitoring), one instance per
-//! logical CPU.
+//! Hardware model of a core PMU, one instance per logical CPU.
 //!
-//! QEMU opens this crate as a shared object ([`ffi`], `qemu/vpmu.h`), tells it what a CPU
-//! retired and passes on its accesses to PMU registers. Sources: Intel SDM vol. 3 chapter 20
-//! (performance monitoring) and vol. 4 (MSRs); which event counts on which counter is converted
-//! from Intel's event lists by `build.rs`.
+//! QEMU loads this crate as a shared object (`ffi`, `qemu/vpmu.h`), reports what each CPU retires and
+//! passes on accesses to PMU registers. Sources: Intel SDM vol. 3 chapter 20 (performance monitoring)
+//! and vol. 4 (MSRs); `build/` converts the vendors' event lists.
 //!
 //! ```text
-//!   ffi ── pmu ──┬── msr         which registers there are, their reserved bits
-//!                ├── counter     48-bit counters, rates
-//!                ├── event       what an event select counts
-//!                ├── shared      what the threads of a core tell each other
-//!                ├── defect      what the hardware gets wrong
-//!                ├── accounting  who accessed what, how often
-//!                └── model       what differs between CPUs
+//!   ffi ── pmu ──┬── select ──┬── model ──┬── event ── share ── retired
+//!                │            │           └── defect
+//!                ├── counter ─┴── share
+//!                ├── shared, accounting, inject
 //! ```
+//!
+//! `model`, `event` and `defect` are data: what hardware there is. `select`, `share` and `counter` say
+//! how much is counted. `pmu` is the PMU that software sees, `shared` what the threads of a core share.
+//!
+//! Where things go:
+//!
+//! | What | Where |
+//! |---|---|
+//! | another CPU model | a constant in `model/intel/`, a line in `LISTS` of `build/main.rs` |
+//! | another vendor's models | a directory beside `model/intel/`, and its registers in `pmu/msr.rs` |
+//! | a register | `pmu/msr.rs` (number), `pmu/reserved.rs` (bits), `pmu/access.rs` (effect) |
+//! | a feature with state of its own, such as LBR | a file in `pmu/` |
+//! | a CPU with cores of several kinds | nothing: each CPU has a model of its own |
+//! | a defect | a field in `defect.rs`, and where it acts in `pmu/` |
 
-pub mod accounting;
-pub mod counter;
+mod accounting;
+mod counter;
 pub mod defect;
-pub mod event;
-pub mod ffi;
+mod event;
+mod ffi;
+pub mod inject;
 pub mod model;
-pub mod order;
 pub mod pmu;
 pub mod retired;
-pub mod select;
-pub mod share;
+mod select;
+mod share;
 pub mod shared;
 
-/// An access to a register that the hardware answers with #GP(0).
+/// The answer of the hardware to an access that it rejects: #GP(0).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fault;

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What differs between the CPU models: one constant a file.
+//! The modelled CPUs: data only. A vendor has a directory, a CPU model a constant in a file of its
+//! own, and [`spec`] says what such a constant holds.
 //!
 //! Sources: Intel SDM vol. 3, 20.3 (performance monitoring by microarchitecture), and vol. 4 (MSRs by
-//! microarchitecture). What no model here differs in is not a field: counters of 48 bits,
-//! IA32_MISC_ENABLE, MSR_PEBS_LD_LAT.
+//! microarchitecture).
 
 mod intel;
 mod spec;
 
-pub use spec::{General, Model, Offcore, CAP_FW_WRITE, CAP_SMM_FREEZE, MAX_FIXED, MAX_GENERAL};
+pub use spec::Model;
+pub(crate) use spec::{Offcore, CAP_FW_WRITE, CAP_SMM_FREEZE, MAX_FIXED, MAX_GENERAL};
 
 /// All models.
 pub static MODELS: [Model; 12] = intel::MODELS;
 
-/// The PMU of a CPU, if there is a model of it.
+/// Returns the model of the CPU with this CPUID family and model, if there is one.
 pub fn find(family: u32, model: u32) -> Option<&'static Model> {
     MODELS
         .iter()

@@ -1,6 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! The PMU of one logical CPU.
+//!
+//! ```text
+//!   access ── msr, reserved          RDMSR, WRMSR, RDPMC: the register map, reserved bits
+//!        └─── accounting_msr, injected
+//!   cpuid                            the CPUID leaves that describe the PMU
+//!   count ─── enable, sibling        counts what retires: which counters, the other thread's share
+//!        └─── overflow, freeze       what comes of an overflow: status, PMI, freezing
+//!   state ─── registers, totals, pending, tsx     what all of these work on
+//! ```
+//!
+//! State that a feature needs besides its registers is a struct in a file of its own (`pending`, `tsx`):
+//! LBR, the DS area and PERF_METRICS would be such files. A vendor with other MSR numbers adds a map
+//! to the names of [`msr::Msr`], one without global registers leaves `global_ctrl` at all ones.
 
 mod access;
 mod accounting_msr;
@@ -8,7 +21,7 @@ mod count;
 mod cpuid;
 mod enable;
 mod freeze;
-mod inject;
+mod injected;
 mod msr;
 mod overflow;
 mod pending;

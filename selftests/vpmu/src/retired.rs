@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a CPU retires and does; the indices of [`Retired`]. Mirrors `enum vpmu_retired`.
+//! What a CPU retires and does: the indices of [`Retired`]. Mirrors `enum vpmu_retired`.
 
 /// Instructions.
 pub const INSTRUCTIONS: usize = 0;
 /// Instructions that read memory.
 pub const LOADS: usize = 1;
-/// Instructions that write memory. One that does both is in both counts.
+/// Instructions that write memory. An instruction that does both is in both counts.
 pub const STORES: usize = 2;
-/// Instructions that prefetch, which read nothing.
+/// Software prefetches, which are not loads.
 pub const PREFETCHES: usize = 3;
-/// Conditional branches that were taken.
+/// Taken conditional branches.
 pub const TAKEN: usize = 4;
-/// Conditional branches that were not.
+/// Conditional branches not taken.
 pub const NOT_TAKEN: usize = 5;
 /// Near direct jumps.
 pub const JUMP: usize = 6;
@@ -30,7 +30,7 @@ pub const FAR: usize = 11;
 pub const WALK_LOAD: usize = 12;
 /// Page walks for stores.
 pub const WALK_STORE: usize = 13;
-/// Page walks for instructions.
+/// Page walks for instruction fetches.
 pub const WALK_FETCH: usize = 14;
 /// Number of counts.
 pub const COUNTS: usize = 15;
@@ -38,7 +38,7 @@ pub const COUNTS: usize = 15;
 /// Counts of what was retired.
 pub type Retired = [i64; COUNTS];
 
-/// Adds up what was retired.
+/// Adds `retired` to `sum`.
 pub(crate) fn add_to(sum: &mut Retired, retired: &Retired) {
     for (sum, count) in sum.iter_mut().zip(retired) {
         *sum += count;

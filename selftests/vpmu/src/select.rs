@@ -1,45 +1,48 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What an event select counts on a model.
+//! Decodes event selects: what an event select counts on a model.
 //!
 //! - Instructions, branches, loads, stores and page walks are exact.
-//! - Cycles are [`CYCLES`], reference cycles [`REFERENCE_CYCLES`] per instruction.
-//! - What happens to loads, stores, branches and walks is a declared share of them ([`Meaning::Part`]).
-//! - Every other event of Intel's list counts at a rate of its own, see [`Select::declared_rate`].
-//! - What the list does not have, or has for other counters only, counts nothing.
+//! - Cycles are [`CYCLES`] per instruction, reference cycles [`REFERENCE_CYCLES`].
+//! - Events that happen to loads, stores, branches and walks are a declared share of them
+//!   ([`Meaning::Part`]).
+//! - Every other event of the list counts at a rate of its own ([`Select::declared_rate`]).
+//! - Events that the list does not have, or not for this counter, count nothing.
 
 use crate::event::{
-    slots, Meaning, Of, Register, ARCHITECTURAL, CRYSTAL_CYCLES, CYCLES, REFERENCE_CYCLES, WHOLE,
+    slots, Activity, Meaning, Register, ARCHITECTURAL, CRYSTAL_CYCLES, CYCLES, REFERENCE_CYCLES,
+    WHOLE,
 };
 use crate::model::{Model, Offcore};
 use crate::retired::PREFETCHES;
 use crate::share::{self, Share, Source};
 
-/// An event of loads that took longer than MSR_PEBS_LD_LAT says. No threshold below 4 exists (Intel's
-/// lists; SDM vol. 3, 20.3.1.1.2); each doubling halves the count.
-pub fn load_latency(source: Source, threshold: u64) -> Source {
+/// Returns what an event of loads counts that took longer than the threshold in MSR_PEBS_LD_LAT.
+/// Doubling the threshold halves the count; 4 is the lowest that exists (Intel's lists; SDM vol. 3,
+/// 20.3.1.1.2).
+pub(crate) fn load_latency(source: Source, threshold: u64) -> Source {
     const LEAST: u32 = 4;
     source.times(LEAST, LEAST.max(threshold as u16 as u32))
 }
 
-/// The fields of an event select that say what is counted.
+/// The fields of an event select that say what it counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Select {
+pub(crate) struct Select {
     /// EVENT_SELECT.
-    pub event: u8,
+    pub(crate) event: u8,
     /// UMASK.
-    pub umask: u8,
+    pub(crate) umask: u8,
     /// CMASK.
-    pub cmask: u8,
+    pub(crate) cmask: u8,
     /// INV.
-    pub inv: bool,
+    pub(crate) inv: bool,
     /// E.
-    pub edge: bool,
+    pub(crate) edge: bool,
 }
 
 impl Select {
-    /// The fields of IA32_PERFEVTSELx.
-    pub fn from_register(value: u64) -> Self {
+    /// Decodes IA32_PERFEVTSELx.
+    pub(crate) fn from_register(value: u64) -> Self {
         Select {
             event: value as u8,
             umask: (value >> 8) as u8,
@@ -49,7 +52,7 @@ impl Select {
         }
     }
 
-    /// What it means on this model, and the general counters that count it.
+    /// Looks up what it means on this model and which general counters count it.
     fn look_up(self, model: &Model) -> LookedUp {
         let code = model.list.with_code(self.event, self.umask);
         let with = |cmask, inv, edge| {
@@ -67,7 +70,7 @@ impl Select {
             (None, Some(((_, _, meaning), _))) => Some(*meaning),
             (None, None) => None,
         };
-        // Those of its line, else of all lines with its code.
+        // Its own line says which counters; without one, all lines with its code.
         let counters = line.map_or_else(
             || code.iter().fold(0, |mask, line| mask | line.counters),
             |line| line.counters,
@@ -84,15 +87,15 @@ impl Select {
         }
     }
 
-    /// What general counter `counter` counts, and the register that it hangs on beside.
-    pub fn source(self, model: &Model, counter: usize) -> (Source, Option<Register>) {
+    /// Returns what general counter `counter` counts and the register that further selects it.
+    pub(crate) fn source(self, model: &Model, counter: usize) -> (Source, Option<Register>) {
         let found = self.look_up(model);
         if (found.counters >> counter) & 1 == 0 {
             return (Source::Nothing, None);
         }
-        let plain = found.plain.unwrap_or(Meaning::Rate(Of::Instructions));
+        let plain = found.plain.unwrap_or(Meaning::Rate(Activity::Instructions));
         let source = match (self.masked(self.plain().meant(plain, model)), found.own) {
-            // The fields are part of the event's name, so it happens in bursts.
+            // The list has the event with just these fields: it happens in bursts.
             (Source::Nothing, Some(own)) => self.meant(own, model),
             (_, Some(own)) if found.plain.is_none() => self.meant(own, model),
             (source, _) => source,
@@ -100,7 +103,7 @@ impl Select {
         (source, found.register)
     }
 
-    /// Without what only says in which cycles to count.
+    /// Clears the fields that only say in which cycles to count.
     fn plain(self) -> Self {
         Select {
             cmask: 0,
@@ -110,6 +113,7 @@ impl Select {
         }
     }
 
+    /// Returns what the event counts, given its meaning.
     fn meant(self, meaning: Meaning, model: &Model) -> Source {
         match meaning {
             Meaning::Cycles => CYCLES,
@@ -119,23 +123,23 @@ impl Select {
             Meaning::Part(of, 0, WHOLE) => of.all(),
             Meaning::Part(of, low, high) => of.part(low, high, WHOLE),
             Meaning::PartAndPrefetches(of, 0, WHOLE) => {
-                Source::Share(of.whole().and_all(&[PREFETCHES]))
+                Source::Share(of.whole().and_each(&[PREFETCHES]))
             }
             Meaning::PartAndPrefetches(of, low, high) => {
-                let share = Share::of(of.kinds(), low, high, WHOLE);
-                Source::Share(share.and_all(&[PREFETCHES]))
+                let share = Share::new(of.kinds(), low, high, WHOLE);
+                Source::Share(share.and_each(&[PREFETCHES]))
             }
             Meaning::Rate(of) => self.declared_rate(of),
         }
     }
 
-    /// CMASK, INV and E of an event that counts `source` without them: the cycles in which at least
-    /// CMASK of it came about; with INV those in which fewer did. Without CMASK, INV is ignored (SDM
-    /// vol. 3, 20.2.1.1), and E takes CMASK for 1.
+    /// Applies CMASK, INV and E to an event that counts `source` without them. CMASK counts the cycles
+    /// with at least CMASK events, INV those with fewer. Without CMASK, INV is ignored (SDM vol. 3,
+    /// 20.2.1.1) and E takes CMASK as 1.
     ///
-    /// What comes at a fixed rate is spread evenly: of 5/3 a cycle, each cycle has one and two of
-    /// three have two. Of all else a cycle has one at most. With E, the condition begins to hold in
-    /// half of the cycles in which it holds, unless it holds always.
+    /// Events at a fixed rate are spread evenly: at 5/3 a cycle, every cycle has one and two of three
+    /// have two. Of other events, a cycle has at most one. E counts half of the cycles in which the
+    /// condition holds, and none if it always holds.
     fn masked(self, source: Source) -> Source {
         let Source::Share(share) = source else {
             return source;
@@ -155,9 +159,9 @@ impl Select {
         }
     }
 
-    /// An arbitrary rate that is fixed for each event: 1/1024 to 63/1024 of what it is about, different
-    /// for most.
-    pub fn declared_rate(self, of: Of) -> Source {
+    /// Returns an arbitrary but fixed rate for this event select: 1/1024 to 63/1024 of the activity,
+    /// different for most selects.
+    pub(crate) fn declared_rate(self, of: Activity) -> Source {
         let Select {
             event,
             umask,
@@ -174,24 +178,24 @@ impl Select {
     }
 }
 
-/// What a model has for an event select.
+/// What a model's list has for an event select.
 struct LookedUp {
-    /// What its code means without CMASK, INV and E, if the list or the architecture says so.
+    /// Its meaning without CMASK, INV and E, if it is listed or architectural.
     plain: Option<Meaning>,
-    /// What the line with just these fields means.
+    /// The meaning of the line with just these fields.
     own: Option<Meaning>,
     register: Option<Register>,
     counters: u8,
 }
 
-/// In which cycles a condition holds.
+/// The cycles in which a condition holds.
 enum Holds {
     Never,
     Sometimes(Share),
     Always,
 }
 
-/// The cycles in which at least `cmask` of it come about.
+/// Returns the cycles in which at least `cmask` events of `share` happen.
 fn at_least(share: Share, cmask: u32) -> Holds {
     if !share.is_steady() {
         return match cmask {
@@ -199,7 +203,7 @@ fn at_least(share: Share, cmask: u32) -> Holds {
             _ => Holds::Never,
         };
     }
-    // In a cycle, `whole` and `rest` / `denominator`.
+    // Each cycle has `whole` events, and `rest` of `denominator` cycles one more.
     let events = (share.high - share.low) * share::CYCLES.denominator;
     let denominator = share.denominator * share::CYCLES.high;
     let (whole, rest) = (events / denominator, events % denominator);
@@ -216,10 +220,10 @@ fn at_least(share: Share, cmask: u32) -> Holds {
     }
 }
 
-/// What counts with this value of the register. No request chosen or no response chosen counts
-/// nothing; each one more adds to the count, so that a subset (misses) never exceeds the whole.
-/// Loads and stores make requests.
-pub fn offcore_response(offcore: Offcore, register: u64) -> Source {
+/// Returns what an offcore response event counts with this value of its register. Loads and stores are
+/// the requests. Without a request bit or without a response bit it counts nothing; each further bit
+/// adds to the count, so that a subset (misses) never exceeds the whole.
+pub(crate) fn offcore_response(offcore: Offcore, register: u64) -> Source {
     const ANY: u32 = 22;
     let requests = (register & ((1 << offcore.first_response) - 1)).count_ones();
     let responses = match register >> offcore.first_response {
@@ -228,7 +232,7 @@ pub fn offcore_response(offcore: Offcore, register: u64) -> Source {
     };
     match requests * responses {
         0 => Source::Nothing,
-        chosen => Of::Memory.part(0, chosen, 8192),
+        chosen => Activity::Memory.part(0, chosen, 8192),
     }
 }
 

@@ -1,177 +1,181 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a counter counts: a share of what retires.
+//! What a counter counts: a share of what the CPU retires.
+//!
+//! An occurrence is one retired instruction, load, branch, page walk or whatever else the share is of.
 
 use crate::retired::{self, Retired};
 
-/// Where a count comes from.
+/// What a counter counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
-    /// Counts nothing.
+pub(crate) enum Source {
+    /// Nothing.
     Nothing,
-    /// What this says.
+    /// A share of what the CPU retires.
     Share(Share),
-    /// The cycles in which this does not come about.
+    /// The cycles in which no event of the share happens.
     CyclesWithout(Share),
 }
 
-/// A share of what the CPU retires. Of each `denominator` things it is `high` - `low`. Where that is a
-/// part of them and `denominator` a power of two, each thing has a place in the whole, its number with
-/// the bits reversed, and the share is the things at `low` to below `high`: spread evenly, and shares
-/// that make up a whole add up to it, to the last thing. Else `low` is 0; `high` may exceed
-/// `denominator`, several events for each thing.
+/// A share of what the CPU retires: `high` - `low` events for each `denominator` occurrences.
 ///
-/// Where it is a part of the things, their numbers are the CPU's, who numbers all that it retires: so
-/// it does not matter how often a counter is written or which of them counts, and a counter that is
-/// switched on now and then has neither more nor less of it than its time. Else a counter numbers them
-/// from the write to it on, which makes less than one event of difference.
+/// Where that is a part of the occurrences and `denominator` a power of two, each occurrence has a
+/// position: its number modulo `denominator` with the bits reversed. The share is the occurrences at
+/// `low` up to, but not including, `high`. So it is spread evenly, and shares that make up a whole add
+/// up to it exactly. Otherwise `low` is 0; `high` may exceed `denominator`, which is several events for
+/// each occurrence.
+///
+/// For a part, the CPU numbers all occurrences that it retires. So it makes no difference how often a
+/// counter is written or which counter counts: one that is enabled from time to time gets the share of
+/// just that time. For other shares a counter numbers the occurrences from the last write on, which
+/// makes a difference of less than one event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Share {
-    /// The things: 1 for each kind that is meant.
-    pub of: [u8; retired::COUNTS],
-    /// First of the share.
-    pub low: u32,
-    /// First behind the share.
-    pub high: u32,
-    /// Things in a whole.
-    pub denominator: u32,
-    /// Things beside the share: 1 for each kind that is meant. One event for so many of them.
-    pub beside: [u8; retired::COUNTS],
-    /// How many.
-    pub beside_each: u32,
+pub(crate) struct Share {
+    /// The occurrences: 1 for each kind of [`Retired`] that is meant.
+    pub(crate) kinds: [u8; retired::COUNTS],
+    /// Start of the share.
+    pub(crate) low: u32,
+    /// End of the share, exclusive.
+    pub(crate) high: u32,
+    /// The whole.
+    pub(crate) denominator: u32,
+    /// Occurrences counted in addition to the share: 1 for each kind that is meant.
+    pub(crate) extra: [u8; retired::COUNTS],
+    /// Number of these per event.
+    pub(crate) extra_each: u32,
 }
 
-/// Core cycles: a CPI of 3/2.
-pub const CYCLES: Share = Share::of(&[retired::INSTRUCTIONS], 0, 3, 2);
+/// Core cycles: 3/2 per instruction.
+pub(crate) const CYCLES: Share = Share::new(&[retired::INSTRUCTIONS], 0, 3, 2);
 
-/// 1 for each of these kinds.
+/// Returns 1 for each of these kinds, 0 for all others.
 const fn one_of_each(kinds: &[usize]) -> [u8; retired::COUNTS] {
-    let mut of = [0; retired::COUNTS];
+    let mut counts = [0; retired::COUNTS];
     let mut i = 0;
     while i < kinds.len() {
-        of[kinds[i]] = 1;
+        counts[kinds[i]] = 1;
         i += 1;
     }
-    of
+    counts
 }
 
-/// How many there are of these kinds.
+/// Returns the number of occurrences of these kinds.
 fn sum_of(kinds: &[u8; retired::COUNTS], retired: &Retired) -> u64 {
     let counts = kinds.iter().zip(retired);
-    counts.map(|(&of, &n)| u64::from(of) * n as u64).sum()
+    counts.map(|(&one, &n)| u64::from(one) * n as u64).sum()
 }
 
 impl Share {
-    /// From `low` to `high` of each `denominator` of these things.
-    pub const fn of(kinds: &[usize], low: u32, high: u32, denominator: u32) -> Self {
+    /// Creates the share of the occurrences of these kinds from `low` up to `high` of `denominator`.
+    pub(crate) const fn new(kinds: &[usize], low: u32, high: u32, denominator: u32) -> Self {
         Share {
-            of: one_of_each(kinds),
+            kinds: one_of_each(kinds),
             low,
             high,
             denominator,
-            beside: [0; retired::COUNTS],
-            beside_each: 1,
+            extra: [0; retired::COUNTS],
+            extra_each: 1,
         }
     }
 
-    /// It, and each of these.
-    pub const fn and_all(self, kinds: &[usize]) -> Self {
+    /// Adds every occurrence of these kinds.
+    pub(crate) const fn and_each(self, kinds: &[usize]) -> Self {
         Share {
-            beside: one_of_each(kinds),
+            extra: one_of_each(kinds),
             ..self
         }
     }
 
-    /// `numerator` / `denominator` of it.
-    pub const fn times(self, numerator: u32, denominator: u32) -> Self {
+    /// Scales by `numerator` / `denominator`.
+    pub(crate) const fn times(self, numerator: u32, denominator: u32) -> Self {
         Share {
             low: self.low * numerator,
             high: self.high * numerator,
             denominator: self.denominator * denominator,
-            beside_each: (self.beside_each * denominator).div_ceil(numerator),
+            extra_each: (self.extra_each * denominator).div_ceil(numerator),
             ..self
         }
     }
 
-    /// Does it depend on nothing but the number of instructions?
-    pub fn is_steady(&self) -> bool {
-        self.of == CYCLES.of
+    /// Returns whether it depends on the number of instructions alone.
+    pub(crate) fn is_steady(&self) -> bool {
+        self.kinds == CYCLES.kinds
     }
 
-    /// Do its things have places?
-    fn has_places(&self) -> bool {
+    /// Returns whether its occurrences have positions.
+    fn has_positions(&self) -> bool {
         self.denominator.is_power_of_two() && self.denominator > 1 && self.high <= self.denominator
     }
 
-    /// How many of the first `things` have a place below `bound`: its bits, from the highest one on,
-    /// stand for ranges of places, and each of these for every so many-th thing.
-    fn below(&self, bound: u32, things: u64) -> u64 {
+    /// Returns how many of the first `occurrences` have a position below `bound`. Each bit of `bound`
+    /// stands for a range of positions, which is every 2^n-th occurrence.
+    fn below(&self, bound: u32, occurrences: u64) -> u64 {
         let unused = u32::BITS - self.denominator.trailing_zeros();
         let mut sum = 0;
         let mut start: u32 = 0;
         for bit in (0..u32::BITS).rev().filter(|bit| bound & (1 << bit) != 0) {
             let first = start.reverse_bits() >> unused;
-            sum += (things + u64::from(first)) / u64::from(self.denominator >> bit);
+            sum += (occurrences + u64::from(first)) / u64::from(self.denominator >> bit);
             start |= 1 << bit;
         }
         sum
     }
 
-    /// How many of the first `things` belong to it.
-    fn among(&self, things: u64) -> u64 {
-        if self.has_places() {
-            self.below(self.high, things) - self.below(self.low, things)
+    /// Returns how many events the first `occurrences` make.
+    fn among(&self, occurrences: u64) -> u64 {
+        if self.has_positions() {
+            self.below(self.high, occurrences) - self.below(self.low, occurrences)
         } else {
-            things * u64::from(self.high) / u64::from(self.denominator)
+            occurrences * u64::from(self.high) / u64::from(self.denominator)
         }
     }
 
-    /// Is it a part of its things?
+    /// Returns whether it is a part of the occurrences.
     fn is_part(&self) -> bool {
         self.high - self.low < self.denominator
     }
 
-    /// The things among these.
-    fn things(&self, retired: &Retired) -> u64 {
-        sum_of(&self.of, retired)
+    /// Returns the number of occurrences in `retired`.
+    fn occurrences(&self, retired: &Retired) -> u64 {
+        sum_of(&self.kinds, retired)
     }
 
-    /// What comes about beside the share.
-    fn count_beside(&self, before: &Retired, retired: &Retired) -> u64 {
-        let now = sum_of(&self.beside, retired);
+    /// Counts the extra events when `retired` follows `before`.
+    fn count_extra(&self, before: &Retired, retired: &Retired) -> u64 {
+        let now = sum_of(&self.extra, retired);
         if now == 0 {
             return 0;
         }
-        let (before, each) = (sum_of(&self.beside, before), u64::from(self.beside_each));
+        let (before, each) = (sum_of(&self.extra, before), u64::from(self.extra_each));
         (before + now) / each - before / each
     }
 
-    /// The number of the next thing within its whole, after all that went `before` and what the
-    /// counter has numbered by itself.
+    /// Returns the number of the next occurrence within its whole, from what retired `before` or, if
+    /// it is not a part, from the counter's own `phase`.
     fn next(&self, phase: u64, before: &Retired) -> u64 {
         let number = if self.is_part() {
-            self.things(before)
+            self.occurrences(before)
         } else {
             phase
         };
         number % u64::from(self.denominator)
     }
 
-    /// What comes about when this retires, after all that went `before`.
+    /// Counts the events when `retired` follows `before`, and advances the counter's own `phase`.
     pub(crate) fn count(&self, phase: &mut u64, before: &Retired, retired: &Retired) -> u64 {
         let next = self.next(*phase, before);
-        let after = next + self.things(retired);
+        let after = next + self.occurrences(retired);
         *phase = after % u64::from(self.denominator);
-        self.among(after) - self.among(next) + self.count_beside(before, retired)
+        self.among(after) - self.among(next) + self.count_extra(before, retired)
     }
 
-    /// The least number of instructions and page walks that may bring `events` of it about.
-    pub(crate) fn least(&self, phase: u64, before: &Retired, events: u64) -> u64 {
+    /// Returns the minimum number of instructions and page walks that may make this many events.
+    pub(crate) fn min_instructions(&self, phase: u64, before: &Retired, events: u64) -> u64 {
         let (high, denominator) = (u64::from(self.high), u64::from(self.denominator));
         let before = self.next(phase, before);
-        // Where that saturates, the answer is too small, but astronomic still.
-        let things = if self.has_places() {
-            // Any `denominator` things in a row hold exactly `width` of them.
+        // If this saturates, the result is too small but still astronomical.
+        let occurrences = if self.has_positions() {
+            // Any `denominator` occurrences in a row make exactly `width` events.
             let width = u64::from(self.high - self.low);
             let wholes = events.saturating_sub(1) / width;
             let mut too_few = wholes.saturating_mul(denominator).min(1 << 61);
@@ -188,32 +192,32 @@ impl Share {
         } else {
             (events.saturating_mul(denominator) - before * high % denominator).div_ceil(high)
         };
-        // A single instruction may load and store.
-        let most = (self.of[retired::LOADS] + self.of[retired::STORES]).max(1);
-        let least = things.div_ceil(u64::from(most));
-        if self.beside == [0; retired::COUNTS] {
+        // One instruction may both load and store.
+        let most = (self.kinds[retired::LOADS] + self.kinds[retired::STORES]).max(1);
+        let least = occurrences.div_ceil(u64::from(most));
+        if self.extra == [0; retired::COUNTS] {
             least
         } else {
-            // They may be all that comes.
+            // All of the events may be extra ones.
             least.min(events)
         }
     }
 }
 
 impl Source {
-    /// Does it depend on instructions and page walks alone?
-    pub fn is_of_instructions(&self) -> bool {
+    /// Returns whether it depends on instructions and page walks alone.
+    pub(crate) fn is_of_instructions(&self) -> bool {
         match self {
             Source::Nothing => true,
             Source::Share(share) | Source::CyclesWithout(share) => {
-                share.of[retired::LOADS..=retired::FAR] == [0; retired::FAR - retired::LOADS + 1]
+                share.kinds[retired::LOADS..=retired::FAR] == [0; retired::FAR - retired::LOADS + 1]
             }
         }
     }
 
-    /// `numerator` / `denominator` events per instruction.
-    pub const fn rate(numerator: u32, denominator: u32) -> Self {
-        Source::Share(Share::of(
+    /// Counts `numerator` / `denominator` events per instruction.
+    pub(crate) const fn rate(numerator: u32, denominator: u32) -> Self {
+        Source::Share(Share::new(
             &[retired::INSTRUCTIONS],
             0,
             numerator,
@@ -221,8 +225,8 @@ impl Source {
         ))
     }
 
-    /// `numerator` / `denominator` of it.
-    pub const fn times(self, numerator: u32, denominator: u32) -> Self {
+    /// Scales by `numerator` / `denominator`.
+    pub(crate) const fn times(self, numerator: u32, denominator: u32) -> Self {
         match self {
             Source::Share(share) => Source::Share(share.times(numerator, denominator)),
             other => other,
@@ -234,17 +238,17 @@ impl Source {
 mod tests {
     use super::*;
 
-    /// Each thing belongs to just one of the shares that make up a whole, and they are spread.
+    /// Each occurrence belongs to exactly one of the shares that make up a whole; shares are spread evenly.
     #[test]
     fn shares_make_up_a_whole() {
         let bounds = [0, 5, 8, 12, 16, 20, 32, 128, 256, 4096];
         let shares = bounds
             .windows(2)
-            .map(|bounds| Share::of(&[retired::INSTRUCTIONS], bounds[0], bounds[1], 4096));
+            .map(|bounds| Share::new(&[retired::INSTRUCTIONS], bounds[0], bounds[1], 4096));
         let shares: Vec<_> = shares.collect();
-        for thing in 0..10_000 {
-            let of = |share: &&Share| share.among(thing + 1) - share.among(thing) == 1;
-            assert_eq!(shares.iter().filter(of).count(), 1, "{thing}");
+        for number in 0..10_000 {
+            let of = |share: &&Share| share.among(number + 1) - share.among(number) == 1;
+            assert_eq!(shares.iter().filter(of).count(), 1, "{number}");
         }
         for share in shares {
             let width = u64::from(share.high - share.low);

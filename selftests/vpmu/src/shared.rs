@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the threads of a core share, and tell each other.
+//! State that the threads of a core share.
 //!
-//! Each thread's PMU is run by a host thread of its own (or both by one, in turns), so all of this is
-//! atomics. None of them orders anything else: they are relaxed.
+//! QEMU runs each thread's PMU on a host thread of its own (or both on one, alternately), so all state
+//! here is atomic. No access orders any other: all are relaxed.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 
 use crate::model::MAX_GENERAL;
-use crate::retired::{self, Retired};
+use crate::retired::{Retired, COUNTS};
 
 /// A core.
 #[derive(Debug)]
@@ -18,23 +18,23 @@ pub struct Core {
     threads: [Shared; 2],
 }
 
-/// What one thread lets the other one see.
+/// What one thread exposes to its sibling.
 #[derive(Debug, Default)]
 struct Shared {
-    /// The general counters that are switched on, as a mask.
+    /// Mask of the enabled general counters.
     enabled: AtomicU64,
-    /// What the other thread's counters have leaked into those of this one, to be added to them.
+    /// Events that the sibling's counters have leaked into this thread's, not yet added to them.
     leaked: [AtomicU64; MAX_GENERAL],
     /// MSR_OFFCORE_RSP_0 and _1.
     offcore_rsp: [AtomicU64; 2],
-    /// Counters of this thread count what the other one retires (AnyThread) …
-    wants: AtomicBool,
-    /// … which puts it here, at CPL 0 and above it.
-    received: [[AtomicU64; retired::COUNTS]; 2],
+    /// A counter of this thread counts the sibling's events as well (AnyThread).
+    counts_sibling: AtomicBool,
+    /// What the sibling has retired for those counters, at CPL 0 and above, not yet counted.
+    received: [[AtomicU64; COUNTS]; 2],
 }
 
 impl Core {
-    /// A core of one thread or two.
+    /// Creates a core of one or two threads.
     pub fn new(threads_per_core: u32) -> Arc<Self> {
         Arc::new(Core {
             threads_per_core,
@@ -43,7 +43,7 @@ impl Core {
     }
 }
 
-/// One thread's place in its core.
+/// One thread of a core.
 #[derive(Debug)]
 pub struct Thread {
     core: Arc<Core>,
@@ -51,31 +51,31 @@ pub struct Thread {
 }
 
 impl Thread {
-    /// Thread `index`, 0 or 1, of a core; in its reset state.
+    /// Creates thread `index` (0 or 1) of a core, in its reset state.
     pub fn new(core: Arc<Core>, index: usize) -> Self {
         let thread = Thread { core, index };
         thread.reset();
         thread
     }
 
-    /// Clears what is this thread's.
-    pub fn reset(&self) {
+    /// Clears this thread's part of the shared state.
+    pub(crate) fn reset(&self) {
         let Shared {
             enabled,
             leaked,
             offcore_rsp,
-            wants,
+            counts_sibling,
             received,
         } = self.own();
         let counts = leaked.iter().chain(received.iter().flatten());
         for register in counts.chain(offcore_rsp).chain([enabled]) {
             register.store(0, Relaxed);
         }
-        wants.store(false, Relaxed);
+        counts_sibling.store(false, Relaxed);
     }
 
-    /// How many threads its core has.
-    pub fn per_core(&self) -> u32 {
+    /// Returns the number of threads of the core.
+    pub(crate) fn per_core(&self) -> u32 {
         self.core.threads_per_core
     }
 
@@ -87,64 +87,64 @@ impl Thread {
         &self.core.threads[self.index ^ 1]
     }
 
-    /// Says which general counters are switched on.
-    pub fn publish(&self, enabled: u64) {
+    /// Publishes the mask of enabled general counters.
+    pub(crate) fn publish(&self, enabled: u64) {
         self.own().enabled.store(enabled, Relaxed);
     }
 
-    /// Is this general counter switched on in the other thread?
-    pub fn sibling_has(&self, counter: usize) -> bool {
+    /// Returns whether the sibling has this general counter enabled.
+    pub(crate) fn sibling_has(&self, counter: usize) -> bool {
         self.sibling().enabled.load(Relaxed) & (1 << counter) != 0
     }
 
-    /// Sends counts to the other thread's counter.
-    pub fn leak(&self, counter: usize, events: u64) {
+    /// Leaks events to the sibling's counter of the same number.
+    pub(crate) fn leak(&self, counter: usize, events: u64) {
         self.sibling().leaked[counter].fetch_add(events, Relaxed);
     }
 
-    /// What the other thread has leaked into this counter since the last time.
-    pub fn take_leaked(&self, counter: usize) -> u64 {
+    /// Takes the events that the sibling has leaked into this counter since the last call.
+    pub(crate) fn take_leaked(&self, counter: usize) -> u64 {
         let leaked = &self.own().leaked[counter];
-        // Nearly always there is nothing, and a load is cheaper.
+        // Nearly always zero, and a load is cheaper than a swap.
         if leaked.load(Relaxed) == 0 {
             return 0;
         }
         leaked.swap(0, Relaxed)
     }
 
-    /// Says whether this thread's counters count what the other one retires. True if that is new.
-    pub fn want(&self, wants: bool) -> bool {
-        let changed = self.own().wants.swap(wants, Relaxed) != wants;
-        if changed && wants {
-            // What has come late for those that counted it before.
+    /// Sets whether this thread's counters count the sibling's events. Returns whether that changed.
+    pub(crate) fn set_counts_sibling(&self, counts: bool) -> bool {
+        let changed = self.own().counts_sibling.swap(counts, Relaxed) != counts;
+        if changed && counts {
+            // Drop what arrived late for counters that have stopped since.
             self.receive(false);
             self.receive(true);
         }
         changed
     }
 
-    /// Do the other thread's counters count what this one retires?
-    pub fn is_wanted(&self) -> bool {
-        self.sibling().wants.load(Relaxed)
+    /// Returns whether the sibling's counters count this thread's events.
+    pub(crate) fn is_counted_by_sibling(&self) -> bool {
+        self.sibling().counts_sibling.load(Relaxed)
     }
 
-    /// Lets the other thread's counters have what this one retired.
-    pub fn send(&self, user: bool, retired: &Retired) {
+    /// Sends what this thread retired to the sibling's counters.
+    pub(crate) fn send(&self, user: bool, retired: &Retired) {
         let received = &self.sibling().received[usize::from(user)];
         for (sum, &count) in received.iter().zip(retired) {
             sum.fetch_add(count as u64, Relaxed);
         }
     }
 
-    /// What the other thread has sent since the last time.
-    pub fn receive(&self, user: bool) -> Retired {
+    /// Takes what the sibling has sent since the last call.
+    pub(crate) fn receive(&self, user: bool) -> Retired {
         let received = &self.own().received[usize::from(user)];
         std::array::from_fn(|kind| received[kind].swap(0, Relaxed) as i64)
     }
 
-    /// MSR_OFFCORE_RSP_0 or _1: the core's or this thread's.
-    pub fn offcore_rsp(&self, of_core: bool, index: usize) -> &AtomicU64 {
-        let owner = if of_core {
+    /// Returns MSR_OFFCORE_RSP_0 or _1, the core's or this thread's.
+    pub(crate) fn offcore_rsp(&self, per_core: bool, index: usize) -> &AtomicU64 {
+        let owner = if per_core {
             &self.core.threads[0]
         } else {
             self.own()

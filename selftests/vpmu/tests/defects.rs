@@ -4,8 +4,8 @@
 //! share.
 
 use vpmu::defect::Defects;
+use vpmu::inject::{Injected, LATE_BY};
 use vpmu::model::{self, Model, MODELS};
-use vpmu::order::{Ordered, LATE_BY};
 use vpmu::pmu::{Counting, Pmu};
 use vpmu::shared::{Core, Thread};
 use vpmu::{retired, Fault};
@@ -523,7 +523,7 @@ fn any_thread_has_its_share_of_both() {
 }
 
 /// A Haswell whose counter 0 overflows with the next instruction, with that wrong.
-fn about_to_overflow(what: Ordered) -> Pmu {
+fn about_to_overflow(what: Injected) -> Pmu {
     let mut pmu = Pmu::new(find(HASWELL), 2);
     write(&mut pmu, ORDER, what.bits());
     write(&mut pmu, GLOBAL_CTRL, 1);
@@ -534,7 +534,7 @@ fn about_to_overflow(what: Ordered) -> Pmu {
 
 #[test]
 fn a_pmi_is_late_by_order() {
-    let mut pmu = about_to_overflow(Ordered::LATE_PMI);
+    let mut pmu = about_to_overflow(Injected::LATE_PMI);
     retire(&mut pmu, 1);
     assert_eq!(read(&pmu, STATUS), 1);
     assert!(!pmu.pmi(false));
@@ -558,9 +558,9 @@ fn a_pmi_is_late_by_order() {
 #[test]
 fn a_pmi_comes_once_more_by_order() {
     for (what, masked, second) in [
-        (Ordered::default(), false, false),
-        (Ordered::SECOND_PMI, true, false),
-        (Ordered::SECOND_PMI, false, true),
+        (Injected::default(), false, false),
+        (Injected::REPEATED_PMI, true, false),
+        (Injected::REPEATED_PMI, false, true),
     ] {
         let mut pmu = about_to_overflow(what);
         retire(&mut pmu, 1);
@@ -579,9 +579,9 @@ fn a_pmi_comes_once_more_by_order() {
 fn counters_are_deaf_by_order() {
     let all: Vec<u32> = (0x4c1..=0x4c4).chain(0x309..=0x30b).collect();
     for (what, deaf) in [
-        (Ordered::default(), &[][..]),
-        (Ordered::DEAF_GENERAL, &[0x4c4]),
-        (Ordered::DEAF_FIXED, &[0x30b]),
+        (Injected::default(), &[][..]),
+        (Injected::STUCK_GENERAL, &[0x4c4]),
+        (Injected::STUCK_FIXED, &[0x30b]),
     ] {
         let mut pmu = Pmu::new(find(HASWELL), 2);
         write(&mut pmu, ORDER, what.bits());
@@ -591,13 +591,13 @@ fn counters_are_deaf_by_order() {
             assert_eq!(read(&pmu, msr), expected, "{msr:#x}");
         }
         write(&mut pmu, 0xc4, 43);
-        assert_eq!(read(&pmu, 0xc4) == 43, what != Ordered::DEAF_GENERAL);
+        assert_eq!(read(&pmu, 0xc4) == 43, what != Injected::STUCK_GENERAL);
     }
 }
 
 #[test]
 fn overflows_cannot_be_acknowledged_by_order() {
-    let mut pmu = about_to_overflow(Ordered::KEEPS_STATUS);
+    let mut pmu = about_to_overflow(Injected::STUCK_STATUS);
     retire(&mut pmu, 1);
     write(&mut pmu, STATUS_RESET, 1);
     assert_eq!(read(&pmu, STATUS), 1);
@@ -610,11 +610,11 @@ fn overflows_cannot_be_acknowledged_by_order() {
 #[test]
 fn there_are_fewer_counters_by_order() {
     for (what, leaf_a) in [
-        (Ordered::default(), [0x0730_0403, 0, 0, 0x603]),
-        (Ordered::FEWER, [0x0730_0203, 0, 0, 0x601]),
-        (Ordered::MISSING, [0x0730_0403, 0, 0, 0x603]),
+        (Injected::default(), [0x0730_0403, 0, 0, 0x603]),
+        (Injected::FEWER, [0x0730_0203, 0, 0, 0x601]),
+        (Injected::MISSING, [0x0730_0403, 0, 0, 0x603]),
     ] {
-        let few = what != Ordered::default();
+        let few = what != Injected::default();
         let mut pmu = Pmu::new(find(HASWELL), 2);
         write(&mut pmu, GLOBAL_CTRL, 0x7_0000_000f);
         write(&mut pmu, ORDER, what.bits());
@@ -640,7 +640,7 @@ fn there_are_fewer_counters_by_order() {
 #[test]
 fn cpuid_tells_of_more_counters_by_order() {
     let mut pmu = Pmu::new(find(HASWELL), 1);
-    write(&mut pmu, ORDER, Ordered::MORE.bits());
+    write(&mut pmu, ORDER, Injected::MORE.bits());
     assert_eq!(pmu.cpuid(0xa, 0, [0; 4])[0], 0x0730_0a03);
     assert!(pmu.rdpmc(7).is_ok() && pmu.rdpmc(8).is_err());
     assert_eq!(pmu.rdmsr(0xc9), None);
@@ -652,13 +652,13 @@ fn cpuid_tells_of_more_counters_by_order() {
 fn cpuid_is_wrong_by_order() {
     let haswell = [0x0003_06c3, 1, 2, 3];
     for (what, eax, hybrid, version) in [
-        (Ordered::default(), 0x306c3, 0, 3),
-        (Ordered::model(0x5c), 0x506c3, 0, 3),
-        (Ordered::model(0x0f), 0x006f3, 0, 3),
-        (Ordered::HYBRID, 0x306c3, 1 << 15, 3),
-        (Ordered::version(1), 0x306c3, 0, 1),
-        (Ordered::version(255), 0x306c3, 0, 0),
-        (Ordered::MORE, 0x306c3, 0, 3),
+        (Injected::default(), 0x306c3, 0, 3),
+        (Injected::model(0x5c), 0x506c3, 0, 3),
+        (Injected::model(0x0f), 0x006f3, 0, 3),
+        (Injected::HYBRID, 0x306c3, 1 << 15, 3),
+        (Injected::version(1), 0x306c3, 0, 1),
+        (Injected::version(255), 0x306c3, 0, 0),
+        (Injected::MORE, 0x306c3, 0, 3),
     ] {
         let mut pmu = Pmu::new(find(HASWELL), 2);
         write(&mut pmu, ORDER, what.bits());

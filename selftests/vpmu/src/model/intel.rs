@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Intel's models.
+//! Intel's CPU models.
 
 mod broadwell;
 mod golden_cove;
@@ -15,10 +15,10 @@ mod westmere;
 
 use super::spec::Model;
 
-/// CPUID's family of all of them.
+/// CPUID family of all models.
 pub(super) const FAMILY: u32 = 6;
 
-/// All of them.
+/// Intel's models.
 pub(super) const MODELS: [Model; 12] = [
     nehalem::MODEL,
     westmere::MODEL,

@@ -12,13 +12,13 @@ use super::tsx::RTM_FORCE_ABORT;
 use crate::accounting::{bump, Accesses};
 use crate::counter::{Counter, MASK};
 use crate::defect::is_corrupting;
-use crate::order::Ordered;
+use crate::inject::Injected;
 use crate::select::Select;
 use crate::share::Source;
 use crate::Fault;
 
 impl Pmu {
-    /// RDMSR; `None`: not a register of the PMU.
+    /// Reads an MSR. Returns `None` if it is not a register of the PMU.
     pub fn rdmsr(&self, msr: u32) -> Option<Result<u64, Fault>> {
         let register = decode(self, msr)?;
         let result = self.read(register);
@@ -26,7 +26,7 @@ impl Pmu {
         Some(result)
     }
 
-    /// WRMSR; `None`: not a register of the PMU.
+    /// Writes an MSR. Returns `None` if it is not a register of the PMU.
     pub fn wrmsr(&mut self, msr: u32, value: u64) -> Option<Result<(), Fault>> {
         let register = decode(self, msr)?;
         let result = self.write(register, value);
@@ -35,11 +35,12 @@ impl Pmu {
         Some(result)
     }
 
-    /// RDPMC: ECX is a general counter's number or, with bit 30, a fixed counter's.
+    /// Reads a counter by RDPMC: `ecx` is the number of a general counter or, with bit 30, of a fixed
+    /// one.
     pub fn rdpmc(&self, ecx: u32) -> Result<u64, Fault> {
         let accesses = self.accounting.rdpmc(ecx);
         bump(&accesses.reads);
-        let (generals, fixed) = self.there();
+        let (generals, fixed) = self.existing();
         let counter = match (ecx >> 30, (ecx & !(1 << 30)) as usize) {
             (0, index) if index < generals => Some(&self.regs.general[index].counter),
             (1, index) => self.regs.fixed[..fixed].get(index),
@@ -51,8 +52,9 @@ impl Pmu {
         })
     }
 
+    /// Accounts an access.
     fn account(&self, msr: u32, register: Msr, count: fn(&Accesses) -> &AtomicU64, fault: bool) {
-        // Looking at the accounting must not change it.
+        // Reading the accounting must not change it.
         if let Msr::Accounting(offset) = register {
             self.watch_accounting(offset);
         } else {
@@ -89,24 +91,24 @@ impl Pmu {
 
     fn write(&mut self, register: Msr, value: u64) -> Result<(), Fault> {
         match register {
-            // Bit 31 is extended, what is above it is ignored.
-            Msr::Pmc(index) | Msr::FullPmc(index) if self.is_deaf_general(index) => {}
+            Msr::Pmc(index) | Msr::FullPmc(index) if self.general_is_stuck(index) => {}
+            // Bit 31 is sign-extended, the bits above it are ignored.
             Msr::Pmc(index) => self.regs.general[index].counter.set(value as i32 as u64),
             Msr::FullPmc(index) => self.regs.general[index].counter.set(checked(value, MASK)?),
             Msr::Select(index) => {
                 self.write_select(index, checked(value, self.select_bits(index))?)
             }
-            Msr::Fixed(index) if self.is_deaf_fixed(index) => {}
+            Msr::Fixed(index) if self.fixed_is_stuck(index) => {}
             Msr::Fixed(index) => self.regs.fixed[index].set(checked(value, MASK)?),
             Msr::FixedCtrl => self.regs.fixed_ctrl = checked(value, self.fixed_ctrl_bits())?,
-            // Whoever has found counters that have gone by order does not know.
+            // A driver that found all counters before some were injected away does not know yet.
             Msr::Ctrl => {
                 self.regs.global_ctrl =
                     checked(value, self.all_counter_bits())? & self.counter_bits()
             }
             Msr::StatusReset => {
                 let cleared = checked(value, self.status_bits() | STATUS_COND_CHGD)?;
-                if !self.ordered().has(Ordered::KEEPS_STATUS) {
+                if !self.injected.has(Injected::STUCK_STATUS) {
                     self.regs.global_status &= !cleared;
                 }
             }
@@ -129,8 +131,8 @@ impl Pmu {
         Ok(())
     }
 
-    /// IA32_PERF_GLOBAL_INUSE: counters with an event selected or a level enabled, and whether any
-    /// may raise a PMI.
+    /// Returns IA32_PERF_GLOBAL_INUSE: the counters with an event selected or a level enabled, and
+    /// whether any may raise a PMI.
     fn in_use(&self) -> u64 {
         const PMI: u64 = 1 << 63;
         let mut bits = 0;
@@ -149,6 +151,7 @@ impl Pmu {
         bits
     }
 
+    /// Programs an event select.
     pub(super) fn write_select(&mut self, index: usize, value: u64) {
         let select = Select::from_register(value);
         let leaky = self.leaky() && is_corrupting(select.event);
@@ -156,7 +159,7 @@ impl Pmu {
         general.select = value;
         general.counter.change_source();
         (general.source, general.register) = if value & SELECT_IN_TX != 0 {
-            // There are no transactions.
+            // No instruction is in a transaction.
             (Source::Nothing, None)
         } else {
             select.source(self.model, index)
@@ -165,7 +168,7 @@ impl Pmu {
     }
 }
 
-/// `value`, unless it has bits outside `writable` set.
+/// Returns `value`, or an error if it has bits outside `writable` set.
 fn checked(value: u64, writable: u64) -> Result<u64, Fault> {
     if value & !writable == 0 {
         Ok(value)

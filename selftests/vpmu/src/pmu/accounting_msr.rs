@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The accounting MSRs.
+//! The accounting MSRs, which `README.md` describes.
 
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::state::Pmu;
-use crate::order::Ordered;
+use crate::inject::Injected;
 use crate::Fault;
 
-/// The accounting registers, in a range that no CPU will ever use (SDM vol. 4, 2.1). `README.md`
-/// describes them.
+/// The first accounting MSR, in a range that no CPU will ever use (SDM vol. 4, 2.1).
 pub(super) const ACCOUNTING: u32 = 0x4000_ff00;
-/// The offset from there of the one that can be looked at without being noticed; as can that of what is
-/// wrong by order.
-pub(super) const ACCOUNTING_TOLD: u32 = 5;
-/// The marker's.
+/// Offset of the number of calls of [`Pmu::retire`]. Reading it does not start the accounting of
+/// instructions.
+const ACCOUNTING_TOLD: u32 = 5;
+/// Offset of the mark.
 pub(super) const ACCOUNTING_MARK: u32 = 9;
-/// That of what is wrong by order.
-pub(super) const ORDERED: u32 = 10;
+/// Offset of the injected errors. Accessing them does not start the accounting of instructions either.
+const INJECTED: u32 = 10;
 
 impl Pmu {
+    /// Reads the accounting MSR at this offset.
     pub(super) fn read_accounting(&self, offset: u32) -> Result<u64, Fault> {
         const RDPMC: u64 = 1 << 62;
         let accounting = &self.accounting;
@@ -37,12 +37,12 @@ impl Pmu {
             6 => accounting.instructions[0].load(Relaxed),
             7 => accounting.instructions[1].load(Relaxed),
             8 => accounting.lost.load(Relaxed),
-            ORDERED => self.ordered().bits(),
+            INJECTED => self.injected.bits(),
             _ => return Err(Fault),
         })
     }
 
-    /// Writes the accounting register at this offset.
+    /// Writes the accounting MSR at this offset.
     pub(super) fn write_accounting(&mut self, offset: u32, value: u64) -> Result<(), Fault> {
         match offset {
             0 => {
@@ -52,15 +52,15 @@ impl Pmu {
                 self.accounting_select = value & !(1 << 63);
             }
             ACCOUNTING_MARK => self.accounting.mark(value),
-            ORDERED => self.order(Ordered::from_bits(value).ok_or(Fault)?),
+            INJECTED => self.inject(Injected::from_bits(value).ok_or(Fault)?),
             _ => return Err(Fault),
         }
         Ok(())
     }
 
-    /// The accounting register at this offset was accessed.
+    /// Starts the accounting of instructions, if the MSR at this offset does so.
     pub(super) fn watch_accounting(&self, offset: u32) {
-        if offset != ACCOUNTING_TOLD && offset != ORDERED {
+        if offset != ACCOUNTING_TOLD && offset != INJECTED {
             self.accounting.watch();
         }
     }

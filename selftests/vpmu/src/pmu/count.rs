@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Counts what retires.
+//! Counts what the CPU retires.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -15,9 +15,8 @@ use crate::select;
 use crate::share::Source;
 
 impl Pmu {
-    /// The CPU retired this much at CPL 0 or, if `user`, above it. A count may be negative: then
-    /// instructions that were reported earlier did not retire after all. They are taken off what
-    /// comes next.
+    /// Counts what the CPU retired at CPL 0 or, if `user`, above. A negative count takes back
+    /// instructions that were reported but did not retire; it is subtracted from the next counts.
     pub fn retire(&mut self, user: bool, counts: &Retired) {
         self.told += 1;
         let retired = self.totals.settle(user, counts);
@@ -30,7 +29,7 @@ impl Pmu {
         if self.leaky() {
             self.take_leaked();
         }
-        if self.thread.is_wanted() {
+        if self.thread.is_counted_by_sibling() {
             self.thread.send(user, &retired);
         }
         let any_thread = self.any_thread();
@@ -49,7 +48,7 @@ impl Pmu {
         }
     }
 
-    /// Counts what this thread, or else the other one, has retired, on some of the counters.
+    /// Counts on these counters what this thread (`own`) or the sibling retired.
     pub(super) fn count(&mut self, user: bool, retired: &Retired, counters: u64, own: bool) {
         let active = self.active(user) & counters;
         for i in 0..self.generals {
@@ -79,7 +78,7 @@ impl Pmu {
         }
     }
 
-    /// Adds to a general counter.
+    /// Adds events to a general counter.
     pub(super) fn add(&mut self, index: usize, events: u64) {
         let general = &mut self.regs.general[index];
         let overflow = general.counter.add(events);
@@ -87,7 +86,7 @@ impl Pmu {
         self.overflowed(overflow, index, interrupt);
     }
 
-    /// A transaction used counter 3.
+    /// Corrupts counter 3, as a transaction does.
     fn corrupt(&mut self) {
         let index = defect::TRANSACTION_COUNTER;
         self.write_select(index, defect::TRANSACTION_SELECT);
@@ -96,7 +95,7 @@ impl Pmu {
             .set(defect::TRANSACTION_COUNT);
     }
 
-    /// All that has retired before at the levels, and on the threads, that a counter counts.
+    /// Returns what retired so far at the levels and on the threads that a counter counts.
     pub(super) fn before(&self, counter: usize) -> Retired {
         let (levels, any_thread) = if counter < FIXED_SHIFT {
             let select = self.regs.general[counter].select;
@@ -118,7 +117,7 @@ impl Pmu {
         before
     }
 
-    /// What a general counter counts just now: some events hang on a register beside them.
+    /// Returns what a general counter counts, given the register that further selects it.
     pub(super) fn general_source(&self, index: usize) -> Source {
         let general = &self.regs.general[index];
         match general.register {
@@ -132,7 +131,7 @@ impl Pmu {
         }
     }
 
-    /// What a fixed counter counts: INST_RETIRED.ANY, CPU_CLK_UNHALTED.THREAD,
+    /// Returns what a fixed counter counts: INST_RETIRED.ANY, CPU_CLK_UNHALTED.THREAD,
     /// CPU_CLK_UNHALTED.REF_TSC, TOPDOWN.SLOTS.
     pub(super) fn fixed_source(&self, index: usize) -> Source {
         match index {

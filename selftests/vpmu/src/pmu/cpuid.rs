@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! CPUID.
+//! The CPUID leaves that describe the PMU.
 
 use super::state::Pmu;
 use crate::counter::WIDTH;
-use crate::order::{self, Ordered};
+use crate::inject::{self, Injected};
 
 impl Pmu {
-    /// What a leaf of CPUID says (EAX, EBX, ECX, EDX), given what it says of all the rest.
+    /// Returns a leaf of CPUID (EAX, EBX, ECX, EDX), given its value without a PMU.
     pub fn cpuid(&self, leaf: u32, subleaf: u32, regs: [u32; 4]) -> [u32; 4] {
         const PDCM: u32 = 1 << 15; // IA32_PERF_CAPABILITIES
         const TSX_FORCE_ABORT: u32 = 1 << 13;
         const HYBRID: u32 = 1 << 15;
         let [eax, ebx, ecx, edx] = regs;
         match (leaf, subleaf) {
-            (1, _) => [self.ordered.signature(eax), ebx, ecx | PDCM, edx],
+            (1, _) => [self.injected.signature(eax), ebx, ecx | PDCM, edx],
             (7, 0) => {
                 let tfa = u32::from(self.defects.tfa) * TSX_FORCE_ABORT;
-                let hybrid = u32::from(self.ordered.has(Ordered::HYBRID)) * HYBRID;
+                let hybrid = u32::from(self.injected.has(Injected::HYBRID)) * HYBRID;
                 [eax, ebx, ecx, edx | tfa | hybrid]
             }
             (0xa, _) => self.cpuid_leaf_a(),
@@ -27,18 +27,18 @@ impl Pmu {
 
     pub(super) fn cpuid_leaf_a(&self) -> [u32; 4] {
         let model = self.model;
-        let (generals, fixed) = if self.ordered.has(Ordered::FEWER) {
-            order::FEW
-        } else if self.ordered.has(Ordered::MORE) {
-            (order::MANY, model.fixed)
+        let (generals, fixed) = if self.injected.has(Injected::FEWER) {
+            inject::FEW
+        } else if self.injected.has(Injected::MORE) {
+            (inject::MANY, model.fixed)
         } else {
             (self.generals, model.fixed)
         };
-        let eax = self.ordered.perfmon(model.version)
+        let eax = self.injected.perfmon(model.version)
             | ((generals as u32) << 8)
             | (WIDTH << 16)
             | (model.architectural << 24);
-        // From version 5 on, which fixed counters there are.
+        // From version 5 on, a mask of the fixed counters.
         let ecx = if model.version >= 5 {
             (1 << fixed) - 1
         } else {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Which counters there are, and which of them count.
+//! The counters that exist and those that count.
 
 use super::registers::{
     ANY_THREAD, EN, FIXED_ANY_THREAD, FIXED_OS, FIXED_SHIFT, FIXED_USR, OS, USR,
 };
 use super::state::Pmu;
-use crate::order::{self, Ordered};
+use crate::inject::{self, Injected};
 
-/// How much of what a CPU retires matters. Mirrors `enum vpmu_counting`.
+/// What QEMU has to count for the PMU. Mirrors `enum vpmu_counting`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u32)]
 pub enum Counting {
@@ -16,37 +16,37 @@ pub enum Counting {
     Nothing,
     /// Instructions and page walks.
     Instructions,
-    /// All of it.
+    /// Everything.
     All,
 }
 
 impl Pmu {
-    /// The general and the fixed counters that can be accessed.
-    pub(super) fn there(&self) -> (usize, usize) {
-        if self.ordered.has(Ordered::FEWER.and(Ordered::MISSING)) {
-            order::FEW
+    /// Returns the number of general and of fixed counters that exist.
+    pub(super) fn existing(&self) -> (usize, usize) {
+        if self.injected.has(Injected::FEWER.and(Injected::MISSING)) {
+            inject::FEW
         } else {
             (self.generals, self.model.fixed)
         }
     }
 
-    /// The bits of IA32_PERF_GLOBAL_CTRL, and of GLOBAL_STATUS as far as it speaks of counters.
+    /// Returns the counters that exist, as bits of IA32_PERF_GLOBAL_CTRL.
     pub(super) fn counter_bits(&self) -> u64 {
-        let (generals, fixed) = self.there();
+        let (generals, fixed) = self.existing();
         ((1 << generals) - 1) | (((1 << fixed) - 1) << FIXED_SHIFT)
     }
 
-    /// The same, if none were missing.
+    /// Returns the model's counters, as bits of IA32_PERF_GLOBAL_CTRL.
     pub(super) fn all_counter_bits(&self) -> u64 {
         ((1 << self.generals) - 1) | (((1 << self.model.fixed) - 1) << FIXED_SHIFT)
     }
 
-    /// A fixed counter's field of IA32_FIXED_CTR_CTRL.
+    /// Returns a fixed counter's field of IA32_FIXED_CTR_CTRL.
     pub(super) fn fixed_field(&self, index: usize) -> u64 {
         (self.regs.fixed_ctrl >> (4 * index)) & 0xf
     }
 
-    /// The general counters that are switched on for one of these levels ([`USR`], [`OS`]).
+    /// Returns the general counters that count at any of these levels ([`USR`], [`OS`]).
     pub(super) fn enabled(&self, levels: u64) -> u64 {
         if self.is_frozen() {
             return 0;
@@ -56,7 +56,7 @@ impl Pmu {
         enabled.fold(0, |mask, (_, i)| mask | (1 << i)) & self.regs.global_ctrl
     }
 
-    /// The counters that count at this privilege, as bits of IA32_PERF_GLOBAL_CTRL.
+    /// Returns the counters that count at CPL 0 or, if `user`, above, as bits of IA32_PERF_GLOBAL_CTRL.
     pub(super) fn active(&self, user: bool) -> u64 {
         let (level, fixed_level) = if user {
             (USR, FIXED_USR)
@@ -71,7 +71,7 @@ impl Pmu {
         self.enabled(level) | fixed & self.regs.global_ctrl
     }
 
-    /// The active counters that count the other thread as well.
+    /// Returns the active counters that count the sibling as well.
     pub(super) fn any_thread(&self) -> u64 {
         if self.thread.per_core() < 2 {
             return 0;
@@ -85,14 +85,14 @@ impl Pmu {
         counters.fold(0, |mask, i| mask | (1 << i)) & (self.active(false) | self.active(true))
     }
 
-    /// What depends on what is retired?
+    /// Returns what QEMU has to count.
     pub fn counting(&self) -> Counting {
         let active = self.active(false) | self.active(true);
         let general = self.regs.general[..self.generals].iter().zip(0..);
         let more_than_instructions = general
             .filter(|(_, i)| active & (1 << i) != 0)
             .any(|(general, _)| general.register.is_some() || !general.source.is_of_instructions());
-        if more_than_instructions || self.thread.is_wanted() {
+        if more_than_instructions || self.thread.is_counted_by_sibling() {
             Counting::All
         } else if self.pending.is_any()
             || self.defects.tfa

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Freezing.
+//! Freezing of all counters, on a PMI and in SMM.
 
 use super::registers::{BTF, CTR_FRZ, FREEZE_PERFMON_ON_PMI, FREEZE_WHILE_SMM};
 use super::state::Pmu;
 
 impl Pmu {
+    /// Returns whether CTR_FRZ stops all counters.
     pub(super) fn is_frozen(&self) -> bool {
         self.regs.global_status & CTR_FRZ != 0
     }
 
-    /// SDM vol. 3, 18.4.7: the request for a PMI stops the counters by clearing GLOBAL_CTRL, from
-    /// version 4 on by CTR_FRZ. What the APIC makes of the request is not the PMU's affair.
+    /// Freezes the counters if FREEZE_PERFMON_ON_PMI is set: by clearing GLOBAL_CTRL, from version 4 on
+    /// by setting CTR_FRZ. The request for a PMI does it, whether the APIC delivers one or not (SDM vol.
+    /// 3, 18.4.7).
     pub(super) fn freeze(&mut self) {
         if self.regs.debugctl & FREEZE_PERFMON_ON_PMI != 0 {
             if self.model.version >= 4 {
@@ -23,10 +25,9 @@ impl Pmu {
         }
     }
 
-    /// An SMI is delivered, or RSM ends its handler. With FREEZE_WHILE_SMM the one clears
-    /// IA32_PERF_GLOBAL_CTRL and of IA32_DEBUGCTL what single-steps and traces, and the other sets both
-    /// to what they were (SDM vol. 3, 20.8.1, which says of the former that the enable bits "will be set
-    /// to 1": those that were).
+    /// Handles an SMI (`inside`) or RSM. With FREEZE_WHILE_SMM, an SMI clears IA32_PERF_GLOBAL_CTRL and
+    /// the bits of IA32_DEBUGCTL for single-stepping and tracing, and RSM restores both registers (SDM
+    /// vol. 3, 20.8.1; its "will be set to 1" is taken for those enable bits that were set).
     pub fn smm(&mut self, inside: bool) {
         let regs = &mut self.regs;
         if !inside {

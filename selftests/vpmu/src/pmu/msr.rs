@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Numbers.
+//! The register map: which MSR a number is, on Intel's CPUs.
+//!
+//! SDM vol. 4: table 2-2 (architectural MSRs) and the tables of the microarchitectures.
 
 use super::accounting_msr::ACCOUNTING;
 use super::state::Pmu;
 use crate::model::CAP_FW_WRITE;
 
+/// A register of the PMU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Msr {
     Pmc(usize),
@@ -15,7 +18,7 @@ pub(super) enum Msr {
     FixedCtrl,
     Status,
     Ctrl,
-    /// GLOBAL_OVF_CTRL, called GLOBAL_STATUS_RESET from version 4 on.
+    /// IA32_PERF_GLOBAL_OVF_CTRL, from version 4 on IA32_PERF_GLOBAL_STATUS_RESET.
     StatusReset,
     StatusSet,
     InUse,
@@ -27,20 +30,20 @@ pub(super) enum Msr {
     LdLat,
     Frontend,
     Accounting(u32),
-    /// Belongs to a feature of PMUs that this one does not have.
+    /// A register of a feature that this PMU does not have.
     Absent,
 }
 
-/// What a number stands for; `None`: nothing that concerns performance monitoring.
+/// Returns the register with this number, or `None` if it has nothing to do with performance monitoring.
 pub(super) fn decode(pmu: &Pmu, msr: u32) -> Option<Msr> {
-    let if_there = |there: bool, msr: Msr| Some(if there { msr } else { Msr::Absent });
-    let (generals, fixed) = pmu.there();
+    let if_present = |present: bool, msr: Msr| Some(if present { msr } else { Msr::Absent });
+    let (generals, fixed) = pmu.existing();
     let general =
         |msr: u32, first: u32| Some((msr - first) as usize).filter(|&index| index < generals);
     let version_4 = pmu.model.version >= 4;
     match msr {
         0x0c1..=0x0c8 => Some(general(msr, 0x0c1).map_or(Msr::Absent, Msr::Pmc)),
-        0x10f => if_there(pmu.defects.tfa, Msr::TsxForceAbort),
+        0x10f => if_present(pmu.defects.tfa, Msr::TsxForceAbort),
         0x186..=0x18d => Some(general(msr, 0x186).map_or(Msr::Absent, Msr::Select)),
         0x4c1..=0x4c8 => {
             let full_width = pmu.model.capabilities & CAP_FW_WRITE != 0;
@@ -49,12 +52,12 @@ pub(super) fn decode(pmu: &Pmu, msr: u32) -> Option<Msr> {
         }
         0x309..=0x318 => {
             let index = (msr - 0x309) as usize;
-            if_there(index < fixed, Msr::Fixed(index))
+            if_present(index < fixed, Msr::Fixed(index))
         }
         0x1a0 => Some(Msr::MiscEnable),
         0x1a6 | 0x1a7 => {
             let index = (msr - 0x1a6) as usize;
-            if_there(index < pmu.model.offcore.registers, Msr::OffcoreRsp(index))
+            if_present(index < pmu.model.offcore.registers, Msr::OffcoreRsp(index))
         }
         0x1d9 => Some(Msr::DebugCtl),
         0x345 => Some(Msr::Capabilities),
@@ -62,14 +65,14 @@ pub(super) fn decode(pmu: &Pmu, msr: u32) -> Option<Msr> {
         0x38e => Some(Msr::Status),
         0x38f => Some(Msr::Ctrl),
         0x390 => Some(Msr::StatusReset),
-        0x391 => if_there(version_4, Msr::StatusSet),
-        0x392 => if_there(version_4, Msr::InUse),
+        0x391 => if_present(version_4, Msr::StatusSet),
+        0x392 => if_present(version_4, Msr::InUse),
         0x3f6 => Some(Msr::LdLat),
-        0x3f7 => if_there(pmu.model.frontend != 0, Msr::Frontend),
+        0x3f7 => if_present(pmu.model.frontend != 0, Msr::Frontend),
         ACCOUNTING..=0x4000_ff0f => Some(Msr::Accounting(msr - ACCOUNTING)),
-        // What MSR_PERF_METRICS, PEBS and BTS would have
+        // MSR_PERF_METRICS, PEBS, BTS
         0x329 | 0x3f1 | 0x3f2 | 0x600 => Some(Msr::Absent),
-        // LBR and last exception records, old and architectural
+        // LBR and last exception records, legacy and architectural
         0x1c8 | 0x1c9 | 0x1db..=0x1de | 0x680..=0x69f | 0x6c0..=0x6df | 0xdc0..=0xddf => {
             Some(Msr::Absent)
         }

@@ -1,28 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Overflow and the PMI.
+//! Overflow of counters, and the PMI.
 
 use super::registers::{FIXED_PMI, FIXED_SHIFT, INT};
 use super::state::Pmu;
 use crate::accounting::{bump, LVTPC};
-use crate::order::Ordered;
+use crate::inject::Injected;
 
 impl Pmu {
+    /// Handles the overflow of the counter with this bit of IA32_PERF_GLOBAL_STATUS, if it did overflow.
     pub(super) fn overflowed(&mut self, overflow: bool, bit: usize, interrupt: bool) {
         if overflow {
             self.regs.global_status |= 1 << bit;
             if interrupt {
-                self.pending.request(self.ordered.has(Ordered::LATE_PMI));
+                self.pending.request(self.injected.has(Injected::LATE_PMI));
             }
         }
     }
 
-    /// How many instructions may retire at this privilege until something is due; negative: it is
-    /// due now.
+    /// Returns how many instructions may retire at this privilege level before QEMU has to call
+    /// [`Pmu::retire`]; negative if a PMI is due now.
     pub fn budget(&self, user: bool) -> i64 {
-        /// Far off, with room to spare for what is taken from it and given back.
+        /// Far off, with room for what QEMU adds and subtracts.
         const NEVER: u64 = 1 << 62;
-        /// What the other thread counts must not come much later than it came about.
+        /// Limits the delay of what the sibling counts.
         const SHARED: u64 = 1 << 12;
         if self.pending.is_due() {
             return -1;
@@ -44,7 +45,9 @@ impl Pmu {
         });
         let leaking = (0..self.generals)
             .any(|i| active & (1 << i) != 0 && self.regs.general[i].leak.is_some());
-        let shared = leaking && self.leaky() || self.thread.is_wanted() || self.any_thread() != 0;
+        let shared = leaking && self.leaky()
+            || self.thread.is_counted_by_sibling()
+            || self.any_thread() != 0;
         let most = if shared { SHARED } else { NEVER };
         let least = general
             .chain(fixed)
@@ -53,16 +56,16 @@ impl Pmu {
             .min()
             .unwrap_or(NEVER)
             .min(most);
-        // QEMU asks once the budget is below zero, which must be so after `least` instructions.
+        // QEMU calls once the budget is below zero, which has to be after `least` instructions.
         least as i64 - 1
     }
 
-    /// Is a PMI to be delivered now? True is taken for done. One that finds LVTPC masked is lost: the
-    /// mask inhibits the interrupt's reception (SDM vol. 3, 11.5.1), and nothing asks for it again.
+    /// Takes the PMI that is due, if one is, and returns whether to deliver it. If LVTPC is masked the
+    /// PMI is lost: the mask inhibits its reception (SDM vol. 3, 11.5.1), and it is not requested again.
     pub fn pmi(&mut self, masked: bool) -> bool {
         if !self
             .pending
-            .take(!masked && self.ordered.has(Ordered::SECOND_PMI))
+            .take(!masked && self.injected.has(Injected::REPEATED_PMI))
         {
             return false;
         }
@@ -75,7 +78,7 @@ impl Pmu {
         !masked
     }
 
-    /// The guest wrote LVTPC.
+    /// Accounts a write of LVTPC.
     pub fn lvtpc_write(&mut self) {
         bump(&self.accounting.msr(LVTPC).writes);
         self.pending.lvtpc_write();

@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The PMI that is to come.
+//! The PMI to be delivered.
 
-use crate::order::LATE_BY;
+use crate::inject::LATE_BY;
 
-/// The PMI that is to come.
+/// The PMI to be delivered.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
-    /// A counter overflowed and LVTPC is to be asked at the next opportunity.
+    /// A PMI is due now.
     due: bool,
-    /// So many instructions later.
+    /// A PMI is due after this many instructions.
     after: Option<u64>,
-    /// Whether the last PMI comes once more ([`crate::order::Ordered::SECOND_PMI`]).
-    second: Second,
+    /// Whether the last PMI is repeated ([`crate::inject::Injected::REPEATED_PMI`]).
+    repeat: Repeat,
 }
 
-/// A PMI that comes once more.
+/// Whether a PMI is repeated.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum Second {
-    /// None does.
+enum Repeat {
+    /// It is not.
     #[default]
     No,
-    /// One will, when LVTPC has been written.
+    /// It is, once LVTPC has been written.
     AfterLvtpc,
-    /// It is on its way.
-    IsDue,
+    /// The repeated PMI is pending.
+    Pending,
 }
 
 impl Pending {
-    /// A counter that is to raise a PMI overflowed.
+    /// Requests a PMI, at once or, if `late`, after [`LATE_BY`] instructions.
     pub(super) fn request(&mut self, late: bool) {
         if late {
             self.after.get_or_insert(LATE_BY);
@@ -37,7 +37,7 @@ impl Pending {
         }
     }
 
-    /// So many instructions retired.
+    /// Advances by the instructions that retired.
     pub(super) fn retire(&mut self, instructions: u64) {
         if let Some(left) = self.after {
             let left = left.saturating_sub(instructions);
@@ -46,38 +46,38 @@ impl Pending {
         }
     }
 
-    /// Is a PMI due now?
+    /// Returns whether a PMI is due now.
     pub(super) fn is_due(&self) -> bool {
         self.due
     }
 
-    /// After how many instructions a PMI is due that is late.
+    /// Returns after how many instructions a late PMI is due.
     pub(super) fn after(&self) -> Option<u64> {
         self.after
     }
 
-    /// Is a PMI due, now or later?
+    /// Returns whether a PMI is due now or later.
     pub(super) fn is_any(&self) -> bool {
         self.due || self.after.is_some()
     }
 
-    /// Takes the PMI that is due, if one is. If `again`, it comes once more when LVTPC has been
-    /// written, unless it is that one.
+    /// Takes the PMI that is due; returns false if none is. If `again`, and it is not a repeated one
+    /// itself, it is repeated once LVTPC has been written.
     pub(super) fn take(&mut self, again: bool) -> bool {
         if !std::mem::take(&mut self.due) {
             return false;
         }
-        self.second = match self.second {
-            Second::No if again => Second::AfterLvtpc,
-            _ => Second::No,
+        self.repeat = match self.repeat {
+            Repeat::No if again => Repeat::AfterLvtpc,
+            _ => Repeat::No,
         };
         true
     }
 
-    /// The guest wrote LVTPC.
+    /// Requests the repeated PMI, as LVTPC has been written.
     pub(super) fn lvtpc_write(&mut self) {
-        if self.second == Second::AfterLvtpc {
-            self.second = Second::IsDue;
+        if self.repeat == Repeat::AfterLvtpc {
+            self.repeat = Repeat::Pending;
             self.after = Some(1);
         }
     }

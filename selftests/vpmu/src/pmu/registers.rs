@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The registers that a reset clears, and the fields in them.
+//! The registers that RESET clears, and their fields.
 
 use crate::counter::Counter;
 use crate::event::Register;
 use crate::model::{MAX_FIXED, MAX_GENERAL};
 use crate::share::Source;
 
-/// IA32_MISC_ENABLE: fast strings; and, read-only: performance monitoring available, BTS and PEBS
-/// unavailable.
+/// IA32_MISC_ENABLE after RESET: fast strings and the read-only bits.
 const MISC_ENABLE_RESET: u64 = 1 | MISC_ENABLE_READ_ONLY;
+/// Performance monitoring available, BTS and PEBS unavailable.
 pub(super) const MISC_ENABLE_READ_ONLY: u64 = (1 << 7) | (1 << 11) | (1 << 12);
 
 /// IA32_PERFEVTSELx.USR.
@@ -23,10 +23,13 @@ pub(super) const ANY_THREAD: u64 = 1 << 21;
 /// IA32_PERFEVTSELx.EN.
 pub(super) const EN: u64 = 1 << 22;
 
-/// IA32_FIXED_CTR_CTRL: the field of one counter.
+/// A counter's field of IA32_FIXED_CTR_CTRL: count at CPL 0.
 pub(super) const FIXED_OS: u64 = 1 << 0;
+/// Count at CPL 1 to 3.
 pub(super) const FIXED_USR: u64 = 1 << 1;
+/// AnyThread.
 pub(super) const FIXED_ANY_THREAD: u64 = 1 << 2;
+/// Raise a PMI on overflow.
 pub(super) const FIXED_PMI: u64 = 1 << 3;
 
 /// IA32_DEBUGCTL.BTF.
@@ -38,7 +41,7 @@ pub(super) const FREEZE_PERFMON_ON_PMI: u64 = 1 << 12;
 /// IA32_PERF_GLOBAL_STATUS.CTR_FRZ (version 4).
 pub(super) const CTR_FRZ: u64 = 1 << 59;
 
-/// Position of the fixed counters in IA32_PERF_GLOBAL_*.
+/// Bit of fixed counter 0 in IA32_PERF_GLOBAL_*.
 pub(super) const FIXED_SHIFT: usize = 32;
 
 /// A general counter and its event select.
@@ -46,15 +49,15 @@ pub(super) const FIXED_SHIFT: usize = 32;
 pub(super) struct General {
     pub(super) counter: Counter,
     pub(super) select: u64,
-    /// What `select` means on this counter.
+    /// What `select` counts on this counter.
     pub(super) source: Source,
-    /// The register beside `select` that this hangs on.
+    /// The register that further selects what is counted.
     pub(super) register: Option<Register>,
-    /// Events since the last one that leaked to the sibling; `None`: none does.
+    /// Events since the last one that leaked to the sibling; `None` if this event does not leak.
     pub(super) leak: Option<u64>,
 }
 
-/// The registers that a reset clears.
+/// The registers that RESET clears.
 #[derive(Debug)]
 pub(super) struct Registers {
     pub(super) general: [General; MAX_GENERAL],
@@ -63,7 +66,7 @@ pub(super) struct Registers {
     pub(super) global_ctrl: u64,
     pub(super) global_status: u64,
     pub(super) debugctl: u64,
-    /// IA32_PERF_GLOBAL_CTRL and IA32_DEBUGCTL from before the SMI that is handled with all frozen.
+    /// IA32_PERF_GLOBAL_CTRL and IA32_DEBUGCTL before the SMI, while FREEZE_WHILE_SMM freezes.
     pub(super) before_smm: Option<(u64, u64)>,
     pub(super) misc_enable: u64,
     pub(super) ld_lat: u64,
@@ -71,7 +74,8 @@ pub(super) struct Registers {
 }
 
 impl Registers {
-    /// SDM vol. 3, table 10-1: all clear but GLOBAL_CTRL, which has the general counters' bits set.
+    /// Returns the values after RESET: zero, but for the general counters' bits in GLOBAL_CTRL (SDM vol.
+    /// 3, table 10-1).
     pub(super) fn new(generals: usize) -> Self {
         let general = General {
             counter: Counter::default(),

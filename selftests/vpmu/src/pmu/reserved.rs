@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Bits.
+//! The bits of each register that are not reserved; writing others faults.
+//!
+//! [`crate::model`] has those that differ between models.
 
 use super::registers::{
     ANY_THREAD, BTF, CTR_FRZ, FIXED_ANY_THREAD, FREEZE_PERFMON_ON_PMI, FREEZE_WHILE_SMM,
@@ -14,29 +16,31 @@ pub(super) const MISC_ENABLE_WRITABLE: u64 =
 
 /// Event, umask, USR, OS, E, PC, INT, AnyThread, EN, INV, CMASK.
 const SELECT_WRITABLE: u64 = 0xffff_ffff;
-/// For CPUs with transactions; IN_TXCP is counter 2's alone.
+/// Of CPUs with TSX.
 pub(super) const SELECT_IN_TX: u64 = 1 << 32;
+/// Of counter 2, on CPUs with TSX.
 const SELECT_IN_TXCP: u64 = 1 << 33;
+/// The counter with IN_TXCP.
 const IN_TXCP_COUNTER: usize = 2;
 const SELECT_PC: u64 = 1 << 19;
-/// One counter's field of IA32_FIXED_CTR_CTRL.
+/// A counter's field of IA32_FIXED_CTR_CTRL.
 const FIXED_WRITABLE: u64 = 0xf;
 
-/// BTF, FREEZE_LBRS_ON_PMI, FREEZE_PERFMON_ON_PMI. What would need LBR or BTS is missing.
+/// BTF, FREEZE_LBRS_ON_PMI, FREEZE_PERFMON_ON_PMI; none of the bits that need LBR or BTS.
 const DEBUGCTL_WRITABLE: u64 = BTF | (1 << 11) | FREEZE_PERFMON_ON_PMI;
 
 pub(super) const LD_LAT_WRITABLE: u64 = 0xffff;
 
-/// IA32_PERF_GLOBAL_STATUS beyond the counters, bits that the hardware never sets here: Ovf_Uncore,
-/// since Nehalem (SDM vol. 4, table 2-15), and OvfDSBuffer …
+/// Bits of IA32_PERF_GLOBAL_STATUS that this hardware never sets, but software may: Ovf_Uncore, since
+/// Nehalem (SDM vol. 4, table 2-15), and OvfDSBuffer.
 const STATUS_OVERFLOWS: u64 = (1 << 61) | (1 << 62);
-/// … and CondChgd, which software cannot set either.
+/// CondChgd, which software can only clear.
 pub(super) const STATUS_COND_CHGD: u64 = 1 << 63;
 /// Version 4 adds LBR_FRZ, CTR_FRZ and ASCI.
 const STATUS_VERSION_4: u64 = (1 << 58) | CTR_FRZ | (1 << 60);
 
 impl Pmu {
-    /// The bits of IA32_PERFEVTSELx, x being `index`, that there are.
+    /// Returns the writable bits of IA32_PERFEVTSELx, x being `index`.
     pub(super) fn select_bits(&self, index: usize) -> u64 {
         let mut bits = SELECT_WRITABLE;
         if self.defects.tfa {
@@ -45,8 +49,8 @@ impl Pmu {
                 bits |= SELECT_IN_TXCP;
             }
         }
-        // Haswell and Broadwell were seen to answer #GP (Xen's commit "x86/vpmu_intel: fix hypervisor
-        // crash by masking PC bit in MSR_P6_EVNTSEL"), as the manual's "reserved" has it.
+        // PC faults on Haswell and Broadwell (Xen's commit "x86/vpmu_intel: fix hypervisor crash by
+        // masking PC bit in MSR_P6_EVNTSEL"), in line with the manual's "reserved".
         if !self.model.pin_control {
             bits &= !SELECT_PC;
         }
@@ -56,7 +60,7 @@ impl Pmu {
         bits
     }
 
-    /// The bits of IA32_DEBUGCTL that there are.
+    /// Returns the writable bits of IA32_DEBUGCTL.
     pub(super) fn debugctl_bits(&self) -> u64 {
         let smm = if self.model.capabilities & CAP_SMM_FREEZE != 0 {
             FREEZE_WHILE_SMM
@@ -66,18 +70,17 @@ impl Pmu {
         DEBUGCTL_WRITABLE | smm
     }
 
-    /// The bits of IA32_FIXED_CTR_CTRL that there are.
+    /// Returns the writable bits of IA32_FIXED_CTR_CTRL.
     pub(super) fn fixed_ctrl_bits(&self) -> u64 {
         let field = if self.model.any_thread {
             FIXED_WRITABLE
         } else {
             FIXED_WRITABLE & !FIXED_ANY_THREAD
         };
-        (0..self.there().1).fold(0, |bits, index| bits | (field << (4 * index)))
+        (0..self.existing().1).fold(0, |bits, index| bits | (field << (4 * index)))
     }
 
-    /// The bits of IA32_PERF_GLOBAL_STATUS that there are, but for CondChgd. Those of Intel PT are
-    /// not.
+    /// Returns the bits of IA32_PERF_GLOBAL_STATUS that software can set, without those of Intel PT.
     pub(super) fn status_bits(&self) -> u64 {
         let version_4 = if self.model.version >= 4 {
             STATUS_VERSION_4

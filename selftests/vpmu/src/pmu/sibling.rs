@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The other thread.
+//! What the threads of a core do to each other: AnyThread, erratum HSD29, shared offcore registers.
 
 use std::sync::atomic::AtomicU64;
 
@@ -9,35 +9,35 @@ use super::state::Pmu;
 use crate::defect;
 
 impl Pmu {
-    /// Lets the other thread know which counters are switched on, and whether any of them counts it.
+    /// Tells the sibling which counters are enabled and whether any of them counts its events.
     pub(super) fn publish(&mut self) {
         if self.leaky() {
             self.thread.publish(self.enabled(USR | OS));
         }
-        self.sibling_must_ask |= self.thread.want(self.any_thread() != 0);
+        self.sibling_must_ask |= self.thread.set_counts_sibling(self.any_thread() != 0);
     }
 
-    /// Do the other thread's counters count what this one retires?
+    /// Returns whether the sibling's counters count this thread's events.
     pub fn sibling_counts(&self) -> bool {
-        self.thread.is_wanted()
+        self.thread.is_counted_by_sibling()
     }
 
-    /// Must the core's other thread ask [`Pmu::counting`] anew? True once for each time.
+    /// Returns whether QEMU has to ask the sibling's [`Pmu::counting`] again; true once per change.
     pub fn sibling_must_ask(&mut self) -> bool {
         std::mem::take(&mut self.sibling_must_ask)
     }
 
-    /// MSR_OFFCORE_RSP_0 or _1.
+    /// Returns MSR_OFFCORE_RSP_0 or _1.
     pub(super) fn offcore_rsp(&self, index: usize) -> &AtomicU64 {
         self.thread.offcore_rsp(self.model.offcore.per_core, index)
     }
 
-    /// Can events leak to and from the other thread ([`Defects::ht_leak`])?
+    /// Returns whether events leak between the threads ([`defect::Defects::ht_leak`]).
     pub(super) fn leaky(&self) -> bool {
         self.defects.ht_leak && self.thread.per_core() > 1
     }
 
-    /// How many of these events on a general counter the other thread's counter gets instead.
+    /// Leaks a share of the events of a general counter to the sibling. Returns how many leaked.
     pub(super) fn leak(&mut self, index: usize, events: u64) -> u64 {
         match &mut self.regs.general[index].leak {
             Some(since) if self.thread.sibling_has(index) => {
@@ -50,7 +50,7 @@ impl Pmu {
         }
     }
 
-    /// Adds what has leaked into counters that are switched on; the rest is gone.
+    /// Adds the events that the sibling leaked to enabled counters. Those for other counters are lost.
     pub(super) fn take_leaked(&mut self) {
         for i in 0..self.generals {
             let events = self.thread.take_leaked(i);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The state of the PMU of one logical CPU.
+//! The state of a PMU: what its registers hold and what it has to remember besides.
 
 use std::sync::Arc;
 
@@ -10,46 +10,45 @@ use super::totals::Totals;
 use super::tsx::Transactions;
 use crate::accounting::Accounting;
 use crate::defect::Defects;
+use crate::inject::Injected;
 use crate::model::Model;
-use crate::order::Ordered;
 use crate::shared::{Core, Thread};
 
 /// The PMU of one logical CPU.
 #[derive(Debug)]
 pub struct Pmu {
     pub(super) model: &'static Model,
-    /// General counters of this thread.
+    /// Number of general counters of this thread.
     pub(super) generals: usize,
     pub(super) regs: Registers,
     pub(super) defects: Defects,
-    /// Its place in its core.
+    /// State shared with the sibling thread.
     pub(super) thread: Thread,
-    /// What is wrong at present, by order.
-    pub(super) ordered: Ordered,
-    /// The PMI that is to come.
+    /// The errors that the guest has injected.
+    pub(super) injected: Injected,
+    /// The PMI to be delivered.
     pub(super) pending: Pending,
-    /// The transactions of the hardware that [`Defects::tfa`] concerns.
+    /// Transactions, with [`Defects::tfa`].
     pub(super) tsx: Transactions,
-    /// What has retired.
+    /// What retired so far.
     pub(super) totals: Totals,
-    /// Counters with AnyThread have begun or ceased to count, and QEMU has not been told.
+    /// Whether any counter has AnyThread has changed since QEMU last asked.
     pub(super) sibling_must_ask: bool,
     pub(super) accounting: Arc<Accounting>,
-    /// How often [`Pmu::retire`] was called.
+    /// Number of calls of [`Pmu::retire`].
     pub(super) told: u64,
-    /// The accounting MSRs' selection.
+    /// The register that the accounting MSRs are about.
     pub(super) accounting_select: u64,
 }
 
 impl Pmu {
-    /// A PMU in its reset state, with the usual defects; where its core has two threads, nobody is
-    /// on the other one.
+    /// Creates a PMU in its reset state with the default defects. Its core has no other PMU.
     pub fn new(model: &'static Model, threads_per_core: u32) -> Self {
         let thread = Thread::new(Core::new(threads_per_core), 0);
         Pmu::on(thread, model, model.defects.usual())
     }
 
-    /// The PMU of one thread of a core, in its reset state.
+    /// Creates the PMU of one thread of a core, in its reset state.
     pub fn on(thread: Thread, model: &'static Model, defects: Defects) -> Self {
         let generals = model.general_counters(thread.per_core());
         Pmu {
@@ -58,7 +57,7 @@ impl Pmu {
             regs: Registers::new(generals),
             defects,
             thread,
-            ordered: Ordered::default(),
+            injected: Injected::default(),
             pending: Pending::default(),
             tsx: Transactions::default(),
             totals: Totals::default(),
@@ -69,18 +68,18 @@ impl Pmu {
         }
     }
 
-    /// RESET. INIT leaves all MSRs alone (SDM vol. 3, 10.1).
+    /// Handles RESET. INIT leaves all MSRs alone (SDM vol. 3, 10.1). The accounting goes on.
     pub fn reset(&mut self) {
         self.regs = Registers::new(self.generals);
         self.thread.reset();
-        self.ordered = Ordered::default();
+        self.injected = Injected::default();
         self.pending = Pending::default();
         self.tsx = Transactions::default();
         self.totals = Totals::default();
     }
 
-    /// A handle on the accounting that other threads may use.
-    pub fn accounting(&self) -> Arc<Accounting> {
+    /// Returns the accounting, which other host threads may read.
+    pub(crate) fn accounting(&self) -> Arc<Accounting> {
         self.accounting.clone()
     }
 }

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What has retired.
+//! Totals of what retired.
 
 use crate::retired::{Retired, COUNTS};
 
-/// What has retired, at CPL 0 and above it.
+/// Totals of what retired, at CPL 0 and above.
 #[derive(Debug, Default)]
 pub(super) struct Totals {
-    /// Counts below zero that wait to be balanced.
+    /// Negative counts that are still to be subtracted.
     carry: [Retired; 2],
-    /// All that this thread has retired while somebody counted: what the next things are numbered by
-    /// ([`crate::share::Share`]).
+    /// What this thread retired while QEMU counted: numbers the occurrences of a
+    /// [`crate::share::Share`].
     pub(super) own: [Retired; 2],
-    /// The same of the other thread, as far as counters with AnyThread were told.
+    /// What the sibling retired while a counter with AnyThread counted.
     pub(super) of_sibling: [Retired; 2],
 }
 
 impl Totals {
-    /// What has retired for good where QEMU says that this did: counts may be negative.
+    /// Balances negative counts. Returns counts that are not negative.
     pub(super) fn settle(&mut self, user: bool, counts: &Retired) -> Retired {
         let mut retired = [0; COUNTS];
         for ((carry, &count), retired) in self.carry[usize::from(user)]

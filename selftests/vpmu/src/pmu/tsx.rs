@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The transactions of hardware with the defect TFA.
+//! Transactions that corrupt counter 3 (TFA).
 
 use crate::defect::TRANSACTION;
 
-/// TSX_FORCE_ABORT. Its other bits came later, with CPUID's RTM_ALWAYS_ABORT.
+/// TSX_FORCE_ABORT.RTM_FORCE_ABORT. The other bits came later, with CPUID's RTM_ALWAYS_ABORT.
 pub(super) const RTM_FORCE_ABORT: u64 = 1 << 0;
 
-/// The transactions of hardware with [`crate::defect::Defects::tfa`].
+/// The transactions of a CPU with [`crate::defect::Defects::tfa`].
 #[derive(Debug)]
 pub(super) struct Transactions {
     /// TSX_FORCE_ABORT.
@@ -26,7 +26,7 @@ impl Default for Transactions {
 }
 
 impl Transactions {
-    /// So many instructions retired: have there been transactions that use counter 3?
+    /// Advances by the instructions that retired. Returns whether a transaction used counter 3.
     pub(super) fn retire(&mut self, instructions: u64) -> bool {
         if instructions < self.next {
             self.next -= instructions;

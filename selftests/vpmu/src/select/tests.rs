@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Tests of what an event select counts.
+//! Tests of decoding event selects.
 
 use super::*;
 use crate::event::INSTRUCTIONS;
@@ -117,14 +117,14 @@ const GOLDEN_COVE: u32 = 143;
 #[test]
 fn one_code_means_different_things() {
     for (model, umask, expected) in [
-        (NEHALEM, 0x01, Of::Conditional.all()),
-        (NEHALEM, 0x00, Of::Branches.all()), // architectural
-        (NEHALEM, 0x04, Of::Branches.all()),
-        (SKYLAKE, 0x01, Of::Conditional.all()),
-        (SKYLAKE, 0x10, Of::NotTaken.all()),
-        (ICE_LAKE, 0x01, Of::ConditionalTaken.all()),
-        (ICE_LAKE, 0x11, Of::Conditional.all()),
-        (GOLDEN_COVE, 0x80, Of::Indirect.all()),
+        (NEHALEM, 0x01, Activity::Conditional.all()),
+        (NEHALEM, 0x00, Activity::Branches.all()), // architectural
+        (NEHALEM, 0x04, Activity::Branches.all()),
+        (SKYLAKE, 0x01, Activity::Conditional.all()),
+        (SKYLAKE, 0x10, Activity::NotTaken.all()),
+        (ICE_LAKE, 0x01, Activity::ConditionalTaken.all()),
+        (ICE_LAKE, 0x11, Activity::Conditional.all()),
+        (GOLDEN_COVE, 0x80, Activity::Indirect.all()),
         (SKYLAKE, 0x80, Source::Nothing),
     ] {
         assert_eq!(
@@ -135,8 +135,8 @@ fn one_code_means_different_things() {
     }
     // MEM_UOPS_RETIRED with all of the second half
     for model in [SANDY_BRIDGE, 45, IVY_BRIDGE, 62] {
-        assert_eq!(source(model, select(0xd0, 0xf1), 0), Of::Loads.all());
-        assert_eq!(source(model, select(0xd0, 0xf2), 3), Of::Stores.all());
+        assert_eq!(source(model, select(0xd0, 0xf1), 0), Activity::Loads.all());
+        assert_eq!(source(model, select(0xd0, 0xf2), 3), Activity::Stores.all());
     }
     assert_eq!(source(NEHALEM, select(0xc0, 0x01), 0), INSTRUCTIONS);
     assert_eq!(source(GOLDEN_COVE, select(0x3c, 0x01), 0), REFERENCE_CYCLES);
@@ -211,7 +211,7 @@ fn a_higher_latency_is_rarer() {
     assert_eq!([0, 3, 4, 8, 512].map(count), [7168, 7168, 7168, 3584, 56]);
 }
 
-/// The fields and how many of 600 cycles, in which 400 instructions, 100 loads and no walks.
+/// The fields, and how many of 600 cycles with 400 instructions, 100 loads and no walks count.
 #[test]
 fn counter_mask_inversion_and_edge() {
     struct Case(u32, u8, u8, u8, bool, bool, u64);
@@ -275,7 +275,7 @@ fn what_happens_more_than_once_a_cycle_holds_in_the_rest_of_them() {
 #[test]
 fn declared_rates_are_never_zero() {
     for line in MODELS.iter().flat_map(|model| model.list.events) {
-        let rate = select(line.event, line.umask).declared_rate(Of::Memory);
+        let rate = select(line.event, line.umask).declared_rate(Activity::Memory);
         let Source::Share(share) = rate else {
             panic!("{line:?} has no rate");
         };

@@ -2,7 +2,7 @@
 
 //! Broadwell: SDM vol. 3, 20.3.7.
 //!
-//! Without TSX and Intel PT: IN_TX, IN_TXCP and the overflow of PT's output are reserved.
+//! TSX and Intel PT are not modelled: IN_TX, IN_TXCP and the status bit of PT's output are reserved.
 
 use super::lists;
 use crate::defect::Defects;

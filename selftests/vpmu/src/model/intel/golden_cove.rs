@@ -2,7 +2,8 @@
 
 //! Golden Cove, in Sapphire Rapids: SDM vol. 3, 20.3.10.
 //!
-//! As Ice Lake, six slots wide. OFFCORE_RESPONSE is now OCR, events 0x2A and 0x2B.
+//! Like Ice Lake, with six pipeline slots. OFFCORE_RESPONSE is called OCR and has the event codes 0x2A
+//! and 0x2B.
 
 use super::lists;
 use crate::defect::Defects;
@@ -11,7 +12,7 @@ use crate::model::spec::{General, Model, Offcore, CAP_FW_WRITE, CAP_SMM_FREEZE};
 /// Golden Cove.
 pub(super) const MODEL: Model = Model {
     name: "Golden Cove",
-    // 253 is no CPU: as 254 for Haswell, with version 5.
+    // No CPU is 253: a model that drivers do not know, with perfmon version 5.
     models: &[143, 253],
     version: 5,
     general: General::Thread(8),

@@ -2,7 +2,7 @@
 
 //! Haswell: SDM vol. 3, 20.3.6.
 //!
-//! Without TSX: IN_TX and IN_TXCP are reserved.
+//! TSX is not modelled: IN_TX and IN_TXCP are reserved.
 
 use super::lists;
 use crate::defect::Defects;
@@ -11,7 +11,7 @@ use crate::model::spec::{General, Model, Offcore, CAP_FW_WRITE, CAP_SMM_FREEZE};
 /// Haswell.
 pub(super) const MODEL: Model = Model {
     name: "Haswell",
-    // 254 is no CPU: what a driver does with one that it does not know.
+    // No CPU is 254: a model that drivers do not know.
     models: &[60, 69, 70, 254],
     version: 3,
     general: General::Core(8),

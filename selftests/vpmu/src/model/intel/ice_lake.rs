@@ -2,8 +2,8 @@
 
 //! Ice Lake, the Sunny Cove core: SDM vol. 3, 20.3.9.
 //!
-//! Eight general counters for each thread, a fourth fixed one for pipeline slots, no AnyThread.
-//! MSR_PERF_METRICS is left out, which IA32_PERF_CAPABILITIES.PERF_METRICS says.
+//! Eight general counters per thread, a fourth fixed counter for pipeline slots, no AnyThread.
+//! MSR_PERF_METRICS is not modelled; IA32_PERF_CAPABILITIES.PERF_METRICS is clear.
 
 use super::lists;
 use crate::defect::Defects;
@@ -34,7 +34,7 @@ pub(super) const MODEL: Model = Model {
     list: &lists::ICE_LAKE,
 };
 
-/// Ice Lake (client): other offcore responses.
+/// Ice Lake (client): a different event list.
 pub(super) const CLIENT: Model = Model {
     name: "Ice Lake (client)",
     models: &[125, 126],

@@ -35,7 +35,7 @@ pub(super) const MODEL: Model = Model {
     list: &lists::IVY_BRIDGE,
 };
 
-/// The same for more than one socket: offcore responses from remote memory.
+/// The server part, whose offcore responses include remote memory.
 pub(super) const SERVER: Model = Model {
     name: "Ivy Bridge (server)",
     models: &[62],

@@ -2,8 +2,8 @@
 
 //! Nehalem: SDM vol. 3, 20.3.1.1.
 //!
-//! The count of mispredicted branches is unreliable (erratum AAJ80), so CPUID says that the event is
-//! missing. One MSR_OFFCORE_RSP for the core; its 16 bits are eight requests and eight responses.
+//! The count of mispredicted branches is unreliable (erratum AAJ80), so CPUID reports the event as not
+//! available. The core has one MSR_OFFCORE_RSP, of eight requests and eight responses.
 
 use super::lists;
 use crate::defect::Defects;
@@ -17,7 +17,7 @@ pub(super) const MODEL: Model = Model {
     general: General::Thread(4),
     fixed: 3,
     architectural: 7,
-    // Reference cycles, mispredicted branches.
+    // Reference cycles and mispredicted branches.
     missing: (1 << 2) | (1 << 6),
     any_thread: true,
     pin_control: true,

@@ -2,7 +2,7 @@
 
 //! Sandy Bridge: SDM vol. 3, 20.3.4.
 //!
-//! The offcore registers' bits 12 to 14 are reserved, and on the client part 23 to 30.
+//! In the offcore response registers, bits 12 to 14 are reserved, on the client part also 23 to 30.
 
 use super::lists;
 use crate::defect::Defects;
@@ -37,7 +37,7 @@ pub(super) const MODEL: Model = Model {
     list: &lists::SANDY_BRIDGE,
 };
 
-/// The same for more than one socket: offcore responses from remote memory.
+/// The server part, whose offcore responses include remote memory.
 pub(super) const SERVER: Model = Model {
     name: "Sandy Bridge (server)",
     models: &[45],

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Skylake, and what followed with the same core up to Comet Lake: SDM vol. 3, 20.3.8.
+//! Skylake and its successors with the same core, up to Comet Lake: SDM vol. 3, 20.3.8.
 //!
-//! Without TSX and Intel PT: IN_TX, IN_TXCP and the overflow of PT's output are reserved.
+//! TSX and Intel PT are not modelled: IN_TX, IN_TXCP and the status bit of PT's output are reserved.
 
 use super::lists;
 use crate::defect::Defects;
@@ -29,7 +29,7 @@ pub(super) const MODEL: Model = Model {
     },
     frontend: 0x7f_ff17,
     slots: 0,
-    // With a microcode from 2019 on.
+    // With microcode of 2019 or later.
     defects: Defects {
         tfa: true,
         ..Defects::NONE

@@ -2,7 +2,7 @@
 
 //! Westmere: SDM vol. 3, 20.3.2.
 //!
-//! As Nehalem, with a second MSR_OFFCORE_RSP, and it counts mispredicted branches.
+//! Like Nehalem, with a second MSR_OFFCORE_RSP and a reliable count of mispredicted branches.
 
 use super::lists;
 use crate::defect::Defects;

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Errors injected by the guest.
+
+use super::state::Pmu;
+use crate::inject::Injected;
+
+impl Pmu {
+    /// Injects these errors and no others. Counters that no longer exist stop.
+    pub(super) fn inject(&mut self, injected: Injected) {
+        self.injected = injected;
+        self.regs.global_ctrl &= self.counter_bits();
+        self.regs.global_status &= self.counter_bits();
+        self.regs.fixed_ctrl &= self.fixed_ctrl_bits();
+    }
+
+    /// Returns whether this general counter ignores writes.
+    pub(super) fn general_is_stuck(&self, index: usize) -> bool {
+        self.injected.has(Injected::STUCK_GENERAL) && index + 1 == self.generals
+    }
+
+    /// Returns whether this fixed counter ignores writes.
+    pub(super) fn fixed_is_stuck(&self, index: usize) -> bool {
+        self.injected.has(Injected::STUCK_FIXED) && index + 1 == self.model.fixed
+    }
+}
