@@ -13,10 +13,10 @@ use crate::meaning::{matches, meaning};
 
 type Object = Map<String, Value>;
 
-/// The counters of each event select of a list: with two threads a core, and with one.
+/// The counters of each event select of a list: with two threads per core, and with one.
 pub(crate) type Columns = BTreeMap<u64, (u8, u8)>;
 
-/// Reads what `../intel-counters` says of a list; its head describes the format.
+/// Reads the counters of a list from `../intel-counters`, whose head describes the format.
 pub(crate) fn columns(text: &str, list: &str) -> Columns {
     let hex = |text| u64::from_str_radix(text, 16).unwrap_or_else(|e| panic!("\"{text}\": {e}"));
     let mut letter = None;
@@ -38,13 +38,13 @@ pub(crate) fn columns(text: &str, list: &str) -> Columns {
     columns
 }
 
-/// What selects an event: (event, umask, cmask, inv, edge).
+/// An event select: (event, umask, cmask, inv, edge).
 pub(crate) type Select = (u8, u8, u8, bool, bool);
 
-/// What the table says of an event.
+/// An event of the table.
 pub(crate) struct Event {
     pub(crate) name: String,
-    /// The counters that it may use, as a mask.
+    /// Mask of its counters.
     pub(crate) counters: u8,
     /// `event::Meaning`.
     pub(crate) meaning: String,
@@ -52,11 +52,11 @@ pub(crate) struct Event {
     pub(crate) register: Option<&'static str>,
 }
 
-/// The core PMU's events of one model.
+/// The core PMU events of one model.
 #[derive(Default)]
 pub(crate) struct Events {
     pub(crate) events: BTreeMap<Select, Event>,
-    /// All bits that the list has set in a register.
+    /// All bits that the events set in a register.
     pub(crate) offcore: u64,
     pub(crate) frontend: u64,
     pub(crate) load_latency: u64,
@@ -72,14 +72,14 @@ pub(crate) fn core_events(list: &str, directory: &Path, columns: &Columns) -> Ev
         let text = fs::read_to_string(&file).unwrap();
         let json: Value =
             serde_json::from_str(&text).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
-        // Anything but an array of objects (metricgroups.json) has no events.
+        // A file that is not an array of objects (metricgroups.json) has no events.
         for object in json
             .as_array()
             .into_iter()
             .flatten()
             .filter_map(Value::as_object)
         {
-            // "Unit": an uncore event. No EventCode: a metric, or an event of a fixed counter.
+            // With "Unit" it is an uncore event; without EventCode a metric or an event of a fixed counter.
             if object.contains_key("Unit") || !object.contains_key("EventCode") {
                 continue;
             }

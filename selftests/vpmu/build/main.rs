@@ -2,11 +2,10 @@
 
 //! Converts Intel's event lists into the model's tables.
 //!
-//! The lists come from `$KERNEL_SOURCE/tools/perf/pmu-events/arch/x86/`: JSON arrays of flat
-//! objects whose values are nearly all strings. Of each event the table holds what selects it, the
-//! counters that the list names, the register beside the event select that it needs, and what its
-//! name says that it counts. The counters of a core with one thread, which the kernel's copies of the
-//! lists lack, come from `../intel-counters`.
+//! The lists are in `$KERNEL_SOURCE/tools/perf/pmu-events/arch/x86/`: JSON arrays of flat objects whose
+//! values are nearly all strings. A table has for each event its event select, its counters, the
+//! register that further selects it, and what it counts, which follows from its name. The counters of
+//! a core with one thread, which the kernel's copies of the lists lack, are in `../intel-counters`.
 
 mod exceptions;
 mod lists;
@@ -16,7 +15,7 @@ mod output;
 use std::path::PathBuf;
 use std::{env, fs};
 
-/// Directory of the event lists and name of the generated table.
+/// The directory of each list and the name of its table.
 const LISTS: [(&str, &str); 12] = [
     ("nehalemep", "NEHALEM"),
     ("westmereep-dp", "WESTMERE"),

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What an event counts, by its name.
+//! What events count, by their names.
 
-/// What an event of this name counts: `event::Meaning`. An event select's other fields do not tell,
-/// as the same ones mean something else on another model.
+/// Returns what an event of this name counts, an `event::Meaning`. The event select does not say: the
+/// same one means something else on another model.
 pub(crate) fn meaning(name: &str, descriptions: [&str; 2]) -> String {
     let meaning = meaning_by_name(name);
-    // MEM_INST_RETIRED.ANY is what ALL_LOADS and ALL_STORES are, which its description leaves out.
+    // MEM_INST_RETIRED.ANY is ALL_LOADS and ALL_STORES, which its description does not say.
     if name == "MEM_INST_RETIRED.ANY" || descriptions.into_iter().any(has_prefetches) {
         let part = meaning.strip_prefix("Part(");
         let part = part.unwrap_or_else(|| panic!("{name}: {meaning} and prefetches"));
@@ -16,7 +16,7 @@ pub(crate) fn meaning(name: &str, descriptions: [&str; 2]) -> String {
     }
 }
 
-/// Does it say that the event counts software prefetches beside what its name says?
+/// Returns whether an event with this description counts software prefetches as well.
 fn has_prefetches(description: &str) -> bool {
     ["accounts for", "also counts", "includes all"]
         .iter()
@@ -24,7 +24,7 @@ fn has_prefetches(description: &str) -> bool {
 }
 
 fn meaning_by_name(name: &str) -> String {
-    // Counted on both threads, or for precise sampling: here the same.
+    // For both threads, or for precise sampling: here the same.
     let name = name.strip_suffix("_ANY").unwrap_or(name);
     let name = name.strip_suffix("_PS").unwrap_or(name);
     let part = |of: &str, low: u32, high: u32| format!("Part(Activity::{of}, {low}, {high})");
@@ -64,7 +64,7 @@ fn meaning_by_name(name: &str) -> String {
     }
 }
 
-/// `event::Activity` of a BR_INST_RETIRED or BR_MISP_RETIRED event.
+/// Returns the `event::Activity` of a BR_INST_RETIRED or BR_MISP_RETIRED event.
 fn branches(event: &str) -> &'static str {
     match event {
         "ALL_BRANCHES" | "ALL_BRANCHES_PEBS" => "Branches",
@@ -77,16 +77,16 @@ fn branches(event: &str) -> &'static str {
         "FAR_BRANCH" => "Far",
         "INDIRECT" => "Indirect",
         "INDIRECT_CALL" => "IndirectCall",
-        _ => panic!("{event}: which branches?"),
+        _ => panic!("unknown branch event {event}"),
     }
 }
 
 /// `event::WHOLE`.
 const WHOLE: u32 = 4096;
 
-/// Events that are a share of what really happened: groups, names, of what, and the share as
-/// `event::Meaning::Part` has it. README.md has the same as a table; a share that contains another
-/// is a kind of it, and kinds that make up a whole add up.
+/// Events that are a share of what really happened: groups, names, the activity, and the share as in
+/// `event::Meaning::Part`. README.md has them as a table. A share within another is a kind of it; kinds
+/// that make up a whole add up to it.
 #[rustfmt::skip]
 const PARTS: [(&str, &str, &str, u32, u32); 72] = [
     // Loads and stores
@@ -173,7 +173,7 @@ const L3_HIT: &str =
 const L3_MISS: &str = "MEM_LOAD_L3_MISS_RETIRED MEM_LOAD_UOPS_L3_MISS_RETIRED \
                        MEM_LOAD_UOPS_LLC_MISS_RETIRED MEM_UNCORE_RETIRED";
 
-/// The same for the walks of a group of [`RATES`].
+/// The same for events of page walks, whose group is in [`RATES`].
 #[rustfmt::skip]
 const WALKS: [(&str, u32, u32); 5] = [
     ("WALK_COMPLETED MISS_CAUSES_A_WALK ANY DEMAND_LD_WALK_COMPLETED DEMAND_LD_MISS_CAUSES_A_WALK", 0, WHOLE),
@@ -183,8 +183,8 @@ const WALKS: [(&str, u32, u32); 5] = [
     ("WALK_DURATION WALK_PENDING WALK_CYCLES WALK_ACTIVE DEMAND_LD_WALK_DURATION", 0, 24 * WHOLE),
 ];
 
-/// What the other events of a group have their rate of, by how the group's name starts; else of
-/// instructions.
+/// The activity that the other events of a group are a rate of, by the start of the group's name.
+/// Events of all other groups are a rate of instructions.
 const RATES: [(&str, &str); 24] = [
     ("DTLB_LOAD_MISSES", "LoadWalks"),
     ("DTLB_STORE_MISSES", "StoreWalks"),
@@ -212,7 +212,7 @@ const RATES: [(&str, &str); 24] = [
     ("SQ_MISC", "Memory"),
 ];
 
-/// Is it one of these words?
+/// Returns whether `word` is one of these words.
 pub(crate) fn matches(words: &str, word: &str) -> bool {
     words.split(' ').any(|one| one == word)
 }

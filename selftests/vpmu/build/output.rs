@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Writes the tables.
+//! Writes the tables as Rust source.
 
 use std::fmt::Write as _;
 

@@ -145,15 +145,15 @@ mod tests {
             for turn in 0..20_000 {
                 let mut counter = Counter::default();
                 counter.set(value);
-                let things = 300 + 7 * (turn % 50);
+                let occurrences = 300 + 7 * (turn % 50);
                 counter.count(
                     Source::Share(share),
                     &instructions(all),
-                    &instructions(things),
+                    &instructions(occurrences),
                 );
                 value = counter.value();
-                counted += things;
-                all += things + 500 + 11 * (turn % 30);
+                counted += occurrences;
+                all += occurrences + 500 + 11 * (turn % 30);
             }
             let exact =
                 counted as u64 * u64::from(share.high - share.low) / u64::from(share.denominator);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Tests of a PMU by its registers.
+//! Tests of a PMU through its registers.
 
 mod access;
 mod counting;
@@ -47,7 +47,7 @@ fn read(pmu: &Pmu, msr: u32) -> u64 {
     pmu.rdmsr(msr).unwrap().unwrap()
 }
 
-/// All of them load.
+/// Retires instructions, all of which load.
 fn retire(pmu: &mut Pmu, user: bool, instructions: i64) {
     let mut counts = [0; retired::COUNTS];
     counts[retired::INSTRUCTIONS] = instructions;

@@ -115,7 +115,7 @@ const ICE_LAKE_CLIENT: u32 = 125;
 const GOLDEN_COVE: u32 = 143;
 
 #[test]
-fn one_code_means_different_things() {
+fn one_code_has_different_meanings() {
     for (model, umask, expected) in [
         (NEHALEM, 0x01, Activity::Conditional.all()),
         (NEHALEM, 0x00, Activity::Branches.all()), // architectural
@@ -133,7 +133,7 @@ fn one_code_means_different_things() {
             "{model} {umask:#x}"
         );
     }
-    // MEM_UOPS_RETIRED with all of the second half
+    // MEM_UOPS_RETIRED with all bits of the upper half of the umask
     for model in [SANDY_BRIDGE, 45, IVY_BRIDGE, 62] {
         assert_eq!(source(model, select(0xd0, 0xf1), 0), Activity::Loads.all());
         assert_eq!(source(model, select(0xd0, 0xf2), 3), Activity::Stores.all());
@@ -166,7 +166,7 @@ fn architectural_events_count_unless_cpuid_says_that_they_are_missing() {
 fn events_outside_the_list_count_nothing() {
     assert_eq!(source(HASWELL, select(0xff, 0xff), 0), Source::Nothing);
     assert_eq!(source(SKYLAKE, select(0x00, 0x00), 0), Source::Nothing);
-    // CORE_POWER.LVL0_TURBO_LICENSE: a server's.
+    // CORE_POWER.LVL0_TURBO_LICENSE: of servers.
     assert_eq!(source(SKYLAKE, select(0x28, 0x07), 0), Source::Nothing);
     // Mispredicted branches, erratum AAJ80.
     assert_eq!(source(NEHALEM, select(0xc5, 0x00), 0), Source::Nothing);
@@ -174,7 +174,7 @@ fn events_outside_the_list_count_nothing() {
 }
 
 #[test]
-fn registers_beside_the_event_select() {
+fn registers_of_events() {
     let register = |model, event, umask| select(event, umask).source(find(6, model).unwrap(), 3).1;
     assert_eq!(register(NEHALEM, 0xb7, 0x01), Some(Register::Offcore(0)));
     assert_eq!(register(NEHALEM, 0xbb, 0x01), None);
@@ -255,8 +255,8 @@ fn counter_mask_inversion_and_edge() {
 }
 
 #[test]
-fn what_happens_more_than_once_a_cycle_holds_in_the_rest_of_them() {
-    // 5/2 an instruction, 5/3 a cycle: each has one, two of three have two.
+fn cmask_of_rates_above_one_per_cycle() {
+    // 5/2 per instruction, 5/3 per cycle: every cycle has one, two of three have two.
     let Source::Share(share) = Source::rate(5, 2) else {
         unreachable!()
     };

@@ -23,9 +23,9 @@ fn the_fourth_fixed_counter_counts_slots() {
 }
 
 #[test]
-fn events_that_stay_on_the_lower_counters() {
+fn events_of_the_lower_counters() {
     struct Case(u32, u64, [u64; 2]);
-    // Instructions everywhere; event 0xD1 umask 1 (loads that hit the L1) on the lower four alone.
+    // Instructions count everywhere, event 0xD1 umask 1 (L1 hits) on the lower four counters alone.
     const LOADS: u64 = 0x1d1;
     const INSTRUCTIONS: u64 = 0xc0;
     for Case(model, select, [lower, upper]) in [
@@ -55,7 +55,7 @@ fn events_that_stay_on_the_lower_counters() {
 }
 
 #[test]
-fn nehalems_one_offcore_register() {
+fn nehalem_has_one_offcore_register() {
     let mut pmu = Pmu::new(model::find(6, 26).unwrap(), 2);
     write(&mut pmu, 0x38f, 0xf);
     for counter in 0..4 {
@@ -72,8 +72,8 @@ fn nehalems_one_offcore_register() {
 }
 
 #[test]
-fn events_that_hang_on_a_register() {
-    /// Event select, its register, and how much each value of that counts.
+fn events_with_a_register() {
+    /// Model, event select, its register, and the count for each value of that register.
     struct Case(u32, u64, u32, [(u64, u64); 2]);
     for Case(model, select, msr, values) in [
         Case(94, 0x1c6, 0x3f7, [(0, 0), (0x11, 30 << 10)]), // FRONTEND_RETIRED.DSB_MISS
@@ -93,7 +93,7 @@ fn events_that_hang_on_a_register() {
     }
 }
 
-/// Events on as many counters as there are, and what each counts of the same retired things.
+/// Returns what each of these events counts, on a counter each, of the same retired `counts`.
 fn counts<const N: usize>(model: u32, selects: [u64; N], counts: &[(usize, i64)]) -> [u64; N] {
     let mut pmu = Pmu::new(model::find(6, model).unwrap(), 1);
     write(&mut pmu, 0x38f, (1 << N) - 1);
@@ -104,7 +104,7 @@ fn counts<const N: usize>(model: u32, selects: [u64; N], counts: &[(usize, i64)]
     for &(kind, count) in counts {
         retired[kind] = count;
     }
-    // In unequal parts, so that shares have to be remembered.
+    // In unequal parts, so that shares have to be carried over.
     for part in [3, 7, 1] {
         pmu.retire(true, &retired.map(|count| count / part));
     }
@@ -117,7 +117,7 @@ const LOADED: [(usize, i64); 3] = [
     (retired::STORES, 100_003),
 ];
 
-/// What `counts` makes of it.
+/// Returns the total that [`counts`] retires.
 fn total(count: i64) -> u64 {
     (count / 3 + count / 7 + count) as u64
 }
@@ -133,8 +133,8 @@ fn loads_and_stores_are_exact() {
     assert_eq!(both, [total(300_007), total(100_003)]);
 }
 
-/// A prefetch is no load, and not served anywhere. From Haswell on Intel's lists say of ALL_LOADS that
-/// it counts them, from Broadwell on of L1_HIT as well.
+/// Prefetches are neither loads nor served anywhere, but by Intel's lists ALL_LOADS counts them from
+/// Haswell on and L1_HIT from Broadwell on.
 #[test]
 fn prefetches_count_where_the_list_says_so() {
     const PREFETCHES: i64 = 4096;
@@ -151,7 +151,7 @@ fn prefetches_count_where_the_list_says_so() {
         (125, PREFETCHES, PREFETCHES),
         (143, PREFETCHES, PREFETCHES),
     ] {
-        // ALL_LOADS, ALL_STORES; L1_HIT, and the cycles in which it begins; L1_MISS, HIT_LFB
+        // ALL_LOADS, ALL_STORES; L1_HIT, L1_HIT with E; L1_MISS, HIT_LFB
         let got = counts(model, [0x81d0, 0x82d0, 0x1d1, 0x0104_01d1], &prefetches);
         let [all_loads, l1_hit] = [all_loads, l1_hit].map(total);
         assert_eq!(got, [all_loads, 0, l1_hit, l1_hit / 2], "{model}");
@@ -224,10 +224,10 @@ fn walks_are_exact_and_last() {
     }
 }
 
-/// However many things an instruction does, the CPU asks before a counter overflows.
+/// Whatever instructions do, QEMU calls before a counter overflows.
 #[test]
 fn the_budget_is_never_too_large() {
-    // MEM_INST_RETIRED.ANY counts two of an instruction that loads and stores; L1_HIT begins late.
+    // MEM_INST_RETIRED.ANY counts an instruction that loads and stores twice; L1_HIT starts late.
     for select in [
         0x83d0,
         0x1d1,
@@ -244,11 +244,11 @@ fn the_budget_is_never_too_large() {
         write(&mut pmu, 0x4c1, (1 << 48) - 1000);
         let mut steps = 0;
         loop {
-            // It must be below zero before the overflow, not after.
+            // The budget has to be below zero before the overflow, not after.
             let budget = pmu.budget(true);
             assert_eq!(read(&pmu, 0x38e) & 1, 0, "{select:#x}");
             assert!(budget >= 0);
-            // All of it as walks, as prefetches, or as instructions that do everything; then one more.
+            // Use it up by walks, prefetches or instructions that load and store; then one more.
             for count in [budget, 1] {
                 let mut retired = [0; retired::COUNTS];
                 match steps % 3 {
@@ -280,9 +280,8 @@ fn the_budget_is_never_too_large() {
     }
 }
 
-/// As perf multiplexes: five events of loads take turns on four counters, and at every turn the
-/// driver writes select and counter anew. What was counted, scaled by the time that it had, is the
-/// truth, for the rarest as well.
+/// Multiplexes like perf: five events of loads rotate on four counters, and each rotation rewrites
+/// selects and counters. The counts, scaled by the time, are right even for the rarest event.
 #[test]
 fn multiplexed_counts_scale_to_the_truth() {
     // MEM_LOAD_UOPS_RETIRED.L1_HIT, L2_HIT, L3_MISS; L3_MISS from DRAM; MEM_UOPS_RETIRED.LOCK_LOADS
@@ -294,7 +293,7 @@ fn multiplexed_counts_scale_to_the_truth() {
         (0x21d0, 64),
     ];
     const LOADS: i64 = 3_000_000;
-    // Loads in a turn: many, or far fewer than it takes for the rarest to come about.
+    // Loads per rotation: many, or far fewer than the rarest event needs.
     for turn in [50_000, 4096, 300, 37] {
         let turns = (LOADS / turn) as usize;
         let mut pmu = Pmu::new(model::find(6, 61).unwrap(), 2);
@@ -310,7 +309,7 @@ fn multiplexed_counts_scale_to_the_truth() {
                 );
                 write(&mut pmu, 0x4c1 + counter, values[event]);
             }
-            // Turns are not all the same.
+            // Of varying length.
             retire(&mut pmu, turn + (first as i64 * 7) % (turn / 4));
             for (counter, &event) in (0..).zip(&on) {
                 values[event] = pmu.rdpmc(counter).unwrap();

@@ -10,13 +10,13 @@ use vpmu::Fault;
 
 use super::*;
 
-/// MEM_UOPS_RETIRED.ALL_LOADS and three more: one of each event that leaks.
+/// One event of each code that leaks; the first is MEM_UOPS_RETIRED.ALL_LOADS.
 const CORRUPTING: [u64; 4] = [0x81d0, 0x1d1, 0x1d2, 0x1d3];
 
 const LOADS: u64 = CORRUPTING[0];
 const TSX_FORCE_ABORT: u32 = 0x10f;
 
-/// What an event counts in so many instructions where nothing leaks.
+/// Returns what an event counts of these instructions if nothing leaks.
 fn truth(model: &'static Model, event: u64, instructions: i64) -> u64 {
     let mut pmu = Pmu::new(model, 2);
     write(&mut pmu, GLOBAL_CTRL, 0xf);
@@ -31,7 +31,7 @@ fn truth(model: &'static Model, event: u64, instructions: i64) -> u64 {
 fn every_fourth_corrupting_event_leaks() {
     const N: i64 = 100_003;
     for (model, usual, events) in [
-        (SANDY_BRIDGE, true, &CORRUPTING[..3]), // its list has no 0xD3
+        (SANDY_BRIDGE, true, &CORRUPTING[..3]), // the list has no 0xD3
         (IVY_BRIDGE, true, &CORRUPTING),
         (HASWELL, true, &CORRUPTING),
         (BROADWELL, false, &CORRUPTING),
@@ -45,7 +45,7 @@ fn every_fourth_corrupting_event_leaks() {
                 for counter in 0..3 {
                     select(&mut b, counter, INSTRUCTIONS | COUNTS);
                 }
-                // In pieces: nothing gets lost between them.
+                // In pieces, between which nothing may get lost.
                 for _ in 0..N / 7 {
                     retire(&mut a, 7);
                 }
@@ -86,14 +86,14 @@ fn nothing_leaks_unless_the_sibling_counts() {
     const N: i64 = 1_000_000;
     let model = find(HASWELL);
     let all = truth(model, LOADS, N);
-    // What the sibling's counter 1 is set to, and its IA32_PERF_GLOBAL_CTRL.
+    // The sibling's event select 1 and IA32_PERF_GLOBAL_CTRL.
     for (selected, global, leaks) in [
         (0, 0xf, false),
         (INSTRUCTIONS | USR, 0xf, false), // not enabled
         (INSTRUCTIONS | EN, 0xf, false),  // at no level
         (INSTRUCTIONS | COUNTS, 0xd, false),
         (INSTRUCTIONS | COUNTS, 0x2, true),
-        (INSTRUCTIONS | EN | (1 << 17), 0x2, true), // elsewhere at the moment
+        (INSTRUCTIONS | EN | (1 << 17), 0x2, true), // not at the present level
     ] {
         let [mut a, mut b] = core(model, model.defects.usual());
         select(&mut a, 1, LOADS | COUNTS);
@@ -126,7 +126,7 @@ fn nothing_leaks_between_cores_or_with_one_thread_a_core() {
     for threads in [1, 2] {
         let [mut a, mut b] = [0, 1].map(|index| {
             let thread = match threads {
-                // Two cores; or both numbers of a core that has one thread.
+                // Two cores of two threads, or of one.
                 2 => Thread::new(Core::new(2), index),
                 _ => Thread::new(Core::new(1), 0),
             };
@@ -160,7 +160,7 @@ fn a_leak_can_overflow_the_siblings_counter() {
 }
 
 #[test]
-fn a_leak_into_a_counter_that_was_switched_off_is_gone() {
+fn a_leak_into_a_disabled_counter_is_lost() {
     let model = find(HASWELL);
     let [mut a, mut b] = core(model, model.defects.usual());
     select(&mut a, 0, LOADS | COUNTS);
@@ -171,7 +171,7 @@ fn a_leak_into_a_counter_that_was_switched_off_is_gone() {
     select(&mut b, 0, INSTRUCTIONS | COUNTS);
     retire(&mut b, 1);
     assert_eq!(b.rdpmc(0), Ok(1));
-    // RESET switches it off, too.
+    // RESET disables it as well.
     b.reset();
     retire(&mut a, 1 << 20);
     write(&mut b, GLOBAL_CTRL, 0xf);
@@ -181,7 +181,7 @@ fn a_leak_into_a_counter_that_was_switched_off_is_gone() {
 }
 
 #[test]
-fn threads_that_run_at_once_lose_nothing() {
+fn concurrent_threads_lose_nothing() {
     const N: i64 = 20_000;
     let model = find(HASWELL);
     let [mut a, mut b] = core(model, model.defects.usual());
@@ -221,7 +221,7 @@ fn transactions_corrupt_counter_3_on_schedule() {
             assert_eq!(pmu.rdpmc(3), Ok(before));
             assert_eq!(read(&pmu, 0x189), INSTRUCTIONS | COUNTS);
         } else {
-            // It has been written anew and counts from there.
+            // It has been rewritten and counts from there.
             assert_eq!(pmu.rdpmc(3), Ok(SCHEDULE as u64 - 1));
         }
         retire(&mut pmu, 1);
@@ -242,7 +242,7 @@ fn force_abort_protects_counter_3() {
     write(&mut pmu, TSX_FORCE_ABORT, 1);
     retire(&mut pmu, 5 * SCHEDULE / 2);
     assert_eq!(pmu.rdpmc(3), Ok(5 * SCHEDULE as u64 / 2));
-    // The schedule went on.
+    // The schedule goes on.
     write(&mut pmu, TSX_FORCE_ABORT, 0);
     retire(&mut pmu, SCHEDULE / 2 - 1);
     assert_eq!(read(&pmu, 0x189), INSTRUCTIONS | COUNTS);
@@ -266,7 +266,7 @@ fn nothing_is_in_a_transaction() {
     for counter in [0, 1, 3] {
         assert_eq!(pmu.wrmsr(0x186 + counter, IN_TXCP), Some(Err(Fault)));
     }
-    // Where there are no transactions, there are no such bits.
+    // Without TSX the bits are reserved.
     let mut pmu = Pmu::new(find(SKYLAKE), 2);
     assert_eq!(pmu.wrmsr(0x188, IN_TX), Some(Err(Fault)));
     assert_eq!(pmu.wrmsr(0x188, IN_TXCP), Some(Err(Fault)));
@@ -306,7 +306,7 @@ fn tsx_force_abort_is_there_only_with_the_defect() {
 }
 
 #[test]
-fn without_the_defect_counter_3_is_as_the_others() {
+fn without_the_defect_counter_3_is_like_the_others() {
     let [mut pmu, _] = core(find(SKYLAKE), find(SKYLAKE).defects.usual());
     select(&mut pmu, 3, INSTRUCTIONS | COUNTS);
     retire(&mut pmu, 3 * SCHEDULE);

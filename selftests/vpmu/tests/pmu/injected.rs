@@ -8,13 +8,13 @@ use vpmu::Fault;
 
 use super::*;
 
-/// Where what is to be wrong is written.
-const ORDER: u32 = 0x4000_ff0a;
+/// The MSR of the injected errors.
+const INJECT: u32 = 0x4000_ff0a;
 
-/// A Haswell whose counter 0 overflows with the next instruction, with that wrong.
+/// Creates a Haswell with these errors whose counter 0 overflows at the next instruction.
 fn about_to_overflow(what: Injected) -> Pmu {
     let mut pmu = Pmu::new(find(HASWELL), 2);
-    write(&mut pmu, ORDER, what.bits());
+    write(&mut pmu, INJECT, what.bits());
     write(&mut pmu, GLOBAL_CTRL, 1);
     select(&mut pmu, 0, INSTRUCTIONS | COUNTS | INT);
     write(&mut pmu, 0x4c1, (1 << 48) - 1);
@@ -22,12 +22,12 @@ fn about_to_overflow(what: Injected) -> Pmu {
 }
 
 #[test]
-fn a_pmi_is_late_by_order() {
+fn injected_late_pmi() {
     let mut pmu = about_to_overflow(Injected::LATE_PMI);
     retire(&mut pmu, 1);
     assert_eq!(read(&pmu, STATUS), 1);
     assert!(!pmu.pmi(false));
-    // Also where nothing counts any more, and a second overflow does not put it off.
+    // Even if nothing counts any more; a second overflow does not delay it.
     write(&mut pmu, 0x4c1, (1 << 48) - 1);
     assert_eq!(pmu.budget(true), 0);
     retire(&mut pmu, 1);
@@ -45,7 +45,7 @@ fn a_pmi_is_late_by_order() {
 }
 
 #[test]
-fn a_pmi_comes_once_more_by_order() {
+fn injected_repeated_pmi() {
     for (what, masked, second) in [
         (Injected::default(), false, false),
         (Injected::REPEATED_PMI, true, false),
@@ -65,18 +65,18 @@ fn a_pmi_comes_once_more_by_order() {
 }
 
 #[test]
-fn counters_are_deaf_by_order() {
+fn injected_stuck_counters() {
     let all: Vec<u32> = (0x4c1..=0x4c4).chain(0x309..=0x30b).collect();
-    for (what, deaf) in [
+    for (what, stuck) in [
         (Injected::default(), &[][..]),
         (Injected::STUCK_GENERAL, &[0x4c4]),
         (Injected::STUCK_FIXED, &[0x30b]),
     ] {
         let mut pmu = Pmu::new(find(HASWELL), 2);
-        write(&mut pmu, ORDER, what.bits());
+        write(&mut pmu, INJECT, what.bits());
         for &msr in &all {
             write(&mut pmu, msr, 42);
-            let expected = if deaf.contains(&msr) { 0 } else { 42 };
+            let expected = if stuck.contains(&msr) { 0 } else { 42 };
             assert_eq!(read(&pmu, msr), expected, "{msr:#x}");
         }
         write(&mut pmu, 0xc4, 43);
@@ -85,19 +85,19 @@ fn counters_are_deaf_by_order() {
 }
 
 #[test]
-fn overflows_cannot_be_acknowledged_by_order() {
+fn injected_stuck_status() {
     let mut pmu = about_to_overflow(Injected::STUCK_STATUS);
     retire(&mut pmu, 1);
     write(&mut pmu, STATUS_RESET, 1);
     assert_eq!(read(&pmu, STATUS), 1);
-    write(&mut pmu, ORDER, 0);
+    write(&mut pmu, INJECT, 0);
     assert_eq!(read(&pmu, STATUS), 1);
     write(&mut pmu, STATUS_RESET, 1);
     assert_eq!(read(&pmu, STATUS), 0);
 }
 
 #[test]
-fn there_are_fewer_counters_by_order() {
+fn injected_fewer_counters() {
     for (what, leaf_a) in [
         (Injected::default(), [0x0730_0403, 0, 0, 0x603]),
         (Injected::FEWER, [0x0730_0203, 0, 0, 0x601]),
@@ -106,8 +106,8 @@ fn there_are_fewer_counters_by_order() {
         let few = what != Injected::default();
         let mut pmu = Pmu::new(find(HASWELL), 2);
         write(&mut pmu, GLOBAL_CTRL, 0x7_0000_000f);
-        write(&mut pmu, ORDER, what.bits());
-        assert_eq!(read(&pmu, ORDER), what.bits());
+        write(&mut pmu, INJECT, what.bits());
+        assert_eq!(read(&pmu, INJECT), what.bits());
         assert_eq!(pmu.cpuid(0xa, 0, [0; 4]), leaf_a);
         let enabled = if few { 0x1_0000_0003 } else { 0x7_0000_000f };
         assert_eq!(read(&pmu, GLOBAL_CTRL), enabled);
@@ -120,16 +120,16 @@ fn there_are_fewer_counters_by_order() {
         assert_eq!(pmu.rdpmc(2).is_err(), few);
         assert_eq!(pmu.rdpmc((1 << 30) | 1).is_err(), few);
         assert!(pmu.rdpmc(1).is_ok() && pmu.rdpmc(1 << 30).is_ok());
-        // It is right again.
+        // RESET ends it.
         pmu.reset();
         assert!(pmu.rdpmc(2).is_ok());
     }
 }
 
 #[test]
-fn cpuid_tells_of_more_counters_by_order() {
+fn injected_more_counters() {
     let mut pmu = Pmu::new(find(HASWELL), 1);
-    write(&mut pmu, ORDER, Injected::MORE.bits());
+    write(&mut pmu, INJECT, Injected::MORE.bits());
     assert_eq!(pmu.cpuid(0xa, 0, [0; 4])[0], 0x0730_0a03);
     assert!(pmu.rdpmc(7).is_ok() && pmu.rdpmc(8).is_err());
     assert_eq!(pmu.rdmsr(0xc9), None);
@@ -138,7 +138,7 @@ fn cpuid_tells_of_more_counters_by_order() {
 }
 
 #[test]
-fn cpuid_is_wrong_by_order() {
+fn injected_cpuid() {
     let haswell = [0x0003_06c3, 1, 2, 3];
     for (what, eax, hybrid, version) in [
         (Injected::default(), 0x306c3, 0, 3),
@@ -150,7 +150,7 @@ fn cpuid_is_wrong_by_order() {
         (Injected::MORE, 0x306c3, 0, 3),
     ] {
         let mut pmu = Pmu::new(find(HASWELL), 2);
-        write(&mut pmu, ORDER, what.bits());
+        write(&mut pmu, INJECT, what.bits());
         assert_eq!(pmu.cpuid(1, 0, haswell)[0], eax, "{what:?}");
         assert_eq!(pmu.cpuid(7, 0, [0; 4]), [0, 0, 0, hybrid]);
         assert_eq!(pmu.cpuid(7, 1, [0; 4]), [0; 4]);
@@ -158,6 +158,6 @@ fn cpuid_is_wrong_by_order() {
     }
     let mut pmu = Pmu::new(find(HASWELL), 2);
     for bits in [1 << 25, 1 << 26, 1 << 63] {
-        assert_eq!(pmu.wrmsr(ORDER, bits), Some(Err(Fault)));
+        assert_eq!(pmu.wrmsr(INJECT, bits), Some(Err(Fault)));
     }
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What each CPU model must look like from outside, written down once more and apart from
-//! `src/model/`.
+//! The registers of each CPU model, from the manuals and independently of `src/model/`.
 
 use vpmu::model::{self, MODELS};
 use vpmu::pmu::Pmu;
@@ -9,14 +8,14 @@ use vpmu::Fault;
 
 use super::{read, write};
 
-/// One CPU model; a mask holds the bits that can be set.
+/// A CPU model. Register fields are masks of the writable bits.
 struct Cpu {
     name: &'static str,
     model: u32,
-    /// General counters with one thread a core and with two.
+    /// General counters with one and with two threads per core.
     general: [usize; 2],
     fixed: usize,
-    /// CPUID leaf 0xA but for the number of general counters.
+    /// CPUID leaf 0xA without the number of general counters.
     cpuid: [u32; 4],
     capabilities: u64,
     select: u64,
@@ -84,7 +83,7 @@ const CPUS: [Cpu; 12] = [
           offcore: [Some(0x3f_ffff_ffff); 2], frontend: Some(0x7f_ff1f) },
 ];
 
-/// Each model with one thread a core and with two.
+/// Calls `check` for each model, with one and with two threads per core.
 fn each(check: impl Fn(&Cpu, usize, Pmu)) {
     for cpu in &CPUS {
         for threads in [1, 2] {
@@ -100,7 +99,7 @@ fn is_there(pmu: &mut Pmu, msr: u32, there: bool, name: &str) {
     assert_eq!(pmu.wrmsr(msr, 0).unwrap().is_ok(), there, "{name} {msr:#x}");
 }
 
-/// Exactly the bits of `mask` can be written, alone and together.
+/// Checks that exactly the bits of `mask` can be written, one by one and all together.
 fn can_set(pmu: &mut Pmu, msr: u32, mask: u64, name: &str) {
     for bit in 0..64 {
         let expected = if mask & (1 << bit) != 0 {
@@ -118,7 +117,7 @@ fn can_set(pmu: &mut Pmu, msr: u32, mask: u64, name: &str) {
 fn all_models_are_here() {
     let names: Vec<_> = MODELS.iter().map(|model| model.name).collect();
     assert_eq!(names, CPUS.each_ref().map(|cpu| cpu.name));
-    // QEMU's Icelake-Server, which needs model=106; another family.
+    // QEMU's Icelake-Server has model 134 without model=106; then another family.
     assert!(model::find(6, 134).is_none());
     assert!(model::find(15, 26).is_none());
 }
@@ -169,7 +168,7 @@ fn reset_values() {
 }
 
 #[test]
-fn counters_that_there_are() {
+fn existing_counters() {
     each(|cpu, threads, mut pmu| {
         for index in 0..8 {
             let there = (index as usize) < cpu.general[threads - 1];
@@ -187,7 +186,7 @@ fn counters_that_there_are() {
 }
 
 #[test]
-fn registers_that_there_are() {
+fn existing_registers() {
     each(|cpu, _, mut pmu| {
         is_there(&mut pmu, 0x1a6, true, cpu.name);
         is_there(&mut pmu, 0x1a7, cpu.offcore[1].is_some(), cpu.name);
@@ -222,7 +221,7 @@ fn reserved_bits() {
         if cpu.full_width() {
             set(0x4c1, COUNTER);
         }
-        // LBR_FRZ, CTR_FRZ, ASCI; Ovf_Uncore, OvfDSBuffer, and CondChgd that cannot be set
+        // LBR_FRZ, CTR_FRZ, ASCI; Ovf_Uncore, OvfDSBuffer; CondChgd, which can only be cleared
         let version_4 = if cpu.version() >= 4 { 0x1c << 56 } else { 0 };
         set(0x390, counters | version_4 | (0xe << 60));
         if cpu.version() >= 4 {
@@ -238,7 +237,7 @@ fn reserved_bits() {
     });
 }
 
-/// Else perf's named events could not be programmed.
+/// Otherwise perf's named events could not be programmed.
 #[test]
 fn the_registers_take_all_values_in_intels_list() {
     for model in &MODELS {

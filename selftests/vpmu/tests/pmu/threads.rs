@@ -48,9 +48,9 @@ fn the_offcore_registers_belong_to_the_core_or_to_the_thread() {
     }
 }
 
-/// The other registers are a thread's own on all models.
+/// All other registers are per thread on all models.
 #[test]
-fn what_the_threads_do_not_share() {
+fn the_other_registers_belong_to_the_thread() {
     for model in &MODELS {
         let [mut a, b] = core(model, model.defects.usual());
         for msr in [0xc1, 0x186, 0x1d9, 0x309, 0x38d, 0x3f6] {
@@ -75,7 +75,7 @@ fn any_thread_counts_both_threads() {
         }
         select(&mut a, 3, INSTRUCTIONS | USR | OS | EN);
         write(&mut a, FIXED_CTRL, 0x7);
-        // The other thread is told to ask, once, and then has something to tell.
+        // QEMU asks the sibling again, once, and then counts everything for it.
         assert!(a.sibling_must_ask());
         assert!(!a.sibling_must_ask());
         assert_eq!(b.counting(), Counting::All, "{}", model.name);
@@ -89,7 +89,7 @@ fn any_thread_counts_both_threads() {
         assert_eq!(counts, [13_201, 11_001, 2200, 1201], "{}", model.name);
         assert_eq!(a.rdpmc(1 << 30), Ok(13_201), "{}", model.name);
         assert_eq!(b.rdpmc(0), Ok(0), "{}", model.name);
-        // No more of it than there was while somebody asked.
+        // What retired while no counter had AnyThread is not counted.
         write(&mut a, GLOBAL_CTRL, 0);
         assert!(a.sibling_must_ask());
         retire_at(&mut b, true, 5000);
@@ -112,7 +112,7 @@ fn any_thread_makes_no_difference_where_there_is_one() {
     assert_eq!(pmu.rdpmc(0), Ok(1000));
 }
 
-/// A rare event of both threads' has its share of the loads of both.
+/// A rare event with AnyThread counts its share of the loads of both threads.
 #[test]
 fn any_thread_has_its_share_of_both() {
     let [mut a, mut b] = core(find(BROADWELL), Defects::NONE);

@@ -14,7 +14,7 @@ fn pmu(model: u32, threads: u32) -> Pmu {
     Pmu::new(model::find(6, model).unwrap(), threads)
 }
 
-/// An MSR's value after a write of `written`; `None` is #GP.
+/// An MSR, the value written, and the value read back; `None` if the write raises #GP.
 struct Write(u32, u64, Option<u64>);
 
 fn check(pmu: &mut Pmu, cases: &[Write]) {
@@ -117,7 +117,7 @@ fn legacy_counter_writes_extend_bit_31() {
             Write(0xc1, 0x1234_5678_0000_0001, Some(1)),
         ],
     );
-    // Both addresses are one counter.
+    // Both MSRs are the same counter.
     assert_eq!(pmu.rdmsr(0x4c1), Some(Ok(1)));
 }
 
@@ -128,7 +128,7 @@ fn read_only_and_absent_registers_fault() {
         assert!(pmu.rdmsr(msr).unwrap().is_ok());
         assert_eq!(pmu.wrmsr(msr, 0), Some(Err(Fault)), "{msr:#x}");
     }
-    // Fixed counter 3, PERF_METRICS, PEBS_ENABLE, DS_AREA, LBR, the next version's counters
+    // Fixed counter 3, PERF_METRICS, PEBS_ENABLE, DS_AREA, LBR, version 6's counters
     for msr in [
         0x30c, 0x329, 0x3f1, 0x600, 0x1c8, 0x1c9, 0x680, 0x6c0, 0x1900,
     ] {
@@ -161,14 +161,14 @@ fn version_4_registers() {
     pmu.wrmsr(0x187, 0xc0).unwrap().unwrap();
     pmu.wrmsr(0x38d, 0x0b0).unwrap().unwrap();
     assert_eq!(pmu.rdmsr(0x392), Some(Ok((1 << 63) | (1 << 33) | (1 << 1))));
-    // An enclave's part in the counts, and the uncore.
+    // ASCI, Ovf_Uncore, OvfDSBuffer.
     for bit in [60, 61, 62] {
         pmu.wrmsr(0x391, 1 << bit).unwrap().unwrap();
         assert_eq!(pmu.rdmsr(0x38e), Some(Ok((1 << 34) | (1 << bit))));
         pmu.wrmsr(0x390, 1 << bit).unwrap().unwrap();
         assert_eq!(pmu.rdmsr(0x38e), Some(Ok(1 << 34)));
     }
-    // Version 3 has no frozen bits to clear.
+    // Version 3 has no frozen bits.
     assert_eq!(self::pmu(HASWELL, 2).wrmsr(0x390, frozen), Some(Err(Fault)));
 }
 

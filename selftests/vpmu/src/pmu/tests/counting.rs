@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Tests of what is counted.
+//! Tests of counting.
 
 use super::*;
 
@@ -20,14 +20,14 @@ fn privilege_split() {
 }
 
 #[test]
-fn an_idle_pmu_need_not_be_told() {
+fn an_idle_pmu_needs_no_calls() {
     let idle = || {
         let mut pmu = pmu(HASWELL);
         write(&mut pmu, GLOBAL_CTRL, 0x7_0000_000f);
         assert_eq!(pmu.counting(), Counting::Nothing);
         pmu
     };
-    // A level enabled, in a counter's control and not in GLOBAL_CTRL.
+    // Enabled in the counter's control register, then disabled in GLOBAL_CTRL.
     for (msr, value, counting) in [
         (0x186, INST_RETIRED | EN | USR, Counting::Instructions),
         (0x186, INST_RETIRED | EN | OS, Counting::Instructions),
@@ -51,7 +51,7 @@ fn an_idle_pmu_need_not_be_told() {
         write(&mut pmu, GLOBAL_CTRL, 0);
         assert_eq!(pmu.counting(), Counting::Nothing);
     }
-    // A PMI on its way.
+    // A PMI is pending.
     let mut pmu = idle();
     write(&mut pmu, 0x38d, 0x00b);
     write(&mut pmu, 0x309, MASK);
@@ -60,7 +60,7 @@ fn an_idle_pmu_need_not_be_told() {
     assert_eq!(pmu.counting(), Counting::Instructions);
     assert!(pmu.pmi(false));
     assert_eq!(pmu.counting(), Counting::Nothing);
-    // Somebody looks at how often it was told, and then at the accounting.
+    // Reading the number of calls does not start the accounting, reading the instructions does.
     assert_eq!(read(&pmu, 0x4000_ff05), 1);
     assert_eq!(pmu.counting(), Counting::Nothing);
     read(&pmu, 0x4000_ff06);
@@ -106,13 +106,13 @@ fn branches_by_class() {
 }
 
 #[test]
-fn what_did_not_retire_is_taken_off_later() {
+fn negative_counts_are_subtracted_later() {
     let mut pmu = pmu(HASWELL);
     write(&mut pmu, 0x186, INST_RETIRED | USR | OS | EN);
     retire(&mut pmu, USER, 10);
     retire(&mut pmu, USER, -4);
     assert_eq!(pmu.rdpmc(0), Ok(10));
-    // Only at its own privilege.
+    // Only at the same privilege level.
     retire(&mut pmu, KERNEL, 3);
     assert_eq!(pmu.rdpmc(0), Ok(13));
     retire(&mut pmu, USER, 1);
@@ -129,14 +129,14 @@ fn writes_to_a_running_counter() {
     write(&mut pmu, 0x4c1, 100);
     retire(&mut pmu, USER, 7);
     assert_eq!(read(&pmu, 0xc1), 107);
-    // Another event goes on from there.
+    // Another event continues from there.
     write(&mut pmu, 0x186, L1D_PEND_MISS | USR | EN);
     retire(&mut pmu, USER, 1 << 20);
     assert_eq!(read(&pmu, 0xc1), 107);
 }
 
 #[test]
-fn counters_that_an_event_is_not_allowed_on() {
+fn events_count_on_their_counters_alone() {
     let mut pmu = pmu(HASWELL);
     for index in 0..4 {
         write(&mut pmu, 0x186 + index, L1D_PEND_MISS | USR | EN);
@@ -156,8 +156,8 @@ fn offcore_responses_need_their_register() {
         write(&mut pmu, 0x186, event | USR | EN);
         for (msr, value, counts) in [
             (other, 0x10001, false),
-            (own, 0x00001, false), // any response missing
-            (own, 0x10000, false), // any request missing
+            (own, 0x00001, false), // no response
+            (own, 0x10000, false), // no request
             (own, 0x10001, true),
         ] {
             write(&mut pmu, msr, value);
@@ -182,13 +182,13 @@ fn both_offcore_registers_count_alike() {
     assert_ne!(pmu.rdpmc(0), Ok(0));
 }
 
-/// What one event has had says nothing about the next one's share.
+/// The remainder of one event's share is not carried over to the next event.
 #[test]
 fn a_new_event_has_its_own_share() {
     let mut pmu = pmu(HASWELL);
     write(&mut pmu, 0x186, UOPS_ISSUED_ANY | USR | EN);
     retire(&mut pmu, USER, 15);
-    // A whole of it is 20, and 15 are over.
+    // The next whole is 20; 15 would be left.
     write(&mut pmu, 0x186, REF_XCLK | USR | EN);
     write(&mut pmu, 0x4c1, 0);
     retire(&mut pmu, USER, 4);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Tests of overflow, the PMI and what freezes.
+//! Tests of overflow, PMIs and freezing.
 
 use super::*;
 
 #[test]
-fn overflow_sets_status_and_only_int_raises_a_pmi() {
+fn overflow_sets_status_and_raises_a_pmi_with_int() {
     for (select, expected) in [(0, false), (INT, true)] {
         let mut pmu = pmu(HASWELL);
         write(&mut pmu, 0x187, INST_RETIRED | USR | EN | select);
@@ -17,7 +17,6 @@ fn overflow_sets_status_and_only_int_raises_a_pmi() {
         assert_eq!(read(&pmu, STATUS), 1 << 1);
         assert_eq!(pmu.budget(USER) < 0, expected);
         assert_eq!(pmu.pmi(false), expected);
-        // Once.
         assert!(!pmu.pmi(false));
         assert!(pmu.budget(USER) > 1 << 40);
         write(&mut pmu, STATUS_RESET, 1 << 1);
@@ -41,8 +40,7 @@ fn fixed_counters_overflow_too() {
     }
 }
 
-/// QEMU runs until the budget is below zero: then, and not an instruction earlier, the PMI is
-/// due.
+/// QEMU runs until the budget is below zero. The PMI is due then, and not an instruction earlier.
 #[test]
 fn the_budget_is_exact() {
     let mut pmu = pmu(HASWELL);
@@ -57,7 +55,7 @@ fn the_budget_is_exact() {
 }
 
 #[test]
-fn the_budget_is_that_of_the_privilege() {
+fn the_budget_depends_on_the_privilege() {
     let mut pmu = pmu(HASWELL);
     write(&mut pmu, 0x186, INST_RETIRED | USR | EN | INT);
     write(&mut pmu, 0x4c1, MASK);
@@ -72,19 +70,19 @@ fn a_masked_pmi_is_lost() {
     write(&mut pmu, 0x309, MASK);
     retire(&mut pmu, KERNEL, 1);
     assert!(!pmu.pmi(true));
-    // It does not make QEMU ask again and again, and is not delivered later.
+    // QEMU does not keep asking, and the PMI is not delivered later.
     assert!(pmu.budget(KERNEL) >= 0);
     pmu.lvtpc_write();
     assert!(!pmu.pmi(false));
-    // The status stays.
+    // The status bit stays.
     assert_eq!(read(&pmu, STATUS), 1 << 32);
     let counts = [&pmu.accounting.pmis, &pmu.accounting.lost];
     assert_eq!(counts.map(|count| count.load(Relaxed)), [0, 1]);
 }
 
-/// The interrupt is on its way to the APIC by then.
+/// The APIC has the interrupt by then.
 #[test]
-fn clearing_the_status_takes_no_pmi_back() {
+fn clearing_the_status_does_not_cancel_the_pmi() {
     let mut pmu = pmu(HASWELL);
     write(&mut pmu, 0x38d, 0x00b);
     write(&mut pmu, 0x309, MASK);
