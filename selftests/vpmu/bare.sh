@@ -1,15 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
-# Does each CPU model do what Intel's manuals say? Asked without a PMU driver. TAP on stdout.
+# Checks each CPU model against Intel's manuals, without a PMU driver. TAP on stdout.
 . "$(dirname "$0")/../../scripts/lib.sh"
 usage "usage: selftests/vpmu/bare.sh [MODEL[/THREADS[/DEFECTS]] …]
 
-Boots the stock kernel without its PMU driver on each model, with one thread a core and with two, and loads a module
-that programs the PMU's registers itself (selftests/vpmu/bare): which there are, what counts where and how much, what
-an overflow does. Then it looks at the report that the PMU writes when QEMU exits. Where the hardware has a defect, it
-boots with it and without it." "$@"
+Boots the stock kernel without its PMU driver on each model, with one and with two threads per core, and loads a module
+(selftests/vpmu/bare) that checks the registers, what counts where and how much, and overflows. Then checks the report
+that the PMU writes when QEMU exits. Where the hardware has a defect, boots with and without it." "$@"
 
-# MODEL THREADS DEFECTS, the last as in scripts/guest --defects
+# MODEL/THREADS/DEFECTS, the last as in scripts/guest --defects
 boots=()
 for model in Nehalem Westmere SandyBridge IvyBridge Haswell Broadwell Skylake-Client Icelake-Server SapphireRapids; do
 	for threads in 1 2; do
@@ -21,7 +20,7 @@ for model in Nehalem Westmere SandyBridge IvyBridge Haswell Broadwell Skylake-Cl
 	done
 done
 
-# report NAME: the marks in the report, as TAP.
+# report NAME: checks the marks in the report. TAP on stdout.
 report() {
 	local name=$1 nr=0 cpu
 	# check WHAT PATTERN
@@ -42,20 +41,20 @@ report() {
 	echo "1..$nr"
 }
 
-# boot MODEL THREADS [DEFECTS]: both streams of a guest of two CPUs.
+# boot MODEL THREADS [DEFECTS]: boots a guest of two CPUs and prints its TAP stream and that of its report.
 boot() {
 	local lower=${1,,} name defects=()
 	name=bare-${lower%%-*}-$((2 / $2))x$2${3:+-$3}
 	[[ -z ${3:-} ]] || defects=(--defects "$3")
 	export VPMU_REPORT=$logs/$name.report
-	# A guest that dies before it leaves none.
+	# A guest that dies early does not write one.
 	: >"$VPMU_REPORT"
 	"$top/scripts/guest" --run test --icount --cpu "$1" --smp "$((2 / $2)),$2" --name "$name" "${defects[@]}" --append \
 		"initcall_blacklist=init_hw_perf_events,bts_init nmi_watchdog=0 rpmu.tests=bare rpmu.defects=${3:-}" </dev/null || true
 	report "$name"
 }
 
-# Those asked for: what is named less exactly means all of the kind.
+# The selected boots; MODEL alone selects all boots of the model.
 chosen=()
 for entry in "${boots[@]}"; do
 	(($# > 0)) || chosen+=("$entry")
@@ -63,7 +62,7 @@ for entry in "${boots[@]}"; do
 		[[ $entry/ != "$word"/* ]] || chosen+=("$entry")
 	done
 done
-((${#chosen[@]})) || die "no such model: $*: see --help"
+((${#chosen[@]})) || die "unknown model: $*: see --help"
 root=$("$top/scripts/toolroot")
 for entry in "${chosen[@]}"; do
 	IFS=/ read -r model threads defects <<<"$entry"

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
-# Is each CPU model what it says? The stock kernel's built-in driver is asked. TAP on stdout.
+# Checks that the stock kernel's built-in driver works on each CPU model. TAP on stdout.
 . "$(dirname "$0")/../../scripts/lib.sh"
 . "$(dirname "$0")/../../scripts/tap.sh"
 . "$(dirname "$0")/ask.sh"
 usage "usage: selftests/vpmu/models.sh [MODEL …]
 
-Boots the stock kernel on each model, with one thread a core and with two: the built-in driver must bind with that
-microarchitecture's events, find its counters, complain about nothing and count a known program to the instruction.
-Skylake once more with transactions that corrupt counter 3: the driver must protect it." "$@"
+Boots the stock kernel on each model, with one and with two threads per core. The built-in driver must bind with that
+microarchitecture's events, find its counters, print no warning and count a known program to the instruction. Boots
+Skylake once more with transactions that corrupt counter 3, which the driver must protect." "$@"
 
-# MODEL:EVENTS:COUNTERS:EXTRA: QEMU's model, what the driver calls its events, what it says of the counters with one
-# thread a core and with two, and what else it must say.
+# MODEL:EVENTS:ONE:TWO:EXTRA: QEMU's model, the driver's name for its events, the number of general counters with one and
+# with two threads per core, and another message that the driver must print.
 models=(
 	'Nehalem:Nehalem:4:4:erratum AAJ80 worked around'
 	'Westmere:Westmere:4:4:'
@@ -24,7 +24,7 @@ models=(
 	'SapphireRapids:Sapphire Rapids:8:8:AnyThread deprecated'
 )
 
-# What the guest does. The quotes inside words keep what the terminal echoes from looking like an answer.
+# The commands for the guest. The quotes inside words keep the echoed commands from looking like output.
 # shellcheck disable=SC2016
 commands='. ./guest-lib.sh
 dmesg | sed "s/^\[[^]]*\] //; s/^/lo""g: /"
@@ -36,7 +36,7 @@ sleep 1
 exit
 '
 
-# boot CPU SMP NAME [OPTION …]: what the guest answered, in the file $answer.
+# boot CPU SMP NAME [OPTION …]: boots a guest and writes its output to the file $answer.
 boot() {
 	answer=$logs/guest-$3.answer
 	ask "$answer" "$commands" --icount --cpu "$1" --smp "$2" --name "$3" "${@:4}" || true
@@ -48,7 +48,7 @@ because() { sed -n 's/^\(log: Perf\|log: \.\.\.\|trouble\|counts\|four\|tfa\|rpm
 says() { grep -qF -- "$1" "$answer"; }
 # shellcheck disable=SC2317
 lacks() { says 'log: Performance Events' && ! says "$1"; }
-# Beside what no test run may leave behind: what the built-in driver says of a PMU that it does not believe in.
+# Besides what no test may leave in the log: messages of the built-in driver about a PMU that it rejects.
 # shellcheck disable=SC2317
 silent() {
 	says 'log: Performance Events' &&
@@ -72,8 +72,8 @@ for model in "${models[@]}"; do
 		SandyBridge-*,2 | IvyBridge-*,2 | Haswell-*,2) check "$name: workaround" says 'HSD29 worked around, HT is on' ;;
 		*) check "$name: no workaround" lacks 'HSD29' ;;
 		esac
-		check "$name: no complaint" silent
-		# The fixed counter takes the first, so the second is on a general one.
+		check "$name: no warning" silent
+		# The first event is on the fixed counter, so the second is on a general one.
 		check "$name: instructions on a fixed and on a general counter" \
 			[ "$(grep -c '^counts: 10000000,,instructions:u,.*,100.00,' "$answer")" = 2 ]
 		check "$name: branches" grep -q '^counts: 4999999,,branches:u,.*,100.00,' "$answer"
@@ -85,8 +85,8 @@ done
 if (($# == 0)) || [[ " $* " == *' Skylake-Client '* ]]; then
 	name=Skylake-Client-tfa
 	boot Skylake-Client 2,2 "models-$name" --defects tfa
-	check "$name: the built-in driver knows of TSX_FORCE_ABORT" says 'tfa: yes'
-	check "$name: no complaint" silent
+	check "$name: the built-in driver detects TSX_FORCE_ABORT" says 'tfa: yes'
+	check "$name: no warning" silent
 	check "$name: branches on four general counters" \
 		[ "$(grep -c '^four: 4999999,,branches:u,.*,100.00,' "$answer")" = 4 ]
 fi

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
-# Is a guest under icount repeatable to the byte? TAP on stdout.
+# Checks that a guest under icount is repeatable to the byte. TAP on stdout.
 . "$(dirname "$0")/../../scripts/lib.sh"
 usage "usage: selftests/vpmu/repeat.sh [MODEL]
 
-Boots a guest of two cores with two threads each under icount twice, counts in it with both drivers and compares what it
-printed, its kernel's log and the PMU's report. MODEL is QEMU's (default Haswell)." "$@"
+Boots a guest of two cores with two threads each under icount twice, counts with both drivers and compares its output, its
+kernel's log and the PMU's report. MODEL is QEMU's (default Haswell)." "$@"
 
 model=${1:-Haswell}
 kinds=(out log report)
@@ -18,7 +18,7 @@ for run in 1 2; do
 	cp "$logs/guest-repeat.log" "$logs/repeat-$run.log"
 done
 
-# The same and not for want of anything: each has a line of this kind.
+# Each file must have such a line, so that empty ones do not pass.
 declare -A has=([out]='^ok ' [log]='Performance Events: ' [report]='^cpu 3 instructions kernel [1-9]')
 nr=0 failed=0
 echo 'TAP version 13'

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
-# Are snapshots and migration refused, with a word that says why? TAP on stdout.
+# Checks that snapshots and migration are refused with a reason. TAP on stdout.
 . "$(dirname "$0")/../../scripts/lib.sh"
 usage "usage: selftests/vpmu/snapshot.sh
 
-Asks the monitor of a QEMU that has not begun to run for a snapshot and for a migration. The emulated PMU's state would
-be in neither, so both must be refused; without a PMU the migration begins." "$@"
+Requests a snapshot and a migration from the monitor of a stopped QEMU. Neither would contain the state of the emulated
+PMU, so both must be refused. Without a PMU the migration starts." "$@"
 
 root=$("$top/scripts/toolroot")
 qemu=$("$top/scripts/qemu")
 vpmu=$("$top/scripts/vpmu")
 
-# asked CPU: what the monitor says to both.
+# asked CPU: prints the answers of the monitor.
 asked() {
 	printf '%s\n' 'savevm name' 'migrate exec:cat>/dev/null' quit |
 		in_root "$root" "$qemu" -L /usr/share/qemu -L /usr/share/seabios -accel tcg -cpu "$1" -m 64 -S -nic none \
@@ -19,7 +19,7 @@ asked() {
 }
 
 nr=0 failed=0
-# check NAME COUNT: so many refusals in $said, for this reason.
+# check NAME COUNT: passes if $said has this many refusals for this reason.
 check() {
 	nr=$((nr + 1))
 	if grep -q quit <<<"$said" &&

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The emulated PMU's accounting of itself (README.md). */
+/* The accounting of the emulated PMU (README.md). */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/printk.h>
@@ -10,7 +10,7 @@
 #define STATUS	MSR_CORE_PERF_GLOBAL_STATUS
 #define CTRL	MSR_CORE_PERF_GLOBAL_CTRL
 
-/* What the accounting has of a register, or with ACCT_RDPMC of a counter. */
+/* Checks the accounting of a register or, with ACCT_RDPMC, of a counter. */
 static void accounted(u64 what, u64 reads, u64 writes, u64 faults)
 {
 	wr(ACCT_SELECT, what);
@@ -33,7 +33,7 @@ static void accounted_msrs(void)
 		count(c);
 		accounted(counter_msr(c), 1, 0, 0);
 	}
-	/* Looking is not accounted. */
+	/* Reading the accounting is not accounted. */
 	accounted(STATUS, 2, 1, 1);
 	wr(ACCT_SELECT, ACCT_CLEAR);
 	accounted(STATUS, 0, 0, 0);
@@ -54,7 +54,7 @@ static void accounted_rdpmc(void)
 	accounted(ACCT_RDPMC | BIT(29), 1, 0, 1);
 }
 
-/* Instructions at CPL 0: what is between two reads, and a little more. */
+/* Instructions at CPL 0: those between two reads, and a few more. */
 static void accounted_instructions(void)
 {
 	u64 kernel, user;
@@ -69,8 +69,8 @@ static void accounted_instructions(void)
 }
 
 /*
- * Marks of one operation and of one run. selftests/vpmu/bare.sh looks at them
- * in the report that QEMU writes when it exits.
+ * Marks around one operation and one run. selftests/vpmu/bare.sh checks them in
+ * the report that QEMU writes when it exits.
  */
 static void marks(void)
 {
@@ -103,17 +103,17 @@ const struct check accounting_checks[] = {
 };
 
 /*
- * Where nothing is counted, the emulator translates code without a count, and
- * has nothing to tell but at the reads themselves, twice each. Else it would
- * tell more with every 2^18 instructions.
+ * While nothing counts, QEMU translates code without counting, and reports to
+ * the model only at the two reads, twice each. Otherwise it would report every
+ * 2^18 instructions.
  */
 #define IDLE_LOOPS	1000000
-/* A boot reads and writes so few MSRs. */
+/* A boot accesses fewer MSRs. */
 #define IDLE_MOST	10000
 
 static void idle(void)
 {
-	/* Registers that the PMU has nothing to do with. */
+	/* Not a register of the PMU. */
 	struct run run = {
 		.on_msr = MSR_TSC_AUX,
 		.off_msr = MSR_TSC_AUX,
@@ -126,9 +126,9 @@ static void idle(void)
 	before = rd(ACCT_TOLD);
 	run_between(&run);
 	after = rd(ACCT_TOLD);
-	pr_info("# cpu %d: told %llu times since the start\n", raw_smp_processor_id(), before);
-	expect(before < IDLE_MOST, "told %llu times since the start", before);
-	expect(after - before <= 2 * 3, "told %llu times in %u instructions", after - before,
+	pr_info("# cpu %d: %llu reports since the boot\n", raw_smp_processor_id(), before);
+	expect(before < IDLE_MOST, "%llu reports since the boot", before);
+	expect(after - before <= 2 * 3, "%llu reports in %u instructions", after - before,
 	       7 * IDLE_LOOPS);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the checks of the emulated PMU share. They program it as hardware
- * validation would: registers only, no PMU driver.
+ * Shared by the checks of the emulated PMU. They program it as hardware
+ * validation would: through its registers, without a PMU driver.
  */
 #ifndef VPMU_BARE_H
 #define VPMU_BARE_H
@@ -11,7 +11,7 @@
 #include <asm/msr.h>
 #include <asm/perf_event.h>
 
-/* All counters are this wide on these models. */
+/* Width of all counters on these models. */
 #define WIDTH			48
 #define WIDTH_MASK		GENMASK_ULL(WIDTH - 1, 0)
 /* A counter is named by its bit in IA32_PERF_GLOBAL_CTRL. */
@@ -34,22 +34,22 @@
 #define LEVEL_ANY		(LEVEL_OS | LEVEL_USR)
 #define WITH_PMI		BIT(3)
 
-/* What a class of branches is called, its select, and what run.S has of it. */
+/* A class of branches: its name, its event select, and its number in run.S. */
 struct branch_class {
 	const char *name;
 	u16 select;
-	/* of run.S: this many in each round, and so many more or less in all */
+	/* in run.S: per round, and in addition or less in total */
 	s8 each, offset;
-	/* of exact_mix.S */
+	/* in exact_mix.S */
 	u32 exact_mix;
 };
 
-/* An event that only some of the counters can count. */
+/* An event that only some counters count. */
 struct placed_event {
 	u16 select;
-	/* with one thread a core, with two */
+	/* masks, with one and with two threads per core */
 	u8 counters[2];
-	/* it counts instructions; else some number of them */
+	/* counts instructions; otherwise any number but 0 */
 	bool exact;
 };
 
@@ -58,22 +58,22 @@ struct model {
 	const char *name;
 	u32 vfm;
 	u8 version;
-	/* general counters with one thread a core, with two */
+	/* general counters with one and with two threads per core */
 	u8 generals[2];
 	u8 fixed;
-	/* architectural events: how many CPUID names, which of them are missing */
+	/* architectural events: number in CPUID, mask of the missing ones */
 	u8 events;
 	u8 missing;
 	bool any_thread;
 	bool pin_control;
 	bool full_width;
-	/* MSR_OFFCORE_RSP_x: how many, whose they are, and the first one's event */
+	/* MSR_OFFCORE_RSP_x: number, shared by the core, event of the first */
 	u8 offcore_rsp;
 	bool offcore_per_core;
 	u16 offcore_event;
 	bool frontend;
 	u8 slots_per_cycle;
-	/* a software prefetch is a retired load */
+	/* retired loads include software prefetches */
 	bool prefetches_load;
 	/* errata BJ122, BV98, HSD29 */
 	bool ht_leak;
@@ -81,14 +81,14 @@ struct model {
 	const struct placed_event *placed;
 };
 
-/* What runs here. */
+/* The CPU and PMU of this guest. */
 struct bare {
 	const struct model *model;
 	int threads;
 	int generals;
 	/* all counters, as bits of IA32_PERF_GLOBAL_CTRL */
 	unsigned long counters;
-	/* the defects that are switched on */
+	/* the defects that the PMU has */
 	bool ht_leak, tfa;
 };
 
@@ -99,8 +99,8 @@ const struct model *find_model(u32 vfm);
 #define for_each_general(c)	for_each_set_bit(c, &bare.counters, FIXED)
 
 /*
- * One check. It runs on each CPU in turn, with a PMU that has been cleared and
- * interrupts off, unless it says otherwise.
+ * One check. It runs on one CPU after the other, with a cleared PMU and
+ * interrupts off, unless a flag says otherwise.
  */
 struct check {
 	const char *name;
@@ -108,7 +108,7 @@ struct check {
 	unsigned int flags;
 #define CHECK_IRQS_ON	BIT(0)
 #define CHECK_ONCE	BIT(1)	/* on one CPU; implies interrupts on */
-#define CHECK_AS_IS	BIT(2)	/* the PMU as the boot has left it */
+#define CHECK_AS_IS	BIT(2)	/* do not clear the PMU */
 };
 
 extern const struct check register_checks[];
@@ -118,38 +118,38 @@ extern const struct check defect_checks[];
 extern const struct check accounting_checks[];
 extern const struct check idle_checks[];
 
-/* Verdicts: anything else than expected fails the check that runs. */
-extern unsigned int wrong;
-#define SAID_MOST	8
+/* Verdicts: a failed expectation fails the running check. */
+extern unsigned int failures;
+#define MAX_REPORTED	8
 __printf(2, 3) bool expect(bool ok, const char *fmt, ...);
 __printf(3, 4) bool same(u64 got, u64 wanted, const char *fmt, ...);
 
-/* Registers: where a fault is not expected, it is a failure. */
+/* Register accesses; rd() and wr() fail the check on a fault. */
 u64 rd(u32 msr);
 void wr(u32 msr, u64 value);
 bool rd_faults(u32 msr);
 bool wr_faults(u32 msr, u64 value);
-/* RDPMC; -EFAULT where it faults. */
+/* RDPMC; returns -EFAULT on a fault. */
 int rdpmc_safe(u32 ecx, u64 *value);
 
-/* Counters. */
+/* Counters */
 void stop_pmu(void);
 void clear_pmu(void);
 u32 counter_msr(unsigned int c);
 u32 counter_ecx(unsigned int c);
 u64 count(unsigned int c);
-/* All 48 bits of @value, or its low 32 extended where no more can be written */
+/* Writes 48 bits of @value, or the low 32 where no more can be written. */
 void preset(unsigned int c, s64 value);
 void select_event(unsigned int c, u32 event, u32 flags);
-/* A fixed counter counts what it counts, a general one instructions. */
+/* Starts a fixed counter, or a general one with instructions. */
 void start_counter(unsigned int c, u32 flags);
 void start_all(u32 flags);
-/* What start_counter() makes of that many instructions. */
+/* Returns the count of that many instructions after start_counter(). */
 u64 expected(unsigned int c, u64 instructions);
 
 /*
- * run.S: WRMSR, a loop, WRMSR. From after the first one to the second one,
- * which is included, it retires RUN_INSTRUCTIONS and RUN_BRANCHES.
+ * run.S: WRMSR, a loop, WRMSR. After the first WRMSR, up to and including the
+ * second, it retires RUN_INSTRUCTIONS with RUN_BRANCHES branches.
  */
 struct run {
 	u32 on_msr, off_msr;
@@ -162,13 +162,13 @@ void run_between(const struct run *run);
 #define LOOPS			1000
 #define RUN_INSTRUCTIONS	(7 * LOOPS + 4)
 #define RUN_BRANCHES		(5 * LOOPS)
-/* No block without a branch has more instructions, so no PMI skids farther. */
+/* Instructions of the longest block without a branch: the maximum skid. */
 #define RUN_BLOCK		4
 
-/* run_between() with these counters enabled in IA32_PERF_GLOBAL_CTRL. */
+/* Runs run_between() with these counters enabled in IA32_PERF_GLOBAL_CTRL. */
 void run_with(u64 counters);
 
-/* The accounting MSRs; the emulated PMU's README.md. */
+/* The accounting MSRs, see README.md of the emulated PMU */
 #define ACCT_SELECT		0x4000ff00
 #define   ACCT_RDPMC		BIT_ULL(62)
 #define   ACCT_CLEAR		BIT_ULL(63)
@@ -182,15 +182,15 @@ void run_with(u64 counters);
 #define ACCT_LOST		0x4000ff08
 #define ACCT_MARK		0x4000ff09
 
-/* PMIs on this CPU. */
+/* The PMIs of the running check. */
 struct pmi {
 	unsigned int count;
-	/* what the first one found */
+	/* as the first one found them */
 	u64 status, ctrl, value;
 	u32 lvtpc;
-	/* the counter whose value that was */
+	/* the counter whose value this is */
 	unsigned int counter;
-	/* start the counter again, from this preset, for so many PMIs */
+	/* restart the counter with this period, this many times */
 	s64 period;
 	unsigned int again;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What counts, where, when, and how much. */
+/* Counting: which events, on which counters, at which levels, how many. */
 #include <linux/cpumask.h>
 #include <linux/irqflags.h>
 #include <linux/preempt.h>
@@ -13,7 +13,7 @@
 #define FIXED_CTRL	MSR_CORE_PERF_FIXED_CTR_CTRL
 #define CTRL		MSR_CORE_PERF_GLOBAL_CTRL
 
-/* Each counter alone, between two WRMSRs of IA32_PERF_GLOBAL_CTRL. */
+/* Each counter alone, enabled and disabled by IA32_PERF_GLOBAL_CTRL. */
 static void exact_by_global_ctrl(void)
 {
 	unsigned int c;
@@ -25,7 +25,7 @@ static void exact_by_global_ctrl(void)
 	}
 }
 
-/* The same between two WRMSRs of its own enable bits. */
+/* Each counter enabled and disabled by its own control register. */
 static void exact_by_its_own_enable(void)
 {
 	unsigned int c;
@@ -48,7 +48,7 @@ static void exact_by_its_own_enable(void)
 	}
 }
 
-/* Instructions and branches in turn on the general counters. */
+/* Instructions and branches alternate on the general counters. */
 static void all_counters_at_once(void)
 {
 	unsigned int c;
@@ -81,7 +81,7 @@ static void branches_by_class(void)
 	}
 }
 
-/* Nothing counts unless it is enabled in both places. */
+/* A counter counts only if it is enabled in both registers. */
 static void enable_bits(void)
 {
 	unsigned int c, on;
@@ -95,7 +95,7 @@ static void enable_bits(void)
 			same(count(c), c == on ? expected(c, RUN_INSTRUCTIONS) : 0,
 			     "counter %u, %u enabled", c, on);
 	}
-	/* Without EN, or without a level */
+	/* Without EN, or without a privilege level */
 	clear_pmu();
 	for_each_counter(c)
 		start_counter(c, c % 2 ? LEVEL_OS : 0);
@@ -108,7 +108,7 @@ static void enable_bits(void)
 		same(count(c), 0, "counter %u, not enabled", c);
 }
 
-/* This is the kernel. */
+/* The module runs at CPL 0. */
 static void levels(void)
 {
 	unsigned int c;
@@ -158,7 +158,7 @@ static noinline void prefetch_hints(void)
 		     : : "r" (&bare));
 }
 
-/* As many hints that are none: NOPs, 0F 18 /0 of a register, and 0F 18 /7. */
+/* As many that are no prefetches: NOPs, 0F 18 /0 of a register, and 0F 18 /7. */
 static noinline void other_hints(void)
 {
 	asm volatile("nopl (%0)\n\t"
@@ -178,7 +178,7 @@ static u64 loads_of(void (*hints)(void))
 	return count(0);
 }
 
-/* Retired loads are, from Haswell on, software prefetches as well: Intel's lists. */
+/* By Intel's lists, retired loads include software prefetches from Haswell on. */
 static void prefetches(void)
 {
 	u64 with, without;
@@ -201,7 +201,7 @@ static void unknown_events(void)
 		same(count(c), 0, "counter %u", c);
 }
 
-/* Fewer instructions than 16 in a cycle: true in each cycle. */
+/* Cycles with fewer than 16 instructions are all cycles. */
 static void inverted_cmask(void)
 {
 	u64 flags = ARCH_PERFMON_EVENTSEL_INV | 16ULL << 24;
@@ -275,8 +275,8 @@ static void reads_while_running(void)
 }
 
 /*
- * For 40 ms this CPU only sleeps, but for interrupts: reference cycles, which
- * are the TSC's while a CPU runs, stay far behind it.
+ * This CPU halts for 40 ms, but for interrupts. Reference cycles, which equal
+ * the TSC while a CPU runs, stay far behind it.
  */
 static void halted(void)
 {
@@ -285,12 +285,12 @@ static void halted(void)
 	start_counter(FIXED, LEVEL_ANY);
 	start_counter(FIXED + 2, LEVEL_ANY);
 	wr(CTRL, bare.counters);
-	/* Interrupts, but no other task */
+	/* Allow interrupts, but no other task. */
 	preempt_disable();
 	start = rdtsc_ordered();
 	do {
 		local_irq_disable();
-		/* The interrupt comes after HLT at the earliest. */
+		/* Interrupts are taken after HLT at the earliest. */
 		asm volatile("sti; hlt" : : : "memory");
 		tsc = rdtsc_ordered() - start;
 	} while (tsc < least);
@@ -301,7 +301,7 @@ static void halted(void)
 	expect(count(FIXED + 2) < tsc / 8, "%llu reference cycles in %llu", count(FIXED + 2), tsc);
 }
 
-/* On all CPUs: a program may run on any. */
+/* For all CPUs, as the program may run on any of them. */
 static u16 user_events[MAX_GENERAL];
 static u64 user_counts[MAX_GENERAL];
 static u8 user_levels[MAX_GENERAL];
@@ -328,7 +328,7 @@ static void stop_user_counters(void *unused)
 	user_fixed += count(FIXED);
 }
 
-/* exact_mix, whose head says how much it has of everything, at user level. */
+/* The instructions of exact_mix at user level, from its head. */
 #define EXACT_MIX_INSTRUCTIONS	60627573
 
 static void run_user_program(void)

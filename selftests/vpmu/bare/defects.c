@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the hardware gets wrong, as the emulated PMU's README.md describes it,
- * and that it does not where the defect is off.
+ * The defects of the hardware, as in README.md of the emulated PMU, and their
+ * absence where they are off; and what the threads of a core share.
  */
 #include <linux/cpumask.h>
 #include <linux/irqflags.h>
@@ -20,18 +20,18 @@
 #define CORRUPTING_TOO	0x82d0
 
 /*
- * The other CPU of the two. It is the sibling thread where a core has two, and
- * is asked to do one thing at a time.
+ * The other one of the two CPUs, which is the sibling thread where a core has
+ * two. It does one thing at a time for this CPU.
  */
 static struct {
-	/* these counters are on, */
+	/* enabled counters */
 	u64 counters;
-	/* this one with this event and level, the others with instructions at user level */
+	/* counter with this event and level; the others count instructions at user level */
 	unsigned int special;
 	u32 event, flags;
-	/* and start from here */
+	/* start value */
 	s64 preset;
-	/* what came of it */
+	/* results */
 	u64 status, counts[MAX_GENERAL];
 } other;
 
@@ -50,7 +50,7 @@ static void start_other(void *unused)
 	wr(CTRL, other.counters);
 }
 
-/* Its special counter, in a run */
+/* Runs with the special counter. */
 static void run_other(void *unused)
 {
 	wr(CTRL, 0);
@@ -75,7 +75,7 @@ static void on_other(smp_call_func_t what)
 	smp_call_function_single(cpu, what, NULL, 1);
 }
 
-/* Nothing special there, all counters on. */
+/* No special counter, all counters enabled. */
 static void reset_other(void)
 {
 	other.counters = bare.counters;
@@ -83,7 +83,7 @@ static void reset_other(void)
 	other.preset = 0;
 }
 
-/* @event on counter @c of this CPU, in a run */
+/* Counts @event on counter @c of this CPU during a run. */
 static u64 count_here(unsigned int c, u32 event)
 {
 	unsigned long flags;
@@ -97,7 +97,7 @@ static u64 count_here(unsigned int c, u32 event)
 	return count(c);
 }
 
-/* What the event counts where nobody takes anything. */
+/* Counts the event while the other CPU is idle, so that nothing leaks. */
 static u64 undisturbed(unsigned int c, u32 event)
 {
 	reset_other();
@@ -106,7 +106,7 @@ static u64 undisturbed(unsigned int c, u32 event)
 	return count_here(c, event);
 }
 
-/* BJ122, BV98, HSD29: every fourth event goes to the sibling's counter. */
+/* BJ122, BV98, HSD29: every fourth event leaks to the sibling's counter. */
 static void leak_to_the_sibling(void)
 {
 	unsigned int c, i;
@@ -126,7 +126,7 @@ static void leak_to_the_sibling(void)
 			     i, c);
 		same(other.status, 0, "the sibling's status");
 
-		/* What does not corrupt does not leak. */
+		/* Other events do not leak. */
 		on_other(start_other);
 		same(count_here(c, INST_RETIRED), RUN_INSTRUCTIONS, "instructions, counter %u", c);
 		on_other(read_other);
@@ -134,7 +134,7 @@ static void leak_to_the_sibling(void)
 	}
 }
 
-/* The sibling may overflow by it, */
+/* The sibling's counter may overflow by leaked events. */
 static void leak_overflows(void)
 {
 	u64 events = undisturbed(1, CORRUPTING);
@@ -148,7 +148,7 @@ static void leak_overflows(void)
 	same(other.counts[1], bare.ht_leak ? 0 : other.preset & WIDTH_MASK, "its counter 1");
 }
 
-/* and loses to this CPU in turn, if it counts such events too. */
+/* If both CPUs count such events, both lose and gain. */
 static void leak_both_ways(void)
 {
 	u64 here, there, leak_here, leak_there;
@@ -158,7 +158,7 @@ static void leak_both_ways(void)
 	leak_here = bare.ht_leak ? here / 4 : 0;
 	leak_there = bare.ht_leak ? there / 4 : 0;
 
-	/* The one that does not run is on, but nothing of its own counts. */
+	/* The counter of the CPU that does not run is enabled, at user level. */
 	reset_other();
 	other.special = 2;
 	other.event = CORRUPTING_TOO;
@@ -186,11 +186,11 @@ static void run_offcore_response(void *unused)
 	other.status = rd(MSR_OFFCORE_RSP_0);
 }
 
-/* MSR_OFFCORE_RSP_x are the core's on Nehalem and Westmere. */
+/* The threads of a core share MSR_OFFCORE_RSP_x on Nehalem and Westmere. */
 static void offcore_response(void)
 {
 	bool shared = bare.model->offcore_per_core && bare.threads > 1;
-	/* demand reads with any response; all requests with all responses that there are */
+	/* demand reads with any response; all requests with all responses */
 	u64 value = bare.model->full_width ? 0x10001 : 0xf7ff;
 	u64 counted;
 	int c;
@@ -198,13 +198,13 @@ static void offcore_response(void)
 	reset_other();
 	other.counters = 0;
 	on_other(start_other);
-	same(count_here(0, bare.model->offcore_event), 0, "nothing asked for");
+	same(count_here(0, bare.model->offcore_event), 0, "no request");
 	wr(MSR_OFFCORE_RSP_0, value);
 	counted = count_here(0, bare.model->offcore_event);
 	expect(counted, "no responses");
 	on_other(run_offcore_response);
 	same(other.status, shared ? value : 0, "the other CPU's register");
-	/* How many of a thread's loads have responses is spread evenly, beginning anywhere. */
+	/* Responses are spread evenly over a thread's loads, starting anywhere. */
 	for (c = 0; c < 4; c++)
 		expect(shared ? other.counts[c] - counted + 1 <= 2 : !other.counts[c],
 		       "the other CPU's counter %d: %#llx, here %#llx",
@@ -214,7 +214,7 @@ static void offcore_response(void)
 /* TFA: while RTM_FORCE_ABORT is 0, transactions use counter 3. */
 static void transactions(void)
 {
-	/* longer than the 2^20 instructions from one to the next */
+	/* longer than the 2^20 instructions between transactions */
 	struct run run = {
 		.on_msr = CTRL,
 		.off_msr = CTRL,
@@ -226,7 +226,7 @@ static void transactions(void)
 
 	same(!!(cpuid_edx(7) & BIT(13)), bare.tfa, "CPUID.7.EDX[13]");
 	if (bare.tfa)
-		same(rd(MSR_TSX_FORCE_ABORT), 1, "TSX_FORCE_ABORT, as clear_pmu() has set it");
+		same(rd(MSR_TSX_FORCE_ABORT), 1, "TSX_FORCE_ABORT after clear_pmu()");
 	else
 		expect(rd_faults(MSR_TSX_FORCE_ABORT), "TSX_FORCE_ABORT can be read");
 
@@ -251,12 +251,12 @@ static void transactions(void)
 		}
 	}
 	if (bare.tfa)
-		expect(wr_faults(MSR_TSX_FORCE_ABORT, BIT_ULL(63)), "it takes bit 63");
+		expect(wr_faults(MSR_TSX_FORCE_ABORT, BIT_ULL(63)), "TSX_FORCE_ABORT takes bit 63");
 }
 
 #define OTHER_LOOPS		(100 * LOOPS)
 #define OTHER_INSTRUCTIONS	(7 * OTHER_LOOPS + 4)
-/* What one thread may know less of the other, README.md */
+/* Delay between the threads, README.md */
 #define OTHER_LATE		4096
 
 static u64 instructions_of_other;
@@ -288,8 +288,8 @@ static void read_instructions(void *unused)
 }
 
 /*
- * AnyThread: what the other thread of the core retires, beside one's own. It does
- * so much here at least, and no more than it counts for longer.
+ * AnyThread counts what both threads of the core retire: of the other one at
+ * least the loop, and at most what it counts itself, for longer.
  */
 static void any_thread(void)
 {
@@ -324,7 +324,7 @@ static void any_thread(void)
 
 static bool halts;
 
-/* PAUSE lets the other thread go on, until it has come to its HLT. */
+/* PAUSE lets the other thread run until it has executed HLT. */
 static void loop_when_other_halts(void *unused)
 {
 	int i;
@@ -337,8 +337,8 @@ static void loop_when_other_halts(void *unused)
 }
 
 /*
- * The same while this thread is halted: its counter overflows when the other one
- * has brought that about, and not when this one is woken up by something else.
+ * The same while this thread is halted: its counter overflows when the other
+ * thread makes it overflow, not when something else wakes this one up.
  */
 static void any_thread_halted(void)
 {
@@ -361,9 +361,9 @@ static void any_thread_halted(void)
 			asm volatile("sti; hlt" : : : "memory");
 		}
 		wr(CTRL, 0);
-		/* What is told late, and the way into the handler */
+		/* The delay between the threads, and the entry of the handler */
 		expect(pmi.value <= 2 * OTHER_LATE, "the PMI is %llu instructions late", pmi.value);
-		/* It has come to its end. */
+		/* Wait until the loop has ended. */
 		on_other(read_instructions);
 	}
 	preempt_enable();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What the checks share: verdicts, registers, counters, PMIs. */
+/* Shared by the checks: verdicts, registers, counters, the handler of PMIs. */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/errno.h>
@@ -13,15 +13,15 @@
 
 struct bare bare;
 
-/* Of the check that runs: what has gone wrong, and how much of it is said. */
-unsigned int wrong;
+/* Failed expectations of the running check; MAX_REPORTED are printed. */
+unsigned int failures;
 
 bool expect(bool ok, const char *fmt, ...)
 {
 	struct va_format text = { .fmt = fmt };
 	va_list args;
 
-	if (ok || ++wrong > SAID_MOST)
+	if (ok || ++failures > MAX_REPORTED)
 		return ok;
 	va_start(args, fmt);
 	text.va = &args;
@@ -37,7 +37,7 @@ bool same(u64 got, u64 wanted, const char *fmt, ...)
 
 	va_start(args, fmt);
 	text.va = &args;
-	expect(got == wanted, "%pV: %#llx, not %#llx", &text, got, wanted);
+	expect(got == wanted, "%pV: %#llx instead of %#llx", &text, got, wanted);
 	va_end(args);
 	return got == wanted;
 }
@@ -72,7 +72,7 @@ int rdpmc_safe(u32 ecx, u64 *value)
 	int err = -EFAULT;
 	u32 low, high;
 
-	/* A fault goes on behind the XOR. */
+	/* A fault continues behind the XOR. */
 	asm volatile("1: rdpmc\n"
 		     "xor %[err], %[err]\n"
 		     "2:\n"
@@ -146,7 +146,7 @@ void start_all(u32 flags)
 		start_counter(c, flags);
 }
 
-/* The rates are the emulated PMU's, as its README.md declares them. */
+/* By the rates in README.md of the emulated PMU. */
 u64 expected(unsigned int c, u64 instructions)
 {
 	switch (c) {
@@ -217,7 +217,7 @@ void pmi_exit(void)
 	unregister_nmi_handler(NMI_LOCAL, "vpmu_bare");
 }
 
-/* Nothing counts, nothing has overflowed, no PMI comes. */
+/* Stops all counters, clears the status and masks the PMI. */
 void stop_pmu(void)
 {
 	unsigned int c;

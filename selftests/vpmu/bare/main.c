@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Checks the emulated PMU with registers alone, in a guest in which no PMU
- * driver runs (initcall_blacklist=init_hw_perf_events,bts_init nmi_watchdog=0).
- * With idle=1 there may be a driver that does nothing, and it is checked that
- * this costs nothing.
- * All is done when the module has loaded; the results are in the kernel's log,
+ * Checks the emulated PMU through its registers, in a guest without a PMU
+ * driver (initcall_blacklist=init_hw_perf_events,bts_init nmi_watchdog=0).
+ * With idle=1 there may be an idle driver, and the only check is that it costs
+ * nothing.
+ * The checks run while the module loads; the results are in the kernel's log,
  * as TAP behind "vpmu_bare: ".
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
@@ -21,7 +21,7 @@
 
 static bool idle;
 module_param(idle, bool, 0);
-MODULE_PARM_DESC(idle, "Only what an idle PMU costs, and leave its registers alone");
+MODULE_PARM_DESC(idle, "Check only that an idle PMU costs nothing, without touching its registers");
 
 static void run_here(const struct check *check)
 {
@@ -37,7 +37,7 @@ static void run_here(const struct check *check)
 	} else {
 		check->run();
 	}
-	/* The accounting stays: marks are for the report. */
+	/* Does not clear the accounting: the report needs the marks. */
 	if (!idle)
 		stop_pmu();
 	local_irq_restore(flags);
@@ -48,23 +48,23 @@ static int run_checks(const struct check *check, int nr)
 	unsigned int cpu;
 
 	for (; check->name; check++) {
-		wrong = 0;
+		failures = 0;
 		for_each_online_cpu(cpu) {
 			set_cpus_allowed_ptr(current, cpumask_of(cpu));
 			run_here(check);
 			if (check->flags & CHECK_ONCE)
 				break;
 		}
-		if (wrong > SAID_MOST)
-			pr_info("# %u things went wrong\n", wrong);
-		pr_info("%sok %d %s\n", wrong ? "not " : "", ++nr, check->name);
+		if (failures > MAX_REPORTED)
+			pr_info("# %u failures\n", failures);
+		pr_info("%sok %d %s\n", failures ? "not " : "", ++nr, check->name);
 	}
 	return nr;
 }
 
 static char *defects = "";
 module_param(defects, charp, 0);
-MODULE_PARM_DESC(defects, "Which of the hardware's the PMU has: none, or ht-leak and tfa; default: the usual");
+MODULE_PARM_DESC(defects, "Defects that the PMU has: none, ht-leak or tfa (default: those of the CPU model)");
 
 static int __init bare_init(void)
 {
@@ -72,7 +72,7 @@ static int __init bare_init(void)
 
 	bare.model = find_model(boot_cpu_data.x86_vfm);
 	if (!bare.model) {
-		pr_info("1..0 # SKIP no model of this CPU\n");
+		pr_info("1..0 # SKIP unknown CPU model\n");
 		return 0;
 	}
 	bare.threads = cpumask_weight(topology_sibling_cpumask(0));
@@ -81,13 +81,13 @@ static int __init bare_init(void)
 			GENMASK(FIXED + bare.model->fixed - 1, FIXED);
 	bare.ht_leak = bare.model->ht_leak && bare.threads > 1 && strcmp(defects, "none");
 	bare.tfa = !strcmp(defects, "tfa");
-	pr_info("# %s, %d thread(s) a core\n", bare.model->name, bare.threads);
+	pr_info("# %s, %d thread(s) per core\n", bare.model->name, bare.threads);
 	if (idle) {
 		nr = run_checks(idle_checks, nr);
 		goto out;
 	}
 	if (pmi_init()) {
-		pr_info("Bail out! no NMI handler\n");
+		pr_info("Bail out! cannot register an NMI handler\n");
 		return 0;
 	}
 	nr = run_checks(register_checks, nr);

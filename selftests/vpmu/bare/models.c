@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What each CPU model has, from Intel's manuals: SDM vol. 3, chapter 20 (by
- * microarchitecture) and vol. 4 (MSRs); the events' codes and counters from
- * Intel's event lists. The emulated PMU's tables are its own.
+ * The CPU models, from Intel's manuals: SDM vol. 3, chapter 20 (by
+ * microarchitecture) and vol. 4 (MSRs), and events and their counters from
+ * Intel's event lists. Independent of the emulated PMU's tables.
  */
 #include <linux/array_size.h>
 #include <linux/kernel.h>
@@ -11,8 +11,8 @@
 #include "bare.h"
 
 /*
- * In run.S a round has two conditional branches. The first is never taken, the
- * second always but in the last round.
+ * A round of run.S has two conditional branches. The first is never taken, the
+ * second in all rounds but the last.
  */
 static const struct branch_class nehalem_branches[] = {
 	{ "all, precise",	0x04c4, 5, 0, 30511711 },
@@ -52,7 +52,7 @@ static const struct placed_event nehalem_placed[] = {
 static const struct placed_event sandy_bridge_placed[] = {
 	{ 0x0148, { 0x04, 0x04 } },		/* L1D_PEND_MISS.PENDING */
 	{ 0x01c0, { 0x02, 0x02 }, true },	/* INST_RETIRED.PREC_DIST */
-	/* MEM_UOPS_RETIRED.ALL_LOADS: on 0-3 alone, with one thread as well */
+	/* MEM_UOPS_RETIRED.ALL_LOADS: on 0-3 alone, also with one thread */
 	{ 0x81d0, { 0x0f, 0x0f } },
 	{ }
 };

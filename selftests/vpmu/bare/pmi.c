@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Overflow, its status, and the interrupt that comes of it. */
+/* Overflow, its status, and the PMI. */
 #include <linux/array_size.h>
 #include <linux/io.h>
 #include <linux/smp.h>
@@ -12,13 +12,13 @@
 #define RESET	MSR_CORE_PERF_GLOBAL_OVF_CTRL
 #define MASKED	(APIC_DM_NMI | APIC_LVT_MASKED)
 
-/* Counter @c overflows when the run has come to its end, or half of it. */
+/* Presets counter @c to overflow after this many instructions. */
 static void overflow_at(unsigned int c, u64 instructions)
 {
 	preset(c, -(s64)expected(c, instructions));
 }
 
-/* To the instruction: at the last one, and not one earlier. */
+/* Overflow at the last instruction, not one earlier. */
 static void overflow_status(void)
 {
 	unsigned int c;
@@ -33,7 +33,7 @@ static void overflow_status(void)
 		run_with(BIT_ULL(c));
 		same(count(c), 0, "counter %u, overflow", c);
 		same(rd(STATUS), BIT_ULL(c), "status, counter %u overflow", c);
-		/* It is sticky, and read-only. */
+		/* The status is sticky and read-only. */
 		wr(counter_msr(c), 0);
 		same(rd(STATUS), BIT_ULL(c), "status, counter %u written", c);
 		wr(RESET, BIT_ULL(c));
@@ -83,7 +83,7 @@ static void pmi_only_if_asked_for(void)
 		same(rd(ACCT_PMIS), 1, "PMIs accounted, counter %u", c);
 		same(pmi.status, BIT_ULL(c), "status in the handler, counter %u", c);
 		same(rd(STATUS), BIT_ULL(c), "status, counter %u", c);
-		/* The counter has gone on, through the handler as well. */
+		/* The counter continued, also in the handler. */
 		expect(count(c) > expected(c, RUN_INSTRUCTIONS / 2 + 100), "counter %u: %llu",
 		       c, count(c));
 	}
@@ -98,7 +98,7 @@ static void lvtpc_masks_itself(void)
 	same(pmi.count, 1, "PMIs");
 	same(pmi.lvtpc, MASKED, "LVTPC in the handler");
 	same(read_lvtpc(), MASKED, "LVTPC");
-	/* The next overflow finds it masked. */
+	/* The next overflow finds LVTPC masked. */
 	wr(RESET, 1);
 	overflow_at(0, RUN_INSTRUCTIONS / 2);
 	run_with(1);
@@ -106,7 +106,7 @@ static void lvtpc_masks_itself(void)
 	same(pmi.count, 1, "PMIs, LVTPC masked");
 }
 
-/* Nothing keeps a PMI that finds LVTPC masked, though the status does (11.5.1). */
+/* A PMI that finds LVTPC masked is lost; the status stays (11.5.1). */
 static void masked_pmi(void)
 {
 	lvtpc(MASKED);
@@ -121,15 +121,15 @@ static void masked_pmi(void)
 	same(pmi.count, 0, "PMIs, LVTPC unmasked");
 	same(rd(ACCT_PMIS), 0, "PMIs accounted");
 	wr(RESET, 1);
-	/* The next one comes. */
+	/* The next one is delivered. */
 	overflow_at(0, RUN_INSTRUCTIONS / 2);
 	run_with(1);
 	same(pmi.count, 1, "PMIs, LVTPC unmasked");
 }
 
 /*
- * While software has the APIC switched off, its LVT is masked, and stays so when
- * it is switched on (SDM vol. 3, 11.4.7.2).
+ * While software has the APIC disabled, its LVT is masked, and stays so when the
+ * APIC is enabled (SDM vol. 3, 11.4.7.2).
  */
 static void apic_off(void)
 {
@@ -161,7 +161,7 @@ static void apic_off(void)
 	same(pmi.count, 1, "PMIs, APIC on");
 }
 
-/* One PMI for all that overflow in the same instructions. */
+/* One PMI for all counters that overflow together. */
 static void one_pmi_for_all(void)
 {
 	unsigned int c;
@@ -174,7 +174,7 @@ static void one_pmi_for_all(void)
 	same(pmi.status, bare.counters, "status");
 }
 
-/* A handler that starts its counter again gets a PMI for each overflow. */
+/* A handler that restarts its counter gets a PMI for each overflow. */
 static void pmi_again(void)
 {
 	unsigned int c;
@@ -194,9 +194,9 @@ static void pmi_again(void)
 }
 
 /*
- * SDM vol. 3, 18.4.7: with FREEZE_PERFMON_ON_PMI nothing counts after a PMI:
- * GLOBAL_CTRL is 0, or from version 4 on, CTR_FRZ is set. What has been counted
- * until then is the skid.
+ * SDM vol. 3, 18.4.7: with FREEZE_PERFMON_ON_PMI no counter counts after a PMI:
+ * GLOBAL_CTRL is 0 or, from version 4 on, CTR_FRZ is set. The count until then
+ * is the skid.
  */
 static void freeze_on_pmi(void)
 {
@@ -217,7 +217,7 @@ static void freeze_on_pmi(void)
 		same(count(c), pmi.value, "counter %u after the PMI", c);
 		expect(pmi.value <= expected(c, RUN_BLOCK), "counter %u skids by %llu",
 		       c, pmi.value);
-		/* Until it is thawed */
+		/* Until CTR_FRZ is cleared */
 		if (v4) {
 			run_with(bare.counters);
 			same(count(c), pmi.value, "counter %u, frozen", c);
@@ -230,7 +230,7 @@ static void freeze_on_pmi(void)
 	}
 }
 
-/* The request freezes, whether the APIC takes it or not. */
+/* The request freezes, even if the APIC does not deliver the PMI. */
 static void freeze_without_pmi(void)
 {
 	bool v4 = bare.model->version >= 4;
@@ -280,8 +280,8 @@ static void write_apm(u16 port)
 }
 
 /*
- * SMIs, which go to the first CPU: what the firmware does with a command that
- * it does not know counts, but with FREEZE_WHILE_SMM.
+ * SMIs go to the first CPU, whose firmware ignores the unknown command. Its
+ * instructions count, except with FREEZE_WHILE_SMM.
  */
 static void freeze_while_smm(void)
 {
@@ -303,14 +303,14 @@ static void freeze_while_smm(void)
 	for_each_counter(c)
 		same(count(c), without[c], "counter %u, frozen", c);
 	same(rd(MSR_IA32_DEBUGCTLMSR), DEBUGCTLMSR_FREEZE_IN_SMM, "DEBUGCTL");
-	/* What was on is on again, and what was off is not. */
+	/* RSM restores what was enabled, and nothing else. */
 	wr(CTRL, BIT_ULL(FIXED));
 	outb(0x55, APM_COMMAND);
 	same(rd(CTRL), BIT_ULL(FIXED), "GLOBAL_CTRL");
 	wr(CTRL, 0);
 }
 
-/* Version 4: software can freeze and report an overflow as the hardware does. */
+/* Version 4: software can freeze the counters as the hardware does. */
 static void set_by_software(void)
 {
 	if (bare.model->version < 4)

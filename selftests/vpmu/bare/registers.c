@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Which registers there are, what they hold after reset, which bits they have. */
+/* The registers: which exist, their values after RESET, their writable bits. */
 #include <linux/array_size.h>
 #include <linux/cpumask.h>
 #include <linux/smp.h>
@@ -15,14 +15,14 @@
 #define RESET		MSR_CORE_PERF_GLOBAL_OVF_CTRL
 #define SET		MSR_CORE_PERF_GLOBAL_STATUS_SET
 
-/* SDM vol. 3, table 10-1: after power-up. Nobody has written a register yet. */
+/* SDM vol. 3, table 10-1: after power-up, before the first write. */
 static void reset_values(void)
 {
 	const struct model *m = bare.model;
 	unsigned int c;
 
 	for_each_counter(c) {
-		/* Transactions have used counter 3 since. */
+		/* Transactions have corrupted counter 3. */
 		if (bare.tfa && c == 3)
 			continue;
 		if (c < FIXED)
@@ -54,13 +54,13 @@ static void cpuid_0ah(void)
 	cpuid(0xa, &eax, &ebx, &ecx, &edx);
 	same(eax, m->version | bare.generals << 8 | WIDTH << 16 | m->events << 24, "EAX");
 	same(ebx, m->missing, "EBX");
-	/* From version 5 on: which fixed counters there are. */
+	/* From version 5 on, a mask of the fixed counters. */
 	same(ecx, m->version >= 5 ? GENMASK(m->fixed - 1, 0) : 0, "ECX");
 	same(edx, m->fixed | WIDTH << 5 | (m->any_thread ? 0 : BIT(15)), "EDX");
 	expect(cpuid_ecx(1) & BIT(15), "CPUID.01H:ECX has no PDCM");
 }
 
-/* Every bit of a register alone: those of @bits are kept, the others fault. */
+/* Writes every bit alone: those in @bits stick, the others fault. */
 static void check_bits(u32 msr, u64 bits, u64 unknown)
 {
 	unsigned int bit;
@@ -86,9 +86,9 @@ static void check_bits(u32 msr, u64 bits, u64 unknown)
 }
 
 /*
- * PC is reserved from Sandy Bridge on, AnyThread where CPUID says so. A CPU that TFA concerns has
- * transactions, and with them IN_TX, and on counter 2 IN_TXCP (SDM vol. 3B, "Performance
- * Monitoring and Intel TSX").
+ * PC is reserved from Sandy Bridge on, AnyThread where CPUID says so. A CPU
+ * with TFA has TSX, and so IN_TX and, on counter 2, IN_TXCP (SDM vol. 3B,
+ * "Performance Monitoring and Intel TSX").
  */
 static void select_bits(void)
 {
@@ -120,7 +120,7 @@ static void global_ctrl_bits(void)
 	check_bits(CTRL, bare.counters, 0);
 }
 
-/* No bit of it can be written; from version 4 on, _SET and _RESET do that. */
+/* No bit can be written directly; from version 4 on, _SET and _RESET change them. */
 static void status_bits(void)
 {
 	u64 bits = bare.counters | GLOBAL_STATUS_UNC_OVF | GLOBAL_STATUS_BUFFER_OVF;
@@ -134,7 +134,7 @@ static void status_bits(void)
 		u64 mask = BIT_ULL(bit);
 
 		expect(wr_faults(STATUS, mask), "GLOBAL_STATUS takes bit %u", bit);
-		/* There is no Intel PT. */
+		/* Intel PT is missing. */
 		if (mask == GLOBAL_STATUS_TRACE_TOPAPMI)
 			continue;
 		if (v4 && (bits & mask)) {
@@ -147,7 +147,7 @@ static void status_bits(void)
 		} else if (v4) {
 			expect(wr_faults(SET, mask), "STATUS_SET takes bit %u", bit);
 		}
-		/* CondChgd can be cleared, but not be set. */
+		/* CondChgd can only be cleared. */
 		if (mask == GLOBAL_STATUS_COND_CHG || bits & mask)
 			wr(RESET, mask);
 		else
@@ -156,7 +156,7 @@ static void status_bits(void)
 	same(rd(STATUS), 0, "GLOBAL_STATUS at the end");
 }
 
-/* SDM vol. 3, 20.2.6: what is in use, read-only, version 4. */
+/* SDM vol. 3, 20.2.6: the counters in use; read-only, version 4. */
 static void in_use(void)
 {
 	unsigned int c;
@@ -177,7 +177,7 @@ static void in_use(void)
 	expect(wr_faults(MSR_CORE_PERF_GLOBAL_INUSE, 0), "GLOBAL_INUSE can be written");
 }
 
-/* The old way in extends bit 31 and ignores what is above it. */
+/* IA32_PMCx sign-extends bit 31 and ignores the bits above it. */
 static void legacy_writes(void)
 {
 	static const u64 values[] = {
@@ -195,7 +195,7 @@ static void legacy_writes(void)
 	}
 }
 
-/* IA32_A_PMCx and the fixed counters take all of their bits and no others. */
+/* IA32_A_PMCx and the fixed counters take exactly their 48 bits. */
 static void full_width_writes(void)
 {
 	unsigned int c;
@@ -207,14 +207,14 @@ static void full_width_writes(void)
 			check_bits(msr, WIDTH_MASK, 0);
 		if (c < FIXED && bare.model->full_width) {
 			wr(msr, 0x923456789abc);
-			same(count(c), 0x923456789abc, "counter %u by its old address", c);
+			same(count(c), 0x923456789abc, "counter %u through IA32_PMCx", c);
 		}
 	}
 }
 
 static void debugctl_bits(void)
 {
-	/* LBR, BTS and what else is for other features */
+	/* LBR, BTS and other features */
 	u64 others = GENMASK_ULL(15, 0) & ~DEBUGCTLMSR_FREEZE_PERFMON_ON_PMI;
 	u64 bits = DEBUGCTLMSR_FREEZE_PERFMON_ON_PMI;
 
@@ -225,7 +225,7 @@ static void debugctl_bits(void)
 	check_bits(MSR_IA32_DEBUGCTLMSR, bits, others);
 }
 
-/* Bit 7: there is a PMU; bits 11 and 12: neither BTS nor PEBS. Read-only. */
+/* Read-only: PMU available (bit 7), BTS and PEBS unavailable (bits 11, 12). */
 static void misc_enable(void)
 {
 	u64 value = rd(MSR_IA32_MISC_ENABLE);
@@ -243,12 +243,12 @@ static void perf_capabilities(void)
 
 	same(!!(value & PERF_CAP_FULL_WIDTH), bare.model->full_width, "full-width writes");
 	same(value & PERF_CAP_SMM_FREEZE, PERF_CAP_SMM_FREEZE, "freezing in SMM");
-	/* LBR, PEBS, PERF_METRICS: MISC_ENABLE and the absent MSRs say no. */
-	same(value & ~(PERF_CAP_FULL_WIDTH | PERF_CAP_SMM_FREEZE), 0, "what is not there");
-	expect(wr_faults(MSR_IA32_PERF_CAPABILITIES, value), "it can be written");
+	/* Without LBR, PEBS and PERF_METRICS, as in MISC_ENABLE and absent_msrs() */
+	same(value & ~(PERF_CAP_FULL_WIDTH | PERF_CAP_SMM_FREEZE), 0, "missing features");
+	expect(wr_faults(MSR_IA32_PERF_CAPABILITIES, value), "PERF_CAPABILITIES can be written");
 }
 
-/* Requests and responses of each generation; whether others exist is not known. */
+/* Request and response bits of each generation; others may exist. */
 static void extra_registers(void)
 {
 	u64 bits = bare.model->full_width ? BIT_ULL(0) | BIT_ULL(16) | BIT_ULL(37) :
@@ -259,7 +259,7 @@ static void extra_registers(void)
 	for (i = 0; i < bare.model->offcore_rsp; i++)
 		check_bits(MSR_OFFCORE_RSP_0 + i, bits, ~(bits | reserved));
 	check_bits(MSR_PEBS_LD_LAT_THRESHOLD, GENMASK_ULL(15, 0), 0);
-	/* the event, the length of the bubble and its threshold */
+	/* event, bubble length and bubble width */
 	if (bare.model->frontend)
 		check_bits(MSR_PEBS_FRONTEND, 0x7fff13, ~(0x7fff13 | GENMASK_ULL(63, 23)));
 }
@@ -292,7 +292,7 @@ static void absent_msrs(void)
 	}
 	if (!m->frontend)
 		absent(MSR_PEBS_FRONTEND);
-	/* PERF_CAPABILITIES and MISC_ENABLE say that these are not there. */
+	/* Missing according to PERF_CAPABILITIES and MISC_ENABLE */
 	absent(MSR_IA32_PEBS_ENABLE);
 	absent(MSR_IA32_DS_AREA);
 	absent(MSR_PERF_METRICS);
@@ -338,7 +338,7 @@ static void read_elsewhere(void *sum)
 	*(u64 *)sum = sum_of_registers();
 }
 
-/* Another CPU, be it the same core's, does not see what is written here. */
+/* Writes on this CPU do not change another one's registers, even in one core. */
 static void own_registers(void)
 {
 	unsigned int other = cpumask_any_but(cpu_online_mask, raw_smp_processor_id());

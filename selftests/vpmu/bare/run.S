@@ -2,8 +2,8 @@
 /*
  * void run_between(const struct run *run)
  *
- * All instructions between the two WRMSRs are known. On the right: how many
- * retire, and of these how many branches. The WRMSR that starts counting is
+ * All instructions between the two WRMSRs are known. The comments say how many
+ * retire, and how many of them are branches. The WRMSR that starts counting is
  * not counted, the one that stops it is.
  */
 #include <linux/linkage.h>
@@ -33,7 +33,7 @@ SYM_FUNC_START(run_between)
 SYM_FUNC_END(run_between)
 
 SYM_FUNC_START_LOCAL(one_return)
-	/* One instruction, which a return thunk would not be. */
+	/* One instruction, unlike a return thunk. */
 	ANNOTATE_UNRET_SAFE
 	ret
 	int3
