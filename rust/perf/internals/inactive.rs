@@ -15,16 +15,13 @@
 //! finds it held by its own CPU, and may wait for it. The locks of the two contexts are never held
 //! together here, so their order (the CPU's own first) does not matter.
 
-use super::rotation;
+use super::{rotation, ERROR, INACTIVE};
 use crate::{
     bindings,
     perf::{event::is_of_cgroup, Event, OnCpu, Operations},
 };
 use core::ptr;
 use kernel::cpu::CpuId;
-
-const ERROR: bindings::perf_event_state = bindings::perf_event_state_PERF_EVENT_STATE_ERROR;
-const INACTIVE: bindings::perf_event_state = bindings::perf_event_state_PERF_EVENT_STATE_INACTIVE;
 
 /// The group of an event that is on no counter.
 #[derive(Clone, Copy)]

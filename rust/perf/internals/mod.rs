@@ -8,28 +8,41 @@
 //! places, all in this file: [`InternalOperations`], what a [`Pmu`] and each of its CPUs keep, and the calls
 //! after the PMU was enabled and before it is unregistered.
 
+mod context;
 mod disable_watch;
 mod foreign;
 mod inactive;
+mod offers;
 mod pinned;
 mod resched;
 mod rotation;
+mod scheduling;
 mod symbols;
-mod turns;
+mod tree;
 
+pub use context::{Context, Version, WaitingGroup};
 pub use disable_watch::DisableWatch;
 pub use foreign::{BuiltinPmu, UnregisteredPmu, Users};
 pub use inactive::InactiveGroup;
 pub use pinned::PinnedGroup;
+pub use scheduling::{IntervalEnd, Scheduling};
 pub use symbols::{bind_perf_pmu_resched, bind_sampling};
-pub use turns::{Context, IntervalEnd, Scheduling, Version, WaitingGroup};
 
 use super::{OnCpu, Operations, Pmu};
+use crate::bindings;
 use disable_watch::UserProbes;
 use kernel::{
     prelude::*,
     sync::atomic::{Atomic, Relaxed},
 };
+
+/// The flag of the groups that the perf core takes for software events.
+const OFFER_ALWAYS: i32 = bindings::RUST_CONST_HELPER_PERF_EV_CAP_SOFTWARE;
+
+const ERROR: bindings::perf_event_state = bindings::perf_event_state_PERF_EVENT_STATE_ERROR;
+const OFF: bindings::perf_event_state = bindings::perf_event_state_PERF_EVENT_STATE_OFF;
+const INACTIVE: bindings::perf_event_state = bindings::perf_event_state_PERF_EVENT_STATE_INACTIVE;
+const ACTIVE: bindings::perf_event_state = bindings::perf_event_state_PERF_EVENT_STATE_ACTIVE;
 
 /// Decisions of a driver that the perf core itself does not ask for.
 pub trait InternalOperations: Sized {
@@ -52,7 +65,7 @@ pub trait InternalOperations: Sized {
 /// The state of a CPU.
 pub(super) struct CpuState {
     /// What the perf core is asked for until the PMU is enabled.
-    offers: turns::Offers,
+    offers: offers::Offers,
     /// The request to schedule anew.
     resched: resched::Request,
     /// The pinned groups that wait.
@@ -62,7 +75,7 @@ pub(super) struct CpuState {
 impl CpuState {
     pub(super) fn new() -> Self {
         Self {
-            offers: turns::Offers::new(),
+            offers: offers::Offers::new(),
             resched: resched::Request::new(),
             waiting: pinned::Waiting::new(),
         }

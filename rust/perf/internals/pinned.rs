@@ -24,6 +24,7 @@
 //!
 //! In the kernel proper this would be the perf core's business: the driver would return another error.
 
+use super::{ERROR, INACTIVE};
 use crate::{
     bindings,
     perf::{
@@ -41,9 +42,6 @@ use kernel::{
 const SLOTS: usize = 16;
 
 type Slot = Atomic<*mut bindings::perf_event>;
-
-const ERROR: bindings::perf_event_state = bindings::perf_event_state_PERF_EVENT_STATE_ERROR;
-const INACTIVE: bindings::perf_event_state = bindings::perf_event_state_PERF_EVENT_STATE_INACTIVE;
 
 /// Of each group that waits on a CPU, one event of the PMU.
 ///

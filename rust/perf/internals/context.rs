@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The groups of a context.
+
+use super::{
+    tree::{cgroup_of, move_to},
+    INACTIVE, OFF,
+};
+use crate::{
+    bindings,
+    perf::{Event, Operations},
+};
+use core::{marker::PhantomData, ptr};
+use kernel::cpu::CpuId;
+
+/// The set of groups in a context at some time.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Version {
+    context: usize,
+    /// Counts the events that have come and gone.
+    generation: u64,
+    /// The perf core's numbers of the events that came last and first.
+    newest: u64,
+    oldest: u64,
+}
+
+impl Version {
+    /// Returns whether both are of the same context.
+    pub fn is_of_same_context(&self, other: &Self) -> bool {
+        self.context == other.context && self.oldest == other.oldest
+    }
+
+    /// Returns the number of changes.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+}
+
+/// The groups of a PMU that rotate with one another: those of a task, or a CPU's own.
+///
+/// # Invariants
+///
+/// The pointer is valid, and so is that to the perf core's context in there, which is locked for `'a`.
+pub struct Context<'a, T: Operations>(
+    pub(super) *mut bindings::perf_event_pmu_context,
+    pub(super) PhantomData<&'a Event<T>>,
+);
+
+impl<T: Operations> PartialEq for Context<'_, T> {
+    fn eq(&self, other: &Self) -> bool {
+        ptr::eq(self.0, other.0)
+    }
+}
+
+impl<'a, T: Operations> Context<'a, T> {
+    fn context(&self) -> *mut bindings::perf_event_context {
+        // SAFETY: By the type invariant.
+        unsafe { (*self.0).ctx }
+    }
+
+    /// Returns the set of groups.
+    pub fn version(&self) -> Version {
+        let context = self.context();
+        // SAFETY: By the type invariant.
+        let (generation, head) = unsafe { ((*context).generation, &raw mut (*context).event_list) };
+        let number = |node: *mut bindings::list_head| {
+            if node == head {
+                return 0;
+            }
+            // SAFETY: `node` is not the head, so it is the `event_entry` of an event in the list of a
+            // locked context.
+            unsafe { (*kernel::container_of!(node, bindings::perf_event, event_entry)).id }
+        };
+        // SAFETY: By the type invariant.
+        let (newest, oldest) = unsafe { (number((*head).next), number((*head).prev)) };
+        Version {
+            context: self.0.addr(),
+            generation,
+            newest,
+            oldest,
+        }
+    }
+
+    /// Calls `f` for the groups that rotate and have come since `version`, or for all of them; once for
+    /// each of their events. Groups of other CPUs and of all control groups are included. Returns
+    /// whether no event has gone meanwhile.
+    pub fn for_each_since(
+        &self,
+        version: Option<&Version>,
+        mut f: impl FnMut(WaitingGroup<'a, T>, IsLeader),
+    ) -> bool {
+        let context = self.context();
+        // SAFETY: By the type invariant.
+        let (generation, head) = unsafe { ((*context).generation, &raw mut (*context).event_list) };
+        let changes = version.map(|it| generation.wrapping_sub(it.generation));
+        let mut seen = 0;
+        // SAFETY: As above. New events are put in front.
+        let mut node = unsafe { (*head).next };
+        while node != head && changes.is_none_or(|most| seen < most) {
+            // SAFETY: `node` is not the head, so it is the `event_entry` of an event.
+            let it = unsafe { kernel::container_of!(node, bindings::perf_event, event_entry) };
+            // SAFETY: The events in the list of a locked context are valid and do not change.
+            unsafe {
+                if version.is_some_and(|version| version.newest == (*it).id) {
+                    break;
+                }
+                if ptr::eq((*it).pmu_ctx, self.0) && (*(*it).group_leader).attr.pinned() == 0 {
+                    // INVARIANT: A leader, of a context that is locked.
+                    let group = WaitingGroup((*it).group_leader, PhantomData);
+                    f(group, IsLeader(ptr::eq(group.0, it)));
+                }
+                node = (*node).next;
+            }
+            seen = seen.wrapping_add(1);
+        }
+        changes.is_none_or(|most| seen == most)
+    }
+
+    /// Calls `f` for the groups that rotate and are on the CPU, in the order in which they were put there.
+    pub fn for_each_active(&self, mut f: impl FnMut(WaitingGroup<'a, T>)) {
+        // SAFETY: By the type invariant; the list is guarded by the context's lock.
+        let head = unsafe { &raw mut (*self.0).flexible_active };
+        // SAFETY: As above.
+        let mut node = unsafe { (*head).next };
+        while node != head {
+            // SAFETY: `node` is not the head, so it is the `active_list` of an event.
+            let it = unsafe { kernel::container_of!(node, bindings::perf_event, active_list) };
+            // SAFETY: As for `head`.
+            node = unsafe { (*node).next };
+            // INVARIANT: Leaders are in that list, see `merge_sched_in()`.
+            f(WaitingGroup(it, PhantomData));
+        }
+    }
+
+    /// Returns the number of groups that are enabled and should be on this CPU, but are not; without
+    /// those of control groups.
+    pub fn waiting(&self) -> u32 {
+        let mut waiting = 0u32;
+        let _ = self.for_each_since(None, |group, is_leader| {
+            // SAFETY: By the type invariant of the group.
+            let (state, cpu) = unsafe { ((*group.0).state, (*group.0).cpu) };
+            let here = CpuId::from_i32(cpu).is_none_or(|cpu| cpu == CpuId::current());
+            // SAFETY: As above.
+            let of_cgroup = unsafe { cgroup_of(group.0) }.is_some();
+            if is_leader.0 && state == INACTIVE && here && !of_cgroup {
+                waiting = waiting.saturating_add(1);
+            }
+        });
+        waiting
+    }
+
+    /// Returns the last place of the order.
+    pub fn latest(&self) -> u64 {
+        // SAFETY: By the type invariant.
+        unsafe { (*self.context()).flexible_groups.index }
+    }
+
+    /// Returns whether groups may be moved.
+    pub fn may_be_ordered(&self) -> bool {
+        // SAFETY: By the type invariant.
+        unsafe { (*self.context()).rotate_disable == 0 }
+    }
+
+    /// Moves `group`, which is one of the context's, to `place` in the order, behind groups that are there
+    /// already.
+    ///
+    /// [`may_be_ordered`](Self::may_be_ordered) must have returned true.
+    pub fn requeue(&self, group: WaitingGroup<'a, T>, place: u64) {
+        group.set_place(place, place);
+        // SAFETY: The context is locked by the type invariant, and no iterator of the perf core is at
+        // its tree where a `Context` can be had.
+        unsafe { move_to(group.0, place) };
+    }
+}
+
+/// Whether an event is the leader of its group.
+pub struct IsLeader(pub bool);
+
+/// A group that rotates: its leader, of this PMU or a software event, and siblings.
+///
+/// # Invariants
+///
+/// The pointer is that of a group's leader, which is valid, as are the siblings, and whose context
+/// is locked for `'a`.
+pub struct WaitingGroup<'a, T: Operations>(
+    pub(super) *mut bindings::perf_event,
+    pub(super) PhantomData<&'a Event<T>>,
+);
+
+impl<T: Operations> Clone for WaitingGroup<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T: Operations> Copy for WaitingGroup<'_, T> {}
+
+impl<T: Operations> WaitingGroup<'_, T> {
+    /// Returns whether the group is exclusive (`attr.exclusive`).
+    pub fn is_exclusive(&self) -> bool {
+        // SAFETY: By the type invariant.
+        unsafe { (*self.0).attr.exclusive() != 0 }
+    }
+
+    /// Calls `f` for each event of this PMU, and says whether it is enabled.
+    pub fn for_each_event(&self, mut f: impl FnMut(&Event<T>, bool)) {
+        // SAFETY: By the type invariant. An event of the same PMU has been opened by it.
+        unsafe {
+            let pmu = (*(*self.0).pmu_ctx).pmu;
+            let mut visit = |event: *mut bindings::perf_event| {
+                if ptr::eq((*event).pmu, pmu) {
+                    f(Event::from_raw(event), (*event).state > OFF);
+                }
+            };
+            visit(self.0);
+            let head = &raw mut (*self.0).sibling_list;
+            let mut node = (*head).next;
+            while node != head {
+                visit(kernel::container_of!(
+                    node,
+                    bindings::perf_event,
+                    sibling_list
+                ));
+                node = (*node).next;
+            }
+        }
+    }
+
+    /// Calls `f` for each enabled event of this PMU.
+    pub fn for_each_member(&self, mut f: impl FnMut(&Event<T>)) {
+        self.for_each_event(|event, enabled| {
+            if enabled {
+                f(event);
+            }
+        });
+    }
+
+    /// Calls `f` with the event that holds the group's place, if there is one.
+    fn with_first<R>(&self, f: impl FnOnce(&Event<T>) -> R) -> Option<R> {
+        let (mut f, mut result) = (Some(f), None);
+        self.for_each_event(|event, _| {
+            if let Some(f) = f.take() {
+                result = Some(f(event));
+            }
+        });
+        result
+    }
+
+    pub(super) fn set_place(&self, runtime: u64, place: u64) {
+        self.with_first(|event| event.set_turn_place(runtime, place));
+    }
+
+    /// Returns the group's place in the order by runtime, which is where it is unless it was put in front
+    /// of others.
+    pub fn runtime_place(&self) -> u64 {
+        // SAFETY: By the type invariant.
+        let place = unsafe { (*self.0).group_index };
+        let kept = self.with_first(|event| event.turn_place());
+        match kept {
+            Some((runtime, kept)) if kept == place => runtime,
+            _ => place,
+        }
+    }
+}

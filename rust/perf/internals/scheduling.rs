@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The order in which the perf core offers groups to a PMU, and how a driver can change it.
+//!
+//! A context keeps its flexible groups in a tree, by CPU, PMU, control group and `group_index`. The perf
+//! core offers them in the order of the last (`visit_groups_merge()`, `kernel/events/core.c:4018`).
+//! Once a group was refused, it offers no more of them (`group_can_go_on()`, `core.c:2920`), but for
+//! those that it takes for software events. When an interval is over, it moves one group to the end
+//! (`rotate_ctx()`, `core.c:4541`).
+//!
+//! A driver can move all groups that have counted, each to a place of its own ([`IntervalEnd`],
+//! [`Context::requeue`]), and the perf core then leaves the order alone. And it can have groups offered
+//! that are behind a refused one ([`Scheduling::offer`]): these get the flag that the perf core gives
+//! groups of software events, `PERF_EV_CAP_SOFTWARE` in `group_caps`. They lose it when the PMU is
+//! enabled, and those that have found a place go in front of the refused one ([`Offers::settle`](super::offers::Offers::settle)), so
+//! the next time they come first without a flag.
+//!
+//! # Locks
+//!
+//! The tree of a context, `group_index` and `group_caps` are guarded by the lock of the context. Two
+//! other uses rely on more:
+//!
+//! - `perf_event_init_context()` walks the tree without the lock, and sets `rotate_disable` for as
+//!   long, under the lock. While that is set, nothing is moved here.
+//! - `perf_event_open()` reads `group_caps` of a software event with the context's mutex only
+//!   (`core.c:14140`). It must not find the flag: the event would be moved from the PMU that it is on
+//!   to the same one, and be switched off by that. So the flag does not outlive the section with
+//!   interrupts off and the context locked in which it is set. `perf_event_open()` can run meanwhile on
+//!   another CPU, for a task that is not its own; with the flag it would see what it sees of a
+//!   group of software events, and the leader is switched off if it was enabled before.
+//!
+//! A refused group is on no counter, and its time goes by the perf core's clock, which stands still while
+//! groups are offered. So no event loses time by a trial.
+
+use super::{
+    context::{Context, WaitingGroup},
+    rotation,
+    tree::Behind,
+    OFFER_ALWAYS,
+};
+use crate::perf::{Event, Operations, PmuDisabled};
+use core::{marker::PhantomData, ops::Deref};
+
+/// The PMU of one CPU while the perf core puts events on it.
+///
+/// # Invariants
+///
+/// An `add` or `commit_txn` callback is running: the perf core holds the locks of the CPU's context
+/// and of its task's.
+pub struct Scheduling<'a, T: Operations> {
+    cx: PmuDisabled<'a, T>,
+    /// How many times the perf core disables the PMU around the callback alone.
+    disabled_for_this: i32,
+}
+
+impl<'a, T: Operations> Deref for Scheduling<'a, T> {
+    type Target = PmuDisabled<'a, T>;
+
+    fn deref(&self) -> &PmuDisabled<'a, T> {
+        &self.cx
+    }
+}
+
+impl<'a, T: Operations> Scheduling<'a, T> {
+    /// # Safety
+    ///
+    /// To be called by the `add` callback; the result must not leave it.
+    pub(in crate::perf) unsafe fn add(cx: PmuDisabled<'a, T>) -> Self {
+        // INVARIANT: By this function's requirements. See `event_sched_in()`.
+        Self {
+            cx,
+            disabled_for_this: 1,
+        }
+    }
+
+    /// # Safety
+    ///
+    /// To be called by the `commit_txn` callback; the result must not leave it.
+    pub(in crate::perf) unsafe fn commit(cx: PmuDisabled<'a, T>) -> Self {
+        // INVARIANT: By this function's requirements.
+        Self {
+            cx,
+            disabled_for_this: 0,
+        }
+    }
+
+    /// Returns whether the PMU stays disabled until the perf core has offered all groups. It does, but
+    /// for a CPU's own context that was empty.
+    pub fn may_offer(&self) -> bool {
+        // SAFETY: The PMU is registered, as it has events, and interrupts are off.
+        let here = unsafe { rotation::this_context(self.pmu().as_raw()) };
+        // SAFETY: The context is valid, and the count is used on this CPU alone.
+        unsafe { (*here).pmu_disable_count > self.disabled_for_this }
+    }
+
+    /// Returns the groups that `event` rotates with.
+    ///
+    /// `event` must be on this CPU or being added, here and for the other methods.
+    pub fn context(&self, event: &Event<T>) -> Context<'a, T> {
+        // SAFETY: The event is valid, and its context does not change while it is locked.
+        // INVARIANT: It is locked by the type invariant.
+        Context(unsafe { (*event.as_raw()).pmu_ctx }, PhantomData)
+    }
+
+    /// Returns the event's group.
+    pub fn group(&self, event: &Event<T>) -> WaitingGroup<'a, T> {
+        // SAFETY: The event is valid, and so is its leader, which does not change while the context
+        // is locked.
+        // INVARIANT: A leader, of a context that is locked by the type invariant.
+        WaitingGroup(unsafe { (*event.as_raw()).group_leader }, PhantomData)
+    }
+
+    /// Returns whether the event's group is pinned, so that it does not rotate.
+    pub fn is_of_pinned_group(&self, event: &Event<T>) -> bool {
+        // SAFETY: By the type invariant of the group.
+        unsafe { (*self.group(event).0).attr.pinned() != 0 }
+    }
+
+    /// Returns whether the events are put on the CPU because an interval is over.
+    pub fn is_interval_end(&self) -> bool {
+        // SAFETY: The PMU is registered, as it has events, and interrupts are off.
+        unsafe { rotation::is_under_way(self.pmu().as_raw()) }
+    }
+
+    /// Returns the groups that the perf core would offer after that of `event`, in its order, if that
+    /// one were not refused.
+    pub fn behind(&self, event: &Event<T>) -> Behind<'a, T> {
+        // SAFETY: The group is valid, and its context locked.
+        unsafe { Behind::new(self.group(event).0) }
+    }
+
+    /// Makes the perf core offer `group` although the group of `event`, which is before it, is refused.
+    ///
+    /// `group` must not be exclusive, and no exclusive group may be on the CPU: the perf core does not
+    /// check that for such an offer. [`may_offer`](Self::may_offer) must have returned true.
+    pub fn offer(&self, group: WaitingGroup<'_, T>, event: &Event<T>) {
+        let offers = &self.pmu().cpu_state(self).internals.offers;
+        // SAFETY: Both are leaders of groups in one context, which is locked, and the perf core
+        // enables the PMU before it unlocks it: in `perf_event_context_sched_in()`, `ctx_resched()`,
+        // `perf_cgroup_switch()` and `perf_rotate_context()`, and around each event.
+        unsafe { offers.push(group.0, self.group(event).0) };
+    }
+
+    /// Returns whether the event's group is offered because of [`offer`](Self::offer).
+    pub fn is_offered(&self, event: &Event<T>) -> bool {
+        // SAFETY: By the type invariant of the group.
+        unsafe { (*self.group(event).0).group_caps & OFFER_ALWAYS != 0 }
+    }
+}
+
+impl<T: Operations> PmuDisabled<'_, T> {
+    /// Returns whether the events are rotating: the CPU's [timer](super::rotation) for that is why the PMU
+    /// is disabled.
+    pub fn is_rotation(&self) -> bool {
+        // SAFETY: Interrupts are off, and the PMU is registered: before that ends,
+        // `close()` says so, and then waits for all that run with interrupts off.
+        self.pmu().internals.is_open() && unsafe { rotation::is_under_way(self.pmu().as_raw()) }
+    }
+
+    /// Leaves [offered](Scheduling::offer) groups behind the refused ones, which come first again when the
+    /// context's groups are offered next.
+    pub fn keep_places(&self) {
+        self.pmu().cpu_state(self).internals.offers.keep_places();
+    }
+
+    /// Returns the number of groups that are enabled and should be on this CPU, but are not; without those
+    /// of control groups. 0 if events are not [rotating](Self::is_rotation).
+    pub fn waiting_groups(&self) -> u32 {
+        if !self.is_rotation() {
+            return 0;
+        }
+        // SAFETY: As above.
+        let here = unsafe { rotation::this_context(self.pmu().as_raw()) };
+        // SAFETY: The context is valid; `perf_rotate_context()` has locked both.
+        let (own, task) = unsafe { (&raw mut (*here).epc, (*here).task_epc) };
+        let waiting = [own, task].map(|context| {
+            // SAFETY: Valid while it is locked. That of a CPU is none before it has had events.
+            if context.is_null() || unsafe { (*context).ctx }.is_null() {
+                return 0;
+            }
+            // INVARIANT: It is locked.
+            Context::<T>(context, PhantomData).waiting()
+        });
+        waiting.iter().sum()
+    }
+}
+
+/// The PMU of one CPU, disabled because an interval is over, before any group is taken off.
+///
+/// # Invariants
+///
+/// `perf_rotate_context()` is disabling the PMU: it holds the locks of the CPU's context and of its
+/// task's, and walks through neither's groups.
+pub struct IntervalEnd<'a, T: Operations>(PmuDisabled<'a, T>);
+
+impl<'a, T: Operations> Deref for IntervalEnd<'a, T> {
+    type Target = PmuDisabled<'a, T>;
+
+    fn deref(&self) -> &PmuDisabled<'a, T> {
+        &self.0
+    }
+}
+
+impl<'a, T: Operations> IntervalEnd<'a, T> {
+    /// Returns the proof that an interval is over, or [`None`] if it is not.
+    ///
+    /// # Safety
+    ///
+    /// To be called when the perf core itself (`perf_pmu_disable()`) disables a PMU that was not
+    /// disabled before; the result must not leave the callback.
+    #[inline]
+    pub(in crate::perf) unsafe fn new(cx: PmuDisabled<'a, T>) -> Option<Self> {
+        // Between the start of the timer's function and its end the perf core disables the PMU once, in
+        // `perf_rotate_context()`, with the locks taken and before it does anything else. It does so
+        // elsewhere in process context, in a scheduler's hook or in another interrupt: none of these
+        // comes in between, as interrupts are off. Tracepoints do, whose events stop ours, but not
+        // by this callback (`perf_event_throttle()`).
+        // SAFETY: The perf core disables a PMU while it is registered, with interrupts off.
+        let is_over = unsafe { rotation::is_under_way(cx.pmu().as_raw()) };
+        // INVARIANT: So that is what runs.
+        is_over.then_some(Self(cx))
+    }
+
+    /// Calls `f` for the contexts in which groups wait: the task's, then the CPU's own.
+    pub fn for_each_context(&self, mut f: impl FnMut(Context<'a, T>)) {
+        // SAFETY: The PMU is registered, as its timer is running, and interrupts are off.
+        let here = unsafe { rotation::this_context(self.pmu().as_raw()) };
+        // SAFETY: The context is valid; the perf core sets the pointer with the task's context locked.
+        let (own, task) = unsafe { (&raw mut (*here).epc, (*here).task_epc) };
+        for context in [task, own] {
+            // SAFETY: A context of this CPU is valid while it is locked, see the type invariant.
+            if !context.is_null() && unsafe { (*context).rotate_necessary } != 0 {
+                // INVARIANT: It is locked.
+                f(Context(context, PhantomData));
+            }
+        }
+    }
+
+    /// Keeps the perf core from changing the order of the context's groups this time.
+    pub fn keep_order(&self, context: &Context<'_, T>) {
+        let offers = &self.pmu().cpu_state(self).internals.offers;
+        // SAFETY: The context is locked, and until then the perf core enables the PMU again. Who sets
+        // the field or clears it holds the lock.
+        unsafe { offers.keep_order((*context.0).ctx) };
+    }
+}

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The tree of a context's flexible groups: `perf_event_groups` in `kernel/events/core.c`.
+
+use super::{context::WaitingGroup, INACTIVE, OFFER_ALWAYS};
+use crate::{
+    bindings,
+    perf::{Event, Operations},
+};
+use core::{cmp::Ordering, marker::PhantomData, ptr};
+use kernel::cpu::CpuId;
+
+/// Returns the id of the control group that an event is for, by which the tree is ordered.
+///
+/// # Safety
+///
+/// `event` must be valid, and in a context that is locked.
+pub(super) unsafe fn cgroup_of(event: *mut bindings::perf_event) -> Option<u64> {
+    #[cfg(CONFIG_CGROUP_PERF)]
+    // SAFETY: The event holds a reference to its control group as long as it is in a context
+    // (`perf_detach_cgroup()` comes later).
+    return unsafe {
+        let cgroup = (*event).cgrp;
+        (!cgroup.is_null()).then(|| (*(*(*cgroup).css.cgroup).kn).id)
+    };
+    #[cfg(not(CONFIG_CGROUP_PERF))]
+    return {
+        let _ = event;
+        None
+    };
+}
+
+/// The subtree of a group.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Subtree {
+    cpu: i32,
+    pmu: *mut bindings::pmu,
+    cgroup: Option<u64>,
+}
+
+impl Subtree {
+    /// # Safety
+    ///
+    /// `leader` must be valid, and in a context that is locked.
+    unsafe fn of(leader: *mut bindings::perf_event) -> Self {
+        // SAFETY: By this function's requirements.
+        unsafe {
+            Self {
+                cpu: (*leader).cpu,
+                pmu: (*(*leader).pmu_ctx).pmu,
+                cgroup: cgroup_of(leader),
+            }
+        }
+    }
+
+    /// Compares a place in this subtree with the leader of a group, as `perf_event_groups_cmp()`.
+    ///
+    /// # Safety
+    ///
+    /// As for [`of`](Self::of).
+    unsafe fn compare(&self, place: u64, leader: *mut bindings::perf_event) -> Ordering {
+        // SAFETY: By this function's requirements.
+        unsafe {
+            let cpu = self.cpu.cmp(&(*leader).cpu);
+            let pmu = || self.pmu.addr().cmp(&(*(*leader).pmu_ctx).pmu.addr());
+            // No control group comes before all of them, as there.
+            let cgroup = || self.cgroup.cmp(&cgroup_of(leader));
+            let place = || place.cmp(&(*leader).group_index);
+            cpu.then_with(pmu).then_with(cgroup).then_with(place)
+        }
+    }
+}
+
+/// # Safety
+///
+/// `node` must be the `group_node` of an event.
+unsafe fn leader_at(node: *mut bindings::rb_node) -> *mut bindings::perf_event {
+    // SAFETY: By this function's requirements.
+    unsafe { kernel::container_of!(node, bindings::perf_event, group_node) }
+}
+
+/// Moves a group in its tree, behind all in its subtree whose place is not greater.
+///
+/// As `perf_event_groups_delete()` and `perf_event_groups_insert()`, but for the place.
+///
+/// # Safety
+///
+/// `leader` must be that of a flexible group in a context that is locked and whose `rotate_disable`
+/// is not set, and no iterator of the perf core may be at it.
+pub(super) unsafe fn move_to(leader: *mut bindings::perf_event, place: u64) {
+    // SAFETY: By this function's requirements, the tree is ours to change, and the leader in it. The
+    // order of the tree is `perf_event_groups_cmp()`'s, before and after.
+    unsafe {
+        let groups = &raw mut (*(*leader).ctx).flexible_groups;
+        let tree = &raw mut (*groups).tree;
+        let node = &raw mut (*leader).group_node;
+        bindings::rb_erase(node, tree);
+        (*leader).group_index = place;
+        if (*groups).index < place {
+            (*groups).index = place;
+        }
+        let subtree = Subtree::of(leader);
+        let mut parent: *mut bindings::rb_node = ptr::null_mut();
+        let mut link = &raw mut (*tree).rb_node;
+        while !(*link).is_null() {
+            parent = *link;
+            link = match subtree.compare(place, leader_at(parent)) {
+                Ordering::Less => &raw mut (*parent).rb_left,
+                _ => &raw mut (*parent).rb_right,
+            };
+        }
+        // `rb_link_node()`.
+        (*node).__rb_parent_color = parent.expose_provenance();
+        (*node).rb_left = ptr::null_mut();
+        (*node).rb_right = ptr::null_mut();
+        *link = node;
+        bindings::rb_insert_color(node, tree);
+    }
+}
+
+/// How many subtrees are searched. Groups of control groups nested deeper than that wait.
+const SUBTREES: usize = 8;
+
+/// The groups that the perf core offers behind a certain one, in its order: those that are enabled, and
+/// neither on a CPU nor offered anyway.
+///
+/// # Invariants
+///
+/// The first `len` pointers are those of leaders, in the tree of a context that is locked for `'a`.
+pub struct Behind<'a, T: Operations> {
+    /// The next of each subtree.
+    next: [*mut bindings::perf_event; SUBTREES],
+    len: usize,
+    _groups: PhantomData<&'a Event<T>>,
+}
+
+impl<T: Operations> Clone for Behind<'_, T> {
+    fn clone(&self) -> Self {
+        Self {
+            next: self.next,
+            len: self.len,
+            _groups: PhantomData,
+        }
+    }
+}
+
+impl<T: Operations> Behind<'_, T> {
+    /// # Safety
+    ///
+    /// `leader` must be that of a flexible group in a context that is locked for the lifetime, and
+    /// being scheduled on this CPU.
+    pub(super) unsafe fn new(leader: *mut bindings::perf_event) -> Self {
+        let mut next = [ptr::null_mut(); SUBTREES];
+        let mut len = 0;
+        let mut push = |leader: *mut bindings::perf_event| {
+            if let Some(slot) = next.get_mut(len).filter(|_| !leader.is_null()) {
+                *slot = leader;
+                len = len.wrapping_add(1);
+            }
+        };
+        // SAFETY: By this function's requirements.
+        unsafe {
+            let own = Subtree::of(leader);
+            push(following(leader));
+            let place = (*leader).group_index;
+            let mut others = |subtree: Subtree| {
+                if subtree != own {
+                    push(first_from((*leader).ctx, subtree, place));
+                }
+            };
+            // CAST: a CPU's number.
+            let here = CpuId::current().as_u32() as i32;
+            if !(*(*leader).ctx).task.is_null() {
+                others(Subtree { cpu: -1, ..own });
+                others(Subtree { cpu: here, ..own });
+            } else {
+                let none = Subtree {
+                    cgroup: None,
+                    ..own
+                };
+                others(none);
+                for_each_current_cgroup((*leader).ctx, |cgroup| {
+                    others(Subtree {
+                        cgroup: Some(cgroup),
+                        ..own
+                    });
+                });
+            }
+        }
+        // INVARIANT: From the tree.
+        Self {
+            next,
+            len,
+            _groups: PhantomData,
+        }
+    }
+}
+
+impl<'a, T: Operations> Iterator for Behind<'a, T> {
+    type Item = WaitingGroup<'a, T>;
+
+    fn next(&mut self) -> Option<WaitingGroup<'a, T>> {
+        loop {
+            // SAFETY: By the type invariant.
+            let place = |slot: &&mut *mut bindings::perf_event| unsafe { (***slot).group_index };
+            let last = self.len.checked_sub(1)?;
+            let last_leader = *self.next.get(last)?;
+            let mut slots = self.next.iter_mut().take(self.len);
+            let slot = match last {
+                0 => slots.next()?,
+                _ => slots.min_by_key(place)?,
+            };
+            let leader = *slot;
+            // SAFETY: By the type invariant.
+            // INVARIANT: From the tree, or the last pointer takes the place of the one that goes.
+            let (state, caps) = unsafe {
+                *slot = following(leader);
+                if slot.is_null() {
+                    *slot = last_leader;
+                    self.len = last;
+                }
+                ((*leader).state, (*leader).group_caps)
+            };
+            if state == INACTIVE && caps & OFFER_ALWAYS == 0 {
+                // INVARIANT: By the type invariant.
+                return Some(WaitingGroup(leader, PhantomData));
+            }
+        }
+    }
+}
+
+/// Returns the next leader in the subtree, or null.
+///
+/// # Safety
+///
+/// `leader` must be in the tree of a context that is locked.
+unsafe fn following(leader: *mut bindings::perf_event) -> *mut bindings::perf_event {
+    // SAFETY: By this function's requirements, and so is the next.
+    unsafe {
+        let node = bindings::rb_next(&raw const (*leader).group_node);
+        if node.is_null() {
+            return ptr::null_mut();
+        }
+        let next = leader_at(node);
+        let same = (*next).cpu == (*leader).cpu
+            && ptr::eq((*next).pmu_ctx, (*leader).pmu_ctx)
+            && is_of_same_cgroup(next, leader);
+        if same {
+            next
+        } else {
+            ptr::null_mut()
+        }
+    }
+}
+
+/// # Safety
+///
+/// Both must be valid.
+unsafe fn is_of_same_cgroup(a: *mut bindings::perf_event, b: *mut bindings::perf_event) -> bool {
+    #[cfg(CONFIG_CGROUP_PERF)]
+    // SAFETY: By this function's requirements; a control group has one such structure.
+    return unsafe { ptr::eq((*a).cgrp, (*b).cgrp) };
+    #[cfg(not(CONFIG_CGROUP_PERF))]
+    return {
+        let _ = (a, b);
+        true
+    };
+}
+
+/// Returns the first leader of a subtree from `place` on, or null.
+///
+/// # Safety
+///
+/// `context` must be valid and locked.
+unsafe fn first_from(
+    context: *mut bindings::perf_event_context,
+    subtree: Subtree,
+    place: u64,
+) -> *mut bindings::perf_event {
+    let mut first = ptr::null_mut();
+    // SAFETY: By this function's requirements.
+    unsafe {
+        let mut node = (*context).flexible_groups.tree.rb_node;
+        while !node.is_null() {
+            let leader = leader_at(node);
+            if subtree.compare(place, leader) == Ordering::Greater {
+                node = (*node).rb_right;
+            } else {
+                first = leader;
+                node = (*node).rb_left;
+            }
+        }
+        if !first.is_null() && Subtree::of(first) != subtree {
+            first = ptr::null_mut();
+        }
+    }
+    first
+}
+
+/// Calls `f` with the ids of the control groups of the task on this CPU.
+///
+/// # Safety
+///
+/// `context` must be this CPU's own, and locked.
+unsafe fn for_each_current_cgroup(context: *mut bindings::perf_event_context, f: impl FnMut(u64)) {
+    #[cfg(CONFIG_CGROUP_PERF)]
+    // SAFETY: By this function's requirements; a CPU's own context is in its `perf_cpu_context`, in
+    // which the control group is guarded by the context's lock. It and its parents stay while there are
+    // events for it, and tasks in it.
+    unsafe {
+        let mut f = f;
+        let cpu = kernel::container_of!(context, bindings::perf_cpu_context, ctx);
+        let cgroup = (*cpu).cgrp;
+        if cgroup.is_null() {
+            return;
+        }
+        let mut css = &raw mut (*cgroup).css;
+        while !css.is_null() {
+            f((*(*(*css).cgroup).kn).id);
+            css = (*css).parent;
+        }
+    }
+    #[cfg(not(CONFIG_CGROUP_PERF))]
+    let _ = (context, f);
+}
