@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Noticing that users disable events.
+//! A watch on the functions by which users disable events.
 //!
-//! To disable a group that is in the error state changes nothing in the perf core
-//! (`_perf_event_disable()`, `kernel/events/core.c:2729`), and no PMU is told. A pinned group that
-//! [waits](crate::perf::OnCpu::wait_if_pinned) would be tried again nevertheless. So the functions that
-//! disable events for users are probed, and groups that they are asked to disable wait no longer:
+//! Disabling a group in the error state changes nothing in the perf core (`_perf_event_disable()`,
+//! `kernel/events/core.c:2729`), and calls no PMU. A pinned group that
+//! [waits](crate::perf::OnCpu::wait_if_pinned) would be tried again nevertheless. So kprobes watch the
+//! functions that disable events for users, and a group that one is called for waits no longer:
 //!
 //! - `perf_ioctl()` and `perf_compat_ioctl()`, with `PERF_EVENT_IOC_DISABLE`
 //! - `perf_event_task_disable()`, for prctl()
 //! - `perf_event_disable()`, for events of the kernel's own
 //!
 //! These are called by pointer or from other files, so they are not inlined everywhere, as
-//! `_perf_event_disable()` itself can be. Groups are looked for when the function is called and when it
-//! returns: they may begin to wait in between. Only a group that within one such call loses its counter
-//! and gets it back goes on counting.
+//! `_perf_event_disable()` itself can be. The handlers look for groups when the function is called and
+//! when it returns, as a group may begin to wait in between. Only a group that loses its counter and gets
+//! it back within one such call goes on counting.
 //!
 //! # While there is no pinned event
 //!
 //! A probe makes each call of its function dearer, and most users have no pinned events. So the probes
 //! of `perf_ioctl()`, `perf_compat_ioctl()` and `perf_event_task_disable()` are disabled while none is
-//! open, see [`UserProbes`]. A task enables them before it returns to user mode from the
-//! `perf_event_open()` that makes the first one: until then no user can name the event. Probes cannot be
-//! enabled in `event_init`, where a lock may be held that CPU hotplug takes within its own
-//! (`perf_try_init_event()`, `perf_event_exit_cpu()`): enabling takes that of CPU hotplug. A task that
-//! then calls one of the functions in vain disables the probes, at most once a second, as code is
-//! rewritten for it.
+//! open, see [`UserProbes`]. The task that opens the first one enables them before it returns to user
+//! mode from `perf_event_open()`: until then only a thread that guesses the number of the file can
+//! disable the event. `event_init` itself cannot enable probes, as that takes the lock of CPU hotplug, and
+//! a lock may be held there that CPU hotplug takes within its own (`perf_try_init_event()`,
+//! `perf_event_exit_cpu()`). A task that calls one of the functions while no pinned event is open
+//! disables the probes, at most once a second, as that rewrites code.
 //!
 //! Events that kernel threads open do not enable them. These have no file and no owner, so they are
 //! disabled by `perf_event_disable()` alone.
 //!
-//! In the kernel proper this would be the perf core's business.
+//! In the kernel proper the perf core would do this itself.
 
 use crate::{
     bindings,
@@ -55,14 +55,13 @@ use kernel::{
     types::Opaque,
 };
 
-/// How many tasks can be disabling events at a time without one of them going unnoticed.
+/// The most tasks that can be disabling events at a time with all of them noticed.
 const MAX_DISABLING: c_int = 256;
 
-/// For so many milliseconds at least the probes stay enabled.
+/// The least time for which probes stay enabled, in milliseconds.
 const SHORTEST: u32 = 1000;
 
-/// The time in which a PMU notices that its events are disabled. Only in this time are pinned groups
-/// that wait tried again.
+/// The watch on the events of a PMU. Pinned groups that wait are tried again only while it exists.
 pub struct DisableWatch<T: Operations> {
     _probe: Probe<T>,
     pmu: Arc<Pmu<T>>,
@@ -99,7 +98,7 @@ impl<T: Operations> Drop for DisableWatch<T> {
     fn drop(&mut self) {
         self.pmu.internals.retries_pinned.store(false, Relaxed);
         let user = &self.pmu.internals.user_probes;
-        // When they have gone, no handler gives a task work any more.
+        // Without probes no handler adds work to a task any more.
         let probes = {
             let mut probes = user.probes.lock();
             user.enabled.store(false, Relaxed);
@@ -118,15 +117,15 @@ impl<T: Operations> Drop for DisableWatch<T> {
     }
 }
 
-/// The probes of what users call, which are enabled while pinned events are open, and then until a
-/// task calls one of these functions in vain.
+/// The probes of the functions that users call. They are enabled while pinned events are open, and then
+/// until a task calls one of these functions in vain.
 #[pin_data]
 pub(in crate::perf) struct UserProbes<T: Operations> {
     #[pin]
     probes: Mutex<KVec<Probe<T>>>,
     /// Whether they are enabled. Changes with `probes` locked.
     enabled: Atomic<bool>,
-    /// When they were enabled last.
+    /// The time at which they were enabled last.
     enabled_at: Atomic<usize>,
     /// Counts the events that [`pinned_opened`](Pmu::pinned_opened) has told of.
     open: Atomic<usize>,
@@ -148,7 +147,7 @@ impl<T: Operations> UserProbes<T> {
         })
     }
 
-    /// Whether the probes have been enabled for long enough, and no pinned event is open.
+    /// Returns whether the probes have been enabled for long enough and no pinned event is open.
     fn is_vain(&self) -> bool {
         self.open.load(Relaxed) == 0
             && Ticks::from_number(self.enabled_at.load(Relaxed)).age() >= SHORTEST
@@ -182,8 +181,8 @@ impl<T: Operations> UserProbes<T> {
 }
 
 impl<T: Operations> Pmu<T> {
-    /// Has the calls watched by which users disable events, as one of a pinned group is being opened.
-    /// Returns whether [`pinned_closed`](Self::pinned_closed) has to be called when it goes.
+    /// Counts an event of a pinned group that is being opened, and gets the calls watched by which users
+    /// disable events. Returns whether [`pinned_closed`](Self::pinned_closed) has to be called when it goes.
     ///
     /// `ENOMEM`, and nothing has to be done. Process context.
     pub(in crate::perf) fn pinned_opened(&self) -> Result<bool> {
@@ -201,13 +200,13 @@ impl<T: Operations> Pmu<T> {
         Ok(true)
     }
 
-    /// Says that an event has gone that [`pinned_opened`](Self::pinned_opened) was called for.
+    /// Takes an event off the count that [`pinned_opened`](Self::pinned_opened) was called for.
     pub(in crate::perf) fn pinned_closed(&self) {
         self.internals.user_probes.open.fetch_sub(1, Relaxed);
     }
 }
 
-/// What a task has to do before it returns to user mode: [`UserProbes::settle`].
+/// Work for a task before it returns to user mode: [`UserProbes::settle`].
 ///
 /// # Invariants
 ///
@@ -218,8 +217,8 @@ struct Work<T: Operations> {
 }
 
 impl<T: Operations> Work<T> {
-    /// Gives it to the current task, which must not be a kernel thread. One that exits does not get it:
-    /// it does not return to user mode.
+    /// Adds work to the current task, which must not be a kernel thread. A task that exits does not get
+    /// it, as it does not return to user mode.
     ///
     /// `ENOMEM`. Not in an interrupt.
     fn add(pmu: &Pmu<T>, flags: Flags) -> Result {
@@ -350,7 +349,7 @@ impl<T: Operations> Drop for Probe<T> {
     }
 }
 
-/// Which events are disabled. The pointers are for comparison only.
+/// The events that are disabled. The pointers are for comparison only.
 #[derive(Clone, Copy)]
 pub(in crate::perf) enum Target {
     /// An event, and those that were inherited from it.
@@ -360,7 +359,7 @@ pub(in crate::perf) enum Target {
 }
 
 impl Target {
-    /// Whether the group of `event` is among them.
+    /// Returns whether the group of `event` is among them.
     ///
     /// # Safety
     ///
@@ -447,7 +446,7 @@ unsafe extern "C" fn disable_entry<T: Operations>(
     unsafe { begin::<T>(instance, Target::Event(with_exposed_provenance_mut(event))) }
 }
 
-/// Whether the call cannot be about a pinned event. Then the caller disables the probes before it
+/// Returns whether the call cannot be about a pinned event. If so, the task disables the probes before it
 /// returns to user mode.
 ///
 /// # Safety
@@ -466,7 +465,7 @@ unsafe fn is_vain<T: Operations>(instance: *mut bindings::kretprobe_instance) ->
     vain
 }
 
-/// What an entry handler returns if the return handler is not to be called.
+/// The result of an entry handler that skips the return handler.
 const NOT_THIS_CALL: c_int = 1;
 
 /// # Safety
@@ -501,7 +500,7 @@ unsafe extern "C" fn return_handler<T: Operations>(
     0
 }
 
-/// The PMU of the probe that an instance is of, and the instance's data.
+/// Returns the PMU of the probe of an instance, and the instance's data.
 ///
 /// # Safety
 ///
@@ -523,7 +522,7 @@ unsafe fn of_instance<'a, T: Operations>(
 }
 
 impl<T: Operations> Pmu<T> {
-    /// Lets the groups of `target` wait no longer. Preemption is off.
+    /// Takes the groups of `target` off the waiting ones. Preemption is off.
     fn forget_disabled(&self, target: Target) {
         // It is set under the lock of the group's context, which the probed function takes to look at the
         // group's state. So it is seen when that returns, if not before.

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! PMUs of built-in drivers, and how to take their place.
+//! PMUs of built-in drivers, and how a module takes their place.
 //!
 //! A built-in driver registers its PMU at boot and never unregisters it. [`BuiltinPmu`] finds it,
 //! [`BuiltinPmu::unregister`] takes it off the perf core's list, and dropping the resulting
 //! [`UnregisteredPmu`] puts it back as if nothing had happened.
 //!
-//! This has no place in the kernel proper, where a driver that is not wanted is not built in.
+//! This has no place in the kernel proper, where such a driver would not be built in.
 
 use super::rotation;
 use crate::bindings;
@@ -16,7 +16,7 @@ use kernel::{
     prelude::*,
 };
 
-/// Who has events open on a PMU, by kind.
+/// The numbers of open events on a PMU, by kind.
 #[derive(Clone, Copy, Default)]
 pub struct Users {
     /// Events that have the shape of the NMI watchdog's: kernel-owned, pinned to a CPU, sampling
@@ -86,18 +86,17 @@ impl BuiltinPmu {
         Ok(NonNull::new(pmu).map(Self))
     }
 
-    /// Name that the PMU was registered under.
+    /// Returns the name that the PMU was registered under.
     pub fn name(&self) -> &CStr {
         // SAFETY: A registered PMU has a name, which is a C string that lives as long as the PMU,
         // that is, for good.
         unsafe { CStr::from_char_ptr((*self.0.as_ptr()).name) }
     }
 
-    /// Takes the PMU off the perf core's list: nobody can open events on it any more.
+    /// Unregisters the PMU, so that no more events can be opened on it.
     ///
-    /// If there are events on it, it stays where it is, and `EBUSY` comes with it. That is also so
-    /// for a short time after an event was closed. While it is being tried, events that have to
-    /// share counters do not take turns. Process context.
+    /// `EBUSY`, and the PMU as it was, if it has events, and for a short time after an event was closed.
+    /// During the attempt events do not rotate. Process context.
     pub fn unregister(self) -> Result<UnregisteredPmu, (Self, Error)> {
         let pmu = self.0.as_ptr();
         // SAFETY: The PMU is registered, and nobody else unregisters it.
@@ -114,7 +113,7 @@ impl BuiltinPmu {
         }
     }
 
-    /// Who has events open on the PMU now.
+    /// Counts the events that are open on the PMU.
     pub fn users(&self) -> Users {
         let mut users = Users::default();
         let pmu = self.0.as_ptr();
@@ -139,7 +138,7 @@ impl BuiltinPmu {
 }
 
 impl Users {
-    /// Whether there is nobody.
+    /// Returns whether there are none.
     pub fn are_none(&self) -> bool {
         self.watchdog == 0 && self.kernel == 0 && self.user == 0
     }
@@ -182,7 +181,7 @@ pub struct UnregisteredPmu(BuiltinPmu);
 impl Drop for UnregisteredPmu {
     fn drop(&mut self) {
         let pmu = self.0 .0.as_ptr();
-        // SAFETY: The PMU is not registered, so nobody else uses it. Unregistering has freed what
+        // SAFETY: The PMU is not registered, so no one else uses it. Unregistering has freed what
         // the first two pointed to and left them dangling, and registering takes a device that is
         // there for one that it need not make. Name and type are what they were: the type is the
         // index in a table that we found the PMU by.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Events that should count on a CPU and do not, for want of counters or of a turn.
+//! Events that should count on a CPU and do not: no counter is free for them, or they wait for their turn.
 //!
-//! The perf core tells a PMU of those alone that it offers. The others are in the lists of the two
-//! contexts that a CPU has at a time: its own, and that of the task that runs.
+//! The perf core offers only some of them to the PMU. All are in the lists of the two contexts that a CPU
+//! has at a time: its own, and that of the running task.
 //!
 //! Each list is read under its context's lock. Events join and leave a context (`list_add_event()`,
 //! `list_del_event()`) and a group (`perf_group_attach()`, `perf_group_detach()`) under that lock, and
@@ -28,7 +28,7 @@ use kernel::cpu::CpuId;
 pub struct InactiveGroup {
     /// The perf core's number of the leader.
     pub number: u64,
-    /// Whether the group is pinned, and so is not tried again.
+    /// Whether the group is in the error state: it is pinned, and the perf core does not try it again.
     pub is_error: bool,
 }
 
@@ -36,14 +36,14 @@ impl<T: Operations> OnCpu<'_, T> {
     /// Calls `f` for each event of the PMU that is enabled and should be on this CPU, but is on no
     /// counter; with the group that it is in. In each context the newest come first.
     ///
-    /// Not for those of cgroups, of which it is not known here whether they should count.
+    /// Events of cgroups are left out, as it is not known here whether they should count.
     ///
     /// In an interrupt that has come in between callbacks, not in one of these.
     pub fn for_each_inactive(&self, mut f: impl FnMut(&Event<T>, InactiveGroup)) {
         if !self.pmu().internals.is_open() {
             return;
         }
-        // SAFETY: The PMU is registered: whoever ends that has said so before, and waits for all that
+        // SAFETY: The PMU is registered: before that ends, `close()` says so, and then waits for all that
         // run with interrupts off.
         let here = unsafe { rotation::this_context(self.pmu().as_raw()) };
         // SAFETY: As above. The first pointer is set once, to a context that is never freed. The perf
@@ -125,7 +125,7 @@ impl<T: Operations> OnCpu<'_, T> {
         }
     }
 
-    /// The number of the leader of the event's group. The event is on this CPU.
+    /// Returns the number of the leader of the event's group. The event must be on this CPU.
     pub fn group_of(&self, event: &Event<T>) -> u64 {
         // SAFETY: The event is valid, and so is its leader, which the event leaves on this CPU alone,
         // with interrupts off.

@@ -1,28 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Pinned groups that wait for what others have at the moment.
+//! Pinned groups that wait for counters that others hold at the moment.
 //!
 //! The perf core puts a pinned group that does not fit into the error state, and leaves it there until
 //! its user enables it again. That is right where other events of the CPU are in its way: they were
-//! there first, or come before it. Where something outside of the CPU is, this goes away without the
-//! user being told. So the driver says which groups that holds for ([`OnCpu::wait_if_pinned`]), and
-//! those that are still in the error state when the CPU schedules anew ([`Pmu::resched`]) are tried
-//! again.
+//! there first, or come before it. An obstacle outside of the CPU, though, goes away without the user
+//! knowing. So the driver marks the groups that meet one ([`OnCpu::wait_if_pinned`]), and those that are
+//! still in the error state when the CPU schedules anew ([`Pmu::resched`]) are tried again.
 //!
-//! While a group waits, its user sees what the perf core shows of the error state: nothing to read. The
-//! time counts as enabled and not running, so what is read later is known not to be all.
+//! While a group waits, its user sees the error state: nothing to read. The time counts as enabled and
+//! not running, so a later count is known to be incomplete.
 //!
-//! Every event is looked at for itself: a child that was inherited waits like its parent. A task that
-//! has gone elsewhere meanwhile takes the group out of the error state with it, and it is tried when
-//! the task is scheduled next.
+//! Each event waits for itself: an inherited one like its parent. If the task has moved to another CPU
+//! meanwhile, its group leaves the error state and is tried when the task is scheduled next.
 //!
-//! Left to the user are groups of a cgroup, as the perf core keeps books of them that are out of reach,
-//! and those beyond [`SLOTS`] on a CPU.
+//! Groups of a cgroup, whose time the perf core accounts in places out of reach, and those beyond
+//! [`SLOTS`] on a CPU stay in the error state until the user enables them.
 //!
 //! A group that is disabled while it is in the error state waits no longer, which
 //! [`DisableWatch`](crate::perf::DisableWatch) sees to. Without one, none is tried again.
 //!
-//! In the kernel proper this would be the perf core's business: the driver would return another error.
+//! In the kernel proper the perf core would do this: the driver would return another error.
 
 use super::{ERROR, INACTIVE};
 use crate::{
@@ -38,12 +36,12 @@ use kernel::{
     sync::atomic::{ordering, Atomic, Relaxed},
 };
 
-/// How many groups can wait on a CPU at a time.
+/// The most groups that can wait on a CPU at a time.
 const SLOTS: usize = 16;
 
 type Slot = Atomic<*mut bindings::perf_event>;
 
-/// Of each group that waits on a CPU, one event of the PMU.
+/// One event of the PMU for each group that waits on a CPU.
 ///
 /// # Invariants
 ///
@@ -77,7 +75,7 @@ impl Waiting {
         self.forget_if(|it| ptr::eq(it, event));
     }
 
-    /// Clears the slots whose event `f` says so of.
+    /// Clears the slots of the events for which `f` returns true.
     pub(in crate::perf) fn forget_if(&self, f: impl Fn(*mut bindings::perf_event) -> bool) {
         for slot in &self.0 {
             let event = slot.load(ordering::Acquire);
@@ -100,7 +98,7 @@ pub struct PinnedGroup<'a, T: Operations> {
 }
 
 impl<T: Operations> PinnedGroup<'_, T> {
-    /// Calls `f` for each event of this PMU that would be counted.
+    /// Calls `f` for each enabled event of this PMU.
     pub fn for_each_event(&self, mut f: impl FnMut(&Event<T>)) {
         let visit = |event: *mut bindings::perf_event, enabled| {
             // SAFETY: An event of the group, which by the type invariant does not change.
@@ -120,7 +118,7 @@ impl<'a, T: Operations> OnCpu<'a, T> {
         &self.pmu().cpu_state(self).internals.waiting
     }
 
-    /// Whether the event with the given id is in a pinned group. `false` if it is not on this CPU.
+    /// Returns whether the event with the given id is in a pinned group; `false` if it is not on this CPU.
     pub fn is_pinned(&self, id: crate::perf::EventId) -> bool {
         self.event(id).is_some_and(|event| {
             // SAFETY: An event that is on this CPU leaves its group on this CPU, which this keeps from
@@ -129,8 +127,8 @@ impl<'a, T: Operations> OnCpu<'a, T> {
         })
     }
 
-    /// Says that the group of the event with the given id is being refused for what others have at
-    /// the moment. If it is pinned, it is tried again by the next [`Pmu::resched`] of this CPU.
+    /// Marks the group of the event with the given id as refused because of others' counters. If it is
+    /// pinned, the next [`Pmu::resched`] of this CPU tries it again.
     ///
     /// To be called while the group is being added.
     pub fn wait_if_pinned(&self, id: crate::perf::EventId) {
@@ -194,7 +192,7 @@ impl<T: Operations> Pmu<T> {
         any
     }
 
-    /// Decides about the group of `event`, and gets it out of the error state if it is to be tried.
+    /// Decides about the group of `event`, and takes it out of the error state if it is to be tried.
     ///
     /// # Safety
     ///
@@ -226,7 +224,7 @@ impl<T: Operations> Pmu<T> {
         slot: &Slot,
         event: *mut bindings::perf_event,
     ) -> Verdict {
-        // Whoever disabled the group while this waited for the lock has cleared the slot before.
+        // A task that disabled the group while this waited for the lock has cleared the slot before.
         if slot.load(ordering::Acquire) != event || !self.internals.retries_pinned.load(Relaxed) {
             return Verdict::Gone;
         }
@@ -257,7 +255,7 @@ impl<T: Operations> Pmu<T> {
         Verdict::Retry
     }
 
-    /// Says that `event` is about to go.
+    /// Forgets `event`, which is about to go.
     pub(in crate::perf) fn forget_waiting(&self, event: *mut bindings::perf_event) {
         for state in self.cpu_states() {
             state.internals.waiting.forget(event);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Making a CPU schedule its events anew.
+//! Requests to a CPU to schedule its events anew.
 //!
-//! The perf core looks again at events that found no counter when something happens on their CPU, or
-//! when events take turns. Neither is so when it is something elsewhere that has set a counter free.
+//! The perf core tries events that found no counter again when their CPU schedules for another reason, or
+//! when they rotate. Neither happens when another CPU has freed the counter.
 
 use crate::{
     bindings,
@@ -25,13 +25,13 @@ use kernel::{
 ///
 /// # Invariants
 ///
-/// While `pending` is set, the kernel may use `csd`, or who has set it does. Otherwise nobody does.
+/// While `pending` is set, `csd` belongs to the code that has set it, and then to the kernel.
 pub(in crate::perf) struct Request {
     csd: Opaque<bindings::__call_single_data>,
     pending: Atomic<bool>,
 }
 
-// SAFETY: By the type invariant one at a time uses `csd`, whichever thread that is.
+// SAFETY: By the type invariant one thread at a time uses `csd`.
 unsafe impl Send for Request {}
 
 // SAFETY: As above.
@@ -39,7 +39,7 @@ unsafe impl Sync for Request {}
 
 impl Request {
     pub(in crate::perf) fn new() -> Self {
-        // INVARIANT: Nobody knows of it yet.
+        // INVARIANT: It is not pending.
         Self {
             csd: Opaque::zeroed(),
             pending: Atomic::new(false),
@@ -48,7 +48,7 @@ impl Request {
 }
 
 impl<T: Operations> Pmu<T> {
-    /// Makes `cpu` take all events of this PMU from its counters and place them anew, soon.
+    /// Makes `cpu` take all events of this PMU off its counters soon, and place them anew.
     ///
     /// On another CPU that happens in an interrupt, and the caller may hold locks of the perf core.
     /// On this one it happens at once; then the caller must hold none. Nothing happens if `cpu` is
@@ -56,7 +56,7 @@ impl<T: Operations> Pmu<T> {
     ///
     /// Nor does anything happen while the PMU is not registered. Any context but an NMI.
     pub fn resched(&self, cpu: CpuId) {
-        // `close_resched()` waits for who is in here.
+        // `close_resched()` waits for callers in here.
         let _guard = rcu::read_lock();
         if !self.internals.is_open() {
             return;
@@ -66,7 +66,7 @@ impl<T: Operations> Pmu<T> {
         };
         let Request { csd, pending } = &state.internals.resched;
         if pending.cmpxchg(false, true, ordering::Full).is_err() {
-            // It is still to come, and sees what the caller has done before.
+            // That request is still to come, and sees the caller's changes.
             return;
         }
         // SAFETY: By the type invariant `csd` is ours: `pending` has just been set. It stays where it
@@ -123,7 +123,7 @@ unsafe extern "C" fn resched_callback<T: Operations>(pmu: *mut c_void) {
     let resched = || {
         // SAFETY: The PMU is registered: requests are made while it is, and `close_resched()` waits
         // for them before it is not any more. Interrupts are off, and no lock of the perf core is held
-        // on this CPU: an interrupt does not come in while one is, and who asks for this CPU itself
+        // on this CPU: an interrupt does not come in while one is, and a caller that asks for its own CPU
         // holds none (`Pmu::resched()`).
         unsafe { bindings::rpmu_helper_perf_pmu_resched(pmu.as_raw()) };
     };

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The timers that make events take turns, one of each PMU and CPU.
+//! The timers by which events rotate: one for each PMU and CPU.
 //!
 //! The perf core starts a CPU's timer when an event has to wait for a counter, and when
-//! `perf_event_mux_interval_ms` is written; it stops by itself once it has expired and found
-//! nobody waiting. `perf_pmu_unregister()` frees it even if it runs
-//! (`kernel/events/core.c:12810`, no `hrtimer_cancel()`). So it has to be stopped before.
+//! `perf_event_mux_interval_ms` is written; it stops by itself once it has expired and no event waits.
+//! `perf_pmu_unregister()` frees it even while it runs (`kernel/events/core.c:12810`, no
+//! `hrtimer_cancel()`). So it has to be stopped before.
 
 use crate::bindings;
 use kernel::cpu::nr_cpu_ids;
 
 /// Stops the timers of `pmu`, and keeps them from being started.
 ///
-/// Events do not take turns any more. Process context.
+/// Events do not rotate any more. Process context.
 ///
 /// # Safety
 ///
@@ -24,7 +24,7 @@ pub(in crate::perf) unsafe fn stop(pmu: *mut bindings::pmu) {
 
 /// Lets the timers of `pmu` be started again, after [`stop`].
 ///
-/// One is, when the next event has to wait. Process context.
+/// One is started when the next event has to wait. Process context.
 ///
 /// # Safety
 ///
@@ -40,7 +40,7 @@ pub(in crate::perf) unsafe fn allow(pmu: *mut bindings::pmu) {
     };
 }
 
-/// Whether this CPU's timer has expired and events are taking turns right now.
+/// Returns whether this CPU's timer has expired and its function runs.
 ///
 /// # Safety
 ///
@@ -55,7 +55,7 @@ pub(in crate::perf) unsafe fn is_under_way(pmu: *mut bindings::pmu) -> bool {
     unsafe { (*context).hrtimer_active != 0 && !(*context).hrtimer.is_queued }
 }
 
-/// The PMU's context of this CPU.
+/// Returns the PMU's context of this CPU.
 ///
 /// # Safety
 ///
