@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: GPL-2.0
+
+use super::*;
+use crate::logic::{
+    capabilities::Leaf,
+    model::{GOLDEN_COVE, NEHALEM, WESTMERE},
+    regs::counter::CounterMask,
+};
+
+fn cpuid(leaf_1_eax: u32, leaf_a_eax: u32) -> Cpuid {
+    Cpuid {
+        leaf_0: Leaf {
+            eax: 0x16,
+            ebx: u32::from_le_bytes(*b"Genu"),
+            edx: u32::from_le_bytes(*b"ineI"),
+            ecx: u32::from_le_bytes(*b"ntel"),
+        },
+        leaf_1: Leaf {
+            eax: leaf_1_eax,
+            ..Leaf::default()
+        },
+        leaf_a: Leaf {
+            eax: leaf_a_eax,
+            edx: 0x603,
+            ..Leaf::default()
+        },
+        ..Cpuid::default()
+    }
+}
+
+fn haswell() -> Cpuid {
+    cpuid(0x306c3, 0x0730_0403)
+}
+
+fn skylake() -> Cpuid {
+    cpuid(0x506e3, 0x0730_0404)
+}
+
+fn probe(cpuid: &Cpuid) -> Pmu {
+    Pmu::probe(cpuid, Some(0x2000)).unwrap()
+}
+
+#[test]
+fn every_supported_model_is_found() {
+    // Family 6, model, stepping 1 as leaf 1 EAX has them.
+    for (eax, pmu_name) in [
+        (0x306c1, "haswell"),
+        (0x306f1, "haswell"),
+        (0x40651, "haswell"),
+        (0x40661, "haswell"),
+        (0x306d1, "broadwell"),
+        (0x40671, "broadwell"),
+        (0x406f1, "broadwell"),
+        (0x50661, "broadwell"),
+        (0x406e1, "skylake"),
+        (0x50651, "skylake"),
+        (0x506e1, "skylake"),
+        (0x806e1, "skylake"),
+        (0x906e1, "skylake"),
+        (0xa0651, "skylake"),
+        (0xa0661, "skylake"),
+    ] {
+        let pmu = probe(&cpuid(eax, 0x0730_0404));
+        assert_eq!(pmu.model.pmu_name, pmu_name, "{eax:#x}");
+    }
+}
+
+#[test]
+fn a_share_of_the_slots_is_all_of_them_without_the_register() {
+    let mut pmu = probe(&cpuid(0x606a6, 0x0830_0805));
+    let fixed = pmu.capabilities.counters.fixed();
+    let retiring = EventSelect::event(0x00, 0x80);
+    let slots = EventSelect::event(0x00, 0x04);
+    for (perf_metrics, has_slots) in [(false, true), (false, false), (true, true)] {
+        pmu.capabilities.perf_metrics = perf_metrics;
+        let counters = if has_slots {
+            SLOTS
+        } else {
+            fixed.without(SLOTS)
+        };
+        pmu.capabilities.counters = pmu.capabilities.counters.gp() | counters;
+        let found = pmu.constraint(retiring).counters;
+        let expected = if perf_metrics {
+            CounterMask::EMPTY
+        } else {
+            pmu.constraint(slots).counters
+        };
+        assert_eq!(found, expected, "{perf_metrics} {has_slots}");
+        assert_eq!(found.is_empty(), perf_metrics || !has_slots);
+    }
+}
+
+#[test]
+fn what_every_cpuid_model_is_taken_for() {
+    let mut counts = [0; 3];
+    for number in 0..=0xff_u32 {
+        let eax = 0x600 | ((number & 0xf) << 4) | ((number >> 4) << 16);
+        // CAST: below 256.
+        let number = number as u8;
+        let with_table = MODELS
+            .iter()
+            .find(|model| model.cpuid_models.contains(&number));
+        match (Pmu::probe(&cpuid(eax, 0x0730_0404), None), with_table) {
+            (Ok(pmu), Some(model)) => assert_eq!(pmu.model.name, model.name),
+            (Ok(pmu), None) => {
+                assert_eq!(pmu.model.pmu_name, "generic_arch_v2+");
+                counts[0] += 1;
+            }
+            (Err(Unsupported::Needs { .. }), Some(model)) => {
+                assert!(!model.is_supported());
+                counts[1] += 1;
+            }
+            (Err(Unsupported::Model { .. }), None) => {
+                assert!(WITHOUT_A_TABLE.contains(&(6, number)));
+                counts[2] += 1;
+            }
+            other => panic!("{number:#x}: {other:?}"),
+        }
+    }
+    assert!(counts.iter().all(|count| *count > 0), "{counts:?}");
+}
+
+#[test]
+fn unknown_cores_have_what_is_architectural() {
+    // Family 6 model 0xfe, and a family to come.
+    for eax in [0xf06e0, 0x0100_0f10] {
+        for (version, pmu_name) in [(2, "generic_arch_v2+"), (5, "generic_arch_v5+")] {
+            let pmu = probe(&cpuid(eax, 0x0730_0400 | version));
+            assert_eq!(pmu.model.pmu_name, pmu_name, "{eax:#x}");
+            let cycles = pmu.constraint(EventSelect::event(0x3c, 0));
+            assert!(cycles.counters.bits() & 0xf == 0xf);
+        }
+    }
+}
+
+#[test]
+fn unsupported_machines() {
+    let amd = Cpuid {
+        leaf_0: Leaf {
+            eax: 0xd,
+            ebx: u32::from_le_bytes(*b"Auth"),
+            edx: u32::from_le_bytes(*b"enti"),
+            ecx: u32::from_le_bytes(*b"cAMD"),
+        },
+        ..haswell()
+    };
+    let mut hybrid = haswell();
+    hybrid.leaf_7.edx = 1 << 15;
+    let no_pmu = cpuid(0x306c3, 0);
+    let mut no_virtual_pmu = no_pmu;
+    no_virtual_pmu.leaf_1.ecx = 1 << 31;
+    for (cpuid, text) in [
+        (amd, "CPU vendor AuthenticAMD is not supported"),
+        (hybrid, "hybrid CPUs"),
+        (no_pmu, "describes no PMU in CPUID leaf 0xA; look"),
+        (no_virtual_pmu, "this virtual machine has no PMU; start"),
+        (cpuid(0x106c2, 0x0730_0403), "family 6 model 0x1c is not"),
+        (
+            cpuid(0x00400f10, 0x0730_0406),
+            "family 19 model 0x01 is not",
+        ),
+        (cpuid(0x306c3, 0x0730_0401), "version 1 is too old"),
+    ] {
+        let refused = Pmu::probe(&cpuid, None).unwrap_err();
+        assert!(refused.to_string().contains(text), "{refused}");
+    }
+}
+
+#[test]
+fn models_that_need_more_are_refused() {
+    let refused = Pmu::probe(&cpuid(0x506c1, 0x0730_0403), None).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "Goldmont is not supported yet: it needs a trial, for it has run on no such CPU; keep \
+         the built-in driver"
+    );
+}
+
+#[test]
+fn broadwell_constraints() {
+    let pmu = probe(&cpuid(0x306d4, 0x0730_0403));
+    for (config, counters) in [
+        (0x0000_00c0, 0x1_0000_000f),
+        (0x0000_01c0, 0x2),
+        (0x0000_01cd, 0x8),
+        (0x0000_0148, 0x4),
+        (0x0000_08a3, 0x4),
+        (0x0000_0ca3, 0x4),
+        (0x0000_04a3, 0xf),
+        (0x0000_82d0, 0xf),
+    ] {
+        let constraint = pmu.constraint(EventSelect::from_bits(config));
+        assert_eq!(constraint.counters.bits(), counters, "{config:#x}");
+        assert!(!constraint.exclusive, "no erratum");
+    }
+}
+
+/// A PMU of a model that the driver may not drive yet.
+fn pmu_of(model: &'static Model, leaf_a_ebx: u32) -> Pmu {
+    let mut cpuid = cpuid(0, 0x0730_0404);
+    cpuid.leaf_a.ebx = leaf_a_ebx;
+    Pmu {
+        model,
+        capabilities: Capabilities::decode(&cpuid, None).unwrap(),
+    }
+}
+
+#[test]
+fn executed_branch_misses_stand_in_for_retired_ones() {
+    for (ebx, expected) in [(0, 0x00c5), (1 << 6, 0x7f89)] {
+        let found = pmu_of(&NEHALEM, ebx).hardware_event(HardwareId::BranchMisses);
+        assert_eq!(found.map(EventSelect::bits), Some(expected));
+    }
+    let westmere = pmu_of(&WESTMERE, 1 << 6);
+    assert_eq!(westmere.hardware_event(HardwareId::BranchMisses), None);
+}
+
+#[test]
+fn reference_cycles_are_an_event_of_their_own_unless_absent() {
+    for (ebx, expected, bus) in [(0, 0x013c, Some(0x013c)), (1 << 2, 0x0300, None)] {
+        let pmu = pmu_of(&GOLDEN_COVE, ebx);
+        let bits = |id| pmu.hardware_event(id).map(EventSelect::bits);
+        assert_eq!(bits(HardwareId::RefCpuCycles), Some(expected));
+        assert_eq!(bits(HardwareId::BusCycles), bus);
+    }
+}
+
+#[test]
+fn haswell_constraints() {
+    let pmu = probe(&haswell());
+    for (config, counters) in [
+        (0x0_00c0, 0x1_0000_000f), // instructions
+        (0x3_003c, 0x2_0000_000f), // cycles
+        (0x0_0300, 0x4_0000_0000), // reference cycles
+        (0x0_0148, 0x4),           // L1D_PEND_MISS.PENDING
+        (0x0_01c0, 0x2),           // INST_RETIRED.PREC_DIST
+        (0x0_02cd, 0x8),           // MEM_TRANS_RETIRED
+        (0x0_08a3, 0x4),
+        (0x0_0ca3, 0x4),
+        (0x0_04a3, 0xf),
+        (0x0_82d0, 0xf),
+        (0x0_013c, 0xf),    // bus cycles, unconstrained
+        (0x0_00c4, 0xf),    // branches, unconstrained
+        (0x0104_003c, 0xf), // cycles with filters
+    ] {
+        let constraint = pmu.constraint(EventSelect::from_bits(config));
+        assert_eq!(constraint.counters.bits(), counters, "{config:#x}");
+        assert_eq!(constraint.exclusive, config & 0xff == 0xd0, "{config:#x}");
+    }
+}
+
+#[test]
+fn haswell_constraints_with_one_thread_a_core() {
+    let pmu = probe(&cpuid(0x306c3, 0x0730_0803));
+    for (config, counters, exclusive) in [
+        (0x003c, 0x2_0000_00ff, false),
+        (0x01a3, 0xff, false),
+        (0x02a3, 0xf, false),
+        (0x04a3, 0xf, false),
+        (0x01b7, 0xf, false), // OFFCORE_RESPONSE
+        (0x01bb, 0xf, false),
+        (0x010e, 0xff, false),      // UOPS_ISSUED.ANY
+        (0x0180_010e, 0xf, false),  // UOPS_ISSUED.STALL_CYCLES
+        (0x01a0_010e, 0xf, false),  // the same for any thread
+        (0x0280_010e, 0xff, false), // in no list
+        (0x82d0, 0xf, true),
+        (0x01d1, 0xf, true),
+        (0x01d2, 0xf, true),
+        (0x01d3, 0xf, true),
+    ] {
+        let constraint = pmu.constraint(EventSelect::from_bits(config));
+        assert_eq!(constraint.counters.bits(), counters, "{config:#x}");
+        assert_eq!(constraint.exclusive, exclusive, "{config:#x}");
+    }
+}
+
+#[test]
+fn skylake_constraints_with_one_thread_a_core() {
+    let pmu = probe(&cpuid(0x506e3, 0x0730_0804));
+    for (config, counters) in [
+        (0x00c0, 0x1_0000_00ff),
+        (0x01c0, 0x2),
+        (0x0a80_01c0, 0xd), // INST_RETIRED.TOTAL_CYCLES_PS
+        (0x01b7, 0xf),
+        (0x01bb, 0xf),
+        (0x0148, 0xff),
+        (0x81d0, 0xf),
+        (0x20d1, 0xf),
+        (0x01d2, 0xf),
+        (0x02cd, 0xf),
+        (0x01c6, 0xf),
+        (0x00c4, 0xff),
+    ] {
+        let constraint = pmu.constraint(EventSelect::from_bits(config));
+        assert_eq!(constraint.counters.bits(), counters, "{config:#x}");
+        assert!(!constraint.exclusive);
+    }
+}
+
+#[test]
+fn events_of_user_mode_alone_stay_off_broadwells_upper_counters() {
+    let broadwell = |gp: u32| probe(&cpuid(0x306d4, 0x0730_0003 | (gp << 8)));
+    let haswell = probe(&cpuid(0x306c3, 0x0730_0803));
+    let (usr, os) = (EventSelect::USR, EventSelect::OS);
+    for (pmu, levels, code, counters) in [
+        (broadwell(8), usr, 0x00c4, 0xf),
+        (broadwell(8), os, 0x00c4, 0xff),
+        (broadwell(8), usr | os, 0x00c4, 0xff),
+        (broadwell(8), 0, 0x00c4, 0xff),
+        (broadwell(8), usr, 0x00c0, 0x1_0000_000f),
+        (broadwell(8), usr, 0x0148, 0x4),
+        (broadwell(4), usr, 0x00c4, 0xf),
+        (haswell, usr, 0x00c4, 0xff),
+    ] {
+        let select = EventSelect::from_bits(code | levels);
+        let found = pmu.constraint(select).counters.bits();
+        assert_eq!(found, counters, "{} {levels:#x} {code:#x}", pmu.model.name);
+    }
+}
+
+#[test]
+fn checkpointed_events_count_on_counter_2_or_not_at_all() {
+    let pmu = probe(&haswell());
+    for (code, counters) in [(0x00c0, 0x4), (0x0148, 0x4), (0x01c0, 0), (0x01cd, 0)] {
+        let select = EventSelect::from_bits(code | EventSelect::IN_TX_CHECKPOINTED);
+        assert_eq!(
+            pmu.constraint(select).counters,
+            CounterMask::from_bits(counters),
+            "{code:#x}"
+        );
+    }
+}
+
+#[test]
+fn hardware_events() {
+    let pmu = probe(&skylake());
+    let configs = HardwareId::ALL.map(|id| pmu.hardware_event(id).map(EventSelect::bits));
+    #[rustfmt::skip]
+    assert_eq!(configs, [
+        Some(0x003c), Some(0x00c0), Some(0x4f2e), Some(0x412e), Some(0x00c4),
+        Some(0x00c5), Some(0x013c), None, None, Some(0x0300),
+    ]);
+}
+
+#[test]
+fn absent_events_are_not_offered() {
+    for (bit, id) in [
+        (0, HardwareId::CpuCycles),
+        (1, HardwareId::Instructions),
+        (2, HardwareId::BusCycles),
+        (3, HardwareId::CacheReferences),
+        (4, HardwareId::CacheMisses),
+        (5, HardwareId::BranchInstructions),
+        (6, HardwareId::BranchMisses),
+    ] {
+        let mut cpuid = skylake();
+        cpuid.leaf_a.ebx = 1 << bit;
+        let pmu = probe(&cpuid);
+        let full = probe(&skylake());
+        for other in HardwareId::ALL {
+            let expected = full.hardware_event(other).filter(|_| other != id);
+            assert_eq!(pmu.hardware_event(other), expected, "bit {bit} {other:?}");
+        }
+    }
+}

@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: GPL-2.0
+
+use super::Register::{Counter, FixedControl, GlobalControl};
+use super::*;
+use crate::logic::capabilities::{Cpuid, Leaf};
+
+const CYCLES: EventSelect = EventSelect::event(0x3c, 0x00).counting_user(true);
+const BRANCHES: EventSelect = EventSelect::event(0xc4, 0x00).counting_user(true);
+const BOTH: EventSelect = BRANCHES.counting_kernel(true);
+
+/// A shadow, and the writes that it asked for.
+struct Recorder {
+    shadow: Shadow,
+    writes: Vec<(Register, u64)>,
+}
+
+impl Recorder {
+    fn new(capabilities: &Capabilities) -> Self {
+        Self {
+            shadow: Shadow::new(capabilities),
+            writes: Vec::new(),
+        }
+    }
+
+    fn reset(&mut self) {
+        let writes = &mut self.writes;
+        self.shadow.reset(|w| writes.push((w.register, w.value)));
+    }
+
+    fn suspend(&mut self) {
+        let writes = &mut self.writes;
+        self.shadow.suspend(|w| writes.push((w.register, w.value)));
+    }
+
+    fn resume(&mut self) {
+        let writes = &mut self.writes;
+        self.shadow.resume(|w| writes.push((w.register, w.value)));
+    }
+
+    fn start(&mut self, counter: CounterId, select: EventSelect, value: u64) {
+        let writes = &mut self.writes;
+        let write = |w: RegisterWrite| writes.push((w.register, w.value));
+        self.shadow.start(counter, select, None, true, value, write);
+    }
+
+    fn start_offcore(&mut self, counter: CounterId, register: ExtraRegister, extra: u64) {
+        let writes = &mut self.writes;
+        let write = |w: RegisterWrite| writes.push((w.register, w.value));
+        let needs = Some((register, extra));
+        self.shadow.start(counter, BRANCHES, needs, true, 0, write);
+    }
+
+    /// The writes since the last time.
+    fn take(&mut self) -> Vec<(Register, u64)> {
+        core::mem::take(&mut self.writes)
+    }
+}
+
+fn capabilities(fixed: u32) -> Capabilities {
+    let cpuid = Cpuid {
+        leaf_0: Leaf {
+            eax: 0xd,
+            ..Leaf::default()
+        },
+        leaf_1: Leaf {
+            ecx: 1 << 31,
+            ..Leaf::default()
+        },
+        leaf_a: Leaf {
+            eax: 0x0730_0403,
+            edx: fixed,
+            ..Leaf::default()
+        },
+        ..Cpuid::default()
+    };
+    Capabilities::decode(&cpuid, Some(0x2000)).unwrap()
+}
+
+/// Four general-purpose counters, three fixed ones, all zero.
+fn recorder() -> Recorder {
+    let mut recorder = Recorder::new(&capabilities(3));
+    recorder.reset();
+    recorder.take();
+    recorder
+}
+
+fn gp(n: u8) -> CounterId {
+    CounterId::gp(n).unwrap()
+}
+
+fn fixed(n: u8) -> CounterId {
+    CounterId::fixed(n).unwrap()
+}
+
+/// Seven events, as in a context switch with a full PMU.
+fn full() -> Recorder {
+    let mut recorder = recorder();
+    for n in 0..4 {
+        recorder.start(gp(n), BRANCHES, 100);
+    }
+    for n in 0..3 {
+        recorder.start(fixed(n), CYCLES, 100);
+    }
+    recorder.resume();
+    recorder
+}
+
+fn stop_all(recorder: &mut Recorder, value: Option<u64>) {
+    recorder.suspend();
+    for counter in recorder.shadow.active() {
+        recorder.shadow.stop(counter, value);
+    }
+    recorder.resume();
+}
+
+#[test]
+fn addresses() {
+    for (register, address) in [
+        (Register::EventSelect(gp(0)), 0x186),
+        (Register::EventSelect(gp(7)), 0x18d),
+        (Counter(gp(7)), 0x4c8),
+        (Counter(fixed(2)), 0x30b),
+        (FixedControl, 0x38d),
+        (GlobalControl, 0x38f),
+    ] {
+        assert_eq!(register.msr(true), address, "{register:?}");
+    }
+    assert_eq!(Counter(gp(7)).msr(false), 0xc8);
+    assert_eq!(Counter(fixed(2)).msr(false), 0x30b);
+}
+
+#[test]
+fn reset_writes_every_register_that_exists_global_control_first() {
+    let mut recorder = Recorder::new(&capabilities(3));
+    recorder.reset();
+    let writes = recorder.take();
+    assert_eq!(writes[0], (GlobalControl, 0));
+    assert_eq!(writes.len(), 2 + 4 * 2 + 3);
+    assert!(writes.iter().all(|(_, value)| *value == 0));
+    // It does not rely on what it knows.
+    recorder.reset();
+    assert_eq!(recorder.take(), writes);
+}
+
+#[test]
+fn no_fixed_control_without_fixed_counters() {
+    let mut recorder = Recorder::new(&capabilities(0));
+    recorder.reset();
+    recorder.resume();
+    let writes = recorder.take();
+    assert!(writes.iter().all(|(register, _)| *register != FixedControl));
+}
+
+#[test]
+fn first_start_of_a_full_pmu() {
+    let writes = full().take();
+    // Counter and event select each; counter of the fixed ones; the two controls.
+    assert_eq!(writes.len(), 4 * 2 + 3 + 2);
+    assert_eq!(writes[writes.len() - 2], (FixedControl, 0x222));
+    assert_eq!(writes[writes.len() - 1], (GlobalControl, 0x7_0000_000f));
+}
+
+#[test]
+fn switching_out_is_one_write() {
+    let mut recorder = full();
+    recorder.take();
+    stop_all(&mut recorder, Some(200));
+    assert_eq!(recorder.take(), [(GlobalControl, 0)]);
+}
+
+#[test]
+fn switching_in_what_was_switched_out_is_one_write() {
+    let mut recorder = full();
+    stop_all(&mut recorder, Some(200));
+    recorder.take();
+    recorder.suspend();
+    for n in 0..4 {
+        recorder.start(gp(n), BRANCHES, 200);
+    }
+    for n in 0..3 {
+        recorder.start(fixed(n), CYCLES, 200);
+    }
+    recorder.resume();
+    assert_eq!(recorder.take(), [(GlobalControl, 0x7_0000_000f)]);
+}
+
+#[test]
+fn another_task_with_the_same_events_costs_its_counters() {
+    let mut recorder = full();
+    stop_all(&mut recorder, Some(200));
+    recorder.take();
+    recorder.start(gp(0), BRANCHES, 300);
+    recorder.start(fixed(1), CYCLES, 300);
+    recorder.resume();
+    assert_eq!(
+        recorder.take(),
+        [
+            (Counter(gp(0)), 300),
+            (Counter(fixed(1)), 300),
+            (GlobalControl, 0x2_0000_0001),
+        ]
+    );
+}
+
+#[test]
+fn rotation_writes_what_changes() {
+    let mut recorder = full();
+    recorder.take();
+    recorder.suspend();
+    recorder.shadow.stop(gp(3), Some(200));
+    recorder.start(gp(3), BOTH, 300);
+    recorder.resume();
+    assert_eq!(
+        recorder.take(),
+        [
+            (GlobalControl, 0),
+            (Counter(gp(3)), 300),
+            (Register::EventSelect(gp(3)), 0x43_00c4),
+            (GlobalControl, 0x7_0000_000f),
+        ]
+    );
+}
+
+#[test]
+fn a_stopped_counter_does_not_count() {
+    let mut recorder = full();
+    recorder.take();
+    recorder.suspend();
+    recorder.shadow.stop(gp(1), None);
+    recorder.shadow.stop(fixed(2), None);
+    recorder.resume();
+    let mask = 0x3_0000_000d;
+    assert_eq!(recorder.shadow.active().bits(), mask);
+    assert_eq!(recorder.take(), [(GlobalControl, 0), (GlobalControl, mask)]);
+}
+
+#[test]
+fn a_value_that_was_not_read_is_written() {
+    let mut recorder = full();
+    stop_all(&mut recorder, None);
+    recorder.take();
+    // The very value that the counter was started with.
+    recorder.start(gp(0), BRANCHES, 100);
+    assert_eq!(recorder.take(), [(Counter(gp(0)), 100)]);
+}
+
+#[test]
+fn the_value_of_a_started_counter_is_not_known() {
+    let mut recorder = full();
+    recorder.take();
+    // Not what drivers should do; but the counter has moved on, so it has to be written.
+    recorder.start(gp(0), BRANCHES, 100);
+    assert_eq!(recorder.take(), [(Counter(gp(0)), 100)]);
+}
+
+#[test]
+fn fixed_counters_do_not_disturb_each_other() {
+    let mut recorder = full();
+    recorder.take();
+    recorder.suspend();
+    recorder.shadow.stop(fixed(1), Some(200));
+    recorder.start(fixed(1), BOTH.with(EventSelect::INT, true), 200);
+    recorder.resume();
+    assert_eq!(
+        recorder.take(),
+        [
+            (GlobalControl, 0),
+            (FixedControl, 0x2b2),
+            (GlobalControl, 0x7_0000_000f),
+        ]
+    );
+}
+
+#[test]
+fn events_for_guests_alone_stay_off_in_the_host() {
+    let mut recorder = recorder();
+    let shadow = &mut recorder.shadow;
+    shadow.start(gp(0), BRANCHES, None, false, 1, |_| ());
+    recorder.start(gp(1), BRANCHES, 1);
+    recorder.take();
+    recorder.resume();
+    assert_eq!(recorder.shadow.active().bits(), 0x3);
+    assert_eq!(recorder.shadow.enabled().bits(), 0x2);
+    assert_eq!(recorder.take(), [(GlobalControl, 0x2)]);
+}
+
+#[test]
+fn extra_registers_are_written_before_the_event_and_when_they_change() {
+    use ExtraRegister::{OffcoreResponse0, OffcoreResponse1};
+    let mut recorder = recorder();
+    recorder.start_offcore(gp(0), OffcoreResponse0, 0x10);
+    let select = (Register::EventSelect(gp(0)), 0x41_00c4);
+    // 0 is a value like others: nobody knows what was in there.
+    let first = (Register::Extra(OffcoreResponse0), 0x10);
+    assert_eq!(recorder.take(), [first, select]);
+    recorder.start_offcore(gp(1), OffcoreResponse1, 0);
+    let second = (Register::Extra(OffcoreResponse1), 0);
+    assert_eq!(recorder.take()[0], second);
+    recorder.resume();
+
+    // Out and in again: nothing of it, unless somebody else may have written it.
+    for forgotten in [false, true] {
+        recorder.suspend();
+        recorder.shadow.stop(gp(0), Some(0));
+        if forgotten {
+            recorder.shadow.forget_extra_registers();
+        }
+        recorder.take();
+        recorder.start_offcore(gp(0), OffcoreResponse0, 0x10);
+        let expected: &[_] = if forgotten { &[first] } else { &[] };
+        assert_eq!(recorder.take(), expected);
+    }
+    recorder.reset();
+    recorder.take();
+    recorder.start_offcore(gp(0), OffcoreResponse0, 0x10);
+    assert_eq!(recorder.take(), [first, select]);
+}
+
+#[test]
+fn clearing_comes_before_the_first_programming_and_leaves_nothing_behind() {
+    let mut recorder = recorder();
+    let select = Register::EventSelect;
+    assert!(recorder.shadow.needs_clearing(gp(1), BRANCHES));
+    assert!(!recorder.shadow.needs_clearing(fixed(1), CYCLES));
+    let events = [0x43_00b5, 0x43_00d2, 0x43_00b1, 0x43_00b1];
+    let writes = &mut recorder.writes;
+    recorder
+        .shadow
+        .clear(&events, |w| writes.push((w.register, w.value)));
+    assert_eq!(
+        recorder.take(),
+        [
+            // The counters are 0 already.
+            (select(gp(0)), 0x43_00b5),
+            (select(gp(1)), 0x43_00d2),
+            (select(gp(2)), 0x43_00b1),
+            (select(gp(3)), 0x43_00b1),
+            (GlobalControl, 0xf),
+            (GlobalControl, 0),
+        ]
+    );
+    assert!(!recorder.shadow.needs_clearing(gp(1), BRANCHES));
+
+    // 0 is written, since it may not be 0 any more.
+    recorder.start(gp(1), BRANCHES, 0);
+    recorder.resume();
+    assert_eq!(
+        recorder.take(),
+        [
+            (Counter(gp(1)), 0),
+            (select(gp(1)), BRANCHES.enabled()),
+            // And none of the others stays behind.
+            (select(gp(0)), 0),
+            (select(gp(2)), 0),
+            (select(gp(3)), 0),
+            (GlobalControl, 0x2),
+        ]
+    );
+    // What is programmed stays so.
+    recorder.suspend();
+    recorder.shadow.stop(gp(1), None);
+    assert!(!recorder.shadow.needs_clearing(gp(1), BRANCHES));
+    assert!(recorder.shadow.needs_clearing(gp(1), BOTH));
+}
+
+#[test]
+fn a_counter_is_given_away_switched_off() {
+    let mut recorder = full();
+    recorder.suspend();
+    recorder.shadow.stop(gp(3), Some(7));
+    recorder.take();
+    let writes = &mut recorder.writes;
+    recorder
+        .shadow
+        .give_away(gp(3), |w| writes.push((w.register, w.value)));
+    assert_eq!(recorder.take(), [(Register::EventSelect(gp(3)), 0)]);
+    // Whoever comes back is programmed anew.
+    recorder.start(gp(3), BRANCHES, 7);
+    let select = BRANCHES.enabled();
+    assert_eq!(recorder.take(), [(Register::EventSelect(gp(3)), select)]);
+}
+
+#[test]
+fn suspending_twice_is_one_write() {
+    let mut recorder = full();
+    recorder.take();
+    recorder.suspend();
+    recorder.suspend();
+    assert_eq!(recorder.take(), [(GlobalControl, 0)]);
+}
