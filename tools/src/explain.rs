@@ -65,7 +65,7 @@ pub fn counter_names(mask: CounterMask) -> String {
         }
     }
     let number = |counter: CounterId| match counter.kind() {
-        CounterKind::Gp(n) | CounterKind::Fixed(n) => n,
+        CounterKind::Gp(n) | CounterKind::Fixed(n) | CounterKind::Metric(n) => n,
     };
     let span = |(first, last): &(CounterId, CounterId)| {
         if first == last {

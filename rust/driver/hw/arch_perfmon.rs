@@ -70,7 +70,7 @@ impl Hardware {
             Register::Extra(register) => Some(extra(register)),
             Register::EventSelect(counter) => match counter.kind() {
                 CounterKind::Gp(n) => self.counters.gp(n.into()).map(Msr::perfevtsel),
-                CounterKind::Fixed(_) => None,
+                CounterKind::Fixed(_) | CounterKind::Metric(_) => None,
             },
             Register::Counter(counter) => match counter.kind() {
                 CounterKind::Gp(n) if self.pmu.capabilities.full_width_write => {
@@ -78,6 +78,7 @@ impl Hardware {
                 }
                 CounterKind::Gp(n) => self.counters.gp(n.into()).map(Msr::pmc),
                 CounterKind::Fixed(n) => self.counters.fixed(n.into()).map(Msr::fixed_ctr),
+                CounterKind::Metric(_) => None,
             },
         }
     }
@@ -98,6 +99,7 @@ impl Hardware {
         let value = match counter.kind() {
             CounterKind::Gp(n) => self.counters.gp(n.into()).map(|gp| gp.rdpmc(irqs)),
             CounterKind::Fixed(n) => self.counters.fixed(n.into()).map(|fixed| fixed.rdpmc(irqs)),
+            CounterKind::Metric(_) => None,
         };
         value.unwrap_or(0)
     }

@@ -1,23 +1,39 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Names for counters and sets of counters.
+//! Counters and sets of counters.
 //!
-//! A PMU has general-purpose counters, which count any event that their EVENTSEL selects, and
-//! fixed counters, which count one event each. Both live in one index space, the one of
+//! Whatever an event can be put on is one bit of one mask. Bits 0 to 47 are laid out as in
 //! IA32_PERF_GLOBAL_CTRL and GLOBAL_STATUS (SDM vol. 3B, "Architectural Performance Monitoring
-//! Version 2"): general-purpose counter n is bit n, fixed counter n is bit 32 + n.
+//! Version 2"), the rest as mainline has it (`arch/x86/include/asm/perf_event.h:335-463`):
+//!
+//! | Bits | What |
+//! |---|---|
+//! | 0-31 | general-purpose counters: count any event that their event select names |
+//! | 32-47 | fixed counters: count one event each |
+//! | 48-55 | topdown metrics: shares of the slots, read from PERF_METRICS |
+//! | 56-63 | free, for what only looks like a counter |
 
 use core::fmt;
 
-/// General-purpose counters that the index space has room for (`INTEL_PMC_MAX_GENERIC`).
+/// Number of indices for general-purpose counters (`INTEL_PMC_MAX_GENERIC`).
 pub const MAX_GP: u8 = 32;
-/// Fixed counters that the index space has room for (`INTEL_PMC_MAX_FIXED`).
+/// Number of indices for fixed counters (`INTEL_PMC_MAX_FIXED`).
 pub const MAX_FIXED: u8 = 16;
-/// All counters that the index space has room for.
-pub const MAX_COUNTERS: usize = (MAX_GP + MAX_FIXED) as usize;
+/// Number of indices for topdown metrics (`INTEL_TD_METRIC_NUM`).
+pub const MAX_METRICS: u8 = 8;
+/// Number of indices in use.
+pub const MAX_COUNTERS: usize = (METRIC_BASE + MAX_METRICS) as usize;
 
 /// Index of the first fixed counter (`INTEL_PMC_IDX_FIXED`).
 const FIXED_BASE: u8 = 32;
+/// Index of the first metric (`INTEL_PMC_IDX_METRIC_BASE`).
+const METRIC_BASE: u8 = 48;
+
+const _: () = {
+    assert!(MAX_GP <= FIXED_BASE, "the ranges overlap");
+    assert!(FIXED_BASE + MAX_FIXED <= METRIC_BASE, "the ranges overlap");
+    assert!(MAX_COUNTERS <= 64, "an index without a bit in a mask");
+};
 
 /// What kind of counter a [`CounterId`] names, with its number among its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +42,8 @@ pub enum CounterKind {
     Gp(u8),
     /// Fixed counter: IA32_FIXED_CTRn, controlled by its four bits in IA32_FIXED_CTR_CTRL.
     Fixed(u8),
+    /// Topdown metric: a byte of PERF_METRICS.
+    Metric(u8),
 }
 
 /// One counter.
@@ -72,7 +90,17 @@ impl CounterId {
         }
     }
 
-    /// The counter with the given bit number in GLOBAL_CTRL; `None` where no counter has that bit.
+    /// Topdown metric `n`; `None` from [`MAX_METRICS`] on.
+    pub const fn metric(n: u8) -> Option<Self> {
+        if n < MAX_METRICS {
+            // INVARIANT: below `METRIC_BASE + MAX_METRICS`.
+            Some(Self(METRIC_BASE + n))
+        } else {
+            None
+        }
+    }
+
+    /// The counter with the given bit number; `None` where no counter has that bit.
     pub const fn from_index(index: usize) -> Option<Self> {
         if index < MAX_COUNTERS {
             // INVARIANT: just checked.
@@ -82,7 +110,7 @@ impl CounterId {
         }
     }
 
-    /// Bit number in GLOBAL_CTRL and GLOBAL_STATUS, and `hw_perf_event.idx`.
+    /// Bit number in a [`CounterMask`], and `hw_perf_event.idx`.
     pub const fn index(self) -> usize {
         self.0 as usize
     }
@@ -91,21 +119,30 @@ impl CounterId {
     pub const fn kind(self) -> CounterKind {
         if self.0 < FIXED_BASE {
             CounterKind::Gp(self.0)
-        } else {
+        } else if self.0 < METRIC_BASE {
             CounterKind::Fixed(self.0 - FIXED_BASE)
+        } else {
+            CounterKind::Metric(self.0 - METRIC_BASE)
         }
+    }
+
+    /// Whether this is a general-purpose counter.
+    pub const fn is_gp(self) -> bool {
+        self.0 < FIXED_BASE
     }
 
     /// Whether this is a fixed counter.
     pub const fn is_fixed(self) -> bool {
-        self.0 >= FIXED_BASE
+        matches!(self.kind(), CounterKind::Fixed(_))
     }
 
-    /// What RDPMC takes in ECX: the number among its kind, bit 30 set for a fixed counter.
+    /// What RDPMC takes in ECX (SDM vol. 2B): the number among its kind for a general-purpose
+    /// counter, with bit 30 set for a fixed one; for the metrics, which are one register, bit 29.
     pub const fn rdpmc_index(self) -> u32 {
         match self.kind() {
             CounterKind::Gp(n) => n as u32,
             CounterKind::Fixed(n) => n as u32 | (1 << 30),
+            CounterKind::Metric(_) => 1 << 29,
         }
     }
 
@@ -121,11 +158,12 @@ impl fmt::Display for CounterId {
         match self.kind() {
             CounterKind::Gp(n) => write!(f, "PMC{n}"),
             CounterKind::Fixed(n) => write!(f, "FIXED{n}"),
+            CounterKind::Metric(n) => write!(f, "METRIC{n}"),
         }
     }
 }
 
-/// A set of counters, laid out as in GLOBAL_CTRL.
+/// A set of counters: counter n of [`CounterId::index`] is bit n.
 ///
 /// # Invariants
 ///
@@ -148,18 +186,17 @@ pub struct CounterMask(u64);
 impl CounterMask {
     /// No counter.
     pub const EMPTY: Self = Self(0);
-    /// All counters that the index space has room for.
-    pub const ALL: Self = Self(Self::ALL_GP | Self::ALL_FIXED);
+    /// Every counter that has an index.
+    pub const ALL: Self = Self(Self::ALL_GP | Self::ALL_FIXED | Self::ALL_METRICS);
 
-    /// All general-purpose counters that the index space has room for.
-    const ALL_GP: u64 = (1 << FIXED_BASE) - 1;
-    /// All fixed counters that the index space has room for.
+    const ALL_GP: u64 = (1 << MAX_GP) - 1;
     const ALL_FIXED: u64 = ((1 << MAX_FIXED) - 1) << FIXED_BASE;
+    const ALL_METRICS: u64 = ((1 << MAX_METRICS) - 1) << METRIC_BASE;
 
     /// The set with the given bits; bits that name no counter are dropped.
     pub const fn from_bits(bits: u64) -> Self {
-        // INVARIANT: the two masks together are `MAX_COUNTERS` bits.
-        Self(bits & (Self::ALL_GP | Self::ALL_FIXED))
+        // INVARIANT: no mask of a kind has a bit from `MAX_COUNTERS` on.
+        Self(bits & Self::ALL.0)
     }
 
     /// General-purpose counters 0 up to `count`, which is clipped to [`MAX_GP`].
@@ -174,7 +211,17 @@ impl CounterMask {
         Self(((1 << count) - 1) << FIXED_BASE)
     }
 
-    /// The bits, as GLOBAL_CTRL has them.
+    /// Topdown metrics 0 up to `count`, which is clipped to [`MAX_METRICS`].
+    pub const fn first_metrics(count: u8) -> Self {
+        let count = if count < MAX_METRICS {
+            count
+        } else {
+            MAX_METRICS
+        };
+        Self(((1 << count) - 1) << METRIC_BASE)
+    }
+
+    /// The bits.
     pub const fn bits(self) -> u64 {
         self.0
     }
@@ -197,6 +244,11 @@ impl CounterMask {
     /// The fixed counters of the set.
     pub const fn fixed(self) -> Self {
         Self(self.0 & Self::ALL_FIXED)
+    }
+
+    /// Whether a topdown metric is in the set.
+    pub const fn has_metrics(self) -> bool {
+        self.0 & Self::ALL_METRICS != 0
     }
 
     /// Whether `counter` is in the set.
@@ -365,6 +417,7 @@ mod tests {
             let again = match counter.kind() {
                 CounterKind::Gp(n) => CounterId::gp(n),
                 CounterKind::Fixed(n) => CounterId::fixed(n),
+                CounterKind::Metric(n) => CounterId::metric(n),
             };
             assert_eq!(again, Some(counter));
             assert_eq!(counter.mask().bits(), 1 << index);
@@ -372,6 +425,7 @@ mod tests {
         assert_eq!(CounterId::from_index(MAX_COUNTERS), None);
         assert_eq!(CounterId::gp(MAX_GP), None);
         assert_eq!(CounterId::fixed(MAX_FIXED), None);
+        assert_eq!(CounterId::metric(MAX_METRICS), None);
     }
 
     #[test]
@@ -400,6 +454,7 @@ mod tests {
     #[test]
     fn display() {
         assert_eq!(CounterId::fixed(1).unwrap().to_string(), "FIXED1");
+        assert_eq!(CounterId::metric(7).unwrap().to_string(), "METRIC7");
         assert_eq!(
             CounterMask::from_bits(0x7_0000_000f).to_string(),
             "0x70000000f"

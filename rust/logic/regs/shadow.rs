@@ -86,12 +86,13 @@ impl Register {
             // A fixed counter has no event select; its control is in FIXED_CTR_CTRL.
             Self::EventSelect(counter) => match counter.kind() {
                 CounterKind::Gp(n) => 0x186 + n as u32,
-                CounterKind::Fixed(_) => 0x38d,
+                CounterKind::Fixed(_) | CounterKind::Metric(_) => 0x38d,
             },
             Self::Counter(counter) => match counter.kind() {
                 CounterKind::Gp(n) if full_width => 0x4c1 + n as u32,
                 CounterKind::Gp(n) => 0xc1 + n as u32,
                 CounterKind::Fixed(n) => 0x309 + n as u32,
+                CounterKind::Metric(_) => 0x329,
             },
             Self::FixedControl => 0x38d,
             Self::GlobalControl => 0x38f,
@@ -275,9 +276,7 @@ impl Shadow {
     /// Whether to [`clear`](Self::clear) before `select` is started on `counter`, on models that have
     /// to: it is not in the event select yet, and nothing was cleared since the PMU was suspended.
     pub fn needs_clearing(&self, counter: CounterId, select: EventSelect) -> bool {
-        !counter.is_fixed()
-            && !self.cleared
-            && self.counters[counter].select != Some(select.enabled())
+        counter.is_gp() && !self.cleared && self.counters[counter].select != Some(select.enabled())
     }
 
     /// Clears the monitoring hardware, with `events` on the general-purpose counters for a moment.
@@ -328,6 +327,8 @@ impl Shadow {
                 self.wanted_fixed_control &= !0xfu64.wrapping_shl(shift);
                 self.wanted_fixed_control |= select.fixed_control().wrapping_shl(shift);
             }
+            // It counts with the slots.
+            CounterKind::Metric(_) => {}
         }
         // From here on the value changes, by counting or by the PMI (rule 2).
         self.counters[counter].value = None;
@@ -390,7 +391,7 @@ impl Shadow {
         value: u64,
         write: &mut impl FnMut(RegisterWrite),
     ) {
-        if !counter.is_fixed() {
+        if counter.is_gp() {
             let register = Register::EventSelect(counter);
             let held = &mut self.counters[counter].select;
             Self::set(held, register, value, write);

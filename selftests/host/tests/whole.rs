@@ -243,7 +243,7 @@ impl Hardware {
         let RegisterWrite { register, value } = write;
         let ok = match register {
             Register::EventSelect(counter) => {
-                !counter.is_fixed() && present.contains(counter) && value >> 34 == 0
+                counter.is_gp() && present.contains(counter) && value >> 34 == 0
             }
             Register::Counter(counter) => {
                 present.contains(counter) && value & !self.pmu.capabilities.width.mask() == 0
@@ -251,7 +251,7 @@ impl Hardware {
             Register::FixedControl => {
                 let fields = present.fixed().iter().map(|counter| match counter.kind() {
                     CounterKind::Fixed(n) => 0xf << (4 * n),
-                    CounterKind::Gp(_) => 0,
+                    CounterKind::Gp(_) | CounterKind::Metric(_) => 0,
                 });
                 value & !fields.fold(0u64, |sum, field| sum | field) == 0
             }
@@ -461,7 +461,7 @@ proptest! {
         for entry in roster.entries() {
             let counter = entry.placed().unwrap();
             prop_assert!(events[entry.event].1.constraint.counters.contains(counter));
-            if !counter.is_fixed() {
+            if counter.is_gp() {
                 let held = hardware.registers[&Register::EventSelect(counter).msr(true)];
                 // By the other offcore response register's code, perhaps.
                 let asked = events[entry.event].0.select.enabled();
