@@ -6,11 +6,14 @@ use core::fmt;
 
 use crate::logic::{
     capabilities::{Capabilities, Cpuid},
-    model::{HardwareId, Model, Need, Quirk, GENERIC, GENERIC_V5, MODELS, WITHOUT_A_TABLE},
+    model::{
+        first_match, models, EventConstraint, HardwareId, Model, Need, Quirk, Vendor, GENERIC,
+        GENERIC_V5, WITHOUT_A_TABLE,
+    },
     open::cache_event::{CacheId, NoCacheEvent},
     regs::{counter::CounterMask, event_select::EventSelect, period::PeriodLimits},
     sample::pebs::PreciseDistribution,
-    sched::constraint::{first_match, Constraint, EventConstraint},
+    sched::constraint::Constraint,
 };
 
 /// A PMU that is supported.
@@ -64,9 +67,11 @@ impl Pmu {
     /// );
     /// ```
     pub fn probe(cpuid: &Cpuid, perf_capabilities: Option<u64>) -> Result<Self, Unsupported> {
-        if &cpuid.vendor() != b"GenuineIntel" {
-            return Err(Unsupported::Vendor(Vendor(cpuid.vendor())));
-        }
+        let vendor = Vendor::from_cpuid(&cpuid.vendor());
+        // The vendor decides by which interface its PMUs are driven, known model or not.
+        let Some(vendor @ Vendor::Intel) = vendor else {
+            return Err(Unsupported::Vendor(VendorName(cpuid.vendor())));
+        };
         if cpuid.is_hybrid() {
             return Err(Unsupported::Hybrid);
         }
@@ -77,7 +82,7 @@ impl Pmu {
                 Unsupported::NoPmu
             });
         };
-        let Some(model) = find_model(cpuid, capabilities.version) else {
+        let Some(model) = find_model(vendor, cpuid, capabilities.version) else {
             return Err(Unsupported::Model {
                 family: cpuid.family(),
                 model: cpuid.model(),
@@ -110,7 +115,7 @@ impl Pmu {
     pub fn constraint(&self, select: EventSelect) -> Constraint {
         let present = self.capabilities.counters;
         let constraint = match first_match(self.model.event_constraints, select) {
-            Some(entry) if entry.metric_index().is_some() && !self.capabilities.perf_metrics => {
+            Some(entry) if entry.is_metric() && !self.capabilities.perf_metrics => {
                 Constraint::any_of(SLOTS & present)
             }
             Some(entry) => entry.resolve(present),
@@ -183,8 +188,10 @@ impl Pmu {
         if select.has(EventSelect::USR) && !select.has(EventSelect::OS) {
             constraint.counters = constraint.counters.without(self.model.need_kernel_mode);
         }
-        if select.has(EventSelect::IN_TX_CHECKPOINTED) {
-            constraint.counters = constraint.counters & self.model.checkpointed;
+        let checkpointed = self.model.checkpointed;
+        // Without such counters the bit is another field's.
+        if select.has(EventSelect::IN_TX_CHECKPOINTED) && !checkpointed.is_empty() {
+            constraint.counters = constraint.counters & checkpointed;
         }
         constraint
     }
@@ -273,11 +280,10 @@ impl Pmu {
     }
 }
 
-/// The model of a core; of one that nobody has a table for, what is architectural.
-fn find_model(cpuid: &Cpuid, version: u8) -> Option<&'static Model> {
+/// The model of a processor; of one of Intel's that has no table anywhere, what is architectural.
+fn find_model(vendor: Vendor, cpuid: &Cpuid, version: u8) -> Option<&'static Model> {
     let (family, number) = (cpuid.family(), cpuid.model());
-    let is_this = |model: &&&Model| family == 6 && model.cpuid_models.contains(&number);
-    match MODELS.iter().find(is_this) {
+    match models().find(|model| model.is_for(vendor, family, number)) {
         Some(model) => Some(model),
         None if WITHOUT_A_TABLE.contains(&(family, number)) => None,
         None if version < 5 => Some(&GENERIC),
@@ -287,9 +293,9 @@ fn find_model(cpuid: &Cpuid, version: u8) -> Option<&'static Model> {
 
 /// A vendor string as CPUID has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Vendor([u8; 12]);
+pub struct VendorName([u8; 12]);
 
-impl fmt::Display for Vendor {
+impl fmt::Display for VendorName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = core::str::from_utf8(&self.0).unwrap_or("");
         let name = name.trim_end_matches('\0');
@@ -302,8 +308,8 @@ impl fmt::Display for Vendor {
 /// Why a PMU is not supported. The text names the case and says what to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unsupported {
-    /// Not an Intel CPU.
-    Vendor(Vendor),
+    /// Not an Intel CPU: its PMU has an interface that the driver does not know.
+    Vendor(VendorName),
     /// Cores of different kinds, each with a PMU of its own.
     Hybrid,
     /// No architectural PMU, on bare metal.

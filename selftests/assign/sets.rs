@@ -2,7 +2,7 @@
 
 //! Pseudo-random sets of events.
 
-use super::logic::model::MODELS;
+use super::logic::model::INTEL_MODELS;
 use super::logic::regs::counter::CounterMask;
 use super::mainline::Want;
 
@@ -113,7 +113,7 @@ impl Set {
     /// thread, and maybe half of them to be used.
     fn of_a_model(&mut self, random: &mut Random) {
         let (Some(model), Some(gp), Some(fixed)) = (
-            random.among(MODELS),
+            random.among(INTEL_MODELS),
             random.among(&[2, 4, 8]),
             random.among(&[3, 4]),
         ) else {

@@ -7,7 +7,7 @@
 
 use crate::data::{lists, List};
 use crate::logic::capabilities::{Cpuid, Leaf};
-use crate::logic::model::{Quirk, MODELS};
+use crate::logic::model::{models, Quirk, Vendor};
 use crate::logic::pmu::Pmu;
 use serde::Serialize;
 
@@ -101,10 +101,8 @@ pub fn aliases(list: List) -> impl Iterator<Item = &'static str> {
 pub fn list_of(cpuid_model: u8) -> Option<List> {
     let exact = lists().find(|list| list.cpuid_model == cpuid_model);
     exact.or_else(|| {
-        let models = MODELS.iter();
-        let mut models = models.filter(|model| model.cpuid_models.contains(&cpuid_model));
-        let model = models.next()?;
-        lists().find(|list| model.cpuid_models.contains(&list.cpuid_model))
+        let model = models().find(|model| model.is_for(Vendor::Intel, 6, cpuid_model))?;
+        lists().find(|list| model.is_for(Vendor::Intel, 6, list.cpuid_model))
     })
 }
 

@@ -7,24 +7,26 @@
 //! does not do yet says so itself, in [`Model::needs`]; such a machine is refused.
 
 mod amd;
-pub mod exception;
+mod cpu;
+mod event_constraint;
+mod hardware_event;
 mod intel;
 
 use core::fmt;
 
 use crate::logic::{
-    model::exception::{Exception, Reference},
-    nospec::masked,
     open::{cache_event::CacheEvents, topdown::TopdownFile},
-    regs::{counter::CounterMask, event_select::EventSelect, period::PeriodRule},
+    regs::{counter::CounterMask, period::PeriodRule},
     sample::pebs::{PebsEvents, PreciseDistribution},
-    sched::{constraint::EventConstraint, extra_register::ExtraRegisters},
+    sched::extra_register::ExtraRegisters,
 };
 
 pub use amd::family_15h::AMD_15H;
 pub use amd::k8::AMD_K8;
-pub use amd::table::{amd_select, event_code, AmdEvent, AmdModel, Others, UnitMask};
 pub use amd::zen::{AMD_ZEN, AMD_ZEN_2, AMD_ZEN_4, MERGE};
+pub use cpu::{Cpus, Vendor};
+pub use event_constraint::{checked, first_match, EventConstraint, UnitMask};
+pub use hardware_event::{HardwareEvents, HardwareId, HARDWARE_EVENTS};
 pub use intel::broadwell::BROADWELL;
 pub use intel::core2::CORE2;
 pub use intel::generic::{GENERIC, GENERIC_V5};
@@ -39,8 +41,8 @@ pub use intel::silvermont::SILVERMONT;
 pub use intel::skylake::SKYLAKE;
 pub use intel::westmere::WESTMERE;
 
-/// Every model with CPUID models of its own, by age.
-pub const MODELS: &[&Model] = &[
+/// Every model of Intel's with CPUID models of its own, by age.
+pub const INTEL_MODELS: &[&Model] = &[
     &CORE2,
     &NEHALEM,
     &WESTMERE,
@@ -59,32 +61,15 @@ pub const MODELS: &[&Model] = &[
     &GOLDMONT_PLUS,
 ];
 
-/// Where the models' tables differ from Intel's lists and from the built-in driver's. Tests read it.
-pub const EXCEPTIONS: &[(&Model, &[Exception])] = &[
-    (&NEHALEM, intel::nehalem::EXCEPTIONS),
-    (&WESTMERE, intel::westmere::EXCEPTIONS),
-    (&SANDY_BRIDGE, intel::sandy_bridge::EXCEPTIONS),
-    (&IVY_BRIDGE, intel::ivy_bridge::EXCEPTIONS),
-    (&HASWELL, intel::haswell::EXCEPTIONS),
-    (&BROADWELL, intel::broadwell::EXCEPTIONS),
-    (&SKYLAKE, intel::skylake::EXCEPTIONS),
-    (&ICE_LAKE, intel::ice_lake::EXCEPTIONS),
-    (&GOLDEN_COVE, intel::golden_cove::EXCEPTIONS),
-    (&SILVERMONT, intel::silvermont::EXCEPTIONS),
-    (&GOLDMONT_PLUS, intel::goldmont::EXCEPTIONS),
-];
+/// Every model of AMD's.
+pub const AMD_MODELS: &[&Model] = &[&AMD_K8, &AMD_15H, &AMD_ZEN, &AMD_ZEN_2, &AMD_ZEN_4];
 
-/// Those of the models that are called as `model`.
-pub fn exceptions(model: &Model, from: Reference) -> impl Iterator<Item = &'static Exception> {
-    let name = model.pmu_name;
-    EXCEPTIONS
-        .iter()
-        .filter(move |(model, _)| model.pmu_name == name)
-        .flat_map(|(_, list)| list.iter())
-        .filter(move |exception| exception.from == from)
+/// Every model of either vendor.
+pub fn models() -> impl Iterator<Item = &'static &'static Model> + Clone {
+    INTEL_MODELS.iter().chain(AMD_MODELS)
 }
 
-/// The CPUs, as family and model, that need a table of their own, which there is not: what is
+/// Intel's CPUs, as family and model, that need a table of their own, which there is not: what is
 /// architectural does not do for them. All that mainline has a table for, and we have none.
 #[rustfmt::skip]
 pub const WITHOUT_A_TABLE: &[(u16, u8)] = &[
@@ -106,10 +91,7 @@ pub const WITHOUT_A_TABLE: &[(u16, u8)] = &[
     (18, 0x01), (18, 0x03), // Nova Lake
 ];
 
-/// AMD's models, which the driver does not drive yet.
-pub const AMD_MODELS: &[&AmdModel] = &[&AMD_K8, &AMD_15H, &AMD_ZEN, &AMD_ZEN_2, &AMD_ZEN_4];
-
-/// A microarchitecture of Intel's.
+/// A microarchitecture.
 #[derive(Debug)]
 pub struct Model {
     /// The name in `caps/pmu_name`, by which user space tells models apart.
@@ -121,8 +103,8 @@ pub struct Model {
     pub needs: &'static [Need],
     /// Where single CPUs of the model differ.
     pub quirks: &'static [Quirk],
-    /// The CPUID models of family 6 that this is.
-    pub cpuid_models: &'static [u8],
+    /// The processors that this is.
+    pub cpus: &'static [Cpus],
     /// The events that may not use every counter; the first match counts.
     pub event_constraints: &'static [EventConstraint],
     /// The events that can be sampled precisely.
@@ -170,6 +152,12 @@ impl Model {
         self.needs.is_empty()
     }
 
+    /// Whether this is the model of the processor with this vendor, display family and model.
+    pub fn is_for(&self, vendor: Vendor, family: u16, model: u8) -> bool {
+        let mut cpus = self.cpus.iter();
+        cpus.any(|cpus| cpus.contains(vendor, family, model))
+    }
+
     /// Whether the model has the quirk.
     pub fn has(&self, quirk: Quirk) -> bool {
         self.quirks.contains(&quirk)
@@ -205,6 +193,8 @@ pub enum Acknowledge {
 /// Something that a model needs and the driver does not do yet. The text fits behind "it needs".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
+    /// A hardware interface: the driver knows the registers of Intel's PMUs alone.
+    Interface,
     /// To be tried: the driver has run on no such CPU, real or emulated.
     Trial,
 }
@@ -212,6 +202,7 @@ pub enum Need {
 impl fmt::Display for Need {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::Interface => "a hardware interface for PMUs that are not Intel's",
             Self::Trial => "a trial, for it has run on no such CPU",
         })
     }
@@ -233,170 +224,5 @@ pub enum Quirk {
     LoadLatencyNeedsAuxiliary,
 }
 
-/// Number of generic hardware events (`PERF_COUNT_HW_MAX`).
-pub const HARDWARE_EVENTS: usize = 10;
-
-/// A generic hardware event: `perf_hw_id` of `include/uapi/linux/perf_event.h`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum HardwareId {
-    /// `PERF_COUNT_HW_CPU_CYCLES`.
-    CpuCycles = 0,
-    /// `PERF_COUNT_HW_INSTRUCTIONS`.
-    Instructions = 1,
-    /// `PERF_COUNT_HW_CACHE_REFERENCES`.
-    CacheReferences = 2,
-    /// `PERF_COUNT_HW_CACHE_MISSES`.
-    CacheMisses = 3,
-    /// `PERF_COUNT_HW_BRANCH_INSTRUCTIONS`.
-    BranchInstructions = 4,
-    /// `PERF_COUNT_HW_BRANCH_MISSES`.
-    BranchMisses = 5,
-    /// `PERF_COUNT_HW_BUS_CYCLES`.
-    BusCycles = 6,
-    /// `PERF_COUNT_HW_STALLED_CYCLES_FRONTEND`.
-    StalledCyclesFrontend = 7,
-    /// `PERF_COUNT_HW_STALLED_CYCLES_BACKEND`.
-    StalledCyclesBackend = 8,
-    /// `PERF_COUNT_HW_REF_CPU_CYCLES`.
-    RefCpuCycles = 9,
-}
-
-impl HardwareId {
-    /// All of them, by ascending id.
-    pub const ALL: [Self; HARDWARE_EVENTS] = [
-        Self::CpuCycles,
-        Self::Instructions,
-        Self::CacheReferences,
-        Self::CacheMisses,
-        Self::BranchInstructions,
-        Self::BranchMisses,
-        Self::BusCycles,
-        Self::StalledCyclesFrontend,
-        Self::StalledCyclesBackend,
-        Self::RefCpuCycles,
-    ];
-
-    /// The event with the given `attr.config`; `None` where there is no such id.
-    pub fn from_config(config: u64) -> Option<Self> {
-        let index = usize::try_from(config).ok()?;
-        if index >= Self::ALL.len() {
-            return None;
-        }
-        Self::ALL.get(masked(index, Self::ALL.len())).copied()
-    }
-
-    /// The event's name in sysfs' `events/` directory.
-    pub const fn sysfs_name(self) -> &'static str {
-        match self {
-            Self::CpuCycles => "cpu-cycles",
-            Self::Instructions => "instructions",
-            Self::CacheReferences => "cache-references",
-            Self::CacheMisses => "cache-misses",
-            Self::BranchInstructions => "branch-instructions",
-            Self::BranchMisses => "branch-misses",
-            Self::BusCycles => "bus-cycles",
-            Self::StalledCyclesFrontend => "stalled-cycles-frontend",
-            Self::StalledCyclesBackend => "stalled-cycles-backend",
-            Self::RefCpuCycles => "ref-cycles",
-        }
-    }
-}
-
-/// What each generic hardware event is on a model; `None` where it has no such event.
-#[derive(Clone, Copy, Debug)]
-pub struct HardwareEvents([Option<EventSelect>; HARDWARE_EVENTS]);
-
-impl HardwareEvents {
-    /// The architectural events and the reference cycles of fixed counter 2.
-    ///
-    /// Mainline: `intel_perfmon_event_map`, `arch/x86/events/intel/core.c:35-45`.
-    pub const ARCHITECTURAL: Self = Self([
-        Some(EventSelect::event(0x3c, 0x00)), // CPU_CLK_UNHALTED.THREAD_P
-        Some(EventSelect::event(0xc0, 0x00)), // INST_RETIRED.ANY_P
-        Some(EventSelect::event(0x2e, 0x4f)), // LONGEST_LAT_CACHE.REFERENCE
-        Some(EventSelect::event(0x2e, 0x41)), // LONGEST_LAT_CACHE.MISS
-        Some(EventSelect::event(0xc4, 0x00)), // BR_INST_RETIRED.ALL_BRANCHES
-        Some(EventSelect::event(0xc5, 0x00)), // BR_MISP_RETIRED.ALL_BRANCHES
-        Some(EventSelect::event(0x3c, 0x01)), // CPU_CLK_UNHALTED.REF_XCLK
-        None,                                 // stalled cycles, front end
-        None,                                 // stalled cycles, back end
-        Some(EventSelect::event(0x00, 0x03)), // pseudo code: CPU_CLK_UNHALTED.REF_TSC
-    ]);
-
-    /// The same, with `select` for `id`.
-    #[must_use]
-    pub const fn with(mut self, id: HardwareId, select: EventSelect) -> Self {
-        self.0[id as usize] = Some(select);
-        self
-    }
-
-    /// The same, without an event for `id`.
-    #[must_use]
-    pub const fn without(mut self, id: HardwareId) -> Self {
-        self.0[id as usize] = None;
-        self
-    }
-
-    /// The event select of `id`, without privilege levels.
-    pub fn get(&self, id: HardwareId) -> Option<EventSelect> {
-        self.0.get(id as usize).copied().flatten()
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::logic::sched::constraint::first_match;
-
-    #[test]
-    fn no_cpuid_model_is_claimed_twice() {
-        let mut seen = Vec::new();
-        for model in MODELS {
-            assert!(!model.cpuid_models.is_empty(), "{}", model.name);
-            for cpuid in model.cpuid_models {
-                assert!(!seen.contains(cpuid), "{cpuid:#x}");
-                seen.push(*cpuid);
-            }
-        }
-    }
-
-    /// The compile-time check compares entries in pairs. This one sees several earlier entries
-    /// that shadow a later one together.
-    #[test]
-    fn every_entry_is_the_first_match_of_some_event() {
-        for model in MODELS.iter().chain([&&GENERIC, &&GENERIC_V5]) {
-            for (i, entry) in model.event_constraints.iter().enumerate() {
-                let with_counter_mask = entry.code() | (1 << 24);
-                let codes = (0..=0xffff).chain([entry.code(), with_counter_mask]);
-                let reached = codes.into_iter().any(|code| {
-                    first_match(model.event_constraints, EventSelect::from_bits(code))
-                        .is_some_and(|found| core::ptr::eq(found, entry))
-                });
-                assert!(reached, "{} entry {i}", model.name);
-            }
-        }
-    }
-
-    #[test]
-    fn exclusive_events_come_with_an_erratum() {
-        for model in MODELS {
-            let exclusive = (0..=0xff).any(|code| {
-                first_match(model.event_constraints, EventSelect::from_bits(code))
-                    .is_some_and(|entry| entry.resolve(CounterMask::first_gp(8)).exclusive)
-            });
-            assert_eq!(model.ht_erratum.is_some(), exclusive, "{}", model.name);
-        }
-    }
-
-    #[test]
-    fn ids_and_configs_agree() {
-        for (config, id) in HardwareId::ALL.into_iter().enumerate() {
-            assert_eq!(id as usize, config);
-            assert_eq!(HardwareId::from_config(config as u64), Some(id));
-        }
-        assert_eq!(HardwareId::from_config(10), None);
-        assert_eq!(HardwareId::from_config(1 << 32), None);
-        assert_eq!(HardwareId::from_config(u64::MAX), None);
-    }
-}
+mod tests;

@@ -97,9 +97,7 @@ fn what_every_cpuid_model_is_taken_for() {
         let eax = 0x600 | ((number & 0xf) << 4) | ((number >> 4) << 16);
         // CAST: below 256.
         let number = number as u8;
-        let with_table = MODELS
-            .iter()
-            .find(|model| model.cpuid_models.contains(&number));
+        let with_table = models().find(|model| model.is_for(Vendor::Intel, 6, number));
         match (Pmu::probe(&cpuid(eax, 0x0730_0404), None), with_table) {
             (Ok(pmu), Some(model)) => assert_eq!(pmu.model.name, model.name),
             (Ok(pmu), None) => {

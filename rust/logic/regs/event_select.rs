@@ -51,6 +51,9 @@ impl EventSelect {
     /// Take back what an aborted transaction counted. Counter 2 only.
     pub const IN_TX_CHECKPOINTED: u64 = 1 << 33;
 
+    /// AMD: event code, bits 0-7 and 32-35 (`AMD64_EVENTSEL_EVENT`).
+    pub const AMD_EVENT: u64 = 0xf_0000_00ff;
+
     /// Event code and unit mask: what the manual's event lists name (`INTEL_ARCH_EVENT_MASK`).
     pub const CODE: u64 = Self::EVENT | Self::UMASK;
     /// What a PERF_TYPE_RAW attr.config may choose freely (`X86_RAW_EVENT_MASK`).
@@ -59,6 +62,12 @@ impl EventSelect {
     /// Selects an event by its code and unit mask.
     pub const fn event(code: u8, umask: u8) -> Self {
         Self(code as u64 | ((umask as u64) << 8))
+    }
+
+    /// Selects an event of AMD's, whose code has twelve bits.
+    pub const fn amd_event(code: u16, umask: u8) -> Self {
+        let code = code as u64;
+        Self(((code & 0xf00) << 24) | ((umask as u64) << 8) | (code & 0xff))
     }
 
     /// Any value, as read back from `hw_perf_event.config`.
@@ -161,6 +170,13 @@ mod tests {
         });
         // Gapless from event to in_tx_cp.
         assert_eq!(sum, (1 << 34) - 1);
+    }
+
+    #[test]
+    fn amds_event_codes_have_twelve_bits() {
+        let select = EventSelect::amd_event(0x1c0, 0x07);
+        assert_eq!(select.bits(), 0x1_0000_07c0);
+        assert_eq!(select.bits() & EventSelect::AMD_EVENT, 0x1_0000_00c0);
     }
 
     #[test]

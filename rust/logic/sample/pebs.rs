@@ -9,8 +9,8 @@
 //! Mainline: `intel_pebs_constraints()`, `arch/x86/events/intel/ds.c:1544`, and the tables before it.
 
 use crate::logic::{
+    model::EventConstraint,
     regs::{counter::CounterMask, event_select::EventSelect},
-    sched::constraint::EventConstraint,
 };
 
 /// What a PEBS record says about the memory access of the event, in its data source field.

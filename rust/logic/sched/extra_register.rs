@@ -304,9 +304,8 @@ impl ExtraRegisters {
 mod tests {
     use super::*;
     use crate::logic::{
-        model::{GOLDEN_COVE, GOLDMONT, HASWELL, MODELS, NEHALEM, WESTMERE},
+        model::{first_match, GOLDEN_COVE, GOLDMONT, HASWELL, INTEL_MODELS, NEHALEM, WESTMERE},
         regs::counter::CounterMask,
-        sched::constraint::first_match,
     };
 
     fn select(code: u64) -> EventSelect {
@@ -408,7 +407,7 @@ mod tests {
     /// So an event may change its code without being constrained anew.
     #[test]
     fn twins_have_the_same_constraint() {
-        for model in MODELS {
+        for model in INTEL_MODELS {
             let table = model.extra_register_events;
             let counters = |register| {
                 let entry = table.event_of(register)?;

@@ -5,13 +5,36 @@
 mod kernel;
 
 use kernel::Source;
+use rpmu_logic::logic::capabilities::{Capabilities, Cpuid, Leaf};
 use rpmu_logic::logic::model::{
-    amd_select, AmdModel, HardwareId, AMD_15H, AMD_K8, AMD_MODELS, AMD_ZEN, AMD_ZEN_2, AMD_ZEN_4,
-    MERGE,
+    first_match, EventConstraint, HardwareId, Model, AMD_15H, AMD_K8, AMD_MODELS, AMD_ZEN,
+    AMD_ZEN_2, AMD_ZEN_4, MERGE,
 };
 use rpmu_logic::logic::open::cache_event::{CacheId, NoCacheEvent};
+use rpmu_logic::logic::pmu::Pmu;
 use rpmu_logic::logic::regs::counter::CounterMask;
 use rpmu_logic::logic::regs::event_select::EventSelect;
+
+/// A machine of the model with so many counters.
+fn pmu(model: &'static Model, counters: u8) -> Pmu {
+    let cpuid = Cpuid {
+        leaf_0: Leaf {
+            eax: 0xd,
+            ..Leaf::default()
+        },
+        leaf_a: Leaf {
+            eax: 0x0730_0401,
+            ..Leaf::default()
+        },
+        ..Cpuid::default()
+    };
+    let mut capabilities = Capabilities::decode(&cpuid, None).unwrap();
+    capabilities.counters = CounterMask::first_gp(counters);
+    Pmu {
+        model,
+        capabilities,
+    }
+}
 
 /// What `case LABEL:` stands for: a number, a range, or a macro that is one of them.
 fn is_case(source: &Source, label: &str, value: u64) -> bool {
@@ -101,13 +124,14 @@ fn family_15h_has_mainlines_counters() {
         .into_iter()
         .skip_while(|line| !line.starts_with("switch"))
         .collect();
+    let pmu = pmu(&AMD_15H, 6);
     let (mut overlapping, mut none) = (0, 0);
     for code in 0..=0xfff_u16 {
         // None, single bits, several in a half and in both.
         for umask in [
             0, 0x01, 0x08, 0x10, 0x80, 0x03, 0x0f, 0x30, 0xf0, 0x11, 0x88, 0xff,
         ] {
-            let select = amd_select(code, umask);
+            let select = EventSelect::amd_event(code, umask);
             let (counters, overlap) = match f15h(&source, &lines, select.bits()) {
                 "amd_f15_PMC0" => (0x01, false),
                 "amd_f15_PMC20" => (0x07, false),
@@ -120,7 +144,7 @@ fn family_15h_has_mainlines_counters() {
             };
             overlapping += usize::from(overlap);
             none += usize::from(counters == 0);
-            let found = AMD_15H.constraint(select, AMD_15H.counters);
+            let found = pmu.constraint(select);
             assert_eq!(
                 (found.counters.bits(), found.overlap, found.pair),
                 (counters, overlap, false),
@@ -171,8 +195,9 @@ fn zen_pairs_are_mainlines() {
     for model in [&AMD_ZEN, &AMD_ZEN_2, &AMD_ZEN_4] {
         for code in 0..=0xfff_u16 {
             for counters in [4, 6, 16] {
-                let present = CounterMask::first_gp(counters);
-                let found = model.constraint(amd_select(code, 0x7), present);
+                let pmu = pmu(model, counters);
+                let present = pmu.capabilities.counters;
+                let found = pmu.constraint(EventSelect::amd_event(code, 0x7));
                 let pair = pairs.contains(&code.into());
                 let even = present.bits() & 0x5555;
                 assert_eq!(found.pair, pair, "{code:#x}");
@@ -190,11 +215,13 @@ fn k8_has_no_constraints_but_the_northbridges() {
     };
     let body = source.function("static inline int amd_is_nb_event");
     assert_eq!(body, ["return (hwc->config & 0xe0) == 0xe0;"]);
+    let pmu = pmu(&AMD_K8, 4);
     for code in 0..=0xff {
-        let select = amd_select(code, 0);
-        assert_eq!(AMD_K8.is_northbridge_event(select), code >= 0xe0);
-        let found = AMD_K8.constraint(select, AMD_K8.counters);
-        assert_eq!(found.counters, AMD_K8.counters);
+        let select = EventSelect::amd_event(code, 0);
+        let line = first_match(AMD_K8.event_constraints, select);
+        let is_the_nodes = line.is_some_and(EventConstraint::is_northbridge);
+        assert_eq!(is_the_nodes, code >= 0xe0);
+        assert_eq!(pmu.constraint(select).counters, pmu.capabilities.counters);
     }
 }
 
@@ -203,7 +230,7 @@ fn generic_events_are_mainlines() {
     let Some(source) = Source::read() else {
         return;
     };
-    let maps: [(&AmdModel, &str, usize); 5] = [
+    let maps: [(&Model, &str, usize); 5] = [
         (&AMD_K8, "amd_perfmon_event_map", 8),
         (&AMD_15H, "amd_perfmon_event_map", 8),
         (&AMD_ZEN, "amd_zen1_perfmon_event_map", 8),
@@ -242,7 +269,7 @@ fn cache_events_are_mainlines() {
         return;
     };
     for model in AMD_MODELS {
-        let zen = model.families.iter().all(|family| *family >= 0x17);
+        let zen = model.cpus.iter().all(|cpus| cpus.family >= 0x17);
         let name = if zen {
             "amd_hw_cache_event_ids_f17h"
         } else {

@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use reference::mainline::{assign_events, schedule_events, Defects, Want, AS_IS, MAX, MENDED};
 use reference::search::{is_valid, Placements, COUNTERS};
 use rpmu_logic::logic::capabilities::{Capabilities, Cpuid, Leaf};
-use rpmu_logic::logic::model::{Model, GENERIC, GENERIC_V5, MODELS};
+use rpmu_logic::logic::model::{Model, GENERIC, GENERIC_V5, INTEL_MODELS};
 use rpmu_logic::logic::pmu::Pmu;
 use rpmu_logic::logic::regs::counter::{CounterId, CounterMask};
 use rpmu_logic::logic::regs::event_select::EventSelect;
@@ -35,7 +35,7 @@ struct Machine {
 fn machines() -> Vec<Machine> {
     let mut machines: Vec<Machine> = Vec::new();
     let mut known = Vec::new();
-    for model in MODELS.iter().copied().chain([&GENERIC, &GENERIC_V5]) {
+    for model in INTEL_MODELS.iter().copied().chain([&GENERIC, &GENERIC_V5]) {
         let (gp, fixed): (&[u32], u32) = match model.pmu_name {
             "core2" | "silvermont" => (&[2], 3),
             "nehalem" | "westmere" | "goldmont" | "goldmont_plus" => (&[4], 3),

@@ -2,21 +2,22 @@
 
 //! The models' tables against mainline's, read from the kernel's source.
 
+mod exceptions;
 mod kernel;
 
+use exceptions::{exceptions, Exception, Reference};
 use kernel::{Constraint, ExtraRegister, Init, Source};
 use rpmu_logic::logic::capabilities::{Capabilities, Cpuid, Leaf};
-use rpmu_logic::logic::model::exception::{Exception, Reference};
 use rpmu_logic::logic::model::{
-    exceptions, Acknowledge, HardwareId, Model, Scope, GENERIC, GENERIC_V5, GOLDEN_COVE, MODELS,
-    NEHALEM, WITHOUT_A_TABLE,
+    first_match, Acknowledge, HardwareId, Model, Scope, Vendor, GENERIC, GENERIC_V5, GOLDEN_COVE,
+    INTEL_MODELS, NEHALEM, WITHOUT_A_TABLE,
 };
 use rpmu_logic::logic::open::cache_event::NoCacheEvent;
 use rpmu_logic::logic::pmu::Pmu;
+use rpmu_logic::logic::regs::counter::CounterMask;
 use rpmu_logic::logic::regs::event_select::EventSelect;
 use rpmu_logic::logic::regs::period::PeriodRule;
 use rpmu_logic::logic::sample::pebs::{PebsData, PebsEvent};
-use rpmu_logic::logic::sched::constraint::first_match;
 
 /// What mainline allows an event: first match, after `intel_pmu_check_event_constraints()`.
 fn mainline(lines: &[Constraint], config: u64, gp: u64, fixed: u64) -> (u64, bool) {
@@ -94,8 +95,8 @@ fn same_counters(model: &'static Model, lines: &[Constraint]) {
         let select = EventSelect::from_bits(config);
         let constraint = pmu.constraint(select);
         let metric = first_match(pmu.model.event_constraints, select)
-            .and_then(|entry| entry.metric_index())
-            .map_or(0, |n| 1 << (48 + n));
+            .filter(|entry| entry.is_metric())
+            .map_or(0, |entry| entry.resolve(CounterMask::ALL).counters.bits());
         let gp = pmu.capabilities.counters.gp().bits();
         let found = (constraint.counters.bits() | metric, constraint.exclusive);
         let expected = mainline(lines, config, gp, (1 << fixed) - 1);
@@ -132,8 +133,8 @@ fn every_event_has_mainlines_counters() {
         return;
     };
     let mut lines = Vec::new();
-    for model in MODELS {
-        let init = source.init(model.cpuid_models[0]);
+    for model in INTEL_MODELS {
+        let init = source.init(model.cpus[0].first);
         let name = init
             .assigned("x86_pmu.event_constraints")
             .or_else(|| init.assigned("hybrid(pmu, event_constraints)"))
@@ -177,8 +178,8 @@ fn every_precise_event_is_mainlines() {
         return;
     };
     let mut lines = 0;
-    for model in MODELS {
-        let init = source.init(model.cpuid_models[0]);
+    for model in INTEL_MODELS {
+        let init = source.init(model.cpus[0].first);
         let table = init
             .assigned("x86_pmu.pebs_constraints")
             .or_else(|| init.assigned("hybrid(pmu, pebs_constraints)"))
@@ -254,9 +255,9 @@ fn every_event_has_mainlines_extra_register() {
     let Some(source) = Source::read() else {
         return;
     };
-    for model in MODELS {
-        for cpu in model.cpuid_models {
-            let lines = match source.init(*cpu).assigned("x86_pmu.extra_regs") {
+    for model in INTEL_MODELS {
+        for cpu in model.cpus {
+            let lines = match source.init(cpu.first).assigned("x86_pmu.extra_regs") {
                 Some(name) => source.extra_registers(&name),
                 None => Vec::new(),
             };
@@ -300,10 +301,10 @@ fn every_cache_event_is_mainlines() {
     };
     // Events, impossible, absent, refused by the register.
     let mut seen = [0; 4];
-    for model in MODELS {
+    for model in INTEL_MODELS {
         let pmu = pmu(model, 4, 3);
-        for cpu in model.cpuid_models {
-            let init = source.init(*cpu);
+        for cpu in model.cpus {
+            let init = source.init(cpu.first);
             let events = source.cache_table_of(&init, "hw_cache_event_ids");
             let extra = source.cache_table_of(&init, "hw_cache_extra_regs");
             let registers = match init.assigned("x86_pmu.extra_regs") {
@@ -326,7 +327,7 @@ fn every_cache_event_is_mainlines() {
                 assert_eq!(
                     found.map(|(select, config1)| (select.bits(), config1)),
                     expected,
-                    "{} {cpu:#x} {config:#x}",
+                    "{} {cpu:x?} {config:#x}",
                     model.name
                 );
                 match expected {
@@ -343,7 +344,7 @@ fn every_cache_event_is_mainlines() {
         "{} events, {} impossible, {} absent, {} refused by the register",
         seen[0], seen[1], seen[2], seen[3]
     );
-    let cpus: usize = MODELS.iter().map(|model| model.cpuid_models.len()).sum();
+    let cpus: usize = INTEL_MODELS.iter().map(|model| model.cpus.len()).sum();
     assert_eq!(seen.iter().sum::<usize>(), 42 * cpus);
     assert!(seen.iter().all(|count| *count > 0), "{seen:?}");
 }
@@ -406,10 +407,8 @@ fn what_mainline_has_a_table_for_has_one_or_is_refused() {
         return;
     };
     let has_table = |(family, number): &(u16, u8)| {
-        *family == 6
-            && MODELS
-                .iter()
-                .any(|model| model.cpuid_models.contains(number))
+        let mut models = INTEL_MODELS.iter();
+        models.any(|model| model.is_for(Vendor::Intel, *family, *number))
     };
     let mut without: Vec<(u16, u8)> = source
         .cpus()
@@ -427,9 +426,9 @@ fn every_model_is_what_mainline_sets_up() {
     let Some(source) = Source::read() else {
         return;
     };
-    for model in MODELS {
-        for cpu in model.cpuid_models {
-            let init = source.init(*cpu);
+    for model in INTEL_MODELS {
+        for cpu in model.cpus {
+            let init = source.init(cpu.first);
             let name = model.name;
             let expected = format!("\"{}\"", model.pmu_name);
             assert_eq!(init.assigned("\tname"), Some(expected), "{name}");

@@ -12,7 +12,7 @@ use cases::cases;
 use prop::sample::{select, Index};
 use proptest::prelude::*;
 use rpmu_logic::logic::capabilities::{Capabilities, Cpuid, Leaf};
-use rpmu_logic::logic::model::{amd_select, event_code, HardwareId, AMD_MODELS, MODELS};
+use rpmu_logic::logic::model::{HardwareId, AMD_MODELS, INTEL_MODELS};
 use rpmu_logic::logic::nospec::masked;
 use rpmu_logic::logic::open::attr::{configure, Attributes, Event, EventType};
 use rpmu_logic::logic::open::cache_event::CacheId;
@@ -44,10 +44,10 @@ fn signature(model: u8) -> u32 {
 
 /// What CPUID says, and IA32_PERF_CAPABILITIES: nonsense for the most part, of a CPU that could be.
 fn machine() -> impl Strategy<Value = (Cpuid, Option<u64>)> {
-    let models: Vec<u8> = MODELS
+    let models: Vec<u8> = INTEL_MODELS
         .iter()
-        .flat_map(|model| model.cpuid_models)
-        .copied()
+        .flat_map(|model| model.cpus)
+        .map(|cpus| cpus.first)
         .collect();
     let model = prop_oneof![3 => select(models), 1 => any::<u8>()];
     let leaf_a = (
@@ -87,7 +87,7 @@ fn machine() -> impl Strategy<Value = (Cpuid, Option<u64>)> {
 /// table on counters that one could have.
 fn pmu() -> impl Strategy<Value = Pmu> {
     const USUAL: u32 = 0x0730_0804;
-    (machine(), select(MODELS)).prop_map(|((mut cpuid, perf_capabilities), model)| {
+    (machine(), select(INTEL_MODELS)).prop_map(|((mut cpuid, perf_capabilities), model)| {
         Pmu::probe(&cpuid, perf_capabilities).unwrap_or_else(|_| {
             let decoded = Capabilities::decode(&cpuid, perf_capabilities);
             let capabilities = decoded
@@ -106,7 +106,7 @@ fn pmu() -> impl Strategy<Value = Pmu> {
 
 /// Few bits, many bits, or a code and unit mask of some model's tables.
 fn config() -> impl Strategy<Value = u64> {
-    let tables = MODELS.iter().flat_map(|model| {
+    let tables = INTEL_MODELS.iter().flat_map(|model| {
         let precise = model
             .pebs_events
             .lines()
@@ -119,7 +119,7 @@ fn config() -> impl Strategy<Value = u64> {
             let code = EventSelect::from_bits(*code);
             tables.clone().any(|entry| entry.matches(code))
         })
-        .chain(MODELS.iter().flat_map(|model| {
+        .chain(INTEL_MODELS.iter().flat_map(|model| {
             let needs = model.extra_register_events;
             (0..=0xffff).filter(move |code| needs.contains(code))
         }))
@@ -552,17 +552,18 @@ proptest! {
 
     /// AMD's tables, which no driver asks yet.
     #[test]
-    fn any_amd_event(model in select(AMD_MODELS), config: u64, counters: u64, code in 0u16..0x1000, umask: u8) {
+    fn any_amd_event(model in select(AMD_MODELS), pmu in pmu(), config: u64, counters: u64, code in 0u16..0x1000, umask: u8) {
         let present = CounterMask::from_bits(counters);
-        let select = EventSelect::from_bits(config);
-        prop_assert!(model.constraint(select, present).counters.is_subset(present));
-        model.is_northbridge_event(select);
-        prop_assert_eq!(event_code(amd_select(code, umask)), code);
+        let mut pmu = Pmu { model, ..pmu };
+        pmu.capabilities.counters = present;
+        for select in [EventSelect::from_bits(config), EventSelect::amd_event(code, umask)] {
+            prop_assert!(pmu.constraint(select).counters.is_subset(present));
+        }
     }
 
     /// A topdown file has a text for any number of threads.
     #[test]
-    fn any_topdown_file(model in select(MODELS), threads: u32) {
+    fn any_topdown_file(model in select(INTEL_MODELS), threads: u32) {
         for file in model.topdown_files {
             prop_assert!(is_a_line(file.text(threads).trim_end()));
         }

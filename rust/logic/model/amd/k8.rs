@@ -6,9 +6,9 @@
 //!
 //! Mainline: `arch/x86/events/amd/core.c:30-135`, `243-252` and `1053-1062`.
 
-use super::table::{AmdModel, Others};
+use super::COMMON;
 use crate::logic::{
-    model::HardwareEvents,
+    model::{checked, Cpus, EventConstraint, HardwareEvents, Model, Vendor},
     open::cache_event::{
         Cache::{Branch, Dtlb, Itlb, L1d, L1i, LastLevel, Node},
         CacheEvent, CacheEvents,
@@ -59,14 +59,25 @@ pub(in crate::logic::model) const CACHE_EVENTS: CacheEvents = CacheEvents::check
     CacheEvent::impossible(Node, Prefetch, Miss),
 ]);
 
+#[rustfmt::skip]
+const EVENT_CONSTRAINTS: &[EventConstraint] = checked(CounterMask::first_gp(4), &[
+    EventConstraint::amd_northbridge(0xf),
+]);
+
 /// K8, K10 and the small cores after them.
-pub const AMD_K8: AmdModel = AmdModel {
+pub const AMD_K8: Model = Model {
     name: "K8 to family 14h, family 16h",
-    families: &[0x0f, 0x10, 0x11, 0x12, 0x13, 0x14, 0x16],
-    counters: CounterMask::first_gp(4),
-    events: &[],
-    others: Others::Anywhere,
-    northbridge_events: true,
+    cpus: &[
+        Cpus::family(Vendor::Amd, 0x0f),
+        Cpus::family(Vendor::Amd, 0x10),
+        Cpus::family(Vendor::Amd, 0x11),
+        Cpus::family(Vendor::Amd, 0x12),
+        Cpus::family(Vendor::Amd, 0x13),
+        Cpus::family(Vendor::Amd, 0x14),
+        Cpus::family(Vendor::Amd, 0x16),
+    ],
+    event_constraints: EVENT_CONSTRAINTS,
     hardware_events: HARDWARE_EVENTS,
     cache_events: CACHE_EVENTS,
+    ..COMMON
 };

@@ -4,5 +4,39 @@
 
 pub(super) mod family_15h;
 pub(super) mod k8;
-pub(super) mod table;
 pub(super) mod zen;
+
+#[cfg(test)]
+mod tests;
+
+use crate::logic::{
+    model::{Acknowledge, HardwareEvents, Model, Need, Scope},
+    open::cache_event::CacheEvents,
+    regs::{counter::CounterMask, period::PeriodRule},
+    sample::pebs::{PebsEvents, PreciseDistribution},
+    sched::extra_register::ExtraRegisters,
+};
+
+/// What the families have in common: none of what is Intel's alone.
+const COMMON: Model = Model {
+    pmu_name: "AMD",
+    name: "",
+    needs: &[Need::Interface],
+    quirks: &[],
+    cpus: &[],
+    event_constraints: &[],
+    pebs_events: PebsEvents::NONE,
+    precise_distribution: PreciseDistribution::AsOtherPrecise,
+    hardware_events: HardwareEvents::NONE,
+    cache_events: CacheEvents::NONE,
+    extra_register_events: ExtraRegisters::NONE,
+    offcore_scope: Scope::Thread,
+    ht_erratum: None,
+    need_kernel_mode: CounterMask::EMPTY,
+    clearing_events: &[],
+    acknowledge: Acknowledge::Early,
+    topdown_files: &[],
+    transaction_files: &[],
+    checkpointed: CounterMask::EMPTY,
+    period_rule: PeriodRule::NONE,
+};

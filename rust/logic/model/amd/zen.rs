@@ -5,11 +5,12 @@
 //! Every counter counts every event. Events that can count by more than 15 a cycle take a counter with
 //! an even number and the one behind it, on which the event 0xFFF (Merge) is put.
 //!
-//! Mainline: `arch/x86/events/amd/core.c:137-240`, `257-303`, `352-365` and `1468-1488`.
+//! Mainline: `arch/x86/events/amd/core.c:137-240`, `257-303`, `352-365` and `1468-1488`; the
+//! generations as `arch/x86/kernel/cpu/amd.c:485-540` tells them apart.
 
-use super::table::{amd_select, checked, AmdEvent, AmdModel, Others};
+use super::COMMON;
 use crate::logic::{
-    model::{HardwareEvents, HardwareId},
+    model::{checked, Cpus, EventConstraint, HardwareEvents, HardwareId, Model, Vendor},
     open::cache_event::{
         Cache::{Branch, Dtlb, Itlb, L1d, L1i, Node},
         CacheEvent, CacheEvents,
@@ -19,19 +20,16 @@ use crate::logic::{
     regs::{counter::CounterMask, event_select::EventSelect},
 };
 
-/// Six counters; from version 2 on CPUID says how many there are.
-const COUNTERS: CounterMask = CounterMask::first_gp(6);
-
-/// As many as CPUID can say.
-const MOST_COUNTERS: CounterMask = CounterMask::first_gp(16);
+/// As many counters as CPUID can name. Up to Zen 3 there are six.
+const COUNTERS: CounterMask = CounterMask::first_gp(16);
 
 #[rustfmt::skip]
-const EVENTS: &[AmdEvent] = checked(MOST_COUNTERS, &[
-    AmdEvent::event(0x003, 0x5555).pair(), // Retired SSE/AVX FLOPs
+const EVENT_CONSTRAINTS: &[EventConstraint] = checked(COUNTERS, &[
+    EventConstraint::amd_event(0x003, 0x5555).pair(), // Retired SSE/AVX FLOPs
 ]);
 
 /// What the second counter of a pair is programmed with (`AMD_MERGE_EVENT`).
-pub const MERGE: EventSelect = amd_select(0xfff, 0);
+pub const MERGE: EventSelect = EventSelect::amd_event(0xfff, 0);
 
 /// The generic hardware events of Zen.
 const HARDWARE_EVENTS: HardwareEvents = HardwareEvents([
@@ -59,7 +57,10 @@ const ZEN_2_HARDWARE_EVENTS: HardwareEvents = HARDWARE_EVENTS
 /// Of Zen 4 and later.
 const ZEN_4_HARDWARE_EVENTS: HardwareEvents = ZEN_2_HARDWARE_EVENTS
     // LsNotHaltedP0Cyc
-    .with(HardwareId::RefCpuCycles, amd_select(0x120, 0x01));
+    .with(
+        HardwareId::RefCpuCycles,
+        EventSelect::amd_event(0x120, 0x01),
+    );
 
 /// The generic cache events.
 #[rustfmt::skip]
@@ -81,30 +82,43 @@ const CACHE_EVENTS: CacheEvents = CacheEvents::checked(&[
     CacheEvent::impossible(Node, Prefetch, Miss),
 ]);
 
-/// Zen and Zen+.
-pub const AMD_ZEN: AmdModel = AmdModel {
+/// Zen and Zen+, and Hygon's.
+pub const AMD_ZEN: Model = Model {
     name: "Zen",
-    families: &[0x17, 0x18],
-    counters: COUNTERS,
-    events: EVENTS,
-    others: Others::Anywhere,
-    northbridge_events: false,
+    cpus: &[
+        Cpus::amd(0x17, 0x00, 0x2f),
+        Cpus::amd(0x17, 0x50, 0x5f),
+        Cpus::family(Vendor::Hygon, 0x18),
+    ],
+    event_constraints: EVENT_CONSTRAINTS,
     hardware_events: HARDWARE_EVENTS,
     cache_events: CACHE_EVENTS,
+    ..COMMON
 };
 
-/// Zen 2 and Zen 3. Zen 2 is of family 0x17 as well (the kernel's `X86_FEATURE_ZEN2`).
-pub const AMD_ZEN_2: AmdModel = AmdModel {
+/// Zen 2 and Zen 3.
+pub const AMD_ZEN_2: Model = Model {
     name: "Zen 2 and Zen 3",
-    families: &[0x19],
+    cpus: &[
+        Cpus::amd(0x17, 0x30, 0x4f),
+        Cpus::amd(0x17, 0x60, 0x7f),
+        Cpus::amd(0x17, 0x90, 0x91),
+        Cpus::amd(0x17, 0xa0, 0xaf),
+        Cpus::amd(0x19, 0x00, 0x0f),
+        Cpus::amd(0x19, 0x20, 0x5f),
+    ],
     hardware_events: ZEN_2_HARDWARE_EVENTS,
     ..AMD_ZEN
 };
 
-/// Zen 4 and Zen 5. Zen 4 is of family 0x19 as well (the kernel's `X86_FEATURE_ZEN4`).
-pub const AMD_ZEN_4: AmdModel = AmdModel {
+/// Zen 4 and Zen 5.
+pub const AMD_ZEN_4: Model = Model {
     name: "Zen 4 and Zen 5",
-    families: &[0x1a],
+    cpus: &[
+        Cpus::amd(0x19, 0x10, 0x1f),
+        Cpus::amd(0x19, 0x60, 0xaf),
+        Cpus::family(Vendor::Amd, 0x1a),
+    ],
     hardware_events: ZEN_4_HARDWARE_EVENTS,
     ..AMD_ZEN
 };

@@ -6,22 +6,19 @@
 
 use super::{haswell, sandy_bridge};
 use crate::logic::{
-    model::{exception::Exception, Acknowledge, HardwareEvents, Model, Scope},
+    model::{checked, Acknowledge, Cpus, EventConstraint, HardwareEvents, Model, Scope},
     open::cache_event::{
         Cache::{LastLevel, Node},
         CacheEvent, CacheEvents,
         Operation::{Read, Write},
         Outcome::{Access, Miss},
     },
-    regs::{counter::CounterMask, event_select::EventSelect, period::PeriodRule},
+    regs::{counter::CounterMask, period::PeriodRule},
     sample::pebs::{
         PebsData::{Address, Load, LoadLatency, StoreAddress},
         PebsEvent, PebsEvents, PreciseDistribution,
     },
-    sched::{
-        constraint::{checked, EventConstraint},
-        extra_register::{ExtraRegisterEvent, ExtraRegisters},
-    },
+    sched::extra_register::{ExtraRegisterEvent, ExtraRegisters},
 };
 
 /// Four general-purpose counters a thread, eight where a core has one thread.
@@ -86,36 +83,6 @@ const PEBS_EVENTS: PebsEvents = PebsEvents::checked(COUNTERS, &[
     PebsEvent::any(0xf),
 ]);
 
-/// Where the tables differ from what they are compared with.
-#[rustfmt::skip]
-pub(in crate::logic::model) const EXCEPTIONS: &[Exception] = &[
-    Exception::from_mainline(EventSelect::USR, EventSelect::USR | EventSelect::OS, "events of user mode alone: counters 4 to 7 read 0 on real machines; the built-in driver uses them"),
-    Exception::from_mainline(0x01c0, 0xffff, "INST_RETIRED.PREC_DIST: counter 1 in Intel's lists; the built-in driver has no line for it"),
-    Exception::from_mainline(0x01cd, 0xffff, "MEM_TRANS_RETIRED.LOAD_LATENCY: counter 3 in Intel's lists, any of four in the built-in driver's table"),
-    Exception::from_mainline(0x01cd, 0xffff, "MEM_TRANS_RETIRED.LOAD_LATENCY: counter 3 in Intel's lists, any of four in the built-in driver's table").precise(),
-    Exception::with_one_thread(0x0180_010e, 0xff80_ffff), // UOPS_ISSUED.STALL_CYCLES
-    Exception::with_one_thread(0x023c, 0xffff), // CPU_CLK_UNHALTED.ONE_THREAD_ACTIVE
-    Exception::with_one_thread(0x0279, 0xffff), // IDQ.EMPTY
-    Exception::with_one_thread(0x9c, 0xff), // IDQ_UOPS_NOT_DELIVERED.*
-    Exception::with_one_thread(0x03a0, 0xffff), // UOP_DISPATCHES_CANCELLED.SIMD_PRF
-    Exception::with_one_thread(0x02a3, 0xffff), // CYCLE_ACTIVITY.CYCLES_MEM_ANY
-    Exception::with_one_thread(0x04a3, 0xffff), // CYCLE_ACTIVITY.STALLS_TOTAL
-    Exception::with_one_thread(0x05a3, 0xffff), // CYCLE_ACTIVITY.STALLS_L2_MISS
-    Exception::with_one_thread(0x06a3, 0xffff), // CYCLE_ACTIVITY.STALLS_MEM_ANY
-    Exception::with_one_thread(0x01b1, 0xffff), // UOPS_EXECUTED.*
-    Exception::with_one_thread(0x01b7, 0xffff), // OFFCORE_RESPONSE_0
-    Exception::with_one_thread(0x01bb, 0xffff), // OFFCORE_RESPONSE_1
-    Exception::with_one_thread(0xbc, 0xff), // PAGE_WALKER_LOADS.*
-    Exception::with_one_thread(0x0180_01c2, 0xff80_ffff), // UOPS_RETIRED.STALL_CYCLES
-    Exception::with_one_thread(0x1080_01c2, 0xff80_ffff), // UOPS_RETIRED.TOTAL_CYCLES
-    Exception::with_one_thread(0x04c4, 0xffff), // BR_INST_RETIRED.ALL_BRANCHES_PEBS
-    Exception::with_one_thread(0x04c5, 0xffff), // BR_MISP_RETIRED.ALL_BRANCHES_PEBS
-    Exception::with_one_thread(0xc7, 0xff), // FP_ARITH_INST_RETIRED.*
-    Exception::with_one_thread(0xc9, 0xff), // RTM_RETIRED.*
-    Exception::with_one_thread(0x1eca, 0xffff), // FP_ASSIST.ANY
-    Exception::with_one_thread(0xd3, 0xff), // MEM_LOAD_UOPS_L3_MISS_RETIRED.*
-];
-
 /// The extra registers that events need.
 #[rustfmt::skip]
 const EXTRA_REGISTER_EVENTS: ExtraRegisters = ExtraRegisters::checked(&[
@@ -139,7 +106,7 @@ pub const BROADWELL: Model = Model {
     name: "Broadwell",
     needs: &[],
     quirks: &[],
-    cpuid_models: &[0x3d, 0x47, 0x4f, 0x56],
+    cpus: &Cpus::intel([0x3d, 0x47, 0x4f, 0x56]),
     event_constraints: EVENT_CONSTRAINTS,
     pebs_events: PEBS_EVENTS,
     precise_distribution: PreciseDistribution::AsOtherPrecise,

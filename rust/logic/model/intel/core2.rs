@@ -5,7 +5,7 @@
 //! Mainline: `arch/x86/events/intel/core.c:57-73` and `8085-8101`.
 
 use crate::logic::{
-    model::{Acknowledge, HardwareEvents, Model, Need, Scope},
+    model::{checked, Acknowledge, Cpus, EventConstraint, HardwareEvents, Model, Need, Scope},
     open::cache_event::{
         Cache::{Branch, Dtlb, Itlb, L1d, L1i, LastLevel},
         CacheEvent, CacheEvents,
@@ -14,10 +14,7 @@ use crate::logic::{
     },
     regs::{counter::CounterMask, period::PeriodRule},
     sample::pebs::{PebsEvent, PebsEvents, PreciseDistribution},
-    sched::{
-        constraint::{checked, EventConstraint},
-        extra_register::ExtraRegisters,
-    },
+    sched::extra_register::ExtraRegisters,
 };
 
 /// Two general-purpose counters.
@@ -81,7 +78,7 @@ pub const CORE2: Model = Model {
     name: "Core 2",
     needs: &[Need::Trial],
     quirks: &[],
-    cpuid_models: &[0x0f, 0x16, 0x17, 0x1d],
+    cpus: &Cpus::intel([0x0f, 0x16, 0x17, 0x1d]),
     event_constraints: EVENT_CONSTRAINTS,
     pebs_events: PEBS_EVENTS,
     precise_distribution: PreciseDistribution::AsOtherPrecise,

@@ -6,17 +6,14 @@
 //! Mainline: `arch/x86/events/intel/core.c:180-207` and `8873-8906`.
 
 use crate::logic::{
-    model::{Acknowledge, HardwareEvents, Model, Scope},
+    model::{checked, Acknowledge, Cpus, EventConstraint, HardwareEvents, Model, Scope},
     open::cache_event::CacheEvents,
     regs::{
         counter::{CounterMask, MAX_FIXED, MAX_GP},
         period::PeriodRule,
     },
     sample::pebs::{PebsEvents, PreciseDistribution},
-    sched::{
-        constraint::{checked, EventConstraint},
-        extra_register::ExtraRegisters,
-    },
+    sched::extra_register::ExtraRegisters,
 };
 
 /// As many general-purpose counters as there can be.
@@ -56,7 +53,7 @@ pub const GENERIC: Model = Model {
     name: "Architectural",
     needs: &[],
     quirks: &[],
-    cpuid_models: &[],
+    cpus: &Cpus::intel([]),
     event_constraints: EVENT_CONSTRAINTS,
     pebs_events: PebsEvents::NONE,
     precise_distribution: PreciseDistribution::AsOtherPrecise,

@@ -8,7 +8,7 @@
 //! Mainline: `arch/x86/events/intel/core.c:356-409`, `7837-7860` and `8608-8643`.
 
 use crate::logic::{
-    model::{exception::Exception, Acknowledge, HardwareEvents, Model, Quirk, Scope},
+    model::{checked, Acknowledge, Cpus, EventConstraint, HardwareEvents, Model, Quirk, Scope},
     open::cache_event::{
         Cache::{Branch, Dtlb, Itlb, L1d, L1i, LastLevel, Node},
         CacheEvent, CacheEvents,
@@ -20,14 +20,13 @@ use crate::logic::{
         PebsData::{Load, LoadLatency, StoreAddress, StoreLatency},
         PebsEvent, PebsEvents, PreciseDistribution,
     },
-    sched::{
-        constraint::{checked, EventConstraint},
-        extra_register::{ExtraRegisterEvent, ExtraRegisters},
-    },
+    sched::extra_register::{ExtraRegisterEvent, ExtraRegisters},
 };
 
 /// Eight general-purpose counters a thread.
-const COUNTERS: CounterMask = CounterMask::first_gp(8).union(CounterMask::first_fixed(4));
+const COUNTERS: CounterMask = CounterMask::first_gp(8)
+    .union(CounterMask::first_fixed(4))
+    .union(CounterMask::first_metrics(8));
 
 #[rustfmt::skip]
 const EVENT_CONSTRAINTS: &[EventConstraint] = checked(COUNTERS, &[
@@ -85,12 +84,6 @@ const PEBS_EVENTS: PebsEvents = PebsEvents::checked(COUNTERS, &[
     PebsEvent::event(0xd0, 0xf), // MEM_INST_RETIRED.*
 ]).and_others();
 
-/// Where the tables differ from what they are compared with.
-#[rustfmt::skip]
-pub(in crate::logic::model) const EXCEPTIONS: &[Exception] = &[
-    Exception::from_mainline(0x012a, 0xfffe, "OCR: counter 0 in Intel's lists; the built-in driver has no line for it").precise(),
-];
-
 /// The extra registers that events need.
 #[rustfmt::skip]
 const EXTRA_REGISTER_EVENTS: ExtraRegisters = ExtraRegisters::checked(&[
@@ -147,7 +140,7 @@ pub const GOLDEN_COVE: Model = Model {
         Quirk::ReferenceCyclesAnywhere,
         Quirk::LoadLatencyNeedsAuxiliary,
     ],
-    cpuid_models: &[0x8f, 0xcf],
+    cpus: &Cpus::intel([0x8f, 0xcf]),
     event_constraints: EVENT_CONSTRAINTS,
     pebs_events: PEBS_EVENTS,
     precise_distribution: PreciseDistribution::Fixed0AndCounter0,

@@ -5,7 +5,7 @@
 //! Mainline: `arch/x86/events/intel/core.c:209-214`, `2268-2273` and `8177-8231`.
 
 use crate::logic::{
-    model::{exception::Exception, Acknowledge, HardwareEvents, Model, Need, Scope},
+    model::{checked, Acknowledge, Cpus, EventConstraint, HardwareEvents, Model, Need, Scope},
     open::{
         cache_event::{
             Cache::{Branch, Dtlb, Itlb, L1d, L1i, LastLevel},
@@ -17,10 +17,7 @@ use crate::logic::{
     },
     regs::{counter::CounterMask, period::PeriodRule},
     sample::pebs::{PebsEvent, PebsEvents, PreciseDistribution},
-    sched::{
-        constraint::{checked, EventConstraint},
-        extra_register::{ExtraRegisterEvent, ExtraRegisters},
-    },
+    sched::extra_register::{ExtraRegisterEvent, ExtraRegisters},
 };
 
 /// Four general-purpose counters.
@@ -38,12 +35,6 @@ const EVENT_CONSTRAINTS: &[EventConstraint] = checked(COUNTERS, &[
 const PEBS_EVENTS: PebsEvents = PebsEvents::checked(COUNTERS, &[
     PebsEvent::any(0x1),
 ]);
-
-/// Where the tables of Goldmont Plus differ from what they are compared with.
-#[rustfmt::skip]
-pub(in crate::logic::model) const EXCEPTIONS: &[Exception] = &[
-    Exception::from_list(0x00c0, 0xffff, "INST_RETIRED.PREC_DIST: counter 0, which precise_ip 3 asks for; the same select is INST_RETIRED.ANY_P, for any counter").precise(),
-];
 
 /// The extra registers that events need.
 #[rustfmt::skip]
@@ -122,7 +113,7 @@ pub const GOLDMONT: Model = Model {
     name: "Goldmont",
     needs: &[Need::Trial],
     quirks: &[],
-    cpuid_models: &[0x5c, 0x5f],
+    cpus: &Cpus::intel([0x5c, 0x5f]),
     event_constraints: EVENT_CONSTRAINTS,
     pebs_events: PEBS_EVENTS,
     precise_distribution: PreciseDistribution::AsOtherPrecise,
@@ -144,7 +135,7 @@ pub const GOLDMONT: Model = Model {
 pub const GOLDMONT_PLUS: Model = Model {
     pmu_name: "goldmont_plus",
     name: "Goldmont Plus",
-    cpuid_models: &[0x7a],
+    cpus: &Cpus::intel([0x7a]),
     pebs_events: PebsEvents::ALL,
     precise_distribution: PreciseDistribution::Counter0,
     cache_events: PLUS_CACHE_EVENTS,

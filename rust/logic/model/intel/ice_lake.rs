@@ -7,7 +7,7 @@
 
 use super::skylake;
 use crate::logic::{
-    model::{exception::Exception, Acknowledge, HardwareEvents, Model, Scope},
+    model::{checked, Acknowledge, Cpus, EventConstraint, HardwareEvents, Model, Scope},
     open::cache_event::{
         Cache::{Itlb, LastLevel, Node},
         CacheEvent, CacheEvents,
@@ -19,14 +19,13 @@ use crate::logic::{
         PebsData::{Load, LoadLatency, StoreAddress},
         PebsEvent, PebsEvents, PreciseDistribution,
     },
-    sched::{
-        constraint::{checked, EventConstraint},
-        extra_register::{ExtraRegisterEvent, ExtraRegisters},
-    },
+    sched::extra_register::{ExtraRegisterEvent, ExtraRegisters},
 };
 
 /// Eight general-purpose counters a thread.
-const COUNTERS: CounterMask = CounterMask::first_gp(8).union(CounterMask::first_fixed(4));
+const COUNTERS: CounterMask = CounterMask::first_gp(8)
+    .union(CounterMask::first_fixed(4))
+    .union(CounterMask::first_metrics(4));
 
 #[rustfmt::skip]
 const EVENT_CONSTRAINTS: &[EventConstraint] = checked(COUNTERS, &[
@@ -74,16 +73,6 @@ const PEBS_EVENTS: PebsEvents = PebsEvents::checked(COUNTERS, &[
     PebsEvent::events(0xd1, 0xd4, 0xf).with(Load), // MEM_LOAD_*_RETIRED.*
     PebsEvent::event(0xd0, 0xf), // MEM_INST_RETIRED.*
 ]).and_others();
-
-/// Where the tables differ from what they are compared with.
-#[rustfmt::skip]
-pub(in crate::logic::model) const EXCEPTIONS: &[Exception] = &[
-    Exception::from_list(0x01b7, 0xffff, "OCR: counter 0 in the servers' list, counters 0 to 3 in the client cores', which have the same PMU").precise(),
-    Exception::from_list(0x01bb, 0xffff, "OCR: counter 0 in the servers' list, counters 0 to 3 in the client cores', which have the same PMU").precise(),
-    Exception::from_mainline(0x01b7, 0xffff, "OCR: counter 0 in Intel's list for servers; the built-in driver has no line for it").precise(),
-    Exception::from_mainline(0x01bb, 0xffff, "OCR: counter 0 in Intel's list for servers; the built-in driver has no line for it").precise(),
-    Exception::from_mainline(0x40cc, 0xffff, "MISC_RETIRED.PAUSE_INST: counter 0 in Intel's lists; the built-in driver has no line for it").precise(),
-];
 
 /// The extra registers that events need.
 #[rustfmt::skip]
@@ -139,7 +128,7 @@ pub const ICE_LAKE: Model = Model {
     name: "Ice Lake",
     needs: &[],
     quirks: &[],
-    cpuid_models: &[0x7d, 0x7e, 0x8c, 0x8d, 0xa7],
+    cpus: &Cpus::intel([0x7d, 0x7e, 0x8c, 0x8d, 0xa7]),
     event_constraints: EVENT_CONSTRAINTS,
     pebs_events: PEBS_EVENTS,
     precise_distribution: PreciseDistribution::InstructionsOnFixed0,
@@ -159,7 +148,7 @@ pub const ICE_LAKE: Model = Model {
 
 /// Ice Lake, server.
 pub const ICE_LAKE_SERVER: Model = Model {
-    cpuid_models: &[0x6a, 0x6c],
+    cpus: &Cpus::intel([0x6a, 0x6c]),
     cache_events: SERVER_CACHE_EVENTS,
     ..ICE_LAKE
 };

@@ -6,17 +6,16 @@
 
 use super::sandy_bridge;
 use crate::logic::{
-    model::{exception::Exception, Acknowledge, HardwareEvents, HardwareId, Model, Scope},
+    model::{
+        checked, Acknowledge, Cpus, EventConstraint, HardwareEvents, HardwareId, Model, Scope,
+    },
     open::cache_event::{Cache::Dtlb, CacheEvent, CacheEvents, Operation::Read, Outcome::Miss},
     regs::{counter::CounterMask, event_select::EventSelect, period::PeriodRule},
     sample::pebs::{
         PebsData::{LoadLatency, Store},
         PebsEvent, PebsEvents, PreciseDistribution,
     },
-    sched::{
-        constraint::{checked, EventConstraint},
-        extra_register::{ExtraRegisterEvent, ExtraRegisters},
-    },
+    sched::extra_register::{ExtraRegisterEvent, ExtraRegisters},
 };
 
 /// Four general-purpose counters a thread, eight where a core has one thread.
@@ -79,22 +78,6 @@ const HARDWARE_EVENTS: HardwareEvents = HardwareEvents::ARCHITECTURAL
         EventSelect::event(0x0e, 0x01).cycles_below(1),
     );
 
-/// Where the tables differ from what they are compared with.
-#[rustfmt::skip]
-pub(in crate::logic::model) const EXCEPTIONS: &[Exception] = &[
-    Exception::from_mainline(0xcd, 0xff, "MEM_TRANS_RETIRED: counter 3 in Intel's lists; the built-in driver has no line for it"),
-    Exception::with_one_thread(0x0180_010e, 0xff80_ffff), // UOPS_ISSUED.STALL_CYCLES
-    Exception::with_one_thread(0x023c, 0xffff), // CPU_CLK_UNHALTED.ONE_THREAD_ACTIVE
-    Exception::with_one_thread(0x0180_01b1, 0xff80_ffff), // UOPS_EXECUTED.STALL_CYCLES
-    Exception::with_one_thread(0x01b7, 0xffff), // OFFCORE_RESPONSE_0
-    Exception::with_one_thread(0x01bb, 0xffff), // OFFCORE_RESPONSE_1
-    Exception::with_one_thread(0x0180_01c2, 0xff80_ffff), // UOPS_RETIRED.STALL_CYCLES
-    Exception::with_one_thread(0x0a80_01c2, 0xff80_ffff), // UOPS_RETIRED.TOTAL_CYCLES
-    Exception::with_one_thread(0x04c4, 0xffff), // BR_INST_RETIRED.ALL_BRANCHES_PEBS
-    Exception::with_one_thread(0x04c5, 0xffff), // BR_MISP_RETIRED.ALL_BRANCHES_PEBS
-    Exception::with_one_thread(0x1eca, 0xffff), // FP_ASSIST.ANY
-];
-
 /// The extra registers that events need, on client cores.
 #[rustfmt::skip]
 const EXTRA_REGISTER_EVENTS: ExtraRegisters = ExtraRegisters::checked(&[
@@ -123,7 +106,7 @@ pub const IVY_BRIDGE: Model = Model {
     name: "Ivy Bridge",
     needs: &[],
     quirks: &[],
-    cpuid_models: &[0x3a],
+    cpus: &Cpus::intel([0x3a]),
     event_constraints: EVENT_CONSTRAINTS,
     pebs_events: PEBS_EVENTS,
     precise_distribution: PreciseDistribution::AsOtherPrecise,
@@ -143,7 +126,7 @@ pub const IVY_BRIDGE: Model = Model {
 
 /// Ivy Bridge, server.
 pub const IVY_BRIDGE_SERVER: Model = Model {
-    cpuid_models: &[0x3e],
+    cpus: &Cpus::intel([0x3e]),
     extra_register_events: SERVER_EXTRA_REGISTER_EVENTS,
     ..IVY_BRIDGE
 };

@@ -5,7 +5,9 @@
 //! Mainline: `arch/x86/events/intel/core.c:111-136`, `291-305` and `8330-8368`.
 
 use crate::logic::{
-    model::{exception::Exception, Acknowledge, HardwareEvents, HardwareId, Model, Scope},
+    model::{
+        checked, Acknowledge, Cpus, EventConstraint, HardwareEvents, HardwareId, Model, Scope,
+    },
     open::{
         cache_event::{
             Cache::{Branch, Dtlb, Itlb, L1d, L1i, LastLevel, Node},
@@ -20,10 +22,7 @@ use crate::logic::{
         PebsData::{LoadLatency, Store},
         PebsEvent, PebsEvents, PreciseDistribution,
     },
-    sched::{
-        constraint::{checked, EventConstraint},
-        extra_register::{ExtraRegisterEvent, ExtraRegisters},
-    },
+    sched::extra_register::{ExtraRegisterEvent, ExtraRegisters},
 };
 
 /// Four general-purpose counters a thread, eight where a core has one thread.
@@ -88,24 +87,6 @@ const HARDWARE_EVENTS: HardwareEvents = HardwareEvents::ARCHITECTURAL
         HardwareId::StalledCyclesBackend,
         EventSelect::event(0xb1, 0x01).cycles_below(1),
     );
-
-/// Where the tables differ from what they are compared with.
-#[rustfmt::skip]
-pub(in crate::logic::model) const EXCEPTIONS: &[Exception] = &[
-    Exception::from_mainline(0x0248, 0xffff, "L1D_PEND_MISS.FB_FULL: any counter in Intel's lists; the built-in driver's line is for PENDING and all else of the event"),
-    Exception::with_one_thread(0x0180_010e, 0xff80_ffff), // UOPS_ISSUED.STALL_CYCLES
-    Exception::with_one_thread(0x023c, 0xffff), // CPU_CLK_UNHALTED.ONE_THREAD_ACTIVE
-    Exception::with_one_thread(0x0279, 0xffff), // IDQ.EMPTY
-    Exception::with_one_thread(0x9c, 0xff), // IDQ_UOPS_NOT_DELIVERED.*
-    Exception::with_one_thread(0x01b7, 0xffff), // OFFCORE_RESPONSE_0
-    Exception::with_one_thread(0x01bb, 0xffff), // OFFCORE_RESPONSE_1
-    Exception::with_one_thread(0x0180_01c2, 0xff80_ffff), // UOPS_RETIRED.STALL_CYCLES
-    Exception::with_one_thread(0x0a80_01c2, 0xff80_ffff), // UOPS_RETIRED.TOTAL_CYCLES
-    Exception::with_one_thread(0x04c4, 0xffff), // BR_INST_RETIRED.ALL_BRANCHES_PEBS
-    Exception::with_one_thread(0x04c5, 0xffff), // BR_MISP_RETIRED.ALL_BRANCHES_PEBS
-    Exception::with_one_thread(0x1eca, 0xffff), // FP_ASSIST.ANY
-    Exception::with_one_thread(0xd4, 0xff), // MEM_LOAD_UOPS_MISC_RETIRED.*
-];
 
 /// The extra registers that events need, on client cores.
 #[rustfmt::skip]
@@ -172,7 +153,7 @@ pub const SANDY_BRIDGE: Model = Model {
     name: "Sandy Bridge",
     needs: &[],
     quirks: &[],
-    cpuid_models: &[0x2a],
+    cpus: &Cpus::intel([0x2a]),
     event_constraints: EVENT_CONSTRAINTS,
     pebs_events: PEBS_EVENTS,
     precise_distribution: PreciseDistribution::AsOtherPrecise,
@@ -192,7 +173,7 @@ pub const SANDY_BRIDGE: Model = Model {
 
 /// Sandy Bridge, server.
 pub const SANDY_BRIDGE_SERVER: Model = Model {
-    cpuid_models: &[0x2d],
+    cpus: &Cpus::intel([0x2d]),
     extra_register_events: SERVER_EXTRA_REGISTER_EVENTS,
     ..SANDY_BRIDGE
 };

@@ -5,7 +5,7 @@
 //! Mainline: `arch/x86/events/intel/core.c:209-214`, `2114-2120` and `8154-8175`.
 
 use crate::logic::{
-    model::{exception::Exception, Acknowledge, HardwareEvents, Model, Need, Scope},
+    model::{checked, Acknowledge, Cpus, EventConstraint, HardwareEvents, Model, Need, Scope},
     open::{
         cache_event::{
             Cache::{Branch, Dtlb, Itlb, L1d, L1i, LastLevel},
@@ -17,10 +17,7 @@ use crate::logic::{
     },
     regs::{counter::CounterMask, period::PeriodRule},
     sample::pebs::{PebsEvent, PebsEvents, PreciseDistribution},
-    sched::{
-        constraint::{checked, EventConstraint},
-        extra_register::{ExtraRegisterEvent, ExtraRegisters},
-    },
+    sched::extra_register::{ExtraRegisterEvent, ExtraRegisters},
 };
 
 /// Two general-purpose counters.
@@ -39,12 +36,6 @@ const PEBS_EVENTS: PebsEvents = PebsEvents::checked(COUNTERS, &[
     PebsEvent::exact(0x1080_00c0, 0x1), // INST_RETIRED.ANY_P, inv=1, cmask=16 (cycles:p)
     PebsEvent::any(0x1),
 ]);
-
-/// Where the tables differ from what they are compared with.
-#[rustfmt::skip]
-pub(in crate::logic::model) const EXCEPTIONS: &[Exception] = &[
-    Exception::from_list(0x80c4, 0xffff, "BR_INST_RETIRED.ALL_TAKEN_BRANCHES: counters 0 and 1 in Intel's list; PEBS is on counter 0 alone (SDM vol. 3, PEBS of this core), as the list has it for the other events").precise(),
-];
 
 /// The extra registers that events need.
 #[rustfmt::skip]
@@ -88,7 +79,7 @@ pub const SILVERMONT: Model = Model {
     name: "Silvermont",
     needs: &[Need::Trial],
     quirks: &[],
-    cpuid_models: &[0x37, 0x4a, 0x4c, 0x4d, 0x5a, 0x75],
+    cpus: &Cpus::intel([0x37, 0x4a, 0x4c, 0x4d, 0x5a, 0x75]),
     event_constraints: EVENT_CONSTRAINTS,
     pebs_events: PEBS_EVENTS,
     precise_distribution: PreciseDistribution::AsOtherPrecise,

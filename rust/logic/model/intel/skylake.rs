@@ -7,7 +7,7 @@
 
 use super::haswell;
 use crate::logic::{
-    model::{exception::Exception, Acknowledge, HardwareEvents, Model, Scope},
+    model::{checked, Acknowledge, Cpus, EventConstraint, HardwareEvents, Model, Scope},
     open::{
         cache_event::{
             Cache::{Branch, Dtlb, Itlb, L1d, L1i, LastLevel, Node},
@@ -22,10 +22,7 @@ use crate::logic::{
         PebsData::{Load, LoadLatency, StoreAddress},
         PebsEvent, PebsEvents, PreciseDistribution,
     },
-    sched::{
-        constraint::{checked, EventConstraint},
-        extra_register::{ExtraRegisterEvent, ExtraRegisters},
-    },
+    sched::extra_register::{ExtraRegisterEvent, ExtraRegisters},
 };
 
 /// Four general-purpose counters a thread, eight where a core has one thread.
@@ -74,20 +71,6 @@ const PEBS_EVENTS: PebsEvents = PebsEvents::checked(COUNTERS, &[
     PebsEvent::event(0xd3, 0xf).with(Load), // MEM_LOAD_L3_MISS_RETIRED.*
     PebsEvent::any(0xf),
 ]);
-
-/// Where the tables differ from what they are compared with.
-#[rustfmt::skip]
-pub(in crate::logic::model) const EXCEPTIONS: &[Exception] = &[
-    Exception::from_mainline(0x0a80_01c0, 0xff80_ffff, "INST_RETIRED.TOTAL_CYCLES_PS: counters 0, 2 and 3 in Intel's lists; the built-in driver takes it for PREC_DIST"),
-    Exception::from_mainline(0x0a80_01c0, 0xff80_ffff, "INST_RETIRED.TOTAL_CYCLES_PS: counters 0, 2 and 3 in Intel's lists; the built-in driver has no line for it").precise(),
-    Exception::with_one_thread(0x14a3, 0xffff), // CYCLE_ACTIVITY.STALLS_MEM_ANY
-    Exception::with_one_thread(0x01b7, 0xffff), // OFFCORE_RESPONSE_0
-    Exception::with_one_thread(0x01bb, 0xffff), // OFFCORE_RESPONSE_1
-    Exception::with_one_thread(0x04c4, 0xffff), // BR_INST_RETIRED.ALL_BRANCHES_PEBS
-    Exception::with_one_thread(0x04c5, 0xffff), // BR_MISP_RETIRED.ALL_BRANCHES_PEBS
-    Exception::with_one_thread(0xd3, 0xff), // MEM_LOAD_L3_MISS_RETIRED.*
-    Exception::with_one_thread(0xd4, 0xff), // MEM_LOAD_MISC_RETIRED.*
-];
 
 /// The extra registers that events need.
 #[rustfmt::skip]
@@ -141,7 +124,7 @@ pub const SKYLAKE: Model = Model {
     name: "Skylake",
     needs: &[],
     quirks: &[],
-    cpuid_models: &[0x4e, 0x55, 0x5e, 0x8e, 0x9e, 0xa5, 0xa6],
+    cpus: &Cpus::intel([0x4e, 0x55, 0x5e, 0x8e, 0x9e, 0xa5, 0xa6]),
     event_constraints: EVENT_CONSTRAINTS,
     pebs_events: PEBS_EVENTS,
     precise_distribution: PreciseDistribution::AsOtherPrecise,

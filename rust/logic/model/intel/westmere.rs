@@ -6,7 +6,9 @@
 
 use super::nehalem;
 use crate::logic::{
-    model::{exception::Exception, Acknowledge, HardwareEvents, HardwareId, Model, Scope},
+    model::{
+        checked, Acknowledge, Cpus, EventConstraint, HardwareEvents, HardwareId, Model, Scope,
+    },
     open::cache_event::{
         Cache::{Dtlb, Itlb},
         CacheEvent, CacheEvents,
@@ -15,10 +17,7 @@ use crate::logic::{
     },
     regs::{counter::CounterMask, event_select::EventSelect, period::PeriodRule},
     sample::pebs::{PebsData::LoadLatency, PebsEvent, PebsEvents, PreciseDistribution},
-    sched::{
-        constraint::{checked, EventConstraint},
-        extra_register::{ExtraRegisterEvent, ExtraRegisters},
-    },
+    sched::extra_register::{ExtraRegisterEvent, ExtraRegisters},
 };
 
 /// Four general-purpose counters a thread.
@@ -72,20 +71,6 @@ const HARDWARE_EVENTS: HardwareEvents = HardwareEvents::ARCHITECTURAL
         EventSelect::event(0xb1, 0x3f).cycles_below(1),
     );
 
-/// Where the tables differ from what they are compared with.
-#[rustfmt::skip]
-pub(in crate::logic::model) const EXCEPTIONS: &[Exception] = &[
-    Exception::from_list(0x01b7, 0xffff, "OFFCORE_RESPONSE: counter 2 alone in the lists of Nehalem EP, EX and Westmere EX, any in those of Westmere DP and SP; SDM vol. 3, 18.8.1.3 (later 20.3.1.1.3): any of the four IA32_PERFEVTSELx"),
-    Exception::from_mainline(0x4c, 0xff, "LOAD_HIT_PRE: counters 0 and 1 in Intel's lists; the built-in driver has no line for it"),
-    Exception::from_mainline(0x4e, 0xff, "L1D_PREFETCH: counters 0 and 1 in Intel's lists; the built-in driver has no line for it"),
-    Exception::from_mainline(0x52, 0xff, "L1D_CACHE_PREFETCH_LOCK_FB_HIT: counters 0 and 1 in Intel's lists; the built-in driver has no line for it"),
-    Exception::from_mainline(0x100b, 0xffff, "MEM_INST_RETIRED.LATENCY_ABOVE_THRESHOLD: counter 3 in Intel's lists; the built-in driver has no line for it"),
-    Exception::from_mainline(0x100b, 0xffff, "MEM_INST_RETIRED.LATENCY_ABOVE_THRESHOLD: counter 3 in Intel's lists, any of four in the built-in driver's table").precise(),
-    Exception::from_mainline(0x010b, 0xffff, "MEM_INST_RETIRED.LOADS: precise in Intel's lists").precise(),
-    Exception::from_mainline(0x020b, 0xffff, "MEM_INST_RETIRED.STORES: precise in Intel's lists").precise(),
-    Exception::from_mainline(0x1080_01c0, 0xff80_ffff, "INST_RETIRED.TOTAL_CYCLES: precise in Intel's lists").precise(),
-];
-
 /// The extra registers that events need.
 #[rustfmt::skip]
 const EXTRA_REGISTER_EVENTS: ExtraRegisters = ExtraRegisters::checked(&[
@@ -108,7 +93,7 @@ pub const WESTMERE: Model = Model {
     name: "Westmere",
     needs: &[],
     quirks: &[],
-    cpuid_models: &[0x25, 0x2c, 0x2f],
+    cpus: &Cpus::intel([0x25, 0x2c, 0x2f]),
     event_constraints: EVENT_CONSTRAINTS,
     pebs_events: PEBS_EVENTS,
     precise_distribution: PreciseDistribution::AsOtherPrecise,

@@ -6,7 +6,12 @@
 //! tables. A difference that is not written down as one of these makes a test fail, and so does one
 //! that is written down and is none.
 
-use crate::logic::regs::event_select::EventSelect;
+mod intel;
+
+use rpmu_logic::logic::model::Model;
+use rpmu_logic::logic::regs::event_select::EventSelect;
+
+pub use intel::EXCEPTIONS;
 
 /// What a table is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,4 +80,14 @@ impl Exception {
     pub const fn is_about(&self, select: EventSelect, precise: bool) -> bool {
         select.bits() & self.mask == self.code && self.precise == precise
     }
+}
+
+/// The exceptions for the models that are called as `model`.
+pub fn exceptions(model: &Model, from: Reference) -> impl Iterator<Item = &'static Exception> {
+    let name = model.pmu_name;
+    EXCEPTIONS
+        .iter()
+        .filter(move |(model, _)| *model == name)
+        .flat_map(|(_, list)| list.iter())
+        .filter(move |exception| exception.from == from)
 }

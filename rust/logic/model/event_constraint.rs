@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The lines of a model's table of constraints: these events, these counters.
+//!
+//! A table is a slice of [`EventConstraint`]s, of which the first that matches an event decides. It
+//! need not speak of events that may use every general-purpose counter.
+
+use crate::logic::{
+    regs::{
+        counter::{CounterId, CounterMask},
+        event_select::EventSelect,
+    },
+    sched::constraint::Constraint,
+};
+
+/// The unit masks that a line matches, where mainline decides by more than the event code (AMD's
+/// family 15h).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnitMask {
+    /// All of them, as far as the line's mask goes.
+    Any,
+    /// Those with at most one bit.
+    AtMostOneBit,
+    /// Those with more than one bit.
+    SeveralBits,
+    /// Those with at least one of bits 0-3 and one of bits 4-7.
+    BothHalves,
+}
+
+impl UnitMask {
+    const fn matches(self, select: EventSelect) -> bool {
+        let umask = select.bits() & EventSelect::UMASK;
+        match self {
+            Self::Any => true,
+            Self::AtMostOneBit => umask.count_ones() <= 1,
+            Self::SeveralBits => umask.count_ones() > 1,
+            Self::BothHalves => umask & 0x0f00 != 0 && umask & 0xf000 != 0,
+        }
+    }
+}
+
+/// One line of a model's table: these events, these counters.
+///
+/// An event select `config` matches if `((config & mask) - code) <= size`, in unsigned wrapping
+/// arithmetic. Mainline: `constraint_match()`, `arch/x86/events/perf_event.h:68-71`.
+///
+/// # Examples
+///
+/// ```
+/// # use rpmu_logic::logic;
+/// use logic::model::{first_match, EventConstraint};
+/// use logic::regs::event_select::EventSelect;
+///
+/// const TABLE: &[EventConstraint] = &[
+///     EventConstraint::fixed(0x003c, 1),
+///     EventConstraint::event_and_umask(0x0148, 0x4),
+///     EventConstraint::event(0xd0, 0xf),
+/// ];
+/// let find = |config| first_match(TABLE, EventSelect::from_bits(config));
+///
+/// assert_eq!(find(0x82d0), Some(&TABLE[2]));
+/// // The privilege levels play no part, a counter mask rules a fixed counter out.
+/// assert_eq!(find(0x3_003c), Some(&TABLE[0]));
+/// assert_eq!(find(0x0100_003c), None);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventConstraint {
+    code: u64,
+    size: u64,
+    mask: u64,
+    counters: CounterMask,
+    umask: UnitMask,
+    overlap: bool,
+    exclusive: bool,
+    pair: bool,
+    northbridge: bool,
+    uncountable: bool,
+}
+
+impl EventConstraint {
+    /// What keeps an event off a fixed counter: all that selects or filters, except the privilege
+    /// levels and any-thread (`FIXED_EVENT_FLAGS`, `arch/x86/events/perf_event.h:334`).
+    const FIXED_MASK: u64 = EventSelect::RAW | EventSelect::IN_TX | EventSelect::IN_TX_CHECKPOINTED;
+
+    /// `counters` has general-purpose counter n at bit n.
+    const fn new(code: u64, size: u64, mask: u64, counters: u64) -> Self {
+        assert!(code & !mask == 0, "the code has bits that the mask drops");
+        Self {
+            code,
+            size,
+            mask,
+            counters: CounterMask::from_bits(counters),
+            umask: UnitMask::Any,
+            overlap: false,
+            exclusive: false,
+            pair: false,
+            northbridge: false,
+            uncountable: false,
+        }
+    }
+
+    /// The events from `first` to `last` under `mask`, both included, in a table of precise events.
+    pub(in crate::logic) const fn masked(first: u64, last: u64, mask: u64, counters: u64) -> Self {
+        Self::new(first, last - first, mask, counters)
+    }
+
+    /// The event `code` (event code and unit mask) counts on fixed counter `n`, and on every
+    /// general-purpose counter, unless `code` is a pseudo code: one with event code 0, for an event
+    /// that only the fixed counter has.
+    pub const fn fixed(code: u64, n: u8) -> Self {
+        match CounterId::fixed(n) {
+            Some(counter) => Self::new(code, 0, Self::FIXED_MASK, counter.mask().bits()),
+            None => panic!("no such fixed counter"),
+        }
+    }
+
+    /// Every event with this event code, whatever its unit mask.
+    pub const fn event(code: u8, counters: u64) -> Self {
+        Self::new(code as u64, 0, EventSelect::EVENT, counters)
+    }
+
+    /// Every event with an event code from `first` to `last`, both included.
+    pub const fn events(first: u8, last: u8, counters: u64) -> Self {
+        assert!(first < last, "an empty range");
+        let size = (last - first) as u64;
+        Self::new(first as u64, size, EventSelect::EVENT, counters)
+    }
+
+    /// Exactly this event: unit mask in bits 8-15, event code in bits 0-7.
+    pub const fn event_and_umask(code: u64, counters: u64) -> Self {
+        Self::new(code, 0, EventSelect::CODE, counters)
+    }
+
+    /// Exactly this event with exactly this counter mask and inversion: the code's bits 23-31. Edge
+    /// and any-thread do not matter.
+    pub const fn event_and_cmask(code: u64, counters: u64) -> Self {
+        let mask = EventSelect::CODE | EventSelect::CMASK | EventSelect::INV;
+        Self::new(code, 0, mask, counters)
+    }
+
+    /// Every event with this event code and at least the one unit mask bit set: event code in bits
+    /// 0-7, the bit among 8-15.
+    pub const fn event_and_umask_bit(code: u64, counters: u64) -> Self {
+        assert!(
+            (code & EventSelect::UMASK).is_power_of_two(),
+            "not one unit mask bit"
+        );
+        Self::new(code, 0, EventSelect::EVENT | code, counters)
+    }
+
+    /// The event `code` is topdown metric `n` (`METRIC_EVENT_CONSTRAINT`,
+    /// `arch/x86/events/perf_event.h:486`).
+    pub const fn metric(code: u64, n: u8) -> Self {
+        match CounterId::metric(n) {
+            Some(metric) => Self::new(code, 0, EventSelect::CODE, metric.mask().bits()),
+            None => panic!("no such metric"),
+        }
+    }
+
+    /// Every event with this event code of twelve bits, whatever its unit mask (AMD).
+    pub const fn amd_event(code: u16, counters: u64) -> Self {
+        Self::amd_events(code, code, counters)
+    }
+
+    /// Every event with an event code of twelve bits from `first` to `last`, both included (AMD).
+    pub const fn amd_events(first: u16, last: u16, counters: u64) -> Self {
+        assert!(
+            first <= last && first >> 8 == last >> 8,
+            "no such range of event codes"
+        );
+        let code = EventSelect::amd_event(first, 0).bits();
+        Self::new(
+            code,
+            (last - first) as u64,
+            EventSelect::AMD_EVENT,
+            counters,
+        )
+    }
+
+    /// Every event of AMD's units `first` to `last`, both included: bits 4-7 of the event code
+    /// (`AMD_EVENT_TYPE_MASK`).
+    pub const fn amd_units(first: u8, last: u8, counters: u64) -> Self {
+        assert!(first <= last, "an empty range");
+        Self::new(first as u64, (last - first) as u64, 0xf0, counters)
+    }
+
+    /// The events of AMD's northbridge (`amd_is_nb_event()`). Its counters show through the cores',
+    /// so two cores of a node may not use the same one.
+    pub const fn amd_northbridge(counters: u64) -> Self {
+        let mut this = Self::new(0xe0, 0, 0xe0, counters);
+        this.northbridge = true;
+        this
+    }
+
+    /// Every event. The last line of a table, where the others are all that there is.
+    pub const fn every_event(counters: u64) -> Self {
+        Self::new(0, 0, 0, counters)
+    }
+
+    /// Restricts the entry to such unit masks.
+    #[must_use]
+    pub const fn with_umask(mut self, umask: UnitMask) -> Self {
+        self.umask = umask;
+        self
+    }
+
+    /// Marks the entry as one whose events take the counter behind theirs as well; see
+    /// [`Constraint::pair`].
+    #[must_use]
+    pub const fn pair(mut self) -> Self {
+        self.pair = true;
+        self
+    }
+
+    /// Marks the entry, which names no counter, as one whose events no counter counts.
+    #[must_use]
+    pub const fn uncountable(mut self) -> Self {
+        self.uncountable = true;
+        self
+    }
+
+    /// Whether the entry is for a topdown metric.
+    pub const fn is_metric(&self) -> bool {
+        self.counters.has_metrics()
+    }
+
+    /// Whether the northbridge counts the entry's events.
+    pub const fn is_northbridge(&self) -> bool {
+        self.northbridge
+    }
+
+    /// As [`event`](Self::event), and corrupting the sibling thread's counter.
+    pub const fn exclusive_event(code: u8, counters: u64) -> Self {
+        Self::event(code, counters).exclusive()
+    }
+
+    /// Marks the entry as one whose events corrupt the sibling thread's counter.
+    #[must_use]
+    pub(in crate::logic) const fn exclusive(mut self) -> Self {
+        self.exclusive = true;
+        self
+    }
+
+    /// Marks the entry as one whose counters overlap with another's; see [`Constraint::overlap`].
+    pub const fn overlapping(mut self) -> Self {
+        self.overlap = true;
+        self
+    }
+
+    /// Whether the entry is for an event that only a fixed counter has, under a code that no
+    /// event select knows: event code 0, unit mask n + 1 for fixed counter n (0x0300 is
+    /// CPU_CLK_UNHALTED.REF_TSC). Mainline: `use_fixed_pseudo_encoding()`.
+    const fn is_pseudo_code(&self) -> bool {
+        self.code & EventSelect::EVENT == 0
+    }
+
+    /// Whether the entry is for an event with a fixed counter.
+    const fn is_fixed(&self) -> bool {
+        self.mask == Self::FIXED_MASK
+    }
+
+    /// Whether the entry names counters, and none but those in `counters`.
+    pub(in crate::logic) const fn is_within(&self, counters: CounterMask) -> bool {
+        !self.counters.is_empty() && self.counters.is_subset(counters)
+    }
+
+    /// The lowest event select that the entry matches.
+    pub const fn code(&self) -> u64 {
+        self.code
+    }
+
+    /// Whether the entry speaks of the event `select`.
+    pub const fn matches(&self, select: EventSelect) -> bool {
+        self.matches_code(select) && self.umask.matches(select)
+    }
+
+    const fn matches_code(&self, select: EventSelect) -> bool {
+        (select.bits() & self.mask).wrapping_sub(self.code) <= self.size
+    }
+
+    /// The entry on a machine with the counters `present`.
+    ///
+    /// An event with a fixed counter may use every general-purpose counter too, unless the code
+    /// is one that only the fixed counter understands. Mainline:
+    /// `intel_pmu_check_event_constraints()`, `arch/x86/events/intel/core.c:7711-7755`.
+    pub const fn resolve(&self, present: CounterMask) -> Constraint {
+        let wanted = if self.is_fixed() && !self.is_pseudo_code() {
+            self.counters.union(present.gp())
+        } else if self.pair {
+            // The second counters have to be there.
+            let firsts = CounterMask::from_bits(present.bits() >> 1);
+            self.counters.intersection(firsts)
+        } else {
+            self.counters
+        };
+        Constraint {
+            counters: wanted.intersection(present),
+            overlap: self.overlap,
+            exclusive: self.exclusive,
+            pair: self.pair,
+        }
+    }
+
+    /// Whether every event that `other` matches is matched by this entry too.
+    ///
+    /// Exact for entries whose size runs over the event code only, which is all that the
+    /// constructors make.
+    pub(in crate::logic) const fn covers(&self, other: &Self) -> bool {
+        let any_umask = matches!(self.umask, UnitMask::Any);
+        if self.mask & other.mask != self.mask || !any_umask {
+            return false;
+        }
+        let mut step = 0;
+        while step <= other.size {
+            if !self.matches_code(EventSelect::from_bits(other.code + step)) {
+                return false;
+            }
+            step += 1;
+        }
+        true
+    }
+}
+
+/// The first entry that speaks of `select`; `None` means that any general-purpose counter will do.
+pub fn first_match(table: &[EventConstraint], select: EventSelect) -> Option<&EventConstraint> {
+    table.iter().find(|entry| entry.matches(select))
+}
+
+/// The table, if it is right for a model that can have `counters`. A wrong one does not compile.
+///
+/// - No entry is shadowed by an earlier one: it could never match.
+/// - Every entry that is not marked as uncountable names a counter, and none names one that a
+///   machine of this model cannot have.
+/// - The overlap flag is set exactly where it is needed: where some other entry of at least the
+///   same weight shares a counter with this one without containing it, and the scheduler, which
+///   takes the lowest free counter, could take a shared one while another is left. (Of 0x0f and
+///   0xfe, the first needs no flag: its counter 0, which the second cannot use, comes first.) Fixed
+///   counters do not count here, because the scheduler tries them first, and no two events share
+///   one.
+///
+/// # Panics
+///
+/// When the table is wrong; so call it in a constant.
+///
+/// ```compile_fail
+/// # use rpmu_logic::logic;
+/// use logic::model::{checked, EventConstraint};
+/// use logic::regs::counter::CounterMask;
+///
+/// // The second line can never match.
+/// const TABLE: &[EventConstraint] = checked(
+///     CounterMask::first_gp(8),
+///     &[EventConstraint::event(0xa3, 0xf), EventConstraint::event_and_umask(0x04a3, 0x4)],
+/// );
+/// # let _ = TABLE;
+/// ```
+pub const fn checked(counters: CounterMask, table: &[EventConstraint]) -> &[EventConstraint] {
+    let mut i = 0;
+    while i < table.len() {
+        let entry = &table[i];
+        assert!(
+            entry.counters.is_empty() == entry.uncountable,
+            "an entry without a counter"
+        );
+        assert!(
+            entry.counters.is_subset(counters),
+            "a counter that the model does not have"
+        );
+
+        let mut overlaps = false;
+        let mut j = 0;
+        while j < table.len() {
+            let other = &table[j];
+            assert!(
+                j >= i || !other.covers(entry),
+                "an entry that an earlier one shadows"
+            );
+            overlaps |= can_mislead(entry.counters, other.counters);
+            j += 1;
+        }
+        assert!(overlaps == entry.overlap, "a wrong overlap flag");
+        i += 1;
+    }
+    table
+}
+
+/// Whether the scheduler could take a counter for an event that may use `own`, and leave an event
+/// that may use `other`, and comes later, without.
+const fn can_mislead(own: CounterMask, other: CounterMask) -> bool {
+    let shared = own.intersection(other).bits();
+    let unshared = own.without(other).bits();
+    own.weight() <= other.weight()
+        && shared != 0
+        && unshared != 0
+        && shared.trailing_zeros() < 63 - unshared.leading_zeros()
+}
+
+#[cfg(test)]
+mod tests;
