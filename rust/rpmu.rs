@@ -72,14 +72,12 @@ impl kernel::Module for Rpmu {
             kern::parameter::policy(),
             module_parameters::max_period.value(),
         )?;
-        let perfmon = *hardware.counters();
         let pmu = driver::new_pmu(hardware, module_parameters::ht_workaround.value())?;
         let predecessor = driver::find_predecessor()?;
 
         // From here on, what has been done is undone by drop.
         let predecessor = predecessor.map(driver::take_over).transpose()?;
-        let reservation = x86::reserve::Reservation::new(&perfmon)
-            .inspect_err(|_| pr_err!("another driver uses the counters; unload it first\n"))?;
+        let reservation = driver::reserve(&pmu)?;
         driver::check_counters(&pmu)?;
         let nmi = x86::nmi::Registration::new(pmu.clone())?;
         let hotplug = kern::hotplug::Registration::new(c"rpmu:dying", pmu.clone())

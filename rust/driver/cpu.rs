@@ -3,7 +3,10 @@
 //! What the driver keeps of a CPU.
 
 use super::{
-    explain::failures::UnplacedList, hw::arch_perfmon::Hardware, pmi::Shared, rotation::Turns,
+    explain::failures::UnplacedList,
+    hw::{Control, Hardware},
+    pmi::Shared,
+    rotation::Turns,
     unit::smt::Sharing,
 };
 use crate::{
@@ -60,7 +63,7 @@ pub(super) struct Own {
 
 /// Registers as somebody else has left them.
 struct Before {
-    global_control: u64,
+    control: Control,
     lvtpc: Lvtpc,
 }
 
@@ -107,7 +110,7 @@ impl Own {
     /// [paused](super::Driver::pause), because the registers have lost what they held.
     pub(super) fn reset(&mut self, hardware: &Hardware, irqs: &LocalInterruptDisabled) {
         self.before.get_or_insert_with(|| Before {
-            global_control: hardware.read_global_control(irqs),
+            control: hardware.control(irqs),
             lvtpc: apic::lvtpc(irqs),
         });
         self.clear(hardware, irqs);
@@ -125,7 +128,7 @@ impl Own {
         if let Some(before) = self.before.take() {
             self.clear(hardware, irqs);
             apic::lvtpc_restore(before.lvtpc, irqs);
-            hardware.write_global_control(before.global_control, irqs);
+            hardware.restore(before.control, irqs);
         }
     }
 

@@ -2,7 +2,7 @@
 
 //! What the driver keeps with an event, and how the event counts.
 
-use super::{hw::arch_perfmon::Hardware, Driver};
+use super::{hw::Hardware, Driver};
 use crate::{
     kern::ticks::Ticks,
     logic::{
@@ -12,7 +12,7 @@ use crate::{
             counter::{CounterId, CounterMask},
             event_select::EventSelect,
             period::Start,
-            shadow::{Register, RegisterWrite},
+            register::{Register, RegisterWrite},
         },
         sched::{
             constraint::Constraint,

@@ -32,7 +32,7 @@
 //! | [`pmi::Shared`]: active counters and their events | callbacks and the PMI on the CPU | atomics |
 //! | [`sharing::Sharing`]: what the core's threads use | callbacks on both CPUs, not the PMI | a lock |
 //! | [`event::EventData`] | callbacks and the PMI on the event's CPU | atomics |
-//! | [`hardware::Hardware`] | all | constant |
+//! | [`hw::Hardware`] | all | constant |
 //!
 //! These atomics are core's, of which each access is one instruction: no two CPUs have to agree on
 //! the order of what they do to them, so it matters only what the compiler makes of them. (Each of
@@ -61,7 +61,7 @@ mod unit;
 
 pub(crate) use {
     explain::debugfs::Files,
-    probe::{check_counters, probe},
+    probe::{check_counters, probe, reserve},
     takeover::{find_predecessor, take_over},
 };
 
@@ -72,7 +72,7 @@ use crate::{
 };
 use cpu::Cpu;
 use explain::refusals::Refusals;
-use hw::arch_perfmon::Hardware;
+use hw::Hardware;
 use kernel::{prelude::*, sync::Arc};
 use unit::{rdpmc::UserRead, smi::Smi, smt, tfa::Transactions};
 

@@ -5,7 +5,7 @@
 //! A period that is over becomes a sample. While the perf core is told of it, it may stop the event
 //! and others of its group, and start it again: see [`Shared::halt`].
 
-use super::{event, hw::arch_perfmon::Hardware, CorePmu};
+use super::{event, hw::Hardware, CorePmu};
 use crate::{
     logic::{
         model::Acknowledge,
@@ -150,7 +150,7 @@ impl Shared {
         }
         loop {
             let halted = self.halted.load(Relaxed);
-            hardware.write_global_control(enabled & !halted, irqs);
+            hardware.run(CounterMask::from_bits(enabled & !halted), irqs);
             // An NMI in between may have halted one more, and this has let it go again.
             if self.halted.load(Relaxed) == halted {
                 return;
@@ -203,7 +203,7 @@ impl Handler for CorePmu {
         let watch = Stopwatch::start();
         // Even if it is about to be disabled: it may not have been yet.
         let enabled = shared.enabled.swap(0, Relaxed);
-        hardware.write_global_control(0, irqs);
+        hardware.stop(irqs);
         let overflowed = hardware.overflowed(irqs);
         let handled = if overflowed.is_empty() {
             // LVTPC masks itself when it raises an NMI. So this one is ours, though who has come

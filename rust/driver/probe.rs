@@ -2,7 +2,7 @@
 
 //! What PMU this machine has.
 
-use super::{hw::arch_perfmon::Hardware, CorePmu};
+use super::{hw::Hardware, CorePmu};
 use crate::{
     logic::{
         capabilities::{Cpuid, Leaf},
@@ -11,7 +11,8 @@ use crate::{
     },
     x86::{
         cpuid::{cpuid, Feature},
-        intel::perfmon::{Counters, PerfCapabilities},
+        intel::perfmon::read_capabilities,
+        reserve::Reservation,
     },
 };
 use kernel::{interrupt::local_interrupt_disable, prelude::*};
@@ -39,19 +40,18 @@ pub(crate) fn probe(policy: &CStr, max_period: u64) -> Result<Hardware> {
     let cpuid = read_cpuid();
     let perf_capabilities = cpuid
         .has_perf_capabilities()
-        .then(|| PerfCapabilities::read(&local_interrupt_disable()).raw());
+        .then(|| read_capabilities(&local_interrupt_disable()));
 
     let pmu = Pmu::probe(&cpuid, perf_capabilities).inspect_err(|unsupported| {
         pr_err!("{}\n", format_args!("{unsupported}"));
     })?;
-    if !Feature::ARCH_PERFMON.present() {
-        pr_err!("the PMU is hidden (clearcpuid=arch_perfmon?); boot without that\n");
-        return Err(ENODEV);
-    }
-    let told = pmu.capabilities.counters.bits();
-    // CAST: general-purpose counters are the low half.
-    let counters = Counters::probe(told as u32, (told >> 32) as u32, &local_interrupt_disable());
-    Ok(Hardware::new(pmu, counters, known_policy, max_period))
+    Hardware::new(pmu, known_policy, max_period, &local_interrupt_disable())
+}
+
+/// Reserves the counters' registers. `EBUSY`, with a line in the log, if another driver uses one.
+pub(crate) fn reserve(pmu: &CorePmu) -> Result<Reservation> {
+    let reserved = pmu.ops().hardware.reserve();
+    reserved.inspect_err(|_| pr_err!("another driver uses the counters; unload it first\n"))
 }
 
 /// Makes sure that the counters are real: some hypervisors describe a PMU that does nothing.

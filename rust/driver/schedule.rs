@@ -22,7 +22,7 @@ use crate::{
         open::group::Group,
         regs::{
             counter::{CounterId, CounterMask},
-            shadow::{Register, Shadow},
+            shadow::Shadow,
         },
         sched::{
             assign::Policy,
@@ -324,16 +324,16 @@ impl Operations for Driver {
         let Some(mut own) = cpu.own.borrow(cx.irqs()) else {
             // See `own()`. What the caller does next relies on this much, but where nothing counts.
             if !cpu.own.is_closed() {
-                self.hardware.write_global_control(0, cx.irqs());
+                self.hardware.stop(cx.irqs());
             }
             return;
         };
         if cpu.shared.was_unknown() {
             self.begin_afresh(cx, &mut own);
         } else {
-            // It writes no other register.
-            own.shadow
-                .suspend(|write| self.hardware.write_global_control(write.value, cx.irqs()));
+            if own.shadow.suspend() {
+                self.hardware.stop(cx.irqs());
+            }
             if cpu.shared.was_stuck() {
                 self.recover(cx, &cpu.shared, &mut own);
             }
@@ -356,15 +356,14 @@ impl Operations for Driver {
         if changed {
             self.realise(cx, cpu, &mut own);
         }
-        own.shadow.resume(|write| {
+        let running = own
+            .shadow
+            .resume(|write| self.hardware.write(write, cx.irqs()));
+        if let Some(counters) = running {
             // From here on a PMI switches the counters on too, so not before all else is written.
-            if write.register == Register::GlobalControl {
-                shared.set_enabled(CounterMask::from_bits(write.value));
-                shared.run(&self.hardware, cx.irqs());
-            } else {
-                self.hardware.write(write, cx.irqs());
-            }
-        });
+            shared.set_enabled(counters);
+            shared.run(&self.hardware, cx.irqs());
+        }
         if changed {
             self.give_back(cx, cpu, &mut own);
         }

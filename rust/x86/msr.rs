@@ -65,9 +65,7 @@ impl Msr {
 
     /// `IA32_A_PMCn`: the same value as [`Msr::pmc`], writable in its full width.
     ///
-    /// Exists where [`PerfCapabilities::full_width_write`] says so; elsewhere accesses fault.
-    ///
-    /// [`PerfCapabilities::full_width_write`]: super::intel::perfmon::PerfCapabilities::full_width_write
+    /// Exists where bit 13 of `IA32_PERF_CAPABILITIES` is set; elsewhere accesses fault.
     #[inline]
     pub const fn a_pmc(counter: Gp) -> Self {
         Self(0x4c1 + counter.index())
@@ -125,7 +123,7 @@ impl ReadOnlyMsr {
     /// One bit per counter that has overflowed, in the layout of [`Msr::IA32_PERF_GLOBAL_CTRL`],
     /// and conditions of other units above.
     pub const IA32_PERF_GLOBAL_STATUS: Self = Self(0x38e);
-    /// See [`PerfCapabilities`](super::intel::perfmon::PerfCapabilities).
+    /// See [`read_capabilities`](super::intel::perfmon::read_capabilities).
     pub(super) const IA32_PERF_CAPABILITIES: Self = Self(0x345);
 
     /// Reads the register of this CPU.

@@ -1,40 +1,46 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Who uses the counters: the kernel keeps a note per register, so that two drivers do not program
+//! Reservation of counters: the kernel keeps a bit per register, so that two drivers do not program
 //! the same one.
 //!
 //! C: `arch/x86/kernel/cpu/perfctr-watchdog.c`
 
-use super::{
-    intel::perfmon::{Counters, Gp},
-    msr::Msr,
-};
+use super::msr::Msr;
 use crate::bindings;
 use kernel::prelude::*;
 
-/// All general-purpose counters and their event selects, noted as in use until this is dropped.
+/// The two registers of a general-purpose counter.
+#[derive(Clone, Copy)]
+pub struct CounterRegisters {
+    /// Its event select.
+    pub select: Msr,
+    /// The counter itself.
+    pub counter: Msr,
+}
+
+/// Counters whose registers are reserved until this is dropped.
 ///
 /// # Invariants
 ///
-/// The registers of the first `reserved` of `counters` are reserved for this.
+/// The registers of all `counters` are reserved for this.
 pub struct Reservation {
-    counters: Counters,
-    reserved: usize,
+    counters: KVec<CounterRegisters>,
 }
 
 impl Reservation {
     /// Reserves them. `EBUSY` if another driver uses one: the built-in one does while it has
-    /// events.
-    pub fn new(counters: &Counters) -> Result<Self> {
+    /// events. Process context.
+    pub fn new(counters: impl Iterator<Item = CounterRegisters>) -> Result<Self> {
         // INVARIANT: None is reserved yet.
         let mut this = Self {
-            counters: *counters,
-            reserved: 0,
+            counters: KVec::new(),
         };
-        for counter in counters.all_gp() {
-            reserve(counter)?;
+        for registers in counters {
+            // So that what is reserved can be kept.
+            this.counters.reserve(1, GFP_KERNEL)?;
+            reserve(registers)?;
             // INVARIANT: One more has been reserved.
-            this.reserved += 1;
+            this.counters.push(registers, GFP_KERNEL)?;
         }
         Ok(this)
     }
@@ -42,30 +48,30 @@ impl Reservation {
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        for counter in self.counters.all_gp().take(self.reserved) {
-            release_pmc(counter);
+        for registers in &self.counters {
+            release_counter(*registers);
             // SAFETY: By the type invariant it is reserved for this.
-            unsafe { bindings::release_evntsel_nmi(Msr::perfevtsel(counter).number()) };
+            unsafe { bindings::release_evntsel_nmi(registers.select.number()) };
         }
     }
 }
 
-/// Both registers of a counter, or none.
-fn reserve(counter: Gp) -> Result {
+/// Reserves both registers of a counter, or none.
+fn reserve(registers: CounterRegisters) -> Result {
     // SAFETY: Sets a bit in the kernel's note, and refuses numbers that it has no bit for.
-    if unsafe { bindings::reserve_perfctr_nmi(Msr::pmc(counter).number()) } == 0 {
+    if unsafe { bindings::reserve_perfctr_nmi(registers.counter.number()) } == 0 {
         return Err(EBUSY);
     }
     // SAFETY: As above.
-    if unsafe { bindings::reserve_evntsel_nmi(Msr::perfevtsel(counter).number()) } == 0 {
-        release_pmc(counter);
+    if unsafe { bindings::reserve_evntsel_nmi(registers.select.number()) } == 0 {
+        release_counter(registers);
         return Err(EBUSY);
     }
     Ok(())
 }
 
-/// Undoes the reservation of a counter's value register, which the caller must have.
-fn release_pmc(counter: Gp) {
+/// Undoes the reservation of the counter itself, which the caller must have.
+fn release_counter(registers: CounterRegisters) {
     // SAFETY: Clears a bit in the kernel's note, which is this driver's.
-    unsafe { bindings::release_perfctr_nmi(Msr::pmc(counter).number()) };
+    unsafe { bindings::release_perfctr_nmi(registers.counter.number()) };
 }

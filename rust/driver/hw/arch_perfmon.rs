@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The registers of the PMU, by the names that [`logic`](crate::logic) gives them.
+//! Architectural performance monitoring from version 2 on: Intel's PMUs.
+//!
+//! GLOBAL_CTRL lets counters run, GLOBAL_STATUS has a bit for each that has overflowed, OVF_CTRL
+//! clears it. Source: Intel SDM volume 3, section 20.2.
 
 use crate::{
     logic::{
-        pmu::Pmu,
+        capabilities::Capabilities,
         regs::{
             counter::{CounterId, CounterKind, CounterMask},
-            period::PeriodLimits,
-            shadow::{Register, RegisterWrite},
+            register::{Register, RegisterWrite},
         },
-        sched::{assign::Policy, extra_register::ExtraRegister},
+        sched::extra_register::ExtraRegister,
     },
     x86::{
+        cpuid::Feature,
         intel::perfmon::Counters,
         msr::{Msr, ReadOnlyMsr},
+        reserve::Reservation,
     },
 };
 use kernel::{
@@ -23,46 +27,42 @@ use kernel::{
     sync::atomic::{Atomic, Relaxed},
 };
 
-/// The PMU that all CPUs have.
-pub(crate) struct Hardware {
-    /// What is decided by.
-    pub(in crate::driver) pmu: Pmu,
-    /// How far to go for an assignment.
-    pub(in crate::driver) policy: Policy,
-    /// What a counter can be started with.
-    pub(in crate::driver) limits: PeriodLimits,
+/// The registers of such a PMU.
+pub(super) struct ArchPerfmon {
     counters: Counters,
+    /// Whether general-purpose counters are written through IA32_A_PMCn.
+    full_width: bool,
     /// A bit for each extra register that the model has and this machine has not.
     missing: Atomic<u32>,
 }
 
-impl Hardware {
-    /// A `max_period` other than 0 limits what a counter is started with.
-    pub(in crate::driver) fn new(
-        pmu: Pmu,
-        counters: Counters,
-        policy: Policy,
-        max_period: u64,
-    ) -> Self {
-        let mut limits = pmu.period_limits();
-        if max_period != 0 {
-            limits.max_period = limits.max_period.min(max_period);
+impl ArchPerfmon {
+    /// Finds the counters on this CPU. `ENODEV`, with a line in the log, if the kernel has hidden
+    /// them.
+    pub(super) fn new(capabilities: &Capabilities, irqs: &LocalInterruptDisabled) -> Result<Self> {
+        if !Feature::ARCH_PERFMON.present() {
+            pr_err!("the PMU is hidden (clearcpuid=arch_perfmon?); boot without that\n");
+            return Err(ENODEV);
         }
-        Self {
-            pmu,
-            policy,
-            limits,
-            counters,
+        let named = capabilities.counters;
+        // CAST: general-purpose counters are the low half, and fixed ones are 16 above it.
+        let (gp, fixed) = (
+            named.gp().bits() as u32,
+            (named.fixed().bits() >> 32) as u32,
+        );
+        Ok(Self {
+            counters: Counters::probe(gp, fixed, irqs),
+            full_width: capabilities.full_width_write,
             missing: Atomic::new(0),
-        }
+        })
     }
 
-    /// The counters, which have to be reserved while the PMU is in use.
-    pub(crate) fn counters(&self) -> &Counters {
-        &self.counters
+    pub(super) fn reserve(&self) -> Result<Reservation> {
+        Reservation::new(self.counters.registers())
     }
 
-    /// The register's number. [`None`] for a counter that the CPU does not have.
+    /// Returns the register's MSR; [`None`] for a counter that the CPU does not have.
+    #[inline]
     fn msr(&self, register: Register) -> Option<Msr> {
         match register {
             Register::GlobalControl => Some(Msr::IA32_PERF_GLOBAL_CTRL),
@@ -73,9 +73,7 @@ impl Hardware {
                 CounterKind::Fixed(_) | CounterKind::Metric(_) => None,
             },
             Register::Counter(counter) => match counter.kind() {
-                CounterKind::Gp(n) if self.pmu.capabilities.full_width_write => {
-                    self.counters.gp(n.into()).map(Msr::a_pmc)
-                }
+                CounterKind::Gp(n) if self.full_width => self.counters.gp(n.into()).map(Msr::a_pmc),
                 CounterKind::Gp(n) => self.counters.gp(n.into()).map(Msr::pmc),
                 CounterKind::Fixed(n) => self.counters.fixed(n.into()).map(Msr::fixed_ctr),
                 CounterKind::Metric(_) => None,
@@ -83,19 +81,15 @@ impl Hardware {
         }
     }
 
-    /// Writes a register of this CPU.
-    pub(in crate::driver) fn write(&self, write: RegisterWrite, irqs: &LocalInterruptDisabled) {
+    #[inline]
+    pub(super) fn write(&self, write: RegisterWrite, irqs: &LocalInterruptDisabled) {
         if let Some(msr) = self.msr(write.register) {
             msr.write(write.value, irqs);
         }
     }
 
-    /// Reads a counter of this CPU, in its full width.
-    pub(in crate::driver) fn read_counter(
-        &self,
-        counter: CounterId,
-        irqs: &LocalInterruptDisabled,
-    ) -> u64 {
+    #[inline]
+    pub(super) fn read_counter(&self, counter: CounterId, irqs: &LocalInterruptDisabled) -> u64 {
         let value = match counter.kind() {
             CounterKind::Gp(n) => self.counters.gp(n.into()).map(|gp| gp.rdpmc(irqs)),
             CounterKind::Fixed(n) => self.counters.fixed(n.into()).map(|fixed| fixed.rdpmc(irqs)),
@@ -104,69 +98,56 @@ impl Hardware {
         value.unwrap_or(0)
     }
 
-    /// Writes GLOBAL_CTRL of this CPU: the counters that count.
-    pub(in crate::driver) fn write_global_control(
-        &self,
-        value: u64,
-        irqs: &LocalInterruptDisabled,
-    ) {
-        Msr::IA32_PERF_GLOBAL_CTRL.write(value, irqs);
+    #[inline]
+    pub(super) fn run(&self, counters: CounterMask, irqs: &LocalInterruptDisabled) {
+        self.set_control(counters.bits(), irqs);
     }
 
-    /// Reads GLOBAL_CTRL of this CPU.
-    pub(in crate::driver) fn read_global_control(&self, irqs: &LocalInterruptDisabled) -> u64 {
+    pub(super) fn control(&self, irqs: &LocalInterruptDisabled) -> u64 {
         Msr::IA32_PERF_GLOBAL_CTRL.read(irqs)
     }
 
-    /// The counters of this CPU that have overflowed since that was last acknowledged.
-    pub(in crate::driver) fn overflowed(&self, irqs: &LocalInterruptDisabled) -> CounterMask {
-        let status = ReadOnlyMsr::IA32_PERF_GLOBAL_STATUS.read(irqs);
-        // Above the counters there are other units' conditions, which are not ours to handle.
-        CounterMask::from_bits(status) & self.pmu.capabilities.counters
+    #[inline]
+    pub(super) fn set_control(&self, value: u64, irqs: &LocalInterruptDisabled) {
+        Msr::IA32_PERF_GLOBAL_CTRL.write(value, irqs);
     }
 
-    /// Acknowledges that `counters` of this CPU have overflowed.
-    pub(in crate::driver) fn acknowledge(
-        &self,
-        counters: CounterMask,
-        irqs: &LocalInterruptDisabled,
-    ) {
+    /// Other units report conditions in bits above the counters'.
+    #[inline]
+    pub(super) fn overflowed(&self, irqs: &LocalInterruptDisabled) -> CounterMask {
+        CounterMask::from_bits(ReadOnlyMsr::IA32_PERF_GLOBAL_STATUS.read(irqs))
+    }
+
+    #[inline]
+    pub(super) fn acknowledge(&self, counters: CounterMask, irqs: &LocalInterruptDisabled) {
         Msr::IA32_PERF_GLOBAL_OVF_CTRL.write(counters.bits(), irqs);
     }
 
-    /// Whether this machine has the extra register, one of the model's.
-    pub(in crate::driver) fn has(&self, register: ExtraRegister) -> bool {
+    pub(super) fn has(&self, register: ExtraRegister) -> bool {
         self.missing.load(Relaxed) & bit(register) == 0
     }
 
-    /// Finds out which extra registers the machine has.
-    ///
-    /// Hypervisors may leave them out, or let them swallow what is written; hardware has what the
-    /// model has, and is not bothered. Nobody may be using the PMU. Mainline: `check_msr()`,
-    /// `arch/x86/events/intel/core.c:6883`, `7770`.
-    pub(in crate::driver) fn find_extra_registers(&self, irqs: &LocalInterruptDisabled) {
-        for register in self.pmu.model.extra_register_events.registers() {
-            if !extra_holds_a_value(extra(register), irqs).unwrap_or(false) {
-                let missing = self.missing.load(Relaxed);
-                self.missing.store(missing | bit(register), Relaxed);
-            }
+    /// Tries whether the machine has the extra register.
+    pub(super) fn try_extra_register(
+        &self,
+        register: ExtraRegister,
+        irqs: &LocalInterruptDisabled,
+    ) {
+        if !extra_holds_a_value(extra(register), irqs).unwrap_or(false) {
+            let missing = self.missing.load(Relaxed);
+            self.missing.store(missing | bit(register), Relaxed);
         }
     }
 
-    /// The first counter that is not there or does not hold what is written to it, of those that CPUID
-    /// tells of. Some hypervisors describe a PMU whose registers take any write and read as 0.
-    ///
-    /// Nobody may be using the PMU. It is left as it was. An error if it cannot be stopped. Mainline:
-    /// `check_hw_exists()`, `arch/x86/events/core.c:269-371`, which tries one counter.
-    pub(in crate::driver) fn unreal_counter(
+    pub(super) fn unreal_counter(
         &self,
+        mut counters: impl Iterator<Item = CounterId>,
         irqs: &LocalInterruptDisabled,
     ) -> Result<Option<CounterId>> {
         let global_control = Msr::IA32_PERF_GLOBAL_CTRL;
         // Firmware may have left counters running: they would not hold still.
         let control_before = global_control.read_safe(irqs)?;
         global_control.write_safe(0, irqs)?;
-        let mut counters = self.pmu.capabilities.counters.iter();
         let unreal = counters.find(|counter| !self.holds_a_value(*counter, irqs).unwrap_or(false));
         global_control.write_safe(control_before, irqs)?;
         Ok(unreal)

@@ -1,5 +1,182 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! The hardware: the registers of a PMU, by the names that [`logic`](crate::logic) gives them.
+//!
+//! How a PMU's registers are laid out and what they mean is its [`Interface`]; all that the rest of
+//! the driver knows of it are the methods of [`Hardware`]. One interface per kind of PMU, a file
+//! each: every method chooses by a `match`, and nothing is called through a pointer, so that an NMI
+//! runs straight code.
 
-pub(super) mod arch_perfmon;
+mod arch_perfmon;
+
+use crate::{
+    logic::{
+        pmu::Pmu,
+        regs::{
+            counter::{CounterId, CounterMask},
+            period::PeriodLimits,
+            register::RegisterWrite,
+        },
+        sched::{assign::Policy, extra_register::ExtraRegister},
+    },
+    x86::reserve::Reservation,
+};
+use arch_perfmon::ArchPerfmon;
+use kernel::{interrupt::LocalInterruptDisabled, prelude::*};
+
+/// How the PMU is driven.
+enum Interface {
+    /// Architectural performance monitoring, version 2 or later.
+    ArchPerfmon(ArchPerfmon),
+}
+
+/// What let counters run before the driver came.
+#[derive(Clone, Copy)]
+pub(in crate::driver) struct Control(u64);
+
+/// The PMU that all CPUs have.
+pub(crate) struct Hardware {
+    /// What is decided by.
+    pub(in crate::driver) pmu: Pmu,
+    /// How far to go for an assignment.
+    pub(in crate::driver) policy: Policy,
+    /// What a counter can be started with.
+    pub(in crate::driver) limits: PeriodLimits,
+    interface: Interface,
+}
+
+impl Hardware {
+    /// Finds the counters of `pmu` on this CPU. `ENODEV`, with a line in the log, if the kernel has
+    /// hidden them. Changes nothing.
+    ///
+    /// A `max_period` other than 0 limits what a counter is started with.
+    pub(in crate::driver) fn new(
+        pmu: Pmu,
+        policy: Policy,
+        max_period: u64,
+        irqs: &LocalInterruptDisabled,
+    ) -> Result<Self> {
+        let mut limits = pmu.period_limits();
+        if max_period != 0 {
+            limits.max_period = limits.max_period.min(max_period);
+        }
+        Ok(Self {
+            interface: Interface::ArchPerfmon(ArchPerfmon::new(&pmu.capabilities, irqs)?),
+            pmu,
+            policy,
+            limits,
+        })
+    }
+
+    /// Reserves the counters' registers. `EBUSY` if another driver uses one.
+    pub(in crate::driver) fn reserve(&self) -> Result<Reservation> {
+        match &self.interface {
+            Interface::ArchPerfmon(it) => it.reserve(),
+        }
+    }
+
+    /// Writes a register of this CPU.
+    #[inline]
+    pub(in crate::driver) fn write(&self, write: RegisterWrite, irqs: &LocalInterruptDisabled) {
+        match &self.interface {
+            Interface::ArchPerfmon(it) => it.write(write, irqs),
+        }
+    }
+
+    /// Reads a counter of this CPU, in its full width.
+    #[inline]
+    pub(in crate::driver) fn read_counter(
+        &self,
+        counter: CounterId,
+        irqs: &LocalInterruptDisabled,
+    ) -> u64 {
+        match &self.interface {
+            Interface::ArchPerfmon(it) => it.read_counter(counter, irqs),
+        }
+    }
+
+    /// Lets `counters` of this CPU run, and stops all others.
+    #[inline]
+    pub(in crate::driver) fn run(&self, counters: CounterMask, irqs: &LocalInterruptDisabled) {
+        match &self.interface {
+            Interface::ArchPerfmon(it) => it.run(counters, irqs),
+        }
+    }
+
+    /// Stops all counters of this CPU.
+    #[inline]
+    pub(in crate::driver) fn stop(&self, irqs: &LocalInterruptDisabled) {
+        self.run(CounterMask::EMPTY, irqs);
+    }
+
+    /// Returns what lets counters of this CPU run.
+    pub(in crate::driver) fn control(&self, irqs: &LocalInterruptDisabled) -> Control {
+        match &self.interface {
+            Interface::ArchPerfmon(it) => Control(it.control(irqs)),
+        }
+    }
+
+    /// Lets those counters of this CPU run that did before.
+    pub(in crate::driver) fn restore(&self, before: Control, irqs: &LocalInterruptDisabled) {
+        match &self.interface {
+            Interface::ArchPerfmon(it) => it.set_control(before.0, irqs),
+        }
+    }
+
+    /// Returns the counters of this CPU that have overflowed and were not acknowledged.
+    #[inline]
+    pub(in crate::driver) fn overflowed(&self, irqs: &LocalInterruptDisabled) -> CounterMask {
+        let overflowed = match &self.interface {
+            Interface::ArchPerfmon(it) => it.overflowed(irqs),
+        };
+        overflowed & self.pmu.capabilities.counters
+    }
+
+    /// Acknowledges that `counters` of this CPU have overflowed.
+    #[inline]
+    pub(in crate::driver) fn acknowledge(
+        &self,
+        counters: CounterMask,
+        irqs: &LocalInterruptDisabled,
+    ) {
+        match &self.interface {
+            Interface::ArchPerfmon(it) => it.acknowledge(counters, irqs),
+        }
+    }
+
+    /// Returns whether this machine has the extra register, one of the model's.
+    pub(in crate::driver) fn has(&self, register: ExtraRegister) -> bool {
+        match &self.interface {
+            Interface::ArchPerfmon(it) => it.has(register),
+        }
+    }
+
+    /// Tries which of the model's extra registers the machine has.
+    ///
+    /// Hypervisors may leave them out, or let them swallow what is written; hardware has what the
+    /// model has, and is not bothered. Nobody may be using the PMU. Mainline: `check_msr()`,
+    /// `arch/x86/events/intel/core.c:6883`, `7770`.
+    pub(in crate::driver) fn find_extra_registers(&self, irqs: &LocalInterruptDisabled) {
+        for register in self.pmu.model.extra_register_events.registers() {
+            match &self.interface {
+                Interface::ArchPerfmon(it) => it.try_extra_register(register, irqs),
+            }
+        }
+    }
+
+    /// Returns the first counter that is absent or does not hold what is written to it, of those that
+    /// CPUID names. Some hypervisors describe a PMU whose registers take any write and read as 0.
+    ///
+    /// Nobody may be using the PMU. It is left as it was. An error if it cannot be stopped. Mainline:
+    /// `check_hw_exists()`, `arch/x86/events/core.c:269-371`, which tries one counter.
+    pub(in crate::driver) fn unreal_counter(
+        &self,
+        irqs: &LocalInterruptDisabled,
+    ) -> Result<Option<CounterId>> {
+        match &self.interface {
+            Interface::ArchPerfmon(it) => {
+                it.unreal_counter(self.pmu.capabilities.counters.iter(), irqs)
+            }
+        }
+    }
+}

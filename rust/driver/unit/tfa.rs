@@ -9,7 +9,7 @@
 //! `7165-7210`; there, switching it on lets events wait until they take turns.
 
 use crate::{
-    driver::{cpu::Own, hw::arch_perfmon::Hardware, CorePmu, Driver},
+    driver::{cpu::Own, hw::Hardware, CorePmu, Driver},
     kern::cpu::online_cpus,
     logic::regs::counter::{CounterId, CounterMask},
     perf::Setting,

@@ -5,7 +5,7 @@
 use crate::logic::{nospec::masked, regs::event_select::EventSelect};
 
 /// Number of generic hardware events (`PERF_COUNT_HW_MAX`).
-pub const HARDWARE_EVENTS: usize = 10;
+const HARDWARE_EVENTS: usize = 10;
 
 /// A generic hardware event: `perf_hw_id` of `include/uapi/linux/perf_event.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -26,7 +26,7 @@ pub use amd::k8::AMD_K8;
 pub use amd::zen::{AMD_ZEN, AMD_ZEN_2, AMD_ZEN_4, MERGE};
 pub use cpu::{Cpus, Vendor};
 pub use event_constraint::{checked, first_match, EventConstraint, UnitMask};
-pub use hardware_event::{HardwareEvents, HardwareId, HARDWARE_EVENTS};
+pub use hardware_event::{HardwareEvents, HardwareId};
 pub use intel::broadwell::BROADWELL;
 pub use intel::core2::CORE2;
 pub use intel::generic::{GENERIC, GENERIC_V5};

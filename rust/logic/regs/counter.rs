@@ -116,6 +116,7 @@ impl CounterId {
     }
 
     /// Kind and number among its kind.
+    #[inline]
     pub const fn kind(self) -> CounterKind {
         if self.0 < FIXED_BASE {
             CounterKind::Gp(self.0)
@@ -127,11 +128,13 @@ impl CounterId {
     }
 
     /// Whether this is a general-purpose counter.
+    #[inline]
     pub const fn is_gp(self) -> bool {
         self.0 < FIXED_BASE
     }
 
     /// Whether this is a fixed counter.
+    #[inline]
     pub const fn is_fixed(self) -> bool {
         matches!(self.kind(), CounterKind::Fixed(_))
     }

@@ -46,69 +46,10 @@
 use super::{
     counter::{CounterId, CounterKind, CounterMask, PerCounter},
     event_select::EventSelect,
+    global::Global,
+    register::{set, Register, RegisterWrite},
 };
 use crate::logic::{capabilities::Capabilities, sched::extra_register::ExtraRegister};
-
-/// A register of the PMU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Register {
-    /// IA32_PERFEVTSELn of a general-purpose counter.
-    EventSelect(CounterId),
-    /// The counter itself.
-    Counter(CounterId),
-    /// IA32_FIXED_CTR_CTRL.
-    FixedControl,
-    /// IA32_PERF_GLOBAL_CTRL.
-    GlobalControl,
-    /// What an event needs besides a counter.
-    Extra(ExtraRegister),
-}
-
-impl Register {
-    /// The register's address, for WRMSR.
-    ///
-    /// `full_width` is [`Capabilities::full_width_write`]: a general-purpose counter is then
-    /// written through IA32_A_PMCn. (Reading is by RDPMC.) SDM vol. 4, table 2-2.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use rpmu_logic::logic;
-    /// use logic::regs::counter::CounterId;
-    /// use logic::regs::shadow::Register;
-    ///
-    /// let counter = Register::Counter(CounterId::gp(2).unwrap());
-    /// assert_eq!(counter.msr(true), 0x4c3);
-    /// assert_eq!(counter.msr(false), 0xc3);
-    /// ```
-    pub const fn msr(self, full_width: bool) -> u32 {
-        match self {
-            // A fixed counter has no event select; its control is in FIXED_CTR_CTRL.
-            Self::EventSelect(counter) => match counter.kind() {
-                CounterKind::Gp(n) => 0x186 + n as u32,
-                CounterKind::Fixed(_) | CounterKind::Metric(_) => 0x38d,
-            },
-            Self::Counter(counter) => match counter.kind() {
-                CounterKind::Gp(n) if full_width => 0x4c1 + n as u32,
-                CounterKind::Gp(n) => 0xc1 + n as u32,
-                CounterKind::Fixed(n) => 0x309 + n as u32,
-                CounterKind::Metric(_) => 0x329,
-            },
-            Self::FixedControl => 0x38d,
-            Self::GlobalControl => 0x38f,
-            Self::Extra(register) => register.msr(),
-        }
-    }
-}
-
-/// A write that is due.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RegisterWrite {
-    /// Where.
-    pub register: Register,
-    /// What.
-    pub value: u64,
-}
 
 /// What one counter's registers hold.
 #[derive(Clone, Copy, Debug)]
@@ -131,7 +72,8 @@ struct CounterState {
 /// use logic::capabilities::{Capabilities, Cpuid, Leaf};
 /// use logic::regs::counter::CounterId;
 /// use logic::regs::event_select::EventSelect;
-/// use logic::regs::shadow::{Register, RegisterWrite, Shadow};
+/// use logic::regs::register::{Register, RegisterWrite};
+/// use logic::regs::shadow::Shadow;
 /// # let cpuid = Cpuid {
 /// #     leaf_0: Leaf { eax: 0xd, ..Leaf::default() },
 /// #     leaf_a: Leaf { eax: 0x0730_0403, ebx: 0, ecx: 0, edx: 0x603 },
@@ -146,25 +88,23 @@ struct CounterState {
 /// let counter = CounterId::gp(0).unwrap();
 /// let branches = EventSelect::event(0xc4, 0x00).counting_user(true);
 /// shadow.start(counter, branches, None, true, 0xffff_ffff_ff00, |write| writes.push(write));
-/// shadow.resume(|write| writes.push(write));
+/// let running = shadow.resume(|write| writes.push(write));
+/// assert_eq!(running, Some(counter.mask()));
 /// assert_eq!(writes, [
 ///     RegisterWrite { register: Register::Counter(counter), value: 0xffff_ffff_ff00 },
 ///     RegisterWrite { register: Register::EventSelect(counter), value: 0x41_00c4 },
-///     RegisterWrite { register: Register::GlobalControl, value: 0x1 },
 /// ]);
 ///
-/// // Out, and in again: one write each.
+/// // Out, and in again: nothing is written but what stops counters and lets them run.
 /// writes.clear();
-/// shadow.suspend(|write| writes.push(write));
+/// assert!(shadow.suspend());
 /// shadow.stop(counter, Some(0xffff_ffff_ff42));
-/// shadow.resume(|write| writes.push(write));
-/// assert_eq!(writes, [RegisterWrite { register: Register::GlobalControl, value: 0 }]);
+/// assert_eq!(shadow.resume(|write| writes.push(write)), None);
 ///
-/// writes.clear();
-/// shadow.suspend(|write| writes.push(write));
+/// assert!(!shadow.suspend());
 /// shadow.start(counter, branches, None, true, 0xffff_ffff_ff42, |write| writes.push(write));
-/// shadow.resume(|write| writes.push(write));
-/// assert_eq!(writes, [RegisterWrite { register: Register::GlobalControl, value: 0x1 }]);
+/// assert_eq!(shadow.resume(|write| writes.push(write)), Some(counter.mask()));
+/// assert_eq!(writes, []);
 /// ```
 #[derive(Clone, Debug)]
 pub struct Shadow {
@@ -173,12 +113,8 @@ pub struct Shadow {
     counters: PerCounter<CounterState>,
     /// What the extra registers hold, if it is known.
     extra: [Option<u64>; ExtraRegister::ALL.len()],
-    /// What FIXED_CTR_CTRL holds, if it is known.
-    fixed_control: Option<u64>,
-    /// What GLOBAL_CTRL holds, if it is known.
-    global_control: Option<u64>,
-    /// What FIXED_CTR_CTRL is wanted to hold when counting resumes.
-    wanted_fixed_control: u64,
+    /// What switches the counters on and off.
+    control: Global,
     /// The counters with an event that is started.
     active: CounterMask,
     /// Those of them that count outside of virtual machines.
@@ -198,9 +134,7 @@ impl Shadow {
                 value: None,
             }),
             extra: [None; ExtraRegister::ALL.len()],
-            fixed_control: None,
-            global_control: None,
-            wanted_fixed_control: 0,
+            control: Global::new(capabilities.counters),
             active: CounterMask::EMPTY,
             enabled: CounterMask::EMPTY,
             cleared: false,
@@ -214,12 +148,8 @@ impl Shadow {
     pub fn reset(&mut self, mut write: impl FnMut(RegisterWrite)) {
         self.active = CounterMask::EMPTY;
         self.enabled = CounterMask::EMPTY;
-        self.wanted_fixed_control = 0;
-        self.fixed_control = None;
-        self.global_control = None;
         self.forget_extra_registers();
-        self.set_global_control(0, &mut write);
-        self.set_fixed_control(0, &mut write);
+        self.control.reset(&mut write);
         for counter in self.present {
             self.counters[counter] = CounterState {
                 select: None,
@@ -235,24 +165,24 @@ impl Shadow {
         self.active
     }
 
-    /// What GLOBAL_CTRL has to be while the PMU is enabled: what [`resume`](Self::resume) writes.
-    pub fn enabled(&self) -> CounterMask {
-        self.enabled
-    }
-
-    /// Stops all counters; `perf_pmu_disable`.
-    pub fn suspend(&mut self, mut write: impl FnMut(RegisterWrite)) {
-        self.set_global_control(0, &mut write);
-    }
-
-    /// Lets the active counters count; `perf_pmu_enable`.
+    /// Stops all counters; `perf_pmu_disable`. Returns whether the caller has to: whether one of them
+    /// may run.
     #[inline]
-    pub fn resume(&mut self, mut write: impl FnMut(RegisterWrite)) {
+    #[must_use]
+    pub fn suspend(&mut self) -> bool {
+        self.control.stop()
+    }
+
+    /// Lets the active counters count; `perf_pmu_enable`. Returns the counters that the caller has to
+    /// let run when all is written, and no others; `None` if they are those that run already.
+    #[inline]
+    #[must_use]
+    pub fn resume(&mut self, mut write: impl FnMut(RegisterWrite)) -> Option<CounterMask> {
         if self.cleared {
             self.clear_rest(&mut write);
         }
-        self.set_fixed_control(self.wanted_fixed_control, &mut write);
-        self.set_global_control(self.enabled.bits(), &mut write);
+        self.control.set_fixed_control(&mut write);
+        self.control.run(self.enabled)
     }
 
     /// Clears what is left of the clearing events.
@@ -275,6 +205,7 @@ impl Shadow {
 
     /// Whether to [`clear`](Self::clear) before `select` is started on `counter`, on models that have
     /// to: it is not in the event select yet, and nothing was cleared since the PMU was suspended.
+    #[inline]
     pub fn needs_clearing(&self, counter: CounterId, select: EventSelect) -> bool {
         counter.is_gp() && !self.cleared && self.counters[counter].select != Some(select.enabled())
     }
@@ -289,8 +220,7 @@ impl Shadow {
             self.set_select(counter, *event, &mut write);
             self.set_value(counter, 0, &mut write);
         }
-        self.set_global_control(self.present.gp().bits(), &mut write);
-        self.set_global_control(0, &mut write);
+        self.control.pulse(self.present.gp(), &mut write);
         for counter in self.present.gp() {
             // Some of the events do count.
             self.counters[counter].value = None;
@@ -322,11 +252,7 @@ impl Shadow {
         self.set_value(counter, value, &mut write);
         match counter.kind() {
             CounterKind::Gp(_) => self.set_select(counter, select.enabled(), &mut write),
-            CounterKind::Fixed(n) => {
-                let shift = u32::from(n) * 4;
-                self.wanted_fixed_control &= !0xfu64.wrapping_shl(shift);
-                self.wanted_fixed_control |= select.fixed_control().wrapping_shl(shift);
-            }
+            CounterKind::Fixed(n) => self.control.want_fixed(n, select),
             // It counts with the slots.
             CounterKind::Metric(_) => {}
         }
@@ -345,6 +271,7 @@ impl Shadow {
     /// `None` if it did not read it, and then the next start writes the counter.
     ///
     /// The PMU is suspended.
+    #[inline]
     pub fn stop(&mut self, counter: CounterId, value: Option<u64>) {
         self.active.remove(counter);
         self.enabled.remove(counter);
@@ -361,6 +288,7 @@ impl Shadow {
     /// Forgets what the registers of a counter hold, because somebody else may have changed them.
     ///
     /// The counter is not active.
+    #[inline]
     pub fn forget(&mut self, counter: CounterId) {
         self.counters[counter] = CounterState {
             select: None,
@@ -371,7 +299,7 @@ impl Shadow {
     fn set_value(&mut self, counter: CounterId, value: u64, write: &mut impl FnMut(RegisterWrite)) {
         let register = Register::Counter(counter);
         let held = &mut self.counters[counter].value;
-        Self::set(held, register, value, write);
+        set(held, register, value, write);
     }
 
     fn set_extra(
@@ -381,7 +309,7 @@ impl Shadow {
         write: &mut impl FnMut(RegisterWrite),
     ) {
         if let Some(held) = self.extra.get_mut(register.index()) {
-            Self::set(held, Register::Extra(register), value, write);
+            set(held, Register::Extra(register), value, write);
         }
     }
 
@@ -394,33 +322,7 @@ impl Shadow {
         if counter.is_gp() {
             let register = Register::EventSelect(counter);
             let held = &mut self.counters[counter].select;
-            Self::set(held, register, value, write);
-        }
-    }
-
-    fn set_fixed_control(&mut self, value: u64, write: &mut impl FnMut(RegisterWrite)) {
-        let held = &mut self.fixed_control;
-        // Without fixed counters the register need not exist.
-        if !self.present.fixed().is_empty() {
-            Self::set(held, Register::FixedControl, value, write);
-        }
-    }
-
-    fn set_global_control(&mut self, value: u64, write: &mut impl FnMut(RegisterWrite)) {
-        let held = &mut self.global_control;
-        Self::set(held, Register::GlobalControl, value, write);
-    }
-
-    /// Writes `value` unless the register holds it.
-    fn set(
-        held: &mut Option<u64>,
-        register: Register,
-        value: u64,
-        write: &mut impl FnMut(RegisterWrite),
-    ) {
-        if *held != Some(value) {
-            write(RegisterWrite { register, value });
-            *held = Some(value);
+            set(held, register, value, write);
         }
     }
 }

@@ -56,16 +56,6 @@ impl ExtraRegister {
             Self::LoadLatency | Self::Frontend => None,
         }
     }
-
-    /// The register's address. SDM vol. 4; `arch/x86/include/asm/msr-index.h`.
-    pub const fn msr(self) -> u32 {
-        match self {
-            Self::OffcoreResponse0 => 0x1a6,
-            Self::OffcoreResponse1 => 0x1a7,
-            Self::LoadLatency => 0x3f6,
-            Self::Frontend => 0x3f7,
-        }
-    }
 }
 
 /// One line of a model's table: this event, this register, these bits of it.
@@ -439,13 +429,5 @@ mod tests {
             assert_eq!(ExtraRegister::from_index(index), Some(register));
         }
         assert_eq!(ExtraRegister::from_index(4), None);
-    }
-
-    #[test]
-    fn registers_are_where_the_manual_has_them() {
-        let offcore = ExtraRegister::OffcoreResponse0.msr()..=ExtraRegister::OffcoreResponse1.msr();
-        assert_eq!(offcore, 0x1a6..=0x1a7);
-        let pebs = ExtraRegister::LoadLatency.msr()..=ExtraRegister::Frontend.msr();
-        assert_eq!(pebs, 0x3f6..=0x3f7);
     }
 }

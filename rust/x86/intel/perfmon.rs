@@ -14,6 +14,7 @@ use crate::{
     x86::{
         cpuid::Feature,
         msr::{Msr, ReadOnlyMsr},
+        reserve::CounterRegisters,
     },
 };
 use kernel::interrupt::LocalInterruptDisabled;
@@ -39,7 +40,7 @@ pub struct Counters {
 impl Counters {
     /// Finds out which of the counters in the masks `gp` and `fixed`, a bit each, this CPU has.
     ///
-    /// All CPUs must be alike ([`Feature::HYBRID_CPU`]). Nothing is changed. Interrupts off.
+    /// All CPUs must be alike. Nothing is changed. Interrupts off.
     pub fn probe(gp: u32, fixed: u32, irqs: &LocalInterruptDisabled) -> Self {
         let exists = |msr: Msr| msr.read_safe(irqs).is_ok();
         // INVARIANT: The registers of each counter have been read. RDPMC takes the same numbers (SDM
@@ -66,9 +67,14 @@ impl Counters {
         (n < MAX_FIXED && self.fixed & (1 << n) != 0).then_some(Fixed(n as u8))
     }
 
-    /// All general-purpose counters.
-    pub(in crate::x86) fn all_gp(&self) -> impl Iterator<Item = Gp> + '_ {
-        (0..MAX_GP).filter_map(|n| self.gp(n))
+    /// The registers of the general-purpose counters, to be reserved.
+    pub fn registers(&self) -> impl Iterator<Item = CounterRegisters> + '_ {
+        (0..MAX_GP).filter_map(|n| {
+            self.gp(n).map(|counter| CounterRegisters {
+                select: Msr::perfevtsel(counter),
+                counter: Msr::pmc(counter),
+            })
+        })
     }
 }
 
@@ -94,17 +100,11 @@ impl Gp {
         self.0 as u32
     }
 
-    /// What `RDPMC` wants in `ECX` for this counter.
-    #[inline]
-    pub const fn rdpmc_index(self) -> u32 {
-        self.index()
-    }
-
     /// Reads the counter of this CPU, in its full width.
     #[inline]
     pub fn rdpmc(self, irqs: &LocalInterruptDisabled) -> u64 {
         // SAFETY: By the type invariant the processor has this counter.
-        unsafe { rdpmc(self.rdpmc_index(), irqs) }
+        unsafe { rdpmc(self.index(), irqs) }
     }
 }
 
@@ -123,17 +123,11 @@ impl Fixed {
         self.0 as u32
     }
 
-    /// What `RDPMC` wants in `ECX` for this counter: bit 30 says that it is a fixed one.
-    #[inline]
-    pub const fn rdpmc_index(self) -> u32 {
-        1 << 30 | self.index()
-    }
-
     /// Reads the counter of this CPU, in its full width.
     #[inline]
     pub fn rdpmc(self, irqs: &LocalInterruptDisabled) -> u64 {
-        // SAFETY: By the type invariant the processor has this counter.
-        unsafe { rdpmc(self.rdpmc_index(), irqs) }
+        // SAFETY: By the type invariant the processor has this counter, which bit 30 says is fixed.
+        unsafe { rdpmc(1 << 30 | self.index(), irqs) }
     }
 }
 
@@ -147,33 +141,15 @@ unsafe fn rdpmc(index: u32, _irqs: &LocalInterruptDisabled) -> u64 {
     unsafe { bindings::rpmu_helper_rdpmc(index) }
 }
 
-/// `IA32_PERF_CAPABILITIES`: what the counters can do beyond what `CPUID` tells.
+/// Reads `IA32_PERF_CAPABILITIES`: what the counters can do beyond what `CPUID` tells. 0 where the
+/// kernel does not use the register.
 ///
 /// Source: Intel SDM volume 4, table 2-2, register 0x345.
-#[derive(Clone, Copy, Debug)]
-pub struct PerfCapabilities(u64);
-
-impl PerfCapabilities {
-    /// Asks the processor. A processor without the register has none of the capabilities.
-    pub fn read(irqs: &LocalInterruptDisabled) -> Self {
-        if !Feature::PDCM.present() {
-            return Self(0);
-        }
-        Self(
-            ReadOnlyMsr::IA32_PERF_CAPABILITIES
-                .read_safe(irqs)
-                .unwrap_or(0),
-        )
+pub fn read_capabilities(irqs: &LocalInterruptDisabled) -> u64 {
+    if !Feature::PDCM.present() {
+        return 0;
     }
-
-    /// The whole register.
-    pub fn raw(self) -> u64 {
-        self.0
-    }
-
-    /// Whether counters can be written in their full width, through
-    /// [`Msr::a_pmc`](crate::x86::msr::Msr::a_pmc).
-    pub fn full_width_write(self) -> bool {
-        self.0 & (1 << 13) != 0
-    }
+    ReadOnlyMsr::IA32_PERF_CAPABILITIES
+        .read_safe(irqs)
+        .unwrap_or(0)
 }

@@ -17,9 +17,7 @@ const RTM_FORCE_ABORT: u64 = 1 << 0;
 
 /// Makes all transactions of this CPU abort, which leaves counter 3 to the PMU; or lets them be.
 ///
-/// Where the processor has no such register ([`Feature::TSX_FORCE_ABORT`]), the kernel warns once.
-///
-/// [`Feature::TSX_FORCE_ABORT`]: crate::x86::cpuid::Feature::TSX_FORCE_ABORT
+/// Where the processor has no such register, the kernel warns once.
 pub fn set_force_abort(on: bool, _irqs: &LocalInterruptDisabled) {
     let value = if on { RTM_FORCE_ABORT } else { 0 };
     // SAFETY: Of the register's bits only RTM_FORCE_ABORT is ever set, and that leaves memory and

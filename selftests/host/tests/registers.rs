@@ -11,7 +11,8 @@ use proptest::prelude::*;
 use rpmu_logic::logic::capabilities::{Capabilities, Cpuid, Leaf};
 use rpmu_logic::logic::regs::counter::{CounterId, CounterMask};
 use rpmu_logic::logic::regs::event_select::EventSelect;
-use rpmu_logic::logic::regs::shadow::{Register, RegisterWrite, Shadow};
+use rpmu_logic::logic::regs::register::{Register, RegisterWrite};
+use rpmu_logic::logic::regs::shadow::Shadow;
 
 fn capabilities() -> Capabilities {
     let cpuid = Cpuid {
@@ -29,20 +30,30 @@ fn capabilities() -> Capabilities {
     Capabilities::decode(&cpuid, None).unwrap()
 }
 
-/// Registers that hold what was written, by address, and counters that count.
+/// A key for a register: its kind, and the number among its kind.
+fn key(register: Register) -> (u8, usize) {
+    match register {
+        Register::EventSelect(counter) => (0, counter.index()),
+        Register::Counter(counter) => (1, counter.index()),
+        Register::FixedControl => (2, 0),
+        Register::GlobalControl => (3, 0),
+        Register::Extra(register) => (4, register.index()),
+    }
+}
+
+/// Registers that hold what was written, and counters that count.
 #[derive(Default)]
 struct Hardware {
-    registers: BTreeMap<u32, u64>,
+    registers: BTreeMap<(u8, usize), u64>,
 }
 
 impl Hardware {
     fn read(&self, register: Register) -> u64 {
-        let address = register.msr(true);
-        *self.registers.get(&address).unwrap_or(&0xdead)
+        *self.registers.get(&key(register)).unwrap_or(&0xdead)
     }
 
     fn write(&mut self, write: RegisterWrite) {
-        self.registers.insert(write.register.msr(true), write.value);
+        self.registers.insert(key(write.register), write.value);
     }
 
     /// Whether `counter` counts: its bit in GLOBAL_CTRL, and its own control.
@@ -104,6 +115,13 @@ impl Machine {
         }
         self.hardware.write(write);
         self.pmi(None);
+    }
+
+    /// Lets `counters` run, and no others.
+    fn run(&mut self, counters: CounterMask) {
+        let register = Register::GlobalControl;
+        let value = counters.bits();
+        self.write(RegisterWrite { register, value });
     }
 
     /// What the rules allow the PMI to do; `new_value` is for a counter that it handles.
@@ -200,11 +218,15 @@ impl Driver {
         let machine = &mut self.machine;
         match *step {
             Step::Suspend => {
-                self.shadow.suspend(|write| machine.write(write));
+                if self.shadow.suspend() {
+                    machine.run(CounterMask::EMPTY);
+                }
                 self.suspended = true;
             }
             Step::Resume => {
-                self.shadow.resume(|write| machine.write(write));
+                if let Some(counters) = self.shadow.resume(|write| machine.write(write)) {
+                    machine.run(counters);
+                }
                 self.suspended = false;
                 for counter in capabilities().counters {
                     let wanted = machine.events.contains_key(&counter);

@@ -23,7 +23,8 @@ use rpmu_logic::logic::regs::counter::{CounterId, CounterKind, CounterMask, MAX_
 use rpmu_logic::logic::regs::dirty::Dirty;
 use rpmu_logic::logic::regs::event_select::EventSelect;
 use rpmu_logic::logic::regs::period::{CounterWidth, PeriodLimits, PeriodRule};
-use rpmu_logic::logic::regs::shadow::{Register, RegisterWrite, Shadow};
+use rpmu_logic::logic::regs::register::{Register, RegisterWrite};
+use rpmu_logic::logic::regs::shadow::Shadow;
 use rpmu_logic::logic::rotation::{requeue, Beside, GroupWants, Wants};
 use rpmu_logic::logic::sched::assign::{Policy, Shortage};
 use rpmu_logic::logic::sched::constraint::Constraint;
@@ -229,11 +230,22 @@ fn is_what_was_asked_for(pmu: &Pmu, attr: &Attributes, event: &Event, any: bool)
         })
 }
 
+/// A key for a register: its kind, and the number among its kind.
+fn key(register: Register) -> (u8, usize) {
+    match register {
+        Register::EventSelect(counter) => (0, counter.index()),
+        Register::Counter(counter) => (1, counter.index()),
+        Register::FixedControl => (2, 0),
+        Register::GlobalControl => (3, 0),
+        Register::Extra(register) => (4, register.index()),
+    }
+}
+
 /// The registers of a CPU: any that the machine lacks, and any value that they do not take, is a
 /// failure.
 struct Hardware {
     pmu: Pmu,
-    registers: BTreeMap<u32, u64>,
+    registers: BTreeMap<(u8, usize), u64>,
     wrong: Option<RegisterWrite>,
 }
 
@@ -261,7 +273,26 @@ impl Hardware {
         if !ok {
             self.wrong = Some(write);
         }
-        self.registers.insert(register.msr(true), value);
+        self.registers.insert(key(register), value);
+    }
+
+    /// GLOBAL_CTRL is written with the counters that run.
+    fn run(&mut self, counters: CounterMask) {
+        let register = Register::GlobalControl;
+        let value = counters.bits();
+        self.write(RegisterWrite { register, value });
+    }
+
+    fn suspend(&mut self, shadow: &mut Shadow) {
+        if shadow.suspend() {
+            self.run(CounterMask::EMPTY);
+        }
+    }
+
+    fn resume(&mut self, shadow: &mut Shadow) {
+        if let Some(counters) = shadow.resume(|write| self.write(write)) {
+            self.run(counters);
+        }
     }
 }
 
@@ -274,7 +305,7 @@ fn program(
     left: i64,
 ) {
     let pmu = hardware.pmu;
-    shadow.suspend(|write| hardware.write(write));
+    hardware.suspend(shadow);
     for (_, counter) in roster.leaving().collect::<Vec<_>>() {
         shadow.stop(counter, None);
     }
@@ -299,7 +330,7 @@ fn program(
         );
     }
     roster.settle();
-    shadow.resume(|write| hardware.write(write));
+    hardware.resume(shadow);
 }
 
 /// A refusal in words, alone and with what stood in the way.
@@ -447,7 +478,7 @@ proptest! {
             if ids.is_empty() {
                 break;
             }
-            shadow.suspend(|write| hardware.write(write));
+            hardware.suspend(&mut shadow);
             let gone = roster.remove(ids[index.index(ids.len())]);
             if let Some(counter) = gone.and_then(|entry| entry.placed()) {
                 shadow.stop(counter, Some(left as u64 & pmu.capabilities.width.mask()));
@@ -462,7 +493,7 @@ proptest! {
             let counter = entry.placed().unwrap();
             prop_assert!(events[entry.event].1.constraint.counters.contains(counter));
             if counter.is_gp() {
-                let held = hardware.registers[&Register::EventSelect(counter).msr(true)];
+                let held = hardware.registers[&key(Register::EventSelect(counter))];
                 // By the other offcore response register's code, perhaps.
                 let asked = events[entry.event].0.select.enabled();
                 prop_assert_eq!(held & !EventSelect::CODE, asked & !EventSelect::CODE);

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Counters that one register switches on and off: IA32_PERF_GLOBAL_CTRL.
+//!
+//! A counter whose bit is 0 does not count, whatever its event select or its field of
+//! IA32_FIXED_CTR_CTRL says. So switching all events out costs one write.
+
+use super::{
+    counter::CounterMask,
+    event_select::EventSelect,
+    register::{set, Register, RegisterWrite},
+};
+
+/// What the two registers hold, and what FIXED_CTR_CTRL is wanted to hold.
+#[derive(Clone, Debug)]
+pub(super) struct Global {
+    /// Whether there are fixed counters. Without, FIXED_CTR_CTRL need not exist.
+    has_fixed: bool,
+    /// What FIXED_CTR_CTRL holds, if it is known.
+    fixed_control: Option<u64>,
+    /// What GLOBAL_CTRL holds, if it is known.
+    global_control: Option<u64>,
+    /// What FIXED_CTR_CTRL is wanted to hold when counting resumes.
+    wanted_fixed_control: u64,
+}
+
+impl Global {
+    /// Nothing is known about what the registers hold.
+    pub(super) const fn new(present: CounterMask) -> Self {
+        Self {
+            has_fixed: !present.fixed().is_empty(),
+            fixed_control: None,
+            global_control: None,
+            wanted_fixed_control: 0,
+        }
+    }
+
+    /// Stops all counters and clears both registers, whatever they hold.
+    pub(super) fn reset(&mut self, write: &mut impl FnMut(RegisterWrite)) {
+        *self = Self {
+            fixed_control: None,
+            global_control: None,
+            wanted_fixed_control: 0,
+            ..*self
+        };
+        self.set_global_control(0, write);
+        self.set_fixed_control(write);
+    }
+
+    /// Takes note that all counters are stopped. Returns whether they have to be.
+    #[inline]
+    pub(super) fn stop(&mut self) -> bool {
+        self.global_control.replace(0) != Some(0)
+    }
+
+    /// Takes note that `counters` run, and no others. Returns them if they do not yet.
+    #[inline]
+    pub(super) fn run(&mut self, counters: CounterMask) -> Option<CounterMask> {
+        let changed = self.global_control.replace(counters.bits()) != Some(counters.bits());
+        changed.then_some(counters)
+    }
+
+    /// Wants fixed counter `n` to count as `select` says.
+    #[inline]
+    pub(super) fn want_fixed(&mut self, n: u8, select: EventSelect) {
+        let shift = u32::from(n) * 4;
+        self.wanted_fixed_control &= !0xfu64.wrapping_shl(shift);
+        self.wanted_fixed_control |= select.fixed_control().wrapping_shl(shift);
+    }
+
+    /// Programs the fixed counters as they are wanted.
+    #[inline]
+    pub(super) fn set_fixed_control(&mut self, write: &mut impl FnMut(RegisterWrite)) {
+        if self.has_fixed {
+            let value = self.wanted_fixed_control;
+            set(
+                &mut self.fixed_control,
+                Register::FixedControl,
+                value,
+                write,
+            );
+        }
+    }
+
+    /// Lets `counters` run for a moment.
+    pub(super) fn pulse(&mut self, counters: CounterMask, write: &mut impl FnMut(RegisterWrite)) {
+        self.set_global_control(counters.bits(), write);
+        self.set_global_control(0, write);
+    }
+
+    fn set_global_control(&mut self, value: u64, write: &mut impl FnMut(RegisterWrite)) {
+        set(
+            &mut self.global_control,
+            Register::GlobalControl,
+            value,
+            write,
+        );
+    }
+}

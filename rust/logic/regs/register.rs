@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The names of the PMU's registers. Where they are is the hardware interface's to know.
+
+use super::counter::CounterId;
+use crate::logic::sched::extra_register::ExtraRegister;
+
+/// A register of the PMU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Register {
+    /// The event select of a general-purpose counter (IA32_PERFEVTSELn).
+    EventSelect(CounterId),
+    /// The counter itself.
+    Counter(CounterId),
+    /// IA32_FIXED_CTR_CTRL.
+    FixedControl,
+    /// IA32_PERF_GLOBAL_CTRL.
+    GlobalControl,
+    /// What an event needs besides a counter.
+    Extra(ExtraRegister),
+}
+
+/// A register write that is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RegisterWrite {
+    /// The register.
+    pub register: Register,
+    /// The value.
+    pub value: u64,
+}
+
+/// Writes `value` to `register` unless it is known to hold that.
+pub(super) fn set(
+    held: &mut Option<u64>,
+    register: Register,
+    value: u64,
+    write: &mut impl FnMut(RegisterWrite),
+) {
+    if *held != Some(value) {
+        write(RegisterWrite { register, value });
+        *held = Some(value);
+    }
+}
