@@ -3,7 +3,7 @@
 use super::*;
 use crate::logic::{
     capabilities::Leaf,
-    model::{GOLDEN_COVE, NEHALEM, WESTMERE},
+    model::{AMD_MODELS, GOLDEN_COVE, NEHALEM, WESTMERE},
     regs::counter::CounterMask,
 };
 
@@ -161,6 +161,38 @@ fn unsupported_machines() {
     ] {
         let refused = Pmu::probe(&cpuid, None).unwrap_err();
         assert!(refused.to_string().contains(text), "{refused}");
+    }
+}
+
+/// Whether there is a table or not, and with whatever else the processor resembles.
+#[test]
+fn processors_without_an_interface_are_refused() {
+    let known = models().filter(|model| model.needs.contains(&Need::Interface));
+    assert_eq!(known.count(), AMD_MODELS.len());
+    // A Zen 2, a K10, a family to come, and Haswell's numbers; EPYC has no leaf 0xA.
+    for eax in [0x0083_0f10, 0x0010_0f42, 0x00f0_0f10, 0x306c3] {
+        for (vendor, name) in [
+            ([*b"Auth", *b"enti", *b"cAMD"], "AuthenticAMD"),
+            ([*b"Hygo", *b"nGen", *b"uine"], "HygonGenuine"),
+        ] {
+            for leaf_a_eax in [0, 0x0730_0403] {
+                let mut cpuid = cpuid(eax, leaf_a_eax);
+                let [ebx, edx, ecx] = vendor.map(u32::from_le_bytes);
+                cpuid.leaf_0 = Leaf {
+                    eax: 0x10,
+                    ebx,
+                    ecx,
+                    edx,
+                };
+                assert_eq!(
+                    Pmu::probe(&cpuid, None).unwrap_err().to_string(),
+                    format!(
+                        "CPU vendor {name} is not supported, only GenuineIntel is; keep the \
+                         built-in driver"
+                    )
+                );
+            }
+        }
     }
 }
 
