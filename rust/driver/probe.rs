@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What PMU this machine has.
+//! Detection of the machine's PMU.
 
 use super::{hw::Hardware, CorePmu};
 use crate::{
@@ -17,17 +17,15 @@ use crate::{
 };
 use kernel::{interrupt::local_interrupt_disable, prelude::*};
 
-/// The shortest period that may be asked for. With a shorter one a CPU could do little else than
-/// handle overflows.
+/// The shortest `max_period`. With a shorter one a CPU could do little else than handle overflows.
 const SHORTEST_MAX_PERIOD: u64 = 1000;
 
-/// Finds out whether this driver can drive the PMU of this machine.
+/// Detects the PMU of this machine and how to drive it.
 ///
-/// `policy` and `max_period` are module parameters: how events get counters; when counters are to
-/// overflow at the latest, 0 for as late as they can.
+/// `policy` and `max_period` are module parameters: how events get counters, and the number of
+/// events after which counters overflow, 0 for as many as they can count.
 ///
-/// `ENODEV`, with a line in the log that says why not, or `EINVAL`. Changes nothing. Process
-/// context.
+/// `ENODEV`, with the reason in the log, or `EINVAL`. Changes nothing. Process context.
 pub(crate) fn probe(policy: &CStr, max_period: u64) -> Result<Hardware> {
     let Some(known_policy) = Policy::from_name(policy.to_bytes()) else {
         pr_err!("policy={policy:?} is unknown; use policy=rpmu or policy=mainline\n");
@@ -54,9 +52,10 @@ pub(crate) fn reserve(pmu: &CorePmu) -> Result<Reservation> {
     reserved.inspect_err(|_| pr_err!("another driver uses the counters; unload it first\n"))
 }
 
-/// Makes sure that the counters are real: some hypervisors describe a PMU that does nothing.
+/// Checks that the counters are real: some hypervisors describe a PMU that does nothing.
 ///
-/// An error, `ENODEV` for the most part, with a line in the log. Nobody may be using the PMU. Process context.
+/// An error, mostly `ENODEV`, with the reason in the log. The PMU must not be in use. Process
+/// context.
 pub(crate) fn check_counters(pmu: &CorePmu) -> Result {
     let irqs = local_interrupt_disable();
     let hardware = &pmu.ops().hardware;
@@ -91,7 +90,7 @@ fn read_cpuid() -> Cpuid {
         }
     };
     let leaf_0 = leaf(0);
-    // A leaf that does not exist answers with another one's data.
+    // CPUID returns another leaf's data for one that does not exist.
     let leaf_if_any = |number| {
         if number <= leaf_0.eax {
             leaf(number)
@@ -105,7 +104,7 @@ fn read_cpuid() -> Cpuid {
         leaf_7: leaf_if_any(7),
         leaf_a: leaf_if_any(0xa),
     };
-    // Transactions can be switched off, or believed in, by the kernel's command line.
+    // The kernel's command line can override the TSX features.
     cpuid.set_transactions(Feature::RTM.present(), Feature::HLE.present());
     cpuid
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What CPUID and IA32_PERF_CAPABILITIES say about the PMU.
+//! The PMU as CPUID and IA32_PERF_CAPABILITIES describe it.
 //!
-//! Decoding only: no instruction is executed here. The driver fills in a [`Cpuid`].
+//! This is the driver's one decoder. It executes no instruction: the driver fills in a [`Cpuid`].
 
 use crate::logic::regs::{
     counter::{CounterMask, MAX_FIXED, MAX_GP},
     period::CounterWidth,
 };
 
-/// What one CPUID leaf (subleaf 0) returned.
+/// The registers of one CPUID leaf, subleaf 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Leaf {
     /// EAX.
@@ -22,7 +22,7 @@ pub struct Leaf {
     pub edx: u32,
 }
 
-/// The CPUID leaves that are looked at. A leaf above the highest basic one stays 0.
+/// The CPUID leaves that are decoded. A leaf above the highest basic one stays 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cpuid {
     /// Leaf 0x0: highest basic leaf, vendor.
@@ -44,7 +44,7 @@ const fn byte(value: u32, shift: u32) -> u8 {
 }
 
 impl Cpuid {
-    /// The vendor string, twelve ASCII characters in EBX, EDX, ECX.
+    /// Returns the vendor string, twelve ASCII characters in EBX, EDX, ECX.
     pub const fn vendor(&self) -> [u8; 12] {
         let [b0, b1, b2, b3] = self.leaf_0.ebx.to_le_bytes();
         let [d0, d1, d2, d3] = self.leaf_0.edx.to_le_bytes();
@@ -71,39 +71,39 @@ impl Cpuid {
         }
     }
 
-    /// Whether IA32_PERF_CAPABILITIES exists (PDCM). Reading it without is a #GP.
+    /// Returns whether IA32_PERF_CAPABILITIES exists (PDCM). Reading it without is a #GP.
     pub const fn has_perf_capabilities(&self) -> bool {
         bit(self.leaf_1.ecx, 15)
     }
 
-    /// Whether a hypervisor says that it is there.
+    /// Returns whether a hypervisor announces itself.
     pub const fn is_virtual(&self) -> bool {
         bit(self.leaf_1.ecx, 31)
     }
 
-    /// Whether the CPU mixes cores of different kinds.
+    /// Returns whether the CPU mixes cores of different kinds.
     pub const fn is_hybrid(&self) -> bool {
         bit(self.leaf_7.edx, 15)
     }
 
-    /// Whether transactions exist, RTM or HLE, so that the in_tx filters mean something.
+    /// Returns whether TSX exists, RTM or HLE, and so the in_tx filters.
     pub const fn has_transactions(&self) -> bool {
         self.has_rtm() || bit(self.leaf_7.ebx, 4)
     }
 
-    /// Whether RTM exists; sysfs shows the in_tx formats then.
+    /// Returns whether RTM exists; sysfs shows the in_tx formats then.
     pub const fn has_rtm(&self) -> bool {
         bit(self.leaf_7.ebx, 11)
     }
 
-    /// Says of both kinds of transactions whether they exist, whatever CPUID says.
+    /// Overrides CPUID as to which kinds of TSX transactions exist.
     pub fn set_transactions(&mut self, rtm: bool, hle: bool) {
         self.leaf_7.ebx &= !((1 << 11) | (1 << 4));
         self.leaf_7.ebx |= (u32::from(rtm) << 11) | (u32::from(hle) << 4);
     }
 
-    /// Whether transactions corrupt general-purpose counter 3, unless MSR_TSX_FORCE_ABORT makes
-    /// them abort: TSX_FORCE_ABORT without RTM_ALWAYS_ABORT. Mainline: `TFA`,
+    /// Returns whether TSX transactions corrupt general-purpose counter 3 unless
+    /// MSR_TSX_FORCE_ABORT aborts them: TSX_FORCE_ABORT without RTM_ALWAYS_ABORT. Mainline: `TFA`,
     /// `arch/x86/events/intel/core.c:8550`.
     pub const fn transactions_use_counter_3(&self) -> bool {
         bit(self.leaf_7.edx, 13) && !bit(self.leaf_7.edx, 11)
@@ -118,16 +118,16 @@ impl Cpuid {
 pub struct AbsentEvents(u8);
 
 impl AbsentEvents {
-    /// Number of events that every CPU must say something about (`ARCH_PERFMON_EVENTS_COUNT`).
+    /// Number of events that every CPU has to describe (`ARCH_PERFMON_EVENTS_COUNT`).
     pub const COUNT: u8 = 7;
 
-    /// Whether the event with the given bit is marked as absent.
+    /// Returns whether the event with the given bit is marked as absent.
     pub const fn contains(self, bit: u8) -> bool {
         bit < Self::COUNT && (self.0 >> bit) & 1 != 0
     }
 }
 
-/// General-purpose counters whose registers have addresses that are the same on every CPU: the SDM
+/// Number of general-purpose counters whose registers have the same addresses on every CPU: the SDM
 /// names IA32_PMC0 to 7, IA32_PERFEVTSEL0 to 7 and IA32_A_PMC0 to 7 (volume 4, table 2-2).
 pub const ADDRESSABLE_GP: u8 = 8;
 
@@ -145,22 +145,22 @@ pub struct Capabilities {
     /// Whether general-purpose counters take full-width values, through IA32_A_PMCn. Without,
     /// a write carries 32 bits and is sign-extended.
     pub full_width_write: bool,
-    /// Whether PERF_METRICS exists, which the topdown method's metric events are read from.
+    /// Whether PERF_METRICS exists, which the topdown metrics are read from.
     pub perf_metrics: bool,
     /// The architectural events that are not there.
     pub absent_events: AbsentEvents,
     /// Whether any-thread counting exists; sysfs shows the format then.
     pub any_thread: bool,
-    /// Whether transactions exist, RTM or HLE.
+    /// Whether TSX exists, RTM or HLE.
     pub transactions: bool,
     /// Whether RTM exists; sysfs shows the in_tx formats then.
     pub rtm: bool,
-    /// Whether transactions corrupt general-purpose counter 3.
+    /// Whether TSX transactions corrupt general-purpose counter 3.
     pub transactions_use_counter_3: bool,
 }
 
 impl Capabilities {
-    /// Decodes what CPUID and, if it exists, IA32_PERF_CAPABILITIES say.
+    /// Decodes CPUID and, if it exists, IA32_PERF_CAPABILITIES.
     ///
     /// `None` where CPUID describes no usable PMU: no version, too few architectural events, no
     /// counter, an impossible counter width.
@@ -252,7 +252,8 @@ impl Capabilities {
         self.counters.fixed().weight()
     }
 
-    /// The longest period that can be programmed: half of what a counter can be written with.
+    /// Returns the longest period that can be programmed: half the range of values that a counter
+    /// can be written with.
     ///
     /// Mainline: `arch/x86/events/intel/core.c:6743` and `8996`.
     pub const fn max_period(&self) -> u64 {

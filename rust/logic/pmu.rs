@@ -29,14 +29,14 @@ pub struct Pmu {
 const SLOTS: CounterMask = CounterMask::first_fixed(4).without(CounterMask::first_fixed(3));
 
 impl Pmu {
-    /// Finds out whether the PMU that CPUID describes is supported.
+    /// Returns the PMU that CPUID describes, if it is supported.
     ///
     /// `perf_capabilities` is IA32_PERF_CAPABILITIES where
     /// [it exists](Cpuid::has_perf_capabilities).
     ///
     /// # Errors
     ///
-    /// What is the case, with a text for the log that says what to do.
+    /// The reason, with a text for the log that says what to do.
     ///
     /// # Examples
     ///
@@ -104,12 +104,12 @@ impl Pmu {
         })
     }
 
-    /// The counters that the event `select` may use.
+    /// Returns the counters that the event `select` may use.
     ///
-    /// First match in the model's table, else any general-purpose counter; cut to the counters
-    /// that exist, and to those that count user mode alone, or can do without an aborted
-    /// transaction's counts, where the event wants that. A share of the topdown slots counts all of
-    /// them where PERF_METRICS does not exist: only hypervisors leave it out. Mainline:
+    /// First match in the model's table, else any general-purpose counter; without the counters
+    /// that are absent, that cannot count user mode alone, or that cannot drop an aborted
+    /// transaction's counts, where the event asks for that. A topdown metric counts all slots where
+    /// PERF_METRICS does not exist: only hypervisors leave it out. Mainline:
     /// `x86_get_event_constraints()`, `arch/x86/events/intel/core.c:4258-4277`, and
     /// `hsw_get_event_constraints()`, `5519-5535`.
     pub fn constraint(&self, select: EventSelect) -> Constraint {
@@ -124,10 +124,10 @@ impl Pmu {
         self.restricted(select, constraint)
     }
 
-    /// The counters that the event `select` may use with a `precise_ip` of 1 to 3.
+    /// Returns the counters that the event `select` may use with a `precise_ip` of 1 to 3.
     ///
-    /// The model's table of precise events; where it is silent, every counter that counts the event
-    /// or, on most models, none. Mainline: `intel_pebs_constraints()`,
+    /// First match in the model's table of precise events; without one, every counter that counts
+    /// the event or, on most models, none. Mainline: `intel_pebs_constraints()`,
     /// `arch/x86/events/intel/ds.c:1544`, and for the greatest precision
     /// `icl_get_event_constraints()` to `glp_get_event_constraints()`,
     /// `arch/x86/events/intel/core.c:5537-5590`.
@@ -182,8 +182,8 @@ impl Pmu {
         constraint
     }
 
-    /// `constraint`, cut to the counters that count user mode alone, and that can do without an
-    /// aborted transaction's counts, where the event wants that.
+    /// Returns `constraint` without the counters that cannot count user mode alone, or that cannot
+    /// drop an aborted transaction's counts, where the event asks for that.
     fn restricted(&self, select: EventSelect, mut constraint: Constraint) -> Constraint {
         if select.has(EventSelect::USR) && !select.has(EventSelect::OS) {
             constraint.counters = constraint.counters.without(self.model.need_kernel_mode);
@@ -196,10 +196,8 @@ impl Pmu {
         constraint
     }
 
-    /// The event select of a generic hardware event; `None` where the model has no such event or
-    /// CPUID marks it as absent.
-    ///
-    /// Also what decides whether sysfs shows the event.
+    /// Returns the event select of a generic hardware event; `None` where the model has no such
+    /// event or CPUID marks it as absent, so that sysfs does not show it.
     pub fn hardware_event(&self, id: HardwareId) -> Option<EventSelect> {
         let absent_bit = match id {
             HardwareId::CpuCycles => Some(0),
@@ -230,15 +228,15 @@ impl Pmu {
         }
     }
 
-    /// The event select, without privilege levels, and the extra register's value (`attr.config1`)
-    /// of the cache event with the given `attr.config`.
+    /// Returns the event select, without privilege levels, and the extra register's value
+    /// (`attr.config1`) of the cache event with the given `attr.config`.
     ///
     /// Mainline: `set_ext_hw_attr()`, `arch/x86/events/core.c:376-409`.
     ///
     /// # Errors
     ///
-    /// Why there is no such event. The register of a client core does not take every value that
-    /// its model's table has.
+    /// The reason why there is no such event. The register of a client core does not take every
+    /// value of its model's table.
     ///
     /// # Examples
     ///
@@ -270,7 +268,7 @@ impl Pmu {
         }
     }
 
-    /// What every start value has to keep to.
+    /// Returns the limits of start values.
     pub fn period_limits(&self) -> PeriodLimits {
         PeriodLimits {
             width: self.capabilities.width,
@@ -280,7 +278,8 @@ impl Pmu {
     }
 }
 
-/// The model of a processor; of one of Intel's that has no table anywhere, what is architectural.
+/// Returns the model of a processor. An Intel processor that neither this driver nor mainline has a
+/// table for gets the architectural one.
 fn find_model(vendor: Vendor, cpuid: &Cpuid, version: u8) -> Option<&'static Model> {
     let (family, number) = (cpuid.family(), cpuid.model());
     match models().find(|model| model.is_for(vendor, family, number)) {
@@ -291,7 +290,7 @@ fn find_model(vendor: Vendor, cpuid: &Cpuid, version: u8) -> Option<&'static Mod
     }
 }
 
-/// A vendor string as CPUID has it.
+/// A vendor string of CPUID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VendorName([u8; 12]);
 
@@ -299,13 +298,13 @@ impl fmt::Display for VendorName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = core::str::from_utf8(&self.0).unwrap_or("");
         let name = name.trim_end_matches('\0');
-        // Nothing that would break the line, or be none.
+        // Nothing that breaks the line or is invisible.
         let is_a_name = !name.is_empty() && name.bytes().all(|byte| matches!(byte, b' '..=b'~'));
         f.write_str(if is_a_name { name } else { "unknown" })
     }
 }
 
-/// Why a PMU is not supported. The text names the case and says what to do.
+/// Reason why a PMU is not supported. The text says what to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unsupported {
     /// Not an Intel CPU: its PMU has an interface that the driver does not know.
@@ -316,14 +315,14 @@ pub enum Unsupported {
     NoPmu,
     /// No architectural PMU, in a virtual machine.
     NoVirtualPmu,
-    /// An Intel CPU that needs a table of its own, and there is none.
+    /// An Intel CPU that needs a table of its own, which is missing.
     Model {
         /// Display family.
         family: u16,
         /// Display model.
         model: u8,
     },
-    /// A model with a table, for which the driver does not do all that is needed.
+    /// A model that needs what the driver does not do yet.
     Needs {
         /// The model's name.
         name: &'static str,

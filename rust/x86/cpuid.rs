@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Which processor this is and what it can do.
+//! `CPUID`, and the processor's features as the kernel uses them.
 //!
 //! C headers: [`arch/x86/include/asm/cpuid/api.h`](srctree/arch/x86/include/asm/cpuid/api.h),
 //! [`arch/x86/include/asm/cpufeature.h`](srctree/arch/x86/include/asm/cpufeature.h)
@@ -17,7 +17,7 @@ pub struct Regs {
     pub edx: u32,
 }
 
-/// Executes `CPUID` on whichever CPU this runs on. Any context.
+/// Executes `CPUID` on this CPU. Any context.
 pub fn cpuid(leaf: u32, subleaf: u32) -> Regs {
     let mut regs = Regs::default();
     // SAFETY: The pointers are to four distinct fields of `regs`, each valid for the write of a
@@ -35,8 +35,8 @@ pub fn cpuid(leaf: u32, subleaf: u32) -> Regs {
     regs
 }
 
-/// A feature of the processor, as the kernel sees it: one that the kernel or a boot parameter has
-/// turned off counts as absent.
+/// A feature of the processor as the kernel sees it: absent if the kernel or a boot parameter has
+/// turned it off.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Feature(u32);
 
@@ -52,7 +52,7 @@ impl Feature {
     /// Restricted transactional memory.
     pub const RTM: Self = Self(bindings::X86_FEATURE_RTM);
 
-    /// Whether the boot CPU has the feature. Any context.
+    /// Returns whether the boot CPU has the feature. Any context.
     pub fn present(self) -> bool {
         // SAFETY: The constants above are the only values of this type, all of them indices into
         // the capability words of `boot_cpu_data`.

@@ -4,12 +4,13 @@
 //!
 //! A write to an arbitrary MSR can do anything: `IA32_DS_AREA` and `IA32_PEBS_ENABLE` make the
 //! processor write to memory, `IA32_LSTAR` is where system calls go. Safe code therefore cannot
-//! make an [`Msr`] from a number. It gets one of the constants below, or one that belongs to a
-//! counter which the processor has ([`Gp`], [`Fixed`]). No value of any of these lets the processor
-//! touch memory; whoever adds a register here has to check that this stays true.
+//! make an [`Msr`] from a number. It gets one of the constants below, or a register of a counter
+//! that the processor has ([`Gp`], [`Fixed`]). No value of any of these makes the processor access
+//! memory; check that before adding a register.
 //!
-//! All accesses go through the kernel's own accessors, so that paravirtualisation and the
-//! tracepoints `msr:read_msr` and `msr:write_msr` work as they do for the built-in driver.
+//! This is the driver's one map of registers. All accesses go through the kernel's own accessors,
+//! so that paravirtualisation and the tracepoints `msr:read_msr` and `msr:write_msr` work as they
+//! do for the built-in driver.
 //!
 //! Names and numbers: Intel SDM volume 4, table 2-2.
 //!
@@ -29,9 +30,10 @@ use kernel::{error::to_result, interrupt::LocalInterruptDisabled, prelude::*};
 pub struct Msr(u32);
 
 // INVARIANT, for all of the constants and functions: event selects, counters, their common enable
-// and status registers, and filters of events. All of them only say what is counted where.
+// and status registers, and filters of events. All of them only control what is counted where.
 impl Msr {
-    /// Enables and rings of the fixed counters, four bits each. SDM volume 3, figure 20-2.
+    /// Privilege levels and interrupts of the fixed counters, four bits each. SDM volume 3, figure
+    /// 20-2.
     pub const IA32_FIXED_CTR_CTRL: Self = Self(0x38d);
     /// One enable bit per counter: general-purpose from bit 0, fixed from bit 32.
     pub const IA32_PERF_GLOBAL_CTRL: Self = Self(0x38f);
@@ -39,14 +41,14 @@ impl Msr {
     /// performance monitoring on the SDM calls it `IA32_PERF_GLOBAL_STATUS_RESET`.
     pub const IA32_PERF_GLOBAL_OVF_CTRL: Self = Self(0x390);
 
-    /// What the event 0xb7 umask 0x01 counts: the first offcore response filter.
+    /// The filter of event 0xb7 umask 0x01, offcore response 0.
     pub const MSR_OFFCORE_RSP_0: Self = Self(0x1a6);
-    /// What the event 0xbb umask 0x01 counts: the second offcore response filter.
+    /// The filter of event 0xbb umask 0x01, offcore response 1.
     pub const MSR_OFFCORE_RSP_1: Self = Self(0x1a7);
-    /// How many cycles a load has to take at least for `MEM_TRANS_RETIRED.LOAD_LATENCY`. That
-    /// event has to be precise, and this says no more than which loads it is about.
+    /// The least cycles of a load that `MEM_TRANS_RETIRED.LOAD_LATENCY` counts. That event has to
+    /// be precise; this register selects its loads and does no more.
     pub const MSR_PEBS_LD_LAT_THRESHOLD: Self = Self(0x3f6);
-    /// What `FRONTEND_RETIRED` counts, from Skylake on.
+    /// The filter of `FRONTEND_RETIRED`, from Skylake on.
     pub const MSR_PEBS_FRONTEND: Self = Self(0x3f7);
 
     /// `IA32_PERFEVTSELn`: which event a general-purpose counter counts.
@@ -77,7 +79,7 @@ impl Msr {
         Self(0x309 + counter.index())
     }
 
-    /// The register's number, for messages.
+    /// Returns the register's number, for messages.
     #[inline]
     pub const fn number(self) -> u32 {
         self.0
@@ -115,7 +117,7 @@ impl Msr {
     }
 }
 
-/// A register of the performance monitoring unit that the processor lets nobody write.
+/// A read-only register of the performance monitoring unit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReadOnlyMsr(u32);
 

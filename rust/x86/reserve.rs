@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Reservation of counters: the kernel keeps a bit per register, so that two drivers do not program
-//! the same one.
+//! Reservation of counters. The kernel keeps a bit per register, so that no two drivers program
+//! one.
 //!
 //! C: `arch/x86/kernel/cpu/perfctr-watchdog.c`
 
@@ -58,7 +58,7 @@ impl Drop for Reservation {
 
 /// Reserves both registers of a counter, or none.
 fn reserve(registers: CounterRegisters) -> Result {
-    // SAFETY: Sets a bit in the kernel's note, and refuses numbers that it has no bit for.
+    // SAFETY: Sets a bit of the kernel's bitmap, and refuses numbers that have no bit in it.
     if unsafe { bindings::reserve_perfctr_nmi(registers.counter.number()) } == 0 {
         return Err(EBUSY);
     }
@@ -70,8 +70,8 @@ fn reserve(registers: CounterRegisters) -> Result {
     Ok(())
 }
 
-/// Undoes the reservation of the counter itself, which the caller must have.
+/// Releases the counter itself, which the caller must have reserved.
 fn release_counter(registers: CounterRegisters) {
-    // SAFETY: Clears a bit in the kernel's note, which is this driver's.
+    // SAFETY: Clears a bit of the kernel's bitmap, which the caller has set.
     unsafe { bindings::release_perfctr_nmi(registers.counter.number()) };
 }

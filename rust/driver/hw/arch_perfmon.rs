@@ -112,7 +112,7 @@ impl ArchPerfmon {
         Msr::IA32_PERF_GLOBAL_CTRL.write(value, irqs);
     }
 
-    /// Other units report conditions in bits above the counters'.
+    /// Reads GLOBAL_STATUS, in which other units report conditions above the counters' bits.
     #[inline]
     pub(super) fn overflowed(&self, irqs: &LocalInterruptDisabled) -> CounterMask {
         CounterMask::from_bits(ReadOnlyMsr::IA32_PERF_GLOBAL_STATUS.read(irqs))
@@ -127,7 +127,7 @@ impl ArchPerfmon {
         self.missing.load(Relaxed) & bit(register) == 0
     }
 
-    /// Tries whether the machine has the extra register.
+    /// Marks the extra register as missing if the machine does not have it.
     pub(super) fn try_extra_register(
         &self,
         register: ExtraRegister,
@@ -153,7 +153,7 @@ impl ArchPerfmon {
         Ok(unreal)
     }
 
-    /// An error if the counter is not there.
+    /// Fails if the counter is not there.
     fn holds_a_value(&self, counter: CounterId, irqs: &LocalInterruptDisabled) -> Result<bool> {
         let msr = self.msr(Register::Counter(counter)).ok_or(ENODEV)?;
         let before = msr.read_safe(irqs)?;
@@ -166,10 +166,10 @@ impl ArchPerfmon {
     }
 }
 
-/// Bits that every extra register has: `intel_pmu_init()` tries these too.
+/// Bits that every extra register has; `intel_pmu_init()` tries the same.
 const SOME_BITS: u64 = 0x11;
 
-/// The register of that name.
+/// Returns the MSR of an extra register.
 const fn extra(register: ExtraRegister) -> Msr {
     match register {
         ExtraRegister::OffcoreResponse0 => Msr::MSR_OFFCORE_RSP_0,
@@ -183,7 +183,7 @@ const fn bit(register: ExtraRegister) -> u32 {
     1 << register.index()
 }
 
-/// An error if the register is not there. It is left as it was.
+/// Fails if the register is not there. It is left as it was.
 fn extra_holds_a_value(msr: Msr, irqs: &LocalInterruptDisabled) -> Result<bool> {
     let before = msr.read_safe(irqs)?;
     let value = before ^ SOME_BITS;

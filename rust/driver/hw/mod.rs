@@ -2,10 +2,9 @@
 
 //! The hardware: the registers of a PMU, by the names that [`logic`](crate::logic) gives them.
 //!
-//! How a PMU's registers are laid out and what they mean is its [`Interface`]; all that the rest of
-//! the driver knows of it are the methods of [`Hardware`]. One interface per kind of PMU, a file
-//! each: every method chooses by a `match`, and nothing is called through a pointer, so that an NMI
-//! runs straight code.
+//! A PMU's [`Interface`] knows its registers, where they are and what they mean; the rest of the
+//! driver uses the methods of [`Hardware`]. There is a file per kind of PMU and an arm in each
+//! `match`: no call goes through a pointer, on any path, NMIs included.
 
 mod arch_perfmon;
 
@@ -34,13 +33,13 @@ enum Interface {
 #[derive(Clone, Copy)]
 pub(in crate::driver) struct Control(u64);
 
-/// The PMU that all CPUs have.
+/// The PMU of all CPUs.
 pub(crate) struct Hardware {
-    /// What is decided by.
+    /// The model and the machine's counters.
     pub(in crate::driver) pmu: Pmu,
-    /// How far to go for an assignment.
+    /// How events get counters.
     pub(in crate::driver) policy: Policy,
-    /// What a counter can be started with.
+    /// The limits of start values.
     pub(in crate::driver) limits: PeriodLimits,
     interface: Interface,
 }
@@ -116,7 +115,7 @@ impl Hardware {
         }
     }
 
-    /// Lets those counters of this CPU run that did before.
+    /// Restores what let counters of this CPU run.
     pub(in crate::driver) fn restore(&self, before: Control, irqs: &LocalInterruptDisabled) {
         match &self.interface {
             Interface::ArchPerfmon(it) => it.set_control(before.0, irqs),
@@ -153,8 +152,8 @@ impl Hardware {
 
     /// Tries which of the model's extra registers the machine has.
     ///
-    /// Hypervisors may leave them out, or let them swallow what is written; hardware has what the
-    /// model has, and is not bothered. Nobody may be using the PMU. Mainline: `check_msr()`,
+    /// Hypervisors may leave them out, or drop what is written to them; hardware has all of the
+    /// model's and need not be tried. The PMU must not be in use. Mainline: `check_msr()`,
     /// `arch/x86/events/intel/core.c:6883`, `7770`.
     pub(in crate::driver) fn find_extra_registers(&self, irqs: &LocalInterruptDisabled) {
         for register in self.pmu.model.extra_register_events.registers() {
@@ -164,10 +163,12 @@ impl Hardware {
         }
     }
 
-    /// Returns the first counter that is absent or does not hold what is written to it, of those that
-    /// CPUID names. Some hypervisors describe a PMU whose registers take any write and read as 0.
+    /// Returns the first counter that is absent or does not hold what is written to it, of those
+    /// that CPUID names. Some hypervisors describe a PMU whose registers take any write and read as
+    /// 0.
     ///
-    /// Nobody may be using the PMU. It is left as it was. An error if it cannot be stopped. Mainline:
+    /// The PMU must not be in use, and is left as it was. Fails if it cannot be stopped.
+    /// Mainline:
     /// `check_hw_exists()`, `arch/x86/events/core.c:269-371`, which tries one counter.
     pub(in crate::driver) fn unreal_counter(
         &self,

@@ -62,7 +62,7 @@ impl Cpus {
         }
     }
 
-    /// All processors of a family.
+    /// Returns all processors of a family.
     pub(super) const fn family(vendor: Vendor, family: u16) -> Self {
         Self {
             vendor,

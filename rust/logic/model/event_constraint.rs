@@ -2,8 +2,8 @@
 
 //! The lines of a model's table of constraints: these events, these counters.
 //!
-//! A table is a slice of [`EventConstraint`]s, of which the first that matches an event decides. It
-//! need not speak of events that may use every general-purpose counter.
+//! A table is a slice of [`EventConstraint`]s, of which the first that matches an event decides. An
+//! event without a match may use every general-purpose counter.
 
 use crate::logic::{
     regs::{
@@ -13,11 +13,11 @@ use crate::logic::{
     sched::constraint::Constraint,
 };
 
-/// The unit masks that a line matches, where mainline decides by more than the event code (AMD's
-/// family 15h).
+/// The unit masks that a line matches, where the event code alone does not decide (AMD's family
+/// 15h).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnitMask {
-    /// All of them, as far as the line's mask goes.
+    /// Any that the line's mask allows.
     Any,
     /// Those with at most one bit.
     AtMostOneBit,
@@ -78,11 +78,11 @@ pub struct EventConstraint {
 }
 
 impl EventConstraint {
-    /// What keeps an event off a fixed counter: all that selects or filters, except the privilege
-    /// levels and any-thread (`FIXED_EVENT_FLAGS`, `arch/x86/events/perf_event.h:334`).
+    /// The bits that keep an event off a fixed counter: all that select or filter, except the
+    /// privilege levels and any-thread (`FIXED_EVENT_FLAGS`, `arch/x86/events/perf_event.h:334`).
     const FIXED_MASK: u64 = EventSelect::RAW | EventSelect::IN_TX | EventSelect::IN_TX_CHECKPOINTED;
 
-    /// `counters` has general-purpose counter n at bit n.
+    /// Makes an entry; `counters` has general-purpose counter n at bit n.
     const fn new(code: u64, size: u64, mask: u64, counters: u64) -> Self {
         assert!(code & !mask == 0, "the code has bits that the mask drops");
         Self {
@@ -99,14 +99,15 @@ impl EventConstraint {
         }
     }
 
-    /// The events from `first` to `last` under `mask`, both included, in a table of precise events.
+    /// Matches the events from `first` to `last` under `mask`, both included, in a table of precise
+    /// events.
     pub(in crate::logic) const fn masked(first: u64, last: u64, mask: u64, counters: u64) -> Self {
         Self::new(first, last - first, mask, counters)
     }
 
-    /// The event `code` (event code and unit mask) counts on fixed counter `n`, and on every
-    /// general-purpose counter, unless `code` is a pseudo code: one with event code 0, for an event
-    /// that only the fixed counter has.
+    /// Matches the event `code` (event code and unit mask), which fixed counter `n` counts, and
+    /// every general-purpose counter, unless `code` is a pseudo code: one with event code 0, for an
+    /// event that only the fixed counter counts.
     pub const fn fixed(code: u64, n: u8) -> Self {
         match CounterId::fixed(n) {
             Some(counter) => Self::new(code, 0, Self::FIXED_MASK, counter.mask().bits()),
@@ -114,31 +115,31 @@ impl EventConstraint {
         }
     }
 
-    /// Every event with this event code, whatever its unit mask.
+    /// Matches every event with this event code, whatever its unit mask.
     pub const fn event(code: u8, counters: u64) -> Self {
         Self::new(code as u64, 0, EventSelect::EVENT, counters)
     }
 
-    /// Every event with an event code from `first` to `last`, both included.
+    /// Matches every event with an event code from `first` to `last`, both included.
     pub const fn events(first: u8, last: u8, counters: u64) -> Self {
         assert!(first < last, "an empty range");
         let size = (last - first) as u64;
         Self::new(first as u64, size, EventSelect::EVENT, counters)
     }
 
-    /// Exactly this event: unit mask in bits 8-15, event code in bits 0-7.
+    /// Matches exactly this event: unit mask in bits 8-15, event code in bits 0-7.
     pub const fn event_and_umask(code: u64, counters: u64) -> Self {
         Self::new(code, 0, EventSelect::CODE, counters)
     }
 
-    /// Exactly this event with exactly this counter mask and inversion: the code's bits 23-31. Edge
-    /// and any-thread do not matter.
+    /// Matches exactly this event with exactly this counter mask and inversion, the code's bits
+    /// 23-31, whatever edge and any-thread are.
     pub const fn event_and_cmask(code: u64, counters: u64) -> Self {
         let mask = EventSelect::CODE | EventSelect::CMASK | EventSelect::INV;
         Self::new(code, 0, mask, counters)
     }
 
-    /// Every event with this event code and at least the one unit mask bit set: event code in bits
+    /// Matches every event with this event code and at least this unit mask bit: event code in bits
     /// 0-7, the bit among 8-15.
     pub const fn event_and_umask_bit(code: u64, counters: u64) -> Self {
         assert!(
@@ -148,7 +149,7 @@ impl EventConstraint {
         Self::new(code, 0, EventSelect::EVENT | code, counters)
     }
 
-    /// The event `code` is topdown metric `n` (`METRIC_EVENT_CONSTRAINT`,
+    /// Matches the event `code`, which is topdown metric `n` (`METRIC_EVENT_CONSTRAINT`,
     /// `arch/x86/events/perf_event.h:486`).
     pub const fn metric(code: u64, n: u8) -> Self {
         match CounterId::metric(n) {
@@ -157,12 +158,13 @@ impl EventConstraint {
         }
     }
 
-    /// Every event with this event code of twelve bits, whatever its unit mask (AMD).
+    /// Matches every event with this event code of twelve bits, whatever its unit mask (AMD).
     pub const fn amd_event(code: u16, counters: u64) -> Self {
         Self::amd_events(code, code, counters)
     }
 
-    /// Every event with an event code of twelve bits from `first` to `last`, both included (AMD).
+    /// Matches every event with an event code of twelve bits from `first` to `last`, both included
+    /// (AMD).
     pub const fn amd_events(first: u16, last: u16, counters: u64) -> Self {
         assert!(
             first <= last && first >> 8 == last >> 8,
@@ -177,22 +179,22 @@ impl EventConstraint {
         )
     }
 
-    /// Every event of AMD's units `first` to `last`, both included: bits 4-7 of the event code
-    /// (`AMD_EVENT_TYPE_MASK`).
+    /// Matches every event of AMD's units `first` to `last`, both included: bits 4-7 of the event
+    /// code (`AMD_EVENT_TYPE_MASK`).
     pub const fn amd_units(first: u8, last: u8, counters: u64) -> Self {
         assert!(first <= last, "an empty range");
         Self::new(first as u64, (last - first) as u64, 0xf0, counters)
     }
 
-    /// The events of AMD's northbridge (`amd_is_nb_event()`). Its counters show through the cores',
-    /// so two cores of a node may not use the same one.
+    /// Matches the events of AMD's northbridge (`amd_is_nb_event()`). Its counters show through the
+    /// cores', so two cores of a node may not use the same one.
     pub const fn amd_northbridge(counters: u64) -> Self {
         let mut this = Self::new(0xe0, 0, 0xe0, counters);
         this.northbridge = true;
         this
     }
 
-    /// Every event. The last line of a table, where the others are all that there is.
+    /// Matches every event: the last line of a table that names all events that can be counted.
     pub const fn every_event(counters: u64) -> Self {
         Self::new(0, 0, 0, counters)
     }
@@ -219,17 +221,17 @@ impl EventConstraint {
         self
     }
 
-    /// Whether the entry is for a topdown metric.
+    /// Returns whether the entry is for a topdown metric.
     pub const fn is_metric(&self) -> bool {
         self.counters.has_metrics()
     }
 
-    /// Whether the northbridge counts the entry's events.
+    /// Returns whether the northbridge counts the entry's events.
     pub const fn is_northbridge(&self) -> bool {
         self.northbridge
     }
 
-    /// As [`event`](Self::event), and corrupting the sibling thread's counter.
+    /// Matches like [`event`](Self::event) events that corrupt the sibling thread's counter.
     pub const fn exclusive_event(code: u8, counters: u64) -> Self {
         Self::event(code, counters).exclusive()
     }
@@ -247,29 +249,29 @@ impl EventConstraint {
         self
     }
 
-    /// Whether the entry is for an event that only a fixed counter has, under a code that no
-    /// event select knows: event code 0, unit mask n + 1 for fixed counter n (0x0300 is
+    /// Returns whether the entry's code is no event select's, but stands for an event that only a
+    /// fixed counter counts: event code 0, unit mask n + 1 for fixed counter n (0x0300 is
     /// CPU_CLK_UNHALTED.REF_TSC). Mainline: `use_fixed_pseudo_encoding()`.
     const fn is_pseudo_code(&self) -> bool {
         self.code & EventSelect::EVENT == 0
     }
 
-    /// Whether the entry is for an event with a fixed counter.
+    /// Returns whether the entry is for an event with a fixed counter.
     const fn is_fixed(&self) -> bool {
         self.mask == Self::FIXED_MASK
     }
 
-    /// Whether the entry names counters, and none but those in `counters`.
+    /// Returns whether the entry names counters, and none but those in `counters`.
     pub(in crate::logic) const fn is_within(&self, counters: CounterMask) -> bool {
         !self.counters.is_empty() && self.counters.is_subset(counters)
     }
 
-    /// The lowest event select that the entry matches.
+    /// Returns the lowest event select that the entry matches.
     pub const fn code(&self) -> u64 {
         self.code
     }
 
-    /// Whether the entry speaks of the event `select`.
+    /// Returns whether the entry matches the event `select`.
     pub const fn matches(&self, select: EventSelect) -> bool {
         self.matches_code(select) && self.umask.matches(select)
     }
@@ -278,10 +280,10 @@ impl EventConstraint {
         (select.bits() & self.mask).wrapping_sub(self.code) <= self.size
     }
 
-    /// The entry on a machine with the counters `present`.
+    /// Returns the entry's constraint on a machine with the counters `present`.
     ///
-    /// An event with a fixed counter may use every general-purpose counter too, unless the code
-    /// is one that only the fixed counter understands. Mainline:
+    /// An event with a fixed counter may use every general-purpose counter too, unless its code is
+    /// a pseudo code. Mainline:
     /// `intel_pmu_check_event_constraints()`, `arch/x86/events/intel/core.c:7711-7755`.
     pub const fn resolve(&self, present: CounterMask) -> Constraint {
         let wanted = if self.is_fixed() && !self.is_pseudo_code() {
@@ -301,10 +303,10 @@ impl EventConstraint {
         }
     }
 
-    /// Whether every event that `other` matches is matched by this entry too.
+    /// Returns whether this entry matches every event that `other` matches.
     ///
-    /// Exact for entries whose size runs over the event code only, which is all that the
-    /// constructors make.
+    /// Exact for entries whose size runs over the event code only, as all that the constructors
+    /// make.
     pub(in crate::logic) const fn covers(&self, other: &Self) -> bool {
         let any_umask = matches!(self.umask, UnitMask::Any);
         if self.mask & other.mask != self.mask || !any_umask {
@@ -321,22 +323,23 @@ impl EventConstraint {
     }
 }
 
-/// The first entry that speaks of `select`; `None` means that any general-purpose counter will do.
+/// Returns the first entry that matches `select`; `None` means that every general-purpose counter
+/// counts it.
 pub fn first_match(table: &[EventConstraint], select: EventSelect) -> Option<&EventConstraint> {
     table.iter().find(|entry| entry.matches(select))
 }
 
-/// The table, if it is right for a model that can have `counters`. A wrong one does not compile.
+/// Returns `table` if it is right for a model that can have `counters`. A wrong one does not
+/// compile.
 ///
-/// - No entry is shadowed by an earlier one: it could never match.
+/// - No earlier entry shadows an entry, which could then never match.
 /// - Every entry that is not marked as uncountable names a counter, and none names one that a
 ///   machine of this model cannot have.
 /// - The overlap flag is set exactly where it is needed: where some other entry of at least the
 ///   same weight shares a counter with this one without containing it, and the scheduler, which
 ///   takes the lowest free counter, could take a shared one while another is left. (Of 0x0f and
 ///   0xfe, the first needs no flag: its counter 0, which the second cannot use, comes first.) Fixed
-///   counters do not count here, because the scheduler tries them first, and no two events share
-///   one.
+///   counters do not matter here: the scheduler tries them first, and no two events share one.
 ///
 /// # Panics
 ///
@@ -384,8 +387,8 @@ pub const fn checked(counters: CounterMask, table: &[EventConstraint]) -> &[Even
     table
 }
 
-/// Whether the scheduler could take a counter for an event that may use `own`, and leave an event
-/// that may use `other`, and comes later, without.
+/// Returns whether the scheduler could take a counter for an event that may use `own`, so that a
+/// later event that may use `other` finds none.
 const fn can_mislead(own: CounterMask, other: CounterMask) -> bool {
     let shared = own.intersection(other).bits();
     let unshared = own.without(other).bits();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The generic hardware events, and what they are on a model.
+//! The generic hardware events, and a model's event selects for them.
 
 use crate::logic::{nospec::masked, regs::event_select::EventSelect};
 
@@ -34,7 +34,7 @@ pub enum HardwareId {
 }
 
 impl HardwareId {
-    /// All of them, by ascending id.
+    /// All events, by ascending id.
     pub const ALL: [Self; HARDWARE_EVENTS] = [
         Self::CpuCycles,
         Self::Instructions,
@@ -48,7 +48,7 @@ impl HardwareId {
         Self::RefCpuCycles,
     ];
 
-    /// The event with the given `attr.config`; `None` where there is no such id.
+    /// Returns the event with the given `attr.config`; `None` where there is no such id.
     pub fn from_config(config: u64) -> Option<Self> {
         let index = usize::try_from(config).ok()?;
         if index >= Self::ALL.len() {
@@ -57,7 +57,7 @@ impl HardwareId {
         Self::ALL.get(masked(index, Self::ALL.len())).copied()
     }
 
-    /// The event's name in sysfs' `events/` directory.
+    /// Returns the event's name in sysfs' `events/` directory.
     pub const fn sysfs_name(self) -> &'static str {
         match self {
             Self::CpuCycles => "cpu-cycles",
@@ -74,7 +74,7 @@ impl HardwareId {
     }
 }
 
-/// What each generic hardware event is on a model; `None` where it has no such event.
+/// A model's event selects of the generic hardware events; `None` where it has no such event.
 #[derive(Clone, Copy, Debug)]
 pub struct HardwareEvents(pub(super) [Option<EventSelect>; HARDWARE_EVENTS]);
 
@@ -95,24 +95,24 @@ impl HardwareEvents {
         Some(EventSelect::event(0x00, 0x03)), // pseudo code: CPU_CLK_UNHALTED.REF_TSC
     ]);
 
-    /// For models of which none is known.
+    /// No event at all.
     pub(super) const NONE: Self = Self([None; HARDWARE_EVENTS]);
 
-    /// The same, with `select` for `id`.
+    /// Returns the same, with `select` for `id`.
     #[must_use]
     pub const fn with(mut self, id: HardwareId, select: EventSelect) -> Self {
         self.0[id as usize] = Some(select);
         self
     }
 
-    /// The same, without an event for `id`.
+    /// Returns the same, without an event for `id`.
     #[must_use]
     pub const fn without(mut self, id: HardwareId) -> Self {
         self.0[id as usize] = None;
         self
     }
 
-    /// The event select of `id`, without privilege levels.
+    /// Returns the event select of `id`, without privilege levels.
     pub fn get(&self, id: HardwareId) -> Option<EventSelect> {
         self.0.get(id as usize).copied().flatten()
     }

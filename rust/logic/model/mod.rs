@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What is known about each microarchitecture: one constant each.
+//! The microarchitectures of both vendors, one constant each.
 //!
-//! A model says nothing about the machine at hand; how many counters there are comes from CPUID,
-//! and [`Pmu`](super::pmu::Pmu) puts the two together. A model that needs something that the driver
-//! does not do yet says so itself, in [`Model::needs`]; such a machine is refused.
+//! A model holds what its processors have in common; the counters of the machine at hand come from
+//! CPUID, and [`Pmu`](super::pmu::Pmu) joins the two. [`Model::needs`] lists what the driver does
+//! not do yet and the model cannot do without; such a machine is refused.
 
 mod amd;
 mod cpu;
@@ -69,8 +69,8 @@ pub fn models() -> impl Iterator<Item = &'static &'static Model> + Clone {
     INTEL_MODELS.iter().chain(AMD_MODELS)
 }
 
-/// Intel's CPUs, as family and model, that need a table of their own, which there is not: what is
-/// architectural does not do for them. All that mainline has a table for, and we have none.
+/// Intel's CPUs, by family and model, that need a table of their own, which is missing here: those
+/// that mainline has a table for. The architectural one would be wrong for them.
 #[rustfmt::skip]
 pub const WITHOUT_A_TABLE: &[(u16, u8)] = &[
     (6, 0x0e), // Yonah
@@ -96,20 +96,20 @@ pub const WITHOUT_A_TABLE: &[(u16, u8)] = &[
 pub struct Model {
     /// The name in `caps/pmu_name`, by which user space tells models apart.
     pub pmu_name: &'static str,
-    /// The name for people.
+    /// The name in messages.
     pub name: &'static str,
-    /// What the model needs and the driver does not do yet. If that is anything, the driver
-    /// refuses the machine.
+    /// What the model needs and the driver does not do yet. The driver refuses machines of models
+    /// with needs.
     pub needs: &'static [Need],
-    /// Where single CPUs of the model differ.
+    /// Differences between CPUs of the model.
     pub quirks: &'static [Quirk],
-    /// The processors that this is.
+    /// The model's processors.
     pub cpus: &'static [Cpus],
-    /// The events that may not use every counter; the first match counts.
+    /// The events that may not use every counter; the first match decides.
     pub event_constraints: &'static [EventConstraint],
     /// The events that can be sampled precisely.
     pub pebs_events: PebsEvents,
-    /// What `precise_ip` 3 means.
+    /// The meaning of `precise_ip` 3.
     pub precise_distribution: PreciseDistribution,
     /// The generic hardware events, by `perf_hw_id`.
     pub hardware_events: HardwareEvents,
@@ -118,58 +118,59 @@ pub struct Model {
     /// The events that need an extra register programmed: offcore response, load latency
     /// threshold, front-end filter.
     pub extra_register_events: ExtraRegisters,
-    /// Who shares the offcore response registers.
+    /// Whether the threads of a core share the offcore response registers.
     pub offcore_scope: Scope,
-    /// The erratum by which an [exclusive](super::sched::constraint::Constraint::exclusive) event corrupts
-    /// the sibling thread's counter, where the model has it. Mainline: `intel_ht_bug()`,
+    /// The erratum by which an [exclusive](super::sched::constraint::Constraint::exclusive) event
+    /// corrupts the sibling thread's counter, where the model has it. Mainline: `intel_ht_bug()`,
     /// `arch/x86/events/intel/core.c:6993`.
     pub ht_erratum: Option<&'static str>,
-    /// The counters that read 0 where an event counts user mode alone; empty where all count it.
+    /// The counters that read 0 where an event counts user mode alone.
     pub need_kernel_mode: CounterMask,
-    /// What has to be on the general-purpose counters for a moment, one event each, before an event
-    /// select is programmed, or the event may count wrongly; empty where nothing has. Errata AAK100,
-    /// AAP53, BD53. Mainline: `intel_pmu_nhm_workaround()`,
+    /// The event selects, one per general-purpose counter, that have to run for a moment before an
+    /// event select is programmed, or the event may count wrongly; empty on most models. Errata
+    /// AAK100, AAP53, BD53. Mainline: `intel_pmu_nhm_workaround()`,
     /// `arch/x86/events/intel/core.c:2874`.
     pub clearing_events: &'static [u64],
-    /// When the PMI's handler lets the next PMI come.
+    /// When the PMI's handler unmasks the next PMI.
     pub acknowledge: Acknowledge,
     /// The topdown method's events in sysfs, but for those of PERF_METRICS.
     pub topdown_files: &'static [TopdownFile],
-    /// The events of transactions in sysfs, where RTM exists: a file's name, and what it holds.
+    /// The events of TSX transactions in sysfs, where RTM exists: a file's name, and its text.
     /// Mainline: `hsw_tsx_events_attrs`, `icl_tsx_events_attrs`, `glc_tsx_events_attrs`,
     /// `arch/x86/events/intel/core.c:7027-7118`, `tsx_is_visible()`.
     pub transaction_files: &'static [(&'static str, &'static str)],
-    /// The counters that can take back what an aborted transaction counted; empty where the
-    /// in_tx filters do not exist.
+    /// The counters that can drop what an aborted TSX transaction counted; empty where the in_tx
+    /// filters do not exist.
     pub checkpointed: CounterMask,
-    /// What the sampling periods have to keep to.
+    /// The limits of sample periods.
     pub period_rule: PeriodRule,
 }
 
 impl Model {
-    /// Whether the driver does all that the model needs.
+    /// Returns whether the driver does all that the model needs.
     pub const fn is_supported(&self) -> bool {
         self.needs.is_empty()
     }
 
-    /// Whether this is the model of the processor with this vendor, display family and model.
+    /// Returns whether this is the model of the processor with this vendor, display family and
+    /// model.
     pub fn is_for(&self, vendor: Vendor, family: u16, model: u8) -> bool {
         let mut cpus = self.cpus.iter();
         cpus.any(|cpus| cpus.contains(vendor, family, model))
     }
 
-    /// Whether the model has the quirk.
+    /// Returns whether the model has the quirk.
     pub fn has(&self, quirk: Quirk) -> bool {
         self.quirks.contains(&quirk)
     }
 }
 
-/// Who shares a register.
+/// The hardware threads that share a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// The threads of a core have one between them.
+    /// Those of a core.
     Core,
-    /// Each thread has its own. Mainline: `PMU_FL_NO_HT_SHARING`.
+    /// None. Mainline: `PMU_FL_NO_HT_SHARING`.
     Thread,
 }
 
@@ -178,24 +179,24 @@ pub enum Scope {
 /// Mainline: `intel_pmu_handle_irq()`, `arch/x86/events/intel/core.c:3963-4039`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Acknowledge {
-    /// On entry, in every NMI. A counter that overflows while the handler works raises one NMI
-    /// more, which finds its overflow or, if the handler has seen it already, nothing: there the
-    /// entry is masked anew, and has to be unmasked again, nothing found or not. Mainline does so
-    /// up to Ivy Bridge, on small cores up to Goldmont, and where it does not know the core.
-    /// On Nehalem, overflows were seen to come in after all counters were stopped.
+    /// On entry, in every NMI. A counter that overflows while the handler works raises another NMI,
+    /// which finds this overflow or, if the handler has seen it already, none. The APIC has masked
+    /// the entry anew by then, so the handler unmasks it either way. Mainline does so up to Ivy
+    /// Bridge, on small cores up to Goldmont, and on unknown cores. On Nehalem, counters were seen
+    /// to overflow after all of them were stopped.
     Early,
-    /// When the overflows are handled, before the counters count again. Unmasked on entry, Haswell
-    /// and later may raise the NMI a second time for one overflow. (Mainline unmasks after the
-    /// counters count again; an overflow in between would raise no NMI.)
+    /// After the overflows are handled and before the counters run again. If it were unmasked on
+    /// entry, Haswell and later might raise the NMI twice for one overflow. (Mainline unmasks it
+    /// after the counters run again; an overflow in between would raise no NMI.)
     Late,
 }
 
-/// Something that a model needs and the driver does not do yet. The text fits behind "it needs".
+/// Something that a model needs and the driver does not do yet. The text continues "it needs".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
     /// A hardware interface: the driver knows the registers of Intel's PMUs alone.
     Interface,
-    /// To be tried: the driver has run on no such CPU, real or emulated.
+    /// A trial: the driver has run on no such CPU, real or emulated.
     Trial,
 }
 
@@ -208,18 +209,18 @@ impl fmt::Display for Need {
     }
 }
 
-/// Where single CPUs of a model differ from what its table says; CPUID tells.
+/// A difference of some CPUs from their model's tables. CPUID tells which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quirk {
-    /// Erratum AAJ80: where CPUID marks the retired mispredicted branches as absent, the executed
-    /// ones (BR_MISP_EXEC.ANY) stand in. Mainline: `intel_nehalem_quirk()`,
+    /// Erratum AAJ80: where CPUID marks the retired mispredicted branches as absent, the event of
+    /// the executed ones (BR_MISP_EXEC.ANY) replaces them. Mainline: `intel_nehalem_quirk()`,
     /// `arch/x86/events/intel/core.c:6962`.
     BranchMissesExecuted,
     /// Reference cycles are CPU_CLK_UNHALTED.REF_TSC_P (0x013c), which every counter counts, unless
     /// CPUID marks that event as absent. Mainline: `intel_pmu_ref_cycles_ext()`,
     /// `arch/x86/events/intel/core.c:7831`.
     ReferenceCyclesAnywhere,
-    /// Load latencies are wrong unless event 0x8203 counts beside them. Mainline:
+    /// Load latencies are wrong unless event 0x8203 counts in the same group. Mainline:
     /// `PMU_FL_MEM_LOADS_AUX`, `arch/x86/events/intel/core.c:5232-5264`.
     LoadLatencyNeedsAuxiliary,
 }

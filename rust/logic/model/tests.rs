@@ -26,7 +26,8 @@ fn every_entry_is_the_first_match_of_some_event() {
     for model in models().chain([&&GENERIC, &&GENERIC_V5]) {
         for (i, entry) in model.event_constraints.iter().enumerate() {
             let with_counter_mask = entry.code() | (1 << 24);
-            // AMD's codes with one of the upper four bits, and unit masks that its tables tell apart.
+            // AMD's codes with one of the upper four bits, and unit masks that its tables tell
+            // apart.
             let amds = (0..=0xff).map(|code| code | (1 << 32));
             let umasks = [0x0300, 0x1100].map(|umask| entry.code() | umask);
             let codes = (0..=0xffff).chain(amds).chain(umasks);

@@ -11,7 +11,7 @@
 //! | 0-31 | general-purpose counters: count any event that their event select names |
 //! | 32-47 | fixed counters: count one event each |
 //! | 48-55 | topdown metrics: shares of the slots, read from PERF_METRICS |
-//! | 56-63 | free, for what only looks like a counter |
+//! | 56-63 | free, for virtual counters |
 
 use core::fmt;
 
@@ -70,7 +70,7 @@ impl CounterId {
     /// General-purpose counter 0.
     pub const FIRST: Self = Self(0);
 
-    /// General-purpose counter `n`; `None` from [`MAX_GP`] on.
+    /// Returns general-purpose counter `n`; `None` from [`MAX_GP`] on.
     pub const fn gp(n: u8) -> Option<Self> {
         if n < MAX_GP {
             // INVARIANT: below `MAX_GP`.
@@ -80,7 +80,7 @@ impl CounterId {
         }
     }
 
-    /// Fixed counter `n`; `None` from [`MAX_FIXED`] on.
+    /// Returns fixed counter `n`; `None` from [`MAX_FIXED`] on.
     pub const fn fixed(n: u8) -> Option<Self> {
         if n < MAX_FIXED {
             // INVARIANT: below `FIXED_BASE + MAX_FIXED`.
@@ -90,7 +90,7 @@ impl CounterId {
         }
     }
 
-    /// Topdown metric `n`; `None` from [`MAX_METRICS`] on.
+    /// Returns topdown metric `n`; `None` from [`MAX_METRICS`] on.
     pub const fn metric(n: u8) -> Option<Self> {
         if n < MAX_METRICS {
             // INVARIANT: below `METRIC_BASE + MAX_METRICS`.
@@ -100,7 +100,7 @@ impl CounterId {
         }
     }
 
-    /// The counter with the given bit number; `None` where no counter has that bit.
+    /// Returns the counter with the given bit number; `None` where no counter has that bit.
     pub const fn from_index(index: usize) -> Option<Self> {
         if index < MAX_COUNTERS {
             // INVARIANT: just checked.
@@ -127,20 +127,21 @@ impl CounterId {
         }
     }
 
-    /// Whether this is a general-purpose counter.
+    /// Returns whether this is a general-purpose counter.
     #[inline]
     pub const fn is_gp(self) -> bool {
         self.0 < FIXED_BASE
     }
 
-    /// Whether this is a fixed counter.
+    /// Returns whether this is a fixed counter.
     #[inline]
     pub const fn is_fixed(self) -> bool {
         matches!(self.kind(), CounterKind::Fixed(_))
     }
 
-    /// What RDPMC takes in ECX (SDM vol. 2B): the number among its kind for a general-purpose
-    /// counter, with bit 30 set for a fixed one; for the metrics, which are one register, bit 29.
+    /// Returns the operand of RDPMC (ECX; SDM vol. 2B): the number among its kind for a
+    /// general-purpose counter, with bit 30 set for a fixed one; for the metrics, which are one
+    /// register, bit 29.
     pub const fn rdpmc_index(self) -> u32 {
         match self.kind() {
             CounterKind::Gp(n) => n as u32,
@@ -149,7 +150,7 @@ impl CounterId {
         }
     }
 
-    /// The set that holds this counter alone.
+    /// Returns the set that holds this counter alone.
     pub const fn mask(self) -> CounterMask {
         // Not `<<`: that the index is below 64 is more than the compiler knows.
         CounterMask(1u64.wrapping_shl(self.0 as u32))
@@ -196,25 +197,25 @@ impl CounterMask {
     const ALL_FIXED: u64 = ((1 << MAX_FIXED) - 1) << FIXED_BASE;
     const ALL_METRICS: u64 = ((1 << MAX_METRICS) - 1) << METRIC_BASE;
 
-    /// The set with the given bits; bits that name no counter are dropped.
+    /// Returns the set with the given bits; bits that name no counter are dropped.
     pub const fn from_bits(bits: u64) -> Self {
         // INVARIANT: no mask of a kind has a bit from `MAX_COUNTERS` on.
         Self(bits & Self::ALL.0)
     }
 
-    /// General-purpose counters 0 up to `count`, which is clipped to [`MAX_GP`].
+    /// Returns general-purpose counters 0 up to `count`, which is clipped to [`MAX_GP`].
     pub const fn first_gp(count: u8) -> Self {
         let count = if count < MAX_GP { count } else { MAX_GP };
         Self((1 << count) - 1)
     }
 
-    /// Fixed counters 0 up to `count`, which is clipped to [`MAX_FIXED`].
+    /// Returns fixed counters 0 up to `count`, which is clipped to [`MAX_FIXED`].
     pub const fn first_fixed(count: u8) -> Self {
         let count = if count < MAX_FIXED { count } else { MAX_FIXED };
         Self(((1 << count) - 1) << FIXED_BASE)
     }
 
-    /// Topdown metrics 0 up to `count`, which is clipped to [`MAX_METRICS`].
+    /// Returns topdown metrics 0 up to `count`, which is clipped to [`MAX_METRICS`].
     pub const fn first_metrics(count: u8) -> Self {
         let count = if count < MAX_METRICS {
             count
@@ -224,67 +225,67 @@ impl CounterMask {
         Self(((1 << count) - 1) << METRIC_BASE)
     }
 
-    /// The bits.
+    /// Returns the bits.
     pub const fn bits(self) -> u64 {
         self.0
     }
 
-    /// How many counters are in the set.
+    /// Returns how many counters are in the set.
     pub const fn weight(self) -> u32 {
         self.0.count_ones()
     }
 
-    /// Whether the set is empty.
+    /// Returns whether the set is empty.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// The general-purpose counters of the set.
+    /// Returns the general-purpose counters of the set.
     pub const fn gp(self) -> Self {
         Self(self.0 & Self::ALL_GP)
     }
 
-    /// The fixed counters of the set.
+    /// Returns the fixed counters of the set.
     pub const fn fixed(self) -> Self {
         Self(self.0 & Self::ALL_FIXED)
     }
 
-    /// Whether a topdown metric is in the set.
+    /// Returns whether a topdown metric is in the set.
     pub const fn has_metrics(self) -> bool {
         self.0 & Self::ALL_METRICS != 0
     }
 
-    /// Whether `counter` is in the set.
+    /// Returns whether `counter` is in the set.
     pub const fn contains(self, counter: CounterId) -> bool {
         self.0 & counter.mask().0 != 0
     }
 
-    /// Whether every counter of this set is in `other`.
+    /// Returns whether every counter of this set is in `other`.
     pub const fn is_subset(self, other: Self) -> bool {
         self.0 & !other.0 == 0
     }
 
-    /// Whether the two sets share a counter.
+    /// Returns whether the two sets share a counter.
     pub const fn intersects(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 
-    /// The counters of either set; `|` where no constant is needed.
+    /// Returns the counters of either set; `|` where no constant is needed.
     pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// The counters of both sets; `&` where no constant is needed.
+    /// Returns the counters of both sets; `&` where no constant is needed.
     pub const fn intersection(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
-    /// The counters of this set that are not in `other`.
+    /// Returns the counters of this set that are not in `other`.
     pub const fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }
 
-    /// The counter with the lowest index.
+    /// Returns the counter with the lowest index.
     pub const fn lowest(self) -> Option<CounterId> {
         if self.0 == 0 {
             None
@@ -294,17 +295,17 @@ impl CounterMask {
         }
     }
 
-    /// Puts `counter` into the set.
+    /// Adds `counter` to the set.
     pub fn insert(&mut self, counter: CounterId) {
         self.0 |= counter.mask().0;
     }
 
-    /// Takes `counter` out of the set.
+    /// Removes `counter` from the set.
     pub fn remove(&mut self, counter: CounterId) {
         self.0 &= !counter.mask().0;
     }
 
-    /// The counters by ascending index.
+    /// Returns the counters by ascending index.
     pub const fn iter(self) -> CounterIter {
         CounterIter(self)
     }
@@ -345,7 +346,7 @@ impl FromIterator<CounterId> for CounterMask {
     }
 }
 
-/// As the kernel's log shows masks: hexadecimal, general-purpose counters lowest.
+/// Formats the mask in hexadecimal, general-purpose counters lowest.
 impl fmt::Display for CounterMask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:#x}", self.0)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The counters that hold what somebody has counted who is gone.
+//! Counters that hold counts of events that have left.
 //!
-//! A task that may read counters by itself could read these too. So before such a task runs, the
-//! kernel sets to 0 the counters that are marked as dirty (`perf_clear_dirty_counters()`,
-//! `arch/x86/events/core.c:2572`). The driver marks them; it must never mark one that it uses.
+//! A task that may execute RDPMC could read them. Before such a task runs, the kernel sets the
+//! counters that are marked as dirty to 0 (`perf_clear_dirty_counters()`,
+//! `arch/x86/events/core.c:2572`). The driver marks them, and must never mark one that it uses.
 //!
 //! Context: the CPU that the counters belong to, interrupts off.
 
@@ -19,18 +19,18 @@ pub struct Dirty {
     marked: CounterMask,
 }
 
-/// What [`Dirty::use_counters`] found out.
+/// Changes of the marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Marks {
     /// The counters that the kernel has set to 0 since the last time.
     pub cleared: CounterMask,
-    /// The counters to be marked from now on.
+    /// The counters to mark from now on.
     pub marked: CounterMask,
 }
 
 impl Dirty {
-    /// Says that `used` are the counters with events from now on, and that `marked` are those that
-    /// are marked at present.
+    /// Records that the counters `used` have events from now on, where those in `marked` are marked
+    /// at present. Returns what changes.
     ///
     /// # Examples
     ///
@@ -50,7 +50,7 @@ impl Dirty {
     /// ```
     pub fn use_counters(&mut self, used: CounterMask, marked: CounterMask) -> Marks {
         let cleared = self.marked.without(marked);
-        // Somebody else may have marked some: the driver that was here before.
+        // The previous driver may have marked some.
         self.marked = marked.union(self.used).without(used);
         self.used = used;
         Marks {

@@ -5,9 +5,9 @@
 //! Layout: SDM vol. 3B, "Architectural Performance Monitoring"; names of the bits as in
 //! `arch/x86/include/asm/perf_event.h:20-56`.
 
-/// Value of an event select register, without the enable bit unless said so.
+/// Value of an event select register, without the enable bit.
 ///
-/// The value is what `hw_perf_event.config` holds, so the driver stores [`bits`](Self::bits) there.
+/// `hw_perf_event.config` holds its [`bits`](Self::bits).
 ///
 /// # Examples
 ///
@@ -46,9 +46,9 @@ impl EventSelect {
     pub const INV: u64 = 1 << 23;
     /// Counter mask: count cycles with at least so many occurrences, bits 24-31.
     pub const CMASK: u64 = 0xff00_0000;
-    /// Count inside transactions only. Haswell to Skylake, where RTM or HLE exists.
+    /// Count inside TSX transactions only. From Haswell on, where RTM or HLE exists.
     pub const IN_TX: u64 = 1 << 32;
-    /// Take back what an aborted transaction counted. Counter 2 only.
+    /// Drop what an aborted TSX transaction counted. Counter 2 only.
     pub const IN_TX_CHECKPOINTED: u64 = 1 << 33;
 
     /// AMD: event code, bits 0-7 and 32-35 (`AMD64_EVENTSEL_EVENT`).
@@ -70,32 +70,32 @@ impl EventSelect {
         Self(((code & 0xf00) << 24) | ((umask as u64) << 8) | (code & 0xff))
     }
 
-    /// Any value, as read back from `hw_perf_event.config`.
+    /// Takes any value, as of `attr.config`.
     pub const fn from_bits(bits: u64) -> Self {
         Self(bits)
     }
 
-    /// The value as it stands, the enable bit as it is.
+    /// Returns the value.
     pub const fn bits(self) -> u64 {
         self.0
     }
 
-    /// The value to write to IA32_PERFEVTSELx for the counter to run.
+    /// Returns the value with the enable bit.
     pub const fn enabled(self) -> u64 {
         self.0 | Self::ENABLE
     }
 
-    /// Event code and unit mask.
+    /// Returns event code and unit mask.
     pub const fn code(self) -> u64 {
         self.0 & Self::CODE
     }
 
-    /// The same with another event code and unit mask.
+    /// Replaces event code and unit mask.
     pub const fn with_code(self, code: u64) -> Self {
         Self(self.0 & !Self::CODE | code & Self::CODE)
     }
 
-    /// Whether any of `bits` is set.
+    /// Returns whether any of `bits` is set.
     pub const fn has(self, bits: u64) -> bool {
         self.0 & bits != 0
     }
@@ -124,11 +124,10 @@ impl EventSelect {
         }
     }
 
-    /// The event's four bits in IA32_FIXED_CTR_CTRL, at bit 0: OS, USR, any thread, PMI.
+    /// Returns the event's field of IA32_FIXED_CTR_CTRL, at bit 0: OS, USR, any thread, PMI.
     ///
-    /// The caller has matched the event to the fixed counter by its constraint, so that nothing
-    /// is lost that a fixed counter cannot do. Mainline: `intel_pmu_enable_fixed()`,
-    /// `arch/x86/events/intel/core.c:3373`.
+    /// The event's constraint allows the fixed counter only if the field expresses all of the
+    /// event. Mainline: `intel_pmu_enable_fixed()`, `arch/x86/events/intel/core.c:3373`.
     pub const fn fixed_control(self) -> u64 {
         (self.has(Self::OS) as u64)
             | ((self.has(Self::USR) as u64) << 1)

@@ -25,7 +25,7 @@ pub(super) struct Global {
 }
 
 impl Global {
-    /// Nothing is known about what the registers hold.
+    /// Registers whose values are unknown.
     pub(super) const fn new(present: CounterMask) -> Self {
         Self {
             has_fixed: !present.fixed().is_empty(),
@@ -47,20 +47,20 @@ impl Global {
         self.set_fixed_control(write);
     }
 
-    /// Takes note that all counters are stopped. Returns whether they have to be.
+    /// Records that all counters are stopped. Returns whether the caller has to stop them.
     #[inline]
     pub(super) fn stop(&mut self) -> bool {
         self.global_control.replace(0) != Some(0)
     }
 
-    /// Takes note that `counters` run, and no others. Returns them if they do not yet.
+    /// Records that `counters` run, and no others. Returns them if the caller has to let them run.
     #[inline]
     pub(super) fn run(&mut self, counters: CounterMask) -> Option<CounterMask> {
         let changed = self.global_control.replace(counters.bits()) != Some(counters.bits());
         changed.then_some(counters)
     }
 
-    /// Wants fixed counter `n` to count as `select` says.
+    /// Plans the field of fixed counter `n`, for the event `select`.
     #[inline]
     pub(super) fn want_fixed(&mut self, n: u8, select: EventSelect) {
         let shift = u32::from(n) * 4;
@@ -68,7 +68,7 @@ impl Global {
         self.wanted_fixed_control |= select.fixed_control().wrapping_shl(shift);
     }
 
-    /// Programs the fixed counters as they are wanted.
+    /// Programs the planned fields.
     #[inline]
     pub(super) fn set_fixed_control(&mut self, write: &mut impl FnMut(RegisterWrite)) {
         if self.has_fixed {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The counters, their registers, and what has to be written to them.
+//! The counters, their registers, and the values that these have to hold.
 //!
 //! PMUs differ in how counters are switched on and off. [`global`] is for those with one register
-//! that has a bit per counter (Intel from version 2 of architectural performance monitoring on, AMD
-//! from PerfMonV2 on). One that has an enable bit in each event select instead (AMD before) belongs
-//! beside it; [`shadow`] keeps what both have in common.
+//! that has a bit per counter: Intel's from version 2 of architectural performance monitoring on,
+//! AMD's from PerfMonV2 on. Those with an enable bit in each event select instead (AMD's before)
+//! belong in a file beside it. [`shadow`] holds what both kinds have in common.
 
 pub mod counter;
 pub mod dirty;

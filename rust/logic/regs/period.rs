@@ -10,7 +10,7 @@
 
 use super::event_select::EventSelect;
 
-/// Width of the counters, in bits, and what follows from it.
+/// Width of the counters in bits, and arithmetic modulo that width.
 ///
 /// # Invariants
 ///
@@ -29,20 +29,20 @@ impl CounterWidth {
         }
     }
 
-    /// The width in bits (`pmc_width` in the user page).
+    /// Returns the width in bits (`pmc_width` in the user page).
     pub const fn bits(self) -> u8 {
         self.0
     }
 
-    /// All values that a counter can hold, as a mask (`cntval_mask`).
+    /// Returns the mask of all values of a counter (`cntval_mask`).
     pub const fn mask(self) -> u64 {
         u64::MAX.wrapping_shr(64u32.wrapping_sub(self.0 as u32))
     }
 
-    /// How many events were counted between two readings of a counter.
+    /// Returns the number of events between two readings of a counter.
     ///
-    /// The counter may have wrapped once in between. Bits above the width are ignored, since not
-    /// all hardware sign-extends there. Mainline: `x86_perf_event_update()`,
+    /// The counter may have wrapped once in between. Bits above the width are ignored, as not all
+    /// hardware sign-extends there. Mainline: `x86_perf_event_update()`,
     /// `arch/x86/events/core.c:154-157`.
     ///
     /// # Examples
@@ -59,9 +59,10 @@ impl CounterWidth {
         now.wrapping_sub(previous) & self.mask()
     }
 
-    /// A counter's value as a number with its sign: one that is before its overflow is below 0.
+    /// Sign-extends a counter's value: it is negative until the overflow.
     ///
-    /// So user space extends what it reads (`pmc_width`), and what it adds to that has to match.
+    /// User space extends what it reads in the same way (`pmc_width`), and adds a base to it that
+    /// has to match.
     ///
     /// # Examples
     ///
@@ -78,16 +79,16 @@ impl CounterWidth {
         (value.wrapping_shl(above) as i64).wrapping_shr(above)
     }
 
-    /// What to remember of a counter that has just been given `value`, after `remembered`.
+    /// Returns what to remember of a counter that was written with `value`, after `remembered`.
     ///
-    /// The bits above the width number such writes, modulo what fits there, so that two that write
-    /// the same value can be told apart. [`delta`](Self::delta) ignores them.
+    /// The bits above the width number the writes, modulo what fits there, so that two writes of
+    /// one value differ. [`delta`](Self::delta) ignores them.
     pub const fn remember_written(self, remembered: u64, value: u64) -> u64 {
         // All bits of the width set, 1 carries into the ones above.
         (remembered | self.mask()).wrapping_add(1) | (value & self.mask())
     }
 
-    /// What to remember of a counter that was just read as `now`, after `remembered`.
+    /// Returns what to remember of a counter that was read as `now`, after `remembered`.
     ///
     /// # Examples
     ///
@@ -110,7 +111,7 @@ impl CounterWidth {
     }
 }
 
-/// What the sample periods of a model have to keep to.
+/// A model's limits of sample periods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeriodRule {
     /// Shortest period of any event.
@@ -122,7 +123,7 @@ pub struct PeriodRule {
 }
 
 impl PeriodRule {
-    /// No rule beyond the two that hold everywhere.
+    /// No limit beyond those of every model.
     pub const NONE: Self = Self {
         shortest: 0,
         shortest_inst_retired_all: 0,
@@ -136,8 +137,8 @@ impl PeriodRule {
         multiple_inst_retired_all: 1,
     };
 
-    /// Erratum HSW11 wants more than 100 for INST_RETIRED.ALL; below 32, two counters that
-    /// overflow in one NMI can keep the CPU in it. Mainline: `hsw_limit_period()`,
+    /// INST_RETIRED.ALL needs more than 100 (erratum HSW11); below 32, two counters that overflow
+    /// in one NMI can keep the CPU in it. Mainline: `hsw_limit_period()`,
     /// `arch/x86/events/intel/core.c:5781`.
     pub const HASWELL: Self = Self {
         shortest: 32,
@@ -145,16 +146,16 @@ impl PeriodRule {
         multiple_inst_retired_all: 1,
     };
 
-    /// INST_RETIRED.ALL wants more than 100 (erratum BDM11), and a period with the six lowest bits
-    /// clear (BDM55). What the latter cuts off stays in the event's `left`, so that it is made up
-    /// for later. Mainline: `bdw_limit_period()`, `arch/x86/events/intel/core.c:5801`.
+    /// INST_RETIRED.ALL needs more than 100 (erratum BDM11), and a period with the six lowest bits
+    /// clear (BDM55). The rest that is cut off stays in the event's `left` and is added later.
+    /// Mainline: `bdw_limit_period()`, `arch/x86/events/intel/core.c:5801`.
     pub const BROADWELL: Self = Self {
         shortest: 0,
         shortest_inst_retired_all: 128,
         multiple_inst_retired_all: 64,
     };
 
-    /// The period nearest to `left` that the rule allows for the event `select`.
+    /// Returns the period nearest to `left` that the rule allows for the event `select`.
     pub const fn apply(self, select: EventSelect, left: i64) -> i64 {
         let (shortest, multiple) = if select.code() == 0x01c0 {
             (
@@ -169,7 +170,7 @@ impl PeriodRule {
     }
 }
 
-/// What every start value has to keep to on one machine.
+/// The limits of start values on one machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeriodLimits {
     /// The counters' width.
@@ -181,7 +182,7 @@ pub struct PeriodLimits {
     pub rule: PeriodRule,
 }
 
-/// How a counter is started, and what becomes of the event's period.
+/// How a counter starts, and the state of the event's period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start {
     /// Value for the counter register, cut to the counter's width.
@@ -251,8 +252,8 @@ impl PeriodLimits {
         }
     }
 
-    /// Whether a fixed sample period is shorter than the model allows; `perf_event_open` and the
-    /// period ioctl refuse it (`arch/x86/events/core.c:661-666`).
+    /// Returns whether a fixed sample period is shorter than the model allows; `perf_event_open`
+    /// and the period ioctl refuse it (`arch/x86/events/core.c:661-666`).
     pub const fn is_too_short(&self, select: EventSelect, period: u64) -> bool {
         let period = period as i64;
         self.rule.apply(select, period) > period

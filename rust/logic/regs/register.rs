@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The names of the PMU's registers. Where they are is the hardware interface's to know.
+//! The names of the PMU's registers. The hardware interface knows their addresses.
 
 use super::counter::CounterId;
 use crate::logic::sched::extra_register::ExtraRegister;

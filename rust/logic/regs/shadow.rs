@@ -1,45 +1,43 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What has to be written to the PMU's registers, and what need not be.
+//! The register shadow: what one CPU's registers hold, so that only what differs is written.
 //!
-//! [`Shadow`] knows what the hardware holds and takes what it is wanted to hold; only the
-//! difference is written. A register write costs more than everything else in a context switch,
-//! so:
+//! A register write costs more than everything else in a context switch, so:
 //!
-//! - Events that go leave their event select as it is. A counter whose bit in GLOBAL_CTRL is 0
-//!   does not count, and GLOBAL_CTRL never has a bit of a counter without an event. Switching out
-//!   costs one write, whatever the number of events.
-//! - An event that comes back to its counter before another used it finds its event select there,
+//! - A stopped event leaves its event select as it is: a counter that is not let run does not count.
+//!   Switching out costs one write, whatever the number of events.
+//! - An event that returns to its counter before another one used it finds its event select there,
 //!   and its value too: a counting event that stopped at v starts again at v.
 //! - The fixed counters share FIXED_CTR_CTRL, which is written once, when counting resumes.
-//! - Extra registers are written before the first event that needs another value in them, and
-//!   never cleared: without such an event they mean nothing.
+//! - An extra register is written before the first event that needs another value in it, and never
+//!   cleared: without such an event it means nothing.
 //!
-//! # Who else writes
+//! # The shadow and the PMI
 //!
-//! The PMI is an NMI, and may come while any of this is under way. It never touches the shadow,
-//! and the shadow stays true because of four rules that the driver keeps:
+//! The PMI is an NMI and may interrupt any of this. It never touches the shadow, and the shadow
+//! stays true because the driver keeps four rules:
 //!
 //! 1. The PMI writes no event select and not FIXED_CTR_CTRL.
-//! 2. The PMI handles, and writes, only counters that are *active*. Active counters are a mask
-//!    that it shares with the driver; the driver takes a counter out before [`Shadow::stop`], and
-//!    puts it in after [`Shadow::start`]. The shadow knows the value of no active counter.
-//! 3. The PMI sets GLOBAL_CTRL to 0 on entry, and on exit to what a shared value says, *enabled*.
-//!    The driver stores there what it is about to write to GLOBAL_CTRL, immediately before every
-//!    such write. So a PMI before, after or in between leaves what the shadow has, and none lets
-//!    a counter run before its control is written.
-//!    A PMI can stop an event, for the perf core: then its counter is left out there, and *halted*,
-//!    which the driver respects too when it lets counters run. The shadow takes it for running until
-//!    the driver tells it otherwise, the next time that the PMU is suspended.
-//! 4. A value that the driver reads from a counter comes to the shadow only while the counter is
-//!    stopped and GLOBAL_CTRL is 0, so that it does not change any more.
+//! 2. The PMI handles, and writes, *active* counters only. They are a mask that it shares with the
+//!    driver, which takes a counter out before [`Shadow::stop`] and puts it in after
+//!    [`Shadow::start`]. The shadow knows the value of no active counter.
+//! 3. The PMI stops all counters on entry, and on exit lets those run that a shared mask names,
+//!    *enabled*. The driver stores there what [`Shadow::resume`] returns, and nothing before
+//!    [`Shadow::suspend`], immediately before it does the same to the hardware. So a PMI before,
+//!    after or in between leaves what the shadow has, and none lets a counter run before its control
+//!    is written.
+//!    Where the perf core stops an event in a PMI, its counter is left out there and added to
+//!    *halted*, which the driver respects too when it lets counters run. The shadow takes the counter
+//!    for running until the driver corrects it, the next time that the PMU is suspended.
+//! 4. The driver passes a value that it read from a counter to the shadow only if the counter was
+//!    stopped, and so were all others, so that the value does not change any more.
 //!
-//! While a model's [`clearing_events`](crate::logic::model::Model::clearing_events) are on the counters, no
-//! general-purpose counter is active and *enabled* is 0, so a PMI leaves the counters be and
-//! GLOBAL_CTRL at 0: it may cut the moment short, and does no more.
+//! While a model's [`clearing_events`](crate::logic::model::Model::clearing_events) are on the
+//! counters, no general-purpose counter is active and *enabled* is empty: a PMI then leaves the
+//! counters alone and all of them stopped. It may cut the moment short, and does no more.
 //!
-//! Nobody else may write the PMU's registers. Where that cannot be had (CPU hotplug,
-//! taking over from another driver), [`Shadow::reset`] makes a fresh start.
+//! Nothing else may write the PMU's registers. Where something may have (CPU hotplug, another
+//! driver), [`Shadow::reset`] makes a fresh start.
 //!
 //! Context: the CPU that the shadow belongs to, interrupts off.
 
@@ -62,8 +60,7 @@ struct CounterState {
 
 /// What the PMU's registers of one CPU hold, and what they are wanted to.
 ///
-/// The methods hand every write that is due to `write`, in the order in which they have to be
-/// done.
+/// The methods pass the writes that are due to `write`, in their order.
 ///
 /// # Examples
 ///
@@ -117,15 +114,14 @@ pub struct Shadow {
     control: Global,
     /// The counters with an event that is started.
     active: CounterMask,
-    /// Those of them that count outside of virtual machines.
+    /// The active counters that count outside of virtual machines.
     enabled: CounterMask,
-    /// Whether event selects can be programmed, on models with
-    /// [`clearing_events`](crate::logic::model::Model::clearing_events), until counting resumes.
+    /// Whether the hardware was [cleared](Shadow::clear) since the PMU was suspended.
     cleared: bool,
 }
 
 impl Shadow {
-    /// Nothing is known about what the registers hold. [`reset`](Self::reset) comes next.
+    /// Creates a shadow of unknown registers. [`reset`](Self::reset) comes next.
     pub const fn new(capabilities: &Capabilities) -> Self {
         Self {
             present: capabilities.counters,
@@ -141,8 +137,8 @@ impl Shadow {
         }
     }
 
-    /// Stops everything and clears every register, whatever it holds; but for the extra registers,
-    /// which are written before they are used next.
+    /// Stops all counters and clears all registers, whatever they hold, except the extra registers,
+    /// which are written before their next use.
     ///
     /// No counter may be active.
     pub fn reset(&mut self, mut write: impl FnMut(RegisterWrite)) {
@@ -160,21 +156,21 @@ impl Shadow {
         }
     }
 
-    /// The counters with an event that is started.
+    /// Returns the counters whose events are started.
     pub fn active(&self) -> CounterMask {
         self.active
     }
 
-    /// Stops all counters; `perf_pmu_disable`. Returns whether the caller has to: whether one of them
-    /// may run.
+    /// Suspends counting (`perf_pmu_disable`). Returns whether the caller has to stop the counters,
+    /// as one of them may run.
     #[inline]
     #[must_use]
     pub fn suspend(&mut self) -> bool {
         self.control.stop()
     }
 
-    /// Lets the active counters count; `perf_pmu_enable`. Returns the counters that the caller has to
-    /// let run when all is written, and no others; `None` if they are those that run already.
+    /// Resumes counting (`perf_pmu_enable`). Returns the counters that the caller has to let run,
+    /// and no others, when all is written; `None` if these run already.
     #[inline]
     #[must_use]
     pub fn resume(&mut self, mut write: impl FnMut(RegisterWrite)) -> Option<CounterMask> {
@@ -195,24 +191,26 @@ impl Shadow {
         }
     }
 
-    /// Says that somebody else may write the extra registers that no event here needs: the core's
-    /// other thread, where the threads share them.
+    /// Forgets the extra registers. Where the threads of a core share them, the other thread writes
+    /// those that no event here needs.
     ///
-    /// To be called whenever that has been possible, before events start.
+    /// Call it whenever that was possible, before events start.
     pub fn forget_extra_registers(&mut self) {
         self.extra = [None; ExtraRegister::ALL.len()];
     }
 
-    /// Whether to [`clear`](Self::clear) before `select` is started on `counter`, on models that have
-    /// to: it is not in the event select yet, and nothing was cleared since the PMU was suspended.
+    /// Returns whether `counter` has to be [cleared](Self::clear) before `select` starts on it, on
+    /// models that need it: the event select holds something else, and nothing was cleared since
+    /// the PMU was suspended.
     #[inline]
     pub fn needs_clearing(&self, counter: CounterId, select: EventSelect) -> bool {
         counter.is_gp() && !self.cleared && self.counters[counter].select != Some(select.enabled())
     }
 
-    /// Clears the monitoring hardware, with `events` on the general-purpose counters for a moment.
-    /// Where no event is started then, [`resume`](Self::resume) clears the event select, as errata
-    /// AAK100 and BD53 want it (`intel_pmu_nhm_workaround()`, `arch/x86/events/intel/core.c:2874`).
+    /// Clears the monitoring hardware by letting `events` run on the general-purpose counters for a
+    /// moment. [`resume`](Self::resume) clears the event selects of counters that no event starts
+    /// on, as errata AAK100 and BD53 demand (`intel_pmu_nhm_workaround()`,
+    /// `arch/x86/events/intel/core.c:2874`).
     ///
     /// The PMU is suspended, and no general-purpose counter is active.
     pub fn clear(&mut self, events: &[u64], mut write: impl FnMut(RegisterWrite)) {
@@ -228,11 +226,11 @@ impl Shadow {
         self.cleared = true;
     }
 
-    /// Programs `counter` with an event that starts at `value`, which is cut to the counter's
+    /// Programs `counter` with an event that starts at `value`, which is within the counter's
     /// width. It counts from the next [`resume`](Self::resume) on.
     ///
-    /// `extra` is the register that the event needs besides, and what it has to hold. No other
-    /// active event needs another value in it.
+    /// `extra` is the extra register that the event needs, with its value. No other active event
+    /// needs another value in it.
     ///
     /// `in_host` is false for an event that counts in virtual machines only (`exclude_host`).
     ///
@@ -264,11 +262,10 @@ impl Shadow {
         }
     }
 
-    /// Says that the event on `counter` is stopped. Nothing is written: without its bit in
-    /// GLOBAL_CTRL the counter does not count.
+    /// Stops the event on `counter`. Nothing is written: the counter is not let run again.
     ///
-    /// `value` is what the driver read from the counter after it took it out of the PMI's mask;
-    /// `None` if it did not read it, and then the next start writes the counter.
+    /// `value` is what the driver read from the counter after taking it out of the PMI's mask, or
+    /// `None` if it did not, so that the next start writes the counter.
     ///
     /// The PMU is suspended.
     #[inline]
@@ -278,14 +275,14 @@ impl Shadow {
         self.counters[counter].value = value;
     }
 
-    /// Clears the event select of a counter that somebody else is about to use.
+    /// Clears the event select of a counter that is left to another user.
     ///
     /// The counter is not active.
     pub fn give_away(&mut self, counter: CounterId, mut write: impl FnMut(RegisterWrite)) {
         self.set_select(counter, 0, &mut write);
     }
 
-    /// Forgets what the registers of a counter hold, because somebody else may have changed them.
+    /// Forgets what the registers of a counter hold, because another user may have changed them.
     ///
     /// The counter is not active.
     #[inline]

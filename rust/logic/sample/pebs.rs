@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Which events can be sampled precisely (PEBS), and on which counters.
+//! The events that can be sampled precisely (PEBS), and their counters.
 //!
 //! With `precise_ip`, the processor itself writes the sample. Each model can do so for some events
-//! only, or not on every counter that counts them; a table of its own says so, and
-//! [`Pmu::precise_constraint`](crate::logic::pmu::Pmu::precise_constraint) looks it up.
+//! only, or not on every counter that counts them. Each has a table of these events, which
+//! [`Pmu::precise_constraint`](crate::logic::pmu::Pmu::precise_constraint) looks up.
 //!
-//! Mainline: `intel_pebs_constraints()`, `arch/x86/events/intel/ds.c:1544`, and the tables before it.
+//! Mainline: `intel_pebs_constraints()`, `arch/x86/events/intel/ds.c:1544`, and the tables before
+//! it.
 
 use crate::logic::{
     model::EventConstraint,
     regs::{counter::CounterMask, event_select::EventSelect},
 };
 
-/// What a PEBS record says about the memory access of the event, in its data source field.
+/// Contents of the data source field of an event's PEBS record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PebsData {
     /// Nothing.
@@ -34,8 +35,8 @@ pub enum PebsData {
 
 /// One line of a model's table: these events can be precise, on these counters.
 ///
-/// Edge, inversion, counter mask, any-thread and the in_tx filters have to be as in the line's code,
-/// in which they are 0 mostly.
+/// Edge, inversion, counter mask, any-thread and the in_tx filters have to be as in the line's
+/// code, in which they are 0 mostly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PebsEvent {
     constraint: EventConstraint,
@@ -84,13 +85,13 @@ impl PebsEvent {
         Self::new(code, code, EventSelect::EVENT, counters)
     }
 
-    /// Every event without flags. What is no precise event counts nothing, or is sampled with an
-    /// ordinary interrupt's skid.
+    /// Every event without flags. An event that cannot be precise counts nothing, or is sampled
+    /// with the skid of an ordinary interrupt.
     pub const fn any(counters: u64) -> Self {
         Self::new(0, 0, Self::FLAGS, counters)
     }
 
-    /// The records of the line's events have `data`.
+    /// Returns the records of the line's events have `data`.
     #[must_use]
     pub const fn with(mut self, data: PebsData) -> Self {
         self.data = data;
@@ -104,12 +105,12 @@ impl PebsEvent {
         self
     }
 
-    /// What the records say about memory.
+    /// Returns the contents of the records' data source field.
     pub const fn data(&self) -> PebsData {
         self.data
     }
 
-    /// The counters, and what else the scheduler has to know.
+    /// Returns the line's constraint.
     pub const fn constraint(&self) -> &EventConstraint {
         &self.constraint
     }
@@ -136,8 +137,9 @@ impl PebsEvents {
         and_others: true,
     };
 
-    /// The table, if it is right for a model that can have `counters`: every line has counters,
-    /// none that the model has not, and is shadowed by no earlier one. A wrong one does not compile.
+    /// Returns the table, if it is right for a model that can have `counters`: every line has
+    /// counters, none that the model has not, and is shadowed by no earlier one. A wrong one does
+    /// not compile.
     ///
     /// # Panics
     ///
@@ -166,32 +168,32 @@ impl PebsEvents {
         }
     }
 
-    /// The same, and every event that is not in it, on the counters that count it.
+    /// Returns the same, and every event that is not in it, on the counters that count it.
     #[must_use]
     pub const fn and_others(mut self) -> Self {
         self.and_others = true;
         self
     }
 
-    /// The first line that speaks of `select`.
+    /// Returns the first line that matches `select`.
     pub fn find(&self, select: EventSelect) -> Option<&'static PebsEvent> {
         self.lines
             .iter()
             .find(|line| line.constraint.matches(select))
     }
 
-    /// Whether an event that is not in the table can be precise.
+    /// Returns whether an event that is not in the table can be precise.
     pub const fn has_others(&self) -> bool {
         self.and_others
     }
 
-    /// The lines.
+    /// Returns the lines.
     pub const fn lines(&self) -> &'static [PebsEvent] {
         self.lines
     }
 }
 
-/// What `precise_ip` 3 asks for: that samples fall evenly on instructions.
+/// The counters of events with a `precise_ip` of 3, whose samples fall evenly on instructions.
 ///
 /// Mainline: `icl_get_event_constraints()` and what follows,
 /// `arch/x86/events/intel/core.c:5537-5590`.

@@ -4,8 +4,8 @@
 //!
 //! [`Counters`] is the only source of [`Gp`] and [`Fixed`], the names of counters. Code that holds
 //! one can thus neither name a register beyond the counters' nor execute `RDPMC` for a counter that
-//! is absent, which would be an unhandled fault. What CPUID says of counters is decoded by the
-//! driver; here it is not relied on: a counter exists if its register can be read.
+//! is absent, which would be an unhandled fault. The driver decodes CPUID; this file does not rely
+//! on it: a counter exists if its register can be read.
 //!
 //! Source: Intel SDM volume 3, section 20.2.
 
@@ -19,17 +19,18 @@ use crate::{
 };
 use kernel::interrupt::LocalInterruptDisabled;
 
-/// As many general-purpose counters as have their registers in one run of addresses everywhere
-/// (SDM volume 4, table 2-2: `IA32_PERFEVTSEL0` to `7`, `IA32_PMC0` to `7`, `IA32_A_PMC0` to `7`).
+/// Number of general-purpose counters whose registers are at consecutive addresses everywhere (SDM
+/// volume 4, table 2-2: `IA32_PERFEVTSEL0` to `7`, `IA32_PMC0` to `7`, `IA32_A_PMC0` to `7`).
 const MAX_GP: u32 = 8;
-/// As many fixed counters as `IA32_FIXED_CTR_CTRL` has fields for, four bits each.
+/// Number of fixed counters that `IA32_FIXED_CTR_CTRL` has fields for, four bits each.
 const MAX_FIXED: u32 = 16;
 
 /// The counters that a logical processor has.
 ///
 /// # Invariants
 ///
-/// A bit is set in `gp` or `fixed` only if the processor has the counter; none is from [`MAX_GP`] and
+/// A bit is set in `gp` or `fixed` only if the processor has the counter; none is from [`MAX_GP`]
+/// and
 /// [`MAX_FIXED`] on.
 #[derive(Clone, Copy, Debug)]
 pub struct Counters {
@@ -38,13 +39,13 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Finds out which of the counters in the masks `gp` and `fixed`, a bit each, this CPU has.
+    /// Returns the counters of the masks `gp` and `fixed`, a bit each, that this CPU has.
     ///
     /// All CPUs must be alike. Nothing is changed. Interrupts off.
     pub fn probe(gp: u32, fixed: u32, irqs: &LocalInterruptDisabled) -> Self {
         let exists = |msr: Msr| msr.read_safe(irqs).is_ok();
-        // INVARIANT: The registers of each counter have been read. RDPMC takes the same numbers (SDM
-        // volume 2B, RDPMC).
+        // INVARIANT: The registers of each counter have been read. RDPMC takes the same numbers
+        // (SDM volume 2B, RDPMC).
         Self {
             gp: keep(gp, MAX_GP, |n| {
                 exists(Msr::pmc(Gp(n))) && exists(Msr::perfevtsel(Gp(n)))
@@ -53,21 +54,21 @@ impl Counters {
         }
     }
 
-    /// General-purpose counter `n`, if there is one.
+    /// Returns general-purpose counter `n`, if there is one.
     #[inline]
     pub fn gp(&self, n: u32) -> Option<Gp> {
         // INVARIANT: By the type invariant of `Counters`.
         (n < MAX_GP && self.gp & (1 << n) != 0).then_some(Gp(n as u8))
     }
 
-    /// Fixed counter `n`, if there is one.
+    /// Returns fixed counter `n`, if there is one.
     #[inline]
     pub fn fixed(&self, n: u32) -> Option<Fixed> {
         // INVARIANT: By the type invariant of `Counters`.
         (n < MAX_FIXED && self.fixed & (1 << n) != 0).then_some(Fixed(n as u8))
     }
 
-    /// The registers of the general-purpose counters, to be reserved.
+    /// Returns the registers of the general-purpose counters, to be reserved.
     pub fn registers(&self) -> impl Iterator<Item = CounterRegisters> + '_ {
         (0..MAX_GP).filter_map(|n| {
             self.gp(n).map(|counter| CounterRegisters {
@@ -78,7 +79,7 @@ impl Counters {
     }
 }
 
-/// The bits of `mask` below `limit` for which `exists` says so.
+/// Returns the bits of `mask` below `limit` for which `exists` says so.
 fn keep(mask: u32, limit: u32, exists: impl Fn(u8) -> bool) -> u32 {
     (0..limit)
         .filter(|n| mask & (1 << n) != 0 && exists(*n as u8))
@@ -94,7 +95,7 @@ fn keep(mask: u32, limit: u32, exists: impl Fn(u8) -> bool) -> u32 {
 pub struct Gp(u8);
 
 impl Gp {
-    /// The counter's number, from 0.
+    /// Returns the counter's number, from 0.
     #[inline]
     pub const fn index(self) -> u32 {
         self.0 as u32
@@ -117,7 +118,7 @@ impl Gp {
 pub struct Fixed(u8);
 
 impl Fixed {
-    /// The counter's number, from 0.
+    /// Returns the counter's number, from 0.
     #[inline]
     pub const fn index(self) -> u32 {
         self.0 as u32
@@ -137,7 +138,7 @@ impl Fixed {
 /// entry, its fault would be an oops.
 #[inline]
 unsafe fn rdpmc(index: u32, _irqs: &LocalInterruptDisabled) -> u64 {
-    // SAFETY: The counter exists, says the caller; reading it has no side effect.
+    // SAFETY: By the function's contract the counter exists; reading it has no side effect.
     unsafe { bindings::rpmu_helper_rdpmc(index) }
 }
 

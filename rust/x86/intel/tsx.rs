@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Transactional memory, where it needs a performance counter of its own.
+//! TSX on processors whose transactions use a performance counter.
 //!
-//! Some Skylake parts run transactions with the help of general-purpose counter 3, unless
-//! `MSR_TSX_FORCE_ABORT` tells them to abort every transaction at its start. Programs must be ready
-//! for aborts, so that changes how fast they are and nothing else.
+//! Some Skylake parts use general-purpose counter 3 for TSX transactions, unless
+//! `MSR_TSX_FORCE_ABORT` makes them abort every transaction at its start. Programs must be ready for
+//! aborts, so this changes their speed only.
 //!
 //! Source: Intel, "Performance Monitoring Impact of Intel Transactional Synchronization Extension
 //! Memory Ordering Issue", 604224; `arch/x86/events/intel/core.c:2941`.
@@ -12,10 +12,10 @@
 use crate::bindings;
 use kernel::interrupt::LocalInterruptDisabled;
 
-/// The bit of the register that does it.
+/// Abort every transaction at its start.
 const RTM_FORCE_ABORT: u64 = 1 << 0;
 
-/// Makes all transactions of this CPU abort, which leaves counter 3 to the PMU; or lets them be.
+/// Makes all transactions of this CPU abort, which leaves counter 3 to the PMU, or stops doing so.
 ///
 /// Where the processor has no such register, the kernel warns once.
 pub fn set_force_abort(on: bool, _irqs: &LocalInterruptDisabled) {

@@ -4,9 +4,8 @@
 //! (`tools/perf/pmu-events/arch/x86`), and with what the kernel's copies drop
 //! (`selftests/intel-counters`).
 //!
-//! An event that a table allows on a counter which its list does not name would count nothing, or
-//! something else. What differs all the same is written down next to the table, with the reason; how
-//! many events it concerns is printed.
+//! On a counter that its list does not name, an event would count nothing, or something else. The
+//! known differences have a reason each (`exceptions`); the number of events concerned is printed.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -166,14 +165,14 @@ fn events_are_on_the_counters_that_intel_lists() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What a list says of an event select in `selftests/intel-counters`.
+/// A list's columns for an event select, as in `selftests/intel-counters`.
 #[derive(Clone, Copy)]
 struct Columns {
     /// The counters where a core has as many threads as it can, and where it has one.
     counters: [u64; 2],
     /// The counters for precise sampling, where the list names them.
     pebs_counters: Option<u64>,
-    /// 1 where the event can be sampled precisely, 2 where it can be had in no other way, else 0.
+    /// 1 where the event can be sampled precisely, 2 where it must be, else 0.
     pebs: u64,
 }
 
@@ -216,8 +215,8 @@ fn columns() -> BTreeMap<&'static str, Vec<(EventSelect, Columns)>> {
 }
 
 /// No event may be on a counter that some column of its list does not name: with two threads and
-/// with one, counting and precise. That goes for an event that the list has as a precise one only,
-/// too, as anybody can open it for counting.
+/// with one, counting and precise. Events that the list has as precise ones only are no exception,
+/// as users can open them for counting.
 #[test]
 fn events_are_on_the_counters_of_every_column() {
     let columns = columns();

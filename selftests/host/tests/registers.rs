@@ -204,7 +204,7 @@ impl Driver {
     }
 
     fn reset(&mut self) {
-        // Nobody counts any more when this is called, as far as the PMI can tell.
+        // The PMI finds no active counter from here on.
         self.machine.active = CounterMask::EMPTY;
         self.machine.enabled = 0;
         self.machine.events.clear();

@@ -20,7 +20,8 @@ use rpmu_logic::logic::regs::period::PeriodRule;
 use rpmu_logic::logic::sample::pebs::{PebsData, PebsEvent};
 use rpmu_logic::logic::sched::extra_register::ExtraRegister as Needed;
 
-/// What mainline allows an event: first match, after `intel_pmu_check_event_constraints()`.
+/// Returns mainline's counters of an event: first match, after
+/// `intel_pmu_check_event_constraints()`.
 fn mainline(lines: &[Constraint], config: u64, gp: u64, fixed: u64) -> (u64, bool) {
     let present = gp | (fixed << 32);
     let matches = |line: &&Constraint| (config & line.mask).wrapping_sub(line.code) <= line.size;
@@ -36,7 +37,7 @@ fn mainline(lines: &[Constraint], config: u64, gp: u64, fixed: u64) -> (u64, boo
     }
 }
 
-/// A machine of the model. The driver need not drive it.
+/// Makes a machine of the model, whether the driver supports it or not.
 fn pmu(model: &'static Model, gp: u32, fixed: u32) -> Pmu {
     let cpuid = Cpuid {
         leaf_0: Leaf {
@@ -56,7 +57,7 @@ fn pmu(model: &'static Model, gp: u32, fixed: u32) -> Pmu {
     }
 }
 
-/// The written-down differences from mainline, and which of them there are.
+/// The exceptions of a model, and whether a difference was found for each.
 struct Differences(Vec<(&'static Exception, bool)>);
 
 impl Differences {
@@ -66,7 +67,7 @@ impl Differences {
         Self(about.map(|exception| (exception, false)).collect())
     }
 
-    /// Whether something that is different is allowed to be.
+    /// Returns whether a difference is a known one.
     fn allow(&mut self, select: EventSelect) -> bool {
         let precise = |exception: &Exception| exception.is_precise();
         let mut about = self
@@ -162,7 +163,8 @@ fn every_event_has_mainlines_counters() {
     ]);
 }
 
-/// The counters of a precise event, what corrupts the sibling's, and what its records say.
+/// Returns the counters of a precise event, whether it corrupts the sibling's, and the contents of
+/// its records.
 fn mainlines_precise(lines: &[Constraint], all: bool, config: u64) -> Option<(u64, bool, &str)> {
     let matches = |line: &&Constraint| (config & line.mask).wrapping_sub(line.code) <= line.size;
     match lines.iter().find(matches) {

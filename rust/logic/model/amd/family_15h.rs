@@ -51,7 +51,7 @@ const EVENT_CONSTRAINTS: &[EventConstraint] = checked(COUNTERS, &[
     EventConstraint::amd_event(0x1d8, 0x3f), // EX
     EventConstraint::amd_units(0x60, 0x90, 0x07),
     EventConstraint::amd_units(0xd0, 0xd0, 0x07),
-    // The northbridge's have counters of their own, and are another PMU's.
+    // Other events are the northbridge's, whose counters are another PMU.
     EventConstraint::every_event(0).uncountable(),
 ]);
 

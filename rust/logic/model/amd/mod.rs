@@ -17,7 +17,7 @@ use crate::logic::{
     sched::extra_register::ExtraRegisters,
 };
 
-/// What the families have in common: none of what is Intel's alone.
+/// The fields that the families have in common: no feature of Intel's.
 const COMMON: Model = Model {
     pmu_name: "AMD",
     name: "",

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Intel cores that nothing is known about but what CPUID says: architectural performance
-//! monitoring.
+//! Intel cores without a table: architectural performance monitoring, as CPUID describes it.
 //!
 //! Mainline: `arch/x86/events/intel/core.c:180-207` and `8873-8906`.
 

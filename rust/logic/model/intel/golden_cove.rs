@@ -2,8 +2,7 @@
 
 //! Golden Cove on servers: CPUID family 6, models 0x8F (Sapphire Rapids), 0xCF (Emerald Rapids).
 //!
-//! With PEBS, periods of `precise_ip` 3 have to be 128 or more (`glc_limit_period()`); there
-//! is no PEBS yet.
+//! With PEBS, periods of `precise_ip` 3 have to be 128 or more (`glc_limit_period()`).
 //!
 //! Mainline: `arch/x86/events/intel/core.c:356-409`, `7837-7860` and `8608-8643`.
 
@@ -118,7 +117,7 @@ const CACHE_EVENTS: CacheEvents = CacheEvents::checked(&[
     CacheEvent::new(Node, Read, Miss, 0x012a).offcore(0x7_3000_0001), // OCR.DEMAND_DATA_RD.REMOTE_DRAM
 ]);
 
-/// The events of transactions.
+/// The events of TSX transactions.
 #[rustfmt::skip]
 const TRANSACTION_FILES: &[(&str, &str)] = &[
     ("tx-start",          "event=0xc9,umask=0x1"), // RTM_RETIRED.START

@@ -115,7 +115,7 @@ pub(in crate::logic::model) const CACHE_EVENTS: CacheEvents = CacheEvents::check
     CacheEvent::new(Node, Write, Miss, 0x01b7).offcore(0x1f_b800_0002), // OFFCORE_RESPONSE: DEMAND_WRITE | L3_MISS_REMOTE | SNOOP_DRAM
 ]);
 
-/// The events of transactions.
+/// The events of TSX transactions.
 #[rustfmt::skip]
 pub(in crate::logic::model) const TRANSACTION_FILES: &[(&str, &str)] = &[
     ("tx-start",    "event=0xc9,umask=0x1"), // RTM_RETIRED.START

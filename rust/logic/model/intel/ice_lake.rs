@@ -89,7 +89,7 @@ const CACHE_EVENTS: CacheEvents = skylake::CACHE_EVENTS.with(&[
     CacheEvent::impossible(Itlb, Read, Access),
 ]);
 
-/// The same on servers, which answer offcore requests in other words.
+/// The same on servers, whose offcore response bits differ.
 #[rustfmt::skip]
 const SERVER_CACHE_EVENTS: CacheEvents = skylake::CACHE_EVENTS.with(&[
     CacheEvent::new(LastLevel, Read, Access, 0x01b7).offcore(0x1_0001), // OCR.DEMAND_DATA_RD.ANY_RESPONSE
@@ -103,7 +103,7 @@ const SERVER_CACHE_EVENTS: CacheEvents = skylake::CACHE_EVENTS.with(&[
     CacheEvent::new(Node, Write, Miss, 0x01b7).offcore(0x7_3000_0002), // OCR.DEMAND_RFO.REMOTE_DRAM
 ]);
 
-/// The events of transactions.
+/// The events of TSX transactions.
 #[rustfmt::skip]
 const TRANSACTION_FILES: &[(&str, &str)] = &[
     ("tx-start",          "event=0xc9,umask=0x1"), // RTM_RETIRED.START

@@ -115,8 +115,8 @@ pub(in crate::logic::model) const CACHE_EVENTS: CacheEvents = CacheEvents::check
     CacheEvent::new(Node, Prefetch, Miss, 0x01b7).offcore(0x2030), // OFFCORE_RESPONSE: DMND_PREFETCH | REMOTE
 ]);
 
-/// What clears the monitoring hardware. Three events that count nothing would do, by the errata; in
-/// practice, says mainline, it takes one on each counter, and some do count.
+/// The events that clear the monitoring hardware. By the errata three that count nothing are enough;
+/// in practice, says mainline, each counter needs one, and some of them count.
 #[rustfmt::skip]
 pub(in crate::logic::model) const CLEARING_EVENTS: &[u64] = &[
     0x43_00b5,

@@ -278,7 +278,7 @@ fn extra_registers_are_written_before_the_event_and_when_they_change() {
     let mut recorder = recorder();
     recorder.start_offcore(gp(0), OffcoreResponse0, 0x10);
     let select = (Register::EventSelect(gp(0)), 0x41_00c4);
-    // 0 is a value like others: nobody knows what was in there.
+    // 0 is a value like others: the register's contents were unknown.
     let first = (Register::Extra(OffcoreResponse0), 0x10);
     assert_eq!(recorder.take(), [first, select]);
     recorder.start_offcore(gp(1), OffcoreResponse1, 0);
@@ -286,7 +286,7 @@ fn extra_registers_are_written_before_the_event_and_when_they_change() {
     assert_eq!(recorder.take()[0], second);
     recorder.resume();
 
-    // Out and in again: nothing of it, unless somebody else may have written it.
+    // Out and in again: the register is not written unless another thread may have written it.
     for forgotten in [false, true] {
         recorder.suspend();
         recorder.shadow.stop(gp(0), Some(0));

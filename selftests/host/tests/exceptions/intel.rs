@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Where the tables of Intel's models differ from what they are compared with, and why.
+//! The known differences of the tables of Intel's models.
 
 use rpmu_logic::logic::regs::event_select::EventSelect;
 

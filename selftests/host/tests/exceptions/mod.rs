@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Where a model's table differs from what it is compared with, and why.
+//! The known differences of the models' tables from Intel's lists and mainline's tables, with
+//! reasons.
 //!
-//! The tables are compared, event by event, with Intel's event lists and with the built-in driver's
-//! tables. A difference that is not written down as one of these makes a test fail, and so does one
-//! that is written down and is none.
+//! The tables are compared with both, event by event. A difference that is not in these lists makes
+//! a test fail, and so does an entry of the lists without a difference.
 
 mod intel;
 
@@ -13,25 +13,25 @@ use rpmu_logic::logic::regs::event_select::EventSelect;
 
 pub use intel::EXCEPTIONS;
 
-/// What a table is compared with.
+/// A source that tables are compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reference {
-    /// Intel's event lists: the counters where a core has two threads and where it has one, and those
-    /// for precise sampling.
+    /// Intel's event lists: the counters where a core has two threads and where it has one, and
+    /// those for precise sampling.
     IntelsList,
-    /// The tables of the built-in driver.
+    /// The built-in driver's tables.
     Mainline,
 }
 
-/// The counters of some events are not those of the reference.
+/// Events whose counters differ from the reference's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exception {
-    /// What they differ from.
+    /// The reference.
     pub from: Reference,
     code: u64,
     mask: u64,
     precise: bool,
-    /// Why.
+    /// The reason.
     pub reason: &'static str,
 }
 
@@ -54,8 +54,8 @@ impl Exception {
         this
     }
 
-    /// Events that match `code` under `mask` stay on counters 0 to 3 where a core has one thread, and
-    /// so eight.
+    /// Events that match `code` under `mask` stay on counters 0 to 3 where a core has one thread,
+    /// and so eight.
     pub const fn with_one_thread(code: u64, mask: u64) -> Self {
         Self::from_mainline(
             code,
@@ -64,25 +64,25 @@ impl Exception {
         )
     }
 
-    /// The same for events that are sampled precisely.
+    /// Makes the exception one for events that are sampled precisely.
     #[must_use]
     pub const fn precise(mut self) -> Self {
         self.precise = true;
         self
     }
 
-    /// Whether it is about precise events, and not about counting ones.
+    /// Returns whether the exception is for precise events, and not for counting ones.
     pub const fn is_precise(&self) -> bool {
         self.precise
     }
 
-    /// Whether it is about the event `select`.
+    /// Returns whether the exception is for the event `select`.
     pub const fn is_about(&self, select: EventSelect, precise: bool) -> bool {
         select.bits() & self.mask == self.code && self.precise == precise
     }
 }
 
-/// The exceptions for the models that are called as `model`.
+/// Returns the exceptions of the models with the name of `model`.
 pub fn exceptions(model: &Model, from: Reference) -> impl Iterator<Item = &'static Exception> {
     let name = model.pmu_name;
     EXCEPTIONS
