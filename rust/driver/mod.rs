@@ -108,7 +108,7 @@ pub(crate) fn new_pmu(hardware: Hardware, ht_workaround: bool) -> Result<Arc<Cor
     let groups = sysfs::groups(&hardware.pmu)?;
     let user_read = UserRead::new(hardware.pmu.capabilities.width.bits())?;
     let shares_a_core = smt::is_needed(hardware.pmu.model, ht_workaround);
-    let tsx_uses_a_counter = hardware.pmu.capabilities.transactions_use_counter_3;
+    let tsx_uses_a_counter = hardware.pmu.capabilities.tsx_uses_counter_3;
     let driver = Driver {
         smi: Smi::new(user_read.builtin.as_ref())?,
         user_read,
@@ -198,7 +198,7 @@ pub(crate) fn announce(pmu: &CorePmu, predecessor: bool) {
             "PERF_METRICS is not used: topdown events with codes 0x8000 to 0x8700 are refused\n"
         );
     }
-    if pmu.capabilities.transactions_use_counter_3 {
+    if pmu.capabilities.tsx_uses_counter_3 {
         pr_info!("transactions abort while counter 3 is used (allow_tsx_force_abort in sysfs)\n");
     }
     if let Some(erratum) = pmu.model.ht_erratum {

@@ -105,6 +105,6 @@ fn read_cpuid() -> Cpuid {
         leaf_a: leaf_if_any(0xa),
     };
     // The kernel's command line can override the TSX features.
-    cpuid.set_transactions(Feature::RTM.present(), Feature::HLE.present());
+    cpuid.set_tsx(Feature::RTM.present(), Feature::HLE.present());
     cpuid
 }

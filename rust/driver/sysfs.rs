@@ -33,7 +33,7 @@ fn settings(pmu: &Pmu) -> Result<Group> {
     let mut top = Group::top();
     top.setting::<Driver, Rdpmc>(fmt!("rdpmc"))?;
     top.setting::<Driver, FreezeOnSmi>(fmt!("freeze_on_smi"))?;
-    if pmu.capabilities.transactions_use_counter_3 {
+    if pmu.capabilities.tsx_uses_counter_3 {
         top.setting::<Driver, AllowForceAbort>(fmt!("allow_tsx_force_abort"))?;
     }
     Ok(top)
@@ -89,7 +89,7 @@ fn events(pmu: &Pmu) -> Result<Group> {
         group.file(fmt!("{}", file.name), fmt!("{text}"))?;
     }
     if pmu.capabilities.rtm {
-        for (name, text) in pmu.model.transaction_files {
+        for (name, text) in pmu.model.tsx_files {
             group.file(fmt!("{name}"), fmt!("{text}\n"))?;
         }
     }

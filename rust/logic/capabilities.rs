@@ -87,7 +87,7 @@ impl Cpuid {
     }
 
     /// Returns whether TSX exists, RTM or HLE, and so the in_tx filters.
-    pub const fn has_transactions(&self) -> bool {
+    pub const fn has_tsx(&self) -> bool {
         self.has_rtm() || bit(self.leaf_7.ebx, 4)
     }
 
@@ -97,7 +97,7 @@ impl Cpuid {
     }
 
     /// Overrides CPUID as to which kinds of TSX transactions exist.
-    pub fn set_transactions(&mut self, rtm: bool, hle: bool) {
+    pub fn set_tsx(&mut self, rtm: bool, hle: bool) {
         self.leaf_7.ebx &= !((1 << 11) | (1 << 4));
         self.leaf_7.ebx |= (u32::from(rtm) << 11) | (u32::from(hle) << 4);
     }
@@ -105,7 +105,7 @@ impl Cpuid {
     /// Returns whether TSX transactions corrupt general-purpose counter 3 unless
     /// MSR_TSX_FORCE_ABORT aborts them: TSX_FORCE_ABORT without RTM_ALWAYS_ABORT. Mainline: `TFA`,
     /// `arch/x86/events/intel/core.c:8550`.
-    pub const fn transactions_use_counter_3(&self) -> bool {
+    pub const fn tsx_uses_counter_3(&self) -> bool {
         bit(self.leaf_7.edx, 13) && !bit(self.leaf_7.edx, 11)
     }
 }
@@ -152,11 +152,11 @@ pub struct Capabilities {
     /// Whether any-thread counting exists; sysfs shows the format then.
     pub any_thread: bool,
     /// Whether TSX exists, RTM or HLE.
-    pub transactions: bool,
+    pub tsx: bool,
     /// Whether RTM exists; sysfs shows the in_tx formats then.
     pub rtm: bool,
     /// Whether TSX transactions corrupt general-purpose counter 3.
-    pub transactions_use_counter_3: bool,
+    pub tsx_uses_counter_3: bool,
 }
 
 impl Capabilities {
@@ -236,9 +236,9 @@ impl Capabilities {
             perf_metrics: (perf_capabilities >> 15) & 1 != 0,
             absent_events: AbsentEvents(byte(leaf.ebx, 0) & ((1 << AbsentEvents::COUNT) - 1)),
             any_thread: version >= 3 && !(version >= 5 && bit(leaf.edx, 15)),
-            transactions: cpuid.has_transactions(),
+            tsx: cpuid.has_tsx(),
             rtm: cpuid.has_rtm(),
-            transactions_use_counter_3: cpuid.transactions_use_counter_3(),
+            tsx_uses_counter_3: cpuid.tsx_uses_counter_3(),
         })
     }
 

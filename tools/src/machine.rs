@@ -279,7 +279,7 @@ mod tests {
     #[test]
     fn only_skylake_has_the_defect() {
         let machine = Machine::new("skx", Smt::On, true).unwrap();
-        assert!(machine.pmu.capabilities.transactions_use_counter_3);
+        assert!(machine.pmu.capabilities.tsx_uses_counter_3);
         let none = Machine::new("hsw", Smt::On, true).unwrap_err();
         assert_eq!(none, NoMachine::NoForceAbort("haswell"));
     }

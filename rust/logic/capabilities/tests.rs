@@ -152,8 +152,8 @@ fn any_thread_goes_with_the_version() {
 }
 
 #[test]
-fn transactions() {
-    for (ebx, transactions, rtm) in [
+fn tsx() {
+    for (ebx, tsx, rtm) in [
         (0, false, false),
         (1 << 4, true, false),
         (1 << 11, true, true),
@@ -161,16 +161,13 @@ fn transactions() {
         let mut cpuid = haswell();
         cpuid.leaf_7.ebx = ebx;
         let capabilities = Capabilities::decode(&cpuid, None).unwrap();
-        assert_eq!(capabilities.transactions, transactions);
+        assert_eq!(capabilities.tsx, tsx);
         assert_eq!(capabilities.rtm, rtm);
 
         // The kernel knows better.
         for (rtm, hle) in [(false, false), (false, true), (true, false)] {
-            cpuid.set_transactions(rtm, hle);
-            assert_eq!(
-                (cpuid.has_rtm(), cpuid.has_transactions()),
-                (rtm, rtm || hle)
-            );
+            cpuid.set_tsx(rtm, hle);
+            assert_eq!((cpuid.has_rtm(), cpuid.has_tsx()), (rtm, rtm || hle));
         }
     }
 }

@@ -71,7 +71,7 @@ pub struct EventConstraint {
     counters: CounterMask,
     umask: UnitMask,
     overlap: bool,
-    exclusive: bool,
+    corrupting: bool,
     pair: bool,
     northbridge: bool,
     uncountable: bool,
@@ -92,7 +92,7 @@ impl EventConstraint {
             counters: CounterMask::from_bits(counters),
             umask: UnitMask::Any,
             overlap: false,
-            exclusive: false,
+            corrupting: false,
             pair: false,
             northbridge: false,
             uncountable: false,
@@ -232,14 +232,14 @@ impl EventConstraint {
     }
 
     /// Matches like [`event`](Self::event) events that corrupt the sibling thread's counter.
-    pub const fn exclusive_event(code: u8, counters: u64) -> Self {
-        Self::event(code, counters).exclusive()
+    pub const fn corrupting_event(code: u8, counters: u64) -> Self {
+        Self::event(code, counters).corrupting()
     }
 
     /// Marks the entry as one whose events corrupt the sibling thread's counter.
     #[must_use]
-    pub(in crate::logic) const fn exclusive(mut self) -> Self {
-        self.exclusive = true;
+    pub(in crate::logic) const fn corrupting(mut self) -> Self {
+        self.corrupting = true;
         self
     }
 
@@ -298,7 +298,7 @@ impl EventConstraint {
         Constraint {
             counters: wanted.intersection(present),
             overlap: self.overlap,
-            exclusive: self.exclusive,
+            exclusive: self.corrupting,
             pair: self.pair,
         }
     }

@@ -120,7 +120,7 @@ pub struct Model {
     pub extra_register_events: ExtraRegisters,
     /// Whether the threads of a core share the offcore response registers.
     pub offcore_scope: Scope,
-    /// The erratum by which an [exclusive](super::sched::constraint::Constraint::exclusive) event
+    /// The erratum by which an [corrupting](super::sched::constraint::Constraint::exclusive) event
     /// corrupts the sibling thread's counter, where the model has it. Mainline: `intel_ht_bug()`,
     /// `arch/x86/events/intel/core.c:6993`.
     pub ht_erratum: Option<&'static str>,
@@ -138,7 +138,7 @@ pub struct Model {
     /// The events of TSX transactions in sysfs, where RTM exists: a file's name, and its text.
     /// Mainline: `hsw_tsx_events_attrs`, `icl_tsx_events_attrs`, `glc_tsx_events_attrs`,
     /// `arch/x86/events/intel/core.c:7027-7118`, `tsx_is_visible()`.
-    pub transaction_files: &'static [(&'static str, &'static str)],
+    pub tsx_files: &'static [(&'static str, &'static str)],
     /// The counters that can drop what an aborted TSX transaction counted; empty where the in_tx
     /// filters do not exist.
     pub checkpointed: CounterMask,

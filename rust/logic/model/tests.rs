@@ -42,12 +42,12 @@ fn every_entry_is_the_first_match_of_some_event() {
 }
 
 #[test]
-fn exclusive_events_come_with_an_erratum() {
+fn corrupting_events_come_with_an_erratum() {
     for model in models() {
-        let exclusive = (0..=0xff).any(|code| {
+        let corrupting = (0..=0xff).any(|code| {
             first_match(model.event_constraints, EventSelect::from_bits(code))
                 .is_some_and(|entry| entry.resolve(CounterMask::first_gp(8)).exclusive)
         });
-        assert_eq!(model.ht_erratum.is_some(), exclusive, "{}", model.name);
+        assert_eq!(model.ht_erratum.is_some(), corrupting, "{}", model.name);
     }
 }

@@ -355,7 +355,7 @@ fn transaction_filters(
 ) -> Result<EventSelect, Refusal> {
     const FILTERS: u64 = EventSelect::IN_TX | EventSelect::IN_TX_CHECKPOINTED;
 
-    if pmu.model.checkpointed.is_empty() || !pmu.capabilities.transactions {
+    if pmu.model.checkpointed.is_empty() || !pmu.capabilities.tsx {
         return Ok(select);
     }
     let select = select.with(attr.config & FILTERS, true);

@@ -282,7 +282,7 @@ fn haswell_constraints() {
 #[test]
 fn haswell_constraints_with_one_thread_a_core() {
     let pmu = probe(&cpuid(0x306c3, 0x0730_0803));
-    for (config, counters, exclusive) in [
+    for (config, counters, corrupting) in [
         (0x003c, 0x2_0000_00ff, false),
         (0x01a3, 0xff, false),
         (0x02a3, 0xf, false),
@@ -300,7 +300,7 @@ fn haswell_constraints_with_one_thread_a_core() {
     ] {
         let constraint = pmu.constraint(EventSelect::from_bits(config));
         assert_eq!(constraint.counters.bits(), counters, "{config:#x}");
-        assert_eq!(constraint.exclusive, exclusive, "{config:#x}");
+        assert_eq!(constraint.exclusive, corrupting, "{config:#x}");
     }
 }
 

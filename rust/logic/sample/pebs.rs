@@ -98,10 +98,10 @@ impl PebsEvent {
         self
     }
 
-    /// As [`EventConstraint::exclusive_event`].
+    /// As [`EventConstraint::corrupting_event`].
     #[must_use]
-    pub const fn exclusive(mut self) -> Self {
-        self.constraint = self.constraint.exclusive();
+    pub const fn corrupting(mut self) -> Self {
+        self.constraint = self.constraint.corrupting();
         self
     }
 

@@ -398,7 +398,7 @@ fn same_topdown_files(model: &Model, source: &Source, init: &Init) {
 }
 
 /// The files of transactions.
-fn same_transaction_files(model: &Model, source: &Source, init: &Init) {
+fn same_tsx_files(model: &Model, source: &Source, init: &Init) {
     let attributes = init.assigned("\ttsx_attr").or(init.assigned("\ttsx_attr "));
     let mut expected = match attributes {
         Some(attributes) => source.event_files(&attributes, init),
@@ -406,7 +406,7 @@ fn same_transaction_files(model: &Model, source: &Source, init: &Init) {
     };
     expected.sort();
     let mut files: Vec<[String; 3]> = model
-        .transaction_files
+        .tsx_files
         .iter()
         .map(|(name, text)| [name.to_string(), format!("{text}\n"), format!("{text}\n")])
         .collect();
@@ -478,7 +478,7 @@ fn every_model_is_what_mainline_sets_up() {
                 assert_eq!(model.clearing_events, source.numbers("nhm_magic[4]"));
             }
             same_topdown_files(model, &source, &init);
-            same_transaction_files(model, &source, &init);
+            same_tsx_files(model, &source, &init);
             assert_eq!(
                 model.checkpointed.bits(),
                 if init.contains("hsw_hw_config") { 4 } else { 0 },

@@ -222,7 +222,7 @@ fn is_what_was_asked_for(pmu: &Pmu, attr: &Attributes, event: &Event, any: bool)
         && !select.has(NOT_IN_A_CONFIG)
         && select.bits() >> 34 == 0
         && (!select.has(EventSelect::ANY) || any && pmu.capabilities.any_thread)
-        && (!select.has(filters) || pmu.capabilities.transactions)
+        && (!select.has(filters) || pmu.capabilities.tsx)
         && (1..=i64::MAX as u64).contains(&event.period)
         && event.requirement.is_none_or(|required| {
             let entry = pmu.model.extra_register_events.find(select);

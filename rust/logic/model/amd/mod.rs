@@ -36,7 +36,7 @@ const COMMON: Model = Model {
     clearing_events: &[],
     acknowledge: Acknowledge::Early,
     topdown_files: &[],
-    transaction_files: &[],
+    tsx_files: &[],
     checkpointed: CounterMask::EMPTY,
     period_rule: PeriodRule::NONE,
 };

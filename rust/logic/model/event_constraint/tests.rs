@@ -66,7 +66,7 @@ fn absent_counters_are_cut_off() {
 
 #[test]
 fn flags_survive_resolving() {
-    let entry = EventConstraint::exclusive_event(0xd0, 0xf).overlapping();
+    let entry = EventConstraint::corrupting_event(0xd0, 0xf).overlapping();
     let constraint = entry.resolve(HASWELL_HT);
     assert!(constraint.exclusive && constraint.overlap);
     assert!(

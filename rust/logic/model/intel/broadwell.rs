@@ -120,7 +120,7 @@ pub const BROADWELL: Model = Model {
     clearing_events: &[],
     acknowledge: Acknowledge::Late,
     topdown_files: sandy_bridge::TOPDOWN_FILES,
-    transaction_files: haswell::TRANSACTION_FILES,
+    tsx_files: haswell::TSX_FILES,
     checkpointed: CounterMask::from_bits(0x4),
     period_rule: PeriodRule::BROADWELL,
 };

@@ -91,7 +91,7 @@ pub const CORE2: Model = Model {
     clearing_events: &[],
     acknowledge: Acknowledge::Early,
     topdown_files: &[],
-    transaction_files: &[],
+    tsx_files: &[],
     checkpointed: CounterMask::EMPTY,
     period_rule: PeriodRule::NONE,
 };

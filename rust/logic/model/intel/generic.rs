@@ -65,7 +65,7 @@ pub const GENERIC: Model = Model {
     clearing_events: &[],
     acknowledge: Acknowledge::Early,
     topdown_files: &[],
-    transaction_files: &[],
+    tsx_files: &[],
     checkpointed: CounterMask::EMPTY,
     period_rule: PeriodRule::NONE,
 };

@@ -119,7 +119,7 @@ const CACHE_EVENTS: CacheEvents = CacheEvents::checked(&[
 
 /// The events of TSX transactions.
 #[rustfmt::skip]
-const TRANSACTION_FILES: &[(&str, &str)] = &[
+const TSX_FILES: &[(&str, &str)] = &[
     ("tx-start",          "event=0xc9,umask=0x1"), // RTM_RETIRED.START
     ("tx-abort",          "event=0xc9,umask=0x4"), // RTM_RETIRED.ABORTED
     ("tx-commit",         "event=0xc9,umask=0x2"), // RTM_RETIRED.COMMIT
@@ -152,7 +152,7 @@ pub const GOLDEN_COVE: Model = Model {
     clearing_events: &[],
     acknowledge: Acknowledge::Late,
     topdown_files: &[],
-    transaction_files: TRANSACTION_FILES,
+    tsx_files: TSX_FILES,
     checkpointed: CounterMask::from_bits(0x4),
     period_rule: PeriodRule::NONE,
 };

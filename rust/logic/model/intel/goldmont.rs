@@ -126,7 +126,7 @@ pub const GOLDMONT: Model = Model {
     clearing_events: &[],
     acknowledge: Acknowledge::Early,
     topdown_files: TOPDOWN_FILES,
-    transaction_files: &[],
+    tsx_files: &[],
     checkpointed: CounterMask::EMPTY,
     period_rule: PeriodRule::NONE,
 };
@@ -140,6 +140,6 @@ pub const GOLDMONT_PLUS: Model = Model {
     precise_distribution: PreciseDistribution::Counter0,
     cache_events: PLUS_CACHE_EVENTS,
     topdown_files: PLUS_TOPDOWN_FILES,
-    transaction_files: &[],
+    tsx_files: &[],
     ..GOLDMONT
 };

@@ -55,10 +55,10 @@ const EVENT_CONSTRAINTS: &[EventConstraint] = checked(COUNTERS, &[
     EventConstraint::event(0xc9, 0xf), // RTM_RETIRED.*
     EventConstraint::event_and_umask(0x1eca, 0xf), // FP_ASSIST.ANY
     // The same, and erratum HSD29 where a core has two threads.
-    EventConstraint::exclusive_event(0xd0, 0xf), // MEM_UOPS_RETIRED.*
-    EventConstraint::exclusive_event(0xd1, 0xf), // MEM_LOAD_UOPS_RETIRED.*
-    EventConstraint::exclusive_event(0xd2, 0xf), // MEM_LOAD_UOPS_L3_HIT_RETIRED.*
-    EventConstraint::exclusive_event(0xd3, 0xf), // MEM_LOAD_UOPS_L3_MISS_RETIRED.*
+    EventConstraint::corrupting_event(0xd0, 0xf), // MEM_UOPS_RETIRED.*
+    EventConstraint::corrupting_event(0xd1, 0xf), // MEM_LOAD_UOPS_RETIRED.*
+    EventConstraint::corrupting_event(0xd2, 0xf), // MEM_LOAD_UOPS_L3_HIT_RETIRED.*
+    EventConstraint::corrupting_event(0xd3, 0xf), // MEM_LOAD_UOPS_L3_MISS_RETIRED.*
 ]);
 
 /// The events that can be precise.
@@ -69,16 +69,16 @@ const PEBS_EVENTS: PebsEvents = PebsEvents::checked(COUNTERS, &[
     PebsEvent::exact(0x1080_01c2, 0xf), // UOPS_RETIRED.ALL, inv=1, cmask=16 (cycles:p)
     PebsEvent::exact(0x1080_01c0, 0x2), // INST_RETIRED.PREC_DIST, inv=1, cmask=16 (cycles:ppp)
     PebsEvent::exact(0x01c2, 0xf).with(Address), // UOPS_RETIRED.ALL
-    PebsEvent::exact(0x11d0, 0xf).exclusive().with(Load), // MEM_UOPS_RETIRED.STLB_MISS_LOADS
-    PebsEvent::exact(0x21d0, 0xf).exclusive().with(Load), // MEM_UOPS_RETIRED.LOCK_LOADS
-    PebsEvent::exact(0x41d0, 0xf).exclusive().with(Load), // MEM_UOPS_RETIRED.SPLIT_LOADS
-    PebsEvent::exact(0x81d0, 0xf).exclusive().with(Load), // MEM_UOPS_RETIRED.ALL_LOADS
-    PebsEvent::exact(0x12d0, 0xf).exclusive().with(StoreAddress), // MEM_UOPS_RETIRED.STLB_MISS_STORES
-    PebsEvent::exact(0x42d0, 0xf).exclusive().with(StoreAddress), // MEM_UOPS_RETIRED.SPLIT_STORES
-    PebsEvent::exact(0x82d0, 0xf).exclusive().with(StoreAddress), // MEM_UOPS_RETIRED.ALL_STORES
-    PebsEvent::event(0xd1, 0xf).exclusive().with(Load), // MEM_LOAD_UOPS_RETIRED.*
-    PebsEvent::event(0xd2, 0xf).exclusive().with(Load), // MEM_LOAD_UOPS_L3_HIT_RETIRED.*
-    PebsEvent::event(0xd3, 0xf).exclusive().with(Load), // MEM_LOAD_UOPS_L3_MISS_RETIRED.*
+    PebsEvent::exact(0x11d0, 0xf).corrupting().with(Load), // MEM_UOPS_RETIRED.STLB_MISS_LOADS
+    PebsEvent::exact(0x21d0, 0xf).corrupting().with(Load), // MEM_UOPS_RETIRED.LOCK_LOADS
+    PebsEvent::exact(0x41d0, 0xf).corrupting().with(Load), // MEM_UOPS_RETIRED.SPLIT_LOADS
+    PebsEvent::exact(0x81d0, 0xf).corrupting().with(Load), // MEM_UOPS_RETIRED.ALL_LOADS
+    PebsEvent::exact(0x12d0, 0xf).corrupting().with(StoreAddress), // MEM_UOPS_RETIRED.STLB_MISS_STORES
+    PebsEvent::exact(0x42d0, 0xf).corrupting().with(StoreAddress), // MEM_UOPS_RETIRED.SPLIT_STORES
+    PebsEvent::exact(0x82d0, 0xf).corrupting().with(StoreAddress), // MEM_UOPS_RETIRED.ALL_STORES
+    PebsEvent::event(0xd1, 0xf).corrupting().with(Load), // MEM_LOAD_UOPS_RETIRED.*
+    PebsEvent::event(0xd2, 0xf).corrupting().with(Load), // MEM_LOAD_UOPS_L3_HIT_RETIRED.*
+    PebsEvent::event(0xd3, 0xf).corrupting().with(Load), // MEM_LOAD_UOPS_L3_MISS_RETIRED.*
     PebsEvent::any(0xf),
 ]);
 
@@ -117,7 +117,7 @@ pub(in crate::logic::model) const CACHE_EVENTS: CacheEvents = CacheEvents::check
 
 /// The events of TSX transactions.
 #[rustfmt::skip]
-pub(in crate::logic::model) const TRANSACTION_FILES: &[(&str, &str)] = &[
+pub(in crate::logic::model) const TSX_FILES: &[(&str, &str)] = &[
     ("tx-start",    "event=0xc9,umask=0x1"), // RTM_RETIRED.START
     ("tx-commit",   "event=0xc9,umask=0x2"), // RTM_RETIRED.COMMIT
     ("tx-abort",    "event=0xc9,umask=0x4"), // RTM_RETIRED.ABORTED
@@ -151,7 +151,7 @@ pub const HASWELL: Model = Model {
     clearing_events: &[],
     acknowledge: Acknowledge::Late,
     topdown_files: sandy_bridge::TOPDOWN_FILES,
-    transaction_files: TRANSACTION_FILES,
+    tsx_files: TSX_FILES,
     checkpointed: CounterMask::from_bits(0x4),
     period_rule: PeriodRule::HASWELL,
 };

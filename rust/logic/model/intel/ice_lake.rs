@@ -105,7 +105,7 @@ const SERVER_CACHE_EVENTS: CacheEvents = skylake::CACHE_EVENTS.with(&[
 
 /// The events of TSX transactions.
 #[rustfmt::skip]
-const TRANSACTION_FILES: &[(&str, &str)] = &[
+const TSX_FILES: &[(&str, &str)] = &[
     ("tx-start",          "event=0xc9,umask=0x1"), // RTM_RETIRED.START
     ("tx-abort",          "event=0xc9,umask=0x4"), // RTM_RETIRED.ABORTED
     ("tx-commit",         "event=0xc9,umask=0x2"), // RTM_RETIRED.COMMIT
@@ -141,7 +141,7 @@ pub const ICE_LAKE: Model = Model {
     clearing_events: &[],
     acknowledge: Acknowledge::Late,
     topdown_files: &[],
-    transaction_files: TRANSACTION_FILES,
+    tsx_files: TSX_FILES,
     checkpointed: CounterMask::from_bits(0x4),
     period_rule: PeriodRule::NONE,
 };

@@ -49,10 +49,10 @@ const EVENT_CONSTRAINTS: &[EventConstraint] = checked(COUNTERS, &[
     EventConstraint::event_and_umask(0x04c5, 0xf), // BR_MISP_RETIRED.ALL_BRANCHES_PEBS
     EventConstraint::event_and_umask(0x1eca, 0xf), // FP_ASSIST.ANY
     // The same, and erratum BV98 where a core has two threads.
-    EventConstraint::exclusive_event(0xd0, 0xf), // MEM_UOPS_RETIRED.*
-    EventConstraint::exclusive_event(0xd1, 0xf), // MEM_LOAD_UOPS_RETIRED.*
-    EventConstraint::exclusive_event(0xd2, 0xf), // MEM_LOAD_UOPS_LLC_HIT_RETIRED.*
-    EventConstraint::exclusive_event(0xd3, 0xf), // MEM_LOAD_UOPS_LLC_MISS_RETIRED.*
+    EventConstraint::corrupting_event(0xd0, 0xf), // MEM_UOPS_RETIRED.*
+    EventConstraint::corrupting_event(0xd1, 0xf), // MEM_LOAD_UOPS_RETIRED.*
+    EventConstraint::corrupting_event(0xd2, 0xf), // MEM_LOAD_UOPS_LLC_HIT_RETIRED.*
+    EventConstraint::corrupting_event(0xd3, 0xf), // MEM_LOAD_UOPS_LLC_MISS_RETIRED.*
 ]);
 
 /// The events that can be precise.
@@ -63,10 +63,10 @@ const PEBS_EVENTS: PebsEvents = PebsEvents::checked(COUNTERS, &[
     PebsEvent::exact(0x02cd, 0x8).with(Store), // MEM_TRANS_RETIRED.PRECISE_STORE
     PebsEvent::exact(0x1080_01c2, 0xf), // UOPS_RETIRED.ALL, inv=1, cmask=16 (cycles:p)
     PebsEvent::exact(0x1080_01c0, 0x2), // INST_RETIRED.PREC_DIST, inv=1, cmask=16 (cycles:ppp)
-    PebsEvent::event_with_any_flags(0xd0, 0xf).exclusive(), // MEM_UOP_RETIRED.*
-    PebsEvent::event_with_any_flags(0xd1, 0xf).exclusive(), // MEM_LOAD_UOPS_RETIRED.*
-    PebsEvent::event_with_any_flags(0xd2, 0xf).exclusive(), // MEM_LOAD_UOPS_LLC_HIT_RETIRED.*
-    PebsEvent::event_with_any_flags(0xd3, 0xf).exclusive(), // MEM_LOAD_UOPS_LLC_MISS_RETIRED.*
+    PebsEvent::event_with_any_flags(0xd0, 0xf).corrupting(), // MEM_UOP_RETIRED.*
+    PebsEvent::event_with_any_flags(0xd1, 0xf).corrupting(), // MEM_LOAD_UOPS_RETIRED.*
+    PebsEvent::event_with_any_flags(0xd2, 0xf).corrupting(), // MEM_LOAD_UOPS_LLC_HIT_RETIRED.*
+    PebsEvent::event_with_any_flags(0xd3, 0xf).corrupting(), // MEM_LOAD_UOPS_LLC_MISS_RETIRED.*
     PebsEvent::any(0xf),
 ]);
 
@@ -119,7 +119,7 @@ pub const IVY_BRIDGE: Model = Model {
     clearing_events: &[],
     acknowledge: Acknowledge::Early,
     topdown_files: sandy_bridge::TOPDOWN_FILES,
-    transaction_files: &[],
+    tsx_files: &[],
     checkpointed: CounterMask::EMPTY,
     period_rule: PeriodRule::NONE,
 };

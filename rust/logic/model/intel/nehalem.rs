@@ -144,7 +144,7 @@ pub const NEHALEM: Model = Model {
     clearing_events: CLEARING_EVENTS,
     acknowledge: Acknowledge::Early,
     topdown_files: &[],
-    transaction_files: &[],
+    tsx_files: &[],
     checkpointed: CounterMask::EMPTY,
     period_rule: PeriodRule::NEHALEM,
 };

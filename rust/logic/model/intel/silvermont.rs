@@ -92,7 +92,7 @@ pub const SILVERMONT: Model = Model {
     clearing_events: &[],
     acknowledge: Acknowledge::Early,
     topdown_files: TOPDOWN_FILES,
-    transaction_files: &[],
+    tsx_files: &[],
     checkpointed: CounterMask::EMPTY,
     period_rule: PeriodRule::NONE,
 };

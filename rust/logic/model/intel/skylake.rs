@@ -137,7 +137,7 @@ pub const SKYLAKE: Model = Model {
     clearing_events: &[],
     acknowledge: Acknowledge::Late,
     topdown_files: TOPDOWN_FILES,
-    transaction_files: haswell::TRANSACTION_FILES,
+    tsx_files: haswell::TSX_FILES,
     checkpointed: CounterMask::from_bits(0x4),
     period_rule: PeriodRule::NONE,
 };

@@ -106,7 +106,7 @@ pub const WESTMERE: Model = Model {
     clearing_events: nehalem::CLEARING_EVENTS,
     acknowledge: Acknowledge::Early,
     topdown_files: &[],
-    transaction_files: &[],
+    tsx_files: &[],
     checkpointed: CounterMask::EMPTY,
     period_rule: PeriodRule::NONE,
 };
