@@ -17,7 +17,7 @@ demo:
 	@scripts/demo
 
 test:
-	@scripts/test
+	@scripts/test $(if $(RETRY),--retry)
 
 miri:
 	@scripts/miri
@@ -90,7 +90,7 @@ help:
 	@echo "                    install rpmu.ko below /lib/modules and run depmod; with FLAVOUR= or KDIR= as above,"
 	@echo "                    INSTALL_MOD_PATH=DIR to install below DIR/lib/modules"
 	@echo "make demo           boot a guest, load rpmu and run perf stat on it"
-	@echo "make test           run all tests, on the host and in guests"
+	@echo "make test           run all tests, on the host and in guests; RETRY=1: run failed ones of guests once more"
 	@echo "make miri           run the logic's unit tests in Miri, with your own nightly Rust toolchain"
 	@echo "make vpmu-test      test the emulated PMU: its model, its registers and the built-in driver on all nine CPU models"
 	@echo "make vpmu-speed     measure the cost of the emulated PMU: QEMU's CPU time with it and without"
