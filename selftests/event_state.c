@@ -245,20 +245,6 @@ TEST(control_group)
 	EXPECT_EQ(0, rmdir(top));
 }
 
-/* A whole file; false if it cannot be read. */
-static bool slurp(const char *path, char *text, size_t size)
-{
-	FILE *file = fopen(path, "r");
-	size_t len;
-
-	if (!file)
-		return false;
-	len = fread(text, 1, size - 1, file);
-	fclose(file);
-	text[len] = '\0';
-	return true;
-}
-
 #define GOING_EVENTS	8
 #define GOING_ROUNDS	1000
 #define GOING_S		15
@@ -313,7 +299,7 @@ TEST_F_TIMEOUT(listed, while_they_go, 120)
 	ASSERT_LE(0, reader);
 	if (!reader) {
 		run_on(cpu);
-		while (slurp(schedule, text, sizeof(text)))
+		while (read_file(schedule, text, sizeof(text)))
 			;
 		_exit(1);
 	}
@@ -329,7 +315,7 @@ TEST_F_TIMEOUT(listed, while_they_go, 120)
 			ASSERT_EQ(0, ioctl(fds[0], PERF_EVENT_IOC_ID, &id));
 			snprintf(waits, sizeof(waits), "\nwaits type=4 config=%#x id=%llu ",
 				 RAW_BRANCHES, id);
-			ASSERT_TRUE(slurp(schedule, text, sizeof(text)));
+			ASSERT_TRUE(read_file(schedule, text, sizeof(text)));
 			EXPECT_NE(NULL, strstr(text, waits)) TH_LOG("%s", text);
 			ASSERT_TRUE(read_one(fds[0], &count));
 			EXPECT_EQ(0, count.running);

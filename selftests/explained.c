@@ -19,22 +19,14 @@
 #define AT_ONCE_US	50000
 #define ALL_LOADS	0x81d0	/* MEM_UOPS_RETIRED.ALL_LOADS: exclusive on Haswell */
 
-/* A file of rpmu's, whole. */
-static char *slurp(const char *name)
+/* Reads a file of rpmu's in debugfs; NULL if it cannot be read. */
+static char *rpmu_file(const char *name)
 {
 	static char text[1 << 16];
 	char path[128];
-	size_t len;
-	FILE *file;
 
 	snprintf(path, sizeof(path), DEBUGFS "/%s", name);
-	file = fopen(path, "r");
-	if (!file)
-		return NULL;
-	len = fread(text, 1, sizeof(text) - 1, file);
-	fclose(file);
-	text[len] = '\0';
-	return text;
+	return read_file(path, text, sizeof(text)) ? text : NULL;
 }
 
 /* The first line of @text that has @word in it; NULL if none has. */
@@ -54,7 +46,7 @@ static char *line_with(char *text, const char *word)
 
 static char *newest_refusal(void)
 {
-	return line_with(slurp("refusals"), "type=");
+	return line_with(rpmu_file("refusals"), "type=");
 }
 
 FIXTURE(explained)
@@ -172,7 +164,7 @@ TEST_F(explained, so_many_are_kept)
 		attr.config = 0xff0000 + i;
 		EXPECT_EQ(-1, perf_open_self(&attr, -1));
 	}
-	text = slurp("refusals");
+	text = rpmu_file("refusals");
 	ASSERT_NE(NULL, text);
 	for (text = strtok(text, "\n"); text; text = strtok(NULL, "\n")) {
 		if (*text == '#')
@@ -185,36 +177,28 @@ TEST_F(explained, so_many_are_kept)
 	EXPECT_EQ(KEPT, lines);
 }
 
-static __u64 number_of(int fd)
-{
-	__u64 number = 0;
-
-	ioctl(fd, PERF_EVENT_IOC_ID, &number);
-	return number;
-}
-
 /* The line of the event in @schedule. */
 static char *line_of(char *schedule, int fd)
 {
 	char id[32];
 
-	snprintf(id, sizeof(id), " id=%llu ", (unsigned long long)number_of(fd));
+	snprintf(id, sizeof(id), " id=%llu ", (unsigned long long)event_id(fd));
 	return line_with(schedule, id);
 }
 
 /* The line of the event in the schedule of CPU 0. */
 static char *scheduled(int fd)
 {
-	return line_of(slurp("cpu0/schedule"), fd);
+	return line_of(rpmu_file("cpu0/schedule"), fd);
 }
 
 /* Whether the event is among those of CPU 0 that count or wait right now. */
 static bool is_here(int fd)
 {
-	char *all = slurp("cpu0/schedule"), *end = all ? strstr(all, "# the last ") : NULL;
+	char *all = rpmu_file("cpu0/schedule"), *end = all ? strstr(all, "# the last ") : NULL;
 	char id[32];
 
-	snprintf(id, sizeof(id), " id=%llu ", (unsigned long long)number_of(fd));
+	snprintf(id, sizeof(id), " id=%llu ", (unsigned long long)event_id(fd));
 	if (!end)
 		return false;
 	*end = '\0';
@@ -287,7 +271,7 @@ static bool holder_named(const char *line, int fd)
 {
 	char holder[48];
 
-	snprintf(holder, sizeof(holder), ": id=%llu", (unsigned long long)number_of(fd));
+	snprintf(holder, sizeof(holder), ": id=%llu", (unsigned long long)event_id(fd));
 	return strstr(line, holder);
 }
 
@@ -315,7 +299,7 @@ TEST_F(explained, waits_for_its_turn)
 	/* Some turns. */
 	branch_loop(10000000);
 	/* All of them in one look: between two, others get their turn. */
-	schedule = slurp("cpu0/schedule");
+	schedule = rpmu_file("cpu0/schedule");
 	for (i = 0; i < gp + 3; i++) {
 		line = line_of(schedule, fds[i]);
 		ASSERT_NE(NULL, line) TH_LOG("%u: %s", i, schedule);
@@ -364,7 +348,7 @@ TEST_F(explained, waits_for_its_turn)
 		named = strstr(line, "members=2 counted_ms=") &&
 			strstr(line, ": waits for its turn behind PMC");
 	}
-	EXPECT_TRUE(named) TH_LOG("%s", slurp("cpu0/schedule"));
+	EXPECT_TRUE(named) TH_LOG("%s", rpmu_file("cpu0/schedule"));
 	close(pair[1]);
 	close(pair[0]);
 	for (i = 0; i < gp - 1; i++)
@@ -477,7 +461,7 @@ TEST_F(waiting, as_a_group)
 	line = scheduled(member);
 	ASSERT_NE(NULL, line);
 	EXPECT_EQ(0, strncmp(line, "member ", 7)) TH_LOG("%s", line);
-	snprintf(group, sizeof(group), " group=%llu", (unsigned long long)number_of(leader));
+	snprintf(group, sizeof(group), " group=%llu", (unsigned long long)event_id(leader));
 	EXPECT_NE(NULL, strstr(line, group)) TH_LOG("%s", line);
 	close(member);
 	close(leader);
@@ -496,16 +480,16 @@ TEST_F(waiting, pinned)
 		fds[i] = open_on_cpu0(RAW_BRANCHES, true, -1);
 	last = open_on_cpu0(RAW_BRANCHES, true, -1);
 	waits = open_on_cpu0(RAW_BRANCHES, false, -1);
-	EXPECT_TRUE(is_here(waits)) TH_LOG("%s", slurp("cpu0/schedule"));
+	EXPECT_TRUE(is_here(waits)) TH_LOG("%s", rpmu_file("cpu0/schedule"));
 	line = scheduled(last);
 	ASSERT_NE(NULL, line);
 	EXPECT_EQ(0, strncmp(line, "error ", 6)) TH_LOG("%s", line);
 	EXPECT_TRUE(holder_named(line, first)) TH_LOG("%s", line);
 	/* Not among those that are not here any more, until it is not. */
-	EXPECT_TRUE(is_here(last)) TH_LOG("%s", slurp("cpu0/schedule"));
+	EXPECT_TRUE(is_here(last)) TH_LOG("%s", rpmu_file("cpu0/schedule"));
 	EXPECT_EQ(0, ioctl(last, PERF_EVENT_IOC_DISABLE, 0));
 	EXPECT_EQ(0, ioctl(waits, PERF_EVENT_IOC_DISABLE, 0));
-	EXPECT_FALSE(is_here(waits)) TH_LOG("%s", slurp("cpu0/schedule"));
+	EXPECT_FALSE(is_here(waits)) TH_LOG("%s", rpmu_file("cpu0/schedule"));
 	close(waits);
 	close(last);
 	for (i = 0; i < self->gp - 1; i++)
@@ -534,7 +518,7 @@ TEST_F(waiting, for_the_sibling)
 	waits = open_on_cpu0(RAW_BRANCHES, false, -1);
 	ASSERT_LE(0, waits);
 	line = scheduled(self->fds[2]);
-	ASSERT_NE(NULL, line) TH_LOG("%s", slurp("cpu0/schedule"));
+	ASSERT_NE(NULL, line) TH_LOG("%s", rpmu_file("cpu0/schedule"));
 	EXPECT_EQ(0, strncmp(line, "waits ", 6)) TH_LOG("%s", line);
 	EXPECT_NE(NULL, strstr(line, ": 3 general-purpose counters are needed, 2 may be used"))
 		TH_LOG("%s", line);

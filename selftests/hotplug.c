@@ -21,29 +21,21 @@
 FIXTURE(hotplug)
 {
 	int cpu;
-	char online[80];
 };
-
-static bool set_online(const char *path, bool on)
-{
-	return write_line(path, on ? "1" : "0");
-}
 
 FIXTURE_SETUP(hotplug)
 {
 	self->cpu = sysconf(_SC_NPROCESSORS_ONLN) - 1;
-	snprintf(self->online, sizeof(self->online),
-		 "/sys/devices/system/cpu/cpu%d/online", self->cpu);
 	if (self->cpu < 1)
 		SKIP(return, "one CPU only");
-	ASSERT_EQ(0, access(self->online, W_OK));
+	ASSERT_TRUE(set_cpu_online(self->cpu, true));
 	ASSERT_TRUE(run_on(0));
 }
 
 FIXTURE_TEARDOWN(hotplug)
 {
 	if (self->cpu >= 1)
-		EXPECT_TRUE(set_online(self->online, true));
+		EXPECT_TRUE(set_cpu_online(self->cpu, true));
 }
 
 static struct perf_event_attr instructions_user(void)
@@ -80,13 +72,13 @@ TEST_F(hotplug, cpu_event)
 		ASSERT_TRUE(run_on(0));
 		ASSERT_EQ(0, ioctl(fd, PERF_EVENT_IOC_ENABLE, 0));
 
-		ASSERT_TRUE(set_online(self->online, false));
+		ASSERT_TRUE(set_cpu_online(self->cpu, false));
 		ASSERT_TRUE(read_one(fd, &before));
 		EXPECT_LE(LOOP_INSTRUCTIONS(LOOPS), before.value);
 		EXPECT_EQ(-1, perf_open(&attr, -1, self->cpu, -1, 0));
 		EXPECT_EQ(ENODEV, errno);
 
-		ASSERT_TRUE(set_online(self->online, true));
+		ASSERT_TRUE(set_cpu_online(self->cpu, true));
 		expect_exact_on(_metadata, self->cpu);
 		ASSERT_TRUE(read_one(fd, &after));
 		EXPECT_EQ(before.value, after.value);
@@ -108,8 +100,8 @@ TEST_F(hotplug, cpu_group)
 	ASSERT_LE(0, leader);
 	sibling = perf_open(&branches, -1, self->cpu, leader, 0);
 	ASSERT_LE(0, sibling);
-	ASSERT_TRUE(set_online(self->online, false));
-	ASSERT_TRUE(set_online(self->online, true));
+	ASSERT_TRUE(set_cpu_online(self->cpu, false));
+	ASSERT_TRUE(set_cpu_online(self->cpu, true));
 	EXPECT_NE(NO_COUNT, read_value(leader));
 	EXPECT_NE(NO_COUNT, read_value(sibling));
 	close(sibling);
@@ -147,8 +139,8 @@ TEST_F(hotplug, task_event)
 			      sizeof(count));
 		}
 		usleep(50000);
-		ASSERT_TRUE(set_online(self->online, false));
-		ASSERT_TRUE(set_online(self->online, true));
+		ASSERT_TRUE(set_cpu_online(self->cpu, false));
+		ASSERT_TRUE(set_cpu_online(self->cpu, true));
 		ASSERT_EQ(0, waitpid(pid, &status, WNOHANG)) {
 			TH_LOG("the loop was too short to see anything");
 		}
@@ -220,7 +212,7 @@ TEST_F(hotplug, stopper)
 
 	for (cycle = 0; cycle < CYCLES; cycle++) {
 		for (step = 0; step < 2; step++) {
-			ASSERT_TRUE(set_online(self->online, step == 1));
+			ASSERT_TRUE(set_cpu_online(self->cpu, step == 1));
 			/* It moves who runs there. */
 			if (step == 1) {
 				ASSERT_TRUE(run_on(self->cpu));
@@ -268,8 +260,7 @@ static bool sample(struct ring *ring, __u64 config, pid_t pid, int cpu)
 	ring->fd = perf_open(&attr, pid, cpu, -1, 0);
 	if (ring->fd < 0)
 		return false;
-	ring->page = mmap(NULL, (1 + LOAD_PAGES) * PAGE, PROT_READ | PROT_WRITE,
-			  MAP_SHARED, ring->fd, 0);
+	ring->page = map_buffer(ring->fd, LOAD_PAGES);
 	return ring->page != MAP_FAILED;
 }
 
@@ -336,14 +327,6 @@ FIXTURE(hotplug_load)
 	int cpus, tasks;
 	bool *stop;
 };
-
-static bool set_cpu_online(int cpu, bool on)
-{
-	char path[80];
-
-	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/online", cpu);
-	return set_online(path, on);
-}
 
 FIXTURE_SETUP(hotplug_load)
 {

@@ -61,7 +61,6 @@ static __u64 stalls_config(void)
 FIXTURE(ht_exclusion)
 {
 	int a, b;
-	char b_online[80];
 	char interval[32];
 };
 
@@ -78,8 +77,6 @@ FIXTURE_SETUP(ht_exclusion)
 	if (!*end)
 		SKIP(return, "one thread a core");
 	self->b = atoi(end + 1);
-	snprintf(self->b_online, sizeof(self->b_online),
-		 "/sys/devices/system/cpu/cpu%d/online", self->b);
 	/* The test itself elsewhere, if there is another core. */
 	ASSERT_TRUE(run_on(sysconf(_SC_NPROCESSORS_ONLN) > 2 ? 2 : 0));
 	ASSERT_TRUE(forbid_rotation());
@@ -112,7 +109,7 @@ FIXTURE_TEARDOWN(ht_rotation)
 
 FIXTURE_TEARDOWN(ht_exclusion)
 {
-	EXPECT_TRUE(write_line(self->b_online, "1"));
+	EXPECT_TRUE(set_cpu_online(self->b, true));
 	EXPECT_TRUE(allow_rotation(self->interval));
 }
 
@@ -535,7 +532,7 @@ TEST_F(ht_exclusion, sibling_goes_and_comes)
 	usleep(AT_ONCE_US);
 	EXPECT_TRUE(waits(pending));
 
-	ASSERT_TRUE(write_line(self->b_online, "0"));
+	ASSERT_TRUE(set_cpu_online(self->b, false));
 	usleep(AT_ONCE_US);
 	EXPECT_TRUE(runs(pending));
 	/* Alone in the core, without limits. */
@@ -547,7 +544,7 @@ TEST_F(ht_exclusion, sibling_goes_and_comes)
 	}
 	close(pending);
 
-	ASSERT_TRUE(write_line(self->b_online, "1"));
+	ASSERT_TRUE(set_cpu_online(self->b, true));
 	close(exclusive);
 	exclusive = exclusive_on_counter_2(self->a, self->b, open_flexible);
 	ASSERT_LE(0, exclusive);

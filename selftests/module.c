@@ -9,28 +9,22 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+
+#include "perf_util.h"
 
 int main(int argc, char **argv)
 {
-	long err;
-	int fd;
+	bool done;
 
 	if (argc >= 3 && argc <= 4 && !strcmp(argv[1], "load")) {
-		fd = open(argv[2], O_RDONLY | O_CLOEXEC);
-		err = fd < 0 ? fd : syscall(SYS_finit_module, fd,
-						 argc == 4 ? argv[3] : "", 0);
+		done = load_module(argv[2], argc == 4 ? argv[3] : "");
 	} else if (argc == 3 && !strcmp(argv[1], "unload")) {
-		err = syscall(SYS_delete_module, argv[2], O_NONBLOCK);
+		done = unload_module(argv[2]);
 	} else {
 		fprintf(stderr, "usage: module load FILE [PARAMETERS] | unload NAME\n");
 		return 2;
 	}
-	if (err)
+	if (!done)
 		printf("%s: %s\n", argv[2], strerror(errno));
-	return !!err;
+	return !done;
 }

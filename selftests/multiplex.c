@@ -21,7 +21,6 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #include "kselftest_harness.h"
 #include "perf_util.h"
@@ -99,14 +98,6 @@ struct run {
 	__u64 enabled;		/* ns */
 };
 
-static __u64 now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
-}
-
 /* Percentage of the time in which the loop did not run. */
 static double percent_taken(const struct run *run)
 {
@@ -146,9 +137,9 @@ static void expect_shares(struct __test_metadata *_metadata,
 		ASSERT_EQ(0, ioctl(event[i].fd, PERF_EVENT_IOC_ENABLE, 0));
 	for (round = 1; round <= MAX_ROUNDS; round++) {
 		do {
-			start = now();
+			start = now_ns();
 			branch_loop(PASSES);
-			start = now() - start;
+			start = now_ns() - start;
 			if (start < run.fastest)
 				run.fastest = start;
 			run.passes += PASSES;
@@ -685,12 +676,12 @@ static int counter_of(const struct perf_event_mmap_page *page)
 /* What the two have counted when there have been TURNS more. */
 static void take_turns(struct __test_metadata *_metadata, struct sharer *event)
 {
-	__u64 end = now() + TURNS * MUX_MS * 1000000ULL;
+	__u64 end = now_ns() + TURNS * MUX_MS * 1000000ULL;
 	int i;
 
 	for (i = 0; i < 2; i++)
 		ASSERT_EQ(0, ioctl(event[i].fd, PERF_EVENT_IOC_ENABLE, 0));
-	while (now() < end)
+	while (now_ns() < end)
 		branch_loop(PASSES);
 	for (i = 0; i < 2; i++)
 		ASSERT_TRUE(read_one(event[i].fd, &event[i].count));

@@ -10,7 +10,6 @@
  * register is.
  */
 #define _GNU_SOURCE
-#include <time.h>
 
 #include "kselftest_harness.h"
 #include "perf_util.h"
@@ -326,15 +325,6 @@ FIXTURE_TEARDOWN(turns)
 	EXPECT_TRUE(write_line(MUX_INTERVAL, self->interval));
 }
 
-static __u64 since(const struct timespec *start)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (now.tv_sec - start->tv_sec) * 1000000000ULL + now.tv_nsec -
-	       start->tv_nsec;
-}
-
 /*
  * Events that no two registers are enough for: each gets its share, and never
  * more of them run than there are registers.
@@ -343,7 +333,7 @@ static void take_turns(struct __test_metadata *_metadata, const __u64 *config,
 		       const __u64 *value, int nr, int registers)
 {
 	double share, sum = 0.0;
-	struct timespec start;
+	__u64 end;
 	struct one_count count;
 	int fd[8];
 	int i;
@@ -353,10 +343,10 @@ static void take_turns(struct __test_metadata *_metadata, const __u64 *config,
 		fd[i] = open_event(config[i], value[i], -1);
 		ASSERT_LE(0, fd[i]);
 	}
-	clock_gettime(CLOCK_MONOTONIC, &start);
+	end = now_ns() + 500000000ULL;
 	for (i = 0; i < nr; i++)
 		ASSERT_EQ(0, ioctl(fd[i], PERF_EVENT_IOC_ENABLE, 0));
-	while (since(&start) < 500000000ULL)
+	while (now_ns() < end)
 		branch_loop(20000);
 	for (i = 0; i < nr; i++) {
 		ASSERT_EQ(0, ioctl(fd[i], PERF_EVENT_IOC_DISABLE, 0));

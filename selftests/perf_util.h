@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the tests share: opening and reading events, loops of a known number
- * of instructions, and what the CPU and the driver under test are.
+ * Shared by the tests: opening and reading events, loops of a known number of
+ * instructions, and queries for the CPU and the driver under test.
  *
- * The tests ask CPUID, never the driver, what the hardware has, so that a
- * driver that reports nonsense cannot make its own tests pass.
+ * The tests learn the hardware's features from CPUID, never from the driver:
+ * a driver that reports nonsense cannot make its own tests pass.
+ *
+ * The loops are inline, since tests count or sample the code around them too.
  */
 #ifndef RPMU_SELFTESTS_PERF_UTIL_H
 #define RPMU_SELFTESTS_PERF_UTIL_H
@@ -20,11 +22,10 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <linux/perf_event.h>
-
-#include "cpu_models.h"
 
 #define CPU_PMU		"/sys/bus/event_source/devices/cpu"
 
@@ -32,7 +33,7 @@
 #define RAW_INSTRUCTIONS	0x00c0
 #define RAW_BRANCHES		0x00c4
 
-/* Every read_format that perf stat uses, on an event of its own. */
+/* The read_format that perf stat uses for a single event. */
 #define READ_ONE	(PERF_FORMAT_TOTAL_TIME_ENABLED | \
 			 PERF_FORMAT_TOTAL_TIME_RUNNING | PERF_FORMAT_ID)
 #define READ_GROUP	(READ_ONE | PERF_FORMAT_GROUP)
@@ -56,73 +57,48 @@ struct group_count {
 	} event[MAX_GROUP];
 };
 
-/* A counting event that is opened disabled: what most tests start from. */
-static inline struct perf_event_attr counting(__u32 type, __u64 config)
-{
-	struct perf_event_attr attr = {
-		.size = sizeof(attr),
-		.type = type,
-		.config = config,
-		.disabled = 1,
-		.read_format = READ_ONE,
-	};
+/* Returns the attributes of a counting event that starts disabled. */
+struct perf_event_attr counting(__u32 type, __u64 config);
 
-	return attr;
-}
+/* Returns the same for user mode alone. */
+struct perf_event_attr counting_user(__u32 type, __u64 config);
 
-static inline struct perf_event_attr counting_user(__u32 type, __u64 config)
-{
-	struct perf_event_attr attr = counting(type, config);
+/* Opens an event. Returns its descriptor, or -1 with errno set. */
+int perf_open(const struct perf_event_attr *attr, pid_t pid, int cpu, int group_fd,
+	      unsigned long flags);
 
-	attr.exclude_kernel = 1;
-	attr.exclude_hv = 1;
-	return attr;
-}
+/* Opens an event of the calling task, on any CPU. */
+int perf_open_self(const struct perf_event_attr *attr, int group_fd);
 
-/* Returns the descriptor, or -1 and errno. */
-static inline int perf_open(const struct perf_event_attr *attr, pid_t pid,
-			    int cpu, int group_fd, unsigned long flags)
-{
-	return syscall(SYS_perf_event_open, attr, pid, cpu, group_fd, flags);
-}
+/* Reads an event that was opened with READ_ONE. */
+bool read_one(int fd, struct one_count *count);
 
-/* For the calling task, on whatever CPU it runs. */
-static inline int perf_open_self(const struct perf_event_attr *attr, int group_fd)
-{
-	return perf_open(attr, 0, -1, group_fd, 0);
-}
-
-static inline bool read_one(int fd, struct one_count *count)
-{
-	return read(fd, count, sizeof(*count)) == sizeof(*count);
-}
-
-/* What read_value() gives if it cannot read; no test expects it of a count. */
+/* Returned by read_value() if the event cannot be read; no test expects this count. */
 #define NO_COUNT	(~0ULL)
 
-static inline __u64 read_value(int fd)
-{
-	struct one_count count;
+/* Returns the count of an event that was opened with READ_ONE. */
+__u64 read_value(int fd);
 
-	return read_one(fd, &count) ? count.value : NO_COUNT;
-}
+/* Returns the percentage of the enabled time that the event was on a counter. */
+double percent_running(const struct one_count *count);
 
-/* Percentage of the enabled time that the event was on a counter. */
-static inline double percent_running(const struct one_count *count)
-{
-	return count->enabled ? 100.0 * count->running / count->enabled : 0.0;
-}
+/* Returns the event's id (PERF_EVENT_IOC_ID), 0 if it has none. */
+__u64 event_id(int fd);
+
+/* Maps the event's user page and a buffer of @pages pages. Returns MAP_FAILED on error. */
+struct perf_event_mmap_page *map_buffer(int fd, unsigned long pages);
 
 /*
- * Enable the event (or with PERF_IOC_FLAG_GROUP its group), decrement a
- * word of memory n times, disable: all of it in one asm statement, so that no
- * instruction of the compiler's is counted. At user level there are
+ * Enables the event (or with PERF_IOC_FLAG_GROUP its group), decrements a
+ * word of memory n times and disables the event: all in one asm statement, so
+ * that no instruction of the compiler's is counted. The user-level
+ * instructions
  *
  *	2 * n			dec, which loads and stores, and jnz
  *	4			set-up of the disabling ioctl
  *	1			its SYSCALL
  *
- * instructions between the return of the first ioctl and the entry into the
+ * are those between the return of the first ioctl and the entry into the
  * second. The kernel clobbers RAX, RCX and R11 only.
  */
 #define LOOP_INSTRUCTIONS(n)	(2 * (__u64)(n) + 5)
@@ -156,27 +132,14 @@ static inline void counted_loop(int fd, unsigned long ioc_flags, unsigned long n
 }
 
 /*
- * Is a loop of n passes of the calling task counted exactly right now? *count
- * is NO_COUNT where there is no event to be had; errno says why.
+ * Returns whether a loop of n passes of the calling task is counted exactly
+ * right now. Sets *count to NO_COUNT if no event can be opened, with errno.
  */
-static inline bool counts_exactly(unsigned long n, __u64 *count)
-{
-	struct perf_event_attr attr =
-		counting_user(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS);
-	int fd = perf_open_self(&attr, -1);
-
-	*count = NO_COUNT;
-	if (fd < 0)
-		return false;
-	counted_loop(fd, 0, n);
-	*count = read_value(fd);
-	close(fd);
-	return *count == LOOP_INSTRUCTIONS(n);
-}
+bool counts_exactly(unsigned long n, __u64 *count);
 
 /*
- * The same around n system calls nr(arg, 0): 6 * n instructions at user level
- * and the same 5 at the end. The calls' own instructions are the kernel's.
+ * As counted_loop(), around n system calls nr(arg, 0): 6 * n user-level
+ * instructions and the same 5 at the end.
  */
 #define SYSCALLS_INSTRUCTIONS(n)	(6 * (__u64)(n) + 5)
 
@@ -216,8 +179,8 @@ static inline void counted_syscalls(int fd, unsigned long ioc_flags,
 }
 
 /*
- * One pass: a call and a return, a conditional branch that is not taken and
- * one that is: four branches.
+ * Executes four branches in each pass: a call, a return, a conditional branch
+ * that is not taken and one that is.
  */
 static inline void branch_loop(unsigned long n)
 {
@@ -236,7 +199,7 @@ static inline void branch_loop(unsigned long n)
 		     : "cc", "memory");
 }
 
-/* Per iteration two loads, three stores, one of both, and one branch. */
+/* Executes two loads, three stores, one of both and a branch in each pass. */
 static inline void memory_loop(unsigned long n)
 {
 	static unsigned long words[4];
@@ -258,82 +221,76 @@ static inline void memory_loop(unsigned long n)
 #define LOOP_LOADS	3
 #define LOOP_STORES	4
 
-/* Move to one CPU and let whoever was running there go to sleep. */
-static inline bool run_on(int cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	if (sched_setaffinity(0, sizeof(set), &set))
-		return false;
-	usleep(20000);
-	return true;
-}
+/* Moves the task to a CPU and lets other tasks there go to sleep. */
+bool run_on(int cpu);
 
 /*
- * What counts a CPU counts every program there. While this task has the CPU
- * alone, no other program gets it, unless this one sleeps.
+ * Takes the CPU for this task alone, or gives it back. An event of a CPU counts
+ * every program there; with SCHED_FIFO no other program gets the CPU unless
+ * this one sleeps.
  */
-static inline bool take_cpu(bool alone)
-{
-	const struct sched_param param = { .sched_priority = alone };
+bool take_cpu(bool alone);
 
-	return sched_setscheduler(0, alone ? SCHED_FIFO : SCHED_OTHER, &param) == 0;
+/* Takes a CPU off line or on line. Returns false with errno set if that fails. */
+bool set_cpu_online(int cpu, bool on);
+
+/* Forks a helper that dies with the test, however that ends. */
+pid_t fork_helper(void);
+
+/* Returns the monotonic clock's time in ns. Inline, as tests count loops with it. */
+static inline __u64 now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
 }
 
-/* fork() for a helper that dies with the test, however that ends. */
-static inline pid_t fork_helper(void)
-{
-	pid_t test = getpid(), helper = fork();
+/* Returns the number of performance monitoring interrupts so far, on all CPUs. */
+unsigned long pmis(void);
 
-	if (helper == 0 && (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != test))
-		_exit(1);
-	return helper;
-}
+/* The CPU's microarchitecture, as far as the tests distinguish them. */
+enum cpu_model {
+	MODEL_OTHER,
+	MODEL_NEHALEM,
+	MODEL_WESTMERE,
+	MODEL_SANDY_BRIDGE,
+	MODEL_IVY_BRIDGE,
+	MODEL_HASWELL,
+	MODEL_BROADWELL,
+	MODEL_SKYLAKE,		/* to Comet Lake */
+	MODEL_ICE_LAKE,		/* to Rocket Lake */
+	MODEL_GOLDEN_COVE,	/* Sapphire Rapids, Emerald Rapids */
+};
 
-/* General-purpose counters that this CPU has: CPUID.0AH:EAX[15:8]. */
-static inline unsigned int gp_counters(void)
-{
-	unsigned int eax, ebx, ecx, edx;
+/* Returns the CPU's model number within family 6; 0 for another family. */
+unsigned int cpu_number(void);
 
-	if (!__get_cpuid_count(0xa, 0, &eax, &ebx, &ecx, &edx))
-		return 0;
-	return (eax >> 8) & 0xff;
-}
+enum cpu_model cpu_model(void);
+
+/* Returns whether the CPU is one of the two whose event codes some tests rely on. */
+bool is_haswell_or_skylake(void);
+
+/* Returns the number of general-purpose counters: CPUID.0AH:EAX[15:8]. */
+unsigned int gp_counters(void);
 
 /*
- * Whether the I-th of the events that fill the general-purpose counters may
- * count user mode alone. On Broadwell, counters 4 to 7 read 0 then, so there
- * is room for four.
+ * Returns whether the I-th of the events that fill the general-purpose counters
+ * may count user mode alone. On Broadwell, counters 4 to 7 read 0 then, so only
+ * four may.
  */
-static inline bool may_count_user_alone(unsigned int i)
-{
-	return i < 4 || cpu_model() != MODEL_BROADWELL;
-}
+bool may_count_user_alone(unsigned int i);
 
 /*
- * Counts user mode alone, but with the kernel where not every counter may count
- * user mode alone: any counter will do.
+ * Returns the attributes of an event that any counter can count: of user mode
+ * alone, but with the kernel where not every counter may count user mode alone.
  */
-static inline struct perf_event_attr counting_anywhere(__u32 type, __u64 config)
-{
-	struct perf_event_attr attr = counting_user(type, config);
+struct perf_event_attr counting_anywhere(__u32 type, __u64 config);
 
-	attr.exclude_kernel = may_count_user_alone(gp_counters() - 1);
-	return attr;
-}
+/* Returns the number of contiguous fixed counters: CPUID.0AH:EDX[4:0]. */
+unsigned int fixed_counters(void);
 
-/* Fixed counters that this CPU has, if they are numbered without gaps: CPUID.0AH:EDX[4:0]. */
-static inline unsigned int fixed_counters(void)
-{
-	unsigned int eax, ebx, ecx, edx;
-
-	__cpuid_count(0xa, 0, eax, ebx, ecx, edx);
-	return edx & 0x1f;
-}
-
-/* What RDPMC takes for fixed counter 0. */
+/* RDPMC's number of fixed counter 0. */
 #define FIXED		0x40000000U
 
 static inline __u64 rdpmc(__u32 counter)
@@ -344,165 +301,63 @@ static inline __u64 rdpmc(__u32 counter)
 	return low | (__u64)high << 32;
 }
 
-/* Whether CPUID leaf 0xA marks the architectural event as absent. */
-static inline bool event_absent(unsigned int bit)
-{
-	unsigned int eax, ebx = 0, ecx, edx;
+/* Returns whether CPUID leaf 0xA marks the architectural event as absent. */
+bool event_absent(unsigned int bit);
 
-	__get_cpuid_count(0xa, 0, &eax, &ebx, &ecx, &edx);
-	return ebx & 1 << bit;
-}
-
-/* Whether the CPU has an event for the generic event, one of PERF_COUNT_HW_*. */
-static inline bool has_generic_event(__u64 id)
-{
-	const enum cpu_model model = cpu_model();
-	/* Ivy Bridge in part */
-	const bool counts_stalls = model == MODEL_NEHALEM || model == MODEL_WESTMERE ||
-				   model == MODEL_SANDY_BRIDGE;
-
-	switch (id) {
-	case PERF_COUNT_HW_CPU_CYCLES:
-		return !event_absent(0);
-	case PERF_COUNT_HW_INSTRUCTIONS:
-		return !event_absent(1);
-	case PERF_COUNT_HW_BUS_CYCLES:
-		return !event_absent(2);
-	case PERF_COUNT_HW_CACHE_REFERENCES:
-		return !event_absent(3);
-	case PERF_COUNT_HW_CACHE_MISSES:
-		return !event_absent(4);
-	case PERF_COUNT_HW_BRANCH_INSTRUCTIONS:
-		return !event_absent(5);
-	case PERF_COUNT_HW_BRANCH_MISSES:
-		/* Nehalem: another event stands in for it. */
-		return !event_absent(6) || model == MODEL_NEHALEM;
-	case PERF_COUNT_HW_STALLED_CYCLES_FRONTEND:
-		return counts_stalls || model == MODEL_IVY_BRIDGE;
-	case PERF_COUNT_HW_STALLED_CYCLES_BACKEND:
-		return counts_stalls;
-	case PERF_COUNT_HW_REF_CPU_CYCLES:
-		return true;
-	default:
-		return false;
-	}
-}
+/* Returns whether the CPU has an event for the generic one, PERF_COUNT_HW_*. */
+bool has_generic_event(__u64 id);
 
 /*
- * Does QEMU translate this machine's code, rather than hardware run it? Then
- * the PMU is the emulated one, whose figures for caches, cycles and the like
- * are known. Those of hardware are its own.
+ * Returns whether the machine is translated by QEMU. The emulated PMU's figures
+ * for caches, cycles and the like are known, unlike those of hardware.
  */
-static inline bool is_tcg(void)
-{
-	unsigned int eax, vendor[3];
+bool is_tcg(void);
 
-	__cpuid(0x40000000, eax, vendor[0], vendor[1], vendor[2]);
-	return !memcmp(vendor, "TCGTCGTCGTCG", sizeof(vendor));
-}
+/* Returns whether rpmu is the driver under test, rather than the built-in one. */
+bool on_rpmu(void);
 
-/* Is rpmu the driver under test, rather than the built-in one? */
-static inline bool on_rpmu(void)
-{
-	return access("/sys/module/rpmu", F_OK) == 0;
-}
+/* Loads a kernel module. Returns false with errno set if that fails. */
+bool load_module(const char *path, const char *parameters);
 
-/* One line of a sysfs or procfs file; false if there is no such file. */
-static inline bool read_line(const char *path, char *buf, int size)
-{
-	FILE *file = fopen(path, "r");
-	bool ok;
+/* Unloads a kernel module that is not in use. Returns false with errno set if that fails. */
+bool unload_module(const char *name);
 
-	if (!file)
-		return false;
-	ok = fgets(buf, size, file);
-	fclose(file);
-	if (ok)
-		buf[strcspn(buf, "\n")] = '\0';
-	return ok;
-}
+/* Reads a whole file, up to size - 1 bytes, as a string; false if it cannot be read. */
+bool read_file(const char *path, char *text, size_t size);
 
-static inline bool write_line(const char *path, const char *text)
-{
-	FILE *file = fopen(path, "w");
-	bool ok;
+/* Reads the first line of a sysfs or procfs file; false if it cannot be read. */
+bool read_line(const char *path, char *buf, int size);
 
-	if (!file)
-		return false;
-	ok = fputs(text, file) >= 0;
-	return fclose(file) == 0 && ok;
-}
+/* Writes a sysfs or procfs file; false if it cannot be written. */
+bool write_line(const char *path, const char *text);
 
-/* Whether the kernel is the one with KASAN, lockdep and other checks, KERNEL=debug. */
-static inline bool checks_itself(void)
-{
-	static const char suffix[] = "-debug";
-	struct utsname name;
-	size_t length;
-
-	if (uname(&name))
-		return false;
-	length = strlen(name.release);
-	return length >= strlen(suffix) &&
-	       !strcmp(name.release + length - strlen(suffix), suffix);
-}
+/* Returns whether the kernel is the one with KASAN, lockdep and other checks, KERNEL=debug. */
+bool checks_itself(void);
 
 #define SAMPLE_RATE	"/proc/sys/kernel/perf_event_max_sample_rate"
 #define CPU_PERCENT	"/proc/sys/kernel/perf_cpu_time_max_percent"
 
-/* How often and how long may be sampled: what it was before a test. */
+/* The limits on samples as they were before a test. */
 struct sample_limits {
 	char rate[32], percent[32];
 };
 
-static inline bool lift_sample_limits(struct sample_limits *before)
-{
-	if (!read_line(SAMPLE_RATE, before->rate, sizeof(before->rate)) ||
-	    !read_line(CPU_PERCENT, before->percent, sizeof(before->percent)))
-		return false;
-	if (atoi(before->percent) == 0) {
-		/* A test was killed and has left them so: what they are at boot. */
-		*before = (struct sample_limits){ .rate = "100000", .percent = "25" };
-		if (!write_line(CPU_PERCENT, before->percent))
-			return false;
-	}
-	/* In this order: with 0 percent the rate cannot be written. */
-	return write_line(SAMPLE_RATE, "10000000") && write_line(CPU_PERCENT, "0");
-}
+/* Allows any rate of samples, and keeps the limits until then in @before. */
+bool lift_sample_limits(struct sample_limits *before);
 
-static inline bool put_back_sample_limits(const struct sample_limits *before)
-{
-	/* Setting the percentage sets the rate by what it was. */
-	return write_line(CPU_PERCENT, before->percent) &&
-	       write_line(SAMPLE_RATE, before->rate);
-}
+bool put_back_sample_limits(const struct sample_limits *before);
 
 #define MUX_INTERVAL	CPU_PMU "/perf_event_mux_interval_ms"
-/* So long that nobody gets a counter by rotation while a test runs. */
+/* Long enough for a test to end before the next rotation. */
 #define NO_ROTATION_S	10
 
-static inline bool forbid_rotation(void)
-{
-	char ms[16];
-
-	snprintf(ms, sizeof(ms), "%d", NO_ROTATION_S * 1000);
-	return write_line(MUX_INTERVAL, ms);
-}
+/* Makes the rotation interval NO_ROTATION_S. */
+bool forbid_rotation(void);
 
 /*
- * Back to the interval that was. A rotation timer that runs already keeps its
- * time, and until it is over the next test would have no rotation either.
+ * Restores the rotation interval. A rotation timer that is already armed keeps
+ * its time, so this waits for it: the next test needs rotation.
  */
-static inline bool allow_rotation(const char *interval)
-{
-	char now[16];
-	bool forbidden = read_line(MUX_INTERVAL, now, sizeof(now)) &&
-			 atoi(now) == NO_ROTATION_S * 1000;
-	bool ok = write_line(MUX_INTERVAL, interval);
-
-	if (forbidden)
-		sleep(NO_ROTATION_S);
-	return ok;
-}
+bool allow_rotation(const char *interval);
 
 #endif

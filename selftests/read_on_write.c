@@ -81,8 +81,7 @@ static bool open_group(struct group *group, pid_t pid, int cpu,
 			return false;
 	}
 	group->nr = 1 + nr;
-	group->page = mmap(NULL, (1 + PAGES) * PAGE, PROT_READ | PROT_WRITE,
-			   MAP_SHARED, group->fd[0], 0);
+	group->page = map_buffer(group->fd[0], PAGES);
 	return group->page != MAP_FAILED &&
 	       ioctl(group->fd[0], PERF_EVENT_IOC_ENABLE, 0) == 0;
 }

@@ -13,7 +13,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #include "kselftest_harness.h"
 #include "perf_util.h"
@@ -74,8 +73,7 @@ static bool map_ring(struct ring *ring, int fd, unsigned long pages)
 {
 	ring->fd = fd;
 	ring->size = pages * PAGE;
-	ring->page = mmap(NULL, ring->size + PAGE, PROT_READ | PROT_WRITE,
-			  MAP_SHARED, fd, 0);
+	ring->page = map_buffer(fd, pages);
 	return ring->page != MAP_FAILED;
 }
 
@@ -148,25 +146,6 @@ static void enable(int fd)
 static void disable(int fd)
 {
 	ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
-}
-
-/* Performance monitoring interrupts so far, on all CPUs. */
-static unsigned long pmis(void)
-{
-	FILE *file = fopen("/proc/interrupts", "r");
-	unsigned long sum = 0, n;
-	char line[1024], *at, *end;
-
-	while (file && fgets(line, sizeof(line), file)) {
-		at = strstr(line, "PMI:");
-		if (!at)
-			continue;
-		for (at += 4; n = strtoul(at, &end, 10), end != at; at = end)
-			sum += n;
-	}
-	if (file)
-		fclose(file);
-	return sum;
 }
 
 static int last_cpu(void)
@@ -332,19 +311,11 @@ TEST_F(sampling, kernel_only)
 	unmap_ring(&self->ring);
 }
 
-static double seconds_since(const struct timespec *start)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec - start->tv_sec + (now.tv_nsec - start->tv_nsec) / 1e9;
-}
-
 /* A frequency is reached within half a second, and held. */
 TEST_F(sampling, frequency)
 {
 	struct perf_event_attr attr = sampling_user(RAW_INSTRUCTIONS, 0);
-	struct timespec start;
+	__u64 start;
 	struct seen seen;
 	double s;
 	int half;
@@ -354,10 +325,10 @@ TEST_F(sampling, frequency)
 	OPEN(&attr, 256);
 	enable(self->ring.fd);
 	for (half = 0; half < 2; half++) {
-		clock_gettime(CLOCK_MONOTONIC, &start);
+		start = now_ns();
 		do {
 			hot_loop(10000);
-			s = seconds_since(&start);
+			s = (now_ns() - start) / 1e9;
 		} while (s < 0.5);
 		seen = look(&self->ring);
 	}
@@ -387,10 +358,9 @@ TEST_F(sampling, frequency_of_what_becomes_rare)
 {
 	struct perf_event_attr attr = counting_user(PERF_TYPE_HARDWARE,
 						    PERF_COUNT_HW_BRANCH_INSTRUCTIONS);
-	struct timespec start;
+	__u64 start;
 	struct seen frequent, rare;
 	unsigned long n;
-	double s;
 
 	attr.sample_type = SAMPLE_TYPE;
 	attr.read_format = 0;
@@ -400,13 +370,12 @@ TEST_F(sampling, frequency_of_what_becomes_rare)
 	enable(self->ring.fd);
 	hot_loop(50 * LOOPS);
 	frequent = look(&self->ring);
-	clock_gettime(CLOCK_MONOTONIC, &start);
+	start = now_ns();
 	n = 0;
 	do {
 		straight_loop(20);
 		n += 20;
-		s = seconds_since(&start);
-	} while (s < 0.4);
+	} while (now_ns() - start < 400000000ULL);
 	disable(self->ring.fd);
 	rare = look(&self->ring);
 	TH_LOG("period %llu, then %lu branches, %u samples and period %llu", frequent.last, n,

@@ -76,8 +76,7 @@ FIXTURE_SETUP(skid)
 	attr.read_format = 0;
 	self->fd = perf_open_self(&attr, -1);
 	ASSERT_LE(0, self->fd);
-	self->page = mmap(NULL, (1 + PAGES) * 4096, PROT_READ | PROT_WRITE, MAP_SHARED,
-			  self->fd, 0);
+	self->page = map_buffer(self->fd, PAGES);
 	ASSERT_NE(MAP_FAILED, self->page);
 	ASSERT_TRUE(lift_sample_limits(&self->limits));
 }

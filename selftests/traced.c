@@ -45,15 +45,8 @@ static bool trace(const char *name)
 static char *traced(void)
 {
 	static char text[1 << 18];
-	FILE *file = fopen(INSTANCE "/trace", "r");
-	size_t len;
 
-	if (!file)
-		return NULL;
-	len = fread(text, 1, sizeof(text) - 1, file);
-	fclose(file);
-	text[len] = '\0';
-	return text;
+	return read_file(INSTANCE "/trace", text, sizeof(text)) ? text : NULL;
 }
 
 /* The first line with both words. */
@@ -83,14 +76,6 @@ static unsigned int lines_with(const char *word)
 		text += strlen(word);
 	}
 	return n;
-}
-
-static __u64 number_of(int fd)
-{
-	__u64 number = 0;
-
-	ioctl(fd, PERF_EVENT_IOC_ID, &number);
-	return number;
 }
 
 /* The number behind @name in @line. */
@@ -131,17 +116,11 @@ TEST_F(traced, formats)
 	};
 	char path[128], text[4096];
 	unsigned int i, j, fields;
-	size_t len;
-	FILE *file;
 	char *at;
 
 	for (i = 0; i < sizeof(expected) / sizeof(*expected); i++) {
 		snprintf(path, sizeof(path), TRACEFS "/events/rpmu/%s/format", expected[i][0]);
-		file = fopen(path, "r");
-		ASSERT_NE(NULL, file) TH_LOG("%s", path);
-		len = fread(text, 1, sizeof(text) - 1, file);
-		fclose(file);
-		text[len] = '\0';
+		ASSERT_TRUE(read_file(path, text, sizeof(text))) TH_LOG("%s", path);
 		/* Four that all have. */
 		fields = 0;
 		for (at = text; (at = strstr(at, "field:")); at++)
@@ -201,15 +180,10 @@ TEST_F(traced, nothing_of_other_records)
 	unsigned int i, records = 0;
 	size_t len, end, lengths[2] = { 0 };
 	long offset;
-	FILE *file;
 	__u64 tail;
 	int fd;
 
-	file = fopen(TRACEFS "/events/rpmu/refused/format", "r");
-	ASSERT_NE(NULL, file) TH_LOG("%m");
-	len = fread(text, 1, sizeof(text) - 1, file);
-	fclose(file);
-	text[len] = '\0';
+	ASSERT_TRUE(read_file(TRACEFS "/events/rpmu/refused/format", text, sizeof(text)));
 	reason = strstr(text, "char reason[256];");
 	ASSERT_NE(NULL, reason);
 	offset = value(reason, "offset:");
@@ -223,7 +197,7 @@ TEST_F(traced, nothing_of_other_records)
 	attr.disabled = 0;
 	fd = perf_open_self(&attr, -1);
 	ASSERT_LE(0, fd) TH_LOG("%m");
-	page = mmap(NULL, 3 * page_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	page = map_buffer(fd, 2);
 	ASSERT_NE(MAP_FAILED, page) TH_LOG("%m");
 	/* A longer reason and a shorter one in turn. */
 	for (i = 0; i < 4; i++) {
@@ -268,7 +242,7 @@ TEST_F(traced, schedule)
 	ASSERT_LE(0, all);
 	ASSERT_LE(0, fixed);
 	ASSERT_TRUE(trace("schedule"));
-	snprintf(id, sizeof(id), " id=%llu ", (unsigned long long)number_of(own));
+	snprintf(id, sizeof(id), " id=%llu ", (unsigned long long)event_id(own));
 	EXPECT_EQ(NULL, traced_line("schedule: ", id));
 
 	ASSERT_EQ(0, ioctl(own, PERF_EVENT_IOC_ENABLE, 0));
@@ -280,7 +254,7 @@ TEST_F(traced, schedule)
 	EXPECT_GT(gp_counters(), value(line, " counter=PMC")) TH_LOG("%s", line);
 
 	ASSERT_EQ(0, ioctl(all, PERF_EVENT_IOC_ENABLE, 0));
-	snprintf(id, sizeof(id), " id=%llu ", (unsigned long long)number_of(all));
+	snprintf(id, sizeof(id), " id=%llu ", (unsigned long long)event_id(all));
 	line = traced_line("schedule: ", id);
 	ASSERT_NE(NULL, line);
 	EXPECT_EQ(-1, value(line, " tid=")) TH_LOG("%s", line);
@@ -288,7 +262,7 @@ TEST_F(traced, schedule)
 	EXPECT_NE(NULL, strstr(line, "[000]")) TH_LOG("%s", line);
 
 	ASSERT_EQ(0, ioctl(fixed, PERF_EVENT_IOC_ENABLE, 0));
-	snprintf(id, sizeof(id), " id=%llu ", (unsigned long long)number_of(fixed));
+	snprintf(id, sizeof(id), " id=%llu ", (unsigned long long)event_id(fixed));
 	line = traced_line("schedule: ", id);
 	ASSERT_NE(NULL, line);
 	EXPECT_EQ(0, value(line, " counter=FIXED")) TH_LOG("%s", line);
@@ -322,7 +296,7 @@ TEST_F(traced, place_failed)
 	ASSERT_TRUE(trace("place_failed"));
 	EXPECT_EQ(0, lines_with(" place_failed: "));
 	ASSERT_EQ(0, ioctl(leader, PERF_EVENT_IOC_ENABLE, 0));
-	snprintf(id, sizeof(id), " id=%llu ", (unsigned long long)number_of(leader));
+	snprintf(id, sizeof(id), " id=%llu ", (unsigned long long)event_id(leader));
 	line = traced_line("place_failed: ", id);
 	EXPECT_NE(NULL, line) TH_LOG("%s", traced());
 	if (line) {

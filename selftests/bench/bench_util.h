@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #include "../perf_util.h"
 
@@ -27,14 +26,11 @@ static inline int must_open(struct perf_event_attr *attr, pid_t pid)
 
 static inline void spin_ms(int ms)
 {
-	struct timespec start, now;
+	__u64 end = now_ns() + ms * 1000000ULL;
 
-	clock_gettime(CLOCK_MONOTONIC, &start);
 	do {
 		branch_loop(1000);
-		clock_gettime(CLOCK_MONOTONIC, &now);
-	} while ((now.tv_sec - start.tv_sec) * 1000 +
-		 (now.tv_nsec - start.tv_nsec) / 1000000 < ms);
+	} while (now_ns() < end);
 }
 
 #endif

@@ -22,28 +22,6 @@
 #define MAX_EVENTS	(8 * 16)
 #define SECONDS		600
 
-static unsigned long pmis(void)
-{
-	char line[512];
-	unsigned long sum = 0;
-	FILE *file = fopen("/proc/interrupts", "r");
-
-	while (file && fgets(line, sizeof(line), file)) {
-		char *at = strstr(line, "PMI:"), *end;
-
-		for (at = at ? at + 4 : NULL; at; at = end) {
-			unsigned long n = strtoul(at, &end, 10);
-
-			if (end == at)
-				break;
-			sum += n;
-		}
-	}
-	if (file)
-		fclose(file);
-	return sum;
-}
-
 int main(int argc, char **argv)
 {
 	static const __u64 periods[] = { 1, 2, 3, 5, 10, 33, 64, 100 };

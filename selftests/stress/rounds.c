@@ -136,13 +136,7 @@ static bool counts(const char *after)
 
 static bool load(const char *path)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	long err = fd < 0 ? fd : syscall(SYS_finit_module, fd, "", 0);
-	bool loaded = !err || failed("loading");
-
-	if (fd >= 0)
-		close(fd);
-	return loaded;
+	return load_module(path, "") || failed("loading");
 }
 
 static bool unload(void)
@@ -151,7 +145,7 @@ static bool unload(void)
 
 	/* An event that has just been closed may still be there. */
 	for (tries = 0; tries < 500; tries++) {
-		if (!syscall(SYS_delete_module, "rpmu", O_NONBLOCK))
+		if (unload_module("rpmu"))
 			return true;
 		usleep(10000);
 	}
@@ -160,10 +154,7 @@ static bool unload(void)
 
 static bool set_online(unsigned int cpu, bool on)
 {
-	char path[64];
-
-	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%u/online", cpu);
-	return write_line(path, on ? "1" : "0") || failed(path);
+	return set_cpu_online(cpu, on) || failed(on ? "taking a CPU on line" : "taking a CPU off line");
 }
 
 int main(int argc, char **argv)

@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Shared by the tests: see perf_util.h. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include "perf_util.h"
+
+struct perf_event_attr counting(__u32 type, __u64 config)
+{
+	struct perf_event_attr attr = {
+		.size = sizeof(attr),
+		.type = type,
+		.config = config,
+		.disabled = 1,
+		.read_format = READ_ONE,
+	};
+
+	return attr;
+}
+
+struct perf_event_attr counting_user(__u32 type, __u64 config)
+{
+	struct perf_event_attr attr = counting(type, config);
+
+	attr.exclude_kernel = 1;
+	attr.exclude_hv = 1;
+	return attr;
+}
+
+int perf_open(const struct perf_event_attr *attr, pid_t pid, int cpu, int group_fd,
+	      unsigned long flags)
+{
+	return syscall(SYS_perf_event_open, attr, pid, cpu, group_fd, flags);
+}
+
+int perf_open_self(const struct perf_event_attr *attr, int group_fd)
+{
+	return perf_open(attr, 0, -1, group_fd, 0);
+}
+
+bool read_one(int fd, struct one_count *count)
+{
+	return read(fd, count, sizeof(*count)) == sizeof(*count);
+}
+
+__u64 read_value(int fd)
+{
+	struct one_count count;
+
+	return read_one(fd, &count) ? count.value : NO_COUNT;
+}
+
+double percent_running(const struct one_count *count)
+{
+	return count->enabled ? 100.0 * count->running / count->enabled : 0.0;
+}
+
+__u64 event_id(int fd)
+{
+	__u64 id = 0;
+
+	ioctl(fd, PERF_EVENT_IOC_ID, &id);
+	return id;
+}
+
+struct perf_event_mmap_page *map_buffer(int fd, unsigned long pages)
+{
+	return mmap(NULL, (1 + pages) * sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE,
+		    MAP_SHARED, fd, 0);
+}
+
+bool counts_exactly(unsigned long n, __u64 *count)
+{
+	struct perf_event_attr attr =
+		counting_user(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS);
+	int fd = perf_open_self(&attr, -1);
+
+	*count = NO_COUNT;
+	if (fd < 0)
+		return false;
+	counted_loop(fd, 0, n);
+	*count = read_value(fd);
+	close(fd);
+	return *count == LOOP_INSTRUCTIONS(n);
+}
+
+bool run_on(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	if (sched_setaffinity(0, sizeof(set), &set))
+		return false;
+	usleep(20000);
+	return true;
+}
+
+bool take_cpu(bool alone)
+{
+	const struct sched_param param = { .sched_priority = alone };
+
+	return sched_setscheduler(0, alone ? SCHED_FIFO : SCHED_OTHER, &param) == 0;
+}
+
+bool set_cpu_online(int cpu, bool on)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/online", cpu);
+	return write_line(path, on ? "1" : "0");
+}
+
+pid_t fork_helper(void)
+{
+	pid_t test = getpid(), helper = fork();
+
+	if (helper == 0 && (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != test))
+		_exit(1);
+	return helper;
+}
+
+unsigned long pmis(void)
+{
+	FILE *file = fopen("/proc/interrupts", "r");
+	unsigned long sum = 0, n;
+	char line[1024], *at, *end;
+
+	while (file && fgets(line, sizeof(line), file)) {
+		at = strstr(line, "PMI:");
+		if (!at)
+			continue;
+		for (at += 4; n = strtoul(at, &end, 10), end != at; at = end)
+			sum += n;
+	}
+	if (file)
+		fclose(file);
+	return sum;
+}
+
+unsigned int cpu_number(void)
+{
+	unsigned int eax, ebx, ecx, edx;
+
+	if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx) || ((eax >> 8) & 0xf) != 6)
+		return 0;
+	return ((eax >> 12) & 0xf0) | ((eax >> 4) & 0xf);
+}
+
+enum cpu_model cpu_model(void)
+{
+	switch (cpu_number()) {
+	case 0x1a: case 0x1e: case 0x2e:
+		return MODEL_NEHALEM;
+	case 0x25: case 0x2c: case 0x2f:
+		return MODEL_WESTMERE;
+	case 0x2a: case 0x2d:
+		return MODEL_SANDY_BRIDGE;
+	case 0x3a: case 0x3e:
+		return MODEL_IVY_BRIDGE;
+	case 0x3c: case 0x3f: case 0x45: case 0x46:
+		return MODEL_HASWELL;
+	case 0x3d: case 0x47: case 0x4f: case 0x56:
+		return MODEL_BROADWELL;
+	case 0x4e: case 0x55: case 0x5e: case 0x8e: case 0x9e: case 0xa5: case 0xa6:
+		return MODEL_SKYLAKE;
+	case 0x6a: case 0x6c: case 0x7d: case 0x7e: case 0x8c: case 0x8d: case 0xa7:
+		return MODEL_ICE_LAKE;
+	case 0x8f: case 0xcf:
+		return MODEL_GOLDEN_COVE;
+	default:
+		return MODEL_OTHER;
+	}
+}
+
+bool is_haswell_or_skylake(void)
+{
+	return cpu_model() == MODEL_HASWELL || cpu_model() == MODEL_SKYLAKE;
+}
+
+unsigned int gp_counters(void)
+{
+	unsigned int eax, ebx, ecx, edx;
+
+	if (!__get_cpuid_count(0xa, 0, &eax, &ebx, &ecx, &edx))
+		return 0;
+	return (eax >> 8) & 0xff;
+}
+
+bool may_count_user_alone(unsigned int i)
+{
+	return i < 4 || cpu_model() != MODEL_BROADWELL;
+}
+
+struct perf_event_attr counting_anywhere(__u32 type, __u64 config)
+{
+	struct perf_event_attr attr = counting_user(type, config);
+
+	attr.exclude_kernel = may_count_user_alone(gp_counters() - 1);
+	return attr;
+}
+
+unsigned int fixed_counters(void)
+{
+	unsigned int eax, ebx, ecx, edx;
+
+	__cpuid_count(0xa, 0, eax, ebx, ecx, edx);
+	return edx & 0x1f;
+}
+
+bool event_absent(unsigned int bit)
+{
+	unsigned int eax, ebx = 0, ecx, edx;
+
+	__get_cpuid_count(0xa, 0, &eax, &ebx, &ecx, &edx);
+	return ebx & 1 << bit;
+}
+
+bool has_generic_event(__u64 id)
+{
+	const enum cpu_model model = cpu_model();
+	/* Ivy Bridge in part */
+	const bool counts_stalls = model == MODEL_NEHALEM || model == MODEL_WESTMERE ||
+				   model == MODEL_SANDY_BRIDGE;
+
+	switch (id) {
+	case PERF_COUNT_HW_CPU_CYCLES:
+		return !event_absent(0);
+	case PERF_COUNT_HW_INSTRUCTIONS:
+		return !event_absent(1);
+	case PERF_COUNT_HW_BUS_CYCLES:
+		return !event_absent(2);
+	case PERF_COUNT_HW_CACHE_REFERENCES:
+		return !event_absent(3);
+	case PERF_COUNT_HW_CACHE_MISSES:
+		return !event_absent(4);
+	case PERF_COUNT_HW_BRANCH_INSTRUCTIONS:
+		return !event_absent(5);
+	case PERF_COUNT_HW_BRANCH_MISSES:
+		/* Nehalem: another event stands in for it. */
+		return !event_absent(6) || model == MODEL_NEHALEM;
+	case PERF_COUNT_HW_STALLED_CYCLES_FRONTEND:
+		return counts_stalls || model == MODEL_IVY_BRIDGE;
+	case PERF_COUNT_HW_STALLED_CYCLES_BACKEND:
+		return counts_stalls;
+	case PERF_COUNT_HW_REF_CPU_CYCLES:
+		return true;
+	default:
+		return false;
+	}
+}
+
+bool is_tcg(void)
+{
+	unsigned int eax, vendor[3];
+
+	__cpuid(0x40000000, eax, vendor[0], vendor[1], vendor[2]);
+	return !memcmp(vendor, "TCGTCGTCGTCG", sizeof(vendor));
+}
+
+bool on_rpmu(void)
+{
+	return access("/sys/module/rpmu", F_OK) == 0;
+}
+
+bool load_module(const char *path, const char *parameters)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC), err;
+	bool loaded;
+
+	if (fd < 0)
+		return false;
+	loaded = syscall(SYS_finit_module, fd, parameters, 0) == 0;
+	err = errno;
+	close(fd);
+	errno = err;
+	return loaded;
+}
+
+bool unload_module(const char *name)
+{
+	return syscall(SYS_delete_module, name, O_NONBLOCK) == 0;
+}
+
+bool read_file(const char *path, char *text, size_t size)
+{
+	FILE *file = fopen(path, "r");
+	size_t len;
+
+	if (!file)
+		return false;
+	len = fread(text, 1, size - 1, file);
+	fclose(file);
+	text[len] = '\0';
+	return true;
+}
+
+bool read_line(const char *path, char *buf, int size)
+{
+	FILE *file = fopen(path, "r");
+	bool ok;
+
+	if (!file)
+		return false;
+	ok = fgets(buf, size, file);
+	fclose(file);
+	if (ok)
+		buf[strcspn(buf, "\n")] = '\0';
+	return ok;
+}
+
+bool write_line(const char *path, const char *text)
+{
+	FILE *file = fopen(path, "w");
+	bool ok;
+
+	if (!file)
+		return false;
+	ok = fputs(text, file) >= 0;
+	return fclose(file) == 0 && ok;
+}
+
+bool checks_itself(void)
+{
+	static const char suffix[] = "-debug";
+	struct utsname name;
+	size_t length;
+
+	if (uname(&name))
+		return false;
+	length = strlen(name.release);
+	return length >= strlen(suffix) &&
+	       !strcmp(name.release + length - strlen(suffix), suffix);
+}
+
+bool lift_sample_limits(struct sample_limits *before)
+{
+	if (!read_line(SAMPLE_RATE, before->rate, sizeof(before->rate)) ||
+	    !read_line(CPU_PERCENT, before->percent, sizeof(before->percent)))
+		return false;
+	if (atoi(before->percent) == 0) {
+		/* A test was killed and has left them so: what they are at boot. */
+		*before = (struct sample_limits){ .rate = "100000", .percent = "25" };
+		if (!write_line(CPU_PERCENT, before->percent))
+			return false;
+	}
+	/* In this order: with 0 percent the rate cannot be written. */
+	return write_line(SAMPLE_RATE, "10000000") && write_line(CPU_PERCENT, "0");
+}
+
+bool put_back_sample_limits(const struct sample_limits *before)
+{
+	/* Setting the percentage sets the rate by what it was. */
+	return write_line(CPU_PERCENT, before->percent) &&
+	       write_line(SAMPLE_RATE, before->rate);
+}
+
+bool forbid_rotation(void)
+{
+	char ms[16];
+
+	snprintf(ms, sizeof(ms), "%d", NO_ROTATION_S * 1000);
+	return write_line(MUX_INTERVAL, ms);
+}
+
+bool allow_rotation(const char *interval)
+{
+	char now[16];
+	bool forbidden = read_line(MUX_INTERVAL, now, sizeof(now)) &&
+			 atoi(now) == NO_ROTATION_S * 1000;
+	bool ok = write_line(MUX_INTERVAL, interval);
+
+	if (forbidden)
+		sleep(NO_ROTATION_S);
+	return ok;
+}
