@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
-# What the scripts here share: messages, progress, the cache, the tool root. Sourced, never run.
+# Shared by the scripts here: messages, progress, the cache, the tool root. Sourced, never run.
 #
-# A script prints the path of what it made on stdout and everything meant for people on stderr, so that one can
-# call another as root=$(scripts/toolroot).
+# A script prints the path of its product on stdout and all messages on stderr, so that others can call it as
+# root=$(scripts/toolroot).
 
 set -euo pipefail
 
@@ -11,7 +11,7 @@ top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 cache=${RPMU_CACHE:-${XDG_CACHE_HOME:-${HOME:?HOME is not set: set it, or RPMU_CACHE}/.cache}/rpmu}
 cache=$(realpath -m "$cache")
 export RPMU_CACHE=$cache
-# What belongs to this checkout rather than to what it is made of.
+# For this checkout alone, whatever its content.
 logs=$cache/log/$(printf '%s' "$top" | sha256sum | cut -c1-12)
 # shellcheck disable=SC2034 # for the scripts
 jobs=${JOBS:-$(nproc)}
@@ -23,10 +23,10 @@ die() {
 	exit 1
 }
 
-# Kbuild and bwrap would stumble later, and say less.
+# Kbuild and bwrap would fail later, with a worse message.
 [[ ! $top$cache =~ [[:space:]:] ]] || die "the checkout ($top) and the cache ($cache) must have no blanks or colons in their paths: move the checkout, or set RPMU_CACHE"
 
-# usage TEXT ARGS…: prints TEXT and leaves when ARGS ask for help.
+# usage TEXT ARGS…: prints TEXT and exits if ARGS ask for help.
 usage() {
 	local text=$1 arg
 	shift
@@ -40,17 +40,17 @@ usage() {
 	done
 }
 
-# key WORDS…: the short name of a content; the words may be anything.
+# key WORDS…: a short hash of any words.
 key() { printf '%s\n' "$@" | sha256sum | cut -c1-12; }
 
-# files_key PATHS…: the same of the files below PATHS, their names included.
+# files_key PATHS…: a short hash of the files below PATHS and their names.
 files_key() {
 	local list
 	list=$(cd "$top" && find "$@" -type f -not -path '*/target/*' -print0 | sort -z | xargs -0 sha256sum)
 	key "$list"
 }
 
-# explain LOG WHAT: the one line that says why WHAT failed, from what its log holds.
+# explain LOG WHAT: exits with one line on why WHAT failed, as far as its log tells.
 explain() {
 	local log=$1 what=$2 reason
 	reason=$(sed -n 's/^rpmu: error: //p' "$log" | tail -n 1)
@@ -70,14 +70,14 @@ explain() {
 # free_space DIR: MiB free on the disk that holds DIR.
 free_space() { df -Pm "$1" | awk 'NR == 2 { print $4 }'; }
 
-# need_space MIB DIR WHAT: stops early where a disk is too full, rather than half-way.
+# need_space MIB DIR WHAT: exits if less than MIB is free below DIR.
 need_space() {
 	local have
 	have=$(free_space "$2")
 	((have >= $1)) || die "$3 needs $1 MiB below $2, $have MiB are free: make room, or set RPMU_CACHE (for $cache) or TMPDIR (for ${TMPDIR:-/tmp}) to a roomier place"
 }
 
-# Process groups that end with us, and what is half-made.
+# Process groups and an unfinished product, which end with this script.
 groups=()
 partial=
 on_exit() {
@@ -91,8 +91,8 @@ trap on_exit EXIT
 trap 'say ""; note "interrupted; nothing half-made is kept"; exit 130' INT
 trap 'exit 143' TERM
 
-# group COMMAND…: starts COMMAND in a process group of its own, whose number is in $group. Waiting for it, unlike
-# running it in the foreground, lets us see a signal at once.
+# group COMMAND…: starts COMMAND in a process group of its own, whose number is in $group. A signal interrupts the wait
+# for it, but not a command in the foreground.
 group() {
 	set -m
 	"$@" &
@@ -101,8 +101,8 @@ group() {
 	groups+=("$group")
 }
 
-# step NAME TITLE COMMAND…: runs COMMAND with its output in a log and shows how far it is. Never call it in a
-# condition: COMMAND relies on errexit.
+# step NAME TITLE COMMAND…: runs COMMAND with its output in a log and shows its progress. Never call it in a condition:
+# COMMAND relies on errexit.
 step() {
 	local name=$1 title=$2 log=$logs/$1.log start=$SECONDS shown=0 last status=0
 	shift 2
@@ -125,9 +125,9 @@ step() {
 	((SECONDS - start < 5)) || note "$title: done in $((SECONDS - start)) s"
 }
 
-# cached NAME KEY MIB TITLE FUNCTION: leaves in $product the directory NAME-KEY of the cache. Where it is not there
-# yet, FUNCTION fills the directory $partial, which is renamed when it is whole (.complete in it tells: a mount point
-# may have been made in its place before).
+# cached NAME KEY MIB TITLE FUNCTION: sets $product to the directory NAME-KEY of the cache. If there is none, FUNCTION
+# fills the directory $partial, which is then renamed. The file .complete marks a whole product, since bwrap may have made
+# an empty mount point in its place.
 cached() {
 	local name=$1 key=$2 mib=$3 title=$4 make=$5
 	product=$cache/$name-$key
@@ -156,7 +156,7 @@ cached() {
 	exec 9>&-
 }
 
-# prune NAME: removes what a killed run has left of NAME, and products that nobody has used for two weeks.
+# prune NAME: removes unfinished products of killed runs, and products that have not been used for two weeks.
 prune() {
 	local old
 	rm -rf "$cache/.partial-$1-"*
@@ -165,7 +165,7 @@ prune() {
 	done
 }
 
-# lock NAME: from here on only one run of this checkout is at NAME.
+# lock NAME: waits until no other run of this checkout holds NAME, and holds it until the script ends.
 lock() {
 	mkdir -p "$logs"
 	exec 8>"$logs/$1.lock"
@@ -175,9 +175,9 @@ lock() {
 	fi
 }
 
-# in_root ROOT COMMAND…: runs COMMAND in the tool root, as root of it, with the checkout and the cache at the paths
-# that they have outside, in the current directory where that is one of theirs. What it starts ends with it. More
-# bwrap options go into the array root_options.
+# in_root ROOT COMMAND…: runs COMMAND in the tool root, as its root user, with the checkout and the cache at their own
+# paths. It runs in the current directory if that is in the cache, else at the top of the checkout. Its children end with
+# it. The array root_options holds more options of bwrap.
 root_options=()
 in_root() {
 	local root=$1 options=() name dir=$top
@@ -195,7 +195,7 @@ in_root() {
 		"${options[@]}" "${root_options[@]}" -- "$@"
 }
 
-# host_packages COMMAND=PACKAGE…: sees to the few packages that the host itself must have.
+# host_packages COMMAND=PACKAGE…: installs the few packages that the host itself needs, or asks for them.
 host_packages() {
 	local pair missing=()
 	for pair in "$@"; do
@@ -214,21 +214,21 @@ install_host_packages() {
 	DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@"
 }
 
-# cargo_in_root ROOT CRATE COMMAND…: cargo in the tool root on a crate of the checkout, with Debian's packaged crates
+# cargo_in_root ROOT CRATE COMMAND…: runs cargo in the tool root on a crate of the checkout, with Debian's packaged crates
 # instead of the network, and its target directory in the cache.
 cargo_in_root() {
 	local root=$1 crate=$2 debian='/usr/share/cargo/registry'
 	shift 2
 	local root_options=("${root_options[@]}" --setenv CARGO_HOME /tmp/cargo
 		--setenv CARGO_TARGET_DIR "$cache/host-$(key "$top")/${crate##*/}")
-	# After the subcommand: cargo hands nothing from before it on to clippy. No lock file: Debian's crates have no
-	# checksums to compare with one that another source has left.
+	# The options follow the subcommand: cargo does not pass earlier ones on to clippy. No lock file: Debian's crates have
+	# no checksums to compare with those in one from another source.
 	rm -f "$top/$crate/Cargo.lock"
 	in_root "$root" cargo "$1" --offline --config "source.crates-io.replace-with='debian'" \
 		--config "source.debian.directory='$debian'" --manifest-path "$crate/Cargo.toml" "${@:2}"
 }
 
-# check_accel: whether this machine can do what ACCEL asks for; with kvm, that guests can have its PMU.
+# check_accel: exits if this machine cannot provide what ACCEL asks for; with kvm, a PMU for guests.
 check_accel() {
 	local instead='leave ACCEL out for the emulated PMU'
 	case ${ACCEL:-tcg} in

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash disable=SC2034
-# TAP for scripts that look at what a guest has said; sourced. Such a script ends with echo "1..$nr" and exit "$failed".
+# TAP for scripts that judge a guest's output; sourced. Such a script ends with echo "1..$nr" and exit "$failed".
 
 nr=0 failed=0
 
-# check NAME COMMAND…: a result. Where it is a failure, the script's function because, if it has one, says more.
+# check NAME COMMAND…: reports a result. On failure it calls the script's function because, if there is one.
 check() {
 	local name=$1
 	shift
