@@ -20,7 +20,7 @@ counts_with() {
 		because "unload: $said"
 		return 2
 	}
-	! grep -q SKIP /tmp/ht || return 4
+	! grep -q SKIP /tmp/ht || return "$KSFT_SKIP"
 	return "$status"
 }
 
@@ -29,7 +29,7 @@ right_with_the_workaround() {
 	case $? in
 	4)
 		because "these CPUs do not have the erratum, or one thread a core"
-		return "$SKIP"
+		return "$KSFT_SKIP"
 		;;
 	0) ;;
 	*)
@@ -58,7 +58,7 @@ wrong_without() {
 	2) return 1 ;;
 	4)
 		because "these CPUs do not have the erratum, or one thread a core"
-		return "$SKIP"
+		return "$KSFT_SKIP"
 		;;
 	*)
 		because "status $status"
@@ -99,7 +99,7 @@ shares_by_mainline_policy() {
 	}
 	! grep -q SKIP /tmp/ht || {
 		because "these CPUs do not have the erratum, or one thread a core"
-		return "$SKIP"
+		return "$KSFT_SKIP"
 	}
 	[ "$status" = 0 ] || {
 		because "status $status"

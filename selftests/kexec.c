@@ -8,6 +8,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/posix_types.h>
 #include <linux/kexec.h>
 #include <linux/reboot.h>
 #include <stdio.h>

@@ -1,17 +1,15 @@
 #!/bin/busybox sh
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=dash
-# TAP for the shell tests; sourced.
+# Shared by the shell tests, on top of the kernel's ktap_helpers.sh; sourced.
 #
-# A test is a function that returns 0 (passed), 1 (failed) or $SKIP. It says
-# why with `because`, which is also the reason of a skip.
+# A test is a function that returns $KSFT_PASS, $KSFT_FAIL or $KSFT_SKIP, and
+# says why with `because`.
 
 # shellcheck source-path=SCRIPTDIR/guest
 . ./guest-lib.sh
-
-SKIP=4
-ktap_nr=0
-ktap_failed=0
+# shellcheck source=/dev/null
+. ../kselftest/ktap_helpers.sh
 
 because() {
 	reason=$*
@@ -20,22 +18,22 @@ because() {
 
 # run_test NAME: run the function of that name.
 run_test() {
-	ktap_nr=$((ktap_nr + 1))
 	reason=''
 	"$1"
 	case $? in
-	0) echo "ok $ktap_nr $1" ;;
-	"$SKIP") echo "ok $ktap_nr $1 # SKIP $reason" ;;
-	*)
-		echo "not ok $ktap_nr $1"
-		ktap_failed=1
+	"$KSFT_PASS") ktap_test_pass "$1" ;;
+	"$KSFT_SKIP")
+		# As ktap_test_skip, with the reason.
+		__ktap_test ok "$1" "SKIP $reason"
+		KTAP_CNT_SKIP=$((KTAP_CNT_SKIP + 1))
 		;;
+	*) ktap_test_fail "$1" ;;
 	esac
 }
 
 finish() {
-	echo "1..$ktap_nr"
-	exit $ktap_failed
+	ktap_set_plan $((KTAP_TESTNO - 1))
+	ktap_finished
 }
 
 # counts: does a known loop count exactly right now?

@@ -114,7 +114,7 @@ two_offcore_registers() {
 	case $lines in
 	*'not supported'*)
 		because "the registers of this CPU do not take what LLC misses are"
-		return "$SKIP"
+		return "$KSFT_SKIP"
 		;;
 	esac
 	seen=''

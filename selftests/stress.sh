@@ -128,7 +128,7 @@ loads() {
 hotplug() {
 	if [ "$(nproc)" = 1 ]; then
 		because "one CPU"
-		return "$SKIP"
+		return "$KSFT_SKIP"
 	fi
 	loaded_first && ./rounds hotplug "$ROUNDS" >&3 && all_is_well && unloaded_then && all_is_well
 }
@@ -151,7 +151,7 @@ failures() {
 	status=$?
 	if [ "$status" = 4 ]; then
 		because "this kernel has no fault injection"
-		return "$SKIP"
+		return "$KSFT_SKIP"
 	fi
 	[ "$status" = 0 ] && all_is_well && loaded_first && ./fail_nth open && all_is_well && unloaded_then && all_is_well
 }
@@ -174,7 +174,7 @@ leaks() {
 no_leak() {
 	if ! looks_for_leaks; then
 		because "this kernel does not look for leaks"
-		return "$SKIP"
+		return "$KSFT_SKIP"
 	fi
 	leaks >/tmp/leaks
 	[ -s /tmp/leaks ] || return 0

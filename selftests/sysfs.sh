@@ -69,7 +69,7 @@ differs() {
 compared() {
 	[ -d "$KEPT" ] && return
 	because "there was no built-in driver to compare with"
-	return "$SKIP"
+	return "$KSFT_SKIP"
 }
 
 # line FILE LIST: that file's line.
@@ -163,7 +163,7 @@ perf_resolves() {
 transactions_open() {
 	has_transactions || {
 		because "the CPU has no transactions"
-		return "$SKIP"
+		return "$KSFT_SKIP"
 	}
 	for event in tx-start tx-commit tx-abort tx-conflict tx-capacity el-start el-commit el-abort \
 		el-conflict el-capacity cycles-t cycles-ct; do

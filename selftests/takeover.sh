@@ -49,7 +49,7 @@ watchdog_on() {
 	because "the NMI watchdog cannot be switched on"
 	dmesg | grep -q 'NMI watchdog: .*permanently disabled' || return 1
 	because "the kernel has no NMI watchdog here: permanently disabled"
-	return "$SKIP"
+	return "$KSFT_SKIP"
 }
 
 refused_while_watchdog_on() {

@@ -10,7 +10,7 @@
 . ./guest-lib.sh
 
 log_mark vpmu_bare
-./module load $RPMU/vpmu_bare.ko "defects=$(cmdline defects)"
+./module load "$RPMU/vpmu_bare.ko" "defects=$(cmdline defects)"
 log_since | sed -n 's/^\[[^]]*\] vpmu_bare: //p' |
 	grep -vE 'loading out-of-tree module|module verification failed' >/tmp/vpmu_bare
 cat /tmp/vpmu_bare

@@ -158,7 +158,7 @@ eight_counters_do() {
 more_counters_than_addresses() {
 	if [ "$(cat /sys/devices/system/cpu/smt/active)" != 0 ]; then
 		because "a thread of this core has four counters, and not eight"
-		return "$SKIP"
+		return "$KSFT_SKIP"
 	fi
 	loaded_with '' $((MORE + 0xee * MODEL)) eight_counters_do
 }

@@ -2,7 +2,7 @@
 # shellcheck shell=dash disable=SC2034
 # What init's scripts and the shell tests share; sourced, in busybox sh.
 
-RPMU=/opt/rpmu
+RPMU=$PWD
 CPU_PMU=/sys/bus/event_source/devices/cpu
 
 # What in the kernel's log no run may have left behind.
@@ -52,7 +52,7 @@ loaded() {
 # load, load_with PARAMETERS, unload: the module; what the kernel answers is
 # left in $said.
 load_with() {
-	said=$(./module load $RPMU/rpmu.ko "$1" 2>&1)
+	said=$(./module load "$RPMU/rpmu.ko" "$1" 2>&1)
 }
 
 load() {

@@ -1,0 +1,67 @@
+#!/bin/busybox sh
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=dash
+# shellcheck disable=SC2317 # tests are called by their names
+#
+# The kernel's runner, run_kselftest.sh, on these tests as `make install` leaves
+# them: it runs some of them, on whichever driver has the PMU.
+
+. ./ktap.sh
+
+RUN='refused bad_attr sysfs.sh'
+
+# run_kselftest OPTION...: what it prints goes to a file.
+run_kselftest() {
+	# Through a pipe: the runner opens its output for each test anew, which in a file would start at the beginning.
+	{
+		../run_kselftest.sh "$@" 2>&1
+		echo "status $?"
+	} | cat >/tmp/kselftest
+}
+
+# said PATTERN: a line of it.
+said() {
+	grep -qE "$1" /tmp/kselftest && return
+	because "run_kselftest.sh has not said \"$1\""
+	sed 's/^/# /' /tmp/kselftest
+	return 1
+}
+
+# Every test that it lists is there.
+lists_tests() {
+	run_kselftest --list
+	said '^rpmu:exact_count$' && said '^rpmu:sysfs.sh$' || return
+	sed -n 's/^rpmu://p' /tmp/kselftest | while read -r test; do
+		[ -x "./$test" ] && continue
+		because "there is no $test"
+		return 1
+	done
+}
+
+runs_tests() {
+	options=''
+	for test in $RUN; do
+		options="$options -t rpmu:$test"
+	done
+	# shellcheck disable=SC2086 # words
+	run_kselftest $options
+	for test in $RUN; do
+		said "^ok [0-9]+ selftests: rpmu: $test\$" || return
+	done
+	said '^# Totals: pass:3 fail:0 xfail:0 xpass:0 skip:0 error:0$' && said '^status 0$'
+}
+
+# The file settings has been read.
+keeps_timeout() {
+	said '^# timeout set to 600$'
+}
+
+refuses_unknown() {
+	run_kselftest -t rpmu:unknown
+	said "^No such test 'rpmu:unknown'\$" && said '^status 1$'
+}
+
+for name in lists_tests runs_tests keeps_timeout refuses_unknown; do
+	run_test $name
+done
+finish
