@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What perf_event_open() refuses, and with which errno. The figures are those
- * of the built-in driver of Linux 7.3; the same table runs on either driver.
+ * Attributes that perf_event_open() refuses, and the errno of each: those of
+ * the built-in driver of Linux 7.3, for both drivers.
  *
- * Where a value is refused by perf core, the row is here because a driver
- * that is not registered as the built-in one is (type, capabilities) would
- * change it.
+ * The table includes refusals of the perf core, which would change if a driver
+ * were registered with another type or other capabilities.
  */
 #define _GNU_SOURCE
 #include "kselftest.h"
@@ -15,17 +14,17 @@
 #define RAW(value)	.type = PERF_TYPE_RAW, .config = (value)
 #define CACHE(value)	.type = PERF_TYPE_HW_CACHE, .config = (value)
 
-/* What a row needs; where it is not there, the row is skipped. */
+/* Requirements of a row. The row is skipped if they are not met. */
 enum needs { NOTHING, LATENCY, FRONT_END, OFFCORE, NO_LBR, NO_TSX, NO_SUCH_EVENT };
 
-/* For this task on any CPU; what is wrong is in attr. */
+/* Opened for this task on any CPU: the error is in attr. */
 static const struct {
 	const char *name;
 	int expected;			/* errno, 0 for success */
-	struct perf_event_attr attr;	/* size 0: the right one is filled in */
+	struct perf_event_attr attr;	/* size 0: the correct one is filled in */
 	enum needs needs;
 } bad_attr[] = {
-	/* The control: what all rows below differ from in one thing. */
+	/* The control, from which each row below differs in one value. */
 	{ "control", 0, .attr = { HW(INSTRUCTIONS) } },
 	{ "control_raw", 0, .attr = { RAW(RAW_INSTRUCTIONS) } },
 
@@ -61,7 +60,7 @@ static const struct {
 	{ "clockid", EINVAL,
 	  .attr = { HW(INSTRUCTIONS), .use_clockid = 1, .clockid = 99 } },
 
-	/* Types: which of them end up at the driver. */
+	/* Types, some of which reach the driver. */
 	{ "type_unknown", ENOENT, .attr = { .type = 4711 } },
 	{ "hw_extended_right", 0,
 	  .attr = { .type = PERF_TYPE_HARDWARE,
@@ -75,7 +74,7 @@ static const struct {
 	  .attr = { .type = PERF_TYPE_HARDWARE, .config = PERF_COUNT_HW_MAX } },
 	{ "hw_far_out", EINVAL,
 	  .attr = { .type = PERF_TYPE_HARDWARE, .config = 0xffffffff } },
-	/* Nothing stands for these two on Haswell and later. */
+	/* Haswell and later have no event for these two. */
 	{ "hw_stalled_frontend", ENOENT,
 	  .attr = { HW(STALLED_CYCLES_FRONTEND) }, .needs = NO_SUCH_EVENT },
 	{ "hw_stalled_backend", ENOENT,
@@ -103,7 +102,7 @@ static const struct {
 	  .attr = { RAW(0x01bb), .config1 = 1ULL << 63 }, .needs = OFFCORE },
 
 	{ "offcore_0_zero", 0, .attr = { RAW(0x01b7) } },
-	/* Another unit mask is another event, to which config1 means nothing. */
+	/* With another unit mask it is another event, for which config1 means nothing. */
 	{ "offcore_umask", 0, .attr = { RAW(0x04b7), .config1 = ~0ULL } },
 	{ "latency", 0,
 	  .attr = { RAW(0x01cd), .config1 = 0xffff }, .needs = LATENCY },
@@ -113,7 +112,7 @@ static const struct {
 	  .attr = { RAW(0x01c6), .config1 = 0x7fff17 }, .needs = FRONT_END },
 	{ "front_end_reserved", EINVAL,
 	  .attr = { RAW(0x01c6), .config1 = 0x8 }, .needs = FRONT_END },
-	/* Looked at before the branch stack. */
+	/* Checked before the branch stack. */
 	{ "offcore_reserved_branch_stack", EINVAL,
 	  .attr = { RAW(0x01b7), .config1 = 1ULL << 63,
 		    .sample_type = PERF_SAMPLE_BRANCH_STACK,
@@ -128,14 +127,14 @@ static const struct {
 	  .attr = { CACHE(0x00300) } },
 	{ "cache_result", EINVAL,
 	  .attr = { CACHE(0x20000) } },
-	/* L1-icache-stores: not an operation that exists. */
+	/* L1-icache-stores: no such operation. */
 	{ "cache_nonsense", EINVAL,
 	  .attr = { CACHE(0x00101) } },
-	/* L1-dcache-prefetches: exists, but no event counts it. */
+	/* L1-dcache-prefetches: no event counts them. */
 	{ "cache_no_event", ENOENT,
 	  .attr = { CACHE(0x00200) } },
 
-	/* What a counting event cannot have. */
+	/* Not for counting events. */
 	{ "xmm_user", EINVAL,
 	  .attr = { HW(INSTRUCTIONS), .sample_regs_user = 1ULL << 40 } },
 	{ "xmm_intr", EINVAL,
@@ -155,7 +154,7 @@ static const struct {
 #define NO_SUCH_PID	4194303
 #define NO_SUCH_CPU	65535
 
-/* The attr is right; for whom it is opened is not. */
+/* The attr is correct, its target is not. */
 static const struct {
 	const char *name;
 	int expected;
@@ -206,7 +205,7 @@ static const char *why_not_here(enum needs needs, __u64 config)
 	return "no such condition";
 }
 
-/* errno of opening the event, 0 if it can be opened. */
+/* Returns the errno of opening the event, 0 on success. */
 static int try(struct perf_event_attr attr, pid_t pid, int cpu, int group_fd,
 	       unsigned long flags)
 {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A BPF program reads an event (perf_event_read_local()): it gets what read()
- * gives, while the event counts, while it is disabled and after a reset.
+ * A BPF program reads an event (perf_event_read_local()). It gets the same
+ * count as read(), while the event counts, while it is disabled and after a
+ * reset.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -79,7 +80,7 @@ static int new_program(int events, int values)
 	return fd;
 }
 
-/* What the tests share. */
+/* Shared by the tests. */
 struct reader {
 	int events;
 	int values;
@@ -114,7 +115,7 @@ FIXTURE_TEARDOWN(bpf_read)
 {
 }
 
-/* What the program has read, or NO_COUNT. */
+/* Returns the count that the program has read, or NO_COUNT. */
 static __u64 read_by_bpf(const struct reader *reader)
 {
 	union bpf_attr run = { .test = { .prog_fd = reader->program } };

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * PERF_TYPE_HW_CACHE: what stands for every id. Run on the built-in driver
- * first: what it says, and what the event counts in a known loop, is kept, and
- * rpmu has to say and count the same. The loop has more stores than loads, so
- * that on the emulated PMU hardly two events that could be mistaken for each
- * other have the same count.
+ * The events behind the ids of PERF_TYPE_HW_CACHE. The run on the built-in
+ * driver, which comes first, keeps its answer for each id and the event's count
+ * of a known loop; rpmu has to give the same answers and counts. The loop has
+ * more stores than loads, so that on the emulated PMU events that could be
+ * mistaken for each other differ in their counts.
  */
 #define _GNU_SOURCE
 #include "kselftest_harness.h"
@@ -56,8 +56,8 @@ static struct answer ask(__u64 config)
 }
 
 /*
- * Switching out and in may cost a part of an event, and a few pages' places in
- * the TLB. What is walked for anew depends on what a driver has touched.
+ * A context switch may cost a fraction of an event, and a few TLB entries. The
+ * number of new page walks depends on the memory that a driver has touched.
  */
 static bool same_count(__u64 a, __u64 b)
 {
@@ -105,7 +105,7 @@ TEST(every_id)
 	}
 }
 
-/* What is above the three bytes of an id means nothing. */
+/* Bits above the three bytes of an id are ignored. */
 TEST(upper_bits)
 {
 	EXPECT_EQ(0, ask(0x00000003).error);

@@ -18,7 +18,7 @@
 #define MAX_CPUS	8
 #define PAGE		4096
 
-/* A test takes some seconds; CPUs that share those of a busy host need more. */
+/* A test takes some seconds, and longer on a busy host. */
 #define LIMIT_S		600
 
 /* MOV EAX, imm32 and RET, with the immediate aligned, and far behind it RET. */
@@ -38,7 +38,7 @@ struct progress {
 	} cpu[MAX_CPUS];
 };
 
-/* Executes the function until it is killed. Counts calls that return an old value. */
+/* Executes the function until it is killed, and counts calls that return an old value. */
 static void execute(function_t *code, struct progress *progress, int cpu)
 {
 	unsigned int eax, ebx, ecx, edx;

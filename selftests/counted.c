@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The shell tests' instrument.
+ * Counts and holds events for the shell tests.
  *
  *	counted check		count a known loop; exit 0 if it is exact
  *	counted hold FILE	count this task until it is killed; FILE is
@@ -65,12 +65,12 @@ static int reads(unsigned long n)
 	}
 	for (before = read_value(fd); n; n--, before = now) {
 		now = read_value(fd);
-		/* A second's worth at the most, even if others run in between. */
+		/* At most the count of a second, even if other tasks run in between. */
 		if (now - before > 10000000000ULL) {
 			printf("%llu, then %llu\n", before, now);
 			return 1;
 		}
-		/* Not the same number of instructions each time. */
+		/* A different number of instructions each time. */
 		branch_loop(1 + n % 7);
 	}
 	return 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Counts that must be exact: loops of a known number of instructions and
- * branches, by privilege level, on a task's event and on a CPU's.
+ * Exact counts: loops of a known number of instructions and branches, by
+ * privilege level, with events of a task and of a CPU.
  */
 #define _GNU_SOURCE
 #include <time.h>
@@ -47,7 +47,7 @@ FIXTURE_TEARDOWN(exact)
 {
 }
 
-/* Counts of RUNS loops of n iterations each; every one must be expected. */
+/* Counts RUNS loops of n iterations each; every count must be as expected. */
 static void expect_loop(struct __test_metadata *_metadata, int fd,
 			unsigned long n, __u64 expected)
 {
@@ -81,8 +81,8 @@ TEST_F(exact, raw_instructions_user)
 }
 
 /*
- * Bits 16 (USR), 17 (OS), 20 (INT) and 22 (EN) of a raw config are not the
- * user's to set: the exclude_* flags decide (X86_RAW_EVENT_MASK).
+ * Bits 16 (USR), 17 (OS), 20 (INT) and 22 (EN) of a raw config are ignored: the
+ * exclude_* flags decide (X86_RAW_EVENT_MASK).
  */
 TEST_F(exact, raw_privilege_bits_are_ignored)
 {
@@ -95,7 +95,7 @@ TEST_F(exact, raw_privilege_bits_are_ignored)
 	expect_loop(_metadata, fd, LOOPS, LOOP_INSTRUCTIONS(LOOPS));
 }
 
-/* Two lengths, so that it does not matter if SYSCALL counts as a branch. */
+/* Two lengths, as SYSCALL may count as a branch. */
 static void expect_branches(struct __test_metadata *_metadata, int fd)
 {
 	__u64 base, more;
@@ -134,7 +134,7 @@ TEST_F(exact, raw_branches_user)
 	expect_branches(_metadata, fd);
 }
 
-/* The kernel's own instructions stay out, however many there are. */
+/* The kernel's instructions are not counted, however many there are. */
 TEST_F(exact, kernel_excluded)
 {
 	struct perf_event_attr attr =
@@ -152,7 +152,7 @@ TEST_F(exact, kernel_excluded)
 
 #define YIELD_INSTRUCTIONS	3
 
-/* Gives the CPU back whenever it gets it, with so many instructions each time. */
+/* Yields the CPU as soon as it gets it, after a known number of instructions. */
 static void yield_for_ever(void)
 {
 	asm volatile("1:\n\t"
@@ -167,9 +167,9 @@ static void yield_for_ever(void)
 #define SWITCHES	20
 
 /*
- * Off the CPU and back on it, twenty times, nothing lost and nothing added. A
- * task may sleep meanwhile. A CPU's event counts whoever runs then, so that has
- * to be somebody whose instructions are known.
+ * Switches the event off the CPU and back on twenty times, without loss or
+ * gain. The task sleeps meanwhile. An event of the CPU counts the task that
+ * runs then, which therefore executes a known number of instructions.
  */
 TEST_F(exact, context_switches)
 {
@@ -186,7 +186,7 @@ TEST_F(exact, context_switches)
 		ASSERT_LE(0, other);
 		if (other == 0)
 			yield_for_ever();
-		/* It is there when it has given the CPU back. */
+		/* It is ready once it has yielded the CPU. */
 		sched_yield();
 		sched_yield();
 		counted_syscalls(fd, 0, SWITCHES, SYS_sched_yield, NULL);
@@ -199,8 +199,8 @@ TEST_F(exact, context_switches)
 }
 
 /*
- * The kernel alone: a long user loop adds next to nothing (the tick), and a
- * thousand system calls add at least some instructions each.
+ * Kernel mode alone: a long user loop adds next to nothing (the tick), and a
+ * thousand system calls add at least a few instructions each.
  */
 TEST_F(exact, kernel_only)
 {
@@ -259,7 +259,7 @@ TEST_F(exact, user_and_kernel_make_both)
 		  count.event[1].value + count.event[2].value);
 }
 
-/* Neither user nor kernel: a legal request, and the answer is nought. */
+/* Neither user nor kernel mode: a legal request, with a count of 0. */
 TEST_F(exact, nobody)
 {
 	struct perf_event_attr attr =
@@ -276,7 +276,7 @@ TEST_F(exact, nobody)
 	EXPECT_LT(0, count.running);
 }
 
-/* Every counter at once: all general-purpose and three fixed, none wrong. */
+/* All general-purpose counters and three fixed ones count exactly at once. */
 TEST_F(exact, every_counter)
 {
 	const __u64 config[] = {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What rpmu says of itself in debugfs: why an event was refused, and who has
- * which counter. The built-in driver keeps its reasons to itself.
+ * rpmu's files in debugfs: the reasons of refusals, and the schedule of each
+ * CPU. The built-in driver has none.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -15,9 +15,9 @@
 #define DEBUGFS		"/sys/kernel/debug/rpmu"
 #define KEPT		64	/* refusals */
 #define ANY_NUMBER	16
-/* Long enough for an interrupt to another CPU and what it does. */
+/* Long enough for an interrupt to another CPU and its handler. */
 #define AT_ONCE_US	50000
-#define ALL_LOADS	0x81d0	/* MEM_UOPS_RETIRED.ALL_LOADS: exclusive on Haswell */
+#define ALL_LOADS	0x81d0	/* MEM_UOPS_RETIRED.ALL_LOADS: corrupting on Haswell */
 
 /* Reads a file of rpmu's in debugfs; NULL if it cannot be read. */
 static char *rpmu_file(const char *name)
@@ -29,7 +29,7 @@ static char *rpmu_file(const char *name)
 	return read_file(path, text, sizeof(text)) ? text : NULL;
 }
 
-/* The first line of @text that has @word in it; NULL if none has. */
+/* Returns the first line of @text that contains @word; NULL if there is none. */
 static char *line_with(char *text, const char *word)
 {
 	static char line[1024];
@@ -64,7 +64,7 @@ FIXTURE_TEARDOWN(explained)
 {
 }
 
-/* Every refusal is there with what was asked for, by whom, errno and reason. */
+/* Each refusal is listed with the event, the task, the errno and the reason. */
 TEST_F(explained, refused_event)
 {
 	struct perf_event_attr attr = counting(PERF_TYPE_HW_CACHE, 0xffff00);
@@ -83,7 +83,7 @@ TEST_F(explained, refused_event)
 	EXPECT_NE(NULL, strstr(line, ": no such generic cache event")) TH_LOG("%s", line);
 }
 
-/* Another PMU's events are none that anybody was refused. */
+/* Events of another PMU are no refusals. */
 TEST_F(explained, not_ours)
 {
 	struct perf_event_attr bad = counting(PERF_TYPE_HW_CACHE, 0xfefe00);
@@ -97,7 +97,7 @@ TEST_F(explained, not_ours)
 	EXPECT_NE(NULL, strstr(line, "config=0xfefe00")) TH_LOG("%s", line);
 }
 
-/* A group that is larger than the PMU: how many events, for which counters. */
+/* A group that is larger than the PMU: the number of its events, and the counters. */
 TEST_F(explained, refused_group)
 {
 	const unsigned int gp = gp_counters();
@@ -107,7 +107,7 @@ TEST_F(explained, refused_group)
 	unsigned int i;
 
 	ASSERT_GT(ANY_NUMBER, gp);
-	/* Members that are disabled do not count. */
+	/* Disabled members do not count. */
 	attr.disabled = 0;
 	for (i = 0; i < gp; i++) {
 		fds[i] = perf_open_self(&attr, i ? fds[0] : -1);
@@ -124,7 +124,7 @@ TEST_F(explained, refused_group)
 		close(fds[i]);
 }
 
-/* The limit that two threads of a core put on each other (erratum HSD29). */
+/* The limit between the two threads of a core (erratum HSD29). */
 TEST_F(explained, refused_for_the_siblings_sake)
 {
 	struct perf_event_attr attr = counting(PERF_TYPE_RAW, ALL_LOADS);
@@ -153,7 +153,7 @@ TEST_F(explained, refused_for_the_siblings_sake)
 	close(fds[0]);
 }
 
-/* The last ones are kept, newest first. */
+/* The latest ones are kept, newest first. */
 TEST_F(explained, so_many_are_kept)
 {
 	struct perf_event_attr attr = counting(PERF_TYPE_HW_CACHE, 0);
@@ -177,7 +177,7 @@ TEST_F(explained, so_many_are_kept)
 	EXPECT_EQ(KEPT, lines);
 }
 
-/* The line of the event in @schedule. */
+/* Returns the event's line in @schedule. */
 static char *line_of(char *schedule, int fd)
 {
 	char id[32];
@@ -186,13 +186,13 @@ static char *line_of(char *schedule, int fd)
 	return line_with(schedule, id);
 }
 
-/* The line of the event in the schedule of CPU 0. */
+/* Returns the event's line in the schedule of CPU 0. */
 static char *scheduled(int fd)
 {
 	return line_of(rpmu_file("cpu0/schedule"), fd);
 }
 
-/* Whether the event is among those of CPU 0 that count or wait right now. */
+/* Returns whether the event counts or waits on CPU 0 right now. */
 static bool is_here(int fd)
 {
 	char *all = rpmu_file("cpu0/schedule"), *end = all ? strstr(all, "# the last ") : NULL;
@@ -205,7 +205,7 @@ static bool is_here(int fd)
 	return strstr(all, id);
 }
 
-/* Who has a counter is there, and goes when it has none. */
+/* An event with a counter is listed, until it has none. */
 TEST_F(explained, who_has_a_counter)
 {
 	struct perf_event_attr attr = counting(PERF_TYPE_RAW, RAW_BRANCHES);
@@ -276,8 +276,8 @@ static bool holder_named(const char *line, int fd)
 }
 
 /*
- * Who is not tried, because it is the others' turn: what it waits for is what
- * these have, and each event is either there or on a counter.
+ * Events that wait for their turn: the listed reason names the events that run,
+ * and each event is either listed as waiting or on a counter.
  */
 TEST_F(explained, waits_for_its_turn)
 {
@@ -298,7 +298,7 @@ TEST_F(explained, waits_for_its_turn)
 	}
 	/* Some turns. */
 	branch_loop(10000000);
-	/* All of them in one look: between two, others get their turn. */
+	/* All in one snapshot: the turns may change between two. */
 	schedule = rpmu_file("cpu0/schedule");
 	for (i = 0; i < gp + 3; i++) {
 		line = line_of(schedule, fds[i]);
@@ -317,13 +317,13 @@ TEST_F(explained, waits_for_its_turn)
 			named |= j != i && holder_named(line, fds[j]);
 		EXPECT_TRUE(named) TH_LOG("%s", line);
 	}
-	/* The look is not of one moment either: a turn may end in the midst of it. */
+	/* Nor is the snapshot of a single moment: a turn may end in the middle of it. */
 	EXPECT_LE(1, placed) TH_LOG("%s", schedule);
 	EXPECT_LE(1, waiting) TH_LOG("%s", schedule);
 	for (i = 0; i < gp + 3; i++)
 		close(fds[i]);
 
-	/* A group that is larger than what is left does so as a whole. */
+	/* A group that is larger than the rest of the counters waits as a whole. */
 	for (i = 0; i < 2; i++) {
 		attr.pinned = !i;
 		fds[i] = perf_open_self(&attr, -1);
@@ -356,8 +356,8 @@ TEST_F(explained, waits_for_its_turn)
 }
 
 /*
- * Who finds no counter: all of the CPU, so that nothing else decides about it,
- * and nobody takes turns.
+ * Events that fail to get a counter: all are events of the CPU, so that nothing
+ * else affects their schedule, and without rotation.
  */
 FIXTURE(waiting)
 {
@@ -403,7 +403,7 @@ FIXTURE_TEARDOWN(waiting)
 	EXPECT_TRUE(allow_rotation(self->interval));
 }
 
-/* One event too many: every holder is named. It gets a counter, and is gone. */
+/* One event too many: every holder is named. The event leaves the list when it gets a counter. */
 TEST_F(waiting, for_any_counter)
 {
 	int last = open_on_cpu0(RAW_BRANCHES, false, -1);
@@ -467,7 +467,7 @@ TEST_F(waiting, as_a_group)
 	close(leader);
 }
 
-/* A pinned event does not wait: it is in the error state, and why is there. */
+/* A pinned event does not wait: it is in the error state, with its reason listed. */
 TEST_F(waiting, pinned)
 {
 	int first = open_on_cpu0(RAW_BRANCHES, true, -1);
@@ -497,7 +497,7 @@ TEST_F(waiting, pinned)
 	close(first);
 }
 
-/* The core's other thread is named, not an event of this one. */
+/* The reason names the core's other thread, not an event of this one. */
 TEST_F(waiting, for_the_sibling)
 {
 	struct perf_event_attr attr = counting(PERF_TYPE_RAW, ALL_LOADS);
@@ -514,7 +514,7 @@ TEST_F(waiting, for_the_sibling)
 	exclusive = perf_open(&attr, -1, sibling, -1, 0);
 	ASSERT_LE(0, exclusive);
 	usleep(AT_ONCE_US);
-	/* That leaves two counters here: the third event lost its own when one came. */
+	/* That leaves two counters here: the third event has lost its own. */
 	waits = open_on_cpu0(RAW_BRANCHES, false, -1);
 	ASSERT_LE(0, waits);
 	line = scheduled(self->fds[2]);
@@ -531,7 +531,7 @@ TEST_F(waiting, for_the_sibling)
 	close(exclusive);
 }
 
-/* Nobody else may look: other users' tasks are in there. */
+/* Only root may read: the file shows other users' tasks. */
 TEST_F(explained, root_alone)
 {
 	static const char * const files[] = { "refusals", "cpu0/schedule" };

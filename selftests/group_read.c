@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What read() gives for a group: PERF_FORMAT_GROUP with ids and times, for
- * groups of hardware events and for groups mixed with software events.
+ * Group reads: PERF_FORMAT_GROUP with ids and times, for groups of hardware
+ * events and for groups mixed with software events.
  */
 #define _GNU_SOURCE
 #include "kselftest_harness.h"
@@ -9,7 +9,7 @@
 
 #define LOOPS	100000UL
 
-/* A type of its own, not a number that is known beforehand. */
+/* Stands for the dynamic type of the PMU "msr". */
 #define TYPE_MSR	(~0U)
 #define MSR_TSC		0
 
@@ -60,7 +60,7 @@ FIXTURE_VARIANT_ADD(group, software_leader)
 	},
 };
 
-/* The last is added to a group that is hardware already. */
+/* The last one joins a group that has hardware events already. */
 FIXTURE_VARIANT_ADD(group, software_member)
 {
 	.nr = 4,
@@ -72,7 +72,7 @@ FIXTURE_VARIANT_ADD(group, software_member)
 	},
 };
 
-/* The PMU "msr" counts along: the group spans two of the CPU's PMUs. */
+/* With an event of the PMU "msr": the group spans two of the CPU's PMUs. */
 FIXTURE_VARIANT_ADD(group, two_pmus)
 {
 	.nr = 3,
@@ -83,7 +83,7 @@ FIXTURE_VARIANT_ADD(group, two_pmus)
 	},
 };
 
-/* The same, and the hardware joins a group that the other PMU leads. */
+/* The same with the other PMU as the leader. */
 FIXTURE_VARIANT_ADD(group, other_pmu_leads)
 {
 	.nr = 2,
@@ -159,7 +159,7 @@ TEST_F(group, ids_and_values)
 		  count.event[self->instructions].value);
 }
 
-/* A group that fits is on the counters whenever it is enabled. */
+/* A group that fits runs whenever it is enabled. */
 TEST_F(group, times)
 {
 	struct group_count first = {}, second = {};
@@ -170,7 +170,7 @@ TEST_F(group, times)
 	EXPECT_LT(0, first.enabled);
 	EXPECT_EQ(first.enabled, first.running);
 
-	/* Disabled: time and counts stand still. */
+	/* Disabled: times and counts do not change. */
 	usleep(1000);
 	ASSERT_EQ(group_size(variant->nr),
 		  read(self->fd[0], &second, sizeof(second)));
@@ -185,7 +185,7 @@ TEST_F(group, times)
 		  second.event[self->instructions].value);
 }
 
-/* Read while it counts: counts only grow, and agree with the time. */
+/* Read while it counts: counts only grow, and fit the times. */
 TEST_F(group, read_while_counting)
 {
 	struct group_count first = {}, second = {};
@@ -204,7 +204,7 @@ TEST_F(group, read_while_counting)
 		  second.event[self->instructions].value);
 }
 
-/* RESET of the group zeroes every count, and leaves the times. */
+/* RESET of the group clears every count, but not the times. */
 TEST_F(group, reset)
 {
 	struct group_count before = {}, after = {};

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A CPU goes away and comes back while events count on it. What perf core
- * makes of that: a task's event follows its task; a CPU's event keeps what it
- * has and counts no more, and one that is opened afterwards counts anew. The
- * events of the CPU's stopper thread are still on the PMU when it is switched
- * off. The same with every CPU busy, and with samples taken.
+ * A CPU goes off line and on line while events count on it. Events of tasks
+ * follow their tasks. Events of the CPU keep their counts and count no more;
+ * ones that are opened afterwards count anew. The events of the CPU's stopper
+ * thread are still on the PMU when the CPU is switched off. All of this also
+ * with every CPU busy and sampling.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -15,7 +15,7 @@
 
 #define CYCLES		3
 #define LOOPS		100000UL
-/* Long enough for a CPU to go and come back meanwhile. */
+/* Long enough for a CPU to go off line and on line meanwhile. */
 #define LONG_LOOPS	150000000UL
 
 FIXTURE(hotplug)
@@ -87,7 +87,7 @@ TEST_F(hotplug, cpu_event)
 	}
 }
 
-/* A group of a CPU's, counting while that CPU goes. */
+/* A group of a CPU counts while that CPU goes off line. */
 TEST_F(hotplug, cpu_group)
 {
 	struct perf_event_attr attr = instructions_user();
@@ -110,8 +110,8 @@ TEST_F(hotplug, cpu_group)
 }
 
 /*
- * A task counts its own instructions while the CPU under it goes, and while
- * it comes back: not one is lost or counted twice.
+ * A task counts its own instructions while its CPU goes off line, and while it
+ * comes back: none is lost or counted twice.
  */
 TEST_F(hotplug, task_event)
 {
@@ -129,7 +129,10 @@ TEST_F(hotplug, task_event)
 			fd = perf_open_self(&attr, -1);
 			if (fd < 0 || !run_on(self->cpu))
 				_exit(2);
-			/* Allowed everywhere, or the kernel has to break it. */
+			/*
+			 * Allowed on every CPU, or the kernel would have to
+			 * break the affinity.
+			 */
 			memset(&set, 0xff, sizeof(set));
 			if (sched_setaffinity(0, sizeof(set), &set))
 				_exit(3);
@@ -153,7 +156,7 @@ TEST_F(hotplug, task_event)
 	}
 }
 
-/* The thread that switches @cpu off, or 0. */
+/* Returns the thread that switches @cpu off, or 0. */
 static pid_t stopper_of(int cpu)
 {
 	char wanted[32], path[300], name[32];
@@ -173,14 +176,14 @@ static pid_t stopper_of(int cpu)
 	return found;
 }
 
-/* What the stopper executes in a few milliseconds, and never more. */
+/* More instructions than the stopper executes in a few milliseconds. */
 #define STOPPER_SHARE	1000000000ULL
 
 /*
- * The stopper of a CPU counts while it switches that CPU off. A kernel thread
- * executes nothing at user level; and what it executes in the kernel is the
- * same number on a fixed counter and on another, which run at the same times.
- * It counts on when the CPU is back.
+ * Events of a CPU's stopper thread count while it switches the CPU off. The
+ * thread executes nothing in user mode, and a fixed counter and a general one,
+ * which run at the same times, count the same number in the kernel. They count
+ * on when the CPU is back.
  */
 TEST_F(hotplug, stopper)
 {
@@ -239,7 +242,7 @@ TEST_F(hotplug, stopper)
 	expect_exact_on(_metadata, self->cpu);
 }
 
-/* A task that counts and samples itself for as long as the others need it. */
+/* A task that counts and samples itself until the test ends. */
 #define CHUNK_LOOPS	1000000UL
 #define LOAD_PERIOD	1000003UL
 #define LOAD_PAGES	16UL
@@ -270,7 +273,7 @@ static void drop(struct ring *ring)
 	close(ring->fd);
 }
 
-/* How many samples there are so far; with anything else, as lost ones, -1. */
+/* Returns the number of samples so far; -1 if there are other records, such as of lost ones. */
 static long samples(const struct ring *ring)
 {
 	__u64 at, head = __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE);
@@ -291,7 +294,7 @@ enum {
 	LOAD_RIGHT, LOAD_CANNOT_OPEN, LOAD_INSTRUCTIONS, LOAD_BRANCHES, LOAD_SAMPLES,
 };
 
-/* Instructions are sampled, branches counted in the same group. */
+/* Samples instructions and counts branches in the same group. */
 static int load(const bool *stop)
 {
 	struct perf_event_attr branches = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
@@ -314,7 +317,7 @@ static int load(const bool *stop)
 	more = read_value(sibling) - chunks * LOOP_BRANCHES(CHUNK_LOOPS);
 	if (more != 0 && more != chunks)
 		return LOAD_BRANCHES;
-	/* Where it moves right after an overflow, one may be a sample of the next period. */
+	/* If the task moves right after an overflow, one sample may be of the next period. */
 	if (labs((long)(count / LOAD_PERIOD) - samples(&ring)) > 1)
 		return LOAD_SAMPLES;
 	return LOAD_RIGHT;
@@ -338,7 +341,7 @@ FIXTURE_SETUP(hotplug_load)
 	self->stop = mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
 			  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, self->stop);
-	/* Two for a CPU, so that they are switched as well. */
+	/* Two for each CPU, so that they are switched as well. */
 	for (self->tasks = 0; self->tasks < 2 * self->cpus; self->tasks++) {
 		self->task[self->tasks] = fork_helper();
 		ASSERT_LE(0, self->task[self->tasks]);
@@ -360,7 +363,7 @@ FIXTURE_TEARDOWN(hotplug_load)
 	EXPECT_TRUE(put_back_sample_limits(&self->limits));
 }
 
-/* A CPU that has just come has nothing to do until some task moves there. */
+/* A CPU that has just come on line is idle until a task moves there. */
 static bool comes_to_sample(const struct ring *ring)
 {
 	unsigned int tries;
@@ -374,10 +377,10 @@ static bool comes_to_sample(const struct ring *ring)
 }
 
 /*
- * Each CPU but the first goes and comes back while it has tasks that sample,
- * and events of its own, one of which samples; with four counters and a fixed
- * one none is free then, and nobody has to wait. No task loses a count or a
- * sample, and a CPU that is back samples again.
+ * Each CPU but the first goes off line and on line while its tasks sample and
+ * it has events of its own, one of which samples. Together they fill four
+ * general counters and a fixed one exactly, without rotation. No task loses a
+ * count or a sample, and a CPU that is back samples again.
  */
 TEST_F(hotplug_load, counts_and_samples)
 {

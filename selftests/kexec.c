@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Another kernel, without a file system of its own:
+ * Boots another kernel, without an initramfs:
  *
  *	kexec KERNEL COMMANDLINE	loads it
  *	kexec				starts it

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The kernel is locked down, step by step; there is no way back, nor can rpmu
- * be loaded then. So this begins on rpmu, and what the built-in driver says is
- * looked at afterwards. Nobody may sample registers in the end, not even root;
- * all else goes on.
+ * Locks the kernel down, step by step. There is no way back, and no way to load
+ * rpmu then, so the test starts on rpmu and runs on the built-in driver
+ * afterwards. In the end not even root may sample registers; all else still
+ * works.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -44,7 +44,7 @@ FIXTURE_VARIANT_ADD(lockdown, 2_confidentiality)
 	.registers = EPERM,
 };
 
-/* The level in force is the one in brackets. */
+/* The current level is in brackets. */
 static bool is_level(const char *level)
 {
 	char line[80], wanted[32];
@@ -96,7 +96,7 @@ TEST_F(lockdown, only_registers_are_refused)
 	close(fd);
 }
 
-/* What can only be read stays, as other such files of debugfs do. */
+/* Read-only files remain readable, as others of debugfs do. */
 TEST_F(lockdown, explanations_stay)
 {
 	if (!on_rpmu())

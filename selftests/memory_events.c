@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A workload with more loads, stores, branches or page walks shows more of
- * them: loads, stores and branches exactly, what becomes of loads as kinds
- * that add up. The codes are those of Haswell to Comet Lake, the figures those
- * of the emulated PMU (selftests/vpmu/README.md), but for the walks.
+ * Events of loads, stores, branches and page walks follow the workload: loads,
+ * stores and branches exactly, and the kinds of loads (hits and misses) add up
+ * to all of them. The codes are those of Haswell to Comet Lake. The figures are
+ * those of the emulated PMU (selftests/vpmu/README.md), except for the walks.
  */
 #define _GNU_SOURCE
 #include <sys/mman.h>
@@ -30,13 +30,13 @@
 
 #define N			100000UL
 /*
- * A share of few things may have one more or less than of many, at the start and
- * at the end of each of two counts, and cycles lose their fraction whenever the
- * driver writes the counter. A tick may bring a context switch.
+ * Tolerance: each of two counts may be off by one at its start and at its end,
+ * cycles lose their fraction whenever the driver writes the counter, and a tick
+ * may bring a context switch.
  */
 #define ROUNDING		8
 
-/* A loop of nothing but registers. */
+/* A loop without memory accesses. */
 static void register_loop(unsigned long n)
 {
 	asm volatile("1: dec %[n]\n\tjnz 1b" : [n] "+r" (n) : : "cc");
@@ -59,7 +59,7 @@ static int event(__u64 config)
 	return perf_open_self(&attr, -1);
 }
 
-/* What config counts of a loop, by itself. */
+/* Returns the count of a loop by an event of its own. */
 static long long of_loop(__u64 config, void (*loop)(unsigned long), unsigned long n)
 {
 	long long value;
@@ -75,7 +75,7 @@ static long long of_loop(__u64 config, void (*loop)(unsigned long), unsigned lon
 	return value;
 }
 
-/* The same without what surrounds the loop. */
+/* Returns the same without the code around the loop. */
 static long long of_n(__u64 config, void (*loop)(unsigned long), unsigned long n)
 {
 	return of_loop(config, loop, n + 1) - of_loop(config, loop, 1);
@@ -151,9 +151,8 @@ TEST_F(memory, more_memory_more_of_the_cache)
 #define LOOPS			100
 
 /*
- * At each context switch the driver writes counter and event select anew, here
- * far more often than the event comes about: it must get neither more nor less
- * by that.
+ * The driver writes counter and event select at each context switch, here far
+ * more often than the event occurs. That must not change the count.
  */
 TEST_F(memory, a_rare_event_survives_context_switches)
 {
@@ -180,7 +179,7 @@ TEST_F(memory, a_rare_event_survives_context_switches)
 	ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
 	for (int i = 0; i < ROUNDS; i++) {
 		memory_loop(LOOPS);
-		/* On this CPU as well, so it runs when we wait. */
+		/* On this CPU as well, so that it runs when this task waits. */
 		ASSERT_EQ(1, write(to[1], &byte, 1));
 		ASSERT_EQ(1, read(from[0], &byte, 1));
 	}
@@ -190,12 +189,12 @@ TEST_F(memory, a_rare_event_survives_context_switches)
 	close(to[1]);
 	waitpid(child, &status, 0);
 	TH_LOG("%lld in %d turns, %lld in all loads and stores", count, ROUNDS, truth);
-	/* What surrounds the loop loads and stores, too. */
+	/* The code around the loop loads and stores, too. */
 	EXPECT_LE(truth * 95, count * 100);
 	EXPECT_GE(truth * 125, count * 100);
 }
 
-/* The walks for a fresh mapping's pages, all touched once. */
+/* Page walks for a new mapping, each page of which is touched once. */
 static long long walks(struct __test_metadata *_metadata, __u64 config, unsigned long pages,
 		       bool write)
 {
@@ -226,7 +225,7 @@ TEST_F(memory, more_pages_more_walks)
 
 		loads[i] = walks(_metadata, RAW_LOAD_WALKS, pages, false);
 		stores[i] = walks(_metadata, RAW_STORE_WALKS, pages, true);
-		/* One that faults, and one when it is tried again. */
+		/* One that faults, and one of the retry. */
 		EXPECT_LE(pages, loads[i]);
 		EXPECT_LE(pages, stores[i]);
 	}
@@ -234,7 +233,7 @@ TEST_F(memory, more_pages_more_walks)
 	EXPECT_LT(stores[0] + 900, stores[1]);
 }
 
-/* Cycles with at least so many, and the rest of them. */
+/* Cycles with at least that many, and the other cycles. */
 TEST_F(memory, counter_mask_and_inversion)
 {
 	long long cycles = of_n(0x3c, memory_loop, N);
@@ -249,11 +248,11 @@ TEST_F(memory, counter_mask_and_inversion)
 	EXPECT_GE(ROUNDING, llabs(of_n(RAW_LOADS | CMASK(9) | INV, memory_loop, N) - cycles));
 	EXPECT_GE(ROUNDING, llabs(of_n(0x3c | CMASK(1), memory_loop, N) - cycles));
 	EXPECT_EQ(0, of_n(0x3c | CMASK(2), memory_loop, N));
-	/* It begins to be true no more often than it is. */
+	/* The condition begins at most as often as it holds. */
 	EXPECT_GE(loads, of_n(RAW_LOADS | CMASK(1) | EDGE, memory_loop, N));
 }
 
-/* Every CPU on its own and all at once. */
+/* All CPUs at once, each with an event of its own. */
 TEST_F(memory, all_cpus_at_once)
 {
 	int cpus = sysconf(_SC_NPROCESSORS_ONLN);

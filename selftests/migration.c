@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A task that moves from CPU to CPU with an event on every counter: each event
- * counts every instruction of its once, wherever that was. With inherit, so it
- * is for the task's children, which start on one CPU and end on another.
+ * A task moves from CPU to CPU with an event on every counter. Each event
+ * counts every instruction of the task once, on whichever CPU. With inherit,
+ * the same holds for the task's children, which start on one CPU and end on
+ * another.
  */
 #define _GNU_SOURCE
 #include <sys/wait.h>
@@ -77,7 +78,7 @@ static bool moves(void)
 	return true;
 }
 
-/* In children, if they are to count, else here. */
+/* In children if these are to count, else here. */
 static bool moves_in(bool children)
 {
 	int child, status;
@@ -101,7 +102,7 @@ TEST_F(migration, counts_once)
 	__u64 first[MAX_GROUP], last[MAX_GROUP] = {};
 	int run, i;
 
-	/* What a task does for the first time may be more. */
+	/* The first time, a task may execute more. */
 	ASSERT_TRUE(moves_in(variant->inherit));
 	for (run = 0; run < RUNS; run++) {
 		for (i = 0; i < self->nr; i++)

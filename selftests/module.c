@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * insmod and rmmod with one system call each and its error as it is; busybox'
- * insmod tries a second one where the first fails, and the module would say
+ * insmod and rmmod with a single system call and its own error. The insmod of
+ * busybox tries a second call if the first one fails, and the module would log
  * everything twice.
  *
  *	module load FILE [PARAMETERS]

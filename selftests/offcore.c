@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Events that need a register besides a counter: offcore response, load
- * latency, front end. What the register holds decides what is counted; events
- * that want the same share it, others take turns.
+ * Events that need an extra register: offcore response, load latency, front
+ * end. The value of the register selects what is counted; events with the same
+ * value share it, others rotate.
  *
- * The counts are those of the emulated PMU (selftests/vpmu/README.md):
- * (loads + stores) * requests * responses / 8192. counted_loop() has as many
- * of these as instructions. On hardware counts are not looked at; who has a
- * register is.
+ * The counts are those of the emulated PMU (selftests/vpmu/README.md): (loads +
+ * stores) * requests * responses / 8192. counted_loop() has as many of these as
+ * instructions. On hardware the tests do not check the counts, but which events
+ * run.
  */
 #define _GNU_SOURCE
 
@@ -18,14 +18,14 @@
 #define LOOPS		500000UL
 #define INSTRUCTIONS	LOOP_INSTRUCTIONS(LOOPS)
 
-/* Offcore response registers, two but on Nehalem, and what the CPU has besides. */
+/* Offcore response registers (Nehalem has one), and the other extra registers. */
 static const struct cpu {
 	enum cpu_model model;
 	__u64 offcore[2];		/* OFFCORE_RESPONSE_0 and _1 */
 	unsigned int first_response;	/* the first bit that is no request */
-	unsigned int responses;		/* how many the first one stands for */
+	unsigned int responses;		/* responses that the first one includes */
 	unsigned int reserved;		/* a bit that does not exist */
-	__u64 latency;			/* load latency, if it is known where */
+	__u64 latency;			/* load latency, 0 if not known */
 	__u64 front_end;		/* FRONTEND_RETIRED.*, if there is one */
 } cpus[] = {
 	{ MODEL_NEHALEM, { 0x01b7 }, 8, 1, 16, 0, 0 },
@@ -72,7 +72,7 @@ static int open_event(__u64 config, __u64 value, int group_fd)
 	return perf_open_self(&attr, group_fd);
 }
 
-/* On a CPU, whoever runs there; enabled. */
+/* Opens an enabled event of a CPU. */
 static int open_on(int cpu, __u64 config, __u64 value)
 {
 	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, config);
@@ -88,7 +88,7 @@ static __u64 amount(const struct cpu *cpu, __u64 requests)
 	       8192;
 }
 
-/* Switching out and in may cost a part of an event. On hardware: any count. */
+/* A context switch may cost a fraction of an event. On hardware any count will do. */
 static bool near(__u64 value, __u64 expected)
 {
 	if (!is_tcg())
@@ -114,7 +114,7 @@ FIXTURE_TEARDOWN(offcore)
 {
 }
 
-/* The register's value decides, whichever register it is. */
+/* The register's value decides, whichever register it is in. */
 TEST_F(offcore, value)
 {
 	static const enum value requests[] = { DATA_READ, RFO, DATA_CODE_RFO, 0 };
@@ -141,7 +141,7 @@ TEST_F(offcore, value)
 		}
 }
 
-/* Events that want the same need one register: a third value has the other. */
+/* Events with the same value need one register: another value gets the other. */
 TEST_F(offcore, same_value_shares)
 {
 	static const enum value requests[] = {
@@ -171,7 +171,7 @@ TEST_F(offcore, same_value_shares)
 	}
 }
 
-/* A group with three values cannot be; the group that there was can. */
+/* A group with three values is refused; the group without the third still counts. */
 TEST_F(offcore, three_values_are_no_group)
 {
 	const struct cpu *cpu = self->cpu;
@@ -191,7 +191,7 @@ TEST_F(offcore, three_values_are_no_group)
 	EXPECT_TRUE(near(read_value(sibling), amount(cpu, RFO)));
 }
 
-/* A value of which a bit is reserved, and what happens to one that runs. */
+/* A value with a reserved bit is refused, and a running event counts on. */
 TEST_F(offcore, refusals_change_nothing)
 {
 	const struct cpu *cpu = self->cpu;
@@ -212,10 +212,9 @@ TEST_F(offcore, refusals_change_nothing)
 }
 
 /*
- * Two values in both registers: four events that two registers are enough
- * for, whatever their order. The built-in driver takes them one by one and
- * lets an event have a register of its own although another holds the value:
- * it refuses 8 of the 24 orders.
+ * Two values for either event: two registers are enough for the four events in
+ * any order. The built-in driver places them one by one and gives an event a
+ * register although another one holds the value: it refuses 8 of the 24 orders.
  */
 TEST_F(offcore, every_order)
 {
@@ -264,8 +263,8 @@ TEST_F(offcore, every_order)
 }
 
 /*
- * The same one by one, as events that share nothing but the CPU: all of them
- * run all the time. The built-in driver leaves some out for a while.
+ * The same as single events: all of them run all the time. The built-in driver
+ * leaves some out for a while.
  */
 TEST_F(offcore, every_order_on_its_own)
 {
@@ -326,8 +325,8 @@ FIXTURE_TEARDOWN(turns)
 }
 
 /*
- * Events that no two registers are enough for: each gets its share, and never
- * more of them run than there are registers.
+ * Events for which two registers are not enough: each gets its share, and there
+ * never run more of them than there are registers.
  */
 static void take_turns(struct __test_metadata *_metadata, const __u64 *config,
 		       const __u64 *value, int nr, int registers)
@@ -416,7 +415,7 @@ TEST_F(turns, latency_value)
 	EXPECT_TRUE(near(count[0], 2 * count[1]));
 }
 
-/* With none of the filters nothing is counted. */
+/* Without any filter nothing is counted. */
 TEST_F(turns, front_end_value)
 {
 	__u64 count[2];
@@ -438,9 +437,9 @@ TEST_F(turns, front_end_value)
 }
 
 /*
- * The threads of a core: from Sandy Bridge on each has registers of its own,
- * before they share them. Then a thread waits while the other has values in
- * all of them, unless it wants the same.
+ * The threads of a core: each has registers of its own from Sandy Bridge on;
+ * before, the threads share them. Then a thread waits while the other one uses
+ * all registers, unless it needs one of the same values.
  */
 FIXTURE(siblings)
 {
@@ -465,7 +464,7 @@ FIXTURE_SETUP(siblings)
 			      list, sizeof(list)));
 	if (sscanf(list, "%d%*[-,]%d", &self->first, &self->second) != 2)
 		SKIP(return, "a core has one thread");
-	/* Who gets a register does so because it is free, not in turn. */
+	/* Events get a register because it is free, not by rotation. */
 	ASSERT_TRUE(forbid_rotation());
 	for (i = 0; i < registers(self->cpu); i++) {
 		self->held[i] = open_on(self->first, self->cpu->offcore[i],
@@ -497,8 +496,8 @@ static int open_pinned_on(int cpu, __u64 config, __u64 value)
 }
 
 /*
- * A pinned one is in the error state, in which nothing can be read of it, as
- * long as pinned ones of the other thread have the registers.
+ * A pinned event is in the error state, in which it cannot be read, as long as
+ * pinned events of the other thread have the registers.
  */
 TEST_F(siblings, pinned_event_waits)
 {
@@ -529,7 +528,7 @@ TEST_F(siblings, pinned_event_waits)
 	EXPECT_LT(count.running, count.enabled);
 }
 
-/* One that rotates makes way for it at once. */
+/* A flexible event makes way for it at once. */
 TEST_F(siblings, pinned_event_goes_first)
 {
 	struct one_count count;
@@ -562,7 +561,7 @@ TEST_F(siblings, another_value_waits)
 	EXPECT_TRUE(read_one(self->held[0], &count));
 	EXPECT_EQ(count.enabled, count.running);
 
-	/* The built-in driver looks when it is this thread's turn again. */
+	/* The built-in driver tries again at this thread's next rotation. */
 	if (!on_rpmu())
 		return;
 	ASSERT_TRUE(read_one(fd, &count));
@@ -580,7 +579,7 @@ TEST_F(siblings, the_same_value_is_shared)
 	struct one_count count;
 	int i, fd[2], nr = registers(self->cpu);
 
-	/* Where there are two, each in the other one's place. */
+	/* With two registers, each in the other one's place. */
 	for (i = 0; i < nr; i++) {
 		fd[i] = open_on(self->second, self->cpu->offcore[i],
 				config1(self->cpu, i == nr - 1 ? DATA_READ : RFO));
@@ -596,7 +595,7 @@ TEST_F(siblings, the_same_value_is_shared)
 	}
 }
 
-/* Each value counts what it should, whichever thread wrote it last. */
+/* Each value counts its requests, whichever thread wrote the register last. */
 TEST_F(siblings, counts)
 {
 	const struct cpu *cpu = self->cpu;

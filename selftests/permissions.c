@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Who may open what: each level of kernel.perf_event_paranoid, for root, for
- * who has CAP_PERFMON or CAP_SYS_ADMIN alone, and for who has nothing. What is
- * expected is the kernel's rule, so both drivers have to give the same errno.
- * What is allowed shows nothing of the kernel, and nobody but root may write to
- * a file of the driver's.
+ * Permissions: each level of kernel.perf_event_paranoid for root, for users
+ * with CAP_PERFMON or CAP_SYS_ADMIN alone, and for users without privileges.
+ * The expectations are the kernel's rules, so both drivers have to give the
+ * same errno. Permitted events reveal nothing about the kernel, and only root
+ * may write to the driver's files.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -36,13 +36,13 @@ static const struct {
 	{ "nobody", NOBODY, -1 },
 };
 
-/* What it takes besides being allowed to open an event at all. */
+/* Privileges and hardware that an event needs besides permission to open any. */
 enum takes {
 	NOTHING,
 	KERNEL,		/* a level below 2, or CAP_PERFMON */
 	CPU,		/* a level below 1, or CAP_PERFMON */
 	OTHER_TASK,	/* CAP_PERFMON, if it is another user's */
-	BRANCHES,	/* hardware that the emulated PMU lacks, for anybody */
+	BRANCHES,	/* hardware that the emulated PMU lacks */
 	KERNEL_BRANCHES,
 };
 
@@ -80,7 +80,7 @@ static const struct request {
 	  .branches = PERF_SAMPLE_BRANCH_ANY | PERF_SAMPLE_BRANCH_KERNEL },
 };
 
-/* Only on the emulated PMU it is known that there are no branch records. */
+/* Only the emulated PMU is known to have no branch records. */
 static bool is_known(const struct request *request)
 {
 	return request->takes < BRANCHES || is_tcg();
@@ -114,13 +114,13 @@ static int expected(int level, unsigned int user, const struct request *request)
 		refusal = kernel ? EOPNOTSUPP : EACCES;
 		break;
 	}
-	/* What Debian has added; not even CAP_PERFMON helps. */
+	/* Debian's own level; not even CAP_PERFMON helps. */
 	if (level > 2 && !admin)
 		refusal = EACCES;
 	return refusal;
 }
 
-/* Becomes that user for good, with no more than its capability. */
+/* Becomes that user for good, with its capability alone. */
 static bool become(unsigned int user)
 {
 	struct __user_cap_header_struct header = {
@@ -228,7 +228,7 @@ TEST_F(paranoid, everybody)
 	}
 }
 
-/* An address of the kernel's, or something about the kernel in a callchain. */
+/* A kernel address, or a kernel entry in a callchain. */
 static bool is_kernels(__u64 word)
 {
 	return word >> 47 && word != PERF_CONTEXT_USER;
@@ -238,7 +238,7 @@ static bool is_kernels(__u64 word)
 #define SYSCALLS	10000UL
 #define SAMPLED_PERIOD	1009
 
-/* What samples of many system calls show. */
+/* Returns what samples of many system calls reveal. */
 struct seen {
 	int error;
 	__u64 count;
@@ -261,7 +261,7 @@ static struct seen sampled(bool kernel)
 
 	attr.exclude_kernel = !kernel;
 	attr.exclude_callchain_kernel = !kernel;
-	/* The kernel's own instructions for a sample count too, and are not to bring the next. */
+	/* The kernel's instructions for a sample count too, and must not cause the next one. */
 	attr.sample_period = kernel ? 30 * SAMPLED_PERIOD : SAMPLED_PERIOD;
 	attr.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
 			   PERF_SAMPLE_ADDR | PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_ID |
@@ -280,7 +280,7 @@ static struct seen sampled(bool kernel)
 		close(fd);
 		return seen;
 	}
-	/* A sample of the kernel costs the kernel some more. */
+	/* A sample in the kernel costs the kernel more. */
 	counted_syscalls(fd, 0, kernel ? SYSCALLS / 10 : SYSCALLS, SYS_getppid, NULL);
 	seen.count = read_value(fd);
 	data = (char *)page + page->data_offset;
@@ -299,7 +299,7 @@ static struct seen sampled(bool kernel)
 	return seen;
 }
 
-/* What somebody without privileges sees by that; or root. */
+/* Returns the same for a user without privileges, or for root. */
 static bool sampled_by(unsigned int user, bool kernel, struct seen *seen, struct seen *shared)
 {
 	int status;
@@ -321,8 +321,8 @@ static bool sampled_by(unsigned int user, bool kernel, struct seen *seen, struct
 #define NO_ONE	(ARRAY_SIZE(users) - 1)
 
 /*
- * Neither samples nor counts: by somebody without privileges, who may count
- * what is his at user level. Root, who asks for the kernel, sees it.
+ * Neither samples nor counts of a user without privileges, who may count his
+ * own user mode, reveal anything of the kernel. Those of root do, on request.
  */
 TEST_F(paranoid, kernel_is_not_seen)
 {
@@ -346,13 +346,13 @@ TEST_F(paranoid, kernel_is_not_seen)
 		EXPECT_LT(SYSCALLS_INSTRUCTIONS(SYSCALLS) / SAMPLED_PERIOD / 2, seen.samples);
 		EXPECT_EQ(0, seen.kernels_words);
 	}
-	/* Asking for more does not help, from that level on. */
+	/* From that level on, asking for more does not help. */
 	EXPECT_TRUE(sampled_by(NO_ONE, true, &seen, shared));
 	EXPECT_EQ(variant->level > 1 ? EACCES : 0, seen.error);
 	EXPECT_TRUE(put_back_sample_limits(&before));
 }
 
-/* Can somebody without privileges open the file? Its errno, or 0. */
+/* Returns the errno of opening the file as a user without privileges, or 0. */
 static int opened_by_nobody(const char *path, int flags)
 {
 	int status, fd;
@@ -395,7 +395,7 @@ TEST(settings_are_roots)
 	}
 }
 
-/* What nobody may do with a file, and does; the number of files. */
+/* The number of files, and of those with permissions that no user should have. */
 static struct {
 	int files, unwanted;
 	char path[200];
@@ -451,9 +451,9 @@ static mode_t changed_mode(const char *path, mode_t mode)
 }
 
 /*
- * All files of the driver's, by somebody without privileges, where everybody
- * may look into debugfs and tracefs: he can write none, and what he can read
- * has no address of the kernel's.
+ * All files of the driver as a user without privileges, with debugfs and
+ * tracefs open to everybody: the user can write none of them, and the readable
+ * ones contain no kernel address.
  */
 TEST(no_file_is_nobodys)
 {
@@ -502,7 +502,7 @@ TEST(no_file_is_nobodys)
 	EXPECT_EQ(0, chmod("/sys/kernel/tracing", tracefs));
 }
 
-/* Even where everybody may look into debugfs. */
+/* Even with debugfs open to everybody. */
 TEST(debugfs_is_roots)
 {
 	static const char * const files[] = {

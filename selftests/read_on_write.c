@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * An event is read while the driver writes registers: msr:write_msr is hit
- * after each write, and as the leader of a group it samples what the other
- * members have counted. Whatever the moment, that is what they have counted:
- * never less than before, and not off by what the counter held before it was
- * written, which shows as about 2^48.
+ * Reads events while the driver writes registers: msr:write_msr is hit after
+ * each write, and as the leader of a group it samples the counts of the other
+ * members. At every moment these counts are right: never less than before, and
+ * not off by the previous value of the counter, which would show as about 2^48.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -31,7 +30,7 @@ struct group {
 	int fd[1 + MEMBERS];
 	unsigned int nr;
 	__u64 last[1 + MEMBERS];
-	/* What was read, and how much of it was not right. */
+	/* The number of samples, and of those with a wrong count. */
 	unsigned long samples, wrong;
 };
 
@@ -106,7 +105,7 @@ static void look_at(struct group *group, const struct sample *sample)
 			       group->nr > 2 ? sample->event[2].value : 0);
 }
 
-/* Looks at all samples that there are. */
+/* Checks all samples so far. */
 static void drain(struct group *group)
 {
 	struct perf_event_mmap_page *page = group->page;
@@ -118,7 +117,7 @@ static void drain(struct group *group)
 
 	for (; at < head; at += header.size) {
 		start = at % (PAGES * PAGE);
-		/* Sizes are multiples of 8, so a header is in one piece. */
+		/* Sizes are multiples of 8, so headers never wrap. */
 		memcpy(&header, ring + start, sizeof(header));
 		size = header.size < sizeof(sample) ? header.size : sizeof(sample);
 		first = PAGES * PAGE - start;
@@ -163,7 +162,7 @@ FIXTURE_TEARDOWN(read_on_write)
 
 enum { RIGHT, CANNOT_OPEN, WRONG, NO_SAMPLES, NO_PARTNER };
 
-/* Counts itself, takes turns with another task for the CPU, and looks at what was read. */
+/* Counts itself while it shares the CPU with another task, and checks the samples. */
 static int alternate(const struct perf_event_attr *members, unsigned int nr,
 		     unsigned long loops, int from, int to)
 {
@@ -185,7 +184,7 @@ static int alternate(const struct perf_event_attr *members, unsigned int nr,
 	return group.wrong ? WRONG : group.samples < 2 * ROUNDS ? NO_SAMPLES : RIGHT;
 }
 
-/* Two tasks that want different values in the register, and count differently fast. */
+/* Two tasks that need different values in the register, with different rates of events. */
 static void two_tasks(struct __test_metadata *_metadata, unsigned int nr)
 {
 	const struct perf_event_attr members[2][MEMBERS] = {
@@ -225,8 +224,8 @@ TEST_F(read_on_write, group_switch)
 }
 
 /*
- * An event of the CPU stays on its counter while a task has others put on
- * others' counters, with one event select after the other.
+ * An event of the CPU stays on its counter while events of tasks come to other
+ * counters, with one event select after the other.
  */
 TEST_F(read_on_write, others_come_and_go)
 {
@@ -265,7 +264,7 @@ TEST_F(read_on_write, others_come_and_go)
 	EXPECT_EQ(0, group.wrong);
 }
 
-/* What overflows is read in its interrupt, in which its counter is written. */
+/* An event that overflows is read in its interrupt, which writes its counter. */
 TEST_F(read_on_write, overflows)
 {
 	struct perf_event_attr member = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
@@ -288,7 +287,7 @@ TEST_F(read_on_write, overflows)
 	EXPECT_LE(ROUNDS * 8 * LOOPS, group.last[1]);
 }
 
-/* The period is set anew, for which the event is stopped and started where it is. */
+/* Sets a new period, for which the event is stopped and started on its counter. */
 TEST_F(read_on_write, new_period)
 {
 	struct perf_event_attr member = offcore(1);

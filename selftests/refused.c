@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What is refused besides a bad attr (see bad_attr.c): members that a group
- * cannot have, ioctls that a counting event does not know, and what takes
- * privileges. The errnos are those of the built-in driver of Linux 7.3.
+ * Refusals other than those of a bad attr (see bad_attr.c): impossible members
+ * of a group, ioctls that counting events do not have, and missing privileges.
+ * The errnos are those of the built-in driver of Linux 7.3.
  */
 #define _GNU_SOURCE
 #include "kselftest_harness.h"
 #include "perf_util.h"
 
-/* A structure that is longer than the kernel's may only hold zeroes there. */
+/* A structure that is longer than the kernel's must be zero beyond it. */
 TEST(size_of_tomorrow)
 {
 	struct {
@@ -43,7 +43,7 @@ TEST(precise_counting)
 	}
 }
 
-/* Siblings that their leader may not have. */
+/* Siblings that their leader cannot have. */
 FIXTURE(bad_sibling)
 {
 	struct perf_event_attr attr;
@@ -120,12 +120,12 @@ TEST_F(bad_sibling, one_too_many)
 	}
 	EXPECT_EQ(-1, perf_open_self(&attr, leader));
 	EXPECT_EQ(EINVAL, errno);
-	/* The group that there was is as good as before. */
+	/* The group still counts as before. */
 	counted_loop(leader, PERF_IOC_FLAG_GROUP, 1000);
 	EXPECT_GE(1, read_value(leader) - 1000);
 }
 
-/* Two events for counter 2 make no group where no other will do. */
+/* Two events that only counter 2 can count cannot be in one group. */
 TEST_F(bad_sibling, same_counter)
 {
 	struct perf_event_attr attr = counting(PERF_TYPE_RAW, 0x0148);
@@ -167,7 +167,7 @@ TEST(ioctls)
 	EXPECT_EQ(ENOTTY, errno);
 }
 
-/* What a user without privileges may not have (perf_event_paranoid 1). */
+/* Refusals for users without privileges (perf_event_paranoid 1). */
 TEST(unprivileged)
 {
 	const char *paranoid = "/proc/sys/kernel/perf_event_paranoid";
@@ -180,7 +180,7 @@ TEST(unprivileged)
 	ASSERT_TRUE(read_line(paranoid, before, sizeof(before)));
 	ASSERT_TRUE(write_line(paranoid, "1"));
 
-	/* The effective user alone, so that the sysctl can be put back. */
+	/* Only the effective user, so that the sysctl can be restored. */
 	ASSERT_EQ(0, setresgid(-1, none, -1));
 	ASSERT_EQ(0, setresuid(-1, 65534, -1));
 	control = perf_open_self(&attr, -1);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * perf_event_open() refuses the same with the same errno on either driver: a
- * long list of attrs, most of them wrong in one or two ways. Run it on the
- * built-in driver first: its answers are kept, and rpmu's have to be the same.
- * Afterwards everything is as it was before.
+ * Both drivers refuse the same attributes with the same errno: a long list,
+ * most of them wrong in one or two ways. The run on the built-in driver, which
+ * comes first, keeps its answers, and rpmu's have to be the same. The PMU is
+ * unaffected afterwards.
  */
 #define _GNU_SOURCE
 #include "kselftest_harness.h"
@@ -14,17 +14,17 @@
 #define LOOPS		20000UL
 
 /*
- * An event that is none: with it KVM keeps the branch records for a guest. The
- * built-in driver has one virtual counter for that, and none for a second one.
- * KVM has nothing from rpmu, which takes the code for what the CPU takes it.
+ * A pseudo event with which KVM reserves the branch records for a guest. The
+ * built-in driver has one virtual counter for it, so a second one does not fit.
+ * rpmu has no such event and takes the code for the CPU's.
  */
 #define GUEST_LBR	0x1b00
 
 /*
- * The slots and their shares: without PERF_METRICS, which only an emulated PMU
- * lacks, the built-in driver counts a share as slots, on the same counter, but
- * takes that for another. So it accepts groups of both, that count nothing
- * meaningful; to rpmu it is one counter.
+ * Slots and metrics: without PERF_METRICS, which only an emulated PMU lacks,
+ * the built-in driver counts a metric as slots on the same counter, but takes
+ * it for another one. So it accepts groups of both, which count nothing
+ * meaningful. To rpmu they need the same counter.
  */
 #define SLOTS		0x0400
 #define METRIC		0x8000
@@ -34,7 +34,7 @@
 #define IN_TX_CP	0x200000000ULL
 #define XMM		0x10000000000ULL
 
-/* One in which everything can go wrong that there is, at least with company. */
+/* An attr to which every possible fault can be added, if not alone. */
 static const struct {
 	__u32 type;
 	__u64 config;
@@ -87,7 +87,7 @@ static const struct {
 	{ 4711, 0, false },
 };
 
-/* Faults, and what may be one in company: added to an attr bit by bit. */
+/* Faults, and values that may be faults together: added to an attr bit by bit. */
 static const struct perf_event_attr fault[] = {
 	{ .config1 = 1 },
 	{ .config1 = 1 << 12 },
@@ -151,7 +151,7 @@ struct answers {
 	unsigned char error[MAX_ANSWERS];
 };
 
-/* The answers that are being given, and those of the built-in driver. */
+/* The answers of this run, and those of the built-in driver. */
 static struct answers now, built_in;
 
 static void compare(struct __test_metadata *_metadata,
@@ -203,9 +203,9 @@ static bool is_topdown(unsigned int b)
 }
 
 /*
- * Two events that Intel's lists keep on one and the same counter, where the
- * built-in driver's tables have no line for them: it accepts groups of both, of
- * which one counts nothing.
+ * Two events that Intel's lists restrict to the same counter, but the built-in
+ * driver's tables do not: it accepts groups of both, in which one of them
+ * counts nothing.
  */
 static bool share_a_counter(unsigned int a, unsigned int b)
 {
@@ -251,7 +251,7 @@ static void faults(struct __test_metadata *_metadata, unsigned int b, bool pairs
 	}
 }
 
-/* Begins a list; false if there is nothing to compare it with. */
+/* Starts a list; returns false if there are no answers to compare it with. */
 static bool begin(const char *list)
 {
 	char path[64];
@@ -290,7 +290,7 @@ static void end(struct __test_metadata *_metadata, const char *list)
 	EXPECT_EQ(0, fclose(file));
 }
 
-/* All counters can be had, and count as they should. */
+/* All counters are usable and count correctly. */
 static void expect_untouched(struct __test_metadata *_metadata)
 {
 	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
@@ -328,7 +328,7 @@ TEST(one_fault_and_two)
 	expect_untouched(_metadata);
 }
 
-/* Each bit of config, and of config1 where that means something. */
+/* Each bit of config, and of config1 for events that use it. */
 TEST(every_bit)
 {
 	unsigned int b, bit;
@@ -350,7 +350,7 @@ TEST(every_bit)
 	expect_untouched(_metadata);
 }
 
-/* Two events as a group, while the first counts. */
+/* Groups of two events, while the first one counts. */
 TEST(groups_of_two)
 {
 	const struct perf_event_attr counts =
@@ -395,7 +395,7 @@ TEST(groups_of_two)
 	expect_untouched(_metadata);
 }
 
-/* What a user without privileges is refused (perf_event_paranoid 1, 2). */
+/* Refusals for users without privileges (perf_event_paranoid 1, 2). */
 FIXTURE(unprivileged)
 {
 	char paranoid[16];
@@ -439,7 +439,7 @@ TEST_F(unprivileged, one_fault)
 	snprintf(list, sizeof(list), "unprivileged-%s", variant->paranoid);
 	if (!begin(list))
 		SKIP(return, "there was no built-in driver to compare with");
-	/* The effective user alone, so that the sysctl can be put back. */
+	/* Only the effective user, so that the sysctl can be restored. */
 	ASSERT_EQ(0, setresgid(-1, none, -1));
 	ASSERT_EQ(0, setresuid(-1, 65534, -1));
 	for (b = 0; b < ARRAY_SIZE(base); b++) {

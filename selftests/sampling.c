@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Sampling: what an overflow becomes. How many samples there are, where they
- * are, that none is lost and nothing is counted twice; periods, frequencies,
- * limits and signals.
+ * Sampling: the number of samples and their addresses, without loss or double
+ * counts; periods, frequencies, limits and signals.
  *
- * Where a figure has to be exact, instructions are counted, of which the test
- * knows the number. On hardware a sample may be behind the loop; the tests
- * allow for one.
+ * Tests with exact figures count instructions, whose number they know. On
+ * hardware a sample may be behind the loop; the tests allow for one.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -20,7 +18,7 @@
 #define PAGE		4096UL
 #define LOOPS		500000UL
 
-/* Per iteration 2 instructions, one of them a branch; the loop's addresses. */
+/* Executes 2 instructions in each iteration, one of them a branch, between known addresses. */
 #define ALONE		__attribute__((__noipa__))
 
 static ALONE void hot_loop(unsigned long n)
@@ -40,7 +38,7 @@ static bool is_hot(__u64 ip)
 	return ip >= (unsigned long)hot_start && ip < (unsigned long)hot_end;
 }
 
-/* All that is sampled here, unless said otherwise. */
+/* The sample format of these tests, unless they say otherwise. */
 #define SAMPLE_TYPE	(PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_PERIOD | \
 			 PERF_SAMPLE_READ)
 
@@ -56,7 +54,7 @@ struct sample {
 struct seen {
 	unsigned int samples;
 	unsigned int hot;	/* in hot_loop() */
-	unsigned int user;	/* at user level, by the record's word */
+	unsigned int user;	/* at user level, according to the record */
 	unsigned int throttled, unthrottled, lost, others;
 	__u64 periods;		/* the samples' sum */
 	__u64 last;		/* period */
@@ -83,7 +81,7 @@ static void unmap_ring(struct ring *ring)
 	close(ring->fd);
 }
 
-/* Takes everything out of the buffer, which has not wrapped. */
+/* Consumes all records in the buffer, which has not wrapped. */
 static struct seen look(struct ring *ring)
 {
 	struct seen seen = {};
@@ -153,7 +151,7 @@ static int last_cpu(void)
 	return sysconf(_SC_NPROCESSORS_ONLN) - 1;
 }
 
-/* Without a limit on how often and how long; what it was is put back. */
+/* Lifts the limits on samples, and restores them in the end. */
 FIXTURE(sampling)
 {
 	struct sample_limits limits;
@@ -174,11 +172,11 @@ FIXTURE_TEARDOWN(sampling)
 #define OPEN(attr, pages) \
 	ASSERT_TRUE(map_ring(&self->ring, perf_open_self(attr, -1), pages))
 
-/* For this CPU alone: inherited events can have one buffer only so. */
+/* On this CPU alone: otherwise inherited events cannot have a buffer. */
 #define OPEN_HERE(attr, pages) \
 	ASSERT_TRUE(map_ring(&self->ring, perf_open(attr, 0, last_cpu(), -1, 0), pages))
 
-/* A sample each period, and all of them where the loop is. */
+/* One sample in each period, all of them in the loop. */
 static void fixed_period(struct __test_metadata *_metadata,
 			 struct _test_data_sampling *self, __u64 config,
 			 __u64 period)
@@ -213,7 +211,7 @@ TEST_F(sampling, fixed_period_on_a_general_counter)
 	fixed_period(_metadata, self, RAW_BRANCHES, 5003);
 }
 
-/* The event starts anew in the middle of its period, as often as it moves. */
+/* The event continues in the middle of its period whenever it moves to another counter. */
 TEST_F(sampling, fixed_period_across_system_calls)
 {
 	struct perf_event_attr attr = sampling_user(RAW_INSTRUCTIONS, 1009);
@@ -229,8 +227,8 @@ TEST_F(sampling, fixed_period_across_system_calls)
 }
 
 /*
- * 100,000 overflows: the periods and what is left over make the exact count,
- * and the kernel has found no NMI that nobody knows (its log says so).
+ * 100,000 overflows: the periods and the rest add up to the exact count, and
+ * the kernel has logged no unknown NMI.
  */
 TEST_F(sampling, hundred_thousand_overflows)
 {
@@ -255,7 +253,7 @@ TEST_F(sampling, hundred_thousand_overflows)
 	unmap_ring(&self->ring);
 }
 
-/* Counters that overflow at the same time, on every counter that counts user mode alone. */
+/* All counters that can count user mode alone overflow at the same time. */
 TEST_F(sampling, all_counters_at_once)
 {
 	unsigned int i, n = 1;
@@ -267,7 +265,7 @@ TEST_F(sampling, all_counters_at_once)
 	while (n <= gp_counters() && may_count_user_alone(n - 1))
 		n++;
 	for (i = 0; i < n; i++) {
-		/* The last one is the fixed counter's. */
+		/* The last one is on the fixed counter. */
 		attr = sampling_user(i < n - 1 ? RAW_BRANCHES : RAW_INSTRUCTIONS,
 				     i < n - 1 ? 500 : 1000);
 		attr.disabled = i == 0;
@@ -288,15 +286,15 @@ TEST_F(sampling, all_counters_at_once)
 }
 
 /*
- * The kernel's own instructions. A sample may be behind the return from the
- * system call, since the overflow was just before; but none is in the loop.
+ * Kernel mode alone. A sample may be just behind the return from a system call,
+ * if the overflow was just before it, but none is in the loop.
  */
 TEST_F(sampling, kernel_only)
 {
 	struct perf_event_attr attr = sampling_user(RAW_INSTRUCTIONS, 20011);
 	struct seen seen;
 
-	/* Not shorter: what the NMI itself does counts, too. */
+	/* Not shorter, as the instructions of the NMI handler count, too. */
 	attr.exclude_user = 1;
 	attr.exclude_kernel = 0;
 	OPEN(&attr, 256);
@@ -311,7 +309,7 @@ TEST_F(sampling, kernel_only)
 	unmap_ring(&self->ring);
 }
 
-/* A frequency is reached within half a second, and held. */
+/* The frequency is reached within half a second, and kept. */
 TEST_F(sampling, frequency)
 {
 	struct perf_event_attr attr = sampling_user(RAW_INSTRUCTIONS, 0);
@@ -351,8 +349,8 @@ static ALONE void straight_loop(unsigned long n)
 }
 
 /*
- * What was frequent becomes rare: with the period it has, no sample would come
- * any more. So the tick lowers it, and what the counter has left until then.
+ * A frequent event becomes rare. With its period there would be no more
+ * samples, so the tick lowers the period and the rest of the current one.
  */
 TEST_F(sampling, frequency_of_what_becomes_rare)
 {
@@ -380,7 +378,7 @@ TEST_F(sampling, frequency_of_what_becomes_rare)
 	rare = look(&self->ring);
 	TH_LOG("period %llu, then %lu branches, %u samples and period %llu", frequent.last, n,
 	       rare.samples, rare.last);
-	/* Or one would come with the old period, too. */
+	/* Otherwise a sample would come with the old period, too. */
 	ASSERT_LT(n, frequent.last);
 	EXPECT_LT(20, rare.samples);
 	EXPECT_GT(frequent.last / 50, rare.last);
@@ -421,7 +419,7 @@ TEST_F(sampling, periods_that_cannot_be)
 	} wrong[] = {
 		{ RAW_INSTRUCTIONS, 0, false },
 		{ RAW_INSTRUCTIONS, 1ULL << 63, false },
-		{ RAW_BRANCHES, 1, false },	/* as short as that: BTS or nothing */
+		{ RAW_BRANCHES, 1, false },	/* this short: BTS or nothing */
 		{ RAW_BRANCHES, 31, true },
 		{ 0x01c0, 127, true },
 	};
@@ -465,7 +463,7 @@ static bool send_signals(int fd)
 	       !fcntl(fd, F_SETOWN, getpid()) && !fcntl(fd, F_SETFL, O_ASYNC | O_NONBLOCK);
 }
 
-/* So many samples and a signal for each, then the event is off. */
+/* A limited number of samples, with a signal for each, then the event is off. */
 TEST_F(sampling, refresh)
 {
 	struct perf_event_attr attr = sampling_user(RAW_INSTRUCTIONS, 100003);
@@ -484,7 +482,7 @@ TEST_F(sampling, refresh)
 		EXPECT_EQ(3, seen.samples);
 		EXPECT_EQ(3 * round, __atomic_load_n(&signals, __ATOMIC_RELAXED));
 		EXPECT_EQ(round, __atomic_load_n(&hang_ups, __ATOMIC_RELAXED));
-		/* It has stopped where the last period ended. */
+		/* It has stopped at the end of the last period. */
 		EXPECT_LE(round * 3 * attr.sample_period, first);
 		EXPECT_GE(1000 * round, first - round * 3 * attr.sample_period);
 		hot_loop(LOOPS);
@@ -523,7 +521,7 @@ TEST_F(sampling, sigtrap)
 	unmap_ring(&self->ring);
 }
 
-/* poll() returns when the first sample is there. */
+/* poll() returns at the first sample. */
 TEST_F(sampling, wake_up)
 {
 	struct perf_event_attr attr = sampling_user(RAW_INSTRUCTIONS, 100003);
@@ -551,7 +549,7 @@ TEST_F(sampling, wake_up)
 	unmap_ring(&self->ring);
 }
 
-/* A child's samples are in the parent's buffer, and in the child's name. */
+/* A child's samples are in the parent's buffer, with the child's id. */
 TEST_F(sampling, inherited)
 {
 	struct perf_event_attr attr = sampling_user(RAW_INSTRUCTIONS, 10007);
@@ -563,7 +561,7 @@ TEST_F(sampling, inherited)
 
 	attr.inherit = 1;
 	attr.disabled = 0;
-	/* Read with an inherited event, a value takes the thread's name. */
+	/* Values of inherited events need the thread id. */
 	attr.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_PERIOD;
 	OPEN_HERE(&attr, 64);
 	for (i = 0; i < 3; i++) {
@@ -590,7 +588,7 @@ TEST_F(sampling, inherited)
 	unmap_ring(&self->ring);
 }
 
-/* A leader's sample has the values of its group, of the same moment. */
+/* A leader's sample has the counts of its group at the same moment. */
 TEST_F(sampling, group_leader)
 {
 	struct perf_event_attr attr = sampling_user(RAW_INSTRUCTIONS, 10007);
@@ -630,7 +628,7 @@ TEST_F(sampling, group_leader)
 	unmap_ring(&self->ring);
 }
 
-/* With frame pointers, and calls that are calls. */
+/* With frame pointers, without inlining and tail calls. */
 #define FRAME	__attribute__((__noipa__, \
 			       __optimize__("no-omit-frame-pointer")))
 
@@ -646,7 +644,7 @@ static FRAME void caller(void)
 	asm volatile("");
 }
 
-/* Who has called, and the registers. */
+/* Callchains and registers. */
 TEST_F(sampling, callchain_and_registers)
 {
 	struct perf_event_attr attr = sampling_user(RAW_INSTRUCTIONS, 10007);
@@ -671,7 +669,7 @@ TEST_F(sampling, callchain_and_registers)
 			continue;
 		samples++;
 		regs = &sample->chain[sample->nr];
-		/* hot_loop() has no frame, so its caller's caller is the next. */
+		/* hot_loop() has no frame, so the next entry is its caller's caller. */
 		good += sample->nr >= 3 && sample->chain[0] == PERF_CONTEXT_USER &&
 			sample->chain[1] == sample->ip &&
 			sample->chain[2] > (unsigned long)caller &&
@@ -684,8 +682,8 @@ TEST_F(sampling, callchain_and_registers)
 }
 
 /*
- * Too often: the event is stopped until the next tick, and its group with it.
- * What is sampled is hot all the same, and what is counted is what both count.
+ * Throttling: the event and its group stop until the next tick. The samples are
+ * in the loop all the same, and both events count the same.
  */
 TEST_F(sampling, throttled)
 {
@@ -718,11 +716,11 @@ TEST_F(sampling, throttled)
 	EXPECT_LE(5 * seen.throttled, seen.samples);
 	EXPECT_GT(50 * LOOPS / 1009, seen.samples);
 	EXPECT_EQ(0, seen.lost);
-	/* The group stood still; the other event did not. */
+	/* The group was stopped; the other event was not. */
 	EXPECT_GT(50 * LOOPS, branches);
 	EXPECT_LE(50 * LOOPS, value_of(alone));
 	if (on_rpmu()) {
-		/* An instruction more or less, each time that they start and stop. */
+		/* One instruction more or less for each start and stop. */
 		EXPECT_GE(4 * seen.throttled + 100,
 			  2 * branches - value_of(self->ring.fd) + 2 * seen.throttled + 50);
 	}
@@ -731,13 +729,16 @@ TEST_F(sampling, throttled)
 	unmap_ring(&self->ring);
 }
 
-/* The kernel is told how long the interrupts take, and lowers the rate for everybody. */
+/*
+ * The driver reports the duration of its interrupts, and the kernel lowers the
+ * rate of samples.
+ */
 TEST_F(sampling, interrupts_that_take_long)
 {
 	struct perf_event_attr attr = sampling_user(RAW_INSTRUCTIONS, 10007);
 	char rate[32];
 
-	/* At that rate and share, 100 ns each. */
+	/* At that rate and share, 100 ns for each. */
 	ASSERT_TRUE(write_line(CPU_PERCENT, "1"));
 	ASSERT_TRUE(write_line(SAMPLE_RATE, "100000"));
 	OPEN(&attr, 64);
@@ -750,7 +751,7 @@ TEST_F(sampling, interrupts_that_take_long)
 	unmap_ring(&self->ring);
 }
 
-/* Twice the samples that there is room for: those that are lost are counted. */
+/* Twice as many samples as fit into the buffer: the lost ones are counted. */
 TEST_F(sampling, full_buffer)
 {
 	struct perf_event_attr attr = sampling_user(RAW_INSTRUCTIONS, 1009);
@@ -771,7 +772,7 @@ TEST_F(sampling, full_buffer)
 	unmap_ring(&self->ring);
 }
 
-/* Kernel and user, of a CPU: every task there, and no one's samples are lost. */
+/* Kernel and user mode on a CPU: samples of every task there, without loss. */
 TEST_F(sampling, whole_cpu)
 {
 	struct perf_event_attr attr = sampling_user(RAW_INSTRUCTIONS, 100003);
@@ -790,7 +791,7 @@ TEST_F(sampling, whole_cpu)
 	seen = look(&self->ring);
 	EXPECT_LT(0, seen.user);
 	EXPECT_GT(seen.samples, seen.user);
-	/* Less what an event that is started anew may lose. */
+	/* Less the loss of an event at its restart. */
 	EXPECT_GE(3, count / 100003 - seen.samples + 1) {
 		TH_LOG("%llu counted, %u samples", count, seen.samples);
 	}

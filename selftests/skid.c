@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How far a PMI comes behind the overflow: on the emulated PMU, by the rest of
- * the basic block at most. Real hardware promises less.
+ * The skid of a PMI: on the emulated PMU, at most the rest of the basic block.
+ * Real hardware promises less.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -15,7 +15,7 @@
 #define SAMPLES		200
 #define PAGES		16
 
-/* The body of the loop is one basic block of so many instructions. */
+/* Instructions of the loop, which is one basic block. */
 #define BLOCK		20
 
 static void block_loop(unsigned long n)
@@ -140,7 +140,7 @@ struct late {
 	unsigned int samples, at_end, elsewhere;
 };
 
-/* Samples of the kernel's instructions, and where in the program they are. */
+/* Samples of kernel instructions, by their address in the program. */
 static bool sample_kernel(unsigned int period, struct late *late)
 {
 	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_INSTRUCTIONS);
@@ -180,13 +180,13 @@ static bool sample_kernel(unsigned int period, struct late *late)
 }
 
 /*
- * The overflow is in the last block of the kernel: then its PMI comes where the
- * program goes on, and not an instruction later. One period might keep step with
- * the loop and never meet that block.
+ * For an overflow in the last block of the kernel, the PMI comes at the return
+ * address in the program, not an instruction later. A single period might stay
+ * in step with the loop and never meet that block.
  */
 TEST(late_by_a_change_of_privilege)
 {
-	/* Where the PMI itself takes longer, it would only ever meet itself. */
+	/* If the PMI itself takes longer, every overflow would be in it. */
 	unsigned int period = checks_itself() ? 20 * SYSCALL_PERIOD : SYSCALL_PERIOD;
 	struct sample_limits limits;
 	struct late late = { };
@@ -201,7 +201,7 @@ TEST(late_by_a_change_of_privilege)
 	TH_LOG("%u samples, %u where the kernel is left, %u elsewhere in the program",
 	       late.samples, late.at_end, late.elsewhere);
 	EXPECT_LT(0, late.at_end);
-	/* A tick may leave the kernel for any instruction. */
+	/* A tick may return from the kernel to any instruction. */
 	EXPECT_GE(4, late.elsewhere);
 }
 

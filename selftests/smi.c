@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * freeze_on_smi: whether what the firmware does in SMM is counted. A write to
- * the APM's command port raises an SMI on the first CPU; the firmware's handler
- * does nothing with a command that it does not know.
+ * freeze_on_smi: whether the firmware's instructions in SMM are counted. A
+ * write to the APM command port raises an SMI on the first CPU; the firmware's
+ * handler ignores unknown commands.
  */
 #define _GNU_SOURCE
 #include <sys/io.h>
@@ -18,7 +18,7 @@
 
 #define SMIS		10
 #define ROUNDS		50
-/* A handler that is left at once has more than that. */
+/* Fewer instructions than any SMI handler executes. */
 #define HANDLER		10
 
 FIXTURE(smi)
@@ -44,8 +44,8 @@ FIXTURE_TEARDOWN(smi)
 }
 
 /*
- * What the event makes of SMIS writes to the port, at the least: interrupts
- * that come in between add to it.
+ * Returns the event's lowest count of SMIS writes to the port: interrupts in
+ * between add to it.
  */
 static __u64 least_count(int fd, unsigned short port)
 {
@@ -84,7 +84,7 @@ static void expect_handler(struct __test_metadata *_metadata, __u32 type, __u64 
 	if (counted) {
 		EXPECT_LT(without + SMIS * HANDLER, with);
 	} else {
-		/* Not even one for each of them. */
+		/* Less than one for each of them. */
 		EXPECT_GT(without + SMIS, with);
 	}
 	TH_LOG("%llu with %u SMIs, %llu without", with, SMIS, without);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The machine sleeps (suspend to RAM) and wakes up while events count: on the
- * boot CPU, which nobody unplugs for that, on another CPU, and on a task.
+ * The machine suspends to RAM and resumes while events count: on the boot CPU,
+ * which stays on line, on another CPU, and on a task.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -24,7 +24,7 @@ static bool can_sleep(void)
 	       strstr(states, "deep") && access(WAKEALARM, W_OK) == 0;
 }
 
-/* Returns when the machine is awake again. */
+/* Suspends the machine; returns after it has resumed. */
 static bool sleep_in_ram(void)
 {
 	return write_line("/sys/power/mem_sleep", "deep") &&
@@ -44,8 +44,8 @@ static int open_on_cpu(int cpu)
 }
 
 /*
- * Nothing else has the CPU's events placed anew, on any counter; transactions
- * may want the last.
+ * All counters are in use, so that nothing else reschedules the CPU's events;
+ * TFA may take the last counter.
  */
 TEST(boot_cpu_counts_on)
 {
@@ -71,7 +71,7 @@ TEST(boot_cpu_counts_on)
 	branch_loop(LOOPS);
 	for (i = 0; i < gp; i++) {
 		after = read_value(fd[i]);
-		/* The built-in driver takes what is in the registers then for a count. */
+		/* The built-in driver takes the content of the registers then for a count. */
 		if (on_rpmu()) {
 			EXPECT_LE(before[i] + 4 * LOOPS, after);
 			EXPECT_GT(before[i] + 100000 * LOOPS, after);
@@ -80,7 +80,7 @@ TEST(boot_cpu_counts_on)
 	}
 }
 
-/* Nor the events of the task that puts the machine to sleep. */
+/* Nor the events of the task that suspends the machine. */
 TEST(sleeper_counts_on)
 {
 	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
@@ -106,10 +106,7 @@ TEST(sleeper_counts_on)
 	close(fd);
 }
 
-/*
- * What an event has counted since the machine woke up is not left for others
- * to read, on whatever counter.
- */
+/* No counter reveals the count of an event since the resume to another task. */
 TEST(leaves_nothing_behind)
 {
 	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
@@ -158,7 +155,7 @@ TEST(task_counts_on)
 	ASSERT_LE(0, fd);
 	counted_loop(fd, 0, LOOPS);
 	ASSERT_TRUE(sleep_in_ram());
-	/* None is lost, and what comes is counted. */
+	/* No event is lost, and new ones are counted. */
 	counted_loop(fd, 0, LOOPS);
 	EXPECT_EQ(2 * LOOP_INSTRUCTIONS(LOOPS), read_value(fd));
 	close(fd);

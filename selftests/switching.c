@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Two tasks on one CPU that take turns thousands of times, each with an event
- * on every counter: what each counts is what it counts alone.
+ * Two tasks switch thousands of times on one CPU, each with an event on every
+ * counter: each counts the same as alone.
  */
 #define _GNU_SOURCE
 #include "kselftest_harness.h"
@@ -14,16 +14,13 @@ struct counts {
 	__u64 nr, enabled, running, value[EVENTS];
 };
 
-/* Fixed counters first, and as many more as the CPU has for a thread at least. */
+/* Fixed counters first, then as many general ones as a thread always has. */
 static const __u64 events[EVENTS] = {
 	RAW_INSTRUCTIONS, 0x003c, 0x0300,
 	RAW_BRANCHES, RAW_BRANCHES, RAW_BRANCHES, RAW_BRANCHES,
 };
 
-/*
- * The yields of a task, counted; the first event samples as well if it has a
- * period.
- */
+/* Counts the yields of a task; the first event also samples if it has a period. */
 static bool count_yields(struct counts *counts, __u64 period)
 {
 	struct perf_event_attr attr;
@@ -73,7 +70,7 @@ FIXTURE_SETUP(switching)
 	if (gp_counters() < 4)
 		SKIP(return, "too few counters");
 	ASSERT_TRUE(run_on(sysconf(_SC_NPROCESSORS_ONLN) - 1));
-	/* Who is throttled does not count. */
+	/* A throttled event does not count. */
 	ASSERT_TRUE(lift_sample_limits(&self->limits));
 }
 
@@ -107,7 +104,7 @@ TEST_F(switching, counts_stay_exact)
 	EXPECT_EQ(EVENTS, counts.nr);
 	EXPECT_EQ(counts.enabled, counts.running);
 	for (i = 0; i < EVENTS; i++) {
-		/* Cycles pass at the ends, too. */
+		/* A few cycles at the ends. */
 		if (i == 1 || i == 2)
 			continue;
 		EXPECT_EQ(alone.value[i], counts.value[i]) {

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * The tracepoints rpmu:*: each of them is hit when it should be, with what it
- * should say.
- */
+/* The tracepoints rpmu:*: each is hit when it should be, with the right fields. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +11,7 @@
 #include "perf_util.h"
 
 #define TRACEFS		"/sys/kernel/tracing"
-/* Nobody else's trace is disturbed. */
+/* An instance of its own does not disturb other traces. */
 #define INSTANCE	TRACEFS "/instances/rpmu_traced"
 #define ANY_NUMBER	16
 #define FIRST_FIXED	32
@@ -32,7 +29,7 @@ static bool instance_write(const char *name, const char *text)
 	return write_line(path, text);
 }
 
-/* Starts to trace one of them, with an empty trace. */
+/* Enables one tracepoint and clears the trace. */
 static bool trace(const char *name)
 {
 	char path[64];
@@ -49,7 +46,7 @@ static char *traced(void)
 	return read_file(INSTANCE "/trace", text, sizeof(text)) ? text : NULL;
 }
 
-/* The first line with both words. */
+/* Returns the first line with both words. */
 static char *traced_line(const char *one, const char *other)
 {
 	static char line[1024];
@@ -78,7 +75,7 @@ static unsigned int lines_with(const char *word)
 	return n;
 }
 
-/* The number behind @name in @line. */
+/* Returns the number behind @name in @line. */
 static long value(const char *line, const char *name)
 {
 	char *found = line ? strstr(line, name) : NULL;
@@ -102,7 +99,7 @@ FIXTURE_TEARDOWN(traced)
 	EXPECT_EQ(0, rmdir(INSTANCE)) TH_LOG("%m");
 }
 
-/* What perf, bpftrace and others read to know the fields. */
+/* The format files, from which perf, bpftrace and others learn the fields. */
 TEST_F(traced, formats)
 {
 	static const char * const expected[][9] = {
@@ -151,7 +148,7 @@ TEST_F(traced, refused)
 	EXPECT_NE(NULL, strstr(line, " reason=no such generic cache event")) TH_LOG("%s", line);
 	EXPECT_EQ(1, lines_with(" refused: "));
 
-	/* Another PMU's are none of ours, and what is opened is not refused. */
+	/* Neither events of other PMUs nor successful opens are traced. */
 	attr = counting(PERF_TYPE_SOFTWARE, ~0ULL);
 	EXPECT_EQ(-1, perf_open_self(&attr, -1));
 	attr = counting(PERF_TYPE_RAW, RAW_BRANCHES);
@@ -167,8 +164,8 @@ struct raw_record {
 };
 
 /*
- * perf's buffer for a record is used again and again: behind a short reason there
- * must be nothing of the longer one before it.
+ * perf reuses its buffer for records: a short reason must not be followed by
+ * the rest of a longer one before it.
  */
 TEST_F(traced, nothing_of_other_records)
 {
@@ -199,7 +196,7 @@ TEST_F(traced, nothing_of_other_records)
 	ASSERT_LE(0, fd) TH_LOG("%m");
 	page = map_buffer(fd, 2);
 	ASSERT_NE(MAP_FAILED, page) TH_LOG("%m");
-	/* A longer reason and a shorter one in turn. */
+	/* Alternates between a longer reason and a shorter one. */
 	for (i = 0; i < 4; i++) {
 		attr = i & 1 ? counting(PERF_TYPE_HW_CACHE, 0xffff00) :
 			       counting(PERF_TYPE_HARDWARE, 100);
@@ -224,7 +221,7 @@ TEST_F(traced, nothing_of_other_records)
 	close(fd);
 }
 
-/* Who is put on which counter. */
+/* An event is scheduled on a counter. */
 TEST_F(traced, schedule)
 {
 	struct perf_event_attr attr = counting(PERF_TYPE_RAW, RAW_BRANCHES);
@@ -271,7 +268,7 @@ TEST_F(traced, schedule)
 	close(own);
 }
 
-/* Who finds no place, and why. */
+/* An event gets no counter, with the reason. */
 TEST_F(traced, place_failed)
 {
 	struct perf_event_attr attr = counting(PERF_TYPE_RAW, RAW_BRANCHES);
@@ -313,7 +310,7 @@ TEST_F(traced, place_failed)
 	EXPECT_TRUE(allow_rotation(interval));
 }
 
-/* Events take turns, as often as the interval says. */
+/* Events rotate, once in each interval. */
 TEST_F(traced, rotate)
 {
 	struct perf_event_attr attr = counting(PERF_TYPE_RAW, RAW_BRANCHES);
@@ -341,7 +338,7 @@ TEST_F(traced, rotate)
 		branch_loop(3000000);
 	turns = lines_with(" rotate: ");
 	EXPECT_LE(5, turns);
-	/* The first turns are taken by order, until not all have fitted once. */
+	/* The first rotations are in list order, until once not all events have fitted. */
 	snprintf(expected, sizeof(expected), "counting=%u wait=2", gp);
 	line = traced_line(" rotate: ", expected);
 	EXPECT_NE(NULL, line) TH_LOG("%s", traced());
@@ -350,8 +347,8 @@ TEST_F(traced, rotate)
 }
 
 /*
- * As perf uses them, and in the worst place: a group whose leader is hit while
- * events are being scheduled, and then reads and stops a member that is.
+ * A group led by the tracepoint, as perf opens it: the leader is hit while a
+ * member is being scheduled, and then reads and stops it.
  */
 TEST_F(traced, leads_a_group)
 {
@@ -378,7 +375,7 @@ TEST_F(traced, leads_a_group)
 	other = perf_open_self(&member, -1);
 	ASSERT_LE(0, other);
 	ASSERT_EQ(0, ioctl(leader, PERF_EVENT_IOC_ENABLE, 0));
-	/* It stops the whole group after so many. */
+	/* The limit, after which the leader stops the group. */
 	ASSERT_EQ(0, ioctl(leader, PERF_EVENT_IOC_REFRESH, 50));
 	for (i = 0; i < 100; i++) {
 		ASSERT_EQ(0, ioctl(other, PERF_EVENT_IOC_ENABLE, 0));
@@ -386,7 +383,7 @@ TEST_F(traced, leads_a_group)
 	}
 	ASSERT_LT(0, read(leader, &group, sizeof(group)));
 	EXPECT_EQ(2, group.nr);
-	/* It may have been hit before there was a limit. */
+	/* It may have been hit before the limit was set. */
 	EXPECT_LE(50, group.event[0].value);
 	EXPECT_GE(60, group.event[0].value);
 	counted_loop(other, 0, 1000000);

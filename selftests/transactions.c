@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Counter 3 where transactions use it too (TSX_FORCE_ABORT): events have it
- * while transactions may be made to abort, which allow_tsx_force_abort in
- * sysfs says. Where the emulated PMU has the defect, transactions spoil the
- * counter all the time unless they abort.
+ * Counter 3 on CPUs where TSX uses it too (TSX_FORCE_ABORT): events may use it
+ * while transactions are forced to abort, which allow_tsx_force_abort in sysfs
+ * permits. An emulated PMU with the defect corrupts the counter all the time
+ * unless transactions abort.
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -57,7 +57,7 @@ static int open_cpu_event(int cpu)
 	return perf_open(&attr, -1, cpu, -1, 0);
 }
 
-/* How many of the events are on a counter now. */
+/* Returns how many of the events are on a counter now. */
 static int running(const int *fd)
 {
 	struct one_count before[COUNTERS], after;
@@ -94,8 +94,8 @@ TEST_F(transactions, values)
 }
 
 /*
- * Off takes the fourth event's counter away, on gives it back; with the
- * built-in driver the latter happens when events take turns.
+ * 0 takes the fourth event's counter away, 1 gives it back; with the built-in
+ * driver the latter happens at the next rotation.
  */
 TEST_F(transactions, at_once)
 {
@@ -120,8 +120,8 @@ TEST_F(transactions, at_once)
 }
 
 /*
- * A pinned event that has lost its counter to transactions gets it back, too:
- * meanwhile it is in the error state, in which nothing can be read of it.
+ * A pinned event that has lost its counter to TSX gets it back, too. Meanwhile
+ * it is in the error state, in which it cannot be read.
  */
 TEST_F(transactions, pinned)
 {
@@ -149,7 +149,7 @@ TEST_F(transactions, pinned)
 	}
 }
 
-/* A group that needs the counter is refused while it is not to be had. */
+/* A group that needs the counter is refused while it is not available. */
 TEST_F(transactions, group)
 {
 	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
@@ -166,8 +166,8 @@ TEST_F(transactions, group)
 }
 
 /*
- * While it is switched all the time, the events that never wait count every
- * branch, and no other more than there are.
+ * While the permission changes all the time, events that never wait count every
+ * branch, and no event counts more than that.
  */
 TEST_F(transactions, counts_are_right)
 {
@@ -184,7 +184,7 @@ TEST_F(transactions, counts_are_right)
 			usleep(3000);
 		}
 	}
-	/* Until it has left this CPU, and switched. */
+	/* Until it has left this CPU and changed the permission. */
 	usleep(20000);
 	attr.disabled = 0;
 	for (i = 0; i < COUNTERS; i++) {
@@ -195,7 +195,7 @@ TEST_F(transactions, counts_are_right)
 	for (i = 0; i < COUNTERS; i++) {
 		ASSERT_TRUE(read_one(fd[i], &count));
 		TH_LOG("%.1f %%, %llu of %llu", percent_running(&count), count.value, all);
-		/* Opening and reading them takes some, too. */
+		/* Opening and reading them takes some branches, too. */
 		EXPECT_GE(all + 100000, count.value);
 		if (count.running < count.enabled)
 			continue;

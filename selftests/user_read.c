@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Counters that a task reads by itself, with RDPMC: that it gets what read()
- * would have given it, that it may do so only as long as it has mapped an
- * event, and that it does not get to see what others have counted.
+ * User-space reads with RDPMC: a task gets the same counts as from read(), only
+ * while it has an event mapped, and never another task's counts.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -17,7 +16,7 @@
 #define RDPMC		CPU_PMU "/rdpmc"
 #define LOOPS		100000UL
 #define ROUNDS		50
-/* What RDPMC gave where it may not be executed. */
+/* The result of an RDPMC that faulted. */
 #define FAULT		(~0ULL)
 
 static sigjmp_buf back;
@@ -41,7 +40,7 @@ static __u64 try_rdpmc(__u32 counter)
 	return tried;
 }
 
-/* What include/uapi/linux/perf_event.h tells to do. */
+/* The read loop of include/uapi/linux/perf_event.h. */
 static inline __u64 read_mapped(const struct perf_event_mmap_page *page)
 {
 	__u32 seq, index;
@@ -105,7 +104,7 @@ static unsigned int counter_width(void)
 	return (eax >> 16) & 0xff;
 }
 
-/* A kernel whose built-in driver has never run cannot do it. */
+/* Not possible in a kernel whose built-in driver has never run. */
 static bool never_run(void)
 {
 	char line[4096];
@@ -168,7 +167,7 @@ TEST_F(user_read, page)
 	EXPECT_EQ(read_value(fd), page->offset);
 }
 
-/* What is counted between two readings is the loop and a constant. */
+/* Between two reads it counts the loop and a constant. */
 TEST_F(user_read, exact)
 {
 	struct perf_event_mmap_page *page;
@@ -188,7 +187,7 @@ TEST_F(user_read, exact)
 		start = read_mapped(page);
 		loop(1 + 2 * LOOPS);
 		two = read_mapped(page) - start;
-		/* A scheduler's tick may make it read twice. */
+		/* A scheduler tick may make it read twice. */
 		if (one - none == 2 * LOOPS && two - none == 4 * LOOPS)
 			break;
 	}
@@ -196,7 +195,7 @@ TEST_F(user_read, exact)
 	EXPECT_EQ(4 * LOOPS, two - none);
 }
 
-/* Between two readings of its own it is what read() says, however often. */
+/* Between two such reads, read() gives a count between theirs. */
 TEST_F(user_read, same_as_read)
 {
 	struct perf_event_mmap_page *page;
@@ -228,10 +227,7 @@ TEST_F(user_read, same_as_read)
 	}
 }
 
-/*
- * Mapping an event brings its page up to date, with what it had counted when
- * it was last read.
- */
+/* Mapping an event updates its page with the count at its last read. */
 TEST_F(user_read, mapped_after_read)
 {
 	struct perf_event_mmap_page *page;
@@ -326,7 +322,7 @@ TEST_F(user_read, always)
 	EXPECT_EQ(FAULT, try_rdpmc(0));
 }
 
-/* A thread that runs all the time may do so as soon as another one has mapped. */
+/* A thread that runs all the time may use RDPMC as soon as another one has mapped an event. */
 static int thread_step;
 static __u64 thread_got;
 
@@ -398,9 +394,9 @@ struct other {
 };
 
 /*
- * Another task on this CPU that counts on every fixed counter and so many
- * others, a known number on one of them, each time that it is told to. It ends
- * with 0 if that was exact.
+ * Another task on this CPU that counts, on request, on every fixed counter and
+ * a number of others, a known number on one of them. It exits with 0 if that
+ * count was exact.
  */
 static void other_task(int to, int from, unsigned int gp, int rounds)
 {
@@ -430,14 +426,14 @@ static void other_task(int to, int from, unsigned int gp, int rounds)
 		if (ioctl(fd, PERF_EVENT_IOC_ENABLE, 0))
 			_exit(5);
 		loop(LOOPS);
-		/* Goes to sleep while it counts. */
+		/* Sleeps while it counts. */
 		if (write(from, &byte, 1) != 1 ||
 		    read(to, &byte, 1) != 1)
 			_exit(6);
 		loop(LOOPS);
 		if (ioctl(fd, PERF_EVENT_IOC_DISABLE, 0))
 			_exit(7);
-		/* The same every time, and over its sleep. */
+		/* The same every time, and across its sleep. */
 		count = read_value(fd);
 		if (!first)
 			first = count;
@@ -445,7 +441,7 @@ static void other_task(int to, int from, unsigned int gp, int rounds)
 			_exit(8);
 		if (ioctl(fd, PERF_EVENT_IOC_RESET, 0))
 			_exit(10);
-		/* Nor does a counter that is wiped meanwhile lose or gain. */
+		/* Nor does it lose or gain on a counter that is cleared meanwhile. */
 		for (i = 0; i < gp; i++) {
 			count = read_value(branches[i]) - last[i];
 			if (count < 2 * LOOPS || count > 10 * LOOPS)
@@ -467,7 +463,7 @@ static bool start_other(struct other *other, unsigned int gp, int rounds)
 	other->pid = fork_helper();
 	if (other->pid == 0)
 		other_task(to[0], from[1], gp, rounds);
-	/* So that this one sees when the other one is gone. */
+	/* So that this task notices the end of the other. */
 	close(to[0]);
 	close(from[1]);
 	other->to = to[1];
@@ -492,7 +488,7 @@ static int status_of_other(const struct other *other)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* How many counters hold something, but for the one that is read by index. */
+/* Returns how many counters are not 0, except for the one that is read by its index. */
 static int others_counters(__u32 index)
 {
 	unsigned int gp = gp_counters(), fixed = fixed_counters(), i;
@@ -506,8 +502,8 @@ static int others_counters(__u32 index)
 }
 
 /*
- * The counters that another task has just left are not to be read, and those
- * that are left alone count on: its own, this one's, and a CPU's.
+ * Counters that another task has just left cannot be read, and counters in use
+ * count on: those of the other task, of this one, and of the CPU.
  */
 TEST_F(user_read, others_are_wiped)
 {
@@ -539,7 +535,7 @@ TEST_F(user_read, others_are_wiped)
 	EXPECT_EQ(0, status_of_other(&other));
 	EXPECT_EQ(ROUNDS, round);
 
-	/* An event of the CPU stays where it is while tasks come and go. */
+	/* An event of the CPU stays on its counter while tasks come and go. */
 	cpu_attr.disabled = 0;
 	cpu_fd = perf_open(&cpu_attr, -1, cpu, -1, 0);
 	ASSERT_LE(0, cpu_fd);
@@ -552,7 +548,7 @@ TEST_F(user_read, others_are_wiped)
 		ASSERT_TRUE(run_other(&other));
 		told = read_mapped(cpu_page);
 		EXPECT_LE(of_cpu + LOOPS, told);
-		/* Others run in between, but not for seconds. */
+		/* Other tasks run in between, but not for seconds. */
 		EXPECT_GT(of_cpu + 10000000000ULL, told);
 		of_cpu = told;
 		ASSERT_EQ(0, status_of_other(&other));

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Random system calls around perf events, the same for the same seed as far
- * as one task's calls go: what they meet, other CPUs' doings included, is not.
+ * Random system calls around perf events. The calls of a task are the same for
+ * the same seed; the state that they meet, such as on other CPUs, is not.
  *
  *	fuzz SEED CALLS [WITHOUT...]
  *
- * WITHOUT are kinds of calls to leave out, to find what something depends on.
- * Ends with 0 when it is through; what the kernel makes of it is in its log,
- * and whether the PMU still counts right is another program's to say.
+ * WITHOUT are kinds of calls to leave out, to narrow down a failure. The exit
+ * status is 0 at the end of the calls. The kernel's log shows whether it has
+ * complained, and another program checks whether the PMU still counts right.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -56,7 +56,7 @@ static bool one_in(__u64 n)
 	return below(n) == 0;
 }
 
-/* A number as a program would give one, or any. */
+/* Returns a number that a program might use, or any. */
 static __u64 number(void)
 {
 	static const __u64 edges[] = {
@@ -68,9 +68,9 @@ static __u64 number(void)
 }
 
 /*
- * Events with constraints on one model or another: some counters alone,
- * corrupting ones, extra registers, fixed counters, transactions, and bits that
- * nobody may set.
+ * Events with constraints on some model: limited to some counters, corrupting,
+ * with extra registers, on fixed counters, of TSX, and with bits that must not
+ * be set.
  */
 static __u64 raw_config(void)
 {
@@ -192,7 +192,7 @@ static void do_open(void)
 		attr.precise_ip = below(4);
 	if (one_in(50))
 		attr.sample_period = number();
-	/* One bit that is somewhere else: what is reserved, and what is new. */
+	/* One bit anywhere else: reserved and new ones. */
 	if (one_in(16))
 		((__u8 *)&attr)[below(sizeof(attr))] ^= 1 << below(8);
 	attr.remove_on_exec = 0;
@@ -281,7 +281,7 @@ static void do_mmap(void)
 	calls++;
 }
 
-/* What a task does that is counted. */
+/* Work to be counted. */
 static void work(void)
 {
 	branch_loop(1 + below(2000));
@@ -481,7 +481,7 @@ static void one_call(void)
 	kinds[i].call();
 }
 
-/* An rdpmc of a counter that is not enabled for user space any more: go on behind it. */
+/* RDPMC is no longer enabled for user space: continue behind the instruction. */
 static void skip_rdpmc(int sig, siginfo_t *info, void *context)
 {
 	static const __u8 rdpmc[] = { 0x0f, 0x33 };
@@ -505,7 +505,7 @@ int main(int argc, char **argv)
 	unsigned long goal, shown = 0;
 	int i;
 
-	/* What a child executes: something to count. */
+	/* Work of a child, to be counted. */
 	if (argc == 2 && !strcmp(argv[1], "child")) {
 		branch_loop(100000);
 		return 0;
@@ -527,7 +527,7 @@ int main(int argc, char **argv)
 	signal(SIGIO, SIG_IGN);
 	signal(SIGRTMIN, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN);
-	/* Of events with sigtrap: ignored, it would be deadly. */
+	/* Of events with sigtrap; a signal that is ignored would kill. */
 	signal(SIGTRAP, pass_over);
 
 	while (calls < goal) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Overflows as fast as they come: on every CPU an event on every general
- * counter, with periods from 1 to 100 or the least that the driver lets be,
- * until the CPUs have had so many PMIs. The kernel's limits on samples stay as
- * they are: without them little else than the handler runs.
+ * Overflows as fast as possible: on every CPU an event on every general counter,
+ * with periods from 1 to 100 or the shortest that the driver allows, until the
+ * CPUs have had a number of PMIs. The kernel's limits on samples stay: without
+ * them, little but the handler would run.
  *
  *	nmi_storm PMIS
  */
@@ -15,8 +15,8 @@
 #include "../perf_util.h"
 
 /*
- * Each single one of RAW_BRANCHES would be the branch trace store's to record,
- * which is refused; of these it is a counter's.
+ * RAW_BRANCHES with a period of 1 is an event of the branch trace store, which
+ * is refused. This one has a counter.
  */
 #define TAKEN_BRANCHES	0x20c4
 #define MAX_EVENTS	(8 * 16)
@@ -38,7 +38,7 @@ int main(int argc, char **argv)
 	}
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	goal = strtoul(argv[1], NULL, 0);
-	/* Somebody to be interrupted on each CPU. */
+	/* A task to be interrupted on each CPU. */
 	for (cpu = 0; cpu < cpus && cpu < 16; cpu++) {
 		children[cpu] = fork_helper();
 		if (!children[cpu]) {

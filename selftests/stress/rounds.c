@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Storms, in one program: in a guest that checks itself, what a shell takes to
- * start others is more than what is to be tried.
+ * Storms in a single program: on the debug kernel, a shell would spend more time
+ * on starting programs than on the storm.
  *
  *	rounds loads N FILE	load FILE, which takes the PMU over from the
  *				built-in driver, and unload it, N times, while
@@ -10,7 +10,7 @@
  *				while events count on all CPUs and tasks with
  *				more events than counters move between them
  *
- * A known loop must count exactly after each step. Ends with 0 when it has.
+ * A known loop must count exactly after each step; then the exit status is 0.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -40,10 +40,7 @@ static void close_all(const int *fds, unsigned int n)
 			close(fds[n]);
 }
 
-/*
- * Tasks with contexts of their own that come and go, of software events alone:
- * rpmu's would keep it loaded.
- */
+/* Opens and closes software events of its own, as events of rpmu would keep it loaded. */
 static void compute(void)
 {
 	static const __u64 configs[] = {
@@ -68,7 +65,7 @@ static void compute(void)
 	}
 }
 
-/* Events of every CPU. They leave a counter for the loop that is to be counted exactly. */
+/* Events of every CPU, which leave a counter for the loop that has to count exactly. */
 static void count_cpus(void)
 {
 	static const __u64 configs[] = { 0x0c4, 0x1c4 };
@@ -88,7 +85,7 @@ static void count_cpus(void)
 	}
 }
 
-/* More events than counters, in a task that goes where it may run. */
+/* More events than counters, in a task that runs on any CPU. */
 static void take_turns(void)
 {
 	static const __u64 configs[] = { 0x0c4, 0x1c4, 0x2c4, 0x4c4, 0x8c4, 0x20c4 };
@@ -143,7 +140,7 @@ static bool unload(void)
 {
 	unsigned int tries;
 
-	/* An event that has just been closed may still be there. */
+	/* An event that has just been closed may still exist. */
 	for (tries = 0; tries < 500; tries++) {
 		if (unload_module("rpmu"))
 			return true;
@@ -154,7 +151,8 @@ static bool unload(void)
 
 static bool set_online(unsigned int cpu, bool on)
 {
-	return set_cpu_online(cpu, on) || failed(on ? "taking a CPU on line" : "taking a CPU off line");
+	return set_cpu_online(cpu, on) ||
+	       failed(on ? "taking a CPU on line" : "taking a CPU off line");
 }
 
 int main(int argc, char **argv)
