@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=dash
 #
-# rpmu's assignment of counters against the kernel's own: a module compares the
-# two (selftests/assign) and leaves its KTAP in the kernel's log. With a number
-# as argument, on so many sets of events.
+# Compares rpmu's assignment of counters with the kernel's: a module
+# (selftests/assign) prints its KTAP to the kernel's log. The argument is the
+# number of sets of events.
 
 # shellcheck source-path=SCRIPTDIR/guest
 . ./guest-lib.sh

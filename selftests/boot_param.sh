@@ -3,9 +3,9 @@
 # shellcheck shell=dash
 # shellcheck disable=SC2317 # tests are called by their names
 #
-# Booted with initcall_blacklist=init_hw_perf_events,bts_init the built-in
-# driver has never run: rpmu has the PMU to itself from the start, has to set
-# the CPUs up on its own, and leaves none behind.
+# With initcall_blacklist=init_hw_perf_events,bts_init the built-in driver never
+# runs: rpmu has the PMU from the start, sets the CPUs up itself, and leaves no
+# driver behind.
 
 . ./ktap.sh
 

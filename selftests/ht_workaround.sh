@@ -3,8 +3,8 @@
 # shellcheck shell=dash
 # shellcheck disable=SC2317 # tests are called by their names
 #
-# The erratum of hyper-threading with the work-around and without, and the
-# other ways to load the module. Starts and ends on the built-in driver.
+# The hyper-threading erratum with the work-around and without it, and the other
+# parameters of the module. Starts and ends on the built-in driver.
 
 . ./ktap.sh
 

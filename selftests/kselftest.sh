@@ -3,14 +3,14 @@
 # shellcheck shell=dash
 # shellcheck disable=SC2317 # tests are called by their names
 #
-# The kernel's runner, run_kselftest.sh, on these tests as `make install` leaves
-# them: it runs some of them, on whichever driver has the PMU.
+# Runs some of these tests with the kernel's run_kselftest.sh, as `make install`
+# leaves them, on whichever driver has the PMU.
 
 . ./ktap.sh
 
 RUN='refused bad_attr sysfs.sh'
 
-# run_kselftest OPTION...: what it prints goes to a file.
+# run_kselftest OPTION...: runs it with its output in a file.
 run_kselftest() {
 	# Through a pipe: the runner opens its output for each test anew, which in a file would start at the beginning.
 	{
@@ -19,7 +19,7 @@ run_kselftest() {
 	} | cat >/tmp/kselftest
 }
 
-# said PATTERN: a line of it.
+# said PATTERN: succeeds if a line of the output matches.
 said() {
 	grep -qE "$1" /tmp/kselftest && return
 	because "run_kselftest.sh has not said \"$1\""
@@ -27,7 +27,7 @@ said() {
 	return 1
 }
 
-# Every test that it lists is there.
+# It lists the tests, and each of them exists.
 lists_tests() {
 	run_kselftest --list
 	said '^rpmu:exact_count$' && said '^rpmu:sysfs.sh$' || return
@@ -51,7 +51,7 @@ runs_tests() {
 	said '^# Totals: pass:3 fail:0 xfail:0 xpass:0 skip:0 error:0$' && said '^status 0$'
 }
 
-# The file settings has been read.
+# It has read the file settings.
 keeps_timeout() {
 	said '^# timeout set to 600$'
 }

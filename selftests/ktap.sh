@@ -36,14 +36,14 @@ finish() {
 	ktap_finished
 }
 
-# counts: does a known loop count exactly right now?
+# counts: succeeds if a known loop counts exactly right now.
 counts() {
 	counted_said=$(./counted check 2>&1) && return
 	because "a known loop: $counted_said"
 	return 1
 }
 
-# refused ERROR: loading fails with that message, and nothing has changed.
+# refused ERROR: loading fails with that message and leaves no module.
 refused() {
 	if load; then
 		because "loading was let through"
@@ -63,14 +63,14 @@ refused() {
 	fi
 }
 
-# said_by_rpmu: since log_mark; what the kernel says of every such module at
-# its first load is not its own.
+# said_by_rpmu: prints rpmu's lines in the log since log_mark, without the
+# kernel's own on its first out-of-tree module.
 said_by_rpmu() {
 	log_since | grep 'rpmu: ' |
 		grep -vE 'loading out-of-tree module|module verification failed'
 }
 
-# one_line PATTERN: rpmu has said exactly one line since log_mark, and that.
+# one_line PATTERN: rpmu has logged one line since log_mark, which matches.
 one_line() {
 	lines=$(said_by_rpmu | wc -l)
 	if [ "$lines" -ne 1 ]; then
@@ -83,7 +83,7 @@ one_line() {
 	return 1
 }
 
-# one_reason PATTERN: one line, and that, besides what says that the built-in driver goes on.
+# one_reason PATTERN: the same, besides the line that the built-in driver has its PMU back.
 one_reason() {
 	reasons=$(said_by_rpmu | grep -v 'the built-in driver has its PMU back$')
 	[ "$(echo "$reasons" | wc -l)" = 1 ] && echo "$reasons" | grep -qE "$1" && return
@@ -91,8 +91,8 @@ one_reason() {
 	return 1
 }
 
-# sample_limits RATE PERCENT: of samples in a second, and of the CPU's time; with 0 percent the kernel does not lower
-# the rate where interrupts take long.
+# sample_limits RATE PERCENT: sets the limits on samples per second and on their share of the CPU's time. With 0 percent
+# the kernel does not lower the rate when interrupts take long.
 sample_limits() {
 	echo 25 >/proc/sys/kernel/perf_cpu_time_max_percent &&
 		echo "$1" >/proc/sys/kernel/perf_event_max_sample_rate &&
@@ -105,7 +105,7 @@ lift_sample_limits() {
 	sample_limits 10000000 0
 }
 
-# put_back_sample_limits: to what they are at boot.
+# put_back_sample_limits: restores the limits at boot.
 put_back_sample_limits() {
 	sample_limits 100000 25
 }

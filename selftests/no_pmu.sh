@@ -3,7 +3,8 @@
 # shellcheck shell=dash
 # shellcheck disable=SC2317 # tests are called by their names
 #
-# A CPU without a PMU (QEMU: pmu=off): rpmu says so in one line and stays out.
+# A CPU without a PMU (QEMU: pmu=off): rpmu refuses to load, with one line in
+# the log.
 
 . ./ktap.sh
 

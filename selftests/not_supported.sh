@@ -3,7 +3,8 @@
 # shellcheck shell=dash
 # shellcheck disable=SC2317 # tests are called by their names
 #
-# A CPU that rpmu does not drive: it says what CPU that is in one line and stays out.
+# A CPU that rpmu does not support: it refuses to load and names the CPU in one
+# line.
 
 . ./ktap.sh
 

@@ -3,10 +3,10 @@
 # shellcheck shell=dash
 # shellcheck disable=SC2317 # tests are called by their names
 #
-# Counters that overflow all the time: with rpmu's parameter max_period a
-# counter reaches its end after so many events instead of once in a day. Each
-# time the PMI (a non-maskable interrupt) takes what it has and starts it
-# anew, and not an event may be lost. Starts and ends on the built-in driver.
+# Counters that overflow all the time: with rpmu's parameter max_period a counter
+# overflows after that many events instead of once a day. Each time the PMI (a
+# non-maskable interrupt) adds the count up and restarts the counter, and no
+# event may be lost. Starts and ends on the built-in driver.
 
 . ./ktap.sh
 

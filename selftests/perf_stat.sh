@@ -3,8 +3,7 @@
 # shellcheck shell=dash
 # shellcheck disable=SC2317 # tests are called by their names
 #
-# The perf tool itself: the figures that it prints for programs whose truth is
-# known.
+# perf stat on programs with known counts.
 
 . ./ktap.sh
 

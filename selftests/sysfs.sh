@@ -3,10 +3,9 @@
 # shellcheck shell=dash
 # shellcheck disable=SC2317 # tests are called by their names
 #
-# /sys/bus/event_source/devices/cpu: the tree that the built-in driver shows
-# there is kept, and the one that rpmu shows is compared with it, file by file:
-# names, modes, contents. perf resolves its names of events by these files. Run
-# it on the built-in driver first.
+# /sys/bus/event_source/devices/cpu: keeps the tree of the built-in driver, and
+# compares rpmu's with it, file by file: names, modes, contents. perf resolves
+# the names of events by these files. Has to run on the built-in driver first.
 
 . ./ktap.sh
 

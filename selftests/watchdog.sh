@@ -3,9 +3,9 @@
 # shellcheck shell=dash
 # shellcheck disable=SC2317 # tests are called by their names
 #
-# The NMI watchdog on rpmu: a CPU that hangs with interrupts off is found out
-# by an overflow of its counter. Starts and ends on the built-in driver, which
-# has to do the same.
+# The NMI watchdog on rpmu: an overflow of its counter detects a CPU that hangs
+# with interrupts off. Starts and ends on the built-in driver, which has to do
+# the same.
 
 . ./ktap.sh
 

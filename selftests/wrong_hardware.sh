@@ -3,10 +3,9 @@
 # shellcheck shell=dash
 # shellcheck disable=SC2317 # tests are called by their names
 #
-# Hardware that is not as it should be: rpmu stays out and says why in one line,
-# or goes on as if nothing were. The emulated PMU gets wrong what it is told to
-# (selftests/vpmu/README.md), while the kernel runs. Starts and ends on the
-# built-in driver.
+# Hardware that misbehaves: rpmu refuses to load and says why in one line, or is
+# not affected. The emulated PMU misbehaves on request (selftests/vpmu/README.md)
+# while the kernel runs. Starts and ends on the built-in driver.
 
 . ./ktap.sh
 

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=dash disable=SC2034
-# What init's scripts and the shell tests share; sourced, in busybox sh.
+# Shared by the scripts of init and the shell tests; sourced, in busybox sh.
 
 RPMU=$PWD
 CPU_PMU=/sys/bus/event_source/devices/cpu
 
-# What in the kernel's log no run may have left behind.
+# Lines that must not be in the kernel's log after a run.
 TROUBLE='WARNING:|BUG:|Oops|Call Trace|general protection|unchecked MSR|[Uu]nknown NMI|NMI received for unknown reason|[Uu]hhuh|Dazed and confused|irq loop stuck|possible .*lock|inconsistent lock|lock held when|suspicious RCU|soft lockup|hard LOCKUP|detected stall|blocked for more than|UBSAN|KASAN|KCSAN|refcount_t|sleeping function called|scheduling while atomic|non-static key|panicked at|page allocation failure'
 
-# cmdline KEY: the value of rpmu.KEY= on the kernel's command line.
+# cmdline KEY: prints the value of rpmu.KEY= on the kernel's command line.
 cmdline() {
 	sed -n "s/.*\\brpmu\\.$1=\\([^ ]*\\).*/\\1/p" /proc/cmdline
 }
 
-# checks_itself: whether the kernel is the one with KASAN, lockdep and other checks, KERNEL=debug.
+# checks_itself: succeeds on the kernel with KASAN, lockdep and other checks, KERNEL=debug.
 checks_itself() {
 	case $(uname -r) in
 	*-debug) ;;
@@ -27,19 +27,19 @@ log_mark() {
 	echo "<6>$mark" >/dev/kmsg
 }
 
-# log_since: what the kernel has said since log_mark.
+# log_since: prints the kernel's log since log_mark.
 log_since() {
 	# A log that has wrapped around would look clean.
 	dmesg | grep -qF "$mark" || echo "BUG: the kernel's log no longer holds '$mark'"
 	dmesg | sed "1,\\|$mark|d"
 }
 
-# log_trouble [all]: the lines of trouble since log_mark, or since boot.
+# log_trouble [all]: prints the lines of TROUBLE since log_mark, or since boot.
 log_trouble() {
 	if [ "$1" = all ]; then dmesg; else log_since; fi | grep -E "$TROUBLE"
 }
 
-# watchdog 0|1: switch the NMI watchdog, which keeps a counter of each CPU.
+# watchdog 0|1: switch the NMI watchdog, which takes a counter of each CPU.
 watchdog() {
 	echo "$1" >/proc/sys/kernel/nmi_watchdog 2>/dev/null
 	[ "$(cat /proc/sys/kernel/nmi_watchdog 2>/dev/null)" = "$1" ]
@@ -49,8 +49,8 @@ loaded() {
 	[ -d /sys/module/rpmu ]
 }
 
-# load, load_with PARAMETERS, unload: the module; what the kernel answers is
-# left in $said.
+# load, load_with PARAMETERS, unload: the module; the kernel's answer is left in
+# $said.
 load_with() {
 	said=$(./module load "$RPMU/rpmu.ko" "$1" 2>&1)
 }
