@@ -10,13 +10,13 @@
 . ./ktap.sh
 
 LATE_PMI=1
-SECOND_PMI=2
-DEAF_GENERAL=4
-DEAF_FIXED=8
+REPEATED_PMI=2
+STUCK_GENERAL=4
+STUCK_FIXED=8
 FEWER=16
 MISSING=32
 HYBRID=64
-KEEPS_STATUS=128
+STUCK_STATUS=128
 VERSION=256
 MODEL=65536
 MORE=16777216
@@ -80,11 +80,11 @@ no_version() {
 }
 
 general_counter_is_deaf() {
-	stays_out "$DEAF_GENERAL" 'PMC[37] does not hold what is written to it'
+	stays_out "$STUCK_GENERAL" 'PMC[37] does not hold what is written to it'
 }
 
 fixed_counter_is_deaf() {
-	stays_out "$DEAF_FIXED" 'FIXED2 does not hold what is written to it'
+	stays_out "$STUCK_FIXED" 'FIXED2 does not hold what is written to it'
 }
 
 counters_missing() {
@@ -192,11 +192,11 @@ pmi_is_late() {
 }
 
 pmi_comes_twice() {
-	loaded_with max_period=10000 "$SECOND_PMI" nothing_is_lost
+	loaded_with max_period=10000 "$REPEATED_PMI" nothing_is_lost
 }
 
 pmi_is_late_and_comes_twice() {
-	loaded_with max_period=10000 $((LATE_PMI + SECOND_PMI)) nothing_is_lost
+	loaded_with max_period=10000 $((LATE_PMI + REPEATED_PMI)) nothing_is_lost
 }
 
 # They have no end: once the PMU can be used again, it is.
@@ -210,11 +210,11 @@ overflows_without_end() {
 	right || return
 	told_to ./exact_count
 	status=$?
-	wrong "$KEEPS_STATUS" && return "$status"
+	wrong "$STUCK_STATUS" && return "$status"
 }
 
 overflows_cannot_be_acknowledged() {
-	loaded_with '' "$KEEPS_STATUS" overflows_without_end
+	loaded_with '' "$STUCK_STATUS" overflows_without_end
 }
 
 for name in built_in_at_start models_that_are_not_driven hybrid_cpu version_too_old no_version \
