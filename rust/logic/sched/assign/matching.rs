@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Step 3 of the [assignment](super): an exact matching.
+
+use super::{
+    behind,
+    events::{EventIndex, EventSet, PerEvent},
+    Problem, Shortage, PAIR_FIRST,
+};
+use crate::logic::regs::counter::{CounterId, CounterMask, PerCounter, MAX_COUNTERS};
+
+impl Problem {
+    /// Step 3: for one way after the other to lay out the pairs, everybody else on what is left.
+    #[cold]
+    pub(super) fn exactly(
+        &self,
+        counters: &mut PerEvent<CounterId>,
+        step: &mut impl FnMut(),
+    ) -> Result<(), Shortage> {
+        let singles = EventSet::first(self.len).without(self.pair);
+        if self.pair.is_empty() {
+            let mut matching = Matching::new(self);
+            matching.add_all(singles, CounterMask::ALL, step)?;
+            return matching.finish(counters);
+        }
+
+        // Why it fails if it fails: one of the kinds alone,
+        let mut alone = Matching::new(self);
+        alone.add_all(singles, CounterMask::ALL, step)?;
+        let mut alone = Matching::new(self);
+        alone.add_all(self.pair, PAIR_FIRST, step)?;
+        // or the two together.
+        let pairs = self.pair.len();
+        let wanted: CounterMask = self
+            .pair
+            .fold(CounterMask::EMPTY, |all, event| all | self.wanted[event]);
+        let mut firsts = CounterMask::EMPTY;
+        loop {
+            // The next subset of what is wanted, in ascending order of its bits.
+            let next = firsts.bits().wrapping_sub(wanted.bits()) & wanted.bits();
+            firsts = CounterMask::from_bits(next);
+            if firsts.is_empty() {
+                return Err(Shortage::Pairs { pairs });
+            }
+            step();
+            if firsts.weight() != pairs {
+                continue;
+            }
+            let mut matching = Matching::new(self);
+            let rest = CounterMask::ALL.without(firsts | behind(firsts));
+            if matching.add_all(self.pair, firsts, step).is_ok()
+                && matching.add_all(singles, rest, step).is_ok()
+            {
+                return matching.finish(counters);
+            }
+        }
+    }
+}
+
+/// A bipartite matching of events and counters, grown along augmenting paths. Of a pair, it is the
+/// first counter that is matched; the second has to be kept free by the caller.
+///
+/// # Invariants
+///
+/// `event_on[c]` is `Some(e)` exactly if `e` is in `matched` and `counter_of[e]` is `c`.
+struct Matching<'a> {
+    problem: &'a Problem,
+    matched: EventSet,
+    counter_of: PerEvent<CounterId>,
+    event_on: PerCounter<Option<EventIndex>>,
+}
+
+impl<'a> Matching<'a> {
+    const fn new(problem: &'a Problem) -> Self {
+        Self {
+            problem,
+            matched: EventSet::EMPTY,
+            counter_of: PerEvent::new(CounterId::FIRST),
+            event_on: PerCounter::new(None),
+        }
+    }
+
+    /// Gives all of `events`, of which none is matched yet, a counter in `within`.
+    ///
+    /// First as many of them as possible a fixed one, then everybody any. An augmenting path never
+    /// empties a counter, so the fixed counters stay in use, and the number of general-purpose
+    /// counters is the smallest there can be.
+    fn add_all(
+        &mut self,
+        events: EventSet,
+        within: CounterMask,
+        step: &mut impl FnMut(),
+    ) -> Result<(), Shortage> {
+        for event in events {
+            // Who finds none now finds one, or not, in the second round.
+            let _ = self.add(event, within.fixed(), step);
+        }
+        for event in events.without(self.matched) {
+            self.add(event, within, step)?;
+        }
+        Ok(())
+    }
+
+    /// The counters, if they are not too many.
+    fn finish(self, counters: &mut PerEvent<CounterId>) -> Result<(), Shortage> {
+        let mut used = CounterMask::EMPTY;
+        for event in self.matched {
+            used = used | self.problem.takes(event, self.counter_of[event]);
+        }
+        let needed = used.gp().weight();
+        let limit = self.problem.gp_limit;
+        if needed > limit {
+            return Err(Shortage::GpLimit { needed, limit });
+        }
+        *counters = self.counter_of;
+        Ok(())
+    }
+
+    /// Gives `newcomer` one of the counters in `within`, moving others among them if it must.
+    ///
+    /// Breadth first over the counters: `newcomer`'s first, then those of the events on them, and
+    /// so on until one is free. If none is, the events that were met compete for the counters that
+    /// were met, and they are one more than those.
+    fn add(
+        &mut self,
+        newcomer: EventIndex,
+        within: CounterMask,
+        step: &mut impl FnMut(),
+    ) -> Result<(), Shortage> {
+        // The event through which each counter was reached.
+        let mut reached_by = PerCounter::new(newcomer);
+        let mut reached = CounterMask::EMPTY;
+        // Counters whose events have not been looked at yet.
+        let mut queue = CounterMask::EMPTY;
+        let mut event = newcomer;
+        loop {
+            let wanted = self.problem.wanted[event] & within;
+            for counter in wanted.without(reached) {
+                step();
+                reached.insert(counter);
+                reached_by[counter] = event;
+                if self.event_on[counter].is_none() {
+                    self.matched.insert(newcomer);
+                    self.move_along(newcomer, counter, &reached_by);
+                    return Ok(());
+                }
+                queue.insert(counter);
+            }
+            // Every counter in the queue has an event, so this ends only with an empty queue.
+            let next = queue.lowest().and_then(|counter| {
+                queue.remove(counter);
+                self.event_on[counter]
+            });
+            let Some(next) = next else {
+                return Err(Shortage::Contended {
+                    events: reached.weight().saturating_add(1),
+                    counters: reached,
+                });
+            };
+            event = next;
+        }
+    }
+
+    /// Moves every event on the path from `newcomer` to `free` one counter along.
+    fn move_along(
+        &mut self,
+        newcomer: EventIndex,
+        free: CounterId,
+        reached_by: &PerCounter<EventIndex>,
+    ) {
+        let mut counter = free;
+        // No path is longer than there are counters.
+        for _ in 0..MAX_COUNTERS {
+            let event = reached_by[counter];
+            // INVARIANT: both directions are written; whoever was on `counter` has moved on, or
+            // nobody was, and what `event` leaves gets its new event next.
+            let left = core::mem::replace(&mut self.counter_of[event], counter);
+            self.event_on[counter] = Some(event);
+            if event == newcomer {
+                return;
+            }
+            counter = left;
+        }
+    }
+}

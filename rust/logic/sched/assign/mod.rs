@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Who gets which counter.
+//!
+//! Three steps, each tried where the one before does not answer:
+//!
+//! 1. If every event can keep the counter it had, all keep it. Nothing needs to be programmed.
+//!    If all but some can, the others are placed around them as in step 2.
+//! 2. By ascending weight (number of counters in the constraint), the order of insertion within a
+//!    weight: a fixed counter if one fits, else the lowest free general-purpose counter. Where an
+//!    event with the overlap flag had a choice, the state is saved, and when a later event finds
+//!    no counter, the choice is made again from there.
+//! 3. An exact matching. Its verdict is final: a set of events that fits is never refused.
+//!
+//! An event with the pair flag takes an even counter and the one behind it.
+//!
+//! Mainline's rule (`x86_schedule_events()` and `perf_assign_events()`,
+//! `arch/x86/events/core.c:841-1143`) is the first sentence of step 1, and step 2.
+//! [`Policy::Mainline`] stops there, and without any previous counters both policies begin with
+//! it. Different on purpose: going back restores everything, the number of general-purpose
+//! counters in use and the second counter of a pair included, so step 2 here finds assignments
+//! that mainline's misses; and the limit on general-purpose counters holds in step 1 too.
+//!
+//! # Bounds
+//!
+//! At most [`MAX_COUNTERS`] events, no recursion, no allocation; less than 2 KiB of stack, the
+//! [`Problem`] included. An event is put into the order among at most as many. Step 2, which may be
+//! tried for the new events and then for all, visits an event once, and once more for each way to
+//! make the saved choices again, of which there are at most two at a time. Step 3 walks at most all
+//! counters and all events once for each event, and does so for each way to lay out the pairs, of
+//! which there are less than 256.
+//! `selftests/host/tests/multisets.rs` counts the steps that the models' events really take.
+
+mod events;
+mod greedy;
+mod matching;
+mod shortage;
+#[cfg(test)]
+mod tests;
+
+use super::constraint::Constraint;
+use crate::logic::regs::counter::{CounterId, CounterMask, MAX_COUNTERS};
+use events::{EventIndex, EventSet, PerEvent};
+
+pub(in crate::logic) use events::Order;
+pub use shortage::Shortage;
+
+/// Most events that can be on one PMU at a time: one for each counter.
+pub const MAX_EVENTS: usize = MAX_COUNTERS;
+
+/// The counters that can be the first of a pair: even, and below 16, because CPUID.80000022H:EBX
+/// has four bits for the number of counters on the CPUs that have such events (AMD, from family
+/// 17h on).
+const PAIR_FIRST: CounterMask = CounterMask::from_bits(0x5555);
+
+/// How far a [`Problem`] goes for an assignment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Policy {
+    /// By mainline's rule: all keep what they had, or all are placed by weight. For comparisons;
+    /// mainline's defects are not part of the rule.
+    Mainline,
+    /// A set of events that fits is never refused, and who can stay stays.
+    #[default]
+    Rpmu,
+}
+
+impl Policy {
+    /// The policy of that name, as the module parameter `policy` has it.
+    pub const fn from_name(name: &[u8]) -> Option<Self> {
+        match name {
+            b"mainline" => Some(Self::Mainline),
+            b"rpmu" => Some(Self::Rpmu),
+            _ => None,
+        }
+    }
+}
+
+/// Events that want counters.
+///
+/// # Examples
+///
+/// Four events on four counters, in an order in which taking the first free counter fails:
+///
+/// ```
+/// # use rpmu_logic::logic;
+/// use logic::sched::assign::Problem;
+/// use logic::sched::constraint::Constraint;
+/// use logic::regs::counter::{CounterId, CounterMask};
+///
+/// let mut problem = Problem::new(4);
+/// for counters in [0b1001, 0b0011, 0b0111, 0b0111] {
+///     let constraint = Constraint::any_of(CounterMask::from_bits(counters));
+///     problem.push(constraint, None).unwrap();
+/// }
+/// let assignment = problem.solve().unwrap();
+/// // The first event can only have counter 3: the other three need 0 to 2.
+/// assert_eq!(assignment.get(0), CounterId::gp(3));
+/// ```
+#[derive(Clone)]
+pub struct Problem {
+    /// The counters that each event may use; of a pair, the first ones.
+    wanted: PerEvent<CounterMask>,
+    /// The events that are not kept, in the order in which step 2 places them.
+    order: Order,
+    /// The events with the overlap flag.
+    overlap: EventSet,
+    /// The events with the pair flag.
+    pair: EventSet,
+    /// The events that can keep the counter they had,
+    kept: EventSet,
+    /// that counter,
+    counters: PerEvent<CounterId>,
+    /// and all counters that are taken by this.
+    used: CounterMask,
+    /// At most `MAX_EVENTS`.
+    len: u8,
+    /// Most general-purpose counters that may be used.
+    gp_limit: u32,
+    policy: Policy,
+}
+
+/// A [`Problem`] has no room for a further event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Full;
+
+/// A counter for every event of a [`Problem`]; of a pair, the first.
+#[derive(Clone)]
+pub struct Assignment {
+    counters: PerEvent<CounterId>,
+    len: u8,
+}
+
+impl Assignment {
+    /// The counter of the event that was inserted as number `event`; `None` beyond the last.
+    pub fn get(&self, event: usize) -> Option<CounterId> {
+        self.iter().nth(event)
+    }
+
+    /// The counters in the order in which the events were inserted.
+    pub fn iter(&self) -> impl Iterator<Item = CounterId> + '_ {
+        self.counters.0.iter().take(usize::from(self.len)).copied()
+    }
+}
+
+impl Problem {
+    /// No event yet; at most `gp_limit` general-purpose counters may be used.
+    pub const fn new(gp_limit: u32) -> Self {
+        Self {
+            wanted: PerEvent::new(CounterMask::EMPTY),
+            order: Order::EMPTY,
+            overlap: EventSet::EMPTY,
+            pair: EventSet::EMPTY,
+            kept: EventSet::EMPTY,
+            counters: PerEvent::new(CounterId::FIRST),
+            used: CounterMask::EMPTY,
+            len: 0,
+            gp_limit,
+            policy: Policy::Rpmu,
+        }
+    }
+
+    /// Forgets all events. The limit and the policy stay.
+    pub fn clear(&mut self) {
+        self.overlap = EventSet::EMPTY;
+        self.pair = EventSet::EMPTY;
+        self.kept = EventSet::EMPTY;
+        self.order.clear();
+        self.used = CounterMask::EMPTY;
+        self.len = 0;
+    }
+
+    /// The same under another policy; [`new`](Self::new) gives [`Policy::Rpmu`].
+    #[must_use]
+    pub const fn with_policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// Sets the number of general-purpose counters that may be used.
+    pub fn limit_gp(&mut self, gp_limit: u32) {
+        self.gp_limit = gp_limit;
+    }
+
+    /// Adds an event, and the counter that it had or is about to get, if any.
+    pub fn push(
+        &mut self,
+        constraint: Constraint,
+        previous: Option<CounterId>,
+    ) -> Result<(), Full> {
+        if usize::from(self.len) >= MAX_EVENTS {
+            return Err(Full);
+        }
+        let event = EventIndex(self.len);
+        self.len = self.len.wrapping_add(1);
+        let mut wanted = constraint.counters;
+        if constraint.pair {
+            wanted = wanted & PAIR_FIRST;
+            self.pair.insert(event);
+        }
+        if constraint.overlap {
+            self.overlap.insert(event);
+        }
+        self.wanted[event] = wanted;
+        if let Some(counter) = previous {
+            let takes = self.takes(event, counter);
+            if wanted.contains(counter) && !self.used.intersects(takes) {
+                self.kept.insert(event);
+                self.counters[event] = counter;
+                self.used = self.used | takes;
+                return Ok(());
+            }
+        }
+        self.order.insert(event.0, wanted);
+        Ok(())
+    }
+
+    /// The counters that `event` takes if it gets `counter`.
+    fn takes(&self, event: EventIndex, counter: CounterId) -> CounterMask {
+        if self.pair.contains(event) {
+            counter.mask() | behind(counter.mask())
+        } else {
+            counter.mask()
+        }
+    }
+
+    /// Finds a counter for every event.
+    ///
+    /// # Errors
+    ///
+    /// When there is no assignment at all; the error says which events are too many for which
+    /// counters. Under [`Policy::Mainline`] also when steps 1 and 2 find none.
+    pub fn solve(&self) -> Result<Assignment, Shortage> {
+        self.solve_stepwise(|| ())
+    }
+
+    /// The same, calling `step` whenever an event or a counter is looked at, so that how many
+    /// steps are taken can be counted.
+    pub fn solve_stepwise(&self, mut step: impl FnMut()) -> Result<Assignment, Shortage> {
+        let mut assignment = Assignment {
+            counters: self.counters,
+            len: self.len,
+        };
+        let counters = &mut assignment.counters;
+        if self.kept == EventSet::first(self.len) {
+            if self.used.gp().weight() <= self.gp_limit {
+                return Ok(assignment);
+            }
+        } else if self.kept.is_empty() || self.policy == Policy::Rpmu {
+            // The new ones, around the others.
+            if self.by_weight(&self.order, self.used, counters, &mut step) {
+                return Ok(assignment);
+            }
+        }
+        if !self.kept.is_empty() {
+            // Everybody.
+            let mut order = self.order;
+            for event in self.kept {
+                step();
+                order.insert(event.0, self.wanted[event]);
+            }
+            if self.by_weight(&order, CounterMask::EMPTY, counters, &mut step) {
+                return Ok(assignment);
+            }
+        }
+        // Under either policy, it says why events do not fit.
+        self.exactly(counters, &mut step)?;
+        match self.policy {
+            Policy::Mainline => Err(Shortage::NotFound),
+            Policy::Rpmu => Ok(assignment),
+        }
+    }
+}
+
+/// The counters behind those in `counters`.
+const fn behind(counters: CounterMask) -> CounterMask {
+    CounterMask::from_bits(counters.bits() << 1)
+}
+
+/// The counters before those in `counters`.
+const fn before(counters: CounterMask) -> CounterMask {
+    CounterMask::from_bits(counters.bits() >> 1)
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Why events do not fit on the counters.
+
+use core::fmt;
+
+use crate::logic::regs::counter::CounterMask;
+
+/// Why events do not fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shortage {
+    /// Some events compete for fewer counters than they are, whatever the rest does. For events
+    /// that take a pair, these are the pairs' first counters.
+    Contended {
+        /// How many events.
+        events: u32,
+        /// All counters that any of them may use.
+        counters: CounterMask,
+    },
+    /// The events that take pairs of counters fit, and so do the others, but not together.
+    Pairs {
+        /// How many events take a pair.
+        pairs: u32,
+    },
+    /// The events fit, but with more general-purpose counters than may be used.
+    GpLimit {
+        /// How many are needed at least.
+        needed: u32,
+        /// How many may be used.
+        limit: u32,
+    },
+    /// The events fit, but mainline's rule does not find out how ([`Policy::Mainline`]).
+    NotFound,
+}
+
+impl fmt::Display for Shortage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Contended { events, counters } => write!(
+                f,
+                "{events} events compete for {} counters ({counters})",
+                counters.weight()
+            ),
+            Self::Pairs { pairs } => {
+                write!(
+                    f,
+                    "{pairs} pairs of counters leave too few for the other events"
+                )
+            }
+            Self::GpLimit { needed, limit } => write!(
+                f,
+                "{needed} general-purpose counters are needed, {limit} may be used"
+            ),
+            Self::NotFound => f.write_str("the events fit, but the mainline policy misses it"),
+        }
+    }
+}

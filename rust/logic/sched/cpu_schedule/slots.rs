@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Places for the events of a CPU.
+
+use crate::logic::sched::assign::MAX_EVENTS;
+
+/// Places for events. More than there can be events, so that one who goes leaves a gap and nobody has
+/// to move; gaps are closed when the last place has been used.
+pub(super) const SLOTS: usize = 64;
+const _: () = assert!(MAX_EVENTS < SLOTS);
+
+/// Some of the places, a bit for each. As an iterator, ascending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Slots(pub(super) u64);
+
+impl Slots {
+    pub(super) const NONE: Self = Self(0);
+
+    pub(super) const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    pub(super) const fn contains(self, slot: usize) -> bool {
+        self.0 & Self::only(slot).0 != 0
+    }
+
+    /// The place `slot` alone.
+    pub(super) const fn only(slot: usize) -> Self {
+        Self(1u64.wrapping_shl(slot as u32))
+    }
+
+    pub(super) const fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    pub(super) const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
+    /// The first place behind all of these; [`SLOTS`] if there is none.
+    pub(super) const fn end(self) -> usize {
+        SLOTS.wrapping_sub(self.0.leading_zeros() as usize)
+    }
+}
+
+impl Iterator for Slots {
+    type Item = usize;
+
+    #[inline]
+    fn next(&mut self) -> Option<usize> {
+        if self.0 == 0 {
+            return None;
+        }
+        let slot = self.0.trailing_zeros() as usize;
+        self.0 &= self.0.wrapping_sub(1);
+        Some(slot)
+    }
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The long way to a plan: all events of the CPU as one [`Problem`].
+
+use super::{Roster, Slots};
+use crate::logic::{
+    open::refusal::Refusal,
+    regs::counter::{CounterId, CounterMask},
+    sched::{
+        assign::{Assignment, Problem},
+        limits::Limits,
+        register_plan::{self, RegisterValues},
+    },
+    smt::claim::Claim,
+};
+
+impl<T: Copy + PartialEq> Roster<T> {
+    /// The long way, which decides.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn plan_anew(&mut self, limits: &Limits) -> Result<(), Refusal> {
+        let (assignment, registers) = match self.solve(limits) {
+            Err(refusal) if self.is_cut_by(limits) && self.solve(&Limits::NONE).is_ok() => {
+                if self.wish.is_none() {
+                    self.wish = self.claim_under(&limits.lasting());
+                }
+                return Err(refusal.for_the_moment());
+            }
+            solved => solved?,
+        };
+        // INVARIANT: All entries are planned, for the counters that become `taken`.
+        self.taken = assignment.iter().collect();
+        self.fresh = Slots::NONE;
+        self.unsettled = Slots::NONE;
+        for (slot, counter) in self.live.zip(assignment.iter()) {
+            let Some(entry) = self.at_mut(slot) else {
+                continue;
+            };
+            entry.planned = Some(counter);
+            entry.planned_register = entry.requirement.and_then(|it| registers.find(it));
+            if !entry.is_settled() {
+                self.unsettled = self.unsettled.with(Slots::only(slot));
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds a counter for every event, within `limits` for what is new, and values for the extra
+    /// registers.
+    pub(super) fn solve(&self, limits: &Limits) -> Result<(Assignment, RegisterValues), Refusal> {
+        let mut registers = RegisterValues::NONE;
+        if self.demanding != 0 {
+            let wanted = self.entries();
+            let wanted = wanted.filter_map(|it| Some((it.requirement?, it.planned_register)));
+            registers = register_plan::plan(wanted, limits.registers)?;
+        }
+        let gp_limit = limits.gp(self.exclusive != 0);
+        let gp_limit = gp_limit.max(self.taken.gp().weight());
+
+        let mut problem = Problem::new(gp_limit).with_policy(self.policy);
+        for entry in self.entries() {
+            let mut constraint = entry.constraint;
+            let has = entry.planned.map_or(CounterMask::EMPTY, CounterId::mask);
+            constraint.counters = limits.counters(constraint) | has;
+            let wish = entry.planned.or(entry.previous);
+            if problem.push(constraint, wish).is_err() {
+                return Err(Refusal::TooManyEvents);
+            }
+        }
+        Ok((problem.solve()?, registers))
+    }
+
+    /// What the events, those that are not planned included, would claim under `limits`, if they fit.
+    fn claim_under(&self, limits: &Limits) -> Option<Claim> {
+        let (assignment, registers) = self.solve(limits).ok()?;
+        let mut claim = Claim::default();
+        for (entry, counter) in self.entries().zip(assignment.iter()) {
+            claim.used.insert(counter);
+            if entry.constraint.exclusive {
+                claim.exclusive.insert(counter);
+            }
+        }
+        claim.registers = registers;
+        Some(claim)
+    }
+
+    /// Whether `limits` leave the events less than no limits do.
+    pub(super) fn is_cut_by(&self, limits: &Limits) -> bool {
+        limits.gp(self.exclusive != 0) != u32::MAX
+            || self.entries().any(|entry| {
+                limits.counters(entry.constraint) != entry.constraint.counters
+                    || (entry.requirement.is_some() && limits.registers != RegisterValues::NONE)
+            })
+    }
+}

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Tables of the events that need an extra register, checked when they are compiled.
+
+use super::{ExtraRegister, Requirement};
+use crate::logic::regs::event_select::EventSelect;
+
+/// One line of a model's table: this event, this register, these bits of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExtraRegisterEvent {
+    pub(super) code: u64,
+    register: ExtraRegister,
+    valid: u64,
+}
+
+impl ExtraRegisterEvent {
+    const fn new(code: u64, register: ExtraRegister, valid: u64) -> Self {
+        assert!(
+            code & !EventSelect::CODE == 0,
+            "more than an event code and a unit mask"
+        );
+        Self {
+            code,
+            register,
+            valid,
+        }
+    }
+
+    /// The event `code` (event code and unit mask) needs MSR_OFFCORE_RSP_0, of which `valid` are
+    /// the bits that exist.
+    pub const fn offcore_response_0(code: u64, valid: u64) -> Self {
+        Self::new(code, ExtraRegister::OffcoreResponse0, valid)
+    }
+
+    /// As [`offcore_response_0`](Self::offcore_response_0), with MSR_OFFCORE_RSP_1.
+    pub const fn offcore_response_1(code: u64, valid: u64) -> Self {
+        Self::new(code, ExtraRegister::OffcoreResponse1, valid)
+    }
+
+    /// The event `code` needs MSR_PEBS_LD_LAT_THRESHOLD, 16 bits everywhere.
+    pub const fn load_latency(code: u64) -> Self {
+        Self::new(code, ExtraRegister::LoadLatency, 0xffff)
+    }
+
+    /// As [`offcore_response_0`](Self::offcore_response_0), with MSR_PEBS_FRONTEND.
+    pub const fn frontend(code: u64, valid: u64) -> Self {
+        Self::new(code, ExtraRegister::Frontend, valid)
+    }
+
+    /// The register.
+    pub const fn register(&self) -> ExtraRegister {
+        self.register
+    }
+
+    /// The bits of the register that may be set. `attr.config1` with another one is EINVAL
+    /// (`x86_pmu_extra_regs()`, `arch/x86/events/core.c:167-190`).
+    pub const fn valid(&self) -> u64 {
+        self.valid
+    }
+
+    /// Whether the register takes `config1`.
+    pub const fn accepts(&self, config1: u64) -> bool {
+        config1 & !self.valid == 0
+    }
+}
+
+/// Why an event cannot have the register that it needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoExtraRegister {
+    /// The register does not take the value. EINVAL.
+    Value,
+    /// This machine does not have the register: a hypervisor leaves it out. ENXIO.
+    Absent,
+}
+
+/// A model's events that need an extra register.
+///
+/// # Examples
+///
+/// ```
+/// # use rpmu_logic::logic;
+/// use logic::regs::event_select::EventSelect;
+/// use logic::sched::extra_register::ExtraRegister;
+/// use logic::model::HASWELL;
+///
+/// let offcore = EventSelect::from_bits(0x41_01bb);
+/// let needed = HASWELL.extra_register_events.find(offcore).unwrap();
+/// assert_eq!(needed.register(), ExtraRegister::OffcoreResponse1);
+/// assert!(needed.accepts(0x3f_ffc0_0001));
+/// assert!(!needed.accepts(1 << 12));
+///
+/// // The other register would do, by its own event code.
+/// let value = 0x3f_ffc0_0001;
+/// let required = HASWELL.extra_register_events.requirement(offcore, value, |_| true);
+/// let alternative = required.unwrap().unwrap().alternative.unwrap();
+/// assert_eq!(alternative, ExtraRegister::OffcoreResponse0);
+/// let select = HASWELL.extra_register_events.select_for(offcore, alternative);
+/// assert_eq!(select.bits(), 0x41_01b7);
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct ExtraRegisters(&'static [ExtraRegisterEvent]);
+
+impl ExtraRegisters {
+    /// For models without any.
+    pub const NONE: Self = Self(&[]);
+
+    /// The table, if no event is in it twice, and none of two registers that stand in for each
+    /// other: one event code each. A wrong one does not compile.
+    ///
+    /// # Panics
+    ///
+    /// When the table is wrong; so call it in a constant.
+    pub const fn checked(table: &'static [ExtraRegisterEvent]) -> Self {
+        let mut i = 0;
+        while i < table.len() {
+            let mut j = 0;
+            while j < i {
+                assert!(table[i].code != table[j].code, "an event twice");
+                assert!(
+                    table[i].register.twin().is_none()
+                        || table[i].register as u8 != table[j].register as u8,
+                    "an offcore response register with two events"
+                );
+                j += 1;
+            }
+            i += 1;
+        }
+        Self(table)
+    }
+
+    /// What the event `select` needs, if anything. Event code and unit mask decide.
+    pub fn find(&self, select: EventSelect) -> Option<&'static ExtraRegisterEvent> {
+        self.0.iter().find(|entry| entry.code == select.code())
+    }
+
+    /// What the event `select` with the given `attr.config1` needs, if anything. `exists` says
+    /// which registers this machine has.
+    ///
+    /// Mainline: `x86_pmu_extra_regs()`, `arch/x86/events/core.c:167`, and `intel_alt_er()`,
+    /// `arch/x86/events/intel/core.c:4066`.
+    ///
+    /// # Errors
+    ///
+    /// Why the event cannot be had, the value first.
+    pub fn requirement(
+        &self,
+        select: EventSelect,
+        config1: u64,
+        exists: impl Fn(ExtraRegister) -> bool,
+    ) -> Result<Option<Requirement>, NoExtraRegister> {
+        let Some(entry) = self.find(select) else {
+            return Ok(None);
+        };
+        if !entry.accepts(config1) {
+            return Err(NoExtraRegister::Value);
+        }
+        if !exists(entry.register) {
+            return Err(NoExtraRegister::Absent);
+        }
+        let takes_it = |twin: &ExtraRegister| {
+            self.event_of(*twin)
+                .is_some_and(|entry| entry.accepts(config1) && exists(*twin))
+        };
+        Ok(Some(Requirement {
+            value: config1,
+            register: entry.register,
+            alternative: entry.register.twin().filter(takes_it),
+        }))
+    }
+
+    /// The event `select` by the event code that goes with `register`, which it
+    /// [requires](Self::requirement).
+    pub fn select_for(&self, select: EventSelect, register: ExtraRegister) -> EventSelect {
+        let own = self.find(select).map(ExtraRegisterEvent::register);
+        match self.event_of(register) {
+            Some(entry) if own != Some(register) => select.with_code(entry.code),
+            _ => select,
+        }
+    }
+
+    /// The event that is about `register`.
+    pub(super) fn event_of(&self, register: ExtraRegister) -> Option<&'static ExtraRegisterEvent> {
+        self.0.iter().find(|entry| entry.register == register)
+    }
+
+    /// The registers that events need, once for each of them.
+    pub fn registers(&self) -> impl Iterator<Item = ExtraRegister> {
+        self.0.iter().map(ExtraRegisterEvent::register)
+    }
+
+    /// Whether some event needs `register`.
+    pub fn has(&self, register: ExtraRegister) -> bool {
+        self.0.iter().any(|entry| entry.register == register)
+    }
+
+    /// Whether the event `code`, event code and unit mask, needs a register.
+    pub fn contains(&self, code: &u64) -> bool {
+        self.0.iter().any(|entry| entry.code == *code)
+    }
+}
