@@ -14,7 +14,7 @@ use crate::{
     logic::{
         regs::{counter::CounterMask, dirty::Dirty, shadow::Shadow},
         sched::cpu_schedule::Roster,
-        smt::{claim::Claim, right_of_way::Needs},
+        smt::protocol::ThreadState,
     },
     perf::EventId,
     x86::apic::{self, Lvtpc},
@@ -47,10 +47,8 @@ pub(super) struct Own {
     pub(super) transactions_abort: bool,
     /// Caches the demands of the groups that rotate.
     pub(super) turns: Turns,
-    /// What the sibling believes the roster to claim.
-    pub(super) claimed: Claim,
-    /// Records the groups that the sibling kept from counters since the PMU was disabled.
-    pub(super) needs: Needs,
+    /// What the sibling believes of this CPU, and what this CPU lacks because of the sibling.
+    pub(super) smt: ThreadState,
     /// The counters that counted when the machine went to sleep.
     pub(super) asleep: CounterMask,
     /// What others must not read.
@@ -94,8 +92,7 @@ impl Own {
             changed: false,
             transactions_abort: false,
             turns: Turns::new()?,
-            claimed: Claim::default(),
-            needs: Needs::default(),
+            smt: ThreadState::default(),
             dirty: Dirty::default(),
             asleep: CounterMask::EMPTY,
             unplaced: UnplacedList::new()?,
@@ -122,7 +119,7 @@ impl Own {
     pub(super) fn restore(&mut self, hardware: &Hardware, irqs: &LocalInterruptDisabled) {
         self.roster.clear();
         self.changed = false;
-        self.claimed = Claim::default();
+        self.smt = ThreadState::default();
         self.asleep = CounterMask::EMPTY;
         self.dirty = Dirty::default();
         if let Some(before) = self.before.take() {

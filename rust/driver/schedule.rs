@@ -12,7 +12,6 @@ use super::{
     event::{self, update, EventData},
     event_init::{check_period, event_init},
     pmi::Shared,
-    unit::smt::Plain,
     Driver,
 };
 use crate::{
@@ -31,6 +30,7 @@ use crate::{
             explanation::Explanation,
             limits::Limits,
         },
+        smt::protocol::Plain,
     },
     perf::{
         trace::{self, Rotation},

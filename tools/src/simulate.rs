@@ -25,8 +25,9 @@ use crate::logic::sched::assign::Policy;
 use crate::logic::sched::cpu_schedule::Roster;
 use crate::logic::sched::extra_register::Demand;
 use crate::logic::sched::limits::Limits;
-use crate::logic::smt::claim::{Claim, Core, Thread};
-use crate::logic::smt::right_of_way::{Needs, Share};
+use crate::logic::smt::protocol::{limits_now, Plain, ThreadState};
+use crate::logic::smt::right_of_way::Share;
+use crate::logic::smt::siblings::{Core, Thread};
 use crate::machine::Machine;
 use crate::open::{closed, shares_a_core, Opened};
 use std::collections::HashMap;
@@ -208,10 +209,8 @@ struct Cpu<'a> {
     thread: Thread,
     groups: Vec<Group>,
     roster: Roster<EventNumber>,
-    claimed: Claim,
-    /// What was lacking since the PMU was disabled, and the groups' shares of the time: what
-    /// `rust/driver/unit/smt.rs` keeps.
-    needs: Needs,
+    smt: ThreadState,
+    /// The groups' shares of the time.
     shares: Vec<Share>,
     /// The time, in nanoseconds, and how much of it groups have been on counters.
     now: u64,
@@ -398,7 +397,7 @@ impl<'a> Cpu<'a> {
         Self {
             machine,
             thread,
-            needs: Needs::default(),
+            smt: ThreadState::default(),
             shares: vec![Share::NONE; groups.len()],
             running: vec![0; groups.len()],
             is_over: false,
@@ -406,7 +405,6 @@ impl<'a> Cpu<'a> {
             groups,
             threads_agree: shares_a_core(machine),
             roster: Roster::new(&machine.pmu.capabilities).with_policy(setting.policy),
-            claimed: Claim::default(),
             previous: vec![None; events],
             pinned,
             pinned_active: Vec::new(),
@@ -646,10 +644,12 @@ impl<'a> Cpu<'a> {
             return Err(Wait::Turn);
         }
         let placed = self.place(number, pinned, core.as_deref_mut(), woken);
-        if pinned && placed.is_err() {
-            self.needs.refuse_pinned(self.roster.take_wish());
-        } else {
-            self.note(number, placed.is_ok());
+        let (share, running) = (&mut self.shares[number], self.running[number]);
+        let mut share = || share.account(self.now, running);
+        match placed {
+            Ok(()) => self.smt.note_placed(|| Some(share())),
+            Err(_) if pinned => self.smt.note_pinned_refused(&mut self.roster),
+            Err(_) => self.smt.note_refused(&mut self.roster, share),
         }
         placed.map_err(|refusal| {
             if !pinned {
@@ -689,10 +689,8 @@ impl<'a> Cpu<'a> {
             return;
         }
         let counters = self.machine.pmu.capabilities.counters;
-        let limits = core
-            .as_ref()
-            .map_or(Limits::NONE, |core| core.limits(self.thread));
-        let limits = limits.closing(closed(self.machine));
+        let seated = core.as_deref().map(|core| (core, self.thread));
+        let limits = limits_now(seated, closed(self.machine));
         let behind = self
             .flexible
             .iter()
@@ -714,8 +712,7 @@ impl<'a> Cpu<'a> {
         let found: Vec<usize> = found.groups().map(|it| it.number).collect();
         let _ = self.roster.take_wish();
         if let Some(core) = core.filter(|_| waits_for_sibling) {
-            self.needs.contends = true;
-            core.wait(self.thread);
+            self.smt.wait(core, self.thread);
         }
         for group in found {
             self.turns.offered[group] = true;
@@ -723,48 +720,7 @@ impl<'a> Cpu<'a> {
         }
     }
 
-    /// `plan()` in `rust/driver/unit/smt.rs`: the limits that hold now.
-    fn limits(&mut self, pinned: bool, core: Option<&Core>) -> Limits {
-        let limits = core.map_or(Limits::NONE, |core| {
-            if pinned {
-                return core.limits_of_pinned(self.thread);
-            }
-            self.needs.yields |= core.yields(self.thread);
-            core.limits(self.thread)
-        });
-        limits.closing(closed(self.machine))
-    }
-
-    /// `note_placed()` and `note_refused()` there, for a group that rotates.
-    fn note(&mut self, group: usize, placed: bool) {
-        if !self.needs.contends {
-            return;
-        }
-        let share = self.shares[group].account(self.now, self.running[group]);
-        match placed {
-            true => self.needs.place(share),
-            false => self.needs.refuse(share, self.roster.take_wish()),
-        }
-    }
-
-    /// `plan()` there: tells the core's other thread. Returns whether it has to schedule anew.
-    fn claim_planned(&mut self, planned: Result<(), Refusal>, core: Option<&mut Core>) -> bool {
-        let for_the_moment = planned.is_err_and(|refusal| refusal.is_for_the_moment());
-        let contended = core.as_ref().is_some_and(|core| core.is_contended());
-        self.needs.contends |= core.is_some() && (contended || for_the_moment);
-        match (planned, core) {
-            (Ok(()), Some(core)) => {
-                self.claimed = self.roster.claim().keeping(self.claimed);
-                core.claim(self.thread, self.claimed);
-                return core.wakes_sibling(self.thread).is_some();
-            }
-            (Err(refusal), Some(core)) if refusal.is_for_the_moment() => core.wait(self.thread),
-            _ => {}
-        }
-        false
-    }
-
-    /// `add()` and `commit_txn()` in `rust/driver/schedule.rs`, `plan()` in `sharing.rs`.
+    /// `add()` and `commit_txn()` in `rust/driver/schedule.rs`.
     fn place(
         &mut self,
         number: usize,
@@ -782,13 +738,18 @@ impl<'a> Cpu<'a> {
                 return Err(refusal);
             }
         }
-        let limits = self.limits(pinned, core.as_deref());
-        let planned = self.roster.commit(&limits);
-        *woken |= self.claim_planned(planned, core);
+        let plain = Plain::of(&self.roster);
+        let core = core.map(|core| (core, self.thread));
+        let (roster, transactions) = (&mut self.roster, closed(self.machine));
+        let is_pinned = || pinned;
+        let (planned, waker) =
+            self.smt
+                .plan(core, roster, plain, transactions, is_pinned, Roster::commit);
+        *woken |= waker.is_some();
         if planned.is_err() {
             self.roster.cancel();
         }
-        planned
+        planned.map_err(|denied| denied.refusal)
     }
 
     fn take_off(&mut self, number: usize) {
@@ -797,7 +758,7 @@ impl<'a> Cpu<'a> {
         }
     }
 
-    /// `enable()` in `rust/driver/schedule.rs`, `release()` in `sharing.rs`.
+    /// `enable()` in `rust/driver/schedule.rs`.
     fn settle(&mut self, core: Option<&mut Core>) -> bool {
         for (event, counter) in self.roster.arriving() {
             self.previous[event] = Some(counter);
@@ -809,18 +770,13 @@ impl<'a> Cpu<'a> {
         self.counters.extend(placed);
         self.counters.sort_unstable();
         let is_over = std::mem::take(&mut self.is_over);
-        let needs = std::mem::take(&mut self.needs);
-        let _ = self.roster.take_wish();
-        let claim = self.roster.claim();
-        let changed = claim != self.claimed || needs.contends || needs.yields;
-        let mut woken = None;
-        if let Some(core) = core.filter(|_| changed) {
-            self.claimed = claim;
-            let now = self.now;
-            woken = core.settle(self.thread, claim, &needs, is_over, || now);
-            if core.has_way(self.thread) {
-                self.turns.promoted.clear();
-            }
+        let (release, now) = (self.smt.release(&mut self.roster), self.now);
+        let told = release
+            .zip(core)
+            .map(|(release, core)| release.tell(core, self.thread, is_over, || now));
+        let told = told.unwrap_or_default();
+        if told.keeps_places {
+            self.turns.promoted.clear();
         }
         let offered = std::mem::take(&mut self.turns.promoted);
         let active = &self.flexible_active;
@@ -831,7 +787,7 @@ impl<'a> Cpu<'a> {
         self.promote(&promoted);
         self.turns.promoted = promoted;
         self.turns.offered.fill(false);
-        woken.is_some()
+        told.woken.is_some()
     }
 
     /// All that decides what comes next.

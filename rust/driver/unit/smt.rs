@@ -27,11 +27,11 @@ use crate::{
         model::{Model, Scope},
         open::refusal::Refusal,
         pmu::Pmu,
-        regs::counter::CounterMask,
-        sched::{
-            constraint::Constraint, cpu_schedule::Roster, explanation::Explanation, limits::Limits,
+        sched::{cpu_schedule::Roster, limits::Limits},
+        smt::{
+            protocol::{limits_now, try_pinned, Denied, Plain, Told},
+            siblings::{Core, Thread},
         },
-        smt::claim::{Core, Thread},
     },
     perf::{Event, EventId, OnCpu, PmuDisabled},
     x86::topology::{sibling, siblings, threads_per_core},
@@ -52,45 +52,6 @@ pub(in crate::driver) struct Sharing {
     core: RawSpinLock<Core>,
     /// Where this CPU sits: [`Seat::encode`], or [`NO_SEAT`]. The CPU itself writes it.
     seat: AtomicU64,
-}
-
-/// What [`Driver::plan`] refuses, and what it went by.
-pub(in crate::driver) struct Denied {
-    pub(in crate::driver) refusal: Refusal,
-    pub(in crate::driver) limits: Limits,
-    /// The counters of the limits that are left to transactions.
-    pub(in crate::driver) transactions: CounterMask,
-}
-
-impl Denied {
-    /// The same, of an event with that `constraint`, or a group with it as the sum.
-    pub(in crate::driver) fn explain(&self, constraint: Constraint) -> Explanation {
-        Explanation {
-            refusal: self.refusal,
-            constraint,
-            limits: self.limits,
-            transactions: self.transactions,
-        }
-    }
-}
-
-/// Whether all events that a plan is about, and those that are there, need nothing but a counter that
-/// the core's other thread may have as well.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(in crate::driver) enum Plain {
-    Yes,
-    /// Or it is not known.
-    No,
-}
-
-impl Plain {
-    /// Of the events of `roster`, those of an open transaction included.
-    pub(in crate::driver) fn of(roster: &Roster<EventId>) -> Self {
-        match roster.is_plain() {
-            true => Self::Yes,
-            false => Self::No,
-        }
-    }
 }
 
 /// Not an encoded seat.
@@ -210,11 +171,21 @@ impl Driver {
         resched(pmu, woken);
     }
 
-    /// Has `change` add to the plan of this CPU, within the limits that hold now. `event` is that which is
-    /// added, or the first of its group.
+    /// The core of `cpu`, and which of its threads that is; [`None`] where the threads have nothing to agree
+    /// on.
+    fn seated<'a>(
+        &'a self,
+        cx: &'a OnCpu<'_, Self>,
+        cpu: &Cpu,
+    ) -> Option<(RawSpinLockGuard<'a, Core>, Thread)> {
+        let seat = cpu.sharing.seat()?;
+        Some((self.core(seat, cx.irqs())?, seat.thread))
+    }
+
+    /// Has `change` add to the plan of this CPU, within the limits that hold now
+    /// ([`ThreadState::plan`]). `event` is that which is added, or the first of its group.
     ///
-    /// What the plan takes is claimed before anybody else can look. What it does not need any more
-    /// stays claimed until the plan is settled: the hardware may still have it.
+    /// [`ThreadState::plan`]: crate::logic::smt::protocol::ThreadState::plan
     pub(in crate::driver) fn plan(
         &self,
         cx: &PmuDisabled<'_, Self>,
@@ -224,75 +195,22 @@ impl Driver {
         event: Option<EventId>,
         change: impl FnOnce(&mut Roster<EventId>, &Limits) -> Result<(), Refusal>,
     ) -> Result<(), Denied> {
-        let seat = cpu.sharing.seat();
         let transactions = self.transactions.counters();
-        let Some((seat, mut core)) =
-            seat.and_then(|seat| Some((seat, self.core(seat, cx.irqs())?)))
-        else {
-            let limits = Limits::NONE.closing(transactions);
-            return change(&mut own.roster, &limits).map_err(|refusal| Denied {
-                refusal,
-                limits,
-                transactions,
-            });
-        };
-        // What happens most, and so is not to cost much.
-        if plain == Plain::Yes && transactions.is_empty() && core.leaves_all_to(seat.thread) {
-            let planned = change(&mut own.roster, &Limits::NONE);
-            if planned.is_ok() {
-                own.claimed.used = own.claimed.used | own.roster.taken();
-                core.use_counters(seat.thread, own.claimed.used);
-            } else {
-                own.needs.contends |= core.is_contended();
-            }
-            return planned.map_err(|refusal| Denied {
-                refusal,
-                limits: Limits::NONE,
-                transactions,
-            });
-        }
-        let yields = core.yields(seat.thread);
-        let limits = if yields && event.is_some_and(|event| cx.is_pinned(event)) {
-            core.limits_of_pinned(seat.thread)
-        } else {
-            own.needs.yields |= yields;
-            core.limits(seat.thread)
-        };
-        let limits = limits.closing(transactions);
-        let planned = change(&mut own.roster, &limits);
-        own.needs.contends |= core.is_contended();
-        let mut woken = None;
-        match planned {
-            Ok(()) => {
-                own.claimed = own.roster.claim().keeping(own.claimed);
-                core.claim(seat.thread, own.claimed);
-                // What is left is not free yet. But an extra register may have got another value,
-                // which the sibling can share.
-                woken = core.wakes_sibling(seat.thread);
-            }
-            Err(refusal) if refusal.is_for_the_moment() => {
-                own.needs.contends = true;
-                core.wait(seat.thread);
-            }
-            Err(_) => {}
-        }
-        drop(core);
+        let is_pinned = || event.is_some_and(|event| cx.is_pinned(event));
+        let Own { roster, smt, .. } = own;
+        let mut seated = self.seated(cx, cpu);
+        let core = seated.as_mut().map(|(core, thread)| (&mut **core, *thread));
+        let (planned, woken) = smt.plan(core, roster, plain, transactions, is_pinned, change);
+        drop(seated);
         resched(cx.pmu(), woken);
-        planned.map_err(|refusal| Denied {
-            refusal,
-            limits,
-            transactions,
-        })
+        planned
     }
 
     /// The limits that hold now for groups that rotate. Nobody waits for them to change.
     pub(in crate::driver) fn limits_now(&self, cx: &OnCpu<'_, Self>, cpu: &Cpu) -> Limits {
-        let core = cpu
-            .sharing
-            .seat()
-            .and_then(|seat| Some(self.core(seat, cx.irqs())?.limits(seat.thread)));
-        core.unwrap_or(Limits::NONE)
-            .closing(self.transactions.counters())
+        let seated = self.seated(cx, cpu);
+        let core = seated.as_ref().map(|(core, thread)| (&**core, *thread));
+        limits_now(core, self.transactions.counters())
     }
 
     /// Says that a group of this CPU would be placed if it were not for the sibling.
@@ -302,12 +220,8 @@ impl Driver {
         cpu: &Cpu,
         own: &mut Own,
     ) {
-        let seat = cpu.sharing.seat();
-        if let Some((seat, mut core)) =
-            seat.and_then(|seat| Some((seat, self.core(seat, cx.irqs())?)))
-        {
-            own.needs.contends = true;
-            core.wait(seat.thread);
+        if let Some((mut core, thread)) = self.seated(cx, cpu) {
+            own.smt.wait(&mut core, thread);
         }
     }
 
@@ -319,18 +233,9 @@ impl Driver {
         cpu: &Cpu,
         fits: impl FnOnce(Limits) -> bool,
     ) -> bool {
-        let closed = self.transactions.counters();
-        let seat = cpu.sharing.seat();
-        let Some((seat, mut core)) =
-            seat.and_then(|seat| Some((seat, self.core(seat, cx.irqs())?)))
-        else {
-            return fits(Limits::NONE.closing(closed));
-        };
-        let fits = fits(core.limits_of_pinned(seat.thread).closing(closed));
-        if !fits {
-            core.wait(seat.thread);
-        }
-        fits
+        let mut seated = self.seated(cx, cpu);
+        let core = seated.as_mut().map(|(core, thread)| (&mut **core, *thread));
+        try_pinned(core, self.transactions.counters(), fits)
     }
 
     /// Notes down that `event`, or the group that it leads, was placed if it was, and if that is of
@@ -341,26 +246,25 @@ impl Driver {
         planned: &Result<(), Denied>,
         event: impl FnOnce() -> Option<&'a Event<Self>>,
     ) {
-        if own.needs.contends && planned.is_ok() {
-            if let Some(event) = event() {
-                let share = event.data().share(now(), event.time_running());
-                own.needs.place(share);
-            }
+        if planned.is_ok() {
+            own.smt.note_placed(|| {
+                let event = event()?;
+                Some(event.data().share(now(), event.time_running()))
+            });
         }
     }
 
     /// Notes down that `event`, or the group that it leads, was refused, if that is of interest to the
     /// sibling.
     pub(in crate::driver) fn note_refused(own: &mut Own, event: &Event<Self>) {
-        if own.needs.contends {
-            let share = event.data().share(now(), event.time_running());
-            own.needs.refuse(share, own.roster.take_wish());
-        }
+        own.smt.note_refused(&mut own.roster, || {
+            event.data().share(now(), event.time_running())
+        });
     }
 
     /// The same of a pinned group.
     pub(in crate::driver) fn note_pinned_refused(own: &mut Own) {
-        own.needs.refuse_pinned(own.roster.take_wish());
+        own.smt.note_pinned_refused(&mut own.roster);
     }
 
     /// Says that the plan of this CPU is settled: what was left by that is free, and the sibling
@@ -369,17 +273,13 @@ impl Driver {
         let Some(seat) = cpu.sharing.seat() else {
             return;
         };
-        // What was wished is among the needs, or of no interest any more.
-        let _ = own.roster.take_wish();
         // What happens most.
-        if own.roster.is_plain() && own.claimed.is_plain() && own.needs.is_empty() {
-            let used = own.roster.taken();
-            if used == own.claimed.used {
+        if let Some(used) = own.smt.plain_use(&mut own.roster) {
+            if used == own.smt.claimed().used {
                 return;
             }
             let core = self.core(seat, cx.irqs());
-            if core.is_some_and(|mut core| core.settle_plain(seat.thread, used)) {
-                own.claimed.used = used;
+            if core.is_some_and(|mut core| own.smt.release_plain(&mut core, seat.thread, used)) {
                 return;
             }
         }
@@ -388,22 +288,19 @@ impl Driver {
 
     #[inline(never)]
     fn release_claim(&self, cx: &PmuDisabled<'_, Self>, seat: Seat, own: &mut Own) {
-        let claim = own.roster.claim();
-        // Where the threads do not contend, there are no needs.
-        if claim == own.claimed && !own.needs.contends && !own.needs.yields {
+        let Some(release) = own.smt.release(&mut own.roster) else {
             return;
-        }
-        let needs = core::mem::take(&mut own.needs);
-        own.claimed = claim;
+        };
         let is_over = cx.is_rotation();
         let Some(mut core) = self.core(seat, cx.irqs()) else {
             return;
         };
-        let woken = core.settle(seat.thread, claim, &needs, is_over, now);
-        let has_way = core.has_way(seat.thread);
+        let Told {
+            woken,
+            keeps_places,
+        } = release.tell(&mut core, seat.thread, is_over, now);
         drop(core);
-        if has_way {
-            // When the sibling has made way, what it made way for is tried first.
+        if keeps_places {
             cx.keep_places();
         }
         resched(cx.pmu(), woken);

@@ -9,9 +9,9 @@
 //!
 //! Context: any; nothing but values.
 //!
-//! [`Core::settle`]: super::claim::Core::settle
+//! [`Core::settle`]: super::siblings::Core::settle
 
-use super::claim::Claim;
+use super::usage::Claim;
 
 /// Time constant of the average, in nanoseconds: 16 of the perf core's intervals of 4 ms.
 pub const WINDOW: u64 = 1 << 26;

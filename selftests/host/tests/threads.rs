@@ -15,8 +15,10 @@ use rpmu_logic::logic::sched::constraint::Constraint;
 use rpmu_logic::logic::sched::cpu_schedule::Roster;
 use rpmu_logic::logic::sched::extra_register::{Demand, ExtraRegister, Requirement};
 use rpmu_logic::logic::sched::limits::Limits;
-use rpmu_logic::logic::smt::claim::{Claim, Core, Thread};
-use rpmu_logic::logic::smt::right_of_way::{Needs, Share};
+use rpmu_logic::logic::smt::protocol::{Plain, ThreadState, Told};
+use rpmu_logic::logic::smt::right_of_way::Share;
+use rpmu_logic::logic::smt::siblings::{Core, Thread};
+use rpmu_logic::logic::smt::usage::Claim;
 
 /// Four general-purpose counters, three fixed ones.
 const COUNTERS: u32 = 4;
@@ -84,7 +86,7 @@ struct Side {
     cpu: u32,
     seat: Option<Thread>,
     roster: Roster<u32>,
-    claimed: Claim,
+    smt: ThreadState,
     events: Vec<(u32, Want)>,
     /// What was refused last because of the other thread, unless something has happened here since.
     refused: Option<Vec<Want>>,
@@ -109,7 +111,7 @@ impl Side {
             cpu,
             seat: core.join(cpu),
             roster: Roster::new(&capabilities()),
-            claimed: Claim::default(),
+            smt: ThreadState::default(),
             events: Vec::new(),
             refused: None,
         }
@@ -132,6 +134,20 @@ impl Side {
     }
 }
 
+/// Places the events that the roster's transaction has collected, beside the other thread. Returns the CPU
+/// that has to schedule anew, too.
+fn plan<T: Copy + PartialEq>(
+    core: Option<(&mut Core, Thread)>,
+    smt: &mut ThreadState,
+    roster: &mut Roster<T>,
+    is_pinned: bool,
+) -> (Result<(), Refusal>, Option<u32>) {
+    let plain = Plain::of(roster);
+    let none = CounterMask::EMPTY;
+    let (planned, woken) = smt.plan(core, roster, plain, none, || is_pinned, Roster::commit);
+    (planned.map_err(|denied| denied.refusal), woken)
+}
+
 impl World {
     fn new() -> Self {
         let mut core = Core::new(COUNTERS);
@@ -150,7 +166,7 @@ impl World {
         let beside = limited && other.seat.is_some();
         let (closed, used) = if beside {
             // What the sibling is known to have: more than its entries, until it is enabled.
-            let claimed = other.claimed;
+            let claimed = other.smt.claimed();
             (claimed.exclusive.bits(), claimed.used.bits())
         } else {
             (0, 0)
@@ -184,59 +200,47 @@ impl World {
 
         let this = &mut self.sides[side];
         let before = this.events.clone();
-        let limits = this
-            .seat
-            .map_or(Limits::NONE, |seat| self.core.limits(seat));
         this.roster.begin();
-        let mut planned = Ok(());
+        let mut added = Ok(());
         for want in wants {
             self.next += 1;
-            planned = planned.and_then(|()| {
-                let added = this.roster.add(self.next, constraint(*want), None, &limits);
-                this.events.push((self.next, *want));
-                added
-            });
+            let constraint = constraint(*want);
+            added = added.and(this.roster.add(self.next, constraint, None, &Limits::NONE));
+            this.events.push((self.next, *want));
         }
-        planned = planned.and_then(|()| this.roster.commit(&limits));
+        let core = this.seat.map(|seat| (&mut self.core, seat));
+        let (planned, woken) = match added {
+            Ok(()) => plan(core, &mut this.smt, &mut this.roster, false),
+            Err(refusal) => (Err(refusal), None),
+        };
         match planned {
             Ok(()) => {
                 prop_assert!(fits, "{wants:x?} placed");
-                if let Some(seat) = this.seat {
-                    this.claimed = this.roster.claim().keeping(this.claimed);
-                    self.core.claim(seat, this.claimed);
-                }
                 this.refused = None;
             }
             Err(refusal) => {
                 prop_assert!(!fits, "{wants:x?} {refusal:?}");
                 let limited = matches!(refusal, Refusal::Limited(_));
                 prop_assert_eq!(limited, fits_alone && room, "{:?}", refusal);
+                this.smt.note_refused(&mut this.roster, || 0);
                 this.roster.cancel();
                 this.events = before;
-                this.refused = None;
-                if let Some(seat) = this.seat.filter(|_| limited) {
-                    self.core.wait(seat);
-                    this.refused = Some(wants.to_vec());
-                }
+                this.refused = (this.seat.is_some() && limited).then(|| wants.to_vec());
             }
         }
-        Ok(())
+        self.check_woken(side, woken)
     }
 
-    /// As the driver, when it enables the PMU: what is not needed any more is free.
+    /// The PMU is enabled: what is not needed any more is free.
     fn enable(&mut self, side: usize) -> Result<(), TestCaseError> {
         let this = &mut self.sides[side];
         this.roster.settle();
         let claim = this.roster.claim();
         prop_assert_eq!((claim.exclusive.bits(), claim.used.bits()), this.has(false));
         let Some(seat) = this.seat else { return Ok(()) };
-        if claim == this.claimed {
-            return Ok(());
-        }
-        this.claimed = claim;
-        self.core.claim(seat, claim);
-        let woken = self.core.wakes_sibling(seat);
-        self.check_woken(side, woken)
+        let release = this.smt.release(&mut this.roster);
+        let told = release.map(|release| release.tell(&mut self.core, seat, false, || 1));
+        self.check_woken(side, told.unwrap_or_default().woken)
     }
 
     fn hotplug(&mut self, side: usize) -> Result<(), TestCaseError> {
@@ -292,8 +296,9 @@ impl World {
         // And nothing is believed to be free that is not.
         for side in &self.sides {
             let (exclusive, used) = side.has(true);
-            prop_assert_eq!(exclusive & !side.claimed.exclusive.bits(), 0);
-            prop_assert_eq!(used & !side.claimed.used.bits(), 0);
+            let claimed = side.smt.claimed();
+            prop_assert_eq!(exclusive & !claimed.exclusive.bits(), 0);
+            prop_assert_eq!(used & !claimed.used.bits(), 0);
         }
         Ok(())
     }
@@ -315,7 +320,7 @@ proptest! {
             }
             world.sides[side].refused = None;
             world.enable(side)?;
-            prop_assert_eq!(world.sides[side].claimed, Claim::default());
+            prop_assert_eq!(*world.sides[side].smt.claimed(), Claim::default());
         }
     }
 }
@@ -327,7 +332,7 @@ type Offcore = (u64, bool);
 struct Sharer {
     seat: Thread,
     roster: Roster<usize>,
-    claimed: Claim,
+    smt: ThreadState,
     /// All events that it would like to count, in this order.
     wants: Vec<Offcore>,
 }
@@ -364,7 +369,7 @@ impl SharedCore {
         let sides = wants.map(|wants| Sharer {
             seat: core.join(cpu.next().unwrap()).unwrap(),
             roster: Roster::new(&capabilities()),
-            claimed: Claim::default(),
+            smt: ThreadState::default(),
             wants,
         });
         Self { core, sides }
@@ -375,27 +380,18 @@ impl SharedCore {
         entries.map(|entry| entry.event).collect()
     }
 
-    /// As the driver, when an event comes. Returns whether the other side is woken.
+    /// An event comes. Returns whether the other side is woken.
     fn add(&mut self, side: usize, event: usize) -> bool {
         let this = &mut self.sides[side];
-        let limits = self.core.limits(this.seat);
         this.roster.begin();
         let demand = demand(this.wants[event]);
         this.roster.add(event, demand, None, &Limits::NONE).unwrap();
-        match this.roster.commit(&limits) {
-            Ok(()) => {
-                this.claimed = this.roster.claim().keeping(this.claimed);
-                self.core.claim(this.seat, this.claimed);
-                self.core.wakes_sibling(this.seat).is_some()
-            }
-            Err(refusal) => {
-                this.roster.cancel();
-                if matches!(refusal, Refusal::Limited(_)) {
-                    self.core.wait(this.seat);
-                }
-                false
-            }
+        let core = Some((&mut self.core, this.seat));
+        let (planned, woken) = plan(core, &mut this.smt, &mut this.roster, false);
+        if planned.is_err() {
+            this.roster.cancel();
         }
+        woken.is_some()
     }
 
     /// All events go and come again, within one section in which the PMU is disabled. What was
@@ -416,9 +412,10 @@ impl SharedCore {
         }
         let this = &mut self.sides[side];
         this.roster.settle();
-        this.claimed = this.roster.claim();
-        self.core.claim(this.seat, this.claimed);
-        woken[1 - side] |= self.core.wakes_sibling(this.seat).is_some();
+        if let Some(release) = this.smt.release(&mut this.roster) {
+            let told = release.tell(&mut self.core, this.seat, false, || 1);
+            woken[1 - side] |= told.woken.is_some();
+        }
 
         let after = self.counting(side);
         let lost = before.iter().find(|event| !after.contains(event));
@@ -474,8 +471,7 @@ enum Order {
 struct Turner {
     seat: Thread,
     roster: Roster<usize>,
-    claimed: Claim,
-    needs: Needs,
+    smt: ThreadState,
     groups: Vec<Vec<Demand>>,
     /// Those that are pinned, which come first.
     pinned: usize,
@@ -515,8 +511,7 @@ impl TurningCore {
             Turner {
                 seat: core.join(side as u32).unwrap(),
                 roster: Roster::new(&capabilities()),
-                claimed: Claim::default(),
-                needs: Needs::default(),
+                smt: ThreadState::default(),
                 groups: groups.to_vec(),
                 pinned: pinned[side],
                 order: (pinned[side]..groups.len()).collect(),
@@ -538,48 +533,33 @@ impl TurningCore {
         }
     }
 
-    /// As `plan()` of the driver.
-    fn try_group(&mut self, side: usize, group: usize) -> bool {
+    /// Returns whether the group has found a place, and whether the other side has to schedule anew.
+    fn try_group(&mut self, side: usize, group: usize) -> (bool, bool) {
         let this = &mut self.sides[side];
-        let yields = self.core.yields(this.seat);
-        let limits = if yields && group < this.pinned {
-            self.core.limits_of_pinned(this.seat)
-        } else {
-            this.needs.yields |= yields;
-            self.core.limits(this.seat)
-        };
+        let is_pinned = group < this.pinned;
         this.roster.begin();
         for (number, demand) in this.groups[group].iter().enumerate() {
             let event = 100 * group + number;
-            this.roster.add(event, *demand, None, &limits).unwrap();
+            this.roster
+                .add(event, *demand, None, &Limits::NONE)
+                .unwrap();
         }
-        let planned = this.roster.commit(&limits);
-        this.needs.contends |= self.core.is_contended();
+        let core = Some((&mut self.core, this.seat));
+        let (planned, woken) = plan(core, &mut this.smt, &mut this.roster, is_pinned);
+        let (share, running) = (&mut this.shares[group], this.running[group]);
+        let mut share = || share.account(self.now, running);
         match planned {
-            Ok(()) => {
-                this.claimed = this.roster.claim().keeping(this.claimed);
-                self.core.claim(this.seat, this.claimed);
-                if this.needs.contends {
-                    let share = this.shares[group].account(self.now, this.running[group]);
-                    this.needs.place(share);
+            Ok(()) => this.smt.note_placed(|| Some(share())),
+            Err(_) => {
+                if is_pinned {
+                    this.smt.note_pinned_refused(&mut this.roster);
+                } else {
+                    this.smt.note_refused(&mut this.roster, share);
                 }
-                true
-            }
-            Err(refusal) => {
                 this.roster.cancel();
-                if refusal.is_for_the_moment() {
-                    this.needs.contends = true;
-                    self.core.wait(this.seat);
-                }
-                if group < this.pinned {
-                    this.needs.refuse_pinned(this.roster.take_wish());
-                } else if this.needs.contends {
-                    let share = this.shares[group].account(self.now, this.running[group]);
-                    this.needs.refuse(share, this.roster.take_wish());
-                }
-                false
             }
         }
+        (planned.is_ok(), woken.is_some())
     }
 
     /// All groups are placed anew. Returns whether the other side has to, too.
@@ -616,11 +596,14 @@ impl TurningCore {
         };
         let pinned = this.pinned;
         self.sides[side].waits = false;
+        let mut wakes = false;
         for group in (0..pinned).chain(order) {
             if self.sides[side].waits && self.order == Order::Mainline {
                 break;
             }
-            if self.try_group(side, group) {
+            let (placed, woken) = self.try_group(side, group);
+            wakes |= woken;
+            if placed {
                 self.sides[side].active.push(group);
             } else {
                 // As for the perf core's rotation: it does nothing for pinned groups.
@@ -633,20 +616,22 @@ impl TurningCore {
             this.timer = Some((since + 1) * INTERVAL + this.phase);
         }
         this.roster.settle();
-        let _ = this.roster.take_wish();
-        this.claimed = this.roster.claim();
-        let needs = std::mem::take(&mut this.needs);
-        let now = self.now;
-        let (seat, claim) = (this.seat, this.claimed);
-        let woken = self.core.settle(seat, claim, &needs, is_over, || now);
-        self.sides[side].keeps_places = self.core.has_way(seat);
-        let [first, second] = self.sides.each_ref().map(|side| side.claimed);
+        let (seat, now) = (this.seat, self.now);
+        let Told {
+            woken,
+            keeps_places,
+        } = match this.smt.release(&mut this.roster) {
+            Some(release) => release.tell(&mut self.core, seat, is_over, || now),
+            None => Told::default(),
+        };
+        this.keeps_places = keeps_places;
+        let [first, second] = self.sides.each_ref().map(|side| *side.smt.claimed());
         assert!((first.exclusive & second.used).is_empty());
         assert!((second.exclusive & first.used).is_empty());
         for claim in [first, second] {
             assert!(claim.exclusive.is_empty() || claim.used.gp().weight() <= 2);
         }
-        woken.is_some()
+        wakes || woken.is_some()
     }
 
     fn wake(&mut self, mut side: usize, mut woken: bool) {

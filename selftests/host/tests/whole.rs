@@ -32,7 +32,7 @@ use rpmu_logic::logic::sched::cpu_schedule::Roster;
 use rpmu_logic::logic::sched::explanation::Explanation;
 use rpmu_logic::logic::sched::extra_register::{Demand, ExtraRegister};
 use rpmu_logic::logic::sched::limits::Limits;
-use rpmu_logic::logic::smt::claim::Core;
+use rpmu_logic::logic::smt::siblings::Core;
 
 fn leaf() -> impl Strategy<Value = Leaf> {
     any::<[u32; 4]>().prop_map(|[eax, ebx, ecx, edx]| Leaf { eax, ebx, ecx, edx })

@@ -42,7 +42,7 @@ use crate::logic::{
     capabilities::Capabilities,
     open::refusal::Refusal,
     regs::counter::{CounterId, CounterMask},
-    smt::claim::Claim,
+    smt::usage::Claim,
 };
 use slots::{Slots, SLOTS};
 

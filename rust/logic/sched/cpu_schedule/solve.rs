@@ -11,7 +11,7 @@ use crate::logic::{
         limits::Limits,
         register_plan::{self, RegisterValues},
     },
-    smt::claim::Claim,
+    smt::usage::Claim,
 };
 
 impl<T: Copy + PartialEq> Roster<T> {

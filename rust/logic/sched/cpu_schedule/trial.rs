@@ -10,7 +10,7 @@ use crate::logic::{
         extra_register::{Demand, ExtraRegister},
         limits::Limits,
     },
-    smt::claim::Claim,
+    smt::usage::Claim,
 };
 
 impl<T: Copy + PartialEq> Roster<T> {
