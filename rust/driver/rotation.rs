@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Rotation: which groups of a context go first when they do not all fit, after
-//! [`logic::turns`](crate::logic::rotation).
+//! Rotation: which groups of a context go first when they do not all fit.
 //!
-//! When an interval is over, the groups that have counted are put behind those that have had less
-//! ([`Driver::line_up`]). Other than that the perf core's order decides. When a group is refused and
-//! counters are left, those behind it are looked at ([`Driver::let_others_pass`]), and the ones that
-//! fit are offered as well, and come first from then on.
+//! The decisions are [`rotation`](crate::logic::rotation)'s. Here it gets to see the perf core's groups,
+//! and what it decides is done: groups are put behind others when an interval is over
+//! ([`Driver::line_up`]), and offered although one before them is refused
+//! ([`Driver::let_others_pass`]). Other than that the perf core's order decides.
 //!
 //! With `policy=mainline` nothing is done here at all.
 
@@ -17,7 +16,10 @@ use super::{
 use crate::{
     logic::{
         regs::counter::{CounterId, CounterMask},
-        rotation::{look_ahead, requeue, Beside, GroupWants, Waiting, Wants},
+        rotation::{
+            let_others_pass, place_after_interval, waits_for_its_kind, ContextWants, Counted,
+            GroupWants, Offer, Waiting, Wants,
+        },
         sched::{assign::Policy, extra_register::Demand, limits::Limits},
     },
     perf::{Context, Event, EventId, IntervalEnd, Scheduling, Version, WaitingGroup},
@@ -26,18 +28,11 @@ use kernel::{cpu::CpuId, prelude::*};
 
 /// How many contexts are known on a CPU.
 const KNOWN: usize = 8;
-/// After so many changes, or so many intervals since an event has gone, a context is looked at anew.
-const LONGEST: u64 = 64;
-
-/// When so many groups were looked at, that is not done again before the interval is over.
-const LONG_WALK: u32 = 64;
 
 /// What the groups of a context want.
 struct Known {
     version: Version,
-    wants: Wants,
-    /// Intervals since events have gone that are still in there; 0 if there are none.
-    stale: u64,
+    groups: ContextWants,
 }
 
 /// What is known of the groups that take turns on a CPU.
@@ -65,21 +60,16 @@ impl Turns {
         if changes == 0 {
             return Some(known);
         }
-        if changes > LONGEST {
+        if !ContextWants::can_follow(changes) {
             return None;
         }
-        let wants = &mut known.wants;
+        let groups = &mut known.groups;
         let mut whole = true;
         let all_there = context.for_each_since(Some(&known.version), |group, is_leader| {
-            add(wants, group);
+            groups.add(&wants_of(group), group.is_exclusive());
             whole &= is_leader.0;
         });
-        // A group that has grown is in there as what it was, too: until the interval is over.
-        if !whole {
-            known.stale = LONGEST;
-        } else if !all_there {
-            known.stale = known.stale.max(1);
-        }
+        groups.changed(whole, all_there);
         known.version = version;
         Some(known)
     }
@@ -87,18 +77,15 @@ impl Turns {
     /// What the groups of `context` want, at the end of an interval.
     fn look_at(&mut self, context: &Context<'_, Driver>) -> Wants {
         if let Some(known) = self.known(context) {
-            if known.stale != 0 {
-                known.stale = known.stale.wrapping_add(1);
-            }
-            if known.stale <= LONGEST {
-                return known.wants;
+            if known.groups.end_interval() {
+                return *known.groups.wants();
             }
         }
         let version = context.version();
-        let mut wants = Wants::NOTHING;
+        let mut groups = ContextWants::NOTHING;
         let _ = context.for_each_since(None, |group, is_leader| {
             if is_leader.0 {
-                add(&mut wants, group);
+                groups.add(&wants_of(group), group.is_exclusive());
             }
         });
         let is_it = |it: &Option<Known>| {
@@ -110,23 +97,17 @@ impl Turns {
             self.next
         });
         if let Some(slot) = self.known.get_mut(place) {
-            *slot = Some(Known {
-                version,
-                wants,
-                stale: 0,
-            });
+            *slot = Some(Known { version, groups });
         }
-        wants
+        *groups.wants()
     }
 }
 
-/// Adds what a group wants, whichever of its events are enabled.
-fn add(wants: &mut Wants, group: WaitingGroup<'_, Driver>) {
-    let mut group_wants = GroupWants::default();
-    group.for_each_event(|event, _| group_wants.add(event.data().demand.constraint));
-    if !group_wants.is_empty() {
-        wants.add(&group_wants, group.is_exclusive());
-    }
+/// What a group wants, whichever of its events are enabled.
+fn wants_of(group: WaitingGroup<'_, Driver>) -> GroupWants {
+    let mut wants = GroupWants::default();
+    group.for_each_event(|event, _| wants.add(event.data().demand.constraint));
+    wants
 }
 
 /// A group that waits, on a certain CPU.
@@ -134,7 +115,7 @@ fn add(wants: &mut Wants, group: WaitingGroup<'_, Driver>) {
 struct Candidate<'a> {
     group: WaitingGroup<'a, Driver>,
     cpu: CpuId,
-    /// What its events are called: the id of one that is not there any more.
+    /// What its events are called.
     id: EventId,
 }
 
@@ -153,6 +134,91 @@ impl Waiting for Candidate<'_> {
     }
 }
 
+/// A group of which an event is being added.
+struct Offered<'a, 't> {
+    driver: &'a Driver,
+    cx: &'a Scheduling<'a, Driver>,
+    cpu: &'a Cpu,
+    turns: &'t mut Turns,
+    event: &'a Event<Driver>,
+    /// What waiting events are called: the id of one that is not there any more.
+    id: EventId,
+}
+
+impl<'a> Offered<'a, '_> {
+    fn context(&self) -> Context<'a, Driver> {
+        self.cx.context(self.event)
+    }
+}
+
+impl<'a> Offer for Offered<'a, '_> {
+    type Event = EventId;
+    type Group = Candidate<'a>;
+
+    fn is_corrupting(&self) -> bool {
+        self.event.data().demand.constraint.exclusive
+    }
+
+    fn is_group_corrupting(&self) -> bool {
+        let mut corrupting = false;
+        self.cx
+            .group(self.event)
+            .for_each_member(|member| corrupting |= member.data().demand.constraint.exclusive);
+        corrupting
+    }
+
+    fn is_pinned(&self) -> bool {
+        self.cx.is_of_pinned_group(self.event)
+    }
+
+    fn is_found(&self) -> bool {
+        self.cx.is_offered(self.event)
+    }
+
+    fn takes_turns_with(&self, event: EventId) -> bool {
+        self.cx.event(event).is_some_and(|it| {
+            self.cx.context(it) == self.context() && !self.cx.is_of_pinned_group(it)
+        })
+    }
+
+    fn wants(&mut self) -> Option<Wants> {
+        let context = self.context();
+        self.turns
+            .known(&context)
+            .map(|known| *known.groups.wants())
+    }
+
+    fn active(&self) -> Wants {
+        let mut active = Wants::NOTHING;
+        self.context().for_each_active(|group| {
+            let wants = wants_of(group);
+            if !wants.is_empty() {
+                active.add(&wants, group.is_exclusive());
+            }
+        });
+        active
+    }
+
+    fn limits(&self) -> Limits {
+        self.driver.limits_now(self.cx, self.cpu)
+    }
+
+    fn may_let_pass(&self) -> bool {
+        self.cx.may_offer()
+    }
+
+    fn is_known_useless(&self, reach: CounterMask) -> bool {
+        let left = || (reach, self.context().version().generation());
+        !self.cx.is_interval_end() && self.event.data().left() == left()
+    }
+
+    fn behind(&self) -> impl Iterator<Item = Candidate<'a>> + Clone {
+        let (cpu, id) = (self.cpu.id, self.id);
+        let behind = self.cx.behind(self.event);
+        behind.map(move |group| Candidate { group, cpu, id })
+    }
+}
+
 impl Driver {
     /// Puts the groups that have counted behind those that have had less.
     pub(super) fn line_up(&self, cx: &IntervalEnd<'_, Self>) {
@@ -161,6 +227,7 @@ impl Driver {
             return;
         };
         let own = &mut *own;
+        let all = self.hardware.pmu.capabilities.counters;
         cx.for_each_context(|context| {
             if !context.may_be_ordered() {
                 return;
@@ -178,12 +245,14 @@ impl Driver {
                         counters.insert(counter);
                     }
                 });
-                if wants.contend_for(counters) {
-                    let charge = match corrupting {
-                        false => wants.charge(false, 0, &Limits::NONE),
-                        true => self.charge(cx, cpu, &wants),
-                    };
-                    let place = requeue(group.runtime_place(), latest, charge);
+                let counted = Counted {
+                    had: group.runtime_place(),
+                    counters,
+                    corrupting,
+                };
+                let limits = || self.limits_now(cx, cpu);
+                let place = place_after_interval(&counted, latest, &wants, all, limits);
+                if let Some(place) = place {
                     context.requeue(group, place);
                     // It may not be offered at all for a while, if it is behind one that is refused.
                     group.for_each_member(|member| member.data().wait_for_turn());
@@ -197,14 +266,26 @@ impl Driver {
         });
     }
 
-    /// What an interval costs a group with corrupting events.
-    fn charge(&self, cx: &IntervalEnd<'_, Self>, cpu: &Cpu, wants: &Wants) -> u64 {
-        let gp = self.hardware.pmu.capabilities.counters.gp().weight();
-        wants.charge(true, gp, &self.limits_now(cx, cpu))
+    /// The group of `event`, which is being added.
+    #[inline]
+    fn offered<'a, 't>(
+        &'a self,
+        cx: &'a Scheduling<'a, Self>,
+        cpu: &'a Cpu,
+        turns: &'t mut Turns,
+        event: &'a Event<Self>,
+    ) -> Option<Offered<'a, 't>> {
+        Some(Offered {
+            driver: self,
+            cx,
+            cpu,
+            turns,
+            event,
+            id: EventId::from_index(0)?,
+        })
     }
 
-    /// Whether `event`, which is being added, has to wait for others of its kind
-    /// ([`Wants::waits_for_its_kind`]).
+    /// Whether `event`, which is being added, has to wait for others of its kind.
     pub(super) fn waits_for_its_kind(
         &self,
         cx: &Scheduling<'_, Self>,
@@ -215,32 +296,10 @@ impl Driver {
         if !self.shares_a_core || self.hardware.policy != Policy::Rpmu {
             return false;
         }
-        let mut corrupting = event.data().demand.constraint.exclusive;
-        if !corrupting && !own.roster.any_exclusive()
-            || cx.is_of_pinned_group(event)
-            || cx.is_offered(event)
-        {
-            return false;
-        }
-        let context = cx.context(event);
-        let Some(wants) = own.turns.known(&context).map(|known| known.wants) else {
-            return false;
-        };
-        cx.group(event)
-            .for_each_member(|member| corrupting |= member.data().demand.constraint.exclusive);
-        let mut beside = Beside::default();
-        for entry in own.roster.entries().filter(|it| it.planned().is_some()) {
-            let other = cx.event(entry.event);
-            if other.is_some_and(|it| cx.context(it) == context && !cx.is_of_pinned_group(it)) {
-                let count = match entry.constraint.exclusive {
-                    true => &mut beside.corrupting,
-                    false => &mut beside.others,
-                };
-                *count = count.wrapping_add(1);
-            }
-        }
-        let gp = self.hardware.pmu.capabilities.counters.gp().weight();
-        wants.waits_for_its_kind(corrupting, beside, gp, &self.limits_now(cx, cpu))
+        let Own { roster, turns, .. } = own;
+        let counters = self.hardware.pmu.capabilities.counters;
+        self.offered(cx, cpu, turns, event)
+            .is_some_and(|mut offered| waits_for_its_kind(roster, counters, &mut offered))
     }
 
     /// Has groups behind that of `event`, which is refused, offered if they fit.
@@ -252,64 +311,25 @@ impl Driver {
         own: &mut Own,
         event: &Event<Self>,
     ) {
-        if self.hardware.policy != Policy::Rpmu || cx.is_of_pinned_group(event) {
+        if self.hardware.policy != Policy::Rpmu {
             return;
         }
-        // The events of the group that is refused are not to be in the way.
-        if own.roster.in_transaction() {
-            own.roster.cancel();
-        }
+        let Own { roster, turns, .. } = own;
         let counters = self.hardware.pmu.capabilities.counters;
         let closed = self.transactions.counters();
-        let (reach, room) = own.roster.reach(counters, &Limits::NONE.closing(closed));
-        if reach.is_empty() || !cx.may_offer() {
-            return;
-        }
-        let over = cx.is_interval_end();
-        let context = cx.context(event);
-        let generation = context.version().generation();
-        if !over && event.data().left() == (reach, generation) {
-            return;
-        }
-        let wants = own.turns.known(&context).map(|known| known.wants);
-        let mut active = Wants::NOTHING;
-        match &wants {
-            Some(wants) if !wants.could_use(&active, reach, room) => return,
-            // To find out takes longer than the rest of the interval is worth.
-            None if reach.gp().is_empty() => return,
-            Some(wants) => {
-                context.for_each_active(|group| add(&mut active, group));
-                if !wants.could_use(&active, reach, room) {
-                    return;
-                }
-            }
-            None => {}
-        }
-        let Some(id) = EventId::from_index(0) else {
+        let found = self
+            .offered(cx, cpu, turns, event)
+            .and_then(|mut offered| let_others_pass(roster, counters, closed, &mut offered));
+        let Some(found) = found else {
             return;
         };
-        let behind = cx.behind(event).map(|group| Candidate {
-            group,
-            cpu: cpu.id,
-            id,
-        });
-        let limits = self.limits_now(cx, cpu);
-        let wants = wants.as_ref().map(|wants| (wants, active));
-        let found = look_ahead(&mut own.roster, counters, &limits, wants, behind);
         for candidate in found.groups() {
             cx.offer(candidate.group, event);
         }
         if found.refusal.is_some() {
             self.wait_for_sibling(cx, cpu, own);
         }
-        // What was wished for groups that are not offered yet: they say so when it is their turn.
-        let _ = own.roster.take_wish();
-        // A group that is enabled meanwhile is not seen from here before the interval is over, so
-        // that is for many groups only.
-        let left = match found.looked_at > LONG_WALK {
-            true => found.reach,
-            false => CounterMask::EMPTY,
-        };
-        event.data().set_left(left, generation);
+        let generation = cx.context(event).version().generation();
+        event.data().set_left(found.left(), generation);
     }
 }

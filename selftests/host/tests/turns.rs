@@ -10,7 +10,10 @@ use proptest::prelude::*;
 use reference::{fits, optimum};
 use rpmu_logic::logic::capabilities::{Capabilities, Cpuid, Leaf};
 use rpmu_logic::logic::regs::counter::{CounterId, CounterMask};
-use rpmu_logic::logic::rotation::{look_ahead, requeue, Beside, GroupWants, Waiting, Wants};
+use rpmu_logic::logic::rotation::{
+    let_others_pass, place_after_interval, waits_for_its_kind, Counted, GroupWants, Offer, Waiting,
+    Wants,
+};
 use rpmu_logic::logic::sched::constraint::Constraint;
 use rpmu_logic::logic::sched::cpu_schedule::Roster;
 use rpmu_logic::logic::sched::extra_register::Demand;
@@ -129,9 +132,75 @@ impl Waiting for Waits<'_> {
     }
 }
 
+/// A group of a [`Context`] that is offered.
+struct Offered<'a> {
+    mix: &'a Mix,
+    wants: &'a Wants,
+    active: &'a [usize],
+    /// The groups that are not offered anyway, from this one on.
+    group: usize,
+    behind: Vec<Waits<'a>>,
+    is_found: bool,
+}
+
+impl<'a> Offer for Offered<'a> {
+    type Event = (usize, usize);
+    type Group = Waits<'a>;
+
+    fn is_corrupting(&self) -> bool {
+        self.is_group_corrupting()
+    }
+
+    fn is_group_corrupting(&self) -> bool {
+        Waits(self.group, self.mix).wants().is_corrupting()
+    }
+
+    fn is_pinned(&self) -> bool {
+        false
+    }
+
+    fn is_found(&self) -> bool {
+        self.is_found
+    }
+
+    fn takes_turns_with(&self, _event: (usize, usize)) -> bool {
+        true
+    }
+
+    fn wants(&mut self) -> Option<Wants> {
+        Some(*self.wants)
+    }
+
+    fn active(&self) -> Wants {
+        let mut active = Wants::NOTHING;
+        for group in self.active {
+            active.add(&Waits(*group, self.mix).wants(), false);
+        }
+        active
+    }
+
+    fn limits(&self) -> Limits {
+        self.mix.limits()
+    }
+
+    fn may_let_pass(&self) -> bool {
+        true
+    }
+
+    fn is_known_useless(&self, _reach: CounterMask) -> bool {
+        // Each time is the end of an interval.
+        false
+    }
+
+    fn behind(&self) -> impl Iterator<Item = Waits<'a>> + Clone {
+        self.behind.clone().into_iter()
+    }
+}
+
 /// The groups of a context, and the perf core, which offers them in the order of its tree.
 struct Context<'a> {
     mix: &'a Mix,
+    counters: CounterMask,
     wants: Wants,
     /// For each group its runtime, and its place in the order: equals as they were put there.
     had: Vec<u64>,
@@ -150,6 +219,7 @@ impl<'a> Context<'a> {
         (0..mix.groups.len()).for_each(|it| wants.add(&Waits(it, mix).wants(), false));
         Self {
             mix,
+            counters: CounterMask::first_gp(mix.gp as u8),
             wants,
             had: (1..=groups).collect(),
             places: (1..=groups).map(|it| (it, it)).collect(),
@@ -160,55 +230,60 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// The end of an interval: as `rust/driver/rotation.rs`.
+    /// The end of an interval.
     fn requeue(&mut self) {
         let latest = self.latest;
         for group in std::mem::take(&mut self.active) {
-            let events = self.mix.groups[group].len();
-            for index in 0..events {
-                self.roster.remove((group, index)).unwrap();
+            let mut counters = CounterMask::EMPTY;
+            for index in 0..self.mix.groups[group].len() {
+                let entry = self.roster.remove((group, index)).unwrap();
+                counters.insert(entry.placed().unwrap());
             }
-            let is = Waits(group, self.mix).wants();
-            let charge = self
-                .wants
-                .charge(is.is_corrupting(), self.mix.gp, &self.mix.limits());
-            self.had[group] = requeue(self.had[group], latest, charge);
-            self.put += 1;
-            self.places[group] = (self.had[group], self.put);
-            self.latest = self.latest.max(self.had[group]);
+            let counted = Counted {
+                had: self.had[group],
+                counters,
+                corrupting: Waits(group, self.mix).wants().is_corrupting(),
+            };
+            let limits = || self.mix.limits();
+            let place = place_after_interval(&counted, latest, &self.wants, self.counters, limits);
+            if let Some(place) = place {
+                self.had[group] = place;
+                self.put += 1;
+                self.places[group] = (place, self.put);
+                self.latest = self.latest.max(place);
+            }
         }
         assert!(self.roster.is_empty());
     }
 
-    /// As `merge_sched_in()`, and the driver. Returns how many groups have been looked at.
+    /// As `merge_sched_in()`. Returns how many groups have been looked at.
     fn schedule(&mut self) -> u32 {
         let mut order: Vec<usize> = (0..self.had.len()).collect();
         order.sort_by_key(|group| self.places[*group]);
         let limits = self.mix.limits();
-        let counters = CounterMask::first_gp(self.mix.gp as u8);
+        let closed = CounterMask::from_bits(self.mix.closed);
         let (mut failed, mut looked_at) = (false, 0);
-        let mut offered = vec![false; order.len()];
+        let mut is_found = vec![false; order.len()];
         for (place, group) in order.iter().copied().enumerate() {
-            if failed && !offered[group] {
+            if failed && !is_found[group] {
                 continue;
             }
-            let mut beside = Beside::default();
-            for entry in self.roster.entries() {
-                match entry.constraint.exclusive {
-                    true => beside.corrupting += 1,
-                    false => beside.others += 1,
+            let offered = |active, behind: &[usize]| {
+                let behind = behind.iter().filter(|it| !is_found[**it]);
+                Offered {
+                    mix: self.mix,
+                    wants: &self.wants,
+                    active,
+                    group,
+                    behind: behind.map(|it| Waits(*it, self.mix)).collect(),
+                    is_found: is_found[group],
                 }
-            }
-            let waits = Waits(group, self.mix);
-            let corrupting = waits.wants().is_corrupting();
-            let waits_for_its_kind = !offered[group]
-                && self
-                    .wants
-                    .waits_for_its_kind(corrupting, beside, self.mix.gp, &limits);
-            let mut fits = !waits_for_its_kind;
+            };
+            let mut offer = offered(&self.active, &[]);
+            let mut fits = !waits_for_its_kind(&self.roster, self.counters, &mut offer);
             if fits {
                 self.roster.begin();
-                waits.for_each_event(|event, demand, last| {
+                Waits(group, self.mix).for_each_event(|event, demand, last| {
                     fits &= self.roster.add(event, demand, last, &limits).is_ok();
                 });
                 fits = fits && self.roster.commit(&limits).is_ok();
@@ -221,26 +296,19 @@ impl<'a> Context<'a> {
                 continue;
             }
             failed = true;
-            let behind = order[place + 1..]
-                .iter()
-                .map(|group| Waits(*group, self.mix));
-            let behind: Vec<Waits<'_>> = behind.filter(|it| !offered[it.0]).collect();
-            let mut active = Wants::NOTHING;
-            for group in &self.active {
-                active.add(&Waits(*group, self.mix).wants(), false);
+            let mut offer = offered(&self.active, &order[place + 1..]);
+            let found = let_others_pass(&mut self.roster, self.counters, closed, &mut offer);
+            if let Some(found) = found {
+                found.groups().for_each(|it| is_found[it.0] = true);
+                looked_at += found.looked_at;
             }
-            let wants = Some((&self.wants, active));
-            let behind = behind.into_iter();
-            let found = look_ahead(&mut self.roster, counters, &limits, wants, behind);
-            found.groups().for_each(|it| offered[it.0] = true);
-            looked_at += found.looked_at;
         }
         self.roster.settle();
         looked_at
     }
 }
 
-/// As the driver does it, `rust/driver/rotation.rs`.
+/// As the driver decides.
 fn take_turns(mix: &Mix) -> Outcome {
     let mut context = Context::new(mix);
     let mut ran = vec![0u64; mix.groups.len()];

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Groups of events, as far as scheduling is concerned.
+
+use super::EventNumber;
+use crate::logic::regs::counter::CounterId;
+use crate::logic::rotation::{GroupWants, Waiting};
+use crate::logic::sched::extra_register::Demand;
+
+/// A group.
+pub(super) struct Group {
+    pub(super) events: Vec<(EventNumber, Demand)>,
+    pub(super) exclusive: bool,
+}
+
+impl Group {
+    pub(super) fn wants(&self) -> GroupWants {
+        let mut wants = GroupWants::default();
+        self.events
+            .iter()
+            .for_each(|(_, demand)| wants.add(demand.constraint));
+        wants
+    }
+
+    /// Whether `event` is one of the group's.
+    pub(super) fn has(&self, event: EventNumber) -> bool {
+        self.events.iter().any(|(it, _)| *it == event)
+    }
+}
+
+/// A group that waits.
+#[derive(Clone, Copy)]
+pub(super) struct Candidate<'a> {
+    pub(super) group: &'a Group,
+    pub(super) number: usize,
+    /// The counter that each event had last.
+    pub(super) previous: &'a [Option<CounterId>],
+}
+
+impl Waiting for Candidate<'_> {
+    type Event = EventNumber;
+
+    fn for_each_event(&self, mut f: impl FnMut(EventNumber, Demand, Option<CounterId>)) {
+        for (event, demand) in &self.group.events {
+            f(*event, *demand, self.previous[*event]);
+        }
+    }
+
+    fn is_alone(&self) -> bool {
+        self.group.exclusive
+    }
+}

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What perf core and the driver do with events that are open: who counts, and when.
+//!
+//! Perf core keeps two lists of groups, pinned and flexible ones. It tries the pinned ones first,
+//! then the flexible ones in their order; behind the first flexible group that finds no counters
+//! no other is tried. Each interval the first flexible group that is on goes to the end of its list,
+//! and all flexible ones are tried anew. A pinned group that finds no counters is given up.
+//!
+//! With `policy=rpmu` the driver has those tried all the same that fit, and puts all groups that have
+//! counted behind those that have had less. What decides about that are the driver's own functions
+//! ([`rotation`](crate::logic::rotation)); [`order`] keeps what they decide.
+//!
+//! Perf core: `merge_sched_in()`, `group_can_go_on()`, `group_sched_in()`, `perf_rotate_context()`
+//! and what they call, in `kernel/events/core.c`. What the driver answers is answered by its own
+//! [`Roster`](crate::logic::sched::cpu_schedule::Roster), and by its own [`Core`] where the threads of a core have
+//! to agree.
+//!
+//! From what it is in after an interval, a CPU goes on in one way only. So when that comes again,
+//! all is known that will ever happen.
+
+mod cpu;
+mod group;
+mod order;
+mod outcomes;
+
+use crate::logic::model::Scope;
+use crate::logic::open::refusal::Refusal;
+use crate::logic::regs::counter::CounterMask;
+use crate::logic::sched::assign::Policy;
+use crate::logic::sched::extra_register::Demand;
+use crate::logic::smt::siblings::{Core, Thread};
+use crate::machine::Machine;
+use crate::open::{shares_a_core, Opened};
+use cpu::Cpu;
+use std::collections::HashMap;
+
+/// Most steps that are simulated.
+const MAX_STEPS: usize = 20_000;
+/// Most flexible groups with which it is found out after which time everything repeats itself.
+const MOST_REPEATED: usize = 64;
+/// An interval in nanoseconds. How long it is matters where the threads of a core contend.
+const INTERVAL: u64 = 4_000_000;
+/// How often the threads of a core can make each other schedule anew at one time.
+const MAX_WAKES: usize = 16;
+
+/// Number of an event: as in [`Opened::events`], and behind these the watchdog.
+pub type EventNumber = usize;
+
+/// Who is on the counters, and who is not, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Configuration {
+    /// The events that count, by counter.
+    pub counters: Vec<(u8, EventNumber)>,
+    /// The groups that do not, by number in [`Opened::groups`].
+    pub waiting: Vec<(usize, Wait)>,
+    /// The counters that the core's other thread uses,
+    pub sibling: u64,
+    /// those that no event may take because of it,
+    pub closed: u64,
+    /// and how many general-purpose ones may be used.
+    pub gp: u32,
+}
+
+/// Why a group is not on the counters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Wait {
+    /// It found no counters. Which [`Simulation::refusals`] says.
+    Refused(usize),
+    /// Perf core did not try it, because this group before it found no counters.
+    Behind(usize),
+    /// It is not its turn: the driver lets others go first that have had less.
+    Turn,
+    /// It wants the PMU for itself, or this group has it for itself.
+    Exclusive,
+}
+
+/// What happens.
+#[derive(Clone, Debug)]
+pub struct Simulation {
+    /// Every configuration that occurs, in the order of its first time.
+    pub configurations: Vec<Configuration>,
+    /// The refusals that they speak of.
+    pub refusals: Vec<Refusal>,
+    /// Which configuration there is in each step, up to where it begins to repeat itself;
+    pub steps: Vec<usize>,
+    /// from this one on it does. At the end, if it does not.
+    pub repeats_from: usize,
+    /// Steps of an interval: 2 where the other thread's events take turns as well.
+    pub steps_per_interval: usize,
+}
+
+impl Simulation {
+    /// The configuration in a step, however late.
+    pub fn at(&self, step: usize) -> usize {
+        if step < self.steps.len() {
+            return self.steps[step];
+        }
+        let period = self.steps.len() - self.repeats_from;
+        match period {
+            0 => self.steps[self.steps.len() - 1],
+            _ => self.steps[self.repeats_from + (step - self.repeats_from) % period],
+        }
+    }
+
+    /// How many intervals each configuration has, in a run of so many.
+    pub fn intervals(&self, intervals: f64) -> Vec<f64> {
+        let mut sums = vec![0.0; self.configurations.len()];
+        let mut left = intervals * self.steps_per_interval as f64;
+        let mut take = |step: usize, times: f64| sums[step] += times;
+        let period = self.steps.len() - self.repeats_from;
+        for (index, step) in self.steps.iter().enumerate() {
+            if index == self.repeats_from && period > 0 {
+                let rounds = (left / period as f64).floor();
+                self.steps[index..]
+                    .iter()
+                    .for_each(|step| take(*step, rounds));
+                left -= rounds * period as f64;
+            }
+            take(*step, left.min(1.0));
+            left -= left.min(1.0);
+        }
+        if period == 0 && left > 0.0 {
+            take(self.steps[self.steps.len() - 1], left);
+        }
+        let per_interval = self.steps_per_interval as f64;
+        sums.iter().map(|steps| steps / per_interval).collect()
+    }
+}
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting<'a> {
+    /// Where.
+    pub machine: &'a Machine,
+    /// How the driver decides.
+    pub policy: Policy,
+    /// Whether the NMI watchdog counts cycles, pinned, on every CPU.
+    pub watchdog: Option<Demand>,
+    /// What runs on the core's other thread, from before.
+    pub sibling: Option<&'a Opened>,
+    /// How many intervals are of interest.
+    pub intervals: f64,
+}
+
+/// Simulates until everything repeats itself, or nobody wants to know more.
+pub fn simulate(setting: &Setting<'_>, opened: &Opened) -> Simulation {
+    let machine = setting.machine;
+    let mut core = Core::new(machine.pmu.capabilities.gp());
+    if machine.pmu.model.offcore_scope == Scope::Core {
+        core = core.sharing_registers();
+    }
+    let mut core = shares_a_core(machine).then(|| {
+        // Who sits where does not matter.
+        core.join(0);
+        core.join(1);
+        core
+    });
+    let mut cpus = vec![Cpu::new(setting, opened, Thread::First)];
+    if let Some(sibling) = setting.sibling.filter(|_| machine.has_sibling()) {
+        cpus.insert(0, Cpu::new(setting, sibling, Thread::Second));
+    }
+    let ours = cpus.len() - 1;
+    for cpu in 0..cpus.len() {
+        let woken = cpus[cpu].schedule(core.as_mut(), true);
+        wake(&mut cpus, core.as_mut(), cpu, woken);
+    }
+
+    let mut simulation = Simulation {
+        configurations: Vec::new(),
+        refusals: Vec::new(),
+        steps: Vec::new(),
+        repeats_from: 0,
+        steps_per_interval: cpus.len(),
+    };
+    let mut known: HashMap<Configuration, usize> = HashMap::new();
+    let mut states: HashMap<Vec<u16>, usize> = HashMap::new();
+    let most = (setting.intervals * cpus.len() as f64).ceil() as usize;
+    while simulation.steps.len() < most.clamp(1, MAX_STEPS) {
+        let step = simulation.steps.len();
+        simulation.repeats_from = step + 1;
+        // With very many groups it takes longer than anybody wants to know until all comes again. Nor
+        // does what the threads of a core owe each other come again soon.
+        let contended = core.as_ref().is_some_and(Core::is_contended);
+        let few = |cpu: &Cpu<'_>| cpu.flexible.len() <= MOST_REPEATED || !cpu.order.decides;
+        if !contended && cpus.iter().all(few) {
+            let mut state: Vec<u16> = vec![(step % cpus.len()) as u16];
+            cpus.iter().for_each(|cpu| cpu.state(&mut state));
+            if let Some(before) = states.insert(state, step) {
+                simulation.repeats_from = before;
+                break;
+            }
+        }
+        let number = cpus[ours].outcomes.configuration().unwrap_or_else(|| {
+            let configuration = cpus[ours].configuration(core.as_ref());
+            let next = known.len();
+            *known.entry(configuration).or_insert_with_key(|new| {
+                simulation.configurations.push(new.clone());
+                next
+            })
+        });
+        cpus[ours].outcomes.remember_configuration(number);
+        simulation.steps.push(number);
+        // The other thread's timer fires in the middle of our intervals.
+        let ticking = if cpus.len() == 2 && step % 2 == 0 {
+            0
+        } else {
+            ours
+        };
+        cpus.iter_mut()
+            .for_each(|cpu| cpu.run(INTERVAL / simulation.steps_per_interval as u64));
+        let woken = cpus[ticking].rotate(core.as_mut());
+        wake(&mut cpus, core.as_mut(), ticking, woken);
+    }
+    simulation.refusals = std::mem::take(&mut cpus[ours].refusals);
+    simulation
+}
+
+/// Makes the CPUs schedule anew that the others have set something free for.
+fn wake(cpus: &mut [Cpu<'_>], mut core: Option<&mut Core>, mut by: usize, mut woken: bool) {
+    for _ in 0..MAX_WAKES {
+        if !woken || cpus.len() < 2 {
+            return;
+        }
+        by = 1 - by;
+        woken = cpus[by].schedule(core.as_deref_mut(), true);
+    }
+}
+
+/// Whether as many events as there are `counters` can have no others than these.
+pub fn is_taken(counters: CounterMask, events: &[CounterMask]) -> bool {
+    let confined = events.iter().filter(|event| event.is_subset(counters));
+    confined.count() as u32 >= counters.weight()
+}
