@@ -6,14 +6,14 @@ use super::{
     explain::failures::UnplacedList,
     hw::{Control, Hardware},
     pmi::Shared,
-    rotation::Turns,
+    rotation::RotationState,
     unit::smt::Sharing,
 };
 use crate::{
     kern::percpu::CpuCell,
     logic::{
         regs::{counter::CounterMask, dirty::Dirty, shadow::Shadow},
-        sched::cpu_schedule::Roster,
+        sched::cpu_schedule::CpuSchedule,
         smt::protocol::ThreadState,
     },
     perf::EventId,
@@ -38,15 +38,15 @@ pub(super) struct Cpu {
 /// What callbacks on a CPU use and the PMI does not.
 pub(super) struct Own {
     /// The events that are here, and their counters.
-    pub(super) roster: KBox<Roster<EventId>>,
+    pub(super) schedule: KBox<CpuSchedule<EventId>>,
     /// What the registers hold.
     pub(super) shadow: Shadow,
-    /// Whether the roster has changed since the hardware was brought to its plan.
+    /// Whether the schedule has changed since the hardware was brought to its plan.
     pub(super) changed: bool,
     /// Whether transactions are made to abort.
     pub(super) transactions_abort: bool,
     /// Caches the demands of the groups that rotate.
-    pub(super) turns: Turns,
+    pub(super) rotation: RotationState,
     /// What the sibling believes of this CPU, and what this CPU lacks because of the sibling.
     pub(super) smt: ThreadState,
     /// The counters that counted when the machine went to sleep.
@@ -78,20 +78,20 @@ impl Cpu {
 
 // Half of what there is of a CPU. It passes through the stack, where not much else may be then.
 #[inline(never)]
-fn new_roster(hardware: &Hardware) -> Result<KBox<Roster<EventId>>> {
-    let roster = Roster::new(&hardware.pmu.capabilities).with_policy(hardware.policy);
-    Ok(KBox::new(roster, GFP_KERNEL)?)
+fn new_schedule(hardware: &Hardware) -> Result<KBox<CpuSchedule<EventId>>> {
+    let schedule = CpuSchedule::new(&hardware.pmu.capabilities).with_policy(hardware.policy);
+    Ok(KBox::new(schedule, GFP_KERNEL)?)
 }
 
 impl Own {
     fn new(hardware: &Hardware) -> Result<Self> {
         let capabilities = &hardware.pmu.capabilities;
         Ok(Self {
-            roster: new_roster(hardware)?,
+            schedule: new_schedule(hardware)?,
             shadow: Shadow::new(capabilities),
             changed: false,
             transactions_abort: false,
-            turns: Turns::new()?,
+            rotation: RotationState::new()?,
             smt: ThreadState::default(),
             dirty: Dirty::default(),
             asleep: CounterMask::EMPTY,
@@ -117,7 +117,7 @@ impl Own {
     /// Leaves the PMU of this CPU to others: everything off, and the rest as it was. Forgets the
     /// events, of which none is on a counter any more.
     pub(super) fn restore(&mut self, hardware: &Hardware, irqs: &LocalInterruptDisabled) {
-        self.roster.clear();
+        self.schedule.clear();
         self.changed = false;
         self.smt = ThreadState::default();
         self.asleep = CounterMask::EMPTY;

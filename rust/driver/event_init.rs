@@ -55,9 +55,9 @@ fn decide(
     event.set_period(configured.period);
     let data = EventData::new(configured, pmu.constraint(configured.select));
 
-    let mut exclusive = data.demand.constraint.exclusive;
+    let mut exclusive = data.demand.constraint.corrupting;
     event.for_each_group_member(|member| {
-        exclusive |= member.data().demand.constraint.exclusive;
+        exclusive |= member.data().demand.constraint.corrupting;
     });
     let limits = if exclusive && driver.always_has_sibling(event.cpu()) {
         Limits::beside_sibling(pmu.capabilities.gp())
@@ -81,7 +81,7 @@ fn decide(
             refusal,
             constraint: data.demand.constraint,
             limits,
-            transactions,
+            tfa: transactions,
         })?;
     Ok(data)
 }

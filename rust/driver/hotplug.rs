@@ -53,7 +53,7 @@ impl Driver {
         };
         let active = own.shadow.active();
         self.pause(cx, active, &cpu.shared, &mut own.shadow);
-        for event in own.roster.entries().filter_map(|it| cx.event(it.event)) {
+        for event in own.schedule.entries().filter_map(|it| cx.event(it.event)) {
             event.data().leave();
             event.set_counter(None);
             event.update_userpage();

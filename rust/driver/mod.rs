@@ -28,7 +28,7 @@
 //!
 //! | State | Who | How |
 //! |---|---|---|
-//! | [`cpu::Own`]: roster and register shadow | callbacks on the CPU, not the PMI | [`CpuCell`] |
+//! | [`cpu::Own`]: schedule and register shadow | callbacks on the CPU, not the PMI | [`CpuCell`] |
 //! | [`pmi::Shared`]: active counters and their events | callbacks and the PMI on the CPU | atomics |
 //! | [`sharing::Sharing`]: what the core's threads use | callbacks on both CPUs, not the PMI | a lock |
 //! | [`event::EventData`] | callbacks and the PMI on the event's CPU | atomics |

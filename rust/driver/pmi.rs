@@ -35,7 +35,7 @@ const PASSES: u32 = 100;
 pub(super) struct Shared {
     /// The counters whose events the PMI may handle: their registers are complete.
     active: AtomicU64,
-    /// Those of them whose events an NMI has stopped, which is not in the roster's books yet.
+    /// Those of them whose events an NMI has stopped, which is not in the schedule's books yet.
     halted: AtomicU64,
     /// What GLOBAL_CTRL is to be after the PMI, but for what is halted. 0 while the PMU is disabled,
     /// and in a PMI.

@@ -2,12 +2,12 @@
 
 //! Rotation: which groups of a context go first when they do not all fit.
 //!
-//! The decisions are [`rotation`](crate::logic::rotation)'s. Here it gets to see the perf core's groups,
-//! and what it decides is done: groups are put behind others when an interval is over
-//! ([`Driver::line_up`]), and offered although one before them is refused
-//! ([`Driver::let_others_pass`]). Other than that the perf core's order decides.
+//! [`logic::rotation`](crate::logic::rotation) decides; this file shows it the perf core's groups and applies
+//! its decisions: it moves groups behind others at the end of an interval ([`Driver::line_up`]), and has
+//! groups offered although one before them is refused ([`Driver::let_others_pass`]). The rest is up to the
+//! perf core's order.
 //!
-//! With `policy=mainline` nothing is done here at all.
+//! With `policy=mainline` it does nothing.
 
 use super::{
     cpu::{Cpu, Own},
@@ -26,30 +26,30 @@ use crate::{
 };
 use kernel::{cpu::CpuId, prelude::*};
 
-/// How many contexts are known on a CPU.
+/// Number of contexts whose demand is cached on a CPU.
 const KNOWN: usize = 8;
 
-/// What the groups of a context want.
+/// The demand of the groups of a context.
 struct Known {
     version: Version,
     groups: ContextWants,
 }
 
-/// What is known of the groups that take turns on a CPU.
-pub(super) struct Turns {
+/// A cache of the demand of groups that rotate on a CPU.
+pub(super) struct RotationState {
     known: KBox<[Option<Known>; KNOWN]>,
-    /// The entry that is given up next.
+    /// The entry to replace next.
     next: usize,
 }
 
-impl Turns {
-    /// `ENOMEM`, or nothing yet.
+impl RotationState {
+    /// Creates an empty cache. `ENOMEM` without memory.
     pub(super) fn new() -> Result<Self> {
         let known = KBox::init(pin_init::init_array_from_fn(|_| None), GFP_KERNEL)?;
         Ok(Self { known, next: 0 })
     }
 
-    /// What the groups of `context` want, if that is known; with what has come since.
+    /// Returns the demand of the groups of `context`, if cached, brought up to date.
     fn known(&mut self, context: &Context<'_, Driver>) -> Option<&mut Known> {
         let version = context.version();
         let mut entries = self.known.iter_mut().flatten();
@@ -74,7 +74,7 @@ impl Turns {
         Some(known)
     }
 
-    /// What the groups of `context` want, at the end of an interval.
+    /// Returns the demand of the groups of `context` at the end of an interval, and caches it.
     fn look_at(&mut self, context: &Context<'_, Driver>) -> Wants {
         if let Some(known) = self.known(context) {
             if known.groups.end_interval() {
@@ -103,19 +103,19 @@ impl Turns {
     }
 }
 
-/// What a group wants, whichever of its events are enabled.
+/// Returns the demand of a group, of events that are not enabled too.
 fn wants_of(group: WaitingGroup<'_, Driver>) -> GroupWants {
     let mut wants = GroupWants::default();
     group.for_each_event(|event, _| wants.add(event.data().demand.constraint));
     wants
 }
 
-/// A group that waits, on a certain CPU.
+/// A group that waits on a CPU.
 #[derive(Clone, Copy)]
 struct Candidate<'a> {
     group: WaitingGroup<'a, Driver>,
     cpu: CpuId,
-    /// What its events are called.
+    /// The handle for its events.
     id: EventId,
 }
 
@@ -134,14 +134,14 @@ impl Waiting for Candidate<'_> {
     }
 }
 
-/// A group of which an event is being added.
+/// A group that the perf core offers, one of whose events is being added.
 struct Offered<'a, 't> {
     driver: &'a Driver,
     cx: &'a Scheduling<'a, Driver>,
     cpu: &'a Cpu,
-    turns: &'t mut Turns,
+    rotation: &'t mut RotationState,
     event: &'a Event<Driver>,
-    /// What waiting events are called: the id of one that is not there any more.
+    /// The handle for events that wait, which have no id.
     id: EventId,
 }
 
@@ -156,14 +156,14 @@ impl<'a> Offer for Offered<'a, '_> {
     type Group = Candidate<'a>;
 
     fn is_corrupting(&self) -> bool {
-        self.event.data().demand.constraint.exclusive
+        self.event.data().demand.constraint.corrupting
     }
 
     fn is_group_corrupting(&self) -> bool {
         let mut corrupting = false;
         self.cx
             .group(self.event)
-            .for_each_member(|member| corrupting |= member.data().demand.constraint.exclusive);
+            .for_each_member(|member| corrupting |= member.data().demand.constraint.corrupting);
         corrupting
     }
 
@@ -175,7 +175,7 @@ impl<'a> Offer for Offered<'a, '_> {
         self.cx.is_offered(self.event)
     }
 
-    fn takes_turns_with(&self, event: EventId) -> bool {
+    fn rotates_with(&self, event: EventId) -> bool {
         self.cx.event(event).is_some_and(|it| {
             self.cx.context(it) == self.context() && !self.cx.is_of_pinned_group(it)
         })
@@ -183,7 +183,7 @@ impl<'a> Offer for Offered<'a, '_> {
 
     fn wants(&mut self) -> Option<Wants> {
         let context = self.context();
-        self.turns
+        self.rotation
             .known(&context)
             .map(|known| *known.groups.wants())
     }
@@ -220,7 +220,7 @@ impl<'a> Offer for Offered<'a, '_> {
 }
 
 impl Driver {
-    /// Puts the groups that have counted behind those that have had less.
+    /// Moves the groups that have counted behind those with a smaller runtime.
     pub(super) fn line_up(&self, cx: &IntervalEnd<'_, Self>) {
         let cpu = self.cpus.this_cpu(cx.irqs());
         let Some(mut own) = cpu.own.borrow(cx.irqs()) else {
@@ -232,7 +232,7 @@ impl Driver {
             if !context.may_be_ordered() {
                 return;
             }
-            let wants = own.turns.look_at(&context);
+            let wants = own.rotation.look_at(&context);
             let latest = context.latest();
             let mut moved = false;
             context.for_each_active(|group| {
@@ -240,13 +240,13 @@ impl Driver {
                 let mut corrupting = false;
                 group.for_each_member(|member| {
                     let data = member.data();
-                    corrupting |= data.demand.constraint.exclusive;
+                    corrupting |= data.demand.constraint.corrupting;
                     if let Some(counter) = data.counter() {
                         counters.insert(counter);
                     }
                 });
                 let counted = Counted {
-                    had: group.runtime_place(),
+                    runtime: group.runtime_place(),
                     counters,
                     corrupting,
                 };
@@ -254,38 +254,38 @@ impl Driver {
                 let place = place_after_interval(&counted, latest, &wants, all, limits);
                 if let Some(place) = place {
                     context.requeue(group, place);
-                    // It may not be offered at all for a while, if it is behind one that is refused.
+                    // The perf core may not offer the group for a while, behind one that is refused.
                     group.for_each_member(|member| member.data().wait_for_turn());
                     moved = true;
                 }
             });
-            // If none has counted, the perf core lets another be the first.
+            // If no group has counted, the perf core moves the first one.
             if moved {
                 cx.keep_order(&context);
             }
         });
     }
 
-    /// The group of `event`, which is being added.
+    /// Returns the group of `event`, which is being added.
     #[inline]
     fn offered<'a, 't>(
         &'a self,
         cx: &'a Scheduling<'a, Self>,
         cpu: &'a Cpu,
-        turns: &'t mut Turns,
+        rotation: &'t mut RotationState,
         event: &'a Event<Self>,
     ) -> Option<Offered<'a, 't>> {
         Some(Offered {
             driver: self,
             cx,
             cpu,
-            turns,
+            rotation,
             event,
             id: EventId::from_index(0)?,
         })
     }
 
-    /// Whether `event`, which is being added, has to wait for others of its kind.
+    /// Returns whether `event`, which is being added, has to wait for others of its kind.
     pub(super) fn waits_for_its_kind(
         &self,
         cx: &Scheduling<'_, Self>,
@@ -296,13 +296,15 @@ impl Driver {
         if !self.shares_a_core || self.hardware.policy != Policy::Rpmu {
             return false;
         }
-        let Own { roster, turns, .. } = own;
+        let Own {
+            schedule, rotation, ..
+        } = own;
         let counters = self.hardware.pmu.capabilities.counters;
-        self.offered(cx, cpu, turns, event)
-            .is_some_and(|mut offered| waits_for_its_kind(roster, counters, &mut offered))
+        self.offered(cx, cpu, rotation, event)
+            .is_some_and(|mut offered| waits_for_its_kind(schedule, counters, &mut offered))
     }
 
-    /// Has groups behind that of `event`, which is refused, offered if they fit.
+    /// Has the perf core offer groups that fit behind that of `event`, which is refused.
     #[cold]
     pub(super) fn let_others_pass(
         &self,
@@ -314,12 +316,14 @@ impl Driver {
         if self.hardware.policy != Policy::Rpmu {
             return;
         }
-        let Own { roster, turns, .. } = own;
+        let Own {
+            schedule, rotation, ..
+        } = own;
         let counters = self.hardware.pmu.capabilities.counters;
         let closed = self.transactions.counters();
         let found = self
-            .offered(cx, cpu, turns, event)
-            .and_then(|mut offered| let_others_pass(roster, counters, closed, &mut offered));
+            .offered(cx, cpu, rotation, event)
+            .and_then(|mut offered| let_others_pass(schedule, counters, closed, &mut offered));
         let Some(found) = found else {
             return;
         };

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the perf core asks of a PMU: which events fit, and that they count.
+//! The callbacks of the perf core: placing events on counters, and counting.
 //!
-//! Adding and removing events changes the roster only. The hardware follows when the PMU is
-//! enabled, and only as far as it has to. So it does for events that are started and stopped: the
-//! PMU is disabled for that, if it is not already; but for what is stopped in an NMI, which
-//! [`Driver::own`] settles afterwards.
+//! Adding and removing events changes the schedule only. The registers follow when the PMU is enabled, and
+//! only as far as they have to. So they do for events that are started and stopped, for which the PMU is
+//! disabled too. For events that are stopped in an NMI, [`Driver::own`] updates the shadow afterwards.
 
 use super::{
     cpu::{Cpu, Own},
@@ -26,7 +25,7 @@ use crate::{
         sched::{
             assign::Policy,
             constraint::Constraint,
-            cpu_schedule::{Entry, Roster},
+            cpu_schedule::{CpuSchedule, Entry},
             explanation::Explanation,
             limits::Limits,
         },
@@ -41,11 +40,11 @@ use crate::{
 use kernel::{cpu::CpuId, mm::Mm, prelude::*};
 
 impl Driver {
-    /// What we keep of this CPU, for callbacks that run in no NMI.
+    /// Returns the state of this CPU, for callbacks outside of NMIs.
     ///
-    /// [`None`] if a callback runs already. The perf core does not call these from one another; but a
-    /// tracepoint within one may be an event that leads a group of ours, and stops it. [`None`], too,
-    /// when the CPU has been [given back](super::hotplug::give_back).
+    /// [`None`] if a callback is running already: the perf core does not nest them, but a tracepoint within
+    /// one may be an event that leads a group of ours, and stop it. Also [`None`] when the CPU has been
+    /// [given back](super::hotplug::give_back).
     #[inline]
     fn own<'a>(
         &'a self,
@@ -53,13 +52,13 @@ impl Driver {
     ) -> Option<(&'a Cpu, CpuCellGuard<'a, Own>)> {
         let cpu = self.cpus.this_cpu(cx.irqs());
         let mut own = cpu.own.borrow(cx.irqs())?;
-        Self::settle_halted(&cpu.shared, &mut own.shadow);
+        Self::update_shadow(&cpu.shared, &mut own.shadow);
         Some((cpu, own))
     }
 
-    /// Keeps for who asks that `event`, with so many `members` in its group, has found no place.
+    /// Records that `event`, with so many `members` in its group, could not be placed.
     ///
-    /// One that waits for its turn is not told of again: there is nothing new about it.
+    /// Not for an event that already waits in rotation.
     fn place_failed(
         &self,
         cx: &Scheduling<'_, Self>,
@@ -82,17 +81,17 @@ impl Driver {
         own.unplaced.push(event, members, explanation);
     }
 
-    /// Has the shadow know of what was stopped in an NMI. The PMU is disabled.
+    /// Brings the shadow up to date with counters that an NMI stopped. The PMU is disabled.
     #[inline]
-    fn settle_halted(shared: &Shared, shadow: &mut Shadow) {
+    fn update_shadow(shared: &Shared, shadow: &mut Shadow) {
         let halted = shared.halted();
         if !halted.is_empty() {
-            Self::settle(halted, shared, shadow);
+            Self::shadow_halted(halted, shared, shadow);
         }
     }
 
     #[cold]
-    fn settle(halted: CounterMask, shared: &Shared, shadow: &mut Shadow) {
+    fn shadow_halted(halted: CounterMask, shared: &Shared, shadow: &mut Shadow) {
         for counter in halted & shadow.active() {
             shared.deactivate(counter);
             shadow.stop(counter, None);
@@ -100,9 +99,9 @@ impl Driver {
         shared.set_halted(halted, false);
     }
 
-    /// Lets the event `id` count on `counter` when the PMU is enabled next time.
+    /// Programs `counter` for the event `id`, which counts when the PMU is enabled next.
     ///
-    /// The event [holds](EventData::hold) no counter until that is written.
+    /// The event [holds](EventData::hold) no counter until its registers are written.
     fn start_on(
         &self,
         cx: &OnCpu<'_, Self>,
@@ -124,14 +123,13 @@ impl Driver {
         Self::hold(event, counter);
         shared.activate(counter, id);
         if event.is_stopped() {
-            // In an NMI, since somebody has looked.
+            // By an NMI, since the caller has checked.
             shared.halt(counter);
         }
         event.update_userpage();
     }
 
-    /// Makes the event selects fit to be programmed, where the model wants that. The PMU is
-    /// disabled.
+    /// Clears the event selects before they are programmed, as some models need. The PMU is disabled.
     #[cold]
     #[inline(never)]
     fn clear(&self, cx: &OnCpu<'_, Self>, shared: &Shared, shadow: &mut Shadow) {
@@ -143,16 +141,16 @@ impl Driver {
         self.go_on(cx, active, shared, shadow);
     }
 
-    /// Says that `event` is on `counter`, which holds what it should, or that it is stopped.
+    /// Records that `event` is on `counter`, which holds its value, or that it is stopped there.
     #[inline]
     fn hold(event: &Event<Self>, counter: CounterId) {
         event.data().hold(counter);
         event.set_counter(Some((counter.index(), counter.rdpmc_index())));
     }
 
-    /// Stops the events on `counters`, all of them active, and brings their counts up to date, so that
-    /// the registers can be written. Whatever these hold then, reading the events gives these counts,
-    /// until the events [go on](Self::go_on). The PMU is disabled.
+    /// Stops the events on `counters`, all of them active, and updates their counts, so that the registers can
+    /// be overwritten. Reading the events returns these counts until they [go on](Self::go_on). The PMU is
+    /// disabled.
     pub(super) fn pause(
         &self,
         cx: &OnCpu<'_, Self>,
@@ -169,8 +167,8 @@ impl Driver {
         }
     }
 
-    /// Lets the events count again that were [paused](Self::pause) on `counters`. One that an NMI has
-    /// stopped meanwhile gets its counter back, and stays stopped.
+    /// Starts the events again that were [paused](Self::pause) on `counters`. An event that an NMI has stopped
+    /// meanwhile gets its counter back, and stays stopped.
     pub(super) fn go_on(
         &self,
         cx: &OnCpu<'_, Self>,
@@ -186,7 +184,7 @@ impl Driver {
         }
     }
 
-    /// Brings a PMU that others have used into a known state.
+    /// Resets a PMU that others have used.
     #[cold]
     #[inline(never)]
     fn begin_afresh(&self, cx: &OnCpu<'_, Self>, own: &mut Own) {
@@ -194,8 +192,8 @@ impl Driver {
         self.transactions.allow(own, cx.irqs());
     }
 
-    /// Starts afresh after overflows that could not be acknowledged. The PMU is disabled, and what was
-    /// on counters has been halted.
+    /// Resets the PMU after overflows that could not be acknowledged. The PMU is disabled, and all active
+    /// counters are halted.
     ///
     /// Mainline: `intel_pmu_reset()`, `arch/x86/events/intel/core.c:3717`; its events count again
     /// when they are next put on a counter.
@@ -208,21 +206,23 @@ impl Driver {
         );
         let counting = own.shadow.active();
         self.pause(cx, counting, shared, &mut own.shadow);
-        Self::settle_halted(shared, &mut own.shadow);
+        Self::update_shadow(shared, &mut own.shadow);
         own.reset(&self.hardware, cx.irqs());
         self.go_on(cx, counting, shared, &mut own.shadow);
     }
 
-    /// Programs what the roster plans, but for GLOBAL_CTRL.
+    /// Programs the plan, except for GLOBAL_CTRL.
     #[inline(never)]
-    fn realise(&self, cx: &PmuDisabled<'_, Self>, cpu: &Cpu, own: &mut Own) {
+    fn program(&self, cx: &PmuDisabled<'_, Self>, cpu: &Cpu, own: &mut Own) {
         let shared = &cpu.shared;
         self.transactions.abort_if_needed(own, cx.irqs());
         self.user_read.mark_dirty(own, cx.irqs());
-        let Own { roster, shadow, .. } = &mut *own;
+        let Own {
+            schedule, shadow, ..
+        } = &mut *own;
 
-        // Everybody leaves before anybody arrives, since they may change places.
-        for (id, counter) in roster.leaving() {
+        // All events leave before one arrives, since they may swap counters.
+        for (id, counter) in schedule.leaving() {
             if let Some(event) = cx.event(id) {
                 if shadow.active().contains(counter) {
                     self.stop_on(cx, (counter, event), shared, shadow);
@@ -230,11 +230,11 @@ impl Driver {
                 event.data().leave();
             }
         }
-        for (id, counter) in roster.arriving() {
+        for (id, counter) in schedule.arriving() {
             if let Some(event) = cx.event(id) {
                 let data = event.data();
                 let register = match data.demand.requirement {
-                    Some(_) => roster.get(id).and_then(Entry::planned_register),
+                    Some(_) => schedule.get(id).and_then(Entry::planned_register),
                     None => None,
                 };
                 data.arrive(counter, register, cpu.id);
@@ -246,11 +246,11 @@ impl Driver {
                 trace::schedule(event, counter.index());
             }
         }
-        roster.settle();
+        schedule.mark_programmed();
         trace::rotate(|| {
             cx.is_rotation().then(|| Rotation {
                 // CAST: no more than there are counters.
-                counting: roster.len() as u32,
+                counting: schedule.len() as u32,
                 wait: match self.hardware.policy {
                     Policy::Rpmu => cx.waiting_groups(),
                     Policy::Mainline => 0,
@@ -259,8 +259,7 @@ impl Driver {
         });
     }
 
-    /// Gives back what the plan, which is programmed, does without: to transactions and to the core's other
-    /// thread.
+    /// Releases what the programmed plan does without, to TSX and to the core's other thread.
     #[inline(never)]
     fn give_back(&self, cx: &PmuDisabled<'_, Self>, cpu: &Cpu, own: &mut Own) {
         self.transactions
@@ -268,7 +267,7 @@ impl Driver {
         self.release(cx, cpu, own);
     }
 
-    /// Stops `event` on `counter`, and brings its count up to date. The PMU is disabled.
+    /// Stops `event` on `counter`, and updates its count. The PMU is disabled.
     fn stop_on(
         &self,
         cx: &OnCpu<'_, Self>,
@@ -298,7 +297,7 @@ impl InternalOperations for Driver {
         self.try_within_limits(cx, cpu, |limits| {
             let mut group = Group::new(&self.hardware.pmu.capabilities, limits);
             let mut verdict = Ok(());
-            for entry in own.roster.entries().filter(|it| cx.is_pinned(it.event)) {
+            for entry in own.schedule.entries().filter(|it| cx.is_pinned(it.event)) {
                 verdict = verdict.and(group.push(entry.demand()));
             }
             waiting.for_each_event(|event| {
@@ -322,7 +321,7 @@ impl Operations for Driver {
         let cpu = self.cpus.this_cpu(cx.irqs());
         cpu.shared.set_enabled(CounterMask::EMPTY);
         let Some(mut own) = cpu.own.borrow(cx.irqs()) else {
-            // See `own()`. What the caller does next relies on this much, but where nothing counts.
+            // See `own()`. The caller relies on stopped counters, unless none can count.
             if !cpu.own.is_closed() {
                 self.hardware.stop(cx.irqs());
             }
@@ -337,9 +336,9 @@ impl Operations for Driver {
             if cpu.shared.was_stuck() {
                 self.recover(cx, &cpu.shared, &mut own);
             }
-            Self::settle_halted(&cpu.shared, &mut own.shadow);
+            Self::update_shadow(&cpu.shared, &mut own.shadow);
         }
-        // The sibling writes those that no event here has claimed.
+        // The sibling may write those that no event here uses.
         if self.hardware.pmu.model.offcore_scope == Scope::Core {
             own.shadow.forget_extra_registers();
         }
@@ -351,10 +350,10 @@ impl Operations for Driver {
             return;
         };
         let shared = &cpu.shared;
-        // A task that is switched for a clone of it changes nothing, nor does who starts and stops.
+        // A switch between clones of a context changes nothing, nor do starts and stops.
         let changed = core::mem::take(&mut own.changed);
         if changed {
-            self.realise(cx, cpu, &mut own);
+            self.program(cx, cpu, &mut own);
         }
         let running = own
             .shadow
@@ -380,16 +379,21 @@ impl Operations for Driver {
         }
         let data = event.data();
         let wish = data.last_counter(cpu.id);
-        if own.roster.in_transaction() {
-            // Nothing is planned yet, so there is nothing to claim.
+        if own.schedule.in_txn() {
+            // Only collected: nothing is planned yet, so the core need not know.
             return Ok(own
-                .roster
+                .schedule
                 .add(id, data.demand, wish, &Limits::NONE)
                 .inspect_err(|_| self.let_others_pass(cx, cpu, &mut own, event))?);
         }
-        let planned = self.plan(cx, cpu, &mut own, Plain::No, Some(id), |roster, limits| {
-            roster.add(id, data.demand, wish, limits)
-        });
+        let planned = self.plan(
+            cx,
+            cpu,
+            &mut own,
+            Plain::No,
+            Some(id),
+            |schedule, limits| schedule.add(id, data.demand, wish, limits),
+        );
         Self::note_placed(&mut own, &planned, || Some(event));
         planned.map_err(|denied| {
             Self::note_refused(&mut own, event);
@@ -410,7 +414,7 @@ impl Operations for Driver {
         if let Some(counter) = event.data().counter().filter(|_| !event.is_stopped()) {
             self.stop_on(cx, (counter, event), shared, &mut own.shadow);
         }
-        own.roster.remove(id);
+        own.schedule.remove(id);
         event.data().leave();
         event.set_counter(None);
         event.update_userpage();
@@ -422,7 +426,7 @@ impl Operations for Driver {
             return;
         };
         let counter = event.data().counter();
-        // In this order: who looks from now on finds no counter, and an NMI can stop the event again.
+        // In this order: readers find no counter from now on, and an NMI can stop the event again.
         event.data().leave();
         event.set_started();
         if let Some(counter) = counter {
@@ -459,7 +463,7 @@ impl Operations for Driver {
         if !shared.is_halted(counter) {
             return false;
         }
-        // It does not count, no PMI handles it, and the shadow takes it for running.
+        // The event does not count, no PMI handles it, and in the shadow it is running.
         event::restart(event, counter, &self.hardware, cx.irqs());
         shared.set_halted(counter.mask(), false);
         shared.run(&self.hardware, cx.irqs());
@@ -472,8 +476,8 @@ impl Operations for Driver {
 
     #[inline]
     fn read(&self, cx: &OnCpu<'_, Self>, event: &Event<Self>) {
-        // What a stopped event has counted is known. Its counter may be another than it stopped
-        // on, and hold what somebody else left there.
+        // The count of a stopped event is up to date. Its counter may be another than it stopped on, and hold
+        // the value of another event.
         if !event.is_stopped() {
             update(event, &self.hardware, cx.irqs());
         }
@@ -498,7 +502,7 @@ impl Operations for Driver {
     #[inline]
     fn begin_txn(&self, cx: &PmuDisabled<'_, Self>) {
         if let Some((_, mut own)) = self.own(cx) {
-            own.roster.begin();
+            own.schedule.begin();
         }
     }
 
@@ -506,9 +510,9 @@ impl Operations for Driver {
     fn commit_txn(&self, cx: &Scheduling<'_, Self>) -> Result {
         let (cpu, mut own) = self.own(cx).ok_or(EAGAIN)?;
         let own = &mut *own;
-        let plain = Plain::of(&own.roster);
-        let leader = own.roster.collected().next().map(|entry| entry.event);
-        let planned = self.plan(cx, cpu, own, plain, leader, Roster::commit);
+        let plain = Plain::of(&own.schedule);
+        let leader = own.schedule.collected().next().map(|entry| entry.event);
+        let planned = self.plan(cx, cpu, own, plain, leader, CpuSchedule::commit);
         Self::note_placed(own, &planned, || cx.event(leader?));
         planned.map_err(|denied| {
             if let Some((id, leader)) = leader.and_then(|id| Some((id, cx.event(id)?))) {
@@ -520,7 +524,7 @@ impl Operations for Driver {
                 } else {
                     Self::note_refused(own, leader);
                 }
-                let members = own.roster.collected();
+                let members = own.schedule.collected();
                 let all = Constraint::any_of(CounterMask::EMPTY);
                 let all = members.clone().fold(all, |all, it| all.or(it.constraint));
                 // CAST: no more than there are counters.
@@ -534,7 +538,7 @@ impl Operations for Driver {
 
     fn cancel_txn(&self, cx: &PmuDisabled<'_, Self>) {
         if let Some((_, mut own)) = self.own(cx) {
-            own.roster.cancel();
+            own.schedule.cancel();
         }
     }
 }

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What is decided, never how it is done.
+//! The decisions of the driver, as computations on plain values.
 //!
-//! Everything in here is a computation on plain values: no kernel types, no `unsafe`, no
-//! allocation, nothing but `core`. The driver asks, gets a plan or a refusal with its reason, and
-//! applies it. The same files compile on the host, where `selftests/host` tests them.
+//! No kernel types, no `unsafe`, no allocation, nothing but `core`. The driver calls it, gets a plan or a
+//! refusal with its reason, and applies that. The same files compile on the host, where `selftests/host`
+//! tests them, and in `rpmu-plan`.
 //!
 //! ```text
 //!  perf_event_open   attr ──► event_select / constraint / period      one event
 //!                    group ─► assign                                  a group on an idle PMU
-//!  add, commit       limits ─► roster ─► assign ─► claim              one CPU's events
-//!                              roster ─► register_plan                their extra registers
-//!  enable, disable   roster ─► registers                              what to write
+//!  add, commit       rotation                                       which groups wait, which go first
+//!                    smt ─► cpu_schedule ─► assign                    one CPU's events beside the sibling's
+//!                           cpu_schedule ─► register_plan             their extra registers
+//!  enable, disable   cpu_schedule ─► shadow                           what to write
 //! ```
 //!
 //! Most of it runs with interrupts off, some of it ([`regs::period`], [`regs::counter`]) in NMI context too:

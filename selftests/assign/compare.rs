@@ -13,7 +13,7 @@ use logic::capabilities::{Capabilities, Cpuid, Leaf};
 use logic::regs::counter::{CounterId, CounterMask};
 use logic::sched::assign::{Policy, Problem};
 use logic::sched::constraint::Constraint;
-use logic::sched::cpu_schedule::Roster;
+use logic::sched::cpu_schedule::CpuSchedule;
 use logic::sched::limits::Limits;
 use mainline::{Want, AS_IS, MENDED};
 
@@ -116,7 +116,7 @@ fn solve(wants: &[Want], gp_limit: u32, policy: Policy) -> Option<[u8; mainline:
 /// the driver has when it is asked whether a group fits.
 // Out of the way of what is measured: 4 KiB of stack.
 #[inline(never)]
-fn about_to_commit(list: &[Event], all_come: bool) -> Option<KBox<Roster<u8>>> {
+fn about_to_commit(list: &[Event], all_come: bool) -> Option<KBox<CpuSchedule<u8>>> {
     let cpuid = Cpuid {
         leaf_0: Leaf {
             eax: 0xd,
@@ -130,19 +130,19 @@ fn about_to_commit(list: &[Event], all_come: bool) -> Option<KBox<Roster<u8>>> {
         ..Cpuid::default()
     };
     let capabilities = Capabilities::decode(&cpuid, None)?;
-    let mut roster = KBox::new(Roster::new(&capabilities), GFP_KERNEL).ok()?;
+    let mut schedule = KBox::new(CpuSchedule::new(&capabilities), GFP_KERNEL).ok()?;
     if all_come {
-        roster.begin();
+        schedule.begin();
     }
     for (number, (constraint, had)) in list.iter().enumerate() {
         if had.is_none() {
-            roster.begin();
+            schedule.begin();
         }
         // CAST: as few events as there are counters.
         let event = number as u8;
-        roster.add(event, *constraint, *had, &Limits::NONE).ok()?;
+        schedule.add(event, *constraint, *had, &Limits::NONE).ok()?;
     }
-    Some(roster)
+    Some(schedule)
 }
 
 /// What it takes to find counters for `list` as the driver does it: all of them are coming (back), or
@@ -157,8 +157,8 @@ fn commit_cost(list: &[Event]) -> Option<u64> {
         ];
         let mut call = 0;
         let cost = kernel_side::cost(|| {
-            if let Some(roster) = fresh.get_mut(call) {
-                let _ = black_box(roster.commit(&Limits::NONE));
+            if let Some(schedule) = fresh.get_mut(call) {
+                let _ = black_box(schedule.commit(&Limits::NONE));
             }
             call = 1;
         })?;

@@ -281,7 +281,7 @@ fn find(
         }
         Refusal::Limited(_) if now.sibling & wanted.bits() != 0 => {
             // An event that does not corrupt may use counters that are closed to corrupting ones only.
-            let corrupts = |demand: &Demand| demand.constraint.exclusive;
+            let corrupts = |demand: &Demand| demand.constraint.corrupting;
             let theirs = match demands.iter().any(corrupts) {
                 true => now.sibling,
                 false => now.closed,
@@ -315,7 +315,7 @@ fn counting<'a>(
 fn want_what_is_taken(request: &Request, demands: &[Demand], placed: &[CounterMask]) -> bool {
     let plain = demands
         .iter()
-        .all(|demand| demand.requirement.is_none() && !demand.constraint.exclusive);
+        .all(|demand| demand.requirement.is_none() && !demand.constraint.corrupting);
     let shares = shares_a_core(&request.machine) && request.machine.pmu.model.ht_erratum.is_some();
     let taken = |demand: &Demand| is_taken(demand.constraint.counters, placed);
     plain && !shares && demands.iter().any(taken)
@@ -334,7 +334,7 @@ fn fits_beside(
     // Within the limits that the core's other thread imposes now?
     let limits = Limits {
         closed: CounterMask::from_bits(now.closed),
-        closed_to_exclusive: CounterMask::from_bits(now.sibling),
+        closed_to_corrupting: CounterMask::from_bits(now.sibling),
         gp: now.gp,
         ..Limits::NONE
     };

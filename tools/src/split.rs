@@ -96,7 +96,7 @@ impl Place<'_> {
         }
         let exclusive = events
             .iter()
-            .filter(|demand| demand.constraint.exclusive)
+            .filter(|demand| demand.constraint.corrupting)
             .count();
         let half = self.machine.pmu.capabilities.gp() as usize / 2;
         if shares_a_core(self.machine) && exclusive > half * runs {

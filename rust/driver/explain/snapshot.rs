@@ -3,7 +3,7 @@
 //! Who has which counter of a CPU, and who waits for one: `rpmu/cpuN/schedule` in debugfs.
 //!
 //! The CPU itself looks, in an interrupt. That comes in between callbacks, not during one, so it
-//! finds the roster at rest, and needs no lock that a callback would have to wait for. Those that wait
+//! finds the schedule at rest, and needs no lock that a callback would have to wait for. Those that wait
 //! for their turn are found by looking, too: they are not tried, and nothing is kept of that.
 
 use super::failures::{self, Unplaced};
@@ -77,7 +77,7 @@ impl core::fmt::Display for Shown {
 #[derive(Clone, Copy)]
 struct Holder {
     counter: CounterId,
-    /// The roster's entry.
+    /// The schedule's entry.
     entry: Entry<EventId>,
     event: Shown,
     /// How long it has had the counter, in milliseconds.
@@ -134,7 +134,7 @@ impl Snapshot {
         let Some(own) = pmu.ops().cpus.this_cpu(irqs).own.borrow(irqs) else {
             return;
         };
-        for (slot, entry) in self.holders.iter_mut().zip(own.roster.entries()) {
+        for (slot, entry) in self.holders.iter_mut().zip(own.schedule.entries()) {
             *slot = entry
                 .placed()
                 .zip(cx.event(entry.event))
@@ -172,7 +172,7 @@ impl fmt::Display for Holder {
             Listed(self.entry.constraint.counters),
             self.age,
         )?;
-        if self.entry.constraint.exclusive {
+        if self.entry.constraint.corrupting {
             f.write_str(" exclusive")?;
         }
         if self.event.pinned {

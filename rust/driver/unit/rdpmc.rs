@@ -53,7 +53,7 @@ impl UserRead {
             return;
         };
         let before = CounterMask::from_bits(builtin.dirty(irqs));
-        let Marks { cleared, marked } = own.dirty.use_counters(own.roster.taken(), before);
+        let Marks { cleared, marked } = own.dirty.use_counters(own.schedule.taken(), before);
         for counter in cleared {
             own.shadow.forget(counter);
         }

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a CPU agrees on with the other thread of its core: who may use which counter, and what the
-//! extra registers hold.
+//! Sharing of counters and extra registers with the other thread of the core.
 //!
-//! Only where the PMU has an erratum, or registers in common, that make it necessary. Every possible
-//! CPU has a [`Core`] of its own; a CPU that comes sits down at the one that its sibling sits at, or
-//! at its own if it is alone. It stays there until it goes. So it does not matter which of the two
-//! came first, and a CPU that was off when the module was loaded is like any other.
+//! [`logic::smt`](crate::logic::smt) decides; this file takes the core's lock and applies its decisions. It is
+//! needed only where an erratum or shared registers of the PMU make it necessary. Every possible CPU has a
+//! [`Core`] of its own. A CPU that comes online joins the core of its sibling, or its own if it is alone,
+//! and leaves it when it goes offline. So it does not matter which of the two came first, nor whether a CPU
+//! was online when the module was loaded.
 //!
 //! # Locks
 //!
-//! A core's lock is taken by callbacks of the perf core, that is, within the lock of a context; by
-//! CPUs that come and go; with interrupts off. No other lock is taken within it, no two cores' locks
-//! at a time, and the PMI takes none.
+//! A core's lock is taken with interrupts off, by callbacks of the perf core, that is, within the lock of a
+//! context, and by CPUs that go on or off line. No other lock is taken within it, no two cores' locks at a
+//! time, and the PMI takes none.
 
 use crate::{
     driver::{
@@ -27,7 +27,7 @@ use crate::{
         model::{Model, Scope},
         open::refusal::Refusal,
         pmu::Pmu,
-        sched::{cpu_schedule::Roster, limits::Limits},
+        sched::{cpu_schedule::CpuSchedule, limits::Limits},
         smt::{
             protocol::{limits_now, try_pinned, Denied, Plain, Told},
             siblings::{Core, Thread},
@@ -44,20 +44,20 @@ use kernel::{
     time::{ClockSource, Monotonic},
 };
 
-/// A CPU's part in the sharing.
+/// The state that a CPU shares with its sibling.
 #[pin_data]
 pub(in crate::driver) struct Sharing {
-    /// The core that this CPU has founded; where its sibling has founded one, it is not used.
+    /// The core that this CPU founds when it comes online before its sibling; otherwise unused.
     #[pin]
     core: RawSpinLock<Core>,
-    /// Where this CPU sits: [`Seat::encode`], or [`NO_SEAT`]. The CPU itself writes it.
+    /// The CPU's seat: [`Seat::encode`], or [`NO_SEAT`]. Only the CPU itself writes it.
     seat: AtomicU64,
 }
 
-/// Not an encoded seat.
+/// The code for a CPU without a seat.
 const NO_SEAT: u64 = u64::MAX;
 
-/// Which thread of which core a CPU is.
+/// A core, and the thread of it that a CPU is.
 #[derive(Clone, Copy)]
 pub(in crate::driver) struct Seat {
     /// The CPU that has founded the core.
@@ -75,7 +75,7 @@ impl Seat {
     }
 
     fn decode(code: u64) -> Option<Self> {
-        // What is lost by the cast is not there in the code of a seat.
+        // The code of a seat has no bits that the cast drops.
         let founder = CpuId::from_u32(u32::try_from(code >> 1).ok()?)?;
         let thread = match code & 1 {
             0 => Thread::First,
@@ -86,7 +86,7 @@ impl Seat {
 }
 
 impl Sharing {
-    /// A CPU that is not there yet.
+    /// Creates the state of a CPU that is offline.
     pub(in crate::driver) fn new(pmu: &Pmu) -> impl PinInit<Self> + use<> {
         let core = Core::new(pmu.capabilities.gp());
         let core = match pmu.model.offcore_scope {
@@ -104,9 +104,9 @@ impl Sharing {
     }
 }
 
-/// Whether threads of a core have to agree with one another on this machine.
+/// Returns whether the threads of a core have to agree with one another on this machine.
 ///
-/// A machine whose cores have one thread each, and where no CPU can join, does without.
+/// They need not where cores have one thread each and no CPU can come online.
 pub(in crate::driver) fn is_needed(model: &Model, ht_workaround: bool) -> bool {
     let counters = model.ht_erratum.is_some() && ht_workaround;
     let registers = model.offcore_scope == Scope::Core;
@@ -115,8 +115,8 @@ pub(in crate::driver) fn is_needed(model: &Model, ht_workaround: bool) -> bool {
 }
 
 impl Driver {
-    /// Whether an event on `cpu`, or one that may go anywhere, will always find the core's other
-    /// thread beside it. That may change with CPUs that come and go; what counts is now.
+    /// Returns whether an event on `cpu`, or on any CPU, always has a sibling thread beside it. Looks at the
+    /// CPUs that are online now.
     pub(in crate::driver) fn always_has_sibling(&self, cpu: Option<CpuId>) -> bool {
         let has_sibling = |cpu| sibling(cpu).is_some();
         self.shares_a_core
@@ -134,7 +134,7 @@ impl Driver {
         Some(self.cpus.get(seat.founder)?.sharing.core.lock(irqs))
     }
 
-    /// This CPU comes: it is a thread of its core from now on.
+    /// Makes this CPU, which comes online, a thread of its core.
     pub(in crate::driver) fn join_core(&self, irqs: &LocalInterruptDisabled) {
         if !self.shares_a_core {
             return;
@@ -159,7 +159,7 @@ impl Driver {
         sharing.seat.store(seat.unwrap_or(NO_SEAT), Relaxed);
     }
 
-    /// This CPU goes, and what it has claimed is free. No event is on it.
+    /// Removes this CPU, which goes offline and has no events, from its core, and frees its counters.
     pub(in crate::driver) fn leave_core(&self, pmu: &CorePmu, irqs: &LocalInterruptDisabled) {
         let sharing = &self.cpus.this_cpu(irqs).sharing;
         let Some(seat) = sharing.seat() else { return };
@@ -171,8 +171,8 @@ impl Driver {
         resched(pmu, woken);
     }
 
-    /// The core of `cpu`, and which of its threads that is; [`None`] where the threads have nothing to agree
-    /// on.
+    /// Locks the core of `cpu`, and returns it with the CPU's thread; [`None`] where the threads have nothing to
+    /// agree on.
     fn seated<'a>(
         &'a self,
         cx: &'a OnCpu<'_, Self>,
@@ -182,8 +182,8 @@ impl Driver {
         Some((self.core(seat, cx.irqs())?, seat.thread))
     }
 
-    /// Has `change` add to the plan of this CPU, within the limits that hold now
-    /// ([`ThreadState::plan`]). `event` is that which is added, or the first of its group.
+    /// Calls `change` to add to the plan of this CPU, within the limits that hold now
+    /// ([`ThreadState::plan`]). `event` is the event to add, or the first of its group.
     ///
     /// [`ThreadState::plan`]: crate::logic::smt::protocol::ThreadState::plan
     pub(in crate::driver) fn plan(
@@ -193,27 +193,27 @@ impl Driver {
         own: &mut Own,
         plain: Plain,
         event: Option<EventId>,
-        change: impl FnOnce(&mut Roster<EventId>, &Limits) -> Result<(), Refusal>,
+        change: impl FnOnce(&mut CpuSchedule<EventId>, &Limits) -> Result<(), Refusal>,
     ) -> Result<(), Denied> {
         let transactions = self.transactions.counters();
         let is_pinned = || event.is_some_and(|event| cx.is_pinned(event));
-        let Own { roster, smt, .. } = own;
+        let Own { schedule, smt, .. } = own;
         let mut seated = self.seated(cx, cpu);
         let core = seated.as_mut().map(|(core, thread)| (&mut **core, *thread));
-        let (planned, woken) = smt.plan(core, roster, plain, transactions, is_pinned, change);
+        let (planned, woken) = smt.plan(core, schedule, plain, transactions, is_pinned, change);
         drop(seated);
         resched(cx.pmu(), woken);
         planned
     }
 
-    /// The limits that hold now for groups that rotate. Nobody waits for them to change.
+    /// Returns the limits that hold now for groups that rotate.
     pub(in crate::driver) fn limits_now(&self, cx: &OnCpu<'_, Self>, cpu: &Cpu) -> Limits {
         let seated = self.seated(cx, cpu);
         let core = seated.as_ref().map(|(core, thread)| (&**core, *thread));
         limits_now(core, self.transactions.counters())
     }
 
-    /// Says that a group of this CPU would be placed if it were not for the sibling.
+    /// Records that a group of this CPU would fit if it were not for the sibling.
     pub(in crate::driver) fn wait_for_sibling(
         &self,
         cx: &OnCpu<'_, Self>,
@@ -225,8 +225,8 @@ impl Driver {
         }
     }
 
-    /// Whether `fits` says so of the limits that hold now for a pinned group. If not, what it was asked
-    /// for is waited for.
+    /// Returns the verdict of `fits` on the limits that hold now for a pinned group. If it does not fit, this
+    /// CPU waits for looser limits.
     pub(in crate::driver) fn try_within_limits(
         &self,
         cx: &OnCpu<'_, Self>,
@@ -238,8 +238,7 @@ impl Driver {
         try_pinned(core, self.transactions.counters(), fits)
     }
 
-    /// Notes down that `event`, or the group that it leads, was placed if it was, and if that is of
-    /// interest to the sibling.
+    /// Records that `event`, or the group that it leads, was placed, if it was and the threads contend.
     #[inline]
     pub(in crate::driver) fn note_placed<'a>(
         own: &mut Own,
@@ -254,28 +253,27 @@ impl Driver {
         }
     }
 
-    /// Notes down that `event`, or the group that it leads, was refused, if that is of interest to the
-    /// sibling.
+    /// Records that `event`, or the group that it leads, was refused, if the threads contend.
     pub(in crate::driver) fn note_refused(own: &mut Own, event: &Event<Self>) {
-        own.smt.note_refused(&mut own.roster, || {
+        own.smt.note_refused(&mut own.schedule, || {
             event.data().share(now(), event.time_running())
         });
     }
 
-    /// The same of a pinned group.
+    /// Records that a pinned group was refused.
     pub(in crate::driver) fn note_pinned_refused(own: &mut Own) {
-        own.smt.note_pinned_refused(&mut own.roster);
+        own.smt.note_pinned_refused(&mut own.schedule);
     }
 
-    /// Says that the plan of this CPU is settled: what was left by that is free, and the sibling
-    /// tries again if it has waited for it, or makes way.
+    /// Tells the core that the plan of this CPU is programmed: the other counters are free, and the sibling
+    /// schedules again if it has waited for them, or has to make way.
     pub(in crate::driver) fn release(&self, cx: &PmuDisabled<'_, Self>, cpu: &Cpu, own: &mut Own) {
         let Some(seat) = cpu.sharing.seat() else {
             return;
         };
         // What happens most.
-        if let Some(used) = own.smt.plain_use(&mut own.roster) {
-            if used == own.smt.claimed().used {
+        if let Some(used) = own.smt.plain_use(&mut own.schedule) {
+            if used == own.smt.usage().used {
                 return;
             }
             let core = self.core(seat, cx.irqs());
@@ -288,7 +286,7 @@ impl Driver {
 
     #[inline(never)]
     fn release_claim(&self, cx: &PmuDisabled<'_, Self>, seat: Seat, own: &mut Own) {
-        let Some(release) = own.smt.release(&mut own.roster) else {
+        let Some(release) = own.smt.release(&mut own.schedule) else {
             return;
         };
         let is_over = cx.is_rotation();
@@ -307,13 +305,13 @@ impl Driver {
     }
 }
 
-/// The time in nanoseconds.
+/// Returns the time in nanoseconds.
 fn now() -> u64 {
     // CAST: never negative.
     Monotonic::ktime_get() as u64
 }
 
-/// Not with a core's lock held.
+/// Makes `cpu` schedule again. Must not be called with a core's lock held.
 fn resched(pmu: &CorePmu, cpu: Option<u32>) {
     if let Some(cpu) = cpu.and_then(CpuId::from_u32) {
         pmu.resched(cpu);

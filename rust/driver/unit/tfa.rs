@@ -83,7 +83,7 @@ impl Transactions {
 
     /// The counter, if transactions use it and events are to.
     fn planned(&self, own: &Own) -> Option<CounterId> {
-        COUNTER.filter(|counter| self.use_counter && own.roster.taken().contains(*counter))
+        COUNTER.filter(|counter| self.use_counter && own.schedule.taken().contains(*counter))
     }
 }
 

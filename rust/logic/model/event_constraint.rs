@@ -298,7 +298,7 @@ impl EventConstraint {
         Constraint {
             counters: wanted.intersection(present),
             overlap: self.overlap,
-            exclusive: self.corrupting,
+            corrupting: self.corrupting,
             pair: self.pair,
         }
     }

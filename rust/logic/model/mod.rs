@@ -120,8 +120,8 @@ pub struct Model {
     pub extra_register_events: ExtraRegisters,
     /// Whether the threads of a core share the offcore response registers.
     pub offcore_scope: Scope,
-    /// The erratum by which an [corrupting](super::sched::constraint::Constraint::exclusive) event
-    /// corrupts the sibling thread's counter, where the model has it. Mainline: `intel_ht_bug()`,
+    /// The erratum by which a [corrupting](super::sched::constraint::Constraint::corrupting) event corrupts
+    /// the sibling thread's counter, where the model has it. Mainline: `intel_ht_bug()`,
     /// `arch/x86/events/intel/core.c:6993`.
     pub ht_erratum: Option<&'static str>,
     /// The counters that read 0 where an event counts user mode alone.

@@ -46,7 +46,7 @@ fn corrupting_events_come_with_an_erratum() {
     for model in models() {
         let corrupting = (0..=0xff).any(|code| {
             first_match(model.event_constraints, EventSelect::from_bits(code))
-                .is_some_and(|entry| entry.resolve(CounterMask::first_gp(8)).exclusive)
+                .is_some_and(|entry| entry.resolve(CounterMask::first_gp(8)).corrupting)
         });
         assert_eq!(model.ht_erratum.is_some(), corrupting, "{}", model.name);
     }

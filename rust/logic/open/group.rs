@@ -6,7 +6,7 @@
 //! siblings, on an idle PMU, under the limits that hold whatever else runs. A group that does not
 //! fit then never will, so opening the event is refused. Mainline: `validate_event()` and
 //! `validate_group()`, `arch/x86/events/core.c:2440-2533`; but they leave out the limit on a thread
-//! with exclusive events, and so accept groups that never count.
+//! with corrupting events, and so accept groups that never count.
 //!
 //! Process context, no lock needed: nothing here looks at what is running.
 
@@ -57,8 +57,8 @@ pub struct Group {
     /// How many more events there are counters for.
     room: u32,
     limits: Limits,
-    /// Whether an event is exclusive.
-    exclusive: bool,
+    /// Whether an event is corrupting.
+    corrupting: bool,
     /// What the events need besides counters, each thing once.
     requirements: [Option<Requirement>; MAX_REQUIREMENTS],
 }
@@ -70,7 +70,7 @@ impl Group {
             problem: Problem::new(limits.gp(false)),
             room: capabilities.counters.weight(),
             limits,
-            exclusive: false,
+            corrupting: false,
             requirements: [None; MAX_REQUIREMENTS],
         }
     }
@@ -113,8 +113,8 @@ impl Group {
             *slot.ok_or(Refusal::ExtraRegisterTaken)? = requirement;
         }
         self.room = room;
-        self.exclusive |= constraint.exclusive;
-        self.problem.limit_gp(self.limits.gp(self.exclusive));
+        self.corrupting |= constraint.corrupting;
+        self.problem.limit_gp(self.limits.gp(self.corrupting));
         Ok(())
     }
 
@@ -223,7 +223,7 @@ mod tests {
                 limit: 2
             }))
         );
-        // The limit comes with the first exclusive event, wherever in the group that is.
+        // The limit comes with the first corrupting event, wherever in the group that is.
         for (group, fits) in [
             (&[0x00c4, 0x00c5, 0x0108, 0x0149][..], true),
             (&[0x00c4, 0x00c5, 0x01d1], false),

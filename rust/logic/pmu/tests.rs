@@ -221,7 +221,7 @@ fn broadwell_constraints() {
     ] {
         let constraint = pmu.constraint(EventSelect::from_bits(config));
         assert_eq!(constraint.counters.bits(), counters, "{config:#x}");
-        assert!(!constraint.exclusive, "no erratum");
+        assert!(!constraint.corrupting, "no erratum");
     }
 }
 
@@ -275,7 +275,7 @@ fn haswell_constraints() {
     ] {
         let constraint = pmu.constraint(EventSelect::from_bits(config));
         assert_eq!(constraint.counters.bits(), counters, "{config:#x}");
-        assert_eq!(constraint.exclusive, config & 0xff == 0xd0, "{config:#x}");
+        assert_eq!(constraint.corrupting, config & 0xff == 0xd0, "{config:#x}");
     }
 }
 
@@ -300,7 +300,7 @@ fn haswell_constraints_with_one_thread_a_core() {
     ] {
         let constraint = pmu.constraint(EventSelect::from_bits(config));
         assert_eq!(constraint.counters.bits(), counters, "{config:#x}");
-        assert_eq!(constraint.exclusive, corrupting, "{config:#x}");
+        assert_eq!(constraint.corrupting, corrupting, "{config:#x}");
     }
 }
 
@@ -323,7 +323,7 @@ fn skylake_constraints_with_one_thread_a_core() {
     ] {
         let constraint = pmu.constraint(EventSelect::from_bits(config));
         assert_eq!(constraint.counters.bits(), counters, "{config:#x}");
-        assert!(!constraint.exclusive);
+        assert!(!constraint.corrupting);
     }
 }
 

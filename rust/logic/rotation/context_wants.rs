@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the groups of a context want, kept while groups come and go.
+//! The demand of a context's groups, kept up to date while groups come and go.
 
 use super::{GroupWants, Wants};
 
-/// After so many changes, or so many intervals since an event has gone, a context is looked at anew.
+/// Number of changes, or of intervals since an event was removed, after which a context is walked again.
 const LONGEST: u64 = 64;
 
-/// What the groups of a context want, all together. Groups that have gone may still be in it, for some
-/// intervals.
+/// The demand of all groups of a context. Includes removed groups for some intervals.
 ///
 /// # Examples
 ///
@@ -25,7 +24,7 @@ const LONGEST: u64 = 64;
 /// context.add(&group, false);
 /// assert!(context.end_interval());
 ///
-/// // An event has gone. What it has wanted is forgotten when the context is looked at anew.
+/// // An event was removed. Its demand is forgotten when the context is walked again.
 /// context.changed(true, false);
 /// let intervals = (0..1000).take_while(|_| context.end_interval()).count();
 /// assert!(intervals > 10 && intervals < 100);
@@ -33,18 +32,18 @@ const LONGEST: u64 = 64;
 #[derive(Clone, Copy, Debug)]
 pub struct ContextWants {
     wants: Wants,
-    /// Intervals since events have gone that are still in there; 0 if there are none.
+    /// Number of intervals since the first removal of an included event; 0 if all are there.
     stale: u64,
 }
 
 impl ContextWants {
-    /// No group yet.
+    /// No group.
     pub const NOTHING: Self = Self {
         wants: Wants::NOTHING,
         stale: 0,
     };
 
-    /// What the groups want.
+    /// Returns the demand.
     pub const fn wants(&self) -> &Wants {
         &self.wants
     }
@@ -56,15 +55,15 @@ impl ContextWants {
         }
     }
 
-    /// Whether so many events that have come or gone can be followed.
+    /// Returns whether that many added or removed events can be followed without a walk.
     pub const fn can_follow(changes: u64) -> bool {
         changes <= LONGEST
     }
 
-    /// Groups have come, which are [added](Self::add): `whole` ones alone, or events to older groups as
-    /// well; and whether the older ones are `all_there`.
+    /// Records a change whose new groups were [added](Self::add): whether all of these are `whole`, that is,
+    /// none is an older group that has grown, and whether the older events are `all_there`.
     pub fn changed(&mut self, whole: bool, all_there: bool) {
-        // A group that has grown is in there as what it was, too: until the interval is over.
+        // A group that has grown is also included as it was, until the end of the interval.
         if !whole {
             self.stale = LONGEST;
         } else if !all_there {
@@ -72,8 +71,7 @@ impl ContextWants {
         }
     }
 
-    /// An interval is over. Returns whether this holds further on; if not, the context is to be looked at
-    /// anew.
+    /// Ends an interval. Returns whether the demand is still good; if not, the context is to be walked again.
     pub fn end_interval(&mut self) -> bool {
         if self.stale != 0 {
             self.stale = self.stale.wrapping_add(1);

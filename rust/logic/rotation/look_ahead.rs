@@ -1,56 +1,55 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Finds groups that fit beside those that count, behind one that does not.
+//! The search for groups that fit, behind one that does not.
 
 use super::{GroupWants, Wants};
 use crate::logic::{
     open::refusal::Refusal,
     regs::counter::{CounterId, CounterMask},
-    sched::{cpu_schedule::Roster, extra_register::Demand, limits::Limits},
+    sched::{cpu_schedule::CpuSchedule, extra_register::Demand, limits::Limits},
 };
 
-/// Most groups that [`look_ahead`] finds.
+/// Largest number of groups that [`look_ahead`] finds.
 const MOST_FOUND: usize = 16;
 
-/// When so many groups were looked at, that is not done again before the interval is over.
+/// Number of tried groups from which on the search is not repeated before the end of the interval.
 const LONG_WALK: u32 = 64;
 
-/// A group that waits, as [`look_ahead`] sees it.
+/// A group that waits.
 pub trait Waiting: Copy {
     /// The driver's handle on an event.
     type Event: Copy + PartialEq;
 
-    /// Calls `f` for each event that is counted when the group is: a handle, which does not matter,
-    /// what it needs, and the counter that it had last.
+    /// Calls `f` for each enabled event of the group, with any handle, the event's demand, and the counter
+    /// that it had last.
     fn for_each_event(&self, f: impl FnMut(Self::Event, Demand, Option<CounterId>));
 
-    /// Whether the group wants to be alone.
+    /// Returns whether the group wants to be alone on the CPU (`attr.exclusive`).
     fn is_alone(&self) -> bool;
 }
 
-/// What [`look_ahead`] has found.
+/// The groups that [`look_ahead`] has found.
 #[derive(Clone, Copy, Debug)]
 pub struct Found<G> {
     groups: [Option<G>; MOST_FOUND],
-    /// The counters that are left, as of [`Roster::reach`].
+    /// The remaining counters, as [`CpuSchedule::reach`] returns them.
     pub reach: CounterMask,
-    /// What is in the way of a group for the moment only, if there is such a group.
+    /// The refusal of a group that does not fit for the moment only, if there was one.
     pub refusal: Option<Refusal>,
-    /// How many groups were looked at.
+    /// Number of groups that were tried.
     pub looked_at: u32,
 }
 
 impl<G: Copy> Found<G> {
-    /// The groups that fit.
+    /// Returns the groups that fit.
     pub fn groups(&self) -> impl Iterator<Item = G> + '_ {
         self.groups.iter().flatten().copied()
     }
 
-    /// The counters that no group needs to be looked for again before the interval is over: none, if that
-    /// takes little time.
+    /// Returns the counters for which the search is not to be repeated before the end of the interval: none, if
+    /// it takes little time.
     pub const fn left(&self) -> CounterMask {
-        // A group that is enabled meanwhile is not seen from there before the interval is over, so
-        // that is for many groups only.
+        // Without a search, a group that is enabled meanwhile is not found before the end of the interval.
         match self.looked_at > LONG_WALK {
             true => self.reach,
             false => CounterMask::EMPTY,
@@ -58,14 +57,14 @@ impl<G: Copy> Found<G> {
     }
 }
 
-/// Finds out which of `groups`, in this order, fit beside the events of `roster`, on a thread with
-/// `counters` and under `limits`. If it is known what all groups of the context want, it comes with
-/// what those want that are `active`.
+/// Finds those of `groups`, tried in this order, that fit beside the events of `schedule`, on a thread with
+/// `counters` and under `limits`. `wants` is the demand of all groups of the context and of the active ones,
+/// if known.
 ///
-/// Where corrupting events halve the counters, groups go first that are of the kind that is on the
-/// CPU. All this takes time for groups as long as there are counters that one could use.
+/// Where corrupting events halve the counters, groups of the active kind go first. Takes time for groups as
+/// long as there are counters that one could use.
 pub(super) fn look_ahead<G: Waiting>(
-    roster: &mut Roster<G::Event>,
+    schedule: &mut CpuSchedule<G::Event>,
     counters: CounterMask,
     limits: &Limits,
     wants: Option<(&Wants, Wants)>,
@@ -77,8 +76,8 @@ pub(super) fn look_ahead<G: Waiting>(
     };
     let gp = counters.gp().weight();
     let split = wants.is_some_and(|wants| wants.unused_beside_corrupting(gp, limits) != 0);
-    let first_kind = roster.any_exclusive();
-    let mut trial = roster.trial();
+    let first_kind = schedule.any_corrupting();
+    let mut trial = schedule.trial();
     let (mut reach, mut room) = trial.reach(counters, limits);
     let mut found = Found {
         groups: [None; MOST_FOUND],

@@ -8,19 +8,19 @@
 //! (`group_can_go_on()`, `core.c:2920`), and what a group gets depends on its neighbours.
 //!
 //! Here the order of the tree is by runtime: at the end of an interval each group that has counted
-//! is put behind those that have had less ([`place_after_interval`]). That takes time for the groups that
+//! goes behind those with a smaller runtime ([`place_after_interval`]). That takes time for the groups that
 //! have counted, not for those that wait. When a group does not fit, and counters are left that another
-//! could use ([`Wants::could_use`]), the groups behind it are looked at once ([`let_others_pass`]). Those
-//! that fit are put in front of it, so that the next time the perf core finds them by itself.
+//! could use ([`Wants::could_use`]), the groups behind it are tried once ([`let_others_pass`]). Those
+//! that fit go in front of it, so that the perf core finds them by itself the next time.
 //!
-//! The group in front is always placed if it fits at all, so no group starves. Where each group is one
+//! The first group is always placed if it fits at all, so no group starves. Where each group is one
 //! event, the number of counters in use is the greatest possible, because sets of events that fit
 //! on counters are a matroid.
 //!
 //! # Corrupting events
 //!
-//! An event that corrupts the sibling thread's counts leaves its thread half of the counters. Such
-//! groups count together ([`waits_for_its_kind`]), and are charged for the counters that stay
+//! With an event that corrupts the sibling thread's counts, a thread may use half of its counters. Groups
+//! with such events count together ([`waits_for_its_kind`]), and are charged for the counters that stay
 //! unused because of them ([`Wants::charge`]): they count less often, and all groups together more.
 //!
 //! Context: any; nothing but values.

@@ -5,15 +5,15 @@
 use super::Wants;
 use crate::logic::{regs::counter::CounterMask, sched::limits::Limits};
 
-/// What an interval on the counters costs a group. More than the perf core numbers new groups by.
+/// The charge for an interval on the counters. More than the distance of new groups in the perf core's order.
 pub const TURN: u64 = 1 << 16;
 
-/// How far behind the last group of the order another can be when it is charged. What it had less
-/// than that before is forgotten: it would be served first for as long.
+/// The largest distance from the last place of the order that a group keeps when it is charged. A larger one
+/// is forgotten, since the group would come first for as long.
 const MEMORY: u64 = 8 * TURN;
 
-/// Returns a group's new place in the order, after an interval on the counters that costs it
-/// `charge`. Its place by runtime was `had`; the last place of the order is `latest`.
+/// Returns a group's new place in the order after an interval on the counters, for which it is charged
+/// `charge`. Its place by runtime was `runtime`; the last place of the order is `latest`.
 ///
 /// # Examples
 ///
@@ -24,26 +24,26 @@ const MEMORY: u64 = 8 * TURN;
 /// // The groups are numbered as they come, and the first goes behind all others.
 /// assert!(requeue(1, 8, TURN) > 8);
 /// ```
-pub const fn requeue(had: u64, latest: u64, charge: u64) -> u64 {
+pub const fn requeue(runtime: u64, latest: u64, charge: u64) -> u64 {
     let floor = latest.saturating_sub(MEMORY);
-    let had = if had > floor { had } else { floor };
-    had.saturating_add(charge)
+    let runtime = if runtime > floor { runtime } else { floor };
+    runtime.saturating_add(charge)
 }
 
-/// A group that has counted in the interval that is over.
+/// A group that has counted in the last interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counted {
     /// Its place by runtime.
-    pub had: u64,
-    /// The counters that it is on.
+    pub runtime: u64,
+    /// Its counters.
     pub counters: CounterMask,
     /// Whether one of its events corrupts the sibling thread's counts.
     pub corrupting: bool,
 }
 
-/// Returns the new place in the order of a group that has counted in the interval that is over;
-/// [`None`] if it shares with no other, so that it may stay where it is. `latest` is the last place,
-/// `wants` what all groups of the context want, on a thread with `counters`, under `limits`.
+/// Returns the new place in the order of a group that has counted in the last interval; [`None`] if no other
+/// group contends for its counters, so that it stays where it is. `latest` is the last place of the order,
+/// `wants` sums up the groups of the context, `counters` are the thread's, and `limits` hold now.
 #[inline]
 pub fn place_after_interval(
     group: &Counted,
@@ -59,7 +59,7 @@ pub fn place_after_interval(
         false => wants.charge(false, 0, &Limits::NONE),
         true => wants.charge(true, counters.gp().weight(), &limits()),
     };
-    Some(requeue(group.had, latest, charge))
+    Some(requeue(group.runtime, latest, charge))
 }
 
 #[cfg(test)]
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_had_long_ago_is_forgotten() {
+    fn old_runtime_is_forgotten() {
         assert_eq!(requeue(100 * TURN, 100 * TURN, TURN), 101 * TURN);
         assert_eq!(requeue(99 * TURN, 100 * TURN, TURN), 100 * TURN);
         assert_eq!(requeue(1, 100 * TURN, TURN), 101 * TURN - MEMORY);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What groups want of the counters, one by one and all together.
+//! The demand of groups for counters: of one group, and of all groups of a context.
 
 #[cfg(test)]
 mod tests;
@@ -11,14 +11,14 @@ use crate::logic::{
     sched::{constraint::Constraint, limits::Limits},
 };
 
-/// What one group wants.
+/// The demand of one group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GroupWants {
-    /// The counters that any of its events may use,
+    /// The counters that its events may use.
     all: CounterMask,
-    /// and one that may use no fixed counter, if there is such a one; else another.
+    /// The counters of one of its events: of one that may use no fixed counter, if there is one.
     hard: CounterMask,
-    /// Number of events, and of those that may use no fixed counter.
+    /// Number of events, and of events that may use no fixed counter.
     events: u32,
     pub(super) gp_only: u32,
     pub(super) corrupting: bool,
@@ -28,7 +28,7 @@ impl GroupWants {
     /// Adds an event of the group.
     pub fn add(&mut self, constraint: Constraint) {
         self.all = self.all | constraint.counters;
-        self.corrupting |= constraint.exclusive;
+        self.corrupting |= constraint.corrupting;
         let gp_only = constraint.counters.fixed().is_empty();
         if self.events == 0 || (gp_only && self.gp_only == 0) {
             self.hard = constraint.counters;
@@ -37,28 +37,28 @@ impl GroupWants {
         self.gp_only = self.gp_only.saturating_add(gp_only.into());
     }
 
-    /// Whether the group has events of the PMU.
+    /// Returns whether the group has no event of the PMU.
     pub const fn is_empty(&self) -> bool {
         self.events == 0
     }
 
-    /// Whether one of its events corrupts the sibling thread's counts.
+    /// Returns whether one of its events corrupts the sibling thread's counts.
     pub const fn is_corrupting(&self) -> bool {
         self.corrupting
     }
 }
 
-/// How many needs for counters are told apart, from none on.
+/// Number of classes of groups, by how many general-purpose counters they need.
 const NEEDS: usize = 9;
 
-/// What the groups of a context want, all together. Groups that have gone may still be in it.
+/// The demand of all groups of a context. Removed groups may still be included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wants {
-    /// The counters that at least one group may use, and at least two.
+    /// The counters that at least one group may use, and those that at least two may use.
     once: CounterMask,
     twice: CounterMask,
-    /// By how many general-purpose counters a group needs, up to the most that are told apart: one
-    /// counter of these is needed, and so many groups there are.
+    /// By number of general-purpose counters that a group needs, the last class being for all larger
+    /// numbers: the counters of which each group needs one, and the number of groups.
     by_need: [(CounterMask, u32); NEEDS],
     /// Number of groups with corrupting events, and without.
     corrupting: u32,
@@ -67,12 +67,12 @@ pub struct Wants {
     alone: bool,
 }
 
-/// How many events of a context's groups that take turns are on the counters.
+/// Number of events on the counters that rotate with a group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Beside {
-    /// Corrupting ones.
+    /// Corrupting events.
     pub corrupting: u32,
-    /// The others.
+    /// Other events.
     pub others: u32,
 }
 
@@ -106,9 +106,9 @@ impl Wants {
         self.alone |= alone;
     }
 
-    /// Whether a group that is not among the `active` ones could use what is left: it may use one of
-    /// the counters `reach`, and `room` general-purpose counters are enough for it
-    /// ([`Roster::reach`]).
+    /// Returns whether a group that is not among the `active` ones could use the remaining counters: it may
+    /// use one of the counters `reach`, and `room` general-purpose counters are enough for it
+    /// ([`CpuSchedule::reach`]).
     pub fn could_use(&self, active: &Self, reach: CounterMask, room: u32) -> bool {
         // CAST: at most the number of counters.
         let mut needs = self
@@ -119,12 +119,12 @@ impl Wants {
         needs.any(|((hard, groups), (_, active))| hard.intersects(reach) && groups > active)
     }
 
-    /// Whether a group that has `counters` has to share one of them, or its time on the CPU.
+    /// Returns whether another group contends for one of `counters`, or for the CPU as a whole.
     pub const fn contend_for(&self, counters: CounterMask) -> bool {
         self.alone || self.twice.intersects(counters)
     }
 
-    /// How many of `gp` general-purpose counters stay unused while corrupting events count, although
+    /// Returns how many of `gp` general-purpose counters stay unused while corrupting events count, although
     /// other groups could use them.
     pub(super) fn unused_beside_corrupting(&self, gp: u32, limits: &Limits) -> u32 {
         let most = limits.gp(false).min(gp).min(self.others);
@@ -134,10 +134,9 @@ impl Wants {
         }
     }
 
-    /// Returns what an interval costs a group, on a thread with `gp` general-purpose counters:
-    /// more for those with `corrupting` events, by two thirds of the part of the counters that stays
-    /// unused because of them. That is not so where the other groups all fit together: then nobody
-    /// gets more if these get less.
+    /// Returns the charge for an interval, on a thread with `gp` general-purpose counters. Groups with
+    /// `corrupting` events pay more, by two thirds of the fraction of counters that stay unused because of
+    /// them, unless all other groups fit together: then none would get more if these got less.
     pub fn charge(&self, corrupting: bool, gp: u32, limits: &Limits) -> u64 {
         if !corrupting {
             return TURN;
@@ -149,8 +148,8 @@ impl Wants {
         TURN.saturating_add(more.unwrap_or(0))
     }
 
-    /// Whether a group, `corrupting` or not, has to wait although it may fit `beside` the others: they
-    /// are of the other kind, and of these more wait.
+    /// Returns whether a group, `corrupting` or not, has to wait although it may fit `beside` the active events:
+    /// these are of the other kind, and more groups of that kind wait.
     pub fn waits_for_its_kind(
         &self,
         corrupting: bool,

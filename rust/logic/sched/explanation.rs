@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Why events found no place, in words: the refusal, and what stood in the way of it.
+//! Explanations in words why events could not be placed: the refusal, and the obstacles.
 //!
-//! A [`Refusal`] says what could not be had. What others had at that moment is in the [`Limits`] that
-//! it was decided under; together they say who would have to give way.
+//! A [`Refusal`] names what was lacking. The [`Limits`] that it was decided under show what was taken at
+//! that time; together they tell which events would have to give way.
 //!
 //! Context: any; nothing but values.
 
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::logic::{open::refusal::Refusal, regs::counter::CounterMask};
 
-/// A refusal, with what it was decided on.
+/// A refusal, with the constraint and the limits that it was decided on.
 ///
 /// # Examples
 ///
@@ -33,24 +33,24 @@ use crate::logic::{open::refusal::Refusal, regs::counter::CounterMask};
 ///     refusal: Refusal::Limited(shortage),
 ///     constraint: Constraint::any_of(counter_2),
 ///     limits: Limits { closed: counter_2, ..Limits::NONE },
-///     transactions: CounterMask::EMPTY,
+///     tfa: CounterMask::EMPTY,
 /// };
 /// assert!(explanation.to_string().contains("exclusive event of the core's other thread"));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Explanation {
-    /// What could not be had.
+    /// The refusal.
     pub refusal: Refusal,
-    /// What the event may use at all; of a group, the event that was added last.
+    /// The constraint of the event; of a group, the sum of its events' constraints.
     pub constraint: Constraint,
-    /// What others had, [`transactions`](Self::transactions) included.
+    /// The limits, [`tfa`](Self::tfa) included.
     pub limits: Limits,
-    /// Counters that are left to transactions (`allow_tsx_force_abort`).
-    pub transactions: CounterMask,
+    /// The counters that are left to TSX transactions (`allow_tsx_force_abort`).
+    pub tfa: CounterMask,
 }
 
 impl Explanation {
-    /// The counters that matter: those that the events compete for, where it is known.
+    /// Returns the counters that matter: those that the events compete for, if known.
     pub const fn counters(&self) -> CounterMask {
         match self.refusal {
             Refusal::DoesNotFit(Shortage::Contended { counters, .. })
@@ -61,12 +61,12 @@ impl Explanation {
         }
     }
 
-    /// What stands in the way of each counter, and of all.
+    /// Writes the obstacles to each counter, and to all.
     fn obstacles(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let transactions = self.constraint.counters & self.transactions;
-        let closed = self.constraint.counters & self.limits.closed.without(self.transactions);
+        let tfa = self.constraint.counters & self.tfa;
+        let closed = self.constraint.counters & self.limits.closed.without(self.tfa);
         let in_use =
-            self.constraint.counters & self.limits.closed_to_exclusive.without(self.limits.closed);
+            self.constraint.counters & self.limits.closed_to_corrupting.without(self.limits.closed);
         if !closed.is_empty() {
             write!(
                 f,
@@ -74,18 +74,18 @@ impl Explanation {
                 Listed(closed)
             )?;
         }
-        if self.constraint.exclusive && !in_use.is_empty() {
+        if self.constraint.corrupting && !in_use.is_empty() {
             write!(
                 f,
                 "; {}: used by the core's other thread, and this event is exclusive",
                 Listed(in_use)
             )?;
         }
-        if !transactions.is_empty() {
+        if !tfa.is_empty() {
             write!(
                 f,
                 "; {}: left to transactions (allow_tsx_force_abort)",
-                Listed(transactions)
+                Listed(tfa)
             )?;
         }
         if let Refusal::DoesNotFit(Shortage::GpLimit { limit, .. })
@@ -93,7 +93,7 @@ impl Explanation {
         {
             if limit == self.limits.gp {
                 f.write_str("; exclusive events of the core's other thread have the rest")?;
-            } else if limit == self.limits.gp_with_exclusive {
+            } else if limit == self.limits.gp_with_corrupting {
                 f.write_str("; with an exclusive event, half is left to the core's other thread")?;
             }
         }
@@ -109,13 +109,13 @@ impl Explanation {
 }
 
 impl From<Refusal> for Explanation {
-    /// A refusal that has nothing to do with counters.
+    /// Explains a refusal that does not concern counters.
     fn from(refusal: Refusal) -> Self {
         Self {
             refusal,
             constraint: Constraint::any_of(CounterMask::EMPTY),
             limits: Limits::NONE,
-            transactions: CounterMask::EMPTY,
+            tfa: CounterMask::EMPTY,
         }
     }
 }
@@ -132,7 +132,7 @@ impl fmt::Display for Explanation {
     }
 }
 
-/// Counters one by one, for people.
+/// Displays counters one by one.
 pub struct Listed(pub CounterMask);
 
 impl fmt::Display for Listed {
@@ -150,15 +150,15 @@ impl fmt::Display for Listed {
 mod tests {
     use super::*;
 
-    fn explain(refusal: Refusal, exclusive: bool, limits: Limits) -> String {
+    fn explain(refusal: Refusal, corrupting: bool, limits: Limits) -> String {
         Explanation {
             refusal,
             constraint: Constraint {
-                exclusive,
+                corrupting,
                 ..Constraint::any_of(CounterMask::from_bits(0b1100))
             },
             limits,
-            transactions: CounterMask::EMPTY,
+            tfa: CounterMask::EMPTY,
         }
         .to_string()
     }
@@ -172,16 +172,16 @@ mod tests {
     fn the_sibling_is_named() {
         let limits = Limits {
             closed: CounterMask::from_bits(0b0100),
-            closed_to_exclusive: CounterMask::from_bits(0b1100),
+            closed_to_corrupting: CounterMask::from_bits(0b1100),
             ..Limits::NONE
         };
         let any = explain(Refusal::Limited(CONTENDED), false, limits);
         assert!(any.contains("PMC2: taken by an exclusive event"), "{any}");
         assert!(!any.contains("this event is exclusive"), "{any}");
-        let exclusive = explain(Refusal::Limited(CONTENDED), true, limits);
+        let corrupting = explain(Refusal::Limited(CONTENDED), true, limits);
         assert!(
-            exclusive.contains("PMC3: used by the core's other thread"),
-            "{exclusive}"
+            corrupting.contains("PMC3: used by the core's other thread"),
+            "{corrupting}"
         );
     }
 
@@ -192,7 +192,7 @@ mod tests {
             refusal: Refusal::Limited(CONTENDED),
             constraint: Constraint::any_of(counter_3),
             limits: Limits::NONE.closing(counter_3),
-            transactions: counter_3,
+            tfa: counter_3,
         };
         let text = explanation.to_string();
         assert!(text.contains("PMC3: left to transactions"), "{text}");

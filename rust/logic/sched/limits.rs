@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What an event may not have at the moment, although its constraint allows it.
+//! Temporary restrictions on counters that an event's constraint allows.
 //!
-//! A [`Constraint`] holds for good. Limits change while events run: the other thread of the core
-//! uses a counter, or a switch in sysfs has given one to somebody else. They are decided outside of
-//! the scheduler and looked at whenever it plans.
+//! A [`Constraint`] is permanent. Limits change while events run: the other thread of the core uses a
+//! counter, or a sysfs setting has given one to TSX transactions. They come from outside the scheduler,
+//! which applies them whenever it plans.
 //!
-//! Limits say what may be *taken*. An event that has its counter already is not driven from it, and
-//! a CPU that has more general-purpose counters than it may take keeps as many: otherwise an event
-//! that needs nothing new could be refused because of what others have done since.
+//! Limits restrict which counters may be *taken*. An event keeps the counter that it has, and a CPU that
+//! has more general-purpose counters than it may take keeps as many: otherwise an event that needs
+//! nothing new could be refused because of a later change elsewhere.
 
 use super::{constraint::Constraint, register_plan::RegisterValues};
 use crate::logic::regs::counter::CounterMask;
 
-/// What the events of a CPU may not take at the moment.
+/// The limits of a CPU's events.
 ///
 /// # Examples
 ///
@@ -24,62 +24,61 @@ use crate::logic::regs::counter::CounterMask;
 /// use logic::sched::limits::Limits;
 ///
 /// let any = Constraint::any_of(CounterMask::first_gp(4));
-/// let exclusive = Constraint { exclusive: true, ..any };
-/// // The sibling uses counters 0 and 1, the latter for an event that corrupts ours.
+/// let corrupting = Constraint { corrupting: true, ..any };
+/// // The sibling uses counters 0 and 1, the latter for a corrupting event.
 /// let limits = Limits {
 ///     closed: CounterMask::from_bits(0b10),
-///     closed_to_exclusive: CounterMask::from_bits(0b11),
+///     closed_to_corrupting: CounterMask::from_bits(0b11),
 ///     ..Limits::NONE
 /// };
 /// assert_eq!(limits.counters(any).bits(), 0b1101);
-/// assert_eq!(limits.counters(exclusive).bits(), 0b1100);
+/// assert_eq!(limits.counters(corrupting).bits(), 0b1100);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Counters that no event may take.
     pub closed: CounterMask,
-    /// Counters that no [exclusive](Constraint::exclusive) event may take.
-    pub closed_to_exclusive: CounterMask,
-    /// Most general-purpose counters that may be used.
+    /// Counters that no [corrupting](Constraint::corrupting) event may take.
+    pub closed_to_corrupting: CounterMask,
+    /// Largest number of general-purpose counters that may be used.
     pub gp: u32,
-    /// The same, if one of the events is exclusive.
-    pub gp_with_exclusive: u32,
-    /// What the extra registers hold that a core's threads share: no event may have another value
-    /// in them.
+    /// Largest number if one of the events is corrupting.
+    pub gp_with_corrupting: u32,
+    /// The values in extra registers that a core's threads share: no event may have another value in them.
     pub registers: RegisterValues,
 }
 
 impl Limits {
-    /// The constraints say it all.
+    /// No limits beside the constraints.
     pub const NONE: Self = Self {
         closed: CounterMask::EMPTY,
-        closed_to_exclusive: CounterMask::EMPTY,
+        closed_to_corrupting: CounterMask::EMPTY,
         gp: u32::MAX,
-        gp_with_exclusive: u32::MAX,
+        gp_with_corrupting: u32::MAX,
         registers: RegisterValues::NONE,
     };
 
-    /// What always holds for a thread with `gp` general-purpose counters that has a sibling: with
-    /// exclusive events, it may use half of them, so that the sibling is never left without.
+    /// Returns the limits that always hold for a thread with `gp` general-purpose counters that has a sibling:
+    /// with corrupting events it may use half of them, so that some are left to the sibling.
     ///
-    /// Mainline: `x86_schedule_events()`, `arch/x86/events/core.c:1085-1099`; but it forgets about
-    /// this when it validates a group.
+    /// Mainline: `x86_schedule_events()`, `arch/x86/events/core.c:1085-1099`, which does not apply this when
+    /// it validates a group.
     pub const fn beside_sibling(gp: u32) -> Self {
         Self {
-            gp_with_exclusive: gp / 2,
+            gp_with_corrupting: gp / 2,
             ..Self::NONE
         }
     }
 
-    /// What is left of it where the sibling has no events at the moment.
+    /// Returns the limits that remain if the sibling has no events.
     pub const fn lasting(&self) -> Self {
         Self {
-            gp_with_exclusive: self.gp_with_exclusive,
+            gp_with_corrupting: self.gp_with_corrupting,
             ..Self::NONE
         }
     }
 
-    /// The same, without `counters` for anybody.
+    /// Closes `counters` to all events.
     #[must_use]
     pub const fn closing(self, counters: CounterMask) -> Self {
         Self {
@@ -88,33 +87,33 @@ impl Limits {
         }
     }
 
-    /// The counters that are left of a constraint's.
+    /// Returns the counters of a constraint that may be taken.
     pub const fn counters(&self, constraint: Constraint) -> CounterMask {
         let open = constraint.counters.without(self.closed);
-        if constraint.exclusive {
-            open.without(self.closed_to_exclusive)
+        if constraint.corrupting {
+            open.without(self.closed_to_corrupting)
         } else {
             open
         }
     }
 
-    /// Most general-purpose counters for events of which one is `exclusive`, or none is.
-    pub const fn gp(&self, exclusive: bool) -> u32 {
-        if exclusive && self.gp_with_exclusive < self.gp {
-            self.gp_with_exclusive
+    /// Returns the largest number of general-purpose counters for events with or without a `corrupting` one.
+    pub const fn gp(&self, corrupting: bool) -> u32 {
+        if corrupting && self.gp_with_corrupting < self.gp {
+            self.gp_with_corrupting
         } else {
             self.gp
         }
     }
 
-    /// Whether something may be taken under these limits that might not under `before`.
+    /// Returns whether these limits allow something that `before` did not.
     pub fn loosen(&self, before: &Self) -> bool {
         self.gp > before.gp
-            || self.gp_with_exclusive > before.gp_with_exclusive
+            || self.gp_with_corrupting > before.gp_with_corrupting
             || !before.closed.is_subset(self.closed)
             || !before
-                .closed_to_exclusive
-                .is_subset(self.closed_to_exclusive)
+                .closed_to_corrupting
+                .is_subset(self.closed_to_corrupting)
             || before.registers.gives_way_to(&self.registers)
     }
 }
@@ -134,16 +133,16 @@ mod tests {
 
     #[test]
     fn no_limits() {
-        let exclusive = Constraint {
-            exclusive: true,
+        let corrupting = Constraint {
+            corrupting: true,
             ..Constraint::any_of(CounterMask::from_bits(u64::MAX))
         };
-        assert_eq!(Limits::NONE.counters(exclusive), exclusive.counters);
+        assert_eq!(Limits::NONE.counters(corrupting), corrupting.counters);
         assert_eq!(Limits::NONE.gp(true), u32::MAX);
     }
 
     #[test]
-    fn the_smaller_limit_counts_with_exclusive_events() {
+    fn the_smaller_limit_counts_with_corrupting_events() {
         let half = Limits::beside_sibling(4);
         assert_eq!((half.gp(false), half.gp(true)), (u32::MAX, 2));
         let one = Limits { gp: 1, ..half };
@@ -155,9 +154,9 @@ mod tests {
         let counters = CounterMask::from_bits(0b11);
         let tight = Limits {
             closed: counters,
-            closed_to_exclusive: counters,
+            closed_to_corrupting: counters,
             gp: 2,
-            gp_with_exclusive: 2,
+            gp_with_corrupting: 2,
             registers: holding(1),
         };
         assert!(!tight.loosen(&tight));
@@ -166,7 +165,7 @@ mod tests {
             (Limits { gp: 1, ..tight }, false),
             (
                 Limits {
-                    gp_with_exclusive: 3,
+                    gp_with_corrupting: 3,
                     ..tight
                 },
                 true,
@@ -180,7 +179,7 @@ mod tests {
             ),
             (
                 Limits {
-                    closed_to_exclusive: CounterMask::from_bits(0b110),
+                    closed_to_corrupting: CounterMask::from_bits(0b110),
                     ..tight
                 },
                 true,
@@ -193,7 +192,7 @@ mod tests {
                 },
                 true,
             ),
-            // Who wants the other value can share it now.
+            // Events with the other value can share it now.
             (
                 Limits {
                     registers: holding(2),

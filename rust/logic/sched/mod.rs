@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Which event gets which counter and which extra register.
+//! Scheduling: the counter and the extra register of each event.
 
 pub mod assign;
 pub mod constraint;

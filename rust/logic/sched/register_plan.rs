@@ -1,54 +1,53 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Which extra register each event gets, and what the registers are to hold.
+//! Assignment of extra registers to events, and the values of the registers.
 //!
-//! A register can be used by any number of events that want the same value in it. Most events have
-//! no choice of registers; one of an offcore response may have two. So what there is to decide is
-//! small, and it is decided exactly: whatever the order of the events, a set that fits is found to
-//! fit.
+//! Any number of events with the same value can share a register. Most events have no choice of registers;
+//! offcore response events may have two. So the problem is small, and the solution exact: a set of
+//! events that fits is never refused, whatever their order.
 //!
-//! 1. What the other thread of a core holds stays as it is, and who wants the same shares it.
-//! 2. Who has no choice gets its register.
-//! 3. Who has a choice shares a register that holds its value by now, or stays on the one it has,
-//!    or takes one that is free, its own before the other.
+//! 1. Registers in use by the other thread of a core keep their values, and events with the same value
+//!    share them.
+//! 2. Events without a choice get their register.
+//! 3. Events with a choice share a register that has their value, or stay on the register that they have,
+//!    or take a free one, preferably their own.
 //!
-//! The result is exact because whoever has a choice can use both of the two registers that there
-//! are to choose from: behind step 2 it does not matter which value goes where, only how many there
-//! are. Mainline decides event by event, and takes a free register without looking whether another
-//! holds the value: of [Y on 1, Y on 0, X], X is refused (`__intel_shared_reg_get_constraints()`,
-//! `arch/x86/events/intel/core.c:4138`).
+//! The solution is exact because events with a choice can use either of the same two registers: after
+//! step 2 only the number of values matters, not which register each goes to. Mainline decides event by
+//! event, and takes a free register even where another has the value: of [Y on 1, Y on 0, X], X is
+//! refused (`__intel_shared_reg_get_constraints()`, `arch/x86/events/intel/core.c:4138`).
 //!
 //! Context: any; nothing but values.
 
 use super::extra_register::{ExtraRegister, Requirement};
 
-/// What each extra register holds, or is to hold; `None` if nobody cares.
+/// The value of each extra register; [`None`] if the register is free.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RegisterValues([Option<u64>; ExtraRegister::ALL.len()]);
 
 impl RegisterValues {
-    /// Nobody cares about any.
+    /// All registers are free.
     pub const NONE: Self = Self([None; ExtraRegister::ALL.len()]);
 
-    /// Whether no register is to hold anything.
+    /// Returns whether all registers are free.
     #[inline]
     pub fn is_none(&self) -> bool {
         self.0.iter().all(Option::is_none)
     }
 
-    /// The value of `register`.
+    /// Returns the value of `register`.
     pub fn get(&self, register: ExtraRegister) -> Option<u64> {
         self.0.get(register.index()).copied().flatten()
     }
 
-    /// The register that has what is required.
+    /// Returns a register that meets the requirement.
     pub fn find(&self, requirement: Requirement) -> Option<ExtraRegister> {
         requirement
             .registers()
             .find(|register| self.get(*register) == Some(requirement.value))
     }
 
-    /// Lets `register` hold `value`, if it is free or does already.
+    /// Sets `register` to `value`, if it is free or has that value already.
     pub fn place(&mut self, register: ExtraRegister, value: u64) -> Result<(), Conflict> {
         match self.0.get_mut(register.index()) {
             Some(slot) if slot.is_none_or(|held| held == value) => {
@@ -59,7 +58,7 @@ impl RegisterValues {
         }
     }
 
-    /// What it holds of the registers that threads of a core share, on models where they do.
+    /// Returns the values of the registers that threads of a core share, on models where they do.
     #[must_use]
     pub const fn shared(self) -> Self {
         let mut shared = Self::NONE;
@@ -73,7 +72,7 @@ impl RegisterValues {
         shared
     }
 
-    /// The same, and in registers that nobody cares about what `other` has there.
+    /// Fills free registers with the values of `other`.
     #[must_use]
     pub fn or(mut self, other: &Self) -> Self {
         for (slot, other) in self.0.iter_mut().zip(other.0) {
@@ -82,32 +81,31 @@ impl RegisterValues {
         self
     }
 
-    /// Whether a register is to hold one value here, and another in `other`.
+    /// Returns whether a register has different values here and in `other`.
     pub fn is_in_the_way_of(&self, other: &Self) -> bool {
         let mut both = self.0.iter().zip(&other.0);
         both.any(|(one, other)| one.is_some() && other.is_some() && one != other)
     }
 
-    /// Whether there is something in here that could have been in the way, and has changed in
-    /// `now`.
+    /// Returns whether a register that is in use here is free or has another value in `now`.
     pub fn gives_way_to(&self, now: &Self) -> bool {
         let mut both = self.0.iter().zip(&now.0);
         both.any(|(before, now)| before.is_some() && before != now)
     }
 }
 
-/// Events want more values at the same time than there are registers for them.
+/// Events need more values at a time than there are registers for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Conflict;
 
-/// Finds a register for every event of `wanted`: what it needs, and the register that it has now.
+/// Finds a register for every event of `wanted`: its requirement, and the register that it has now.
 ///
-/// `held` is what others hold in the same registers. Returns what the registers hold then, that
-/// included; [`RegisterValues::find`] says which is an event's.
+/// `held` are the values of the sibling in the same registers. Returns the values of all registers, these
+/// included; [`RegisterValues::find`] returns an event's register.
 ///
 /// # Errors
 ///
-/// [`Conflict`], if the events do not fit in whatever order.
+/// [`Conflict`], if the events do not fit in any order.
 ///
 /// # Examples
 ///
@@ -123,7 +121,7 @@ pub struct Conflict;
 ///     let required = HASWELL.extra_register_events.requirement(select, config1, |_| true);
 ///     (required.unwrap().unwrap(), None)
 /// };
-/// // Two events with one value share; so a second value has a register, and a third has none.
+/// // Two events with one value share; a second value gets a register, and a third gets none.
 /// let (a, b, c) = (needs(0x01bb, 0x10), needs(0x01b7, 0x10), needs(0x01b7, 0x20));
 /// let values = plan([a, b, c].into_iter(), RegisterValues::NONE).unwrap();
 /// assert_eq!(values.find(b.0), Some(ExtraRegister::OffcoreResponse1));
@@ -141,7 +139,7 @@ pub fn plan(
             values.place(required.register, required.value)?;
         }
     }
-    // Those that have a register go before those that come, which take what is left.
+    // Events that have a register go before new ones.
     for coming in [false, true] {
         for (required, now) in wanted.clone() {
             if now.is_none() != coming || values.find(required).is_some() {
@@ -220,7 +218,7 @@ mod tests {
         ];
         let expected = Some(vec![OffcoreResponse0, OffcoreResponse1]);
         assert_eq!(registers(&wanted, RegisterValues::NONE), expected);
-        // Though another comes before that would like it.
+        // Though another event that prefers it comes first.
         let wanted = [
             (offcore(OffcoreResponse1, 3), None),
             (offcore(OffcoreResponse0, 1), Some(OffcoreResponse1)),
@@ -289,7 +287,7 @@ mod tests {
     fn giving_way() {
         let (one, two) = (holding(OffcoreResponse0, 1), holding(OffcoreResponse0, 2));
         assert!(one.gives_way_to(&RegisterValues::NONE));
-        // Whoever wants the new value may share it now.
+        // Events with the new value may share it now.
         assert!(one.gives_way_to(&two));
         assert!(!one.gives_way_to(&one));
         assert!(!RegisterValues::NONE.gives_way_to(&one));

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the hardware threads of a core owe each other.
+//! The agreement between the hardware threads of a core on counters and extra registers.
 //!
 //! ```text
-//!  protocol      plan, use, release: what a thread does beside its sibling
-//!    siblings    the two threads of a core, and what each leaves to the other
-//!      usage         what a thread uses
-//!      right_of_way  which of them goes first where not both can have what they need
+//!  protocol        plan, use, release: the steps of a thread beside its sibling
+//!    siblings      the two threads of a core, and the limits of each
+//!      usage         the counters and registers that a thread uses
+//!      right_of_way  the thread that goes first where not both can have what they need
 //! ```
 
 pub mod protocol;

@@ -1,132 +1,132 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a thread does beside the other thread of its core: it plans, uses, and releases.
+//! The steps of a thread beside the other thread of its core: plan, use, release.
 //!
 //! ```text
 //!  perf_pmu_disable
-//!    add / commit ──► plan()       within the core's limits; what the plan takes is used at once
-//!                     note_…()     what was placed and what was refused, where the threads contend
+//!    add / commit ──► plan()       within the core's limits; the planned counters are in use at once
+//!                     note_…()     records placed and refused groups, where the threads contend
 //!  perf_pmu_enable
-//!    registers written ──► release()   what the plan has left is free, and what was lacking is told
+//!    registers written ──► release()   frees the other counters, and reports what was lacking
 //! ```
 //!
-//! What the plan takes is used before the sibling can look. What it does not need any more stays in
-//! use until [`release`](ThreadState::release): the hardware may still have it.
+//! Planned counters are in use before the sibling can plan. Counters that the plan does not need any more
+//! stay in use until [`release`](ThreadState::release), because the hardware may still count on them.
 //!
-//! Each function gets the [`Core`], which the caller has locked, with the [`Thread`] that the CPU is in
-//! there; [`None`] where the threads have nothing to agree on. Whoever has to schedule anew by that
-//! comes back as the number of a CPU, to be told when the lock is dropped.
+//! Each function takes the [`Core`], which the caller has locked, and the CPU's [`Thread`] in it;
+//! [`None`] where the threads have nothing to agree on. A CPU that has to schedule again is returned, for
+//! the caller to tell when it has dropped the lock.
 //!
-//! Context: the CPU of the thread, interrupts off, PMU disabled; but for [`limits_now`] and
-//! [`try_pinned`], which leave the PMU alone.
+//! Context: the CPU of the thread, interrupts off, PMU disabled. [`limits_now`] and [`try_pinned`] may run
+//! with the PMU enabled.
 
 use super::{
     right_of_way::Needs,
     siblings::{Core, Thread},
-    usage::Claim,
+    usage::ThreadUsage,
 };
 use crate::logic::{
     open::refusal::Refusal,
     regs::counter::CounterMask,
     sched::{
-        constraint::Constraint, cpu_schedule::Roster, explanation::Explanation, limits::Limits,
+        constraint::Constraint, cpu_schedule::CpuSchedule, explanation::Explanation, limits::Limits,
     },
 };
 
-/// What [`ThreadState::plan`] refuses, and what it went by.
+/// A refusal by [`ThreadState::plan`], and the limits that it was decided under.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Denied {
-    /// What could not be had.
+    /// The refusal.
     pub refusal: Refusal,
-    /// The limits that held, [`transactions`](Self::transactions) included.
+    /// The limits, [`tfa`](Self::tfa) included.
     pub limits: Limits,
-    /// The counters of the limits that are left to transactions.
-    pub transactions: CounterMask,
+    /// The counters that are left to TSX transactions.
+    pub tfa: CounterMask,
 }
 
 impl Denied {
-    /// The same, of an event with that `constraint`, or a group with it as the sum.
+    /// Explains the refusal of an event with that `constraint`, or of a group with it as the sum.
     pub fn explain(&self, constraint: Constraint) -> Explanation {
         Explanation {
             refusal: self.refusal,
             constraint,
             limits: self.limits,
-            transactions: self.transactions,
+            tfa: self.tfa,
         }
     }
 }
 
-/// Whether all events that a plan is about, and those that are there, need nothing but a counter that
-/// the core's other thread may have as well.
+/// Whether all events of a plan, those on the CPU included, need nothing but a counter, and leave the
+/// sibling's counters alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plain {
     /// They do.
     Yes,
-    /// They do not, or it is not known.
+    /// They do not, or that is not known.
     No,
 }
 
 impl Plain {
-    /// Of the events of `roster`, those of an open transaction included.
-    pub fn of<T: Copy + PartialEq>(roster: &Roster<T>) -> Self {
-        match roster.is_plain() {
+    /// Looks at the events of `schedule`, those of an open txn included.
+    pub fn of<T: Copy + PartialEq>(schedule: &CpuSchedule<T>) -> Self {
+        match schedule.is_plain() {
             true => Self::Yes,
             false => Self::No,
         }
     }
 }
 
-/// What a thread keeps of its dealings with the sibling.
+/// The state that a thread keeps for its sibling.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ThreadState {
-    /// What the sibling believes this thread to use.
-    claimed: Claim,
-    /// What was lacking since the PMU was disabled.
+    /// The usage that the core knows of.
+    usage: ThreadUsage,
+    /// What the thread has lacked since the PMU was disabled.
     needs: Needs,
 }
 
 impl ThreadState {
-    /// What the sibling believes this thread to use.
-    pub fn claimed(&self) -> &Claim {
-        &self.claimed
+    /// Returns the usage that the core knows of.
+    pub fn usage(&self) -> &ThreadUsage {
+        &self.usage
     }
 
-    /// Has `change` add to the plan in `roster`, within the limits that hold now, `transactions`
-    /// having some counters. `is_pinned` says whether that which is added is a pinned group.
+    /// Calls `change` to add to the plan in `schedule`, within the limits that hold now. TSX transactions
+    /// have the counters `tfa`. `is_pinned` tells whether a pinned group is added.
     ///
-    /// Returns the verdict, and the CPU that has to schedule anew, if any.
+    /// Returns the verdict, and the CPU that has to schedule again, if any.
     #[inline]
     pub fn plan<T: Copy + PartialEq>(
         &mut self,
         core: Option<(&mut Core, Thread)>,
-        roster: &mut Roster<T>,
+        schedule: &mut CpuSchedule<T>,
         plain: Plain,
-        transactions: CounterMask,
+        tfa: CounterMask,
         is_pinned: impl FnOnce() -> bool,
-        change: impl FnOnce(&mut Roster<T>, &Limits) -> Result<(), Refusal>,
+        change: impl FnOnce(&mut CpuSchedule<T>, &Limits) -> Result<(), Refusal>,
     ) -> (Result<(), Denied>, Option<u32>) {
         let Some((core, thread)) = core else {
-            let limits = Limits::NONE.closing(transactions);
-            let planned = change(roster, &limits).map_err(|refusal| Denied {
+            let limits = Limits::NONE.closing(tfa);
+            let planned = change(schedule, &limits).map_err(|refusal| Denied {
                 refusal,
                 limits,
-                transactions,
+                tfa,
             });
             return (planned, None);
         };
-        // What happens most, and so is not to cost much.
-        if plain == Plain::Yes && transactions.is_empty() && core.leaves_all_to(thread) {
-            let planned = change(roster, &Limits::NONE);
+        // The common case.
+        if plain == Plain::Yes && tfa.is_empty() && core.leaves_all_to(thread) {
+            let planned = change(schedule, &Limits::NONE);
             if planned.is_ok() {
-                self.claimed.used = self.claimed.used | roster.taken();
-                core.use_counters(thread, self.claimed.used);
+                self.usage.used = self.usage.used | schedule.taken();
+                core.use_counters(thread, self.usage.used);
             } else {
                 self.needs.contends |= core.is_contended();
             }
             let planned = planned.map_err(|refusal| Denied {
                 refusal,
                 limits: Limits::NONE,
-                transactions,
+                tfa,
             });
             return (planned, None);
         }
@@ -137,16 +137,16 @@ impl ThreadState {
             self.needs.yields |= yields;
             core.limits(thread)
         };
-        let limits = limits.closing(transactions);
-        let planned = change(roster, &limits);
+        let limits = limits.closing(tfa);
+        let planned = change(schedule, &limits);
         self.needs.contends |= core.is_contended();
         let mut woken = None;
         match planned {
             Ok(()) => {
-                self.claimed = roster.claim().keeping(self.claimed);
-                core.claim(thread, self.claimed);
-                // What is left is not free yet. But an extra register may have got another value,
-                // which the sibling can share.
+                self.usage = schedule.usage().keeping(self.usage);
+                core.set_usage(thread, self.usage);
+                // No counter is free yet. But an extra register may have got another value, which the
+                // sibling can share.
                 woken = core.wakes_sibling(thread);
             }
             Err(refusal) if refusal.is_for_the_moment() => self.wait(core, thread),
@@ -155,19 +155,18 @@ impl ThreadState {
         let planned = planned.map_err(|refusal| Denied {
             refusal,
             limits,
-            transactions,
+            tfa,
         });
         (planned, woken)
     }
 
-    /// Says that a group of this thread would be placed if it were not for the sibling.
+    /// Records that a group of this thread would fit if it were not for the sibling.
     pub fn wait(&mut self, core: &mut Core, thread: Thread) {
         self.needs.contends = true;
         core.wait(thread);
     }
 
-    /// Notes down that a group was placed, if that is of interest to the sibling. `share` is the group's
-    /// share of the time.
+    /// Records that a group with that `share` of the time was placed, if the threads contend.
     #[inline]
     pub fn note_placed(&mut self, share: impl FnOnce() -> Option<u64>) {
         if self.needs.contends {
@@ -177,85 +176,90 @@ impl ThreadState {
         }
     }
 
-    /// Notes down that a group was refused, if that is of interest to the sibling. `share` is the group's
-    /// share of the time.
+    /// Records that a group with that `share` of the time was refused, if the threads contend.
     pub fn note_refused<T: Copy + PartialEq>(
         &mut self,
-        roster: &mut Roster<T>,
+        schedule: &mut CpuSchedule<T>,
         share: impl FnOnce() -> u64,
     ) {
         if self.needs.contends {
-            self.needs.refuse(share(), roster.take_wish());
+            self.needs.refuse(share(), schedule.take_wish());
         }
     }
 
-    /// The same of a pinned group.
-    pub fn note_pinned_refused<T: Copy + PartialEq>(&mut self, roster: &mut Roster<T>) {
-        self.needs.refuse_pinned(roster.take_wish());
+    /// Records that a pinned group was refused.
+    pub fn note_pinned_refused<T: Copy + PartialEq>(&mut self, schedule: &mut CpuSchedule<T>) {
+        self.needs.refuse_pinned(schedule.take_wish());
     }
 
-    /// The plan in `roster` is settled. Returns the counters that it uses if they are all that there is
-    /// to tell the sibling: no event needs anything else that the threads share, and nothing was lacking.
+    /// Takes note that the plan in `schedule` is programmed. Returns the counters that it uses if the core
+    /// needs to know no more: no event needs anything else that the threads share, and nothing was lacking.
     #[inline]
-    pub fn plain_use<T: Copy + PartialEq>(&self, roster: &mut Roster<T>) -> Option<CounterMask> {
-        // What was wished is among the needs, or of no interest any more.
-        let _ = roster.take_wish();
-        let plain = roster.is_plain() && self.claimed.is_plain() && self.needs.is_empty();
-        plain.then(|| roster.taken())
+    pub fn plain_use<T: Copy + PartialEq>(
+        &self,
+        schedule: &mut CpuSchedule<T>,
+    ) -> Option<CounterMask> {
+        // A wish is among the needs, or obsolete.
+        let _ = schedule.take_wish();
+        let plain = schedule.is_plain() && self.usage.is_plain() && self.needs.is_empty();
+        plain.then(|| schedule.taken())
     }
 
-    /// Tells the sibling of [`plain_use`](Self::plain_use). Returns whether that was all: if not, nothing
-    /// has changed, and [`release`](Self::release) is to be called.
+    /// Tells the core of [`plain_use`](Self::plain_use). Returns whether that was enough; if not, nothing
+    /// has changed, and [`release`](Self::release) has to be called.
     #[inline]
     pub fn release_plain(&mut self, core: &mut Core, thread: Thread, used: CounterMask) -> bool {
         let done = core.settle_plain(thread, used);
         if done {
-            self.claimed.used = used;
+            self.usage.used = used;
         }
         done
     }
 
-    /// The plan in `roster` is settled. Returns what there is to [tell](Release::tell) the sibling of
-    /// that, if anything.
+    /// Takes note that the plan in `schedule` is programmed. Returns what is to be [told](Release::tell) to
+    /// the core, if anything.
     #[inline]
-    pub fn release<T: Copy + PartialEq>(&mut self, roster: &mut Roster<T>) -> Option<Release> {
-        let claim = roster.claim();
-        // What was wished is among the needs, or of no interest any more.
-        let _ = roster.take_wish();
-        // Where the threads do not contend, there are no needs.
-        if claim == self.claimed && !self.needs.contends && !self.needs.yields {
+    pub fn release<T: Copy + PartialEq>(
+        &mut self,
+        schedule: &mut CpuSchedule<T>,
+    ) -> Option<Release> {
+        let usage = schedule.usage();
+        // A wish is among the needs, or obsolete.
+        let _ = schedule.take_wish();
+        // There are no needs where the threads do not contend.
+        if usage == self.usage && !self.needs.contends && !self.needs.yields {
             return None;
         }
-        self.claimed = claim;
+        self.usage = usage;
         Some(Release {
-            claim,
+            usage,
             needs: core::mem::take(&mut self.needs),
         })
     }
 }
 
-/// What a thread uses when its plan is settled, and what it lacked.
+/// The usage of a thread whose plan is programmed, and what it lacked.
 #[must_use]
 #[derive(Clone, Copy, Debug)]
 pub struct Release {
-    claim: Claim,
+    usage: ThreadUsage,
     needs: Needs,
 }
 
-/// What the driver has to do after a [`Release`].
+/// What the driver has to do after telling a [`Release`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Told {
-    /// The CPU that has to schedule anew, if any: the sibling's, which has waited for something that
-    /// is free now, or makes way.
+    /// The CPU that has to schedule again, if any: the sibling's, which has waited for something that is free
+    /// now, or has to make way.
     pub woken: Option<u32>,
-    /// Whether the groups that wait keep their places before those that were placed in spite of them:
-    /// when the sibling has made way, what it made way for is tried first.
+    /// Whether refused groups keep their places before the groups that were placed instead of them: when
+    /// the sibling has made way, the groups that it made way for are tried first.
     pub keeps_places: bool,
 }
 
 impl Release {
-    /// Tells the sibling. Where perf core's interval `is_over` on this thread, the right of way may
-    /// change; `now` is the time in nanoseconds.
+    /// Tells the core. At the end of an interval (`is_over`), the right of way may change; `now` is the time in
+    /// nanoseconds.
     pub fn tell(
         &self,
         core: &mut Core,
@@ -264,30 +268,29 @@ impl Release {
         now: impl FnOnce() -> u64,
     ) -> Told {
         Told {
-            woken: core.settle(thread, self.claim, &self.needs, is_over, now),
+            woken: core.release(thread, self.usage, &self.needs, is_over, now),
             keeps_places: core.has_way(thread),
         }
     }
 }
 
-/// The limits that hold now for groups that rotate, `transactions` having some counters. Nothing is
-/// noted down of a group that they keep from its counters.
-pub fn limits_now(core: Option<(&Core, Thread)>, transactions: CounterMask) -> Limits {
+/// Returns the limits that hold now for groups that rotate. TSX transactions have the counters `tfa`.
+pub fn limits_now(core: Option<(&Core, Thread)>, tfa: CounterMask) -> Limits {
     core.map_or(Limits::NONE, |(core, thread)| core.limits(thread))
-        .closing(transactions)
+        .closing(tfa)
 }
 
-/// Whether `fits` says so of the limits that hold now for a pinned group. If not, the thread waits for
-/// what it was asked for.
+/// Returns the verdict of `fits` on the limits that hold now for a pinned group. If it does not fit, the
+/// thread waits for looser limits.
 pub fn try_pinned(
     core: Option<(&mut Core, Thread)>,
-    transactions: CounterMask,
+    tfa: CounterMask,
     fits: impl FnOnce(Limits) -> bool,
 ) -> bool {
     let Some((core, thread)) = core else {
-        return fits(Limits::NONE.closing(transactions));
+        return fits(Limits::NONE.closing(tfa));
     };
-    let fits = fits(core.limits_of_pinned(thread).closing(transactions));
+    let fits = fits(core.limits_of_pinned(thread).closing(tfa));
     if !fits {
         core.wait(thread);
     }

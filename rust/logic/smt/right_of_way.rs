@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How much of the time a group has counted lately: by this the threads of a core decide which of them
-//! goes first where not both can have what they need ([`Core::settle`]).
+//! Shares of the time that groups have counted lately. By these the threads of a core decide which of them
+//! goes first where not both can have what they need ([`Core::release`]).
 //!
 //! A [`Share`] is a moving average of the time on counters, which forgets with a time constant of
-//! [`WINDOW`]. The group with the smaller share goes first. So shares become equal as far as they can,
-//! whatever the phases of the two threads' timers, and an old event and a new one are soon on a par.
+//! [`WINDOW`]. The group with the smaller share goes first. So shares become equal as far as possible,
+//! whatever the phases of the two threads' timers, and an old and a new event are soon on a par.
 //!
 //! Context: any; nothing but values.
 //!
-//! [`Core::settle`]: super::siblings::Core::settle
+//! [`Core::release`]: super::siblings::Core::release
 
-use super::usage::Claim;
+use super::usage::ThreadUsage;
 
 /// Time constant of the average, in nanoseconds: 16 of the perf core's intervals of 4 ms.
 pub const WINDOW: u64 = 1 << 26;
@@ -19,10 +19,10 @@ pub const WINDOW: u64 = 1 << 26;
 /// All of the time, as a share.
 const ALL: u64 = 1 << 16;
 
-/// What a group begins with: neither before all others nor behind them.
+/// The share of a new group: neither before all others nor behind them.
 const BEGIN: u64 = ALL / 2;
 
-/// A share `dt` nanoseconds later, of which `ran` were on counters.
+/// Returns a share `dt` nanoseconds later, of which `ran` were on counters.
 const fn after(share: u64, dt: u64, ran: u64) -> u64 {
     let ran = if ran < dt { ran } else { dt };
     if dt < WINDOW {
@@ -40,7 +40,7 @@ const fn after(share: u64, dt: u64, ran: u64) -> u64 {
     }
 }
 
-/// The share of the time that a group has counted, and up to when that is known.
+/// The share of the time that a group has counted, as of its last update.
 ///
 /// # Examples
 ///
@@ -56,32 +56,32 @@ const fn after(share: u64, dt: u64, ran: u64) -> u64 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
     share: u64,
-    /// When it was last brought up to date; 0 if never.
+    /// Time of the last update; 0 before the first.
     at: u64,
-    /// The group's time on counters then.
+    /// The group's total time on counters then.
     running: u64,
 }
 
 impl Share {
-    /// Nothing is known of the group.
+    /// The share of a group that has not counted yet.
     pub const NONE: Self = Self {
         share: BEGIN,
         at: 0,
         running: 0,
     };
 
-    /// As [`parts`](Self::parts) has returned it.
+    /// Restores a share from its [`parts`](Self::parts).
     pub const fn from_parts([share, at, running]: [u64; 3]) -> Self {
         Self { share, at, running }
     }
 
-    /// As numbers, for atomics.
+    /// Returns the share as numbers, to be kept in atomics.
     pub const fn parts(self) -> [u64; 3] {
         [self.share, self.at, self.running]
     }
 
-    /// Brings it up to date at the time `now`, when the group has been on counters for `running` in
-    /// all, both in nanoseconds. Returns the share.
+    /// Updates and returns the share at the time `now`, with a total time on counters of `running`, both in
+    /// nanoseconds.
     pub const fn account(&mut self, now: u64, running: u64) -> u64 {
         if self.at != 0 {
             let dt = now.saturating_sub(self.at);
@@ -94,8 +94,7 @@ impl Share {
     }
 }
 
-/// What a thread has come to: the smallest share of a group that waits, and of one that counts, as they
-/// were at a certain time.
+/// The smallest share of a thread's groups that wait, and of those that count, at a certain time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::logic) struct Standing {
     waiting: Option<u64>,
@@ -104,12 +103,12 @@ pub(in crate::logic) struct Standing {
 }
 
 impl Standing {
-    /// Whether a group waits.
+    /// Returns whether a group waits.
     pub(in crate::logic) const fn waits(&self) -> bool {
         self.waiting.is_some()
     }
 
-    /// The smallest share at the time `now`, if nothing has changed hands since.
+    /// Returns the smallest share at the time `now`, if the same groups have counted since.
     pub(in crate::logic) fn least(&self, now: u64) -> u64 {
         let dt = now.saturating_sub(self.at);
         let waiting = self.waiting.map(|share| after(share, dt, 0));
@@ -118,53 +117,52 @@ impl Standing {
     }
 }
 
-/// What a thread lacked while its events were placed, from when the PMU was disabled.
+/// What a thread has lacked while its events were placed, since the PMU was disabled.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Needs {
-    /// Whether it matters: one of the threads limits the other.
+    /// Whether the threads contend: one limits the other.
     pub contends: bool,
-    /// Whether events were placed under the limits of what the other thread wants.
+    /// Whether events were placed under limits by what the sibling wants.
     pub yields: bool,
-    /// The smallest share of a group that was refused, and of one that was placed.
+    /// The smallest share of a refused group, and of a placed one.
     pub(in crate::logic) waiting: Option<u64>,
     pub(in crate::logic) counting: Option<u64>,
-    /// The first group that would have been placed without the other thread: what the thread would use
-    /// then, and the group's share.
-    pub(in crate::logic) want: Option<(Claim, u64)>,
-    /// Whether that is a pinned group, which does not wait for its turn.
+    /// The usage with the first group that would fit without the sibling, and the group's share.
+    pub(in crate::logic) want: Option<(ThreadUsage, u64)>,
+    /// Whether that is a pinned group, which does not rotate.
     pub(in crate::logic) is_pinned: bool,
 }
 
 impl Needs {
-    /// A group with that `share` has been placed.
+    /// Records that a group with that `share` was placed.
     pub fn place(&mut self, share: u64) {
         self.counting = Some(self.counting.map_or(share, |least| least.min(share)));
     }
 
-    /// A group with that `share` was refused. `wish` is what the thread would use if it were not for the
-    /// other thread ([`Roster::take_wish`]).
+    /// Records that a group with that `share` was refused. `wish` is the usage that the thread would have with
+    /// it without the sibling ([`CpuSchedule::take_wish`]).
     ///
-    /// [`Roster::take_wish`]: crate::logic::sched::cpu_schedule::Roster::take_wish
-    pub fn refuse(&mut self, share: u64, wish: Option<Claim>) {
+    /// [`CpuSchedule::take_wish`]: crate::logic::sched::cpu_schedule::CpuSchedule::take_wish
+    pub fn refuse(&mut self, share: u64, wish: Option<ThreadUsage>) {
         self.waiting = Some(self.waiting.map_or(share, |least| least.min(share)));
         self.want = self.want.or(wish.map(|wish| (wish, share)));
     }
 
-    /// A pinned group was refused, with that `wish`.
-    pub fn refuse_pinned(&mut self, wish: Option<Claim>) {
+    /// Records that a pinned group was refused, with that `wish`.
+    pub fn refuse_pinned(&mut self, wish: Option<ThreadUsage>) {
         if let Some(wish) = wish.filter(|_| !self.is_pinned) {
             self.want = Some((wish, 0));
             self.is_pinned = true;
         }
     }
 
-    /// Whether the threads were not in each other's way.
+    /// Returns whether the threads were not in each other's way.
     #[inline]
     pub const fn is_empty(&self) -> bool {
         !self.contends && !self.yields && !self.refused()
     }
 
-    /// Whether a group was refused.
+    /// Returns whether a group was refused.
     pub(in crate::logic) const fn refused(&self) -> bool {
         self.waiting.is_some() || self.want.is_some()
     }
@@ -223,14 +221,14 @@ mod tests {
         let standing = needs.standing(100);
         assert!(standing.waits() && needs.want.is_none());
         assert!(standing.least(100 + WINDOW / 8) < BEGIN);
-        // The first wish is what is wanted.
-        needs.refuse(7, Some(Claim::default()));
-        needs.refuse(5, Some(Claim::default()));
-        assert_eq!(needs.want, Some((Claim::default(), 7)));
+        // The first wish wins.
+        needs.refuse(7, Some(ThreadUsage::default()));
+        needs.refuse(5, Some(ThreadUsage::default()));
+        assert_eq!(needs.want, Some((ThreadUsage::default(), 7)));
         assert_eq!(needs.standing(100).least(100), 5);
         needs.refuse_pinned(None);
         assert!(!needs.is_pinned);
-        needs.refuse_pinned(Some(Claim::default()));
+        needs.refuse_pinned(Some(ThreadUsage::default()));
         assert!(needs.is_pinned);
         assert_eq!(needs.standing(100).least(100), 5);
     }

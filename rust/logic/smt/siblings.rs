@@ -1,56 +1,55 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Two threads of a core, and what each must leave to the other.
+//! The two threads of a core, and the counters that each must leave to the other.
 //!
 //! On Sandy Bridge, Ivy Bridge and Haswell some events corrupt the counter of the same number on
-//! the core's other thread (errata BJ122, BV98, HSD29). Such an event is *exclusive*: it gets a
-//! counter only while the sibling does not use its own of that number, and nobody takes a counter
-//! whose sibling counts such an event.
+//! the core's other thread (errata BJ122, BV98, HSD29). Such an event is *corrupting*: it gets a
+//! counter only while the sibling does not use its counter of that number, and no event gets a counter
+//! while the sibling's counter of that number counts a corrupting event.
 //!
-//! Each thread says what it uses in a [`Claim`]. A claim is always computed from all of the
-//! thread's events ([`Roster::claim`]), never changed step by step. So it cannot keep a counter
-//! that an event has left, nor lose one that another event still has; mainline's can do both
+//! Each thread tells its core its [`ThreadUsage`], which is always computed from all of the thread's
+//! events ([`CpuSchedule::usage`]), never changed step by step. So it cannot keep a counter that an
+//! event has left, nor lose one that another event still has; mainline's can do both
 //! (`intel_commit_scheduling()` and `intel_put_excl_constraints()`,
 //! `arch/x86/events/intel/core.c:4334-4363`, `4549-4592`).
 //!
-//! On Nehalem and Westmere the threads of a core share the offcore response registers. While one of them has
-//! a value in a register, the other can use it with that value only.
+//! On Nehalem and Westmere the threads of a core share the offcore response registers. While one thread has
+//! a value in a register, the other can use the register with that value only.
 //!
-//! A thread that could not place an event because of the other's claim *waits*. When that claim
-//! changes so that more is left, the driver makes the thread schedule again.
+//! A thread that could not place an event because of the other's usage *waits*. When that usage changes
+//! so that more is left, the driver makes the thread schedule again.
 //!
 //! # Right of way
 //!
-//! Both threads may want what only one of them can have, for good: four events of any kind here, an
-//! exclusive one there. So a thread that waits says what it *wants*, that is, what it would claim if
-//! it were not for the other. When the perf core's interval is over on either thread
-//! ([`Core::settle`]), the one with the smaller [share](super::right_of_way) of the time gets the
-//! right of way:
+//! Both threads may want what only one of them can have, for good: four events of any kind on one, a
+//! corrupting event on the other. So a thread that waits says what it *wants*: its usage if it were alone
+//! in the core. At the end of an interval of either thread ([`Core::release`]), the thread with the
+//! smaller [share](super::right_of_way) of the time gets the right of way:
 //!
 //! ```text
-//!  A rotates, is refused, has less ──► A has the right of way; what it wants limits B
-//!  B schedules again under these limits, and stops what is in A's way
-//!    its claim is released ──► A schedules again, and takes what is left to it
-//!  A's claim limits B; the right of way is over
+//!  A rotates, is refused, has less ──► A has the right of way; its wants limit B
+//!  B schedules again under these limits, and stops the events in A's way
+//!    B releases their counters ──► A schedules again, and takes them
+//!  A's usage limits B; the right of way is over
 //! ```
 //!
 //! A pinned group, which does not rotate, gets the right of way as soon as it is refused.
 //!
-//! Nothing is taken from B before B has stopped it: what A wants are limits for what B plans, and A
-//! plans under B's claim as ever. Pinned groups of B do not see these limits. So if they are in
-//! A's way, A finds what they leave, and the right of way is over, too. It changes once for each end of an
-//! interval on either thread at most.
+//! B loses no counter before it has stopped the counter's event: A's wants limit B's plans, and A plans
+//! under B's usage as ever. Pinned groups of B do not see these limits: if they are in A's way, A takes
+//! what they leave, and the right of way is over, too. It changes at most once for each end of an interval
+//! of either thread.
 //!
 //! Context: any; the driver keeps a [`Core`] under a lock.
 //!
-//! [`Roster::claim`]: crate::logic::sched::cpu_schedule::Roster::claim
+//! [`CpuSchedule::usage`]: crate::logic::sched::cpu_schedule::CpuSchedule::usage
 
 #[cfg(test)]
 mod tests;
 
 use super::{
     right_of_way::{Needs, Standing},
-    usage::Claim,
+    usage::ThreadUsage,
 };
 use crate::logic::{
     regs::counter::CounterMask,
@@ -60,14 +59,14 @@ use crate::logic::{
 /// One of a core's two threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Thread {
-    /// The one that came first.
+    /// The thread that joined first.
     First,
-    /// The other.
+    /// The other thread.
     Second,
 }
 
 impl Thread {
-    /// The other one.
+    /// Returns the other thread.
     pub const fn sibling(self) -> Self {
         match self {
             Self::First => Self::Second,
@@ -76,42 +75,42 @@ impl Thread {
     }
 }
 
-/// What a core keeps of one of its threads.
+/// The state of one thread of a core.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seat {
-    /// The thread's CPU, if it is there.
+    /// The thread's CPU, if it is online.
     cpu: Option<u32>,
-    claim: Claim,
-    /// The limits under which an event was refused that would have been placed without them.
+    usage: ThreadUsage,
+    /// The limits under which an event was refused that would fit without them.
     waiting: Option<Limits>,
-    /// What the thread would have claimed then without the sibling.
-    want: Option<Claim>,
-    /// What it has come to, if it has been refused something while the threads were in each other's way.
+    /// The usage that the thread would have had then without the sibling.
+    want: Option<ThreadUsage>,
+    /// The shares of its groups, if one was refused while the threads contended.
     standing: Option<Standing>,
     /// How often in a row the sibling kept the right of way.
     denied: u8,
 }
 
-/// A thread that has been denied the right of way so often gets it. Shares alone could keep it waiting
-/// for good, beside a group that never counts for another reason.
+/// Number of times that a thread is denied the right of way in a row at most. Shares alone could keep it
+/// waiting for good, beside a group that never counts for another reason.
 const MOST_DENIALS: u8 = 8;
 
-/// So many times without a want the threads are not in each other's way any more, and what they have
-/// come to is forgotten, so that nobody has to keep it up to date. While they are, wants come at every
-/// other interval or so.
+/// Number of releases without a want after which the threads do not contend any more, and the shares of
+/// their groups are forgotten and need no updates. While they contend, wants come at every other interval
+/// or so.
 const LONG_CALM: u8 = 64;
 
-/// That a thread has the right of way.
+/// The right of way.
 #[derive(Clone, Copy, Debug)]
 struct Way {
     thread: Thread,
-    /// Whether the sibling has made way, as far as it does.
+    /// Whether the sibling has made way, as far as it can.
     is_clear: bool,
     /// Whether it is for a pinned group.
     is_pinned: bool,
 }
 
-/// The claims of a core's two threads.
+/// The two threads of a core.
 ///
 /// # Examples
 ///
@@ -119,7 +118,7 @@ struct Way {
 /// # use rpmu_logic::logic;
 /// use logic::smt::{
 ///     siblings::{Core, Thread},
-///     usage::Claim,
+///     usage::ThreadUsage,
 /// };
 /// use logic::regs::counter::CounterMask;
 /// use logic::sched::limits::Limits;
@@ -127,16 +126,16 @@ struct Way {
 /// let mut core = Core::new(4);
 /// let (a, b) = (core.join(0).unwrap(), core.join(4).unwrap());
 ///
-/// // An exclusive event on counter 2 of one thread.
+/// // A corrupting event on counter 2 of one thread.
 /// let counter_2 = CounterMask::from_bits(1 << 2);
-/// core.claim(a, Claim { used: counter_2, exclusive: counter_2, ..Claim::default() });
+/// core.set_usage(a, ThreadUsage { used: counter_2, corrupting: counter_2, ..ThreadUsage::default() });
 /// assert_eq!(core.limits(b).closed, counter_2);
 /// assert_eq!(core.limits(b).gp, 2);
 ///
 /// // The other thread cannot place an event, and is told when it can.
 /// core.wait(b);
 /// assert_eq!(core.wakes_sibling(a), None);
-/// core.claim(a, Claim::default());
+/// core.set_usage(a, ThreadUsage::default());
 /// assert_eq!(core.wakes_sibling(a), Some(4));
 /// assert_eq!(core.wakes_sibling(a), None);
 /// ```
@@ -145,21 +144,22 @@ pub struct Core {
     seats: [Seat; 2],
     /// General-purpose counters of a thread.
     gp: u32,
-    /// Whether the threads share the [extra registers that can be](crate::logic::sched::extra_register::ExtraRegister::can_be_shared).
+    /// Whether the threads share the extra registers that [can be
+    /// shared](crate::logic::sched::extra_register::ExtraRegister::can_be_shared).
     shares_registers: bool,
     way: Option<Way>,
-    /// How often in a row threads have settled without wanting anything of each other.
+    /// Number of releases in a row without a want.
     calm: u8,
 }
 
 impl Core {
-    /// A core whose threads have `gp` general-purpose counters each. None of them is there yet.
+    /// Creates a core without threads, which will have `gp` general-purpose counters each.
     pub const fn new(gp: u32) -> Self {
         let seat = Seat {
             cpu: None,
-            claim: Claim {
+            usage: ThreadUsage {
                 used: CounterMask::EMPTY,
-                exclusive: CounterMask::EMPTY,
+                corrupting: CounterMask::EMPTY,
                 registers: RegisterValues::NONE,
             },
             waiting: None,
@@ -176,7 +176,7 @@ impl Core {
         }
     }
 
-    /// The same, with extra registers that the threads share.
+    /// Makes the threads share extra registers.
     #[must_use]
     pub const fn sharing_registers(mut self) -> Self {
         self.shares_registers = true;
@@ -199,7 +199,7 @@ impl Core {
         }
     }
 
-    /// The CPU with number `cpu` comes. `None` if there are two threads already.
+    /// Adds the CPU with number `cpu` as a thread. [`None`] if there are two threads already.
     pub fn join(&mut self, cpu: u32) -> Option<Thread> {
         let threads = [Thread::First, Thread::Second];
         let thread = threads
@@ -212,48 +212,48 @@ impl Core {
         Some(thread)
     }
 
-    /// A thread goes, and its claim with it.
+    /// Removes a thread, and its usage with it.
     pub fn leave(&mut self, thread: Thread) {
         *self.seat_mut(thread) = Seat::default();
         self.way = None;
     }
 
-    /// What `thread` may not take: what the sibling claims and, where that has the right of way, wants.
+    /// Returns the limits of `thread`: what the sibling uses and, where that has the right of way, wants.
     pub fn limits(&self, thread: Thread) -> Limits {
         match self.wanted_from(thread) {
             None => self.limits_of_pinned(thread),
             Some(want) => {
-                let wanted = want.keeping(self.seat(thread.sibling()).claim);
+                let wanted = want.keeping(self.seat(thread.sibling()).usage);
                 let mut limits = self.limits_beside(&wanted);
-                if want.gp() > limits.gp_with_exclusive {
-                    limits.closed_to_exclusive = CounterMask::ALL;
+                if want.gp() > limits.gp_with_corrupting {
+                    limits.closed_to_corrupting = CounterMask::ALL;
                 }
                 limits
             }
         }
     }
 
-    /// What a pinned group of `thread` may not take: for these no right of way matters.
+    /// Returns the limits of a pinned group of `thread`, which the right of way does not affect.
     pub fn limits_of_pinned(&self, thread: Thread) -> Limits {
         let sibling = self.seat(thread.sibling());
         match sibling.cpu {
             None => Limits::NONE,
-            Some(_) => self.limits_beside(&sibling.claim),
+            Some(_) => self.limits_beside(&sibling.usage),
         }
     }
 
-    const fn limits_beside(&self, claim: &Claim) -> Limits {
+    const fn limits_beside(&self, usage: &ThreadUsage) -> Limits {
         let limits = Limits::beside_sibling(self.gp);
         Limits {
-            closed: claim.exclusive,
-            closed_to_exclusive: claim.used,
-            gp: if claim.exclusive.is_empty() {
+            closed: usage.corrupting,
+            closed_to_corrupting: usage.used,
+            gp: if usage.corrupting.is_empty() {
                 limits.gp
             } else {
-                limits.gp_with_exclusive
+                limits.gp_with_corrupting
             },
             registers: if self.shares_registers {
-                claim.registers.shared()
+                usage.registers.shared()
             } else {
                 RegisterValues::NONE
             },
@@ -261,91 +261,90 @@ impl Core {
         }
     }
 
-    /// What the sibling of `thread` wants, if it has the right of way.
-    fn wanted_from(&self, thread: Thread) -> Option<&Claim> {
+    /// Returns what the sibling of `thread` wants, if it has the right of way.
+    fn wanted_from(&self, thread: Thread) -> Option<&ThreadUsage> {
         let sibling = thread.sibling();
         self.way.filter(|way| way.thread == sibling)?;
         self.seat(sibling).want.as_ref()
     }
 
-    /// Whether `thread` has to make way for its sibling.
+    /// Returns whether `thread` has to make way for its sibling.
     pub fn yields(&self, thread: Thread) -> bool {
         self.wanted_from(thread).is_some()
     }
 
-    /// Whether `thread` has the right of way. Then the groups that wait have to be tried in their order
-    /// when it schedules next, before others that fitted without them.
+    /// Returns whether `thread` has the right of way. Then its waiting groups have to be tried in their
+    /// order when it schedules next, before those that were placed instead of them.
     pub fn has_way(&self, thread: Thread) -> bool {
         self.way.is_some_and(|way| way.thread == thread)
     }
 
-    /// Whether the threads are in each other's way: one wants something, or has taken it.
+    /// Returns whether the threads contend: one wants something, or has taken it.
     pub fn is_contended(&self) -> bool {
         let contends = |seat: &Seat| seat.want.is_some() || seat.standing.is_some();
         self.seats.iter().any(contends)
     }
 
-    /// Whether `thread`, with what it claims, is in the way of a sibling that wants `want`.
-    fn is_in_the_way(&self, thread: Thread, want: &Claim) -> bool {
-        let claim = &self.seat(thread).claim;
+    /// Returns whether the usage of `thread` is in the way of a sibling that wants `want`.
+    fn is_in_the_way(&self, thread: Thread, want: &ThreadUsage) -> bool {
+        let usage = &self.seat(thread).usage;
         let half = self.gp / 2;
-        !(claim.used & want.exclusive).is_empty()
-            || !(claim.exclusive & want.used).is_empty()
-            || (!want.exclusive.is_empty() && claim.gp() > half)
-            || (!claim.exclusive.is_empty() && want.gp() > half)
+        !(usage.used & want.corrupting).is_empty()
+            || !(usage.corrupting & want.used).is_empty()
+            || (!want.corrupting.is_empty() && usage.gp() > half)
+            || (!usage.corrupting.is_empty() && want.gp() > half)
             || (self.shares_registers
                 && want
                     .registers
                     .shared()
-                    .is_in_the_way_of(&claim.registers.shared()))
+                    .is_in_the_way_of(&usage.registers.shared()))
     }
 
-    /// Says what `thread` uses from now on. It must have been planned under the present
+    /// Records the usage of `thread`, which must have been planned under the present
     /// [limits](Self::limits).
-    pub fn claim(&mut self, thread: Thread, claim: Claim) {
-        self.seat_mut(thread).claim = claim;
+    pub fn set_usage(&mut self, thread: Thread, usage: ThreadUsage) {
+        self.seat_mut(thread).usage = usage;
     }
 
-    /// Whether `thread` may take what it likes, as long as that is counters for events that are not
-    /// exclusive: [`limits`](Self::limits) does not say otherwise.
+    /// Returns whether [`limits`](Self::limits) of `thread` restrict corrupting events and extra registers
+    /// only.
     pub const fn leaves_all_to(&self, thread: Thread) -> bool {
-        self.way.is_none() && self.seat(thread.sibling()).claim.exclusive.is_empty()
+        self.way.is_none() && self.seat(thread.sibling()).usage.corrupting.is_empty()
     }
 
-    /// Says that `thread` uses `counters` from now on, and the rest of its [claim](Self::claim) as
-    /// before.
+    /// Records that `thread` uses `counters`, and the rest of its [usage](Self::set_usage) as before.
     pub fn use_counters(&mut self, thread: Thread, counters: CounterMask) {
-        self.seat_mut(thread).claim.used = counters;
+        self.seat_mut(thread).usage.used = counters;
     }
 
-    /// Says that `thread` could not place an event because of the present limits.
+    /// Records that `thread` could not place an event because of the present limits.
     pub fn wait(&mut self, thread: Thread) {
         self.seat_mut(thread).waiting = Some(self.limits(thread));
     }
 
-    /// Says that the hardware of `thread` is as planned: it uses `claim` from now on, and lacked what
-    /// `needs` says. Where perf core's interval `is_over` on it, the right of way may change. `now` is
-    /// the time in nanoseconds, by a clock that both threads have.
+    /// Records that the plan of `thread` is programmed: `usage` is all that it uses, and it lacked `needs`.
+    /// At the end of an interval (`is_over`), the right of way may change. `now` is the time in nanoseconds,
+    /// by a clock that both threads share.
     ///
-    /// Returns the CPU that has to schedule anew, if any: the sibling's.
-    pub fn settle(
+    /// Returns the CPU that has to schedule again, if any: the sibling's.
+    pub fn release(
         &mut self,
         thread: Thread,
-        claim: Claim,
+        usage: ThreadUsage,
         needs: &Needs,
         is_over: bool,
         now: impl FnOnce() -> u64,
     ) -> Option<u32> {
         let sibling = thread.sibling();
         let seat = self.seat_mut(thread);
-        seat.claim = claim;
+        seat.usage = usage;
         // A pinned group that was refused is not tried before the sibling has made way.
         let is_kept = |way: Way| way.thread == thread && way.is_pinned && !way.is_clear;
         if needs.is_pinned || !self.way.is_some_and(is_kept) {
             self.seat_mut(thread).want = needs.want.map(|(want, _)| want);
         }
         let seat = self.seat_mut(thread);
-        if claim == Claim::default() && !needs.refused() {
+        if usage == ThreadUsage::default() && !needs.refused() {
             // Nothing is left of the thread's events.
             seat.standing = None;
         } else if needs.contends || seat.standing.is_some_and(|it| it.waits()) {
@@ -370,11 +369,11 @@ impl Core {
             }
         }
         match self.way {
-            // It has tried.
+            // The thread has tried again.
             Some(way) if way.thread == thread && (way.is_clear || !wants) => {
                 self.way = None;
             }
-            // It has just got the right of way, or waits for the sibling to make way.
+            // The thread has just got the right of way, or waits for the sibling to make way.
             Some(way) if way.thread == thread => {
                 let in_the_way = self
                     .seat(thread)
@@ -404,8 +403,8 @@ impl Core {
     }
 
     /// Does what [`settle`](Self::settle) does for a `thread` that [lacked nothing](Needs::is_empty), whose
-    /// claim was [plain](Claim::is_plain) and whose new claim is the counters `used`. Returns whether it has:
-    /// neither thread may wait, want anything or have the right of way.
+    /// usage was [plain](ThreadUsage::is_plain) and is now the counters `used`. Returns whether it did: it
+    /// does not if a thread waits, wants anything or has the right of way.
     #[inline]
     pub fn settle_plain(&mut self, thread: Thread, used: CounterMask) -> bool {
         let is_quiet =
@@ -414,16 +413,14 @@ impl Core {
             return false;
         }
         let seat = self.seat_mut(thread);
-        seat.claim.used = used;
+        seat.usage.used = used;
         seat.denied = 0;
         self.calm = self.calm.saturating_add(1);
         true
     }
 
-    /// Gives `thread` the right of way if what it wants, for a group with that `share`, is more urgent
-    /// than what the sibling has.
-    ///
-    /// What a pinned group wants comes before all else.
+    /// Gives `thread` the right of way for a group with that `share`, unless the sibling has a group with a
+    /// smaller one. A pinned group comes before all others.
     fn ask(&mut self, thread: Thread, share: u64, is_pinned: bool, now: u64) {
         if self.way.is_some_and(|way| way.is_pinned && !way.is_clear) {
             return;
@@ -443,8 +440,8 @@ impl Core {
         });
     }
 
-    /// The CPU of `thread`'s sibling, if that waits, and more is left for it now than when it began
-    /// to. It does not wait any more then.
+    /// Returns the CPU of `thread`'s sibling, if that waits, and has looser limits now than when it began to
+    /// wait. Ends its waiting then.
     pub fn wakes_sibling(&mut self, thread: Thread) -> Option<u32> {
         let sibling = thread.sibling();
         self.seat(sibling).waiting.as_ref()?;

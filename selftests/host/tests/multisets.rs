@@ -142,7 +142,7 @@ fn beside(machine: &Machine, state: [Sibling; 4]) -> Vec<Constraint> {
     };
     let limits = Limits {
         closed: which(&|sibling| sibling == Sibling::Exclusive),
-        closed_to_exclusive: which(&|sibling| sibling != Sibling::Unused),
+        closed_to_corrupting: which(&|sibling| sibling != Sibling::Unused),
         ..Limits::NONE
     };
     let mut kinds: Vec<Constraint> = Vec::new();
@@ -151,16 +151,16 @@ fn beside(machine: &Machine, state: [Sibling; 4]) -> Vec<Constraint> {
         let allowed = kind.counters.iter().filter(|counter| {
             match state.get(counter.index()).unwrap_or(&Sibling::Unused) {
                 Sibling::Unused => true,
-                Sibling::Shared => !kind.exclusive,
+                Sibling::Shared => !kind.corrupting,
                 Sibling::Exclusive => false,
             }
         });
         let counters: CounterMask = allowed.collect();
         assert_eq!(limits.counters(*kind), counters);
-        // For the solver, whether it is exclusive makes no difference beyond this.
+        // For the solver, whether it is corrupting makes no difference beyond this.
         let kind = Constraint {
             counters,
-            exclusive: false,
+            corrupting: false,
             ..*kind
         };
         if !kinds.contains(&kind) {

@@ -27,11 +27,11 @@ fn mainline(lines: &[Constraint], config: u64, gp: u64, fixed: u64) -> (u64, boo
     let matches = |line: &&Constraint| (config & line.mask).wrapping_sub(line.code) <= line.size;
     match lines.iter().find(matches) {
         // The metrics' pseudo counters, where there is a fixed counter 3.
-        Some(line) if line.counters >> 48 != 0 => (line.counters, line.exclusive),
+        Some(line) if line.counters >> 48 != 0 => (line.counters, line.corrupting),
         Some(line) => {
             let widened = line.fixed && line.code & 0xff != 0;
             let counters = line.counters | if widened { gp } else { 0 };
-            (counters & present, line.exclusive)
+            (counters & present, line.corrupting)
         }
         None => (gp, false),
     }
@@ -100,7 +100,7 @@ fn same_counters(model: &'static Model, lines: &[Constraint]) {
             .filter(|entry| entry.is_metric())
             .map_or(0, |entry| entry.resolve(CounterMask::ALL).counters.bits());
         let gp = pmu.capabilities.counters.gp().bits();
-        let found = (constraint.counters.bits() | metric, constraint.exclusive);
+        let found = (constraint.counters.bits() | metric, constraint.corrupting);
         let expected = mainline(lines, config, gp, (1 << fixed) - 1);
         if found != expected && !differences.allow(select) {
             panic!(
@@ -168,7 +168,7 @@ fn every_event_has_mainlines_counters() {
 fn mainlines_precise(lines: &[Constraint], all: bool, config: u64) -> Option<(u64, bool, &str)> {
     let matches = |line: &&Constraint| (config & line.mask).wrapping_sub(line.code) <= line.size;
     match lines.iter().find(matches) {
-        Some(line) => Some((line.counters, line.exclusive, line.pebs)),
+        Some(line) => Some((line.counters, line.corrupting, line.pebs)),
         // Those of the ordinary table.
         None if all => None,
         None => Some((0, false, "")),
@@ -214,13 +214,13 @@ fn every_precise_event_is_mainlines() {
             };
             let found = pmu.precise_constraint(select, 1);
             let ordinary = pmu.constraint(select);
-            let (counters, exclusive, pebs) = mainlines_precise(&table, all, config).unwrap_or((
+            let (counters, corrupting, pebs) = mainlines_precise(&table, all, config).unwrap_or((
                 ordinary.counters.bits(),
-                ordinary.exclusive,
+                ordinary.corrupting,
                 "",
             ));
-            let found = (found.counters.bits(), found.exclusive, data);
-            let expected = (counters & present, exclusive, pebs);
+            let found = (found.counters.bits(), found.corrupting, data);
+            let expected = (counters & present, corrupting, pebs);
             if found != expected && !differences.allow(select) {
                 panic!("{} {config:#x}: {found:x?}, not {expected:x?}", model.name);
             }

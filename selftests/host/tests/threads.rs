@@ -12,13 +12,13 @@ use rpmu_logic::logic::capabilities::{Capabilities, Cpuid, Leaf};
 use rpmu_logic::logic::open::refusal::Refusal;
 use rpmu_logic::logic::regs::counter::CounterMask;
 use rpmu_logic::logic::sched::constraint::Constraint;
-use rpmu_logic::logic::sched::cpu_schedule::Roster;
+use rpmu_logic::logic::sched::cpu_schedule::CpuSchedule;
 use rpmu_logic::logic::sched::extra_register::{Demand, ExtraRegister, Requirement};
 use rpmu_logic::logic::sched::limits::Limits;
 use rpmu_logic::logic::smt::protocol::{Plain, ThreadState, Told};
 use rpmu_logic::logic::smt::right_of_way::Share;
 use rpmu_logic::logic::smt::siblings::{Core, Thread};
-use rpmu_logic::logic::smt::usage::Claim;
+use rpmu_logic::logic::smt::usage::ThreadUsage;
 
 /// Four general-purpose counters, three fixed ones.
 const COUNTERS: u32 = 4;
@@ -40,7 +40,7 @@ fn capabilities() -> Capabilities {
     Capabilities::decode(&cpuid, None).unwrap()
 }
 
-/// An event: its counters, and whether it is exclusive.
+/// An event: its counters, and whether it is corrupting.
 type Want = (u64, bool);
 
 /// An event for general-purpose counters.
@@ -54,13 +54,13 @@ fn gp_want() -> impl Strategy<Value = Want> {
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// A group of events, one at least, is to be placed.
+    /// Adds a group of one event or more.
     Add(Vec<Want>),
-    /// Some event goes.
+    /// Removes an event.
     Remove(prop::sample::Index),
-    /// The PMU is enabled.
+    /// Enables the PMU.
     Enable,
-    /// All events go, and the CPU with them; or it comes back.
+    /// Removes all events and puts the CPU off line; or puts it on line.
     Hotplug,
 }
 
@@ -81,14 +81,14 @@ fn step() -> impl Strategy<Value = (bool, Step)> {
     (any::<bool>(), step)
 }
 
-/// One thread, as the driver has it, and what is believed of it.
+/// A thread, and what is expected of it.
 struct Side {
     cpu: u32,
     seat: Option<Thread>,
-    roster: Roster<u32>,
+    schedule: CpuSchedule<u32>,
     smt: ThreadState,
     events: Vec<(u32, Want)>,
-    /// What was refused last because of the other thread, unless something has happened here since.
+    /// The events that were refused last because of the other thread, unless something has changed since.
     refused: Option<Vec<Want>>,
 }
 
@@ -98,9 +98,9 @@ struct World {
     next: u32,
 }
 
-fn constraint((counters, exclusive): Want) -> Constraint {
+fn constraint((counters, corrupting): Want) -> Constraint {
     Constraint {
-        exclusive,
+        corrupting,
         ..Constraint::any_of(CounterMask::from_bits(counters))
     }
 }
@@ -110,41 +110,48 @@ impl Side {
         Self {
             cpu,
             seat: core.join(cpu),
-            roster: Roster::new(&capabilities()),
+            schedule: CpuSchedule::new(&capabilities()),
             smt: ThreadState::default(),
             events: Vec::new(),
             refused: None,
         }
     }
 
-    /// The counters that exclusive events have, and all events, by the entries alone. With
-    /// `pending`, those included that the hardware has until the PMU is enabled.
+    /// Returns the counters of corrupting events, and of all events, by the entries alone; with `pending`,
+    /// including those that the hardware uses until the PMU is enabled.
     fn has(&self, pending: bool) -> (u64, u64) {
-        let (mut exclusive, mut used) = (0, 0);
-        for entry in self.roster.entries() {
+        let (mut corrupting, mut used) = (0, 0);
+        for entry in self.schedule.entries() {
             let placed = entry.placed().filter(|_| pending);
             for counter in placed.into_iter().chain(entry.planned()) {
                 used |= counter.mask().bits();
-                if entry.constraint.exclusive {
-                    exclusive |= counter.mask().bits();
+                if entry.constraint.corrupting {
+                    corrupting |= counter.mask().bits();
                 }
             }
         }
-        (exclusive, used)
+        (corrupting, used)
     }
 }
 
-/// Places the events that the roster's transaction has collected, beside the other thread. Returns the CPU
-/// that has to schedule anew, too.
+/// Places the events of the schedule's txn beside the other thread. Returns the verdict, and the CPU that has
+/// to schedule again.
 fn plan<T: Copy + PartialEq>(
     core: Option<(&mut Core, Thread)>,
     smt: &mut ThreadState,
-    roster: &mut Roster<T>,
+    schedule: &mut CpuSchedule<T>,
     is_pinned: bool,
 ) -> (Result<(), Refusal>, Option<u32>) {
-    let plain = Plain::of(roster);
+    let plain = Plain::of(schedule);
     let none = CounterMask::EMPTY;
-    let (planned, woken) = smt.plan(core, roster, plain, none, || is_pinned, Roster::commit);
+    let (planned, woken) = smt.plan(
+        core,
+        schedule,
+        plain,
+        none,
+        || is_pinned,
+        CpuSchedule::commit,
+    );
     (planned.map_err(|denied| denied.refusal), woken)
 }
 
@@ -159,24 +166,24 @@ impl World {
         }
     }
 
-    /// Whether the events of a side and `more` can be placed, by trying everything. What events
-    /// have they may keep.
+    /// Returns whether the events of a side and `more` fit, by a complete search. Events may keep their
+    /// counters.
     fn would_fit(&self, side: usize, more: &[Want], limited: bool) -> bool {
         let (this, other) = (&self.sides[side], &self.sides[1 - side]);
         let beside = limited && other.seat.is_some();
         let (closed, used) = if beside {
             // What the sibling is known to have: more than its entries, until it is enabled.
-            let claimed = other.smt.claimed();
-            (claimed.exclusive.bits(), claimed.used.bits())
+            let usage = other.smt.usage();
+            (usage.corrupting.bits(), usage.used.bits())
         } else {
             (0, 0)
         };
-        let left = |(counters, exclusive): Want| match exclusive {
+        let left = |(counters, corrupting): Want| match corrupting {
             true => counters & !closed & !used,
             false => counters & !closed,
         };
         let mut masks: Vec<u64> = this
-            .roster
+            .schedule
             .entries()
             .zip(&this.events)
             .map(|(entry, (_, want))| left(*want) | entry.planned().unwrap().mask().bits())
@@ -185,7 +192,7 @@ impl World {
 
         let (_, has) = this.has(false);
         let mut wants = this.events.iter().map(|(_, want)| want).chain(more);
-        let halved = beside && (closed != 0 || wants.any(|(_, exclusive)| *exclusive));
+        let halved = beside && (closed != 0 || wants.any(|(_, corrupting)| *corrupting));
         let limit = match halved {
             true => (COUNTERS / 2).max((has & GP).count_ones()),
             false => COUNTERS,
@@ -200,17 +207,20 @@ impl World {
 
         let this = &mut self.sides[side];
         let before = this.events.clone();
-        this.roster.begin();
+        this.schedule.begin();
         let mut added = Ok(());
         for want in wants {
             self.next += 1;
             let constraint = constraint(*want);
-            added = added.and(this.roster.add(self.next, constraint, None, &Limits::NONE));
+            added = added.and(
+                this.schedule
+                    .add(self.next, constraint, None, &Limits::NONE),
+            );
             this.events.push((self.next, *want));
         }
         let core = this.seat.map(|seat| (&mut self.core, seat));
         let (planned, woken) = match added {
-            Ok(()) => plan(core, &mut this.smt, &mut this.roster, false),
+            Ok(()) => plan(core, &mut this.smt, &mut this.schedule, false),
             Err(refusal) => (Err(refusal), None),
         };
         match planned {
@@ -222,8 +232,8 @@ impl World {
                 prop_assert!(!fits, "{wants:x?} {refusal:?}");
                 let limited = matches!(refusal, Refusal::Limited(_));
                 prop_assert_eq!(limited, fits_alone && room, "{:?}", refusal);
-                this.smt.note_refused(&mut this.roster, || 0);
-                this.roster.cancel();
+                this.smt.note_refused(&mut this.schedule, || 0);
+                this.schedule.cancel();
                 this.events = before;
                 this.refused = (this.seat.is_some() && limited).then(|| wants.to_vec());
             }
@@ -231,14 +241,17 @@ impl World {
         self.check_woken(side, woken)
     }
 
-    /// The PMU is enabled: what is not needed any more is free.
+    /// Enables the PMU, which frees counters that are not needed any more.
     fn enable(&mut self, side: usize) -> Result<(), TestCaseError> {
         let this = &mut self.sides[side];
-        this.roster.settle();
-        let claim = this.roster.claim();
-        prop_assert_eq!((claim.exclusive.bits(), claim.used.bits()), this.has(false));
+        this.schedule.mark_programmed();
+        let usage = this.schedule.usage();
+        prop_assert_eq!(
+            (usage.corrupting.bits(), usage.used.bits()),
+            this.has(false)
+        );
         let Some(seat) = this.seat else { return Ok(()) };
-        let release = this.smt.release(&mut this.roster);
+        let release = this.smt.release(&mut this.schedule);
         let told = release.map(|release| release.tell(&mut self.core, seat, false, || 1));
         self.check_woken(side, told.unwrap_or_default().woken)
     }
@@ -261,7 +274,7 @@ impl World {
         Ok(())
     }
 
-    /// Who was refused and would fit now has to be told.
+    /// Checks that a thread with refused events that fit now is woken.
     fn check_woken(&mut self, side: usize, woken: Option<u32>) -> Result<(), TestCaseError> {
         let sibling = 1 - side;
         if let Some(wants) = &self.sides[sibling].refused {
@@ -281,24 +294,24 @@ impl World {
             Step::Remove(index) if !self.sides[side].events.is_empty() => {
                 let this = &mut self.sides[side];
                 let (event, _) = this.events.remove(index.index(this.events.len()));
-                this.roster.remove(event).unwrap();
+                this.schedule.remove(event).unwrap();
                 this.refused = None;
             }
             Step::Add(_) | Step::Remove(_) => {}
             Step::Enable => self.enable(side)?,
             Step::Hotplug => self.hotplug(side)?,
         }
-        // Never exclusive next to used, on the hardware or about to be.
-        let [(exclusive_0, used_0), (exclusive_1, used_1)] =
+        // Never corrupting next to used, on the hardware or about to be.
+        let [(corrupting_0, used_0), (corrupting_1, used_1)] =
             self.sides.each_ref().map(|side| side.has(true));
-        prop_assert_eq!(exclusive_0 & used_1, 0);
-        prop_assert_eq!(exclusive_1 & used_0, 0);
+        prop_assert_eq!(corrupting_0 & used_1, 0);
+        prop_assert_eq!(corrupting_1 & used_0, 0);
         // And nothing is believed to be free that is not.
         for side in &self.sides {
-            let (exclusive, used) = side.has(true);
-            let claimed = side.smt.claimed();
-            prop_assert_eq!(exclusive & !claimed.exclusive.bits(), 0);
-            prop_assert_eq!(used & !claimed.used.bits(), 0);
+            let (corrupting, used) = side.has(true);
+            let usage = side.smt.usage();
+            prop_assert_eq!(corrupting & !usage.corrupting.bits(), 0);
+            prop_assert_eq!(used & !usage.used.bits(), 0);
         }
         Ok(())
     }
@@ -316,24 +329,24 @@ proptest! {
         // Nothing is left behind: without events, each thread can have what it could at first.
         for side in 0..2 {
             for (event, _) in std::mem::take(&mut world.sides[side].events) {
-                world.sides[side].roster.remove(event).unwrap();
+                world.sides[side].schedule.remove(event).unwrap();
             }
             world.sides[side].refused = None;
             world.enable(side)?;
-            prop_assert_eq!(*world.sides[side].smt.claimed(), Claim::default());
+            prop_assert_eq!(*world.sides[side].smt.usage(), ThreadUsage::default());
         }
     }
 }
 
-/// An event that needs a value in one of two registers: the value, and whether it likes the second.
+/// An event that needs a value in one of two registers: the value, and whether it prefers the second.
 type Offcore = (u64, bool);
 
 /// A thread of a core whose threads share the extra registers, with lone events.
 struct Sharer {
     seat: Thread,
-    roster: Roster<usize>,
+    schedule: CpuSchedule<usize>,
     smt: ThreadState,
-    /// All events that it would like to count, in this order.
+    /// All events that it tries to place, in this order.
     wants: Vec<Offcore>,
 }
 
@@ -368,7 +381,7 @@ impl SharedCore {
         let mut cpu = 0..;
         let sides = wants.map(|wants| Sharer {
             seat: core.join(cpu.next().unwrap()).unwrap(),
-            roster: Roster::new(&capabilities()),
+            schedule: CpuSchedule::new(&capabilities()),
             smt: ThreadState::default(),
             wants,
         });
@@ -376,32 +389,34 @@ impl SharedCore {
     }
 
     fn counting(&self, side: usize) -> Vec<usize> {
-        let entries = self.sides[side].roster.entries();
+        let entries = self.sides[side].schedule.entries();
         entries.map(|entry| entry.event).collect()
     }
 
-    /// An event comes. Returns whether the other side is woken.
+    /// Adds an event. Returns whether the other side is woken.
     fn add(&mut self, side: usize, event: usize) -> bool {
         let this = &mut self.sides[side];
-        this.roster.begin();
+        this.schedule.begin();
         let demand = demand(this.wants[event]);
-        this.roster.add(event, demand, None, &Limits::NONE).unwrap();
+        this.schedule
+            .add(event, demand, None, &Limits::NONE)
+            .unwrap();
         let core = Some((&mut self.core, this.seat));
-        let (planned, woken) = plan(core, &mut this.smt, &mut this.roster, false);
+        let (planned, woken) = plan(core, &mut this.smt, &mut this.schedule, false);
         if planned.is_err() {
-            this.roster.cancel();
+            this.schedule.cancel();
         }
         woken.is_some()
     }
 
-    /// All events go and come again, within one section in which the PMU is disabled. What was
-    /// counting counts again, though the other side does the same at every moment with
-    /// `interleaved`. Returns whether each side is woken.
+    /// Removes and adds all events while the PMU is disabled. All events that were counting have to count
+    /// again, even if the other side does the same at every step (`interleaved`). Returns whether each side
+    /// is woken.
     fn reschedule(&mut self, side: usize, interleaved: bool) -> Result<[bool; 2], TestCaseError> {
         let before = self.counting(side);
         let mut woken = [false; 2];
         for event in &before {
-            self.sides[side].roster.remove(*event).unwrap();
+            self.sides[side].schedule.remove(*event).unwrap();
         }
         for event in 0..self.sides[side].wants.len() {
             woken[1 - side] |= self.add(side, event);
@@ -411,8 +426,8 @@ impl SharedCore {
             }
         }
         let this = &mut self.sides[side];
-        this.roster.settle();
-        if let Some(release) = this.smt.release(&mut this.roster) {
+        this.schedule.mark_programmed();
+        if let Some(release) = this.smt.release(&mut this.schedule) {
             let told = release.tell(&mut self.core, this.seat, false, || 1);
             woken[1 - side] |= told.woken.is_some();
         }
@@ -432,7 +447,7 @@ proptest! {
     #![proptest_config(cases(4096))]
 
     #[test]
-    fn registers_stay_with_who_reschedules(
+    fn registers_stay_with_a_thread_that_reschedules(
         first in offcore_events(),
         second in offcore_events(),
         turns in prop::collection::vec(any::<bool>(), 1..8),
@@ -454,11 +469,11 @@ proptest! {
 
 /// The perf core's interval, in ns.
 const INTERVAL: u64 = 4_000_000;
-/// So many intervals are looked at, after so many that are not.
+/// Number of measured intervals, and of intervals before the measurement.
 const INTERVALS: u64 = 2000;
 const BEFORE: u64 = 100;
 
-/// Whose turn it is on a thread.
+/// The order of rotation of a thread's groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Order {
     /// The group that has waited longest goes first, and all are tried.
@@ -467,22 +482,22 @@ enum Order {
     Mainline,
 }
 
-/// A thread with groups of one event each, or of several, that take turns.
+/// A thread with groups that rotate.
 struct Turner {
     seat: Thread,
-    roster: Roster<usize>,
+    schedule: CpuSchedule<usize>,
     smt: ThreadState,
     groups: Vec<Vec<Demand>>,
-    /// Those that are pinned, which come first.
+    /// Number of pinned groups, which come first.
     pinned: usize,
     order: Vec<usize>,
     active: Vec<usize>,
     running: Vec<u64>,
     shares: Vec<Share>,
     waits: bool,
-    /// Whether the next order is that of the waiting times, and not those first that have counted.
+    /// Whether the groups keep their places the next time, instead of active groups first.
     keeps_places: bool,
-    /// When its timer expires, if it runs, as in the perf core: always at the same phase.
+    /// The time at which its timer expires, if it runs: always at the same phase, as in the perf core.
     timer: Option<u64>,
     phase: u64,
 }
@@ -492,7 +507,7 @@ struct TurningCore {
     sides: [Turner; 2],
     order: Order,
     now: u64,
-    /// How often a thread had to schedule anew for the other.
+    /// How often a thread had to schedule again because of the other.
     resched: u64,
 }
 
@@ -510,7 +525,7 @@ impl TurningCore {
             let side = number.next().unwrap();
             Turner {
                 seat: core.join(side as u32).unwrap(),
-                roster: Roster::new(&capabilities()),
+                schedule: CpuSchedule::new(&capabilities()),
                 smt: ThreadState::default(),
                 groups: groups.to_vec(),
                 pinned: pinned[side],
@@ -533,42 +548,42 @@ impl TurningCore {
         }
     }
 
-    /// Returns whether the group has found a place, and whether the other side has to schedule anew.
+    /// Tries to place a group. Returns whether it fits, and whether the other side has to schedule again.
     fn try_group(&mut self, side: usize, group: usize) -> (bool, bool) {
         let this = &mut self.sides[side];
         let is_pinned = group < this.pinned;
-        this.roster.begin();
+        this.schedule.begin();
         for (number, demand) in this.groups[group].iter().enumerate() {
             let event = 100 * group + number;
-            this.roster
+            this.schedule
                 .add(event, *demand, None, &Limits::NONE)
                 .unwrap();
         }
         let core = Some((&mut self.core, this.seat));
-        let (planned, woken) = plan(core, &mut this.smt, &mut this.roster, is_pinned);
+        let (planned, woken) = plan(core, &mut this.smt, &mut this.schedule, is_pinned);
         let (share, running) = (&mut this.shares[group], this.running[group]);
         let mut share = || share.account(self.now, running);
         match planned {
             Ok(()) => this.smt.note_placed(|| Some(share())),
             Err(_) => {
                 if is_pinned {
-                    this.smt.note_pinned_refused(&mut this.roster);
+                    this.smt.note_pinned_refused(&mut this.schedule);
                 } else {
-                    this.smt.note_refused(&mut this.roster, share);
+                    this.smt.note_refused(&mut this.schedule, share);
                 }
-                this.roster.cancel();
+                this.schedule.cancel();
             }
         }
         (planned.is_ok(), woken.is_some())
     }
 
-    /// All groups are placed anew. Returns whether the other side has to, too.
+    /// Places all groups again. Returns whether the other side has to do so, too.
     fn schedule(&mut self, side: usize, is_over: bool) -> bool {
         let this = &mut self.sides[side];
         let before = std::mem::take(&mut this.active);
         for group in before.iter().copied() {
             for number in 0..this.groups[group].len() {
-                this.roster.remove(100 * group + number).unwrap();
+                this.schedule.remove(100 * group + number).unwrap();
             }
         }
         let flexible = before.iter().filter(|group| **group >= this.pinned);
@@ -615,21 +630,21 @@ impl TurningCore {
             let since = (self.now - this.phase) / INTERVAL;
             this.timer = Some((since + 1) * INTERVAL + this.phase);
         }
-        this.roster.settle();
+        this.schedule.mark_programmed();
         let (seat, now) = (this.seat, self.now);
         let Told {
             woken,
             keeps_places,
-        } = match this.smt.release(&mut this.roster) {
+        } = match this.smt.release(&mut this.schedule) {
             Some(release) => release.tell(&mut self.core, seat, is_over, || now),
             None => Told::default(),
         };
         this.keeps_places = keeps_places;
-        let [first, second] = self.sides.each_ref().map(|side| *side.smt.claimed());
-        assert!((first.exclusive & second.used).is_empty());
-        assert!((second.exclusive & first.used).is_empty());
-        for claim in [first, second] {
-            assert!(claim.exclusive.is_empty() || claim.used.gp().weight() <= 2);
+        let [first, second] = self.sides.each_ref().map(|side| *side.smt.usage());
+        assert!((first.corrupting & second.used).is_empty());
+        assert!((second.corrupting & first.used).is_empty());
+        for usage in [first, second] {
+            assert!(usage.corrupting.is_empty() || usage.used.gp().weight() <= 2);
         }
         wakes || woken.is_some()
     }
@@ -655,7 +670,7 @@ impl TurningCore {
         self.now = until;
     }
 
-    /// The groups' shares of the time.
+    /// Returns the groups' shares of the time.
     fn run(&mut self) -> [Vec<f64>; 2] {
         for side in [0, 1] {
             let woken = self.schedule(side, false);
@@ -696,11 +711,11 @@ impl TurningCore {
     }
 }
 
-fn event((counters, exclusive): Want) -> Vec<Demand> {
-    vec![constraint((counters, exclusive)).into()]
+fn event((counters, corrupting): Want) -> Vec<Demand> {
+    vec![constraint((counters, corrupting)).into()]
 }
 
-/// The smallest share, and how often a thread had to schedule anew in an interval.
+/// Returns the smallest share, and how often a thread had to schedule again in an interval.
 fn smallest(core: &Core, order: Order, phase: u64, groups: [&[Vec<Demand>]; 2]) -> (f64, f64) {
     let mut world = TurningCore::new(core.clone(), order, phase, groups, [0; 2]);
     let shares = world.run();
@@ -719,19 +734,19 @@ const PHASES: [u64; 5] = [
     INTERVAL - 1000,
 ];
 
-/// Beside the best that can be had for the group that has the least.
+/// Compares the smallest share with the optimum.
 #[test]
 fn both_threads_have_their_share() {
-    let exclusive = event((0xf, true));
+    let corrupting = event((0xf, true));
     let plain = event((0xf, false));
     let mix = |exclusives: usize, plains: usize| {
         [
-            vec![exclusive.clone(); exclusives],
+            vec![corrupting.clone(); exclusives],
             vec![plain.clone(); plains],
         ]
         .concat()
     };
-    let on_2 = |exclusive| vec![event((0b100, exclusive))];
+    let on_2 = |corrupting| vec![event((0b100, corrupting))];
     let cases = [
         // Half of the time 4 + 0, half of it 2 + 1.
         (mix(0, 6), mix(1, 0), 1.0 / 2.0),
@@ -748,7 +763,7 @@ fn both_threads_have_their_share() {
         (mix(0, 2), mix(2, 0), 1.0),
         (on_2(true), on_2(false), 1.0 / 2.0),
         // A group of both kinds.
-        (vec![vec![exclusive[0], plain[0]]], mix(0, 6), 1.0 / 2.0),
+        (vec![vec![corrupting[0], plain[0]]], mix(0, 6), 1.0 / 2.0),
         (vec![vec![plain[0]; 4]], mix(1, 0), 1.0 / 2.0),
     ];
     let core = Core::new(COUNTERS);
@@ -770,7 +785,7 @@ fn both_threads_have_their_share() {
     }
 }
 
-/// Two threads that want different values in the registers that they share.
+/// Two threads that need different values in their shared registers.
 #[test]
 fn shared_registers_change_hands() {
     let core = Core::new(COUNTERS).sharing_registers();
@@ -789,14 +804,19 @@ fn shared_registers_change_hands() {
 /// A pinned group keeps its counter, whatever the other thread wants.
 #[test]
 fn pinned_groups_make_no_way() {
-    let exclusive = event((0xf, true));
+    let corrupting = event((0xf, true));
     let plain = event((0xf, false));
-    let on_2 = |exclusive| event((0b100, exclusive));
+    let on_2 = |corrupting| event((0b100, corrupting));
     for phase in PHASES {
         for order in [Order::LongestWait, Order::Mainline] {
             let groups = [
                 [on_2(true), plain.clone(), plain.clone(), plain.clone()],
-                [plain.clone(), on_2(false), exclusive.clone(), plain.clone()],
+                [
+                    plain.clone(),
+                    on_2(false),
+                    corrupting.clone(),
+                    plain.clone(),
+                ],
             ];
             let groups = [&groups[0][..], &groups[1][..]];
             let mut world = TurningCore::new(Core::new(COUNTERS), order, phase, groups, [1, 1]);
@@ -812,7 +832,7 @@ fn pinned_groups_make_no_way() {
 proptest! {
     #![proptest_config(cases(96))]
 
-    /// Whatever the threads want: no group waits for ever, and they come to rest after each change.
+    /// No group waits for ever, and the threads come to rest after each change.
     #[test]
     fn no_group_starves(
         first in prop::collection::vec(prop::collection::vec(gp_want(), 1..3), 1..6),
@@ -824,9 +844,9 @@ proptest! {
         // Groups that can be opened at all.
         let fits = |group: &Vec<Demand>| {
             let limits = Limits::beside_sibling(COUNTERS);
-            let mut roster = Roster::new(&capabilities());
+            let mut schedule = CpuSchedule::new(&capabilities());
             let mut events = group.iter().enumerate();
-            events.all(|(event, demand)| roster.add(event, *demand, None, &limits).is_ok())
+            events.all(|(event, demand)| schedule.add(event, *demand, None, &limits).is_ok())
         };
         let [first, second] = [first, second].map(|groups| {
             let groups = groups.into_iter().map(|group| {
@@ -844,18 +864,18 @@ proptest! {
     }
 }
 
-/// A pinned group that is opened while the other thread's groups rotate has its counter at once.
+/// A pinned group that is opened while the other thread's groups rotate gets its counter at once.
 #[test]
 fn pinned_groups_go_first() {
-    let exclusive = event((0xf, true));
+    let corrupting = event((0xf, true));
     let plain = event((0xf, false));
-    let on_2 = |exclusive| event((0b100, exclusive));
+    let on_2 = |corrupting| event((0b100, corrupting));
     for order in [Order::LongestWait, Order::Mainline] {
         for (rotating, pinned) in [
-            (vec![plain.clone(); 6], exclusive.clone()),
+            (vec![plain.clone(); 6], corrupting.clone()),
             (vec![plain.clone(); 4], on_2(true)),
             (vec![on_2(true)], on_2(false)),
-            (vec![exclusive.clone(); 6], on_2(false)),
+            (vec![corrupting.clone(); 6], on_2(false)),
         ] {
             let groups = [&rotating[..], &[pinned][..]];
             let core = Core::new(COUNTERS);

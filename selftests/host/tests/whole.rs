@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Anything that a machine and its users can say, through the whole of the logic: CPUID, attributes,
-//! groups, the roster, what the core's threads share, registers, periods, and the words for all that is
+//! groups, the schedule, what the core's threads share, registers, periods, and the words for all that is
 //! refused. Nothing may panic, and what comes out must be something that hardware takes.
 
 mod cases;
@@ -28,7 +28,7 @@ use rpmu_logic::logic::regs::shadow::Shadow;
 use rpmu_logic::logic::rotation::{requeue, Beside, GroupWants, Wants};
 use rpmu_logic::logic::sched::assign::{Policy, Shortage};
 use rpmu_logic::logic::sched::constraint::Constraint;
-use rpmu_logic::logic::sched::cpu_schedule::Roster;
+use rpmu_logic::logic::sched::cpu_schedule::CpuSchedule;
 use rpmu_logic::logic::sched::explanation::Explanation;
 use rpmu_logic::logic::sched::extra_register::{Demand, ExtraRegister};
 use rpmu_logic::logic::sched::limits::Limits;
@@ -189,12 +189,12 @@ fn attributes() -> impl Strategy<Value = Attributes> {
 fn limits() -> impl Strategy<Value = Limits> {
     let none = any::<u8>().prop_map(|_| Limits::NONE);
     let some = (few_bits(), few_bits(), 0u32..10, 0u32..10, any::<u64>()).prop_map(
-        |(closed, closed_to_exclusive, gp, gp_with_exclusive, value)| {
+        |(closed, closed_to_corrupting, gp, gp_with_corrupting, value)| {
             let mut limits = Limits {
                 closed: CounterMask::from_bits(closed),
-                closed_to_exclusive: CounterMask::from_bits(closed_to_exclusive),
+                closed_to_corrupting: CounterMask::from_bits(closed_to_corrupting),
                 gp,
-                gp_with_exclusive,
+                gp_with_corrupting,
                 ..Limits::NONE
             };
             let _ = limits
@@ -296,9 +296,9 @@ impl Hardware {
     }
 }
 
-/// All events of a roster, on the registers; who leaves goes first.
+/// All events of a schedule, on the registers; who leaves goes first.
 fn program(
-    roster: &mut Roster<usize>,
+    schedule: &mut CpuSchedule<usize>,
     shadow: &mut Shadow,
     hardware: &mut Hardware,
     events: &[(Event, Demand)],
@@ -306,12 +306,12 @@ fn program(
 ) {
     let pmu = hardware.pmu;
     hardware.suspend(shadow);
-    for (_, counter) in roster.leaving().collect::<Vec<_>>() {
+    for (_, counter) in schedule.leaving().collect::<Vec<_>>() {
         shadow.stop(counter, None);
     }
-    for (id, counter) in roster.arriving().collect::<Vec<_>>() {
+    for (id, counter) in schedule.arriving().collect::<Vec<_>>() {
         let (event, demand) = events[id];
-        let register = roster.get(id).and_then(|entry| entry.planned_register());
+        let register = schedule.get(id).and_then(|entry| entry.planned_register());
         let extra = register.zip(demand.requirement.map(|required| required.value));
         let select = register.map_or(event.select, |register| {
             let needs = &pmu.model.extra_register_events;
@@ -329,7 +329,7 @@ fn program(
             },
         );
     }
-    roster.settle();
+    schedule.mark_programmed();
     hardware.resume(shadow);
 }
 
@@ -340,7 +340,7 @@ fn explained(refusal: Refusal, demand: Demand, limits: Limits) -> Result<(), Tes
             refusal,
             constraint: demand.constraint,
             limits,
-            transactions: limits.closed,
+            tfa: limits.closed,
         };
         prop_assert!(is_a_line(&explanation.to_string()), "{explanation}");
         prop_assert!(is_a_line(&Explanation::from(refusal).to_string()));
@@ -419,7 +419,7 @@ proptest! {
             }
         }
 
-        let mut roster = Roster::new(&pmu.capabilities).with_policy(policy);
+        let mut schedule = CpuSchedule::new(&pmu.capabilities).with_policy(policy);
         let mut shadow = Shadow::new(&pmu.capabilities);
         let mut hardware = Hardware { pmu, registers: BTreeMap::new(), wrong: None };
         shadow.reset(|write| hardware.write(write));
@@ -440,9 +440,9 @@ proptest! {
                 verdict = verdict.and(group.push(events[id].1));
             }
             verdict = verdict.and_then(|()| group.validate());
-            if roster.is_empty() {
+            if schedule.is_empty() {
                 // Then it is no other question than here.
-                let mut trial = roster.trial();
+                let mut trial = schedule.trial();
                 for id in members.clone() {
                     trial.push(id, events[id].1, None);
                 }
@@ -453,43 +453,43 @@ proptest! {
                 explained(refusal, events[members.start].1, limits)?;
             }
 
-            roster.begin();
+            schedule.begin();
             let mut added = Ok(());
             for id in members.clone() {
-                added = added.and_then(|()| roster.add(id, events[id].1, None, &limits));
+                added = added.and_then(|()| schedule.add(id, events[id].1, None, &limits));
             }
-            if let Err(refusal) = added.and_then(|()| roster.commit(&limits)) {
+            if let Err(refusal) = added.and_then(|()| schedule.commit(&limits)) {
                 explained(refusal, events[members.start].1, limits)?;
                 for id in members {
-                    roster.remove(id);
+                    schedule.remove(id);
                 }
-                roster.cancel();
+                schedule.cancel();
             }
-            core.claim(own, roster.claim());
+            core.set_usage(own, schedule.usage());
             // Whatever the other thread may take then, it can be told.
             let limits = core.limits(other);
             core.wait(other);
             explained(Refusal::DoesNotFit(Shortage::NotFound), events[0].1, limits)?;
         }
 
-        program(&mut roster, &mut shadow, &mut hardware, &events, left);
+        program(&mut schedule, &mut shadow, &mut hardware, &events, left);
         for index in leave {
-            let ids: Vec<usize> = roster.entries().map(|entry| entry.event).collect();
+            let ids: Vec<usize> = schedule.entries().map(|entry| entry.event).collect();
             if ids.is_empty() {
                 break;
             }
             hardware.suspend(&mut shadow);
-            let gone = roster.remove(ids[index.index(ids.len())]);
+            let gone = schedule.remove(ids[index.index(ids.len())]);
             if let Some(counter) = gone.and_then(|entry| entry.placed()) {
                 shadow.stop(counter, Some(left as u64 & pmu.capabilities.width.mask()));
             }
-            core.claim(own, roster.claim());
+            core.set_usage(own, schedule.usage());
             core.wakes_sibling(own);
-            program(&mut roster, &mut shadow, &mut hardware, &events, left);
+            program(&mut schedule, &mut shadow, &mut hardware, &events, left);
         }
         prop_assert_eq!(hardware.wrong, None);
-        prop_assert_eq!(shadow.active(), roster.taken());
-        for entry in roster.entries() {
+        prop_assert_eq!(shadow.active(), schedule.taken());
+        for entry in schedule.entries() {
             let counter = entry.placed().unwrap();
             prop_assert!(events[entry.event].1.constraint.counters.contains(counter));
             if counter.is_gp() {
@@ -545,7 +545,7 @@ proptest! {
         for (counters, exclusive, alone) in groups {
             let counters = CounterMask::from_bits(counters);
             let mut group = GroupWants::default();
-            group.add(Constraint { exclusive, ..Constraint::any_of(counters) });
+            group.add(Constraint { corrupting: exclusive, ..Constraint::any_of(counters) });
             prop_assert_eq!(group.is_corrupting(), exclusive);
             wants.add(&group, alone);
             active.add(&group, alone);

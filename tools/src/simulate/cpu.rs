@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! One CPU: what perf core does with its groups, and what the driver answers by its own decisions.
+//! One CPU: the perf core's handling of its groups, with the driver's decisions.
 
 use super::group::Group;
 use super::order::{numbers, Offered, Order};
@@ -12,7 +12,7 @@ use crate::logic::rotation::{
     let_others_pass, place_after_interval, waits_for_its_kind, Counted, Wants,
 };
 use crate::logic::sched::assign::Policy;
-use crate::logic::sched::cpu_schedule::Roster;
+use crate::logic::sched::cpu_schedule::CpuSchedule;
 use crate::logic::sched::limits::Limits;
 use crate::logic::smt::protocol::{limits_now, Plain, ThreadState};
 use crate::logic::smt::right_of_way::Share;
@@ -25,37 +25,37 @@ pub(super) struct Cpu<'a> {
     machine: &'a Machine,
     thread: Thread,
     groups: Vec<Group>,
-    roster: Roster<EventNumber>,
-    /// What the driver keeps of its dealings with the core's other thread.
+    schedule: CpuSchedule<EventNumber>,
+    /// The state that the driver keeps for the core's other thread.
     smt: ThreadState,
     /// The groups' shares of the time.
     shares: Vec<Share>,
-    /// The time, in nanoseconds, and how much of it groups have been on counters.
+    /// The time, and the groups' times on counters, in nanoseconds.
     now: u64,
     running: Vec<u64>,
-    /// Since the PMU was disabled: whether an interval is over.
+    /// Whether an interval has ended since the PMU was disabled.
     is_over: bool,
     /// The counter that each event had last.
     previous: Vec<Option<CounterId>>,
-    /// The pinned groups that are not given up, by number; the watchdog's is first.
+    /// The pinned groups that are not given up, by number; the watchdog's comes first.
     pinned: Vec<usize>,
-    /// Those that are on.
+    /// The active ones.
     pinned_active: Vec<usize>,
     pub(super) flexible: Vec<usize>,
     flexible_active: Vec<usize>,
-    /// Those that are given up, and the flexible ones that are not on, with the reason.
+    /// The pinned groups that are given up, and the flexible ones that wait, with the reasons.
     given_up: Vec<(usize, Wait)>,
     waiting: Vec<(usize, Wait)>,
     pub(super) refusals: Vec<Refusal>,
     pub(super) order: Order,
-    /// The flexible groups in the roster. They are not those that are on where an outcome was known.
-    in_roster: Vec<usize>,
-    /// Who is on which counter.
+    /// The flexible groups in the schedule. Not the active ones after a known outcome.
+    in_schedule: Vec<usize>,
+    /// The events, by counter.
     counters: Vec<(u8, EventNumber)>,
     /// Whether the threads of a core have to agree.
     threads_agree: bool,
     pub(super) outcomes: Outcomes,
-    /// Whether nobody else decides: there is no other thread with events.
+    /// Whether there is no other thread with events.
     alone: bool,
 }
 
@@ -107,7 +107,7 @@ impl<'a> Cpu<'a> {
             now: 1,
             groups,
             threads_agree: shares_a_core(machine),
-            roster: Roster::new(&machine.pmu.capabilities).with_policy(setting.policy),
+            schedule: CpuSchedule::new(&machine.pmu.capabilities).with_policy(setting.policy),
             previous: vec![None; events],
             pinned,
             pinned_active: Vec::new(),
@@ -117,14 +117,14 @@ impl<'a> Cpu<'a> {
             waiting: Vec::new(),
             refusals: Vec::new(),
             order,
-            in_roster: Vec::new(),
+            in_schedule: Vec::new(),
             counters: Vec::new(),
             outcomes: Outcomes::default(),
             alone: setting.sibling.is_none() || !machine.has_sibling(),
         }
     }
 
-    /// Time goes by.
+    /// Lets time pass.
     pub(super) fn run(&mut self, time: u64) {
         self.now += time;
         for group in self.flexible_active.iter().chain(&self.pinned_active) {
@@ -132,18 +132,18 @@ impl<'a> Cpu<'a> {
         }
     }
 
-    /// Takes all flexible groups off, the pinned ones too if `all`, and tries all that are off.
+    /// Removes all flexible groups, and with `all` the pinned ones too, and tries to place them.
     ///
-    /// Returns whether the core's other thread has to schedule anew.
+    /// Returns whether the core's other thread has to schedule again.
     pub(super) fn schedule(&mut self, mut core: Option<&mut Core>, all: bool) -> bool {
         let mut woken = false;
         self.outcomes.leave();
         self.flexible_active.clear();
-        for group in std::mem::take(&mut self.in_roster) {
+        for group in std::mem::take(&mut self.in_schedule) {
             self.take_off(group);
         }
         if all {
-            // Those that only waited for others are tried again.
+            // Pinned groups that wait for the sibling are tried again.
             let refusals = &self.refusals;
             let waits = |wait: &Wait| matches!(wait, Wait::Refused(it) if refusals[*it].is_for_the_moment());
             let (again, given_up) = std::mem::take(&mut self.given_up)
@@ -176,7 +176,7 @@ impl<'a> Cpu<'a> {
             match self.try_group(group, false, failed, core.as_deref_mut(), &mut woken) {
                 Ok(()) => {
                     self.flexible_active.push(group);
-                    self.in_roster.push(group);
+                    self.in_schedule.push(group);
                 }
                 Err(wait) => {
                     failed.get_or_insert(group);
@@ -184,7 +184,7 @@ impl<'a> Cpu<'a> {
                 }
             }
         }
-        self.settle(core) | woken
+        self.enable(core) | woken
     }
 
     /// `perf_rotate_context()`.
@@ -226,8 +226,7 @@ impl<'a> Cpu<'a> {
         woken
     }
 
-    /// `line_up()` in `rust/driver/rotation.rs`: who has counted goes behind those that have had less. Where
-    /// none has, perf core lets another be the first.
+    /// `line_up()` in `rust/driver/rotation.rs`. If no group has counted, the perf core moves the first one.
     fn line_up(&mut self, core: Option<&Core>) {
         let latest = self.order.latest;
         let limits = self.limits(core);
@@ -239,7 +238,7 @@ impl<'a> Cpu<'a> {
             let counters =
                 counters.filter_map(|(counter, _)| CounterId::from_index(usize::from(*counter)));
             let counted = Counted {
-                had: self.order.had[group],
+                runtime: self.order.runtime[group],
                 counters: counters.collect(),
                 corrupting: self.groups[group].wants().is_corrupting(),
             };
@@ -258,7 +257,7 @@ impl<'a> Cpu<'a> {
         self.order.sort(&mut self.flexible);
     }
 
-    /// Puts groups in front of others that were refused.
+    /// Moves groups in front of others that were refused.
     fn promote(&mut self, promoted: &[(usize, usize)]) {
         self.order.promote(promoted);
         if !promoted.is_empty() {
@@ -266,7 +265,7 @@ impl<'a> Cpu<'a> {
         }
     }
 
-    /// The limits that hold now for groups that rotate.
+    /// Returns the limits that hold now for groups that rotate.
     fn limits(&self, core: Option<&Core>) -> Limits {
         limits_now(core.map(|core| (core, self.thread)), closed(self.machine))
     }
@@ -308,8 +307,8 @@ impl<'a> Cpu<'a> {
         let mut share = || share.account(self.now, running);
         match placed {
             Ok(()) => self.smt.note_placed(|| Some(share())),
-            Err(_) if pinned => self.smt.note_pinned_refused(&mut self.roster),
-            Err(_) => self.smt.note_refused(&mut self.roster, share),
+            Err(_) if pinned => self.smt.note_pinned_refused(&mut self.schedule),
+            Err(_) => self.smt.note_refused(&mut self.schedule, share),
         }
         placed.map_err(|refusal| {
             if !pinned {
@@ -323,12 +322,12 @@ impl<'a> Cpu<'a> {
         })
     }
 
-    /// What decides about a group that is offered.
+    /// Returns the schedule, and a group as the driver's decisions see it.
     fn offered(
         &mut self,
         number: usize,
         core: Option<&Core>,
-    ) -> (&mut Roster<EventNumber>, Offered<'_>) {
+    ) -> (&mut CpuSchedule<EventNumber>, Offered<'_>) {
         let offered = Offered {
             number,
             limits: self.limits(core),
@@ -340,7 +339,7 @@ impl<'a> Cpu<'a> {
             order: &self.order,
             is_over: self.is_over,
         };
-        (&mut self.roster, offered)
+        (&mut self.schedule, offered)
     }
 
     /// `waits_for_its_kind()` in `rust/driver/rotation.rs`.
@@ -349,8 +348,8 @@ impl<'a> Cpu<'a> {
             return false;
         }
         let counters = self.machine.pmu.capabilities.counters;
-        let (roster, mut offered) = self.offered(group, core);
-        waits_for_its_kind(roster, counters, &mut offered)
+        let (schedule, mut offered) = self.offered(group, core);
+        waits_for_its_kind(schedule, counters, &mut offered)
     }
 
     /// `let_others_pass()` there.
@@ -360,8 +359,8 @@ impl<'a> Cpu<'a> {
         }
         let counters = self.machine.pmu.capabilities.counters;
         let closed = closed(self.machine);
-        let (roster, mut offered) = self.offered(refused, core.as_deref());
-        let Some(found) = let_others_pass(roster, counters, closed, &mut offered) else {
+        let (schedule, mut offered) = self.offered(refused, core.as_deref());
+        let Some(found) = let_others_pass(schedule, counters, closed, &mut offered) else {
             return;
         };
         let (groups, left) = (numbers(&found), found.left());
@@ -379,49 +378,49 @@ impl<'a> Cpu<'a> {
         core: Option<&mut Core>,
         woken: &mut bool,
     ) -> Result<(), Refusal> {
-        self.roster.begin();
+        self.schedule.begin();
         for (event, demand) in &self.groups[number].events {
             let added = self
-                .roster
+                .schedule
                 .add(*event, *demand, self.previous[*event], &Limits::NONE);
             if let Err(refusal) = added {
-                self.roster.cancel();
+                self.schedule.cancel();
                 return Err(refusal);
             }
         }
-        let plain = Plain::of(&self.roster);
+        let plain = Plain::of(&self.schedule);
         let core = core.map(|core| (core, self.thread));
-        let (roster, transactions) = (&mut self.roster, closed(self.machine));
+        let (schedule, tfa) = (&mut self.schedule, closed(self.machine));
         let is_pinned = || pinned;
         let (planned, waker) =
             self.smt
-                .plan(core, roster, plain, transactions, is_pinned, Roster::commit);
+                .plan(core, schedule, plain, tfa, is_pinned, CpuSchedule::commit);
         *woken |= waker.is_some();
         if planned.is_err() {
-            self.roster.cancel();
+            self.schedule.cancel();
         }
         planned.map_err(|denied| denied.refusal)
     }
 
     fn take_off(&mut self, number: usize) {
         for (event, _) in &self.groups[number].events {
-            self.roster.remove(*event);
+            self.schedule.remove(*event);
         }
     }
 
     /// `enable()` in `rust/driver/schedule.rs`.
-    fn settle(&mut self, core: Option<&mut Core>) -> bool {
-        for (event, counter) in self.roster.arriving() {
+    fn enable(&mut self, core: Option<&mut Core>) -> bool {
+        for (event, counter) in self.schedule.arriving() {
             self.previous[event] = Some(counter);
         }
-        self.roster.settle();
-        let placed = self.roster.entries();
+        self.schedule.mark_programmed();
+        let placed = self.schedule.entries();
         let placed = placed.filter_map(|entry| Some((entry.placed()?.index() as u8, entry.event)));
         self.counters.clear();
         self.counters.extend(placed);
         self.counters.sort_unstable();
         let is_over = std::mem::take(&mut self.is_over);
-        let (release, now) = (self.smt.release(&mut self.roster), self.now);
+        let (release, now) = (self.smt.release(&mut self.schedule), self.now);
         let told = release
             .zip(core)
             .map(|(release, core)| release.tell(core, self.thread, is_over, || now));
@@ -441,13 +440,13 @@ impl<'a> Cpu<'a> {
         told.woken.is_some()
     }
 
-    /// All that decides what comes next.
+    /// Adds all that determines what follows to `state`.
     pub(super) fn state(&self, state: &mut Vec<u16>) {
         state.extend(self.flexible.iter().map(|group| *group as u16));
         if self.order.decides {
             for group in &self.flexible {
-                // How far it is behind the others is all that matters.
-                for number in [self.order.had[*group], self.order.place(*group)] {
+                // Only the distance from the last place matters.
+                for number in [self.order.runtime[*group], self.order.place(*group)] {
                     let behind = self.order.latest - number;
                     state.extend([0, 16, 32, 48].map(|shift| (behind >> shift) as u16));
                 }
@@ -465,7 +464,7 @@ impl<'a> Cpu<'a> {
         Configuration {
             counters: self.counters.clone(),
             waiting: self.given_up.iter().chain(&self.waiting).copied().collect(),
-            sibling: limits.closed_to_exclusive.bits(),
+            sibling: limits.closed_to_corrupting.bits(),
             closed: limits.closed.bits(),
             gp: limits.gp,
         }

@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What perf core and the driver do with events that are open: who counts, and when.
+//! Simulation of the perf core and the driver with open events: which events count, and when.
 //!
-//! Perf core keeps two lists of groups, pinned and flexible ones. It tries the pinned ones first,
-//! then the flexible ones in their order; behind the first flexible group that finds no counters
-//! no other is tried. Each interval the first flexible group that is on goes to the end of its list,
-//! and all flexible ones are tried anew. A pinned group that finds no counters is given up.
+//! The perf core keeps two lists of groups, pinned and flexible ones. It tries the pinned ones first,
+//! then the flexible ones in their order, up to the first that does not fit. At the end of each
+//! interval the first active flexible group goes to the end of its list, and all flexible ones are
+//! tried again. A pinned group that does not fit is given up.
 //!
-//! With `policy=rpmu` the driver has those tried all the same that fit, and puts all groups that have
-//! counted behind those that have had less. What decides about that are the driver's own functions
-//! ([`rotation`](crate::logic::rotation)); [`order`] keeps what they decide.
+//! With `policy=rpmu` the driver has the perf core try others that fit, and moves all groups that have
+//! counted behind those with a smaller runtime.
 //!
 //! Perf core: `merge_sched_in()`, `group_can_go_on()`, `group_sched_in()`, `perf_rotate_context()`
-//! and what they call, in `kernel/events/core.c`. What the driver answers is answered by its own
-//! [`Roster`](crate::logic::sched::cpu_schedule::Roster), and by its own [`Core`] where the threads of a core have
-//! to agree.
+//! and their callees, in `kernel/events/core.c`. The decisions of the driver are made by its own code:
+//! [`rotation`](crate::logic::rotation), [`cpu_schedule`](crate::logic::sched::cpu_schedule), and
+//! [`smt`](crate::logic::smt) where the threads of a core have to agree.
 //!
-//! From what it is in after an interval, a CPU goes on in one way only. So when that comes again,
-//! all is known that will ever happen.
+//! The state of a CPU at the end of an interval determines all that follows. So once a state comes again,
+//! everything repeats.
 
 mod cpu;
 mod group;
@@ -35,63 +34,63 @@ use crate::open::{shares_a_core, Opened};
 use cpu::Cpu;
 use std::collections::HashMap;
 
-/// Most steps that are simulated.
+/// Largest number of simulated steps.
 const MAX_STEPS: usize = 20_000;
-/// Most flexible groups with which it is found out after which time everything repeats itself.
+/// Largest number of flexible groups with which repetition is looked for.
 const MOST_REPEATED: usize = 64;
-/// An interval in nanoseconds. How long it is matters where the threads of a core contend.
+/// An interval in nanoseconds. Its length matters where the threads of a core contend.
 const INTERVAL: u64 = 4_000_000;
-/// How often the threads of a core can make each other schedule anew at one time.
+/// How often the threads of a core can make each other schedule again at one time.
 const MAX_WAKES: usize = 16;
 
 /// Number of an event: as in [`Opened::events`], and behind these the watchdog.
 pub type EventNumber = usize;
 
-/// Who is on the counters, and who is not, and why.
+/// The events on the counters, and the waiting groups with the reasons.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Configuration {
     /// The events that count, by counter.
     pub counters: Vec<(u8, EventNumber)>,
-    /// The groups that do not, by number in [`Opened::groups`].
+    /// The groups that wait, by number in [`Opened::groups`].
     pub waiting: Vec<(usize, Wait)>,
-    /// The counters that the core's other thread uses,
+    /// The counters that the core's other thread uses.
     pub sibling: u64,
-    /// those that no event may take because of it,
+    /// The counters that no event may take because of it.
     pub closed: u64,
-    /// and how many general-purpose ones may be used.
+    /// Largest number of general-purpose counters.
     pub gp: u32,
 }
 
-/// Why a group is not on the counters.
+/// The reason why a group is not on the counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Wait {
-    /// It found no counters. Which [`Simulation::refusals`] says.
+    /// It was refused, with this entry of [`Simulation::refusals`].
     Refused(usize),
-    /// Perf core did not try it, because this group before it found no counters.
+    /// The perf core did not try it, because this group before it was refused.
     Behind(usize),
-    /// It is not its turn: the driver lets others go first that have had less.
+    /// It waits in rotation: groups with a smaller runtime go first.
     Turn,
-    /// It wants the PMU for itself, or this group has it for itself.
+    /// It wants the PMU for itself, or another group has the PMU for itself.
     Exclusive,
 }
 
-/// What happens.
+/// The result of a simulation.
 #[derive(Clone, Debug)]
 pub struct Simulation {
-    /// Every configuration that occurs, in the order of its first time.
+    /// All configurations, in the order of their first occurrence.
     pub configurations: Vec<Configuration>,
-    /// The refusals that they speak of.
+    /// The refusals in these.
     pub refusals: Vec<Refusal>,
-    /// Which configuration there is in each step, up to where it begins to repeat itself;
+    /// The configuration of each step, up to where they repeat.
     pub steps: Vec<usize>,
-    /// from this one on it does. At the end, if it does not.
+    /// The step from which on they repeat; the number of steps, if they do not.
     pub repeats_from: usize,
-    /// Steps of an interval: 2 where the other thread's events take turns as well.
+    /// Steps of an interval: 2 where the other thread's events rotate as well.
     pub steps_per_interval: usize,
 }
 
 impl Simulation {
-    /// The configuration in a step, however late.
+    /// Returns the configuration of a step, however late.
     pub fn at(&self, step: usize) -> usize {
         if step < self.steps.len() {
             return self.steps[step];
@@ -103,7 +102,7 @@ impl Simulation {
         }
     }
 
-    /// How many intervals each configuration has, in a run of so many.
+    /// Returns the number of intervals of each configuration, in a run of so many.
     pub fn intervals(&self, intervals: f64) -> Vec<f64> {
         let mut sums = vec![0.0; self.configurations.len()];
         let mut left = intervals * self.steps_per_interval as f64;
@@ -128,22 +127,22 @@ impl Simulation {
     }
 }
 
-/// What is asked for.
+/// The input of a simulation.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting<'a> {
-    /// Where.
+    /// The machine.
     pub machine: &'a Machine,
-    /// How the driver decides.
+    /// The driver's policy.
     pub policy: Policy,
     /// Whether the NMI watchdog counts cycles, pinned, on every CPU.
     pub watchdog: Option<Demand>,
-    /// What runs on the core's other thread, from before.
+    /// The events on the core's other thread, which were opened before.
     pub sibling: Option<&'a Opened>,
-    /// How many intervals are of interest.
+    /// Number of intervals of interest.
     pub intervals: f64,
 }
 
-/// Simulates until everything repeats itself, or nobody wants to know more.
+/// Simulates until everything repeats, or for the intervals of interest.
 pub fn simulate(setting: &Setting<'_>, opened: &Opened) -> Simulation {
     let machine = setting.machine;
     let mut core = Core::new(machine.pmu.capabilities.gp());
@@ -151,7 +150,7 @@ pub fn simulate(setting: &Setting<'_>, opened: &Opened) -> Simulation {
         core = core.sharing_registers();
     }
     let mut core = shares_a_core(machine).then(|| {
-        // Who sits where does not matter.
+        // Which CPU is which thread does not matter.
         core.join(0);
         core.join(1);
         core
@@ -179,8 +178,8 @@ pub fn simulate(setting: &Setting<'_>, opened: &Opened) -> Simulation {
     while simulation.steps.len() < most.clamp(1, MAX_STEPS) {
         let step = simulation.steps.len();
         simulation.repeats_from = step + 1;
-        // With very many groups it takes longer than anybody wants to know until all comes again. Nor
-        // does what the threads of a core owe each other come again soon.
+        // With very many groups, repetition takes longer than the intervals of interest. So it does where
+        // the threads of a core contend.
         let contended = core.as_ref().is_some_and(Core::is_contended);
         let few = |cpu: &Cpu<'_>| cpu.flexible.len() <= MOST_REPEATED || !cpu.order.decides;
         if !contended && cpus.iter().all(few) {
@@ -216,7 +215,7 @@ pub fn simulate(setting: &Setting<'_>, opened: &Opened) -> Simulation {
     simulation
 }
 
-/// Makes the CPUs schedule anew that the others have set something free for.
+/// Makes the CPUs schedule again that were woken by others.
 fn wake(cpus: &mut [Cpu<'_>], mut core: Option<&mut Core>, mut by: usize, mut woken: bool) {
     for _ in 0..MAX_WAKES {
         if !woken || cpus.len() < 2 {
@@ -227,7 +226,7 @@ fn wake(cpus: &mut [Cpu<'_>], mut core: Option<&mut Core>, mut by: usize, mut wo
     }
 }
 
-/// Whether as many events as there are `counters` can have no others than these.
+/// Returns whether as many events as there are `counters` can use no others.
 pub fn is_taken(counters: CounterMask, events: &[CounterMask]) -> bool {
     let confined = events.iter().filter(|event| event.is_subset(counters));
     confined.count() as u32 >= counters.weight()

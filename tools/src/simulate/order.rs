@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The order in which perf core offers the flexible groups of a context, and what the driver's decisions
-//! about it get to see.
+//! The order in which the perf core offers the flexible groups of a context, for the driver's decisions.
 
 use super::group::{Candidate, Group};
 use super::EventNumber;
@@ -11,33 +10,32 @@ use crate::logic::sched::limits::Limits;
 
 /// The order of the flexible groups.
 pub(super) struct Order {
-    /// Whether the driver decides about it at all.
+    /// Whether the driver decides the order.
     pub(super) decides: bool,
-    /// What the groups want.
+    /// The demand of the groups.
     pub(super) wants: Wants,
-    /// By group: what it has had, and its place in the order; where that is the same, who was put
-    /// there first comes first.
-    pub(super) had: Vec<u64>,
+    /// By group: its runtime, and its place in the order. Equal places are in the order of insertion.
+    pub(super) runtime: Vec<u64>,
     places: Vec<(u64, u64)>,
-    /// The last place, and how often a group was put anywhere.
+    /// The last place, and the number of insertions.
     pub(super) latest: u64,
     put: u64,
-    /// Since the PMU was disabled: the groups that perf core tries whatever else was refused, and
-    /// these with the group that was.
+    /// The groups that the perf core tries although others were refused, since the PMU was disabled; and these
+    /// with the refused group.
     pub(super) offered: Vec<bool>,
     pub(super) promoted: Vec<(usize, usize)>,
-    /// By group: the counters that were left when it was refused last and no other group could use them.
+    /// By group: the remaining counters at its last refusal, if no other group could use them.
     left: Vec<CounterMask>,
 }
 
 impl Order {
-    /// So many groups, as they were opened, which want this.
+    /// Creates the order of so many groups with this demand, as they were opened.
     pub(super) fn new(groups: usize, wants: Wants, decides: bool) -> Self {
         let numbers = 1..=groups as u64;
         Self {
             decides,
             wants,
-            had: numbers.clone().collect(),
+            runtime: numbers.clone().collect(),
             places: numbers.map(|number| (number, number)).collect(),
             latest: groups as u64,
             put: groups as u64,
@@ -47,9 +45,9 @@ impl Order {
         }
     }
 
-    /// `Context::requeue()` in `rust/perf`: by its runtime.
+    /// `Context::requeue()` in `rust/perf`.
     pub(super) fn requeue(&mut self, group: usize, place: u64) {
-        self.had[group] = place;
+        self.runtime[group] = place;
         self.put(group, place);
     }
 
@@ -59,17 +57,17 @@ impl Order {
         self.latest = self.latest.max(place);
     }
 
-    /// The place of a group.
+    /// Returns the place of a group.
     pub(super) fn place(&self, group: usize) -> u64 {
         self.places[group].0
     }
 
-    /// Brings groups into the order of their places.
+    /// Sorts groups by their places.
     pub(super) fn sort(&self, groups: &mut [usize]) {
         groups.sort_unstable_by_key(|group| self.places[*group]);
     }
 
-    /// `Scheduling::offer()` there, for the groups that were found behind one that is refused.
+    /// `Scheduling::offer()` there, for the groups that were found behind a refused one.
     pub(super) fn offer(&mut self, found: &[usize], refused: usize, left: CounterMask) {
         for group in found {
             self.offered[*group] = true;
@@ -78,7 +76,7 @@ impl Order {
         self.left[refused] = left;
     }
 
-    /// Puts groups in front of others that were refused.
+    /// Moves groups in front of others that were refused.
     pub(super) fn promote(&mut self, promoted: &[(usize, usize)]) {
         for (group, before) in promoted {
             self.put(*group, self.place(*before).saturating_sub(1));
@@ -119,7 +117,7 @@ impl<'a> Offer for Offered<'a> {
         self.order.offered[self.number]
     }
 
-    fn takes_turns_with(&self, event: EventNumber) -> bool {
+    fn rotates_with(&self, event: EventNumber) -> bool {
         let mut pinned = self.pinned_active.iter();
         !pinned.any(|group| self.groups[*group].has(event))
     }
@@ -163,7 +161,7 @@ impl<'a> Offer for Offered<'a> {
     }
 }
 
-/// The numbers of the groups that were found.
+/// Returns the numbers of the groups that were found.
 pub(super) fn numbers(found: &Found<Candidate<'_>>) -> Vec<usize> {
     found.groups().map(|it| it.number).collect()
 }

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What came of rotating before, where nothing but the CPU's own events decides: so that it need not be
-//! found out again.
+//! Known outcomes of rotation on a CPU, where no other CPU has an influence, to be used again.
 
 use super::{EventNumber, Wait};
 use crate::logic::regs::counter::CounterId;
 use std::collections::HashMap;
 
-/// What has come of it.
+/// An outcome.
 #[derive(Clone)]
 pub(super) struct Outcome {
     pub(super) flexible_active: Vec<usize>,
@@ -38,20 +37,20 @@ impl Outcome {
     }
 }
 
-/// All that has come of it so far.
+/// The known outcomes.
 #[derive(Default)]
 pub(super) struct Outcomes {
     all: Vec<Outcome>,
     /// By the order of the flexible groups and the counters that events had last.
     known: HashMap<Vec<u16>, usize>,
-    /// The one that there is now.
+    /// The current one.
     current: Option<usize>,
-    /// What was looked for last.
+    /// The key of the last search.
     key: Vec<u16>,
 }
 
 impl Outcomes {
-    /// Looks for what came of this.
+    /// Finds the outcome of rotation from this state.
     pub(super) fn find(
         &mut self,
         flexible: &[usize],
@@ -66,24 +65,24 @@ impl Outcomes {
         Some(&self.all[number])
     }
 
-    /// This has come of what was [looked for](Self::find) last.
+    /// Adds the outcome for the last [search](Self::find).
     pub(super) fn add(&mut self, outcome: Outcome) {
         self.current = Some(self.all.len());
         self.known.insert(self.key.clone(), self.all.len());
         self.all.push(outcome);
     }
 
-    /// Something else happens.
+    /// Forgets which outcome is the current one.
     pub(super) fn leave(&mut self) {
         self.current = None;
     }
 
-    /// The number of the configuration, if it is known what it is.
+    /// Returns the number of the configuration, if known.
     pub(super) fn configuration(&self) -> Option<usize> {
         self.all.get(self.current?)?.configuration
     }
 
-    /// Says which number it has.
+    /// Records the number of the configuration.
     pub(super) fn remember_configuration(&mut self, number: usize) {
         if let Some(outcome) = self.current.and_then(|it| self.all.get_mut(it)) {
             outcome.configuration = Some(number);
@@ -91,7 +90,7 @@ impl Outcomes {
     }
 }
 
-/// A counter as a number, or that there is none.
+/// Encodes a counter, or none.
 pub(super) fn counter_code(counter: Option<CounterId>) -> u16 {
     counter.map_or(u16::MAX, |counter| counter.index() as u16)
 }

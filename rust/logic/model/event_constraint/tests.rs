@@ -68,11 +68,11 @@ fn absent_counters_are_cut_off() {
 fn flags_survive_resolving() {
     let entry = EventConstraint::corrupting_event(0xd0, 0xf).overlapping();
     let constraint = entry.resolve(HASWELL_HT);
-    assert!(constraint.exclusive && constraint.overlap);
+    assert!(constraint.corrupting && constraint.overlap);
     assert!(
         !EventConstraint::event(0xd0, 0xf)
             .resolve(HASWELL_HT)
-            .exclusive
+            .corrupting
     );
 }
 

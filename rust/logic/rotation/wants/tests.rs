@@ -17,7 +17,7 @@ fn wants(groups: &[&[Constraint]]) -> Wants {
 }
 
 #[test]
-fn who_could_use_what_is_left() {
+fn groups_that_could_use_the_remaining_counters() {
     let (any, fixed, both) = (on(0xf), on(0x1_0000_0000), on(0x1_0000_000f));
     let (gp, all) = (
         CounterMask::from_bits(0x8),
@@ -51,7 +51,7 @@ fn a_counter_of_ones_own_is_not_contended_for() {
 #[test]
 fn corrupting_events_wait_for_one_another() {
     let corrupting = Constraint {
-        exclusive: true,
+        corrupting: true,
         ..on(0xf)
     };
     let (any, limits) = (on(0xf), Limits::beside_sibling(4));

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Events of a [`Problem`](super::Problem) by number: sets, values for each, and their order by weight.
+//! Events of a [`Problem`](super::Problem) by number: sets of events, a value for each, and their order.
 
 use super::MAX_EVENTS;
 use crate::logic::regs::counter::CounterMask;
 
-/// Number of an event in a [`Problem`], in the order of insertion.
+/// Number of an event in a [`Problem`](super::Problem), in the order of insertion.
 ///
 /// # Invariants
 ///
@@ -13,7 +13,7 @@ use crate::logic::regs::counter::CounterMask;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct EventIndex(pub(super) u8);
 
-/// A set of events, a bit for each.
+/// A set of events, as a bit mask. Iterates in the order of insertion.
 ///
 /// # Invariants
 ///
@@ -24,7 +24,7 @@ pub(super) struct EventSet(u64);
 impl EventSet {
     pub(super) const EMPTY: Self = Self(0);
 
-    /// Events 0 up to `count`, which is at most [`MAX_EVENTS`].
+    /// Returns the first `count` events, at most [`MAX_EVENTS`].
     pub(super) const fn first(count: u8) -> Self {
         Self(1u64.wrapping_shl(count as u32).wrapping_sub(1))
     }
@@ -57,7 +57,7 @@ impl EventSet {
 impl Iterator for EventSet {
     type Item = EventIndex;
 
-    /// Takes the event that was inserted first out of the set.
+    /// Removes and returns the event that was inserted first.
     fn next(&mut self) -> Option<EventIndex> {
         if self.0 == 0 {
             return None;
@@ -69,8 +69,8 @@ impl Iterator for EventSet {
     }
 }
 
-/// One `T` for every event. As [`PerCounter`]: the index cannot be out of range.
-// Aligned, so that bytes are copied eight at a time.
+/// A `T` for every event. The index cannot be out of range.
+// Aligned so that bytes are copied eight at a time.
 #[derive(Clone, Copy)]
 #[repr(align(8))]
 pub(super) struct PerEvent<T>(pub(super) [T; PER_EVENT]);
@@ -98,7 +98,7 @@ impl<T> core::ops::IndexMut<EventIndex> for PerEvent<T> {
     }
 }
 
-/// Numbers of events by ascending weight, and ascending within a weight.
+/// Numbers of events, sorted by weight, and within a weight by number.
 #[derive(Clone, Copy)]
 pub(in crate::logic) struct Order {
     /// The weight in the upper byte, the number in the lower one.
@@ -108,18 +108,18 @@ pub(in crate::logic) struct Order {
 }
 
 impl Order {
-    /// No event yet.
+    /// The order of no event.
     pub(in crate::logic) const EMPTY: Self = Self {
         keys: [0; PER_EVENT],
         len: 0,
     };
 
-    /// Forgets all events.
+    /// Removes all events.
     pub(super) fn clear(&mut self) {
         self.len = 0;
     }
 
-    /// Puts an event that may use the counters `wanted` where it belongs.
+    /// Inserts an event that may use the counters `wanted`.
     pub(in crate::logic) fn insert(&mut self, event: u8, wanted: CounterMask) {
         let key = ((wanted.weight() as u16) << 8) | u16::from(event);
         let mut place = usize::from(self.len);
@@ -135,7 +135,7 @@ impl Order {
         self.keys[place & (PER_EVENT - 1)] = key;
     }
 
-    /// The event at a place; `None` behind the last.
+    /// Returns the event at a place; [`None`] behind the last.
     pub(in crate::logic) fn get(&self, place: u8) -> Option<u8> {
         if place >= self.len {
             return None;

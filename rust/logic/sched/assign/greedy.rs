@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Step 2 of the [assignment](super): by ascending weight, with a way back.
+//! Step 2 of the [assignment](super): greedy by ascending weight, with back-tracking.
 
 use super::{
     before, behind,
@@ -9,13 +9,13 @@ use super::{
 };
 use crate::logic::regs::counter::{CounterId, CounterMask};
 
-/// Choices that step 2 remembers at a time (`SCHED_STATES_MAX` in mainline). Further ones are not
-/// saved; step 3 covers what is missed by that.
+/// Number of choices that are saved at a time (`SCHED_STATES_MAX` in mainline). Step 3 covers what further
+/// ones would find.
 const MAX_CHOICES: usize = 2;
 
 impl Problem {
-    /// Step 2 for the events in `order`; others have `used`. Whether there is a counter for each of
-    /// them: if not, what is in `counters` for them is good for nothing.
+    /// Places the events in `order` beside others, which have `used`. Returns whether each got a counter; if not,
+    /// their values in `counters` are meaningless.
     pub(super) fn by_weight(
         &self,
         order: &Order,
@@ -23,19 +23,19 @@ impl Problem {
         counters: &mut PerEvent<CounterId>,
         step: &mut impl FnMut(),
     ) -> bool {
-        /// How far it has come.
+        /// The state at a place in the order.
         #[derive(Clone, Copy)]
         struct State {
-            /// Place in the order.
+            /// The place.
             place: u8,
             used: CounterMask,
-            /// How many more events may be on general-purpose counters.
+            /// Number of general-purpose counters that may still be used.
             room: u32,
-            /// What the event at this place has tried already.
+            /// The counters that the event at this place has tried.
             tried: CounterMask,
         }
 
-        // Each pair's second counter is set aside from the start.
+        // Each pair's second counter is reserved from the start.
         let pairs = if used.is_empty() {
             self.pair
         } else {
@@ -56,13 +56,13 @@ impl Problem {
             room,
             tried: CounterMask::EMPTY,
         };
-        // Where events with the overlap flag chose, and how often.
+        // The choices of events with the overlap flag, and their number.
         let mut saved = [state; MAX_CHOICES];
         let mut choices: usize = 0;
 
-        // Events that are not as simple as most.
+        // Events with one of these flags.
         let special = self.overlap.union(self.pair);
-        // INVARIANT: only numbers of events are put into an order.
+        // INVARIANT: An order contains only numbers of events.
         while let Some(event) = order.get(state.place).map(EventIndex) {
             step();
             let is_special = special.contains(event);
@@ -83,7 +83,7 @@ impl Problem {
                 None
             };
             let Some(counter) = counter else {
-                // The latest choice that is left. Events behind it are placed anew.
+                // Back to the latest saved choice. The events behind it are placed again.
                 choices = choices.wrapping_sub(1);
                 let Some(choice) = saved.get(choices) else {
                     return false;

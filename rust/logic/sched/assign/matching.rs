@@ -10,7 +10,7 @@ use super::{
 use crate::logic::regs::counter::{CounterId, CounterMask, PerCounter, MAX_COUNTERS};
 
 impl Problem {
-    /// Step 3: for one way after the other to lay out the pairs, everybody else on what is left.
+    /// Finds a matching: for each layout of the pairs in turn, of the other events on the remaining counters.
     #[cold]
     pub(super) fn exactly(
         &self,
@@ -24,19 +24,19 @@ impl Problem {
             return matching.finish(counters);
         }
 
-        // Why it fails if it fails: one of the kinds alone,
+        // The reason of a failure: either kind alone,
         let mut alone = Matching::new(self);
         alone.add_all(singles, CounterMask::ALL, step)?;
         let mut alone = Matching::new(self);
         alone.add_all(self.pair, PAIR_FIRST, step)?;
-        // or the two together.
+        // or both together.
         let pairs = self.pair.len();
         let wanted: CounterMask = self
             .pair
             .fold(CounterMask::EMPTY, |all, event| all | self.wanted[event]);
         let mut firsts = CounterMask::EMPTY;
         loop {
-            // The next subset of what is wanted, in ascending order of its bits.
+            // The next subset of the wanted counters, in ascending order of its bits.
             let next = firsts.bits().wrapping_sub(wanted.bits()) & wanted.bits();
             firsts = CounterMask::from_bits(next);
             if firsts.is_empty() {
@@ -57,12 +57,12 @@ impl Problem {
     }
 }
 
-/// A bipartite matching of events and counters, grown along augmenting paths. Of a pair, it is the
-/// first counter that is matched; the second has to be kept free by the caller.
+/// A bipartite matching of events and counters, grown along augmenting paths. Of a pair, the first counter
+/// is matched; the caller has to keep the second one free.
 ///
 /// # Invariants
 ///
-/// `event_on[c]` is `Some(e)` exactly if `e` is in `matched` and `counter_of[e]` is `c`.
+/// `event_on[c]` is `Some(e)` if and only if `e` is in `matched` and `counter_of[e]` is `c`.
 struct Matching<'a> {
     problem: &'a Problem,
     matched: EventSet,
@@ -80,11 +80,11 @@ impl<'a> Matching<'a> {
         }
     }
 
-    /// Gives all of `events`, of which none is matched yet, a counter in `within`.
+    /// Matches all of `events`, none of which is matched yet, with counters in `within`.
     ///
-    /// First as many of them as possible a fixed one, then everybody any. An augmenting path never
-    /// empties a counter, so the fixed counters stay in use, and the number of general-purpose
-    /// counters is the smallest there can be.
+    /// First as many of them as possible with fixed counters, then the others with any. An augmenting path
+    /// never frees a counter, so the fixed counters stay in use, and the number of general-purpose counters
+    /// is minimal.
     fn add_all(
         &mut self,
         events: EventSet,
@@ -92,7 +92,7 @@ impl<'a> Matching<'a> {
         step: &mut impl FnMut(),
     ) -> Result<(), Shortage> {
         for event in events {
-            // Who finds none now finds one, or not, in the second round.
+            // The second round takes care of failures.
             let _ = self.add(event, within.fixed(), step);
         }
         for event in events.without(self.matched) {
@@ -101,7 +101,7 @@ impl<'a> Matching<'a> {
         Ok(())
     }
 
-    /// The counters, if they are not too many.
+    /// Returns the counters, if these are not too many.
     fn finish(self, counters: &mut PerEvent<CounterId>) -> Result<(), Shortage> {
         let mut used = CounterMask::EMPTY;
         for event in self.matched {
@@ -116,21 +116,21 @@ impl<'a> Matching<'a> {
         Ok(())
     }
 
-    /// Gives `newcomer` one of the counters in `within`, moving others among them if it must.
+    /// Matches `newcomer` with a counter in `within`, moving other events among these if necessary.
     ///
-    /// Breadth first over the counters: `newcomer`'s first, then those of the events on them, and
-    /// so on until one is free. If none is, the events that were met compete for the counters that
-    /// were met, and they are one more than those.
+    /// Searches breadth first: the counters of `newcomer`, then those of the events on them, and so on until
+    /// one is free. If none is, the visited events compete for the visited counters, of which there is one
+    /// less.
     fn add(
         &mut self,
         newcomer: EventIndex,
         within: CounterMask,
         step: &mut impl FnMut(),
     ) -> Result<(), Shortage> {
-        // The event through which each counter was reached.
+        // The event by which each counter was reached.
         let mut reached_by = PerCounter::new(newcomer);
         let mut reached = CounterMask::EMPTY;
-        // Counters whose events have not been looked at yet.
+        // Counters whose events have not been visited.
         let mut queue = CounterMask::EMPTY;
         let mut event = newcomer;
         loop {
@@ -146,7 +146,7 @@ impl<'a> Matching<'a> {
                 }
                 queue.insert(counter);
             }
-            // Every counter in the queue has an event, so this ends only with an empty queue.
+            // Every counter in the queue has an event, so this is `None` only for an empty queue.
             let next = queue.lowest().and_then(|counter| {
                 queue.remove(counter);
                 self.event_on[counter]
@@ -172,8 +172,8 @@ impl<'a> Matching<'a> {
         // No path is longer than there are counters.
         for _ in 0..MAX_COUNTERS {
             let event = reached_by[counter];
-            // INVARIANT: both directions are written; whoever was on `counter` has moved on, or
-            // nobody was, and what `event` leaves gets its new event next.
+            // INVARIANT: Both directions are written. The event that was on `counter`, if any, has moved, and
+            // the counter that `event` leaves gets its new event next.
             let left = core::mem::replace(&mut self.counter_of[event], counter);
             self.event_on[counter] = Some(event);
             if event == newcomer {

@@ -1,35 +1,34 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Who gets which counter.
+//! Assignment of counters to events.
 //!
-//! Three steps, each tried where the one before does not answer:
+//! Three steps, each taken where the one before finds no answer:
 //!
-//! 1. If every event can keep the counter it had, all keep it. Nothing needs to be programmed.
-//!    If all but some can, the others are placed around them as in step 2.
+//! 1. If every event can keep its counter, all keep it, and nothing needs to be programmed. If some
+//!    cannot, these are placed around the others as in step 2.
 //! 2. By ascending weight (number of counters in the constraint), the order of insertion within a
 //!    weight: a fixed counter if one fits, else the lowest free general-purpose counter. Where an
-//!    event with the overlap flag had a choice, the state is saved, and when a later event finds
-//!    no counter, the choice is made again from there.
+//!    event with the overlap flag has a choice, the state is saved, and when a later event finds
+//!    no counter, the next choice is made from there.
 //! 3. An exact matching. Its verdict is final: a set of events that fits is never refused.
 //!
-//! An event with the pair flag takes an even counter and the one behind it.
+//! An event with the pair flag takes an even counter and the next one.
 //!
 //! Mainline's rule (`x86_schedule_events()` and `perf_assign_events()`,
 //! `arch/x86/events/core.c:841-1143`) is the first sentence of step 1, and step 2.
 //! [`Policy::Mainline`] stops there, and without any previous counters both policies begin with
-//! it. Different on purpose: going back restores everything, the number of general-purpose
+//! it. Two differences are intended: going back restores everything, the number of general-purpose
 //! counters in use and the second counter of a pair included, so step 2 here finds assignments
 //! that mainline's misses; and the limit on general-purpose counters holds in step 1 too.
 //!
 //! # Bounds
 //!
 //! At most [`MAX_COUNTERS`] events, no recursion, no allocation; less than 2 KiB of stack, the
-//! [`Problem`] included. An event is put into the order among at most as many. Step 2, which may be
-//! tried for the new events and then for all, visits an event once, and once more for each way to
-//! make the saved choices again, of which there are at most two at a time. Step 3 walks at most all
-//! counters and all events once for each event, and does so for each way to lay out the pairs, of
-//! which there are less than 256.
-//! `selftests/host/tests/multisets.rs` counts the steps that the models' events really take.
+//! [`Problem`] included. The order is sorted by insertion. Step 2, which may run for the new events and
+//! then for all, visits an event once, and once more for each combination of the saved choices, of
+//! which there are at most two at a time. Step 3 visits at most all counters and all events once for
+//! each event, and does so for each layout of the pairs, of which there are less than 256.
+//! `selftests/host/tests/multisets.rs` counts the steps for the models' events.
 
 mod events;
 mod greedy;
@@ -45,27 +44,27 @@ use events::{EventIndex, EventSet, PerEvent};
 pub(in crate::logic) use events::Order;
 pub use shortage::Shortage;
 
-/// Most events that can be on one PMU at a time: one for each counter.
+/// Largest number of events on a PMU: one for each counter.
 pub const MAX_EVENTS: usize = MAX_COUNTERS;
 
-/// The counters that can be the first of a pair: even, and below 16, because CPUID.80000022H:EBX
+/// The counters that can be the first of a pair: even ones below 16, because CPUID.80000022H:EBX
 /// has four bits for the number of counters on the CPUs that have such events (AMD, from family
 /// 17h on).
 const PAIR_FIRST: CounterMask = CounterMask::from_bits(0x5555);
 
-/// How far a [`Problem`] goes for an assignment.
+/// The steps that a [`Problem`] takes to find an assignment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Policy {
-    /// By mainline's rule: all keep what they had, or all are placed by weight. For comparisons;
-    /// mainline's defects are not part of the rule.
+    /// Mainline's rule: all events keep their counters, or all are placed by weight. For comparisons, without
+    /// mainline's defects.
     Mainline,
-    /// A set of events that fits is never refused, and who can stay stays.
+    /// All steps: a set of events that fits is never refused, and events keep their counters where they can.
     #[default]
     Rpmu,
 }
 
 impl Policy {
-    /// The policy of that name, as the module parameter `policy` has it.
+    /// Returns the policy of that name, a value of the module parameter `policy`.
     pub const fn from_name(name: &[u8]) -> Option<Self> {
         match name {
             b"mainline" => Some(Self::Mainline),
@@ -75,7 +74,7 @@ impl Policy {
     }
 }
 
-/// Events that want counters.
+/// A set of events that need counters.
 ///
 /// # Examples
 ///
@@ -106,15 +105,15 @@ pub struct Problem {
     overlap: EventSet,
     /// The events with the pair flag.
     pair: EventSet,
-    /// The events that can keep the counter they had,
+    /// The events that can keep their previous counter.
     kept: EventSet,
-    /// that counter,
+    /// The counters of these.
     counters: PerEvent<CounterId>,
-    /// and all counters that are taken by this.
+    /// All counters that these take.
     used: CounterMask,
     /// At most `MAX_EVENTS`.
     len: u8,
-    /// Most general-purpose counters that may be used.
+    /// Largest number of general-purpose counters that may be used.
     gp_limit: u32,
     policy: Policy,
 }
@@ -131,19 +130,19 @@ pub struct Assignment {
 }
 
 impl Assignment {
-    /// The counter of the event that was inserted as number `event`; `None` beyond the last.
+    /// Returns the counter of event number `event`, in the order of insertion; [`None`] beyond the last.
     pub fn get(&self, event: usize) -> Option<CounterId> {
         self.iter().nth(event)
     }
 
-    /// The counters in the order in which the events were inserted.
+    /// Returns the counters of the events, in the order of insertion.
     pub fn iter(&self) -> impl Iterator<Item = CounterId> + '_ {
         self.counters.0.iter().take(usize::from(self.len)).copied()
     }
 }
 
 impl Problem {
-    /// No event yet; at most `gp_limit` general-purpose counters may be used.
+    /// Creates a problem without events, in which at most `gp_limit` general-purpose counters may be used.
     pub const fn new(gp_limit: u32) -> Self {
         Self {
             wanted: PerEvent::new(CounterMask::EMPTY),
@@ -159,7 +158,7 @@ impl Problem {
         }
     }
 
-    /// Forgets all events. The limit and the policy stay.
+    /// Removes all events. Keeps the limit and the policy.
     pub fn clear(&mut self) {
         self.overlap = EventSet::EMPTY;
         self.pair = EventSet::EMPTY;
@@ -169,7 +168,7 @@ impl Problem {
         self.len = 0;
     }
 
-    /// The same under another policy; [`new`](Self::new) gives [`Policy::Rpmu`].
+    /// Sets the policy; [`new`](Self::new) sets [`Policy::Rpmu`].
     #[must_use]
     pub const fn with_policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
@@ -181,7 +180,7 @@ impl Problem {
         self.gp_limit = gp_limit;
     }
 
-    /// Adds an event, and the counter that it had or is about to get, if any.
+    /// Adds an event, with its previous or planned counter, if any.
     pub fn push(
         &mut self,
         constraint: Constraint,
@@ -214,7 +213,7 @@ impl Problem {
         Ok(())
     }
 
-    /// The counters that `event` takes if it gets `counter`.
+    /// Returns the counters that `event` takes if it gets `counter`.
     fn takes(&self, event: EventIndex, counter: CounterId) -> CounterMask {
         if self.pair.contains(event) {
             counter.mask() | behind(counter.mask())
@@ -227,14 +226,14 @@ impl Problem {
     ///
     /// # Errors
     ///
-    /// When there is no assignment at all; the error says which events are too many for which
-    /// counters. Under [`Policy::Mainline`] also when steps 1 and 2 find none.
+    /// If there is no assignment; the error names the counters that too many events compete for. Under
+    /// [`Policy::Mainline`] also if steps 1 and 2 find none.
     pub fn solve(&self) -> Result<Assignment, Shortage> {
         self.solve_stepwise(|| ())
     }
 
-    /// The same, calling `step` whenever an event or a counter is looked at, so that how many
-    /// steps are taken can be counted.
+    /// As [`solve`](Self::solve), calling `step` for each visit of an event or a counter, so that a test can
+    /// count them.
     pub fn solve_stepwise(&self, mut step: impl FnMut()) -> Result<Assignment, Shortage> {
         let mut assignment = Assignment {
             counters: self.counters,
@@ -246,13 +245,13 @@ impl Problem {
                 return Ok(assignment);
             }
         } else if self.kept.is_empty() || self.policy == Policy::Rpmu {
-            // The new ones, around the others.
+            // The new events, around the others.
             if self.by_weight(&self.order, self.used, counters, &mut step) {
                 return Ok(assignment);
             }
         }
         if !self.kept.is_empty() {
-            // Everybody.
+            // All events.
             let mut order = self.order;
             for event in self.kept {
                 step();
@@ -262,7 +261,7 @@ impl Problem {
                 return Ok(assignment);
             }
         }
-        // Under either policy, it says why events do not fit.
+        // Also under mainline's policy, for the reason why events do not fit.
         self.exactly(counters, &mut step)?;
         match self.policy {
             Policy::Mainline => Err(Shortage::NotFound),
@@ -271,12 +270,12 @@ impl Problem {
     }
 }
 
-/// The counters behind those in `counters`.
+/// Returns the counters next to those in `counters`, upwards.
 const fn behind(counters: CounterMask) -> CounterMask {
     CounterMask::from_bits(counters.bits() << 1)
 }
 
-/// The counters before those in `counters`.
+/// Returns the counters next to those in `counters`, downwards.
 const fn before(counters: CounterMask) -> CounterMask {
     CounterMask::from_bits(counters.bits() >> 1)
 }

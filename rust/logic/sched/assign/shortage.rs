@@ -1,35 +1,36 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Why events do not fit on the counters.
+//! Reasons why events do not fit on the counters.
 
 use core::fmt;
 
 use crate::logic::regs::counter::CounterMask;
 
-/// Why events do not fit.
+/// The reason why events do not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shortage {
-    /// Some events compete for fewer counters than they are, whatever the rest does. For events
-    /// that take a pair, these are the pairs' first counters.
+    /// Some events compete for fewer counters, whatever counters the others have. For events that take a
+    /// pair, these are the pairs' first counters.
     Contended {
-        /// How many events.
+        /// Number of events.
         events: u32,
-        /// All counters that any of them may use.
+        /// The counters that they may use.
         counters: CounterMask,
     },
     /// The events that take pairs of counters fit, and so do the others, but not together.
     Pairs {
-        /// How many events take a pair.
+        /// Number of events that take a pair.
         pairs: u32,
     },
     /// The events fit, but with more general-purpose counters than may be used.
     GpLimit {
-        /// How many are needed at least.
+        /// Smallest number needed.
         needed: u32,
-        /// How many may be used.
+        /// Largest number allowed.
         limit: u32,
     },
-    /// The events fit, but mainline's rule does not find out how ([`Policy::Mainline`]).
+    /// The events fit, but mainline's rule does not find an assignment
+    /// ([`Policy::Mainline`](super::Policy::Mainline)).
     NotFound,
 }
 

@@ -42,14 +42,14 @@ fn all_keep_what_they_had() {
 }
 
 #[test]
-fn nobody_keeps_a_counter_that_two_had() {
+fn no_event_keeps_a_counter_that_two_had() {
     let problem = problem![4; 0xf was 2, 0xf was 2];
     assert_eq!(by_weight(problem.clone()), Ok(vec![0, 1]));
     assert_eq!(solved(&problem), [2, 0]);
 }
 
 #[test]
-fn nobody_keeps_a_counter_that_the_constraint_rules_out() {
+fn no_event_keeps_a_counter_that_the_constraint_rules_out() {
     let problem = problem![4; 0x3 was 2, 0xf was 3];
     assert_eq!(by_weight(problem.clone()), Ok(vec![0, 1]));
     assert_eq!(solved(&problem), [0, 3]);
@@ -124,21 +124,21 @@ fn the_mainline_policy_stops_before_the_matching() {
 }
 
 #[test]
-fn newcomers_are_placed_around_those_who_stay() {
+fn new_events_are_placed_around_the_others() {
     let problem = problem![4; 0xf was 0, 0xf, 0x1_0000_000f was 3, 0x2];
     assert_eq!(solved(&problem), [0, 2, 3, 1]);
-    // By mainline's rule, everybody is placed anew.
+    // By mainline's rule, all events are placed again.
     assert_eq!(by_weight(problem), Ok(vec![0, 2, 32, 1]));
 }
 
 #[test]
-fn who_is_in_a_newcomers_way_moves() {
+fn events_in_a_new_events_way_move() {
     let problem = problem![4; 0xf was 1, 0xf was 0, 0x2];
     assert_eq!(solved(&problem), [0, 2, 1]);
 }
 
 #[test]
-fn the_limit_holds_for_newcomers() {
+fn the_limit_holds_for_new_events() {
     let problem = problem![2; 0xf was 0, 0xf was 1, 0x1_0000_000f];
     assert_eq!(solved(&problem), [0, 1, 32]);
     let shortage = Shortage::GpLimit {

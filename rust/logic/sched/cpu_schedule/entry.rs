@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! One event of a CPU, and what is known of it.
+//! The entry of an event in a CPU's schedule.
 
 use crate::logic::{
     regs::counter::CounterId,
@@ -10,33 +10,33 @@ use crate::logic::{
     },
 };
 
-/// One event of a [`Roster`](super::Roster).
+/// An event of a [`CpuSchedule`](super::CpuSchedule).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry<T> {
     /// The driver's handle on the event.
     pub event: T,
     /// The counters that it may use.
     pub constraint: Constraint,
-    /// What it needs besides a counter.
+    /// The extra register that it needs, if any.
     pub(super) requirement: Option<Requirement>,
-    /// The counter that it had when it was on this CPU last, if it was: a wish.
+    /// The counter that it had when it was last on this CPU: a preference.
     pub(super) previous: Option<CounterId>,
-    /// The counter that it is to have. `None` only within a transaction.
+    /// The planned counter. [`None`] only within a txn.
     pub(super) planned: Option<CounterId>,
-    /// The counter that it has been programmed on.
+    /// The programmed counter.
     pub(super) placed: Option<CounterId>,
-    /// The extra register that it is to have, and the one that it has been programmed for.
+    /// The planned extra register, and the programmed one.
     pub(super) planned_register: Option<ExtraRegister>,
     pub(super) placed_register: Option<ExtraRegister>,
 }
 
 impl<T> Entry<T> {
-    /// The counter that the event has on the hardware; `None` before it has been programmed.
+    /// Returns the programmed counter; [`None`] before the event is programmed.
     pub fn placed(&self) -> Option<CounterId> {
         self.placed
     }
 
-    /// What the event needs.
+    /// Returns what the event needs.
     pub fn demand(&self) -> Demand {
         Demand {
             constraint: self.constraint,
@@ -44,19 +44,19 @@ impl<T> Entry<T> {
         }
     }
 
-    /// The counter that the event is to have.
+    /// Returns the planned counter.
     pub fn planned(&self) -> Option<CounterId> {
         self.planned
     }
 
-    /// The extra register that the event is to have; `None` if it needs none.
+    /// Returns the planned extra register; [`None`] if the event needs none.
     pub fn planned_register(&self) -> Option<ExtraRegister> {
         self.planned_register
     }
 
-    /// Whether the event is where it is to be. One that gets another register has to be programmed
-    /// anew, on whatever counter.
-    pub(super) fn is_settled(&self) -> bool {
+    /// Returns whether the plan is programmed. An event that gets another register has to be programmed
+    /// again even on the same counter.
+    pub(super) fn is_programmed(&self) -> bool {
         self.placed == self.planned && self.placed_register == self.planned_register
     }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Short ways to a plan, and to a refusal, for what happens most.
+//! Fast paths to a plan, and to a refusal, for common cases.
 
-use super::{Roster, Slots};
+use super::{CpuSchedule, Slots};
 use crate::logic::{
     open::refusal::Refusal,
     regs::counter::CounterMask,
@@ -12,11 +12,11 @@ use crate::logic::{
     },
 };
 
-impl<T: Copy + PartialEq> Roster<T> {
-    /// The short way, for what happens most: nobody moves, the new events get what they had, or by
-    /// ascending weight what is free. `false` if this does not do; nothing has changed then.
+impl<T: Copy + PartialEq> CpuSchedule<T> {
+    /// Plans without moving an event: the new ones get the counters that they had, or free ones by ascending
+    /// weight. Returns `false`, and changes nothing, if that is not possible.
     ///
-    /// It finds what [`solve`](Self::solve) would find.
+    /// Finds the same plan as [`solve`](Self::solve).
     #[inline]
     pub(super) fn plan_beside(&mut self, limits: &Limits) -> bool {
         if self.pairs != 0 {
@@ -24,7 +24,7 @@ impl<T: Copy + PartialEq> Roster<T> {
         }
         let mut taken = self.taken;
         let mut fits = true;
-        // Those of the new events that do not get what they had.
+        // The new events that do not get their previous counter.
         let mut rest = Slots::NONE;
         for slot in self.fresh {
             let Some(entry) = self.at_mut(slot) else {
@@ -41,20 +41,20 @@ impl<T: Copy + PartialEq> Roster<T> {
             }
         }
         if fits && !rest.is_empty() {
-            // By mainline's rule, all keep what they had or nobody does.
+            // By mainline's rule, all events keep their counters or none does.
             fits = (self.policy == Policy::Rpmu || taken.is_empty())
                 && self.place_beside(rest, limits, &mut taken);
         }
-        let limit = limits.gp(self.exclusive != 0);
+        let limit = limits.gp(self.corrupting != 0);
         // Counting bits is dear without an instruction for it.
         if fits && limit != u32::MAX {
             fits = taken.gp().weight() <= limit.max(self.taken.gp().weight());
         }
         if fits {
-            // INVARIANT: None of the new counters was taken before, nor twice here. What is new is not
+            // INVARIANT: None of the new counters was taken before, nor twice here. The new events are not
             // programmed.
             self.taken = taken;
-            self.unsettled = self.unsettled.with(self.fresh);
+            self.unprogrammed = self.unprogrammed.with(self.fresh);
             self.fresh = Slots::NONE;
         } else {
             for slot in self.fresh {
@@ -66,7 +66,7 @@ impl<T: Copy + PartialEq> Roster<T> {
         fits
     }
 
-    /// Gives the new events of `rest` what is free beside `taken`. Whether there is something for each.
+    /// Gives the new events of `rest` counters beside `taken`. Returns whether there is one for each.
     fn place_beside(&mut self, rest: Slots, limits: &Limits, taken: &mut CounterMask) -> bool {
         // Sorting takes a while to set up.
         let mut others = rest;
@@ -102,8 +102,8 @@ impl<T: Copy + PartialEq> Roster<T> {
         true
     }
 
-    /// The short way to refuse: all counters of a new event are taken by events that can have no
-    /// others. [`None`] if this does not answer.
+    /// Refuses a new event if all its counters are taken by events that can have no others. [`None`] if that
+    /// is not the case.
     #[cold]
     #[inline(never)]
     pub(super) fn refuse_beside(&self, limits: &Limits) -> Option<Refusal> {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Places for the events of a CPU.
+//! Slots for the events of a CPU.
 
 use crate::logic::sched::assign::MAX_EVENTS;
 
-/// Places for events. More than there can be events, so that one who goes leaves a gap and nobody has
-/// to move; gaps are closed when the last place has been used.
+/// Number of slots. More than there can be events, so that a removed event leaves a gap and no other moves;
+/// the gaps are closed when the last slot has been used.
 pub(super) const SLOTS: usize = 64;
 const _: () = assert!(MAX_EVENTS < SLOTS);
 
-/// Some of the places, a bit for each. As an iterator, ascending.
+/// A set of slots, as a bit mask. Iterates in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Slots(pub(super) u64);
 
@@ -24,7 +24,7 @@ impl Slots {
         self.0 & Self::only(slot).0 != 0
     }
 
-    /// The place `slot` alone.
+    /// Returns the set of `slot` alone.
     pub(super) const fn only(slot: usize) -> Self {
         Self(1u64.wrapping_shl(slot as u32))
     }
@@ -37,7 +37,7 @@ impl Slots {
         Self(self.0 & !other.0)
     }
 
-    /// The first place behind all of these; [`SLOTS`] if there is none.
+    /// Returns the first slot behind all of these; [`SLOTS`] if there is none.
     pub(super) const fn end(self) -> usize {
         SLOTS.wrapping_sub(self.0.leading_zeros() as usize)
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The long way to a plan: all events of the CPU as one [`Problem`].
+//! The slow path to a plan: all events of the CPU as one [`Problem`].
 
-use super::{Roster, Slots};
+use super::{CpuSchedule, Slots};
 use crate::logic::{
     open::refusal::Refusal,
     regs::counter::{CounterId, CounterMask},
@@ -11,42 +11,41 @@ use crate::logic::{
         limits::Limits,
         register_plan::{self, RegisterValues},
     },
-    smt::usage::Claim,
+    smt::usage::ThreadUsage,
 };
 
-impl<T: Copy + PartialEq> Roster<T> {
-    /// The long way, which decides.
+impl<T: Copy + PartialEq> CpuSchedule<T> {
+    /// Plans all events anew. Its verdict is final.
     #[cold]
     #[inline(never)]
     pub(super) fn plan_anew(&mut self, limits: &Limits) -> Result<(), Refusal> {
         let (assignment, registers) = match self.solve(limits) {
             Err(refusal) if self.is_cut_by(limits) && self.solve(&Limits::NONE).is_ok() => {
                 if self.wish.is_none() {
-                    self.wish = self.claim_under(&limits.lasting());
+                    self.wish = self.usage_under(&limits.lasting());
                 }
                 return Err(refusal.for_the_moment());
             }
             solved => solved?,
         };
-        // INVARIANT: All entries are planned, for the counters that become `taken`.
+        // INVARIANT: All entries have a planned counter, and these become `taken`.
         self.taken = assignment.iter().collect();
         self.fresh = Slots::NONE;
-        self.unsettled = Slots::NONE;
+        self.unprogrammed = Slots::NONE;
         for (slot, counter) in self.live.zip(assignment.iter()) {
             let Some(entry) = self.at_mut(slot) else {
                 continue;
             };
             entry.planned = Some(counter);
             entry.planned_register = entry.requirement.and_then(|it| registers.find(it));
-            if !entry.is_settled() {
-                self.unsettled = self.unsettled.with(Slots::only(slot));
+            if !entry.is_programmed() {
+                self.unprogrammed = self.unprogrammed.with(Slots::only(slot));
             }
         }
         Ok(())
     }
 
-    /// Finds a counter for every event, within `limits` for what is new, and values for the extra
-    /// registers.
+    /// Finds a counter for every event, within `limits` for new ones, and values for the extra registers.
     pub(super) fn solve(&self, limits: &Limits) -> Result<(Assignment, RegisterValues), Refusal> {
         let mut registers = RegisterValues::NONE;
         if self.demanding != 0 {
@@ -54,7 +53,7 @@ impl<T: Copy + PartialEq> Roster<T> {
             let wanted = wanted.filter_map(|it| Some((it.requirement?, it.planned_register)));
             registers = register_plan::plan(wanted, limits.registers)?;
         }
-        let gp_limit = limits.gp(self.exclusive != 0);
+        let gp_limit = limits.gp(self.corrupting != 0);
         let gp_limit = gp_limit.max(self.taken.gp().weight());
 
         let mut problem = Problem::new(gp_limit).with_policy(self.policy);
@@ -70,23 +69,23 @@ impl<T: Copy + PartialEq> Roster<T> {
         Ok((problem.solve()?, registers))
     }
 
-    /// What the events, those that are not planned included, would claim under `limits`, if they fit.
-    fn claim_under(&self, limits: &Limits) -> Option<Claim> {
+    /// Returns the usage of all events, the fresh ones included, under `limits`, if they fit.
+    fn usage_under(&self, limits: &Limits) -> Option<ThreadUsage> {
         let (assignment, registers) = self.solve(limits).ok()?;
-        let mut claim = Claim::default();
+        let mut usage = ThreadUsage::default();
         for (entry, counter) in self.entries().zip(assignment.iter()) {
-            claim.used.insert(counter);
-            if entry.constraint.exclusive {
-                claim.exclusive.insert(counter);
+            usage.used.insert(counter);
+            if entry.constraint.corrupting {
+                usage.corrupting.insert(counter);
             }
         }
-        claim.registers = registers;
-        Some(claim)
+        usage.registers = registers;
+        Some(usage)
     }
 
-    /// Whether `limits` leave the events less than no limits do.
+    /// Returns whether `limits` restrict the events at all.
     pub(super) fn is_cut_by(&self, limits: &Limits) -> bool {
-        limits.gp(self.exclusive != 0) != u32::MAX
+        limits.gp(self.corrupting != 0) != u32::MAX
             || self.entries().any(|entry| {
                 limits.counters(entry.constraint) != entry.constraint.counters
                     || (entry.requirement.is_some() && limits.registers != RegisterValues::NONE)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What could be added to a CPU's events, found out without adding it.
+//! Trials: whether groups would fit on a CPU, without adding them.
 
-use super::{Roster, Slots, SLOTS};
+use super::{CpuSchedule, Slots, SLOTS};
 use crate::logic::{
     open::refusal::Refusal,
     regs::counter::{CounterId, CounterMask},
@@ -10,19 +10,19 @@ use crate::logic::{
         extra_register::{Demand, ExtraRegister},
         limits::Limits,
     },
-    smt::usage::Claim,
+    smt::usage::ThreadUsage,
 };
 
-impl<T: Copy + PartialEq> Roster<T> {
-    /// Returns which of `counters` an event that is new would have to have one of to fit within
-    /// `limits`, and for how many events that need a general-purpose counter there is room at most.
+impl<T: Copy + PartialEq> CpuSchedule<T> {
+    /// Returns those of `counters` of which a new event needs one to fit within `limits`, and the largest number
+    /// of events that need a general-purpose counter for which there is room.
     ///
-    /// These are the counters that are free, and those that an event would leave for one of them.
-    /// Without them nothing fits; with them, it has to be [tried](Self::trial).
+    /// These are the free counters, and those whose events could move to one of them. An event that can use
+    /// none of them does not fit; others have to be [tried](Self::trial).
     pub fn reach(&self, counters: CounterMask, limits: &Limits) -> (CounterMask, u32) {
         let mut free = counters.without(limits.closed).without(self.taken);
         let mut room = free.gp().weight();
-        let limit = limits.gp(self.exclusive != 0);
+        let limit = limits.gp(self.corrupting != 0);
         if limit != u32::MAX {
             room = room.min(limit.saturating_sub(self.taken.gp().weight()));
             if room == 0 {
@@ -56,10 +56,9 @@ impl<T: Copy + PartialEq> Roster<T> {
         (reach, room)
     }
 
-    /// Begins to try what could be added. Whatever is tried, the roster is as it was when the
-    /// result is dropped.
+    /// Begins a trial. The schedule is as before when that is dropped.
     pub fn trial(&mut self) -> Trial<'_, T> {
-        // So that there is a slot for whoever there is room for, and nobody moves during the trial.
+        // So that there is a slot for each event that has room, and none moves during the trial.
         self.close_gaps();
         let mut planned = [(None, None); SLOTS];
         for (saved, entry) in planned.iter_mut().zip(self.entries()) {
@@ -68,17 +67,17 @@ impl<T: Copy + PartialEq> Roster<T> {
         Trial {
             before: self.live,
             fresh: core::mem::replace(&mut self.fresh, Slots::NONE),
-            unsettled: self.unsettled,
-            transaction: core::mem::replace(&mut self.transaction, true),
+            unprogrammed: self.unprogrammed,
+            txn: core::mem::replace(&mut self.txn, true),
             pushed: Ok(()),
             taken: self.taken,
             planned,
-            roster: self,
+            schedule: self,
         }
     }
 }
 
-/// What could be added to a [`Roster`], one group after the other.
+/// A trial of groups on a [`CpuSchedule`], one after the other.
 ///
 /// # Examples
 ///
@@ -88,7 +87,7 @@ impl<T: Copy + PartialEq> Roster<T> {
 /// use logic::sched::constraint::Constraint;
 /// use logic::regs::counter::CounterMask;
 /// use logic::sched::limits::Limits;
-/// use logic::sched::cpu_schedule::Roster;
+/// use logic::sched::cpu_schedule::CpuSchedule;
 /// # let cpuid = Cpuid {
 /// #     leaf_0: Leaf { eax: 0xd, ..Leaf::default() },
 /// #     leaf_a: Leaf { eax: 0x0730_0403, ebx: 0, ecx: 0, edx: 0x603 },
@@ -96,75 +95,75 @@ impl<T: Copy + PartialEq> Roster<T> {
 /// # };
 /// # let capabilities = Capabilities::decode(&cpuid, None).unwrap();
 /// let on = |bits| Constraint::any_of(CounterMask::from_bits(bits));
-/// let mut roster = Roster::new(&capabilities);
-/// roster.add("pinned", on(0x4), None, &Limits::NONE).unwrap();
+/// let mut schedule = CpuSchedule::new(&capabilities);
+/// schedule.add("pinned", on(0x4), None, &Limits::NONE).unwrap();
 ///
-/// let mut trial = roster.trial();
+/// let mut trial = schedule.trial();
 /// trial.push("a", on(0xf), None);
 /// trial.push("b", on(0x4), None);
 /// assert!(trial.fits(&Limits::NONE).is_err());
 /// trial.push("c", on(0xf), None);
 /// assert!(trial.fits(&Limits::NONE).is_ok());
 /// drop(trial);
-/// assert_eq!(roster.len(), 1);
+/// assert_eq!(schedule.len(), 1);
 /// ```
 pub struct Trial<'a, T: Copy + PartialEq> {
-    roster: &'a mut Roster<T>,
-    /// The slots of events that were there before.
+    schedule: &'a mut CpuSchedule<T>,
+    /// The slots in use before the trial.
     before: Slots,
-    /// Whether there was room for the events of the group that is being tried.
+    /// Whether there was room for the events of the current group.
     pushed: Result<(), Refusal>,
-    /// What is to be as it was.
+    /// The state to restore.
     fresh: Slots,
-    unsettled: Slots,
-    transaction: bool,
+    unprogrammed: Slots,
+    txn: bool,
     taken: CounterMask,
     planned: [(Option<CounterId>, Option<ExtraRegister>); SLOTS],
 }
 
 impl<T: Copy + PartialEq> Trial<'_, T> {
-    /// Adds an event to the group that is tried next. The handle does not matter.
+    /// Adds an event to the current group, with any handle.
     pub fn push(&mut self, event: T, demand: impl Into<Demand>, previous: Option<CounterId>) {
-        let pushed = self.roster.push(event, demand.into(), previous);
+        let pushed = self.schedule.push(event, demand.into(), previous);
         self.pushed = self.pushed.and(pushed);
     }
 
-    /// As [`Roster::reach`], beside all that fitted.
+    /// As [`CpuSchedule::reach`], with the groups that fit so far.
     pub fn reach(&self, counters: CounterMask, limits: &Limits) -> (CounterMask, u32) {
-        self.roster.reach(counters, limits)
+        self.schedule.reach(counters, limits)
     }
 
-    /// Whether the group fits beside all that fitted before.
+    /// Decides whether the current group fits, with the groups that fit so far.
     ///
     /// # Errors
     ///
-    /// As for [`Roster::commit`]. The group is forgotten then.
+    /// As for [`CpuSchedule::commit`]. The group is removed then.
     pub fn fits(&mut self, limits: &Limits) -> Result<(), Refusal> {
         let pushed = core::mem::replace(&mut self.pushed, Ok(()));
-        let fits = pushed.and_then(|()| self.roster.plan(limits));
+        let fits = pushed.and_then(|()| self.schedule.plan(limits));
         if fits.is_err() {
-            self.roster.drop_fresh();
+            self.schedule.drop_fresh();
         }
         fits
     }
 
-    /// As [`Roster::take_wish`].
-    pub fn take_wish(&mut self) -> Option<Claim> {
-        self.roster.take_wish()
+    /// As [`CpuSchedule::take_wish`].
+    pub fn take_wish(&mut self) -> Option<ThreadUsage> {
+        self.schedule.take_wish()
     }
 }
 
 impl<T: Copy + PartialEq> Drop for Trial<'_, T> {
     fn drop(&mut self) {
-        let roster = &mut *self.roster;
-        roster.drop_all(roster.live.without(self.before));
-        roster.transaction = self.transaction;
-        // INVARIANT: As before, and so is what the entries have planned.
-        roster.fresh = self.fresh;
-        roster.unsettled = self.unsettled;
-        roster.taken = self.taken;
+        let schedule = &mut *self.schedule;
+        schedule.drop_all(schedule.live.without(self.before));
+        schedule.txn = self.txn;
+        // INVARIANT: As before, and so are the planned counters of the entries.
+        schedule.fresh = self.fresh;
+        schedule.unprogrammed = self.unprogrammed;
+        schedule.taken = self.taken;
         for (slot, (planned, register)) in self.before.zip(self.planned) {
-            if let Some(entry) = roster.at_mut(slot) {
+            if let Some(entry) = schedule.at_mut(slot) {
                 entry.planned = planned;
                 entry.planned_register = register;
             }

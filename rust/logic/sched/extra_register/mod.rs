@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Events that need a register besides the counter's: which, and what it may hold.
+//! Events that need a register beside the counter's: the register, and its valid values.
 //!
-//! Such an event's `attr.config1` is the register's value. Where two events share the register,
-//! they have to agree on the value. A model with two offcore response registers lets an event that
-//! is about one use the other, by the event code that belongs to that one. Which it gets is decided
-//! anew whenever events come: [`register_plan`](super::register_plan).
+//! The register's value is the event's `attr.config1`. Two events can share the register if they have the
+//! same value. On a model with two offcore response registers an event can use either one, with the
+//! event code that belongs to it. [`register_plan`](super::register_plan) decides which, anew whenever
+//! events are added.
 
 mod table;
 #[cfg(test)]
@@ -15,16 +15,16 @@ use super::constraint::Constraint;
 
 pub use table::{ExtraRegisterEvent, ExtraRegisters, NoExtraRegister};
 
-/// A register that an event can need besides the counter's.
+/// A register that an event can need beside the counter's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExtraRegister {
-    /// MSR_OFFCORE_RSP_0: what is asked for and who answers.
+    /// MSR_OFFCORE_RSP_0: types of requests and of responses.
     OffcoreResponse0,
     /// MSR_OFFCORE_RSP_1.
     OffcoreResponse1,
-    /// MSR_PEBS_LD_LAT_THRESHOLD: loads that take at least so many cycles.
+    /// MSR_PEBS_LD_LAT_THRESHOLD: smallest latency of loads in cycles.
     LoadLatency,
-    /// MSR_PEBS_FRONTEND: what of the front end is counted.
+    /// MSR_PEBS_FRONTEND: type of front-end event.
     Frontend,
 }
 
@@ -37,23 +37,23 @@ impl ExtraRegister {
         Self::Frontend,
     ];
 
-    /// The register with the given number in [`ALL`](Self::ALL).
+    /// Returns the register with the given number in [`ALL`](Self::ALL).
     pub fn from_index(index: usize) -> Option<Self> {
         Self::ALL.get(index).copied()
     }
 
-    /// Its number in [`ALL`](Self::ALL).
+    /// Returns its number in [`ALL`](Self::ALL).
     pub const fn index(self) -> usize {
         self as usize
     }
 
-    /// Whether the threads of a core share it, on models where they share any: Nehalem and Westmere.
+    /// Returns whether the threads of a core share it, on models where they share any: Nehalem and Westmere.
     /// SDM vol. 4, table 2-15.
     pub const fn can_be_shared(self) -> bool {
         matches!(self, Self::OffcoreResponse0 | Self::OffcoreResponse1)
     }
 
-    /// The register that counts the same by another event code.
+    /// Returns the register that does the same with another event code.
     const fn twin(self) -> Option<Self> {
         match self {
             Self::OffcoreResponse0 => Some(Self::OffcoreResponse1),
@@ -63,19 +63,19 @@ impl ExtraRegister {
     }
 }
 
-/// What an event needs besides a counter: a register that holds `value`.
+/// An event's need for a register with a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Requirement {
     /// The value: `attr.config1`.
     pub value: u64,
-    /// The register that the event code is about.
+    /// The register that belongs to the event code.
     pub register: ExtraRegister,
-    /// The one that will do as well, if there is one and it takes the value.
+    /// Another register that can be used as well, if there is one and it accepts the value.
     pub alternative: Option<ExtraRegister>,
 }
 
 impl Requirement {
-    /// The registers that will do, the event's own first.
+    /// Returns the registers that can be used, the event's own first.
     pub fn registers(self) -> impl Iterator<Item = ExtraRegister> {
         [Some(self.register), self.alternative]
             .into_iter()
@@ -83,12 +83,12 @@ impl Requirement {
     }
 }
 
-/// All that an event needs to count.
+/// The demand of an event: all that it needs to count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Demand {
-    /// One of these counters.
+    /// The counters, of which it needs one.
     pub constraint: Constraint,
-    /// An extra register with a value in it.
+    /// The extra register that it needs, if any.
     pub requirement: Option<Requirement>,
 }
 

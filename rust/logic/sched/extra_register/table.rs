@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Tables of the events that need an extra register, checked when they are compiled.
+//! Tables of events that need an extra register, checked at compile time.
 
 use super::{ExtraRegister, Requirement};
 use crate::logic::regs::event_select::EventSelect;
 
-/// One line of a model's table: this event, this register, these bits of it.
+/// A line of a model's table: an event, its register, and the register's valid bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExtraRegisterEvent {
     pub(super) code: u64,
@@ -47,29 +47,29 @@ impl ExtraRegisterEvent {
         Self::new(code, ExtraRegister::Frontend, valid)
     }
 
-    /// The register.
+    /// Returns the register.
     pub const fn register(&self) -> ExtraRegister {
         self.register
     }
 
-    /// The bits of the register that may be set. `attr.config1` with another one is EINVAL
+    /// Returns the bits of the register that may be set. `attr.config1` with another one is EINVAL
     /// (`x86_pmu_extra_regs()`, `arch/x86/events/core.c:167-190`).
     pub const fn valid(&self) -> u64 {
         self.valid
     }
 
-    /// Whether the register takes `config1`.
+    /// Returns whether the register accepts `config1`.
     pub const fn accepts(&self, config1: u64) -> bool {
         config1 & !self.valid == 0
     }
 }
 
-/// Why an event cannot have the register that it needs.
+/// The reason why an event cannot have the register that it needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoExtraRegister {
-    /// The register does not take the value. EINVAL.
+    /// The register does not accept the value. EINVAL.
     Value,
-    /// This machine does not have the register: a hypervisor leaves it out. ENXIO.
+    /// The machine does not have the register, because a hypervisor hides it. ENXIO.
     Absent,
 }
 
@@ -89,7 +89,7 @@ pub enum NoExtraRegister {
 /// assert!(needed.accepts(0x3f_ffc0_0001));
 /// assert!(!needed.accepts(1 << 12));
 ///
-/// // The other register would do, by its own event code.
+/// // The other register can be used as well, with its own event code.
 /// let value = 0x3f_ffc0_0001;
 /// let required = HASWELL.extra_register_events.requirement(offcore, value, |_| true);
 /// let alternative = required.unwrap().unwrap().alternative.unwrap();
@@ -101,15 +101,15 @@ pub enum NoExtraRegister {
 pub struct ExtraRegisters(&'static [ExtraRegisterEvent]);
 
 impl ExtraRegisters {
-    /// For models without any.
+    /// The table of models without such events.
     pub const NONE: Self = Self(&[]);
 
-    /// The table, if no event is in it twice, and none of two registers that stand in for each
-    /// other: one event code each. A wrong one does not compile.
+    /// Returns the table, if it has no event twice, and no more than one event code for each of two
+    /// interchangeable registers. A wrong one does not compile.
     ///
     /// # Panics
     ///
-    /// When the table is wrong; so call it in a constant.
+    /// If the table is wrong; so call it in a constant.
     pub const fn checked(table: &'static [ExtraRegisterEvent]) -> Self {
         let mut i = 0;
         while i < table.len() {
@@ -128,20 +128,20 @@ impl ExtraRegisters {
         Self(table)
     }
 
-    /// What the event `select` needs, if anything. Event code and unit mask decide.
+    /// Returns the line of the event `select`, if any. Event code and unit mask decide.
     pub fn find(&self, select: EventSelect) -> Option<&'static ExtraRegisterEvent> {
         self.0.iter().find(|entry| entry.code == select.code())
     }
 
-    /// What the event `select` with the given `attr.config1` needs, if anything. `exists` says
-    /// which registers this machine has.
+    /// Returns the requirement of the event `select` with the given `attr.config1`, if any. `exists` tells which
+    /// registers the machine has.
     ///
     /// Mainline: `x86_pmu_extra_regs()`, `arch/x86/events/core.c:167`, and `intel_alt_er()`,
     /// `arch/x86/events/intel/core.c:4066`.
     ///
     /// # Errors
     ///
-    /// Why the event cannot be had, the value first.
+    /// The reason why the event cannot be counted; the value is checked first.
     pub fn requirement(
         &self,
         select: EventSelect,
@@ -168,7 +168,7 @@ impl ExtraRegisters {
         }))
     }
 
-    /// The event `select` by the event code that goes with `register`, which it
+    /// Returns the event `select` with the event code that belongs to `register`, which it
     /// [requires](Self::requirement).
     pub fn select_for(&self, select: EventSelect, register: ExtraRegister) -> EventSelect {
         let own = self.find(select).map(ExtraRegisterEvent::register);
@@ -178,22 +178,22 @@ impl ExtraRegisters {
         }
     }
 
-    /// The event that is about `register`.
+    /// Returns the event that belongs to `register`.
     pub(super) fn event_of(&self, register: ExtraRegister) -> Option<&'static ExtraRegisterEvent> {
         self.0.iter().find(|entry| entry.register == register)
     }
 
-    /// The registers that events need, once for each of them.
+    /// Returns the registers that events need, once for each event.
     pub fn registers(&self) -> impl Iterator<Item = ExtraRegister> {
         self.0.iter().map(ExtraRegisterEvent::register)
     }
 
-    /// Whether some event needs `register`.
+    /// Returns whether some event needs `register`.
     pub fn has(&self, register: ExtraRegister) -> bool {
         self.0.iter().any(|entry| entry.register == register)
     }
 
-    /// Whether the event `code`, event code and unit mask, needs a register.
+    /// Returns whether the event `code`, event code and unit mask, needs a register.
     pub fn contains(&self, code: &u64) -> bool {
         self.0.iter().any(|entry| entry.code == *code)
     }

@@ -37,13 +37,13 @@ fn registers_are_shared_where_the_core_has_them() {
             false,
         ),
     ] {
-        let mut claim = Claim::default();
-        claim.registers.place(register, 1).unwrap();
-        core.claim(Thread::First, claim);
+        let mut usage = ThreadUsage::default();
+        usage.registers.place(register, 1).unwrap();
+        core.set_usage(Thread::First, usage);
         let held = core.limits(Thread::Second).registers.get(register);
         assert_eq!(held.is_some(), shared);
         core.wait(Thread::Second);
-        core.claim(Thread::First, Claim::default());
+        core.set_usage(Thread::First, ThreadUsage::default());
         assert_eq!(core.wakes_sibling(Thread::First), shared.then_some(4));
     }
 }
@@ -57,21 +57,21 @@ fn a_thread_alone_has_no_limits() {
 }
 
 #[test]
-fn the_claim_goes_with_the_thread() {
+fn usage_goes_with_the_thread() {
     let mut core = full_core();
-    let claim = Claim {
+    let usage = ThreadUsage {
         used: mask(0b11),
-        exclusive: mask(0b10),
-        ..Claim::default()
+        corrupting: mask(0b10),
+        ..ThreadUsage::default()
     };
-    core.claim(Thread::Second, claim);
+    core.set_usage(Thread::Second, usage);
     core.wait(Thread::First);
     assert_eq!(core.limits(Thread::First).closed, mask(0b10));
-    assert_eq!(core.limits(Thread::First).closed_to_exclusive, mask(0b11));
+    assert_eq!(core.limits(Thread::First).closed_to_corrupting, mask(0b11));
     core.leave(Thread::Second);
     assert_eq!(core.limits(Thread::First), Limits::NONE);
     assert_eq!(core.wakes_sibling(Thread::Second), Some(0));
-    // Who comes in its place starts anew.
+    // Its successor starts without a state.
     assert_eq!(core.join(4), Some(Thread::Second));
     assert_eq!(core.limits(Thread::First), Limits::beside_sibling(4));
 }
@@ -124,57 +124,57 @@ fn what_is_plain_is_settled_at_once() {
 #[test]
 fn counters_in_use_do_not_limit_the_sibling_in_number() {
     let mut core = full_core();
-    let claim = Claim {
+    let usage = ThreadUsage {
         used: mask(0b1111),
-        ..Claim::default()
+        ..ThreadUsage::default()
     };
-    core.claim(Thread::First, claim);
+    core.set_usage(Thread::First, usage);
     let limits = core.limits(Thread::Second);
     assert_eq!(limits.gp, u32::MAX);
     assert_eq!(limits.closed, mask(0));
-    assert_eq!(limits.closed_to_exclusive, mask(0b1111));
+    assert_eq!(limits.closed_to_corrupting, mask(0b1111));
 }
 
 #[test]
-fn who_is_not_exclusive_is_limited_by_those_who_are_alone() {
+fn plain_events_are_limited_by_corrupting_ones_alone() {
     let plain = Constraint::any_of(mask(0b1111));
-    for exclusive in [0, 0b1] {
+    for corrupting in [0, 0b1] {
         let mut core = full_core();
-        let claim = Claim {
+        let usage = ThreadUsage {
             used: mask(0b1),
-            exclusive: mask(exclusive),
-            ..Claim::default()
+            corrupting: mask(corrupting),
+            ..ThreadUsage::default()
         };
-        core.claim(Thread::First, claim);
+        core.set_usage(Thread::First, usage);
         let limits = core.limits(Thread::Second);
         let cut = limits.counters(plain) != plain.counters || limits.gp(false) != u32::MAX;
         assert_eq!(core.leaves_all_to(Thread::Second), !cut);
-        assert_eq!(cut, exclusive != 0);
+        assert_eq!(cut, corrupting != 0);
         assert!(core.leaves_all_to(Thread::First));
 
         core.use_counters(Thread::First, mask(0b101));
         let limits = core.limits(Thread::Second);
-        assert_eq!(limits.closed_to_exclusive, mask(0b101));
-        assert_eq!(limits.closed, mask(exclusive));
+        assert_eq!(limits.closed_to_corrupting, mask(0b101));
+        assert_eq!(limits.closed, mask(corrupting));
     }
 }
 
-fn using(bits: u64) -> Claim {
-    Claim {
+fn using(bits: u64) -> ThreadUsage {
+    ThreadUsage {
         used: mask(bits),
-        ..Claim::default()
+        ..ThreadUsage::default()
     }
 }
 
-fn exclusive(bits: u64) -> Claim {
-    Claim {
-        exclusive: mask(bits),
+fn corrupting(bits: u64) -> ThreadUsage {
+    ThreadUsage {
+        corrupting: mask(bits),
         ..using(bits)
     }
 }
 
-/// A group with that `share` was refused, and the thread would use `wish`.
-fn wanting(wish: Claim, share: u64) -> Needs {
+/// Needs after a group with that `share` was refused, with that `wish`.
+fn wanting(wish: ThreadUsage, share: u64) -> Needs {
     let mut needs = Needs {
         contends: true,
         ..Needs::default()
@@ -189,35 +189,35 @@ const SECOND: Thread = Thread::Second;
 #[test]
 fn the_sibling_makes_way_at_the_end_of_an_interval() {
     let mut core = full_core();
-    let needs = wanting(exclusive(0b1), 0);
-    core.claim(SECOND, using(0b1111));
-    // Not in between.
-    assert_eq!(core.settle(FIRST, using(0), &needs, false, || 1), None);
+    let needs = wanting(corrupting(0b1), 0);
+    core.set_usage(SECOND, using(0b1111));
+    // Not within an interval.
+    assert_eq!(core.release(FIRST, using(0), &needs, false, || 1), None);
     assert!(!core.yields(SECOND));
-    assert_eq!(core.settle(FIRST, using(0), &needs, true, || 1), Some(4));
+    assert_eq!(core.release(FIRST, using(0), &needs, true, || 1), Some(4));
     assert!(core.yields(SECOND));
     assert!(!core.leaves_all_to(SECOND) && core.has_way(FIRST));
-    // What is wanted limits it, though it is not taken yet; but no pinned groups.
+    // The want limits the sibling before it is met, except for pinned groups.
     let limits = core.limits(SECOND);
     assert_eq!((limits.closed, limits.gp), (mask(0b1), 2));
     let limits = core.limits_of_pinned(SECOND);
     assert_eq!((limits.closed, limits.gp), (mask(0), u32::MAX));
-    // As long as the hardware counts there, the counters are claimed.
-    assert_eq!(core.limits(FIRST).closed_to_exclusive, mask(0b1111));
+    // The counters are in use as long as the hardware counts on them.
+    assert_eq!(core.limits(FIRST).closed_to_corrupting, mask(0b1111));
 
     let yields = Needs {
         yields: true,
         ..Needs::default()
     };
     assert_eq!(
-        core.settle(SECOND, using(0b110), &yields, false, || 1),
+        core.release(SECOND, using(0b110), &yields, false, || 1),
         Some(0)
     );
-    assert_eq!(core.limits(FIRST).closed_to_exclusive, mask(0b110));
-    // It has what it wants, and the right of way is over.
+    assert_eq!(core.limits(FIRST).closed_to_corrupting, mask(0b110));
+    // The want is met, and the right of way is over.
     let needs = Needs::default();
     assert_eq!(
-        core.settle(FIRST, exclusive(0b1), &needs, false, || 1),
+        core.release(FIRST, corrupting(0b1), &needs, false, || 1),
         None
     );
     assert!(!core.yields(SECOND) && !core.has_way(FIRST));
@@ -225,37 +225,37 @@ fn the_sibling_makes_way_at_the_end_of_an_interval() {
 }
 
 #[test]
-fn who_has_had_less_goes_first_but_not_for_ever() {
+fn the_smaller_share_goes_first_but_not_for_ever() {
     let mut core = full_core();
-    // Two of the other's events wait.
+    // A group of the sibling waits.
     let mut needs = wanting(using(0b1111), 30);
-    core.settle(SECOND, using(0b1111), &needs, false, || 1);
-    needs = wanting(exclusive(0b1), 40);
+    core.release(SECOND, using(0b1111), &needs, false, || 1);
+    needs = wanting(corrupting(0b1), 40);
     for denials in 0.. {
-        if core.settle(FIRST, using(0), &needs, true, || 1).is_some() {
+        if core.release(FIRST, using(0), &needs, true, || 1).is_some() {
             assert_eq!(denials, MOST_DENIALS);
             break;
         }
     }
     let mut core = full_core();
-    core.settle(
+    core.release(
         SECOND,
         using(0b1111),
         &wanting(using(0b1111), 30),
         false,
         || 1,
     );
-    needs = wanting(exclusive(0b1), 20);
-    assert_eq!(core.settle(FIRST, using(0), &needs, true, || 1), Some(4));
+    needs = wanting(corrupting(0b1), 20);
+    assert_eq!(core.release(FIRST, using(0), &needs, true, || 1), Some(4));
 }
 
 #[test]
 fn threads_that_want_nothing_more_do_not_contend_for_long() {
     let mut core = full_core();
-    core.claim(SECOND, using(0b1111));
-    let needs = wanting(exclusive(0b1), 0);
-    core.settle(FIRST, using(0), &needs, true, || 1);
-    core.settle(
+    core.set_usage(SECOND, using(0b1111));
+    let needs = wanting(corrupting(0b1), 0);
+    core.release(FIRST, using(0), &needs, true, || 1);
+    core.release(
         SECOND,
         using(0b1111),
         &wanting(using(0b1111), 0),
@@ -268,8 +268,8 @@ fn threads_that_want_nothing_more_do_not_contend_for_long() {
             contends: true,
             ..Needs::default()
         };
-        for (thread, claim) in [(FIRST, using(0b1)), (SECOND, using(0b10))] {
-            core.settle(thread, claim, &needs, false, || 1);
+        for (thread, usage) in [(FIRST, using(0b1)), (SECOND, using(0b10))] {
+            core.release(thread, usage, &needs, false, || 1);
         }
         times += 1;
     }
@@ -277,43 +277,46 @@ fn threads_that_want_nothing_more_do_not_contend_for_long() {
 }
 
 #[test]
-fn more_than_half_leaves_no_exclusive_event() {
+fn more_than_half_leaves_no_corrupting_event() {
     let mut core = full_core();
-    core.claim(SECOND, exclusive(0b1));
+    core.set_usage(SECOND, corrupting(0b1));
     let needs = wanting(using(0b1110), 0);
     assert_eq!(
-        core.settle(FIRST, using(0b110), &needs, true, || 1),
+        core.release(FIRST, using(0b110), &needs, true, || 1),
         Some(4)
     );
-    assert_eq!(core.limits(SECOND).closed_to_exclusive, CounterMask::ALL);
+    assert_eq!(core.limits(SECOND).closed_to_corrupting, CounterMask::ALL);
     // Two are half.
     let mut core = full_core();
-    core.claim(SECOND, exclusive(0b1));
+    core.set_usage(SECOND, corrupting(0b1));
     let needs = wanting(using(0b11), 0);
-    assert_eq!(core.settle(FIRST, using(0b10), &needs, true, || 1), Some(4));
-    assert_eq!(core.limits(SECOND).closed_to_exclusive, mask(0b11));
+    assert_eq!(
+        core.release(FIRST, using(0b10), &needs, true, || 1),
+        Some(4)
+    );
+    assert_eq!(core.limits(SECOND).closed_to_corrupting, mask(0b11));
 }
 
 #[test]
 fn a_pinned_group_waits_for_no_interval() {
     let mut core = full_core();
-    core.claim(SECOND, exclusive(0b100));
+    core.set_usage(SECOND, corrupting(0b100));
     let mut needs = Needs {
         contends: true,
         ..Needs::default()
     };
     needs.refuse_pinned(Some(using(0b100)));
-    assert_eq!(core.settle(FIRST, using(0), &needs, false, || 1), Some(4));
-    // It is not tried again before there is place, whatever else happens here.
-    core.settle(FIRST, using(0b1), &Needs::default(), false, || 1);
+    assert_eq!(core.release(FIRST, using(0), &needs, false, || 1), Some(4));
+    // It is not tried again before the sibling has made way, whatever else happens here.
+    core.release(FIRST, using(0b1), &Needs::default(), false, || 1);
     assert!(core.yields(SECOND));
     let yields = Needs {
         yields: true,
         ..Needs::default()
     };
-    let woken = core.settle(SECOND, exclusive(0b10), &yields, false, || 1);
+    let woken = core.release(SECOND, corrupting(0b10), &yields, false, || 1);
     assert_eq!(woken, Some(0));
-    core.settle(FIRST, using(0b101), &Needs::default(), false, || 1);
+    core.release(FIRST, using(0b101), &Needs::default(), false, || 1);
     assert!(!core.yields(SECOND));
 }
 
@@ -321,9 +324,9 @@ fn a_pinned_group_waits_for_no_interval() {
 fn the_right_of_way_ends_with_the_thread() {
     for leaves in [FIRST, SECOND] {
         let mut core = full_core();
-        core.claim(SECOND, using(0b1111));
-        let needs = wanting(exclusive(0b1), 0);
-        core.settle(FIRST, using(0), &needs, true, || 1);
+        core.set_usage(SECOND, using(0b1111));
+        let needs = wanting(corrupting(0b1), 0);
+        core.release(FIRST, using(0), &needs, true, || 1);
         assert!(core.yields(SECOND));
         core.leave(leaves);
         assert!(!core.yields(SECOND) && core.leaves_all_to(SECOND));
@@ -331,17 +334,17 @@ fn the_right_of_way_ends_with_the_thread() {
 }
 
 #[test]
-fn nobody_is_woken_by_a_claim_that_grows_or_stays() {
+fn no_thread_is_woken_by_usage_that_grows_or_stays() {
     let mut core = full_core();
-    let claim = |bits| Claim {
+    let usage = |bits| ThreadUsage {
         used: mask(bits),
-        exclusive: mask(bits),
-        ..Claim::default()
+        corrupting: mask(bits),
+        ..ThreadUsage::default()
     };
-    core.claim(Thread::First, claim(0b01));
+    core.set_usage(Thread::First, usage(0b01));
     core.wait(Thread::Second);
     for (bits, wakes) in [(0b01, false), (0b11, false), (0b10, true), (0, false)] {
-        core.claim(Thread::First, claim(bits));
+        core.set_usage(Thread::First, usage(bits));
         let woken = core.wakes_sibling(Thread::First);
         assert_eq!(woken, wakes.then_some(4), "{bits:#b}");
     }

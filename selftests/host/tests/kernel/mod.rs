@@ -27,7 +27,7 @@ pub(crate) struct Constraint {
     pub(crate) mask: u64,
     pub(crate) counters: u64,
     pub(crate) fixed: bool,
-    pub(crate) exclusive: bool,
+    pub(crate) corrupting: bool,
     /// `PERF_X86_EVENT_PEBS_*`, without the prefix.
     pub(crate) pebs: &'static str,
 }
@@ -176,7 +176,7 @@ impl Source {
                 mask,
                 counters,
                 fixed: kind == "FIXED_EVENT_CONSTRAINT",
-                exclusive: kind == "INTEL_EXCLEVT_CONSTRAINT"
+                corrupting: kind == "INTEL_EXCLEVT_CONSTRAINT"
                     || kind.ends_with("_XLD")
                     || kind.ends_with("_XST"),
                 pebs: match kind.as_str() {

@@ -11,7 +11,7 @@ use reference::{fewest_gp, GP};
 use rpmu_logic::logic::capabilities::{Capabilities, Cpuid, Leaf};
 use rpmu_logic::logic::regs::counter::{CounterId, CounterMask};
 use rpmu_logic::logic::sched::constraint::Constraint;
-use rpmu_logic::logic::sched::cpu_schedule::{Entry, Roster};
+use rpmu_logic::logic::sched::cpu_schedule::{CpuSchedule, Entry};
 use rpmu_logic::logic::sched::limits::Limits;
 
 /// Four general-purpose counters, three fixed ones.
@@ -33,16 +33,16 @@ fn capabilities() -> Capabilities {
     Capabilities::decode(&cpuid, None).unwrap()
 }
 
-/// What perf core does to a CPU's events.
+/// A step of the perf core on a CPU's events.
 #[derive(Clone, Debug)]
 enum Step {
-    /// A single event with these counters.
+    /// Adds an event with these counters.
     Add(u64),
-    /// A group of events with these counters.
+    /// Adds a group of events with these counters.
     Group(Vec<u64>),
-    /// Some event goes.
+    /// Removes an event.
     Remove(prop::sample::Index),
-    /// The PMU is enabled: the plan is programmed.
+    /// Enables the PMU, which programs the plan.
     Enable,
 }
 
@@ -59,12 +59,12 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A roster, and what it is believed to hold.
+/// A schedule, and its expected contents.
 struct World {
-    roster: Roster<u32>,
+    schedule: CpuSchedule<u32>,
     /// Events and their counters, in order.
     events: Vec<(u32, u64)>,
-    /// What is programmed: event by counter.
+    /// The programmed events, by counter.
     hardware: [Option<u32>; 64],
     next: u32,
 }
@@ -74,7 +74,7 @@ type Snapshot = (Vec<Entry<u32>>, bool);
 impl World {
     fn new() -> Self {
         Self {
-            roster: Roster::new(&capabilities()),
+            schedule: CpuSchedule::new(&capabilities()),
             events: Vec::new(),
             hardware: [None; 64],
             next: 0,
@@ -82,15 +82,15 @@ impl World {
     }
 
     fn snapshot(&self) -> Snapshot {
-        let entries = self.roster.entries().copied().collect();
-        (entries, self.roster.in_transaction())
+        let entries = self.schedule.entries().copied().collect();
+        (entries, self.schedule.in_txn())
     }
 
-    fn add_to_roster(&mut self, counters: u64) -> (u32, bool) {
+    fn add_to_schedule(&mut self, counters: u64) -> (u32, bool) {
         self.next += 1;
         let constraint = Constraint::any_of(CounterMask::from_bits(counters));
         let added = self
-            .roster
+            .schedule
             .add(self.next, constraint, None, &Limits::NONE)
             .is_ok();
         (self.next, added)
@@ -107,7 +107,7 @@ impl World {
         match step {
             Step::Add(counters) => {
                 let expected = self.would_fit(&[*counters]);
-                let (event, added) = self.add_to_roster(*counters);
+                let (event, added) = self.add_to_schedule(*counters);
                 prop_assert_eq!(added, expected);
                 if added {
                     self.events.push((event, *counters));
@@ -117,32 +117,33 @@ impl World {
             }
             Step::Group(members) => {
                 let expected = self.would_fit(members);
-                self.roster.begin();
+                self.schedule.begin();
                 let mut added = Vec::new();
                 for counters in members {
-                    let (event, ok) = self.add_to_roster(*counters);
+                    let (event, ok) = self.add_to_schedule(*counters);
                     if !ok {
                         break;
                     }
                     added.push((event, *counters));
                 }
-                let all = added.len() == members.len() && self.roster.commit(&Limits::NONE).is_ok();
+                let all =
+                    added.len() == members.len() && self.schedule.commit(&Limits::NONE).is_ok();
                 prop_assert_eq!(all, expected);
                 if all {
                     self.events.extend(added);
                 } else {
                     // Some by del(), the rest by cancel_txn(): either way nothing is left.
                     for (event, _) in added.iter().step_by(2) {
-                        let removed = self.roster.remove(*event);
+                        let removed = self.schedule.remove(*event);
                         prop_assert_eq!(removed.and_then(|entry| entry.placed()), None);
                     }
-                    self.roster.cancel();
+                    self.schedule.cancel();
                     prop_assert_eq!(self.snapshot(), before);
                 }
             }
             Step::Remove(index) if !self.events.is_empty() => {
                 let (event, _) = self.events.remove(index.index(self.events.len()));
-                let removed = self.roster.remove(event).unwrap();
+                let removed = self.schedule.remove(event).unwrap();
                 prop_assert_eq!(removed.event, event);
                 if let Some(counter) = removed.placed() {
                     prop_assert_eq!(self.hardware[counter.index()].take(), Some(event));
@@ -158,20 +159,20 @@ impl World {
         self.check()
     }
 
-    /// As the driver: everybody who moves leaves first, then the others arrive.
+    /// Programs the plan as the driver does: all events that move leave before one arrives.
     fn enable(&mut self) -> Result<(), TestCaseError> {
-        for (event, counter) in self.roster.leaving() {
+        for (event, counter) in self.schedule.leaving() {
             prop_assert_eq!(self.hardware[counter.index()].take(), Some(event));
         }
-        for (event, counter) in self.roster.arriving() {
+        for (event, counter) in self.schedule.arriving() {
             let slot = &mut self.hardware[counter.index()];
             prop_assert_eq!(slot.replace(event), None, "counter {} is taken", counter);
         }
-        self.roster.settle();
-        prop_assert_eq!(self.roster.leaving().count(), 0);
-        prop_assert_eq!(self.roster.arriving().count(), 0);
+        self.schedule.mark_programmed();
+        prop_assert_eq!(self.schedule.leaving().count(), 0);
+        prop_assert_eq!(self.schedule.arriving().count(), 0);
         for (event, _) in &self.events {
-            let placed = self.roster.get(*event).unwrap().placed().unwrap();
+            let placed = self.schedule.get(*event).unwrap().placed().unwrap();
             prop_assert_eq!(self.hardware[placed.index()], Some(*event));
         }
         let programmed = self.hardware.iter().flatten().count();
@@ -179,17 +180,17 @@ impl World {
         Ok(())
     }
 
-    /// The events and their order are right, and the plan is a valid one.
+    /// Checks the events and their order, and that the plan is valid.
     fn check(&self) -> Result<(), TestCaseError> {
         let listed: Vec<(u32, u64)> = self
-            .roster
+            .schedule
             .entries()
             .map(|entry| (entry.event, entry.constraint.counters.bits()))
             .collect();
         prop_assert_eq!(&listed, &self.events);
-        prop_assert_eq!(self.roster.len(), listed.len());
+        prop_assert_eq!(self.schedule.len(), listed.len());
         let mut used = 0u64;
-        for entry in self.roster.entries() {
+        for entry in self.schedule.entries() {
             let planned = entry.planned().unwrap();
             prop_assert!(entry.constraint.counters.contains(planned));
             prop_assert_eq!(used & planned.mask().bits(), 0);
@@ -211,8 +212,8 @@ proptest! {
         }
     }
 
-    /// Everything out and in again, in any order: everybody gets the counter that they had, so
-    /// that nothing needs to be programmed.
+    /// Removing all events and adding them in any order gives each event its previous counter, so that nothing
+    /// needs to be programmed.
     #[test]
     fn a_context_that_comes_back_finds_its_counters(
         wanted in prop::collection::vec(mask(), 0..8),
@@ -226,17 +227,17 @@ proptest! {
             .events
             .iter()
             .map(|(event, mask)| {
-                (*event, *mask, world.roster.get(*event).unwrap().planned().unwrap())
+                (*event, *mask, world.schedule.get(*event).unwrap().planned().unwrap())
             })
             .collect();
         for (event, _, _) in &had {
-            world.roster.remove(*event).unwrap();
+            world.schedule.remove(*event).unwrap();
         }
         for index in order {
             if let Some((event, mask, counter)) = had.get(index) {
                 let constraint = Constraint::any_of(CounterMask::from_bits(*mask));
-                world.roster.add(*event, constraint, Some(*counter), &Limits::NONE).unwrap();
-                let planned = world.roster.get(*event).unwrap().planned();
+                world.schedule.add(*event, constraint, Some(*counter), &Limits::NONE).unwrap();
+                let planned = world.schedule.get(*event).unwrap().planned();
                 prop_assert_eq!(planned, Some(*counter));
             }
         }

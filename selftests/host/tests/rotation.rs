@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Who counts how long, interval by interval, against the best that can be had.
+//! Shares of the time that groups count, interval by interval, against the optimum.
 
 mod cases;
 mod reference;
@@ -15,33 +15,33 @@ use rpmu_logic::logic::rotation::{
     Wants,
 };
 use rpmu_logic::logic::sched::constraint::Constraint;
-use rpmu_logic::logic::sched::cpu_schedule::Roster;
+use rpmu_logic::logic::sched::cpu_schedule::CpuSchedule;
 use rpmu_logic::logic::sched::extra_register::Demand;
 use rpmu_logic::logic::sched::limits::Limits;
 
-/// So many turns are looked at, after so many that are not.
+/// Number of measured intervals, and of intervals before the measurement.
 const TURNS: u64 = 4000;
 const BEFORE: u64 = 500;
 
-/// Groups of events that take turns on a CPU.
+/// Groups of events that rotate on a CPU.
 #[derive(Clone, Debug, Default)]
 struct Mix {
     gp: u32,
-    /// General-purpose counters that may be used when an exclusive event (below) is there.
-    gp_with_exclusive: u32,
-    /// Counters that are not to be had.
+    /// General-purpose counters that may be used beside a corrupting event (below).
+    gp_with_corrupting: u32,
+    /// Counters that no event may use.
     closed: u64,
     /// The counters of each event of each group.
     groups: Vec<Vec<u64>>,
-    /// The groups whose events are exclusive.
-    exclusive: Vec<usize>,
+    /// The groups whose events are corrupting.
+    corrupting: Vec<usize>,
 }
 
 impl Mix {
     fn of(gp: u32, groups: &[&[u64]]) -> Self {
         Self {
             gp,
-            gp_with_exclusive: gp,
+            gp_with_corrupting: gp,
             groups: groups.iter().map(|group| group.to_vec()).collect(),
             ..Self::default()
         }
@@ -49,7 +49,7 @@ impl Mix {
 
     fn limits(&self) -> Limits {
         Limits {
-            gp_with_exclusive: self.gp_with_exclusive,
+            gp_with_corrupting: self.gp_with_corrupting,
             ..Limits::NONE.closing(CounterMask::from_bits(self.closed))
         }
     }
@@ -61,15 +61,15 @@ impl Mix {
             .filter(is_in)
             .flat_map(|group| self.groups[group].iter().map(|it| it & !self.closed))
             .collect();
-        let limit = match self.exclusive.iter().any(is_in) {
-            true => self.gp_with_exclusive,
+        let limit = match self.corrupting.iter().any(is_in) {
+            true => self.gp_with_corrupting,
             false => self.gp,
         };
         fits(&wants, limit)
     }
 }
 
-/// What has come out.
+/// The result.
 #[derive(Debug)]
 struct Outcome {
     shares: Vec<f64>,
@@ -98,7 +98,7 @@ fn capabilities(gp: u32) -> Capabilities {
     Capabilities::decode(&cpuid, None).unwrap()
 }
 
-/// A group of a [`Mix`], as the driver sees one that waits.
+/// A group of a [`Mix`] that waits.
 #[derive(Clone, Copy)]
 struct Waits<'a>(usize, &'a Mix);
 
@@ -106,7 +106,7 @@ impl Waits<'_> {
     fn constraints(&self) -> impl Iterator<Item = Constraint> + '_ {
         let Self(group, mix) = *self;
         mix.groups[group].iter().map(move |counters| Constraint {
-            exclusive: mix.exclusive.contains(&group),
+            corrupting: mix.corrupting.contains(&group),
             ..Constraint::any_of(CounterMask::from_bits(*counters))
         })
     }
@@ -137,7 +137,7 @@ struct Offered<'a> {
     mix: &'a Mix,
     wants: &'a Wants,
     active: &'a [usize],
-    /// The groups that are not offered anyway, from this one on.
+    /// The group, and those behind it that are not offered anyway.
     group: usize,
     behind: Vec<Waits<'a>>,
     is_found: bool,
@@ -163,7 +163,7 @@ impl<'a> Offer for Offered<'a> {
         self.is_found
     }
 
-    fn takes_turns_with(&self, _event: (usize, usize)) -> bool {
+    fn rotates_with(&self, _event: (usize, usize)) -> bool {
         true
     }
 
@@ -202,14 +202,14 @@ struct Context<'a> {
     mix: &'a Mix,
     counters: CounterMask,
     wants: Wants,
-    /// For each group its runtime, and its place in the order: equals as they were put there.
-    had: Vec<u64>,
+    /// By group: its runtime, and its place in the order. Equal places are in the order of insertion.
+    runtime: Vec<u64>,
     places: Vec<(u64, u64)>,
-    /// The last place, and how often a group was given one.
+    /// The last place, and the number of insertions.
     latest: u64,
     put: u64,
     active: Vec<usize>,
-    roster: Roster<(usize, usize)>,
+    schedule: CpuSchedule<(usize, usize)>,
 }
 
 impl<'a> Context<'a> {
@@ -221,44 +221,44 @@ impl<'a> Context<'a> {
             mix,
             counters: CounterMask::first_gp(mix.gp as u8),
             wants,
-            had: (1..=groups).collect(),
+            runtime: (1..=groups).collect(),
             places: (1..=groups).map(|it| (it, it)).collect(),
             latest: groups,
             put: groups,
             active: Vec::new(),
-            roster: Roster::new(&capabilities(mix.gp)),
+            schedule: CpuSchedule::new(&capabilities(mix.gp)),
         }
     }
 
-    /// The end of an interval.
+    /// Ends an interval.
     fn requeue(&mut self) {
         let latest = self.latest;
         for group in std::mem::take(&mut self.active) {
             let mut counters = CounterMask::EMPTY;
             for index in 0..self.mix.groups[group].len() {
-                let entry = self.roster.remove((group, index)).unwrap();
+                let entry = self.schedule.remove((group, index)).unwrap();
                 counters.insert(entry.placed().unwrap());
             }
             let counted = Counted {
-                had: self.had[group],
+                runtime: self.runtime[group],
                 counters,
                 corrupting: Waits(group, self.mix).wants().is_corrupting(),
             };
             let limits = || self.mix.limits();
             let place = place_after_interval(&counted, latest, &self.wants, self.counters, limits);
             if let Some(place) = place {
-                self.had[group] = place;
+                self.runtime[group] = place;
                 self.put += 1;
                 self.places[group] = (place, self.put);
                 self.latest = self.latest.max(place);
             }
         }
-        assert!(self.roster.is_empty());
+        assert!(self.schedule.is_empty());
     }
 
-    /// As `merge_sched_in()`. Returns how many groups have been looked at.
+    /// Does what `merge_sched_in()` does. Returns the number of groups that were tried by look-ahead.
     fn schedule(&mut self) -> u32 {
-        let mut order: Vec<usize> = (0..self.had.len()).collect();
+        let mut order: Vec<usize> = (0..self.runtime.len()).collect();
         order.sort_by_key(|group| self.places[*group]);
         let limits = self.mix.limits();
         let closed = CounterMask::from_bits(self.mix.closed);
@@ -280,15 +280,15 @@ impl<'a> Context<'a> {
                 }
             };
             let mut offer = offered(&self.active, &[]);
-            let mut fits = !waits_for_its_kind(&self.roster, self.counters, &mut offer);
+            let mut fits = !waits_for_its_kind(&self.schedule, self.counters, &mut offer);
             if fits {
-                self.roster.begin();
+                self.schedule.begin();
                 Waits(group, self.mix).for_each_event(|event, demand, last| {
-                    fits &= self.roster.add(event, demand, last, &limits).is_ok();
+                    fits &= self.schedule.add(event, demand, last, &limits).is_ok();
                 });
-                fits = fits && self.roster.commit(&limits).is_ok();
+                fits = fits && self.schedule.commit(&limits).is_ok();
                 if !fits {
-                    self.roster.cancel();
+                    self.schedule.cancel();
                 }
             }
             if fits {
@@ -297,18 +297,18 @@ impl<'a> Context<'a> {
             }
             failed = true;
             let mut offer = offered(&self.active, &order[place + 1..]);
-            let found = let_others_pass(&mut self.roster, self.counters, closed, &mut offer);
+            let found = let_others_pass(&mut self.schedule, self.counters, closed, &mut offer);
             if let Some(found) = found {
                 found.groups().for_each(|it| is_found[it.0] = true);
                 looked_at += found.looked_at;
             }
         }
-        self.roster.settle();
+        self.schedule.mark_programmed();
         looked_at
     }
 }
 
-/// As the driver decides.
+/// Rotates as the driver decides.
 fn take_turns(mix: &Mix) -> Outcome {
     let mut context = Context::new(mix);
     let mut ran = vec![0u64; mix.groups.len()];
@@ -329,8 +329,8 @@ fn take_turns(mix: &Mix) -> Outcome {
     }
 }
 
-/// As perf core does it by itself: in order, and nobody behind one that does not fit; then the
-/// first that has counted goes to the end.
+/// Rotates as the perf core does without the driver: tries groups in order up to one that does not fit; then
+/// the first that has counted goes to the end.
 fn rotate(mix: &Mix) -> Outcome {
     let mut order: Vec<usize> = (0..mix.groups.len()).collect();
     let mut ran = vec![0u64; order.len()];
@@ -363,15 +363,15 @@ fn best(mix: &Mix) -> optimum::Optimum {
 const ANY: u64 = 0xf;
 
 /// Three corrupting events, six for any counter and one for counter 2, on a thread with a sibling:
-/// the built-in driver gives the one with the least 19 %, and 320 % to all.
+/// with the built-in driver the smallest share is 19 %, and the sum is 320 %.
 #[test]
 fn corrupting_events_count_together() {
     let (c2, any): (&[u64], &[u64]) = (&[0x4], &[ANY]);
     let groups = [any, any, any, any, any, any, any, any, any, c2];
     for first in 0..groups.len() {
         let mix = Mix {
-            gp_with_exclusive: 2,
-            exclusive: (0..3).map(|it| (first + it) % 9).collect(),
+            gp_with_corrupting: 2,
+            corrupting: (0..3).map(|it| (first + it) % 9).collect(),
             ..Mix::of(4, &groups)
         };
         let outcome = take_turns(&mix);
@@ -386,13 +386,13 @@ fn corrupting_events_count_together() {
     }
 }
 
-/// The mixes by which perf core's own rotation is known to lose.
+/// Mixes where the perf core's own rotation is known to lose.
 fn known() -> Vec<(&'static str, Mix)> {
     let (c2, any): (&[u64], &[u64]) = (&[0x4], &[ANY]);
     let (c0, four, any8): (&[u64], &[u64], &[u64]) = (&[0x1], &[ANY; 4], &[0xff]);
     let corrupting = |count: usize, gp: u32| Mix {
-        gp_with_exclusive: gp,
-        exclusive: (0..count).collect(),
+        gp_with_corrupting: gp,
+        corrupting: (0..count).collect(),
         ..Mix::of(4, &vec![any; count])
     };
     vec![
@@ -426,8 +426,8 @@ fn known() -> Vec<(&'static str, Mix)> {
         (
             "case 11",
             Mix {
-                gp_with_exclusive: 2,
-                exclusive: vec![1],
+                gp_with_corrupting: 2,
+                corrupting: vec![1],
                 ..Mix::of(4, &[any; 4])
             },
         ),
@@ -463,8 +463,8 @@ fn mask() -> impl Strategy<Value = u64> {
     prop_oneof![2 => Just(ANY), 1 => 1u64..16]
 }
 
-/// Of 512 equal groups each has run after a quarter of the turns that perf core takes, and none is looked
-/// at for that.
+/// Each of 512 equal groups has run after a quarter of the intervals that the perf core needs, without
+/// look-ahead.
 #[test]
 fn many_equal_groups_cost_nothing() {
     for (size, turns) in [(1, 128), (2, 256), (3, 512), (4, 512)] {
@@ -483,8 +483,7 @@ fn many_equal_groups_cost_nothing() {
     }
 }
 
-/// A group of one event, which is on the CPU, does not have all pairs looked at for the counter that it
-/// leaves.
+/// An active group of one event does not cause a look-ahead through all pairs for the remaining counter.
 #[test]
 fn one_that_counts_is_not_looked_for() {
     let (any, pair): (&[u64], &[u64]) = (&[ANY], &[ANY, ANY]);
@@ -507,7 +506,7 @@ fn one_that_counts_is_not_looked_for() {
     );
 }
 
-/// Where others have to be looked for, they are: no counter is left unused, and everybody gets its share.
+/// Look-ahead takes place where it is needed: no counter stays unused, and every group gets its share.
 #[test]
 fn many_different_groups_keep_the_counters_busy() {
     let (c2, any): (&[u64], &[u64]) = (&[0x4], &[ANY]);
@@ -533,7 +532,7 @@ fn many_different_groups_keep_the_counters_busy() {
 proptest! {
     #![proptest_config(cases(48))]
 
-    /// Where each group is one event, nothing better can be had.
+    /// Where each group is one event, the shares are optimal.
     #[test]
     fn single_events_are_shared_as_well_as_can_be(masks in prop::collection::vec(mask(), 1..9)) {
         let groups: Vec<&[u64]> = masks.iter().map(core::slice::from_ref).collect();
@@ -543,10 +542,10 @@ proptest! {
         prop_assert!(outcome.smallest() >= 0.9 * best.smallest, "{outcome:?}, {best:?}");
     }
 
-    /// Groups that each could count alone: all do. Not always as much as could be: three events and
-    /// two pairs on four counters get half of the time each, where four sevenths are possible.
+    /// Every group that could count alone counts. Not always as much as possible: three events and two pairs on
+    /// four counters get half of the time each, where four sevenths are possible.
     #[test]
-    fn nobody_starves(
+    fn no_group_starves(
         groups in prop::collection::vec(prop::collection::vec(mask(), 1..5), 1..7)
     ) {
         let groups: Vec<&[u64]> = groups.iter().map(Vec::as_slice).collect();
