@@ -10,7 +10,6 @@ use crate::logic::{
         extra_register::{Demand, ExtraRegister},
         limits::Limits,
     },
-    smt::usage::ThreadUsage,
 };
 
 impl<T: Copy + PartialEq> CpuSchedule<T> {
@@ -145,11 +144,6 @@ impl<T: Copy + PartialEq> Trial<'_, T> {
             self.schedule.drop_fresh();
         }
         fits
-    }
-
-    /// As [`CpuSchedule::take_wish`].
-    pub fn take_wish(&mut self) -> Option<ThreadUsage> {
-        self.schedule.take_wish()
     }
 }
 
