@@ -209,7 +209,7 @@ impl ThreadState {
     /// has changed, and [`release`](Self::release) has to be called.
     #[inline]
     pub fn release_plain(&mut self, core: &mut Core, thread: Thread, used: CounterMask) -> bool {
-        let done = core.settle_plain(thread, used);
+        let done = core.release_plain(thread, used);
         if done {
             self.usage.used = used;
         }

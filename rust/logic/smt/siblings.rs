@@ -402,11 +402,11 @@ impl Core {
         self.wakes_sibling(thread)
     }
 
-    /// Does what [`settle`](Self::settle) does for a `thread` that [lacked nothing](Needs::is_empty), whose
+    /// Does what [`release`](Self::release) does for a `thread` that [lacked nothing](Needs::is_empty), whose
     /// usage was [plain](ThreadUsage::is_plain) and is now the counters `used`. Returns whether it did: it
     /// does not if a thread waits, wants anything or has the right of way.
     #[inline]
-    pub fn settle_plain(&mut self, thread: Thread, used: CounterMask) -> bool {
+    pub fn release_plain(&mut self, thread: Thread, used: CounterMask) -> bool {
         let is_quiet =
             |seat: &Seat| seat.waiting.is_none() && seat.want.is_none() && seat.standing.is_none();
         if self.way.is_some() || !self.seats.iter().all(is_quiet) {

@@ -157,7 +157,7 @@ impl<T: Operations> UserProbes<T> {
     /// context, with no lock held.
     ///
     /// The error of `enable_kretprobe()`.
-    fn settle(&self) -> Result {
+    fn update(&self) -> Result {
         let probes = self.probes.lock();
         if self.enabled.load(Relaxed) {
             if !self.is_vain() {
@@ -206,7 +206,7 @@ impl<T: Operations> Pmu<T> {
     }
 }
 
-/// Work for a task before it returns to user mode: [`UserProbes::settle`].
+/// Work for a task before it returns to user mode: [`UserProbes::update`].
 ///
 /// # Invariants
 ///
@@ -260,7 +260,7 @@ impl<T: Operations> Work<T> {
         // SAFETY: By the type invariant.
         let pmu = unsafe { &*work.pmu };
         drop(work);
-        if let Err(error) = pmu.internals.user_probes.settle() {
+        if let Err(error) = pmu.internals.user_probes.update() {
             kernel::pr_warn_once!(
                 "perf_ioctl() cannot be watched ({error:?}): pinned events that find no counter stay in \
                  the error state until they are enabled again\n"

@@ -89,7 +89,7 @@ impl CpuState {
     #[inline]
     pub(super) unsafe fn after_enable<T: Operations>(&self) {
         // SAFETY: By this function's requirements.
-        unsafe { self.offers.settle::<T>() };
+        unsafe { self.offers.take_back::<T>() };
     }
 }
 

@@ -83,20 +83,20 @@ impl Offers {
     ///
     /// To be called on the CPU when the PMU has been enabled, before that callback ends.
     #[inline]
-    pub(in crate::perf) unsafe fn settle<T: Operations>(&self) {
+    pub(in crate::perf) unsafe fn take_back<T: Operations>(&self) {
         let [kept, _] = &self.kept;
         let [[group, _], ..] = &self.groups;
         if !kept.load(Relaxed).is_null() || !group.load(Relaxed).is_null() {
             // SAFETY: By this function's requirements.
-            unsafe { self.take_back::<T>() };
+            unsafe { self.take_all_back::<T>() };
         }
     }
 
     /// # Safety
     ///
-    /// As for [`settle`](Self::settle).
+    /// As for [`take_back`](Self::take_back).
     #[inline(never)]
-    unsafe fn take_back<T: Operations>(&self) {
+    unsafe fn take_all_back<T: Operations>(&self) {
         for slot in &self.kept {
             let context = slot.load(Relaxed);
             if context.is_null() {

@@ -12,7 +12,7 @@
 //! [`Context::requeue`]), and the perf core then leaves the order alone. And it can have groups offered
 //! that are behind a refused one ([`Scheduling::offer`]): these get the flag that the perf core gives
 //! groups of software events, `PERF_EV_CAP_SOFTWARE` in `group_caps`. They lose it when the PMU is
-//! enabled, and those that have found a place go in front of the refused one ([`Offers::settle`](super::offers::Offers::settle)), so
+//! enabled, and those that have found a place go in front of the refused one ([`Offers::take_back`](super::offers::Offers::take_back)), so
 //! the next time they come first without a flag.
 //!
 //! # Locks

@@ -77,32 +77,32 @@ fn usage_goes_with_the_thread() {
 }
 
 #[test]
-fn what_is_plain_is_settled_at_once() {
-    let used = |bits| Claim {
+fn plain_usage_is_released_at_once() {
+    let used = |bits| ThreadUsage {
         used: mask(bits),
-        ..Claim::default()
+        ..ThreadUsage::default()
     };
-    let exclusive = Claim {
-        exclusive: mask(0b10),
+    let corrupting = ThreadUsage {
+        corrupting: mask(0b10),
         ..used(0b10)
     };
     let mut needs = Needs::default();
     assert!(needs.is_empty());
-    needs.refuse(1, Some(exclusive));
+    needs.refuse(1, Some(corrupting));
     assert!(!needs.is_empty());
 
     // What the other thread has changes nothing, as long as it lacks nothing.
-    for other in [Claim::default(), used(0b1), exclusive] {
+    for other in [ThreadUsage::default(), used(0b1), corrupting] {
         let mut core = full_core();
-        core.claim(Thread::First, used(0b111));
-        core.claim(Thread::Second, other);
+        core.set_usage(Thread::First, used(0b111));
+        core.set_usage(Thread::Second, other);
         let mut long = core.clone();
         for bits in [0b11, 0, 0b1000] {
-            let woken = long.settle(Thread::First, used(bits), &Needs::default(), true, || {
+            let woken = long.release(Thread::First, used(bits), &Needs::default(), true, || {
                 panic!("no time is needed")
             });
             assert_eq!(woken, None);
-            assert!(core.settle_plain(Thread::First, mask(bits)));
+            assert!(core.release_plain(Thread::First, mask(bits)));
             assert_eq!(format!("{core:?}"), format!("{long:?}"));
         }
     }
@@ -110,13 +110,13 @@ fn what_is_plain_is_settled_at_once() {
     let mut waits = full_core();
     waits.wait(Thread::Second);
     let mut wants = full_core();
-    wants.claim(Thread::First, used(0b111));
-    wants.settle(Thread::Second, Claim::default(), &needs, false, || 1);
+    wants.set_usage(Thread::First, used(0b111));
+    wants.release(Thread::Second, ThreadUsage::default(), &needs, false, || 1);
     let mut has_way = wants.clone();
-    has_way.settle(Thread::Second, Claim::default(), &needs, true, || 2);
+    has_way.release(Thread::Second, ThreadUsage::default(), &needs, true, || 2);
     for mut core in [waits, wants, has_way] {
         let before = format!("{core:?}");
-        assert!(!core.settle_plain(Thread::First, mask(0)));
+        assert!(!core.release_plain(Thread::First, mask(0)));
         assert_eq!(format!("{core:?}"), before);
     }
 }
