@@ -56,10 +56,10 @@ struct Rpmu {
     /// It is noticed when events are disabled.
     _disable_watch: Option<perf::DisableWatch<driver::Driver>>,
     /// The events of the last CPU outlive its sleep.
-    _syscore: kern::syscore::Registration<driver::CorePmu>,
+    _syscore: kern::syscore::Registration<driver::Machine>,
     /// The counters are ours. When this has gone, they are off on all CPUs.
-    _hotplug: kern::hotplug::Registration<driver::CorePmu>,
-    _nmi: x86::nmi::Registration<driver::CorePmu>,
+    _hotplug: kern::hotplug::Registration<driver::Machine>,
+    _nmi: x86::nmi::Registration<driver::Machine>,
     _reservation: x86::reserve::Reservation,
     /// The built-in driver's PMU, set aside. When this has gone, it is back.
     _predecessor: Option<perf::UnregisteredPmu>,
@@ -72,24 +72,24 @@ impl kernel::Module for Rpmu {
             kern::parameter::policy(),
             module_parameters::max_period.value(),
         )?;
-        let pmu = driver::new_pmu(hardware, module_parameters::ht_workaround.value())?;
+        let machine = driver::Machine::new(hardware, module_parameters::ht_workaround.value())?;
         let predecessor = driver::find_predecessor()?;
 
         // From here on, what has been done is undone by drop.
         let predecessor = predecessor.map(driver::take_over).transpose()?;
-        let reservation = driver::reserve(&pmu)?;
-        driver::check_counters(&pmu)?;
-        let nmi = x86::nmi::Registration::new(pmu.clone())?;
-        let hotplug = kern::hotplug::Registration::new(c"rpmu:dying", pmu.clone())
+        let reservation = machine.reserve()?;
+        machine.check_counters()?;
+        let nmi = x86::nmi::Registration::new(machine.clone())?;
+        let hotplug = kern::hotplug::Registration::new(c"rpmu:dying", machine.clone())
             .inspect_err(|_| pr_err!("the CPU hotplug state that is needed is taken\n"))?;
-        let syscore = kern::syscore::Registration::new(pmu.clone())?;
-        let disable_watch = driver::watch_disabling(&pmu);
-        let files = driver::Files::new(&pmu)?;
+        let syscore = kern::syscore::Registration::new(machine.clone())?;
+        let disable_watch = machine.watch_disabling();
+        let files = driver::Files::new(&machine)?;
         // Nothing may fail from here on: users can open events, and undoing the registration would wait
         // until they close them.
-        let registration = perf::Registration::new(pmu.clone(), c"cpu", perf::event_type::RAW)?;
+        let registration = machine.register()?;
 
-        driver::announce(&pmu, predecessor.is_some());
+        machine.announce(predecessor.is_some());
         Ok(Self {
             _files: files,
             _registration: registration,

@@ -14,25 +14,27 @@
 //! comes.
 
 use super::{cpu::Cpu, CorePmu, Driver};
-use crate::{kern::hotplug::Callbacks, perf::PmuDisabled};
+use crate::perf::PmuDisabled;
 use kernel::interrupt::LocalInterruptDisabled;
 
-impl Callbacks for CorePmu {
-    fn starting(&self, irqs: &LocalInterruptDisabled) {
-        self.ops().cpus.this_cpu(irqs).own.open(irqs);
-        self.ops().smi.starting(irqs);
-        self.ops().join_core(irqs);
-    }
+/// Lets events come to this CPU, which has come up or which the driver has just got.
+pub(super) fn starting(pmu: &CorePmu, irqs: &LocalInterruptDisabled) {
+    let driver = pmu.ops();
+    driver.cpus.this_cpu(irqs).own.open(irqs);
+    driver.smi.starting(irqs);
+    driver.join_core(irqs);
+}
 
-    /// The perf core has taken the CPU's own events away, and not those of the thread that this is.
-    fn dying(&self, irqs: &LocalInterruptDisabled) {
-        give_back(self, irqs);
-        self.ops().leave_core(self, irqs);
-    }
+/// Gives up this CPU, which goes down or which the driver is about to leave.
+///
+/// The perf core has taken the CPU's own events away, and not those of the thread that this is.
+pub(super) fn dying(pmu: &CorePmu, irqs: &LocalInterruptDisabled) {
+    give_back(pmu, irqs);
+    pmu.ops().leave_core(pmu, irqs);
 }
 
 /// Leaves the PMU of this CPU as it was found. Nothing counts there any more, and callbacks do
-/// nothing, until the CPU comes [again](Callbacks::starting).
+/// nothing, until the CPU comes [again](starting).
 pub(super) fn give_back(pmu: &CorePmu, irqs: &LocalInterruptDisabled) {
     let driver = pmu.ops();
     let cpu = driver.cpus.this_cpu(irqs);

@@ -12,10 +12,7 @@ use crate::{
         regs::counter::{CounterId, CounterMask, MAX_COUNTERS},
     },
     perf::{EventId, OnCpu, Sample, Stopwatch},
-    x86::{
-        apic,
-        nmi::{Handler, NmiContext},
-    },
+    x86::{apic, nmi::NmiContext},
 };
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use kernel::interrupt::LocalInterruptDisabled;
@@ -187,52 +184,52 @@ impl Shared {
     }
 }
 
-impl Handler for CorePmu {
-    fn handle(&self, nmi: &NmiContext) -> u32 {
-        let irqs = nmi.irqs();
-        let driver = self.ops();
-        let hardware = &driver.hardware;
-        let shared = &driver.cpus.this_cpu(irqs).shared;
-        let Some(cx) = self.on_cpu(irqs) else {
-            return 0;
-        };
-        if shared.unknown.load(Relaxed) {
-            return 0;
-        }
+/// Handles an NMI of this CPU, whatever raised it. Returns how many overflows it was for.
+#[inline]
+pub(super) fn handle(pmu: &CorePmu, nmi: &NmiContext) -> u32 {
+    let irqs = nmi.irqs();
+    let driver = pmu.ops();
+    let hardware = &driver.hardware;
+    let shared = &driver.cpus.this_cpu(irqs).shared;
+    let Some(cx) = pmu.on_cpu(irqs) else {
+        return 0;
+    };
+    if shared.unknown.load(Relaxed) {
+        return 0;
+    }
 
-        let watch = Stopwatch::start();
-        // Even if it is about to be disabled: it may not have been yet.
-        let enabled = shared.enabled.swap(0, Relaxed);
-        hardware.stop(irqs);
-        let overflowed = hardware.overflowed(irqs);
-        let handled = if overflowed.is_empty() {
-            // LVTPC masks itself when it raises an NMI. So this one is ours, though who has come
-            // before has taken care of what had raised it.
-            let ours = apic::lvtpc(irqs).masked();
-            if ours {
-                apic::lvtpc_arm(irqs);
-            }
-            u32::from(ours)
-        } else {
-            nmi.count_pmi();
-            let early = hardware.pmu.model.acknowledge == Acknowledge::Early;
-            if early {
-                apic::lvtpc_arm(irqs);
-            }
-            let handled = drain(overflowed, hardware, shared, &cx, nmi);
-            // Before the counters count: a PMI that finds LVTPC masked is lost.
-            if !early {
-                apic::lvtpc_arm(irqs);
-            }
-            handled
-        };
-        shared.enabled.store(enabled, Relaxed);
-        shared.run(hardware, irqs);
-        if handled != 0 {
-            watch.stop(irqs);
+    let watch = Stopwatch::start();
+    // Even if it is about to be disabled: it may not have been yet.
+    let enabled = shared.enabled.swap(0, Relaxed);
+    hardware.stop(irqs);
+    let overflowed = hardware.overflowed(irqs);
+    let handled = if overflowed.is_empty() {
+        // LVTPC masks itself when it raises an NMI. So this one is ours, though who has come
+        // before has taken care of what had raised it.
+        let ours = apic::lvtpc(irqs).masked();
+        if ours {
+            apic::lvtpc_arm(irqs);
+        }
+        u32::from(ours)
+    } else {
+        nmi.count_pmi();
+        let early = hardware.pmu.model.acknowledge == Acknowledge::Early;
+        if early {
+            apic::lvtpc_arm(irqs);
+        }
+        let handled = drain(overflowed, hardware, shared, &cx, nmi);
+        // Before the counters count: a PMI that finds LVTPC masked is lost.
+        if !early {
+            apic::lvtpc_arm(irqs);
         }
         handled
+    };
+    shared.enabled.store(enabled, Relaxed);
+    shared.run(hardware, irqs);
+    if handled != 0 {
+        watch.stop(irqs);
     }
+    handled
 }
 
 /// Handles overflows until there are no more, and returns how many there were.

@@ -47,7 +47,7 @@ pub(crate) fn probe(policy: &CStr, max_period: u64) -> Result<Hardware> {
 }
 
 /// Reserves the counters' registers. `EBUSY`, with a line in the log, if another driver uses one.
-pub(crate) fn reserve(pmu: &CorePmu) -> Result<Reservation> {
+pub(super) fn reserve(pmu: &CorePmu) -> Result<Reservation> {
     let reserved = pmu.ops().hardware.reserve();
     reserved.inspect_err(|_| pr_err!("another driver uses the counters; unload it first\n"))
 }
@@ -56,7 +56,7 @@ pub(crate) fn reserve(pmu: &CorePmu) -> Result<Reservation> {
 ///
 /// An error, mostly `ENODEV`, with the reason in the log. The PMU must not be in use. Process
 /// context.
-pub(crate) fn check_counters(pmu: &CorePmu) -> Result {
+pub(super) fn check_counters(pmu: &CorePmu) -> Result {
     let irqs = local_interrupt_disable();
     let hardware = &pmu.ops().hardware;
     match hardware.unreal_counter(&irqs) {

@@ -11,47 +11,42 @@
 //! is stopped. With `kexec`, the next kernel finds the registers as they are then, and its driver
 //! refuses a PMU that has events selected: `check_hw_exists()`, `arch/x86/events/core.c:269-371`.
 
-use super::{hotplug::give_back, CorePmu};
-use crate::kern::{cpu::on_each_cpu, syscore::Callbacks};
+use super::CorePmu;
 use kernel::interrupt::LocalInterruptDisabled;
 
-impl Callbacks for CorePmu {
-    fn suspend(&self, irqs: &LocalInterruptDisabled) {
-        let driver = self.ops();
-        let cpu = driver.cpus.this_cpu(irqs);
-        if cpu.shared.is_unknown() {
+/// Stops the events of this CPU, the last one that runs, before its registers are lost.
+pub(super) fn suspend(pmu: &CorePmu, irqs: &LocalInterruptDisabled) {
+    let driver = pmu.ops();
+    let cpu = driver.cpus.this_cpu(irqs);
+    if cpu.shared.is_unknown() {
+        return;
+    }
+    pmu.with_disabled(irqs, |cx| {
+        let Some(mut own) = cpu.own.borrow(irqs) else {
             return;
-        }
-        self.with_disabled(irqs, |cx| {
-            let Some(mut own) = cpu.own.borrow(irqs) else {
-                return;
-            };
-            own.asleep = own.shadow.active();
-            let asleep = own.asleep;
-            driver.pause(cx, asleep, &cpu.shared, &mut own.shadow);
-        });
-    }
+        };
+        own.asleep = own.shadow.active();
+        let asleep = own.asleep;
+        driver.pause(cx, asleep, &cpu.shared, &mut own.shadow);
+    });
+}
 
-    fn resume(&self, irqs: &LocalInterruptDisabled) {
-        let driver = self.ops();
-        driver.smi.starting(irqs);
-        let cpu = driver.cpus.this_cpu(irqs);
-        if cpu.shared.is_unknown() {
+/// Sets up the registers of this CPU, which is back, and lets its events count on.
+pub(super) fn resume(pmu: &CorePmu, irqs: &LocalInterruptDisabled) {
+    let driver = pmu.ops();
+    driver.smi.starting(irqs);
+    let cpu = driver.cpus.this_cpu(irqs);
+    if cpu.shared.is_unknown() {
+        return;
+    }
+    pmu.with_disabled(irqs, |cx| {
+        let Some(mut own) = cpu.own.borrow(irqs) else {
             return;
-        }
-        self.with_disabled(irqs, |cx| {
-            let Some(mut own) = cpu.own.borrow(irqs) else {
-                return;
-            };
-            own.reset(&driver.hardware, irqs);
-            driver.transactions.allow(&mut own, irqs);
-            driver.transactions.abort_if_needed(&mut own, irqs);
-            let asleep = core::mem::take(&mut own.asleep);
-            driver.go_on(cx, asleep, &cpu.shared, &mut own.shadow);
-        });
-    }
-
-    fn shutdown(&self) {
-        on_each_cpu(&|irqs| give_back(self, irqs));
-    }
+        };
+        own.reset(&driver.hardware, irqs);
+        driver.transactions.allow(&mut own, irqs);
+        driver.transactions.abort_if_needed(&mut own, irqs);
+        let asleep = core::mem::take(&mut own.asleep);
+        driver.go_on(cx, asleep, &cpu.shared, &mut own.shadow);
+    });
 }

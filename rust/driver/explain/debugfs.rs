@@ -5,8 +5,8 @@
 //! Nothing of it is an interface that programs may rely on. It is there as long as the module is
 //! loaded; where the kernel has no debugfs, nothing is lost.
 
-use super::snapshot::Snapshot;
-use crate::{driver::CorePmu, kern::cpu::possible_cpus};
+use super::{refusals, snapshot::Snapshot};
+use crate::{driver::Machine, kern::cpu::possible_cpus};
 use kernel::{
     cpu::CpuId,
     debugfs::{Dir, File, Writer},
@@ -25,14 +25,14 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// Makes the files of `pmu`.
-    pub(crate) fn new(pmu: &Arc<CorePmu>) -> Result<Pin<KBox<Self>>> {
+    /// Makes the files of `machine`.
+    pub(crate) fn new(machine: &Arc<Machine>) -> Result<Pin<KBox<Self>>> {
         let dir = Dir::new(c"rpmu");
         let mut schedules = KVec::new();
         for cpu in possible_cpus() {
             let name = CString::try_from_fmt(fmt!("cpu{}", cpu.as_u32()))?;
             let schedule = Schedule {
-                pmu: pmu.clone(),
+                machine: machine.clone(),
                 cpu,
             };
             let subdir = dir.subdir(&name);
@@ -42,7 +42,7 @@ impl Files {
         }
         KBox::pin_init(
             try_pin_init!(Self {
-                refusals <- dir.read_only_file(c"refusals", Refusals(pmu.clone())),
+                refusals <- dir.read_only_file(c"refusals", Refusals(machine.clone())),
                 schedules,
             }),
             GFP_KERNEL,
@@ -51,23 +51,26 @@ impl Files {
 }
 
 /// `refusals`.
-struct Refusals(Arc<CorePmu>);
+struct Refusals(Arc<Machine>);
 
 impl Writer for Refusals {
     fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&self.0.ops().refusals, f)
+        refusals::write_header(f)?;
+        self.0
+            .pmus()
+            .try_for_each(|pmu| fmt::Display::fmt(&pmu.ops().refusals, f))
     }
 }
 
 /// `cpuN/schedule`.
 struct Schedule {
-    pmu: Arc<CorePmu>,
+    machine: Arc<Machine>,
     cpu: CpuId,
 }
 
 impl Writer for Schedule {
     fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match Snapshot::take(&self.pmu, self.cpu) {
+        match Snapshot::take(self.machine.pmu_of(self.cpu), self.cpu) {
             Ok(snapshot) => fmt::Display::fmt(&*snapshot, f),
             Err(error) if error == ENXIO => f.write_str("# this CPU is off\n"),
             Err(error) => writeln!(f, "# {error:?}"),

@@ -138,13 +138,17 @@ impl Refusals {
     }
 }
 
+/// Writes what the lines of [`Refusals`] mean.
+pub(super) fn write_header(f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    writeln!(
+        f,
+        "# refused perf_event_open() calls, newest first, at most {KEPT}"
+    )?;
+    writeln!(f, "# seconds ago, pid, command, errno, event: reason")
+}
+
 impl fmt::Display for Refusals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "# refused perf_event_open() calls, newest first, at most {KEPT}"
-        )?;
-        writeln!(f, "# seconds ago, pid, command, errno, event: reason")?;
         let ring = self.0.lock();
         let (newer, older) = ring.slots.split_at(ring.next.min(KEPT));
         let newest_first = Iterator::chain(newer.iter().rev(), older.iter().rev());

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The log's lines about a PMU that the driver has taken over.
+
+use super::CorePmu;
+use crate::x86::topology::threads_per_core;
+use kernel::prelude::*;
+
+/// Reports the PMU, its counters and what of it is not used.
+///
+/// `predecessor` says whether the built-in driver was in charge of it. Process context.
+pub(super) fn announce(pmu: &CorePmu, predecessor: bool) {
+    let driver = pmu.ops();
+    let pmu = &driver.hardware.pmu;
+    pr_info!(
+        "{} PMU, {} general-purpose and {} fixed counters of {} bits; {}\n",
+        pmu.model.name,
+        pmu.capabilities.gp(),
+        pmu.capabilities.fixed(),
+        pmu.capabilities.width.bits(),
+        if predecessor {
+            "the built-in driver gets it back on unload"
+        } else {
+            "no built-in driver was in charge"
+        }
+    );
+
+    if pmu.capabilities.unused_gp > 0 {
+        pr_notice!(
+            "{} more general-purpose counters are not used: their registers have no architectural \
+             address\n",
+            pmu.capabilities.unused_gp
+        );
+    }
+    if pmu.capabilities.perf_metrics {
+        pr_notice!(
+            "PERF_METRICS is not used: topdown events with codes 0x8000 to 0x8700 are refused\n"
+        );
+    }
+    if pmu.capabilities.tsx_uses_counter_3 {
+        pr_info!("transactions abort while counter 3 is used (allow_tsx_force_abort in sysfs)\n");
+    }
+    if let Some(erratum) = pmu.model.ht_erratum {
+        if driver.shares_a_core {
+            pr_info!("events 0xd0 to 0xd3 have their counters to themselves in a core (erratum {erratum})\n");
+        } else if threads_per_core() > 1 {
+            pr_notice!(
+                "events 0xd0 to 0xd3 can spoil the counts of the core's other thread (erratum \
+                 {erratum}): ht_workaround=0\n"
+            );
+        }
+    }
+}
