@@ -7,7 +7,7 @@ use super::{
     explain::refusals::Refusals,
     facilities,
     hw::Hardware,
-    unit::{rdpmc::UserRead, smi::Smi, smt, tfa::Transactions},
+    unit::{rdpmc::UserRead, smi::Smi, smt::seat, tfa::Transactions},
 };
 use crate::{kern::percpu::PerCpu, perf};
 use kernel::prelude::*;
@@ -45,7 +45,7 @@ impl Driver {
     pub(super) fn new(hardware: Hardware, ht_workaround: bool) -> Result<Self> {
         let cpus = PerCpu::new(|cpu| Cpu::new(cpu, &hardware))?;
         let user_read = UserRead::new(hardware.pmu.capabilities.width.bits())?;
-        let shares_a_core = smt::is_needed(hardware.pmu.model, ht_workaround);
+        let shares_a_core = seat::is_needed(hardware.pmu.model, ht_workaround);
         let tsx_uses_a_counter = hardware.pmu.capabilities.tsx_uses_counter_3;
         Ok(Self {
             smi: Smi::new(user_read.builtin.as_ref())?,

@@ -5,9 +5,9 @@
 use super::{
     explain::failures::UnplacedList,
     hw::{Control, Hardware},
-    pmi::Shared,
-    rotation::RotationState,
-    unit::smt::Sharing,
+    pmi::shared::Shared,
+    rotation::known::RotationState,
+    unit::{smt::seat::Sharing, tfa},
 };
 use crate::{
     kern::percpu::CpuCell,
@@ -44,7 +44,7 @@ pub(super) struct Own {
     /// Whether the schedule has changed since the hardware was brought to its plan.
     pub(super) changed: bool,
     /// Whether transactions are made to abort.
-    pub(super) transactions_abort: bool,
+    pub(super) tfa: tfa::CpuState,
     /// Caches the demands of the groups that rotate.
     pub(super) rotation: RotationState,
     /// What the sibling believes of this CPU, and what this CPU lacks because of the sibling.
@@ -90,7 +90,7 @@ impl Own {
             schedule: new_schedule(hardware)?,
             shadow: Shadow::new(capabilities),
             changed: false,
-            transactions_abort: false,
+            tfa: tfa::CpuState::default(),
             rotation: RotationState::new()?,
             smt: ThreadState::default(),
             dirty: Dirty::default(),

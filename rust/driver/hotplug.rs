@@ -63,7 +63,7 @@ impl Driver {
         // The PMI does nothing from here on.
         cpu.shared.forget();
         own.restore(&self.hardware, irqs);
-        self.transactions.allow(&mut own, irqs);
+        self.transactions.allow(&mut own.tfa, irqs);
         own.close();
     }
 }

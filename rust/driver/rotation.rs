@@ -9,6 +9,8 @@
 //!
 //! With `policy=mainline` it does nothing.
 
+pub(super) mod known;
+
 use super::{
     cpu::{Cpu, Own},
     Driver,
@@ -22,33 +24,12 @@ use crate::{
         },
         sched::{assign::Policy, extra_register::Demand, limits::Limits},
     },
-    perf::{Context, Event, EventId, IntervalEnd, Scheduling, Version, WaitingGroup},
+    perf::{Context, Event, EventId, IntervalEnd, Scheduling, WaitingGroup},
 };
-use kernel::{cpu::CpuId, prelude::*};
-
-/// Number of contexts whose demand is cached on a CPU.
-const KNOWN: usize = 8;
-
-/// The demand of the groups of a context.
-struct Known {
-    version: Version,
-    groups: ContextWants,
-}
-
-/// A cache of the demand of groups that rotate on a CPU.
-pub(super) struct RotationState {
-    known: KBox<[Option<Known>; KNOWN]>,
-    /// The entry to replace next.
-    next: usize,
-}
+use kernel::cpu::CpuId;
+use known::{Known, RotationState, KNOWN};
 
 impl RotationState {
-    /// Creates an empty cache. `ENOMEM` without memory.
-    pub(super) fn new() -> Result<Self> {
-        let known = KBox::init(pin_init::init_array_from_fn(|_| None), GFP_KERNEL)?;
-        Ok(Self { known, next: 0 })
-    }
-
     /// Returns the demand of the groups of `context`, if cached, brought up to date.
     fn known(&mut self, context: &Context<'_, Driver>) -> Option<&mut Known> {
         let version = context.version();

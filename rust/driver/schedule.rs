@@ -189,7 +189,7 @@ impl Driver {
     #[inline(never)]
     fn begin_afresh(&self, cx: &OnCpu<'_, Self>, own: &mut Own) {
         own.reset(&self.hardware, cx.irqs());
-        self.transactions.allow(own, cx.irqs());
+        self.transactions.allow(&mut own.tfa, cx.irqs());
     }
 
     /// Resets the PMU after overflows that could not be acknowledged. The PMU is disabled, and all active
@@ -215,11 +215,17 @@ impl Driver {
     #[inline(never)]
     fn program(&self, cx: &PmuDisabled<'_, Self>, cpu: &Cpu, own: &mut Own) {
         let shared = &cpu.shared;
-        self.transactions.abort_if_needed(own, cx.irqs());
-        self.user_read.mark_dirty(own, cx.irqs());
         let Own {
-            schedule, shadow, ..
+            schedule,
+            shadow,
+            tfa,
+            dirty,
+            ..
         } = &mut *own;
+        let planned = schedule.taken();
+        self.transactions
+            .abort_if_needed(tfa, planned, shadow, cx.irqs());
+        self.user_read.mark_dirty(dirty, planned, shadow, cx.irqs());
 
         // All events leave before one arrives, since they may swap counters.
         for (id, counter) in schedule.leaving() {
@@ -262,8 +268,15 @@ impl Driver {
     /// Releases what the programmed plan does without, to TSX and to the core's other thread.
     #[inline(never)]
     fn give_back(&self, cx: &PmuDisabled<'_, Self>, cpu: &Cpu, own: &mut Own) {
+        let Own {
+            schedule,
+            shadow,
+            tfa,
+            ..
+        } = &mut *own;
+        let planned = schedule.taken();
         self.transactions
-            .allow_if_possible(own, &self.hardware, cx.irqs());
+            .allow_if_possible(tfa, planned, shadow, &self.hardware, cx.irqs());
         self.release(cx, cpu, own);
     }
 

@@ -11,7 +11,7 @@
 //! is stopped. With `kexec`, the next kernel finds the registers as they are then, and its driver
 //! refuses a PMU that has events selected: `check_hw_exists()`, `arch/x86/events/core.c:269-371`.
 
-use super::CorePmu;
+use super::{cpu::Own, CorePmu};
 use kernel::interrupt::LocalInterruptDisabled;
 
 /// Stops the events of this CPU, the last one that runs, before its registers are lost.
@@ -44,9 +44,17 @@ pub(super) fn resume(pmu: &CorePmu, irqs: &LocalInterruptDisabled) {
             return;
         };
         own.reset(&driver.hardware, irqs);
-        driver.transactions.allow(&mut own, irqs);
-        driver.transactions.abort_if_needed(&mut own, irqs);
-        let asleep = core::mem::take(&mut own.asleep);
-        driver.go_on(cx, asleep, &cpu.shared, &mut own.shadow);
+        let Own {
+            tfa,
+            schedule,
+            shadow,
+            asleep,
+            ..
+        } = &mut *own;
+        driver.transactions.allow(tfa, irqs);
+        driver
+            .transactions
+            .abort_if_needed(tfa, schedule.taken(), shadow, irqs);
+        driver.go_on(cx, core::mem::take(asleep), &cpu.shared, shadow);
     });
 }

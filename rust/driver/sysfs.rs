@@ -3,10 +3,9 @@
 //! The PMU's files, as the built-in driver has them on hardware without PEBS, LBR and PERF_METRICS,
 //! which this driver does not use.
 
-use super::{
-    unit::{rdpmc::Rdpmc, smi::FreezeOnSmi, tfa::AllowForceAbort},
-    Driver,
-};
+mod settings;
+
+use super::Driver;
 use crate::{
     logic::{
         model::HardwareId, pmu::Pmu, regs::event_select::EventSelect,
@@ -17,6 +16,7 @@ use crate::{
 };
 use core::fmt;
 use kernel::prelude::*;
+use settings::{AllowForceAbort, FreezeOnSmi, Rdpmc};
 
 /// The directories for `pmu`.
 pub(super) fn groups(pmu: &Pmu) -> Result<Groups> {

@@ -7,10 +7,9 @@
 //! it out.
 
 use crate::{
-    driver::Driver,
     kern::{caller::Caller, ticks::Ticks},
     logic::sched::explanation::Explanation,
-    perf::Event,
+    perf::{Event, Operations},
 };
 use kernel::prelude::*;
 
@@ -40,7 +39,7 @@ pub(in crate::driver) struct Unplaced {
 impl Unplaced {
     /// The event, with so many `members` in its group, finds no place now on the CPU that this runs
     /// on.
-    fn now(event: &Event<Driver>, members: u32, explanation: Explanation) -> Self {
+    fn now<T: Operations>(event: &Event<T>, members: u32, explanation: Explanation) -> Self {
         Self {
             when: Ticks::now(),
             times: 1,
@@ -74,9 +73,9 @@ impl UnplacedList {
     }
 
     /// Keeps the event: in its own place if it is there already, else in that of who came first.
-    pub(in crate::driver) fn push(
+    pub(in crate::driver) fn push<T: Operations>(
         &mut self,
-        event: &Event<Driver>,
+        event: &Event<T>,
         members: u32,
         explanation: Explanation,
     ) {

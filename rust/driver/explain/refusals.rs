@@ -5,13 +5,12 @@
 //! An errno cannot say more than its name. Who got one finds here what it was about.
 
 use crate::{
-    driver::Driver,
     kern::caller::Caller,
     logic::{
         open::attr::{Attributes, EventType},
         sched::explanation::Explanation,
     },
-    perf::{trace, NewEvent},
+    perf::{trace, NewEvent, Operations},
 };
 use kernel::{
     cpu::CpuId,
@@ -40,9 +39,9 @@ pub(in crate::driver) struct Refused {
 
 impl Refused {
     /// The current task has been refused an event. Process context.
-    pub(in crate::driver) fn now(
+    pub(in crate::driver) fn now<T: Operations>(
         attr: Attributes,
-        event: &NewEvent<'_, Driver>,
+        event: &NewEvent<'_, T>,
         explanation: Explanation,
     ) -> Self {
         let mut group = 0;
@@ -58,7 +57,7 @@ impl Refused {
     }
 
     /// Has who traces know. `event` is the one that is refused.
-    pub(in crate::driver) fn trace(&self, event: &NewEvent<'_, Driver>) {
+    pub(in crate::driver) fn trace<T: Operations>(&self, event: &NewEvent<'_, T>) {
         let error = Error::from(self.explanation.refusal);
         trace::refused(event, self.group, error, &self.explanation);
     }

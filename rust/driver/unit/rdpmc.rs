@@ -7,9 +7,11 @@
 //! and the file `rdpmc` is 0 and stays that.
 
 use crate::{
-    driver::{cpu::Own, CorePmu, Driver},
-    logic::regs::{counter::CounterMask, dirty::Marks},
-    perf::Setting,
+    logic::regs::{
+        counter::CounterMask,
+        dirty::{Dirty, Marks},
+        shadow::Shadow,
+    },
     x86::builtin::{Builtin, UserRdpmc},
 };
 use kernel::{
@@ -41,53 +43,48 @@ impl UserRead {
         self.mode() != UserRdpmc::Never
     }
 
-    fn mode(&self) -> UserRdpmc {
+    pub(in crate::driver) fn mode(&self) -> UserRdpmc {
         let builtin = self.builtin.as_ref();
         builtin.map_or(UserRdpmc::Never, Builtin::user_rdpmc)
     }
 
-    /// Before the plan is programmed: has the counters that are left now wiped before others may read
-    /// them, and takes note of those that were.
-    pub(in crate::driver) fn mark_dirty(&self, own: &mut Own, irqs: &LocalInterruptDisabled) {
-        let Some(builtin) = &self.builtin else {
-            return;
-        };
-        let before = CounterMask::from_bits(builtin.dirty(irqs));
-        let Marks { cleared, marked } = own.dirty.use_counters(own.schedule.taken(), before);
-        for counter in cleared {
-            own.shadow.forget(counter);
-        }
-        if marked != before {
-            builtin.set_dirty(marked.bits(), irqs);
-        }
-    }
-}
-
-/// `rdpmc` in sysfs.
-///
-/// Mainline: `set_attr_rdpmc()`, `arch/x86/events/core.c:2670`.
-pub(in crate::driver) struct Rdpmc;
-
-impl Setting<Driver> for Rdpmc {
-    type Value = u64;
-    const MODE: u16 = 0o600;
-
-    fn get(pmu: &CorePmu) -> u64 {
-        pmu.ops().user_read.mode() as u64
-    }
-
-    fn set(pmu: &CorePmu, value: u64) -> Result {
-        let mode = match value {
+    /// Says who may: on all CPUs when this returns.
+    ///
+    /// `EINVAL` if `mode` is no mode, `ENOTSUPP` where the built-in driver has not initialised. Process
+    /// context.
+    pub(in crate::driver) fn set_mode(&self, mode: u64) -> Result {
+        let mode = match mode {
             0 => UserRdpmc::Never,
             1 => UserRdpmc::Mapped,
             2 => UserRdpmc::Always,
             _ => return Err(EINVAL),
         };
-        let UserRead { builtin, changing } = &pmu.ops().user_read;
         // The built-in driver says so where something else is in the way (`attr_rdpmc_broken`).
-        let builtin = builtin.as_ref().ok_or(ENOTSUPP)?;
-        let _guard = changing.lock();
+        let builtin = self.builtin.as_ref().ok_or(ENOTSUPP)?;
+        let _guard = self.changing.lock();
         builtin.set_user_rdpmc(mode);
         Ok(())
+    }
+
+    /// Marks the counters of this CPU that are left now, before those that are `planned` are programmed:
+    /// the kernel wipes them before another task may read them. Takes note of those that it has wiped.
+    pub(in crate::driver) fn mark_dirty(
+        &self,
+        dirty: &mut Dirty,
+        planned: CounterMask,
+        shadow: &mut Shadow,
+        irqs: &LocalInterruptDisabled,
+    ) {
+        let Some(builtin) = &self.builtin else {
+            return;
+        };
+        let before = CounterMask::from_bits(builtin.dirty(irqs));
+        let Marks { cleared, marked } = dirty.use_counters(planned, before);
+        for counter in cleared {
+            shadow.forget(counter);
+        }
+        if marked != before {
+            builtin.set_dirty(marked.bits(), irqs);
+        }
     }
 }

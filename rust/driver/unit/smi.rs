@@ -6,9 +6,7 @@
 //! comes, too, and after the PMU has changed hands.
 
 use crate::{
-    driver::{CorePmu, Driver},
     kern::cpu::on_each_cpu,
-    perf::Setting,
     x86::{builtin::Builtin, intel::smi::set_freeze_on_smi},
 };
 use kernel::{
@@ -42,34 +40,23 @@ impl Smi {
     pub(in crate::driver) fn starting(&self, irqs: &LocalInterruptDisabled) {
         set_freeze_on_smi(self.freeze.load(Relaxed), irqs);
     }
-}
 
-/// `freeze_on_smi` in sysfs.
-pub(in crate::driver) struct FreezeOnSmi;
-
-impl Setting<Driver> for FreezeOnSmi {
-    type Value = u64;
-    const MODE: u16 = 0o644;
-
-    fn get(pmu: &CorePmu) -> u64 {
-        pmu.ops().smi.freeze.load(Relaxed).into()
+    /// Returns whether they do.
+    pub(in crate::driver) fn freezes(&self) -> bool {
+        self.freeze.load(Relaxed)
     }
 
-    fn set(pmu: &CorePmu, value: u64) -> Result {
-        let on = match value {
-            0 => false,
-            1 => true,
-            _ => return Err(EINVAL),
-        };
-        let Driver { smi, user_read, .. } = pmu.ops();
-        let _guard = smi.changing.lock();
-        if smi.freeze.xchg(on, Relaxed) == on {
-            return Ok(());
+    /// Says whether they do: on all CPUs when this returns, and to the `builtin` driver.
+    ///
+    /// Process context.
+    pub(in crate::driver) fn set_freeze(&self, on: bool, builtin: Option<&Builtin>) {
+        let _guard = self.changing.lock();
+        if self.freeze.xchg(on, Relaxed) == on {
+            return;
         }
-        if let Some(builtin) = &user_read.builtin {
+        if let Some(builtin) = builtin {
             builtin.set_freeze_on_smi(on);
         }
         on_each_cpu(&|irqs| set_freeze_on_smi(on, irqs));
-        Ok(())
     }
 }

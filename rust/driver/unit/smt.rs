@@ -14,19 +14,16 @@
 //! context, and by CPUs that go on or off line. No other lock is taken within it, no two cores' locks at a
 //! time, and the PMI takes none.
 
+pub(in crate::driver) mod seat;
+
 use crate::{
     driver::{
         cpu::{Cpu, Own},
         CorePmu, Driver,
     },
-    kern::{
-        cpu::{online_cpus, possible_cpus},
-        lock::{RawSpinLock, RawSpinLockGuard},
-    },
+    kern::{cpu::online_cpus, lock::RawSpinLockGuard},
     logic::{
-        model::{Model, Scope},
         open::refusal::Refusal,
-        pmu::Pmu,
         sched::{cpu_schedule::CpuSchedule, limits::Limits},
         smt::{
             protocol::{limits_now, try_pinned, Denied, Plain, Told},
@@ -34,85 +31,16 @@ use crate::{
         },
     },
     perf::{Event, EventId, OnCpu, PmuDisabled},
-    x86::topology::{sibling, siblings, threads_per_core},
+    x86::topology::{sibling, siblings},
 };
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::Ordering::Relaxed;
 use kernel::{
     cpu::CpuId,
     interrupt::LocalInterruptDisabled,
     prelude::*,
     time::{ClockSource, Monotonic},
 };
-
-/// The state that a CPU shares with its sibling.
-#[pin_data]
-pub(in crate::driver) struct Sharing {
-    /// The core that this CPU founds when it comes online before its sibling; otherwise unused.
-    #[pin]
-    core: RawSpinLock<Core>,
-    /// The CPU's seat: [`Seat::encode`], or [`NO_SEAT`]. Only the CPU itself writes it.
-    seat: AtomicU64,
-}
-
-/// The code for a CPU without a seat.
-const NO_SEAT: u64 = u64::MAX;
-
-/// A core, and the thread of it that a CPU is.
-#[derive(Clone, Copy)]
-pub(in crate::driver) struct Seat {
-    /// The CPU that has founded the core.
-    founder: CpuId,
-    thread: Thread,
-}
-
-impl Seat {
-    fn encode(self) -> u64 {
-        let thread = match self.thread {
-            Thread::First => 0,
-            Thread::Second => 1,
-        };
-        (u64::from(self.founder.as_u32()) << 1) | thread
-    }
-
-    fn decode(code: u64) -> Option<Self> {
-        // The code of a seat has no bits that the cast drops.
-        let founder = CpuId::from_u32(u32::try_from(code >> 1).ok()?)?;
-        let thread = match code & 1 {
-            0 => Thread::First,
-            _ => Thread::Second,
-        };
-        Some(Self { founder, thread })
-    }
-}
-
-impl Sharing {
-    /// Creates the state of a CPU that is offline.
-    pub(in crate::driver) fn new(pmu: &Pmu) -> impl PinInit<Self> + use<> {
-        let core = Core::new(pmu.capabilities.gp());
-        let core = match pmu.model.offcore_scope {
-            Scope::Core => core.sharing_registers(),
-            Scope::Thread => core,
-        };
-        pin_init!(Self {
-            core <- RawSpinLock::new(core),
-            seat: AtomicU64::new(NO_SEAT),
-        })
-    }
-
-    fn seat(&self) -> Option<Seat> {
-        Seat::decode(self.seat.load(Relaxed))
-    }
-}
-
-/// Returns whether the threads of a core have to agree with one another on this machine.
-///
-/// They need not where cores have one thread each and no CPU can come online.
-pub(in crate::driver) fn is_needed(model: &Model, ht_workaround: bool) -> bool {
-    let counters = model.ht_erratum.is_some() && ht_workaround;
-    let registers = model.offcore_scope == Scope::Core;
-    (counters || registers)
-        && (threads_per_core() > 1 || online_cpus().count() < possible_cpus().count())
-}
+use seat::{Seat, NO_SEAT};
 
 impl Driver {
     /// Returns whether an event on `cpu`, or on any CPU, always has a sibling thread beside it. Looks at the

@@ -9,17 +9,25 @@
 //! `7165-7210`; there, switching it on lets events wait until they take turns.
 
 use crate::{
-    driver::{cpu::Own, hw::Hardware, CorePmu, Driver},
-    kern::cpu::online_cpus,
-    logic::regs::counter::{CounterId, CounterMask},
-    perf::Setting,
+    driver::hw::Hardware,
+    logic::regs::{
+        counter::{CounterId, CounterMask},
+        shadow::Shadow,
+    },
     x86::intel::tsx,
 };
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use kernel::{interrupt::LocalInterruptDisabled, prelude::*};
+use kernel::interrupt::LocalInterruptDisabled;
 
 /// The counter that transactions use.
 const COUNTER: Option<CounterId> = CounterId::gp(3);
+
+/// What the transactions of a CPU do at present.
+#[derive(Default)]
+pub(in crate::driver) struct CpuState {
+    /// Whether they are made to abort.
+    abort: bool,
+}
 
 /// Whether counter 3 is to be had.
 pub(in crate::driver) struct Transactions {
@@ -45,72 +53,63 @@ impl Transactions {
             .map_or(CounterMask::EMPTY, CounterId::mask)
     }
 
-    /// Before the plan is programmed: takes the counter from transactions if it is planned for.
-    pub(in crate::driver) fn abort_if_needed(&self, own: &mut Own, irqs: &LocalInterruptDisabled) {
-        if let Some(counter) = self.planned(own).filter(|_| !own.transactions_abort) {
-            own.transactions_abort = true;
+    /// Returns whether transactions may be made to abort.
+    pub(in crate::driver) fn abort_is_allowed(&self) -> bool {
+        self.allow_abort.load(Relaxed)
+    }
+
+    /// Says whether transactions may be made to abort. Returns whether that was different before.
+    pub(in crate::driver) fn allow_abort(&self, allow: bool) -> bool {
+        self.allow_abort.swap(allow, Relaxed) != allow
+    }
+
+    /// Takes counter 3 from the transactions of this CPU if it is among the counters that are
+    /// `planned`, before these are programmed.
+    pub(in crate::driver) fn abort_if_needed(
+        &self,
+        cpu: &mut CpuState,
+        planned: CounterMask,
+        shadow: &mut Shadow,
+        irqs: &LocalInterruptDisabled,
+    ) {
+        if let Some(counter) = self.wanted(planned).filter(|_| !cpu.abort) {
+            cpu.abort = true;
             tsx::set_force_abort(true, irqs);
             // A transaction may have used it since we did.
-            own.shadow.forget(counter);
+            shadow.forget(counter);
         }
     }
 
-    /// After that: gives the counter back, switched off, if it is not planned for any more.
+    /// Gives counter 3 back to the transactions of this CPU, switched off, if it is not among the
+    /// counters that are `planned`, after these have been programmed.
     #[inline]
     pub(in crate::driver) fn allow_if_possible(
         &self,
-        own: &mut Own,
+        cpu: &mut CpuState,
+        planned: CounterMask,
+        shadow: &mut Shadow,
         hardware: &Hardware,
         irqs: &LocalInterruptDisabled,
     ) {
-        if own.transactions_abort && self.planned(own).is_none() {
-            own.transactions_abort = false;
+        if cpu.abort && self.wanted(planned).is_none() {
+            cpu.abort = false;
             if let Some(counter) = COUNTER {
-                own.shadow
-                    .give_away(counter, |write| hardware.write(write, irqs));
+                shadow.give_away(counter, |write| hardware.write(write, irqs));
             }
             tsx::set_force_abort(false, irqs);
         }
     }
 
-    /// Gives the counter back, whoever has it: no event is on the CPU.
-    pub(in crate::driver) fn allow(&self, own: &mut Own, irqs: &LocalInterruptDisabled) {
+    /// Gives counter 3 back to the transactions of this CPU, on which no event is.
+    pub(in crate::driver) fn allow(&self, cpu: &mut CpuState, irqs: &LocalInterruptDisabled) {
         if self.use_counter {
-            own.transactions_abort = false;
+            cpu.abort = false;
             tsx::set_force_abort(false, irqs);
         }
     }
 
-    /// The counter, if transactions use it and events are to.
-    fn planned(&self, own: &Own) -> Option<CounterId> {
-        COUNTER.filter(|counter| self.use_counter && own.schedule.taken().contains(*counter))
-    }
-}
-
-/// `allow_tsx_force_abort` in sysfs.
-pub(in crate::driver) struct AllowForceAbort;
-
-impl Setting<Driver> for AllowForceAbort {
-    type Value = bool;
-    const MODE: u16 = 0o644;
-
-    fn get(pmu: &CorePmu) -> bool {
-        pmu.ops().transactions.allow_abort.load(Relaxed)
-    }
-
-    fn set(pmu: &CorePmu, on: bool) -> Result {
-        let driver = pmu.ops();
-        if !driver.can_resched {
-            return Err(EOPNOTSUPP);
-        }
-        if driver.transactions.allow_abort.swap(on, Relaxed) == on {
-            return Ok(());
-        }
-        // Off: who is on the counter leaves it. On: who has waited for it gets it.
-        for cpu in online_cpus() {
-            pmu.resched(cpu);
-        }
-        pmu.finish_resched();
-        Ok(())
+    /// Returns counter 3, if transactions use it and it is `planned` for an event.
+    fn wanted(&self, planned: CounterMask) -> Option<CounterId> {
+        COUNTER.filter(|counter| self.use_counter && planned.contains(*counter))
     }
 }

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The files with which something is set.
+
+use crate::{
+    driver::{CorePmu, Driver},
+    kern::cpu::online_cpus,
+    perf::Setting,
+};
+use kernel::prelude::*;
+
+/// `rdpmc`: whether user space may read counters by itself.
+///
+/// Mainline: `set_attr_rdpmc()`, `arch/x86/events/core.c:2670`.
+pub(super) struct Rdpmc;
+
+impl Setting<Driver> for Rdpmc {
+    type Value = u64;
+    const MODE: u16 = 0o600;
+
+    fn get(pmu: &CorePmu) -> u64 {
+        pmu.ops().user_read.mode() as u64
+    }
+
+    fn set(pmu: &CorePmu, value: u64) -> Result {
+        pmu.ops().user_read.set_mode(value)
+    }
+}
+
+/// `freeze_on_smi`: whether counters stop while firmware runs.
+///
+/// Mainline: `freeze_on_smi_store()`, `arch/x86/events/intel/core.c:7135`.
+pub(super) struct FreezeOnSmi;
+
+impl Setting<Driver> for FreezeOnSmi {
+    type Value = u64;
+    const MODE: u16 = 0o644;
+
+    fn get(pmu: &CorePmu) -> u64 {
+        pmu.ops().smi.freezes().into()
+    }
+
+    fn set(pmu: &CorePmu, value: u64) -> Result {
+        let on = match value {
+            0 => false,
+            1 => true,
+            _ => return Err(EINVAL),
+        };
+        let Driver { smi, user_read, .. } = pmu.ops();
+        smi.set_freeze(on, user_read.builtin.as_ref());
+        Ok(())
+    }
+}
+
+/// `allow_tsx_force_abort`: whether transactions may be made to abort for counter 3.
+///
+/// Mainline: `set_sysctl_tfa()`, `arch/x86/events/intel/core.c:7184`.
+pub(super) struct AllowForceAbort;
+
+impl Setting<Driver> for AllowForceAbort {
+    type Value = bool;
+    const MODE: u16 = 0o644;
+
+    fn get(pmu: &CorePmu) -> bool {
+        pmu.ops().transactions.abort_is_allowed()
+    }
+
+    fn set(pmu: &CorePmu, on: bool) -> Result {
+        let driver = pmu.ops();
+        if !driver.can_resched {
+            return Err(EOPNOTSUPP);
+        }
+        if !driver.transactions.allow_abort(on) {
+            return Ok(());
+        }
+        // Off: the event on the counter leaves it. On: an event that has waited for it gets it.
+        for cpu in online_cpus() {
+            pmu.resched(cpu);
+        }
+        pmu.finish_resched();
+        Ok(())
+    }
+}

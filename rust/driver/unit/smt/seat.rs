@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The seat of a CPU: its core, and the thread of the core that it is.
+
+use crate::{
+    kern::{
+        cpu::{online_cpus, possible_cpus},
+        lock::RawSpinLock,
+    },
+    logic::{
+        model::{Model, Scope},
+        pmu::Pmu,
+        smt::siblings::{Core, Thread},
+    },
+    x86::topology::threads_per_core,
+};
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use kernel::{cpu::CpuId, prelude::*};
+
+/// The state that a CPU shares with its sibling.
+#[pin_data]
+pub(in crate::driver) struct Sharing {
+    /// The core that this CPU founds when it comes online before its sibling; otherwise unused.
+    #[pin]
+    pub(super) core: RawSpinLock<Core>,
+    /// The CPU's seat: [`Seat::encode`], or [`NO_SEAT`]. Only the CPU itself writes it.
+    pub(super) seat: AtomicU64,
+}
+
+/// The code for a CPU without a seat.
+pub(super) const NO_SEAT: u64 = u64::MAX;
+
+/// A core, and the thread of it that a CPU is.
+#[derive(Clone, Copy)]
+pub(in crate::driver) struct Seat {
+    /// The CPU that has founded the core.
+    pub(super) founder: CpuId,
+    pub(super) thread: Thread,
+}
+
+impl Seat {
+    pub(super) fn encode(self) -> u64 {
+        let thread = match self.thread {
+            Thread::First => 0,
+            Thread::Second => 1,
+        };
+        (u64::from(self.founder.as_u32()) << 1) | thread
+    }
+
+    fn decode(code: u64) -> Option<Self> {
+        // The code of a seat has no bits that the cast drops.
+        let founder = CpuId::from_u32(u32::try_from(code >> 1).ok()?)?;
+        let thread = match code & 1 {
+            0 => Thread::First,
+            _ => Thread::Second,
+        };
+        Some(Self { founder, thread })
+    }
+}
+
+impl Sharing {
+    /// Creates the state of a CPU that is offline.
+    pub(in crate::driver) fn new(pmu: &Pmu) -> impl PinInit<Self> + use<> {
+        let core = Core::new(pmu.capabilities.gp());
+        let core = match pmu.model.offcore_scope {
+            Scope::Core => core.sharing_registers(),
+            Scope::Thread => core,
+        };
+        pin_init!(Self {
+            core <- RawSpinLock::new(core),
+            seat: AtomicU64::new(NO_SEAT),
+        })
+    }
+
+    pub(super) fn seat(&self) -> Option<Seat> {
+        Seat::decode(self.seat.load(Relaxed))
+    }
+}
+
+/// Returns whether the threads of a core have to agree with one another on this machine.
+///
+/// They need not where cores have one thread each and no CPU can come online.
+pub(in crate::driver) fn is_needed(model: &Model, ht_workaround: bool) -> bool {
+    let counters = model.ht_erratum.is_some() && ht_workaround;
+    let registers = model.offcore_scope == Scope::Core;
+    (counters || registers)
+        && (threads_per_core() > 1 || online_cpus().count() < possible_cpus().count())
+}
