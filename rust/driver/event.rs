@@ -41,8 +41,6 @@ pub(crate) struct EventData {
     /// The counter's value when it was last read or written, and which writing that was
     /// ([`CounterWidth::remember_written`](crate::logic::regs::period::CounterWidth::remember_written)).
     previous: AtomicU64,
-    /// Index of the counter that the event is on, or [`NONE`].
-    counter: AtomicU32,
     /// Index of the extra register that goes with it, or [`NONE`].
     register: AtomicU32,
     /// Index of the counter that it was on last, and the CPU, or [`NONE`].
@@ -72,7 +70,6 @@ impl EventData {
             },
             in_host: event.in_host,
             previous: AtomicU64::new(0),
-            counter: AtomicU32::new(NONE),
             register: AtomicU32::new(NONE),
             last_counter: AtomicU32::new(NONE),
             last_cpu: AtomicU32::new(NONE),
@@ -133,13 +130,6 @@ impl EventData {
         value
     }
 
-    /// The counter that the event is on, and that its count goes on in. [`None`] while the counter
-    /// does not hold that: its registers are being written.
-    pub(super) fn counter(&self) -> Option<CounterId> {
-        // CAST: `NONE` stays out of range.
-        CounterId::from_index(self.counter.load(Relaxed) as usize)
-    }
-
     /// The counter that the event was on when it was on `cpu` last.
     pub(super) fn last_counter(&self, cpu: CpuId) -> Option<CounterId> {
         if self.last_cpu.load(Relaxed) != cpu.as_u32() {
@@ -181,30 +171,42 @@ impl EventData {
         self.since.store(Ticks::now().number(), Relaxed);
     }
 
-    /// Says that the event is on `counter`, which holds the value that was
-    /// [remembered](remember_written) last, or that the event is stopped.
-    pub(super) fn hold(&self, counter: CounterId) {
-        // CAST: an index is below 64.
-        self.counter.store(counter.index() as u32, Relaxed);
-    }
-
     /// When the event got the counter that it has.
     pub(super) fn since(&self) -> Ticks {
         Ticks::from_number(self.since.load(Relaxed))
     }
+}
 
-    /// Says that the event is on no counter any more, or that its counter is about to be written:
-    /// from now on a read gets what has been counted until now.
-    pub(super) fn leave(&self) {
-        self.counter.store(NONE, Relaxed);
-    }
+/// Returns the counter that `event` is on, and that its count goes on in. [`None`] while the counter
+/// does not hold that: its registers are being written.
+///
+/// The one record of it is in the event itself, where the user's page has it from as well. The schedule
+/// has the plan, which may be another one until it is programmed; a PMI has
+/// [`Shared`](super::pmi::Shared), which leads from a counter to its event.
+#[inline]
+pub(super) fn counter(event: &perf::Event<Driver>) -> Option<CounterId> {
+    CounterId::from_index(event.counter()?)
+}
+
+/// Records that `event` is on `counter`, which holds the value that was [remembered](remember_written)
+/// last, or that the event is stopped.
+#[inline]
+pub(super) fn hold(event: &perf::Event<Driver>, counter: CounterId) {
+    event.set_counter(Some((counter.index(), counter.rdpmc_index())));
+}
+
+/// Records that `event` is on no counter any more, or that its counter is about to be written: from now
+/// on a read gets what has been counted until now.
+#[inline]
+pub(super) fn leave(event: &perf::Event<Driver>) {
+    event.set_counter(None);
 }
 
 /// Prepares `event` to count on where it stopped, or to begin a new period if the old one is over.
 /// Returns the value that the counter must have for that, and whether a period was over.
 ///
 /// The caller writes the counter, [remembers](remember_written) that, and only then says that the
-/// event [holds](EventData::hold) the counter. Writes are traced, and what is traced may read the
+/// event [holds](hold) the counter. Writes are traced, and what is traced may read the
 /// event: it must never find a counter beside what another one, or an earlier writing, left.
 ///
 /// The PMI must not handle the event meanwhile.
@@ -246,13 +248,12 @@ pub(super) fn restart(
     hardware: &Hardware,
     irqs: &LocalInterruptDisabled,
 ) -> bool {
-    let data = event.data();
-    data.leave();
+    leave(event);
     let (value, expired) = begin(event, hardware);
     let register = Register::Counter(counter);
     hardware.write(RegisterWrite { register, value }, irqs);
     remember_written(event, value, hardware);
-    data.hold(counter);
+    hold(event, counter);
     event.update_userpage();
     expired
 }
@@ -268,7 +269,7 @@ pub(super) fn update(
     irqs: &LocalInterruptDisabled,
 ) -> Option<u64> {
     let data = event.data();
-    let counter = data.counter()?;
+    let counter = counter(event)?;
 
     // A PMI in between may do the same, and even write the counter: whoever changes `previous`
     // is the one who accounts for what was counted since it was that. The PMI may write what it

@@ -13,7 +13,7 @@
 //! When a CPU comes up it only finds its sibling: its registers are set up when the first event
 //! comes.
 
-use super::{cpu::Cpu, CorePmu, Driver};
+use super::{cpu::Cpu, event, CorePmu, Driver};
 use crate::perf::PmuDisabled;
 use kernel::interrupt::LocalInterruptDisabled;
 
@@ -56,8 +56,7 @@ impl Driver {
         let active = own.shadow.active();
         self.pause(cx, active, &cpu.shared, &mut own.shadow);
         for event in own.schedule.entries().filter_map(|it| cx.event(it.event)) {
-            event.data().leave();
-            event.set_counter(None);
+            event::leave(event);
             event.update_userpage();
         }
         // The PMI does nothing from here on.

@@ -13,7 +13,7 @@ pub(super) mod known;
 
 use super::{
     cpu::{Cpu, Own},
-    Driver,
+    event, Driver,
 };
 use crate::{
     logic::{
@@ -222,7 +222,7 @@ impl Driver {
                 group.for_each_member(|member| {
                     let data = member.data();
                     corrupting |= data.demand.constraint.corrupting;
-                    if let Some(counter) = data.counter() {
+                    if let Some(counter) = event::counter(member) {
                         counters.insert(counter);
                     }
                 });

@@ -101,7 +101,7 @@ impl Driver {
 
     /// Programs `counter` for the event `id`, which counts when the PMU is enabled next.
     ///
-    /// The event [holds](EventData::hold) no counter until its registers are written.
+    /// The event [holds](event::hold) no counter until its registers are written.
     fn start_on(
         &self,
         cx: &OnCpu<'_, Self>,
@@ -120,7 +120,7 @@ impl Driver {
             self.hardware.write(write, cx.irqs());
         });
         event::remember_written(event, value, &self.hardware);
-        Self::hold(event, counter);
+        event::hold(event, counter);
         shared.activate(counter, id);
         if event.is_stopped() {
             // By an NMI, since the caller has checked.
@@ -141,13 +141,6 @@ impl Driver {
         self.go_on(cx, active, shared, shadow);
     }
 
-    /// Records that `event` is on `counter`, which holds its value, or that it is stopped there.
-    #[inline]
-    fn hold(event: &Event<Self>, counter: CounterId) {
-        event.data().hold(counter);
-        event.set_counter(Some((counter.index(), counter.rdpmc_index())));
-    }
-
     /// Stops the events on `counters`, all of them active, and updates their counts, so that the registers can
     /// be overwritten. Reading the events returns these counts until they [go on](Self::go_on). The PMU is
     /// disabled.
@@ -162,7 +155,7 @@ impl Driver {
             let event = shared.last_event(counter).and_then(|id| cx.event(id));
             if let Some(event) = event {
                 self.stop_on(cx, (counter, event), shared, shadow);
-                event.data().leave();
+                event::leave(event);
             }
         }
     }
@@ -233,7 +226,7 @@ impl Driver {
                 if shadow.active().contains(counter) {
                     self.stop_on(cx, (counter, event), shared, shadow);
                 }
-                event.data().leave();
+                event::leave(event);
             }
         }
         for (id, counter) in schedule.arriving() {
@@ -245,7 +238,7 @@ impl Driver {
                 };
                 data.arrive(counter, register, cpu.id);
                 if event.is_stopped() {
-                    Self::hold(event, counter);
+                    event::hold(event, counter);
                 } else {
                     self.start_on(cx, (counter, id, event), shared, shadow);
                 }
@@ -424,12 +417,11 @@ impl Operations for Driver {
             return;
         };
         own.changed = true;
-        if let Some(counter) = event.data().counter().filter(|_| !event.is_stopped()) {
+        if let Some(counter) = event::counter(event).filter(|_| !event.is_stopped()) {
             self.stop_on(cx, (counter, event), shared, &mut own.shadow);
         }
         own.schedule.remove(id);
-        event.data().leave();
-        event.set_counter(None);
+        event::leave(event);
         event.update_userpage();
     }
 
@@ -438,9 +430,9 @@ impl Operations for Driver {
         let Some((Cpu { shared, .. }, mut own)) = self.own(cx) else {
             return;
         };
-        let counter = event.data().counter();
+        let counter = event::counter(event);
         // In this order: readers find no counter from now on, and an NMI can stop the event again.
-        event.data().leave();
+        event::leave(event);
         event.set_started();
         if let Some(counter) = counter {
             self.start_on(cx, (counter, id, event), shared, &mut own.shadow);
@@ -453,13 +445,13 @@ impl Operations for Driver {
             self.stop_in_nmi(cx, event);
             return;
         };
-        if let Some(counter) = event.data().counter() {
+        if let Some(counter) = event::counter(event) {
             self.stop_on(cx, (counter, event), shared, &mut own.shadow);
         }
     }
 
     fn stop_in_nmi(&self, cx: &OnCpu<'_, Self>, event: &Event<Self>) {
-        let Some(counter) = event.data().counter() else {
+        let Some(counter) = event::counter(event) else {
             return;
         };
         let shared = &self.cpus.this_cpu(cx.irqs()).shared;
@@ -469,7 +461,7 @@ impl Operations for Driver {
     }
 
     fn start_in_nmi(&self, cx: &OnCpu<'_, Self>, event: &Event<Self>) -> bool {
-        let Some(counter) = event.data().counter() else {
+        let Some(counter) = event::counter(event) else {
             return false;
         };
         let shared = &self.cpus.this_cpu(cx.irqs()).shared;

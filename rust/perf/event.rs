@@ -255,16 +255,40 @@ impl<T: Operations> Event<T> {
         self.state().store(0, Relaxed);
     }
 
-    /// Publishes the counter that the event is on, for readers that bypass the PMU: its index, and the
-    /// operand of RDPMC.
+    /// Stores the counter that the event is on: its index, and the operand of RDPMC. The driver, the mmap
+    /// page, KVM and resctrl read it from here.
     pub fn set_counter(&self, counter: Option<(usize, u32)>) {
-        let (index, rdpmc) = counter.map_or((-1, 0), |(index, rdpmc)| (index as i32, rdpmc as i32));
-        // SAFETY: The event is valid. It is the PMU that writes these fields of the union; their readers
-        // (resctrl, KVM) do so on the CPU that the event is on, with interrupts off.
+        match counter {
+            Some((index, rdpmc)) => {
+                // CAST: `user_index()` makes it a `u32` again.
+                self.rdpmc().store(rdpmc as i32, Relaxed);
+                // CAST: an index is below 64.
+                self.idx().store(index as i32, Relaxed);
+            }
+            None => self.idx().store(-1, Relaxed),
+        }
+    }
+
+    /// Returns the index that [`set_counter`](Self::set_counter) has recorded.
+    #[inline]
+    pub fn counter(&self) -> Option<usize> {
+        usize::try_from(self.idx().load(Relaxed)).ok()
+    }
+
+    fn idx(&self) -> &AtomicI32 {
+        // SAFETY: The event is valid. It is the PMU that writes this field of the union, on the CPU that
+        // the event is on; KVM (`intel_pmu_cross_mapped_check()`) reads it there with interrupts off.
         unsafe {
             let hw = &raw mut (*self.as_raw()).hw.__bindgen_anon_1.__bindgen_anon_1;
-            AtomicI32::from_ptr(&raw mut (*hw).idx).store(index, Relaxed);
-            AtomicI32::from_ptr(&raw mut (*hw).event_base_rdpmc).store(rdpmc, Relaxed);
+            AtomicI32::from_ptr(&raw mut (*hw).idx)
+        }
+    }
+
+    fn rdpmc(&self) -> &AtomicI32 {
+        // SAFETY: As in `idx()`; resctrl reads the field (`x86_perf_rdpmc_index()`).
+        unsafe {
+            let hw = &raw mut (*self.as_raw()).hw.__bindgen_anon_1.__bindgen_anon_1;
+            AtomicI32::from_ptr(&raw mut (*hw).event_base_rdpmc)
         }
     }
 
@@ -289,25 +313,14 @@ impl<T: Operations> Event<T> {
     }
 
     /// Returns the index for the mmap page: the operand of RDPMC plus 1, or 0.
+    ///
+    /// On another CPU than the event's this may be the last value; the page is updated after each change.
     pub(super) fn user_index(&self) -> u32 {
-        if !self.user_may_read() {
-            return 0;
-        }
-        // SAFETY: The event is valid. A caller on another CPU than the event's may get the last value; the
-        // page is updated after each change.
-        let (index, rdpmc) = unsafe {
-            let hw = &raw mut (*self.as_raw()).hw.__bindgen_anon_1.__bindgen_anon_1;
-            let index = AtomicI32::from_ptr(&raw mut (*hw).idx).load(Relaxed);
-            (
-                index,
-                AtomicI32::from_ptr(&raw mut (*hw).event_base_rdpmc).load(Relaxed),
-            )
-        };
-        if index < 0 {
+        if !self.user_may_read() || self.counter().is_none() {
             return 0;
         }
         // CAST: `set_counter()` has stored a `u32`.
-        (rdpmc as u32).wrapping_add(1)
+        (self.rdpmc().load(Relaxed) as u32).wrapping_add(1)
     }
 
     /// Updates the mmap page, if the user has mapped it.
