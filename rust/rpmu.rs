@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! rpmu: a driver of the x86 core PMU.
+//! rpmu: a driver for x86 core PMUs.
 //!
-//! It takes the place of the built-in driver while it is loaded. What is where:
+//! It replaces the built-in driver while it is loaded.
 //!
 //! ```text
 //!         driver           ties everything together, no unsafe
@@ -21,7 +21,7 @@ use kernel::prelude::*;
 mod bindings;
 mod driver;
 
-// Libraries: public, so that what only a later driver needs may be in them.
+// Public, or the kernel's `unreachable_pub` lint would warn of their public items.
 pub mod kern;
 pub mod logic;
 pub mod perf;
@@ -45,29 +45,29 @@ module! {
     },
 }
 
-/// What exists while the module is loaded.
+/// The registrations of the loaded module.
 ///
-/// Fields are dropped in the order in which they are declared, which is the one in which things
-/// have to be undone.
+/// Fields are dropped in the order of their declaration, which is the order in which they have to be
+/// undone.
 struct Rpmu {
     _files: Pin<KBox<driver::Files>>,
-    /// The perf core offers our PMU to users. When this has gone, there are no events.
+    /// Offers the PMU to users. Dropping waits until there are no events.
     _registration: perf::Registration<driver::Driver>,
-    /// It is noticed when events are disabled.
+    /// Notices when users disable events.
     _disable_watch: Option<perf::DisableWatch<driver::Driver>>,
-    /// The events of the last CPU outlive its sleep.
+    /// Lets events outlive suspend, and restores the registers on shutdown.
     _syscore: kern::syscore::Registration<driver::Machine>,
-    /// The counters are ours. When this has gone, they are off on all CPUs.
+    /// Sets up CPUs that come up. Dropping restores the registers of all CPUs.
     _hotplug: kern::hotplug::Registration<driver::Machine>,
     _nmi: x86::nmi::Registration<driver::Machine>,
     _reservation: x86::reserve::Reservation,
-    /// The built-in driver's PMU, set aside. When this has gone, it is back.
+    /// The built-in driver's PMU, unregistered. Dropping registers it again.
     _predecessor: Option<perf::UnregisteredPmu>,
 }
 
 impl kernel::Module for Rpmu {
     fn init(_module: &'static ThisModule) -> Result<Self> {
-        // Nothing has changed if any of these fails.
+        // These change nothing.
         let hardware = driver::probe(
             kern::parameter::policy(),
             module_parameters::max_period.value(),
@@ -75,7 +75,7 @@ impl kernel::Module for Rpmu {
         let machine = driver::Machine::new(hardware, module_parameters::ht_workaround.value())?;
         let predecessor = driver::find_predecessor()?;
 
-        // From here on, what has been done is undone by drop.
+        // From here on, an error undoes the steps before by dropping their results.
         let predecessor = predecessor.map(driver::take_over).transpose()?;
         let reservation = machine.reserve()?;
         machine.check_counters()?;
@@ -85,8 +85,8 @@ impl kernel::Module for Rpmu {
         let syscore = kern::syscore::Registration::new(machine.clone())?;
         let disable_watch = machine.watch_disabling();
         let files = driver::Files::new(&machine)?;
-        // Nothing may fail from here on: users can open events, and undoing the registration would wait
-        // until they close them.
+        // The last step that may fail: users can open events from here on, and undoing the registration
+        // would wait until they close them.
         let registration = machine.register()?;
 
         machine.announce(predecessor.is_some());

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The log's lines about a PMU that the driver has taken over.
+//! The lines in the log about a PMU that the driver has taken over.
 
 use super::CorePmu;
 use crate::x86::topology::threads_per_core;
 use kernel::prelude::*;
 
-/// Reports the PMU, its counters and what of it is not used.
+/// Logs the PMU, its counters, unused parts and work-arounds.
 ///
 /// `predecessor` says whether the built-in driver was in charge of it. Process context.
 pub(super) fn announce(pmu: &CorePmu, predecessor: bool) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the driver keeps of a CPU.
+//! The state of a CPU.
 
 use super::{
-    explain::failures::UnplacedList,
+    explain::failures::Failures,
     hw::{Control, Hardware},
     pmi::shared::Shared,
     rotation::known::RotationState,
@@ -21,45 +21,45 @@ use crate::{
 };
 use kernel::{cpu::CpuId, interrupt::LocalInterruptDisabled, prelude::*};
 
-/// One CPU.
+/// The state of a CPU.
 #[pin_data]
 pub(super) struct Cpu {
-    /// Which one.
+    /// The CPU's number.
     pub(super) id: CpuId,
-    /// What callbacks use and the PMI does not.
+    /// The part that only callbacks use.
     pub(super) own: CpuCell<Own>,
-    /// What callbacks share with the PMI.
+    /// The part that callbacks share with the PMI.
     pub(super) shared: Shared,
-    /// What the CPU shares with its sibling. Not for the PMI.
+    /// The part that the CPU shares with its sibling. Not for the PMI.
     #[pin]
     pub(super) sharing: Sharing,
 }
 
-/// What callbacks on a CPU use and the PMI does not.
+/// The state of a CPU that its callbacks use, and the PMI does not.
 pub(super) struct Own {
-    /// The events that are here, and their counters.
+    /// The CPU's events and their counters.
     pub(super) schedule: KBox<CpuSchedule<EventId>>,
-    /// What the registers hold.
+    /// The values of the registers.
     pub(super) shadow: Shadow,
-    /// Whether the schedule has changed since the hardware was brought to its plan.
+    /// Whether the schedule has changed since it was programmed.
     pub(super) changed: bool,
-    /// Whether transactions are made to abort.
+    /// Whether TSX transactions are made to abort.
     pub(super) tfa: tfa::CpuState,
     /// Caches the demands of the groups that rotate.
     pub(super) rotation: RotationState,
-    /// What the sibling believes of this CPU, and what this CPU lacks because of the sibling.
+    /// The usage that the sibling knows, and the needs of this CPU.
     pub(super) smt: ThreadState,
-    /// The counters that counted when the machine went to sleep.
+    /// The counters that counted when the machine was suspended.
     pub(super) asleep: CounterMask,
-    /// What others must not read.
+    /// The counters with counts that other tasks must not read.
     pub(super) dirty: Dirty,
-    /// Who found no place here.
-    pub(super) unplaced: UnplacedList,
-    /// What was in the way when the PMU was first used here.
+    /// The last events that got no counter here.
+    pub(super) failures: Failures,
+    /// The registers as they were before the PMU was first used here.
     before: Option<Before>,
 }
 
-/// Registers as somebody else has left them.
+/// The registers as another driver has left them.
 struct Before {
     control: Control,
     lvtpc: Lvtpc,
@@ -76,7 +76,7 @@ impl Cpu {
     }
 }
 
-// Half of what there is of a CPU. It passes through the stack, where not much else may be then.
+// Half of a CPU's state, which passes through the stack: not much else may be there then.
 #[inline(never)]
 fn new_schedule(hardware: &Hardware) -> Result<KBox<CpuSchedule<EventId>>> {
     let schedule = CpuSchedule::new(&hardware.pmu.capabilities).with_policy(hardware.policy);
@@ -95,16 +95,16 @@ impl Own {
             smt: ThreadState::default(),
             dirty: Dirty::default(),
             asleep: CounterMask::EMPTY,
-            unplaced: UnplacedList::new()?,
+            failures: Failures::new()?,
             before: None,
         })
     }
 
-    /// Brings the PMU of this CPU into a known state. No event counts on it.
+    /// Brings the registers of this CPU into a known state. No event counts on it.
     ///
-    /// Done before the first event comes to a CPU that we know nothing about: another driver has
-    /// used the PMU until now, or the CPU was off. And where events have been
-    /// [paused](super::Driver::pause), because the registers have lost what they held.
+    /// Called before the first event on a CPU whose registers may hold anything, because another driver has
+    /// used them or the CPU was off, and while events are [paused](super::Driver::pause) because the
+    /// registers have lost their values.
     pub(super) fn reset(&mut self, hardware: &Hardware, irqs: &LocalInterruptDisabled) {
         self.before.get_or_insert_with(|| Before {
             control: hardware.control(irqs),
@@ -114,8 +114,8 @@ impl Own {
         apic::lvtpc_arm(irqs);
     }
 
-    /// Leaves the PMU of this CPU to others: everything off, and the rest as it was. Forgets the
-    /// events, of which none is on a counter any more.
+    /// Switches the counters of this CPU off, and restores the other registers. Forgets the events, none of
+    /// which is on a counter any more.
     pub(super) fn restore(&mut self, hardware: &Hardware, irqs: &LocalInterruptDisabled) {
         self.schedule.clear();
         self.changed = false;
@@ -130,7 +130,7 @@ impl Own {
     }
 
     fn clear(&mut self, hardware: &Hardware, irqs: &LocalInterruptDisabled) {
-        // Events may stay, so the counters that they will leave behind stay known as in use.
+        // Not the dirty counters: events may stay, and leave theirs behind later.
         self.shadow.reset(|write| hardware.write(write, irqs));
         hardware.acknowledge(hardware.pmu.capabilities.counters, irqs);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What user space gets to know of a reason: the errno.
+//! The errno for each reason.
 
 use crate::logic::{open::refusal::Refusal, pmu::Unsupported};
 use kernel::{error::code::*, prelude::*};

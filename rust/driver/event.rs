@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the driver keeps with an event, and how the event counts.
+//! The driver's data of an event, and how the event counts.
 
 use super::{hw::Hardware, Driver};
 use crate::{
@@ -28,35 +28,34 @@ use kernel::{cpu::CpuId, interrupt::LocalInterruptDisabled};
 /// Neither the index of a counter or an extra register nor a CPU's number.
 const NONE: u32 = u32::MAX;
 
-/// An event as the driver sees it.
+/// The driver's data of an event.
 ///
-/// What can change is atomic: the PMI on the CPU that the event is on changes it too.
+/// Fields that change are atomic: the PMI on the event's CPU changes them too.
 pub(crate) struct EventData {
-    /// What to count, as it was asked for.
+    /// The event select, as requested.
     pub(super) select: EventSelect,
-    /// Where it can be counted.
+    /// The counters and the extra register that can count it.
     pub(super) demand: Demand,
     /// Whether it counts outside of virtual machines.
     pub(super) in_host: bool,
-    /// The counter's value when it was last read or written, and which writing that was
+    /// The counter's value when it was last read or written, and a number of the write
     /// ([`CounterWidth::remember_written`](crate::logic::regs::period::CounterWidth::remember_written)).
     previous: AtomicU64,
-    /// Index of the extra register that goes with it, or [`NONE`].
+    /// The index of the extra register that it is programmed with, or [`NONE`].
     register: AtomicU32,
-    /// Index of the counter that it was on last, and the CPU, or [`NONE`].
+    /// The index of the counter that it was on last, and the CPU, or [`NONE`].
     last_counter: AtomicU32,
     last_cpu: AtomicU32,
-    /// The group's share of the time ([`Share::parts`]), where the threads of a core are in each other's
-    /// way. Kept with the group's first event.
+    /// The group's share of the time ([`Share::parts`]), if the threads of a core contend for counters. Kept
+    /// with the group's first event.
     share: [AtomicU64; 3],
-    /// Whether the event waits for its turn: it has had one, or found no counter at the end of an
-    /// interval.
+    /// Whether the event waits in the rotation: it has counted, or got no counter at the end of an interval.
     waits: AtomicBool,
-    /// The counters that were left when the event was last refused, and the generation of its context
-    /// at that time.
+    /// The counters that were left when the event last failed, and the generation of its context at that
+    /// time.
     left: AtomicU64,
     left_at: AtomicU64,
-    /// When it got its counter. Only the CPU that it is on uses it, with interrupts off.
+    /// The time when it got its counter. Only its CPU uses this, with interrupts off.
     since: AtomicUsize,
 }
 
@@ -81,33 +80,34 @@ impl EventData {
         }
     }
 
-    /// Whether the event counts what transactions do only once they are committed.
+    /// Returns whether the event counts a TSX transaction's occurrences only if that commits.
     pub(super) fn is_checkpointed(&self) -> bool {
         self.select.has(EventSelect::IN_TX_CHECKPOINTED)
     }
 
-    /// Whether `period` is shorter than the CPU allows for the event.
+    /// Returns whether `period` is shorter than the CPU allows for the event.
     pub(super) fn is_too_short(&self, hardware: &Hardware, period: u64) -> bool {
         hardware.limits.is_too_short(self.select, period)
     }
 
-    /// Whether a sample of each occurrence would be a sample of each branch, which takes BTS.
+    /// Returns whether a sample of each occurrence would be one of each branch, which takes BTS.
     pub(super) fn counts_branches(&self, hardware: &Hardware) -> bool {
         let branches = hardware.pmu.hardware_event(HardwareId::BranchInstructions);
         self.in_host && branches.is_some_and(|event| event.code() == self.select.code())
     }
 
-    /// Returns whether the event waits for its turn.
+    /// Returns whether the event waits in the rotation.
     pub(super) fn waits_for_its_turn(&self) -> bool {
         self.waits.load(Relaxed)
     }
 
+    /// Records that the event waits in the rotation.
     pub(super) fn wait_for_turn(&self) {
         self.waits.store(true, Relaxed);
     }
 
-    /// Records that, when the event was refused at this `generation` of its context, no waiting group
-    /// could use the counters `left`.
+    /// Records that no waiting group could use the counters `left` when the event failed at this
+    /// `generation` of its context.
     pub(super) fn set_left(&self, left: CounterMask, generation: u64) {
         self.left.store(left.bits(), Relaxed);
         self.left_at.store(generation, Relaxed);
@@ -119,8 +119,8 @@ impl EventData {
         (left, self.left_at.load(Relaxed))
     }
 
-    /// The share of the time of the group of which this is the first event, which has been on counters for
-    /// `running` in all; both times in nanoseconds.
+    /// Returns the share of the time of the group of which this is the first event. It has been on counters
+    /// for `running` in all; both times in nanoseconds.
     pub(super) fn share(&self, now: u64, running: u64) -> u64 {
         let mut share = Share::from_parts(self.share.each_ref().map(|part| part.load(Relaxed)));
         let value = share.account(now, running);
@@ -130,7 +130,7 @@ impl EventData {
         value
     }
 
-    /// The counter that the event was on when it was on `cpu` last.
+    /// Returns the counter that the event had when it was on `cpu` last, if that was its last CPU.
     pub(super) fn last_counter(&self, cpu: CpuId) -> Option<CounterId> {
         if self.last_cpu.load(Relaxed) != cpu.as_u32() {
             return None;
@@ -139,9 +139,8 @@ impl EventData {
         CounterId::from_index(self.last_counter.load(Relaxed) as usize)
     }
 
-    /// What the event is to be programmed with where it is: the event select, and the extra
-    /// register with what has to be in it. An event can be about another register than the one
-    /// that it was asked for with; its code follows.
+    /// Returns the event select to program, and the extra register with its value. The event may have got
+    /// another extra register than its code asks for; the event select's code is then that register's.
     pub(super) fn programming(
         &self,
         hardware: &Hardware,
@@ -158,7 +157,7 @@ impl EventData {
         }
     }
 
-    /// Says that the event is to be on `counter` of `cpu`, with `register` if it needs one.
+    /// Records that the event gets `counter` of `cpu`, and `register` if it needs one.
     pub(super) fn arrive(&self, counter: CounterId, register: Option<ExtraRegister>, cpu: CpuId) {
         // CAST: an index is below 64.
         let register = register.map_or(NONE, |register| register.index() as u32);
@@ -171,43 +170,43 @@ impl EventData {
         self.since.store(Ticks::now().number(), Relaxed);
     }
 
-    /// When the event got the counter that it has.
+    /// Returns the time when the event got its counter.
     pub(super) fn since(&self) -> Ticks {
         Ticks::from_number(self.since.load(Relaxed))
     }
 }
 
-/// Returns the counter that `event` is on, and that its count goes on in. [`None`] while the counter
-/// does not hold that: its registers are being written.
+/// Returns the counter that holds the count of `event`. [`None`] if it is on no counter, or while the
+/// counter's registers are being written.
 ///
-/// The one record of it is in the event itself, where the user's page has it from as well. The schedule
-/// has the plan, which may be another one until it is programmed; a PMI has
-/// [`Shared`](super::pmi::Shared), which leads from a counter to its event.
+/// This is the only record of it, in the event itself, from which the user's page gets it as well. The
+/// schedule has the plan, which may differ until it is programmed, and a PMI finds the event of a counter
+/// in [`Shared`](super::pmi::Shared).
 #[inline]
 pub(super) fn counter(event: &perf::Event<Driver>) -> Option<CounterId> {
     CounterId::from_index(event.counter()?)
 }
 
 /// Records that `event` is on `counter`, which holds the value that was [remembered](remember_written)
-/// last, or that the event is stopped.
+/// last unless the event is stopped.
 #[inline]
 pub(super) fn hold(event: &perf::Event<Driver>, counter: CounterId) {
     event.set_counter(Some((counter.index(), counter.rdpmc_index())));
 }
 
-/// Records that `event` is on no counter any more, or that its counter is about to be written: from now
-/// on a read gets what has been counted until now.
+/// Records that `event` has left its counter, or that the counter is about to be written. From now on,
+/// reading the event gives its count up to now.
 #[inline]
 pub(super) fn leave(event: &perf::Event<Driver>) {
     event.set_counter(None);
 }
 
 /// Prepares `event` to count on where it stopped, or to begin a new period if the old one is over.
-/// Returns the value that the counter must have for that, and whether a period was over.
+/// Returns the value for the counter, and whether a period was over.
 ///
-/// The caller writes the counter, [remembers](remember_written) that, and only then says that the
-/// event [holds](hold) the counter. Writes are traced, and what is traced may read the
-/// event: it must never find a counter beside what another one, or an earlier writing, left.
+/// The caller writes the counter, [remembers](remember_written) the value, and only then [records](hold)
+/// that the event is on the counter. Register writes are traced, and a BPF program at the tracepoint may
+/// read the event: it must not combine a counter with the value of another one, or of an earlier write.
 ///
 /// The PMI must not handle the event meanwhile.
 pub(super) fn begin(event: &perf::Event<Driver>, hardware: &Hardware) -> (u64, bool) {
@@ -227,7 +226,7 @@ pub(super) fn begin(event: &perf::Event<Driver>, hardware: &Hardware) -> (u64, b
     (value, expired)
 }
 
-/// Remembers that the counter of `event` has been given `value`.
+/// Remembers that `value` has been written to the counter of `event`.
 pub(super) fn remember_written(event: &perf::Event<Driver>, value: u64, hardware: &Hardware) {
     let previous = &event.data().previous;
     let written = hardware
@@ -238,10 +237,9 @@ pub(super) fn remember_written(event: &perf::Event<Driver>, value: u64, hardware
     publish(event, hardware);
 }
 
-/// Lets `event` count on on `counter`, which it is on, or begin a new period. Returns whether one was
-/// over.
+/// Lets `event` count on on its `counter`, or begin a new period. Returns whether a period was over.
 ///
-/// In an NMI. The counter does not count meanwhile.
+/// In an NMI, while the counter does not count.
 pub(super) fn restart(
     event: &perf::Event<Driver>,
     counter: CounterId,
@@ -258,8 +256,8 @@ pub(super) fn restart(
     expired
 }
 
-/// Adds what has been counted since the last time to the event's count, and returns the counter's
-/// value; [`None`] if the event is on no counter.
+/// Brings the event's count up to date, and returns the counter's value; [`None`] if the event is on no
+/// counter.
 ///
 /// On the event's CPU, in any context.
 #[inline]
@@ -271,9 +269,9 @@ pub(super) fn update(
     let data = event.data();
     let counter = counter(event)?;
 
-    // A PMI in between may do the same, and even write the counter: whoever changes `previous`
-    // is the one who accounts for what was counted since it was that. The PMI may write what it
-    // wrote the time before, so the value alone does not show it.
+    // A PMI in between may do the same, and even write the counter. The one that changes `previous`
+    // adds the difference to it. A PMI may write the same value as the time before, so `previous` has a
+    // number of the write too.
     let width = hardware.limits.width;
     let mut previous = data.previous.load(Relaxed);
     let now = loop {
@@ -291,26 +289,26 @@ pub(super) fn update(
     let delta = width.delta(previous, now);
     event.add_count(delta);
     publish(event, hardware);
-    // CAST: positive, as no counter has more than 48 bits so far.
+    // CAST: positive, as counters have no more than 48 bits.
     event
         .period_left()
         .fetch_add((delta as i64).wrapping_neg(), Relaxed);
     Some(now)
 }
 
-/// Shows who maps the event what its count is up to date with.
+/// Publishes the count's base value to the mmap page.
 ///
 /// On the event's CPU, in any context.
 fn publish(event: &perf::Event<Driver>, hardware: &Hardware) {
     let previous = &event.data().previous;
-    let mut shown = previous.load(Relaxed);
+    let mut published = previous.load(Relaxed);
     loop {
-        event.set_previous(hardware.limits.width.sign_extend(shown));
-        // A PMI in between has shown a later one, or is about to be overwritten.
+        event.set_previous(hardware.limits.width.sign_extend(published));
+        // A PMI in between has published a later value, which this one may have overwritten.
         let now = previous.load(Relaxed);
-        if now == shown {
+        if now == published {
             break;
         }
-        shown = now;
+        published = now;
     }
 }

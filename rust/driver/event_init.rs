@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `perf_event_open()`: can the event be had, alone and with its group? If not, why not?
+//! `perf_event_open()`: checks whether the event can be counted, alone and with its group.
 
 use super::{event::EventData, explain::refusals::Refused, Driver};
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
     perf::{self, event_type},
 };
 
-/// What the driver will keep with a new event, or why it cannot be had. A refusal is put on record.
+/// Makes the driver's data of a new event, or refuses the event, which is recorded.
 pub(super) fn event_init(
     driver: &Driver,
     event: &perf::NewEvent<'_, Driver>,
@@ -24,7 +24,7 @@ pub(super) fn event_init(
     attr.has_auxiliary =
         event.any_group_member(|member| member.data().select.code() == LOAD_LATENCY_AUXILIARY);
     decide(driver, event, &attr).map_err(|explanation| {
-        // Another PMU's event is nothing that anybody was refused.
+        // The perf core offers such an event to other PMUs: nothing is refused yet.
         if explanation.refusal != Refusal::OtherType {
             let refused = Refused::now(attr, event, explanation);
             refused.trace(event);
@@ -34,7 +34,7 @@ pub(super) fn event_init(
     })
 }
 
-// What refuses an event is looked at once, in process context, and not passed on.
+// A large error costs little here: it passes through one call, in process context.
 #[allow(clippy::result_large_err)]
 fn decide(
     driver: &Driver,
@@ -65,8 +65,8 @@ fn decide(
         Limits::NONE
     };
 
-    // On an idle PMU: what does not fit there never will.
-    let transactions = driver.transactions.counters();
+    // On an idle PMU: a group that does not fit there never will.
+    let transactions = driver.tfa.closed();
     let limits = limits.closing(transactions);
     let mut group = Group::new(&pmu.capabilities, limits).with_policy(driver.hardware.policy);
     let mut verdict = Ok(());
@@ -86,7 +86,7 @@ fn decide(
     Ok(data)
 }
 
-/// May the period of a sampling event be set to that? (`PERF_EVENT_IOC_PERIOD`)
+/// Checks a new `period` of a sampling event (`PERF_EVENT_IOC_PERIOD`).
 ///
 /// Mainline: `x86_pmu_check_period()`, `arch/x86/events/core.c:2765`, and
 /// `intel_pmu_check_period()`.
@@ -96,14 +96,14 @@ pub(super) fn check_period(
     period: u64,
 ) -> Result<(), Refusal> {
     let (hardware, data) = (&driver.hardware, event.data());
-    // Here mainline does not say that there is no BTS, but that the period is wrong.
+    // Like mainline, which does not report here that there is no BTS, but that the period is wrong.
     if data.is_too_short(hardware, period) || period == 1 && data.counts_branches(hardware) {
         return Err(Refusal::PeriodTooShort);
     }
     Ok(())
 }
 
-/// What of the attributes decides.
+/// Copies the attributes that affect scheduling.
 fn attributes(attr: &perf::Attr<'_>) -> Attributes {
     Attributes {
         event_type: EventType::decode(attr.event_type(), event_type::RAW),

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Parts of the kernel and of the machine that the driver can do without: it looks for them when it
-//! is loaded, and says in the log what goes missing with them.
+//! Facilities of the kernel and the machine that the driver can do without. It looks for them when it is
+//! loaded, and logs what does not work without them.
 
 use crate::{perf, x86::cpuid::Feature};
 use kernel::prelude::*;
 
-/// Binds the functions that deliver samples. Returns whether events can sample.
+/// Binds the functions that deliver samples. Returns whether overflows can become samples.
 ///
 /// Process context.
 pub(super) fn bind_sampling() -> bool {
@@ -25,8 +25,7 @@ pub(super) fn bind_sampling() -> bool {
     bound.is_ok()
 }
 
-/// Binds the function that makes another CPU schedule its events anew. Returns whether that has
-/// worked.
+/// Binds the function that makes another CPU schedule its events anew. Returns whether it is bound.
 ///
 /// Process context.
 pub(super) fn bind_resched() -> bool {

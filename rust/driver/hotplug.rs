@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! CPUs that come and go, and the driver that does.
+//! CPUs that come up and go down, and the loading and unloading of the driver on each of them.
 //!
-//! When one goes, the registers of the CPU become as they were found. They keep what they hold while
-//! a CPU is off (INIT does not change them, SDM volume 3, table 10-1), and it may come back when the
-//! built-in driver is in charge again, which clears none that it does not use.
+//! A CPU that goes down gets its registers back as the driver found them. They keep their values while
+//! the CPU is off (INIT does not change them, SDM volume 3, table 10-1), and it may come back when the
+//! built-in driver is in charge again, which clears only registers that it uses.
 //!
-//! The thread that switches a CPU off may have events, which are on the CPU all the while. They count
-//! until the registers are restored. The perf core takes them away when the thread goes to sleep, and
-//! puts them on again when the thread runs on the CPU that has come back.
+//! The thread that switches a CPU off may have events, which stay on the CPU and count until the
+//! registers are restored. The perf core takes them away when the thread sleeps, and puts them on again
+//! when it runs on the CPU that has come back.
 //!
-//! When a CPU comes up it only finds its sibling: its registers are set up when the first event
-//! comes.
+//! A CPU that comes up only joins its core. Its registers are set up for its first event.
 
 use super::{cpu::Cpu, event, CorePmu, Driver};
 use crate::perf::PmuDisabled;
 use kernel::interrupt::LocalInterruptDisabled;
 
-/// Lets events come to this CPU, which has come up or which the driver has just got.
+/// Prepares this CPU for events: it has come up, or the driver is being loaded.
 pub(super) fn starting(pmu: &CorePmu, irqs: &LocalInterruptDisabled) {
     let driver = pmu.ops();
     driver.cpus.this_cpu(irqs).own.open(irqs);
@@ -25,29 +24,29 @@ pub(super) fn starting(pmu: &CorePmu, irqs: &LocalInterruptDisabled) {
     driver.join_core(irqs);
 }
 
-/// Gives up this CPU, which goes down or which the driver is about to leave.
+/// Gives back this CPU: it goes down, or the driver is being unloaded.
 ///
-/// The perf core has taken the CPU's own events away, and not those of the thread that this is.
+/// The perf core has taken away the CPU's own events, but not those of the current thread.
 pub(super) fn dying(pmu: &CorePmu, irqs: &LocalInterruptDisabled) {
     give_back(pmu, irqs);
     pmu.ops().leave_core(pmu, irqs);
 }
 
-/// Leaves the PMU of this CPU as it was found. Nothing counts there any more, and callbacks do
-/// nothing, until the CPU comes [again](starting).
+/// Restores the registers of this CPU as the driver found them. No event counts there and callbacks do
+/// nothing until the CPU [comes up](starting) again.
 pub(super) fn give_back(pmu: &CorePmu, irqs: &LocalInterruptDisabled) {
     let driver = pmu.ops();
     let cpu = driver.cpus.this_cpu(irqs);
     if !cpu.shared.is_unknown() {
         pmu.with_disabled(irqs, |cx| driver.restore(cx, cpu));
     } else if let Some(own) = cpu.own.borrow(irqs) {
-        // There has been no event yet.
+        // The CPU has had no event yet.
         own.close();
     }
 }
 
 impl Driver {
-    /// Takes the events from the counters of this CPU, and restores the registers.
+    /// Takes the events off the counters of this CPU, and restores the registers.
     fn restore(&self, cx: &PmuDisabled<'_, Self>, cpu: &Cpu) {
         let irqs = cx.irqs();
         let Some(mut own) = cpu.own.borrow(irqs) else {
@@ -59,10 +58,10 @@ impl Driver {
             event::leave(event);
             event.update_userpage();
         }
-        // The PMI does nothing from here on.
+        // The PMI ignores NMIs from here on.
         cpu.shared.forget();
         own.restore(&self.hardware, irqs);
-        self.transactions.allow(&mut own.tfa, irqs);
+        self.tfa.allow(&mut own.tfa, irqs);
         own.close();
     }
 }

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The core PMUs of the machine, and everything that the kernel calls once for all of them: NMIs, CPU
+//! The core PMUs of the machine, and the callbacks that the kernel makes once for all of them: NMIs, CPU
 //! hotplug, suspend and shutdown.
 //!
-//! Each CPU belongs to one PMU. [`Machine::this_cpu`] and [`Machine::pmu_of`] find it, and whatever
-//! comes in for the machine goes to that PMU. Here all CPUs have the same PMU. A hybrid has two: the
-//! second is a field beside the first, these two functions choose by the CPU's type, and
-//! [`Machine::pmus`] lists both; nothing outside of this file changes for that.
+//! Each CPU belongs to one PMU, which [`Machine::this_cpu`] and [`Machine::pmu_of`] find. So far all CPUs
+//! have the same PMU. On a hybrid, which has two, the second is a field beside the first,
+//! [`Machine::pmus`] lists both, and the two functions choose by the type of the CPU.
 
 use super::{announce, hotplug, hw::Hardware, pmi, probe, suspend, sysfs, CorePmu, Driver};
 use crate::{
@@ -26,16 +25,16 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// Makes the PMU for `hardware`. It does nothing until it is [registered](Self::register).
+    /// Makes the PMU for `hardware`. It is not [registered](Self::register) yet.
     ///
-    /// `ENOMEM`, or another error. Process context.
+    /// Fails with `ENOMEM` or another error. Process context.
     pub(crate) fn new(hardware: Hardware, ht_workaround: bool) -> Result<Arc<Self>> {
         let groups = sysfs::groups(&hardware.pmu)?;
         let pmu = perf::Pmu::new(Driver::new(hardware, ht_workaround)?, groups)?;
         Ok(Arc::new(Self { pmu }, GFP_KERNEL)?)
     }
 
-    /// Returns the PMU of the CPU that this runs on.
+    /// Returns the PMU of this CPU.
     #[inline]
     fn this_cpu(&self, _irqs: &LocalInterruptDisabled) -> &CorePmu {
         &self.pmu
@@ -58,15 +57,16 @@ impl Machine {
         probe::reserve(&self.pmu)
     }
 
-    /// Makes sure that the counters are real.
+    /// Checks that the counters hold values: some hypervisors describe a PMU that does nothing.
     ///
-    /// An error, with a line in the log, if not. No driver may be using the PMUs. Process context.
+    /// Fails with `ENODEV` or another error, and a line in the log. No driver may be using the PMUs.
+    /// Process context.
     pub(crate) fn check_counters(&self) -> Result {
         self.pmus().try_for_each(probe::check_counters)
     }
 
-    /// Watches which events their users disable, where pinned groups may wait for the core's other
-    /// thread or for transactions. [`None`] where there is nothing to wait for, or if that fails.
+    /// Watches for events that users disable, if pinned groups can wait for the core's other thread or for
+    /// counter 3. Returns [`None`] if they cannot, or if the functions cannot be probed.
     ///
     /// Process context.
     pub(crate) fn watch_disabling(&self) -> Option<perf::DisableWatch<Driver>> {
@@ -85,13 +85,12 @@ impl Machine {
 
     /// Offers the PMU to users.
     ///
-    /// The errors of [`perf::Registration::new`]. Process context.
+    /// Fails as [`perf::Registration::new`] does. Process context.
     pub(crate) fn register(&self) -> Result<perf::Registration<Driver>> {
         perf::Registration::new(self.pmu.clone(), c"cpu", perf::event_type::RAW)
     }
 
-    /// Reports in the log what has been taken over. `predecessor` says whether the built-in driver was
-    /// in charge. Process context.
+    /// Logs the PMUs. `predecessor` says whether the built-in driver was in charge. Process context.
     pub(crate) fn announce(&self, predecessor: bool) {
         for pmu in self.pmus() {
             announce::announce(pmu, predecessor);

@@ -1,47 +1,49 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The driver: asks [`logic`](crate::logic) what is to be done, and does it through
+//! The driver: takes decisions from [`logic`](crate::logic) and applies them through
 //! [`perf`](crate::perf) and [`x86`](crate::x86).
 //!
 //! ```text
-//!  probe       what CPU is this? ──► hardware      its registers
-//!  takeover    the built-in driver's PMU, away and back
-//!  event_init  open()            ──► event         what we keep with an event
-//!  schedule    add, del, enable  ──► cpu           what we keep of a CPU
-//!                                ──► sharing       and of its core
-//!                                ──► transactions  which want counter 3, too
-//!                                ──► user_read     who may read counters with rdpmc
-//!  suspend     the machine sleeps and wakes up: events of the last CPU; or it ends: registers as they were
-//!  smi         counters that stop in system management mode
-//!                                ──► turns         which groups go first
-//!  pmi         a counter has overflowed (NMI)
-//!  hotplug     a CPU comes or goes, or the driver does: registers as they were
-//!  sysfs       the PMU's files
-//!  debugfs     what the driver says of itself
-//!  snapshot    who has which counter of a CPU
-//!  unplaced    who found none, and why
-//!  refusals    the last events that were refused, and why
+//!  Called by the kernel                     State
+//!  machine     NMI, hotplug, suspend   ──►  core_pmu     a PMU: the state that its CPUs share
+//!              for all PMUs                 cpu          a CPU: its schedule and register shadow
+//!  event_init  perf_event_open()            pmi/shared   a CPU: the counters that a PMI handles
+//!  schedule    add, del, start, enable, …   event        an event
+//!  rotation    the end of an interval       unit/smt     a core: the counters of its threads
+//!  pmi         an overflow (NMI)            unit/tfa     counter 3, which TSX uses too
+//!  hotplug     a CPU comes up, goes down    unit/rdpmc   counters that user space reads
+//!  suspend     suspend, resume              unit/smi     counters that stop in firmware
+//!  sysfs       the PMU's files              hw           the registers
+//!  explain     reports in debugfs
+//!
+//!  Once, at load
+//!  probe       CPUID and the counters  ──►  hw
+//!  takeover    the built-in driver's PMU
+//!  facilities  functions of the kernel that are not exported
+//!  announce    the lines in the log
 //!  errors      reason ──► errno
 //! ```
 //!
-//! # Who may touch what
+//! # Access to the state
 //!
-//! | State | Who | How |
+//! | State | Accessed by | Guarded by |
 //! |---|---|---|
 //! | [`cpu::Own`]: schedule and register shadow | callbacks on the CPU, not the PMI | [`CpuCell`] |
 //! | [`pmi::Shared`]: active counters and their events | callbacks and the PMI on the CPU | atomics |
-//! | [`sharing::Sharing`]: what the core's threads use | callbacks on both CPUs, not the PMI | a lock |
+//! | [`Sharing`]: the counters of a core's threads | callbacks on the core's CPUs, not the PMI | a lock |
 //! | [`event::EventData`] | callbacks and the PMI on the event's CPU | atomics |
-//! | [`hw::Hardware`] | all | constant |
+//! | [`Hardware`] | all | constant |
 //!
-//! These atomics are core's, of which each access is one instruction: no two CPUs have to agree on
-//! the order of what they do to them, so it matters only what the compiler makes of them. (Each of
-//! [`kernel::sync::atomic`]'s is a call of a C function. They are for what CPUs share.)
+//! The atomics are those of `core`, each access to which is one instruction. Only one CPU accesses them,
+//! so that only the compiler could reorder accesses. ([`kernel::sync::atomic`] calls a C function for
+//! each access. It is for data that CPUs share.)
 //!
-//! A PMI that interrupts a callback finds the first one borrowed and the others consistent at each
-//! single store; [`logic::registers`](crate::logic::regs::shadow) has the rules that make it so.
+//! A PMI that interrupts a callback finds [`cpu::Own`] borrowed, and the rest consistent after each single
+//! store, by the rules in [`logic::regs::shadow`](crate::logic::regs::shadow).
 //!
 //! [`CpuCell`]: crate::kern::percpu::CpuCell
+//! [`Sharing`]: unit::smt::seat::Sharing
+//! [`Hardware`]: hw::Hardware
 
 mod announce;
 mod core_pmu;

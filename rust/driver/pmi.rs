@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The performance monitoring interrupt (PMI): a counter has overflowed. It is an NMI.
+//! The performance monitoring interrupt (PMI), which a counter raises when it overflows. It is an NMI.
 //!
-//! A period that is over becomes a sample. While the perf core is told of it, it may stop the event
-//! and others of its group, and start it again: see [`Shared::halt`].
+//! A period that is over becomes a sample. The perf core, which gets it, may stop the event and others of
+//! its group, and start them again, before it returns: see [`Shared::halt`].
 
 pub(super) mod shared;
 
@@ -20,11 +20,11 @@ use crate::{
 };
 use core::sync::atomic::Ordering::Relaxed;
 
-/// How often to look for further overflows in one NMI. Counters do not count meanwhile, so if there
-/// are still some, they cannot be acknowledged.
+/// Passes over the overflows in one NMI. Counters do not count meanwhile, so overflows that are still
+/// there after so many passes cannot be acknowledged.
 const PASSES: u32 = 100;
 
-/// Handles an NMI of this CPU, whatever raised it. Returns how many overflows it was for.
+/// Handles an NMI of this CPU, whatever raised it. Returns the number of overflows that it has handled.
 #[inline]
 pub(super) fn handle(pmu: &CorePmu, nmi: &NmiContext) -> u32 {
     let irqs = nmi.irqs();
@@ -39,13 +39,13 @@ pub(super) fn handle(pmu: &CorePmu, nmi: &NmiContext) -> u32 {
     }
 
     let watch = Stopwatch::start();
-    // Even if it is about to be disabled: it may not have been yet.
+    // The interrupted code may be about to disable the PMU, and not have done so yet.
     let enabled = shared.take_enabled();
     hardware.stop(irqs);
     let overflowed = hardware.overflowed(irqs);
     let handled = if overflowed.is_empty() {
-        // LVTPC masks itself when it raises an NMI. So this one is ours, though who has come
-        // before has taken care of what had raised it.
+        // LVTPC masks itself when it raises an NMI. So a masked LVTPC means that a counter has raised
+        // this one, and that an NMI before has handled the overflow.
         let ours = apic::lvtpc(irqs).masked();
         if ours {
             apic::lvtpc_arm(irqs);
@@ -58,7 +58,7 @@ pub(super) fn handle(pmu: &CorePmu, nmi: &NmiContext) -> u32 {
             apic::lvtpc_arm(irqs);
         }
         let handled = drain(overflowed, hardware, shared, &cx, nmi);
-        // Before the counters count: a PMI that finds LVTPC masked is lost.
+        // Before the counters count again: an overflow is lost while LVTPC is masked.
         if !early {
             apic::lvtpc_arm(irqs);
         }
@@ -74,8 +74,8 @@ pub(super) fn handle(pmu: &CorePmu, nmi: &NmiContext) -> u32 {
 
 /// Handles overflows until there are no more, and returns how many there were.
 ///
-/// Some may come while the first are being handled: from before the counters stopped, and by writing
-/// to the counters. They raise no NMI if LVTPC is masked. If it is armed, the kernel expects one, as
+/// Further ones may come while the first are being handled: late ones, and those by writes to the
+/// counters. They raise no NMI if LVTPC is masked. If it is armed, the kernel expects one more NMI, as
 /// more than one overflow is reported.
 ///
 /// Mainline: `intel_pmu_handle_irq()`, `arch/x86/events/intel/core.c:3963`.
@@ -95,11 +95,11 @@ fn drain(
             let due = overflowed.contains(counter);
             handled = handled.wrapping_add(due.into());
             match event {
-                // The interrupt has aborted the transaction, and with it gone is the overflow.
+                // The interrupt has aborted the TSX transaction, and its overflow is gone with it.
                 Some(event) if due || event.data().is_checkpointed() => {
                     serve(event, counter, hardware, cx, nmi);
                 }
-                // An overflow may be late: its event has left. Then acknowledging it was all.
+                // A late overflow, of an event that has left: acknowledging it is enough.
                 _ => {}
             }
         }
@@ -112,7 +112,8 @@ fn drain(
     handled
 }
 
-/// Takes what `event` has counted, lets it go on, and hands a sample to the perf core if one is due.
+/// Brings the count of `event` up to date, lets it count on, and hands a sample to the perf core if one
+/// is due.
 fn serve(
     event: &crate::perf::Event<super::Driver>,
     counter: CounterId,

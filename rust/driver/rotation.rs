@@ -301,7 +301,7 @@ impl Driver {
             schedule, rotation, ..
         } = own;
         let counters = self.hardware.pmu.capabilities.counters;
-        let closed = self.transactions.counters();
+        let closed = self.tfa.closed();
         let found = self
             .offered(cx, cpu, rotation, event)
             .and_then(|mut offered| let_others_pass(schedule, counters, closed, &mut offered));

@@ -78,7 +78,7 @@ impl Driver {
         let explanation = explain();
         let counters = explanation.constraint.counters.bits();
         trace::place_failed(event, members, counters, &explanation);
-        own.unplaced.push(event, members, explanation);
+        own.failures.push(event, members, explanation);
     }
 
     /// Brings the shadow up to date with counters that an NMI stopped. The PMU is disabled.
@@ -182,7 +182,7 @@ impl Driver {
     #[inline(never)]
     fn begin_afresh(&self, cx: &OnCpu<'_, Self>, own: &mut Own) {
         own.reset(&self.hardware, cx.irqs());
-        self.transactions.allow(&mut own.tfa, cx.irqs());
+        self.tfa.allow(&mut own.tfa, cx.irqs());
     }
 
     /// Resets the PMU after overflows that could not be acknowledged. The PMU is disabled, and all active
@@ -216,8 +216,7 @@ impl Driver {
             ..
         } = &mut *own;
         let planned = schedule.taken();
-        self.transactions
-            .abort_if_needed(tfa, planned, shadow, cx.irqs());
+        self.tfa.abort_if_needed(tfa, planned, shadow, cx.irqs());
         self.user_read.mark_dirty(dirty, planned, shadow, cx.irqs());
 
         // All events leave before one arrives, since they may swap counters.
@@ -268,7 +267,7 @@ impl Driver {
             ..
         } = &mut *own;
         let planned = schedule.taken();
-        self.transactions
+        self.tfa
             .allow_if_possible(tfa, planned, shadow, &self.hardware, cx.irqs());
         self.release(cx, cpu, own);
     }

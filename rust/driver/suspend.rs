@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The machine sleeps, and wakes up; or comes to its end.
+//! Suspend and resume of the last CPU. (For the other CPUs, see [`hotplug`](super::hotplug).)
 //!
-//! The perf core does not take a CPU's events away for that, nor those of the task that puts the
-//! machine to sleep. The built-in driver does nothing, and what was open on the boot CPU counts no
-//! more until it is scheduled anew; here it goes on. (Of other CPUs, see
-//! [`hotplug`](super::hotplug).)
+//! The perf core takes away neither that CPU's events nor those of the task that suspends the machine.
+//! With the built-in driver, which does nothing, the boot CPU's events count no more until they are
+//! scheduled anew. Here they count on.
 //!
-//! At the end the perf core takes the CPUs' own events away, but tasks go on counting until their CPU
-//! is stopped. With `kexec`, the next kernel finds the registers as they are then, and its driver
-//! refuses a PMU that has events selected: `check_hw_exists()`, `arch/x86/events/core.c:269-371`.
+//! On shutdown the perf core takes away the CPUs' own events, but tasks go on counting until their CPU is
+//! stopped. So each CPU is [given back](super::hotplug::give_back): after `kexec`, the next kernel finds
+//! the registers as they are then, and its driver refuses a PMU with events selected
+//! (`check_hw_exists()`, `arch/x86/events/core.c:269-371`).
 
 use super::{cpu::Own, CorePmu};
 use kernel::interrupt::LocalInterruptDisabled;
 
-/// Stops the events of this CPU, the last one that runs, before its registers are lost.
+/// Stops the events of this CPU, the last one online, before it loses its registers.
 pub(super) fn suspend(pmu: &CorePmu, irqs: &LocalInterruptDisabled) {
     let driver = pmu.ops();
     let cpu = driver.cpus.this_cpu(irqs);
@@ -31,7 +31,7 @@ pub(super) fn suspend(pmu: &CorePmu, irqs: &LocalInterruptDisabled) {
     });
 }
 
-/// Sets up the registers of this CPU, which is back, and lets its events count on.
+/// Sets up the registers of this CPU, and lets its events count on.
 pub(super) fn resume(pmu: &CorePmu, irqs: &LocalInterruptDisabled) {
     let driver = pmu.ops();
     driver.smi.starting(irqs);
@@ -51,9 +51,9 @@ pub(super) fn resume(pmu: &CorePmu, irqs: &LocalInterruptDisabled) {
             asleep,
             ..
         } = &mut *own;
-        driver.transactions.allow(tfa, irqs);
+        driver.tfa.allow(tfa, irqs);
         driver
-            .transactions
+            .tfa
             .abort_if_needed(tfa, schedule.taken(), shadow, irqs);
         driver.go_on(cx, core::mem::take(asleep), &cpu.shared, shadow);
     });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The PMU's files, as the built-in driver has them on hardware without PEBS, LBR and PERF_METRICS,
-//! which this driver does not use.
+//! The PMU's files in sysfs: those of the built-in driver on hardware without PEBS, LBR and
+//! PERF_METRICS, which this driver does not use.
 
 mod settings;
 
@@ -18,7 +18,7 @@ use core::fmt;
 use kernel::prelude::*;
 use settings::{AllowForceAbort, FreezeOnSmi, Rdpmc};
 
-/// The directories for `pmu`.
+/// Makes the directories of `pmu`.
 pub(super) fn groups(pmu: &Pmu) -> Result<Groups> {
     let mut groups = KVec::new();
     groups.push(settings(pmu)?, GFP_KERNEL)?;
@@ -28,7 +28,7 @@ pub(super) fn groups(pmu: &Pmu) -> Result<Groups> {
     Ok(Groups::new(groups)?)
 }
 
-/// What can be set.
+/// Makes the files of settings.
 fn settings(pmu: &Pmu) -> Result<Group> {
     let mut top = Group::top();
     top.setting::<Driver, Rdpmc>(fmt!("rdpmc"))?;
@@ -39,16 +39,16 @@ fn settings(pmu: &Pmu) -> Result<Group> {
     Ok(top)
 }
 
-/// Which bits of the attributes a field is.
+/// Makes `format/`: the bits of the attributes that a field is.
 ///
-/// Mainline: `intel_arch_formats_attr`, `hsw_format_attr`, `skl_format_attr` and who may see them,
+/// Mainline: `intel_arch_formats_attr`, `hsw_format_attr`, `skl_format_attr` and their visibility,
 /// `arch/x86/events/intel/core.c:5821-5895`, `6602-6666`, `7323-7384`.
 fn format(pmu: &Pmu) -> Result<Group> {
     let capabilities = &pmu.capabilities;
     let extra_registers = &pmu.model.extra_register_events;
     let offcore = extra_registers.has(ExtraRegister::OffcoreResponse0);
     let load_latency = extra_registers.has(ExtraRegister::LoadLatency);
-    let transactions = capabilities.rtm && !pmu.model.checkpointed.is_empty();
+    let tsx = capabilities.rtm && !pmu.model.checkpointed.is_empty();
     let frontend = extra_registers.has(ExtraRegister::Frontend);
 
     #[rustfmt::skip]
@@ -60,8 +60,8 @@ fn format(pmu: &Pmu) -> Result<Group> {
         ("any",         "config:21",     capabilities.any_thread),
         ("inv",         "config:23",     true),
         ("cmask",       "config:24-31",  true),
-        ("in_tx",       "config:32",     transactions),
-        ("in_tx_cp",    "config:33",     transactions),
+        ("in_tx",       "config:32",     tsx),
+        ("in_tx_cp",    "config:33",     tsx),
         ("offcore_rsp", "config1:0-63",  offcore),
         ("ldlat",       "config1:0-15",  load_latency),
         ("frontend",    "config1:0-23",  frontend),
@@ -75,7 +75,7 @@ fn format(pmu: &Pmu) -> Result<Group> {
     Ok(group)
 }
 
-/// The generic hardware events, and those of the topdown method and of transactions.
+/// Makes `events/`: the generic hardware events, and those of topdown and TSX.
 fn events(pmu: &Pmu) -> Result<Group> {
     let mut group = Group::new(c"events");
     for id in HardwareId::ALL {
@@ -96,7 +96,7 @@ fn events(pmu: &Pmu) -> Result<Group> {
     Ok(group)
 }
 
-/// What the PMU can do.
+/// Makes `caps/`: the PMU's capabilities.
 fn caps(pmu: &Pmu) -> Result<Group> {
     let mut group = Group::new(c"caps");
     // No PEBS, so no precision.
@@ -105,7 +105,7 @@ fn caps(pmu: &Pmu) -> Result<Group> {
     Ok(group)
 }
 
-/// An event select in terms of the fields of `format/`.
+/// An event select, written with the fields of `format/`.
 ///
 /// Mainline: `x86_event_sysfs_show()`, `arch/x86/events/core.c:2043`.
 struct Fields(EventSelect);

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The built-in driver's PMU: away and back.
+//! Take-over of the PMU from the built-in driver.
 //!
-//! Only the PMU is taken from the perf core's list. The built-in driver itself stays: its NMI
-//! handler returns at once as long as it has no events (those of Intel PT and BTS count as its
-//! own, see the README), its CPU hotplug states do nothing that matters to us, and it arms LVTPC of
-//! CPUs that come up.
+//! Only the PMU is unregistered. The built-in driver itself stays: its NMI handler returns at once as
+//! long as it has no events (those of Intel PT and BTS are among its own), its CPU hotplug callbacks do
+//! not touch the counters, and it arms LVTPC of CPUs that come up.
 
 use crate::perf::{event_type, BuiltinPmu, UnregisteredPmu, Users};
 use core::fmt;
@@ -17,15 +16,15 @@ use kernel::{
 /// INST_RETIRED.ANY_P: an event that every PMU of type RAW on x86 accepts.
 const SOME_EVENT: u64 = 0xc0;
 
-/// How often to look, and how long to wait in between: an event that was just closed may take a
-/// moment to go.
+/// Attempts to unregister, and the time between two: an event that was just closed may take a moment to
+/// go.
 const TRIES: u32 = 10;
 const PAUSE: Delta = Delta::from_millis(10);
 
-/// Finds the built-in driver's PMU. [`None`] if there is none (see `initcall_blacklist` in the
-/// README).
+/// Finds the built-in driver's PMU. Returns [`None`] if there is none (boot option
+/// `initcall_blacklist=init_hw_perf_events`).
 ///
-/// `ENODEV` or `EBUSY`, with a line in the log, if it cannot be taken over. Process context.
+/// Fails with `ENODEV` or `EBUSY`, and a line in the log, if it cannot be taken over. Process context.
 pub(crate) fn find_predecessor() -> Result<Option<BuiltinPmu>> {
     let pmu = match BuiltinPmu::find(event_type::RAW, SOME_EVENT) {
         Ok(Some(pmu)) => pmu,
@@ -53,13 +52,13 @@ pub(crate) fn find_predecessor() -> Result<Option<BuiltinPmu>> {
     Ok(Some(pmu))
 }
 
-/// Unregisters the built-in driver's PMU, until the result is dropped.
+/// Unregisters the built-in driver's PMU until the result is dropped.
 ///
-/// `EBUSY`, with a line in the log that says by whom, if it is in use. Nothing has changed then.
+/// Fails with `EBUSY`, and a line in the log about its users, if it is in use; nothing has changed then.
 /// Process context.
 pub(crate) fn take_over(mut pmu: BuiltinPmu) -> Result<UnregisteredPmu> {
     for _ in 0..TRIES {
-        // An attempt that fails would keep others from opening events while it lasts.
+        // While an attempt lasts that fails, opening events fails.
         if pmu.users().are_none() {
             pmu = match pmu.unregister() {
                 Ok(unregistered) => return Ok(unregistered),
@@ -73,7 +72,7 @@ pub(crate) fn take_over(mut pmu: BuiltinPmu) -> Result<UnregisteredPmu> {
     Err(EBUSY)
 }
 
-/// Says who uses the built-in driver's PMU and how to make them stop.
+/// Names the users of the built-in driver's PMU, and how to stop them.
 struct InUse(Users);
 
 impl fmt::Display for InUse {
@@ -92,9 +91,9 @@ impl fmt::Display for InUse {
                 "stop guests with a PMU, BPF programs",
             ),
         ];
-        for (events, who, cure) in users {
+        for (events, user, cure) in users {
             if events > 0 {
-                write!(f, " events of {who}: {events} ({cure});")?;
+                write!(f, " events of {user}: {events} ({cure});")?;
             }
         }
         f.write_str(" nothing has changed")

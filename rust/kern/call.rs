@@ -9,16 +9,17 @@ use kernel::{
     cpu::CpuId, error::to_result, ffi::c_void, interrupt::LocalInterruptDisabled, prelude::*,
 };
 
-/// Calls `f` on `cpu`, in an interrupt, and waits for it.
+/// Calls `f` on `cpu` in an interrupt, and waits until it has returned.
 ///
-/// `ENXIO` if the CPU is off; then `f` has not been called. Process context, interrupts on. `f` must
-/// not sleep.
+/// Fails with `ENXIO` if the CPU is offline; `f` has not been called then. Process context with
+/// interrupts on. `f` must not sleep.
 pub fn call_on<F: FnOnce(&LocalInterruptDisabled) + Send>(cpu: CpuId, f: F) -> Result {
     let mut f = Some(f);
     let info: *mut c_void = (&raw mut f).cast();
     // CAST: a CPU's number is an `int`.
-    // SAFETY: It calls the function once at most, with what that wants, and not any more when it has
-    // returned. So `f` is used by nobody else meanwhile, and is still there.
+    // SAFETY: With `wait` set, `smp_call_function_single()` returns only when the callback has run, or
+    // will never run, and calls it at most once (kernel/smp.c). So `f` outlives the callback, which
+    // alone uses it meanwhile.
     to_result(unsafe {
         bindings::smp_call_function_single(cpu.as_u32() as i32, Some(callback::<F>), info, true)
     })
@@ -26,11 +27,12 @@ pub fn call_on<F: FnOnce(&LocalInterruptDisabled) + Send>(cpu: CpuId, f: F) -> R
 
 /// # Safety
 ///
-/// For the kernel to call, with interrupts off, with an `Option<F>` that nobody else uses.
+/// `info` must point to an `Option<F>` to which the callback has exclusive access. Interrupts must be
+/// off.
 unsafe extern "C" fn callback<F: FnOnce(&LocalInterruptDisabled) + Send>(info: *mut c_void) {
     // SAFETY: By this function's requirements.
     let f = unsafe { &mut *info.cast::<Option<F>>() };
-    // SAFETY: As above.
+    // SAFETY: By this function's requirements.
     let irqs = unsafe { LocalInterruptDisabled::assume_disabled() };
     if let Some(f) = f.take() {
         f(irqs);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Who runs, for people to read.
+//! The current task, in a form for reports.
 
 use crate::bindings;
 use core::{fmt, ptr};
@@ -12,19 +12,19 @@ use kernel::{
 /// `TASK_COMM_LEN`.
 const COMM_LEN: usize = bindings::TASK_COMM_LEN as usize;
 
-/// A task as it was at some time: its id and its name, as `ps` has them.
+/// A task as it was at some time: its pid and its name, as `ps` shows them.
 #[derive(Clone, Copy)]
 pub struct Caller {
     pid: Pid,
-    /// Ends with a NUL, which is always there even while it is being changed.
+    /// NUL-terminated, even while the name is being changed.
     comm: [u8; COMM_LEN],
 }
 
 impl Caller {
-    /// The task that runs here now, whatever it is doing. Any context.
+    /// Records the current task. Any context.
     pub fn current() -> Self {
-        // SAFETY: The current task is there while it runs. Another may change its name meanwhile;
-        // any byte of that is as good as another.
+        // SAFETY: The current task stays valid while it runs. Another task may change its name
+        // meanwhile (`/proc/PID/comm`); any mix of the two names is a valid value.
         let comm = unsafe { ptr::read_volatile(&raw const (*Task::current_raw()).comm) };
         Self {
             pid: current!().pid(),
@@ -34,7 +34,7 @@ impl Caller {
 }
 
 impl fmt::Display for Caller {
-    /// The id, then the name. What is not printable in that, a blank included, becomes a `?`.
+    /// Writes the pid and the name, with `?` for blanks and characters that cannot be printed.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ", self.pid)?;
         let name = self.comm.iter().take_while(|byte| **byte != 0);

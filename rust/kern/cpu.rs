@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Which CPUs there are.
+//! The CPUs of the machine.
 //!
 //! C header: [`include/linux/cpumask.h`](srctree/include/linux/cpumask.h)
 
@@ -12,29 +12,30 @@ use kernel::{
     interrupt::LocalInterruptDisabled,
 };
 
-/// The CPUs that run at present. They come and go.
+/// Returns the CPUs that are online at present.
 pub fn online_cpus() -> impl Iterator<Item = CpuId> {
     in_mask(online_mask())
 }
 
-/// The CPUs that can ever be there. This does not change.
+/// Returns the CPUs that can ever come online. The set does not change after boot.
 pub fn possible_cpus() -> impl Iterator<Item = CpuId> {
     in_mask(possible_mask())
 }
 
-/// Whether `cpu` can ever be there.
+/// Returns whether `cpu` can ever come online.
 #[inline]
 pub fn possible(cpu: CpuId) -> bool {
     possible_mask().test(cpu)
 }
 
-/// Calls `f` on each CPU that runs, and waits until all have. None comes or goes meanwhile.
+/// Calls `f` on each online CPU, and waits until all calls have returned. No CPU comes online or goes
+/// offline meanwhile.
 ///
 /// Process context.
 pub fn on_each_cpu<F: Fn(&LocalInterruptDisabled) + Sync>(f: &F) {
     let info = (&raw const *f).cast_mut().cast();
-    // SAFETY: The lock is let go of below, by the same task. `callback::<F>` gets what it wants,
-    // which stays there until it has returned on all CPUs.
+    // SAFETY: The lock is released below, by the same task. `on_each_cpu()` waits until the callback has
+    // returned on all CPUs, so that `f` outlives all calls.
     unsafe {
         bindings::cpus_read_lock();
         bindings::rpmu_helper_on_each_cpu(Some(callback::<F>), info);
@@ -44,15 +45,15 @@ pub fn on_each_cpu<F: Fn(&LocalInterruptDisabled) + Sync>(f: &F) {
 
 /// # Safety
 ///
-/// For [`on_each_cpu`], with an `F`, to be called by the kernel with interrupts off.
+/// `f` must point to a valid `F`. Interrupts must be off.
 unsafe extern "C" fn callback<F: Fn(&LocalInterruptDisabled) + Sync>(f: *mut c_void) {
-    // SAFETY: By this function's requirements. `F` is `Sync`, so that all CPUs may use it at once.
+    // SAFETY: By this function's requirements. `F` is `Sync`, so all CPUs may use it at a time.
     let f = unsafe { &*f.cast_const().cast::<F>() };
     // SAFETY: By this function's requirements.
     f(unsafe { LocalInterruptDisabled::assume_disabled() });
 }
 
-/// The CPUs in `mask`, ascending.
+/// Returns the CPUs in `mask`, ascending.
 pub(crate) fn in_mask(mask: &Cpumask) -> impl Iterator<Item = CpuId> + '_ {
     (0..nr_cpu_ids())
         .filter_map(CpuId::from_u32)
@@ -60,12 +61,12 @@ pub(crate) fn in_mask(mask: &Cpumask) -> impl Iterator<Item = CpuId> + '_ {
 }
 
 fn online_mask() -> &'static Cpumask {
-    // SAFETY: The mask is a global and is always valid. Its bits change under the reader, which is
-    // fine: they are tested one at a time with an access that the compiler may not split or repeat.
+    // SAFETY: The mask is a global and always valid. Its bits change under the reader; `test()` reads
+    // each with one access that the compiler may neither split nor repeat.
     unsafe { Cpumask::from_raw((&raw const bindings::__cpu_online_mask).cast()) }
 }
 
 fn possible_mask() -> &'static Cpumask {
-    // SAFETY: The mask is a global, always valid, and not written to after boot.
+    // SAFETY: The mask is a global, always valid, and not written after boot.
     unsafe { Cpumask::from_raw((&raw const bindings::__cpu_possible_mask).cast()) }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! CPUs that come and go.
+//! CPU hotplug: callbacks for CPUs that come online and go offline.
 //!
 //! C header: [`include/linux/cpuhotplug.h`](srctree/include/linux/cpuhotplug.h)
 
@@ -15,39 +15,40 @@ use kernel::{
     types::Opaque,
 };
 
-/// The state in which [`Callbacks::starting`] and [`Callbacks::dying`] are called: on the CPU's way
-/// up perf core puts no event on it before, and on its way down it has taken the CPU's own events
-/// from it by then (`CPUHP_AP_PERF_ONLINE`), and the CPU itself does it.
+/// The state in which [`Callbacks::starting`] and [`Callbacks::dying`] are called, by the CPU itself. On
+/// its way up the perf core puts events on the CPU later; on its way down it has taken the CPU's own
+/// events away by then (`CPUHP_AP_PERF_ONLINE`).
 ///
-/// The kernel has no dynamic states there, and the one of x86 is the built-in driver's, which keeps
-/// it. Arm's PMU drivers, who cannot be around, have one at the same place.
+/// The kernel has no dynamic states in this section, and the built-in driver keeps the one of x86. This
+/// one belongs to Arm's PMU drivers, which x86 does not have, and is in the same place.
 const STATE: bindings::cpuhp_state = bindings::cpuhp_state_CPUHP_AP_PERF_ARM_STARTING;
 
-/// What to do when a CPU comes or goes.
+/// Callbacks for a CPU that comes online or goes offline.
 pub trait Callbacks: Send + Sync {
-    /// This CPU has come up, or the callbacks have just been registered. CPUs do so one at a time,
-    /// and know their siblings by then.
+    /// Called on a CPU that has come up, and on each online CPU when the callbacks are registered. One
+    /// CPU at a time; the CPU's sibling mask is complete.
     ///
-    /// In the former case it is one of the first things that the CPU does. It must be short.
+    /// In the former case this is among the first things that the CPU does. It must be short.
     fn starting(&self, irqs: &LocalInterruptDisabled);
 
-    /// This CPU is about to be switched off, or the callbacks are being unregistered.
+    /// Called on a CPU that is about to be switched off, and on each online CPU when the callbacks are
+    /// unregistered.
     ///
-    /// In the former case it is one of the last things that the CPU does: on the stopper's thread,
-    /// all other CPUs waiting. It must be short. That thread's own events are still on the CPU; perf
-    /// core takes them away afterwards, when the thread goes to sleep.
+    /// In the former case this is among the last things that the CPU does, on the stopper thread, while
+    /// all other CPUs wait. It must be short. The stopper thread's own events are still on the CPU; the
+    /// perf core takes them away afterwards, when the thread sleeps.
     fn dying(&self, irqs: &LocalInterruptDisabled);
 }
 
-/// What the kernel's node leads back to.
+/// The callbacks with the node by which the kernel's list holds them.
 #[repr(C)]
 struct Instance<T: Callbacks> {
     node: Opaque<bindings::hlist_node>,
     callbacks: Arc<T>,
 }
 
-/// Registered callbacks. Registering calls [`Callbacks::starting`] on each CPU that is up; dropping
-/// it calls [`Callbacks::dying`] there, and unregisters.
+/// Registered callbacks. Registering calls [`Callbacks::starting`] on each online CPU. Dropping calls
+/// [`Callbacks::dying`] there and unregisters.
 ///
 /// # Invariants
 ///
@@ -56,19 +57,19 @@ struct Instance<T: Callbacks> {
 pub struct Registration<T: Callbacks>(Pin<KBox<Instance<T>>>);
 
 // SAFETY: A registration is a reference count of a `T`, which is `Send + Sync`, and an entry of a
-// list with its own lock. Both may be let go from any thread.
+// list with its own lock. Both may be released by any thread.
 unsafe impl<T: Callbacks> Send for Registration<T> {}
 
-// SAFETY: A shared reference to a registration gives access to nothing.
+// SAFETY: A registration has no methods that take a shared reference.
 unsafe impl<T: Callbacks> Sync for Registration<T> {}
 
 impl<T: Callbacks> Registration<T> {
-    /// Registers callbacks. `name` is what `/sys/devices/system/cpu/hotplug/states` shows.
+    /// Registers callbacks under the `name` that `/sys/devices/system/cpu/hotplug/states` shows.
     ///
-    /// `EBUSY` if somebody else uses the state, or `ENOMEM`. Process context.
+    /// Fails with `EBUSY` if the state is in use, or with `ENOMEM`. Process context.
     pub fn new(name: &'static CStr, callbacks: Arc<T>) -> Result<Self> {
-        // The kernel's callbacks have no pointer to data unless the state is one of multiple
-        // instances, hence such a state with one instance.
+        // The kernel passes data to the callbacks of multi-instance states only. So this is one, with
+        // one instance.
         let instance = KBox::pin(
             Instance {
                 node: Opaque::zeroed(),
@@ -76,8 +77,8 @@ impl<T: Callbacks> Registration<T> {
             },
             GFP_KERNEL,
         )?;
-        // SAFETY: The name is static, and the callbacks are taken back before the module goes, by
-        // `drop` or below. They are only called with instances, of which there are none yet.
+        // SAFETY: The name is static, and the state is removed before the module goes, by `drop` or
+        // below. Its callbacks are called with instances only, of which there are none yet.
         to_result(unsafe {
             bindings::rpmu_helper_cpuhp_setup_state_multi(
                 STATE,
@@ -93,19 +94,20 @@ impl<T: Callbacks> Registration<T> {
             bindings::__cpuhp_state_add_instance(STATE, instance.node.get().cast(), true)
         };
         if let Err(err) = to_result(ret) {
-            // SAFETY: The state is ours, and it has no instance.
+            // SAFETY: The state has been set up above and has no instance.
             unsafe { bindings::__cpuhp_remove_state(STATE, false) };
             return Err(err);
         }
-        // INVARIANT: Both have just been done.
+        // INVARIANT: The state has been set up and the instance added above.
         Ok(Self(instance))
     }
 }
 
 impl<T: Callbacks> Drop for Registration<T> {
     fn drop(&mut self) {
-        // SAFETY: By the type invariant the state is ours and this is its one instance. This calls
-        // the callback on each CPU that is up, and none is called after it returns.
+        // SAFETY: By the type invariant the state is this module's and this is its one instance.
+        // Removing the instance calls the teardown callback on each online CPU; no callback runs
+        // afterwards.
         unsafe {
             bindings::__cpuhp_state_remove_instance(STATE, self.0.node.get().cast(), true);
             bindings::__cpuhp_remove_state(STATE, false);
@@ -113,22 +115,23 @@ impl<T: Callbacks> Drop for Registration<T> {
     }
 }
 
-/// Calls `f` with the callbacks, on a CPU that comes or goes.
+/// Calls `f` with the callbacks.
 ///
 /// # Safety
 ///
-/// Only for the kernel's callbacks, with interrupts off: `node` is that of an [`Instance<T>`].
+/// `node` must be that of a registered [`Instance<T>`]. Interrupts must be off, and this must not be an
+/// NMI.
 unsafe fn with_instance<T: Callbacks>(
     node: *mut bindings::hlist_node,
     f: impl FnOnce(&T, &LocalInterruptDisabled),
 ) -> c_int {
-    // SAFETY: This function's own requirement: the instance stays registered until this returns,
-    // and it is only ever borrowed shared.
+    // SAFETY: By this function's requirements. Removing the instance excludes CPU hotplug
+    // (`cpus_read_lock()`), so that the instance stays until this returns; it is only borrowed shared.
     let instance =
         unsafe { &*container_of!(Opaque::cast_from(node.cast_const()), Instance<T>, node) };
-    // SAFETY: The state is one of the STARTING section, whose callbacks the kernel calls with
-    // interrupts off, also where it has a thread of the CPU do so (`cpuhp_thread_fun()`,
-    // kernel/cpu.c), and not in an NMI.
+    // SAFETY: By this function's requirements. The kernel calls the callbacks of states in the STARTING
+    // section with interrupts off, in the CPU's hotplug thread too (`cpuhp_thread_fun()`,
+    // kernel/cpu.c).
     let irqs = unsafe { LocalInterruptDisabled::assume_disabled() };
     f(&instance.callbacks, irqs);
     0
@@ -136,7 +139,7 @@ unsafe fn with_instance<T: Callbacks>(
 
 /// # Safety
 ///
-/// As for [`with_instance`].
+/// As [`with_instance`].
 unsafe extern "C" fn startup_callback<T: Callbacks>(
     _cpu: c_uint,
     node: *mut bindings::hlist_node,
@@ -147,7 +150,7 @@ unsafe extern "C" fn startup_callback<T: Callbacks>(
 
 /// # Safety
 ///
-/// As for [`with_instance`].
+/// As [`with_instance`].
 unsafe extern "C" fn teardown_callback<T: Callbacks>(
     _cpu: c_uint,
     node: *mut bindings::hlist_node,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A lock that can be taken where interrupts are off for a reason.
+//! A spinlock for contexts that must not sleep on PREEMPT_RT either.
 //!
-//! The kernel crate's [`SpinLock`](kernel::sync::SpinLock) sleeps on PREEMPT_RT. Callbacks of the
+//! The kernel crate's [`SpinLock`](kernel::sync::SpinLock) sleeps on PREEMPT_RT, which callbacks of the
 //! perf core must not.
 //!
 //! C header: [`include/linux/spinlock.h`](srctree/include/linux/spinlock.h)
@@ -14,10 +14,10 @@ use core::{
 };
 use kernel::{interrupt::LocalInterruptDisabled, prelude::*, types::Opaque};
 
-/// A `raw_spinlock_t` with what it guards.
+/// A `raw_spinlock_t` with the value that it guards.
 ///
-/// It is taken with interrupts off, so that no interrupt comes in that wants it too. An NMI still
-/// can: an NMI handler must not take one.
+/// It is taken with interrupts off, so that no interrupt handler spins on a lock that its own CPU holds.
+/// An NMI handler must not take it.
 #[pin_data]
 pub struct RawSpinLock<T> {
     #[pin]
@@ -25,18 +25,18 @@ pub struct RawSpinLock<T> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: Who owns it may move to another thread as the value may: nobody holds the lock then, since
-// a guard borrows it, and a `raw_spinlock_t` that nobody holds belongs to no thread.
+// SAFETY: The value may be sent to another thread. No guard exists when the lock is moved, as a guard
+// borrows it, and a `raw_spinlock_t` that is not held belongs to no thread.
 unsafe impl<T: Send> Send for RawSpinLock<T> {}
 
-// SAFETY: Shared, the value is only reached by `lock()`, whose guard one thread at a time has.
+// SAFETY: A shared reference leads to the value by `lock()` only, whose guard one thread at a time has.
 unsafe impl<T: Send> Sync for RawSpinLock<T> {}
 
 impl<T> RawSpinLock<T> {
-    /// A lock that guards `value`. All of them are of one class to lockdep.
+    /// Makes a lock that guards `value`. All locks made here are of one lockdep class.
     pub fn new(value: T) -> impl PinInit<Self> {
         pin_init!(Self {
-            // SAFETY: The helper initialises the lock at a place where it stays.
+            // SAFETY: The helper initialises the lock in place, and the lock is pinned.
             lock <- Opaque::ffi_init(|lock| unsafe {
                 bindings::rpmu_helper_raw_spin_lock_init(lock)
             }),
@@ -44,14 +44,15 @@ impl<T> RawSpinLock<T> {
         })
     }
 
-    /// Waits until nobody else has the value, and gives access to it until the guard is dropped.
+    /// Takes the lock, and gives access to the value until the guard is dropped.
     ///
-    /// Any context with interrupts off but an NMI; not by who has a guard already.
+    /// Any context with interrupts off except an NMI. A caller that already has a guard of this lock
+    /// deadlocks.
     #[inline]
     pub fn lock<'a>(&'a self, irqs: &'a LocalInterruptDisabled) -> RawSpinLockGuard<'a, T> {
         // SAFETY: The lock is initialised.
         unsafe { bindings::rpmu_helper_raw_spin_lock(self.lock.get()) };
-        // INVARIANT: Just locked.
+        // INVARIANT: The lock has just been taken.
         RawSpinLockGuard {
             lock: self,
             _irqs: irqs,
@@ -59,7 +60,7 @@ impl<T> RawSpinLock<T> {
     }
 }
 
-/// Access to what a [`RawSpinLock`] guards.
+/// Access to the value that a [`RawSpinLock`] guards.
 ///
 /// # Invariants
 ///
@@ -75,7 +76,7 @@ impl<T> Deref for RawSpinLockGuard<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: By the type invariant nobody else accesses the value.
+        // SAFETY: By the type invariant the lock is held, so that nothing else accesses the value.
         unsafe { &*self.lock.value.get() }
     }
 }
@@ -83,8 +84,8 @@ impl<T> Deref for RawSpinLockGuard<'_, T> {
 impl<T> DerefMut for RawSpinLockGuard<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: By the type invariant nobody else accesses the value, and `self` is borrowed
-        // mutably.
+        // SAFETY: By the type invariant the lock is held, so that nothing else accesses the value, and
+        // `self` is borrowed mutably.
         unsafe { &mut *self.lock.value.get() }
     }
 }
@@ -92,7 +93,7 @@ impl<T> DerefMut for RawSpinLockGuard<'_, T> {
 impl<T> Drop for RawSpinLockGuard<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: By the type invariant it is held.
+        // SAFETY: By the type invariant this CPU holds the lock.
         unsafe { bindings::rpmu_helper_raw_spin_unlock(self.lock.lock.get()) };
     }
 }

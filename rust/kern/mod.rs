@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What any driver could use and the kernel crate does not have: per-CPU data, locks, calls to other
-//! CPUs, CPU hotplug, suspend and resume, symbols.
+//! Kernel interfaces that any driver could use and that the kernel crate lacks: per-CPU data, locks,
+//! calls to other CPUs, CPU hotplug, suspend and resume, symbols.
 //!
-//! Nothing in here knows of a processor's registers or of events. Each module is written as if it
-//! were to go into the kernel crate, but for [`symbols`] and [`parameter`], which say why not.
+//! Nothing here knows the processor's registers or events. Each module could be proposed for the kernel
+//! crate, except [`symbols`] and [`parameter`], which say why not.
 
 pub mod call;
 pub mod caller;

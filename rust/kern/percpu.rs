@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Data of which every CPU has its own.
+//! Per-CPU data.
 //!
-//! [`PerCpu`] is the allocation, one value per possible CPU. [`CpuCell`] goes into it and makes
-//! what only the CPU itself uses writable, without a lock and without an atomic instruction.
+//! [`PerCpu`] is the allocation, one value for each possible CPU. [`CpuCell`] goes into it: data that
+//! only its CPU uses becomes writable, without a lock and without an atomic instruction.
 //!
 //! C header: [`include/linux/percpu.h`](srctree/include/linux/percpu.h)
 
@@ -19,14 +19,14 @@ use core::{
 };
 use kernel::{cpu::CpuId, ffi::c_void, interrupt::LocalInterruptDisabled, prelude::*};
 
-/// One `T` per possible CPU.
+/// One `T` for each possible CPU.
 ///
-/// A value is made for CPUs that are not there yet, too, so that nothing has to be allocated when
-/// one comes online. It stays at its place until all are dropped together.
+/// Possible CPUs that are offline have a value too, so that nothing has to be allocated when one comes
+/// online. The values stay in place until all are dropped together.
 ///
 /// # Invariants
 ///
-/// `ptr` is a per-CPU allocation in which there is a valid, pinned `T` for every possible CPU.
+/// `ptr` is a per-CPU allocation with a valid, pinned `T` for each possible CPU.
 pub struct PerCpu<T: Send + Sync> {
     ptr: NonNull<T>,
     _owns: PhantomData<T>,
@@ -35,13 +35,13 @@ pub struct PerCpu<T: Send + Sync> {
 // SAFETY: A `PerCpu` owns its values, and these may be dropped by another thread.
 unsafe impl<T: Send + Sync> Send for PerCpu<T> {}
 
-// SAFETY: A shared `PerCpu` hands out shared references to values which are `Sync`.
+// SAFETY: A shared `PerCpu` gives out shared references to values that are `Sync`.
 unsafe impl<T: Send + Sync> Sync for PerCpu<T> {}
 
 impl<T: Send + Sync> PerCpu<T> {
-    /// Values of different CPUs do not share a cache line.
+    /// The alignment of the values: those of different CPUs share no cache line.
     const ALIGN: usize = {
-        // `PCPU_MIN_UNIT_SIZE`: the allocator warns when asked for more.
+        // The allocator warns above `PCPU_MIN_UNIT_SIZE`.
         assert!(size_of::<T>() > 0 && size_of::<T>() <= 32 << 10);
         assert!(align_of::<T>() <= 4096);
         if align_of::<T>() > 64 {
@@ -51,9 +51,9 @@ impl<T: Send + Sync> PerCpu<T> {
         }
     };
 
-    /// Allocates the values and makes each with what `init` returns for its CPU.
+    /// Allocates the values, and initialises each by the initialiser that `init` returns for its CPU.
     ///
-    /// `ENOMEM`, or the error of `init` or of what it returns. Process context.
+    /// Fails with `ENOMEM`, or with the error of an initialiser. Process context.
     pub fn new<I, E>(mut init: impl FnMut(CpuId) -> I) -> Result<Self>
     where
         I: PinInit<T, E>,
@@ -66,42 +66,42 @@ impl<T: Send + Sync> PerCpu<T> {
             initialised: 0,
         };
         for cpu in possible_cpus() {
-            // SAFETY: The allocation has room for a `T` for every possible CPU; this one's is not
-            // initialised yet, and stays where it is until it is dropped. If the initialiser fails,
-            // `Partial` does not look at this CPU's.
+            // SAFETY: The allocation has room for a `T` for each possible CPU. This CPU's is not
+            // initialised yet and stays in place until it is dropped. If the initialiser fails,
+            // `Partial` does not touch this CPU's.
             unsafe { pin_init::raw_try_init(per_cpu_ptr(partial.ptr, cpu), init(cpu))? };
             partial.initialised += 1;
         }
         let ptr = partial.ptr;
         core::mem::forget(partial);
-        // INVARIANT: The loop has initialised a `T` for every possible CPU.
+        // INVARIANT: The loop has initialised a `T` for each possible CPU.
         Ok(Self {
             ptr,
             _owns: PhantomData,
         })
     }
 
-    /// The value of `cpu`, or `None` if there can be no such CPU on this machine.
+    /// Returns the value of `cpu`, or [`None`] if `cpu` is not possible.
     #[inline]
     pub fn get(&self, cpu: CpuId) -> Option<&T> {
         if !super::cpu::possible(cpu) {
             return None;
         }
-        // SAFETY: `cpu` is possible, so by the type invariant this is a valid `T`, for as long as
-        // `self` is.
+        // SAFETY: `cpu` is possible, so by the type invariant this is a valid `T` as long as `self`
+        // lives.
         Some(unsafe { &*per_cpu_ptr(self.ptr, cpu) })
     }
 
-    /// The value of the CPU that this runs on.
+    /// Returns the value of this CPU.
     #[inline]
     pub fn this_cpu(&self, _irqs: &LocalInterruptDisabled) -> &T {
         let offset = bindings::inline::this_cpu_offset();
-        // SAFETY: A CPU that runs is possible, so by the type invariant this is a valid `T`, for as
-        // long as `self` is. It would be, too, if the task moved on to another CPU.
+        // SAFETY: A CPU that runs is possible, so by the type invariant this is a valid `T` as long as
+        // `self` lives, even if the task moves to another CPU.
         unsafe { &*self.ptr.as_ptr().wrapping_byte_add(offset) }
     }
 
-    /// The values of all possible CPUs.
+    /// Returns the values of all possible CPUs.
     pub fn iter(&self) -> impl Iterator<Item = (CpuId, &T)> {
         possible_cpus().filter_map(|cpu| Some((cpu, self.get(cpu)?)))
     }
@@ -109,7 +109,7 @@ impl<T: Send + Sync> PerCpu<T> {
 
 impl<T: Send + Sync> Drop for PerCpu<T> {
     fn drop(&mut self) {
-        // This drops the values and frees the allocation.
+        // Drops the values and frees the allocation.
         drop(Partial {
             ptr: self.ptr,
             initialised: possible_cpus().count(),
@@ -117,8 +117,8 @@ impl<T: Send + Sync> Drop for PerCpu<T> {
     }
 }
 
-/// A per-CPU allocation in which the first `initialised` possible CPUs have a valid `T`, and which
-/// nobody else uses.
+/// A per-CPU allocation in which the first `initialised` possible CPUs have a valid `T`, with exclusive
+/// access to it.
 struct Partial<T> {
     ptr: NonNull<T>,
     initialised: usize,
@@ -127,15 +127,15 @@ struct Partial<T> {
 impl<T> Drop for Partial<T> {
     fn drop(&mut self) {
         for cpu in possible_cpus().take(self.initialised) {
-            // SAFETY: This CPU's value is valid and nobody else uses it. It is not touched again.
+            // SAFETY: This CPU's value is valid, access to it is exclusive, and it is not used again.
             unsafe { per_cpu_ptr(self.ptr, cpu).drop_in_place() };
         }
-        // SAFETY: The pointer is from the per-CPU allocator; nobody uses the values any more.
+        // SAFETY: The pointer is from the per-CPU allocator, and the values are no longer used.
         unsafe { bindings::free_percpu(self.ptr.as_ptr().cast()) };
     }
 }
 
-/// Where the value of `cpu` is.
+/// Returns the address of the value of `cpu`.
 ///
 /// # Safety
 ///
@@ -143,22 +143,21 @@ impl<T> Drop for Partial<T> {
 #[inline]
 unsafe fn per_cpu_ptr<T>(ptr: NonNull<T>, cpu: CpuId) -> *mut T {
     let ptr: *mut c_void = ptr.as_ptr().cast();
-    // SAFETY: Within the array of offsets because `CpuId` is below `nr_cpu_ids`; the rest is this
-    // function's own requirement.
+    // SAFETY: `cpu` is below `nr_cpu_ids`, so it indexes the array of offsets. The rest is this
+    // function's requirement.
     unsafe { bindings::rpmu_helper_per_cpu_ptr(ptr, cpu.into()) }.cast()
 }
 
 /// Data that one CPU alone uses, with interrupts off.
 ///
-/// With interrupts off, nothing but an NMI comes between two instructions of a CPU. So it takes no
-/// more than a flag to tell whether the data is in use: whoever finds it set is either an NMI that
-/// has interrupted the user, or the user itself once more. Both are refused. So is everybody while
-/// the data is [closed](CpuCellGuard::close).
+/// With interrupts off, only an NMI can interrupt a CPU. So a flag is enough to tell whether the data is
+/// borrowed: code that finds it set is an NMI that has interrupted the borrower, or the borrower itself.
+/// Both are refused, and so is every borrow while the data is [closed](CpuCellGuard::close).
 ///
 /// # Invariants
 ///
-/// While `state` is [`BORROWED`], there is one [`CpuCellGuard`], on the CPU `owner`; otherwise there
-/// is none.
+/// While `state` is [`BORROWED`], there is one [`CpuCellGuard`], on the CPU `owner`; otherwise there is
+/// none.
 pub struct CpuCell<T> {
     owner: CpuId,
     state: AtomicU8,
@@ -170,15 +169,15 @@ const FREE: u8 = 0;
 const BORROWED: u8 = 1;
 const CLOSED: u8 = 2;
 
-// SAFETY: `borrow` gives out the data to one user at a time, on one CPU. Different tasks use it one
-// after the other, which takes `T: Send`; a `&T` is never given to two of them, so `T: Sync` is not
+// SAFETY: `borrow` gives the data to one borrower at a time, on one CPU. Different tasks borrow it one
+// after the other, which takes `T: Send`. No two of them have a `&T` at a time, so `T: Sync` is not
 // needed.
 unsafe impl<T: Send> Sync for CpuCell<T> {}
 
 impl<T> CpuCell<T> {
-    /// Data for `owner` to use.
+    /// Makes data that `owner` alone can borrow.
     pub fn new(owner: CpuId, value: T) -> Self {
-        // INVARIANT: Not borrowed, and no guard has been made yet.
+        // INVARIANT: It is free, and there is no guard yet.
         Self {
             owner,
             state: AtomicU8::new(FREE),
@@ -188,16 +187,16 @@ impl<T> CpuCell<T> {
 
     /// Gives access to the data until the guard is dropped.
     ///
-    /// `None` on any other CPU than the owner; in an NMI that has interrupted a borrower; if the
-    /// caller, or one further up, has a guard of this cell already, which is a bug of theirs; and
-    /// while it is closed.
+    /// Returns [`None`] on any other CPU than the owner, while the data is closed, in an NMI that has
+    /// interrupted a borrower, and to a caller that is a borrower already or is called by one, which is
+    /// a bug.
     ///
     /// Any context with interrupts off, NMI included.
     #[inline]
     pub fn borrow<'a>(&'a self, irqs: &'a LocalInterruptDisabled) -> Option<CpuCellGuard<'a, T>> {
-        // Only the owner goes on to look at the state, so it need not be changed atomically: an NMI
-        // between the load and the store leaves it as it was. The orderings keep the compiler from
-        // moving uses of the data out; the processor sees its own accesses in order.
+        // Only the owner reads and writes the state, so the two need not be one atomic operation: an
+        // NMI in between leaves the state as it was. The orderings keep the compiler from moving
+        // accesses of the data out; the processor sees its own accesses in order.
         if bindings::inline::cpu_number() != self.owner.as_u32()
             || self.state.load(Ordering::Acquire) != FREE
         {
@@ -205,20 +204,20 @@ impl<T> CpuCell<T> {
         }
         self.state.store(BORROWED, Ordering::Relaxed);
         compiler_barrier();
-        // INVARIANT: This is the only guard, because the state was another; interrupts stay off
-        // while it exists, so that it stays on this CPU, the owner.
+        // INVARIANT: The state was `FREE`, so this is the only guard. Interrupts are off as long as it
+        // exists, so that it stays on this CPU, the owner.
         Some(CpuCellGuard { cell: self, irqs })
     }
 
-    /// Whether the data is closed.
+    /// Returns whether the data is closed.
     pub fn is_closed(&self) -> bool {
         self.state.load(Ordering::Relaxed) == CLOSED
     }
 
-    /// Opens the data again if it is closed. On the owner, in no NMI.
+    /// Opens the data again if it is closed. On the owner, not in an NMI.
     pub fn open(&self, _irqs: &LocalInterruptDisabled) {
         if bindings::inline::cpu_number() == self.owner.as_u32() && self.is_closed() {
-            // INVARIANT: There is no guard, as there was none.
+            // INVARIANT: There is no guard of a closed cell.
             self.state.store(FREE, Ordering::Release);
         }
     }
@@ -227,7 +226,7 @@ impl<T> CpuCell<T> {
 /// Keeps the compiler from moving memory accesses across.
 #[inline(always)]
 fn compiler_barrier() {
-    // SAFETY: There are no instructions in it.
+    // SAFETY: It contains no instructions.
     unsafe { core::arch::asm!("", options(nostack, preserves_flags)) };
 }
 
@@ -235,7 +234,7 @@ fn compiler_barrier() {
 ///
 /// # Invariants
 ///
-/// It is the only guard of `cell`, it is used by the CPU `cell.owner` only, and `cell.state` is
+/// This is the only guard of `cell`, only the CPU `cell.owner` uses it, and `cell.state` is
 /// [`BORROWED`].
 pub struct CpuCellGuard<'a, T> {
     cell: &'a CpuCell<T>,
@@ -244,15 +243,15 @@ pub struct CpuCellGuard<'a, T> {
 }
 
 impl<T> CpuCellGuard<'_, T> {
-    /// The proof that interrupts are off.
+    /// Returns the proof that interrupts are off.
     #[inline]
     pub fn irqs(&self) -> &LocalInterruptDisabled {
         self.irqs
     }
 
-    /// Keeps everybody from the data from now on, until it is [opened](CpuCell::open).
+    /// Closes the data: nothing can borrow it until it is [opened](CpuCell::open).
     pub fn close(self) {
-        // INVARIANT: The only guard is going away, without `drop`.
+        // INVARIANT: The only guard goes away, without `drop`.
         self.cell.state.store(CLOSED, Ordering::Release);
         core::mem::forget(self);
     }
@@ -263,7 +262,7 @@ impl<T> Deref for CpuCellGuard<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: By the type invariant nobody else accesses the value.
+        // SAFETY: By the type invariant this guard alone accesses the value.
         unsafe { &*self.cell.value.get() }
     }
 }
@@ -271,7 +270,7 @@ impl<T> Deref for CpuCellGuard<'_, T> {
 impl<T> DerefMut for CpuCellGuard<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: By the type invariant nobody else accesses the value, and `self` is borrowed
+        // SAFETY: By the type invariant this guard alone accesses the value, and `self` is borrowed
         // mutably.
         unsafe { &mut *self.cell.value.get() }
     }
@@ -280,7 +279,7 @@ impl<T> DerefMut for CpuCellGuard<'_, T> {
 impl<T> Drop for CpuCellGuard<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        // INVARIANT: The only guard is going away.
+        // INVARIANT: The only guard goes away.
         self.cell.state.store(FREE, Ordering::Release);
     }
 }

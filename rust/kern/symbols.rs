@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Data and functions of the kernel that modules cannot link to.
+//! Data and functions of the kernel that are not exported to modules.
 //!
-//! This has no place in the kernel proper, where what is needed would be exported.
+//! In the kernel proper, the needed ones would be exported.
 
 use crate::bindings;
 use core::ptr::NonNull;
@@ -49,7 +49,7 @@ impl Symbols {
 
     /// Returns the address of a symbol; `ENOENT` if there is none. Process context.
     pub(crate) fn find(&self, name: &'static CStr) -> Result<NonNull<c_void>> {
-        // SAFETY: `name` is a C string, and the static call has been bound.
+        // SAFETY: `name` is a C string, and `new()` has bound the static call.
         let address = unsafe { bindings::rpmu_helper_kallsyms_lookup_name(name.as_char_ptr()) };
         NonNull::new(core::ptr::with_exposed_provenance_mut(address)).ok_or(ENOENT)
     }

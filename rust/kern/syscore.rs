@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The last CPU goes to sleep, and wakes up; or the machine comes to its end.
+//! Syscore callbacks: suspend, resume and shutdown.
 //!
-//! In suspend to RAM or to disk the other CPUs are switched off before, as if they were unplugged
-//! ([`hotplug`](super::hotplug)). The last one loses its registers without that. At the end none is
-//! switched off before.
+//! In suspend to RAM or to disk, all CPUs but one are taken offline first ([`hotplug`](super::hotplug)).
+//! The last one loses its registers while it is online. On shutdown no CPU is taken offline first.
 //!
 //! C header: [`include/linux/syscore_ops.h`](srctree/include/linux/syscore_ops.h)
 
@@ -17,34 +16,35 @@ use kernel::{
     types::Opaque,
 };
 
-/// What to do when the machine sleeps or ends.
+/// Callbacks for suspend, resume and shutdown.
 pub trait Callbacks: Send + Sync {
-    /// The CPU, the only one that runs, is about to lose its registers.
+    /// Called on the only CPU that is online, which is about to lose its registers.
     fn suspend(&self, irqs: &LocalInterruptDisabled);
 
-    /// The CPU is back, or was not put to sleep after all. Its registers may hold anything.
+    /// Called on the CPU when it is back, or was not suspended after all. Its registers may hold any
+    /// value.
     fn resume(&self, irqs: &LocalInterruptDisabled);
 
-    /// The machine is about to be switched off or restarted, or another kernel to be started on it.
-    /// All CPUs run, and tasks on them, until that happens. Process context.
+    /// Called before the machine is switched off or restarted, or starts another kernel (kexec). All
+    /// CPUs are online and run tasks. Process context.
     fn shutdown(&self);
 }
 
-/// Registered callbacks. Dropping it unregisters them, and waits until none runs.
+/// Registered callbacks. Dropping unregisters them, and waits until none runs.
 ///
 /// # Invariants
 ///
-/// The entry is on the kernel's list; its data is what [`Arc::as_ptr`] gives for the callbacks.
+/// The entry is on the kernel's list, and its data is [`Arc::as_ptr`] of the callbacks.
 pub struct Registration<T: Callbacks> {
     entry: Pin<KBox<Opaque<bindings::syscore>>>,
     _callbacks: Arc<T>,
 }
 
 // SAFETY: A registration is a reference count of a `T`, which is `Send + Sync`, and an entry of a
-// list with its own lock. Both may be let go from any thread.
+// list with its own lock. Both may be released by any thread.
 unsafe impl<T: Callbacks> Send for Registration<T> {}
 
-// SAFETY: A shared reference to a registration gives access to nothing.
+// SAFETY: A registration has no methods that take a shared reference.
 unsafe impl<T: Callbacks> Sync for Registration<T> {}
 
 impl<T: Callbacks> Registration<T> {
@@ -54,7 +54,7 @@ impl<T: Callbacks> Registration<T> {
         shutdown: Some(shutdown_callback::<T>),
     };
 
-    /// Registers callbacks. `ENOMEM`. Process context.
+    /// Registers callbacks. Fails with `ENOMEM`. Process context.
     pub fn new(callbacks: Arc<T>) -> Result<Self> {
         let entry = KBox::pin(
             Opaque::new(bindings::syscore {
@@ -64,9 +64,9 @@ impl<T: Callbacks> Registration<T> {
             }),
             GFP_KERNEL,
         )?;
-        // SAFETY: The entry stays where it is, and so do the callbacks, until `drop` has taken it out.
+        // SAFETY: The entry and the callbacks stay in place until `drop` has unregistered the entry.
         unsafe { bindings::register_syscore(entry.get()) };
-        // INVARIANT: Just done.
+        // INVARIANT: The entry has just been put on the list.
         Ok(Self {
             entry,
             _callbacks: callbacks,
@@ -76,8 +76,9 @@ impl<T: Callbacks> Registration<T> {
 
 impl<T: Callbacks> Drop for Registration<T> {
     fn drop(&mut self) {
-        // SAFETY: By the type invariant the entry is on the list. The kernel's lock of it is held
-        // while callbacks run.
+        // SAFETY: By the type invariant the entry is on the list. `syscore_shutdown()`
+        // holds the list's lock while it calls callbacks; in suspend and resume, the task that drops
+        // this is frozen. So none runs afterwards.
         unsafe { bindings::unregister_syscore(self.entry.get()) };
     }
 }
@@ -86,7 +87,7 @@ impl<T: Callbacks> Drop for Registration<T> {
 ///
 /// # Safety
 ///
-/// For the kernel's callbacks: `data` is that of a [`Registration<T>`], and interrupts are off.
+/// `data` must be that of a [`Registration<T>`], and interrupts must be off.
 unsafe fn with<T: Callbacks>(data: *mut c_void, f: impl FnOnce(&T, &LocalInterruptDisabled)) {
     // SAFETY: By this function's requirements; the registration owns a reference.
     let callbacks = unsafe { &*data.cast_const().cast::<T>() };
@@ -98,7 +99,7 @@ unsafe fn with<T: Callbacks>(data: *mut c_void, f: impl FnOnce(&T, &LocalInterru
 
 /// # Safety
 ///
-/// As for [`with`].
+/// As [`with`].
 unsafe extern "C" fn suspend_callback<T: Callbacks>(data: *mut c_void) -> c_int {
     // SAFETY: By this function's requirements.
     unsafe { with(data, T::suspend) };
@@ -107,7 +108,7 @@ unsafe extern "C" fn suspend_callback<T: Callbacks>(data: *mut c_void) -> c_int 
 
 /// # Safety
 ///
-/// As for [`with`].
+/// As [`with`].
 unsafe extern "C" fn resume_callback<T: Callbacks>(data: *mut c_void) {
     // SAFETY: By this function's requirements.
     unsafe { with(data, T::resume) }
@@ -115,7 +116,7 @@ unsafe extern "C" fn resume_callback<T: Callbacks>(data: *mut c_void) {
 
 /// # Safety
 ///
-/// For the kernel: `data` is that of a [`Registration<T>`].
+/// `data` must be that of a [`Registration<T>`].
 unsafe extern "C" fn shutdown_callback<T: Callbacks>(data: *mut c_void) {
     // SAFETY: By this function's requirements; the registration owns a reference.
     unsafe { &*data.cast_const().cast::<T>() }.shutdown();

@@ -1,39 +1,39 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the kernel goes on using of its built-in PMU driver while another driver is in charge.
+//! The data of the built-in PMU driver that the kernel goes on using while another driver is in charge.
 //!
-//! Whether user space may execute `rdpmc` is decided where the kernel switches address spaces
+//! The kernel decides whether user space may execute `rdpmc` when it switches address spaces
 //! (`cr4_update_pce_mm()`, `arch/x86/mm/tlb.c:753`), by two static keys and a count in the address
-//! space. A task that may do so must not read what others have counted; so the kernel sets counters
-//! that are marked as dirty to 0 there (`perf_clear_dirty_counters()`, `arch/x86/events/core.c:2572`).
-//! It finds the marks, and which registers the counters are, in the built-in driver's structures. The
-//! width of counters that a mapped event tells (`arch_perf_update_userpage()`) is from there, too.
+//! space. A task that may execute it must not read the counts of others, so the kernel sets dirty
+//! counters to 0 there (`perf_clear_dirty_counters()`, `arch/x86/events/core.c:2572`). The dirty mask
+//! and the registers' addresses are in the built-in driver's structures, and so is the counters' width
+//! on the page of a mapped event (`arch_perf_update_userpage()`).
 //!
-//! All that is usable only where the built-in driver has initialised.
+//! All this works only if the built-in driver has initialised.
 //!
-//! This has no place in the kernel proper, where it is not the built-in driver's.
+//! In the kernel proper, this data would not belong to the built-in driver.
 
 use crate::{bindings, kern::symbols::Symbols};
 use core::{mem::transmute, ptr::NonNull};
 use kernel::sync::atomic::{ordering, Atomic, Relaxed};
 use kernel::{ffi::c_void, interrupt::LocalInterruptDisabled, mm::Mm, prelude::*};
 
-/// Who may execute `rdpmc` in user space: `/sys/bus/event_source/devices/cpu/rdpmc`.
+/// The tasks that may execute `rdpmc`: `/sys/bus/event_source/devices/cpu/rdpmc`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum UserRdpmc {
-    /// Nobody.
+    /// None.
     Never = 0,
-    /// Who has mapped an event, as long as that is mapped.
+    /// Tasks whose address space has an event mapped.
     Mapped = 1,
-    /// Everybody.
+    /// All.
     Always = 2,
 }
 
-/// The built-in driver, which has initialised and need not be in charge.
+/// The built-in driver, which has initialised. It need not be in charge.
 ///
 /// # Invariants
 ///
-/// The pointers are to what their names say, of this kernel's. None of it is ever freed.
+/// Each pointer is to the object of this kernel that its documentation names. None is ever freed.
 pub struct Builtin {
     /// `x86_pmu`, a `struct x86_pmu`.
     pmu: NonNull<c_void>,
@@ -43,12 +43,12 @@ pub struct Builtin {
     never: NonNull<bindings::static_key>,
     /// `rdpmc_always_available_key`.
     always: NonNull<bindings::static_key>,
-    /// `cr4_update_pce()`, which makes CR4.PCE of its CPU what it has to be.
+    /// `cr4_update_pce()`, which brings CR4.PCE of its CPU up to date.
     update_pce: unsafe extern "C" fn(*mut c_void),
 }
 
-// SAFETY: What is pointed to is the kernel's and is there for every thread. The methods say how they
-// keep from each other's way.
+// SAFETY: The pointers are to objects of the kernel that any thread may use. The methods say how their
+// accesses are kept apart.
 unsafe impl Send for Builtin {}
 
 // SAFETY: As above.
@@ -57,30 +57,30 @@ unsafe impl Sync for Builtin {}
 impl Builtin {
     /// Finds the driver, on a machine whose counters have `width` bits.
     ///
-    /// `ENODEV` if it has not initialised; `ENOENT` or another error if it cannot be found. Process
-    /// context.
+    /// Fails with `ENODEV` if it has not initialised, with `ENOENT` or another error if it cannot be
+    /// found. Process context.
     pub fn find(width: u8) -> Result<Self> {
-        // SAFETY: The function says whether the others know the structures.
+        // SAFETY: The function returns a constant: whether the helpers know the structures.
         if !unsafe { bindings::rpmu_helper_knows_builtin() } {
             return Err(ENOENT);
         }
         let symbols = Symbols::new()?;
         let pmu = symbols.find(c"x86_pmu")?;
-        // SAFETY: `pmu` is the kernel's `x86_pmu`, and the structure is known.
+        // SAFETY: `pmu` is the address of `x86_pmu`, whose structure the helper knows.
         let bits = unsafe { bindings::rpmu_helper_builtin_cntval_bits(pmu.as_ptr()) };
         if bits != i32::from(width) {
             return Err(ENODEV);
         }
         let update_pce = symbols.find(c"cr4_update_pce")?.as_ptr();
-        // INVARIANT: So they are called.
+        // INVARIANT: Each address is that of the symbol which the field's documentation names.
         Ok(Self {
             pmu,
             events: symbols.find(c"cpu_hw_events")?,
             // CAST: `struct static_key_false` is a wrapper of `struct static_key`.
             never: symbols.find(c"rdpmc_never_available_key")?.cast(),
             always: symbols.find(c"rdpmc_always_available_key")?.cast(),
-            // SAFETY: It is the address of a function of this type. The kernel itself calls it by
-            // pointer, so it begins as such a function has to.
+            // SAFETY: `cr4_update_pce()` is of this type. The kernel itself passes it to
+            // `on_each_cpu_mask()`, so that it is a legal target of indirect calls.
             update_pce: unsafe {
                 transmute::<*mut c_void, unsafe extern "C" fn(*mut c_void)>(update_pce)
             },
@@ -88,12 +88,13 @@ impl Builtin {
     }
 
     fn attr_rdpmc(&self) -> &Atomic<i32> {
-        // SAFETY: By the type invariant it is `x86_pmu`. The built-in driver, which is not in charge,
-        // is the only other one to access the member.
+        // SAFETY: By the type invariant `pmu` is `x86_pmu`. Besides this, only the
+        // built-in driver's callbacks and its file of sysfs access the member, which are not in use
+        // while another driver is in charge.
         unsafe { Atomic::from_ptr(bindings::rpmu_helper_builtin_attr_rdpmc(self.pmu.as_ptr())) }
     }
 
-    /// Who may execute `rdpmc`.
+    /// Returns the tasks that may execute `rdpmc`.
     pub fn user_rdpmc(&self) -> UserRdpmc {
         match self.attr_rdpmc().load(Relaxed) {
             0 => UserRdpmc::Never,
@@ -102,9 +103,9 @@ impl Builtin {
         }
     }
 
-    /// Says who may execute `rdpmc`. It is so on all CPUs when this returns.
+    /// Sets the tasks that may execute `rdpmc`, on all CPUs when this returns.
     ///
-    /// Process context; one at a time. Mainline: `set_attr_rdpmc()`,
+    /// Process context; the caller keeps calls apart. Mainline: `set_attr_rdpmc()`,
     /// `arch/x86/events/core.c:2670`.
     pub fn set_user_rdpmc(&self, new: UserRdpmc) {
         let old = self.user_rdpmc();
@@ -116,21 +117,21 @@ impl Builtin {
             (self.always, UserRdpmc::Always),
         ] {
             if new == mode {
-                // SAFETY: By the type invariant it is a static key. This is process context.
+                // SAFETY: By the type invariant `key` is a static key. This is process context.
                 unsafe { bindings::static_key_slow_inc(key.as_ptr()) };
             } else if old == mode {
-                // SAFETY: As above; it was incremented when `old` became what it is.
+                // SAFETY: As above. The key was incremented when `old` was set.
                 unsafe { bindings::static_key_slow_dec(key.as_ptr()) };
             }
         }
-        // SAFETY: The function may be called on every CPU with interrupts off; it takes no argument.
+        // SAFETY: `cr4_update_pce()` may be called on any CPU with interrupts off, and ignores its
+        // argument.
         unsafe { bindings::rpmu_helper_on_each_cpu(Some(self.update_pce), core::ptr::null_mut()) };
-        // CAST: the values are those of the member.
+        // CAST: the discriminants are the values of the member.
         self.attr_rdpmc().store(new as i32, Relaxed);
     }
 
-    /// Lets the tasks of `mm` execute `rdpmc`, as long as there is no [`disallow`](Self::disallow)
-    /// for it.
+    /// Lets the tasks of `mm` execute `rdpmc`, until [`disallow`](Self::disallow) is called as often.
     ///
     /// Process context, with `mm`'s lock held for writing.
     pub fn allow(&self, mm: &Mm) {
@@ -139,7 +140,7 @@ impl Builtin {
         }
     }
 
-    /// Takes back one [`allow`](Self::allow).
+    /// Reverts one [`allow`](Self::allow).
     ///
     /// Process context.
     pub fn disallow(&self, mm: &Mm) {
@@ -148,9 +149,9 @@ impl Builtin {
         }
     }
 
-    /// Makes CR4.PCE right on the CPUs that `mm` is loaded on. Others do so when they load it.
+    /// Brings CR4.PCE up to date on the CPUs that have `mm` loaded. Other CPUs do so when they load it.
     fn update_pce(&self, mm: &Mm) {
-        // SAFETY: `mm` is valid; the rest is as in `set_user_rdpmc()`.
+        // SAFETY: `mm` is valid. The rest is as in `set_user_rdpmc()`.
         unsafe {
             bindings::rpmu_helper_on_each_cpu_mask(
                 bindings::rpmu_helper_mm_cpumask(mm.as_raw().cast()),
@@ -161,38 +162,38 @@ impl Builtin {
     }
 
     fn this_cpu_dirty(&self, _irqs: &LocalInterruptDisabled) -> *mut u64 {
-        // SAFETY: By the type invariant it is `cpu_hw_events`. CAST: an `unsigned long` is a `u64`.
+        // CAST: an `unsigned long` is a `u64`.
+        // SAFETY: By the type invariant `events` is `cpu_hw_events`.
         unsafe { bindings::rpmu_helper_builtin_dirty(self.events.as_ptr()).cast() }
     }
 
-    /// The counters of this CPU that the kernel will set to 0 before a task that may execute `rdpmc`
-    /// runs, in the layout of IA32_PERF_GLOBAL_CTRL.
+    /// Returns the dirty counters of this CPU, which the kernel sets to 0 before a task runs that may
+    /// execute `rdpmc`, in the layout of IA32_PERF_GLOBAL_CTRL.
     pub fn dirty(&self, irqs: &LocalInterruptDisabled) -> u64 {
-        // SAFETY: The kernel accesses the mask on its own CPU and with interrupts off, as this is.
+        // SAFETY: The kernel accesses the mask on its own CPU with interrupts off, and so does this.
         unsafe { self.this_cpu_dirty(irqs).read() }
     }
 
-    /// Says which counters of this CPU the kernel will set to 0. They must not be in use then.
+    /// Sets the dirty counters of this CPU. They must not be in use when the kernel sets them to 0.
     pub fn set_dirty(&self, counters: u64, irqs: &LocalInterruptDisabled) {
         // SAFETY: As in `dirty()`.
         unsafe { self.this_cpu_dirty(irqs).write(counters) }
     }
 
-    /// Whether counters are to stop in SMM, as the built-in driver believes: it says so of each CPU
-    /// that comes.
+    /// Returns whether the built-in driver makes counters stop in SMM on CPUs that come up.
     pub fn freeze_on_smi(&self) -> bool {
         self.attr_freeze_on_smi().load(Relaxed) != 0
     }
 
-    /// Makes the built-in driver believe that they are, or are not.
+    /// Sets whether the built-in driver makes counters stop in SMM on CPUs that come up.
     pub fn set_freeze_on_smi(&self, on: bool) {
         self.attr_freeze_on_smi().store(on.into(), Relaxed);
     }
 
     fn attr_freeze_on_smi(&self) -> &Atomic<u64> {
-        // SAFETY: By the type invariant it is `x86_pmu`. The built-in driver writes the member in its
-        // file alone, which is not there now, and reads it with one access.
         // CAST: an `unsigned long` is a `u64`.
+        // SAFETY: By the type invariant `pmu` is `x86_pmu`. The built-in driver reads and writes the
+        // member as one word.
         unsafe {
             let attr = bindings::rpmu_helper_builtin_attr_freeze_on_smi(self.pmu.as_ptr());
             Atomic::from_ptr(attr.cast())
@@ -200,9 +201,9 @@ impl Builtin {
     }
 }
 
-/// How many reasons there are to let the tasks of `mm` execute `rdpmc`.
+/// Returns the count of reasons to let the tasks of `mm` execute `rdpmc`.
 fn allowed(mm: &Mm) -> &Atomic<i32> {
-    // SAFETY: `mm` is valid, and all access the member as an atomic.
+    // SAFETY: `mm` is valid, and the member is an `atomic_t`.
     unsafe {
         Atomic::from_ptr(bindings::rpmu_helper_mm_perf_rdpmc_allowed(
             mm.as_raw().cast(),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Handlers of non-maskable interrupts of this CPU: performance monitoring interrupts.
+//! Handlers of local non-maskable interrupts, such as the performance monitoring interrupt.
 //!
 //! C header: [`arch/x86/include/asm/nmi.h`](srctree/arch/x86/include/asm/nmi.h)
 
@@ -21,29 +21,29 @@ use kernel::{
     types::{NotThreadSafe, Opaque},
 };
 
-/// The name that the kernel knows the handler by.
+/// The name of the handler.
 ///
-/// `unregister_nmi_handler()` takes out the first handler of this name, whoever it belongs to. It
-/// must therefore not be `PMI`, which is the built-in driver's, and is not for callers to choose.
+/// `unregister_nmi_handler()` removes the first handler of this name, whatever registered it. So the name
+/// must not be `PMI`, the built-in driver's, and callers cannot choose it.
 const NAME: &CStr = c"rpmu";
 
-/// What to do when an NMI comes in.
+/// A handler of NMIs.
 pub trait Handler: Send + Sync {
     /// Called for every NMI of a CPU, on that CPU, whatever raised it.
     ///
-    /// Returns how many sources it has handled: 0 lets the kernel go on looking. With more than 1
-    /// the kernel expects an NMI too many soon and keeps silent about it.
+    /// Returns the number of sources that it has handled. After 0, the kernel asks other handlers. After
+    /// more than 1, the kernel tolerates one unknown NMI soon afterwards.
     ///
     /// # Context
     ///
-    /// An NMI comes in anywhere: with interrupts off, in the middle of a store to the very data
-    /// that this wants to look at, while a lock is held. So there is no allocation, no sleeping, no
-    /// lock, no printing and no panic in here, and data that others write is either atomic or
-    /// guarded as [`CpuCell`](crate::kern::percpu::CpuCell) is.
+    /// An NMI interrupts anything: code with interrupts off, code that holds a lock, a store to the very
+    /// data that the handler reads. So the handler must not allocate, sleep, take a lock, print or
+    /// panic, and data that other code writes must be atomic, or guarded as
+    /// [`CpuCell`](crate::kern::percpu::CpuCell) is.
     fn handle(&self, nmi: &NmiContext) -> u32;
 }
 
-/// Proof that the code runs in an NMI.
+/// Proof of NMI context.
 pub struct NmiContext {
     /// Valid as long as the context: until the handler returns.
     regs: *mut bindings::pt_regs,
@@ -51,21 +51,20 @@ pub struct NmiContext {
 }
 
 impl NmiContext {
-    /// Proof that interrupts are off, for what needs only that.
+    /// Returns the proof that interrupts are off.
     #[inline]
     pub fn irqs(&self) -> &LocalInterruptDisabled {
-        // SAFETY: The processor enters an NMI with interrupts off and the kernel does not turn them
-        // on before it returns from it. `self` exists no longer than the handler's call, and
-        // neither does a reference that borrows from it.
+        // SAFETY: The processor enters an NMI with interrupts off, and the kernel does not turn them on
+        // before it returns from the NMI. `self` exists during the handler's call only, and the
+        // reference borrows from it.
         unsafe { bindings::inline::assume_irqs_disabled() }
     }
 
-    /// The registers of what was interrupted, for the functions of perf core that want them.
+    /// Returns the registers of the interrupted code, for functions of the perf core.
     #[inline]
     pub fn regs(&self) -> &Opaque<bindings::pt_regs> {
         // CAST: `Opaque` is a transparent wrapper.
-        // SAFETY: The kernel passes valid registers to the handler, and they stay so until it
-        // returns.
+        // SAFETY: The kernel passes valid registers to the handler, which stay valid until it returns.
         unsafe { &*self.regs.cast() }
     }
 
@@ -77,11 +76,11 @@ impl NmiContext {
     }
 }
 
-/// What [`callback`] passes to the handler, as the kernel passes nothing. Null when no handler is
-/// registered; otherwise what [`Arc::into_raw`] returned for the registered handler.
+/// The handler for [`callback`], to which the kernel passes no data: the result of [`Arc::into_raw`] for
+/// the registered handler, or null if there is none.
 static HANDLER: Atomic<*mut c_void> = Atomic::new(null_mut());
 
-/// A registered handler. Dropping it unregisters the handler, and waits until it runs nowhere.
+/// A registered handler. Dropping unregisters the handler, and waits until it runs on no CPU.
 ///
 /// # Invariants
 ///
@@ -94,16 +93,16 @@ pub struct Registration<T: Handler> {
 }
 
 // SAFETY: A registration is a reference count of a `T`, which is `Send + Sync`, and an entry of a
-// list with its own lock. Both may be let go from any thread.
+// list with its own lock. Both may be released by any thread.
 unsafe impl<T: Handler> Send for Registration<T> {}
 
-// SAFETY: A shared reference to a registration gives access to nothing.
+// SAFETY: A registration has no methods that take a shared reference.
 unsafe impl<T: Handler> Sync for Registration<T> {}
 
 impl<T: Handler> Registration<T> {
-    /// Registers a handler: on return it is called for every NMI on every CPU.
+    /// Registers a handler, which is called for every NMI on every CPU from now on.
     ///
-    /// `EBUSY` if this module has one registered already. Process context.
+    /// Fails with `EBUSY` if this module has a handler already, or with `ENOMEM`. Process context.
     pub fn new(handler: Arc<T>) -> Result<Self> {
         let action = KBox::pin(
             Opaque::new(bindings::nmiaction {
@@ -113,8 +112,8 @@ impl<T: Handler> Registration<T> {
             }),
             GFP_KERNEL,
         )?;
-        // SAFETY: Nobody else knows of `action` yet, it is initialised, and it stays where it is
-        // because it is pinned. An empty list points to itself.
+        // SAFETY: `action` is initialised and pinned, and nothing else refers to it yet. An empty list
+        // points to itself.
         unsafe {
             let list = &raw mut (*action.get()).list;
             (*list).next = list;
@@ -126,22 +125,21 @@ impl<T: Handler> Registration<T> {
             .cmpxchg(null_mut(), handler.cast(), ordering::Full)
             .is_err()
         {
-            // SAFETY: `handler` is from `into_raw` above and nothing else uses it.
+            // SAFETY: `handler` is from `into_raw` above, and nothing else uses it.
             drop(unsafe { Arc::from_raw(handler) });
             return Err(EBUSY);
         }
 
         // SAFETY: `action` is initialised, its list is empty, and it stays valid until `drop` has
-        // taken it out again. `callback` may be called from here on: `HANDLER` has been set before,
-        // to a `T`.
+        // unregistered it. `callback` may be called from here on, and `HANDLER` has been set to a `T`.
         let ret = unsafe { bindings::__register_nmi_handler(bindings::NMI_LOCAL, action.get()) };
         if let Err(err) = to_result(ret) {
             HANDLER.store(null_mut(), ordering::Release);
-            // SAFETY: `handler` is from `into_raw` above; the kernel has not taken `callback`.
+            // SAFETY: `handler` is from `into_raw` above, and `callback` has not been registered.
             drop(unsafe { Arc::from_raw(handler) });
             return Err(err);
         }
-        // INVARIANT: Both have just been done.
+        // INVARIANT: The handler has been registered and `HANDLER` set above.
         Ok(Self {
             _action: action,
             // SAFETY: `into_raw` does not return null.
@@ -152,12 +150,13 @@ impl<T: Handler> Registration<T> {
 
 impl<T: Handler> Drop for Registration<T> {
     fn drop(&mut self) {
-        // SAFETY: `NAME` is a valid C string. By the type invariant the entry of this name is ours.
-        // This waits (`synchronize_rcu()`) until no CPU runs the handler or looks at the entry.
+        // SAFETY: `NAME` is a valid C string. By the type invariant the entry of this name is
+        // `_action`. The function waits (`synchronize_rcu()`) until no CPU runs the handler or reads
+        // the entry.
         unsafe { bindings::unregister_nmi_handler(bindings::NMI_LOCAL, NAME.as_char_ptr()) };
         HANDLER.store(null_mut(), ordering::Release);
-        // SAFETY: By the type invariant `handler` owns a reference, and nobody can get at it
-        // through `HANDLER` any more.
+        // SAFETY: By the type invariant `handler` owns a reference, and `HANDLER` does not lead to it
+        // any more.
         drop(unsafe { Arc::from_raw(self.handler.as_ptr()) });
     }
 }
@@ -166,13 +165,11 @@ impl<T: Handler> Drop for Registration<T> {
 ///
 /// # Safety
 ///
-/// Only for the kernel to call, in an NMI, while a [`Registration<T>`] exists or is being made or
-/// dropped.
+/// To be called by the kernel, in an NMI, while a [`Registration<T>`] exists or is being made or dropped.
 unsafe extern "C" fn callback<T: Handler>(_type: c_uint, regs: *mut bindings::pt_regs) -> c_int {
     let handler: *const T = HANDLER.load(ordering::Acquire).cast();
-    // SAFETY: `HANDLER` is set before this function can be called and reset after it can be called
-    // for the last time, and it is this `T`, because there is one registration at a time and both
-    // are from the same.
+    // SAFETY: `HANDLER` is set before this function is registered, and reset after it has been
+    // unregistered. It holds a `T`, as there is one registration at a time, which has set both.
     let handler = unsafe { &*handler };
     let nmi = NmiContext {
         regs,

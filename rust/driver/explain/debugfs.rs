@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the driver says of itself in debugfs, for root: `rpmu/`.
+//! The directory `rpmu/` in debugfs, for root.
 //!
-//! Nothing of it is an interface that programs may rely on. It is there as long as the module is
-//! loaded; where the kernel has no debugfs, nothing is lost.
+//! Its files are no interface for programs. They exist as long as the module is loaded. A kernel without
+//! debugfs only lacks these reports.
 
 use super::{refusals, snapshot::Snapshot};
 use crate::{driver::Machine, kern::cpu::possible_cpus};
@@ -16,7 +16,7 @@ use kernel::{
     sync::Arc,
 };
 
-/// The files. Dropping it takes them away, and waits for who reads one.
+/// The files. Dropping removes them, and waits until none is being read.
 #[pin_data]
 pub(crate) struct Files {
     #[pin]
@@ -37,7 +37,7 @@ impl Files {
             };
             let subdir = dir.subdir(&name);
             let file = subdir.read_only_file(c"schedule", schedule);
-            // It keeps its directory alive.
+            // The file keeps its directory alive.
             schedules.push(KBox::pin_init(file, GFP_KERNEL)?, GFP_KERNEL)?;
         }
         KBox::pin_init(

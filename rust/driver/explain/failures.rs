@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The events and groups that found no place on a CPU, and why: the last few.
+//! The last events and groups that got no counter on a CPU, and the reasons.
 //!
-//! Kept where a placement fails, as values, and put into words when somebody asks
-//! ([`snapshot`](super::snapshot)). One that has been placed since is still in here; who asks leaves
-//! it out.
+//! A failure is recorded as values, and put into words when debugfs is read
+//! ([`snapshot`](super::snapshot)). An event that has got a counter since is still recorded here; the reader
+//! leaves it out.
 
 use crate::{
     kern::{caller::Caller, ticks::Ticks},
@@ -13,32 +13,31 @@ use crate::{
 };
 use kernel::prelude::*;
 
-/// So many are kept for a CPU.
+/// The number of failures that are kept for a CPU.
 pub(in crate::driver) const KEPT: usize = 8;
 
-/// An event, or the leader of a group, that found no place.
+/// An event, or the leader of a group, that got no counter.
 #[derive(Clone, Copy)]
-pub(in crate::driver) struct Unplaced {
-    /// When that was last.
+pub(in crate::driver) struct Failure {
+    /// The time of the last failure.
     pub(in crate::driver) when: Ticks,
-    /// How often it was, as far as is known.
+    /// The number of failures since it is recorded here.
     pub(in crate::driver) times: u32,
-    /// The perf core's number of the event.
+    /// The event's id (`PERF_EVENT_IOC_ID`).
     pub(in crate::driver) number: u64,
     /// `attr.type` and `attr.config`.
     pub(in crate::driver) asked_for: (u32, u64),
-    /// Events of the group, the leader included.
+    /// The number of events in the group, the leader included.
     pub(in crate::driver) members: u32,
-    /// Whether it must always be on a counter, and so is in the error state now.
+    /// Whether it is pinned, and so in the error state now.
     pub(in crate::driver) pinned: bool,
-    /// Who it counts for, if it does not count for all of the CPU.
+    /// The task that it counts, unless it counts all of the CPU.
     pub(in crate::driver) task: Option<Caller>,
     pub(in crate::driver) explanation: Explanation,
 }
 
-impl Unplaced {
-    /// The event, with so many `members` in its group, finds no place now on the CPU that this runs
-    /// on.
+impl Failure {
+    /// Describes the failure of `event`, with so many `members` in its group, on this CPU now.
     fn now<T: Operations>(event: &Event<T>, members: u32, explanation: Explanation) -> Self {
         Self {
             when: Ticks::now(),
@@ -53,49 +52,49 @@ impl Unplaced {
     }
 }
 
-/// The last ones of a CPU.
+/// The last failures of a CPU.
 ///
 /// # Invariants
 ///
 /// `next` is below [`KEPT`].
-pub(in crate::driver) struct UnplacedList {
-    slots: KBox<[Option<Unplaced>; KEPT]>,
-    /// Where one goes that is not there yet.
+pub(in crate::driver) struct Failures {
+    slots: KBox<[Option<Failure>; KEPT]>,
+    /// The slot for the next event that is not recorded yet.
     next: usize,
 }
 
-impl UnplacedList {
-    /// `ENOMEM`, or an empty one.
+impl Failures {
+    /// Makes an empty list. Fails with `ENOMEM`.
     pub(in crate::driver) fn new() -> Result<Self> {
         let slots = KBox::init(pin_init::init_array_from_fn(|_| None), GFP_KERNEL)?;
         // INVARIANT: 0 is below `KEPT`.
         Ok(Self { slots, next: 0 })
     }
 
-    /// Keeps the event: in its own place if it is there already, else in that of who came first.
+    /// Records a failure of `event`, in the event's slot if it has one, else in place of the oldest event.
     pub(in crate::driver) fn push<T: Operations>(
         &mut self,
         event: &Event<T>,
         members: u32,
         explanation: Explanation,
     ) {
-        let mut unplaced = Unplaced::now(event, members, explanation);
+        let mut failure = Failure::now(event, members, explanation);
         for slot in self.slots.iter_mut().flatten() {
-            if slot.number == unplaced.number {
-                unplaced.times = slot.times.saturating_add(1);
-                *slot = unplaced;
+            if slot.number == failure.number {
+                failure.times = slot.times.saturating_add(1);
+                *slot = failure;
                 return;
             }
         }
         if let Some(slot) = self.slots.get_mut(self.next) {
-            *slot = Some(unplaced);
+            *slot = Some(failure);
         }
-        // INVARIANT: A remainder.
+        // INVARIANT: A remainder of `KEPT` is below it.
         self.next = (self.next + 1) % KEPT;
     }
 
-    /// All of them.
-    pub(in crate::driver) fn slots(&self) -> &[Option<Unplaced>; KEPT] {
+    /// Returns the slots, in no order.
+    pub(in crate::driver) fn slots(&self) -> &[Option<Failure>; KEPT] {
         &self.slots
     }
 }

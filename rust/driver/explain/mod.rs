@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the driver says of itself: who was refused, who failed, who has which counter.
+//! Reports in debugfs: refused events, events that got no counter, and the holders of the counters.
 
 pub(super) mod debugfs;
 pub(super) mod failures;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The last calls of `perf_event_open()` that were refused, and why: `rpmu/refusals` in debugfs.
+//! The last calls of `perf_event_open()` that were refused, and the reasons: `rpmu/refusals` in debugfs.
 //!
-//! An errno cannot say more than its name. Who got one finds here what it was about.
+//! An errno says little. A user who gets one finds the reason for it here.
 
 use crate::{
     kern::caller::Caller,
@@ -21,24 +21,24 @@ use kernel::{
     time::{Instant, Monotonic},
 };
 
-/// So many are kept.
+/// The number of refusals that are kept.
 const KEPT: usize = 64;
 
-/// One refusal.
+/// A refused event.
 #[derive(Clone, Copy)]
 pub(in crate::driver) struct Refused {
     when: Instant<Monotonic>,
     caller: Caller,
     attr: Attributes,
-    /// The CPU that the event was to be bound to.
+    /// The CPU to which the event was to be bound.
     cpu: Option<CpuId>,
-    /// Events of this PMU that were in the group already.
+    /// The number of events of this PMU that were in the group already.
     group: u32,
     explanation: Explanation,
 }
 
 impl Refused {
-    /// The current task has been refused an event. Process context.
+    /// Describes the refusal of `event` to the current task. Process context.
     pub(in crate::driver) fn now<T: Operations>(
         attr: Attributes,
         event: &NewEvent<'_, T>,
@@ -56,7 +56,7 @@ impl Refused {
         }
     }
 
-    /// Has who traces know. `event` is the one that is refused.
+    /// Emits the tracepoint. `event` is the refused event.
     pub(in crate::driver) fn trace<T: Operations>(&self, event: &NewEvent<'_, T>) {
         let error = Error::from(self.explanation.refusal);
         trace::refused(event, self.group, error, &self.explanation);
@@ -101,23 +101,24 @@ impl fmt::Display for Refused {
     }
 }
 
-/// The last refusals.
+/// A ring of the last refusals.
 ///
 /// # Invariants
 ///
 /// `next` is below [`KEPT`].
 struct Ring {
     slots: [Option<Refused>; KEPT],
-    /// Where the next one goes.
+    /// The slot for the next refusal.
     next: usize,
 }
 
-/// The last refusals, for everybody.
+/// The last refusals, of all tasks.
 pub(in crate::driver) struct Refusals(Pin<KBox<Mutex<Ring>>>);
 
 impl Refusals {
+    /// Makes an empty list. Fails with `ENOMEM`.
     pub(in crate::driver) fn new() -> Result<Self> {
-        // In its place at once: it is too large for the stack.
+        // Initialised in place: the ring is too large for the stack.
         let ring = new_mutex!(init!(Ring {
             slots <- pin_init::init_array_from_fn(|_| None),
             next: 0,
@@ -125,19 +126,19 @@ impl Refusals {
         Ok(Self(KBox::pin_init(ring, GFP_KERNEL)?))
     }
 
-    /// Keeps one more, in the place of the oldest. Process context.
+    /// Records a refusal, in place of the oldest one. Process context.
     pub(in crate::driver) fn push(&self, refused: Refused) {
         let mut ring = self.0.lock();
         let next = ring.next;
         if let Some(slot) = ring.slots.get_mut(next) {
             *slot = Some(refused);
         }
-        // INVARIANT: A remainder.
+        // INVARIANT: A remainder of `KEPT` is below it.
         ring.next = (next + 1) % KEPT;
     }
 }
 
-/// Writes what the lines of [`Refusals`] mean.
+/// Writes the lines that explain those of [`Refusals`].
 pub(super) fn write_header(f: &mut fmt::Formatter<'_>) -> fmt::Result {
     writeln!(
         f,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Who has which counter of a CPU, and who waits for one: `rpmu/cpuN/schedule` in debugfs.
+//! The events on the counters of a CPU, and those that wait: `rpmu/cpuN/schedule` in debugfs.
 //!
-//! The CPU itself looks, in an interrupt. That comes in between callbacks, not during one, so it
-//! finds the schedule at rest, and needs no lock that a callback would have to wait for. Those that wait
-//! for their turn are found by looking, too: they are not tried, and nothing is kept of that.
+//! The CPU itself takes the snapshot, in an interrupt. Callbacks run with interrupts off, so that the
+//! schedule is consistent then, and no lock is needed. Events that wait in the rotation are read from the
+//! perf core: they are not tried, so nothing has been recorded about them.
 
-use super::failures::{self, Unplaced};
+use super::failures::{self, Failure};
 use crate::{
     driver::{CorePmu, Driver},
     kern::{call::call_on, caller::Caller},
@@ -18,13 +18,13 @@ use crate::{
 };
 use kernel::{cpu::CpuId, fmt, interrupt::LocalInterruptDisabled, prelude::*};
 
-/// So many events that wait are shown.
+/// The largest number of waiting events that is shown.
 const WAITING: usize = 32;
 
-/// An event.
+/// The description of an event.
 #[derive(Clone, Copy)]
 struct Shown {
-    /// The perf core's number of it, and of the leader of its group.
+    /// Its id and that of the group's leader (`PERF_EVENT_IOC_ID`).
     number: u64,
     group: u64,
     /// `attr.type`, `attr.config` and `attr.config1`.
@@ -32,12 +32,12 @@ struct Shown {
     config: u64,
     config1: u64,
     pinned: bool,
-    /// Who it counts for, if it does not count for all of the CPU.
+    /// The task that it counts, unless it counts all of the CPU.
     task: Option<Caller>,
 }
 
 impl Shown {
-    /// The event is on this CPU, or should be.
+    /// Describes `event`, which is on this CPU or waits there.
     fn new(event: &Event<Driver>, group: u64) -> Self {
         let (event_type, config) = event.asked_for();
         Self {
@@ -73,62 +73,64 @@ impl core::fmt::Display for Shown {
     }
 }
 
-/// An event that has a counter.
+/// An event on a counter.
 #[derive(Clone, Copy)]
 struct Holder {
     counter: CounterId,
-    /// The schedule's entry.
+    /// Its entry in the schedule.
     entry: Entry<EventId>,
     event: Shown,
-    /// How long it has had the counter, in milliseconds.
+    /// The time that it has had the counter, in milliseconds.
     age: u32,
 }
 
-/// An event that should count, and is on no counter.
+/// An event that waits for a counter.
 #[derive(Clone, Copy)]
 struct Waiting {
     event: Shown,
-    /// Whether its group is pinned, and so is not tried again.
+    /// Whether its group is in the error state: pinned, and not tried again.
     is_error: bool,
-    /// Whether others take turns with it.
+    /// Whether it waits in the rotation.
     waits_for_its_turn: bool,
-    /// The counters that it may have.
+    /// The counters that can count it.
     counters: CounterMask,
-    /// How long it has counted so far, in milliseconds.
+    /// The time that it has counted so far, in milliseconds.
     counted: u64,
 }
 
-/// The counters of a CPU that are in use, and who waits.
+/// The events on the counters of a CPU, and those that wait.
 pub(in crate::driver) struct Snapshot {
     holders: [Option<Holder>; MAX_COUNTERS],
-    /// The newest first.
+    /// The newest event first.
     waiting: [Option<Waiting>; WAITING],
-    /// How many wait besides.
+    /// The number of further events that wait.
     more: usize,
-    unplaced: [Option<Unplaced>; failures::KEPT],
-    /// Whether those that were not tried get their turn sooner or later ([`Policy`]).
+    failures: [Option<Failure>; failures::KEPT],
+    /// Whether groups that were not tried wait in the rotation ([`Policy`]).
     takes_turns: bool,
 }
 
 impl Snapshot {
-    /// Has `cpu` look at what it has. `ENXIO` if it is off, or `ENOMEM`. Process context.
+    /// Takes a snapshot of `cpu`. Fails with `ENXIO` if the CPU is offline, or with `ENOMEM`. Process
+    /// context.
     pub(in crate::driver) fn take(pmu: &CorePmu, cpu: CpuId) -> Result<KBox<Self>> {
         let mut snapshot = KBox::init(
             init!(Self {
                 holders <- pin_init::init_array_from_fn(|_| None),
                 waiting <- pin_init::init_array_from_fn(|_| None),
                 more: 0,
-                unplaced <- pin_init::init_array_from_fn(|_| None),
+                failures <- pin_init::init_array_from_fn(|_| None),
                 takes_turns: pmu.ops().hardware.policy == Policy::Rpmu,
             }),
             GFP_KERNEL,
         )?;
         call_on(cpu, |irqs| snapshot.look(pmu, irqs))?;
-        let newest_first = |slot: &Option<Unplaced>| slot.map(|unplaced| unplaced.when.age());
-        snapshot.unplaced.sort_unstable_by_key(newest_first);
+        let newest_first = |slot: &Option<Failure>| slot.map(|failure| failure.when.age());
+        snapshot.failures.sort_unstable_by_key(newest_first);
         Ok(snapshot)
     }
 
+    /// Fills in the snapshot, on the CPU.
     fn look(&mut self, pmu: &CorePmu, irqs: &LocalInterruptDisabled) {
         let Some(cx) = pmu.on_cpu(irqs) else { return };
         let Some(own) = pmu.ops().cpus.this_cpu(irqs).own.borrow(irqs) else {
@@ -158,7 +160,7 @@ impl Snapshot {
             }
             None => self.more = self.more.saturating_add(1),
         });
-        self.unplaced = *own.unplaced.slots();
+        self.failures = *own.failures.slots();
     }
 }
 
@@ -191,17 +193,17 @@ impl Snapshot {
         self.holders.iter().flatten()
     }
 
-    /// Who waits, in the order in which they were opened.
+    /// Returns the waiting events, in the order in which they were opened.
     fn waiting(&self) -> impl Iterator<Item = &Waiting> + Clone {
         self.waiting.iter().rev().flatten()
     }
 
-    /// The event that stands for its group, among those that wait: the first.
+    /// Returns the first waiting event of `group`.
     fn first_of(&self, group: u64) -> Option<&Waiting> {
         self.waiting().find(|it| it.event.group == group)
     }
 
-    /// Who has the counters that are wanted, as it is now.
+    /// Writes the events that hold the `wanted` counters now.
     fn fmt_holders(
         &self,
         wanted: CounterMask,
@@ -219,36 +221,36 @@ impl Snapshot {
         f.write_str("\n")
     }
 
-    /// Who found no place, and what for.
-    fn fmt_unplaced(&self, unplaced: &Unplaced, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (event_type, config) = unplaced.asked_for;
+    /// Writes a failure, its reason, and the events that hold the counters now.
+    fn fmt_failure(&self, failure: &Failure, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (event_type, config) = failure.asked_for;
         write!(
             f,
             "{}type={event_type} config={config:#x} id={} members={} failed={} ms_ago={}",
-            if unplaced.pinned { "error " } else { "waits " },
-            unplaced.number,
-            unplaced.members,
-            unplaced.times,
-            unplaced.when.age(),
+            if failure.pinned { "error " } else { "waits " },
+            failure.number,
+            failure.members,
+            failure.times,
+            failure.when.age(),
         )?;
-        match unplaced.task {
+        match failure.task {
             Some(task) => write!(f, " task={task}")?,
             None => f.write_str(" task=none, all of the CPU")?,
         }
-        write!(f, ": {}", unplaced.explanation)?;
-        self.fmt_holders(unplaced.explanation.counters(), "; ", f)
+        write!(f, ": {}", failure.explanation)?;
+        self.fmt_holders(failure.explanation.counters(), "; ", f)
     }
 
-    /// Why a group waits, of which this is the first event: what was in the way when it was tried, or
-    /// why it was not.
+    /// Writes why the group with this `first` event waits: the reason of its failure, or why it was not
+    /// tried.
     fn fmt_group(&self, first: &Waiting, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let is_in_group = |it: &&Waiting| it.event.group == first.event.group;
         let members = self.waiting().filter(is_in_group);
-        let is_known = |it: &&Unplaced| members.clone().any(|one| one.event.number == it.number);
+        let is_known = |it: &&Failure| members.clone().any(|one| one.event.number == it.number);
         let waits_for_turn = first.waits_for_its_turn && !first.is_error;
         if !waits_for_turn {
-            if let Some(unplaced) = self.unplaced.iter().flatten().find(is_known) {
-                return self.fmt_unplaced(unplaced, f);
+            if let Some(failure) = self.failures.iter().flatten().find(is_known) {
+                return self.fmt_failure(failure, f);
             }
         }
         write!(
@@ -294,12 +296,12 @@ impl fmt::Display for Snapshot {
             writeln!(f, "# and {} events more", self.more)?;
         }
         f.write_str("# the last that found no place, and are not here now\n")?;
-        for unplaced in self.unplaced.iter().flatten() {
-            let number = unplaced.number;
+        for failure in self.failures.iter().flatten() {
+            let number = failure.number;
             let is_placed = self.holders().any(|it| it.event.number == number);
             let waits = self.waiting().any(|it| it.event.number == number);
             if !is_placed && !waits {
-                self.fmt_unplaced(unplaced, f)?;
+                self.fmt_failure(failure, f)?;
             }
         }
         Ok(())

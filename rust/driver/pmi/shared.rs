@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The state of a CPU that the PMI shares with callbacks.
+//! The state of a CPU that callbacks share with the PMI.
 
 use crate::{
     driver::hw::Hardware,
@@ -10,27 +10,27 @@ use crate::{
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use kernel::interrupt::LocalInterruptDisabled;
 
-/// [`MAX_COUNTERS`] rounded up, so that masking an index bounds it.
+/// [`MAX_COUNTERS`] rounded up to a power of two, so that a mask bounds an index.
 const SLOTS: usize = MAX_COUNTERS.next_power_of_two();
 
-/// What callbacks on a CPU share with the PMI that may interrupt them.
+/// The state that callbacks on a CPU share with the PMI, which may interrupt them.
 ///
-/// Only the CPU itself writes it, except `unknown`. So each store takes effect at once for whoever
-/// comes next on the CPU, and no ordering is needed. `active` is written by callbacks only; what an
-/// NMI may change too is changed by `compare_exchange`.
+/// Only the CPU itself writes it, except `unknown`. So the CPU sees each store at once, in an NMI too,
+/// and no ordering is needed. Only callbacks write `active`; `halted`, which an NMI writes too, is
+/// changed by `compare_exchange`.
 pub(in crate::driver) struct Shared {
     /// The counters whose events the PMI may handle: their registers are complete.
     active: AtomicU64,
-    /// Those of them whose events an NMI has stopped, which is not in the schedule's books yet.
+    /// Those of them that an NMI has stopped and that the shadow still takes for running.
     halted: AtomicU64,
-    /// What GLOBAL_CTRL is to be after the PMI, but for what is halted. 0 while the PMU is disabled,
-    /// and in a PMI.
+    /// The value of GLOBAL_CTRL after the PMI, but for halted counters. 0 while the PMU is disabled, and
+    /// in a PMI.
     enabled: AtomicU64,
-    /// Index of the event on each active counter.
+    /// The index of the event that was last activated on each counter.
     events: [AtomicU32; SLOTS],
-    /// Whether it is unknown what the registers hold. They are not to be used then.
+    /// Whether the registers may hold anything. They must not be used then.
     unknown: AtomicBool,
-    /// Whether overflows could not be acknowledged.
+    /// Whether there were overflows that could not be acknowledged.
     stuck: AtomicBool,
 }
 
@@ -47,7 +47,7 @@ impl Shared {
     }
 
     fn event_on(&self, counter: CounterId) -> &AtomicU32 {
-        // The mask changes nothing, and leaves no panic path for the NMI.
+        // The mask changes no index, and leaves no panic path for the NMI.
         &self.events[counter.index() & (SLOTS - 1)]
     }
 
@@ -66,7 +66,7 @@ impl Shared {
         self.active.store(active & !counter.mask().bits(), Relaxed);
     }
 
-    /// The event that the PMI may handle on `counter`.
+    /// Returns the event that the PMI may handle on `counter`.
     pub(in crate::driver) fn active_event(&self, counter: CounterId) -> Option<EventId> {
         let handled = self.active.load(Relaxed) & !self.halted.load(Relaxed);
         if !CounterMask::from_bits(handled).contains(counter) {
@@ -75,33 +75,33 @@ impl Shared {
         self.last_event(counter)
     }
 
-    /// The event that was last activated on `counter`, if it has not been removed since.
+    /// Returns the id of the event that was last activated on `counter`; the event may have left since.
     pub(in crate::driver) fn last_event(&self, counter: CounterId) -> Option<EventId> {
-        // CAST: what `activate()` has stored.
+        // CAST: `activate()` has stored an index.
         EventId::from_index(self.event_on(counter).load(Relaxed) as usize)
     }
 
-    /// Stops `counter` in an NMI.
+    /// Halts `counter`, in an NMI.
     ///
-    /// The register shadow may be in use by who was interrupted. So the counter is only left out of
-    /// GLOBAL_CTRL, which the shadow takes for on, until a callback settles it
+    /// The interrupted code may be using the register shadow. So the counter is only left out of
+    /// GLOBAL_CTRL, and the shadow takes it for running, until a callback brings the shadow up to date
     /// ([`halted`](Self::halted)).
     pub(in crate::driver) fn halt(&self, counter: CounterId) {
         self.set_halted(counter.mask(), true);
     }
 
-    /// Whether that has been done, and not been settled yet.
+    /// Returns whether `counter` is active and halted.
     pub(in crate::driver) fn is_halted(&self, counter: CounterId) -> bool {
         let halted = self.halted.load(Relaxed) & self.active.load(Relaxed);
         CounterMask::from_bits(halted).contains(counter)
     }
 
-    /// What has been halted and not been settled.
+    /// Returns the counters that are halted and that the shadow takes for running.
     pub(in crate::driver) fn halted(&self) -> CounterMask {
         CounterMask::from_bits(self.halted.load(Relaxed))
     }
 
-    /// Says that it has been settled, or that it has not.
+    /// Halts `counters`, or records that they are halted no longer.
     pub(in crate::driver) fn set_halted(&self, counters: CounterMask, halt: bool) {
         let mut halted = self.halted.load(Relaxed);
         loop {
@@ -123,18 +123,18 @@ impl Shared {
         }
     }
 
-    /// Says what GLOBAL_CTRL is to be after the PMI.
+    /// Sets the value of GLOBAL_CTRL after the PMI.
     pub(in crate::driver) fn set_enabled(&self, counters: CounterMask) {
         self.enabled.store(counters.bits(), Relaxed);
     }
 
-    /// Returns what GLOBAL_CTRL is to be after the PMI, and keeps it at 0 until that is
+    /// Returns the value of GLOBAL_CTRL after the PMI, and makes it 0 until it is
     /// [set](Self::set_enabled) again.
     pub(in crate::driver) fn take_enabled(&self) -> CounterMask {
         CounterMask::from_bits(self.enabled.swap(0, Relaxed))
     }
 
-    /// Lets the enabled counters count, unless they are halted. Nothing, if none is enabled.
+    /// Lets the enabled counters count, except halted ones. Does nothing if none is enabled.
     pub(in crate::driver) fn run(&self, hardware: &Hardware, irqs: &LocalInterruptDisabled) {
         let enabled = self.enabled.load(Relaxed);
         if enabled == 0 {
@@ -143,35 +143,35 @@ impl Shared {
         loop {
             let halted = self.halted.load(Relaxed);
             hardware.run(CounterMask::from_bits(enabled & !halted), irqs);
-            // An NMI in between may have halted one more, and this has let it go again.
+            // An NMI in between may have halted a counter that this write has let run again.
             if self.halted.load(Relaxed) == halted {
                 return;
             }
         }
     }
 
-    /// Says that it is unknown what the registers hold. No event may be on the CPU. By any CPU.
+    /// Records that the registers may hold anything. No event may be on the CPU. Any CPU.
     pub(in crate::driver) fn forget(&self) {
         self.unknown.store(true, Relaxed);
     }
 
-    /// Whether it is unknown what the registers hold.
+    /// Returns whether the registers may hold anything.
     pub(in crate::driver) fn is_unknown(&self) -> bool {
         self.unknown.load(Relaxed)
     }
 
-    /// Whether it was unknown what the registers hold. It is known from now on.
+    /// Returns whether the registers may hold anything, and records that they are known from now on.
     pub(in crate::driver) fn was_unknown(&self) -> bool {
         Self::take(&self.unknown)
     }
 
-    /// Says that overflows could not be acknowledged, and halts all `counters`.
+    /// Records that there were overflows that could not be acknowledged, and halts all `counters`.
     pub(in crate::driver) fn set_stuck(&self, counters: CounterMask) {
         self.stuck.store(true, Relaxed);
         self.set_halted(counters, true);
     }
 
-    /// Whether overflows could not be acknowledged, and all counters were halted. Once.
+    /// Returns whether there were overflows that could not be acknowledged, once each time.
     pub(in crate::driver) fn was_stuck(&self) -> bool {
         Self::take(&self.stuck)
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The files with which something is set.
+//! The settings of a PMU that are files in sysfs.
 
 use crate::{
     driver::{CorePmu, Driver},
@@ -9,7 +9,7 @@ use crate::{
 };
 use kernel::prelude::*;
 
-/// `rdpmc`: whether user space may read counters by itself.
+/// `rdpmc`: the tasks that may read counters with that instruction.
 ///
 /// Mainline: `set_attr_rdpmc()`, `arch/x86/events/core.c:2670`.
 pub(super) struct Rdpmc;
@@ -27,7 +27,7 @@ impl Setting<Driver> for Rdpmc {
     }
 }
 
-/// `freeze_on_smi`: whether counters stop while firmware runs.
+/// `freeze_on_smi`: whether counters stop in system management mode.
 ///
 /// Mainline: `freeze_on_smi_store()`, `arch/x86/events/intel/core.c:7135`.
 pub(super) struct FreezeOnSmi;
@@ -52,7 +52,7 @@ impl Setting<Driver> for FreezeOnSmi {
     }
 }
 
-/// `allow_tsx_force_abort`: whether transactions may be made to abort for counter 3.
+/// `allow_tsx_force_abort`: whether TSX transactions may be made to abort for counter 3.
 ///
 /// Mainline: `set_sysctl_tfa()`, `arch/x86/events/intel/core.c:7184`.
 pub(super) struct AllowForceAbort;
@@ -62,7 +62,7 @@ impl Setting<Driver> for AllowForceAbort {
     const MODE: u16 = 0o644;
 
     fn get(pmu: &CorePmu) -> bool {
-        pmu.ops().transactions.abort_is_allowed()
+        pmu.ops().tfa.abort_is_allowed()
     }
 
     fn set(pmu: &CorePmu, on: bool) -> Result {
@@ -70,10 +70,10 @@ impl Setting<Driver> for AllowForceAbort {
         if !driver.can_resched {
             return Err(EOPNOTSUPP);
         }
-        if !driver.transactions.allow_abort(on) {
+        if !driver.tfa.allow_abort(on) {
             return Ok(());
         }
-        // Off: the event on the counter leaves it. On: an event that has waited for it gets it.
+        // Off: an event on the counter leaves it. On: an event that waits for it gets it.
         for cpu in online_cpus() {
             pmu.resched(cpu);
         }

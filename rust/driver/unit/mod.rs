@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Features with state of their own on each CPU or core.
+//! Features that have their own state, of a PMU, a core or a CPU.
 
 pub(super) mod rdpmc;
 pub(super) mod smi;

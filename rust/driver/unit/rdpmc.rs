@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Counters that user space reads by itself, with `rdpmc`.
+//! Counters that user space reads with `rdpmc`.
 //!
-//! That works where the built-in driver has initialised: the kernel code behind it is that driver's
-//! ([`x86::builtin`](crate::x86::builtin)). Where it has not, no event says that it can be read so,
-//! and the file `rdpmc` is 0 and stays that.
+//! This works only if the built-in driver has initialised, whose code in the kernel it uses
+//! ([`x86::builtin`](crate::x86::builtin)). Otherwise no event's page says that it can be read so, and the
+//! file `rdpmc` is always 0.
 
 use crate::{
     logic::regs::{
@@ -18,15 +18,17 @@ use kernel::{
     error::code::ENOTSUPP, interrupt::LocalInterruptDisabled, new_mutex, prelude::*, sync::Mutex,
 };
 
-/// Who may read counters.
+/// User space's access to counters.
 pub(in crate::driver) struct UserRead {
     pub(in crate::driver) builtin: Option<Builtin>,
-    /// Held by who changes it.
+    /// Held while the mode is changed.
     changing: Pin<KBox<Mutex<()>>>,
 }
 
 impl UserRead {
-    /// `width` is that of the counters. Process context.
+    /// Looks for the built-in driver. `width` is that of the counters.
+    ///
+    /// Fails with `ENOMEM`. Process context.
     pub(in crate::driver) fn new(width: u8) -> Result<Self> {
         let builtin = Builtin::find(width);
         if let Err(error) = &builtin {
@@ -38,20 +40,21 @@ impl UserRead {
         })
     }
 
-    /// Whether anybody may.
+    /// Returns whether any task may read counters.
     pub(in crate::driver) fn is_possible(&self) -> bool {
         self.mode() != UserRdpmc::Never
     }
 
+    /// Returns the tasks that may read counters.
     pub(in crate::driver) fn mode(&self) -> UserRdpmc {
         let builtin = self.builtin.as_ref();
         builtin.map_or(UserRdpmc::Never, Builtin::user_rdpmc)
     }
 
-    /// Says who may: on all CPUs when this returns.
+    /// Sets the tasks that may read counters, on all CPUs when this returns.
     ///
-    /// `EINVAL` if `mode` is no mode, `ENOTSUPP` where the built-in driver has not initialised. Process
-    /// context.
+    /// Fails with `EINVAL` if there is no such `mode`, with `ENOTSUPP` if the built-in driver has not
+    /// initialised. Process context.
     pub(in crate::driver) fn set_mode(&self, mode: u64) -> Result {
         let mode = match mode {
             0 => UserRdpmc::Never,
@@ -59,15 +62,16 @@ impl UserRead {
             2 => UserRdpmc::Always,
             _ => return Err(EINVAL),
         };
-        // The built-in driver says so where something else is in the way (`attr_rdpmc_broken`).
+        // The built-in driver returns this errno if `rdpmc` cannot work (`attr_rdpmc_broken`).
         let builtin = self.builtin.as_ref().ok_or(ENOTSUPP)?;
         let _guard = self.changing.lock();
         builtin.set_user_rdpmc(mode);
         Ok(())
     }
 
-    /// Marks the counters of this CPU that are left now, before those that are `planned` are programmed:
-    /// the kernel wipes them before another task may read them. Takes note of those that it has wiped.
+    /// Marks the counters of this CPU that events leave as dirty, so that the kernel sets them to 0 before
+    /// another task may read them. Tells the shadow of those that the kernel has set to 0 since. Called
+    /// before the `planned` counters are programmed.
     pub(in crate::driver) fn mark_dirty(
         &self,
         dirty: &mut Dirty,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Counters that stop while firmware runs: `freeze_on_smi` in sysfs.
+//! Counters that stop in system management mode: `freeze_on_smi` in sysfs.
 //!
-//! Mainline: `freeze_on_smi_store()`, `arch/x86/events/intel/core.c:7135`. It is in force on a CPU that
-//! comes, too, and after the PMU has changed hands.
+//! Mainline: `freeze_on_smi_store()`, `arch/x86/events/intel/core.c:7135`. The setting holds on CPUs that
+//! come up later too, and for the next driver of the PMU.
 
 use crate::{
     kern::cpu::on_each_cpu,
@@ -19,16 +19,17 @@ use kernel::{
     },
 };
 
-/// Whether counters stop in SMM.
+/// The setting.
 pub(in crate::driver) struct Smi {
+    /// Whether counters stop in SMM.
     freeze: Atomic<bool>,
-    /// Held by who changes it.
+    /// Held while the setting is changed.
     changing: Pin<KBox<Mutex<()>>>,
 }
 
 impl Smi {
-    /// As the built-in driver has it, or would have if it were there: what firmware does is nobody's
-    /// business, unless root says so. Process context.
+    /// Takes the setting over from the built-in driver. Without that driver, its default holds: counters
+    /// stop. Fails with `ENOMEM`. Process context.
     pub(in crate::driver) fn new(builtin: Option<&Builtin>) -> Result<Self> {
         Ok(Self {
             freeze: Atomic::new(builtin.is_none_or(Builtin::freeze_on_smi)),
@@ -36,17 +37,17 @@ impl Smi {
         })
     }
 
-    /// This CPU has come up.
+    /// Puts the setting into effect on this CPU, which has come up.
     pub(in crate::driver) fn starting(&self, irqs: &LocalInterruptDisabled) {
         set_freeze_on_smi(self.freeze.load(Relaxed), irqs);
     }
 
-    /// Returns whether they do.
+    /// Returns whether counters stop in SMM.
     pub(in crate::driver) fn freezes(&self) -> bool {
         self.freeze.load(Relaxed)
     }
 
-    /// Says whether they do: on all CPUs when this returns, and to the `builtin` driver.
+    /// Sets whether counters stop in SMM, on all CPUs when this returns, and in the `builtin` driver.
     ///
     /// Process context.
     pub(in crate::driver) fn set_freeze(&self, on: bool, builtin: Option<&Builtin>) {

@@ -123,7 +123,7 @@ impl Driver {
         event: Option<EventId>,
         change: impl FnOnce(&mut CpuSchedule<EventId>, &Limits) -> Result<(), Refusal>,
     ) -> Result<(), Denied> {
-        let transactions = self.transactions.counters();
+        let transactions = self.tfa.closed();
         let is_pinned = || event.is_some_and(|event| cx.is_pinned(event));
         let Own { schedule, smt, .. } = own;
         let mut seated = self.seated(cx, cpu);
@@ -138,7 +138,7 @@ impl Driver {
     pub(in crate::driver) fn limits_now(&self, cx: &OnCpu<'_, Self>, cpu: &Cpu) -> Limits {
         let seated = self.seated(cx, cpu);
         let core = seated.as_ref().map(|(core, thread)| (&**core, *thread));
-        limits_now(core, self.transactions.counters())
+        limits_now(core, self.tfa.closed())
     }
 
     /// Records that a group of this CPU would fit if it were not for the sibling.
@@ -163,7 +163,7 @@ impl Driver {
     ) -> bool {
         let mut seated = self.seated(cx, cpu);
         let core = seated.as_mut().map(|(core, thread)| (&mut **core, *thread));
-        try_pinned(core, self.transactions.counters(), fits)
+        try_pinned(core, self.tfa.closed(), fits)
     }
 
     /// Records that `event`, or the group that it leads, was placed, if it was and the threads contend.

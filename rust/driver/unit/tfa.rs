@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Counter 3 and transactions, where the processor wants it for both (`TSX_FORCE_ABORT`).
+//! TFA (TSX force abort): counter 3 of processors whose TSX transactions use it as well.
 //!
-//! A CPU's transactions are made to abort while an event of its PMU is on counter 3, and no longer.
-//! Who would rather have transactions than a fourth counter switches that off, in sysfs:
-//! `allow_tsx_force_abort`. Mainline: `intel_tfa_commit_scheduling()`,
-//! `intel_tfa_pmu_enable_all()` and `set_sysctl_tfa()`, `arch/x86/events/intel/core.c:2941-2972`,
-//! `7165-7210`; there, switching it on lets events wait until they take turns.
+//! The CPU's TSX transactions are made to abort as long as an event is on counter 3. A user who prefers
+//! transactions to a fourth counter writes 0 to `allow_tsx_force_abort` in sysfs. Mainline:
+//! `intel_tfa_commit_scheduling()`, `intel_tfa_pmu_enable_all()` and `set_sysctl_tfa()`,
+//! `arch/x86/events/intel/core.c:2941-2972`, `7165-7210`; there, events get the counter at the next
+//! rotation after a 1 is written, here at once.
 
 use crate::{
     driver::hw::Hardware,
@@ -19,37 +19,39 @@ use crate::{
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use kernel::interrupt::LocalInterruptDisabled;
 
-/// The counter that transactions use.
+/// The counter that TSX transactions use.
 const COUNTER: Option<CounterId> = CounterId::gp(3);
 
-/// What the transactions of a CPU do at present.
+/// TFA's state of a CPU.
 #[derive(Default)]
 pub(in crate::driver) struct CpuState {
-    /// Whether they are made to abort.
+    /// Whether transactions are made to abort.
     abort: bool,
 }
 
-/// Whether counter 3 is to be had.
-pub(in crate::driver) struct Transactions {
-    /// Whether transactions use the counter at all.
-    use_counter: bool,
-    /// Whether they may be made to abort.
+/// TFA's state of a PMU.
+pub(in crate::driver) struct Tfa {
+    /// Whether transactions use counter 3.
+    tsx_uses_counter: bool,
+    /// Whether transactions may be made to abort.
     allow_abort: AtomicBool,
 }
 
-impl Transactions {
-    pub(in crate::driver) fn new(use_counter: bool) -> Self {
+impl Tfa {
+    /// Makes the state of a PMU whose counter 3 TSX transactions use, or not.
+    pub(in crate::driver) fn new(tsx_uses_counter: bool) -> Self {
         Self {
-            use_counter,
+            tsx_uses_counter,
             allow_abort: AtomicBool::new(true),
         }
     }
 
-    /// The counters that events may not have because transactions do.
-    pub(in crate::driver) fn counters(&self) -> CounterMask {
-        let theirs = self.use_counter && !self.allow_abort.load(Relaxed);
+    /// Returns the counters that are closed to events: counter 3, if transactions use it and must not be
+    /// made to abort.
+    pub(in crate::driver) fn closed(&self) -> CounterMask {
+        let closed = self.tsx_uses_counter && !self.allow_abort.load(Relaxed);
         COUNTER
-            .filter(|_| theirs)
+            .filter(|_| closed)
             .map_or(CounterMask::EMPTY, CounterId::mask)
     }
 
@@ -58,13 +60,13 @@ impl Transactions {
         self.allow_abort.load(Relaxed)
     }
 
-    /// Says whether transactions may be made to abort. Returns whether that was different before.
+    /// Sets whether transactions may be made to abort. Returns whether this changes it.
     pub(in crate::driver) fn allow_abort(&self, allow: bool) -> bool {
         self.allow_abort.swap(allow, Relaxed) != allow
     }
 
-    /// Takes counter 3 from the transactions of this CPU if it is among the counters that are
-    /// `planned`, before these are programmed.
+    /// Makes transactions abort on this CPU if counter 3 is among the `planned` counters. Called before
+    /// these are programmed.
     pub(in crate::driver) fn abort_if_needed(
         &self,
         cpu: &mut CpuState,
@@ -75,13 +77,13 @@ impl Transactions {
         if let Some(counter) = self.wanted(planned).filter(|_| !cpu.abort) {
             cpu.abort = true;
             tsx::set_force_abort(true, irqs);
-            // A transaction may have used it since we did.
+            // A transaction may have used the counter since an event was on it.
             shadow.forget(counter);
         }
     }
 
-    /// Gives counter 3 back to the transactions of this CPU, switched off, if it is not among the
-    /// counters that are `planned`, after these have been programmed.
+    /// Lets transactions run on this CPU if counter 3, which is switched off then, is not among the
+    /// `planned` counters. Called after these have been programmed.
     #[inline]
     pub(in crate::driver) fn allow_if_possible(
         &self,
@@ -100,9 +102,9 @@ impl Transactions {
         }
     }
 
-    /// Gives counter 3 back to the transactions of this CPU, on which no event is.
+    /// Lets transactions run on this CPU, which has no event on a counter.
     pub(in crate::driver) fn allow(&self, cpu: &mut CpuState, irqs: &LocalInterruptDisabled) {
-        if self.use_counter {
+        if self.tsx_uses_counter {
             cpu.abort = false;
             tsx::set_force_abort(false, irqs);
         }
@@ -110,6 +112,6 @@ impl Transactions {
 
     /// Returns counter 3, if transactions use it and it is `planned` for an event.
     fn wanted(&self, planned: CounterMask) -> Option<CounterId> {
-        COUNTER.filter(|counter| self.use_counter && planned.contains(*counter))
+        COUNTER.filter(|counter| self.tsx_uses_counter && planned.contains(*counter))
     }
 }
