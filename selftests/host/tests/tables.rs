@@ -63,17 +63,16 @@ struct Differences(Vec<(&'static Exception, bool)>);
 impl Differences {
     fn of(model: &Model, precise: bool) -> Self {
         let all = exceptions(model, Reference::Mainline);
-        let about = all.filter(|exception| exception.is_precise() == precise);
+        let about = all.filter(|exception| exception.precise == precise);
         Self(about.map(|exception| (exception, false)).collect())
     }
 
     /// Returns whether a difference is a known one.
     fn allow(&mut self, select: EventSelect) -> bool {
-        let precise = |exception: &Exception| exception.is_precise();
         let mut about = self
             .0
             .iter_mut()
-            .filter(|(exception, _)| exception.is_about(select, precise(exception)));
+            .filter(|(exception, _)| exception.is_about(select, exception.precise));
         about.next().map(|(_, used)| *used = true).is_some()
     }
 

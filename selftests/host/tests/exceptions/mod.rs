@@ -30,7 +30,8 @@ pub struct Exception {
     pub from: Reference,
     code: u64,
     mask: u64,
-    precise: bool,
+    /// Whether it is for precise events, and not for counting ones.
+    pub precise: bool,
     /// The reason.
     pub reason: &'static str,
 }
@@ -69,11 +70,6 @@ impl Exception {
     pub const fn precise(mut self) -> Self {
         self.precise = true;
         self
-    }
-
-    /// Returns whether the exception is for precise events, and not for counting ones.
-    pub const fn is_precise(&self) -> bool {
-        self.precise
     }
 
     /// Returns whether the exception is for the event `select`.
