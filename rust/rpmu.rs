@@ -21,11 +21,16 @@ use kernel::prelude::*;
 mod bindings;
 mod driver;
 
-// Public, or the kernel's `unreachable_pub` lint would warn of their public items.
-pub mod kern;
+// Libraries: their items are `pub`, as those of the kernel crate. The modules are private, so that the
+// compiler reports items without a user.
+#[allow(unreachable_pub)]
+mod kern;
+#[allow(unreachable_pub)]
+mod perf;
+#[allow(unreachable_pub)]
+mod x86;
+// rpmu-plan and the tests on the host use it, too.
 pub mod logic;
-pub mod perf;
-pub mod x86;
 
 module! {
     type: Rpmu,

@@ -100,11 +100,6 @@ impl<T: Send + Sync> PerCpu<T> {
         // `self` lives, even if the task moves to another CPU.
         unsafe { &*self.ptr.as_ptr().wrapping_byte_add(offset) }
     }
-
-    /// Returns the values of all possible CPUs.
-    pub fn iter(&self) -> impl Iterator<Item = (CpuId, &T)> {
-        possible_cpus().filter_map(|cpu| Some((cpu, self.get(cpu)?)))
-    }
 }
 
 impl<T: Send + Sync> Drop for PerCpu<T> {
@@ -206,7 +201,10 @@ impl<T> CpuCell<T> {
         compiler_barrier();
         // INVARIANT: The state was `FREE`, so this is the only guard. Interrupts are off as long as it
         // exists, so that it stays on this CPU, the owner.
-        Some(CpuCellGuard { cell: self, irqs })
+        Some(CpuCellGuard {
+            cell: self,
+            _irqs: irqs,
+        })
     }
 
     /// Returns whether the data is closed.
@@ -239,16 +237,10 @@ fn compiler_barrier() {
 pub struct CpuCellGuard<'a, T> {
     cell: &'a CpuCell<T>,
     /// Keeps interrupts off, and by not being `Sync` keeps the guard from other threads.
-    irqs: &'a LocalInterruptDisabled,
+    _irqs: &'a LocalInterruptDisabled,
 }
 
 impl<T> CpuCellGuard<'_, T> {
-    /// Returns the proof that interrupts are off.
-    #[inline]
-    pub fn irqs(&self) -> &LocalInterruptDisabled {
-        self.irqs
-    }
-
     /// Closes the data: nothing can borrow it until it is [opened](CpuCell::open).
     pub fn close(self) {
         // INVARIANT: The only guard goes away, without `drop`.

@@ -7,10 +7,7 @@ use crate::bindings;
 /// The attributes of an event that is being opened.
 ///
 /// The perf core has checked them as far as it understands them. In particular, the upper half
-/// of `config` is clear for [`HARDWARE`] and [`HW_CACHE`] events.
-///
-/// [`HARDWARE`]: super::event_type::HARDWARE
-/// [`HW_CACHE`]: super::event_type::HW_CACHE
+/// of `config` is clear for events of the types `PERF_TYPE_HARDWARE` and `PERF_TYPE_HW_CACHE`.
 #[derive(Clone, Copy)]
 pub struct Attr<'a>(&'a bindings::perf_event_attr);
 

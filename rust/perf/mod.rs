@@ -50,23 +50,19 @@ pub mod trace;
 pub use attr::Attr;
 pub use event::{Event, NewEvent};
 pub use internals::{
-    bind_perf_pmu_resched, bind_sampling, BuiltinPmu, Context, DisableWatch, InactiveGroup,
+    bind_perf_pmu_resched, bind_sampling, BuiltinPmu, Context, DisableWatch, 
     InternalOperations, IntervalEnd, PinnedGroup, Scheduling, UnregisteredPmu, Users, Version,
     WaitingGroup,
 };
 pub use pmu::{OnCpu, Operations, Pmu, PmuDisabled, Registration};
 pub use sample::{Sample, Stopwatch};
-pub use sysfs::{Group, Groups, Setting, Value};
+pub use sysfs::{Group, Groups, Setting};
 pub use table::EventId;
 
 /// Types of events: `perf_event_attr.type`, and the type that a PMU is registered for.
 pub mod event_type {
     use crate::bindings;
 
-    /// Generalised hardware events, `PERF_COUNT_HW_*`.
-    pub const HARDWARE: u32 = bindings::perf_type_id_PERF_TYPE_HARDWARE;
-    /// Generalised cache events, `PERF_COUNT_HW_CACHE_*`.
-    pub const HW_CACHE: u32 = bindings::perf_type_id_PERF_TYPE_HW_CACHE;
     /// Event codes of the CPU itself. On x86 the type of the core PMU.
     pub const RAW: u32 = bindings::perf_type_id_PERF_TYPE_RAW;
 }

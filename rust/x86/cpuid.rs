@@ -9,7 +9,6 @@ use crate::bindings;
 
 /// The registers that `CPUID` returns.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-#[expect(missing_docs, reason = "the fields are named as the registers are")]
 pub struct Regs {
     pub eax: u32,
     pub ebx: u32,

@@ -23,7 +23,6 @@ mod tree;
 pub use context::{Context, Version, WaitingGroup};
 pub use disable_watch::DisableWatch;
 pub use foreign::{BuiltinPmu, UnregisteredPmu, Users};
-pub use inactive::InactiveGroup;
 pub use pinned::PinnedGroup;
 pub use scheduling::{IntervalEnd, Scheduling};
 pub use symbols::{bind_perf_pmu_resched, bind_sampling};
