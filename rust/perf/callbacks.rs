@@ -12,6 +12,7 @@ use core::{marker::PhantomData, sync::atomic::Ordering::Relaxed};
 use kernel::{
     error::{code::*, from_result},
     ffi::{c_int, c_uint},
+    interrupt::LocalInterruptDisabled,
     mm::Mm,
 };
 
@@ -104,7 +105,7 @@ impl<T: Operations> Callbacks<T> {
     }
 
     /// Returns whether an NMI is being handled. It may have interrupted another callback.
-    pub(super) fn in_nmi() -> bool {
+    fn in_nmi() -> bool {
         // SAFETY: It may be asked anywhere.
         unsafe { bindings::rpmu_helper_in_nmi() }
     }
@@ -112,11 +113,7 @@ impl<T: Operations> Callbacks<T> {
     /// Calls `f` with the PMU disabled, which it may be already.
     ///
     /// Not in an NMI.
-    pub(super) fn while_disabled(
-        pmu: &Pmu<T>,
-        cx: OnCpu<'_, T>,
-        f: impl FnOnce(&PmuDisabled<'_, T>),
-    ) {
+    fn while_disabled(pmu: &Pmu<T>, cx: OnCpu<'_, T>, f: impl FnOnce(&PmuDisabled<'_, T>)) {
         let was_disabled = pmu.cpu_state(&cx).disabled.load(Relaxed) != 0;
         if !was_disabled {
             Self::disable(pmu, &cx, disabled_by::CALLBACK);
@@ -438,5 +435,23 @@ impl<T: Operations> Callbacks<T> {
         };
         // SAFETY: The PMU is alive, and the perf core has turned interrupts off.
         unsafe { Self::with_pmu(pmu, cancel_txn) };
+    }
+}
+
+impl<T: Operations> Pmu<T> {
+    /// Calls `f` while the PMU is disabled on the current CPU.
+    ///
+    /// Any context but an NMI, and not from a callback.
+    pub fn with_disabled(
+        &self,
+        irqs: &LocalInterruptDisabled,
+        f: impl FnOnce(&PmuDisabled<'_, T>),
+    ) {
+        if Callbacks::<T>::in_nmi() {
+            return;
+        }
+        if let Some(cx) = self.on_cpu(irqs) {
+            Callbacks::<T>::while_disabled(self, cx, f);
+        }
     }
 }

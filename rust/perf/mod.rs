@@ -42,6 +42,7 @@ mod callbacks;
 mod event;
 mod internals;
 mod pmu;
+mod registration;
 mod sample;
 mod sysfs;
 mod table;
@@ -50,11 +51,11 @@ pub mod trace;
 pub use attr::Attr;
 pub use event::{Event, NewEvent};
 pub use internals::{
-    bind_perf_pmu_resched, bind_sampling, BuiltinPmu, Context, DisableWatch, 
-    InternalOperations, IntervalEnd, PinnedGroup, Scheduling, UnregisteredPmu, Users, Version,
-    WaitingGroup,
+    bind_perf_pmu_resched, bind_sampling, BuiltinPmu, Context, DisableWatch, InternalOperations,
+    IntervalEnd, PinnedGroup, Scheduling, UnregisteredPmu, Users, Version, WaitingGroup,
 };
-pub use pmu::{OnCpu, Operations, Pmu, PmuDisabled, Registration};
+pub use pmu::{OnCpu, Operations, Pmu, PmuDisabled};
+pub use registration::Registration;
 pub use sample::{Sample, Stopwatch};
 pub use sysfs::{Group, Groups, Setting};
 pub use table::EventId;

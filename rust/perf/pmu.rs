@@ -1,24 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! PMUs and their registration.
+//! PMUs, and the operations of their drivers.
 
 use super::{
-    callbacks::Callbacks, internals, table::Table, Event, EventId, Groups, InternalOperations,
-    NewEvent, Scheduling,
+    internals, table::Table, Event, EventId, Groups, InternalOperations, NewEvent, Scheduling,
 };
 use crate::bindings;
 use core::{ops::Deref, sync::atomic::AtomicU32};
 use kernel::{
-    error::to_result,
     interrupt::LocalInterruptDisabled,
     mm::Mm,
     module::this_module,
     prelude::*,
-    sync::{
-        atomic::{Atomic, Relaxed},
-        Arc,
-    },
-    time::{delay::fsleep, Delta},
+    sync::{atomic::Atomic, Arc},
     types::Opaque,
 };
 
@@ -177,7 +171,7 @@ pub(super) struct CpuState<T: Operations> {
 
 /// A PMU (`struct pmu`) with the driver that serves it.
 ///
-/// It becomes visible to users by [`Registration::new`].
+/// It becomes visible to users by [`Registration::new`](super::Registration::new).
 #[pin_data]
 pub struct Pmu<T: Operations> {
     #[pin]
@@ -186,8 +180,8 @@ pub struct Pmu<T: Operations> {
     cpus: KVec<KBox<CpuState<T>>>,
     /// `raw` points into it.
     _groups: Groups,
-    /// Whether there has been a [`Registration`] yet.
-    registered: Atomic<bool>,
+    /// Whether there has been a [`Registration`](super::Registration) yet.
+    pub(super) registered: Atomic<bool>,
     #[pin]
     pub(super) internals: internals::PmuState<T>,
 }
@@ -199,8 +193,12 @@ unsafe impl<T: Operations> Send for Pmu<T> {}
 unsafe impl<T: Operations> Sync for Pmu<T> {}
 
 impl<T: Operations> Pmu<T> {
-    /// Creates a PMU that is not registered yet.
-    pub fn new(ops: T, groups: Groups) -> Result<Arc<Self>> {
+    /// Creates a PMU with the given callbacks that is not registered yet.
+    pub(super) fn with_callbacks(
+        callbacks: bindings::pmu,
+        ops: T,
+        groups: Groups,
+    ) -> Result<Arc<Self>> {
         let mut cpus = KVec::new();
         for _ in 0..kernel::cpu::nr_cpu_ids() {
             let cpu = CpuState {
@@ -215,7 +213,7 @@ impl<T: Operations> Pmu<T> {
         let raw = bindings::pmu {
             module: this_module::<T::OwnerModule>().as_ptr().cast(),
             attr_groups: groups.as_raw(),
-            ..Callbacks::<T>::PMU
+            ..callbacks
         };
 
         Arc::pin_init(
@@ -255,22 +253,6 @@ impl<T: Operations> Pmu<T> {
         })
     }
 
-    /// Calls `f` while the PMU is disabled on the current CPU.
-    ///
-    /// Any context but an NMI, and not from a callback.
-    pub fn with_disabled(
-        &self,
-        irqs: &LocalInterruptDisabled,
-        f: impl FnOnce(&PmuDisabled<'_, T>),
-    ) {
-        if Callbacks::<T>::in_nmi() {
-            return;
-        }
-        if let Some(cx) = self.on_cpu(irqs) {
-            Callbacks::<T>::while_disabled(self, cx, f);
-        }
-    }
-
     /// Returns the states of all CPUs.
     pub(super) fn cpu_states(&self) -> &[KBox<CpuState<T>>] {
         &self.cpus
@@ -282,52 +264,5 @@ impl<T: Operations> Pmu<T> {
 
     pub(super) fn cpu_state<'a>(&self, cx: &OnCpu<'a, T>) -> &'a CpuState<T> {
         cx.cpu
-    }
-}
-
-/// The time in which users can see and use a PMU. Dropping it ends this time.
-///
-/// As long as there are events, the module that owns the PMU cannot be unloaded.
-///
-/// # Invariants
-///
-/// `perf_pmu_register()` has succeeded for `pmu.raw`, and `perf_pmu_unregister()` has not been
-/// called.
-pub struct Registration<T: Operations> {
-    pmu: Arc<Pmu<T>>,
-}
-
-impl<T: Operations> Registration<T> {
-    /// Makes `pmu` visible under `name` to users of events of type `event_type`.
-    ///
-    /// `EBUSY` if `pmu` has been registered before, `ENOSPC` if another PMU has the type. Process
-    /// context.
-    pub fn new(pmu: Arc<Pmu<T>>, name: &'static CStr, event_type: u32) -> Result<Self> {
-        if pmu.registered.xchg(true, Relaxed) {
-            return Err(EBUSY);
-        }
-        let event_type = event_type.try_into()?;
-        // SAFETY: `raw` is a valid `struct pmu` with all mandatory callbacks, and by the check
-        // above it is not and was not registered. `name` and all that `raw` points to live until
-        // it is unregistered: `raw` itself because `Registration` owns a reference.
-        to_result(unsafe {
-            bindings::perf_pmu_register(pmu.raw.get(), name.as_char_ptr(), event_type)
-        })?;
-        pmu.internals.open();
-        // INVARIANT: Just registered.
-        Ok(Self { pmu })
-    }
-}
-
-impl<T: Operations> Drop for Registration<T> {
-    fn drop(&mut self) {
-        let pmu = self.pmu.raw.get();
-        // SAFETY: By the type invariant the PMU is registered.
-        unsafe { self.pmu.close_internals() };
-        // It says so while the last event, which does not keep the module any more, is going.
-        // SAFETY: As above.
-        while unsafe { bindings::perf_pmu_unregister(pmu) } != 0 {
-            fsleep(Delta::from_millis(1));
-        }
     }
 }

@@ -5,7 +5,7 @@
 //! A write to an arbitrary MSR can do anything: `IA32_DS_AREA` and `IA32_PEBS_ENABLE` make the
 //! processor write to memory, `IA32_LSTAR` is where system calls go. Safe code therefore cannot
 //! make an [`Msr`] from a number. It gets one of the constants below, or a register of a counter
-//! that the processor has ([`Gp`], [`Fixed`]). No value of any of these makes the processor access
+//! that the processor has ([`perfmon`](super::intel::perfmon)). No value of any of these makes the processor access
 //! memory; check that before adding a register.
 //!
 //! This is the driver's one map of registers. All accesses go through the kernel's own accessors,
@@ -16,7 +16,6 @@
 //!
 //! C header: [`arch/x86/include/asm/msr.h`](srctree/arch/x86/include/asm/msr.h)
 
-use super::intel::perfmon::{Fixed, Gp};
 use crate::bindings;
 use kernel::{error::to_result, interrupt::LocalInterruptDisabled, prelude::*};
 
@@ -51,32 +50,19 @@ impl Msr {
     /// The filter of `FRONTEND_RETIRED`, from Skylake on.
     pub const MSR_PEBS_FRONTEND: Self = Self(0x3f7);
 
-    /// `IA32_PERFEVTSELn`: which event a general-purpose counter counts.
-    #[inline]
-    pub const fn perfevtsel(counter: Gp) -> Self {
-        Self(0x186 + counter.index())
-    }
+    /// The first of the event selects, of the general-purpose counters, of the same with their full width,
+    /// and of the fixed counters. [`perfmon`](super::intel::perfmon) has the others.
+    pub(super) const IA32_PERFEVTSEL0: Self = Self(0x186);
+    pub(super) const IA32_PMC0: Self = Self(0xc1);
+    pub(super) const IA32_A_PMC0: Self = Self(0x4c1);
+    pub(super) const IA32_FIXED_CTR0: Self = Self(0x309);
 
-    /// `IA32_PMCn`: the value of a general-purpose counter.
-    ///
-    /// A write takes the low 32 bits and sign-extends them to the width of the counter.
+    /// Returns the register of counter `n`, where this one is that of counter 0 and the processor has
+    /// counter `n`.
+    // INVARIANT: Only `perfmon` calls it, with the numbers of counters.
     #[inline]
-    pub const fn pmc(counter: Gp) -> Self {
-        Self(0xc1 + counter.index())
-    }
-
-    /// `IA32_A_PMCn`: the same value as [`Msr::pmc`], writable in its full width.
-    ///
-    /// Exists where bit 13 of `IA32_PERF_CAPABILITIES` is set; elsewhere accesses fault.
-    #[inline]
-    pub const fn a_pmc(counter: Gp) -> Self {
-        Self(0x4c1 + counter.index())
-    }
-
-    /// `IA32_FIXED_CTRn`: the value of a fixed counter. Writable in its full width.
-    #[inline]
-    pub const fn fixed_ctr(counter: Fixed) -> Self {
-        Self(0x309 + counter.index())
+    pub(super) const fn nth(self, n: u32) -> Self {
+        Self(self.0.wrapping_add(n))
     }
 
     /// Returns the register's number, for messages.

@@ -8,7 +8,7 @@
 
 mod amd;
 mod cpu;
-mod event_constraint;
+pub(in crate::logic) mod event_constraint;
 mod hardware_event;
 mod intel;
 

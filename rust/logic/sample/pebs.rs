@@ -10,7 +10,7 @@
 //! it.
 
 use crate::logic::{
-    model::EventConstraint,
+    model::event_constraint::EventConstraint,
     regs::{counter::CounterMask, event_select::EventSelect},
 };
 

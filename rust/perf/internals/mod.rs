@@ -8,6 +8,7 @@
 //! places, all in this file: [`InternalOperations`], what a [`Pmu`] and each of its CPUs keep, and the calls
 //! after the PMU was enabled and before it is unregistered.
 
+mod behind;
 mod context;
 mod disable_watch;
 mod foreign;

@@ -33,10 +33,9 @@
 //! groups are offered. So no event loses time by a trial.
 
 use super::{
+    behind::Behind,
     context::{Context, WaitingGroup},
-    rotation,
-    tree::Behind,
-    OFFER_ALWAYS,
+    rotation, OFFER_ALWAYS,
 };
 use crate::perf::{Event, Operations, PmuDisabled};
 use core::{marker::PhantomData, ops::Deref};

@@ -132,6 +132,37 @@ impl Fixed {
     }
 }
 
+/// The registers of counters.
+impl Msr {
+    /// `IA32_PERFEVTSELn`: which event a general-purpose counter counts.
+    #[inline]
+    pub const fn perfevtsel(counter: Gp) -> Self {
+        Self::IA32_PERFEVTSEL0.nth(counter.index())
+    }
+
+    /// `IA32_PMCn`: the value of a general-purpose counter.
+    ///
+    /// A write takes the low 32 bits and sign-extends them to the width of the counter.
+    #[inline]
+    pub const fn pmc(counter: Gp) -> Self {
+        Self::IA32_PMC0.nth(counter.index())
+    }
+
+    /// `IA32_A_PMCn`: the same value as [`Msr::pmc`], writable in its full width.
+    ///
+    /// Exists where bit 13 of `IA32_PERF_CAPABILITIES` is set; elsewhere accesses fault.
+    #[inline]
+    pub const fn a_pmc(counter: Gp) -> Self {
+        Self::IA32_A_PMC0.nth(counter.index())
+    }
+
+    /// `IA32_FIXED_CTRn`: the value of a fixed counter. Writable in its full width.
+    #[inline]
+    pub const fn fixed_ctr(counter: Fixed) -> Self {
+        Self::IA32_FIXED_CTR0.nth(counter.index())
+    }
+}
+
 /// # Safety
 ///
 /// The processor must have the counter that `index` stands for: `RDPMC` has no exception table
