@@ -41,6 +41,11 @@ impl GroupWants {
     pub const fn is_empty(&self) -> bool {
         self.events == 0
     }
+
+    /// Returns whether one of its events corrupts the sibling thread's counts.
+    pub const fn is_corrupting(&self) -> bool {
+        self.corrupting
+    }
 }
 
 /// Number of classes of groups, by how many general-purpose counters they need.
