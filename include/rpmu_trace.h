@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The tracepoints rpmu:*. rust/perf/trace.rs calls them, rust/trace.c makes
- * them; README.md says what their fields mean.
+ * them; Documentation/explanations.md says what their fields mean.
  */
 
 #undef TRACE_SYSTEM

@@ -3,8 +3,8 @@
 //! Take-over of the PMU from the built-in driver.
 //!
 //! Only the PMU is unregistered. The built-in driver itself stays: its NMI handler returns at once as
-//! long as it has no events (those of Intel PT and BTS are among its own), its CPU hotplug callbacks do
-//! not touch the counters, and it arms LVTPC of CPUs that come up.
+//! long as it has no events (those of Intel PT and BTS are among its own, see `Documentation/limits.md`),
+//! its CPU hotplug callbacks do not touch the counters, and it arms LVTPC of CPUs that come up.
 
 use crate::perf::{event_type, BuiltinPmu, UnregisteredPmu, Users};
 use core::fmt;
@@ -22,7 +22,7 @@ const TRIES: u32 = 10;
 const PAUSE: Delta = Delta::from_millis(10);
 
 /// Finds the built-in driver's PMU. Returns [`None`] if there is none (boot option
-/// `initcall_blacklist=init_hw_perf_events`).
+/// `initcall_blacklist=init_hw_perf_events,bts_init`, see `Documentation/usage.md`).
 ///
 /// Fails with `ENODEV` or `EBUSY`, and a line in the log, if it cannot be taken over. Process context.
 pub(crate) fn find_predecessor() -> Result<Option<BuiltinPmu>> {
