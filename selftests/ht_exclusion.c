@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Events that corrupt the counter of the same number on the core's other
- * thread: 0xd0 to 0xd3 on Sandy Bridge to Haswell (errata BJ122, BV98, HSD29).
- * The driver gives such an event a counter that the sibling does not use, and
- * never more than half of the counters to a thread while one of the two has
- * such events.
+ * Corrupting events: 0xd0 to 0xd3 on Sandy Bridge to Haswell corrupt the
+ * counter of the same number on the core's other thread (errata BJ122, BV98,
+ * HSD29). The driver gives such an event a counter that the sibling does not
+ * use, and limits each thread to half of the counters while either thread has
+ * such events. The variables named "exclusive" hold corrupting events.
  *
- * Most events here are a CPU's own, so that nothing but the driver decides when
- * they are on a counter. Rotation is put off until after the tests, but for
- * those that are about it.
+ * Most events here are per-CPU events, so that only the driver decides when
+ * they are on a counter. Rotation is off except in the tests of rotation.
  *
- * What the built-in driver leaves to be desired is tested on rpmu alone: it
- * accepts groups that never count, and lets an event wait for the next turn
- * when the sibling has freed its counter.
+ * Two shortcomings of the built-in driver are tested on rpmu only: it accepts
+ * groups that never count, and an event whose counter the sibling has freed
+ * waits for the next rotation.
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -22,18 +21,18 @@
 #include "kselftest_harness.h"
 #include "perf_util.h"
 
-#define ALL_LOADS	0x81d0	/* MEM_UOPS_RETIRED.ALL_LOADS: exclusive */
-#define ALL_STORES	0x82d0	/* MEM_UOPS_RETIRED.ALL_STORES: exclusive */
-#define L1_HIT		0x01d1	/* MEM_LOAD_UOPS_RETIRED.*: exclusive */
+#define ALL_LOADS	0x81d0	/* MEM_UOPS_RETIRED.ALL_LOADS: corrupting */
+#define ALL_STORES	0x82d0	/* MEM_UOPS_RETIRED.ALL_STORES: corrupting */
+#define L1_HIT		0x01d1	/* MEM_LOAD_UOPS_RETIRED.*: corrupting */
 #define L1_MISS		0x08d1
 #define L2_HIT		0x02d1
-#define PENDING		0x0148	/* L1D_PEND_MISS.PENDING: counter 2 alone */
+#define PENDING		0x0148	/* L1D_PEND_MISS.PENDING: counter 2 only */
 
-/* Long enough for an interrupt to another CPU and what it does. */
+/* Long enough for an interrupt to another CPU and its handler. */
 #define AT_ONCE_US	50000
-/* Long enough for shares of the time to show, by rotation every 4 ms. */
+/* Long enough to measure shares of the time, with rotation every 4 ms. */
 #define SHARES_US	400000
-/* How often to look for what takes time on a busy host. */
+/* How often to poll for a change that takes time on a busy host. */
 #define LOOKS		20
 #define RANDOM_STEPS	1000
 #define ROUNDS		20
@@ -51,7 +50,7 @@ static bool has_erratum(void)
 	}
 }
 
-/* CYCLE_ACTIVITY.STALLS_L1D_PENDING: counter 2 alone, too. */
+/* Returns the config of CYCLE_ACTIVITY.STALLS_L1D_PENDING, also for counter 2 only. */
 static __u64 stalls_config(void)
 {
 	return cpu_model() == MODEL_SANDY_BRIDGE ? 0x060006a3 : 0x0c000ca3;
@@ -77,12 +76,12 @@ FIXTURE_SETUP(ht_exclusion)
 	if (!*end)
 		SKIP(return, "one thread a core");
 	self->b = atoi(end + 1);
-	/* The test itself elsewhere, if there is another core. */
+	/* Run the test itself on another core, if there is one. */
 	ASSERT_TRUE(run_on(sysconf(_SC_NPROCESSORS_ONLN) > 2 ? 2 : 0));
 	ASSERT_TRUE(forbid_rotation());
 }
 
-/* The same, with rotation: by default that is every 4 ms. */
+/* The same with rotation, by default every 4 ms. */
 FIXTURE(ht_rotation)
 {
 	int a, b;
@@ -126,7 +125,7 @@ static int open_flexible(int cpu, __u64 config)
 	return open_on(cpu, config, -1);
 }
 
-/* Whether the event is on a counter now. */
+/* Returns whether the event is on a counter now. */
 static bool runs(int fd)
 {
 	struct one_count before, after;
@@ -137,6 +136,7 @@ static bool runs(int fd)
 	return read_one(fd, &after) && after.running > before.running;
 }
 
+/* Returns whether the event is enabled without a counter now. */
 static bool waits(int fd)
 {
 	struct one_count before, after;
@@ -154,7 +154,10 @@ static int open_pinned(int cpu, __u64 config)
 	return perf_open(&attr, -1, cpu, -1, 0);
 }
 
-/* An exclusive event on counter 2 of b: 0 and 1 were not to be had for it. */
+/*
+ * Opens a corrupting event that gets counter 2 of @b: events on @a have counters
+ * 0 and 1 until it is placed. Returns -1 on failure.
+ */
 static int exclusive_on_counter_2(int a, int b, int (*open_exclusive)(int cpu, __u64 config))
 {
 	int first = open_on(a, RAW_BRANCHES, -1);
@@ -168,7 +171,10 @@ static int exclusive_on_counter_2(int a, int b, int (*open_exclusive)(int cpu, _
 	return exclusive;
 }
 
-/* {l1_hit,l1_miss,l2_hit,l1d_pend_miss.pending}: three counters are too many. */
+/*
+ * {l1_hit,l1_miss,l2_hit,l1d_pend_miss.pending} can never count: a thread with
+ * corrupting events may use two counters only.
+ */
 TEST_F(ht_exclusion, group_that_never_counts)
 {
 	const __u64 config[] = { L1_HIT, L1_MISS, L2_HIT, PENDING };
@@ -195,7 +201,7 @@ TEST_F(ht_exclusion, group_that_never_counts)
 	}
 }
 
-/* Counters 0 to 3 for four events that are not exclusive: no limit on them. */
+/* Without corrupting events, both threads may use all four counters. */
 TEST_F(ht_exclusion, all_counters_without_exclusive_events)
 {
 	int fd[8], i;
@@ -236,12 +242,12 @@ TEST_F(ht_exclusion, waits_for_the_sibling)
 	close(exclusive);
 	if (!on_rpmu())
 		return;
-	/* There is one counter for the two. */
+	/* Both need counter 2. */
 	usleep(AT_ONCE_US);
 	EXPECT_NE(runs(pending), runs(stalls));
 }
 
-/* The other way round: the sibling counts something else there. */
+/* A corrupting event waits while the sibling uses all counters. */
 TEST_F(ht_exclusion, exclusive_event_waits)
 {
 	int fd[4], exclusive, i;
@@ -261,7 +267,7 @@ TEST_F(ht_exclusion, exclusive_event_waits)
 		EXPECT_TRUE(runs(fd[i]));
 }
 
-/* Whether a pinned event is in the error state: nothing can be read of it. */
+/* Returns whether a pinned event is in the error state, where read() returns 0. */
 static bool in_error(int fd)
 {
 	struct one_count count;
@@ -270,8 +276,8 @@ static bool in_error(int fd)
 }
 
 /*
- * The perf core leaves a pinned event that did not fit in the error state. If
- * it was the sibling that was in its way, it gets its counter when that is free.
+ * The perf core puts a pinned event that does not fit into the error state. If
+ * the sibling has its counter, rpmu schedules the event once that is free.
  */
 TEST_F(ht_exclusion, pinned_event_waits)
 {
@@ -292,7 +298,7 @@ TEST_F(ht_exclusion, pinned_event_waits)
 		return;
 	}
 	EXPECT_TRUE(runs(pending));
-	/* What was missed shows. */
+	/* The times show the gap. */
 	ASSERT_TRUE(read_one(pending, &count));
 	EXPECT_LT(count.running, count.enabled);
 	for (i = 0; i < 3; i++) {
@@ -307,7 +313,7 @@ TEST_F(ht_exclusion, pinned_event_waits)
 	}
 }
 
-/* What takes turns on the sibling makes way for it, at once. */
+/* A flexible event on the sibling yields its counter at once to a pinned event. */
 TEST_F(ht_exclusion, pinned_event_goes_first)
 {
 	int exclusive = exclusive_on_counter_2(self->a, self->b, open_flexible);
@@ -321,13 +327,13 @@ TEST_F(ht_exclusion, pinned_event_goes_first)
 		return;
 	}
 	EXPECT_TRUE(runs(pending));
-	/* It has another counter. */
+	/* It has moved to another counter. */
 	EXPECT_TRUE(runs(exclusive));
 }
 
-/* Disables the event in one of the ways that there are; prctl() disables others too. */
 #define WAYS_TO_DISABLE	3
 
+/* Disables the event in the given way; prctl() disables the task's other events too. */
 static int disable(int fd, int way)
 {
 	switch (way) {
@@ -341,8 +347,8 @@ static int disable(int fd, int way)
 }
 
 /*
- * One that is disabled while it waits stays disabled when its counter is free.
- * One that is enabled again waits again.
+ * A pinned event that is disabled while it waits stays disabled when its counter
+ * becomes free. If it is enabled again, it waits again.
  */
 TEST_F(ht_exclusion, disabled_pinned_event_stays_disabled)
 {
@@ -378,7 +384,7 @@ TEST_F(ht_exclusion, disabled_pinned_event_stays_disabled)
 	}
 }
 
-/* One that is tried again does so only where it does no harm to others. */
+/* A waiting pinned event does not displace other pinned events when it is retried. */
 TEST_F(ht_exclusion, pinned_event_drives_nobody_out)
 {
 	int exclusive[2], waiting[2], pinned;
@@ -394,13 +400,13 @@ TEST_F(ht_exclusion, pinned_event_drives_nobody_out)
 	EXPECT_TRUE(in_error(waiting[1]));
 	ASSERT_TRUE(runs(pinned));
 
-	/* Not the counter that is waited for. */
+	/* This frees a counter, but not counter 2. */
 	close(exclusive[1]);
 	usleep(AT_ONCE_US);
 	EXPECT_TRUE(in_error(waiting[0]));
 	EXPECT_TRUE(runs(pinned));
 
-	/* Enough for one of the two. */
+	/* This frees counter 2 for one of the two. */
 	close(exclusive[0]);
 	usleep(AT_ONCE_US);
 	EXPECT_TRUE(runs(pinned));
@@ -410,7 +416,7 @@ TEST_F(ht_exclusion, pinned_event_drives_nobody_out)
 	EXPECT_TRUE(in_error(waiting[1]));
 }
 
-/* For how long it has run, in ns; nothing can be read of it in the error state. */
+/* Returns time_running in ns, or 0 in the error state. */
 static __u64 running(int fd)
 {
 	struct one_count count;
@@ -420,7 +426,8 @@ static __u64 running(int fd)
 
 /*
  * Starts a child that inherits the events and runs on the CPU all the time, and
- * waits until it is there. The child has no use for the exclusive event.
+ * waits until it has moved there. The child closes its copy of @exclusive, so
+ * that the parent's close() releases the event.
  */
 static pid_t run_child_on(int cpu, int exclusive)
 {
@@ -446,9 +453,9 @@ static pid_t run_child_on(int cpu, int exclusive)
 }
 
 /*
- * Whether the child's event comes to run, or to wait. The child runs all the
- * time and its parent hardly ever, unless the host stops the parent's CPU: so
- * this takes several looks.
+ * Returns whether the child's event starts to run, or to wait, depending on @run.
+ * The child runs all the time and its parent hardly ever, unless the host stops
+ * the parent's CPU: poll several times.
  */
 static bool comes_to(int fd, bool run)
 {
@@ -465,8 +472,8 @@ static bool comes_to(int fd, bool run)
 }
 
 /*
- * A child's event, which it has inherited, is looked at for itself. (Which of
- * the two is the child's can change: the perf core swaps the contexts.)
+ * An inherited event waits and runs independently of its parent event. (The
+ * perf core swaps contexts, so either of the two may belong to the child.)
  */
 TEST_F(ht_exclusion, inherited_pinned_event_waits)
 {
@@ -491,7 +498,7 @@ TEST_F(ht_exclusion, inherited_pinned_event_waits)
 	waitpid(child, NULL, 0);
 }
 
-/* Disabling an event that was inherited disables the child's, which waits. */
+/* Disabling an event disables the inherited event of the child, even while it waits. */
 TEST_F(ht_exclusion, disabled_inherited_pinned_event_stays_disabled)
 {
 	struct perf_event_attr attr = counting(PERF_TYPE_RAW, PENDING);
@@ -519,7 +526,7 @@ TEST_F(ht_exclusion, disabled_inherited_pinned_event_stays_disabled)
 	waitpid(child, NULL, 0);
 }
 
-/* A thread that goes takes its claims with it, and brings none when it comes. */
+/* A thread that goes offline releases its counters, and has none when it is back. */
 TEST_F(ht_exclusion, sibling_goes_and_comes)
 {
 	int exclusive, pending, fd[4], i;
@@ -535,7 +542,7 @@ TEST_F(ht_exclusion, sibling_goes_and_comes)
 	ASSERT_TRUE(set_cpu_online(self->b, false));
 	usleep(AT_ONCE_US);
 	EXPECT_TRUE(runs(pending));
-	/* Alone in the core, without limits. */
+	/* A thread alone in its core has no limit. */
 	for (i = 0; i < 3; i++)
 		fd[i] = open_on(self->a, ALL_LOADS, -1);
 	for (i = 0; i < 3; i++) {
@@ -557,8 +564,8 @@ TEST_F(ht_exclusion, sibling_goes_and_comes)
 }
 
 /*
- * Events come and go on both threads, more than fit. When all have gone, both
- * threads can have all they could have at first: nothing is left behind.
+ * Opens and closes more events than fit on both threads, at random. When all
+ * are closed, both threads can use as many counters as at first.
  */
 TEST_F(ht_exclusion, nothing_is_left_behind)
 {
@@ -606,9 +613,8 @@ TEST_F(ht_exclusion, nothing_is_left_behind)
 }
 
 /*
- * A task on one thread counts its branches to the last one while the other
- * thread counts loads that it has plenty of. ht_workaround.sh shows that this
- * fails without the work-around.
+ * A task counts its branches exactly on one thread while the other thread counts
+ * many loads. ht_workaround.sh shows that this fails without the work-around.
  */
 TEST_F(ht_exclusion, counts_are_right)
 {
@@ -636,7 +642,7 @@ TEST_F(ht_exclusion, counts_are_right)
 	}
 	EXPECT_TRUE(runs(exclusive));
 	for (i = 0; i < 2; i++) {
-		/* Whether the last SYSCALL is a branch is for the CPU to say. */
+		/* The CPU may count the last SYSCALL as a branch. */
 		EXPECT_LE(expected, read_value(fd[i]));
 		EXPECT_GE(expected + ROUNDS, read_value(fd[i]));
 	}
@@ -644,7 +650,7 @@ TEST_F(ht_exclusion, counts_are_right)
 	waitpid(noise, NULL, 0);
 }
 
-/* What an event was on a counter from one reading to the next, in percent. */
+/* Returns the percentage of the time since @before that the event was on a counter. */
 static double share_since(int fd, const struct one_count *before)
 {
 	struct one_count now;
@@ -657,10 +663,10 @@ static double share_since(int fd, const struct one_count *before)
 }
 
 /*
- * A thread that rotates more events than it has counters lets the sibling have
- * an exclusive one, and has all of its own counted. At best each has 50 % beside
- * six others, 57 % beside five. On the built-in driver the exclusive one has
- * 100 %, and corrupts what the others count.
+ * A thread that rotates more events than it has counters leaves time to the
+ * sibling's corrupting event, and all of its own events count. At best each has
+ * 50 % beside six others, 57 % beside five. On the built-in driver the corrupting
+ * event has 100 %, and corrupts the others' counts.
  */
 static void beside_rotation(struct __test_metadata *_metadata, int a, int b, int others)
 {
@@ -683,7 +689,7 @@ static void beside_rotation(struct __test_metadata *_metadata, int a, int b, int
 	usleep(SHARES_US);
 	for (i = 0; i <= others; i++) {
 		share = share_since(fd[i], &before[i]);
-		TH_LOG("%s beside %d: %.1f %%", i < others ? "any" : "exclusive", others, share);
+		TH_LOG("%s beside %d: %.1f %%", i < others ? "any" : "corrupting", others, share);
 		EXPECT_LE(30.0, share);
 		close(fd[i]);
 	}
@@ -696,7 +702,7 @@ TEST_F(ht_rotation, share_beside_rotation)
 	beside_rotation(_metadata, self->b, self->a, 6);
 }
 
-/* As perf stat -a -A opens them: two exclusive events and four others on both threads. */
+/* As perf stat -a -A opens them: two corrupting events and four others on both threads. */
 TEST_F(ht_rotation, share_on_both_threads)
 {
 	const __u64 config[] = { ALL_LOADS, ALL_STORES, 0x01c4, 0x02c4, 0x08c4, 0x20c4 };
@@ -719,7 +725,7 @@ TEST_F(ht_rotation, share_on_both_threads)
 	}
 }
 
-/* A pinned event keeps its counter whatever the sibling waits for. */
+/* A pinned event keeps its counter even if the sibling waits for one. */
 TEST_F(ht_rotation, pinned_event_makes_no_way)
 {
 	int pinned[2], exclusive[2], fd[4], i;
@@ -745,7 +751,7 @@ TEST_F(ht_rotation, pinned_event_makes_no_way)
 		EXPECT_LE(1, running(fd[i]));
 }
 
-/* What changes hands all the time is counted to the last: scaled, it is what there was. */
+/* Events that the threads alternate lose no counts: the scaled counts are right. */
 TEST_F(ht_rotation, counts_beside_rotation)
 {
 	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
@@ -756,7 +762,7 @@ TEST_F(ht_rotation, counts_beside_rotation)
 	double part, parts = 0, running = 0;
 
 	if (!on_rpmu())
-		SKIP(return, "the exclusive event corrupts the others' counts");
+		SKIP(return, "the corrupting event changes the others' counts");
 	noise = fork_helper();
 	if (!noise) {
 		run_on(self->b);
@@ -777,7 +783,7 @@ TEST_F(ht_rotation, counts_beside_rotation)
 		TH_LOG("%.1f %% of the branches in %.1f %% of the time", part,
 		       percent_running(&count));
 		EXPECT_LE(30.0, percent_running(&count));
-		/* Nor do they go by at the same rate all the time. */
+		/* The loop does not run at a constant rate. */
 		EXPECT_LE(0.85 * percent_running(&count), part);
 		EXPECT_GE(1.15 * percent_running(&count), part);
 		parts += part;
@@ -792,12 +798,12 @@ TEST_F(ht_rotation, counts_beside_rotation)
 }
 
 /*
- * One thread alone has ten events: three that would corrupt its sibling's
- * counts, one for counter 2 and six for any. The event that has least and all
- * of them together have no less than the built-in driver gives them, 20 % and
- * 320 %. (It gives 329 % in all, but to the events that corrupt 79 %. With these
- * a thread has no more than two counters, so of its 400 % no more than 321 % are
- * left: it sometimes has more counters than it may.)
+ * Ten events on one thread of a core: three corrupting ones, one for counter 2
+ * and six for any counter. The smallest share and the sum of the shares are not
+ * below the built-in driver's, 20 % and 320 %. (Its sum is 329 %, of which the
+ * corrupting events have 79 %. While one of these counts, the thread may use two
+ * counters, so that at most 321 % of its 400 % are left: the built-in driver
+ * sometimes exceeds the limit.)
  */
 #define TEN_EVENTS_S		2
 #define TEN_EVENTS_LEAST	20.0	/* percent */
@@ -828,7 +834,7 @@ FIXTURE_SETUP(ht_ten_events)
 	char line[32];
 
 	if (!has_erratum() || cpu_model() != MODEL_HASWELL)
-		SKIP(return, "these are events of Haswell");
+		SKIP(return, "the events are Haswell's");
 	ASSERT_TRUE(read_line("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list",
 			      line, sizeof(line)));
 	if (!strpbrk(line, ",-"))
@@ -881,7 +887,7 @@ TEST_F(ht_ten_events, shares)
 		close(fd[i]);
 }
 
-/* Without a sibling nothing limits a thread. */
+/* A thread without a sibling has no limit. */
 TEST(one_thread_a_core)
 {
 	const __u64 config[] = { L1_HIT, L1_MISS, L2_HIT, PENDING };

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * More events than counters: perf core rotates, the driver places what fits,
- * and the shares of the running time are what the number of counters says.
+ * More events than counters: perf core rotates, the driver places the events
+ * that fit, and their shares of the time match the number of counters.
  *
- * There are two measures of a share, over MIN_INTERVALS rotation intervals of
- * the task's own time and with a tolerance of TOLERANCE percentage points:
+ * A share is measured in two ways, over MIN_INTERVALS rotation intervals of the
+ * task's own time and with a tolerance of TOLERANCE percentage points:
  *
- *	work	what the event counted of what there was to count
- *	time	time_running of time_enabled, as perf stat prints it
+ *	work	the event's count relative to the known number of events
+ *	time	time_running relative to time_enabled, as perf stat prints it
  *
- * A busy host takes time away from an emulated CPU, and the guest's clock goes
- * on meanwhile: that time falls on whoever is on the counters just then. No
- * work is done in it, so work is held to the tolerance come what may. What is
- * taken falls on all events in turn, and only the differences spoil the shares
- * of time: these are given a TAKEN_PART of it in points. Until all is right
- * together it is measured on, up to MAX_ROUNDS times as long; a share that is
- * wrong by design never gets there.
+ * A busy host takes time away from an emulated CPU while the guest's clock goes
+ * on; that time is added to the events that are on the counters just then. No
+ * work is done in it, so the tolerance for work stays the same. The time falls
+ * on all events in turn, and only the differences change the shares of time:
+ * their tolerance grows by TAKEN_PART of it. If a share is wrong, the
+ * measurement continues, up to MAX_ROUNDS times as long; a systematic error
+ * does not go away.
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -31,12 +31,12 @@
 #define MAX_ROUNDS	8
 #define TOLERANCE	3.0	/* percentage points */
 #define TAKEN_PART	0.2
-#define PASSES		50000UL	/* between two looks at the clock */
+#define PASSES		50000UL	/* between two readings of the clock */
 
-/* CONDITIONAL; from Ice Lake on it is 0x11c4, and this is what was taken. */
+/* CONDITIONAL; from Ice Lake on it is 0x11c4, and 0x01c4 is COND_TAKEN. */
 #define CONDITIONAL	0x01c4
 
-/* BR_INST_RETIRED: six umasks that any general-purpose counter may count. */
+/* BR_INST_RETIRED: six umasks that every general-purpose counter can count. */
 static const struct {
 	__u64 config;
 	unsigned int per_pass;
@@ -58,7 +58,7 @@ static __u64 branch_config(int i)
 	return branch_event[i].config;
 }
 
-/* Two events of which Haswell counts each on counter 2 alone. */
+/* Two events that Haswell counts on counter 2 only. */
 #define L1D_PEND_MISS_PENDING	0x0148
 #define STALLS_L1D_PENDING	0x0c000ca3	/* Skylake: STALLS_L1D_MISS */
 
@@ -83,22 +83,22 @@ FIXTURE_TEARDOWN(multiplex)
 	EXPECT_TRUE(write_line(MUX_INTERVAL, self->interval));
 }
 
-/* An event that shares, and what is to be seen of it. */
+/* An event with its expected share and its measured count. */
 struct sharer {
 	int fd;
 	double share;		/* percent */
-	double per_pass;	/* events a pass of branch_loop(); 0: not known */
+	double per_pass;	/* events per pass of branch_loop(); 0: unknown */
 	struct one_count count;
 };
 
 /* A run of the loop. */
 struct run {
 	__u64 passes;
-	__u64 fastest;		/* ns that PASSES took when nothing was taken */
+	__u64 fastest;		/* ns: shortest time for PASSES */
 	__u64 enabled;		/* ns */
 };
 
-/* Percentage of the time in which the loop did not run. */
+/* Returns the percentage of the time in which the loop did not run. */
 static double percent_taken(const struct run *run)
 {
 	double ran = (double)run->fastest * run->passes / PASSES;
@@ -124,7 +124,7 @@ static bool right(const struct sharer *event, const struct run *run)
 		near(percent_work(event, run), event->share, TOLERANCE));
 }
 
-/* All events' shares; they are enabled within microseconds of one another. */
+/* Enables the events, runs the loop and checks all shares. */
 static void expect_shares(struct __test_metadata *_metadata,
 			  struct sharer *event, int nr)
 {
@@ -152,7 +152,7 @@ static void expect_shares(struct __test_metadata *_metadata,
 			ASSERT_TRUE(read_one(event[i].fd, &event[i].count));
 			all_right = all_right && right(&event[i], &run);
 		}
-		/* A second chance is for busy hosts alone. */
+		/* Only a busy host is a reason to measure longer. */
 		if (all_right || percent_taken(&run) < 5.0)
 			break;
 	}
@@ -189,7 +189,7 @@ TEST_F(multiplex, six_events)
 	expect_shares(_metadata, event, nr);
 }
 
-/* As many events as counters: nothing to share, whatever the number. */
+/* As many events as counters: each counts all the time. */
 TEST_F(multiplex, as_many_as_counters)
 {
 	unsigned int i, gp = gp_counters();
@@ -228,7 +228,7 @@ static void open_pair(struct __test_metadata *_metadata, struct sharer *event,
 	}
 }
 
-/* What each counts in a pass when it is alone; next to nothing is no measure. */
+/* Measures the event's count per pass while it is alone; ignores very low counts. */
 static void calibrate(struct __test_metadata *_metadata, struct sharer *event)
 {
 	const unsigned long passes = 20 * PASSES;
@@ -243,8 +243,8 @@ static void calibrate(struct __test_metadata *_metadata, struct sharer *event)
 }
 
 /*
- * Two events, opened anew after they have been measured alone, so that their
- * counts and times start at nought.
+ * Checks the shares of two events for counter 2. Opens them again after the
+ * calibration, so that their counts and times start at 0.
  */
 static void share_counter_2(struct __test_metadata *_metadata, bool pinned,
 			    double first, double second)
@@ -271,7 +271,7 @@ TEST_F(multiplex, both_on_counter_2)
 	share_counter_2(_metadata, false, share, share);
 }
 
-/* Pinned keeps the counter; on Haswell the other never gets it. */
+/* The pinned event keeps the counter; on Haswell the other event never gets it. */
 TEST_F(multiplex, pinned_on_counter_2)
 {
 	double left = cpu_model() == MODEL_HASWELL ? 0.0 : 100.0;
@@ -281,7 +281,7 @@ TEST_F(multiplex, pinned_on_counter_2)
 	share_counter_2(_metadata, true, 100.0, left);
 }
 
-/* Whether the driver, and not perf core's order, decides whose turn it is. */
+/* Returns whether the driver, and not perf core's order, determines the rotation. */
 static bool driver_takes_turns(void)
 {
 	char policy[16];
@@ -290,7 +290,7 @@ static bool driver_takes_turns(void)
 			 sizeof(policy)) && !strcmp(policy, "rpmu");
 }
 
-/* An event that any general-purpose counter may count, and work to measure. */
+/* Opens an event that every general-purpose counter can count. */
 static void open_branches(struct __test_metadata *_metadata,
 			  struct sharer *event, int group_fd, double share)
 {
@@ -313,7 +313,10 @@ static void open_on_counter_2(struct __test_metadata *_metadata,
 	ASSERT_LE(0, event->fd);
 }
 
-/* A pinned event has counter 2; whoever waits for it keeps nobody waiting. */
+/*
+ * A pinned event has counter 2. With the driver's rotation, an event that waits
+ * for counter 2 does not hold up events behind it.
+ */
 TEST_F(multiplex, behind_one_that_waits_for_ever)
 {
 	struct sharer event[3] = {};
@@ -327,7 +330,7 @@ TEST_F(multiplex, behind_one_that_waits_for_ever)
 	expect_shares(_metadata, event, 3);
 }
 
-/* It does not even keep them until the end of the first interval. */
+/* It does not hold them up until the end of the first interval either. */
 TEST_F(multiplex, behind_one_that_has_just_come)
 {
 	struct sharer event[3] = {};
@@ -348,13 +351,13 @@ TEST_F(multiplex, behind_one_that_has_just_come)
 	ASSERT_TRUE(read_one(event[2].fd, &count));
 	EXPECT_EQ(count.enabled, count.running);
 	EXPECT_LE(4 * PASSES, count.value);
-	/* Nobody may wait any more, or the timer starts anew for as long. */
+	/* No event may be left waiting, or the timer is started again for as long. */
 	for (i = 0; i < 3; i++)
 		close(event[i].fd);
 	usleep(500000);
 }
 
-/* Three for counter 2 have it in turn, and four share the others. */
+/* Three events share counter 2, and four share the other counters. */
 TEST_F(multiplex, nobody_starves)
 {
 	double others = 100.0 * (gp_counters() - 1) / 4;
@@ -364,7 +367,7 @@ TEST_F(multiplex, nobody_starves)
 	if (cpu_model() != MODEL_HASWELL)
 		SKIP(return, "no three events that need the same counter");
 	if (!driver_takes_turns())
-		SKIP(return, "perf core's order decides who gets how much");
+		SKIP(return, "perf core's order determines the shares");
 	for (i = 0; i < 3; i++)
 		open_on_counter_2(_metadata, &event[i], false, 100.0 / 3);
 	for (; i < 7; i++)
@@ -373,7 +376,7 @@ TEST_F(multiplex, nobody_starves)
 	expect_shares(_metadata, event, 7);
 }
 
-/* Pinned events on all counters are never away, and leave nothing to others. */
+/* Pinned events on all counters count all the time, and others never count. */
 TEST_F(multiplex, pinned_goes_first)
 {
 	struct perf_event_attr attr = counting_anywhere(PERF_TYPE_RAW, RAW_BRANCHES);
@@ -396,8 +399,8 @@ TEST_F(multiplex, pinned_goes_first)
 }
 
 /*
- * An exclusive event has the PMU to itself when it is its turn. In perf core's
- * order the exclusive one counts, then both others, then the last one alone.
+ * An exclusive event (attr.exclusive) has the PMU to itself when it counts. In
+ * perf core's order it counts first, then both others, then the last one alone.
  */
 TEST_F(multiplex, exclusive_is_alone)
 {
@@ -419,13 +422,13 @@ TEST_F(multiplex, exclusive_is_alone)
 		event[2].share = 200.0 / 3;
 	}
 	expect_shares(_metadata, event, 3);
-	/* A millisecond for what passes from one reading to the next. */
+	/* Allow a millisecond between the two readings. */
 	for (i = 1; i < 3; i++)
 		EXPECT_LE(event[0].count.running + event[i].count.running,
 			  event[0].count.enabled + 1000000);
 }
 
-/* One of the CPU's own is alone there too, whoever has taken turns before. */
+/* An exclusive event of the CPU stops a task's rotating events. */
 TEST_F(multiplex, exclusive_on_the_cpu)
 {
 	struct perf_event_attr attr = counting_anywhere(PERF_TYPE_RAW, RAW_BRANCHES);
@@ -456,7 +459,7 @@ TEST_F(multiplex, exclusive_on_the_cpu)
 	close(exclusive);
 }
 
-/* An event of a CPU's own, whoever runs there; enabled. */
+/* Opens an enabled event of a CPU. */
 static int open_on(int cpu, __u64 config, bool pinned)
 {
 	struct perf_event_attr attr = counting(PERF_TYPE_RAW, config);
@@ -467,9 +470,9 @@ static int open_on(int cpu, __u64 config, bool pinned)
 }
 
 /*
- * It is alone too where an exclusive group that a software event leads was
- * tried and refused behind it. The first event finds its counter taken; so the
- * groups behind that are tried, too.
+ * An exclusive event is also alone if an exclusive group with a software leader
+ * was tried behind it and refused. The counter of the first event is taken, so
+ * that the groups behind it are tried too.
  */
 TEST_F(multiplex, exclusive_led_by_software)
 {
@@ -501,14 +504,14 @@ TEST_F(multiplex, exclusive_led_by_software)
 	ASSERT_TRUE(read_one(fds[1], &alone));
 	ASSERT_TRUE(read_one(fds[4], &other));
 	EXPECT_LT(0, other.enabled);
-	/* A millisecond for what passes from one reading to the next. */
+	/* Allow a millisecond between the two readings. */
 	EXPECT_LE(alone.running + other.running, alone.enabled + 1000000);
 	EXPECT_TRUE(allow_rotation(self->interval));
 }
 
 /*
- * Groups that a software event leads take turns as others do. One may be
- * joined while it takes turns, and goes on.
+ * Groups with a software leader rotate as others do. An event may join such a
+ * group while it rotates, and the group goes on counting.
  */
 TEST_F(multiplex, led_by_software)
 {
@@ -547,7 +550,7 @@ TEST_F(multiplex, led_by_software)
 	}
 }
 
-/* As many enabled events as there are counters, and two more: they take turns. */
+/* Opens two enabled events more than there are counters, so that they rotate. */
 static int open_rotating(struct __test_metadata *_metadata, int fds[10])
 {
 	struct perf_event_attr attr = counting_anywhere(PERF_TYPE_RAW, RAW_BRANCHES);
@@ -563,8 +566,8 @@ static int open_rotating(struct __test_metadata *_metadata, int fds[10])
 }
 
 /*
- * A software event that leads a group with an event of the PMU is not switched
- * off by another one that joins: it is not moved to the PMU a second time.
+ * A software leader of a group with an event of the PMU stays enabled when
+ * another event joins: it is not moved to the PMU's context a second time.
  */
 TEST_F(multiplex, leader_is_joined_at_once)
 {
@@ -575,11 +578,11 @@ TEST_F(multiplex, leader_is_joined_at_once)
 
 	for (i = 0; i < 20; i++) {
 		nr = open_rotating(_metadata, fds);
-		/* Opened disabled: a move would make it that again. */
+		/* Opened disabled: a move would disable it again. */
 		lead = perf_open_self(&clock, -1);
 		ASSERT_LE(0, lead);
 		for (j = 0; j < 2; j++) {
-			/* With all of its siblings off every other time. */
+			/* Every other round, all siblings are disabled. */
 			attr.disabled = i % 2;
 			sibling[j] = perf_open_self(&attr, lead);
 			ASSERT_LE(0, sibling[j]);
@@ -589,7 +592,7 @@ TEST_F(multiplex, leader_is_joined_at_once)
 		ASSERT_TRUE(read_one(lead, &before));
 		branch_loop(PASSES);
 		ASSERT_TRUE(read_one(lead, &after));
-		/* The time of an event that is off stands. */
+		/* The time of a disabled event does not advance. */
 		EXPECT_LT(before.enabled, after.enabled) TH_LOG("%d", i);
 		for (j = 0; j < 2; j++)
 			close(sibling[j]);
@@ -599,7 +602,10 @@ TEST_F(multiplex, leader_is_joined_at_once)
 	}
 }
 
-/* One whose events of the PMU are all off runs at least as in perf core's order. */
+/*
+ * A software leader whose siblings are all disabled has at least the share that
+ * perf core's order gives it.
+ */
 TEST_F(multiplex, leader_with_a_sibling_that_is_off)
 {
 	struct perf_event_attr clock = counting(PERF_TYPE_SOFTWARE,
@@ -628,7 +634,7 @@ TEST_F(multiplex, leader_with_a_sibling_that_is_off)
 #define FAIR_S	60
 #define TURNS	8
 
-/* Two events, and one counter that nobody has pinned, on a CPU that is idle. */
+/* Two events share the only counter without a pinned event, on an idle CPU. */
 TEST_F_TIMEOUT(multiplex, halves_of_a_minute, 2 * FAIR_S)
 {
 	int i, fd[2], cpu = sched_getcpu();
@@ -650,7 +656,7 @@ TEST_F_TIMEOUT(multiplex, halves_of_a_minute, 2 * FAIR_S)
 	}
 }
 
-/* The NMI watchdog's event; returns the descriptor and maps its page. */
+/* Opens an event like the NMI watchdog's and maps its page. */
 static int open_watchdog(int cpu, struct perf_event_mmap_page **page)
 {
 	struct perf_event_attr attr = counting(PERF_TYPE_HARDWARE,
@@ -665,7 +671,7 @@ static int open_watchdog(int cpu, struct perf_event_mmap_page **page)
 	return *page == MAP_FAILED ? -1 : fd;
 }
 
-/* The counter that the event is on, as RDPMC takes it; the page says one more. */
+/* Returns the event's counter as RDPMC takes it; the page's index is one higher. */
 static int counter_of(const struct perf_event_mmap_page *page)
 {
 	return (int)page->index - 1;
@@ -673,7 +679,7 @@ static int counter_of(const struct perf_event_mmap_page *page)
 
 #define FIXED_CYCLES	0x40000001
 
-/* What the two have counted when there have been TURNS more. */
+/* Reads what the two events have counted in TURNS further intervals. */
 static void take_turns(struct __test_metadata *_metadata, struct sharer *event)
 {
 	__u64 end = now_ns() + TURNS * MUX_MS * 1000000ULL;
@@ -687,7 +693,7 @@ static void take_turns(struct __test_metadata *_metadata, struct sharer *event)
 		ASSERT_TRUE(read_one(event[i].fd, &event[i].count));
 }
 
-/* It has a fixed counter, and takes nothing from others. */
+/* The watchdog's event is on a fixed counter and takes none from other events. */
 TEST_F(multiplex, watchdog_on_its_fixed_counter)
 {
 	struct perf_event_mmap_page *page;
@@ -705,14 +711,15 @@ TEST_F(multiplex, watchdog_on_its_fixed_counter)
 	EXPECT_EQ(FIXED_CYCLES, counter_of(page));
 	EXPECT_LT(0, event[0].count.value);
 	EXPECT_LT(0, event[1].count.value);
-	/* One or the other, all the time but when they were enabled. */
+	/* One of the two counts at any time, except while they are being enabled. */
 	running = event[0].count.running + event[1].count.running;
 	EXPECT_TRUE(near(running, event[1].count.enabled, 1000000.0));
 }
 
 /*
- * On counter 2, as its fixed one and all others are pinned: who needs that one
- * gets nothing. When another one is free, it makes way.
+ * The watchdog's event is on counter 2 because pinned events have its fixed
+ * counter and all others: events that need counter 2 never count. When another
+ * counter becomes free, the watchdog's event moves there.
  */
 TEST_F(multiplex, watchdog_on_counter_2)
 {
@@ -752,8 +759,8 @@ TEST_F(multiplex, watchdog_on_counter_2)
 #define LOOK_US	6000
 
 /*
- * On how many of LOOKS looks each event of the CPU has had a turn since the
- * one before.
+ * Returns for how many of LOOKS readings every event has run since the reading
+ * before.
  */
 static int looks_with_turns(struct __test_metadata *_metadata, const int *fd, int nr)
 {
@@ -774,8 +781,8 @@ static int looks_with_turns(struct __test_metadata *_metadata, const int *fd, in
 }
 
 /*
- * Each CPU takes its turns as often as the interval says, from when the turn
- * that had begun before is over.
+ * Events rotate at the new interval on each CPU, from the end of the interval
+ * that had begun before.
  */
 TEST_F(multiplex, interval_on_every_cpu)
 {
