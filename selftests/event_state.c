@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The ways in which an event starts and stops to count, and what it says when
- * it cannot: enabled at once, by ioctl, by prctl, at exec, inherited, pinned,
+ * The ways to start and stop an event, and what read() returns when it cannot
+ * count: enabled at open, by ioctl, by prctl, at exec, inherited, pinned,
  * throttled.
  */
 #define _GNU_SOURCE
@@ -19,7 +19,7 @@
 
 static const struct {
 	__u64 id;
-	bool moves;		/* a busy loop must make it count */
+	bool moves;		/* the count of a busy loop must not be 0 */
 } generic[] = {
 	{ PERF_COUNT_HW_CPU_CYCLES, true },
 	{ PERF_COUNT_HW_INSTRUCTIONS, true },
@@ -92,11 +92,11 @@ TEST(opened_enabled)
 	counted_loop(fd, 0, LOOPS);
 	second = read_value(fd);
 	EXPECT_LE(first + LOOP_INSTRUCTIONS(LOOPS), second);
-	/* Disabled by the end of the loop: it stands still from there. */
+	/* The loop ends by disabling the event. */
 	EXPECT_EQ(second, read_value(fd));
 }
 
-/* prctl() switches every event that the task owns. */
+/* prctl() enables and disables all events that the task owns. */
 TEST(prctl_switches)
 {
 	struct perf_event_attr attr =
@@ -122,8 +122,8 @@ TEST(prctl_switches)
 }
 
 /*
- * exact_loop is EXACT_LOOP_INSTRUCTIONS long from its first instruction to
- * its exit; what the task did before the exec is not counted.
+ * exact_loop executes EXACT_LOOP_INSTRUCTIONS from its first instruction to its
+ * exit; instructions before the exec are not counted.
  */
 TEST(enable_on_exec)
 {
@@ -155,7 +155,7 @@ TEST(enable_on_exec)
 	}
 }
 
-/* A raw fork: no handlers of libc run between it and the loop. */
+/* Runs the loop in a child. Forks by system call, so that no atfork handlers run. */
 static void inherited_loop(struct __test_metadata *_metadata, int other,
 			   unsigned long n)
 {
@@ -164,7 +164,7 @@ static void inherited_loop(struct __test_metadata *_metadata, int other,
 
 	ASSERT_LE(0, pid);
 	if (pid == 0) {
-		/* Around a descriptor that is not the inherited event's. */
+		/* Enables and disables another event than the inherited one. */
 		counted_loop(other, 0, n);
 		syscall(SYS_exit_group, 0);
 	}
@@ -173,8 +173,8 @@ static void inherited_loop(struct __test_metadata *_metadata, int other,
 }
 
 /*
- * A child's events are the driver's once more (event_init with a parent), and
- * their counts come back into the parent's when it ends.
+ * The events of a child are inherited (the driver's event_init has a parent
+ * event), and their counts are added to the parent's when the child ends.
  */
 TEST(inherited)
 {
@@ -191,7 +191,7 @@ TEST(inherited)
 	attr.disabled = 0;
 	fd = perf_open_self(&attr, -1);
 	ASSERT_LE(0, fd);
-	/* Once before, so that both runs take the same way. */
+	/* Warm up, so that both runs execute the same kernel code. */
 	inherited_loop(_metadata, other, 1);
 	start = read_value(fd);
 	inherited_loop(_metadata, other, 1);
@@ -201,7 +201,7 @@ TEST(inherited)
 	EXPECT_EQ(2 * LOOPS, (much - little) - (little - start));
 }
 
-/* The tasks of a control group on a CPU, and no one else there. */
+/* An event of a control group counts its tasks on a CPU, and no others. */
 TEST(control_group)
 {
 	struct perf_event_attr attr =
@@ -233,7 +233,7 @@ TEST(control_group)
 			counted_syscalls(fd, 0, 1000, SYS_sched_yield, NULL);
 		_exit(0);
 	}
-	/* It has to share the CPU. */
+	/* The child runs on this CPU. */
 	while (waitpid(pid, &status, WNOHANG) == 0)
 		sched_yield();
 	EXPECT_EQ(SYSCALLS_INSTRUCTIONS(1000), read_value(fd));
@@ -266,10 +266,10 @@ FIXTURE_TEARDOWN(listed)
 }
 
 /*
- * Events come and go while rpmu lists them in debugfs. An event of a control
+ * Opens and closes events while rpmu lists them in debugfs. An event of a control
  * group that does not run keeps the CPU's context inactive; so other events wait
- * there, and closing one takes it out of the context without asking its CPU.
- * No event of a task may run there, which would start the context.
+ * in the context, and close() removes one without an IPI to its CPU. No event of
+ * a task may run there, as it would activate the context.
  */
 TEST_F_TIMEOUT(listed, while_they_go, 120)
 {
@@ -334,8 +334,8 @@ TEST_F_TIMEOUT(listed, while_they_go, 120)
 }
 
 /*
- * A pinned event that finds no counter goes to the error state: read() gives
- * nothing, until it is enabled again and finds one.
+ * A pinned event that gets no counter is put into the error state: read()
+ * returns 0 until the event is enabled again and gets a counter.
  */
 TEST(pinned_without_counter)
 {
@@ -349,7 +349,7 @@ TEST(pinned_without_counter)
 	ASSERT_TRUE(run_on(sysconf(_SC_NPROCESSORS_ONLN) - 1));
 	attr.pinned = 1;
 	for (i = 0; i <= gp; i++) {
-		/* The last one, too, finds a counter when the first one has gone. */
+		/* The last event must fit when the first one is closed. */
 		attr.exclude_kernel = i == gp || may_count_user_alone(i);
 		fd[i] = perf_open_self(&attr, -1);
 		ASSERT_LE(0, fd[i]);
@@ -369,7 +369,7 @@ TEST(pinned_without_counter)
 	EXPECT_GE(1, count.value - LOOP_BRANCHES(LOOPS));
 }
 
-/* So does a pinned group of which one member finds no counter; all of it waits. */
+/* So is a pinned group if one of its events gets no counter. */
 TEST(pinned_group_without_counter)
 {
 	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
@@ -382,7 +382,7 @@ TEST(pinned_group_without_counter)
 	ASSERT_TRUE(run_on(sysconf(_SC_NPROCESSORS_ONLN) - 1));
 	attr.pinned = 1;
 	for (i = 0; i < gp - 1; i++) {
-		/* Leaves counters to the group's two. */
+		/* Leave counters that the group's two events can use. */
 		attr.exclude_kernel = may_count_user_alone(i + 2);
 		fd[i] = perf_open_self(&attr, -1);
 		ASSERT_LE(0, fd[i]);
@@ -400,7 +400,7 @@ TEST(pinned_group_without_counter)
 	branch_loop(LOOPS);
 	EXPECT_EQ(0, read(leader, &count, sizeof(count)));
 
-	/* Nor when there is room: only when it is enabled again. */
+	/* A free counter is not enough: the group has to be enabled again. */
 	close(fd[0]);
 	branch_loop(LOOPS);
 	EXPECT_EQ(0, read(leader, &count, sizeof(count)));
@@ -411,7 +411,7 @@ TEST(pinned_group_without_counter)
 	EXPECT_EQ(count.event[0].value, count.event[1].value);
 }
 
-/* Pinned goes before flexible, also when it comes later. */
+/* A pinned event displaces flexible ones that were opened before it. */
 TEST(pinned_displaces_flexible)
 {
 	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
@@ -435,7 +435,7 @@ TEST(pinned_displaces_flexible)
 	EXPECT_GE(1, count.value - LOOP_BRANCHES(LOOPS));
 }
 
-/* An exclusive group has the PMU to itself; others wait. */
+/* An exclusive group (attr.exclusive) has the PMU to itself; others wait. */
 TEST(exclusive)
 {
 	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
@@ -464,7 +464,7 @@ TEST(exclusive)
 	EXPECT_GE(1, read_value(other) - LOOP_BRANCHES(LOOPS));
 }
 
-/* An event of each CPU, all at once; each sees what its own CPU does. */
+/* Events of all CPUs at once: each counts on its own CPU only. */
 TEST(every_cpu)
 {
 	struct perf_event_attr attr =
@@ -489,7 +489,7 @@ TEST(every_cpu)
 			  read_value(fd[cpu]));
 }
 
-/* On another CPU than the task is on: the driver is asked by an IPI. */
+/* The perf core enables and reads an event of another CPU by IPI. */
 TEST(from_another_cpu)
 {
 	struct perf_event_attr attr =
@@ -505,7 +505,7 @@ TEST(from_another_cpu)
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, ioctl(fd, PERF_EVENT_IOC_ENABLE, 0));
 	usleep(20000);
-	/* read() makes the other CPU work: its kernel counts instructions. */
+	/* read() sends an IPI to the other CPU, whose kernel executes instructions. */
 	ASSERT_TRUE(read_one(fd, &count));
 	ASSERT_TRUE(read_one(fd, &count));
 	EXPECT_LT(0, count.value);
@@ -515,13 +515,13 @@ TEST(from_another_cpu)
 
 #define SAMPLE_RATE	"/proc/sys/kernel/perf_event_max_sample_rate"
 
-/* INST_RETIRED.PREC_DIST: on PMC1 only, on Haswell and Skylake. */
+/* INST_RETIRED.PREC_DIST: PMC1 only on Haswell and Skylake. */
 #define RAW_ONLY_PMC1	0x01c0
 
 /*
- * A leader that samples, in software, far more often than it may: after one
- * sample the perf core stops the whole group until the next timer tick, and
- * that from an hrtimer's interrupt, while the PMU is running.
+ * A software leader that samples far more often than the rate limit: after one
+ * sample the perf core throttles the whole group until the next timer tick. It
+ * stops the events in an hrtimer's interrupt, while the PMU is running.
  */
 FIXTURE(throttled)
 {
@@ -541,12 +541,12 @@ FIXTURE_TEARDOWN(throttled)
 
 #define SIBLINGS	3
 
-/* The leader, or -1; the siblings' descriptors follow it. */
+/* Opens the group; returns the leader, or -1. */
 static int throttled_group(pid_t pid, int cpu, int sibling[SIBLINGS])
 {
 	struct perf_event_attr clock =
 		counting(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK);
-	/* Not instructions: the built-in driver lets fixed counters run on. */
+	/* Not instructions: the built-in driver does not stop fixed counters. */
 	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
 	int i, leader;
 
@@ -561,7 +561,7 @@ static int throttled_group(pid_t pid, int cpu, int sibling[SIBLINGS])
 	return leader;
 }
 
-/* They stop, all at once, and another event counts on. */
+/* All siblings stop at the same time, and another event continues to count. */
 TEST_F(throttled, siblings_stop)
 {
 	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
@@ -575,7 +575,7 @@ TEST_F(throttled, siblings_stop)
 	ASSERT_EQ(0, ioctl(leader, PERF_EVENT_IOC_ENABLE, PERF_IOC_FLAG_GROUP));
 	counted_loop(other, 0, loops);
 	ASSERT_EQ(0, ioctl(leader, PERF_EVENT_IOC_DISABLE, PERF_IOC_FLAG_GROUP));
-	/* Nothing where the host was slow: the first sample came before the loop. */
+	/* The count is 0 if the first sample came before the loop, on a slow host. */
 	first = read_value(sibling[0]);
 	EXPECT_GT(loops / 2, first);
 	EXPECT_EQ(first, read_value(sibling[1]));
@@ -584,7 +584,7 @@ TEST_F(throttled, siblings_stop)
 }
 
 /*
- * A group of a CPU stays there when another task comes, and that task's event
+ * A group of a CPU stays scheduled at a task switch, and the next task's event
  * takes the counter of one of the siblings while they are stopped.
  */
 TEST_F(throttled, siblings_move)
@@ -620,7 +620,7 @@ TEST_F(throttled, siblings_move)
 		close(go[1]);
 		ASSERT_EQ(pid, waitpid(pid, &status, 0));
 		ASSERT_EQ(0, status);
-		/* Little has run: a thousand times as much is no count. */
+		/* The siblings were stopped most of the time: a large count is wrong. */
 		for (i = 0; i < SIBLINGS; i++)
 			EXPECT_GT(1000 * LOOPS, read_value(sibling[i]));
 		for (i = 0; i < SIBLINGS; i++)

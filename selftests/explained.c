@@ -107,7 +107,7 @@ TEST_F(explained, refused_group)
 	unsigned int i;
 
 	ASSERT_GT(ANY_NUMBER, gp);
-	/* Disabled members do not count. */
+	/* Disabled members are not checked. */
 	attr.disabled = 0;
 	for (i = 0; i < gp; i++) {
 		fds[i] = perf_open_self(&attr, i ? fds[0] : -1);
@@ -124,7 +124,7 @@ TEST_F(explained, refused_group)
 		close(fds[i]);
 }
 
-/* The limit between the two threads of a core (erratum HSD29). */
+/* A group that exceeds the limit on the threads of a core (erratum HSD29). */
 TEST_F(explained, refused_for_the_siblings_sake)
 {
 	struct perf_event_attr attr = counting(PERF_TYPE_RAW, ALL_LOADS);
@@ -153,7 +153,7 @@ TEST_F(explained, refused_for_the_siblings_sake)
 	close(fds[0]);
 }
 
-/* The latest ones are kept, newest first. */
+/* The latest KEPT refusals are listed, newest first. */
 TEST_F(explained, so_many_are_kept)
 {
 	struct perf_event_attr attr = counting(PERF_TYPE_HW_CACHE, 0);
@@ -241,7 +241,7 @@ TEST_F(explained, who_has_a_counter)
 	close(all);
 }
 
-/* How long it has been there. */
+/* for_ms is the time since the event got its counter. */
 TEST_F(explained, since_when)
 {
 	struct perf_event_attr attr = counting(PERF_TYPE_RAW, RAW_BRANCHES);
@@ -262,7 +262,7 @@ TEST_F(explained, since_when)
 	ASSERT_NE(NULL, line);
 	for_ms = strstr(line, "for_ms=");
 	ASSERT_NE(NULL, for_ms);
-	/* A tick more or less. */
+	/* Allow for the length of a tick. */
 	EXPECT_LE(before + 90, atoi(for_ms + strlen("for_ms=")));
 	close(fd);
 }
@@ -276,8 +276,8 @@ static bool holder_named(const char *line, int fd)
 }
 
 /*
- * Events that wait for their turn: the listed reason names the events that run,
- * and each event is either listed as waiting or on a counter.
+ * Rotation: the reason of a waiting event names events that run, and each event
+ * is listed as waiting or on a counter.
  */
 TEST_F(explained, waits_for_its_turn)
 {
@@ -296,9 +296,9 @@ TEST_F(explained, waits_for_its_turn)
 		fds[i] = perf_open_self(&attr, -1);
 		ASSERT_LE(0, fds[i]);
 	}
-	/* Some turns. */
+	/* Some rotations. */
 	branch_loop(10000000);
-	/* All in one snapshot: the turns may change between two. */
+	/* All in one snapshot: events may rotate between two. */
 	schedule = rpmu_file("cpu0/schedule");
 	for (i = 0; i < gp + 3; i++) {
 		line = line_of(schedule, fds[i]);
@@ -317,13 +317,13 @@ TEST_F(explained, waits_for_its_turn)
 			named |= j != i && holder_named(line, fds[j]);
 		EXPECT_TRUE(named) TH_LOG("%s", line);
 	}
-	/* Nor is the snapshot of a single moment: a turn may end in the middle of it. */
+	/* The snapshot is not atomic: events may rotate while it is taken. */
 	EXPECT_LE(1, placed) TH_LOG("%s", schedule);
 	EXPECT_LE(1, waiting) TH_LOG("%s", schedule);
 	for (i = 0; i < gp + 3; i++)
 		close(fds[i]);
 
-	/* A group that is larger than the rest of the counters waits as a whole. */
+	/* A group with more events than free counters waits as a whole. */
 	for (i = 0; i < 2; i++) {
 		attr.pinned = !i;
 		fds[i] = perf_open_self(&attr, -1);
@@ -356,8 +356,8 @@ TEST_F(explained, waits_for_its_turn)
 }
 
 /*
- * Events that fail to get a counter: all are events of the CPU, so that nothing
- * else affects their schedule, and without rotation.
+ * Events that fail to get a counter: all are events of a CPU, and rotation is
+ * off, so that only the driver decides.
  */
 FIXTURE(waiting)
 {
@@ -414,7 +414,7 @@ TEST_F(waiting, for_any_counter)
 	ASSERT_LE(0, waits);
 	ASSERT_NE(NULL, line);
 	EXPECT_EQ(0, strncmp(line, "PMC", 3)) TH_LOG("%s", line);
-	/* Instructions have a fixed counter of their own. */
+	/* Instructions have a fixed counter. */
 	line = scheduled(waits);
 	ASSERT_NE(NULL, line);
 	EXPECT_EQ(0, strncmp(line, "FIXED0", 6)) TH_LOG("%s", line);
@@ -445,7 +445,7 @@ TEST_F(waiting, for_any_counter)
 /* A group waits as a whole. */
 TEST_F(waiting, as_a_group)
 {
-	/* Disabled members do not count: the group is put together first. */
+	/* The leader stays disabled until the group is complete. */
 	struct perf_event_attr attr = counting(PERF_TYPE_RAW, RAW_BRANCHES);
 	int leader = perf_open(&attr, -1, 0, -1, 0);
 	int member = open_on_cpu0(RAW_BRANCHES, false, leader);
@@ -485,7 +485,7 @@ TEST_F(waiting, pinned)
 	ASSERT_NE(NULL, line);
 	EXPECT_EQ(0, strncmp(line, "error ", 6)) TH_LOG("%s", line);
 	EXPECT_TRUE(holder_named(line, first)) TH_LOG("%s", line);
-	/* Not among those that are not here any more, until it is not. */
+	/* It is listed under the CPU's current events until it is disabled. */
 	EXPECT_TRUE(is_here(last)) TH_LOG("%s", rpmu_file("cpu0/schedule"));
 	EXPECT_EQ(0, ioctl(last, PERF_EVENT_IOC_DISABLE, 0));
 	EXPECT_EQ(0, ioctl(waits, PERF_EVENT_IOC_DISABLE, 0));
@@ -514,7 +514,7 @@ TEST_F(waiting, for_the_sibling)
 	exclusive = perf_open(&attr, -1, sibling, -1, 0);
 	ASSERT_LE(0, exclusive);
 	usleep(AT_ONCE_US);
-	/* That leaves two counters here: the third event has lost its own. */
+	/* That leaves two counters to this thread: the third event has lost its counter. */
 	waits = open_on_cpu0(RAW_BRANCHES, false, -1);
 	ASSERT_LE(0, waits);
 	line = scheduled(self->fds[2]);

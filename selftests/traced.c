@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The tracepoints rpmu:*: each is hit when it should be, with the right fields. */
+/* The tracepoints rpmu:*: each fires when it should, with the right fields. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -38,7 +38,7 @@ static bool trace(const char *name)
 	return instance_write("trace", "") && instance_write(path, "1");
 }
 
-/* All that has been traced. */
+/* Reads the trace; NULL if it cannot be read. */
 static char *traced(void)
 {
 	static char text[1 << 18];
@@ -75,7 +75,7 @@ static unsigned int lines_with(const char *word)
 	return n;
 }
 
-/* Returns the number behind @name in @line. */
+/* Returns the number that follows @name in @line. */
 static long value(const char *line, const char *name)
 {
 	char *found = line ? strstr(line, name) : NULL;
@@ -118,7 +118,7 @@ TEST_F(traced, formats)
 	for (i = 0; i < sizeof(expected) / sizeof(*expected); i++) {
 		snprintf(path, sizeof(path), TRACEFS "/events/rpmu/%s/format", expected[i][0]);
 		ASSERT_TRUE(read_file(path, text, sizeof(text))) TH_LOG("%s", path);
-		/* Four that all have. */
+		/* All tracepoints have four common fields. */
 		fields = 0;
 		for (at = text; (at = strstr(at, "field:")); at++)
 			fields++;
@@ -156,7 +156,7 @@ TEST_F(traced, refused)
 	EXPECT_EQ(1, lines_with(" refused: "));
 }
 
-/* A record's raw data, behind its header and its size. */
+/* A sample with PERF_SAMPLE_RAW. */
 struct raw_record {
 	struct perf_event_header header;
 	__u32 size;
@@ -164,8 +164,8 @@ struct raw_record {
 };
 
 /*
- * perf reuses its buffer for records: a short reason must not be followed by
- * the rest of a longer one before it.
+ * The perf core reuses its buffer for records: the rest of a longer reason must
+ * not follow a shorter one.
  */
 TEST_F(traced, nothing_of_other_records)
 {
@@ -221,7 +221,7 @@ TEST_F(traced, nothing_of_other_records)
 	close(fd);
 }
 
-/* An event is scheduled on a counter. */
+/* Fires when an event is scheduled on a counter. */
 TEST_F(traced, schedule)
 {
 	struct perf_event_attr attr = counting(PERF_TYPE_RAW, RAW_BRANCHES);
@@ -268,7 +268,7 @@ TEST_F(traced, schedule)
 	close(own);
 }
 
-/* An event gets no counter, with the reason. */
+/* Fires with the reason when an event gets no counter. */
 TEST_F(traced, place_failed)
 {
 	struct perf_event_attr attr = counting(PERF_TYPE_RAW, RAW_BRANCHES);
@@ -310,7 +310,7 @@ TEST_F(traced, place_failed)
 	EXPECT_TRUE(allow_rotation(interval));
 }
 
-/* Events rotate, once in each interval. */
+/* Fires once in each interval while events rotate. */
 TEST_F(traced, rotate)
 {
 	struct perf_event_attr attr = counting(PERF_TYPE_RAW, RAW_BRANCHES);
@@ -338,7 +338,7 @@ TEST_F(traced, rotate)
 		branch_loop(3000000);
 	turns = lines_with(" rotate: ");
 	EXPECT_LE(5, turns);
-	/* The first rotations are in list order, until once not all events have fitted. */
+	/* The first rotations are in list order, until some events have not fitted. */
 	snprintf(expected, sizeof(expected), "counting=%u wait=2", gp);
 	line = traced_line(" rotate: ", expected);
 	EXPECT_NE(NULL, line) TH_LOG("%s", traced());
@@ -347,8 +347,8 @@ TEST_F(traced, rotate)
 }
 
 /*
- * A group led by the tracepoint, as perf opens it: the leader is hit while a
- * member is being scheduled, and then reads and stops it.
+ * A group led by the tracepoint, as perf opens it: the leader fires while a
+ * member is being scheduled, and then reads and stops that member.
  */
 TEST_F(traced, leads_a_group)
 {
@@ -375,7 +375,7 @@ TEST_F(traced, leads_a_group)
 	other = perf_open_self(&member, -1);
 	ASSERT_LE(0, other);
 	ASSERT_EQ(0, ioctl(leader, PERF_EVENT_IOC_ENABLE, 0));
-	/* The limit, after which the leader stops the group. */
+	/* The leader stops the group after 50 samples. */
 	ASSERT_EQ(0, ioctl(leader, PERF_EVENT_IOC_REFRESH, 50));
 	for (i = 0; i < 100; i++) {
 		ASSERT_EQ(0, ioctl(other, PERF_EVENT_IOC_ENABLE, 0));
@@ -383,7 +383,7 @@ TEST_F(traced, leads_a_group)
 	}
 	ASSERT_LT(0, read(leader, &group, sizeof(group)));
 	EXPECT_EQ(2, group.nr);
-	/* It may have been hit before the limit was set. */
+	/* It may have fired before the limit was set. */
 	EXPECT_LE(50, group.event[0].value);
 	EXPECT_GE(60, group.event[0].value);
 	counted_loop(other, 0, 1000000);
