@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Code that one CPU rewrites while others execute it: a CPU that has seen a
- * store behind the rewrite executes the new code (SDM vol. 3, 10.1.3). The
- * kernel relies on it wherever it switches a static key. An emulator that
- * keeps a translation of the old bytes breaks this, and shows up as an
- * "Oops: int3" in code that has not been written to for long.
+ * store after the rewrite executes the new code (SDM vol. 3, 10.1.3). The
+ * kernel relies on this for static keys. An emulator that keeps a translation
+ * of the old bytes breaks it, which shows as an "Oops: int3" in code that was
+ * rewritten long before.
  *
  * Tests the machine, not a driver.
  */
@@ -21,7 +21,7 @@
 /* A test takes some seconds, and longer on a busy host. */
 #define LIMIT_S		600
 
-/* MOV EAX, imm32 and RET, with the immediate aligned, and far behind it RET. */
+/* MOV EAX, imm32 with the immediate aligned, and RET; OTHER_FUNCTION is a RET. */
 static const __u8 function[] = { 0xb8, 0, 0, 0, 0, 0xc3 };
 
 #define FUNCTION	3
@@ -38,7 +38,7 @@ struct progress {
 	} cpu[MAX_CPUS];
 };
 
-/* Executes the function until it is killed, and counts calls that return an old value. */
+/* Calls the function until killed, and counts the calls that return an old value. */
 static void execute(function_t *code, struct progress *progress, int cpu)
 {
 	unsigned int eax, ebx, ecx, edx;
@@ -48,7 +48,7 @@ static void execute(function_t *code, struct progress *progress, int cpu)
 	for (;;) {
 		__u32 written = __atomic_load_n(&progress->written, __ATOMIC_ACQUIRE);
 
-		/* Serializes, as the SDM demands between the two. */
+		/* Serialize, as the SDM requires before the new code is executed. */
 		__cpuid(0, eax, ebx, ecx, edx);
 		if (code() < written)
 			progress->cpu[cpu].stale++;
@@ -70,7 +70,7 @@ FIXTURE_VARIANT(code_rewrite)
 	bool shared_page;
 };
 
-/* The emulator write-protects a page while it has translations from it. */
+/* The emulator write-protects a page while it holds translations of its code. */
 FIXTURE_VARIANT_ADD(code_rewrite, alone_in_its_page)
 {
 	.shared_page = false,

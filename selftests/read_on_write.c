@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Reads events while the driver writes registers: msr:write_msr is hit after
+ * Reads events while the driver writes registers: msr:write_msr fires after
  * each write, and as the leader of a group it samples the counts of the other
- * members. At every moment these counts are right: never less than before, and
- * not off by the previous value of the counter, which would show as about 2^48.
+ * members. These counts must always be right: never lower than before, and not
+ * off by the counter's previous value, which would show as a count of about
+ * 2^48.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -18,20 +19,19 @@
 #define LOOPS		1000UL
 #define PAGES		32UL
 #define PAGE		4096UL
-/* More than is counted here. */
+/* No count in this test is as high. */
 #define SANE		0x10000000000ULL
-/* OFFCORE_RESPONSE_0. */
-#define OFFCORE		0x01b7
+#define OFFCORE		0x01b7	/* OFFCORE_RESPONSE_0 */
 #define MEMBERS		2
 
-/* A leader that samples at each write of a register, and members of the group. */
+/* A group whose leader samples at each write of a register. */
 struct group {
 	struct perf_event_mmap_page *page;
 	int fd[1 + MEMBERS];
 	unsigned int nr;
 	__u64 last[1 + MEMBERS];
-	/* The number of samples, and of those with a wrong count. */
-	unsigned long samples, wrong;
+	unsigned long samples;
+	unsigned long wrong;	/* samples with a wrong count */
 };
 
 struct sample {
@@ -45,7 +45,7 @@ struct sample {
 	} event[1 + MEMBERS];
 };
 
-/* With the first kind of response. */
+/* Returns an offcore response event for the requests and the first type of response. */
 static struct perf_event_attr offcore(__u64 requests)
 {
 	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, OFFCORE);
@@ -105,7 +105,7 @@ static void look_at(struct group *group, const struct sample *sample)
 			       group->nr > 2 ? sample->event[2].value : 0);
 }
 
-/* Checks all samples so far. */
+/* Checks all new samples in the buffer. */
 static void drain(struct group *group)
 {
 	struct perf_event_mmap_page *page = group->page;
@@ -162,7 +162,7 @@ FIXTURE_TEARDOWN(read_on_write)
 
 enum { RIGHT, CANNOT_OPEN, WRONG, NO_SAMPLES, NO_PARTNER };
 
-/* Counts itself while it shares the CPU with another task, and checks the samples. */
+/* Counts this task while it alternates with another on the CPU, and checks the samples. */
 static int alternate(const struct perf_event_attr *members, unsigned int nr,
 		     unsigned long loops, int from, int to)
 {
@@ -184,7 +184,7 @@ static int alternate(const struct perf_event_attr *members, unsigned int nr,
 	return group.wrong ? WRONG : group.samples < 2 * ROUNDS ? NO_SAMPLES : RIGHT;
 }
 
-/* Two tasks that need different values in the register, with different rates of events. */
+/* Alternates two tasks with different values for MSR_OFFCORE_RSP_0 and different event rates. */
 static void two_tasks(struct __test_metadata *_metadata, unsigned int nr)
 {
 	const struct perf_event_attr members[2][MEMBERS] = {
@@ -224,8 +224,8 @@ TEST_F(read_on_write, group_switch)
 }
 
 /*
- * An event of the CPU stays on its counter while events of tasks come to other
- * counters, with one event select after the other.
+ * An event of the CPU stays on its counter while a task's events with different
+ * event selects are scheduled on other counters.
  */
 TEST_F(read_on_write, others_come_and_go)
 {
@@ -264,7 +264,7 @@ TEST_F(read_on_write, others_come_and_go)
 	EXPECT_EQ(0, group.wrong);
 }
 
-/* An event that overflows is read in its interrupt, which writes its counter. */
+/* An event is read in the PMI of its own overflow, which writes its counter. */
 TEST_F(read_on_write, overflows)
 {
 	struct perf_event_attr member = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
@@ -287,7 +287,7 @@ TEST_F(read_on_write, overflows)
 	EXPECT_LE(ROUNDS * 8 * LOOPS, group.last[1]);
 }
 
-/* Sets a new period, for which the event is stopped and started on its counter. */
+/* A new period stops the event and starts it again on the same counter. */
 TEST_F(read_on_write, new_period)
 {
 	struct perf_event_attr member = offcore(1);

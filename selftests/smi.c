@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * freeze_on_smi: whether the firmware's instructions in SMM are counted. A
- * write to the APM command port raises an SMI on the first CPU; the firmware's
- * handler ignores unknown commands.
+ * freeze_on_smi determines whether instructions of the firmware in SMM are
+ * counted. A write to the APM command port raises an SMI on the first CPU; the
+ * firmware's handler ignores unknown commands.
  */
 #define _GNU_SOURCE
 #include <sys/io.h>
@@ -12,7 +12,7 @@
 
 #define FREEZE		CPU_PMU "/freeze_on_smi"
 #define APM_COMMAND	0xb2
-/* The same without an SMI. */
+/* A write to this port raises no SMI. */
 #define APM_STATUS	0xb3
 #define NO_COMMAND	0x55
 
@@ -29,7 +29,7 @@ FIXTURE(smi)
 FIXTURE_SETUP(smi)
 {
 	if (!is_tcg())
-		SKIP(return, "what an SMI does is known of the emulated machine only");
+		SKIP(return, "the SMI handler is known on the emulated machine only");
 	if (access(FREEZE, F_OK))
 		SKIP(return, "no freeze_on_smi");
 	ASSERT_TRUE(read_line(FREEZE, self->freeze, sizeof(self->freeze)));
@@ -44,8 +44,8 @@ FIXTURE_TEARDOWN(smi)
 }
 
 /*
- * Returns the event's lowest count of SMIS writes to the port: interrupts in
- * between add to it.
+ * Returns the event's lowest count in ROUNDS times SMIS writes to the port, as
+ * interrupts in between add to the count.
  */
 static __u64 least_count(int fd, unsigned short port)
 {
@@ -84,14 +84,17 @@ static void expect_handler(struct __test_metadata *_metadata, __u32 type, __u64 
 	if (counted) {
 		EXPECT_LT(without + SMIS * HANDLER, with);
 	} else {
-		/* Less than one for each of them. */
+		/* Allow less than one instruction for each SMI. */
 		EXPECT_GT(without + SMIS, with);
 	}
 	TH_LOG("%llu with %u SMIs, %llu without", with, SMIS, without);
 	close(fd);
 }
 
-/* On a fixed counter and on a general one; SMM is privileged. */
+/*
+ * Checks a fixed and a general-purpose counter. SMM is privileged, so an event
+ * that counts user mode only never counts the handler.
+ */
 static void expect_all(struct __test_metadata *_metadata, bool counted)
 {
 	expect_handler(_metadata, PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS, false, counted);
