@@ -3,25 +3,25 @@
 # shellcheck shell=dash
 # shellcheck disable=SC2317 # tests are called by their names
 #
-# Abuse, one kind a test. After each piece the kernel's log has no complaint
-# and events count exactly. Starts and ends without rpmu.
+# Stress tests. After each part the kernel's log must be clean and events must
+# count exactly. Starts and ends without rpmu.
 #
-#	rpmu.stress=LIST	which (default: all)
-#		fuzz		random calls, see stress/fuzz.c
-#		loads		loading, which takes the PMU over from the built-in
-#				driver, and unloading, while tasks with software
-#				events come and go
-#		hotplug		CPUs that go and come while events count on them;
-#				both by stress/rounds.c
-#		nmi		overflows of every counter as fast as they come, with
-#				the NMI watchdog on rpmu and without
-#		failures	each allocation of loading and of opening fails once
-#	rpmu.seed=N		of the random calls
-#	rpmu.calls=N		how many
-#	rpmu.rounds=N		loads and unloads; CPUs off and on line
-#	rpmu.pmis=N		overflow interrupts in each of the two storms
+#	rpmu.stress=LIST	the tests to run (default: all)
+#		fuzz		random system calls (stress/fuzz.c)
+#		loads		load and unload rpmu while tasks open and close
+#				software events (stress/rounds.c)
+#		hotplug		take CPUs offline and online while events count
+#				on them (stress/rounds.c)
+#		nmi		overflows on every counter as fast as possible,
+#				without and with the NMI watchdog on rpmu
+#		failures	inject a failure into each allocation of loading
+#				and opening
+#	rpmu.seed=N		the seed of the random calls
+#	rpmu.calls=N		the number of random calls
+#	rpmu.rounds=N		the number of loads, and of CPUs taken offline
+#	rpmu.pmis=N		the number of PMIs, without and with the watchdog
 #	rpmu.without=LIST	kinds of random calls to leave out
-#	rpmu.driver=built-in	the same calls to the built-in driver, to compare with
+#	rpmu.driver=built-in	run fuzz on the built-in driver, for comparison
 
 . ./ktap.sh
 
@@ -33,15 +33,16 @@ LIST=$(cmdline stress)
 DRIVER=$(cmdline driver)
 WITHOUT=$(cmdline without | tr , ' ')
 
-# progress WORDS: run-tests shows what a test says when it has ended, and this at once.
+# progress WORDS: prints the words at once, unlike a test's output, which run-tests
+# prints when the test has ended.
 progress() {
 	echo "# $(cut -d. -f1 /proc/uptime) s: $*" >&3
 } 2>/dev/null
 
-# What of the log's trouble is no fault of rpmu's.
+# Lines of TROUBLE in the log that rpmu has not caused.
 NOT_OURS='^$'
 
-# all_is_well: what must hold after everything.
+# all_is_well: succeeds if the log is clean and events count exactly.
 all_is_well() {
 	trouble=$(log_trouble since | grep -vE "$NOT_OURS")
 	if [ -n "$trouble" ]; then
@@ -50,7 +51,7 @@ all_is_well() {
 		return 1
 	fi
 	counts && return
-	# Who has the counters then, for whoever looks into it.
+	# Show which events have the counters, for debugging.
 	sed 's/^/# /' /sys/kernel/debug/rpmu/cpu*/schedule 2>/dev/null
 	return 1
 }
@@ -64,7 +65,7 @@ loaded_first() {
 
 unloaded_then() {
 	loaded || return 0
-	# The last events of a task that has just ended may still be there.
+	# The last events of a task that has just ended may still exist.
 	tries=0
 	until unload; do
 		tries=$((tries + 1))
@@ -76,17 +77,18 @@ unloaded_then() {
 	done
 }
 
-# fuzz_piece SEED CALLS: and then all is well.
+# fuzz_piece SEED CALLS: runs the fuzzer and checks that all is well.
 # shellcheck disable=SC2086 # words
 fuzz_piece() {
 	if ! ./fuzz "$1" "$2" $WITHOUT; then
-		because "the fuzzer with seed $1 did not come to its end"
+		because "the fuzzer with seed $1 did not finish"
 		return 1
 	fi
 	all_is_well
 }
 
-# fuzz_by_two SEED CALLS: the same at once with another, whose calls do not count.
+# fuzz_by_two SEED CALLS: the same while a second fuzzer runs, whose calls are not
+# counted.
 # shellcheck disable=SC2086 # words
 fuzz_by_two() {
 	./fuzz $(($1 + 1)) "$2" $WITHOUT >/dev/null 2>&1 &
@@ -94,7 +96,7 @@ fuzz_by_two() {
 	fuzz_piece "$1" "$2" && wait "$other"
 }
 
-# Often enough that what goes wrong is near what has been called.
+# Calls between two checks: few enough to find the call that caused a failure.
 PIECE=5000
 
 fuzz() {
@@ -103,7 +105,8 @@ fuzz() {
 	mount -t cgroup -o perf_event none /tmp/fuzz-cgroup 2>/dev/null ||
 		mount -t cgroup2 none /tmp/fuzz-cgroup
 	seed=$((SEED * 1000))
-	# A small part, as emulated CPUs that take turns wait for each other most of the time then.
+	# Only a small part of the calls: with two fuzzers, emulated CPUs on one host
+	# thread wait for each other most of the time.
 	made=$((PIECE / 5))
 	fuzz_by_two "$seed" "$made"
 	status=$?
@@ -120,7 +123,7 @@ fuzz() {
 	[ "$status" = 0 ] && unloaded_then && all_is_well
 }
 
-# Both say how far they are, at once.
+# loads and hotplug print their progress at once.
 loads() {
 	./rounds loads "$ROUNDS" "$RPMU/rpmu.ko" >&3 && all_is_well
 }
@@ -139,7 +142,8 @@ nmi() {
 }
 
 failures() {
-	# Short of memory the kernel shows where, and warns of its tables of a module's jump labels and tracepoints.
+	# When allocations fail, the kernel prints a backtrace, and warns about a module's
+	# jump labels and tracepoints.
 	NOT_OURS='Call Trace|page allocation failure|WARNING: kernel/(jump_label|trace/trace_events)\.c'
 	for attr in failslab fail_page_alloc; do
 		[ -d /sys/kernel/debug/"$attr" ] || continue
@@ -158,12 +162,13 @@ failures() {
 
 LEAKS=/sys/kernel/debug/kmemleak
 
-# With kmemleak=off the file is there as well, and can even be cleared.
+# With kmemleak=off the file exists too, and "clear" succeeds.
 looks_for_leaks() {
 	(echo stack=on >$LEAKS) 2>/dev/null
 }
 
-# leaks: what nothing refers to any more. What is younger than five seconds is not looked at.
+# leaks: prints unreferenced objects. kmemleak ignores objects younger than five
+# seconds.
 leaks() {
 	sleep 6
 	echo scan >$LEAKS
@@ -173,7 +178,7 @@ leaks() {
 
 no_leak() {
 	if ! looks_for_leaks; then
-		because "this kernel does not look for leaks"
+		because "this kernel has no kmemleak"
 		return "$KSFT_SKIP"
 	fi
 	leaks >/tmp/leaks
@@ -183,7 +188,7 @@ no_leak() {
 	return 1
 }
 
-# What the kernel has lost while it booted is not ours.
+# Ignore leaks from before the tests.
 if looks_for_leaks; then
 	leaks >/dev/null
 	echo clear >$LEAKS

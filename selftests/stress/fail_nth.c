@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The first, the second, the third … allocation that an operation makes fails,
- * until one run of it makes no more: Documentation/fault-injection of the
- * kernel, "fail-nth".
+ * Fails the first allocation of an operation, then the second one, and so on,
+ * until a run has no more allocations to fail. See "fail-nth" in the kernel's
+ * Documentation/fault-injection/.
  *
- *	fail_nth load FILE	insmod, from the built-in driver, while another
- *				process opens an event as soon as it can
- *	fail_nth open		perf_event_open of events and groups of all kinds
+ *	fail_nth load FILE	load rpmu on top of the built-in driver, while
+ *				another process opens an event as soon as it can
+ *	fail_nth open		open events and groups of several types
  *
- * After each, events count as if nothing had been. Exit status 4: the kernel
+ * Events must count exactly after each run. The exit status is 4 if the kernel
  * has no fault injection.
  */
 #define _GNU_SOURCE
@@ -32,7 +32,7 @@ static bool fail_nth(unsigned int n)
 	return write_line(FAIL_NTH, text);
 }
 
-/* Has it come to that failure? Switches the waiting for it off. */
+/* Returns whether the failure was injected, and disarms the injection. */
 static bool injected(void)
 {
 	char text[16] = "";
@@ -56,22 +56,22 @@ static bool counts(unsigned int n)
 	return false;
 }
 
-/* What insmod may say of an allocation that failed. */
+/* Returns whether loading may fail with the error when an allocation fails. */
 static bool of_memory(int err)
 {
 	return err == ENOMEM || err == EFAULT || err == EBADMSG || err == ENOEXEC;
 }
 
 /*
- * A process that opens an event on rpmu while it loads and keeps it until told
- * to close it. A load that fails after that waits until the event is closed;
- * after HANG_S the opener closes it by itself, so that the test can say so.
+ * The opener is a process that opens an event while rpmu loads, and keeps it
+ * until told to close it. A load that fails after that waits for the event to be
+ * closed; the opener closes it after HANG_S, so that the test can report it.
  */
 enum { IDLE, TRIES, HAS_EVENT, HAS_GIVEN_UP };
 
 static struct opener {
-	int wanted;	/* whether it is to have an event; the test writes it */
-	int state;	/* the opener writes it */
+	int wanted;	/* an event is wanted; written by the test */
+	int state;	/* written by the opener */
 } *opener;
 
 static int get(const int *word)
@@ -93,8 +93,8 @@ static __u64 now_ms(void)
 }
 
 /*
- * An event on the built-in driver would refuse rpmu the take-over, so wait until
- * that driver's PMU has gone; then try until a PMU is there again.
+ * Waits until the built-in driver's PMU has gone, as an event on it would keep
+ * rpmu from loading; then tries until there is a PMU again.
  */
 static int open_in_between(void)
 {
@@ -148,7 +148,7 @@ static bool start_opener(void)
 	return true;
 }
 
-/* Waits for the opener to come to that state, no longer than HANG_S. */
+/* Waits up to HANG_S for the opener to be in the state; returns whether it is. */
 static bool opener_is(int state)
 {
 	__u64 start = now_ms();
@@ -158,7 +158,7 @@ static bool opener_is(int state)
 	return get(&opener->state) == state;
 }
 
-/* An event that has just been closed may still keep the module. */
+/* Unloads rpmu; an event that has just been closed may still keep it for a while. */
 static bool unload(void)
 {
 	unsigned int tries;
@@ -194,7 +194,7 @@ static int load(const char *path)
 			return 1;
 		}
 		if (!err && !opener_is(HAS_EVENT)) {
-			printf("# failure %u: rpmu is there, and no event can be opened\n", n);
+			printf("# failure %u: rpmu is loaded, but no event can be opened\n", n);
 			return 1;
 		}
 		set(&opener->wanted, false);
@@ -205,12 +205,12 @@ static int load(const char *path)
 		if (err) {
 			failed++;
 			if (on_rpmu()) {
-				printf("# failure %u: %s, and rpmu is there\n", n, strerror(err));
+				printf("# failure %u: %s, but rpmu is loaded\n", n, strerror(err));
 				return 1;
 			}
 		}
 		if (err && (!hit || !of_memory(err))) {
-			printf("# failure %u%s: %s\n", n, hit ? "" : " was not", strerror(err));
+			printf("# failure %u%s: %s\n", n, hit ? "" : " not hit", strerror(err));
 			return 1;
 		}
 		if (!counts(n))
@@ -239,7 +239,7 @@ static int open_group(const struct perf_event_attr *attr, unsigned int size)
 		if (fds[i] < 0)
 			err = errno;
 	}
-	/* The failed one is none. */
+	/* The last event has not been opened if there was an error. */
 	for (i -= !!err; i; i--)
 		close(fds[i - 1]);
 	return err;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Random system calls around perf events. The calls of a task are the same for
- * the same seed; the state that they meet, such as on other CPUs, is not.
+ * Random system calls around perf events. A task makes the same calls for the
+ * same seed, but the state of other CPUs differs.
  *
  *	fuzz SEED CALLS [WITHOUT...]
  *
- * WITHOUT are kinds of calls to leave out, to narrow down a failure. The exit
- * status is 0 at the end of the calls. The kernel's log shows whether it has
- * complained, and another program checks whether the PMU still counts right.
+ * Leaves out the kinds of calls in WITHOUT, to narrow down a failure. The exit
+ * status is 0 when all calls are made; stress.sh checks the kernel's log and
+ * the counts.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -56,7 +56,7 @@ static bool one_in(__u64 n)
 	return below(n) == 0;
 }
 
-/* Returns a number that a program might use, or any. */
+/* Returns an edge case, or any number. */
 static __u64 number(void)
 {
 	static const __u64 edges[] = {
@@ -68,9 +68,9 @@ static __u64 number(void)
 }
 
 /*
- * Events with constraints on some model: limited to some counters, corrupting,
- * with extra registers, on fixed counters, of TSX, and with bits that must not
- * be set.
+ * Returns any config, or one that has a constraint on some model: limited to
+ * some counters, corrupting, with an extra register, on a fixed counter, of TSX,
+ * or with reserved bits.
  */
 static __u64 raw_config(void)
 {
@@ -171,9 +171,9 @@ static void do_open(void)
 	attr.exclude_guest = one_in(4);
 	attr.enable_on_exec = one_in(6);
 	/*
-	 * No remove_on_exec: the perf core of 7.3.4 then takes the mutexes of owner and context
-	 * in the other order than prctl() (perf_event_remove_on_exec(),
-	 * perf_event_task_disable()), and two tasks wait for each other for ever.
+	 * No remove_on_exec: perf_event_remove_on_exec() of 7.3.4 takes the mutexes of owner
+	 * and context in the opposite order to perf_event_task_disable(), so that an exec and
+	 * a prctl() deadlock.
 	 */
 	attr.sample_id_all = one_in(4);
 	attr.read_format = one_in(3) ? below(32) : READ_ONE;
@@ -192,7 +192,7 @@ static void do_open(void)
 		attr.precise_ip = below(4);
 	if (one_in(50))
 		attr.sample_period = number();
-	/* One bit anywhere else: reserved and new ones. */
+	/* Flip any bit, also reserved and new ones. */
 	if (one_in(16))
 		((__u8 *)&attr)[below(sizeof(attr))] ^= 1 << below(8);
 	attr.remove_on_exec = 0;
@@ -265,7 +265,7 @@ static void do_mmap(void)
 		const struct perf_event_mmap_page *page = maps[slot].at;
 		unsigned int counter = page->index, low, high;
 
-		/* It may be another's by now. */
+		/* Another event may have the counter by now. */
 		if (page->cap_user_rdpmc && counter--)
 			asm volatile("rdpmc" : "=a" (low), "=d" (high) : "c" (counter));
 		munmap(maps[slot].at, maps[slot].size);
@@ -281,7 +281,7 @@ static void do_mmap(void)
 	calls++;
 }
 
-/* Work to be counted. */
+/* Executes branches and memory accesses, to be counted. */
 static void work(void)
 {
 	branch_loop(1 + below(2000));
@@ -405,10 +405,10 @@ static void do_cgroup(void)
 			break;
 		attr.disabled = one_in(2);
 		/*
-		 * Not pinned: where such a one finds no counter at a switch between control
+		 * Not pinned: if a pinned event gets no counter at a switch between control
 		 * groups, the perf core of 7.3.4 leaves the PMU disabled for good
-		 * (perf_cgroup_switch() disables PMUs that have events of control groups,
-		 * merge_sched_in() takes this one off their number, enabling skips it).
+		 * (perf_cgroup_switch() disables PMUs with events of control groups,
+		 * merge_sched_in() decrements their number, and the enable skips the PMU).
 		 */
 		close_slot(slot);
 		fds[slot] = perf_open(&attr, dir, below(cpus), -1, PERF_FLAG_PID_CGROUP);
@@ -439,11 +439,11 @@ static struct {
 };
 
 /*
- * An event on each CPU that stays. Where a CPU's context was empty and then got
- * an event of a control group that was not the current one, the perf core of
- * 7.3.4 leaves the context inactive, schedules it at a switch to a task with
- * software events alone without disabling the PMU, and warns of itself
- * (__perf_install_in_context(), perf_event_context_sched_in(),
+ * Opens an event on each CPU that stays, so that no CPU's context is empty. When
+ * an empty context gets an event of a control group that is not the current one,
+ * the perf core of 7.3.4 leaves the context inactive, schedules it without
+ * disabling the PMU at a switch to a task with software events only, and warns
+ * about that (__perf_install_in_context(), perf_event_context_sched_in(),
  * perf_assert_pmu_disabled()).
  */
 static void hold_contexts(void)
@@ -481,7 +481,7 @@ static void one_call(void)
 	kinds[i].call();
 }
 
-/* RDPMC is no longer enabled for user space: continue behind the instruction. */
+/* Skips an RDPMC that faults because user space may not execute it any more. */
 static void skip_rdpmc(int sig, siginfo_t *info, void *context)
 {
 	static const __u8 rdpmc[] = { 0x0f, 0x33 };
@@ -505,7 +505,7 @@ int main(int argc, char **argv)
 	unsigned long goal, shown = 0;
 	int i;
 
-	/* Work of a child, to be counted. */
+	/* The program that children execute. */
 	if (argc == 2 && !strcmp(argv[1], "child")) {
 		branch_loop(100000);
 		return 0;
@@ -516,7 +516,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: fuzz SEED CALLS [WITHOUT...]\n");
 		return 2;
 	}
-	/* 0 would stay 0. */
+	/* The state of xorshift64* must not be 0. */
 	state = strtoull(argv[1], NULL, 0) ^ 0x9e3779b97f4a7c15ULL;
 	goal = strtoul(argv[2], NULL, 0);
 	cpus = sysconf(_SC_NPROCESSORS_CONF);
@@ -527,7 +527,7 @@ int main(int argc, char **argv)
 	signal(SIGIO, SIG_IGN);
 	signal(SIGRTMIN, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN);
-	/* Of events with sigtrap; a signal that is ignored would kill. */
+	/* Events with sigtrap raise SIGTRAP, which kills the task if ignored. */
 	signal(SIGTRAP, pass_over);
 
 	while (calls < goal) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Overflows as fast as possible: on every CPU an event on every general counter,
- * with periods from 1 to 100 or the shortest that the driver allows, until the
- * CPUs have had a number of PMIs. The kernel's limits on samples stay: without
- * them, little but the handler would run.
+ * Overflows as fast as possible: samples with an event on every general-purpose
+ * counter of every CPU until the CPUs have had PMIS interrupts. The periods are
+ * 1 to 100, or the shortest that the driver accepts. The kernel's rate limits
+ * stay on, as little but the handler would run without them.
  *
  *	nmi_storm PMIS
  */
@@ -15,8 +15,8 @@
 #include "../perf_util.h"
 
 /*
- * RAW_BRANCHES with a period of 1 is an event of the branch trace store, which
- * is refused. This one has a counter.
+ * RAW_BRANCHES with a period of 1 would use the branch trace store and is
+ * refused; this event uses a counter.
  */
 #define TAKEN_BRANCHES	0x20c4
 #define MAX_EVENTS	(8 * 16)
@@ -38,7 +38,7 @@ int main(int argc, char **argv)
 	}
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	goal = strtoul(argv[1], NULL, 0);
-	/* A task to be interrupted on each CPU. */
+	/* Keep each CPU busy. */
 	for (cpu = 0; cpu < cpus && cpu < 16; cpu++) {
 		children[cpu] = fork_helper();
 		if (!children[cpu]) {
@@ -69,7 +69,7 @@ int main(int argc, char **argv)
 	}
 	if (!events)
 		goal = 0;
-	/* A throttled event comes back at the next tick; switching by turns may go wrong, too. */
+	/* Enable throttled events again, and disable some while others overflow. */
 	for (left = 0; now - start < goal && time(NULL) < end; left = (left + 1) % events) {
 		ioctl(fds[left], PERF_EVENT_IOC_ENABLE, 0);
 		usleep(1000);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Storms in a single program: on the debug kernel, a shell would spend more time
- * on starting programs than on the storm.
+ * Repeats loading or CPU hotplug in a single program: on the debug kernel, a
+ * shell would spend most of the time on starting programs.
  *
  *	rounds loads N FILE	load FILE, which takes the PMU over from the
  *				built-in driver, and unload it, N times, while
- *				tasks with software events compute
- *	rounds hotplug N	take a CPU off line and on line again, N times,
- *				while events count on all CPUs and tasks with
- *				more events than counters move between them
+ *				tasks with software events run
+ *	rounds hotplug N	take a CPU offline and online again, N times,
+ *				while events count on all CPUs and a task with
+ *				more events than counters moves between them
  *
  * A known loop must count exactly after each step; then the exit status is 0.
  */
@@ -40,7 +40,7 @@ static void close_all(const int *fds, unsigned int n)
 			close(fds[n]);
 }
 
-/* Opens and closes software events of its own, as events of rpmu would keep it loaded. */
+/* Opens and closes software events, as events on rpmu would keep it loaded. */
 static void compute(void)
 {
 	static const __u64 configs[] = {
@@ -65,7 +65,7 @@ static void compute(void)
 	}
 }
 
-/* Events of every CPU, which leave a counter for the loop that has to count exactly. */
+/* Opens events on every CPU, and leaves counters to the loop that must count exactly. */
 static void count_cpus(void)
 {
 	static const __u64 configs[] = { 0x0c4, 0x1c4 };
@@ -85,7 +85,7 @@ static void count_cpus(void)
 	}
 }
 
-/* More events than counters, in a task that runs on any CPU. */
+/* Opens more events than counters in a task that runs on any CPU. */
 static void take_turns(void)
 {
 	static const __u64 configs[] = { 0x0c4, 0x1c4, 0x2c4, 0x4c4, 0x8c4, 0x20c4 };
@@ -152,7 +152,7 @@ static bool unload(void)
 static bool set_online(unsigned int cpu, bool on)
 {
 	return set_cpu_online(cpu, on) ||
-	       failed(on ? "taking a CPU on line" : "taking a CPU off line");
+	       failed(on ? "taking a CPU online" : "taking a CPU offline");
 }
 
 int main(int argc, char **argv)
@@ -177,8 +177,8 @@ int main(int argc, char **argv)
 	for (round = 1; round <= rounds; round++) {
 		cpu = round % (cpus - 1 ?: 1) + 1;
 		if (file ? !load(file) || !counts("loading") || !unload() || !counts("unloading") :
-			   !set_online(cpu, false) || !counts("a CPU went") ||
-			   !set_online(cpu, true) || !counts("a CPU came"))
+			   !set_online(cpu, false) || !counts("a CPU went offline") ||
+			   !set_online(cpu, true) || !counts("a CPU came online"))
 			return 1;
 		if (round % SHOWN_EACH == 0)
 			printf("# %lu of %lu\n", round, rounds);
