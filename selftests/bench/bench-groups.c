@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * An operation on a CPU that has many groups of events: what it costs by their
- * number.
+ * Operations on a CPU with many groups of events, to measure how their cost
+ * grows with the number of groups.
  *
  *	bench-groups switch CONTEXT GROUPS SIZE [SIBLING]
  *	bench-groups wake CONTEXT GROUPS SIZE [SIBLING]
@@ -11,16 +11,15 @@
  *	bench-groups cgroup-switch CGROUPS EVENTS
  *	bench-groups cgroup-rotate CGROUPS EVENTS
  *
- * "switch" goes out and comes back at once, "wake" after more than a turn of the
- * groups. CONTEXT is "task" (the groups count the task that is measured) or "cpu" (they
- * count CPU 0); SIZE is the number of events in a group. With SIBLING, the core's
- * other thread has a task whose events rotate as well: "plain" ones, or
- * "corrupting" ones, which share the counters of the core by turns.
+ * In "switch" the task is switched out and back at once, in "wake" after more
+ * than a rotation interval. CONTEXT is "task" (the groups count the measured task)
+ * or "cpu" (they count CPU 0); SIZE is the number of events in a group. With
+ * SIBLING, a task on the core's other thread has events that rotate as well:
+ * "plain" ones, or "corrupting" ones, for which the threads alternate.
  *
- * It runs on CPU 0; control groups are below /tmp/bench-cgroups, where measure has
- * mounted their hierarchy. Of a process, bench_mark.ko marks what happens while its name
- * is "bench-task": each takes this name once everything is set up and what comes
- * first has passed.
+ * Runs on CPU 0; control groups are below /tmp/bench-cgroups, where measure has
+ * mounted their hierarchy. bench_mark.ko marks operations of processes with the
+ * name "bench-task": a process takes the name after the setup and warm-up.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -36,7 +35,7 @@
 #define OPENS		8
 #define EXECS		8
 
-/* They fit on the general-purpose counters alone, on each of them. */
+/* Events that every general-purpose counter can count, and no fixed counter. */
 static const __u64 general[] = {
 	0x00c4, 0x01c4, 0x02c4, 0x08c4, 0x10c4, 0x20c4, 0x40c4,
 };
@@ -58,7 +57,7 @@ static int open_event(struct perf_event_attr *attr, pid_t pid, int cpu, int lead
 	return fd;
 }
 
-/* Group number nr of a task, or of CPU 0. */
+/* Opens group number @nr of the task, or of CPU 0 if @task is -1. */
 static int open_group(int nr, int size, pid_t task, bool on_exec)
 {
 	const int kinds = sizeof(general) / sizeof(*general);
@@ -78,7 +77,7 @@ static int open_group(int nr, int size, pid_t task, bool on_exec)
 	return leader;
 }
 
-/* A byte to the other side of a pipe, or from it. */
+/* Writes a byte to a pipe or reads one from it. */
 static void hand_over(int fd, bool write_it)
 {
 	char byte = 0;
@@ -87,7 +86,7 @@ static void hand_over(int fd, bool write_it)
 		die("a pipe");
 }
 
-/* Marks `times` ways out of and back into this task, which is out for so long. */
+/* Marks @times switches out of this task and back; it stays out for @out_ms. */
 static void switches(int times, int out_ms, const char *others_cgroup)
 {
 	int to[2], fro[2], i;
@@ -128,7 +127,7 @@ static void rotations(int times)
 	marked(false);
 }
 
-/* The other thread of the core, with eight events. */
+/* Starts a task with eight events on the core's other thread. */
 static pid_t start_sibling(const char *kind)
 {
 	static const __u64 corrupting[] = { 0x01d1, 0x02d1, 0x81d0, 0x82d0 };
@@ -157,8 +156,8 @@ static pid_t start_sibling(const char *kind)
 }
 
 /*
- * What the task itself does, which has all its events before it first runs: to
- * open them one after another while it runs would schedule each time.
+ * Executes the operation in the measured task. All events are opened before the
+ * task runs, as each open in a running task would schedule its events.
  */
 static void in_task(const char *op, bool task, int groups, int size)
 {
@@ -209,9 +208,9 @@ static int op_groups(const char *op, bool task, int groups, int size,
 			in_task(op, task, groups, size);
 			exit(0);
 		}
-		/* It sleeps by now, or it would take part in what follows. */
+		/* Let the task sleep in read() while its events are opened. */
 		usleep(20000);
-		/* Or the groups of the CPU could stay where they are. */
+		/* Without an event of the task, the CPU's groups could stay at a switch. */
 		if (!task) {
 			struct perf_event_attr attr = counting(PERF_TYPE_RAW, 0x00c4);
 
@@ -221,13 +220,13 @@ static int op_groups(const char *op, bool task, int groups, int size,
 		}
 		for (i = 0; i < groups; i++)
 			open_group(i, size, task ? pid : -1, exec);
-		/* Out of its way, or it is preempted by this one. */
+		/* Leave the CPU, so that this process does not preempt the task. */
 		if (!run_on(1))
 			die("the core's other thread");
 		hand_over(go[1], true);
 		if (waitpid(pid, &status, 0) != pid)
 			die("waitpid");
-		/* The pipe and all the events. */
+		/* Close the pipe and all events. */
 		if (times)
 			close_range(go[0], ~0U, 0);
 	}
@@ -236,7 +235,7 @@ static int op_groups(const char *op, bool task, int groups, int size,
 	return status;
 }
 
-/* A task in the first one of many control groups, another in the second one. */
+/* Measures a task in the first of many control groups; another is in the second one. */
 static void op_cgroup(bool rotate, int groups, int events)
 {
 	char path[64], other[64];

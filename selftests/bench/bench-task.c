@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * One operation on events, again and again: what `make bench` measures.
+ * Repeats one operation on events, to be measured by `make bench`.
  *
  *	bench-task OPERATION [TIMES]
  *
- * It runs on CPU 0. Marks in the emulated PMU's report come from bench_mark.ko,
- * which is loaded around it; calls of getppid() are what brackets the rest.
- * Where an operation is about shares, it prints them.
+ * Runs on CPU 0. bench_mark.ko, which is loaded meanwhile, writes the marks in
+ * the emulated PMU's report: around a function of the perf core, or at calls of
+ * getppid(), which bracket other operations. Operations that measure shares or
+ * errors print them.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -16,7 +17,7 @@
 
 #define PER_TASK	7	/* events: 4 general-purpose, 3 fixed counters */
 
-/* Four events for general-purpose counters and one for each fixed one. */
+/* Opens four events for general-purpose counters and one for each fixed counter. */
 static void open_seven(int *fd, bool inherit)
 {
 	static const struct {
@@ -42,8 +43,8 @@ static void open_seven(int *fd, bool inherit)
 }
 
 /*
- * Two tasks that take turns on the CPU: a byte to and fro. The second one is
- * called otherwise if its switches are not to be marked.
+ * Lets two tasks alternate on the CPU by sending a byte to and fro. The second
+ * one gets @name, if not NULL, so that its switches are not marked.
  */
 static void ping_pong(int times, const char *name)
 {
@@ -68,7 +69,7 @@ static void ping_pong(int times, const char *name)
 	waitpid(child, NULL, 0);
 }
 
-/* Another task has no events; this one goes out and comes in. */
+/* Switches between this task with events and another one without. */
 static void op_switch(int times)
 {
 	int fd[PER_TASK];
@@ -86,9 +87,10 @@ static void op_clones(int times)
 }
 
 /*
- * All counters in use, one of them by the CPU's own pinned event; and one more
- * of the CPU's own that wants the same, and never gets it. So perf core rotates,
- * and the task's six events go and come back to where they were.
+ * Rotates events that stay on their counters. All counters are in use, one of
+ * them by a pinned event of the CPU. Another event of the CPU needs the same
+ * counter and never gets it, so perf core rotates, and removes the task's six
+ * events and schedules them again.
  */
 static void op_rotate_same(int times)
 {
@@ -107,7 +109,7 @@ static void op_rotate_same(int times)
 	spin_ms(times * 4);
 }
 
-/* Eight events for the four general-purpose counters; none fits a fixed one. */
+/* Rotates eight events on the four general-purpose counters. */
 static void op_rotate_other(int times)
 {
 	static const __u64 config[] = { 0x00c4, 0x01c4, 0x02c4, 0x08c4, 0x10c4,
@@ -134,7 +136,7 @@ static void op_ioctl(int times)
 	}
 }
 
-/* What is between two calls of getppid() is one sample; before the first none. */
+/* A sample is the time between two calls of getppid(). */
 #define SAMPLES		8
 
 static void op_pipe(int times)
@@ -181,7 +183,7 @@ static void op_read(int times)
 		read_value(fd[3]);
 }
 
-/* One read of the event by its page, without a system call. */
+/* Reads the event by its page and RDPMC, without a system call. */
 static inline __u64 read_by_page(struct perf_event_mmap_page *page)
 {
 	__u32 seq, index, lo, hi, width;
@@ -230,7 +232,7 @@ static void op_user_read(int times)
 		die("nothing was read");
 }
 
-/* Two events by frequency: the tick looks at their rate. */
+/* Opens two events with a frequency, whose rate the tick checks. */
 static void op_tick(int times)
 {
 	struct perf_event_attr attr = counting(PERF_TYPE_RAW, 0x00c4);
@@ -248,7 +250,10 @@ static void op_tick(int times)
 	spin_ms(times * 4);
 }
 
-/* An overflow every 10,000 branches, 200 for a sample; four branches a pass. */
+/*
+ * Overflows every 10,000 branches, 200 times per sample, if @on; a pass of the
+ * loop has four branches.
+ */
 static void sample(int times, bool on)
 {
 	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, 0x00c4);
@@ -276,7 +281,7 @@ static void op_sample_on(int times)
 	sample(times, true);
 }
 
-/* The events of CONFIG[+CONFIG...], with p before it if they are pinned. */
+/* Opens the group CONFIG[+CONFIG...]; it is pinned if it has a leading p. */
 static int open_group(char *config)
 {
 	bool pinned = *config == 'p';
@@ -299,7 +304,7 @@ static int open_group(char *config)
 	return leader;
 }
 
-/* shares MS GROUP...: how much of its time each group counts. */
+/* shares MS GROUP...: prints each group's share of the time. */
 static void op_shares(int ms, char **group)
 {
 	struct one_count count;
@@ -321,9 +326,9 @@ static void op_shares(int ms, char **group)
 }
 
 /*
- * phases: ten events on four counters while the work changes its kind every few
- * milliseconds; how far what perf would print is from the truth, which is the
- * same work with events that have counters to themselves.
+ * phases: prints the relative errors of the scaled counts of ten events on four
+ * counters. The work changes its kind every few milliseconds. The truth is
+ * measured with the same work and no more events than counters.
  */
 #define EVENTS	10
 
@@ -337,7 +342,7 @@ static void phases(void)
 	}
 }
 
-/* What perf would print of so many events. */
+/* Counts the work with @nr events at once, and scales the counts as perf does. */
 static void count_phases(const __u64 *config, int nr, double *counted)
 {
 	struct one_count count;

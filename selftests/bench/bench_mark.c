@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Marks in the emulated PMU's report where a function of the kernel begins and
- * where it returns: what comes about between two marks of a CPU is in the
- * report's line of the second (selftests/vpmu/README.md). Only calls by tasks
- * of a certain name are marked. Several functions, none of which calls another
- * of them, have a comma between their names, and marks by their order.
+ * Writes marks into the emulated PMU's report where functions of the kernel begin
+ * and return: the report's line of a mark has the totals since the CPU's mark
+ * before (selftests/vpmu/README.md). Only calls by tasks with a certain name are
+ * marked. Several functions are separated by commas and get marks in their order;
+ * they must not call one another.
  *
- * With symbol=bench_mark_nothing it marks calls of an empty function, which it
- * makes itself: what the probe costs.
+ * With symbol=bench_mark_nothing, calls and marks an empty function, to measure
+ * the cost of the probe.
  */
 
 #include <linux/kprobes.h>
@@ -21,15 +21,15 @@
 
 static char *symbol = "bench_mark_nothing";
 module_param(symbol, charp, 0444);
-MODULE_PARM_DESC(symbol, "The functions");
+MODULE_PARM_DESC(symbol, "The functions to mark, separated by commas");
 
 static uint mark;
 module_param(mark, uint, 0444);
-MODULE_PARM_DESC(mark, "Marks the first one's beginning, one more its end, two more the second one's beginning");
+MODULE_PARM_DESC(mark, "The mark at the first function's begin; one more at its return, two more at the second's begin");
 
 static char *task = "bench-task";
 module_param(task, charp, 0444);
-MODULE_PARM_DESC(task, "The name of the tasks that count");
+MODULE_PARM_DESC(task, "The name of the tasks whose calls are marked");
 
 static struct bench_probe {
 	struct kretprobe kretprobe;
@@ -59,7 +59,7 @@ static int end(struct kretprobe_instance *instance, struct pt_regs *regs)
 }
 NOKPROBE_SYMBOL(end);
 
-/* Not static, so that it has a symbol and is not inlined. */
+/* Not static, so that it has a symbol. */
 noinline void bench_mark_nothing(void);
 noinline void bench_mark_nothing(void)
 {
@@ -114,5 +114,5 @@ static void __exit bench_mark_exit(void)
 
 module_init(bench_mark_init);
 module_exit(bench_mark_exit);
-MODULE_DESCRIPTION("Brackets a function of the kernel for the emulated PMU");
+MODULE_DESCRIPTION("Marks calls of kernel functions in the emulated PMU's report");
 MODULE_LICENSE("GPL");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the programs of the benchmark share. */
+/* Helpers of the benchmark's programs. */
 #ifndef RPMU_BENCH_UTIL_H
 #define RPMU_BENCH_UTIL_H
 
