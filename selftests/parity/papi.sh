@@ -3,8 +3,8 @@
 # Builds PAPI's own tests against Debian's PAPI. Runs inside the tool root.
 #
 # usage: papi.sh DIR
-#   DIR     a directory with the packages that scripts/parity has fetched; what the guest needs is put into
-#           DIR/guest/opt/rpmu/parity (programs) and DIR/guest/usr/lib (libraries)
+#   DIR     the directory with the packages that scripts/parity has fetched; programs for the guest are
+#           installed in DIR/guest/opt/rpmu/parity, libraries in DIR/guest/usr/lib
 set -eu
 
 dir=$1
@@ -22,7 +22,7 @@ rm guest/opt/rpmu/parity/papi_hl_output_writer # in Python
 tests=$(awk '$1 == "papi" { print $3 }' items)
 flags="-w -O1 -I root/usr/include -I $examples/testlib -I $examples -I $examples/validation_tests"
 
-# A library: of its parts, a test gets what it calls.
+# Put the shared parts into a library, so that each test is linked with the parts that it calls.
 mkdir -p objects
 for file in "$examples"/testlib/*.c "$examples"/validation_tests/*_testcode.c \
 	"$examples"/validation_tests/display_error.c "$examples"/ctests/prof_utils.c; do
