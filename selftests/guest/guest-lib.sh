@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=dash disable=SC2034
-# Shared by the scripts of init and the shell tests; sourced, in busybox sh.
+# Functions of the guest's scripts and the shell tests; sourced by busybox sh.
 
 RPMU=$PWD
 CPU_PMU=/sys/bus/event_source/devices/cpu
@@ -13,7 +13,7 @@ cmdline() {
 	sed -n "s/.*\\brpmu\\.$1=\\([^ ]*\\).*/\\1/p" /proc/cmdline
 }
 
-# checks_itself: succeeds on the kernel with KASAN, lockdep and other checks, KERNEL=debug.
+# checks_itself: succeeds on the debug kernel (KERNEL=debug: KASAN, lockdep and more).
 checks_itself() {
 	case $(uname -r) in
 	*-debug) ;;
@@ -21,7 +21,7 @@ checks_itself() {
 	esac
 }
 
-# log_mark WHAT: start a new piece of the kernel's log.
+# log_mark WHAT: writes a mark to the kernel's log, where log_since begins.
 log_mark() {
 	mark="rpmu-selftest: mark $(cut -d' ' -f1 /proc/uptime) $*"
 	echo "<6>$mark" >/dev/kmsg
@@ -29,7 +29,7 @@ log_mark() {
 
 # log_since: prints the kernel's log since log_mark.
 log_since() {
-	# A log that has wrapped around would look clean.
+	# Without the mark the log has wrapped around, and trouble may be lost.
 	dmesg | grep -qF "$mark" || echo "BUG: the kernel's log no longer holds '$mark'"
 	dmesg | sed "1,\\|$mark|d"
 }
@@ -39,7 +39,8 @@ log_trouble() {
 	if [ "$1" = all ]; then dmesg; else log_since; fi | grep -E "$TROUBLE"
 }
 
-# watchdog 0|1: switch the NMI watchdog, which takes a counter of each CPU.
+# watchdog 0|1: switches the NMI watchdog, which uses a counter of each CPU; succeeds if
+# the kernel has done so.
 watchdog() {
 	echo "$1" >/proc/sys/kernel/nmi_watchdog 2>/dev/null
 	[ "$(cat /proc/sys/kernel/nmi_watchdog 2>/dev/null)" = "$1" ]
@@ -49,8 +50,8 @@ loaded() {
 	[ -d /sys/module/rpmu ]
 }
 
-# load, load_with PARAMETERS, unload: the module; the kernel's answer is left in
-# $said.
+# load, load_with PARAMETERS, unload: load or unload rpmu; set $said to the error
+# message.
 load_with() {
 	said=$(./module load "$RPMU/rpmu.ko" "$1" 2>&1)
 }
