@@ -4,8 +4,8 @@
 # shellcheck disable=SC2317 # tests are called by their names
 #
 # With initcall_blacklist=init_hw_perf_events,bts_init the built-in driver never
-# runs: rpmu has the PMU from the start, sets the CPUs up itself, and leaves no
-# driver behind.
+# runs: rpmu takes the PMU without a take-over, sets the CPUs up itself, and leaves
+# no PMU behind.
 
 . ./ktap.sh
 

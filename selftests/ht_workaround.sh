@@ -8,7 +8,7 @@
 
 . ./ktap.sh
 
-# counts_with PARAMETERS: whether a thread's counts are right beside the other's.
+# counts_with PARAMETERS: runs the test of exact counts beside a corrupting event.
 counts_with() {
 	load_with "$1" || {
 		because "load: $said"
@@ -48,7 +48,7 @@ wrong_without() {
 		return 1
 		;;
 	1)
-		# More branches than there are is all that the erratum does.
+		# The erratum can only add counts of branches.
 		grep -q 'Expected expected + ROUNDS' /tmp/ht &&
 			! grep 'Expected' /tmp/ht | grep -qv 'Expected expected + ROUNDS' && return
 		because "it failed otherwise"
@@ -85,7 +85,7 @@ policies() {
 	done
 }
 
-# Both threads have their share by the perf core's order, too.
+# Both threads also have their shares in the perf core's order.
 shares_by_mainline_policy() {
 	load_with policy=mainline || {
 		because "load: $said"

@@ -12,14 +12,15 @@ RUN='refused bad_attr sysfs.sh'
 
 # run_kselftest OPTION...: runs it with its output in a file.
 run_kselftest() {
-	# Through a pipe: the runner opens its output for each test anew, which in a file would start at the beginning.
+	# Use a pipe: the runner opens its output again for each test, and would overwrite
+	# a file.
 	{
 		../run_kselftest.sh "$@" 2>&1
 		echo "status $?"
 	} | cat >/tmp/kselftest
 }
 
-# said PATTERN: succeeds if a line of the output matches.
+# said PATTERN: succeeds if a line of the runner's output matches.
 said() {
 	grep -qE "$1" /tmp/kselftest && return
 	because "run_kselftest.sh has not said \"$1\""
@@ -27,7 +28,7 @@ said() {
 	return 1
 }
 
-# It lists the tests, and each of them exists.
+# The runner lists the tests, and each of them exists.
 lists_tests() {
 	run_kselftest --list
 	said '^rpmu:exact_count$' && said '^rpmu:sysfs.sh$' || return
@@ -51,7 +52,7 @@ runs_tests() {
 	said '^# Totals: pass:3 fail:0 xfail:0 xpass:0 skip:0 error:0$' && said '^status 0$'
 }
 
-# It has read the file settings.
+# The runner has read the file settings.
 keeps_timeout() {
 	said '^# timeout set to 600$'
 }

@@ -1,10 +1,10 @@
 #!/bin/busybox sh
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=dash
-# Shared by the shell tests, on top of the kernel's ktap_helpers.sh; sourced.
+# Functions of the shell tests, on top of the kernel's ktap_helpers.sh; sourced.
 #
 # A test is a function that returns $KSFT_PASS, $KSFT_FAIL or $KSFT_SKIP, and
-# says why with `because`.
+# gives the reason with `because`.
 
 # shellcheck source-path=SCRIPTDIR/guest
 . ./guest-lib.sh
@@ -16,14 +16,14 @@ because() {
 	echo "# $*"
 }
 
-# run_test NAME: run the function of that name.
+# run_test NAME: runs the function of that name and prints its result.
 run_test() {
 	reason=''
 	"$1"
 	case $? in
 	"$KSFT_PASS") ktap_test_pass "$1" ;;
 	"$KSFT_SKIP")
-		# As ktap_test_skip, with the reason.
+		# Like ktap_test_skip, but with the reason.
 		__ktap_test ok "$1" "SKIP $reason"
 		KTAP_CNT_SKIP=$((KTAP_CNT_SKIP + 1))
 		;;
@@ -43,7 +43,7 @@ counts() {
 	return 1
 }
 
-# refused ERROR: loading fails with that message and leaves no module.
+# refused ERROR: succeeds if loading fails with that message and leaves no module.
 refused() {
 	if load; then
 		because "loading was let through"
@@ -64,13 +64,14 @@ refused() {
 }
 
 # said_by_rpmu: prints rpmu's lines in the log since log_mark, without the
-# kernel's own on its first out-of-tree module.
+# kernel's line about its first out-of-tree module.
 said_by_rpmu() {
 	log_since | grep 'rpmu: ' |
 		grep -vE 'loading out-of-tree module|module verification failed'
 }
 
-# one_line PATTERN: rpmu has logged one line since log_mark, which matches.
+# one_line PATTERN: succeeds if rpmu has logged exactly one line since log_mark, and
+# it matches.
 one_line() {
 	lines=$(said_by_rpmu | wc -l)
 	if [ "$lines" -ne 1 ]; then
@@ -83,7 +84,8 @@ one_line() {
 	return 1
 }
 
-# one_reason PATTERN: the same, besides the line that the built-in driver has its PMU back.
+# one_reason PATTERN: the same, apart from the line that the built-in driver has its
+# PMU back.
 one_reason() {
 	reasons=$(said_by_rpmu | grep -v 'the built-in driver has its PMU back$')
 	[ "$(echo "$reasons" | wc -l)" = 1 ] && echo "$reasons" | grep -qE "$1" && return

@@ -3,14 +3,14 @@
 # shellcheck shell=dash
 # shellcheck disable=SC2317 # tests are called by their names
 #
-# Counters that overflow all the time: with rpmu's parameter max_period a counter
-# overflows after that many events instead of once a day. Each time the PMI (a
-# non-maskable interrupt) adds the count up and restarts the counter, and no
-# event may be lost. Starts and ends on the built-in driver.
+# Frequent overflows: with rpmu's parameter max_period a counter overflows after
+# that many events instead of once a day. Each time the PMI handler adds the count
+# to the event and restarts the counter; no count may be lost. Starts and ends on
+# the built-in driver.
 
 . ./ktap.sh
 
-# pmis: performance monitoring interrupts so far, on all CPUs.
+# pmis: prints the number of PMIs so far, on all CPUs.
 pmis() {
 	awk '$1 == "PMI:" { for (i = 2; $i ~ /^[0-9]+$/; i++) n += $i } END { print n + 0 }' /proc/interrupts
 }
@@ -30,7 +30,8 @@ too_short_refused() {
 	esac
 }
 
-# overflowing PERIOD PROGRAM: its tests pass, and there were overflows in it.
+# overflowing PERIOD PROGRAM: succeeds if the program's tests pass with that
+# max_period, and counters have overflowed.
 overflowing() {
 	load_with "max_period=$1" || {
 		because "load: $said"
@@ -67,10 +68,10 @@ states() {
 	overflowing 10000 event_state
 }
 
-# Overflows in the middle of a reading, at every place of it sooner or later:
-# the kernel's instructions count too, and a reading takes about a period. Where
-# the kernel checks itself, it takes many times that, and so does an interrupt,
-# after which the next would be due.
+# Overflows during read(), in time at every instruction of it: the kernel's
+# instructions count too, and a read() takes about a period. On the debug kernel
+# read() takes many times that, and so does the PMI handler, which would be followed
+# by the next PMI at once.
 reads_in_order() {
 	times=1
 	! checks_itself || times=20

@@ -12,14 +12,13 @@ DATA=/tmp/perf.data
 trap 'rm -f "$DATA" "$DATA.old" /tmp/record /tmp/shown; put_back_sample_limits' EXIT
 trap 'exit 1' HUP INT TERM
 
-# record ARGUMENT...
 record() {
 	perf record -q -o "$DATA" "$@" >/tmp/record 2>&1 && return
 	because "perf record $*: $(cat /tmp/record)"
 	return 1
 }
 
-# shown PATTERN COMMAND...: the command's output has a line like that.
+# shown PATTERN COMMAND...: succeeds if a line of the command's output matches.
 shown() {
 	pattern=$1
 	shift
@@ -29,7 +28,7 @@ shown() {
 	return 1
 }
 
-# A sample each 100,003 instructions, in the one function that there is.
+# Takes a sample every 100,003 instructions, all in the only function.
 fixed_period() {
 	record -c 100003 -e instructions:u -- ./exact_loop || return
 	samples=$(perf script -i "$DATA" -F ip,sym 2>/dev/null | grep -c '_start')
@@ -52,8 +51,8 @@ annotate() {
 	shown '[0-9]+\.[0-9]+ .*(dec|jne)' perf annotate -i "$DATA" --stdio -s _start
 }
 
-# What perf does if it is told nothing: cycles, at a frequency. Without the
-# PMU it would take a clock instead and not say so.
+# Samples perf's default event: cycles, at a frequency. Without a PMU, perf would
+# use a clock instead.
 by_default() {
 	record -- ./counted branches 20000000 || return
 	shown '^(cpu/)?cycles' perf evlist -i "$DATA" || return
@@ -70,13 +69,13 @@ system_wide() {
 	shown 'counted' perf report -i "$DATA" --stdio -s comm
 }
 
-# The leader samples, the group's values are in the sample.
+# Samples with the leader; the samples contain the counts of the group.
 group_read() {
 	record -c 100003 -e '{instructions:u,branches:u}:S' -- ./exact_loop || return
 	shown 'branches:u' perf script -i "$DATA" -F event,ip
 }
 
-# Children are sampled as well, each from its own first instruction on.
+# Samples children as well, each from its first instruction.
 children() {
 	record -c 100003 -e instructions:u -- sh -c './exact_loop & ./exact_loop; wait' || return
 	samples=$(perf script -i "$DATA" -F pid,ip,sym 2>/dev/null | grep -c '_start')

@@ -7,20 +7,19 @@
 
 . ./ktap.sh
 
-# two_offcore_registers changes it: whatever ends this script puts it back.
+# Restore the interval, which two_offcore_registers changes, at any exit.
 rotation=$CPU_PMU/perf_event_mux_interval_ms
 rotation_before=$(cat "$rotation")
 trap 'echo "$rotation_before" >"$rotation"' EXIT
 trap 'exit 1' HUP INT TERM
 
-# count EVENT... : perf stat's lines of exact_loop, as CSV.
+# count EVENT...: prints perf stat's CSV lines for exact_loop.
 count() {
 	events=$1
 	shift
 	perf stat -x, -e "$events" -- ./exact_loop 2>&1
 }
 
-# field NUMBER LINE
 field() {
 	echo "$2" | cut -d, -f"$1"
 }
@@ -34,7 +33,7 @@ instructions_three_times() {
 	done
 }
 
-# A share of the running time of 100 %, for each of a group.
+# Each event of a group counts 100 % of the time.
 group() {
 	lines=$(count '{cycles:u,instructions:u,branches:u}')
 	[ "$(echo "$lines" | wc -l)" = 3 ] || {
@@ -52,7 +51,7 @@ group() {
 	return 1
 }
 
-# Every CPU's events at once (perf stat -a).
+# Counts on all CPUs at once (perf stat -a).
 all_cpus() {
 	line=$(perf stat -x, -a -e instructions:u -- ./exact_loop 2>&1)
 	value=$(field 1 "$line")
@@ -64,7 +63,8 @@ all_cpus() {
 	return 1
 }
 
-# mix NUMBER=EVENT...: exact_mix's counts, whose truth is in its source. At most four of general counters.
+# mix NUMBER=EVENT...: checks the counts of exact_mix, whose source states them. At most
+# four events may need general-purpose counters.
 mix() {
 	events=''
 	for pair; do
@@ -80,7 +80,7 @@ mix() {
 	done
 }
 
-# The unit mask of conditional branches, taken or not.
+# Prints the unit mask of conditional branches, taken or not.
 conditional() {
 	case $(sed -n 's/^model\t*: //p' /proc/cpuinfo | head -n 1) in
 	106 | 108 | 125 | 126 | 140 | 141 | 167 | 143 | 207) echo 0x11 ;; # Ice Lake and later
@@ -88,7 +88,7 @@ conditional() {
 	esac
 }
 
-# Faults, signals, string instructions, system calls and ticks in between.
+# Counts are exact across faults, signals, string instructions, system calls and ticks.
 mix_of_branches() {
 	mix 60627573=instructions:u 30511711=branches:u "30306100=cpu/event=0xc4,umask=$(conditional)/u" \
 		200008=cpu/event=0xc4,umask=0x10/u 30310398=cpu/event=0xc4,umask=0x20/u
@@ -99,8 +99,8 @@ mix_of_calls() {
 		1305=cpu/event=0xc4,umask=0x40/u
 }
 
-# Four events, each with a value of its own for an offcore response register, of which there are
-# two: without rotation the first two count and the others never do.
+# Four events that each need a different value in one of the two offcore response
+# registers: without rotation the first two count, the others never.
 two_offcore_registers() {
 	interval=$CPU_PMU/perf_event_mux_interval_ms
 	before=$(cat "$interval")
@@ -108,11 +108,11 @@ two_offcore_registers() {
 	lines=$(perf stat -x, -e LLC-load-misses,LLC-stores,LLC-store-misses,LLC-loads -- sleep 2 2>&1 |
 		grep LLC)
 	echo "$before" >"$interval"
-	# A rotation timer that runs already keeps its time.
+	# A running rotation timer keeps its interval.
 	sleep 1
 	case $lines in
 	*'not supported'*)
-		because "the registers of this CPU do not take what LLC misses are"
+		because "the registers of this CPU do not accept the bits of LLC misses"
 		return "$KSFT_SKIP"
 		;;
 	esac

@@ -11,9 +11,9 @@
 
 KEPT=/tmp/built-in-sysfs
 
-# without_feature FILE: rpmu does not use PEBS, LBR and PERF_METRICS, and shows
-# what the built-in driver does on hardware that lacks them. These are the files
-# that then differ on hardware that has them, and why.
+# without_feature FILE: prints the feature that FILE depends on, if rpmu does not use
+# it. On hardware with PEBS, LBR or PERF_METRICS these files differ: rpmu's are those
+# of the built-in driver on hardware without them.
 without_feature() {
 	case $1 in
 	./caps/max_precise | ./events/mem-loads | ./events/mem-loads-aux | ./events/mem-stores) echo PEBS ;;
@@ -25,7 +25,7 @@ without_feature() {
 	esac
 }
 
-# The emulated PMU lacks all three, so there nothing differs.
+# emulated: succeeds on the emulated PMU, which has none of these features.
 emulated() {
 	grep -qw hypervisor /proc/cpuinfo && ! dmesg | grep -q 'Hypervisor detected'
 }
@@ -34,7 +34,7 @@ FORMAT='event umask edge inv cmask'
 EVENTS='cpu-cycles instructions cache-references cache-misses
 	branch-instructions branch-misses ref-cycles'
 
-# list DIR: what is below, a line each: mode, kind, name.
+# list DIR: prints the mode, type and name of each file below.
 list() {
 	(cd "$1" && find . ! -name . -exec stat -c '%a %F %n' {} + | sort -k 3)
 }
@@ -51,11 +51,12 @@ keep() {
 		cat "$CPU_PMU/$file" >"$KEPT/tree/$file" 2>/dev/null
 	done
 	[ "$(wc -l <"$KEPT/list")" -gt 30 ] && return
-	because "the built-in driver has fewer files than there must be"
+	because "the built-in driver has fewer files than expected"
 	return 1
 }
 
-# differs FILE HOW: unless it is for want of a feature.
+# differs FILE HOW: reports a difference; sets $status unless it is due to a feature that
+# rpmu does not use.
 differs() {
 	if ! emulated && why=$(without_feature "$1"); then
 		echo "# $1 $2: rpmu does not use $why"
@@ -71,7 +72,7 @@ compared() {
 	return "$KSFT_SKIP"
 }
 
-# line FILE LIST: that file's line.
+# line FILE LIST: prints the file's line of the list.
 line() {
 	awk -v file="$1" '{ name = $0; sub(/^.* \.\//, "./", name); if (name == file) print }' "$2"
 }
@@ -89,12 +90,12 @@ same_names_and_modes() {
 	return "$status"
 }
 
-# text FILE: with its size, for the end of the line is part of it.
+# text FILE: prints the contents and the size, which shows a missing newline.
 text() {
 	echo "\"$(cat "$1")\" in $(wc -c <"$1") bytes"
 }
 
-# What power management counts differs from moment to moment.
+# Leaves out the statistics of power management, which change all the time.
 same_contents() {
 	compared || return
 	status=0
@@ -108,7 +109,7 @@ same_contents() {
 	return "$status"
 }
 
-# all_there DIRECTORY NAME...
+# all_there DIRECTORY NAME...: succeeds if none of the files is missing or empty.
 all_there() {
 	directory=$1
 	shift
@@ -126,7 +127,7 @@ format_complete() {
 	all_there format $FORMAT
 }
 
-# The guest that has transactions, by the kernel's command line, has their names.
+# has_transactions: succeeds in the guest with TSX, by the kernel's command line.
 has_transactions() {
 	grep -qw setcpuid=rtm /proc/cmdline
 }
@@ -146,19 +147,20 @@ type_is_raw() {
 	return 1
 }
 
-# perf's own table of this CPU's events, and the files here, give a config.
+# perf resolves event names by its own table for this CPU and by the files in sysfs.
 perf_resolves() {
 	for event in cpu/branch-instructions/u cpu/event=0xc4,umask=0x0/u \
 		br_inst_retired.all_branches:u branches:u; do
 		line=$(perf stat -x, -e "$event" ./exact_loop 2>&1 | tail -n 1)
-		# Every pass ends with one, the program with a SYSCALL.
+		# Every pass has one branch, and the SYSCALL at the end is one.
 		[ "${line%%,*}" = 4999999 ] && continue
 		because "$event: $line"
 		return 1
 	done
 }
 
-# And perf opens them by these. No program of ours begins a transaction.
+# perf opens the events of TSX by name. Their counts are not checked, as no program
+# here begins a transaction.
 transactions_open() {
 	has_transactions || {
 		because "the CPU has no transactions"
@@ -176,7 +178,7 @@ transactions_open() {
 	done
 }
 
-# written FILE TEXT: what came of it: the error, or what the file reads as.
+# written FILE TEXT: writes the text; prints the error, or else the file's contents.
 written() {
 	if echo "$2" 2>/tmp/error >"$CPU_PMU/$1"; then
 		cat "$CPU_PMU/$1"
@@ -185,7 +187,8 @@ written() {
 	fi
 }
 
-# takes FILE, lines of: text, what comes of it. It ends with what it began.
+# takes FILE <LINES: writes the first word of each line to the attribute and compares the
+# result of `written` with the rest. Restores the attribute.
 takes() {
 	setting=$1
 	before=$(cat "$CPU_PMU/$setting")
@@ -200,7 +203,8 @@ takes() {
 	return "$status"
 }
 
-# A kernel whose built-in driver has never run lets nobody read counters.
+# user_read_possible: fails if the built-in driver has never run, as the kernel then does
+# not allow RDPMC in user space.
 user_read_possible() {
 	! grep -q initcall_blacklist= /proc/cmdline
 }
@@ -236,11 +240,11 @@ freeze_on_smi_takes() {
 	END
 }
 
-# freezes 0|1: every CPU's IA32_DEBUGCTL becomes that when it is set.
+# freezes 0|1: succeeds if writing freeze_on_smi writes IA32_DEBUGCTL of every CPU.
 freezes() {
 	events=/sys/kernel/tracing/events/msr/write_msr
 	trace=/sys/kernel/tracing/trace
-	# The first thing that is ever traced is lost: the buffer grows then.
+	# Write once before, as the first event after boot is lost while the buffer grows.
 	echo 1 >"$events/enable"
 	echo $((1 - $1)) >"$CPU_PMU/freeze_on_smi"
 	echo >"$trace"
@@ -262,7 +266,7 @@ freeze_on_smi_freezes() {
 	return "$status"
 }
 
-# As many tests on either driver.
+# Run the same number of tests on both drivers.
 if ! loaded && [ -e "$CPU_PMU" ]; then
 	run_test keep
 else

@@ -12,7 +12,7 @@
 ROUNDS=20
 BUSY='Device or resource busy'
 
-# hold MODE: start a counter and wait until it is on.
+# hold MODE: opens an event in another process and waits until it counts.
 hold() {
 	rm -f /tmp/held
 	./counted "$1" /tmp/held &
@@ -42,8 +42,8 @@ built_in_at_start() {
 	counts
 }
 
-# The kernel may have given the watchdog up at boot, for good (in a guest of
-# KVM, for one); else it has to start.
+# The kernel may have disabled the watchdog permanently at boot (in a KVM guest, for
+# example); otherwise it must start.
 watchdog_on() {
 	watchdog 1 && return
 	because "the NMI watchdog cannot be switched on"
@@ -80,7 +80,8 @@ refused_while_cpu_counted() {
 	return "$status"
 }
 
-# refused_while_taken WHAT PATTERN: another module has that. The PMU had been taken over by then.
+# refused_while_taken WHAT PATTERN: succeeds if rpmu refuses to load while another module
+# has WHAT, which it finds after the take-over.
 refused_while_taken() {
 	if ! taken=$(./module load ./taken.ko "what=$1" 2>&1); then
 		because "what=$1: $taken"
@@ -109,7 +110,7 @@ refused_while_hotplug_state_taken() {
 	refused_while_taken state 'CPU hotplug state'
 }
 
-# There and back, with a count on either side each time.
+# Takes the PMU over and gives it back, with exact counts on both drivers.
 twenty_rounds() {
 	round=0
 	while [ "$round" -lt "$ROUNDS" ]; do
@@ -155,7 +156,7 @@ pmu_is_the_same() {
 	fi
 }
 
-# setting FILE: reads as what the other driver has set, both ways.
+# setting_stays FILE: succeeds if the setting is kept by take-over and give-back.
 setting_stays() {
 	for value in 1 0 1; do
 		echo "$value" >"$CPU_PMU/$1"
@@ -179,7 +180,7 @@ setting_stays() {
 rdpmc_stays() {
 	before=$(cat "$CPU_PMU/rdpmc")
 	setting_stays rdpmc || return
-	# The one that is in force without an event, too.
+	# Also 2, which applies without an open event.
 	echo 2 >"$CPU_PMU/rdpmc"
 	load || {
 		because "load: $said"
@@ -204,7 +205,8 @@ freeze_on_smi_stays() {
 	return "$status"
 }
 
-# unload_refused MODE: while that counter is there, and not for longer.
+# unload_refused MODE: succeeds if rpmu cannot be unloaded while that event is open, and
+# can afterwards.
 unload_refused() {
 	load || {
 		because "load: $said"
@@ -246,7 +248,7 @@ unload_refused_while_cpu_counted() {
 
 TRACE=/sys/kernel/tracing
 
-# tracing ROUND: all that rpmu does is traced, and it is traced.
+# tracing ROUND: enables rpmu's tracepoints and checks that they fire.
 tracing() {
 	if ! echo 1 >"$TRACE"/events/rpmu/enable; then
 		because "round $1: tracing does not begin"
@@ -259,8 +261,8 @@ tracing() {
 	return 1
 }
 
-# Nothing that can fail comes once users can open events: to be taken back would
-# mean to wait for them. Files in debugfs are the last that can.
+# Every step that can fail comes before users can open events, as undoing a step would
+# have to wait for these events. The files in debugfs are the last such step.
 files_before_events() {
 	{
 		echo 'p:rpmu_test/dir debugfs_create_dir'
@@ -268,7 +270,7 @@ files_before_events() {
 		echo 'p:rpmu_test/pmu perf_pmu_register'
 	} >"$TRACE"/kprobe_events
 	echo 1 >"$TRACE"/events/rpmu_test/enable || {
-		because "there are no probes to be had"
+		because "the kernel has no kprobes"
 		return 1
 	}
 	echo >"$TRACE"/trace
@@ -287,8 +289,8 @@ files_before_events() {
 	return 1
 }
 
-# What is traced does not keep the module, and its tracepoints go with it:
-# while tracing is on, and when it has been switched off again.
+# Enabled tracepoints do not keep the module loaded, and unloading removes them, both
+# while tracing is on and after it was switched off.
 unload_while_traced() {
 	log_mark "$0"
 	round=0
@@ -313,7 +315,7 @@ unload_while_traced() {
 	no_trouble
 }
 
-# Who counts or records tracepoints with perf has the module in use.
+# Events of perf on the tracepoints keep the module loaded.
 unload_refused_while_perf_traces() {
 	load || {
 		because "load: $said"
@@ -328,7 +330,7 @@ unload_refused_while_perf_traces() {
 	done
 	status=0
 	if unload; then
-		because "rpmu went while its tracepoints were in use"
+		because "rpmu was unloaded while its tracepoints were in use"
 		status=1
 	fi
 	release
@@ -340,19 +342,19 @@ unload_refused_while_perf_traces() {
 }
 
 # The perf core rotates events on a timer of each CPU, and frees the timers with
-# the PMU whether they run or not. They do after the interval was written, for
-# as long as that is, and after the last event that had to wait has gone.
-# Freed memory that nobody else uses looks as if all were well: this is worth
-# most in a guest with slub_debug=FZPU on its command line.
+# the PMU even if they are running. They run for an interval after the interval was
+# written, and after the last waiting event was closed. A use after free often has no
+# effect: this test finds most in a guest with slub_debug=FZPU on its command line.
 
-# rotate MS: write the interval, which starts the timers.
+# rotate MS: writes the interval, which starts the timers.
 rotate() {
 	echo "$1" >"$CPU_PMU/perf_event_mux_interval_ms" && return
 	because "cannot write perf_event_mux_interval_ms"
 	return 1
 }
 
-# more_events_than_counters: count some.
+# more_events_than_counters: counts more events than there are counters, which starts the
+# timers.
 more_events_than_counters() {
 	perf stat -e r0c4:u,r1c4:u,r2c4:u,r4c4:u,r8c4:u,r10c4:u,r20c4:u,r40c4:u,r80c4:u \
 		./counted branches 1000000 >/dev/null 2>&1 && return
@@ -360,7 +362,7 @@ more_events_than_counters() {
 	return 1
 }
 
-# no_trouble: nothing in the log once every timer has expired.
+# no_trouble: succeeds if the log is clean after every timer has expired.
 no_trouble() {
 	sleep 1
 	trouble=$(log_trouble since)
@@ -369,7 +371,7 @@ no_trouble() {
 	return 1
 }
 
-# rotating START: there and back again, each time with timers started.
+# rotating START: takes the PMU over and gives it back, each time while the timers run.
 rotating() {
 	log_mark "$0"
 	round=0
@@ -406,7 +408,7 @@ watchdog_after_give_back() {
 	return "$status"
 }
 
-# The NMI watchdog has an event on each CPU then, which keeps rpmu loaded.
+# The NMI watchdog has an event on each CPU, which keeps rpmu loaded.
 watchdog_on_rpmu() {
 	load || {
 		because "load: $said"
@@ -417,7 +419,7 @@ watchdog_on_rpmu() {
 	counts
 	status=$?
 	if unload; then
-		because "rpmu went with the watchdog on it"
+		because "rpmu was unloaded while the watchdog used it"
 		return 1
 	fi
 	watchdog 0

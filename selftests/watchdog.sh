@@ -4,8 +4,7 @@
 # shellcheck disable=SC2317 # tests are called by their names
 #
 # The NMI watchdog on rpmu: an overflow of its counter detects a CPU that hangs
-# with interrupts off. Starts and ends on the built-in driver, which has to do
-# the same.
+# with interrupts off. Starts and ends on the built-in driver, which is tested too.
 
 . ./ktap.sh
 
@@ -23,11 +22,11 @@ found() {
 	cat /sys/kernel/hardlockup_count
 }
 
-# hangs: the last CPU, and somebody notices that it is this one.
+# hangs: hangs the last CPU; succeeds if the watchdog reports that CPU.
 hangs() {
 	cpu=$(($(nproc) - 1))
-	# It sees the CPU at work first, or where it has been told to look away meanwhile, as it is when a module is
-	# unloaded, it would take this for the hang that it has reported.
+	# Keep the CPU busy first. The watchdog may have been paused meanwhile, by unloading a module; it
+	# would take the new hang for the last one, which it has reported already.
 	timeout 3 taskset -c "$cpu" ./counted branches 4000000000
 	before_hang=$(found)
 	log_mark watchdog
@@ -38,14 +37,14 @@ hangs() {
 		because "$((after_hang - before_hang)) found, $lines lines in the log; $(cat /tmp/stuck)"
 		return 1
 	fi
-	# That line and what goes with it, and nothing else.
+	# There is no other trouble than the report.
 	other=$(log_trouble since | grep -vE 'hard LOCKUP|Call Trace')
 	[ -z "$other" ] && return
 	because "$other"
 	return 1
 }
 
-# watched TEST: with the watchdog on, an overflow each second.
+# watched TEST: runs the test with the watchdog on, with an overflow each second.
 watched() {
 	echo 1 >/proc/sys/kernel/nmi_watchdog
 	"$@"
@@ -72,7 +71,7 @@ found_by_rpmu() {
 	return "$status"
 }
 
-# A CPU that is busy does not hang.
+# The watchdog does not report a busy CPU.
 busy_is_not_stuck() {
 	load || {
 		because "load: $said"
@@ -87,11 +86,12 @@ busy_is_not_stuck() {
 		return 1
 	}
 	[ "$after_busy" = "$before_busy" ] && return
-	because "$((after_busy - before_busy)) lockups that are none"
+	because "$((after_busy - before_busy)) false reports"
 	return 1
 }
 
-# Overflows come after so many cycles; three of them make a lockup.
+# The length of a hang in rounds of stuck.ko's loop. A lockup is reported after three overflows, each after a number
+# of cycles.
 rounds=1000000000
 echo 1 >/proc/sys/kernel/watchdog_thresh
 echo 0 >/proc/sys/kernel/soft_watchdog

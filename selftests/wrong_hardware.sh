@@ -29,7 +29,7 @@ built_in_at_start() {
 	counts
 }
 
-# wrong WHAT: the hardware is wrong in that way, until it is right.
+# wrong WHAT: injects defects into the emulated PMU, until `right` removes them.
 wrong() {
 	order=$(./module load ./wrong.ko "what=$1" 2>&1) && return
 	because "what=$1: $order"
@@ -42,7 +42,7 @@ right() {
 	return 1
 }
 
-# no_trouble: the kernel has nothing to complain about since log_mark.
+# no_trouble: succeeds if the kernel's log is clean since log_mark.
 no_trouble() {
 	trouble=$(log_trouble since)
 	[ -z "$trouble" ] && return
@@ -50,7 +50,8 @@ no_trouble() {
 	return 1
 }
 
-# stays_out WHAT PATTERN: rpmu does, with that wrong, and says why; afterwards all is as before.
+# stays_out WHAT PATTERN: succeeds if rpmu refuses to load with the defect, gives the
+# reason, and leaves the built-in driver working.
 stays_out() {
 	wrong "$1" || return
 	log_mark "$0"
@@ -91,14 +92,14 @@ counters_missing() {
 	stays_out "$MISSING" 'PMC2 does not hold what is written to it'
 }
 
-# told_to PROGRAM...: what it prints, if it fails.
+# told_to PROGRAM...: runs the program; gives its last line as the reason if it fails.
 told_to() {
 	"$@" >/tmp/wrong 2>&1 && return
 	because "$*: $(tail -n 1 /tmp/wrong)"
 	return 1
 }
 
-# Six events on two counters, and one that would need the third.
+# Counts six events on two counters; an event that needs the third one is refused.
 multiplexes() {
 	told_to perf stat -x, -e r0c4:u,r1c4:u,r2c4:u,r4c4:u,r8c4:u,r20c4:u ./counted branches 3000000 || return
 	if grep -q '<not' /tmp/wrong; then
@@ -111,7 +112,7 @@ multiplexes() {
 	return 1
 }
 
-# loaded_with PARAMETERS WHAT TEST: rpmu, on hardware that is wrong in that way.
+# loaded_with PARAMETERS WHAT TEST: loads rpmu with the defect and runs the test.
 loaded_with() {
 	wrong "$2" || return
 	log_mark "$0"
@@ -153,7 +154,8 @@ eight_counters_do() {
 	return 1
 }
 
-# A CPU without a table of its own that tells of ten counters: rpmu uses those that have their addresses everywhere.
+# A CPU of an unknown model reports ten counters: rpmu uses the eight whose registers have the same addresses on all
+# models.
 more_counters_than_addresses() {
 	if [ "$(cat /sys/devices/system/cpu/smt/active)" != 0 ]; then
 		because "a thread of this core has four counters, and not eight"
@@ -162,13 +164,13 @@ more_counters_than_addresses() {
 	loaded_with '' $((MORE + 0xee * MODEL)) eight_counters_do
 }
 
-# pmis: performance monitoring interrupts so far, on all CPUs.
+# pmis: prints the number of PMIs so far, on all CPUs.
 pmis() {
 	awk '$1 == "PMI:" { for (i = 2; $i ~ /^[0-9]+$/; i++) n += $i } END { print n + 0 }' /proc/interrupts
 }
 
-# 10,000,000 instructions, and counters that overflow after 10000 at the latest: nothing is lost,
-# neither of counts nor of samples.
+# Counts and samples 10,000,000 instructions exactly, while counters overflow after 10,000
+# events at most.
 nothing_is_lost() {
 	before=$(pmis)
 	told_to ./exact_count && told_to ./counted reads 20000 && lift_sample_limits || return
@@ -199,7 +201,7 @@ pmi_is_late_and_comes_twice() {
 	loaded_with max_period=10000 $((LATE_PMI + REPEATED_PMI)) nothing_is_lost
 }
 
-# They have no end: once the PMU can be used again, it is.
+# When overflows do not end, rpmu resets the PMU, and goes on once the defect is removed.
 overflows_without_end() {
 	perf record -o /tmp/wrong.data -c 3000001 -e instructions:u ./exact_loop >/tmp/wrong 2>&1
 	reports=$(log_since | grep -c 'overflows came without end; the PMU is reset')

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
-# A machine that ends while events count and sample. TAP on stdout.
+# Tests the end of a machine while events count and sample. Prints TAP.
 . "$(dirname "$0")/../../scripts/lib.sh"
 . "$(dirname "$0")/../../scripts/tap.sh"
 usage "usage: selftests/shutdown/shutdown.sh [DRIVER/END …]
@@ -22,8 +22,8 @@ cp "$kernel/vmlinuz" "$work/root/opt/rpmu"
 in_root "$root" sh -c 'cd "$1" && find . | cpio --quiet -o -H newc -R 0:0 >"$2"' sh "$work/root" "$work/extra.cpio"
 trouble=$(sed -n "s/^TROUBLE='\(.*\)'\$/\1/p" "$top/selftests/guest/guest-lib.sh")
 
-# What the first kernel has said, and the next. Who looks for something in it reads it to its end, or awk ends with SIGPIPE and
-# the pipe with a failure.
+# Print the log of the first kernel and of the next one. Readers must not stop early (no grep -q): awk would get SIGPIPE,
+# and the pipeline would fail.
 # shellcheck disable=SC2317 # check calls these
 first() { awk '/Linux version/ { n++ } n <= 1' "$log"; }
 # shellcheck disable=SC2317
@@ -35,7 +35,7 @@ boot() {
 		--initrd "$work/extra.cpio" --append "rpmu.end=$which" >/dev/null </dev/null
 }
 
-# Five things that count, and interrupts on all CPUs.
+# Five jobs count, and all CPUs have had PMIs.
 # shellcheck disable=SC2317
 was_busy() { grep -q "^busy: $1, 5 jobs, 0 idle CPUs" "$out"; }
 
@@ -48,8 +48,8 @@ has_ended() {
 	esac
 }
 
-# What a panic says of where it comes from is no complaint; nor is that a task is woken on a CPU that the kernel has just
-# stopped, which happens whatever counts there.
+# Ignores the backtrace of a panic, and warnings about a task that is woken on a CPU that the kernel has just stopped,
+# which do not depend on events.
 # shellcheck disable=SC2317
 no_complaint() {
 	local complaint
