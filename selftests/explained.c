@@ -147,7 +147,7 @@ TEST_F(explained, refused_for_the_siblings_sake)
 	ASSERT_NE(NULL, line);
 	EXPECT_NE(NULL, strstr(line, ": 3 general-purpose counters are needed, 2 may be used; "))
 		TH_LOG("%s", line);
-	EXPECT_NE(NULL, strstr(line, "exclusive event, half is left to the core's other thread"))
+	EXPECT_NE(NULL, strstr(line, "corrupting event, half is left to the core's other thread"))
 		TH_LOG("%s", line);
 	close(fds[1]);
 	close(fds[0]);
@@ -502,7 +502,7 @@ TEST_F(waiting, for_the_sibling)
 {
 	struct perf_event_attr attr = counting(PERF_TYPE_RAW, ALL_LOADS);
 	char siblings[32], *end, *line;
-	int exclusive, waits, sibling;
+	int corrupting, waits, sibling;
 
 	ASSERT_TRUE(read_line("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list",
 			      siblings, sizeof(siblings)));
@@ -511,8 +511,8 @@ TEST_F(waiting, for_the_sibling)
 	if (cpu_model() != MODEL_HASWELL || !sibling)
 		SKIP(return, "no erratum, or one thread a core");
 	attr.disabled = 0;
-	exclusive = perf_open(&attr, -1, sibling, -1, 0);
-	ASSERT_LE(0, exclusive);
+	corrupting = perf_open(&attr, -1, sibling, -1, 0);
+	ASSERT_LE(0, corrupting);
 	usleep(AT_ONCE_US);
 	/* That leaves two counters to this thread: the third event has lost its counter. */
 	waits = open_on_cpu0(RAW_BRANCHES, false, -1);
@@ -522,13 +522,13 @@ TEST_F(waiting, for_the_sibling)
 	EXPECT_EQ(0, strncmp(line, "waits ", 6)) TH_LOG("%s", line);
 	EXPECT_NE(NULL, strstr(line, ": 3 general-purpose counters are needed, 2 may be used"))
 		TH_LOG("%s", line);
-	EXPECT_NE(NULL, strstr(line, "PMC3: taken by an exclusive event of the core's other"))
+	EXPECT_NE(NULL, strstr(line, "PMC3: taken by a corrupting event of the core's other"))
 		TH_LOG("%s", line);
-	EXPECT_NE(NULL, strstr(line, "exclusive events of the core's other thread have the rest"))
+	EXPECT_NE(NULL, strstr(line, "corrupting events of the core's other thread have the rest"))
 		TH_LOG("%s", line);
 	EXPECT_TRUE(holder_named(line, self->fds[0])) TH_LOG("%s", line);
 	close(waits);
-	close(exclusive);
+	close(corrupting);
 }
 
 /* Only root may read: the file shows other users' tasks. */

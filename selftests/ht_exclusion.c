@@ -158,17 +158,17 @@ static int open_pinned(int cpu, __u64 config)
  * Opens a corrupting event that gets counter 2 of @b: events on @a have counters
  * 0 and 1 until it is placed. Returns -1 on failure.
  */
-static int exclusive_on_counter_2(int a, int b, int (*open_exclusive)(int cpu, __u64 config))
+static int corrupting_on_counter_2(int a, int b, int (*open_corrupting)(int cpu, __u64 config))
 {
 	int first = open_on(a, RAW_BRANCHES, -1);
 	int second = open_on(a, RAW_BRANCHES, -1);
-	int exclusive = open_exclusive(b, ALL_LOADS);
+	int corrupting = open_corrupting(b, ALL_LOADS);
 
-	if (!runs(first) || !runs(second) || !runs(exclusive))
+	if (!runs(first) || !runs(second) || !runs(corrupting))
 		return -1;
 	close(first);
 	close(second);
-	return exclusive;
+	return corrupting;
 }
 
 /*
@@ -202,7 +202,7 @@ TEST_F(ht_exclusion, group_that_never_counts)
 }
 
 /* Without corrupting events, both threads may use all four counters. */
-TEST_F(ht_exclusion, all_counters_without_exclusive_events)
+TEST_F(ht_exclusion, all_counters_without_corrupting_events)
 {
 	int fd[8], i;
 
@@ -227,10 +227,10 @@ TEST_F(ht_exclusion, half_of_the_counters_each)
 
 TEST_F(ht_exclusion, waits_for_the_sibling)
 {
-	int exclusive = exclusive_on_counter_2(self->a, self->b, open_flexible);
+	int corrupting = corrupting_on_counter_2(self->a, self->b, open_flexible);
 	int pending, stalls;
 
-	ASSERT_LE(0, exclusive);
+	ASSERT_LE(0, corrupting);
 	pending = open_on(self->a, PENDING, -1);
 	stalls = open_on(self->a, stalls_config(), -1);
 	ASSERT_LE(0, pending);
@@ -238,8 +238,8 @@ TEST_F(ht_exclusion, waits_for_the_sibling)
 	usleep(AT_ONCE_US);
 	EXPECT_TRUE(waits(pending));
 	EXPECT_TRUE(waits(stalls));
-	EXPECT_TRUE(runs(exclusive));
-	close(exclusive);
+	EXPECT_TRUE(runs(corrupting));
+	close(corrupting);
 	if (!on_rpmu())
 		return;
 	/* Both need counter 2. */
@@ -248,21 +248,21 @@ TEST_F(ht_exclusion, waits_for_the_sibling)
 }
 
 /* A corrupting event waits while the sibling uses all counters. */
-TEST_F(ht_exclusion, exclusive_event_waits)
+TEST_F(ht_exclusion, corrupting_event_waits)
 {
-	int fd[4], exclusive, i;
+	int fd[4], corrupting, i;
 
 	for (i = 0; i < 4; i++)
 		fd[i] = open_on(self->a, RAW_BRANCHES, -1);
-	exclusive = open_on(self->b, ALL_LOADS, -1);
-	ASSERT_LE(0, exclusive);
+	corrupting = open_on(self->b, ALL_LOADS, -1);
+	ASSERT_LE(0, corrupting);
 	usleep(AT_ONCE_US);
-	EXPECT_TRUE(waits(exclusive));
+	EXPECT_TRUE(waits(corrupting));
 	close(fd[3]);
 	if (!on_rpmu())
 		return;
 	usleep(AT_ONCE_US);
-	EXPECT_TRUE(runs(exclusive));
+	EXPECT_TRUE(runs(corrupting));
 	for (i = 0; i < 3; i++)
 		EXPECT_TRUE(runs(fd[i]));
 }
@@ -281,17 +281,17 @@ static bool in_error(int fd)
  */
 TEST_F(ht_exclusion, pinned_event_waits)
 {
-	int exclusive = exclusive_on_counter_2(self->a, self->b, open_pinned);
+	int corrupting = corrupting_on_counter_2(self->a, self->b, open_pinned);
 	int pending, closed, i;
 	struct one_count count;
 
-	ASSERT_LE(0, exclusive);
+	ASSERT_LE(0, corrupting);
 	pending = open_pinned(self->a, PENDING);
 	closed = open_pinned(self->a, PENDING);
 	EXPECT_TRUE(in_error(pending));
 	EXPECT_TRUE(in_error(closed));
 	close(closed);
-	close(exclusive);
+	close(corrupting);
 	usleep(AT_ONCE_US);
 	if (!on_rpmu()) {
 		EXPECT_TRUE(in_error(pending));
@@ -303,11 +303,11 @@ TEST_F(ht_exclusion, pinned_event_waits)
 	EXPECT_LT(count.running, count.enabled);
 	for (i = 0; i < 3; i++) {
 		close(pending);
-		exclusive = exclusive_on_counter_2(self->a, self->b, open_pinned);
-		ASSERT_LE(0, exclusive);
+		corrupting = corrupting_on_counter_2(self->a, self->b, open_pinned);
+		ASSERT_LE(0, corrupting);
 		pending = open_pinned(self->a, PENDING);
 		EXPECT_TRUE(in_error(pending));
-		close(exclusive);
+		close(corrupting);
 		usleep(AT_ONCE_US / 10);
 		EXPECT_TRUE(runs(pending));
 	}
@@ -316,10 +316,10 @@ TEST_F(ht_exclusion, pinned_event_waits)
 /* A flexible event on the sibling yields its counter at once to a pinned event. */
 TEST_F(ht_exclusion, pinned_event_goes_first)
 {
-	int exclusive = exclusive_on_counter_2(self->a, self->b, open_flexible);
+	int corrupting = corrupting_on_counter_2(self->a, self->b, open_flexible);
 	int pending;
 
-	ASSERT_LE(0, exclusive);
+	ASSERT_LE(0, corrupting);
 	pending = open_pinned(self->a, PENDING);
 	usleep(AT_ONCE_US);
 	if (!on_rpmu()) {
@@ -328,7 +328,7 @@ TEST_F(ht_exclusion, pinned_event_goes_first)
 	}
 	EXPECT_TRUE(runs(pending));
 	/* It has moved to another counter. */
-	EXPECT_TRUE(runs(exclusive));
+	EXPECT_TRUE(runs(corrupting));
 }
 
 #define WAYS_TO_DISABLE	3
@@ -352,32 +352,32 @@ static int disable(int fd, int way)
  */
 TEST_F(ht_exclusion, disabled_pinned_event_stays_disabled)
 {
-	int exclusive, pending, way;
+	int corrupting, pending, way;
 
 	for (way = 0; way < WAYS_TO_DISABLE; way++) {
-		exclusive = exclusive_on_counter_2(self->a, self->b, open_pinned);
-		ASSERT_LE(0, exclusive);
+		corrupting = corrupting_on_counter_2(self->a, self->b, open_pinned);
+		ASSERT_LE(0, corrupting);
 		pending = open_pinned(self->a, PENDING);
 		EXPECT_TRUE(in_error(pending));
 		ASSERT_EQ(0, disable(pending, way));
-		close(exclusive);
+		close(corrupting);
 		usleep(AT_ONCE_US);
 		EXPECT_FALSE(runs(pending)) TH_LOG("way %d", way);
 		ASSERT_EQ(0, ioctl(pending, PERF_EVENT_IOC_ENABLE, 0));
 		EXPECT_TRUE(runs(pending)) TH_LOG("way %d", way);
 		close(pending);
 
-		exclusive = exclusive_on_counter_2(self->a, self->b, open_pinned);
-		ASSERT_LE(0, exclusive);
+		corrupting = corrupting_on_counter_2(self->a, self->b, open_pinned);
+		ASSERT_LE(0, corrupting);
 		pending = open_pinned(self->a, PENDING);
 		ASSERT_EQ(0, disable(pending, way));
-		close(exclusive);
-		exclusive = exclusive_on_counter_2(self->a, self->b, open_pinned);
-		ASSERT_LE(0, exclusive);
+		close(corrupting);
+		corrupting = corrupting_on_counter_2(self->a, self->b, open_pinned);
+		ASSERT_LE(0, corrupting);
 		ASSERT_EQ(0, way < 2 ? ioctl(pending, PERF_EVENT_IOC_ENABLE, 0) :
 			  prctl(PR_TASK_PERF_EVENTS_ENABLE));
 		EXPECT_TRUE(in_error(pending)) TH_LOG("way %d", way);
-		close(exclusive);
+		close(corrupting);
 		usleep(AT_ONCE_US);
 		EXPECT_EQ(on_rpmu(), runs(pending)) TH_LOG("way %d", way);
 		close(pending);
@@ -387,12 +387,12 @@ TEST_F(ht_exclusion, disabled_pinned_event_stays_disabled)
 /* A waiting pinned event does not displace other pinned events when it is retried. */
 TEST_F(ht_exclusion, pinned_event_drives_nobody_out)
 {
-	int exclusive[2], waiting[2], pinned;
+	int corrupting[2], waiting[2], pinned;
 
-	exclusive[0] = exclusive_on_counter_2(self->a, self->b, open_pinned);
-	ASSERT_LE(0, exclusive[0]);
-	exclusive[1] = open_pinned(self->b, ALL_STORES);
-	ASSERT_TRUE(runs(exclusive[1]));
+	corrupting[0] = corrupting_on_counter_2(self->a, self->b, open_pinned);
+	ASSERT_LE(0, corrupting[0]);
+	corrupting[1] = open_pinned(self->b, ALL_STORES);
+	ASSERT_TRUE(runs(corrupting[1]));
 	waiting[0] = open_pinned(self->a, PENDING);
 	waiting[1] = open_pinned(self->a, PENDING);
 	pinned = open_pinned(self->a, RAW_BRANCHES);
@@ -401,13 +401,13 @@ TEST_F(ht_exclusion, pinned_event_drives_nobody_out)
 	ASSERT_TRUE(runs(pinned));
 
 	/* This frees a counter, but not counter 2. */
-	close(exclusive[1]);
+	close(corrupting[1]);
 	usleep(AT_ONCE_US);
 	EXPECT_TRUE(in_error(waiting[0]));
 	EXPECT_TRUE(runs(pinned));
 
 	/* This frees counter 2 for one of the two. */
-	close(exclusive[0]);
+	close(corrupting[0]);
 	usleep(AT_ONCE_US);
 	EXPECT_TRUE(runs(pinned));
 	if (!on_rpmu())
@@ -426,10 +426,10 @@ static __u64 running(int fd)
 
 /*
  * Starts a child that inherits the events and runs on the CPU all the time, and
- * waits until it has moved there. The child closes its copy of @exclusive, so
+ * waits until it has moved there. The child closes its copy of @corrupting, so
  * that the parent's close() releases the event.
  */
-static pid_t run_child_on(int cpu, int exclusive)
+static pid_t run_child_on(int cpu, int corrupting)
 {
 	int there[2];
 	pid_t child;
@@ -439,7 +439,7 @@ static pid_t run_child_on(int cpu, int exclusive)
 		return -1;
 	child = fork_helper();
 	if (!child) {
-		close(exclusive);
+		close(corrupting);
 		if (!run_on(cpu) || write(there[1], "", 1) != 1)
 			_exit(1);
 		for (;;)
@@ -478,20 +478,20 @@ static bool comes_to(int fd, bool run)
 TEST_F(ht_exclusion, inherited_pinned_event_waits)
 {
 	struct perf_event_attr attr = counting(PERF_TYPE_RAW, PENDING);
-	int exclusive = exclusive_on_counter_2(self->a, self->b, open_pinned);
+	int corrupting = corrupting_on_counter_2(self->a, self->b, open_pinned);
 	pid_t child;
 	int fd;
 
-	ASSERT_LE(0, exclusive);
+	ASSERT_LE(0, corrupting);
 	attr.disabled = 0;
 	attr.pinned = 1;
 	attr.inherit = 1;
 	fd = perf_open_self(&attr, -1);
 	ASSERT_LE(0, fd);
-	child = run_child_on(self->a, exclusive);
+	child = run_child_on(self->a, corrupting);
 	ASSERT_LT(0, child);
 	EXPECT_TRUE(comes_to(fd, false));
-	close(exclusive);
+	close(corrupting);
 	if (on_rpmu())
 		EXPECT_TRUE(comes_to(fd, true));
 	kill(child, SIGKILL);
@@ -502,22 +502,22 @@ TEST_F(ht_exclusion, inherited_pinned_event_waits)
 TEST_F(ht_exclusion, disabled_inherited_pinned_event_stays_disabled)
 {
 	struct perf_event_attr attr = counting(PERF_TYPE_RAW, PENDING);
-	int exclusive = exclusive_on_counter_2(self->a, self->b, open_pinned);
+	int corrupting = corrupting_on_counter_2(self->a, self->b, open_pinned);
 	__u64 before;
 	pid_t child;
 	int fd;
 
-	ASSERT_LE(0, exclusive);
+	ASSERT_LE(0, corrupting);
 	attr.disabled = 0;
 	attr.pinned = 1;
 	attr.inherit = 1;
 	fd = perf_open_self(&attr, -1);
 	ASSERT_LE(0, fd);
-	child = run_child_on(self->a, exclusive);
+	child = run_child_on(self->a, corrupting);
 	ASSERT_LT(0, child);
 	ASSERT_EQ(0, ioctl(fd, PERF_EVENT_IOC_DISABLE, 0));
 	before = running(fd);
-	close(exclusive);
+	close(corrupting);
 	usleep(AT_ONCE_US);
 	EXPECT_EQ(before, running(fd));
 	ASSERT_EQ(0, ioctl(fd, PERF_EVENT_IOC_ENABLE, 0));
@@ -529,12 +529,12 @@ TEST_F(ht_exclusion, disabled_inherited_pinned_event_stays_disabled)
 /* A thread that goes offline releases its counters, and has none when it is back. */
 TEST_F(ht_exclusion, sibling_goes_and_comes)
 {
-	int exclusive, pending, fd[4], i;
+	int corrupting, pending, fd[4], i;
 
 	if (!on_rpmu())
 		SKIP(return, "the built-in driver waits for the next turn");
-	exclusive = exclusive_on_counter_2(self->a, self->b, open_flexible);
-	ASSERT_LE(0, exclusive);
+	corrupting = corrupting_on_counter_2(self->a, self->b, open_flexible);
+	ASSERT_LE(0, corrupting);
 	pending = open_on(self->a, PENDING, -1);
 	usleep(AT_ONCE_US);
 	EXPECT_TRUE(waits(pending));
@@ -552,13 +552,13 @@ TEST_F(ht_exclusion, sibling_goes_and_comes)
 	close(pending);
 
 	ASSERT_TRUE(set_cpu_online(self->b, true));
-	close(exclusive);
-	exclusive = exclusive_on_counter_2(self->a, self->b, open_flexible);
-	ASSERT_LE(0, exclusive);
+	close(corrupting);
+	corrupting = corrupting_on_counter_2(self->a, self->b, open_flexible);
+	ASSERT_LE(0, corrupting);
 	pending = open_on(self->a, PENDING, -1);
 	usleep(AT_ONCE_US);
 	EXPECT_TRUE(waits(pending));
-	close(exclusive);
+	close(corrupting);
 	usleep(AT_ONCE_US);
 	EXPECT_TRUE(runs(pending));
 }
@@ -619,7 +619,7 @@ TEST_F(ht_exclusion, nothing_is_left_behind)
 TEST_F(ht_exclusion, counts_are_right)
 {
 	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
-	int exclusive, fd[2], i, round;
+	int corrupting, fd[2], i, round;
 	__u64 expected = 0;
 	pid_t noise = fork_helper();
 
@@ -628,8 +628,8 @@ TEST_F(ht_exclusion, counts_are_right)
 		for (;;)
 			branch_loop(100000);
 	}
-	exclusive = open_on(self->b, ALL_LOADS, -1);
-	ASSERT_LE(0, exclusive);
+	corrupting = open_on(self->b, ALL_LOADS, -1);
+	ASSERT_LE(0, corrupting);
 	ASSERT_TRUE(run_on(self->a));
 	for (i = 0; i < 2; i++) {
 		fd[i] = perf_open_self(&attr, -1);
@@ -640,7 +640,7 @@ TEST_F(ht_exclusion, counts_are_right)
 		for (i = 0; i < 2; i++)
 			counted_loop(fd[i], 0, 100000);
 	}
-	EXPECT_TRUE(runs(exclusive));
+	EXPECT_TRUE(runs(corrupting));
 	for (i = 0; i < 2; i++) {
 		/* The CPU may count the last SYSCALL as a branch. */
 		EXPECT_LE(expected, read_value(fd[i]));
@@ -728,7 +728,7 @@ TEST_F(ht_rotation, share_on_both_threads)
 /* A pinned event keeps its counter even if the sibling waits for one. */
 TEST_F(ht_rotation, pinned_event_makes_no_way)
 {
-	int pinned[2], exclusive[2], fd[4], i;
+	int pinned[2], corrupting[2], fd[4], i;
 	struct one_count before[2];
 
 	pinned[0] = open_pinned(self->a, RAW_BRANCHES);
@@ -736,14 +736,14 @@ TEST_F(ht_rotation, pinned_event_makes_no_way)
 	for (i = 0; i < 4; i++)
 		fd[i] = open_on(self->a, RAW_BRANCHES, -1);
 	for (i = 0; i < 2; i++) {
-		exclusive[i] = open_on(self->b, ALL_LOADS, -1);
+		corrupting[i] = open_on(self->b, ALL_LOADS, -1);
 		ASSERT_TRUE(read_one(pinned[i], &before[i]));
 	}
 	usleep(SHARES_US);
 	for (i = 0; i < 2; i++) {
 		EXPECT_EQ(100.0, share_since(pinned[i], &before[i]));
 		if (on_rpmu())
-			EXPECT_LE(1, running(exclusive[i]));
+			EXPECT_LE(1, running(corrupting[i]));
 	}
 	if (!on_rpmu())
 		return;
@@ -756,7 +756,7 @@ TEST_F(ht_rotation, counts_beside_rotation)
 {
 	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
 	const unsigned long passes = 12000000;
-	int fd[6], exclusive, i;
+	int fd[6], corrupting, i;
 	struct one_count count;
 	pid_t noise;
 	double part, parts = 0, running = 0;
@@ -770,7 +770,7 @@ TEST_F(ht_rotation, counts_beside_rotation)
 			memory_loop(100000);
 	}
 	ASSERT_TRUE(run_on(self->a));
-	exclusive = open_on(self->b, ALL_LOADS, -1);
+	corrupting = open_on(self->b, ALL_LOADS, -1);
 	attr.disabled = 0;
 	for (i = 0; i < 6; i++) {
 		fd[i] = perf_open_self(&attr, -1);
@@ -791,7 +791,7 @@ TEST_F(ht_rotation, counts_beside_rotation)
 	}
 	EXPECT_LE(0.95 * running, parts);
 	EXPECT_GE(1.05 * running, parts);
-	ASSERT_TRUE(read_one(exclusive, &count));
+	ASSERT_TRUE(read_one(corrupting, &count));
 	EXPECT_LE(25.0, percent_running(&count));
 	kill(noise, SIGKILL);
 	waitpid(noise, NULL, 0);

@@ -55,11 +55,11 @@ fn decide(
     event.set_period(configured.period);
     let data = EventData::new(configured, pmu.constraint(configured.select));
 
-    let mut exclusive = data.demand.constraint.corrupting;
+    let mut corrupting = data.demand.constraint.corrupting;
     event.for_each_group_member(|member| {
-        exclusive |= member.data().demand.constraint.corrupting;
+        corrupting |= member.data().demand.constraint.corrupting;
     });
-    let limits = if exclusive && driver.always_has_sibling(event.cpu()) {
+    let limits = if corrupting && driver.always_has_sibling(event.cpu()) {
         Limits::beside_sibling(pmu.capabilities.gp())
     } else {
         Limits::NONE

@@ -236,8 +236,8 @@ fn open_event(
 
 /// Checks whether a group could ever count, as `event_init()` in `rust/driver/event_init.rs` does.
 pub fn validate(members: &[Demand], machine: &Machine, policy: Policy) -> Result<(), Refusal> {
-    let exclusive = members.iter().any(|demand| demand.constraint.corrupting);
-    let limits = if exclusive && shares_a_core(machine) {
+    let corrupting = members.iter().any(|demand| demand.constraint.corrupting);
+    let limits = if corrupting && shares_a_core(machine) {
         Limits::beside_sibling(machine.pmu.capabilities.gp())
     } else {
         Limits::NONE

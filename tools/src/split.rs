@@ -94,12 +94,12 @@ impl Place<'_> {
         if !fill_counters(&masks.collect::<Vec<_>>(), runs) {
             return false;
         }
-        let exclusive = events
+        let corrupting = events
             .iter()
             .filter(|demand| demand.constraint.corrupting)
             .count();
         let half = self.machine.pmu.capabilities.gp() as usize / 2;
-        if shares_a_core(self.machine) && exclusive > half * runs {
+        if shares_a_core(self.machine) && corrupting > half * runs {
             return false;
         }
         // Count the values for either of two registers, and those for one register only.

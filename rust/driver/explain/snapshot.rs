@@ -175,7 +175,7 @@ impl fmt::Display for Holder {
             self.age,
         )?;
         if self.entry.constraint.corrupting {
-            f.write_str(" exclusive")?;
+            f.write_str(" corrupting")?;
         }
         if self.event.pinned {
             f.write_str(" pinned")?;

@@ -35,7 +35,7 @@ use crate::logic::{open::refusal::Refusal, regs::counter::CounterMask};
 ///     limits: Limits { closed: counter_2, ..Limits::NONE },
 ///     tfa: CounterMask::EMPTY,
 /// };
-/// assert!(explanation.to_string().contains("exclusive event of the core's other thread"));
+/// assert!(explanation.to_string().contains("corrupting event of the core's other thread"));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Explanation {
@@ -70,14 +70,14 @@ impl Explanation {
         if !closed.is_empty() {
             write!(
                 f,
-                "; {}: taken by an exclusive event of the core's other thread",
+                "; {}: taken by a corrupting event of the core's other thread",
                 Listed(closed)
             )?;
         }
         if self.constraint.corrupting && !in_use.is_empty() {
             write!(
                 f,
-                "; {}: used by the core's other thread, and this event is exclusive",
+                "; {}: used by the core's other thread, and this event is corrupting",
                 Listed(in_use)
             )?;
         }
@@ -92,9 +92,9 @@ impl Explanation {
         | Refusal::Limited(Shortage::GpLimit { limit, .. }) = self.refusal
         {
             if limit == self.limits.gp {
-                f.write_str("; exclusive events of the core's other thread have the rest")?;
+                f.write_str("; corrupting events of the core's other thread have the rest")?;
             } else if limit == self.limits.gp_with_corrupting {
-                f.write_str("; with an exclusive event, half is left to the core's other thread")?;
+                f.write_str("; with a corrupting event, half is left to the core's other thread")?;
             }
         }
         if self.refusal == Refusal::ExtraRegisterLimited {
@@ -176,8 +176,8 @@ mod tests {
             ..Limits::NONE
         };
         let any = explain(Refusal::Limited(CONTENDED), false, limits);
-        assert!(any.contains("PMC2: taken by an exclusive event"), "{any}");
-        assert!(!any.contains("this event is exclusive"), "{any}");
+        assert!(any.contains("PMC2: taken by a corrupting event"), "{any}");
+        assert!(!any.contains("this event is corrupting"), "{any}");
         let corrupting = explain(Refusal::Limited(CONTENDED), true, limits);
         assert!(
             corrupting.contains("PMC3: used by the core's other thread"),

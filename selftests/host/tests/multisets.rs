@@ -121,12 +121,12 @@ fn kinds(model: &'static Model, gp: u32, fixed: u32) -> Vec<Constraint> {
 enum Sibling {
     Unused,
     Shared,
-    Exclusive,
+    Corrupting,
 }
 
 /// All 81 states of four counters; where there is no sibling, one.
 fn sibling_states(machine: &Machine) -> Vec<[Sibling; 4]> {
-    let states = [Sibling::Unused, Sibling::Shared, Sibling::Exclusive];
+    let states = [Sibling::Unused, Sibling::Shared, Sibling::Corrupting];
     let number = if machine.sibling { 81 } else { 1 };
     (0..number)
         .map(|n: usize| [1, 3, 9, 27].map(|place| states[n / place % 3]))
@@ -141,7 +141,7 @@ fn beside(machine: &Machine, state: [Sibling; 4]) -> Vec<Constraint> {
         CounterMask::from_bits(bits)
     };
     let limits = Limits {
-        closed: which(&|sibling| sibling == Sibling::Exclusive),
+        closed: which(&|sibling| sibling == Sibling::Corrupting),
         closed_to_corrupting: which(&|sibling| sibling != Sibling::Unused),
         ..Limits::NONE
     };
@@ -152,7 +152,7 @@ fn beside(machine: &Machine, state: [Sibling; 4]) -> Vec<Constraint> {
             match state.get(counter.index()).unwrap_or(&Sibling::Unused) {
                 Sibling::Unused => true,
                 Sibling::Shared => !kind.corrupting,
-                Sibling::Exclusive => false,
+                Sibling::Corrupting => false,
             }
         });
         let counters: CounterMask = allowed.collect();

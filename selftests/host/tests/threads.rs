@@ -739,10 +739,10 @@ const PHASES: [u64; 5] = [
 fn both_threads_have_their_share() {
     let corrupting = event((0xf, true));
     let plain = event((0xf, false));
-    let mix = |exclusives: usize, plains: usize| {
+    let mix = |nr_corrupting: usize, nr_plain: usize| {
         [
-            vec![corrupting.clone(); exclusives],
-            vec![plain.clone(); plains],
+            vec![corrupting.clone(); nr_corrupting],
+            vec![plain.clone(); nr_plain],
         ]
         .concat()
     };

@@ -542,11 +542,11 @@ proptest! {
             prop_assert!(requeue(had, latest, charge) >= had.max(charge));
         }
         let (mut wants, mut active) = (Wants::NOTHING, Wants::NOTHING);
-        for (counters, exclusive, alone) in groups {
+        for (counters, corrupting, alone) in groups {
             let counters = CounterMask::from_bits(counters);
             let mut group = GroupWants::default();
-            group.add(Constraint { corrupting: exclusive, ..Constraint::any_of(counters) });
-            prop_assert_eq!(group.is_corrupting(), exclusive);
+            group.add(Constraint { corrupting, ..Constraint::any_of(counters) });
+            prop_assert_eq!(group.is_corrupting(), corrupting);
             wants.add(&group, alone);
             active.add(&group, alone);
         }

@@ -143,7 +143,7 @@ fn people_get_it_in_words() {
 
 #[test]
 fn the_other_thread_counts_as_well() {
-    let exclusive = "PMC0   type=4 config=0x81d0 id=7 may=PMC0,PMC1,PMC2,PMC3 for_ms=1 exclusive task=none, all of the CPU\n";
+    let corrupting = "PMC0   type=4 config=0x81d0 id=7 may=PMC0,PMC1,PMC2,PMC3 for_ms=1 corrupting task=none, all of the CPU\n";
     let line = |n: u32| {
         format!("PMC{}   type=4 config={n:#x}c4 id={n} may=PMC0,PMC1,PMC2,PMC3 for_ms=1 task=none, all of the CPU", n - 1)
     };
@@ -158,7 +158,7 @@ fn the_other_thread_counts_as_well() {
                 "0-1\n",
             ),
             (SCHEDULE_0, &many),
-            (SCHEDULE_1, exclusive),
+            (SCHEDULE_1, corrupting),
         ],
     );
     let (_, out, _) = files.said(&["--json"]);
