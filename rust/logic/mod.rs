@@ -1,22 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The decisions of the driver, as computations on plain values.
+//! The driver's decisions, as pure computations.
 //!
-//! No kernel types, no `unsafe`, no allocation, nothing but `core`. The driver calls it, gets a plan or a
-//! refusal with its reason, and applies that. The same files compile on the host, where `selftests/host`
-//! tests them, and in `rpmu-plan`.
+//! They use no kernel types, no `unsafe`, no allocation and no crate but `core`. The driver calls them with
+//! values, gets a plan or a refusal with its reason, and applies it. `rpmu-plan` and the host tests in
+//! `selftests/host` compile the same files.
 //!
 //! ```text
-//!  perf_event_open   attr ──► event_select / constraint / period      one event
-//!                    group ─► assign                                  a group on an idle PMU
-//!  add, commit       rotation                                       which groups wait, which go first
-//!                    smt ─► cpu_schedule ─► assign                    one CPU's events beside the sibling's
-//!                           cpu_schedule ─► register_plan             their extra registers
-//!  enable, disable   cpu_schedule ─► shadow                           what to write
+//!  At load
+//!  capabilities   CPUID: the counters and features of the PMU
+//!  model          the processor model: constraints, extra registers, generic events, errata
+//!  pmu            both together: the constraint of an event on this machine
+//!
+//!  perf_event_open()
+//!  open           the checks of attributes and groups ──► event select, period, or a refusal
+//!    nospec       array indices from user space
+//!  sample         the counters of events that are sampled precisely (PEBS)
+//!
+//!  add, del, txn
+//!  rotation       the order of groups that share counters over time
+//!  smt            the counters and registers that the core's other thread leaves
+//!  sched          the counter and the extra register of each event of a CPU
+//!
+//!  enable, disable, PMI
+//!  regs           event selects, periods, and the register writes that program a schedule
 //! ```
 //!
-//! Most of it runs with interrupts off, some of it ([`regs::period`], [`regs::counter`]) in NMI context too:
-//! nothing panics, loops have fixed bounds, and arithmetic that may wrap says so.
+//! Most functions run with interrupts off, those of [`regs::period`] and [`regs::counter`] in NMI context
+//! too. None panics, all loops are bounded, and arithmetic that may wrap says so.
 
 pub mod capabilities;
 pub mod model;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Indices that user space chooses, and CPUs that run ahead of the check (Spectre, variant 1).
+//! Protection of array indices from user space against speculation past the bounds check (Spectre variant 1).
 
 use core::hint::black_box;
 
-/// `index` if it is below `len`, else 0: also where the CPU has predicted that it is, and is wrong.
+/// Returns `index` if it is below `len`, else 0, even while the CPU speculates past a bounds check.
 ///
-/// To be applied behind the check, before a table is read. Without a branch, as
-/// `array_index_mask_nospec()` of `include/linux/nospec.h`; neither may be above `isize::MAX`.
+/// Call it after the check and before the access. Computes without a branch, as `array_index_mask_nospec()`
+/// of `include/linux/nospec.h` does; neither argument may exceed `isize::MAX`.
 ///
 /// # Examples
 ///
@@ -20,9 +20,9 @@ use core::hint::black_box;
 /// ```
 #[inline]
 pub fn masked(index: usize, len: usize) -> usize {
-    // The compiler is not to know that the check has been passed: it would leave out what follows.
+    // Hide the result of the check from the compiler, which would optimise the mask away.
     let index = black_box(index);
-    // The top bit is set where the index is beyond the last.
+    // The top bit is set if the index is out of range.
     let beyond = index | len.wrapping_sub(1).wrapping_sub(index);
     index & (beyond >> (usize::BITS - 1)).wrapping_sub(1)
 }

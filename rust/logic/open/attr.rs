@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! From a `perf_event_attr` to what the hardware is to do, or to the reason why not.
+//! Translation of a `perf_event_attr` to an event select and a period, or to a refusal.
 //!
-//! The checks, their order and the errno that goes with each are mainline's. What the hardware has
-//! and this driver does not use (PEBS, LBR, BTS) is refused as mainline does where the hardware has
-//! not got it. Mainline: `x86_pmu_event_init()` to
-//! `hsw_hw_config()`, in `arch/x86/events/core.c:2535`, `680`, `595` and
+//! The checks, their order and their errnos are mainline's. Requests for PEBS, LBR and BTS, which this
+//! driver does not use, are refused as mainline refuses them on hardware without these features. Mainline:
+//! `x86_pmu_event_init()` to `hsw_hw_config()`, in `arch/x86/events/core.c:2535`, `680`, `595` and
 //! `arch/x86/events/intel/core.c:4945`, `5458`.
 //!
-//! Process context: `perf_event_open`. Inherited events pass it again, with their parent's attr.
+//! Context: process, in `perf_event_open()`, and for each inherited event with its parent's attr.
 
 use super::refusal::Refusal;
 use crate::logic::{
@@ -18,7 +17,7 @@ use crate::logic::{
     sched::extra_register::{ExtraRegister, Requirement},
 };
 
-/// attr.type, as far as this PMU is concerned.
+/// The values of attr.type that this PMU distinguishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventType {
     /// `PERF_TYPE_HARDWARE`.
@@ -43,20 +42,20 @@ impl EventType {
     }
 }
 
-/// The fields of a `perf_event_attr` that decide about an event.
+/// The fields of a `perf_event_attr` that this PMU checks.
 #[derive(Clone, Copy, Debug)]
 pub struct Attributes {
     /// attr.type.
     pub event_type: EventType,
-    /// attr.config; perf core has taken an extended type out of it.
+    /// attr.config, from which the perf core has removed an extended type.
     pub config: u64,
     /// attr.config1: the extra register's value, for a raw event that needs one.
     pub config1: u64,
-    /// attr.config2: nothing, for any event.
+    /// attr.config2, which no event uses.
     pub config2: u64,
-    /// Whether the group that the event joins has [`LOAD_LATENCY_AUXILIARY`] already.
+    /// Whether the event's group already contains [`LOAD_LATENCY_AUXILIARY`].
     pub has_auxiliary: bool,
-    /// attr.sample_period or attr.sample_freq: not 0 for a sampling event.
+    /// attr.sample_period or attr.sample_freq; 0 for a counting event.
     pub sample_period: u64,
     /// attr.freq: `sample_period` is a frequency.
     pub freq: bool,
@@ -72,7 +71,7 @@ pub struct Attributes {
     pub aux_output: bool,
     /// attr.sample_type.
     pub sample_type: u64,
-    /// attr.branch_sample_type; perf core has set it to 0 unless a branch stack is asked for.
+    /// attr.branch_sample_type, which the perf core sets to 0 unless a branch stack is requested.
     pub branch_sample_type: u64,
     /// attr.sample_regs_user.
     pub sample_regs_user: u64,
@@ -81,7 +80,7 @@ pub struct Attributes {
 }
 
 impl Attributes {
-    /// A counting event with nothing special about it.
+    /// Returns the attributes of a counting event without filters or modifiers.
     pub const fn counting(event_type: EventType, config: u64) -> Self {
         Self {
             event_type,
@@ -104,16 +103,16 @@ impl Attributes {
     }
 }
 
-/// An event that can be had, as far as the event alone is concerned.
+/// An event that has passed the checks that concern it alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// The event select, without the enable bit: `hw.config`.
+    /// The event select for `hw.config`, without the enable bit.
     pub select: EventSelect,
-    /// What the event needs besides a counter.
+    /// The extra register value that the event needs.
     pub requirement: Option<Requirement>,
-    /// Sample period, for `hw.sample_period`, `hw.last_period` and `hw.period_left`.
+    /// The period for `hw.sample_period`, `hw.last_period` and `hw.period_left`.
     pub period: u64,
-    /// Whether the event counts outside of virtual machines.
+    /// Whether the event counts in the host.
     pub in_host: bool,
 }
 
@@ -123,32 +122,31 @@ const EXTENDED_REGISTERS: u64 = !((1 << 32) - 1);
 const SAMPLE_READ: u64 = 1 << 4;
 /// `PERF_SAMPLE_DATA_SRC`.
 const SAMPLE_DATA_SRC: u64 = 1 << 15;
-/// TOPDOWN.SLOTS, by its pseudo code.
+/// The pseudo code of TOPDOWN.SLOTS.
 const SLOTS: u64 = 0x0400;
-/// The first and the last pseudo code of the events that are read from PERF_METRICS, every 0x100
-/// one. Mainline: `INTEL_TD_METRIC_RETIRING` and `INTEL_TD_METRIC_MAX`,
-/// `arch/x86/include/asm/perf_event.h:408`.
+/// The first and the last pseudo code of the events that are read from PERF_METRICS, 0x100 apart. Mainline:
+/// `INTEL_TD_METRIC_RETIRING` and `INTEL_TD_METRIC_MAX`, `arch/x86/include/asm/perf_event.h:408`.
 const FIRST_METRIC: u64 = 0x8000;
 const LAST_METRIC: u64 = 0x8700;
-/// attr.config1 of the slots: clear PERF_METRICS when it is read.
+/// The bit of TOPDOWN.SLOTS' attr.config1 that clears PERF_METRICS on a read.
 const METRICS_CLEAR: u64 = 1;
 /// MEM_TRANS_RETIRED.LOAD_LATENCY_*.
 const LOAD_LATENCY: u64 = 0x01cd;
-/// What [`Quirk::LoadLatencyNeedsAuxiliary`] is about.
+/// The auxiliary event of [`Quirk::LoadLatencyNeedsAuxiliary`].
 pub const LOAD_LATENCY_AUXILIARY: u64 = 0x8203;
 /// `PERF_SAMPLE_BRANCH_COUNTERS`.
 const BRANCH_COUNTERS: u64 = 1 << 19;
-/// Shortest sample period that in_tx_cp allows.
+/// The shortest sample period with in_tx_cp.
 const CHECKPOINTED_PERIOD: u64 = 0x7fff_ffff;
 
-/// Turns `attr` into an event for `pmu`.
+/// Translates `attr` to an event of `pmu`.
 ///
-/// `has_register` says which extra registers this machine has. `allow_any_thread` is asked, once,
-/// if the event wants to count for any thread of the core: `perf_allow_cpu()`.
+/// `has_register` returns whether this machine has an extra register. `allow_any_thread` is
+/// `perf_allow_cpu()`; it is called, once, only if the event counts for any thread of the core.
 ///
 /// # Errors
 ///
-/// The first thing that is wrong, in mainline's order.
+/// The first check that fails, in mainline's order.
 ///
 /// # Examples
 ///
@@ -184,7 +182,7 @@ pub fn configure(
     if attr.event_type == EventType::Other {
         return Err(Refusal::OtherType);
     }
-    // There is no PEBS, so no precision at all.
+    // Without PEBS, no precision.
     if attr.precise_ip > 0 {
         return Err(Refusal::Precise);
     }
@@ -197,7 +195,7 @@ pub fn configure(
         select = select.with(attr.config & EventSelect::RAW, true);
     }
 
-    // With the event code, if it is a raw event, and without it otherwise.
+    // Only a raw event has its code in `select` here, as in mainline.
     let limits = pmu.period_limits();
     if sampling && !attr.freq && limits.is_too_short(select, attr.sample_period) {
         return Err(Refusal::PeriodTooShort);
@@ -215,7 +213,7 @@ pub fn configure(
             select = select.with(event.bits(), true);
         }
         EventType::HwCache => {
-            // attr.config1 does not matter: the model's table has the value.
+            // The value comes from the model's table, not from attr.config1.
             let (event, config1) = pmu.cache_event(attr.config)?;
             select = select.with(event.bits(), true);
             requirement = extra_registers.requirement(event, config1, has_register)?;
@@ -226,7 +224,7 @@ pub fn configure(
         EventType::Other => {}
     }
 
-    // BTS, the only way to have every branch, is for events that count in the host.
+    // Sampling every branch takes BTS, which is for events that count in the host.
     let branches = pmu.hardware_event(HardwareId::BranchInstructions);
     if attr.sample_period == 1
         && !attr.freq
@@ -238,7 +236,7 @@ pub fn configure(
     if attr.branch_sample_type & BRANCH_COUNTERS != 0 {
         return Err(Refusal::BranchCounters);
     }
-    // A counting member of a group that is read with the leader's samples needs no stack.
+    // A counting group member that is only read with the leader's samples needs no branch stack.
     if attr.branch_sample_type != 0 && (sampling || attr.sample_type & SAMPLE_READ == 0) {
         return Err(Refusal::BranchStack);
     }
@@ -257,12 +255,11 @@ pub fn configure(
         if !allow_any_thread() {
             return Err(Refusal::AnyThreadNotPermitted);
         }
-        // Where the bit is deprecated (CPUID.0AH:EDX[15]) it is reserved: the event counts this
-        // thread, instead of a write that faults. Mainline writes it: `intel_pmu_hw_config()`,
-        // `arch/x86/events/intel/core.c:5276`.
+        // A deprecated bit (CPUID.0AH:EDX[15]) is reserved, and writing it faults: count this thread only.
+        // Mainline writes it: `intel_pmu_hw_config()`, `arch/x86/events/intel/core.c:5276`.
         select = select.with(EventSelect::ANY, pmu.capabilities.any_thread);
     }
-    select = transaction_filters(pmu, attr, select)?;
+    select = tsx_filters(pmu, attr, select)?;
 
     let period = match (sampling, attr.freq) {
         (false, _) => limits.max_period,
@@ -277,9 +274,9 @@ pub fn configure(
     })
 }
 
-/// The events of the topdown method take no filters and no values, where there is PERF_METRICS.
+/// Refuses filters and values for topdown events on a PMU with PERF_METRICS.
 ///
-/// Only [`METRICS_CLEAR`] is allowed, for the slots.
+/// TOPDOWN.SLOTS may have [`METRICS_CLEAR`].
 fn topdown_filters(pmu: &Pmu, attr: &Attributes) -> Result<(), Refusal> {
     const FILTERS: u64 = EventSelect::EDGE
         | EventSelect::INV
@@ -290,7 +287,7 @@ fn topdown_filters(pmu: &Pmu, attr: &Attributes) -> Result<(), Refusal> {
         | EventSelect::IN_TX_CHECKPOINTED;
 
     let code = attr.config & EventSelect::CODE;
-    // The unit mask alone does not make a metric: `is_metric_event()`,
+    // Metrics have event code 0; other events may have the same unit mask. Mainline: `is_metric_event()`,
     // `arch/x86/events/perf_event.h:99`.
     let is_metric = code & EventSelect::EVENT == 0 && (FIRST_METRIC..=LAST_METRIC).contains(&code);
     let values = match code {
@@ -304,7 +301,7 @@ fn topdown_filters(pmu: &Pmu, attr: &Attributes) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Where load latencies need an event beside them to be right, it has to be in the group before them.
+/// Refuses load latencies without the auxiliary event before them in the group, on models that need it.
 fn load_latency(pmu: &Pmu, attr: &Attributes) -> Result<(), Refusal> {
     let alone = pmu.model.has(Quirk::LoadLatencyNeedsAuxiliary)
         && attr.config & EventSelect::CODE == LOAD_LATENCY
@@ -317,19 +314,19 @@ fn load_latency(pmu: &Pmu, attr: &Attributes) -> Result<(), Refusal> {
     }
 }
 
-/// The period that an event begins with that is to be sampled at a frequency. perf core adjusts it.
+/// Returns the first period of an event that is sampled at a frequency; the perf core adjusts it later.
 ///
-/// A guess at how often the event comes about, for a CPU at 1 GHz that is idle half of the time.
-/// Mainline: `intel_pmu_freq_start_period()`, `arch/x86/events/intel/core.c:4806`.
+/// Estimates the event's rate on a CPU at 1 GHz that is idle half of the time. Mainline:
+/// `intel_pmu_freq_start_period()`, `arch/x86/events/intel/core.c:4806`.
 fn first_period(attr: &Attributes, limits: PeriodLimits, select: EventSelect) -> u64 {
     const OFTEN: u64 = 500_000_000;
     const BRANCHES: u64 = OFTEN / 4;
     const CACHES: u64 = OFTEN / 20;
-    /// For what nobody knows anything of: the shortest period that is recommended for any event,
-    /// at the frequency that perf samples with if it is not told otherwise.
+    /// For an event of unknown rate: the shortest period that is recommended for any event, at perf's
+    /// default frequency.
     const UNKNOWN: u64 = 64 * 4000;
 
-    let a_second = match attr.event_type {
+    let rate = match attr.event_type {
         EventType::Hardware => match HardwareId::from_config(attr.config) {
             Some(HardwareId::BranchInstructions | HardwareId::BranchMisses) => BRANCHES,
             Some(HardwareId::CacheReferences | HardwareId::CacheMisses) => CACHES,
@@ -338,21 +335,17 @@ fn first_period(attr: &Attributes, limits: PeriodLimits, select: EventSelect) ->
         EventType::HwCache => CACHES,
         EventType::Raw | EventType::Other => UNKNOWN,
     };
-    let period = a_second.div_ceil(attr.sample_period.max(1)) - 1;
-    // Mainline lets a frequency above that begin with a period of 0.
+    let period = rate.div_ceil(attr.sample_period.max(1)) - 1;
+    // At a frequency above the rate, mainline begins with a period of 0.
     let period = period.min(limits.max_period).max(1);
-    // CAST: both ways, no more than `OFTEN`.
+    // CAST: at most `OFTEN` both ways.
     limits.rule.apply(select, period as i64) as u64
 }
 
-/// Adds in_tx and in_tx_cp, where transactions exist; elsewhere the bits are dropped.
+/// Adds in_tx and in_tx_cp on a CPU with TSX, and drops them on others.
 ///
-/// Only a raw event can have them: the config of a generic one is an id.
-fn transaction_filters(
-    pmu: &Pmu,
-    attr: &Attributes,
-    select: EventSelect,
-) -> Result<EventSelect, Refusal> {
+/// Only raw events can have them, because the config of a generic event is an id.
+fn tsx_filters(pmu: &Pmu, attr: &Attributes, select: EventSelect) -> Result<EventSelect, Refusal> {
     const FILTERS: u64 = EventSelect::IN_TX | EventSelect::IN_TX_CHECKPOINTED;
 
     if pmu.model.checkpointed.is_empty() || !pmu.capabilities.tsx {

@@ -2,20 +2,20 @@
 
 //! Generic cache events: `PERF_TYPE_HW_CACHE`.
 //!
-//! An id names a cache, an operation on it and its result. What event that is, a model's table
-//! says; an event that asks beyond the core needs a value for the offcore response register too.
+//! An id consists of a cache, an operation on it and its result. A model's table maps it to an event select
+//! and, for requests that leave the core, to a value for the offcore response register.
 
 use crate::logic::regs::event_select::EventSelect;
 
-/// What is accessed: `perf_hw_cache_id` of `include/uapi/linux/perf_event.h`.
+/// The cache that is accessed (`perf_hw_cache_id`, `include/uapi/linux/perf_event.h`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Cache {
-    /// First level data cache.
+    /// First-level data cache.
     L1d = 0,
-    /// First level instruction cache.
+    /// First-level instruction cache.
     L1i = 1,
-    /// Last level cache.
+    /// Last-level cache.
     LastLevel = 2,
     /// Data TLB.
     Dtlb = 3,
@@ -23,11 +23,11 @@ pub enum Cache {
     Itlb = 4,
     /// Branch prediction unit.
     Branch = 5,
-    /// Memory; a miss goes to another node.
+    /// Local memory; a miss is an access to another node.
     Node = 6,
 }
 
-/// How it is accessed: `perf_hw_cache_op_id`.
+/// The operation (`perf_hw_cache_op_id`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Operation {
@@ -39,30 +39,30 @@ pub enum Operation {
     Prefetch = 2,
 }
 
-/// What comes of it: `perf_hw_cache_op_result_id`.
+/// The result of the operation (`perf_hw_cache_op_result_id`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Outcome {
-    /// Whatever comes of it.
+    /// All accesses, hits and misses.
     Access = 0,
-    /// It is not there.
+    /// Misses only.
     Miss = 1,
 }
 
-/// A generic cache event's id.
+/// The id of a generic cache event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheId {
-    /// What.
+    /// The cache.
     pub cache: Cache,
-    /// How.
+    /// The operation.
     pub operation: Operation,
-    /// With what result.
+    /// The result.
     pub outcome: Outcome,
 }
 
 impl CacheId {
-    /// The id in `attr.config`: one byte each, the rest is ignored; `None` where there is no such
-    /// id. Mainline: `set_ext_hw_attr()`, `arch/x86/events/core.c:376`.
+    /// Decodes the id from the three low bytes of attr.config; `None` if one of them is out of range.
+    /// Mainline: `set_ext_hw_attr()`, `arch/x86/events/core.c:376`.
     pub const fn from_config(config: u64) -> Option<Self> {
         let [cache, operation, outcome, ..] = config.to_le_bytes();
         let cache = match cache {
@@ -93,13 +93,13 @@ impl CacheId {
         })
     }
 
-    /// The `attr.config` of the id.
+    /// Returns the attr.config of the id.
     pub const fn config(self) -> u64 {
         self.cache as u64 | ((self.operation as u64) << 8) | ((self.outcome as u64) << 16)
     }
 
-    /// Whether there can be no such thing on any CPU: writing code, or prefetching a translation
-    /// of it, or doing either to a branch prediction.
+    /// Returns whether no CPU can have the event: a write to the instruction cache, or a write to or a
+    /// prefetch into the instruction TLB or the branch prediction unit.
     const fn is_impossible(self) -> bool {
         matches!(
             (self.cache, self.operation),
@@ -112,17 +112,17 @@ impl CacheId {
     }
 }
 
-/// One line of a model's table: this id, this event.
+/// A line of a model's table: an id and its event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheEvent {
     id: CacheId,
-    /// `None` where the model says that there can be no such thing.
+    /// `None` if the id makes no sense on this model.
     select: Option<EventSelect>,
     config1: u64,
 }
 
 impl CacheEvent {
-    /// The id is the event `config`.
+    /// Maps an id to the event `config`.
     pub const fn new(cache: Cache, operation: Operation, outcome: Outcome, config: u64) -> Self {
         assert!(config != 0, "an event that is none");
         Self {
@@ -136,13 +136,13 @@ impl CacheEvent {
         }
     }
 
-    /// The same with `config1` in the offcore response register.
+    /// Adds a value for the offcore response register.
     pub const fn offcore(mut self, config1: u64) -> Self {
         self.config1 = config1;
         self
     }
 
-    /// The id makes no sense on this model.
+    /// Marks an id that makes no sense on this model.
     pub const fn impossible(cache: Cache, operation: Operation, outcome: Outcome) -> Self {
         let mut this = Self::new(cache, operation, outcome, 1);
         this.select = None;
@@ -157,31 +157,31 @@ pub struct CacheEvents {
     changes: &'static [CacheEvent],
 }
 
-/// Why there is no event for a cache event's config.
+/// Reasons why a cache event's config has no event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoCacheEvent {
-    /// No such cache, operation or result. EINVAL.
+    /// The cache, the operation or the result does not exist. EINVAL.
     NoSuchId,
-    /// It makes no sense on this CPU. EINVAL.
+    /// The combination makes no sense on this CPU. EINVAL.
     Impossible,
-    /// This CPU does not count it. ENOENT.
+    /// This CPU does not have the event. ENOENT.
     Absent,
-    /// The offcore response register of this CPU does not take the value. EINVAL.
+    /// The offcore response register of this CPU does not have the value's bits. EINVAL.
     ExtraRegister,
 }
 
 impl CacheEvents {
-    /// For models without a table: every id is absent.
+    /// The table of models without one: every id is absent.
     pub const NONE: Self = Self {
         events: &[],
         changes: &[],
     };
 
-    /// The table, if no id is in it twice. A wrong one does not compile.
+    /// Builds a table and checks, at compile time, that no id is in it twice.
     ///
     /// # Panics
     ///
-    /// When the table is wrong; so call it in a constant.
+    /// If an id is in the table twice. Call it in a constant.
     pub const fn checked(events: &'static [CacheEvent]) -> Self {
         assert_unique(events);
         Self {
@@ -190,11 +190,11 @@ impl CacheEvents {
         }
     }
 
-    /// The same table with other events for the ids in `changes`.
+    /// Replaces the events of the ids in `changes`.
     ///
     /// # Panics
     ///
-    /// When an id is in there twice, or the table has changes already.
+    /// If an id is in `changes` twice, or the table already has changes.
     #[must_use]
     pub const fn with(mut self, changes: &'static [CacheEvent]) -> Self {
         assert!(self.changes.is_empty(), "changes upon changes");
@@ -203,12 +203,12 @@ impl CacheEvents {
         self
     }
 
-    /// The event select, without privilege levels, and the offcore response register's value of
-    /// the cache event `id`.
+    /// Returns the event select of a cache event, without privilege levels, and its value for the offcore
+    /// response register.
     ///
     /// # Errors
     ///
-    /// `Impossible` or `Absent`.
+    /// [`NoCacheEvent::Impossible`] or [`NoCacheEvent::Absent`].
     pub fn get(&self, id: CacheId) -> Result<(EventSelect, u64), NoCacheEvent> {
         if self.events.is_empty() {
             return Err(NoCacheEvent::Absent);

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Whether a group of events could ever count.
+//! Validation of groups: a group that does not fit on an idle PMU never counts.
 //!
-//! Asked when an event is opened: the event alone, then together with the leader and the enabled
-//! siblings, on an idle PMU, under the limits that hold whatever else runs. A group that does not
-//! fit then never will, so opening the event is refused. Mainline: `validate_event()` and
-//! `validate_group()`, `arch/x86/events/core.c:2440-2533`; but they leave out the limit on a thread
-//! with corrupting events, and so accept groups that never count.
+//! A new event is validated alone, then with its leader and the enabled group members, under the limits
+//! that hold whatever else runs. If they do not fit, opening the event is refused. Mainline:
+//! `validate_event()` and `validate_group()`, `arch/x86/events/core.c:2440-2533`, which ignore the limit on a
+//! thread with corrupting events and so accept groups that never count.
 //!
-//! Process context, no lock needed: nothing here looks at what is running.
+//! Context: process; no lock, because the result does not depend on running events.
 
 use super::refusal::Refusal;
 use crate::logic::{
@@ -22,11 +21,11 @@ use crate::logic::{
     },
 };
 
-/// More different requirements than events that fit can have: six, which are two values by either
-/// offcore response event, a latency and a front-end filter.
+/// The capacity for different requirements. Events that fit have at most six: two values, each for either
+/// offcore response event, a load latency and a front-end filter.
 const MAX_REQUIREMENTS: usize = 8;
 
-/// Events that are to run together on an idle PMU.
+/// A group of events on an idle PMU.
 ///
 /// # Examples
 ///
@@ -54,17 +53,17 @@ const MAX_REQUIREMENTS: usize = 8;
 /// ```
 pub struct Group {
     problem: Problem,
-    /// How many more events there are counters for.
+    /// The number of counters beyond the number of events.
     room: u32,
     limits: Limits,
-    /// Whether an event is corrupting.
+    /// Whether one of the events is corrupting.
     corrupting: bool,
-    /// What the events need besides counters, each thing once.
+    /// The events' extra register requirements, each once.
     requirements: [Option<Requirement>; MAX_REQUIREMENTS],
 }
 
 impl Group {
-    /// An empty group on a PMU with these capabilities, under limits that always hold.
+    /// Returns an empty group on a PMU with these capabilities, under limits that always hold.
     pub const fn new(capabilities: &Capabilities, limits: Limits) -> Self {
         Self {
             problem: Problem::new(limits.gp(false)),
@@ -75,20 +74,20 @@ impl Group {
         }
     }
 
-    /// The same under another policy; [`new`](Self::new) gives [`Policy::Rpmu`].
+    /// Sets the policy; the default is [`Policy::Rpmu`].
     #[must_use]
     pub fn with_policy(mut self, policy: Policy) -> Self {
         self.problem = self.problem.with_policy(policy);
         self
     }
 
-    /// Adds an event of this PMU. Software events, and those of other PMUs, are left out.
+    /// Adds an event of this PMU. The caller skips software events and those of other PMUs.
     ///
     /// # Errors
     ///
-    /// [`Refusal::NoCounter`] if no counter can count it, [`Refusal::TooManyEvents`] if there are
-    /// more events than counters, [`Refusal::ExtraRegisterTaken`] if there are by far not enough
-    /// extra registers.
+    /// [`Refusal::NoCounter`] if no counter can count the event, [`Refusal::TooManyEvents`] if there are more
+    /// events than counters, [`Refusal::ExtraRegisterTaken`] if the events have more requirements than any
+    /// events that fit.
     pub fn push(&mut self, demand: impl Into<Demand>) -> Result<(), Refusal> {
         let Demand {
             constraint,
@@ -118,11 +117,11 @@ impl Group {
         Ok(())
     }
 
-    /// Whether the events fit together.
+    /// Checks that the events fit together.
     ///
     /// # Errors
     ///
-    /// [`Refusal::DoesNotFit`], with the events that are too many for their counters, or
+    /// [`Refusal::DoesNotFit`], with the number of events that compete for too few counters, or
     /// [`Refusal::ExtraRegisterTaken`].
     pub fn validate(&self) -> Result<(), Refusal> {
         let wanted = self.requirements.iter().flatten();

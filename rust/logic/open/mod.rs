@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! From a `perf_event_attr` to a configured event, or to the reason why there is none.
+//! Checks of new events: from a `perf_event_attr` to a configured event or a refusal.
 
 pub mod attr;
 pub mod cache_event;

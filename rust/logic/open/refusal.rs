@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Why an event is refused.
+//! The reasons why events are refused or fail to get a counter.
 //!
-//! One reason each, so that the driver can say more than an errno can. The errno that goes with
-//! each is named in its docs; it is the one the built-in driver gives, unless the docs say so.
+//! Each is more specific than its errno, which its doc names. The errnos are the built-in driver's, except
+//! where the doc says otherwise.
 
 use core::fmt;
 
@@ -12,75 +12,74 @@ use crate::logic::sched::{
     assign::Shortage, extra_register::NoExtraRegister, register_plan::Conflict,
 };
 
-/// Why an event, or a group, cannot be had.
+/// The reason why an event or a group is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// An attr.type that this PMU does not answer to. ENOENT: perf core asks the next PMU.
+    /// An attr.type of another PMU. ENOENT: the perf core tries the next PMU.
     OtherType,
-    /// A cache event's id of which a part is out of range. EINVAL.
+    /// A cache event id with a part that is out of range. EINVAL.
     NoSuchCacheId,
     /// A cache event that makes no sense on this CPU. EINVAL.
     CacheEventImpossible,
-    /// A cache event that this CPU does not count. ENOENT.
+    /// A cache event that this CPU does not have. ENOENT.
     CacheEventAbsent,
     /// A generic hardware id from `PERF_COUNT_HW_MAX` on. EINVAL.
     NoSuchHardwareId,
     /// A generic hardware event that this CPU does not have. ENOENT.
     HardwareEventAbsent,
-    /// More precision (`precise_ip`) than there is. EOPNOTSUPP.
+    /// More precision (attr.precise_ip) than the PMU has. EOPNOTSUPP.
     Precise,
     /// A sample period shorter than the model allows. EINVAL.
     PeriodTooShort,
     /// Extended registers (XMM) in a sample. EINVAL.
     ExtendedRegisters,
-    /// Branch counters in a branch stack. EINVAL.
+    /// A branch stack with branch counters. EINVAL.
     BranchCounters,
-    /// A branch stack, without LBRs. EOPNOTSUPP.
+    /// A branch stack, because LBRs are not supported. EOPNOTSUPP.
     BranchStack,
-    /// `aux_output` of an event that is not precise. EINVAL.
+    /// attr.aux_output of an event that is not precise. EINVAL.
     AuxOutput,
-    /// A filter or a value with an event of the topdown method. EINVAL.
+    /// A topdown event with a filter or a value. EINVAL.
     TopdownFilter,
-    /// Load latencies without the event that they need beside them, in front of them in their group.
-    /// ENODATA.
+    /// Load latencies without their auxiliary event before them in the group. ENODATA.
     LoadLatencyAlone,
     /// Any-thread counting before version 3. EINVAL.
     AnyThreadAbsent,
-    /// Any-thread counting by someone who may not see other tasks. EACCES.
+    /// Any-thread counting by a user who may not observe other tasks. EACCES.
     AnyThreadNotPermitted,
-    /// The in_tx filters together with any-thread counting. EOPNOTSUPP.
+    /// A TSX filter (in_tx, in_tx_cp) with any-thread counting. EOPNOTSUPP.
     TransactionFilter,
-    /// A short period with in_tx_cp: the overflow would abort the transaction and be taken back,
-    /// for ever. EOPNOTSUPP.
+    /// A short sample period with in_tx_cp: each overflow would abort the TSX transaction, which undoes the
+    /// overflow, for ever. EOPNOTSUPP.
     CheckpointedPeriod,
-    /// A value (`attr.config1`) that the event's extra register does not take. EINVAL.
+    /// A value (attr.config1) with bits that the event's extra register does not have. EINVAL.
     ExtraRegisterValue,
     /// An event whose extra register this machine does not have. ENXIO.
     ExtraRegisterAbsent,
-    /// A sample of every branch, without BTS. EOPNOTSUPP.
+    /// A sample of every branch, because BTS is not supported. EOPNOTSUPP.
     EveryBranch,
-    /// A sampling event, where overflows cannot be handed to perf core. EOPNOTSUPP; the built-in
-    /// driver samples.
+    /// A sampling event on a kernel where the driver cannot pass overflows to the perf core. EOPNOTSUPP; the
+    /// built-in driver samples.
     Sampling,
     /// No counter of this machine can count the event. EINVAL.
     NoCounter,
     /// More events than the machine has counters. EINVAL.
     TooManyEvents,
-    /// The events do not fit on the counters together. EINVAL when a group is validated, EAGAIN
-    /// when it is added to a busy PMU (perf core makes no difference).
+    /// The events do not fit on the counters together. EINVAL from the validation of a group, EAGAIN from
+    /// adding it to a busy PMU (the perf core treats both alike).
     DoesNotFit(Shortage),
-    /// The events would fit, but for what others have at the moment
-    /// ([`Limits`](crate::logic::sched::limits::Limits)). As for [`DoesNotFit`](Self::DoesNotFit).
+    /// The events fit only without the present [`Limits`](crate::logic::sched::limits::Limits). Errno as for
+    /// [`DoesNotFit`](Self::DoesNotFit).
     Limited(Shortage),
-    /// The events want more values at once than there are extra registers for. As for
+    /// The events need more values at a time than there are extra registers for them. Errno as for
     /// [`DoesNotFit`](Self::DoesNotFit).
     ExtraRegisterTaken,
-    /// The same, but for what others have at the moment in these registers.
+    /// The events fit only without the values that the core's other thread has in these registers now.
     ExtraRegisterLimited,
 }
 
 impl Refusal {
-    /// What a refusal is when there would be none without what others have at the moment.
+    /// Returns the refusal for events that would fit without the present limits.
     #[must_use]
     pub fn for_the_moment(self) -> Self {
         match self {
@@ -90,7 +89,7 @@ impl Refusal {
         }
     }
 
-    /// Whether it holds only as long as others have what they have.
+    /// Returns whether the refusal is due to the present limits.
     pub const fn is_for_the_moment(&self) -> bool {
         matches!(self, Self::Limited(_) | Self::ExtraRegisterLimited)
     }
@@ -143,16 +142,14 @@ impl fmt::Display for Refusal {
             Self::BranchCounters => "this CPU has no branch counters",
             Self::BranchStack => "branch stacks are not supported",
             Self::AuxOutput => "aux_output needs a precise event",
-            Self::TopdownFilter => "the topdown method's events take no filters",
-            Self::LoadLatencyAlone => {
-                "load latencies need event 0x8203 in front of them in their group"
-            }
+            Self::TopdownFilter => "topdown events take no filters",
+            Self::LoadLatencyAlone => "load latencies need event 0x8203 before them in their group",
             Self::AnyThreadAbsent => "this CPU cannot count for any thread",
             Self::AnyThreadNotPermitted => "counting for any thread needs CAP_PERFMON",
             Self::TransactionFilter => "in_tx and in_tx_cp do not go with any-thread counting",
             Self::CheckpointedPeriod => "in_tx_cp needs a sample period of 0x7fffffff or more",
             Self::ExtraRegisterValue => "config1 has bits that the event's register does not have",
-            Self::ExtraRegisterAbsent => "the event's extra register is not there",
+            Self::ExtraRegisterAbsent => "this machine does not have the event's extra register",
             Self::EveryBranch => "a sample of every branch takes BTS",
             Self::Sampling => "overflows cannot be handed to perf core",
             Self::NoCounter => "no counter of this CPU can count the event",

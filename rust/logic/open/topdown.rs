@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The events of the topdown method that do with ordinary counters, as sysfs offers them.
+//! Topdown events on ordinary counters: their files in sysfs.
 //!
-//! The method sorts a pipeline's slots by what became of them. User space finds its events by their
-//! names in the PMU's `events/` directory, and multiplies what has a `.scale` by that.
+//! The topdown method classifies the slots of the pipeline by their fate. User space finds its events by
+//! name in the PMU's `events/` directory, and multiplies a count by the content of its `.scale` file.
 
-/// A file of the topdown method in sysfs' `events/`.
+/// A file of a topdown event in sysfs' `events/`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TopdownFile {
-    /// The file's name.
+    /// The name of the file.
     pub name: &'static str,
     one_thread: &'static str,
     more_threads: &'static str,
 }
 
 impl TopdownFile {
-    /// The same text on every machine, with its newline.
+    /// Describes a file with the same text, newline included, on every machine.
     pub const fn new(name: &'static str, text: &'static str) -> Self {
         Self::by_threads(name, text, text)
     }
 
-    /// One text where a core has one thread, another where it has more. With two threads, what is a
-    /// core's is counted for any thread, and so twice.
+    /// Describes a file with one text for cores with one thread and another for cores with more: an event
+    /// that counts for any thread counts the core's slots once per thread.
     ///
-    /// Mainline shows these without a newline at their end (`events_ht_sysfs_show()`,
-    /// `arch/x86/events/core.c:1927`), so they have none.
+    /// As in mainline (`events_ht_sysfs_show()`, `arch/x86/events/core.c:1927`), the texts do not end in a
+    /// newline.
     pub const fn by_threads(
         name: &'static str,
         one_thread: &'static str,
@@ -37,7 +37,7 @@ impl TopdownFile {
         }
     }
 
-    /// What the file holds on a machine with so many threads a core.
+    /// Returns the file's text on a machine with `threads_per_core` threads per core.
     ///
     /// # Examples
     ///

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Explanations in words why events could not be placed: the refusal, and the obstacles.
+//! Explanations of failures and refusals in words.
 //!
-//! A [`Refusal`] names what was lacking. The [`Limits`] that it was decided under show what was taken at
-//! that time; together they tell which events would have to give way.
+//! A [`Refusal`] names the resource that was lacking. The [`Limits`] at that time show its users: together
+//! they tell which events would have to give way.
 //!
-//! Context: any; nothing but values.
+//! Context: any.
 
 use core::fmt;
 
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::logic::{open::refusal::Refusal, regs::counter::CounterMask};
 
-/// A refusal, with the constraint and the limits that it was decided on.
+/// A refusal, with the constraint and the limits behind it.
 ///
 /// # Examples
 ///
@@ -50,7 +50,7 @@ pub struct Explanation {
 }
 
 impl Explanation {
-    /// Returns the counters that matter: those that the events compete for, if known.
+    /// Returns the counters of the constraint, and those that the events compete for, if known.
     pub const fn counters(&self) -> CounterMask {
         match self.refusal {
             Refusal::DoesNotFit(Shortage::Contended { counters, .. })
@@ -61,7 +61,7 @@ impl Explanation {
         }
     }
 
-    /// Writes the obstacles to each counter, and to all.
+    /// Writes the obstacles for single counters, then those for all.
     fn obstacles(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let tfa = self.constraint.counters & self.tfa;
         let closed = self.constraint.counters & self.limits.closed.without(self.tfa);
@@ -82,11 +82,7 @@ impl Explanation {
             )?;
         }
         if !tfa.is_empty() {
-            write!(
-                f,
-                "; {}: left to transactions (allow_tsx_force_abort)",
-                Listed(tfa)
-            )?;
+            write!(f, "; {}: left to TSX (allow_tsx_force_abort)", Listed(tfa))?;
         }
         if let Refusal::DoesNotFit(Shortage::GpLimit { limit, .. })
         | Refusal::Limited(Shortage::GpLimit { limit, .. }) = self.refusal
@@ -132,7 +128,7 @@ impl fmt::Display for Explanation {
     }
 }
 
-/// Displays counters one by one.
+/// A list of counters, separated by commas.
 pub struct Listed(pub CounterMask);
 
 impl fmt::Display for Listed {
@@ -186,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn transactions_are_named_and_nobody_else_for_their_counter() {
+    fn counter_3_is_left_to_tsx_and_not_to_the_sibling() {
         let counter_3 = CounterMask::from_bits(0b1000);
         let explanation = Explanation {
             refusal: Refusal::Limited(CONTENDED),
@@ -195,7 +191,7 @@ mod tests {
             tfa: counter_3,
         };
         let text = explanation.to_string();
-        assert!(text.contains("PMC3: left to transactions"), "{text}");
+        assert!(text.contains("PMC3: left to TSX"), "{text}");
         assert!(!text.contains("other thread"), "{text}");
     }
 
@@ -225,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_have_is_no_reason_for_what_never_fits() {
+    fn limits_do_not_explain_events_that_never_fit() {
         let limits = Limits {
             closed: CounterMask::from_bits(0b0100),
             ..Limits::NONE

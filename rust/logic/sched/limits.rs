@@ -3,12 +3,12 @@
 //! Temporary restrictions on counters that an event's constraint allows.
 //!
 //! A [`Constraint`] is permanent. Limits change while events run: the other thread of the core uses a
-//! counter, or a sysfs setting has given one to TSX transactions. They come from outside the scheduler,
-//! which applies them whenever it plans.
+//! counter, or a sysfs setting leaves one to TSX. They come from outside the scheduler, which applies them
+//! to every plan.
 //!
-//! Limits restrict which counters may be *taken*. An event keeps the counter that it has, and a CPU that
-//! has more general-purpose counters than it may take keeps as many: otherwise an event that needs
-//! nothing new could be refused because of a later change elsewhere.
+//! Limits restrict which counters an event may *take*. An event keeps the counter that it has, and a CPU
+//! keeps as many general-purpose counters as it has, even beyond the limit: otherwise a later change
+//! elsewhere could cause the failure of an event that needs no new counter.
 
 use super::{constraint::Constraint, register_plan::RegisterValues};
 use crate::logic::regs::counter::CounterMask;
@@ -40,16 +40,16 @@ pub struct Limits {
     pub closed: CounterMask,
     /// Counters that no [corrupting](Constraint::corrupting) event may take.
     pub closed_to_corrupting: CounterMask,
-    /// Largest number of general-purpose counters that may be used.
+    /// The largest number of general-purpose counters that may be used.
     pub gp: u32,
-    /// Largest number if one of the events is corrupting.
+    /// The same if one of the events is corrupting.
     pub gp_with_corrupting: u32,
-    /// The values in extra registers that a core's threads share: no event may have another value in them.
+    /// The other thread's values in shared extra registers: events may not need other values in them.
     pub registers: RegisterValues,
 }
 
 impl Limits {
-    /// No limits beside the constraints.
+    /// No limits beyond the constraints.
     pub const NONE: Self = Self {
         closed: CounterMask::EMPTY,
         closed_to_corrupting: CounterMask::EMPTY,
@@ -58,8 +58,8 @@ impl Limits {
         registers: RegisterValues::NONE,
     };
 
-    /// Returns the limits that always hold for a thread with `gp` general-purpose counters that has a sibling:
-    /// with corrupting events it may use half of them, so that some are left to the sibling.
+    /// Returns the limits that always hold for a thread with a sibling and `gp` general-purpose counters:
+    /// with corrupting events it may use half of them, so that the sibling has the other half.
     ///
     /// Mainline: `x86_schedule_events()`, `arch/x86/events/core.c:1085-1099`, which does not apply this when
     /// it validates a group.
@@ -87,7 +87,7 @@ impl Limits {
         }
     }
 
-    /// Returns the counters of a constraint that may be taken.
+    /// Returns the counters of `constraint` that may be taken.
     pub const fn counters(&self, constraint: Constraint) -> CounterMask {
         let open = constraint.counters.without(self.closed);
         if constraint.corrupting {
@@ -97,7 +97,7 @@ impl Limits {
         }
     }
 
-    /// Returns the largest number of general-purpose counters for events with or without a `corrupting` one.
+    /// Returns the largest number of general-purpose counters; `corrupting` tells whether one of the events is.
     pub const fn gp(&self, corrupting: bool) -> u32 {
         if corrupting && self.gp_with_corrupting < self.gp {
             self.gp_with_corrupting
@@ -106,7 +106,7 @@ impl Limits {
         }
     }
 
-    /// Returns whether these limits allow something that `before` did not.
+    /// Returns whether these limits allow events that `before` did not.
     pub fn loosen(&self, before: &Self) -> bool {
         self.gp > before.gp
             || self.gp_with_corrupting > before.gp_with_corrupting
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn the_smaller_limit_counts_with_corrupting_events() {
+    fn the_smaller_limit_applies_with_corrupting_events() {
         let half = Limits::beside_sibling(4);
         assert_eq!((half.gp(false), half.gp(true)), (u32::MAX, 2));
         let one = Limits { gp: 1, ..half };
@@ -192,7 +192,7 @@ mod tests {
                 },
                 true,
             ),
-            // Events with the other value can share it now.
+            // Events with the new value can share the register now.
             (
                 Limits {
                     registers: holding(2),

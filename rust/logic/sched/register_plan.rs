@@ -2,22 +2,22 @@
 
 //! Assignment of extra registers to events, and the values of the registers.
 //!
-//! Any number of events with the same value can share a register. Most events have no choice of registers;
-//! offcore response events may have two. So the problem is small, and the solution exact: a set of
-//! events that fits is never refused, whatever their order.
+//! Any number of events with the same value can share a register. Most events need one certain register;
+//! offcore response events may have the choice of two. The problem is small enough for an exact solution: a
+//! set of events that fits is never refused, whatever the order of the events.
 //!
-//! 1. Registers in use by the other thread of a core keep their values, and events with the same value
-//!    share them.
+//! 1. Registers in use by the core's other thread keep their values; events with the same value share
+//!    them.
 //! 2. Events without a choice get their register.
-//! 3. Events with a choice share a register that has their value, or stay on the register that they have,
-//!    or take a free one, preferably their own.
+//! 3. Events with a choice share a register with their value, or else keep the register that they have,
+//!    or else take a free one, preferably their own.
 //!
 //! The solution is exact because events with a choice can use either of the same two registers: after
-//! step 2 only the number of values matters, not which register each goes to. Mainline decides event by
-//! event, and takes a free register even where another has the value: of [Y on 1, Y on 0, X], X is
-//! refused (`__intel_shared_reg_get_constraints()`, `arch/x86/events/intel/core.c:4138`).
+//! step 2 only the number of values matters, not the register of each. Mainline decides event by event,
+//! and takes a free register even if another one has the value: of [Y on 1, Y on 0, X], it refuses X
+//! (`__intel_shared_reg_get_constraints()`, `arch/x86/events/intel/core.c:4138`).
 //!
-//! Context: any; nothing but values.
+//! Context: any.
 
 use super::extra_register::{ExtraRegister, Requirement};
 
@@ -40,14 +40,14 @@ impl RegisterValues {
         self.0.get(register.index()).copied().flatten()
     }
 
-    /// Returns a register that meets the requirement.
+    /// Returns a register with the value of `requirement`.
     pub fn find(&self, requirement: Requirement) -> Option<ExtraRegister> {
         requirement
             .registers()
             .find(|register| self.get(*register) == Some(requirement.value))
     }
 
-    /// Sets `register` to `value`, if it is free or has that value already.
+    /// Sets `register` to `value` if it is free or already has that value.
     pub fn place(&mut self, register: ExtraRegister, value: u64) -> Result<(), Conflict> {
         match self.0.get_mut(register.index()) {
             Some(slot) if slot.is_none_or(|held| held == value) => {
@@ -58,7 +58,7 @@ impl RegisterValues {
         }
     }
 
-    /// Returns the values of the registers that threads of a core share, on models where they do.
+    /// Returns the values of the registers that a core's threads share on some models.
     #[must_use]
     pub const fn shared(self) -> Self {
         let mut shared = Self::NONE;
@@ -87,25 +87,25 @@ impl RegisterValues {
         both.any(|(one, other)| one.is_some() && other.is_some() && one != other)
     }
 
-    /// Returns whether a register that is in use here is free or has another value in `now`.
+    /// Returns whether a register in use here is free or has another value in `now`.
     pub fn gives_way_to(&self, now: &Self) -> bool {
         let mut both = self.0.iter().zip(&now.0);
         both.any(|(before, now)| before.is_some() && before != now)
     }
 }
 
-/// Events need more values at a time than there are registers for them.
+/// The error for events that need more values at a time than there are registers for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Conflict;
 
-/// Finds a register for every event of `wanted`: its requirement, and the register that it has now.
+/// Plans a register for each event of `wanted`, given by its requirement and its present register.
 ///
-/// `held` are the values of the sibling in the same registers. Returns the values of all registers, these
-/// included; [`RegisterValues::find`] returns an event's register.
+/// `held` are the sibling's values in the same registers. Returns the values of all registers, including
+/// the sibling's; [`RegisterValues::find`] returns the register of an event.
 ///
 /// # Errors
 ///
-/// [`Conflict`], if the events do not fit in any order.
+/// [`Conflict`] if the events do not fit.
 ///
 /// # Examples
 ///
@@ -139,7 +139,7 @@ pub fn plan(
             values.place(required.register, required.value)?;
         }
     }
-    // Events that have a register go before new ones.
+    // Events that have a register come before new ones.
     for coming in [false, true] {
         for (required, now) in wanted.clone() {
             if now.is_none() != coming || values.find(required).is_some() {
@@ -218,7 +218,7 @@ mod tests {
         ];
         let expected = Some(vec![OffcoreResponse0, OffcoreResponse1]);
         assert_eq!(registers(&wanted, RegisterValues::NONE), expected);
-        // Though another event that prefers it comes first.
+        // Even if an event that prefers their register comes first.
         let wanted = [
             (offcore(OffcoreResponse1, 3), None),
             (offcore(OffcoreResponse0, 1), Some(OffcoreResponse1)),
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_sibling_holds_is_shared_or_left_alone() {
+    fn the_siblings_values_are_shared_or_left_alone() {
         let wanted = [(offcore(OffcoreResponse0, 1), Some(OffcoreResponse0))];
         let same = holding(OffcoreResponse1, 1);
         assert_eq!(registers(&wanted, same), Some(vec![OffcoreResponse1]));
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_planned_goes_before_what_was_held() {
+    fn or_fills_free_registers_only() {
         let (one, two) = (holding(OffcoreResponse0, 1), holding(OffcoreResponse1, 2));
         let both = one.or(&two);
         assert_eq!(both.get(OffcoreResponse0), Some(1));

@@ -4,7 +4,7 @@ use super::*;
 use crate::logic::capabilities::{Cpuid, Leaf};
 
 /// HLE and RTM.
-const TRANSACTIONS: u32 = (1 << 4) | (1 << 11);
+const TSX: u32 = (1 << 4) | (1 << 11);
 
 fn pmu(leaf_1_eax: u32, version: u32, leaf_7_ebx: u32) -> Pmu {
     let cpuid = Cpuid {
@@ -32,7 +32,7 @@ fn pmu(leaf_1_eax: u32, version: u32, leaf_7_ebx: u32) -> Pmu {
 }
 
 fn haswell() -> Pmu {
-    pmu(0x306c3, 3, TRANSACTIONS)
+    pmu(0x306c3, 3, TSX)
 }
 
 fn raw(config: u64) -> Attributes {
@@ -43,7 +43,7 @@ fn hardware(config: u64) -> Attributes {
     Attributes::counting(EventType::Hardware, config)
 }
 
-/// With permission to count for any thread.
+/// Configures an event with permission to count for any thread.
 fn permitted(pmu: &Pmu, attr: &Attributes) -> Result<u64, Refusal> {
     configure(pmu, attr, |_| true, || true).map(|event| event.select.bits())
 }
@@ -101,12 +101,12 @@ fn privilege_levels() {
 }
 
 #[test]
-fn raw_bits_that_are_not_the_users_are_dropped() {
-    // Everything but any-thread and the transaction filters, which have their own rules.
+fn raw_bits_outside_the_users_mask_are_dropped() {
+    // All bits but any-thread and the TSX filters, which have tests of their own.
     let special = EventSelect::ANY | EventSelect::IN_TX | EventSelect::IN_TX_CHECKPOINTED;
     let select = permitted(&haswell(), &raw(!special));
     assert_eq!(select, Ok(0xff84_ffff | 0x13_0000));
-    // The same asked for by nobody: no user, no kernel, though the config has the bits.
+    // The attributes decide about user and kernel, not the bits of the config.
     let mut attr = raw(0x3_00c4);
     attr.exclude_user = true;
     attr.exclude_kernel = true;
@@ -126,11 +126,11 @@ fn any_thread_takes_version_3_and_permission() {
         configure(&version_2, &any, |_| true, || panic!("asked in vain")),
         Err(Refusal::AnyThreadAbsent)
     );
-    // Deprecated: accepted as by the built-in driver, and not written.
+    // A deprecated bit is accepted, as by the built-in driver, but not written.
     let mut deprecated = haswell();
     deprecated.capabilities.any_thread = false;
     assert_eq!(permitted(&deprecated, &any), Ok(0x13_00c4));
-    // Who does not want it is not asked for permission.
+    // Other events do not need the permission.
     let event = configure(
         &haswell(),
         &raw(0x00c4),
@@ -141,7 +141,7 @@ fn any_thread_takes_version_3_and_permission() {
 }
 
 #[test]
-fn transaction_filters_exist_where_transactions_do() {
+fn tsx_filters_exist_with_tsx() {
     let in_tx = 0x00c4 | EventSelect::IN_TX;
     let in_tx_cp = 0x00c4 | EventSelect::IN_TX_CHECKPOINTED;
     for (leaf_7_ebx, kept) in [(0, 0), (1 << 4, !0), (1 << 11, !0)] {
@@ -158,15 +158,15 @@ fn transaction_filters_exist_where_transactions_do() {
 }
 
 #[test]
-fn transaction_filters_do_not_go_with_any_thread() {
+fn tsx_filters_exclude_any_thread() {
     let config = 0x00c4 | EventSelect::IN_TX | EventSelect::ANY;
     assert_eq!(
         permitted(&haswell(), &raw(config)),
         Err(Refusal::TransactionFilter)
     );
-    // Where the filter is dropped, nothing is wrong.
+    // Without TSX, the filter is dropped.
     assert_eq!(permitted(&pmu(0x306c3, 3, 0), &raw(config)), Ok(0x33_00c4));
-    // Permission is asked for before.
+    // The permission is checked first.
     assert_eq!(
         configure(&haswell(), &raw(config), |_| true, || false),
         Err(Refusal::AnyThreadNotPermitted)
@@ -186,7 +186,7 @@ fn checkpointed_sampling_needs_a_long_period() {
     }
 }
 
-/// Each fault together with all that mainline looks at later: the first one is the answer.
+/// Each fault, together with all faults that mainline checks for later: the first one is reported.
 #[test]
 fn refusals_in_mainlines_order() {
     type Spoil = fn(&mut Attributes);
@@ -209,7 +209,7 @@ fn refusals_in_mainlines_order() {
     ];
     for (i, (refusal, _)) in faults.iter().enumerate() {
         let mut attr = raw(0x00c4);
-        // Latest first, so that where two use one field, the earlier is what stays.
+        // In reverse, so that the earlier of two faults in one field stays.
         for (_, spoil) in faults[i..].iter().rev() {
             spoil(&mut attr);
         }
@@ -221,7 +221,7 @@ fn refusals_in_mainlines_order() {
 fn cache_events() {
     let cache = |config| {
         let mut attr = Attributes::counting(EventType::HwCache, config);
-        // Not the user's to choose.
+        // Has no effect.
         attr.config1 = u64::MAX;
         let event = configure(&haswell(), &attr, |_| true, || true)?;
         Ok((event.select.bits(), event.requirement.map(|it| it.value)))
@@ -262,7 +262,7 @@ fn events_with_an_extra_register() {
             0x1000,
             Err(Refusal::ExtraRegisterValue),
         ),
-        // Other unit masks are other events, whose config1 means nothing.
+        // Events with other unit masks have no extra register.
         (haswell(), 0x02b7, u64::MAX, Ok(None)),
         (haswell(), 0x01c6, u64::MAX, Ok(None)),
         (skylake, 0x01c6, 0x7f_ff17, Ok(Some(0x7f_ff17))),
@@ -274,7 +274,7 @@ fn events_with_an_extra_register() {
         let value = event.map(|event| event.requirement.map(|it| it.value));
         assert_eq!(value, expected, "{config:#x} {config1:#x}");
     }
-    // A generic event has none, whatever the user writes there.
+    // A generic event has no extra register, whatever its config1.
     let mut cycles = hardware(0);
     cycles.config1 = u64::MAX;
     let event = configure(&haswell(), &cycles, |_| false, || true).unwrap();
@@ -309,7 +309,7 @@ fn short_periods_by_event() {
             Ok(period)
         };
         assert_eq!(event.map(|event| event.period), expected, "{period}");
-        // As a frequency, it is no period at all.
+        // As a frequency, the value is valid.
         attr.freq = true;
         assert!(permitted(&haswell(), &attr).is_ok());
     }
@@ -326,7 +326,7 @@ fn first_periods_by_event() {
         (hardware(9), 1000, 499_999),
         (Attributes::counting(EventType::HwCache, 0), 1000, 24_999),
         (raw(0x003c), 4000, 63),
-        // Not below what Haswell can do.
+        // Not below Haswell's shortest period.
         (raw(0x003c), 100_000, 32),
         (raw(0x01c0), 4000, 128),
         (hardware(0), u64::MAX, 32),
@@ -336,7 +336,7 @@ fn first_periods_by_event() {
         attr.sample_period = freq;
         let event = configure(&haswell(), &attr, |_| true, || true).unwrap();
         assert_eq!(event.period, period, "{:#x} {freq}", attr.config);
-        // A frequency of 0 is none: the event counts.
+        // With a frequency of 0, the event counts.
         attr.sample_period = 0;
         let event = configure(&haswell(), &attr, |_| true, || true).unwrap();
         assert_eq!(event.period, (1 << 47) - 1);
@@ -358,7 +358,7 @@ fn every_branch() {
         let answer = permitted(&skylake, &attr);
         assert_eq!(answer == Err(Refusal::EveryBranch), refused);
         assert_eq!(answer.is_err(), refused);
-        // Where 1 is too short for anything.
+        // On Haswell, 1 is too short for any event.
         let short = Err(Refusal::PeriodTooShort);
         assert_eq!(permitted(&haswell(), &attr), short);
         attr.sample_period = 2;
@@ -406,7 +406,7 @@ fn load_latency_needs_an_auxiliary_event_on_golden_cove() {
     attr.has_auxiliary = false;
     attr.sample_type = 0;
     assert!(permitted(&pmu(0x806f8, 5, 0), &attr).is_ok());
-    // A generic event that has the same number is another event.
+    // A generic event is never a load latency event.
     attr = hardware(0);
     attr.sample_type = SAMPLE_DATA_SRC;
     assert!(permitted(&pmu(0x806f8, 5, 0), &attr).is_ok());
@@ -429,7 +429,7 @@ fn topdown_events_take_no_filters_with_metrics() {
         (0x8700 | EventSelect::INV, 0, 0, true),
         (0x8700, 0, 1, true),
         (0x003c | EventSelect::EDGE, 0, 1, false),
-        // Other events, whose unit masks are among the metrics'.
+        // Other events with unit masks of metrics.
         (0x0100_81d0, 0, 0, false), // MEM_INST_RETIRED.ALL_LOADS, cmask=1
         (0x0184_81d0, 0, 0, false), // the same, inv=1, edge=1
         (0x0004_82d0, 0, 0, false), // MEM_INST_RETIRED.ALL_STORES, edge=1

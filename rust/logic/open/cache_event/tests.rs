@@ -23,7 +23,7 @@ fn ids_and_configs_agree() {
         }
     }
     assert_eq!(ids, 7 * 3 * 2);
-    // What is above the three bytes is ignored.
+    // All bits above the third byte are ignored.
     assert_eq!(
         CacheId::from_config(0xff00_0000_0101_0206),
         CacheId::from_config(0x01_0206)
@@ -46,7 +46,7 @@ fn found_absent_and_impossible() {
 }
 
 #[test]
-fn changes_come_first() {
+fn changes_replace_events() {
     const CHANGED: CacheEvents = TABLE.with(&[
         CacheEvent::new(Cache::L1d, Operation::Read, Outcome::Access, 0xf1d0),
         CacheEvent::impossible(Cache::Node, Operation::Write, Outcome::Miss),

@@ -44,7 +44,6 @@ fn validate(pmu: &Pmu, codes: &[u64]) -> Result<(), Refusal> {
 
 #[test]
 fn six_tlb_events_fit_eight_counters_and_not_four() {
-    // Six TLB events in one group, on four counters.
     let tlb = [0x0e08, 0x0208, 0x0e49, 0x0249, 0x0e85, 0x0285];
     assert_eq!(validate(&haswell(8), &tlb), Ok(()));
     assert_eq!(validate(&haswell(4), &tlb[..4]), Ok(()));
@@ -89,13 +88,13 @@ fn half_of_the_counters_beside_a_sibling() {
             limit: 2
         }))
     );
-    // The limit comes with the first corrupting event, wherever in the group that is.
+    // The limit applies from the first corrupting event on, whatever its place in the group.
     for (group, fits) in [
         (&[0x00c4, 0x00c5, 0x0108, 0x0149][..], true),
         (&[0x00c4, 0x00c5, 0x01d1], false),
         (&[0x01d1, 0x00c4, 0x00c5], false),
         (&[0x01d1, 0x00c4], true),
-        // Fixed counters are not meant.
+        // Fixed counters are not limited.
         (&[0x01d1, 0x00c4, 0x00c0, 0x003c, 0x0300], true),
     ] {
         let verdict = validate_under(beside_sibling, &pmu, group);
@@ -148,7 +147,7 @@ fn more_values_than_extra_registers() {
             }),
         })
     };
-    // The same again and again takes no room.
+    // Equal requirements count once.
     assert_eq!(push(1), Ok(()));
     for value in 1..=8 {
         assert_eq!(push(value), Ok(()), "{value}");
