@@ -2,10 +2,10 @@
 
 //! The driver's logic, compiled on the host as the module compiles it.
 //!
-//! `rust/logic` is taken from its place; its unit tests and the examples in its docs run here, the
-//! property tests are in `tests/`. As in the module, `crate::logic` is where it is found.
+//! Compiles `rust/logic` in place, as `crate::logic`, and runs its unit tests and the examples in its docs.
+//! The property tests are in `tests/`.
 
-// The unit tests may use std; what the module compiles may not.
+// Only the unit tests may use std.
 #![cfg_attr(not(test), no_std)]
 #![forbid(unsafe_code)]
 #![warn(missing_docs, unreachable_pub)]

@@ -15,7 +15,7 @@ use rpmu_logic::logic::pmu::Pmu;
 use rpmu_logic::logic::regs::counter::CounterMask;
 use rpmu_logic::logic::regs::event_select::EventSelect;
 
-/// A machine of the model with so many counters.
+/// Returns a machine of the model with `counters` counters.
 fn pmu(model: &'static Model, counters: u8) -> Pmu {
     let cpuid = Cpuid {
         leaf_0: Leaf {
@@ -36,7 +36,7 @@ fn pmu(model: &'static Model, counters: u8) -> Pmu {
     }
 }
 
-/// What `case LABEL:` stands for: a number, a range, or a macro that is one of them.
+/// Returns whether `case LABEL:` matches: the label is a number, a range, or a macro for one of them.
 fn is_case(source: &Source, label: &str, value: u64) -> bool {
     let label = label.trim();
     let label = if label.starts_with("AMD_EVENT_") {
@@ -55,7 +55,7 @@ fn is_case(source: &Source, label: &str, value: u64) -> bool {
 fn f15h<'a>(source: &Source, lines: &'a [String], config: u64) -> &'a str {
     let code = ((config >> 24) & 0xf00) | (config & 0xff);
     let bits = ((config >> 8) & 0xff).count_ones();
-    // How deep we are, and whether the case at that depth has been found.
+    // The depth, and whether the case at that depth has been found.
     let mut reached = vec![true];
     // A break leaves the innermost switch.
     let mut left = 0;
@@ -127,7 +127,7 @@ fn family_15h_has_mainlines_counters() {
     let pmu = pmu(&AMD_15H, 6);
     let (mut overlapping, mut none) = (0, 0);
     for code in 0..=0xfff_u16 {
-        // None, single bits, several in a half and in both.
+        // No bits, single bits, several bits in one half and in both.
         for umask in [
             0, 0x01, 0x08, 0x10, 0x80, 0x03, 0x0f, 0x30, 0xf0, 0x11, 0x88, 0xff,
         ] {
@@ -156,7 +156,7 @@ fn family_15h_has_mainlines_counters() {
     assert!(none > 12 && none < 0x1000 * 12 / 2, "{none}");
 }
 
-/// The names of the constraints, and what they are.
+/// Compares the constraints with their names.
 #[test]
 fn family_15h_constraints_are_what_they_are_called() {
     let Some(source) = Source::read() else {

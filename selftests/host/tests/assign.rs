@@ -13,7 +13,7 @@ use rpmu_logic::logic::regs::counter::{CounterId, CounterMask};
 use rpmu_logic::logic::sched::assign::{Problem, Shortage, MAX_EVENTS};
 use rpmu_logic::logic::sched::constraint::Constraint;
 
-/// An event, and the counter that it had.
+/// An event and its previous counter.
 type Event = (Want, Option<CounterId>);
 
 fn problem(events: &[Event], gp_limit: u32) -> Problem {
@@ -37,7 +37,7 @@ fn masks(events: &[Event]) -> Vec<u64> {
     events.iter().map(|(want, _)| want.counters).collect()
 }
 
-/// Every event on a counter of its own that will do, and not too many general-purpose ones.
+/// Returns whether each event has an allowed counter of its own, within the limit.
 fn is_valid(events: &[Event], gp_limit: u32, counters: &[usize]) -> bool {
     let mut used = 0u64;
     counters.len() == events.len()
@@ -50,7 +50,7 @@ fn is_valid(events: &[Event], gp_limit: u32, counters: &[usize]) -> bool {
         && (used & GP).count_ones() <= gp_limit
 }
 
-/// Whether the reason that is given is one.
+/// Returns whether the reason is true.
 fn is_true(shortage: Shortage, events: &[Event], gp_limit: u32) -> bool {
     let masks = masks(events);
     match shortage {
@@ -65,8 +65,8 @@ fn is_true(shortage: Shortage, events: &[Event], gp_limit: u32) -> bool {
     }
 }
 
-/// Six general-purpose counters and two fixed ones: small enough to search, large enough to go
-/// wrong.
+/// Returns masks of six general-purpose counters and two fixed ones: few enough for the search, many enough
+/// for mistakes.
 fn mask() -> impl Strategy<Value = u64> {
     (0u64..1 << 6, 0u64..1 << 2).prop_map(|(gp, fixed)| gp | (fixed << 32))
 }
@@ -91,7 +91,7 @@ fn want(counters: u64, overlap: bool) -> Want {
     }
 }
 
-/// Mainline's counters' indices, or `None` if an event stays without.
+/// Returns the indices of mainline's counters, or `None` if an event gets none.
 fn mainline(wants: &[Want], gp_limit: u32, defects: Defects) -> Option<Vec<usize>> {
     let counters = assign_events(wants, gp_limit, defects)?;
     Some(
@@ -105,7 +105,7 @@ fn mainline(wants: &[Want], gp_limit: u32, defects: Defects) -> Option<Vec<usize
 proptest! {
     #![proptest_config(cases(2048))]
 
-    /// Refused if and only if nothing fits; what is given is valid; the reason is one.
+    /// Events are refused if and only if they do not fit; an assignment is valid, and a reason true.
     #[test]
     fn verdict_is_that_of_a_complete_search(
         events in prop::collection::vec(event(), 0..7),
@@ -120,7 +120,7 @@ proptest! {
         }
     }
 
-    /// If all can keep what they had, all do.
+    /// If all events can keep their counters, all do.
     #[test]
     fn what_can_be_kept_is_kept(
         slots in prop::collection::vec(mask(), 8),
@@ -140,7 +140,7 @@ proptest! {
         prop_assert_eq!(solve(&events, 6).unwrap(), had);
     }
 
-    /// As many events as there are counters at all, with a hidden assignment: never refused.
+    /// As many events as there are counters fit if there is an assignment.
     #[test]
     fn a_full_pmu_that_fits_is_never_refused(
         hidden in Just((0..MAX_EVENTS).collect::<Vec<_>>()).prop_shuffle(),
@@ -155,7 +155,7 @@ proptest! {
         prop_assert!(is_valid(&events, 32, &counters));
     }
 
-    /// What mainline places without going back is placed the same.
+    /// The assignment is mainline's if mainline finds one without back-tracking.
     #[test]
     fn mainlines_greedy_choice_is_kept(
         counters in prop::collection::vec(mask(), 1..7),
@@ -168,8 +168,8 @@ proptest! {
         }
     }
 
-    /// The same with going back, where the limit that mainline loses count of is far away, and where
-    /// it does not lose count.
+    /// The same with back-tracking, with a limit too large for mainline's miscount to matter, and without the
+    /// miscount.
     #[test]
     fn mainlines_back_tracking_is_kept(
         wants in prop::collection::vec((1u64..1 << 6, any::<bool>()), 1..7),
@@ -189,7 +189,7 @@ proptest! {
     }
 }
 
-/// All ways to have up to four events on three general-purpose counters and a fixed one.
+/// All sets of up to four events on three general-purpose counters and a fixed one.
 #[test]
 fn exhaustively_on_four_counters() {
     let masks: Vec<u64> = (0..16u64)
@@ -198,7 +198,7 @@ fn exhaustively_on_four_counters() {
     for number in 0..16usize.pow(4) {
         let events: Vec<Event> = (0..4)
             .map(|place| number / 16usize.pow(place) % 16)
-            // Mask 0 on a place means no event there.
+            // Mask 0 stands for no event.
             .filter(|index| *index != 0)
             .map(|index| fresh(masks[index], index % 3 == 0))
             .collect();
@@ -215,7 +215,7 @@ fn exhaustively_on_four_counters() {
     }
 }
 
-/// Overlapping masks: A can only go to counter 3.
+/// Overlapping masks: the first event fits on counter 3 only.
 #[test]
 fn overlapping_masks_of_the_reference_case() {
     for overlap in [true, false] {

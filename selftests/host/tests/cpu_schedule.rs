@@ -132,7 +132,7 @@ impl World {
                 if all {
                     self.events.extend(added);
                 } else {
-                    // Some by del(), the rest by cancel_txn(): either way nothing is left.
+                    // Removes some by del() and the rest by cancel_txn(), as the perf core may.
                     for (event, _) in added.iter().step_by(2) {
                         let removed = self.schedule.remove(*event);
                         prop_assert_eq!(removed.and_then(|entry| entry.placed()), None);
@@ -148,7 +148,7 @@ impl World {
                 if let Some(counter) = removed.placed() {
                     prop_assert_eq!(self.hardware[counter.index()].take(), Some(event));
                 }
-                // Nobody else is touched.
+                // The other events stay.
                 let (mut entries, _) = before;
                 entries.retain(|entry| entry.event != event);
                 prop_assert_eq!(self.snapshot(), (entries, false));

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The models' constraints against Intel's own event lists, as the kernel's source has them
-//! (`tools/perf/pmu-events/arch/x86`), and with what the kernel's copies drop
-//! (`selftests/intel-counters`).
+//! The models' constraints against Intel's event lists: the kernel's copies
+//! (`tools/perf/pmu-events/arch/x86`), and the columns that these lack (`selftests/intel-counters`).
 //!
-//! On a counter that its list does not name, an event would count nothing, or something else. The
-//! known differences have a reason each (`exceptions`); the number of events concerned is printed.
+//! On a counter that its list does not name, an event counts nothing, or something else. Each known
+//! difference has a reason (`exceptions`); the tests print the number of its events.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,8 +22,8 @@ use rpmu_logic::logic::pmu::Pmu;
 use rpmu_logic::logic::regs::counter::CounterMask;
 use rpmu_logic::logic::regs::event_select::EventSelect;
 
-/// The lists, the model each is for, and how many general-purpose counters a thread has where a
-/// core has as many threads as it can, and where it has one.
+/// The lists with their models, and the number of a thread's general-purpose counters with all threads of
+/// the core and with one.
 const LISTS: &[(&str, &Model, u32, u32)] = &[
     ("nehalemep", &NEHALEM, 4, 4),
     ("nehalemex", &NEHALEM, 4, 4),
@@ -61,7 +60,7 @@ struct Listed {
     counters: u64,
 }
 
-/// The values of one object of a list, of which each is on a line of its own.
+/// Returns a value of an object of a list.
 fn field<'a>(object: &'a str, name: &str) -> Option<&'a str> {
     let (_, rest) = object.split_once(&format!("\"{name}\": \""))?;
     Some(rest.split_once('"')?.0)
@@ -75,10 +74,10 @@ fn number(text: &str) -> u64 {
     }
 }
 
-/// The events of the core that can be counted on a general-purpose counter.
+/// Reads the core's events that general-purpose counters can count.
 fn read(directory: &Path) -> Vec<Listed> {
     let mut events = Vec::new();
-    for file in std::fs::read_dir(directory).expect("no such list") {
+    for file in std::fs::read_dir(directory).expect("the list exists") {
         let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
         for object in text.split("\n    {").skip(1) {
             let Some(codes) = field(object, "EventCode") else {
@@ -137,7 +136,7 @@ fn events_are_on_the_counters_that_intel_lists() {
     for (list, model, gp, _) in LISTS {
         let pmu = pmu(model, *gp);
         let events = read(&lists.join(list));
-        // Events that are excepted, wider and narrower.
+        // Excepted events, on more counters and on fewer.
         let mut tally = [0; 2];
         for event in &events {
             let select = EventSelect::from_bits(event.config);
@@ -160,31 +159,31 @@ fn events_are_on_the_counters_that_intel_lists() {
             "{list}: {} events, {wider} on more counters than listed, {narrower} on fewer",
             events.len()
         );
-        assert!(events.len() > 50, "{list}: not all of it was read");
+        assert!(events.len() > 50, "{list}: incompletely read");
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// A list's columns for an event select, as in `selftests/intel-counters`.
+/// The columns of an event select in `selftests/intel-counters`.
 #[derive(Clone, Copy)]
 struct Columns {
-    /// The counters where a core has as many threads as it can, and where it has one.
+    /// The counters with all threads of the core, and with one.
     counters: [u64; 2],
-    /// The counters for precise sampling, where the list names them.
+    /// The counters for precise sampling, if the list has them.
     pebs_counters: Option<u64>,
-    /// 1 where the event can be sampled precisely, 2 where it must be, else 0.
+    /// 1 if the event can be sampled precisely, 2 if it only can be sampled precisely, else 0.
     pebs: u64,
 }
 
 impl Columns {
-    /// The counters of the precise event. The lists up to Skylake have no column for them, and the
-    /// processors PEBS on counters 0 to 3 alone (SDM vol. 3, IA32_PEBS_ENABLE).
+    /// Returns the counters of the precise event. The lists up to Skylake have no column for them; these
+    /// processors have PEBS on counters 0 to 3 only (SDM vol. 3, IA32_PEBS_ENABLE).
     fn precise(&self, counters: u64) -> u64 {
         counters & self.pebs_counters.unwrap_or(0xf)
     }
 }
 
-/// The columns of all lists, by the list's name.
+/// Reads the columns of all lists, by the name of the list.
 fn columns() -> BTreeMap<&'static str, Vec<(EventSelect, Columns)>> {
     let hex = |text: &str| u64::from_str_radix(text, 16).unwrap();
     let mut names = BTreeMap::new();
@@ -214,19 +213,19 @@ fn columns() -> BTreeMap<&'static str, Vec<(EventSelect, Columns)>> {
     lists
 }
 
-/// No event may be on a counter that some column of its list does not name: with two threads and
-/// with one, counting and precise. Events that the list has as precise ones only are no exception,
-/// as users can open them for counting.
+/// No event may be on a counter that a column of its list does not name: with two threads and with one,
+/// counting and precise. This includes counting of events that the list has as precise ones only, because
+/// users can open them so.
 #[test]
 fn events_are_on_the_counters_of_every_column() {
     let columns = columns();
     let mut used: Vec<(&str, &Exception)> = Vec::new();
     let mut wrong = Vec::new();
-    // Comparisons, and those of them that are wider without a reason.
+    // Comparisons, and those with more counters and no reason.
     let mut tally = [0; 2];
     for (list, model, two, one) in LISTS {
         let events = &columns[list];
-        assert!(events.len() > 70, "{list}: not all of it was read");
+        assert!(events.len() > 70, "{list}: incompletely read");
         for (select, columns) in events {
             for (thread, gp) in [two, one].into_iter().enumerate() {
                 let pmu = pmu(model, *gp);

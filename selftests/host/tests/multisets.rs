@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The assignment with the counters that the models' events really have: all sets of events that
-//! fit, and all that just do not, in every state that the other thread of a core can be in, against
-//! a complete search and against mainline's scheduler as `reference::mainline` has it.
+//! The assignment with the models' real constraints: all sets of events that fit and all minimal sets that
+//! do not, in every state of the core's other thread, against a complete search and against the copy of
+//! mainline's scheduler in `reference::mainline`.
 
 mod cases;
 mod reference;
@@ -20,18 +20,18 @@ use rpmu_logic::logic::sched::assign::{Policy, Problem};
 use rpmu_logic::logic::sched::constraint::Constraint;
 use rpmu_logic::logic::sched::limits::Limits;
 
-/// A machine, and what events can want on it, each kind once.
+/// A machine and the kinds of constraints of its events.
 #[derive(Clone)]
 struct Machine {
     name: String,
     gp: u32,
     kinds: Vec<Constraint>,
-    /// Whether the other thread of the core is in the way.
+    /// Whether a sibling may have corrupting events.
     sibling: bool,
 }
 
-/// The models whose tables differ, with the numbers of counters that their machines have, and AMD's
-/// two kinds of constraints that Intel does not have.
+/// Returns the models with different tables, with the numbers of counters of their machines, and machines
+/// with AMD's two kinds of constraints that Intel does not have.
 fn machines() -> Vec<Machine> {
     let mut machines: Vec<Machine> = Vec::new();
     let mut known = Vec::new();
@@ -79,14 +79,15 @@ fn machines() -> Vec<Machine> {
     machines.push(Machine {
         name: "AMD family 17h".to_owned(),
         gp: 6,
-        // `arch/x86/events/amd/core.c:1251-1288`, and events that are tied to a counter
+        // `arch/x86/events/amd/core.c:1251-1288`, and events that are bound to one counter
         kinds: vec![any(0x3f), pair, any(0x01), any(0x04), any(0x1c), any(0x23)],
         sibling: false,
     });
     machines
 }
 
-/// What the model's events want: every event code and unit mask, with and without a counter mask.
+/// Returns the different constraints of the model's events: every event code and unit mask, with and without
+/// a counter mask.
 fn kinds(model: &'static Model, gp: u32, fixed: u32) -> Vec<Constraint> {
     let cpuid = Cpuid {
         leaf_0: Leaf {
@@ -107,7 +108,7 @@ fn kinds(model: &'static Model, gp: u32, fixed: u32) -> Vec<Constraint> {
     let mut kinds: Vec<Constraint> = Vec::new();
     for config in (0..=0xffff).chain([0x0100_003c]) {
         let constraint = pmu.constraint(EventSelect::from_bits(config));
-        // Fixed counters that only one kind of event has add nothing but themselves.
+        // The search does not support the other counters; each is for one kind of event only.
         let few = constraint.counters.bits() & !COUNTERS == 0;
         if constraint.is_satisfiable() && few && !kinds.contains(&constraint) {
             kinds.push(constraint);
@@ -116,7 +117,7 @@ fn kinds(model: &'static Model, gp: u32, fixed: u32) -> Vec<Constraint> {
     kinds
 }
 
-/// What the other thread of the core does with a counter.
+/// The use of a counter by the core's other thread.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Sibling {
     Unused,
@@ -124,7 +125,7 @@ enum Sibling {
     Corrupting,
 }
 
-/// All 81 states of four counters; where there is no sibling, one.
+/// Returns all 81 states of four counters; without a sibling, one.
 fn sibling_states(machine: &Machine) -> Vec<[Sibling; 4]> {
     let states = [Sibling::Unused, Sibling::Shared, Sibling::Corrupting];
     let number = if machine.sibling { 81 } else { 1 };
@@ -133,8 +134,8 @@ fn sibling_states(machine: &Machine) -> Vec<[Sibling; 4]> {
         .collect()
 }
 
-/// The kinds of events of a machine whose sibling is in this state; those that no counter is left
-/// for stay, without one.
+/// Returns the kinds of events of a machine whose sibling is in this state, including those without a
+/// remaining counter.
 fn beside(machine: &Machine, state: [Sibling; 4]) -> Vec<Constraint> {
     let which = |wanted: &dyn Fn(Sibling) -> bool| {
         let bits = (0..4).filter(|n| wanted(state[*n])).map(|n| 1 << n).sum();
@@ -147,7 +148,7 @@ fn beside(machine: &Machine, state: [Sibling; 4]) -> Vec<Constraint> {
     };
     let mut kinds: Vec<Constraint> = Vec::new();
     for kind in &machine.kinds {
-        // By the rule itself, not by `Limits`.
+        // Derived from the rule, not from `Limits`.
         let allowed = kind.counters.iter().filter(|counter| {
             match state.get(counter.index()).unwrap_or(&Sibling::Unused) {
                 Sibling::Unused => true,
@@ -157,7 +158,7 @@ fn beside(machine: &Machine, state: [Sibling; 4]) -> Vec<Constraint> {
         });
         let counters: CounterMask = allowed.collect();
         assert_eq!(limits.counters(*kind), counters);
-        // For the solver, whether it is corrupting makes no difference beyond this.
+        // Otherwise the solver treats corrupting events like all others.
         let kind = Constraint {
             counters,
             corrupting: false,
@@ -170,18 +171,18 @@ fn beside(machine: &Machine, state: [Sibling; 4]) -> Vec<Constraint> {
     kinds
 }
 
-/// What was seen.
+/// Statistics.
 #[derive(Debug, Default)]
 struct Seen {
     sets: u64,
     fit: u64,
-    /// Sets that mainline's rule does not place although they fit.
+    /// The number of sets that mainline's rule does not place although they fit.
     missed: u64,
-    /// Sets on which mainline and its rule differ, by the defect that explains it.
+    /// The numbers of sets for which mainline and its rule differ, by the defect that explains the difference.
     nr_gp: u64,
     pair: u64,
     fast_path: u64,
-    /// Most steps, and for how many events.
+    /// The largest number of steps, and its number of events.
     steps: u32,
     events: usize,
 }
@@ -210,7 +211,7 @@ fn want(constraint: &Constraint) -> Want {
     }
 }
 
-/// What rpmu gives, and in how many steps.
+/// Returns rpmu's assignment and the number of its steps.
 fn solve(
     events: &[Constraint],
     previous: &[Option<u8>],
@@ -234,8 +235,8 @@ fn solve(
     (counters, steps)
 }
 
-/// Whether all but the last of `wants` have counters, and there is one for that, which has none,
-/// while they keep theirs.
+/// Returns whether the last of `wants` has no counter, all others have one, and it fits while they keep
+/// theirs.
 fn has_room(wants: &[Want], previous: &[Option<u8>], gp_limit: u32) -> bool {
     let taken = |pair, counter: u8| (1u64 << counter) * if pair { 3 } else { 1 };
     let Some((newcomer, others)) = wants.split_last() else {
@@ -255,8 +256,8 @@ fn has_room(wants: &[Want], previous: &[Option<u8>], gp_limit: u32) -> bool {
     })
 }
 
-/// Holds one set of events against everything. `previous` is where the events are, all but those
-/// at the end. Gives where they go.
+/// Checks the assignment of a set of events. `previous` are the present counters of the first ones. Returns
+/// the new counters.
 fn check(
     name: &str,
     events: &[Constraint],
@@ -269,9 +270,9 @@ fn check(
     let fits = placements.within(gp_limit);
     let what = || format!("{name}: {wants:x?}, had {previous:?}, limit {gp_limit}");
 
-    // The verdict is that of the search; what is given is valid.
-    let nobody = vec![None; events.len()];
-    for previous in [previous, &nobody] {
+    // The verdict is that of the search, and the assignment is valid.
+    let none = vec![None; events.len()];
+    for previous in [previous, &none] {
         let (counters, steps) = solve(events, previous, gp_limit, Policy::Rpmu);
         assert_eq!(counters.is_some(), fits, "{}", what());
         if let Some(counters) = counters {
@@ -285,7 +286,7 @@ fn check(
             (seen.steps, seen.events) = (steps, events.len());
         }
     }
-    // Nobody moves for one who finds room.
+    // No event moves for one that fits beside it.
     let (counters, _) = solve(events, previous, gp_limit, Policy::Rpmu);
     if has_room(&wants, previous, gp_limit) {
         let counters = counters.expect("has a counter");
@@ -294,8 +295,8 @@ fn check(
         assert!(others.into_iter().all(stayed), "{}: {counters:?}", what());
     }
 
-    // The other policy is mainline without what is wrong with it.
-    for previous in [previous, &nobody] {
+    // The other policy is mainline without its defects.
+    for previous in [previous, &none] {
         let (counters, _) = solve(events, previous, gp_limit, Policy::Mainline);
         let by = |defects| schedule_events(&wants, previous, gp_limit, defects);
         let mended = by(MENDED);
@@ -304,7 +305,7 @@ fn check(
         seen.sets += 1;
         seen.fit += u64::from(fits);
         seen.missed += u64::from(fits && mended.is_none());
-        // And differs from mainline by one of these alone.
+        // It differs from mainline by one defect at a time.
         let as_is = by(AS_IS);
         if as_is != mended {
             let with = |nr_gp, pair, fast_path| {
@@ -328,8 +329,8 @@ fn check(
     counters
 }
 
-/// Visits every multiset of `kinds` that fits, and every one that is too much by one event: where
-/// that does not fit, nothing more does.
+/// Visits every multiset of `kinds` that fits, and every one that does not fit because of its last event: no
+/// larger one fits.
 fn multisets(name: &str, kinds: &[Constraint], gp_limit: u32, seen: &mut Seen) {
     struct Walk<'a> {
         name: &'a str,
@@ -374,7 +375,7 @@ fn multisets(name: &str, kinds: &[Constraint], gp_limit: u32, seen: &mut Seen) {
     walk.extend(kinds, &mut Vec::new(), &[], &Placements::none());
 }
 
-/// Every machine, every state of its sibling, every limit that there can be.
+/// Every machine, state of its sibling, and limit.
 #[test]
 fn all_multisets_of_every_model() {
     let mut total = Seen::default();
@@ -393,7 +394,7 @@ fn all_multisets_of_every_model() {
             machine.kinds.len(),
             states.len()
         );
-        // Mainline misses nothing on Intel's CPUs, and is misled on family 15h.
+        // Mainline places all sets that fit on Intel's CPUs, but not on AMD family 15h.
         let family_15h = machine.name == "AMD family 15h";
         assert_eq!(seen.nr_gp > 0, family_15h, "{}", machine.name);
         if !machine.name.starts_with("AMD") {
@@ -410,8 +411,8 @@ fn all_multisets_of_every_model() {
 proptest! {
     #![proptest_config(cases(1024))]
 
-    /// More events than the complete enumeration has, up to more than there are counters, on
-    /// counters or not.
+    /// More events than the complete enumeration has, up to more than there are counters, with and without
+    /// previous counters.
     #[test]
     fn many_events_of_every_model(
         choices in prop::collection::vec(any::<prop::sample::Index>(), 1..14),
@@ -453,7 +454,7 @@ proptest! {
         });
     }
 
-    /// Pairs and overlapping counters at once, which no CPU has.
+    /// Pairs together with overlapping counters, which no CPU has.
     #[test]
     fn pairs_and_overlaps(
         events in prop::collection::vec((1u64..1 << 8, any::<bool>(), any::<bool>()), 1..8),
@@ -469,13 +470,13 @@ proptest! {
             .collect();
         let wants: Vec<Want> = events.iter().map(want).collect();
         let placements = wants.iter().fold(Placements::none(), |some, want| some.and(want));
-        let nobody = vec![None; events.len()];
-        let (counters, _) = solve(&events, &nobody, gp_limit, Policy::Rpmu);
+        let none = vec![None; events.len()];
+        let (counters, _) = solve(&events, &none, gp_limit, Policy::Rpmu);
         prop_assert_eq!(counters.is_some(), placements.within(gp_limit));
         if let Some(counters) = counters {
             prop_assert!(is_valid(&wants, gp_limit, &counters));
         }
-        let (counters, _) = solve(&events, &nobody, gp_limit, Policy::Mainline);
+        let (counters, _) = solve(&events, &none, gp_limit, Policy::Mainline);
         prop_assert_eq!(counters, assign_events(&wants, gp_limit, MENDED));
     }
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Extra registers, held against a complete search: every small set of events in every order, with
-//! everything that the events may have had and that a core's other thread may hold.
+//! Extra registers against a complete search: every small set of events in every order, with all previous
+//! registers of the events and all values that the core's other thread may hold.
 
 use rpmu_logic::logic::sched::extra_register::{ExtraRegister, Requirement};
 use rpmu_logic::logic::sched::register_plan::{plan, RegisterValues};
 
 use ExtraRegister::{LoadLatency, OffcoreResponse0, OffcoreResponse1};
 
-/// What an event needs and what it has.
+/// The requirement of an event and its present register.
 type Event = (Requirement, Option<ExtraRegister>);
 
 const OFFCORE: [ExtraRegister; 2] = [OffcoreResponse0, OffcoreResponse1];
@@ -23,8 +23,8 @@ fn requirement(register: ExtraRegister, value: u64, choice: bool) -> Requirement
     }
 }
 
-/// All events there can be: offcore responses of three values with and without a choice, load
-/// latencies of two; each new or on any of its registers.
+/// Returns all kinds of events: offcore responses with three values, with and without a choice, and load
+/// latencies with two; each without a register and with each of its registers.
 fn events() -> Vec<Event> {
     let mut requirements = Vec::new();
     for value in 1..=3 {
@@ -43,7 +43,7 @@ fn events() -> Vec<Event> {
     events
 }
 
-/// What the sibling may hold.
+/// Returns all values that the sibling may hold.
 fn held() -> Vec<RegisterValues> {
     let mut all = Vec::new();
     for first in [None, Some(1), Some(2)] {
@@ -60,7 +60,7 @@ fn held() -> Vec<RegisterValues> {
     all
 }
 
-/// Whether some choice of a register for each event is without contradiction.
+/// Returns whether the events fit, by a complete search.
 fn fits(events: &[Event], values: RegisterValues) -> bool {
     let Some(((required, _), rest)) = events.split_first() else {
         return true;
@@ -71,7 +71,7 @@ fn fits(events: &[Event], values: RegisterValues) -> bool {
     })
 }
 
-/// Checks the plan for these events in this order; returns whether there is one.
+/// Checks the plan for these events in this order. Returns whether they fit.
 fn check(events: &[Event], held: RegisterValues) -> bool {
     let Ok(values) = plan(events.iter().copied(), held) else {
         assert!(!fits(events, held), "refused: {events:?} beside {held:?}");
@@ -92,7 +92,7 @@ fn check(events: &[Event], held: RegisterValues) -> bool {
 fn every_small_list_of_events() {
     let (events, held) = (events(), held());
     let (mut planned, mut refused) = (0u32, 0u32);
-    // Lists, so every set comes in every order.
+    // Lists, so that every set comes in every order.
     let mut lists: Vec<Vec<Event>> = vec![Vec::new()];
     for length in 0..=3 {
         for list in &lists {
@@ -132,7 +132,7 @@ fn random_lists_of_events() {
     assert!(planned > 1000);
 }
 
-/// Events that have registers under a plan keep them if they are all that changes.
+/// Events that have the registers of a plan keep them when they are planned again.
 #[test]
 fn a_plan_is_kept() {
     let events = events();
@@ -150,8 +150,9 @@ fn a_plan_is_kept() {
     }
 }
 
-/// Mainline's way: event by event, its own register if that is free or holds the value, else the
-/// other. `__intel_shared_reg_get_constraints()`, `arch/x86/events/intel/core.c:4138`.
+/// Returns whether mainline accepts the events in this order: each takes its own register if that is free
+/// or has the value, else the other one (`__intel_shared_reg_get_constraints()`,
+/// `arch/x86/events/intel/core.c:4138`).
 fn mainline_fits(events: &[Requirement]) -> bool {
     let mut values = RegisterValues::NONE;
     events.iter().all(|required| {

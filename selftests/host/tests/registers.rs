@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The register shadow on a simulated PMU that counts, and whose PMI strikes anywhere.
+//! The register shadow on a simulated PMU that counts and raises PMIs at any point.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ fn capabilities() -> Capabilities {
     Capabilities::decode(&cpuid, None).unwrap()
 }
 
-/// A key for a register: its kind, and the number among its kind.
+/// Returns a key for a register: its kind, and its number among its kind.
 fn key(register: Register) -> (u8, usize) {
     match register {
         Register::EventSelect(counter) => (0, counter.index()),
@@ -41,7 +41,7 @@ fn key(register: Register) -> (u8, usize) {
     }
 }
 
-/// Registers that hold what was written, and counters that count.
+/// The registers, with counters that count.
 #[derive(Default)]
 struct Hardware {
     registers: BTreeMap<(u8, usize), u64>,
@@ -56,7 +56,7 @@ impl Hardware {
         self.registers.insert(key(write.register), write.value);
     }
 
-    /// Whether `counter` counts: its bit in GLOBAL_CTRL, and its own control.
+    /// Returns whether `counter` counts, by GLOBAL_CTRL and its own control.
     fn counts(&self, counter: CounterId) -> bool {
         let global = CounterMask::from_bits(self.read(Register::GlobalControl));
         let own = if counter.is_fixed() {
@@ -78,31 +78,31 @@ impl Hardware {
     }
 }
 
-/// The driver, and what its PMI shares with it.
+/// The driver's state.
 struct Driver {
     shadow: Shadow,
     machine: Machine,
     suspended: bool,
 }
 
-/// What the driver's writes go to, and what the PMI sees.
+/// The hardware, the state that the driver shares with the PMI, and the expectations.
 #[derive(Default)]
 struct Machine {
     hardware: Hardware,
-    /// Shared with the PMI: the counters that it may handle.
+    /// Shared with the PMI: the active counters.
     active: CounterMask,
-    /// Shared with the PMI: GLOBAL_CTRL on exit.
+    /// Shared with the PMI: the value of GLOBAL_CTRL on its exit.
     enabled: u64,
-    /// The events that are started: select, and the value that the counter must have.
+    /// The started events: event select, and expected value of the counter.
     events: BTreeMap<CounterId, (EventSelect, u64)>,
-    /// Writes of a value that the register had already.
+    /// The number of writes of values that the registers already had.
     needless: usize,
-    /// Counters that were let loose with the wrong control.
+    /// The number of counters that ran with the wrong control.
     wrong: usize,
 }
 
 impl Machine {
-    /// A write as the driver does it, with a PMI on either side.
+    /// Writes a register as the driver does, with a PMI before and after.
     fn write(&mut self, write: RegisterWrite) {
         self.pmi(None);
         let counter = matches!(write.register, Register::Counter(_));
@@ -124,7 +124,7 @@ impl Machine {
         self.write(RegisterWrite { register, value });
     }
 
-    /// What the rules allow the PMI to do; `new_value` is for a counter that it handles.
+    /// Does what a PMI may do; `new_value` is for a counter that it handles.
     fn pmi(&mut self, new_value: Option<(CounterId, u64)>) {
         let register = Register::GlobalControl;
         self.hardware.write(RegisterWrite { register, value: 0 });
@@ -145,7 +145,7 @@ impl Machine {
             .count();
     }
 
-    /// Whether `counter` is under the control of the event that is on it.
+    /// Returns whether `counter` has the control of its event.
     fn is_right(&self, counter: CounterId) -> bool {
         let Some((select, _)) = self.events.get(&counter) else {
             return false;
@@ -164,13 +164,13 @@ impl Machine {
 enum Step {
     Suspend,
     Resume,
-    /// An event on a counter that is free, with a new value or the one it holds.
+    /// Starts an event on a free counter, with a new value or the one that the counter holds.
     Start(CounterId, u8, Option<u64>),
-    /// The event of a counter, read or not.
+    /// Stops the event of a counter, with or without a read.
     Stop(CounterId, bool),
-    /// Time passes.
+    /// Counts events.
     Count(u64),
-    /// A PMI, with a value that it gives to some counter.
+    /// Raises a PMI, which writes a value to a counter.
     Pmi(CounterId, u64),
     Reset,
 }
@@ -204,12 +204,12 @@ impl Driver {
     }
 
     fn reset(&mut self) {
-        // The PMI finds no active counter from here on.
+        // From here on the PMI finds no active counter.
         self.machine.active = CounterMask::EMPTY;
         self.machine.enabled = 0;
         self.machine.events.clear();
         self.shadow.reset(|write| self.machine.write(write));
-        // A reset writes whatever the registers hold.
+        // A reset writes regardless of the registers' values.
         self.machine.needless = 0;
         self.suspended = true;
     }

@@ -188,7 +188,7 @@ impl<'a> Offer for Offered<'a> {
     }
 
     fn is_known_useless(&self, _reach: CounterMask) -> bool {
-        // Each time is the end of an interval.
+        // Each call is at the end of an interval.
         false
     }
 

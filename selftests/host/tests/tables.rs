@@ -26,7 +26,7 @@ fn mainline(lines: &[Constraint], config: u64, gp: u64, fixed: u64) -> (u64, boo
     let present = gp | (fixed << 32);
     let matches = |line: &&Constraint| (config & line.mask).wrapping_sub(line.code) <= line.size;
     match lines.iter().find(matches) {
-        // The metrics' pseudo counters, where there is a fixed counter 3.
+        // The pseudo counters of metrics, which exist with fixed counter 3.
         Some(line) if line.counters >> 48 != 0 => (line.counters, line.corrupting),
         Some(line) => {
             let widened = line.fixed && line.code & 0xff != 0;
@@ -37,7 +37,7 @@ fn mainline(lines: &[Constraint], config: u64, gp: u64, fixed: u64) -> (u64, boo
     }
 }
 
-/// Makes a machine of the model, whether the driver supports it or not.
+/// Returns a machine of the model, whether the driver supports it or not.
 fn pmu(model: &'static Model, gp: u32, fixed: u32) -> Pmu {
     let cpuid = Cpuid {
         leaf_0: Leaf {
@@ -115,7 +115,7 @@ fn same_counters(model: &'static Model, lines: &[Constraint]) {
             compare(&pmu, config);
             compare(&pmu, config | (1 << 24));
         }
-        // Each kind of filter, which keeps events off fixed counters, and none that does.
+        // Filters, most of which keep events off fixed counters.
         for filter in [1 << 16, 1 << 17, 1 << 18, 1 << 21, 1 << 23, 1 << 32] {
             for line in lines {
                 compare(&pmu, line.code | filter);
@@ -152,7 +152,7 @@ fn every_event_has_mainlines_counters() {
         same_counters(model, &table);
         lines.push((model.pmu_name, table.len()));
     }
-    // That nothing was overlooked in reading.
+    // Checks that all tables were read completely.
     #[rustfmt::skip]
     assert_eq!(lines, [
         ("core2", 13), ("nehalem", 11), ("westmere", 7), ("sandybridge", 16), ("sandybridge", 16),
@@ -162,13 +162,13 @@ fn every_event_has_mainlines_counters() {
     ]);
 }
 
-/// Returns the counters of a precise event, whether it corrupts the sibling's, and the contents of
-/// its records.
+/// Returns mainline's counters of a precise event, whether it is corrupting, and the contents of its
+/// records.
 fn mainlines_precise(lines: &[Constraint], all: bool, config: u64) -> Option<(u64, bool, &str)> {
     let matches = |line: &&Constraint| (config & line.mask).wrapping_sub(line.code) <= line.size;
     match lines.iter().find(matches) {
         Some(line) => Some((line.counters, line.corrupting, line.pebs)),
-        // Those of the ordinary table.
+        // The counters of the table for counting events.
         None if all => None,
         None => Some((0, false, "")),
     }
@@ -188,12 +188,12 @@ fn every_precise_event_is_mainlines() {
             .map_or_else(Vec::new, |name| source.constraints(&name));
         lines += table.len();
         let mut differences = Differences::of(model, true);
-        // On the big cores this is set where the processor has baseline PEBS, as these have.
+        // On the big cores with metrics, mainline sets this if the processor has baseline PEBS, as these have.
         let all = init.contains("PMU_FL_PEBS_ALL") || init.contains("num_topdown_events =");
         let pmu = pmu(model, 8, 4);
         let present = pmu.capabilities.counters.bits();
 
-        // No flags, and those of cycles, everywhere; each flag alone where a line may mind.
+        // All codes without flags and with those of cycles; single flags for the codes of lines.
         let everywhere = (0..=0xffff).flat_map(|code| [code, code | 0x1080_0000]);
         let flags = [1 << 18, 1 << 21, 1 << 23, 1 << 24, 1 << 32, 3 << 16];
         let at_lines = table
@@ -226,7 +226,7 @@ fn every_precise_event_is_mainlines() {
         }
         differences.assert_used(model.name);
 
-        // The greatest precision.
+        // precise_ip=3.
         let hook = init
             .assigned("x86_pmu.get_event_constraints")
             .unwrap_or_default();
@@ -252,7 +252,7 @@ fn every_precise_event_is_mainlines() {
     assert!(lines > 100, "{lines}");
 }
 
-/// The register's number in mainline's tables.
+/// Returns the number of a register in mainline's tables.
 const fn msr(register: Needed) -> u64 {
     match register {
         Needed::OffcoreResponse0 => 0x1a6,
@@ -289,7 +289,7 @@ fn every_event_has_mainlines_extra_register() {
     }
 }
 
-/// What `set_ext_hw_attr()` and `x86_pmu_extra_regs()` make of an id of mainline's table.
+/// Returns the result of `set_ext_hw_attr()` and `x86_pmu_extra_regs()` for values of mainline's tables.
 fn mainlines_cache_event(
     event: u64,
     config1: u64,
@@ -311,7 +311,7 @@ fn every_cache_event_is_mainlines() {
     let Some(source) = Source::read() else {
         return;
     };
-    // Events, impossible, absent, refused by the register.
+    // The numbers of events, impossible ids, absent ids, and values that the register refuses.
     let mut seen = [0; 4];
     for model in INTEL_MODELS {
         let pmu = pmu(model, 4, 3);
@@ -361,7 +361,7 @@ fn every_cache_event_is_mainlines() {
     assert!(seen.iter().all(|count| *count > 0), "{seen:?}");
 }
 
-/// `X86_CONFIG(.event=…, .umask=…, .inv=1, .cmask=…)`.
+/// Evaluates `X86_CONFIG(.event=…, .umask=…, .inv=1, .cmask=…)`.
 fn x86_config(source: &Source, text: &str) -> u64 {
     let fields = text.strip_prefix("X86_CONFIG(").unwrap();
     let fields = fields.strip_suffix(')').unwrap().split(',');
@@ -378,7 +378,7 @@ fn x86_config(source: &Source, text: &str) -> u64 {
     })
 }
 
-/// The files' names and texts; those of PERF_METRICS are not shown without that register.
+/// Compares the names and texts of the topdown files, without those that mainline shows with PERF_METRICS only.
 fn same_topdown_files(model: &Model, source: &Source, init: &Init) {
     let attributes = init.assigned("\ttd_attr ").or(init.assigned("\ttd_attr"));
     let hidden = init.contains("num_topdown_events =");
@@ -396,7 +396,7 @@ fn same_topdown_files(model: &Model, source: &Source, init: &Init) {
     assert_eq!(files, expected, "{}", model.name);
 }
 
-/// The files of transactions.
+/// Compares the names and texts of the TSX files.
 fn same_tsx_files(model: &Model, source: &Source, init: &Init) {
     let attributes = init.assigned("\ttsx_attr").or(init.assigned("\ttsx_attr "));
     let mut expected = match attributes {
@@ -446,7 +446,7 @@ fn every_model_is_what_mainline_sets_up() {
             assert_eq!(init.assigned("\tname"), Some(expected), "{name}");
 
             let rule = match init.assigned("x86_pmu.limit_period").as_deref() {
-                // The last one is for precise events alone.
+                // `glc_limit_period()` is for precise events only.
                 None | Some("glc_limit_period") => PeriodRule::NONE,
                 Some("nhm_limit_period") => PeriodRule::NEHALEM,
                 Some("hsw_limit_period") => PeriodRule::HASWELL,

@@ -60,7 +60,7 @@ enum Step {
     Remove(prop::sample::Index),
     /// Enables the PMU.
     Enable,
-    /// Removes all events and puts the CPU off line; or puts it on line.
+    /// Takes the CPU offline, which removes all events, or brings it online.
     Hotplug,
 }
 
@@ -172,7 +172,7 @@ impl World {
         let (this, other) = (&self.sides[side], &self.sides[1 - side]);
         let beside = limited && other.seat.is_some();
         let (closed, used) = if beside {
-            // What the sibling is known to have: more than its entries, until it is enabled.
+            // The sibling's published usage: more than its entries, until it is enabled.
             let usage = other.smt.usage();
             (usage.corrupting.bits(), usage.used.bits())
         } else {
@@ -268,7 +268,7 @@ impl World {
                 let woken = self.core.wakes_sibling(seat);
                 self.check_woken(side, woken)?;
             }
-            // Without a seat it has no events: nobody opens any on a CPU that is off.
+            // Without a seat it has no events, because its CPU is offline.
             None => self.sides[side].seat = self.core.join(cpu),
         }
         Ok(())
@@ -301,12 +301,12 @@ impl World {
             Step::Enable => self.enable(side)?,
             Step::Hotplug => self.hotplug(side)?,
         }
-        // Never corrupting next to used, on the hardware or about to be.
+        // No corrupting event is on a counter that the sibling uses, on the hardware or in the plan.
         let [(corrupting_0, used_0), (corrupting_1, used_1)] =
             self.sides.each_ref().map(|side| side.has(true));
         prop_assert_eq!(corrupting_0 & used_1, 0);
         prop_assert_eq!(corrupting_1 & used_0, 0);
-        // And nothing is believed to be free that is not.
+        // No used counter is published as free.
         for side in &self.sides {
             let (corrupting, used) = side.has(true);
             let usage = side.smt.usage();
@@ -326,7 +326,7 @@ proptest! {
         for (side, step) in &steps {
             world.step(usize::from(*side), step)?;
         }
-        // Nothing is left behind: without events, each thread can have what it could at first.
+        // Without events, each thread has all its counters again.
         for side in 0..2 {
             for (event, _) in std::mem::take(&mut world.sides[side].events) {
                 world.sides[side].schedule.remove(event).unwrap();
@@ -346,7 +346,7 @@ struct Sharer {
     seat: Thread,
     schedule: CpuSchedule<usize>,
     smt: ThreadState,
-    /// All events that it tries to place, in this order.
+    /// The events that it tries to place, in this order.
     wants: Vec<Offcore>,
 }
 
@@ -455,7 +455,7 @@ proptest! {
         let mut core = SharedCore::new([first, second]);
         for side in turns {
             let mut woken = core.reschedule(usize::from(side), true)?;
-            // Who is woken reschedules, and that comes to rest.
+            // A woken thread reschedules; that comes to rest.
             for _ in 0..8 {
                 let Some(side) = woken.iter().position(|woken| *woken) else { break };
                 woken[side] = false;
@@ -754,7 +754,7 @@ fn both_threads_have_their_share() {
         (mix(0, 4), mix(1, 0), 2.0 / 3.0),
         (mix(0, 3), mix(1, 0), 1.0),
         (mix(0, 12), mix(1, 0), 2.0 / 7.0),
-        // Half of it would be possible if both had theirs at the same time.
+        // Half would be possible if both threads' corrupting events counted at the same time.
         (mix(2, 4), mix(2, 4), 0.38),
         (mix(1, 5), mix(0, 6), 1.0 / 2.0),
         (mix(6, 0), mix(0, 6), 1.0 / 3.0),
@@ -762,7 +762,7 @@ fn both_threads_have_their_share() {
         (mix(2, 0), mix(2, 0), 1.0),
         (mix(0, 2), mix(2, 0), 1.0),
         (on_2(true), on_2(false), 1.0 / 2.0),
-        // A group of both kinds.
+        // A group with events of both kinds.
         (vec![vec![corrupting[0], plain[0]]], mix(0, 6), 1.0 / 2.0),
         (vec![vec![plain[0]; 4]], mix(1, 0), 1.0 / 2.0),
     ];
@@ -803,7 +803,7 @@ fn shared_registers_change_hands() {
 
 /// A pinned group keeps its counter, whatever the other thread wants.
 #[test]
-fn pinned_groups_make_no_way() {
+fn pinned_groups_do_not_give_way() {
     let corrupting = event((0xf, true));
     let plain = event((0xf, false));
     let on_2 = |corrupting| event((0b100, corrupting));
@@ -822,7 +822,7 @@ fn pinned_groups_make_no_way() {
             let mut world = TurningCore::new(Core::new(COUNTERS), order, phase, groups, [1, 1]);
             let [first, second] = world.run();
             assert_eq!((first[0], second[0]), (1.0, 1.0));
-            // What the pinned one has.
+            // Wants the counter of the pinned group.
             assert_eq!(second[1], 0.0);
             assert!(first[1..].iter().all(|share| *share > 0.2), "{first:?}");
         }
@@ -832,7 +832,7 @@ fn pinned_groups_make_no_way() {
 proptest! {
     #![proptest_config(cases(96))]
 
-    /// No group waits for ever, and the threads come to rest after each change.
+    /// Every group counts, and the threads come to rest after each change.
     #[test]
     fn no_group_starves(
         first in prop::collection::vec(prop::collection::vec(gp_want(), 1..3), 1..6),
@@ -841,7 +841,7 @@ proptest! {
         mainline in any::<bool>(),
     ) {
         let order = if mainline { Order::Mainline } else { Order::LongestWait };
-        // Groups that can be opened at all.
+        // Only groups that pass validation.
         let fits = |group: &Vec<Demand>| {
             let limits = Limits::beside_sibling(COUNTERS);
             let mut schedule = CpuSchedule::new(&capabilities());

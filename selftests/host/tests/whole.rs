@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Anything that a machine and its users can say, through the whole of the logic: CPUID, attributes,
-//! groups, the schedule, what the core's threads share, registers, periods, and the words for all that is
-//! refused. Nothing may panic, and what comes out must be something that hardware takes.
+//! All input from the machine and its users through the whole logic: CPUID, attributes, groups, schedules,
+//! siblings, registers, periods, and the texts of refusals. No function may panic, and the hardware must
+//! accept all results.
 
 mod cases;
 
@@ -38,12 +38,12 @@ fn leaf() -> impl Strategy<Value = Leaf> {
     any::<[u32; 4]>().prop_map(|[eax, ebx, ecx, edx]| Leaf { eax, ebx, ecx, edx })
 }
 
-/// Leaf 1's EAX of a model of family 6.
+/// Returns EAX of leaf 1 of a model of family 6.
 fn signature(model: u8) -> u32 {
     (u32::from(model >> 4) << 16) | (u32::from(model & 0xf) << 4) | 0x600
 }
 
-/// What CPUID says, and IA32_PERF_CAPABILITIES: nonsense for the most part, of a CPU that could be.
+/// Returns CPUID and IA32_PERF_CAPABILITIES of a CPU that could exist; mostly random.
 fn machine() -> impl Strategy<Value = (Cpuid, Option<u64>)> {
     let models: Vec<u8> = INTEL_MODELS
         .iter()
@@ -84,8 +84,8 @@ fn machine() -> impl Strategy<Value = (Cpuid, Option<u64>)> {
     )
 }
 
-/// A PMU that is supported; or, so that models that are not let in have their share, any model's
-/// table on counters that one could have.
+/// Returns a supported PMU or, to cover models that `Pmu::probe()` refuses, any model's table with possible
+/// capabilities.
 fn pmu() -> impl Strategy<Value = Pmu> {
     const USUAL: u32 = 0x0730_0804;
     (machine(), select(INTEL_MODELS)).prop_map(|((mut cpuid, perf_capabilities), model)| {
@@ -105,7 +105,7 @@ fn pmu() -> impl Strategy<Value = Pmu> {
     })
 }
 
-/// Few bits, many bits, or a code and unit mask of some model's tables.
+/// Returns few bits, many bits, or an event code and unit mask of a model's tables.
 fn config() -> impl Strategy<Value = u64> {
     let tables = INTEL_MODELS.iter().flat_map(|model| {
         let precise = model
@@ -166,7 +166,7 @@ fn attributes() -> impl Strategy<Value = Attributes> {
                 ..Attributes::counting(EventType::decode(kind, 4), config | filters)
             };
             if plain {
-                // Else nearly all would be refused.
+                // With random attributes, nearly all would be refused.
                 return simple;
             }
             Attributes {
@@ -206,12 +206,12 @@ fn limits() -> impl Strategy<Value = Limits> {
     prop_oneof![none, some]
 }
 
-/// One line, and something in it.
+/// Returns whether `text` is a line, and not an empty one.
 fn is_a_line(text: &str) -> bool {
     !text.trim().is_empty() && !text.contains('\n') && text.len() < 1000
 }
 
-/// What the attributes come to is what they say, as far as the hardware can tell.
+/// Returns whether the event is what the attributes ask for, by its registers.
 fn is_what_was_asked_for(pmu: &Pmu, attr: &Attributes, event: &Event, any: bool) -> bool {
     const NOT_IN_A_CONFIG: u64 = EventSelect::ENABLE | EventSelect::PIN_CONTROL;
     let select = event.select;
@@ -230,7 +230,7 @@ fn is_what_was_asked_for(pmu: &Pmu, attr: &Attributes, event: &Event, any: bool)
         })
 }
 
-/// A key for a register: its kind, and the number among its kind.
+/// Returns a key for a register: its kind, and its number among its kind.
 fn key(register: Register) -> (u8, usize) {
     match register {
         Register::EventSelect(counter) => (0, counter.index()),
@@ -241,8 +241,7 @@ fn key(register: Register) -> (u8, usize) {
     }
 }
 
-/// The registers of a CPU: any that the machine lacks, and any value that they do not take, is a
-/// failure.
+/// The registers of a CPU. Records writes to registers that the machine lacks, and of invalid values.
 struct Hardware {
     pmu: Pmu,
     registers: BTreeMap<(u8, usize), u64>,
@@ -276,7 +275,7 @@ impl Hardware {
         self.registers.insert(key(register), value);
     }
 
-    /// GLOBAL_CTRL is written with the counters that run.
+    /// Writes GLOBAL_CTRL with the counters that run.
     fn run(&mut self, counters: CounterMask) {
         let register = Register::GlobalControl;
         let value = counters.bits();
@@ -296,7 +295,7 @@ impl Hardware {
     }
 }
 
-/// All events of a schedule, on the registers; who leaves goes first.
+/// Programs a schedule: stops the events that leave, then starts those that arrive.
 fn program(
     schedule: &mut CpuSchedule<usize>,
     shadow: &mut Shadow,
@@ -333,7 +332,7 @@ fn program(
     hardware.resume(shadow);
 }
 
-/// A refusal in words, alone and with what stood in the way.
+/// Checks the text of a refusal, alone and with its obstacles.
 fn explained(refusal: Refusal, demand: Demand, limits: Limits) -> Result<(), TestCaseError> {
     for refusal in [refusal, refusal.for_the_moment()] {
         let explanation = Explanation {
@@ -352,7 +351,7 @@ fn explained(refusal: Refusal, demand: Demand, limits: Limits) -> Result<(), Tes
 proptest! {
     #![proptest_config(cases(4096))]
 
-    /// Four leaves of noise, whoever made the CPU.
+    /// CPUID with up to four random leaves, from any vendor.
     #[test]
     fn any_cpuid((mut cpuid, capabilities) in machine(), noise in prop::array::uniform4(leaf()), which: u8) {
         let leaves = [&mut cpuid.leaf_0, &mut cpuid.leaf_1, &mut cpuid.leaf_7, &mut cpuid.leaf_a];
@@ -377,7 +376,7 @@ proptest! {
         }
     }
 
-    /// No event may be on a counter that there is not, be it precise or not.
+    /// No event, precise or not, may be on a counter that the machine lacks.
     #[test]
     fn any_config(pmu in pmu(), config in config(), filters in few_bits(), precise_ip: u8) {
         let select = EventSelect::from_bits(config | filters);
@@ -395,7 +394,7 @@ proptest! {
         }
     }
 
-    /// From attributes to registers: each event alone, as a group, and beside what is there.
+    /// Events from attributes to registers: alone, as a group, and beside others.
     #[test]
     fn any_events(
         pmu in pmu(),
@@ -433,7 +432,7 @@ proptest! {
             if members.is_empty() {
                 break;
             }
-            // On an idle PMU, as perf_event_open() asks.
+            // On an idle PMU, as in perf_event_open().
             let mut group = Group::new(&pmu.capabilities, limits).with_policy(policy);
             let mut verdict = Ok(());
             for id in members.clone() {
@@ -441,7 +440,7 @@ proptest! {
             }
             verdict = verdict.and_then(|()| group.validate());
             if schedule.is_empty() {
-                // Then it is no other question than here.
+                // On an empty schedule, a trial gives the same verdict.
                 let mut trial = schedule.trial();
                 for id in members.clone() {
                     trial.push(id, events[id].1, None);
@@ -466,7 +465,7 @@ proptest! {
                 schedule.cancel();
             }
             core.set_usage(own, schedule.usage());
-            // Whatever the other thread may take then, it can be told.
+            // The other thread's limits can be explained.
             let limits = core.limits(other);
             core.wait(other);
             explained(Refusal::DoesNotFit(Shortage::NotFound), events[0].1, limits)?;
@@ -494,14 +493,14 @@ proptest! {
             prop_assert!(events[entry.event].1.constraint.counters.contains(counter));
             if counter.is_gp() {
                 let held = hardware.registers[&key(Register::EventSelect(counter))];
-                // By the other offcore response register's code, perhaps.
+                // The code may be that of the other offcore response register.
                 let asked = events[entry.event].0.select.enabled();
                 prop_assert_eq!(held & !EventSelect::CODE, asked & !EventSelect::CODE);
             }
         }
     }
 
-    /// A counter is started with what it can hold, and never for longer than was left.
+    /// A counter starts with a value that it can hold, at most the longest period before its overflow.
     #[test]
     fn any_period(
         width in 32u8..=64,
@@ -530,7 +529,7 @@ proptest! {
         prop_assert_eq!(width.sign_extend(later) as u64 & width.mask(), later & width.mask());
     }
 
-    /// Places in an order, and what is left for others.
+    /// Places in the order of rotation, and the wants of groups.
     #[test]
     fn any_turns(
         places in prop::collection::vec(any::<[u64; 3]>(), 1..40),
@@ -550,7 +549,7 @@ proptest! {
             wants.add(&group, alone);
             active.add(&group, alone);
         }
-        // CAST: whatever it is.
+        // CAST: any value will do.
         let (gp, room) = (gp as u32, room as u32);
         prop_assert!(!wants.could_use(&active, CounterMask::from_bits(reach), room));
         for limits in [Limits::NONE, Limits::beside_sibling(gp)] {
@@ -561,7 +560,7 @@ proptest! {
         }
     }
 
-    /// Masks, indices, and who has left something in a counter.
+    /// Masks, indices, and the marks of dirty counters.
     #[test]
     fn any_counters(steps in prop::collection::vec(any::<[u64; 2]>(), 1..8), index: usize, len in 0usize..100) {
         let mut dirty = Dirty::default();
@@ -581,7 +580,7 @@ proptest! {
         prop_assert_eq!(CounterId::from_index(index).map_or(index, CounterId::index), index);
     }
 
-    /// AMD's tables, which no driver asks yet.
+    /// AMD's tables.
     #[test]
     fn any_amd_event(model in select(AMD_MODELS), pmu in pmu(), config: u64, counters: u64, code in 0u16..0x1000, umask: u8) {
         let present = CounterMask::from_bits(counters);
@@ -592,7 +591,7 @@ proptest! {
         }
     }
 
-    /// A topdown file has a text for any number of threads.
+    /// A topdown file has a text for any number of threads per core.
     #[test]
     fn any_topdown_file(model in select(INTEL_MODELS), threads: u32) {
         for file in model.topdown_files {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How many random cases a property is tried with.
+//! The number of random cases of a property.
 
 use proptest::test_runner::Config;
 
-/// `usual` many, or RPMU_TIMES as many where the environment has that: for a night's run.
+/// Returns a configuration with `usual` cases, multiplied by RPMU_TIMES if the environment has it.
 pub(crate) fn cases(usual: u32) -> Config {
     let times = match std::env::var("RPMU_TIMES") {
         Ok(times) => times.parse().expect("RPMU_TIMES is a number"),

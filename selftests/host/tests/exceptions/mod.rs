@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The known differences of the models' tables from Intel's lists and mainline's tables, with
-//! reasons.
+//! The known differences between the models' tables and Intel's lists or mainline's tables, with reasons.
 //!
-//! The tables are compared with both, event by event. A difference that is not in these lists makes
-//! a test fail, and so does an entry of the lists without a difference.
+//! Tests compare the tables with both, event by event. They fail on a difference that is not in these
+//! lists, and on an entry of the lists without a difference.
 
 mod intel;
 
@@ -13,11 +12,10 @@ use rpmu_logic::logic::regs::event_select::EventSelect;
 
 pub use intel::EXCEPTIONS;
 
-/// A source that tables are compared with.
+/// A source of data that the tables are compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reference {
-    /// Intel's event lists: the counters where a core has two threads and where it has one, and
-    /// those for precise sampling.
+    /// Intel's event lists: the counters with two threads per core, with one, and for precise sampling.
     IntelsList,
     /// The built-in driver's tables.
     Mainline,
@@ -30,14 +28,14 @@ pub struct Exception {
     pub from: Reference,
     code: u64,
     mask: u64,
-    /// Whether it is for precise events, and not for counting ones.
+    /// Whether the exception is for precise events instead of counting ones.
     pub precise: bool,
     /// The reason.
     pub reason: &'static str,
 }
 
 impl Exception {
-    /// Events that match `code` under `mask` differ from Intel's lists.
+    /// Excepts events that match `code` under `mask` from the comparison with Intel's lists.
     pub const fn from_list(code: u64, mask: u64, reason: &'static str) -> Self {
         Self {
             from: Reference::IntelsList,
@@ -48,15 +46,15 @@ impl Exception {
         }
     }
 
-    /// Events that match `code` under `mask` differ from the built-in driver's tables.
+    /// Excepts events that match `code` under `mask` from the comparison with the built-in driver's tables.
     pub const fn from_mainline(code: u64, mask: u64, reason: &'static str) -> Self {
         let mut this = Self::from_list(code, mask, reason);
         this.from = Reference::Mainline;
         this
     }
 
-    /// Events that match `code` under `mask` stay on counters 0 to 3 where a core has one thread,
-    /// and so eight.
+    /// Excepts events that match `code` under `mask` and stay on counters 0 to 3 where a core has one thread
+    /// and eight counters.
     pub const fn with_one_thread(code: u64, mask: u64) -> Self {
         Self::from_mainline(
             code,
@@ -65,7 +63,7 @@ impl Exception {
         )
     }
 
-    /// Makes the exception one for events that are sampled precisely.
+    /// Turns the exception into one for precise events.
     #[must_use]
     pub const fn precise(mut self) -> Self {
         self.precise = true;

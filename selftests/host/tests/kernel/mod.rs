@@ -2,8 +2,8 @@
 
 //! The built-in driver's tables, read from the kernel's source.
 //!
-//! No compiler: each table is text between two marks, `intel_pmu_init()` is text between a CPU's
-//! `case` and the `break`, and macros are replaced by what they are defined as.
+//! A reader of text, not a compiler: a table is the text between two marks, a CPU's part of
+//! `intel_pmu_init()` the text between its `case` and the `break`. Macros are replaced by their definitions.
 
 // Every test file includes this module, and none needs all of it.
 #![allow(dead_code)]
@@ -15,11 +15,11 @@ use std::path::Path;
 pub(crate) struct Source {
     /// `arch/x86/events/intel/core.c`, `ds.c` and `arch/x86/events/amd/core.c`.
     core: String,
-    /// All macros without arguments.
+    /// The macros without arguments.
     defines: HashMap<String, String>,
 }
 
-/// One line of a table of constraints: match `code` to `code + size` under `mask`.
+/// A line of a table of constraints. It matches `code` to `code + size` under `mask`.
 #[derive(Debug)]
 pub(crate) struct Constraint {
     pub(crate) code: u64,
@@ -32,7 +32,7 @@ pub(crate) struct Constraint {
     pub(crate) pebs: &'static str,
 }
 
-/// One line of a table of extra registers.
+/// A line of a table of extra registers.
 #[derive(Debug)]
 pub(crate) struct ExtraRegister {
     pub(crate) code: u64,
@@ -41,8 +41,8 @@ pub(crate) struct ExtraRegister {
 }
 
 impl Source {
-    /// Reads the tree that `KERNEL_SOURCE` names, which `make test` sets; without, there is nothing
-    /// to compare with, and this says so.
+    /// Reads the tree that `KERNEL_SOURCE` names, which `make test` sets. Without it, prints that nothing is
+    /// compared.
     pub(crate) fn read() -> Option<Self> {
         let Some(tree) = std::env::var_os("KERNEL_SOURCE") else {
             eprintln!("not compared: KERNEL_SOURCE is not set");
@@ -78,7 +78,7 @@ impl Source {
         Some(Self { core, defines })
     }
 
-    /// The value of a constant expression: `|`, `&`, `~`, `<<`, `BIT()`, `BIT_ULL()`, macros.
+    /// Evaluates a constant expression: `|`, `&`, `~`, `<<`, `BIT()`, `BIT_ULL()`, macros.
     pub(crate) fn value(&self, expression: &str) -> u64 {
         let mut tokens = tokens(expression);
         tokens.reverse();
@@ -129,14 +129,14 @@ impl Source {
         }
     }
 
-    /// The lines of the array that begins at `declaration`, without comments.
+    /// Returns the lines of the array that begins at `declaration`, without comments.
     fn array(&self, declaration: &str) -> String {
         let start = self.core.find(declaration).expect(declaration);
         let body = &self.core[start..];
         without_comments(&body[..body.find("\n};").expect("an array without an end")])
     }
 
-    /// The lines of `static struct event_constraint NAME[]`.
+    /// Reads `static struct event_constraint NAME[]`.
     pub(crate) fn constraints(&self, name: &str) -> Vec<Constraint> {
         let calls = calls(&self.array(&format!(" {name}[]")));
         let calls = calls
@@ -193,7 +193,7 @@ impl Source {
         calls.map(line).collect()
     }
 
-    /// The lines of `static struct extra_reg NAME[]`.
+    /// Reads `static struct extra_reg NAME[]`.
     pub(crate) fn extra_registers(&self, name: &str) -> Vec<ExtraRegister> {
         let line = |(kind, arguments): (String, Vec<String>)| {
             let value = |n: usize| self.value(&arguments[n]);
@@ -215,14 +215,14 @@ impl Source {
         calls.into_iter().map(line).collect()
     }
 
-    /// The numbers of the array that is declared as `name`.
+    /// Reads the array of numbers that is declared as `name`.
     pub(crate) fn numbers(&self, name: &str) -> Vec<u64> {
         let (_, rest) = self.core.split_once(&format!("{name} = {{")).expect(name);
         let (values, _) = rest.split_once('}').unwrap();
         values.split(',').map(|text| self.value(text)).collect()
     }
 
-    /// The array of numbers `NAME[PERF_COUNT_HW_MAX]`, by the ids' names; what is not there is 0.
+    /// Reads the array of numbers `NAME[PERF_COUNT_HW_MAX]`, by the names of the ids; missing ones are 0.
     pub(crate) fn event_map(&self, name: &str) -> HashMap<String, u64> {
         let text = self.array(&format!(" {name}[PERF_COUNT_HW_MAX]"));
         let line = |line: &str| {
@@ -235,7 +235,7 @@ impl Source {
         text.lines().skip(1).filter_map(line).collect()
     }
 
-    /// The body of the function `name`, a statement or label a line.
+    /// Returns the body of the function `name`, with a statement or label per line.
     pub(crate) fn function(&self, name: &str) -> Vec<String> {
         let start = self.core.find(&format!("\n{name}(")).expect(name);
         let body = &self.core[start..];
@@ -249,20 +249,20 @@ impl Source {
             .collect()
     }
 
-    /// What `static struct event_constraint NAME` is initialised with.
+    /// Returns the initialiser of `static struct event_constraint NAME`.
     pub(crate) fn initial(&self, name: &str) -> &str {
         let declaration = format!("struct event_constraint {name} = ");
         let (_, rest) = self.core.split_once(&declaration).expect(name);
         rest.split_once(';').unwrap().0
     }
 
-    /// The value of the macro `name`, as text.
+    /// Returns the text of the macro `name`.
     pub(crate) fn define(&self, name: &str) -> &str {
         &self.defines[name]
     }
 
-    /// The files of `static struct attribute *ATTRIBUTES[]`: name, text with one thread a core, and
-    /// with more, as `init` leaves them.
+    /// Reads the files of `static struct attribute *ATTRIBUTES[]`, with the changes of `init`: name, text with
+    /// one thread per core, and with more.
     pub(crate) fn event_files(&self, attributes: &str, init: &Init) -> Vec<[String; 3]> {
         let pointers = calls(&self.array(&format!(" *{attributes}[]")));
         let pointers = pointers.iter().filter(|(kind, _)| kind == "EVENT_PTR");
@@ -282,7 +282,7 @@ impl Source {
                 value.map_or(text.to_owned(), |value| value.trim_matches('"').to_owned())
             };
             match texts[..] {
-                // These alone have a newline at their end.
+                // Mainline adds a newline to these only.
                 [text] => {
                     let text = changed("event_str", text) + "\n";
                     [name, text.clone(), text]
@@ -298,7 +298,7 @@ impl Source {
         pointers.map(file).collect()
     }
 
-    /// The CPUs that `intel_pmu_init()` names, family and model.
+    /// Returns family and model of the CPUs that `intel_pmu_init()` names.
     pub(crate) fn cpus(&self) -> Vec<(u16, u8)> {
         let start = self.core.find("__init int intel_pmu_init(void)").unwrap();
         let cases = self.core[start..].split("\tcase INTEL_").skip(1);
@@ -313,7 +313,7 @@ impl Source {
         cases.map(cpu).collect()
     }
 
-    /// The table `NAME[7][3][2]` of numbers; what is not there is 0.
+    /// Reads the table of numbers `NAME[7][3][2]`; missing ones are 0.
     pub(crate) fn cache_table(&self, name: &str) -> CacheTable {
         let text = self.array(&format!(" u64 {name}\n"));
         let mut table = CacheTable::default();
@@ -332,7 +332,7 @@ impl Source {
         table
     }
 
-    /// The table `name` (`hw_cache_event_ids`, `hw_cache_extra_regs`) as `init` leaves it.
+    /// Returns the table `name` (`hw_cache_event_ids`, `hw_cache_extra_regs`), with the changes of `init`.
     pub(crate) fn cache_table_of(&self, init: &Init, name: &str) -> CacheTable {
         let Some(copied) = init.copied(name) else {
             return CacheTable::default();
@@ -346,7 +346,7 @@ impl Source {
         table
     }
 
-    /// What `intel_pmu_init()` does for the CPU of family 6 with this model.
+    /// Returns the part of `intel_pmu_init()` for a model of family 6.
     pub(crate) fn init(&self, model: u8) -> Init {
         let id = format!("IFM(6, 0x{model:02X})");
         let is_it = |(_, value): &(&String, &String)| value.trim() == id;
@@ -373,17 +373,17 @@ impl Source {
             text.push_str(&body[..body.find("\n}").unwrap()]);
         }
         Init {
-            // The server's value comes first, the other one behind the else.
+            // The server's value comes first, the client's after the else.
             first: text.contains(&format!("x86_vfm == {name})")),
             text: without_comments(&text),
         }
     }
 }
 
-/// One number for each generic cache event.
+/// A number for each generic cache event.
 pub(crate) type CacheTable = [[[u64; 2]; 3]; 7];
 
-/// Which index a name in `C()` is, and its value.
+/// Returns the dimension and the index of a name in `C()`.
 fn cache_index(label: &str) -> (usize, usize) {
     let names: [&[&str]; 3] = [
         &["L1D", "L1I", "LL", "DTLB", "ITLB", "BPU", "NODE"],
@@ -396,14 +396,14 @@ fn cache_index(label: &str) -> (usize, usize) {
     found.next().unwrap_or_else(|| panic!("no index {label}"))
 }
 
-/// The part of `intel_pmu_init()` that is about one CPU.
+/// The part of `intel_pmu_init()` for a CPU.
 pub(crate) struct Init {
     text: String,
     first: bool,
 }
 
 impl Init {
-    /// What is assigned to `variable`, if anything is.
+    /// Returns the text that is assigned to `variable`.
     pub(crate) fn assigned(&self, variable: &str) -> Option<String> {
         let assignment = format!("{variable} =");
         let mut values = self.text.match_indices(&assignment).map(|(at, found)| {
@@ -417,12 +417,12 @@ impl Init {
         }
     }
 
-    /// Whether `text` stands there.
+    /// Returns whether the part contains `text`.
     pub(crate) fn contains(&self, text: &str) -> bool {
         self.text.contains(text)
     }
 
-    /// The table that is copied to the table `name`, if any is.
+    /// Returns the name of the table that is copied to the table `name`.
     pub(crate) fn copied(&self, name: &str) -> Option<String> {
         let (_, arguments) = calls(&self.text)
             .into_iter()
@@ -431,7 +431,7 @@ impl Init {
         Some(arguments[1].clone())
     }
 
-    /// The single elements of the table `name` that are set: the indices' text, and the value's.
+    /// Returns the assignments to elements of the table `name`: the texts of indices and value.
     pub(crate) fn changes(&self, name: &str) -> Vec<(String, String)> {
         self.text
             .split(&format!("\t{name}["))
@@ -463,7 +463,7 @@ fn number(text: &str) -> Option<u64> {
     }
 }
 
-/// Takes the next token if it is `wanted`.
+/// Removes the next token if it is `wanted`, and returns whether it was.
 fn took(tokens: &mut Vec<String>, wanted: &str) -> bool {
     let is_next = tokens.last().is_some_and(|token| token == wanted);
     if is_next {
@@ -472,7 +472,7 @@ fn took(tokens: &mut Vec<String>, wanted: &str) -> bool {
     is_next
 }
 
-/// Numbers, names and operators.
+/// Splits an expression into numbers, names and operators.
 fn tokens(text: &str) -> Vec<String> {
     let mut tokens: Vec<String> = Vec::new();
     let mut in_word = false;
@@ -490,7 +490,7 @@ fn tokens(text: &str) -> Vec<String> {
     tokens
 }
 
-/// All that looks like a call, with its arguments.
+/// Finds calls, with their arguments.
 fn calls(text: &str) -> Vec<(String, Vec<String>)> {
     let mut found = Vec::new();
     let mut rest = text;

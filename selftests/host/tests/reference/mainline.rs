@@ -1,39 +1,37 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Mainline's scheduler, written down a second time: `x86_schedule_events()` and
-//! `perf_assign_events()`, `arch/x86/events/core.c:797-1143`, as they are or without what is wrong
-//! with them.
+//! A copy of mainline's scheduler, `x86_schedule_events()` and `perf_assign_events()`,
+//! `arch/x86/events/core.c:797-1143`, with or without its defects.
 //!
-//! It shares nothing with `rust/logic`. No standard library: the module that calls the kernel's own
-//! functions includes it, too (`selftests/assign`).
+//! It shares no code with `rust/logic`, and uses no standard library: the module that calls the kernel's
+//! functions (`selftests/assign`) includes it, too.
 
-/// Events that a list may hold.
+/// The largest number of events.
 pub const MAX: usize = 64;
 
-/// First fixed counter (`INTEL_PMC_IDX_FIXED`).
+/// The first fixed counter (`INTEL_PMC_IDX_FIXED`).
 const FIXED: u32 = 32;
 
-/// What an event wants (`struct event_constraint`).
+/// The constraint of an event (`struct event_constraint`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Want {
-    /// The counters that will do (`idxmsk64`).
+    /// The counters that the event may have (`idxmsk64`).
     pub counters: u64,
     /// `EVENT_CONSTRAINT_OVERLAP`.
     pub overlap: bool,
-    /// `PERF_X86_EVENT_PAIR`: the next counter is taken as well.
+    /// `PERF_X86_EVENT_PAIR`: the event takes the next counter as well.
     pub pair: bool,
 }
 
-/// What is wrong with mainline.
+/// Mainline's defects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Defects {
-    /// `perf_sched_restore_state()` takes `nr_gp` from the saved state, which counts the counter
-    /// that it gives back.
+    /// `perf_sched_restore_state()` restores `nr_gp` from the saved state, which includes the counter that it
+    /// frees.
     pub nr_gp: bool,
-    /// It gives back the first counter of a pair alone ("XXX broken vs EVENT_PAIR").
+    /// `perf_sched_restore_state()` frees only the first counter of a pair ("XXX broken vs EVENT_PAIR").
     pub pair: bool,
-    /// Events that all keep their counters are not held against the limit on general-purpose
-    /// counters.
+    /// The limit on general-purpose counters is not checked if all events keep their counters.
     pub fast_path: bool,
 }
 
@@ -44,7 +42,7 @@ pub const AS_IS: Defects = Defects {
     fast_path: true,
 };
 
-/// Mainline as it is meant.
+/// Mainline without its defects.
 pub const MENDED: Defects = Defects {
     nr_gp: false,
     pair: false,
@@ -71,8 +69,8 @@ fn both(pair: bool, counter: u32) -> u64 {
     }
 }
 
-/// `perf_assign_events()`, called as `x86_schedule_events()` does: the limit is less by one for
-/// each pair. Gives the counters in the order of `wants`, or `None` if an event stays without.
+/// Assigns counters as `perf_assign_events()` does when `x86_schedule_events()` calls it, which lowers the
+/// limit by one for each pair. Returns the counters in the order of `wants`, or `None` if an event gets none.
 pub fn assign_events(wants: &[Want], gp_limit: u32, defects: Defects) -> Option<[u8; MAX]> {
     let weight = |event: usize| wants[event].counters.count_ones();
     let mut assigned = [u8::MAX; MAX];
@@ -159,7 +157,7 @@ pub fn assign_events(wants: &[Want], gp_limit: u32, defects: Defects) -> Option<
     }
 }
 
-/// `x86_schedule_events()`: the counters that the events had if all can keep them.
+/// Assigns counters as `x86_schedule_events()` does: the previous ones if all events can keep theirs.
 pub fn schedule_events(
     wants: &[Want],
     previous: &[Option<u8>],

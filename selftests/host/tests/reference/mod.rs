@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the scheduler is held against: a complete search, and mainline's algorithm.
+//! References for the scheduler: complete searches, mainline's algorithm, and the optimum of rotation.
 
 // Every test file includes this module, and none needs all of it.
 #![allow(dead_code)]
@@ -11,16 +11,16 @@ pub(crate) mod mainline;
 pub(crate) mod optimum;
 pub(crate) mod search;
 
-/// General-purpose counters, as bits.
+/// The mask of the general-purpose counters.
 pub(crate) const GP: u64 = 0xffff_ffff;
 
-/// Whether there is a counter for every one of `wants`, by trying everything.
+/// Returns whether all of `wants` fit, by trying all assignments.
 pub(crate) fn fits(wants: &[u64], gp_limit: u32) -> bool {
     fewest_gp(wants, 0).is_some_and(|needed| needed <= gp_limit)
 }
 
-/// The same for many events on few counters: keeps every set of counters that some assignment of
-/// the events so far uses.
+/// Returns the same as [`fits`], for many events on few counters: keeps the sets of counters that the
+/// assignments of the events so far use.
 pub(crate) fn fits_by_sets(wants: &[u64], gp_limit: u32) -> bool {
     let mut used = HashSet::from([0u64]);
     for want in wants {
@@ -38,7 +38,7 @@ pub(crate) fn fits_by_sets(wants: &[u64], gp_limit: u32) -> bool {
     !used.is_empty()
 }
 
-/// With how few general-purpose counters `wants` fit, if they do, by trying everything.
+/// Returns the smallest number of general-purpose counters on which `wants` fit, by trying all assignments.
 pub(crate) fn fewest_gp(wants: &[u64], used: u64) -> Option<u32> {
     let Some((first, rest)) = wants.split_first() else {
         return Some((used & GP).count_ones());

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The best shares of the time that groups of events can have: a linear program over all sets of
-//! groups that fit together, solved by the simplex method.
+//! The optimal shares of the time of rotating groups: a linear program over all sets of groups that fit
+//! together, solved by the simplex method.
 
-/// What can be had at best.
+/// The optimum.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Optimum {
-    /// The smallest share, if it is made as large as possible.
+    /// The largest possible smallest share.
     pub(crate) smallest: f64,
-    /// The mean number of counters in use, made as large as possible while that stays so.
+    /// The largest possible mean number of counters in use with that smallest share.
     pub(crate) busy: f64,
 }
 
-/// For groups of `sizes[group]` events each; `fits` says which sets of groups (a bit for each) fit.
+/// Returns the optimum for groups of `sizes[group]` events. `fits` tells whether a set of groups (a bit each)
+/// fits.
 pub(crate) fn optimum(sizes: &[usize], fits: impl Fn(u32) -> bool) -> Optimum {
     let sets: Vec<u32> = (1..1 << sizes.len()).filter(|set| fits(*set)).collect();
     let in_use = |set: u32| -> f64 {
@@ -20,11 +21,11 @@ pub(crate) fn optimum(sizes: &[usize], fits: impl Fn(u32) -> bool) -> Optimum {
         let used = groups.filter(|(group, _)| (set >> group) & 1 != 0);
         used.map(|(_, size)| *size as f64).sum()
     };
-    // Variables: the time of each set, and the smallest share, last. The latter goes first by far.
+    // Variables: the time of each set and, last and with by far the largest weight, the smallest share.
     const FIRST: f64 = 1e4;
     let mut goal: Vec<f64> = sets.iter().map(|set| in_use(*set)).collect();
     goal.push(FIRST);
-    // All times together are one at most. No group's is less than the smallest share.
+    // The times add up to at most 1. No group's share is less than the smallest.
     let mut rows = vec![(vec![1.0; sets.len()], 1.0)];
     rows[0].0.push(0.0);
     for group in 0..sizes.len() {
@@ -44,8 +45,8 @@ pub(crate) fn optimum(sizes: &[usize], fits: impl Fn(u32) -> bool) -> Optimum {
     }
 }
 
-/// The x >= 0 for which goal * x is greatest, with row * x <= limit for all rows; no limit is
-/// negative. By the tableau method, with Bland's rule, which ends.
+/// Returns the x >= 0 that maximises goal * x, with row * x <= limit for all rows; no limit is negative.
+/// Uses the tableau method, with Bland's rule so that it terminates.
 fn maximize(goal: &[f64], rows: &[(Vec<f64>, f64)]) -> Vec<f64> {
     const TINY: f64 = 1e-9;
     let (n, m) = (goal.len(), rows.len());

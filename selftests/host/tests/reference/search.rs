@@ -2,30 +2,30 @@
 
 //! A complete search for a placement, for up to eight general-purpose counters and four fixed ones.
 //!
-//! It shares nothing with `rust/logic`. No standard library: the module that calls the kernel's own
-//! functions includes it, too (`selftests/assign`).
+//! It shares no code with `rust/logic`, and uses no standard library: the module that calls the kernel's
+//! functions (`selftests/assign`) includes it, too.
 
 use super::mainline::Want;
 
 const GP: u32 = 8;
 const FIXED: u32 = 4;
 
-/// The counters that can be searched.
+/// The counters that the search supports.
 pub const COUNTERS: u64 = ((1 << GP) - 1) | (((1 << FIXED) - 1) << 32);
 
-/// Every set of counters that some placement of the events so far uses: a bit for each set.
+/// The sets of counters that the placements of the events so far use, a bit for each set.
 #[derive(Clone)]
 pub struct Placements([u64; 1 << (GP + FIXED - 6)]);
 
 impl Placements {
-    /// Those of no events: one, that uses no counter.
+    /// Returns the placements of no events: one, which uses no counter.
     pub fn none() -> Self {
         let mut sets = [0; 64];
         sets[0] = 1;
         Self(sets)
     }
 
-    /// With one event more.
+    /// Returns the placements with one event more.
     pub fn and(&self, want: &Want) -> Self {
         let mut next = [0; 64];
         for used in self.sets() {
@@ -43,7 +43,7 @@ impl Placements {
         Self(next)
     }
 
-    /// Whether one of them uses at most so many general-purpose counters.
+    /// Returns whether one placement uses at most `gp_limit` general-purpose counters.
     pub fn within(&self, gp_limit: u32) -> bool {
         self.sets()
             .any(|used| (used & ((1 << GP) - 1)).count_ones() <= gp_limit)
@@ -61,14 +61,14 @@ impl Placements {
     }
 }
 
-/// Whether there is a counter for every one of `wants`.
+/// Returns whether all of `wants` fit.
 pub fn fits(wants: &[Want], gp_limit: u32) -> bool {
     let none = Placements::none();
     let all = wants.iter().fold(none, |some, want| some.and(want));
     all.within(gp_limit)
 }
 
-/// Every event on counters of its own that will do, and not too many general-purpose ones.
+/// Returns whether each event has allowed counters of its own, within the limit.
 pub fn is_valid(wants: &[Want], gp_limit: u32, counters: &[u8]) -> bool {
     let mut used = 0u64;
     wants.len() <= counters.len()
@@ -82,7 +82,7 @@ pub fn is_valid(wants: &[Want], gp_limit: u32, counters: &[u8]) -> bool {
         && (used as u32).count_ones() <= gp_limit
 }
 
-/// The general-purpose counters and the fixed ones side by side.
+/// Packs the general-purpose and the fixed counters side by side.
 fn compact(counters: u64) -> u32 {
     let gp = counters as u32 & ((1 << GP) - 1);
     let fixed = (counters >> 32) as u32 & ((1 << FIXED) - 1);
