@@ -93,7 +93,7 @@ impl Policy {
 /// }
 /// let assignment = problem.solve().unwrap();
 /// // The first event can only have counter 3: the other three need 0 to 2.
-/// assert_eq!(assignment.get(0), CounterId::gp(3));
+/// assert_eq!(assignment.iter().next(), CounterId::gp(3));
 /// ```
 #[derive(Clone)]
 pub struct Problem {
@@ -130,11 +130,6 @@ pub struct Assignment {
 }
 
 impl Assignment {
-    /// Returns the counter of event number `event`, in the order of insertion; [`None`] beyond the last.
-    pub fn get(&self, event: usize) -> Option<CounterId> {
-        self.iter().nth(event)
-    }
-
     /// Returns the counters of the events, in the order of insertion.
     pub fn iter(&self) -> impl Iterator<Item = CounterId> + '_ {
         self.counters.0.iter().take(usize::from(self.len)).copied()

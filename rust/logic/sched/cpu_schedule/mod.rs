@@ -336,7 +336,7 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
     /// schedule.add("collected", any, None, &Limits::NONE).unwrap();
     ///
     /// schedule.clear();
-    /// assert!(schedule.is_empty() && schedule.is_programmed() && !schedule.in_txn());
+    /// assert!(schedule.is_empty() && !schedule.in_txn());
     /// assert_eq!(schedule.taken(), CounterMask::EMPTY);
     /// assert_eq!((schedule.leaving().count(), schedule.arriving().count()), (0, 0));
     /// ```
@@ -384,11 +384,6 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
     pub fn cancel(&mut self) {
         self.txn = false;
         self.drop_fresh();
-    }
-
-    /// Returns whether the plan is [programmed](Self::mark_programmed). Ignores removed events.
-    pub fn is_programmed(&self) -> bool {
-        self.unprogrammed.is_empty()
     }
 
     /// Returns the events that have to leave a counter, with that counter.
