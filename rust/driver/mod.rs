@@ -1,27 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The driver: takes decisions from [`logic`](crate::logic) and applies them through
-//! [`perf`](crate::perf) and [`x86`](crate::x86).
+//! The driver: applies the decisions of [`logic`](crate::logic) through [`perf`](crate::perf) and
+//! [`x86`](crate::x86).
 //!
 //! ```text
 //!  Called by the kernel                     State
-//!  machine     NMI, hotplug, suspend   ──►  core_pmu     a PMU: the state that its CPUs share
-//!              for all PMUs                 cpu          a CPU: its schedule and register shadow
-//!  event_init  perf_event_open()            pmi/shared   a CPU: the counters that a PMI handles
-//!  schedule    add, del, start, enable, …   event        an event
-//!  rotation    the end of an interval       unit/smt     a core: the counters of its threads
-//!  pmi         an overflow (NMI)            unit/tfa     counter 3, which TSX uses too
-//!  hotplug     a CPU comes up, goes down    unit/rdpmc   counters that user space reads
-//!  suspend     suspend, resume              unit/smi     counters that stop in firmware
-//!  sysfs       the PMU's files              hw           the registers
-//!  explain     reports in debugfs
+//!  machine     NMI, hotplug, suspend   ──►  core_pmu         a PMU: the state that its CPUs share
+//!              for all PMUs                 cpu              a CPU: its schedule and register shadow
+//!  event_init  perf_event_open()            pmi/shared       a CPU: the counters that a PMI handles
+//!  schedule    add, del, start, enable, …   rotation/known   a CPU: the demand of its contexts
+//!  rotation    the end of an interval       event            an event
+//!  pmi         an overflow (NMI)            unit/smt         a core: the counters of its threads
+//!  hotplug     a CPU comes up, goes down    unit/tfa         counter 3, which TSX uses too
+//!  suspend     suspend, resume              unit/rdpmc       counters that user space reads
+//!  sysfs       the PMU's files              unit/smi         counters that stop in firmware
+//!                                           hw               the registers
+//!  Reports
+//!  explain     refusals, failures and schedules in debugfs
+//!  errors      a refusal's errno
 //!
 //!  Once, at load
 //!  probe       CPUID and the counters  ──►  hw
 //!  takeover    the built-in driver's PMU
-//!  facilities  functions of the kernel that are not exported
-//!  announce    the lines in the log
-//!  errors      reason ──► errno
+//!  facilities  optional functions of the kernel and the machine
+//!  announce    the messages in the log
 //! ```
 //!
 //! # Access to the state
