@@ -4,7 +4,7 @@
  * counter of the same number on the core's other thread (errata BJ122, BV98,
  * HSD29). The driver gives such an event a counter that the sibling does not
  * use, and limits each thread to half of the counters while either thread has
- * such events. The variables named "exclusive" hold corrupting events.
+ * such events.
  *
  * Most events here are per-CPU events, so that only the driver decides when
  * they are on a counter. Rotation is off except in the tests of rotation.
