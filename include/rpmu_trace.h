@@ -105,7 +105,7 @@ TRACE_EVENT(refused,
 		  __entry->group, __entry->error, __entry->reason)
 );
 
-/* The CPU's timer has expired, and events have taken turns. */
+/* The CPU's timer has expired, and events have rotated. */
 TRACE_EVENT(rotate,
 	TP_PROTO(u32 counting, u32 wait),
 	TP_ARGS(counting, wait),

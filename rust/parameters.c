@@ -8,7 +8,7 @@
 
 static char *policy = "rpmu";
 module_param(policy, charp, 0444);
-MODULE_PARM_DESC(policy, "How events get counters: \"rpmu\" (default; what fits is never refused, who has had the least goes first) or \"mainline\" (as the built-in driver, without its defects)");
+MODULE_PARM_DESC(policy, "How events get counters: \"rpmu\" (default; sets that fit are never refused, groups with the least runtime go first) or \"mainline\" (as the built-in driver, without its defects)");
 
 const char *rpmu_helper_policy(void)
 {

@@ -4,7 +4,7 @@
  * addresses.
  *
  * They are called by way of static calls: these become direct jumps, which need
- * no ENDBR at the target (the kernel has sealed those of functions that nobody
+ * no ENDBR at the target (the kernel has sealed those of functions that nothing
  * calls by pointer) and no retpoline. Until they are bound they do nothing.
  */
 

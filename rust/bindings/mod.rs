@@ -22,7 +22,7 @@
 )]
 
 use kernel::ffi;
-// The key that says whether somebody traces is looked at by a macro of the kernel crate.
+// A macro of the kernel crate reads the key of a tracepoint.
 #[cfg(CONFIG_TRACEPOINTS)]
 pub use kernel::bindings::tracepoint;
 use pin_init::MaybeZeroable;

@@ -33,7 +33,7 @@ pub(super) fn bind_resched() -> bool {
         .inspect_err(|error| {
             pr_notice!(
                 "perf_pmu_resched() is out of reach ({error:?}): a counter that another CPU sets \
-                 free is taken when events take turns, not at once, and allow_tsx_force_abort \
+                 free is taken when events rotate, not at once, and allow_tsx_force_abort \
                  stays as it is\n"
             );
         })

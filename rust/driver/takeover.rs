@@ -38,7 +38,7 @@ pub(crate) fn find_predecessor() -> Result<Option<BuiltinPmu>> {
             return Err(e);
         }
         Err(e) => {
-            pr_err!("cannot find out who drives the PMU: {e:?}\n");
+            pr_err!("cannot find the driver of the PMU: {e:?}\n");
             return Err(e);
         }
     };

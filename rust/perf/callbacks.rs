@@ -118,7 +118,7 @@ impl<T: Operations> Callbacks<T> {
         if !was_disabled {
             Self::disable(pmu, &cx, disabled_by::CALLBACK);
         }
-        // SAFETY: It has just been disabled, or was, and whoever did so enables it after this has returned,
+        // SAFETY: It has just been disabled, or was, by a caller that enables it after this has returned,
         // on the same CPU. This is no NMI: all callers have asked.
         let cx = unsafe { PmuDisabled::new(cx) };
         f(&cx);
@@ -186,7 +186,7 @@ impl<T: Operations> Callbacks<T> {
                     pmu.pinned_closed();
                 }
             })?;
-            // SAFETY: In `event_init`, nobody but the PMU uses these fields of the event.
+            // SAFETY: In `event_init`, only the PMU uses these fields of the event.
             unsafe {
                 (*event).destroy = Some(Self::destroy_callback);
                 (*event).hw.state = STOPPED | UPTODATE;

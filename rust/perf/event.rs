@@ -92,7 +92,7 @@ impl<T: Operations> Event<T> {
             turn_place: AtomicU64::new(0),
         };
         let private = KBox::into_raw(KBox::new(private, GFP_KERNEL)?);
-        // SAFETY: In `event_init`, nobody but the PMU uses these fields of the event.
+        // SAFETY: In `event_init`, only the PMU uses these fields of the event.
         unsafe { (*event).pmu_private = private.cast() };
         Ok(())
     }
@@ -104,7 +104,7 @@ impl<T: Operations> Event<T> {
     ///
     /// To be called by the `destroy` callback, with its event.
     pub(super) unsafe fn detach(event: *mut bindings::perf_event) -> (bool, bool) {
-        // SAFETY: In `destroy`, nobody but the PMU uses the event any more.
+        // SAFETY: In `destroy`, only the PMU still uses the event.
         let private = unsafe { ptr::replace(&raw mut (*event).pmu_private, ptr::null_mut()) };
         // SAFETY: By the type invariant the pointer comes from `KBox::into_raw` in `attach()`, and
         // `destroy` is called once for every successful `event_init`.
@@ -355,14 +355,14 @@ impl<'a, T: Operations> NewEvent<'a, T> {
 
     /// Returns the attributes.
     pub fn attr(&self) -> Attr<'a> {
-        // SAFETY: By the type invariant the event is valid, and nobody changes its attributes
+        // SAFETY: By the type invariant the event is valid, and its attributes do not change
         // while it is being opened.
         Attr::new(unsafe { &(*self.0).attr })
     }
 
     /// Sets the first period, of which all is left.
     pub fn set_period(&self, period: u64) {
-        // SAFETY: By the type invariant the event is valid, and being opened: nobody else uses these
+        // SAFETY: By the type invariant the event is valid, and being opened: only the PMU uses these
         // fields.
         unsafe {
             let hw = &raw mut (*self.0).hw;

@@ -123,7 +123,7 @@ fn new_file(name: &CStr, mode: u16) -> bindings::perf_pmu_events_attr {
     let mut file: bindings::perf_pmu_events_attr = pin_init::zeroed();
     file.attr.attr.name = name.as_char_ptr();
     file.attr.attr.mode = mode;
-    // SAFETY: It gives the attribute, which is valid and nobody else's, a lock class that is static.
+    // SAFETY: It gives the attribute, which is valid and has one owner, a lock class that is static.
     unsafe { bindings::rpmu_helper_sysfs_attr_init(&mut file.attr.attr) };
     file
 }

@@ -186,7 +186,7 @@ impl<T: Operations> Pmu<T> {
     ///
     /// `ENOMEM`, and nothing has to be done. Process context.
     pub(in crate::perf) fn pinned_opened(&self) -> Result<bool> {
-        // SAFETY: The current task is there while it runs; nobody else changes this flag.
+        // SAFETY: The current task exists while it runs; no other task changes this flag.
         let flags = unsafe { ptr::read_volatile(&raw const (*Task::current_raw()).flags) };
         if !self.internals.retries_pinned.load(Relaxed) || flags & kernel::bindings::PF_KTHREAD != 0
         {
@@ -231,7 +231,7 @@ impl<T: Operations> Work<T> {
             flags,
         )?;
         user.was_used.store(true, Relaxed);
-        // INVARIANT: Whoever ends the watch, and may free the PMU then, waits until this is 0, after the last
+        // INVARIANT: The end of the watch, after which the PMU may be freed, waits until this is 0, after the last
         // event and the last handler of a probe, one of which calls this.
         user.pending.fetch_add(1, Relaxed);
         let work = KBox::into_raw(work);
@@ -330,7 +330,7 @@ impl<T: Operations> Probe<T> {
 
     fn enable(&self) -> Result {
         // SAFETY: By the type invariant. This is process context, and no lock is held but that of
-        // `UserProbes`, which nobody takes within another.
+        // `UserProbes`, which is never taken within another.
         to_result(unsafe { bindings::rpmu_helper_enable_kretprobe(self.0.raw.get()) })
     }
 

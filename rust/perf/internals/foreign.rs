@@ -99,7 +99,7 @@ impl BuiltinPmu {
     /// During the attempt events do not rotate. Process context.
     pub fn unregister(self) -> Result<UnregisteredPmu, (Self, Error)> {
         let pmu = self.0.as_ptr();
-        // SAFETY: The PMU is registered, and nobody else unregisters it.
+        // SAFETY: The PMU is registered, and only this unregisters it.
         unsafe { rotation::stop(pmu) };
         // SAFETY: The PMU is registered, and never freed.
         match to_result(unsafe { bindings::perf_pmu_unregister(pmu) }) {

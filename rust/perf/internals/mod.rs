@@ -46,7 +46,7 @@ const ACTIVE: bindings::perf_event_state = bindings::perf_event_state_PERF_EVENT
 
 /// Decisions of a driver that the perf core itself does not ask for.
 pub trait InternalOperations: Sized {
-    /// Puts the groups that take turns into the order in which they are to be offered.
+    /// Puts the groups that rotate into the order in which they are to be offered.
     ///
     /// Called when an interval is over, before groups are taken off this CPU and offered anew.
     fn end_interval(&self, cx: &IntervalEnd<'_, Self>)

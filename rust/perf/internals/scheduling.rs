@@ -238,7 +238,7 @@ impl<'a, T: Operations> IntervalEnd<'a, T> {
     /// Keeps the perf core from changing the order of the context's groups this time.
     pub fn keep_order(&self, context: &Context<'_, T>) {
         let offers = &self.pmu().cpu_state(self).internals.offers;
-        // SAFETY: The context is locked, and until then the perf core enables the PMU again. Who sets
+        // SAFETY: The context is locked, and until then the perf core enables the PMU again. Code that sets
         // the field or clears it holds the lock.
         unsafe { offers.keep_order((*context.0).ctx) };
     }

@@ -362,7 +362,7 @@ fn a_counter_is_given_away_switched_off() {
         .shadow
         .give_away(gp(3), |w| writes.push((w.register, w.value)));
     assert_eq!(recorder.take(), [(Register::EventSelect(gp(3)), 0)]);
-    // Whoever comes back is programmed anew.
+    // An event that comes back is programmed anew.
     recorder.start(gp(3), BRANCHES, 7);
     let select = BRANCHES.enabled();
     assert_eq!(recorder.take(), [(Register::EventSelect(gp(3)), select)]);
