@@ -61,10 +61,11 @@ void rpmu_helper_init_task_work(struct callback_head *work,
 	init_task_work(work, func);
 }
 
-/* For the current task. */
+/* For the current task, in process context or in the handler of a probe. */
 int rpmu_helper_task_work_add(struct callback_head *work)
 {
-	return task_work_add(current, work, TWA_RESUME);
+	return task_work_add(current, work,
+			     in_nmi() ? TWA_NMI_CURRENT : TWA_RESUME);
 }
 
 void rpmu_helper_synchronize_rcu_tasks(void)

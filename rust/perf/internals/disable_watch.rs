@@ -42,7 +42,6 @@ use core::{
     ptr::{self, with_exposed_provenance_mut},
 };
 use kernel::{
-    alloc::Flags,
     error::to_result,
     new_mutex,
     prelude::*,
@@ -88,7 +87,9 @@ impl<T: Operations> DisableWatch<T> {
                 Err(error) => return Err(error),
             }
         }
-        *pmu.internals.user_probes.probes.lock() = probes;
+        let user = &pmu.internals.user_probes;
+        user.vain.pmu.store(Arc::as_ptr(&pmu).cast_mut(), Relaxed);
+        *user.probes.lock() = probes;
         pmu.internals.retries_pinned.store(true, Relaxed);
         Ok(Self { _probe: probe, pmu })
     }
@@ -133,6 +134,8 @@ pub(in crate::perf) struct UserProbes<T: Operations> {
     pending: Atomic<usize>,
     /// Whether there has been any.
     was_used: Atomic<bool>,
+    /// The work of the task that calls a function in vain.
+    vain: VainWork<T>,
 }
 
 impl<T: Operations> UserProbes<T> {
@@ -144,6 +147,11 @@ impl<T: Operations> UserProbes<T> {
             open: Atomic::new(0),
             pending: Atomic::new(0),
             was_used: Atomic::new(false),
+            vain: VainWork {
+                head: Opaque::zeroed(),
+                queued: Atomic::new(false),
+                pmu: Atomic::new(ptr::null_mut()),
+            },
         })
     }
 
@@ -195,7 +203,7 @@ impl<T: Operations> Pmu<T> {
         let user = &self.internals.user_probes;
         user.open.fetch_add(1, ordering::Full);
         if !user.enabled.load(ordering::Acquire) {
-            Work::add(self, GFP_KERNEL).inspect_err(|_| self.pinned_closed())?;
+            Work::add(self).inspect_err(|_| self.pinned_closed())?;
         }
         Ok(true)
     }
@@ -220,15 +228,15 @@ impl<T: Operations> Work<T> {
     /// Adds work to the current task, which must not be a kernel thread. A task that exits does not get
     /// it, as it does not return to user mode.
     ///
-    /// `ENOMEM`. Not in an interrupt.
-    fn add(pmu: &Pmu<T>, flags: Flags) -> Result {
+    /// `ENOMEM`. Process context.
+    fn add(pmu: &Pmu<T>) -> Result {
         let user = &pmu.internals.user_probes;
         let work = KBox::new(
             Self {
                 head: Opaque::zeroed(),
                 pmu,
             },
-            flags,
+            GFP_KERNEL,
         )?;
         user.was_used.store(true, Relaxed);
         // INVARIANT: The end of the watch, after which the PMU may be freed, waits until this is 0, after the last
@@ -260,17 +268,83 @@ impl<T: Operations> Work<T> {
         // SAFETY: By the type invariant.
         let pmu = unsafe { &*work.pmu };
         drop(work);
-        if let Err(error) = pmu.internals.user_probes.update() {
+        pmu.do_work();
+    }
+}
+
+/// The same work for a task that has called a function in vain. A handler of a probe adds it, which may
+/// be in NMI context (`exc_int3()`, `arch/x86/kernel/traps.c`) and must not allocate memory, so there is
+/// one for all tasks.
+///
+/// # Invariants
+///
+/// While `queued` is set, `head` belongs to the task whose work it is. `pmu` is that of the
+/// [`UserProbes`] that this is in, once there are probes.
+struct VainWork<T: Operations> {
+    head: Opaque<bindings::callback_head>,
+    queued: Atomic<bool>,
+    pmu: Atomic<*mut Pmu<T>>,
+}
+
+// SAFETY: By the type invariant one task at a time uses `head`; the rest is `Send`.
+unsafe impl<T: Operations> Send for VainWork<T> {}
+
+// SAFETY: As above, and the rest is `Sync`.
+unsafe impl<T: Operations> Sync for VainWork<T> {}
+
+impl<T: Operations> VainWork<T> {
+    /// Adds the work to the current task, unless another task has it.
+    ///
+    /// To be called by a handler of a probe that users call. Any context.
+    fn add(user: &UserProbes<T>) {
+        let this = &user.vain;
+        if this.queued.cmpxchg(false, true, ordering::Full).is_err() {
+            return;
+        }
+        user.was_used.store(true, Relaxed);
+        // As in `Work::add()`.
+        user.pending.fetch_add(1, Relaxed);
+        // SAFETY: INVARIANT: `head` is this caller's, as `queued` has just been set, and stays where it
+        // is: the end of the watch waits until `pending` is 0.
+        let ret = unsafe {
+            bindings::rpmu_helper_init_task_work(this.head.get(), Some(Self::run));
+            bindings::rpmu_helper_task_work_add(this.head.get())
+        };
+        if ret != 0 {
+            // INVARIANT: The task has not taken it.
+            this.queued.store(false, ordering::Release);
+            user.pending.fetch_sub(1, ordering::Release);
+        }
+    }
+
+    /// # Safety
+    ///
+    /// For the kernel to call, with the `head` that [`add`](Self::add) has given to the task.
+    unsafe extern "C" fn run(head: *mut bindings::callback_head) {
+        let head = Opaque::cast_from(head.cast_const());
+        // SAFETY: By this function's requirements; the end of the watch waits for this.
+        let this = unsafe { &*kernel::container_of!(head, Self, head) };
+        // SAFETY: By the type invariant; the PMU stays as `this` does.
+        let pmu = unsafe { &*this.pmu.load(Relaxed) };
+        // INVARIANT: The kernel has let go of `head` before it called this.
+        this.queued.store(false, ordering::Release);
+        pmu.do_work();
+    }
+}
+
+impl<T: Operations> Pmu<T> {
+    /// Does the work of a task that [`Work`] or [`VainWork`] has given it.
+    fn do_work(&self) {
+        let user = &self.internals.user_probes;
+        if let Err(error) = user.update() {
             kernel::pr_warn_once!(
                 "perf_ioctl() cannot be watched ({error:?}): pinned events that find no counter stay in \
                  the error state until they are enabled again\n"
             );
-            pmu.internals.retries_pinned.store(false, Relaxed);
+            self.internals.retries_pinned.store(false, Relaxed);
         }
-        pmu.internals
-            .user_probes
-            .pending
-            .fetch_sub(1, ordering::Release);
+        // The last access: the end of the watch waits for it.
+        user.pending.fetch_sub(1, ordering::Release);
     }
 }
 
@@ -457,10 +531,10 @@ unsafe fn is_vain<T: Operations>(instance: *mut bindings::kretprobe_instance) ->
     let Some((pmu, _)) = (unsafe { of_instance::<T>(instance) }) else {
         return false;
     };
-    let vain = pmu.internals.user_probes.is_vain();
-    if vain && pmu.internals.user_probes.enabled.load(Relaxed) {
-        // Without memory the next one does it.
-        let _ = Work::add(pmu, GFP_NOWAIT);
+    let user = &pmu.internals.user_probes;
+    let vain = user.is_vain();
+    if vain && user.enabled.load(Relaxed) {
+        VainWork::add(user);
     }
     vain
 }
