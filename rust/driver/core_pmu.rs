@@ -16,19 +16,19 @@ use kernel::prelude::*;
 pub(crate) struct Driver {
     pub(super) hardware: Hardware,
     pub(super) cpus: PerCpu<Cpu>,
-    /// Whether overflows can become samples.
+    /// Set if overflows can become samples.
     pub(super) samples: bool,
     /// Counter 3 where TSX transactions use it too.
     pub(super) tfa: Tfa,
     /// The last events that were refused, and why.
     pub(super) refusals: Refusals,
-    /// Whether the threads of a core must agree on the counters and registers that each uses.
+    /// Set if the threads of a core must agree on the counters and registers that each uses.
     pub(super) shares_a_core: bool,
     /// User space's access to counters by `rdpmc`.
     pub(super) user_read: UserRead,
-    /// Whether counters stop in system management mode.
+    /// The setting of `freeze_on_smi`: stops counters in system management mode.
     pub(super) smi: Smi,
-    /// Whether another CPU can be made to schedule its events anew.
+    /// Set if this driver can make another CPU schedule its events anew.
     pub(super) can_resched: bool,
 }
 

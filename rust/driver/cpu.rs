@@ -41,9 +41,9 @@ pub(super) struct Own {
     pub(super) schedule: KBox<CpuSchedule<EventId>>,
     /// The values of the registers.
     pub(super) shadow: Shadow,
-    /// Whether the schedule has changed since it was programmed.
+    /// Set if the schedule has changed since it was programmed.
     pub(super) changed: bool,
-    /// Whether TSX transactions are made to abort.
+    /// Makes TSX transactions abort while events use counter 3.
     pub(super) tfa: tfa::CpuState,
     /// Caches the demands of the groups that rotate.
     pub(super) rotation: RotationState,

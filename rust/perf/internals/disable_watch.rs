@@ -239,8 +239,8 @@ impl<T: Operations> Work<T> {
             GFP_KERNEL,
         )?;
         user.was_used.store(true, Relaxed);
-        // INVARIANT: The end of the watch, after which the PMU may be freed, waits until this is 0, after the last
-        // event and the last handler of a probe, one of which calls this.
+        // INVARIANT: The end of the watch, after which the PMU may be freed, waits until this is 0. There are
+        // no more events then, so that nothing calls this.
         user.pending.fetch_add(1, Relaxed);
         let work = KBox::into_raw(work);
         // SAFETY: `head` is the first part of what has just been allocated, and stays until `run()` has
@@ -302,7 +302,7 @@ impl<T: Operations> VainWork<T> {
             return;
         }
         user.was_used.store(true, Relaxed);
-        // As in `Work::add()`.
+        // The end of the watch waits until this is 0, when the probes and so their handlers have gone.
         user.pending.fetch_add(1, Relaxed);
         // SAFETY: INVARIANT: `head` is this caller's, as `queued` has just been set, and stays where it
         // is: the end of the watch waits until `pending` is 0.
