@@ -214,6 +214,9 @@ impl Driver {
 
     #[inline(never)]
     fn release_claim(&self, cx: &PmuDisabled<'_, Self>, seat: Seat, own: &mut Own) {
+        if cx.has_waiting_pinned() {
+            own.smt.note_pinned_waits();
+        }
         let Some(release) = own.smt.release(&mut own.schedule) else {
             return;
         };

@@ -131,6 +131,8 @@ pub struct Needs {
     pub(in crate::logic) want: Option<(ThreadUsage, u64)>,
     /// Whether that is a pinned group, which does not rotate.
     pub(in crate::logic) is_pinned: bool,
+    /// Set if a pinned group waits for room, refused now or before.
+    pub(in crate::logic) has_pinned: bool,
 }
 
 impl Needs {

@@ -89,6 +89,29 @@ struct Seat {
     standing: Option<Standing>,
     /// How often in a row the sibling kept the right of way.
     denied: u8,
+    /// Number of releases, of either thread, since this one lacked anything.
+    silence: u16,
+    /// How often the seat was [cleared](Core::doubt_sibling) after a long silence.
+    doubts: u8,
+}
+
+impl Seat {
+    /// Returns whether the thread neither waits nor wants anything, and has lacked nothing lately.
+    #[inline]
+    const fn is_quiet(&self) -> bool {
+        self.waiting.is_none() && self.want.is_none() && self.standing.is_none()
+    }
+
+    /// Counts a release after which the thread lacks nothing new. Returns whether that was so for long
+    /// although the seat is not quiet.
+    fn is_silent_for_long(&mut self) -> bool {
+        if self.is_quiet() {
+            self.doubts = 0;
+            return false;
+        }
+        self.silence = self.silence.saturating_add(1);
+        self.silence >> self.doubts >= LONG_SILENCE
+    }
 }
 
 /// Number of times that a thread is denied the right of way in a row at most. Shares alone could keep it
@@ -99,6 +122,12 @@ const MOST_DENIALS: u8 = 8;
 /// their groups are forgotten and need no updates. While they contend, wants come at every other interval
 /// or so.
 const LONG_CALM: u8 = 64;
+
+/// Number of releases after which a thread that lacks nothing new may have nothing left to wait for. It
+/// doubles with each doubt, up to [`MOST_DOUBTS`] times, so that a group which really waits costs its
+/// sibling next to nothing.
+const LONG_SILENCE: u16 = 64;
+const MOST_DOUBTS: u8 = 9;
 
 /// The right of way.
 #[derive(Clone, Copy, Debug)]
@@ -166,6 +195,8 @@ impl Core {
             want: None,
             standing: None,
             denied: 0,
+            silence: 0,
+            doubts: 0,
         };
         Self {
             seats: [seat; 2],
@@ -319,7 +350,10 @@ impl Core {
 
     /// Records that `thread` could not place an event because of the present limits.
     pub fn wait(&mut self, thread: Thread) {
-        self.seat_mut(thread).waiting = Some(self.limits(thread));
+        let limits = self.limits(thread);
+        let seat = self.seat_mut(thread);
+        seat.waiting = Some(limits);
+        seat.silence = 0;
     }
 
     /// Records that the plan of `thread` is programmed: `usage` is all that it uses, and it lacked `needs`.
@@ -338,6 +372,9 @@ impl Core {
         let sibling = thread.sibling();
         let seat = self.seat_mut(thread);
         seat.usage = usage;
+        if needs.refused() {
+            seat.silence = 0;
+        }
         // A pinned group that was refused is not tried before the sibling has made way.
         let is_kept = |way: Way| way.thread == thread && way.is_pinned && !way.is_clear;
         if needs.is_pinned || !self.way.is_some_and(is_kept) {
@@ -399,7 +436,41 @@ impl Core {
             }
             _ => {}
         }
-        self.wakes_sibling(thread)
+        let woken = self.wakes_sibling(thread);
+        self.doubt(thread, needs.has_pinned);
+        woken.or_else(|| self.doubt_sibling(thread))
+    }
+
+    /// Ends the waiting of `thread` if it has lacked nothing for long. Groups that rotate are tried again at
+    /// the end of the interval without being woken, pinned ones are not.
+    fn doubt(&mut self, thread: Thread, has_pinned: bool) {
+        let seat = self.seat_mut(thread);
+        if seat.waiting.is_some() && !has_pinned && seat.is_silent_for_long() {
+            seat.waiting = None;
+        }
+    }
+
+    /// Clears what the sibling of `thread` waits for and wants, if it has lacked nothing for long. Returns its
+    /// CPU then, which has to schedule again, so that it waits anew if it still lacks anything.
+    ///
+    /// A refused event leaves without a callback: the perf core calls none for events that are not on the CPU
+    /// (`event_sched_out()`, `kernel/events/core.c:2469`). So the sibling may wait for an event that has
+    /// gone.
+    fn doubt_sibling(&mut self, thread: Thread) -> Option<u32> {
+        let sibling = thread.sibling();
+        let seat = self.seat_mut(sibling);
+        if !seat.is_silent_for_long() {
+            return None;
+        }
+        let cpu = seat.cpu;
+        *seat = Seat {
+            cpu,
+            usage: seat.usage,
+            doubts: seat.doubts.saturating_add(1).min(MOST_DOUBTS),
+            ..Seat::default()
+        };
+        self.way.take_if(|way| way.thread == sibling);
+        cpu
     }
 
     /// Does what [`release`](Self::release) does for a `thread` that [lacked nothing](Needs::is_empty), whose
@@ -407,9 +478,7 @@ impl Core {
     /// does not if a thread waits, wants anything or has the right of way.
     #[inline]
     pub fn release_plain(&mut self, thread: Thread, used: CounterMask) -> bool {
-        let is_quiet =
-            |seat: &Seat| seat.waiting.is_none() && seat.want.is_none() && seat.standing.is_none();
-        if self.way.is_some() || !self.seats.iter().all(is_quiet) {
+        if self.way.is_some() || !self.seats.iter().all(Seat::is_quiet) {
             return false;
         }
         let seat = self.seat_mut(thread);

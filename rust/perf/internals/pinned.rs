@@ -75,6 +75,10 @@ impl Waiting {
         self.forget_if(|it| ptr::eq(it, event));
     }
 
+    fn is_empty(&self) -> bool {
+        self.0.iter().all(|slot| slot.load(Relaxed).is_null())
+    }
+
     /// Clears the slots of the events for which `f` returns true.
     pub(in crate::perf) fn forget_if(&self, f: impl Fn(*mut bindings::perf_event) -> bool) {
         for slot in &self.0 {
@@ -116,6 +120,11 @@ impl<'a, T: Operations> OnCpu<'a, T> {
     /// Returns the groups that wait.
     fn waiting(&self) -> &'a Waiting {
         &self.pmu().cpu_state(self).internals.waiting
+    }
+
+    /// Returns whether [`Pmu::resched`] of this CPU has pinned groups to try again.
+    pub fn has_waiting_pinned(&self) -> bool {
+        !self.waiting().is_empty()
     }
 
     /// Returns whether the event with the given id is in a pinned group; `false` if it is not on this CPU.

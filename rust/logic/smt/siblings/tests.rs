@@ -333,6 +333,81 @@ fn the_right_of_way_ends_with_the_thread() {
     }
 }
 
+/// Releases of the first thread, which lacks nothing, until it wakes the second one.
+fn releases_until_the_sibling_is_woken(core: &mut Core) -> u32 {
+    let usages = [using(0b1), using(0b11)].into_iter().cycle();
+    let mut wakes = |usage| core.release(FIRST, usage, &Needs::default(), false, || 1) == Some(4);
+    u32::try_from(usages.take(100_000).take_while(|it| !wakes(*it)).count()).unwrap() + 1
+}
+
+#[test]
+fn a_thread_that_tells_nothing_any_more_is_forgotten() {
+    let refused = wanting(using(0b1110), 0);
+    let mut waits = full_core();
+    waits.set_usage(FIRST, corrupting(0b1));
+    waits.wait(SECOND);
+    let mut wants = full_core();
+    wants.set_usage(FIRST, corrupting(0b1));
+    wants.release(SECOND, using(0), &refused, false, || 1);
+    // Its events go when the sibling has made way, and before it has seen that.
+    let mut has_way = wants.clone();
+    has_way.release(SECOND, using(0), &refused, true, || 1);
+    let yields = Needs {
+        yields: true,
+        ..Needs::default()
+    };
+    has_way.release(FIRST, corrupting(0b1), &yields, false, || 1);
+    assert!(has_way.yields(FIRST));
+
+    for mut core in [waits, wants, has_way] {
+        // So that looser limits do not wake it.
+        core.seat_mut(SECOND).waiting = Some(Limits::NONE);
+        let releases = releases_until_the_sibling_is_woken(&mut core);
+        assert_eq!(releases, u32::from(LONG_SILENCE));
+        assert!(!core.yields(FIRST) && !core.is_contended());
+        assert!(core.release_plain(FIRST, mask(0b1)));
+    }
+}
+
+#[test]
+fn a_thread_ends_its_own_waiting_but_not_that_of_pinned_groups() {
+    for has_pinned in [false, true] {
+        let mut core = full_core();
+        core.set_usage(SECOND, corrupting(0b1));
+        core.wait(FIRST);
+        let needs = Needs {
+            has_pinned,
+            ..Needs::default()
+        };
+        for i in 0..LONG_SILENCE {
+            assert!(!core.release_plain(FIRST, mask(0b10)), "{i}");
+            core.release(FIRST, using(0b10), &needs, false, || 1);
+        }
+        assert_eq!(core.release_plain(FIRST, mask(0b10)), !has_pinned);
+    }
+}
+
+#[test]
+fn a_thread_that_waits_for_long_is_woken_ever_more_rarely() {
+    let mut core = full_core();
+    for doubts in (0..=MOST_DOUBTS).chain([MOST_DOUBTS]) {
+        core.wait(SECOND);
+        core.seat_mut(SECOND).waiting = Some(Limits::NONE);
+        let releases = releases_until_the_sibling_is_woken(&mut core);
+        assert_eq!(releases, u32::from(LONG_SILENCE) << doubts);
+    }
+    // Not while it takes part.
+    core.wait(SECOND);
+    for _ in 0..100_000 {
+        core.seat_mut(SECOND).waiting = Some(Limits::NONE);
+        assert_eq!(
+            core.release(FIRST, using(0b1), &Needs::default(), false, || 1),
+            None
+        );
+        core.wait(SECOND);
+    }
+}
+
 #[test]
 fn no_thread_is_woken_by_usage_that_grows_or_stays() {
     let mut core = full_core();
