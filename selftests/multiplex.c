@@ -565,6 +565,21 @@ static int open_rotating(struct __test_metadata *_metadata, int fds[10])
 	return nr;
 }
 
+/* Opens groups of three, one more than fit, so that a counter or two are left for others. */
+static int open_threes(struct __test_metadata *_metadata, int fds[12])
+{
+	struct perf_event_attr attr = counting_anywhere(PERF_TYPE_RAW, RAW_BRANCHES);
+	int i, nr = 3 * (gp_counters() / 3 + 1);
+
+	ASSERT_GE(12, nr);
+	attr.disabled = 0;
+	for (i = 0; i < nr; i++) {
+		fds[i] = perf_open_self(&attr, i % 3 ? fds[i - i % 3] : -1);
+		ASSERT_LE(0, fds[i]);
+	}
+	return nr;
+}
+
 /*
  * A software leader of a group with an event of the PMU stays enabled when
  * another event joins: it is not moved to the PMU's context a second time.
@@ -573,11 +588,11 @@ TEST_F(multiplex, leader_is_joined_at_once)
 {
 	struct perf_event_attr clock = counting(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK);
 	struct perf_event_attr attr = counting_anywhere(PERF_TYPE_RAW, RAW_BRANCHES);
-	int i, j, lead, sibling[2], fds[10], nr;
+	int i, j, lead, sibling[2], fds[12], nr;
 	struct one_count before, after;
 
 	for (i = 0; i < 20; i++) {
-		nr = open_rotating(_metadata, fds);
+		nr = open_threes(_metadata, fds);
 		/* Opened disabled: a move would disable it again. */
 		lead = perf_open_self(&clock, -1);
 		ASSERT_LE(0, lead);
