@@ -755,7 +755,7 @@ TEST_F(ht_rotation, pinned_event_makes_no_way)
 TEST_F(ht_rotation, counts_beside_rotation)
 {
 	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
-	const unsigned long passes = 12000000;
+	const unsigned long passes = 36000000;
 	int fd[6], corrupting, i;
 	struct one_count count;
 	pid_t noise;
