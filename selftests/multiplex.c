@@ -605,10 +605,11 @@ TEST_F(multiplex, leader_is_joined_at_once)
 				continue;
 			ASSERT_EQ(0, ioctl(lead, PERF_EVENT_IOC_ENABLE, 0));
 			/* In two rounds of four, the events rotate before the next one joins. */
-			do {
+			ASSERT_TRUE(read_one(lead, &before));
+			while (i & 2 && before.enabled < 40000000) {
 				branch_loop(PASSES);
 				ASSERT_TRUE(read_one(lead, &before));
-			} while (i & 2 && before.enabled < 40000000);
+			}
 		}
 		ASSERT_TRUE(read_one(lead, &before));
 		branch_loop(PASSES);

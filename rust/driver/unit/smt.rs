@@ -214,12 +214,12 @@ impl Driver {
 
     #[inline(never)]
     fn release_claim(&self, cx: &PmuDisabled<'_, Self>, seat: Seat, own: &mut Own) {
-        if cx.has_waiting_pinned() {
-            own.smt.note_pinned_waits();
-        }
-        let Some(release) = own.smt.release(&mut own.schedule) else {
+        let Some(mut release) = own.smt.release(&mut own.schedule) else {
             return;
         };
+        if cx.has_waiting_pinned() {
+            release.note_pinned_waits();
+        }
         let is_over = cx.is_rotation();
         let Some(mut core) = self.core(seat, cx.irqs()) else {
             return;

@@ -192,11 +192,6 @@ impl ThreadState {
         self.needs.refuse_pinned(schedule.take_wish());
     }
 
-    /// Records that a pinned group waits for room, and has to be woken when there is some.
-    pub fn note_pinned_waits(&mut self) {
-        self.needs.has_pinned = true;
-    }
-
     /// Takes note that the plan in `schedule` is programmed. Returns the counters that it uses if the core
     /// needs to know no more: no event needs anything else that the threads share, and nothing was lacking.
     #[inline]
@@ -263,6 +258,11 @@ pub struct Told {
 }
 
 impl Release {
+    /// Records that a pinned group waits for room, and has to be woken when there is some.
+    pub fn note_pinned_waits(&mut self) {
+        self.needs.has_pinned = true;
+    }
+
     /// Tells the core. At the end of an interval (`is_over`), the right of way may change; `now` is the time in
     /// nanoseconds.
     pub fn tell(
