@@ -36,13 +36,6 @@
 
 const char *rpmu_helper_policy(void); /* rust/parameters.c */
 
-/* rust/builtin.c */
-bool rpmu_helper_knows_builtin(void);
-int rpmu_helper_builtin_cntval_bits(void *pmu);
-int *rpmu_helper_builtin_attr_rdpmc(void *pmu);
-unsigned long *rpmu_helper_builtin_attr_freeze_on_smi(void *pmu);
-unsigned long *rpmu_helper_builtin_dirty(void __percpu *events);
-
 /* bindgen does not evaluate BIT(). */
 static const int RUST_CONST_HELPER_PERF_EV_CAP_SOFTWARE = PERF_EV_CAP_SOFTWARE;
 static const u32 RUST_CONST_HELPER_PERF_EVENT_IOC_DISABLE = PERF_EVENT_IOC_DISABLE;

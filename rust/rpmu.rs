@@ -43,6 +43,10 @@ module! {
             default: true,
             description: "Work around errata BJ122, BV98, HSD29 where cores have two threads (default: 1)",
         },
+        trust_layouts: bool {
+            default: false,
+            description: "Load into a kernel without BTF, whose structures cannot be compared with those that rpmu.ko was built for (default: 0)",
+        },
         max_period: u64 {
             default: 0,
             description: "For tests: counters overflow after so many events (>= 1000; 0: as late as they can)",
@@ -77,7 +81,9 @@ impl kernel::Module for Rpmu {
             kern::parameter::policy(),
             module_parameters::max_period.value(),
         )?;
-        let machine = driver::Machine::new(hardware, module_parameters::ht_workaround.value())?;
+        let builtin = driver::check_layouts(module_parameters::trust_layouts.value())?;
+        let ht_workaround = module_parameters::ht_workaround.value();
+        let machine = driver::Machine::new(hardware, ht_workaround, builtin)?;
         let predecessor = driver::find_predecessor()?;
 
         // From here on, an error undoes the steps before by dropping their results.

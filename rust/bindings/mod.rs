@@ -33,6 +33,7 @@ type __kernel_ssize_t = isize;
 type __kernel_ptrdiff_t = isize;
 
 pub(crate) mod inline;
+pub(crate) mod layouts;
 
 include!(env!("RPMU_BINDINGS"));
 

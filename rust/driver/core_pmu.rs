@@ -9,7 +9,7 @@ use super::{
     hw::Hardware,
     unit::{rdpmc::UserRead, smi::Smi, smt::seat, tfa::Tfa},
 };
-use crate::{kern::percpu::PerCpu, perf};
+use crate::{kern::percpu::PerCpu, perf, x86::builtin};
 use kernel::prelude::*;
 
 /// The driver of a core PMU, as the perf core sees it.
@@ -42,9 +42,13 @@ impl Driver {
     // Each CPU's state, 5 KiB, passes through the stack. That space must be free again when the perf core
     // is called.
     #[inline(never)]
-    pub(super) fn new(hardware: Hardware, ht_workaround: bool) -> Result<Self> {
+    pub(super) fn new(
+        hardware: Hardware,
+        ht_workaround: bool,
+        builtin: Option<builtin::Layout>,
+    ) -> Result<Self> {
         let cpus = PerCpu::new(|cpu| Cpu::new(cpu, &hardware))?;
-        let user_read = UserRead::new(hardware.pmu.capabilities.width.bits())?;
+        let user_read = UserRead::new(hardware.pmu.capabilities.width.bits(), builtin)?;
         let shares_a_core = seat::is_needed(hardware.pmu.model, ht_workaround);
         let tsx_uses_counter = hardware.pmu.capabilities.tsx_uses_counter_3;
         Ok(Self {

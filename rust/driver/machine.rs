@@ -12,6 +12,7 @@ use crate::{
     kern::{self, cpu::on_each_cpu},
     perf,
     x86::{
+        builtin,
         nmi::{self, NmiContext},
         reserve::Reservation,
     },
@@ -25,12 +26,16 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// Makes the PMU for `hardware`. It is not [registered](Self::register) yet.
+    /// Makes the PMU for `hardware`. `builtin` is [`check_layouts`](super::check_layouts)'s. It is not [registered](Self::register) yet.
     ///
     /// Fails with `ENOMEM` or another error. Process context.
-    pub(crate) fn new(hardware: Hardware, ht_workaround: bool) -> Result<Arc<Self>> {
+    pub(crate) fn new(
+        hardware: Hardware,
+        ht_workaround: bool,
+        builtin: Option<builtin::Layout>,
+    ) -> Result<Arc<Self>> {
         let groups = sysfs::groups(&hardware.pmu)?;
-        let pmu = perf::Pmu::new(Driver::new(hardware, ht_workaround)?, groups)?;
+        let pmu = perf::Pmu::new(Driver::new(hardware, ht_workaround, builtin)?, groups)?;
         Ok(Arc::new(Self { pmu }, GFP_KERNEL)?)
     }
 

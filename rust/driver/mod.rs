@@ -21,6 +21,7 @@
 //!
 //!  Once, at load
 //!  probe       CPUID and the counters  ──►  hw
+//!  layouts     the kernel's structures
 //!  takeover    the built-in driver's PMU
 //!  facilities  optional functions of the kernel and the machine
 //!  announce    the messages in the log
@@ -57,6 +58,7 @@ mod explain;
 mod facilities;
 mod hotplug;
 mod hw;
+mod layouts;
 mod machine;
 mod pmi;
 mod probe;
@@ -70,6 +72,7 @@ mod unit;
 pub(crate) use {
     core_pmu::{CorePmu, Driver},
     explain::debugfs::Files,
+    layouts::check_layouts,
     machine::Machine,
     probe::probe,
     takeover::{find_predecessor, take_over},

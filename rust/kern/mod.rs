@@ -4,12 +4,14 @@
 //! calls to other CPUs, CPU hotplug, suspend and resume, symbols.
 //!
 //! Nothing here knows the processor's registers or events. Each module could be proposed for the kernel
-//! crate, except [`symbols`] and [`parameter`], which say why not.
+//! crate, except [`symbols`], [`layout`] and [`parameter`], which say why not.
 
+pub mod btf;
 pub mod call;
 pub mod caller;
 pub mod cpu;
 pub mod hotplug;
+pub mod layout;
 pub mod lock;
 pub mod parameter;
 pub mod percpu;

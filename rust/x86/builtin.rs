@@ -13,7 +13,16 @@
 //!
 //! In the kernel proper, this data would not belong to the built-in driver.
 
-use crate::{bindings, kern::symbols::Symbols};
+use crate::{
+    bindings::{
+        self,
+        layouts::{cpu_hw_events, x86_pmu, Member},
+    },
+    kern::{
+        layout::{Line, Mismatch, Running},
+        symbols::Symbols,
+    },
+};
 use core::{mem::transmute, ptr::NonNull};
 use kernel::sync::atomic::{ordering, Atomic, Relaxed};
 use kernel::{ffi::c_void, interrupt::LocalInterruptDisabled, mm::Mm, prelude::*};
@@ -29,16 +38,42 @@ pub enum UserRdpmc {
     Always = 2,
 }
 
+/// The places of the members that this module uses of the built-in driver's structures.
+///
+/// `rust/layouts.c` lists them.
+#[derive(Clone, Copy)]
+pub struct Layout {
+    pmu: x86_pmu,
+    events: cpu_hw_events,
+}
+
+impl Layout {
+    /// Finds the members in the running kernel.
+    ///
+    /// Fails with the first that is not there or has another size.
+    pub fn find(running: &Running) -> Result<Self, Mismatch> {
+        let offset_of = |line: &Line| running.offset_of(line);
+        // SAFETY: `offset_of()` returns the offset of a member that has the size of the line.
+        unsafe {
+            Ok(Self {
+                pmu: x86_pmu::find(offset_of)?,
+                events: cpu_hw_events::find(offset_of)?,
+            })
+        }
+    }
+}
+
 /// The built-in driver, which has initialised. It need not be in charge.
 ///
 /// # Invariants
 ///
 /// Each pointer is to the object of this kernel that its documentation names. None is ever freed.
 pub struct Builtin {
-    /// `x86_pmu`, a `struct x86_pmu`.
-    pmu: NonNull<c_void>,
-    /// `cpu_hw_events`, a `struct cpu_hw_events` of each CPU.
-    events: NonNull<c_void>,
+    layout: Layout,
+    /// `x86_pmu`.
+    pmu: NonNull<x86_pmu>,
+    /// `cpu_hw_events` of each CPU: a per-CPU pointer.
+    events: NonNull<cpu_hw_events>,
     /// `rdpmc_never_available_key`.
     never: NonNull<bindings::static_key>,
     /// `rdpmc_always_available_key`.
@@ -59,23 +94,22 @@ impl Builtin {
     ///
     /// Fails with `ENODEV` if it has not initialised, with `ENOENT` or another error if it cannot be
     /// found. Process context.
-    pub fn find(width: u8) -> Result<Self> {
-        // SAFETY: The function returns a constant: whether the helpers know the structures.
-        if !unsafe { bindings::rpmu_helper_knows_builtin() } {
-            return Err(ENOENT);
-        }
+    pub fn find(width: u8, layout: Layout) -> Result<Self> {
         let symbols = Symbols::new()?;
-        let pmu = symbols.find(c"x86_pmu")?;
-        // SAFETY: `pmu` is the address of `x86_pmu`, whose structure the helper knows.
-        let bits = unsafe { bindings::rpmu_helper_builtin_cntval_bits(pmu.as_ptr()) };
+        let pmu: NonNull<x86_pmu> = symbols.find(c"x86_pmu")?.cast();
+        // SAFETY: `pmu` is the address of `x86_pmu`. The built-in driver sets the member once, when it
+        // initialises.
+        let bits = unsafe { layout.pmu.cntval_bits.of(pmu.as_ptr()).read() };
         if bits != i32::from(width) {
             return Err(ENODEV);
         }
         let update_pce = symbols.find(c"cr4_update_pce")?.as_ptr();
         // INVARIANT: Each address is that of the symbol which the field's documentation names.
         Ok(Self {
+            layout,
             pmu,
-            events: symbols.find(c"cpu_hw_events")?,
+            // CAST: `cpu_hw_events` is a `struct cpu_hw_events` of each CPU.
+            events: symbols.find(c"cpu_hw_events")?.cast(),
             // CAST: `struct static_key_false` is a wrapper of `struct static_key`.
             never: symbols.find(c"rdpmc_never_available_key")?.cast(),
             always: symbols.find(c"rdpmc_always_available_key")?.cast(),
@@ -91,7 +125,7 @@ impl Builtin {
         // SAFETY: By the type invariant `pmu` is `x86_pmu`. Besides this, only the
         // built-in driver's callbacks and its file of sysfs access the member, which are not in use
         // while another driver is in charge.
-        unsafe { Atomic::from_ptr(bindings::rpmu_helper_builtin_attr_rdpmc(self.pmu.as_ptr())) }
+        unsafe { Atomic::from_ptr(self.layout.pmu.attr_rdpmc.of(self.pmu.as_ptr())) }
     }
 
     /// Returns the tasks that may execute `rdpmc`.
@@ -161,23 +195,31 @@ impl Builtin {
         }
     }
 
-    fn this_cpu_dirty(&self, _irqs: &LocalInterruptDisabled) -> *mut u64 {
-        // CAST: an `unsigned long` is a `u64`.
-        // SAFETY: By the type invariant `events` is `cpu_hw_events`.
-        unsafe { bindings::rpmu_helper_builtin_dirty(self.events.as_ptr()).cast() }
+    /// Returns the address of a member of this CPU's `cpu_hw_events`. Any context, NMIs included.
+    #[inline(always)]
+    fn this_cpu<T>(
+        &self,
+        member: Member<cpu_hw_events, T>,
+        _irqs: &LocalInterruptDisabled,
+    ) -> *mut T {
+        let offset = bindings::inline::this_cpu_offset();
+        member.of(self.events.as_ptr().wrapping_byte_add(offset))
     }
 
     /// Returns the dirty counters of this CPU, which the kernel sets to 0 before a task runs that may
     /// execute `rdpmc`, in the layout of IA32_PERF_GLOBAL_CTRL.
     pub fn dirty(&self, irqs: &LocalInterruptDisabled) -> u64 {
         // SAFETY: The kernel accesses the mask on its own CPU with interrupts off, and so does this.
-        unsafe { self.this_cpu_dirty(irqs).read() }
+        unsafe { self.this_cpu(self.layout.events.dirty, irqs).read() }
     }
 
     /// Sets the dirty counters of this CPU. They must not be in use when the kernel sets them to 0.
     pub fn set_dirty(&self, counters: u64, irqs: &LocalInterruptDisabled) {
         // SAFETY: As in `dirty()`.
-        unsafe { self.this_cpu_dirty(irqs).write(counters) }
+        unsafe {
+            self.this_cpu(self.layout.events.dirty, irqs)
+                .write(counters)
+        }
     }
 
     /// Returns whether the built-in driver makes counters stop in SMM on CPUs that come up.
@@ -191,13 +233,9 @@ impl Builtin {
     }
 
     fn attr_freeze_on_smi(&self) -> &Atomic<u64> {
-        // CAST: an `unsigned long` is a `u64`.
         // SAFETY: By the type invariant `pmu` is `x86_pmu`. The built-in driver reads and writes the
         // member as one word.
-        unsafe {
-            let attr = bindings::rpmu_helper_builtin_attr_freeze_on_smi(self.pmu.as_ptr());
-            Atomic::from_ptr(attr.cast())
-        }
+        unsafe { Atomic::from_ptr(self.layout.pmu.attr_freeze_on_smi.of(self.pmu.as_ptr())) }
     }
 }
 

@@ -51,9 +51,9 @@ loaded() {
 }
 
 # load, load_with PARAMETERS, unload: load or unload rpmu; set $said to the error
-# message.
+# message. RPMU_PARAMETERS are those that this kernel always takes.
 load_with() {
-	said=$(./module load "$RPMU/rpmu.ko" "$1" 2>&1)
+	said=$(./module load "$RPMU/rpmu.ko" "$1 $RPMU_PARAMETERS" 2>&1)
 }
 
 load() {

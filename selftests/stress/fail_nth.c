@@ -173,6 +173,7 @@ static bool unload(void)
 
 static int load(const char *path)
 {
+	const char *parameters = getenv("RPMU_PARAMETERS") ?: "";
 	unsigned int n, failed = 0, beside = 0;
 	int file = open(path, O_RDONLY | O_CLOEXEC), err;
 	bool hit = true;
@@ -185,7 +186,7 @@ static int load(const char *path)
 		if (!fail_nth(n))
 			return 4;
 		set(&opener->wanted, true);
-		err = syscall(SYS_finit_module, file, "", 0) ? errno : 0;
+		err = syscall(SYS_finit_module, file, parameters, 0) ? errno : 0;
 		beside += get(&opener->state) == HAS_EVENT;
 		hit = injected();
 		if (get(&opener->state) == HAS_GIVEN_UP) {

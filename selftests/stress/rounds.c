@@ -133,7 +133,7 @@ static bool counts(const char *after)
 
 static bool load(const char *path)
 {
-	return load_module(path, "") || failed("loading");
+	return load_module(path, getenv("RPMU_PARAMETERS") ?: "") || failed("loading");
 }
 
 static bool unload(void)

@@ -12,7 +12,7 @@ use crate::{
         dirty::{Dirty, Marks},
         shadow::Shadow,
     },
-    x86::builtin::{Builtin, UserRdpmc},
+    x86::builtin::{Builtin, Layout, UserRdpmc},
 };
 use kernel::{
     error::code::ENOTSUPP, interrupt::LocalInterruptDisabled, new_mutex, prelude::*, sync::Mutex,
@@ -26,11 +26,14 @@ pub(in crate::driver) struct UserRead {
 }
 
 impl UserRead {
-    /// Looks for the built-in driver. `width` is that of the counters.
+    /// Looks for the built-in driver. `width` is that of the counters, `layout` the places of the
+    /// built-in driver's members.
     ///
     /// Fails with `ENOMEM`. Process context.
-    pub(in crate::driver) fn new(width: u8) -> Result<Self> {
-        let builtin = Builtin::find(width);
+    pub(in crate::driver) fn new(width: u8, layout: Option<Layout>) -> Result<Self> {
+        let builtin = layout
+            .ok_or(ENOENT)
+            .and_then(|layout| Builtin::find(width, layout));
         if let Err(error) = &builtin {
             pr_notice!("user space cannot read counters with rdpmc ({error:?})\n");
         }

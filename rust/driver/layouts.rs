@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The comparison of the running kernel's structures with those that the module was built for.
+
+use crate::{
+    kern::layout::{Mismatch, Running},
+    x86::builtin,
+};
+use kernel::prelude::*;
+
+/// Checks all layouts that the module relies on. Returns those of the built-in driver's structures.
+///
+/// `trust` is a module parameter: without a description of the running kernel's structures, takes them
+/// to be those that the module was built for.
+///
+/// Fails with `ENOEXEC`, as for a module that was built for another kernel, with the difference in the
+/// log, or with `ENOMEM`. Changes nothing. Process context.
+// BTF's state, 2 KiB, passes through the stack. That space must be free again afterwards.
+#[inline(never)]
+pub(crate) fn check_layouts(trust: bool) -> Result<Option<builtin::Layout>> {
+    let running = match Running::find() {
+        Ok(running) => running,
+        Err(error) if error == ENOMEM => return Err(error),
+        Err(error) if trust => {
+            pr_notice!(
+                "the kernel's structures cannot be checked ({error:?}): trust_layouts=1 takes them as \
+                 rpmu.ko was built\n"
+            );
+            Running::as_built()
+        }
+        Err(error) => {
+            pr_err!(
+                "the kernel's structures cannot be checked ({error:?}): it takes a kernel with \
+                 CONFIG_DEBUG_INFO_BTF, CONFIG_KPROBES and CONFIG_KALLSYMS_ALL, or trust_layouts=1 if \
+                 rpmu.ko was built from exactly this kernel's source and configuration\n"
+            );
+            return Err(ENOEXEC);
+        }
+    };
+    running.compare().map_err(refuse)?;
+    match builtin::Layout::find(&running) {
+        Ok(layout) => Ok(Some(layout)),
+        Err(_) if !running.is_known() => Ok(None),
+        Err(mismatch) => Err(refuse(mismatch)),
+    }
+}
+
+fn refuse(mismatch: Mismatch) -> Error {
+    pr_err!(
+        "{}; build rpmu.ko for this kernel\n",
+        format_args!("{mismatch}")
+    );
+    ENOEXEC
+}
