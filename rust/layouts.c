@@ -11,10 +11,20 @@
  * sizes are compared.
  */
 
+#include <linux/cgroup.h>
+#include <linux/fs.h>
+#include <linux/hrtimer.h>
+#include <linux/kernfs.h>
 #include <linux/kprobes.h>
 #include <linux/mm_types.h>
 #include <linux/perf_event.h>
+#include <linux/sched.h>
+#include <linux/smp.h>
 #include <linux/stddef.h>
+#include <linux/syscore_ops.h>
+#include <linux/sysfs.h>
+#include <asm/apic.h>
+#include <asm/nmi.h>
 #ifdef RPMU_KNOWS_BUILTIN
 #include <../events/perf_event.h>
 #endif
@@ -22,15 +32,18 @@
 #define EMIT(text, ...) \
 	asm volatile("\n.ascii \"->" text "\"" : : __VA_ARGS__)
 
-/* A member, and its path in bindgen's structure; none if Rust does not use it. */
-#define MEMBER(structure, member, path...)				\
-	EMIT(#structure " \\\"" #member "\\\" [" #path "] %c0 %c1;",	\
-	     "i" (offsetof(struct structure, member)),			\
-	     "i" (sizeof_field(struct structure, member)))
-
 /* A structure of which rpmu makes objects. */
 #define SIZE(structure)							\
 	EMIT(#structure " \\\"\\\" [] 0 %c0;", "i" (sizeof(struct structure)))
+
+/* A member. */
+#define MEMBER(structure, member) MEMBER_AS(structure, member, member)
+
+/* A member with its path in bindgen's structure; none if Rust does not use it. */
+#define MEMBER_AS(structure, member, path...)				\
+	EMIT(#structure " \\\"" #member "\\\" [" #path "] %c0 %c1;",	\
+	     "i" (offsetof(struct structure, member)),			\
+	     "i" (sizeof_field(struct structure, member)))
 
 /* A member of a structure of the built-in driver, and its type in Rust. */
 #ifdef RPMU_KNOWS_BUILTIN
@@ -51,7 +64,139 @@ void rpmu_layouts(void);
 void rpmu_layouts(void)
 {
 	EMIT("public!(");
-	MEMBER(mm_struct, context.perf_rdpmc_allowed);
+	/* Events, PMUs and samples. */
+	MEMBER(perf_event, event_entry);
+	MEMBER(perf_event, sibling_list);
+	MEMBER(perf_event, active_list);
+	MEMBER(perf_event, group_node);
+	MEMBER(perf_event, group_index);
+	MEMBER(perf_event, group_caps);
+	MEMBER(perf_event, group_leader);
+	MEMBER(perf_event, pmu);
+	MEMBER(perf_event, pmu_private);
+	MEMBER(perf_event, state);
+	MEMBER(perf_event, attach_state);
+	MEMBER(perf_event, count);
+	MEMBER(perf_event, total_time_running);
+	MEMBER(perf_event, attr);
+	MEMBER_AS(perf_event, hw.event_base_rdpmc, hw.__bindgen_anon_1.__bindgen_anon_1.event_base_rdpmc);
+	MEMBER_AS(perf_event, hw.idx, hw.__bindgen_anon_1.__bindgen_anon_1.idx);
+	MEMBER_AS(perf_event, hw.flags, hw.__bindgen_anon_1.__bindgen_anon_1.flags);
+	MEMBER(perf_event, hw.state);
+	MEMBER(perf_event, hw.prev_count);
+	MEMBER(perf_event, hw.sample_period);
+	MEMBER_AS(perf_event, hw.last_period,
+		  hw.__bindgen_anon_2.__bindgen_anon_1.last_period);
+	MEMBER_AS(perf_event, hw.period_left,
+		  hw.__bindgen_anon_2.__bindgen_anon_1.period_left);
+	MEMBER(perf_event, ctx);
+	MEMBER(perf_event, pmu_ctx);
+	MEMBER(perf_event, parent);
+	MEMBER(perf_event, cpu);
+	MEMBER(perf_event, owner);
+	MEMBER(perf_event, rb);
+	MEMBER(perf_event, destroy);
+	MEMBER(perf_event, id);
+	MEMBER(perf_event, pmu_list);
+	SIZE(pmu);
+	MEMBER(pmu, module);
+	MEMBER(pmu, dev);
+	MEMBER(pmu, parent);
+	MEMBER(pmu, attr_groups);
+	MEMBER(pmu, name);
+	MEMBER_AS(pmu, type, type_);
+	MEMBER(pmu, cpu_pmu_context);
+	MEMBER(pmu, pmu_enable);
+	MEMBER(pmu, pmu_disable);
+	MEMBER(pmu, event_init);
+	MEMBER(pmu, event_mapped);
+	MEMBER(pmu, event_unmapped);
+	MEMBER(pmu, add);
+	MEMBER(pmu, del);
+	MEMBER(pmu, start);
+	MEMBER(pmu, stop);
+	MEMBER(pmu, read);
+	MEMBER(pmu, start_txn);
+	MEMBER(pmu, commit_txn);
+	MEMBER(pmu, cancel_txn);
+	MEMBER(pmu, event_idx);
+	MEMBER(pmu, check_period);
+	MEMBER(pmu, events_lock);
+	MEMBER(pmu, events);
+	SIZE(perf_sample_data);
+	MEMBER(perf_sample_data, sample_flags);
+	MEMBER(perf_sample_data, period);
+	MEMBER(perf_sample_data, dyn_size);
+
+	/* Contexts of events, and their groups. */
+	MEMBER(perf_event_pmu_context, pmu);
+	MEMBER(perf_event_pmu_context, ctx);
+	MEMBER(perf_event_pmu_context, flexible_active);
+	MEMBER(perf_event_pmu_context, rotate_necessary);
+	MEMBER(perf_event_context, lock);
+	MEMBER(perf_event_context, flexible_groups.tree);
+	MEMBER(perf_event_context, flexible_groups.index);
+	MEMBER(perf_event_context, event_list);
+	MEMBER(perf_event_context, rotate_disable);
+	MEMBER(perf_event_context, task);
+	MEMBER(perf_event_context, generation);
+	MEMBER(perf_cpu_pmu_context, epc);
+	MEMBER(perf_cpu_pmu_context, task_epc);
+	MEMBER(perf_cpu_pmu_context, pmu_disable_count);
+	MEMBER(perf_cpu_pmu_context, hrtimer_lock);
+	MEMBER(perf_cpu_pmu_context, hrtimer);
+	MEMBER(perf_cpu_pmu_context, hrtimer_active);
+	MEMBER(hrtimer, is_queued);
+#ifdef CONFIG_CGROUP_PERF
+	MEMBER(perf_event, cgrp);
+	MEMBER(perf_cpu_context, ctx);
+	MEMBER(perf_cpu_context, cgrp);
+	MEMBER(perf_cgroup, css);
+	MEMBER(cgroup_subsys_state, cgroup);
+	MEMBER(cgroup_subsys_state, parent);
+	MEMBER(cgroup, kn);
+	MEMBER(kernfs_node, id);
+#endif
+
+	/* What rpmu registers. */
+	SIZE(kprobe);
+	MEMBER(kprobe, addr);
+	MEMBER(kprobe, symbol_name);
+	MEMBER(kprobe, flags);
+	SIZE(kretprobe);
+	MEMBER(kretprobe, kp);
+	MEMBER(kretprobe, handler);
+	MEMBER(kretprobe, entry_handler);
+	MEMBER(kretprobe, maxactive);
+	MEMBER(kretprobe, data_size);
+	SIZE(nmiaction);
+	MEMBER(nmiaction, list);
+	MEMBER(nmiaction, handler);
+	MEMBER(nmiaction, flags);
+	MEMBER(nmiaction, name);
+	SIZE(syscore);
+	MEMBER(syscore, ops);
+	MEMBER(syscore, data);
+	SIZE(syscore_ops);
+	MEMBER(syscore_ops, suspend);
+	MEMBER(syscore_ops, resume);
+	MEMBER(syscore_ops, shutdown);
+	SIZE(__call_single_data);
+	MEMBER(__call_single_data, func);
+	MEMBER(__call_single_data, info);
+	SIZE(perf_pmu_events_attr);
+	MEMBER(perf_pmu_events_attr, attr);
+	MEMBER(perf_pmu_events_attr, event_str);
+	SIZE(attribute_group);
+	MEMBER(attribute_group, name);
+	MEMBER_AS(attribute_group, attrs, __bindgen_anon_2.attrs);
+
+	/* What others have. */
+	MEMBER_AS(apic, read);
+	MEMBER_AS(apic, write);
+	MEMBER_AS(file, private_data);
+	MEMBER_AS(mm_struct, context.perf_rdpmc_allowed);
+	MEMBER_AS(task_struct, flags);
 	EMIT(");");
 
 	EMIT("private!(x86_pmu:");

@@ -81,16 +81,32 @@ macro_rules! public {
 
 /// Compares bindgen's view, if it has one.
 macro_rules! same_for_bindgen {
+    ($structure:ident "" [] $offset:literal $size:literal) => {
+        const _: () = assert!(
+            size_of::<super::$structure>() == $size,
+            concat!("bindgen and the C compiler differ in struct ", stringify!($structure))
+        );
+    };
     ($structure:ident $member:literal [] $offset:literal $size:literal) => {};
     ($structure:ident $member:literal [$($path:tt)+] $offset:literal $size:literal) => {
         const _: () = {
+            // SAFETY: Never called: its type alone is of interest.
+            let member = |structure: *const super::$structure| unsafe {
+                &raw const (*structure).$($path)+
+            };
             assert!(
-                core::mem::offset_of!(super::$structure, $($path)+) == $offset,
-                concat!("bindgen and the C compiler differ in the offset of ",
-                        stringify!($structure), ".", $member)
+                core::mem::offset_of!(super::$structure, $($path)+) == $offset
+                    && size_of_result(member) == $size,
+                concat!("bindgen and the C compiler differ in struct ", stringify!($structure),
+                        ", member ", $member)
             );
         };
     };
+}
+
+/// Returns the size of what the result of a function points to.
+const fn size_of_result<S, T>(_: fn(*const S) -> *const T) -> usize {
+    size_of::<T>()
 }
 
 macro_rules! private {

@@ -6,7 +6,12 @@
 
 use crate::bindings;
 use core::ptr::NonNull;
-use kernel::{error::to_result, ffi::c_void, prelude::*};
+use kernel::{
+    error::to_result,
+    ffi::c_void,
+    prelude::*,
+    sync::atomic::{Atomic, Relaxed},
+};
 
 /// Returns the address of a function of the kernel for a direct jump: behind its ENDBR, if it has one.
 ///
@@ -33,6 +38,9 @@ pub(crate) fn address_of(function: &'static CStr) -> Result<*mut c_void> {
     }
 }
 
+/// Set when the static call has its function. Only the module's initialisation sets it.
+static IS_BOUND: Atomic<bool> = Atomic::new(false);
+
 /// Finds symbols of the kernel by their names.
 pub(crate) struct Symbols(());
 
@@ -41,9 +49,13 @@ impl Symbols {
     ///
     /// Errors and context as for [`address_of`].
     pub(crate) fn new() -> Result<Self> {
-        let lookup = address_of(c"kallsyms_lookup_name")?;
-        // SAFETY: It is the address of the function whose type the static call has.
-        unsafe { bindings::rpmu_helper_bind_kallsyms_lookup_name(lookup) };
+        // Looking it up waits for all CPUs, so once is enough.
+        if !IS_BOUND.load(Relaxed) {
+            let lookup = address_of(c"kallsyms_lookup_name")?;
+            // SAFETY: It is the address of the function whose type the static call has.
+            unsafe { bindings::rpmu_helper_bind_kallsyms_lookup_name(lookup) };
+            IS_BOUND.store(true, Relaxed);
+        }
         Ok(Self(()))
     }
 

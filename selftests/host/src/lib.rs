@@ -12,3 +12,7 @@
 
 #[path = "../../../rust/logic/mod.rs"]
 pub mod logic;
+
+/// The kernel's description of its types, which `rust/kern` reads.
+#[path = "../../../rust/kern/btf.rs"]
+pub mod btf;
