@@ -140,10 +140,12 @@ impl fmt::Display for Mismatch {
             write!(f, ", member {}", line.member)?;
         }
         write!(f, ": built for {} bytes", line.size)?;
-        if let Some(offset) = line.offset.filter(|_| line.is_fixed) {
+        let is_shown = line.is_fixed && !line.member.is_empty();
+        if let Some(offset) = line.offset.filter(|_| is_shown) {
             write!(f, " at offset {offset}")?;
         }
         match self.found {
+            Ok(place) if line.member.is_empty() => write!(f, ", this kernel has {}", place.size),
             Ok(place) => write!(f, ", this kernel has {place}"),
             Err(unknown) => write!(f, ", this kernel has {unknown}"),
         }

@@ -1,0 +1,158 @@
+#!/bin/busybox sh
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=dash
+# shellcheck disable=SC2317 # tests are called by their names
+#
+# Kernels that rpmu was not built for: rpmu refuses to load and says why in one
+# line. A module changes what the kernel says of its structures, in its BTF, as if
+# they were others. Starts and ends on the
+# built-in driver.
+
+. ./ktap.sh
+
+built_in_at_start() {
+	if loaded; then
+		because "rpmu is loaded already"
+		return 1
+	fi
+	counts
+}
+
+# other PARAMETERS...: changes the kernel's BTF, until `same` changes it back. Skips if there is none.
+other() {
+	start=$(awk '$3 == "__start_BTF" { print "0x" $1 }' /proc/kallsyms)
+	if [ -z "$start" ]; then
+		because "this kernel has no BTF"
+		return "$KSFT_SKIP"
+	fi
+	order=$(./module load ./layout.ko "start=$start $*" 2>&1) && return
+	because "$*: $order"
+	return 1
+}
+
+same() {
+	order=$(./module unload layout 2>&1) && return
+	because "unload: $order"
+	return 1
+}
+
+# stays_out PATTERN PARAMETERS...: succeeds if rpmu refuses to load with that BTF, gives the reason, and leaves
+# the built-in driver working.
+stays_out() {
+	pattern=$1
+	shift
+	other "$@" || return
+	log_mark "$0"
+	refused 'Exec format error' && one_line "$pattern" && counts
+	status=$?
+	same && counts && return "$status"
+	return 1
+}
+
+# A member more in struct perf_event, before one that rpmu uses.
+member_inserted() {
+	stays_out 'struct perf_event, member hw\.event_base_rdpmc: built for 4 bytes at offset [0-9]+, this kernel has 4 bytes at offset [0-9]+;' \
+		structure=perf_event member=hw
+}
+
+# Members that rpmu does not use may move.
+unused_member_inserted() {
+	other structure=perf_event_context member=pin_count || return
+	log_mark "$0"
+	status=0
+	load && counts || status=1
+	! loaded || unload || status=1
+	[ "$status" = 0 ] || because "$said"
+	same && counts && return "$status"
+	return 1
+}
+
+# The perf core would write behind the end of rpmu's own.
+structure_grown() {
+	stays_out 'struct pmu: built for [0-9]+ bytes, this kernel has [0-9]+;' structure=pmu member=check_period
+}
+
+member_gone() {
+	stays_out 'struct x86_pmu, member attr_rdpmc: built for 4 bytes, this kernel has no such member;' \
+		structure=x86_pmu member=attr_rdpmc renamed=1
+}
+
+per_cpu_member_gone() {
+	stays_out 'struct cpu_hw_events, member dirty: built for 8 bytes, this kernel has no such member;' \
+		structure=cpu_hw_events member=dirty renamed=1
+}
+
+btf_damaged() {
+	stays_out 'cannot be checked .*CONFIG_DEBUG_INFO_BTF.*trust_layouts=1' ''
+}
+
+no_btf() {
+	if [ -e /sys/kernel/btf/vmlinux ]; then
+		because "this kernel has BTF"
+		return "$KSFT_SKIP"
+	fi
+	parameters=$RPMU_PARAMETERS
+	RPMU_PARAMETERS=
+	log_mark "$0"
+	refused 'Exec format error' && one_line 'cannot be checked .*CONFIG_DEBUG_INFO_BTF.*trust_layouts=1' && counts
+	status=$?
+	RPMU_PARAMETERS=$parameters
+	return "$status"
+}
+
+# loads_with PARAMETERS PATTERN: succeeds if rpmu loads, says so in the log, and counts.
+loads_with() {
+	log_mark "$0"
+	if ! load_with "$1"; then
+		because "load: $said"
+		return 1
+	fi
+	status=0
+	if ! said_by_rpmu | grep -qE "$2"; then
+		because "no line with \"$2\": $(said_by_rpmu | head -n 1)"
+		status=1
+	fi
+	# More events than counters: they rotate.
+	counts && rotates || status=1
+	unload && return "$status"
+	because "unload: $said"
+	return 1
+}
+
+rotates() {
+	perf stat -x, -e r0c4:u,r1c4:u,r2c4:u,r4c4:u,r8c4:u,r20c4:u,r0c0:u,r100c0:u,r200c0:u ./counted branches 3000000 \
+		>/tmp/rotated 2>&1 && ! grep -q '<not' /tmp/rotated && return
+	because "nine events: $(tail -n 1 /tmp/rotated)"
+	return 1
+}
+
+# Without BTF, trust_layouts takes all as rpmu was built.
+trusted() {
+	other '' || return
+	loads_with trust_layouts=1 'cannot be checked .*trust_layouts=1'
+	status=$?
+	same && counts && return "$status"
+	return 1
+}
+
+# With BTF, trust_layouts changes nothing.
+not_trusted() {
+	other structure=perf_event member=hw || return
+	log_mark "$0"
+	status=0
+	if load_with trust_layouts=1; then
+		because "loading was let through"
+		unload
+		status=1
+	else
+		one_line 'struct perf_event, member hw' || status=1
+	fi
+	same && counts && return "$status"
+	return 1
+}
+
+for name in built_in_at_start member_inserted unused_member_inserted structure_grown member_gone per_cpu_member_gone \
+	btf_damaged no_btf trusted not_trusted; do
+	run_test $name
+done
+finish
