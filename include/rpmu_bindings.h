@@ -34,7 +34,9 @@
 #include "../rust/kretprobe.c"
 #include "rpmu_trace.h"
 
-const char *rpmu_helper_policy(void); /* rust/parameters.c */
+/* rust/parameters.c */
+const char *rpmu_helper_policy(void);
+const char *rpmu_helper_release(void);
 
 /* bindgen does not evaluate BIT(). */
 static const int RUST_CONST_HELPER_PERF_EV_CAP_SOFTWARE = PERF_EV_CAP_SOFTWARE;

@@ -3,9 +3,9 @@
 # shellcheck shell=dash
 # shellcheck disable=SC2317 # tests are called by their names
 #
-# Kernels that rpmu was not built for: rpmu refuses to load and says why in one
-# line. A module changes what the kernel says of its structures, in its BTF, as if
-# they were others. Starts and ends on the
+# Kernels that rpmu was not built for or not tried on: rpmu refuses to load and says
+# why in one line, or does without a feature. A module changes what the kernel
+# says of its structures, in its BTF, as if they were others. Starts and ends on the
 # built-in driver.
 
 . ./ktap.sh
@@ -151,8 +151,20 @@ not_trusted() {
 	return 1
 }
 
+untried_version() {
+	loads_with release=7.4.1-other 'not tried on Linux "7.4.1-other": groups rotate in the perf core'\''s order'
+}
+
+# On the version that it was tried on nothing is said.
+tried_version() {
+	loads_with '' 'general-purpose' || return
+	! log_since | grep 'not tried' && return
+	because "$(log_since | grep -m 1 'not tried')"
+	return 1
+}
+
 for name in built_in_at_start member_inserted unused_member_inserted structure_grown member_gone per_cpu_member_gone \
-	btf_damaged no_btf trusted not_trusted; do
+	btf_damaged no_btf trusted not_trusted untried_version tried_version; do
 	run_test $name
 done
 finish

@@ -9,7 +9,12 @@ use super::{
     hw::Hardware,
     unit::{rdpmc::UserRead, smi::Smi, smt::seat, tfa::Tfa},
 };
-use crate::{kern::percpu::PerCpu, perf, x86::builtin};
+use crate::{
+    kern::percpu::PerCpu,
+    logic::{sched::assign::Policy, tried::Feature},
+    perf,
+    x86::builtin,
+};
 use kernel::prelude::*;
 
 /// The driver of a core PMU, as the perf core sees it.
@@ -20,6 +25,8 @@ pub(crate) struct Driver {
     pub(super) samples: bool,
     /// Counter 3 where TSX transactions use it too.
     pub(super) tfa: Tfa,
+    /// Set if waiting groups are offered in this driver's order.
+    pub(super) orders_groups: bool,
     /// The last events that were refused, and why.
     pub(super) refusals: Refusals,
     /// Set if the threads of a core must agree on the counters and registers that each uses.
@@ -57,6 +64,8 @@ impl Driver {
             samples: facilities::bind_sampling(),
             tfa: Tfa::new(tsx_uses_counter),
             shares_a_core,
+            orders_groups: hardware.policy == Policy::Rpmu
+                && facilities::was_tried(Feature::GroupOrder),
             can_resched: (shares_a_core || tsx_uses_counter) && facilities::bind_resched(),
             refusals: Refusals::new()?,
             hardware,

@@ -3,8 +3,25 @@
 //! Facilities of the kernel and the machine that the driver can do without. It looks for them when it is
 //! loaded, and logs what does not work without them.
 
-use crate::{perf, x86::cpuid::Feature};
+use crate::{
+    kern::parameter,
+    logic::tried::{self, Version},
+    perf,
+    x86::cpuid::Feature,
+};
 use kernel::prelude::*;
+
+/// Returns whether a feature was tried on this version of the kernel. Logs what does not work without it.
+///
+/// Process context.
+pub(super) fn was_tried(feature: tried::Feature) -> bool {
+    let release = parameter::release();
+    let was_tried = feature.was_tried_on(Version::of_release(release.to_bytes()));
+    if !was_tried {
+        pr_notice!("not tried on Linux {release:?}: {}\n", feature.without());
+    }
+    was_tried
+}
 
 /// Binds the functions that deliver samples. Returns whether overflows can become samples.
 ///

@@ -7,9 +7,12 @@
 //! have the same PMU. On a hybrid, which has two, the second is a field beside the first,
 //! [`Machine::pmus`] lists both, and the two functions choose by the type of the CPU.
 
-use super::{announce, hotplug, hw::Hardware, pmi, probe, suspend, sysfs, CorePmu, Driver};
+use super::{
+    announce, facilities, hotplug, hw::Hardware, pmi, probe, suspend, sysfs, CorePmu, Driver,
+};
 use crate::{
     kern::{self, cpu::on_each_cpu},
+    logic::tried::Feature,
     perf,
     x86::{
         builtin,
@@ -71,11 +74,12 @@ impl Machine {
     }
 
     /// Watches for events that users disable, if pinned groups can wait for the core's other thread or for
-    /// counter 3. Returns [`None`] if they cannot, or if the functions cannot be probed.
+    /// counter 3. Returns [`None`] if they cannot, if the functions cannot be probed or if this was not tried on the
+    /// kernel's version.
     ///
     /// Process context.
     pub(crate) fn watch_disabling(&self) -> Option<perf::DisableWatch<Driver>> {
-        if !self.pmu.ops().can_resched {
+        if !self.pmu.ops().can_resched || !facilities::was_tried(Feature::PinnedRetries) {
             return None;
         }
         perf::DisableWatch::new(self.pmu.clone())

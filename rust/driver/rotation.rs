@@ -7,7 +7,7 @@
 //! groups offered although one before them is refused ([`Driver::let_others_pass`]). The rest is up to the
 //! perf core's order.
 //!
-//! With `policy=mainline` it does nothing.
+//! With `policy=mainline`, and on kernel versions that this was not tried on, it does nothing.
 
 pub(super) mod known;
 
@@ -22,7 +22,7 @@ use crate::{
             let_others_pass, place_after_interval, waits_for_its_kind, ContextWants, Counted,
             GroupWants, Offer, Waiting, Wants,
         },
-        sched::{assign::Policy, extra_register::Demand, limits::Limits},
+        sched::{extra_register::Demand, limits::Limits},
     },
     perf::{Context, Event, EventId, IntervalEnd, Scheduling, WaitingGroup},
 };
@@ -274,7 +274,7 @@ impl Driver {
         own: &mut Own,
         event: &Event<Self>,
     ) -> bool {
-        if !self.shares_a_core || self.hardware.policy != Policy::Rpmu {
+        if !self.shares_a_core || !self.orders_groups {
             return false;
         }
         let Own {
@@ -294,7 +294,7 @@ impl Driver {
         own: &mut Own,
         event: &Event<Self>,
     ) {
-        if self.hardware.policy != Policy::Rpmu {
+        if !self.orders_groups {
             return;
         }
         let Own {

@@ -23,7 +23,6 @@ use crate::{
             shadow::Shadow,
         },
         sched::{
-            assign::Policy,
             constraint::Constraint,
             cpu_schedule::{CpuSchedule, Entry},
             explanation::Explanation,
@@ -67,7 +66,7 @@ impl Driver {
         members: u32,
         explain: impl FnOnce() -> Explanation,
     ) {
-        if self.hardware.policy == Policy::Rpmu && !cx.is_of_pinned_group(event) {
+        if self.orders_groups && !cx.is_of_pinned_group(event) {
             if cx.is_interval_end() {
                 event.data().wait_for_turn();
             }
@@ -249,9 +248,9 @@ impl Driver {
             cx.is_rotation().then(|| Rotation {
                 // CAST: no more than there are counters.
                 counting: schedule.len() as u32,
-                wait: match self.hardware.policy {
-                    Policy::Rpmu => cx.waiting_groups(),
-                    Policy::Mainline => 0,
+                wait: match self.orders_groups {
+                    true => cx.waiting_groups(),
+                    false => 0,
                 },
             })
         });
@@ -288,7 +287,7 @@ impl Driver {
 
 impl InternalOperations for Driver {
     fn end_interval(&self, cx: &IntervalEnd<'_, Self>) {
-        if self.hardware.policy == Policy::Rpmu {
+        if self.orders_groups {
             self.line_up(cx);
         }
     }

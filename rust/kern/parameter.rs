@@ -13,3 +13,9 @@ pub fn policy() -> &'static CStr {
     // afterwards: its file in sysfs is read-only.
     unsafe { CStr::from_char_ptr(bindings::rpmu_helper_policy()) }
 }
+
+/// Returns the parameter `release`, or if that is empty, the release of the kernel. Any context.
+pub fn release() -> &'static CStr {
+    // SAFETY: Both are C strings. The parameter is as for `policy()`, the kernel never changes its own.
+    unsafe { CStr::from_char_ptr(bindings::rpmu_helper_release()) }
+}

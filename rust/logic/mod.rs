@@ -8,6 +8,7 @@
 //!
 //! ```text
 //!  At load
+//!  tried          the kernel versions that features were tried on
 //!  capabilities   CPUID: the counters and features of the PMU
 //!  model          the processor model: constraints, extra registers, generic events, errata
 //!  pmu            both together: the constraint of an event on this machine
@@ -39,3 +40,4 @@ pub mod rotation;
 pub mod sample;
 pub mod sched;
 pub mod smt;
+pub mod tried;

@@ -12,7 +12,7 @@ use crate::{
     kern::{call::call_on, caller::Caller},
     logic::{
         regs::counter::{CounterId, CounterMask, MAX_COUNTERS},
-        sched::{assign::Policy, cpu_schedule::Entry, explanation::Listed},
+        sched::{cpu_schedule::Entry, explanation::Listed},
     },
     perf::{Event, EventId},
 };
@@ -120,7 +120,7 @@ impl Snapshot {
                 waiting <- pin_init::init_array_from_fn(|_| None),
                 more: 0,
                 failures <- pin_init::init_array_from_fn(|_| None),
-                takes_turns: pmu.ops().hardware.policy == Policy::Rpmu,
+                takes_turns: pmu.ops().orders_groups,
             }),
             GFP_KERNEL,
         )?;

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The kernel versions that a feature was tried on, where it relies on the perf core's behaviour in ways that
+//! no layout of a structure shows.
+
+use core::fmt;
+
+/// A version of the kernel, without the number of its stable update.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Version {
+    major: u16,
+    minor: u16,
+}
+
+impl Version {
+    /// Reads the version from the name of a release, as `uname -r` prints it.
+    ///
+    /// ```
+    /// use rpmu_logic::logic::tried::Version;
+    ///
+    /// assert_eq!(Version::of_release(b"7.3.4+deb13-amd64").unwrap().to_string(), "7.3");
+    /// assert_eq!(Version::of_release(b"7.10-rc1").unwrap().to_string(), "7.10");
+    /// assert_eq!(Version::of_release(b"next"), None);
+    /// ```
+    pub fn of_release(release: &[u8]) -> Option<Self> {
+        let (major, rest) = number(release)?;
+        let (minor, _) = number(rest.strip_prefix(b".")?)?;
+        Some(Self { major, minor })
+    }
+}
+
+/// Splits off the number that `text` starts with.
+fn number(text: &[u8]) -> Option<(u16, &[u8])> {
+    let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let (digits, rest) = text.split_at_checked(digits)?;
+    let number = core::str::from_utf8(digits).ok()?.parse().ok()?;
+    Some((number, rest))
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
+}
+
+/// A feature that relies on the perf core's behaviour.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Feature {
+    /// The order in which waiting groups are offered.
+    ///
+    /// Relies on the readers of `group_caps` (`group_can_go_on()`, `perf_event_open()`), the order of
+    /// `perf_event_groups_cmp()`, the users of `rotate_disable`, and on the protocol of the rotation timer:
+    /// `hrtimer_active` is set from its start to the end of its function, in which the perf core disables the PMU once,
+    /// before all else.
+    GroupOrder,
+    /// New attempts for pinned groups in the error state.
+    ///
+    /// Relies on the error state being left by a change of `state` under the context's lock, and on
+    /// the functions that disable events.
+    PinnedRetries,
+}
+
+impl Feature {
+    /// Returns the versions that the feature was tried on.
+    fn tried(self) -> &'static [Version] {
+        const V7_3: Version = Version { major: 7, minor: 3 };
+        match self {
+            Self::GroupOrder | Self::PinnedRetries => &[V7_3],
+        }
+    }
+
+    /// Returns whether the feature was tried on a kernel of `version`.
+    pub fn was_tried_on(self, version: Option<Version>) -> bool {
+        version.is_some_and(|version| self.tried().contains(&version))
+    }
+
+    /// Returns what happens without the feature.
+    pub fn without(self) -> &'static str {
+        match self {
+            Self::GroupOrder => {
+                "groups rotate in the perf core's order, as with policy=mainline"
+            }
+            Self::PinnedRetries => {
+                "pinned events that find no counter stay in the error state until they are enabled again"
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read() {
+        for (release, expected) in [
+            (&b"7.3.4+deb13-cloud-amd64"[..], Some((7, 3))),
+            (b"7.3", Some((7, 3))),
+            (b"7.30.1", Some((7, 30))),
+            (b"17.3.4-debug", Some((17, 3))),
+            (b"7.4-rc3", Some((7, 4))),
+            (b"", None),
+            (b"7", None),
+            (b"7.", None),
+            (b".3", None),
+            (b"7.x", None),
+            (b"v7.3", None),
+            (b"7.70000", None),
+        ] {
+            let version = Version::of_release(release);
+            assert_eq!(version.map(|it| (it.major, it.minor)), expected);
+        }
+    }
+
+    #[test]
+    fn other_versions_are_not_tried() {
+        for feature in [Feature::GroupOrder, Feature::PinnedRetries] {
+            let on = |release: &[u8]| feature.was_tried_on(Version::of_release(release));
+            assert!(on(b"7.3.4+deb13-amd64"));
+            assert!(on(b"7.3.99"));
+            assert!(!on(b"7.2.9"));
+            assert!(!on(b"7.4"));
+            assert!(!on(b"8.3"));
+            assert!(!on(b"linux"));
+        }
+    }
+}
