@@ -59,9 +59,7 @@
 #define X86_PMU(member, type) PRIVATE(member, x86_pmu, member, type)
 #define CPU_HW_EVENTS(member, type) PRIVATE(member, cpu_hw_events, member, type)
 
-void rpmu_layouts(void);
-
-void rpmu_layouts(void)
+static void __used layouts(void)
 {
 	EMIT("public!(");
 	/* Events, PMUs and samples. */
@@ -79,7 +77,8 @@ void rpmu_layouts(void)
 	MEMBER(perf_event, count);
 	MEMBER(perf_event, total_time_running);
 	MEMBER(perf_event, attr);
-	MEMBER_AS(perf_event, hw.event_base_rdpmc, hw.__bindgen_anon_1.__bindgen_anon_1.event_base_rdpmc);
+	MEMBER_AS(perf_event, hw.event_base_rdpmc,
+		  hw.__bindgen_anon_1.__bindgen_anon_1.event_base_rdpmc);
 	MEMBER_AS(perf_event, hw.idx, hw.__bindgen_anon_1.__bindgen_anon_1.idx);
 	MEMBER_AS(perf_event, hw.flags, hw.__bindgen_anon_1.__bindgen_anon_1.flags);
 	MEMBER(perf_event, hw.state);

@@ -51,7 +51,7 @@ impl Maker {
         let name = self.string(name);
         let flag = kind & HAS_WIDTHS;
         self.types
-            .extend([name, flag | (kind & 0x7f) << 24 | elements, word]);
+            .extend([name, flag | ((kind & 0x7f) << 24) | elements, word]);
         self.types.extend(more);
         self.last += 1;
         self.last
@@ -151,7 +151,7 @@ fn members_are_found() {
 fn bit_fields_are_refused() {
     let mut maker = Maker::new();
     let int = maker.int(4);
-    let width = |bits: u32, width: u32| width << 24 | bits;
+    let width = |bits: u32, width: u32| (width << 24) | bits;
     maker.structure(
         STRUCT | HAS_WIDTHS,
         "x86_pmu",
@@ -344,7 +344,7 @@ proptest! {
                     member[0] = at[member[0] as usize % at.len()];
                 }
             }
-            maker.types.extend([at[name as usize % at.len()], kind << 24 | elements, word]);
+            maker.types.extend([at[name as usize % at.len()], (kind << 24) | elements, word]);
             maker.types.extend(more);
         }
         use_all(&maker.done());
