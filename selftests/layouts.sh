@@ -20,7 +20,6 @@ built_in_at_start() {
 
 # other PARAMETERS...: changes the kernel's BTF, until `same` changes it back. Skips if there is none.
 other() {
-	start=$(awk '$3 == "__start_BTF" { print "0x" $1 }' /proc/kallsyms)
 	if [ -z "$start" ]; then
 		because "this kernel has no BTF"
 		return "$KSFT_SKIP"
@@ -57,7 +56,7 @@ member_inserted() {
 
 # Members that rpmu does not use may move.
 unused_member_inserted() {
-	other structure=perf_event_context member=pin_count || return
+	other structure=perf_event member=orig_type || return
 	log_mark "$0"
 	status=0
 	load && counts || status=1
@@ -163,6 +162,8 @@ tried_version() {
 	return 1
 }
 
+start=$(grep -m 1 ' __start_BTF$' /proc/kallsyms)
+start=${start:+0x${start%% *}}
 for name in built_in_at_start member_inserted unused_member_inserted structure_grown member_gone per_cpu_member_gone \
 	btf_damaged no_btf trusted not_trusted untried_version tried_version; do
 	run_test $name
