@@ -5,7 +5,7 @@ MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := module
 export KDIR FLAVOUR KERNEL ACCEL MIRROR RPMU_CACHE JOBS GDB INSTALL_MOD_PATH INSTALL_MOD_DIR INSTALL_MOD_STRIP
 
-.PHONY: module modules_install demo test miri plan plan-events plan-test vpmu-test vpmu-speed accept parity bench stress check configs guest toolroot kernel qemu vpmu image rust-analyzer refresh clean clean-cache help
+.PHONY: module modules_install demo test miri plan plan-events plan-test vpmu-test vpmu-speed accept parity bench stress check configs inserted guest toolroot kernel qemu vpmu image rust-analyzer refresh clean clean-cache help
 
 module:
 	@scripts/module --install
@@ -64,6 +64,9 @@ check:
 configs:
 	@scripts/configs
 
+inserted:
+	@scripts/inserted
+
 guest:
 	@scripts/guest $(GUEST)
 
@@ -110,6 +113,7 @@ help:
 	@echo "                    PARALLEL=1 for CPUs that really run in parallel"
 	@echo "make check          check the format, the layers, links, shell scripts and C; run clippy"
 	@echo "make configs        compile rpmu.ko for a kernel without some of the stock kernel's options"
+	@echo "make inserted       load rpmu.ko into a kernel with a member more in struct perf_event: it has to be refused"
 	@echo "make guest          open a shell in a guest; GUEST=\"--cpu Skylake-Client --smp 2,1\", GDB=1 waits for gdb"
 	@echo "make rust-analyzer  write rust-project.json for your editor"
 	@echo "make refresh        read the package lists again and take the newest kernel 7.x"
