@@ -202,9 +202,12 @@ static void __used layouts(void)
 	X86_PMU(cntval_bits, i32);
 	X86_PMU(attr_rdpmc, i32);
 	X86_PMU(attr_freeze_on_smi, u64);
+	X86_PMU(intel_ctrl, u64);
 	EMIT(");");
 
 	EMIT("private!(cpu_hw_events:");
 	CPU_HW_EVENTS(dirty, u64);
+	CPU_HW_EVENTS(intel_ctrl_guest_mask, u64);
+	CPU_HW_EVENTS(intel_ctrl_host_mask, u64);
 	EMIT(");");
 }

@@ -110,6 +110,24 @@ refused_while_hotplug_state_taken() {
 	refused_while_taken state 'CPU hotplug state'
 }
 
+# What KVM and BPF are told of the counters is the built-in driver's again.
+vm_entry_is_given_back() {
+	for driver in rpmu built-in; do
+		case $driver in
+		rpmu) load ;;
+		*) unload ;;
+		esac || {
+			because "$driver: $said"
+			return 1
+		}
+		./vm_entry >/tmp/vm_entry 2>&1 || {
+			because "on $driver: $(grep -m 1 '^not ok' /tmp/vm_entry)"
+			unload
+			return 1
+		}
+	done
+}
+
 # Takes the PMU over and gives it back, with exact counts on both drivers.
 twenty_rounds() {
 	round=0
@@ -444,7 +462,7 @@ built_in_at_end() {
 
 for name in built_in_at_start refused_while_watchdog_on \
 	refused_while_task_counted refused_while_cpu_counted refused_while_counter_taken \
-	refused_while_select_taken refused_while_hotplug_state_taken twenty_rounds \
+	refused_while_select_taken refused_while_hotplug_state_taken vm_entry_is_given_back twenty_rounds \
 	pmu_is_the_same unload_refused_while_task_counted \
 	unload_refused_while_cpu_counted watchdog_on_rpmu \
 	watchdog_after_give_back rdpmc_stays freeze_on_smi_stays interval_written_before multiplexed_before \

@@ -54,12 +54,13 @@ impl Driver {
         ht_workaround: bool,
         builtin: Option<builtin::Layout>,
     ) -> Result<Self> {
-        let cpus = PerCpu::new(|cpu| Cpu::new(cpu, &hardware))?;
         let user_read = UserRead::new(hardware.pmu.capabilities.width.bits(), builtin)?;
+        let builtin = user_read.builtin.as_ref();
+        let cpus = PerCpu::new(|cpu| Cpu::new(cpu, &hardware, builtin))?;
         let shares_a_core = seat::is_needed(hardware.pmu.model, ht_workaround);
         let tsx_uses_counter = hardware.pmu.capabilities.tsx_uses_counter_3;
         Ok(Self {
-            smi: Smi::new(user_read.builtin.as_ref())?,
+            smi: Smi::new(builtin)?,
             user_read,
             samples: facilities::bind_sampling(),
             tfa: Tfa::new(tsx_uses_counter),

@@ -17,7 +17,10 @@ use crate::{
         smt::protocol::ThreadState,
     },
     perf::EventId,
-    x86::apic::{self, Lvtpc},
+    x86::{
+        apic::{self, Lvtpc},
+        builtin::Builtin,
+    },
 };
 use kernel::{cpu::CpuId, interrupt::LocalInterruptDisabled, prelude::*};
 
@@ -66,11 +69,16 @@ struct Before {
 }
 
 impl Cpu {
-    pub(super) fn new(cpu: CpuId, hardware: &Hardware) -> impl PinInit<Self, Error> + use<'_> {
+    /// `builtin` is the built-in driver, if it has initialised.
+    pub(super) fn new<'a>(
+        cpu: CpuId,
+        hardware: &'a Hardware,
+        builtin: Option<&'a Builtin>,
+    ) -> impl PinInit<Self, Error> + use<'a> {
         try_pin_init!(Self {
             id: cpu,
             own: CpuCell::new(cpu, Own::new(hardware)?),
-            shared: Shared::new(),
+            shared: Shared::new(builtin.map(|builtin| builtin.mirror(cpu))),
             sharing <- Sharing::new(&hardware.pmu),
         }? Error)
     }
@@ -116,7 +124,12 @@ impl Own {
 
     /// Switches the counters of this CPU off, and restores the other registers. Forgets the events, none of
     /// which is on a counter any more.
-    pub(super) fn restore(&mut self, hardware: &Hardware, irqs: &LocalInterruptDisabled) {
+    pub(super) fn restore(
+        &mut self,
+        shared: &Shared,
+        hardware: &Hardware,
+        irqs: &LocalInterruptDisabled,
+    ) {
         self.schedule.clear();
         self.changed = false;
         self.smt = ThreadState::default();
@@ -124,6 +137,7 @@ impl Own {
         self.dirty = Dirty::default();
         if let Some(before) = self.before.take() {
             self.clear(hardware, irqs);
+            shared.withdraw();
             apic::lvtpc_restore(before.lvtpc, irqs);
             hardware.restore(before.control, irqs);
         }

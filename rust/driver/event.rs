@@ -11,6 +11,7 @@ use crate::{
         regs::{
             counter::{CounterId, CounterMask},
             event_select::EventSelect,
+            global::CountsIn,
             period::Start,
             register::{Register, RegisterWrite},
         },
@@ -36,8 +37,8 @@ pub(crate) struct EventData {
     pub(super) select: EventSelect,
     /// The counters and the extra register that can count it.
     pub(super) demand: Demand,
-    /// Whether it counts outside of virtual machines.
-    pub(super) in_host: bool,
+    /// Where it counts.
+    pub(super) counts_in: CountsIn,
     /// The counter's value when it was last read or written, and a number of the write
     /// ([`CounterWidth::remember_written`](crate::logic::regs::period::CounterWidth::remember_written)).
     previous: AtomicU64,
@@ -67,7 +68,7 @@ impl EventData {
                 constraint,
                 requirement: event.requirement,
             },
-            in_host: event.in_host,
+            counts_in: event.counts_in,
             previous: AtomicU64::new(0),
             register: AtomicU32::new(NONE),
             last_counter: AtomicU32::new(NONE),
@@ -93,7 +94,7 @@ impl EventData {
     /// Returns whether a sample of each occurrence would be one of each branch, which takes BTS.
     pub(super) fn counts_branches(&self, hardware: &Hardware) -> bool {
         let branches = hardware.pmu.hardware_event(HardwareId::BranchInstructions);
-        self.in_host && branches.is_some_and(|event| event.code() == self.select.code())
+        self.counts_in.host && branches.is_some_and(|event| event.code() == self.select.code())
     }
 
     /// Returns whether the event waits in the rotation.

@@ -117,6 +117,7 @@ fn attributes(attr: &perf::Attr<'_>) -> Attributes {
         exclude_user: attr.exclude_user(),
         exclude_kernel: attr.exclude_kernel(),
         exclude_host: attr.exclude_host(),
+        exclude_guest: attr.exclude_guest(),
         aux_output: attr.aux_output(),
         sample_type: attr.sample_type(),
         branch_sample_type: attr.branch_sample_type(),

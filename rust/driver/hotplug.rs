@@ -60,7 +60,7 @@ impl Driver {
         }
         // The PMI ignores NMIs from here on.
         cpu.shared.forget();
-        own.restore(&self.hardware, irqs);
+        own.restore(&cpu.shared, &self.hardware, irqs);
         self.tfa.allow(&mut own.tfa, irqs);
         own.close();
     }

@@ -115,7 +115,7 @@ impl Driver {
             self.clear(cx, shared, shadow);
         }
         let (value, _) = event::begin(event, &self.hardware);
-        shadow.start(counter, select, extra, data.in_host, value, |write| {
+        shadow.start(counter, select, extra, data.counts_in, value, |write| {
             self.hardware.write(write, cx.irqs());
         });
         event::remember_written(event, value, &self.hardware);
@@ -327,10 +327,12 @@ impl Operations for Driver {
         let Some(mut own) = cpu.own.borrow(cx.irqs()) else {
             // See `own()`. The caller relies on stopped counters, unless none can count.
             if !cpu.own.is_closed() {
+                cpu.shared.announce_stop();
                 self.hardware.stop(cx.irqs());
             }
             return;
         };
+        cpu.shared.announce_stop();
         if cpu.shared.was_unknown() {
             self.begin_afresh(cx, &mut own);
         } else {
@@ -362,6 +364,7 @@ impl Operations for Driver {
         let running = own
             .shadow
             .resume(|write| self.hardware.write(write, cx.irqs()));
+        shared.set_in_guest(own.shadow.in_guest());
         if let Some(counters) = running {
             // From here on a PMI switches the counters on too, so not before all else is written.
             shared.set_enabled(counters);

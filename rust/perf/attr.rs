@@ -95,4 +95,9 @@ impl<'a> Attr<'a> {
     pub fn exclude_host(&self) -> bool {
         self.0.exclude_host() != 0
     }
+
+    /// Returns whether the event stands still while the CPU runs a guest.
+    pub fn exclude_guest(&self) -> bool {
+        self.0.exclude_guest() != 0
+    }
 }

@@ -9,9 +9,15 @@
 //! and the registers' addresses are in the built-in driver's structures, and so is the counters' width
 //! on the page of a mapped event (`arch_perf_update_userpage()`).
 //!
+//! KVM and BPF ask the built-in driver which counters run: [`Mirror`].
+//!
 //! All this works only if the built-in driver has initialised.
 //!
 //! In the kernel proper, this data would not belong to the built-in driver.
+
+mod mirror;
+
+pub use mirror::Mirror;
 
 use crate::{
     bindings::{

@@ -6,6 +6,7 @@ use crate::{
     driver::hw::Hardware,
     logic::regs::counter::{CounterId, CounterMask, MAX_COUNTERS},
     perf::EventId,
+    x86::builtin::Mirror,
 };
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use kernel::interrupt::LocalInterruptDisabled;
@@ -26,6 +27,11 @@ pub(in crate::driver) struct Shared {
     /// The value of GLOBAL_CTRL after the PMI, but for halted counters. 0 while the PMU is disabled, and
     /// in a PMI.
     enabled: AtomicU64,
+    /// The value of GLOBAL_CTRL in virtual machines, but for halted counters, once the PMU is enabled.
+    in_guest: AtomicU64,
+    /// Tells hypervisors and others the values of GLOBAL_CTRL. [`None`] if the built-in driver, which they
+    /// ask, has not initialised.
+    mirror: Option<Mirror>,
     /// The index of the event that was last activated on each counter.
     events: [AtomicU32; SLOTS],
     /// Whether the registers may hold anything. They must not be used then.
@@ -35,11 +41,13 @@ pub(in crate::driver) struct Shared {
 }
 
 impl Shared {
-    pub(in crate::driver) fn new() -> Self {
+    pub(in crate::driver) fn new(mirror: Option<Mirror>) -> Self {
         Self {
             active: AtomicU64::new(0),
             halted: AtomicU64::new(0),
             enabled: AtomicU64::new(0),
+            in_guest: AtomicU64::new(0),
+            mirror,
             events: [const { AtomicU32::new(0) }; SLOTS],
             unknown: AtomicBool::new(true),
             stuck: AtomicBool::new(false),
@@ -117,21 +125,55 @@ impl Shared {
                 .halted
                 .compare_exchange(halted, wanted, Relaxed, Relaxed)
             {
-                Ok(_) => return,
+                Ok(_) => break,
                 Err(changed) => halted = changed,
             }
         }
+        self.announce_in_guest();
     }
 
-    /// Sets the value of GLOBAL_CTRL after the PMI.
+    /// Sets the value of GLOBAL_CTRL after the PMI. [`run`](Self::run) is next.
     pub(in crate::driver) fn set_enabled(&self, counters: CounterMask) {
         self.enabled.store(counters.bits(), Relaxed);
     }
 
     /// Returns the value of GLOBAL_CTRL after the PMI, and makes it 0 until it is
-    /// [set](Self::set_enabled) again.
+    /// [set](Self::set_enabled) again. The caller stops the counters next.
     pub(in crate::driver) fn take_enabled(&self) -> CounterMask {
-        CounterMask::from_bits(self.enabled.swap(0, Relaxed))
+        let enabled = CounterMask::from_bits(self.enabled.swap(0, Relaxed));
+        self.announce_stop();
+        enabled
+    }
+
+    /// Tells others that the counters are about to be stopped.
+    #[inline]
+    pub(in crate::driver) fn announce_stop(&self) {
+        if let Some(mirror) = &self.mirror {
+            mirror.set_in_host(0);
+        }
+    }
+
+    /// Sets the value of GLOBAL_CTRL in virtual machines, and tells hypervisors. To be called before
+    /// counters [run](Self::run).
+    #[inline]
+    pub(in crate::driver) fn set_in_guest(&self, counters: CounterMask) {
+        self.in_guest.store(counters.bits(), Relaxed);
+        self.announce_in_guest();
+    }
+
+    #[inline]
+    fn announce_in_guest(&self) {
+        let Some(mirror) = &self.mirror else {
+            return;
+        };
+        loop {
+            let halted = self.halted.load(Relaxed);
+            mirror.set_in_guest(self.in_guest.load(Relaxed) & !halted);
+            // An NMI in between may have halted a counter.
+            if self.halted.load(Relaxed) == halted {
+                return;
+            }
+        }
     }
 
     /// Lets the enabled counters count, except halted ones. Does nothing if none is enabled.
@@ -142,11 +184,24 @@ impl Shared {
         }
         loop {
             let halted = self.halted.load(Relaxed);
-            hardware.run(CounterMask::from_bits(enabled & !halted), irqs);
+            let counters = enabled & !halted;
+            if let Some(mirror) = &self.mirror {
+                mirror.set_in_host(counters);
+            }
+            hardware.run(CounterMask::from_bits(counters), irqs);
             // An NMI in between may have halted a counter that this write has let run again.
             if self.halted.load(Relaxed) == halted {
                 return;
             }
+        }
+    }
+
+    /// Tells others what the built-in driver does without an event: no event is on the CPU any more.
+    pub(in crate::driver) fn withdraw(&self) {
+        self.set_enabled(CounterMask::EMPTY);
+        self.in_guest.store(0, Relaxed);
+        if let Some(mirror) = &self.mirror {
+            mirror.clear();
         }
     }
 

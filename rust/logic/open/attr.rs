@@ -13,7 +13,7 @@ use super::refusal::Refusal;
 use crate::logic::{
     model::{HardwareId, Quirk},
     pmu::Pmu,
-    regs::{event_select::EventSelect, period::PeriodLimits},
+    regs::{event_select::EventSelect, global::CountsIn, period::PeriodLimits},
     sched::extra_register::{ExtraRegister, Requirement},
 };
 
@@ -67,6 +67,8 @@ pub struct Attributes {
     pub exclude_kernel: bool,
     /// attr.exclude_host.
     pub exclude_host: bool,
+    /// attr.exclude_guest.
+    pub exclude_guest: bool,
     /// attr.aux_output.
     pub aux_output: bool,
     /// attr.sample_type.
@@ -94,6 +96,7 @@ impl Attributes {
             exclude_user: false,
             exclude_kernel: false,
             exclude_host: false,
+            exclude_guest: false,
             aux_output: false,
             sample_type: 0,
             branch_sample_type: 0,
@@ -112,8 +115,8 @@ pub struct Event {
     pub requirement: Option<Requirement>,
     /// The period for `hw.sample_period`, `hw.last_period` and `hw.period_left`.
     pub period: u64,
-    /// Whether the event counts in the host.
-    pub in_host: bool,
+    /// Where the event counts.
+    pub counts_in: CountsIn,
 }
 
 /// Registers from XMM0 on (`PERF_REG_EXTENDED_MASK`, `arch/x86/include/uapi/asm/perf_regs.h:56`).
@@ -270,7 +273,10 @@ pub fn configure(
         select,
         requirement,
         period,
-        in_host: !attr.exclude_host,
+        counts_in: CountsIn {
+            host: !attr.exclude_host,
+            guest: !attr.exclude_guest,
+        },
     })
 }
 

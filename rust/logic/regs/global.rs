@@ -11,6 +11,23 @@ use super::{
     register::{set, Register, RegisterWrite},
 };
 
+/// Where an event counts. GLOBAL_CTRL has another value in virtual machines than outside of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CountsIn {
+    /// Outside of virtual machines: not `attr.exclude_host`.
+    pub host: bool,
+    /// In virtual machines: not `attr.exclude_guest`.
+    pub guest: bool,
+}
+
+impl CountsIn {
+    /// In and outside of virtual machines.
+    pub const EVERYWHERE: Self = Self {
+        host: true,
+        guest: true,
+    };
+}
+
 /// What the two registers hold, and what FIXED_CTR_CTRL is wanted to hold.
 #[derive(Clone, Debug)]
 pub(super) struct Global {

@@ -10,7 +10,7 @@
 pub mod counter;
 pub mod dirty;
 pub mod event_select;
-mod global;
+pub mod global;
 pub mod period;
 pub mod register;
 pub mod shadow;

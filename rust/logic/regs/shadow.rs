@@ -44,7 +44,7 @@
 use super::{
     counter::{CounterId, CounterKind, CounterMask, PerCounter},
     event_select::EventSelect,
-    global::Global,
+    global::{CountsIn, Global},
     register::{set, Register, RegisterWrite},
 };
 use crate::logic::{capabilities::Capabilities, sched::extra_register::ExtraRegister};
@@ -69,6 +69,7 @@ struct CounterState {
 /// use logic::capabilities::{Capabilities, Cpuid, Leaf};
 /// use logic::regs::counter::CounterId;
 /// use logic::regs::event_select::EventSelect;
+/// use logic::regs::global::CountsIn;
 /// use logic::regs::register::{Register, RegisterWrite};
 /// use logic::regs::shadow::Shadow;
 /// # let cpuid = Cpuid {
@@ -84,7 +85,9 @@ struct CounterState {
 ///
 /// let counter = CounterId::gp(0).unwrap();
 /// let branches = EventSelect::event(0xc4, 0x00).counting_user(true);
-/// shadow.start(counter, branches, None, true, 0xffff_ffff_ff00, |write| writes.push(write));
+/// shadow.start(counter, branches, None, CountsIn::EVERYWHERE, 0xffff_ffff_ff00, |write| {
+///     writes.push(write);
+/// });
 /// let running = shadow.resume(|write| writes.push(write));
 /// assert_eq!(running, Some(counter.mask()));
 /// assert_eq!(writes, [
@@ -99,7 +102,9 @@ struct CounterState {
 /// assert_eq!(shadow.resume(|write| writes.push(write)), None);
 ///
 /// assert!(!shadow.suspend());
-/// shadow.start(counter, branches, None, true, 0xffff_ffff_ff42, |write| writes.push(write));
+/// shadow.start(counter, branches, None, CountsIn::EVERYWHERE, 0xffff_ffff_ff42, |write| {
+///     writes.push(write);
+/// });
 /// assert_eq!(shadow.resume(|write| writes.push(write)), Some(counter.mask()));
 /// assert_eq!(writes, []);
 /// ```
@@ -116,6 +121,8 @@ pub struct Shadow {
     active: CounterMask,
     /// The active counters that count outside of virtual machines.
     enabled: CounterMask,
+    /// The active counters that count in virtual machines.
+    in_guest: CounterMask,
     /// Whether the hardware was [cleared](Shadow::clear) since the PMU was suspended.
     cleared: bool,
 }
@@ -133,6 +140,7 @@ impl Shadow {
             control: Global::new(capabilities.counters),
             active: CounterMask::EMPTY,
             enabled: CounterMask::EMPTY,
+            in_guest: CounterMask::EMPTY,
             cleared: false,
         }
     }
@@ -144,6 +152,7 @@ impl Shadow {
     pub fn reset(&mut self, mut write: impl FnMut(RegisterWrite)) {
         self.active = CounterMask::EMPTY;
         self.enabled = CounterMask::EMPTY;
+        self.in_guest = CounterMask::EMPTY;
         self.forget_extra_registers();
         self.control.reset(&mut write);
         for counter in self.present {
@@ -159,6 +168,13 @@ impl Shadow {
     /// Returns the counters whose events are started.
     pub fn active(&self) -> CounterMask {
         self.active
+    }
+
+    /// Returns the counters that are to run in virtual machines while counting is not suspended. A
+    /// hypervisor switches GLOBAL_CTRL when it enters one.
+    #[inline]
+    pub fn in_guest(&self) -> CounterMask {
+        self.in_guest
     }
 
     /// Suspends counting (`perf_pmu_disable`). Returns whether the caller has to stop the counters,
@@ -232,7 +248,8 @@ impl Shadow {
     /// `extra` is the extra register that the event needs, with its value. No other active event
     /// needs another value in it.
     ///
-    /// `in_host` is false for an event that counts in virtual machines only (`exclude_host`).
+    /// The counter runs only where the event counts. An event that counts in virtual machines alone has its
+    /// counter programmed like others.
     ///
     /// The PMU is suspended, and the counter is not active.
     pub fn start(
@@ -240,7 +257,7 @@ impl Shadow {
         counter: CounterId,
         select: EventSelect,
         extra: Option<(ExtraRegister, u64)>,
-        in_host: bool,
+        counts_in: CountsIn,
         value: u64,
         mut write: impl FnMut(RegisterWrite),
     ) {
@@ -257,8 +274,11 @@ impl Shadow {
         // From here on the value changes, by counting or by the PMI (rule 2).
         self.counters[counter].value = None;
         self.active.insert(counter);
-        if in_host {
+        if counts_in.host {
             self.enabled.insert(counter);
+        }
+        if counts_in.guest {
+            self.in_guest.insert(counter);
         }
     }
 
@@ -272,6 +292,7 @@ impl Shadow {
     pub fn stop(&mut self, counter: CounterId, value: Option<u64>) {
         self.active.remove(counter);
         self.enabled.remove(counter);
+        self.in_guest.remove(counter);
         self.counters[counter].value = value;
     }
 

@@ -11,6 +11,7 @@ use proptest::prelude::*;
 use rpmu_logic::logic::capabilities::{Capabilities, Cpuid, Leaf};
 use rpmu_logic::logic::regs::counter::{CounterId, CounterMask};
 use rpmu_logic::logic::regs::event_select::EventSelect;
+use rpmu_logic::logic::regs::global::CountsIn;
 use rpmu_logic::logic::regs::register::{Register, RegisterWrite};
 use rpmu_logic::logic::regs::shadow::Shadow;
 
@@ -244,7 +245,8 @@ impl Driver {
                 let held = machine.hardware.read(Register::Counter(counter));
                 let value = value.unwrap_or(held);
                 let write = |write| machine.write(write);
-                self.shadow.start(counter, select, None, true, value, write);
+                self.shadow
+                    .start(counter, select, None, CountsIn::EVERYWHERE, value, write);
                 machine.events.insert(counter, (select, value));
                 machine.active.insert(counter);
             }

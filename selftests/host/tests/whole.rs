@@ -176,6 +176,7 @@ fn attributes() -> impl Strategy<Value = Attributes> {
                 freq,
                 precise_ip,
                 exclude_host: others,
+                exclude_guest: !others,
                 aux_output: others && freq,
                 sample_type,
                 branch_sample_type,
@@ -321,7 +322,7 @@ fn program(
             counter,
             select,
             extra,
-            event.in_host,
+            event.counts_in,
             start.value,
             |write| {
                 hardware.write(write);

@@ -374,16 +374,26 @@ fn every_branch() {
 
 #[test]
 fn counting_events_get_the_longest_period() {
-    let mut attr = raw(0x00c4);
+    let attr = raw(0x00c4);
     let event = configure(&haswell(), &attr, |_| true, || true).unwrap();
     assert_eq!(event.period, (1 << 47) - 1);
-    assert!(event.in_host);
-    attr.exclude_host = true;
-    assert!(
-        !configure(&haswell(), &attr, |_| true, || true)
-            .unwrap()
-            .in_host
-    );
+}
+
+#[test]
+fn events_count_where_they_are_not_excluded() {
+    for (exclude_host, exclude_guest) in
+        [(false, false), (false, true), (true, false), (true, true)]
+    {
+        let mut attr = raw(0x00c4);
+        attr.exclude_host = exclude_host;
+        attr.exclude_guest = exclude_guest;
+        let event = configure(&haswell(), &attr, |_| true, || true).unwrap();
+        let counts_in = CountsIn {
+            host: !exclude_host,
+            guest: !exclude_guest,
+        };
+        assert_eq!(event.counts_in, counts_in);
+    }
 }
 
 #[test]

@@ -44,14 +44,16 @@ impl Recorder {
     fn start(&mut self, counter: CounterId, select: EventSelect, value: u64) {
         let writes = &mut self.writes;
         let write = |w: RegisterWrite| writes.push((w.register, w.value));
-        self.shadow.start(counter, select, None, true, value, write);
+        self.shadow
+            .start(counter, select, None, CountsIn::EVERYWHERE, value, write);
     }
 
     fn start_offcore(&mut self, counter: CounterId, register: ExtraRegister, extra: u64) {
         let writes = &mut self.writes;
         let write = |w: RegisterWrite| writes.push((w.register, w.value));
         let needs = Some((register, extra));
-        self.shadow.start(counter, BRANCHES, needs, true, 0, write);
+        self.shadow
+            .start(counter, BRANCHES, needs, CountsIn::EVERYWHERE, 0, write);
     }
 
     /// The writes since the last time.
@@ -260,16 +262,48 @@ fn fixed_counters_do_not_disturb_each_other() {
 }
 
 #[test]
-fn events_for_guests_alone_stay_off_in_the_host() {
+fn counters_run_where_their_events_count() {
     let mut recorder = recorder();
     let shadow = &mut recorder.shadow;
-    shadow.start(gp(0), BRANCHES, None, false, 1, |_| ());
-    recorder.start(gp(1), BRANCHES, 1);
+    for (counter, host, guest) in [
+        (gp(0), false, false),
+        (gp(1), true, false),
+        (gp(2), false, true),
+        (gp(3), true, true),
+        (fixed(1), false, true),
+        (fixed(2), true, false),
+    ] {
+        let mut writes = Vec::new();
+        let counts_in = CountsIn { host, guest };
+        shadow.start(counter, BRANCHES, None, counts_in, 1, |write| {
+            writes.push(write.register)
+        });
+        // A counter is programmed wherever it runs.
+        if counter.is_gp() {
+            assert_eq!(
+                writes,
+                [Register::Counter(counter), Register::EventSelect(counter)]
+            );
+        }
+    }
     recorder.take();
     recorder.resume();
-    assert_eq!(recorder.shadow.active().bits(), 0x3);
-    assert_eq!(recorder.shadow.enabled.bits(), 0x2);
-    assert_eq!(recorder.take(), [(GlobalControl, 0x2)]);
+    assert_eq!(recorder.shadow.active().bits(), 0x6_0000_000f);
+    assert_eq!(recorder.shadow.in_guest().bits(), 0x2_0000_000c);
+    let fixed = (FixedControl, 0x220);
+    assert_eq!(recorder.take(), [fixed, (GlobalControl, 0x4_0000_000a)]);
+
+    // Without an event that counts in the host, the register need not be written.
+    recorder.suspend();
+    for counter in [gp(1), gp(3), self::fixed(2)] {
+        recorder.shadow.stop(counter, None);
+    }
+    recorder.take();
+    recorder.resume();
+    assert_eq!(recorder.take(), []);
+    assert_eq!(recorder.shadow.in_guest().bits(), 0x2_0000_0004);
+    recorder.shadow.stop(gp(2), None);
+    assert_eq!(recorder.shadow.in_guest().bits(), 0x2_0000_0000);
 }
 
 #[test]

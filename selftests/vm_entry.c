@@ -1,0 +1,509 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What counts in virtual machines and what outside of them, and what BPF's branch
+ * snapshots leave behind. vm_entry.ko plays the part of KVM and of BPF. It asks the
+ * built-in driver's code, which is still there beside rpmu; both drivers have to
+ * give the same answers.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+
+#include "kselftest_harness.h"
+#include "perf_util.h"
+#include "vm_entry/vm_entry.h"
+
+#define MODULE		"./vm_entry.ko"
+#define DEVICE		"/dev/vm_entry"
+#define LOOPS		100000UL
+/* What vm_entry.ko's guest executes, with its last write of GLOBAL_CTRL. */
+#define GUEST(loops)	(2 * (__u64)(loops) + 3)
+#define FIRST_FIXED	32
+#define VLBR_EVENT	0x1b00	/* INTEL_FIXED_VLBR_EVENT */
+
+/* Where an event counts. */
+enum {
+	NOWHERE = 0,
+	IN_HOST = 1,
+	IN_GUEST = 2,
+	EVERYWHERE = 3,
+};
+
+static struct perf_event_attr counting_in(unsigned int where, __u64 config)
+{
+	struct perf_event_attr attr = counting(PERF_TYPE_RAW, config);
+
+	attr.exclude_host = !(where & IN_HOST);
+	attr.exclude_guest = !(where & IN_GUEST);
+	return attr;
+}
+
+FIXTURE(vm_entry)
+{
+	int fd;
+	int group[4];
+	struct vm_entry_state state;
+};
+
+FIXTURE_SETUP(vm_entry)
+{
+	self->fd = -1;
+	if (access(MODULE, R_OK))
+		SKIP(return, "needs " MODULE);
+	ASSERT_TRUE(load_module(MODULE, ""));
+	self->fd = open(DEVICE, O_RDWR | O_CLOEXEC);
+	ASSERT_LE(0, self->fd);
+	ASSERT_TRUE(run_on(sysconf(_SC_NPROCESSORS_ONLN) - 1));
+}
+
+FIXTURE_TEARDOWN(vm_entry)
+{
+	if (self->fd < 0)
+		return;
+	close(self->fd);
+	EXPECT_TRUE(unload_module("vm_entry"));
+}
+
+/* Enters a guest of so many passes. Returns false if that fails. */
+static bool enter(int fd, unsigned long loops, bool defer, bool *switched)
+{
+	struct vm_entry_run run = { .loops = loops, .defer = defer };
+
+	if (ioctl(fd, VM_ENTRY_RUN, &run))
+		return false;
+	if (switched)
+		*switched = run.switched;
+	return true;
+}
+
+/* A group of instructions that count in all places, the first of them in WHERE. */
+static bool open_group(int *group, unsigned int where)
+{
+	unsigned int i;
+
+	for (i = 0; i < 4; i++) {
+		struct perf_event_attr attr = counting_in((where + i) % 4, RAW_INSTRUCTIONS);
+
+		attr.disabled = i == 0;
+		group[i] = perf_open_self(&attr, i ? group[0] : -1);
+		if (group[i] < 0)
+			return false;
+	}
+	return true;
+}
+
+static void close_all(int *fds, unsigned int nr)
+{
+	while (nr)
+		close(fds[--nr]);
+}
+
+static bool get_state(int fd, struct vm_entry_state *state, const int *fds, unsigned int nr)
+{
+	memset(state, 0, sizeof(*state));
+	state->nr = nr;
+	memcpy(state->fd, fds, nr * sizeof(*fds));
+	return ioctl(fd, VM_ENTRY_STATE, state) == 0;
+}
+
+/*
+ * Returns whether exactly the counters of the events that count, each of which
+ * counts in where[i % 4], would count in the host, and in a guest.
+ */
+static bool right(const struct vm_entry_state *state, const unsigned int *where)
+{
+	__u64 host = 0, guest = 0;
+	unsigned int i;
+
+	for (i = 0; i < state->nr; i++) {
+		if (state->idx[i] < 0 || state->stopped[i])
+			continue;
+		if (where[i % 4] & IN_HOST)
+			host |= 1ULL << state->idx[i];
+		if (where[i % 4] & IN_GUEST)
+			guest |= 1ULL << state->idx[i];
+	}
+	if ((state->host & state->selected) == host && (state->guest & state->selected) == guest &&
+	    (state->control & state->selected) == host)
+		return true;
+	fprintf(stderr, "# host %llx, guest %llx, now %llx of %llx; expected %llx, guest %llx\n",
+		state->host, state->guest, state->control, state->selected, host, guest);
+	return false;
+}
+
+/* Each event in turn has the fixed counter. */
+TEST_F(vm_entry, counts_where_it_should)
+{
+	struct vm_entry_state *state = &self->state;
+	unsigned int first, i, entries;
+	unsigned int where[4];
+	__u64 count[4];
+	bool switched;
+
+	for (first = 0; first < 4; first++) {
+		ASSERT_TRUE(open_group(self->group, first));
+		for (i = 0; i < 4; i++)
+			where[i] = (first + i) % 4;
+
+		ASSERT_TRUE(get_state(self->fd, state, self->group, 4));
+		EXPECT_TRUE(right(state, where));
+		ASSERT_EQ(0, ioctl(self->group[0], PERF_EVENT_IOC_ENABLE, 0));
+		ASSERT_TRUE(get_state(self->fd, state, self->group, 4));
+		EXPECT_TRUE(right(state, where));
+		for (i = 0; i < 4; i++)
+			EXPECT_LE(0, state->idx[i]);
+		for (entries = 0; entries < 3; entries++) {
+			ASSERT_TRUE(enter(self->fd, LOOPS, false, &switched));
+			EXPECT_TRUE(switched);
+		}
+		ASSERT_EQ(0, ioctl(self->group[0], PERF_EVENT_IOC_DISABLE, 0));
+		ASSERT_TRUE(get_state(self->fd, state, self->group, 4));
+		EXPECT_TRUE(right(state, where));
+
+		for (i = 0; i < 4; i++)
+			count[where[i]] = read_value(self->group[i]);
+		EXPECT_EQ(0, count[NOWHERE]);
+		EXPECT_EQ(3 * GUEST(LOOPS), count[IN_GUEST]);
+		EXPECT_LT(0, count[IN_HOST]);
+		EXPECT_GT(GUEST(LOOPS), count[IN_HOST]);
+		EXPECT_EQ(count[IN_HOST] + count[IN_GUEST], count[EVERYWHERE]);
+
+		close_all(self->group, 4);
+		ASSERT_TRUE(get_state(self->fd, state, NULL, 0));
+		EXPECT_TRUE(right(state, where));
+	}
+}
+
+/* KVM switches nothing for an event that counts everywhere, and for none. */
+TEST_F(vm_entry, does_not_switch_without_need)
+{
+	struct perf_event_attr attr = counting_in(EVERYWHERE, RAW_INSTRUCTIONS);
+	bool switched;
+	int fd;
+
+	ASSERT_TRUE(enter(self->fd, 1, false, &switched));
+	EXPECT_FALSE(switched);
+	attr.disabled = 0;
+	fd = perf_open_self(&attr, -1);
+	ASSERT_LE(0, fd);
+	ASSERT_TRUE(enter(self->fd, 1, false, &switched));
+	EXPECT_FALSE(switched);
+	close(fd);
+	ASSERT_TRUE(enter(self->fd, 1, false, &switched));
+	EXPECT_FALSE(switched);
+}
+
+/* More events than counters: they take turns, and what has left a counter leaves no trace. */
+TEST_F(vm_entry, rotating)
+{
+	static const unsigned int where[4] = { NOWHERE, IN_HOST, IN_GUEST, EVERYWHERE };
+	unsigned int i, round, seen = 0, wrong = 0;
+	int fds[VM_ENTRY_EVENTS];
+	__u64 end;
+
+	for (i = 0; i < VM_ENTRY_EVENTS; i++) {
+		struct perf_event_attr attr = counting_in(where[i % 4], RAW_BRANCHES);
+
+		attr.disabled = 0;
+		fds[i] = perf_open_self(&attr, -1);
+		ASSERT_LE(0, fds[i]);
+	}
+	for (round = 0; round < 100; round++) {
+		ASSERT_TRUE(get_state(self->fd, &self->state, fds, VM_ENTRY_EVENTS));
+		wrong += !right(&self->state, where);
+		for (i = 0; i < VM_ENTRY_EVENTS; i++)
+			seen |= (self->state.idx[i] >= 0) << i;
+		end = now_ns() + 1000000;
+		while (now_ns() < end)
+			;
+	}
+	EXPECT_EQ(0, wrong);
+	EXPECT_EQ((1U << VM_ENTRY_EVENTS) - 1, seen);
+	close_all(fds, VM_ENTRY_EVENTS);
+}
+
+/* A throttled event counts nowhere. */
+TEST_F(vm_entry, throttled)
+{
+	static const unsigned int where[4] = { EVERYWHERE };
+	struct perf_event_attr attr = counting_in(EVERYWHERE, RAW_INSTRUCTIONS);
+	unsigned int round, stopped = 0, wrong = 0;
+	char before[32];
+	int fd;
+
+	ASSERT_TRUE(read_line(SAMPLE_RATE, before, sizeof(before)));
+	ASSERT_TRUE(write_line(SAMPLE_RATE, "500"));
+	attr.sample_period = 5000;
+	attr.disabled = 0;
+	fd = perf_open_self(&attr, -1);
+	EXPECT_LE(0, fd);
+	for (round = 0; round < 1000; round++) {
+		ASSERT_TRUE(get_state(self->fd, &self->state, &fd, 1));
+		wrong += !right(&self->state, where);
+		stopped += !!self->state.stopped[0];
+	}
+	close(fd);
+	EXPECT_TRUE(write_line(SAMPLE_RATE, before));
+	EXPECT_EQ(0, wrong);
+	EXPECT_LT(0, stopped);
+}
+
+/*
+ * Three instructions, on a fixed and on general-purpose counters, and branches: the
+ * snapshot does not let the counters of stopped events run.
+ */
+TEST_F(vm_entry, snapshot_while_stopped)
+{
+	struct perf_event_attr attr;
+	unsigned int i, round;
+	__u64 expected;
+
+	for (i = 0; i < 4; i++) {
+		attr = i < 3 ? counting_user(PERF_TYPE_RAW, RAW_INSTRUCTIONS) :
+			       counting_in(IN_HOST, RAW_BRANCHES);
+		attr.disabled = i == 0;
+		self->group[i] = perf_open_self(&attr, i ? self->group[0] : -1);
+		ASSERT_LE(0, self->group[i]);
+	}
+	for (round = 1; round <= 3; round++) {
+		counted_loop(self->group[0], 0, LOOPS);
+		/* User mode counts, too, if it can. */
+		ASSERT_EQ(0, ioctl(self->fd, VM_ENTRY_SNAPSHOT, LOOPS));
+		branch_loop(LOOPS);
+		expected = round * LOOP_INSTRUCTIONS(LOOPS);
+		for (i = 0; i < 3; i++)
+			EXPECT_EQ(expected, read_value(self->group[i]));
+		/* Some branches in the kernel are counted. */
+		EXPECT_LE(round * LOOPS, read_value(self->group[3]));
+		EXPECT_GT(round * LOOPS + LOOPS / 2, read_value(self->group[3]));
+	}
+	close_all(self->group, 4);
+}
+
+/* Closed events leave nothing that a snapshot lets run. */
+TEST_F(vm_entry, snapshot_after_all)
+{
+	static const unsigned int where[4];
+
+	ASSERT_TRUE(open_group(self->group, EVERYWHERE));
+	ASSERT_EQ(0, ioctl(self->group[0], PERF_EVENT_IOC_ENABLE, 0));
+	close_all(self->group, 4);
+	ASSERT_EQ(0, ioctl(self->fd, VM_ENTRY_SNAPSHOT, 1));
+	ASSERT_TRUE(get_state(self->fd, &self->state, NULL, 0));
+	EXPECT_TRUE(right(&self->state, where));
+}
+
+/* Instructions in the kernel count on behind a snapshot. */
+TEST_F(vm_entry, snapshot_while_counting)
+{
+	unsigned int i;
+	__u64 count[4];
+
+	ASSERT_TRUE(open_group(self->group, EVERYWHERE));
+	ASSERT_EQ(0, ioctl(self->group[0], PERF_EVENT_IOC_ENABLE, 0));
+	for (i = 0; i < 5; i++)
+		ASSERT_EQ(0, ioctl(self->fd, VM_ENTRY_SNAPSHOT, LOOPS));
+	ASSERT_EQ(0, ioctl(self->group[0], PERF_EVENT_IOC_DISABLE, 0));
+	for (i = 0; i < 4; i++)
+		count[(EVERYWHERE + i) % 4] = read_value(self->group[i]);
+	EXPECT_EQ(0, count[NOWHERE]);
+	EXPECT_EQ(0, count[IN_GUEST]);
+	EXPECT_EQ(count[EVERYWHERE], count[IN_HOST]);
+	EXPECT_LE(5 * 2 * LOOPS, count[IN_HOST]);
+	close_all(self->group, 4);
+}
+
+/*
+ * A snapshot at each write of a register, in the driver's critical sections: what
+ * user mode executes is counted exactly. rpmu lets no counter run before all are
+ * programmed, so it also counts the kernel's part alike on all counters; the
+ * built-in driver does not.
+ */
+TEST_F(vm_entry, snapshot_at_each_register_write)
+{
+	struct perf_event_attr attr;
+	struct one_count count[4];
+	unsigned int i, round;
+	int user, calls;
+
+	attr = counting_user(PERF_TYPE_RAW, RAW_INSTRUCTIONS);
+	attr.pinned = 1;
+	user = perf_open_self(&attr, -1);
+	ASSERT_LE(0, user);
+	for (i = 0; i < 3; i++) {
+		attr = counting_in(i == 1 ? IN_HOST : EVERYWHERE, RAW_INSTRUCTIONS);
+		attr.disabled = i == 0;
+		self->group[i] = perf_open_self(&attr, i ? self->group[0] : -1);
+		ASSERT_LE(0, self->group[i]);
+	}
+	ASSERT_LE(0, ioctl(self->fd, VM_ENTRY_SNAPSHOTS, 1));
+	for (round = 1; round <= 50; round++) {
+		/* The leader alone: all members start and stop at once. */
+		ASSERT_EQ(0, ioctl(self->group[0], PERF_EVENT_IOC_ENABLE, 0));
+		counted_loop(user, 0, LOOPS / 10);
+		ASSERT_EQ(0, ioctl(self->group[0], PERF_EVENT_IOC_DISABLE, 0));
+	}
+	calls = ioctl(self->fd, VM_ENTRY_SNAPSHOTS, 0);
+	EXPECT_LT(100, calls);
+	EXPECT_EQ(50 * LOOP_INSTRUCTIONS(LOOPS / 10), read_value(user));
+	for (i = 0; i < 3; i++)
+		ASSERT_TRUE(read_one(self->group[i], &count[i]));
+	for (i = 1; i < 3 && on_rpmu(); i++)
+		EXPECT_EQ(count[0].value, count[i].value);
+	close(user);
+	close_all(self->group, 3);
+}
+
+static int open_as_kvm(int fd, __u64 config, __u64 period, unsigned int flags)
+{
+	struct vm_entry_open open = {
+		.type = PERF_TYPE_RAW,
+		.config = config,
+		.period = period,
+		.flags = flags,
+	};
+
+	return ioctl(fd, VM_ENTRY_OPEN, &open);
+}
+
+/* A snapshot in the overflow handler, which is an NMI, lets no counter run there. */
+TEST_F(vm_entry, snapshot_in_pmi)
+{
+	struct vm_entry_event event = {};
+	int fd, nr;
+
+	nr = open_as_kvm(self->fd, RAW_INSTRUCTIONS, 10000,
+			 VM_ENTRY_IN_HOST | VM_ENTRY_SNAPSHOT_IN_PMI);
+	ASSERT_LE(0, nr);
+	event.nr = nr;
+	counts_exactly(LOOPS, &event.value);
+	EXPECT_EQ(LOOP_INSTRUCTIONS(LOOPS), event.value);
+	ASSERT_EQ(0, ioctl(self->fd, VM_ENTRY_PAUSE, &event));
+	EXPECT_LT(2 * LOOPS / 10000 / 2, event.overflows);
+	if (on_rpmu())
+		EXPECT_EQ(0, event.control);
+	fd = -1 - nr;
+	ASSERT_TRUE(get_state(self->fd, &self->state, &fd, 1));
+	EXPECT_NE(0, self->state.stopped[0]);
+	ASSERT_EQ(0, ioctl(self->fd, VM_ENTRY_CLOSE, 0));
+}
+
+/* As pmc_pause_counter() and pmc_resume_counter() of KVM use a guest's counter. */
+TEST_F(vm_entry, guests_counter)
+{
+	const __u64 configs[] = { RAW_INSTRUCTIONS, RAW_INSTRUCTIONS, RAW_BRANCHES };
+	const __u64 expected[] = { GUEST(LOOPS), GUEST(LOOPS), LOOPS };
+	struct vm_entry_event event = {};
+	static const unsigned int where[4] = { IN_GUEST, IN_GUEST, IN_GUEST, IN_GUEST };
+	int nr[3], fds[3];
+	unsigned int i, round;
+
+	for (i = 0; i < 3; i++) {
+		nr[i] = open_as_kvm(self->fd, configs[i], 1ULL << 40, 0);
+		ASSERT_LE(0, nr[i]);
+		fds[i] = -1 - nr[i];
+	}
+	for (round = 0; round < 3; round++) {
+		ASSERT_TRUE(get_state(self->fd, &self->state, fds, 3));
+		EXPECT_TRUE(right(&self->state, where));
+		/* intel_pmu_cross_mapped_check() takes hw.idx for the bit in GLOBAL_CTRL. */
+		for (i = 0; i < 3; i++) {
+			int idx = self->state.idx[i];
+			int end = idx < FIRST_FIXED ? gp_counters() :
+						      FIRST_FIXED + fixed_counters();
+
+			EXPECT_LE(0, idx);
+			EXPECT_GT(end, idx);
+			EXPECT_NE(0, self->state.guest >> idx & 1);
+			EXPECT_EQ(0, self->state.host >> idx & 1);
+		}
+		ASSERT_TRUE(enter(self->fd, LOOPS, false, NULL));
+		for (i = 0; i < 3; i++) {
+			event.nr = nr[i];
+			ASSERT_EQ(0, ioctl(self->fd, VM_ENTRY_PAUSE, &event));
+			EXPECT_EQ(expected[i], event.value);
+			EXPECT_EQ(0, event.overflows);
+		}
+		ASSERT_TRUE(enter(self->fd, LOOPS, false, NULL));
+		for (i = 0; i < 3; i++) {
+			event.nr = nr[i];
+			ASSERT_EQ(0, ioctl(self->fd, VM_ENTRY_PAUSE, &event));
+			EXPECT_EQ(0, event.value);
+			event.value = (1ULL << 40) - expected[i];
+			ASSERT_EQ(0, ioctl(self->fd, VM_ENTRY_PERIOD, &event));
+			ASSERT_EQ(0, ioctl(self->fd, VM_ENTRY_ENABLE, &event));
+		}
+	}
+	ASSERT_EQ(0, ioctl(self->fd, VM_ENTRY_CLOSE, 0));
+}
+
+/*
+ * A guest's counter overflows: the PMI comes after the VM exit, when the counter is
+ * not in GLOBAL_CTRL.
+ */
+TEST_F(vm_entry, guests_overflow)
+{
+	struct vm_entry_event event = {};
+	unsigned int round;
+	int nr;
+
+	nr = open_as_kvm(self->fd, RAW_INSTRUCTIONS, LOOPS, 0);
+	ASSERT_LE(0, nr);
+	event.nr = nr;
+	for (round = 1; round <= 3; round++) {
+		ASSERT_TRUE(enter(self->fd, LOOPS, true, NULL));
+		ASSERT_EQ(0, ioctl(self->fd, VM_ENTRY_PAUSE, &event));
+		EXPECT_EQ(round, event.overflows);
+		EXPECT_EQ(GUEST(LOOPS), event.value);
+		ASSERT_EQ(0, ioctl(self->fd, VM_ENTRY_PERIOD, &(struct vm_entry_event){
+			.nr = nr, .value = LOOPS }));
+		ASSERT_EQ(0, ioctl(self->fd, VM_ENTRY_ENABLE, &event));
+	}
+	ASSERT_EQ(0, ioctl(self->fd, VM_ENTRY_CLOSE, 0));
+}
+
+/*
+ * A host's event of the same kind, which counts where perf's do by default, and a
+ * guest's count their own part each.
+ */
+TEST_F(vm_entry, beside_a_hosts_event)
+{
+	struct perf_event_attr attr = counting_in(IN_HOST, RAW_INSTRUCTIONS);
+	struct vm_entry_event event = {};
+	unsigned int i;
+	__u64 count;
+	int fd, nr;
+
+	nr = open_as_kvm(self->fd, RAW_INSTRUCTIONS, 1ULL << 40, 0);
+	ASSERT_LE(0, nr);
+	event.nr = nr;
+	attr.exclude_kernel = 1;
+	fd = perf_open_self(&attr, -1);
+	ASSERT_LE(0, fd);
+	for (i = 0; i < 10; i++)
+		ASSERT_TRUE(enter(self->fd, LOOPS, false, NULL));
+	counted_loop(fd, 0, LOOPS);
+	EXPECT_EQ(LOOP_INSTRUCTIONS(LOOPS), read_value(fd));
+	for (i = 0; i < 10; i++)
+		ASSERT_TRUE(enter(self->fd, LOOPS, false, NULL));
+	ASSERT_EQ(0, ioctl(self->fd, VM_ENTRY_PAUSE, &event));
+	EXPECT_EQ(20 * GUEST(LOOPS), event.value);
+	ASSERT_TRUE(counts_exactly(LOOPS, &count));
+	close(fd);
+	ASSERT_EQ(0, ioctl(self->fd, VM_ENTRY_CLOSE, 0));
+}
+
+/* The event by which KVM has a guest's branch stack: without LBR it is refused. */
+TEST_F(vm_entry, guests_branch_stack)
+{
+	struct vm_entry_open open = {
+		.type = PERF_TYPE_RAW,
+		.config = VLBR_EVENT,
+		.branch_sample_type = PERF_SAMPLE_BRANCH_CALL_STACK | PERF_SAMPLE_BRANCH_USER,
+	};
+
+	EXPECT_EQ(-1, ioctl(self->fd, VM_ENTRY_OPEN, &open));
+	EXPECT_EQ(EOPNOTSUPP, errno);
+}
+
+TEST_HARNESS_MAIN

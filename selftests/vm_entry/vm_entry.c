@@ -1,0 +1,504 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Plays the part of those who use the built-in driver's code beside a driver that
+ * has taken the PMU over: KVM, which asks for the values of GLOBAL_CTRL at each VM
+ * entry and counts its guests' events, and BPF's bpf_get_branch_snapshot(), which
+ * disables the PMU for a moment. There is no guest: the guest's instructions are a
+ * loop with interrupts off, between two writes of GLOBAL_CTRL that are the VM entry
+ * and the VM exit.
+ *
+ * /dev/vm_entry has a request for each; vm_entry.h describes them.
+ */
+
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/kprobes.h>
+#include <linux/miscdevice.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/perf_event.h>
+#include <linux/slab.h>
+#include <linux/static_call.h>
+#include <linux/uaccess.h>
+#include <asm/apic.h>
+#include <asm/cpuid/api.h>
+#include <asm/msr.h>
+#include <asm/perf_event.h>
+#include <asm/msr-trace.h>
+
+#include "vm_entry.h"
+
+#define MAX_OPEN	8
+#define ENTRIES		32
+
+static bool mediated;
+module_param(mediated, bool, 0);
+MODULE_PARM_DESC(mediated, "Be a guest with a mediated PMU for as long as the module is loaded");
+
+static unsigned long find_nothing(const char *name)
+{
+	return 0;
+}
+
+static struct perf_guest_switch_msr *get_no_msrs(int *nr, void *data)
+{
+	*nr = 0;
+	return NULL;
+}
+
+static int create_nothing(void)
+{
+	return -ENOENT;
+}
+
+static void release_nothing(void)
+{
+}
+
+/* Functions that modules cannot link to; as static calls, these need no ENDBR. */
+DEFINE_STATIC_CALL(vm_entry_lookup, find_nothing);
+DEFINE_STATIC_CALL(vm_entry_guest_get_msrs, get_no_msrs);
+DEFINE_STATIC_CALL(vm_entry_create_mediated, create_nothing);
+DEFINE_STATIC_CALL(vm_entry_release_mediated, release_nothing);
+DEFINE_STATIC_CALL_RET0(vm_entry_snapshot, perf_snapshot_branch_stack_t);
+
+struct opened {
+	struct perf_event *event;
+	u32 flags;
+	u32 overflows;
+	u64 control;
+};
+
+static DEFINE_MUTEX(lock);
+static struct opened opened[MAX_OPEN];
+static int snapshots_cpu = -1;	/* where each write of an MSR calls the snapshot */
+static atomic_t snapshots;
+static DEFINE_PER_CPU(bool, in_snapshot);
+static void *kvm_pmu;		/* all 0: the guest has no PEBS */
+
+static void take_snapshot(void)
+{
+	static DEFINE_PER_CPU(struct perf_branch_entry[ENTRIES], entries);
+
+	this_cpu_write(in_snapshot, true);
+	static_call(vm_entry_snapshot)(this_cpu_ptr(entries), ENTRIES);
+	this_cpu_write(in_snapshot, false);
+}
+
+static void written(void *data, u32 msr, u64 value, int failed)
+{
+	if (READ_ONCE(snapshots_cpu) != raw_smp_processor_id() || this_cpu_read(in_snapshot))
+		return;
+	take_snapshot();
+	atomic_inc(&snapshots);
+}
+
+/* As vmx_vcpu_run() does with the result of perf_guest_get_msrs(). */
+static bool guest_control(u64 *host, u64 *guest)
+{
+	struct perf_guest_switch_msr *msrs;
+	int i, nr;
+
+	msrs = static_call(vm_entry_guest_get_msrs)(&nr, kvm_pmu);
+	for (i = 0; msrs && i < nr; i++) {
+		if (msrs[i].msr == MSR_CORE_PERF_GLOBAL_CTRL) {
+			*host = msrs[i].host;
+			*guest = msrs[i].guest;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Returns the counters that would count if GLOBAL_CTRL had all bits set. */
+static u64 selected(void)
+{
+	u32 eax = cpuid_eax(0xa), edx = cpuid_edx(0xa);
+	u32 nr = (eax >> 8) & 0xff, fixed = edx & 0x1f, i;
+	u64 value, set = 0;
+
+	for (i = 0; i < nr; i++) {
+		rdmsrq(MSR_ARCH_PERFMON_EVENTSEL0 + i, value);
+		if (value & ARCH_PERFMON_EVENTSEL_ENABLE)
+			set |= BIT_ULL(i);
+	}
+	rdmsrq(MSR_ARCH_PERFMON_FIXED_CTR_CTRL, value);
+	for (i = 0; i < fixed; i++) {
+		if (value >> (4 * i) & 3)
+			set |= BIT_ULL(INTEL_PMC_IDX_FIXED + i);
+	}
+	return set;
+}
+
+/* Returns whether a counter or a state differs from what was there. */
+static bool copy_counters(struct vm_entry_state *state, struct perf_event **events)
+{
+	bool changed = false;
+	u32 i;
+
+	for (i = 0; i < state->nr; i++) {
+		u32 stopped = READ_ONCE(events[i]->hw.state) & PERF_HES_STOPPED;
+		int idx = READ_ONCE(events[i]->hw.idx);
+
+		changed |= state->idx[i] != idx || state->stopped[i] != stopped;
+		state->idx[i] = idx;
+		state->stopped[i] = stopped;
+	}
+	return changed;
+}
+
+static long get_state(struct vm_entry_state *state)
+{
+	struct perf_event *events[VM_ENTRY_EVENTS];
+	struct file *files[VM_ENTRY_EVENTS] = {};
+	unsigned long flags;
+	long ret = 0;
+	u32 i;
+
+	if (state->nr > VM_ENTRY_EVENTS)
+		return -EINVAL;
+	for (i = 0; i < state->nr; i++) {
+		if (state->fd[i] < 0) {
+			events[i] = opened[(-1 - state->fd[i]) % MAX_OPEN].event;
+		} else {
+			files[i] = fget(state->fd[i]);
+			events[i] = files[i] ? files[i]->private_data : NULL;
+		}
+		if (!events[i])
+			ret = -EBADF;
+	}
+	local_irq_save(flags);
+	while (!ret) {
+		copy_counters(state, events);
+		if (!guest_control(&state->host, &state->guest))
+			ret = -EOPNOTSUPP;
+		rdmsrq(MSR_CORE_PERF_GLOBAL_CTRL, state->control);
+		state->selected = selected();
+		/* A PMI in between may have stopped an event. */
+		if (!copy_counters(state, events))
+			break;
+	}
+	local_irq_restore(flags);
+	for (i = 0; i < state->nr; i++) {
+		if (files[i])
+			fput(files[i]);
+	}
+	return ret;
+}
+
+/*
+ * Executes 2 * loops + 3 instructions from one value of GLOBAL_CTRL to the next, the
+ * last of which writes it.
+ */
+static noinline void run_guest(u64 host, u64 guest, unsigned long loops)
+{
+	u32 low = guest, high = guest >> 32;
+
+	asm volatile("wrmsr\n"
+		     "1:\tdec %[loops]\n\t"
+		     "jnz 1b\n\t"
+		     "mov %[host_low], %%eax\n\t"
+		     "mov %[host_high], %%edx\n\t"
+		     "wrmsr"
+		     : "+a" (low), "+d" (high), [loops] "+r" (loops)
+		     : "c" (MSR_CORE_PERF_GLOBAL_CTRL), [host_low] "r" ((u32)host),
+		       [host_high] "r" ((u32)(host >> 32))
+		     : "cc", "memory");
+}
+
+static long enter_guest(struct vm_entry_run *run)
+{
+	unsigned long flags;
+	u64 host, guest;
+	u32 lvtpc = 0;
+
+	if (!run->loops)
+		return -EINVAL;
+	local_irq_save(flags);
+	if (!guest_control(&host, &guest)) {
+		local_irq_restore(flags);
+		return -EOPNOTSUPP;
+	}
+	if (run->defer) {
+		lvtpc = apic->read(APIC_LVTPC);
+		apic->write(APIC_LVTPC, lvtpc | APIC_LVT_MASKED);
+	}
+	run->switched = host != guest;
+	/* Like KVM, which leaves the register alone if both values are the same. */
+	if (run->switched)
+		run_guest(host, guest, run->loops);
+	if (run->defer) {
+		apic->write(APIC_LVTPC, lvtpc);
+		/* In a guest an NMI ends the guest's execution, and comes after that. */
+		apic->send_IPI(smp_processor_id(), NMI_VECTOR);
+	}
+	local_irq_restore(flags);
+	return 0;
+}
+
+static void overflowed(struct perf_event *event, struct perf_sample_data *data,
+		       struct pt_regs *regs)
+{
+	struct opened *open = event->overflow_handler_context;
+
+	open->overflows++;
+	if (open->flags & VM_ENTRY_SNAPSHOT_IN_PMI) {
+		take_snapshot();
+		rdmsrq(MSR_CORE_PERF_GLOBAL_CTRL, open->control);
+	}
+}
+
+/* As pmc_reprogram_counter() and intel_pmu_create_guest_lbr_event(). */
+static long open_event(const struct vm_entry_open *open)
+{
+	struct perf_event_attr attr = {
+		.type = open->type,
+		.size = sizeof(attr),
+		.config = open->config,
+		.sample_period = open->period,
+		.pinned = true,
+		.exclude_idle = !open->branch_sample_type,
+		.exclude_host = !(open->flags & VM_ENTRY_IN_HOST),
+		.branch_sample_type = open->branch_sample_type,
+		.sample_type = open->branch_sample_type ? PERF_SAMPLE_BRANCH_STACK : 0,
+	};
+	struct perf_event *event;
+	int i;
+
+	for (i = 0; i < MAX_OPEN; i++) {
+		if (opened[i].event)
+			continue;
+		opened[i] = (struct opened){ .flags = open->flags };
+		event = perf_event_create_kernel_counter(&attr, -1, current, overflowed,
+							 &opened[i]);
+		if (IS_ERR(event))
+			return PTR_ERR(event);
+		opened[i].event = event;
+		return i;
+	}
+	return -ENOSPC;
+}
+
+static void close_events(void)
+{
+	int i;
+
+	for (i = 0; i < MAX_OPEN; i++) {
+		if (opened[i].event)
+			perf_event_release_kernel(opened[i].event);
+		opened[i].event = NULL;
+	}
+}
+
+static long event_request(unsigned int request, struct vm_entry_event *it)
+{
+	struct opened *open = &opened[it->nr % MAX_OPEN];
+	long ret = 0;
+
+	if (!open->event)
+		return -EBADF;
+	switch (request) {
+	case VM_ENTRY_PAUSE:
+		it->value = perf_event_pause(open->event, true);
+		break;
+	case VM_ENTRY_PERIOD:
+		ret = perf_event_period(open->event, it->value);
+		break;
+	case VM_ENTRY_ENABLE:
+		perf_event_enable(open->event);
+		break;
+	}
+	it->overflows = open->overflows;
+	it->control = open->control;
+	return ret;
+}
+
+static noinline void spin(unsigned long loops)
+{
+	asm volatile("1:\tdec %[loops]\n\tjnz 1b" : [loops] "+r" (loops) : : "cc");
+}
+
+static long request(unsigned int request, unsigned long arg)
+{
+	void __user *user = (void __user *)arg;
+	union {
+		struct vm_entry_state state;
+		struct vm_entry_run run;
+		struct vm_entry_open open;
+		struct vm_entry_event event;
+	} *it;
+	long ret;
+
+	switch (request) {
+	case VM_ENTRY_SNAPSHOT:
+		take_snapshot();
+		spin(arg);
+		return 0;
+	case VM_ENTRY_SNAPSHOTS:
+		WRITE_ONCE(snapshots_cpu, arg ? raw_smp_processor_id() : -1);
+		return atomic_xchg(&snapshots, 0);
+	case VM_ENTRY_CLOSE:
+		close_events();
+		return 0;
+	case VM_ENTRY_MEDIATED:
+		return static_call(vm_entry_create_mediated)();
+	case VM_ENTRY_UNMEDIATED:
+		static_call(vm_entry_release_mediated)();
+		return 0;
+	}
+
+	if (_IOC_SIZE(request) > sizeof(*it))
+		return -ENOTTY;
+	it = kzalloc_obj(*it);
+	if (!it)
+		return -ENOMEM;
+	if (copy_from_user(it, user, _IOC_SIZE(request))) {
+		ret = -EFAULT;
+		goto out;
+	}
+	switch (request) {
+	case VM_ENTRY_STATE:
+		ret = get_state(&it->state);
+		break;
+	case VM_ENTRY_RUN:
+		ret = enter_guest(&it->run);
+		break;
+	case VM_ENTRY_OPEN:
+		ret = open_event(&it->open);
+		break;
+	case VM_ENTRY_PAUSE:
+	case VM_ENTRY_PERIOD:
+	case VM_ENTRY_ENABLE:
+		ret = event_request(request, &it->event);
+		break;
+	default:
+		ret = -ENOTTY;
+	}
+	if (ret >= 0 && (_IOC_DIR(request) & _IOC_READ) &&
+	    copy_to_user(user, it, _IOC_SIZE(request)))
+		ret = -EFAULT;
+out:
+	kfree(it);
+	return ret;
+}
+
+static long vm_entry_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
+{
+	guard(mutex)(&lock);
+	return request(cmd, arg);
+}
+
+static int vm_entry_release(struct inode *inode, struct file *file)
+{
+	guard(mutex)(&lock);
+	WRITE_ONCE(snapshots_cpu, -1);
+	close_events();
+	return 0;
+}
+
+static const struct file_operations vm_entry_fops = {
+	.owner = THIS_MODULE,
+	.unlocked_ioctl = vm_entry_ioctl,
+	.release = vm_entry_release,
+};
+
+static struct miscdevice vm_entry_device = {
+	.minor = MISC_DYNAMIC_MINOR,
+	.name = "vm_entry",
+	.fops = &vm_entry_fops,
+};
+
+static unsigned long find(const char *name)
+{
+	unsigned long address = static_call(vm_entry_lookup)(name);
+
+	if (!address)
+		pr_notice("%s is not there\n", name);
+	return address;
+}
+
+/* The built-in driver's function, also where it has found no LBR to take a snapshot of. */
+static unsigned long find_snapshot(void)
+{
+	struct static_call_key *key = (void *)find("__SCK__perf_snapshot_branch_stack");
+
+	if (key && key->func != (void *)__static_call_return0)
+		return (unsigned long)key->func;
+	return find("intel_pmu_snapshot_branch_stack");
+}
+
+static int find_functions(void)
+{
+	struct kprobe probe = {
+		.symbol_name = "kallsyms_lookup_name",
+		.flags = KPROBE_FLAG_DISABLED,
+	};
+	unsigned long address;
+	int ret;
+
+	ret = register_kprobe(&probe);
+	if (ret)
+		return ret;
+	address = (unsigned long)probe.addr;
+	unregister_kprobe(&probe);
+	static_call_update(vm_entry_lookup, (void *)address);
+
+	address = find("perf_guest_get_msrs");
+	if (!address)
+		return -ENOENT;
+	static_call_update(vm_entry_guest_get_msrs, (void *)address);
+	address = find_snapshot();
+	if (!address)
+		return -ENOENT;
+	static_call_update(vm_entry_snapshot, (void *)address);
+
+	/* Only with CONFIG_PERF_GUEST_MEDIATED_PMU. */
+	address = find("perf_create_mediated_pmu");
+	if (address) {
+		static_call_update(vm_entry_create_mediated, (void *)address);
+		address = find("perf_release_mediated_pmu");
+		static_call_update(vm_entry_release_mediated, (void *)address);
+	}
+	return 0;
+}
+
+static int __init vm_entry_init(void)
+{
+	int ret = find_functions();
+
+	if (ret)
+		return ret;
+	if (mediated)
+		return static_call(vm_entry_create_mediated)();
+	kvm_pmu = kzalloc(PAGE_SIZE, GFP_KERNEL);
+	if (!kvm_pmu)
+		return -ENOMEM;
+	ret = register_trace_write_msr(written, NULL);
+	if (ret)
+		goto out_free;
+	ret = misc_register(&vm_entry_device);
+	if (!ret)
+		return 0;
+	unregister_trace_write_msr(written, NULL);
+	tracepoint_synchronize_unregister();
+out_free:
+	kfree(kvm_pmu);
+	return ret;
+}
+
+static void __exit vm_entry_exit(void)
+{
+	if (mediated) {
+		static_call(vm_entry_release_mediated)();
+		return;
+	}
+	misc_deregister(&vm_entry_device);
+	unregister_trace_write_msr(written, NULL);
+	tracepoint_synchronize_unregister();
+	kfree(kvm_pmu);
+}
+
+module_init(vm_entry_init);
+module_exit(vm_entry_exit);
+MODULE_DESCRIPTION("Plays the part of KVM and of BPF's branch snapshots");
+MODULE_LICENSE("GPL");

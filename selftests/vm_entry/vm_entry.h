@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The requests to /dev/vm_entry, for vm_entry.ko and its test. */
+#ifndef RPMU_SELFTESTS_VM_ENTRY_H
+#define RPMU_SELFTESTS_VM_ENTRY_H
+
+#include <linux/ioctl.h>
+#include <linux/types.h>
+
+#define VM_ENTRY_EVENTS		16
+
+/* What a CPU's counters do, at one moment. */
+struct vm_entry_state {
+	__u32 nr;			/* in: the number of events */
+	__s32 fd[VM_ENTRY_EVENTS];	/* in: descriptors; -1 - n: event n of VM_ENTRY_OPEN */
+	__s32 idx[VM_ENTRY_EVENTS];	/* out: hw.idx of each */
+	__u32 stopped[VM_ENTRY_EVENTS];	/* out: PERF_HES_STOPPED of each */
+	__u64 host;			/* out: GLOBAL_CTRL after a VM exit */
+	__u64 guest;			/* out: GLOBAL_CTRL after a VM entry */
+	__u64 control;			/* out: GLOBAL_CTRL now */
+	__u64 selected;			/* out: counters whose event select or control is enabled */
+};
+
+/* Events of the calling task, opened as KVM opens a guest's. */
+struct vm_entry_open {
+	__u32 type;
+	__u32 flags;
+	__u64 config;
+	__u64 period;
+	__u64 branch_sample_type;
+};
+
+#define VM_ENTRY_SNAPSHOT_IN_PMI	1	/* the overflow handler calls the snapshot */
+#define VM_ENTRY_IN_HOST		2	/* not exclude_host */
+
+struct vm_entry_run {
+	__u64 loops;		/* in: passes of a loop of 2 instructions */
+	__u32 defer;		/* in: hold the PMI back until the VM exit */
+	__u32 switched;		/* out: whether KVM would switch GLOBAL_CTRL */
+};
+
+struct vm_entry_event {
+	__u32 nr;		/* in: what VM_ENTRY_OPEN returned */
+	__u32 overflows;	/* out: calls of the overflow handler */
+	__u64 value;		/* in: VM_ENTRY_PERIOD; out: VM_ENTRY_PAUSE */
+	__u64 control;		/* out: GLOBAL_CTRL after the last VM_ENTRY_SNAPSHOT_IN_PMI */
+};
+
+#define VM_ENTRY_STATE		_IOWR('V', 0, struct vm_entry_state)
+/* Enters a guest that executes a loop, and leaves it. */
+#define VM_ENTRY_RUN		_IOWR('V', 1, struct vm_entry_run)
+/* Calls bpf_get_branch_snapshot()'s function, then executes so many passes of a loop. */
+#define VM_ENTRY_SNAPSHOT	_IO('V', 2)
+/* Has each write of an MSR on this CPU call it, or none. Returns the number of calls. */
+#define VM_ENTRY_SNAPSHOTS	_IO('V', 3)
+#define VM_ENTRY_OPEN		_IOW('V', 4, struct vm_entry_open)
+#define VM_ENTRY_CLOSE		_IO('V', 5)
+#define VM_ENTRY_PAUSE		_IOWR('V', 6, struct vm_entry_event)
+#define VM_ENTRY_PERIOD		_IOWR('V', 7, struct vm_entry_event)
+#define VM_ENTRY_ENABLE		_IOWR('V', 8, struct vm_entry_event)
+/* Creates a guest with a mediated PMU, and ends one. */
+#define VM_ENTRY_MEDIATED	_IO('V', 9)
+#define VM_ENTRY_UNMEDIATED	_IO('V', 10)
+
+#endif
