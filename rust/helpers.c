@@ -12,6 +12,7 @@
 #include <linux/hardirq.h>
 #include <linux/kprobes.h>
 #include <linux/mm_types.h>
+#include <linux/mutex.h>
 #include <linux/percpu.h>
 #include <linux/smp.h>
 #include <linux/spinlock.h>
@@ -152,6 +153,16 @@ void rpmu_helper_unregister_kprobe(struct kprobe *p)
 }
 
 /* for rust/perf */
+
+void rpmu_helper_mutex_lock(struct mutex *lock)
+{
+	mutex_lock(lock);
+}
+
+void rpmu_helper_mutex_unlock(struct mutex *lock)
+{
+	mutex_unlock(lock);
+}
 
 void *rpmu_helper_dev_get_drvdata(const struct device *dev)
 {

@@ -72,6 +72,8 @@ struct Rpmu {
     _reservation: x86::reserve::Reservation,
     /// The built-in driver's PMU, unregistered. Dropping registers it again.
     _predecessor: Option<perf::UnregisteredPmu>,
+    /// Refuses guests that would have the PMU to themselves, as long as it is not the built-in driver's.
+    _no_mediated: Option<perf::NoMediatedGuests>,
 }
 
 impl kernel::Module for Rpmu {
@@ -84,9 +86,10 @@ impl kernel::Module for Rpmu {
         let builtin = driver::check_layouts(module_parameters::trust_layouts.value())?;
         let ht_workaround = module_parameters::ht_workaround.value();
         let machine = driver::Machine::new(hardware, ht_workaround, builtin)?;
-        let predecessor = driver::find_predecessor()?;
 
         // From here on, an error undoes the steps before by dropping their results.
+        let no_mediated = driver::refuse_mediated_guests()?;
+        let predecessor = driver::find_predecessor()?;
         let predecessor = predecessor.map(driver::take_over).transpose()?;
         let reservation = machine.reserve()?;
         machine.check_counters()?;
@@ -110,6 +113,7 @@ impl kernel::Module for Rpmu {
             _nmi: nmi,
             _reservation: reservation,
             _predecessor: predecessor,
+            _no_mediated: no_mediated,
         })
     }
 }

@@ -110,6 +110,65 @@ refused_while_hotplug_state_taken() {
 	refused_while_taken state 'CPU hotplug state'
 }
 
+# mediated_guest on|off: has vm_entry.ko be a guest that has the PMU to itself, or end.
+mediated_guest() {
+	case $1 in
+	on) mediated_said=$(./module load ./vm_entry.ko mediated=1 2>&1) ;;
+	off) mediated_said=$(./module unload vm_entry 2>&1) ;;
+	esac
+}
+
+refused_beside_mediated_guest() {
+	if ! mediated_guest on; then
+		because "vm_entry.ko: $mediated_said"
+		return 1
+	fi
+	log_mark "$0"
+	refused "$BUSY" && one_line 'end them, and load KVM with enable_mediated_pmu=0'
+	status=$?
+	if ! mediated_guest off; then
+		because "unload vm_entry: $mediated_said"
+		return 1
+	fi
+	counts && return "$status"
+	return 1
+}
+
+# Such a guest cannot start while rpmu is loaded, which says so once, and can afterwards.
+mediated_guest_is_refused() {
+	load || {
+		because "load: $said"
+		return 1
+	}
+	log_mark "$0"
+	status=0
+	for try in 1 2; do
+		if mediated_guest on; then
+			because "try $try: the guest has started"
+			mediated_guest off
+			status=1
+		fi
+		case $mediated_said in
+		*"$BUSY"*) ;;
+		*)
+			because "try $try: $mediated_said"
+			status=1
+			;;
+		esac
+	done
+	one_line 'guests with a mediated PMU are refused' && counts || status=1
+	unload || {
+		because "unload: $said"
+		return 1
+	}
+	if ! mediated_guest on || ! mediated_guest off; then
+		because "after unloading: $mediated_said"
+		return 1
+	fi
+	counts && return "$status"
+	return 1
+}
+
 # What KVM and BPF are told of the counters is the built-in driver's again.
 vm_entry_is_given_back() {
 	for driver in rpmu built-in; do
@@ -462,7 +521,8 @@ built_in_at_end() {
 
 for name in built_in_at_start refused_while_watchdog_on \
 	refused_while_task_counted refused_while_cpu_counted refused_while_counter_taken \
-	refused_while_select_taken refused_while_hotplug_state_taken vm_entry_is_given_back twenty_rounds \
+	refused_while_select_taken refused_while_hotplug_state_taken refused_beside_mediated_guest \
+	mediated_guest_is_refused vm_entry_is_given_back twenty_rounds \
 	pmu_is_the_same unload_refused_while_task_counted \
 	unload_refused_while_cpu_counted watchdog_on_rpmu \
 	watchdog_after_give_back rdpmc_stays freeze_on_smi_stays interval_written_before multiplexed_before \

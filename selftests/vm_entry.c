@@ -506,4 +506,21 @@ TEST_F(vm_entry, guests_branch_stack)
 	EXPECT_EQ(EOPNOTSUPP, errno);
 }
 
+/* A guest that has the PMU to itself while it runs. */
+TEST_F(vm_entry, mediated)
+{
+	int ret = ioctl(self->fd, VM_ENTRY_MEDIATED, 0);
+
+	if (ret && errno == ENOENT)
+		SKIP(return, "the kernel has no mediated PMUs");
+	if (on_rpmu()) {
+		EXPECT_EQ(-1, ret);
+		EXPECT_EQ(EBUSY, errno);
+	} else {
+		EXPECT_EQ(0, ret);
+	}
+	if (!ret)
+		EXPECT_EQ(0, ioctl(self->fd, VM_ENTRY_UNMEDIATED, 0));
+}
+
 TEST_HARNESS_MAIN

@@ -75,5 +75,5 @@ pub(crate) use {
     layouts::check_layouts,
     machine::Machine,
     probe::probe,
-    takeover::{find_predecessor, take_over},
+    takeover::{find_predecessor, refuse_mediated_guests, take_over},
 };

@@ -6,7 +6,7 @@
 //! long as it has no events (those of Intel PT and BTS are among its own, see `Documentation/limits.md`),
 //! its CPU hotplug callbacks do not touch the counters, and it arms LVTPC of CPUs that come up.
 
-use crate::perf::{event_type, BuiltinPmu, UnregisteredPmu, Users};
+use crate::perf::{event_type, BuiltinPmu, NoMediatedGuests, UnregisteredPmu, Users};
 use core::fmt;
 use kernel::{
     prelude::*,
@@ -50,6 +50,29 @@ pub(crate) fn find_predecessor() -> Result<Option<BuiltinPmu>> {
         return Err(ENODEV);
     }
     Ok(Some(pmu))
+}
+
+/// Refuses guests that would have the PMU to themselves until the result is dropped. [`None`] if there can be
+/// none.
+///
+/// Fails with `EBUSY`, and a line in the log, if there is one. Process context.
+pub(crate) fn refuse_mediated_guests() -> Result<Option<NoMediatedGuests>> {
+    match NoMediatedGuests::new() {
+        Err(e) if e == EBUSY => {
+            pr_err!(
+                "KVM guests have mediated PMUs; end them, and load KVM with enable_mediated_pmu=0\n"
+            );
+            Err(e)
+        }
+        Err(e) => {
+            pr_notice!(
+                "guests with a mediated PMU cannot be refused ({e:?}): do not load KVM with \
+                 enable_mediated_pmu=1\n"
+            );
+            Ok(None)
+        }
+        guarded => guarded,
+    }
 }
 
 /// Unregisters the built-in driver's PMU until the result is dropped.

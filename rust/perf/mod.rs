@@ -52,7 +52,8 @@ pub use attr::Attr;
 pub use event::{Event, NewEvent};
 pub use internals::{
     bind_perf_pmu_resched, bind_sampling, BuiltinPmu, Context, DisableWatch, InternalOperations,
-    IntervalEnd, PinnedGroup, Scheduling, UnregisteredPmu, Users, Version, WaitingGroup,
+    IntervalEnd, NoMediatedGuests, PinnedGroup, Scheduling, UnregisteredPmu, Users, Version,
+    WaitingGroup,
 };
 pub use pmu::{OnCpu, Operations, Pmu, PmuDisabled};
 pub use registration::Registration;
