@@ -91,7 +91,7 @@ impl kernel::Module for Rpmu {
         let no_mediated = driver::refuse_mediated_guests()?;
         let predecessor = driver::find_predecessor()?;
         let predecessor = predecessor.map(driver::take_over).transpose()?;
-        let reservation = machine.reserve()?;
+        let reservation = machine.reserve(predecessor.is_some())?;
         machine.check_counters()?;
         let nmi = x86::nmi::Registration::new(machine.clone())?;
         let hotplug = kern::hotplug::Registration::new(c"rpmu:dying", machine.clone())

@@ -59,3 +59,23 @@ void rpmu_helper_perf_sample_event_took(u64 ns)
 {
 	static_call_cond(rpmu_perf_sample_event_took)(ns);
 }
+
+/* The built-in driver's hold of the counters' registers and of the DS area. */
+DEFINE_STATIC_CALL_RET0(rpmu_x86_reserve_hardware, int (void));
+DEFINE_STATIC_CALL_NULL(rpmu_x86_release_hardware, void (void));
+
+void rpmu_helper_bind_x86_reserve_hardware(void *reserve, void *release)
+{
+	static_call_update(rpmu_x86_reserve_hardware, reserve);
+	static_call_update(rpmu_x86_release_hardware, release);
+}
+
+int rpmu_helper_x86_reserve_hardware(void)
+{
+	return static_call(rpmu_x86_reserve_hardware)();
+}
+
+void rpmu_helper_x86_release_hardware(void)
+{
+	static_call_cond(rpmu_x86_release_hardware)();
+}

@@ -58,11 +58,12 @@ impl Machine {
         core::iter::once(&*self.pmu)
     }
 
-    /// Reserves the counters' registers, which all PMUs have at the same addresses.
+    /// Reserves the counters' registers, which all PMUs have at the same addresses. `predecessor` says
+    /// whether the built-in driver has initialised.
     ///
-    /// `EBUSY`, with a line in the log, if another driver uses one. Process context.
-    pub(crate) fn reserve(&self) -> Result<Reservation> {
-        probe::reserve(&self.pmu)
+    /// `EBUSY`, with a line in the log, if something else has reserved one. Process context.
+    pub(crate) fn reserve(&self, predecessor: bool) -> Result<Reservation> {
+        probe::reserve(&self.pmu, predecessor)
     }
 
     /// Checks that the counters hold values: some hypervisors describe a PMU that does nothing.

@@ -12,7 +12,8 @@ use crate::{
     x86::{
         cpuid::{cpuid, Feature},
         intel::perfmon::read_capabilities,
-        reserve::Reservation,
+        msr::Msr,
+        reserve::{NotReserved, Reservation},
     },
 };
 use kernel::{interrupt::local_interrupt_disable, prelude::*};
@@ -46,10 +47,32 @@ pub(crate) fn probe(policy: &CStr, max_period: u64) -> Result<Hardware> {
     Hardware::new(pmu, known_policy, max_period, &local_interrupt_disable())
 }
 
-/// Reserves the counters' registers. `EBUSY`, with a line in the log, if another driver uses one.
-pub(super) fn reserve(pmu: &CorePmu) -> Result<Reservation> {
-    let reserved = pmu.ops().hardware.reserve();
-    reserved.inspect_err(|_| pr_err!("another driver uses the counters; unload it first\n"))
+/// Reserves the counters' registers; `predecessor` says whether the built-in driver has initialised.
+/// `EBUSY`, with a line in the log, if something else has reserved one.
+pub(super) fn reserve(pmu: &CorePmu, predecessor: bool) -> Result<Reservation> {
+    let reserved = pmu.ops().hardware.reserve(predecessor);
+    reserved.map_err(|reason| match reason {
+        NotReserved::Taken(register) => {
+            log_reserved(Some(register));
+            EBUSY
+        }
+        NotReserved::Failed(error) => {
+            pr_err!("cannot reserve the counters: {error:?}\n");
+            error
+        }
+    })
+}
+
+/// Logs which of the counters' registers something else has reserved.
+fn log_reserved(register: Option<Msr>) {
+    match register {
+        Some(register) => pr_err!(
+            "MSR {:#x} is reserved by another module, which the kernel does not name: unload modules \
+             that use counters, such as other profilers\n",
+            register.number()
+        ),
+        None => pr_err!("another module had reserved counters; try again\n"),
+    }
 }
 
 /// Checks that the counters are real: some hypervisors describe a PMU that does nothing.

@@ -1,77 +1,215 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Reservation of counters. The kernel keeps a bit per register, so that no two drivers program
-//! one.
+//! one. It does not keep who has set a bit (`arch/x86/kernel/cpu/perfctr-watchdog.c:41-42`).
 //!
-//! C: `arch/x86/kernel/cpu/perfctr-watchdog.c`
+//! The built-in driver reserves all of its registers at once, for itself and for `intel_bts`
+//! (`x86_reserve_hardware()`, `arch/x86/events/core.c:411`). A driver that reserves in the same way shares
+//! the registers with them, while one that sets the bits itself keeps `intel_bts` from opening events
+//! (`arch/x86/events/intel/bts.c:564`). What the built-in driver leaves out, such a driver reserves itself: where
+//! counters can be written in their full width, their registers have other addresses there, for which the kernel
+//! has no bits. `x86_reserve_hardware()` also brings the following up to date, which the kernel uses
+//! whatever driver is in charge:
+//!
+//! | What | Who uses it while another driver is in charge |
+//! |---|---|
+//! | `cpu_hw_events.ds`, the DS area of each CPU, and IA32_DS_AREA | `bts.c`; KVM, for the host's value of the register (`intel_guest_get_msrs()`, `intel/core.c:5298`) |
+//! | the same of a CPU that comes up | `intel_pmu_cpu_starting()`, `intel/core.c:6437`: writes IA32_DS_AREA |
+//! | the same of a CPU that goes down | `intel_pmu_cpu_dying()`, `intel/core.c:6535`: clears it |
+//! | the same after suspend to RAM or to disk | `perf_restore_debug_store()`, `intel/ds.c:3448`, which `arch/x86/power/cpu.c:281` calls |
+//!
+//! The other per-CPU data of the built-in driver is idle: `intel_pmu_cpu_prepare()` allocates its shared
+//! registers, `intel_pmu_cpu_starting()` joins them to those of the core, resets LBR, and sets
+//! FREEZE_WHILE_SMM and TSX_FORCE_ABORT (which is why this driver sets these later in the same sequence),
+//! and `intel_pmu_cpu_dead()` frees them. None of it touches a counter. `perf_event_print_debug()`, for
+//! SysRq-p and a stuck interrupt, reads the registers of the counters and prints them, whatever
+//! driver has written them.
 
 use super::msr::Msr;
-use crate::bindings;
-use kernel::prelude::*;
+use crate::{bindings, kern::symbols::Symbols};
+use kernel::{error::to_result, prelude::*};
 
-/// The two registers of a general-purpose counter.
+/// A register that the kernel has a bit for.
 #[derive(Clone, Copy)]
-pub struct CounterRegisters {
-    /// Its event select.
-    pub select: Msr,
-    /// The counter itself.
-    pub counter: Msr,
+pub enum Register {
+    /// A general-purpose counter, by its first address, IA32_PMCx.
+    Counter(Msr),
+    /// An event select.
+    Select(Msr),
+}
+
+impl Register {
+    /// Returns the register.
+    fn msr(self) -> Msr {
+        match self {
+            Self::Counter(msr) | Self::Select(msr) => msr,
+        }
+    }
+
+    /// Reserves the register. Returns whether it was free.
+    fn reserve(self) -> bool {
+        // SAFETY: Sets a bit of the kernel's bitmap, and refuses numbers that have no bit in it.
+        unsafe {
+            match self {
+                Self::Counter(msr) => bindings::reserve_perfctr_nmi(msr.number()) != 0,
+                Self::Select(msr) => bindings::reserve_evntsel_nmi(msr.number()) != 0,
+            }
+        }
+    }
+
+    /// Releases the register, which the caller must have reserved.
+    fn release(self) {
+        // SAFETY: Clears a bit of the kernel's bitmap, which the caller has set.
+        unsafe {
+            match self {
+                Self::Counter(msr) => bindings::release_perfctr_nmi(msr.number()),
+                Self::Select(msr) => bindings::release_evntsel_nmi(msr.number()),
+            }
+        }
+    }
+}
+
+/// Why registers are not reserved.
+pub enum NotReserved {
+    /// Something else has reserved this one.
+    Taken(Msr),
+    /// Another reason.
+    Failed(Error),
+}
+
+impl<T: Into<Error>> From<T> for NotReserved {
+    fn from(error: T) -> Self {
+        Self::Failed(error.into())
+    }
 }
 
 /// Counters whose registers are reserved until this is dropped.
-///
-/// # Invariants
-///
-/// The registers of all `counters` are reserved for this.
 pub struct Reservation {
-    counters: KVec<CounterRegisters>,
+    /// Those that the built-in driver reserves.
+    _builtin: Option<BuiltinHardware>,
+    /// The others.
+    _registers: Registers,
 }
 
 impl Reservation {
-    /// Reserves them. `EBUSY` if another driver uses one: the built-in one does while it has
-    /// events. Process context.
-    pub fn new(counters: impl Iterator<Item = CounterRegisters>) -> Result<Self> {
-        // INVARIANT: None is reserved yet.
-        let mut this = Self {
-            counters: KVec::new(),
+    /// Reserves `registers` one by one.
+    ///
+    /// Process context.
+    pub fn new(registers: impl Iterator<Item = Register>) -> Result<Self, NotReserved> {
+        Ok(Self {
+            _builtin: None,
+            _registers: Registers::new(registers)?,
+        })
+    }
+
+    /// Reserves `registers` together with the built-in driver, which must have initialised. `full_width` says
+    /// whether counters can be written in their full width.
+    ///
+    /// Returns [`None`] if that driver's function is out of reach. Process context.
+    pub fn with_builtin(
+        registers: impl Iterator<Item = Register> + Clone,
+        full_width: bool,
+    ) -> Result<Option<Self>, NotReserved> {
+        let Some(builtin) = BuiltinHardware::new(registers.clone())? else {
+            return Ok(None);
         };
-        for registers in counters {
+        let left_out = |it: &Register| full_width && matches!(it, Register::Counter(_));
+        Ok(Some(Self {
+            _builtin: Some(builtin),
+            _registers: Registers::new(registers.filter(left_out))?,
+        }))
+    }
+}
+
+/// The built-in driver's hold of the counters' registers, shared with it and with `intel_bts`.
+///
+/// # Invariants
+///
+/// `x86_reserve_hardware()` has succeeded once for this, and both functions are bound.
+struct BuiltinHardware(());
+
+impl BuiltinHardware {
+    /// Reserves the registers, `registers` among them. Returns [`None`] if the function is out of reach.
+    ///
+    /// Process context. The built-in driver must have initialised.
+    fn new(registers: impl Iterator<Item = Register>) -> Result<Option<Self>, NotReserved> {
+        let Ok(symbols) = Symbols::new() else {
+            return Ok(None);
+        };
+        let reserve = symbols.find(c"x86_reserve_hardware");
+        let release = symbols.find(c"x86_release_hardware");
+        let (Ok(reserve), Ok(release)) = (reserve, release) else {
+            return Ok(None);
+        };
+        // SAFETY: The addresses are those of functions of the types that the static calls have.
+        unsafe {
+            bindings::rpmu_helper_bind_x86_reserve_hardware(reserve.as_ptr(), release.as_ptr())
+        };
+        // SAFETY: The function is bound. It counts its users under a lock of its own, and may sleep. The
+        // caller says that the driver has initialised, so that it knows the registers.
+        let reserved = to_result(unsafe { bindings::rpmu_helper_x86_reserve_hardware() });
+        match reserved {
+            // INVARIANT: Just reserved.
+            Ok(()) => Ok(Some(Self(()))),
+            Err(error) => Err(match first_reserved(registers) {
+                Some(taken) => NotReserved::Taken(taken),
+                None => NotReserved::Failed(error),
+            }),
+        }
+    }
+}
+
+impl Drop for BuiltinHardware {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant the function is bound, and the registers are reserved for this.
+        unsafe { bindings::rpmu_helper_x86_release_hardware() };
+    }
+}
+
+/// Registers that are reserved one by one.
+///
+/// # Invariants
+///
+/// All of them are reserved for this.
+struct Registers(KVec<Register>);
+
+impl Registers {
+    /// Reserves them. Process context.
+    fn new(registers: impl Iterator<Item = Register>) -> Result<Self, NotReserved> {
+        // INVARIANT: None is reserved yet.
+        let mut this = Self(KVec::new());
+        for register in registers {
             // So that what is reserved can be kept.
-            this.counters.reserve(1, GFP_KERNEL)?;
-            reserve(registers)?;
+            this.0.reserve(1, GFP_KERNEL)?;
+            if !register.reserve() {
+                return Err(NotReserved::Taken(register.msr()));
+            }
             // INVARIANT: One more has been reserved.
-            this.counters.push(registers, GFP_KERNEL)?;
+            this.0.push(register, GFP_KERNEL)?;
         }
         Ok(this)
     }
 }
 
-impl Drop for Reservation {
+impl Drop for Registers {
     fn drop(&mut self) {
-        for registers in &self.counters {
-            release_counter(*registers);
-            // SAFETY: By the type invariant it is reserved for this.
-            unsafe { bindings::release_evntsel_nmi(registers.select.number()) };
+        for register in &self.0 {
+            register.release();
         }
     }
 }
 
-/// Reserves both registers of a counter, or none.
-fn reserve(registers: CounterRegisters) -> Result {
-    // SAFETY: Sets a bit of the kernel's bitmap, and refuses numbers that have no bit in it.
-    if unsafe { bindings::reserve_perfctr_nmi(registers.counter.number()) } == 0 {
-        return Err(EBUSY);
-    }
-    // SAFETY: As above.
-    if unsafe { bindings::reserve_evntsel_nmi(registers.select.number()) } == 0 {
-        release_counter(registers);
-        return Err(EBUSY);
-    }
-    Ok(())
-}
-
-/// Releases the counter itself, which the caller must have reserved.
-fn release_counter(registers: CounterRegisters) {
-    // SAFETY: Clears a bit of the kernel's bitmap, which the caller has set.
-    unsafe { bindings::release_perfctr_nmi(registers.counter.number()) };
+/// Returns the first of `registers` that something has reserved. None may be reserved for the caller or for
+/// the built-in driver.
+///
+/// Reserves and releases each: another driver that reserves one meanwhile may fail. Process context.
+fn first_reserved(mut registers: impl Iterator<Item = Register>) -> Option<Msr> {
+    let taken = registers.find(|register| {
+        let free = register.reserve();
+        if free {
+            register.release();
+        }
+        !free
+    });
+    taken.map(Register::msr)
 }

@@ -18,7 +18,7 @@ use crate::{
         cpuid::Feature,
         intel::perfmon::Counters,
         msr::{Msr, ReadOnlyMsr},
-        reserve::Reservation,
+        reserve::{NotReserved, Reservation},
     },
 };
 use kernel::{
@@ -57,8 +57,15 @@ impl ArchPerfmon {
         })
     }
 
-    pub(super) fn reserve(&self) -> Result<Reservation> {
-        Reservation::new(self.counters.registers())
+    pub(super) fn reserve(&self, initialised: bool) -> Result<Reservation, NotReserved> {
+        let registers = self.counters.registers();
+        if initialised {
+            let reserved = Reservation::with_builtin(registers.clone(), self.full_width)?;
+            if let Some(reserved) = reserved {
+                return Ok(reserved);
+            }
+        }
+        Reservation::new(registers)
     }
 
     /// Returns the register's MSR; [`None`] for a counter that the CPU does not have.

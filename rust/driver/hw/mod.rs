@@ -18,7 +18,7 @@ use crate::{
         },
         sched::{assign::Policy, extra_register::ExtraRegister},
     },
-    x86::reserve::Reservation,
+    x86::reserve::{NotReserved, Reservation},
 };
 use arch_perfmon::ArchPerfmon;
 use kernel::{interrupt::LocalInterruptDisabled, prelude::*};
@@ -67,10 +67,10 @@ impl Hardware {
         })
     }
 
-    /// Reserves the counters' registers. `EBUSY` if another driver uses one.
-    pub(in crate::driver) fn reserve(&self) -> Result<Reservation> {
+    /// Reserves the counters' registers, where the built-in driver has `initialised` together with it.
+    pub(in crate::driver) fn reserve(&self, initialised: bool) -> Result<Reservation, NotReserved> {
         match &self.interface {
-            Interface::ArchPerfmon(it) => it.reserve(),
+            Interface::ArchPerfmon(it) => it.reserve(initialised),
         }
     }
 

@@ -14,7 +14,7 @@ use crate::{
     x86::{
         cpuid::Feature,
         msr::{Msr, ReadOnlyMsr},
-        reserve::CounterRegisters,
+        reserve::Register,
     },
 };
 use kernel::interrupt::LocalInterruptDisabled;
@@ -69,12 +69,12 @@ impl Counters {
     }
 
     /// Returns the registers of the general-purpose counters, to be reserved.
-    pub fn registers(&self) -> impl Iterator<Item = CounterRegisters> + '_ {
-        (0..MAX_GP).filter_map(|n| {
-            self.gp(n).map(|counter| CounterRegisters {
-                select: Msr::perfevtsel(counter),
-                counter: Msr::pmc(counter),
-            })
+    pub fn registers(&self) -> impl Iterator<Item = Register> + Clone + '_ {
+        (0..MAX_GP).filter_map(|n| self.gp(n)).flat_map(|counter| {
+            [
+                Register::Counter(Msr::pmc(counter)),
+                Register::Select(Msr::perfevtsel(counter)),
+            ]
         })
     }
 }
