@@ -79,3 +79,66 @@ void rpmu_helper_x86_release_hardware(void)
 {
 	static_call_cond(rpmu_x86_release_hardware)();
 }
+
+/* The parts of the PMI that belong to the drivers of Intel PT and BTS. */
+DEFINE_STATIC_CALL_NULL(rpmu_intel_pt_interrupt, void (void));
+DEFINE_STATIC_CALL_RET0(rpmu_guest_handle_intel_pt_intr, unsigned int (void));
+DEFINE_STATIC_CALL_NULL(rpmu_intel_bts_disable_local, void (void));
+DEFINE_STATIC_CALL_NULL(rpmu_intel_bts_enable_local, void (void));
+DEFINE_STATIC_CALL_RET0(rpmu_intel_bts_interrupt, int (void));
+
+void rpmu_helper_bind_intel_pt(void *interrupt, void *guest)
+{
+	static_call_update(rpmu_intel_pt_interrupt, interrupt);
+	if (guest)
+		static_call_update(rpmu_guest_handle_intel_pt_intr, guest);
+}
+
+void rpmu_helper_intel_pt_interrupt(void)
+{
+	static_call_cond(rpmu_intel_pt_interrupt)();
+}
+
+unsigned int rpmu_helper_guest_handle_intel_pt_intr(void)
+{
+	return static_call(rpmu_guest_handle_intel_pt_intr)();
+}
+
+void rpmu_helper_bind_intel_bts(void *disable, void *interrupt, void *enable)
+{
+	static_call_update(rpmu_intel_bts_disable_local, disable);
+	static_call_update(rpmu_intel_bts_interrupt, interrupt);
+	static_call_update(rpmu_intel_bts_enable_local, enable);
+}
+
+void rpmu_helper_intel_bts_disable_local(void)
+{
+	static_call_cond(rpmu_intel_bts_disable_local)();
+}
+
+int rpmu_helper_intel_bts_interrupt(void)
+{
+	return static_call(rpmu_intel_bts_interrupt)();
+}
+
+void rpmu_helper_intel_bts_enable_local(void)
+{
+	static_call_cond(rpmu_intel_bts_enable_local)();
+}
+
+/* A static call of the kernel's own, by the addresses of its key and trampoline. */
+void *rpmu_helper_static_call_target(const struct static_call_key *key)
+{
+	return READ_ONCE(key->func);
+}
+
+void rpmu_helper_static_call_redirect(struct static_call_key *key, void *tramp,
+				      void *target)
+{
+	__static_call_update(key, tramp, target);
+}
+
+void *rpmu_helper_static_call_return0(void)
+{
+	return &__static_call_return0;
+}

@@ -7,7 +7,7 @@ use super::{
     explain::refusals::Refusals,
     facilities,
     hw::Hardware,
-    unit::{rdpmc::UserRead, smi::Smi, smt::seat, tfa::Tfa},
+    unit::{rdpmc::UserRead, smi::Smi, smt::seat, tfa::Tfa, tracing::Tracing},
 };
 use crate::{
     kern::percpu::PerCpu,
@@ -33,6 +33,8 @@ pub(crate) struct Driver {
     pub(super) shares_a_core: bool,
     /// User space's access to counters by `rdpmc`.
     pub(super) user_read: UserRead,
+    /// Intel PT and BTS, which share the PMI.
+    pub(super) tracing: Tracing,
     /// The setting of `freeze_on_smi`: stops counters in system management mode.
     pub(super) smi: Smi,
     /// Set if this driver can make another CPU schedule its events anew.
@@ -64,6 +66,7 @@ impl Driver {
             user_read,
             samples: facilities::bind_sampling(),
             tfa: Tfa::new(tsx_uses_counter),
+            tracing: Tracing::new(),
             shares_a_core,
             orders_groups: hardware.policy == Policy::Rpmu
                 && facilities::was_tried(Feature::GroupOrder),

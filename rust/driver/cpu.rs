@@ -146,6 +146,6 @@ impl Own {
     fn clear(&mut self, hardware: &Hardware, irqs: &LocalInterruptDisabled) {
         // Not the dirty counters: events may stay, and leave theirs behind later.
         self.shadow.reset(|write| hardware.write(write, irqs));
-        hardware.acknowledge(hardware.pmu.capabilities.counters, irqs);
+        hardware.acknowledge_all(irqs);
     }
 }

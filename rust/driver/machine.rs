@@ -16,6 +16,7 @@ use crate::{
     perf,
     x86::{
         builtin,
+        intel::trace::SilencedBuiltin,
         nmi::{self, NmiContext},
         reserve::Reservation,
     },
@@ -64,6 +65,15 @@ impl Machine {
     /// `EBUSY`, with a line in the log, if something else has reserved one. Process context.
     pub(crate) fn reserve(&self, predecessor: bool) -> Result<Reservation> {
         probe::reserve(&self.pmu, predecessor)
+    }
+
+    /// Makes the built-in driver's NMI handler do nothing until the result is dropped: this driver's handler,
+    /// which has to be registered by then, does its part for Intel PT and BTS. Returns [`None`] if the handler
+    /// is out of reach.
+    ///
+    /// Process context.
+    pub(crate) fn silence_builtin(&self) -> Option<SilencedBuiltin> {
+        self.pmu.ops().tracing.silence_builtin()
     }
 
     /// Checks that the counters hold values: some hypervisors describe a PMU that does nothing.

@@ -13,10 +13,10 @@ use super::{event, hw::Hardware, CorePmu};
 use crate::{
     logic::{
         model::Acknowledge,
-        regs::counter::{CounterId, CounterMask},
+        regs::{counter::CounterId, global::Status},
     },
     perf::{OnCpu, Sample, Stopwatch},
-    x86::{apic, nmi::NmiContext},
+    x86::{apic, intel::trace::PausedBts, nmi::NmiContext},
 };
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -31,22 +31,22 @@ pub(super) fn handle(pmu: &CorePmu, nmi: &NmiContext) -> u32 {
     let driver = pmu.ops();
     let hardware = &driver.hardware;
     let shared = &driver.cpus.this_cpu(irqs).shared;
-    let Some(cx) = pmu.on_cpu(irqs) else {
-        return 0;
+    let tracing = &driver.tracing;
+    let Some(cx) = pmu.on_cpu(irqs).filter(|_| !shared.is_unknown()) else {
+        return tracing.handle_alone(hardware, nmi);
     };
-    if shared.is_unknown() {
-        return 0;
-    }
 
     let watch = Stopwatch::start();
+    let bts = tracing.pause_bts(nmi);
     // The interrupted code may be about to disable the PMU, and not have done so yet.
     let enabled = shared.take_enabled();
     hardware.stop(irqs);
-    let overflowed = hardware.overflowed(irqs);
-    let handled = if overflowed.is_empty() {
-        // LVTPC masks itself when it raises an NMI. So a masked LVTPC means that a counter has raised
-        // this one, and that an NMI before has handled the overflow.
-        let ours = apic::lvtpc(irqs).masked();
+    let traced = bts.as_ref().map_or(0, PausedBts::interrupt);
+    let status = hardware.status(irqs);
+    let handled = if !is_due(status, driver) {
+        // LVTPC masks itself when it raises an NMI. So a masked LVTPC means that a counter or a tracer has
+        // raised this one, and that an NMI before has handled the overflow.
+        let ours = traced != 0 || apic::lvtpc(irqs).masked();
         if ours {
             apic::lvtpc_arm(irqs);
         }
@@ -57,7 +57,7 @@ pub(super) fn handle(pmu: &CorePmu, nmi: &NmiContext) -> u32 {
         if early {
             apic::lvtpc_arm(irqs);
         }
-        let handled = drain(overflowed, hardware, shared, &cx, nmi);
+        let handled = drain(status, driver, shared, &cx, nmi).wrapping_add(traced);
         // Before the counters count again: an overflow is lost while LVTPC is masked.
         if !early {
             apic::lvtpc_arm(irqs);
@@ -66,10 +66,18 @@ pub(super) fn handle(pmu: &CorePmu, nmi: &NmiContext) -> u32 {
     };
     shared.set_enabled(enabled);
     shared.run(hardware, irqs);
+    drop(bts);
     if handled != 0 {
         watch.stop(irqs);
     }
     handled
+}
+
+/// Returns whether a counter or Intel PT has raised a PMI.
+#[inline]
+fn is_due(status: Status, driver: &super::Driver) -> bool {
+    let counters = driver.hardware.pmu.capabilities.counters;
+    !status.overflowed(counters).is_empty() || driver.tracing.is_due(status)
 }
 
 /// Handles overflows until there are no more, and returns how many there were.
@@ -80,15 +88,19 @@ pub(super) fn handle(pmu: &CorePmu, nmi: &NmiContext) -> u32 {
 ///
 /// Mainline: `intel_pmu_handle_irq()`, `arch/x86/events/intel/core.c:3963`.
 fn drain(
-    mut overflowed: CounterMask,
-    hardware: &Hardware,
+    mut status: Status,
+    driver: &super::Driver,
     shared: &Shared,
     cx: &OnCpu<'_, super::Driver>,
     nmi: &NmiContext,
 ) -> u32 {
+    let hardware = &driver.hardware;
     let mut handled = 0u32;
     for _ in 0..PASSES {
-        hardware.acknowledge(overflowed, nmi.irqs());
+        // All of it, as the built-in driver does: from version 4 on, some bits freeze other units.
+        hardware.acknowledge(status, nmi.irqs());
+        handled = handled.wrapping_add(driver.tracing.pt_interrupt(status, nmi));
+        let overflowed = status.overflowed(hardware.pmu.capabilities.counters);
         let checkpointed = hardware.pmu.model.checkpointed & hardware.pmu.capabilities.counters;
         for counter in overflowed | checkpointed {
             let event = shared.active_event(counter).and_then(|id| cx.event(id));
@@ -103,8 +115,8 @@ fn drain(
                 _ => {}
             }
         }
-        overflowed = hardware.overflowed(nmi.irqs());
-        if overflowed.is_empty() {
+        status = hardware.status(nmi.irqs());
+        if !is_due(status, driver) {
             return handled;
         }
     }

@@ -44,8 +44,14 @@ impl Feature {
     pub const APIC: Self = Self(bindings::X86_FEATURE_APIC);
     /// Architectural performance monitoring, `CPUID` leaf 0xA.
     pub const ARCH_PERFMON: Self = Self(bindings::X86_FEATURE_ARCH_PERFMON);
+    /// Branch trace store (BTS), which the firmware has left available.
+    pub const BTS: Self = Self(bindings::X86_FEATURE_BTS);
+    /// The debug store (DS) area has the 64-bit layout.
+    pub const DTES64: Self = Self(bindings::X86_FEATURE_DTES64);
     /// Hardware lock elision.
     pub const HLE: Self = Self(bindings::X86_FEATURE_HLE);
+    /// Intel Processor Trace (PT).
+    pub const INTEL_PT: Self = Self(bindings::X86_FEATURE_INTEL_PT);
     /// `IA32_PERF_CAPABILITIES` exists.
     pub const PDCM: Self = Self(bindings::X86_FEATURE_PDCM);
     /// Restricted transactional memory.

@@ -10,6 +10,7 @@ use crate::{
         capabilities::Capabilities,
         regs::{
             counter::{CounterId, CounterKind, CounterMask},
+            global::Status,
             register::{Register, RegisterWrite},
         },
         sched::extra_register::ExtraRegister,
@@ -119,15 +120,14 @@ impl ArchPerfmon {
         Msr::IA32_PERF_GLOBAL_CTRL.write(value, irqs);
     }
 
-    /// Reads GLOBAL_STATUS, in which other units report conditions above the counters' bits.
     #[inline]
-    pub(super) fn overflowed(&self, irqs: &LocalInterruptDisabled) -> CounterMask {
-        CounterMask::from_bits(ReadOnlyMsr::IA32_PERF_GLOBAL_STATUS.read(irqs))
+    pub(super) fn status(&self, irqs: &LocalInterruptDisabled) -> Status {
+        Status::from_bits(ReadOnlyMsr::IA32_PERF_GLOBAL_STATUS.read(irqs))
     }
 
     #[inline]
-    pub(super) fn acknowledge(&self, counters: CounterMask, irqs: &LocalInterruptDisabled) {
-        Msr::IA32_PERF_GLOBAL_OVF_CTRL.write(counters.bits(), irqs);
+    pub(super) fn acknowledge(&self, status: Status, irqs: &LocalInterruptDisabled) {
+        Msr::IA32_PERF_GLOBAL_OVF_CTRL.write(status.bits(), irqs);
     }
 
     pub(super) fn has(&self, register: ExtraRegister) -> bool {

@@ -13,6 +13,7 @@ use crate::{
         pmu::Pmu,
         regs::{
             counter::{CounterId, CounterMask},
+            global::Status,
             period::PeriodLimits,
             register::RegisterWrite,
         },
@@ -122,25 +123,26 @@ impl Hardware {
         }
     }
 
-    /// Returns the counters of this CPU that have overflowed and were not acknowledged.
+    /// Returns what has raised a PMI on this CPU and was not acknowledged.
     #[inline]
-    pub(in crate::driver) fn overflowed(&self, irqs: &LocalInterruptDisabled) -> CounterMask {
-        let overflowed = match &self.interface {
-            Interface::ArchPerfmon(it) => it.overflowed(irqs),
-        };
-        overflowed & self.pmu.capabilities.counters
+    pub(in crate::driver) fn status(&self, irqs: &LocalInterruptDisabled) -> Status {
+        match &self.interface {
+            Interface::ArchPerfmon(it) => it.status(irqs),
+        }
     }
 
-    /// Acknowledges that `counters` of this CPU have overflowed.
+    /// Acknowledges what has raised a PMI on this CPU.
     #[inline]
-    pub(in crate::driver) fn acknowledge(
-        &self,
-        counters: CounterMask,
-        irqs: &LocalInterruptDisabled,
-    ) {
+    pub(in crate::driver) fn acknowledge(&self, status: Status, irqs: &LocalInterruptDisabled) {
         match &self.interface {
-            Interface::ArchPerfmon(it) => it.acknowledge(counters, irqs),
+            Interface::ArchPerfmon(it) => it.acknowledge(status, irqs),
         }
+    }
+
+    /// Acknowledges the overflows of all counters of this CPU.
+    pub(in crate::driver) fn acknowledge_all(&self, irqs: &LocalInterruptDisabled) {
+        let counters = self.pmu.capabilities.counters.bits();
+        self.acknowledge(Status::from_bits(counters), irqs);
     }
 
     /// Returns whether this machine has the extra register, one of the model's.

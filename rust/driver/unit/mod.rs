@@ -6,3 +6,4 @@ pub(super) mod rdpmc;
 pub(super) mod smi;
 pub(super) mod smt;
 pub(super) mod tfa;
+pub(super) mod tracing;

@@ -28,6 +28,39 @@ impl CountsIn {
     };
 }
 
+/// A value of IA32_PERF_GLOBAL_STATUS, the register that says what has raised a PMI.
+///
+/// The bits of the counters are those of IA32_PERF_GLOBAL_CTRL; other units have bits from 55 on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Status(u64);
+
+impl Status {
+    /// Trace_ToPA_PMI: Intel PT has filled a region of its output. SDM volume 3, figure 20-4.
+    const TRACE_TOPA_PMI: u64 = 1 << 55;
+
+    /// Returns the status with these bits.
+    pub const fn from_bits(bits: u64) -> Self {
+        Self(bits)
+    }
+
+    /// Returns the bits, which clear themselves when they are written to OVF_CTRL.
+    pub const fn bits(self) -> u64 {
+        self.0
+    }
+
+    /// Returns which of the `present` counters have overflowed.
+    #[inline]
+    pub fn overflowed(self, present: CounterMask) -> CounterMask {
+        CounterMask::from_bits(self.0 & present.bits())
+    }
+
+    /// Returns whether Intel PT has filled a region of its output.
+    #[inline]
+    pub const fn is_trace(self) -> bool {
+        self.0 & Self::TRACE_TOPA_PMI != 0
+    }
+}
+
 /// What the two registers hold, and what FIXED_CTR_CTRL is wanted to hold.
 #[derive(Clone, Debug)]
 pub(super) struct Global {
@@ -112,5 +145,34 @@ impl Global {
             value,
             write,
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn status_tells_counters_from_other_units() {
+        let present = CounterMask::first_gp(4) | CounterMask::first_fixed(3);
+        const PT: u64 = 1 << 55;
+        const FIXED_2: u64 = 1 << 34;
+        let cases = [
+            // Status, overflowed, PT
+            (0, 0, false),
+            (FIXED_2 | 1, FIXED_2 | 1, false),
+            // An absent counter; metrics; frozen LBR and counters, and others.
+            (1 << 4, 0, false),
+            (1 << 48, 0, false),
+            (0xff << 56, 0, false),
+            (PT, 0, true),
+            (PT | 8, 8, true),
+        ];
+        for (bits, overflowed, trace) in cases {
+            let status = Status::from_bits(bits);
+            assert_eq!(status.overflowed(present).bits(), overflowed, "{bits:#x}");
+            assert_eq!(status.is_trace(), trace, "{bits:#x}");
+            assert_eq!(status.bits(), bits);
+        }
     }
 }

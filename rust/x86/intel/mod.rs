@@ -4,4 +4,5 @@
 
 pub mod perfmon;
 pub mod smi;
+pub mod trace;
 pub mod tsx;

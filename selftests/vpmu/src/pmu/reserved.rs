@@ -36,8 +36,9 @@ pub(super) const LD_LAT_WRITABLE: u64 = 0xffff;
 const STATUS_OVERFLOWS: u64 = (1 << 61) | (1 << 62);
 /// CondChgd, which software can only clear.
 pub(super) const STATUS_COND_CHGD: u64 = 1 << 63;
-/// Version 4 adds LBR_FRZ, CTR_FRZ and ASCI.
-const STATUS_VERSION_4: u64 = (1 << 58) | CTR_FRZ | (1 << 60);
+/// Version 4 adds LBR_FRZ, CTR_FRZ and ASCI. With Trace_ToPA_PMI, which hardware without Intel PT lacks, tests
+/// can play the part of PT.
+const STATUS_VERSION_4: u64 = (1 << 55) | (1 << 58) | CTR_FRZ | (1 << 60);
 
 impl Pmu {
     /// Returns the writable bits of IA32_PERFEVTSELx, x being `index`.
@@ -80,7 +81,7 @@ impl Pmu {
         (0..self.existing().1).fold(0, |bits, index| bits | (field << (4 * index)))
     }
 
-    /// Returns the bits of IA32_PERF_GLOBAL_STATUS that software can set, without those of Intel PT.
+    /// Returns the bits of IA32_PERF_GLOBAL_STATUS that software can set.
     pub(super) fn status_bits(&self) -> u64 {
         let version_4 = if self.model.version >= 4 {
             STATUS_VERSION_4

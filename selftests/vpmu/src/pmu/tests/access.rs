@@ -161,8 +161,8 @@ fn version_4_registers() {
     pmu.wrmsr(0x187, 0xc0).unwrap().unwrap();
     pmu.wrmsr(0x38d, 0x0b0).unwrap().unwrap();
     assert_eq!(pmu.rdmsr(0x392), Some(Ok((1 << 63) | (1 << 33) | (1 << 1))));
-    // ASCI, Ovf_Uncore, OvfDSBuffer.
-    for bit in [60, 61, 62] {
+    // Trace_ToPA_PMI, ASCI, Ovf_Uncore, OvfDSBuffer.
+    for bit in [55, 60, 61, 62] {
         pmu.wrmsr(0x391, 1 << bit).unwrap().unwrap();
         assert_eq!(pmu.rdmsr(0x38e), Some(Ok((1 << 34) | (1 << bit))));
         pmu.wrmsr(0x390, 1 << bit).unwrap().unwrap();
