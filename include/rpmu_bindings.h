@@ -32,6 +32,7 @@
 #include "../rust/helpers.c"
 #include "../rust/static_calls.c"
 #include "../rust/kretprobe.c"
+#include "../rust/users.c"
 #include "rpmu_trace.h"
 
 /* rust/parameters.c */

@@ -91,7 +91,7 @@ impl kernel::Module for Rpmu {
 
         // From here on, an error undoes the steps before by dropping their results.
         let no_mediated = driver::refuse_mediated_guests()?;
-        let predecessor = driver::find_predecessor()?;
+        let predecessor = machine.find_predecessor()?;
         let predecessor = predecessor.map(driver::take_over).transpose()?;
         let reservation = machine.reserve(predecessor.is_some())?;
         machine.check_counters()?;
@@ -100,7 +100,15 @@ impl kernel::Module for Rpmu {
         // them: the first that acknowledges an interrupt handles it.
         let silenced_builtin = predecessor.as_ref().and_then(|_| machine.silence_builtin());
         let hotplug = kern::hotplug::Registration::new(c"rpmu:dying", machine.clone())
-            .inspect_err(|_| pr_err!("the CPU hotplug state that is needed is taken\n"))?;
+            .inspect_err(|&error| {
+                if error == EBUSY {
+                    pr_err!(
+                        "CPU hotplug state {} is taken: /sys/devices/system/cpu/hotplug/states names what \
+                         has it\n",
+                        kern::hotplug::state()
+                    );
+                }
+            })?;
         let syscore = kern::syscore::Registration::new(machine.clone())?;
         let disable_watch = machine.watch_disabling();
         let files = driver::Files::new(&machine)?;

@@ -30,7 +30,20 @@ five_rounds() {
 	done
 }
 
-for name in no_built_in five_rounds; do
+# Another module has a PMU of rpmu's type.
+refused_while_module_drives() {
+	if ! taken=$(./module load ./taken.ko what=pmu 2>&1); then
+		because "what=pmu: $taken"
+		return 1
+	fi
+	log_mark "$0"
+	refused 'Device or resource busy' && said_by_rpmu | grep -q 'the module taken drives the PMU; unload it first'
+	status=$?
+	./module unload taken
+	return "$status"
+}
+
+for name in no_built_in refused_while_module_drives five_rounds; do
 	run_test $name
 done
 finish

@@ -65,7 +65,7 @@ refused_while_watchdog_on() {
 refused_while_task_counted() {
 	hold hold || return
 	log_mark "$0"
-	refused "$BUSY" && one_line perf && counts
+	refused "$BUSY" && one_line "1 of counted\[$holder\] \(end running perf" && counts
 	status=$?
 	release
 	return "$status"
@@ -74,7 +74,7 @@ refused_while_task_counted() {
 refused_while_cpu_counted() {
 	hold hold-cpu || return
 	log_mark "$0"
-	refused "$BUSY" && one_line perf && counts
+	refused "$BUSY" && one_line "1 of counted\[$holder\] \(end running perf" && counts
 	status=$?
 	release
 	return "$status"
@@ -98,16 +98,26 @@ refused_while_taken() {
 	return 1
 }
 
+# The last counter, PMC3.
 refused_while_counter_taken() {
-	refused_while_taken counter 'another driver uses the counters'
+	refused_while_taken counter 'MSR 0xc4 is reserved by another module'
 }
 
 refused_while_select_taken() {
-	refused_while_taken select 'another driver uses the counters'
+	refused_while_taken select 'MSR 0x189 is reserved by another module'
 }
 
+# The line says which state it is, and the file names what has it.
 refused_while_hotplug_state_taken() {
-	refused_while_taken state 'CPU hotplug state'
+	refused_while_taken state 'CPU hotplug state [0-9]+ is taken'
+}
+
+refused_while_module_counts() {
+	refused_while_taken event 'events of the kernel: 1, 1 of taken_overflow \[taken\]'
+}
+
+refused_while_guest_counts() {
+	refused_while_taken guest 'events of guests: 1, 1 of taken_overflow \[taken\] \(stop guests'
 }
 
 # mediated_guest on|off: has vm_entry.ko be a guest that has the PMU to itself, or end.
@@ -521,8 +531,9 @@ built_in_at_end() {
 
 for name in built_in_at_start refused_while_watchdog_on \
 	refused_while_task_counted refused_while_cpu_counted refused_while_counter_taken \
-	refused_while_select_taken refused_while_hotplug_state_taken refused_beside_mediated_guest \
-	mediated_guest_is_refused vm_entry_is_given_back twenty_rounds \
+	refused_while_select_taken refused_while_hotplug_state_taken refused_while_module_counts \
+	refused_while_guest_counts refused_beside_mediated_guest mediated_guest_is_refused \
+	vm_entry_is_given_back twenty_rounds \
 	pmu_is_the_same unload_refused_while_task_counted \
 	unload_refused_while_cpu_counted watchdog_on_rpmu \
 	watchdog_after_give_back rdpmc_stays freeze_on_smi_stays interval_written_before multiplexed_before \

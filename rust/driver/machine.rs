@@ -8,7 +8,8 @@
 //! [`Machine::pmus`] lists both, and the two functions choose by the type of the CPU.
 
 use super::{
-    announce, facilities, hotplug, hw::Hardware, pmi, probe, suspend, sysfs, CorePmu, Driver,
+    announce, facilities, hotplug, hw::Hardware, pmi, probe, suspend, sysfs, takeover, CorePmu,
+    Driver,
 };
 use crate::{
     kern::{self, cpu::on_each_cpu},
@@ -57,6 +58,13 @@ impl Machine {
     /// Returns all PMUs.
     pub(super) fn pmus(&self) -> impl Iterator<Item = &CorePmu> {
         core::iter::once(&*self.pmu)
+    }
+
+    /// Finds the built-in driver's PMU. Returns [`None`] if that driver has not initialised.
+    ///
+    /// Fails with `ENODEV` or `EBUSY`, and a line in the log, if it cannot be taken over. Process context.
+    pub(crate) fn find_predecessor(&self) -> Result<Option<perf::BuiltinPmu>> {
+        takeover::find_predecessor(&self.pmu)
     }
 
     /// Reserves the counters' registers, which all PMUs have at the same addresses. `predecessor` says

@@ -76,5 +76,5 @@ pub(crate) use {
     layouts::check_layouts,
     machine::Machine,
     probe::probe,
-    takeover::{find_predecessor, refuse_mediated_guests, take_over},
+    takeover::{refuse_mediated_guests, take_over},
 };

@@ -64,7 +64,7 @@ pub(super) fn reserve(pmu: &CorePmu, predecessor: bool) -> Result<Reservation> {
 }
 
 /// Logs which of the counters' registers something else has reserved.
-fn log_reserved(register: Option<Msr>) {
+pub(super) fn log_reserved(register: Option<Msr>) {
     match register {
         Some(register) => pr_err!(
             "MSR {:#x} is reserved by another module, which the kernel does not name: unload modules \

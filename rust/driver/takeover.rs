@@ -2,11 +2,14 @@
 
 //! Take-over of the PMU from the built-in driver.
 //!
-//! Only the PMU is unregistered. The built-in driver itself stays: its NMI handler returns at once as
-//! long as it has no events (those of Intel PT and BTS are among its own, see `Documentation/limits.md`),
-//! its CPU hotplug callbacks do not touch the counters, and it arms LVTPC of CPUs that come up.
+//! Only the PMU is unregistered. The built-in driver itself stays: its NMI handler is
+//! [silenced](super::unit::tracing), its CPU hotplug callbacks do not touch the counters (see
+//! [`reserve`](crate::x86::reserve)), and it arms LVTPC of CPUs that come up.
 
-use crate::perf::{event_type, BuiltinPmu, NoMediatedGuests, UnregisteredPmu, Users};
+use super::{probe, CorePmu};
+use crate::perf::{
+    event_type, BuiltinPmu, NoMediatedGuests, NotFound, UnregisteredPmu, UserKind, Users,
+};
 use core::fmt;
 use kernel::{
     prelude::*,
@@ -25,19 +28,22 @@ const PAUSE: Delta = Delta::from_millis(10);
 /// `initcall_blacklist=init_hw_perf_events,bts_init`, see `Documentation/usage.md`).
 ///
 /// Fails with `ENODEV` or `EBUSY`, and a line in the log, if it cannot be taken over. Process context.
-pub(crate) fn find_predecessor() -> Result<Option<BuiltinPmu>> {
+pub(super) fn find_predecessor(successor: &CorePmu) -> Result<Option<BuiltinPmu>> {
     let pmu = match BuiltinPmu::find(event_type::RAW, SOME_EVENT) {
         Ok(Some(pmu)) => pmu,
         Ok(None) => return Ok(None),
-        Err(e) if e == EEXIST => {
-            pr_err!("another module drives the PMU; unload it first\n");
+        Err(NotFound::Module(name)) => {
+            pr_err!(
+                "the module {} drives the PMU; unload it first\n",
+                format_args!("{name}")
+            );
             return Err(EBUSY);
         }
-        Err(e) if e == EBUSY => {
-            pr_err!("another driver uses the counters; unload it first\n");
+        Err(NotFound::Failed(e)) if e == EBUSY => {
+            probe::log_reserved(successor.ops().hardware.first_reserved());
             return Err(e);
         }
-        Err(e) => {
+        Err(NotFound::Failed(e)) => {
             pr_err!("cannot find the driver of the PMU: {e:?}\n");
             return Err(e);
         }
@@ -101,23 +107,34 @@ struct InUse(Users);
 impl fmt::Display for InUse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the built-in driver's PMU is in use:")?;
-        let users = [
+        let kinds = [
             (
-                self.0.watchdog,
+                UserKind::Watchdog,
                 "the NMI watchdog",
                 "sysctl kernel.nmi_watchdog=0",
             ),
-            (self.0.user, "user space", "end running perf commands"),
+            (UserKind::Task, "user space", "end running perf commands"),
+            (UserKind::Guest, "guests", "stop guests that have a PMU"),
             (
-                self.0.kernel,
+                UserKind::Kernel,
                 "the kernel",
-                "stop guests with a PMU, BPF programs",
+                "unload the module, or stop what uses this function",
             ),
         ];
-        for (events, user, cure) in users {
-            if events > 0 {
-                write!(f, " events of {user}: {events} ({cure});")?;
+        for (kind, user, cure) in kinds {
+            let events = self.0.events(kind);
+            if events == 0 {
+                continue;
             }
+            write!(f, " events of {user}: {events}")?;
+            if kind != UserKind::Watchdog {
+                let mut before = ", ";
+                for (user, events) in self.0.named(kind) {
+                    write!(f, "{before}{events} of {user}")?;
+                    before = " and ";
+                }
+            }
+            write!(f, " ({cure});")?;
         }
         f.write_str(" nothing has changed")
     }

@@ -40,6 +40,11 @@ pub trait Callbacks: Send + Sync {
     fn dying(&self, irqs: &LocalInterruptDisabled);
 }
 
+/// Returns the number of the state, for messages.
+pub fn state() -> i32 {
+    STATE
+}
+
 /// The callbacks with the node by which the kernel's list holds them.
 #[repr(C)]
 struct Instance<T: Callbacks> {

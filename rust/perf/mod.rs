@@ -52,8 +52,8 @@ pub use attr::Attr;
 pub use event::{Event, NewEvent};
 pub use internals::{
     bind_perf_pmu_resched, bind_sampling, BuiltinPmu, Context, DisableWatch, InternalOperations,
-    IntervalEnd, NoMediatedGuests, PinnedGroup, Scheduling, UnregisteredPmu, Users, Version,
-    WaitingGroup,
+    IntervalEnd, NoMediatedGuests, NotFound, PinnedGroup, Scheduling, UnregisteredPmu, UserKind,
+    Users, Version, WaitingGroup,
 };
 pub use pmu::{OnCpu, Operations, Pmu, PmuDisabled};
 pub use registration::Registration;

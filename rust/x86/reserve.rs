@@ -203,7 +203,7 @@ impl Drop for Registers {
 /// the built-in driver.
 ///
 /// Reserves and releases each: another driver that reserves one meanwhile may fail. Process context.
-fn first_reserved(mut registers: impl Iterator<Item = Register>) -> Option<Msr> {
+pub fn first_reserved(mut registers: impl Iterator<Item = Register>) -> Option<Msr> {
     let taken = registers.find(|register| {
         let free = register.reserve();
         if free {

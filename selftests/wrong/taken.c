@@ -5,7 +5,9 @@
  */
 
 #include <linux/cpuhotplug.h>
+#include <linux/err.h>
 #include <linux/module.h>
+#include <linux/perf_event.h>
 #include <asm/nmi.h>
 #include <asm/perf_event.h>
 
@@ -13,7 +15,7 @@
 
 static char *what;
 module_param(what, charp, 0);
-MODULE_PARM_DESC(what, "counter, select or state");
+MODULE_PARM_DESC(what, "counter, select, state, event, guest or pmu");
 
 static int take_counter(void)
 {
@@ -51,6 +53,82 @@ static void release_state(void)
 	cpuhp_remove_state_nocalls(CPUHP_AP_PERF_ARM_STARTING);
 }
 
+static struct perf_event *event;
+
+static void taken_overflow(struct perf_event *sampled, struct perf_sample_data *data,
+			   struct pt_regs *regs)
+{
+}
+
+/* An event of this module's own; KVM opens those of guests in the same way. */
+static int open_event(bool guest)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_RAW,
+		.size = sizeof(attr),
+		.config = 0xc0,
+		.exclude_host = guest,
+		.pinned = guest,
+	};
+
+	event = perf_event_create_kernel_counter(&attr, 0, NULL, taken_overflow, NULL);
+	return PTR_ERR_OR_ZERO(event);
+}
+
+static int take_event(void)
+{
+	return open_event(false);
+}
+
+static int take_guest(void)
+{
+	return open_event(true);
+}
+
+static void release_event(void)
+{
+	perf_event_release_kernel(event);
+}
+
+static int taken_event_init(struct perf_event *opened)
+{
+	return opened->attr.type == PERF_TYPE_RAW ? 0 : -ENOENT;
+}
+
+static int taken_add(struct perf_event *added, int flags)
+{
+	return 0;
+}
+
+static void taken_stop(struct perf_event *stopped, int flags)
+{
+}
+
+static void taken_read(struct perf_event *read)
+{
+}
+
+static struct pmu pmu = {
+	.module = THIS_MODULE,
+	.task_ctx_nr = perf_invalid_context,
+	.event_init = taken_event_init,
+	.add = taken_add,
+	.del = taken_stop,
+	.start = taken_stop,
+	.stop = taken_stop,
+	.read = taken_read,
+};
+
+static int take_pmu(void)
+{
+	return perf_pmu_register(&pmu, "cpu", PERF_TYPE_RAW);
+}
+
+static void release_pmu(void)
+{
+	perf_pmu_unregister(&pmu);
+}
+
 static const struct thing {
 	const char *name;
 	int (*take)(void);
@@ -59,6 +137,9 @@ static const struct thing {
 	{ "counter", take_counter, release_counter },
 	{ "select", take_select, release_select },
 	{ "state", take_state, release_state },
+	{ "event", take_event, release_event },
+	{ "guest", take_guest, release_event },
+	{ "pmu", take_pmu, release_pmu },
 };
 
 static const struct thing *taken;

@@ -19,7 +19,7 @@ use crate::{
         cpuid::Feature,
         intel::perfmon::Counters,
         msr::{Msr, ReadOnlyMsr},
-        reserve::{NotReserved, Reservation},
+        reserve::{first_reserved, NotReserved, Reservation},
     },
 };
 use kernel::{
@@ -67,6 +67,10 @@ impl ArchPerfmon {
             }
         }
         Reservation::new(registers)
+    }
+
+    pub(super) fn first_reserved(&self) -> Option<Msr> {
+        first_reserved(self.counters.registers())
     }
 
     /// Returns the register's MSR; [`None`] for a counter that the CPU does not have.

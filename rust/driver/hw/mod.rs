@@ -19,7 +19,10 @@ use crate::{
         },
         sched::{assign::Policy, extra_register::ExtraRegister},
     },
-    x86::reserve::{NotReserved, Reservation},
+    x86::{
+        msr::Msr,
+        reserve::{NotReserved, Reservation},
+    },
 };
 use arch_perfmon::ArchPerfmon;
 use kernel::{interrupt::LocalInterruptDisabled, prelude::*};
@@ -72,6 +75,14 @@ impl Hardware {
     pub(in crate::driver) fn reserve(&self, initialised: bool) -> Result<Reservation, NotReserved> {
         match &self.interface {
             Interface::ArchPerfmon(it) => it.reserve(initialised),
+        }
+    }
+
+    /// Returns the first of the counters' registers that something has reserved. None may be reserved for
+    /// this driver or the built-in one.
+    pub(in crate::driver) fn first_reserved(&self) -> Option<Msr> {
+        match &self.interface {
+            Interface::ArchPerfmon(it) => it.first_reserved(),
         }
     }
 

@@ -8,7 +8,10 @@
 //!
 //! This has no place in the kernel proper, where such a driver would not be built in.
 
-use super::rotation;
+use super::{
+    rotation,
+    users::{Name, User, Users},
+};
 use crate::bindings;
 use core::ptr::{self, NonNull};
 use kernel::{
@@ -16,16 +19,18 @@ use kernel::{
     prelude::*,
 };
 
-/// The numbers of open events on a PMU, by kind.
-#[derive(Clone, Copy, Default)]
-pub struct Users {
-    /// Events that have the shape of the NMI watchdog's: kernel-owned, pinned to a CPU, sampling
-    /// cycles. One per CPU if it is on.
-    pub watchdog: u32,
-    /// Other events of the kernel's own: KVM's virtual PMUs, BPF, resctrl.
-    pub kernel: u32,
-    /// Events that user space has opened.
-    pub user: u32,
+/// Why there is no PMU to take over.
+pub enum NotFound {
+    /// It belongs to the module of this name.
+    Module(Name),
+    /// Opening an event has failed.
+    Failed(Error),
+}
+
+impl From<Error> for NotFound {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
 }
 
 /// A PMU of a built-in driver that is registered.
@@ -46,9 +51,9 @@ impl BuiltinPmu {
     /// Finds the PMU that serves events of type `event_type`.
     ///
     /// It opens, and closes, an event with the given `config`, which the PMU must accept. [`None`]
-    /// if no PMU does, `EEXIST` if one of a module does; else what opening fails with, `EBUSY` where
-    /// the built-in driver finds its counters in use by another. Process context.
-    pub fn find(event_type: u32, config: u64) -> Result<Option<Self>> {
+    /// if no PMU does. Fails with the name of the module if one of a module does; else with what opening
+    /// fails with, `EBUSY` where the built-in driver finds its counters reserved. Process context.
+    pub fn find(event_type: u32, config: u64) -> Result<Option<Self>, NotFound> {
         let mut attr: bindings::perf_event_attr = pin_init::zeroed();
         attr.type_ = event_type;
         // CAST: the structure has less than 200 bytes.
@@ -71,19 +76,21 @@ impl BuiltinPmu {
         let event = match event {
             Ok(event) => event,
             Err(e) if e == ENOENT => return Ok(None),
-            Err(e) => return Err(e),
+            Err(e) => return Err(NotFound::Failed(e)),
         };
 
         // SAFETY: The event is valid until it is released, and so is its PMU.
         let (pmu, module) = unsafe { ((*event).pmu, (*(*event).pmu).module) };
+        // SAFETY: The event keeps the module loaded.
+        let name = (!module.is_null()).then(|| unsafe { Name::of_module(module) });
         // SAFETY: The event is ours.
         unsafe { bindings::perf_event_release_kernel(event) };
 
-        if !module.is_null() {
-            return Err(EEXIST);
+        match name {
+            Some(name) => Err(NotFound::Module(name)),
+            // INVARIANT: Just checked.
+            None => Ok(NonNull::new(pmu).map(Self)),
         }
-        // INVARIANT: Just checked.
-        Ok(NonNull::new(pmu).map(Self))
     }
 
     /// Returns the name that the PMU was registered under.
@@ -113,7 +120,7 @@ impl BuiltinPmu {
         }
     }
 
-    /// Counts the events that are open on the PMU.
+    /// Returns what has events open on the PMU.
     pub fn users(&self) -> Users {
         let mut users = Users::default();
         let pmu = self.0.as_ptr();
@@ -127,47 +134,14 @@ impl BuiltinPmu {
             let head = &raw mut (*pmu).events;
             let mut node = (*head).next;
             while node != head {
-                users.count(kernel::container_of!(node, bindings::perf_event, pmu_list));
+                let event = kernel::container_of!(node, bindings::perf_event, pmu_list);
+                users.add(User::of_event(event));
                 node = (*node).next;
             }
         }
         // SAFETY: Locked above.
         unsafe { kernel::bindings::spin_unlock(lock.cast()) };
         users
-    }
-}
-
-impl Users {
-    /// Returns whether there are none.
-    pub fn are_none(&self) -> bool {
-        self.watchdog == 0 && self.kernel == 0 && self.user == 0
-    }
-
-    /// # Safety
-    ///
-    /// `event` must be valid.
-    unsafe fn count(&mut self, event: *const bindings::perf_event) {
-        // `TASK_TOMBSTONE` of kernel/events/core.c, the owner of the kernel's own events.
-        let kernel_owned = usize::MAX;
-        // SAFETY: By this function's requirements. The owner may change to null meanwhile.
-        let owner = unsafe { ptr::read_volatile(&raw const (*event).owner) };
-        // SAFETY: By this function's requirements.
-        let (attr, cpu) = unsafe { (&(*event).attr, (*event).cpu) };
-        // SAFETY: Both members of the union are `u64`.
-        let sampling = unsafe { attr.__bindgen_anon_1.sample_period } != 0;
-
-        let counter = if owner.addr() != kernel_owned {
-            &mut self.user
-        } else if attr.pinned() != 0
-            && cpu >= 0
-            && sampling
-            && attr.type_ == bindings::perf_type_id_PERF_TYPE_HARDWARE
-        {
-            &mut self.watchdog
-        } else {
-            &mut self.kernel
-        };
-        *counter = counter.saturating_add(1);
     }
 }
 

@@ -21,14 +21,16 @@ mod rotation;
 mod scheduling;
 mod symbols;
 mod tree;
+mod users;
 
 pub use context::{Context, Version, WaitingGroup};
 pub use disable_watch::DisableWatch;
-pub use foreign::{BuiltinPmu, UnregisteredPmu, Users};
+pub use foreign::{BuiltinPmu, NotFound, UnregisteredPmu};
 pub use mediated::NoMediatedGuests;
 pub use pinned::PinnedGroup;
 pub use scheduling::{IntervalEnd, Scheduling};
 pub use symbols::{bind_perf_pmu_resched, bind_sampling};
+pub use users::{UserKind, Users};
 
 use super::{OnCpu, Operations, Pmu};
 use crate::bindings;

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What has events open on a PMU, for messages: as far as the kernel knows it.
+
+use crate::bindings;
+use core::{ffi::CStr, fmt, ptr};
+
+/// The length of a [`Name`] with its end: enough for most functions and their module.
+const LENGTH: usize = 64;
+
+/// How many users are named. There may be more.
+const NAMED: usize = 8;
+
+/// The name of a task, a module or a function.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Name([u8; LENGTH]);
+
+impl Name {
+    const EMPTY: Self = Self([0; LENGTH]);
+
+    /// Returns the name of a module.
+    ///
+    /// # Safety
+    ///
+    /// `module` must be valid.
+    pub(super) unsafe fn of_module(module: *mut bindings::module) -> Self {
+        let mut name = Self::EMPTY;
+        // SAFETY: By this function's requirements. The helper writes a string that fits.
+        unsafe { bindings::rpmu_helper_module_name(module, name.0.as_mut_ptr().cast(), LENGTH) };
+        name
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = CStr::from_bytes_until_nul(&self.0).unwrap_or_default();
+        name.to_bytes().iter().try_for_each(|&byte| {
+            // A task's name may be any bytes.
+            let printable = byte.is_ascii_graphic() || byte == b' ';
+            fmt::Write::write_char(f, if printable { byte.into() } else { '?' })
+        })
+    }
+}
+
+/// The kinds of users.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum UserKind {
+    /// The NMI watchdog: kernel-owned events that are pinned to a CPU and sample cycles. One per CPU if it
+    /// is on.
+    Watchdog,
+    /// A guest's virtual PMU: kernel-owned events that do not count in the host.
+    Guest,
+    /// Other parts of the kernel, and modules.
+    Kernel,
+    /// User space.
+    Task,
+}
+
+/// A user of a PMU.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct User {
+    /// What it is.
+    kind: UserKind,
+    /// The task that has opened the event, or the function that a kernel-owned event calls at an overflow.
+    name: Name,
+    /// The task's pid; 0 if the task has ended, and in the kernel.
+    pid: i32,
+}
+
+impl User {
+    /// Returns the user that has opened `event`.
+    ///
+    /// # Safety
+    ///
+    /// `event` must be valid.
+    pub(super) unsafe fn of_event(event: *mut bindings::perf_event) -> Self {
+        // `TASK_TOMBSTONE` of kernel/events/core.c, the owner of the kernel's own events.
+        let kernel_owned = usize::MAX;
+        // SAFETY: By this function's requirements. The owner may change to null meanwhile.
+        let owner = unsafe { ptr::read_volatile(&raw const (*event).owner) };
+        let mut name = Name::EMPTY;
+        let text = name.0.as_mut_ptr().cast();
+        if owner.addr() != kernel_owned {
+            // SAFETY: By this function's requirements. The helper writes a string that fits. The owner
+            // remains a task, or becomes null, and a task is freed after a grace period of RCU, which the
+            // helper prevents (see `perf_remove_from_owner()`, kernel/events/core.c).
+            let pid = unsafe { bindings::rpmu_helper_event_task(event, text, LENGTH) };
+            let kind = UserKind::Task;
+            return Self { kind, name, pid };
+        }
+        // SAFETY: By this function's requirements. The helper writes a string that fits.
+        unsafe { bindings::rpmu_helper_event_handler(event, text, LENGTH) };
+        // SAFETY: By this function's requirements.
+        let (attr, cpu) = unsafe { (&(*event).attr, (*event).cpu) };
+        // SAFETY: Both members of the union are `u64`.
+        let sampling = unsafe { attr.__bindgen_anon_1.sample_period } != 0;
+        let kind = if attr.exclude_host() != 0 {
+            UserKind::Guest
+        } else if attr.pinned() != 0
+            && cpu >= 0
+            && sampling
+            && attr.type_ == bindings::perf_type_id_PERF_TYPE_HARDWARE
+        {
+            UserKind::Watchdog
+        } else {
+            UserKind::Kernel
+        };
+        Self { kind, name, pid: 0 }
+    }
+}
+
+impl fmt::Display for User {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.kind, self.pid) {
+            (UserKind::Task, 0) => f.write_str("a task that has ended"),
+            (UserKind::Task, pid) => write!(f, "{}[{pid}]", self.name),
+            _ => write!(f, "{}", self.name),
+        }
+    }
+}
+
+/// The users of a PMU.
+#[derive(Clone, Copy, Default)]
+pub struct Users {
+    /// The first that were found, and the number of events of each.
+    named: [Option<(User, u32)>; NAMED],
+    /// The number of events of each [`UserKind`].
+    events: [u32; 4],
+}
+
+impl Users {
+    /// Counts an event of `user`.
+    pub(super) fn add(&mut self, user: User) {
+        // CAST: the discriminants are the indices.
+        if let Some(events) = self.events.get_mut(user.kind as usize) {
+            *events = events.saturating_add(1);
+        }
+        let place = self
+            .named
+            .iter_mut()
+            .find(|it| it.is_none_or(|(named, _)| named == user));
+        if let Some(place) = place {
+            let (_, events) = place.get_or_insert((user, 0));
+            *events = events.saturating_add(1);
+        }
+    }
+
+    /// Returns whether there are none.
+    pub fn are_none(&self) -> bool {
+        self.events.iter().all(|&events| events == 0)
+    }
+
+    /// Returns the number of events that users of this kind have open.
+    pub fn events(&self, kind: UserKind) -> u32 {
+        // CAST: the discriminants are the indices.
+        self.events.get(kind as usize).copied().unwrap_or(0)
+    }
+
+    /// Returns the users of this kind, and the number of events of each. There may be more.
+    pub fn named(&self, kind: UserKind) -> impl Iterator<Item = &(User, u32)> {
+        let named = self.named.iter().flatten();
+        named.filter(move |(user, _)| user.kind == kind)
+    }
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The names of what uses a PMU, for messages: all that the kernel knows of it.
+ */
+
+#include <linux/module.h>
+#include <linux/perf_event.h>
+#include <linux/rcupdate.h>
+#include <linux/sched.h>
+#include <linux/string.h>
+
+/* Returns the pid of the task that opened the event and writes its name; 0 if it has ended. */
+int rpmu_helper_event_task(struct perf_event *event, char *name, size_t size)
+{
+	struct task_struct *task;
+	int pid = 0;
+
+	rcu_read_lock();
+	task = READ_ONCE(event->owner);
+	if (task) {
+		pid = task_pid_nr(task);
+		strscpy(name, task->comm, size);
+	}
+	rcu_read_unlock();
+	return pid;
+}
+
+/* Writes the function that one of the kernel's own events calls at an overflow, and its module. */
+void rpmu_helper_event_handler(struct perf_event *event, char *name, size_t size)
+{
+	snprintf(name, size, "%ps", event->overflow_handler);
+}
+
+void rpmu_helper_module_name(struct module *module, char *name, size_t size)
+{
+	strscpy(name, module_name(module), size);
+}
