@@ -81,6 +81,7 @@ static void __used layouts(void)
 		  hw.__bindgen_anon_1.__bindgen_anon_1.event_base_rdpmc);
 	MEMBER_AS(perf_event, hw.idx, hw.__bindgen_anon_1.__bindgen_anon_1.idx);
 	MEMBER_AS(perf_event, hw.flags, hw.__bindgen_anon_1.__bindgen_anon_1.flags);
+	MEMBER(perf_event, hw.target);
 	MEMBER(perf_event, hw.state);
 	MEMBER(perf_event, hw.prev_count);
 	MEMBER(perf_event, hw.sample_period);
@@ -93,6 +94,7 @@ static void __used layouts(void)
 	MEMBER(perf_event, parent);
 	MEMBER(perf_event, cpu);
 	MEMBER(perf_event, owner);
+	MEMBER(perf_event, oncpu);
 	MEMBER(perf_event, rb);
 	MEMBER(perf_event, destroy);
 	MEMBER(perf_event, id);
@@ -196,6 +198,8 @@ static void __used layouts(void)
 	MEMBER_AS(file, private_data);
 	MEMBER_AS(mm_struct, context.perf_rdpmc_allowed);
 	MEMBER_AS(task_struct, flags);
+	MEMBER_AS(task_struct, mm);
+	MEMBER_AS(task_struct, signal);
 	EMIT(");");
 
 	EMIT("private!(x86_pmu:");

@@ -688,8 +688,11 @@ static int open_watchdog(int cpu, struct perf_event_mmap_page **page)
 	attr.sample_period = 1ULL << 40;
 	attr.disabled = 0;
 	attr.pinned = 1;
+	/* In this mode, the page of a CPU's event tells its counter. */
+	write_line(CPU_PMU "/rdpmc", "2");
 	fd = perf_open(&attr, -1, cpu, -1, 0);
 	*page = mmap(NULL, sysconf(_SC_PAGESIZE), PROT_READ, MAP_SHARED, fd, 0);
+	write_line(CPU_PMU "/rdpmc", "1");
 	return *page == MAP_FAILED ? -1 : fd;
 }
 

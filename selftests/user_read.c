@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * User-space reads with RDPMC: a task gets the same counts as from read(), only
- * while it has an event mapped, and never another task's counts.
+ * while it has an event mapped, and never another task's counts. Where RDPMC would
+ * give a wrong count, the page has no index.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -59,6 +60,27 @@ static inline __u64 read_mapped(const struct perf_event_mmap_page *page)
 		asm volatile("" ::: "memory");
 	} while (page->lock != seq);
 	return count;
+}
+
+/* Reads as libperf does: with RDPMC if the page has an index, else with read(). */
+static __u64 read_by_page(const struct perf_event_mmap_page *page, int fd)
+{
+	__u32 seq, index;
+	__u64 count;
+
+	do {
+		seq = page->lock;
+		asm volatile("" ::: "memory");
+		index = page->index;
+		count = page->offset;
+		if (page->cap_user_rdpmc && index) {
+			int above = 64 - page->pmc_width;
+
+			count += (__s64)(rdpmc(index - 1) << above) >> above;
+		}
+		asm volatile("" ::: "memory");
+	} while (page->lock != seq);
+	return page->cap_user_rdpmc && index ? count : read_value(fd);
 }
 
 static struct perf_event_mmap_page *map_page(int fd)
@@ -479,13 +501,18 @@ static bool run_other(const struct other *other)
 	return write(other->to, &byte, 1) == 1 && read(other->from, &byte, 1) == 1;
 }
 
-static int status_of_other(const struct other *other)
+static int status_of(pid_t pid)
 {
 	int status;
 
-	if (waitpid(other->pid, &status, 0) != other->pid)
+	if (waitpid(pid, &status, 0) != pid)
 		return -1;
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static int status_of_other(const struct other *other)
+{
+	return status_of(other->pid);
 }
 
 /* Returns how many counters are not 0, except for the one that is read by its index. */
@@ -509,7 +536,7 @@ TEST_F(user_read, others_are_wiped)
 {
 	struct perf_event_attr cpu_attr =
 		counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
-	struct perf_event_mmap_page *page, *cpu_page;
+	struct perf_event_mmap_page *page;
 	int fd, cpu_fd, round;
 	int cpu = sysconf(_SC_NPROCESSORS_ONLN) - 1;
 	__u64 mine, of_cpu, told;
@@ -539,20 +566,310 @@ TEST_F(user_read, others_are_wiped)
 	cpu_attr.disabled = 0;
 	cpu_fd = perf_open(&cpu_attr, -1, cpu, -1, 0);
 	ASSERT_LE(0, cpu_fd);
-	cpu_page = map_page(cpu_fd);
-	ASSERT_NE(MAP_FAILED, cpu_page);
-	of_cpu = read_mapped(cpu_page);
+	of_cpu = read_value(cpu_fd);
 	for (round = 0; round < ROUNDS; round++) {
 		ASSERT_TRUE(start_other(&other, gp_counters() - 1, 1));
 		ASSERT_TRUE(run_other(&other));
 		ASSERT_TRUE(run_other(&other));
-		told = read_mapped(cpu_page);
+		told = read_value(cpu_fd);
 		EXPECT_LE(of_cpu + LOOPS, told);
 		/* Other tasks run in between, but not for seconds. */
 		EXPECT_GT(of_cpu + 10000000000ULL, told);
 		of_cpu = told;
 		ASSERT_EQ(0, status_of_other(&other));
 	}
+}
+
+/* Events whose counts RDPMC cannot give to all that read the page. */
+FIXTURE(page_index)
+{
+	int cpu;
+	pid_t pid;
+};
+
+FIXTURE_SETUP(page_index)
+{
+	char mode[16];
+
+	if (never_run())
+		SKIP(return, "the built-in driver has never run");
+	if (!on_rpmu())
+		SKIP(return, "the built-in driver gives the index to every reader");
+	ASSERT_TRUE(read_line(RDPMC, mode, sizeof(mode)));
+	ASSERT_STREQ("1", mode);
+	self->cpu = sysconf(_SC_NPROCESSORS_ONLN) - 1;
+	self->pid = 0;
+	ASSERT_TRUE(run_on(self->cpu));
+}
+
+FIXTURE_TEARDOWN(page_index)
+{
+	if (self->pid > 0) {
+		kill(self->pid, SIGKILL);
+		waitpid(self->pid, NULL, 0);
+	}
+	if (!never_run())
+		write_line(RDPMC, "1");
+}
+
+static int open_of(pid_t pid, int cpu, bool inherit)
+{
+	struct perf_event_attr attr =
+		counting_user(PERF_TYPE_RAW, RAW_INSTRUCTIONS);
+
+	attr.disabled = 0;
+	attr.inherit = inherit;
+	return perf_open(&attr, pid, cpu, -1, 0);
+}
+
+/* Starts a task that runs on a CPU until it is killed. */
+static pid_t start_busy(int cpu)
+{
+	pid_t pid = fork_helper();
+
+	if (pid == 0) {
+		if (!run_on(cpu))
+			_exit(1);
+		for (;;)
+			loop(LOOPS);
+	}
+	return pid;
+}
+
+/* What a library reads lies between what read() tells before and afterwards. */
+static void expect_right(struct __test_metadata *_metadata, int fd,
+			 const struct perf_event_mmap_page *page)
+{
+	__u64 before, got, after;
+	int round;
+
+	for (round = 0; round < ROUNDS; round++) {
+		before = read_value(fd);
+		got = read_by_page(page, fd);
+		after = read_value(fd);
+		EXPECT_NE(NO_COUNT, before);
+		EXPECT_LE(before, got);
+		EXPECT_LE(got, after);
+		loop(LOOPS / ROUNDS);
+		if (round % 10 == 9)
+			usleep(2000);
+	}
+}
+
+/* An event of a task that runs on another CPU: the reader's CPU has other counts. */
+TEST_F(page_index, other_task)
+{
+	struct perf_event_mmap_page *page;
+	int fd;
+
+	if (self->cpu == 0)
+		SKIP(return, "one CPU only");
+	self->pid = start_busy(0);
+	ASSERT_LT(0, self->pid);
+	fd = open_of(self->pid, -1, false);
+	ASSERT_LE(0, fd);
+	page = map_page(fd);
+	ASSERT_NE(MAP_FAILED, page);
+	usleep(20000);
+	EXPECT_EQ(0, page->index);
+	EXPECT_EQ(1, !!page->cap_user_rdpmc);
+	expect_right(_metadata, fd, page);
+	EXPECT_LT(LOOPS, read_by_page(page, fd));
+}
+
+/* An event of another CPU, and one of this CPU, which the reader may leave. */
+TEST_F(page_index, cpu)
+{
+	struct perf_event_mmap_page *page;
+	int cpu, fd;
+
+	self->pid = start_busy(0);
+	ASSERT_LT(0, self->pid);
+	for (cpu = 0; cpu <= self->cpu; cpu++) {
+		fd = open_of(-1, cpu, false);
+		ASSERT_LE(0, fd);
+		page = map_page(fd);
+		ASSERT_NE(MAP_FAILED, page);
+		usleep(20000);
+		EXPECT_EQ(0, page->index);
+		expect_right(_metadata, fd, page);
+	}
+}
+
+/* Where the administrator lets all tasks read all counters, a CPU's event has its index. */
+TEST_F(page_index, cpu_if_always)
+{
+	struct perf_event_mmap_page *page;
+	int fd;
+
+	ASSERT_TRUE(write_line(RDPMC, "2"));
+	fd = open_of(-1, self->cpu, false);
+	ASSERT_LE(0, fd);
+	page = map_page(fd);
+	ASSERT_NE(MAP_FAILED, page);
+	EXPECT_NE(0, page->index);
+	expect_right(_metadata, fd, page);
+	if (self->cpu == 0)
+		return;
+	/* Of another task there is no right index on any CPU. */
+	self->pid = start_busy(0);
+	ASSERT_LT(0, self->pid);
+	fd = open_of(self->pid, -1, false);
+	ASSERT_LE(0, fd);
+	page = map_page(fd);
+	ASSERT_NE(MAP_FAILED, page);
+	usleep(20000);
+	EXPECT_EQ(0, page->index);
+	expect_right(_metadata, fd, page);
+}
+
+/* An own event on one CPU has an index; with those of children to come it has none. */
+TEST_F(page_index, inherited)
+{
+	struct perf_event_mmap_page *page;
+	int fd = open_of(0, self->cpu, false);
+
+	ASSERT_LE(0, fd);
+	page = map_page(fd);
+	ASSERT_NE(MAP_FAILED, page);
+	EXPECT_NE(0, page->index);
+	expect_right(_metadata, fd, page);
+
+	fd = open_of(0, self->cpu, true);
+	ASSERT_LE(0, fd);
+	page = map_page(fd);
+	ASSERT_NE(MAP_FAILED, page);
+	self->pid = start_busy(self->cpu);
+	ASSERT_LT(0, self->pid);
+	usleep(20000);
+	EXPECT_EQ(0, page->index);
+	expect_right(_metadata, fd, page);
+}
+
+/* A child has no mapping. If it makes one, its parent's page has no index as long. */
+TEST_F(page_index, fork)
+{
+	struct perf_event_mmap_page *page;
+	int fd = open_user(RAW_INSTRUCTIONS), ready[2], go[2];
+	char byte = 0;
+
+	ASSERT_LE(0, fd);
+	page = map_page(fd);
+	ASSERT_NE(MAP_FAILED, page);
+	EXPECT_NE(0, page->index);
+	ASSERT_EQ(0, pipe(ready));
+	ASSERT_EQ(0, pipe(go));
+	self->pid = fork_helper();
+	if (self->pid == 0) {
+		if (msync(page, sysconf(_SC_PAGESIZE), MS_ASYNC) == 0 || errno != ENOMEM)
+			_exit(1);
+		if (read(go[0], &byte, 1) != 1 || map_page(fd) == MAP_FAILED ||
+		    write(ready[1], &byte, 1) != 1 || read(go[0], &byte, 1) != 1)
+			_exit(2);
+		_exit(0);
+	}
+	ASSERT_LT(0, self->pid);
+	EXPECT_NE(0, page->index);
+	expect_right(_metadata, fd, page);
+	ASSERT_EQ(1, write(go[1], &byte, 1));
+	ASSERT_EQ(1, read(ready[0], &byte, 1));
+	EXPECT_EQ(0, page->index);
+	expect_right(_metadata, fd, page);
+	ASSERT_EQ(1, write(go[1], &byte, 1));
+	ASSERT_EQ(0, status_of(self->pid));
+	self->pid = 0;
+	EXPECT_NE(0, page->index);
+	expect_right(_metadata, fd, page);
+}
+
+/* One thread maps the event of another, which reads it: as frameworks with workers do. */
+struct worker {
+	pid_t tid;
+	int fd;
+	const struct perf_event_mmap_page *page;
+	bool has_index;
+	__u64 counted;
+};
+
+static void *worker_thread(void *arg)
+{
+	struct worker *worker = arg;
+	__u64 start;
+
+	worker->tid = syscall(SYS_gettid);
+	go_to_step(1);
+	while (step_now() != 2)
+		usleep(1000);
+	worker->has_index = worker->page->index;
+	start = read_by_page(worker->page, worker->fd);
+	loop(LOOPS);
+	worker->counted = read_by_page(worker->page, worker->fd) - start;
+	go_to_step(3);
+	return NULL;
+}
+
+TEST_F(page_index, threads)
+{
+	struct worker worker = {};
+	pthread_t thread;
+
+	go_to_step(0);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, worker_thread, &worker));
+	wait_for_step(1);
+	worker.fd = open_of(worker.tid, -1, false);
+	ASSERT_LE(0, worker.fd);
+	worker.page = map_page(worker.fd);
+	ASSERT_NE(MAP_FAILED, worker.page);
+	go_to_step(2);
+	wait_for_step(3);
+	pthread_join(thread, NULL);
+	EXPECT_TRUE(worker.has_index);
+	EXPECT_LE(2 * LOOPS, worker.counted);
+	EXPECT_GT(2 * LOOPS + 10000, worker.counted);
+}
+
+/* What the child below has mapped in the memory that it shares. */
+static struct perf_event_mmap_page *shared_page;
+
+/* Starts a child that maps its own event in this memory and executes another program on CPU 0. */
+static pid_t start_program(void)
+{
+	pid_t pid = vfork();
+
+	if (pid == 0) {
+		/* The program inherits the file, which keeps the event open. */
+		int fd = open_of(0, -1, false);
+
+		shared_page = fd < 0 ? MAP_FAILED : map_page(fd);
+		if (shared_page != MAP_FAILED && run_on(0))
+			execl("/bin/busybox", "sh", "-c", "while :; do :; done", NULL);
+		_exit(1);
+	}
+	return pid;
+}
+
+TEST_F(page_index, exec)
+{
+	int round, with_index = 0;
+	pid_t busy;
+
+	if (self->cpu == 0)
+		SKIP(return, "one CPU only");
+	/* So that CPU 0 switches tasks, which updates the page. */
+	busy = start_busy(0);
+	ASSERT_LT(0, busy);
+	self->pid = start_program();
+	ASSERT_LT(0, self->pid);
+	ASSERT_NE(MAP_FAILED, shared_page);
+	usleep(50000);
+	for (round = 0; round < ROUNDS; round++) {
+		with_index += shared_page->index != 0;
+		usleep(1000);
+	}
+	EXPECT_EQ(0, with_index);
+	EXPECT_EQ(0, waitpid(self->pid, NULL, WNOHANG));
+	kill(busy, SIGKILL);
+	waitpid(busy, NULL, 0);
 }
 
 TEST_HARNESS_MAIN

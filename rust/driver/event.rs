@@ -2,7 +2,7 @@
 
 //! The driver's data of an event, and how the event counts.
 
-use super::{hw::Hardware, Driver};
+use super::{hw::Hardware, unit::rdpmc::Page, Driver};
 use crate::{
     kern::ticks::Ticks,
     logic::{
@@ -39,6 +39,8 @@ pub(crate) struct EventData {
     pub(super) demand: Demand,
     /// Where it counts.
     pub(super) counts_in: CountsIn,
+    /// The readers of its mmap page.
+    pub(super) page: Page,
     /// The counter's value when it was last read or written, and a number of the write
     /// ([`CounterWidth::remember_written`](crate::logic::regs::period::CounterWidth::remember_written)).
     previous: AtomicU64,
@@ -61,7 +63,7 @@ pub(crate) struct EventData {
 }
 
 impl EventData {
-    pub(super) fn new(event: attr::Event, constraint: Constraint) -> Self {
+    pub(super) fn new(event: attr::Event, constraint: Constraint, page: Page) -> Self {
         Self {
             select: event.select,
             demand: Demand {
@@ -69,6 +71,7 @@ impl EventData {
                 requirement: event.requirement,
             },
             counts_in: event.counts_in,
+            page,
             previous: AtomicU64::new(0),
             register: AtomicU32::new(NONE),
             last_counter: AtomicU32::new(NONE),

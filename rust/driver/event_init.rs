@@ -53,7 +53,8 @@ fn decide(
         return Err(Refusal::Sampling.into());
     }
     event.set_period(configured.period);
-    let data = EventData::new(configured, pmu.constraint(configured.select));
+    let constraint = pmu.constraint(configured.select);
+    let data = EventData::new(configured, constraint, driver.user_read.page(event));
 
     let mut corrupting = data.demand.constraint.corrupting;
     event.for_each_group_member(|member| {

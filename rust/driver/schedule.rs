@@ -493,16 +493,16 @@ impl Operations for Driver {
         self.user_read.is_possible()
     }
 
-    fn mapped(&self, mm: &Mm) {
-        if let Some(builtin) = &self.user_read.builtin {
-            builtin.allow(mm);
-        }
+    fn mapped(&self, event: &Event<Self>, mm: &Mm) {
+        self.user_read.mapped(event, mm);
     }
 
-    fn unmapped(&self, mm: &Mm) {
-        if let Some(builtin) = &self.user_read.builtin {
-            builtin.disallow(mm);
-        }
+    fn unmapped(&self, event: &Event<Self>, mm: &Mm) {
+        self.user_read.unmapped(event, mm);
+    }
+
+    fn has_user_index(&self, event: &Event<Self>) -> bool {
+        event.data().page.has_index(event)
     }
 
     #[inline]

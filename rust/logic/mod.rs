@@ -25,6 +25,9 @@
 //!
 //!  enable, disable, PMI
 //!  regs           event selects, periods, and the register writes that program a schedule
+//!
+//!  mmap()
+//!  user_read      the events whose counters their users read with RDPMC
 //! ```
 //!
 //! Most functions run with interrupts off, those of [`regs::period`] and [`regs::counter`] in NMI context
@@ -41,3 +44,4 @@ pub mod sample;
 pub mod sched;
 pub mod smt;
 pub mod tried;
+pub mod user_read;

@@ -50,6 +50,11 @@ impl<'a> Attr<'a> {
         self.0.freq() != 0
     }
 
+    /// Returns whether the tasks that the event's task will start are counted, too.
+    pub fn inherit(&self) -> bool {
+        self.0.inherit() != 0
+    }
+
     /// Returns the precision asked of the sampled instruction pointer, 0 (any skid) to 3 (no skid).
     pub fn precise_ip(&self) -> u8 {
         // CAST: the field has two bits.

@@ -255,7 +255,7 @@ impl<T: Operations> Callbacks<T> {
     unsafe fn with_mm(
         event: *mut bindings::perf_event,
         mm: *mut bindings::mm_struct,
-        f: impl FnOnce(&T, &Mm),
+        f: impl FnOnce(&T, &Event<T>, &Mm),
     ) {
         // SAFETY: By this function's requirements; the PMU of an event is alive as long as that is.
         let (pmu, event, mm) = unsafe {
@@ -263,7 +263,7 @@ impl<T: Operations> Callbacks<T> {
             (pmu, Event::<T>::from_raw(event), Mm::from_raw(mm.cast()))
         };
         if event.user_may_read() {
-            f(pmu.ops(), mm);
+            f(pmu.ops(), event, mm);
         }
     }
 
@@ -293,8 +293,14 @@ impl<T: Operations> Callbacks<T> {
     ///
     /// To be called by the perf core, with an event that is open.
     unsafe extern "C" fn event_idx_callback(event: *mut bindings::perf_event) -> c_int {
-        // SAFETY: By this function's requirements.
-        let event = unsafe { Event::<T>::from_raw(event) };
+        // SAFETY: By this function's requirements; the PMU of an event is alive as long as that is.
+        let (pmu, event) = unsafe {
+            let pmu = Pmu::<T>::from_raw((*event).pmu);
+            (pmu, Event::<T>::from_raw(event))
+        };
+        if !event.user_may_read() || !pmu.ops().has_user_index(event) {
+            return 0;
+        }
         // CAST: the page has an unsigned one.
         event.user_index() as c_int
     }

@@ -13,6 +13,9 @@ use kernel::{
     alloc::{flags::GFP_KERNEL, KBox},
     cpu::CpuId,
     error::Result,
+    ffi::c_void,
+    mm::Mm,
+    task::Task,
     types::Opaque,
 };
 
@@ -312,11 +315,11 @@ impl<T: Operations> Event<T> {
         flags & bindings::PERF_EVENT_FLAG_USER_READ_CNT != 0
     }
 
-    /// Returns the index for the mmap page: the operand of RDPMC plus 1, or 0.
+    /// Returns the index for the mmap page: the operand of RDPMC plus 1, or 0 without a counter.
     ///
     /// On another CPU than the event's this may be the last value; the page is updated after each change.
     pub(super) fn user_index(&self) -> u32 {
-        if !self.user_may_read() || self.counter().is_none() {
+        if self.counter().is_none() {
             return 0;
         }
         // CAST: `set_counter()` has stored a `u32`.
@@ -335,6 +338,72 @@ impl<T: Operations> Event<T> {
         // SAFETY: The event is valid. The function may be called in any context.
         unsafe { bindings::perf_event_update_userpage(self.as_raw()) };
     }
+
+    /// Updates the mmap page on the CPU that the event is on, if any, so that no update there overwrites
+    /// this one with what was true before.
+    ///
+    /// Process context.
+    pub fn update_userpage_on_its_cpu(&self) {
+        // SAFETY: The event is valid. The perf core writes the field as one word.
+        let cpu = unsafe { ptr::read_volatile(&raw const (*self.as_raw()).oncpu) };
+        // -1: the page has no index, and gets one when the event comes to a CPU.
+        if cpu >= 0 {
+            // SAFETY: The function waits until the callback has returned, so that the event is valid
+            // there. It fails if the CPU is offline, where no event is.
+            unsafe {
+                bindings::smp_call_function_single(
+                    cpu,
+                    Some(update_userpage_callback),
+                    self.as_raw().cast(),
+                    true,
+                )
+            };
+        }
+    }
+
+    /// Returns the task that the event counts; null if it counts a CPU.
+    fn task(&self) -> *const kernel::bindings::task_struct {
+        // CAST: both are bindings of `struct task_struct`.
+        // SAFETY: The event is valid. The field is set before `event_init` and not changed until the event
+        // is freed (`__free_event()`).
+        unsafe { (*self.as_raw()).hw.target.cast_const().cast() }
+    }
+
+    /// Returns the address space of the event's task, as [`space_of`] does; 0 if it has none.
+    pub fn task_space(&self) -> u64 {
+        let task = self.task();
+        if task.is_null() {
+            return 0;
+        }
+        // SAFETY: The event holds a reference to the task until it is freed. exec and exit change the field
+        // as one word.
+        let mm = unsafe { ptr::read_volatile(&raw const (*task).mm) };
+        mm.addr() as u64
+    }
+
+    /// Returns whether the event counts a task of the process of the current task.
+    ///
+    /// Process context.
+    pub fn is_of_current_process(&self) -> bool {
+        let task = self.task();
+        // SAFETY: The current task is valid, and the event holds a reference to its own. Both have the
+        // field until they are freed (`same_thread_group()`).
+        !task.is_null() && unsafe { (*task).signal == (*Task::current_raw()).signal }
+    }
+}
+
+/// Returns a number for an address space, which is not 0, and no other's as long as `mm` is in use.
+pub fn space_of(mm: &Mm) -> u64 {
+    // CAST: an address has 64 bits.
+    mm.as_raw().addr() as u64
+}
+
+/// # Safety
+///
+/// `event` must point to a valid event.
+unsafe extern "C" fn update_userpage_callback(event: *mut c_void) {
+    // SAFETY: By this function's requirements. The function may be called in any context.
+    unsafe { bindings::perf_event_update_userpage(event.cast()) };
 }
 
 /// An event that is being opened.
@@ -383,6 +452,13 @@ impl<'a, T: Operations> NewEvent<'a, T> {
         // does not change while it runs.
         let cpu = unsafe { (*self.0).cpu };
         CpuId::from_i32(cpu)
+    }
+
+    /// Returns whether the event counts a CPU, and not a task.
+    pub fn counts_cpu(&self) -> bool {
+        // SAFETY: By the type invariant the event is valid. The field is set before `event_init` and does
+        // not change while it runs.
+        unsafe { (*self.0).hw.target.is_null() }
     }
 
     /// Returns the leader of the event's group; [`None`] if that is the event itself.

@@ -49,7 +49,7 @@ mod table;
 pub mod trace;
 
 pub use attr::Attr;
-pub use event::{Event, NewEvent};
+pub use event::{space_of, Event, NewEvent};
 pub use internals::{
     bind_perf_pmu_resched, bind_sampling, BuiltinPmu, Context, DisableWatch, InternalOperations,
     IntervalEnd, NoMediatedGuests, NotFound, PinnedGroup, Scheduling, UnregisteredPmu, UserKind,

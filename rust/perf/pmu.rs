@@ -36,12 +36,17 @@ pub trait Operations: InternalOperations + Send + Sync + Sized + 'static {
     /// the event is mapped. Process context.
     fn user_may_read(&self) -> bool;
 
-    /// Takes note that an event that its user may read has been mapped into `mm`, whose lock is held for
-    /// writing. Process context.
-    fn mapped(&self, mm: &Mm);
+    /// Takes note that the current task maps an event, which its user may read, into its `mm`, whose lock is
+    /// held for writing. Process context.
+    fn mapped(&self, event: &Event<Self>, mm: &Mm);
 
-    /// Takes note that such an event is mapped into `mm` no longer. Process context.
-    fn unmapped(&self, mm: &Mm);
+    /// Takes note that such an event has one mapping less in `mm`. Process context; the current task may
+    /// be another than the one that mapped it.
+    fn unmapped(&self, event: &Event<Self>, mm: &Mm);
+
+    /// Returns whether the mmap page of an event, which its user may read, gets the index of its counter
+    /// now. Any context.
+    fn has_user_index(&self, event: &Event<Self>) -> bool;
 
     /// Stops all counters of this CPU.
     fn disable(&self, cx: &OnCpu<'_, Self>);

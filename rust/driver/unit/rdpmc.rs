@@ -6,23 +6,90 @@
 //! ([`x86::builtin`](crate::x86::builtin)). Otherwise no event's page says that it can be read so, and the
 //! file `rdpmc` is always 0.
 
+use super::super::Driver;
 use crate::{
-    logic::regs::{
-        counter::CounterMask,
-        dirty::{Dirty, Marks},
-        shadow::Shadow,
+    logic::{
+        regs::{
+            counter::CounterMask,
+            dirty::{Dirty, Marks},
+            shadow::Shadow,
+        },
+        user_read::{Mappings, Readers},
     },
+    perf::{self, space_of, Event},
     x86::builtin::{Builtin, Layout, UserRdpmc},
 };
-use kernel::{
-    error::code::ENOTSUPP, interrupt::LocalInterruptDisabled, new_mutex, prelude::*, sync::Mutex,
+use core::sync::atomic::{
+    AtomicU32, AtomicU64,
+    Ordering::{Relaxed, SeqCst},
 };
+use kernel::{
+    error::code::ENOTSUPP, interrupt::LocalInterruptDisabled, mm::Mm, new_mutex, prelude::*,
+    sync::Mutex,
+};
+
+/// The readers of an event's mmap page.
+pub(in crate::driver) struct Page {
+    readers: Readers,
+    /// [`Mappings`]. Written with [`UserRead::mapping`] held.
+    space: AtomicU64,
+    own: AtomicU32,
+    others: AtomicU32,
+    /// [`Mappings::reader`]. Read in any context, on the event's CPU.
+    reader: AtomicU64,
+}
+
+impl Page {
+    fn new(readers: Readers) -> Self {
+        Self {
+            readers,
+            space: AtomicU64::new(0),
+            own: AtomicU32::new(0),
+            others: AtomicU32::new(0),
+            reader: AtomicU64::new(0),
+        }
+    }
+
+    /// Returns whether the page of `event`, whose page this is, gets an index. Any context.
+    ///
+    /// The built-in driver's gets one always (`x86_pmu_event_idx()`, `arch/x86/events/core.c:2629`).
+    pub(in crate::driver) fn has_index(&self, event: &Event<Driver>) -> bool {
+        match self.readers {
+            Readers::None => false,
+            Readers::All => true,
+            Readers::OwnProcess => {
+                let reader = self.reader.load(Relaxed);
+                // A task that has executed another program has another address space.
+                reader != 0 && reader == event.task_space()
+            }
+        }
+    }
+
+    /// Changes the mappings. Returns whether another address space reads now.
+    ///
+    /// With [`UserRead::mapping`] held.
+    fn change(&self, f: impl FnOnce(&mut Mappings)) -> bool {
+        let mut mappings = Mappings {
+            space: self.space.load(Relaxed),
+            own: self.own.load(Relaxed),
+            others: self.others.load(Relaxed),
+        };
+        f(&mut mappings);
+        self.space.store(mappings.space, Relaxed);
+        self.own.store(mappings.own, Relaxed);
+        self.others.store(mappings.others, Relaxed);
+        let new = mappings.reader();
+        self.reader.swap(new, SeqCst) != new
+    }
+}
 
 /// User space's access to counters.
 pub(in crate::driver) struct UserRead {
     pub(in crate::driver) builtin: Option<Builtin>,
     /// Held while the mode is changed.
     changing: Pin<KBox<Mutex<()>>>,
+    /// Held while the mappings of an event change.
+    mapping: Pin<KBox<Mutex<()>>>,
 }
 
 impl UserRead {
@@ -40,7 +107,45 @@ impl UserRead {
         Ok(Self {
             builtin: builtin.ok(),
             changing: KBox::pin_init(new_mutex!(()), GFP_KERNEL)?,
+            mapping: KBox::pin_init(new_mutex!(()), GFP_KERNEL)?,
         })
+    }
+
+    /// Returns what an event that is being opened keeps for its mmap page.
+    pub(in crate::driver) fn page(&self, event: &perf::NewEvent<'_, Driver>) -> Page {
+        let always = self.mode() == UserRdpmc::Always;
+        Page::new(Readers::of(
+            event.counts_cpu(),
+            event.attr().inherit(),
+            always,
+        ))
+    }
+
+    /// Lets the tasks of `mm` read counters as long as `event` is mapped there. Process context, the lock of
+    /// `mm` held for writing.
+    pub(in crate::driver) fn mapped(&self, event: &Event<Driver>, mm: &Mm) {
+        let own = event.is_of_current_process();
+        self.remap(event, |mappings| mappings.map(space_of(mm), own));
+        if let Some(builtin) = &self.builtin {
+            builtin.allow(mm);
+        }
+    }
+
+    /// Reverts [`mapped`](Self::mapped). Process context.
+    pub(in crate::driver) fn unmapped(&self, event: &Event<Driver>, mm: &Mm) {
+        self.remap(event, |mappings| mappings.unmap(space_of(mm)));
+        if let Some(builtin) = &self.builtin {
+            builtin.disallow(mm);
+        }
+    }
+
+    /// Changes the mappings of `event`, and its page if that gets or loses its index.
+    fn remap(&self, event: &Event<Driver>, f: impl FnOnce(&mut Mappings)) {
+        let _guard = self.mapping.lock();
+        // The perf core has updated the page before it says that the event is mapped.
+        if event.data().page.change(f) {
+            event.update_userpage_on_its_cpu();
+        }
     }
 
     /// Returns whether any task may read counters.
