@@ -114,7 +114,7 @@ impl kernel::Module for Rpmu {
         let files = driver::Files::new(&machine)?;
         // The last step that may fail: users can open events from here on, and undoing the registration
         // would wait until they close them.
-        let registration = machine.register()?;
+        let registration = machine.register(predecessor.as_ref())?;
 
         machine.announce(predecessor.is_some());
         Ok(Self {

@@ -111,10 +111,16 @@ impl Machine {
             .ok()
     }
 
-    /// Offers the PMU to users.
+    /// Offers the PMU to users, in place of the `predecessor`.
     ///
     /// Fails as [`perf::Registration::new`] does. Process context.
-    pub(crate) fn register(&self) -> Result<perf::Registration<Driver>> {
+    pub(crate) fn register(
+        &self,
+        predecessor: Option<&perf::UnregisteredPmu>,
+    ) -> Result<perf::Registration<Driver>> {
+        if let Some(predecessor) = predecessor {
+            predecessor.follow(&self.pmu);
+        }
         perf::Registration::new(self.pmu.clone(), c"cpu", perf::event_type::RAW)
     }
 

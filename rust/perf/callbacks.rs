@@ -160,6 +160,8 @@ impl<T: Operations> Callbacks<T> {
             // SAFETY: The perf core has disabled the PMU, and does so in no NMI.
             let cx = unsafe { PmuDisabled::new(cx) };
             Self::enable(pmu, &cx, disabled_by::CORE);
+            // SAFETY: As above, and interrupts are off.
+            unsafe { pmu.internals.enable_predecessor() };
         };
         // SAFETY: The PMU is alive, and the perf core has turned interrupts off.
         unsafe { Self::with_pmu(pmu, enable) };

@@ -11,9 +11,13 @@
 use super::{
     rotation,
     users::{Name, User, Users},
+    Operations, Pmu, PmuState,
 };
 use crate::bindings;
-use core::ptr::{self, NonNull};
+use core::{
+    ptr::{self, NonNull},
+    sync::atomic::Ordering::Relaxed,
+};
 use kernel::{
     error::{code::*, from_err_ptr, to_result, Result},
     prelude::*,
@@ -151,6 +155,42 @@ impl BuiltinPmu {
 ///
 /// [`BuiltinPmu::unregister`] has succeeded.
 pub struct UnregisteredPmu(BuiltinPmu);
+
+impl UnregisteredPmu {
+    /// Makes `pmu`, which is not registered yet, call this PMU's `pmu_enable` whenever it has been enabled
+    /// itself.
+    ///
+    /// What is attached to that function, such as the BPF program of dynolog's `bperf` (fexit of
+    /// `x86_pmu_enable()`), then runs as often as with the built-in driver, and finds the same events.
+    pub fn follow<T: Operations>(&self, pmu: &Pmu<T>) {
+        pmu.internals.predecessor.store(self.0 .0.as_ptr(), Relaxed);
+    }
+}
+
+impl<T: Operations> PmuState<T> {
+    /// Calls `pmu_enable` of the PMU that this one replaces.
+    ///
+    /// # Safety
+    ///
+    /// To be called when the PMU has been enabled on this CPU, with interrupts off and not in an NMI.
+    #[inline]
+    pub(in super::super) unsafe fn enable_predecessor(&self) {
+        let predecessor = self.predecessor.load(Relaxed);
+        if predecessor.is_null() {
+            return;
+        }
+        // SAFETY: By the type invariant of `UnregisteredPmu` the PMU is never freed, and it is unregistered
+        // as long as this one is registered. It is `x86_pmu`'s, whose function returns at once, because
+        // `cpu_hw_events.enabled` is set (`x86_pmu_enable()`, `arch/x86/events/core.c:1325`): initially, and
+        // after each `perf_pmu_disable()` with its `perf_pmu_enable()`, which the perf core has not called
+        // since the PMU was unregistered. Otherwise only PMI handlers clear the field, while they run.
+        unsafe {
+            if let Some(enable) = (*predecessor).pmu_enable {
+                enable(predecessor);
+            }
+        }
+    }
+}
 
 impl Drop for UnregisteredPmu {
     fn drop(&mut self) {

@@ -4,9 +4,9 @@
 //! functions that modules cannot link to.
 //!
 //! This has no place in the kernel proper, where the perf core itself would be changed. The rest of
-//! [`perf`](crate::perf) is written as if it were to go upstream. It meets this directory in five
+//! [`perf`](crate::perf) is written as if it were to go upstream. It meets this directory in six
 //! places, all in this file: [`InternalOperations`], what a [`Pmu`] and each of its CPUs keep, and the calls
-//! after the PMU was enabled and before it is unregistered.
+//! after the PMU was enabled, before that callback ends, and before the PMU is unregistered.
 
 mod behind;
 mod context;
@@ -34,6 +34,7 @@ pub use users::{UserKind, Users};
 
 use super::{OnCpu, Operations, Pmu};
 use crate::bindings;
+use core::{ptr, sync::atomic::AtomicPtr};
 use disable_watch::UserProbes;
 use kernel::{
     prelude::*,
@@ -107,6 +108,8 @@ pub(super) struct PmuState<T: Operations> {
     retries_pinned: Atomic<bool>,
     /// Whether a pinned group has ever waited.
     has_waited: Atomic<bool>,
+    /// The built-in driver's PMU that this one replaces; null if it replaces none.
+    predecessor: AtomicPtr<bindings::pmu>,
     /// For the [`DisableWatch`].
     #[pin]
     user_probes: UserProbes<T>,
@@ -118,6 +121,7 @@ impl<T: Operations> PmuState<T> {
             open: Atomic::new(false),
             retries_pinned: Atomic::new(false),
             has_waited: Atomic::new(false),
+            predecessor: AtomicPtr::new(ptr::null_mut()),
             user_probes <- UserProbes::new(),
         })
     }
