@@ -203,6 +203,10 @@ static void __used layouts(void)
 	EMIT(");");
 
 	EMIT("private!(x86_pmu:");
+	X86_PMU(handle_irq, u64);
+	X86_PMU(perfctr, u32);
+	X86_PMU(fixedctr, u32);
+	X86_PMU(fixed_cntr_mask64, u64);
 	X86_PMU(cntval_bits, i32);
 	X86_PMU(attr_rdpmc, i32);
 	X86_PMU(attr_freeze_on_smi, u64);

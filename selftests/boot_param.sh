@@ -5,7 +5,7 @@
 #
 # With initcall_blacklist=init_hw_perf_events,bts_init the built-in driver never
 # runs: rpmu takes the PMU without a take-over, sets the CPUs up itself, and leaves
-# no PMU behind.
+# no PMU behind, nor anything in the data of the built-in driver.
 
 . ./ktap.sh
 
@@ -43,7 +43,59 @@ refused_while_module_drives() {
 	return "$status"
 }
 
-for name in no_built_in refused_while_module_drives five_rounds; do
+# The data of the built-in driver that rdpmc needs: x86_pmu, and each CPU's dirty counters.
+built_in_data() {
+	./kdata x86_pmu 512
+	for cpu in 0 1; do
+		./kdata cpu_hw_events 1024 $cpu
+	done
+}
+
+no_rdpmc() {
+	./counted rdpmc || return 0
+	because "$1: RDPMC does not fault"
+	return 1
+}
+
+# Any task may read counters in mode 2, and none after unload. The data is as before.
+rdpmc_ends() {
+	before=$(built_in_data) || {
+		because "the data cannot be read: $before"
+		return 1
+	}
+	no_rdpmc before || return
+	load || {
+		because "load: $said"
+		return 1
+	}
+	no_rdpmc loaded || return
+	echo 2 >"$CPU_PMU/rdpmc"
+	./counted rdpmc || {
+		because "RDPMC faults in mode 2"
+		return 1
+	}
+	# Leaves dirty counters behind on both CPUs.
+	for cpu in 0 1; do
+		taskset -c $cpu ./counted check >/dev/null || {
+			because "no exact count on CPU $cpu"
+			return 1
+		}
+	done
+	if [ "$(built_in_data)" = "$before" ]; then
+		because "nothing has changed in the data"
+		return 1
+	fi
+	unload || {
+		because "unload: $said"
+		return 1
+	}
+	no_rdpmc unloaded || return
+	[ "$(built_in_data)" = "$before" ] && return
+	because "the data is not as before"
+	return 1
+}
+
+for name in no_built_in refused_while_module_drives five_rounds rdpmc_ends; do
 	run_test $name
 done
 finish

@@ -10,6 +10,8 @@
  *				exit 0 if no reading is less than the one
  *				before, or much more
  *	counted branches N	count nothing: make N passes of branch_loop()
+ *	counted rdpmc		execute RDPMC without an event; exit 0 if it does
+ *				not fault
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -76,6 +78,12 @@ static int reads(unsigned long n)
 	return 0;
 }
 
+static void on_fault(int sig)
+{
+	(void)sig;
+	_exit(1);
+}
+
 int main(int argc, char **argv)
 {
 	struct perf_event_attr attr =
@@ -93,7 +101,12 @@ int main(int argc, char **argv)
 		branch_loop(strtoul(argv[2], NULL, 0));
 		return 0;
 	}
+	if (argc == 2 && !strcmp(argv[1], "rdpmc")) {
+		signal(SIGSEGV, on_fault);
+		rdpmc(0);
+		return 0;
+	}
 	fprintf(stderr,
-		"usage: counted check | hold FILE | hold-cpu FILE | reads N | branches N\n");
+		"usage: counted check | hold FILE | hold-cpu FILE | reads N | branches N | rdpmc\n");
 	return 2;
 }

@@ -203,21 +203,7 @@ takes() {
 	return "$status"
 }
 
-# user_read_possible: fails if the built-in driver has never run, as the kernel then does
-# not allow RDPMC in user space.
-user_read_possible() {
-	! grep -q initcall_blacklist= /proc/cmdline
-}
-
 rdpmc_takes() {
-	if ! user_read_possible; then
-		takes rdpmc <<-END
-			0 Unknown error 524
-			1 Unknown error 524
-			3 Invalid argument
-		END
-		return
-	fi
 	takes rdpmc <<-END
 		0 0
 		1 1

@@ -126,15 +126,6 @@ static unsigned int counter_width(void)
 	return (eax >> 16) & 0xff;
 }
 
-/* Not possible in a kernel whose built-in driver has never run. */
-static bool never_run(void)
-{
-	char line[4096];
-
-	return read_line("/proc/cmdline", line, sizeof(line)) &&
-	       strstr(line, "initcall_blacklist=");
-}
-
 FIXTURE(user_read)
 {
 	char mode[16];
@@ -143,33 +134,13 @@ FIXTURE(user_read)
 FIXTURE_SETUP(user_read)
 {
 	ASSERT_TRUE(read_line(RDPMC, self->mode, sizeof(self->mode)));
-	if (never_run())
-		SKIP(return, "the built-in driver has never run");
 	ASSERT_STREQ("1", self->mode);
 	ASSERT_TRUE(run_on(sysconf(_SC_NPROCESSORS_ONLN) - 1));
 }
 
 FIXTURE_TEARDOWN(user_read)
 {
-	if (!never_run())
-		write_line(RDPMC, self->mode);
-}
-
-TEST(not_offered)
-{
-	struct perf_event_mmap_page *page;
-	int fd;
-
-	if (!never_run())
-		SKIP(return, "it is offered here");
-	fd = open_user(RAW_INSTRUCTIONS);
-	ASSERT_LE(0, fd);
-	page = map_page(fd);
-	ASSERT_NE(MAP_FAILED, page);
-	EXPECT_EQ(0, !!page->cap_user_rdpmc);
-	EXPECT_EQ(0, page->index);
-	EXPECT_EQ(FAULT, try_rdpmc(0));
-	EXPECT_FALSE(write_line(RDPMC, "1"));
+	write_line(RDPMC, self->mode);
 }
 
 TEST_F(user_read, page)
@@ -591,8 +562,6 @@ FIXTURE_SETUP(page_index)
 {
 	char mode[16];
 
-	if (never_run())
-		SKIP(return, "the built-in driver has never run");
 	if (!on_rpmu())
 		SKIP(return, "the built-in driver gives the index to every reader");
 	ASSERT_TRUE(read_line(RDPMC, mode, sizeof(mode)));
@@ -608,8 +577,7 @@ FIXTURE_TEARDOWN(page_index)
 		kill(self->pid, SIGKILL);
 		waitpid(self->pid, NULL, 0);
 	}
-	if (!never_run())
-		write_line(RDPMC, "1");
+	write_line(RDPMC, "1");
 }
 
 static int open_of(pid_t pid, int cpu, bool inherit)

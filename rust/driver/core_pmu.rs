@@ -56,8 +56,8 @@ impl Driver {
         ht_workaround: bool,
         builtin: Option<builtin::Layout>,
     ) -> Result<Self> {
-        let user_read = UserRead::new(hardware.pmu.capabilities.width.bits(), builtin)?;
-        let builtin = user_read.builtin.as_ref();
+        let user_read = UserRead::new(&hardware.pmu.capabilities, builtin)?;
+        let builtin = user_read.initialised();
         let cpus = PerCpu::new(|cpu| Cpu::new(cpu, &hardware, builtin))?;
         let shares_a_core = seat::is_needed(hardware.pmu.model, ht_workaround);
         let tsx_uses_counter = hardware.pmu.capabilities.tsx_uses_counter_3;

@@ -121,6 +121,12 @@ impl Machine {
         if let Some(predecessor) = predecessor {
             predecessor.follow(&self.pmu);
         }
+        let Driver {
+            user_read,
+            hardware,
+            ..
+        } = self.pmu.ops();
+        user_read.prepare(&hardware.pmu.capabilities);
         perf::Registration::new(self.pmu.clone(), c"cpu", perf::event_type::RAW)
     }
 

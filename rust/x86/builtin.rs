@@ -9,9 +9,11 @@
 //! and the registers' addresses are in the built-in driver's structures, and so is the counters' width
 //! on the page of a mapped event (`arch_perf_update_userpage()`).
 //!
-//! KVM and BPF ask the built-in driver which counters run: [`Mirror`].
+//! KVM and BPF ask the built-in driver which counters run: [`Mirror`]. This works only if it has initialised.
 //!
-//! All this works only if the built-in driver has initialised.
+//! The built-in driver sets this data when it initialises. If it never has (boot option
+//! `initcall_blacklist=init_hw_perf_events,bts_init`), the data is zero: an unmapped page's width, and for
+//! dirty counters the addresses of other MSRs. [`Builtin::lend`] sets it then, until the result is dropped.
 //!
 //! In the kernel proper, this data would not belong to the built-in driver.
 
@@ -25,6 +27,7 @@ use crate::{
         layouts::{cpu_hw_events, x86_pmu, Member},
     },
     kern::{
+        cpu::possible_cpus,
         layout::{Line, Mismatch, Running},
         symbols::Symbols,
     },
@@ -69,7 +72,15 @@ impl Layout {
     }
 }
 
-/// The built-in driver, which has initialised. It need not be in charge.
+/// The counters of the machine.
+pub struct Counters {
+    /// Their width in bits.
+    pub width: u8,
+    /// Their mask, in the layout of IA32_PERF_GLOBAL_CTRL.
+    pub mask: u64,
+}
+
+/// The built-in driver. It need not be in charge.
 ///
 /// # Invariants
 ///
@@ -86,6 +97,10 @@ pub struct Builtin {
     always: NonNull<bindings::static_key>,
     /// `cr4_update_pce()`, which brings CR4.PCE of its CPU up to date.
     update_pce: unsafe extern "C" fn(*mut c_void),
+    /// Set if it has initialised.
+    initialised: bool,
+    /// Set while it has been [lent](Self::lend) what it has not set itself.
+    lent: Atomic<bool>,
 }
 
 // SAFETY: The pointers are to objects of the kernel that any thread may use. The methods say how their
@@ -96,17 +111,29 @@ unsafe impl Send for Builtin {}
 unsafe impl Sync for Builtin {}
 
 impl Builtin {
-    /// Finds the driver, on a machine whose counters have `width` bits.
+    /// Finds the driver.
     ///
-    /// Fails with `ENODEV` if it has not initialised, with `ENOENT` or another error if it cannot be
-    /// found. Process context.
-    pub fn find(width: u8, layout: Layout) -> Result<Self> {
+    /// Fails with `ENODEV` if it has initialised for other `counters`, with `ENOENT` or another error if
+    /// it cannot be found. Changes nothing. Process context.
+    pub fn find(counters: &Counters, layout: Layout) -> Result<Self> {
         let symbols = Symbols::new()?;
         let pmu: NonNull<x86_pmu> = symbols.find(c"x86_pmu")?.cast();
-        // SAFETY: `pmu` is the address of `x86_pmu`. The built-in driver sets the member once, when it
-        // initialises.
-        let bits = unsafe { layout.pmu.cntval_bits.of(pmu.as_ptr()).read() };
-        if bits != i32::from(width) {
+        // SAFETY: `pmu` is the address of `x86_pmu`. The built-in driver sets the members once, when it
+        // initialises, and sets all to zero where that fails.
+        let (initialised, bits) = unsafe {
+            let handle_irq = layout.pmu.handle_irq.of(pmu.as_ptr()).read();
+            (
+                handle_irq != 0,
+                layout.pmu.cntval_bits.of(pmu.as_ptr()).read(),
+            )
+        };
+        if bits
+            != if initialised {
+                counters.width.into()
+            } else {
+                0
+            }
+        {
             return Err(ENODEV);
         }
         let update_pce = symbols.find(c"cr4_update_pce")?.as_ptr();
@@ -124,7 +151,70 @@ impl Builtin {
             update_pce: unsafe {
                 transmute::<*mut c_void, unsafe extern "C" fn(*mut c_void)>(update_pce)
             },
+            initialised,
+            lent: Atomic::new(false),
         })
+    }
+
+    /// Returns whether the driver has initialised.
+    pub fn has_initialised(&self) -> bool {
+        self.initialised
+    }
+
+    /// Sets what the kernel needs for `rdpmc`, if the driver has not initialised, until `self` is dropped.
+    ///
+    /// No other code uses these members then: it asks whether there is a handler
+    /// (`x86_pmu_initialized()`) or belongs to the driver's PMU, or is called by its NMI handler or hotplug
+    /// callbacks. Process context.
+    pub fn lend(&self, counters: &Counters) {
+        if self.initialised || self.lent.xchg(true, Relaxed) {
+            return;
+        }
+        self.set_counters(&Lent {
+            width: counters.width.into(),
+            // `INTEL_PMC_IDX_FIXED`, and no more than `INTEL_PMC_MAX_FIXED`.
+            fixed: counters.mask >> 32 & 0xffff,
+            first: MSR_PERFCTR0,
+            first_fixed: MSR_FIXED_CTR0,
+        });
+        // As `init_hw_perf_events()` does.
+        self.attr_rdpmc().store(UserRdpmc::Mapped as i32, Relaxed);
+    }
+
+    /// Takes back what [`lend`](Self::lend) has set. No event is mapped any more.
+    fn take_back(&self) {
+        // From here on, no task may execute `rdpmc`, and no CPU sets dirty counters to 0.
+        self.set_user_rdpmc(UserRdpmc::Mapped);
+        for cpu in possible_cpus() {
+            // CAST: a per-CPU pointer.
+            // SAFETY: By the type invariant `events` is a per-CPU object.
+            let events = unsafe {
+                bindings::rpmu_helper_per_cpu_ptr(self.events.as_ptr().cast(), cpu.as_u32())
+            };
+            // SAFETY: It is that of `cpu`. Only this driver sets the member, for events, and there is
+            // none any more; no CPU clears it, see above.
+            unsafe { self.layout.events.dirty.of(events.cast()).write(0) };
+        }
+        self.attr_rdpmc().store(0, Relaxed);
+        self.set_counters(&Lent {
+            width: 0,
+            fixed: 0,
+            first: 0,
+            first_fixed: 0,
+        });
+    }
+
+    fn set_counters(&self, lent: &Lent) {
+        let (layout, pmu) = (&self.layout.pmu, self.pmu.as_ptr());
+        // SAFETY: By the type invariant `pmu` is `x86_pmu`, which is writable. `lend()` says who else uses
+        // the members: the kernel for pages of events of this driver's PMU, which is not registered now, and
+        // for dirty counters, of which there are none now.
+        unsafe {
+            layout.cntval_bits.of(pmu).write(lent.width);
+            layout.fixed_cntr_mask64.of(pmu).write(lent.fixed);
+            layout.perfctr.of(pmu).write(lent.first);
+            layout.fixedctr.of(pmu).write(lent.first_fixed);
+        }
     }
 
     fn attr_rdpmc(&self) -> &Atomic<i32> {
@@ -244,6 +334,29 @@ impl Builtin {
         unsafe { Atomic::from_ptr(self.layout.pmu.attr_freeze_on_smi.of(self.pmu.as_ptr())) }
     }
 }
+
+impl Drop for Builtin {
+    fn drop(&mut self) {
+        if self.lent.load(Relaxed) {
+            self.take_back();
+        }
+    }
+}
+
+/// The members of `x86_pmu` that the kernel needs for `rdpmc`.
+struct Lent {
+    width: i32,
+    fixed: u64,
+    /// The MSRs of the first counter of either kind. Those of the others follow as long as the driver has
+    /// set no `addr_offset`.
+    first: u32,
+    first_fixed: u32,
+}
+
+/// IA32_PMC0, in the range where all CPUs have it.
+const MSR_PERFCTR0: u32 = 0xc1;
+/// IA32_FIXED_CTR0.
+const MSR_FIXED_CTR0: u32 = 0x309;
 
 /// Returns the count of reasons to let the tasks of `mm` execute `rdpmc`.
 fn allowed(mm: &Mm) -> &Atomic<i32> {

@@ -47,7 +47,7 @@ impl Setting<Driver> for FreezeOnSmi {
             _ => return Err(EINVAL),
         };
         let Driver { smi, user_read, .. } = pmu.ops();
-        smi.set_freeze(on, user_read.builtin.as_ref());
+        smi.set_freeze(on, user_read.initialised());
         Ok(())
     }
 }

@@ -2,13 +2,13 @@
 
 //! Counters that user space reads with `rdpmc`.
 //!
-//! This works only if the built-in driver has initialised, whose code in the kernel it uses
-//! ([`x86::builtin`](crate::x86::builtin)). Otherwise no event's page says that it can be read so, and the
-//! file `rdpmc` is always 0.
+//! The kernel's code for this belongs to the built-in driver ([`x86::builtin`](crate::x86::builtin)). Where
+//! that cannot be found, no event's page says that it can be read so, and the file `rdpmc` is always 0.
 
 use super::super::Driver;
 use crate::{
     logic::{
+        capabilities::Capabilities,
         regs::{
             counter::CounterMask,
             dirty::{Dirty, Marks},
@@ -17,7 +17,7 @@ use crate::{
         user_read::{Mappings, Readers},
     },
     perf::{self, space_of, Event},
-    x86::builtin::{Builtin, Layout, UserRdpmc},
+    x86::builtin::{Builtin, Counters, Layout, UserRdpmc},
 };
 use core::sync::atomic::{
     AtomicU32, AtomicU64,
@@ -85,7 +85,7 @@ impl Page {
 
 /// User space's access to counters.
 pub(in crate::driver) struct UserRead {
-    pub(in crate::driver) builtin: Option<Builtin>,
+    builtin: Option<Builtin>,
     /// Held while the mode is changed.
     changing: Pin<KBox<Mutex<()>>>,
     /// Held while the mappings of an event change.
@@ -93,14 +93,16 @@ pub(in crate::driver) struct UserRead {
 }
 
 impl UserRead {
-    /// Looks for the built-in driver. `width` is that of the counters, `layout` the places of the
-    /// built-in driver's members.
+    /// Looks for the built-in driver. `layout` has the places of its members.
     ///
     /// Fails with `ENOMEM`. Process context.
-    pub(in crate::driver) fn new(width: u8, layout: Option<Layout>) -> Result<Self> {
+    pub(in crate::driver) fn new(
+        capabilities: &Capabilities,
+        layout: Option<Layout>,
+    ) -> Result<Self> {
         let builtin = layout
             .ok_or(ENOENT)
-            .and_then(|layout| Builtin::find(width, layout));
+            .and_then(|layout| Builtin::find(&counters(capabilities), layout));
         if let Err(error) = &builtin {
             pr_notice!("user space cannot read counters with rdpmc ({error:?})\n");
         }
@@ -109,6 +111,20 @@ impl UserRead {
             changing: KBox::pin_init(new_mutex!(()), GFP_KERNEL)?,
             mapping: KBox::pin_init(new_mutex!(()), GFP_KERNEL)?,
         })
+    }
+
+    /// Returns the built-in driver if it has initialised.
+    pub(in crate::driver) fn initialised(&self) -> Option<&Builtin> {
+        let builtin = self.builtin.as_ref();
+        builtin.filter(|builtin| builtin.has_initialised())
+    }
+
+    /// Lets users read counters, where the built-in driver has not prepared that, until `self` is dropped.
+    /// Process context.
+    pub(in crate::driver) fn prepare(&self, capabilities: &Capabilities) {
+        if let Some(builtin) = &self.builtin {
+            builtin.lend(&counters(capabilities));
+        }
     }
 
     /// Returns what an event that is being opened keeps for its mmap page.
@@ -161,8 +177,8 @@ impl UserRead {
 
     /// Sets the tasks that may read counters, on all CPUs when this returns.
     ///
-    /// Fails with `EINVAL` if there is no such `mode`, with `ENOTSUPP` if the built-in driver has not
-    /// initialised. Process context.
+    /// Fails with `EINVAL` if there is no such `mode`, with `ENOTSUPP` if the built-in driver has not been
+    /// found. Process context.
     pub(in crate::driver) fn set_mode(&self, mode: u64) -> Result {
         let mode = match mode {
             0 => UserRdpmc::Never,
@@ -198,5 +214,13 @@ impl UserRead {
         if marked != before {
             builtin.set_dirty(marked.bits(), irqs);
         }
+    }
+}
+
+/// Returns the counters as [`x86::builtin`](crate::x86::builtin) knows them.
+fn counters(capabilities: &Capabilities) -> Counters {
+    Counters {
+        width: capabilities.width.bits(),
+        mask: capabilities.counters.bits(),
     }
 }
