@@ -167,8 +167,13 @@ impl UnregisteredPmu {
     }
 }
 
+/// The first bytes of a function that nothing is attached to: ENDBR64, and the NOP of five bytes that
+/// ftrace makes a call.
+const UNHOOKED: u64 = u64::from_le_bytes([0xf3, 0x0f, 0x1e, 0xfa, 0x0f, 0x1f, 0x44, 0x00]);
+
 impl<T: Operations> PmuState<T> {
-    /// Calls `pmu_enable` of the PMU that this one replaces.
+    /// Calls `pmu_enable` of the PMU that this one replaces, if something is attached to its start, or if
+    /// that cannot be told.
     ///
     /// # Safety
     ///
@@ -186,7 +191,10 @@ impl<T: Operations> PmuState<T> {
         // since the PMU was unregistered. Otherwise only PMI handlers clear the field, while they run.
         unsafe {
             if let Some(enable) = (*predecessor).pmu_enable {
-                enable(predecessor);
+                // Functions are aligned to 16 bytes, and their code can be read. It may change meanwhile.
+                if ptr::read_volatile(enable as *const u64) != UNHOOKED {
+                    enable(predecessor);
+                }
             }
         }
     }
