@@ -14,6 +14,9 @@ use kernel::interrupt::LocalInterruptDisabled;
 /// [`MAX_COUNTERS`] rounded up to a power of two, so that a mask bounds an index.
 const SLOTS: usize = MAX_COUNTERS.next_power_of_two();
 
+/// No value of GLOBAL_CTRL, which has reserved bits.
+const UNTOLD: u64 = u64::MAX;
+
 /// The state that callbacks on a CPU share with the PMI, which may interrupt them.
 ///
 /// Only the CPU itself writes it, except `unknown`. So the CPU sees each store at once, in an NMI too,
@@ -27,7 +30,8 @@ pub(in crate::driver) struct Shared {
     /// The value of GLOBAL_CTRL after the PMI, but for halted counters. 0 while the PMU is disabled, and
     /// in a PMI.
     enabled: AtomicU64,
-    /// The value of GLOBAL_CTRL in virtual machines, but for halted counters, once the PMU is enabled.
+    /// The value of GLOBAL_CTRL in virtual machines, but for halted counters, once the PMU is enabled;
+    /// [`UNTOLD`] if hypervisors have been told none.
     in_guest: AtomicU64,
     /// Tells hypervisors and others the values of GLOBAL_CTRL. [`None`] if the built-in driver, which they
     /// ask, has not initialised.
@@ -46,7 +50,7 @@ impl Shared {
             active: AtomicU64::new(0),
             halted: AtomicU64::new(0),
             enabled: AtomicU64::new(0),
-            in_guest: AtomicU64::new(0),
+            in_guest: AtomicU64::new(UNTOLD),
             mirror,
             events: [const { AtomicU32::new(0) }; SLOTS],
             unknown: AtomicBool::new(true),
@@ -157,18 +161,22 @@ impl Shared {
     /// counters [run](Self::run).
     #[inline]
     pub(in crate::driver) fn set_in_guest(&self, counters: CounterMask) {
-        self.in_guest.store(counters.bits(), Relaxed);
-        self.announce_in_guest();
+        // Most often nothing has changed.
+        if self.in_guest.load(Relaxed) != counters.bits() {
+            self.in_guest.store(counters.bits(), Relaxed);
+            self.announce_in_guest();
+        }
     }
 
-    #[inline]
+    #[inline(never)]
     fn announce_in_guest(&self) {
-        let Some(mirror) = &self.mirror else {
+        let in_guest = self.in_guest.load(Relaxed);
+        let Some(mirror) = self.mirror.as_ref().filter(|_| in_guest != UNTOLD) else {
             return;
         };
         loop {
             let halted = self.halted.load(Relaxed);
-            mirror.set_in_guest(self.in_guest.load(Relaxed) & !halted);
+            mirror.set_in_guest(in_guest & !halted);
             // An NMI in between may have halted a counter.
             if self.halted.load(Relaxed) == halted {
                 return;
@@ -199,7 +207,7 @@ impl Shared {
     /// Tells others what the built-in driver does without an event: no event is on the CPU any more.
     pub(in crate::driver) fn withdraw(&self) {
         self.set_enabled(CounterMask::EMPTY);
-        self.in_guest.store(0, Relaxed);
+        self.in_guest.store(UNTOLD, Relaxed);
         if let Some(mirror) = &self.mirror {
             mirror.clear();
         }
