@@ -13,7 +13,7 @@ use crate::{
     kern::percpu::PerCpu,
     logic::{sched::assign::Policy, tried::Feature},
     perf,
-    x86::builtin,
+    x86::builtin::{self, Builtin},
 };
 use kernel::prelude::*;
 
@@ -58,7 +58,7 @@ impl Driver {
     ) -> Result<Self> {
         let user_read = UserRead::new(&hardware.pmu.capabilities, builtin)?;
         let builtin = user_read.initialised();
-        let cpus = PerCpu::new(|cpu| Cpu::new(cpu, &hardware, builtin))?;
+        let cpus = new_cpus(&hardware, builtin)?;
         let shares_a_core = seat::is_needed(hardware.pmu.model, ht_workaround);
         let tsx_uses_counter = hardware.pmu.capabilities.tsx_uses_counter_3;
         Ok(Self {
@@ -76,4 +76,10 @@ impl Driver {
             cpus,
         })
     }
+}
+
+// See `Driver::new()`.
+#[inline(never)]
+fn new_cpus(hardware: &Hardware, builtin: Option<&Builtin>) -> Result<PerCpu<Cpu>> {
+    PerCpu::new(|cpu| Cpu::new(cpu, hardware, builtin))
 }

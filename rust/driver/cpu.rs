@@ -77,7 +77,7 @@ impl Cpu {
     ) -> impl PinInit<Self, Error> + use<'a> {
         try_pin_init!(Self {
             id: cpu,
-            own: CpuCell::new(cpu, Own::new(hardware)?),
+            own: CpuCell::new(cpu, Own::new(hardware, new_schedule(hardware)?)?),
             shared: Shared::new(builtin.map(|builtin| builtin.mirror(cpu))),
             sharing <- Sharing::new(&hardware.pmu),
         }? Error)
@@ -92,10 +92,10 @@ fn new_schedule(hardware: &Hardware) -> Result<KBox<CpuSchedule<EventId>>> {
 }
 
 impl Own {
-    fn new(hardware: &Hardware) -> Result<Self> {
+    fn new(hardware: &Hardware, schedule: KBox<CpuSchedule<EventId>>) -> Result<Self> {
         let capabilities = &hardware.pmu.capabilities;
         Ok(Self {
-            schedule: new_schedule(hardware)?,
+            schedule,
             shadow: Shadow::new(capabilities),
             changed: false,
             tfa: tfa::CpuState::default(),

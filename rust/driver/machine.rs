@@ -31,9 +31,11 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// Makes the PMU for `hardware`. `builtin` is [`check_layouts`](super::check_layouts)'s. It is not [registered](Self::register) yet.
+    /// Makes the PMU for `hardware`, which is not [registered](Self::register) yet. `builtin` is
+    /// [`check_layouts`](super::check_layouts)'s.
     ///
     /// Fails with `ENOMEM` or another error. Process context.
+    #[inline(never)]
     pub(crate) fn new(
         hardware: Hardware,
         ht_workaround: bool,

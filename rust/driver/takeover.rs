@@ -28,6 +28,7 @@ const PAUSE: Delta = Delta::from_millis(10);
 /// `initcall_blacklist=init_hw_perf_events,bts_init`, see `Documentation/usage.md`).
 ///
 /// Fails with `ENODEV` or `EBUSY`, and a line in the log, if it cannot be taken over. Process context.
+#[inline(never)]
 pub(super) fn find_predecessor(successor: &CorePmu) -> Result<Option<BuiltinPmu>> {
     let pmu = match BuiltinPmu::find(event_type::RAW, SOME_EVENT) {
         Ok(Some(pmu)) => pmu,
@@ -62,6 +63,7 @@ pub(super) fn find_predecessor(successor: &CorePmu) -> Result<Option<BuiltinPmu>
 /// none.
 ///
 /// Fails with `EBUSY`, and a line in the log, if there is one. Process context.
+#[inline(never)]
 pub(crate) fn refuse_mediated_guests() -> Result<Option<NoMediatedGuests>> {
     match NoMediatedGuests::new() {
         Err(e) if e == EBUSY => {
@@ -85,6 +87,7 @@ pub(crate) fn refuse_mediated_guests() -> Result<Option<NoMediatedGuests>> {
 ///
 /// Fails with `EBUSY`, and a line in the log about its users, if it is in use; nothing has changed then.
 /// Process context.
+#[inline(never)]
 pub(crate) fn take_over(mut pmu: BuiltinPmu) -> Result<UnregisteredPmu> {
     for _ in 0..TRIES {
         // While an attempt lasts that fails, opening events fails.

@@ -23,6 +23,7 @@ impl Tracing {
     /// Finds the functions of the machine's tracers. Logs it if they are out of reach.
     ///
     /// Process context.
+    #[inline(never)]
     pub(in crate::driver) fn new() -> Self {
         let tracers = Tracers::find().inspect_err(|error| {
             pr_notice!(

@@ -221,8 +221,9 @@ fn reserved_bits() {
         if cpu.full_width() {
             set(0x4c1, COUNTER);
         }
-        // LBR_FRZ, CTR_FRZ, ASCI; Ovf_Uncore, OvfDSBuffer; CondChgd, which can only be cleared
-        let version_4 = if cpu.version() >= 4 { 0x1c << 56 } else { 0 };
+        // Trace_ToPA_PMI; LBR_FRZ, CTR_FRZ, ASCI; Ovf_Uncore, OvfDSBuffer; CondChgd, which can only be
+        // cleared
+        let version_4 = if cpu.version() >= 4 { 0x39 << 55 } else { 0 };
         set(0x390, counters | version_4 | (0xe << 60));
         if cpu.version() >= 4 {
             set(0x391, counters | version_4 | (0x6 << 60));
