@@ -191,6 +191,7 @@ vm_entry_is_given_back() {
 		}
 		./vm_entry >/tmp/vm_entry 2>&1 || {
 			because "on $driver: $(grep -m 1 '^not ok' /tmp/vm_entry)"
+			grep -F Expected /tmp/vm_entry
 			unload
 			return 1
 		}

@@ -379,7 +379,8 @@ TEST_F(vm_entry, snapshot_in_pmi)
 	counts_exactly(LOOPS, &event.value);
 	EXPECT_EQ(LOOP_INSTRUCTIONS(LOOPS), event.value);
 	ASSERT_EQ(0, ioctl(self->fd, VM_ENTRY_PAUSE, &event));
-	EXPECT_LT(2 * LOOPS / 10000 / 2, event.overflows);
+	/* One is sure: after it the event may be throttled. */
+	EXPECT_LT(0, event.overflows);
 	if (on_rpmu())
 		EXPECT_EQ(0, event.control);
 	fd = -1 - nr;
