@@ -209,7 +209,7 @@ static noinline void run_guest(u64 host, u64 guest, unsigned long loops)
 static long enter_guest(struct vm_entry_run *run)
 {
 	unsigned long flags;
-	u64 host, guest;
+	u64 host, guest, overflows;
 	u32 lvtpc = 0;
 
 	if (!run->loops)
@@ -230,7 +230,9 @@ static long enter_guest(struct vm_entry_run *run)
 	if (run->defer) {
 		apic->write(APIC_LVTPC, lvtpc);
 		/* In a guest an NMI ends the guest's execution, and comes after that. */
-		apic->send_IPI(smp_processor_id(), NMI_VECTOR);
+		rdmsrq(MSR_CORE_PERF_GLOBAL_STATUS, overflows);
+		if (overflows)
+			apic->send_IPI(smp_processor_id(), NMI_VECTOR);
 	}
 	local_irq_restore(flags);
 	return 0;
