@@ -92,9 +92,11 @@ counters_missing() {
 	stays_out "$MISSING" 'PMC2 does not hold what is written to it'
 }
 
-# told_to PROGRAM...: runs the program; gives its last line as the reason if it fails.
+# told_to PROGRAM...: runs the program; if it fails, prints what it says of its failed
+# tests, and gives its last line as the reason.
 told_to() {
 	"$@" >/tmp/wrong 2>&1 && return
+	grep -B 6 '^not ok' /tmp/wrong | sed 's/^#* */# /'
 	because "$*: $(tail -n 1 /tmp/wrong)"
 	return 1
 }
