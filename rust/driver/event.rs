@@ -52,7 +52,7 @@ pub(crate) struct EventData {
     /// The group's share of the time ([`Share::parts`]), if the threads of a core contend for counters. Kept
     /// with the group's first event.
     share: [AtomicU64; 3],
-    /// Whether the event waits in the rotation: it has counted, or got no counter at the end of an interval.
+    /// Set if the event waits in the rotation: it has counted, or got no counter at the end of an interval.
     waits: AtomicBool,
     /// The counters that were left when the event last failed, and the generation of its context at that
     /// time.

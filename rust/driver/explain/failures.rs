@@ -29,7 +29,7 @@ pub(in crate::driver) struct Failure {
     pub(in crate::driver) asked_for: (u32, u64),
     /// The number of events in the group, the leader included.
     pub(in crate::driver) members: u32,
-    /// Whether it is pinned, and so in the error state now.
+    /// Set if it is pinned, and so in the error state now.
     pub(in crate::driver) pinned: bool,
     /// The task that it counts, unless it counts all of the CPU.
     pub(in crate::driver) task: Option<Caller>,

@@ -88,9 +88,9 @@ struct Holder {
 #[derive(Clone, Copy)]
 struct Waiting {
     event: Shown,
-    /// Whether its group is in the error state: pinned, and not tried again.
+    /// Set if its group is in the error state: pinned, and not tried again.
     is_error: bool,
-    /// Whether it waits in the rotation.
+    /// Set if it waits in the rotation.
     waits_for_its_turn: bool,
     /// The counters that can count it.
     counters: CounterMask,
@@ -106,7 +106,7 @@ pub(in crate::driver) struct Snapshot {
     /// The number of further events that wait.
     more: usize,
     failures: [Option<Failure>; failures::KEPT],
-    /// Whether groups that were not tried wait in the rotation ([`Policy`]).
+    /// Set if groups that were not tried wait in the rotation ([`Policy`]).
     takes_turns: bool,
 }
 

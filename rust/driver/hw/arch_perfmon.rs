@@ -31,7 +31,7 @@ use kernel::{
 /// The registers of such a PMU.
 pub(super) struct ArchPerfmon {
     counters: Counters,
-    /// Whether general-purpose counters are written through IA32_A_PMCn.
+    /// Set if general-purpose counters are written through IA32_A_PMCn.
     full_width: bool,
     /// A bit for each extra register that the model has and this machine has not.
     missing: Atomic<u32>,

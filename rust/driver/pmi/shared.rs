@@ -38,9 +38,9 @@ pub(in crate::driver) struct Shared {
     mirror: Option<Mirror>,
     /// The index of the event that was last activated on each counter.
     events: [AtomicU32; SLOTS],
-    /// Whether the registers may hold anything. They must not be used then.
+    /// Set if the registers may hold anything. They must not be used then.
     unknown: AtomicBool,
-    /// Whether there were overflows that could not be acknowledged.
+    /// Set if there were overflows that could not be acknowledged.
     stuck: AtomicBool,
 }
 

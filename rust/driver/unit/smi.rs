@@ -21,7 +21,7 @@ use kernel::{
 
 /// The setting.
 pub(in crate::driver) struct Smi {
-    /// Whether counters stop in SMM.
+    /// Set if counters stop in SMM.
     freeze: Atomic<bool>,
     /// Held while the setting is changed.
     changing: Pin<KBox<Mutex<()>>>,

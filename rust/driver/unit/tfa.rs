@@ -25,15 +25,15 @@ const COUNTER: Option<CounterId> = CounterId::gp(3);
 /// TFA's state of a CPU.
 #[derive(Default)]
 pub(in crate::driver) struct CpuState {
-    /// Whether transactions are made to abort.
+    /// Set if transactions are made to abort.
     abort: bool,
 }
 
 /// TFA's state of a PMU.
 pub(in crate::driver) struct Tfa {
-    /// Whether transactions use counter 3.
+    /// Set if transactions use counter 3.
     tsx_uses_counter: bool,
-    /// Whether transactions may be made to abort.
+    /// Set if transactions may be made to abort.
     allow_abort: AtomicBool,
 }
 
