@@ -24,9 +24,9 @@ struct Private<T: Operations> {
     data: T::EventData,
     /// Index of the [`EventId`] while the event is on a CPU, else [`NO_ID`].
     id: AtomicU32,
-    /// Whether it has ever been among the [`Waiting`](super::internals::pinned::Waiting).
+    /// Set once it has been among the [`Waiting`](super::internals::pinned::Waiting).
     waits: AtomicBool,
-    /// Whether the event is among those that [`Pmu::pinned_opened`](super::Pmu::pinned_opened) was told of.
+    /// Set if [`Pmu::pinned_opened`](super::Pmu::pinned_opened) has counted the event.
     watched: bool,
     /// For the leader of a group that rotates: its place by runtime, which holds as long as the group
     /// is where it was put (`group_index`).

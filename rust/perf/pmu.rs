@@ -185,7 +185,7 @@ pub struct Pmu<T: Operations> {
     cpus: KVec<KBox<CpuState<T>>>,
     /// `raw` points into it.
     _groups: Groups,
-    /// Whether there has been a [`Registration`](super::Registration) yet.
+    /// Set once there has been a [`Registration`](super::Registration).
     pub(super) registered: Atomic<bool>,
     #[pin]
     pub(super) internals: internals::PmuState<T>,

@@ -173,7 +173,7 @@ impl<'a, T: Operations> Context<'a, T> {
     }
 }
 
-/// Whether an event is the leader of its group.
+/// True for the leader of a group.
 pub struct IsLeader(pub bool);
 
 /// A group that rotates: its leader, of this PMU or a software event, and siblings.

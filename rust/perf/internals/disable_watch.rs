@@ -124,7 +124,7 @@ impl<T: Operations> Drop for DisableWatch<T> {
 pub(in crate::perf) struct UserProbes<T: Operations> {
     #[pin]
     probes: Mutex<KVec<Probe<T>>>,
-    /// Whether they are enabled. Changes with `probes` locked.
+    /// Set while they are enabled. Changes with `probes` locked.
     enabled: Atomic<bool>,
     /// The time at which they were enabled last.
     enabled_at: Atomic<usize>,
@@ -132,7 +132,7 @@ pub(in crate::perf) struct UserProbes<T: Operations> {
     open: Atomic<usize>,
     /// Counts the tasks that have [`Work`] to do.
     pending: Atomic<usize>,
-    /// Whether there has been any.
+    /// Set once there has been any.
     was_used: Atomic<bool>,
     /// The work of the task that calls a function in vain.
     vain: VainWork<T>,

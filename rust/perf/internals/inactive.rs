@@ -28,7 +28,7 @@ use kernel::cpu::CpuId;
 pub struct InactiveGroup {
     /// The perf core's number of the leader.
     pub number: u64,
-    /// Whether the group is in the error state: it is pinned, and the perf core does not try it again.
+    /// Set if the group is in the error state: it is pinned, and the perf core does not try it again.
     pub is_error: bool,
 }
 

@@ -101,12 +101,12 @@ impl CpuState {
 /// The state of a PMU.
 #[pin_data]
 pub(super) struct PmuState<T: Operations> {
-    /// Whether the PMU is registered, and not about to be unregistered.
+    /// Set while the PMU is registered, and not about to be unregistered.
     open: Atomic<bool>,
-    /// Whether pinned groups that wait are tried again: only while there is a
+    /// Set while pinned groups that wait are tried again: only while there is a
     /// [`DisableWatch`].
     retries_pinned: Atomic<bool>,
-    /// Whether a pinned group has ever waited.
+    /// Set once a pinned group has waited.
     has_waited: Atomic<bool>,
     /// The built-in driver's PMU that this one replaces; null if it replaces none.
     predecessor: AtomicPtr<bindings::pmu>,
