@@ -142,20 +142,20 @@ pub struct Capabilities {
     pub unused_gp: u8,
     /// Width of the counters.
     pub width: CounterWidth,
-    /// Whether general-purpose counters take full-width values, through IA32_A_PMCn. Without,
+    /// Set if general-purpose counters take full-width values, through IA32_A_PMCn. Without,
     /// a write carries 32 bits and is sign-extended.
     pub full_width_write: bool,
-    /// Whether PERF_METRICS exists, which the topdown metrics are read from.
+    /// Set if PERF_METRICS exists, which the topdown metrics are read from.
     pub perf_metrics: bool,
     /// The architectural events that are not there.
     pub absent_events: AbsentEvents,
-    /// Whether any-thread counting exists; sysfs shows the format then.
+    /// Set if any-thread counting exists; sysfs shows the format then.
     pub any_thread: bool,
-    /// Whether TSX exists, RTM or HLE.
+    /// Set if TSX exists, RTM or HLE.
     pub tsx: bool,
-    /// Whether RTM exists; sysfs shows the in_tx formats then.
+    /// Set if RTM exists; sysfs shows the in_tx formats then.
     pub rtm: bool,
-    /// Whether TSX transactions corrupt general-purpose counter 3.
+    /// Set if TSX transactions corrupt general-purpose counter 3.
     pub tsx_uses_counter_3: bool,
 }
 

@@ -118,7 +118,7 @@ pub struct Model {
     /// The events that need an extra register programmed: offcore response, load latency
     /// threshold, front-end filter.
     pub extra_register_events: ExtraRegisters,
-    /// Whether the threads of a core share the offcore response registers.
+    /// Set if the threads of a core share the offcore response registers.
     pub offcore_scope: Scope,
     /// The erratum by which a [corrupting](super::sched::constraint::Constraint::corrupting) event corrupts
     /// the sibling thread's counter, where the model has it. Mainline: `intel_ht_bug()`,

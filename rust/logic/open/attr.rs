@@ -53,7 +53,7 @@ pub struct Attributes {
     pub config1: u64,
     /// attr.config2, which no event uses.
     pub config2: u64,
-    /// Whether the event's group already contains [`LOAD_LATENCY_AUXILIARY`].
+    /// Set if the event's group already contains [`LOAD_LATENCY_AUXILIARY`].
     pub has_auxiliary: bool,
     /// attr.sample_period or attr.sample_freq; 0 for a counting event.
     pub sample_period: u64,

@@ -56,7 +56,7 @@ pub struct Group {
     /// The number of counters beyond the number of events.
     room: u32,
     limits: Limits,
-    /// Whether one of the events is corrupting.
+    /// Set if one of the events is corrupting.
     corrupting: bool,
     /// The events' extra register requirements, each once.
     requirements: [Option<Requirement>; MAX_REQUIREMENTS],

@@ -164,7 +164,7 @@ fn unsupported_machines() {
     }
 }
 
-/// Whether there is a table or not, and with whatever else the processor resembles.
+/// With a table or without, and whatever else the processor resembles.
 #[test]
 fn processors_without_an_interface_are_refused() {
     let known = models().filter(|model| model.needs.contains(&Need::Interface));

@@ -64,7 +64,7 @@ impl Status {
 /// What the two registers hold, and what FIXED_CTR_CTRL is wanted to hold.
 #[derive(Clone, Debug)]
 pub(super) struct Global {
-    /// Whether there are fixed counters. Without, FIXED_CTR_CTRL need not exist.
+    /// Set if there are fixed counters. Without, FIXED_CTR_CTRL need not exist.
     has_fixed: bool,
     /// What FIXED_CTR_CTRL holds, if it is known.
     fixed_control: Option<u64>,

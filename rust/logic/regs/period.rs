@@ -192,7 +192,7 @@ pub struct Start {
     /// Events left of this period (`hw.period_left`). Can be more than the counter was started
     /// for, where the period is longer than the longest that can be programmed.
     pub left: i64,
-    /// Whether a period was complete and the next one has begun: the event's `last_period` is
+    /// Set if a period was complete and the next one has begun: the event's `last_period` is
     /// its `sample_period` then, and a sample is due.
     pub expired: bool,
 }

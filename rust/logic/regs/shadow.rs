@@ -123,7 +123,7 @@ pub struct Shadow {
     enabled: CounterMask,
     /// The active counters that count in virtual machines.
     in_guest: CounterMask,
-    /// Whether the hardware was [cleared](Shadow::clear) since the PMU was suspended.
+    /// Set if the hardware was [cleared](Shadow::clear) since the PMU was suspended.
     cleared: bool,
 }
 

@@ -37,7 +37,7 @@ pub struct Counted {
     pub runtime: u64,
     /// Its counters.
     pub counters: CounterMask,
-    /// Whether one of its events corrupts the sibling thread's counts.
+    /// Set if one of its events corrupts the sibling thread's counts.
     pub corrupting: bool,
 }
 

@@ -63,7 +63,7 @@ pub struct Wants {
     /// Number of groups with corrupting events, and without.
     corrupting: u32,
     others: u32,
-    /// Whether a group wants to be alone (`attr.exclusive`).
+    /// Set if a group wants to be alone (`attr.exclusive`).
     alone: bool,
 }
 

@@ -12,13 +12,13 @@ use crate::logic::regs::counter::CounterMask;
 pub struct Constraint {
     /// The counters. Empty if the event cannot be counted at all.
     pub counters: CounterMask,
-    /// Whether a greedy choice among the counters can be wrong, because another event's counters overlap with
+    /// Set if a greedy choice among the counters can be wrong, because another event's counters overlap with
     /// these without containing them. The scheduler saves its choices for such an event, and back-tracks.
     pub overlap: bool,
-    /// Whether the event corrupts the sibling thread's counter of the same number (errata BJ122, BV98,
+    /// Set if the event corrupts the sibling thread's counter of the same number (errata BJ122, BV98,
     /// HSD29). For the agreement between the threads of a core ([`smt`](crate::logic::smt)).
     pub corrupting: bool,
-    /// Whether the event takes the next counter as well (large increments on AMD's CPUs). The counters are
+    /// Set if the event takes the next counter as well (large increments on AMD's CPUs). The counters are
     /// then the first ones of the pairs, which are even; the second ones have to exist and be free.
     pub pair: bool,
 }

@@ -56,13 +56,13 @@ impl Denied {
     }
 }
 
-/// Whether all events of a plan, those on the CPU included, need nothing but a counter, and leave the
-/// sibling's counters alone.
+/// The verdict on a plan: plain if all of its events, those on the CPU included, need nothing but a
+/// counter, and leave the sibling's counters alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plain {
-    /// They do.
+    /// It is plain.
     Yes,
-    /// They do not, or that is not known.
+    /// It is not, or that is not known.
     No,
 }
 
@@ -252,7 +252,7 @@ pub struct Told {
     /// The CPU that has to schedule again, if any: the sibling's, which has waited for something that is free
     /// now, or has to make way.
     pub woken: Option<u32>,
-    /// Whether refused groups keep their places before the groups that were placed instead of them: when
+    /// Set if refused groups keep their places before the groups that were placed instead of them: when
     /// the sibling has made way, the groups that it made way for are tried first.
     pub keeps_places: bool,
 }

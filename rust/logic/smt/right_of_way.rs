@@ -120,16 +120,16 @@ impl Standing {
 /// What a thread has lacked while its events were placed, since the PMU was disabled.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Needs {
-    /// Whether the threads contend: one limits the other.
+    /// Set if the threads contend: one limits the other.
     pub contends: bool,
-    /// Whether events were placed under limits by what the sibling wants.
+    /// Set if events were placed under limits by what the sibling wants.
     pub yields: bool,
     /// The smallest share of a refused group, and of a placed one.
     pub(in crate::logic) waiting: Option<u64>,
     pub(in crate::logic) counting: Option<u64>,
     /// The usage with the first group that would fit without the sibling, and the group's share.
     pub(in crate::logic) want: Option<(ThreadUsage, u64)>,
-    /// Whether that is a pinned group, which does not rotate.
+    /// Set if that is a pinned group, which does not rotate.
     pub(in crate::logic) is_pinned: bool,
     /// Set if a pinned group waits for room, refused now or before.
     pub(in crate::logic) has_pinned: bool,

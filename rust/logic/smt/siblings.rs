@@ -133,9 +133,9 @@ const MOST_DOUBTS: u8 = 9;
 #[derive(Clone, Copy, Debug)]
 struct Way {
     thread: Thread,
-    /// Whether the sibling has made way, as far as it can.
+    /// Set if the sibling has made way, as far as it can.
     is_clear: bool,
-    /// Whether it is for a pinned group.
+    /// Set if it is for a pinned group.
     is_pinned: bool,
 }
 
@@ -173,7 +173,7 @@ pub struct Core {
     seats: [Seat; 2],
     /// General-purpose counters of a thread.
     gp: u32,
-    /// Whether the threads share the extra registers that [can be
+    /// Set if the threads share the extra registers that [can be
     /// shared](crate::logic::sched::extra_register::ExtraRegister::can_be_shared).
     shares_registers: bool,
     way: Option<Way>,

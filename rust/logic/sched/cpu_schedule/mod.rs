@@ -107,7 +107,7 @@ pub struct CpuSchedule<T> {
     corrupting: u8,
     pairs: u8,
     demanding: u8,
-    /// Whether a txn is open.
+    /// Set while a txn is open.
     txn: bool,
     policy: Policy,
     taken: CounterMask,

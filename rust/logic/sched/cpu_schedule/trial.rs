@@ -110,7 +110,7 @@ pub struct Trial<'a, T: Copy + PartialEq> {
     schedule: &'a mut CpuSchedule<T>,
     /// The slots in use before the trial.
     before: Slots,
-    /// Whether there was room for the events of the current group.
+    /// The first refusal of an event of the current group.
     pushed: Result<(), Refusal>,
     /// The state to restore.
     fresh: Slots,
