@@ -16,7 +16,7 @@ use serde::Serialize;
 pub struct Change {
     /// The advice.
     pub what: String,
-    /// Whether every event then counts all the time.
+    /// Set if every event then counts all the time.
     pub avoids: bool,
     /// Number of events that then count all the time.
     pub always: usize,
@@ -34,7 +34,7 @@ pub struct Change {
 pub struct Runs {
     /// The events of each run, in perf's syntax.
     pub events: Vec<String>,
-    /// Whether fewer runs are known not to be enough.
+    /// Set if fewer runs are known not to be enough.
     pub minimal: bool,
     /// The events that no run can count.
     #[serde(skip_serializing_if = "Vec::is_empty")]

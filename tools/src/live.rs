@@ -50,7 +50,7 @@ pub struct LiveEvent {
     pub group: u64,
     /// A name that the perf tool accepts.
     pub name: String,
-    /// Whether it is pinned.
+    /// Set if it is pinned.
     pub pinned: bool,
     /// PID and name of the task that it counts; `None` for an event that counts the whole CPU.
     pub task: Option<String>,

@@ -32,7 +32,7 @@ pub struct Machine {
     pub pmu: Pmu,
     /// Hardware threads of a core.
     pub smt: Smt,
-    /// Whether TSX reserves counter 3: the CPU has TSX_FORCE_ABORT, and `allow_tsx_force_abort`
+    /// Set if TSX reserves counter 3: the CPU has TSX_FORCE_ABORT, and `allow_tsx_force_abort`
     /// is 0.
     pub no_force_abort: bool,
 }

@@ -17,11 +17,11 @@ use crate::syntax::{self, number, Body, Mistake, Modifiers, Span, Term};
 pub struct Wanted {
     /// The events, the leader first.
     pub events: Vec<WantedEvent>,
-    /// Whether the group was written with braces.
+    /// Set if the group was written with braces.
     pub braces: bool,
     /// The modifiers after the braces, with their colon.
     pub suffix: String,
-    /// Whether perf may split the group if it does not fit (`:W`).
+    /// Set if perf may split the group if it does not fit (`:W`).
     pub weak: bool,
 }
 

@@ -49,9 +49,9 @@ pub struct Group {
     pub members: Vec<usize>,
     /// Indices of its refused events.
     pub refused: Vec<usize>,
-    /// Whether it is pinned.
+    /// Set if it is pinned.
     pub pinned: bool,
-    /// Whether it is exclusive (`:e`).
+    /// Set if it is exclusive (`:e`).
     pub exclusive: bool,
 }
 

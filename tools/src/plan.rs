@@ -18,7 +18,7 @@ pub struct Request {
     pub machine: Machine,
     /// The driver's policy.
     pub policy: Policy,
-    /// Whether the NMI watchdog is on.
+    /// Set if the NMI watchdog is on.
     pub watchdog: bool,
     /// The events.
     pub events: Vec<Wanted>,

@@ -53,7 +53,7 @@ pub struct MachineReport {
     pub counters: Vec<String>,
     /// The driver's policy.
     pub policy: &'static str,
-    /// Whether the NMI watchdog counts.
+    /// Set if the NMI watchdog counts.
     pub watchdog: bool,
 }
 
@@ -64,9 +64,9 @@ pub struct EventReport {
     pub name: String,
     /// Index of its group, in the order of the list.
     pub group: usize,
-    /// Whether its group has other events.
+    /// Set if its group has other events.
     pub grouped: bool,
-    /// Whether its group is pinned.
+    /// Set if its group is pinned.
     pub pinned: bool,
     /// The counters that can count it; `None` for a software event.
     pub counters: Option<String>,

@@ -27,7 +27,7 @@ pub type Unit = Vec<Demand>;
 pub struct Split {
     /// The indices of the units in each run.
     pub runs: Vec<Vec<usize>>,
-    /// Whether fewer runs are known not to be enough.
+    /// Set if fewer runs are known not to be enough.
     pub is_minimal: bool,
 }
 

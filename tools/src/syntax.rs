@@ -52,7 +52,7 @@ impl Mistake {
 pub struct Group {
     /// The events, the leader first; one if there are no braces.
     pub events: Vec<Event>,
-    /// Whether there are braces.
+    /// Set if there are braces.
     pub braces: bool,
     /// The modifiers after the braces.
     pub modifiers: Modifiers,

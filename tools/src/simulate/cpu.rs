@@ -33,7 +33,7 @@ pub(super) struct Cpu<'a> {
     /// The time, and the groups' times on counters, in nanoseconds.
     now: u64,
     running: Vec<u64>,
-    /// Whether an interval has ended since the PMU was disabled.
+    /// Set if an interval has ended since the PMU was disabled.
     is_over: bool,
     /// The counter that each event had last.
     previous: Vec<Option<CounterId>>,
@@ -52,10 +52,10 @@ pub(super) struct Cpu<'a> {
     in_schedule: Vec<usize>,
     /// The events, by counter.
     counters: Vec<(u8, EventNumber)>,
-    /// Whether the threads of a core have to agree.
+    /// Set if the threads of a core have to agree.
     threads_agree: bool,
     pub(super) outcomes: Outcomes,
-    /// Whether there is no other thread with events.
+    /// Set if there is no other thread with events.
     alone: bool,
 }
 

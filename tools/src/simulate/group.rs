@@ -22,7 +22,7 @@ impl Group {
         wants
     }
 
-    /// Whether `event` is one of the group's.
+    /// Returns whether `event` is one of the group's.
     pub(super) fn has(&self, event: EventNumber) -> bool {
         self.events.iter().any(|(it, _)| *it == event)
     }

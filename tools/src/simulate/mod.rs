@@ -134,7 +134,7 @@ pub struct Setting<'a> {
     pub machine: &'a Machine,
     /// The driver's policy.
     pub policy: Policy,
-    /// Whether the NMI watchdog counts cycles, pinned, on every CPU.
+    /// The NMI watchdog's demand, if it counts cycles, pinned, on every CPU.
     pub watchdog: Option<Demand>,
     /// The events on the core's other thread, which were opened before.
     pub sibling: Option<&'a Opened>,

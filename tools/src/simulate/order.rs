@@ -10,7 +10,7 @@ use crate::logic::sched::limits::Limits;
 
 /// The order of the flexible groups.
 pub(super) struct Order {
-    /// Whether the driver decides the order.
+    /// Set if the driver decides the order.
     pub(super) decides: bool,
     /// The demand of the groups.
     pub(super) wants: Wants,
