@@ -235,7 +235,7 @@ fn agreement(tap: &mut Tap, events: &mut kernel_side::Events) {
 /// A set of events whose instructions are counted.
 struct Case {
     name: &'static str,
-    /// Whether rpmu has to be at least as fast.
+    /// Set if rpmu has to be at least as fast.
     judged: bool,
     gp_limit: u32,
     masks: &'static [u64],
@@ -294,7 +294,7 @@ fn speed(tap: &mut Tap, events: &mut kernel_side::Events) {
     tap.result(fast, "not_slower_than_the_kernel");
 }
 
-/// Whether rpmu takes no more instructions than the kernel: from scratch, where one event is new, and
+/// Returns whether rpmu takes no more instructions than the kernel: from scratch, where one event is new, and
 /// where all keep their counters.
 fn compare(tap: &mut Tap, events: &mut kernel_side::Events, case: &Case) -> Option<bool> {
     let mut wants = [Want::default(); 16];

@@ -26,7 +26,7 @@ struct Machine {
     name: String,
     gp: u32,
     kinds: Vec<Constraint>,
-    /// Whether a sibling may have corrupting events.
+    /// Set if a sibling may have corrupting events.
     sibling: bool,
 }
 

@@ -54,7 +54,7 @@ impl Mix {
         }
     }
 
-    /// Whether this set of groups fits, by a complete search.
+    /// Returns whether this set of groups fits, by a complete search.
     fn fits(&self, set: u32) -> bool {
         let is_in = |group: &usize| (set >> group) & 1 != 0;
         let wants: Vec<u64> = (0..self.groups.len())

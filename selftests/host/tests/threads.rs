@@ -495,7 +495,7 @@ struct Turner {
     running: Vec<u64>,
     shares: Vec<Share>,
     waits: bool,
-    /// Whether the groups keep their places the next time, instead of active groups first.
+    /// Set if the groups keep their places the next time, instead of active groups first.
     keeps_places: bool,
     /// The time at which its timer expires, if it runs: always at the same phase, as in the perf core.
     timer: Option<u64>,

@@ -28,7 +28,7 @@ pub struct Exception {
     pub from: Reference,
     code: u64,
     mask: u64,
-    /// Whether the exception is for precise events instead of counting ones.
+    /// Set if the exception is for precise events instead of counting ones.
     pub precise: bool,
     /// The reason.
     pub reason: &'static str,

@@ -11,17 +11,17 @@ pub(super) struct Pending {
     due: bool,
     /// A PMI is due after this many instructions.
     after: Option<u64>,
-    /// Whether the last PMI is repeated ([`crate::inject::Injected::REPEATED_PMI`]).
+    /// The repetition of the last PMI ([`crate::inject::Injected::REPEATED_PMI`]).
     repeat: Repeat,
 }
 
-/// Whether a PMI is repeated.
+/// The repetition of a PMI.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Repeat {
-    /// It is not.
+    /// There is none.
     #[default]
     No,
-    /// It is, once LVTPC has been written.
+    /// It is requested once LVTPC has been written.
     AfterLvtpc,
     /// The repeated PMI is pending.
     Pending,

@@ -32,7 +32,7 @@ pub struct Pmu {
     pub(super) tsx: Transactions,
     /// What retired so far.
     pub(super) totals: Totals,
-    /// Whether any counter has AnyThread has changed since QEMU last asked.
+    /// Set if the first counter with AnyThread came or the last one went since QEMU last asked.
     pub(super) sibling_must_ask: bool,
     pub(super) accounting: Arc<Accounting>,
     /// Number of calls of [`Pmu::retire`].
