@@ -277,12 +277,12 @@ impl Snapshot {
 
 impl fmt::Display for Snapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("# counter, event, the counters that it may have, since when, whose\n")?;
+        f.write_str("# counter, event, the counters that it may use, since when, task\n")?;
         for holder in self.holders() {
             fmt::Display::fmt(holder, f)?;
         }
         f.write_str(
-            "# groups that wait, and their members: what was in the way; who has it now\n",
+            "# groups that wait, and their members: the reason; the events on those counters\n",
         )?;
         for waiting in self.waiting() {
             let first = self.first_of(waiting.event.group);

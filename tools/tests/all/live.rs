@@ -50,12 +50,12 @@ const SCHEDULE_1: &str = "sys/kernel/debug/rpmu/cpu1/schedule";
 
 /// A schedule in the driver's format: the watchdog, and a task's events, two of which need counter 2.
 const SCHEDULE: &str = "\
-# counter, event, the counters that it may have, since when, whose
+# counter, event, the counters that it may use, since when, task
 FIXED1 type=0 config=0x0 id=3 may=PMC0,PMC1,PMC2,PMC3,FIXED1 for_ms=4012 pinned task=none, all of the CPU
 PMC2   type=4 config=0x148 id=111 may=PMC2 for_ms=12 task=191 a:b
 PMC0   type=4 config=0x1b7 config1=0x3fffc00002 id=112 may=PMC0,PMC1,PMC2,PMC3 for_ms=12 register=OffcoreResponse0 task=191 a:b
 PMC1   type=3 config=0x10002 id=114 group=112 may=PMC0,PMC1,PMC2,PMC3 for_ms=12 task=191 a:b
-# groups that wait, and their members: what was in the way; who has it now
+# groups that wait, and their members: the reason; the events on those counters
 waits type=4 config=0xc000ca3 id=115 members=2 counted_ms=300 task=191 a:b: waits for its turn behind PMC2: id=111
 member type=4 config=0xc4 id=116 group=115
 # the last that found no place, and are not here now
