@@ -163,7 +163,6 @@ struct Definitions {
 }
 
 /// BTF, and the `N` structures that are wanted of it.
-///
 pub struct Btf<'a, const N: usize> {
     types: &'a [u8],
     strings: &'a [u8],

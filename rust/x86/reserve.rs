@@ -46,9 +46,10 @@ impl Register {
         }
     }
 
-    /// Reserves the register. Returns whether it was free.
+    /// Reserves the register. Returns whether it was free; the kernel takes registers without a bit as free.
     fn reserve(self) -> bool {
-        // SAFETY: Sets a bit of the kernel's bitmap, and refuses numbers that have no bit in it.
+        // SAFETY: These may be called in any context with any number: they set a bit by an atomic
+        // operation, after a check that the bitmap has it (`perfctr-watchdog.c:108`).
         unsafe {
             match self {
                 Self::Counter(msr) => bindings::reserve_perfctr_nmi(msr.number()) != 0,
@@ -59,7 +60,7 @@ impl Register {
 
     /// Releases the register, which the caller must have reserved.
     fn release(self) {
-        // SAFETY: Clears a bit of the kernel's bitmap, which the caller has set.
+        // SAFETY: As in `reserve()`. The bit that they clear is the caller's.
         unsafe {
             match self {
                 Self::Counter(msr) => bindings::release_perfctr_nmi(msr.number()),

@@ -62,16 +62,18 @@ impl Builtin {
     pub fn mirror(&self, cpu: CpuId) -> Mirror {
         let (pmu, events) = (&self.layout.pmu, &self.layout.events);
         // SAFETY: By the type invariant `events` is a per-CPU variable of the kernel, which each possible
-        // CPU has for ever, and `pmu` is `x86_pmu`; `intel_ctrl` is constant once the built-in driver has
-        // initialised. It changes the masks on their CPU, for its events alone, and has none
+        // CPU has for ever, and `pmu` is `x86_pmu`. Once the built-in driver has initialised, only the bit of
+        // PERF_METRICS can change in `intel_ctrl`: a CPU that comes up may clear it
+        // (`arch/x86/events/intel/core.c:6473`), and masks out a bit too many at most if it does so
+        // later. The built-in driver changes the masks on their CPU, for its events alone, and has none
         // while another driver is in charge (`intel_set_masks()` and `intel_clear_masks()` are called with
-        // events). Others read them on their CPU, as one word each.
+        // events). Others read them on their CPU. All are aligned words.
         unsafe {
             let this = bindings::rpmu_helper_per_cpu_ptr(self.events.as_ptr().cast(), cpu.as_u32());
             // CAST: it is the CPU's `struct cpu_hw_events`.
             let this = this.cast();
             Mirror {
-                all: pmu.intel_ctrl.of(self.pmu.as_ptr()).read(),
+                all: pmu.intel_ctrl.of(self.pmu.as_ptr()).read_volatile(),
                 not_in_host: AtomicU64::from_ptr(events.intel_ctrl_guest_mask.of(this)),
                 not_in_guest: AtomicU64::from_ptr(events.intel_ctrl_host_mask.of(this)),
             }
