@@ -94,13 +94,16 @@ static int open_pt, open_bts;
 
 static int set_pt(const char *value, const struct kernel_param *param)
 {
-	int before = open_pt, error = param_set_int(value, param);
+	int n, error = kstrtoint(value, 0, &n);
 
+	if (!error && n < 0)
+		error = -EINVAL;
 	if (error)
 		return error;
-	for (; before < open_pt && !error; before++)
+	/* What has failed is not open, and is not closed later. */
+	for (; open_pt < n && !error; open_pt += !error)
 		error = static_call(tracers_add)(EXCLUSIVE_PT);
-	for (; before > open_pt; before--)
+	for (; open_pt > n; open_pt--)
 		static_call(tracers_del)(EXCLUSIVE_PT);
 	return error;
 }
