@@ -80,6 +80,7 @@ static void take_snapshot(void)
 {
 	static DEFINE_PER_CPU(struct perf_branch_entry[ENTRIES], entries);
 
+	guard(preempt)();
 	this_cpu_write(in_snapshot, true);
 	static_call(vm_entry_snapshot)(this_cpu_ptr(entries), ENTRIES);
 	this_cpu_write(in_snapshot, false);
