@@ -210,7 +210,6 @@ static void __used layouts(void)
 	X86_PMU(cntval_bits, i32);
 	X86_PMU(attr_rdpmc, i32);
 	X86_PMU(attr_freeze_on_smi, u64);
-	X86_PMU(intel_ctrl, u64);
 	EMIT(");");
 
 	EMIT("private!(cpu_hw_events:");

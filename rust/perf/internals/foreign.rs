@@ -163,13 +163,28 @@ impl UnregisteredPmu {
     /// What is attached to that function, such as the BPF program of dynolog's `bperf` (fexit of
     /// `x86_pmu_enable()`), then runs as often as with the built-in driver, and finds the same events.
     pub fn follow<T: Operations>(&self, pmu: &Pmu<T>) {
-        pmu.internals.predecessor.store(self.0 .0.as_ptr(), Relaxed);
+        let predecessor = self.0 .0.as_ptr();
+        let internals = &pmu.internals;
+        internals.predecessor.store(predecessor, Relaxed);
+        // SAFETY: By the type invariant the PMU is never freed. Its callbacks do not change.
+        if let Some(enable) = unsafe { (*predecessor).pmu_enable } {
+            // CAST: the address of the function's code, which is only read.
+            internals.hook.store(enable as *mut u64, Relaxed);
+        }
     }
 }
 
 /// The first bytes of a function that nothing is attached to: ENDBR64, and the NOP of five bytes that
 /// ftrace makes a call.
 const UNHOOKED: u64 = u64::from_le_bytes([0xf3, 0x0f, 0x1e, 0xfa, 0x0f, 0x1f, 0x44, 0x00]);
+
+/// What a PMU that replaces none looks at.
+static NO_FUNCTION: u64 = UNHOOKED;
+
+/// Returns the place of the first bytes of a function that nothing can be attached to.
+pub(super) fn no_function() -> *mut u64 {
+    (&raw const NO_FUNCTION).cast_mut()
+}
 
 impl<T: Operations> PmuState<T> {
     /// Calls `pmu_enable` of the PMU that this one replaces, if something is attached to its start, or if
@@ -180,21 +195,30 @@ impl<T: Operations> PmuState<T> {
     /// To be called when the PMU has been enabled on this CPU, with interrupts off and not in an NMI.
     #[inline]
     pub(in super::super) unsafe fn enable_predecessor(&self) {
-        let predecessor = self.predecessor.load(Relaxed);
-        if predecessor.is_null() {
-            return;
+        // SAFETY: It points to `NO_FUNCTION`, or to a function of the kernel, which is aligned to 16 bytes
+        // and whose code can be read. That may change meanwhile.
+        let start = unsafe { self.hook.load(Relaxed).read_volatile() };
+        if start != UNHOOKED {
+            // SAFETY: By this function's requirements.
+            unsafe { self.call_predecessor() };
         }
-        // SAFETY: By the type invariant of `UnregisteredPmu` the PMU is never freed, and it is unregistered
+    }
+
+    /// # Safety
+    ///
+    /// As [`enable_predecessor`](Self::enable_predecessor).
+    #[cold]
+    unsafe fn call_predecessor(&self) {
+        let predecessor = self.predecessor.load(Relaxed);
+        // SAFETY: `follow()` has stored a hook, and before it the predecessor. By the type invariant of
+        // `UnregisteredPmu` that PMU is never freed, and it is unregistered
         // as long as this one is registered. It is `x86_pmu`'s, whose function returns at once, because
         // `cpu_hw_events.enabled` is set (`x86_pmu_enable()`, `arch/x86/events/core.c:1325`): initially, and
         // after each `perf_pmu_disable()` with its `perf_pmu_enable()`, which the perf core has not called
         // since the PMU was unregistered. Otherwise only PMI handlers clear the field, while they run.
         unsafe {
             if let Some(enable) = (*predecessor).pmu_enable {
-                // Functions are aligned to 16 bytes, and their code can be read. It may change meanwhile.
-                if ptr::read_volatile(enable as *const u64) != UNHOOKED {
-                    enable(predecessor);
-                }
+                enable(predecessor);
             }
         }
     }

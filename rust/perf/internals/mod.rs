@@ -110,6 +110,8 @@ pub(super) struct PmuState<T: Operations> {
     has_waited: Atomic<bool>,
     /// The built-in driver's PMU that this one replaces; null if it replaces none.
     predecessor: AtomicPtr<bindings::pmu>,
+    /// The code of its `pmu_enable`; or a word like that of a function that nothing is attached to.
+    hook: AtomicPtr<u64>,
     /// For the [`DisableWatch`].
     #[pin]
     user_probes: UserProbes<T>,
@@ -122,6 +124,7 @@ impl<T: Operations> PmuState<T> {
             retries_pinned: Atomic::new(false),
             has_waited: Atomic::new(false),
             predecessor: AtomicPtr::new(ptr::null_mut()),
+            hook: AtomicPtr::new(foreign::no_function()),
             user_probes <- UserProbes::new(),
         })
     }

@@ -29,9 +29,8 @@ use kernel::cpu::CpuId;
 ///
 /// To be changed on its CPU, in any context, before GLOBAL_CTRL is.
 pub struct Mirror {
-    /// The counters that the built-in driver would let run: `intel_ctrl`.
-    all: u64,
-    /// Those that run in virtual machines alone, or not at all: `intel_ctrl_guest_mask`.
+    /// The counters that run in virtual machines alone, or not at all: `intel_ctrl_guest_mask`. Bits that
+    /// are not in `intel_ctrl` do not matter.
     not_in_host: &'static AtomicU64,
     /// Those that do not run in virtual machines: `intel_ctrl_host_mask`.
     not_in_guest: &'static AtomicU64,
@@ -41,13 +40,13 @@ impl Mirror {
     /// Says that only `counters` run outside of virtual machines, in the layout of GLOBAL_CTRL.
     #[inline]
     pub fn set_in_host(&self, counters: u64) {
-        self.not_in_host.store(self.all & !counters, Relaxed);
+        self.not_in_host.store(!counters, Relaxed);
     }
 
     /// Says that only `counters` run in virtual machines.
     #[inline]
     pub fn set_in_guest(&self, counters: u64) {
-        self.not_in_guest.store(self.all & !counters, Relaxed);
+        self.not_in_guest.store(!counters, Relaxed);
     }
 
     /// Says nothing, as the built-in driver does without an event.
@@ -60,20 +59,16 @@ impl Mirror {
 impl Builtin {
     /// Returns the record of `cpu`, which says nothing so far.
     pub fn mirror(&self, cpu: CpuId) -> Mirror {
-        let (pmu, events) = (&self.layout.pmu, &self.layout.events);
+        let events = &self.layout.events;
         // SAFETY: By the type invariant `events` is a per-CPU variable of the kernel, which each possible
-        // CPU has for ever, and `pmu` is `x86_pmu`. Once the built-in driver has initialised, only the bit of
-        // PERF_METRICS can change in `intel_ctrl`: a CPU that comes up may clear it
-        // (`arch/x86/events/intel/core.c:6473`), and masks out a bit too many at most if it does so
-        // later. The built-in driver changes the masks on their CPU, for its events alone, and has none
-        // while another driver is in charge (`intel_set_masks()` and `intel_clear_masks()` are called with
-        // events). Others read them on their CPU. All are aligned words.
+        // CPU has for ever. The built-in driver changes the masks on their CPU, for its events alone, and
+        // has none while another driver is in charge (`intel_set_masks()` and `intel_clear_masks()` are
+        // called with events). Others read them on their CPU. Both are aligned words.
         unsafe {
             let this = bindings::rpmu_helper_per_cpu_ptr(self.events.as_ptr().cast(), cpu.as_u32());
             // CAST: it is the CPU's `struct cpu_hw_events`.
             let this = this.cast();
             Mirror {
-                all: pmu.intel_ctrl.of(self.pmu.as_ptr()).read_volatile(),
                 not_in_host: AtomicU64::from_ptr(events.intel_ctrl_guest_mask.of(this)),
                 not_in_guest: AtomicU64::from_ptr(events.intel_ctrl_host_mask.of(this)),
             }
