@@ -2,7 +2,7 @@
 /*
  * The ways to start and stop an event, and what read() returns when it cannot
  * count: enabled at open, by ioctl, by prctl, at exec, inherited, pinned,
- * throttled.
+ * throttled. And what rpmu probes for pinned events.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -628,6 +628,100 @@ TEST_F(throttled, siblings_move)
 		close(leader);
 		EXPECT_LT(0, read_value(other));
 		close(other);
+	}
+}
+
+/* The probes that rpmu needs for pinned events only, and a state of theirs. */
+static const char *const watched[] = {
+	"perf_ioctl", "perf_compat_ioctl", "perf_event_task_disable",
+};
+
+enum { NOT_WATCHED, SOME_ENABLED, ALL_ENABLED, ALL_DISABLED };
+
+/* Returns the state of the probes of the functions that disable events. */
+static int watch_state(void)
+{
+	unsigned int i, enabled = 0, disabled = 0;
+	FILE *file = fopen("/sys/kernel/debug/kprobes/list", "r");
+	char line[256], probe[64];
+
+	while (file && fgets(line, sizeof(line), file)) {
+		for (i = 0; i < ARRAY_SIZE(watched); i++) {
+			snprintf(probe, sizeof(probe), "  r  %s+0x", watched[i]);
+			if (!strstr(line, probe))
+				continue;
+			if (strstr(line, "[DISABLED]"))
+				disabled++;
+			else
+				enabled++;
+		}
+	}
+	if (file)
+		fclose(file);
+	if (enabled && disabled)
+		return SOME_ENABLED;
+	if (enabled)
+		return ALL_ENABLED;
+	return disabled ? ALL_DISABLED : NOT_WATCHED;
+}
+
+/* Calls a watched function until the probes are disabled, for 5 s at most. */
+static bool becomes_unwatched(int fd, bool prctls)
+{
+	__u64 end = now_ns() + 5000000000ULL, id;
+
+	do {
+		if (prctls)
+			prctl(PR_TASK_PERF_EVENTS_DISABLE);
+		else
+			ioctl(fd, PERF_EVENT_IOC_ID, &id);
+		if (watch_state() == ALL_DISABLED)
+			return true;
+		usleep(10000);
+	} while (now_ns() < end);
+	return false;
+}
+
+/*
+ * rpmu probes the functions by which users disable events while pinned events
+ * are open: at once, for one second at least, and until a task calls one of them
+ * in vain. All other calls cost what they cost without rpmu.
+ */
+TEST(probes_for_pinned_only)
+{
+	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
+	int flexible, pinned, i;
+	__u64 opened, id;
+
+	if (!on_rpmu())
+		SKIP(return, "the built-in driver has no probes");
+	if (watch_state() == NOT_WATCHED)
+		SKIP(return, "rpmu has no probes of these functions here");
+	flexible = perf_open_self(&attr, -1);
+	ASSERT_LE(0, flexible);
+	/* Tests before this one may have had pinned events. */
+	ASSERT_TRUE(becomes_unwatched(flexible, false));
+
+	attr.pinned = 1;
+	for (i = 0; i < 2; i++) {
+		pinned = perf_open_self(&attr, -1);
+		ASSERT_LE(0, pinned);
+		opened = now_ns();
+		EXPECT_EQ(ALL_ENABLED, watch_state());
+		close(pinned);
+		/* They are not disabled and enabled with each of many short events. */
+		EXPECT_EQ(0, ioctl(flexible, PERF_EVENT_IOC_ID, &id));
+		if (now_ns() - opened < 800000000)
+			EXPECT_EQ(ALL_ENABLED, watch_state());
+		EXPECT_TRUE(becomes_unwatched(flexible, i));
+
+		pinned = perf_open_self(&attr, -1);
+		ASSERT_LE(0, pinned);
+		usleep(1500000);
+		EXPECT_EQ(0, ioctl(flexible, PERF_EVENT_IOC_ID, &id));
+		EXPECT_EQ(ALL_ENABLED, watch_state());
+		close(pinned);
+		EXPECT_TRUE(becomes_unwatched(flexible, !i));
 	}
 }
 
