@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+# Tests make modules_install. Prints TAP.
+# shellcheck disable=SC2317 # functions are called by their names
+. "$(dirname "$0")/../../scripts/lib.sh"
+. "$(dirname "$0")/../../scripts/tap.sh"
+usage "usage: selftests/install/install.sh
+
+Installs rpmu.ko into a temporary INSTALL_MOD_PATH, as make modules_install does for Debian's stock kernel. modprobe has to
+find it there by the files that depmod wrote, and modinfo has to find it built for that kernel." "${1:-}"
+
+unset KDIR KERNEL INSTALL_MOD_PATH INSTALL_MOD_DIR INSTALL_MOD_STRIP
+kernel=$("$top/scripts/kernel")
+root=$("$top/scripts/toolroot")
+release=$(<"$kernel/release")
+lock install
+work=$cache/install-$(key "$top")
+said=$work/said
+
+# install VARIABLE=VALUE …: runs make modules_install into an empty directory, with its output in the file $said.
+install() {
+	rm -rf "$work"
+	mkdir -p "$work/there"
+	make -C "$top" modules_install INSTALL_MOD_PATH="$work/there" "$@" >"$said" 2>&1
+}
+
+# modprobe, modinfo: those of the tool root, on what is installed.
+modprobe() { in_root "$root" modprobe --dirname "$work/there" --set-version "$release" "$@" 2>>"$said"; }
+modinfo() { in_root "$root" modinfo --basedir "$work/there" --set-version "$release" "$@" 2>>"$said"; }
+
+because() { tail -n 5 "$said" | sed 's/^/# /'; }
+
+# found_in DIR: succeeds if modprobe rpmu would load the file in DIR, and no other.
+found_in() {
+	local would
+	would=$(modprobe --show-depends rpmu) || return
+	echo "modprobe rpmu: $would" >>"$said"
+	read -r would <<<"$would"
+	[[ $would == "insmod $work/there/lib/modules/$release/$1/rpmu.ko"* && -s ${would#insmod } ]]
+}
+
+is_for_this_kernel() {
+	local magic
+	magic=$(modinfo --field vermagic rpmu) || return
+	echo "vermagic: $magic" >>"$said"
+	[[ $magic == "$release "* && $(modinfo --field license rpmu) == GPL && $(modinfo --field name rpmu) == rpmu ]]
+}
+
+has_parameters() {
+	local name
+	modinfo --field parm rpmu >"$work/parameters" || return
+	for name in ht_workaround policy trust_layouts max_period; do
+		grep "^$name:" "$work/parameters" >/dev/null || {
+			echo "no parameter $name" >>"$said"
+			return 1
+		}
+	done
+}
+
+# size: prints the size of the installed rpmu.ko.
+size() { find "$work/there" -name 'rpmu.ko*' -printf '%s\n'; }
+
+is_smaller() {
+	echo "$(size) bytes, $full bytes with what strip removes" >>"$said"
+	(($(size) < full))
+}
+
+# Without INSTALL_MOD_PATH, a kernel that is not installed here is an error.
+is_refused() {
+	! make -C "$top" modules_install >"$said" 2>&1 &&
+		grep "kernel $release is not installed on this machine" "$said" >/dev/null
+}
+
+check install.installs install
+check install.modprobe_finds_it found_in updates
+check install.is_for_this_kernel is_for_this_kernel
+check install.has_parameters has_parameters
+full=$(size)
+check install.installs_elsewhere install INSTALL_MOD_DIR=extra/rpmu INSTALL_MOD_STRIP=1
+check install.modprobe_finds_it_elsewhere found_in extra/rpmu
+check install.is_stripped is_smaller
+if [[ -e /lib/modules/$release ]]; then
+	nr=$((nr + 1))
+	echo "ok $nr install.kernel_not_here # SKIP this kernel is installed"
+else
+	check install.kernel_not_here is_refused
+fi
+rm -rf "$work"
+echo "1..$nr"
+exit "$failed"
