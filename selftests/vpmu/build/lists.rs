@@ -186,7 +186,7 @@ impl Events {
     }
 }
 
-fn parse_number(text: &str) -> u64 {
+pub(crate) fn parse_number(text: &str) -> u64 {
     let text = text.trim();
     let number = match text.strip_prefix("0x").or(text.strip_prefix("0X")) {
         Some(hex) => u64::from_str_radix(hex, 16),

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Converts Intel's event lists into the model's tables.
+//! Converts the vendors' event lists into the model's tables.
 //!
 //! The lists are in `$KERNEL_SOURCE/tools/perf/pmu-events/arch/x86/`: JSON arrays of flat objects whose
 //! values are nearly all strings. A table has for each event its event select, its counters, the
 //! register that further selects it, and what it counts, which follows from its name. The counters of
 //! a core with one thread, which the kernel's copies of the lists lack, are in `../intel-counters`.
 
+mod amd;
 mod exceptions;
 mod lists;
 mod meaning;
@@ -31,6 +32,15 @@ const LISTS: [(&str, &str); 12] = [
     ("sapphirerapids", "GOLDEN_COVE"),
 ];
 
+/// The same for AMD's.
+const AMD_LISTS: [(&str, &str); 5] = [
+    ("amdzen1", "ZEN1"),
+    ("amdzen2", "ZEN2"),
+    ("amdzen3", "ZEN3"),
+    ("amdzen4", "ZEN4"),
+    ("amdzen5", "ZEN5"),
+];
+
 fn main() {
     println!("cargo::rerun-if-env-changed=KERNEL_SOURCE");
     let source = env::var("KERNEL_SOURCE")
@@ -47,6 +57,14 @@ fn main() {
         let events = lists::core_events(list, &directory, &lists::columns(&text, list));
         output::write_table(&mut out, name, &events);
     }
-    let path = PathBuf::from(env::var("OUT_DIR").unwrap()).join("event_lists.rs");
-    fs::write(path, out).unwrap();
+    let products = PathBuf::from(env::var("OUT_DIR").unwrap());
+    fs::write(products.join("event_lists.rs"), out).unwrap();
+
+    let mut out = String::new();
+    for (list, name) in AMD_LISTS {
+        let directory = base.join(list);
+        println!("cargo::rerun-if-changed={}", directory.display());
+        amd::write_table(&mut out, &directory, name);
+    }
+    fs::write(products.join("amd_lists.rs"), out).unwrap();
 }

@@ -97,6 +97,7 @@ bool vpmu_realize(X86CPU *cpu, Error **errp)
                    config.model, error);
         return false;
     }
+    env->vpmu.interrupts = ops->counts_interrupts(env->vpmu.pmu);
     return true;
 }
 
@@ -170,9 +171,17 @@ static void vpmu_deliver(CPUX86State *env)
 {
     DeviceState *apic = env_archcpu(env)->apic_state;
 
-    if (apic && ops->budget(env->vpmu.pmu, vpmu_user(env)) < 0 &&
-        ops->pmi(env->vpmu.pmu, apic_pmi_masked(apic))) {
-        apic_deliver_pmi(apic);
+    if (apic && ops->budget(env->vpmu.pmu, vpmu_user(env)) < 0) {
+        switch (ops->pmi(env->vpmu.pmu, apic_pmi_masked(apic))) {
+        case VPMU_PMI_NONE:
+            break;
+        case VPMU_PMI_DELIVER:
+            apic_deliver_pmi(apic, false);
+            break;
+        case VPMU_PMI_DELIVER_AND_MASK:
+            apic_deliver_pmi(apic, true);
+            break;
+        }
     }
 }
 
@@ -291,17 +300,32 @@ void vpmu_undo(CPUX86State *env, int insns, int loads, int stores, int branch)
     }
 }
 
-/* The MMU walks page tables. Counts against the budget like an instruction. */
+/* Something that is no instruction counts against the budget like one. */
+static void vpmu_take(VPMUState *v, enum vpmu_retired kind)
+{
+    v->retired[kind]++;
+    v->word -= vpmu_word(v->counting, 1, 0, 0);
+    v->granted--;
+    v->limit[0]--;
+    v->limit[1]--;
+}
+
+/* The MMU walks page tables. */
 void vpmu_walk(CPUX86State *env, int access_type)
 {
-    VPMUState *v = &env->vpmu;
+    if (env->vpmu.counting) {
+        vpmu_take(&env->vpmu, VPMU_WALK_LOAD + access_type);
+    }
+}
 
-    if (v->counting) {
-        v->retired[VPMU_WALK_LOAD + access_type]++;
-        v->word -= vpmu_word(v->counting, 1, 0, 0);
-        v->granted--;
-        v->limit[0]--;
-        v->limit[1]--;
+/*
+ * An interrupt or an exception was delivered, at the privilege of its handler.
+ * INTn and the like are instructions instead.
+ */
+void vpmu_interrupt(CPUX86State *env)
+{
+    if (env->vpmu.counting && env->vpmu.interrupts) {
+        vpmu_take(&env->vpmu, VPMU_INTERRUPTS);
     }
 }
 
@@ -316,6 +340,20 @@ void vpmu_smm(CPUX86State *env, bool inside)
         ops->smm(env->vpmu.pmu, inside);
         vpmu_ask(env);
         vpmu_tell_sibling(env);
+    }
+}
+
+/*
+ * SVM is switched on or off, or a guest entered or left: called before the
+ * CPU's state changes.
+ */
+void vpmu_svm(CPUX86State *env, bool enabled, bool guest)
+{
+    if (env->vpmu.pmu && (enabled != !!(env->hflags & HF_SVME_MASK) ||
+                          guest != !!(env->hflags & HF_GUEST_MASK))) {
+        vpmu_settle(env);
+        ops->svm(env->vpmu.pmu, enabled, guest);
+        vpmu_ask(env);
     }
 }
 

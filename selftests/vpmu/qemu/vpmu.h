@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 /* Changes whenever anything below does. */
-#define VPMU_ABI 6
+#define VPMU_ABI 7
 
 /* What a virtual CPU retires and does: indices of an array of counts. */
 enum vpmu_retired {
@@ -38,13 +38,14 @@ enum vpmu_retired {
     VPMU_WALK_LOAD,           /* page walks for a load, with a fault or without */
     VPMU_WALK_STORE,          /* the same for a store */
     VPMU_WALK_FETCH,          /* the same for an instruction */
+    VPMU_INTERRUPTS,          /* interrupts and exceptions delivered, INTn not */
     VPMU_RETIRED_COUNTS
 };
 
 /* How much of what a virtual CPU retires matters. */
 enum vpmu_counting {
     VPMU_COUNTING_NOTHING,
-    VPMU_COUNTING_INSTRUCTIONS, /* and page walks */
+    VPMU_COUNTING_INSTRUCTIONS, /* and page walks and interrupts */
     VPMU_COUNTING_ALL
 };
 
@@ -53,6 +54,13 @@ enum vpmu_access {
     VPMU_DONE,                /* the register is the model's; access done */
     VPMU_FAULT,               /* the access raises #GP(0) */
     VPMU_NOT_MINE             /* not a register of the PMU; QEMU goes on */
+};
+
+/* What becomes of a PMI. */
+enum vpmu_pmi {
+    VPMU_PMI_NONE,
+    VPMU_PMI_DELIVER,
+    VPMU_PMI_DELIVER_AND_MASK /* and set the mask flag of LVTPC */
 };
 
 struct vpmu;
@@ -120,19 +128,29 @@ struct vpmu_ops {
      */
     void (*smm)(struct vpmu *pmu, bool inside);
 
+    /* Does it count interrupts? Otherwise VPMU_INTERRUPTS stays 0. */
+    bool (*counts_interrupts)(const struct vpmu *pmu);
+
+    /*
+     * EFER.SVME is about to change, or the CPU to enter or leave an SVM guest;
+     * all that was retired before is told.
+     */
+    void (*svm)(struct vpmu *pmu, bool enabled, bool guest);
+
     /*
      * How many instructions the CPU may retire at this privilege before it
-     * must call retire(); a page walk takes one as well. It may call earlier.
+     * must call retire(); a page walk takes one as well, and so does an
+     * interrupt that counts. It may call earlier.
      * Negative: at once, and then pmi(), after which it is not negative.
      */
     int64_t (*budget)(const struct vpmu *pmu, bool user);
 
     /*
-     * Must a PMI be delivered through LVTPC? The model takes a true answer for
-     * carried out. If @masked (the LVTPC mask is set) the answer is false and
-     * a PMI that is due is lost.
+     * Must a PMI be delivered through LVTPC? An enum vpmu_pmi, which the model
+     * takes for carried out. If @masked (the LVTPC mask is set) the answer is
+     * VPMU_PMI_NONE and a PMI that is due is lost.
      */
-    bool (*pmi)(struct vpmu *pmu, bool masked);
+    uint32_t (*pmi)(struct vpmu *pmu, bool masked);
 
     /* The guest wrote LVTPC: to be accounted. */
     void (*lvtpc_write)(struct vpmu *pmu);

@@ -34,7 +34,7 @@ impl Accesses {
 }
 
 /// The MSRs that are accounted one by one, as ranges of first and last.
-const RANGES: [(u32, u32); 11] = [
+const RANGES: [(u32, u32); 14] = [
     (0x0c1, 0x0c8), // IA32_PMCx
     (0x10f, 0x10f), // TSX_FORCE_ABORT
     (0x186, 0x18d), // IA32_PERFEVTSELx
@@ -46,6 +46,9 @@ const RANGES: [(u32, u32); 11] = [
     (0x3f1, 0x3f7), // IA32_PEBS_ENABLE, MSR_PEBS_LD_LAT, MSR_PEBS_FRONTEND
     (0x4c1, 0x4c8), // IA32_A_PMCx
     (LVTPC, LVTPC),
+    (0xc000_0300, 0xc000_0303), // AMD's PerfCntrGlobal*
+    (0xc001_0000, 0xc001_0007), // PERF_LEGACY_CTLx, PERF_LEGACY_CTRx
+    (0xc001_0200, 0xc001_020b), // PERF_CTLx, PERF_CTRx
 ];
 
 /// LVTPC by its x2APIC number. Writes to the memory-mapped register are accounted under it as well.

@@ -67,6 +67,6 @@ impl Defects {
 /// Returns whether events with this code leak, at any UMASK ([`Defects::ht_leak`]):
 /// MEM_UOPS_RETIRED, MEM_LOAD_UOPS_RETIRED, MEM_LOAD_UOPS_L3_HIT_RETIRED and
 /// MEM_LOAD_UOPS_L3_MISS_RETIRED.
-pub(crate) fn is_corrupting(event: u8) -> bool {
+pub(crate) fn is_corrupting(event: u16) -> bool {
     matches!(event, 0xd0..=0xd3)
 }

@@ -5,13 +5,15 @@
 //! How often an event happens, per instruction, is declared here ([`CYCLES`] and below) and in the
 //! tables; `README.md` has it in words.
 
+pub(crate) mod amd;
+
 use crate::share::{self, Share, Source};
 
 /// One line of an event list.
 #[derive(Debug)]
 pub(crate) struct Listed {
     /// IA32_PERFEVTSELx.EVENT_SELECT.
-    pub(crate) event: u8,
+    pub(crate) event: u16,
     /// IA32_PERFEVTSELx.UMASK.
     pub(crate) umask: u8,
     /// IA32_PERFEVTSELx.CMASK.
@@ -44,7 +46,7 @@ pub struct List {
 
 impl List {
     /// Returns the lines with this event code and umask.
-    pub(crate) fn with_code(&self, event: u8, umask: u8) -> &'static [Listed] {
+    pub(crate) fn with_code(&self, event: u16, umask: u8) -> &'static [Listed] {
         let code = |line: &Listed| (line.event, line.umask);
         let start = self
             .events
@@ -162,7 +164,7 @@ pub(crate) enum Register {
 
 /// The architectural events by their bit in CPUID.0AH:EBX: event code, umask and meaning (SDM vol. 3,
 /// 20.2.1.2). They count on every general counter, listed or not.
-pub(crate) const ARCHITECTURAL: [(u8, u8, Meaning); 8] = [
+pub(crate) const ARCHITECTURAL: [(u16, u8, Meaning); 8] = [
     (0x3c, 0x00, Meaning::Cycles),
     (0xc0, 0x00, Meaning::Part(Activity::Instructions, 0, WHOLE)),
     (0x3c, 0x01, Meaning::CrystalCycles),

@@ -16,11 +16,15 @@ use crate::pmu::Pmu;
 use crate::shared::{Core, Thread};
 use crate::{retired, Fault};
 
-const ABI: u32 = 6;
+const ABI: u32 = 7;
 
 const DONE: u32 = 0;
 const FAULT: u32 = 1;
 const NOT_MINE: u32 = 2;
+
+const PMI_NONE: u32 = 0;
+const PMI_DELIVER: u32 = 1;
+const PMI_DELIVER_AND_MASK: u32 = 2;
 
 /// `struct vpmu`.
 pub(crate) struct Vpmu {
@@ -53,8 +57,10 @@ pub(crate) struct Ops {
     sibling_must_ask: unsafe extern "C" fn(*mut Vpmu) -> bool,
     sibling_counts: unsafe extern "C" fn(*const Vpmu) -> bool,
     smm: unsafe extern "C" fn(*mut Vpmu, bool),
+    counts_interrupts: unsafe extern "C" fn(*const Vpmu) -> bool,
+    svm: unsafe extern "C" fn(*mut Vpmu, bool, bool),
     budget: unsafe extern "C" fn(*const Vpmu, bool) -> i64,
-    pmi: unsafe extern "C" fn(*mut Vpmu, bool) -> bool,
+    pmi: unsafe extern "C" fn(*mut Vpmu, bool) -> u32,
     lvtpc_write: unsafe extern "C" fn(*mut Vpmu),
     rdmsr: unsafe extern "C" fn(*mut Vpmu, u32, *mut u64) -> u32,
     wrmsr: unsafe extern "C" fn(*mut Vpmu, u32, u64) -> u32,
@@ -73,6 +79,8 @@ pub(crate) static vpmu_ops: Ops = Ops {
     sibling_must_ask,
     sibling_counts,
     smm,
+    counts_interrupts,
+    svm,
     budget,
     pmi,
     lvtpc_write,
@@ -178,14 +186,29 @@ unsafe extern "C" fn smm(vpmu: *mut Vpmu, inside: bool) {
     unsafe { pmu(vpmu) }.smm(inside);
 }
 
+unsafe extern "C" fn counts_interrupts(vpmu: *const Vpmu) -> bool {
+    // SAFETY: By `vpmu.h`, this runs on the CPU's thread or the CPU is stopped.
+    unsafe { pmu(vpmu) }.counts_interrupts()
+}
+
+unsafe extern "C" fn svm(vpmu: *mut Vpmu, enabled: bool, guest: bool) {
+    // SAFETY: By `vpmu.h`, this runs on the CPU's thread or the CPU is stopped.
+    unsafe { pmu(vpmu) }.svm(enabled, guest);
+}
+
 unsafe extern "C" fn budget(vpmu: *const Vpmu, user: bool) -> i64 {
     // SAFETY: By `vpmu.h`, this runs on the CPU's thread or the CPU is stopped.
     unsafe { pmu(vpmu) }.budget(user)
 }
 
-unsafe extern "C" fn pmi(vpmu: *mut Vpmu, masked: bool) -> bool {
+unsafe extern "C" fn pmi(vpmu: *mut Vpmu, masked: bool) -> u32 {
     // SAFETY: By `vpmu.h`, this runs on the CPU's thread or the CPU is stopped.
-    unsafe { pmu(vpmu) }.pmi(masked)
+    let pmu = unsafe { pmu(vpmu) };
+    match (pmu.pmi(masked), pmu.pmi_masks()) {
+        (false, _) => PMI_NONE,
+        (true, false) => PMI_DELIVER,
+        (true, true) => PMI_DELIVER_AND_MASK,
+    }
 }
 
 unsafe extern "C" fn lvtpc_write(vpmu: *mut Vpmu) {
@@ -279,6 +302,8 @@ mod tests {
                 "sibling_must_ask",
                 "sibling_counts",
                 "smm",
+                "counts_interrupts",
+                "svm",
                 "budget",
                 "pmi",
                 "lvtpc_write",
@@ -296,6 +321,9 @@ mod tests {
         );
         // The values of `enum vpmu_counting` follow from its order.
         assert!(HEADER.contains("    VPMU_COUNTING_NOTHING,\n    VPMU_COUNTING_INSTRUCTIONS,"));
+        // So do those of `enum vpmu_pmi`.
+        assert!(HEADER
+            .contains("    VPMU_PMI_NONE,\n    VPMU_PMI_DELIVER,\n    VPMU_PMI_DELIVER_AND_MASK "));
     }
 
     #[test]

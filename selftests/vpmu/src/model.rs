@@ -4,20 +4,25 @@
 //! own, and [`spec`] says what such a constant holds.
 //!
 //! Sources: Intel SDM vol. 3, 20.3 (performance monitoring by microarchitecture), and vol. 4 (MSRs by
-//! microarchitecture).
+//! microarchitecture); AMD APM vol. 2, chapter 13, and the BKDG or PPR of each family.
 
+mod amd;
 mod intel;
 mod spec;
 
 pub use spec::Model;
-pub(crate) use spec::{Offcore, CAP_FW_WRITE, CAP_SMM_FREEZE, MAX_FIXED, MAX_GENERAL};
+pub(crate) use spec::{Amd, Offcore, CAP_FW_WRITE, CAP_SMM_FREEZE, MAX_FIXED, MAX_GENERAL};
 
-/// All models.
-pub static MODELS: [Model; 12] = intel::MODELS;
+/// Intel's models.
+pub static INTEL_MODELS: [Model; 12] = intel::MODELS;
+/// AMD's models.
+pub static AMD_MODELS: [Model; amd::COUNT] = amd::MODELS;
 
-/// Returns the model of the CPU with this CPUID family and model, if there is one.
+/// Returns the model of the CPU with this CPUID family and model, if there is one. No family is both
+/// vendors'.
 pub fn find(family: u32, model: u32) -> Option<&'static Model> {
-    MODELS
+    INTEL_MODELS
         .iter()
-        .find(|entry| family == intel::FAMILY && entry.models.contains(&model))
+        .chain(&AMD_MODELS)
+        .find(|entry| family == entry.family && entry.models.contains(&model))
 }

@@ -4,7 +4,8 @@
 //!
 //! ```text
 //!   access ── msr, reserved          RDMSR, WRMSR, RDPMC: the register map, reserved bits
-//!        └─── accounting_msr, injected
+//!        ├─── accounting_msr, injected
+//!        └─── amd                    what AMD's PMUs have instead
 //!   cpuid                            the CPUID leaves that describe the PMU
 //!   count ─── enable, sibling        counts what retires: which counters, the other thread's share
 //!        └─── overflow, freeze       what comes of an overflow: status, PMI, freezing
@@ -12,11 +13,12 @@
 //! ```
 //!
 //! State that a feature needs besides its registers is a struct in a file of its own (`pending`, `tsx`):
-//! LBR, the DS area and PERF_METRICS would be such files. A vendor with other MSR numbers adds a map
-//! to the names of [`msr::Msr`], one without global registers leaves `global_ctrl` at all ones.
+//! LBR, the DS area and PERF_METRICS would be such files. A vendor with other MSR numbers has a map to
+//! the names of [`msr::Msr`] (`amd`), one without global registers leaves `global_ctrl` at all ones.
 
 mod access;
 mod accounting_msr;
+mod amd;
 mod count;
 mod cpuid;
 mod enable;

@@ -32,8 +32,10 @@ pub const WALK_LOAD: usize = 12;
 pub const WALK_STORE: usize = 13;
 /// Page walks for instruction fetches.
 pub const WALK_FETCH: usize = 14;
+/// Interrupts and exceptions delivered, at the privilege level of the handler.
+pub const INTERRUPTS: usize = 15;
 /// Number of counts.
-pub const COUNTS: usize = 15;
+pub const COUNTS: usize = 16;
 
 /// Counts of what was retired.
 pub type Retired = [i64; COUNTS];

@@ -9,6 +9,8 @@
 //! - Every other event of the list counts at a rate of its own ([`Select::declared_rate`]).
 //! - Events that the list does not have, or not for this counter, count nothing.
 
+pub(crate) mod amd;
+
 use crate::event::{
     slots, Activity, Meaning, Register, ARCHITECTURAL, CRYSTAL_CYCLES, CYCLES, REFERENCE_CYCLES,
     WHOLE,
@@ -28,8 +30,8 @@ pub(crate) fn load_latency(source: Source, threshold: u64) -> Source {
 /// The fields of an event select that say what it counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Select {
-    /// EVENT_SELECT.
-    pub(crate) event: u8,
+    /// EVENT_SELECT; AMD's has 12 bits.
+    pub(crate) event: u16,
     /// UMASK.
     pub(crate) umask: u8,
     /// CMASK.
@@ -44,7 +46,7 @@ impl Select {
     /// Decodes IA32_PERFEVTSELx.
     pub(crate) fn from_register(value: u64) -> Self {
         Select {
-            event: value as u8,
+            event: value as u16 & 0xff,
             umask: (value >> 8) as u8,
             cmask: (value >> 24) as u8,
             inv: (value >> 23) & 1 != 0,

@@ -97,9 +97,11 @@ impl Share {
         }
     }
 
-    /// Returns whether it depends on the number of instructions alone.
+    /// Returns whether it depends on the number of instructions alone, except for interrupts.
     pub(crate) fn is_steady(&self) -> bool {
-        self.kinds == CYCLES.kinds
+        let mut kinds = self.kinds;
+        kinds[retired::INTERRUPTS] = 0;
+        kinds == CYCLES.kinds
     }
 
     /// Returns whether its occurrences have positions.
@@ -205,7 +207,7 @@ impl Share {
 }
 
 impl Source {
-    /// Returns whether it depends on instructions and page walks alone.
+    /// Returns whether it depends on instructions, page walks and interrupts alone.
     pub(crate) fn is_of_instructions(&self) -> bool {
         match self {
             Source::Nothing => true,

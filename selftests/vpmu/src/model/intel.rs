@@ -16,7 +16,7 @@ mod westmere;
 use super::spec::Model;
 
 /// CPUID family of all models.
-pub(super) const FAMILY: u32 = 6;
+const FAMILY: u32 = 6;
 
 /// Intel's models.
 pub(super) const MODELS: [Model; 12] = [

@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What differs between CPU models. What is the same on all of them is not a field: 48-bit counters,
+//! What differs between CPU models. What is the same on all of a vendor is not a field: 48-bit counters,
 //! IA32_MISC_ENABLE, MSR_PEBS_LD_LAT.
 
 use crate::defect::Defects;
-use crate::event::List;
+use crate::event::{amd, List};
 
-/// The PMU of one CPU model.
+/// The PMU of one CPU model. What a vendor's PMUs do not have is zero or empty.
 #[derive(Debug)]
 pub struct Model {
     /// The microarchitecture.
     pub name: &'static str,
+    /// CPUID family, extended family included.
+    pub family: u32,
     /// CPUID models, extended model included.
-    pub(crate) models: &'static [u32],
+    pub models: &'static [u32],
+    /// Whose registers and events it has.
+    pub(crate) vendor: Vendor,
     /// Version of architectural performance monitoring (CPUID.0AH:EAX\[7:0\]).
     pub(crate) version: u32,
     /// Number of general counters.
@@ -39,8 +43,29 @@ pub struct Model {
     pub(crate) slots: u32,
     /// The defects that the hardware can have.
     pub defects: Defects,
-    /// The vendor's event list.
+    /// Intel's event list.
     pub list: &'static List,
+}
+
+/// The registers and events of a PMU, which are its vendor's.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Vendor {
+    Intel,
+    Amd(Amd),
+}
+
+/// What AMD's models differ in.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Amd {
+    /// The counters are at MSRC001_0200 and following (CPUID 8000_0001H:ECX.PerfCtrExtCore), the first
+    /// four also at MSRC001_0000 and following. Otherwise they are at the latter alone.
+    pub(crate) extended: bool,
+    /// PerfMonV2: global control and status (CPUID 8000_0022H:EAX\[0\]).
+    pub(crate) global: bool,
+    /// Two counters can be merged for events that happen very often in one cycle.
+    pub(crate) merge: bool,
+    /// The event list, sorted by event code.
+    pub(crate) list: &'static [amd::Event],
 }
 
 /// Number of general counters.
@@ -84,6 +109,14 @@ impl Model {
             General::Thread(counters) => counters,
             General::Core(counters) if threads_per_core > 1 => counters / 2,
             General::Core(counters) => counters,
+        }
+    }
+
+    /// Returns what is AMD's, if the CPU is.
+    pub(crate) fn amd(&self) -> Option<&Amd> {
+        match &self.vendor {
+            Vendor::Intel => None,
+            Vendor::Amd(amd) => Some(amd),
         }
     }
 

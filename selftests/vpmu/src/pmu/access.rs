@@ -4,6 +4,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use super::amd::SELECT_WRITABLE;
 use super::msr::{decode, Msr};
 use super::registers::{FIXED_PMI, FIXED_SHIFT, INT, MISC_ENABLE_READ_ONLY};
 use super::reserved::{LD_LAT_WRITABLE, MISC_ENABLE_WRITABLE, SELECT_IN_TX, STATUS_COND_CHGD};
@@ -13,7 +14,7 @@ use crate::accounting::{bump, Accesses};
 use crate::counter::{Counter, MASK};
 use crate::defect::is_corrupting;
 use crate::inject::Injected;
-use crate::select::Select;
+use crate::select::{self, Select};
 use crate::share::Source;
 use crate::Fault;
 
@@ -69,13 +70,15 @@ impl Pmu {
     fn read(&self, register: Msr) -> Result<u64, Fault> {
         let regs = &self.regs;
         Ok(match register {
-            Msr::Pmc(index) | Msr::FullPmc(index) => regs.general[index].counter.value(),
-            Msr::Select(index) => regs.general[index].select,
+            Msr::Pmc(index) | Msr::FullPmc(index) | Msr::AmdCounter(index) => {
+                regs.general[index].counter.value()
+            }
+            Msr::Select(index) | Msr::AmdSelect(index) => regs.general[index].select,
             Msr::Fixed(index) => regs.fixed[index].value(),
             Msr::FixedCtrl => regs.fixed_ctrl,
             Msr::Status => regs.global_status,
-            Msr::Ctrl => regs.global_ctrl,
-            Msr::StatusReset | Msr::StatusSet => 0,
+            Msr::Ctrl | Msr::AmdCtrl => regs.global_ctrl,
+            Msr::StatusReset | Msr::StatusSet | Msr::AmdStatusClear | Msr::AmdStatusSet => 0,
             Msr::InUse => self.in_use(),
             Msr::Capabilities => self.model.capabilities,
             Msr::MiscEnable => regs.misc_enable,
@@ -125,6 +128,17 @@ impl Pmu {
             }
             Msr::LdLat => self.regs.ld_lat = checked(value, LD_LAT_WRITABLE)?,
             Msr::Frontend => self.regs.frontend = checked(value, self.model.frontend)?,
+            // AMD's registers ignore reserved bits.
+            Msr::AmdSelect(index) => self.write_amd_select(index, value & SELECT_WRITABLE),
+            Msr::AmdCounter(index) if self.general_is_stuck(index) => {}
+            Msr::AmdCounter(index) => self.regs.general[index].counter.set(value),
+            Msr::AmdCtrl => self.regs.global_ctrl = value & self.counter_bits(),
+            Msr::AmdStatusClear => {
+                if !self.injected.has(Injected::STUCK_STATUS) {
+                    self.regs.global_status &= !value;
+                }
+            }
+            Msr::AmdStatusSet => self.regs.global_status |= value & self.counter_bits(),
             Msr::Accounting(offset) => self.write_accounting(offset, value)?,
             Msr::Status | Msr::InUse | Msr::Capabilities | Msr::Absent => return Err(Fault),
         }
@@ -165,6 +179,17 @@ impl Pmu {
             select.source(self.model, index)
         };
         general.leak = leaky.then_some(0);
+    }
+
+    /// Programs AMD's PERF_CTL.
+    fn write_amd_select(&mut self, index: usize, value: u64) {
+        let list = self.model.amd().map_or(&[][..], |amd| amd.list);
+        let merges = self.model.amd().is_some_and(|amd| amd.merge);
+        let general = &mut self.regs.general[index];
+        general.select = value;
+        general.counter.change_source();
+        general.source = select::amd::source(list, value, index);
+        general.large = merges && select::amd::is_large(value);
     }
 }
 

@@ -83,6 +83,7 @@ impl Pmu {
         let general = &mut self.regs.general[index];
         let overflow = general.counter.add(events);
         let interrupt = general.select & INT != 0;
+        let overflow = overflow && self.carry(index);
         self.overflowed(overflow, index, interrupt);
     }
 
@@ -127,7 +128,8 @@ impl Pmu {
             }
             Some(Register::LoadLatency) => select::load_latency(general.source, self.regs.ld_lat),
             Some(Register::Frontend) if self.regs.frontend == 0 => Source::Nothing,
-            Some(Register::Frontend) | None => general.source,
+            Some(Register::Frontend) => general.source,
+            None => self.unless_lost(index, general.source),
         }
     }
 

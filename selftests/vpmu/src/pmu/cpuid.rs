@@ -9,6 +9,9 @@ use crate::inject::{self, Injected};
 impl Pmu {
     /// Returns a leaf of CPUID (EAX, EBX, ECX, EDX), given its value without a PMU.
     pub fn cpuid(&self, leaf: u32, subleaf: u32, regs: [u32; 4]) -> [u32; 4] {
+        if let Some(amd) = self.model.amd() {
+            return self.amd_cpuid(amd, leaf, regs);
+        }
         const PDCM: u32 = 1 << 15; // IA32_PERF_CAPABILITIES
         const TSX_FORCE_ABORT: u32 = 1 << 13;
         const HYBRID: u32 = 1 << 15;

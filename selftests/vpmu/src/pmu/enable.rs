@@ -14,7 +14,7 @@ use crate::inject::{self, Injected};
 pub enum Counting {
     /// Nothing.
     Nothing,
-    /// Instructions and page walks.
+    /// Instructions, page walks and interrupts.
     Instructions,
     /// Everything.
     All,
@@ -24,7 +24,8 @@ impl Pmu {
     /// Returns the number of general and of fixed counters that exist.
     pub(super) fn existing(&self) -> (usize, usize) {
         if self.injected.has(Injected::FEWER.and(Injected::MISSING)) {
-            inject::FEW
+            let (generals, fixed) = inject::FEW;
+            (generals, fixed.min(self.model.fixed))
         } else {
             (self.generals, self.model.fixed)
         }
@@ -52,7 +53,9 @@ impl Pmu {
             return 0;
         }
         let general = self.regs.general[..self.generals].iter().zip(0..);
-        let enabled = general.filter(|(g, _)| g.select & EN != 0 && g.select & levels != 0);
+        let enabled = general.filter(|(g, _)| {
+            g.select & EN != 0 && g.select & levels != 0 && self.svm.counts(g.select)
+        });
         enabled.fold(0, |mask, (_, i)| mask | (1 << i)) & self.regs.global_ctrl
     }
 

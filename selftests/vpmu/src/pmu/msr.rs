@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The register map: which MSR a number is, on Intel's CPUs.
+//! The register map: which MSR a number is, on Intel's CPUs. [`super::amd`] has AMD's.
 //!
 //! SDM vol. 4: table 2-2 (architectural MSRs) and the tables of the microarchitectures.
 
@@ -29,6 +29,16 @@ pub(super) enum Msr {
     OffcoreRsp(usize),
     LdLat,
     Frontend,
+    /// PERF_CTL.
+    AmdSelect(usize),
+    /// PERF_CTR.
+    AmdCounter(usize),
+    /// PerfCntrGlobalCtl.
+    AmdCtrl,
+    /// PerfCntrGlobalStatusClr.
+    AmdStatusClear,
+    /// PerfCntrGlobalStatusSet.
+    AmdStatusSet,
     Accounting(u32),
     /// A register of a feature that this PMU does not have.
     Absent,
@@ -36,6 +46,9 @@ pub(super) enum Msr {
 
 /// Returns the register with this number, or `None` if it has nothing to do with performance monitoring.
 pub(super) fn decode(pmu: &Pmu, msr: u32) -> Option<Msr> {
+    if let Some(amd) = pmu.model.amd() {
+        return super::amd::msr::decode(pmu, amd, msr);
+    }
     let if_present = |present: bool, msr: Msr| Some(if present { msr } else { Msr::Absent });
     let (generals, fixed) = pmu.existing();
     let general =

@@ -53,6 +53,8 @@ pub(super) struct General {
     pub(super) source: Source,
     /// The register that further selects what is counted.
     pub(super) register: Option<Register>,
+    /// `select` is an event that needs a merged pair of counters.
+    pub(super) large: bool,
     /// Events since the last one that leaked to the sibling; `None` if this event does not leak.
     pub(super) leak: Option<u64>,
 }
@@ -82,6 +84,7 @@ impl Registers {
             select: 0,
             source: Source::Nothing,
             register: None,
+            large: false,
             leak: None,
         };
         Registers {

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use super::amd::svm::Svm;
 use super::pending::Pending;
 use super::registers::Registers;
 use super::totals::Totals;
@@ -30,6 +31,8 @@ pub struct Pmu {
     pub(super) pending: Pending,
     /// Transactions, with [`Defects::tfa`].
     pub(super) tsx: Transactions,
+    /// Virtualization, on AMD's CPUs.
+    pub(super) svm: Svm,
     /// What retired so far.
     pub(super) totals: Totals,
     /// Set if the first counter with AnyThread came or the last one went since QEMU last asked.
@@ -60,6 +63,7 @@ impl Pmu {
             injected: Injected::default(),
             pending: Pending::default(),
             tsx: Transactions::default(),
+            svm: Svm::default(),
             totals: Totals::default(),
             sibling_must_ask: false,
             accounting: Arc::default(),
@@ -75,6 +79,7 @@ impl Pmu {
         self.injected = Injected::default();
         self.pending = Pending::default();
         self.tsx = Transactions::default();
+        self.svm = Svm::default();
         self.totals = Totals::default();
     }
 

@@ -4,10 +4,10 @@
 
 use super::*;
 use crate::event::INSTRUCTIONS;
-use crate::model::{find, MODELS};
+use crate::model::{find, INTEL_MODELS};
 use crate::retired::{self, COUNTS, LOADS};
 
-fn select(event: u8, umask: u8) -> Select {
+fn select(event: u16, umask: u8) -> Select {
     Select {
         event,
         umask,
@@ -27,7 +27,7 @@ fn counters(model: u32, select: Select) -> u8 {
 
 #[test]
 fn every_listed_event_counts_on_its_counters_and_on_no_other() {
-    for model in &MODELS {
+    for model in &INTEL_MODELS {
         for line in model.list.events {
             let select = Select {
                 event: line.event,
@@ -150,7 +150,7 @@ fn one_code_has_different_meanings() {
 
 #[test]
 fn architectural_events_count_unless_cpuid_says_that_they_are_missing() {
-    for model in &MODELS {
+    for model in &INTEL_MODELS {
         for ((event, umask, _), bit) in ARCHITECTURAL.into_iter().zip(0..) {
             // Reference cycles are not architectural on Nehalem and Westmere, but in the list.
             let expected = model.has_architectural(bit) || bit == 2;
@@ -214,7 +214,7 @@ fn a_higher_latency_is_rarer() {
 /// The fields, and how many of 600 cycles with 400 instructions, 100 loads and no walks count.
 #[test]
 fn counter_mask_inversion_and_edge() {
-    struct Case(u32, u8, u8, u8, bool, bool, u64);
+    struct Case(u32, u16, u8, u8, bool, bool, u64);
     for Case(model, event, umask, cmask, inv, edge, expected) in [
         Case(HASWELL, 0x3c, 0x00, 0, false, false, 600), // CPU_CLK_UNHALTED.THREAD_P
         Case(HASWELL, 0x3c, 0x00, 1, false, false, 600),
@@ -274,7 +274,7 @@ fn cmask_of_rates_above_one_per_cycle() {
 
 #[test]
 fn declared_rates_are_never_zero() {
-    for line in MODELS.iter().flat_map(|model| model.list.events) {
+    for line in INTEL_MODELS.iter().flat_map(|model| model.list.events) {
         let rate = select(line.event, line.umask).declared_rate(Activity::Memory);
         let Source::Share(share) = rate else {
             panic!("{line:?} has no rate");

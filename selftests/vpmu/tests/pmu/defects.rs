@@ -3,7 +3,7 @@
 //! The hardware's defects, each on and off.
 
 use vpmu::defect::Defects;
-use vpmu::model::{Model, MODELS};
+use vpmu::model::{Model, INTEL_MODELS};
 use vpmu::pmu::Pmu;
 use vpmu::shared::{Core, Thread};
 use vpmu::Fault;
@@ -274,7 +274,7 @@ fn nothing_is_in_a_transaction() {
 
 #[test]
 fn tsx_force_abort_is_there_only_with_the_defect() {
-    for model in &MODELS {
+    for model in &INTEL_MODELS {
         let mut pmu = Pmu::new(model, 2);
         assert_eq!(
             pmu.rdmsr(TSX_FORCE_ABORT),
@@ -315,7 +315,7 @@ fn without_the_defect_counter_3_is_like_the_others() {
 
 #[test]
 fn which_models_have_which_defects() {
-    for model in &MODELS {
+    for model in &INTEL_MODELS {
         let name = model.name;
         let leaks = ["Sandy Bridge", "Ivy Bridge", "Haswell"]
             .iter()

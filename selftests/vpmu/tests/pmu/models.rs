@@ -2,7 +2,7 @@
 
 //! The registers of each CPU model, from the manuals and independently of `src/model/`.
 
-use vpmu::model::{self, MODELS};
+use vpmu::model::{self, INTEL_MODELS};
 use vpmu::pmu::Pmu;
 use vpmu::Fault;
 
@@ -115,7 +115,7 @@ fn can_set(pmu: &mut Pmu, msr: u32, mask: u64, name: &str) {
 
 #[test]
 fn all_models_are_here() {
-    let names: Vec<_> = MODELS.iter().map(|model| model.name).collect();
+    let names: Vec<_> = INTEL_MODELS.iter().map(|model| model.name).collect();
     assert_eq!(names, CPUS.each_ref().map(|cpu| cpu.name));
     // QEMU's Icelake-Server has model 134 without model=106; then another family.
     assert!(model::find(6, 134).is_none());
@@ -241,7 +241,7 @@ fn reserved_bits() {
 /// Otherwise perf's named events could not be programmed.
 #[test]
 fn the_registers_take_all_values_in_intels_list() {
-    for model in &MODELS {
+    for model in &INTEL_MODELS {
         let name = model.name;
         assert_eq!(model.list.offcore & !model.offcore.writable, 0, "{name}");
         assert_ne!(model.list.offcore, 0, "{name}");

@@ -3,7 +3,7 @@
 //! What the threads of a core share.
 
 use vpmu::defect::Defects;
-use vpmu::model::MODELS;
+use vpmu::model::INTEL_MODELS;
 use vpmu::pmu::{Counting, Pmu};
 
 use super::*;
@@ -51,7 +51,7 @@ fn the_offcore_registers_belong_to_the_core_or_to_the_thread() {
 /// All other registers are per thread on all models.
 #[test]
 fn the_other_registers_belong_to_the_thread() {
-    for model in &MODELS {
+    for model in &INTEL_MODELS {
         let [mut a, b] = core(model, model.defects.usual());
         for msr in [0xc1, 0x186, 0x1d9, 0x309, 0x38d, 0x3f6] {
             write(&mut a, msr, 2);
@@ -66,7 +66,7 @@ const FIXED_CTRL: u32 = 0x38d;
 #[test]
 fn any_thread_counts_both_threads() {
     const OS: u64 = 1 << 17;
-    for model in MODELS.iter().filter(|model| model.any_thread) {
+    for model in INTEL_MODELS.iter().filter(|model| model.any_thread) {
         let [mut a, mut b] = core(model, Defects::NONE);
         write(&mut a, GLOBAL_CTRL, 0x1_0000_000f);
         assert_eq!(b.counting(), Counting::Nothing, "{}", model.name);

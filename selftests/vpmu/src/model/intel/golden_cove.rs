@@ -5,15 +5,17 @@
 //! Like Ice Lake, with six pipeline slots. OFFCORE_RESPONSE is called OCR and has the event codes 0x2A
 //! and 0x2B.
 
-use super::lists;
+use super::{lists, FAMILY};
 use crate::defect::Defects;
-use crate::model::spec::{General, Model, Offcore, CAP_FW_WRITE, CAP_SMM_FREEZE};
+use crate::model::spec::{General, Model, Offcore, Vendor, CAP_FW_WRITE, CAP_SMM_FREEZE};
 
 /// Golden Cove.
 pub(super) const MODEL: Model = Model {
     name: "Golden Cove",
+    family: FAMILY,
     // No CPU is 253: a model that drivers do not know, with perfmon version 5.
     models: &[143, 253],
+    vendor: Vendor::Intel,
     version: 5,
     general: General::Thread(8),
     fixed: 4,

@@ -4,15 +4,17 @@
 //!
 //! TSX is not modelled: IN_TX and IN_TXCP are reserved.
 
-use super::lists;
+use super::{lists, FAMILY};
 use crate::defect::Defects;
-use crate::model::spec::{General, Model, Offcore, CAP_FW_WRITE, CAP_SMM_FREEZE};
+use crate::model::spec::{General, Model, Offcore, Vendor, CAP_FW_WRITE, CAP_SMM_FREEZE};
 
 /// Haswell.
 pub(super) const MODEL: Model = Model {
     name: "Haswell",
+    family: FAMILY,
     // No CPU is 254: a model that drivers do not know.
     models: &[60, 69, 70, 254],
+    vendor: Vendor::Intel,
     version: 3,
     general: General::Core(8),
     fixed: 3,

@@ -5,14 +5,16 @@
 //! Eight general counters per thread, a fourth fixed counter for pipeline slots, no AnyThread.
 //! MSR_PERF_METRICS is not modelled; IA32_PERF_CAPABILITIES.PERF_METRICS is clear.
 
-use super::lists;
+use super::{lists, FAMILY};
 use crate::defect::Defects;
-use crate::model::spec::{General, Model, Offcore, CAP_FW_WRITE, CAP_SMM_FREEZE};
+use crate::model::spec::{General, Model, Offcore, Vendor, CAP_FW_WRITE, CAP_SMM_FREEZE};
 
 /// Ice Lake.
 pub(super) const MODEL: Model = Model {
     name: "Ice Lake",
+    family: FAMILY,
     models: &[106, 108],
+    vendor: Vendor::Intel,
     version: 5,
     general: General::Thread(8),
     fixed: 4,
@@ -37,6 +39,7 @@ pub(super) const MODEL: Model = Model {
 /// Ice Lake (client): a different event list.
 pub(super) const CLIENT: Model = Model {
     name: "Ice Lake (client)",
+    family: FAMILY,
     models: &[125, 126],
     list: &lists::ICE_LAKE_CLIENT,
     ..MODEL

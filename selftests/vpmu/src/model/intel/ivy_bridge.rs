@@ -2,14 +2,16 @@
 
 //! Ivy Bridge: SDM vol. 3, 20.3.5.
 
-use super::lists;
+use super::{lists, FAMILY};
 use crate::defect::Defects;
-use crate::model::spec::{General, Model, Offcore, CAP_FW_WRITE, CAP_SMM_FREEZE};
+use crate::model::spec::{General, Model, Offcore, Vendor, CAP_FW_WRITE, CAP_SMM_FREEZE};
 
 /// Ivy Bridge.
 pub(super) const MODEL: Model = Model {
     name: "Ivy Bridge",
+    family: FAMILY,
     models: &[58],
+    vendor: Vendor::Intel,
     version: 3,
     general: General::Core(8),
     fixed: 3,
@@ -38,6 +40,7 @@ pub(super) const MODEL: Model = Model {
 /// The server part, whose offcore responses include remote memory.
 pub(super) const SERVER: Model = Model {
     name: "Ivy Bridge (server)",
+    family: FAMILY,
     models: &[62],
     offcore: Offcore {
         writable: 0x3f_ffff_8fff,

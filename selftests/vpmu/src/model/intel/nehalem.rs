@@ -5,14 +5,16 @@
 //! The count of mispredicted branches is unreliable (erratum AAJ80), so CPUID reports the event as not
 //! available. The core has one MSR_OFFCORE_RSP, of eight requests and eight responses.
 
-use super::lists;
+use super::{lists, FAMILY};
 use crate::defect::Defects;
-use crate::model::spec::{General, Model, Offcore, CAP_SMM_FREEZE};
+use crate::model::spec::{General, Model, Offcore, Vendor, CAP_SMM_FREEZE};
 
 /// Nehalem.
 pub(super) const MODEL: Model = Model {
     name: "Nehalem",
+    family: FAMILY,
     models: &[26, 30, 31],
+    vendor: Vendor::Intel,
     version: 3,
     general: General::Thread(4),
     fixed: 3,

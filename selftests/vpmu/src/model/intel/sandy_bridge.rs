@@ -4,14 +4,16 @@
 //!
 //! In the offcore response registers, bits 12 to 14 are reserved, on the client part also 23 to 30.
 
-use super::lists;
+use super::{lists, FAMILY};
 use crate::defect::Defects;
-use crate::model::spec::{General, Model, Offcore, CAP_FW_WRITE, CAP_SMM_FREEZE};
+use crate::model::spec::{General, Model, Offcore, Vendor, CAP_FW_WRITE, CAP_SMM_FREEZE};
 
 /// Sandy Bridge.
 pub(super) const MODEL: Model = Model {
     name: "Sandy Bridge",
+    family: FAMILY,
     models: &[42],
+    vendor: Vendor::Intel,
     version: 3,
     general: General::Core(8),
     fixed: 3,
@@ -40,6 +42,7 @@ pub(super) const MODEL: Model = Model {
 /// The server part, whose offcore responses include remote memory.
 pub(super) const SERVER: Model = Model {
     name: "Sandy Bridge (server)",
+    family: FAMILY,
     models: &[45],
     offcore: Offcore {
         writable: 0x3f_ffff_8fff,

@@ -4,14 +4,16 @@
 //!
 //! TSX and Intel PT are not modelled: IN_TX, IN_TXCP and the status bit of PT's output are reserved.
 
-use super::lists;
+use super::{lists, FAMILY};
 use crate::defect::Defects;
-use crate::model::spec::{General, Model, Offcore, CAP_FW_WRITE, CAP_SMM_FREEZE};
+use crate::model::spec::{General, Model, Offcore, Vendor, CAP_FW_WRITE, CAP_SMM_FREEZE};
 
 /// Skylake.
 pub(super) const MODEL: Model = Model {
     name: "Skylake",
+    family: FAMILY,
     models: &[78, 94, 142, 158, 165, 166],
+    vendor: Vendor::Intel,
     version: 4,
     general: General::Core(8),
     fixed: 3,

@@ -4,14 +4,16 @@
 //!
 //! Like Nehalem, with a second MSR_OFFCORE_RSP and a reliable count of mispredicted branches.
 
-use super::lists;
+use super::{lists, FAMILY};
 use crate::defect::Defects;
-use crate::model::spec::{General, Model, Offcore, CAP_SMM_FREEZE};
+use crate::model::spec::{General, Model, Offcore, Vendor, CAP_SMM_FREEZE};
 
 /// Westmere.
 pub(super) const MODEL: Model = Model {
     name: "Westmere",
+    family: FAMILY,
     models: &[44],
+    vendor: Vendor::Intel,
     version: 3,
     general: General::Thread(4),
     fixed: 3,

@@ -96,12 +96,15 @@ fn branches_by_class() {
     for (umask, expected) in cases {
         let mut pmu = pmu(HASWELL);
         write(&mut pmu, 0x186, BR_INST_RETIRED | (umask << 8) | USR | EN);
-        pmu.retire(USER, &[500, 0, 0, 0, 1, 0, 4, 8, 16, 32, 64, 128, 0, 0, 0]);
+        pmu.retire(
+            USER,
+            &[500, 0, 0, 0, 1, 0, 4, 8, 16, 32, 64, 128, 0, 0, 0, 0],
+        );
         assert_eq!(pmu.rdpmc(0), Ok(expected), "umask {umask:#x}");
     }
     let mut pmu = pmu(HASWELL);
     write(&mut pmu, 0x186, BR_INST_RETIRED | (0x10 << 8) | USR | EN);
-    pmu.retire(USER, &[500, 0, 0, 0, 4, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    pmu.retire(USER, &[500, 0, 0, 0, 4, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
     assert_eq!(pmu.rdpmc(0), Ok(5));
 }
 

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Families 17h, 19h and 1Ah: the PPR of each model, "Performance Monitor Counters".
+//!
+//! Each thread has six counters of its own. Any event counts on any of them.
+
+use super::{lists, model};
+use crate::event::amd::Event;
+use crate::model::spec::{Amd, Model};
+
+const COUNTERS: usize = 6;
+
+/// Up to Zen 3: each counter is enabled for itself.
+const fn core(list: &'static [Event]) -> Amd {
+    Amd {
+        extended: true,
+        global: false,
+        merge: true,
+        list,
+    }
+}
+
+/// From Zen 4 on: PerfMonV2.
+const fn core_v2(list: &'static [Event]) -> Amd {
+    Amd {
+        global: true,
+        ..core(list)
+    }
+}
+
+/// Zen: Naples, Raven Ridge, Pinnacle Ridge.
+pub(super) const ZEN1: Model = model(
+    "Zen 1",
+    0x17,
+    &[0x01, 0x08, 0x11, 0x18],
+    COUNTERS,
+    core(lists::ZEN1),
+);
+
+/// Zen 2: Rome, Renoir, Matisse.
+pub(super) const ZEN2: Model = model(
+    "Zen 2",
+    0x17,
+    &[0x31, 0x60, 0x71],
+    COUNTERS,
+    core(lists::ZEN2),
+);
+
+/// Zen 3: Milan, Vermeer, Cezanne.
+pub(super) const ZEN3: Model = model(
+    "Zen 3",
+    0x19,
+    &[0x01, 0x21, 0x50],
+    COUNTERS,
+    core(lists::ZEN3),
+);
+
+/// Zen 4: Genoa, Raphael, Phoenix.
+pub(super) const ZEN4: Model = model(
+    "Zen 4",
+    0x19,
+    &[0x11, 0x61, 0x74],
+    COUNTERS,
+    core_v2(lists::ZEN4),
+);
+
+/// Zen 5: Turin, Strix Point, Granite Ridge.
+pub(super) const ZEN5: Model = model(
+    "Zen 5",
+    0x1a,
+    &[0x02, 0x24, 0x44],
+    COUNTERS,
+    core_v2(lists::ZEN5),
+);

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The CPUID leaves that describe AMD's PMU.
+
+use crate::inject::{self, Injected};
+use crate::model::Amd;
+use crate::pmu::state::Pmu;
+
+impl Pmu {
+    /// Returns a leaf of CPUID, given its value without a PMU.
+    pub(in crate::pmu) fn amd_cpuid(&self, amd: &Amd, leaf: u32, regs: [u32; 4]) -> [u32; 4] {
+        const PERF_CTR_EXT_CORE: u32 = 1 << 23;
+        const PERF_MON_V2: u32 = 1 << 0;
+        let [eax, ebx, ecx, edx] = regs;
+        match leaf {
+            1 => [self.injected.signature(eax), ebx, ecx, edx],
+            0x8000_0001 => {
+                let extended = u32::from(amd.extended) * PERF_CTR_EXT_CORE;
+                [self.injected.signature(eax), ebx, ecx | extended, edx]
+            }
+            // EBX[3:0] is the number of counters.
+            0x8000_0022 if amd.global => {
+                let counters = if self.injected.has(Injected::FEWER) {
+                    inject::FEW.0
+                } else if self.injected.has(Injected::MORE) {
+                    inject::MANY
+                } else {
+                    self.generals
+                };
+                [eax | PERF_MON_V2, (ebx & !0xf) | counters as u32, ecx, edx]
+            }
+            _ => regs,
+        }
+    }
+}
