@@ -8,12 +8,12 @@ use std::env;
 use std::ffi::{c_char, CStr, OsString};
 use std::fs::OpenOptions;
 use std::io::Write;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::accounting::Accounting;
 use crate::model;
 use crate::pmu::Pmu;
-use crate::shared::{Core, Thread};
+use crate::shared::{Core, Node, Thread};
 use crate::{retired, Fault};
 
 const ABI: u32 = 7;
@@ -93,6 +93,9 @@ pub(crate) static vpmu_ops: Ops = Ops {
 /// All cores, by the part of the APIC ID that their threads share.
 static CORES: Mutex<BTreeMap<u32, Arc<Core>>> = Mutex::new(BTreeMap::new());
 
+/// The only node.
+static NODE: OnceLock<Arc<Node>> = OnceLock::new();
+
 /// Returns the PMU behind a handle.
 ///
 /// # Safety
@@ -139,7 +142,9 @@ fn make(config: &Config, defects: Option<&CStr>) -> Result<Pmu, &'static CStr> {
     };
     let (core, index) = (config.apic_id / threads, config.apic_id % threads);
     let mut cores = CORES.lock().unwrap_or_else(PoisonError::into_inner);
-    let core = cores.entry(core).or_insert_with(|| Core::new(threads));
+    let core = cores
+        .entry(core)
+        .or_insert_with(|| Core::on(NODE.get_or_init(Arc::default).clone(), threads));
     let thread = Thread::new(core.clone(), index as usize);
     let pmu = Pmu::on(thread, model, defects);
     if report_path().is_some() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! State that the threads of a core share.
+//! State that the threads of a core share, and the cores of a node.
 //!
 //! QEMU runs each thread's PMU on a host thread of its own (or both on one, alternately), so all state
 //! here is atomic. No access orders any other: all are relaxed.
@@ -11,9 +11,19 @@ use std::sync::Arc;
 use crate::model::MAX_GENERAL;
 use crate::retired::{Retired, COUNTS};
 
+/// The cores around one northbridge, on AMD's CPUs.
+#[derive(Debug, Default)]
+pub struct Node {
+    /// For each number of a counter, the thread whose counter of that number selects what the northbridge
+    /// counts with it; 0 if none does. The threads are numbered from 1.
+    owners: [AtomicU64; MAX_GENERAL],
+    threads: AtomicU64,
+}
+
 /// A core.
 #[derive(Debug)]
 pub struct Core {
+    node: Arc<Node>,
     threads_per_core: u32,
     threads: [Shared; 2],
 }
@@ -34,9 +44,15 @@ struct Shared {
 }
 
 impl Core {
-    /// Creates a core of one or two threads.
+    /// Creates a core of one or two threads in a node of its own.
     pub fn new(threads_per_core: u32) -> Arc<Self> {
+        Core::on(Arc::default(), threads_per_core)
+    }
+
+    /// Creates a core of one or two threads in a node.
+    pub fn on(node: Arc<Node>, threads_per_core: u32) -> Arc<Self> {
         Arc::new(Core {
+            node,
             threads_per_core,
             threads: Default::default(),
         })
@@ -48,12 +64,19 @@ impl Core {
 pub struct Thread {
     core: Arc<Core>,
     index: usize,
+    /// Its number in the node.
+    number: u64,
 }
 
 impl Thread {
     /// Creates thread `index` (0 or 1) of a core, in its reset state.
     pub fn new(core: Arc<Core>, index: usize) -> Self {
-        let thread = Thread { core, index };
+        let number = core.node.threads.fetch_add(1, Relaxed) + 1;
+        let thread = Thread {
+            core,
+            index,
+            number,
+        };
         thread.reset();
         thread
     }
@@ -72,6 +95,26 @@ impl Thread {
             register.store(0, Relaxed);
         }
         counts_sibling.store(false, Relaxed);
+        for counter in 0..MAX_GENERAL {
+            self.release_northbridge(counter);
+        }
+    }
+
+    /// Makes the northbridge count what this thread's counter selects, and no other thread's of that number.
+    pub(crate) fn take_northbridge(&self, counter: usize) {
+        self.core.node.owners[counter].store(self.number, Relaxed);
+    }
+
+    /// This thread's counter no longer selects an event of the northbridge.
+    pub(crate) fn release_northbridge(&self, counter: usize) {
+        let owner = &self.core.node.owners[counter];
+        // Another thread may have taken it.
+        let _ = owner.compare_exchange(self.number, 0, Relaxed, Relaxed);
+    }
+
+    /// Returns whether the northbridge counts what this thread's counter selects.
+    pub(crate) fn has_northbridge(&self, counter: usize) -> bool {
+        self.core.node.owners[counter].load(Relaxed) == self.number
     }
 
     /// Returns the number of threads of the core.

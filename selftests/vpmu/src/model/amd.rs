@@ -5,6 +5,7 @@
 //! Sources: APM vol. 2, chapter 13, and the PPR or BKDG of each family.
 
 mod lists;
+mod old;
 mod zen;
 
 use super::spec::{Amd, General, Model, Offcore, Vendor};
@@ -12,10 +13,19 @@ use crate::defect::Defects;
 use crate::event::List;
 
 /// Number of AMD's models.
-pub(super) const COUNT: usize = 5;
+pub(super) const COUNT: usize = 8;
 
 /// AMD's models.
-pub(super) const MODELS: [Model; COUNT] = [zen::ZEN1, zen::ZEN2, zen::ZEN3, zen::ZEN4, zen::ZEN5];
+pub(super) const MODELS: [Model; COUNT] = [
+    old::K10,
+    old::PILEDRIVER,
+    old::JAGUAR,
+    zen::ZEN1,
+    zen::ZEN2,
+    zen::ZEN3,
+    zen::ZEN4,
+    zen::ZEN5,
+];
 
 /// Intel's list of an AMD model.
 static NO_LIST: List = List {

@@ -64,6 +64,9 @@ pub(crate) struct Amd {
     pub(crate) global: bool,
     /// Two counters can be merged for events that happen very often in one cycle.
     pub(crate) merge: bool,
+    /// Events of the northbridge count on the cores' counters, of which those of one number are shared by
+    /// all cores of a node.
+    pub(crate) northbridge: bool,
     /// The event list, sorted by event code.
     pub(crate) list: &'static [amd::Event],
 }

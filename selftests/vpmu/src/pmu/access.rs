@@ -190,6 +190,7 @@ impl Pmu {
         general.counter.change_source();
         general.source = select::amd::source(list, value, index);
         general.large = merges && select::amd::is_large(value);
+        self.select_northbridge(index);
     }
 }
 

@@ -5,6 +5,7 @@
 //! ```text
 //!   access ── msr, cpuid       the register map, the CPUID leaves
 //!   count ─── merge            two counters as one
+//!        └─── northbridge      counters of the cores that are one
 //!   enable ── svm              counting in the host or in guests alone
 //! ```
 //!
@@ -14,6 +15,7 @@
 mod cpuid;
 pub(super) mod merge;
 pub(super) mod msr;
+mod northbridge;
 pub(super) mod svm;
 
 use super::state::Pmu;

@@ -37,6 +37,11 @@ pub(crate) fn is_merge(value: u64) -> bool {
     event_code(value) == MERGE
 }
 
+/// Returns whether this PERF_CTL selects an event of the northbridge (family 10h).
+pub(crate) fn is_northbridge(value: u64) -> bool {
+    event_code(value) & 0xe0 == 0xe0 && !is_merge(value)
+}
+
 /// Returns what counter `counter` counts with this PERF_CTL.
 pub(crate) fn source(list: &[Event], value: u64, counter: usize) -> Source {
     let select = Select {

@@ -2,6 +2,7 @@
 
 //! Tests of the PMU as software sees it.
 
+mod amd;
 mod counts;
 mod defects;
 mod injected;

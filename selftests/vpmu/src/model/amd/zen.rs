@@ -16,6 +16,7 @@ const fn core(list: &'static [Event]) -> Amd {
         extended: true,
         global: false,
         merge: true,
+        northbridge: false,
         list,
     }
 }
