@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
-# Checks each CPU model against Intel's manuals, without a PMU driver. TAP on stdout.
+# Checks each CPU model against the vendors' manuals, without a PMU driver. TAP on stdout.
 . "$(dirname "$0")/../../scripts/lib.sh"
 usage "usage: selftests/vpmu/bare.sh [MODEL[/THREADS[/DEFECTS]] …]
 
-Boots the stock kernel without its PMU driver on each model, with one and with two threads per core, and loads a module
-(selftests/vpmu/bare) that checks the registers, what counts where and how much, and overflows. Then checks the report
-that the PMU writes when QEMU exits. Where the hardware has a defect, boots with and without it." "$@"
+Boots the stock kernel without its PMU driver on each model, with one and, on Intel's, with two threads per core, and
+loads a module (selftests/vpmu/bare) that checks the registers, what counts where and how much, and overflows. Then
+checks the report that the PMU writes when QEMU exits. Where the hardware has a defect, boots with and without it." "$@"
 
 # MODEL/THREADS/DEFECTS, the last as in scripts/guest --defects
 boots=()
@@ -18,6 +18,10 @@ for model in Nehalem Westmere SandyBridge IvyBridge Haswell Broadwell Skylake-Cl
 		Skylake-Client/*) boots+=("$model/$threads/tfa") ;;
 		esac
 	done
+done
+for model in phenom Opteron_G3,family=21,model=2 Opteron_G3,family=22,model=0 EPYC EPYC-Rome EPYC-Milan EPYC-Genoa \
+	EPYC-Genoa,family=26,model=2; do
+	boots+=("$model/1/")
 done
 
 # report NAME: checks the marks in the report. TAP on stdout.
@@ -44,7 +48,9 @@ report() {
 # boot MODEL THREADS [DEFECTS]: boots a guest of two CPUs and prints its TAP stream and that of its report.
 boot() {
 	local lower=${1,,} name defects=()
-	name=bare-${lower%%-*}-$((2 / $2))x$2${3:+-$3}
+	# AMD's differ in what follows the first word.
+	[[ $1 =~ ^(EPYC|phenom|Opteron) ]] || lower=${lower%%-*}
+	name=bare-${lower//[,=]/-}-$((2 / $2))x$2${3:+-$3}
 	[[ -z ${3:-} ]] || defects=(--defects "$3")
 	export VPMU_REPORT=$logs/$name.report
 	# A guest that dies early does not write one.

@@ -90,6 +90,8 @@ struct bare {
 	unsigned long counters;
 	/* the defects that the PMU has */
 	bool ht_leak, tfa;
+	/* an AMD CPU: @model is NULL, and amd.c has its checks */
+	bool amd;
 };
 
 extern struct bare bare;
@@ -117,6 +119,7 @@ extern const struct check pmi_checks[];
 extern const struct check defect_checks[];
 extern const struct check accounting_checks[];
 extern const struct check idle_checks[];
+extern const struct check amd_checks[];
 
 /* Verdicts: a failed expectation fails the running check. */
 extern unsigned int failures;
@@ -196,6 +199,12 @@ struct pmi {
 };
 
 extern struct pmi pmi;
+/* AMD's CPUs. amd_find() returns the CPU's name, or NULL if it is unknown. */
+const char *amd_find(void);
+void amd_stop(void);
+int amd_init(void);
+void amd_exit(void);
+
 int pmi_init(void);
 void pmi_exit(void);
 void lvtpc(u32 value);

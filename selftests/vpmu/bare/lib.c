@@ -222,6 +222,10 @@ void stop_pmu(void)
 {
 	unsigned int c;
 
+	if (bare.amd) {
+		amd_stop();
+		return;
+	}
 	if (bare.tfa)
 		wr(MSR_TSX_FORCE_ABORT, MSR_TFA_RTM_FORCE_ABORT);
 	wr(MSR_CORE_PERF_GLOBAL_CTRL, 0);

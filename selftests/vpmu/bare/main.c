@@ -66,10 +66,34 @@ static char *defects = "";
 module_param(defects, charp, 0);
 MODULE_PARM_DESC(defects, "Defects that the PMU has: none, ht-leak or tfa (default: those of the CPU model)");
 
+static int amd_run(void)
+{
+	const char *name = amd_find();
+	int nr;
+
+	if (!name) {
+		pr_info("1..0 # SKIP unknown CPU model\n");
+		return 0;
+	}
+	bare.amd = true;
+	pr_info("# %s\n", name);
+	if (amd_init()) {
+		pr_info("Bail out! cannot register an NMI handler\n");
+		return 0;
+	}
+	nr = run_checks(amd_checks, 0);
+	amd_exit();
+	pr_info("1..%d\n", nr);
+	set_cpus_allowed_ptr(current, cpu_online_mask);
+	return 0;
+}
+
 static int __init bare_init(void)
 {
 	int nr = 0;
 
+	if (boot_cpu_data.x86_vendor == X86_VENDOR_AMD)
+		return amd_run();
 	bare.model = find_model(boot_cpu_data.x86_vfm);
 	if (!bare.model) {
 		pr_info("1..0 # SKIP unknown CPU model\n");

@@ -14,8 +14,8 @@ use crate::retired::{Retired, COUNTS};
 /// The cores around one northbridge, on AMD's CPUs.
 #[derive(Debug, Default)]
 pub struct Node {
-    /// For each number of a counter, the thread whose counter of that number selects what the northbridge
-    /// counts with it; 0 if none does. The threads are numbered from 1.
+    /// For each number of a counter, the thread whose counter of that number was the last to select an
+    /// event of the northbridge; 0 if none was. The threads are numbered from 1.
     owners: [AtomicU64; MAX_GENERAL],
     threads: AtomicU64,
 }
@@ -95,21 +95,11 @@ impl Thread {
             register.store(0, Relaxed);
         }
         counts_sibling.store(false, Relaxed);
-        for counter in 0..MAX_GENERAL {
-            self.release_northbridge(counter);
-        }
     }
 
     /// Makes the northbridge count what this thread's counter selects, and no other thread's of that number.
     pub(crate) fn take_northbridge(&self, counter: usize) {
         self.core.node.owners[counter].store(self.number, Relaxed);
-    }
-
-    /// This thread's counter no longer selects an event of the northbridge.
-    pub(crate) fn release_northbridge(&self, counter: usize) {
-        let owner = &self.core.node.owners[counter];
-        // Another thread may have taken it.
-        let _ = owner.compare_exchange(self.number, 0, Relaxed, Relaxed);
     }
 
     /// Returns whether the northbridge counts what this thread's counter selects.

@@ -19,8 +19,6 @@ impl Pmu {
     pub(in crate::pmu) fn select_northbridge(&mut self, index: usize) {
         if self.on_northbridge(self.regs.general[index].select) {
             self.thread.take_northbridge(index);
-        } else {
-            self.thread.release_northbridge(index);
         }
     }
 
