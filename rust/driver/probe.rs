@@ -121,13 +121,27 @@ fn read_cpuid() -> Cpuid {
             Leaf::default()
         }
     };
+    let last_extended = leaf(0x8000_0000).eax;
+    let extended_if_any = |number| {
+        if number <= last_extended {
+            leaf(number)
+        } else {
+            Leaf::default()
+        }
+    };
     let mut cpuid = Cpuid {
         leaf_0,
         leaf_1: leaf_if_any(1),
         leaf_7: leaf_if_any(7),
         leaf_a: leaf_if_any(0xa),
+        leaf_8000_0001: extended_if_any(0x8000_0001),
+        leaf_8000_0022: extended_if_any(0x8000_0022),
     };
-    // The kernel's command line can override the TSX features.
+    // The kernel's command line can override these features.
     cpuid.set_tsx(Feature::RTM.present(), Feature::HLE.present());
+    cpuid.set_amd(
+        Feature::AMD_PERFCTR_CORE.present(),
+        Feature::AMD_PERFMON_V2.present(),
+    );
     cpuid
 }

@@ -3,6 +3,8 @@
 //! The PMU as CPUID and IA32_PERF_CAPABILITIES describe it.
 //!
 //! This is the driver's one decoder. It executes no instruction: the driver fills in a [`Cpuid`].
+//! Intel's PMUs have leaf 0xA. AMD's have no leaf before PerfMonV2: the family and a feature bit tell
+//! how many counters there are.
 
 use crate::logic::regs::{
     counter::{CounterMask, MAX_FIXED, MAX_GP},
@@ -22,7 +24,7 @@ pub struct Leaf {
     pub edx: u32,
 }
 
-/// The CPUID leaves that are decoded. A leaf above the highest basic one stays 0.
+/// The CPUID leaves that are decoded. A leaf above the highest one of its range stays 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cpuid {
     /// Leaf 0x0: highest basic leaf, vendor.
@@ -33,6 +35,32 @@ pub struct Cpuid {
     pub leaf_7: Leaf,
     /// Leaf 0xA: architectural performance monitoring.
     pub leaf_a: Leaf,
+    /// Leaf 0x8000_0001: AMD's features.
+    pub leaf_8000_0001: Leaf,
+    /// Leaf 0x8000_0022: AMD's extended performance monitoring.
+    pub leaf_8000_0022: Leaf,
+}
+
+/// How counters are switched on and off, and how they report overflows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interface {
+    /// Intel's architectural performance monitoring: GLOBAL_CTRL and GLOBAL_STATUS from version 2 on.
+    ArchPerfmon,
+    /// AMD's four counters of old: an enable bit in each event select, and no status.
+    AmdLegacy,
+    /// AMD's core performance counter extensions (PerfCtrExtCore): the same with six counters at
+    /// addresses of their own.
+    AmdCore,
+    /// AMD's PerfMonV2: the same counters with PerfCntrGlobalCtl and PerfCntrGlobalStatus.
+    AmdV2,
+}
+
+impl Interface {
+    /// Returns whether the PMU is AMD's.
+    #[inline]
+    pub const fn is_amd(self) -> bool {
+        !matches!(self, Self::ArchPerfmon)
+    }
 }
 
 const fn bit(value: u32, bit: u32) -> bool {
@@ -102,6 +130,24 @@ impl Cpuid {
         self.leaf_7.ebx |= (u32::from(rtm) << 11) | (u32::from(hle) << 4);
     }
 
+    /// Returns whether AMD's core performance counter extensions exist (PerfCtrExtCore).
+    const fn has_amd_core(&self) -> bool {
+        bit(self.leaf_8000_0001.ecx, 23)
+    }
+
+    /// Returns whether AMD's PerfMonV2 exists.
+    const fn has_amd_v2(&self) -> bool {
+        bit(self.leaf_8000_0022.eax, 0)
+    }
+
+    /// Overrides CPUID as to which of AMD's extensions exist.
+    pub fn set_amd(&mut self, core: bool, v2: bool) {
+        self.leaf_8000_0001.ecx &= !(1 << 23);
+        self.leaf_8000_0001.ecx |= u32::from(core) << 23;
+        self.leaf_8000_0022.eax &= !1;
+        self.leaf_8000_0022.eax |= u32::from(v2);
+    }
+
     /// Returns whether TSX transactions corrupt general-purpose counter 3 unless
     /// MSR_TSX_FORCE_ABORT aborts them: TSX_FORCE_ABORT without RTM_ALWAYS_ABORT. Mainline: `TFA`,
     /// `arch/x86/events/intel/core.c:8550`.
@@ -131,10 +177,18 @@ impl AbsentEvents {
 /// names IA32_PMC0 to 7, IA32_PERFEVTSEL0 to 7 and IA32_A_PMC0 to 7 (volume 4, table 2-2).
 pub const ADDRESSABLE_GP: u8 = 8;
 
+/// Number of AMD's counters without extensions, and with PerfCtrExtCore.
+const AMD_LEGACY_GP: u8 = 4;
+const AMD_CORE_GP: u8 = 6;
+/// Width of AMD's counters (APM volume 2, section 13.2.1).
+const AMD_WIDTH: u8 = 48;
+
 /// The PMU that one CPU has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
-    /// Version of architectural performance monitoring.
+    /// How the counters are driven.
+    pub interface: Interface,
+    /// Version of architectural performance monitoring; 0 for AMD's PMUs.
     pub version: u8,
     /// The counters that can be used, both kinds.
     pub counters: CounterMask,
@@ -228,6 +282,7 @@ impl Capabilities {
             None => 0,
         };
         Some(Self {
+            interface: Interface::ArchPerfmon,
             version,
             counters: CounterMask::first_gp(gp).union(fixed),
             unused_gp: told_gp.wrapping_sub(gp),
@@ -239,6 +294,59 @@ impl Capabilities {
             tsx: cpuid.has_tsx(),
             rtm: cpuid.has_rtm(),
             tsx_uses_counter_3: cpuid.tsx_uses_counter_3(),
+        })
+    }
+
+    /// Decodes CPUID of an AMD processor. [`None`] if PerfMonV2 has no counter.
+    ///
+    /// Without PerfMonV2, CPUID does not say whether there is a PMU: hypervisors without one have
+    /// registers that fault, or hold no values.
+    ///
+    /// Source: APM volume 3, appendix E, CPUID Fn8000_0001_ECX bit 23 and Fn8000_0022. Mainline:
+    /// `amd_core_pmu_init()`, `arch/x86/events/amd/core.c:1408`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use rpmu_logic::logic;
+    /// use logic::capabilities::{Capabilities, Cpuid, Interface, Leaf};
+    ///
+    /// // Zen 2: six counters, without a register that switches all of them.
+    /// let cpuid = Cpuid {
+    ///     leaf_8000_0001: Leaf { ecx: 1 << 23, ..Leaf::default() },
+    ///     ..Cpuid::default()
+    /// };
+    /// let capabilities = Capabilities::decode_amd(&cpuid).unwrap();
+    /// assert_eq!(capabilities.interface, Interface::AmdCore);
+    /// assert_eq!(capabilities.counters.bits(), 0x3f);
+    /// assert_eq!(capabilities.max_period(), (1 << 47) - 1);
+    /// ```
+    pub const fn decode_amd(cpuid: &Cpuid) -> Option<Self> {
+        let (interface, gp) = if !cpuid.has_amd_core() {
+            (Interface::AmdLegacy, AMD_LEGACY_GP)
+        } else if !cpuid.has_amd_v2() {
+            (Interface::AmdCore, AMD_CORE_GP)
+        } else {
+            let told = cpuid.leaf_8000_0022.ebx & 0xf;
+            (Interface::AmdV2, told as u8)
+        };
+        let width = match CounterWidth::new(AMD_WIDTH) {
+            Some(width) if gp != 0 => width,
+            _ => return None,
+        };
+        Some(Self {
+            interface,
+            version: 0,
+            counters: CounterMask::first_gp(gp),
+            unused_gp: 0,
+            width,
+            full_width_write: true,
+            perf_metrics: false,
+            absent_events: AbsentEvents(0),
+            any_thread: false,
+            tsx: false,
+            rtm: false,
+            tsx_uses_counter_3: false,
         })
     }
 

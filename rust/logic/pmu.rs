@@ -7,8 +7,8 @@ use core::fmt;
 use crate::logic::{
     capabilities::{Capabilities, Cpuid},
     model::{
-        first_match, models, EventConstraint, HardwareId, Model, Need, Quirk, Vendor, GENERIC,
-        GENERIC_V5, WITHOUT_A_TABLE,
+        first_match, models, EventConstraint, HardwareId, Model, Need, Quirk, Vendor, AMD_ZEN_4,
+        GENERIC, GENERIC_V5, WITHOUT_A_TABLE,
     },
     open::cache_event::{CacheId, NoCacheEvent},
     regs::{counter::CounterMask, event_select::EventSelect, period::PeriodLimits},
@@ -67,15 +67,20 @@ impl Pmu {
     /// );
     /// ```
     pub fn probe(cpuid: &Cpuid, perf_capabilities: Option<u64>) -> Result<Self, Unsupported> {
-        let vendor = Vendor::from_cpuid(&cpuid.vendor());
         // The vendor decides by which interface its PMUs are driven, known model or not.
-        let Some(vendor @ Vendor::Intel) = vendor else {
+        let Some(vendor) = Vendor::from_cpuid(&cpuid.vendor()) else {
             return Err(Unsupported::Vendor(VendorName(cpuid.vendor())));
         };
-        if cpuid.is_hybrid() {
+        let is_intel = vendor == Vendor::Intel;
+        if is_intel && cpuid.is_hybrid() {
             return Err(Unsupported::Hybrid);
         }
-        let Some(capabilities) = Capabilities::decode(cpuid, perf_capabilities) else {
+        let capabilities = if is_intel {
+            Capabilities::decode(cpuid, perf_capabilities)
+        } else {
+            Capabilities::decode_amd(cpuid)
+        };
+        let Some(capabilities) = capabilities else {
             return Err(if cpuid.is_virtual() {
                 Unsupported::NoVirtualPmu
             } else {
@@ -95,7 +100,7 @@ impl Pmu {
             });
         }
         // Without version 2 there is no GLOBAL_CTRL to stop all counters with.
-        if capabilities.version < 2 {
+        if is_intel && capabilities.version < 2 {
             return Err(Unsupported::Version(capabilities.version));
         }
         Ok(Self {
@@ -279,11 +284,13 @@ impl Pmu {
 }
 
 /// Returns the model of a processor. An Intel processor that neither this driver nor mainline has a
-/// table for gets the architectural one.
+/// table for gets the architectural one. An AMD processor of a later family than those with a table gets
+/// the newest, as with mainline (`amd_pmu_event_map()`, `arch/x86/events/amd/core.c:299`).
 fn find_model(vendor: Vendor, cpuid: &Cpuid, version: u8) -> Option<&'static Model> {
     let (family, number) = (cpuid.family(), cpuid.model());
     match models().find(|model| model.is_for(vendor, family, number)) {
         Some(model) => Some(model),
+        None if vendor != Vendor::Intel => (family > 0x1a).then_some(&AMD_ZEN_4),
         None if WITHOUT_A_TABLE.contains(&(family, number)) => None,
         None if version < 5 => Some(&GENERIC),
         None => Some(&GENERIC_V5),
@@ -307,7 +314,7 @@ impl fmt::Display for VendorName {
 /// Reason why a PMU is not supported. The text says what to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unsupported {
-    /// Not an Intel CPU: its PMU has an interface that the driver does not know.
+    /// Neither Intel's CPU nor AMD's: its PMU has an interface that the driver does not know.
     Vendor(VendorName),
     /// Cores of different kinds, each with a PMU of its own.
     Hybrid,
@@ -338,8 +345,8 @@ impl fmt::Display for Unsupported {
         match self {
             Self::Vendor(vendor) => write!(
                 f,
-                "CPU vendor {vendor} is not supported, only GenuineIntel is; \
-                 keep the built-in driver"
+                "CPU vendor {vendor} is not supported, only GenuineIntel, AuthenticAMD and \
+                 HygonGenuine are; keep the built-in driver"
             ),
             Self::Hybrid => f.write_str(
                 "hybrid CPUs (different kinds of cores) are not supported; \

@@ -40,6 +40,10 @@ pub fn cpuid(leaf: u32, subleaf: u32) -> Regs {
 pub struct Feature(u32);
 
 impl Feature {
+    /// AMD's core performance counter extensions.
+    pub const AMD_PERFCTR_CORE: Self = Self(bindings::X86_FEATURE_PERFCTR_CORE);
+    /// AMD's performance monitoring, version 2.
+    pub const AMD_PERFMON_V2: Self = Self(bindings::X86_FEATURE_PERFMON_V2);
     /// There is a local APIC, and the kernel uses it.
     pub const APIC: Self = Self(bindings::X86_FEATURE_APIC);
     /// Architectural performance monitoring, `CPUID` leaf 0xA.

@@ -227,6 +227,7 @@ fn cpuid(list: List, traits: Traits, smt: Smt, defect: bool) -> Cpuid {
             ecx: (1 << traits.fixed) - 1,
             edx: (48 << 5) | traits.fixed,
         },
+        ..Cpuid::default()
     }
 }
 

@@ -23,7 +23,7 @@ use crate::logic::{
 
 pub use amd::family_15h::AMD_15H;
 pub use amd::k8::AMD_K8;
-pub use amd::zen::{AMD_ZEN, AMD_ZEN_2, AMD_ZEN_4, MERGE};
+pub use amd::zen::{AMD_ZEN, AMD_ZEN_2, AMD_ZEN_4, MERGE, MERGE_VALUE};
 pub use cpu::{Cpus, Vendor};
 pub use event_constraint::{checked, first_match, EventConstraint, UnitMask};
 pub use hardware_event::{HardwareEvents, HardwareId};
@@ -194,8 +194,6 @@ pub enum Acknowledge {
 /// Something that a model needs and the driver does not do yet. The text continues "it needs".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// A hardware interface: the driver knows the registers of Intel's PMUs alone.
-    Interface,
     /// A trial: the driver has run on no such CPU, real or emulated.
     Trial,
 }
@@ -203,7 +201,6 @@ pub enum Need {
 impl fmt::Display for Need {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Interface => "a hardware interface for PMUs that are not Intel's",
             Self::Trial => "a trial, for it has run on no such CPU",
         })
     }

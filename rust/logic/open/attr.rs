@@ -5,11 +5,11 @@
 //! The checks, their order and their errnos are mainline's. Requests for PEBS, LBR and BTS, which this
 //! driver does not use, are refused as mainline refuses them on hardware without these features. Mainline:
 //! `x86_pmu_event_init()` to `hsw_hw_config()`, in `arch/x86/events/core.c:2535`, `680`, `595` and
-//! `arch/x86/events/intel/core.c:4945`, `5458`.
+//! `arch/x86/events/intel/core.c:4945`, `5458`. [`amd`](super::amd) has the checks of AMD's PMUs.
 //!
 //! Context: process, in `perf_event_open()`, and for each inherited event with its parent's attr.
 
-use super::refusal::Refusal;
+use super::{amd, refusal::Refusal};
 use crate::logic::{
     model::{HardwareId, Quirk},
     pmu::Pmu,
@@ -106,6 +106,13 @@ impl Attributes {
     }
 }
 
+impl Attributes {
+    /// Returns whether the event is of a type of this PMU, and to be sampled precisely.
+    pub fn is_precise(&self) -> bool {
+        self.event_type != EventType::Other && self.precise_ip > 0
+    }
+}
+
 /// An event that has passed the checks that concern it alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
@@ -120,7 +127,7 @@ pub struct Event {
 }
 
 /// Registers from XMM0 on (`PERF_REG_EXTENDED_MASK`, `arch/x86/include/uapi/asm/perf_regs.h:56`).
-const EXTENDED_REGISTERS: u64 = !((1 << 32) - 1);
+pub(super) const EXTENDED_REGISTERS: u64 = !((1 << 32) - 1);
 /// `PERF_SAMPLE_READ`.
 const SAMPLE_READ: u64 = 1 << 4;
 /// `PERF_SAMPLE_DATA_SRC`.
@@ -184,6 +191,9 @@ pub fn configure(
     let sampling = attr.sample_period != 0;
     if attr.event_type == EventType::Other {
         return Err(Refusal::OtherType);
+    }
+    if pmu.capabilities.interface.is_amd() {
+        return amd::configure(pmu, attr);
     }
     // Without PEBS, no precision.
     if attr.precise_ip > 0 {
@@ -264,15 +274,10 @@ pub fn configure(
     }
     select = tsx_filters(pmu, attr, select)?;
 
-    let period = match (sampling, attr.freq) {
-        (false, _) => limits.max_period,
-        (true, false) => attr.sample_period,
-        (true, true) => first_period(attr, limits, select),
-    };
     Ok(Event {
         select,
         requirement,
-        period,
+        period: period(attr, limits, select),
         counts_in: CountsIn {
             host: !attr.exclude_host,
             guest: !attr.exclude_guest,
@@ -317,6 +322,15 @@ fn load_latency(pmu: &Pmu, attr: &Attributes) -> Result<(), Refusal> {
         Err(Refusal::LoadLatencyAlone)
     } else {
         Ok(())
+    }
+}
+
+/// Returns the period of an event: for a counting one, the longest.
+pub(super) fn period(attr: &Attributes, limits: PeriodLimits, select: EventSelect) -> u64 {
+    match (attr.sample_period != 0, attr.freq) {
+        (false, _) => limits.max_period,
+        (true, false) => attr.sample_period,
+        (true, true) => first_period(attr, limits, select),
     }
 }
 

@@ -2,6 +2,7 @@
 
 //! Checks of new events: from a `perf_event_attr` to a configured event or a refusal.
 
+mod amd;
 pub mod attr;
 pub mod cache_event;
 pub mod group;

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::logic::{
-    capabilities::Leaf,
-    model::{AMD_MODELS, GOLDEN_COVE, NEHALEM, WESTMERE},
+    capabilities::{Interface, Leaf},
+    model::{AMD_15H, AMD_K8, AMD_ZEN, AMD_ZEN_2, GOLDEN_COVE, NEHALEM, WESTMERE},
     regs::counter::CounterMask,
 };
 
@@ -26,6 +26,17 @@ fn cpuid(leaf_1_eax: u32, leaf_a_eax: u32) -> Cpuid {
         },
         ..Cpuid::default()
     }
+}
+
+fn vendor(name: &[u8; 12], cpuid: Cpuid) -> Cpuid {
+    let word = |at: usize| u32::from_le_bytes(name[at..at + 4].try_into().unwrap());
+    let leaf_0 = Leaf {
+        ebx: word(0),
+        edx: word(4),
+        ecx: word(8),
+        ..cpuid.leaf_0
+    };
+    Cpuid { leaf_0, ..cpuid }
 }
 
 fn haswell() -> Cpuid {
@@ -133,22 +144,20 @@ fn unknown_cores_have_what_is_architectural() {
 
 #[test]
 fn unsupported_machines() {
-    let amd = Cpuid {
-        leaf_0: Leaf {
-            eax: 0xd,
-            ebx: u32::from_le_bytes(*b"Auth"),
-            edx: u32::from_le_bytes(*b"enti"),
-            ecx: u32::from_le_bytes(*b"cAMD"),
-        },
-        ..haswell()
-    };
+    let via = vendor(b"CentaurHauls", haswell());
+    // Haswell's family.
+    let old_amd = vendor(b"AuthenticAMD", haswell());
     let mut hybrid = haswell();
     hybrid.leaf_7.edx = 1 << 15;
     let no_pmu = cpuid(0x306c3, 0);
     let mut no_virtual_pmu = no_pmu;
     no_virtual_pmu.leaf_1.ecx = 1 << 31;
     for (cpuid, text) in [
-        (amd, "CPU vendor AuthenticAMD is not supported"),
+        (
+            via,
+            "CPU vendor CentaurHauls is not supported, only GenuineIntel, AuthenticAMD and",
+        ),
+        (old_amd, "family 6 model 0x3c is not"),
         (hybrid, "hybrid CPUs"),
         (no_pmu, "describes no PMU in CPUID leaf 0xA; look"),
         (no_virtual_pmu, "this virtual machine has no PMU; start"),
@@ -164,36 +173,55 @@ fn unsupported_machines() {
     }
 }
 
-/// With a table or without, and whatever else the processor resembles.
+/// A leaf 0xA or a hybrid's bit is no concern of an AMD processor's.
 #[test]
-fn processors_without_an_interface_are_refused() {
-    let known = models().filter(|model| model.needs.contains(&Need::Interface));
-    assert_eq!(known.count(), AMD_MODELS.len());
-    // A Zen 2, a K10, a family to come, and Haswell's numbers; EPYC has no leaf 0xA.
-    for eax in [0x0083_0f10, 0x0010_0f42, 0x00f0_0f10, 0x306c3] {
-        for (vendor, name) in [
-            ([*b"Auth", *b"enti", *b"cAMD"], "AuthenticAMD"),
-            ([*b"Hygo", *b"nGen", *b"uine"], "HygonGenuine"),
-        ] {
-            for leaf_a_eax in [0, 0x0730_0403] {
-                let mut cpuid = cpuid(eax, leaf_a_eax);
-                let [ebx, edx, ecx] = vendor.map(u32::from_le_bytes);
-                cpuid.leaf_0 = Leaf {
-                    eax: 0x10,
-                    ebx,
-                    ecx,
-                    edx,
-                };
-                assert_eq!(
-                    Pmu::probe(&cpuid, None).unwrap_err().to_string(),
-                    format!(
-                        "CPU vendor {name} is not supported, only GenuineIntel is; keep the \
-                         built-in driver"
-                    )
-                );
+fn amd_processors() {
+    use Interface::{AmdCore, AmdLegacy, AmdV2};
+
+    const AMD: &[u8; 12] = b"AuthenticAMD";
+    const HYGON: &[u8; 12] = b"HygonGenuine";
+    // Vendor, leaf 1 EAX, PerfCtrExtCore, leaf 0x8000_0022 EAX and EBX; model, interface, counters.
+    for (name, eax, core, v2, model, interface, counters) in [
+        (AMD, 0x0083_0f10, true, (0, 0), &AMD_ZEN_2, AmdCore, 6),
+        (AMD, 0x00a1_0f11, true, (1, 6), &AMD_ZEN_4, AmdV2, 6),
+        (AMD, 0x00a1_0f11, true, (1, 15), &AMD_ZEN_4, AmdV2, 15),
+        // Without the counters, PerfMonV2 is nothing.
+        (AMD, 0x00a1_0f11, false, (1, 6), &AMD_ZEN_4, AmdLegacy, 4),
+        (AMD, 0x00b0_0f20, true, (1, 6), &AMD_ZEN_4, AmdV2, 6),
+        // A family to come.
+        (AMD, 0x00f0_0f10, true, (1, 8), &AMD_ZEN_4, AmdV2, 8),
+        (HYGON, 0x0090_0f01, true, (0, 0), &AMD_ZEN, AmdCore, 6),
+        (AMD, 0x0010_0f42, false, (0, 0), &AMD_K8, AmdLegacy, 4),
+        (AMD, 0x0060_0f12, true, (0, 0), &AMD_15H, AmdCore, 6),
+    ] {
+        let mut cpuid = vendor(name, cpuid(eax, 0));
+        cpuid.leaf_7.edx = 1 << 15;
+        cpuid.leaf_8000_0001.ecx = u32::from(core) << 23;
+        (cpuid.leaf_8000_0022.eax, cpuid.leaf_8000_0022.ebx) = v2;
+        let found = match Pmu::probe(&cpuid, None) {
+            Ok(pmu) => pmu,
+            Err(unsupported) => {
+                assert!(!model.is_supported(), "{eax:#x}: {unsupported}");
+                let needs = "is not supported yet: it needs";
+                assert!(unsupported.to_string().contains(needs), "{unsupported}");
+                continue;
             }
-        }
+        };
+        assert_eq!(found.model.name, model.name, "{eax:#x}");
+        let Capabilities {
+            interface: found_interface,
+            counters: found_counters,
+            width,
+            ..
+        } = found.capabilities;
+        assert_eq!(found_interface, interface, "{eax:#x}");
+        assert_eq!(found_counters, CounterMask::first_gp(counters), "{eax:#x}");
+        assert_eq!(width.bits(), 48);
     }
+    // PerfMonV2 without a counter.
+    let mut none = vendor(AMD, cpuid(0x00a1_0f11, 0));
+    none.set_amd(true, true);
+    assert_eq!(Pmu::probe(&none, None).unwrap_err(), Unsupported::NoPmu);
 }
 
 #[test]

@@ -295,6 +295,21 @@ impl CounterMask {
         }
     }
 
+    /// Returns the counter with the highest index.
+    pub const fn highest(self) -> Option<CounterId> {
+        if self.0 == 0 {
+            None
+        } else {
+            // INVARIANT: As in `lowest()`.
+            Some(CounterId(self.0.ilog2() as u8))
+        }
+    }
+
+    /// Returns the counters behind those of the set, where there is one: the second ones of pairs.
+    pub const fn behind(self) -> Self {
+        Self::from_bits(self.0 << 1)
+    }
+
     /// Adds `counter` to the set.
     pub fn insert(&mut self, counter: CounterId) {
         self.0 |= counter.mask().0;
@@ -453,6 +468,9 @@ mod tests {
         assert_eq!(mask.iter().collect::<CounterMask>(), mask);
         assert_eq!(mask.gp().bits(), 0xa);
         assert_eq!(mask.fixed().bits(), 0x7_0000_0000);
+        assert_eq!(mask.highest(), CounterId::fixed(2));
+        assert_eq!(CounterMask::EMPTY.highest(), None);
+        assert_eq!(CounterMask::from_bits(0x15).behind().bits(), 0x2a);
     }
 
     #[test]

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! IA32_PERFEVTSELx and an event's four bits in IA32_FIXED_CTR_CTRL.
+//! IA32_PERFEVTSELx, AMD's PERF_CTLx, and an event's four bits in IA32_FIXED_CTR_CTRL.
 //!
-//! Layout: SDM vol. 3B, "Architectural Performance Monitoring"; names of the bits as in
-//! `arch/x86/include/asm/perf_event.h:20-56`.
+//! Layout: SDM vol. 3B, "Architectural Performance Monitoring"; APM vol. 2, section 13.2.1; names of the
+//! bits as in `arch/x86/include/asm/perf_event.h:20-70`.
 
 /// Value of an event select register, without the enable bit.
 ///
@@ -53,11 +53,18 @@ impl EventSelect {
 
     /// AMD: event code, bits 0-7 and 32-35 (`AMD64_EVENTSEL_EVENT`).
     pub const AMD_EVENT: u64 = 0xf_0000_00ff;
+    /// AMD: count in virtual machines only. With [`HOST_ONLY`](Self::HOST_ONLY), count in both, as without
+    /// either. With one of the two, nothing counts while SVM is off (EFER.SVME).
+    pub const GUEST_ONLY: u64 = 1 << 40;
+    /// AMD: count outside of virtual machines only.
+    pub const HOST_ONLY: u64 = 1 << 41;
 
     /// Event code and unit mask: what the manual's event lists name (`INTEL_ARCH_EVENT_MASK`).
     pub const CODE: u64 = Self::EVENT | Self::UMASK;
     /// What a PERF_TYPE_RAW attr.config may choose freely (`X86_RAW_EVENT_MASK`).
     pub const RAW: u64 = Self::CODE | Self::EDGE | Self::INV | Self::CMASK;
+    /// The same on AMD's PMUs (`AMD64_RAW_EVENT_MASK`).
+    pub const AMD_RAW: u64 = Self::RAW | Self::AMD_EVENT;
 
     /// Selects an event by its code and unit mask.
     pub const fn event(code: u8, umask: u8) -> Self {
@@ -68,6 +75,12 @@ impl EventSelect {
     pub const fn amd_event(code: u16, umask: u8) -> Self {
         let code = code as u64;
         Self(((code & 0xf00) << 24) | ((umask as u64) << 8) | (code & 0xff))
+    }
+
+    /// Returns the event code of an event of AMD's, without unit mask.
+    pub const fn amd_code(self) -> u16 {
+        // CAST: the code's low byte, and four bits above it.
+        ((self.0 >> 24) & 0xf00) as u16 | (self.0 & Self::EVENT) as u16
     }
 
     /// Takes any value, as of `attr.config`.
@@ -144,6 +157,7 @@ mod tests {
     fn raw_mask_is_mainlines() {
         // event, umask, edge, inv, cmask; neither usr, os, pc, int, any nor enable.
         assert_eq!(EventSelect::RAW, 0xff84_ffff);
+        assert_eq!(EventSelect::AMD_RAW, 0xf_ff84_ffff);
     }
 
     #[test]
@@ -176,6 +190,8 @@ mod tests {
         let select = EventSelect::amd_event(0x1c0, 0x07);
         assert_eq!(select.bits(), 0x1_0000_07c0);
         assert_eq!(select.bits() & EventSelect::AMD_EVENT, 0x1_0000_00c0);
+        assert_eq!(select.amd_code(), 0x1c0);
+        assert_eq!(EventSelect::from_bits(u64::MAX).amd_code(), 0xfff);
     }
 
     #[test]

@@ -123,7 +123,10 @@ pub struct Shadow {
     enabled: CounterMask,
     /// The active counters that count in virtual machines.
     in_guest: CounterMask,
-    /// Set if the hardware was [cleared](Shadow::clear) since the PMU was suspended.
+    /// The second counters of pairs. They have no event of their own.
+    seconds: CounterMask,
+    /// Set if the event selects of inactive counters have to be cleared when counting resumes: the hardware
+    /// was [cleared](Shadow::clear), or a pair has left.
     cleared: bool,
 }
 
@@ -141,6 +144,7 @@ impl Shadow {
             active: CounterMask::EMPTY,
             enabled: CounterMask::EMPTY,
             in_guest: CounterMask::EMPTY,
+            seconds: CounterMask::EMPTY,
             cleared: false,
         }
     }
@@ -153,6 +157,7 @@ impl Shadow {
         self.active = CounterMask::EMPTY;
         self.enabled = CounterMask::EMPTY;
         self.in_guest = CounterMask::EMPTY;
+        self.seconds = CounterMask::EMPTY;
         self.forget_extra_registers();
         self.control.reset(&mut write);
         for counter in self.present {
@@ -197,12 +202,12 @@ impl Shadow {
         self.control.run(self.enabled)
     }
 
-    /// Clears what is left of the clearing events.
+    /// Clears what is left of the clearing events and of pairs.
     #[cold]
     #[inline(never)]
     fn clear_rest(&mut self, write: &mut impl FnMut(RegisterWrite)) {
         self.cleared = false;
-        for counter in self.present.gp().without(self.active) {
+        for counter in self.present.gp().without(self.active | self.seconds) {
             self.set_select(counter, 0, write);
         }
     }
@@ -279,6 +284,40 @@ impl Shadow {
         }
         if counts_in.guest {
             self.in_guest.insert(counter);
+        }
+    }
+
+    /// Programs `counter` as the second one of a pair, for the event that starts on the one before it:
+    /// `select` makes it continue that counter, and `value` is its start value.
+    ///
+    /// The PMU is suspended. The first counter is [started](Self::start) next.
+    #[cold]
+    pub fn start_second(
+        &mut self,
+        counter: CounterId,
+        select: EventSelect,
+        value: u64,
+        mut write: impl FnMut(RegisterWrite),
+    ) {
+        self.set_value(counter, value, &mut write);
+        self.set_select(counter, select.enabled(), &mut write);
+        self.counters[counter].value = None;
+        self.seconds.insert(counter);
+        self.enabled.insert(counter);
+        self.in_guest.insert(counter);
+    }
+
+    /// Stops the second counter of the pair whose first one is `first`, if there is one. As
+    /// [`stop`](Self::stop).
+    ///
+    /// Its event select is cleared when counting resumes, since it would continue whatever the first counter
+    /// has next.
+    #[cold]
+    pub fn stop_second_of(&mut self, first: CounterId) {
+        for second in first.mask().behind() & self.seconds {
+            self.stop(second, None);
+            self.seconds.remove(second);
+            self.cleared = true;
         }
     }
 

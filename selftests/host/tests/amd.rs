@@ -5,7 +5,7 @@
 mod kernel;
 
 use kernel::Source;
-use rpmu_logic::logic::capabilities::{Capabilities, Cpuid, Leaf};
+use rpmu_logic::logic::capabilities::{Capabilities, Cpuid};
 use rpmu_logic::logic::model::{
     first_match, EventConstraint, HardwareId, Model, AMD_15H, AMD_K8, AMD_MODELS, AMD_ZEN,
     AMD_ZEN_2, AMD_ZEN_4, MERGE,
@@ -17,18 +17,7 @@ use rpmu_logic::logic::regs::event_select::EventSelect;
 
 /// Returns a machine of the model with `counters` counters.
 fn pmu(model: &'static Model, counters: u8) -> Pmu {
-    let cpuid = Cpuid {
-        leaf_0: Leaf {
-            eax: 0xd,
-            ..Leaf::default()
-        },
-        leaf_a: Leaf {
-            eax: 0x0730_0401,
-            ..Leaf::default()
-        },
-        ..Cpuid::default()
-    };
-    let mut capabilities = Capabilities::decode(&cpuid, None).unwrap();
+    let mut capabilities = Capabilities::decode_amd(&Cpuid::default()).unwrap();
     capabilities.counters = CounterMask::first_gp(counters);
     Pmu {
         model,

@@ -78,6 +78,7 @@ fn machine() -> impl Strategy<Value = (Cpuid, Option<u64>)> {
                 },
                 leaf_7,
                 leaf_a,
+                ..Cpuid::default()
             };
             (cpuid, perf_capabilities)
         },

@@ -21,7 +21,7 @@ use crate::logic::{
 const COMMON: Model = Model {
     pmu_name: "AMD",
     name: "",
-    needs: &[Need::Interface],
+    needs: &[Need::Trial],
     quirks: &[],
     cpus: &[],
     event_constraints: &[],

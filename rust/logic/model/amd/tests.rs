@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
 use crate::logic::{
-    capabilities::{Capabilities, Cpuid, Leaf},
+    capabilities::{Capabilities, Cpuid},
     model::{
         first_match, models, EventConstraint, Model, Vendor, AMD_15H, AMD_K8, AMD_ZEN, AMD_ZEN_2,
         AMD_ZEN_4,
@@ -13,18 +13,7 @@ use crate::logic::{
 
 /// The counters of an event on a machine with so many of them.
 fn constraint(model: &'static Model, counters: u8, event: EventSelect) -> Constraint {
-    let cpuid = Cpuid {
-        leaf_0: Leaf {
-            eax: 0xd,
-            ..Leaf::default()
-        },
-        leaf_a: Leaf {
-            eax: 0x0730_0401,
-            ..Leaf::default()
-        },
-        ..Cpuid::default()
-    };
-    let mut capabilities = Capabilities::decode(&cpuid, None).unwrap();
+    let mut capabilities = Capabilities::decode_amd(&Cpuid::default()).unwrap();
     capabilities.counters = CounterMask::first_gp(counters);
     let pmu = Pmu {
         model,

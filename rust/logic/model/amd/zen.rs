@@ -31,6 +31,10 @@ const EVENT_CONSTRAINTS: &[EventConstraint] = checked(COUNTERS, &[
 /// What the second counter of a pair is programmed with (`AMD_MERGE_EVENT`).
 pub const MERGE: EventSelect = EventSelect::amd_event(0xfff, 0);
 
+/// The start value of that counter, which holds the bits of the first one's value from 48 on: all set, as the
+/// first counter starts below 0.
+pub const MERGE_VALUE: u64 = 0xffff;
+
 /// The generic hardware events of Zen.
 const HARDWARE_EVENTS: HardwareEvents = HardwareEvents([
     Some(EventSelect::event(0x76, 0x00)), // LsNotHaltedCyc

@@ -27,6 +27,7 @@ fn pmu(leaf_1_eax: u32, version: u32, leaf_7_ebx: u32) -> Pmu {
             edx: 0x603,
             ..Leaf::default()
         },
+        ..Cpuid::default()
     };
     Pmu::probe(&cpuid, Some(0x2000)).unwrap()
 }

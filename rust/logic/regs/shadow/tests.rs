@@ -410,3 +410,65 @@ fn suspending_twice_is_one_write() {
     recorder.suspend();
     assert_eq!(recorder.take(), [(GlobalControl, 0)]);
 }
+
+/// Six counters of AMD's.
+fn six_counters() -> Capabilities {
+    let mut capabilities = Capabilities::decode_amd(&Cpuid::default()).unwrap();
+    capabilities.counters = CounterMask::first_gp(6);
+    capabilities
+}
+
+#[test]
+fn the_second_counter_of_a_pair_comes_and_goes_with_the_first() {
+    const MERGE: EventSelect = EventSelect::amd_event(0xfff, 0);
+    const VALUE: u64 = 0xffff;
+    let mut shadow = Shadow::new(&six_counters());
+    let mut writes = Vec::new();
+    shadow.reset(|write| writes.push(write));
+
+    let gp = |n| CounterId::gp(n).unwrap();
+    let flops = EventSelect::amd_event(0x003, 0xff).counting_user(true);
+    // In counters 2 and 3, twice; then counter 2 alone is used, with another pair beside it.
+    for round in 0..2 {
+        writes.clear();
+        shadow.start_second(gp(3), MERGE, VALUE, |write| writes.push(write));
+        let start = 0xffff_ffff_fff0;
+        shadow.start(gp(2), flops, None, CountsIn::EVERYWHERE, start, |write| {
+            writes.push(write);
+        });
+        let value = |counter, value| RegisterWrite {
+            register: Register::Counter(counter),
+            value,
+        };
+        assert!(writes.contains(&value(gp(3), VALUE)), "{round}");
+        let merge = RegisterWrite {
+            register: Register::EventSelect(gp(3)),
+            value: MERGE.enabled(),
+        };
+        assert!(writes.contains(&merge), "{round}");
+        assert_eq!(shadow.resume(|_| {}), Some(CounterMask::from_bits(0xc)));
+        assert_eq!(shadow.active(), gp(2).mask());
+
+        assert!(shadow.suspend());
+        shadow.stop(gp(2), Some(start));
+        shadow.stop_second_of(gp(2));
+        shadow.start_second(gp(1), MERGE, VALUE, |_| {});
+        shadow.start(gp(0), flops, None, CountsIn::EVERYWHERE, start, |_| {});
+        writes.clear();
+        let running = shadow.resume(|write| writes.push(write));
+        assert_eq!(running, Some(CounterMask::from_bits(0x3)));
+        // The pair that counts keeps its second counter.
+        let cleared = RegisterWrite {
+            register: Register::EventSelect(gp(3)),
+            value: 0,
+        };
+        assert!(writes.contains(&cleared), "{round}");
+        assert!(!writes
+            .iter()
+            .any(|write| write.register == Register::EventSelect(gp(1))));
+
+        assert!(shadow.suspend());
+        shadow.stop(gp(0), None);
+        shadow.stop_second_of(gp(0));
+    }
+}

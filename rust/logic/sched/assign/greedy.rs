@@ -3,7 +3,7 @@
 //! Step 2 of the [assignment](super): greedy by ascending weight, with back-tracking.
 
 use super::{
-    before, behind,
+    before,
     events::{EventIndex, Order, PerEvent},
     Problem,
 };
@@ -100,7 +100,7 @@ impl Problem {
                     }
                 }
                 if self.pair.contains(event) {
-                    state.used = state.used | behind(counter.mask());
+                    state.used = state.used | counter.mask().behind();
                 }
                 state.tried = CounterMask::EMPTY;
             }

@@ -3,7 +3,6 @@
 //! Step 3 of the [assignment](super): an exact matching.
 
 use super::{
-    behind,
     events::{EventIndex, EventSet, PerEvent},
     Problem, Shortage, PAIR_FIRST,
 };
@@ -47,7 +46,7 @@ impl Problem {
                 continue;
             }
             let mut matching = Matching::new(self);
-            let rest = CounterMask::ALL.without(firsts | behind(firsts));
+            let rest = CounterMask::ALL.without(firsts | firsts.behind());
             if matching.add_all(self.pair, firsts, step).is_ok()
                 && matching.add_all(singles, rest, step).is_ok()
             {

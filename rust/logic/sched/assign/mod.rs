@@ -211,7 +211,7 @@ impl Problem {
     /// Returns the counters that `event` takes if it gets `counter`.
     fn takes(&self, event: EventIndex, counter: CounterId) -> CounterMask {
         if self.pair.contains(event) {
-            counter.mask() | behind(counter.mask())
+            counter.mask() | counter.mask().behind()
         } else {
             counter.mask()
         }
@@ -263,11 +263,6 @@ impl Problem {
             Policy::Rpmu => Ok(assignment),
         }
     }
-}
-
-/// Returns the counters next to those in `counters`, upwards.
-const fn behind(counters: CounterMask) -> CounterMask {
-    CounterMask::from_bits(counters.bits() << 1)
 }
 
 /// Returns the counters next to those in `counters`, downwards.

@@ -187,6 +187,23 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
         self.taken
     }
 
+    /// Returns the planned counters with the second ones of pairs.
+    #[inline]
+    pub fn occupied(&self) -> CounterMask {
+        if self.pairs == 0 {
+            self.taken
+        } else {
+            self.taken | self.seconds()
+        }
+    }
+
+    #[cold]
+    fn seconds(&self) -> CounterMask {
+        let pairs = self.entries().filter(|entry| entry.constraint.pair);
+        let firsts: CounterMask = pairs.filter_map(|entry| entry.planned).collect();
+        firsts.behind()
+    }
+
     /// Returns whether no event is corrupting or needs an extra register.
     pub fn is_plain(&self) -> bool {
         self.corrupting == 0 && self.demanding == 0

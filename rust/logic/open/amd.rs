@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The checks of attributes for AMD's PMUs.
+//!
+//! There are fewer than for Intel's: no extra registers, no topdown events, no counting for all threads of a
+//! core, no limit on periods. Precise events are IBS's, to which the driver passes them before these checks.
+//! Branch stacks are refused as on a CPU without BRS and LbrExtV2. Mainline: `amd_pmu_hw_config()` and
+//! `amd_core_hw_config()`, `arch/x86/events/amd/core.c:369-431`; `x86_pmu_hw_config()`,
+//! `arch/x86/events/core.c:595`.
+//!
+//! Context: as for [`attr`](super::attr).
+
+use super::{
+    attr::{period, Attributes, Event, EventType, EXTENDED_REGISTERS},
+    refusal::Refusal,
+};
+use crate::logic::{
+    model::HardwareId,
+    pmu::Pmu,
+    regs::{event_select::EventSelect, global::CountsIn},
+};
+
+/// `PERF_SAMPLE_BRANCH_STACK`.
+const SAMPLE_BRANCH_STACK: u64 = 1 << 11;
+
+/// Translates `attr`, which is not of another PMU's type, to an event of `pmu`.
+///
+/// # Errors
+///
+/// The first check that fails, in mainline's order.
+pub(super) fn configure(pmu: &Pmu, attr: &Attributes) -> Result<Event, Refusal> {
+    if attr.sample_type & SAMPLE_BRANCH_STACK != 0 {
+        return Err(Refusal::BranchStack);
+    }
+    if attr.precise_ip > 0 {
+        return Err(Refusal::Precise);
+    }
+    if (attr.sample_regs_user | attr.sample_regs_intr) & EXTENDED_REGISTERS != 0 {
+        return Err(Refusal::ExtendedRegisters);
+    }
+
+    let event = match attr.event_type {
+        EventType::Hardware => {
+            let id = HardwareId::from_config(attr.config).ok_or(Refusal::NoSuchHardwareId)?;
+            pmu.hardware_event(id).ok_or(Refusal::HardwareEventAbsent)?
+        }
+        EventType::HwCache => pmu.cache_event(attr.config)?.0,
+        EventType::Raw => EventSelect::from_bits(attr.config & EventSelect::AMD_RAW),
+        EventType::Other => return Err(Refusal::OtherType),
+    };
+    let select = event
+        .with(EventSelect::INT, true)
+        .counting_user(!attr.exclude_user)
+        .counting_kernel(!attr.exclude_kernel);
+    // The hardware would count in both places if both bits were set.
+    let select = match (attr.exclude_host, attr.exclude_guest) {
+        (true, true) => select.counting_user(false).counting_kernel(false),
+        (true, false) => select.with(EventSelect::GUEST_ONLY, true),
+        (false, true) => select.with(EventSelect::HOST_ONLY, true),
+        (false, false) => select,
+    };
+    Ok(Event {
+        select,
+        requirement: None,
+        period: period(attr, pmu.period_limits(), select),
+        // The event select says so, and counters are switched together.
+        counts_in: CountsIn::EVERYWHERE,
+    })
+}
+
+#[cfg(test)]
+mod tests;
