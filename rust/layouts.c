@@ -206,6 +206,7 @@ static void __used layouts(void)
 	X86_PMU(handle_irq, u64);
 	X86_PMU(perfctr, u32);
 	X86_PMU(fixedctr, u32);
+	X86_PMU(addr_offset, u64);
 	X86_PMU(fixed_cntr_mask64, u64);
 	X86_PMU(cntval_bits, i32);
 	X86_PMU(attr_rdpmc, i32);
@@ -216,5 +217,6 @@ static void __used layouts(void)
 	CPU_HW_EVENTS(dirty, u64);
 	CPU_HW_EVENTS(intel_ctrl_guest_mask, u64);
 	CPU_HW_EVENTS(intel_ctrl_host_mask, u64);
+	CPU_HW_EVENTS(perf_ctr_virt_mask, u64);
 	EMIT(");");
 }

@@ -126,6 +126,19 @@ void rpmu_helper_intel_bts_enable_local(void)
 	static_call_cond(rpmu_intel_bts_enable_local)();
 }
 
+/* Precise events of AMD's, which are those of another PMU. */
+DEFINE_STATIC_CALL_RET0(rpmu_forward_event_to_ibs, int (struct perf_event *));
+
+void rpmu_helper_bind_forward_event_to_ibs(void *address)
+{
+	static_call_update(rpmu_forward_event_to_ibs, address);
+}
+
+int rpmu_helper_forward_event_to_ibs(struct perf_event *event)
+{
+	return static_call(rpmu_forward_event_to_ibs)(event);
+}
+
 /* A static call of the kernel's own, by the addresses of its key and trampoline. */
 void *rpmu_helper_static_call_target(const struct static_call_key *key)
 {

@@ -35,6 +35,8 @@ pub(crate) struct Driver {
     pub(super) user_read: UserRead,
     /// Intel PT and BTS, which share the PMI.
     pub(super) tracing: Tracing,
+    /// AMD's PMU for precise events.
+    pub(super) ibs: Option<perf::Ibs>,
     /// The setting of `freeze_on_smi`: stops counters in system management mode.
     pub(super) smi: Smi,
     /// Set if this driver can make another CPU schedule its events anew.
@@ -52,17 +54,23 @@ impl Driver {
     // is called.
     #[inline(never)]
     pub(super) fn new(
-        hardware: Hardware,
+        mut hardware: Hardware,
         ht_workaround: bool,
         builtin: Option<builtin::Layout>,
     ) -> Result<Self> {
         let user_read = UserRead::new(&hardware.pmu.capabilities, builtin)?;
+        if let Some(builtin) = user_read.builtin() {
+            hardware.ask(builtin);
+        }
         let builtin = user_read.initialised();
-        let cpus = new_cpus(&hardware, builtin)?;
+        let is_amd = hardware.amd().is_some();
+        // What others ask of it concerns Intel's GLOBAL_CTRL.
+        let cpus = new_cpus(&hardware, builtin.filter(|_| !is_amd))?;
         let shares_a_core = seat::is_needed(hardware.pmu.model, ht_workaround);
         let tsx_uses_counter = hardware.pmu.capabilities.tsx_uses_counter_3;
         Ok(Self {
-            smi: Smi::new(builtin)?,
+            smi: Smi::new(!is_amd, builtin)?,
+            ibs: if is_amd { facilities::find_ibs() } else { None },
             user_read,
             samples: facilities::bind_sampling(),
             tfa: Tfa::new(tsx_uses_counter),

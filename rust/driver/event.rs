@@ -6,7 +6,7 @@ use super::{hw::Hardware, unit::rdpmc::Page, Driver};
 use crate::{
     kern::ticks::Ticks,
     logic::{
-        model::HardwareId,
+        model::{HardwareId, MERGE_VALUE},
         open::attr,
         regs::{
             counter::{CounterId, CounterMask},
@@ -96,6 +96,9 @@ impl EventData {
 
     /// Returns whether a sample of each occurrence would be one of each branch, which takes BTS.
     pub(super) fn counts_branches(&self, hardware: &Hardware) -> bool {
+        if hardware.amd().is_some() {
+            return false;
+        }
         let branches = hardware.pmu.hardware_event(HardwareId::BranchInstructions);
         self.counts_in.host && branches.is_some_and(|event| event.code() == self.select.code())
     }
@@ -254,6 +257,13 @@ pub(super) fn restart(
     let (value, expired) = begin(event, hardware);
     let register = Register::Counter(counter);
     hardware.write(RegisterWrite { register, value }, irqs);
+    if event.data().demand.constraint.pair {
+        for second in counter.mask().behind() {
+            let register = Register::Counter(second);
+            let value = MERGE_VALUE;
+            hardware.write(RegisterWrite { register, value }, irqs);
+        }
+    }
     remember_written(event, value, hardware);
     hold(event, counter);
     event.update_userpage();

@@ -23,6 +23,10 @@ pub(super) fn event_init(
     let mut attr = attributes(&event.attr());
     attr.has_auxiliary =
         event.any_group_member(|member| member.data().select.code() == LOAD_LATENCY_AUXILIARY);
+    let forwards = |ibs: &perf::Ibs| attr.is_precise() && ibs.forward(event);
+    if driver.ibs.as_ref().is_some_and(forwards) {
+        return Err(Refusal::OtherType);
+    }
     decide(driver, event, &attr).map_err(|explanation| {
         // The perf core offers such an event to other PMUs: nothing is refused yet.
         if explanation.refusal != Refusal::OtherType {

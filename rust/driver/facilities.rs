@@ -56,3 +56,15 @@ pub(super) fn bind_resched() -> bool {
         })
         .is_ok()
 }
+
+/// Finds AMD's PMU for precise events. [`None`] if the machine does not have it.
+///
+/// Process context.
+pub(super) fn find_ibs() -> Option<perf::Ibs> {
+    perf::Ibs::find().unwrap_or_else(|error| {
+        pr_notice!(
+            "forward_event_to_ibs() is out of reach ({error:?}): for precise events, name the PMU ibs_op\n"
+        );
+        None
+    })
+}

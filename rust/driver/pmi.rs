@@ -5,6 +5,7 @@
 //! A period that is over becomes a sample. The perf core, which gets it, may stop the event and others of
 //! its group, and start them again, before it returns: see [`Shared::halt`].
 
+mod amd;
 pub(super) mod shared;
 
 pub(super) use shared::Shared;
@@ -31,6 +32,9 @@ pub(super) fn handle(pmu: &CorePmu, nmi: &NmiContext) -> u32 {
     let driver = pmu.ops();
     let hardware = &driver.hardware;
     let shared = &driver.cpus.this_cpu(irqs).shared;
+    if let Some(registers) = hardware.amd() {
+        return amd::handle(pmu, registers, shared, nmi);
+    }
     let tracing = &driver.tracing;
     let Some(cx) = pmu.on_cpu(irqs).filter(|_| !shared.is_unknown()) else {
         return tracing.handle_alone(hardware, nmi);

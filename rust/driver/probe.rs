@@ -44,7 +44,7 @@ pub(crate) fn probe(policy: &CStr, max_period: u64) -> Result<Hardware> {
     let pmu = Pmu::probe(&cpuid, perf_capabilities).inspect_err(|unsupported| {
         pr_err!("{}\n", format_args!("{unsupported}"));
     })?;
-    Hardware::new(pmu, known_policy, max_period, &local_interrupt_disable())
+    Hardware::new(pmu, known_policy, max_period)
 }
 
 /// Reserves the counters' registers; `predecessor` says whether the built-in driver has initialised.

@@ -16,7 +16,7 @@ use super::{
 use crate::{
     kern::percpu::CpuCellGuard,
     logic::{
-        model::Scope,
+        model::{Scope, MERGE, MERGE_VALUE},
         open::group::Group,
         regs::{
             counter::{CounterId, CounterMask},
@@ -94,6 +94,7 @@ impl Driver {
         for counter in halted & shadow.active() {
             shared.deactivate(counter);
             shadow.stop(counter, None);
+            shadow.stop_second_of(counter);
         }
         shared.set_halted(halted, false);
     }
@@ -115,6 +116,9 @@ impl Driver {
             self.clear(cx, shared, shadow);
         }
         let (value, _) = event::begin(event, &self.hardware);
+        if data.demand.constraint.pair {
+            self.start_second(cx, counter, shadow);
+        }
         shadow.start(counter, select, extra, data.counts_in, value, |write| {
             self.hardware.write(write, cx.irqs());
         });
@@ -216,7 +220,8 @@ impl Driver {
         } = &mut *own;
         let planned = schedule.taken();
         self.tfa.abort_if_needed(tfa, planned, shadow, cx.irqs());
-        self.user_read.mark_dirty(dirty, planned, shadow, cx.irqs());
+        self.user_read
+            .mark_dirty(dirty, schedule.occupied(), shadow, cx.irqs());
 
         // All events leave before one arrives, since they may swap counters.
         for (id, counter) in schedule.leaving() {
@@ -281,7 +286,21 @@ impl Driver {
     ) {
         shared.deactivate(counter);
         let value = update(event, &self.hardware, cx.irqs());
-        shadow.stop(counter, value);
+        shadow.stop(counter, self.hardware.kept(value));
+        if event.data().demand.constraint.pair {
+            shadow.stop_second_of(counter);
+        }
+    }
+
+    /// Programs the counter behind `counter` to continue it.
+    #[cold]
+    #[inline(never)]
+    fn start_second(&self, cx: &OnCpu<'_, Self>, counter: CounterId, shadow: &mut Shadow) {
+        for second in counter.mask().behind() {
+            shadow.start_second(second, MERGE, MERGE_VALUE, |write| {
+                self.hardware.write(write, cx.irqs());
+            });
+        }
     }
 }
 
@@ -338,6 +357,8 @@ impl Operations for Driver {
         } else {
             if own.shadow.suspend() {
                 self.hardware.stop(cx.irqs());
+                self.hardware
+                    .await_overflows(|| cpu.shared.handled(), cx.irqs());
             }
             if cpu.shared.was_stuck() {
                 self.recover(cx, &cpu.shared, &mut own);

@@ -35,6 +35,7 @@ pub(super) fn suspend(pmu: &CorePmu, irqs: &LocalInterruptDisabled) {
 pub(super) fn resume(pmu: &CorePmu, irqs: &LocalInterruptDisabled) {
     let driver = pmu.ops();
     driver.smi.starting(irqs);
+    driver.hardware.starting(irqs);
     let cpu = driver.cpus.this_cpu(irqs);
     if cpu.shared.is_unknown() {
         return;

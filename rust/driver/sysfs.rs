@@ -32,7 +32,9 @@ pub(super) fn groups(pmu: &Pmu) -> Result<Groups> {
 fn settings(pmu: &Pmu) -> Result<Group> {
     let mut top = Group::top();
     top.setting::<Driver, Rdpmc>(fmt!("rdpmc"))?;
-    top.setting::<Driver, FreezeOnSmi>(fmt!("freeze_on_smi"))?;
+    if !pmu.capabilities.interface.is_amd() {
+        top.setting::<Driver, FreezeOnSmi>(fmt!("freeze_on_smi"))?;
+    }
     if pmu.capabilities.tsx_uses_counter_3 {
         top.setting::<Driver, AllowForceAbort>(fmt!("allow_tsx_force_abort"))?;
     }
@@ -42,9 +44,11 @@ fn settings(pmu: &Pmu) -> Result<Group> {
 /// Makes `format/`: the bits of the attributes that a field is.
 ///
 /// Mainline: `intel_arch_formats_attr`, `hsw_format_attr`, `skl_format_attr` and their visibility,
-/// `arch/x86/events/intel/core.c:5821-5895`, `6602-6666`, `7323-7384`.
+/// `arch/x86/events/intel/core.c:5821-5895`, `6602-6666`, `7323-7384`; `amd_format_attr`,
+/// `arch/x86/events/amd/core.c:1072`.
 fn format(pmu: &Pmu) -> Result<Group> {
     let capabilities = &pmu.capabilities;
+    let amd = capabilities.interface.is_amd();
     let extra_registers = &pmu.model.extra_register_events;
     let offcore = extra_registers.has(ExtraRegister::OffcoreResponse0);
     let load_latency = extra_registers.has(ExtraRegister::LoadLatency);
@@ -53,10 +57,11 @@ fn format(pmu: &Pmu) -> Result<Group> {
 
     #[rustfmt::skip]
     let fields = [
-        ("event",       "config:0-7",    true),
+        ("event",       "config:0-7",       !amd),
+        ("event",       "config:0-7,32-35", amd),
         ("umask",       "config:8-15",   true),
         ("edge",        "config:18",     true),
-        ("pc",          "config:19",     true),
+        ("pc",          "config:19",     !amd),
         ("any",         "config:21",     capabilities.any_thread),
         ("inv",         "config:23",     true),
         ("cmask",       "config:24-31",  true),
@@ -80,7 +85,10 @@ fn events(pmu: &Pmu) -> Result<Group> {
     let mut group = Group::new(c"events");
     for id in HardwareId::ALL {
         if let Some(select) = pmu.hardware_event(id) {
-            let fields = Fields(select);
+            let fields = Fields {
+                select,
+                amd: pmu.capabilities.interface.is_amd(),
+            };
             group.file(fmt!("{}", id.sysfs_name()), format_args!("{fields}\n"))?;
         }
     }
@@ -101,19 +109,29 @@ fn caps(pmu: &Pmu) -> Result<Group> {
     let mut group = Group::new(c"caps");
     // No PEBS, so no precision.
     group.file(fmt!("max_precise"), fmt!("0\n"))?;
-    group.file(fmt!("pmu_name"), fmt!("{}\n", pmu.model.pmu_name))?;
+    if !pmu.capabilities.interface.is_amd() {
+        group.file(fmt!("pmu_name"), fmt!("{}\n", pmu.model.pmu_name))?;
+    }
     Ok(group)
 }
 
 /// An event select, written with the fields of `format/`.
 ///
 /// Mainline: `x86_event_sysfs_show()`, `arch/x86/events/core.c:2043`.
-struct Fields(EventSelect);
+struct Fields {
+    select: EventSelect,
+    /// Set if event codes have twelve bits.
+    amd: bool,
+}
 
 impl fmt::Display for Fields {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(select) = self;
+        let Self { select, amd } = self;
         let [event, umask, _, cmask, ..] = select.bits().to_le_bytes();
+        let mut event = u16::from(event);
+        if *amd {
+            event = select.amd_code();
+        }
         write!(f, "event={event:#04x}")?;
         if umask != 0 {
             write!(f, ",umask={umask:#04x}")?;

@@ -422,6 +422,11 @@ impl<'a, T: Operations> NewEvent<'a, T> {
         Self(event, PhantomData)
     }
 
+    /// Returns the event, for functions of the kernel. It is valid.
+    pub(super) fn as_raw(&self) -> *mut bindings::perf_event {
+        self.0
+    }
+
     /// Returns the attributes.
     pub fn attr(&self) -> Attr<'a> {
         // SAFETY: By the type invariant the event is valid, and its attributes do not change

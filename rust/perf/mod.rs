@@ -51,9 +51,9 @@ pub mod trace;
 pub use attr::Attr;
 pub use event::{space_of, Event, NewEvent};
 pub use internals::{
-    bind_perf_pmu_resched, bind_sampling, BuiltinPmu, Context, DisableWatch, InternalOperations,
-    IntervalEnd, NoMediatedGuests, NotFound, PinnedGroup, Scheduling, UnregisteredPmu, UserKind,
-    Users, Version, WaitingGroup,
+    bind_perf_pmu_resched, bind_sampling, BuiltinPmu, Context, DisableWatch, Ibs,
+    InternalOperations, IntervalEnd, NoMediatedGuests, NotFound, PinnedGroup, Scheduling,
+    UnregisteredPmu, UserKind, Users, Version, WaitingGroup,
 };
 pub use pmu::{OnCpu, Operations, Pmu, PmuDisabled};
 pub use registration::Registration;

@@ -18,8 +18,9 @@
 //! In the kernel proper, this data would not belong to the built-in driver.
 
 mod mirror;
+mod select_mask;
 
-pub use mirror::Mirror;
+pub use {mirror::Mirror, select_mask::SelectMask};
 
 use crate::{
     bindings::{
@@ -72,8 +73,21 @@ impl Layout {
     }
 }
 
+/// Whose registers the counters are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Maker {
+    /// Intel's.
+    Intel,
+    /// AMD's, at their old addresses.
+    AmdLegacy,
+    /// AMD's, of the core performance counter extensions.
+    AmdCore,
+}
+
 /// The counters of the machine.
 pub struct Counters {
+    /// Whose they are.
+    pub maker: Maker,
     /// Their width in bits.
     pub width: u8,
     /// Their mask, in the layout of IA32_PERF_GLOBAL_CTRL.
@@ -97,6 +111,8 @@ pub struct Builtin {
     always: NonNull<bindings::static_key>,
     /// `cr4_update_pce()`, which brings CR4.PCE of its CPU up to date.
     update_pce: unsafe extern "C" fn(*mut c_void),
+    /// `amd_pmu_addr_offset()`, if the counters need it.
+    addr_offset: Option<NonNull<c_void>>,
     /// Set if it has initialised.
     initialised: bool,
     /// Set while it has been [lent](Self::lend) what it has not set itself.
@@ -136,6 +152,11 @@ impl Builtin {
         {
             return Err(ENODEV);
         }
+        // Only without the driver's initialisation is it needed, and only for these.
+        let addr_offset = match counters.maker {
+            Maker::AmdCore if !initialised => Some(symbols.find(c"amd_pmu_addr_offset")?),
+            _ => None,
+        };
         let update_pce = symbols.find(c"cr4_update_pce")?.as_ptr();
         // INVARIANT: Each address is that of the symbol which the field's documentation names.
         Ok(Self {
@@ -151,6 +172,7 @@ impl Builtin {
             update_pce: unsafe {
                 transmute::<*mut c_void, unsafe extern "C" fn(*mut c_void)>(update_pce)
             },
+            addr_offset,
             initialised,
             lent: Atomic::new(false),
         })
@@ -170,12 +192,21 @@ impl Builtin {
         if self.initialised || self.lent.xchg(true, Relaxed) {
             return;
         }
+        let (first, first_fixed) = match counters.maker {
+            Maker::Intel => (MSR_PERFCTR0, MSR_FIXED_CTR0),
+            Maker::AmdLegacy => (MSR_K7_PERFCTR0, 0),
+            Maker::AmdCore => (MSR_F15H_PERF_CTR0, 0),
+        };
         self.set_counters(&Lent {
             width: counters.width.into(),
             // `INTEL_PMC_IDX_FIXED`, and no more than `INTEL_PMC_MAX_FIXED`.
             fixed: counters.mask >> 32 & 0xffff,
-            first: MSR_PERFCTR0,
-            first_fixed: MSR_FIXED_CTR0,
+            first,
+            first_fixed,
+            // CAST: an address has 64 bits.
+            addr_offset: self
+                .addr_offset
+                .map_or(0, |function| function.as_ptr().expose_provenance() as u64),
         });
         // As `init_hw_perf_events()` does.
         self.attr_rdpmc().store(UserRdpmc::Mapped as i32, Relaxed);
@@ -201,6 +232,7 @@ impl Builtin {
             fixed: 0,
             first: 0,
             first_fixed: 0,
+            addr_offset: 0,
         });
     }
 
@@ -208,12 +240,14 @@ impl Builtin {
         let (layout, pmu) = (&self.layout.pmu, self.pmu.as_ptr());
         // SAFETY: By the type invariant `pmu` is `x86_pmu`, which is writable. `lend()` says who else uses
         // the members: the kernel for pages of events of this driver's PMU, which is not registered now, and
-        // for dirty counters, of which there are none now.
+        // for dirty counters, of which there are none now. `addr_offset` is null or the function that the
+        // driver itself would call by this pointer.
         unsafe {
             layout.cntval_bits.of(pmu).write(lent.width);
             layout.fixed_cntr_mask64.of(pmu).write(lent.fixed);
             layout.perfctr.of(pmu).write(lent.first);
             layout.fixedctr.of(pmu).write(lent.first_fixed);
+            layout.addr_offset.of(pmu).write(lent.addr_offset);
         }
     }
 
@@ -347,16 +381,22 @@ impl Drop for Builtin {
 struct Lent {
     width: i32,
     fixed: u64,
-    /// The MSRs of the first counter of either kind. Those of the others follow as long as the driver has
-    /// set no `addr_offset`.
+    /// The MSRs of the first counter of either kind. Those of the others follow unless there is an
+    /// `addr_offset`.
     first: u32,
     first_fixed: u32,
+    /// The function that returns by how much the MSR of another counter is higher; 0 for none.
+    addr_offset: u64,
 }
 
 /// IA32_PMC0, in the range where all CPUs have it.
 const MSR_PERFCTR0: u32 = 0xc1;
 /// IA32_FIXED_CTR0.
 const MSR_FIXED_CTR0: u32 = 0x309;
+
+/// AMD's first counter, at its old address and at that of the core performance counter extensions.
+const MSR_K7_PERFCTR0: u32 = 0xc001_0004;
+const MSR_F15H_PERF_CTR0: u32 = 0xc001_0201;
 
 /// Returns the count of reasons to let the tasks of `mm` execute `rdpmc`.
 fn allowed(mm: &Mm) -> &Atomic<i32> {

@@ -25,6 +25,7 @@
 //! [`LocalInterruptDisabled`]: kernel::interrupt::LocalInterruptDisabled
 //! [`local_interrupt_disable()`]: kernel::interrupt::local_interrupt_disable
 
+pub mod amd;
 pub mod apic;
 pub mod builtin;
 pub mod cpuid;

@@ -5,14 +5,15 @@
 //! A write to an arbitrary MSR can do anything: `IA32_DS_AREA` and `IA32_PEBS_ENABLE` make the
 //! processor write to memory, `IA32_LSTAR` is where system calls go. Safe code therefore cannot
 //! make an [`Msr`] from a number. It gets one of the constants below, or a register of a counter
-//! that the processor has ([`perfmon`](super::intel::perfmon)). No value of any of these makes the processor access
+//! that the processor has ([`intel::perfmon`](super::intel::perfmon),
+//! [`amd::perfmon`](super::amd::perfmon)). No value of any of these makes the processor access
 //! memory; check that before adding a register.
 //!
 //! This is the driver's one map of registers. All accesses go through the kernel's own accessors,
 //! so that paravirtualisation and the tracepoints `msr:read_msr` and `msr:write_msr` work as they
 //! do for the built-in driver.
 //!
-//! Names and numbers: Intel SDM volume 4, table 2-2.
+//! Names and numbers: Intel SDM volume 4, table 2-2; AMD APM volume 2, appendix A.
 //!
 //! C header: [`arch/x86/include/asm/msr.h`](srctree/arch/x86/include/asm/msr.h)
 
@@ -57,9 +58,20 @@ impl Msr {
     pub(super) const IA32_A_PMC0: Self = Self(0x4c1);
     pub(super) const IA32_FIXED_CTR0: Self = Self(0x309);
 
-    /// Returns the register of counter `n`, where this one is that of counter 0 and the processor has
-    /// counter `n`.
-    // INVARIANT: Only `perfmon` calls it, with the numbers of counters.
+    /// AMD's first event select and counter, those of the core performance counter extensions, of which each
+    /// has every other number, and those of old. [`amd::perfmon`](super::amd::perfmon) has the others.
+    pub(super) const AMD_PERF_CTL0: Self = Self(0xc001_0200);
+    pub(super) const AMD_PERF_CTR0: Self = Self(0xc001_0201);
+    pub(super) const AMD_LEGACY_CTL0: Self = Self(0xc001_0000);
+    pub(super) const AMD_LEGACY_CTR0: Self = Self(0xc001_0004);
+    /// One enable bit per counter: PerfCntrGlobalCtl of AMD's PerfMonV2.
+    pub const AMD_GLOBAL_CTL: Self = Self(0xc000_0301);
+    /// Writing ones clears these bits in PerfCntrGlobalStatus.
+    pub const AMD_GLOBAL_STATUS_CLR: Self = Self(0xc000_0302);
+
+    /// Returns the register `n` after this one, where this one is that of counter 0 and the
+    /// other that of a counter that the processor has.
+    // INVARIANT: Only the two `perfmon` call it, with the numbers of counters.
     #[inline]
     pub(super) const fn nth(self, n: u32) -> Self {
         Self(self.0.wrapping_add(n))
@@ -111,6 +123,8 @@ impl ReadOnlyMsr {
     /// One bit per counter that has overflowed, in the layout of [`Msr::IA32_PERF_GLOBAL_CTRL`],
     /// and conditions of other units above.
     pub const IA32_PERF_GLOBAL_STATUS: Self = Self(0x38e);
+    /// One bit per counter that has overflowed: PerfCntrGlobalStatus of AMD's PerfMonV2.
+    pub const AMD_GLOBAL_STATUS: Self = Self(0xc000_0300);
     /// See [`read_capabilities`](super::intel::perfmon::read_capabilities).
     pub(super) const IA32_PERF_CAPABILITIES: Self = Self(0x345);
 

@@ -6,10 +6,12 @@
 //! driver uses the methods of [`Hardware`]. There is a file per kind of PMU and an arm in each
 //! `match`: no call goes through a pointer, on any path, NMIs included.
 
+mod amd;
 mod arch_perfmon;
 
 use crate::{
     logic::{
+        capabilities,
         pmu::Pmu,
         regs::{
             counter::{CounterId, CounterMask},
@@ -20,17 +22,24 @@ use crate::{
         sched::{assign::Policy, extra_register::ExtraRegister},
     },
     x86::{
+        builtin::Builtin,
         msr::Msr,
         reserve::{NotReserved, Reservation},
     },
 };
+pub(in crate::driver) use amd::Amd;
 use arch_perfmon::ArchPerfmon;
-use kernel::{interrupt::LocalInterruptDisabled, prelude::*};
+use kernel::{
+    interrupt::{local_interrupt_disable, LocalInterruptDisabled},
+    prelude::*,
+};
 
 /// How the PMU is driven.
 enum Interface {
     /// Architectural performance monitoring, version 2 or later.
     ArchPerfmon(ArchPerfmon),
+    /// AMD's PMUs, with PerfMonV2 and without.
+    Amd(Amd),
 }
 
 /// What let counters run before the driver came.
@@ -50,21 +59,23 @@ pub(crate) struct Hardware {
 
 impl Hardware {
     /// Finds the counters of `pmu` on this CPU. `ENODEV`, with a line in the log, if the kernel has
-    /// hidden them. Changes nothing.
+    /// hidden them, or `ENOMEM`. Changes nothing. Process context.
     ///
     /// A `max_period` other than 0 limits what a counter is started with.
-    pub(in crate::driver) fn new(
-        pmu: Pmu,
-        policy: Policy,
-        max_period: u64,
-        irqs: &LocalInterruptDisabled,
-    ) -> Result<Self> {
+    pub(in crate::driver) fn new(pmu: Pmu, policy: Policy, max_period: u64) -> Result<Self> {
         let mut limits = pmu.period_limits();
         if max_period != 0 {
             limits.max_period = limits.max_period.min(max_period);
         }
+        let capabilities = &pmu.capabilities;
+        let interface = match capabilities.interface {
+            capabilities::Interface::ArchPerfmon => {
+                Interface::ArchPerfmon(ArchPerfmon::new(capabilities, &local_interrupt_disable())?)
+            }
+            _ => Interface::Amd(Amd::new(capabilities)?),
+        };
         Ok(Self {
-            interface: Interface::ArchPerfmon(ArchPerfmon::new(&pmu.capabilities, irqs)?),
+            interface,
             pmu,
             policy,
             limits,
@@ -75,6 +86,7 @@ impl Hardware {
     pub(in crate::driver) fn reserve(&self, initialised: bool) -> Result<Reservation, NotReserved> {
         match &self.interface {
             Interface::ArchPerfmon(it) => it.reserve(initialised),
+            Interface::Amd(it) => it.reserve(initialised),
         }
     }
 
@@ -83,6 +95,7 @@ impl Hardware {
     pub(in crate::driver) fn first_reserved(&self) -> Option<Msr> {
         match &self.interface {
             Interface::ArchPerfmon(it) => it.first_reserved(),
+            Interface::Amd(it) => it.first_reserved(),
         }
     }
 
@@ -91,6 +104,7 @@ impl Hardware {
     pub(in crate::driver) fn write(&self, write: RegisterWrite, irqs: &LocalInterruptDisabled) {
         match &self.interface {
             Interface::ArchPerfmon(it) => it.write(write, irqs),
+            Interface::Amd(it) => it.write(write, irqs),
         }
     }
 
@@ -103,6 +117,7 @@ impl Hardware {
     ) -> u64 {
         match &self.interface {
             Interface::ArchPerfmon(it) => it.read_counter(counter, irqs),
+            Interface::Amd(it) => it.read_counter(counter, irqs),
         }
     }
 
@@ -111,6 +126,7 @@ impl Hardware {
     pub(in crate::driver) fn run(&self, counters: CounterMask, irqs: &LocalInterruptDisabled) {
         match &self.interface {
             Interface::ArchPerfmon(it) => it.run(counters, irqs),
+            Interface::Amd(it) => it.run(counters, irqs),
         }
     }
 
@@ -124,6 +140,7 @@ impl Hardware {
     pub(in crate::driver) fn control(&self, irqs: &LocalInterruptDisabled) -> Control {
         match &self.interface {
             Interface::ArchPerfmon(it) => Control(it.control(irqs)),
+            Interface::Amd(it) => Control(it.control(irqs)),
         }
     }
 
@@ -131,35 +148,93 @@ impl Hardware {
     pub(in crate::driver) fn restore(&self, before: Control, irqs: &LocalInterruptDisabled) {
         match &self.interface {
             Interface::ArchPerfmon(it) => it.set_control(before.0, irqs),
+            Interface::Amd(it) => it.set_control(before.0, irqs),
         }
     }
 
-    /// Returns what has raised a PMI on this CPU and was not acknowledged.
+    /// Returns AMD's PMU, whose PMI is another than Intel's.
+    #[inline]
+    pub(in crate::driver) fn amd(&self) -> Option<&Amd> {
+        match &self.interface {
+            Interface::ArchPerfmon(_) => None,
+            Interface::Amd(it) => Some(it),
+        }
+    }
+
+    /// Returns what has raised a PMI on this CPU and was not acknowledged. Intel's PMUs.
     #[inline]
     pub(in crate::driver) fn status(&self, irqs: &LocalInterruptDisabled) -> Status {
         match &self.interface {
             Interface::ArchPerfmon(it) => it.status(irqs),
+            Interface::Amd(_) => Status::from_bits(0),
         }
     }
 
-    /// Acknowledges what has raised a PMI on this CPU.
+    /// Acknowledges what has raised a PMI on this CPU. Intel's PMUs.
     #[inline]
     pub(in crate::driver) fn acknowledge(&self, status: Status, irqs: &LocalInterruptDisabled) {
         match &self.interface {
             Interface::ArchPerfmon(it) => it.acknowledge(status, irqs),
+            Interface::Amd(_) => {}
         }
     }
 
     /// Acknowledges the overflows of all counters of this CPU.
     pub(in crate::driver) fn acknowledge_all(&self, irqs: &LocalInterruptDisabled) {
-        let counters = self.pmu.capabilities.counters.bits();
-        self.acknowledge(Status::from_bits(counters), irqs);
+        match &self.interface {
+            Interface::ArchPerfmon(it) => {
+                let counters = self.pmu.capabilities.counters.bits();
+                it.acknowledge(Status::from_bits(counters), irqs);
+            }
+            Interface::Amd(it) => it.acknowledge_all(irqs),
+        }
+    }
+
+    /// Learns what the built-in driver, which need not have initialised, tells of the hardware.
+    pub(in crate::driver) fn ask(&mut self, builtin: &Builtin) {
+        match &mut self.interface {
+            Interface::ArchPerfmon(_) => {}
+            Interface::Amd(it) => it.ask(builtin),
+        }
+    }
+
+    /// Prepares this CPU, which has come up.
+    pub(in crate::driver) fn starting(&self, irqs: &LocalInterruptDisabled) {
+        match &self.interface {
+            Interface::ArchPerfmon(_) => {}
+            Interface::Amd(it) => it.starting(irqs),
+        }
+    }
+
+    /// Waits until the PMI has handled the overflows of the counters that it `handles`, after all were
+    /// stopped. Not in an NMI.
+    #[inline]
+    pub(in crate::driver) fn await_overflows(
+        &self,
+        handles: impl Fn() -> CounterMask,
+        irqs: &LocalInterruptDisabled,
+    ) {
+        match &self.interface {
+            // The NMI comes before the counters are stopped, or LVTPC keeps it.
+            Interface::ArchPerfmon(_) => {}
+            Interface::Amd(it) => it.await_overflows(handles, irqs),
+        }
+    }
+
+    /// Returns the `value` that a counter was stopped at, if the counter keeps it.
+    #[inline]
+    pub(in crate::driver) fn kept(&self, value: Option<u64>) -> Option<u64> {
+        match &self.interface {
+            Interface::ArchPerfmon(_) => value,
+            Interface::Amd(it) => value.filter(|_| it.keeps_values()),
+        }
     }
 
     /// Returns whether this machine has the extra register, one of the model's.
     pub(in crate::driver) fn has(&self, register: ExtraRegister) -> bool {
         match &self.interface {
             Interface::ArchPerfmon(it) => it.has(register),
+            Interface::Amd(_) => false,
         }
     }
 
@@ -172,6 +247,7 @@ impl Hardware {
         for register in self.pmu.model.extra_register_events.registers() {
             match &self.interface {
                 Interface::ArchPerfmon(it) => it.try_extra_register(register, irqs),
+                Interface::Amd(_) => {}
             }
         }
     }
@@ -187,10 +263,10 @@ impl Hardware {
         &self,
         irqs: &LocalInterruptDisabled,
     ) -> Result<Option<CounterId>> {
+        let counters = self.pmu.capabilities.counters.iter();
         match &self.interface {
-            Interface::ArchPerfmon(it) => {
-                it.unreal_counter(self.pmu.capabilities.counters.iter(), irqs)
-            }
+            Interface::ArchPerfmon(it) => it.unreal_counter(counters, irqs),
+            Interface::Amd(it) => it.unreal_counter(counters, irqs),
         }
     }
 }

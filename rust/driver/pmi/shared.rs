@@ -78,10 +78,15 @@ impl Shared {
         self.active.store(active & !counter.mask().bits(), Relaxed);
     }
 
+    /// Returns the counters whose events the PMI may handle.
+    #[inline]
+    pub(in crate::driver) fn handled(&self) -> CounterMask {
+        CounterMask::from_bits(self.active.load(Relaxed) & !self.halted.load(Relaxed))
+    }
+
     /// Returns the event that the PMI may handle on `counter`.
     pub(in crate::driver) fn active_event(&self, counter: CounterId) -> Option<EventId> {
-        let handled = self.active.load(Relaxed) & !self.halted.load(Relaxed);
-        if !CounterMask::from_bits(handled).contains(counter) {
+        if !self.handled().contains(counter) {
             return None;
         }
         self.last_event(counter)

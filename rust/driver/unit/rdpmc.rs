@@ -8,7 +8,7 @@
 use super::super::Driver;
 use crate::{
     logic::{
-        capabilities::Capabilities,
+        capabilities::{Capabilities, Interface},
         regs::{
             counter::CounterMask,
             dirty::{Dirty, Marks},
@@ -17,7 +17,7 @@ use crate::{
         user_read::{Mappings, Readers},
     },
     perf::{self, space_of, Event},
-    x86::builtin::{Builtin, Counters, Layout, UserRdpmc},
+    x86::builtin::{Builtin, Counters, Layout, Maker, UserRdpmc},
 };
 use core::sync::atomic::{
     AtomicU32, AtomicU64,
@@ -111,6 +111,11 @@ impl UserRead {
             changing: KBox::pin_init(new_mutex!(()), GFP_KERNEL)?,
             mapping: KBox::pin_init(new_mutex!(()), GFP_KERNEL)?,
         })
+    }
+
+    /// Returns the built-in driver if it was found.
+    pub(in crate::driver) fn builtin(&self) -> Option<&Builtin> {
+        self.builtin.as_ref()
     }
 
     /// Returns the built-in driver if it has initialised.
@@ -220,6 +225,11 @@ impl UserRead {
 /// Returns the counters as [`x86::builtin`](crate::x86::builtin) knows them.
 fn counters(capabilities: &Capabilities) -> Counters {
     Counters {
+        maker: match capabilities.interface {
+            Interface::ArchPerfmon => Maker::Intel,
+            Interface::AmdLegacy => Maker::AmdLegacy,
+            Interface::AmdCore | Interface::AmdV2 => Maker::AmdCore,
+        },
         width: capabilities.width.bits(),
         mask: capabilities.counters.bits(),
     }

@@ -21,6 +21,8 @@ use kernel::{
 
 /// The setting.
 pub(in crate::driver) struct Smi {
+    /// Set if there is such a setting: on Intel's processors.
+    exists: bool,
     /// Set if counters stop in SMM.
     freeze: Atomic<bool>,
     /// Held while the setting is changed.
@@ -30,8 +32,9 @@ pub(in crate::driver) struct Smi {
 impl Smi {
     /// Takes the setting over from the built-in driver. Without that driver, its default holds: counters
     /// stop. Fails with `ENOMEM`. Process context.
-    pub(in crate::driver) fn new(builtin: Option<&Builtin>) -> Result<Self> {
+    pub(in crate::driver) fn new(exists: bool, builtin: Option<&Builtin>) -> Result<Self> {
         Ok(Self {
+            exists,
             freeze: Atomic::new(builtin.is_none_or(Builtin::freeze_on_smi)),
             changing: KBox::pin_init(new_mutex!(()), GFP_KERNEL)?,
         })
@@ -39,7 +42,9 @@ impl Smi {
 
     /// Puts the setting into effect on this CPU, which has come up.
     pub(in crate::driver) fn starting(&self, irqs: &LocalInterruptDisabled) {
-        set_freeze_on_smi(self.freeze.load(Relaxed), irqs);
+        if self.exists {
+            set_freeze_on_smi(self.freeze.load(Relaxed), irqs);
+        }
     }
 
     /// Returns whether counters stop in SMM.

@@ -103,6 +103,7 @@ pub const AMD_ZEN: Model = Model {
 /// Zen 2 and Zen 3.
 pub const AMD_ZEN_2: Model = Model {
     name: "Zen 2 and Zen 3",
+    needs: &[],
     cpus: &[
         Cpus::amd(0x17, 0x30, 0x4f),
         Cpus::amd(0x17, 0x60, 0x7f),

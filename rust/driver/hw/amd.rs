@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! AMD's PMUs: those with an enable bit in each event select, and PerfMonV2, which has one register for all
+//! counters as Intel's have.
+//!
+//! | | before PerfMonV2 | PerfMonV2 |
+//! |---|---|---|
+//! | a counter runs | with the enable bit of its event select | if PerfCntrGlobalCtl has its bit, too |
+//! | it has overflowed | if its top bit is clear | if PerfCntrGlobalStatus has its bit |
+//! | in the PMI | counters run on | counters are stopped |
+//!
+//! The local APIC does not mask LVTPC when it delivers a PMI. So each overflow raises an NMI, and may raise
+//! it after the overflow has been handled, by an NMI before or by a callback: see [`Amd::claim`] and
+//! [`Amd::await_overflows`].
+//!
+//! Source: APM volume 2, section 13.2.
+
+use crate::{
+    kern::{percpu::PerCpu, ticks::Ticks},
+    logic::{
+        capabilities::{Capabilities, Interface},
+        regs::{
+            counter::{CounterId, CounterKind, CounterMask},
+            event_select::EventSelect,
+            per_counter::Switches,
+            register::{Register, RegisterWrite},
+        },
+    },
+    x86::{
+        amd::perfmon::{Counter, Counters},
+        builtin::{Builtin, SelectMask},
+        msr::{Msr, ReadOnlyMsr},
+        reserve::{first_reserved, NotReserved, Reservation},
+    },
+};
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use kernel::{
+    interrupt::{local_interrupt_disable, LocalInterruptDisabled},
+    prelude::*,
+    time::{delay::udelay, Delta},
+};
+
+/// For so long after an overflow was handled, an NMI that nothing else claims is taken for a late one.
+/// Mainline: `perf_nmi_window`, `arch/x86/events/amd/core.c:1415`.
+const WINDOW_MS: u32 = 100;
+
+/// Microseconds to wait for the NMI of an overflow. Mainline: `OVERFLOW_WAIT_COUNT`.
+const WAIT: u32 = 50;
+
+/// The registers of such a PMU.
+pub(in crate::driver) struct Amd {
+    counters: Counters,
+    /// All counters.
+    present: CounterMask,
+    /// The top bit of a counter: clear after an overflow.
+    top: u64,
+    /// Set if PerfMonV2 exists.
+    has_global: bool,
+    cpus: PerCpu<AmdCpu>,
+    /// The bits that event selects must not have. [`None`] if these are unknown: then HostOnly.
+    select_mask: Option<SelectMask>,
+}
+
+/// The state of a CPU. The PMI uses it, too.
+#[derive(Default)]
+struct AmdCpu {
+    switches: Switches,
+    /// With PerfMonV2: the bits left out when the event selects were last written.
+    left_out: AtomicU64,
+    /// The time when the PMI last handled an overflow, if it ever has.
+    handled: AtomicUsize,
+    has_handled: AtomicBool,
+}
+
+impl Amd {
+    /// Finds the counters on this CPU.
+    ///
+    /// Fails with `ENOMEM`. Process context.
+    pub(super) fn new(capabilities: &Capabilities) -> Result<Self> {
+        let cpus = PerCpu::new(|_| Ok::<_, Error>(AmdCpu::default()))?;
+        let core = capabilities.interface != Interface::AmdLegacy;
+        let present = capabilities.counters;
+        // CAST: there are no counters but general-purpose ones, the low half.
+        let mask = present.bits() as u32;
+        Ok(Self {
+            counters: Counters::probe(mask, core, &local_interrupt_disable()),
+            present,
+            top: (capabilities.width.mask() >> 1).wrapping_add(1),
+            has_global: capabilities.interface == Interface::AmdV2,
+            cpus,
+            select_mask: None,
+        })
+    }
+
+    /// Learns from the built-in driver which bits event selects must not have.
+    pub(super) fn ask(&mut self, builtin: &Builtin) {
+        self.select_mask = Some(builtin.select_mask());
+    }
+
+    /// Prepares this CPU, which has come up.
+    pub(super) fn starting(&self, irqs: &LocalInterruptDisabled) {
+        if let Some(mask) = &self.select_mask {
+            mask.starting(irqs);
+        }
+    }
+
+    pub(super) fn reserve(&self, initialised: bool) -> Result<Reservation, NotReserved> {
+        let registers = self.counters.registers();
+        if initialised {
+            let reserved = Reservation::with_builtin(registers.clone(), false)?;
+            if let Some(reserved) = reserved {
+                return Ok(reserved);
+            }
+        }
+        Reservation::new(registers)
+    }
+
+    pub(super) fn first_reserved(&self) -> Option<Msr> {
+        first_reserved(self.counters.registers())
+    }
+
+    /// Returns the counter's registers; [`None`] for one that the CPU does not have.
+    #[inline]
+    fn counter(&self, counter: CounterId) -> Option<Counter> {
+        match counter.kind() {
+            CounterKind::Gp(n) => self.counters.get(n.into()),
+            CounterKind::Fixed(_) | CounterKind::Metric(_) => None,
+        }
+    }
+
+    /// Returns the bits that event selects of this CPU must not have.
+    #[inline]
+    fn left_out(&self, irqs: &LocalInterruptDisabled) -> u64 {
+        match &self.select_mask {
+            Some(mask) => mask.get(irqs),
+            None => EventSelect::HOST_ONLY,
+        }
+    }
+
+    #[inline]
+    fn set_select(&self, counter: CounterId, value: u64, irqs: &LocalInterruptDisabled) {
+        if let Some(counter) = self.counter(counter) {
+            let value = value & !self.left_out(irqs);
+            counter.select().write(value, irqs);
+        }
+    }
+
+    #[inline]
+    pub(super) fn write(&self, write: RegisterWrite, irqs: &LocalInterruptDisabled) {
+        let value = write.value;
+        match write.register {
+            Register::EventSelect(counter) => {
+                let cpu = self.cpus.this_cpu(irqs);
+                cpu.switches.record(counter, value);
+                // Without a register for all, writing the enable bit lets the counter run.
+                if self.has_global || value & EventSelect::ENABLE == 0 {
+                    self.set_select(counter, value, irqs);
+                }
+            }
+            Register::Counter(counter) => {
+                if let Some(counter) = self.counter(counter) {
+                    counter.value().write(value, irqs);
+                }
+            }
+            Register::GlobalControl => self.run(CounterMask::from_bits(value), irqs),
+            Register::FixedControl | Register::Extra(_) => {}
+        }
+    }
+
+    #[inline]
+    pub(super) fn read_counter(&self, counter: CounterId, irqs: &LocalInterruptDisabled) -> u64 {
+        self.counter(counter).map_or(0, |it| it.read(irqs))
+    }
+
+    #[inline]
+    pub(super) fn run(&self, counters: CounterMask, irqs: &LocalInterruptDisabled) {
+        let cpu = self.cpus.this_cpu(irqs);
+        if self.has_global {
+            if !counters.is_empty() && cpu.left_out.load(Relaxed) != self.left_out(irqs) {
+                self.select_anew(cpu, counters, irqs);
+            }
+            Msr::AMD_GLOBAL_CTL.write(counters.bits(), irqs);
+            return;
+        }
+        cpu.switches.run(counters, |write| {
+            if let Register::EventSelect(counter) = write.register {
+                self.set_select(counter, write.value, irqs);
+            }
+        });
+    }
+
+    /// Writes the event selects of `counters` again, as other bits are left out from now on: SVM was turned
+    /// on or off.
+    #[cold]
+    #[inline(never)]
+    fn select_anew(&self, cpu: &AmdCpu, counters: CounterMask, irqs: &LocalInterruptDisabled) {
+        cpu.left_out.store(self.left_out(irqs), Relaxed);
+        for counter in counters {
+            self.set_select(counter, cpu.switches.recorded(counter), irqs);
+        }
+    }
+
+    pub(super) fn control(&self, irqs: &LocalInterruptDisabled) -> u64 {
+        if self.has_global {
+            Msr::AMD_GLOBAL_CTL.read(irqs)
+        } else {
+            0
+        }
+    }
+
+    pub(super) fn set_control(&self, value: u64, irqs: &LocalInterruptDisabled) {
+        if self.has_global {
+            Msr::AMD_GLOBAL_CTL.write(value, irqs);
+        }
+    }
+
+    /// Returns whether the PMI stops the counters while it handles overflows.
+    #[inline]
+    pub(in crate::driver) fn stops_in_pmi(&self) -> bool {
+        self.has_global
+    }
+
+    /// Returns whether a stopped counter keeps its value.
+    ///
+    /// With PerfMonV2, functions of the built-in driver that others call let all counters run, those of events
+    /// that have left included: `amd_pmu_reload_virt()` and, with LbrExtV2,
+    /// `amd_pmu_v2_snapshot_branch_stack()` (`arch/x86/events/amd/core.c:1553`, `907`). To clear the event
+    /// selects of such counters instead would cost a write when an event leaves, and another when it returns.
+    #[inline]
+    pub(super) fn keeps_values(&self) -> bool {
+        !self.has_global
+    }
+
+    /// Returns which of the `candidates` have overflowed. With PerfMonV2, acknowledges all overflows.
+    ///
+    /// The candidates have events that are started: other counters hold anything.
+    #[inline]
+    pub(in crate::driver) fn take_overflows(
+        &self,
+        candidates: CounterMask,
+        irqs: &LocalInterruptDisabled,
+    ) -> CounterMask {
+        if !self.has_global {
+            return self.overflowed(candidates, irqs);
+        }
+        let status = ReadOnlyMsr::AMD_GLOBAL_STATUS.read(irqs);
+        if status != 0 {
+            // Late overflows included, of events that have left.
+            Msr::AMD_GLOBAL_STATUS_CLR.write(status, irqs);
+        }
+        CounterMask::from_bits(status) & candidates
+    }
+
+    #[inline]
+    fn overflowed(&self, candidates: CounterMask, irqs: &LocalInterruptDisabled) -> CounterMask {
+        if self.has_global {
+            let status = ReadOnlyMsr::AMD_GLOBAL_STATUS.read(irqs);
+            return CounterMask::from_bits(status) & candidates;
+        }
+        let is_over = |counter: &CounterId| self.read_counter(*counter, irqs) & self.top == 0;
+        candidates.iter().filter(is_over).collect()
+    }
+
+    /// Waits until the PMI has handled the overflows of the `candidates`, which are stopped: its NMI may
+    /// come late, when there would be nothing left to handle.
+    ///
+    /// Not in an NMI. Mainline: `amd_pmu_check_overflow()`, `arch/x86/events/amd/core.c:725`.
+    #[inline]
+    pub(super) fn await_overflows(
+        &self,
+        candidates: impl Fn() -> CounterMask,
+        irqs: &LocalInterruptDisabled,
+    ) {
+        let handled = candidates();
+        if handled.is_empty() || self.overflowed(handled, irqs).is_empty() {
+            return;
+        }
+        for _ in 0..WAIT {
+            udelay(Delta::from_micros(1));
+            if self.overflowed(candidates(), irqs).is_empty() {
+                return;
+            }
+        }
+    }
+
+    /// Acknowledges the overflows of all counters of this CPU.
+    pub(super) fn acknowledge_all(&self, irqs: &LocalInterruptDisabled) {
+        if self.has_global {
+            Msr::AMD_GLOBAL_STATUS_CLR.write(self.present.bits(), irqs);
+        }
+    }
+
+    /// Returns the number of overflows for the kernel, of which the PMI has handled so many: an NMI without
+    /// one is claimed if it may be a late one.
+    ///
+    /// Mainline: `amd_pmu_adjust_nmi_window()`, `arch/x86/events/amd/core.c:878`.
+    #[inline]
+    pub(in crate::driver) fn claim(&self, handled: u32, irqs: &LocalInterruptDisabled) -> u32 {
+        let cpu = self.cpus.this_cpu(irqs);
+        if handled != 0 {
+            cpu.handled.store(Ticks::now().number(), Relaxed);
+            cpu.has_handled.store(true, Relaxed);
+            return handled;
+        }
+        let last = Ticks::from_number(cpu.handled.load(Relaxed));
+        u32::from(cpu.has_handled.load(Relaxed) && last.age() <= WINDOW_MS)
+    }
+
+    pub(super) fn unreal_counter(
+        &self,
+        mut counters: impl Iterator<Item = CounterId>,
+        irqs: &LocalInterruptDisabled,
+    ) -> Result<Option<CounterId>> {
+        Ok(counters.find(|counter| !self.holds_a_value(*counter, irqs).unwrap_or(false)))
+    }
+
+    /// Fails if the counter is not there.
+    fn holds_a_value(&self, counter: CounterId, irqs: &LocalInterruptDisabled) -> Result<bool> {
+        let counter = self.counter(counter).ok_or(ENODEV)?;
+        let (select, value) = (counter.select(), counter.value());
+        // Firmware may have left it running: it would not hold still.
+        let select_before = select.read_safe(irqs)?;
+        select.write_safe(0, irqs)?;
+        let before = value.read_safe(irqs)?;
+        let other = before ^ 0xffff;
+        value.write_safe(other, irqs)?;
+        let after = value.read_safe(irqs)?;
+        value.write_safe(before, irqs)?;
+        select.write_safe(select_before, irqs)?;
+        Ok(after == other)
+    }
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The PMI of AMD's PMUs.
+//!
+//! LVTPC does not mask itself, so that each overflow raises an NMI. One that comes while another is handled
+//! is pending until then, and may find nothing left to do.
+//!
+//! Mainline: `amd_pmu_handle_irq()` and `amd_pmu_v2_handle_irq()`, `arch/x86/events/amd/core.c:889`, `936`.
+
+use super::{serve, Shared};
+use crate::{
+    driver::{hw::Amd, CorePmu},
+    perf::Stopwatch,
+    x86::{apic, nmi::NmiContext},
+};
+
+/// Handles an NMI of this CPU, whatever raised it. Returns the number of overflows that it has handled, or 1
+/// for an NMI that has come late.
+#[inline]
+pub(super) fn handle(pmu: &CorePmu, amd: &Amd, shared: &Shared, nmi: &NmiContext) -> u32 {
+    let irqs = nmi.irqs();
+    let hardware = &pmu.ops().hardware;
+    let Some(cx) = pmu.on_cpu(irqs).filter(|_| !shared.is_unknown()) else {
+        return amd.claim(0, irqs);
+    };
+
+    let watch = Stopwatch::start();
+    // The interrupted code may be about to disable the PMU, and not have done so yet.
+    let enabled = amd.stops_in_pmi().then(|| {
+        let enabled = shared.take_enabled();
+        hardware.stop(irqs);
+        enabled
+    });
+    let mut handled = 0u32;
+    for counter in amd.take_overflows(shared.handled(), irqs) {
+        // An event before may have stopped this one, which is in its group.
+        let event = shared.active_event(counter).and_then(|id| cx.event(id));
+        handled = handled.wrapping_add(1);
+        if let Some(event) = event {
+            serve(event, counter, hardware, &cx, nmi);
+        }
+    }
+    if handled != 0 {
+        nmi.count_pmi();
+        // Hardware leaves it armed; some hypervisors mask it as on Intel's processors.
+        apic::lvtpc_arm(irqs);
+    }
+    if let Some(enabled) = enabled {
+        shared.set_enabled(enabled);
+        shared.run(hardware, irqs);
+    }
+    if handled != 0 {
+        watch.stop(irqs);
+    }
+    amd.claim(handled, irqs)
+}

@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What only AMD's processors have, and Hygon's.
+
+pub mod perfmon;
+pub mod virt;

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! AMD's performance counters.
+//!
+//! [`Counters`] is the only source of [`Counter`], the name of a counter, as in
+//! [`intel::perfmon`](crate::x86::intel::perfmon): code that holds one can neither name a register beyond
+//! the counters' nor execute `RDPMC` for a counter that is absent.
+//!
+//! Without extensions there are four counters, whose registers follow each other. With core performance
+//! counter extensions there are six, or with PerfMonV2 as many as CPUID says, whose event selects and
+//! counters take turns from another address on; the first four are still found at the old addresses.
+//!
+//! Source: APM volume 2, section 13.2, and appendix A.
+
+use crate::{
+    bindings,
+    x86::{msr::Msr, reserve::Register},
+};
+use kernel::interrupt::LocalInterruptDisabled;
+
+/// Number of counters without extensions.
+const MAX_LEGACY: u32 = 4;
+/// Number of counters that PerfMonV2 can have: its leaf has four bits for it.
+const MAX_CORE: u32 = 16;
+/// Number of the core's counters that RDPMC reads by their number. The following numbers are those of other
+/// units (APM volume 3, RDPMC).
+const MAX_RDPMC: u32 = 6;
+
+/// The counters that a logical processor has.
+///
+/// # Invariants
+///
+/// A bit is set in `mask` only if the processor has the counter; none is from [`MAX_LEGACY`] on or, with
+/// `core`, from [`MAX_CORE`] on.
+#[derive(Clone, Copy, Debug)]
+pub struct Counters {
+    mask: u32,
+    /// Set if the registers are those of the extensions.
+    core: bool,
+}
+
+impl Counters {
+    /// Returns the counters of `mask`, a bit each, that this CPU has. `core` says whether the processor has
+    /// core performance counter extensions.
+    ///
+    /// All CPUs must be alike. Nothing is changed. Interrupts off.
+    pub fn probe(mask: u32, core: bool, irqs: &LocalInterruptDisabled) -> Self {
+        let limit = if core { MAX_CORE } else { MAX_LEGACY };
+        let exists = |msr: Msr| msr.read_safe(irqs).is_ok();
+        let has = |n: &u32| {
+            let counter = Counter { n: *n as u8, core };
+            mask & (1 << n) != 0 && exists(counter.value()) && exists(counter.select())
+        };
+        // INVARIANT: The registers of each counter have been read.
+        Self {
+            mask: (0..limit).filter(has).fold(0, |mask, n| mask | (1 << n)),
+            core,
+        }
+    }
+
+    /// Returns counter `n`, if there is one.
+    #[inline]
+    pub fn get(&self, n: u32) -> Option<Counter> {
+        // INVARIANT: By the type invariant of `Counters`.
+        (n < MAX_CORE && self.mask & (1 << n) != 0).then_some(Counter {
+            n: n as u8,
+            core: self.core,
+        })
+    }
+
+    /// Returns the counters' registers, to be reserved.
+    pub fn registers(&self) -> impl Iterator<Item = Register> + Clone + '_ {
+        (0..MAX_CORE)
+            .filter_map(|n| self.get(n))
+            .flat_map(|counter| {
+                [
+                    Register::Counter(counter.value()),
+                    Register::Select(counter.select()),
+                ]
+            })
+    }
+}
+
+/// A counter.
+///
+/// # Invariants
+///
+/// The processor has this counter at the registers that `core` says, and `n` is less than [`MAX_CORE`].
+/// (While [`Counters::probe`] looks for it, only its registers are named.)
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Counter {
+    n: u8,
+    core: bool,
+}
+
+impl Counter {
+    /// Returns the event select: PERF_CTLn.
+    #[inline]
+    pub const fn select(self) -> Msr {
+        if self.core {
+            Msr::AMD_PERF_CTL0.nth(self.n as u32 * 2)
+        } else {
+            Msr::AMD_LEGACY_CTL0.nth(self.n as u32)
+        }
+    }
+
+    /// Returns the counter's value: PERF_CTRn, writable in its full width.
+    #[inline]
+    pub const fn value(self) -> Msr {
+        if self.core {
+            Msr::AMD_PERF_CTR0.nth(self.n as u32 * 2)
+        } else {
+            Msr::AMD_LEGACY_CTR0.nth(self.n as u32)
+        }
+    }
+
+    /// Reads the counter of this CPU, in its full width.
+    #[inline]
+    pub fn read(self, irqs: &LocalInterruptDisabled) -> u64 {
+        let n = u32::from(self.n);
+        if n < MAX_RDPMC {
+            // SAFETY: By the type invariant the processor has this counter, whose number RDPMC takes;
+            // reading it has no side effect.
+            unsafe { bindings::rpmu_helper_rdpmc(n) }
+        } else {
+            self.value().read(irqs)
+        }
+    }
+}
