@@ -15,7 +15,7 @@
 #define CACHE(value)	.type = PERF_TYPE_HW_CACHE, .config = (value)
 
 /* Requirements of a row. The row is skipped if they are not met. */
-enum needs { NOTHING, LATENCY, FRONT_END, OFFCORE, NO_LBR, NO_TSX, NO_SUCH_EVENT };
+enum needs { NOTHING, LATENCY, FRONT_END, OFFCORE, NO_LBR, NO_TSX, NO_SUCH_EVENT, INTEL };
 
 /* Opened for this task on any CPU: the error is in attr. */
 static const struct {
@@ -91,9 +91,9 @@ static const struct {
 	{ "raw_config2_unused", 0,
 	  .attr = { RAW(RAW_INSTRUCTIONS), .config2 = ~0ULL } },
 	{ "raw_in_tx", 0,
-	  .attr = { RAW(RAW_BRANCHES | 3ULL << 32) }, .needs = NO_TSX },
+	  .attr = { RAW(INTEL_RAW_BRANCHES | 3ULL << 32) }, .needs = NO_TSX },
 	/* Privileged: intel_pmu_hw_config() asks perf_allow_cpu(). */
-	{ "raw_any_thread", 0, .attr = { RAW(RAW_BRANCHES | 1 << 21) } },
+	{ "raw_any_thread", 0, .attr = { RAW(INTEL_RAW_BRANCHES | 1 << 21) } },
 
 	/* Offcore response: a value outside the register's valid bits. */
 	{ "offcore_0_reserved", EINVAL,
@@ -132,7 +132,7 @@ static const struct {
 	  .attr = { CACHE(0x00101) } },
 	/* L1-dcache-prefetches: no event counts them. */
 	{ "cache_no_event", ENOENT,
-	  .attr = { CACHE(0x00200) } },
+	  .attr = { CACHE(0x00200) }, .needs = INTEL },
 
 	/* Not for counting events. */
 	{ "xmm_user", EINVAL,
@@ -140,7 +140,7 @@ static const struct {
 	{ "xmm_intr", EINVAL,
 	  .attr = { HW(INSTRUCTIONS), .sample_regs_intr = 1ULL << 40 } },
 	{ "aux_output_not_precise", EINVAL,
-	  .attr = { HW(INSTRUCTIONS), .aux_output = 1 } },
+	  .attr = { HW(INSTRUCTIONS), .aux_output = 1 }, .needs = INTEL },
 	{ "branch_stack", EOPNOTSUPP,
 	  .attr = { HW(INSTRUCTIONS), .sample_type = PERF_SAMPLE_BRANCH_STACK,
 		    .branch_sample_type = PERF_SAMPLE_BRANCH_ANY },
@@ -148,7 +148,8 @@ static const struct {
 	{ "branch_counters", EINVAL,
 	  .attr = { HW(INSTRUCTIONS), .sample_type = PERF_SAMPLE_BRANCH_STACK,
 		    .branch_sample_type = PERF_SAMPLE_BRANCH_ANY |
-					  PERF_SAMPLE_BRANCH_COUNTERS } },
+					  PERF_SAMPLE_BRANCH_COUNTERS },
+	  .needs = INTEL },
 };
 
 #define NO_SUCH_PID	4194303
@@ -188,7 +189,11 @@ static const char *why_not_here(enum needs needs, __u64 config)
 	case FRONT_END:
 		return cpu_model() == MODEL_SKYLAKE ? NULL :
 			"this CPU has no front-end filter";
+	case INTEL:
+		return is_amd() ? "only Intel's CPUs refuse it so" : NULL;
 	case OFFCORE:
+		if (is_amd())
+			return "this CPU has no offcore response events";
 		return cpu_number() == 0x8f || cpu_number() == 0xcf ?
 			"this CPU's offcore response events have other codes" : NULL;
 	case NO_LBR:

@@ -232,7 +232,8 @@ TEST_F(exact, kernel_only)
 
 /*
  * User, kernel and both, three events in one group: all three start and stop
- * with the same write to IA32_PERF_GLOBAL_CTRL, so that the sum is exact.
+ * with the same write to IA32_PERF_GLOBAL_CTRL, so that the sum is exact. Where
+ * they start one after the other, the instructions in between are missing.
  */
 TEST_F(exact, user_and_kernel_make_both)
 {
@@ -240,6 +241,7 @@ TEST_F(exact, user_and_kernel_make_both)
 		counting(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS);
 	struct group_count count;
 	int both, user, kernel;
+	long long difference;
 
 	attr.read_format = READ_GROUP;
 	both = perf_open(&attr, self->pid, self->cpu, -1, 0);
@@ -260,8 +262,10 @@ TEST_F(exact, user_and_kernel_make_both)
 	ASSERT_LT(0, count.running);
 	EXPECT_EQ(SYSCALLS_INSTRUCTIONS(1000), count.event[1].value);
 	EXPECT_LT(1000 * 10, count.event[2].value);
-	EXPECT_EQ(count.event[0].value,
-		  count.event[1].value + count.event[2].value);
+	difference = count.event[0].value - count.event[1].value - count.event[2].value;
+	EXPECT_GE(counters_start_together() ? 0 : 1000, llabs(difference)) {
+		TH_LOG("%lld", difference);
+	}
 }
 
 /* Neither user nor kernel mode: a legal request, with a count of 0. */
@@ -281,7 +285,10 @@ TEST_F(exact, nobody)
 	EXPECT_LT(0, count.running);
 }
 
-/* All general-purpose counters and three fixed ones count exactly at once. */
+/*
+ * All general-purpose counters and three fixed ones count exactly at once. AMD's
+ * CPUs have no fixed ones.
+ */
 TEST_F(exact, every_counter)
 {
 	const __u64 config[] = {
@@ -292,36 +299,36 @@ TEST_F(exact, every_counter)
 	struct perf_event_attr attr;
 	struct one_count count;
 	int fd[3 + 32];
-	unsigned int i, gp = gp_counters();
+	unsigned int i, gp = gp_counters(), fixed = is_amd() ? 0 : 3;
 
 	ASSERT_LT(0, gp);
 	ASSERT_GE(32, gp);
-	for (i = 0; i < 3 + gp; i++) {
-		if (i < 3)
+	for (i = 0; i < fixed + gp; i++) {
+		if (i < fixed)
 			attr = counting_user(PERF_TYPE_HARDWARE, config[i]);
 		else
 			attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
-		attr.exclude_kernel = i < 3 || may_count_user_alone(i - 3);
+		attr.exclude_kernel = i < fixed || may_count_user_alone(i - fixed);
 		attr.disabled = i == 0;
 		fd[i] = perf_open(&attr, self->pid, self->cpu,
 				  i ? fd[0] : -1, 0);
 		ASSERT_LE(0, fd[i]) {
-			TH_LOG("event %u of %u: %s", i, 3 + gp, strerror(errno));
+			TH_LOG("event %u of %u: %s", i, fixed + gp, strerror(errno));
 		}
 	}
 
 	counted_loop(fd[0], PERF_IOC_FLAG_GROUP, LOOPS);
 
-	for (i = 0; i < 3 + gp; i++) {
+	for (i = 0; i < fixed + gp; i++) {
 		ASSERT_TRUE(read_one(fd[i], &count));
 		EXPECT_EQ(count.enabled, count.running);
 		EXPECT_LT(0, count.value);
-		EXPECT_TRUE(i != 2 || count.value == LOOP_INSTRUCTIONS(LOOPS));
-		if (i < 3)
+		EXPECT_TRUE(!fixed || i != 2 || count.value == LOOP_INSTRUCTIONS(LOOPS));
+		if (i < fixed)
 			continue;
 		/* SYSCALL may count as a branch. */
 		EXPECT_LE(LOOP_BRANCHES(LOOPS), count.value);
-		if (may_count_user_alone(i - 3))
+		if (may_count_user_alone(i - fixed))
 			EXPECT_GE(LOOP_BRANCHES(LOOPS) + 1, count.value);
 	}
 }

@@ -228,7 +228,9 @@ TEST_F(hotplug, stopper)
 				}
 			}
 			ASSERT_LT(0, read(leader, &group, sizeof(group)));
-			EXPECT_EQ(group.event[0].value, group.event[1].value);
+			/* They start and stop one after the other, each time. */
+			EXPECT_TRUE(group.event[0].value == group.event[1].value ||
+				    !counters_start_together());
 			EXPECT_LT(last, group.event[0].value);
 			EXPECT_GT(last + STOPPER_SHARE, group.event[0].value);
 			EXPECT_EQ(group.enabled, group.running);
@@ -386,6 +388,8 @@ TEST_F(hotplug_load, counts_and_samples)
 {
 	struct perf_event_attr branches = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
 	struct one_count gone, back;
+	/* With four counters in all, one less. */
+	int nr_more = gp_counters() + fixed_counters() > 4 ? 2 : 1;
 	int cpu, i, status, more[2];
 	struct ring before, after;
 	long seen;
@@ -394,7 +398,7 @@ TEST_F(hotplug_load, counts_and_samples)
 	for (cpu = 1; cpu < self->cpus; cpu++) {
 		ASSERT_TRUE(sample(&before, RAW_INSTRUCTIONS, -1, cpu));
 		ASSERT_EQ(0, ioctl(before.fd, PERF_EVENT_IOC_ENABLE, 0));
-		for (i = 0; i < (int)ARRAY_SIZE(more); i++) {
+		for (i = 0; i < nr_more; i++) {
 			more[i] = perf_open(&branches, -1, cpu, -1, 0);
 			ASSERT_LE(0, more[i]);
 		}
@@ -412,7 +416,7 @@ TEST_F(hotplug_load, counts_and_samples)
 		ASSERT_TRUE(read_one(before.fd, &back));
 		EXPECT_EQ(gone.value, back.value);
 		EXPECT_EQ(seen, samples(&before));
-		for (i = 0; i < (int)ARRAY_SIZE(more); i++)
+		for (i = 0; i < nr_more; i++)
 			close(more[i]);
 		drop(&after);
 		drop(&before);

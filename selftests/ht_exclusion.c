@@ -570,7 +570,7 @@ TEST_F(ht_exclusion, sibling_goes_and_comes)
 TEST_F(ht_exclusion, nothing_is_left_behind)
 {
 	static const __u64 config[] = {
-		ALL_LOADS, ALL_STORES, L1_HIT, L1_MISS, PENDING, RAW_BRANCHES,
+		ALL_LOADS, ALL_STORES, L1_HIT, L1_MISS, PENDING, INTEL_RAW_BRANCHES,
 		0x01c4, RAW_INSTRUCTIONS,
 	};
 	int fd[2][6], thread, i, step;

@@ -49,10 +49,30 @@ static const struct {
 	{ 0x20c4, 3 },	/* NEAR_TAKEN */
 };
 
+/* The same of AMD's from Zen on: all, taken, conditional ones and returns. */
+static const struct {
+	__u64 config;
+	unsigned int per_pass;
+} amd_branch_event[] = {
+	{ 0x00c2, 4 },
+	{ 0x00d1, 2 },
+	{ 0x00c8, 1 },
+	{ 0x00c8, 1 },
+	{ 0x00c4, 3 },
+	{ 0x00c4, 3 },
+};
+
+static unsigned int branch_per_pass(int i)
+{
+	return is_amd() ? amd_branch_event[i].per_pass : branch_event[i].per_pass;
+}
+
 static __u64 branch_config(int i)
 {
 	const bool moved = cpu_model() == MODEL_ICE_LAKE || cpu_model() == MODEL_GOLDEN_COVE;
 
+	if (is_amd())
+		return amd_branch_event[i].config;
 	if (moved && branch_event[i].config == CONDITIONAL)
 		return 0x11c4;
 	return branch_event[i].config;
@@ -183,7 +203,7 @@ TEST_F(multiplex, six_events)
 		attr = counting_anywhere(PERF_TYPE_RAW, branch_config(i));
 		event[i].fd = perf_open_self(&attr, -1);
 		event[i].share = share > 100.0 ? 100.0 : share;
-		event[i].per_pass = branch_event[i].per_pass;
+		event[i].per_pass = branch_per_pass(i);
 		ASSERT_LE(0, event[i].fd);
 	}
 	expect_shares(_metadata, event, nr);

@@ -16,7 +16,7 @@ not_intel_here() {
 
 refused_with_its_vendor() {
 	log_mark "$0"
-	refused 'No such device' && one_line 'AMD|Intel'
+	refused 'No such device' && one_line 'CPU family 6 model 0x3c is not supported'
 }
 
 for name in not_intel_here refused_with_its_vendor; do

@@ -140,11 +140,29 @@ unsigned long pmis(void)
 	return sum;
 }
 
+bool is_amd(void)
+{
+	unsigned int eax, vendor[3];
+
+	__cpuid(0, eax, vendor[0], vendor[2], vendor[1]);
+	return !memcmp(vendor, "AuthenticAMD", sizeof(vendor)) ||
+	       !memcmp(vendor, "HygonGenuine", sizeof(vendor));
+}
+
+unsigned int cpu_family(void)
+{
+	unsigned int eax, ebx, ecx, edx, family;
+
+	__cpuid(1, eax, ebx, ecx, edx);
+	family = (eax >> 8) & 0xf;
+	return family == 0xf ? family + ((eax >> 20) & 0xff) : family;
+}
+
 unsigned int cpu_number(void)
 {
 	unsigned int eax, ebx, ecx, edx;
 
-	if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx) || ((eax >> 8) & 0xf) != 6)
+	if (is_amd() || !__get_cpuid(1, &eax, &ebx, &ecx, &edx) || ((eax >> 8) & 0xf) != 6)
 		return 0;
 	return ((eax >> 12) & 0xf0) | ((eax >> 4) & 0xf);
 }
@@ -180,10 +198,46 @@ bool is_haswell_or_skylake(void)
 	return cpu_model() == MODEL_HASWELL || cpu_model() == MODEL_SKYLAKE;
 }
 
+/* Returns the number of counters of AMD's PerfMonV2; 0 without it. */
+static unsigned int amd_v2_counters(void)
+{
+	unsigned int eax, ebx, ecx, edx;
+
+	if (!__get_cpuid(0x80000022, &eax, &ebx, &ecx, &edx) || !(eax & 1))
+		return 0;
+	return ebx & 0xf;
+}
+
+static unsigned int amd_counters(void)
+{
+	unsigned int eax, ebx, ecx, edx;
+
+	if (!__get_cpuid(0x80000001, &eax, &ebx, &ecx, &edx) || !(ecx & 1 << 23))
+		return 4;
+	return amd_v2_counters() ?: 6;
+}
+
+bool counters_start_together(void)
+{
+	return !is_amd() || amd_v2_counters();
+}
+
+unsigned int counter_width(void)
+{
+	unsigned int eax, ebx, ecx, edx;
+
+	if (is_amd())
+		return 48;
+	__cpuid_count(0xa, 0, eax, ebx, ecx, edx);
+	return (eax >> 16) & 0xff;
+}
+
 unsigned int gp_counters(void)
 {
 	unsigned int eax, ebx, ecx, edx;
 
+	if (is_amd())
+		return amd_counters();
 	if (!__get_cpuid_count(0xa, 0, &eax, &ebx, &ecx, &edx))
 		return 0;
 	return (eax >> 8) & 0xff;
@@ -206,6 +260,8 @@ unsigned int fixed_counters(void)
 {
 	unsigned int eax, ebx, ecx, edx;
 
+	if (is_amd())
+		return 0;
 	__cpuid_count(0xa, 0, eax, ebx, ecx, edx);
 	return edx & 0x1f;
 }
@@ -218,6 +274,27 @@ bool event_absent(unsigned int bit)
 	return ebx & 1 << bit;
 }
 
+/* By AMD's manuals: Zen 2 lost an event of stalls, Zen 4 has one of reference cycles. */
+static bool amd_has_generic_event(__u64 id)
+{
+	unsigned int eax, ebx, ecx, edx, family = cpu_family(), model;
+
+	__cpuid(1, eax, ebx, ecx, edx);
+	model = ((eax >> 12) & 0xf0) | ((eax >> 4) & 0xf);
+	switch (id) {
+	case PERF_COUNT_HW_BUS_CYCLES:
+		return false;
+	case PERF_COUNT_HW_STALLED_CYCLES_BACKEND:
+		return family < 0x17 || family == 0x18 ||
+		       (family == 0x17 && (model < 0x30 || (model & 0xf0) == 0x50));
+	case PERF_COUNT_HW_REF_CPU_CYCLES:
+		return family >= 0x1a ||
+		       (family == 0x19 && ((model & 0xf0) == 0x10 || model >= 0x60));
+	default:
+		return id < PERF_COUNT_HW_MAX;
+	}
+}
+
 bool has_generic_event(__u64 id)
 {
 	const enum cpu_model model = cpu_model();
@@ -225,6 +302,8 @@ bool has_generic_event(__u64 id)
 	const bool counts_stalls = model == MODEL_NEHALEM || model == MODEL_WESTMERE ||
 				   model == MODEL_SANDY_BRIDGE;
 
+	if (is_amd())
+		return amd_has_generic_event(id);
 	switch (id) {
 	case PERF_COUNT_HW_CPU_CYCLES:
 		return !event_absent(0);

@@ -29,9 +29,13 @@
 
 #define CPU_PMU		"/sys/bus/event_source/devices/cpu"
 
-/* INST_RETIRED.ANY_P and BR_INST_RETIRED.ALL_BRANCHES: architectural events. */
+/*
+ * INST_RETIRED.ANY_P and BR_INST_RETIRED.ALL_BRANCHES: architectural events. AMD's
+ * retired instructions have the same code, retired branch instructions another one.
+ */
 #define RAW_INSTRUCTIONS	0x00c0
-#define RAW_BRANCHES		0x00c4
+#define RAW_BRANCHES		(is_amd() ? 0x00c2 : INTEL_RAW_BRANCHES)
+#define INTEL_RAW_BRANCHES	0x00c4
 
 /* The read_format that perf stat uses for a single event. */
 #define READ_ONE	(PERF_FORMAT_TOTAL_TIME_ENABLED | \
@@ -263,7 +267,13 @@ enum cpu_model {
 	MODEL_GOLDEN_COVE,	/* Sapphire Rapids, Emerald Rapids */
 };
 
-/* Returns the CPU's model number within family 6; 0 for another family. */
+/* Returns whether the CPU is AMD's or Hygon's. */
+bool is_amd(void);
+
+/* Returns the CPU's family as CPUID leaf 1 has it. */
+unsigned int cpu_family(void);
+
+/* Returns the model number within family 6 of an Intel CPU; 0 for others. */
 unsigned int cpu_number(void);
 
 enum cpu_model cpu_model(void);
@@ -271,8 +281,22 @@ enum cpu_model cpu_model(void);
 /* Returns whether the CPU is one of the two whose event codes some tests rely on. */
 bool is_haswell_or_skylake(void);
 
-/* Returns the number of general-purpose counters: CPUID.0AH:EAX[15:8]. */
+/*
+ * Returns the number of general-purpose counters: CPUID.0AH:EAX[15:8]. On AMD's
+ * CPUs, by CPUID leaf 0x80000022 and the bit PerfCtrExtCore.
+ */
 unsigned int gp_counters(void);
+
+/* Returns the counters' width: CPUID.0AH:EAX[23:16]; 48 on AMD's CPUs. */
+unsigned int counter_width(void);
+
+/*
+ * Returns whether one register lets all counters run: on Intel's CPUs, and on
+ * AMD's with PerfMonV2. Elsewhere counters start one after the other, so that the
+ * events of a group count different instructions of the kernel's at their start
+ * and end.
+ */
+bool counters_start_together(void);
 
 /*
  * Returns whether the I-th of the events that fill the general-purpose counters
@@ -287,7 +311,10 @@ bool may_count_user_alone(unsigned int i);
  */
 struct perf_event_attr counting_anywhere(__u32 type, __u64 config);
 
-/* Returns the number of contiguous fixed counters: CPUID.0AH:EDX[4:0]. */
+/*
+ * Returns the number of contiguous fixed counters: CPUID.0AH:EDX[4:0]. AMD's CPUs
+ * have none.
+ */
 unsigned int fixed_counters(void);
 
 /* RDPMC's number of fixed counter 0. */

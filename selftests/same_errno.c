@@ -82,6 +82,11 @@ static const struct {
 	{ PERF_TYPE_RAW, 0x40ad, false },
 	{ PERF_TYPE_RAW, 0x04c2, false },
 	{ PERF_TYPE_RAW, GUEST_LBR, false },
+	{ PERF_TYPE_RAW, 0x0003, false },	/* AMD: a pair, or three of family 15h's */
+	{ PERF_TYPE_RAW, 0x002e, false },	/* family 15h: two */
+	{ PERF_TYPE_RAW, 0x0331, false },	/* family 15h: none */
+	{ PERF_TYPE_RAW, 0x00e9, false },	/* the northbridge's */
+	{ PERF_TYPE_RAW, 0x1000007c0, false },	/* a code of twelve bits */
 	{ PERF_TYPE_RAW, 0xffff, false },
 	{ PERF_TYPE_RAW, ~0ULL, false },
 	{ 4711, 0, false },

@@ -100,11 +100,11 @@ refused_while_taken() {
 
 # The last counter, PMC3.
 refused_while_counter_taken() {
-	refused_while_taken counter 'MSR 0xc4 is reserved by another module'
+	refused_while_taken counter 'MSR 0x(c4|c0010207|c0010007) is reserved by another module'
 }
 
 refused_while_select_taken() {
-	refused_while_taken select 'MSR 0x189 is reserved by another module'
+	refused_while_taken select 'MSR 0x(189|c0010206|c0010003) is reserved by another module'
 }
 
 # The line says which state it is, and the file names what has it.
@@ -179,8 +179,16 @@ mediated_guest_is_refused() {
 	return 1
 }
 
+# intel: skips a test of what only Intel's CPUs have.
+intel() {
+	grep -qE 'AuthenticAMD|HygonGenuine' /proc/cpuinfo || return 0
+	because "the CPU is not Intel's"
+	return "$KSFT_SKIP"
+}
+
 # What KVM and BPF are told of the counters is the built-in driver's again.
 vm_entry_is_given_back() {
+	intel || return
 	for driver in rpmu built-in; do
 		case $driver in
 		rpmu) load ;;
@@ -286,6 +294,7 @@ rdpmc_stays() {
 }
 
 freeze_on_smi_stays() {
+	intel || return
 	before=$(cat "$CPU_PMU/freeze_on_smi")
 	setting_stays freeze_on_smi
 	status=$?

@@ -8,6 +8,7 @@
 #include <linux/err.h>
 #include <linux/module.h>
 #include <linux/perf_event.h>
+#include <asm/cpufeature.h>
 #include <asm/nmi.h>
 #include <asm/perf_event.h>
 
@@ -17,24 +18,47 @@ static char *what;
 module_param(what, charp, 0);
 MODULE_PARM_DESC(what, "counter, select, state, event, guest or pmu");
 
+static bool is_amd(void)
+{
+	return boot_cpu_data.x86_vendor == X86_VENDOR_AMD;
+}
+
+static u32 counter_msr(void)
+{
+	if (!is_amd())
+		return MSR_ARCH_PERFMON_PERFCTR0 + LAST_COUNTER;
+	if (boot_cpu_has(X86_FEATURE_PERFCTR_CORE))
+		return MSR_F15H_PERF_CTR + 2 * LAST_COUNTER;
+	return MSR_K7_PERFCTR0 + LAST_COUNTER;
+}
+
+static u32 select_msr(void)
+{
+	if (!is_amd())
+		return MSR_ARCH_PERFMON_EVENTSEL0 + LAST_COUNTER;
+	if (boot_cpu_has(X86_FEATURE_PERFCTR_CORE))
+		return MSR_F15H_PERF_CTL + 2 * LAST_COUNTER;
+	return MSR_K7_EVNTSEL0 + LAST_COUNTER;
+}
+
 static int take_counter(void)
 {
-	return reserve_perfctr_nmi(MSR_ARCH_PERFMON_PERFCTR0 + LAST_COUNTER) ? 0 : -EBUSY;
+	return reserve_perfctr_nmi(counter_msr()) ? 0 : -EBUSY;
 }
 
 static void release_counter(void)
 {
-	release_perfctr_nmi(MSR_ARCH_PERFMON_PERFCTR0 + LAST_COUNTER);
+	release_perfctr_nmi(counter_msr());
 }
 
 static int take_select(void)
 {
-	return reserve_evntsel_nmi(MSR_ARCH_PERFMON_EVENTSEL0 + LAST_COUNTER) ? 0 : -EBUSY;
+	return reserve_evntsel_nmi(select_msr()) ? 0 : -EBUSY;
 }
 
 static void release_select(void)
 {
-	release_evntsel_nmi(MSR_ARCH_PERFMON_EVENTSEL0 + LAST_COUNTER);
+	release_evntsel_nmi(select_msr());
 }
 
 static int come_or_go(unsigned int cpu)

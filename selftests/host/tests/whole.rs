@@ -85,9 +85,54 @@ fn machine() -> impl Strategy<Value = (Cpuid, Option<u64>)> {
     )
 }
 
+/// Returns an AMD or Hygon processor, of a family with a table mostly.
+fn amd_machine() -> impl Strategy<Value = Cpuid> {
+    let family = prop_oneof![6 => select(vec![0x10u32, 0x15, 0x16, 0x17, 0x18, 0x19, 0x1a, 0x1b]), 1 => 0u32..0x10e];
+    (family, any::<u8>(), any::<bool>(), leaf(), leaf(), leaf()).prop_map(
+        |(family, model, hygon, leaf_1, leaf_8000_0001, leaf_8000_0022)| {
+            let [ebx, edx, ecx] = if hygon {
+                [*b"Hygo", *b"nGen", *b"uine"]
+            } else {
+                [*b"Auth", *b"enti", *b"cAMD"]
+            }
+            .map(u32::from_le_bytes);
+            let base = family.min(0xf);
+            let model = u32::from(model);
+            Cpuid {
+                leaf_0: Leaf {
+                    eax: 0x10,
+                    ebx,
+                    ecx,
+                    edx,
+                },
+                leaf_1: Leaf {
+                    eax: ((family - base) << 20)
+                        | ((model >> 4) << 16)
+                        | (base << 8)
+                        | ((model & 0xf) << 4),
+                    ..leaf_1
+                },
+                leaf_8000_0001,
+                leaf_8000_0022,
+                ..Cpuid::default()
+            }
+        },
+    )
+}
+
+/// Returns a PMU of either vendor.
+fn pmu() -> impl Strategy<Value = Pmu> {
+    let amd = (amd_machine(), select(AMD_MODELS)).prop_map(|(cpuid, model)| Pmu {
+        model,
+        capabilities: Capabilities::decode_amd(&cpuid)
+            .unwrap_or_else(|| Capabilities::decode_amd(&Cpuid::default()).unwrap()),
+    });
+    prop_oneof![3 => intel_pmu(), 1 => amd]
+}
+
 /// Returns a supported PMU or, to cover models that `Pmu::probe()` refuses, any model's table with possible
 /// capabilities.
-fn pmu() -> impl Strategy<Value = Pmu> {
+fn intel_pmu() -> impl Strategy<Value = Pmu> {
     const USUAL: u32 = 0x0730_0804;
     (machine(), select(INTEL_MODELS)).prop_map(|((mut cpuid, perf_capabilities), model)| {
         Pmu::probe(&cpuid, perf_capabilities).unwrap_or_else(|_| {
@@ -378,6 +423,25 @@ proptest! {
         }
     }
 
+    /// CPUID of any AMD or Hygon processor.
+    #[test]
+    fn any_amd_cpuid(cpuid in amd_machine(), capabilities: Option<u64>) {
+        match Pmu::probe(&cpuid, capabilities) {
+            Err(unsupported) => prop_assert!(is_a_line(&unsupported.to_string()), "{unsupported}"),
+            Ok(pmu) => {
+                let found = pmu.capabilities;
+                prop_assert!(pmu.model.is_supported() && found.interface.is_amd());
+                prop_assert!((1..=15).contains(&found.gp()) && found.fixed() == 0);
+                prop_assert_eq!(found.max_period(), (1 << 47) - 1);
+                for id in HardwareId::ALL {
+                    if let Some(select) = pmu.hardware_event(id) {
+                        prop_assert_eq!(select.bits() & !EventSelect::AMD_RAW, 0);
+                    }
+                }
+            }
+        }
+    }
+
     /// No event, precise or not, may be on a counter that the machine lacks.
     #[test]
     fn any_config(pmu in pmu(), config in config(), filters in few_bits(), precise_ip: u8) {
@@ -399,7 +463,7 @@ proptest! {
     /// Events from attributes to registers: alone, as a group, and beside others.
     #[test]
     fn any_events(
-        pmu in pmu(),
+        pmu in intel_pmu(),
         wanted in prop::collection::vec((attributes(), any::<[bool; 2]>()), 1..24),
         groups in prop::collection::vec(1usize..5, 24),
         limits in limits(),

@@ -53,7 +53,8 @@ fn request(machine: Machine, count: usize, policy: Policy) -> Request {
 
 #[test]
 fn fifty_events_are_planned_in_50_ms_on_every_model() {
-    for list in lists() {
+    // Without names, there is nothing to choose from.
+    for list in lists().filter(|list| list.version != "none") {
         for policy in [Policy::Mainline, Policy::Rpmu] {
             let machine = Machine::of_list(list, Smt::On, false).unwrap();
             let took = shortest(1, || {
