@@ -116,9 +116,11 @@ impl Files<'_> {
             let (_, value) = lines.find(|(name, _)| name.trim() == wanted)?;
             value.trim().parse::<u32>().ok()
         };
-        let model = field("model").filter(|_| field("cpu family") == Some(6));
-        let model = model.and_then(|model| u8::try_from(model).ok());
-        let model = model.ok_or("/proc/cpuinfo: no CPU of family 6")?;
+        let family = field("cpu family").and_then(|family| u16::try_from(family).ok());
+        let model = field("model").and_then(|model| u8::try_from(model).ok());
+        let (family, model) = family
+            .zip(model)
+            .ok_or("/proc/cpuinfo: no family and model")?;
         let smt = match (
             self.sibling(cpu),
             self.word("sys/devices/system/cpu/smt/control"),
@@ -129,8 +131,8 @@ impl Files<'_> {
         };
         let abort = self.word(&format!("{CPU_PMU}/allow_tsx_force_abort"));
         let no_force_abort = abort.is_some_and(|abort| abort == "0");
-        let list = list_of(model)
-            .ok_or_else(|| format!("no event list for model {model:#x} of family 6"))?;
+        let list = list_of(family, model)
+            .ok_or_else(|| format!("no event list for model {model:#x} of family {family:#x}"))?;
         Machine::of_list(list, smt, no_force_abort).map_err(|why| format!("{}: {why:?}", list.name))
     }
 }

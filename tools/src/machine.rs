@@ -80,6 +80,17 @@ const ALIASES: &[(&str, &str)] = &[
     ("rkl", "rocketlake"),
     ("spr", "sapphirerapids"),
     ("emr", "emeraldrapids"),
+    ("zen", "amdzen1"),
+    ("epyc", "amdzen1"),
+    ("zen2", "amdzen2"),
+    ("epyc-rome", "amdzen2"),
+    ("zen3", "amdzen3"),
+    ("epyc-milan", "amdzen3"),
+    ("zen4", "amdzen4"),
+    ("epyc-genoa", "amdzen4"),
+    ("zen5", "amdzen5"),
+    ("epyc-turin", "amdzen5"),
+    ("bulldozer", "amdfam15h"),
 ];
 
 /// Finds the list by the perf tool's name or by an alias, ignoring case.
@@ -96,14 +107,26 @@ pub fn aliases(list: List) -> impl Iterator<Item = &'static str> {
     ALIASES.iter().filter(is_it).map(|(alias, _)| *alias)
 }
 
-/// Finds the list for a CPUID model of family 6: its own, or that of another model of the same
+/// Finds the list for a CPUID family and model: its own, or that of another model of the same
 /// microarchitecture.
-pub fn list_of(cpuid_model: u8) -> Option<List> {
-    let exact = lists().find(|list| list.cpuid_model == cpuid_model);
-    exact.or_else(|| {
-        let model = models().find(|model| model.is_for(Vendor::Intel, 6, cpuid_model))?;
-        lists().find(|list| model.is_for(Vendor::Intel, 6, list.cpuid_model))
+pub fn list_of(family: u16, cpuid_model: u8) -> Option<List> {
+    let is_it = |list: &List| (list.family, list.cpuid_model) == (family, cpuid_model);
+    lists().find(is_it).or_else(|| {
+        let vendor = vendor(family);
+        let model = models().find(|model| model.is_for(vendor, family, cpuid_model))?;
+        // Zen 2 and Zen 3 are one model, with a list each.
+        let mut lists = lists().filter(|list| list.family == family);
+        lists.find(|list| model.is_for(vendor, family, list.cpuid_model))
     })
+}
+
+/// Returns the maker of processors of a family with an event list.
+fn vendor(family: u16) -> Vendor {
+    if family == 6 {
+        Vendor::Intel
+    } else {
+        Vendor::Amd
+    }
 }
 
 impl Machine {
@@ -201,6 +224,9 @@ impl Traits {
 
 /// Builds the CPUID leaves that the driver reads.
 fn cpuid(list: List, traits: Traits, smt: Smt, defect: bool) -> Cpuid {
+    if vendor(list.family) == Vendor::Amd {
+        return amd_cpuid(list);
+    }
     let gp = traits.gp[usize::from(smt == Smt::Off)];
     let number = u32::from(list.cpuid_model);
     Cpuid {
@@ -231,6 +257,35 @@ fn cpuid(list: List, traits: Traits, smt: Smt, defect: bool) -> Cpuid {
     }
 }
 
+/// The same of an AMD processor, whose threads have their counters to themselves.
+fn amd_cpuid(list: List) -> Cpuid {
+    let (family, number) = (u32::from(list.family), u32::from(list.cpuid_model));
+    let mut cpuid = Cpuid {
+        leaf_0: Leaf {
+            eax: 0x10,
+            ebx: u32::from_le_bytes(*b"Auth"),
+            edx: u32::from_le_bytes(*b"enti"),
+            ecx: u32::from_le_bytes(*b"cAMD"),
+        },
+        leaf_1: Leaf {
+            eax: ((family - 0xf) << 20)
+                | ((number >> 4) << 16)
+                | (0xf << 8)
+                | ((number & 0xf) << 4),
+            ..Leaf::default()
+        },
+        leaf_8000_0022: Leaf {
+            ebx: 6,
+            ..Leaf::default()
+        },
+        ..Cpuid::default()
+    };
+    // PerfMonV2 came with Zen 4.
+    let v2 = (family, number) >= (0x19, 0x10);
+    cpuid.set_amd(family != 0x16, v2);
+    cpuid
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -254,6 +309,8 @@ mod tests {
             ("skylakex", 0x7_0000_000f, 0x7_0000_00ff),
             ("icelakex", 0xf_0000_00ff, 0xf_0000_00ff),
             ("spr", 0xf_0000_00ff, 0xf_0000_00ff),
+            ("zen2", 0x3f, 0x3f),
+            ("zen4", 0x3f, 0x3f),
         ] {
             assert_eq!(counters(name, Smt::On).bits(), on, "{name}");
             assert_eq!(counters(name, Smt::Offline).bits(), on, "{name}");

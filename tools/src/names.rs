@@ -8,6 +8,7 @@
 use crate::data::Listed;
 use crate::logic::model::HardwareId;
 use crate::logic::open::attr::{Attributes, EventType};
+use crate::logic::regs::event_select::EventSelect;
 use crate::logic::sched::extra_register::ExtraRegister;
 use crate::machine::{Machine, Smt};
 use crate::syntax::{self, number, Body, Mistake, Modifiers, Span, Term};
@@ -377,6 +378,7 @@ fn has_field(name: &str, machine: &Machine) -> bool {
     let registers = &machine.pmu.model.extra_register_events;
     let capabilities = &machine.pmu.capabilities;
     match name {
+        "pc" => !capabilities.interface.is_amd(),
         "any" => capabilities.any_thread,
         "in_tx" | "in_tx_cp" => capabilities.rtm && !machine.pmu.model.checkpointed.is_empty(),
         "offcore_rsp" => registers.has(ExtraRegister::OffcoreResponse0),
@@ -424,6 +426,12 @@ fn with_terms(
                     _ => 24,
                 };
                 attr.config1 = in_bits(value, bits, &term.at)?;
+            }
+            // Bits 0-7 and 32-35.
+            "event" if machine.pmu.capabilities.interface.is_amd() => {
+                let code = in_bits(value, 12, &term.at)?;
+                let select = EventSelect::amd_event(code as u16, 0);
+                attr.config = (attr.config & !EventSelect::AMD_EVENT) | select.bits();
             }
             word => {
                 let field = FIELDS.iter().find(|field| field.0 == word);
