@@ -23,7 +23,7 @@
 #include <asm/cpuid/api.h>
 #include <asm/msr.h>
 
-/* for rust/x86 */
+/* for rust/x86, and the kprobes for rust/perf, too */
 
 u64 rpmu_helper_rdmsrq(u32 msr)
 {
@@ -85,6 +85,11 @@ const struct cpumask *rpmu_helper_topology_sibling_cpumask(unsigned int cpu)
 	return topology_sibling_cpumask(cpu);
 }
 
+u32 rpmu_helper_topology_amd_node_id(unsigned int cpu)
+{
+	return topology_amd_node_id(cpu);
+}
+
 void __percpu *rpmu_helper_alloc_percpu(size_t size, size_t align)
 {
 	return __alloc_percpu(size, align);
@@ -139,8 +144,6 @@ void rpmu_helper_raw_spin_unlock(raw_spinlock_t *lock)
 {
 	raw_spin_unlock(lock);
 }
-
-/* for rust/x86 and rust/perf */
 
 int rpmu_helper_register_kprobe(struct kprobe *p)
 {

@@ -7,7 +7,7 @@ use super::{
     explain::refusals::Refusals,
     facilities,
     hw::Hardware,
-    unit::{rdpmc::UserRead, smi::Smi, smt::seat, tfa::Tfa, tracing::Tracing},
+    unit::{northbridge, rdpmc::UserRead, smi::Smi, smt::seat, tfa::Tfa, tracing::Tracing},
 };
 use crate::{
     kern::percpu::PerCpu,
@@ -31,6 +31,8 @@ pub(crate) struct Driver {
     pub(super) refusals: Refusals,
     /// Set if the threads of a core must agree on the counters and registers that each uses.
     pub(super) shares_a_core: bool,
+    /// Set if the CPUs of a node must agree on the counters of AMD's northbridge that each uses.
+    pub(super) shares_northbridge: bool,
     /// User space's access to counters by `rdpmc`.
     pub(super) user_read: UserRead,
     /// Intel PT and BTS, which share the PMI.
@@ -76,6 +78,7 @@ impl Driver {
             tfa: Tfa::new(tsx_uses_counter),
             tracing: Tracing::new(),
             shares_a_core,
+            shares_northbridge: northbridge::is_shared(&hardware.pmu),
             orders_groups: hardware.policy == Policy::Rpmu
                 && facilities::was_tried(Feature::GroupOrder),
             can_resched: (shares_a_core || tsx_uses_counter) && facilities::bind_resched(),

@@ -7,7 +7,11 @@ use super::{
     hw::{Control, Hardware},
     pmi::shared::Shared,
     rotation::known::RotationState,
-    unit::{smt::seat::Sharing, tfa},
+    unit::{
+        northbridge::{node, Node},
+        smt::seat::Sharing,
+        tfa,
+    },
 };
 use crate::{
     kern::percpu::CpuCell,
@@ -36,6 +40,9 @@ pub(super) struct Cpu {
     /// The part that the CPU shares with its sibling. Not for the PMI.
     #[pin]
     pub(super) sharing: Sharing,
+    /// The part that the CPU lends to the node with its number. Not for the PMI.
+    #[pin]
+    pub(super) northbridge: Node,
 }
 
 /// The state of a CPU that its callbacks use, and the PMI does not.
@@ -80,6 +87,7 @@ impl Cpu {
             own: CpuCell::new(cpu, Own::new(hardware, new_schedule(hardware)?)?),
             shared: Shared::new(builtin.map(|builtin| builtin.mirror(cpu))),
             sharing <- Sharing::new(&hardware.pmu),
+            northbridge <- node(),
         }? Error)
     }
 }

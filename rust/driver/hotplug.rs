@@ -13,7 +13,7 @@
 //! A CPU that comes up only joins its core. Its registers are set up for its first event.
 
 use super::{cpu::Cpu, event, CorePmu, Driver};
-use crate::perf::PmuDisabled;
+use crate::{logic::regs::counter::CounterMask, perf::PmuDisabled};
 use kernel::interrupt::LocalInterruptDisabled;
 
 /// Prepares this CPU for events: it has come up, or the driver is being loaded.
@@ -62,6 +62,7 @@ impl Driver {
         // The PMI ignores NMIs from here on.
         cpu.shared.forget();
         own.restore(&cpu.shared, &self.hardware, irqs);
+        self.release_in_node(cpu, CounterMask::EMPTY, irqs);
         self.tfa.allow(&mut own.tfa, irqs);
         own.close();
     }

@@ -273,6 +273,9 @@ impl Driver {
         let planned = schedule.taken();
         self.tfa
             .allow_if_possible(tfa, planned, shadow, &self.hardware, cx.irqs());
+        if self.shares_northbridge {
+            self.release_in_node(cpu, own.schedule.northbridge(), cx.irqs());
+        }
         self.release(cx, cpu, own);
     }
 

@@ -5,7 +5,7 @@
 use core::fmt;
 
 use crate::logic::{
-    capabilities::{Capabilities, Cpuid},
+    capabilities::{Capabilities, Cpuid, Interface},
     model::{
         first_match, models, EventConstraint, HardwareId, Model, Need, Quirk, Vendor, AMD_ZEN_4,
         GENERIC, GENERIC_V5, WITHOUT_A_TABLE,
@@ -188,8 +188,10 @@ impl Pmu {
     }
 
     /// Returns `constraint` without the counters that cannot count user mode alone, or that cannot
-    /// drop an aborted transaction's counts, where the event asks for that.
+    /// drop an aborted transaction's counts, where the event asks for that. AMD's northbridge has a PMU of
+    /// its own on processors with core performance counter extensions.
     fn restricted(&self, select: EventSelect, mut constraint: Constraint) -> Constraint {
+        constraint.northbridge &= self.capabilities.interface == Interface::AmdLegacy;
         if select.has(EventSelect::USR) && !select.has(EventSelect::OS) {
             constraint.counters = constraint.counters.without(self.model.need_kernel_mode);
         }

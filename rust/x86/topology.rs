@@ -34,6 +34,17 @@ pub fn threads_per_core() -> u32 {
         .unwrap_or(1)
 }
 
+/// Returns the number of the node of `cpu`, of AMD's processors: the cores that share a northbridge. [`None`]
+/// if `cpu` is not possible.
+pub fn amd_node(cpu: CpuId) -> Option<u32> {
+    if !possible(cpu) {
+        return None;
+    }
+    // SAFETY: `cpu` is possible, so it has its part of the per-CPU variable `cpu_info`, which the kernel fills
+    // in when the CPU comes up.
+    Some(unsafe { bindings::rpmu_helper_topology_amd_node_id(cpu.into()) })
+}
+
 fn sibling_mask(cpu: CpuId) -> Option<&'static Cpumask> {
     if !possible(cpu) {
         return None;

@@ -334,7 +334,7 @@ fn fits_beside(
     // Within the limits that the core's other thread imposes now?
     let limits = Limits {
         closed: CounterMask::from_bits(now.closed),
-        closed_to_corrupting: CounterMask::from_bits(now.sibling),
+        closed_to_sharing: CounterMask::from_bits(now.sibling),
         gp: now.gp,
         ..Limits::NONE
     };

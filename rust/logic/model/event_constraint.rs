@@ -300,6 +300,7 @@ impl EventConstraint {
             overlap: self.overlap,
             corrupting: self.corrupting,
             pair: self.pair,
+            northbridge: self.northbridge,
         }
     }
 

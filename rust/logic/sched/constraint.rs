@@ -21,6 +21,9 @@ pub struct Constraint {
     /// Set if the event takes the next counter as well (large increments on AMD's CPUs). The counters are
     /// then the first ones of the pairs, which are even; the second ones have to exist and be free.
     pub pair: bool,
+    /// Set if AMD's northbridge counts the event: counter n of all cores of a node is one counter then. For the
+    /// agreement between them ([`northbridge`](crate::logic::smt::northbridge)).
+    pub northbridge: bool,
 }
 
 impl Constraint {
@@ -31,6 +34,7 @@ impl Constraint {
             overlap: false,
             corrupting: false,
             pair: false,
+            northbridge: false,
         }
     }
 
@@ -42,6 +46,7 @@ impl Constraint {
             overlap: self.overlap | other.overlap,
             corrupting: self.corrupting | other.corrupting,
             pair: self.pair | other.pair,
+            northbridge: self.northbridge | other.northbridge,
         }
     }
 

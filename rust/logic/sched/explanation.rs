@@ -66,7 +66,7 @@ impl Explanation {
         let tfa = self.constraint.counters & self.tfa;
         let closed = self.constraint.counters & self.limits.closed.without(self.tfa);
         let in_use =
-            self.constraint.counters & self.limits.closed_to_corrupting.without(self.limits.closed);
+            self.constraint.counters & self.limits.closed_to_sharing.without(self.limits.closed);
         if !closed.is_empty() {
             write!(
                 f,
@@ -79,6 +79,14 @@ impl Explanation {
                 f,
                 "; {}: used by the core's other thread, and this event is corrupting",
                 Listed(in_use)
+            )?;
+        }
+        let node = self.constraint.counters & self.limits.closed_to_sharing;
+        if self.constraint.northbridge && !node.is_empty() {
+            write!(
+                f,
+                "; {}: the northbridge counts for another core of the node",
+                Listed(node)
             )?;
         }
         if !tfa.is_empty() {
@@ -168,7 +176,7 @@ mod tests {
     fn the_sibling_is_named() {
         let limits = Limits {
             closed: CounterMask::from_bits(0b0100),
-            closed_to_corrupting: CounterMask::from_bits(0b1100),
+            closed_to_sharing: CounterMask::from_bits(0b1100),
             ..Limits::NONE
         };
         let any = explain(Refusal::Limited(CONTENDED), false, limits);
@@ -193,6 +201,28 @@ mod tests {
         let text = explanation.to_string();
         assert!(text.contains("PMC3: left to TSX"), "{text}");
         assert!(!text.contains("other thread"), "{text}");
+    }
+
+    #[test]
+    fn counters_of_the_node() {
+        let explanation = Explanation {
+            refusal: Refusal::Limited(Shortage::Contended {
+                events: 1,
+                counters: CounterMask::EMPTY,
+            }),
+            constraint: Constraint {
+                northbridge: true,
+                ..Constraint::any_of(CounterMask::first_gp(4))
+            },
+            limits: Limits {
+                closed_to_sharing: CounterMask::from_bits(0b101),
+                ..Limits::NONE
+            },
+            tfa: CounterMask::EMPTY,
+        };
+        let text = explanation.to_string();
+        let expected = "PMC0,PMC2: the northbridge counts for another core of the node";
+        assert!(text.contains(expected), "{text}");
     }
 
     #[test]

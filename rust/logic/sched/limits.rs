@@ -28,7 +28,7 @@ use crate::logic::regs::counter::CounterMask;
 /// // The sibling uses counters 0 and 1, the latter for a corrupting event.
 /// let limits = Limits {
 ///     closed: CounterMask::from_bits(0b10),
-///     closed_to_corrupting: CounterMask::from_bits(0b11),
+///     closed_to_sharing: CounterMask::from_bits(0b11),
 ///     ..Limits::NONE
 /// };
 /// assert_eq!(limits.counters(any).bits(), 0b1101);
@@ -38,8 +38,9 @@ use crate::logic::regs::counter::CounterMask;
 pub struct Limits {
     /// Counters that no event may take.
     pub closed: CounterMask,
-    /// Counters that no [corrupting](Constraint::corrupting) event may take.
-    pub closed_to_corrupting: CounterMask,
+    /// Counters that no event may take that concerns others: no [corrupting](Constraint::corrupting) one, and
+    /// none of the [northbridge](Constraint::northbridge). No processor has both kinds.
+    pub closed_to_sharing: CounterMask,
     /// The largest number of general-purpose counters that may be used.
     pub gp: u32,
     /// The same if one of the events is corrupting.
@@ -52,7 +53,7 @@ impl Limits {
     /// No limits beyond the constraints.
     pub const NONE: Self = Self {
         closed: CounterMask::EMPTY,
-        closed_to_corrupting: CounterMask::EMPTY,
+        closed_to_sharing: CounterMask::EMPTY,
         gp: u32::MAX,
         gp_with_corrupting: u32::MAX,
         registers: RegisterValues::NONE,
@@ -90,8 +91,8 @@ impl Limits {
     /// Returns the counters of `constraint` that may be taken.
     pub const fn counters(&self, constraint: Constraint) -> CounterMask {
         let open = constraint.counters.without(self.closed);
-        if constraint.corrupting {
-            open.without(self.closed_to_corrupting)
+        if constraint.corrupting | constraint.northbridge {
+            open.without(self.closed_to_sharing)
         } else {
             open
         }
@@ -111,9 +112,7 @@ impl Limits {
         self.gp > before.gp
             || self.gp_with_corrupting > before.gp_with_corrupting
             || !before.closed.is_subset(self.closed)
-            || !before
-                .closed_to_corrupting
-                .is_subset(self.closed_to_corrupting)
+            || !before.closed_to_sharing.is_subset(self.closed_to_sharing)
             || before.registers.gives_way_to(&self.registers)
     }
 }
@@ -154,7 +153,7 @@ mod tests {
         let counters = CounterMask::from_bits(0b11);
         let tight = Limits {
             closed: counters,
-            closed_to_corrupting: counters,
+            closed_to_sharing: counters,
             gp: 2,
             gp_with_corrupting: 2,
             registers: holding(1),
@@ -179,7 +178,7 @@ mod tests {
             ),
             (
                 Limits {
-                    closed_to_corrupting: CounterMask::from_bits(0b110),
+                    closed_to_sharing: CounterMask::from_bits(0b110),
                     ..tight
                 },
                 true,

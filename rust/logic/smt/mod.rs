@@ -8,7 +8,10 @@
 //!      usage         the counters and registers that a thread uses
 //!      right_of_way  the thread that goes first where not both can have what they need
 //! ```
+//!
+//! And the agreement between the cores of a node on counters that they have in common: [`northbridge`].
 
+pub mod northbridge;
 pub mod protocol;
 pub mod right_of_way;
 pub mod siblings;

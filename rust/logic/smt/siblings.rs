@@ -257,7 +257,7 @@ impl Core {
                 let wanted = want.keeping(self.seat(thread.sibling()).usage);
                 let mut limits = self.limits_beside(&wanted);
                 if want.gp() > limits.gp_with_corrupting {
-                    limits.closed_to_corrupting = CounterMask::ALL;
+                    limits.closed_to_sharing = CounterMask::ALL;
                 }
                 limits
             }
@@ -277,7 +277,7 @@ impl Core {
         let limits = Limits::beside_sibling(self.gp);
         Limits {
             closed: usage.corrupting,
-            closed_to_corrupting: usage.used,
+            closed_to_sharing: usage.used,
             gp: if usage.corrupting.is_empty() {
                 limits.gp
             } else {

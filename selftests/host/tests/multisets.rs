@@ -143,7 +143,7 @@ fn beside(machine: &Machine, state: [Sibling; 4]) -> Vec<Constraint> {
     };
     let limits = Limits {
         closed: which(&|sibling| sibling == Sibling::Corrupting),
-        closed_to_corrupting: which(&|sibling| sibling != Sibling::Unused),
+        closed_to_sharing: which(&|sibling| sibling != Sibling::Unused),
         ..Limits::NONE
     };
     let mut kinds: Vec<Constraint> = Vec::new();

@@ -236,10 +236,10 @@ fn attributes() -> impl Strategy<Value = Attributes> {
 fn limits() -> impl Strategy<Value = Limits> {
     let none = any::<u8>().prop_map(|_| Limits::NONE);
     let some = (few_bits(), few_bits(), 0u32..10, 0u32..10, any::<u64>()).prop_map(
-        |(closed, closed_to_corrupting, gp, gp_with_corrupting, value)| {
+        |(closed, closed_to_sharing, gp, gp_with_corrupting, value)| {
             let mut limits = Limits {
                 closed: CounterMask::from_bits(closed),
-                closed_to_corrupting: CounterMask::from_bits(closed_to_corrupting),
+                closed_to_sharing: CounterMask::from_bits(closed_to_sharing),
                 gp,
                 gp_with_corrupting,
                 ..Limits::NONE

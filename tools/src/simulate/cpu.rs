@@ -464,7 +464,7 @@ impl<'a> Cpu<'a> {
         Configuration {
             counters: self.counters.clone(),
             waiting: self.given_up.iter().chain(&self.waiting).copied().collect(),
-            sibling: limits.closed_to_corrupting.bits(),
+            sibling: limits.closed_to_sharing.bits(),
             closed: limits.closed.bits(),
             gp: limits.gp,
         }

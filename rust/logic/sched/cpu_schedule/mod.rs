@@ -204,6 +204,12 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
         firsts.behind()
     }
 
+    /// Returns the planned counters of the northbridge's events.
+    pub fn northbridge(&self) -> CounterMask {
+        let events = self.entries().filter(|it| it.constraint.northbridge);
+        events.filter_map(|entry| entry.planned).collect()
+    }
+
     /// Returns whether no event is corrupting or needs an extra register.
     pub fn is_plain(&self) -> bool {
         self.corrupting == 0 && self.demanding == 0

@@ -272,7 +272,7 @@ fn limits_decide_what_may_be_taken() {
     let mut schedule = with_any("a");
     let limits = Limits {
         closed: CounterMask::from_bits(0b0010),
-        closed_to_corrupting: CounterMask::from_bits(0b0110),
+        closed_to_sharing: CounterMask::from_bits(0b0110),
         ..NONE
     };
     schedule

@@ -67,7 +67,7 @@ fn usage_goes_with_the_thread() {
     core.set_usage(Thread::Second, usage);
     core.wait(Thread::First);
     assert_eq!(core.limits(Thread::First).closed, mask(0b10));
-    assert_eq!(core.limits(Thread::First).closed_to_corrupting, mask(0b11));
+    assert_eq!(core.limits(Thread::First).closed_to_sharing, mask(0b11));
     core.leave(Thread::Second);
     assert_eq!(core.limits(Thread::First), Limits::NONE);
     assert_eq!(core.wakes_sibling(Thread::Second), Some(0));
@@ -132,7 +132,7 @@ fn counters_in_use_do_not_limit_the_sibling_in_number() {
     let limits = core.limits(Thread::Second);
     assert_eq!(limits.gp, u32::MAX);
     assert_eq!(limits.closed, mask(0));
-    assert_eq!(limits.closed_to_corrupting, mask(0b1111));
+    assert_eq!(limits.closed_to_sharing, mask(0b1111));
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn plain_events_are_limited_by_corrupting_ones_alone() {
 
         core.use_counters(Thread::First, mask(0b101));
         let limits = core.limits(Thread::Second);
-        assert_eq!(limits.closed_to_corrupting, mask(0b101));
+        assert_eq!(limits.closed_to_sharing, mask(0b101));
         assert_eq!(limits.closed, mask(corrupting));
     }
 }
@@ -203,7 +203,7 @@ fn the_sibling_makes_way_at_the_end_of_an_interval() {
     let limits = core.limits_of_pinned(SECOND);
     assert_eq!((limits.closed, limits.gp), (mask(0), u32::MAX));
     // The counters are in use as long as the hardware counts on them.
-    assert_eq!(core.limits(FIRST).closed_to_corrupting, mask(0b1111));
+    assert_eq!(core.limits(FIRST).closed_to_sharing, mask(0b1111));
 
     let yields = Needs {
         yields: true,
@@ -213,7 +213,7 @@ fn the_sibling_makes_way_at_the_end_of_an_interval() {
         core.release(SECOND, using(0b110), &yields, false, || 1),
         Some(0)
     );
-    assert_eq!(core.limits(FIRST).closed_to_corrupting, mask(0b110));
+    assert_eq!(core.limits(FIRST).closed_to_sharing, mask(0b110));
     // The want is met, and the right of way is over.
     let needs = Needs::default();
     assert_eq!(
@@ -285,7 +285,7 @@ fn more_than_half_leaves_no_corrupting_event() {
         core.release(FIRST, using(0b110), &needs, true, || 1),
         Some(4)
     );
-    assert_eq!(core.limits(SECOND).closed_to_corrupting, CounterMask::ALL);
+    assert_eq!(core.limits(SECOND).closed_to_sharing, CounterMask::ALL);
     // Two are half.
     let mut core = full_core();
     core.set_usage(SECOND, corrupting(0b1));
@@ -294,7 +294,7 @@ fn more_than_half_leaves_no_corrupting_event() {
         core.release(FIRST, using(0b10), &needs, true, || 1),
         Some(4)
     );
-    assert_eq!(core.limits(SECOND).closed_to_corrupting, mask(0b11));
+    assert_eq!(core.limits(SECOND).closed_to_sharing, mask(0b11));
 }
 
 #[test]
