@@ -14,6 +14,7 @@
 //!  hotplug     a CPU comes up, goes down    unit/tfa         counter 3, which TSX uses too
 //!  suspend     suspend, resume              unit/rdpmc       counters that user space reads
 //!  sysfs       the PMU's files              unit/smi         counters that stop in firmware
+//!                                           unit/northbridge a node: the counters that its cores share
 //!                                           unit/tracing     Intel PT and BTS, which share the PMI
 //!                                           hw               the registers
 //!  Reports

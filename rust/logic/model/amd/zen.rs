@@ -89,6 +89,7 @@ const CACHE_EVENTS: CacheEvents = CacheEvents::checked(&[
 /// Zen and Zen+, and Hygon's.
 pub const AMD_ZEN: Model = Model {
     name: "Zen",
+    needs: &[],
     cpus: &[
         Cpus::amd(0x17, 0x00, 0x2f),
         Cpus::amd(0x17, 0x50, 0x5f),
@@ -103,7 +104,6 @@ pub const AMD_ZEN: Model = Model {
 /// Zen 2 and Zen 3.
 pub const AMD_ZEN_2: Model = Model {
     name: "Zen 2 and Zen 3",
-    needs: &[],
     cpus: &[
         Cpus::amd(0x17, 0x30, 0x4f),
         Cpus::amd(0x17, 0x60, 0x7f),
@@ -119,6 +119,7 @@ pub const AMD_ZEN_2: Model = Model {
 /// Zen 4 and Zen 5.
 pub const AMD_ZEN_4: Model = Model {
     name: "Zen 4 and Zen 5",
+    needs: &[],
     cpus: &[
         Cpus::amd(0x19, 0x10, 0x1f),
         Cpus::amd(0x19, 0x60, 0xaf),
