@@ -96,7 +96,7 @@ help:
 	@echo "make test           run all tests, on the host and in guests (scripts/test --help: the streams);"
 	@echo "                    RETRY=1 runs test programs that failed in a guest once more"
 	@echo "make miri           run the logic's unit tests in Miri, with your own nightly Rust toolchain"
-	@echo "make vpmu-test      test the emulated PMU: its model, its registers and the built-in driver on all nine CPU models"
+	@echo "make vpmu-test      test the emulated PMU: its model, its registers and the built-in driver on all CPU models"
 	@echo "make vpmu-speed     measure the cost of the emulated PMU: QEMU's CPU time with it and without"
 	@echo "make accept         run the reference cases on every CPU model, both drivers side by side;"
 	@echo "                    MODELS=HSW,SKL CASES=1,5 DRIVERS=built-in,mainline,rpmu for a part"

@@ -148,7 +148,7 @@ def unsafe_is_explained(tree):
 def vpmu_is_independent(tree):
     """The emulated PMU shares nothing with the driver's logic: a wrong table would pass its tests."""
     here = "selftests/vpmu"
-    advice = "the hardware model must not know what the driver believes; take it from Intel's event lists"
+    advice = "the hardware model must not know what the driver believes; take it from the vendors' event lists"
     for path, target in tree.links.items():
         if path.startswith(here + "/") and not _is_below(target, os.path.join(os.path.realpath(tree.top), here)):
             yield path, 1, f"symbolic link out of {here}; {advice}"

@@ -343,10 +343,13 @@ static void amd_host_and_guest(void)
 	wr(MSR_EFER, efer);
 }
 
-/* A large-increment event loses increments, unless the odd counter takes its carry. */
+/*
+ * A large-increment event loses increments, unless the odd counter takes its
+ * carry. The rate of the event is declared: two runs may differ by a few.
+ */
 static void amd_merged(void)
 {
-	u64 alone, merged;
+	u64 alone, merged, wrapped;
 
 	if (!amd->merge)
 		return;
@@ -355,7 +358,9 @@ static void amd_merged(void)
 	merged = run_counter(2, EVENT_FLOPS, LEVEL_OS, 0);
 	expect(alone && merged > alone, "%llu merged, %llu alone", merged, alone);
 	same(rd(ctr(3)), 0, "the odd counter");
-	same(run_counter(2, EVENT_FLOPS, LEVEL_OS, -1), merged - 1, "the even counter, overflow");
+	wrapped = run_counter(2, EVENT_FLOPS, LEVEL_OS, -1);
+	expect(wrapped + 10 > merged && wrapped < merged + 10,
+	       "%llu after an overflow, %llu without", wrapped, merged);
 	same(rd(ctr(3)), 1, "the odd counter, overflow");
 	wr(ctr(3), 0xffff);
 	pmis = 0;

@@ -13,6 +13,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::lists::parse_number;
+use crate::meaning::matches;
 
 /// An event code's name, and the units that the list has.
 struct Event {
@@ -49,8 +50,28 @@ fn events(directory: &Path) -> BTreeMap<u16, Event> {
         }
     }
     assert!(!events.is_empty(), "{}: no events", directory.display());
+    let list = directory.file_name().unwrap().to_str().unwrap();
+    for (_, code, name) in MISSING.iter().filter(|(lists, ..)| matches(lists, list)) {
+        let event = Event {
+            name: name.to_string(),
+            units: None,
+        };
+        assert!(
+            events.insert(*code, event).is_none(),
+            "{list} has {code:#x}"
+        );
+    }
     events
 }
+
+/// Events that a list lacks, by the names in the list of Zen 3. The built-in driver counts L1-dcache-loads,
+/// L1-icache-loads and L1-icache-load-misses with them on all families from 17h on
+/// (`amd_hw_cache_event_ids_f17h`).
+const MISSING: [(&str, u16, &str); 3] = [
+    ("amdzen4 amdzen5", 0x040, "ls_dc_accesses"),
+    ("amdzen4 amdzen5", 0x080, "ic_fw32"),
+    ("amdzen4 amdzen5", 0x081, "ic_fw32_miss"),
+];
 
 /// Writes the table of a list.
 pub(crate) fn write_table(out: &mut String, directory: &Path, name: &str) {

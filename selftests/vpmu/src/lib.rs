@@ -4,7 +4,8 @@
 //!
 //! QEMU loads this crate as a shared object (`ffi`, `qemu/vpmu.h`), reports what each CPU retires and
 //! passes on accesses to PMU registers. Sources: Intel SDM vol. 3 chapter 20 (performance monitoring)
-//! and vol. 4 (MSRs); `build/` converts the vendors' event lists.
+//! and vol. 4 (MSRs); AMD APM vol. 2 chapter 13, and the BKDG or PPR of each family; `build/` converts the
+//! vendors' event lists.
 //!
 //! ```text
 //!   ffi ── pmu ──┬── select ──┬── model ──┬── event ── share ── retired
@@ -20,9 +21,9 @@
 //!
 //! | What | Where |
 //! |---|---|
-//! | another CPU model | a constant in `model/intel/`, a line in `LISTS` of `build/main.rs` |
-//! | another vendor's models | a directory beside `model/intel/`, and its registers in `pmu/msr.rs` |
-//! | a register | `pmu/msr.rs` (number), `pmu/reserved.rs` (bits), `pmu/access.rs` (effect) |
+//! | another CPU model | a constant in `model/intel/` or `model/amd/`, a line in the lists of `build/main.rs` |
+//! | another vendor's models | as for AMD: an arm of `Vendor` in `model/spec.rs`, and directories of that name in `model/`, `event/`, `select/` and `pmu/` |
+//! | a register | `pmu/msr.rs` or `pmu/amd/msr.rs` (number), `pmu/reserved.rs` (bits), `pmu/access.rs` (effect) |
 //! | a feature with state of its own, such as LBR | a file in `pmu/` |
 //! | a CPU with cores of several kinds | nothing: each CPU has a model of its own |
 //! | a defect | a field in `defect.rs`, and where it acts in `pmu/` |

@@ -29,6 +29,16 @@ use super::state::Pmu;
 pub(super) const SELECT_WRITABLE: u64 = 0x0000_030f_ffd7_ffff;
 
 impl Pmu {
+    /// Disables the counters that do not exist, as the guest injects errors. Without a register that enables
+    /// counters, all that exist are enabled.
+    pub(super) fn disable_missing(&mut self) {
+        if self.model.amd().is_some_and(|amd| !amd.global) {
+            self.regs.global_ctrl = self.counter_bits();
+        } else {
+            self.regs.global_ctrl &= self.counter_bits();
+        }
+    }
+
     /// Returns whether interrupts and exceptions count.
     pub fn counts_interrupts(&self) -> bool {
         self.model.amd().is_some()

@@ -40,7 +40,7 @@ impl Pmu {
             regs.global_ctrl = 0;
             regs.debugctl &= !BTF;
         }
-        self.regs.global_ctrl &= self.counter_bits();
+        self.disable_missing();
         self.publish();
     }
 }

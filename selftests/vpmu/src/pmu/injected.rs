@@ -9,7 +9,7 @@ impl Pmu {
     /// Injects these errors and no others. Counters that no longer exist stop.
     pub(super) fn inject(&mut self, injected: Injected) {
         self.injected = injected;
-        self.regs.global_ctrl &= self.counter_bits();
+        self.disable_missing();
         self.regs.global_status &= self.counter_bits();
         self.regs.fixed_ctrl &= self.fixed_ctrl_bits();
     }

@@ -12,14 +12,16 @@ impl Pmu {
         const PERF_CTR_EXT_CORE: u32 = 1 << 23;
         const PERF_MON_V2: u32 = 1 << 0;
         let [eax, ebx, ecx, edx] = regs;
+        // Injected: 1 stands for a PMU without PerfMonV2, none for one without more counters either.
+        let version = self.injected.perfmon(2);
         match leaf {
             1 => [self.injected.signature(eax), ebx, ecx, edx],
             0x8000_0001 => {
-                let extended = u32::from(amd.extended) * PERF_CTR_EXT_CORE;
+                let extended = u32::from(amd.extended && version >= 1) * PERF_CTR_EXT_CORE;
                 [self.injected.signature(eax), ebx, ecx | extended, edx]
             }
             // EBX[3:0] is the number of counters.
-            0x8000_0022 if amd.global => {
+            0x8000_0022 if amd.global && version >= 2 => {
                 let counters = if self.injected.has(Injected::FEWER) {
                     inject::FEW.0
                 } else if self.injected.has(Injected::MORE) {

@@ -109,6 +109,41 @@ fn cpuid() {
     }
 }
 
+/// MSR 0x4000FF0A: errors that the guest injects.
+#[test]
+fn injected_errors() {
+    const INJECTED: u32 = 0x4000_ff0a;
+    const MISSING: u64 = 1 << 5;
+    const FEWER: u64 = 1 << 4;
+    for cpu in &CPUS {
+        let mut pmu = cpu.pmu();
+        let last = cpu.counters - 1;
+        write(&mut pmu, INJECTED, MISSING);
+        for counter in 0..cpu.counters {
+            is_there(&mut pmu, cpu.ctl(counter), counter < 2, cpu.name);
+        }
+        write(&mut pmu, INJECTED, 0);
+        // All is as before; PerfCntrGlobalCtl has to be written again.
+        if cpu.v2 {
+            write(&mut pmu, GLOBAL_CTL, 0x3f);
+        }
+        write(&mut pmu, cpu.ctl(last), RETIRED_INSTRUCTIONS | USR | EN);
+        retire(&mut pmu, true, &[(retired::INSTRUCTIONS, 5)]);
+        assert_eq!(read(&pmu, cpu.ctr(last)), 5, "{}", cpu.name);
+        if cpu.v2 {
+            write(&mut pmu, INJECTED, FEWER);
+            assert_eq!(pmu.cpuid(0x8000_0022, 0, [0; 4]), [1, 2, 0, 0]);
+        }
+        // PerfMonV2, PerfCtrExtCore are gone one after the other.
+        write(&mut pmu, INJECTED, 1 << 8);
+        assert_eq!(pmu.cpuid(0x8000_0022, 0, [0; 4]), [0; 4]);
+        let [.., ecx, _] = pmu.cpuid(0x8000_0001, 0, [0; 4]);
+        assert_eq!(ecx != 0, cpu.extended);
+        write(&mut pmu, INJECTED, 0xff << 8);
+        assert_eq!(pmu.cpuid(0x8000_0001, 0, [0; 4]), [0; 4]);
+    }
+}
+
 #[test]
 fn a_pmi_masks_lvtpc_on_intels_cpus_alone() {
     for cpu in &CPUS {
