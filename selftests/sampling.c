@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stddef.h>
 #include <sys/mman.h>
 
 #include "kselftest_harness.h"
@@ -97,9 +98,13 @@ static struct seen look(struct ring *ring)
 			seen.hot += is_hot(sample->ip);
 			seen.user += (sample->header.misc & PERF_RECORD_MISC_CPUMODE_MASK) ==
 				     PERF_RECORD_MISC_USER;
+			/* The last record may end where the buffer does. */
+			if (sample->header.size < offsetof(struct sample, value))
+				break;
 			seen.periods += sample->period;
 			seen.last = sample->period;
-			seen.value = sample->value;
+			if (sample->header.size >= sizeof(*sample))
+				seen.value = sample->value;
 			break;
 		case PERF_RECORD_THROTTLE:
 			seen.throttled++;
