@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * AMD's northbridge up to family 14h: counter n of all cores of a node is one
+ * counter for its events, so that no two CPUs may have such events on the same
+ * counter. Pinned events tell at once which got one.
+ */
+#define _GNU_SOURCE
+#include "kselftest_harness.h"
+#include "perf_util.h"
+
+#define COUNTERS	4
+/* CPU/IO requests to memory or I/O: an event of the northbridge. */
+#define NORTHBRIDGE	0x1fe9
+
+static int open_pinned(__u64 config, int cpu)
+{
+	struct perf_event_attr attr = counting(PERF_TYPE_RAW, config);
+
+	attr.disabled = 0;
+	attr.pinned = 1;
+	return perf_open(&attr, -1, cpu, -1, 0);
+}
+
+/* Returns whether the event has a counter: reading a pinned one without fails. */
+static bool has_counter(int fd)
+{
+	struct one_count count;
+
+	return read(fd, &count, sizeof(count)) == sizeof(count);
+}
+
+FIXTURE(northbridge)
+{
+	int fd[COUNTERS + 1];	/* 3 on CPU 0, 2 on CPU 1 */
+};
+
+FIXTURE_SETUP(northbridge)
+{
+	int i;
+
+	if (!is_amd() || cpu_family() > 0x14 || gp_counters() != COUNTERS ||
+	    sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		SKIP(return, "the CPUs share no counters of a northbridge");
+	for (i = 0; i <= COUNTERS; i++) {
+		self->fd[i] = open_pinned(NORTHBRIDGE, i >= 3);
+		ASSERT_LE(0, self->fd[i]);
+	}
+}
+
+FIXTURE_TEARDOWN(northbridge)
+{
+	int i;
+
+	for (i = 0; i <= COUNTERS; i++)
+		close(self->fd[i]);
+}
+
+/* Five events find four counters; the last one gets that of an event that goes. */
+TEST_F(northbridge, node_has_four_counters)
+{
+	int i;
+
+	for (i = 0; i < COUNTERS; i++) {
+		EXPECT_TRUE(has_counter(self->fd[i])) {
+			TH_LOG("event %d", i);
+		}
+	}
+	EXPECT_FALSE(has_counter(self->fd[COUNTERS]));
+
+	close(self->fd[0]);
+	EXPECT_EQ(0, ioctl(self->fd[COUNTERS], PERF_EVENT_IOC_DISABLE, 0));
+	EXPECT_EQ(0, ioctl(self->fd[COUNTERS], PERF_EVENT_IOC_ENABLE, 0));
+	EXPECT_TRUE(has_counter(self->fd[COUNTERS]));
+}
+
+/* Other events have all counters of their CPU that its own events leave. */
+TEST_F(northbridge, other_events_are_not_concerned)
+{
+	int other[COUNTERS], i;
+
+	for (i = 0; i < COUNTERS; i++) {
+		other[i] = open_pinned(RAW_INSTRUCTIONS, 1);
+		ASSERT_LE(0, other[i]);
+	}
+	for (i = 0; i < COUNTERS; i++) {
+		EXPECT_EQ(i < COUNTERS - 1, has_counter(other[i])) {
+			TH_LOG("event %d", i);
+		}
+		close(other[i]);
+	}
+}
+
+TEST_HARNESS_MAIN
