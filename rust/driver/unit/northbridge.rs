@@ -11,7 +11,10 @@
 //! other lock is taken within it, and the PMI does not take it. On these processors, cores have no locks.
 
 use crate::{
-    driver::{cpu::Cpu, Driver},
+    driver::{
+        cpu::{Cpu, Own},
+        Driver,
+    },
     kern::{
         cpu::possible_cpus,
         lock::{RawSpinLock, RawSpinLockGuard},
@@ -22,7 +25,7 @@ use crate::{
         pmu::Pmu,
         regs::counter::CounterMask,
         sched::{cpu_schedule::CpuSchedule, limits::Limits},
-        smt::northbridge::Northbridge,
+        smt::{northbridge::Northbridge, protocol::Denied},
     },
     perf::EventId,
     x86::topology::amd_node,
@@ -52,29 +55,34 @@ impl Driver {
         Some(self.cpus.get(lender)?.northbridge.lock(irqs))
     }
 
-    /// Calls `change` to add to the plan of `cpu`, this CPU, within `limits` and without the counters that the
-    /// northbridge uses for other CPUs, which are set in `closed`.
+    /// Calls `change` to add to the plan of `cpu`, this CPU, without the counters that the northbridge uses for
+    /// other CPUs. On these processors a core has one thread, and TSX does not exist.
     #[cold]
     #[inline(never)]
     pub(in crate::driver) fn plan_in_node(
         &self,
         cpu: &Cpu,
         irqs: &LocalInterruptDisabled,
-        (schedule, limits): (&mut CpuSchedule<EventId>, &Limits),
-        closed: &mut CounterMask,
+        own: &mut Own,
         change: impl FnOnce(&mut CpuSchedule<EventId>, &Limits) -> Result<(), Refusal>,
-    ) -> Result<(), Refusal> {
-        let Some(mut node) = self.node_of(cpu.id, irqs) else {
-            return change(schedule, limits);
-        };
+    ) -> Result<(), Denied> {
+        let schedule = &mut *own.schedule;
+        let mut node = self.node_of(cpu.id, irqs);
         let number = cpu.id.as_u32();
-        *closed = node.closed_to(number);
         let limits = Limits {
-            closed_to_sharing: *closed,
-            ..*limits
+            closed_to_sharing: node
+                .as_ref()
+                .map_or(CounterMask::EMPTY, |node| node.closed_to(number)),
+            ..Limits::NONE
         };
-        change(schedule, &limits)?;
-        node.claim(number, schedule.northbridge());
+        change(schedule, &limits).map_err(|refusal| Denied {
+            refusal,
+            limits,
+            tfa: CounterMask::EMPTY,
+        })?;
+        if let Some(node) = &mut node {
+            node.claim(number, schedule.northbridge());
+        }
         Ok(())
     }
 

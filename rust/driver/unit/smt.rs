@@ -24,7 +24,6 @@ use crate::{
     kern::{cpu::online_cpus, lock::RawSpinLockGuard},
     logic::{
         open::refusal::Refusal,
-        regs::counter::CounterMask,
         sched::{cpu_schedule::CpuSchedule, limits::Limits},
         smt::{
             protocol::{limits_now, try_pinned, Denied, Plain, Told},
@@ -124,29 +123,17 @@ impl Driver {
         event: Option<EventId>,
         change: impl FnOnce(&mut CpuSchedule<EventId>, &Limits) -> Result<(), Refusal>,
     ) -> Result<(), Denied> {
+        if self.shares_northbridge {
+            return self.plan_in_node(cpu, cx.irqs(), own, change);
+        }
         let transactions = self.tfa.closed();
         let is_pinned = || event.is_some_and(|event| cx.is_pinned(event));
         let Own { schedule, smt, .. } = own;
-        let mut closed = CounterMask::EMPTY;
-        let change = |schedule: &mut CpuSchedule<EventId>, limits: &Limits| {
-            if self.shares_northbridge {
-                let plan = (schedule, limits);
-                self.plan_in_node(cpu, cx.irqs(), plan, &mut closed, change)
-            } else {
-                change(schedule, limits)
-            }
-        };
         let mut seated = self.seated(cx, cpu);
         let core = seated.as_mut().map(|(core, thread)| (&mut **core, *thread));
         let (planned, woken) = smt.plan(core, schedule, plain, transactions, is_pinned, change);
         drop(seated);
         resched(cx.pmu(), woken);
-        if self.shares_northbridge {
-            return planned.map_err(|mut denied| {
-                denied.limits.closed_to_sharing = closed;
-                denied
-            });
-        }
         planned
     }
 
