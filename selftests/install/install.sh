@@ -71,6 +71,7 @@ is_refused() {
 		grep "kernel $release is not installed on this machine" "$said" >/dev/null
 }
 
+echo 'TAP version 13'
 check install.installs install
 check install.modprobe_finds_it found_in updates
 check install.is_for_this_kernel is_for_this_kernel
