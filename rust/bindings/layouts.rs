@@ -124,8 +124,8 @@ macro_rules! private {
             ///
             /// # Safety
             ///
-            /// What `offset_of` returns must be the offset of the member in the running kernel, where
-            /// its size must be that of the line.
+            /// `offset_of` must return the offset of the member in the running kernel, where its size
+            /// must be that of the line.
             pub(crate) unsafe fn find<E>(
                 mut offset_of: impl FnMut(&Line) -> core::result::Result<u32, E>,
             ) -> core::result::Result<Self, E> {

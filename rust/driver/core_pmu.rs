@@ -66,7 +66,7 @@ impl Driver {
         }
         let builtin = user_read.initialised();
         let is_amd = hardware.amd().is_some();
-        // What others ask of it concerns Intel's GLOBAL_CTRL.
+        // Hypervisors and BPF ask it for the values of Intel's GLOBAL_CTRL alone.
         let cpus = new_cpus(&hardware, builtin.filter(|_| !is_amd))?;
         let shares_a_core = seat::is_needed(hardware.pmu.model, ht_workaround);
         let tsx_uses_counter = hardware.pmu.capabilities.tsx_uses_counter_3;

@@ -46,7 +46,7 @@ enum Kind {
     /// A typedef, a qualifier or a tag: another name for a type.
     Alias,
     Float,
-    /// What has no size, and kinds that are not known.
+    /// A kind without a size, or one that is not known.
     Other,
 }
 
@@ -166,7 +166,7 @@ struct Definitions {
 pub struct Btf<'a, const N: usize> {
     types: &'a [u8],
     strings: &'a [u8],
-    /// What says how long types of other kinds are; empty if nothing does.
+    /// The table of the lengths of types of other kinds; empty if there is none.
     layouts: &'a [u8],
     wanted: [&'a str; N],
     /// Of each of the `wanted`.

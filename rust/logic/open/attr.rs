@@ -104,9 +104,7 @@ impl Attributes {
             sample_regs_intr: 0,
         }
     }
-}
 
-impl Attributes {
     /// Returns whether the event is of a type of this PMU, and to be sampled precisely.
     pub fn is_precise(&self) -> bool {
         self.event_type != EventType::Other && self.precise_ip > 0

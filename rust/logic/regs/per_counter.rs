@@ -201,7 +201,7 @@ mod tests {
                                 .run(counters, |write| hardware.write(write));
                         }
                     };
-                    // What the callback finds running.
+                    // These run when the callback begins.
                     let all = CounterMask::from_bits(0b110);
                     hardware.switches.run(all, |write| hardware.write(write));
                     loop {

@@ -160,7 +160,7 @@ impl UnregisteredPmu {
     /// Makes `pmu`, which is not registered yet, call this PMU's `pmu_enable` whenever it has been enabled
     /// itself.
     ///
-    /// What is attached to that function, such as the BPF program of dynolog's `bperf` (fexit of
+    /// A program that is attached to that function, such as the one of dynolog's `bperf` (fexit of
     /// `x86_pmu_enable()`), then runs as often as with the built-in driver, and finds the same events.
     pub fn follow<T: Operations>(&self, pmu: &Pmu<T>) {
         let predecessor = self.0 .0.as_ptr();
@@ -178,7 +178,7 @@ impl UnregisteredPmu {
 /// ftrace makes a call.
 const UNHOOKED: u64 = u64::from_le_bytes([0xf3, 0x0f, 0x1e, 0xfa, 0x0f, 0x1f, 0x44, 0x00]);
 
-/// What a PMU that replaces none looks at.
+/// Stands for the code of `pmu_enable` where a PMU replaces none.
 static NO_FUNCTION: u64 = UNHOOKED;
 
 /// Returns the place of the first bytes of a function that nothing can be attached to.
@@ -210,9 +210,9 @@ impl<T: Operations> PmuState<T> {
     #[cold]
     unsafe fn call_predecessor(&self) {
         let predecessor = self.predecessor.load(Relaxed);
-        // SAFETY: `follow()` has stored a hook, and before it the predecessor. By the type invariant of
-        // `UnregisteredPmu` that PMU is never freed, and it is unregistered
-        // as long as this one is registered. It is `x86_pmu`'s, whose function returns at once, because
+        // SAFETY: `follow()` has stored the predecessor, before this PMU was registered. By the type
+        // invariant of `UnregisteredPmu` that PMU is never freed, and it is unregistered as long as this
+        // one is registered. It is `x86_pmu`'s, whose function returns at once, because
         // `cpu_hw_events.enabled` is set (`x86_pmu_enable()`, `arch/x86/events/core.c:1325`): initially, and
         // after each `perf_pmu_disable()` with its `perf_pmu_enable()`, which the perf core has not called
         // since the PMU was unregistered. Otherwise only PMI handlers clear the field, while they run.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What has events open on a PMU, for messages: as far as the kernel knows it.
+//! The users of a PMU, as far as the kernel knows them: tasks and functions with open events. For messages.
 
 use crate::bindings;
 use core::{ffi::CStr, fmt, ptr};
