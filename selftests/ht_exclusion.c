@@ -16,6 +16,7 @@
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 
 #include "kselftest_harness.h"
@@ -751,15 +752,41 @@ TEST_F(ht_rotation, pinned_event_makes_no_way)
 		EXPECT_LE(1, running(fd[i]));
 }
 
-/* Events that the threads alternate lose no counts: the scaled counts are right. */
+/* An event with its mmap page, and what the page said last. */
+struct looked {
+	int fd;
+	struct perf_event_mmap_page *page;
+	__u32 lock, index;
+	__u64 count;
+	unsigned int whole;
+};
+
+static void look(struct looked *event)
+{
+	do {
+		event->lock = event->page->lock;
+		event->count = read_page(event->page, &event->index);
+	} while (event->page->lock != event->lock);
+}
+
+/*
+ * Events that the threads alternate lose no counts. Between two looks at its
+ * page, an event that stayed on its counter counts every branch, one that stayed
+ * off none, and one that came or went some of them.
+ */
 TEST_F(ht_rotation, counts_beside_rotation)
 {
 	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
-	const unsigned long passes = 36000000;
-	int fd[6], corrupting, i;
+	const unsigned long passes = 36000;
+	/* More than the branches of the looks at all pages, which an interrupt repeats. */
+	const unsigned long looks = 1000;
+	const unsigned int rounds = 1000;
+	struct looked event[6] = {}, before;
 	struct one_count count;
+	unsigned int i, round;
+	int corrupting;
+	__u64 counted;
 	pid_t noise;
-	double part, parts = 0, running = 0;
 
 	if (!on_rpmu())
 		SKIP(return, "the corrupting event changes the others' counts");
@@ -773,24 +800,38 @@ TEST_F(ht_rotation, counts_beside_rotation)
 	corrupting = open_on(self->b, ALL_LOADS, -1);
 	attr.disabled = 0;
 	for (i = 0; i < 6; i++) {
-		fd[i] = perf_open_self(&attr, -1);
-		ASSERT_LE(0, fd[i]);
+		event[i].fd = perf_open_self(&attr, -1);
+		ASSERT_LE(0, event[i].fd);
+		event[i].page = mmap(NULL, sysconf(_SC_PAGESIZE), PROT_READ, MAP_SHARED,
+				     event[i].fd, 0);
+		ASSERT_NE(MAP_FAILED, event[i].page);
+		look(&event[i]);
 	}
-	branch_loop(passes);
+	for (round = 0; round < rounds; round++) {
+		branch_loop(passes);
+		for (i = 0; i < 6; i++) {
+			before = event[i];
+			look(&event[i]);
+			counted = event[i].count - before.count;
+			/* An event that has lost counts has gone back. */
+			ASSERT_GE(4 * passes + looks, counted);
+			if (event[i].lock != before.lock)
+				continue;
+			if (!before.index) {
+				ASSERT_EQ(0, counted);
+			} else {
+				ASSERT_LE(4 * passes, counted);
+				event[i].whole++;
+			}
+		}
+	}
 	for (i = 0; i < 6; i++) {
-		ASSERT_TRUE(read_one(fd[i], &count));
-		part = 100.0 * count.value / (4.0 * passes);
-		TH_LOG("%.1f %% of the branches in %.1f %% of the time", part,
-		       percent_running(&count));
+		ASSERT_TRUE(read_one(event[i].fd, &count));
+		TH_LOG("on a counter for %.1f %% of the time, for all of %u rounds of %u",
+		       percent_running(&count), event[i].whole, rounds);
 		EXPECT_LE(30.0, percent_running(&count));
-		/* The loop does not run at a constant rate. */
-		EXPECT_LE(0.85 * percent_running(&count), part);
-		EXPECT_GE(1.15 * percent_running(&count), part);
-		parts += part;
-		running += percent_running(&count);
+		EXPECT_LE(rounds / 10, event[i].whole);
 	}
-	EXPECT_LE(0.95 * running, parts);
-	EXPECT_GE(1.05 * running, parts);
 	ASSERT_TRUE(read_one(corrupting, &count));
 	EXPECT_LE(25.0, percent_running(&count));
 	kill(noise, SIGKILL);

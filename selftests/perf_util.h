@@ -328,6 +328,27 @@ static inline __u64 rdpmc(__u32 counter)
 	return low | (__u64)high << 32;
 }
 
+/* The read loop of include/uapi/linux/perf_event.h; sets *INDEX to the page's index. */
+static inline __u64 read_page(const struct perf_event_mmap_page *page, __u32 *index)
+{
+	__u32 seq;
+	__u64 count;
+
+	do {
+		seq = page->lock;
+		asm volatile("" ::: "memory");
+		*index = page->index;
+		count = page->offset;
+		if (page->cap_user_rdpmc && *index) {
+			int above = 64 - page->pmc_width;
+
+			count += (__s64)(rdpmc(*index - 1) << above) >> above;
+		}
+		asm volatile("" ::: "memory");
+	} while (page->lock != seq);
+	return count;
+}
+
 /* Returns whether CPUID leaf 0xA marks the architectural event as absent. */
 bool event_absent(unsigned int bit);
 

@@ -41,39 +41,18 @@ static __u64 try_rdpmc(__u32 counter)
 	return tried;
 }
 
-/* The read loop of include/uapi/linux/perf_event.h; sets *INDEX to the page's index. */
-static inline __u64 read_loop(const struct perf_event_mmap_page *page, __u32 *index)
-{
-	__u32 seq;
-	__u64 count;
-
-	do {
-		seq = page->lock;
-		asm volatile("" ::: "memory");
-		*index = page->index;
-		count = page->offset;
-		if (page->cap_user_rdpmc && *index) {
-			int above = 64 - page->pmc_width;
-
-			count += (__s64)(rdpmc(*index - 1) << above) >> above;
-		}
-		asm volatile("" ::: "memory");
-	} while (page->lock != seq);
-	return count;
-}
-
 static inline __u64 read_mapped(const struct perf_event_mmap_page *page)
 {
 	__u32 index;
 
-	return read_loop(page, &index);
+	return read_page(page, &index);
 }
 
 /* Reads as libperf does: with RDPMC if the page has an index, else with read(). */
 static __u64 read_by_page(const struct perf_event_mmap_page *page, int fd)
 {
 	__u32 index;
-	__u64 count = read_loop(page, &index);
+	__u64 count = read_page(page, &index);
 
 	return page->cap_user_rdpmc && index ? count : read_value(fd);
 }
