@@ -53,6 +53,7 @@ impl kernel::Module for AssignTest {
         let mut tap = Tap::new();
         tap.say(format_args!("KTAP version 1"));
         agreement(&mut tap, &mut events);
+        family_15h(&mut tap, &mut events);
         speed(&mut tap, &mut events);
         tap.say(format_args!("1..{}", tap.tests));
         Ok(Self)
@@ -230,6 +231,32 @@ fn agreement(tap: &mut Tap, events: &mut kernel_side::Events) {
     ));
     tap.result(total > 0 && unexplained == 0, "mainline_policy_agrees");
     tap.result(total > 0 && wrong == 0, "rpmu_policy_is_exact");
+}
+
+/// Six events on six counters of AMD's family 15h: the kernel takes one place back, but still counts it
+/// (`nr_gp`), and finds too few left. With a limit that it cannot reach it finds them all.
+fn family_15h(tap: &mut Tap, events: &mut kernel_side::Events) {
+    let [_, low, _, overlapping, any, high] = sets::FAMILY_15H else {
+        return tap.result(false, "family_15h_has_six_counters");
+    };
+    let wants = [*overlapping, *low, *low, *low, *high, *any];
+    let mut unassigned = |limit| {
+        events.set(&wants, &[]);
+        events.assign(limit)
+    };
+    let by_kernel = [unassigned(6), unassigned(7)];
+    let by_policy = [Policy::Mainline, Policy::Rpmu].map(|policy| solve(&wants, 6, policy).is_some());
+    tap.say(format_args!(
+        "# of {} events the kernel leaves {}, and {} if it may use a counter more than there are",
+        wants.len(),
+        by_kernel[0],
+        by_kernel[1]
+    ));
+    let shown = by_kernel[0] > 0 && by_kernel[1] == 0;
+    tap.result(
+        shown && by_policy == [true, true],
+        "family_15h_has_six_counters",
+    );
 }
 
 /// A set of events whose instructions are counted.

@@ -14,7 +14,7 @@ const MAX_EVENTS: usize = 14;
 const MAX_OVERLAP: usize = 2;
 
 /// AMD family 15h (`arch/x86/events/amd/core.c:1155-1160`).
-const FAMILY_15H: &[Want] = &[
+pub(crate) const FAMILY_15H: &[Want] = &[
     any(0x01),
     any(0x07),
     any(0x08),

@@ -23,6 +23,9 @@ fn list_of(cpu: &str) -> &'static str {
         "Broadwell" => "broadwell",
         "Skylake-Client" => "skylake",
         "Icelake-Server" => "icelakex",
+        "Opteron_G3,family=21,model=2" => "amdfam15h",
+        "EPYC-Rome" => "amdzen2",
+        "EPYC-Genoa" => "amdzen4",
         _ => panic!("no event list is known for {cpu}"),
     }
 }
