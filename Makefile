@@ -51,7 +51,7 @@ parity:
 	@scripts/parity $(if $(MODELS),--models "$(MODELS)") $(if $(ITEMS),--items "$(ITEMS)")
 
 bench:
-	@scripts/bench $(if $(DRIVERS),--drivers "$(DRIVERS)") $(if $(ROWS),--rows "$(ROWS)")
+	@scripts/bench $(if $(CPU),--cpu "$(CPU)") $(if $(DRIVERS),--drivers "$(DRIVERS)") $(if $(ROWS),--rows "$(ROWS)")
 
 stress:
 	@scripts/stress $(if $(KINDS),--kinds "$(KINDS)") $(if $(SEED),--seed "$(SEED)") $(if $(CALLS),--calls "$(CALLS)") \

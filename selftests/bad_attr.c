@@ -15,7 +15,7 @@
 #define CACHE(value)	.type = PERF_TYPE_HW_CACHE, .config = (value)
 
 /* Requirements of a row. The row is skipped if they are not met. */
-enum needs { NOTHING, LATENCY, FRONT_END, OFFCORE, NO_LBR, NO_TSX, NO_SUCH_EVENT, INTEL };
+enum needs { NOTHING, LATENCY, FRONT_END, OFFCORE, NO_LBR, NO_TSX, NO_SUCH_EVENT, INTEL, NOT_15H };
 
 /* Opened for this task on any CPU: the error is in attr. */
 static const struct {
@@ -101,9 +101,9 @@ static const struct {
 	{ "offcore_1_reserved", EINVAL,
 	  .attr = { RAW(0x01bb), .config1 = 1ULL << 63 }, .needs = OFFCORE },
 
-	{ "offcore_0_zero", 0, .attr = { RAW(0x01b7) } },
+	{ "offcore_0_zero", 0, .attr = { RAW(0x01b7) }, .needs = NOT_15H },
 	/* With another unit mask it is another event, for which config1 means nothing. */
-	{ "offcore_umask", 0, .attr = { RAW(0x04b7), .config1 = ~0ULL } },
+	{ "offcore_umask", 0, .attr = { RAW(0x04b7), .config1 = ~0ULL }, .needs = NOT_15H },
 	{ "latency", 0,
 	  .attr = { RAW(0x01cd), .config1 = 0xffff }, .needs = LATENCY },
 	{ "latency_reserved", EINVAL,
@@ -189,6 +189,9 @@ static const char *why_not_here(enum needs needs, __u64 config)
 	case FRONT_END:
 		return cpu_model() == MODEL_SKYLAKE ? NULL :
 			"this CPU has no front-end filter";
+	case NOT_15H:
+		return is_amd() && cpu_family() == 0x15 ?
+			"no core counter of this CPU has such an event" : NULL;
 	case INTEL:
 		return is_amd() ? "only Intel's CPUs refuse it so" : NULL;
 	case OFFCORE:
