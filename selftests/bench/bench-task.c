@@ -15,27 +15,41 @@
 
 #include "bench_util.h"
 
-#define PER_TASK	7	/* events: 4 general-purpose, 3 fixed counters */
+#define MAX_PER_TASK	7
 
-/* Opens four events for general-purpose counters and one for each fixed counter. */
-static void open_seven(int *fd, bool inherit)
+/* Events that take every counter of the CPU. */
+static const struct {
+	__u32 type;
+	__u64 config;
+} intel_events[] = {
+	/* four general-purpose counters, three fixed ones */
+	{ PERF_TYPE_RAW, 0x00c4 }, { PERF_TYPE_RAW, 0x01c4 },
+	{ PERF_TYPE_RAW, 0x08c4 }, { PERF_TYPE_RAW, 0x20c4 },
+	{ PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS },
+	{ PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES },
+	{ PERF_TYPE_HARDWARE, PERF_COUNT_HW_REF_CPU_CYCLES },
+}, amd_events[] = {
+	/* six counters */
+	{ PERF_TYPE_RAW, 0x00c2 }, { PERF_TYPE_RAW, 0x00c3 },
+	{ PERF_TYPE_RAW, 0x00c4 }, { PERF_TYPE_RAW, 0x00c8 },
+	{ PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS },
+	{ PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES },
+};
+
+#define LENGTH(array)	((int)(sizeof(array) / sizeof(*(array))))
+
+/* Opens events for all counters but the last @spare ones. */
+static void open_all(int *fd, bool inherit, int spare)
 {
-	static const struct {
-		__u32 type;
-		__u64 config;
-	} event[PER_TASK] = {
-		{ PERF_TYPE_RAW, 0x00c4 }, { PERF_TYPE_RAW, 0x01c4 },
-		{ PERF_TYPE_RAW, 0x08c4 }, { PERF_TYPE_RAW, 0x20c4 },
-		{ PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS },
-		{ PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES },
-		{ PERF_TYPE_HARDWARE, PERF_COUNT_HW_REF_CPU_CYCLES },
-	};
-	int i;
+	int i, events = is_amd() ? LENGTH(amd_events) : LENGTH(intel_events);
 
-	for (i = 0; i < PER_TASK; i++) {
-		struct perf_event_attr attr = counting(event[i].type,
-						       event[i].config);
+	for (i = 0; i < events - spare; i++) {
+		struct perf_event_attr attr;
 
+		if (is_amd())
+			attr = counting(amd_events[i].type, amd_events[i].config);
+		else
+			attr = counting(intel_events[i].type, intel_events[i].config);
 		attr.disabled = 0;
 		attr.inherit = inherit;
 		fd[i] = must_open(&attr, 0);
@@ -72,44 +86,50 @@ static void ping_pong(int times, const char *name)
 /* Switches between this task with events and another one without. */
 static void op_switch(int times)
 {
-	int fd[PER_TASK];
+	int fd[MAX_PER_TASK];
 
-	open_seven(fd, false);
+	open_all(fd, false, 0);
 	ping_pong(times, "other");
 }
 
 static void op_clones(int times)
 {
-	int fd[PER_TASK];
+	int fd[MAX_PER_TASK];
 
-	open_seven(fd, true);
+	open_all(fd, true, 0);
 	ping_pong(times, NULL);
 }
 
 /*
  * Rotates events that stay on their counters. All counters are in use, one of
- * them by a pinned event of the CPU. Another event of the CPU needs the same
- * counter and never gets it, so perf core rotates, and removes the task's six
- * events and schedules them again.
+ * them by a pinned event of the CPU. Another group of the CPU needs it and never
+ * gets it, so perf core rotates, and removes the task's events and schedules them
+ * again.
  */
 static void op_rotate_same(int times)
 {
 	struct perf_event_attr attr = counting(PERF_TYPE_HARDWARE,
-					       PERF_COUNT_HW_REF_CPU_CYCLES);
-	int i, fd[PER_TASK];
+					       is_amd() ? PERF_COUNT_HW_INSTRUCTIONS :
+							  PERF_COUNT_HW_REF_CPU_CYCLES);
+	/* AMD's counters are all alike: a group of six needs every one. */
+	int i, leader = -1, fd[MAX_PER_TASK], group = is_amd() ? LENGTH(amd_events) : 1;
 
-	open_seven(fd, false);
-	close(fd[PER_TASK - 1]);
+	open_all(fd, false, 1);
 	attr.disabled = 0;
-	for (i = 0; i < 2; i++) {
-		attr.pinned = !i;
-		if (perf_open(&attr, -1, 0, -1, 0) < 0)
+	attr.pinned = 1;
+	if (perf_open(&attr, -1, 0, -1, 0) < 0)
+		die("perf_event_open");
+	attr.pinned = 0;
+	for (i = 0; i < group; i++) {
+		fd[i] = perf_open(&attr, -1, 0, leader, 0);
+		if (fd[i] < 0)
 			die("perf_event_open");
+		leader = fd[0];
 	}
 	spin_ms(times * 4);
 }
 
-/* Rotates eight events on the four general-purpose counters. */
+/* Rotates eight events on the four general-purpose counters, or AMD's six. */
 static void op_rotate_other(int times)
 {
 	static const __u64 config[] = { 0x00c4, 0x01c4, 0x02c4, 0x08c4, 0x10c4,
@@ -127,9 +147,9 @@ static void op_rotate_other(int times)
 
 static void op_ioctl(int times)
 {
-	int i, fd[PER_TASK];
+	int i, fd[MAX_PER_TASK];
 
-	open_seven(fd, false);
+	open_all(fd, false, 0);
 	for (i = 0; i < times; i++) {
 		ioctl(fd[3], PERF_EVENT_IOC_DISABLE, 0);
 		ioctl(fd[3], PERF_EVENT_IOC_ENABLE, 0);
@@ -141,11 +161,11 @@ static void op_ioctl(int times)
 
 static void op_pipe(int times)
 {
-	int to[2], fro[2], i, fd[PER_TASK];
+	int to[2], fro[2], i, fd[MAX_PER_TASK];
 	char byte = 0;
 	pid_t child;
 
-	open_seven(fd, true);
+	open_all(fd, true, 0);
 	if (pipe(to) || pipe(fro))
 		die("pipe");
 	child = fork();
@@ -176,9 +196,9 @@ static void op_open(int times)
 
 static void op_read(int times)
 {
-	int i, fd[PER_TASK];
+	int i, fd[MAX_PER_TASK];
 
-	open_seven(fd, false);
+	open_all(fd, false, 0);
 	for (i = 0; i < times; i++)
 		read_value(fd[3]);
 }
