@@ -17,7 +17,7 @@ use crate::{
     kern::percpu::CpuCellGuard,
     logic::{
         model::{Scope, MERGE, MERGE_VALUE},
-        open::group::Group,
+        open::{group::Group, refusal::Refusal},
         regs::{
             counter::{CounterId, CounterMask},
             shadow::Shadow,
@@ -25,7 +25,6 @@ use crate::{
         sched::{
             constraint::Constraint,
             cpu_schedule::{CpuSchedule, Entry},
-            explanation::Explanation,
             limits::Limits,
         },
         smt::protocol::Plain,
@@ -64,7 +63,7 @@ impl Driver {
         own: &mut Own,
         event: &Event<Self>,
         members: u32,
-        explain: impl FnOnce() -> Explanation,
+        (refusal, constraint): (Refusal, Constraint),
     ) {
         if self.orders_groups && !cx.is_of_pinned_group(event) {
             if cx.is_interval_end() {
@@ -74,7 +73,7 @@ impl Driver {
                 return;
             }
         }
-        let explanation = explain();
+        let explanation = own.smt.explain(refusal, constraint);
         let counters = explanation.constraint.counters.bits();
         trace::place_failed(event, members, counters, &explanation);
         own.failures.push(event, members, explanation);
@@ -425,15 +424,20 @@ impl Operations for Driver {
             Some(id),
             |schedule, limits| schedule.add(id, data.demand, wish, limits),
         );
-        Self::note_placed(&mut own, &planned, || Some(event));
-        planned.map_err(|denied| {
-            Self::note_refused(&mut own, event);
-            self.place_failed(cx, &mut own, event, 1, || {
-                denied.explain(data.demand.constraint)
-            });
-            self.let_others_pass(cx, cpu, &mut own, event);
-            denied.refusal.into()
-        })
+        let Err(refusal) = planned else {
+            Self::note_placed(&mut own, || Some(event));
+            return Ok(());
+        };
+        Self::note_refused(&mut own, event);
+        self.place_failed(
+            cx,
+            &mut own,
+            event,
+            1,
+            (refusal, data.demand.constraint),
+        );
+        self.let_others_pass(cx, cpu, &mut own, event);
+        Err(refusal.into())
     }
 
     #[inline]
@@ -543,27 +547,28 @@ impl Operations for Driver {
         let plain = Plain::of(&own.schedule);
         let leader = own.schedule.collected().next().map(|entry| entry.event);
         let planned = self.plan(cx, cpu, own, plain, leader, CpuSchedule::commit);
-        Self::note_placed(own, &planned, || cx.event(leader?));
-        planned.map_err(|denied| {
-            if let Some((id, leader)) = leader.and_then(|id| Some((id, cx.event(id)?))) {
-                if denied.refusal.is_for_the_moment() {
-                    cx.wait_if_pinned(id);
-                }
-                if cx.is_pinned(id) {
-                    Self::note_pinned_refused(own);
-                } else {
-                    Self::note_refused(own, leader);
-                }
-                let members = own.schedule.collected();
-                let all = Constraint::any_of(CounterMask::EMPTY);
-                let all = members.clone().fold(all, |all, it| all.or(it.constraint));
-                // CAST: no more than there are counters.
-                let count = members.count() as u32;
-                self.place_failed(cx, own, leader, count, || denied.explain(all));
-                self.let_others_pass(cx, cpu, own, leader);
+        let Err(refusal) = planned else {
+            Self::note_placed(own, || cx.event(leader?));
+            return Ok(());
+        };
+        if let Some((id, leader)) = leader.and_then(|id| Some((id, cx.event(id)?))) {
+            if refusal.is_for_the_moment() {
+                cx.wait_if_pinned(id);
             }
-            denied.refusal.into()
-        })
+            if cx.is_pinned(id) {
+                Self::note_pinned_refused(own);
+            } else {
+                Self::note_refused(own, leader);
+            }
+            let members = own.schedule.collected();
+            let all = Constraint::any_of(CounterMask::EMPTY);
+            let all = members.clone().fold(all, |all, it| all.or(it.constraint));
+            // CAST: no more than there are counters.
+            let count = members.count() as u32;
+            self.place_failed(cx, own, leader, count, (refusal, all));
+            self.let_others_pass(cx, cpu, own, leader);
+        }
+        Err(refusal.into())
     }
 
     fn cancel_txn(&self, cx: &PmuDisabled<'_, Self>) {

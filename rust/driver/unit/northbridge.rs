@@ -25,7 +25,7 @@ use crate::{
         pmu::Pmu,
         regs::counter::CounterMask,
         sched::{cpu_schedule::CpuSchedule, limits::Limits},
-        smt::{northbridge::Northbridge, protocol::Denied},
+        smt::northbridge::Northbridge,
     },
     perf::EventId,
     x86::topology::amd_node,
@@ -65,8 +65,8 @@ impl Driver {
         irqs: &LocalInterruptDisabled,
         own: &mut Own,
         change: impl FnOnce(&mut CpuSchedule<EventId>, &Limits) -> Result<(), Refusal>,
-    ) -> Result<(), Denied> {
-        let schedule = &mut *own.schedule;
+    ) -> Result<(), Refusal> {
+        let Own { schedule, smt, .. } = own;
         let mut node = self.node_of(cpu.id, irqs);
         let number = cpu.id.as_u32();
         let limits = Limits {
@@ -75,11 +75,7 @@ impl Driver {
                 .map_or(CounterMask::EMPTY, |node| node.closed_to(number)),
             ..Limits::NONE
         };
-        change(schedule, &limits).map_err(|refusal| Denied {
-            refusal,
-            limits,
-            tfa: CounterMask::EMPTY,
-        })?;
+        change(schedule, &limits).inspect_err(|_| smt.set_refused_under(limits))?;
         if let Some(node) = &mut node {
             node.claim(number, schedule.northbridge());
         }

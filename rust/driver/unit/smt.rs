@@ -26,7 +26,7 @@ use crate::{
         open::refusal::Refusal,
         sched::{cpu_schedule::CpuSchedule, limits::Limits},
         smt::{
-            protocol::{limits_now, try_pinned, Denied, Plain, Told},
+            protocol::{limits_now, try_pinned, Plain, Told},
             siblings::{Core, Thread},
         },
     },
@@ -122,7 +122,7 @@ impl Driver {
         plain: Plain,
         event: Option<EventId>,
         change: impl FnOnce(&mut CpuSchedule<EventId>, &Limits) -> Result<(), Refusal>,
-    ) -> Result<(), Denied> {
+    ) -> Result<(), Refusal> {
         if self.shares_northbridge {
             return self.plan_in_node(cpu, cx.irqs(), own, change);
         }
@@ -131,10 +131,10 @@ impl Driver {
         let Own { schedule, smt, .. } = own;
         let mut seated = self.seated(cx, cpu);
         let core = seated.as_mut().map(|(core, thread)| (&mut **core, *thread));
-        let (planned, woken) = smt.plan(core, schedule, plain, transactions, is_pinned, change);
+        let planned = smt.plan(core, schedule, plain, transactions, is_pinned, change);
         drop(seated);
-        resched(cx.pmu(), woken);
-        planned
+        resched(cx.pmu(), planned?);
+        Ok(())
     }
 
     /// Returns the limits that hold now for groups that rotate.
@@ -169,19 +169,16 @@ impl Driver {
         try_pinned(core, self.tfa.closed(), fits)
     }
 
-    /// Records that `event`, or the group that it leads, was placed, if it was and the threads contend.
+    /// Records that `event`, or the group that it leads, was placed, if the threads contend.
     #[inline]
     pub(in crate::driver) fn note_placed<'a>(
         own: &mut Own,
-        planned: &Result<(), Denied>,
         event: impl FnOnce() -> Option<&'a Event<Self>>,
     ) {
-        if planned.is_ok() {
-            own.smt.note_placed(|| {
-                let event = event()?;
-                Some(event.data().share(now(), event.time_running()))
-            });
-        }
+        own.smt.note_placed(|| {
+            let event = event()?;
+            Some(event.data().share(now(), event.time_running()))
+        });
     }
 
     /// Records that `event`, or the group that it leads, was refused, if the threads contend.

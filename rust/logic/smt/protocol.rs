@@ -33,29 +33,6 @@ use crate::logic::{
     },
 };
 
-/// A refusal by [`ThreadState::plan`], and the limits that it was decided under.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Denied {
-    /// The refusal.
-    pub refusal: Refusal,
-    /// The limits, [`tfa`](Self::tfa) included.
-    pub limits: Limits,
-    /// The counters that are left to TSX transactions.
-    pub tfa: CounterMask,
-}
-
-impl Denied {
-    /// Explains the refusal of an event with that `constraint`, or of a group with it as the sum.
-    pub fn explain(&self, constraint: Constraint) -> Explanation {
-        Explanation {
-            refusal: self.refusal,
-            constraint,
-            limits: self.limits,
-            tfa: self.tfa,
-        }
-    }
-}
-
 /// The verdict on a plan: plain if all of its events, those on the CPU included, need nothing but a
 /// counter, and leave the sibling's counters alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,6 +60,8 @@ pub struct ThreadState {
     usage: ThreadUsage,
     /// What the thread has lacked since the PMU was disabled.
     needs: Needs,
+    /// The limits that the last refusal was decided under, with the counters left to TSX transactions.
+    refused_under: Option<(Limits, CounterMask)>,
 }
 
 impl ThreadState {
@@ -94,7 +73,7 @@ impl ThreadState {
     /// Calls `change` to add to the plan in `schedule`, within the limits that hold now. TSX transactions
     /// have the counters `tfa`. `is_pinned` tells whether a pinned group is added.
     ///
-    /// Returns the verdict, and the CPU that has to schedule again, if any.
+    /// Returns the CPU that has to schedule again, if any. [`explain`](Self::explain) explains a refusal.
     #[inline]
     pub fn plan<T: Copy + PartialEq>(
         &mut self,
@@ -104,15 +83,14 @@ impl ThreadState {
         tfa: CounterMask,
         is_pinned: impl FnOnce() -> bool,
         change: impl FnOnce(&mut CpuSchedule<T>, &Limits) -> Result<(), Refusal>,
-    ) -> (Result<(), Denied>, Option<u32>) {
+    ) -> Result<Option<u32>, Refusal> {
         let Some((core, thread)) = core else {
             let limits = Limits::NONE.closing(tfa);
-            let planned = change(schedule, &limits).map_err(|refusal| Denied {
-                refusal,
-                limits,
-                tfa,
-            });
-            return (planned, None);
+            let planned = change(schedule, &limits);
+            if planned.is_err() {
+                self.refused_under = Some((limits, tfa));
+            }
+            return planned.map(|()| None);
         };
         // The common case.
         if plain == Plain::Yes && tfa.is_empty() && core.leaves_all_to(thread) {
@@ -122,13 +100,9 @@ impl ThreadState {
                 core.use_counters(thread, self.usage.used);
             } else {
                 self.needs.contends |= core.is_contended();
+                self.refused_under = None;
             }
-            let planned = planned.map_err(|refusal| Denied {
-                refusal,
-                limits: Limits::NONE,
-                tfa,
-            });
-            return (planned, None);
+            return planned.map(|()| None);
         }
         let yields = core.yields(thread);
         let limits = if yields && is_pinned() {
@@ -140,24 +114,39 @@ impl ThreadState {
         let limits = limits.closing(tfa);
         let planned = change(schedule, &limits);
         self.needs.contends |= core.is_contended();
-        let mut woken = None;
         match planned {
             Ok(()) => {
                 self.usage = schedule.usage().keeping(self.usage);
                 core.set_usage(thread, self.usage);
                 // No counter is free yet. But an extra register may have got another value, which the
                 // sibling can share.
-                woken = core.wakes_sibling(thread);
+                Ok(core.wakes_sibling(thread))
             }
-            Err(refusal) if refusal.is_for_the_moment() => self.wait(core, thread),
-            Err(_) => {}
+            Err(refusal) => {
+                if refusal.is_for_the_moment() {
+                    self.wait(core, thread);
+                }
+                self.refused_under = Some((limits, tfa));
+                Err(refusal)
+            }
         }
-        let planned = planned.map_err(|refusal| Denied {
+    }
+
+    /// Records that a plan was refused under `limits`, which are not those of the core.
+    pub fn set_refused_under(&mut self, limits: Limits) {
+        self.refused_under = Some((limits, CounterMask::EMPTY));
+    }
+
+    /// Explains the last `refusal`, of an event with that `constraint`, or of a group with it as the sum.
+    pub fn explain(&self, refusal: Refusal, constraint: Constraint) -> Explanation {
+        let none = (Limits::NONE, CounterMask::EMPTY);
+        let (limits, tfa) = self.refused_under.unwrap_or(none);
+        Explanation {
             refusal,
+            constraint,
             limits,
             tfa,
-        });
-        (planned, woken)
+        }
     }
 
     /// Records that a group of this thread would fit if it were not for the sibling.

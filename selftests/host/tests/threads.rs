@@ -134,25 +134,23 @@ impl Side {
     }
 }
 
-/// Places the events of the schedule's txn beside the other thread. Returns the verdict, and the CPU that has
-/// to schedule again.
+/// Places the events of the schedule's txn beside the other thread. Returns the CPU that has to schedule again.
 fn plan<T: Copy + PartialEq>(
     core: Option<(&mut Core, Thread)>,
     smt: &mut ThreadState,
     schedule: &mut CpuSchedule<T>,
     is_pinned: bool,
-) -> (Result<(), Refusal>, Option<u32>) {
+) -> Result<Option<u32>, Refusal> {
     let plain = Plain::of(schedule);
     let none = CounterMask::EMPTY;
-    let (planned, woken) = smt.plan(
+    smt.plan(
         core,
         schedule,
         plain,
         none,
         || is_pinned,
         CpuSchedule::commit,
-    );
-    (planned.map_err(|denied| denied.refusal), woken)
+    )
 }
 
 impl World {
@@ -219,12 +217,9 @@ impl World {
             this.events.push((self.next, *want));
         }
         let core = this.seat.map(|seat| (&mut self.core, seat));
-        let (planned, woken) = match added {
-            Ok(()) => plan(core, &mut this.smt, &mut this.schedule, false),
-            Err(refusal) => (Err(refusal), None),
-        };
+        let planned = added.and_then(|()| plan(core, &mut this.smt, &mut this.schedule, false));
         match planned {
-            Ok(()) => {
+            Ok(_) => {
                 prop_assert!(fits, "{wants:x?} placed");
                 this.refused = None;
             }
@@ -238,7 +233,7 @@ impl World {
                 this.refused = (this.seat.is_some() && limited).then(|| wants.to_vec());
             }
         }
-        self.check_woken(side, woken)
+        self.check_woken(side, planned.ok().flatten())
     }
 
     /// Enables the PMU, which frees counters that are not needed any more.
@@ -402,11 +397,13 @@ impl SharedCore {
             .add(event, demand, None, &Limits::NONE)
             .unwrap();
         let core = Some((&mut self.core, this.seat));
-        let (planned, woken) = plan(core, &mut this.smt, &mut this.schedule, false);
-        if planned.is_err() {
-            this.schedule.cancel();
+        match plan(core, &mut this.smt, &mut this.schedule, false) {
+            Ok(woken) => woken.is_some(),
+            Err(_) => {
+                this.schedule.cancel();
+                false
+            }
         }
-        woken.is_some()
     }
 
     /// Removes and adds all events while the PMU is disabled. All events that were counting have to count
@@ -560,11 +557,11 @@ impl TurningCore {
                 .unwrap();
         }
         let core = Some((&mut self.core, this.seat));
-        let (planned, woken) = plan(core, &mut this.smt, &mut this.schedule, is_pinned);
+        let planned = plan(core, &mut this.smt, &mut this.schedule, is_pinned);
         let (share, running) = (&mut this.shares[group], this.running[group]);
         let mut share = || share.account(self.now, running);
         match planned {
-            Ok(()) => this.smt.note_placed(|| Some(share())),
+            Ok(_) => this.smt.note_placed(|| Some(share())),
             Err(_) => {
                 if is_pinned {
                     this.smt.note_pinned_refused(&mut this.schedule);
@@ -574,7 +571,7 @@ impl TurningCore {
                 this.schedule.cancel();
             }
         }
-        (planned.is_ok(), woken.is_some())
+        (planned.is_ok(), matches!(planned, Ok(Some(_))))
     }
 
     /// Places all groups again. Returns whether the other side has to do so, too.

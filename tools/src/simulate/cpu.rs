@@ -392,14 +392,14 @@ impl<'a> Cpu<'a> {
         let core = core.map(|core| (core, self.thread));
         let (schedule, tfa) = (&mut self.schedule, closed(self.machine));
         let is_pinned = || pinned;
-        let (planned, waker) =
-            self.smt
-                .plan(core, schedule, plain, tfa, is_pinned, CpuSchedule::commit);
-        *woken |= waker.is_some();
-        if planned.is_err() {
-            self.schedule.cancel();
+        let planned = self
+            .smt
+            .plan(core, schedule, plain, tfa, is_pinned, CpuSchedule::commit);
+        match planned {
+            Ok(waker) => *woken |= waker.is_some(),
+            Err(_) => self.schedule.cancel(),
         }
-        planned.map_err(|denied| denied.refusal)
+        planned.map(drop)
     }
 
     fn take_off(&mut self, number: usize) {
