@@ -10,6 +10,7 @@ use super::{
     cpu::{Cpu, Own},
     event::{self, update, EventData},
     event_init::{check_period, event_init},
+    hw::Amd,
     pmi::Shared,
     Driver,
 };
@@ -288,10 +289,20 @@ impl Driver {
     ) {
         shared.deactivate(counter);
         let value = update(event, &self.hardware, cx.irqs());
-        shadow.stop(counter, self.hardware.kept(value));
-        if event.data().demand.constraint.pair {
-            shadow.stop_second_of(counter);
+        shadow.stop(counter, value);
+        if let Some(amd) = self.hardware.amd() {
+            Self::stop_on_amd(amd, counter, shadow);
         }
+    }
+
+    /// Makes up for what AMD's PMUs do with a counter that has just been stopped.
+    #[cold]
+    #[inline(never)]
+    fn stop_on_amd(amd: &Amd, counter: CounterId, shadow: &mut Shadow) {
+        if !amd.keeps_values() {
+            shadow.forget_value(counter);
+        }
+        shadow.stop_second_of(counter);
     }
 
     /// Programs the counter behind `counter` to continue it.

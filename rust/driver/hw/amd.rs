@@ -145,7 +145,8 @@ impl Amd {
         }
     }
 
-    #[inline]
+    #[cold]
+    #[inline(never)]
     pub(super) fn write(&self, write: RegisterWrite, irqs: &LocalInterruptDisabled) {
         let value = write.value;
         match write.register {
@@ -167,12 +168,14 @@ impl Amd {
         }
     }
 
-    #[inline]
+    #[cold]
+    #[inline(never)]
     pub(super) fn read_counter(&self, counter: CounterId, irqs: &LocalInterruptDisabled) -> u64 {
         self.counter(counter).map_or(0, |it| it.read(irqs))
     }
 
-    #[inline]
+    #[cold]
+    #[inline(never)]
     pub(super) fn run(&self, counters: CounterMask, irqs: &LocalInterruptDisabled) {
         let cpu = self.cpus.this_cpu(irqs);
         if self.has_global {
@@ -226,8 +229,7 @@ impl Amd {
     /// that have left included: `amd_pmu_reload_virt()` and, with LbrExtV2,
     /// `amd_pmu_v2_snapshot_branch_stack()` (`arch/x86/events/amd/core.c:1553`, `907`). To clear the event
     /// selects of such counters instead would cost a write when an event leaves, and another when it returns.
-    #[inline]
-    pub(super) fn keeps_values(&self) -> bool {
+    pub(in crate::driver) fn keeps_values(&self) -> bool {
         !self.has_global
     }
 
@@ -265,7 +267,8 @@ impl Amd {
     /// come late, when there would be nothing left to handle.
     ///
     /// Not in an NMI. Mainline: `amd_pmu_check_overflow()`, `arch/x86/events/amd/core.c:725`.
-    #[inline]
+    #[cold]
+    #[inline(never)]
     pub(super) fn await_overflows(
         &self,
         candidates: impl Fn() -> CounterMask,

@@ -109,7 +109,7 @@ impl Hardware {
     }
 
     /// Reads a counter of this CPU, in its full width.
-    #[inline]
+    #[inline(never)]
     pub(in crate::driver) fn read_counter(
         &self,
         counter: CounterId,
@@ -218,15 +218,6 @@ impl Hardware {
             // The NMI comes before the counters are stopped, or LVTPC keeps it.
             Interface::ArchPerfmon(_) => {}
             Interface::Amd(it) => it.await_overflows(handles, irqs),
-        }
-    }
-
-    /// Returns the `value` that a counter was stopped at, if the counter keeps it.
-    #[inline]
-    pub(in crate::driver) fn kept(&self, value: Option<u64>) -> Option<u64> {
-        match &self.interface {
-            Interface::ArchPerfmon(_) => value,
-            Interface::Amd(it) => value.filter(|_| it.keeps_values()),
         }
     }
 

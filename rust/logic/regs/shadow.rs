@@ -335,6 +335,11 @@ impl Shadow {
         self.counters[counter].value = value;
     }
 
+    /// Forgets the value of a stopped counter, so that the next start writes the counter.
+    pub fn forget_value(&mut self, counter: CounterId) {
+        self.counters[counter].value = None;
+    }
+
     /// Clears the event select of a counter that is left to another user.
     ///
     /// The counter is not active.
