@@ -49,13 +49,13 @@ static const struct {
 	{ 0x20c4, 3 },	/* NEAR_TAKEN */
 };
 
-/* The same of AMD's from Zen on: all, taken, conditional ones and returns. */
+/* AMD's: all, taken ones and returns. */
 static const struct {
 	__u64 config;
 	unsigned int per_pass;
 } amd_branch_event[] = {
 	{ 0x00c2, 4 },
-	{ 0x00d1, 2 },
+	{ 0x00c2, 4 },
 	{ 0x00c8, 1 },
 	{ 0x00c8, 1 },
 	{ 0x00c4, 3 },
