@@ -34,13 +34,14 @@ impl Accesses {
 }
 
 /// The MSRs that are accounted one by one, as ranges of first and last.
-const RANGES: [(u32, u32); 14] = [
+const RANGES: [(u32, u32); 15] = [
     (0x0c1, 0x0c8), // IA32_PMCx
     (0x10f, 0x10f), // TSX_FORCE_ABORT
     (0x186, 0x18d), // IA32_PERFEVTSELx
     (0x1a0, 0x1a7), // IA32_MISC_ENABLE, MSR_OFFCORE_RSP_x
     (0x1d9, 0x1d9), // IA32_DEBUGCTL
     (0x309, 0x30f), // IA32_FIXED_CTRx
+    (0x329, 0x329), // MSR_PERF_METRICS
     (0x345, 0x345), // IA32_PERF_CAPABILITIES
     (0x38d, 0x392), // IA32_FIXED_CTR_CTRL, IA32_PERF_GLOBAL_*
     (0x3f1, 0x3f7), // IA32_PEBS_ENABLE, MSR_PEBS_LD_LAT, MSR_PEBS_FRONTEND
@@ -54,6 +55,9 @@ const RANGES: [(u32, u32); 14] = [
 /// LVTPC by its x2APIC number. Writes to the memory-mapped register are accounted under it as well.
 pub(crate) const LVTPC: u32 = 0x834;
 
+/// ECX of RDPMC for MSR_PERF_METRICS.
+pub(crate) const RDPMC_METRICS: u32 = 1 << 29;
+
 const fn slots() -> usize {
     let mut sum = 0;
     let mut i = 0;
@@ -65,8 +69,8 @@ const fn slots() -> usize {
 }
 
 const MSRS: usize = slots();
-/// RDPMC of general counters 0-7 and fixed counters 0-3.
-const COUNTERS: usize = 8 + 4;
+/// RDPMC of general counters 0-7, fixed counters 0-3 and MSR_PERF_METRICS.
+const COUNTERS: usize = 8 + 4 + 1;
 
 /// The totals that a mark reports.
 const TOTALS: [&str; 7] = [
@@ -136,6 +140,7 @@ impl Accounting {
     pub(crate) fn rdpmc(&self, ecx: u32) -> &Accesses {
         match (ecx >> 30, ecx & !(1 << 30)) {
             (0, index @ 0..=7) => &self.counters[index as usize],
+            (0, RDPMC_METRICS) => &self.counters[12],
             (1, index @ 0..=3) => &self.counters[8 + index as usize],
             _ => &self.no_counter,
         }
@@ -201,6 +206,7 @@ impl Accounting {
             .enumerate()
             .map(|(i, accesses)| match i {
                 0..8 => (format!("rdpmc {i}"), accesses),
+                12 => ("rdpmc metrics".into(), accesses),
                 _ => (format!("rdpmc fixed{}", i - 8), accesses),
             });
         let rest = [

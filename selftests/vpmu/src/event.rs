@@ -6,6 +6,7 @@
 //! tables; `README.md` has it in words.
 
 pub(crate) mod amd;
+pub(crate) mod topdown;
 
 use crate::share::{self, Share, Source};
 

@@ -11,7 +11,9 @@ mod intel;
 mod spec;
 
 pub use spec::Model;
-pub(crate) use spec::{Amd, Offcore, CAP_FW_WRITE, CAP_SMM_FREEZE, MAX_FIXED, MAX_GENERAL};
+pub(crate) use spec::{
+    Amd, Offcore, CAP_FW_WRITE, CAP_PERF_METRICS, CAP_SMM_FREEZE, MAX_FIXED, MAX_GENERAL,
+};
 
 /// Intel's models.
 pub static INTEL_MODELS: [Model; 12] = intel::MODELS;

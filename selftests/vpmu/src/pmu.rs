@@ -8,12 +8,13 @@
 //!        └─── amd                    what AMD's PMUs have instead
 //!   cpuid                            the CPUID leaves that describe the PMU
 //!   count ─── enable, sibling        counts what retires: which counters, the other thread's share
+//!        ├─── metrics                MSR_PERF_METRICS: the shares of the slots
 //!        └─── overflow, freeze       what comes of an overflow: status, PMI, freezing
 //!   state ─── registers, totals, pending, tsx     what all of these work on
 //! ```
 //!
-//! State that a feature needs besides its registers is a struct in a file of its own (`pending`, `tsx`):
-//! LBR, the DS area and PERF_METRICS would be such files. A vendor with other MSR numbers has a map to
+//! State that a feature needs besides its registers is a struct in a file of its own (`pending`, `tsx`,
+//! `metrics`): LBR and the DS area would be such files. A vendor with other MSR numbers has a map to
 //! the names of [`msr::Msr`] (`amd`), one without global registers leaves `global_ctrl` at all ones.
 
 mod access;
@@ -24,6 +25,7 @@ mod cpuid;
 mod enable;
 mod freeze;
 mod injected;
+mod metrics;
 mod msr;
 mod overflow;
 mod pending;

@@ -65,6 +65,7 @@ const fn model(
         },
         frontend: 0,
         slots: 0,
+        metrics: 0,
         defects: Defects::NONE,
         list: &NO_LIST,
     }

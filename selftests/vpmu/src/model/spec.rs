@@ -33,7 +33,7 @@ pub struct Model {
     /// IA32_PERFEVTSELx.PC can be set. From Sandy Bridge on it is "reserved (not writeable)" (SDM
     /// vol. 3, 20.2.1.1).
     pub(crate) pin_control: bool,
-    /// IA32_PERF_CAPABILITIES. The fields for PEBS, LBR and PERF_METRICS are zero on all models.
+    /// IA32_PERF_CAPABILITIES. The fields for PEBS and LBR are zero on all models.
     pub(crate) capabilities: u64,
     /// The offcore response registers.
     pub offcore: Offcore,
@@ -41,6 +41,8 @@ pub struct Model {
     pub frontend: u64,
     /// Pipeline slots per cycle; 0 if no event counts them.
     pub(crate) slots: u32,
+    /// Number of shares in MSR_PERF_METRICS; 0 if the register does not exist.
+    pub(crate) metrics: usize,
     /// The defects that the hardware can have.
     pub defects: Defects,
     /// Intel's event list.
@@ -99,6 +101,9 @@ pub struct Offcore {
 pub(crate) const CAP_SMM_FREEZE: u64 = 1 << 12;
 /// IA32_PERF_CAPABILITIES.FW_WRITE: IA32_A_PMCx exist.
 pub(crate) const CAP_FW_WRITE: u64 = 1 << 13;
+
+/// IA32_PERF_CAPABILITIES.PERF_METRICS_AVAILABLE: MSR_PERF_METRICS exists.
+pub(crate) const CAP_PERF_METRICS: u64 = 1 << 15;
 
 /// Maximum number of general counters of a thread.
 pub(crate) const MAX_GENERAL: usize = 8;

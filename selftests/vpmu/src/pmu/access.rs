@@ -10,7 +10,7 @@ use super::registers::{FIXED_PMI, FIXED_SHIFT, INT, MISC_ENABLE_READ_ONLY};
 use super::reserved::{LD_LAT_WRITABLE, MISC_ENABLE_WRITABLE, SELECT_IN_TX, STATUS_COND_CHGD};
 use super::state::Pmu;
 use super::tsx::RTM_FORCE_ABORT;
-use crate::accounting::{bump, Accesses};
+use crate::accounting::{bump, Accesses, RDPMC_METRICS};
 use crate::counter::{Counter, MASK};
 use crate::defect::is_corrupting;
 use crate::inject::Injected;
@@ -37,17 +37,18 @@ impl Pmu {
     }
 
     /// Reads a counter by RDPMC: `ecx` is the number of a general counter or, with bit 30, of a fixed
-    /// one.
+    /// one, or [`RDPMC_METRICS`].
     pub fn rdpmc(&self, ecx: u32) -> Result<u64, Fault> {
         let accesses = self.accounting.rdpmc(ecx);
         bump(&accesses.reads);
         let (generals, fixed) = self.existing();
-        let counter = match (ecx >> 30, (ecx & !(1 << 30)) as usize) {
-            (0, index) if index < generals => Some(&self.regs.general[index].counter),
-            (1, index) => self.regs.fixed[..fixed].get(index),
+        let value = match (ecx >> 30, (ecx & !(1 << 30)) as usize) {
+            (0, index) if index < generals => Some(self.regs.general[index].counter.value()),
+            (0, _) if ecx == RDPMC_METRICS && self.metrics() != 0 => Some(self.read_metrics()),
+            (1, index) => self.regs.fixed[..fixed].get(index).map(Counter::value),
             _ => None,
         };
-        counter.map(Counter::value).ok_or_else(|| {
+        value.ok_or_else(|| {
             bump(&accesses.faults);
             Fault
         })
@@ -76,11 +77,12 @@ impl Pmu {
             Msr::Select(index) | Msr::AmdSelect(index) => regs.general[index].select,
             Msr::Fixed(index) => regs.fixed[index].value(),
             Msr::FixedCtrl => regs.fixed_ctrl,
+            Msr::Metrics => self.read_metrics(),
             Msr::Status => regs.global_status,
             Msr::Ctrl | Msr::AmdCtrl => regs.global_ctrl,
             Msr::StatusReset | Msr::StatusSet | Msr::AmdStatusClear | Msr::AmdStatusSet => 0,
             Msr::InUse => self.in_use(),
-            Msr::Capabilities => self.model.capabilities,
+            Msr::Capabilities => self.capabilities(),
             Msr::MiscEnable => regs.misc_enable,
             Msr::DebugCtl => regs.debugctl,
             Msr::TsxForceAbort => self.tsx.force_abort,
@@ -104,6 +106,7 @@ impl Pmu {
             Msr::Fixed(index) if self.fixed_is_stuck(index) => {}
             Msr::Fixed(index) => self.regs.fixed[index].set(checked(value, MASK)?),
             Msr::FixedCtrl => self.regs.fixed_ctrl = checked(value, self.fixed_ctrl_bits())?,
+            Msr::Metrics => self.write_metrics(checked(value, self.metrics_bits())?),
             // A driver that found all counters before some were injected away does not know yet.
             Msr::Ctrl => {
                 self.regs.global_ctrl =

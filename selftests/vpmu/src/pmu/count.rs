@@ -4,6 +4,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use super::metrics::METRICS;
 use super::registers::{
     ANY_THREAD, FIXED_ANY_THREAD, FIXED_OS, FIXED_PMI, FIXED_SHIFT, FIXED_USR, INT, OS, USR,
 };
@@ -75,6 +76,9 @@ impl Pmu {
                     self.fixed_field(i) & FIXED_PMI != 0,
                 );
             }
+        }
+        if active & METRICS != 0 {
+            self.count_metrics(user, retired);
         }
     }
 

@@ -2,6 +2,7 @@
 
 //! The counters that exist and those that count.
 
+use super::metrics::METRICS;
 use super::registers::{
     ANY_THREAD, EN, FIXED_ANY_THREAD, FIXED_OS, FIXED_SHIFT, FIXED_USR, OS, USR,
 };
@@ -31,15 +32,15 @@ impl Pmu {
         }
     }
 
-    /// Returns the counters that exist, as bits of IA32_PERF_GLOBAL_CTRL.
+    /// Returns the counters that exist and MSR_PERF_METRICS, as bits of IA32_PERF_GLOBAL_CTRL.
     pub(super) fn counter_bits(&self) -> u64 {
         let (generals, fixed) = self.existing();
-        ((1 << generals) - 1) | (((1 << fixed) - 1) << FIXED_SHIFT)
+        bits(generals, fixed, self.metrics())
     }
 
-    /// Returns the model's counters, as bits of IA32_PERF_GLOBAL_CTRL.
+    /// Returns the model's counters and MSR_PERF_METRICS, as bits of IA32_PERF_GLOBAL_CTRL.
     pub(super) fn all_counter_bits(&self) -> u64 {
-        ((1 << self.generals) - 1) | (((1 << self.model.fixed) - 1) << FIXED_SHIFT)
+        bits(self.generals, self.model.fixed, self.model.metrics)
     }
 
     /// Returns a fixed counter's field of IA32_FIXED_CTR_CTRL.
@@ -59,7 +60,8 @@ impl Pmu {
         enabled.fold(0, |mask, (_, i)| mask | (1 << i)) & self.regs.global_ctrl
     }
 
-    /// Returns the counters that count at CPL 0 or, if `user`, above, as bits of IA32_PERF_GLOBAL_CTRL.
+    /// Returns the counters that count at CPL 0 or, if `user`, above, and MSR_PERF_METRICS if it does, as
+    /// bits of IA32_PERF_GLOBAL_CTRL.
     pub(super) fn active(&self, user: bool) -> u64 {
         let (level, fixed_level) = if user {
             (USR, FIXED_USR)
@@ -71,7 +73,8 @@ impl Pmu {
         }
         let fixed = (0..self.model.fixed).filter(|&i| self.fixed_field(i) & fixed_level != 0);
         let fixed = fixed.fold(0, |mask, i| mask | (1 << (FIXED_SHIFT + i)));
-        self.enabled(level) | fixed & self.regs.global_ctrl
+        let fixed = fixed & self.regs.global_ctrl;
+        self.enabled(level) | fixed | self.metrics_active(fixed)
     }
 
     /// Returns the active counters that count the sibling as well.
@@ -95,6 +98,8 @@ impl Pmu {
         let more_than_instructions = general
             .filter(|(_, i)| active & (1 << i) != 0)
             .any(|(general, _)| general.register.is_some() || !general.source.is_of_instructions());
+        // The shares differ between loads, branches and other instructions.
+        let more_than_instructions = more_than_instructions || active & METRICS != 0;
         if more_than_instructions || self.thread.is_counted_by_sibling() {
             Counting::All
         } else if self.pending.is_any()
@@ -107,4 +112,11 @@ impl Pmu {
             Counting::Nothing
         }
     }
+}
+
+/// Returns so many general and fixed counters and, if it has shares, MSR_PERF_METRICS, as bits of
+/// IA32_PERF_GLOBAL_CTRL.
+fn bits(generals: usize, fixed: usize, metrics: usize) -> u64 {
+    let metrics = if metrics == 0 { 0 } else { METRICS };
+    ((1 << generals) - 1) | (((1 << fixed) - 1) << FIXED_SHIFT) | metrics
 }

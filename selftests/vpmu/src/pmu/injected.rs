@@ -4,6 +4,7 @@
 
 use super::state::Pmu;
 use crate::inject::Injected;
+use crate::model::CAP_PERF_METRICS;
 
 impl Pmu {
     /// Injects these errors and no others. Counters that no longer exist stop.
@@ -12,6 +13,15 @@ impl Pmu {
         self.disable_missing();
         self.regs.global_status &= self.counter_bits();
         self.regs.fixed_ctrl &= self.fixed_ctrl_bits();
+    }
+
+    /// Returns IA32_PERF_CAPABILITIES. Where CPUID reports too few counters, it has no MSR_PERF_METRICS.
+    pub(super) fn capabilities(&self) -> u64 {
+        if self.injected.has(Injected::FEWER) {
+            self.model.capabilities & !CAP_PERF_METRICS
+        } else {
+            self.model.capabilities
+        }
     }
 
     /// Returns whether this general counter ignores writes.

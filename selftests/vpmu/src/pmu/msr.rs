@@ -16,6 +16,7 @@ pub(super) enum Msr {
     Select(usize),
     Fixed(usize),
     FixedCtrl,
+    Metrics,
     Status,
     Ctrl,
     /// IA32_PERF_GLOBAL_OVF_CTRL, from version 4 on IA32_PERF_GLOBAL_STATUS_RESET.
@@ -73,6 +74,7 @@ pub(super) fn decode(pmu: &Pmu, msr: u32) -> Option<Msr> {
             if_present(index < pmu.model.offcore.registers, Msr::OffcoreRsp(index))
         }
         0x1d9 => Some(Msr::DebugCtl),
+        0x329 => if_present(pmu.metrics() != 0, Msr::Metrics),
         0x345 => Some(Msr::Capabilities),
         0x38d => Some(Msr::FixedCtrl),
         0x38e => Some(Msr::Status),
@@ -83,8 +85,8 @@ pub(super) fn decode(pmu: &Pmu, msr: u32) -> Option<Msr> {
         0x3f6 => Some(Msr::LdLat),
         0x3f7 => if_present(pmu.model.frontend != 0, Msr::Frontend),
         ACCOUNTING..=0x4000_ff0f => Some(Msr::Accounting(msr - ACCOUNTING)),
-        // MSR_PERF_METRICS, PEBS, BTS
-        0x329 | 0x3f1 | 0x3f2 | 0x600 => Some(Msr::Absent),
+        // PEBS, BTS
+        0x3f1 | 0x3f2 | 0x600 => Some(Msr::Absent),
         // LBR and last exception records, legacy and architectural
         0x1c8 | 0x1c9 | 0x1db..=0x1de | 0x680..=0x69f | 0x6c0..=0x6df | 0xdc0..=0xddf => {
             Some(Msr::Absent)

@@ -51,7 +51,10 @@ impl Pmu {
         let most = if shared { SHARED } else { NEVER };
         let least = general
             .chain(fixed)
-            .chain([self.pending.after()])
+            .chain([
+                self.instructions_to_metrics_overflow(active),
+                self.pending.after(),
+            ])
             .flatten()
             .min()
             .unwrap_or(NEVER)

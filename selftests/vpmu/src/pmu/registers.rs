@@ -2,6 +2,7 @@
 
 //! The registers that RESET clears, and their fields.
 
+use super::metrics::Metrics;
 use crate::counter::Counter;
 use crate::event::Register;
 use crate::model::{MAX_FIXED, MAX_GENERAL};
@@ -65,6 +66,7 @@ pub(super) struct Registers {
     pub(super) general: [General; MAX_GENERAL],
     pub(super) fixed: [Counter; MAX_FIXED],
     pub(super) fixed_ctrl: u64,
+    pub(super) metrics: Metrics,
     pub(super) global_ctrl: u64,
     pub(super) global_status: u64,
     pub(super) debugctl: u64,
@@ -91,6 +93,7 @@ impl Registers {
             general: [general; MAX_GENERAL],
             fixed: Default::default(),
             fixed_ctrl: 0,
+            metrics: Metrics::default(),
             global_ctrl: (1 << generals) - 1,
             global_status: 0,
             debugctl: 0,

@@ -8,6 +8,7 @@ mod defects;
 mod injected;
 mod models;
 mod threads;
+mod topdown;
 
 use vpmu::defect::Defects;
 use vpmu::model::{self, Model};

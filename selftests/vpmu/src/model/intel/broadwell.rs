@@ -31,6 +31,7 @@ pub(super) const MODEL: Model = Model {
     },
     frontend: 0,
     slots: 0,
+    metrics: 0,
     defects: Defects::NONE,
     list: &lists::BROADWELL,
 };

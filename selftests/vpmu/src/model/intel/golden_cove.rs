@@ -2,12 +2,14 @@
 
 //! Golden Cove, in Sapphire Rapids: SDM vol. 3, 20.3.10.
 //!
-//! Like Ice Lake, with six pipeline slots. OFFCORE_RESPONSE is called OCR and has the event codes 0x2A
+//! Like Ice Lake, with six pipeline slots and four more shares in MSR_PERF_METRICS. OFFCORE_RESPONSE is called OCR and has the event codes 0x2A
 //! and 0x2B.
 
 use super::{lists, FAMILY};
 use crate::defect::Defects;
-use crate::model::spec::{General, Model, Offcore, Vendor, CAP_FW_WRITE, CAP_SMM_FREEZE};
+use crate::model::spec::{
+    General, Model, Offcore, Vendor, CAP_FW_WRITE, CAP_PERF_METRICS, CAP_SMM_FREEZE,
+};
 
 /// Golden Cove.
 pub(super) const MODEL: Model = Model {
@@ -23,7 +25,7 @@ pub(super) const MODEL: Model = Model {
     missing: 0,
     any_thread: false,
     pin_control: false,
-    capabilities: CAP_SMM_FREEZE | CAP_FW_WRITE,
+    capabilities: CAP_SMM_FREEZE | CAP_FW_WRITE | CAP_PERF_METRICS,
     offcore: Offcore {
         registers: 2,
         per_core: false,
@@ -33,6 +35,7 @@ pub(super) const MODEL: Model = Model {
     },
     frontend: 0x7f_ff1f,
     slots: 6,
+    metrics: 8,
     defects: Defects::NONE,
     list: &lists::GOLDEN_COVE,
 };

@@ -32,6 +32,7 @@ pub(super) const MODEL: Model = Model {
     },
     frontend: 0,
     slots: 0,
+    metrics: 0,
     // Erratum HSD29.
     defects: Defects {
         ht_leak: true,

@@ -2,12 +2,14 @@
 
 //! Ice Lake, the Sunny Cove core: SDM vol. 3, 20.3.9.
 //!
-//! Eight general counters per thread, a fourth fixed counter for pipeline slots, no AnyThread.
-//! MSR_PERF_METRICS is not modelled; IA32_PERF_CAPABILITIES.PERF_METRICS is clear.
+//! Eight general counters per thread, a fourth fixed counter for pipeline slots, MSR_PERF_METRICS with
+//! four shares of these slots, no AnyThread.
 
 use super::{lists, FAMILY};
 use crate::defect::Defects;
-use crate::model::spec::{General, Model, Offcore, Vendor, CAP_FW_WRITE, CAP_SMM_FREEZE};
+use crate::model::spec::{
+    General, Model, Offcore, Vendor, CAP_FW_WRITE, CAP_PERF_METRICS, CAP_SMM_FREEZE,
+};
 
 /// Ice Lake.
 pub(super) const MODEL: Model = Model {
@@ -22,7 +24,7 @@ pub(super) const MODEL: Model = Model {
     missing: 0,
     any_thread: false,
     pin_control: false,
-    capabilities: CAP_SMM_FREEZE | CAP_FW_WRITE,
+    capabilities: CAP_SMM_FREEZE | CAP_FW_WRITE | CAP_PERF_METRICS,
     offcore: Offcore {
         registers: 2,
         per_core: false,
@@ -32,6 +34,7 @@ pub(super) const MODEL: Model = Model {
     },
     frontend: 0x7f_ff17,
     slots: 5,
+    metrics: 4,
     defects: Defects::NONE,
     list: &lists::ICE_LAKE,
 };

@@ -29,6 +29,7 @@ pub(super) const MODEL: Model = Model {
     },
     frontend: 0,
     slots: 0,
+    metrics: 0,
     // Erratum BV98.
     defects: Defects {
         ht_leak: true,

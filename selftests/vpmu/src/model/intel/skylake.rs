@@ -31,6 +31,7 @@ pub(super) const MODEL: Model = Model {
     },
     frontend: 0x7f_ff17,
     slots: 0,
+    metrics: 0,
     // With microcode of 2019 or later.
     defects: Defects {
         tfa: true,
