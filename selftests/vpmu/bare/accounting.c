@@ -50,8 +50,10 @@ static void accounted_rdpmc(void)
 		accounted(ACCT_RDPMC | counter_ecx(c), 1, 0, 0);
 		accounted(counter_msr(c), 0, 0, 0);
 	}
-	rdpmc_safe(BIT(29), &value);
-	accounted(ACCT_RDPMC | BIT(29), 1, 0, 1);
+	rdpmc_safe(RDPMC_METRICS, &value);
+	accounted(ACCT_RDPMC | RDPMC_METRICS, 1, 0, bare.model->metrics ? 0 : 1);
+	rdpmc_safe(BIT(31), &value);
+	accounted(ACCT_RDPMC | BIT(31), 1, 0, 1);
 }
 
 /* Instructions at CPL 0: those between two reads, and a few more. */

@@ -24,6 +24,10 @@
 #define MISC_ENABLE_READ_ONLY		(BIT_ULL(7) | BIT_ULL(11) | BIT_ULL(12))
 #define PERF_CAP_SMM_FREEZE		BIT_ULL(12)
 #define PERF_CAP_FULL_WIDTH		BIT_ULL(13)
+#define PERF_CAP_METRICS		BIT_ULL(15)
+/* MSR_PERF_METRICS in IA32_PERF_GLOBAL_*, and as ECX of RDPMC */
+#define METRICS_BIT			BIT_ULL(48)
+#define RDPMC_METRICS			BIT(29)
 
 #define INST_RETIRED		0x00c0
 #define BR_INST_RETIRED		0x00c4
@@ -73,6 +77,8 @@ struct model {
 	u16 offcore_event;
 	bool frontend;
 	u8 slots_per_cycle;
+	/* shares in MSR_PERF_METRICS; 0: the register does not exist */
+	u8 metrics;
 	/* retired loads include software prefetches */
 	bool prefetches_load;
 	/* errata BJ122, BV98, HSD29 */
@@ -116,6 +122,7 @@ struct check {
 extern const struct check register_checks[];
 extern const struct check counting_checks[];
 extern const struct check pmi_checks[];
+extern const struct check metrics_checks[];
 extern const struct check defect_checks[];
 extern const struct check accounting_checks[];
 extern const struct check idle_checks[];
@@ -134,6 +141,9 @@ bool rd_faults(u32 msr);
 bool wr_faults(u32 msr, u64 value);
 /* RDPMC; returns -EFAULT on a fault. */
 int rdpmc_safe(u32 ecx, u64 *value);
+
+/* All writable bits of IA32_PERF_GLOBAL_CTRL. */
+u64 ctrl_bits(void);
 
 /* Counters */
 void stop_pmu(void);
@@ -165,6 +175,8 @@ void run_between(const struct run *run);
 #define LOOPS			1000
 #define RUN_INSTRUCTIONS	(7 * LOOPS + 4)
 #define RUN_BRANCHES		(5 * LOOPS)
+/* The returns; run_between() reads the memory of struct run for the last three. */
+#define RUN_LOADS		(LOOPS + 3)
 /* Instructions of the longest block without a branch: the maximum skid. */
 #define RUN_BLOCK		4
 

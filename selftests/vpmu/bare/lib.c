@@ -84,6 +84,11 @@ int rdpmc_safe(u32 ecx, u64 *value)
 	return err;
 }
 
+u64 ctrl_bits(void)
+{
+	return bare.counters | (bare.model->metrics ? METRICS_BIT : 0);
+}
+
 u32 counter_msr(unsigned int c)
 {
 	if (c >= FIXED)
@@ -234,6 +239,8 @@ void stop_pmu(void)
 		wr(MSR_ARCH_PERFMON_EVENTSEL0 + c, 0);
 	for_each_counter(c)
 		wr(counter_msr(c), 0);
+	if (bare.model->metrics)
+		wr(MSR_PERF_METRICS, 0);
 	for (c = 0; c < bare.model->offcore_rsp; c++)
 		wr(MSR_OFFCORE_RSP_0 + c, 0);
 	wr(MSR_IA32_DEBUGCTLMSR, 0);

@@ -117,6 +117,8 @@ static int __init bare_init(void)
 	nr = run_checks(register_checks, nr);
 	nr = run_checks(counting_checks, nr);
 	nr = run_checks(pmi_checks, nr);
+	if (bare.model->metrics)
+		nr = run_checks(metrics_checks, nr);
 	nr = run_checks(defect_checks, nr);
 	nr = run_checks(accounting_checks, nr);
 	pmi_exit();

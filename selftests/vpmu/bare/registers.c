@@ -40,6 +40,8 @@ static void reset_values(void)
 	same(rd(MSR_PEBS_LD_LAT_THRESHOLD), 0, "LD_LAT");
 	if (m->frontend)
 		same(rd(MSR_PEBS_FRONTEND), 0, "FRONTEND");
+	if (m->metrics)
+		same(rd(MSR_PERF_METRICS), 0, "PERF_METRICS");
 	if (m->version >= 4)
 		same(rd(MSR_CORE_PERF_GLOBAL_INUSE) & ~(bare.tfa ? BIT_ULL(3) : 0), 0,
 		     "GLOBAL_INUSE");
@@ -117,13 +119,13 @@ static void fixed_ctrl_bits(void)
 
 static void global_ctrl_bits(void)
 {
-	check_bits(CTRL, bare.counters, 0);
+	check_bits(CTRL, ctrl_bits(), 0);
 }
 
 /* No bit can be written directly; from version 4 on, _SET and _RESET change them. */
 static void status_bits(void)
 {
-	u64 bits = bare.counters | GLOBAL_STATUS_UNC_OVF | GLOBAL_STATUS_BUFFER_OVF;
+	u64 bits = ctrl_bits() | GLOBAL_STATUS_UNC_OVF | GLOBAL_STATUS_BUFFER_OVF;
 	bool v4 = bare.model->version >= 4;
 	unsigned int bit;
 
@@ -240,8 +242,10 @@ static void perf_capabilities(void)
 
 	same(!!(value & PERF_CAP_FULL_WIDTH), bare.model->full_width, "full-width writes");
 	same(value & PERF_CAP_SMM_FREEZE, PERF_CAP_SMM_FREEZE, "freezing in SMM");
-	/* Without LBR, PEBS and PERF_METRICS, as in MISC_ENABLE and absent_msrs() */
-	same(value & ~(PERF_CAP_FULL_WIDTH | PERF_CAP_SMM_FREEZE), 0, "missing features");
+	same(!!(value & PERF_CAP_METRICS), !!bare.model->metrics, "PERF_METRICS");
+	/* Without LBR and PEBS, as in MISC_ENABLE and absent_msrs() */
+	same(value & ~(PERF_CAP_FULL_WIDTH | PERF_CAP_SMM_FREEZE | PERF_CAP_METRICS), 0,
+	     "missing features");
 	expect(wr_faults(MSR_IA32_PERF_CAPABILITIES, value), "PERF_CAPABILITIES can be written");
 }
 
@@ -289,10 +293,11 @@ static void absent_msrs(void)
 	}
 	if (!m->frontend)
 		absent(MSR_PEBS_FRONTEND);
+	if (!m->metrics)
+		absent(MSR_PERF_METRICS);
 	/* Missing according to PERF_CAPABILITIES and MISC_ENABLE */
 	absent(MSR_IA32_PEBS_ENABLE);
 	absent(MSR_IA32_DS_AREA);
-	absent(MSR_PERF_METRICS);
 	absent(MSR_LBR_TOS_LEGACY);
 	absent(MSR_IA32_PMC_V6_GP0_CTR);
 }
@@ -300,7 +305,7 @@ static void absent_msrs(void)
 static void rdpmc_indices(void)
 {
 	static const u32 no_counter[] = {
-		BIT(29), BIT(31), BIT(30) | BIT(31), BIT(30) | BIT(29), BIT(16), ~0,
+		BIT(31), BIT(30) | BIT(31), BIT(30) | BIT(29), BIT(29) | BIT(0), BIT(16), ~0,
 	};
 	unsigned int c, i;
 	u64 value;
@@ -316,6 +321,7 @@ static void rdpmc_indices(void)
 		expect(rdpmc_safe(BIT(30) | c, &value), "fixed counter %u", c);
 	for (i = 0; i < ARRAY_SIZE(no_counter); i++)
 		expect(rdpmc_safe(no_counter[i], &value), "ECX %#x", no_counter[i]);
+	same(!rdpmc_safe(RDPMC_METRICS, &value), !!bare.model->metrics, "PERF_METRICS");
 }
 
 static u64 sum_of_registers(void)
