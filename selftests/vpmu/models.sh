@@ -8,6 +8,7 @@ usage "usage: selftests/vpmu/models.sh [MODEL …]
 
 Boots the stock kernel on each model, with one and, on Intel's, with two threads per core. The built-in driver must bind
 with that microarchitecture's events, find its counters, print no warning and count a known program to the instruction.
+Where the PMU has topdown metrics, the driver must offer them and count the shares that the emulated PMU declares.
 Boots Skylake once more with transactions that corrupt counter 3, which the driver must protect." "$@"
 
 # MODEL:EVENTS:ONE:TWO:EXTRA: QEMU's model, the driver's name for its events, the number of general counters with one and
@@ -41,6 +42,10 @@ log_trouble all | sed "s/^/trou""ble: /"
 perf stat -x, -e instructions:u,instructions:u,branches:u ./exact_loop 2>&1 | sed "s/^/coun""ts: /"
 [ ! -e /sys/devices/cpu/allow_tsx_force_abort ] || echo "tf""a: yes"
 perf stat -x, -e branches:u,branches:u,branches:u,branches:u ./exact_loop 2>&1 | sed "s/^/fo""ur: /"
+[ ! -e /sys/devices/cpu/events/slots ] || topdown=$(cd /sys/devices/cpu/events && echo slots topdown-*)
+echo "eve""nts: $topdown"
+[ -z "$topdown" ] || perf stat -x, -e "{${topdown// /,}}:u" ./exact_loop 2>&1 | sed "s/^/sha""res: /"
+[ -z "$topdown" ] || perf stat -x, --topdown ./exact_loop 2>&1 | sed "s/^/lev""el 1: /"
 sleep 1
 exit
 '
@@ -52,7 +57,9 @@ boot() {
 }
 
 # shellcheck disable=SC2317 # check calls these
-because() { sed -n 's/^\(log: Perf\|log: \.\.\.\|trouble\|counts\|four\|tfa\|rpmu: error\)/# &/p' "$answer"; }
+because() {
+	sed -n 's/^\(log: Perf\|log: \.\.\.\|trouble\|counts\|four\|tfa\|events\|shares\|level 1\|rpmu: error\)/# &/p' "$answer"
+}
 # shellcheck disable=SC2317
 says() { grep -qF -- "$1" "$answer"; }
 # shellcheck disable=SC2317
@@ -62,6 +69,31 @@ lacks() { says 'log: Performance Events' && ! says "$1"; }
 silent() {
 	says 'log: Performance Events' &&
 		! grep -qE '^trouble: |Firmware Bug|[Bb]roken (BIOS|PMU)|PMU not available|PEBS disabled' "$answer"
+}
+
+# topdown SLOTS: the shares of exact_loop, of whose instructions every other is a branch, by the README's table. Each is
+# right to within 1/255, the register's precision. A context switch may drop a fraction of a slot.
+# shellcheck disable=SC2317
+topdown() {
+	awk -F '[:,]' -v slots="$1" '
+	BEGIN {
+		split("retiring 8 bad-spec 2 fe-bound 3 be-bound 3 heavy-ops 1 br-mispredict 1 fetch-lat 2 mem-bound 1", words, " ")
+		for (i = 1; i in words; i += 2)
+			sixteenths["topdown-" words[i]] = words[i + 1]
+	}
+	$1 != "shares" { next }
+	$6 != "100.00" { wrong = 1 }
+	$4 == "slots" { seen++; if ($2 > slots || $2 < slots - 100) wrong = 1; next }
+	{ seen++; off = $2 / slots - sixteenths[$4] / 16; if (!($4 in sixteenths) || off * off >= 1 / 255 / 255) wrong = 1 }
+	END { exit wrong || !seen }' "$answer"
+}
+# perf stat --topdown: its four shares of user and kernel code together make up the whole.
+# shellcheck disable=SC2317
+level_1() {
+	awk -F '[:,]' '
+	$1 == "level 1" && /tma_retiring/ && /tma_bad_spec/ && /tma_frontend/ && /tma_backend/ { names = 1 }
+	$1 == "level 1" && $2 ~ /^ *[0-9.]+$/ { sum = $2 + $3 + $4 + $5; least = $2 > 1 && $3 > 1 && $4 > 1 && $5 > 1 }
+	END { exit !names || !least || sum < 99.5 || sum > 100.5 }' "$answer"
 }
 
 echo 'TAP version 13'
@@ -93,6 +125,18 @@ for model in "${models[@]}"; do
 		check "$name: branches on four general counters" \
 			[ "$(grep -c '^four: 4999999,,branches:u,.*,100.00,' "$answer")" = 4 ]
 		check "$name: no TSX_FORCE_ABORT" lacks 'tfa: yes'
+		case $cpu in
+		Icelake-Server) slots=75000000 shares='bad-spec be-bound fe-bound retiring' ;;
+		SapphireRapids) slots=90000000 shares='bad-spec be-bound br-mispredict fe-bound fetch-lat heavy-ops mem-bound retiring' ;;
+		*)
+			check "$name: no topdown metrics" lacks 'events: slots'
+			continue
+			;;
+		esac
+		# shellcheck disable=SC2086 # words
+		check "$name: topdown metrics" grep -qx "events: slots$(printf ' topdown-%s' $shares)" "$answer"
+		check "$name: slots and their shares" topdown "$slots"
+		check "$name: perf stat --topdown" level_1
 	done
 done
 if (($# == 0)) || [[ " $* " == *' Skylake-Client '* ]]; then
