@@ -264,6 +264,12 @@ mod tests {
         assert_eq!(accounting.other.reads.load(Relaxed), 0);
         bump(&accounting.msr(0x600).reads);
         assert_eq!(accounting.other.reads.load(Relaxed), 1);
+        for ecx in (0..8).chain((1 << 30)..(1 << 30) + 4).chain([1 << 29]) {
+            bump(&accounting.rdpmc(ecx).reads);
+            assert_eq!(accounting.rdpmc(ecx).reads.load(Relaxed), 1, "{ecx:#x}");
+        }
+        assert_eq!(accounting.no_counter.reads.load(Relaxed), 0);
+        assert!(accounting.to_string().contains("\nrdpmc metrics reads 1 "));
     }
 
     #[test]

@@ -160,6 +160,19 @@ fn without_slots_there_are_no_shares() {
     assert_eq!(read(&pmu, METRICS), 0);
     restore(&mut pmu, 0, u64::MAX);
     assert_eq!(read(&pmu, METRICS), 0);
+    mix(&mut pmu, USER, 1000, 0, 0);
+    write(&mut pmu, SLOTS, 0);
+    assert_eq!(read(&pmu, METRICS), 0);
+}
+
+/// 5, 6 and 9 of 16 are 79.7, 95.6 and 143.4 of 255. Level 2 is rounded by itself: 15.9, 31.9, 79.7.
+#[test]
+fn shares_are_rounded_to_the_nearest() {
+    let mut pmu = counting(GOLDEN_COVE, OF_USER);
+    mix(&mut pmu, USER, 16_000, 16_000, 0);
+    let level_1 = [80, 96 - 80, 143 - 96, 255 - 143];
+    assert_eq!(shares(&pmu)[..4], level_1);
+    assert_eq!(shares(&pmu)[4..], [16, 0, 32, 80]);
 }
 
 /// What is restored reads back, and counts with the weight of its slots.
