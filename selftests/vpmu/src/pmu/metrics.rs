@@ -121,11 +121,7 @@ impl Pmu {
     /// Returns the bit of IA32_PERF_GLOBAL_CTRL if the shares are counted. `active` are the counters that count:
     /// fixed counter 3 has to be one of them.
     pub(super) fn metrics_active(&self, active: u64) -> u64 {
-        let slots = active >> (FIXED_SHIFT + SLOTS_COUNTER) & 1 != 0;
-        if slots {
-            self.regs.global_ctrl & METRICS
-        } else {
-            0
-        }
+        let slots = active << (METRICS_BIT - (FIXED_SHIFT + SLOTS_COUNTER));
+        slots & self.regs.global_ctrl & METRICS
     }
 }

@@ -51,14 +51,15 @@ impl Pmu {
         let most = if shared { SHARED } else { NEVER };
         let least = general
             .chain(fixed)
-            .chain([
-                self.instructions_to_metrics_overflow(active),
-                self.pending.after(),
-            ])
+            .chain([self.pending.after()])
             .flatten()
             .min()
             .unwrap_or(NEVER)
             .min(most);
+        let least = match self.instructions_to_metrics_overflow(active) {
+            Some(metrics) => least.min(metrics),
+            None => least,
+        };
         // QEMU calls once the budget is below zero, which has to be after `least` instructions.
         least as i64 - 1
     }
