@@ -88,7 +88,11 @@ impl Pmu {
         let counters = general
             .map(|(_, i)| i)
             .chain(fixed.map(|i| FIXED_SHIFT + i));
-        counters.fold(0, |mask, i| mask | (1 << i)) & (self.active(false) | self.active(true))
+        match counters.fold(0, |mask, i| mask | (1 << i)) {
+            // As nearly always.
+            0 => 0,
+            counters => counters & (self.active(false) | self.active(true)),
+        }
     }
 
     /// Returns what QEMU has to count.
