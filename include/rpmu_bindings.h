@@ -41,6 +41,7 @@ const char *rpmu_helper_release(void);
 
 /* bindgen does not evaluate BIT(). */
 static const int RUST_CONST_HELPER_PERF_EV_CAP_SOFTWARE = PERF_EV_CAP_SOFTWARE;
+static const int RUST_CONST_HELPER_PERF_EV_CAP_SIBLING = PERF_EV_CAP_SIBLING;
 static const u32 RUST_CONST_HELPER_PERF_EVENT_IOC_DISABLE = PERF_EVENT_IOC_DISABLE;
 
 #endif /* RPMU_BINDINGS_H */

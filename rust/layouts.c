@@ -68,6 +68,7 @@ static void __used layouts(void)
 	MEMBER(perf_event, active_list);
 	MEMBER(perf_event, group_node);
 	MEMBER(perf_event, group_index);
+	MEMBER(perf_event, event_caps);
 	MEMBER(perf_event, group_caps);
 	MEMBER(perf_event, group_leader);
 	MEMBER(perf_event, pmu);

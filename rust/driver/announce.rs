@@ -32,11 +32,6 @@ pub(super) fn announce(pmu: &CorePmu, predecessor: bool) {
             pmu.capabilities.unused_gp
         );
     }
-    if pmu.capabilities.perf_metrics {
-        pr_notice!(
-            "PERF_METRICS is not used: topdown events with codes 0x8000 to 0x8700 are refused\n"
-        );
-    }
     if pmu.capabilities.tsx_uses_counter_3 {
         pr_info!("transactions abort while counter 3 is used (allow_tsx_force_abort in sysfs)\n");
     }

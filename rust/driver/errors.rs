@@ -29,6 +29,9 @@ impl From<Refusal> for Error {
             | Refusal::BranchCounters
             | Refusal::AuxOutput
             | Refusal::TopdownFilter
+            | Refusal::MetricSampling
+            | Refusal::MetricWithoutSlots
+            | Refusal::MetricOfSampledSlots
             | Refusal::AnyThreadAbsent
             | Refusal::NoCounter
             | Refusal::TooManyEvents

@@ -12,6 +12,7 @@ use crate::{
             counter::{CounterId, CounterMask},
             event_select::EventSelect,
             global::CountsIn,
+            metrics::{increase, Metrics},
             period::Start,
             register::{Register, RegisterWrite},
         },
@@ -23,11 +24,39 @@ use crate::{
     },
     perf::{self},
 };
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use core::sync::atomic::{
+    AtomicBool, AtomicU32, AtomicU64, AtomicU8, AtomicUsize, Ordering::Relaxed,
+};
 use kernel::{cpu::CpuId, interrupt::LocalInterruptDisabled};
 
 /// Neither the index of a counter or an extra register nor a CPU's number.
 const NONE: u32 = u32::MAX;
+
+/// How an event counts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Way {
+    /// On a counter.
+    Plain,
+    /// On two counters.
+    Pair,
+    /// The slots, on a counter, with metrics in its group.
+    Slots,
+    /// A topdown metric: a share of the slots.
+    Metric,
+}
+
+impl Way {
+    fn of(constraint: Constraint) -> Self {
+        if constraint.pair {
+            Self::Pair
+        } else if constraint.counters.has_metrics() {
+            Self::Metric
+        } else {
+            Self::Plain
+        }
+    }
+}
 
 /// The driver's data of an event.
 ///
@@ -41,6 +70,8 @@ pub(crate) struct EventData {
     pub(super) counts_in: CountsIn,
     /// The readers of its mmap page.
     pub(super) page: Page,
+    /// How it counts, a [`Way`].
+    way: AtomicU8,
     /// The counter's value when it was last read or written, and a number of the write
     /// ([`CounterWidth::remember_written`](crate::logic::regs::period::CounterWidth::remember_written)).
     previous: AtomicU64,
@@ -72,6 +103,7 @@ impl EventData {
             },
             counts_in: event.counts_in,
             page,
+            way: AtomicU8::new(Way::of(constraint) as u8),
             previous: AtomicU64::new(0),
             register: AtomicU32::new(NONE),
             last_counter: AtomicU32::new(NONE),
@@ -82,6 +114,43 @@ impl EventData {
             left_at: AtomicU64::new(0),
             since: AtomicUsize::new(0),
         }
+    }
+
+    /// Returns whether the event counts in another way than on a counter.
+    #[inline]
+    pub(super) fn is_special(&self) -> bool {
+        self.way.load(Relaxed) != Way::Plain as u8
+    }
+
+    /// Returns how the event counts.
+    pub(super) fn way(&self) -> Way {
+        const PAIR: u8 = Way::Pair as u8;
+        const SLOTS: u8 = Way::Slots as u8;
+        const METRIC: u8 = Way::Metric as u8;
+        match self.way.load(Relaxed) {
+            PAIR => Way::Pair,
+            SLOTS => Way::Slots,
+            METRIC => Way::Metric,
+            _ => Way::Plain,
+        }
+    }
+
+    /// Returns whether the event is a topdown metric.
+    pub(super) fn is_metric(&self) -> bool {
+        self.way() == Way::Metric
+    }
+
+    /// Has the event, which counts slots, count with PERF_METRICS, as a metric has joined its group.
+    ///
+    /// Process context. The event may be counting on another CPU. It goes on, and starts anew
+    /// before the metric counts, since the perf core then removes and adds the whole group.
+    pub(super) fn lead_metrics(&self) {
+        self.way.store(Way::Slots as u8, Relaxed);
+    }
+
+    /// Returns the counter's value when it was last read or written; of a metric, the slots of its share.
+    pub(super) fn previous(&self) -> u64 {
+        self.previous.load(Relaxed)
     }
 
     /// Returns whether the event counts a TSX transaction's occurrences only if that commits.
@@ -268,6 +337,38 @@ pub(super) fn restart(
     hold(event, counter);
     event.update_userpage();
     expired
+}
+
+/// Brings the count of an event that counts with PERF_METRICS up to date with both registers, which held
+/// `metrics` after its value was `previous`.
+///
+/// On the event's CPU, in any context. The PMU should be stopped, or the shares may not be those of the slots.
+pub(super) fn update_share(
+    event: &perf::Event<Driver>,
+    counter: CounterId,
+    mut previous: u64,
+    mut metrics: Metrics,
+    hardware: &Hardware,
+    irqs: &LocalInterruptDisabled,
+) {
+    let width = hardware.limits.width;
+    let delta = loop {
+        let now = metrics.count(counter);
+        let delta = increase(previous & width.mask(), now);
+        if delta == 0 {
+            return;
+        }
+        // As in `update()`.
+        let read = width.remember_read(previous, now);
+        let known = &event.data().previous;
+        match known.compare_exchange(previous, read, Relaxed, Relaxed) {
+            Ok(_) => break delta,
+            Err(changed) => previous = changed,
+        }
+        metrics = hardware.read_metrics(irqs);
+    };
+    event.add_count(delta);
+    publish(event, hardware);
 }
 
 /// Brings the event's count up to date, and returns the counter's value; [`None`] if the event is on no

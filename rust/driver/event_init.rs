@@ -9,6 +9,7 @@ use crate::{
             attr::{configure, Attributes, EventType, LOAD_LATENCY_AUXILIARY},
             group::Group,
             refusal::Refusal,
+            topdown::{self, Leader},
         },
         sched::{explanation::Explanation, limits::Limits},
     },
@@ -23,6 +24,12 @@ pub(super) fn event_init(
     let mut attr = attributes(&event.attr());
     attr.has_auxiliary =
         event.any_group_member(|member| member.data().select.code() == LOAD_LATENCY_AUXILIARY);
+    attr.leader = match event.leader_of_pmu() {
+        Some(leader) if leader.data().select.code() != topdown::SLOTS => Leader::Other,
+        Some(leader) if leader.is_sampling() => Leader::SampledSlots,
+        Some(_) => Leader::Slots,
+        None => Leader::Other,
+    };
     let forwards = |ibs: &perf::Ibs| attr.is_precise() && ibs.forward(event);
     if driver.ibs.as_ref().is_some_and(forwards) {
         return Err(Refusal::OtherType);
@@ -88,6 +95,12 @@ fn decide(
             limits,
             tfa: transactions,
         })?;
+    if data.is_metric() {
+        event.bind_to_leader();
+        if let Some(leader) = event.leader_of_pmu() {
+            leader.data().lead_metrics();
+        }
+    }
     Ok(data)
 }
 
@@ -116,6 +129,7 @@ fn attributes(attr: &perf::Attr<'_>) -> Attributes {
         config1: attr.config1(),
         config2: attr.config2(),
         has_auxiliary: false,
+        leader: Leader::Other,
         sample_period: attr.sample_period(),
         freq: attr.freq(),
         precise_ip: attr.precise_ip(),

@@ -15,6 +15,7 @@
 //!  suspend     suspend, resume              unit/rdpmc       counters that user space reads
 //!  sysfs       the PMU's files              unit/smi         counters that stop in firmware
 //!                                           unit/northbridge a node: the counters that its cores share
+//!                                           unit/metrics     slots and topdown metrics
 //!                                           unit/tracing     Intel PT and BTS, which share the PMI
 //!                                           hw               the registers
 //!  Reports

@@ -10,7 +10,7 @@ pub(super) mod shared;
 
 pub(super) use shared::Shared;
 
-use super::{event, hw::Hardware, CorePmu};
+use super::{event, CorePmu};
 use crate::{
     logic::{
         model::Acknowledge,
@@ -80,7 +80,7 @@ pub(super) fn handle(pmu: &CorePmu, nmi: &NmiContext) -> u32 {
 /// Returns whether a counter or Intel PT has raised a PMI.
 #[inline]
 fn is_due(status: Status, driver: &super::Driver) -> bool {
-    let counters = driver.hardware.pmu.capabilities.counters;
+    let counters = driver.hardware.pmu.capabilities.reporting();
     !status.overflowed(counters).is_empty() || driver.tracing.is_due(status)
 }
 
@@ -104,7 +104,7 @@ fn drain(
         // All of it, as the built-in driver does: from version 4 on, some bits freeze other units.
         hardware.acknowledge(status, nmi.irqs());
         handled = handled.wrapping_add(driver.tracing.pt_interrupt(status, nmi));
-        let overflowed = status.overflowed(hardware.pmu.capabilities.counters);
+        let overflowed = status.overflowed(hardware.pmu.capabilities.reporting());
         let checkpointed = hardware.pmu.model.checkpointed & hardware.pmu.capabilities.counters;
         for counter in overflowed | checkpointed {
             let event = shared.active_event(counter).and_then(|id| cx.event(id));
@@ -113,8 +113,10 @@ fn drain(
             match event {
                 // The interrupt has aborted the TSX transaction, and its overflow is gone with it.
                 Some(event) if due || event.data().is_checkpointed() => {
-                    serve(event, counter, hardware, cx, nmi);
+                    serve(event, counter, driver, cx, nmi);
                 }
+                // PERF_METRICS as a whole, without an event for the first metric.
+                None if counter == CounterId::FIRST_METRIC => driver.metrics_overflowed(cx, false),
                 // A late overflow, of an event that has left: acknowledging it is enough.
                 _ => {}
             }
@@ -133,11 +135,17 @@ fn drain(
 fn serve(
     event: &crate::perf::Event<super::Driver>,
     counter: CounterId,
-    hardware: &Hardware,
+    driver: &super::Driver,
     cx: &OnCpu<'_, super::Driver>,
     nmi: &NmiContext,
 ) {
     let irqs = nmi.irqs();
+    let hardware = &driver.hardware;
+    let way = event.data().way();
+    if matches!(way, event::Way::Slots | event::Way::Metric) {
+        driver.metrics_overflowed(cx, way == event::Way::Slots);
+        return;
+    }
     let period = event.last_period().load(Relaxed);
     event::update(event, hardware, irqs);
     if event::restart(event, counter, hardware, irqs) {

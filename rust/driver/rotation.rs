@@ -208,7 +208,7 @@ impl Driver {
             return;
         };
         let own = &mut *own;
-        let all = self.hardware.pmu.capabilities.counters;
+        let all = self.hardware.pmu.capabilities.all();
         cx.for_each_context(|context| {
             if !context.may_be_ordered() {
                 return;
@@ -280,7 +280,7 @@ impl Driver {
         let Own {
             schedule, rotation, ..
         } = own;
-        let counters = self.hardware.pmu.capabilities.counters;
+        let counters = self.hardware.pmu.capabilities.all();
         self.offered(cx, cpu, rotation, event)
             .is_some_and(|mut offered| waits_for_its_kind(schedule, counters, &mut offered))
     }
@@ -300,7 +300,7 @@ impl Driver {
         let Own {
             schedule, rotation, ..
         } = own;
-        let counters = self.hardware.pmu.capabilities.counters;
+        let counters = self.hardware.pmu.capabilities.all();
         let closed = self.tfa.closed();
         let found = self
             .offered(cx, cpu, rotation, event)

@@ -8,7 +8,7 @@
 
 use super::{
     cpu::{Cpu, Own},
-    event::{self, update, EventData},
+    event::{self, update, EventData, Way},
     event_init::{check_period, event_init},
     hw::Amd,
     pmi::Shared,
@@ -95,6 +95,9 @@ impl Driver {
             shared.deactivate(counter);
             shadow.stop(counter, None);
             shadow.stop_second_of(counter);
+            if counter == CounterId::SLOTS {
+                shadow.stop_metrics();
+            }
         }
         shared.set_halted(halted, false);
     }
@@ -110,15 +113,15 @@ impl Driver {
         shadow: &mut Shadow,
     ) {
         let data = event.data();
+        if data.is_special() && self.start_special(cx, (counter, id, event), shared, shadow) {
+            return;
+        }
         let (select, extra) = data.programming(&self.hardware);
         let clears = !self.hardware.pmu.model.clearing_events.is_empty();
         if clears && shadow.needs_clearing(counter, select) {
             self.clear(cx, shared, shadow);
         }
         let (value, _) = event::begin(event, &self.hardware);
-        if data.demand.constraint.pair {
-            self.start_second(cx, counter, shadow);
-        }
         shadow.start(counter, select, extra, data.counts_in, value, |write| {
             self.hardware.write(write, cx.irqs());
         });
@@ -288,6 +291,10 @@ impl Driver {
         shadow: &mut Shadow,
     ) {
         shared.deactivate(counter);
+        if event.data().is_special() {
+            self.stop_special(cx, (counter, event), shadow);
+            return;
+        }
         let value = update(event, &self.hardware, cx.irqs());
         shadow.stop(counter, value);
         if let Some(amd) = self.hardware.amd() {
@@ -298,7 +305,7 @@ impl Driver {
     /// Makes up for what AMD's PMUs do with a counter that has just been stopped.
     #[cold]
     #[inline(never)]
-    fn stop_on_amd(amd: &Amd, counter: CounterId, shadow: &mut Shadow) {
+    pub(super) fn stop_on_amd(amd: &Amd, counter: CounterId, shadow: &mut Shadow) {
         if !amd.keeps_values() {
             shadow.forget_value(counter);
         }
@@ -308,7 +315,12 @@ impl Driver {
     /// Programs the counter behind `counter` to continue it.
     #[cold]
     #[inline(never)]
-    fn start_second(&self, cx: &OnCpu<'_, Self>, counter: CounterId, shadow: &mut Shadow) {
+    pub(super) fn start_second(
+        &self,
+        cx: &OnCpu<'_, Self>,
+        counter: CounterId,
+        shadow: &mut Shadow,
+    ) {
         for second in counter.mask().behind() {
             shadow.start_second(second, MERGE, MERGE_VALUE, |write| {
                 self.hardware.write(write, cx.irqs());
@@ -440,13 +452,7 @@ impl Operations for Driver {
             return Ok(());
         };
         Self::note_refused(&mut own, event);
-        self.place_failed(
-            cx,
-            &mut own,
-            event,
-            1,
-            (refusal, data.demand.constraint),
-        );
+        self.place_failed(cx, &mut own, event, 1, (refusal, data.demand.constraint));
         self.let_others_pass(cx, cpu, &mut own, event);
         Err(refusal.into())
     }
@@ -457,8 +463,12 @@ impl Operations for Driver {
             return;
         };
         own.changed = true;
-        if let Some(counter) = event::counter(event).filter(|_| !event.is_stopped()) {
-            self.stop_on(cx, (counter, event), shared, &mut own.shadow);
+        if let Some(counter) = event::counter(event) {
+            if !event.is_stopped() {
+                self.stop_on(cx, (counter, event), shared, &mut own.shadow);
+            } else if event.data().is_metric() {
+                self.forget_metric(counter, shared, &mut own.shadow);
+            }
         }
         own.schedule.remove(id);
         event::leave(event);
@@ -495,6 +505,10 @@ impl Operations for Driver {
             return;
         };
         let shared = &self.cpus.this_cpu(cx.irqs()).shared;
+        if event.data().is_special() {
+            self.stop_special_in_nmi(cx, (counter, event), shared);
+            return;
+        }
         shared.halt(counter);
         shared.run(&self.hardware, cx.irqs());
         update(event, &self.hardware, cx.irqs());
@@ -505,6 +519,9 @@ impl Operations for Driver {
             return false;
         };
         let shared = &self.cpus.this_cpu(cx.irqs()).shared;
+        if matches!(event.data().way(), Way::Slots | Way::Metric) {
+            return self.restart_metrics_in_nmi(cx, (counter, event), shared);
+        }
         if !shared.is_halted(counter) {
             return false;
         }
@@ -523,7 +540,12 @@ impl Operations for Driver {
     fn read(&self, cx: &OnCpu<'_, Self>, event: &Event<Self>) {
         // The count of a stopped event is up to date. Its counter may be another than it stopped on, and hold
         // the value of another event.
-        if !event.is_stopped() {
+        if event.is_stopped() {
+            return;
+        }
+        if event.data().is_special() {
+            self.read_special(cx, event);
+        } else {
             update(event, &self.hardware, cx.irqs());
         }
     }

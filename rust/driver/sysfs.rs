@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The PMU's files in sysfs: those of the built-in driver on hardware without PEBS, LBR and
-//! PERF_METRICS, which this driver does not use.
+//! The PMU's files in sysfs: those of the built-in driver on hardware without PEBS and LBR, which this
+//! driver does not use.
 
 mod settings;
 
@@ -92,7 +92,9 @@ fn events(pmu: &Pmu) -> Result<Group> {
             group.file(fmt!("{}", id.sysfs_name()), format_args!("{fields}\n"))?;
         }
     }
-    for file in pmu.model.topdown_files {
+    // Mainline: `td_is_visible()`, `arch/x86/events/intel/core.c:7311`.
+    let hidden = !pmu.model.metrics().is_empty() && !pmu.capabilities.perf_metrics;
+    for file in pmu.model.topdown_files.iter().filter(|_| !hidden) {
         let text = file.text(threads_per_core());
         group.file(fmt!("{}", file.name), fmt!("{text}"))?;
     }

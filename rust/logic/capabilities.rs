@@ -7,7 +7,7 @@
 //! how many counters there are.
 
 use crate::logic::regs::{
-    counter::{CounterMask, MAX_FIXED, MAX_GP},
+    counter::{CounterId, CounterMask, MAX_FIXED, MAX_GP},
     period::CounterWidth,
 };
 
@@ -201,6 +201,9 @@ pub struct Capabilities {
     pub full_width_write: bool,
     /// Set if PERF_METRICS exists, which the topdown metrics are read from.
     pub perf_metrics: bool,
+    /// The topdown metrics that can be used. [`Pmu::probe`](super::pmu::Pmu::probe) sets them, since
+    /// their number is the model's.
+    pub metrics: CounterMask,
     /// The architectural events that are not there.
     pub absent_events: AbsentEvents,
     /// Set if any-thread counting exists; sysfs shows the format then.
@@ -289,6 +292,7 @@ impl Capabilities {
             width,
             full_width_write: (perf_capabilities >> 13) & 1 != 0,
             perf_metrics: (perf_capabilities >> 15) & 1 != 0,
+            metrics: CounterMask::EMPTY,
             absent_events: AbsentEvents(byte(leaf.ebx, 0) & ((1 << AbsentEvents::COUNT) - 1)),
             any_thread: version >= 3 && !(version >= 5 && bit(leaf.edx, 15)),
             tsx: cpuid.has_tsx(),
@@ -342,6 +346,7 @@ impl Capabilities {
             width,
             full_width_write: true,
             perf_metrics: false,
+            metrics: CounterMask::EMPTY,
             absent_events: AbsentEvents(0),
             any_thread: false,
             tsx: false,
@@ -358,6 +363,18 @@ impl Capabilities {
     /// Number of fixed counters.
     pub const fn fixed(&self) -> u32 {
         self.counters.fixed().weight()
+    }
+
+    /// Returns everything that an event can be put on: the counters, and the topdown metrics.
+    pub const fn all(&self) -> CounterMask {
+        self.counters.union(self.metrics)
+    }
+
+    /// Returns the counters that report overflows, with the first metric's bit for PERF_METRICS.
+    #[inline]
+    pub const fn reporting(&self) -> CounterMask {
+        let metrics = self.metrics.intersection(CounterId::FIRST_METRIC.mask());
+        self.counters.union(metrics)
     }
 
     /// Returns the longest period that can be programmed: half the range of values that a counter

@@ -11,7 +11,11 @@ use crate::logic::{
         GENERIC, GENERIC_V5, WITHOUT_A_TABLE,
     },
     open::cache_event::{CacheId, NoCacheEvent},
-    regs::{counter::CounterMask, event_select::EventSelect, period::PeriodLimits},
+    regs::{
+        counter::{CounterId, CounterMask},
+        event_select::EventSelect,
+        period::PeriodLimits,
+    },
     sample::pebs::PreciseDistribution,
     sched::constraint::Constraint,
 };
@@ -24,9 +28,6 @@ pub struct Pmu {
     /// The machine's counters.
     pub capabilities: Capabilities,
 }
-
-/// The counter of the topdown method's slots.
-const SLOTS: CounterMask = CounterMask::first_fixed(4).without(CounterMask::first_fixed(3));
 
 impl Pmu {
     /// Returns the PMU that CPUID describes, if it is supported.
@@ -80,7 +81,7 @@ impl Pmu {
         } else {
             Capabilities::decode_amd(cpuid)
         };
-        let Some(capabilities) = capabilities else {
+        let Some(mut capabilities) = capabilities else {
             return Err(if cpuid.is_virtual() {
                 Unsupported::NoVirtualPmu
             } else {
@@ -103,6 +104,10 @@ impl Pmu {
         if is_intel && capabilities.version < 2 {
             return Err(Unsupported::Version(capabilities.version));
         }
+        // The metrics are shares of what fixed counter 3 counts.
+        if capabilities.perf_metrics && capabilities.counters.contains(CounterId::SLOTS) {
+            capabilities.metrics = model.metrics();
+        }
         Ok(Self {
             model,
             capabilities,
@@ -118,10 +123,10 @@ impl Pmu {
     /// `x86_get_event_constraints()`, `arch/x86/events/intel/core.c:4258-4277`, and
     /// `hsw_get_event_constraints()`, `5519-5535`.
     pub fn constraint(&self, select: EventSelect) -> Constraint {
-        let present = self.capabilities.counters;
+        let present = self.capabilities.all();
         let constraint = match first_match(self.model.event_constraints, select) {
             Some(entry) if entry.is_metric() && !self.capabilities.perf_metrics => {
-                Constraint::any_of(SLOTS & present)
+                Constraint::any_of(CounterId::SLOTS.mask() & present)
             }
             Some(entry) => entry.resolve(present),
             None => Constraint::any_of(present.gp()),

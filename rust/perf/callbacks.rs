@@ -105,7 +105,7 @@ impl<T: Operations> Callbacks<T> {
     }
 
     /// Returns whether an NMI is being handled. It may have interrupted another callback.
-    fn in_nmi() -> bool {
+    pub(super) fn in_nmi() -> bool {
         // SAFETY: It may be asked anywhere.
         unsafe { bindings::rpmu_helper_in_nmi() }
     }

@@ -180,6 +180,13 @@ impl<T: Operations> Event<T> {
         time.load(Relaxed)
     }
 
+    /// Returns whether the event is sampled.
+    pub fn is_sampling(&self) -> bool {
+        // SAFETY: The event is valid, and the attribute is 0 or not from when the event is opened on; the
+        // members of the union are `u64`.
+        unsafe { (*self.as_raw()).attr.__bindgen_anon_1.sample_period != 0 }
+    }
+
     /// Returns whether the event must always be on its CPU (`attr.pinned`).
     pub fn is_pinned(&self) -> bool {
         // SAFETY: The event is valid, and its attributes that are single bits do not change.
@@ -472,6 +479,26 @@ impl<'a, T: Operations> NewEvent<'a, T> {
         // and does not change while it runs.
         let leader = unsafe { (*self.0).group_leader };
         (leader != self.0).then_some(leader)
+    }
+
+    /// Returns the leader of the event's group, if that is another event, of this PMU.
+    pub fn leader_of_pmu(&self) -> Option<&Event<T>> {
+        let leader = self.leader()?;
+        let mut found = None;
+        self.visit(leader, &mut |leader: &Event<T>| {
+            found = Some(leader.as_raw())
+        });
+        // SAFETY: `visit()` has passed a valid event of this PMU that was opened. The new event holds a
+        // reference to its leader, and the perf core the context's mutex, until `event_init` returns,
+        // which `self` does not outlive.
+        found.map(|leader| unsafe { Event::from_raw(leader) })
+    }
+
+    /// Keeps the event from counting without its leader: if that is closed, the event is in the error state
+    /// for good (`PERF_EV_CAP_SIBLING`).
+    pub fn bind_to_leader(&self) {
+        // SAFETY: By the type invariant the event is valid, and being opened: only the PMU uses the field.
+        unsafe { (*self.0).event_caps |= bindings::RUST_CONST_HELPER_PERF_EV_CAP_SIBLING };
     }
 
     /// Calls `f` for each event of this PMU that is in the group already and that would be

@@ -3,10 +3,14 @@
 //! PMUs, and the operations of their drivers.
 
 use super::{
-    internals, table::Table, Event, EventId, Groups, InternalOperations, NewEvent, Scheduling,
+    callbacks::Callbacks, internals, table::Table, Event, EventId, Groups, InternalOperations,
+    NewEvent, Scheduling,
 };
 use crate::bindings;
-use core::{ops::Deref, sync::atomic::AtomicU32};
+use core::{
+    ops::Deref,
+    sync::atomic::{AtomicU32, Ordering::Relaxed},
+};
 use kernel::{
     interrupt::LocalInterruptDisabled,
     mm::Mm,
@@ -118,6 +122,17 @@ impl<'a, T: Operations> OnCpu<'a, T> {
     /// Returns a proof that interrupts are off.
     pub fn irqs(&self) -> &'a LocalInterruptDisabled {
         self.irqs
+    }
+
+    /// Returns whether an NMI is being handled.
+    pub fn in_nmi(&self) -> bool {
+        Callbacks::<T>::in_nmi()
+    }
+
+    /// Returns whether the perf core is reading a group (`PERF_PMU_TXN_READ`), which it does from its leader
+    /// on with interrupts off.
+    pub fn is_reading_group(&self) -> bool {
+        self.cpu.txn.load(Relaxed) == bindings::PERF_PMU_TXN_READ
     }
 
     /// Returns the event with the given id, if it is on this CPU.

@@ -57,6 +57,10 @@ impl Msr {
     pub(super) const IA32_PMC0: Self = Self(0xc1);
     pub(super) const IA32_A_PMC0: Self = Self(0x4c1);
     pub(super) const IA32_FIXED_CTR0: Self = Self(0x309);
+    /// `MSR_PERF_METRICS`: the shares of the slots in `IA32_FIXED_CTR3`, a byte each.
+    ///
+    /// Exists where bit 15 of `IA32_PERF_CAPABILITIES` is set; elsewhere accesses fault.
+    pub const MSR_PERF_METRICS: Self = Self(0x329);
 
     /// AMD's first event select and counter, those of the core performance counter extensions, of which each
     /// has every other number, and those of old. [`amd::perfmon`](super::amd::perfmon) has the others.

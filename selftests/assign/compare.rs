@@ -245,7 +245,8 @@ fn family_15h(tap: &mut Tap, events: &mut kernel_side::Events) {
         events.assign(limit)
     };
     let by_kernel = [unassigned(6), unassigned(7)];
-    let by_policy = [Policy::Mainline, Policy::Rpmu].map(|policy| solve(&wants, 6, policy).is_some());
+    let by_policy =
+        [Policy::Mainline, Policy::Rpmu].map(|policy| solve(&wants, 6, policy).is_some());
     tap.say(format_args!(
         "# of {} events the kernel leaves {}, and {} if it may use a counter more than there are",
         wants.len(),

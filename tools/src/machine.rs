@@ -156,7 +156,8 @@ impl Machine {
         }
         let traits = Traits::of(model.pmu_name, model.has(Quirk::BranchMissesExecuted));
         let cpuid = cpuid(list, traits, smt, no_force_abort);
-        let pmu = Pmu::probe(&cpuid, None).map_err(|why| unsupported(&why))?;
+        let metrics = u64::from(traits.metrics) << PERF_METRICS_AVAILABLE;
+        let pmu = Pmu::probe(&cpuid, Some(metrics)).map_err(|why| unsupported(&why))?;
         Ok(Self {
             list,
             pmu,
@@ -171,7 +172,10 @@ impl Machine {
     }
 }
 
-/// CPUID values of the PMU that differ between models.
+/// The bit of IA32_PERF_CAPABILITIES (SDM vol. 4, table 2-2).
+const PERF_METRICS_AVAILABLE: u32 = 15;
+
+/// Values of CPUID and IA32_PERF_CAPABILITIES that differ between models.
 #[derive(Clone, Copy)]
 struct Traits {
     /// Architectural performance monitoring version.
@@ -182,6 +186,8 @@ struct Traits {
     fixed: u32,
     /// Architectural events that CPUID.0AH:EBX marks as absent.
     absent: u32,
+    /// PERF_METRICS exists.
+    metrics: bool,
 }
 
 impl Traits {
@@ -190,6 +196,7 @@ impl Traits {
         gp: [4, 8],
         fixed: 3,
         absent: 0,
+        metrics: false,
     };
 
     /// Returns the values of a microarchitecture (SDM vol. 3, 20.3; errata for the absent events).
@@ -216,6 +223,7 @@ impl Traits {
                 gp: [8, 8],
                 fixed: 4,
                 absent: 0,
+                metrics: true,
             },
             _ => old,
         }

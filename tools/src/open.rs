@@ -10,6 +10,7 @@
 use crate::logic::open::attr::{configure, LOAD_LATENCY_AUXILIARY};
 use crate::logic::open::group::Group as Validated;
 use crate::logic::open::refusal::Refusal;
+use crate::logic::open::topdown::{Leader, SLOTS};
 use crate::logic::regs::counter::{CounterId, CounterMask};
 use crate::logic::regs::event_select::EventSelect;
 use crate::logic::sched::assign::Policy;
@@ -210,6 +211,11 @@ fn open_event(
         attr.has_auxiliary = members()
             .filter_map(|member| member.select)
             .any(|select| select.code() == LOAD_LATENCY_AUXILIARY);
+        // The planner samples nothing.
+        attr.leader = match members().next().and_then(|leader| leader.select) {
+            Some(select) if select.code() == SLOTS => Leader::Slots,
+            _ => Leader::Other,
+        };
         match configure(&machine.pmu, &attr, |_| true, || true) {
             Ok(configured) => {
                 new.select = Some(configured.select);
@@ -313,6 +319,23 @@ mod tests {
     fn only_leaders_are_pinned() {
         let verdicts = verdicts("hsw", Smt::On, "{cycles,instructions:D},{faults,cycles}:D");
         assert_eq!(verdicts, ["ok", "EINVAL", "ok", "ok"]);
+    }
+
+    #[test]
+    fn topdown_metrics_follow_their_slots() {
+        let level_1 = "topdown-retiring,topdown-bad-spec,topdown-fe-bound,topdown-be-bound";
+        for model in ["icx", "spr"] {
+            let verdicts = |events: &str| verdicts(model, Smt::On, events);
+            assert_eq!(verdicts(&format!("{{slots,{level_1}}}")), ["ok"; 5]);
+            assert_eq!(verdicts(level_1), ["EINVAL"; 4]);
+            let behind = "{cycles,slots,topdown-retiring}";
+            assert_eq!(verdicts(behind), ["ok", "ok", "EINVAL"]);
+        }
+        // The second level came with Golden Cove.
+        let level_2 = "{slots,topdown-retiring,topdown-heavy-ops}";
+        assert_eq!(verdicts("spr", Smt::On, level_2), ["ok"; 3]);
+        let machine = Machine::new("icx", Smt::On, false).unwrap();
+        assert!(parse(level_2, &machine).is_err());
     }
 
     #[test]

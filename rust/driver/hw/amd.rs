@@ -164,7 +164,7 @@ impl Amd {
                 }
             }
             Register::GlobalControl => self.run(CounterMask::from_bits(value), irqs),
-            Register::FixedControl | Register::Extra(_) => {}
+            Register::FixedControl | Register::Metrics | Register::Extra(_) => {}
         }
     }
 

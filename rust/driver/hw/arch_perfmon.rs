@@ -11,13 +11,14 @@ use crate::{
         regs::{
             counter::{CounterId, CounterKind, CounterMask},
             global::Status,
+            metrics::Metrics,
             register::{Register, RegisterWrite},
         },
         sched::extra_register::ExtraRegister,
     },
     x86::{
         cpuid::Feature,
-        intel::perfmon::Counters,
+        intel::perfmon::{self, Counters},
         msr::{Msr, ReadOnlyMsr},
         reserve::{first_reserved, NotReserved, Reservation},
     },
@@ -52,7 +53,7 @@ impl ArchPerfmon {
             (named.fixed().bits() >> 32) as u32,
         );
         Ok(Self {
-            counters: Counters::probe(gp, fixed, irqs),
+            counters: Counters::probe(gp, fixed, !capabilities.metrics.is_empty(), irqs),
             full_width: capabilities.full_width_write,
             missing: Atomic::new(0),
         })
@@ -79,6 +80,7 @@ impl ArchPerfmon {
         match register {
             Register::GlobalControl => Some(Msr::IA32_PERF_GLOBAL_CTRL),
             Register::FixedControl => Some(Msr::IA32_FIXED_CTR_CTRL),
+            Register::Metrics => self.counters.metrics().map(perfmon::Metrics::register),
             Register::Extra(register) => Some(extra(register)),
             Register::EventSelect(counter) => match counter.kind() {
                 CounterKind::Gp(n) => self.counters.gp(n.into()).map(Msr::perfevtsel),
@@ -108,6 +110,19 @@ impl ArchPerfmon {
             CounterKind::Metric(_) => None,
         };
         value.unwrap_or(0)
+    }
+
+    /// Returns whether the CPU has PERF_METRICS and it is used.
+    pub(super) fn has_metrics(&self) -> bool {
+        self.counters.metrics().is_some()
+    }
+
+    /// Reads the slots and PERF_METRICS, in this order.
+    pub(super) fn read_metrics(&self, irqs: &LocalInterruptDisabled) -> Metrics {
+        let slots = self.read_counter(CounterId::SLOTS, irqs);
+        let metrics = self.counters.metrics();
+        let shares = metrics.map_or(0, |metrics| metrics.rdpmc(irqs));
+        Metrics { slots, shares }
     }
 
     #[inline]

@@ -16,6 +16,7 @@ use crate::{
         regs::{
             counter::{CounterId, CounterMask},
             global::Status,
+            metrics::Metrics,
             period::PeriodLimits,
             register::RegisterWrite,
         },
@@ -62,7 +63,7 @@ impl Hardware {
     /// hidden them, or `ENOMEM`. Changes nothing. Process context.
     ///
     /// A `max_period` other than 0 limits what a counter is started with.
-    pub(in crate::driver) fn new(pmu: Pmu, policy: Policy, max_period: u64) -> Result<Self> {
+    pub(in crate::driver) fn new(mut pmu: Pmu, policy: Policy, max_period: u64) -> Result<Self> {
         let mut limits = pmu.period_limits();
         if max_period != 0 {
             limits.max_period = limits.max_period.min(max_period);
@@ -70,7 +71,11 @@ impl Hardware {
         let capabilities = &pmu.capabilities;
         let interface = match capabilities.interface {
             capabilities::Interface::ArchPerfmon => {
-                Interface::ArchPerfmon(ArchPerfmon::new(capabilities, &local_interrupt_disable())?)
+                let found = ArchPerfmon::new(capabilities, &local_interrupt_disable())?;
+                if !found.has_metrics() {
+                    pmu.capabilities.metrics = CounterMask::EMPTY;
+                }
+                Interface::ArchPerfmon(found)
             }
             _ => Interface::Amd(Amd::new(capabilities)?),
         };
@@ -118,6 +123,14 @@ impl Hardware {
         match &self.interface {
             Interface::ArchPerfmon(it) => it.read_counter(counter, irqs),
             Interface::Amd(it) => it.read_counter(counter, irqs),
+        }
+    }
+
+    /// Reads the slots and the topdown metrics of this CPU. They belong together if neither counts.
+    pub(in crate::driver) fn read_metrics(&self, irqs: &LocalInterruptDisabled) -> Metrics {
+        match &self.interface {
+            Interface::ArchPerfmon(it) => it.read_metrics(irqs),
+            Interface::Amd(_) => Metrics::default(),
         }
     }
 
@@ -183,7 +196,7 @@ impl Hardware {
     pub(in crate::driver) fn acknowledge_all(&self, irqs: &LocalInterruptDisabled) {
         match &self.interface {
             Interface::ArchPerfmon(it) => {
-                let counters = self.pmu.capabilities.counters.bits();
+                let counters = self.pmu.capabilities.reporting().bits();
                 it.acknowledge(Status::from_bits(counters), irqs);
             }
             Interface::Amd(it) => it.acknowledge_all(irqs),

@@ -4,7 +4,10 @@
 
 use crate::{
     driver::hw::Hardware,
-    logic::regs::counter::{CounterId, CounterMask, MAX_COUNTERS},
+    logic::regs::{
+        counter::{CounterId, CounterMask, MAX_COUNTERS},
+        metrics::TOPDOWN,
+    },
     perf::EventId,
     x86::builtin::Mirror,
 };
@@ -84,6 +87,11 @@ impl Shared {
         CounterMask::from_bits(self.active.load(Relaxed) & !self.halted.load(Relaxed))
     }
 
+    /// Returns the counters of slots and topdown metrics whose events the PMI may handle.
+    pub(in crate::driver) fn topdown(&self) -> CounterMask {
+        CounterMask::from_bits(self.active.load(Relaxed)) & TOPDOWN
+    }
+
     /// Returns the event that the PMI may handle on `counter`.
     pub(in crate::driver) fn active_event(&self, counter: CounterId) -> Option<EventId> {
         if !self.handled().contains(counter) {
@@ -105,6 +113,11 @@ impl Shared {
     /// ([`halted`](Self::halted)).
     pub(in crate::driver) fn halt(&self, counter: CounterId) {
         self.set_halted(counter.mask(), true);
+    }
+
+    /// Returns whether `counter` is active.
+    pub(in crate::driver) fn is_active(&self, counter: CounterId) -> bool {
+        CounterMask::from_bits(self.active.load(Relaxed)).contains(counter)
     }
 
     /// Returns whether `counter` is active and halted.

@@ -133,7 +133,8 @@ pub struct Model {
     pub clearing_events: &'static [u64],
     /// When the PMI's handler unmasks the next PMI.
     pub acknowledge: Acknowledge,
-    /// The topdown method's events in sysfs, but for those of PERF_METRICS.
+    /// The topdown method's events in sysfs. Of a model with [metrics](Self::metrics), they are shown
+    /// where PERF_METRICS exists.
     pub topdown_files: &'static [TopdownFile],
     /// The events of TSX transactions in sysfs, where RTM exists: a file's name, and its text.
     /// Mainline: `hsw_tsx_events_attrs`, `icl_tsx_events_attrs`, `glc_tsx_events_attrs`,
@@ -150,6 +151,14 @@ impl Model {
     /// Returns whether the driver does all that the model needs.
     pub const fn is_supported(&self) -> bool {
         self.needs.is_empty()
+    }
+
+    /// Returns the topdown metrics that PERF_METRICS has, if it exists.
+    pub fn metrics(&self) -> CounterMask {
+        let metrics = self.event_constraints.iter().filter(|it| it.is_metric());
+        metrics.fold(CounterMask::EMPTY, |all, it| {
+            all | it.resolve(CounterMask::ALL).counters
+        })
     }
 
     /// Returns whether this is the model of the processor with this vendor, display family and

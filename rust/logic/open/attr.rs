@@ -9,7 +9,11 @@
 //!
 //! Context: process, in `perf_event_open()`, and for each inherited event with its parent's attr.
 
-use super::{amd, refusal::Refusal};
+use super::{
+    amd,
+    refusal::Refusal,
+    topdown::{self, Leader},
+};
 use crate::logic::{
     model::{HardwareId, Quirk},
     pmu::Pmu,
@@ -55,6 +59,8 @@ pub struct Attributes {
     pub config2: u64,
     /// Set if the event's group already contains [`LOAD_LATENCY_AUXILIARY`].
     pub has_auxiliary: bool,
+    /// The leader of the event's group, as far as topdown metrics are concerned.
+    pub leader: Leader,
     /// attr.sample_period or attr.sample_freq; 0 for a counting event.
     pub sample_period: u64,
     /// attr.freq: `sample_period` is a frequency.
@@ -90,6 +96,7 @@ impl Attributes {
             config1: 0,
             config2: 0,
             has_auxiliary: false,
+            leader: Leader::Other,
             sample_period: 0,
             freq: false,
             precise_ip: 0,
@@ -130,14 +137,6 @@ pub(super) const EXTENDED_REGISTERS: u64 = !((1 << 32) - 1);
 const SAMPLE_READ: u64 = 1 << 4;
 /// `PERF_SAMPLE_DATA_SRC`.
 const SAMPLE_DATA_SRC: u64 = 1 << 15;
-/// The pseudo code of TOPDOWN.SLOTS.
-const SLOTS: u64 = 0x0400;
-/// The first and the last pseudo code of the events that are read from PERF_METRICS, 0x100 apart. Mainline:
-/// `INTEL_TD_METRIC_RETIRING` and `INTEL_TD_METRIC_MAX`, `arch/x86/include/asm/perf_event.h:408`.
-const FIRST_METRIC: u64 = 0x8000;
-const LAST_METRIC: u64 = 0x8700;
-/// The bit of TOPDOWN.SLOTS' attr.config1 that clears PERF_METRICS on a read.
-const METRICS_CLEAR: u64 = 1;
 /// MEM_TRANS_RETIRED.LOAD_LATENCY_*.
 const LOAD_LATENCY: u64 = 0x01cd;
 /// The auxiliary event of [`Quirk::LoadLatencyNeedsAuxiliary`].
@@ -256,7 +255,7 @@ pub fn configure(
     }
 
     if attr.event_type == EventType::Raw {
-        topdown_filters(pmu, attr)?;
+        topdown::check(pmu, attr)?;
         load_latency(pmu, attr)?;
     }
     if attr.event_type == EventType::Raw && attr.config & EventSelect::ANY != 0 {
@@ -281,33 +280,6 @@ pub fn configure(
             guest: !attr.exclude_guest,
         },
     })
-}
-
-/// Refuses filters and values for topdown events on a PMU with PERF_METRICS.
-///
-/// TOPDOWN.SLOTS may have [`METRICS_CLEAR`].
-fn topdown_filters(pmu: &Pmu, attr: &Attributes) -> Result<(), Refusal> {
-    const FILTERS: u64 = EventSelect::EDGE
-        | EventSelect::INV
-        | EventSelect::CMASK
-        | EventSelect::ANY
-        | EventSelect::PIN_CONTROL
-        | EventSelect::IN_TX
-        | EventSelect::IN_TX_CHECKPOINTED;
-
-    let code = attr.config & EventSelect::CODE;
-    // Metrics have event code 0; other events may have the same unit mask. Mainline: `is_metric_event()`,
-    // `arch/x86/events/perf_event.h:99`.
-    let is_metric = code & EventSelect::EVENT == 0 && (FIRST_METRIC..=LAST_METRIC).contains(&code);
-    let values = match code {
-        SLOTS => attr.config1 & !METRICS_CLEAR | attr.config2,
-        _ if is_metric => attr.config1 | attr.config2,
-        _ => return Ok(()),
-    };
-    if pmu.capabilities.perf_metrics && (values != 0 || attr.config & FILTERS != 0) {
-        return Err(Refusal::TopdownFilter);
-    }
-    Ok(())
 }
 
 /// Refuses load latencies without the auxiliary event before them in the group, on models that need it.

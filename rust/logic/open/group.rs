@@ -67,7 +67,7 @@ impl Group {
     pub const fn new(capabilities: &Capabilities, limits: Limits) -> Self {
         Self {
             problem: Problem::new(limits.gp(false)),
-            room: capabilities.counters.weight(),
+            room: capabilities.all().weight(),
             limits,
             corrupting: false,
             requirements: [None; MAX_REQUIREMENTS],

@@ -41,6 +41,12 @@ pub enum Refusal {
     AuxOutput,
     /// A topdown event with a filter or a value. EINVAL.
     TopdownFilter,
+    /// A sampling topdown metric. EINVAL.
+    MetricSampling,
+    /// A topdown metric in a group that slots do not lead. EINVAL.
+    MetricWithoutSlots,
+    /// A topdown metric in a group whose leader samples the slots. EINVAL.
+    MetricOfSampledSlots,
     /// Load latencies without their auxiliary event before them in the group. ENODATA.
     LoadLatencyAlone,
     /// Any-thread counting before version 3. EINVAL.
@@ -143,6 +149,11 @@ impl fmt::Display for Refusal {
             Self::BranchStack => "branch stacks are not supported",
             Self::AuxOutput => "aux_output needs a precise event",
             Self::TopdownFilter => "topdown events take no filters",
+            Self::MetricSampling => "topdown metrics cannot be sampled",
+            Self::MetricWithoutSlots => "topdown metrics need slots as the leader of their group",
+            Self::MetricOfSampledSlots => {
+                "topdown metrics need a leader that counts slots and does not sample them"
+            }
             Self::LoadLatencyAlone => "load latencies need event 0x8203 before them in their group",
             Self::AnyThreadAbsent => "this CPU cannot count for any thread",
             Self::AnyThreadNotPermitted => "counting for any thread needs CAP_PERFMON",

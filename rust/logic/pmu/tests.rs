@@ -85,9 +85,9 @@ fn a_share_of_the_slots_is_all_of_them_without_the_register() {
     for (perf_metrics, has_slots) in [(false, true), (false, false), (true, true)] {
         pmu.capabilities.perf_metrics = perf_metrics;
         let counters = if has_slots {
-            SLOTS
+            CounterId::SLOTS.mask()
         } else {
-            fixed.without(SLOTS)
+            fixed.without(CounterId::SLOTS.mask())
         };
         pmu.capabilities.counters = pmu.capabilities.counters.gp() | counters;
         let found = pmu.constraint(retiring).counters;

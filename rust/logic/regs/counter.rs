@@ -69,6 +69,11 @@ pub struct CounterId(u8);
 impl CounterId {
     /// General-purpose counter 0.
     pub const FIRST: Self = Self(0);
+    /// Fixed counter 3, which counts the slots that the topdown metrics are shares of.
+    pub const SLOTS: Self = Self(FIXED_BASE + 3);
+    /// The first topdown metric. Its bit stands for all of PERF_METRICS in GLOBAL_CTRL and
+    /// GLOBAL_STATUS.
+    pub const FIRST_METRIC: Self = Self(METRIC_BASE);
 
     /// Returns general-purpose counter `n`; `None` from [`MAX_GP`] on.
     pub const fn gp(n: u8) -> Option<Self> {
@@ -248,6 +253,16 @@ impl CounterMask {
     /// Returns the fixed counters of the set.
     pub const fn fixed(self) -> Self {
         Self(self.0 & Self::ALL_FIXED)
+    }
+
+    /// Returns what else is in the set than general-purpose counters: fixed counters and metrics.
+    pub const fn beyond_gp(self) -> Self {
+        Self(self.0 & (Self::ALL_FIXED | Self::ALL_METRICS))
+    }
+
+    /// Returns the topdown metrics of the set.
+    pub const fn metrics(self) -> Self {
+        Self(self.0 & Self::ALL_METRICS)
     }
 
     /// Returns whether a topdown metric is in the set.

@@ -12,6 +12,7 @@ pub mod counter;
 pub mod dirty;
 pub mod event_select;
 pub mod global;
+pub mod metrics;
 pub mod per_counter;
 pub mod period;
 pub mod register;

@@ -14,6 +14,8 @@ pub enum Register {
     Counter(CounterId),
     /// IA32_FIXED_CTR_CTRL.
     FixedControl,
+    /// MSR_PERF_METRICS: the shares of the slots in fixed counter 3, which has to be written before.
+    Metrics,
     /// IA32_PERF_GLOBAL_CTRL.
     GlobalControl,
     /// What an event needs besides a counter.

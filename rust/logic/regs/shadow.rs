@@ -119,9 +119,10 @@ pub struct Shadow {
     control: Global,
     /// The counters with an event that is started.
     active: CounterMask,
-    /// The active counters that count outside of virtual machines.
+    /// The active counters that count outside of virtual machines. The first metric's bit stands for all of
+    /// PERF_METRICS here, as in GLOBAL_CTRL.
     enabled: CounterMask,
-    /// The active counters that count in virtual machines.
+    /// The active counters that count in virtual machines, likewise.
     in_guest: CounterMask,
     /// The second counters of pairs. They have no event of their own.
     seconds: CounterMask,
@@ -273,7 +274,7 @@ impl Shadow {
         match counter.kind() {
             CounterKind::Gp(_) => self.set_select(counter, select.enabled(), &mut write),
             CounterKind::Fixed(n) => self.control.want_fixed(n, select),
-            // It counts with the slots.
+            // See `set_metric_active()`.
             CounterKind::Metric(_) => {}
         }
         // From here on the value changes, by counting or by the PMI (rule 2).
@@ -284,6 +285,36 @@ impl Shadow {
         }
         if counts_in.guest {
             self.in_guest.insert(counter);
+        }
+    }
+
+    /// Lets PERF_METRICS count from the next [`resume`](Self::resume) on, for the event that has started on the
+    /// slots' counter. The caller writes the register.
+    #[cold]
+    pub fn start_metrics(&mut self, counts_in: CountsIn) {
+        if counts_in.host {
+            self.enabled.insert(CounterId::FIRST_METRIC);
+        }
+        if counts_in.guest {
+            self.in_guest.insert(CounterId::FIRST_METRIC);
+        }
+    }
+
+    /// Lets PERF_METRICS count no longer. As [`stop`](Self::stop).
+    #[cold]
+    pub fn stop_metrics(&mut self) {
+        self.enabled.remove(CounterId::FIRST_METRIC);
+        self.in_guest.remove(CounterId::FIRST_METRIC);
+    }
+
+    /// Records that the event on a metric's counter is started, or stopped. Nothing is written: it counts
+    /// with [the slots](Self::start_metrics).
+    #[cold]
+    pub fn set_metric_active(&mut self, metric: CounterId, active: bool) {
+        if active {
+            self.active.insert(metric);
+        } else {
+            self.active.remove(metric);
         }
     }
 

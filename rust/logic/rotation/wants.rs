@@ -16,9 +16,9 @@ use crate::logic::{
 pub struct GroupWants {
     /// The counters that its events may use.
     all: CounterMask,
-    /// The counters of one of its events: of one that may use no fixed counter, if there is one.
+    /// The counters of one of its events: of one that may use general-purpose counters alone, if there is one.
     hard: CounterMask,
-    /// Number of events, and of events that may use no fixed counter.
+    /// Number of events, and of events that may use general-purpose counters alone.
     events: u32,
     pub(super) gp_only: u32,
     pub(super) corrupting: bool,
@@ -29,7 +29,7 @@ impl GroupWants {
     pub fn add(&mut self, constraint: Constraint) {
         self.all = self.all | constraint.counters;
         self.corrupting |= constraint.corrupting;
-        let gp_only = constraint.counters.fixed().is_empty();
+        let gp_only = constraint.counters.beyond_gp().is_empty();
         if self.events == 0 || (gp_only && self.gp_only == 0) {
             self.hard = constraint.counters;
         }

@@ -12,7 +12,10 @@ use core::fmt;
 use super::{
     assign::Shortage, constraint::Constraint, extra_register::ExtraRegister, limits::Limits,
 };
-use crate::logic::{open::refusal::Refusal, regs::counter::CounterMask};
+use crate::logic::{
+    open::refusal::Refusal,
+    regs::counter::{CounterId, CounterMask},
+};
 
 /// A refusal, with the constraint and the limits behind it.
 ///
@@ -99,6 +102,13 @@ impl Explanation {
                 f.write_str("; corrupting events of the core's other thread have the rest")?;
             } else if limit == self.limits.gp_with_corrupting {
                 f.write_str("; with a corrupting event, half is left to the core's other thread")?;
+            }
+        }
+        if let Refusal::DoesNotFit(Shortage::Contended { counters, .. }) = self.refusal {
+            if counters == CounterId::SLOTS.mask() {
+                f.write_str(
+                    "; slots count for one group at a time, and topdown metrics with them",
+                )?;
             }
         }
         if self.refusal == Refusal::ExtraRegisterLimited {
@@ -223,6 +233,18 @@ mod tests {
         let text = explanation.to_string();
         let expected = "PMC0,PMC2: the northbridge counts for another core of the node";
         assert!(text.contains(expected), "{text}");
+    }
+
+    #[test]
+    fn slots_count_for_one_group() {
+        for (counter, told) in [(CounterId::SLOTS, true), (CounterId::FIRST, false)] {
+            let shortage = Shortage::Contended {
+                events: 2,
+                counters: counter.mask(),
+            };
+            let text = explain(Refusal::DoesNotFit(shortage), false, Limits::NONE);
+            assert_eq!(text.contains("one group at a time"), told, "{text}");
+        }
     }
 
     #[test]

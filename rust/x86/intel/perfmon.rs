@@ -22,6 +22,8 @@ use kernel::interrupt::LocalInterruptDisabled;
 /// Number of general-purpose counters whose registers are at consecutive addresses everywhere (SDM
 /// volume 4, table 2-2: `IA32_PERFEVTSEL0` to `7`, `IA32_PMC0` to `7`, `IA32_A_PMC0` to `7`).
 const MAX_GP: u32 = 8;
+/// The bit of `IA32_PERF_CAPABILITIES` that says that `MSR_PERF_METRICS` exists.
+const PERF_METRICS_AVAILABLE: u32 = 15;
 /// Number of fixed counters that `IA32_FIXED_CTR_CTRL` has fields for, four bits each.
 const MAX_FIXED: u32 = 16;
 
@@ -31,26 +33,32 @@ const MAX_FIXED: u32 = 16;
 ///
 /// A bit is set in `gp` or `fixed` only if the processor has the counter; none is from [`MAX_GP`]
 /// and
-/// [`MAX_FIXED`] on.
+/// [`MAX_FIXED`] on. There is a value in `metrics` only if the processor has `MSR_PERF_METRICS`.
 #[derive(Clone, Copy, Debug)]
 pub struct Counters {
     gp: u32,
     fixed: u32,
+    metrics: Option<Metrics>,
 }
 
 impl Counters {
-    /// Returns the counters of the masks `gp` and `fixed`, a bit each, that this CPU has.
+    /// Returns the counters of the masks `gp` and `fixed`, a bit each, that this CPU has, and
+    /// `MSR_PERF_METRICS` if it is `wanted` and the CPU has it.
     ///
     /// All CPUs must be alike. Nothing is changed. Interrupts off.
-    pub fn probe(gp: u32, fixed: u32, irqs: &LocalInterruptDisabled) -> Self {
+    pub fn probe(gp: u32, fixed: u32, wanted: bool, irqs: &LocalInterruptDisabled) -> Self {
         let exists = |msr: Msr| msr.read_safe(irqs).is_ok();
-        // INVARIANT: The registers of each counter have been read. RDPMC takes the same numbers
-        // (SDM volume 2B, RDPMC).
+        let has_metrics = wanted
+            && (read_capabilities(irqs) >> PERF_METRICS_AVAILABLE) & 1 != 0
+            && exists(Msr::MSR_PERF_METRICS);
+        // INVARIANT: The registers of each counter have been read, and MSR_PERF_METRICS where the
+        // capability says that it is available. RDPMC takes the same numbers (SDM volume 2B, RDPMC).
         Self {
             gp: keep(gp, MAX_GP, |n| {
                 exists(Msr::pmc(Gp(n))) && exists(Msr::perfevtsel(Gp(n)))
             }),
             fixed: keep(fixed, MAX_FIXED, |n| exists(Msr::fixed_ctr(Fixed(n)))),
+            metrics: has_metrics.then_some(Metrics(())),
         }
     }
 
@@ -66,6 +74,12 @@ impl Counters {
     pub fn fixed(&self, n: u32) -> Option<Fixed> {
         // INVARIANT: By the type invariant of `Counters`.
         (n < MAX_FIXED && self.fixed & (1 << n) != 0).then_some(Fixed(n as u8))
+    }
+
+    /// Returns `MSR_PERF_METRICS`, if there is one.
+    #[inline]
+    pub fn metrics(&self) -> Option<Metrics> {
+        self.metrics
     }
 
     /// Returns the registers of the general-purpose counters, to be reserved.
@@ -129,6 +143,30 @@ impl Fixed {
     pub fn rdpmc(self, irqs: &LocalInterruptDisabled) -> u64 {
         // SAFETY: By the type invariant the processor has this counter, which bit 30 says is fixed.
         unsafe { rdpmc(1 << 30 | self.index(), irqs) }
+    }
+}
+
+/// `MSR_PERF_METRICS`.
+///
+/// # Invariants
+///
+/// The processor has the register.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Metrics(());
+
+impl Metrics {
+    /// Returns the register.
+    #[inline]
+    pub const fn register(self) -> Msr {
+        Msr::MSR_PERF_METRICS
+    }
+
+    /// Reads the register of this CPU.
+    #[inline]
+    pub fn rdpmc(self, irqs: &LocalInterruptDisabled) -> u64 {
+        // SAFETY: By the type invariant the processor has the register, which bit 29 alone stands for
+        // (SDM volume 2B, RDPMC).
+        unsafe { rdpmc(1 << 29, irqs) }
     }
 }
 

@@ -39,6 +39,7 @@ fn key(register: Register) -> (u8, usize) {
         Register::FixedControl => (2, 0),
         Register::GlobalControl => (3, 0),
         Register::Extra(register) => (4, register.index()),
+        Register::Metrics => (5, 0),
     }
 }
 

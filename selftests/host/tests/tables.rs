@@ -378,11 +378,18 @@ fn x86_config(source: &Source, text: &str) -> u64 {
     })
 }
 
-/// Compares the names and texts of the topdown files, without those that mainline shows with PERF_METRICS only.
+/// Compares the names and texts of the topdown files.
 fn same_topdown_files(model: &Model, source: &Source, init: &Init) {
     let attributes = init.assigned("\ttd_attr ").or(init.assigned("\ttd_attr"));
-    let hidden = init.contains("num_topdown_events =");
-    let mut expected = match attributes.filter(|_| !hidden) {
+    // Mainline shows them with PERF_METRICS only.
+    let metrics = init.contains("num_topdown_events =");
+    assert_eq!(
+        model.metrics() != CounterMask::EMPTY,
+        metrics,
+        "{}",
+        model.name
+    );
+    let mut expected = match attributes {
         Some(attributes) => source.event_files(&attributes, init),
         None => Vec::new(),
     };

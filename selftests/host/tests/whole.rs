@@ -285,6 +285,7 @@ fn key(register: Register) -> (u8, usize) {
         Register::FixedControl => (2, 0),
         Register::GlobalControl => (3, 0),
         Register::Extra(register) => (4, register.index()),
+        Register::Metrics => (5, 0),
     }
 }
 
@@ -315,6 +316,7 @@ impl Hardware {
             }
             Register::GlobalControl => value & !present.bits() == 0,
             Register::Extra(register) => self.pmu.model.extra_register_events.has(register),
+            Register::Metrics => !self.pmu.capabilities.metrics.is_empty(),
         };
         if !ok {
             self.wrong = Some(write);

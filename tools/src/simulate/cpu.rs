@@ -230,7 +230,7 @@ impl<'a> Cpu<'a> {
     fn line_up(&mut self, core: Option<&Core>) {
         let latest = self.order.latest;
         let limits = self.limits(core);
-        let all = self.machine.pmu.capabilities.counters;
+        let all = self.machine.pmu.capabilities.all();
         let mut moved = false;
         for group in self.flexible_active.clone() {
             let its = |event: EventNumber| self.groups[group].has(event);
@@ -347,7 +347,7 @@ impl<'a> Cpu<'a> {
         if !self.order.decides || !self.threads_agree {
             return false;
         }
-        let counters = self.machine.pmu.capabilities.counters;
+        let counters = self.machine.pmu.capabilities.all();
         let (schedule, mut offered) = self.offered(group, core);
         waits_for_its_kind(schedule, counters, &mut offered)
     }
@@ -357,7 +357,7 @@ impl<'a> Cpu<'a> {
         if !self.order.decides {
             return;
         }
-        let counters = self.machine.pmu.capabilities.counters;
+        let counters = self.machine.pmu.capabilities.all();
         let closed = closed(self.machine);
         let (schedule, mut offered) = self.offered(refused, core.as_deref());
         let Some(found) = let_others_pass(schedule, counters, closed, &mut offered) else {

@@ -8,11 +8,14 @@
 
 use crate::logic::{
     model::{checked, Acknowledge, Cpus, EventConstraint, HardwareEvents, Model, Quirk, Scope},
-    open::cache_event::{
-        Cache::{Branch, Dtlb, Itlb, L1d, L1i, LastLevel, Node},
-        CacheEvent, CacheEvents,
-        Operation::{Read, Write},
-        Outcome::{Access, Miss},
+    open::{
+        cache_event::{
+            Cache::{Branch, Dtlb, Itlb, L1d, L1i, LastLevel, Node},
+            CacheEvent, CacheEvents,
+            Operation::{Read, Write},
+            Outcome::{Access, Miss},
+        },
+        topdown::TopdownFile,
     },
     regs::{counter::CounterMask, period::PeriodRule},
     sample::pebs::{
@@ -130,6 +133,20 @@ const TSX_FILES: &[(&str, &str)] = &[
     ("cycles-ct",         "event=0x3c,in_tx=1,in_tx_cp=1"), // CPU_CLK_UNHALTED.THREAD_P
 ];
 
+/// The slots and the topdown metrics.
+#[rustfmt::skip]
+const TOPDOWN_FILES: &[TopdownFile] = &[
+    TopdownFile::new("slots", "event=0x00,umask=0x4\n"), // TOPDOWN.SLOTS
+    TopdownFile::new("topdown-retiring", "event=0x00,umask=0x80\n"),
+    TopdownFile::new("topdown-bad-spec", "event=0x00,umask=0x81\n"),
+    TopdownFile::new("topdown-fe-bound", "event=0x00,umask=0x82\n"),
+    TopdownFile::new("topdown-be-bound", "event=0x00,umask=0x83\n"),
+    TopdownFile::new("topdown-heavy-ops", "event=0x00,umask=0x84\n"),
+    TopdownFile::new("topdown-br-mispredict", "event=0x00,umask=0x85\n"),
+    TopdownFile::new("topdown-fetch-lat", "event=0x00,umask=0x86\n"),
+    TopdownFile::new("topdown-mem-bound", "event=0x00,umask=0x87\n"),
+];
+
 /// Sapphire Rapids and Emerald Rapids.
 pub const GOLDEN_COVE: Model = Model {
     pmu_name: "sapphire_rapids",
@@ -151,7 +168,7 @@ pub const GOLDEN_COVE: Model = Model {
     need_kernel_mode: CounterMask::EMPTY,
     clearing_events: &[],
     acknowledge: Acknowledge::Late,
-    topdown_files: &[],
+    topdown_files: TOPDOWN_FILES,
     tsx_files: TSX_FILES,
     checkpointed: CounterMask::from_bits(0x4),
     period_rule: PeriodRule::NONE,

@@ -411,6 +411,44 @@ fn suspending_twice_is_one_write() {
     assert_eq!(recorder.take(), [(GlobalControl, 0)]);
 }
 
+#[test]
+fn metrics_come_and_go_with_the_slots() {
+    const METRICS: u64 = 1 << 48;
+    const SLOTS: u64 = 1 << 35;
+    let mut capabilities = capabilities(4);
+    capabilities.metrics = CounterMask::first_metrics(4);
+    let mut recorder = Recorder::new(&capabilities);
+    recorder.reset();
+    let metric = |n| CounterId::metric(n).unwrap();
+    for _ in 0..2 {
+        recorder.take();
+        recorder.start(CounterId::SLOTS, CYCLES, 0);
+        recorder.shadow.start_metrics(CountsIn::EVERYWHERE);
+        // Not the first one, whose bit is the register's.
+        recorder.shadow.set_metric_active(metric(2), true);
+        recorder.resume();
+        assert_eq!(
+            recorder.take().last(),
+            Some(&(GlobalControl, SLOTS | METRICS))
+        );
+        assert_eq!(recorder.shadow.in_guest().bits(), SLOTS | METRICS);
+        assert!(recorder.shadow.active().contains(metric(2)));
+        recorder.suspend();
+        // A metric that stops leaves the others.
+        recorder.shadow.set_metric_active(metric(2), false);
+        recorder.resume();
+        assert_eq!(
+            recorder.take().last(),
+            Some(&(GlobalControl, SLOTS | METRICS))
+        );
+        recorder.suspend();
+        recorder.shadow.stop(CounterId::SLOTS, None);
+        recorder.shadow.stop_metrics();
+        recorder.resume();
+        assert!(recorder.shadow.active().is_empty() && recorder.shadow.in_guest().is_empty());
+    }
+}
+
 /// Six counters of AMD's.
 fn six_counters() -> Capabilities {
     let mut capabilities = Capabilities::decode_amd(&Cpuid::default()).unwrap();

@@ -74,7 +74,7 @@ impl Problem {
                 }
             }
             // A fixed counter, else the lowest general-purpose one if there is room for another.
-            let fixed = free.fixed();
+            let fixed = free.beyond_gp();
             let counter = if !fixed.is_empty() {
                 fixed.lowest()
             } else if state.room != 0 {

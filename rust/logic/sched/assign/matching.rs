@@ -92,7 +92,7 @@ impl<'a> Matching<'a> {
     ) -> Result<(), Shortage> {
         for event in events {
             // The second round takes care of failures.
-            let _ = self.add(event, within.fixed(), step);
+            let _ = self.add(event, within.beyond_gp(), step);
         }
         for event in events.without(self.matched) {
             self.add(event, within, step)?;

@@ -93,7 +93,7 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
             return false;
         };
         let free = limits.counters(entry.constraint).without(*taken);
-        let fixed = free.fixed();
+        let fixed = free.beyond_gp();
         let Some(counter) = if fixed.is_empty() { free } else { fixed }.lowest() else {
             return false;
         };

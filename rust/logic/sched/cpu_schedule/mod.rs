@@ -102,7 +102,7 @@ pub struct CpuSchedule<T> {
     fresh: Slots,
     unprogrammed: Slots,
     len: u8,
-    /// Largest number of events: one for each counter of the machine.
+    /// Largest number of events: one for each counter and metric of the machine.
     capacity: u8,
     corrupting: u8,
     pairs: u8,
@@ -125,7 +125,7 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
             unprogrammed: Slots::NONE,
             len: 0,
             // CAST: at most `MAX_COUNTERS`.
-            capacity: capabilities.counters.weight() as u8,
+            capacity: capabilities.all().weight() as u8,
             corrupting: 0,
             pairs: 0,
             demanding: 0,

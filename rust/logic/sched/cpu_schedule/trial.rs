@@ -25,7 +25,7 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
         if limit != u32::MAX {
             room = room.min(limit.saturating_sub(self.taken.gp().weight()));
             if room == 0 {
-                free = free.fixed();
+                free = free.beyond_gp();
             }
         }
         if free.is_empty() {
@@ -47,7 +47,7 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
             }
         }
         for entry in self.entries() {
-            let leaves = entry.constraint.counters.intersects(free.fixed());
+            let leaves = entry.constraint.counters.intersects(free.beyond_gp());
             if leaves && entry.planned.is_some_and(|it| counters.gp().contains(it)) {
                 room = room.wrapping_add(1);
             }
