@@ -12,15 +12,12 @@
 KEPT=/tmp/built-in-sysfs
 
 # without_feature FILE: prints the feature that FILE depends on, if rpmu does not use
-# it. On hardware with PEBS, LBR or PERF_METRICS these files differ: rpmu's are those
-# of the built-in driver on hardware without them.
+# it. On hardware with PEBS or LBR these files differ: rpmu's are those of the built-in
+# driver on hardware without them.
 without_feature() {
 	case $1 in
 	./caps/max_precise | ./events/mem-loads | ./events/mem-loads-aux | ./events/mem-stores) echo PEBS ;;
 	./caps/branches | ./caps/branch_counter_nr | ./caps/branch_counter_width) echo LBR ;;
-	./events/slots | ./events/topdown-retiring | ./events/topdown-bad-spec | ./events/topdown-fe-bound | \
-		./events/topdown-be-bound | ./events/topdown-heavy-ops | ./events/topdown-br-mispredict | \
-		./events/topdown-fetch-lat | ./events/topdown-mem-bound) echo PERF_METRICS ;;
 	*) return 1 ;;
 	esac
 }
