@@ -34,7 +34,6 @@ impl From<Refusal> for Error {
             | Refusal::MetricOfSampledSlots
             | Refusal::AnyThreadAbsent
             | Refusal::NoCounter
-            | Refusal::TooManyEvents
             | Refusal::DoesNotFit(_)
             | Refusal::Limited(_) => EINVAL,
         }

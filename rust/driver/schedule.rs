@@ -80,6 +80,29 @@ impl Driver {
         own.failures.push(event, members, explanation);
     }
 
+    /// Records that all counters are in use, so that `event` could not be collected with its group.
+    #[cold]
+    #[inline(never)]
+    fn no_room(
+        &self,
+        cx: &Scheduling<'_, Self>,
+        cpu: &Cpu,
+        own: &mut Own,
+        event: &Event<Self>,
+        refusal: Refusal,
+    ) {
+        own.smt.set_refused_under(Limits::NONE);
+        let collected = own.schedule.collected();
+        let leader = collected.clone().next();
+        let leader = leader.and_then(|entry| cx.event(entry.event));
+        let all = event.data().demand.constraint;
+        let all = collected.clone().fold(all, |all, it| all.or(it.constraint));
+        // CAST: no more than there are counters.
+        let members = (collected.count() as u32).wrapping_add(1);
+        self.place_failed(cx, own, leader.unwrap_or(event), members, (refusal, all));
+        self.let_others_pass(cx, cpu, own, event);
+    }
+
     /// Brings the shadow up to date with counters that an NMI stopped. The PMU is disabled.
     #[inline]
     fn update_shadow(shared: &Shared, shadow: &mut Shadow) {
@@ -437,7 +460,7 @@ impl Operations for Driver {
             return Ok(own
                 .schedule
                 .add(id, data.demand, wish, &Limits::NONE)
-                .inspect_err(|_| self.let_others_pass(cx, cpu, &mut own, event))?);
+                .inspect_err(|refusal| self.no_room(cx, cpu, &mut own, event, *refusal))?);
         }
         let planned = self.plan(
             cx,

@@ -12,8 +12,9 @@
 use super::refusal::Refusal;
 use crate::logic::{
     capabilities::Capabilities,
+    regs::counter::CounterMask,
     sched::{
-        assign::{Policy, Problem},
+        assign::{Policy, Problem, Shortage},
         constraint::Constraint,
         extra_register::{Demand, Requirement},
         limits::Limits,
@@ -53,7 +54,9 @@ const MAX_REQUIREMENTS: usize = 8;
 /// ```
 pub struct Group {
     problem: Problem,
-    /// The number of counters beyond the number of events.
+    /// The counters and metrics of the machine.
+    counters: CounterMask,
+    /// The number of them beyond the number of events.
     room: u32,
     limits: Limits,
     /// Set if one of the events is corrupting.
@@ -67,6 +70,7 @@ impl Group {
     pub const fn new(capabilities: &Capabilities, limits: Limits) -> Self {
         Self {
             problem: Problem::new(limits.gp(false)),
+            counters: capabilities.all(),
             room: capabilities.all().weight(),
             limits,
             corrupting: false,
@@ -85,7 +89,7 @@ impl Group {
     ///
     /// # Errors
     ///
-    /// [`Refusal::NoCounter`] if no counter can count the event, [`Refusal::TooManyEvents`] if there are more
+    /// [`Refusal::NoCounter`] if no counter can count the event, [`Refusal::DoesNotFit`] if there are more
     /// events than counters, [`Refusal::ExtraRegisterTaken`] if the events have more requirements than any
     /// events that fit.
     pub fn push(&mut self, demand: impl Into<Demand>) -> Result<(), Refusal> {
@@ -100,11 +104,10 @@ impl Group {
         if !constraint.is_satisfiable() {
             return Err(Refusal::NoCounter);
         }
-        let Some(room) = self.room.checked_sub(1) else {
-            return Err(Refusal::TooManyEvents);
-        };
+        let too_many = Shortage::more_than(self.counters);
+        let room = self.room.checked_sub(1).ok_or(too_many)?;
         if self.problem.push(constraint, None).is_err() {
-            return Err(Refusal::TooManyEvents);
+            return Err(too_many.into());
         }
         if requirement.is_some() {
             let mut slots = self.requirements.iter_mut();

@@ -69,8 +69,6 @@ pub enum Refusal {
     Sampling,
     /// No counter of this machine can count the event. EINVAL.
     NoCounter,
-    /// More events than the machine has counters. EINVAL.
-    TooManyEvents,
     /// The events do not fit on the counters together. EINVAL from the validation of a group, EAGAIN from
     /// adding it to a busy PMU (the perf core treats both alike).
     DoesNotFit(Shortage),
@@ -164,7 +162,6 @@ impl fmt::Display for Refusal {
             Self::EveryBranch => "a sample of every branch takes BTS",
             Self::Sampling => "overflows cannot be handed to perf core",
             Self::NoCounter => "no counter of this CPU can count the event",
-            Self::TooManyEvents => "more events than counters",
             Self::ExtraRegisterTaken => "more values for extra registers than registers",
             Self::ExtraRegisterLimited => "the core's other thread has the extra register",
             Self::DoesNotFit(shortage) | Self::Limited(shortage) => return shortage.fmt(f),

@@ -42,7 +42,6 @@ fn errnos_are_the_drivers() {
         Refusal::MetricOfSampledSlots,
         Refusal::TransactionFilter,
         Refusal::NoCounter,
-        Refusal::TooManyEvents,
     ] {
         let name = format!("{refusal:?}");
         assert_eq!(Why::Driver(refusal).errno(), errno_of(&name), "{name}");

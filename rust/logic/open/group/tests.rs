@@ -4,8 +4,7 @@ use super::*;
 use crate::logic::{
     capabilities::{Cpuid, Leaf},
     pmu::Pmu,
-    regs::{counter::CounterMask, event_select::EventSelect},
-    sched::assign::Shortage,
+    regs::event_select::EventSelect,
 };
 
 fn haswell(gp: u32) -> Pmu {
@@ -63,7 +62,8 @@ fn fixed_counters_count_too() {
     let all = [0x00c0, 0x003c, 0x0300, 0x00c4, 0x00c5, 0x412e, 0x4f2e];
     assert_eq!(validate(&pmu, &all), Ok(()));
     let one_more = [&all[..], &[0x013c]].concat();
-    assert_eq!(validate(&pmu, &one_more), Err(Refusal::TooManyEvents));
+    let shortage = Shortage::more_than(pmu.capabilities.counters);
+    assert_eq!(validate(&pmu, &one_more), Err(shortage.into()));
 }
 
 #[test]

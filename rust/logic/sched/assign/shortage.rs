@@ -34,6 +34,16 @@ pub enum Shortage {
     NotFound,
 }
 
+impl Shortage {
+    /// Returns the shortage where all `counters` are wanted, and by one event more.
+    pub const fn more_than(counters: CounterMask) -> Self {
+        Self::Contended {
+            events: counters.weight().wrapping_add(1),
+            counters,
+        }
+    }
+}
+
 impl fmt::Display for Shortage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

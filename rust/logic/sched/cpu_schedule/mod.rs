@@ -37,7 +37,12 @@ mod solve;
 mod tests;
 mod trial;
 
-use super::{assign::Policy, constraint::Constraint, extra_register::Demand, limits::Limits};
+use super::{
+    assign::{Policy, Shortage},
+    constraint::Constraint,
+    extra_register::Demand,
+    limits::Limits,
+};
 use crate::logic::{
     capabilities::Capabilities,
     open::refusal::Refusal,
@@ -102,7 +107,9 @@ pub struct CpuSchedule<T> {
     fresh: Slots,
     unprogrammed: Slots,
     len: u8,
-    /// Largest number of events: one for each counter and metric of the machine.
+    /// The counters and metrics of the machine: there is room for an event on each.
+    counters: CounterMask,
+    /// Their number.
     capacity: u8,
     corrupting: u8,
     pairs: u8,
@@ -124,6 +131,7 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
             fresh: Slots::NONE,
             unprogrammed: Slots::NONE,
             len: 0,
+            counters: capabilities.all(),
             // CAST: at most `MAX_COUNTERS`.
             capacity: capabilities.all().weight() as u8,
             corrupting: 0,
@@ -222,8 +230,8 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
     ///
     /// # Errors
     ///
-    /// [`Refusal::TooManyEvents`] if there is no room, [`Refusal::DoesNotFit`] if there is no
-    /// assignment, [`Refusal::Limited`] if there is none under `limits`. The schedule is unchanged then.
+    /// [`Refusal::DoesNotFit`] if there are more events than counters, or no assignment,
+    /// [`Refusal::Limited`] if there is none under `limits`. The schedule is unchanged then.
     pub fn add(
         &mut self,
         event: T,
@@ -249,7 +257,7 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
         previous: Option<CounterId>,
     ) -> Result<(), Refusal> {
         if self.len >= self.capacity {
-            return Err(Refusal::TooManyEvents);
+            return Err(Shortage::more_than(self.counters).into());
         }
         if self.live.end() >= SLOTS {
             self.close_gaps();

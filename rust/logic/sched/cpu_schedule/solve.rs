@@ -7,7 +7,7 @@ use crate::logic::{
     open::refusal::Refusal,
     regs::counter::{CounterId, CounterMask},
     sched::{
-        assign::{Assignment, Problem},
+        assign::{Assignment, Problem, Shortage},
         limits::Limits,
         register_plan::{self, RegisterValues},
     },
@@ -63,7 +63,7 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
             constraint.counters = limits.counters(constraint) | has;
             let wish = entry.planned.or(entry.previous);
             if problem.push(constraint, wish).is_err() {
-                return Err(Refusal::TooManyEvents);
+                return Err(Shortage::more_than(self.counters).into());
             }
         }
         Ok((problem.solve()?, registers))

@@ -172,7 +172,8 @@ fn room_ends_with_the_counters() {
         schedule.add(event, on(0x7_0000_0000), None, &NONE).unwrap();
     }
     let refused = schedule.add('h', on(0xf), None, &NONE);
-    assert_eq!(refused, Err(Refusal::TooManyEvents));
+    let counters = CounterMask::from_bits(0x7_0000_000f);
+    assert_eq!(refused, Err(Shortage::more_than(counters).into()));
     assert_eq!(events(&schedule), "abcdefg");
 }
 
@@ -468,7 +469,7 @@ fn a_trial_leaves_nothing_behind() {
     for event in 'f'..='z' {
         trial.push(event, on(0xf), None);
     }
-    assert_eq!(trial.fits(&NONE), Err(Refusal::TooManyEvents));
+    assert!(trial.fits(&NONE).is_err());
     trial.push('f', on(1 << 32), None);
     assert_eq!(trial.fits(&NONE), Ok(()));
     drop(trial);
