@@ -282,6 +282,17 @@ TEST_F(vm_entry, snapshot_while_stopped)
 	close_all(self->group, 4);
 }
 
+/* Without a pass, the loop of the test module would not end. */
+TEST_F(vm_entry, loops_have_passes)
+{
+	struct vm_entry_run run = {};
+
+	EXPECT_EQ(-1, ioctl(self->fd, VM_ENTRY_SNAPSHOT, 0));
+	EXPECT_EQ(EINVAL, errno);
+	EXPECT_EQ(-1, ioctl(self->fd, VM_ENTRY_RUN, &run));
+	EXPECT_EQ(EINVAL, errno);
+}
+
 /* Closed events leave nothing that a snapshot lets run. */
 TEST_F(vm_entry, snapshot_after_all)
 {

@@ -51,7 +51,7 @@ static bool enter_guest(int fd)
 
 static bool snapshot(int fd)
 {
-	if (ioctl(fd, VM_ENTRY_SNAPSHOT, rand() % LOOPS))
+	if (ioctl(fd, VM_ENTRY_SNAPSHOT, 1 + rand() % LOOPS))
 		return failed("VM_ENTRY_SNAPSHOT");
 	did.snapshots++;
 	return true;

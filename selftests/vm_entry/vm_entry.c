@@ -334,6 +334,9 @@ static long request(unsigned int request, unsigned long arg)
 
 	switch (request) {
 	case VM_ENTRY_SNAPSHOT:
+		/* The loop would not end, and nothing ends a task in the kernel. */
+		if (!arg)
+			return -EINVAL;
 		take_snapshot();
 		spin(arg);
 		return 0;
