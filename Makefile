@@ -107,7 +107,7 @@ help:
 	@echo "make plan-test      plan N=9 random sets of events (SEED=1, MODELS=HSW,SKL,ICL, DRIVERS=mainline,rpmu)"
 	@echo "                    and run them in guests"
 	@echo "make bench          measure operations on events on both drivers: register writes, instructions, shares;"
-	@echo "                    ROWS='rotate-*' DRIVERS=built-in,rpmu for a part, CPU=zen2 or zen4 for AMD"
+	@echo "                    ROWS='rotate-*' DRIVERS=built-in,rpmu for a part, CPU=icelake, zen2 or zen4"
 	@echo "make stress         random calls, storms of loads, hotplug and overflows, failing allocations (KERNEL=debug);"
 	@echo "                    KINDS=fuzz,nmi MODELS=Haswell SEED=7 CALLS=10000 ROUNDS=50 PMIS=1000 for a part;"
 	@echo "                    PARALLEL=1 for CPUs that really run in parallel"

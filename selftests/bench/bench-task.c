@@ -92,6 +92,42 @@ static void op_switch(int times)
 	ping_pong(times, "other");
 }
 
+/* Slots, and the metrics that they lead. */
+static void open_metrics(int *fd)
+{
+	static const __u64 config[] = { 0x0400, 0x8000, 0x8100, 0x8200, 0x8300 };
+	int i;
+
+	for (i = 0; i < LENGTH(config); i++) {
+		struct perf_event_attr attr = counting(PERF_TYPE_RAW, config[i]);
+
+		attr.disabled = 0;
+		attr.read_format = PERF_FORMAT_GROUP;
+		fd[i] = perf_open(&attr, 0, -1, i ? fd[0] : -1, 0);
+		if (fd[i] < 0)
+			die("perf_event_open");
+	}
+}
+
+static void op_switch_metrics(int times)
+{
+	int fd[MAX_PER_TASK];
+
+	open_metrics(fd);
+	ping_pong(times, "other");
+}
+
+static void op_read_metrics(int times)
+{
+	int i, fd[MAX_PER_TASK];
+	__u64 values[MAX_PER_TASK];
+
+	open_metrics(fd);
+	for (i = 0; i < times; i++)
+		if (read(fd[0], values, sizeof(values)) < 0)
+			die("read");
+}
+
 static void op_clones(int times)
 {
 	int fd[MAX_PER_TASK];
@@ -412,6 +448,8 @@ int main(int argc, char **argv)
 		void (*run)(int times);
 	} op[] = {
 		{ "switch", op_switch },	{ "clones", op_clones },
+		{ "switch-metrics", op_switch_metrics },
+		{ "read-metrics", op_read_metrics },
 		{ "rotate-same", op_rotate_same },
 		{ "rotate-other", op_rotate_other },
 		{ "ioctl", op_ioctl },		{ "open", op_open },
