@@ -64,6 +64,18 @@ static bool same_count(__u64 a, __u64 b)
 	return (a < b ? b - a : a - b) <= 16 + a / 1000;
 }
 
+/*
+ * NODE is an event of the northbridge, which on family 15h has a PMU of its own:
+ * amd_get_event_constraints_f15h() leaves it no counter. A kernel without
+ * CONFIG_PERF_EVENTS_AMD_BRS replaces that function, as amd_brs_init() then
+ * returns 0 on any CPU (arch/x86/events/perf_event.h), and takes the event.
+ */
+static bool only_built_in_takes(__u64 config)
+{
+	return is_amd() && cpu_family() == 0x15 &&
+	       (config & 0xff) == PERF_COUNT_HW_CACHE_NODE;
+}
+
 TEST(every_id)
 {
 	struct answer answer[IDS], built_in[IDS];
@@ -94,6 +106,10 @@ TEST(every_id)
 	EXPECT_EQ(IDS, fread(built_in, sizeof(*built_in), IDS, file));
 	fclose(file);
 	for (id = 0; id < IDS; id++) {
+		if (only_built_in_takes(id_config(id))) {
+			EXPECT_NE(0, answer[id].error);
+			continue;
+		}
 		EXPECT_EQ(built_in[id].error, answer[id].error) {
 			TH_LOG("id %#llx", id_config(id));
 		}
