@@ -9,7 +9,8 @@
 //!              for all PMUs                 cpu              a CPU: its schedule and register shadow
 //!  event_init  perf_event_open()            pmi/shared       a CPU: the counters that a PMI handles
 //!  schedule    add, del, start, enable, …   rotation/known   a CPU: the demand of its contexts
-//!  rotation    the end of an interval       event            an event
+//!  program     the counters of a plan       event            an event
+//!  rotation    the end of an interval
 //!  pmi         an overflow (NMI)            unit/smt         a core: the counters of its threads
 //!  hotplug     a CPU comes up, goes down    unit/tfa         counter 3, which TSX uses too
 //!  suspend     suspend, resume              unit/rdpmc       counters that user space reads
@@ -65,6 +66,7 @@ mod layouts;
 mod machine;
 mod pmi;
 mod probe;
+mod program;
 mod rotation;
 mod schedule;
 mod suspend;

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Programming counters: the events of a plan, and those that start, stop and pause.
+//!
+//! Context: interrupts off, PMU disabled.
+
+use super::{
+    cpu::{Cpu, Own},
+    event::{self, update},
+    hw::Amd,
+    pmi::Shared,
+    Driver,
+};
+use crate::{
+    logic::{
+        model::{MERGE, MERGE_VALUE},
+        regs::{
+            counter::{CounterId, CounterMask},
+            shadow::Shadow,
+        },
+        sched::cpu_schedule::Entry,
+    },
+    perf::{
+        trace::{self, Rotation},
+        Event, EventId, OnCpu, PmuDisabled,
+    },
+};
+use kernel::cpu::CpuId;
+
+impl Driver {
+    /// Programs the plan, except for GLOBAL_CTRL.
+    #[inline(never)]
+    pub(super) fn program(&self, cx: &PmuDisabled<'_, Self>, cpu: &Cpu, own: &mut Own) {
+        let shared = &cpu.shared;
+        let Own {
+            schedule,
+            shadow,
+            tfa,
+            dirty,
+            ..
+        } = &mut *own;
+        let planned = schedule.taken();
+        self.tfa.abort_if_needed(tfa, planned, shadow, cx.irqs());
+        self.user_read
+            .mark_dirty(dirty, schedule.occupied(), shadow, cx.irqs());
+
+        // All events leave before one arrives, since they may swap counters.
+        for (id, counter) in schedule.leaving() {
+            if let Some(event) = cx.event(id) {
+                if shadow.active().contains(counter) {
+                    self.stop_on(cx, (counter, event), shared, shadow);
+                }
+                event::leave(event);
+            }
+        }
+        for (id, counter) in schedule.arriving() {
+            if let Some(event) = cx.event(id) {
+                let data = event.data();
+                let register = match data.demand.requirement {
+                    Some(_) => schedule.get(id).and_then(Entry::planned_register),
+                    None => None,
+                };
+                data.arrive(counter, register, cpu.id);
+                if event.is_stopped() {
+                    event::hold(event, counter);
+                } else {
+                    self.start_on(cx, (counter, id, event), shared, shadow);
+                }
+                trace::schedule(event, counter.index());
+            }
+        }
+        schedule.mark_programmed();
+        trace::rotate(|| {
+            cx.is_rotation().then(|| Rotation {
+                // CAST: no more than there are counters.
+                counting: schedule.len() as u32,
+                wait: match self.orders_groups {
+                    true => cx.waiting_groups(),
+                    false => 0,
+                },
+            })
+        });
+    }
+
+    /// Resets a PMU that others have used.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn begin_afresh(&self, cx: &OnCpu<'_, Self>, own: &mut Own) {
+        own.reset(&self.hardware, cx.irqs());
+        self.tfa.allow(&mut own.tfa, cx.irqs());
+    }
+
+    /// Resets the PMU after overflows that could not be acknowledged. The PMU is disabled, and all active
+    /// counters are halted.
+    ///
+    /// Mainline: `intel_pmu_reset()`, `arch/x86/events/intel/core.c:3717`; its events count again
+    /// when they are next put on a counter.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn recover(&self, cx: &OnCpu<'_, Self>, shared: &Shared, own: &mut Own) {
+        kernel::pr_warn_once!(
+            "CPU {}: overflows came without end; the PMU is reset\n",
+            CpuId::current().as_u32()
+        );
+        let counting = own.shadow.active();
+        self.pause(cx, counting, shared, &mut own.shadow);
+        Self::update_shadow(shared, &mut own.shadow);
+        own.reset(&self.hardware, cx.irqs());
+        self.go_on(cx, counting, shared, &mut own.shadow);
+    }
+
+    /// Stops the events on `counters`, all of them active, and updates their counts, so that the registers can
+    /// be overwritten. Reading the events returns these counts until they [go on](Self::go_on). The PMU is
+    /// disabled.
+    pub(super) fn pause(
+        &self,
+        cx: &OnCpu<'_, Self>,
+        counters: CounterMask,
+        shared: &Shared,
+        shadow: &mut Shadow,
+    ) {
+        for counter in counters {
+            let event = shared.last_event(counter).and_then(|id| cx.event(id));
+            if let Some(event) = event {
+                self.stop_on(cx, (counter, event), shared, shadow);
+                event::leave(event);
+            }
+        }
+    }
+
+    /// Starts the events again that were [paused](Self::pause) on `counters`. An event that an NMI has stopped
+    /// meanwhile gets its counter back, and stays stopped.
+    pub(super) fn go_on(
+        &self,
+        cx: &OnCpu<'_, Self>,
+        counters: CounterMask,
+        shared: &Shared,
+        shadow: &mut Shadow,
+    ) {
+        for counter in counters {
+            let id = shared.last_event(counter);
+            if let Some((id, event)) = id.and_then(|id| Some((id, cx.event(id)?))) {
+                self.start_on(cx, (counter, id, event), shared, shadow);
+            }
+        }
+    }
+
+    /// Programs `counter` for the event `id`, which counts when the PMU is enabled next.
+    ///
+    /// The event [holds](event::hold) no counter until its registers are written.
+    pub(super) fn start_on(
+        &self,
+        cx: &OnCpu<'_, Self>,
+        (counter, id, event): (CounterId, EventId, &Event<Self>),
+        shared: &Shared,
+        shadow: &mut Shadow,
+    ) {
+        let data = event.data();
+        if data.is_special() && self.start_special(cx, (counter, id, event), shared, shadow) {
+            return;
+        }
+        let (select, extra) = data.programming(&self.hardware);
+        let clears = !self.hardware.pmu.model.clearing_events.is_empty();
+        if clears && shadow.needs_clearing(counter, select) {
+            self.clear(cx, shared, shadow);
+        }
+        let (value, _) = event::begin(event, &self.hardware);
+        shadow.start(counter, select, extra, data.counts_in, value, |write| {
+            self.hardware.write(write, cx.irqs());
+        });
+        event::remember_written(event, value, &self.hardware);
+        event::hold(event, counter);
+        shared.activate(counter, id);
+        if event.is_stopped() {
+            // By an NMI, since the caller has checked.
+            shared.halt(counter);
+        }
+        event.update_userpage();
+    }
+
+    /// Clears the event selects before they are programmed, as some models need. The PMU is disabled.
+    #[cold]
+    #[inline(never)]
+    fn clear(&self, cx: &OnCpu<'_, Self>, shared: &Shared, shadow: &mut Shadow) {
+        let active = shadow.active().gp();
+        self.pause(cx, active, shared, shadow);
+        shadow.clear(self.hardware.pmu.model.clearing_events, |write| {
+            self.hardware.write(write, cx.irqs());
+        });
+        self.go_on(cx, active, shared, shadow);
+    }
+
+    /// Programs the counter behind `counter` to continue it.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn start_second(
+        &self,
+        cx: &OnCpu<'_, Self>,
+        counter: CounterId,
+        shadow: &mut Shadow,
+    ) {
+        for second in counter.mask().behind() {
+            shadow.start_second(second, MERGE, MERGE_VALUE, |write| {
+                self.hardware.write(write, cx.irqs());
+            });
+        }
+    }
+
+    /// Stops `event` on `counter`, and updates its count. The PMU is disabled.
+    pub(super) fn stop_on(
+        &self,
+        cx: &OnCpu<'_, Self>,
+        (counter, event): (CounterId, &Event<Self>),
+        shared: &Shared,
+        shadow: &mut Shadow,
+    ) {
+        shared.deactivate(counter);
+        if event.data().is_special() {
+            self.stop_special(cx, (counter, event), shadow);
+            return;
+        }
+        let value = update(event, &self.hardware, cx.irqs());
+        shadow.stop(counter, value);
+        if let Some(amd) = self.hardware.amd() {
+            Self::stop_on_amd(amd, counter, shadow);
+        }
+    }
+
+    /// Makes up for what AMD's PMUs do with a counter that has just been stopped.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn stop_on_amd(amd: &Amd, counter: CounterId, shadow: &mut Shadow) {
+        if !amd.keeps_values() {
+            shadow.forget_value(counter);
+        }
+        shadow.stop_second_of(counter);
+    }
+
+    /// Brings the shadow up to date with counters that an NMI stopped. The PMU is disabled.
+    #[inline]
+    pub(super) fn update_shadow(shared: &Shared, shadow: &mut Shadow) {
+        let halted = shared.halted();
+        if !halted.is_empty() {
+            Self::shadow_halted(halted, shared, shadow);
+        }
+    }
+
+    #[cold]
+    fn shadow_halted(halted: CounterMask, shared: &Shared, shadow: &mut Shadow) {
+        for counter in halted & shadow.active() {
+            shared.deactivate(counter);
+            shadow.stop(counter, None);
+            shadow.stop_second_of(counter);
+            if counter == CounterId::SLOTS {
+                shadow.stop_metrics();
+            }
+        }
+        shared.set_halted(halted, false);
+    }
+}
