@@ -653,7 +653,8 @@ impl TurningCore {
             woken = self.schedule(side, false);
             self.resched += 1;
             times += 1;
-            assert!(times < 6, "the threads wake each other for ever");
+            // One history of 13,000 needs six.
+            assert!(times < 16, "the threads wake each other for ever");
         }
     }
 
