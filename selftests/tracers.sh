@@ -122,6 +122,25 @@ samples_beside_pt() {
 	beside pt while_raised samples
 }
 
+# What PT and a counter report in the same interrupt is both handled.
+samples_together_with_pt() {
+	beside pt together
+}
+
+together() {
+	together_before=$(calls $PT)
+	echo 10 >$TRACERS/fill
+	samples
+	status=$?
+	echo 0 >$TRACERS/fill
+	together_after=$(calls $PT)
+	raised 'after them' && [ "$status" = 0 ] || return
+	# One sample in two at least came with PT.
+	[ $((together_after - together_before)) -ge 100 ] && return
+	because "PT was served $((together_after - together_before)) times with 200 samples"
+	return 1
+}
+
 # A period that is over every 10,000 events: the built-in driver's handler would take overflows.
 overflows_beside_pt() {
 	load_with max_period=10000 || {
@@ -240,8 +259,8 @@ bts_open_at_load_and_unload() {
 	load_and_unload bts
 }
 
-TESTS='pt_on_built_in pt_on_idle_cpus pt_on_busy_cpus counts_beside_pt samples_beside_pt overflows_beside_pt
-	watchdog_beside_pt nothing_open bts_opens pt_open_at_load_and_unload bts_open_at_load_and_unload'
+TESTS='pt_on_built_in pt_on_idle_cpus pt_on_busy_cpus counts_beside_pt samples_beside_pt samples_together_with_pt
+	overflows_beside_pt watchdog_beside_pt nothing_open bts_opens pt_open_at_load_and_unload bts_open_at_load_and_unload'
 
 watchdog 0
 if ! said=$(./module load ./tracers.ko 2>&1); then

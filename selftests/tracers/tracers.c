@@ -10,6 +10,7 @@
  */
 
 #include <linux/cpu.h>
+#include <linux/hrtimer.h>
 #include <linux/kprobes.h>
 #include <linux/module.h>
 #include <linux/smp.h>
@@ -163,6 +164,54 @@ static const struct kernel_param_ops raise_ops = { .set = set_raise };
 module_param_cb(raise, &raise_ops, NULL, 0200);
 MODULE_PARM_DESC(raise, "Raises that many interrupts of PT on each CPU");
 
+/*
+ * PT fills regions all the time, and LVTPC has yet to deliver their interrupts: they come
+ * with the next one, which a counter raises.
+ */
+static DEFINE_PER_CPU(struct hrtimer, filling);
+static unsigned int fill_us;
+
+static enum hrtimer_restart fill(struct hrtimer *timer)
+{
+	wrmsrq(MSR_CORE_PERF_GLOBAL_STATUS_SET, GLOBAL_STATUS_TRACE_TOPAPMI);
+	hrtimer_forward_now(timer, us_to_ktime(fill_us));
+	return HRTIMER_RESTART;
+}
+
+static void start_filling(void *unused)
+{
+	hrtimer_start(this_cpu_ptr(&filling), us_to_ktime(fill_us), HRTIMER_MODE_REL_PINNED_HARD);
+}
+
+static void stop_filling(void)
+{
+	int cpu;
+
+	if (!fill_us)
+		return;
+	for_each_possible_cpu(cpu)
+		hrtimer_cancel(per_cpu_ptr(&filling, cpu));
+	fill_us = 0;
+}
+
+static int set_fill(const char *value, const struct kernel_param *param)
+{
+	unsigned int us;
+	int error = kstrtouint(value, 0, &us);
+
+	if (error)
+		return error;
+	stop_filling();
+	fill_us = us;
+	if (us)
+		on_each_cpu(start_filling, NULL, 1);
+	return 0;
+}
+
+static const struct kernel_param_ops fill_ops = { .set = set_fill, .get = param_get_uint };
+module_param_cb(fill, &fill_ops, &fill_us, 0644);
+MODULE_PARM_DESC(fill, "Sets PT's status bit on each CPU every so many us, without an interrupt; 0: not at all");
+
 static void status_here(void *unused)
 {
 	u64 status;
@@ -226,7 +275,7 @@ static int __init tracers_init(void)
 	unsigned long *words = (unsigned long *)boot_cpu_data.x86_capability;
 	unsigned int i;
 	u64 status;
-	int error;
+	int cpu, error;
 
 	/* Version 4 has the register that sets status bits. */
 	if (rdmsrq_safe(MSR_CORE_PERF_GLOBAL_STATUS_SET, &status))
@@ -241,6 +290,9 @@ static int __init tracers_init(void)
 			return error;
 		}
 	}
+	for_each_possible_cpu(cpu)
+		hrtimer_setup(per_cpu_ptr(&filling, cpu), fill, CLOCK_MONOTONIC,
+			      HRTIMER_MODE_REL_PINNED_HARD);
 	for (i = 0; i < ARRAY_SIZE(features); i++)
 		had[i] = test_and_set_bit(features[i], words);
 	return 0;
@@ -251,6 +303,7 @@ static void __exit tracers_exit(void)
 	unsigned long *words = (unsigned long *)boot_cpu_data.x86_capability;
 	unsigned int i;
 
+	stop_filling();
 	for (i = 0; i < ARRAY_SIZE(features); i++) {
 		if (!had[i])
 			clear_bit(features[i], words);
