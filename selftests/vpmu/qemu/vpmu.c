@@ -131,6 +131,7 @@ static void vpmu_collect(VPMUState *v)
     }
     retired = v->granted - left;
     v->retired[VPMU_INSTRUCTIONS] += retired;
+    v->since_branch += retired;
     /* A counter may count both privileges, so both have less left. */
     v->limit[0] -= retired;
     v->limit[1] -= retired;
@@ -158,8 +159,13 @@ static void vpmu_settle(CPUX86State *env)
 static void vpmu_ask(CPUX86State *env)
 {
     VPMUState *v = &env->vpmu;
+    bool recording = ops->records_branches(v->pmu);
 
     v->counting = ops->counting(v->pmu);
+    if (recording && !v->recording) {
+        v->since_branch = 0;
+    }
+    v->recording = recording;
     for (int user = 0; user < 2; user++) {
         v->limit[user] = MIN(ops->budget(v->pmu, user), VPMU_MAX_GRANT);
     }
@@ -327,6 +333,32 @@ void vpmu_interrupt(CPUX86State *env)
     if (env->vpmu.counting && env->vpmu.interrupts) {
         vpmu_take(&env->vpmu, VPMU_INTERRUPTS);
     }
+}
+
+/* A branch is taken; its target's privilege is the current one. */
+void vpmu_record(CPUX86State *env, struct vpmu_branch branch)
+{
+    VPMUState *v = &env->vpmu;
+
+    vpmu_collect(v);
+    branch.to_user = vpmu_user(env);
+    branch.instructions = MAX(v->since_branch, 0);
+    v->since_branch = 0;
+    ops->branch(v->pmu, &branch);
+    vpmu_grant(v, vpmu_user(env));
+}
+
+/* At the end of a TB: @how is an enum vpmu_retired with VPMU_RECORD_*. */
+void helper_vpmu_record(CPUX86State *env, uint32_t how, target_ulong from,
+                        target_ulong to)
+{
+    vpmu_record(env, (struct vpmu_branch) {
+        .kind = how & ~(VPMU_RECORD_USER | VPMU_RECORD_NEXT),
+        .from_user = how & VPMU_RECORD_USER,
+        .next = how & VPMU_RECORD_NEXT,
+        .from = from,
+        .to = to,
+    });
 }
 
 /*

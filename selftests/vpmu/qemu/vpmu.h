@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 /* Changes whenever anything below does. */
-#define VPMU_ABI 7
+#define VPMU_ABI 8
 
 /* What a virtual CPU retires and does: indices of an array of counts. */
 enum vpmu_retired {
@@ -61,6 +61,25 @@ enum vpmu_pmi {
     VPMU_PMI_NONE,
     VPMU_PMI_DELIVER,
     VPMU_PMI_DELIVER_AND_MASK /* and set the mask flag of LVTPC */
+};
+
+/* A taken branch, an interrupt or an exception that was delivered. */
+struct vpmu_branch {
+    uint32_t kind;            /* VPMU_BR_TAKEN to VPMU_BR_FAR, VPMU_INTERRUPTS */
+    bool from_user;           /* the CPL was not 0 before */
+    bool to_user;             /* nor is it afterwards */
+    bool next;                /* a direct near call of the next instruction */
+    /*
+     * EIP of the branch instruction and of its target; for interrupts and
+     * exceptions, EIP as it is saved, and of the handler.
+     */
+    uint64_t from;
+    uint64_t to;
+    /*
+     * Retired since the last call, itself included; for the first one, since
+     * records_branches() became true.
+     */
+    uint64_t instructions;
 };
 
 struct vpmu;
@@ -109,6 +128,15 @@ struct vpmu_ops {
      * the CPU need not call retire() until the PMU has been accessed.
      */
     uint32_t (*counting)(const struct vpmu *pmu);
+
+    /*
+     * Must the CPU call branch()? The answer to counting() is not "nothing"
+     * then.
+     */
+    bool (*records_branches)(const struct vpmu *pmu);
+
+    /* The CPU took a branch. */
+    void (*branch)(struct vpmu *pmu, const struct vpmu_branch *branch);
 
     /*
      * After an access: has the answer to counting() changed for the other

@@ -11,12 +11,13 @@ use std::io::Write;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::accounting::Accounting;
+use crate::branch::Branch;
 use crate::model;
 use crate::pmu::Pmu;
 use crate::shared::{Core, Node, Thread};
 use crate::{retired, Fault};
 
-const ABI: u32 = 7;
+const ABI: u32 = 8;
 
 const DONE: u32 = 0;
 const FAULT: u32 = 1;
@@ -54,6 +55,8 @@ pub(crate) struct Ops {
     cpuid: unsafe extern "C" fn(*const Vpmu, u32, u32, *mut u32),
     retire: unsafe extern "C" fn(*mut Vpmu, bool, *const i64),
     counting: unsafe extern "C" fn(*const Vpmu) -> u32,
+    records_branches: unsafe extern "C" fn(*const Vpmu) -> bool,
+    branch: unsafe extern "C" fn(*mut Vpmu, *const Branch),
     sibling_must_ask: unsafe extern "C" fn(*mut Vpmu) -> bool,
     sibling_counts: unsafe extern "C" fn(*const Vpmu) -> bool,
     smm: unsafe extern "C" fn(*mut Vpmu, bool),
@@ -76,6 +79,8 @@ pub(crate) static vpmu_ops: Ops = Ops {
     cpuid,
     retire,
     counting,
+    records_branches,
+    branch,
     sibling_must_ask,
     sibling_counts,
     smm,
@@ -174,6 +179,17 @@ unsafe extern "C" fn retire(vpmu: *mut Vpmu, user: bool, counts: *const i64) {
 unsafe extern "C" fn counting(vpmu: *const Vpmu) -> u32 {
     // SAFETY: By `vpmu.h`, this runs on the CPU's thread or the CPU is stopped.
     unsafe { pmu(vpmu) }.counting() as u32
+}
+
+unsafe extern "C" fn records_branches(vpmu: *const Vpmu) -> bool {
+    // SAFETY: By `vpmu.h`, this runs on the CPU's thread or the CPU is stopped.
+    unsafe { pmu(vpmu) }.records_branches()
+}
+
+unsafe extern "C" fn branch(vpmu: *mut Vpmu, branch: *const Branch) {
+    // SAFETY: By `vpmu.h`, this runs on the CPU's thread or the CPU is stopped, and `branch` points to a
+    // valid branch.
+    unsafe { pmu(vpmu).branch(&*branch) }
 }
 
 unsafe extern "C" fn sibling_must_ask(vpmu: *mut Vpmu) -> bool {
@@ -304,6 +320,8 @@ mod tests {
                 "cpuid",
                 "retire",
                 "counting",
+                "records_branches",
+                "branch",
                 "sibling_must_ask",
                 "sibling_counts",
                 "smm",

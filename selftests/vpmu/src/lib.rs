@@ -24,11 +24,12 @@
 //! | another CPU model | a constant in `model/intel/` or `model/amd/`, a line in the lists of `build/main.rs` |
 //! | another vendor's models | as for AMD: an arm of `Vendor` in `model/spec.rs`, and directories of that name in `model/`, `event/`, `select/` and `pmu/` |
 //! | a register | `pmu/msr.rs` or `pmu/amd/msr.rs` (number), `pmu/reserved.rs` (bits), `pmu/access.rs` (effect) |
-//! | a feature with state of its own, such as LBR | a file in `pmu/` |
+//! | a feature with state of its own, such as LBR (`pmu/lbr.rs`) | a file in `pmu/` |
 //! | a CPU with cores of several kinds | nothing: each CPU has a model of its own |
 //! | a defect | a field in `defect.rs`, and where it acts in `pmu/` |
 
 mod accounting;
+pub mod branch;
 mod counter;
 pub mod defect;
 mod event;

@@ -10,11 +10,12 @@
 //!   count ─── enable, sibling        counts what retires: which counters, the other thread's share
 //!        ├─── metrics                MSR_PERF_METRICS: the shares of the slots
 //!        └─── overflow, freeze       what comes of an overflow: status, PMI, freezing
+//!   lbr                              last branch records: the MSRs, what is recorded
 //!   state ─── registers, totals, pending, tsx     what all of these work on
 //! ```
 //!
 //! State that a feature needs besides its registers is a struct in a file of its own (`pending`, `tsx`,
-//! `metrics`): LBR and the DS area would be such files. A vendor with other MSR numbers has a map to
+//! `metrics`, `lbr`): the DS area would be such a file. A vendor with other MSR numbers has a map to
 //! the names of [`msr::Msr`] (`amd`), one without global registers leaves `global_ctrl` at all ones.
 
 mod access;
@@ -25,6 +26,7 @@ mod cpuid;
 mod enable;
 mod freeze;
 mod injected;
+mod lbr;
 mod metrics;
 mod msr;
 mod overflow;

@@ -37,6 +37,8 @@ struct Shared {
     leaked: [AtomicU64; MAX_GENERAL],
     /// MSR_OFFCORE_RSP_0 and _1.
     offcore_rsp: [AtomicU64; 2],
+    /// MSR_LBR_SELECT.
+    lbr_select: AtomicU64,
     /// A counter of this thread counts the sibling's events as well (AnyThread).
     counts_sibling: AtomicBool,
     /// What the sibling has retired for those counters, at CPL 0 and above, not yet counted.
@@ -87,11 +89,12 @@ impl Thread {
             enabled,
             leaked,
             offcore_rsp,
+            lbr_select,
             counts_sibling,
             received,
         } = self.own();
         let counts = leaked.iter().chain(received.iter().flatten());
-        for register in counts.chain(offcore_rsp).chain([enabled]) {
+        for register in counts.chain(offcore_rsp).chain([enabled, lbr_select]) {
             register.store(0, Relaxed);
         }
         counts_sibling.store(false, Relaxed);
@@ -177,11 +180,20 @@ impl Thread {
 
     /// Returns MSR_OFFCORE_RSP_0 or _1, the core's or this thread's.
     pub(crate) fn offcore_rsp(&self, per_core: bool, index: usize) -> &AtomicU64 {
-        let owner = if per_core {
+        &self.owner(per_core).offcore_rsp[index]
+    }
+
+    /// Returns MSR_LBR_SELECT, the core's or this thread's.
+    pub(crate) fn lbr_select(&self, per_core: bool) -> &AtomicU64 {
+        &self.owner(per_core).lbr_select
+    }
+
+    /// Returns the thread that has the register, if the core has one or each thread.
+    fn owner(&self, per_core: bool) -> &Shared {
+        if per_core {
             &self.core.threads[0]
         } else {
             self.own()
-        };
-        &owner.offcore_rsp[index]
+        }
     }
 }

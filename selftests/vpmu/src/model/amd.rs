@@ -66,6 +66,7 @@ const fn model(
         frontend: 0,
         slots: 0,
         metrics: 0,
+        lbr: None,
         defects: Defects::NONE,
         list: &NO_LIST,
     }

@@ -7,6 +7,7 @@ mod golden_cove;
 mod haswell;
 mod ice_lake;
 mod ivy_bridge;
+mod lbr;
 mod lists;
 mod nehalem;
 mod sandy_bridge;

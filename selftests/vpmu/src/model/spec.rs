@@ -33,7 +33,7 @@ pub struct Model {
     /// IA32_PERFEVTSELx.PC can be set. From Sandy Bridge on it is "reserved (not writeable)" (SDM
     /// vol. 3, 20.2.1.1).
     pub(crate) pin_control: bool,
-    /// IA32_PERF_CAPABILITIES. The fields for PEBS and LBR are zero on all models.
+    /// IA32_PERF_CAPABILITIES without LBR_FMT. The fields for PEBS are zero on all models.
     pub(crate) capabilities: u64,
     /// The offcore response registers.
     pub offcore: Offcore,
@@ -43,6 +43,8 @@ pub struct Model {
     pub(crate) slots: u32,
     /// Number of shares in MSR_PERF_METRICS; 0 if the register does not exist.
     pub(crate) metrics: usize,
+    /// How branches are recorded; `None` if they are not.
+    pub(crate) lbr: Option<Lbr>,
     /// The defects that the hardware can have.
     pub defects: Defects,
     /// Intel's event list.
@@ -95,6 +97,32 @@ pub struct Offcore {
     pub(crate) first_response: u32,
     /// The lowest response bit means "any response".
     pub(crate) any: bool,
+}
+
+/// Last branch records.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Lbr {
+    pub(crate) format: LbrFormat,
+    /// Maximum number of records.
+    pub(crate) depth: usize,
+    /// The writable bits of MSR_LBR_SELECT or IA32_LBR_CTL.
+    pub(crate) select: u64,
+    /// The threads of a core share MSR_LBR_SELECT.
+    pub(crate) per_core: bool,
+}
+
+/// The layout of last branch records (SDM vol. 3, 17.4.8.1 and chapter 19). The discriminants are those of
+/// IA32_PERF_CAPABILITIES.LBR_FMT. All store effective addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LbrFormat {
+    /// MSR_LASTBRANCH_x_FROM_IP has the flag of mispredicted branches.
+    Flags = 3,
+    /// It also has the flags of TSX.
+    TsxFlags = 4,
+    /// MSR_LBR_INFO_x has the flags, and the cycles since the last record.
+    Info = 5,
+    /// Architectural: IA32_LBR_x_INFO has also the kind of branch.
+    Architectural = 0x3f,
 }
 
 /// IA32_PERF_CAPABILITIES.SMM_FREEZE: IA32_DEBUGCTL.FREEZE_WHILE_SMM exists.

@@ -32,6 +32,7 @@ impl Pmu {
         let register = decode(self, msr)?;
         let result = self.write(register, value);
         self.publish();
+        self.restart_lbr_cycles();
         self.account(msr, register, |accesses| &accesses.writes, result.is_err());
         Some(result)
     }
@@ -85,6 +86,7 @@ impl Pmu {
             Msr::Capabilities => self.capabilities(),
             Msr::MiscEnable => regs.misc_enable,
             Msr::DebugCtl => regs.debugctl,
+            Msr::Lbr(register) => self.read_lbr(register)?,
             Msr::TsxForceAbort => self.tsx.force_abort,
             Msr::OffcoreRsp(index) => self.offcore_rsp(index).load(Relaxed),
             Msr::LdLat => regs.ld_lat,
@@ -123,7 +125,11 @@ impl Pmu {
                 let value = checked(value, MISC_ENABLE_WRITABLE | MISC_ENABLE_READ_ONLY)?;
                 self.regs.misc_enable = value & MISC_ENABLE_WRITABLE | MISC_ENABLE_READ_ONLY;
             }
-            Msr::DebugCtl => self.regs.debugctl = checked(value, self.debugctl_bits())?,
+            Msr::DebugCtl => {
+                self.regs.debugctl =
+                    checked(value, self.debugctl_bits())? & !self.debugctl_ignored()
+            }
+            Msr::Lbr(register) => self.write_lbr(register, value)?,
             Msr::TsxForceAbort => self.tsx.force_abort = checked(value, RTM_FORCE_ABORT)?,
             Msr::OffcoreRsp(index) => {
                 let value = checked(value, self.model.offcore.writable)?;
@@ -198,7 +204,7 @@ impl Pmu {
 }
 
 /// Returns `value`, or an error if it has bits outside `writable` set.
-fn checked(value: u64, writable: u64) -> Result<u64, Fault> {
+pub(super) fn checked(value: u64, writable: u64) -> Result<u64, Fault> {
     if value & !writable == 0 {
         Ok(value)
     } else {

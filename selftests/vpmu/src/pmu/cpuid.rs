@@ -5,6 +5,11 @@
 use super::state::Pmu;
 use crate::counter::WIDTH;
 use crate::inject::{self, Injected};
+use crate::model::LbrFormat;
+
+/// Leaf 1CH. EAX: 8, 16 or 32 records, which may be lost in deep C-states; addresses are effective. EBX: filters by
+/// level and by kind, call stack. ECX: mispredictions, cycles, kinds. EDX is reserved.
+const CPUID_LBR: [u32; 4] = [0x4000_000b, 7, 7, 0];
 
 impl Pmu {
     /// Returns a leaf of CPUID (EAX, EBX, ECX, EDX), given its value without a PMU.
@@ -15,15 +20,22 @@ impl Pmu {
         const PDCM: u32 = 1 << 15; // IA32_PERF_CAPABILITIES
         const TSX_FORCE_ABORT: u32 = 1 << 13;
         const HYBRID: u32 = 1 << 15;
+        const ARCH_LBR: u32 = 1 << 19;
+        let arch_lbr = self
+            .model
+            .lbr
+            .is_some_and(|lbr| lbr.format == LbrFormat::Architectural);
         let [eax, ebx, ecx, edx] = regs;
         match (leaf, subleaf) {
             (1, _) => [self.injected.signature(eax), ebx, ecx | PDCM, edx],
             (7, 0) => {
                 let tfa = u32::from(self.defects.tfa) * TSX_FORCE_ABORT;
                 let hybrid = u32::from(self.injected.has(Injected::HYBRID)) * HYBRID;
-                [eax, ebx, ecx, edx | tfa | hybrid]
+                let lbr = u32::from(arch_lbr) * ARCH_LBR;
+                [eax, ebx, ecx, edx | tfa | hybrid | lbr]
             }
             (0xa, _) => self.cpuid_leaf_a(),
+            (0x1c, 0) if arch_lbr => CPUID_LBR,
             _ => regs,
         }
     }

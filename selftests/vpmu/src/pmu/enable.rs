@@ -109,6 +109,7 @@ impl Pmu {
         } else if self.pending.is_any()
             || self.defects.tfa
             || self.accounting.is_watched()
+            || self.records_branches()
             || active != 0
         {
             Counting::Instructions

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Freezing of all counters, on a PMI and in SMM.
+//! Freezing of all counters and of last branch records, on a PMI and in SMM.
 
-use super::registers::{BTF, CTR_FRZ, FREEZE_PERFMON_ON_PMI, FREEZE_WHILE_SMM};
+use super::registers::{
+    BTF, CTR_FRZ, DEBUGCTL_LBR, FREEZE_LBRS_ON_PMI, FREEZE_PERFMON_ON_PMI, FREEZE_WHILE_SMM,
+    LBR_FRZ,
+};
 use super::state::Pmu;
 
 impl Pmu {
@@ -12,9 +15,18 @@ impl Pmu {
     }
 
     /// Freezes the counters if FREEZE_PERFMON_ON_PMI is set: by clearing GLOBAL_CTRL, from version 4 on
-    /// by setting CTR_FRZ. The request for a PMI does it, whether the APIC delivers one or not (SDM vol.
-    /// 3, 18.4.7).
+    /// by setting CTR_FRZ. Freezes last branch records likewise if FREEZE_LBRS_ON_PMI is set: by clearing
+    /// IA32_DEBUGCTL.LBR or by setting LBR_FRZ. The request for a PMI does it, whether the APIC delivers one
+    /// or not (SDM vol. 3, 18.4.7).
     pub(super) fn freeze(&mut self) {
+        if self.regs.debugctl & FREEZE_LBRS_ON_PMI != 0 {
+            if self.model.version >= 4 {
+                self.regs.global_status |= LBR_FRZ;
+            } else {
+                self.regs.debugctl &= !DEBUGCTL_LBR;
+            }
+            self.restart_lbr_cycles();
+        }
         if self.regs.debugctl & FREEZE_PERFMON_ON_PMI != 0 {
             if self.model.version >= 4 {
                 self.regs.global_status |= CTR_FRZ;
@@ -38,7 +50,7 @@ impl Pmu {
         } else if regs.debugctl & FREEZE_WHILE_SMM != 0 {
             regs.before_smm = Some((regs.global_ctrl, regs.debugctl));
             regs.global_ctrl = 0;
-            regs.debugctl &= !BTF;
+            regs.debugctl &= !(BTF | DEBUGCTL_LBR);
         }
         self.disable_missing();
         self.publish();

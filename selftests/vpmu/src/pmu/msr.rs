@@ -5,6 +5,7 @@
 //! SDM vol. 4: table 2-2 (architectural MSRs) and the tables of the microarchitectures.
 
 use super::accounting_msr::ACCOUNTING;
+use super::lbr;
 use super::state::Pmu;
 use crate::model::CAP_FW_WRITE;
 
@@ -26,6 +27,7 @@ pub(super) enum Msr {
     Capabilities,
     MiscEnable,
     DebugCtl,
+    Lbr(lbr::Register),
     TsxForceAbort,
     OffcoreRsp(usize),
     LdLat,
@@ -87,11 +89,22 @@ pub(super) fn decode(pmu: &Pmu, msr: u32) -> Option<Msr> {
         ACCOUNTING..=0x4000_ff0f => Some(Msr::Accounting(msr - ACCOUNTING)),
         // PEBS, BTS
         0x3f1 | 0x3f2 | 0x600 => Some(Msr::Absent),
-        // LBR and last exception records, legacy and architectural
-        0x1c8 | 0x1c9 | 0x1db..=0x1de | 0x680..=0x69f | 0x6c0..=0x6df | 0xdc0..=0xddf => {
-            Some(Msr::Absent)
+        // LBR, legacy and architectural
+        0x1c8
+        | 0x1c9
+        | 0x680..=0x69f
+        | 0x6c0..=0x6df
+        | 0xdc0..=0xddf
+        | 0x14ce
+        | 0x14cf
+        | 0x1200..=0x121f
+        | 0x1500..=0x151f
+        | 0x1600..=0x161f => {
+            let register = pmu.model.lbr.and_then(|lbr| lbr::decode(&lbr, msr));
+            Some(register.map_or(Msr::Absent, Msr::Lbr))
         }
-        0x14ce | 0x14cf | 0x1200..=0x121f | 0x1500..=0x151f | 0x1600..=0x161f => Some(Msr::Absent),
+        // Last exception records
+        0x1db..=0x1de => Some(Msr::Absent),
         // Intel PT
         0x560 | 0x561 | 0x570..=0x58f => Some(Msr::Absent),
         // The counters from version 6 on

@@ -2,6 +2,7 @@
 
 //! The registers that RESET clears, and their fields.
 
+use super::lbr::Lbr;
 use super::metrics::Metrics;
 use crate::counter::Counter;
 use crate::event::Register;
@@ -33,12 +34,18 @@ pub(super) const FIXED_ANY_THREAD: u64 = 1 << 2;
 /// Raise a PMI on overflow.
 pub(super) const FIXED_PMI: u64 = 1 << 3;
 
+/// IA32_DEBUGCTL.LBR.
+pub(super) const DEBUGCTL_LBR: u64 = 1 << 0;
 /// IA32_DEBUGCTL.BTF.
 pub(super) const BTF: u64 = 1 << 1;
 /// IA32_DEBUGCTL.FREEZE_WHILE_SMM.
 pub(super) const FREEZE_WHILE_SMM: u64 = 1 << 14;
+/// IA32_DEBUGCTL.FREEZE_LBRS_ON_PMI.
+pub(super) const FREEZE_LBRS_ON_PMI: u64 = 1 << 11;
 /// IA32_DEBUGCTL.FREEZE_PERFMON_ON_PMI.
 pub(super) const FREEZE_PERFMON_ON_PMI: u64 = 1 << 12;
+/// IA32_PERF_GLOBAL_STATUS.LBR_FRZ (version 4).
+pub(super) const LBR_FRZ: u64 = 1 << 58;
 /// IA32_PERF_GLOBAL_STATUS.CTR_FRZ (version 4).
 pub(super) const CTR_FRZ: u64 = 1 << 59;
 
@@ -70,6 +77,7 @@ pub(super) struct Registers {
     pub(super) global_ctrl: u64,
     pub(super) global_status: u64,
     pub(super) debugctl: u64,
+    pub(super) lbr: Lbr,
     /// IA32_PERF_GLOBAL_CTRL and IA32_DEBUGCTL before the SMI, while FREEZE_WHILE_SMM freezes.
     pub(super) before_smm: Option<(u64, u64)>,
     pub(super) misc_enable: u64,
@@ -97,6 +105,7 @@ impl Registers {
             global_ctrl: (1 << generals) - 1,
             global_status: 0,
             debugctl: 0,
+            lbr: Lbr::default(),
             before_smm: None,
             misc_enable: MISC_ENABLE_RESET,
             ld_lat: 0,

@@ -5,10 +5,11 @@
 //! [`crate::model`] has those that differ between models.
 
 use super::registers::{
-    ANY_THREAD, BTF, CTR_FRZ, FIXED_ANY_THREAD, FREEZE_PERFMON_ON_PMI, FREEZE_WHILE_SMM,
+    ANY_THREAD, BTF, CTR_FRZ, DEBUGCTL_LBR, FIXED_ANY_THREAD, FREEZE_LBRS_ON_PMI,
+    FREEZE_PERFMON_ON_PMI, FREEZE_WHILE_SMM, LBR_FRZ,
 };
 use super::state::Pmu;
-use crate::model::CAP_SMM_FREEZE;
+use crate::model::{LbrFormat, CAP_SMM_FREEZE};
 
 /// Fast strings, TM1, EIST, MWAIT, CPUID limit, xTPR, XD, turbo.
 pub(super) const MISC_ENABLE_WRITABLE: u64 =
@@ -26,8 +27,8 @@ const SELECT_PC: u64 = 1 << 19;
 /// A counter's field of IA32_FIXED_CTR_CTRL.
 const FIXED_WRITABLE: u64 = 0xf;
 
-/// BTF, FREEZE_LBRS_ON_PMI, FREEZE_PERFMON_ON_PMI; none of the bits that need LBR or BTS.
-const DEBUGCTL_WRITABLE: u64 = BTF | (1 << 11) | FREEZE_PERFMON_ON_PMI;
+/// LBR, BTF, FREEZE_LBRS_ON_PMI, FREEZE_PERFMON_ON_PMI; none of the bits that need BTS.
+const DEBUGCTL_WRITABLE: u64 = DEBUGCTL_LBR | BTF | FREEZE_LBRS_ON_PMI | FREEZE_PERFMON_ON_PMI;
 
 pub(super) const LD_LAT_WRITABLE: u64 = 0xffff;
 
@@ -38,7 +39,7 @@ const STATUS_OVERFLOWS: u64 = (1 << 61) | (1 << 62);
 pub(super) const STATUS_COND_CHGD: u64 = 1 << 63;
 /// Version 4 adds LBR_FRZ, CTR_FRZ and ASCI. With Trace_ToPA_PMI, which hardware without Intel PT lacks, tests
 /// can play the part of PT.
-const STATUS_VERSION_4: u64 = (1 << 55) | (1 << 58) | CTR_FRZ | (1 << 60);
+const STATUS_VERSION_4: u64 = (1 << 55) | LBR_FRZ | CTR_FRZ | (1 << 60);
 
 impl Pmu {
     /// Returns the writable bits of IA32_PERFEVTSELx, x being `index`.
@@ -69,6 +70,14 @@ impl Pmu {
             0
         };
         DEBUGCTL_WRITABLE | smm
+    }
+
+    /// Returns the bits of IA32_DEBUGCTL that ignore writes: with architectural LBR, LBR reads as zero.
+    pub(super) fn debugctl_ignored(&self) -> u64 {
+        match self.model.lbr {
+            Some(lbr) if lbr.format == LbrFormat::Architectural => DEBUGCTL_LBR,
+            _ => 0,
+        }
     }
 
     /// Returns the writable bits of IA32_FIXED_CTR_CTRL.

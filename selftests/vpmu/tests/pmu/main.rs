@@ -6,6 +6,7 @@ mod amd;
 mod counts;
 mod defects;
 mod injected;
+mod lbr;
 mod models;
 mod threads;
 mod topdown;

@@ -50,40 +50,40 @@ const V5: [u32; 4] = [0x0830_0005, 0, 0xf, 0x8604];
 #[rustfmt::skip]
 const CPUS: [Cpu; 12] = [
     Cpu { name: "Nehalem", model: 26, general: [4, 4], fixed: 3, cpuid: [0x0730_0003, 0x44, 0, 0x603],
-          capabilities: 0x1000, select: 0xffff_ffff, fixed_ctrl: 0xfff,
+          capabilities: 0x1003, select: 0xffff_ffff, fixed_ctrl: 0xfff,
           offcore: [Some(0xffff), None], frontend: None, metrics: None },
     Cpu { name: "Westmere", model: 44, general: [4, 4], fixed: 3, cpuid: [0x0730_0003, 0x04, 0, 0x603],
-          capabilities: 0x1000, select: 0xffff_ffff, fixed_ctrl: 0xfff,
+          capabilities: 0x1003, select: 0xffff_ffff, fixed_ctrl: 0xfff,
           offcore: [Some(0xffff); 2], frontend: None, metrics: None },
     Cpu { name: "Sandy Bridge", model: 42, general: [8, 4], fixed: 3, cpuid: V3,
-          capabilities: FULL, select: 0xfff7_ffff, fixed_ctrl: 0xfff,
+          capabilities: FULL | 3, select: 0xfff7_ffff, fixed_ctrl: 0xfff,
           offcore: [Some(0x3f_807f_8fff); 2], frontend: None, metrics: None },
     Cpu { name: "Sandy Bridge (server)", model: 45, general: [8, 4], fixed: 3, cpuid: V3,
-          capabilities: FULL, select: 0xfff7_ffff, fixed_ctrl: 0xfff,
+          capabilities: FULL | 3, select: 0xfff7_ffff, fixed_ctrl: 0xfff,
           offcore: [Some(0x3f_ffff_8fff); 2], frontend: None, metrics: None },
     Cpu { name: "Ivy Bridge", model: 58, general: [8, 4], fixed: 3, cpuid: V3,
-          capabilities: FULL, select: 0xfff7_ffff, fixed_ctrl: 0xfff,
+          capabilities: FULL | 3, select: 0xfff7_ffff, fixed_ctrl: 0xfff,
           offcore: [Some(0x3f_807f_8fff); 2], frontend: None, metrics: None },
     Cpu { name: "Ivy Bridge (server)", model: 62, general: [8, 4], fixed: 3, cpuid: V3,
-          capabilities: FULL, select: 0xfff7_ffff, fixed_ctrl: 0xfff,
+          capabilities: FULL | 3, select: 0xfff7_ffff, fixed_ctrl: 0xfff,
           offcore: [Some(0x3f_ffff_8fff); 2], frontend: None, metrics: None },
     Cpu { name: "Haswell", model: 60, general: [8, 4], fixed: 3, cpuid: V3,
-          capabilities: FULL, select: 0xfff7_ffff, fixed_ctrl: 0xfff,
+          capabilities: FULL | 4, select: 0xfff7_ffff, fixed_ctrl: 0xfff,
           offcore: [Some(0x3f_ffff_8fff); 2], frontend: None, metrics: None },
     Cpu { name: "Broadwell", model: 61, general: [8, 4], fixed: 3, cpuid: V3,
-          capabilities: FULL, select: 0xfff7_ffff, fixed_ctrl: 0xfff,
+          capabilities: FULL | 4, select: 0xfff7_ffff, fixed_ctrl: 0xfff,
           offcore: [Some(0x3f_ffff_8fff); 2], frontend: None, metrics: None },
     Cpu { name: "Skylake", model: 94, general: [8, 4], fixed: 3, cpuid: V4,
-          capabilities: FULL, select: 0xfff7_ffff, fixed_ctrl: 0xfff,
+          capabilities: FULL | 5, select: 0xfff7_ffff, fixed_ctrl: 0xfff,
           offcore: [Some(0x3f_ffff_8fff); 2], frontend: Some(0x7f_ff17), metrics: None },
     Cpu { name: "Ice Lake", model: 106, general: [8, 8], fixed: 4, cpuid: V5,
-          capabilities: FULL_AND_METRICS, select: 0xffd7_ffff, fixed_ctrl: 0xbbbb,
+          capabilities: FULL_AND_METRICS | 5, select: 0xffd7_ffff, fixed_ctrl: 0xbbbb,
           offcore: [Some(0x3f_ffff_bfff); 2], frontend: Some(0x7f_ff17), metrics: Some(0xffff_ffff) },
     Cpu { name: "Ice Lake (client)", model: 125, general: [8, 8], fixed: 4, cpuid: V5,
-          capabilities: FULL_AND_METRICS, select: 0xffd7_ffff, fixed_ctrl: 0xbbbb,
+          capabilities: FULL_AND_METRICS | 5, select: 0xffd7_ffff, fixed_ctrl: 0xbbbb,
           offcore: [Some(0x3f_ffff_bfff); 2], frontend: Some(0x7f_ff17), metrics: Some(0xffff_ffff) },
     Cpu { name: "Golden Cove", model: 143, general: [8, 8], fixed: 4, cpuid: V5,
-          capabilities: FULL_AND_METRICS, select: 0xffd7_ffff, fixed_ctrl: 0xbbbb,
+          capabilities: FULL_AND_METRICS | 0x3f, select: 0xffd7_ffff, fixed_ctrl: 0xbbbb,
           offcore: [Some(0x3f_ffff_ffff); 2], frontend: Some(0x7f_ff1f), metrics: Some(u64::MAX) },
 ];
 
@@ -203,11 +203,10 @@ fn existing_registers() {
         assert_eq!(pmu.rdpmc((1 << 29) | 1), Err(Fault));
         is_there(&mut pmu, 0x391, cpu.version() >= 4, cpu.name);
         assert_eq!(pmu.rdmsr(0x392).unwrap().is_ok(), cpu.version() >= 4);
-        // TSX_FORCE_ABORT, PEBS_ENABLE, DS_AREA, LBR_SELECT, LBR_TOS, LBRs, last
-        // exception records, Intel PT, the next version's counters
+        // TSX_FORCE_ABORT, PEBS_ENABLE, DS_AREA, last exception records, Intel PT, the next version's counters
         for msr in [
-            0x10f, 0x3f1, 0x600, 0x1c8, 0x1c9, 0x680, 0x6c0, 0x14ce, 0x1db, 0x1dc, 0x1dd, 0x1de,
-            0x560, 0x561, 0x570, 0x572, 0x580, 0x58f, 0x4c9, 0x1900,
+            0x10f, 0x3f1, 0x600, 0x1db, 0x1dc, 0x1dd, 0x1de, 0x560, 0x561, 0x570, 0x572, 0x580,
+            0x58f, 0x4c9, 0x1900,
         ] {
             is_there(&mut pmu, msr, false, cpu.name);
         }
@@ -243,7 +242,7 @@ fn reserved_bits() {
         set(0x3f6, 0xffff);
         cpu.frontend.into_iter().for_each(|mask| set(0x3f7, mask));
         cpu.metrics.into_iter().for_each(|mask| set(0x329, mask));
-        set(0x1d9, 0x5802);
+        set(0x1d9, 0x5803);
         set(0x1a0, 0x44_00c5_1889);
     });
 }

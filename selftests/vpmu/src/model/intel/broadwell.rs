@@ -4,7 +4,7 @@
 //!
 //! TSX and Intel PT are not modelled: IN_TX, IN_TXCP and the status bit of PT's output are reserved.
 
-use super::{lists, FAMILY};
+use super::{lbr, lists, FAMILY};
 use crate::defect::Defects;
 use crate::model::spec::{General, Model, Offcore, Vendor, CAP_FW_WRITE, CAP_SMM_FREEZE};
 
@@ -32,6 +32,7 @@ pub(super) const MODEL: Model = Model {
     frontend: 0,
     slots: 0,
     metrics: 0,
+    lbr: Some(lbr::HASWELL),
     defects: Defects::NONE,
     list: &lists::BROADWELL,
 };

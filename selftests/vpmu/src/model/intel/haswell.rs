@@ -4,7 +4,7 @@
 //!
 //! TSX is not modelled: IN_TX and IN_TXCP are reserved.
 
-use super::{lists, FAMILY};
+use super::{lbr, lists, FAMILY};
 use crate::defect::Defects;
 use crate::model::spec::{General, Model, Offcore, Vendor, CAP_FW_WRITE, CAP_SMM_FREEZE};
 
@@ -33,6 +33,7 @@ pub(super) const MODEL: Model = Model {
     frontend: 0,
     slots: 0,
     metrics: 0,
+    lbr: Some(lbr::HASWELL),
     // Erratum HSD29.
     defects: Defects {
         ht_leak: true,

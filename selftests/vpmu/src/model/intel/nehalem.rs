@@ -5,7 +5,7 @@
 //! The count of mispredicted branches is unreliable (erratum AAJ80), so CPUID reports the event as not
 //! available. The core has one MSR_OFFCORE_RSP, of eight requests and eight responses.
 
-use super::{lists, FAMILY};
+use super::{lbr, lists, FAMILY};
 use crate::defect::Defects;
 use crate::model::spec::{General, Model, Offcore, Vendor, CAP_SMM_FREEZE};
 
@@ -34,6 +34,7 @@ pub(super) const MODEL: Model = Model {
     frontend: 0,
     slots: 0,
     metrics: 0,
+    lbr: Some(lbr::NEHALEM),
     defects: Defects::NONE,
     list: &lists::NEHALEM,
 };

@@ -4,7 +4,7 @@
 //!
 //! In the offcore response registers, bits 12 to 14 are reserved, on the client part also 23 to 30.
 
-use super::{lists, FAMILY};
+use super::{lbr, lists, FAMILY};
 use crate::defect::Defects;
 use crate::model::spec::{General, Model, Offcore, Vendor, CAP_FW_WRITE, CAP_SMM_FREEZE};
 
@@ -32,6 +32,7 @@ pub(super) const MODEL: Model = Model {
     frontend: 0,
     slots: 0,
     metrics: 0,
+    lbr: Some(lbr::SANDY_BRIDGE),
     // Erratum BJ122.
     defects: Defects {
         ht_leak: true,

@@ -4,7 +4,7 @@
 //!
 //! Like Nehalem, with a second MSR_OFFCORE_RSP and a reliable count of mispredicted branches.
 
-use super::{lists, FAMILY};
+use super::{lbr, lists, FAMILY};
 use crate::defect::Defects;
 use crate::model::spec::{General, Model, Offcore, Vendor, CAP_SMM_FREEZE};
 
@@ -33,6 +33,7 @@ pub(super) const MODEL: Model = Model {
     frontend: 0,
     slots: 0,
     metrics: 0,
+    lbr: Some(lbr::NEHALEM),
     defects: Defects::NONE,
     list: &lists::WESTMERE,
 };

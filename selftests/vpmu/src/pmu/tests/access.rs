@@ -52,7 +52,10 @@ fn reset_values() {
             }
             assert_eq!(pmu.rdmsr(0x38f), Some(Ok((1 << generals) - 1)));
             assert_eq!(pmu.rdmsr(0x1a0), Some(Ok(0x1881)));
-            assert_eq!(pmu.rdmsr(0x345), Some(Ok(0x3000)));
+            assert_eq!(
+                pmu.rdmsr(0x345),
+                Some(Ok(if model == HASWELL { 0x3004 } else { 0x3005 }))
+            );
         }
     }
 }
@@ -94,7 +97,8 @@ fn reserved_bits_fault() {
             Write(0x4c1, 0xffff_ffff_ffff, Some(0xffff_ffff_ffff)),
             Write(0x4c1, 1 << 48, None),
             Write(0x309, 1 << 48, None),
-            Write(0x1d9, 1, None), // LBR
+            Write(0x1d9, 1, Some(1)),   // LBR
+            Write(0x1d9, 1 << 6, None), // TR
             Write(0x1d9, (1 << 14) | (1 << 12), Some((1 << 14) | (1 << 12))),
             Write(0x1a6, 0x3f_ffff_8fff, Some(0x3f_ffff_8fff)),
             Write(0x1a6, 1 << 12, None),
@@ -128,10 +132,8 @@ fn read_only_and_absent_registers_fault() {
         assert!(pmu.rdmsr(msr).unwrap().is_ok());
         assert_eq!(pmu.wrmsr(msr, 0), Some(Err(Fault)), "{msr:#x}");
     }
-    // Fixed counter 3, PERF_METRICS, PEBS_ENABLE, DS_AREA, LBR, version 6's counters
-    for msr in [
-        0x30c, 0x329, 0x3f1, 0x600, 0x1c8, 0x1c9, 0x680, 0x6c0, 0x1900,
-    ] {
+    // Fixed counter 3, PERF_METRICS, PEBS_ENABLE, DS_AREA, LBR_INFO, architectural LBR, version 6's counters
+    for msr in [0x30c, 0x329, 0x3f1, 0x600, 0xdc0, 0x14ce, 0x1200, 0x1900] {
         assert_eq!(pmu.rdmsr(msr), Some(Err(Fault)), "{msr:#x}");
         assert_eq!(pmu.wrmsr(msr, 0), Some(Err(Fault)), "{msr:#x}");
     }

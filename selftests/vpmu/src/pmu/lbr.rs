@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Last branch records: SDM vol. 3, 17.4 to 17.12, and chapter 19 (architectural LBR).
+//!
+//! ```text
+//!   access          MSRs: the register map, reserved bits
+//!   record ── class     what is recorded of a branch, and which branches are
+//!        └─── stack     the records
+//! ```
+
+mod access;
+mod class;
+mod record;
+mod stack;
+
+pub(super) use access::{decode, Register};
+use stack::Stack;
+
+use super::registers::{DEBUGCTL_LBR, LBR_FRZ};
+use super::state::Pmu;
+use crate::model::LbrFormat;
+
+/// IA32_LBR_CTL.LBREn.
+const LBR_EN: u64 = 1 << 0;
+
+/// The registers of last branch records that RESET clears, and the time since the last record.
+#[derive(Debug, Default)]
+pub(super) struct Lbr {
+    stack: Stack,
+    /// IA32_LBR_CTL.
+    ctl: u64,
+    /// IA32_LBR_DEPTH.
+    depth: usize,
+    /// Instructions since the last record, or since recording started.
+    since: u64,
+}
+
+impl Pmu {
+    /// Returns whether taken branches are recorded, so that QEMU has to call [`Pmu::branch`].
+    pub fn records_branches(&self) -> bool {
+        let Some(model) = self.model.lbr else {
+            return false;
+        };
+        let enabled = if model.format == LbrFormat::Architectural {
+            self.regs.lbr.ctl & LBR_EN != 0 && self.regs.before_smm.is_none()
+        } else {
+            self.regs.debugctl & DEBUGCTL_LBR != 0
+        };
+        enabled && self.regs.global_status & LBR_FRZ == 0
+    }
+
+    /// Counts the cycles of the next record from now on, if branches are not recorded.
+    pub(super) fn restart_lbr_cycles(&mut self) {
+        if !self.records_branches() {
+            self.regs.lbr.since = 0;
+        }
+    }
+
+    /// Returns the number of records: IA32_LBR_DEPTH or the model's number.
+    fn lbr_depth(&self) -> usize {
+        match self.model.lbr {
+            Some(model) if model.format != LbrFormat::Architectural => model.depth,
+            _ => self.regs.lbr.depth,
+        }
+    }
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The MSRs of last branch records.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::stack::Stack;
+use crate::model::{Lbr, LbrFormat};
+use crate::pmu::access::checked;
+use crate::pmu::state::Pmu;
+use crate::Fault;
+
+/// A register of last branch records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::pmu) enum Register {
+    /// MSR_LBR_SELECT.
+    Select,
+    /// MSR_LASTBRANCH_TOS.
+    Top,
+    /// MSR_LASTBRANCH_x_FROM_IP, IA32_LBR_x_FROM_IP.
+    From(usize),
+    /// MSR_LASTBRANCH_x_TO_IP, IA32_LBR_x_TO_IP.
+    To(usize),
+    /// MSR_LBR_INFO_x, IA32_LBR_x_INFO.
+    Info(usize),
+    /// IA32_LBR_CTL.
+    Ctl,
+    /// IA32_LBR_DEPTH.
+    Depth,
+}
+
+/// Returns the register with this number, or `None` if this model has none.
+pub(in crate::pmu) fn decode(model: &Lbr, msr: u32) -> Option<Register> {
+    let architectural = model.format == LbrFormat::Architectural;
+    let index = (msr & 0x1f) as usize;
+    let register = match msr {
+        0x14ce if architectural => Register::Ctl,
+        0x14cf if architectural => Register::Depth,
+        0x1200..=0x121f if architectural => Register::Info(index),
+        0x1500..=0x151f if architectural => Register::From(index),
+        0x1600..=0x161f if architectural => Register::To(index),
+        _ if architectural => return None,
+        0x1c8 => Register::Select,
+        0x1c9 => Register::Top,
+        0x680..=0x69f if index < model.depth => Register::From(index),
+        0x6c0..=0x6df if index < model.depth => Register::To(index),
+        0xdc0..=0xddf if model.format == LbrFormat::Info => Register::Info(index),
+        _ => return None,
+    };
+    Some(register)
+}
+
+impl Pmu {
+    /// Reads a register.
+    pub(in crate::pmu) fn read_lbr(&self, register: Register) -> Result<u64, Fault> {
+        let model = &self.model.lbr.ok_or(Fault)?;
+        let Stack { records, top } = &self.regs.lbr.stack;
+        Ok(match register {
+            Register::Select => self.thread.lbr_select(model.per_core).load(Relaxed),
+            Register::Top => *top as u64,
+            Register::From(index) => records[self.lbr_number(model, index)?].from,
+            Register::To(index) => records[self.lbr_number(model, index)?].to,
+            Register::Info(index) => records[self.lbr_number(model, index)?].info,
+            Register::Ctl => self.regs.lbr.ctl,
+            Register::Depth => self.regs.lbr.depth as u64,
+        })
+    }
+
+    /// Writes a register.
+    pub(in crate::pmu) fn write_lbr(
+        &mut self,
+        register: Register,
+        value: u64,
+    ) -> Result<(), Fault> {
+        let model = &self.model.lbr.ok_or(Fault)?;
+        match register {
+            Register::Select => {
+                let value = checked(value, model.select)?;
+                self.thread.lbr_select(model.per_core).store(value, Relaxed);
+            }
+            Register::Top => {
+                self.regs.lbr.stack.top = checked(value, model.depth as u64 - 1)? as usize;
+            }
+            Register::From(index) => {
+                let number = self.lbr_number(model, index)?;
+                // Bit 63 may be a flag. The flags of TSX belong to the address where there is no TSX, as the
+                // kernel found ("perf/x86/intel: Fix MSR_LAST_BRANCH_FROM_x bug when no TSX").
+                let flags = matches!(model.format, LbrFormat::Flags | LbrFormat::TsxFlags);
+                is_canonical(value, if flags { 63 } else { 64 })?;
+                self.regs.lbr.stack.records[number].from = value;
+            }
+            Register::To(index) => {
+                let number = self.lbr_number(model, index)?;
+                is_canonical(value, 64)?;
+                self.regs.lbr.stack.records[number].to = value;
+            }
+            Register::Info(index) => {
+                let number = self.lbr_number(model, index)?;
+                // Flags, cycles, architectural with the kind; bits 55:16 are undefined there, and reserved here.
+                let info = if model.format == LbrFormat::Architectural {
+                    value & 0xff00_0000_0000_ffff
+                } else {
+                    checked(value, 0xe000_0000_0000_ffff)?
+                };
+                self.regs.lbr.stack.records[number].info = info;
+            }
+            Register::Ctl => self.regs.lbr.ctl = checked(value, model.select)?,
+            // A write clears all records.
+            Register::Depth => {
+                if !matches!(value, 8 | 16 | 32) {
+                    return Err(Fault);
+                }
+                self.regs.lbr.depth = value as usize;
+                self.regs.lbr.stack = Stack::default();
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the number of a record in the stack, given that of its register. Architectural registers
+    /// are numbered by age, and those beyond IA32_LBR_DEPTH fault.
+    fn lbr_number(&self, model: &Lbr, index: usize) -> Result<usize, Fault> {
+        if model.format != LbrFormat::Architectural {
+            Ok(index)
+        } else if index < self.lbr_depth() {
+            Ok(self.regs.lbr.stack.by_age(self.lbr_depth(), index))
+        } else {
+            Err(Fault)
+        }
+    }
+}
+
+/// Returns an error unless the bits from 47 up to `width` - 1 are equal.
+fn is_canonical(value: u64, width: u32) -> Result<(), Fault> {
+    let value = (value as i64) << (64 - width);
+    let extended = value << (width - 48) >> (width - 48);
+    if extended == value {
+        Ok(())
+    } else {
+        Err(Fault)
+    }
+}
