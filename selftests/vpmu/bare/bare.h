@@ -20,7 +20,6 @@
 #define MAX_FIXED		4
 
 #define MSR_CORE_PERF_GLOBAL_INUSE	0x392
-#define MSR_LBR_TOS_LEGACY		0x1c9
 #define MISC_ENABLE_READ_ONLY		(BIT_ULL(7) | BIT_ULL(11) | BIT_ULL(12))
 #define PERF_CAP_SMM_FREEZE		BIT_ULL(12)
 #define PERF_CAP_FULL_WIDTH		BIT_ULL(13)
@@ -79,6 +78,9 @@ struct model {
 	u8 slots_per_cycle;
 	/* shares in MSR_PERF_METRICS; 0: the register does not exist */
 	u8 metrics;
+	/* LBR_FMT of IA32_PERF_CAPABILITIES, and the number of records */
+	u8 lbr_format;
+	u8 lbr_depth;
 	/* retired loads include software prefetches */
 	bool prefetches_load;
 	/* errata BJ122, BV98, HSD29 */
@@ -123,6 +125,7 @@ extern const struct check register_checks[];
 extern const struct check counting_checks[];
 extern const struct check pmi_checks[];
 extern const struct check metrics_checks[];
+extern const struct check branch_checks[];
 extern const struct check defect_checks[];
 extern const struct check accounting_checks[];
 extern const struct check idle_checks[];
@@ -147,6 +150,7 @@ u64 ctrl_bits(void);
 
 /* Counters */
 void stop_pmu(void);
+void stop_lbr(void);
 void clear_pmu(void);
 u32 counter_msr(unsigned int c);
 u32 counter_ecx(unsigned int c);

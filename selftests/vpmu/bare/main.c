@@ -115,6 +115,7 @@ static int __init bare_init(void)
 		return 0;
 	}
 	nr = run_checks(register_checks, nr);
+	nr = run_checks(branch_checks, nr);
 	nr = run_checks(counting_checks, nr);
 	nr = run_checks(pmi_checks, nr);
 	if (bare.model->metrics)

@@ -84,6 +84,8 @@ static const struct model models[] = {
 		.offcore_rsp = 1,
 		.offcore_per_core = true,
 		.offcore_event = 0x01b7,
+		.lbr_format = 3,
+		.lbr_depth = 16,
 		.branches = nehalem_branches,
 		.placed = nehalem_placed,
 	}, {
@@ -99,6 +101,8 @@ static const struct model models[] = {
 		.offcore_rsp = 2,
 		.offcore_per_core = true,
 		.offcore_event = 0x01b7,
+		.lbr_format = 3,
+		.lbr_depth = 16,
 		.branches = nehalem_branches,
 		.placed = nehalem_placed,
 	}, {
@@ -113,6 +117,8 @@ static const struct model models[] = {
 		.offcore_rsp = 2,
 		.offcore_event = 0x01b7,
 		.ht_leak = true,
+		.lbr_format = 3,
+		.lbr_depth = 16,
 		.branches = sandy_bridge_branches,
 		.placed = sandy_bridge_placed,
 	}, {
@@ -127,6 +133,8 @@ static const struct model models[] = {
 		.offcore_rsp = 2,
 		.offcore_event = 0x01b7,
 		.ht_leak = true,
+		.lbr_format = 3,
+		.lbr_depth = 16,
 		.branches = sandy_bridge_branches,
 		.placed = sandy_bridge_placed,
 	}, {
@@ -142,6 +150,8 @@ static const struct model models[] = {
 		.offcore_event = 0x01b7,
 		.ht_leak = true,
 		.prefetches_load = true,
+		.lbr_format = 4,
+		.lbr_depth = 16,
 		.branches = sandy_bridge_branches,
 		.placed = sandy_bridge_placed,
 	}, {
@@ -156,6 +166,8 @@ static const struct model models[] = {
 		.offcore_rsp = 2,
 		.offcore_event = 0x01b7,
 		.prefetches_load = true,
+		.lbr_format = 4,
+		.lbr_depth = 16,
 		.branches = sandy_bridge_branches,
 		.placed = sandy_bridge_placed,
 	}, {
@@ -171,6 +183,8 @@ static const struct model models[] = {
 		.offcore_event = 0x01b7,
 		.frontend = true,
 		.prefetches_load = true,
+		.lbr_format = 5,
+		.lbr_depth = 32,
 		.branches = sandy_bridge_branches,
 		.placed = skylake_placed,
 	}, {
@@ -187,6 +201,8 @@ static const struct model models[] = {
 		.slots_per_cycle = 5,
 		.metrics = 4,
 		.prefetches_load = true,
+		.lbr_format = 5,
+		.lbr_depth = 32,
 		.branches = ice_lake_branches,
 		.placed = ice_lake_placed,
 	}, {
@@ -203,6 +219,8 @@ static const struct model models[] = {
 		.slots_per_cycle = 6,
 		.metrics = 8,
 		.prefetches_load = true,
+		.lbr_format = 0x3f,
+		.lbr_depth = 32,
 		.branches = ice_lake_branches,
 		.placed = ice_lake_placed,
 	},

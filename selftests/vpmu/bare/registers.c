@@ -34,7 +34,9 @@ static void reset_values(void)
 	same(rd(FIXED_CTRL), 0, "FIXED_CTR_CTRL");
 	same(rd(STATUS), 0, "GLOBAL_STATUS");
 	same(rd(CTRL), GENMASK_ULL(bare.generals - 1, 0), "GLOBAL_CTRL");
-	same(rd(MSR_IA32_DEBUGCTLMSR) & DEBUGCTLMSR_FREEZE_PERFMON_ON_PMI, 0, "DEBUGCTL");
+	same(rd(MSR_IA32_DEBUGCTLMSR) &
+	     (DEBUGCTLMSR_LBR | DEBUGCTLMSR_FREEZE_LBRS_ON_PMI |
+	      DEBUGCTLMSR_FREEZE_PERFMON_ON_PMI), 0, "DEBUGCTL");
 	for (c = 0; c < m->offcore_rsp; c++)
 		same(rd(MSR_OFFCORE_RSP_0 + c), 0, "OFFCORE_RSP_%u", c);
 	same(rd(MSR_PEBS_LD_LAT_THRESHOLD), 0, "LD_LAT");
@@ -213,7 +215,7 @@ static void full_width_writes(void)
 
 static void debugctl_bits(void)
 {
-	/* LBR, BTS and other features */
+	/* BTS and other features; branches.c has those of LBR */
 	u64 others = GENMASK_ULL(15, 0) & ~DEBUGCTLMSR_FREEZE_PERFMON_ON_PMI;
 	u64 bits = DEBUGCTLMSR_FREEZE_PERFMON_ON_PMI;
 
@@ -243,9 +245,10 @@ static void perf_capabilities(void)
 	same(!!(value & PERF_CAP_FULL_WIDTH), bare.model->full_width, "full-width writes");
 	same(value & PERF_CAP_SMM_FREEZE, PERF_CAP_SMM_FREEZE, "freezing in SMM");
 	same(!!(value & PERF_CAP_METRICS), !!bare.model->metrics, "PERF_METRICS");
-	/* Without LBR and PEBS, as in MISC_ENABLE and absent_msrs() */
-	same(value & ~(PERF_CAP_FULL_WIDTH | PERF_CAP_SMM_FREEZE | PERF_CAP_METRICS), 0,
-	     "missing features");
+	same(value & PERF_CAP_LBR_FMT, bare.model->lbr_format, "LBR format");
+	/* Without PEBS, as in MISC_ENABLE and absent_msrs() */
+	same(value & ~(PERF_CAP_FULL_WIDTH | PERF_CAP_SMM_FREEZE | PERF_CAP_METRICS |
+		       PERF_CAP_LBR_FMT), 0, "missing features");
 	expect(wr_faults(MSR_IA32_PERF_CAPABILITIES, value), "PERF_CAPABILITIES can be written");
 }
 
@@ -298,7 +301,7 @@ static void absent_msrs(void)
 	/* Missing according to PERF_CAPABILITIES and MISC_ENABLE */
 	absent(MSR_IA32_PEBS_ENABLE);
 	absent(MSR_IA32_DS_AREA);
-	absent(MSR_LBR_TOS_LEGACY);
+	absent(MSR_IA32_LASTINTFROMIP);
 	absent(MSR_IA32_PMC_V6_GP0_CTR);
 }
 

@@ -10,6 +10,7 @@
 #include <asm/nospec-branch.h>
 
 SYM_FUNC_START(run_between)
+	ANNOTATE_NOENDBR
 	push	%rbx
 	mov	%rdi, %rbx
 	mov	24(%rbx), %r8		/* loops */

@@ -1,0 +1,560 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Last branch records (SDM vol. 3, chapters 17 and 19): what a program with
+ * known branches leaves behind, record by record, in the format of each model
+ * and with each filter.
+ */
+#include <linux/array_size.h>
+#include <linux/cpumask.h>
+#include <linux/minmax.h>
+#include <linux/smp.h>
+#include <linux/string.h>
+#include <linux/umh.h>
+#include <asm/cpuid/api.h>
+#include <asm/desc.h>
+#include <asm/traps.h>
+
+#include "bare.h"
+#include "branches.h"
+
+#define DEBUGCTL	MSR_IA32_DEBUGCTLMSR
+#define STATUS		MSR_CORE_PERF_GLOBAL_STATUS
+#define RESET		MSR_CORE_PERF_GLOBAL_OVF_CTRL
+
+#define MAX_DEPTH	32
+/* MSR_LBR_SELECT, whose bits suppress */
+#define CPL_EQ_0	BIT_ULL(0)
+#define CPL_NEQ_0	BIT_ULL(1)
+#define SUPPRESS_ALL	GENMASK_ULL(8, 2)
+#define EN_CALLSTACK	BIT_ULL(9)
+/* IA32_LBR_CTL, whose bits allow */
+#define CTL_OS		BIT_ULL(1)
+#define CTL_USR		BIT_ULL(2)
+#define CTL_CALL_STACK	BIT_ULL(3)
+#define CTL_KINDS	GENMASK_ULL(22, 16)
+#define CTL_BITS	(CTL_KINDS | GENMASK_ULL(3, 0))
+
+struct branch {
+	u32 from, to, class, insns;
+};
+
+extern const struct branch branch_list[BRANCHES];
+void run_branches(const struct run *run);
+
+/* The bits of a class in MSR_LBR_SELECT and IA32_LBR_CTL, and its BR_TYPE. */
+static const struct {
+	const char *name;
+	u8 suppress, allow, type;
+} classes[BRANCH_CLASSES] = {
+	[BRANCH_JCC] =		{ "conditional",	2, 16, 0 },
+	[BRANCH_REL_CALL] =	{ "relative call",	3, 19, 4 },
+	[BRANCH_IND_CALL] =	{ "indirect call",	4, 20, 3 },
+	[BRANCH_RET] =		{ "return",		5, 21, 5 },
+	[BRANCH_IND_JMP] =	{ "indirect jump",	6, 18, 1 },
+	[BRANCH_REL_JMP] =	{ "relative jump",	7, 17, 2 },
+	[BRANCH_FAR] =		{ "far branch",		8, 22, 8 },
+};
+
+/* What is recorded: classes, levels, and if calls are a stack. */
+struct filter {
+	u32 classes;
+	bool kernel, user, call_stack;
+};
+
+#define ALL_CLASSES	GENMASK(BRANCH_CLASSES - 1, 0)
+
+struct record {
+	u64 from, to, info;
+};
+
+static bool architectural(void)
+{
+	return bare.model->lbr_format == 0x3f;
+}
+
+static bool has_info(void)
+{
+	return bare.model->lbr_format >= 5;
+}
+
+static u64 selection(const struct filter *f)
+{
+	u64 bits = 0;
+	int i;
+
+	if (architectural()) {
+		for (i = 0; i < BRANCH_CLASSES; i++)
+			bits |= f->classes & BIT(i) ? BIT_ULL(classes[i].allow) : 0;
+		return bits | (f->kernel ? CTL_OS : 0) | (f->user ? CTL_USR : 0) |
+		       (f->call_stack ? CTL_CALL_STACK : 0);
+	}
+	for (i = 0; i < BRANCH_CLASSES; i++)
+		bits |= f->classes & BIT(i) ? 0 : BIT_ULL(classes[i].suppress);
+	return bits | (f->kernel ? 0 : CPL_EQ_0) | (f->user ? 0 : CPL_NEQ_0) |
+	       (f->call_stack ? EN_CALLSTACK : 0);
+}
+
+/* Selects and clears the records. Returns what starts and stops recording. */
+static struct run prepare(const struct filter *f)
+{
+	struct run run = { .loops = 2 };
+	int i;
+
+	if (architectural()) {
+		wr(MSR_ARCH_LBR_DEPTH, bare.model->lbr_depth);
+		run.on_msr = MSR_ARCH_LBR_CTL;
+		run.on = ARCH_LBR_CTL_LBREN | selection(f);
+		run.off_msr = MSR_ARCH_LBR_CTL;
+		return run;
+	}
+	wr(MSR_LBR_SELECT, selection(f));
+	for (i = 0; i < bare.model->lbr_depth; i++) {
+		wr(MSR_LBR_NHM_FROM + i, 0);
+		wr(MSR_LBR_NHM_TO + i, 0);
+		if (has_info())
+			wr(MSR_LBR_INFO_0 + i, 0);
+	}
+	run.on_msr = DEBUGCTL;
+	run.on = DEBUGCTLMSR_LBR;
+	run.off_msr = DEBUGCTL;
+	return run;
+}
+
+static void start(const struct run *run)
+{
+	wr(run->on_msr, run->on);
+}
+
+static void stop(const struct run *run)
+{
+	wr(run->off_msr, run->off);
+}
+
+/* The record of this age; 0 is the newest. */
+static struct record record(unsigned int age)
+{
+	unsigned int depth = bare.model->lbr_depth, i = age;
+	struct record r = { };
+
+	if (architectural()) {
+		r.from = rd(MSR_ARCH_LBR_FROM_0 + i);
+		r.to = rd(MSR_ARCH_LBR_TO_0 + i);
+		r.info = rd(MSR_ARCH_LBR_INFO_0 + i);
+		return r;
+	}
+	i = (rd(MSR_LBR_TOS) + depth - age) % depth;
+	r.from = rd(MSR_LBR_NHM_FROM + i);
+	r.to = rd(MSR_LBR_NHM_TO + i);
+	if (has_info())
+		r.info = rd(MSR_LBR_INFO_0 + i);
+	return r;
+}
+
+/*
+ * Mispredicted, by README.md of the emulated PMU: bits 8:4 of the sum are ones,
+ * and the target is not in the instruction.
+ */
+static bool mispredicted(u32 class, u64 from, u64 to)
+{
+	return class != BRANCH_REL_JMP && class != BRANCH_REL_CALL && class != BRANCH_FAR &&
+	       ((from + to) & 0x1f0) == 0x1f0;
+}
+
+/* Such a branch, so many instructions after the last one that was recorded. */
+static struct record encode(u32 class, u64 from, u64 to, u64 insns)
+{
+	u64 flag = mispredicted(class, from, to) ? BIT_ULL(63) : 0;
+	u64 cycles = min(insns * 3 / 2, 0xffff);
+	struct record r = { .from = from, .to = to };
+
+	switch (bare.model->lbr_format) {
+	case 3:
+		r.from = (from & ~BIT_ULL(63)) | flag;
+		break;
+	case 4:
+		/* Bits 62:61 are IN_TX and TSX_ABORT. */
+		r.from = (from & GENMASK_ULL(60, 0)) | flag;
+		break;
+	case 5:
+		r.info = flag | cycles;
+		break;
+	case 0x3f:
+		r.info = flag | LBR_INFO_CYC_CNT_VALID | cycles |
+			 (u64)classes[class].type << LBR_INFO_BR_TYPE_OFFSET;
+		break;
+	}
+	return r;
+}
+
+static void same_record(unsigned int age, const struct record *r, const char *what)
+{
+	struct record got = record(age);
+
+	same(got.from, r->from, "%s: from, record %u", what, age);
+	same(got.to, r->to, "%s: to, record %u", what, age);
+	same(got.info, r->info, "%s: info, record %u", what, age);
+}
+
+/* The records of run_branches(), the oldest first; at most the last ones. */
+static struct record wanted[MAX_DEPTH];
+static unsigned int recorded, insns;
+
+static void want(const struct filter *f, u32 class, const struct branch *b, bool next)
+{
+	u64 base = (u64)run_branches;
+
+	insns += b->insns;
+	if (!f->kernel || !(f->classes & BIT(class)))
+		return;
+	if (f->call_stack && class == BRANCH_RET) {
+		if (recorded)
+			recorded--;
+		return;
+	}
+	if (f->call_stack && next)
+		return;
+	if (recorded == bare.model->lbr_depth) {
+		memmove(wanted, wanted + 1, sizeof(wanted) - sizeof(wanted[0]));
+		recorded--;
+	}
+	wanted[recorded++] = encode(class, base + b->from, base + b->to, insns);
+	insns = 0;
+}
+
+static void want_all(const struct filter *f, u64 loops)
+{
+	const struct branch *b;
+	u64 i;
+
+	recorded = 0;
+	insns = 0;
+	for (b = branch_list; b < branch_list + BRANCHES; b++) {
+		switch (b->class) {
+		case BRANCH_NEXT_CALL:
+			want(f, BRANCH_REL_CALL, b, true);
+			break;
+		case BRANCH_FIRST_LOOP:
+			want(f, BRANCH_JCC, b, false);
+			break;
+		case BRANCH_MORE_LOOPS:
+			for (i = 2; i < loops; i++)
+				want(f, BRANCH_JCC, b, false);
+			break;
+		default:
+			want(f, b->class, b, false);
+			break;
+		}
+	}
+}
+
+/* Runs the program, which records what the list says and nothing else. */
+static void check_run(const struct filter *f, u64 loops, const char *what)
+{
+	static const struct record none;
+	struct run run = prepare(f);
+	unsigned int age;
+
+	run.loops = loops;
+	run_branches(&run);
+	want_all(f, loops);
+	for (age = 0; age < bare.model->lbr_depth; age++)
+		same_record(age, age < recorded ? &wanted[recorded - 1 - age] : &none, what);
+}
+
+static const struct filter everything = { ALL_CLASSES, true, true };
+
+static void lbr_all(void)
+{
+	check_run(&everything, 2, "all");
+	check_run(&everything, 3, "again");
+	/* The loop fills the records. */
+	check_run(&everything, 100, "more than there is room for");
+}
+
+static void lbr_classes(void)
+{
+	struct filter f = everything;
+	int i;
+
+	for (i = 0; i < BRANCH_CLASSES; i++) {
+		f.classes = BIT(i);
+		check_run(&f, 4, classes[i].name);
+		f.classes = ALL_CLASSES & ~BIT(i);
+		check_run(&f, 4, classes[i].name);
+	}
+	f.classes = 0;
+	check_run(&f, 4, "none");
+}
+
+static u64 user_from[NR_CPUS], user_to[NR_CPUS], user_other[NR_CPUS];
+
+static const struct filter user_loops = { BIT(BRANCH_JCC), false, true };
+
+static void start_user(void *unused)
+{
+	struct run run;
+
+	clear_pmu();
+	run = prepare(&user_loops);
+	start(&run);
+}
+
+static void stop_user(void *unused)
+{
+	struct run run = { .off_msr = architectural() ? MSR_ARCH_LBR_CTL : DEBUGCTL };
+	unsigned int cpu = raw_smp_processor_id(), age;
+	struct record r = record(0);
+
+	stop(&run);
+	user_from[cpu] = r.from;
+	user_to[cpu] = r.to;
+	for (age = 1; age < bare.model->lbr_depth; age++)
+		user_other[cpu] |= (record(age).from ^ r.from) | (record(age).to ^ r.to);
+}
+
+/*
+ * The level of the target decides. exact_loop has one branch: DEC, of two bytes,
+ * and JNZ back to it.
+ */
+static void lbr_levels(void)
+{
+	struct filter f = everything;
+	char path[] = "/opt/rpmu/exact_loop";
+	char *argv[2] = { path };
+	char *envp[1] = { };
+	unsigned int cpu, loops = 0;
+
+	f.user = false;
+	check_run(&f, 2, "kernel");
+	f.kernel = false;
+	check_run(&f, 2, "neither");
+	f.user = true;
+	check_run(&f, 2, "user");
+
+	for_each_online_cpu(cpu)
+		smp_call_function_single(cpu, start_user, NULL, 1);
+	same(call_usermodehelper(path, argv, envp, UMH_WAIT_PROC), 0, "status of %s", path);
+	for_each_online_cpu(cpu)
+		smp_call_function_single(cpu, stop_user, NULL, 1);
+	for_each_online_cpu(cpu) {
+		expect((s64)(user_from[cpu] << 1) >= 0, "the kernel's branch: %#llx", user_from[cpu]);
+		if (user_from[cpu] && user_to[cpu] + 2 == (user_from[cpu] & ~BIT_ULL(63)) &&
+		    !user_other[cpu])
+			loops++;
+	}
+	same(loops, 1, "CPUs with nothing but the loop of exact_loop");
+}
+
+/* From Haswell on, a return removes the call that it returns from. */
+static void lbr_call_stack(void)
+{
+	struct filter f = {
+		.classes = BIT(BRANCH_REL_CALL) | BIT(BRANCH_IND_CALL) | BIT(BRANCH_RET),
+		.kernel = true,
+		.call_stack = true,
+	};
+
+	if (bare.model->lbr_format < 4) {
+		expect(wr_faults(MSR_LBR_SELECT, EN_CALLSTACK), "LBR_SELECT takes EN_CALLSTACK");
+		return;
+	}
+	check_run(&f, 2, "call stack");
+	same(recorded, 2, "calls at the end");
+}
+
+/* An instruction that faults: #GP to its handler, and IRET to behind it. */
+static void lbr_exception(void)
+{
+	struct filter f = { BIT(BRANCH_FAR), true, true };
+	struct run run = prepare(&f);
+	u64 from = 0, to = 0, handler;
+	struct desc_ptr idt;
+	const gate_desc *gate;
+	struct record r;
+
+	store_idt(&idt);
+	gate = (const gate_desc *)idt.address + X86_TRAP_GP;
+	handler = gate_offset(gate);
+	start(&run);
+	asm volatile("lea 1f(%%rip), %[from]\n"
+		     "lea 2f(%%rip), %[to]\n"
+		     "mov %[msr], %%ecx\n"
+		     "1: rdmsr\n"
+		     "2:\n"
+		     _ASM_EXTABLE(1b, 2b)
+		     : [from] "=&r" (from), [to] "=&r" (to)
+		     : [msr] "i" (MSR_IA32_DS_AREA)
+		     : "eax", "ecx", "edx", "memory");
+	stop(&run);
+	r = encode(BRANCH_FAR, from, handler, 0);
+	same(record(1).from, r.from, "from of #GP");
+	same(record(1).to, r.to, "to of #GP");
+	same(record(1).info & ~0xffffULL, r.info & ~0xffffULL, "flags of #GP");
+	same(record(0).to, to, "to of IRET");
+	same(record(2).from, 0, "a third far branch");
+}
+
+/*
+ * SDM vol. 3, 18.4.7: with FREEZE_LBRS_ON_PMI nothing is recorded after a PMI:
+ * DEBUGCTL.LBR is clear or, from version 4 on, LBR_FRZ is set.
+ */
+static void lbr_freeze(void)
+{
+	bool v4 = bare.model->version >= 4;
+	u64 debugctl, lbr = architectural() ? 0 : DEBUGCTLMSR_LBR;
+	struct run run;
+	int freeze, age;
+
+	for (freeze = 0; freeze < 2; freeze++) {
+		unsigned int outside = 0;
+
+		clear_pmu();
+		run = prepare(&everything);
+		debugctl = lbr | (freeze ? DEBUGCTLMSR_FREEZE_LBRS_ON_PMI : 0);
+		wr(DEBUGCTL, debugctl);
+		if (architectural())
+			wr(MSR_ARCH_LBR_CTL, run.on);
+		start_counter(0, LEVEL_OS | WITH_PMI);
+		preset(0, -(s64)RUN_INSTRUCTIONS / 2);
+		run_with(1);
+		/* Here a frozen stack stays as the PMI found it. */
+		debugctl = rd(DEBUGCTL);
+		if (!freeze)
+			stop(&run);
+		same(pmi.count, 1, "PMIs, freeze %d", freeze);
+		same(pmi.status, 1 | (freeze && v4 ? GLOBAL_STATUS_LBRS_FROZEN : 0),
+		     "status, freeze %d", freeze);
+		same(debugctl & DEBUGCTLMSR_LBR, freeze && !v4 ? 0 : lbr, "LBR, freeze %d", freeze);
+		for (age = 0; age < bare.model->lbr_depth; age++) {
+			u64 to = record(age).to;
+
+			/* A branch of run_with(): its loop is less than 100 bytes. */
+			if (to - (u64)run_between >= 100)
+				outside++;
+		}
+		expect(freeze ? !outside : outside, "%u branches outside of the loop, freeze %d",
+		       outside, freeze);
+		if (!freeze)
+			continue;
+		/* Until LBR_FRZ is cleared */
+		run_between(&run);
+		if (v4) {
+			expect(record(0).to - (u64)run_between < 100, "frozen records change");
+			wr(RESET, pmi.status);
+			same(rd(STATUS), 0, "status, thawed");
+		}
+		check_run(&everything, 2, "thawed");
+	}
+}
+
+/* The registers, their values after RESET, and what else would fault. */
+static void lbr_registers(void)
+{
+	static const u64 addresses[] = {
+		0, 1, 0x7fffffffffff, 0xffff800000000000, 0xffffffff81000000,
+	};
+	u32 from = architectural() ? MSR_ARCH_LBR_FROM_0 : MSR_LBR_NHM_FROM;
+	u32 to = architectural() ? MSR_ARCH_LBR_TO_0 : MSR_LBR_NHM_TO;
+	u32 info = architectural() ? MSR_ARCH_LBR_INFO_0 : MSR_LBR_INFO_0;
+	int i, j, depth = bare.model->lbr_depth;
+	struct run run = prepare(&everything);
+	u32 eax, ebx, ecx, edx;
+
+	stop(&run);
+	for (i = 0; i < MAX_DEPTH; i++) {
+		if (i >= depth) {
+			expect(rd_faults(from + i), "FROM %d", i);
+			expect(rd_faults(to + i), "TO %d", i);
+			continue;
+		}
+		for (j = 0; j < ARRAY_SIZE(addresses); j++) {
+			wr(from + i, addresses[j]);
+			wr(to + i, addresses[j]);
+			same(rd(from + i), addresses[j], "FROM %d", i);
+			same(rd(to + i), addresses[j], "TO %d", i);
+		}
+		expect(wr_faults(from + i, BIT_ULL(47)), "FROM %d: address", i);
+		expect(wr_faults(to + i, BIT_ULL(47)), "TO %d: address", i);
+		/* The flag in FROM */
+		expect(wr_faults(from + i, BIT_ULL(63)) == has_info(), "FROM %d: flag", i);
+		/* Without TSX, a part of the address */
+		expect(wr_faults(from + i, BIT_ULL(61)), "FROM %d: bit 61", i);
+		if (has_info())
+			wr(info + i, BIT_ULL(63) | 0x1234);
+		else
+			expect(rd_faults(info + i), "INFO %d", i);
+	}
+	cpuid_count(7, 0, &eax, &ebx, &ecx, &edx);
+	same(!!(edx & BIT(19)), architectural(), "CPUID.07H:EDX[19]");
+	if (architectural()) {
+		for (i = 0; i < 64; i++)
+			same(wr_faults(MSR_ARCH_LBR_CTL, BIT_ULL(i)), !(CTL_BITS & BIT_ULL(i)),
+			     "LBR_CTL, bit %d", i);
+		for (i = 0; i <= 64; i++)
+			same(wr_faults(MSR_ARCH_LBR_DEPTH, i), i != 8 && i != 16 && i != 32,
+			     "LBR_DEPTH %d", i);
+		wr(MSR_ARCH_LBR_DEPTH, 8);
+		expect(!rd_faults(from + 7) && rd_faults(from + 8), "a record beyond the depth");
+		wr(from, 1);
+		wr(MSR_ARCH_LBR_DEPTH, depth);
+		same(rd(from), 0, "a record after a write of the depth");
+		expect(rd_faults(MSR_LBR_SELECT) && rd_faults(MSR_LBR_TOS), "legacy registers");
+		cpuid_count(0x1c, 0, &eax, &ebx, &ecx, &edx);
+		/* 8, 16, 32 records; lost in deep C-states; effective addresses */
+		same(eax, BIT(30) | BIT(0) | BIT(1) | BIT(3), "CPUID.1CH:EAX");
+		same(ebx, 7, "CPUID.1CH:EBX");
+		same(ecx, 7, "CPUID.1CH:ECX");
+		wr(DEBUGCTL, DEBUGCTLMSR_LBR);
+		same(rd(DEBUGCTL), 0, "DEBUGCTL.LBR");
+		return;
+	}
+	for (i = 0; i < 64; i++) {
+		int bits = bare.model->lbr_format < 4 ? 9 : 10;
+
+		same(wr_faults(MSR_LBR_SELECT, BIT_ULL(i)), i >= bits, "LBR_SELECT, bit %d", i);
+	}
+	for (i = 0; i < depth; i++) {
+		wr(MSR_LBR_TOS, i);
+		same(rd(MSR_LBR_TOS), i, "TOS");
+	}
+	expect(wr_faults(MSR_LBR_TOS, depth), "TOS takes %d", depth);
+	expect(rd_faults(MSR_ARCH_LBR_CTL) && rd_faults(MSR_ARCH_LBR_DEPTH), "architectural registers");
+	wr(DEBUGCTL, DEBUGCTLMSR_LBR);
+	same(rd(DEBUGCTL), DEBUGCTLMSR_LBR, "DEBUGCTL");
+}
+
+/* Nothing is recorded and all is zero before the first write. */
+static void lbr_reset_values(void)
+{
+	int i;
+
+	if (architectural()) {
+		same(rd(MSR_ARCH_LBR_CTL), 0, "LBR_CTL");
+		same(rd(MSR_ARCH_LBR_DEPTH), 0, "LBR_DEPTH");
+		return;
+	}
+	same(rd(MSR_LBR_SELECT), 0, "LBR_SELECT");
+	same(rd(MSR_LBR_TOS), 0, "TOS");
+	for (i = 0; i < bare.model->lbr_depth; i++)
+		same(rd(MSR_LBR_NHM_FROM + i) | rd(MSR_LBR_NHM_TO + i), 0, "record %d", i);
+}
+
+void stop_lbr(void)
+{
+	if (architectural())
+		wr(MSR_ARCH_LBR_CTL, 0);
+	else
+		wr(MSR_LBR_SELECT, 0);
+}
+
+const struct check branch_checks[] = {
+	{ "lbr_reset_values", lbr_reset_values, CHECK_AS_IS },
+	{ "lbr_registers", lbr_registers },
+	{ "lbr_all", lbr_all },
+	{ "lbr_classes", lbr_classes },
+	{ "lbr_levels", lbr_levels, CHECK_ONCE },
+	{ "lbr_call_stack", lbr_call_stack },
+	{ "lbr_exception", lbr_exception },
+	{ "lbr_freeze", lbr_freeze },
+	{ }
+};
