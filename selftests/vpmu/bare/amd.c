@@ -79,6 +79,10 @@ const char *amd_find(void)
 			amd = &amds[i];
 			bare.generals = amd->counters;
 			bare.counters = GENMASK(bare.generals - 1, 0);
+			if (amd->v2) {
+				bare.lbr_format = LBR_AMD;
+				bare.lbr_depth = 16;
+			}
 			return amd->name;
 		}
 	}
@@ -95,7 +99,8 @@ void amd_stop(void)
 	}
 	if (amd->v2) {
 		wr(GLOBAL_CTL, bare.counters);
-		wr(GLOBAL_STATUS_CLR, bare.counters);
+		wr(GLOBAL_STATUS_CLR, rd(GLOBAL_STATUS));
+		stop_lbr();
 	}
 	lvtpc(MASKED);
 }
@@ -163,6 +168,9 @@ static void amd_registers(void)
 	there(GLOBAL_STATUS_SET, amd->v2);
 	same(rd_faults(GLOBAL_STATUS), !amd->v2, "fault of PerfCntrGlobalStatus");
 	expect(wr_faults(GLOBAL_STATUS, 0), "PerfCntrGlobalStatus can be written");
+	there(MSR_AMD64_LBR_SELECT, amd->v2);
+	there(MSR_AMD_DBG_EXTN_CFG, amd->v2);
+	there(MSR_AMD_SAMP_BR_FROM, amd->v2);
 	there(MSR_CORE_PERF_GLOBAL_CTRL, false);
 	there(MSR_ARCH_PERFMON_EVENTSEL0, false);
 }

@@ -78,7 +78,7 @@ struct model {
 	u8 slots_per_cycle;
 	/* shares in MSR_PERF_METRICS; 0: the register does not exist */
 	u8 metrics;
-	/* LBR_FMT of IA32_PERF_CAPABILITIES, and the number of records */
+	/* LBR_FMT of IA32_PERF_CAPABILITIES, and the number of branch records */
 	u8 lbr_format;
 	u8 lbr_depth;
 	/* retired loads include software prefetches */
@@ -98,9 +98,14 @@ struct bare {
 	unsigned long counters;
 	/* the defects that the PMU has */
 	bool ht_leak, tfa;
+	/* the model's, or LBR_AMD; 0 records if branches are not recorded */
+	u8 lbr_format, lbr_depth;
 	/* an AMD CPU: @model is NULL, and amd.c has its checks */
 	bool amd;
 };
+
+/* LbrExtV2, beside the values of LBR_FMT */
+#define LBR_AMD	0x40
 
 extern struct bare bare;
 const struct model *find_model(u32 vfm);
@@ -130,6 +135,7 @@ extern const struct check defect_checks[];
 extern const struct check accounting_checks[];
 extern const struct check idle_checks[];
 extern const struct check amd_checks[];
+extern const struct check amd_branch_checks[];
 
 /* Verdicts: a failed expectation fails the running check. */
 extern unsigned int failures;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Last branch records (SDM vol. 3, chapters 17 and 19): what a program with
- * known branches leaves behind, record by record, in the format of each model
- * and with each filter.
+ * Last branch records (SDM vol. 3, chapters 17 and 19; APM vol. 2, 13.1.1.9):
+ * what a program with known branches leaves behind, record by record, in the
+ * format of each model and with each filter.
  */
 #include <linux/array_size.h>
 #include <linux/cpumask.h>
@@ -20,6 +20,14 @@
 #define DEBUGCTL	MSR_IA32_DEBUGCTLMSR
 #define STATUS		MSR_CORE_PERF_GLOBAL_STATUS
 #define RESET		MSR_CORE_PERF_GLOBAL_OVF_CTRL
+
+#define AMD_FROM	MSR_AMD_SAMP_BR_FROM
+#define AMD_TO		(MSR_AMD_SAMP_BR_FROM + 1)
+#define AMD_PERF_CTL	0xc0010200
+#define AMD_PERF_CTR	0xc0010201
+/* In TO */
+#define AMD_VALID	BIT_ULL(63)
+#define AMD_SPEC	BIT_ULL(62)
 
 #define MAX_DEPTH	32
 /* MSR_LBR_SELECT, whose bits suppress */
@@ -69,12 +77,12 @@ struct record {
 
 static bool architectural(void)
 {
-	return bare.model->lbr_format == 0x3f;
+	return bare.lbr_format == 0x3f;
 }
 
 static bool has_info(void)
 {
-	return bare.model->lbr_format >= 5;
+	return bare.lbr_format >= 5 && !bare.amd;
 }
 
 static u64 selection(const struct filter *f)
@@ -101,14 +109,23 @@ static struct run prepare(const struct filter *f)
 	int i;
 
 	if (architectural()) {
-		wr(MSR_ARCH_LBR_DEPTH, bare.model->lbr_depth);
+		wr(MSR_ARCH_LBR_DEPTH, bare.lbr_depth);
 		run.on_msr = MSR_ARCH_LBR_CTL;
 		run.on = ARCH_LBR_CTL_LBREN | selection(f);
 		run.off_msr = MSR_ARCH_LBR_CTL;
 		return run;
 	}
+	if (bare.amd) {
+		wr(MSR_AMD64_LBR_SELECT, selection(f));
+		for (i = 0; i < 2 * bare.lbr_depth; i++)
+			wr(AMD_FROM + i, 0);
+		run.on_msr = MSR_AMD_DBG_EXTN_CFG;
+		run.on = DBG_EXTN_CFG_LBRV2EN;
+		run.off_msr = MSR_AMD_DBG_EXTN_CFG;
+		return run;
+	}
 	wr(MSR_LBR_SELECT, selection(f));
-	for (i = 0; i < bare.model->lbr_depth; i++) {
+	for (i = 0; i < bare.lbr_depth; i++) {
 		wr(MSR_LBR_NHM_FROM + i, 0);
 		wr(MSR_LBR_NHM_TO + i, 0);
 		if (has_info())
@@ -133,13 +150,18 @@ static void stop(const struct run *run)
 /* The record of this age; 0 is the newest. */
 static struct record record(unsigned int age)
 {
-	unsigned int depth = bare.model->lbr_depth, i = age;
+	unsigned int depth = bare.lbr_depth, i = age;
 	struct record r = { };
 
 	if (architectural()) {
 		r.from = rd(MSR_ARCH_LBR_FROM_0 + i);
 		r.to = rd(MSR_ARCH_LBR_TO_0 + i);
 		r.info = rd(MSR_ARCH_LBR_INFO_0 + i);
+		return r;
+	}
+	if (bare.amd) {
+		r.from = rd(AMD_FROM + 2 * i);
+		r.to = rd(AMD_TO + 2 * i);
 		return r;
 	}
 	i = (rd(MSR_LBR_TOS) + depth - age) % depth;
@@ -150,14 +172,16 @@ static struct record record(unsigned int age)
 	return r;
 }
 
-/*
- * Mispredicted, by README.md of the emulated PMU: bits 8:4 of the sum are ones,
- * and the target is not in the instruction.
- */
+/* Whether the target is not in the instruction. */
+static bool predicted(u32 class)
+{
+	return class != BRANCH_REL_JMP && class != BRANCH_REL_CALL && class != BRANCH_FAR;
+}
+
+/* Mispredicted, by README.md of the emulated PMU: bits 8:4 of the sum are ones. */
 static bool mispredicted(u32 class, u64 from, u64 to)
 {
-	return class != BRANCH_REL_JMP && class != BRANCH_REL_CALL && class != BRANCH_FAR &&
-	       ((from + to) & 0x1f0) == 0x1f0;
+	return predicted(class) && ((from + to) & 0x1f0) == 0x1f0;
 }
 
 /* Such a branch, so many instructions after the last one that was recorded. */
@@ -167,7 +191,7 @@ static struct record encode(u32 class, u64 from, u64 to, u64 insns)
 	u64 cycles = min(insns * 3 / 2, 0xffff);
 	struct record r = { .from = from, .to = to };
 
-	switch (bare.model->lbr_format) {
+	switch (bare.lbr_format) {
 	case 3:
 		r.from = (from & ~BIT_ULL(63)) | flag;
 		break;
@@ -177,6 +201,10 @@ static struct record encode(u32 class, u64 from, u64 to, u64 insns)
 		break;
 	case 5:
 		r.info = flag | cycles;
+		break;
+	case LBR_AMD:
+		r.from = (from & ~BIT_ULL(63)) | flag;
+		r.to = (to & GENMASK_ULL(60, 0)) | AMD_VALID | (predicted(class) ? AMD_SPEC : 0);
 		break;
 	case 0x3f:
 		r.info = flag | LBR_INFO_CYC_CNT_VALID | cycles |
@@ -213,7 +241,7 @@ static void want(const struct filter *f, u32 class, const struct branch *b, bool
 	}
 	if (f->call_stack && next)
 		return;
-	if (recorded == bare.model->lbr_depth) {
+	if (recorded == bare.lbr_depth) {
 		memmove(wanted, wanted + 1, sizeof(wanted) - sizeof(wanted[0]));
 		recorded--;
 	}
@@ -257,7 +285,7 @@ static void check_run(const struct filter *f, u64 loops, const char *what)
 	run.loops = loops;
 	run_branches(&run);
 	want_all(f, loops);
-	for (age = 0; age < bare.model->lbr_depth; age++)
+	for (age = 0; age < bare.lbr_depth; age++)
 		same_record(age, age < recorded ? &wanted[recorded - 1 - age] : &none, what);
 }
 
@@ -301,14 +329,14 @@ static void start_user(void *unused)
 
 static void stop_user(void *unused)
 {
-	struct run run = { .off_msr = architectural() ? MSR_ARCH_LBR_CTL : DEBUGCTL };
 	unsigned int cpu = raw_smp_processor_id(), age;
-	struct record r = record(0);
+	struct record r;
 
-	stop(&run);
-	user_from[cpu] = r.from;
-	user_to[cpu] = r.to;
-	for (age = 1; age < bare.model->lbr_depth; age++)
+	stop_lbr();
+	r = record(0);
+	user_from[cpu] = r.from & GENMASK_ULL(60, 0);
+	user_to[cpu] = r.to & GENMASK_ULL(60, 0);
+	for (age = 1; age < bare.lbr_depth; age++)
 		user_other[cpu] |= (record(age).from ^ r.from) | (record(age).to ^ r.to);
 }
 
@@ -337,9 +365,8 @@ static void lbr_levels(void)
 	for_each_online_cpu(cpu)
 		smp_call_function_single(cpu, stop_user, NULL, 1);
 	for_each_online_cpu(cpu) {
-		expect((s64)(user_from[cpu] << 1) >= 0, "the kernel's branch: %#llx", user_from[cpu]);
-		if (user_from[cpu] && user_to[cpu] + 2 == (user_from[cpu] & ~BIT_ULL(63)) &&
-		    !user_other[cpu])
+		expect(user_from[cpu] < TASK_SIZE_MAX, "the kernel's branch: %#llx", user_from[cpu]);
+		if (user_from[cpu] && user_to[cpu] + 2 == user_from[cpu] && !user_other[cpu])
 			loops++;
 	}
 	same(loops, 1, "CPUs with nothing but the loop of exact_loop");
@@ -354,7 +381,7 @@ static void lbr_call_stack(void)
 		.call_stack = true,
 	};
 
-	if (bare.model->lbr_format < 4) {
+	if (bare.lbr_format < 4) {
 		expect(wr_faults(MSR_LBR_SELECT, EN_CALLSTACK), "LBR_SELECT takes EN_CALLSTACK");
 		return;
 	}
@@ -367,6 +394,8 @@ static void lbr_exception(void)
 {
 	struct filter f = { BIT(BRANCH_FAR), true, true };
 	struct run run = prepare(&f);
+	/* An MSR that this CPU lacks */
+	u32 msr = bare.amd ? MSR_CORE_PERF_GLOBAL_CTRL : MSR_IA32_DS_AREA;
 	u64 from = 0, to = 0, handler;
 	struct desc_ptr idt;
 	const gate_desc *gate;
@@ -383,15 +412,31 @@ static void lbr_exception(void)
 		     "2:\n"
 		     _ASM_EXTABLE(1b, 2b)
 		     : [from] "=&r" (from), [to] "=&r" (to)
-		     : [msr] "i" (MSR_IA32_DS_AREA)
+		     : [msr] "r" (msr)
 		     : "eax", "ecx", "edx", "memory");
 	stop(&run);
 	r = encode(BRANCH_FAR, from, handler, 0);
 	same(record(1).from, r.from, "from of #GP");
 	same(record(1).to, r.to, "to of #GP");
 	same(record(1).info & ~0xffffULL, r.info & ~0xffffULL, "flags of #GP");
-	same(record(0).to, to, "to of IRET");
+	same(record(0).to, encode(BRANCH_FAR, 0, to, 0).to, "to of IRET");
 	same(record(2).from, 0, "a third far branch");
+}
+
+/* Counts the records that are not of run_between(), whose loop is less than 100 bytes. */
+static unsigned int records_outside(void)
+{
+	unsigned int age, outside = 0;
+
+	for (age = 0; age < bare.lbr_depth; age++) {
+		u64 to = record(age).to;
+
+		if (bare.amd)
+			to = (s64)(to << 3) >> 3;
+		if (to - (u64)run_between >= 100)
+			outside++;
+	}
+	return outside;
 }
 
 /*
@@ -403,10 +448,10 @@ static void lbr_freeze(void)
 	bool v4 = bare.model->version >= 4;
 	u64 debugctl, lbr = architectural() ? 0 : DEBUGCTLMSR_LBR;
 	struct run run;
-	int freeze, age;
+	int freeze;
 
 	for (freeze = 0; freeze < 2; freeze++) {
-		unsigned int outside = 0;
+		unsigned int outside;
 
 		clear_pmu();
 		run = prepare(&everything);
@@ -425,13 +470,7 @@ static void lbr_freeze(void)
 		same(pmi.status, 1 | (freeze && v4 ? GLOBAL_STATUS_LBRS_FROZEN : 0),
 		     "status, freeze %d", freeze);
 		same(debugctl & DEBUGCTLMSR_LBR, freeze && !v4 ? 0 : lbr, "LBR, freeze %d", freeze);
-		for (age = 0; age < bare.model->lbr_depth; age++) {
-			u64 to = record(age).to;
-
-			/* A branch of run_with(): its loop is less than 100 bytes. */
-			if (to - (u64)run_between >= 100)
-				outside++;
-		}
+		outside = records_outside();
 		expect(freeze ? !outside : outside, "%u branches outside of the loop, freeze %d",
 		       outside, freeze);
 		if (!freeze)
@@ -439,11 +478,73 @@ static void lbr_freeze(void)
 		/* Until LBR_FRZ is cleared */
 		run_between(&run);
 		if (v4) {
-			expect(record(0).to - (u64)run_between < 100, "frozen records change");
+			same(records_outside(), 0, "frozen records changed");
 			wr(RESET, pmi.status);
 			same(rd(STATUS), 0, "status, thawed");
 		}
 		check_run(&everything, 2, "thawed");
+	}
+}
+
+/* The same with AMD's registers: the status tells of it, and of frozen counters. */
+static void amd_lbr_freeze(void)
+{
+	static const u64 debugctls[] = {
+		0, DEBUGCTLMSR_FREEZE_LBRS_ON_PMI, DEBUGCTLMSR_FREEZE_PERFMON_ON_PMI,
+	};
+	static const u64 frozen[] = {
+		0, GLOBAL_STATUS_LBRS_FROZEN, GLOBAL_STATUS_COUNTERS_FROZEN,
+	};
+	struct run lbr, run = {
+		.on_msr = AMD_PERF_CTL,
+		.on = INST_RETIRED | ARCH_PERFMON_EVENTSEL_OS | ARCH_PERFMON_EVENTSEL_INT |
+		      ARCH_PERFMON_EVENTSEL_ENABLE,
+		.off_msr = AMD_PERF_CTL,
+		.loops = LOOPS,
+	};
+	unsigned int i, outside;
+	u64 status, count;
+
+	for (i = 0; i < ARRAY_SIZE(debugctls); i++) {
+		clear_pmu();
+		lbr = prepare(&everything);
+		wr(DEBUGCTL, debugctls[i]);
+		wr(AMD_PERF_CTR, -RUN_INSTRUCTIONS / 2);
+		start(&lbr);
+		run_between(&run);
+		status = rd(MSR_AMD64_PERF_CNTR_GLOBAL_STATUS);
+		count = rd(AMD_PERF_CTR);
+		stop(&lbr);
+		same(status, 1 | frozen[i], "status, DEBUGCTL %#llx", debugctls[i]);
+		outside = records_outside();
+		expect((frozen[i] & GLOBAL_STATUS_LBRS_FROZEN) ? !outside : outside,
+		       "%u branches outside of the loop, DEBUGCTL %#llx", outside, debugctls[i]);
+		expect((frozen[i] & GLOBAL_STATUS_COUNTERS_FROZEN) ? count <= RUN_BLOCK :
+			count > RUN_INSTRUCTIONS / 2, "%llu counted, DEBUGCTL %#llx", count,
+		       debugctls[i]);
+		wr(MSR_AMD64_PERF_CNTR_GLOBAL_STATUS_CLR, status);
+		same(rd(MSR_AMD64_PERF_CNTR_GLOBAL_STATUS), 0, "status, cleared");
+		check_run(&everything, 2, "thawed");
+	}
+}
+
+/* Reserved bits are ignored, and the addresses are not checked. */
+static void amd_lbr_registers(void)
+{
+	u32 eax, ebx, ecx, edx;
+	int i;
+
+	cpuid(0x80000022, &eax, &ebx, &ecx, &edx);
+	same(eax & 7, 7, "PerfMonV2, LbrStack, LbrAndPmcFreeze");
+	same((ebx >> 4) & 0x3f, bare.lbr_depth, "LbrStackSize");
+	wr(MSR_AMD64_LBR_SELECT, ~0ULL);
+	same(rd(MSR_AMD64_LBR_SELECT), 0x1ff, "LBR_SELECT");
+	wr(MSR_AMD_DBG_EXTN_CFG, ~0ULL);
+	same(rd(MSR_AMD_DBG_EXTN_CFG), DBG_EXTN_CFG_LBRV2EN, "DBG_EXTN_CFG");
+	wr(MSR_AMD_DBG_EXTN_CFG, 0);
+	for (i = 0; i < 2 * bare.lbr_depth; i++) {
+		wr(AMD_FROM + i, ~0ULL - i);
+		same(rd(AMD_FROM + i), ~0ULL - i, "MSR %#x", AMD_FROM + i);
 	}
 }
 
@@ -456,7 +557,7 @@ static void lbr_registers(void)
 	u32 from = architectural() ? MSR_ARCH_LBR_FROM_0 : MSR_LBR_NHM_FROM;
 	u32 to = architectural() ? MSR_ARCH_LBR_TO_0 : MSR_LBR_NHM_TO;
 	u32 info = architectural() ? MSR_ARCH_LBR_INFO_0 : MSR_LBR_INFO_0;
-	int i, j, depth = bare.model->lbr_depth;
+	int i, j, depth = bare.lbr_depth;
 	struct run run = prepare(&everything);
 	u32 eax, ebx, ecx, edx;
 
@@ -509,7 +610,7 @@ static void lbr_registers(void)
 		return;
 	}
 	for (i = 0; i < 64; i++) {
-		int bits = bare.model->lbr_format < 4 ? 9 : 10;
+		int bits = bare.lbr_format < 4 ? 9 : 10;
 
 		same(wr_faults(MSR_LBR_SELECT, BIT_ULL(i)), i >= bits, "LBR_SELECT, bit %d", i);
 	}
@@ -528,6 +629,13 @@ static void lbr_reset_values(void)
 {
 	int i;
 
+	if (bare.amd) {
+		same(rd(MSR_AMD64_LBR_SELECT), 0, "LBR_SELECT");
+		same(rd(MSR_AMD_DBG_EXTN_CFG), 0, "DBG_EXTN_CFG");
+		for (i = 0; i < 2 * bare.lbr_depth; i++)
+			same(rd(AMD_FROM + i), 0, "MSR %#x", AMD_FROM + i);
+		return;
+	}
 	if (architectural()) {
 		same(rd(MSR_ARCH_LBR_CTL), 0, "LBR_CTL");
 		same(rd(MSR_ARCH_LBR_DEPTH), 0, "LBR_DEPTH");
@@ -535,16 +643,22 @@ static void lbr_reset_values(void)
 	}
 	same(rd(MSR_LBR_SELECT), 0, "LBR_SELECT");
 	same(rd(MSR_LBR_TOS), 0, "TOS");
-	for (i = 0; i < bare.model->lbr_depth; i++)
+	for (i = 0; i < bare.lbr_depth; i++)
 		same(rd(MSR_LBR_NHM_FROM + i) | rd(MSR_LBR_NHM_TO + i), 0, "record %d", i);
 }
 
 void stop_lbr(void)
 {
-	if (architectural())
+	if (bare.amd) {
+		wr(MSR_AMD_DBG_EXTN_CFG, 0);
+		wr(MSR_AMD64_LBR_SELECT, 0);
+	} else if (architectural()) {
 		wr(MSR_ARCH_LBR_CTL, 0);
-	else
+		return;
+	} else {
 		wr(MSR_LBR_SELECT, 0);
+	}
+	wr(DEBUGCTL, 0);
 }
 
 const struct check branch_checks[] = {
@@ -556,5 +670,16 @@ const struct check branch_checks[] = {
 	{ "lbr_call_stack", lbr_call_stack },
 	{ "lbr_exception", lbr_exception },
 	{ "lbr_freeze", lbr_freeze },
+	{ }
+};
+
+const struct check amd_branch_checks[] = {
+	{ "lbr_reset_values", lbr_reset_values, CHECK_AS_IS },
+	{ "lbr_registers", amd_lbr_registers },
+	{ "lbr_all", lbr_all },
+	{ "lbr_classes", lbr_classes },
+	{ "lbr_levels", lbr_levels, CHECK_ONCE },
+	{ "lbr_exception", lbr_exception },
+	{ "lbr_freeze", amd_lbr_freeze },
 	{ }
 };

@@ -82,6 +82,8 @@ static int amd_run(void)
 		return 0;
 	}
 	nr = run_checks(amd_checks, 0);
+	if (bare.lbr_depth)
+		nr = run_checks(amd_branch_checks, nr);
 	amd_exit();
 	pr_info("1..%d\n", nr);
 	set_cpus_allowed_ptr(current, cpu_online_mask);
@@ -103,6 +105,8 @@ static int __init bare_init(void)
 	bare.generals = bare.model->generals[bare.threads > 1];
 	bare.counters = GENMASK(bare.generals - 1, 0) |
 			GENMASK(FIXED + bare.model->fixed - 1, FIXED);
+	bare.lbr_format = bare.model->lbr_format;
+	bare.lbr_depth = bare.model->lbr_depth;
 	bare.ht_leak = bare.model->ht_leak && bare.threads > 1 && strcmp(defects, "none");
 	bare.tfa = !strcmp(defects, "tfa");
 	pr_info("# %s, %d thread(s) per core\n", bare.model->name, bare.threads);

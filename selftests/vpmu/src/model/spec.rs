@@ -105,16 +105,18 @@ pub(crate) struct Lbr {
     pub(crate) format: LbrFormat,
     /// Maximum number of records.
     pub(crate) depth: usize,
-    /// The writable bits of MSR_LBR_SELECT or IA32_LBR_CTL.
+    /// The bits of MSR_LBR_SELECT or IA32_LBR_CTL that are not reserved.
     pub(crate) select: u64,
     /// The threads of a core share MSR_LBR_SELECT.
     pub(crate) per_core: bool,
 }
 
-/// The layout of last branch records (SDM vol. 3, 17.4.8.1 and chapter 19). The discriminants are those of
-/// IA32_PERF_CAPABILITIES.LBR_FMT. All store effective addresses.
+/// The layout of last branch records (SDM vol. 3, 17.4.8.1 and chapter 19; APM vol. 2, 13.1.1.9). The discriminants
+/// are those of IA32_PERF_CAPABILITIES.LBR_FMT, if there is one. All store effective addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LbrFormat {
+    /// AMD's LbrExtV2: FROM has the flag of mispredicted branches, TO those of speculation.
+    Amd = 0,
     /// MSR_LASTBRANCH_x_FROM_IP has the flag of mispredicted branches.
     Flags = 3,
     /// It also has the flags of TSX.
@@ -123,6 +125,13 @@ pub(crate) enum LbrFormat {
     Info = 5,
     /// Architectural: IA32_LBR_x_INFO has also the kind of branch.
     Architectural = 0x3f,
+}
+
+impl LbrFormat {
+    /// Returns whether the registers are numbered by age: 0 is the newest record.
+    pub(crate) fn is_by_age(self) -> bool {
+        matches!(self, LbrFormat::Amd | LbrFormat::Architectural)
+    }
 }
 
 /// IA32_PERF_CAPABILITIES.SMM_FREEZE: IA32_DEBUGCTL.FREEZE_WHILE_SMM exists.

@@ -147,7 +147,7 @@ impl Pmu {
                     self.regs.global_status &= !value;
                 }
             }
-            Msr::AmdStatusSet => self.regs.global_status |= value & self.counter_bits(),
+            Msr::AmdStatusSet => self.regs.global_status |= value & self.amd_status_bits(),
             Msr::Accounting(offset) => self.write_accounting(offset, value)?,
             Msr::Status | Msr::InUse | Msr::Capabilities | Msr::Absent => return Err(Fault),
         }

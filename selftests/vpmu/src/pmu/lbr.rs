@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Last branch records: SDM vol. 3, 17.4 to 17.12, and chapter 19 (architectural LBR).
+//! Last branch records: SDM vol. 3, 17.4 to 17.12, and chapter 19 (architectural LBR); APM vol. 2, 13.1.1.9.
 //!
 //! ```text
 //!   access          MSRs: the register map, reserved bits
@@ -23,11 +23,14 @@ use crate::model::LbrFormat;
 /// IA32_LBR_CTL.LBREn.
 const LBR_EN: u64 = 1 << 0;
 
+/// DBG_EXTN_CFG.LBRV2EN, on AMD's CPUs.
+const LBRV2EN: u64 = 1 << 6;
+
 /// The registers of last branch records that RESET clears, and the time since the last record.
 #[derive(Debug, Default)]
 pub(super) struct Lbr {
     stack: Stack,
-    /// IA32_LBR_CTL.
+    /// IA32_LBR_CTL or DBG_EXTN_CFG.
     ctl: u64,
     /// IA32_LBR_DEPTH.
     depth: usize,
@@ -41,10 +44,12 @@ impl Pmu {
         let Some(model) = self.model.lbr else {
             return false;
         };
-        let enabled = if model.format == LbrFormat::Architectural {
-            self.regs.lbr.ctl & LBR_EN != 0 && self.regs.before_smm.is_none()
-        } else {
-            self.regs.debugctl & DEBUGCTL_LBR != 0
+        let enabled = match model.format {
+            LbrFormat::Architectural => {
+                self.regs.lbr.ctl & LBR_EN != 0 && self.regs.before_smm.is_none()
+            }
+            LbrFormat::Amd => self.regs.lbr.ctl & LBRV2EN != 0,
+            _ => self.regs.debugctl & DEBUGCTL_LBR != 0,
         };
         enabled && self.regs.global_status & LBR_FRZ == 0
     }

@@ -64,6 +64,9 @@ impl Pmu {
 
     /// Returns the writable bits of IA32_DEBUGCTL.
     pub(super) fn debugctl_bits(&self) -> u64 {
+        if self.model.amd().is_some() {
+            return !0;
+        }
         let smm = if self.model.capabilities & CAP_SMM_FREEZE != 0 {
             FREEZE_WHILE_SMM
         } else {
@@ -72,12 +75,23 @@ impl Pmu {
         DEBUGCTL_WRITABLE | smm
     }
 
-    /// Returns the bits of IA32_DEBUGCTL that ignore writes: with architectural LBR, LBR reads as zero.
+    /// Returns the bits of IA32_DEBUGCTL that ignore writes: with architectural LBR, LBR reads as zero. AMD's
+    /// registers ignore reserved bits.
     pub(super) fn debugctl_ignored(&self) -> u64 {
         match self.model.lbr {
             Some(lbr) if lbr.format == LbrFormat::Architectural => DEBUGCTL_LBR,
+            Some(lbr) if lbr.format == LbrFormat::Amd => !DEBUGCTL_WRITABLE,
             _ => 0,
         }
+    }
+
+    /// Returns the bits of AMD's PerfCntrGlobalStatus. Those of freezing are where Intel's are, and come with LBR.
+    pub(super) fn amd_status_bits(&self) -> u64 {
+        let frozen = match self.model.lbr {
+            Some(_) => LBR_FRZ | CTR_FRZ,
+            None => 0,
+        };
+        self.counter_bits() | frozen
     }
 
     /// Returns the writable bits of IA32_FIXED_CTR_CTRL.

@@ -2,6 +2,7 @@
 
 //! AMD's PMUs, from the manuals and independently of `src/`: APM vol. 2, 13.2, and the BKDGs and PPRs.
 
+mod branches;
 mod counting;
 mod registers;
 mod sharing;

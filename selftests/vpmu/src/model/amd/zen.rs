@@ -6,7 +6,7 @@
 
 use super::{lists, model};
 use crate::event::amd::Event;
-use crate::model::spec::{Amd, Model};
+use crate::model::spec::{Amd, Lbr, LbrFormat, Model};
 
 const COUNTERS: usize = 6;
 
@@ -28,6 +28,14 @@ const fn core_v2(list: &'static [Event]) -> Amd {
         ..core(list)
     }
 }
+
+/// LbrExtV2, from Zen 4 on.
+const LBR: Lbr = Lbr {
+    format: LbrFormat::Amd,
+    depth: 16,
+    select: 0x1ff,
+    per_core: false,
+};
 
 /// Zen: Naples, Raven Ridge, Pinnacle Ridge.
 pub(super) const ZEN1: Model = model(
@@ -57,19 +65,25 @@ pub(super) const ZEN3: Model = model(
 );
 
 /// Zen 4: Genoa, Raphael, Phoenix.
-pub(super) const ZEN4: Model = model(
-    "Zen 4",
-    0x19,
-    &[0x11, 0x61, 0x74],
-    COUNTERS,
-    core_v2(lists::ZEN4),
-);
+pub(super) const ZEN4: Model = Model {
+    lbr: Some(LBR),
+    ..model(
+        "Zen 4",
+        0x19,
+        &[0x11, 0x61, 0x74],
+        COUNTERS,
+        core_v2(lists::ZEN4),
+    )
+};
 
 /// Zen 5: Turin, Strix Point, Granite Ridge.
-pub(super) const ZEN5: Model = model(
-    "Zen 5",
-    0x1a,
-    &[0x02, 0x24, 0x44],
-    COUNTERS,
-    core_v2(lists::ZEN5),
-);
+pub(super) const ZEN5: Model = Model {
+    lbr: Some(LBR),
+    ..model(
+        "Zen 5",
+        0x1a,
+        &[0x02, 0x24, 0x44],
+        COUNTERS,
+        core_v2(lists::ZEN5),
+    )
+};

@@ -11,6 +11,8 @@ impl Pmu {
     pub(in crate::pmu) fn amd_cpuid(&self, amd: &Amd, leaf: u32, regs: [u32; 4]) -> [u32; 4] {
         const PERF_CTR_EXT_CORE: u32 = 1 << 23;
         const PERF_MON_V2: u32 = 1 << 0;
+        const LBR_STACK: u32 = 1 << 1;
+        const LBR_AND_PMC_FREEZE: u32 = 1 << 2;
         let [eax, ebx, ecx, edx] = regs;
         // Injected: 1 stands for a PMU without PerfMonV2, none for one without more counters either.
         let version = self.injected.perfmon(2);
@@ -20,7 +22,7 @@ impl Pmu {
                 let extended = u32::from(amd.extended && version >= 1) * PERF_CTR_EXT_CORE;
                 [self.injected.signature(eax), ebx, ecx | extended, edx]
             }
-            // EBX[3:0] is the number of counters.
+            // EBX[3:0] is the number of counters, EBX[9:4] that of branch records.
             0x8000_0022 if amd.global && version >= 2 => {
                 let counters = if self.injected.has(Injected::FEWER) {
                     inject::FEW.0
@@ -29,7 +31,12 @@ impl Pmu {
                 } else {
                     self.generals
                 };
-                [eax | PERF_MON_V2, (ebx & !0xf) | counters as u32, ecx, edx]
+                let (lbr, records) = match self.model.lbr {
+                    Some(lbr) => (LBR_STACK | LBR_AND_PMC_FREEZE, lbr.depth as u32),
+                    None => (0, 0),
+                };
+                let ebx = (ebx & !0x3ff) | (records << 4) | counters as u32;
+                [eax | PERF_MON_V2 | lbr, ebx, ecx, edx]
             }
             _ => regs,
         }

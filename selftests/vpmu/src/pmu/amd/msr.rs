@@ -6,6 +6,7 @@
 
 use crate::model::Amd;
 use crate::pmu::accounting_msr::ACCOUNTING;
+use crate::pmu::lbr;
 use crate::pmu::msr::Msr;
 use crate::pmu::state::Pmu;
 
@@ -43,11 +44,14 @@ pub(in crate::pmu) fn decode(pmu: &Pmu, amd: &Amd, msr: u32) -> Option<Msr> {
         0xc000_0302 => if_present(amd.global, Msr::AmdStatusClear),
         0xc000_0303 => if_present(amd.global, Msr::AmdStatusSet),
         ACCOUNTING..=0x4000_ff0f => Some(Msr::Accounting(msr - ACCOUNTING)),
-        // Counters of the L2 or the L3 and of the northbridge; LBR; IBS; IRPerfCount
-        0xc001_0230..=0xc001_0247 | 0xc000_010e | 0xc000_010f | 0xc001_0300..=0xc001_031f => {
-            Some(Msr::Absent)
+        // LBR
+        0x1d9 => pmu.model.lbr.map(|_| Msr::DebugCtl),
+        0xc000_010e | 0xc000_010f | 0xc001_0300..=0xc001_031f => {
+            let register = pmu.model.lbr.and_then(|lbr| lbr::decode(&lbr, msr));
+            Some(register.map_or(Msr::Absent, Msr::Lbr))
         }
-        0xc001_1030..=0xc001_103d | 0xc000_00e9 => Some(Msr::Absent),
+        // Counters of the L2 or the L3 and of the northbridge; IBS; IRPerfCount
+        0xc001_0230..=0xc001_0247 | 0xc001_1030..=0xc001_103d | 0xc000_00e9 => Some(Msr::Absent),
         // What Intel's CPUs have: counters, global registers, IA32_PERF_CAPABILITIES, PEBS
         0x0c1..=0x0c8 | 0x186..=0x18d | 0x309..=0x318 | 0x345 | 0x38d..=0x392 => Some(Msr::Absent),
         0x3f1 | 0x3f6 | 0x3f7 | 0x4c1..=0x4c8 => Some(Msr::Absent),

@@ -5,6 +5,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::stack::Stack;
+use super::LBRV2EN;
 use crate::model::{Lbr, LbrFormat};
 use crate::pmu::access::checked;
 use crate::pmu::state::Pmu;
@@ -13,23 +14,23 @@ use crate::Fault;
 /// A register of last branch records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::pmu) enum Register {
-    /// MSR_LBR_SELECT.
+    /// MSR_LBR_SELECT, AMD's LBR_SELECT.
     Select,
     /// MSR_LASTBRANCH_TOS.
     Top,
-    /// MSR_LASTBRANCH_x_FROM_IP, IA32_LBR_x_FROM_IP.
+    /// MSR_LASTBRANCH_x_FROM_IP, IA32_LBR_x_FROM_IP, AMD's SamplesFrom.
     From(usize),
-    /// MSR_LASTBRANCH_x_TO_IP, IA32_LBR_x_TO_IP.
+    /// MSR_LASTBRANCH_x_TO_IP, IA32_LBR_x_TO_IP, AMD's SamplesTo.
     To(usize),
     /// MSR_LBR_INFO_x, IA32_LBR_x_INFO.
     Info(usize),
-    /// IA32_LBR_CTL.
+    /// IA32_LBR_CTL, AMD's DBG_EXTN_CFG.
     Ctl,
     /// IA32_LBR_DEPTH.
     Depth,
 }
 
-/// Returns the register with this number, or `None` if this model has none.
+/// Returns the register with this number, or `None` if this model has none. `msr` is one of its vendor's.
 pub(in crate::pmu) fn decode(model: &Lbr, msr: u32) -> Option<Register> {
     let architectural = model.format == LbrFormat::Architectural;
     let index = (msr & 0x1f) as usize;
@@ -40,6 +41,10 @@ pub(in crate::pmu) fn decode(model: &Lbr, msr: u32) -> Option<Register> {
         0x1500..=0x151f if architectural => Register::From(index),
         0x1600..=0x161f if architectural => Register::To(index),
         _ if architectural => return None,
+        0xc000_010e => Register::Select,
+        0xc000_010f => Register::Ctl,
+        0xc001_0300..=0xc001_031f if msr & 1 == 0 => Register::From(index >> 1),
+        0xc001_0300..=0xc001_031f => Register::To(index >> 1),
         0x1c8 => Register::Select,
         0x1c9 => Register::Top,
         0x680..=0x69f if index < model.depth => Register::From(index),
@@ -73,7 +78,22 @@ impl Pmu {
         value: u64,
     ) -> Result<(), Fault> {
         let model = &self.model.lbr.ok_or(Fault)?;
+        let amd = model.format == LbrFormat::Amd;
         match register {
+            // AMD's registers ignore reserved bits, and addresses are not checked.
+            Register::Select if amd => {
+                let value = value & model.select;
+                self.thread.lbr_select(model.per_core).store(value, Relaxed);
+            }
+            Register::Ctl if amd => self.regs.lbr.ctl = value & LBRV2EN,
+            Register::From(index) if amd => {
+                let number = self.lbr_number(model, index)?;
+                self.regs.lbr.stack.records[number].from = value;
+            }
+            Register::To(index) if amd => {
+                let number = self.lbr_number(model, index)?;
+                self.regs.lbr.stack.records[number].to = value;
+            }
             Register::Select => {
                 let value = checked(value, model.select)?;
                 self.thread.lbr_select(model.per_core).store(value, Relaxed);
@@ -117,10 +137,10 @@ impl Pmu {
         Ok(())
     }
 
-    /// Returns the number of a record in the stack, given that of its register. Architectural registers
-    /// are numbered by age, and those beyond IA32_LBR_DEPTH fault.
+    /// Returns the number of a record in the stack, given that of its register, which may be its age. Those
+    /// beyond IA32_LBR_DEPTH fault.
     fn lbr_number(&self, model: &Lbr, index: usize) -> Result<usize, Fault> {
-        if model.format != LbrFormat::Architectural {
+        if !model.format.is_by_age() {
             Ok(index)
         } else if index < self.lbr_depth() {
             Ok(self.regs.lbr.stack.by_age(self.lbr_depth(), index))

@@ -43,6 +43,11 @@ impl Class {
         }
     }
 
+    /// Returns whether such a branch is predicted: the instruction alone does not give the target.
+    pub(super) fn is_predicted(self) -> bool {
+        !matches!(self, Class::RelativeJump | Class::RelativeCall | Class::Far)
+    }
+
     /// Returns the bit of MSR_LBR_SELECT that suppresses the class.
     fn suppressed_by(self) -> u32 {
         match self {

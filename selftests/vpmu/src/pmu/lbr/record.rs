@@ -10,8 +10,12 @@ use crate::branch::Branch;
 use crate::model::{Lbr, LbrFormat};
 use crate::pmu::state::Pmu;
 
-/// MISPRED, in MSR_LASTBRANCH_x_FROM_IP or with the cycles.
+/// Mispredicted, in MSR_LASTBRANCH_x_FROM_IP or with the cycles.
 const MISPRED: u64 = 1 << 63;
+/// AMD's TO: the branch is of the path that was taken.
+const VALID: u64 = 1 << 63;
+/// AMD's TO: the branch was executed speculatively.
+const SPEC: u64 = 1 << 62;
 /// IA32_LBR_x_INFO.CYC_CNT_VALID.
 const CYC_CNT_VALID: u64 = 1 << 60;
 const BR_TYPE_SHIFT: u32 = 56;
@@ -56,6 +60,7 @@ impl Pmu {
 
     fn lbr_record(&self, model: &Lbr, class: Class, branch: &Branch) -> Record {
         let lbr = &self.regs.lbr;
+        let mut to = branch.to;
         let mispredicted = if is_mispredicted(class, branch) {
             MISPRED
         } else {
@@ -64,6 +69,11 @@ impl Pmu {
         // 3/2 for each instruction, as the events of cycles.
         let cycles = (lbr.since * 3 / 2).min(MOST_CYCLES);
         let (from, info) = match model.format {
+            LbrFormat::Amd => {
+                let speculative = if class.is_predicted() { SPEC } else { 0 };
+                to = to & (u64::MAX >> 3) | VALID | speculative;
+                (branch.from & !MISPRED | mispredicted, 0)
+            }
             LbrFormat::Flags => (branch.from & !MISPRED | mispredicted, 0),
             // The flags of TSX are clear.
             LbrFormat::TsxFlags => (branch.from & (u64::MAX >> 3) | mispredicted, 0),
@@ -78,19 +88,12 @@ impl Pmu {
                 (from, cycles | CYC_CNT_VALID | kind | mispredicted)
             }
         };
-        Record {
-            from,
-            to: branch.to,
-            info,
-        }
+        Record { from, to, info }
     }
 }
 
 /// Returns whether a branch counts as mispredicted. There is no predictor: by declaration, it is if bits 8:4 of the
-/// sum of its addresses are all ones, but not if the instruction alone gives the target.
+/// sum of its addresses are all ones.
 fn is_mispredicted(class: Class, branch: &Branch) -> bool {
-    !matches!(
-        class,
-        Class::RelativeJump | Class::RelativeCall | Class::Far
-    ) && branch.from.wrapping_add(branch.to) & 0x1f0 == 0x1f0
+    class.is_predicted() && branch.from.wrapping_add(branch.to) & 0x1f0 == 0x1f0
 }

@@ -97,7 +97,7 @@ fn cpuid() {
         assert_eq!(ecx, u32::from(cpu.extended) * PERF_CTR_EXT_CORE);
         let leaf = pmu.cpuid(0x8000_0022, 0, [0; 4]);
         let expected = if cpu.v2 {
-            [1, cpu.counters, 0, 0]
+            [7, cpu.counters | (16 << 4), 0, 0]
         } else {
             [0; 4]
         };
@@ -132,7 +132,7 @@ fn injected_errors() {
         assert_eq!(read(&pmu, cpu.ctr(last)), 5, "{}", cpu.name);
         if cpu.v2 {
             write(&mut pmu, INJECTED, FEWER);
-            assert_eq!(pmu.cpuid(0x8000_0022, 0, [0; 4]), [1, 2, 0, 0]);
+            assert_eq!(pmu.cpuid(0x8000_0022, 0, [0; 4]), [7, 2 | (16 << 4), 0, 0]);
         }
         // PerfMonV2, PerfCtrExtCore are gone one after the other.
         write(&mut pmu, INJECTED, 1 << 8);
