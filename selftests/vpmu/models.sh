@@ -8,7 +8,8 @@ usage "usage: selftests/vpmu/models.sh [MODEL …]
 
 Boots the stock kernel on each model, with one and, on Intel's, with two threads per core. The built-in driver must bind
 with that microarchitecture's events, find its counters, print no warning and count a known program to the instruction.
-Where the PMU has topdown metrics, the driver must offer them and count the shares that the emulated PMU declares.
+Where the PMU has topdown metrics, the driver must offer them and count the shares that the emulated PMU declares. Where
+it records branches, perf record -b must find nothing but the program's only loop.
 Boots Skylake once more with transactions that corrupt counter 3, which the driver must protect." "$@"
 
 # MODEL:EVENTS:ONE:TWO:EXTRA: QEMU's model, the driver's name for its events, the number of general counters with one and
@@ -30,8 +31,8 @@ models=(
 	'EPYC:Fam17h+ core perfctr, AMD PMU driver:6::'
 	'EPYC-Rome:Fam17h+ core perfctr, AMD PMU driver:6::'
 	'EPYC-Milan:Fam17h+ core perfctr, AMD PMU driver:6::'
-	'EPYC-Genoa:Fam17h+ core perfctr, AMD PMU driver:6::version:                   2'
-	'EPYC-Genoa,family=26,model=2:Fam17h+ core perfctr, AMD PMU driver:6::version:                   2'
+	'EPYC-Genoa:Fam17h+ core perfctr, 16-deep LBR, AMD PMU driver:6::version:                   2'
+	'EPYC-Genoa,family=26,model=2:Fam17h+ core perfctr, 16-deep LBR, AMD PMU driver:6::version:                   2'
 )
 
 # The commands for the guest. The quotes inside words keep the echoed commands from looking like output.
@@ -46,6 +47,8 @@ perf stat -x, -e branches:u,branches:u,branches:u,branches:u ./exact_loop 2>&1 |
 echo "eve""nts: $topdown"
 [ -z "$topdown" ] || perf stat -x, -e "{${topdown// /,}}:u" ./exact_loop 2>&1 | sed "s/^/sha""res: /"
 [ -z "$topdown" ] || perf stat -x, --topdown ./exact_loop 2>&1 | sed "s/^/lev""el 1: /"
+perf record -q -b -e branches:u -c 1000003 -o /tmp/branches ./exact_loop && perf script -i /tmp/branches -F brstack |
+	grep -oE "0x[0-9a-f]+/0x[0-9a-f]+" | sort | uniq -c | sed "s/^ */stac""ks: /"
 sleep 1
 exit
 '
@@ -58,7 +61,7 @@ boot() {
 
 # shellcheck disable=SC2317 # check calls these
 because() {
-	sed -n 's/^\(log: Perf\|log: \.\.\.\|trouble\|counts\|four\|tfa\|events\|shares\|level 1\|rpmu: error\)/# &/p' "$answer"
+	sed -n 's/^\(log: Perf\|log: \.\.\.\|trouble\|counts\|four\|tfa\|events\|shares\|level 1\|stacks\|rpmu: error\)/# &/p' "$answer"
 }
 # shellcheck disable=SC2317
 says() { grep -qF -- "$1" "$answer"; }
@@ -96,6 +99,16 @@ level_1() {
 	END { exit !names || !least || sum < 99.5 || sum > 100.5 }' "$answer"
 }
 
+# stacks RECORDS: the four samples of perf record -b have so many records each, all of the branch that exact_loop has: from
+# JNZ back to DEC, of two bytes.
+# shellcheck disable=SC2317
+stacks() {
+	local line
+	line=$(sed -n 's/^stacks: //p' "$answer")
+	[[ $line =~ ^([0-9]+)\ (0x[0-9a-f]+)/(0x[0-9a-f]+)$ ]] &&
+		((BASH_REMATCH[1] == 4 * $1 && BASH_REMATCH[2] == BASH_REMATCH[3] + 2))
+}
+
 echo 'TAP version 13'
 for model in "${models[@]}"; do
 	IFS=: read -r cpu events one two extra <<<"$model"
@@ -125,6 +138,18 @@ for model in "${models[@]}"; do
 		check "$name: branches on four general counters" \
 			[ "$(grep -c '^four: 4999999,,branches:u,.*,100.00,' "$answer")" = 4 ]
 		check "$name: no TSX_FORCE_ABORT" lacks 'tfa: yes'
+		case $cpu in
+		phenom | Opteron* | EPYC | EPYC-Rome | EPYC-Milan) records='' ;;
+		Skylake* | Icelake* | Sapphire*) records=32 ;;
+		*) records=16 ;;
+		esac
+		if [[ -n $records ]]; then
+			check "$name: $records branch records" says ", $records-deep LBR, "
+			check "$name: perf record -b" stacks "$records"
+		else
+			check "$name: no branch records" lacks 'deep LBR'
+		fi
+		[[ $cpu != SapphireRapids ]] || check "$name: architectural LBR" says 'Architectural LBR, '
 		case $cpu in
 		Icelake-Server) slots=75000000 shares='bad-spec be-bound fe-bound retiring' ;;
 		SapphireRapids) slots=90000000 shares='bad-spec be-bound br-mispredict fe-bound fetch-lat heavy-ops mem-bound retiring' ;;

@@ -42,13 +42,6 @@
 #define CTL_KINDS	GENMASK_ULL(22, 16)
 #define CTL_BITS	(CTL_KINDS | GENMASK_ULL(3, 0))
 
-struct branch {
-	u32 from, to, class, insns;
-};
-
-extern const struct branch branch_list[BRANCHES];
-void run_branches(const struct run *run);
-
 /* The bits of a class in MSR_LBR_SELECT and IA32_LBR_CTL, and its BR_TYPE. */
 static const struct {
 	const char *name;
@@ -365,7 +358,8 @@ static void lbr_levels(void)
 	for_each_online_cpu(cpu)
 		smp_call_function_single(cpu, stop_user, NULL, 1);
 	for_each_online_cpu(cpu) {
-		expect(user_from[cpu] < TASK_SIZE_MAX, "the kernel's branch: %#llx", user_from[cpu]);
+		expect(user_from[cpu] < TASK_SIZE_MAX, "the kernel's branch: %#llx",
+		       user_from[cpu]);
 		if (user_from[cpu] && user_to[cpu] + 2 == user_from[cpu] && !user_other[cpu])
 			loops++;
 	}
@@ -619,7 +613,8 @@ static void lbr_registers(void)
 		same(rd(MSR_LBR_TOS), i, "TOS");
 	}
 	expect(wr_faults(MSR_LBR_TOS, depth), "TOS takes %d", depth);
-	expect(rd_faults(MSR_ARCH_LBR_CTL) && rd_faults(MSR_ARCH_LBR_DEPTH), "architectural registers");
+	expect(rd_faults(MSR_ARCH_LBR_CTL) && rd_faults(MSR_ARCH_LBR_DEPTH),
+	       "architectural registers");
 	wr(DEBUGCTL, DEBUGCTLMSR_LBR);
 	same(rd(DEBUGCTL), DEBUGCTLMSR_LBR, "DEBUGCTL");
 }
@@ -649,16 +644,15 @@ static void lbr_reset_values(void)
 
 void stop_lbr(void)
 {
+	wr(DEBUGCTL, 0);
 	if (bare.amd) {
 		wr(MSR_AMD_DBG_EXTN_CFG, 0);
 		wr(MSR_AMD64_LBR_SELECT, 0);
 	} else if (architectural()) {
 		wr(MSR_ARCH_LBR_CTL, 0);
-		return;
 	} else {
 		wr(MSR_LBR_SELECT, 0);
 	}
-	wr(DEBUGCTL, 0);
 }
 
 const struct check branch_checks[] = {

@@ -22,4 +22,14 @@
 
 #define BRANCHES		17
 
+#ifndef __ASSEMBLER__
+/* As branch_program.S says. */
+struct branch {
+	u32 from, to, class, insns;
+};
+
+extern const struct branch branch_list[BRANCHES];
+void run_branches(const struct run *run);
+#endif
+
 #endif

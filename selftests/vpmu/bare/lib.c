@@ -243,7 +243,6 @@ void stop_pmu(void)
 		wr(MSR_PERF_METRICS, 0);
 	for (c = 0; c < bare.model->offcore_rsp; c++)
 		wr(MSR_OFFCORE_RSP_0 + c, 0);
-	wr(MSR_IA32_DEBUGCTLMSR, 0);
 	stop_lbr();
 	wr(MSR_CORE_PERF_GLOBAL_OVF_CTRL, rd(MSR_CORE_PERF_GLOBAL_STATUS));
 	lvtpc(APIC_DM_NMI | APIC_LVT_MASKED);
