@@ -31,8 +31,8 @@ models=(
 	'EPYC:Fam17h+ core perfctr, AMD PMU driver:6::'
 	'EPYC-Rome:Fam17h+ core perfctr, AMD PMU driver:6::'
 	'EPYC-Milan:Fam17h+ core perfctr, AMD PMU driver:6::'
-	'EPYC-Genoa:Fam17h+ core perfctr, 16-deep LBR, AMD PMU driver:6::version:                   2'
-	'EPYC-Genoa,family=26,model=2:Fam17h+ core perfctr, 16-deep LBR, AMD PMU driver:6::version:                   2'
+	'EPYC-Genoa:Fam17h+ 16-deep LBR, core perfctr, AMD PMU driver:6::version:                   2'
+	'EPYC-Genoa,family=26,model=2:Fam17h+ 16-deep LBR, core perfctr, AMD PMU driver:6::version:                   2'
 )
 
 # The commands for the guest. The quotes inside words keep the echoed commands from looking like output.
@@ -144,7 +144,7 @@ for model in "${models[@]}"; do
 		*) records=16 ;;
 		esac
 		if [[ -n $records ]]; then
-			check "$name: $records branch records" says ", $records-deep LBR, "
+			check "$name: $records branch records" says " $records-deep LBR, "
 			check "$name: perf record -b" stacks "$records"
 		else
 			check "$name: no branch records" lacks 'deep LBR'
