@@ -5,8 +5,9 @@
 use crate::logic::sched::assign::Policy;
 use crate::machine::{Machine, Smt};
 use crate::names::{self, Wanted, WantedEvent};
-use crate::open::Opened;
+use crate::open::{open, Opened};
 use crate::plan::{watchdog, Plan, Request, Shown};
+use crate::regroup::regroup;
 use crate::split::{Place, Unit};
 use crate::syntax::Quoted;
 use serde::Serialize;
@@ -110,11 +111,13 @@ fn candidates(request: &Request) -> Vec<(String, Request)> {
         .collect();
     for index in &large {
         let what = format!("regroup: split {}", request.events[*index].text());
-        add(what, &|changed| take_apart(&mut changed.events, &[*index]));
+        add(what, &|changed| {
+            take_apart(&mut changed.events, &[*index], &request.machine)
+        });
     }
     if large.len() > 1 {
         add("regroup: split all groups".to_owned(), &|changed| {
-            take_apart(&mut changed.events, &large);
+            take_apart(&mut changed.events, &large, &request.machine);
         });
     }
     for (index, group) in groups().filter(|(_, group)| group.events[0].pinned) {
@@ -174,8 +177,8 @@ fn candidates(request: &Request) -> Vec<(String, Request)> {
     found
 }
 
-/// Splits these groups into single events.
-fn take_apart(groups: &mut Vec<Wanted>, which: &[usize]) {
+/// Splits these groups into single events, as far as perf takes them so.
+fn take_apart(groups: &mut Vec<Wanted>, which: &[usize], machine: &Machine) {
     let old = std::mem::take(groups);
     for (index, group) in old.into_iter().enumerate() {
         if which.contains(&index) {
@@ -184,6 +187,7 @@ fn take_apart(groups: &mut Vec<Wanted>, which: &[usize]) {
             groups.push(group);
         }
     }
+    *groups = regroup(std::mem::take(groups), machine);
 }
 
 fn alone(event: &WantedEvent) -> Wanted {
@@ -222,7 +226,7 @@ fn unpin(group: &mut Wanted) {
 }
 
 /// Splits the countable events into the fewest runs in each of which all count all the time. Keeps
-/// the groups, except for those that never fit.
+/// the groups, except for those that never fit: of these, slots and topdown metrics stay together.
 pub fn runs(request: &Request, opened: &Opened) -> Runs {
     let machine = &request.machine;
     let place = Place {
@@ -243,13 +247,16 @@ pub fn runs(request: &Request, opened: &Opened) -> Runs {
             parts.push((group.clone(), demands(&needs)));
             continue;
         }
-        for (event, need) in group.events.iter().zip(needs) {
-            let unit = demands(&[need]);
-            let needs_nothing = matches!(event.kind, names::Kind::Software);
-            if needs_nothing || (!unit.is_empty() && place.fits(&[&unit])) {
-                parts.push((alone(event), unit));
+        let single = regroup(group.events.iter().map(alone).collect(), machine);
+        let opened = open(&single, machine, request.policy);
+        let mut events = opened.events.iter();
+        for part in single {
+            let needs: Vec<_> = events.by_ref().take(part.events.len()).collect();
+            let unit = demands(&needs);
+            if needs.iter().all(|event| event.refused.is_none()) && place.fits(&[&unit]) {
+                parts.push((part, unit));
             } else {
-                never.push(event.name.clone());
+                never.extend(part.events.into_iter().map(|event| event.name));
             }
         }
     }

@@ -4,7 +4,9 @@
 
 use crate::logic::open::refusal::Refusal;
 use crate::logic::regs::counter::{CounterId, CounterKind, CounterMask};
+use crate::logic::regs::metrics::TOPDOWN;
 use crate::logic::sched::assign::Shortage;
+use crate::logic::sched::explanation::ONE_GROUP_HAS_SLOTS;
 use crate::logic::sched::extra_register::Demand;
 use crate::logic::sched::limits::Limits;
 use crate::open::{closed, fits_under, shares_a_core, validate};
@@ -231,7 +233,12 @@ fn find(
         before: None,
         intervals: 0.0,
     };
+    let slots_are_taken = wanted.contains(CounterId::SLOTS)
+        && placed.iter().any(|its| its.contains(CounterId::SLOTS));
     let refusal = match wait {
+        Wait::Behind(_) | Wait::Turn | Wait::Refused(_) if slots_are_taken => {
+            return found(Kind::Counters, wanted & TOPDOWN, holders_of(TOPDOWN));
+        }
         // This decides most cases and is much faster than a trial.
         Wait::Behind(_) | Wait::Turn if want_what_is_taken(request, demands, placed) => {
             let wanted_here = wanted.without(closed(&request.machine));
@@ -370,6 +377,9 @@ impl Found {
         let counters = counter_names(self.mask);
         let hold = if names.len() == 1 { "holds" } else { "hold" };
         let text = match self.kind {
+            Kind::Counters if self.mask.contains(CounterId::SLOTS) => {
+                format!("{ONE_GROUP_HAS_SLOTS}, and {holders} {hold} them")
+            }
             Kind::Counters if self.mask.weight() == 1 => {
                 let in_turn = if names.len() == 1 { "" } else { " in turn" };
                 format!("only {counters} can count it, and {holders} {hold} it{in_turn}")

@@ -23,6 +23,7 @@ pub mod machine;
 pub mod names;
 pub mod open;
 pub mod plan;
+pub mod regroup;
 pub mod report;
 pub mod simulate;
 pub mod split;

@@ -307,6 +307,7 @@ fn wanted(events: &[LiveEvent]) -> Vec<Wanted> {
                     // Only leaders are pinned.
                     pinned: event.pinned && index == 0,
                     exclusive: false,
+                    stays: true,
                 }
             })
             .collect();

@@ -7,6 +7,7 @@ use rpmu_plan::data::{lists, source};
 use rpmu_plan::explain::counter_names;
 use rpmu_plan::live::{self, Live};
 use rpmu_plan::logic::open::attr::configure;
+use rpmu_plan::logic::open::topdown::Leader;
 use rpmu_plan::logic::sched::assign::Policy;
 use rpmu_plan::machine::{aliases, Machine, NoMachine, Smt};
 use rpmu_plan::names::{self, find, Kind};
@@ -268,9 +269,11 @@ fn list(arguments: &ListArguments) -> Result<ExitCode, Wrong> {
     let mut found = false;
     let mut out = String::new();
     for name in names::all(&machine).filter(|name| name.to_lowercase().contains(&pattern)) {
-        let Some(Kind::Hardware(attr)) = find(&name, &machine) else {
+        let Some(Kind::Hardware(mut attr)) = find(&name, &machine) else {
             continue;
         };
+        // What a metric counts with in a group of slots.
+        attr.leader = Leader::Slots;
         found = true;
         let counters = match configure(&machine.pmu, &attr, |_| true, || true) {
             Ok(event) => counter_names(machine.pmu.constraint(event.select).counters),

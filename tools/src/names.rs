@@ -11,6 +11,7 @@ use crate::logic::open::attr::{Attributes, EventType};
 use crate::logic::regs::event_select::EventSelect;
 use crate::logic::sched::extra_register::ExtraRegister;
 use crate::machine::{Machine, Smt};
+use crate::regroup::regroup;
 use crate::syntax::{self, number, Body, Mistake, Modifiers, Span, Term};
 
 /// A requested group, or a single event.
@@ -64,6 +65,8 @@ pub struct WantedEvent {
     pub pinned: bool,
     /// `attr.exclusive`.
     pub exclusive: bool,
+    /// Set if perf does not move it to another group (`:X`).
+    pub stays: bool,
 }
 
 /// The provider that counts an event.
@@ -154,16 +157,17 @@ fn cache_events() -> impl Iterator<Item = (String, u64)> {
     })
 }
 
-/// Resolves a parsed list of events on a machine.
+/// Resolves a parsed list of events on a machine, and regroups its topdown events.
 ///
 /// # Errors
 ///
 /// The first unknown name or term.
 pub fn resolve(groups: &[syntax::Group], machine: &Machine) -> Result<Vec<Wanted>, Mistake> {
-    groups
+    let groups: Result<Vec<Wanted>, Mistake> = groups
         .iter()
         .map(|group| resolve_group(group, machine))
-        .collect()
+        .collect();
+    Ok(regroup(groups?, machine))
 }
 
 /// Parses and resolves a list of events on a machine.
@@ -191,6 +195,7 @@ fn resolve_group(group: &syntax::Group, machine: &Machine) -> Result<Wanted, Mis
             // After braces, the modifier applies to the leader only.
             pinned: event.modifiers.pinned || (group.modifiers.pinned && is_leader),
             exclusive: event.modifiers.exclusive || (group.modifiers.exclusive && is_leader),
+            stays: modifiers.stays,
         });
     }
     let letters: String = group.modifiers.letters();
@@ -316,7 +321,11 @@ pub fn name_of(attr: &Attributes, machine: &Machine) -> String {
         EventType::Raw | EventType::Other => {
             let mut events = machine.list.events();
             let is_it = |it: &Listed| (it.config, it.config1) == (config, attr.config1);
-            events.find(is_it).map(|it| it.name.to_owned())
+            let listed = events.find(is_it).map(|it| it.name);
+            let mut topdown =
+                topdown_names(machine).filter(|name| topdown(name, machine) == Some(config));
+            let name = listed.or_else(|| topdown.next().filter(|_| attr.config1 == 0));
+            name.map(str::to_owned)
         }
     };
     known.unwrap_or_else(|| match (attr.event_type, attr.config1) {
@@ -337,6 +346,15 @@ fn cache_name(config: u64) -> Option<String> {
         1 => Some(format!("{cache}-{}-misses", words.first()?)),
         _ => None,
     }
+}
+
+/// Returns the names of the topdown events of sysfs.
+fn topdown_names(machine: &Machine) -> impl Iterator<Item = &'static str> {
+    let files = machine.pmu.model.topdown_files.iter();
+    // The others have scales and units.
+    files
+        .map(|file| file.name)
+        .filter(|name| !name.contains('.'))
 }
 
 /// Finds the config of a topdown event of sysfs.
@@ -480,6 +498,7 @@ fn unknown(name: &str, machine: &Machine) -> String {
         .map(|(name, _)| *name)
         .chain(SOFTWARE.iter().copied());
     let listed = machine.list.events().map(|event| event.name);
+    let listed = listed.chain(topdown_names(machine));
     let names = generic.map(str::to_owned).chain(listed.map(str::to_owned));
     let names = names.chain(cache_events().map(|(name, _)| name));
     let mut near: Vec<(f64, String)> = names
@@ -499,7 +518,7 @@ fn unknown(name: &str, machine: &Machine) -> String {
     }
 }
 
-/// Returns the names of all hardware events of a machine: the generic ones, then the list's.
+/// Returns the names of all hardware events of a machine: the generic ones, the list's and sysfs'.
 pub fn all(machine: &Machine) -> impl Iterator<Item = String> {
     let hardware = HARDWARE.iter().map(|(name, _)| (*name).to_owned());
     let caches = cache_events().filter(|(name, _)| {
@@ -515,7 +534,8 @@ pub fn all(machine: &Machine) -> impl Iterator<Item = String> {
             && !name.ends_with("es-misses")
             && !name.ends_with("s-misses")
     });
-    let listed = machine.list.events().map(|event| event.name.to_owned());
+    let listed = machine.list.events().map(|event| event.name);
+    let listed = listed.chain(topdown_names(machine)).map(str::to_owned);
     hardware.chain(caches.map(|(name, _)| name)).chain(listed)
 }
 
@@ -636,5 +656,16 @@ mod tests {
     fn sysfs_names() {
         // With two threads per core, AnyThread is set.
         assert_eq!(attributes("topdown-total-slots").config, 0x20_003c);
+        let machine = Machine::new("icx", Smt::On, false).unwrap();
+        let retiring = Attributes::counting(EventType::Raw, 0x8000);
+        assert_eq!(name_of(&retiring, &machine), "topdown-retiring");
+        let Err(mistake) = parse("topdown-retired", &machine) else {
+            panic!()
+        };
+        assert!(
+            mistake.what.contains("topdown-retiring"),
+            "{}",
+            mistake.what
+        );
     }
 }

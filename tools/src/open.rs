@@ -18,6 +18,7 @@ use crate::logic::sched::extra_register::Demand;
 use crate::logic::sched::limits::Limits;
 use crate::machine::Machine;
 use crate::names::{Kind, Wanted, WantedEvent};
+use crate::regroup::must_be_in_group;
 use std::fmt;
 
 /// The outcome of opening a list of events.
@@ -44,7 +45,7 @@ pub struct Event {
 }
 
 /// A group, or a single event.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Group {
     /// Indices of its open events, the leader first.
     pub members: Vec<usize>,
@@ -101,6 +102,19 @@ impl fmt::Display for Why {
     }
 }
 
+impl Group {
+    /// Adds the event with this number, as it was wanted and as perf_event_open has left it.
+    fn add(&mut self, number: usize, wanted: &WantedEvent, event: &Event) {
+        if self.members.is_empty() && self.refused.is_empty() {
+            (self.pinned, self.exclusive) = (wanted.pinned, wanted.exclusive);
+        }
+        match event.refused {
+            None => self.members.push(number),
+            Some(_) => self.refused.push(number),
+        }
+    }
+}
+
 impl Opened {
     /// Returns the group that an event is a member of.
     pub fn group_of(&self, event: usize) -> Option<&Group> {
@@ -134,31 +148,19 @@ pub fn closed(machine: &Machine) -> CounterMask {
 }
 
 /// Opens events as perf stat does: in the order of the list; the members of a weak group that does
-/// not fit are opened again at the end, as single events.
+/// not fit are opened again at the end, as single events but for slots and topdown metrics.
 pub fn open(wanted: &[Wanted], machine: &Machine, policy: Policy) -> Opened {
     let mut opened = Opened::default();
-    let mut again: Vec<usize> = Vec::new();
+    let mut again: Vec<Vec<usize>> = Vec::new();
     let mut asked: Vec<&WantedEvent> = Vec::new();
     for group in wanted {
         let start = opened.events.len();
-        let mut result = Group {
-            members: Vec::new(),
-            refused: Vec::new(),
-            pinned: false,
-            exclusive: false,
-        };
+        let mut result = Group::default();
         for (index, event) in group.events.iter().enumerate() {
             asked.push(event);
-            let number = start + index;
             let new = open_event(event, index, &result, &opened, machine, policy);
-            match new.refused {
-                None => result.members.push(number),
-                Some(_) => result.refused.push(number),
-            }
+            result.add(start + index, event, &new);
             opened.events.push(new);
-            if index == 0 {
-                (result.pinned, result.exclusive) = (event.pinned, event.exclusive);
-            }
         }
         let dissolve = group.weak
             && result.refused.iter().any(|event| {
@@ -166,26 +168,25 @@ pub fn open(wanted: &[Wanted], machine: &Machine, policy: Policy) -> Opened {
                 *event != start && why.is_some_and(|why| why.errno() == "EINVAL")
             });
         if dissolve {
-            again.extend(start..opened.events.len());
+            // Perf leaves topdown events with the leader (`evsel__remove_from_group()`).
+            let stays =
+                |number: &usize| *number == start || must_be_in_group(asked[*number], machine);
+            let (stay, leave): (Vec<usize>, _) = (start..opened.events.len()).partition(stays);
+            again.push(stay);
+            again.extend(leave.into_iter().map(|number: usize| vec![number]));
         } else {
             opened.groups.push(result);
         }
     }
-    for number in again {
-        let event = asked[number];
-        let mut alone = Group {
-            members: Vec::new(),
-            refused: Vec::new(),
-            pinned: event.pinned,
-            exclusive: event.exclusive,
-        };
-        let new = open_event(event, 0, &alone, &opened, machine, policy);
-        match new.refused {
-            None => alone.members.push(number),
-            Some(_) => alone.refused.push(number),
+    for numbers in again {
+        let mut result = Group::default();
+        for (index, number) in numbers.into_iter().enumerate() {
+            let event = asked[number];
+            let new = open_event(event, index, &result, &opened, machine, policy);
+            result.add(number, event, &new);
+            opened.events[number] = new;
         }
-        opened.events[number] = new;
-        opened.groups.push(alone);
+        opened.groups.push(result);
     }
     opened
 }
@@ -327,15 +328,31 @@ mod tests {
         for model in ["icx", "spr"] {
             let verdicts = |events: &str| verdicts(model, Smt::On, events);
             assert_eq!(verdicts(&format!("{{slots,{level_1}}}")), ["ok"; 5]);
-            assert_eq!(verdicts(level_1), ["EINVAL"; 4]);
-            let behind = "{cycles,slots,topdown-retiring}";
-            assert_eq!(verdicts(behind), ["ok", "ok", "EINVAL"]);
+            // Perf adds slots, and puts them first.
+            assert_eq!(verdicts(level_1), ["ok"; 5]);
+            assert_eq!(verdicts("{cycles,slots,topdown-retiring}"), ["ok"; 3]);
+            let apart = "slots:X,topdown-retiring:X,topdown-bad-spec:X";
+            assert_eq!(verdicts(apart), ["ok", "EINVAL", "EINVAL"]);
+            let twice = "{slots,topdown-retiring},{slots,topdown-bad-spec}";
+            assert_eq!(verdicts(twice), ["ok", "EINVAL", "ok", "ok"]);
         }
         // The second level came with Golden Cove.
         let level_2 = "{slots,topdown-retiring,topdown-heavy-ops}";
         assert_eq!(verdicts("spr", Smt::On, level_2), ["ok"; 3]);
         let machine = Machine::new("icx", Smt::On, false).unwrap();
         assert!(parse(level_2, &machine).is_err());
+    }
+
+    #[test]
+    fn topdown_metrics_stay_in_a_dissolved_group() {
+        let machine = Machine::new("icx", Smt::On, false).unwrap();
+        let general = (1..=9).map(|umask| format!("r{umask}c4"));
+        let events = general.collect::<Vec<_>>().join(",");
+        let events = format!("{{slots,topdown-retiring,{events}}}:W,cycles");
+        let opened = open(&parse(&events, &machine).unwrap(), &machine, Policy::Rpmu);
+        let groups: Vec<&[usize]> = opened.groups.iter().map(|it| &it.members[..]).collect();
+        assert_eq!(groups[..3], [&[11][..], &[0, 1], &[2]]);
+        assert!(opened.events.iter().all(|event| event.refused.is_none()));
     }
 
     #[test]

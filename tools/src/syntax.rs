@@ -127,12 +127,13 @@ pub struct Modifiers {
     pub exclusive: bool,
     /// `W`: perf may split the group.
     pub weak: bool,
+    /// `X`: perf does not move the event to another group.
+    pub stays: bool,
     /// The place of the letters, if there are any.
     pub at: Option<Span>,
 }
 
-/// All modifier letters. `I` (idle), `S` (sample read) and `X` (do not regroup) do not change a plan;
-/// `b` (BPF) and `R` (retire latency) make perf count without the kernel's PMU.
+/// All modifier letters. `I` (idle) and `S` (sample read) do not change a plan; `b` (BPF) and `R` (retire latency) make perf count without the kernel's PMU.
 const LETTERS: &str = "ukhpPGHSDIWebRX";
 
 impl Modifiers {
@@ -149,6 +150,7 @@ impl Modifiers {
             pinned: self.pinned || outer.pinned,
             exclusive: self.exclusive || outer.exclusive,
             weak: self.weak || outer.weak,
+            stays: self.stays || outer.stays,
             at: self.at.clone().or(outer.at.clone()),
         }
     }
@@ -165,6 +167,7 @@ impl Modifiers {
             (self.pinned, 'D'),
             (self.exclusive, 'e'),
             (self.weak, 'W'),
+            (self.stays, 'X'),
         ];
         let letters = flags
             .iter()
@@ -203,7 +206,8 @@ impl Modifiers {
                 'D' => this.pinned = true,
                 'e' => this.exclusive = true,
                 'W' => this.weak = true,
-                'I' | 'S' | 'X' => {}
+                'X' => this.stays = true,
+                'I' | 'S' => {}
                 'b' | 'R' => {
                     let what = format!(
                         "modifier {letter} makes perf count without the PMU, which is not planned"

@@ -17,6 +17,10 @@ use crate::logic::{
     regs::counter::{CounterId, CounterMask},
 };
 
+/// Why a second group with slots fails.
+pub const ONE_GROUP_HAS_SLOTS: &str =
+    "slots count for one group at a time, and topdown metrics with them";
+
 /// A refusal, with the constraint and the limits behind it.
 ///
 /// # Examples
@@ -106,9 +110,7 @@ impl Explanation {
         }
         if let Refusal::DoesNotFit(Shortage::Contended { counters, .. }) = self.refusal {
             if counters == CounterId::SLOTS.mask() {
-                f.write_str(
-                    "; slots count for one group at a time, and topdown metrics with them",
-                )?;
+                write!(f, "; {ONE_GROUP_HAS_SLOTS}")?;
             }
         }
         if self.refusal == Refusal::ExtraRegisterLimited {

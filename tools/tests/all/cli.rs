@@ -134,6 +134,12 @@ fn lists() {
         ["l1d_pend_miss.pending", "PMC2"]
     );
     assert!(out.contains("of Linux 7."));
+    let (_, out, _) = said(&["list", "-m", "spr", "topdown-mem-bound"]);
+    let line = out.lines().next().unwrap();
+    assert_eq!(
+        line.split_whitespace().collect::<Vec<_>>(),
+        ["topdown-mem-bound", "METRIC7"]
+    );
     let (_, out, _) = said(&["list", "-m", "nehalem", "LLC-load"]);
     assert!(out.contains("LLC-load-misses"));
 }
@@ -220,6 +226,45 @@ fn both_threads_have_their_share() {
     let (_, out, _) = said(&["-m", "haswell", "-e", "r81d0:u", "--sibling", plain]);
     assert!(out.contains("the core's other thread uses PMC0-3"), "{out}");
     assert!(!out.contains("can count it"), "{out}");
+}
+
+/// Fixed counter 3 and the metrics serve one group at a time. One that does not fit is split without
+/// leaving metrics alone.
+#[test]
+fn slots_and_metrics_are_one_resource() {
+    let both = "{slots,topdown-retiring}:X,{slots,topdown-bad-spec}:X";
+    let (status, out, _) = said(&["-m", "icx", "-e", both]);
+    assert_eq!(status, 1);
+    assert_eq!(out.matches("  50.0 %\n").count(), 4, "{out}");
+    assert!(
+        out.contains("slots count for one group at a time, and topdown metrics with them"),
+        "{out}"
+    );
+    assert!(out.contains("2 runs"), "{out}");
+
+    let general: Vec<String> = (1..=9).map(|umask| format!("r{umask}c4")).collect();
+    let events = format!("{{slots,topdown-retiring,{}}}", general.join(","));
+    let (_, out, _) = said(&["-m", "icx", "-e", &events, "--json"]);
+    let report: Value = serde_json::from_str(&out).unwrap();
+    let runs = report["runs"]["events"].as_array().unwrap();
+    assert_eq!(runs.len(), 2, "{out}");
+    let has = |text: &str| {
+        runs.iter()
+            .filter(|run| run.as_str().unwrap().contains(text))
+            .count()
+    };
+    assert_eq!(
+        (has("{slots,topdown-retiring}"), has("topdown")),
+        (1, 1),
+        "{out}"
+    );
+    assert!(report["runs"]["never"].is_null(), "{out}");
+
+    let (_, out, _) = said(&["-m", "spr", "-e", "topdown-retiring:X"]);
+    assert!(
+        out.contains("EINVAL, topdown metrics need slots as the leader"),
+        "{out}"
+    );
 }
 
 #[test]

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The groups of topdown events, which the perf tool changes before it opens a list.
+//!
+//! On a CPU with PERF_METRICS, perf adds `slots` to a list that has topdown metrics without it, and moves
+//! slots and metrics into one group, slots first. What loses its leader thereby becomes a group of its own.
+//!
+//! Source: `parse_events__sort_events_and_fix_groups()`, `tools/perf/util/parse-events.c`, and
+//! `arch/x86/util/{evlist,evsel,topdown}.c` in `tools/perf`.
+
+use crate::logic::open::attr::{Attributes, EventType};
+use crate::logic::open::topdown::SLOTS;
+use crate::machine::Machine;
+use crate::names::{Kind, Wanted, WantedEvent};
+
+/// The bits of a metric's attr.config that are the same for all, and their value.
+const METRIC: (u64, u64) = (0xffff_f8ff, 0x8000);
+
+/// Returns whether perf takes the event for slots.
+fn is_slots(event: &WantedEvent) -> bool {
+    matches!(event.kind, Kind::Hardware(attr)
+        if attr.event_type == EventType::Raw && (attr.config, attr.config1) == (SLOTS, 0))
+}
+
+/// Returns whether perf takes the event for a topdown metric.
+fn is_metric(event: &WantedEvent) -> bool {
+    matches!(event.kind, Kind::Hardware(attr)
+        if attr.event_type == EventType::Raw && (attr.config & METRIC.0, attr.config1) == (METRIC.1, 0))
+}
+
+fn is_topdown(event: &WantedEvent) -> bool {
+    is_slots(event) || is_metric(event)
+}
+
+/// Returns whether perf leaves the event in a group that it splits.
+pub fn must_be_in_group(event: &WantedEvent, machine: &Machine) -> bool {
+    machine.pmu.capabilities.perf_metrics && is_topdown(event)
+}
+
+/// An event of the list. Events are numbered in the order of the list.
+struct Item {
+    event: WantedEvent,
+    /// The number of its group.
+    group: usize,
+    /// The number of its leader, as written.
+    leader: usize,
+}
+
+/// Returns the slots that perf adds for a metric.
+fn slots_for(metric: &WantedEvent, attr: Attributes) -> WantedEvent {
+    let name = match metric.alone.rsplit_once([':', '/']) {
+        Some((_, letters)) if !letters.is_empty() => format!("slots:{letters}"),
+        _ => "slots".to_owned(),
+    };
+    let attr = Attributes {
+        config: SLOTS,
+        ..attr
+    };
+    WantedEvent {
+        alone: name.clone(),
+        name,
+        kind: Kind::Hardware(attr),
+        ..metric.clone()
+    }
+}
+
+/// Regroups the topdown events of a list as perf does.
+pub fn regroup(groups: Vec<Wanted>, machine: &Machine) -> Vec<Wanted> {
+    let mut events = groups.iter().flat_map(|group| &group.events);
+    if !events.any(|event| must_be_in_group(event, machine)) {
+        return groups;
+    }
+    let mut items = Vec::new();
+    for (number, group) in groups.iter().enumerate() {
+        let leader = items.len();
+        items.extend(group.events.iter().map(|event| Item {
+            event: event.clone(),
+            group: number,
+            leader,
+        }));
+    }
+    add_slots(&mut items);
+    let order = order(&items);
+    let leaders = leaders(&items, &order);
+    let mut regrouped: Vec<(usize, Vec<usize>)> = Vec::new();
+    for number in order {
+        let leader = leaders[number];
+        match regrouped.iter_mut().find(|(its, _)| *its == leader) {
+            Some((_, members)) => members.push(number),
+            None => regrouped.push((leader, vec![number])),
+        }
+    }
+    let regrouped = regrouped.iter();
+    regrouped
+        .map(|(leader, members)| wanted(&groups, &items, *leader, members))
+        .collect()
+}
+
+/// Adds slots to the group of the first metric, if the list has none.
+fn add_slots(items: &mut Vec<Item>) {
+    if items.iter().any(|item| is_slots(&item.event)) {
+        return;
+    }
+    let Some(first) = items.iter().find(|item| is_metric(&item.event)) else {
+        return;
+    };
+    if let Kind::Hardware(attr) = first.event.kind {
+        let new = Item {
+            event: slots_for(&first.event, attr),
+            ..*first
+        };
+        items.push(new);
+    }
+}
+
+/// Returns the numbers of the events in perf's order: slots and metrics stand where the group of the first
+/// one stands, slots first, and metrics of other groups before the events of that one.
+///
+/// Perf's comparison also leaves the metrics of that group behind its other events, and before metrics of
+/// other groups. It cannot be both: where they differ, the order here is one of those that perf may take.
+fn order(items: &[Item]) -> Vec<usize> {
+    let first = items.iter().find(|item| is_topdown(&item.event));
+    let first = first.map_or(0, |item| item.leader);
+    let is_other = |item: &Item| item.leader == first && !is_topdown(&item.event);
+    let other = items.iter().position(is_other).unwrap_or(items.len());
+    let place = |number: &usize| {
+        let item = &items[*number];
+        let place = match (item.event.stays, is_topdown(&item.event)) {
+            (true, _) => *number,
+            (false, true) => first,
+            (false, false) => item.leader,
+        };
+        let rank = match (is_slots(&item.event), is_metric(&item.event)) {
+            (true, _) => 0,
+            (_, true) if item.leader == first && *number < other => 1,
+            (_, true) if item.leader != first => 2,
+            _ => 3,
+        };
+        (place, rank, *number)
+    };
+    let mut order: Vec<usize> = (0..items.len()).collect();
+    order.sort_by_key(place);
+    order
+}
+
+/// Returns each event's leader.
+fn leaders(items: &[Item], order: &[usize]) -> Vec<usize> {
+    let mut leaders: Vec<usize> = items.iter().map(|item| item.leader).collect();
+    let moves = |number: usize| !items[number].event.stays && is_topdown(&items[number].event);
+    // The leader of the present group, and the leader that its members have as written.
+    let mut current: Option<(usize, usize)> = None;
+    // The leader of the topdown events.
+    let mut topdown = None;
+    let mut after_topdown_leader = false;
+    for (index, &number) in order.iter().enumerate() {
+        let written = leaders[number];
+        let stays = items[number].event.stays;
+        let (mut leader, mut of) = match current {
+            Some(current) if !stays => current,
+            _ => {
+                if moves(number) {
+                    topdown = Some(number);
+                }
+                let leader = if stays { written } else { number };
+                (leader, leader)
+            }
+        };
+        if of != written {
+            // What stood in one group with metrics comes along with them if slots start the new one.
+            let rest = order.iter().skip(index + 1);
+            let comes_along = after_topdown_leader
+                && rest
+                    .filter(|other| is_topdown(&items[**other].event))
+                    .any(|other| leaders[*other] == written);
+            if !comes_along {
+                (leader, of) = match topdown {
+                    Some(leader) if moves(number) => (leader, leaders[leader]),
+                    None if moves(number) => {
+                        topdown = Some(number);
+                        (number, number)
+                    }
+                    _ => (number, written),
+                };
+            }
+        }
+        current = Some((leader, of));
+        leaders[number] = leader;
+        after_topdown_leader = topdown == Some(number);
+    }
+    leaders
+}
+
+/// Makes the group of these events. One that has not changed is as it was written.
+fn wanted(groups: &[Wanted], items: &[Item], leader: usize, members: &[usize]) -> Wanted {
+    let written = &groups[items[leader].group];
+    let is_whole = members.len() == written.events.len();
+    let in_order = members.first() == Some(&items[leader].leader)
+        && members.windows(2).all(|two| two[0] + 1 == two[1]);
+    if is_whole && in_order {
+        return written.clone();
+    }
+    let events = members.iter().map(|number| {
+        let event = &items[*number].event;
+        WantedEvent {
+            name: event.alone.clone(),
+            ..event.clone()
+        }
+    });
+    Wanted {
+        events: events.collect(),
+        braces: members.len() > 1,
+        suffix: if written.weak { ":W" } else { "" }.to_owned(),
+        weak: written.weak,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::machine::{Machine, Smt};
+    use crate::names::{parse, text};
+
+    fn regrouped(model: &str, events: &str) -> String {
+        let machine = Machine::new(model, Smt::On, false).unwrap();
+        text(&parse(events, &machine).unwrap())
+    }
+
+    /// The examples of perf's own comment, `arch_evlist__cmp()` in `tools/perf/arch/x86/util/evlist.c`.
+    #[test]
+    fn perfs_examples() {
+        for (events, expected) in [
+            (
+                "{instructions,topdown-retiring,slots}",
+                "{slots,instructions,topdown-retiring}",
+            ),
+            (
+                "instructions,topdown-retiring,slots",
+                "instructions,{slots,topdown-retiring}",
+            ),
+            (
+                "{instructions,slots},topdown-retiring",
+                "{slots,topdown-retiring},instructions",
+            ),
+            (
+                "{instructions,slots},{topdown-retiring}",
+                "{slots,topdown-retiring},instructions",
+            ),
+            (
+                "{instructions,slots},cycles,topdown-retiring",
+                "{slots,topdown-retiring},instructions,cycles",
+            ),
+        ] {
+            assert_eq!(regrouped("icx", events), expected, "{events}");
+        }
+    }
+
+    #[test]
+    fn slots_are_added() {
+        for (events, expected) in [
+            ("topdown-retiring", "{slots,topdown-retiring}"),
+            (
+                "faults,topdown-retiring:u,cycles,topdown-bad-spec",
+                "faults,{slots:u,topdown-retiring:u,topdown-bad-spec},cycles",
+            ),
+            (
+                "{cycles,topdown-retiring}:k",
+                "{slots:k,cycles:k,topdown-retiring:k}",
+            ),
+            (
+                "{topdown-retiring,cycles},topdown-bad-spec",
+                "{slots,topdown-retiring,topdown-bad-spec},cycles",
+            ),
+            ("{topdown-retiring}:W", "{slots,topdown-retiring}:W"),
+        ] {
+            assert_eq!(regrouped("spr", events), expected, "{events}");
+        }
+    }
+
+    #[test]
+    fn other_lists_are_as_they_were_written() {
+        for events in [
+            "{slots,cycles,topdown-retiring}:u,{cycles,instructions}:W",
+            "slots,cycles",
+            "{slots:X,topdown-retiring:X},{slots:X,topdown-bad-spec:X}",
+        ] {
+            assert_eq!(regrouped("icx", events), events, "{events}");
+        }
+        // Events of general-purpose counters, by the same names.
+        let older = "topdown-slots-retired,{cycles,topdown-fetch-bubbles}";
+        assert_eq!(regrouped("skl", older), older);
+    }
+}
