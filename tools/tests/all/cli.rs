@@ -232,14 +232,13 @@ fn both_threads_have_their_share() {
 /// leaving metrics alone.
 #[test]
 fn slots_and_metrics_are_one_resource() {
-    let both = "{slots,topdown-retiring}:X,{slots,topdown-bad-spec}:X";
+    let both = "{slots,topdown-retiring,r1c4}:X,{slots,topdown-bad-spec,r2c4}:X";
     let (status, out, _) = said(&["-m", "icx", "-e", both]);
     assert_eq!(status, 1);
-    assert_eq!(out.matches("  50.0 %\n").count(), 4, "{out}");
-    assert!(
-        out.contains("slots count for one group at a time, and topdown metrics with them"),
-        "{out}"
-    );
+    assert_eq!(out.matches("  50.0 %\n").count(), 6, "{out}");
+    let why = "slots count for one group at a time, and topdown metrics with them, and slots, \
+               topdown-retiring hold them";
+    assert!(out.contains(why), "{out}");
     assert!(out.contains("2 runs"), "{out}");
 
     let general: Vec<String> = (1..=9).map(|umask| format!("r{umask}c4")).collect();
