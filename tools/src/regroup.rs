@@ -46,11 +46,14 @@ struct Item {
     leader: usize,
 }
 
-/// Returns the slots that perf adds for a metric.
+/// Returns the slots that perf adds for a metric, with its modifiers but X.
 fn slots_for(metric: &WantedEvent, attr: Attributes) -> WantedEvent {
-    let name = match metric.alone.rsplit_once([':', '/']) {
-        Some((_, letters)) if !letters.is_empty() => format!("slots:{letters}"),
-        _ => "slots".to_owned(),
+    let letters = metric.alone.rsplit_once([':', '/']);
+    let letters = letters.map_or(String::new(), |(_, letters)| letters.replace('X', ""));
+    let name = if letters.is_empty() {
+        "slots".to_owned()
+    } else {
+        format!("slots:{letters}")
     };
     let attr = Attributes {
         config: SLOTS,
@@ -60,6 +63,7 @@ fn slots_for(metric: &WantedEvent, attr: Attributes) -> WantedEvent {
         alone: name.clone(),
         name,
         kind: Kind::Hardware(attr),
+        stays: false,
         ..metric.clone()
     }
 }
@@ -115,32 +119,72 @@ fn add_slots(items: &mut Vec<Item>) {
 
 /// Returns the numbers of the events in perf's order: slots and metrics stand where the group of the first
 /// one stands, slots first, and metrics of other groups before the events of that one.
-///
-/// Perf's comparison also leaves the metrics of that group behind its other events, and before metrics of
-/// other groups. It cannot be both: where they differ, the order here is one of those that perf may take.
 fn order(items: &[Item]) -> Vec<usize> {
     let first = items.iter().find(|item| is_topdown(&item.event));
     let first = first.map_or(0, |item| item.leader);
-    let is_other = |item: &Item| item.leader == first && !is_topdown(&item.event);
-    let other = items.iter().position(is_other).unwrap_or(items.len());
-    let place = |number: &usize| {
-        let item = &items[*number];
-        let place = match (item.event.stays, is_topdown(&item.event)) {
-            (true, _) => *number,
+    let place = |number: usize| {
+        let item = &items[number];
+        match (item.event.stays, is_topdown(&item.event)) {
+            (true, _) => number,
             (false, true) => first,
             (false, false) => item.leader,
-        };
-        let rank = match (is_slots(&item.event), is_metric(&item.event)) {
-            (true, _) => 0,
-            (_, true) if item.leader == first && *number < other => 1,
-            (_, true) if item.leader != first => 2,
-            _ => 3,
-        };
-        (place, rank, *number)
+        }
     };
-    let mut order: Vec<usize> = (0..items.len()).collect();
-    order.sort_by_key(place);
-    order
+    // `evlist__cmp()` and `arch_evlist__cmp()`.
+    let follows = |one: usize, other: usize| {
+        let (one_item, other_item) = (&items[one], &items[other]);
+        if place(one) != place(other) {
+            return place(one) > place(other);
+        }
+        match (is_slots(&one_item.event), is_slots(&other_item.event)) {
+            (true, _) => return false,
+            (false, true) => return true,
+            (false, false) => {}
+        }
+        match (is_metric(&one_item.event), is_metric(&other_item.event)) {
+            (true, false) if one_item.leader != other_item.leader => false,
+            (false, true) if one_item.leader != other_item.leader => true,
+            _ => one > other,
+        }
+    };
+    sort(items.len(), follows)
+}
+
+/// Sorts the numbers below `count` as `list_sort()` does (`tools/lib/list_sort.c`), from which the result
+/// depends: a metric in the group of the slots may follow another event there, which follows a metric from
+/// outside, which follows the first metric.
+fn sort(count: usize, follows: impl Fn(usize, usize) -> bool) -> Vec<usize> {
+    let merge = |one: Vec<usize>, other: Vec<usize>| {
+        let (mut one, mut other) = (one.into_iter().peekable(), other.into_iter().peekable());
+        let mut merged = Vec::new();
+        while let (Some(&first), Some(&second)) = (one.peek(), other.peek()) {
+            let next = if follows(first, second) {
+                other.next()
+            } else {
+                one.next()
+            };
+            merged.extend(next);
+        }
+        merged.extend(one.chain(other));
+        merged
+    };
+    let mut pending: Vec<Vec<usize>> = Vec::new();
+    for number in 0..count {
+        // The lowest bit that is clear, if there are set ones above it.
+        let bit = number.trailing_ones() as usize;
+        if number >> bit != 0 {
+            let at = pending.len() - 1 - bit;
+            let newer = pending.remove(at);
+            let older = std::mem::take(&mut pending[at - 1]);
+            pending[at - 1] = merge(older, newer);
+        }
+        pending.push(vec![number]);
+    }
+    let newest = pending.pop().unwrap_or_default();
+    pending
+        .into_iter()
+        .rev()
+        .fold(newest, |sorted, older| merge(older, sorted))
 }
 
 /// Returns each event's leader.
@@ -272,6 +316,39 @@ mod tests {
             ("{topdown-retiring}:W", "{slots,topdown-retiring}:W"),
         ] {
             assert_eq!(regrouped("spr", events), expected, "{events}");
+        }
+    }
+
+    /// Groups as `perf stat -vv` of Linux 7.3 has shown them ("evlist after sorting/fixing").
+    #[test]
+    fn what_perf_has_shown() {
+        for (events, expected) in [
+            (
+                "{cycles,topdown-retiring},topdown-bad-spec",
+                "{slots,topdown-bad-spec},{cycles,topdown-retiring}",
+            ),
+            (
+                "{topdown-retiring,cycles},topdown-bad-spec",
+                "{slots,topdown-retiring,topdown-bad-spec},cycles",
+            ),
+            (
+                "{slots,topdown-retiring},{slots,topdown-bad-spec}",
+                "{slots,slots,topdown-retiring,topdown-bad-spec}",
+            ),
+            (
+                "{instructions,topdown-retiring,slots,cycles}",
+                "{slots,instructions,topdown-retiring,cycles}",
+            ),
+            (
+                "topdown-retiring:X,cycles",
+                "slots,topdown-retiring:X,cycles",
+            ),
+            (
+                "{slots,cycles,topdown-retiring},{instructions,topdown-bad-spec}",
+                "{slots,cycles,topdown-retiring,topdown-bad-spec},instructions",
+            ),
+        ] {
+            assert_eq!(regrouped("icx", events), expected, "{events}");
         }
     }
 
