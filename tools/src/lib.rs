@@ -3,9 +3,9 @@
 //! The library behind `rpmu-plan`, which predicts multiplexing.
 //!
 //! ```text
-//!  syntax ─► names ─► open ─► simulate ─► plan ─► explain, changes, split ─► text, json, svg, html
-//!              │       │         │
-//!             data   machine   rust/logic: the driver's own decisions
+//!  syntax ─► names, regroup ─► open ─► simulate ─► plan ─► explain, changes, split ─► text, json, svg, html
+//!              │               │         │
+//!             data           machine   rust/logic: the driver's own decisions
 //!
 //!  live: the events of a running rpmu, and a plan for them
 //! ```
