@@ -102,7 +102,7 @@ help:
 	@echo "                    MODELS=HSW,SKL CASES=1,5 DRIVERS=built-in,mainline,rpmu for a part"
 	@echo "make parity         run perf's, the kernel's and PAPI's own tests and tools, both drivers side by side;"
 	@echo "                    MODELS=HSW,SKL,ICL ITEMS=stat,papi-zero for a part"
-	@echo "make plan           build build/rpmu-plan, which predicts multiplexing (or: cargo install --path tools)"
+	@echo "make plan           build build/rpmu-plan, which predicts multiplexing (or: cargo install --locked --path tools)"
 	@echo "make plan-events    make rpmu-plan's event lists from the kernel's source"
 	@echo "make plan-test      plan N=9 random sets of events (SEED=1, MODELS=HSW,SKL,ICL, DRIVERS=mainline,rpmu)"
 	@echo "                    and run them in guests"

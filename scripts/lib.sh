@@ -215,15 +215,18 @@ install_host_packages() {
 }
 
 # cargo_in_root ROOT CRATE COMMAND…: runs cargo in the tool root on a crate of the checkout, with Debian's packaged crates
-# instead of the network, and its target directory in the cache.
+# instead of the network, and its target directory in the cache. cargo sees the crate's files without their Cargo.lock, in
+# a directory of its own, where it makes another: Debian's crates have no checksums to compare with those of crates.io in
+# the kept one, and their versions differ.
 cargo_in_root() {
-	local root=$1 crate=$2 debian='/usr/share/cargo/registry'
+	local root=$1 crate=$2 debian='/usr/share/cargo/registry' file
 	shift 2
 	local root_options=("${root_options[@]}" --setenv CARGO_HOME /tmp/cargo
-		--setenv CARGO_TARGET_DIR "$cache/host-$(key "$top")/${crate##*/}")
-	# The options follow the subcommand: cargo does not pass earlier ones on to clippy. No lock file: Debian's crates have
-	# no checksums to compare with those in one from another source.
-	rm -f "$top/$crate/Cargo.lock"
+		--setenv CARGO_TARGET_DIR "$cache/host-$(key "$top")/${crate##*/}" --tmpfs "$top/$crate")
+	for file in "$top/$crate"/*; do
+		[[ ${file##*/} == Cargo.lock ]] || root_options+=(--bind "$file" "$file")
+	done
+	# The options follow the subcommand: cargo does not pass earlier ones on to clippy.
 	in_root "$root" cargo "$1" --offline --config "source.crates-io.replace-with='debian'" \
 		--config "source.debian.directory='$debian'" --manifest-path "$crate/Cargo.toml" "${@:2}"
 }

@@ -2,7 +2,8 @@
 
 //! The command line.
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap_complete::{generate, Shell};
 use rpmu_plan::data::{lists, source};
 use rpmu_plan::explain::counter_names;
 use rpmu_plan::live::{self, Live};
@@ -42,6 +43,11 @@ enum Other {
     List(ListArguments),
     /// List the models.
     Models,
+    /// Print the completions for a shell, which that shell reads.
+    Completions {
+        /// The shell.
+        shell: Shell,
+    },
 }
 
 #[derive(Args)]
@@ -152,6 +158,10 @@ fn main() -> ExitCode {
             Ok(ExitCode::SUCCESS)
         }
         Some(Other::List(arguments)) => list(&arguments),
+        Some(Other::Completions { shell }) => {
+            print(&completions(shell));
+            Ok(ExitCode::SUCCESS)
+        }
         None => plan(&command.plan),
     };
     done.unwrap_or_else(|Wrong(text)| {
@@ -164,6 +174,13 @@ fn main() -> ExitCode {
 fn print(text: &str) {
     use std::io::Write;
     let _ = std::io::stdout().write_all(text.as_bytes());
+}
+
+/// Returns the script with which `shell` completes the command line.
+fn completions(shell: Shell) -> String {
+    let mut script = Vec::new();
+    generate(shell, &mut Command::command(), "rpmu-plan", &mut script);
+    String::from_utf8_lossy(&script).into_owned()
 }
 
 fn machine(model: &str, smt: Threads, no_force_abort: bool) -> Result<Machine, Wrong> {

@@ -281,3 +281,18 @@ fn the_man_page_has_every_option() {
         assert!(page.contains(option), "{option}");
     }
 }
+
+/// The options and commands of the help are in each shell's completions.
+#[test]
+fn the_completions_have_every_option() {
+    let (_, help, _) = said(&["--help"]);
+    for shell in ["bash", "zsh", "fish"] {
+        let (status, script, _) = said(&["completions", shell]);
+        assert_eq!(status, 0);
+        for word in ["interval", "sibling", "live", "list", "models"] {
+            assert!(help.contains(word));
+            assert!(script.contains(word), "{shell}: {word}");
+        }
+    }
+    assert_eq!(said(&["completions", "tcsh"]).0, 2);
+}
