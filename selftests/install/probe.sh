@@ -1,0 +1,106 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+# Tests scripts/probe on made-up kernel build directories. Prints TAP.
+# shellcheck disable=SC2317 # functions are called by their names
+. "$(dirname "$0")/../../scripts/lib.sh"
+. "$(dirname "$0")/../../scripts/tap.sh"
+usage "usage: selftests/install/probe.sh
+
+Makes build directories that lack one thing each, with tools that only tell their version. The probe has to name what is
+missing, with the reason, and nothing else." "${1:-}"
+
+work=$(mktemp -d "${TMPDIR:-/tmp}/rpmu-probe.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+kdir=$work/kdir said=$work/said
+
+# tool NAME TEXT: a program that prints TEXT.
+tool() { printf '#!/bin/sh\necho "%s"\n' "$2" >"$work/bin/$1" && chmod +x "$work/bin/$1"; }
+
+# fresh: a build directory that lacks nothing, and its tools.
+fresh() {
+	local program
+	rm -rf "${work:?}"/{kdir,bin}
+	mkdir -p "$kdir"/{include/config,rust} "$work/bin"
+	touch "$kdir/Makefile" "$kdir/rust/libkernel.rmeta"
+	echo 7.3.4+deb13-amd64 >"$kdir/include/config/kernel.release"
+	printf 'CONFIG_%s\n' RUST=y 'RUSTC_VERSION_TEXT="rustc 1.85.1 (4eb 2025-03-15) (from a tarball)"' \
+		'BINDGEN_VERSION_TEXT="bindgen 0.71.1"' 'CC_VERSION_TEXT="gcc-14 (Debian 14.2.0-19) 14.2.0"' \
+		DEBUG_INFO_BTF=y KPROBES=y KALLSYMS_ALL=y >"$kdir/include/config/auto.conf"
+	tool rustc 'rustc 1.85.1 (4eb 2025-03-15) (from a tarball)'
+	tool bindgen 'bindgen 0.71.1'
+	tool gcc-14 'gcc-14'
+	for program in bash sh sed grep head sort tr cat; do
+		ln -s "$(command -v "$program")" "$work/bin"
+	done
+}
+
+because() { sed 's/^/# /' "$said"; }
+
+probe() { PATH=$work/bin "$top/scripts/probe" "$@" >"$said" 2>&1; }
+
+lacks_nothing() { fresh && probe "$kdir" && [[ ! -s $said ]]; }
+
+# finds WORDS COMMAND…: after COMMAND, the probe fails with one line, which has WORDS.
+finds() {
+	local words=$1
+	shift
+	fresh
+	"$@"
+	! probe "$kdir" && [[ $(wc -l <"$said") == 1 ]] && grep -q "^rpmu: missing: .*$words" "$said"
+}
+
+# notes WORDS COMMAND…: after COMMAND, the probe succeeds with one line, which has WORDS.
+notes() {
+	local words=$1
+	shift
+	fresh
+	"$@"
+	probe "$kdir" && [[ $(wc -l <"$said") == 1 ]] && grep -q "^rpmu: note: .*$words" "$said"
+}
+
+without() { sed -i "/CONFIG_$1=/d" "$kdir/include/config/auto.conf"; }
+release() { echo "$1" >"$kdir/include/config/kernel.release"; }
+
+newer() {
+	fresh
+	release "$1"
+	probe "$kdir" && [[ ! -s $said ]]
+}
+
+needs_no_metadata() {
+	fresh
+	rm "$kdir/rust/libkernel.rmeta"
+	probe --from-source "$kdir"
+}
+
+# make says it before it compiles.
+make_says_it() {
+	fresh
+	release 7.2.12+deb13-amd64
+	! PATH=$work/bin:$PATH make -C "$top" KDIR="$kdir" >"$said" 2>&1 &&
+		[[ $(grep -c 'older than 7\.3, the oldest' "$said") == 1 ]] && ! grep -q 'building rpmu.ko' "$said"
+}
+
+echo 'TAP version 13'
+check probe.lacks_nothing lacks_nothing
+check probe.directory finds 'is not a directory' rm -r "$kdir"
+check probe.prepared finds 'not a prepared kernel build directory' rm "$kdir/include/config/auto.conf"
+for version in 7.2.12+deb13-amd64 6.12.0 7.2.0-rc1; do
+	check "probe.oldest.$version" finds "kernel ${version/+/.} is older than 7.3, the oldest" release "$version"
+done
+for version in 7.3.0 7.3.4+deb13-amd64 7.10.1 8.0.0-rc1; do
+	check "probe.new_enough.$version" newer "$version"
+done
+check probe.rust finds 'CONFIG_RUST=y' without RUST
+check probe.metadata finds 'libkernel.rmeta' rm "$kdir/rust/libkernel.rmeta"
+check probe.metadata_from_source needs_no_metadata
+check probe.rustc finds 'rustc; this kernel was built with rustc 1.85.1' rm "$work/bin/rustc"
+check probe.rustc_version finds 'built with rustc 1.85.1 .*here is rustc 1.95.0' tool rustc 'rustc 1.95.0 (598 2026-04-14)'
+check probe.bindgen finds 'bindgen, which' rm "$work/bin/bindgen"
+check probe.compiler finds 'gcc-14, the C compiler' rm "$work/bin/gcc-14"
+for name in DEBUG_INFO_BTF KPROBES KALLSYMS_ALL; do
+	check "probe.$name" notes "no CONFIG_$name: .*trust_layouts=1" without "$name"
+done
+check probe.make_says_it make_says_it
+echo "1..$nr"
+exit "$failed"
