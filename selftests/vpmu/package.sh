@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+# Tests the package of the emulated PMU. Prints TAP.
+# shellcheck disable=SC2317 # functions are called by their names
+. "$(dirname "$0")/../../scripts/lib.sh"
+. "$(dirname "$0")/../../scripts/tap.sh"
+usage "usage: selftests/vpmu/package.sh
+
+Builds the package, unpacks it into a new directory and runs commands with it on this machine, outside the tool root:
+their output, their status and their counts have to come back." "${1:-}"
+
+root=$("$top/scripts/toolroot")
+kernel=$("$top/scripts/kernel")
+"$top/scripts/image" >/dev/null
+package=$("$top/scripts/vpmu-package")
+work=$(mktemp -d "${TMPDIR:-/tmp}/vpmu package.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+tar -xJ --strip-components=1 -C "$work" -f "$package"
+said=$work/said
+
+because() { tail -n 20 "$said" | sed 's/^/# /'; }
+
+# ends STATUS WORDS ARGUMENT…: vpmu-run ends with that status, and its output has the words.
+ends() {
+	local want=$1 words=$2 status=0
+	shift 2
+	env -i PATH="$PATH" "$work/vpmu-run" --kernel "$kernel/vmlinuz" --log "$work/log" "$@" >"$said" 2>&1 </dev/null || status=$?
+	echo "status $status" >>"$said"
+	[[ $status == "$want" ]] && grep -qE -e "$words" "$said"
+}
+
+# The guest's perf is the tool root's, with its libraries.
+tools=$work/tools
+mkdir -p "$tools"
+selftests=$cache/selftests-$(key "$top")-$(key "$kernel")/root/opt/rpmu
+# shellcheck disable=SC2016
+in_root "$root" sh -c 'for file in /usr/bin/perf $(ldd /usr/bin/perf | grep -oE "/[^ :()]+"); do echo "$file"; done' >"$work/list"
+while read -r file; do
+	case $file in /usr/*) path=$file ;; *) path=/usr$file ;; esac
+	mkdir -p "$tools${path%/*}"
+	cp -L "$root$file" "$tools$path"
+done <"$work/list"
+cp "$selftests/exact_loop" "$tools/usr/bin"
+
+counts() {
+	ends 0 '^ *10000000 +instructions:u' "$@" --root "$tools" -- perf stat -e instructions:u,branches:u exact_loop &&
+		grep -qE '^ *4999999 +branches:u' "$said"
+}
+
+echo 'TAP version 13'
+check package.status ends 3 '^a  b$' -- sh -c 'echo "a  b"; exit 3'
+check package.counts counts --cpu Skylake-Client --smp 1,2
+check package.counts_on_amd counts --cpu EPYC-Rome --parallel
+check package.no_pmu ends 0 'no pmu' --pmu off -- sh -c '[ ! -e /sys/bus/event_source/devices/cpu ] && echo no pmu'
+check package.program ends 0 '^hello$' --program /usr/bin/printf --file "$work/COPYING:/tmp2/it" -- \
+	sh -c 'grep -q GENERAL /tmp2/it && /usr/bin/printf "hello\n"'
+check package.timeout ends 124 'no end after 10 s' --timeout 10 -- sh -c 'while :; do :; done'
+check package.panic ends 125 'the guest ended before' -- sh -c 'echo c >/proc/sysrq-trigger'
+check package.wrong_argument ends 125 'no kernel that can be read' --kernel /none -- true
+echo "1..$nr"
+exit "$failed"
