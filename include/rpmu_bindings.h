@@ -33,6 +33,7 @@
 #include "../rust/static_calls.c"
 #include "../rust/kretprobe.c"
 #include "../rust/users.c"
+#include "../rust/task_data.c"
 #include "rpmu_trace.h"
 
 /* rust/parameters.c */

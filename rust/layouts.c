@@ -123,12 +123,20 @@ static void __used layouts(void)
 	MEMBER(pmu, cancel_txn);
 	MEMBER(pmu, event_idx);
 	MEMBER(pmu, check_period);
+	MEMBER(pmu, sched_task);
+	MEMBER(pmu, task_ctx_cache);
 	MEMBER(pmu, events_lock);
 	MEMBER(pmu, events);
 	SIZE(perf_sample_data);
 	MEMBER(perf_sample_data, sample_flags);
 	MEMBER(perf_sample_data, period);
 	MEMBER(perf_sample_data, dyn_size);
+	MEMBER(perf_sample_data, br_stack);
+	MEMBER(perf_sample_data, br_stack_cntr);
+	SIZE(perf_branch_entry);
+	MEMBER_AS(perf_branch_stack, nr);
+	MEMBER_AS(perf_branch_stack, hw_idx);
+	MEMBER_AS(perf_ctx_data, data);
 
 	/* Contexts of events, and their groups. */
 	MEMBER(perf_event_pmu_context, pmu);
@@ -200,6 +208,7 @@ static void __used layouts(void)
 	MEMBER_AS(mm_struct, context.perf_rdpmc_allowed);
 	MEMBER_AS(task_struct, flags);
 	MEMBER_AS(task_struct, mm);
+	MEMBER_AS(task_struct, perf_ctx_data);
 	MEMBER_AS(task_struct, signal);
 	EMIT(");");
 
@@ -219,5 +228,12 @@ static void __used layouts(void)
 	CPU_HW_EVENTS(intel_ctrl_guest_mask, u64);
 	CPU_HW_EVENTS(intel_ctrl_host_mask, u64);
 	CPU_HW_EVENTS(perf_ctr_virt_mask, u64);
+	CPU_HW_EVENTS(lbr_users, i32);
+	CPU_HW_EVENTS(lbr_sel, u64);
+	CPU_HW_EVENTS(br_sel, u64);
+	EMIT(");");
+
+	EMIT("private!(er_account:");
+	PRIVATE(config, er_account, config, u64);
 	EMIT(");");
 }

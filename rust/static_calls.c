@@ -126,6 +126,53 @@ void rpmu_helper_intel_bts_enable_local(void)
 	static_call_cond(rpmu_intel_bts_enable_local)();
 }
 
+/* Calls of sched_task when a task comes to this CPU or leaves it. */
+DEFINE_STATIC_CALL_NULL(rpmu_perf_sched_cb_inc, perf_sched_cb_inc);
+DEFINE_STATIC_CALL_NULL(rpmu_perf_sched_cb_dec, perf_sched_cb_dec);
+
+void rpmu_helper_bind_perf_sched_cb(void *inc, void *dec)
+{
+	static_call_update(rpmu_perf_sched_cb_inc, inc);
+	static_call_update(rpmu_perf_sched_cb_dec, dec);
+}
+
+void rpmu_helper_perf_sched_cb_inc(struct pmu *pmu)
+{
+	static_call_cond(rpmu_perf_sched_cb_inc)(pmu);
+}
+
+void rpmu_helper_perf_sched_cb_dec(struct pmu *pmu)
+{
+	static_call_cond(rpmu_perf_sched_cb_dec)(pmu);
+}
+
+/* Branch records: what excludes them, and the kinds of branches. */
+DEFINE_STATIC_CALL_RET0(rpmu_x86_add_exclusive, int (unsigned int));
+DEFINE_STATIC_CALL_NULL(rpmu_x86_del_exclusive, void (unsigned int));
+DEFINE_STATIC_CALL_RET0(rpmu_branch_type, int (unsigned long, unsigned long, int));
+
+void rpmu_helper_bind_lbr(void *add_exclusive, void *del_exclusive, void *branch_type)
+{
+	static_call_update(rpmu_x86_add_exclusive, add_exclusive);
+	static_call_update(rpmu_x86_del_exclusive, del_exclusive);
+	static_call_update(rpmu_branch_type, branch_type);
+}
+
+int rpmu_helper_x86_add_exclusive(unsigned int what)
+{
+	return static_call(rpmu_x86_add_exclusive)(what);
+}
+
+void rpmu_helper_x86_del_exclusive(unsigned int what)
+{
+	static_call_cond(rpmu_x86_del_exclusive)(what);
+}
+
+int rpmu_helper_branch_type(unsigned long from, unsigned long to, int abort)
+{
+	return static_call(rpmu_branch_type)(from, to, abort);
+}
+
 /* Precise events of AMD's, which are those of another PMU. */
 DEFINE_STATIC_CALL_RET0(rpmu_forward_event_to_ibs, int (struct perf_event *));
 

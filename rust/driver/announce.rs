@@ -35,6 +35,9 @@ pub(super) fn announce(pmu: &CorePmu, predecessor: bool) {
     if pmu.capabilities.tsx_uses_counter_3 {
         pr_info!("transactions abort while counter 3 is used (allow_tsx_force_abort in sysfs)\n");
     }
+    if let Some(lbr) = &pmu.lbr {
+        pr_info!("samples can have the last {} branches\n", lbr.depth);
+    }
     if let Some(erratum) = pmu.model.ht_erratum {
         if driver.shares_a_core {
             pr_info!("events 0xd0 to 0xd3 have their counters to themselves in a core (erratum {erratum})\n");

@@ -3,17 +3,23 @@
 //! A core PMU with this driver: the state that its CPUs share, and the state of each.
 
 use super::{
-    cpu::Cpu,
+    cpu::{new_schedules, Cpu},
     explain::refusals::Refusals,
     facilities,
     hw::Hardware,
-    unit::{northbridge, rdpmc::UserRead, smi::Smi, smt::seat, tfa::Tfa, tracing::Tracing},
+    unit::{
+        lbr::Branches, northbridge, rdpmc::UserRead, smi::Smi, smt::seat, tfa::Tfa,
+        tracing::Tracing,
+    },
 };
 use crate::{
     kern::percpu::PerCpu,
-    logic::{sched::assign::Policy, tried::Feature},
-    perf,
-    x86::builtin::{self, Builtin},
+    logic::{
+        sched::{assign::Policy, cpu_schedule::CpuSchedule},
+        tried::Feature,
+    },
+    perf::{self, EventId},
+    x86::builtin::Builtin,
 };
 use kernel::prelude::*;
 
@@ -35,6 +41,8 @@ pub(crate) struct Driver {
     pub(super) shares_northbridge: bool,
     /// User space's access to counters by `rdpmc`.
     pub(super) user_read: UserRead,
+    /// The branch records, if events can sample them.
+    pub(super) branches: Option<Branches>,
     /// Intel PT and BTS, which share the PMI.
     pub(super) tracing: Tracing,
     /// AMD's PMU for precise events.
@@ -49,31 +57,24 @@ pub(crate) struct Driver {
 pub(crate) type CorePmu = perf::Pmu<Driver>;
 
 impl Driver {
-    /// Makes the driver of a PMU with this `hardware`.
+    /// Makes the driver of a PMU with this `hardware`, and the [state](new_cpus) of its CPUs.
     ///
     /// Fails with `ENOMEM` or another error. Process context.
-    // Each CPU's state, 5 KiB, passes through the stack. That space must be free again when the perf core
-    // is called.
-    #[inline(never)]
     pub(super) fn new(
-        mut hardware: Hardware,
+        hardware: Hardware,
+        cpus: PerCpu<Cpu>,
+        user_read: UserRead,
+        branches: Option<Branches>,
         ht_workaround: bool,
-        builtin: Option<builtin::Layout>,
     ) -> Result<Self> {
-        let user_read = UserRead::new(&hardware.pmu.capabilities, builtin)?;
-        if let Some(builtin) = user_read.builtin() {
-            hardware.ask(builtin);
-        }
-        let builtin = user_read.initialised();
         let is_amd = hardware.amd().is_some();
-        // Hypervisors and BPF ask it for the values of Intel's GLOBAL_CTRL alone.
-        let cpus = new_cpus(&hardware, builtin.filter(|_| !is_amd))?;
         let shares_a_core = seat::is_needed(hardware.pmu.model, ht_workaround);
         let tsx_uses_counter = hardware.pmu.capabilities.tsx_uses_counter_3;
         Ok(Self {
-            smi: Smi::new(!is_amd, builtin)?,
+            smi: Smi::new(!is_amd, user_read.initialised())?,
             ibs: if is_amd { facilities::find_ibs() } else { None },
             user_read,
+            branches,
             samples: facilities::bind_sampling(),
             tfa: Tfa::new(tsx_uses_counter),
             tracing: Tracing::new(),
@@ -89,8 +90,22 @@ impl Driver {
     }
 }
 
-// See `Driver::new()`.
+/// Makes the state of each CPU. `builtin` is the built-in driver, if it has initialised.
+///
+/// Fails with `ENOMEM` or another error. Process context.
+// Each CPU's state, 5 KiB, passes through the stack in two parts. Not much else may be there then.
+pub(super) fn new_cpus(hardware: &Hardware, builtin: Option<&Builtin>) -> Result<PerCpu<Cpu>> {
+    let schedules = new_schedules(hardware)?;
+    // Hypervisors and BPF ask it for the values of Intel's GLOBAL_CTRL alone.
+    let builtin = builtin.filter(|_| hardware.amd().is_none());
+    with_schedules(hardware, schedules, builtin)
+}
+
 #[inline(never)]
-fn new_cpus(hardware: &Hardware, builtin: Option<&Builtin>) -> Result<PerCpu<Cpu>> {
-    PerCpu::new(|cpu| Cpu::new(cpu, hardware, builtin))
+fn with_schedules(
+    hardware: &Hardware,
+    mut schedules: KVec<KBox<CpuSchedule<EventId>>>,
+    builtin: Option<&Builtin>,
+) -> Result<PerCpu<Cpu>> {
+    PerCpu::new(|cpu| Cpu::new(cpu, hardware, schedules.pop(), builtin))
 }

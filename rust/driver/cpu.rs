@@ -8,13 +8,14 @@ use super::{
     pmi::shared::Shared,
     rotation::known::RotationState,
     unit::{
+        lbr,
         northbridge::{node, Node},
         smt::seat::Sharing,
         tfa,
     },
 };
 use crate::{
-    kern::percpu::CpuCell,
+    kern::{cpu::possible_cpus, percpu::CpuCell},
     logic::{
         regs::{counter::CounterMask, dirty::Dirty, shadow::Shadow},
         sched::cpu_schedule::CpuSchedule,
@@ -37,6 +38,8 @@ pub(super) struct Cpu {
     pub(super) own: CpuCell<Own>,
     /// The part that callbacks share with the PMI.
     pub(super) shared: Shared,
+    /// The branch records, as far as the PMI uses them.
+    pub(super) lbr: lbr::Shared,
     /// The part that the CPU shares with its sibling. Not for the PMI.
     #[pin]
     pub(super) sharing: Sharing,
@@ -53,6 +56,8 @@ pub(super) struct Own {
     pub(super) shadow: Shadow,
     /// Set if the schedule has changed since it was programmed.
     pub(super) changed: bool,
+    /// The branch records.
+    pub(super) lbr: lbr::Own,
     /// Makes TSX transactions abort while events use counter 3.
     pub(super) tfa: tfa::CpuState,
     /// Caches the demands of the groups that rotate.
@@ -76,20 +81,31 @@ struct Before {
 }
 
 impl Cpu {
-    /// `builtin` is the built-in driver, if it has initialised.
+    /// `schedule` is one of [`new_schedules`]; `builtin` is the built-in driver, if it has initialised.
     pub(super) fn new<'a>(
         cpu: CpuId,
         hardware: &'a Hardware,
+        schedule: Option<KBox<CpuSchedule<EventId>>>,
         builtin: Option<&'a Builtin>,
     ) -> impl PinInit<Self, Error> + use<'a> {
         try_pin_init!(Self {
             id: cpu,
-            own: CpuCell::new(cpu, Own::new(hardware, new_schedule(hardware)?)?),
+            own: CpuCell::new(cpu, Own::new(hardware, schedule.ok_or(ENOMEM)?)?),
             shared: Shared::new(builtin.map(|builtin| builtin.mirror(cpu))),
+            lbr: lbr::Shared::new(cpu, &hardware.pmu)?,
             sharing <- Sharing::new(&hardware.pmu),
             northbridge <- node(),
         }? Error)
     }
+}
+
+/// Makes an empty schedule for each CPU. Fails with `ENOMEM`. Process context.
+pub(super) fn new_schedules(hardware: &Hardware) -> Result<KVec<KBox<CpuSchedule<EventId>>>> {
+    let mut schedules = KVec::new();
+    for _ in possible_cpus() {
+        schedules.push(new_schedule(hardware)?, GFP_KERNEL)?;
+    }
+    Ok(schedules)
 }
 
 // Half of a CPU's state, which passes through the stack: not much else may be there then.
@@ -106,6 +122,7 @@ impl Own {
             schedule,
             shadow: Shadow::new(capabilities),
             changed: false,
+            lbr: lbr::Own::default(),
             tfa: tfa::CpuState::default(),
             rotation: RotationState::new()?,
             smt: ThreadState::default(),

@@ -12,8 +12,12 @@ impl From<Refusal> for Error {
             Refusal::AnyThreadNotPermitted => EACCES,
             Refusal::LoadLatencyAlone => ENODATA,
             Refusal::ExtraRegisterAbsent => ENXIO,
+            Refusal::BranchStackExcluded => EBUSY,
             Refusal::Precise
             | Refusal::BranchStack
+            | Refusal::BranchFilterAbsent
+            | Refusal::CallStackAbsent
+            | Refusal::GuestBranches
             | Refusal::TransactionFilter
             | Refusal::CheckpointedPeriod
             | Refusal::EveryBranch
@@ -27,6 +31,7 @@ impl From<Refusal> for Error {
             | Refusal::PeriodTooShort
             | Refusal::ExtendedRegisters
             | Refusal::BranchCounters
+            | Refusal::CallStackFilter
             | Refusal::AuxOutput
             | Refusal::TopdownFilter
             | Refusal::MetricSampling

@@ -16,6 +16,7 @@ use crate::{
             period::Start,
             register::{Register, RegisterWrite},
         },
+        sample::lbr::Request,
         sched::{
             constraint::Constraint,
             extra_register::{Demand, ExtraRegister},
@@ -23,6 +24,7 @@ use crate::{
         smt::right_of_way::Share,
     },
     perf::{self},
+    x86::intel::lbr::NoTracers,
 };
 use core::sync::atomic::{
     AtomicBool, AtomicU32, AtomicU64, AtomicU8, AtomicUsize, Ordering::Relaxed,
@@ -66,6 +68,10 @@ pub(crate) struct EventData {
     pub(super) select: EventSelect,
     /// The counters and the extra register that can count it.
     pub(super) demand: Demand,
+    /// The branch stack that its samples have.
+    pub(super) branches: Option<Request>,
+    /// Keeps Intel PT and BTS away from the branch records.
+    _no_tracers: Option<NoTracers>,
     /// Where it counts.
     pub(super) counts_in: CountsIn,
     /// The readers of its mmap page.
@@ -94,13 +100,21 @@ pub(crate) struct EventData {
 }
 
 impl EventData {
-    pub(super) fn new(event: attr::Event, constraint: Constraint, page: Page) -> Self {
+    pub(super) fn new(
+        event: attr::Event,
+        constraint: Constraint,
+        page: Page,
+        no_tracers: Option<NoTracers>,
+    ) -> Self {
         Self {
             select: event.select,
             demand: Demand {
                 constraint,
                 requirement: event.requirement,
+                lbr_select: event.branches.map(|request| request.select),
             },
+            branches: event.branches,
+            _no_tracers: no_tracers,
             counts_in: event.counts_in,
             page,
             way: AtomicU8::new(Way::of(constraint) as u8),

@@ -63,9 +63,15 @@ fn decide(
     if attr.sample_period != 0 && !driver.samples {
         return Err(Refusal::Sampling.into());
     }
+    let mut no_tracers = None;
+    if let (Some(branches), Some(_)) = (&driver.branches, configured.branches) {
+        let excluded = branches.exclude_tracers();
+        no_tracers = Some(excluded.map_err(|_| Refusal::BranchStackExcluded)?);
+    }
     event.set_period(configured.period);
     let constraint = pmu.constraint(configured.select);
-    let data = EventData::new(configured, constraint, driver.user_read.page(event));
+    let page = driver.user_read.page(event);
+    let data = EventData::new(configured, constraint, page, no_tracers);
 
     let mut corrupting = data.demand.constraint.corrupting;
     event.for_each_group_member(|member| {

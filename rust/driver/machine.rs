@@ -8,11 +8,17 @@
 //! [`Machine::pmus`] lists both, and the two functions choose by the type of the CPU.
 
 use super::{
-    announce, facilities, hotplug, hw::Hardware, pmi, probe, suspend, sysfs, takeover, CorePmu,
-    Driver,
+    announce,
+    core_pmu::new_cpus,
+    cpu::Cpu,
+    facilities, hotplug,
+    hw::Hardware,
+    pmi, probe, suspend, sysfs, takeover,
+    unit::{lbr::Branches, rdpmc::UserRead},
+    CorePmu, Driver,
 };
 use crate::{
-    kern::{self, cpu::on_each_cpu},
+    kern::{self, cpu::on_each_cpu, percpu::PerCpu},
     logic::tried::Feature,
     perf,
     x86::{
@@ -37,12 +43,31 @@ impl Machine {
     /// Fails with `ENOMEM` or another error. Process context.
     #[inline(never)]
     pub(crate) fn new(
-        hardware: Hardware,
+        mut hardware: Hardware,
         ht_workaround: bool,
         builtin: Option<builtin::Layout>,
     ) -> Result<Arc<Self>> {
+        let branches = Branches::find(&mut hardware);
+        let user_read = UserRead::new(&hardware.pmu.capabilities, builtin)?;
+        if let Some(builtin) = user_read.builtin() {
+            hardware.ask(builtin);
+        }
+        let cpus = new_cpus(&hardware, user_read.initialised())?;
+        Self::with_cpus(hardware, cpus, user_read, branches, ht_workaround)
+    }
+
+    // The PMU passes through the stack. That space must be free again when the perf core is called.
+    #[inline(never)]
+    fn with_cpus(
+        hardware: Hardware,
+        cpus: PerCpu<Cpu>,
+        user_read: UserRead,
+        branches: Option<Branches>,
+        ht_workaround: bool,
+    ) -> Result<Arc<Self>> {
         let groups = sysfs::groups(&hardware.pmu)?;
-        let pmu = perf::Pmu::new(Driver::new(hardware, ht_workaround, builtin)?, groups)?;
+        let driver = Driver::new(hardware, cpus, user_read, branches, ht_workaround)?;
+        let pmu = perf::Pmu::new(driver, groups)?;
         Ok(Arc::new(Self { pmu }, GFP_KERNEL)?)
     }
 

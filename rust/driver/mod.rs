@@ -17,6 +17,7 @@
 //!  sysfs       the PMU's files              unit/smi         counters that stop in firmware
 //!                                           unit/northbridge a node: the counters that its cores share
 //!                                           unit/metrics     slots and topdown metrics
+//!                                           unit/lbr         branch stacks
 //!                                           unit/tracing     Intel PT and BTS, which share the PMI
 //!                                           hw               the registers
 //!  Reports
@@ -38,6 +39,7 @@
 //! | [`cpu::Own`]: schedule and register shadow | callbacks on the CPU, not the PMI | [`CpuCell`] |
 //! | [`pmi::Shared`]: active counters and their events | callbacks and the PMI on the CPU | atomics |
 //! | [`Sharing`]: the counters of a core's threads | callbacks on the core's CPUs, not the PMI | a lock |
+//! | [`unit::lbr`]: what was recorded of branches | says so itself | |
 //! | [`event::EventData`] | callbacks and the PMI on the event's CPU | atomics |
 //! | [`Hardware`] | all | constant |
 //!

@@ -10,7 +10,7 @@ pub(super) mod shared;
 
 pub(super) use shared::Shared;
 
-use super::{event, CorePmu};
+use super::{cpu::Cpu, event, unit::lbr::InPmi, CorePmu};
 use crate::{
     logic::{
         model::Acknowledge,
@@ -31,7 +31,8 @@ pub(super) fn handle(pmu: &CorePmu, nmi: &NmiContext) -> u32 {
     let irqs = nmi.irqs();
     let driver = pmu.ops();
     let hardware = &driver.hardware;
-    let shared = &driver.cpus.this_cpu(irqs).shared;
+    let cpu = driver.cpus.this_cpu(irqs);
+    let shared = &cpu.shared;
     if let Some(registers) = hardware.amd() {
         return amd::handle(pmu, registers, shared, nmi);
     }
@@ -48,6 +49,10 @@ pub(super) fn handle(pmu: &CorePmu, nmi: &NmiContext) -> u32 {
     let traced = bts.as_ref().map_or(0, PausedBts::interrupt);
     let status = hardware.status(irqs);
     let handled = if !is_due(status, driver) {
+        // An NMI before has handled the overflow, and this one has stopped the recording once more.
+        if status.has_frozen_branches() {
+            hardware.acknowledge(status, irqs);
+        }
         // LVTPC masks itself when it raises an NMI. So a masked LVTPC means that a counter or a tracer has
         // raised this one, and that an NMI before has handled the overflow.
         let ours = traced != 0 || apic::lvtpc(irqs).masked();
@@ -61,7 +66,7 @@ pub(super) fn handle(pmu: &CorePmu, nmi: &NmiContext) -> u32 {
         if early {
             apic::lvtpc_arm(irqs);
         }
-        let handled = drain(status, driver, shared, &cx, nmi).wrapping_add(traced);
+        let handled = drain(status, driver, cpu, &cx, nmi).wrapping_add(traced);
         // Before the counters count again: an overflow is lost while LVTPC is masked.
         if !early {
             apic::lvtpc_arm(irqs);
@@ -69,6 +74,9 @@ pub(super) fn handle(pmu: &CorePmu, nmi: &NmiContext) -> u32 {
         handled
     };
     shared.set_enabled(enabled);
+    if !enabled.is_empty() {
+        driver.go_on_recording(cpu, irqs);
+    }
     shared.run(hardware, irqs);
     drop(bts);
     if handled != 0 {
@@ -94,12 +102,15 @@ fn is_due(status: Status, driver: &super::Driver) -> bool {
 fn drain(
     mut status: Status,
     driver: &super::Driver,
-    shared: &Shared,
+    cpu: &Cpu,
     cx: &OnCpu<'_, super::Driver>,
     nmi: &NmiContext,
 ) -> u32 {
     let hardware = &driver.hardware;
+    let shared = &cpu.shared;
     let mut handled = 0u32;
+    // Further passes use the same branches: what is recorded after the first is this handler's.
+    let mut branches = driver.read_branches(cx, cpu, status);
     for _ in 0..PASSES {
         // All of it, as the built-in driver does: from version 4 on, some bits freeze other units.
         hardware.acknowledge(status, nmi.irqs());
@@ -113,7 +124,7 @@ fn drain(
             match event {
                 // The interrupt has aborted the TSX transaction, and its overflow is gone with it.
                 Some(event) if due || event.data().is_checkpointed() => {
-                    serve(event, counter, driver, cx, nmi);
+                    serve(event, counter, driver, branches.as_mut(), cx, nmi);
                 }
                 // PERF_METRICS as a whole, without an event for the first metric.
                 None if counter == CounterId::FIRST_METRIC => driver.metrics_overflowed(cx, false),
@@ -131,11 +142,12 @@ fn drain(
 }
 
 /// Brings the count of `event` up to date, lets it count on, and hands a sample to the perf core if one
-/// is due.
+/// is due. `branches` are those that the PMI has found.
 fn serve(
     event: &crate::perf::Event<super::Driver>,
     counter: CounterId,
     driver: &super::Driver,
+    branches: Option<&mut InPmi<'_>>,
     cx: &OnCpu<'_, super::Driver>,
     nmi: &NmiContext,
 ) {
@@ -149,6 +161,10 @@ fn serve(
     let period = event.last_period().load(Relaxed);
     event::update(event, hardware, irqs);
     if event::restart(event, counter, hardware, irqs) {
-        event.overflow(cx, Sample::new(period), nmi.regs());
+        let mut sample = Sample::new(period);
+        if let Some(branches) = branches {
+            branches.add_to(&mut sample, event, irqs);
+        }
+        event.overflow(cx, sample, nmi.regs());
     }
 }

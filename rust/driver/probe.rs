@@ -134,11 +134,13 @@ fn read_cpuid() -> Cpuid {
         leaf_1: leaf_if_any(1),
         leaf_7: leaf_if_any(7),
         leaf_a: leaf_if_any(0xa),
+        leaf_1c: leaf_if_any(0x1c),
         leaf_8000_0001: extended_if_any(0x8000_0001),
         leaf_8000_0022: extended_if_any(0x8000_0022),
     };
     // The kernel's command line can override these features.
     cpuid.set_tsx(Feature::RTM.present(), Feature::HLE.present());
+    cpuid.set_arch_lbr(Feature::ARCH_LBR.present());
     cpuid.set_amd(
         Feature::AMD_PERFCTR_CORE.present(),
         Feature::AMD_PERFMON_V2.present(),

@@ -85,8 +85,9 @@ impl Driver {
     /// Resets a PMU that others have used.
     #[cold]
     #[inline(never)]
-    pub(super) fn begin_afresh(&self, cx: &OnCpu<'_, Self>, own: &mut Own) {
+    pub(super) fn begin_afresh(&self, cx: &OnCpu<'_, Self>, cpu: &Cpu, own: &mut Own) {
         own.reset(&self.hardware, cx.irqs());
+        self.reset_branches(cpu, own, cx.irqs());
         self.tfa.allow(&mut own.tfa, cx.irqs());
     }
 
@@ -97,7 +98,8 @@ impl Driver {
     /// when they are next put on a counter.
     #[cold]
     #[inline(never)]
-    pub(super) fn recover(&self, cx: &OnCpu<'_, Self>, shared: &Shared, own: &mut Own) {
+    pub(super) fn recover(&self, cx: &OnCpu<'_, Self>, cpu: &Cpu, own: &mut Own) {
+        let shared = &cpu.shared;
         kernel::pr_warn_once!(
             "CPU {}: overflows came without end; the PMU is reset\n",
             CpuId::current().as_u32()
@@ -106,6 +108,7 @@ impl Driver {
         self.pause(cx, counting, shared, &mut own.shadow);
         Self::update_shadow(shared, &mut own.shadow);
         own.reset(&self.hardware, cx.irqs());
+        self.reset_branches(cpu, own, cx.irqs());
         self.go_on(cx, counting, shared, &mut own.shadow);
     }
 

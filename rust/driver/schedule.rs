@@ -11,6 +11,7 @@ use super::{
     cpu::{Cpu, Own},
     event::{self, update, EventData, Way},
     event_init::{check_period, event_init},
+    unit::lbr,
     Driver,
 };
 use crate::{
@@ -23,8 +24,8 @@ use crate::{
         smt::protocol::Plain,
     },
     perf::{
-        trace, Event, EventId, InternalOperations, IntervalEnd, NewEvent, OnCpu, Operations,
-        PinnedGroup, PmuDisabled, Scheduling,
+        trace, Attachment, Event, EventId, InternalOperations, IntervalEnd, NewEvent, OnCpu,
+        Operations, PinnedGroup, PmuDisabled, Scheduling,
     },
 };
 use kernel::{mm::Mm, prelude::*};
@@ -143,6 +144,7 @@ impl InternalOperations for Driver {
 #[vtable]
 impl Operations for Driver {
     type EventData = EventData;
+    type TaskData = lbr::TaskData;
 
     fn event_init(&self, event: &NewEvent<'_, Self>) -> Result<EventData> {
         Ok(event_init(self, event)?)
@@ -162,21 +164,23 @@ impl Operations for Driver {
         };
         cpu.shared.announce_stop();
         if cpu.shared.was_unknown() {
-            self.begin_afresh(cx, &mut own);
+            self.begin_afresh(cx, cpu, &mut own);
         } else {
             if own.shadow.suspend() {
                 self.hardware.stop(cx.irqs());
                 self.hardware
                     .await_overflows(|| cpu.shared.handled(), cx.irqs());
             }
+            self.stop_recording(&mut own, cx.irqs());
             if cpu.shared.was_stuck() {
-                self.recover(cx, &cpu.shared, &mut own);
+                self.recover(cx, cpu, &mut own);
             }
             Self::update_shadow(&cpu.shared, &mut own.shadow);
         }
         // The sibling may write those that no event here uses.
         if self.hardware.pmu.model.offcore_scope == Scope::Core {
             own.shadow.forget_extra_registers();
+            Self::forget_lbr_select(&mut own);
         }
     }
 
@@ -191,6 +195,7 @@ impl Operations for Driver {
         if changed {
             self.program(cx, cpu, &mut own);
         }
+        self.prepare_branches(cx, cpu, &mut own, changed);
         let running = own
             .shadow
             .resume(|write| self.hardware.write(write, cx.irqs()));
@@ -198,6 +203,7 @@ impl Operations for Driver {
         if let Some(counters) = running {
             // From here on a PMI switches the counters on too, so not before all else is written.
             shared.set_enabled(counters);
+            self.start_recording(cpu, &mut own, cx.irqs());
             shared.run(&self.hardware, cx.irqs());
         }
         if changed {
@@ -331,6 +337,29 @@ impl Operations for Driver {
             self.read_special(cx, event);
         } else {
             update(event, &self.hardware, cx.irqs());
+        }
+    }
+
+    fn task_data_name(&self) -> Option<&'static CStr> {
+        self.branches.as_ref().map(|_| c"rpmu_lbr")
+    }
+
+    fn attachment(data: &EventData) -> Attachment {
+        match data.branches {
+            Some(request) if request.call_stack => Attachment::TaskData,
+            Some(_) => Attachment::SchedTask,
+            None => Attachment::None,
+        }
+    }
+
+    fn sched_task(
+        &self,
+        cx: &PmuDisabled<'_, Self>,
+        data: Option<&mut lbr::TaskData>,
+        comes: bool,
+    ) {
+        if let Some((cpu, mut own)) = self.own(cx) {
+            self.switch_branches(cx, cpu, &mut own, data, comes);
         }
     }
 

@@ -45,6 +45,7 @@ pub(super) fn resume(pmu: &CorePmu, irqs: &LocalInterruptDisabled) {
             return;
         };
         own.reset(&driver.hardware, irqs);
+        driver.reset_branches(cpu, &mut own, irqs);
         let Own {
             tfa,
             schedule,

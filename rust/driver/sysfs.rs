@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The PMU's files in sysfs: those of the built-in driver on hardware without PEBS and LBR, which this
-//! driver does not use.
+//! The PMU's files in sysfs: those of the built-in driver on hardware without PEBS, which this driver does not
+//! use.
 
 mod settings;
 
@@ -113,6 +113,9 @@ fn caps(pmu: &Pmu) -> Result<Group> {
     group.file(fmt!("max_precise"), fmt!("0\n"))?;
     if !pmu.capabilities.interface.is_amd() {
         group.file(fmt!("pmu_name"), fmt!("{}\n", pmu.model.pmu_name))?;
+    }
+    if let Some(lbr) = &pmu.lbr {
+        group.file(fmt!("branches"), fmt!("{}\n", lbr.depth))?;
     }
     Ok(group)
 }

@@ -16,7 +16,7 @@ use kernel::prelude::*;
 pub(crate) use layouts::Line;
 
 /// The structures of the built-in driver, whose header is not for modules.
-const PRIVATE: [&str; 2] = ["x86_pmu", "cpu_hw_events"];
+const PRIVATE: [&str; 3] = ["x86_pmu", "cpu_hw_events", "er_account"];
 
 /// The names of all structures.
 const STRUCTURES: [&str; count() + PRIVATE.len()] = {
@@ -30,8 +30,11 @@ const STRUCTURES: [&str; count() + PRIVATE.len()] = {
         }
         line += 1;
     }
-    names[known] = PRIVATE[0];
-    names[known + 1] = PRIVATE[1];
+    let mut private = 0;
+    while private < PRIVATE.len() {
+        names[known + private] = PRIVATE[private];
+        private += 1;
+    }
     names
 };
 

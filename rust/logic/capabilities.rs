@@ -35,6 +35,8 @@ pub struct Cpuid {
     pub leaf_7: Leaf,
     /// Leaf 0xA: architectural performance monitoring.
     pub leaf_a: Leaf,
+    /// Leaf 0x1C: architectural LBRs.
+    pub leaf_1c: Leaf,
     /// Leaf 0x8000_0001: AMD's features.
     pub leaf_8000_0001: Leaf,
     /// Leaf 0x8000_0022: AMD's extended performance monitoring.
@@ -130,6 +132,17 @@ impl Cpuid {
         self.leaf_7.ebx |= (u32::from(rtm) << 11) | (u32::from(hle) << 4);
     }
 
+    /// Returns whether architectural LBRs exist.
+    const fn has_arch_lbr(&self) -> bool {
+        bit(self.leaf_7.edx, 19)
+    }
+
+    /// Overrides CPUID as to whether architectural LBRs exist.
+    pub fn set_arch_lbr(&mut self, exist: bool) {
+        self.leaf_7.edx &= !(1 << 19);
+        self.leaf_7.edx |= u32::from(exist) << 19;
+    }
+
     /// Returns whether AMD's core performance counter extensions exist (PerfCtrExtCore).
     const fn has_amd_core(&self) -> bool {
         bit(self.leaf_8000_0001.ecx, 23)
@@ -170,6 +183,64 @@ impl AbsentEvents {
     /// Returns whether the event with the given bit is marked as absent.
     pub const fn contains(self, bit: u8) -> bool {
         bit < Self::COUNT && (self.0 >> bit) & 1 != 0
+    }
+}
+
+/// The architectural LBRs: leaf 0x1C, SDM volume 2A, CPUID.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ArchLbr {
+    eax: u32,
+    ebx: u32,
+    ecx: u32,
+}
+
+impl ArchLbr {
+    /// Takes over the registers of the leaf.
+    pub const fn from_leaf(eax: u32, ebx: u32, ecx: u32) -> Self {
+        Self { eax, ebx, ecx }
+    }
+
+    /// Returns the largest number of branches that can be recorded, 8 to 32; 0 if it is none of these.
+    pub const fn depth(self) -> u8 {
+        // Bit n says that 8 * (n + 1) is possible.
+        let possible = self.eax & 0xf;
+        // CAST: at most 32.
+        (8 * (u32::BITS - possible.leading_zeros())) as u8
+    }
+
+    /// Returns whether the records are reset in deep sleep.
+    pub const fn reset_in_deep_sleep(self) -> bool {
+        bit(self.eax, 30)
+    }
+
+    /// Returns whether branches can be left out by privilege level.
+    pub const fn levels(self) -> bool {
+        bit(self.ebx, 0)
+    }
+
+    /// Returns whether branches can be left out by kind.
+    pub const fn filters(self) -> bool {
+        bit(self.ebx, 1)
+    }
+
+    /// Returns whether the records can be a call stack.
+    pub const fn call_stack(self) -> bool {
+        bit(self.ebx, 2)
+    }
+
+    /// Returns whether records tell mispredictions.
+    pub const fn mispredictions(self) -> bool {
+        bit(self.ecx, 0)
+    }
+
+    /// Returns whether records tell cycles.
+    pub const fn cycles(self) -> bool {
+        bit(self.ecx, 1)
+    }
+
+    /// Returns whether records tell types of branches.
+    pub const fn types(self) -> bool {
+        bit(self.ecx, 2)
     }
 }
 
@@ -214,6 +285,10 @@ pub struct Capabilities {
     pub rtm: bool,
     /// Set if TSX transactions corrupt general-purpose counter 3.
     pub tsx_uses_counter_3: bool,
+    /// The format of branch records: IA32_PERF_CAPABILITIES[5:0].
+    pub lbr_format: u8,
+    /// The architectural LBRs, if they exist.
+    pub arch_lbr: Option<ArchLbr>,
 }
 
 impl Capabilities {
@@ -298,6 +373,13 @@ impl Capabilities {
             tsx: cpuid.has_tsx(),
             rtm: cpuid.has_rtm(),
             tsx_uses_counter_3: cpuid.tsx_uses_counter_3(),
+            lbr_format: (perf_capabilities & 0x3f) as u8,
+            arch_lbr: if cpuid.has_arch_lbr() {
+                let Leaf { eax, ebx, ecx, .. } = cpuid.leaf_1c;
+                Some(ArchLbr { eax, ebx, ecx })
+            } else {
+                None
+            },
         })
     }
 
@@ -352,6 +434,8 @@ impl Capabilities {
             tsx: false,
             rtm: false,
             tsx_uses_counter_3: false,
+            lbr_format: 0,
+            arch_lbr: None,
         })
     }
 

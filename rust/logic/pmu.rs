@@ -16,7 +16,7 @@ use crate::logic::{
         event_select::EventSelect,
         period::PeriodLimits,
     },
-    sample::pebs::PreciseDistribution,
+    sample::{lbr::Lbr, pebs::PreciseDistribution},
     sched::constraint::Constraint,
 };
 
@@ -27,6 +27,8 @@ pub struct Pmu {
     pub model: &'static Model,
     /// The machine's counters.
     pub capabilities: Capabilities,
+    /// The machine's branch records, if they can be used. The driver removes them where it cannot.
+    pub lbr: Option<Lbr>,
 }
 
 impl Pmu {
@@ -111,6 +113,7 @@ impl Pmu {
         Ok(Self {
             model,
             capabilities,
+            lbr: Lbr::new(model.lbr_filter, &capabilities),
         })
     }
 
@@ -264,8 +267,8 @@ impl Pmu {
     /// #     ..Cpuid::default()
     /// # };
     /// # let capabilities = Capabilities::decode(&cpuid, None).unwrap();
-    /// # let client = Pmu { model: &SANDY_BRIDGE, capabilities };
-    /// # let server = Pmu { model: &SANDY_BRIDGE_SERVER, capabilities };
+    /// # let client = Pmu { model: &SANDY_BRIDGE, capabilities, lbr: None };
+    /// # let server = Pmu { model: &SANDY_BRIDGE_SERVER, capabilities, lbr: None };
     /// // LLC-load-misses: all that memory answers, remote memory included.
     /// let (select, config1) = server.cache_event(0x1_0002).unwrap();
     /// assert_eq!((select.bits(), config1), (0x01b7, 0x3f_ffc0_0081));

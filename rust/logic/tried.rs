@@ -58,6 +58,12 @@ pub enum Feature {
     /// Relies on the error state being left by a change of `state` under the context's lock, and on
     /// the functions that disable events.
     PinnedRetries,
+    /// Branch stacks.
+    ///
+    /// Relies on the numbers of `branch_type()` (`X86_BR_*`) and of `x86_add_exclusive()`
+    /// (`x86_lbr_exclusive_lbr`), and on `sched_task` being called, when a task comes, after its events were added
+    /// and before the PMU is enabled.
+    BranchStacks,
 }
 
 impl Feature {
@@ -65,7 +71,7 @@ impl Feature {
     fn tried(self) -> &'static [Version] {
         const V7_3: Version = Version { major: 7, minor: 3 };
         match self {
-            Self::GroupOrder | Self::PinnedRetries => &[V7_3],
+            Self::GroupOrder | Self::PinnedRetries | Self::BranchStacks => &[V7_3],
         }
     }
 
@@ -83,6 +89,7 @@ impl Feature {
             Self::PinnedRetries => {
                 "pinned events that find no counter stay in the error state until they are enabled again"
             }
+            Self::BranchStacks => "samples have no branch stacks",
         }
     }
 }
@@ -114,7 +121,11 @@ mod tests {
 
     #[test]
     fn other_versions_are_not_tried() {
-        for feature in [Feature::GroupOrder, Feature::PinnedRetries] {
+        for feature in [
+            Feature::GroupOrder,
+            Feature::PinnedRetries,
+            Feature::BranchStacks,
+        ] {
             let on = |release: &[u8]| feature.was_tried_on(Version::of_release(release));
             assert!(on(b"7.3.4+deb13-amd64"));
             assert!(on(b"7.3.99"));

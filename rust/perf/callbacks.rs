@@ -14,6 +14,7 @@ use kernel::{
     ffi::{c_int, c_uint},
     interrupt::LocalInterruptDisabled,
     mm::Mm,
+    sync::rcu,
 };
 
 /// The `struct pmu` of a driver that implements `T`.
@@ -44,6 +45,7 @@ impl<T: Operations> Callbacks<T> {
         start_txn: Some(Self::start_txn_callback),
         commit_txn: Some(Self::commit_txn_callback),
         cancel_txn: Some(Self::cancel_txn_callback),
+        sched_task: Some(Self::sched_task_callback),
         ..pin_init::zeroed()
     };
 
@@ -188,6 +190,9 @@ impl<T: Operations> Callbacks<T> {
                     pmu.pinned_closed();
                 }
             })?;
+            // Not before the event is certain: the perf core would detach what it has not attached.
+            // SAFETY: This is `event_init`, and `attach()` has succeeded.
+            unsafe { Event::<T>::from_raw(event).attach_beside() };
             // SAFETY: In `event_init`, only the PMU uses these fields of the event.
             unsafe {
                 (*event).destroy = Some(Self::destroy_callback);
@@ -242,6 +247,11 @@ impl<T: Operations> Callbacks<T> {
                 this.set_id(None);
                 events.remove(id);
             })?;
+            if this.is_told_of_switches() {
+                // SAFETY: The PMU is registered, and this is its CPU with interrupts off. `del_callback()`
+                // takes it back.
+                unsafe { bindings::rpmu_helper_perf_sched_cb_inc(pmu.as_raw()) };
+            }
             Ok(0)
         };
         // SAFETY: The event is open, and the perf core has turned interrupts off.
@@ -320,6 +330,10 @@ impl<T: Operations> Callbacks<T> {
             event.state().store(STOPPED | UPTODATE, Relaxed);
             event.set_id(None);
             pmu.cpu_state(&cx).events.remove(id);
+            if event.is_told_of_switches() {
+                // SAFETY: As in `add_callback()`, which has run on this CPU for the event.
+                unsafe { bindings::rpmu_helper_perf_sched_cb_dec(pmu.as_raw()) };
+            }
         };
         // SAFETY: The event is open, and the perf core has turned interrupts off.
         unsafe { Self::with_event(event, del) };
@@ -407,6 +421,34 @@ impl<T: Operations> Callbacks<T> {
         };
         // SAFETY: The PMU is alive, and the perf core has turned interrupts off.
         unsafe { Self::with_pmu(pmu, start_txn) };
+    }
+
+    /// # Safety
+    ///
+    /// To be called by the perf core, with the context of a PMU that it has disabled on this CPU, and a
+    /// task that comes to the CPU or leaves it.
+    unsafe extern "C" fn sched_task_callback(
+        context: *mut bindings::perf_event_pmu_context,
+        task: *mut bindings::task_struct,
+        comes: bool,
+    ) {
+        let sched_task = |pmu: &Pmu<T>, cx: OnCpu<'_, T>| {
+            // SAFETY: The perf core has disabled the PMU (`__perf_pmu_sched_task()`, and by
+            // `perf_ctx_disable()` the callers of `perf_ctx_sched_task_cb()`, kc:3766), in no NMI.
+            let cx = unsafe { PmuDisabled::new(cx) };
+            let _guard = rcu::read_lock();
+            // SAFETY: The task is valid, and this is an RCU read-side critical section, which the
+            // data, if there is any, outlives.
+            let data = unsafe { bindings::rpmu_helper_task_data(task) };
+            // CAST: the perf core has allocated it from the PMU's cache: other PMUs have none, since the
+            // one that this replaces has no event.
+            // SAFETY: It is a `T::TaskData` then, in which zero is valid. Only this callback uses it, and only on
+            // the CPU that the task runs on: another one runs the task after this has returned.
+            let data = unsafe { data.cast::<T::TaskData>().as_mut() };
+            pmu.ops().sched_task(&cx, data, comes);
+        };
+        // SAFETY: The context has a PMU that is alive, and the perf core has turned interrupts off.
+        unsafe { Self::with_pmu((*context).pmu, sched_task) };
     }
 
     /// # Safety

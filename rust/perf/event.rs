@@ -2,7 +2,7 @@
 
 //! Events.
 
-use super::{Attr, EventId, Operations};
+use super::{Attachment, Attr, EventId, Operations};
 use crate::bindings;
 use core::{
     marker::PhantomData,
@@ -35,6 +35,11 @@ struct Private<T: Operations> {
 }
 
 const NO_ID: u32 = u32::MAX;
+
+/// `PERF_SAMPLE_BRANCH_HW_INDEX`.
+const BRANCH_HW_INDEX: u64 = 1 << 17;
+/// `PERF_SAMPLE_BRANCH_STACK`.
+const BRANCH_STACK: u64 = bindings::perf_event_sample_format_PERF_SAMPLE_BRANCH_STACK as u64;
 
 /// The event does not count (`hw.state`).
 pub(super) const STOPPED: i32 = bindings::PERF_HES_STOPPED as i32;
@@ -121,6 +126,29 @@ impl<T: Operations> Event<T> {
         unsafe { &*(*self.as_raw()).pmu_private.cast() }
     }
 
+    /// Attaches the event to what it [needs](Operations::attachment) beside its task or CPU.
+    ///
+    /// # Safety
+    ///
+    /// To be called by the `event_init` callback, with its event, when nothing can fail any more.
+    pub(super) unsafe fn attach_beside(&self) {
+        let flags = match T::attachment(self.data()) {
+            Attachment::None => 0,
+            Attachment::SchedTask => bindings::PERF_ATTACH_SCHED_CB,
+            Attachment::TaskData => {
+                bindings::PERF_ATTACH_SCHED_CB | bindings::PERF_ATTACH_TASK_DATA
+            }
+        };
+        // SAFETY: In `event_init`, only the PMU uses the event. The perf core looks at the flags when that
+        // has returned.
+        unsafe { (*self.as_raw()).attach_state |= flags };
+    }
+
+    /// Returns whether [`Operations::sched_task`] is called while the event is on a CPU.
+    pub(super) fn is_told_of_switches(&self) -> bool {
+        T::attachment(self.data()) != Attachment::None
+    }
+
     /// Returns what [`Operations::event_init`] returned for this event.
     pub fn data(&self) -> &T::EventData {
         &self.private().data
@@ -178,6 +206,24 @@ impl<T: Operations> Event<T> {
         // SAFETY: The event is valid. The perf core changes the field on the CPU that the event is on.
         let time = unsafe { AtomicU64::from_ptr(&raw mut (*self.as_raw()).total_time_running) };
         time.load(Relaxed)
+    }
+
+    /// Returns the largest number of branches, or of callers, that a sample may have.
+    pub(super) fn sample_max_stack(&self) -> u16 {
+        // SAFETY: The event is valid, and the attribute does not change once it is open.
+        unsafe { (*self.as_raw()).attr.sample_max_stack }
+    }
+
+    /// Returns whether a sample has the number of the latest branch (`PERF_SAMPLE_BRANCH_HW_INDEX`).
+    pub(super) fn samples_latest_branch(&self) -> bool {
+        // SAFETY: As above.
+        unsafe { (*self.as_raw()).attr.branch_sample_type & BRANCH_HW_INDEX != 0 }
+    }
+
+    /// Returns whether a sample has a branch stack (`PERF_SAMPLE_BRANCH_STACK`).
+    pub(super) fn samples_branches(&self) -> bool {
+        // SAFETY: As above.
+        unsafe { (*self.as_raw()).attr.sample_type & BRANCH_STACK != 0 }
     }
 
     /// Returns whether the event is sampled.

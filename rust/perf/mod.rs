@@ -46,18 +46,19 @@ mod registration;
 mod sample;
 mod sysfs;
 mod table;
+mod task_data;
 pub mod trace;
 
 pub use attr::Attr;
 pub use event::{space_of, Event, NewEvent};
 pub use internals::{
-    bind_perf_pmu_resched, bind_sampling, BuiltinPmu, Context, DisableWatch, Ibs,
+    bind_perf_pmu_resched, bind_sampling, bind_sched_task, BuiltinPmu, Context, DisableWatch, Ibs,
     InternalOperations, IntervalEnd, NoMediatedGuests, NotFound, PinnedGroup, Scheduling,
     UnregisteredPmu, UserKind, Users, Version, WaitingGroup,
 };
-pub use pmu::{OnCpu, Operations, Pmu, PmuDisabled};
+pub use pmu::{Attachment, OnCpu, Operations, Pmu, PmuDisabled};
 pub use registration::Registration;
-pub use sample::{Sample, Stopwatch};
+pub use sample::{BranchStack, Sample, Stopwatch};
 pub use sysfs::{Group, Groups, Setting};
 pub use table::EventId;
 

@@ -3,12 +3,13 @@
 //! PMUs, and the operations of their drivers.
 
 use super::{
-    callbacks::Callbacks, internals, table::Table, Event, EventId, Groups, InternalOperations,
-    NewEvent, Scheduling,
+    callbacks::Callbacks, internals, table::Table, task_data::TaskDataCache, Event, EventId,
+    Groups, InternalOperations, NewEvent, Scheduling,
 };
 use crate::bindings;
 use core::{
     ops::Deref,
+    ptr::null_mut,
     sync::atomic::{AtomicU32, Ordering::Relaxed},
 };
 use kernel::{
@@ -30,11 +31,33 @@ pub trait Operations: InternalOperations + Send + Sync + Sized + 'static {
     /// The driver's data of an event. Dropped in process context when the event is gone.
     type EventData: Send + Sync;
 
+    /// The driver's data of a task, all zero at first. It is never dropped.
+    type TaskData: Zeroable + Send + Sync;
+
     /// Examines an event that a user wants to open.
     ///
     /// `ENOENT` leaves the event to other PMUs; any other error is the user's answer. Process
     /// context; for a sibling of a group, the group cannot change meanwhile.
     fn event_init(&self, event: &NewEvent<'_, Self>) -> Result<Self::EventData>;
+
+    /// Returns the name of the cache for [`TaskData`](Self::TaskData), if events of this PMU need such data.
+    /// Process context.
+    fn task_data_name(&self) -> Option<&'static CStr>;
+
+    /// Returns what an event is attached to, once it has been examined. Any context.
+    fn attachment(data: &Self::EventData) -> Attachment;
+
+    /// Takes note that a task has come to this CPU (`comes`), or is about to leave it, with its data if it has
+    /// any.
+    ///
+    /// Called only while an event on this CPU has an [`Attachment`]. The events of the task that comes have been
+    /// [added](Self::add), and those of the one that leaves have not been [removed](Self::del) yet.
+    fn sched_task(
+        &self,
+        cx: &PmuDisabled<'_, Self>,
+        data: Option<&mut Self::TaskData>,
+        comes: bool,
+    );
 
     /// Returns whether the user of an event that is being opened may read its counter with `rdpmc`, once
     /// the event is mapped. Process context.
@@ -104,6 +127,19 @@ pub trait Operations: InternalOperations + Send + Sync + Sized + 'static {
 
     /// Ends a txn whose events have been removed again, each by [`del`](Self::del).
     fn cancel_txn(&self, cx: &PmuDisabled<'_, Self>);
+}
+
+/// A further attachment of an event, beside its task or CPU.
+///
+/// Only after [`bind_sched_task`](super::bind_sched_task) has succeeded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Attachment {
+    /// Nothing.
+    None,
+    /// Switches between tasks, of which [`Operations::sched_task`] is told while the event is on a CPU.
+    SchedTask,
+    /// The same, and data of the tasks.
+    TaskData,
 }
 
 /// The PMU of one CPU, while interrupts are off there.
@@ -200,6 +236,8 @@ pub struct Pmu<T: Operations> {
     cpus: KVec<KBox<CpuState<T>>>,
     /// `raw` points into it.
     _groups: Groups,
+    /// `raw` points to it.
+    _task_data: Option<TaskDataCache<T::TaskData>>,
     /// Set once there has been a [`Registration`](super::Registration).
     pub(super) registered: Atomic<bool>,
     #[pin]
@@ -230,7 +268,9 @@ impl<T: Operations> Pmu<T> {
             cpus.push(KBox::new(cpu, GFP_KERNEL)?, GFP_KERNEL)?;
         }
 
+        let task_data = ops.task_data_name().map(TaskDataCache::new).transpose()?;
         let raw = bindings::pmu {
+            task_ctx_cache: task_data.as_ref().map_or(null_mut(), TaskDataCache::as_raw),
             module: this_module::<T::OwnerModule>().as_ptr().cast(),
             attr_groups: groups.as_raw(),
             ..callbacks
@@ -242,6 +282,7 @@ impl<T: Operations> Pmu<T> {
                 ops,
                 cpus,
                 _groups: groups,
+                _task_data: task_data,
                 registered: Atomic::new(false),
                 internals <- internals::PmuState::new(),
             }),

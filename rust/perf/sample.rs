@@ -9,7 +9,7 @@
 
 use super::{Event, OnCpu, Operations};
 use crate::bindings;
-use core::mem::MaybeUninit;
+use core::{marker::PhantomData, mem::MaybeUninit, ptr::null_mut};
 use kernel::{interrupt::LocalInterruptDisabled, types::Opaque};
 
 /// The data of a sample (`struct perf_sample_data`).
@@ -18,10 +18,13 @@ use kernel::{interrupt::LocalInterruptDisabled, types::Opaque};
 ///
 /// The fields that `perf_sample_data_init()` sets are initialised, and so are those that
 /// `sample_flags` names. The perf core fills in the others that the event asks for
-/// (`perf_prepare_sample()`, `kernel/events/core.c`).
-pub struct Sample(MaybeUninit<bindings::perf_sample_data>);
+/// (`perf_prepare_sample()`, `kernel/events/core.c`). What its pointers name lives as long as the sample.
+pub struct Sample<'a>(
+    MaybeUninit<bindings::perf_sample_data>,
+    PhantomData<&'a mut BranchStack>,
+);
 
-impl Sample {
+impl<'a> Sample<'a> {
     /// Begins a sample after `period` occurrences of the event. Any context.
     #[inline(always)]
     pub fn new(period: u64) -> Self {
@@ -34,10 +37,85 @@ impl Sample {
             (&raw mut (*raw).dyn_size).write(0);
         }
         // INVARIANT: These are the fields of `perf_sample_data_init()`, and one of them is the period's.
-        Self(data)
+        Self(data, PhantomData)
+    }
+
+    /// Adds the branches of `stack`, if `event` samples branches. To be called once. Any context.
+    ///
+    /// Mainline: `perf_sample_save_brstack()`, `include/linux/perf_event.h`.
+    pub fn add_branches<T: Operations>(&mut self, event: &Event<T>, stack: &'a mut BranchStack) {
+        if !event.samples_branches() {
+            return;
+        }
+        stack.nr = stack.nr.min(event.sample_max_stack().into());
+        let mut size = size_of_val(&stack.nr);
+        if event.samples_latest_branch() {
+            size = size.wrapping_add(size_of_val(&stack.latest));
+        }
+        // CAST: at most `MAX`.
+        let entries = (stack.nr as usize).wrapping_mul(size_of::<BranchEntry>());
+        size = size.wrapping_add(entries);
+        let raw = self.0.as_mut_ptr();
+        // SAFETY: The pointer is to the sample, whose `sample_flags` and `dyn_size` are initialised.
+        // INVARIANT: `br_stack` and `br_stack_cntr` are initialised before `sample_flags` names them, and
+        // `stack` outlives the sample.
+        unsafe {
+            (&raw mut (*raw).br_stack).write((&raw mut *stack).cast());
+            (&raw mut (*raw).br_stack_cntr).write(null_mut());
+            // CAST: less than a thousand.
+            (*raw).dyn_size = (*raw).dyn_size.wrapping_add(size as u64);
+            (*raw).sample_flags |= BRANCH_STACK;
+        }
     }
 }
 
+/// A branch of a [`BranchStack`] (`struct perf_branch_entry`).
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct BranchEntry {
+    from: u64,
+    to: u64,
+    flags: u64,
+}
+
+const _: () = assert!(size_of::<BranchEntry>() == size_of::<bindings::perf_branch_entry>());
+
+/// The branches of a sample (`struct perf_branch_stack`).
+#[repr(C)]
+pub struct BranchStack {
+    nr: u64,
+    latest: u64,
+    entries: [BranchEntry; Self::MAX],
+}
+
+impl BranchStack {
+    /// The largest number of branches.
+    const MAX: usize = 32;
+
+    /// No branches.
+    pub const EMPTY: Self = Self {
+        nr: 0,
+        latest: 0,
+        entries: [BranchEntry {
+            from: 0,
+            to: 0,
+            flags: 0,
+        }; Self::MAX],
+    };
+
+    /// Replaces the branches: their addresses, targets and flags, in the bits of `struct perf_branch_entry`. The
+    /// first is the latest, and `latest` the number that the hardware gives it, or [`u64::MAX`].
+    pub fn fill(&mut self, latest: u64, branches: impl Iterator<Item = (u64, u64, u64)>) {
+        self.latest = latest;
+        self.nr = 0;
+        for (entry, (from, to, flags)) in self.entries.iter_mut().zip(branches) {
+            *entry = BranchEntry { from, to, flags };
+            self.nr = self.nr.wrapping_add(1);
+        }
+    }
+}
+
+const BRANCH_STACK: u64 = bindings::perf_event_sample_format_PERF_SAMPLE_BRANCH_STACK as u64;
 const PERIOD: u64 = bindings::perf_event_sample_format_PERF_SAMPLE_PERIOD as u64;
 
 impl<T: Operations> Event<T> {
@@ -54,7 +132,7 @@ impl<T: Operations> Event<T> {
     pub fn overflow(
         &self,
         _cx: &OnCpu<'_, T>,
-        mut sample: Sample,
+        mut sample: Sample<'_>,
         regs: &Opaque<bindings::pt_regs>,
     ) {
         // SAFETY: The event is valid, and interrupts are off, which keeps it from being taken away;

@@ -25,7 +25,7 @@ pub use {mirror::Mirror, select_mask::SelectMask};
 use crate::{
     bindings::{
         self,
-        layouts::{cpu_hw_events, x86_pmu, Member},
+        layouts::{cpu_hw_events, er_account, x86_pmu, Member},
     },
     kern::{
         cpu::possible_cpus,
@@ -55,6 +55,7 @@ pub enum UserRdpmc {
 pub struct Layout {
     pmu: x86_pmu,
     events: cpu_hw_events,
+    account: er_account,
 }
 
 impl Layout {
@@ -68,6 +69,7 @@ impl Layout {
             Ok(Self {
                 pmu: x86_pmu::find(offset_of)?,
                 events: cpu_hw_events::find(offset_of)?,
+                account: er_account::find(offset_of)?,
             })
         }
     }

@@ -46,6 +46,8 @@ impl Feature {
     pub const AMD_PERFMON_V2: Self = Self(bindings::X86_FEATURE_PERFMON_V2);
     /// There is a local APIC, and the kernel uses it.
     pub const APIC: Self = Self(bindings::X86_FEATURE_APIC);
+    /// Architectural last branch records, `CPUID` leaf 0x1C.
+    pub const ARCH_LBR: Self = Self(bindings::X86_FEATURE_ARCH_LBR);
     /// Architectural performance monitoring, `CPUID` leaf 0xA.
     pub const ARCH_PERFMON: Self = Self(bindings::X86_FEATURE_ARCH_PERFMON);
     /// Branch trace store (BTS), which the firmware has left available.

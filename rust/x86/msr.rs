@@ -30,7 +30,8 @@ use kernel::{error::to_result, interrupt::LocalInterruptDisabled, prelude::*};
 pub struct Msr(u32);
 
 // INVARIANT, for all of the constants and functions: event selects, counters, their common enable
-// and status registers, and filters of events. All of them only control what is counted where.
+// and status registers, filters of events, and records of branches. All of them only control what is counted or
+// recorded where.
 impl Msr {
     /// Privilege levels and interrupts of the fixed counters, four bits each. SDM volume 3, figure
     /// 20-2.
@@ -62,6 +63,24 @@ impl Msr {
     /// Exists where bit 15 of `IA32_PERF_CAPABILITIES` is set; elsewhere accesses fault.
     pub const MSR_PERF_METRICS: Self = Self(0x329);
 
+    /// `MSR_LBR_SELECT`: the branches that are not recorded. Architectural LBRs have
+    /// [another](Self::IA32_LBR_CTL).
+    pub const MSR_LBR_SELECT: Self = Self(0x1c8);
+    /// `MSR_LASTBRANCH_TOS`: the number of the branch that was recorded last.
+    pub(super) const MSR_LASTBRANCH_TOS: Self = Self(0x1c9);
+    /// The addresses, targets and further data of recorded branches: the first registers of each.
+    pub(super) const MSR_LASTBRANCH_0_FROM_IP: Self = Self(0x680);
+    pub(super) const MSR_LASTBRANCH_0_TO_IP: Self = Self(0x6c0);
+    pub(super) const MSR_LBR_INFO_0: Self = Self(0xdc0);
+    /// Starts the recording of architectural LBRs, and selects the branches.
+    pub const IA32_LBR_CTL: Self = Self(0x14ce);
+    /// The number of branches that are recorded. A write resets the records.
+    pub(super) const IA32_LBR_DEPTH: Self = Self(0x14cf);
+    /// As the ones without `IA32`, of architectural LBRs.
+    pub(super) const IA32_LBR_0_FROM_IP: Self = Self(0x1500);
+    pub(super) const IA32_LBR_0_TO_IP: Self = Self(0x1600);
+    pub(super) const IA32_LBR_0_INFO: Self = Self(0x1200);
+
     /// AMD's first event select and counter, those of the core performance counter extensions, of which each
     /// has every other number, and those of old. [`amd::perfmon`](super::amd::perfmon) has the others.
     pub(super) const AMD_PERF_CTL0: Self = Self(0xc001_0200);
@@ -73,9 +92,9 @@ impl Msr {
     /// Writing ones clears these bits in PerfCntrGlobalStatus.
     pub const AMD_GLOBAL_STATUS_CLR: Self = Self(0xc000_0302);
 
-    /// Returns the register `n` after this one, where this one is that of counter 0 and the
-    /// other that of a counter that the processor has.
-    // INVARIANT: Only the two `perfmon` call it, with the numbers of counters.
+    /// Returns the register `n` after this one, where this one is that of counter or branch 0 and the
+    /// other that of a counter or branch that the processor has.
+    // INVARIANT: Only the two `perfmon` and `lbr` call it, with the numbers of counters and branches.
     #[inline]
     pub(super) const fn nth(self, n: u32) -> Self {
         Self(self.0.wrapping_add(n))

@@ -271,7 +271,7 @@ fn find(
                 let event = plan.opened.events.get(*event);
                 event
                     .and_then(|event| event.demand)
-                    .is_some_and(|demand| demand.requirement.is_some())
+                    .is_some_and(|demand| demand.needs_register())
             };
             found(
                 Kind::Registers,
@@ -322,7 +322,7 @@ fn counting<'a>(
 fn want_what_is_taken(request: &Request, demands: &[Demand], placed: &[CounterMask]) -> bool {
     let plain = demands
         .iter()
-        .all(|demand| demand.requirement.is_none() && !demand.constraint.corrupting);
+        .all(|demand| !demand.needs_register() && !demand.constraint.corrupting);
     let shares = shares_a_core(&request.machine) && request.machine.pmu.model.ht_erratum.is_some();
     let taken = |demand: &Demand| is_taken(demand.constraint.counters, placed);
     plain && !shares && demands.iter().any(taken)

@@ -79,8 +79,12 @@ impl Why {
                 Refusal::AnyThreadNotPermitted => "EACCES",
                 Refusal::LoadLatencyAlone => "ENODATA",
                 Refusal::ExtraRegisterAbsent => "ENXIO",
+                Refusal::BranchStackExcluded => "EBUSY",
                 Refusal::Precise
                 | Refusal::BranchStack
+                | Refusal::BranchFilterAbsent
+                | Refusal::CallStackAbsent
+                | Refusal::GuestBranches
                 | Refusal::TransactionFilter
                 | Refusal::CheckpointedPeriod
                 | Refusal::EveryBranch
@@ -223,6 +227,7 @@ fn open_event(
                 new.demand = Some(Demand {
                     constraint: machine.pmu.constraint(configured.select),
                     requirement: configured.requirement,
+                    lbr_select: None,
                 });
             }
             Err(refusal) => new.refused = Some(Why::Driver(refusal)),

@@ -104,7 +104,7 @@ impl Place<'_> {
         }
         // Count the values for either of two registers, and those for one register only.
         let mut values: Vec<Requirement> = Vec::new();
-        for required in events.iter().filter_map(|demand| demand.requirement) {
+        for required in events.iter().flat_map(|demand| demand.requirements()) {
             let is_known = |known: &Requirement| {
                 known.value == required.value
                     && known

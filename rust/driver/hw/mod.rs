@@ -20,10 +20,12 @@ use crate::{
             period::PeriodLimits,
             register::RegisterWrite,
         },
+        sample::lbr,
         sched::{assign::Policy, extra_register::ExtraRegister},
     },
     x86::{
         builtin::Builtin,
+        intel::lbr as registers,
         msr::Msr,
         reserve::{NotReserved, Reservation},
     },
@@ -56,6 +58,19 @@ pub(crate) struct Hardware {
     /// The limits of start values.
     pub(in crate::driver) limits: PeriodLimits,
     interface: Interface,
+    /// The registers of the branch records, if the machine has them.
+    lbr: Option<registers::Lbr>,
+}
+
+/// Finds the registers of the branch records on this CPU. Changes nothing. Process context.
+fn find_lbr(lbr: lbr::Lbr) -> Option<registers::Lbr> {
+    registers::Lbr::probe(
+        lbr.depth,
+        lbr.format.has_info(),
+        lbr.is_architectural(),
+        |from| lbr.format.from_to_write(from),
+        &local_interrupt_disable(),
+    )
 }
 
 impl Hardware {
@@ -69,18 +84,21 @@ impl Hardware {
             limits.max_period = limits.max_period.min(max_period);
         }
         let capabilities = &pmu.capabilities;
+        let mut lbr = None;
         let interface = match capabilities.interface {
             capabilities::Interface::ArchPerfmon => {
                 let found = ArchPerfmon::new(capabilities, &local_interrupt_disable())?;
                 if !found.has_metrics() {
                     pmu.capabilities.metrics = CounterMask::EMPTY;
                 }
+                lbr = pmu.lbr.and_then(find_lbr);
                 Interface::ArchPerfmon(found)
             }
             _ => Interface::Amd(Amd::new(capabilities)?),
         };
         Ok(Self {
             interface,
+            lbr,
             pmu,
             policy,
             limits,
@@ -102,6 +120,11 @@ impl Hardware {
             Interface::ArchPerfmon(it) => it.first_reserved(),
             Interface::Amd(it) => it.first_reserved(),
         }
+    }
+
+    /// Returns the registers of the branch records, if the machine has them.
+    pub(in crate::driver) fn lbr_registers(&self) -> Option<registers::Lbr> {
+        self.lbr
     }
 
     /// Writes a register of this CPU.

@@ -37,7 +37,7 @@ pub(super) fn handle(pmu: &CorePmu, amd: &Amd, shared: &Shared, nmi: &NmiContext
         let event = shared.active_event(counter).and_then(|id| cx.event(id));
         handled = handled.wrapping_add(1);
         if let Some(event) = event {
-            serve(event, counter, pmu.ops(), &cx, nmi);
+            serve(event, counter, pmu.ops(), None, &cx, nmi);
         }
     }
     if handled != 0 {

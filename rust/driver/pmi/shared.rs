@@ -202,6 +202,18 @@ impl Shared {
         }
     }
 
+    /// Tells others how branches are recorded: the value of LBR_SELECT, and a set of the kernel's kinds of
+    /// branches. [`None`]: not at all. To be called before they are.
+    pub(in crate::driver) fn tell_branches(
+        &self,
+        recorded: Option<(u32, u32)>,
+        irqs: &LocalInterruptDisabled,
+    ) {
+        if let Some(mirror) = &self.mirror {
+            mirror.set_branches(recorded, irqs);
+        }
+    }
+
     /// Lets the enabled counters count, except halted ones. Does nothing if none is enabled.
     pub(in crate::driver) fn run(&self, hardware: &Hardware, irqs: &LocalInterruptDisabled) {
         let enabled = self.enabled.load(Relaxed);

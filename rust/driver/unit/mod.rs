@@ -2,6 +2,7 @@
 
 //! Features that have their own state, of a PMU, a core or a CPU.
 
+pub(super) mod lbr;
 pub(super) mod metrics;
 pub(super) mod northbridge;
 pub(super) mod rdpmc;

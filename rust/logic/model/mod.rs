@@ -133,6 +133,9 @@ pub struct Model {
     pub clearing_events: &'static [u64],
     /// When the PMI's handler unmasks the next PMI.
     pub acknowledge: Acknowledge,
+    /// The filters of LBR_SELECT; [`None`] if the model has no such register or the driver does not use
+    /// it. (Architectural LBRs have others, which CPUID tells.)
+    pub lbr_filter: Option<LbrFilter>,
     /// The topdown method's events in sysfs. Of a model with [metrics](Self::metrics), they are shown
     /// where PERF_METRICS exists.
     pub topdown_files: &'static [TopdownFile],
@@ -183,6 +186,18 @@ pub enum Scope {
     Thread,
 }
 
+/// The branches that LBR_SELECT can leave out of the records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LbrFilter {
+    /// Kinds of branches, with an erratum: calls and returns are recorded only if jumps are. Mainline:
+    /// `nhm_lbr_sel_map`, `arch/x86/events/intel/lbr.c:1188`.
+    Nehalem,
+    /// Kinds of branches.
+    SandyBridge,
+    /// The same; the records can be a call stack.
+    Haswell,
+}
+
 /// When the PMI's handler unmasks LVTPC, which the APIC masks when it delivers a PMI.
 ///
 /// Mainline: `intel_pmu_handle_irq()`, `arch/x86/events/intel/core.c:3963-4039`.
@@ -226,6 +241,9 @@ pub enum Quirk {
     /// CPUID marks that event as absent. Mainline: `intel_pmu_ref_cycles_ext()`,
     /// `arch/x86/events/intel/core.c:7831`.
     ReferenceCyclesAnywhere,
+    /// An abort of a TSX transaction can be recorded as a branch twice, the second time without its flag.
+    /// Mainline: `lbr_double_abort`, `arch/x86/events/intel/core.c:8433`.
+    AbortRecordedTwice,
     /// Load latencies are wrong unless event 0x8203 counts in the same group. Mainline:
     /// `PMU_FL_MEM_LOADS_AUX`, `arch/x86/events/intel/core.c:5232-5264`.
     LoadLatencyNeedsAuxiliary,

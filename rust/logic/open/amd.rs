@@ -62,6 +62,7 @@ pub(super) fn configure(pmu: &Pmu, attr: &Attributes) -> Result<Event, Refusal> 
     Ok(Event {
         select,
         requirement: None,
+        branches: None,
         period: period(attr, pmu.period_limits(), select),
         // The event select says so, and counters are switched together.
         counts_in: CountsIn::EVERYWHERE,

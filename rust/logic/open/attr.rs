@@ -2,7 +2,7 @@
 
 //! Translation of a `perf_event_attr` to an event select and a period, or to a refusal.
 //!
-//! The checks, their order and their errnos are mainline's. Requests for PEBS, LBR and BTS, which this
+//! The checks, their order and their errnos are mainline's. Requests for PEBS and BTS, which this
 //! driver does not use, are refused as mainline refuses them on hardware without these features. Mainline:
 //! `x86_pmu_event_init()` to `hsw_hw_config()`, in `arch/x86/events/core.c:2535`, `680`, `595` and
 //! `arch/x86/events/intel/core.c:4945`, `5458`. [`amd`](super::amd) has the checks of AMD's PMUs.
@@ -18,6 +18,7 @@ use crate::logic::{
     model::{HardwareId, Quirk},
     pmu::Pmu,
     regs::{event_select::EventSelect, global::CountsIn, period::PeriodLimits},
+    sample::lbr,
     sched::extra_register::{ExtraRegister, Requirement},
 };
 
@@ -125,6 +126,8 @@ pub struct Event {
     pub select: EventSelect,
     /// The extra register value that the event needs.
     pub requirement: Option<Requirement>,
+    /// The branch stack that its samples have.
+    pub branches: Option<lbr::Request>,
     /// The period for `hw.sample_period`, `hw.last_period` and `hw.period_left`.
     pub period: u64,
     /// Where the event counts.
@@ -141,8 +144,11 @@ const SAMPLE_DATA_SRC: u64 = 1 << 15;
 const LOAD_LATENCY: u64 = 0x01cd;
 /// The auxiliary event of [`Quirk::LoadLatencyNeedsAuxiliary`].
 pub const LOAD_LATENCY_AUXILIARY: u64 = 0x8203;
+/// KVM's event for the branch records of a guest: `INTEL_FIXED_VLBR_EVENT`,
+/// `arch/x86/include/asm/perf_event.h`.
+const GUEST_BRANCHES: u64 = 0x1b00;
 /// `PERF_SAMPLE_BRANCH_COUNTERS`.
-const BRANCH_COUNTERS: u64 = 1 << 19;
+const BRANCH_COUNTERS: u64 = lbr::filter::sample_type::COUNTERS;
 /// The shortest sample period with in_tx_cp.
 const CHECKPOINTED_PERIOD: u64 = 0x7fff_ffff;
 
@@ -247,8 +253,13 @@ pub fn configure(
         return Err(Refusal::BranchCounters);
     }
     // A counting group member that is only read with the leader's samples needs no branch stack.
+    let mut branches = None;
     if attr.branch_sample_type != 0 && (sampling || attr.sample_type & SAMPLE_READ == 0) {
-        return Err(Refusal::BranchStack);
+        let lbr = pmu.lbr.as_ref().ok_or(Refusal::BranchStack)?;
+        if select.code() == GUEST_BRANCHES {
+            return Err(Refusal::GuestBranches);
+        }
+        branches = Some(lbr.request(attr.branch_sample_type)?);
     }
     if attr.aux_output {
         return Err(Refusal::AuxOutput);
@@ -274,6 +285,7 @@ pub fn configure(
     Ok(Event {
         select,
         requirement,
+        branches,
         period: period(attr, limits, select),
         counts_in: CountsIn {
             host: !attr.exclude_host,

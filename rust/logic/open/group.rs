@@ -22,8 +22,8 @@ use crate::logic::{
     },
 };
 
-/// The capacity for different requirements. Events that fit have at most six: two values, each for either
-/// offcore response event, a load latency and a front-end filter.
+/// The capacity for different requirements. Events that fit have at most seven: two values, each for either
+/// offcore response event, a load latency, a front-end filter and one of branches.
 const MAX_REQUIREMENTS: usize = 8;
 
 /// A group of events on an idle PMU.
@@ -93,10 +93,8 @@ impl Group {
     /// events than counters, [`Refusal::ExtraRegisterTaken`] if the events have more requirements than any
     /// events that fit.
     pub fn push(&mut self, demand: impl Into<Demand>) -> Result<(), Refusal> {
-        let Demand {
-            constraint,
-            requirement,
-        } = demand.into();
+        let demand = demand.into();
+        let constraint = demand.constraint;
         let constraint = Constraint {
             counters: self.limits.counters(constraint),
             ..constraint
@@ -109,10 +107,10 @@ impl Group {
         if self.problem.push(constraint, None).is_err() {
             return Err(too_many.into());
         }
-        if requirement.is_some() {
+        for requirement in demand.requirements() {
             let mut slots = self.requirements.iter_mut();
-            let slot = slots.find(|slot| slot.is_none() || **slot == requirement);
-            *slot.ok_or(Refusal::ExtraRegisterTaken)? = requirement;
+            let slot = slots.find(|slot| slot.is_none_or(|it| it == requirement));
+            *slot.ok_or(Refusal::ExtraRegisterTaken)? = Some(requirement);
         }
         self.room = room;
         self.corrupting |= constraint.corrupting;

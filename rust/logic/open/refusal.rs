@@ -35,8 +35,18 @@ pub enum Refusal {
     ExtendedRegisters,
     /// A branch stack with branch counters. EINVAL.
     BranchCounters,
-    /// A branch stack, because LBRs are not supported. EOPNOTSUPP.
+    /// A branch stack, because the machine has no branch records, or the driver does not use them. EOPNOTSUPP.
     BranchStack,
+    /// A kind of branches that the processor cannot leave out or select. EOPNOTSUPP.
+    BranchFilterAbsent,
+    /// A call stack from branch records on a processor that cannot keep them as one. EOPNOTSUPP.
+    CallStackAbsent,
+    /// A call stack with other kinds of branches. EINVAL.
+    CallStackFilter,
+    /// The event by which KVM gets the branch records for a guest. EOPNOTSUPP; KVM runs the guest without them.
+    GuestBranches,
+    /// A branch stack while Intel PT or BTS, which exclude branch records, is in use. EBUSY.
+    BranchStackExcluded,
     /// attr.aux_output of an event that is not precise. EINVAL.
     AuxOutput,
     /// A topdown event with a filter or a value. EINVAL.
@@ -145,6 +155,11 @@ impl fmt::Display for Refusal {
             Self::ExtendedRegisters => "extended registers cannot be sampled",
             Self::BranchCounters => "this CPU has no branch counters",
             Self::BranchStack => "branch stacks are not supported",
+            Self::BranchFilterAbsent => "this CPU has no filter for these branches",
+            Self::CallStackAbsent => "this CPU cannot record call stacks",
+            Self::CallStackFilter => "a call stack takes no other kinds of branches",
+            Self::GuestBranches => "guests get no branch records",
+            Self::BranchStackExcluded => "Intel PT or BTS is in use, which exclude branch stacks",
             Self::AuxOutput => "aux_output needs a precise event",
             Self::TopdownFilter => "topdown events take no filters",
             Self::MetricSampling => "topdown metrics cannot be sampled",

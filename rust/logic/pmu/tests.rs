@@ -260,6 +260,7 @@ fn pmu_of(model: &'static Model, leaf_a_ebx: u32) -> Pmu {
     Pmu {
         model,
         capabilities: Capabilities::decode(&cpuid, None).unwrap(),
+        lbr: None,
     }
 }
 

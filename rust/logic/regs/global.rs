@@ -38,6 +38,9 @@ impl Status {
     /// Trace_ToPA_PMI: Intel PT has filled a region of its output. SDM volume 3, figure 20-4.
     const TRACE_TOPA_PMI: u64 = 1 << 55;
 
+    /// LBR_Frz: a PMI has stopped the recording of branches. SDM volume 3, figure 20-13.
+    const LBR_FROZEN: u64 = 1 << 58;
+
     /// Returns the status with these bits.
     pub const fn from_bits(bits: u64) -> Self {
         Self(bits)
@@ -52,6 +55,13 @@ impl Status {
     #[inline]
     pub fn overflowed(self, present: CounterMask) -> CounterMask {
         CounterMask::from_bits(self.0 & present.bits())
+    }
+
+    /// Returns whether a PMI has stopped the recording of branches, from version 4 on. Acknowledging it starts
+    /// the recording again.
+    #[inline]
+    pub const fn has_frozen_branches(self) -> bool {
+        self.0 & Self::LBR_FROZEN != 0
     }
 
     /// Returns whether Intel PT has filled a region of its output.

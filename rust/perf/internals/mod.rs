@@ -31,7 +31,7 @@ pub use ibs::Ibs;
 pub use mediated::NoMediatedGuests;
 pub use pinned::PinnedGroup;
 pub use scheduling::{IntervalEnd, Scheduling};
-pub use symbols::{bind_perf_pmu_resched, bind_sampling};
+pub use symbols::{bind_perf_pmu_resched, bind_sampling, bind_sched_task};
 pub use users::{UserKind, Users};
 
 use super::{OnCpu, Operations, Pmu};

@@ -35,3 +35,16 @@ pub fn bind_sampling() -> Result {
     }
     Ok(())
 }
+
+/// Binds what it takes to be told of tasks that come to a CPU and leave it: [`Attachment::SchedTask`].
+///
+/// Errors and context as for [`bind_perf_pmu_resched`].
+///
+/// [`Attachment::SchedTask`]: crate::perf::Attachment::SchedTask
+pub fn bind_sched_task() -> Result {
+    let inc = address_of(c"perf_sched_cb_inc")?;
+    let dec = address_of(c"perf_sched_cb_dec")?;
+    // SAFETY: They are the addresses of the functions whose types the static calls have.
+    unsafe { bindings::rpmu_helper_bind_perf_sched_cb(inc, dec) };
+    Ok(())
+}

@@ -12,18 +12,29 @@
 //! (`intel_set_masks()`, `:2993`), because it clears the event selects of all counters that are not to
 //! run. A driver that leaves event selects as they are masks out all others.
 //!
+//! If events sample branches, `bpf_get_branch_snapshot()` also reads the records and starts the recording
+//! again: `lbr_users` says that there are such events, `br_sel` which branches to keep, and `lbr_sel` what
+//! LBR_SELECT is written with.
+//!
 //! The functions read more of `cpu_hw_events`, which is right as the built-in driver has left it, without
-//! an event: `pebs_enabled`, `active_pebs_data_cfg`, `lbr_users`, `lbr_pebs_users` and `br_sel` are 0, and
+//! an event: `pebs_enabled`, `active_pebs_data_cfg` and `lbr_pebs_users` are 0, and
 //! `fixed_ctrl_val` is what `active_fixed_ctrl_val` is since the last `__intel_pmu_enable_all()`, so that
-//! FIXED_CTR_CTRL is not written. What starts PEBS or LBR has to add these members to [`Mirror`], and
-//! stores them before it writes their registers.
+//! FIXED_CTR_CTRL is not written. What starts PEBS has to add these members to [`Mirror`], and
+//! stores them before it writes its registers.
 //!
 //! In the kernel proper, the functions would ask the driver that is in charge.
 
 use super::Builtin;
-use crate::bindings;
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use kernel::cpu::CpuId;
+use crate::bindings::{
+    self,
+    layouts::{er_account, Member},
+};
+use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, Ordering::Relaxed};
+use kernel::{cpu::CpuId, interrupt::LocalInterruptDisabled};
+
+/// `INTEL_PMC_IDX_FIXED_VLBR`: in `intel_ctrl_guest_mask`, a guest has the branch records to itself
+/// (`vlbr_exclude_host()`, `arch/x86/events/intel/lbr.c:710`). No counter has the bit.
+const GUEST_BRANCHES: u64 = 1 << 58;
 
 /// What the built-in driver tells of a CPU's counters.
 ///
@@ -34,19 +45,45 @@ pub struct Mirror {
     not_in_host: &'static AtomicU64,
     /// Those that do not run in virtual machines: `intel_ctrl_host_mask`.
     not_in_guest: &'static AtomicU64,
+    /// The number of events with branch stacks: `lbr_users`.
+    lbr_users: &'static AtomicI32,
+    /// The kinds of branches that they keep: `br_sel`.
+    kinds: &'static AtomicU64,
+    /// The address of what LBR_SELECT is written with, or null: `lbr_sel`.
+    lbr_sel: &'static AtomicPtr<er_account>,
+    /// The place of the value in that.
+    config: Member<er_account, u64>,
 }
 
 impl Mirror {
     /// Says that only `counters` run outside of virtual machines, in the layout of GLOBAL_CTRL.
     #[inline]
     pub fn set_in_host(&self, counters: u64) {
-        self.not_in_host.store(!counters, Relaxed);
+        self.not_in_host
+            .store(!(counters | GUEST_BRANCHES), Relaxed);
     }
 
     /// Says that only `counters` run in virtual machines.
     #[inline]
     pub fn set_in_guest(&self, counters: u64) {
         self.not_in_guest.store(!counters, Relaxed);
+    }
+
+    /// Says how branches are recorded: the value of LBR_SELECT, or of LBR_CTL but for the bit that starts the
+    /// recording, and a set of kinds (`X86_BR_*`). [`None`]: not at all.
+    ///
+    /// On the CPU, which has to be online.
+    pub fn set_branches(&self, recorded: Option<(u32, u32)>, _irqs: &LocalInterruptDisabled) {
+        let (select, kinds) = recorded.unwrap_or((0, 0));
+        let account = self.lbr_sel.load(Relaxed);
+        if !account.is_null() {
+            // SAFETY: `intel_pmu_cpu_starting()` has set the pointer to a part of the CPU's shared
+            // registers (`arch/x86/events/intel/core.c:6497`), which are not freed before the CPU is
+            // dead. Others write the member for events of the built-in driver only.
+            unsafe { AtomicU64::from_ptr(self.config.of(account)) }.store(select.into(), Relaxed);
+        }
+        self.kinds.store(kinds.into(), Relaxed);
+        self.lbr_users.store(recorded.is_some().into(), Relaxed);
     }
 
     /// Says nothing, as the built-in driver does without an event.
@@ -71,6 +108,11 @@ impl Builtin {
             Mirror {
                 not_in_host: AtomicU64::from_ptr(events.intel_ctrl_guest_mask.of(this)),
                 not_in_guest: AtomicU64::from_ptr(events.intel_ctrl_host_mask.of(this)),
+                lbr_users: AtomicI32::from_ptr(events.lbr_users.of(this)),
+                kinds: AtomicU64::from_ptr(events.br_sel.of(this)),
+                // CAST: the member is a pointer to such a structure.
+                lbr_sel: AtomicPtr::from_ptr(events.lbr_sel.of(this).cast()),
+                config: self.layout.account.config,
             }
         }
     }

@@ -2,6 +2,8 @@
 
 //! Intel's processors: architectural performance monitoring, and the features beside it.
 
+mod debugctl;
+pub mod lbr;
 pub mod perfmon;
 pub mod smi;
 pub mod trace;

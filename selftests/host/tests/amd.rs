@@ -22,6 +22,7 @@ fn pmu(model: &'static Model, counters: u8) -> Pmu {
     Pmu {
         model,
         capabilities,
+        lbr: None,
     }
 }
 

@@ -122,6 +122,7 @@ fn pmu(model: &'static Model, gp: u32) -> Pmu {
     Pmu {
         model,
         capabilities: Capabilities::decode(&cpuid, None).unwrap(),
+        lbr: None,
     }
 }
 

@@ -104,6 +104,7 @@ fn kinds(model: &'static Model, gp: u32, fixed: u32) -> Vec<Constraint> {
     let pmu = Pmu {
         model,
         capabilities: Capabilities::decode(&cpuid, None).unwrap(),
+        lbr: None,
     };
     let mut kinds: Vec<Constraint> = Vec::new();
     for config in (0..=0xffff).chain([0x0100_003c]) {

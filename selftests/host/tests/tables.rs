@@ -9,8 +9,8 @@ use exceptions::{exceptions, Exception, Reference};
 use kernel::{Constraint, ExtraRegister, Init, Source};
 use rpmu_logic::logic::capabilities::{Capabilities, Cpuid, Leaf};
 use rpmu_logic::logic::model::{
-    first_match, Acknowledge, HardwareId, Model, Scope, Vendor, GENERIC, GENERIC_V5, GOLDEN_COVE,
-    INTEL_MODELS, NEHALEM, WITHOUT_A_TABLE,
+    first_match, Acknowledge, HardwareId, LbrFilter, Model, Scope, Vendor, GENERIC, GENERIC_V5,
+    GOLDEN_COVE, INTEL_MODELS, NEHALEM, WITHOUT_A_TABLE,
 };
 use rpmu_logic::logic::open::cache_event::NoCacheEvent;
 use rpmu_logic::logic::pmu::Pmu;
@@ -54,6 +54,7 @@ fn pmu(model: &'static Model, gp: u32, fixed: u32) -> Pmu {
     Pmu {
         model,
         capabilities: Capabilities::decode(&cpuid, None).unwrap(),
+        lbr: None,
     }
 }
 
@@ -259,6 +260,7 @@ const fn msr(register: Needed) -> u64 {
         Needed::OffcoreResponse1 => 0x1a7,
         Needed::LoadLatency => 0x3f6,
         Needed::Frontend => 0x3f7,
+        Needed::LbrSelect => 0x1c8,
     }
 }
 
@@ -506,9 +508,21 @@ fn every_model_is_what_mainline_sets_up() {
                 model.quirks.len(),
                 usize::from(init.contains("intel_nehalem_quirk"))
                     + usize::from(init.contains("intel_pmu_ref_cycles_ext"))
-                    + usize::from(init.contains("PMU_FL_MEM_LOADS_AUX")),
+                    + usize::from(init.contains("PMU_FL_MEM_LOADS_AUX"))
+                    + usize::from(init.contains("lbr_double_abort = true")),
                 "{name}"
             );
+            let filter = [
+                ("intel_pmu_lbr_init_nhm()", LbrFilter::Nehalem),
+                ("intel_pmu_lbr_init_snb()", LbrFilter::SandyBridge),
+                ("intel_pmu_lbr_init_hsw()", LbrFilter::Haswell),
+                ("intel_pmu_lbr_init_skl()", LbrFilter::Haswell),
+            ];
+            let filter = filter.into_iter().find(|(call, _)| init.contains(call));
+            // Small cores have LBR_SELECT as well, but no trial.
+            if model.is_supported() {
+                assert_eq!(model.lbr_filter, filter.map(|(_, filter)| filter), "{name}");
+            }
         }
     }
     assert_eq!((NEHALEM.quirks.len(), GOLDEN_COVE.quirks.len()), (1, 2));

@@ -367,6 +367,7 @@ fn demand((value, second): Offcore) -> Demand {
             register,
             alternative: Some(alternative),
         }),
+        lbr_select: None,
     }
 }
 

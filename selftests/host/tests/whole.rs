@@ -26,6 +26,7 @@ use rpmu_logic::logic::regs::period::{CounterWidth, PeriodLimits, PeriodRule};
 use rpmu_logic::logic::regs::register::{Register, RegisterWrite};
 use rpmu_logic::logic::regs::shadow::Shadow;
 use rpmu_logic::logic::rotation::{requeue, Beside, GroupWants, Wants};
+use rpmu_logic::logic::sample::lbr::Lbr;
 use rpmu_logic::logic::sched::assign::{Policy, Shortage};
 use rpmu_logic::logic::sched::constraint::Constraint;
 use rpmu_logic::logic::sched::cpu_schedule::CpuSchedule;
@@ -126,6 +127,7 @@ fn pmu() -> impl Strategy<Value = Pmu> {
         model,
         capabilities: Capabilities::decode_amd(&cpuid)
             .unwrap_or_else(|| Capabilities::decode_amd(&Cpuid::default()).unwrap()),
+        lbr: None,
     });
     prop_oneof![3 => intel_pmu(), 1 => amd]
 }
@@ -146,6 +148,7 @@ fn intel_pmu() -> impl Strategy<Value = Pmu> {
             Pmu {
                 model,
                 capabilities,
+                lbr: Lbr::new(model.lbr_filter, &capabilities),
             }
         })
     })
@@ -481,7 +484,9 @@ proptest! {
                 Ok(event) => {
                     prop_assert!(is_what_was_asked_for(&pmu, attr, &event, *allowed), "{attr:x?} {event:x?}");
                     let constraint = pmu.constraint(event.select);
-                    events.push((event, Demand { constraint, requirement: event.requirement }));
+                    let requirement = event.requirement;
+                    let lbr_select = event.branches.map(|request| request.select);
+                    events.push((event, Demand { constraint, requirement, lbr_select }));
                 }
             }
         }

@@ -18,6 +18,7 @@ fn constraint(model: &'static Model, counters: u8, event: EventSelect) -> Constr
     let pmu = Pmu {
         model,
         capabilities,
+        lbr: None,
     };
     pmu.constraint(event)
 }

@@ -6,7 +6,7 @@
 
 use super::{haswell, sandy_bridge};
 use crate::logic::{
-    model::{checked, Acknowledge, Cpus, EventConstraint, HardwareEvents, Model, Scope},
+    model::{checked, Acknowledge, Cpus, EventConstraint, HardwareEvents, LbrFilter, Model, Scope},
     open::cache_event::{
         Cache::{LastLevel, Node},
         CacheEvent, CacheEvents,
@@ -119,6 +119,7 @@ pub const BROADWELL: Model = Model {
     need_kernel_mode: CounterMask::from_bits(0xf0),
     clearing_events: &[],
     acknowledge: Acknowledge::Late,
+    lbr_filter: Some(LbrFilter::Haswell),
     topdown_files: sandy_bridge::TOPDOWN_FILES,
     tsx_files: haswell::TSX_FILES,
     checkpointed: CounterMask::from_bits(0x4),

@@ -90,6 +90,7 @@ pub const CORE2: Model = Model {
     need_kernel_mode: CounterMask::EMPTY,
     clearing_events: &[],
     acknowledge: Acknowledge::Early,
+    lbr_filter: None,
     topdown_files: &[],
     tsx_files: &[],
     checkpointed: CounterMask::EMPTY,

@@ -64,6 +64,7 @@ pub const GENERIC: Model = Model {
     need_kernel_mode: CounterMask::EMPTY,
     clearing_events: &[],
     acknowledge: Acknowledge::Early,
+    lbr_filter: None,
     topdown_files: &[],
     tsx_files: &[],
     checkpointed: CounterMask::EMPTY,

@@ -168,6 +168,7 @@ pub const GOLDEN_COVE: Model = Model {
     need_kernel_mode: CounterMask::EMPTY,
     clearing_events: &[],
     acknowledge: Acknowledge::Late,
+    lbr_filter: None,
     topdown_files: TOPDOWN_FILES,
     tsx_files: TSX_FILES,
     checkpointed: CounterMask::from_bits(0x4),

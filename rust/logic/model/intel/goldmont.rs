@@ -125,6 +125,7 @@ pub const GOLDMONT: Model = Model {
     need_kernel_mode: CounterMask::EMPTY,
     clearing_events: &[],
     acknowledge: Acknowledge::Early,
+    lbr_filter: None,
     topdown_files: TOPDOWN_FILES,
     tsx_files: &[],
     checkpointed: CounterMask::EMPTY,
@@ -139,6 +140,7 @@ pub const GOLDMONT_PLUS: Model = Model {
     pebs_events: PebsEvents::ALL,
     precise_distribution: PreciseDistribution::Counter0,
     cache_events: PLUS_CACHE_EVENTS,
+    lbr_filter: None,
     topdown_files: PLUS_TOPDOWN_FILES,
     tsx_files: &[],
     ..GOLDMONT

@@ -6,7 +6,9 @@
 
 use super::sandy_bridge;
 use crate::logic::{
-    model::{checked, Acknowledge, Cpus, EventConstraint, HardwareEvents, Model, Scope},
+    model::{
+        checked, Acknowledge, Cpus, EventConstraint, HardwareEvents, LbrFilter, Model, Quirk, Scope,
+    },
     open::cache_event::{
         Cache::{Branch, Dtlb, Itlb, L1d, L1i, LastLevel, Node},
         CacheEvent, CacheEvents,
@@ -137,7 +139,7 @@ pub const HASWELL: Model = Model {
     pmu_name: "haswell",
     name: "Haswell",
     needs: &[],
-    quirks: &[],
+    quirks: &[Quirk::AbortRecordedTwice],
     cpus: &Cpus::intel([0x3c, 0x3f, 0x45, 0x46]),
     event_constraints: EVENT_CONSTRAINTS,
     pebs_events: PEBS_EVENTS,
@@ -150,6 +152,7 @@ pub const HASWELL: Model = Model {
     need_kernel_mode: CounterMask::EMPTY,
     clearing_events: &[],
     acknowledge: Acknowledge::Late,
+    lbr_filter: Some(LbrFilter::Haswell),
     topdown_files: sandy_bridge::TOPDOWN_FILES,
     tsx_files: TSX_FILES,
     checkpointed: CounterMask::from_bits(0x4),

@@ -7,7 +7,7 @@
 
 use super::skylake;
 use crate::logic::{
-    model::{checked, Acknowledge, Cpus, EventConstraint, HardwareEvents, Model, Scope},
+    model::{checked, Acknowledge, Cpus, EventConstraint, HardwareEvents, LbrFilter, Model, Scope},
     open::{
         cache_event::{
             Cache::{Itlb, LastLevel, Node},
@@ -153,6 +153,7 @@ pub const ICE_LAKE: Model = Model {
     need_kernel_mode: CounterMask::EMPTY,
     clearing_events: &[],
     acknowledge: Acknowledge::Late,
+    lbr_filter: Some(LbrFilter::Haswell),
     topdown_files: TOPDOWN_FILES,
     tsx_files: TSX_FILES,
     checkpointed: CounterMask::from_bits(0x4),

@@ -7,7 +7,8 @@
 use super::sandy_bridge;
 use crate::logic::{
     model::{
-        checked, Acknowledge, Cpus, EventConstraint, HardwareEvents, HardwareId, Model, Scope,
+        checked, Acknowledge, Cpus, EventConstraint, HardwareEvents, HardwareId, LbrFilter, Model,
+        Scope,
     },
     open::cache_event::{Cache::Dtlb, CacheEvent, CacheEvents, Operation::Read, Outcome::Miss},
     regs::{counter::CounterMask, event_select::EventSelect, period::PeriodRule},
@@ -118,6 +119,7 @@ pub const IVY_BRIDGE: Model = Model {
     need_kernel_mode: CounterMask::EMPTY,
     clearing_events: &[],
     acknowledge: Acknowledge::Early,
+    lbr_filter: Some(LbrFilter::SandyBridge),
     topdown_files: sandy_bridge::TOPDOWN_FILES,
     tsx_files: &[],
     checkpointed: CounterMask::EMPTY,

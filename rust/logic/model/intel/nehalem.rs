@@ -6,8 +6,8 @@
 
 use crate::logic::{
     model::{
-        checked, Acknowledge, Cpus, EventConstraint, HardwareEvents, HardwareId, Model, Quirk,
-        Scope,
+        checked, Acknowledge, Cpus, EventConstraint, HardwareEvents, HardwareId, LbrFilter, Model,
+        Quirk, Scope,
     },
     open::cache_event::{
         Cache::{Branch, Dtlb, Itlb, L1d, L1i, LastLevel, Node},
@@ -143,6 +143,7 @@ pub const NEHALEM: Model = Model {
     need_kernel_mode: CounterMask::EMPTY,
     clearing_events: CLEARING_EVENTS,
     acknowledge: Acknowledge::Early,
+    lbr_filter: Some(LbrFilter::Nehalem),
     topdown_files: &[],
     tsx_files: &[],
     checkpointed: CounterMask::EMPTY,

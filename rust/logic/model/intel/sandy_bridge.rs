@@ -6,7 +6,8 @@
 
 use crate::logic::{
     model::{
-        checked, Acknowledge, Cpus, EventConstraint, HardwareEvents, HardwareId, Model, Scope,
+        checked, Acknowledge, Cpus, EventConstraint, HardwareEvents, HardwareId, LbrFilter, Model,
+        Scope,
     },
     open::{
         cache_event::{
@@ -165,6 +166,7 @@ pub const SANDY_BRIDGE: Model = Model {
     need_kernel_mode: CounterMask::EMPTY,
     clearing_events: &[],
     acknowledge: Acknowledge::Early,
+    lbr_filter: Some(LbrFilter::SandyBridge),
     topdown_files: TOPDOWN_FILES,
     tsx_files: &[],
     checkpointed: CounterMask::EMPTY,

@@ -91,6 +91,7 @@ pub const SILVERMONT: Model = Model {
     need_kernel_mode: CounterMask::EMPTY,
     clearing_events: &[],
     acknowledge: Acknowledge::Early,
+    lbr_filter: None,
     topdown_files: TOPDOWN_FILES,
     tsx_files: &[],
     checkpointed: CounterMask::EMPTY,

@@ -7,7 +7,7 @@
 
 use super::haswell;
 use crate::logic::{
-    model::{checked, Acknowledge, Cpus, EventConstraint, HardwareEvents, Model, Scope},
+    model::{checked, Acknowledge, Cpus, EventConstraint, HardwareEvents, LbrFilter, Model, Scope},
     open::{
         cache_event::{
             Cache::{Branch, Dtlb, Itlb, L1d, L1i, LastLevel, Node},
@@ -136,6 +136,7 @@ pub const SKYLAKE: Model = Model {
     need_kernel_mode: CounterMask::EMPTY,
     clearing_events: &[],
     acknowledge: Acknowledge::Late,
+    lbr_filter: Some(LbrFilter::Haswell),
     topdown_files: TOPDOWN_FILES,
     tsx_files: haswell::TSX_FILES,
     checkpointed: CounterMask::from_bits(0x4),

@@ -7,7 +7,8 @@
 use super::nehalem;
 use crate::logic::{
     model::{
-        checked, Acknowledge, Cpus, EventConstraint, HardwareEvents, HardwareId, Model, Scope,
+        checked, Acknowledge, Cpus, EventConstraint, HardwareEvents, HardwareId, LbrFilter, Model,
+        Scope,
     },
     open::cache_event::{
         Cache::{Dtlb, Itlb},
@@ -105,6 +106,7 @@ pub const WESTMERE: Model = Model {
     need_kernel_mode: CounterMask::EMPTY,
     clearing_events: nehalem::CLEARING_EVENTS,
     acknowledge: Acknowledge::Early,
+    lbr_filter: Some(LbrFilter::Nehalem),
     topdown_files: &[],
     tsx_files: &[],
     checkpointed: CounterMask::EMPTY,

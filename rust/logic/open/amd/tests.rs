@@ -14,6 +14,7 @@ fn pmu(model: &'static Model) -> Pmu {
     Pmu {
         model,
         capabilities: Capabilities::decode_amd(&Cpuid::default()).unwrap(),
+        lbr: None,
     }
 }
 

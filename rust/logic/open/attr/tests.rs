@@ -293,6 +293,25 @@ fn a_member_read_with_the_leaders_samples_needs_no_branch_stack() {
 }
 
 #[test]
+fn branch_stacks_need_a_filter() {
+    use crate::logic::sample::lbr::{filter::sample_type, Lbr};
+
+    let mut pmu = haswell();
+    pmu.capabilities.lbr_format = 4;
+    pmu.lbr = Lbr::new(pmu.model.lbr_filter, &pmu.capabilities);
+    let branches = |attr: &Attributes| {
+        let event = configure(&pmu, attr, |_| true, || true);
+        event.map(|event| event.branches.map(|request| request.select))
+    };
+    let mut attr = raw(0x00c4);
+    assert_eq!(branches(&attr), Ok(None));
+    attr.branch_sample_type = sample_type::ANY | sample_type::USER;
+    assert_eq!(branches(&attr), Ok(Some(1)));
+    attr.config = GUEST_BRANCHES;
+    assert_eq!(branches(&attr), Err(Refusal::GuestBranches));
+}
+
+#[test]
 fn short_periods_by_event() {
     for (attr, period, short) in [
         (raw(0x00c4), 31, true),

@@ -127,6 +127,7 @@ fn more_values_than_extra_registers() {
             group.push(Demand {
                 constraint: pmu.constraint(select),
                 requirement: table.requirement(select, *config1, |_| true).unwrap(),
+                lbr_select: None,
             })?;
         }
         group.validate()
@@ -145,6 +146,7 @@ fn more_values_than_extra_registers() {
                 register: ExtraRegister::OffcoreResponse0,
                 alternative: None,
             }),
+            lbr_select: None,
         })
     };
     // Equal requirements count once.

@@ -17,8 +17,10 @@ pub struct Entry<T> {
     pub event: T,
     /// The counters that it may use.
     pub constraint: Constraint,
-    /// The extra register that it needs, if any.
+    /// The extra register that its code needs, if any.
     pub(super) requirement: Option<Requirement>,
+    /// The filter of branch records that it needs, if any.
+    pub(super) lbr_select: Option<u32>,
     /// The counter that it had when it was last on this CPU: a preference.
     pub(super) previous: Option<CounterId>,
     /// The planned counter. [`None`] only within a txn.
@@ -41,6 +43,7 @@ impl<T> Entry<T> {
         Demand {
             constraint: self.constraint,
             requirement: self.requirement,
+            lbr_select: self.lbr_select,
         }
     }
 

@@ -8,6 +8,7 @@ use crate::logic::{
     regs::counter::CounterMask,
     sched::{
         assign::{Order, Policy, Shortage},
+        extra_register::ExtraRegister,
         limits::Limits,
     },
 };
@@ -24,6 +25,10 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
         }
         let mut taken = self.taken;
         let mut fits = true;
+        // The filter of branch records, as far as one is needed so far, here or on the core's other thread.
+        let theirs = limits.registers.get(ExtraRegister::LbrSelect);
+        let mut select = self.lbr_select().map(u64::from).or(theirs);
+        let agree = theirs.is_none() || select == theirs;
         // The new events that do not get their previous counter.
         let mut rest = Slots::NONE;
         for slot in self.fresh {
@@ -31,6 +36,9 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
                 continue;
             };
             fits &= entry.requirement.is_none();
+            if let Some(wanted) = entry.lbr_select.map(u64::from) {
+                fits &= agree && *select.get_or_insert(wanted) == wanted;
+            }
             let counters = limits.counters(entry.constraint);
             match entry.previous {
                 Some(it) if counters.contains(it) && !taken.contains(it) => {

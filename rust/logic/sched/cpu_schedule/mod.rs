@@ -40,7 +40,7 @@ mod trial;
 use super::{
     assign::{Policy, Shortage},
     constraint::Constraint,
-    extra_register::Demand,
+    extra_register::{Demand, ExtraRegister},
     limits::Limits,
 };
 use crate::logic::{
@@ -218,6 +218,16 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
         events.filter_map(|entry| entry.planned).collect()
     }
 
+    /// Returns the planned filter of the branch records; [`None`] if no event has branch stacks.
+    #[inline]
+    pub fn lbr_select(&self) -> Option<u32> {
+        if self.demanding == 0 {
+            return None;
+        }
+        let mut planned = self.entries().filter(|entry| entry.planned.is_some());
+        planned.find_map(|entry| entry.lbr_select)
+    }
+
     /// Returns whether no event is corrupting or needs an extra register.
     pub fn is_plain(&self) -> bool {
         self.corrupting == 0 && self.demanding == 0
@@ -266,11 +276,13 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
         let Demand {
             constraint,
             requirement,
+            lbr_select,
         } = demand;
         self.entries[slot & (SLOTS - 1)] = Some(Entry {
             event,
             constraint,
             requirement,
+            lbr_select,
             previous,
             planned: None,
             placed: None,
@@ -283,7 +295,7 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
         self.len = self.len.wrapping_add(1);
         self.corrupting = self.corrupting.wrapping_add(constraint.corrupting.into());
         self.pairs = self.pairs.wrapping_add(constraint.pair.into());
-        self.demanding = self.demanding.wrapping_add(requirement.is_some().into());
+        self.demanding = self.demanding.wrapping_add(demand.needs_register().into());
         Ok(())
     }
 
@@ -332,7 +344,7 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
         } = entry.constraint;
         self.corrupting = self.corrupting.wrapping_sub(corrupting.into());
         self.pairs = self.pairs.wrapping_sub(pair.into());
-        let demanding = entry.requirement.is_some();
+        let demanding = entry.demand().needs_register();
         self.demanding = self.demanding.wrapping_sub(demanding.into());
     }
 
@@ -461,6 +473,12 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
             if let (Some(required), Some(register)) = (entry.requirement, entry.planned_register) {
                 // The plan has one value for it.
                 let _ = usage.registers.place(register, required.value);
+            }
+            if let (Some(select), Some(_)) = (entry.lbr_select, entry.planned) {
+                // As above.
+                let _ = usage
+                    .registers
+                    .place(ExtraRegister::LbrSelect, select.into());
             }
         }
         usage

@@ -49,8 +49,11 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
     pub(super) fn solve(&self, limits: &Limits) -> Result<(Assignment, RegisterValues), Refusal> {
         let mut registers = RegisterValues::NONE;
         if self.demanding != 0 {
-            let wanted = self.entries();
-            let wanted = wanted.filter_map(|it| Some((it.requirement?, it.planned_register)));
+            let wanted = self.entries().flat_map(|it| {
+                let planned = it.planned_register;
+                let requirements = it.demand().requirements();
+                requirements.map(move |required| (required, planned))
+            });
             registers = register_plan::plan(wanted, limits.registers)?;
         }
         let gp_limit = limits.gp(self.corrupting != 0);
@@ -88,7 +91,7 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
         limits.gp(self.corrupting != 0) != u32::MAX
             || self.entries().any(|entry| {
                 limits.counters(entry.constraint) != entry.constraint.counters
-                    || (entry.requirement.is_some() && limits.registers != RegisterValues::NONE)
+                    || (entry.demand().needs_register() && limits.registers != RegisterValues::NONE)
             })
     }
 }

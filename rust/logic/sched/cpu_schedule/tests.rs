@@ -479,3 +479,46 @@ fn a_trial_leaves_nothing_behind() {
     schedule.cancel();
     assert_eq!(events(&schedule), "ab");
 }
+
+fn with_branches(select: u32) -> Demand {
+    Demand {
+        lbr_select: Some(select),
+        ..on(0xf).into()
+    }
+}
+
+#[test]
+fn events_with_the_same_branch_filter_are_on_the_cpu_together() {
+    let mut schedule = schedule();
+    assert_eq!(schedule.lbr_select(), None);
+    schedule.add('a', with_branches(1), None, &NONE).unwrap();
+    schedule.add('b', with_branches(1), None, &NONE).unwrap();
+    let other = schedule.add('c', with_branches(2), None, &NONE);
+    assert_eq!(other, Err(Refusal::ExtraRegisterTaken));
+    assert_eq!(schedule.lbr_select(), Some(1));
+    assert_eq!(
+        schedule.usage().registers.get(ExtraRegister::LbrSelect),
+        Some(1)
+    );
+    // The last one gone, another filter has its turn.
+    schedule.remove('a');
+    schedule.remove('b');
+    schedule.add('c', with_branches(2), None, &NONE).unwrap();
+    assert_eq!(schedule.lbr_select(), Some(2));
+}
+
+#[test]
+fn an_event_can_need_two_registers() {
+    let mut schedule = schedule();
+    let both = Demand {
+        lbr_select: Some(1),
+        ..offcore(OffcoreResponse0, 1)
+    };
+    schedule.add('a', both, None, &NONE).unwrap();
+    assert_eq!(register(&schedule, 'a'), Some(OffcoreResponse0));
+    assert_eq!(schedule.lbr_select(), Some(1));
+    let mut theirs = Limits::NONE;
+    theirs.registers.place(ExtraRegister::LbrSelect, 2).unwrap();
+    let refused = schedule.add('b', with_branches(1), None, &theirs);
+    assert_eq!(refused, Err(Refusal::ExtraRegisterLimited));
+}

@@ -2,7 +2,8 @@
 
 //! Events that need a register beside the counter's: the register, and its valid values.
 //!
-//! The register's value is the event's `attr.config1`. Two events can share the register if they have the
+//! The register's value is the event's `attr.config1`; events with branch stacks need another one, whose value
+//! is a [request](crate::logic::sample::lbr::Request). Two events can share the register if they have the
 //! same value. On a model with two offcore response registers an event can use either one, with the
 //! event code that belongs to it. [`register_plan`](super::register_plan) decides which, anew whenever
 //! events are added.
@@ -26,15 +27,19 @@ pub enum ExtraRegister {
     LoadLatency,
     /// MSR_PEBS_FRONTEND: type of front-end event.
     Frontend,
+    /// MSR_LBR_SELECT, or IA32_LBR_CTL: the branches that are recorded. Not by an event's code, but by
+    /// [`Demand::lbr_select`].
+    LbrSelect,
 }
 
 impl ExtraRegister {
     /// All of them.
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 5] = [
         Self::OffcoreResponse0,
         Self::OffcoreResponse1,
         Self::LoadLatency,
         Self::Frontend,
+        Self::LbrSelect,
     ];
 
     /// Returns the register with the given number in [`ALL`](Self::ALL).
@@ -50,7 +55,10 @@ impl ExtraRegister {
     /// Returns whether the threads of a core share it, on models where they share any: Nehalem and Westmere.
     /// SDM vol. 4, table 2-15.
     pub const fn can_be_shared(self) -> bool {
-        matches!(self, Self::OffcoreResponse0 | Self::OffcoreResponse1)
+        matches!(
+            self,
+            Self::OffcoreResponse0 | Self::OffcoreResponse1 | Self::LbrSelect
+        )
     }
 
     /// Returns the register that does the same with another event code.
@@ -58,7 +66,7 @@ impl ExtraRegister {
         match self {
             Self::OffcoreResponse0 => Some(Self::OffcoreResponse1),
             Self::OffcoreResponse1 => Some(Self::OffcoreResponse0),
-            Self::LoadLatency | Self::Frontend => None,
+            Self::LoadLatency | Self::Frontend | Self::LbrSelect => None,
         }
     }
 }
@@ -88,8 +96,28 @@ impl Requirement {
 pub struct Demand {
     /// The counters, of which it needs one.
     pub constraint: Constraint,
-    /// The extra register that it needs, if any.
+    /// The extra register that its code needs, if any.
     pub requirement: Option<Requirement>,
+    /// The value of [`ExtraRegister::LbrSelect`] that its samples need, if they have branch stacks.
+    pub lbr_select: Option<u32>,
+}
+
+impl Demand {
+    /// Returns the extra registers that the event needs.
+    pub fn requirements(self) -> impl Iterator<Item = Requirement> + Clone {
+        let branches = self.lbr_select.map(|value| Requirement {
+            value: value.into(),
+            register: ExtraRegister::LbrSelect,
+            alternative: None,
+        });
+        [self.requirement, branches].into_iter().flatten()
+    }
+
+    /// Returns whether the event needs an extra register.
+    #[inline]
+    pub const fn needs_register(&self) -> bool {
+        self.requirement.is_some() || self.lbr_select.is_some()
+    }
 }
 
 impl From<Constraint> for Demand {
@@ -97,6 +125,7 @@ impl From<Constraint> for Demand {
         Self {
             constraint,
             requirement: None,
+            lbr_select: None,
         }
     }
 }

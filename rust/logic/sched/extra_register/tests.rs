@@ -136,5 +136,5 @@ fn numbers() {
         assert_eq!(register.index(), index);
         assert_eq!(ExtraRegister::from_index(index), Some(register));
     }
-    assert_eq!(ExtraRegister::from_index(4), None);
+    assert_eq!(ExtraRegister::from_index(5), None);
 }

@@ -1,0 +1,541 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Branch stacks: the branch records of each CPU (LBR), for the events that sample them.
+//!
+//! | State | Accessed by |
+//! |---|---|
+//! | [`Branches`] | all; constant |
+//! | [`Own`] | callbacks on the CPU, not the PMI |
+//! | [`Shared::mode`] | callbacks and the PMI on the CPU, as an atomic |
+//! | [`Shared::sampled`] | the PMI on the CPU |
+//! | [`TaskData`] | `sched_task` on the CPU of the task |
+//!
+//! Branches are recorded while counters run. A PMI finds them [frozen](Mode::freezes), but for a call stack, and
+//! reads them once, if one of the events that it serves wants them.
+
+use crate::{
+    driver::{
+        cpu::{Cpu, Own as OwnOfCpu},
+        facilities,
+        hw::Hardware,
+        Driver,
+    },
+    kern::percpu::{CpuCell, CpuCellGuard},
+    logic::{
+        model::Quirk,
+        pmu::Pmu,
+        regs::global::Status,
+        sample::lbr::{
+            self,
+            record::Record,
+            stack::Branches as Recorded,
+            state::{Records, State, Steps},
+            Kinds, Request, MAX_BRANCHES,
+        },
+        tried::Feature,
+    },
+    perf::{self, BranchStack, OnCpu, PmuDisabled, Sample},
+    x86::intel::lbr::{self as registers, Functions, NoTracers},
+};
+use core::sync::atomic::{AtomicU32, AtomicU8, Ordering::Relaxed};
+use kernel::{cpu::CpuId, interrupt::LocalInterruptDisabled, prelude::*};
+
+/// The branch records of the machine.
+pub(in crate::driver) struct Branches {
+    lbr: lbr::Lbr,
+    registers: registers::Lbr,
+    functions: Functions,
+    /// Set if acknowledging a PMI lets branches be recorded again: from version 4 of architectural
+    /// performance monitoring on.
+    thaws_by_acknowledging: bool,
+    /// Set if aborts of TSX transactions are recorded twice.
+    abort_twice: bool,
+}
+
+impl Branches {
+    /// Finds the branch records of `hardware`'s machine and binds the kernel's functions for them. [`None`] if
+    /// there are none or they cannot be used, which is logged; the PMU has none then.
+    ///
+    /// Process context.
+    pub(in crate::driver) fn find(hardware: &mut Hardware) -> Option<Self> {
+        let branches = Self::find_usable(hardware);
+        if branches.is_none() {
+            hardware.pmu.lbr = None;
+        }
+        branches
+    }
+
+    fn find_usable(hardware: &Hardware) -> Option<Self> {
+        let lbr = hardware.pmu.lbr?;
+        let registers = hardware.lbr_registers()?;
+        if !facilities::was_tried(Feature::BranchStacks) {
+            return None;
+        }
+        let functions = perf::bind_sched_task().and_then(|()| Functions::bind());
+        let functions = functions.inspect_err(|error| {
+            pr_notice!(
+                "perf_sched_cb_inc(), x86_add_exclusive() or branch_type() is out of reach ({error:?}): \
+                 no branch stacks\n"
+            );
+        });
+        Some(Self {
+            lbr,
+            registers,
+            functions: functions.ok()?,
+            thaws_by_acknowledging: hardware.pmu.capabilities.version >= 4,
+            abort_twice: hardware.pmu.model.has(Quirk::AbortRecordedTwice),
+        })
+    }
+
+    /// Excludes Intel PT and BTS as long as an event with a branch stack is open. Fails with `EBUSY` if one of
+    /// them is in use. Process context.
+    pub(in crate::driver) fn exclude_tracers(&self) -> Result<NoTracers> {
+        self.functions.exclude_tracers()
+    }
+
+    /// Takes `steps` before branches are recorded. `data` is that of the task which has come.
+    fn take(&self, steps: Steps, data: Option<&TaskData>, irqs: &LocalInterruptDisabled) {
+        if let Some(select) = steps.select {
+            self.registers.set_select(select, irqs);
+        }
+        match (steps.records, data) {
+            (Records::Keep, _) => {}
+            (Records::Restore, Some(data)) => self.restore(data, irqs),
+            (Records::RestoreIfLost, Some(data)) => {
+                if !self.holds(data, irqs) {
+                    self.restore(data, irqs);
+                }
+            }
+            _ => self.registers.reset(irqs),
+        }
+    }
+
+    /// Returns whether the registers still hold a call stack that has been saved: deep sleep may reset them.
+    fn holds(&self, data: &TaskData, irqs: &LocalInterruptDisabled) -> bool {
+        self.registers.has(data.latest, irqs)
+    }
+
+    /// Saves the records to `data`.
+    fn save(&self, data: &mut TaskData, irqs: &LocalInterruptDisabled) {
+        data.latest = self.registers.latest(irqs);
+        data.len = 0;
+        for (age, slot) in (0..).zip(&mut data.records) {
+            let Some(record) = self.registers.read(data.latest, age, true, irqs) else {
+                break;
+            };
+            *slot = record;
+            data.len = data.len.wrapping_add(1);
+        }
+    }
+
+    /// Restores the records that `data` has, and resets the others.
+    fn restore(&self, data: &TaskData, irqs: &LocalInterruptDisabled) {
+        let TaskData { latest, len, .. } = *data;
+        if self.lbr.is_architectural() && len < self.registers.depth() {
+            self.registers.reset(irqs);
+        }
+        let format = self.lbr.format;
+        for (age, slot) in (0..self.registers.depth()).zip(&data.records) {
+            let record = if age < len {
+                registers::Record {
+                    from: format.from_to_write(slot.from),
+                    ..*slot
+                }
+            } else if self.lbr.is_architectural() {
+                break;
+            } else {
+                registers::Record::default()
+            };
+            self.registers.write(latest, age, record, irqs);
+        }
+        self.registers.set_latest(latest, irqs);
+    }
+
+    /// Reads the records into `sampled`. Branches are not recorded, or only those of a call stack.
+    fn read(&self, sampled: &mut Sampled, mode: Mode, irqs: &LocalInterruptDisabled) {
+        let latest = self.registers.latest(irqs);
+        sampled.latest = match self.lbr.is_architectural() {
+            true => u64::MAX,
+            false => latest.into(),
+        };
+        sampled.recorded.clear();
+        // Architectural LBRs have the types of branches there, which software filters go by.
+        let info = mode.needs_info() || self.lbr.is_architectural();
+        for age in 0..self.registers.depth() {
+            let Some(record) = self.registers.read(latest, age, info, irqs) else {
+                break;
+            };
+            let registers::Record { from, to, info } = record;
+            let branch = self.lbr.format.decode(Record { from, to, info });
+            if branch.abort && self.abort_twice {
+                // The one before is the same abort, recorded again after it.
+                sampled.recorded.pop();
+            }
+            sampled.recorded.push(branch);
+        }
+    }
+}
+
+/// How the branches of a CPU are recorded.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Mode(u8);
+
+impl Mode {
+    /// Not at all.
+    const OFF: Self = Self(0);
+    const ON: u8 = 1 << 0;
+    const CALL_STACK: u8 = 1 << 1;
+    const INFO: u8 = 1 << 2;
+
+    fn of(call_stack: bool, info: bool) -> Self {
+        let call_stack = if call_stack { Self::CALL_STACK } else { 0 };
+        let info = if info { Self::INFO } else { 0 };
+        Self(Self::ON | call_stack | info)
+    }
+
+    /// Returns whether a PMI is to stop the recording: not that of a call stack, whose depth a call or return close
+    /// to the PMI may change (`__intel_pmu_lbr_enable()`, `arch/x86/events/intel/lbr.c:136`).
+    fn freezes(self) -> bool {
+        self.0 & Self::CALL_STACK == 0
+    }
+
+    /// Returns whether an event wants flags or cycles.
+    fn needs_info(self) -> bool {
+        self.0 & Self::INFO != 0
+    }
+}
+
+/// The state of a CPU's branch records that callbacks share with the PMI.
+pub(in crate::driver) struct Shared {
+    /// How branches are recorded while counters run, a [`Mode`].
+    mode: AtomicU8,
+    /// The branches of a PMI. [`None`] if the machine has no records.
+    sampled: CpuCell<Option<KBox<Sampled>>>,
+    /// The value of LBR_SELECT or LBR_CTL while branches are recorded.
+    select: AtomicU32,
+}
+
+/// The branches that a PMI has found.
+struct Sampled {
+    recorded: Recorded,
+    /// The number of the latest, see [`BranchStack::fill`].
+    latest: u64,
+    /// Those that the event which is being served has asked for.
+    stack: BranchStack,
+}
+
+impl Shared {
+    pub(in crate::driver) fn new(cpu: CpuId, pmu: &Pmu) -> Result<Self> {
+        Ok(Self {
+            mode: AtomicU8::new(Mode::OFF.0),
+            sampled: CpuCell::new(cpu, pmu.lbr.map(|_| new_sampled()).transpose()?),
+            select: AtomicU32::new(0),
+        })
+    }
+
+    fn mode(&self) -> Mode {
+        Mode(self.mode.load(Relaxed))
+    }
+
+    /// Returns whether branches are recorded while counters run.
+    #[inline]
+    pub(in crate::driver) fn is_used(&self) -> bool {
+        self.mode() != Mode::OFF
+    }
+}
+
+// It passes through the stack: not much else may be there then.
+#[inline(never)]
+fn new_sampled() -> Result<KBox<Sampled>> {
+    let sampled = Sampled {
+        recorded: Recorded::NONE,
+        latest: 0,
+        stack: BranchStack::EMPTY,
+    };
+    Ok(KBox::new(sampled, GFP_KERNEL)?)
+}
+
+/// The state of a CPU's branch records that callbacks alone use.
+#[derive(Default)]
+pub(in crate::driver) struct Own {
+    state: State,
+    /// Set while branches are being recorded, as far as the callbacks know.
+    running: bool,
+}
+
+/// The records of a call stack that a task has left.
+#[derive(Zeroable)]
+pub(crate) struct TaskData {
+    /// The number of the save; 0 if there is none.
+    save: u64,
+    /// The number of the CPU that it was saved on.
+    saved_on: u32,
+    /// The number of the latest branch.
+    latest: u32,
+    /// The number of records.
+    len: u32,
+    records: [registers::Record; MAX_BRANCHES],
+}
+
+impl TaskData {
+    /// Returns the number of the saved call stack; [`None`] if there is none. No save of `cpu` has the number if the
+    /// stack was saved on another CPU.
+    fn saved(&self, cpu: CpuId) -> Option<u64> {
+        match self.save {
+            0 => None,
+            save if self.saved_on == cpu.as_u32() => Some(save),
+            _ => Some(0),
+        }
+    }
+}
+
+/// The branches that a PMI has read, for the samples of its events.
+pub(in crate::driver) struct InPmi<'a> {
+    sampled: CpuCellGuard<'a, Option<KBox<Sampled>>>,
+    branches: &'a Branches,
+}
+
+impl InPmi<'_> {
+    /// Adds the branches that `event` has asked for to its `sample`. In the PMI.
+    pub(in crate::driver) fn add_to<'s>(
+        &'s mut self,
+        sample: &mut Sample<'s>,
+        event: &perf::Event<Driver>,
+        irqs: &LocalInterruptDisabled,
+    ) {
+        let Some(request) = &event.data().branches else {
+            return;
+        };
+        let Some(sampled) = self.sampled.as_mut() else {
+            return;
+        };
+        let Sampled {
+            recorded,
+            latest,
+            stack,
+        } = &mut **sampled;
+        let functions = &self.branches.functions;
+        let asked_for = recorded.select(request, |branch| {
+            let kind = functions.kind(branch.from, branch.to, branch.abort, irqs);
+            Kinds::from_bits(kind)
+        });
+        stack.fill(*latest, asked_for.map(|it| (it.from, it.to, it.flags)));
+        sample.add_branches(event, stack);
+    }
+}
+
+impl Driver {
+    /// Reads the branch records in a PMI with this `status`, if an event that has overflowed wants them. Before
+    /// the PMI is acknowledged, since that may let branches be recorded again.
+    #[inline]
+    pub(in crate::driver) fn read_branches<'a>(
+        &'a self,
+        cx: &'a OnCpu<'_, Self>,
+        cpu: &'a Cpu,
+        status: Status,
+    ) -> Option<InPmi<'a>> {
+        let branches = self.branches.as_ref().filter(|_| cpu.lbr.is_used())?;
+        self.read_branches_of(branches, cx, cpu, status)
+    }
+
+    #[inline(never)]
+    fn read_branches_of<'a>(
+        &self,
+        branches: &'a Branches,
+        cx: &'a OnCpu<'_, Self>,
+        cpu: &'a Cpu,
+        status: Status,
+    ) -> Option<InPmi<'a>> {
+        let reporting = self.hardware.pmu.capabilities.reporting();
+        let late = self.hardware.pmu.model.checkpointed;
+        let mut overflowed = (status.overflowed(reporting) | late).into_iter();
+        let wants = |counter| {
+            let event = cpu.shared.active_event(counter).and_then(|id| cx.event(id));
+            event.is_some_and(|event| event.data().branches.is_some())
+        };
+        if !overflowed.any(wants) {
+            return None;
+        }
+        let mut sampled = cpu.lbr.sampled.borrow(cx.irqs())?;
+        branches.read(sampled.as_mut()?, cpu.lbr.mode(), cx.irqs());
+        Some(InPmi { sampled, branches })
+    }
+
+    /// Lets branches be recorded again at the end of a PMI, which has stopped that, unless acknowledging it
+    /// did. To be called before counters run again, if any do.
+    #[inline]
+    pub(in crate::driver) fn go_on_recording(&self, cpu: &Cpu, irqs: &LocalInterruptDisabled) {
+        if let Some(branches) = self.branches.as_ref().filter(|_| cpu.lbr.is_used()) {
+            if !branches.thaws_by_acknowledging {
+                self.record_branches(branches, cpu, irqs);
+            }
+        }
+    }
+
+    /// Brings the branch records in line with the schedule, which has `changed` or not since the last time. To be
+    /// called when the PMU is enabled.
+    #[inline]
+    pub(in crate::driver) fn prepare_branches(
+        &self,
+        cx: &PmuDisabled<'_, Self>,
+        cpu: &Cpu,
+        own: &mut OwnOfCpu,
+        changed: bool,
+    ) {
+        if let Some(branches) = &self.branches {
+            if changed {
+                self.prepare_changed_branches(branches, cx, cpu, own);
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn prepare_changed_branches(
+        &self,
+        branches: &Branches,
+        cx: &PmuDisabled<'_, Self>,
+        cpu: &Cpu,
+        own: &mut OwnOfCpu,
+    ) {
+        let wanted = own.schedule.lbr_select();
+        if wanted.is_none() && !cpu.lbr.is_used() {
+            return;
+        }
+        let steps = own.lbr.state.prepare(wanted);
+        branches.take(steps, None, cx.irqs());
+        let mode = match wanted {
+            None => Mode::OFF,
+            Some(select) => {
+                let requests = || {
+                    let events = own.schedule.entries().filter_map(|it| cx.event(it.event));
+                    events.filter_map(|event| event.data().branches)
+                };
+                let info = requests().any(|request: Request| !request.bare);
+                let kinds = requests().fold(Kinds::NONE, |all, it| all.or(it.kinds));
+                cpu.shared
+                    .tell_branches(Some((select, kinds.bits())), cx.irqs());
+                cpu.lbr.select.store(select, Relaxed);
+                Mode::of(branches.lbr.is_call_stack(select), info)
+            }
+        };
+        if mode == Mode::OFF {
+            cpu.shared.tell_branches(None, cx.irqs());
+        }
+        cpu.lbr.mode.store(mode.0, Relaxed);
+    }
+
+    /// Starts to record branches, if an event wants them. To be called before counters run, when a PMI may
+    /// already do the same.
+    #[inline]
+    pub(in crate::driver) fn start_recording(
+        &self,
+        cpu: &Cpu,
+        own: &mut OwnOfCpu,
+        irqs: &LocalInterruptDisabled,
+    ) {
+        if let Some(branches) = self.branches.as_ref().filter(|_| cpu.lbr.is_used()) {
+            own.lbr.running = true;
+            self.record_branches(branches, cpu, irqs);
+        }
+    }
+
+    #[inline(never)]
+    fn record_branches(&self, branches: &Branches, cpu: &Cpu, irqs: &LocalInterruptDisabled) {
+        let select = cpu.lbr.select.load(Relaxed);
+        let freeze = cpu.lbr.mode().freezes();
+        branches.registers.start(select, freeze, irqs);
+    }
+
+    /// Stops to record branches. To be called when all counters have been stopped.
+    #[inline]
+    pub(in crate::driver) fn stop_recording(
+        &self,
+        own: &mut OwnOfCpu,
+        irqs: &LocalInterruptDisabled,
+    ) {
+        if own.lbr.running {
+            own.lbr.running = false;
+            if let Some(branches) = &self.branches {
+                branches.registers.stop(irqs);
+            }
+        }
+    }
+
+    /// Records that LBR_SELECT may have changed: the core's other thread writes it as well.
+    #[inline]
+    pub(in crate::driver) fn forget_lbr_select(own: &mut OwnOfCpu) {
+        own.lbr.state.forget_select();
+    }
+
+    /// Makes the branch records of this CPU ready for use after they may have held anything: another driver
+    /// has used them, the CPU was off, or the machine was suspended. Branches are not recorded any more.
+    pub(in crate::driver) fn reset_branches(
+        &self,
+        cpu: &Cpu,
+        own: &mut OwnOfCpu,
+        irqs: &LocalInterruptDisabled,
+    ) {
+        if let Some(branches) = &self.branches {
+            own.lbr.running = false;
+            own.lbr.state.forget();
+            branches.registers.stop(irqs);
+            // Those of events that stay are to be prepared anew.
+            own.changed |= cpu.lbr.is_used();
+        }
+    }
+
+    /// Ends all use of the branch records of this CPU: it goes down, or the driver is being unloaded.
+    pub(in crate::driver) fn give_branches_back(
+        &self,
+        cpu: &Cpu,
+        own: &mut OwnOfCpu,
+        irqs: &LocalInterruptDisabled,
+    ) {
+        if let Some(branches) = &self.branches {
+            branches.registers.stop(irqs);
+            if cpu.lbr.is_used() {
+                // Not LBR_SELECT, which may be the core's: each driver writes it before it uses it.
+                branches.registers.reset(irqs);
+            }
+            cpu.lbr.mode.store(Mode::OFF.0, Relaxed);
+            own.lbr = Own::default();
+            cpu.shared.tell_branches(None, irqs);
+        }
+    }
+
+    /// Saves the call stack of the task that leaves this CPU, and resets or restores the records for one that
+    /// comes.
+    #[inline(never)]
+    pub(in crate::driver) fn switch_branches(
+        &self,
+        cx: &PmuDisabled<'_, Self>,
+        cpu: &Cpu,
+        own: &mut OwnOfCpu,
+        mut data: Option<&mut TaskData>,
+        comes: bool,
+    ) {
+        let Some(branches) = &self.branches else {
+            return;
+        };
+        let state = &mut own.lbr.state;
+        let is_call_stack = |select: &u32| branches.lbr.is_call_stack(*select);
+        if comes {
+            let wanted = own.schedule.lbr_select();
+            let is_stack = wanted.as_ref().is_some_and(is_call_stack);
+            let saved = data.as_ref().filter(|_| is_stack);
+            let saved = saved.and_then(|data| data.saved(cpu.id));
+            let steps = state.switch_in(wanted, saved);
+            branches.take(steps, data.as_deref(), cx.irqs());
+            if let Some(data) = &mut data {
+                data.save = 0;
+            }
+        } else if let Some(data) = data {
+            data.save = 0;
+            if state.switch_out().as_ref().is_some_and(is_call_stack) {
+                data.save = state.save();
+                data.saved_on = cpu.id.as_u32();
+                branches.save(data, cx.irqs());
+            }
+        }
+    }
+}

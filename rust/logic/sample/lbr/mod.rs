@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Branch stacks: the last branches that the processor has recorded (LBR).
+//!
+//! ```text
+//!  At load               [`Lbr`]      the registers and filters of the machine
+//!  perf_event_open()     [`filter`]   attr.branch_sample_type to a [`Request`], or a refusal
+//!  add, del, switches    [`state`]    the contents of the registers, and the steps before their use
+//!  PMI                   [`record`]   the contents of the registers to branches
+//!                        [`stack`]    the branches that an event has asked for
+//! ```
+//!
+//! A CPU has one set of records and one filter in hardware, LBR_SELECT. So events with the same value of
+//! it share the records, and events with different ones take turns: the value is the second [extra
+//! register](crate::logic::sched::extra_register) that an event can need. What an event has not asked for
+//! and the hardware does not leave out, software does, for each event by itself.
+//!
+//! Source: Intel SDM volume 3, chapters 18 (architectural LBRs) and 19.4 to 19.14. Mainline:
+//! `arch/x86/events/intel/lbr.c`.
+
+pub mod filter;
+pub mod record;
+pub mod stack;
+pub mod state;
+
+use crate::logic::{
+    capabilities::{ArchLbr, Capabilities},
+    model::LbrFilter,
+};
+pub use filter::{Kinds, Request};
+use record::Format;
+
+/// The largest number of branches that any processor records.
+pub const MAX_BRANCHES: usize = 32;
+
+/// The branch records of a machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lbr {
+    /// The number of branches that are recorded, at most [`MAX_BRANCHES`].
+    pub depth: u8,
+    /// The layout of a record.
+    pub format: Format,
+    /// The filters in hardware.
+    pub filter: Filter,
+}
+
+/// The filters in hardware, and the register that has them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Filter {
+    /// LBR_SELECT, whose bits suppress branches.
+    Select(LbrFilter),
+    /// LBR_CTL of the architectural LBRs, whose bits let branches be recorded.
+    Control(ArchLbr),
+}
+
+impl Lbr {
+    /// Returns the branch records of a processor with these capabilities, whose model has LBR_SELECT as in
+    /// `filter`. [`None`] if it has none that are usable.
+    ///
+    /// Hypervisors can leave the registers out, so they have to be tried.
+    pub fn new(filter: Option<LbrFilter>, capabilities: &Capabilities) -> Option<Self> {
+        if let Some(arch) = capabilities.arch_lbr {
+            let depth = arch.depth();
+            return (1..=MAX_BRANCHES).contains(&depth.into()).then_some(Self {
+                depth,
+                format: Format::Architectural(arch),
+                filter: Filter::Control(arch),
+            });
+        }
+        let format = Format::from_capabilities(capabilities.lbr_format, capabilities.tsx)?;
+        Some(Self {
+            depth: match format {
+                Format::Info { .. } => 32,
+                _ => 16,
+            },
+            format,
+            filter: Filter::Select(filter?),
+        })
+    }
+
+    /// Returns whether the registers are those of the architectural LBRs, where the latest branch is always in the
+    /// first.
+    pub const fn is_architectural(&self) -> bool {
+        matches!(self.filter, Filter::Control(_))
+    }
+
+    /// Returns whether `select`, a value of LBR_SELECT or LBR_CTL, makes the records a call stack.
+    pub const fn is_call_stack(&self, select: u32) -> bool {
+        match self.filter {
+            Filter::Select(_) => select & filter::SELECT_CALL_STACK != 0,
+            Filter::Control(_) => select & filter::CONTROL_CALL_STACK != 0,
+        }
+    }
+}

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The contents of the registers of one recorded branch.
+//!
+//! Context: any, NMIs included.
+
+use crate::logic::capabilities::ArchLbr;
+
+/// The registers of one branch, as they are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Record {
+    /// LBR_x_FROM: the address of the branch, and flags on some processors. 0: nothing is recorded.
+    pub from: u64,
+    /// LBR_x_TO: the address of its target.
+    pub to: u64,
+    /// LBR_x_INFO, where it exists.
+    pub info: u64,
+}
+
+/// A recorded branch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Branch {
+    /// The address of the branch.
+    pub from: u64,
+    /// The address of its target.
+    pub to: u64,
+    /// The target was mispredicted, or not; [`None`] if that is unknown.
+    pub mispredicted: Option<bool>,
+    /// Set if it was in a TSX transaction.
+    pub in_tx: bool,
+    /// Set if it was an abort of a TSX transaction.
+    pub abort: bool,
+    /// The cycles since the branch before; 0 if unknown.
+    pub cycles: u16,
+    /// The type of the branch as the processor tells it, if it does: a number below 6, see
+    /// [`ARCH_TYPES`](super::stack::ARCH_TYPES).
+    pub arch_type: Option<u8>,
+}
+
+/// The layout of a record: IA32_PERF_CAPABILITIES[5:0], SDM volume 3, section 19.4.8.1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Addresses only.
+    Addresses,
+    /// Bit 63 of FROM: the branch was mispredicted.
+    Flags,
+    /// The same, and bits 62 and 61 of FROM: in a transaction, and an abort of one.
+    TsxFlags {
+        /// Set if the processor has no TSX: the two bits mean nothing then, and have to be written as part
+        /// of the sign extension (`lbr_from_signext_quirk_needed()`, `arch/x86/events/intel/lbr.c:241`).
+        without_tsx: bool,
+    },
+    /// Flags and cycles are in INFO.
+    Info {
+        /// Set if INFO has the bits of TSX.
+        tsx: bool,
+    },
+    /// Architectural LBRs: INFO has flags, cycles and the type.
+    Architectural(ArchLbr),
+}
+
+const BIT_63: u64 = 1 << 63;
+const BIT_62: u64 = 1 << 62;
+const BIT_61: u64 = 1 << 61;
+/// Bit 60 of INFO: the cycles are valid.
+const CYCLES_VALID: u64 = 1 << 60;
+
+impl Format {
+    /// Returns the layout with this number; [`None`] for others than 64-bit ones that are known.
+    pub const fn from_capabilities(format: u8, tsx: bool) -> Option<Self> {
+        match format {
+            1 | 2 => Some(Self::Addresses),
+            3 => Some(Self::Flags),
+            4 => Some(Self::TsxFlags { without_tsx: !tsx }),
+            5 => Some(Self::Info { tsx: true }),
+            7 => Some(Self::Info { tsx: false }),
+            _ => None,
+        }
+    }
+
+    /// Returns whether there is an INFO register.
+    pub const fn has_info(self) -> bool {
+        matches!(self, Self::Info { .. } | Self::Architectural(_))
+    }
+
+    /// Decodes a record.
+    ///
+    /// Mainline: `intel_pmu_lbr_read_64()`, `intel_pmu_store_lbr()`, `arch/x86/events/intel/lbr.c:779`, `916`.
+    pub const fn decode(self, record: Record) -> Branch {
+        let Record { from, to, info } = record;
+        let plain = Branch {
+            from,
+            to,
+            mispredicted: None,
+            in_tx: false,
+            abort: false,
+            cycles: 0,
+            arch_type: None,
+        };
+        match self {
+            Self::Addresses => plain,
+            Self::Flags => Branch {
+                from: sign_extend(from, 1),
+                mispredicted: Some(from & BIT_63 != 0),
+                ..plain
+            },
+            Self::TsxFlags { without_tsx } => Branch {
+                from: sign_extend(from, 3),
+                mispredicted: Some(from & BIT_63 != 0),
+                in_tx: !without_tsx && from & BIT_62 != 0,
+                abort: !without_tsx && from & BIT_61 != 0,
+                ..plain
+            },
+            Self::Info { tsx } => Branch {
+                mispredicted: Some(info & BIT_63 != 0),
+                in_tx: tsx && info & BIT_62 != 0,
+                abort: tsx && info & BIT_61 != 0,
+                // CAST: the low 16 bits.
+                cycles: info as u16,
+                ..plain
+            },
+            Self::Architectural(arch) => {
+                // CAST: a field of four bits.
+                let arch_type = ((info >> 56) & 0xf) as u8;
+                Branch {
+                    mispredicted: Some(arch.mispredictions() && info & BIT_63 != 0),
+                    in_tx: info & BIT_62 != 0,
+                    abort: info & BIT_61 != 0,
+                    cycles: if arch.cycles() && info & CYCLES_VALID != 0 {
+                        // CAST: the low 16 bits.
+                        info as u16
+                    } else {
+                        0
+                    },
+                    arch_type: if arch.types() { Some(arch_type) } else { None },
+                    ..plain
+                }
+            }
+        }
+    }
+
+    /// Returns what to write to FROM, so that it holds the address and flags that were read from it.
+    pub const fn from_to_write(self, from: u64) -> u64 {
+        match self {
+            Self::TsxFlags { without_tsx: true } => {
+                let extended = from & !(BIT_62 | BIT_61);
+                extended | ((from & (0b11 << 59)) << 2)
+            }
+            _ => from,
+        }
+    }
+}
+
+/// Returns an address whose highest `flags` bits are not part of it.
+const fn sign_extend(from: u64, flags: u32) -> u64 {
+    // CAST: two's complement, for the arithmetic shift.
+    ((from << flags) as i64 >> flags) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KERNEL: u64 = 0xffff_ffff_8100_0000;
+    const USER: u64 = 0x0000_7f00_1234_5678;
+
+    fn record(from: u64, info: u64) -> Record {
+        Record { from, to: 1, info }
+    }
+
+    #[test]
+    fn flags_are_not_part_of_the_address() {
+        for address in [KERNEL, USER] {
+            let of = |format: Format, from| format.decode(record(from, 0));
+            assert_eq!(of(Format::Addresses, address).from, address);
+            assert_eq!(of(Format::Addresses, address).mispredicted, None);
+
+            let clear = address & !(BIT_63 | BIT_62 | BIT_61);
+            for (flags, mispredicted, in_tx, abort) in [
+                (0, false, false, false),
+                (BIT_63, true, false, false),
+                (BIT_62, false, true, false),
+                (BIT_63 | BIT_61, true, false, true),
+            ] {
+                let haswell = Format::TsxFlags { without_tsx: false };
+                let branch = of(haswell, clear | flags);
+                assert_eq!(branch.from, address);
+                assert_eq!(branch.mispredicted, Some(mispredicted));
+                assert_eq!((branch.in_tx, branch.abort), (in_tx, abort));
+
+                let branch = of(Format::TsxFlags { without_tsx: true }, clear | flags);
+                assert_eq!(branch.from, address);
+                assert_eq!((branch.in_tx, branch.abort), (false, false));
+            }
+            let branch = of(Format::Flags, address & !BIT_63);
+            assert_eq!((branch.from, branch.mispredicted), (address, Some(false)));
+        }
+    }
+
+    #[test]
+    fn bits_61_and_62_are_written_as_sign_extension_without_tsx() {
+        let format = Format::TsxFlags { without_tsx: true };
+        // The hardware records a kernel address with these bits clear, and a write has to set them.
+        let read = KERNEL & !(BIT_63 | BIT_62 | BIT_61);
+        assert_eq!(format.from_to_write(read), KERNEL & !BIT_63);
+        assert_eq!(format.from_to_write(read | BIT_63), KERNEL);
+        assert_eq!(format.from_to_write(USER), USER);
+        let with_tsx = Format::TsxFlags { without_tsx: false };
+        assert_eq!(with_tsx.from_to_write(read), read);
+    }
+
+    #[test]
+    fn info_has_cycles() {
+        let info = BIT_63 | BIT_61 | 1234;
+        let skylake = Format::Info { tsx: true }.decode(record(USER, info));
+        assert_eq!((skylake.mispredicted, skylake.cycles), (Some(true), 1234));
+        assert!(skylake.abort);
+        assert!(!Format::Info { tsx: false }.decode(record(USER, info)).abort);
+    }
+
+    #[test]
+    fn architectural_info() {
+        let all = Format::Architectural(ArchLbr::from_leaf(0x8, 0x7, 0x7));
+        let info = CYCLES_VALID | (4 << 56) | 77;
+        let branch = all.decode(record(USER, info));
+        assert_eq!((branch.cycles, branch.arch_type), (77, Some(4)));
+        assert_eq!(all.decode(record(USER, info & !CYCLES_VALID)).cycles, 0);
+        let none = Format::Architectural(ArchLbr::from_leaf(0x8, 0x7, 0));
+        let branch = none.decode(record(USER, info | BIT_63));
+        assert_eq!((branch.cycles, branch.arch_type), (0, None));
+        assert_eq!(branch.mispredicted, Some(false));
+    }
+
+    #[test]
+    fn known_formats() {
+        for (number, known) in [(0, false), (3, true), (5, true), (6, false), (0x3f, false)] {
+            assert_eq!(Format::from_capabilities(number, true).is_some(), known);
+        }
+    }
+}

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The branch stack of a sample: the recorded branches that its event has asked for.
+//!
+//! Context: any, NMIs included.
+
+use super::{
+    filter::{Kinds, Request},
+    record::Branch,
+    MAX_BRANCHES,
+};
+
+/// A branch as the perf core wants it (`struct perf_branch_entry`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Entry {
+    /// The address of the branch.
+    pub from: u64,
+    /// The address of its target.
+    pub to: u64,
+    /// Flags, cycles and type.
+    pub flags: u64,
+}
+
+/// The kinds of branches whose number LBR_INFO tells (SDM volume 3, table 18-3).
+pub const ARCH_TYPES: [Kinds; 6] = [
+    Kinds::CONDITIONAL,
+    Kinds::INDIRECT_JUMP,
+    Kinds::JUMP,
+    Kinds::INDIRECT_CALL,
+    Kinds::CALL,
+    Kinds::RETURN,
+];
+
+/// The numbers of kinds in an entry (`PERF_BR_*`); 0 for others.
+///
+/// Mainline: `branch_map`, `arch/x86/events/utils.c:205`.
+const TYPES: [(Kinds, u64); 11] = [
+    (Kinds::CALL, 4),
+    (Kinds::RETURN, 6),
+    (Kinds::SYSCALL, 7),
+    (Kinds::SYSRET, 8),
+    (Kinds::IRET, 11),
+    (Kinds::CONDITIONAL, 1),
+    (Kinds::JUMP, 2),
+    (Kinds::IRQ, 12),
+    (Kinds::INDIRECT_CALL, 5),
+    (Kinds::ZERO_CALL, 4),
+    (Kinds::INDIRECT_JUMP, 3),
+];
+
+/// Returns the number of `kind` in an entry.
+fn type_number(kind: Kinds) -> u64 {
+    let known = TYPES.iter().find(|(it, _)| kind.contains(*it));
+    known.map_or(0, |(_, number)| *number)
+}
+
+/// Returns whether an address is one of the kernel's.
+const fn is_kernel(address: u64) -> bool {
+    address >> 63 != 0
+}
+
+/// The branches that were recorded at a time, the latest first.
+#[derive(Clone, Copy, Debug)]
+pub struct Branches {
+    branches: [Branch; MAX_BRANCHES],
+    /// The kind of each, once it is known.
+    kinds: [Option<Kinds>; MAX_BRANCHES],
+    len: usize,
+}
+
+impl Branches {
+    /// No branch.
+    pub const NONE: Self = Self {
+        branches: [Branch {
+            from: 0,
+            to: 0,
+            mispredicted: None,
+            in_tx: false,
+            abort: false,
+            cycles: 0,
+            arch_type: None,
+        }; MAX_BRANCHES],
+        kinds: [None; MAX_BRANCHES],
+        len: 0,
+    };
+
+    /// Forgets all branches.
+    pub fn clear(&mut self) {
+        self.len = 0;
+        self.kinds = [None; MAX_BRANCHES];
+    }
+
+    /// Adds an older branch. Beyond [`MAX_BRANCHES`], does nothing.
+    pub fn push(&mut self, branch: Branch) {
+        if let Some(slot) = self.branches.get_mut(self.len) {
+            *slot = branch;
+            self.len = self.len.wrapping_add(1);
+        }
+    }
+
+    /// Removes the branch that was added last.
+    pub fn pop(&mut self) {
+        self.len = self.len.saturating_sub(1);
+    }
+
+    /// Returns the entries that `request` asks for.
+    ///
+    /// `classify` returns the kind of a branch with the privilege level of its target, [`Kinds::NONE`] if it
+    /// is unknown. It is called once at most for each branch, whatever the number of requests. Mainline:
+    /// `intel_pmu_lbr_filter()`, `arch/x86/events/intel/lbr.c:1217`, which knows the filter of one event only:
+    /// the one that was added last.
+    pub fn select<'a>(
+        &'a mut self,
+        request: &'a Request,
+        mut classify: impl FnMut(&Branch) -> Kinds + 'a,
+    ) -> impl Iterator<Item = Entry> + 'a {
+        let whole = request.kinds.is_all() && !request.saves_type;
+        let all = self
+            .branches
+            .iter()
+            .zip(self.kinds.iter_mut())
+            .take(self.len);
+        all.filter_map(move |(branch, known)| {
+            if whole {
+                return Some(entry(branch, request, Kinds::NONE));
+            }
+            let kind = *known.get_or_insert_with(|| kind_of(branch, &mut classify));
+            is_asked_for(branch, kind, request.kinds).then(|| entry(branch, request, kind))
+        })
+    }
+}
+
+/// Returns the kind of `branch`, which the processor may have told.
+fn kind_of(branch: &Branch, classify: &mut impl FnMut(&Branch) -> Kinds) -> Kinds {
+    let told = branch
+        .arch_type
+        .and_then(|it| ARCH_TYPES.get(usize::from(it)));
+    match told {
+        Some(kind) if is_kernel(branch.to) => kind.or(Kinds::KERNEL),
+        Some(kind) => kind.or(Kinds::USER),
+        None => classify(branch),
+    }
+}
+
+/// Returns whether a branch of `kind` is among `asked`.
+fn is_asked_for(branch: &Branch, mut kind: Kinds, asked: Kinds) -> bool {
+    if kind == Kinds::NONE {
+        return false;
+    }
+    if asked.asks_for_tx() {
+        kind = kind.or(if branch.in_tx {
+            Kinds::IN_TX
+        } else {
+            Kinds::NO_TX
+        });
+    }
+    // The address of a branch in the kernel is not for those who may not see it.
+    asked.contains(kind) && (asked.contains(Kinds::KERNEL) || !is_kernel(branch.from))
+}
+
+fn entry(branch: &Branch, request: &Request, kind: Kinds) -> Entry {
+    let mut flags = 0;
+    if !request.bare {
+        if let Some(mispredicted) = branch.mispredicted {
+            flags |= if mispredicted { 1 << 0 } else { 1 << 1 };
+        }
+        flags |= u64::from(branch.in_tx) << 2;
+        flags |= u64::from(branch.abort) << 3;
+        flags |= u64::from(branch.cycles) << 4;
+    }
+    if request.saves_type {
+        flags |= type_number(kind) << 20;
+    }
+    Entry {
+        from: branch.from,
+        to: branch.to,
+        flags,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{filter::sample_type as st, record::Format, Filter, Lbr};
+    use super::*;
+    use crate::logic::model::LbrFilter;
+
+    const KERNEL: u64 = 0xffff_ffff_8100_0000;
+
+    fn request(asked: u64) -> Request {
+        let lbr = Lbr {
+            depth: 16,
+            format: Format::Flags,
+            filter: Filter::Select(LbrFilter::Haswell),
+        };
+        lbr.request(asked).unwrap()
+    }
+
+    fn branch(from: u64, to: u64) -> Branch {
+        Branch {
+            from,
+            to,
+            mispredicted: Some(false),
+            ..Branch::default()
+        }
+    }
+
+    /// A call, a conditional branch, a system call, one that cannot be classified, and a return to user mode.
+    fn some() -> Branches {
+        let mut branches = Branches::NONE;
+        for (from, to) in [(1, 10), (2, 20), (3, KERNEL), (4, 40), (KERNEL, 50)] {
+            branches.push(branch(from, to));
+        }
+        branches
+    }
+
+    fn classify(branch: &Branch) -> Kinds {
+        match branch.from {
+            1 => Kinds::CALL.or(Kinds::USER),
+            2 => Kinds::CONDITIONAL.or(Kinds::USER),
+            3 => Kinds::SYSCALL.or(Kinds::KERNEL),
+            KERNEL => Kinds::SYSRET.or(Kinds::USER),
+            _ => Kinds::NONE,
+        }
+    }
+
+    fn from(asked: u64) -> Vec<u64> {
+        let request = request(asked);
+        some()
+            .select(&request, classify)
+            .map(|it| it.from)
+            .collect()
+    }
+
+    #[test]
+    fn only_what_is_asked_for() {
+        assert_eq!(from(st::ANY | st::USER), [1, 2]);
+        assert_eq!(from(st::COND | st::USER), [2]);
+        assert_eq!(from(st::ANY_CALL | st::USER | st::KERNEL), [1, 3]);
+        assert_eq!(from(st::ANY_RETURN | st::USER | st::KERNEL), [KERNEL]);
+        assert_eq!(from(st::ANY | st::USER | st::NO_TX), [1, 2]);
+        assert_eq!(from(st::ANY | st::USER | st::IN_TX), [0; 0]);
+    }
+
+    #[test]
+    fn the_whole_has_unknown_branches_too() {
+        let whole = request(st::ANY | st::USER | st::KERNEL);
+        let mut branches = some();
+        let never = |_: &Branch| -> Kinds { unreachable!() };
+        assert_eq!(branches.select(&whole, never).count(), 5);
+    }
+
+    #[test]
+    fn each_branch_is_classified_once() {
+        let mut branches = some();
+        let mut calls = 0;
+        for asked in [st::COND | st::USER, st::ANY_CALL | st::USER] {
+            let request = request(asked);
+            let kept = branches.select(&request, |branch| {
+                calls += 1;
+                classify(branch)
+            });
+            assert_eq!(kept.count(), 1);
+        }
+        assert_eq!(calls, 5);
+        branches.clear();
+        branches.push(branch(2, 20));
+        let request = request(st::COND | st::USER);
+        assert_eq!(branches.select(&request, classify).count(), 1);
+    }
+
+    #[test]
+    fn flags_and_types() {
+        let mut branches = Branches::NONE;
+        branches.push(Branch {
+            mispredicted: Some(true),
+            in_tx: true,
+            cycles: 9,
+            ..branch(2, 20)
+        });
+        let mut flags = |asked| {
+            let request = request(st::COND | st::USER | asked);
+            let entry = branches.select(&request, classify).next();
+            entry.unwrap().flags
+        };
+        let mispredicted_in_tx = 0b101;
+        let all = mispredicted_in_tx | (9 << 4);
+        assert_eq!(flags(0), all);
+        assert_eq!(flags(st::TYPE_SAVE), all | (1 << 20));
+        assert_eq!(flags(st::NO_FLAGS), all);
+        assert_eq!(flags(st::NO_FLAGS | st::NO_CYCLES), 0);
+    }
+
+    #[test]
+    fn the_processor_tells_types() {
+        for (number, kind) in ARCH_TYPES.into_iter().enumerate() {
+            let mut branches = Branches::NONE;
+            branches.push(Branch {
+                arch_type: Some(number as u8),
+                ..branch(1, KERNEL)
+            });
+            let request = Request {
+                kinds: kind.or(Kinds::KERNEL),
+                ..request(st::TYPE_SAVE)
+            };
+            let never = |_: &Branch| -> Kinds { unreachable!() };
+            let entry = branches.select(&request, never).next().unwrap();
+            assert_eq!((entry.flags >> 20) & 0xf, type_number(kind));
+        }
+    }
+
+    #[test]
+    fn no_more_than_there_is_room_for() {
+        let mut branches = Branches::NONE;
+        for n in 0..100 {
+            branches.push(branch(n + 1, 1));
+        }
+        let whole = request(st::ANY | st::USER | st::KERNEL);
+        assert_eq!(branches.select(&whole, classify).count(), MAX_BRANCHES);
+    }
+}

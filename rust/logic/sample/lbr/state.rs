@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The contents of a CPU's branch records, and the steps before they can be used.
+//!
+//! Records have no mark of the task that they are of, nor of the filter that let them pass. So they are reset
+//! whenever they begin to be used, when the filter changes, and when another task comes. A call stack of the task
+//! that comes is restored instead, if it was saved when the task left, unless the registers still hold
+//! it. (Mainline resets them when an event without runtime begins to use them, and at switches:
+//! `intel_pmu_lbr_add()`, `arch/x86/events/intel/lbr.c:570`.)
+//!
+//! Context: the CPU that the records belong to, interrupts off, PMU disabled.
+
+/// The contents of the records of a CPU.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct State {
+    /// The filter of the branches, if all of them are of the current task.
+    valid: Option<u32>,
+    /// The value that LBR_SELECT was last written with, if that is known.
+    select: Option<u32>,
+    /// The number of the call stack that was saved last, if the records still hold it.
+    saved: Option<u64>,
+    /// The number of call stacks that were saved.
+    saves: u64,
+}
+
+/// The steps before branches are recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Steps {
+    /// The value to write to LBR_SELECT.
+    pub select: Option<u32>,
+    /// The step for the records.
+    pub records: Records,
+}
+
+/// The step for the records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Records {
+    /// They stay as they are.
+    Keep,
+    /// They are reset.
+    Reset,
+    /// They get the task's saved call stack.
+    Restore,
+    /// The same, if deep sleep has reset them; else they hold it.
+    RestoreIfLost,
+}
+
+impl State {
+    /// Decides what comes before the events on the CPU use the records with the filter `wanted`; [`None`] if no
+    /// event does.
+    pub fn prepare(&mut self, wanted: Option<u32>) -> Steps {
+        if wanted == self.valid {
+            return Steps {
+                select: None,
+                records: Records::Keep,
+            };
+        }
+        match wanted {
+            Some(select) => self.begin(select, Records::Reset),
+            None => {
+                self.valid = None;
+                Steps {
+                    select: None,
+                    records: Records::Keep,
+                }
+            }
+        }
+    }
+
+    /// Decides the same when a task has come. `saved` is the number of its saved call stack, if it has one and
+    /// the filter makes call stacks.
+    pub fn switch_in(&mut self, wanted: Option<u32>, saved: Option<u64>) -> Steps {
+        let Some(select) = wanted else {
+            return self.prepare(None);
+        };
+        let records = match saved {
+            Some(_) if saved == self.saved => Records::RestoreIfLost,
+            Some(_) => Records::Restore,
+            None => Records::Reset,
+        };
+        self.begin(select, records)
+    }
+
+    /// Returns the filter of the records, if they are the current task's, which leaves.
+    pub fn switch_out(&self) -> Option<u32> {
+        self.valid
+    }
+
+    /// Records that the call stack of the current task is being saved. Returns its number, which no other
+    /// save of this CPU has.
+    pub fn save(&mut self) -> u64 {
+        self.saves = self.saves.wrapping_add(1);
+        self.saved = Some(self.saves);
+        self.saves
+    }
+
+    /// Records that the registers may hold anything.
+    pub fn forget(&mut self) {
+        self.valid = None;
+        self.select = None;
+        self.saved = None;
+    }
+
+    /// Records that the core's other thread may have written LBR_SELECT, unless events here use it.
+    pub fn forget_select(&mut self) {
+        self.select = None;
+    }
+
+    fn begin(&mut self, select: u32, records: Records) -> Steps {
+        let write = (self.select != Some(select)).then_some(select);
+        self.select = Some(select);
+        self.valid = Some(select);
+        self.saved = None;
+        Steps {
+            select: write,
+            records,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEEP: Steps = Steps {
+        select: None,
+        records: Records::Keep,
+    };
+
+    fn steps(select: Option<u32>, records: Records) -> Steps {
+        Steps { select, records }
+    }
+
+    #[test]
+    fn records_are_reset_when_their_use_begins() {
+        let mut state = State::default();
+        assert_eq!(state.prepare(None), KEEP);
+        assert_eq!(state.prepare(Some(1)), steps(Some(1), Records::Reset));
+        assert_eq!(state.prepare(Some(1)), KEEP);
+        // Another task may run while nobody uses them.
+        assert_eq!(state.prepare(None), KEEP);
+        assert_eq!(state.prepare(Some(1)), steps(None, Records::Reset));
+    }
+
+    #[test]
+    fn another_filter_resets_the_records() {
+        let mut state = State::default();
+        state.prepare(Some(1));
+        assert_eq!(state.prepare(Some(2)), steps(Some(2), Records::Reset));
+        assert_eq!(state.prepare(Some(1)), steps(Some(1), Records::Reset));
+    }
+
+    #[test]
+    fn another_task_resets_the_records() {
+        let mut state = State::default();
+        state.prepare(Some(1));
+        assert_eq!(state.switch_in(Some(1), None), steps(None, Records::Reset));
+        assert_eq!(state.prepare(Some(1)), KEEP);
+        assert_eq!(state.switch_in(None, None), KEEP);
+        assert_eq!(state.prepare(Some(1)), steps(None, Records::Reset));
+    }
+
+    #[test]
+    fn a_saved_call_stack_comes_back() {
+        let mut state = State::default();
+        state.prepare(Some(1));
+        assert_eq!(state.switch_out(), Some(1));
+        let first = state.save();
+        // No event has used the records meanwhile.
+        state.prepare(None);
+        let here = state.switch_in(Some(1), Some(first));
+        assert_eq!(here, steps(None, Records::RestoreIfLost));
+        // The records have changed since.
+        let again = state.switch_in(Some(1), Some(first));
+        assert_eq!(again, steps(None, Records::Restore));
+
+        let second = state.save();
+        state.switch_in(Some(1), None);
+        let after_another = state.switch_in(Some(1), Some(second));
+        assert_eq!(after_another, steps(None, Records::Restore));
+    }
+
+    #[test]
+    fn saves_have_numbers_of_their_own() {
+        let mut state = State::default();
+        let numbers: Vec<_> = (0..3).map(|_| state.save()).collect();
+        assert_eq!(numbers, [1, 2, 3]);
+    }
+
+    #[test]
+    fn registers_that_may_hold_anything() {
+        let mut state = State::default();
+        state.prepare(Some(1));
+        let saved = state.save();
+        state.forget();
+        let back = state.switch_in(Some(1), Some(saved));
+        assert_eq!(back, steps(Some(1), Records::Restore));
+        state.forget_select();
+        assert_eq!(state.prepare(Some(1)), KEEP);
+        state.prepare(None);
+        assert_eq!(state.prepare(Some(1)), steps(Some(1), Records::Reset));
+    }
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Data that a PMU keeps of each task that has asked for it (`struct perf_ctx_data`).
+//!
+//! The perf core allocates the data, with all of it zero, when an event [needs](super::Attachment::TaskData)
+//! it: for the event's task, or for all tasks if the event is of a CPU. It frees the data some time after the
+//! last such event is closed or the task has ended (`attach_perf_ctx_data()`, `kernel/events/core.c:5538`).
+//! While a task comes to a CPU or leaves it, the PMU's [`sched_task`](super::Operations::sched_task) gets its
+//! data; no other CPU uses it then.
+
+use crate::bindings;
+use core::{marker::PhantomData, mem::needs_drop, ptr::NonNull};
+use kernel::prelude::*;
+
+/// The cache from which the perf core allocates data of the type `D`.
+///
+/// # Invariants
+///
+/// `raw` is a cache of objects that have the size and alignment of a `D`.
+pub(super) struct TaskDataCache<D> {
+    raw: NonNull<bindings::kmem_cache>,
+    _data: PhantomData<D>,
+}
+
+// SAFETY: A cache may be used on any CPU. It holds no `D` when it is dropped.
+unsafe impl<D: Send + Sync> Send for TaskDataCache<D> {}
+
+// SAFETY: As above.
+unsafe impl<D: Send + Sync> Sync for TaskDataCache<D> {}
+
+impl<D: Zeroable + Send + Sync> TaskDataCache<D> {
+    /// Makes a cache. Fails with `ENOMEM`. Process context.
+    pub(super) fn new(name: &'static CStr) -> Result<Self> {
+        const { assert!(!needs_drop::<D>(), "the perf core drops nothing") };
+        // SAFETY: The name is a C string that lives as long as the module, and a type's size and alignment are
+        // what the function wants.
+        let raw = unsafe {
+            bindings::rpmu_helper_kmem_cache_create(
+                name.as_char_ptr(),
+                size_of::<D>(),
+                align_of::<D>(),
+            )
+        };
+        // INVARIANT: By the arguments.
+        Ok(Self {
+            raw: NonNull::new(raw).ok_or(ENOMEM)?,
+            _data: PhantomData,
+        })
+    }
+
+    pub(super) fn as_raw(&self) -> *mut bindings::kmem_cache {
+        self.raw.as_ptr()
+    }
+}
+
+impl<D> Drop for TaskDataCache<D> {
+    fn drop(&mut self) {
+        // SAFETY: The PMU is gone, and with it all of its events. The perf core frees their data by
+        // `call_rcu()` (`perf_free_ctx_data_rcu()`), for which the function waits.
+        unsafe { bindings::rpmu_helper_kmem_cache_destroy(self.raw.as_ptr()) };
+    }
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! IA32_DEBUGCTL, whose bits belong to different users.
+//!
+//! Source: Intel SDM volume 3, section 19.4.1.
+
+use crate::bindings;
+use kernel::interrupt::LocalInterruptDisabled;
+
+/// Bits that only control counting and the recording of branches.
+#[derive(Clone, Copy)]
+pub(super) struct Bits(u64);
+
+impl Bits {
+    /// No bit.
+    pub(super) const NONE: Self = Self(0);
+    /// Counters stop in SMM.
+    pub(super) const FREEZE_IN_SMM: Self = Self(bindings::DEBUGCTLMSR_FREEZE_IN_SMM as u64);
+    /// Branches are recorded.
+    pub(super) const LBR: Self = Self(bindings::DEBUGCTLMSR_LBR as u64);
+    /// A PMI stops the recording.
+    pub(super) const FREEZE_LBRS_ON_PMI: Self =
+        Self(bindings::DEBUGCTLMSR_FREEZE_LBRS_ON_PMI as u64);
+
+    pub(super) const fn or(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+/// Returns whether all of `bits` are set on this CPU.
+pub(super) fn has(bits: Bits, _irqs: &LocalInterruptDisabled) -> bool {
+    read() & bits.0 == bits.0
+}
+
+/// Clears and sets bits of this CPU, and writes the register if that changes it.
+///
+/// Any context: an NMI in between may change the bits of [`Bits`] alone, and leaves them as they were for
+/// code that is changing them.
+#[inline]
+pub(super) fn change(clear: Bits, set: Bits, _irqs: &LocalInterruptDisabled) {
+    let before = read();
+    let after = before & !clear.0 | set.0;
+    if after != before {
+        // SAFETY: Interrupts are off, and the kernel changes the other bits with interrupts off
+        // too, so they keep their values. Those of `Bits` control counting and records only. A fault is
+        // caught by the accessor's exception table entry.
+        unsafe { bindings::rpmu_helper_wrmsrq(bindings::MSR_IA32_DEBUGCTLMSR, after) }
+    }
+}
+
+#[inline]
+fn read() -> u64 {
+    // SAFETY: Reading the register has no side effect.
+    unsafe { bindings::rpmu_helper_rdmsrq(bindings::MSR_IA32_DEBUGCTLMSR) }
+}

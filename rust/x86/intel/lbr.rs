@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Last branch records (LBR): the registers, what excludes their use, and the kinds of branches.
+//!
+//! Source: Intel SDM volume 3, chapter 18 (architectural LBRs) and sections 19.4 to 19.14.
+
+use super::debugctl::{self, Bits};
+use crate::{bindings, kern::symbols::Symbols, x86::msr::Msr};
+use kernel::{error::to_result, interrupt::LocalInterruptDisabled, prelude::*};
+
+/// The registers of a branch, as they are.
+#[derive(Clone, Copy, Default, Zeroable)]
+pub struct Record {
+    /// The address of the branch, with flags on some processors. 0: nothing is recorded.
+    pub from: u64,
+    /// The address of the target.
+    pub to: u64,
+    /// Further data, where the register exists.
+    pub info: u64,
+}
+
+/// The branch records that each CPU has.
+///
+/// # Invariants
+///
+/// The processor has the registers for `depth` branches.
+#[derive(Clone, Copy)]
+pub struct Lbr {
+    from: Msr,
+    to: Msr,
+    info: Option<Msr>,
+    depth: u32,
+    architectural: bool,
+}
+
+impl Lbr {
+    /// Finds the registers for `depth` branches on this CPU. Returns [`None`] if one is missing or does not hold
+    /// what is written to it: hypervisors may leave them out.
+    ///
+    /// They are left as they were. All CPUs must be alike. Mainline: `intel_pmu_init()`, `check_msr()`,
+    /// `arch/x86/events/intel/core.c:8968`, `6883`; it tries all of them, and `from_to_write` is its
+    /// `lbr_from_signext_quirk_wr()`.
+    pub fn probe(
+        depth: u8,
+        has_info: bool,
+        architectural: bool,
+        from_to_write: impl Fn(u64) -> u64,
+        irqs: &LocalInterruptDisabled,
+    ) -> Option<Self> {
+        let (from, to, info) = if architectural {
+            (
+                Msr::IA32_LBR_0_FROM_IP,
+                Msr::IA32_LBR_0_TO_IP,
+                Msr::IA32_LBR_0_INFO,
+            )
+        } else {
+            (
+                Msr::MSR_LASTBRANCH_0_FROM_IP,
+                Msr::MSR_LASTBRANCH_0_TO_IP,
+                Msr::MSR_LBR_INFO_0,
+            )
+        };
+        let control = if architectural {
+            Msr::IA32_LBR_CTL
+        } else {
+            Msr::MSR_LBR_SELECT
+        };
+        control.read_safe(irqs).ok()?;
+        if !architectural {
+            Msr::MSR_LASTBRANCH_TOS.read_safe(irqs).ok()?;
+        }
+        // Records change by themselves while branches are recorded, which proves that there are some.
+        let records = if architectural {
+            control.read_safe(irqs).ok()? & ENABLE != 0
+        } else {
+            debugctl::has(Bits::LBR, irqs)
+        };
+        // Architectural records exist up to the depth that is set.
+        let depth_before = match architectural && !records {
+            true => Some(Msr::IA32_LBR_DEPTH.read_safe(irqs).ok()?),
+            false => None,
+        };
+        if depth_before.is_some() {
+            Msr::IA32_LBR_DEPTH.write_safe(depth.into(), irqs).ok()?;
+        }
+        let exist = (0..depth.into()).all(|n| {
+            let hold =
+                [(from.nth(n), true), (to.nth(n), false)]
+                    .into_iter()
+                    .all(|(msr, is_from)| {
+                        let adapt = |value| match is_from {
+                            true => from_to_write(value),
+                            false => value,
+                        };
+                        let before = msr.read_safe(irqs);
+                        before.is_ok_and(|before| records || holds(msr, before, adapt, irqs))
+                    });
+            hold && (!has_info || info.nth(n).read_safe(irqs).is_ok())
+        });
+        if let Some(before) = depth_before {
+            Msr::IA32_LBR_DEPTH.write_safe(before, irqs).ok()?;
+        }
+        if !exist {
+            return None;
+        }
+        // INVARIANT: All have been read.
+        Some(Self {
+            from,
+            to,
+            info: has_info.then_some(info),
+            depth: depth.into(),
+            architectural,
+        })
+    }
+
+    /// Returns the number of branches that are recorded.
+    #[inline]
+    pub fn depth(&self) -> u32 {
+        self.depth
+    }
+
+    /// Returns the number of the latest branch.
+    #[inline]
+    pub fn latest(&self, irqs: &LocalInterruptDisabled) -> u32 {
+        if self.architectural {
+            return 0;
+        }
+        // CAST: a number below the depth.
+        Msr::MSR_LASTBRANCH_TOS.read(irqs) as u32
+    }
+
+    /// Returns the place of the branch `age` before that with the number `latest`.
+    #[inline]
+    fn place(&self, latest: u32, age: u32) -> u32 {
+        if self.architectural {
+            age
+        } else {
+            // The depth is a power of two.
+            latest.wrapping_sub(age) & self.depth.wrapping_sub(1)
+        }
+    }
+
+    /// Reads the branch `age` before that with the number `latest`, with its further data if `info`. [`None`] if
+    /// there is none.
+    ///
+    /// Branches should not be recorded meanwhile.
+    #[inline]
+    pub fn read(
+        &self,
+        latest: u32,
+        age: u32,
+        info: bool,
+        irqs: &LocalInterruptDisabled,
+    ) -> Option<Record> {
+        if age >= self.depth {
+            return None;
+        }
+        let place = self.place(latest, age);
+        let from = self.from.nth(place).read(irqs);
+        if from == 0 {
+            return None;
+        }
+        Some(Record {
+            from,
+            to: self.to.nth(place).read(irqs),
+            info: match self.info {
+                Some(first) if info => first.nth(place).read(irqs),
+                _ => 0,
+            },
+        })
+    }
+
+    /// Returns whether there is a branch with the number `latest`.
+    pub fn has(&self, latest: u32, irqs: &LocalInterruptDisabled) -> bool {
+        self.from.nth(self.place(latest, 0)).read(irqs) != 0
+    }
+
+    /// Writes the branch `age` before that with the number `latest`.
+    pub fn write(&self, latest: u32, age: u32, record: Record, irqs: &LocalInterruptDisabled) {
+        if age >= self.depth {
+            return;
+        }
+        let place = self.place(latest, age);
+        self.from.nth(place).write(record.from, irqs);
+        self.to.nth(place).write(record.to, irqs);
+        if let Some(info) = self.info {
+            info.nth(place).write(record.info, irqs);
+        }
+    }
+
+    /// Sets the number of the latest branch.
+    pub fn set_latest(&self, latest: u32, irqs: &LocalInterruptDisabled) {
+        if !self.architectural {
+            Msr::MSR_LASTBRANCH_TOS.write(latest.into(), irqs);
+        }
+    }
+
+    /// Resets all records.
+    pub fn reset(&self, irqs: &LocalInterruptDisabled) {
+        if self.architectural {
+            Msr::IA32_LBR_DEPTH.write(self.depth.into(), irqs);
+        } else {
+            for age in 0..self.depth {
+                self.write(0, age, Record::default(), irqs);
+            }
+        }
+    }
+
+    /// Sets the filter, while branches are not recorded. Architectural LBRs get theirs when they
+    /// [start](Self::start).
+    #[inline]
+    pub fn set_select(&self, select: u32, irqs: &LocalInterruptDisabled) {
+        if !self.architectural {
+            Msr::MSR_LBR_SELECT.write(select.into(), irqs);
+        }
+    }
+
+    /// Starts to record branches with the filter `select`, until the next PMI if `freeze`.
+    ///
+    /// Mainline: `__intel_pmu_lbr_enable()`, `arch/x86/events/intel/lbr.c:113`.
+    #[inline]
+    pub fn start(&self, select: u32, freeze: bool, irqs: &LocalInterruptDisabled) {
+        let on = match self.architectural {
+            true => Bits::NONE,
+            false => Bits::LBR,
+        };
+        if freeze {
+            debugctl::change(Bits::NONE, on.or(Bits::FREEZE_LBRS_ON_PMI), irqs);
+        } else {
+            debugctl::change(Bits::FREEZE_LBRS_ON_PMI, on, irqs);
+        }
+        if self.architectural {
+            Msr::IA32_LBR_CTL.write(u64::from(select) | ENABLE, irqs);
+        }
+    }
+
+    /// Stops to record branches.
+    #[inline]
+    pub fn stop(&self, irqs: &LocalInterruptDisabled) {
+        if self.architectural {
+            Msr::IA32_LBR_CTL.write(0, irqs);
+        } else {
+            debugctl::change(Bits::LBR.or(Bits::FREEZE_LBRS_ON_PMI), Bits::NONE, irqs);
+        }
+    }
+}
+
+/// LBREn of IA32_LBR_CTL.
+const ENABLE: u64 = 1 << 0;
+
+/// Returns whether `msr`, which reads `before`, holds other values. It is left as it was.
+fn holds(msr: Msr, before: u64, adapt: impl Fn(u64) -> u64, irqs: &LocalInterruptDisabled) -> bool {
+    const SOME_BITS: u64 = 0xffff;
+    let value = before ^ SOME_BITS;
+    let held = msr.write_safe(adapt(value), irqs).is_ok()
+        && msr.read_safe(irqs).is_ok_and(|after| after == value);
+    msr.write_safe(adapt(before), irqs).is_ok() && held
+}
+
+/// The functions of the kernel that branch records take.
+///
+/// # Invariants
+///
+/// They are bound.
+pub struct Functions(());
+
+impl Functions {
+    /// Binds the functions. Fails if they cannot be found. Process context.
+    pub fn bind() -> Result<Self> {
+        let symbols = Symbols::new()?;
+        let add = symbols.find(c"x86_add_exclusive")?;
+        let del = symbols.find(c"x86_del_exclusive")?;
+        let branch_type = symbols.find(c"branch_type")?;
+        // SAFETY: The addresses are those of functions of the types that the static calls have.
+        unsafe { bindings::rpmu_helper_bind_lbr(add.as_ptr(), del.as_ptr(), branch_type.as_ptr()) };
+        // INVARIANT: Just bound.
+        Ok(Self(()))
+    }
+
+    /// Excludes Intel PT and BTS, which cannot be used together with branch records, until the result is
+    /// dropped. (On some processors, PT can.) Fails with `EBUSY` if one of them is in use. Process context.
+    ///
+    /// Mainline: `x86_add_exclusive()`, `arch/x86/events/core.c:447`.
+    pub fn exclude_tracers(&self) -> Result<NoTracers> {
+        // SAFETY: By the type invariant it is bound. It may sleep.
+        to_result(unsafe { bindings::rpmu_helper_x86_add_exclusive(LBR) })?;
+        // INVARIANT: Just counted.
+        Ok(NoTracers(()))
+    }
+
+    /// Returns the kind of the branch from one address to another, as a set of the kernel's bits `X86_BR_*`; 0 if
+    /// it is unknown. `abort` says that it is an abort of a TSX transaction.
+    ///
+    /// Reads the instruction at `from`, if it is of the kernel or the current task. Any context, NMIs included.
+    pub fn kind(&self, from: u64, to: u64, abort: bool, _irqs: &LocalInterruptDisabled) -> u32 {
+        // SAFETY: By the type invariant it is bound. It reads memory of the kernel only if that holds
+        // code, and memory of the user with faults handled. The built-in driver calls it in NMIs.
+        // CAST: addresses.
+        let kind =
+            unsafe { bindings::rpmu_helper_branch_type(from as usize, to as usize, abort.into()) };
+        // CAST: only bits matter.
+        kind as u32
+    }
+}
+
+/// `x86_lbr_exclusive_lbr`, `arch/x86/events/perf_event.h:702`.
+const LBR: u32 = 0;
+
+/// Intel PT and BTS are excluded as long as this exists.
+///
+/// # Invariants
+///
+/// `x86_add_exclusive()` has succeeded once for this, and `x86_del_exclusive()` is bound.
+pub struct NoTracers(());
+
+impl Drop for NoTracers {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant.
+        unsafe { bindings::rpmu_helper_x86_del_exclusive(LBR) };
+    }
+}
