@@ -42,7 +42,7 @@ enum takes {
 	KERNEL,		/* a level below 2, or CAP_PERFMON */
 	CPU,		/* a level below 1, or CAP_PERFMON */
 	OTHER_TASK,	/* CAP_PERFMON, if it is another user's */
-	BRANCHES,	/* hardware that the emulated PMU lacks */
+	BRANCHES,	/* branch records */
 	KERNEL_BRANCHES,
 };
 
@@ -80,13 +80,19 @@ static const struct request {
 	  .branches = PERF_SAMPLE_BRANCH_ANY | PERF_SAMPLE_BRANCH_KERNEL },
 };
 
+/* Hypervisors may leave branch records out; the emulated PMU does not. */
+static bool has_branches(void)
+{
+	return !is_amd();
+}
+
 /*
- * Only the emulated PMU is known to have no branch records. Bit 21 means nothing
- * on AMD's CPUs, and needs no privilege.
+ * Of AMD's CPUs, some have branch records, which rpmu does not use. Bit 21 means
+ * nothing on them, and needs no privilege.
  */
 static bool is_known(const struct request *request)
 {
-	if (is_amd() && request->config == ANY_THREAD)
+	if (is_amd() && (request->config == ANY_THREAD || cpu_family() >= 0x19))
 		return false;
 	return request->takes < BRANCHES || is_tcg();
 }
@@ -113,10 +119,13 @@ static int expected(int level, unsigned int user, const struct request *request)
 		refusal = perfmon ? 0 : EACCES;
 		break;
 	case BRANCHES:
-		refusal = EOPNOTSUPP;
+		refusal = has_branches() ? 0 : EOPNOTSUPP;
 		break;
 	case KERNEL_BRANCHES:
-		refusal = kernel ? EOPNOTSUPP : EACCES;
+		if (!kernel)
+			refusal = EACCES;
+		else
+			refusal = has_branches() ? 0 : EOPNOTSUPP;
 		break;
 	}
 	/* Debian's own level; not even CAP_PERFMON helps. */

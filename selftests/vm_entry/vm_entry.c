@@ -76,14 +76,30 @@ static atomic_t snapshots;
 static DEFINE_PER_CPU(bool, in_snapshot);
 static void *kvm_pmu;		/* all 0: the guest has no PEBS */
 
-static void take_snapshot(void)
+static DEFINE_PER_CPU(struct perf_branch_entry[ENTRIES], entries);
+
+/* Returns the number of entries. */
+static int take_snapshot(void)
 {
-	static DEFINE_PER_CPU(struct perf_branch_entry[ENTRIES], entries);
+	int nr;
 
 	guard(preempt)();
 	this_cpu_write(in_snapshot, true);
-	static_call(vm_entry_snapshot)(this_cpu_ptr(entries), ENTRIES);
+	nr = static_call(vm_entry_snapshot)(this_cpu_ptr(entries), ENTRIES);
 	this_cpu_write(in_snapshot, false);
+	return nr;
+}
+
+static void get_branches(struct vm_entry_branches *branches)
+{
+	int nr;
+
+	BUILD_BUG_ON(sizeof(branches->entries[0]) != sizeof(struct perf_branch_entry));
+	guard(preempt)();
+	nr = take_snapshot();
+	branches->nr = clamp(nr, 0, min(ENTRIES, VM_ENTRY_BRANCHES_MAX));
+	memcpy(branches->entries, this_cpu_ptr(entries),
+	       branches->nr * sizeof(branches->entries[0]));
 }
 
 static void written(void *data, u32 msr, u64 value, int failed)
@@ -329,6 +345,7 @@ static long request(unsigned int request, unsigned long arg)
 		struct vm_entry_run run;
 		struct vm_entry_open open;
 		struct vm_entry_event event;
+		struct vm_entry_branches branches;
 	} *it;
 	long ret;
 
@@ -371,6 +388,10 @@ static long request(unsigned int request, unsigned long arg)
 		break;
 	case VM_ENTRY_OPEN:
 		ret = open_event(&it->open);
+		break;
+	case VM_ENTRY_BRANCHES:
+		get_branches(&it->branches);
+		ret = 0;
 		break;
 	case VM_ENTRY_PAUSE:
 	case VM_ENTRY_PERIOD:

@@ -7,6 +7,7 @@
 #include <linux/types.h>
 
 #define VM_ENTRY_EVENTS		16
+#define VM_ENTRY_BRANCHES_MAX	32
 
 /* What a CPU's counters do, at one moment. */
 struct vm_entry_state {
@@ -45,6 +46,14 @@ struct vm_entry_event {
 	__u64 control;		/* out: GLOBAL_CTRL after the last VM_ENTRY_SNAPSHOT_IN_PMI */
 };
 
+struct vm_entry_branches {
+	__u32 nr;		/* out */
+	__u32 reserved;
+	struct {
+		__u64 from, to, flags;
+	} entries[VM_ENTRY_BRANCHES_MAX];	/* out: struct perf_branch_entry */
+};
+
 #define VM_ENTRY_STATE		_IOWR('V', 0, struct vm_entry_state)
 /* Enters a guest that executes a loop, and leaves it. */
 #define VM_ENTRY_RUN		_IOWR('V', 1, struct vm_entry_run)
@@ -60,5 +69,7 @@ struct vm_entry_event {
 /* Creates a guest with a mediated PMU, and ends one. */
 #define VM_ENTRY_MEDIATED	_IO('V', 9)
 #define VM_ENTRY_UNMEDIATED	_IO('V', 10)
+/* Calls bpf_get_branch_snapshot()'s function, and returns what it has found. */
+#define VM_ENTRY_BRANCHES	_IOR('V', 11, struct vm_entry_branches)
 
 #endif

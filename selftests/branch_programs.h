@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Programs whose branches are known: branch_programs.S. */
+#ifndef RPMU_SELFTESTS_BRANCH_PROGRAMS_H
+#define RPMU_SELFTESTS_BRANCH_PROGRAMS_H
+
+#include <linux/types.h>
+
+/* Branches in a pass of either mix. */
+#define IN_MIX		8
+/* Their size in bytes, at most. */
+#define MIX_SPACE	256
+
+/* The address of a branch, and that of its target. */
+struct branch {
+	__u64 from, to;
+};
+
+/* Two copies of one program, at different addresses; in the order of their branches: */
+extern const struct branch mix_a_branches[IN_MIX], mix_b_branches[IN_MIX];
+
+void mix_a(unsigned long passes);
+void mix_b(unsigned long passes);
+
+/* Calls itself @depth times from deep_from, and spins up to deep_end. */
+void deep(unsigned long depth, unsigned long spins);
+extern const char deep_from[], deep_end[];
+
+/* Spins; its branch is at spin_from. */
+void spin(unsigned long passes);
+extern const char spin_from[];
+
+#endif

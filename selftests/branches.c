@@ -1,0 +1,702 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Branch stacks (LBR): which branches a sample has, in which order.
+ *
+ * The programs are in assembly, so that each branch that they take is known. A
+ * sample is right if its branches are an unbroken piece of the program's, up to
+ * the one before the sample. Fewer than the CPU records are right as well: the
+ * records are reset when the task comes to a CPU.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include "kselftest.h"
+#include "kselftest_harness.h"
+#include "branch_programs.h"
+#include "perf_util.h"
+
+#define ALONE		__attribute__((__noipa__))
+#define PAGE		4096UL
+#define PAGES		256UL
+#define PERIOD		10007	/* branches from one sample to the next */
+#define SAMPLES		100
+#define MAX_BRANCHES	32
+
+#define USER		PERF_SAMPLE_BRANCH_USER
+
+enum kind {
+	CALL, RET, IND_CALL, JMP, IND_JMP, JCC,
+};
+
+/* The kinds of a mix's branches. */
+static const enum kind kinds[IN_MIX] = { CALL, RET, IND_CALL, RET, JMP, IND_JMP, JCC, JCC };
+
+struct mix {
+	void (*run)(unsigned long passes);
+	const struct branch *branches;
+};
+
+static const struct mix a = { mix_a, mix_a_branches }, b = { mix_b, mix_b_branches };
+
+struct stack {
+	__u64 nr;
+	struct perf_branch_entry entries[];
+};
+
+struct sample {
+	struct perf_event_header header;
+	__u64 ip;
+	__u32 pid, tid;
+	__u64 period;
+	struct stack stack;
+};
+
+static bool has_records(void)
+{
+	return cpu_model() != MODEL_OTHER;
+}
+
+static bool has_call_stacks(void)
+{
+	return cpu_model() >= MODEL_HASWELL;
+}
+
+/* Nehalem and Westmere cannot leave jumps out when they record calls, and know no direct calls. */
+static bool is_nehalem(void)
+{
+	return cpu_model() == MODEL_NEHALEM || cpu_model() == MODEL_WESTMERE;
+}
+
+static unsigned int recorded(void)
+{
+	return cpu_model() >= MODEL_SKYLAKE ? 32 : 16;
+}
+
+static struct perf_event_attr sampling_branches(__u64 branches)
+{
+	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
+
+	attr.sample_period = PERIOD;
+	attr.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_PERIOD |
+			   PERF_SAMPLE_BRANCH_STACK;
+	attr.branch_sample_type = branches;
+	attr.read_format = 0;
+	return attr;
+}
+
+struct ring {
+	int fd;
+	struct perf_event_mmap_page *page;
+};
+
+static bool open_ring(struct ring *ring, const struct perf_event_attr *attr, pid_t pid, int cpu)
+{
+	ring->fd = perf_open(attr, pid, cpu, -1, 0);
+	if (ring->fd < 0)
+		return false;
+	ring->page = map_buffer(ring->fd, PAGES);
+	return ring->page != MAP_FAILED;
+}
+
+static void close_ring(struct ring *ring)
+{
+	munmap(ring->page, (PAGES + 1) * PAGE);
+	close(ring->fd);
+}
+
+static bool enable(const struct ring *ring)
+{
+	return !ioctl(ring->fd, PERF_EVENT_IOC_ENABLE, 0);
+}
+
+static bool disable(const struct ring *ring)
+{
+	return !ioctl(ring->fd, PERF_EVENT_IOC_DISABLE, 0);
+}
+
+/* Returns the next sample, or NULL. The buffer does not wrap. */
+static const struct sample *next_sample(struct ring *ring)
+{
+	__u64 head = __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE);
+	const struct perf_event_header *header;
+
+	while (ring->page->data_tail < head) {
+		header = (void *)((char *)ring->page + PAGE + ring->page->data_tail);
+		ring->page->data_tail += header->size;
+		if (header->type == PERF_RECORD_SAMPLE)
+			return (const void *)header;
+	}
+	return NULL;
+}
+
+/* Returns whether a filter lets branches of a kind pass. */
+static bool passes(__u64 filter, enum kind kind)
+{
+	static const __u64 asked[] = {
+		[CALL] = PERF_SAMPLE_BRANCH_ANY_CALL | PERF_SAMPLE_BRANCH_CALL,
+		[RET] = PERF_SAMPLE_BRANCH_ANY_RETURN,
+		[IND_CALL] = PERF_SAMPLE_BRANCH_ANY_CALL | PERF_SAMPLE_BRANCH_IND_CALL,
+		[JMP] = 0,
+		[IND_JMP] = PERF_SAMPLE_BRANCH_IND_JUMP,
+		[JCC] = PERF_SAMPLE_BRANCH_COND,
+	};
+
+	return filter & (asked[kind] | PERF_SAMPLE_BRANCH_ANY);
+}
+
+/* Returns the branches of @mix that the filter lets pass. */
+static unsigned int passing(const struct mix *mix, __u64 filter, struct branch *kept)
+{
+	unsigned int n = 0;
+
+	for (int i = 0; i < IN_MIX; i++) {
+		if (passes(filter, kinds[i]))
+			kept[n++] = mix->branches[i];
+	}
+	return n;
+}
+
+static bool same(const struct perf_branch_entry *entry, const struct branch *branch)
+{
+	return entry->from == branch->from && entry->to == branch->to;
+}
+
+static bool is_in(const struct mix *mix, __u64 address)
+{
+	return address >= (unsigned long)mix->run && address < (unsigned long)mix->run + MIX_SPACE;
+}
+
+/*
+ * Checks that the branches of a sample are a piece of the pass, from the latest on,
+ * however often it is repeated. Branches from before the first pass may follow.
+ */
+static bool follows(const struct stack *stack, const struct mix *mix, const struct branch *pass,
+		    unsigned int length)
+{
+	unsigned int at = 0;
+
+	if (!stack->nr)
+		return true;
+	while (at < length && !same(&stack->entries[0], &pass[at]))
+		at++;
+	if (at == length)
+		return !is_in(mix, stack->entries[0].from);
+	for (__u64 i = 0; i < stack->nr; i++) {
+		if (!same(&stack->entries[i], &pass[at])) {
+			ksft_print_msg("branch %llu of %llu: %llx -> %llx\n", i, stack->nr,
+				       stack->entries[i].from, stack->entries[i].to);
+			return !is_in(mix, stack->entries[i].from);
+		}
+		at = (at + length - 1) % length;
+	}
+	return true;
+}
+
+/* What the samples of an event have. */
+struct seen {
+	unsigned int samples;	/* in the program */
+	unsigned int full;	/* with as many branches as are recorded */
+	unsigned int empty;
+	unsigned int wrong;
+};
+
+static struct seen look(struct ring *ring, const struct mix *mix, __u64 filter)
+{
+	struct branch pass[IN_MIX];
+	unsigned int length = passing(mix, filter, pass);
+	const struct sample *sample;
+	struct seen seen = {};
+
+	while ((sample = next_sample(ring))) {
+		if (!is_in(mix, sample->ip))
+			continue;
+		seen.samples++;
+		seen.full += sample->stack.nr == recorded();
+		seen.empty += !sample->stack.nr;
+		seen.wrong += !follows(&sample->stack, mix, pass, length);
+	}
+	return seen;
+}
+
+#define PASSES(samples)		((samples) * (unsigned long)PERIOD / IN_MIX)
+
+FIXTURE(branches)
+{
+	struct sample_limits limits;
+};
+
+FIXTURE_SETUP(branches)
+{
+	if (!has_records())
+		SKIP(return, "no branch records are known on this CPU");
+	ASSERT_TRUE(lift_sample_limits(&self->limits));
+	ASSERT_TRUE(run_on(0));
+}
+
+FIXTURE_TEARDOWN(branches)
+{
+	if (has_records())
+		put_back_sample_limits(&self->limits);
+}
+
+static void check_filter(struct __test_metadata *_metadata, __u64 filter)
+{
+	struct perf_event_attr attr = sampling_branches(filter | USER);
+	unsigned int expected;
+	struct ring ring;
+	struct seen seen;
+
+	ASSERT_TRUE(open_ring(&ring, &attr, 0, -1));
+	ASSERT_TRUE(enable(&ring));
+	a.run(PASSES(SAMPLES));
+	ASSERT_TRUE(disable(&ring));
+	seen = look(&ring, &a, filter);
+	EXPECT_LE(SAMPLES - 2, seen.samples);
+	EXPECT_EQ(0, seen.wrong);
+	/* An interrupt's return to the program can be among them, and is left out. */
+	expected = seen.full;
+	if (is_nehalem())
+		expected = seen.samples - seen.empty;
+	if (is_nehalem() && filter == PERF_SAMPLE_BRANCH_CALL)
+		expected = seen.empty;
+	EXPECT_LE(SAMPLES * 3 / 4, expected);
+	close_ring(&ring);
+}
+
+TEST_F(branches, any)
+{
+	check_filter(_metadata, PERF_SAMPLE_BRANCH_ANY);
+}
+
+TEST_F(branches, any_call)
+{
+	check_filter(_metadata, PERF_SAMPLE_BRANCH_ANY_CALL);
+}
+
+TEST_F(branches, any_return)
+{
+	check_filter(_metadata, PERF_SAMPLE_BRANCH_ANY_RETURN);
+}
+
+TEST_F(branches, indirect_calls)
+{
+	check_filter(_metadata, PERF_SAMPLE_BRANCH_IND_CALL);
+}
+
+TEST_F(branches, direct_calls)
+{
+	check_filter(_metadata, PERF_SAMPLE_BRANCH_CALL);
+}
+
+TEST_F(branches, conditional)
+{
+	check_filter(_metadata, PERF_SAMPLE_BRANCH_COND);
+}
+
+TEST_F(branches, indirect_jumps)
+{
+	check_filter(_metadata, PERF_SAMPLE_BRANCH_IND_JUMP);
+}
+
+TEST_F(branches, two_kinds)
+{
+	check_filter(_metadata, PERF_SAMPLE_BRANCH_COND | PERF_SAMPLE_BRANCH_ANY_CALL);
+}
+
+TEST_F(branches, types_are_saved)
+{
+	static const unsigned int types[] = {
+		[CALL] = PERF_BR_CALL, [RET] = PERF_BR_RET, [IND_CALL] = PERF_BR_IND_CALL,
+		[JMP] = PERF_BR_UNCOND, [IND_JMP] = PERF_BR_IND, [JCC] = PERF_BR_COND,
+	};
+	struct perf_event_attr attr = sampling_branches(PERF_SAMPLE_BRANCH_ANY | USER |
+							PERF_SAMPLE_BRANCH_TYPE_SAVE);
+	const struct sample *sample;
+	unsigned int typed = 0;
+	struct ring ring;
+
+	ASSERT_TRUE(open_ring(&ring, &attr, 0, -1));
+	ASSERT_TRUE(enable(&ring));
+	a.run(PASSES(SAMPLES));
+	ASSERT_TRUE(disable(&ring));
+	while ((sample = next_sample(&ring))) {
+		for (__u64 i = 0; i < sample->stack.nr; i++) {
+			for (int at = 0; at < IN_MIX; at++) {
+				if (!same(&sample->stack.entries[i], &a.branches[at]))
+					continue;
+				EXPECT_EQ(types[kinds[at]],
+					  (unsigned int)sample->stack.entries[i].type);
+				typed++;
+			}
+		}
+	}
+	EXPECT_LE(SAMPLES * 8, typed);
+	close_ring(&ring);
+}
+
+/* The number of branches that a sample may have is the user's. */
+TEST_F(branches, no_more_than_asked_for)
+{
+	struct perf_event_attr attr = sampling_branches(PERF_SAMPLE_BRANCH_ANY | USER);
+	const struct sample *sample;
+	unsigned int samples = 0;
+	struct ring ring;
+
+	attr.sample_max_stack = 5;
+	ASSERT_TRUE(open_ring(&ring, &attr, 0, -1));
+	ASSERT_TRUE(enable(&ring));
+	a.run(PASSES(SAMPLES));
+	ASSERT_TRUE(disable(&ring));
+	while ((sample = next_sample(&ring))) {
+		ASSERT_GE(5, sample->stack.nr);
+		samples += sample->stack.nr == 5;
+	}
+	EXPECT_LE(SAMPLES * 3 / 4, samples);
+	close_ring(&ring);
+}
+
+TEST_F(branches, kernel_alone)
+{
+	struct perf_event_attr attr = sampling_branches(PERF_SAMPLE_BRANCH_ANY |
+							PERF_SAMPLE_BRANCH_KERNEL);
+	unsigned int branches = 0, samples = 0, near = 0;
+	const struct sample *sample;
+	struct ring ring;
+
+	attr.exclude_user = 1;
+	attr.exclude_kernel = 0;
+	attr.sample_period = 1009;
+	ASSERT_TRUE(open_ring(&ring, &attr, 0, -1));
+	ASSERT_TRUE(enable(&ring));
+	for (int i = 0; i < 1000; i++)
+		getppid();
+	ASSERT_TRUE(disable(&ring));
+	while ((sample = next_sample(&ring))) {
+		/* The latest branch led to the sample's place, not to the overflow's handler. */
+		samples++;
+		near += sample->stack.nr && sample->ip - sample->stack.entries[0].to < PAGE;
+		for (__u64 i = 0; i < sample->stack.nr; i++) {
+			/* A system call comes from user mode. */
+			ASSERT_GT(0, (__s64)sample->stack.entries[i].to);
+			branches += (__s64)sample->stack.entries[i].from < 0;
+		}
+	}
+	EXPECT_LE(100, branches);
+	EXPECT_LT(samples / 2, near);
+	close_ring(&ring);
+}
+
+/* The calls that have not returned, of which the CPU keeps no more than it records. */
+static void check_depth(struct __test_metadata *_metadata, unsigned int depth)
+{
+	struct perf_event_attr attr = sampling_branches(PERF_SAMPLE_BRANCH_CALL_STACK | USER |
+							PERF_SAMPLE_BRANCH_NO_FLAGS |
+							PERF_SAMPLE_BRANCH_NO_CYCLES);
+	unsigned int expected = depth < recorded() ? depth : recorded();
+	unsigned int samples = 0, right = 0;
+	const struct sample *sample;
+	struct ring ring;
+
+	ASSERT_TRUE(open_ring(&ring, &attr, 0, -1));
+	ASSERT_TRUE(enable(&ring));
+	deep(depth, SAMPLES * PERIOD);
+	ASSERT_TRUE(disable(&ring));
+	while ((sample = next_sample(&ring))) {
+		__u64 i = 0;
+
+		if (sample->ip < (unsigned long)deep || sample->ip > (unsigned long)deep_end)
+			continue;
+		while (i < sample->stack.nr &&
+		       sample->stack.entries[i].from == (unsigned long)deep_from &&
+		       sample->stack.entries[i].to == (unsigned long)deep)
+			i++;
+		samples++;
+		right += i == expected;
+		if (i != expected)
+			TH_LOG("%llu calls of %u, %llu in all", i, expected, sample->stack.nr);
+	}
+	EXPECT_LE(SAMPLES - 2, samples);
+	EXPECT_EQ(samples, right);
+	close_ring(&ring);
+}
+
+TEST_F(branches, call_stack)
+{
+	if (!has_call_stacks())
+		SKIP(return, "the CPU does not record call stacks");
+	check_depth(_metadata, 10);
+}
+
+TEST_F(branches, call_stack_deeper_than_the_records)
+{
+	if (!has_call_stacks())
+		SKIP(return, "the CPU does not record call stacks");
+	check_depth(_metadata, 40);
+}
+
+/* Lets another task run on the CPU, which has records of its own. */
+static pid_t fork_other(const struct mix *mix)
+{
+	pid_t pid = fork_helper();
+
+	if (!pid) {
+		for (;;) {
+			mix->run(100);
+			sched_yield();
+		}
+	}
+	return pid;
+}
+
+static void end_other(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+/* Samples two tasks that take turns, by an event of the CPU. */
+TEST_F(branches, each_task_has_its_own)
+{
+	struct perf_event_attr attr = sampling_branches(PERF_SAMPLE_BRANCH_ANY | USER);
+	unsigned int own = 0, others = 0, strange = 0;
+	const struct sample *sample;
+	struct ring ring;
+	pid_t other;
+
+	ASSERT_TRUE(open_ring(&ring, &attr, -1, 0));
+	other = fork_other(&b);
+	ASSERT_LT(0, other);
+	ASSERT_TRUE(enable(&ring));
+	for (unsigned int i = 0; i < 2000; i++) {
+		a.run(100);
+		sched_yield();
+	}
+	ASSERT_TRUE(disable(&ring));
+	end_other(other);
+	while ((sample = next_sample(&ring))) {
+		bool is_other = sample->pid == (__u32)other;
+		const struct mix *mine = is_other ? &b : &a, *not_mine = is_other ? &a : &b;
+
+		if (!is_in(mine, sample->ip))
+			continue;
+		own += !is_other;
+		others += is_other;
+		for (__u64 i = 0; i < sample->stack.nr; i++)
+			strange += is_in(not_mine, sample->stack.entries[i].from);
+	}
+	EXPECT_LT(10, own);
+	EXPECT_LT(10, others);
+	EXPECT_EQ(0, strange);
+	close_ring(&ring);
+}
+
+/* Yields in the innermost function. */
+static ALONE void yielding(unsigned int depth, unsigned int times)
+{
+	if (depth) {
+		yielding(depth - 1, times);
+		asm volatile("" ::: "memory");
+		return;
+	}
+	while (times--) {
+		sched_yield();
+		deep(0, PERIOD / 4);
+	}
+}
+
+/* Samples the calls of two tasks that take turns, by an event each or by an inherited one. */
+static void check_switches(struct __test_metadata *_metadata, bool inherit)
+{
+	struct perf_event_attr attr = sampling_branches(PERF_SAMPLE_BRANCH_CALL_STACK | USER |
+							PERF_SAMPLE_BRANCH_NO_FLAGS |
+							PERF_SAMPLE_BRANCH_NO_CYCLES);
+	unsigned int samples = 0, whole = 0;
+	const struct sample *sample;
+	struct ring ring;
+	int others = -1;
+	pid_t other;
+
+	attr.inherit = inherit;
+	ASSERT_TRUE(open_ring(&ring, &attr, 0, 0));
+	other = fork_other(&b);
+	ASSERT_LT(0, other);
+	if (!inherit) {
+		attr.disabled = 0;
+		others = perf_open(&attr, other, -1, -1, 0);
+		ASSERT_LE(0, others);
+	}
+	ASSERT_TRUE(enable(&ring));
+	yielding(5, 400);
+	ASSERT_TRUE(disable(&ring));
+	end_other(other);
+	close(others);
+	while ((sample = next_sample(&ring))) {
+		if (sample->pid == (__u32)other || sample->ip < (unsigned long)deep ||
+		    sample->ip > (unsigned long)deep_end)
+			continue;
+		samples++;
+		/* The calls of yielding() by itself and of deep(). */
+		whole += sample->stack.nr >= 6;
+	}
+	EXPECT_LT(50, samples);
+	EXPECT_EQ(samples, whole);
+	close_ring(&ring);
+}
+
+/* A call stack comes back with its task. */
+TEST_F(branches, call_stack_outlives_switches)
+{
+	if (!has_call_stacks())
+		SKIP(return, "the CPU does not record call stacks");
+	check_switches(_metadata, false);
+}
+
+/* So it does where the perf core exchanges the tasks' contexts. */
+TEST_F(branches, call_stack_outlives_exchanges)
+{
+	if (!has_call_stacks())
+		SKIP(return, "the CPU does not record call stacks");
+	if (!on_rpmu())
+		SKIP(return, "the built-in driver goes by the task that had the context first");
+	check_switches(_metadata, true);
+}
+
+/* Events with different filters cannot be on a CPU together. */
+TEST_F(branches, filters_take_turns)
+{
+	static const __u64 filters[] = {
+		PERF_SAMPLE_BRANCH_COND, PERF_SAMPLE_BRANCH_ANY_RETURN,
+	};
+	struct ring rings[2];
+	struct seen seen;
+
+	if (!on_rpmu())
+		SKIP(return, "the built-in driver goes by the event that was tried last");
+	for (int i = 0; i < 2; i++) {
+		struct perf_event_attr attr = sampling_branches(filters[i] | USER);
+
+		ASSERT_TRUE(open_ring(&rings[i], &attr, 0, -1));
+	}
+	for (int i = 0; i < 2; i++)
+		ASSERT_TRUE(enable(&rings[i]));
+	a.run(PASSES(SAMPLES * 4));
+	for (int i = 0; i < 2; i++) {
+		ASSERT_TRUE(disable(&rings[i]));
+		seen = look(&rings[i], &a, filters[i]);
+		EXPECT_LT(SAMPLES / 4, seen.samples);
+		EXPECT_EQ(0, seen.wrong);
+		EXPECT_GE(seen.samples / 10, seen.empty);
+		close_ring(&rings[i]);
+	}
+}
+
+/* Events with the same filter in hardware share the records, whatever each keeps of them. */
+TEST_F(branches, equal_filters_share)
+{
+	static const __u64 types[] = { 0, PERF_SAMPLE_BRANCH_TYPE_SAVE };
+	struct ring rings[2];
+	struct seen seen;
+
+	for (int i = 0; i < 2; i++) {
+		struct perf_event_attr attr =
+			sampling_branches(PERF_SAMPLE_BRANCH_COND | USER | types[i]);
+
+		attr.pinned = 1;
+		ASSERT_TRUE(open_ring(&rings[i], &attr, 0, -1));
+	}
+	for (int i = 0; i < 2; i++)
+		ASSERT_TRUE(enable(&rings[i]));
+	a.run(PASSES(SAMPLES));
+	for (int i = 0; i < 2; i++) {
+		ASSERT_TRUE(disable(&rings[i]));
+		seen = look(&rings[i], &a, PERF_SAMPLE_BRANCH_COND);
+		EXPECT_LE(SAMPLES - 2, seen.samples);
+		EXPECT_EQ(0, seen.wrong);
+		close_ring(&rings[i]);
+	}
+}
+
+/* A group that can never be on a CPU is refused. */
+TEST_F(branches, group_with_two_filters)
+{
+	struct perf_event_attr attr = sampling_branches(PERF_SAMPLE_BRANCH_COND | USER);
+	int leader = perf_open_self(&attr, -1);
+
+	ASSERT_LE(0, leader);
+	attr.branch_sample_type = PERF_SAMPLE_BRANCH_ANY_CALL | USER;
+	EXPECT_EQ(-1, perf_open_self(&attr, leader));
+	EXPECT_EQ(EINVAL, errno);
+	close(leader);
+}
+
+/* Counting goes on as if there were no records. */
+TEST_F(branches, counts_beside_branches)
+{
+	struct perf_event_attr attr = sampling_branches(PERF_SAMPLE_BRANCH_ANY | USER);
+	struct perf_event_attr exact = counting_user(PERF_TYPE_RAW, RAW_INSTRUCTIONS);
+	struct ring ring;
+	int counter;
+
+	ASSERT_TRUE(open_ring(&ring, &attr, 0, -1));
+	counter = perf_open_self(&exact, -1);
+	ASSERT_LE(0, counter);
+	ASSERT_TRUE(enable(&ring));
+	counted_loop(counter, 0, 100000);
+	ASSERT_TRUE(disable(&ring));
+	EXPECT_EQ(LOOP_INSTRUCTIONS(100000), read_value(counter));
+	close(counter);
+	close_ring(&ring);
+}
+
+/* The errors of requests. */
+TEST_F(branches, refused)
+{
+	const struct {
+		__u64 branches;
+		int error;
+	} cases[] = {
+		{ PERF_SAMPLE_BRANCH_ANY | USER, 0 },
+		{ PERF_SAMPLE_BRANCH_CALL_STACK | USER, has_call_stacks() ? 0 : EOPNOTSUPP },
+		{ PERF_SAMPLE_BRANCH_CALL_STACK | PERF_SAMPLE_BRANCH_ANY | USER,
+		  has_call_stacks() ? EINVAL : EOPNOTSUPP },
+		{ PERF_SAMPLE_BRANCH_CALL_STACK | PERF_SAMPLE_BRANCH_COND | USER,
+		  has_call_stacks() ? EINVAL : EOPNOTSUPP },
+		{ PERF_SAMPLE_BRANCH_ANY | PERF_SAMPLE_BRANCH_COUNTERS | USER, EINVAL },
+		{ USER, EINVAL },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct perf_event_attr attr = sampling_branches(cases[i].branches);
+		int fd = perf_open_self(&attr, -1);
+
+		if (cases[i].error) {
+			EXPECT_EQ(-1, fd) {
+				TH_LOG("branches %llx", cases[i].branches);
+			}
+			EXPECT_EQ(cases[i].error, errno) {
+				TH_LOG("branches %llx", cases[i].branches);
+			}
+		} else {
+			EXPECT_LE(0, fd) {
+				TH_LOG("branches %llx", cases[i].branches);
+			}
+		}
+		if (fd >= 0)
+			close(fd);
+	}
+}
+
+/* The depth in sysfs. */
+TEST_F(branches, depth_is_told)
+{
+	char text[16];
+
+	ASSERT_TRUE(read_line(CPU_PMU "/caps/branches", text, sizeof(text)));
+	EXPECT_EQ((int)recorded(), atoi(text));
+}
+
+TEST_HARNESS_MAIN
