@@ -128,6 +128,33 @@ static void op_read_metrics(int times)
 			die("read");
 }
 
+#define BRANCH_STACK	(PERF_SAMPLE_BRANCH_ANY | PERF_SAMPLE_BRANCH_USER)
+#define CALL_STACK	(PERF_SAMPLE_BRANCH_CALL_STACK | PERF_SAMPLE_BRANCH_USER | \
+			 PERF_SAMPLE_BRANCH_NO_FLAGS | PERF_SAMPLE_BRANCH_NO_CYCLES)
+
+/* Opens an event whose samples, of which none comes, have branches. */
+static void switch_with(__u64 branches, int times)
+{
+	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, 0x00c4);
+
+	attr.disabled = 0;
+	attr.sample_period = 1ULL << 40;
+	attr.sample_type = PERF_SAMPLE_BRANCH_STACK;
+	attr.branch_sample_type = branches;
+	must_open(&attr, 0);
+	ping_pong(times, "other");
+}
+
+static void op_switch_branches(int times)
+{
+	switch_with(BRANCH_STACK, times);
+}
+
+static void op_switch_call_stack(int times)
+{
+	switch_with(CALL_STACK, times);
+}
+
 static void op_clones(int times)
 {
 	int fd[MAX_PER_TASK];
@@ -308,9 +335,9 @@ static void op_tick(int times)
 
 /*
  * Overflows every 10,000 branches, 200 times per sample, if @on; a pass of the
- * loop has four branches.
+ * loop has four branches. Samples have @branches.
  */
-static void sample(int times, bool on)
+static void sample(int times, bool on, __u64 branches)
 {
 	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, 0x00c4);
 	int i;
@@ -318,6 +345,10 @@ static void sample(int times, bool on)
 	attr.disabled = 0;
 	attr.sample_period = 10000;
 	attr.sample_type = PERF_SAMPLE_IP;
+	if (branches) {
+		attr.sample_type |= PERF_SAMPLE_BRANCH_STACK;
+		attr.branch_sample_type = branches;
+	}
 	if (on)
 		must_open(&attr, 0);
 	for (i = 0; i < times; i++) {
@@ -329,12 +360,17 @@ static void sample(int times, bool on)
 
 static void op_sample_off(int times)
 {
-	sample(times, false);
+	sample(times, false, 0);
 }
 
 static void op_sample_on(int times)
 {
-	sample(times, true);
+	sample(times, true, 0);
+}
+
+static void op_sample_branches(int times)
+{
+	sample(times, true, BRANCH_STACK);
 }
 
 /* Opens the group CONFIG[+CONFIG...]; it is pinned if it has a leading p. */
@@ -450,6 +486,9 @@ int main(int argc, char **argv)
 		{ "switch", op_switch },	{ "clones", op_clones },
 		{ "switch-metrics", op_switch_metrics },
 		{ "read-metrics", op_read_metrics },
+		{ "switch-branches", op_switch_branches },
+		{ "switch-call-stack", op_switch_call_stack },
+		{ "sample-branches", op_sample_branches },
 		{ "rotate-same", op_rotate_same },
 		{ "rotate-other", op_rotate_other },
 		{ "ioctl", op_ioctl },		{ "open", op_open },
