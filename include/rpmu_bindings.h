@@ -16,6 +16,7 @@
 #include <linux/kstrtox.h>
 #include <linux/percpu.h>
 #include <linux/perf_event.h>
+#include <linux/random.h>
 #include <linux/rbtree.h>
 #include <linux/sched/clock.h>
 #include <linux/smp.h>

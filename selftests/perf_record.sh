@@ -84,6 +84,22 @@ children() {
 	return 1
 }
 
+# Samples with random periods: the shortest is the given one, none is longer than the mask
+# allows, and perf's weights, the periods, add up to the instructions.
+random_periods() {
+	if ! loaded; then
+		because "only rpmu has random periods"
+		return "$KSFT_SKIP"
+	fi
+	record -P -e cpu/event=0xc0,period=10000,rand_mask=0xfff/u -- ./exact_loop || return
+	perf script -i "$DATA" -F period 2>/dev/null | awk '
+		{ sum += $1; if ($1 < 10000 || $1 > 14095) bad++; if ($1 != last) differ++; last = $1 }
+		END { print NR, sum, bad + 0, differ; exit !(NR > 800 && NR < 850 && !bad && differ > 700 &&
+			sum > 9985000 && sum <= 10000000) }' >/tmp/shown && return
+	because "samples, sum of periods, bad periods, changes: $(cat /tmp/shown)"
+	return 1
+}
+
 top() {
 	./counted branches 4000000000 &
 	busy=$!
@@ -102,7 +118,7 @@ top() {
 }
 
 lift_sample_limits
-for name in fixed_period report annotate by_default call_graph system_wide group_read children top; do
+for name in fixed_period report annotate by_default call_graph system_wide group_read children random_periods top; do
 	run_test $name
 done
 finish

@@ -95,7 +95,8 @@ static const struct perf_event_attr fault[] = {
 	{ .config1 = 1ULL << 63 },
 	{ .config1 = ~0ULL },
 	{ .config2 = ~0ULL },
-	{ .config3 = ~0ULL },
+	/* rpmu has fields of its own in config3. */
+	{ .config4 = ~0ULL },
 	{ .precise_ip = 1 },
 	{ .precise_ip = 2 },
 	{ .precise_ip = 3 },

@@ -29,6 +29,11 @@ impl From<Refusal> for Error {
             | Refusal::ExtraRegisterTaken
             | Refusal::ExtraRegisterLimited
             | Refusal::PeriodTooShort
+            | Refusal::RandomSeedAlone
+            | Refusal::RandomCounting
+            | Refusal::RandomFrequency
+            | Refusal::RandomPrecise
+            | Refusal::RandomMaskTooWide
             | Refusal::ExtendedRegisters
             | Refusal::BranchCounters
             | Refusal::CallStackFilter

@@ -13,10 +13,10 @@ use crate::{
             event_select::EventSelect,
             global::CountsIn,
             metrics::{increase, Metrics},
-            period::Start,
+            period::{PeriodLimits, Start},
             register::{Register, RegisterWrite},
         },
-        sample::lbr::Request,
+        sample::{lbr::Request, random_period::RandomPeriods},
         sched::{
             constraint::Constraint,
             extra_register::{Demand, ExtraRegister},
@@ -74,6 +74,9 @@ pub(crate) struct EventData {
     _no_tracers: Option<NoTracers>,
     /// Where it counts.
     pub(super) counts_in: CountsIn,
+    /// The random part of its sample periods, and the state of the generator.
+    pub(super) random: RandomPeriods,
+    random_state: AtomicU64,
     /// The readers of its mmap page.
     pub(super) page: Page,
     /// How it counts, a [`Way`].
@@ -103,6 +106,7 @@ impl EventData {
     pub(super) fn new(
         event: attr::Event,
         constraint: Constraint,
+        random_state: u64,
         page: Page,
         no_tracers: Option<NoTracers>,
     ) -> Self {
@@ -116,6 +120,8 @@ impl EventData {
             branches: event.branches,
             _no_tracers: no_tracers,
             counts_in: event.counts_in,
+            random: event.random,
+            random_state: AtomicU64::new(random_state),
             page,
             way: AtomicU8::new(Way::of(constraint) as u8),
             previous: AtomicU64::new(0),
@@ -170,6 +176,17 @@ impl EventData {
     /// Returns whether the event counts a TSX transaction's occurrences only if that commits.
     pub(super) fn is_checkpointed(&self) -> bool {
         self.select.has(EventSelect::IN_TX_CHECKPOINTED)
+    }
+
+    /// Returns the length of the next period, of an event whose requested period is `period`.
+    fn next_period(&self, period: u64) -> u64 {
+        if !self.random.vary() {
+            return period;
+        }
+        let state = self.random_state.load(Relaxed);
+        let (period, state) = self.random.draw(period, state);
+        self.random_state.store(state, Relaxed);
+        period
     }
 
     /// Returns whether `period` is shorter than the CPU allows for the event.
@@ -301,8 +318,11 @@ pub(super) fn leave(event: &perf::Event<Driver>) {
 /// The PMI must not handle the event meanwhile.
 pub(super) fn begin(event: &perf::Event<Driver>, hardware: &Hardware) -> (u64, bool) {
     let data = event.data();
-    let period = event.sample_period();
+    let mut period = event.sample_period();
     let left = event.period_left().load(Relaxed);
+    if PeriodLimits::is_over(left) {
+        period = data.next_period(period);
+    }
     let Start {
         value,
         left,

@@ -4,6 +4,7 @@
 
 use super::{event::EventData, explain::refusals::Refused, Driver};
 use crate::{
+    kern::random,
     logic::{
         open::{
             attr::{configure, Attributes, EventType, LOAD_LATENCY_AUXILIARY},
@@ -30,7 +31,8 @@ pub(super) fn event_init(
         Some(_) => Leader::Slots,
         None => Leader::Other,
     };
-    let forwards = |ibs: &perf::Ibs| attr.is_precise() && ibs.forward(event);
+    // IBS knows no random periods: such an event is refused below.
+    let forwards = |ibs: &perf::Ibs| attr.is_precise() && attr.config3 == 0 && ibs.forward(event);
     if driver.ibs.as_ref().is_some_and(forwards) {
         return Err(Refusal::OtherType);
     }
@@ -68,10 +70,15 @@ fn decide(
         let excluded = branches.exclude_tracers();
         no_tracers = Some(excluded.map_err(|_| Refusal::BranchStackExcluded)?);
     }
-    event.set_period(configured.period);
+    let (mut first, mut random_state) = (configured.period, 0);
+    if configured.random.vary() {
+        let state = configured.random.first_state(random::word());
+        (first, random_state) = configured.random.draw(configured.period, state);
+    }
+    event.set_period(configured.period, first);
     let constraint = pmu.constraint(configured.select);
     let page = driver.user_read.page(event);
-    let data = EventData::new(configured, constraint, page, no_tracers);
+    let data = EventData::new(configured, constraint, random_state, page, no_tracers);
 
     let mut corrupting = data.demand.constraint.corrupting;
     event.for_each_group_member(|member| {
@@ -124,6 +131,9 @@ pub(super) fn check_period(
     if data.is_too_short(hardware, period) || period == 1 && data.counts_branches(hardware) {
         return Err(Refusal::PeriodTooShort);
     }
+    if !data.random.suit(period) {
+        return Err(Refusal::RandomMaskTooWide);
+    }
     Ok(())
 }
 
@@ -134,6 +144,7 @@ fn attributes(attr: &perf::Attr<'_>) -> Attributes {
         config: attr.config(),
         config1: attr.config1(),
         config2: attr.config2(),
+        config3: attr.config3(),
         has_auxiliary: false,
         leader: Leader::Other,
         sample_period: attr.sample_period(),

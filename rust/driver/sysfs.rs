@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! The PMU's files in sysfs: those of the built-in driver on hardware without PEBS, which this driver does not
-//! use.
+//! use, and fields of its own in `format/`.
 
 mod settings;
 
@@ -70,6 +70,9 @@ fn format(pmu: &Pmu) -> Result<Group> {
         ("offcore_rsp", "config1:0-63",  offcore),
         ("ldlat",       "config1:0-15",  load_latency),
         ("frontend",    "config1:0-23",  frontend),
+        // This driver's own.
+        ("rand_mask",   "config3:0-31",  true),
+        ("rand_seed",   "config3:32-63", true),
     ];
     let mut group = Group::new(c"format");
     for (name, bits, visible) in fields {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Kernel interfaces that any driver could use and that the kernel crate lacks: per-CPU data, locks,
-//! calls to other CPUs, CPU hotplug, suspend and resume, symbols.
+//! calls to other CPUs, CPU hotplug, suspend and resume, symbols, random numbers.
 //!
 //! Nothing here knows the processor's registers or events. Each module could be proposed for the kernel
 //! crate, except [`symbols`], [`layout`] and [`parameter`], which say why not.
@@ -15,6 +15,7 @@ pub mod layout;
 pub mod lock;
 pub mod parameter;
 pub mod percpu;
+pub mod random;
 pub mod symbols;
 pub mod syscore;
 pub mod ticks;

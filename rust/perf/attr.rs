@@ -38,6 +38,11 @@ impl<'a> Attr<'a> {
         unsafe { self.0.__bindgen_anon_4.config2 }
     }
 
+    /// Returns the fourth part of the event's code.
+    pub fn config3(&self) -> u64 {
+        self.0.config3
+    }
+
     /// Returns the number of events from one sample to the next, or the samples per second if
     /// [`freq`](Self::freq); 0 for an event that only counts.
     pub fn sample_period(&self) -> u64 {

@@ -282,7 +282,8 @@ impl<T: Operations> Event<T> {
         }
     }
 
-    /// Returns the length of the current period: [`sample_period`](Self::sample_period) when it began.
+    /// Returns the length of the current period: [`sample_period`](Self::sample_period) when it began, or a
+    /// random one.
     /// The perf core takes it for the length of the last one when it adjusts a frequency.
     pub fn last_period(&self) -> &AtomicU64 {
         // SAFETY: As in `sample_period()`.
@@ -487,20 +488,20 @@ impl<'a, T: Operations> NewEvent<'a, T> {
         Attr::new(unsafe { &(*self.0).attr })
     }
 
-    /// Sets the first period, of which all is left.
-    pub fn set_period(&self, period: u64) {
+    /// Sets the period, and the first one, of which all is left.
+    pub fn set_period(&self, period: u64, first: u64) {
         // SAFETY: By the type invariant the event is valid, and being opened: only the PMU uses these
         // fields.
         unsafe {
             let hw = &raw mut (*self.0).hw;
             (*hw).sample_period = period;
             let state = &raw mut (*hw).__bindgen_anon_2.__bindgen_anon_1;
-            (*state).last_period = period;
+            (*state).last_period = first;
             // CAST: two's complement; no counting event's period has the sign bit, and no sampling
             // one's that the perf core lets pass.
             (&raw mut (*state).period_left)
                 .cast::<i64>()
-                .write(period as i64);
+                .write(first as i64);
         }
     }
 

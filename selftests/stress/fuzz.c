@@ -159,6 +159,8 @@ static void do_open(void)
 		attr.config1 = one_in(2) ? 0x10003ULL << below(8) : number();
 	if (one_in(20))
 		attr.config2 = number();
+	if (one_in(20))
+		attr.config3 = number();
 	attr.disabled = one_in(2);
 	attr.inherit = one_in(4);
 	attr.inherit_stat = one_in(8);

@@ -388,8 +388,11 @@ const FIELDS: &[(&str, u32, u32)] = &[
     ("in_tx_cp", 33, 1),
 ];
 
+/// The fields of `attr.config3`, which are this driver's own: name, lowest bit, number of bits.
+const OWN_FIELDS: &[(&str, u32, u32)] = &[("rand_mask", 0, 32), ("rand_seed", 32, 32)];
+
 /// Terms without effect on the PMU, or without effect on counting.
-const IDLE_TERMS: &[&str] = &["name", "period", "freq", "time", "config3", "config4"];
+const IDLE_TERMS: &[&str] = &["name", "period", "freq", "time", "config4"];
 
 /// Returns whether this machine's sysfs has the field.
 fn has_field(name: &str, machine: &Machine) -> bool {
@@ -437,6 +440,7 @@ fn with_terms(
             "config" => attr.config = value,
             "config1" => attr.config1 = value,
             "config2" => attr.config2 = value,
+            "config3" => attr.config3 = value,
             "offcore_rsp" | "ldlat" | "frontend" if has_field(&term.word, machine) => {
                 let bits = match term.word.as_str() {
                     "offcore_rsp" => 64,
@@ -451,18 +455,51 @@ fn with_terms(
                 let select = EventSelect::amd_event(code as u16, 0);
                 attr.config = (attr.config & !EventSelect::AMD_EVENT) | select.bits();
             }
+            word if OWN_FIELDS.iter().any(|field| field.0 == word) => {
+                set_field(&mut attr.config3, OWN_FIELDS, word, value, &term.at)?;
+            }
             word => {
                 let field = FIELDS.iter().find(|field| field.0 == word);
-                let Some((_, shift, bits)) = field.filter(|_| has_field(word, machine)) else {
+                if field.is_none() || !has_field(word, machine) {
                     return Err(no_term(term, machine));
-                };
-                let mask = ((1 << bits) - 1) << shift;
-                let value = in_bits(value, *bits, &term.at)? << shift;
-                attr.config = (attr.config & !mask) | value;
+                }
+                set_field(&mut attr.config, FIELDS, word, value, &term.at)?;
             }
         }
     }
+    if attr.config3 != 0 {
+        // perf record samples. (perf stat ignores these terms.)
+        (attr.sample_period, attr.freq) = sampled(terms)?;
+    }
     Ok(attr)
+}
+
+/// Sets a field of `config` to `value`.
+fn set_field(
+    config: &mut u64,
+    fields: &[(&str, u32, u32)],
+    word: &str,
+    value: u64,
+    at: &Span,
+) -> Result<(), Mistake> {
+    if let Some((_, shift, bits)) = fields.iter().find(|field| field.0 == word) {
+        let mask = ((1 << bits) - 1) << shift;
+        *config = (*config & !mask) | (in_bits(value, *bits, at)? << shift);
+    }
+    Ok(())
+}
+
+/// Returns the sample period of the terms, and whether it is a frequency; 0 if there is none.
+fn sampled(terms: &[Term]) -> Result<(u64, bool), Mistake> {
+    let mut sampled = (0, false);
+    for term in terms {
+        let (true, Some(text)) = (["period", "freq"].contains(&&*term.word), &term.value) else {
+            continue;
+        };
+        let value = number(text).ok_or_else(|| Mistake::new(term.at.clone(), "not a number"))?;
+        sampled = (value, term.word == "freq");
+    }
+    Ok(sampled)
 }
 
 fn raw_term(word: &str) -> Option<u64> {
@@ -481,6 +518,7 @@ fn in_bits(value: u64, bits: u32, at: &Span) -> Result<u64, Mistake> {
 fn no_term(term: &Term, machine: &Machine) -> Mistake {
     let fields = FIELDS.iter().map(|field| field.0);
     let fields = fields.chain(["offcore_rsp", "ldlat", "frontend"]);
+    let fields = fields.chain(OWN_FIELDS.iter().map(|field| field.0));
     let known: Vec<&str> = fields.filter(|name| has_field(name, machine)).collect();
     let what = format!(
         "unknown term {} on this model; known are {}, config, config1, name and event names",
@@ -602,6 +640,22 @@ mod tests {
             let attr = attributes(text);
             assert_eq!((attr.config, attr.config1), (config, config1), "{text}");
         }
+    }
+
+    #[test]
+    fn own_fields() {
+        let attr = attributes("cpu/event=0xc0,period=100000,rand_mask=0xfff,rand_seed=7/");
+        assert_eq!(
+            (attr.config3, attr.sample_period, attr.freq),
+            ((7 << 32) | 0xfff, 100_000, false)
+        );
+        let attr = attributes("cpu/event=0xc0,freq=1000,config3=1/");
+        assert_eq!(
+            (attr.config3, attr.sample_period, attr.freq),
+            (1, 1000, true)
+        );
+        // Without a field of ours the plan is perf stat's.
+        assert_eq!(attributes("cpu/event=0xc0,period=1000/").sample_period, 0);
     }
 
     #[test]

@@ -298,6 +298,15 @@ mod tests {
     const SIX: &str = "{r108,r208,r408,r149,r249,r449}";
 
     #[test]
+    fn random_periods_are_for_sampling() {
+        let verdicts = |terms: &str| verdicts("hsw", Smt::On, &format!("cpu/event=0xc4,{terms}/"));
+        assert_eq!(verdicts("period=5000,rand_mask=0xfff"), ["ok"]);
+        assert_eq!(verdicts("period=4095,rand_mask=0xfff"), ["EINVAL"]);
+        assert_eq!(verdicts("freq=5000,rand_mask=0xfff"), ["EINVAL"]);
+        assert_eq!(verdicts("rand_mask=0xfff"), ["EINVAL"]);
+    }
+
+    #[test]
     fn a_group_is_cut_where_it_stops_fitting() {
         let cut = ["ok", "ok", "ok", "ok", "EINVAL", "EINVAL"];
         assert_eq!(verdicts("hsw", Smt::On, SIX), cut);

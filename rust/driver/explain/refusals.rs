@@ -86,6 +86,9 @@ impl fmt::Display for Refused {
         if attr.config1 != 0 {
             write!(f, " config1={:#x}", attr.config1)?;
         }
+        if attr.config3 != 0 {
+            write!(f, " config3={:#x}", attr.config3)?;
+        }
         if attr.sample_period != 0 {
             let name = if attr.freq { "freq" } else { "period" };
             write!(f, " {name}={}", attr.sample_period)?;

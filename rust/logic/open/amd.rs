@@ -18,17 +18,22 @@ use crate::logic::{
     model::HardwareId,
     pmu::Pmu,
     regs::{event_select::EventSelect, global::CountsIn},
+    sample::random_period::RandomPeriods,
 };
 
 /// `PERF_SAMPLE_BRANCH_STACK`.
 const SAMPLE_BRANCH_STACK: u64 = 1 << 11;
 
-/// Translates `attr`, which is not of another PMU's type, to an event of `pmu`.
+/// Translates `attr`, which is not of another PMU's type, to an event of `pmu` with `random` periods.
 ///
 /// # Errors
 ///
 /// The first check that fails, in mainline's order.
-pub(super) fn configure(pmu: &Pmu, attr: &Attributes) -> Result<Event, Refusal> {
+pub(super) fn configure(
+    pmu: &Pmu,
+    attr: &Attributes,
+    random: RandomPeriods,
+) -> Result<Event, Refusal> {
     if attr.sample_type & SAMPLE_BRANCH_STACK != 0 {
         return Err(Refusal::BranchStack);
     }
@@ -64,6 +69,7 @@ pub(super) fn configure(pmu: &Pmu, attr: &Attributes) -> Result<Event, Refusal> 
         requirement: None,
         branches: None,
         period: period(attr, pmu.period_limits(), select),
+        random,
         // The event select says so, and counters are switched together.
         counts_in: CountsIn::EVERYWHERE,
     })

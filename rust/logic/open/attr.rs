@@ -10,7 +10,7 @@
 //! Context: process, in `perf_event_open()`, and for each inherited event with its parent's attr.
 
 use super::{
-    amd,
+    amd, extensions,
     refusal::Refusal,
     topdown::{self, Leader},
 };
@@ -18,7 +18,7 @@ use crate::logic::{
     model::{HardwareId, Quirk},
     pmu::Pmu,
     regs::{event_select::EventSelect, global::CountsIn, period::PeriodLimits},
-    sample::lbr,
+    sample::{lbr, random_period::RandomPeriods},
     sched::extra_register::{ExtraRegister, Requirement},
 };
 
@@ -58,6 +58,8 @@ pub struct Attributes {
     pub config1: u64,
     /// attr.config2, which no event uses.
     pub config2: u64,
+    /// attr.config3: the random part of sample periods.
+    pub config3: u64,
     /// Set if the event's group already contains [`LOAD_LATENCY_AUXILIARY`].
     pub has_auxiliary: bool,
     /// The leader of the event's group, as far as topdown metrics are concerned.
@@ -96,6 +98,7 @@ impl Attributes {
             config,
             config1: 0,
             config2: 0,
+            config3: 0,
             has_auxiliary: false,
             leader: Leader::Other,
             sample_period: 0,
@@ -130,6 +133,8 @@ pub struct Event {
     pub branches: Option<lbr::Request>,
     /// The period for `hw.sample_period`, `hw.last_period` and `hw.period_left`.
     pub period: u64,
+    /// The random part of its periods.
+    pub random: RandomPeriods,
     /// Where the event counts.
     pub counts_in: CountsIn,
 }
@@ -159,7 +164,7 @@ const CHECKPOINTED_PERIOD: u64 = 0x7fff_ffff;
 ///
 /// # Errors
 ///
-/// The first check that fails, in mainline's order.
+/// The first check that fails, in mainline's order behind those of this driver's own fields.
 ///
 /// # Examples
 ///
@@ -195,8 +200,9 @@ pub fn configure(
     if attr.event_type == EventType::Other {
         return Err(Refusal::OtherType);
     }
+    let random = extensions::random_periods(attr)?;
     if pmu.capabilities.interface.is_amd() {
-        return amd::configure(pmu, attr);
+        return amd::configure(pmu, attr, random);
     }
     // Without PEBS, no precision.
     if attr.precise_ip > 0 {
@@ -287,6 +293,7 @@ pub fn configure(
         requirement,
         branches,
         period: period(attr, limits, select),
+        random,
         counts_in: CountsIn {
             host: !attr.exclude_host,
             guest: !attr.exclude_guest,

@@ -5,6 +5,7 @@
 mod amd;
 pub mod attr;
 pub mod cache_event;
+mod extensions;
 pub mod group;
 pub mod refusal;
 pub mod topdown;

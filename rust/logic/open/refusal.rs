@@ -31,6 +31,17 @@ pub enum Refusal {
     Precise,
     /// A sample period shorter than the model allows. EINVAL.
     PeriodTooShort,
+    /// `rand_seed` without `rand_mask`, which are both of attr.config3. The built-in driver, which has neither,
+    /// ignores attr.config3; here and below. EINVAL.
+    RandomSeedAlone,
+    /// `rand_mask` for an event that is not sampled. EINVAL.
+    RandomCounting,
+    /// `rand_mask` for an event that is sampled at a frequency. EINVAL.
+    RandomFrequency,
+    /// `rand_mask` for an event that is sampled precisely. EINVAL.
+    RandomPrecise,
+    /// A `rand_mask` that is not smaller than the sample period. EINVAL.
+    RandomMaskTooWide,
     /// Extended registers (XMM) in a sample. EINVAL.
     ExtendedRegisters,
     /// A branch stack with branch counters. EINVAL.
@@ -152,6 +163,11 @@ impl fmt::Display for Refusal {
             Self::HardwareEventAbsent => "this CPU does not have the generic hardware event",
             Self::Precise => "precise_ip is not supported",
             Self::PeriodTooShort => "the sample period is too short for this CPU",
+            Self::RandomSeedAlone => "rand_seed needs rand_mask",
+            Self::RandomCounting => "rand_mask needs a sample period",
+            Self::RandomFrequency => "rand_mask needs a fixed sample period, not a frequency",
+            Self::RandomPrecise => "rand_mask does not go with precise_ip",
+            Self::RandomMaskTooWide => "rand_mask must be smaller than the sample period",
             Self::ExtendedRegisters => "extended registers cannot be sampled",
             Self::BranchCounters => "this CPU has no branch counters",
             Self::BranchStack => "branch stacks are not supported",

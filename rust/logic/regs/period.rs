@@ -193,7 +193,7 @@ pub struct Start {
     /// for, where the period is longer than the longest that can be programmed.
     pub left: i64,
     /// Set if a period was complete and the next one has begun: the event's `last_period` is
-    /// its `sample_period` then, and a sample is due.
+    /// the new one then, and a sample is due.
     pub expired: bool,
 }
 
@@ -233,7 +233,7 @@ impl PeriodLimits {
             left = period;
             expired = true;
         }
-        if left <= 0 {
+        if Self::is_over(left) {
             left = left.wrapping_add(period);
             expired = true;
         }
@@ -250,6 +250,12 @@ impl PeriodLimits {
             left,
             expired,
         }
+    }
+
+    /// Returns whether a period of which `left` remain is over, so that [`start`](Self::start) begins the next.
+    #[inline]
+    pub const fn is_over(left: i64) -> bool {
+        left <= 0
     }
 
     /// Returns whether a fixed sample period is shorter than the model allows; `perf_event_open`

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Samples that the processor itself writes (PEBS), and the branches that it records for samples (LBR).
+//! Samples: those that the processor itself writes (PEBS), the branches that it records for them (LBR), and the
+//! periods between them.
 
 pub mod lbr;
 pub mod pebs;
+pub mod random_period;

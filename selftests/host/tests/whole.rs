@@ -199,14 +199,15 @@ fn attributes() -> impl Strategy<Value = Attributes> {
             few_bits(),
             few_bits(),
         ),
-        (few_bits(), few_bits(), few_bits(), few_bits()),
+        (few_bits(), few_bits(), few_bits(), few_bits(), few_bits()),
         any::<[bool; 5]>(),
         prop_oneof![6 => Just(0u8), 1 => any::<u8>()],
         any::<bool>(),
     )
         .prop_map(|(numbers, more, flags, precise_ip, plain)| {
             let (kind, config, filters, config1, config2, sample_period) = numbers;
-            let (sample_type, branch_sample_type, sample_regs_user, sample_regs_intr) = more;
+            let (sample_type, branch_sample_type, sample_regs_user, sample_regs_intr, config3) =
+                more;
             let [has_auxiliary, freq, exclude_user, exclude_kernel, others] = flags;
             let simple = Attributes {
                 config1: config1 & if plain { 0xffff } else { !0 },
@@ -220,6 +221,7 @@ fn attributes() -> impl Strategy<Value = Attributes> {
             }
             Attributes {
                 config2,
+                config3,
                 has_auxiliary,
                 sample_period,
                 freq,
@@ -274,6 +276,8 @@ fn is_what_was_asked_for(pmu: &Pmu, attr: &Attributes, event: &Event, any: bool)
         && (!select.has(EventSelect::ANY) || any && pmu.capabilities.any_thread)
         && (!select.has(filters) || pmu.capabilities.tsx)
         && (1..=i64::MAX as u64).contains(&event.period)
+        && (!event.random.vary() || attr.sample_period == event.period && !attr.freq)
+        && event.random.suit(event.period)
         && event.requirement.is_none_or(|required| {
             let entry = pmu.model.extra_register_events.find(select);
             entry.is_some_and(|entry| entry.accepts(required.value))

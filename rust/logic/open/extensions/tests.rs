@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-2.0
+
+use super::*;
+use crate::logic::open::attr::EventType;
+
+const MASK: u64 = 0xfff;
+const SEED: u64 = 5 << 32;
+
+/// A sampling event with fields of attr.config3.
+fn sampling(config3: u64) -> Attributes {
+    Attributes {
+        config3,
+        sample_period: 100_000,
+        ..Attributes::counting(EventType::Raw, 0xc0)
+    }
+}
+
+#[test]
+fn random_periods_need_a_sample_period() {
+    assert_eq!(random_periods(&sampling(0)), Ok(RandomPeriods::NONE));
+    for config3 in [MASK, SEED | MASK] {
+        let random = random_periods(&sampling(config3));
+        assert_eq!(random, Ok(RandomPeriods::from_config3(config3)));
+    }
+    let counting = Attributes {
+        sample_period: 0,
+        ..sampling(MASK)
+    };
+    let frequency = Attributes {
+        freq: true,
+        ..sampling(MASK)
+    };
+    let precise = Attributes {
+        precise_ip: 1,
+        ..sampling(MASK)
+    };
+    let short = Attributes {
+        sample_period: MASK,
+        ..sampling(MASK)
+    };
+    for (attr, refusal) in [
+        (sampling(SEED), Refusal::RandomSeedAlone),
+        (counting, Refusal::RandomCounting),
+        (frequency, Refusal::RandomFrequency),
+        (precise, Refusal::RandomPrecise),
+        (short, Refusal::RandomMaskTooWide),
+    ] {
+        assert_eq!(random_periods(&attr), Err(refusal));
+        let fixed = Attributes { config3: 0, ..attr };
+        assert_eq!(random_periods(&fixed), Ok(RandomPeriods::NONE));
+    }
+}
