@@ -11,6 +11,7 @@
 #include <linux/cpumask.h>
 #include <linux/device.h>
 #include <linux/hrtimer.h>
+#include <linux/irq_work.h>
 #include <linux/jump_label.h>
 #include <linux/kprobes.h>
 #include <linux/kstrtox.h>

@@ -100,6 +100,20 @@ random_periods() {
 	return 1
 }
 
+# A set whose overflow ends its turn: perf takes the field, and gets the set's counts with
+# each sample. event_sets.c has the rest.
+event_set() {
+	if ! loaded; then
+		because "only rpmu switches on overflow"
+		return "$KSFT_SKIP"
+	fi
+	record -e '{cpu/event=0xc0,period=100003,switch=1/u,branches:u}:S' -- ./exact_loop || return
+	samples=$(perf script -i "$DATA" -F event,ip 2>/dev/null | grep -c 'branches:u')
+	[ "$samples" -ge 98 ] && [ "$samples" -le 100 ] && return
+	because "$samples samples instead of 99"
+	return 1
+}
+
 top() {
 	./counted branches 4000000000 &
 	busy=$!
@@ -118,7 +132,7 @@ top() {
 }
 
 lift_sample_limits
-for name in fixed_period report annotate by_default call_graph system_wide group_read children random_periods top; do
+for name in fixed_period report annotate by_default call_graph system_wide group_read children random_periods event_set top; do
 	run_test $name
 done
 finish

@@ -26,7 +26,7 @@ without_feature() {
 # own FILE: succeeds if the file is one that rpmu alone has.
 own() {
 	case $1 in
-	./format/rand_mask | ./format/rand_seed) ;;
+	./format/rand_mask | ./format/rand_seed | ./format/switch) ;;
 	*) return 1 ;;
 	esac
 }
@@ -137,7 +137,7 @@ all_there() {
 }
 
 format_complete() {
-	loaded && FORMAT="$FORMAT rand_mask rand_seed"
+	loaded && FORMAT="$FORMAT rand_mask rand_seed switch"
 	# shellcheck disable=SC2086
 	all_there format $FORMAT
 }

@@ -33,6 +33,8 @@ pub(crate) struct Driver {
     pub(super) tfa: Tfa,
     /// Set if waiting groups are offered in this driver's order.
     pub(super) orders_groups: bool,
+    /// Set if the overflow of an event can end the turn of the groups on a CPU.
+    pub(super) can_switch: bool,
     /// The last events that were refused, and why.
     pub(super) refusals: Refusals,
     /// Set if the threads of a core must agree on the counters and registers that each uses.
@@ -82,6 +84,7 @@ impl Driver {
             shares_northbridge: northbridge::is_shared(&hardware.pmu),
             orders_groups: hardware.policy == Policy::Rpmu
                 && facilities::was_tried(Feature::GroupOrder),
+            can_switch: facilities::was_tried(Feature::SwitchOnOverflow),
             can_resched: (shares_a_core || tsx_uses_counter) && facilities::bind_resched(),
             refusals: Refusals::new()?,
             hardware,

@@ -21,6 +21,7 @@ impl From<Refusal> for Error {
             | Refusal::TransactionFilter
             | Refusal::CheckpointedPeriod
             | Refusal::EveryBranch
+            | Refusal::SwitchUntried
             | Refusal::Sampling => EOPNOTSUPP,
             Refusal::NoSuchHardwareId
             | Refusal::NoSuchCacheId
@@ -34,6 +35,9 @@ impl From<Refusal> for Error {
             | Refusal::RandomFrequency
             | Refusal::RandomPrecise
             | Refusal::RandomMaskTooWide
+            | Refusal::SwitchOfMember
+            | Refusal::SwitchCounting
+            | Refusal::SwitchPinned
             | Refusal::ExtendedRegisters
             | Refusal::BranchCounters
             | Refusal::CallStackFilter

@@ -77,6 +77,8 @@ pub(crate) struct EventData {
     /// The random part of its sample periods, and the state of the generator.
     pub(super) random: RandomPeriods,
     random_state: AtomicU64,
+    /// Set if each overflow ends the turn of the groups on the CPU.
+    pub(super) switches: bool,
     /// The readers of its mmap page.
     pub(super) page: Page,
     /// How it counts, a [`Way`].
@@ -122,6 +124,7 @@ impl EventData {
             counts_in: event.counts_in,
             random: event.random,
             random_state: AtomicU64::new(random_state),
+            switches: event.switches,
             page,
             way: AtomicU8::new(Way::of(constraint) as u8),
             previous: AtomicU64::new(0),

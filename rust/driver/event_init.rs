@@ -23,6 +23,7 @@ pub(super) fn event_init(
     event: &perf::NewEvent<'_, Driver>,
 ) -> Result<EventData, Refusal> {
     let mut attr = attributes(&event.attr());
+    attr.is_member = event.is_member();
     attr.has_auxiliary =
         event.any_group_member(|member| member.data().select.code() == LOAD_LATENCY_AUXILIARY);
     attr.leader = match event.leader_of_pmu() {
@@ -31,8 +32,9 @@ pub(super) fn event_init(
         Some(_) => Leader::Slots,
         None => Leader::Other,
     };
-    // IBS knows no random periods: such an event is refused below.
-    let forwards = |ibs: &perf::Ibs| attr.is_precise() && attr.config3 == 0 && ibs.forward(event);
+    // IBS knows no extensions: such an event is refused below.
+    let forwards =
+        |ibs: &perf::Ibs| attr.is_precise() && !attr.has_extensions() && ibs.forward(event);
     if driver.ibs.as_ref().is_some_and(forwards) {
         return Err(Refusal::OtherType);
     }
@@ -69,6 +71,9 @@ fn decide(
     if let (Some(branches), Some(_)) = (&driver.branches, configured.branches) {
         let excluded = branches.exclude_tracers();
         no_tracers = Some(excluded.map_err(|_| Refusal::BranchStackExcluded)?);
+    }
+    if configured.switches && !driver.can_switch {
+        return Err(Refusal::SwitchUntried.into());
     }
     let (mut first, mut random_state) = (configured.period, 0);
     if configured.random.vary() {
@@ -145,6 +150,9 @@ fn attributes(attr: &perf::Attr<'_>) -> Attributes {
         config1: attr.config1(),
         config2: attr.config2(),
         config3: attr.config3(),
+        config4: attr.config4(),
+        pinned: attr.pinned(),
+        is_member: false,
         has_auxiliary: false,
         leader: Leader::Other,
         sample_period: attr.sample_period(),

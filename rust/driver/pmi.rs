@@ -161,6 +161,9 @@ fn serve(
     let period = event.last_period().load(Relaxed);
     event::update(event, hardware, irqs);
     if event::restart(event, counter, hardware, irqs) {
+        if event.data().switches {
+            cx.end_turn();
+        }
         let mut sample = Sample::new(period);
         if let Some(branches) = branches {
             branches.add_to(&mut sample, event, irqs);

@@ -73,6 +73,7 @@ fn format(pmu: &Pmu) -> Result<Group> {
         // This driver's own.
         ("rand_mask",   "config3:0-31",  true),
         ("rand_seed",   "config3:32-63", true),
+        ("switch",      "config4:0",     true),
     ];
     let mut group = Group::new(c"format");
     for (name, bits, visible) in fields {

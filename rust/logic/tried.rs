@@ -64,6 +64,11 @@ pub enum Feature {
     /// (`x86_lbr_exclusive_lbr`), and on `sched_task` being called, when a task comes, after its events were added
     /// and before the PMU is enabled.
     BranchStacks,
+    /// Groups whose overflow ends their turn.
+    ///
+    /// Relies on the protocol of the rotation timer: while `hrtimer_active` is set and the timer is queued, it may be
+    /// started anew under its lock, and ends the turn when it expires.
+    SwitchOnOverflow,
 }
 
 impl Feature {
@@ -71,7 +76,10 @@ impl Feature {
     fn tried(self) -> &'static [Version] {
         const V7_3: Version = Version { major: 7, minor: 3 };
         match self {
-            Self::GroupOrder | Self::PinnedRetries | Self::BranchStacks => &[V7_3],
+            Self::GroupOrder
+            | Self::PinnedRetries
+            | Self::BranchStacks
+            | Self::SwitchOnOverflow => &[V7_3],
         }
     }
 
@@ -90,6 +98,7 @@ impl Feature {
                 "pinned events that find no counter stay in the error state until they are enabled again"
             }
             Self::BranchStacks => "samples have no branch stacks",
+            Self::SwitchOnOverflow => "events with switch are refused",
         }
     }
 }
@@ -125,6 +134,7 @@ mod tests {
             Feature::GroupOrder,
             Feature::PinnedRetries,
             Feature::BranchStacks,
+            Feature::SwitchOnOverflow,
         ] {
             let on = |release: &[u8]| feature.was_tried_on(Version::of_release(release));
             assert!(on(b"7.3.4+deb13-amd64"));

@@ -43,6 +43,16 @@ impl<'a> Attr<'a> {
         self.0.config3
     }
 
+    /// Returns the fifth part of the event's code.
+    pub fn config4(&self) -> u64 {
+        self.0.config4
+    }
+
+    /// Returns whether the event, if it leads a group, must always be on its CPU.
+    pub fn pinned(&self) -> bool {
+        self.0.pinned() != 0
+    }
+
     /// Returns the number of events from one sample to the next, or the samples per second if
     /// [`freq`](Self::freq); 0 for an event that only counts.
     pub fn sample_period(&self) -> u64 {

@@ -528,6 +528,11 @@ impl<'a, T: Operations> NewEvent<'a, T> {
         (leader != self.0).then_some(leader)
     }
 
+    /// Returns whether another event leads the event's group.
+    pub fn is_member(&self) -> bool {
+        self.leader().is_some()
+    }
+
     /// Returns the leader of the event's group, if that is another event, of this PMU.
     pub fn leader_of_pmu(&self) -> Option<&Event<T>> {
         let leader = self.leader()?;

@@ -263,7 +263,7 @@ impl<T: Operations> Pmu<T> {
                 events: Table::new(),
                 disabled: AtomicU32::new(0),
                 txn: AtomicU32::new(0),
-                internals: internals::CpuState::new(),
+                internals: internals::CpuState::new::<T>(),
             };
             cpus.push(KBox::new(cpu, GFP_KERNEL)?, GFP_KERNEL)?;
         }

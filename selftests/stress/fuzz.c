@@ -161,6 +161,8 @@ static void do_open(void)
 		attr.config2 = number();
 	if (one_in(20))
 		attr.config3 = number();
+	if (one_in(20))
+		attr.config4 = number();
 	attr.disabled = one_in(2);
 	attr.inherit = one_in(4);
 	attr.inherit_stat = one_in(8);

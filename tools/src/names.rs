@@ -388,11 +388,14 @@ const FIELDS: &[(&str, u32, u32)] = &[
     ("in_tx_cp", 33, 1),
 ];
 
-/// The fields of `attr.config3`, which are this driver's own: name, lowest bit, number of bits.
+/// The fields of `attr.config3`, which are this driver's own, as is bit 0 of `attr.config4`: name, lowest bit, number
+/// of bits.
 const OWN_FIELDS: &[(&str, u32, u32)] = &[("rand_mask", 0, 32), ("rand_seed", 32, 32)];
+/// The field of `attr.config4`.
+const SWITCH: &str = "switch";
 
 /// Terms without effect on the PMU, or without effect on counting.
-const IDLE_TERMS: &[&str] = &["name", "period", "freq", "time", "config4"];
+const IDLE_TERMS: &[&str] = &["name", "period", "freq", "time"];
 
 /// Returns whether this machine's sysfs has the field.
 fn has_field(name: &str, machine: &Machine) -> bool {
@@ -416,8 +419,7 @@ fn with_terms(
 ) -> Result<Attributes, Mistake> {
     // A name among the terms selects the event that the other terms modify.
     for term in terms.iter().filter(|term| term.value.is_none()) {
-        let is_field = FIELDS.iter().any(|field| field.0 == term.word);
-        if is_field || IDLE_TERMS.contains(&term.word.as_str()) {
+        if is_flag(&term.word) || IDLE_TERMS.contains(&term.word.as_str()) {
             continue;
         }
         attr = match (raw_term(&term.word), find(&term.word, machine)) {
@@ -428,7 +430,7 @@ fn with_terms(
     }
     for term in terms {
         let value = match term.value.as_deref() {
-            None if FIELDS.iter().any(|field| field.0 == term.word) => Some(1),
+            None if is_flag(&term.word) => Some(1),
             None => continue,
             Some(_) if IDLE_TERMS.contains(&term.word.as_str()) => continue,
             Some(text) => number(text),
@@ -441,6 +443,8 @@ fn with_terms(
             "config1" => attr.config1 = value,
             "config2" => attr.config2 = value,
             "config3" => attr.config3 = value,
+            "config4" => attr.config4 = value,
+            SWITCH => attr.config4 = (attr.config4 & !1) | in_bits(value, 1, &term.at)?,
             "offcore_rsp" | "ldlat" | "frontend" if has_field(&term.word, machine) => {
                 let bits = match term.word.as_str() {
                     "offcore_rsp" => 64,
@@ -467,11 +471,16 @@ fn with_terms(
             }
         }
     }
-    if attr.config3 != 0 {
+    if attr.has_extensions() {
         // perf record samples. (perf stat ignores these terms.)
         (attr.sample_period, attr.freq) = sampled(terms)?;
     }
     Ok(attr)
+}
+
+/// Returns whether the word is a field, which is 1 without a value.
+fn is_flag(word: &str) -> bool {
+    word == SWITCH || FIELDS.iter().any(|field| field.0 == word)
 }
 
 /// Sets a field of `config` to `value`.
@@ -519,6 +528,7 @@ fn no_term(term: &Term, machine: &Machine) -> Mistake {
     let fields = FIELDS.iter().map(|field| field.0);
     let fields = fields.chain(["offcore_rsp", "ldlat", "frontend"]);
     let fields = fields.chain(OWN_FIELDS.iter().map(|field| field.0));
+    let fields = fields.chain([SWITCH]);
     let known: Vec<&str> = fields.filter(|name| has_field(name, machine)).collect();
     let what = format!(
         "unknown term {} on this model; known are {}, config, config1, name and event names",
@@ -654,6 +664,8 @@ mod tests {
             (attr.config3, attr.sample_period, attr.freq),
             (1, 1000, true)
         );
+        let attr = attributes("cpu/event=0xc0,period=1000,switch/");
+        assert_eq!((attr.config4, attr.sample_period), (1, 1000));
         // Without a field of ours the plan is perf stat's.
         assert_eq!(attributes("cpu/event=0xc0,period=1000/").sample_period, 0);
     }

@@ -88,6 +88,7 @@ impl Why {
                 | Refusal::TransactionFilter
                 | Refusal::CheckpointedPeriod
                 | Refusal::EveryBranch
+                | Refusal::SwitchUntried
                 | Refusal::Sampling => "EOPNOTSUPP",
                 _ => "EINVAL",
             },
@@ -213,6 +214,8 @@ fn open_event(
     };
     if let Kind::Hardware(attr) = &event.kind {
         let mut attr = *attr;
+        attr.is_member = index > 0;
+        attr.pinned = event.pinned;
         attr.has_auxiliary = members()
             .filter_map(|member| member.select)
             .any(|select| select.code() == LOAD_LATENCY_AUXILIARY);
@@ -304,6 +307,16 @@ mod tests {
         assert_eq!(verdicts("period=4095,rand_mask=0xfff"), ["EINVAL"]);
         assert_eq!(verdicts("freq=5000,rand_mask=0xfff"), ["EINVAL"]);
         assert_eq!(verdicts("rand_mask=0xfff"), ["EINVAL"]);
+    }
+
+    #[test]
+    fn leaders_end_turns() {
+        let verdicts = |events: &str| verdicts("hsw", Smt::On, events);
+        let leader = "cpu/event=0xc0,period=5000,switch/";
+        assert_eq!(verdicts(&format!("{{{leader},r4c4}}")), ["ok"; 2]);
+        assert_eq!(verdicts(&format!("{{r4c4,{leader}}}")), ["ok", "EINVAL"]);
+        assert_eq!(verdicts(&format!("{leader}D")), ["EINVAL"]);
+        assert_eq!(verdicts("cpu/event=0xc0,switch=1/"), ["EINVAL"]);
     }
 
     #[test]

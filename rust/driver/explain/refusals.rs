@@ -89,6 +89,9 @@ impl fmt::Display for Refused {
         if attr.config3 != 0 {
             write!(f, " config3={:#x}", attr.config3)?;
         }
+        if attr.config4 != 0 {
+            write!(f, " config4={:#x}", attr.config4)?;
+        }
         if attr.sample_period != 0 {
             let name = if attr.freq { "freq" } else { "period" };
             write!(f, " {name}={}", attr.sample_period)?;

@@ -12,19 +12,19 @@
 
 use super::{
     attr::{period, Attributes, Event, EventType, EXTENDED_REGISTERS},
+    extensions::Extensions,
     refusal::Refusal,
 };
 use crate::logic::{
     model::HardwareId,
     pmu::Pmu,
     regs::{event_select::EventSelect, global::CountsIn},
-    sample::random_period::RandomPeriods,
 };
 
 /// `PERF_SAMPLE_BRANCH_STACK`.
 const SAMPLE_BRANCH_STACK: u64 = 1 << 11;
 
-/// Translates `attr`, which is not of another PMU's type, to an event of `pmu` with `random` periods.
+/// Translates `attr`, which is not of another PMU's type, to an event of `pmu` with these `extensions`.
 ///
 /// # Errors
 ///
@@ -32,7 +32,7 @@ const SAMPLE_BRANCH_STACK: u64 = 1 << 11;
 pub(super) fn configure(
     pmu: &Pmu,
     attr: &Attributes,
-    random: RandomPeriods,
+    extensions: Extensions,
 ) -> Result<Event, Refusal> {
     if attr.sample_type & SAMPLE_BRANCH_STACK != 0 {
         return Err(Refusal::BranchStack);
@@ -69,7 +69,8 @@ pub(super) fn configure(
         requirement: None,
         branches: None,
         period: period(attr, pmu.period_limits(), select),
-        random,
+        random: extensions.random,
+        switches: extensions.switches,
         // The event select says so, and counters are switched together.
         counts_in: CountsIn::EVERYWHERE,
     })

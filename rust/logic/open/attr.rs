@@ -10,7 +10,8 @@
 //! Context: process, in `perf_event_open()`, and for each inherited event with its parent's attr.
 
 use super::{
-    amd, extensions,
+    amd,
+    extensions::{Extensions, SWITCH},
     refusal::Refusal,
     topdown::{self, Leader},
 };
@@ -60,6 +61,12 @@ pub struct Attributes {
     pub config2: u64,
     /// attr.config3: the random part of sample periods.
     pub config3: u64,
+    /// attr.config4: the end of turns.
+    pub config4: u64,
+    /// attr.pinned.
+    pub pinned: bool,
+    /// Set if another event leads the event's group.
+    pub is_member: bool,
     /// Set if the event's group already contains [`LOAD_LATENCY_AUXILIARY`].
     pub has_auxiliary: bool,
     /// The leader of the event's group, as far as topdown metrics are concerned.
@@ -99,6 +106,9 @@ impl Attributes {
             config1: 0,
             config2: 0,
             config3: 0,
+            config4: 0,
+            pinned: false,
+            is_member: false,
             has_auxiliary: false,
             leader: Leader::Other,
             sample_period: 0,
@@ -114,6 +124,11 @@ impl Attributes {
             sample_regs_user: 0,
             sample_regs_intr: 0,
         }
+    }
+
+    /// Returns whether the event asks for what this driver alone has.
+    pub fn has_extensions(&self) -> bool {
+        self.config3 != 0 || self.config4 & SWITCH != 0
     }
 
     /// Returns whether the event is of a type of this PMU, and to be sampled precisely.
@@ -135,6 +150,8 @@ pub struct Event {
     pub period: u64,
     /// The random part of its periods.
     pub random: RandomPeriods,
+    /// Set if each overflow ends the turn of the groups on the CPU.
+    pub switches: bool,
     /// Where the event counts.
     pub counts_in: CountsIn,
 }
@@ -200,9 +217,9 @@ pub fn configure(
     if attr.event_type == EventType::Other {
         return Err(Refusal::OtherType);
     }
-    let random = extensions::random_periods(attr)?;
+    let extensions = Extensions::of(attr)?;
     if pmu.capabilities.interface.is_amd() {
-        return amd::configure(pmu, attr, random);
+        return amd::configure(pmu, attr, extensions);
     }
     // Without PEBS, no precision.
     if attr.precise_ip > 0 {
@@ -293,7 +310,8 @@ pub fn configure(
         requirement,
         branches,
         period: period(attr, limits, select),
-        random,
+        random: extensions.random,
+        switches: extensions.switches,
         counts_in: CountsIn {
             host: !attr.exclude_host,
             guest: !attr.exclude_guest,

@@ -1,18 +1,60 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The fields of a `perf_event_attr` that this driver alone knows: the built-in driver ignores attr.config3.
+//! The fields of a `perf_event_attr` that this driver alone knows: the built-in driver ignores attr.config3
+//! and attr.config4.
 //!
 //! Context: as for [`attr`](super::attr).
 
 use super::{attr::Attributes, refusal::Refusal};
 use crate::logic::sample::random_period::RandomPeriods;
 
+/// `switch` in attr.config4, whose other bits are ignored.
+pub(super) const SWITCH: u64 = 1 << 0;
+
+/// The requests in these fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Extensions {
+    /// The random part of sample periods.
+    pub(super) random: RandomPeriods,
+    /// Set if each overflow ends the turn of the groups on the CPU.
+    pub(super) switches: bool,
+}
+
+impl Extensions {
+    /// Decodes the fields.
+    ///
+    /// # Errors
+    ///
+    /// The reason why the event cannot have what they ask for.
+    pub(super) fn of(attr: &Attributes) -> Result<Self, Refusal> {
+        Ok(Self {
+            random: random_periods(attr)?,
+            switches: switches(attr)?,
+        })
+    }
+}
+
+/// Decodes whether overflows end turns (attr.config4). Groups take turns, so that is for a leader.
+fn switches(attr: &Attributes) -> Result<bool, Refusal> {
+    if attr.config4 & SWITCH == 0 {
+        Ok(false)
+    } else if attr.is_member {
+        Err(Refusal::SwitchOfMember)
+    } else if attr.sample_period == 0 {
+        Err(Refusal::SwitchCounting)
+    } else if attr.pinned {
+        Err(Refusal::SwitchPinned)
+    } else {
+        Ok(true)
+    }
+}
+
 /// Decodes the random part of sample periods (attr.config3).
 ///
 /// # Errors
 ///
 /// The reason why the event's periods cannot vary as requested.
-pub(super) fn random_periods(attr: &Attributes) -> Result<RandomPeriods, Refusal> {
+fn random_periods(attr: &Attributes) -> Result<RandomPeriods, Refusal> {
     let random = RandomPeriods::from_config3(attr.config3);
     if random == RandomPeriods::NONE {
         Ok(random)

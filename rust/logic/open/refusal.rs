@@ -42,6 +42,14 @@ pub enum Refusal {
     RandomPrecise,
     /// A `rand_mask` that is not smaller than the sample period. EINVAL.
     RandomMaskTooWide,
+    /// `switch` (attr.config4) for an event that does not lead its group. EINVAL.
+    SwitchOfMember,
+    /// `switch` for an event that is not sampled. EINVAL.
+    SwitchCounting,
+    /// `switch` for a pinned group, which does not rotate. EINVAL.
+    SwitchPinned,
+    /// `switch` on a kernel that it was not tried on. EOPNOTSUPP.
+    SwitchUntried,
     /// Extended registers (XMM) in a sample. EINVAL.
     ExtendedRegisters,
     /// A branch stack with branch counters. EINVAL.
@@ -168,6 +176,10 @@ impl fmt::Display for Refusal {
             Self::RandomFrequency => "rand_mask needs a fixed sample period, not a frequency",
             Self::RandomPrecise => "rand_mask does not go with precise_ip",
             Self::RandomMaskTooWide => "rand_mask must be smaller than the sample period",
+            Self::SwitchOfMember => "switch is for the leader of a group",
+            Self::SwitchCounting => "switch needs a sample period",
+            Self::SwitchPinned => "switch is for groups that rotate, not for pinned ones",
+            Self::SwitchUntried => "switch was not tried on this version of the kernel",
             Self::ExtendedRegisters => "extended registers cannot be sampled",
             Self::BranchCounters => "this CPU has no branch counters",
             Self::BranchStack => "branch stacks are not supported",

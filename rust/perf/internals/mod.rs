@@ -22,6 +22,7 @@ mod rotation;
 mod scheduling;
 mod symbols;
 mod tree;
+mod turn;
 mod users;
 
 pub use context::{Context, Version, WaitingGroup};
@@ -77,14 +78,17 @@ pub(super) struct CpuState {
     resched: resched::Request,
     /// The pinned groups that wait.
     waiting: pinned::Waiting,
+    /// The request that the turn end.
+    turn_end: turn::TurnEnd,
 }
 
 impl CpuState {
-    pub(super) fn new() -> Self {
+    pub(super) fn new<T: Operations>() -> Self {
         Self {
             offers: offers::Offers::new(),
             resched: resched::Request::new(),
             waiting: pinned::Waiting::new(),
+            turn_end: turn::TurnEnd::new::<T>(),
         }
     }
 
@@ -156,6 +160,7 @@ impl<T: Operations> Pmu<T> {
     /// The PMU must be registered.
     pub(super) unsafe fn close_internals(&self) {
         self.close_resched();
+        self.finish_turn_ends();
         // SAFETY: By this function's requirements.
         unsafe { rotation::stop(self.as_raw()) };
     }

@@ -8,7 +8,7 @@
 //! `hrtimer_cancel()`). So it has to be stopped before.
 
 use crate::bindings;
-use kernel::cpu::nr_cpu_ids;
+use kernel::{cpu::nr_cpu_ids, interrupt::LocalInterruptDisabled};
 
 /// Stops the timers of `pmu`, and keeps them from being started.
 ///
@@ -53,6 +53,31 @@ pub(in crate::perf) unsafe fn is_under_way(pmu: *mut bindings::pmu) -> bool {
     // but while the function runs. That is so on this CPU alone, to which the timer is bound.
     // SAFETY: The context is valid.
     unsafe { (*context).hrtimer_active != 0 && !(*context).hrtimer.is_queued }
+}
+
+/// Makes this CPU's timer expire now, if it is started: the interval is over. The next one begins then.
+///
+/// Not in an NMI, which may have interrupted a holder of the lock.
+///
+/// # Safety
+///
+/// `pmu` must be registered.
+pub(in crate::perf) unsafe fn expire(pmu: *mut bindings::pmu, _irqs: &LocalInterruptDisabled) {
+    // SAFETY: By this function's requirements, and interrupts are off.
+    let context = unsafe { this_context(pmu) };
+    // SAFETY: The context is valid, and has its lock and its timer set up. The lock is only held with
+    // interrupts off. The perf core starts the timer under it and on this CPU; a timer that [`stop`] has
+    // stopped is not queued.
+    unsafe {
+        let lock = &raw mut (*context).hrtimer_lock;
+        let timer = &raw mut (*context).hrtimer;
+        bindings::rpmu_helper_raw_spin_lock(lock);
+        if (*context).hrtimer_active != 0 && (*timer).is_queued {
+            let mode = bindings::hrtimer_mode_HRTIMER_MODE_REL_PINNED_HARD;
+            bindings::hrtimer_start_range_ns(timer, 0, 0, mode);
+        }
+        bindings::rpmu_helper_raw_spin_unlock(lock);
+    }
 }
 
 /// Returns the PMU's context of this CPU.

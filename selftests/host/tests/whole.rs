@@ -200,7 +200,7 @@ fn attributes() -> impl Strategy<Value = Attributes> {
             few_bits(),
         ),
         (few_bits(), few_bits(), few_bits(), few_bits(), few_bits()),
-        any::<[bool; 5]>(),
+        any::<[bool; 8]>(),
         prop_oneof![6 => Just(0u8), 1 => any::<u8>()],
         any::<bool>(),
     )
@@ -208,7 +208,8 @@ fn attributes() -> impl Strategy<Value = Attributes> {
             let (kind, config, filters, config1, config2, sample_period) = numbers;
             let (sample_type, branch_sample_type, sample_regs_user, sample_regs_intr, config3) =
                 more;
-            let [has_auxiliary, freq, exclude_user, exclude_kernel, others] = flags;
+            let [has_auxiliary, freq, exclude_user, exclude_kernel, others, switch, pinned, is_member] =
+                flags;
             let simple = Attributes {
                 config1: config1 & if plain { 0xffff } else { !0 },
                 exclude_user,
@@ -222,6 +223,9 @@ fn attributes() -> impl Strategy<Value = Attributes> {
             Attributes {
                 config2,
                 config3,
+                config4: u64::from(switch),
+                pinned,
+                is_member,
                 has_auxiliary,
                 sample_period,
                 freq,
@@ -278,6 +282,8 @@ fn is_what_was_asked_for(pmu: &Pmu, attr: &Attributes, event: &Event, any: bool)
         && (1..=i64::MAX as u64).contains(&event.period)
         && (!event.random.vary() || attr.sample_period == event.period && !attr.freq)
         && event.random.suit(event.period)
+        && event.switches == (attr.config4 & 1 != 0)
+        && (!event.switches || attr.sample_period != 0 && !attr.is_member && !attr.pinned)
         && event.requirement.is_none_or(|required| {
             let entry = pmu.model.extra_register_events.find(select);
             entry.is_some_and(|entry| entry.accepts(required.value))

@@ -16,6 +16,44 @@ fn sampling(config3: u64) -> Attributes {
 }
 
 #[test]
+fn leaders_that_sample_may_switch() {
+    let switching = Attributes {
+        config4: SWITCH,
+        ..sampling(0)
+    };
+    let others = Attributes {
+        config4: !SWITCH,
+        is_member: true,
+        ..switching
+    };
+    assert_eq!(switches(&sampling(0)), Ok(false));
+    assert_eq!(switches(&others), Ok(false));
+    assert_eq!(switches(&switching), Ok(true));
+    let frequency = Attributes {
+        freq: true,
+        ..switching
+    };
+    assert_eq!(switches(&frequency), Ok(true));
+    let member = Attributes {
+        is_member: true,
+        ..switching
+    };
+    let counting = Attributes {
+        sample_period: 0,
+        ..switching
+    };
+    let pinned = Attributes {
+        pinned: true,
+        ..switching
+    };
+    assert_eq!(switches(&member), Err(Refusal::SwitchOfMember));
+    assert_eq!(switches(&counting), Err(Refusal::SwitchCounting));
+    assert_eq!(switches(&pinned), Err(Refusal::SwitchPinned));
+    assert_eq!(Extensions::of(&pinned), Err(Refusal::SwitchPinned));
+    assert!(switching.has_extensions() && !others.has_extensions());
+}
+
+#[test]
 fn random_periods_need_a_sample_period() {
     assert_eq!(random_periods(&sampling(0)), Ok(RandomPeriods::NONE));
     for config3 in [MASK, SEED | MASK] {
