@@ -250,7 +250,7 @@ fn filters_by_kind() {
             take(&mut pmu, other, USER, USER + other as u64);
         }
         let same = KINDS.iter().filter(|other| other.2 == allowed).count() as u32;
-        assert_eq!(read(&pmu, 0x1200) >> 56 & 0xf, branch_type, "{kind}");
+        assert_eq!((read(&pmu, 0x1200) >> 56) & 0xf, branch_type, "{kind}");
         assert_ne!(read(&pmu, 0x1600 + same - 1), 0, "{kind}");
         assert_eq!(read(&pmu, 0x1600 + same), 0, "{kind}");
     }

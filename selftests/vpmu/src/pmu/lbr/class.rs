@@ -39,7 +39,7 @@ impl Class {
             level(user, select) && select & (1 << self.allowed_by()) != 0
         } else {
             let not_this_level = 1 << u32::from(user);
-            select & (not_this_level | 1 << self.suppressed_by()) == 0
+            select & (not_this_level | (1 << self.suppressed_by())) == 0
         }
     }
 
