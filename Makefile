@@ -5,13 +5,22 @@ MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := module
 export KDIR FLAVOUR KERNEL ACCEL MIRROR RPMU_CACHE JOBS GDB INSTALL_MOD_PATH INSTALL_MOD_DIR INSTALL_MOD_STRIP
 
-.PHONY: module modules_install demo test miri plan plan-events plan-test vpmu-test vpmu-speed accept parity bench stress check configs inserted guest toolroot kernel qemu vpmu image rust-analyzer refresh clean clean-cache help
+.PHONY: module modules_install probe deb deb-test demo test miri plan plan-events plan-test vpmu-package vpmu-test vpmu-speed accept parity bench stress check configs inserted guest toolroot kernel qemu vpmu image rust-analyzer refresh clean clean-cache help
 
 module:
 	@scripts/module --install
 
 modules_install:
 	@scripts/module modules_install
+
+probe:
+	@scripts/probe "$(or $(KDIR),/lib/modules/$(shell uname -r)/build)"
+
+deb:
+	@scripts/deb
+
+deb-test:
+	@selftests/deb/deb.sh
 
 demo:
 	@scripts/demo
@@ -35,10 +44,13 @@ plan-test:
 vpmu-test:
 	@status=0; \
 	for part in "scripts/test vpmu" selftests/vpmu/snapshot.sh selftests/vpmu/idle.sh selftests/vpmu/bare.sh selftests/vpmu/models.sh \
-			selftests/vpmu/repeat.sh; do \
+			selftests/vpmu/repeat.sh selftests/vpmu/package.sh; do \
 		$$part || { status=1; echo "rpmu: failed: $$part" >&2; }; \
 	done; \
 	exit $$status
+
+vpmu-package:
+	@scripts/vpmu-package
 
 vpmu-speed:
 	@selftests/vpmu/speed.sh
@@ -92,11 +104,15 @@ help:
 	@echo "make modules_install"
 	@echo "                    install rpmu.ko below /lib/modules and run depmod; with FLAVOUR= or KDIR= as above,"
 	@echo "                    INSTALL_MOD_PATH=DIR to install below DIR/lib/modules"
+	@echo "make probe          tell what is missing to build rpmu.ko for KDIR=DIR (default: the running kernel's)"
+	@echo "make deb            build the Debian packages rpmu-dkms and rpmu-plan in build/"
+	@echo "make deb-test       install them in a clean Debian, then load rpmu in a guest with what that has built"
 	@echo "make demo           boot a guest, load rpmu and run perf stat on it"
 	@echo "make test           run all tests, on the host and in guests (scripts/test --help: the streams);"
 	@echo "                    RETRY=1 runs test programs that failed in a guest once more"
 	@echo "make miri           run the logic's unit tests in Miri, with your own nightly Rust toolchain"
 	@echo "make vpmu-test      test the emulated PMU: its model, its registers and the built-in driver on all CPU models"
+	@echo "make vpmu-package   pack the emulated PMU for tests of other PMU code (Documentation/emulated-pmu.md)"
 	@echo "make vpmu-speed     measure the cost of the emulated PMU: QEMU's CPU time with it and without"
 	@echo "make accept         run the reference cases on every CPU model, both drivers side by side;"
 	@echo "                    MODELS=HSW,SKL CASES=1,5 DRIVERS=built-in,mainline,rpmu for a part"

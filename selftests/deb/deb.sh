@@ -1,0 +1,108 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+# Tests the Debian packages. Prints TAP.
+# shellcheck disable=SC2317 # functions are called by their names
+. "$(dirname "$0")/../../scripts/lib.sh"
+. "$(dirname "$0")/../../scripts/tap.sh"
+usage "usage: selftests/deb/deb.sh
+
+Builds rpmu-dkms and rpmu-plan and installs them with apt in a clean Debian, as the README says, beside Debian's stock kernel
+and the headers of one without Rust. DKMS has to build rpmu.ko there, sign it and skip the other kernel. A guest then loads
+it with that Debian's modprobe and counts with its perf. Purging the packages has to leave nothing.
+
+FLAVOUR=cloud-amd64|amd64   which of Debian's kernels (default cloud-amd64)" "${1:-}"
+
+unset KDIR KERNEL
+flavour=${FLAVOUR:-cloud-amd64}
+root=$("$top/scripts/toolroot")
+work=$cache/deb-test-$(key "$top")
+results=$work/results
+
+"$top/scripts/deb" >/dev/null
+lock deb-test
+rm -rf "$work"
+mkdir -p "$work/packages"
+for name in rpmu-dkms rpmu-plan; do
+	cp "$top/build/$name"_*.deb "$work/packages/$name.deb"
+done
+
+install_in_debian() {
+	local mode=root option=() proxy sources
+	proxy=$(apt-config dump --format '%v' Acquire::http::Proxy 2>/dev/null || true)
+	[[ -z $proxy ]] || option+=(--aptopt="Acquire::http::Proxy \"$proxy\"")
+	((EUID == 0)) || mode=unshare
+	export TMPDIR=${TMPDIR:-$cache}
+	mapfile -t sources < <(grep '^deb ' "$root/etc/apt/sources.list")
+	mmdebstrap --variant=apt --mode="$mode" --format=null "${option[@]}" \
+		--customize-hook="copy-in $work/packages /" \
+		--customize-hook="$top/selftests/deb/in-root \"\$1\" $flavour" \
+		--customize-hook="sync-out /results $results" \
+		trixie /dev/null "${sources[@]}"
+}
+
+mkdir "$results"
+step deb-test "installing the packages in a clean Debian (about 5 minutes)" install_in_debian
+read -r release old <"$results/releases"
+
+because() { tail -n 10 "$results/$phase.log" | sed 's/^/# /'; }
+
+# went PHASE [WORDS]: succeeds if the phase has ended with status 0, and its output has the words.
+went() {
+	phase=$1
+	[[ $(<"$results/$1.status") == 0 ]] && { [[ -z ${2:-} ]] || grep -qF -e "$2" "$results/$1.log"; }
+}
+
+# says PHASE STATUS WORDS: the phase has ended with that status, and its output has the words.
+says() {
+	phase=$1
+	[[ $(<"$results/$1.status") == "$2" ]] && grep -qE "$3" "$results/$1.log"
+}
+
+is_silent() {
+	phase=$1
+	[[ ! -s $results/$1.log ]]
+}
+
+is_skipped() {
+	phase=status
+	! grep -F "$old" "$results/status.log"
+}
+
+echo 'TAP version 13'
+check deb.plan_installs went plan
+check deb.plan_runs went plan-runs 'cycles'
+check deb.plan_completes went plan-completes '--sibling'
+check deb.plan_has_a_manual went plan-man
+check deb.installs went install
+check deb.dkms_has_built_it says status 0 "^rpmu/[0-9.]+, ${release/+/.}, x86_64: installed"
+check deb.dkms_has_skipped_the_old_kernel is_skipped
+check deb.is_signed says modinfo 0 '^signer: +DKMS'
+check deb.is_in_updates says modinfo 0 '^filename: .*/updates/dkms/rpmu\.ko'
+check deb.leaves_no_tree is_silent left
+check deb.is_not_loaded_by_itself is_silent autoload
+check deb.skips_without_the_source says without-source 77 'Consult'
+check deb.names_the_missing_package says without-source-says 0 '^rpmu: missing: the package linux-source-7'
+check deb.apt_goes_on_without_the_source went reinstall 'rpmu: missing: the package linux-source-7'
+check deb.skips_an_old_kernel says too-old 77 'BUILD_EXCLUSIVE'
+check deb.purges went purge
+check deb.leaves_nothing is_silent rest
+
+# What DKMS has built, loaded and used in a guest.
+pack() {
+	# shellcheck disable=SC2016
+	in_root "$root" sh -c 'cd "$1" && find . | cpio --quiet -o -H newc -R 0:0 >"$2"' sh "$results/files" "$work/files.cpio"
+}
+check deb.collects went collect
+check deb.packs pack
+phase=guest
+guest() {
+	FLAVOUR=$flavour "$top/scripts/guest" --run installed --name deb --icount --smp 2,1 --cpu Haswell --initrd "$work/files.cpio" \
+		</dev/null >"$results/guest.log"
+}
+check deb.guest guest
+sed 's/^/# /' "$results/guest.log"
+printf '# time: kernel, headers and perf %s s; rpmu-dkms with its build %s s; rpmu-plan %s s\n' \
+	"$(<"$results/kernel.seconds")" "$(<"$results/install.seconds")" "$(<"$results/plan.seconds")"
+((failed)) || rm -rf "$work"
+echo "1..$nr"
+exit "$failed"
