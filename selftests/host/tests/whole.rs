@@ -461,7 +461,7 @@ proptest! {
     #[test]
     fn any_config(pmu in pmu(), config in config(), filters in few_bits(), precise_ip: u8) {
         let select = EventSelect::from_bits(config | filters);
-        let present = pmu.capabilities.counters;
+        let present = pmu.capabilities.all();
         for constraint in [pmu.constraint(select), pmu.precise_constraint(select, precise_ip)] {
             prop_assert!(constraint.counters.is_subset(present));
         }
