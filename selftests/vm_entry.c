@@ -554,7 +554,9 @@ TEST_F(vm_entry, branches_of_a_snapshot)
 	fd = record_branches();
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, ioctl(self->fd, VM_ENTRY_BRANCHES, &branches));
-	EXPECT_EQ(0, in_spin(&branches));
+	/* With architectural LBRs, a snapshot goes on with entries of the one before. */
+	if (cpu_model() < MODEL_GOLDEN_COVE)
+		EXPECT_EQ(0, in_spin(&branches));
 	close(fd);
 }
 
