@@ -81,9 +81,9 @@ static int amd_run(void)
 		pr_info("Bail out! cannot register an NMI handler\n");
 		return 0;
 	}
-	nr = run_checks(amd_checks, 0);
-	if (bare.lbr_depth)
-		nr = run_checks(amd_branch_checks, nr);
+	nr = bare.lbr_depth ? run_checks(amd_branch_checks, 0) : 0;
+	/* The last of these sets the marks of the report. */
+	nr = run_checks(amd_checks, nr);
 	amd_exit();
 	pr_info("1..%d\n", nr);
 	set_cpus_allowed_ptr(current, cpu_online_mask);
