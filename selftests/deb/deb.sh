@@ -87,7 +87,7 @@ check deb.skips_an_old_kernel says too-old 77 'BUILD_EXCLUSIVE'
 check deb.purges went purge
 check deb.leaves_nothing is_silent rest
 
-# What DKMS has built, loaded and used in a guest.
+# The module that DKMS has built, loaded and used in a guest.
 pack() {
 	# shellcheck disable=SC2016
 	in_root "$root" sh -c 'cd "$1" && find . | cpio --quiet -o -H newc -R 0:0 >"$2"' sh "$results/files" "$work/files.cpio"

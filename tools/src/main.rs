@@ -289,7 +289,7 @@ fn list(arguments: &ListArguments) -> Result<ExitCode, Wrong> {
         let Some(Kind::Hardware(mut attr)) = find(&name, &machine) else {
             continue;
         };
-        // What a metric counts with in a group of slots.
+        // As in a group that slots lead, in which metrics count.
         attr.leader = Leader::Slots;
         found = true;
         let counters = match configure(&machine.pmu, &attr, |_| true, || true) {

@@ -210,7 +210,7 @@ fn leaders(items: &[Item], order: &[usize]) -> Vec<usize> {
             }
         };
         if of != written {
-            // What stood in one group with metrics comes along with them if slots start the new one.
+            // Events from a group with metrics come along with them if slots start the new one.
             let rest = order.iter().skip(index + 1);
             let comes_along = after_topdown_leader
                 && rest

@@ -137,7 +137,7 @@ mod tests {
         assert_eq!(state.prepare(None), KEEP);
         assert_eq!(state.prepare(Some(1)), steps(Some(1), Records::Reset));
         assert_eq!(state.prepare(Some(1)), KEEP);
-        // Another task may run while nobody uses them.
+        // Another task may run while no event uses them.
         assert_eq!(state.prepare(None), KEEP);
         assert_eq!(state.prepare(Some(1)), steps(None, Records::Reset));
     }
