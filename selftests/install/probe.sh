@@ -73,6 +73,15 @@ needs_no_metadata() {
 	probe --from-source "$kdir"
 }
 
+# names LLVM COMPILER: of a kernel that clang built, the probe asks for the compiler that LLVM=… stands for, until it is there.
+names() {
+	fresh
+	sed -i 's/^CONFIG_CC_VERSION_TEXT=.*/CONFIG_CC_VERSION_TEXT="Debian clang version 19.1.7"/' "$kdir/include/config/auto.conf"
+	! LLVM=$1 probe "$kdir" && grep -q "^rpmu: missing: $2, the C compiler" "$said" || return
+	tool "${2##*/}" "$2"
+	LLVM=$1 probe "$kdir" && [[ ! -s $said ]]
+}
+
 # make says it before it compiles.
 make_says_it() {
 	fresh
@@ -98,6 +107,10 @@ check probe.rustc finds 'rustc; this kernel was built with rustc 1.85.1' rm "$wo
 check probe.rustc_version finds 'built with rustc 1.85.1 .*here is rustc 1.95.0' tool rustc 'rustc 1.95.0 (598 2026-04-14)'
 check probe.bindgen finds 'bindgen, which' rm "$work/bin/bindgen"
 check probe.compiler finds 'gcc-14, the C compiler' rm "$work/bin/gcc-14"
+check probe.clang names '' clang
+check probe.clang_of_llvm names 1 clang
+check probe.clang_with_a_suffix names -19 clang-19
+check probe.clang_in_a_directory names "$work/bin/" "$work/bin/clang"
 for name in DEBUG_INFO_BTF KPROBES KALLSYMS_ALL; do
 	check "probe.$name" notes "no CONFIG_$name: .*trust_layouts=1" without "$name"
 done
