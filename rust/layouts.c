@@ -230,6 +230,7 @@ static void __used layouts(void)
 	CPU_HW_EVENTS(perf_ctr_virt_mask, u64);
 	CPU_HW_EVENTS(lbr_users, i32);
 	CPU_HW_EVENTS(lbr_sel, u64);
+	CPU_HW_EVENTS(lbr_select, i32);
 	CPU_HW_EVENTS(br_sel, u64);
 	EMIT(");");
 

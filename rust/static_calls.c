@@ -150,12 +150,15 @@ void rpmu_helper_perf_sched_cb_dec(struct pmu *pmu)
 DEFINE_STATIC_CALL_RET0(rpmu_x86_add_exclusive, int (unsigned int));
 DEFINE_STATIC_CALL_NULL(rpmu_x86_del_exclusive, void (unsigned int));
 DEFINE_STATIC_CALL_RET0(rpmu_branch_type, int (unsigned long, unsigned long, int));
+DEFINE_STATIC_CALL_RET0(rpmu_branch_type_fused, int (unsigned long, unsigned long, int, int *));
 
-void rpmu_helper_bind_lbr(void *add_exclusive, void *del_exclusive, void *branch_type)
+void rpmu_helper_bind_lbr(void *add_exclusive, void *del_exclusive, void *branch_type,
+			  void *branch_type_fused)
 {
 	static_call_update(rpmu_x86_add_exclusive, add_exclusive);
 	static_call_update(rpmu_x86_del_exclusive, del_exclusive);
 	static_call_update(rpmu_branch_type, branch_type);
+	static_call_update(rpmu_branch_type_fused, branch_type_fused);
 }
 
 int rpmu_helper_x86_add_exclusive(unsigned int what)
@@ -171,6 +174,11 @@ void rpmu_helper_x86_del_exclusive(unsigned int what)
 int rpmu_helper_branch_type(unsigned long from, unsigned long to, int abort)
 {
 	return static_call(rpmu_branch_type)(from, to, abort);
+}
+
+int rpmu_helper_branch_type_fused(unsigned long from, unsigned long to, int abort, int *offset)
+{
+	return static_call(rpmu_branch_type_fused)(from, to, abort, offset);
 }
 
 /* Precise events of AMD's, which are those of another PMU. */

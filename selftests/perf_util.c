@@ -208,6 +208,13 @@ static unsigned int amd_v2_counters(void)
 	return ebx & 0xf;
 }
 
+bool amd_lbr(void)
+{
+	unsigned int eax, ebx, ecx, edx;
+
+	return is_amd() && __get_cpuid(0x80000022, &eax, &ebx, &ecx, &edx) && (eax & 1 << 1);
+}
+
 static unsigned int amd_counters(void)
 {
 	unsigned int eax, ebx, ecx, edx;

@@ -270,6 +270,9 @@ enum cpu_model {
 /* Returns whether the CPU is AMD's or Hygon's. */
 bool is_amd(void);
 
+/* Returns whether the CPU has AMD's branch records, LbrExtV2. */
+bool amd_lbr(void);
+
 /* Returns the CPU's family as CPUID leaf 1 has it. */
 unsigned int cpu_family(void);
 

@@ -83,16 +83,13 @@ static const struct request {
 /* Hypervisors may leave branch records out; the emulated PMU does not. */
 static bool has_branches(void)
 {
-	return !is_amd();
+	return !is_amd() || amd_lbr();
 }
 
-/*
- * Of AMD's CPUs, some have branch records, which rpmu does not use. Bit 21 means
- * nothing on them, and needs no privilege.
- */
+/* Bit 21 means nothing on AMD's CPUs, and needs no privilege. Zen 3's BRS is not for rpmu. */
 static bool is_known(const struct request *request)
 {
-	if (is_amd() && (request->config == ANY_THREAD || cpu_family() >= 0x19))
+	if (is_amd() && request->config == ANY_THREAD)
 		return false;
 	return request->takes < BRANCHES || is_tcg();
 }

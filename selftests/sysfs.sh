@@ -12,12 +12,12 @@
 KEPT=/tmp/built-in-sysfs
 
 # without_feature FILE: prints the feature that FILE depends on, if rpmu does not use
-# it. On hardware with PEBS, or with AMD's LBR, these files differ: rpmu's are those of
-# the built-in driver on hardware without them.
+# it. On hardware with PEBS, or with BRS, these files differ: rpmu's are those of the
+# built-in driver on hardware without them.
 without_feature() {
 	case $1 in
 	./caps/max_precise | ./events/mem-loads | ./events/mem-loads-aux | ./events/mem-stores) echo PEBS ;;
-	./caps/branches) amd && echo "AMD's LBR" ;;
+	./caps/branches | ./events/branch-brs) amd && echo "BRS" ;;
 	./caps/branch_counter_nr | ./caps/branch_counter_width) echo "branch counters" ;;
 	*) return 1 ;;
 	esac
@@ -69,9 +69,9 @@ keep() {
 }
 
 # differs FILE HOW: reports a difference; sets $status unless it is due to a feature that
-# rpmu does not use. The emulated PMU has AMD's LBR alone of these.
+# rpmu does not use. The emulated PMU has none of these.
 differs() {
-	if why=$(without_feature "$1") && { ! emulated || [ "$why" = "AMD's LBR" ]; }; then
+	if why=$(without_feature "$1") && ! emulated; then
 		echo "# $1 $2: rpmu does not use $why"
 	else
 		because "$1 $2"

@@ -91,7 +91,9 @@ impl Cpu {
         try_pin_init!(Self {
             id: cpu,
             own: CpuCell::new(cpu, Own::new(hardware, schedule.ok_or(ENOMEM)?)?),
-            shared: Shared::new(builtin.map(|builtin| builtin.mirror(cpu))),
+            shared: Shared::new(builtin.map(|builtin| {
+                builtin.mirror(cpu, hardware.pmu.capabilities.interface.is_amd())
+            })),
             lbr: lbr::Shared::new(cpu, &hardware.pmu)?,
             sharing <- Sharing::new(&hardware.pmu),
             northbridge <- node(),

@@ -24,7 +24,7 @@ use crate::{
         smt::right_of_way::Share,
     },
     perf::{self},
-    x86::intel::lbr::NoTracers,
+    x86::branches::NoTracers,
 };
 use core::sync::atomic::{
     AtomicBool, AtomicU32, AtomicU64, AtomicU8, AtomicUsize, Ordering::Relaxed,

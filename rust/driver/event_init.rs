@@ -70,7 +70,7 @@ fn decide(
     let mut no_tracers = None;
     if let (Some(branches), Some(_)) = (&driver.branches, configured.branches) {
         let excluded = branches.exclude_tracers();
-        no_tracers = Some(excluded.map_err(|_| Refusal::BranchStackExcluded)?);
+        no_tracers = excluded.map_err(|_| Refusal::BranchStackExcluded)?;
     }
     if configured.switches && !driver.can_switch {
         return Err(Refusal::SwitchUntried.into());

@@ -34,7 +34,7 @@ pub(super) fn handle(pmu: &CorePmu, nmi: &NmiContext) -> u32 {
     let cpu = driver.cpus.this_cpu(irqs);
     let shared = &cpu.shared;
     if let Some(registers) = hardware.amd() {
-        return amd::handle(pmu, registers, shared, nmi);
+        return amd::handle(pmu, registers, cpu, nmi);
     }
     let tracing = &driver.tracing;
     let Some(cx) = pmu.on_cpu(irqs).filter(|_| !shared.is_unknown()) else {
@@ -110,7 +110,9 @@ fn drain(
     let shared = &cpu.shared;
     let mut handled = 0u32;
     // Further passes use the same branches: what is recorded after the first is this handler's.
-    let mut branches = driver.read_branches(cx, cpu, status);
+    let overflowed = status.overflowed(hardware.pmu.capabilities.reporting());
+    let checkpointed = hardware.pmu.model.checkpointed;
+    let mut branches = driver.read_branches(cx, cpu, overflowed | checkpointed);
     for _ in 0..PASSES {
         // All of it, as the built-in driver does: from version 4 on, some bits freeze other units.
         hardware.acknowledge(status, nmi.irqs());

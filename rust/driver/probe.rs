@@ -136,6 +136,7 @@ fn read_cpuid() -> Cpuid {
         leaf_a: leaf_if_any(0xa),
         leaf_1c: leaf_if_any(0x1c),
         leaf_8000_0001: extended_if_any(0x8000_0001),
+        leaf_8000_0008: extended_if_any(0x8000_0008),
         leaf_8000_0022: extended_if_any(0x8000_0022),
     };
     // The kernel's command line can override these features.
@@ -144,6 +145,10 @@ fn read_cpuid() -> Cpuid {
     cpuid.set_amd(
         Feature::AMD_PERFCTR_CORE.present(),
         Feature::AMD_PERFMON_V2.present(),
+    );
+    cpuid.set_amd_lbr(
+        Feature::AMD_LBR_V2.present(),
+        Feature::AMD_LBR_PMC_FREEZE.present(),
     );
     cpuid
 }

@@ -39,6 +39,8 @@ pub struct Cpuid {
     pub leaf_1c: Leaf,
     /// Leaf 0x8000_0001: AMD's features.
     pub leaf_8000_0001: Leaf,
+    /// Leaf 0x8000_0008: the sizes of addresses.
+    pub leaf_8000_0008: Leaf,
     /// Leaf 0x8000_0022: AMD's extended performance monitoring.
     pub leaf_8000_0022: Leaf,
 }
@@ -161,6 +163,26 @@ impl Cpuid {
         self.leaf_8000_0022.eax |= u32::from(v2);
     }
 
+    /// Returns AMD's branch records (LbrExtV2); [`None`] if there are none.
+    const fn amd_lbr(&self) -> Option<AmdLbr> {
+        let leaf = &self.leaf_8000_0022;
+        if !bit(leaf.eax, 1) {
+            return None;
+        }
+        Some(AmdLbr {
+            // CAST: a field of six bits.
+            depth: ((leaf.ebx >> 4) & 0x3f) as u8,
+            freezes: bit(leaf.eax, 2),
+            virtual_bits: byte(self.leaf_8000_0008.eax, 8),
+        })
+    }
+
+    /// Overrides CPUID as to whether AMD's branch records exist, and whether a PMI can freeze them.
+    pub fn set_amd_lbr(&mut self, exist: bool, freeze: bool) {
+        self.leaf_8000_0022.eax &= !0b110;
+        self.leaf_8000_0022.eax |= (u32::from(exist) << 1) | (u32::from(freeze) << 2);
+    }
+
     /// Returns whether TSX transactions corrupt general-purpose counter 3 unless
     /// MSR_TSX_FORCE_ABORT aborts them: TSX_FORCE_ABORT without RTM_ALWAYS_ABORT. Mainline: `TFA`,
     /// `arch/x86/events/intel/core.c:8550`.
@@ -244,6 +266,17 @@ impl ArchLbr {
     }
 }
 
+/// AMD's branch records, LbrExtV2: APM volume 3, appendix E, CPUID Fn8000_0022.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AmdLbr {
+    /// The number of branches that are recorded.
+    pub depth: u8,
+    /// Set if a PMI can stop the recording.
+    pub freezes: bool,
+    /// The number of bits of a virtual address that count.
+    pub virtual_bits: u8,
+}
+
 /// Number of general-purpose counters whose registers have the same addresses on every CPU: the SDM
 /// names IA32_PMC0 to 7, IA32_PERFEVTSEL0 to 7 and IA32_A_PMC0 to 7 (volume 4, table 2-2).
 pub const ADDRESSABLE_GP: u8 = 8;
@@ -289,6 +322,9 @@ pub struct Capabilities {
     pub lbr_format: u8,
     /// The architectural LBRs, if they exist.
     pub arch_lbr: Option<ArchLbr>,
+    /// AMD's branch records, if they exist. Only with PerfMonV2, as mainline has it (`amd_pmu_lbr_init()`,
+    /// `arch/x86/events/amd/lbr.c:418`).
+    pub amd_lbr: Option<AmdLbr>,
 }
 
 impl Capabilities {
@@ -380,6 +416,7 @@ impl Capabilities {
             } else {
                 None
             },
+            amd_lbr: None,
         })
     }
 
@@ -436,6 +473,10 @@ impl Capabilities {
             tsx_uses_counter_3: false,
             lbr_format: 0,
             arch_lbr: None,
+            amd_lbr: match interface {
+                Interface::AmdV2 => cpuid.amd_lbr(),
+                _ => None,
+            },
         })
     }
 

@@ -42,6 +42,10 @@ pub struct Feature(u32);
 impl Feature {
     /// AMD's core performance counter extensions.
     pub const AMD_PERFCTR_CORE: Self = Self(bindings::X86_FEATURE_PERFCTR_CORE);
+    /// AMD's branch records, version 2.
+    pub const AMD_LBR_V2: Self = Self(bindings::X86_FEATURE_AMD_LBR_V2);
+    /// A PMI can stop AMD's branch records.
+    pub const AMD_LBR_PMC_FREEZE: Self = Self(bindings::X86_FEATURE_AMD_LBR_PMC_FREEZE);
     /// AMD's performance monitoring, version 2.
     pub const AMD_PERFMON_V2: Self = Self(bindings::X86_FEATURE_PERFMON_V2);
     /// There is a local APIC, and the kernel uses it.

@@ -27,8 +27,10 @@
 
 pub mod amd;
 pub mod apic;
+pub mod branches;
 pub mod builtin;
 pub mod cpuid;
+mod debugctl;
 pub mod intel;
 pub mod msr;
 pub mod nmi;

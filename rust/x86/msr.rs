@@ -92,9 +92,14 @@ impl Msr {
     /// Writing ones clears these bits in PerfCntrGlobalStatus.
     pub const AMD_GLOBAL_STATUS_CLR: Self = Self(0xc000_0302);
 
+    /// The branches that AMD's processors do not record.
+    pub(super) const AMD_LBR_SELECT: Self = Self(0xc000_010e);
+    /// The address of AMD's latest branch. That of its target follows, and then those of the branch before.
+    pub(super) const AMD_SAMP_BR_FROM: Self = Self(0xc001_0300);
+
     /// Returns the register `n` after this one, where this one is that of counter or branch 0 and the
     /// other that of a counter or branch that the processor has.
-    // INVARIANT: Only the two `perfmon` and `lbr` call it, with the numbers of counters and branches.
+    // INVARIANT: Only `perfmon` and `lbr` of both vendors call it, with the numbers of counters and branches.
     #[inline]
     pub(super) const fn nth(self, n: u32) -> Self {
         Self(self.0.wrapping_add(n))
@@ -148,8 +153,16 @@ impl ReadOnlyMsr {
     pub const IA32_PERF_GLOBAL_STATUS: Self = Self(0x38e);
     /// One bit per counter that has overflowed: PerfCntrGlobalStatus of AMD's PerfMonV2.
     pub const AMD_GLOBAL_STATUS: Self = Self(0xc000_0300);
+    /// AMD's DebugExtnCfg, with the bit that starts the recording of branches. See [`amd::lbr`](super::amd::lbr).
+    pub(super) const AMD_DBG_EXTN_CFG: Self = Self(0xc000_010f);
     /// See [`read_capabilities`](super::intel::perfmon::read_capabilities).
     pub(super) const IA32_PERF_CAPABILITIES: Self = Self(0x345);
+
+    /// Returns the register's number.
+    #[inline]
+    pub const fn number(self) -> u32 {
+        self.0
+    }
 
     /// Reads the register of this CPU.
     ///

@@ -47,6 +47,24 @@ const WINDOW_MS: u32 = 100;
 /// Microseconds to wait for the NMI of an overflow. Mainline: `OVERFLOW_WAIT_COUNT`.
 const WAIT: u32 = 50;
 
+/// Bit of PerfCntrGlobalStatus: an overflow has stopped the recording of branches.
+const LBRS_FROZEN: u64 = 1 << 58;
+
+/// What a PMI has found.
+pub(in crate::driver) struct Overflows {
+    counters: CounterMask,
+    /// PerfCntrGlobalStatus; 0 before PerfMonV2.
+    status: u64,
+}
+
+impl Overflows {
+    /// Returns the counters that have overflowed.
+    #[inline]
+    pub(in crate::driver) fn counters(&self) -> CounterMask {
+        self.counters
+    }
+}
+
 /// The registers of such a PMU.
 pub(in crate::driver) struct Amd {
     counters: Counters,
@@ -233,24 +251,38 @@ impl Amd {
         !self.has_global
     }
 
-    /// Returns which of the `candidates` have overflowed. With PerfMonV2, acknowledges all overflows.
+    /// Returns which of the `candidates` have overflowed.
     ///
     /// The candidates have events that are started: other counters hold anything.
     #[inline]
-    pub(in crate::driver) fn take_overflows(
+    pub(in crate::driver) fn overflows(
         &self,
         candidates: CounterMask,
         irqs: &LocalInterruptDisabled,
-    ) -> CounterMask {
+    ) -> Overflows {
         if !self.has_global {
-            return self.overflowed(candidates, irqs);
+            return Overflows {
+                counters: self.overflowed(candidates, irqs),
+                status: 0,
+            };
         }
         let status = ReadOnlyMsr::AMD_GLOBAL_STATUS.read(irqs);
-        if status != 0 {
-            // Late overflows included, of events that have left.
-            Msr::AMD_GLOBAL_STATUS_CLR.write(status, irqs);
+        Overflows {
+            counters: CounterMask::from_bits(status) & candidates,
+            status,
         }
-        CounterMask::from_bits(status) & candidates
+    }
+
+    /// Acknowledges overflows, late ones of events that have left included. Branches are recorded again.
+    #[inline]
+    pub(in crate::driver) fn acknowledge(
+        &self,
+        overflows: &Overflows,
+        irqs: &LocalInterruptDisabled,
+    ) {
+        if overflows.status != 0 {
+            Msr::AMD_GLOBAL_STATUS_CLR.write(overflows.status, irqs);
+        }
     }
 
     #[inline]
@@ -289,7 +321,7 @@ impl Amd {
     /// Acknowledges the overflows of all counters of this CPU.
     pub(super) fn acknowledge_all(&self, irqs: &LocalInterruptDisabled) {
         if self.has_global {
-            Msr::AMD_GLOBAL_STATUS_CLR.write(self.present.bits(), irqs);
+            Msr::AMD_GLOBAL_STATUS_CLR.write(self.present.bits() | LBRS_FROZEN, irqs);
         }
     }
 

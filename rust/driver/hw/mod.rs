@@ -8,6 +8,7 @@
 
 mod amd;
 mod arch_perfmon;
+mod lbr;
 
 use crate::{
     logic::{
@@ -20,12 +21,10 @@ use crate::{
             period::PeriodLimits,
             register::RegisterWrite,
         },
-        sample::lbr,
         sched::{assign::Policy, extra_register::ExtraRegister},
     },
     x86::{
         builtin::Builtin,
-        intel::lbr as registers,
         msr::Msr,
         reserve::{NotReserved, Reservation},
     },
@@ -36,6 +35,7 @@ use kernel::{
     interrupt::{local_interrupt_disable, LocalInterruptDisabled},
     prelude::*,
 };
+pub(in crate::driver) use lbr::LbrRegisters;
 
 /// How the PMU is driven.
 enum Interface {
@@ -59,18 +59,7 @@ pub(crate) struct Hardware {
     pub(in crate::driver) limits: PeriodLimits,
     interface: Interface,
     /// The registers of the branch records, if the machine has them.
-    lbr: Option<registers::Lbr>,
-}
-
-/// Finds the registers of the branch records on this CPU. Changes nothing. Process context.
-fn find_lbr(lbr: lbr::Lbr) -> Option<registers::Lbr> {
-    registers::Lbr::probe(
-        lbr.depth,
-        lbr.format.has_info(),
-        lbr.is_architectural(),
-        |from| lbr.format.from_to_write(from),
-        &local_interrupt_disable(),
-    )
+    lbr: Option<LbrRegisters>,
 }
 
 impl Hardware {
@@ -84,14 +73,14 @@ impl Hardware {
             limits.max_period = limits.max_period.min(max_period);
         }
         let capabilities = &pmu.capabilities;
-        let mut lbr = None;
+        let freezes = capabilities.amd_lbr.is_none_or(|it| it.freezes);
+        let lbr = pmu.lbr.and_then(|lbr| LbrRegisters::find(lbr, freezes));
         let interface = match capabilities.interface {
             capabilities::Interface::ArchPerfmon => {
                 let found = ArchPerfmon::new(capabilities, &local_interrupt_disable())?;
                 if !found.has_metrics() {
                     pmu.capabilities.metrics = CounterMask::EMPTY;
                 }
-                lbr = pmu.lbr.and_then(find_lbr);
                 Interface::ArchPerfmon(found)
             }
             _ => Interface::Amd(Amd::new(capabilities)?),
@@ -123,7 +112,7 @@ impl Hardware {
     }
 
     /// Returns the registers of the branch records, if the machine has them.
-    pub(in crate::driver) fn lbr_registers(&self) -> Option<registers::Lbr> {
+    pub(in crate::driver) fn lbr_registers(&self) -> Option<LbrRegisters> {
         self.lbr
     }
 

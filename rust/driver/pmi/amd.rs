@@ -7,9 +7,9 @@
 //!
 //! Mainline: `amd_pmu_handle_irq()` and `amd_pmu_v2_handle_irq()`, `arch/x86/events/amd/core.c:889`, `936`.
 
-use super::{serve, Shared};
+use super::serve;
 use crate::{
-    driver::{hw::Amd, CorePmu},
+    driver::{cpu::Cpu, hw::Amd, CorePmu},
     perf::Stopwatch,
     x86::{apic, nmi::NmiContext},
 };
@@ -17,9 +17,10 @@ use crate::{
 /// Handles an NMI of this CPU, whatever raised it. Returns the number of overflows that it has handled, or 1
 /// for an NMI that has come late.
 #[inline]
-pub(super) fn handle(pmu: &CorePmu, amd: &Amd, shared: &Shared, nmi: &NmiContext) -> u32 {
+pub(super) fn handle(pmu: &CorePmu, amd: &Amd, cpu: &Cpu, nmi: &NmiContext) -> u32 {
     let irqs = nmi.irqs();
-    let hardware = &pmu.ops().hardware;
+    let driver = pmu.ops();
+    let (hardware, shared) = (&driver.hardware, &cpu.shared);
     let Some(cx) = pmu.on_cpu(irqs).filter(|_| !shared.is_unknown()) else {
         return amd.claim(0, irqs);
     };
@@ -32,12 +33,15 @@ pub(super) fn handle(pmu: &CorePmu, amd: &Amd, shared: &Shared, nmi: &NmiContext
         enabled
     });
     let mut handled = 0u32;
-    for counter in amd.take_overflows(shared.handled(), irqs) {
+    let overflows = amd.overflows(shared.handled(), irqs);
+    let mut branches = driver.read_branches(&cx, cpu, overflows.counters());
+    amd.acknowledge(&overflows, irqs);
+    for counter in overflows.counters() {
         // An event before may have stopped this one, which is in its group.
         let event = shared.active_event(counter).and_then(|id| cx.event(id));
         handled = handled.wrapping_add(1);
         if let Some(event) = event {
-            serve(event, counter, pmu.ops(), None, &cx, nmi);
+            serve(event, counter, driver, branches.as_mut(), &cx, nmi);
         }
     }
     if handled != 0 {

@@ -17,17 +17,17 @@ use crate::{
     driver::{
         cpu::{Cpu, Own as OwnOfCpu},
         facilities,
-        hw::Hardware,
+        hw::{Hardware, LbrRegisters},
         Driver,
     },
     kern::percpu::{CpuCell, CpuCellGuard},
     logic::{
         model::Quirk,
         pmu::Pmu,
-        regs::global::Status,
+        regs::counter::CounterMask,
         sample::lbr::{
             self,
-            record::Record,
+            record::{Format, Record},
             stack::Branches as Recorded,
             state::{Records, State, Steps},
             Kinds, Request, MAX_BRANCHES,
@@ -35,7 +35,7 @@ use crate::{
         tried::Feature,
     },
     perf::{self, BranchStack, OnCpu, PmuDisabled, Sample},
-    x86::intel::lbr::{self as registers, Functions, NoTracers},
+    x86::branches::{self as registers, Functions, NoTracers},
 };
 use core::sync::atomic::{AtomicU32, AtomicU8, Ordering::Relaxed};
 use kernel::{cpu::CpuId, interrupt::LocalInterruptDisabled, prelude::*};
@@ -43,7 +43,7 @@ use kernel::{cpu::CpuId, interrupt::LocalInterruptDisabled, prelude::*};
 /// The branch records of the machine.
 pub(in crate::driver) struct Branches {
     lbr: lbr::Lbr,
-    registers: registers::Lbr,
+    registers: LbrRegisters,
     functions: Functions,
     /// Set if acknowledging a PMI lets branches be recorded again: from version 4 of architectural
     /// performance monitoring on.
@@ -88,9 +88,16 @@ impl Branches {
     }
 
     /// Excludes Intel PT and BTS as long as an event with a branch stack is open. Fails with `EBUSY` if one of
-    /// them is in use. Process context.
-    pub(in crate::driver) fn exclude_tracers(&self) -> Result<NoTracers> {
-        self.functions.exclude_tracers()
+    /// them is in use. AMD's processors have neither. Process context.
+    pub(in crate::driver) fn exclude_tracers(&self) -> Result<Option<NoTracers>> {
+        if self.is_amd() {
+            return Ok(None);
+        }
+        self.functions.exclude_tracers().map(Some)
+    }
+
+    fn is_amd(&self) -> bool {
+        matches!(self.lbr.format, Format::Amd { .. })
     }
 
     /// Takes `steps` before branches are recorded. `data` is that of the task which has come.
@@ -112,7 +119,8 @@ impl Branches {
 
     /// Returns whether the registers still hold a call stack that has been saved: deep sleep may reset them.
     fn holds(&self, data: &TaskData, irqs: &LocalInterruptDisabled) -> bool {
-        self.registers.has(data.latest, irqs)
+        let registers = self.registers.writable();
+        registers.is_some_and(|it| it.has(data.latest, irqs))
     }
 
     /// Saves the records to `data`.
@@ -130,12 +138,15 @@ impl Branches {
 
     /// Restores the records that `data` has, and resets the others.
     fn restore(&self, data: &TaskData, irqs: &LocalInterruptDisabled) {
+        let Some(registers) = self.registers.writable() else {
+            return;
+        };
         let TaskData { latest, len, .. } = *data;
-        if self.lbr.is_architectural() && len < self.registers.depth() {
-            self.registers.reset(irqs);
+        if self.lbr.is_architectural() && len < registers.depth() {
+            registers.reset(irqs);
         }
         let format = self.lbr.format;
-        for (age, slot) in (0..self.registers.depth()).zip(&data.records) {
+        for (age, slot) in (0..registers.depth()).zip(&data.records) {
             let record = if age < len {
                 registers::Record {
                     from: format.from_to_write(slot.from),
@@ -146,18 +157,15 @@ impl Branches {
             } else {
                 registers::Record::default()
             };
-            self.registers.write(latest, age, record, irqs);
+            registers.write(latest, age, record, irqs);
         }
-        self.registers.set_latest(latest, irqs);
+        registers.set_latest(latest, irqs);
     }
 
     /// Reads the records into `sampled`. Branches are not recorded, or only those of a call stack.
     fn read(&self, sampled: &mut Sampled, mode: Mode, irqs: &LocalInterruptDisabled) {
         let latest = self.registers.latest(irqs);
-        sampled.latest = match self.lbr.is_architectural() {
-            true => u64::MAX,
-            false => latest.into(),
-        };
+        sampled.latest = self.lbr.latest_branch(latest);
         sampled.recorded.clear();
         // Architectural LBRs have the types of branches there, which software filters go by.
         let info = mode.needs_info() || self.lbr.is_architectural();
@@ -166,7 +174,17 @@ impl Branches {
                 break;
             };
             let registers::Record { from, to, info } = record;
-            let branch = self.lbr.format.decode(Record { from, to, info });
+            let Some(mut branch) = self.lbr.format.decode(Record { from, to, info }) else {
+                continue;
+            };
+            if self.is_amd() {
+                let (kind, offset) = self.functions.fused_kind(branch.from, branch.to, irqs);
+                branch.from = branch.from.wrapping_add(offset);
+                sampled
+                    .recorded
+                    .push_classified(branch, Kinds::from_bits(kind));
+                continue;
+            }
             if branch.abort && self.abort_twice {
                 // The one before is the same abort, recorded again after it.
                 sampled.recorded.pop();
@@ -325,17 +343,17 @@ impl InPmi<'_> {
 }
 
 impl Driver {
-    /// Reads the branch records in a PMI with this `status`, if an event that has overflowed wants them. Before
-    /// the PMI is acknowledged, since that may let branches be recorded again.
+    /// Reads the branch records in a PMI, if an event on one of the counters that have `overflowed` wants them.
+    /// Before the PMI is acknowledged, since that may let branches be recorded again.
     #[inline]
     pub(in crate::driver) fn read_branches<'a>(
         &'a self,
         cx: &'a OnCpu<'_, Self>,
         cpu: &'a Cpu,
-        status: Status,
+        overflowed: CounterMask,
     ) -> Option<InPmi<'a>> {
         let branches = self.branches.as_ref().filter(|_| cpu.lbr.is_used())?;
-        self.read_branches_of(branches, cx, cpu, status)
+        self.read_branches_of(branches, cx, cpu, overflowed)
     }
 
     #[inline(never)]
@@ -344,16 +362,13 @@ impl Driver {
         branches: &'a Branches,
         cx: &'a OnCpu<'_, Self>,
         cpu: &'a Cpu,
-        status: Status,
+        overflowed: CounterMask,
     ) -> Option<InPmi<'a>> {
-        let reporting = self.hardware.pmu.capabilities.reporting();
-        let late = self.hardware.pmu.model.checkpointed;
-        let mut overflowed = (status.overflowed(reporting) | late).into_iter();
         let wants = |counter| {
             let event = cpu.shared.active_event(counter).and_then(|id| cx.event(id));
             event.is_some_and(|event| event.data().branches.is_some())
         };
-        if !overflowed.any(wants) {
+        if !overflowed.into_iter().any(wants) {
             return None;
         }
         let mut sampled = cpu.lbr.sampled.borrow(cx.irqs())?;

@@ -181,3 +181,39 @@ fn counters_without_an_architectural_address_are_left_out() {
         assert_eq!((capabilities.gp(), capabilities.unused_gp), (gp, unused));
     }
 }
+
+#[test]
+fn branch_records_of_amd() {
+    let mut cpuid = Cpuid {
+        leaf_8000_0001: Leaf {
+            ecx: 1 << 23,
+            ..Leaf::default()
+        },
+        leaf_8000_0008: Leaf {
+            eax: 0x3030,
+            ..Leaf::default()
+        },
+        // Zen 4: 6 counters, 16 branches.
+        leaf_8000_0022: Leaf {
+            eax: 0b111,
+            ebx: 0x106,
+            ..Leaf::default()
+        },
+        ..Cpuid::default()
+    };
+    let lbr = |cpuid: &Cpuid| Capabilities::decode_amd(cpuid).unwrap().amd_lbr;
+    let zen4 = AmdLbr {
+        depth: 16,
+        freezes: true,
+        virtual_bits: 48,
+    };
+    assert_eq!(lbr(&cpuid), Some(zen4));
+    cpuid.set_amd_lbr(true, false);
+    assert_eq!(lbr(&cpuid).map(|it| it.freezes), Some(false));
+    // The kernel's command line can turn PerfMonV2 off alone.
+    cpuid.set_amd(true, false);
+    assert_eq!(lbr(&cpuid), None);
+    cpuid.set_amd(true, true);
+    cpuid.set_amd_lbr(false, true);
+    assert_eq!(lbr(&cpuid), None);
+}

@@ -34,7 +34,8 @@ pub(super) fn configure(
     attr: &Attributes,
     extensions: Extensions,
 ) -> Result<Event, Refusal> {
-    if attr.sample_type & SAMPLE_BRANCH_STACK != 0 {
+    let has_branch_stack = attr.sample_type & SAMPLE_BRANCH_STACK != 0;
+    if has_branch_stack && pmu.lbr.is_none() {
         return Err(Refusal::BranchStack);
     }
     if attr.precise_ip > 0 {
@@ -64,10 +65,14 @@ pub(super) fn configure(
         (false, true) => select.with(EventSelect::HOST_ONLY, true),
         (false, false) => select,
     };
+    let branches = match &pmu.lbr {
+        Some(lbr) if has_branch_stack => Some(lbr.request(attr.branch_sample_type)?),
+        _ => None,
+    };
     Ok(Event {
         select,
         requirement: None,
-        branches: None,
+        branches,
         period: period(attr, pmu.period_limits(), select),
         random: extensions.random,
         switches: extensions.switches,

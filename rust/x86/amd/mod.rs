@@ -2,5 +2,6 @@
 
 //! What only AMD's processors have, and Hygon's.
 
+pub mod lbr;
 pub mod perfmon;
 pub mod virt;

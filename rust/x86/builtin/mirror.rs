@@ -14,7 +14,8 @@
 //!
 //! If events sample branches, `bpf_get_branch_snapshot()` also reads the records and starts the recording
 //! again: `lbr_users` says that there are such events, `br_sel` which branches to keep, and `lbr_sel` what
-//! LBR_SELECT is written with.
+//! LBR_SELECT is written with. AMD's (`amd_pmu_v2_snapshot_branch_stack()`, `arch/x86/events/amd/core.c:907`) does so
+//! if `lbr_select` is set.
 //!
 //! The functions read more of `cpu_hw_events`, which is right as the built-in driver has left it, without
 //! an event: `pebs_enabled`, `active_pebs_data_cfg` and `lbr_pebs_users` are 0, and
@@ -47,6 +48,8 @@ pub struct Mirror {
     not_in_guest: &'static AtomicU64,
     /// The number of events with branch stacks: `lbr_users`.
     lbr_users: &'static AtomicI32,
+    /// Set if LBR_SELECT is written: `lbr_select`. AMD's only.
+    selects: Option<&'static AtomicI32>,
     /// The kinds of branches that they keep: `br_sel`.
     kinds: &'static AtomicU64,
     /// The address of what LBR_SELECT is written with, or null: `lbr_sel`.
@@ -78,9 +81,12 @@ impl Mirror {
         let account = self.lbr_sel.load(Relaxed);
         if !account.is_null() {
             // SAFETY: `intel_pmu_cpu_starting()` has set the pointer to a part of the CPU's shared
-            // registers (`arch/x86/events/intel/core.c:6497`), which are not freed before the CPU is
-            // dead. Others write the member for events of the built-in driver only.
+            // registers (`arch/x86/events/intel/core.c:6497`), or `amd_pmu_cpu_prepare()` to memory of its own
+            // (`arch/x86/events/amd/core.c:584`), which are not freed before the CPU is dead. Others write the member for events of the built-in driver only.
             unsafe { AtomicU64::from_ptr(self.config.of(account)) }.store(select.into(), Relaxed);
+        }
+        if let Some(selects) = self.selects {
+            selects.store(recorded.is_some().into(), Relaxed);
         }
         self.kinds.store(kinds.into(), Relaxed);
         self.lbr_users.store(recorded.is_some().into(), Relaxed);
@@ -94,8 +100,8 @@ impl Mirror {
 }
 
 impl Builtin {
-    /// Returns the record of `cpu`, which says nothing so far.
-    pub fn mirror(&self, cpu: CpuId) -> Mirror {
+    /// Returns the record of `cpu`, which says nothing so far. `amd` says that the built-in driver is AMD's.
+    pub fn mirror(&self, cpu: CpuId, amd: bool) -> Mirror {
         let events = &self.layout.events;
         // SAFETY: By the type invariant `events` is a per-CPU variable of the kernel, which each possible
         // CPU has for ever. The built-in driver changes the masks on their CPU, for its events alone, and
@@ -109,6 +115,7 @@ impl Builtin {
                 not_in_host: AtomicU64::from_ptr(events.intel_ctrl_guest_mask.of(this)),
                 not_in_guest: AtomicU64::from_ptr(events.intel_ctrl_host_mask.of(this)),
                 lbr_users: AtomicI32::from_ptr(events.lbr_users.of(this)),
+                selects: amd.then(|| AtomicI32::from_ptr(events.lbr_select.of(this))),
                 kinds: AtomicU64::from_ptr(events.br_sel.of(this)),
                 // CAST: the member is a pointer to such a structure.
                 lbr_sel: AtomicPtr::from_ptr(events.lbr_sel.of(this).cast()),

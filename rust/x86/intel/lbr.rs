@@ -1,23 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Last branch records (LBR): the registers, what excludes their use, and the kinds of branches.
+//! Last branch records (LBR): the registers.
 //!
 //! Source: Intel SDM volume 3, chapter 18 (architectural LBRs) and sections 19.4 to 19.14.
 
-use super::debugctl::{self, Bits};
-use crate::{bindings, kern::symbols::Symbols, x86::msr::Msr};
-use kernel::{error::to_result, interrupt::LocalInterruptDisabled, prelude::*};
-
-/// The registers of a branch, as they are.
-#[derive(Clone, Copy, Default, Zeroable)]
-pub struct Record {
-    /// The address of the branch, with flags on some processors. 0: nothing is recorded.
-    pub from: u64,
-    /// The address of the target.
-    pub to: u64,
-    /// Further data, where the register exists.
-    pub info: u64,
-}
+use crate::x86::{
+    branches::Record,
+    debugctl::{self, Bits},
+    msr::Msr,
+};
+use kernel::interrupt::LocalInterruptDisabled;
 
 /// The branch records that each CPU has.
 ///
@@ -255,67 +247,4 @@ fn holds(msr: Msr, before: u64, adapt: impl Fn(u64) -> u64, irqs: &LocalInterrup
     let held = msr.write_safe(adapt(value), irqs).is_ok()
         && msr.read_safe(irqs).is_ok_and(|after| after == value);
     msr.write_safe(adapt(before), irqs).is_ok() && held
-}
-
-/// The functions of the kernel that branch records take.
-///
-/// # Invariants
-///
-/// They are bound.
-pub struct Functions(());
-
-impl Functions {
-    /// Binds the functions. Fails if they cannot be found. Process context.
-    pub fn bind() -> Result<Self> {
-        let symbols = Symbols::new()?;
-        let add = symbols.find(c"x86_add_exclusive")?;
-        let del = symbols.find(c"x86_del_exclusive")?;
-        let branch_type = symbols.find(c"branch_type")?;
-        // SAFETY: The addresses are those of functions of the types that the static calls have.
-        unsafe { bindings::rpmu_helper_bind_lbr(add.as_ptr(), del.as_ptr(), branch_type.as_ptr()) };
-        // INVARIANT: Just bound.
-        Ok(Self(()))
-    }
-
-    /// Excludes Intel PT and BTS, which cannot be used together with branch records, until the result is
-    /// dropped. (On some processors, PT can.) Fails with `EBUSY` if one of them is in use. Process context.
-    ///
-    /// Mainline: `x86_add_exclusive()`, `arch/x86/events/core.c:447`.
-    pub fn exclude_tracers(&self) -> Result<NoTracers> {
-        // SAFETY: By the type invariant it is bound. It may sleep.
-        to_result(unsafe { bindings::rpmu_helper_x86_add_exclusive(LBR) })?;
-        // INVARIANT: Just counted.
-        Ok(NoTracers(()))
-    }
-
-    /// Returns the kind of the branch from one address to another, as a set of the kernel's bits `X86_BR_*`; 0 if
-    /// it is unknown. `abort` says that it is an abort of a TSX transaction.
-    ///
-    /// Reads the instruction at `from`, if it is of the kernel or the current task. Any context, NMIs included.
-    pub fn kind(&self, from: u64, to: u64, abort: bool, _irqs: &LocalInterruptDisabled) -> u32 {
-        // SAFETY: By the type invariant it is bound. It reads memory of the kernel only if that holds
-        // code, and memory of the user with faults handled. The built-in driver calls it in NMIs.
-        // CAST: addresses.
-        let kind =
-            unsafe { bindings::rpmu_helper_branch_type(from as usize, to as usize, abort.into()) };
-        // CAST: only bits matter.
-        kind as u32
-    }
-}
-
-/// `x86_lbr_exclusive_lbr`, `arch/x86/events/perf_event.h:702`.
-const LBR: u32 = 0;
-
-/// Intel PT and BTS are excluded as long as this exists.
-///
-/// # Invariants
-///
-/// `x86_add_exclusive()` has succeeded once for this, and `x86_del_exclusive()` is bound.
-pub struct NoTracers(());
-
-impl Drop for NoTracers {
-    fn drop(&mut self) {
-        // SAFETY: By the type invariant.
-        unsafe { bindings::rpmu_helper_x86_del_exclusive(LBR) };
-    }
 }

@@ -2,7 +2,6 @@
 
 //! Intel's processors: architectural performance monitoring, and the features beside it.
 
-mod debugctl;
 pub mod lbr;
 pub mod perfmon;
 pub mod smi;

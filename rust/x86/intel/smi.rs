@@ -2,7 +2,7 @@
 
 //! Counters that stop while the processor is in system management mode.
 
-use super::debugctl::{change, Bits};
+use crate::x86::debugctl::{change, Bits};
 use kernel::interrupt::LocalInterruptDisabled;
 
 /// Makes the counters of this CPU stop in SMM, or not.

@@ -262,6 +262,12 @@ const fn control_bits(arch: ArchLbr, asked: u64) -> Option<u32> {
     }
 }
 
+/// What AMD's processors cannot do: they have no TSX and no call stacks, and the flags are there in any case.
+///
+/// Mainline: `LBR_NOT_SUPP` in `lbr_select_map`, `arch/x86/events/amd/lbr.c:223`.
+const ABSENT_ON_AMD: u64 =
+    st::ABORT_TX | st::IN_TX | st::NO_TX | st::CALL_STACK | st::NO_FLAGS | st::NO_CYCLES;
+
 /// The bits of `attr.branch_sample_type` that ask for kinds of branches, with those kinds.
 const ASKED: [(u64, Kinds); 13] = [
     (st::USER, Kinds::USER),
@@ -282,7 +288,8 @@ const ASKED: [(u64, Kinds); 13] = [
 impl Lbr {
     /// Translates `attr.branch_sample_type`.
     ///
-    /// Mainline: `intel_pmu_setup_lbr_filter()`, `arch/x86/events/intel/lbr.c:1148`.
+    /// Mainline: `intel_pmu_setup_lbr_filter()`, `arch/x86/events/intel/lbr.c:1148`, and
+    /// `amd_pmu_lbr_setup_filter()`, `arch/x86/events/amd/lbr.c:247`.
     ///
     /// # Errors
     ///
@@ -325,6 +332,9 @@ impl Lbr {
                 return Err(Refusal::CallStackFilter);
             }
         }
+        if self.filter == Filter::Amd && asked & ABSENT_ON_AMD != 0 {
+            return Err(Refusal::BranchFilterAbsent);
+        }
         let mut kinds = Kinds::NONE;
         let mut bits = 0;
         for (bit, kind) in ASKED.into_iter().filter(|(bit, _)| asked & bit != 0) {
@@ -334,11 +344,12 @@ impl Lbr {
                 Filter::Control(arch) => {
                     control_bits(arch, bit).ok_or(Refusal::BranchFilterAbsent)?
                 }
+                Filter::Amd => select_bits(LbrFilter::SandyBridge, bit),
             };
         }
         Ok(Request {
             select: match self.filter {
-                Filter::Select(_) => bits ^ SELECT_SUPPRESS,
+                Filter::Select(_) | Filter::Amd => bits ^ SELECT_SUPPRESS,
                 Filter::Control(_) => bits,
             },
             kinds,
@@ -352,6 +363,7 @@ impl Lbr {
         match self.filter {
             Filter::Select(filter) => matches!(filter, LbrFilter::Haswell),
             Filter::Control(arch) => arch.levels() && arch.filters() && arch.call_stack(),
+            Filter::Amd => false,
         }
     }
 }
@@ -434,6 +446,38 @@ mod tests {
             control(no_filters, st::CALL_STACK | st::USER),
             Err(Refusal::CallStackAbsent)
         );
+    }
+
+    #[test]
+    fn amd_has_the_bits_of_sandy_bridge_and_lacks_some_kinds() {
+        let lbr = Lbr {
+            depth: 16,
+            format: Format::Amd { virtual_bits: 48 },
+            filter: Filter::Amd,
+        };
+        let select = |asked| lbr.request(asked).map(|request| request.select);
+        for kind in [
+            st::ANY,
+            st::ANY_CALL,
+            st::ANY_RETURN,
+            st::IND_CALL,
+            st::COND,
+            st::CALL,
+        ] {
+            let sandy_bridge = self::select(LbrFilter::SandyBridge, kind | st::USER);
+            assert_eq!(select(kind | st::USER), sandy_bridge);
+        }
+        for absent in [
+            st::ABORT_TX,
+            st::IN_TX,
+            st::NO_TX,
+            st::NO_FLAGS,
+            st::NO_CYCLES,
+        ] {
+            let refused = Err(Refusal::BranchFilterAbsent);
+            assert_eq!(select(st::ANY | absent), refused);
+        }
+        assert_eq!(select(st::CALL_STACK), Err(Refusal::CallStackAbsent));
     }
 
     #[test]

@@ -15,8 +15,8 @@
 //! register](crate::logic::sched::extra_register) that an event can need. What an event has not asked for
 //! and the hardware does not leave out, software does, for each event by itself.
 //!
-//! Source: Intel SDM volume 3, chapters 18 (architectural LBRs) and 19.4 to 19.14. Mainline:
-//! `arch/x86/events/intel/lbr.c`.
+//! Source: Intel SDM volume 3, chapters 18 (architectural LBRs) and 19.4 to 19.14; AMD APM volume 2, section
+//! 13.1.1.9 (LbrExtV2). Mainline: `arch/x86/events/intel/lbr.c`, `arch/x86/events/amd/lbr.c`.
 
 pub mod filter;
 pub mod record;
@@ -51,6 +51,8 @@ pub enum Filter {
     Select(LbrFilter),
     /// LBR_CTL of the architectural LBRs, whose bits let branches be recorded.
     Control(ArchLbr),
+    /// AMD's LBR_SELECT, with the bits of Sandy Bridge's.
+    Amd,
 }
 
 impl Lbr {
@@ -59,6 +61,17 @@ impl Lbr {
     ///
     /// Hypervisors can leave the registers out, so they have to be tried.
     pub fn new(filter: Option<LbrFilter>, capabilities: &Capabilities) -> Option<Self> {
+        if let Some(amd) = capabilities.amd_lbr {
+            return (1..=MAX_BRANCHES)
+                .contains(&amd.depth.into())
+                .then_some(Self {
+                    depth: amd.depth,
+                    format: Format::Amd {
+                        virtual_bits: amd.virtual_bits,
+                    },
+                    filter: Filter::Amd,
+                });
+        }
         if let Some(arch) = capabilities.arch_lbr {
             let depth = arch.depth();
             return (1..=MAX_BRANCHES).contains(&depth.into()).then_some(Self {
@@ -89,6 +102,17 @@ impl Lbr {
         match self.filter {
             Filter::Select(_) => select & filter::SELECT_CALL_STACK != 0,
             Filter::Control(_) => select & filter::CONTROL_CALL_STACK != 0,
+            Filter::Amd => false,
+        }
+    }
+
+    /// Returns the number that a sample has of the latest branch, which is in the register `place`
+    /// (`PERF_SAMPLE_BRANCH_HW_INDEX`). Where the latest is always in the first, Intel's driver gives -1
+    /// (unknown), and AMD's 0.
+    pub fn latest_branch(&self, place: u32) -> u64 {
+        match self.filter {
+            Filter::Control(_) => u64::MAX,
+            Filter::Select(_) | Filter::Amd => place.into(),
         }
     }
 }

@@ -35,6 +35,22 @@ pub struct Branch {
     /// The type of the branch as the processor tells it, if it does: a number below 6, see
     /// [`ARCH_TYPES`](super::stack::ARCH_TYPES).
     pub arch_type: Option<u8>,
+    /// Whether it was taken speculatively, and whether that was right.
+    pub speculation: Speculation,
+}
+
+/// What became of a branch (`PERF_BR_SPEC_*`, `include/uapi/linux/perf_event.h`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Speculation {
+    /// The processor does not tell.
+    #[default]
+    Unknown = 0,
+    /// It was taken speculatively, and was not on the path of the program.
+    WrongPath = 1,
+    /// It was not speculative.
+    None = 2,
+    /// It was taken speculatively, and was right.
+    CorrectPath = 3,
 }
 
 /// The layout of a record: IA32_PERF_CAPABILITIES[5:0], SDM volume 3, section 19.4.8.1.
@@ -57,6 +73,12 @@ pub enum Format {
     },
     /// Architectural LBRs: INFO has flags, cycles and the type.
     Architectural(ArchLbr),
+    /// AMD's LbrExtV2: a flag in bit 63 of FROM, and others in the three highest bits of TO. APM volume 2, figures
+    /// 13-7 and 13-8.
+    Amd {
+        /// The number of bits of an address that count.
+        virtual_bits: u8,
+    },
 }
 
 const BIT_63: u64 = 1 << 63;
@@ -83,10 +105,19 @@ impl Format {
         matches!(self, Self::Info { .. } | Self::Architectural(_))
     }
 
-    /// Decodes a record.
+    /// Decodes a record. [`None`] if there is no branch in it.
     ///
-    /// Mainline: `intel_pmu_lbr_read_64()`, `intel_pmu_store_lbr()`, `arch/x86/events/intel/lbr.c:779`, `916`.
-    pub const fn decode(self, record: Record) -> Branch {
+    /// Mainline: `intel_pmu_lbr_read_64()`, `intel_pmu_store_lbr()`, `arch/x86/events/intel/lbr.c:779`, `916`,
+    /// and `amd_pmu_lbr_read()`, `arch/x86/events/amd/lbr.c:163`.
+    pub const fn decode(self, record: Record) -> Option<Branch> {
+        match self {
+            Self::Amd { virtual_bits } => decode_amd(record, virtual_bits),
+            _ if record.from == 0 => None,
+            _ => Some(self.decode_intel(record)),
+        }
+    }
+
+    const fn decode_intel(self, record: Record) -> Branch {
         let Record { from, to, info } = record;
         let plain = Branch {
             from,
@@ -96,9 +127,10 @@ impl Format {
             abort: false,
             cycles: 0,
             arch_type: None,
+            speculation: Speculation::Unknown,
         };
         match self {
-            Self::Addresses => plain,
+            Self::Addresses | Self::Amd { .. } => plain,
             Self::Flags => Branch {
                 from: sign_extend(from, 1),
                 mispredicted: Some(from & BIT_63 != 0),
@@ -151,6 +183,32 @@ impl Format {
     }
 }
 
+const fn decode_amd(record: Record, virtual_bits: u8) -> Option<Branch> {
+    let Record { from, to, .. } = record;
+    let (valid, speculative) = (to & BIT_63 != 0, to & BIT_62 != 0);
+    // Erratum 1452: with bit 61, the record is wrong.
+    if to & BIT_61 != 0 {
+        return None;
+    }
+    let speculation = match (valid, speculative) {
+        (false, false) => return None,
+        (false, true) => Speculation::WrongPath,
+        (true, false) => Speculation::None,
+        (true, true) => Speculation::CorrectPath,
+    };
+    let unused = 64u32.saturating_sub(virtual_bits as u32);
+    Some(Branch {
+        from: sign_extend(from, unused),
+        to: sign_extend(to, unused),
+        mispredicted: Some(from & BIT_63 != 0),
+        in_tx: false,
+        abort: false,
+        cycles: 0,
+        arch_type: None,
+        speculation,
+    })
+}
+
 /// Returns an address whose highest `flags` bits are not part of it.
 const fn sign_extend(from: u64, flags: u32) -> u64 {
     // CAST: two's complement, for the arithmetic shift.
@@ -171,7 +229,7 @@ mod tests {
     #[test]
     fn flags_are_not_part_of_the_address() {
         for address in [KERNEL, USER] {
-            let of = |format: Format, from| format.decode(record(from, 0));
+            let of = |format: Format, from| format.decode(record(from, 0)).unwrap();
             assert_eq!(of(Format::Addresses, address).from, address);
             assert_eq!(of(Format::Addresses, address).mispredicted, None);
 
@@ -212,23 +270,77 @@ mod tests {
     #[test]
     fn info_has_cycles() {
         let info = BIT_63 | BIT_61 | 1234;
-        let skylake = Format::Info { tsx: true }.decode(record(USER, info));
+        let skylake = Format::Info { tsx: true }
+            .decode(record(USER, info))
+            .unwrap();
         assert_eq!((skylake.mispredicted, skylake.cycles), (Some(true), 1234));
         assert!(skylake.abort);
-        assert!(!Format::Info { tsx: false }.decode(record(USER, info)).abort);
+        let without = Format::Info { tsx: false }
+            .decode(record(USER, info))
+            .unwrap();
+        assert!(!without.abort);
     }
 
     #[test]
     fn architectural_info() {
         let all = Format::Architectural(ArchLbr::from_leaf(0x8, 0x7, 0x7));
         let info = CYCLES_VALID | (4 << 56) | 77;
-        let branch = all.decode(record(USER, info));
+        let branch = all.decode(record(USER, info)).unwrap();
         assert_eq!((branch.cycles, branch.arch_type), (77, Some(4)));
-        assert_eq!(all.decode(record(USER, info & !CYCLES_VALID)).cycles, 0);
+        let branch = all.decode(record(USER, info & !CYCLES_VALID)).unwrap();
+        assert_eq!(branch.cycles, 0);
         let none = Format::Architectural(ArchLbr::from_leaf(0x8, 0x7, 0));
-        let branch = none.decode(record(USER, info | BIT_63));
+        let branch = none.decode(record(USER, info | BIT_63)).unwrap();
         assert_eq!((branch.cycles, branch.arch_type), (0, None));
         assert_eq!(branch.mispredicted, Some(false));
+    }
+
+    #[test]
+    fn nothing_is_recorded() {
+        let formats = [Format::Addresses, Format::Flags, Format::Info { tsx: true }];
+        for format in formats {
+            assert_eq!(format.decode(record(0, 0)), None);
+        }
+    }
+
+    #[test]
+    fn amd_marks_speculation() {
+        let format = Format::Amd { virtual_bits: 48 };
+        let low = |address: u64| address & ((1 << 58) - 1);
+        for address in [KERNEL, USER] {
+            for (flags, speculation) in [
+                (BIT_62, Speculation::WrongPath),
+                (BIT_63, Speculation::None),
+                (BIT_63 | BIT_62, Speculation::CorrectPath),
+            ] {
+                let (from, to) = (low(address) | BIT_63, low(address) | flags);
+                let branch = format.decode(Record { from, to, info: 0 }).unwrap();
+                assert_eq!((branch.from, branch.to), (address, address));
+                assert_eq!(branch.mispredicted, Some(true));
+                assert_eq!(branch.speculation, speculation);
+                let erratum_1452 = to | BIT_61;
+                let wrong = Record {
+                    from,
+                    to: erratum_1452,
+                    info: 0,
+                };
+                assert_eq!(format.decode(wrong), None);
+            }
+            let (from, to) = (low(address), low(address));
+            assert_eq!(format.decode(Record { from, to, info: 0 }), None);
+        }
+        // With five levels of page tables, addresses have 57 bits.
+        let wide = Format::Amd { virtual_bits: 57 };
+        let address = 0xff12_3456_789a_bcde_u64;
+        let to = low(address) | BIT_63;
+        let branch = wide
+            .decode(Record {
+                from: low(address),
+                to,
+                info: 0,
+            })
+            .unwrap();
+        assert_eq!((branch.from, branch.to), (address, address));
     }
 
     #[test]

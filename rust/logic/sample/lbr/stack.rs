@@ -6,7 +6,7 @@
 
 use super::{
     filter::{Kinds, Request},
-    record::Branch,
+    record::{Branch, Speculation},
     MAX_BRANCHES,
 };
 
@@ -79,6 +79,7 @@ impl Branches {
             abort: false,
             cycles: 0,
             arch_type: None,
+            speculation: Speculation::Unknown,
         }; MAX_BRANCHES],
         kinds: [None; MAX_BRANCHES],
         len: 0,
@@ -96,6 +97,14 @@ impl Branches {
             *slot = branch;
             self.len = self.len.wrapping_add(1);
         }
+    }
+
+    /// The same for a branch whose kind is known, with the privilege level of its target; [`Kinds::NONE`]: unknown.
+    pub fn push_classified(&mut self, branch: Branch, kind: Kinds) {
+        if let Some(slot) = self.kinds.get_mut(self.len) {
+            *slot = Some(kind);
+        }
+        self.push(branch);
     }
 
     /// Removes the branch that was added last.
@@ -171,6 +180,8 @@ fn entry(branch: &Branch, request: &Request, kind: Kinds) -> Entry {
     if request.saves_type {
         flags |= type_number(kind) << 20;
     }
+    // CAST: the number is at most 3.
+    flags |= (branch.speculation as u64) << 24;
     Entry {
         from: branch.from,
         to: branch.to,
@@ -306,6 +317,30 @@ mod tests {
             let entry = branches.select(&request, never).next().unwrap();
             assert_eq!((entry.flags >> 20) & 0xf, type_number(kind));
         }
+    }
+
+    #[test]
+    fn speculation_and_a_known_kind() {
+        let mut branches = Branches::NONE;
+        let wrong_path = Branch {
+            speculation: Speculation::WrongPath,
+            ..branch(1, 10)
+        };
+        branches.push_classified(wrong_path, Kinds::CALL.or(Kinds::USER));
+        branches.push_classified(branch(2, 20), Kinds::NONE);
+        let never = |_: &Branch| -> Kinds { unreachable!() };
+        let request = request(st::CALL | st::USER | st::TYPE_SAVE);
+        let entries: Vec<_> = branches.select(&request, never).collect();
+        let (predicted, call) = (1 << 1, 4 << 20);
+        let flags = predicted | call | (1 << 24);
+        assert_eq!(
+            entries,
+            [Entry {
+                from: 1,
+                to: 10,
+                flags
+            }]
+        );
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 //! IA32_DEBUGCTL, whose bits belong to different users.
 //!
-//! Source: Intel SDM volume 3, section 19.4.1.
+//! Source: Intel SDM volume 3, section 19.4.1; AMD APM volume 2, section 13.1.1.2.
 
 use crate::bindings;
 use kernel::interrupt::LocalInterruptDisabled;

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The registers of the branch records: Intel's or AMD's.
+
+use crate::{
+    logic::sample::lbr::{record::Format, Lbr},
+    x86::{amd, branches::Record, intel},
+};
+use kernel::interrupt::{local_interrupt_disable, LocalInterruptDisabled};
+
+/// The registers of the branch records that each CPU has.
+#[derive(Clone, Copy)]
+pub(in crate::driver) enum LbrRegisters {
+    /// Intel's, architectural ones and others.
+    Intel(intel::lbr::Lbr),
+    /// AMD's LbrExtV2.
+    Amd(amd::lbr::Lbr),
+}
+
+impl LbrRegisters {
+    /// Finds the registers of `lbr` on this CPU. [`None`] if one is missing. Changes nothing. Process context.
+    ///
+    /// `freezes` says whether a PMI can stop the recording; Intel's always can.
+    pub(super) fn find(lbr: Lbr, freezes: bool) -> Option<Self> {
+        let irqs = local_interrupt_disable();
+        if let Format::Amd { .. } = lbr.format {
+            return amd::lbr::Lbr::probe(lbr.depth, freezes, &irqs).map(Self::Amd);
+        }
+        let found = intel::lbr::Lbr::probe(
+            lbr.depth,
+            lbr.format.has_info(),
+            lbr.is_architectural(),
+            |from| lbr.format.from_to_write(from),
+            &irqs,
+        );
+        found.map(Self::Intel)
+    }
+
+    /// Returns the number of branches that are recorded.
+    #[inline]
+    pub(in crate::driver) fn depth(&self) -> u32 {
+        match self {
+            Self::Intel(it) => it.depth(),
+            Self::Amd(it) => it.depth(),
+        }
+    }
+
+    /// Returns the number of the latest branch.
+    #[inline]
+    pub(in crate::driver) fn latest(&self, irqs: &LocalInterruptDisabled) -> u32 {
+        match self {
+            Self::Intel(it) => it.latest(irqs),
+            Self::Amd(_) => 0,
+        }
+    }
+
+    /// Reads the branch `age` before that with the number `latest`, with its further data if `info`. [`None`] if
+    /// there is none, and none before it.
+    #[inline]
+    pub(in crate::driver) fn read(
+        &self,
+        latest: u32,
+        age: u32,
+        info: bool,
+        irqs: &LocalInterruptDisabled,
+    ) -> Option<Record> {
+        match self {
+            Self::Intel(it) => it.read(latest, age, info, irqs),
+            Self::Amd(it) => it.read(age, irqs),
+        }
+    }
+
+    /// Resets all records.
+    pub(in crate::driver) fn reset(&self, irqs: &LocalInterruptDisabled) {
+        match self {
+            Self::Intel(it) => it.reset(irqs),
+            Self::Amd(it) => it.reset(irqs),
+        }
+    }
+
+    /// Sets the filter, while branches are not recorded, unless [`start`](Self::start) does.
+    #[inline]
+    pub(in crate::driver) fn set_select(&self, select: u32, irqs: &LocalInterruptDisabled) {
+        match self {
+            Self::Intel(it) => it.set_select(select, irqs),
+            Self::Amd(it) => it.set_select(select, irqs),
+        }
+    }
+
+    /// Starts to record branches with the filter `select`, until the next PMI if `freeze`.
+    #[inline]
+    pub(in crate::driver) fn start(
+        &self,
+        select: u32,
+        freeze: bool,
+        irqs: &LocalInterruptDisabled,
+    ) {
+        match self {
+            Self::Intel(it) => it.start(select, freeze, irqs),
+            // There are no call stacks, so all freeze.
+            Self::Amd(it) => it.start(irqs),
+        }
+    }
+
+    /// Stops to record branches.
+    #[inline]
+    pub(in crate::driver) fn stop(&self, irqs: &LocalInterruptDisabled) {
+        match self {
+            Self::Intel(it) => it.stop(irqs),
+            Self::Amd(it) => it.stop(irqs),
+        }
+    }
+
+    /// Returns the registers that a call stack can be written to; [`None`] if they keep none.
+    pub(in crate::driver) fn writable(&self) -> Option<&intel::lbr::Lbr> {
+        match self {
+            Self::Intel(it) => Some(it),
+            Self::Amd(_) => None,
+        }
+    }
+}
