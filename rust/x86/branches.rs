@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the branch records of all processors have in common: what excludes their use, and the kinds of branches.
+//! The common parts of all branch records: their exclusion of Intel PT and BTS, and the kinds of branches.
 
 use crate::{bindings, kern::symbols::Symbols};
 use kernel::{error::to_result, interrupt::LocalInterruptDisabled, prelude::*};

@@ -50,7 +50,7 @@ const WAIT: u32 = 50;
 /// Bit of PerfCntrGlobalStatus: an overflow has stopped the recording of branches.
 const LBRS_FROZEN: u64 = 1 << 58;
 
-/// What a PMI has found.
+/// The overflows that a PMI has found.
 pub(in crate::driver) struct Overflows {
     counters: CounterMask,
     /// PerfCntrGlobalStatus; 0 before PerfMonV2.

@@ -262,7 +262,7 @@ const fn control_bits(arch: ArchLbr, asked: u64) -> Option<u32> {
     }
 }
 
-/// What AMD's processors cannot do: they have no TSX and no call stacks, and the flags are there in any case.
+/// The bits that AMD's processors do not support: they have no TSX and no call stacks, and always record flags.
 ///
 /// Mainline: `LBR_NOT_SUPP` in `lbr_select_map`, `arch/x86/events/amd/lbr.c:223`.
 const ABSENT_ON_AMD: u64 =

@@ -35,11 +35,11 @@ pub struct Branch {
     /// The type of the branch as the processor tells it, if it does: a number below 6, see
     /// [`ARCH_TYPES`](super::stack::ARCH_TYPES).
     pub arch_type: Option<u8>,
-    /// Whether it was taken speculatively, and whether that was right.
+    /// The outcome of speculation.
     pub speculation: Speculation,
 }
 
-/// What became of a branch (`PERF_BR_SPEC_*`, `include/uapi/linux/perf_event.h`).
+/// The outcome of speculation for a branch (`PERF_BR_SPEC_*`, `include/uapi/linux/perf_event.h`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Speculation {
     /// The processor does not tell.
