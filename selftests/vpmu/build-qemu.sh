@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# Builds QEMU with the hooks of the emulated PMU. Runs inside the tool root.
+# Builds QEMU with hooks for the emulated PMU. Runs in the tool root.
 #
 # usage: build-qemu.sh SOURCE OUT JOBS
 #   SOURCE  directory with Debian's source package (qemu_*.orig.tar.*, qemu_*.debian.tar.*)
-#   OUT     directory to make; it will hold qemu-system-x86_64
+#   OUT     directory to create, for qemu-system-x86_64
 #
-# Works in OUT.part, which is renamed when all is done. Progress goes to standard output.
+# Builds in OUT.part and moves the result to OUT at the end. Prints its progress to standard output.
 set -eu
 
 die() {
@@ -14,10 +14,10 @@ die() {
 	exit 1
 }
 
-# The one file that a pattern matches.
+# only FILE…: prints the path of FILE. Fails unless there is exactly one.
 only() {
 	if [ $# -ne 1 ] || [ ! -f "$1" ]; then
-		die "not exactly one file: $*"
+		die "expected exactly one file: $*"
 	fi
 	readlink -f "$1"
 }
@@ -29,7 +29,7 @@ work=$out.part
 
 orig=$(only "$source"/qemu_*.orig.tar.*z)
 debian=$(only "$source"/qemu_*.debian.tar.*z)
-[ ! -e "$out" ] || die "$out is there already"
+[ ! -e "$out" ] || die "$out already exists"
 rm -rf "$work"
 mkdir -p "$work/source" "$work/build"
 

@@ -1,8 +1,8 @@
 /*
- *  Emulated PMU: from TCG's accounting to the hardware model, and back
+ *  Emulated PMU: the connection between TCG's accounting and the hardware model
  *
- *  The model is a shared object that is opened at start-up; vpmu.h is the
- *  boundary. Here is no knowledge of what counts what.
+ *  The model is a shared object that QEMU loads at startup; vpmu.h is the
+ *  interface. Events and counters are known to the model only.
  *
  *  SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -50,7 +50,7 @@ static bool vpmu_load(const char *path, Error **errp)
         return false;
     }
     if (loaded->abi != VPMU_ABI) {
-        error_setg(errp, "vpmu: %s has ABI %u, this QEMU wants %u", path,
+        error_setg(errp, "vpmu: %s has ABI %u, this QEMU needs %u", path,
                    loaded->abi, VPMU_ABI);
         return false;
     }
@@ -106,17 +106,17 @@ static bool vpmu_user(CPUX86State *env)
     return env->hflags & HF_CPL_MASK;
 }
 
-/* Small enough for the counts of VPMUState.word, whatever a TB adds. */
+/* Leaves the counts of VPMUState.word room for what a TB adds. */
 #define VPMU_MAX_GRANT (1 << 18)
 
-/* From now on up to limit[user] instructions; nothing of them retired yet. */
+/* Grants limit[user] instructions, none of which has retired yet. */
 static void vpmu_grant(VPMUState *v, bool user)
 {
     v->granted = v->limit[user];
     v->word = vpmu_word(v->counting, v->granted, 0, 0);
 }
 
-/* Takes apart what the TBs have counted since vpmu_grant(). */
+/* Adds the TBs' counts since vpmu_grant() to VPMUState.retired. */
 static void vpmu_collect(VPMUState *v)
 {
     int64_t retired, left = v->word;
@@ -132,12 +132,12 @@ static void vpmu_collect(VPMUState *v)
     retired = v->granted - left;
     v->retired[VPMU_INSTRUCTIONS] += retired;
     v->since_branch += retired;
-    /* A counter may count both privileges, so both have less left. */
+    /* A counter may count at both privilege levels, so lower both limits. */
     v->limit[0] -= retired;
     v->limit[1] -= retired;
 }
 
-/* Tell the model what was retired since the last time. */
+/* Reports all counts since the last report to the model. */
 static void vpmu_settle(CPUX86State *env)
 {
     VPMUState *v = &env->vpmu;
@@ -152,9 +152,9 @@ static void vpmu_settle(CPUX86State *env)
 }
 
 /*
- * After a change of the model's state: what may retire until it is asked? TBs
- * count what matters and nothing else (HF_VPMU_MASK), so that an idle PMU costs
- * nothing. The current TB ends with the change.
+ * Gets the level of counting and the budgets after a change of the model's
+ * state. TBs count no more than this level (HF_VPMU_MASK), so that an idle PMU
+ * costs nothing. The current TB ends with the change.
  */
 static void vpmu_ask(CPUX86State *env)
 {
@@ -172,7 +172,7 @@ static void vpmu_ask(CPUX86State *env)
     vpmu_grant(v, vpmu_user(env));
 }
 
-/* Delivers the PMI that is due, if one is; between TBs, with the BQL. */
+/* Delivers a PMI if one is due. Called between TBs, with the BQL held. */
 static void vpmu_deliver(CPUX86State *env)
 {
     DeviceState *apic = env_archcpu(env)->apic_state;
@@ -198,7 +198,7 @@ static void vpmu_ask_work(CPUState *cs, run_on_cpu_data unused)
     vpmu_ask(cpu_env(cs));
 }
 
-/* The other thread of the core, if there is one. */
+/* Returns the other thread of the core, or NULL. */
 static CPUState *vpmu_sibling(CPUX86State *env)
 {
     CPUState *cs;
@@ -211,7 +211,7 @@ static CPUState *vpmu_sibling(CPUX86State *env)
     return NULL;
 }
 
-/* The other thread of the core may have to count for this one, or no more. */
+/* Updates the core's other thread if its level of counting has changed. */
 static void vpmu_tell_sibling(CPUX86State *env)
 {
     CPUState *sibling;
@@ -225,9 +225,9 @@ static void vpmu_tell_sibling(CPUX86State *env)
 }
 
 /*
- * The other thread counts what this one retires. While it runs, it asks for it
- * by itself; while it is halted, an overflow would wait until it runs. So it
- * would where vCPUs take turns, until it is the other's turn.
+ * Updates the core's other thread if it counts this thread's events. A running
+ * one asks for them by itself. A halted one would not notice an overflow until
+ * it runs; nor would one that waits for its turn, if vCPUs take turns.
  */
 static void vpmu_tell_idle_sibling(CPUX86State *env)
 {
@@ -268,7 +268,7 @@ void vpmu_cpuid(CPUX86State *env, uint32_t leaf, uint32_t subleaf,
     }
 }
 
-/* A new privilege level: called before hflags holds it. */
+/* Switches the counts to a new privilege level, before hflags changes. */
 void vpmu_cpl_change(CPUX86State *env, int cpl)
 {
     VPMUState *v = &env->vpmu;
@@ -277,7 +277,7 @@ void vpmu_cpl_change(CPUX86State *env, int cpl)
     if (vpmu_user(env) != user) {
         vpmu_collect(v);
         if (v->limit[!user] < 0) {
-            /* There may be an overflow. Whoever goes on must not delay it. */
+            /* There may be an overflow, which the new level must not delay. */
             v->limit[user] = -1;
         }
         for (int i = 0; i < VPMU_RETIRED_COUNTS; i++) {
@@ -291,8 +291,8 @@ void vpmu_cpl_change(CPUX86State *env, int cpl)
 }
 
 /*
- * The last instructions of a TB, and the branch that ends it, did not run. What
- * is left of the budget stays too small for now, which does no harm.
+ * Takes back the last instructions of a TB and the branch that ends it, which
+ * did not run. The remaining budget is too small for now, which does no harm.
  */
 void vpmu_undo(CPUX86State *env, int insns, int loads, int stores, int branch)
 {
@@ -306,7 +306,7 @@ void vpmu_undo(CPUX86State *env, int insns, int loads, int stores, int branch)
     }
 }
 
-/* Something that is no instruction counts against the budget like one. */
+/* Counts an event that takes one off the budget, as an instruction does. */
 static void vpmu_take(VPMUState *v, enum vpmu_retired kind)
 {
     v->retired[kind]++;
@@ -316,7 +316,7 @@ static void vpmu_take(VPMUState *v, enum vpmu_retired kind)
     v->limit[1]--;
 }
 
-/* The MMU walks page tables. */
+/* Counts a page walk; @access_type: MMUAccessType. */
 void vpmu_walk(CPUX86State *env, int access_type)
 {
     if (env->vpmu.counting) {
@@ -325,8 +325,8 @@ void vpmu_walk(CPUX86State *env, int access_type)
 }
 
 /*
- * An interrupt or an exception was delivered, at the privilege of its handler.
- * INTn and the like are instructions instead.
+ * Counts a delivered interrupt or exception, at the privilege level of its
+ * handler. INTn and the like are instructions instead.
  */
 void vpmu_interrupt(CPUX86State *env)
 {
@@ -335,7 +335,7 @@ void vpmu_interrupt(CPUX86State *env)
     }
 }
 
-/* A branch is taken; its target's privilege is the current one. */
+/* Reports a taken branch; the CPL is already that of its target. */
 void vpmu_record(CPUX86State *env, struct vpmu_branch branch)
 {
     VPMUState *v = &env->vpmu;
@@ -348,7 +348,7 @@ void vpmu_record(CPUX86State *env, struct vpmu_branch branch)
     vpmu_grant(v, vpmu_user(env));
 }
 
-/* At the end of a TB: @how is an enum vpmu_retired with VPMU_RECORD_*. */
+/* Called at the end of a TB; @how: enum vpmu_retired with VPMU_RECORD_*. */
 void helper_vpmu_record(CPUX86State *env, uint32_t how, target_ulong from,
                         target_ulong to)
 {
@@ -362,8 +362,8 @@ void helper_vpmu_record(CPUX86State *env, uint32_t how, target_ulong from,
 }
 
 /*
- * SMM is entered or left: called before the CPU's state changes. Its privilege
- * may, so nothing is left that would have to be told by the old one.
+ * Reports that SMM is entered or left. Called before the CPU's state changes;
+ * its privilege level may change, too, so reports the counts at the old first.
  */
 void vpmu_smm(CPUX86State *env, bool inside)
 {
@@ -376,8 +376,8 @@ void vpmu_smm(CPUX86State *env, bool inside)
 }
 
 /*
- * SVM is switched on or off, or a guest entered or left: called before the
- * CPU's state changes.
+ * Reports that SVM is turned on or off, or a guest entered or left. Called
+ * before the CPU's state changes.
  */
 void vpmu_svm(CPUX86State *env, bool enabled, bool guest)
 {
@@ -390,9 +390,9 @@ void vpmu_svm(CPUX86State *env, bool enabled, bool guest)
 }
 
 /*
- * At the start of a TB: the budget is used up. PMIs come from here, and where
- * the other thread brings them about, from vpmu_ask_work(). The TB is left and
- * begun again; it has taken so many instructions off icount.
+ * Called at the start of a TB when the budget is used up. Delivers PMIs; those
+ * that the core's other thread causes are delivered by vpmu_ask_work(). The TB
+ * will start again, so @icount, which it has subtracted, is given back.
  */
 void helper_vpmu_expired(CPUX86State *env, uint32_t icount)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The boundary between QEMU and the emulated PMU's hardware model.
+ * The interface between QEMU and the hardware model of the emulated PMU.
  *
- * The model is a shared object that exports one symbol, vpmu_ops. QEMU opens
- * it at start-up, makes one struct vpmu per virtual CPU, tells it what that
- * CPU retired and passes on the CPU's accesses to PMU registers. Everything
- * the PMU knows is on the model's side, so QEMU need not be built again when
- * the model changes.
+ * The model is a shared object that exports one symbol, vpmu_ops. QEMU loads
+ * it at startup, creates one struct vpmu per virtual CPU, reports the counts
+ * of that CPU to it and passes on the CPU's accesses to PMU registers. The
+ * model holds all state of the PMU, so QEMU need not be rebuilt when the model
+ * changes.
  *
  * All functions that take a struct vpmu are called by the thread that runs
  * the virtual CPU, or while that CPU is stopped; report() alone may be called
@@ -18,80 +18,83 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Changes whenever anything below does. */
+/* Changes with every change of the interface. */
 #define VPMU_ABI 8
 
-/* What a virtual CPU retires and does: indices of an array of counts. */
+/*
+ * Indices of the array of counts: retired instructions and other events. An
+ * instruction that reads and writes memory is a load and a store.
+ */
 enum vpmu_retired {
     VPMU_INSTRUCTIONS,
     VPMU_LOADS,               /* instructions that read memory */
-    VPMU_STORES,              /* instructions that write it; both for both */
-    VPMU_PREFETCHES,          /* PREFETCHh and PREFETCHW, which are no loads */
-    VPMU_BR_TAKEN,            /* Jcc, LOOPcc, JCXZ that were taken */
-    VPMU_BR_NOT_TAKEN,        /* and those that were not */
+    VPMU_STORES,              /* instructions that write memory */
+    VPMU_PREFETCHES,          /* PREFETCHh and PREFETCHW, which are not loads */
+    VPMU_BR_TAKEN,            /* taken Jcc, LOOPcc, JCXZ */
+    VPMU_BR_NOT_TAKEN,        /* the same, not taken */
     VPMU_BR_JUMP,             /* near unconditional, direct */
     VPMU_BR_JUMP_INDIRECT,    /* near unconditional, through a register or memory */
     VPMU_BR_CALL,             /* near call, direct */
     VPMU_BR_CALL_INDIRECT,    /* near call, through a register or memory */
     VPMU_BR_RETURN,           /* near return */
     VPMU_BR_FAR,              /* far JMP, CALL, RET; IRET, INTn, SYSCALL, SYSRET, ... */
-    VPMU_WALK_LOAD,           /* page walks for a load, with a fault or without */
+    VPMU_WALK_LOAD,           /* page walks for a load, even if they fault */
     VPMU_WALK_STORE,          /* the same for a store */
-    VPMU_WALK_FETCH,          /* the same for an instruction */
-    VPMU_INTERRUPTS,          /* interrupts and exceptions delivered, INTn not */
+    VPMU_WALK_FETCH,          /* the same for an instruction fetch */
+    VPMU_INTERRUPTS,          /* delivered interrupts and exceptions; not INTn */
     VPMU_RETIRED_COUNTS
 };
 
-/* How much of what a virtual CPU retires matters. */
+/* Levels of counting: the counts that the model needs. */
 enum vpmu_counting {
     VPMU_COUNTING_NOTHING,
-    VPMU_COUNTING_INSTRUCTIONS, /* and page walks and interrupts */
+    VPMU_COUNTING_INSTRUCTIONS, /* also page walks and interrupts */
     VPMU_COUNTING_ALL
 };
 
-/* What comes of an access to a register. */
+/* Results of an access to a register. */
 enum vpmu_access {
-    VPMU_DONE,                /* the register is the model's; access done */
+    VPMU_DONE,                /* the model has done the access */
     VPMU_FAULT,               /* the access raises #GP(0) */
-    VPMU_NOT_MINE             /* not a register of the PMU; QEMU goes on */
+    VPMU_NOT_MINE             /* not a register of the PMU; left to QEMU */
 };
 
-/* What becomes of a PMI. */
+/* Actions of QEMU for a PMI. */
 enum vpmu_pmi {
     VPMU_PMI_NONE,
     VPMU_PMI_DELIVER,
     VPMU_PMI_DELIVER_AND_MASK /* and set the mask flag of LVTPC */
 };
 
-/* A taken branch, an interrupt or an exception that was delivered. */
+/* A taken branch, or a delivered interrupt or exception. */
 struct vpmu_branch {
     uint32_t kind;            /* VPMU_BR_TAKEN to VPMU_BR_FAR, VPMU_INTERRUPTS */
-    bool from_user;           /* the CPL was not 0 before */
-    bool to_user;             /* nor is it afterwards */
+    bool from_user;           /* CPL 1-3 before the branch */
+    bool to_user;             /* CPL 1-3 after the branch */
     bool next;                /* a direct near call of the next instruction */
     /*
      * EIP of the branch instruction and of its target; for interrupts and
-     * exceptions, EIP as it is saved, and of the handler.
+     * exceptions, the saved EIP and that of the handler.
      */
     uint64_t from;
     uint64_t to;
     /*
-     * Retired since the last call, itself included; for the first one, since
-     * records_branches() became true.
+     * Instructions retired since the last call of branch(), including this
+     * branch; for the first call, since records_branches() became true.
      */
     uint64_t instructions;
 };
 
 struct vpmu;
 
-/* Which CPU it is, in CPUID's terms. */
+/* A virtual CPU, in CPUID's terms. */
 struct vpmu_config {
     uint32_t family;
     uint32_t model;
     uint32_t stepping;
     uint32_t apic_id;
     uint32_t threads_per_core;
-    /* Which of the hardware's defects it has; NULL: those usual for it. */
+    /* Hardware defects of the PMU; NULL: those usual for the CPU model. */
     const char *defects;
 };
 
@@ -99,96 +102,96 @@ struct vpmu_ops {
     uint32_t abi;             /* VPMU_ABI */
 
     /*
-     * Makes a CPU's PMU in its reset state. NULL where that cannot be: then
-     * *error is a static string that says why.
+     * Creates a CPU's PMU in its reset state. On failure, returns NULL and sets
+     * *error to a static string with the reason.
      */
     struct vpmu *(*create)(const struct vpmu_config *config,
                            const char **error);
 
     /*
-     * RESET, not INIT, which leaves the PMU alone. The accounting of accesses
-     * lives on.
+     * Handles RESET, but not INIT, which leaves the PMU alone. Keeps the
+     * accounting of accesses.
      */
     void (*reset)(struct vpmu *pmu);
 
-    /* Changes what a leaf of CPUID says (EAX, EBX, ECX, EDX), if need be. */
+    /* Adapts a leaf of CPUID (EAX, EBX, ECX, EDX) to the PMU, if necessary. */
     void (*cpuid)(const struct vpmu *pmu, uint32_t leaf, uint32_t subleaf,
                   uint32_t regs[4]);
 
     /*
-     * The CPU retired this much, at CPL 0 or, if @user, at CPL 1-3. A count
-     * is negative where instructions that were reported did not retire after
-     * all (they faulted).
+     * Adds counts at CPL 0 or, if @user, at CPL 1-3. A count is negative if
+     * instructions that were reported before did not retire after all, because
+     * they faulted.
      */
     void (*retire)(struct vpmu *pmu, bool user,
                    const int64_t counts[VPMU_RETIRED_COUNTS]);
 
     /*
-     * What depends on what is retired, an enum vpmu_counting? If nothing does,
-     * the CPU need not call retire() until the PMU has been accessed.
+     * Returns the level of counting, an enum vpmu_counting. If the model needs
+     * no counts, retire() need not be called until the next access to the PMU.
      */
     uint32_t (*counting)(const struct vpmu *pmu);
 
     /*
-     * Must the CPU call branch()? The answer to counting() is not "nothing"
-     * then.
+     * Returns whether branch() must be called. If so, counting() does not
+     * return VPMU_COUNTING_NOTHING.
      */
     bool (*records_branches)(const struct vpmu *pmu);
 
-    /* The CPU took a branch. */
+    /* Handles a taken branch, an interrupt or an exception. */
     void (*branch)(struct vpmu *pmu, const struct vpmu_branch *branch);
 
     /*
-     * After an access: has the answer to counting() changed for the other
-     * thread of the core? True once for each time.
+     * Returns, after an access, whether the result of counting() has changed
+     * for the other thread of the core. True once per change.
      */
     bool (*sibling_must_ask)(struct vpmu *pmu);
 
     /*
-     * Do counters of the core's other thread count what this one retires? Then
-     * that one must be told even while it is halted.
+     * Returns whether counters of the core's other thread count the events of
+     * this one. If so, that thread must be updated even while it is halted.
      */
     bool (*sibling_counts)(const struct vpmu *pmu);
 
     /*
-     * An SMI is delivered, and all that was retired before is told; or if not
-     * @inside, RSM ends the handler.
+     * Handles the delivery of an SMI or, if not @inside, RSM. All earlier counts
+     * have been reported.
      */
     void (*smm)(struct vpmu *pmu, bool inside);
 
-    /* Does it count interrupts? Otherwise VPMU_INTERRUPTS stays 0. */
+    /* Returns whether the PMU counts interrupts. If not, their count stays 0. */
     bool (*counts_interrupts)(const struct vpmu *pmu);
 
     /*
-     * EFER.SVME is about to change, or the CPU to enter or leave an SVM guest;
-     * all that was retired before is told.
+     * Prepares for a change of EFER.SVME (to @enabled), or for entering or
+     * leaving an SVM guest. All earlier counts have been reported.
      */
     void (*svm)(struct vpmu *pmu, bool enabled, bool guest);
 
     /*
-     * How many instructions the CPU may retire at this privilege before it
-     * must call retire(); a page walk takes one as well, and so does an
-     * interrupt that counts. It may call earlier.
-     * Negative: at once, and then pmi(), after which it is not negative.
+     * Returns how many instructions the CPU may retire at this privilege level
+     * before retire() must be called; earlier calls are allowed. A page walk and
+     * a counted interrupt take one each as well. If negative, retire() and then
+     * pmi() must be called at once, after which the budget is not negative.
      */
     int64_t (*budget)(const struct vpmu *pmu, bool user);
 
     /*
-     * Must a PMI be delivered through LVTPC? An enum vpmu_pmi, which the model
-     * takes for carried out. If @masked (the LVTPC mask is set) the answer is
-     * VPMU_PMI_NONE and a PMI that is due is lost.
+     * Returns how QEMU must deliver a PMI through LVTPC, an enum vpmu_pmi. The
+     * model assumes that QEMU does so. If @masked (LVTPC's mask flag is
+     * set), returns VPMU_PMI_NONE, and a PMI that is due is lost.
      */
     uint32_t (*pmi)(struct vpmu *pmu, bool masked);
 
-    /* The guest wrote LVTPC: to be accounted. */
+    /* Accounts a write of LVTPC by the guest. */
     void (*lvtpc_write)(struct vpmu *pmu);
 
-    /* An enum vpmu_access each. *value is written only on VPMU_DONE. */
+    /* Return an enum vpmu_access. Reads set *value only with VPMU_DONE. */
     uint32_t (*rdmsr)(struct vpmu *pmu, uint32_t msr, uint64_t *value);
     uint32_t (*wrmsr)(struct vpmu *pmu, uint32_t msr, uint64_t value);
     uint32_t (*rdpmc)(struct vpmu *pmu, uint32_t ecx, uint64_t *value);
 
-    /* QEMU exits: write the accounting to where $VPMU_REPORT says. */
+    /* Writes the accounting to the file $VPMU_REPORT; called when QEMU exits. */
     void (*report)(const struct vpmu *pmu);
 };
 
