@@ -95,11 +95,12 @@ impl ThreadState {
         // The common case.
         if plain == Plain::Yes && tfa.is_empty() && core.leaves_all_to(thread) {
             let planned = change(schedule, &Limits::NONE);
+            // The shares of placed groups count as well as those of refused ones.
+            self.needs.contends |= core.is_contended();
             if planned.is_ok() {
                 self.usage.used = self.usage.used | schedule.taken();
                 core.use_counters(thread, self.usage.used);
             } else {
-                self.needs.contends |= core.is_contended();
                 self.refused_under = None;
             }
             return planned.map(|()| None);
