@@ -77,6 +77,7 @@ static void __used layouts(void)
 	MEMBER(perf_event, attach_state);
 	MEMBER(perf_event, count);
 	MEMBER(perf_event, total_time_running);
+	MEMBER(perf_event, tstamp);
 	MEMBER(perf_event, attr);
 	MEMBER_AS(perf_event, hw.event_base_rdpmc,
 		  hw.__bindgen_anon_1.__bindgen_anon_1.event_base_rdpmc);
@@ -143,6 +144,8 @@ static void __used layouts(void)
 	MEMBER(perf_event_pmu_context, ctx);
 	MEMBER(perf_event_pmu_context, flexible_active);
 	MEMBER(perf_event_pmu_context, rotate_necessary);
+	MEMBER(perf_event_context, time);
+	MEMBER(perf_event_context, timeguest);
 	MEMBER(perf_event_context, lock);
 	MEMBER(perf_event_context, flexible_groups.tree);
 	MEMBER(perf_event_context, flexible_groups.index);
@@ -153,15 +156,22 @@ static void __used layouts(void)
 	MEMBER(perf_cpu_pmu_context, epc);
 	MEMBER(perf_cpu_pmu_context, task_epc);
 	MEMBER(perf_cpu_pmu_context, pmu_disable_count);
+	MEMBER(perf_cpu_pmu_context, hrtimer_interval);
 	MEMBER(perf_cpu_pmu_context, hrtimer_lock);
 	MEMBER(perf_cpu_pmu_context, hrtimer);
 	MEMBER(perf_cpu_pmu_context, hrtimer_active);
 	MEMBER(hrtimer, is_queued);
+	SIZE(perf_time_ctx);
+	MEMBER(perf_time_ctx, time);
+	MEMBER(perf_time_ctx, offset);
 #ifdef CONFIG_CGROUP_PERF
 	MEMBER(perf_event, cgrp);
 	MEMBER(perf_cpu_context, ctx);
 	MEMBER(perf_cpu_context, cgrp);
 	MEMBER(perf_cgroup, css);
+	MEMBER(perf_cgroup, info);
+	MEMBER(perf_cgroup_info, time);
+	MEMBER(perf_cgroup_info, timeguest);
 	MEMBER(cgroup_subsys_state, cgroup);
 	MEMBER(cgroup_subsys_state, parent);
 	MEMBER(cgroup, kn);

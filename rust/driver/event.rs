@@ -94,6 +94,8 @@ pub(crate) struct EventData {
     /// The group's share of the time ([`Share::parts`]), if the threads of a core contend for counters. Kept
     /// with the group's first event.
     share: [AtomicU64; 3],
+    /// The nanoseconds that the group had spent on counters when rotation charged it last. Kept as `share` is.
+    charged: AtomicU64,
     /// Set if the event waits in the rotation: it has counted, or got no counter at the end of an interval.
     waits: AtomicBool,
     /// The counters that were left when the event last failed, and the generation of its context at that
@@ -132,6 +134,7 @@ impl EventData {
             last_counter: AtomicU32::new(NONE),
             last_cpu: AtomicU32::new(NONE),
             share: Share::NONE.parts().map(AtomicU64::new),
+            charged: AtomicU64::new(0),
             waits: AtomicBool::new(false),
             left: AtomicU64::new(0),
             left_at: AtomicU64::new(0),
@@ -238,6 +241,14 @@ impl EventData {
             part.store(new, Relaxed);
         }
         value
+    }
+
+    /// Charges the group of which this is the first event, which has been on counters for `running` in all.
+    /// Returns how long since it was charged last; both times in nanoseconds.
+    pub(super) fn charge(&self, running: u64) -> u64 {
+        let ran = running.saturating_sub(self.charged.load(Relaxed));
+        self.charged.store(running, Relaxed);
+        ran
     }
 
     /// Returns the counter that the event had when it was on `cpu` last, if that was its last CPU.

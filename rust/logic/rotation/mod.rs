@@ -13,6 +13,9 @@
 //! could use ([`Wants::could_use`]), the groups behind it are tried once ([`let_others_pass`]). Those
 //! that fit go in front of it, so that the perf core finds them by itself the next time.
 //!
+//! Where the threads of a core contend, they make each other schedule again, and a group may count for the last
+//! moment of an interval only. There it is charged for the part that it has counted ([`part_of_turn`]).
+//!
 //! The first group is always placed if it fits at all, so no group starves. Where each group is one
 //! event, the number of counters in use is the greatest possible, because sets of events that fit
 //! on counters are a matroid.
@@ -35,6 +38,6 @@ pub use {
     context_wants::ContextWants,
     look_ahead::{Found, Waiting},
     offer::{let_others_pass, waits_for_its_kind, Offer},
-    queue::{place_after_interval, requeue, Counted, TURN},
+    queue::{part_of_turn, place_after_interval, requeue, Counted, TURN},
     wants::{Beside, GroupWants, Wants},
 };

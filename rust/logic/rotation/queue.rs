@@ -30,6 +30,32 @@ pub const fn requeue(runtime: u64, latest: u64, charge: u64) -> u64 {
     runtime.saturating_add(charge)
 }
 
+/// Returns the part of a [`TURN`] to charge a group for: it has counted for `ran` nanoseconds since it was charged
+/// last, where an interval lasts `interval` nanoseconds. At least 1, and no more than a turn.
+///
+/// # Examples
+///
+/// ```
+/// # use rpmu_logic::logic;
+/// use logic::rotation::{part_of_turn, TURN};
+///
+/// assert_eq!(part_of_turn(1_000_000, 4_000_000), TURN / 4);
+/// assert_eq!(part_of_turn(9_000_000, 4_000_000), TURN);
+/// ```
+pub const fn part_of_turn(ran: u64, interval: u64) -> u64 {
+    if ran >= interval {
+        return TURN;
+    }
+    // Less than a turn, as the interval exceeds `ran`.
+    match ran.checked_mul(TURN) {
+        Some(part) => match part.checked_div(interval) {
+            Some(0) | None => 1,
+            Some(part) => part,
+        },
+        None => TURN,
+    }
+}
+
 /// A group that has counted in the last interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counted {
@@ -39,6 +65,11 @@ pub struct Counted {
     pub counters: CounterMask,
     /// Set if one of its events corrupts the sibling thread's counts.
     pub corrupting: bool,
+    /// The part of a [`TURN`] that it has counted ([`part_of_turn`]).
+    ///
+    /// A whole turn, unless the threads of a core contend: they make each other schedule again, and a group that
+    /// is on the counters for the end of each interval only would starve.
+    pub part: u64,
 }
 
 /// Returns the new place in the order of a group that has counted in the last interval; [`None`] if no other
@@ -59,12 +90,18 @@ pub fn place_after_interval(
         false => wants.charge(false, 0, &Limits::NONE),
         true => wants.charge(true, counters.gp().weight(), &limits()),
     };
+    let charge = match group.part {
+        TURN => charge,
+        // A charge is less than two turns.
+        part => charge.wrapping_mul(part).max(TURN) / TURN,
+    };
     Some(requeue(group.runtime, latest, charge))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::logic::{rotation::GroupWants, sched::constraint::Constraint};
 
     #[test]
     fn old_runtime_is_forgotten() {
@@ -73,5 +110,33 @@ mod tests {
         assert_eq!(requeue(1, 100 * TURN, TURN), 101 * TURN - MEMORY);
         // However little is charged, the group is not the first of those that wait as long.
         assert!(requeue(1, 100 * TURN, 1) > 100 * TURN - MEMORY);
+    }
+
+    #[test]
+    fn parts_of_turns_cost_parts() {
+        let context = {
+            let mut group = GroupWants::default();
+            group.add(Constraint::any_of(CounterMask::first_gp(4)));
+            let mut wants = Wants::NOTHING;
+            wants.add(&group, false);
+            wants.add(&group, false);
+            wants
+        };
+        let place = |part| {
+            let counted = Counted {
+                runtime: 100 * TURN,
+                counters: CounterMask::first_gp(1),
+                corrupting: false,
+                part,
+            };
+            let all = CounterMask::first_gp(4);
+            place_after_interval(&counted, 100 * TURN, &context, all, || Limits::NONE)
+        };
+        assert_eq!(place(TURN), Some(101 * TURN));
+        assert_eq!(place(TURN / 2), Some(100 * TURN + TURN / 2));
+        // A group that has hardly counted stays in front of those that have.
+        assert_eq!(place(part_of_turn(0, 4_000_000)), Some(100 * TURN + 1));
+        assert_eq!(part_of_turn(u64::MAX - 1, u64::MAX), TURN);
+        assert_eq!(part_of_turn(0, 0), TURN);
     }
 }

@@ -3,6 +3,7 @@
 //! The groups of a context.
 
 use super::{
+    time,
     tree::{cgroup_of, move_to},
     INACTIVE, OFF,
 };
@@ -235,8 +236,8 @@ impl<T: Operations> WaitingGroup<'_, T> {
         });
     }
 
-    /// Calls `f` with the event that holds the group's place, if there is one.
-    fn with_first<R>(&self, f: impl FnOnce(&Event<T>) -> R) -> Option<R> {
+    /// Calls `f` with the first event of this PMU, which keeps the data of the group, if there is one.
+    pub fn with_first<R>(&self, f: impl FnOnce(&Event<T>) -> R) -> Option<R> {
         let (mut f, mut result) = (Some(f), None);
         self.for_each_event(|event, _| {
             if let Some(f) = f.take() {
@@ -248,6 +249,14 @@ impl<T: Operations> WaitingGroup<'_, T> {
 
     pub(super) fn set_place(&self, runtime: u64, place: u64) {
         self.with_first(|event| event.set_turn_place(runtime, place));
+    }
+
+    /// Returns the nanoseconds that the group, which is on this CPU, has spent on counters until `clock`
+    /// ([`IntervalEnd::clock`](super::IntervalEnd::clock)): its first event of this PMU.
+    pub fn time_running(&self, clock: u64) -> u64 {
+        // SAFETY: By the type invariant; the event is a member of the group.
+        let running = self.with_first(|event| unsafe { time::running(event.as_raw(), clock) });
+        running.unwrap_or(0)
     }
 
     /// Returns the group's place in the order by runtime, which is where it is unless it was put in front

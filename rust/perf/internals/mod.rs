@@ -21,6 +21,7 @@ mod resched;
 mod rotation;
 mod scheduling;
 mod symbols;
+mod time;
 mod tree;
 mod turn;
 mod users;

@@ -35,7 +35,7 @@
 use super::{
     behind::Behind,
     context::{Context, WaitingGroup},
-    rotation, OFFER_ALWAYS,
+    rotation, time, OFFER_ALWAYS,
 };
 use crate::perf::{Event, Operations, PmuDisabled};
 use core::{marker::PhantomData, ops::Deref};
@@ -218,6 +218,15 @@ impl<'a, T: Operations> IntervalEnd<'a, T> {
         let is_over = unsafe { rotation::is_under_way(cx.pmu().as_raw()) };
         // INVARIANT: So that is what runs.
         is_over.then_some(Self(cx))
+    }
+
+    /// Returns the perf core's clock, and the length of an interval, in nanoseconds.
+    pub fn clock(&self) -> (u64, u64) {
+        // SAFETY: The PMU is registered, as its timer is running, and interrupts are off.
+        let here = unsafe { rotation::this_context(self.pmu().as_raw()) };
+        // SAFETY: The context is valid; the interval changes as a whole.
+        let interval = unsafe { (&raw const (*here).hrtimer_interval).read_volatile() };
+        (time::clock(), u64::try_from(interval).unwrap_or(0))
     }
 
     /// Calls `f` for the contexts in which groups wait: the task's, then the CPU's own.

@@ -12,7 +12,7 @@ use rpmu_logic::logic::capabilities::{Capabilities, Cpuid, Leaf};
 use rpmu_logic::logic::regs::counter::{CounterId, CounterMask};
 use rpmu_logic::logic::rotation::{
     let_others_pass, place_after_interval, waits_for_its_kind, Counted, GroupWants, Offer, Waiting,
-    Wants,
+    Wants, TURN,
 };
 use rpmu_logic::logic::sched::constraint::Constraint;
 use rpmu_logic::logic::sched::cpu_schedule::CpuSchedule;
@@ -243,6 +243,7 @@ impl<'a> Context<'a> {
                 runtime: self.runtime[group],
                 counters,
                 corrupting: Waits(group, self.mix).wants().is_corrupting(),
+                part: TURN,
             };
             let limits = || self.mix.limits();
             let place = place_after_interval(&counted, latest, &self.wants, self.counters, limits);

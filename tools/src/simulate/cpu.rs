@@ -5,11 +5,11 @@
 use super::group::Group;
 use super::order::{numbers, Offered, Order};
 use super::outcomes::{counter_code, Outcome, Outcomes};
-use super::{Configuration, EventNumber, Setting, Wait};
+use super::{Configuration, EventNumber, Setting, Wait, INTERVAL};
 use crate::logic::open::refusal::Refusal;
 use crate::logic::regs::counter::CounterId;
 use crate::logic::rotation::{
-    let_others_pass, place_after_interval, waits_for_its_kind, Counted, Wants,
+    let_others_pass, part_of_turn, place_after_interval, waits_for_its_kind, Counted, Wants, TURN,
 };
 use crate::logic::sched::assign::Policy;
 use crate::logic::sched::cpu_schedule::CpuSchedule;
@@ -33,6 +33,8 @@ pub(super) struct Cpu<'a> {
     /// The time, and the groups' times on counters, in nanoseconds.
     now: u64,
     running: Vec<u64>,
+    /// These when rotation charged the groups last.
+    charged: Vec<u64>,
     /// Set if an interval has ended since the PMU was disabled.
     is_over: bool,
     /// The counter that each event had last.
@@ -103,6 +105,7 @@ impl<'a> Cpu<'a> {
             smt: ThreadState::default(),
             shares: vec![Share::NONE; groups.len()],
             running: vec![0; groups.len()],
+            charged: vec![0; groups.len()],
             is_over: false,
             now: 1,
             groups,
@@ -241,6 +244,7 @@ impl<'a> Cpu<'a> {
                 runtime: self.order.runtime[group],
                 counters: counters.collect(),
                 corrupting: self.groups[group].wants().is_corrupting(),
+                part: self.part(group, core),
             };
             let place = place_after_interval(&counted, latest, &self.order.wants, all, || limits);
             if let Some(place) = place {
@@ -255,6 +259,16 @@ impl<'a> Cpu<'a> {
             }
         }
         self.order.sort(&mut self.flexible);
+    }
+
+    /// `part_of()` there.
+    fn part(&mut self, group: usize, core: Option<&Core>) -> u64 {
+        let running = self.running[group];
+        let before = std::mem::replace(&mut self.charged[group], running);
+        match core.is_some_and(Core::is_contended) {
+            true => part_of_turn(running - before, INTERVAL),
+            false => TURN,
+        }
     }
 
     /// Moves groups in front of others that were refused.

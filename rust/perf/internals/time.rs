@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The time that active events have spent on counters.
+//!
+//! The perf core brings `total_time_running` up to date when an event leaves its counter or is read. What has
+//! passed since is told by the clock of the event's context or control group
+//! (`perf_event_time_now()`, `kernel/events/core.c:1691`).
+
+use crate::bindings;
+
+/// Returns the perf core's clock (`perf_clock()`), in nanoseconds.
+pub(super) fn clock() -> u64 {
+    // SAFETY: It can be called in any context.
+    unsafe { bindings::local_clock() }
+}
+
+/// Returns the nanoseconds that `event`, which is active on this CPU, has spent on counters until `clock`.
+///
+/// # Safety
+///
+/// `event` must be valid, and in a context that is locked.
+pub(super) unsafe fn running(event: *mut bindings::perf_event, clock: u64) -> u64 {
+    // SAFETY: By this function's requirements. The perf core changes the times on the event's CPU, with the
+    // context locked.
+    unsafe {
+        let (time, guest) = times(event);
+        let mut now = clock.wrapping_add((*time).offset);
+        // As `__perf_event_time_ctx()`. No guest runs now, so its time stands still.
+        if (*event).attr.exclude_guest() != 0 {
+            now = now.wrapping_sub((*guest).time);
+        }
+        let since = now.saturating_sub((*event).tstamp);
+        (*event).total_time_running.saturating_add(since)
+    }
+}
+
+/// Returns the clocks that `event` goes by: of all time, and of the guests' time.
+///
+/// # Safety
+///
+/// As for [`running`].
+unsafe fn times(
+    event: *mut bindings::perf_event,
+) -> (*mut bindings::perf_time_ctx, *mut bindings::perf_time_ctx) {
+    #[cfg(CONFIG_CGROUP_PERF)]
+    // SAFETY: By this function's requirements; the event holds a reference to its control group, which has a
+    // structure for each CPU.
+    unsafe {
+        let cgroup = (*event).cgrp;
+        if !cgroup.is_null() {
+            let offset = bindings::inline::this_cpu_offset();
+            let info: *mut bindings::perf_cgroup_info =
+                (*cgroup).info.wrapping_byte_add(offset).cast();
+            return (&raw mut (*info).time, &raw mut (*info).timeguest);
+        }
+    }
+    // SAFETY: By this function's requirements.
+    unsafe {
+        let context = (*event).ctx;
+        (&raw mut (*context).time, &raw mut (*context).timeguest)
+    }
+}
