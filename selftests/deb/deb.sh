@@ -6,9 +6,10 @@
 . "$(dirname "$0")/../../scripts/tap.sh"
 usage "usage: selftests/deb/deb.sh
 
-Builds rpmu-dkms and rpmu-plan and installs them with apt in a clean Debian, as the README says, beside Debian's stock kernel
-and the headers of one without Rust. DKMS has to build rpmu.ko there, sign it and skip the other kernel. A guest then loads
-it with that Debian's modprobe and counts with its perf. Purging the packages has to leave nothing.
+Builds rpmu-dkms, rpmu-demo and rpmu-plan and installs them with apt in a clean Debian, as the README says, beside Debian's
+stock kernel and the headers of one without Rust. DKMS has to build rpmu.ko there, sign it and skip the other kernel.
+rpmu-demo has to run there in a guest with the emulated PMU's package. Another guest then loads rpmu with that Debian's
+modprobe, counts with its perf and runs rpmu-demo. Purging the packages has to leave nothing.
 
 FLAVOUR=cloud-amd64|amd64   which of Debian's kernels (default cloud-amd64)" "${1:-}"
 
@@ -19,12 +20,15 @@ work=$cache/deb-test-$(key "$top")
 results=$work/results
 
 "$top/scripts/deb" >/dev/null
+vpmu=$("$top/scripts/vpmu-package")
 lock deb-test
 rm -rf "$work"
 mkdir -p "$work/packages"
-for name in rpmu-dkms rpmu-plan; do
+for name in rpmu-dkms rpmu-demo rpmu-plan; do
 	cp "$top/build/$name"_*.deb "$work/packages/$name.deb"
 done
+mkdir "$work/packages/vpmu"
+tar -xJ --strip-components=1 -C "$work/packages/vpmu" -f "$vpmu"
 
 install_in_debian() {
 	local mode=root option=() proxy sources
@@ -79,6 +83,12 @@ check deb.dkms_has_skipped_the_old_kernel is_skipped
 check deb.is_signed says modinfo 0 '^signer: +DKMS'
 check deb.is_in_updates says modinfo 0 '^filename: .*/updates/dkms/rpmu\.ko'
 check deb.leaves_no_tree is_silent left
+check deb.demo_installs went demo-package
+check deb.demo_helps went demo-help '--vpmu DIR'
+check deb.demo_has_a_manual went demo-man
+check deb.demo_needs_root says demo-user 1 'rpmu-demo: only root may load a module'
+check deb.demo_in_a_guest went demo-guest 'demo: all went well'
+check deb.demo_wants_a_module says demo-not-built 1 "DKMS has built rpmu for no kernel ${old/+/.}"
 check deb.is_not_loaded_by_itself is_silent autoload
 check deb.skips_without_the_source says without-source 77 'Consult'
 check deb.names_the_missing_package says without-source-says 0 '^rpmu: missing: the package linux-source-7'
