@@ -105,7 +105,7 @@ help:
 	@echo "                    install rpmu.ko below /lib/modules and run depmod; with FLAVOUR= or KDIR= as above,"
 	@echo "                    INSTALL_MOD_PATH=DIR to install below DIR/lib/modules"
 	@echo "make probe          tell what is missing to build rpmu.ko for KDIR=DIR (default: the running kernel's)"
-	@echo "make deb            build the Debian packages rpmu-dkms and rpmu-plan in build/"
+	@echo "make deb            build the Debian packages rpmu-dkms, rpmu-demo and rpmu-plan in build/"
 	@echo "make deb-test       install them in a clean Debian, then load rpmu in a guest with what that has built"
 	@echo "make demo           boot a guest, load rpmu and run perf stat on it"
 	@echo "make test           run all tests, on the host and in guests (scripts/test --help: the streams);"
