@@ -13,8 +13,8 @@ use crate::meaning::{matches, meaning};
 
 type Object = Map<String, Value>;
 
-/// The counters of each event select of a list: with two threads per core, and with one.
-pub(crate) type Columns = BTreeMap<u64, (u8, u8)>;
+/// The counters of each event select of a list: with two threads per core, with one, and for precise sampling.
+pub(crate) type Columns = BTreeMap<u64, (u8, u8, u8)>;
 
 /// Reads the counters of a list from `../intel-counters`, whose head describes the format.
 pub(crate) fn columns(text: &str, list: &str) -> Columns {
@@ -26,9 +26,15 @@ pub(crate) fn columns(text: &str, list: &str) -> Columns {
         match words[..] {
             ["list", sign, name] if name == list => letter = Some(sign),
             [] | ["list", ..] => (),
-            [lists, two, one, _, _, ref selects @ ..] => {
+            [lists, two, one, pebs, kind, ref selects @ ..] => {
                 if lists.contains(letter.expect("the lists' letters come first")) {
-                    let counters = (hex(two) as u8, hex(one) as u8);
+                    // Up to Skylake the lists do not name the counters of PEBS: it has the first four.
+                    let precise = match (kind, pebs) {
+                        ("0:", _) => 0,
+                        (_, "-") => hex(two) & 0xf,
+                        _ => hex(pebs),
+                    };
+                    let counters = (hex(two) as u8, hex(one) as u8, precise as u8);
                     columns.extend(selects.iter().map(|select| (hex(select), counters)));
                 }
             }
@@ -46,6 +52,8 @@ pub(crate) struct Event {
     pub(crate) name: String,
     /// Mask of its counters.
     pub(crate) counters: u8,
+    /// Mask of the counters that sample it precisely.
+    pub(crate) precise: u8,
     /// `event::Meaning`.
     pub(crate) meaning: String,
     /// `event::Register`.
@@ -128,7 +136,7 @@ impl Events {
                 | (u64::from(number("AnyThread")) << 21)
                 | (u64::from(inv) << 23)
                 | (u64::from(cmask) << 24);
-            let (two, one) = *columns
+            let (two, one, precise) = *columns
                 .get(&bits)
                 .unwrap_or_else(|| panic!("{list}: {name} ({bits:#x}) is not in intel-counters"));
             assert!(two == listed && one & two == two, "{list}: {name}");
@@ -147,11 +155,13 @@ impl Events {
             let entry = self.events.entry(select).or_insert_with(|| Event {
                 name: name.to_string(),
                 counters,
+                precise,
                 meaning: meaning.clone(),
                 register,
             });
             assert_eq!(entry.meaning, meaning, "{list}: {} and {name}", entry.name);
             entry.counters |= counters;
+            entry.precise |= precise;
             entry.register = entry.register.or(register);
         }
     }
@@ -165,6 +175,7 @@ impl Events {
         let event = Event {
             name: same.name.clone(),
             counters: same.counters,
+            precise: same.precise,
             meaning: same.meaning.clone(),
             register: same.register,
         };

@@ -70,6 +70,7 @@ bool vpmu_realize(X86CPU *cpu, Error **errp)
         .apic_id = cpu->apic_id,
         .threads_per_core = env->topo_info.threads_per_core,
         .defects = cpu->vpmu_defects,
+        .pebs = cpu->vpmu_pebs,
     };
     const char *error;
 
@@ -121,7 +122,7 @@ static void vpmu_collect(VPMUState *v)
 {
     int64_t retired, left = v->word;
 
-    if (v->counting == VPMU_COUNTING_ALL) {
+    if (v->counting >= VPMU_COUNTING_ALL) {
         int64_t stores = sextract64(left, 0, 20);
         int64_t loads = sextract64(left - stores, 20, 20);
 
@@ -191,11 +192,75 @@ static void vpmu_deliver(CPUX86State *env)
     }
 }
 
+static bool vpmu_read(void *cpu, uint64_t address, void *buffer, uint32_t size)
+{
+    return cpu_memory_rw_debug(cpu, address, buffer, size, false) == 0;
+}
+
+static bool vpmu_write(void *cpu, uint64_t address, const void *buffer,
+                       uint32_t size)
+{
+    return cpu_memory_rw_debug(cpu, address, (void *)buffer, size, true) == 0;
+}
+
+/*
+ * Writes the record that is due, if there is one. Called between two TBs, the
+ * second of which has taken @icount instructions off icount.
+ */
+static void vpmu_sample(CPUX86State *env, uint32_t icount)
+{
+    VPMUState *v = &env->vpmu;
+    CPUState *cs = env_cpu(env);
+    bool can_do_io = cs->neg.can_do_io;
+    struct vpmu_sample sample;
+
+    if (!ops->sample_due(v->pmu)) {
+        return;
+    }
+    sample = (struct vpmu_sample) {
+        .ip = v->ip,
+        .next_ip = env->eip,
+        .flags = cpu_compute_eflags(env),
+        .load = v->load,
+        .store = v->store,
+        .cpu = cs,
+        .read = vpmu_read,
+        .write = vpmu_write,
+    };
+    for (int i = 0; i < CPU_NB_REGS; i++) {
+        sample.regs[i] = env->regs[i];
+        sample.xmm[i][0] = env->xmm_regs[i].ZMM_Q(0);
+        sample.xmm[i][1] = env->xmm_regs[i].ZMM_Q(1);
+    }
+    /* Nothing of the next TB has run, so the time is known. */
+    cs->neg.icount_decr.u16.low += icount;
+    cs->neg.can_do_io = true;
+    sample.tsc = cpu_get_tsc(env) + env->tsc_offset;
+    cs->neg.can_do_io = can_do_io;
+    cs->neg.icount_decr.u16.low -= icount;
+    ops->sample(v->pmu, &sample);
+}
+
 static void vpmu_ask_work(CPUState *cs, run_on_cpu_data unused)
 {
     vpmu_settle(cpu_env(cs));
     vpmu_deliver(cpu_env(cs));
     vpmu_ask(cpu_env(cs));
+}
+
+/*
+ * Ends the instruction before an interrupt, which is about to be delivered: it
+ * may have to be recorded.
+ */
+void vpmu_boundary(CPUX86State *env)
+{
+    VPMUState *v = &env->vpmu;
+
+    if (v->counting == VPMU_COUNTING_EACH && v->word < 0) {
+        vpmu_settle(env);
+        vpmu_sample(env, 0);
+        vpmu_ask(env);
+    }
 }
 
 /* Returns the other thread of the core, or NULL. */
@@ -368,6 +433,9 @@ void helper_vpmu_record(CPUX86State *env, uint32_t how, target_ulong from,
 void vpmu_smm(CPUX86State *env, bool inside)
 {
     if (env->vpmu.pmu) {
+        if (inside) {
+            vpmu_boundary(env);
+        }
         vpmu_settle(env);
         ops->smm(env->vpmu.pmu, inside);
         vpmu_ask(env);
@@ -399,6 +467,7 @@ void helper_vpmu_expired(CPUX86State *env, uint32_t icount)
     CPUState *cs = env_cpu(env);
 
     vpmu_settle(env);
+    vpmu_sample(env, icount);
     if (ops->budget(env->vpmu.pmu, vpmu_user(env)) < 0) {
         bql_lock();
         vpmu_deliver(env);

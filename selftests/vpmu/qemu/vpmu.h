@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 /* Changes with every change of the interface. */
-#define VPMU_ABI 8
+#define VPMU_ABI 9
 
 /*
  * Indices of the array of counts: retired instructions and other events. An
@@ -49,7 +49,8 @@ enum vpmu_retired {
 enum vpmu_counting {
     VPMU_COUNTING_NOTHING,
     VPMU_COUNTING_INSTRUCTIONS, /* also page walks and interrupts */
-    VPMU_COUNTING_ALL
+    VPMU_COUNTING_ALL,
+    VPMU_COUNTING_EACH        /* all, one instruction at a time, for sample() */
 };
 
 /* Results of an access to a register. */
@@ -85,6 +86,26 @@ struct vpmu_branch {
     uint64_t instructions;
 };
 
+/*
+ * The CPU's state at the end of an instruction, and its memory. @read and
+ * @write take linear addresses, which they translate by the CPU's current page
+ * tables, and return false if a page is missing.
+ */
+struct vpmu_sample {
+    uint64_t ip;              /* EIP of the instruction */
+    uint64_t next_ip;         /* EIP as the instruction has left it */
+    uint64_t flags;           /* RFLAGS */
+    uint64_t regs[16];        /* RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8... */
+    uint64_t xmm[16][2];
+    uint64_t load;            /* linear address of its last load; 0: none */
+    uint64_t store;           /* the same of its last store */
+    uint64_t tsc;
+    void *cpu;                /* for the functions */
+    bool (*read)(void *cpu, uint64_t address, void *buffer, uint32_t size);
+    bool (*write)(void *cpu, uint64_t address, const void *buffer,
+                  uint32_t size);
+};
+
 struct vpmu;
 
 /* A virtual CPU, in CPUID's terms. */
@@ -96,6 +117,8 @@ struct vpmu_config {
     uint32_t threads_per_core;
     /* Hardware defects of the PMU; NULL: those usual for the CPU model. */
     const char *defects;
+    /* PEBS is available. */
+    bool pebs;
 };
 
 struct vpmu_ops {
@@ -138,6 +161,15 @@ struct vpmu_ops {
      */
     bool (*records_branches)(const struct vpmu *pmu);
 
+    /*
+     * Returns whether sample() must be called. Called after retire(), when an
+     * instruction has just retired; budget() is negative then.
+     */
+    bool (*sample_due)(const struct vpmu *pmu);
+
+    /* Writes a record of the instruction that has just retired. */
+    void (*sample)(struct vpmu *pmu, const struct vpmu_sample *sample);
+
     /* Handles a taken branch, an interrupt or an exception. */
     void (*branch)(struct vpmu *pmu, const struct vpmu_branch *branch);
 
@@ -171,8 +203,9 @@ struct vpmu_ops {
     /*
      * Returns how many instructions the CPU may retire at this privilege level
      * before retire() must be called; earlier calls are allowed. A page walk and
-     * a counted interrupt take one each as well. If negative, retire() and then
-     * pmi() must be called at once, after which the budget is not negative.
+     * a counted interrupt take one each as well. If negative, retire(), then
+     * sample() if it is due, and then pmi() must be called at once, after which
+     * the budget is not negative.
      */
     int64_t (*budget)(const struct vpmu *pmu, bool user);
 

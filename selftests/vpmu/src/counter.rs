@@ -38,13 +38,6 @@ impl Counter {
         self.set(self.value);
     }
 
-    /// Counts what of `source` is in `retired`; see [`Counter::events`]. Returns whether the counter
-    /// overflowed.
-    pub(crate) fn count(&mut self, source: Source, before: &Retired, retired: &Retired) -> bool {
-        let events = self.events(source, before, retired);
-        self.add(events)
-    }
-
     /// Returns the number of events of `source` in `retired`, to be added with [`Counter::add`].
     /// `before` is what retired earlier at the privilege levels that the counter counts. Neither has
     /// negative counts.
@@ -69,7 +62,17 @@ impl Counter {
     /// Returns the minimum number of instructions and page walks until the counter may overflow, or
     /// `None` if it cannot.
     pub(crate) fn instructions_to_overflow(&self, source: Source, before: &Retired) -> Option<u64> {
-        let events = MASK + 1 - self.value;
+        self.instructions_to(MASK + 1 - self.value, source, before)
+    }
+
+    /// Returns the minimum number of instructions and page walks until this many events may have happened, or
+    /// `None` if they cannot.
+    pub(crate) fn instructions_to(
+        &self,
+        events: u64,
+        source: Source,
+        before: &Retired,
+    ) -> Option<u64> {
         match source {
             Source::Nothing => None,
             Source::Share(share) => Some(share.min_instructions(self.phase, before, events)),
@@ -83,6 +86,19 @@ mod tests {
     use super::*;
     use crate::retired;
     use crate::share::Share;
+
+    impl Counter {
+        /// Counts what of `source` is in `retired`. Returns whether the counter overflowed.
+        pub(crate) fn count(
+            &mut self,
+            source: Source,
+            before: &Retired,
+            retired: &Retired,
+        ) -> bool {
+            let events = self.events(source, before, retired);
+            self.add(events)
+        }
+    }
 
     fn instructions(count: i64) -> Retired {
         let mut retired = [0; retired::COUNTS];

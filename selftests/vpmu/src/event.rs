@@ -26,6 +26,8 @@ pub(crate) struct Listed {
     /// Mask of the general counters that count it where a core has one thread. Where it has two, the
     /// lower half of the counters exist.
     pub(crate) counters: u8,
+    /// Mask of the counters that sample it precisely (PEBS).
+    pub(crate) precise: u8,
     /// What it counts.
     pub(crate) meaning: Meaning,
     /// The register that further selects what it counts.

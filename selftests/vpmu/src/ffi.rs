@@ -5,7 +5,7 @@
 use std::cell::UnsafeCell;
 use std::collections::BTreeMap;
 use std::env;
-use std::ffi::{c_char, CStr, OsString};
+use std::ffi::{c_char, c_void, CStr, OsString};
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -14,10 +14,11 @@ use crate::accounting::Accounting;
 use crate::branch::Branch;
 use crate::model;
 use crate::pmu::Pmu;
+use crate::sample::{Memory, Sample};
 use crate::shared::{Core, Node, Thread};
 use crate::{retired, Fault};
 
-const ABI: u32 = 8;
+const ABI: u32 = 9;
 
 const DONE: u32 = 0;
 const FAULT: u32 = 1;
@@ -44,6 +45,31 @@ pub(crate) struct Config {
     apic_id: u32,
     threads_per_core: u32,
     defects: *const c_char,
+    pebs: bool,
+}
+
+/// `struct vpmu_sample`.
+#[repr(C)]
+pub(crate) struct CpuSample {
+    sample: Sample,
+    cpu: *mut c_void,
+    read: unsafe extern "C" fn(*mut c_void, u64, *mut c_void, u32) -> bool,
+    write: unsafe extern "C" fn(*mut c_void, u64, *const c_void, u32) -> bool,
+}
+
+impl Memory for &CpuSample {
+    fn read(&self, address: u64, buffer: &mut [u8]) -> bool {
+        let size = buffer.len() as u32;
+        // SAFETY: By `vpmu.h`, the function may be called with `cpu` and a buffer of that size while `sample()` runs,
+        // as this borrow of its argument does not outlive it.
+        unsafe { (self.read)(self.cpu, address, buffer.as_mut_ptr().cast(), size) }
+    }
+
+    fn write(&mut self, address: u64, buffer: &[u8]) -> bool {
+        let size = buffer.len() as u32;
+        // SAFETY: As for `read`; the function only reads the buffer.
+        unsafe { (self.write)(self.cpu, address, buffer.as_ptr().cast(), size) }
+    }
 }
 
 /// `struct vpmu_ops`.
@@ -56,6 +82,8 @@ pub(crate) struct Ops {
     retire: unsafe extern "C" fn(*mut Vpmu, bool, *const i64),
     counting: unsafe extern "C" fn(*const Vpmu) -> u32,
     records_branches: unsafe extern "C" fn(*const Vpmu) -> bool,
+    sample_due: unsafe extern "C" fn(*const Vpmu) -> bool,
+    sample: unsafe extern "C" fn(*mut Vpmu, *const CpuSample),
     branch: unsafe extern "C" fn(*mut Vpmu, *const Branch),
     sibling_must_ask: unsafe extern "C" fn(*mut Vpmu) -> bool,
     sibling_counts: unsafe extern "C" fn(*const Vpmu) -> bool,
@@ -80,6 +108,8 @@ pub(crate) static vpmu_ops: Ops = Ops {
     retire,
     counting,
     records_branches,
+    sample_due,
+    sample,
     branch,
     sibling_must_ask,
     sibling_counts,
@@ -151,7 +181,10 @@ fn make(config: &Config, defects: Option<&CStr>) -> Result<Pmu, &'static CStr> {
         .entry(core)
         .or_insert_with(|| Core::on(NODE.get_or_init(Arc::default).clone(), threads));
     let thread = Thread::new(core.clone(), index as usize);
-    let pmu = Pmu::on(thread, model, defects);
+    let mut pmu = Pmu::on(thread, model, defects);
+    if config.pebs {
+        pmu = pmu.with_pebs().ok_or(c"this CPU has no PEBS")?;
+    }
     if report_path().is_some() {
         pmu.accounting().watch();
     }
@@ -184,6 +217,18 @@ unsafe extern "C" fn counting(vpmu: *const Vpmu) -> u32 {
 unsafe extern "C" fn records_branches(vpmu: *const Vpmu) -> bool {
     // SAFETY: By `vpmu.h`, this runs on the CPU's thread or the CPU is stopped.
     unsafe { pmu(vpmu) }.records_branches()
+}
+
+unsafe extern "C" fn sample_due(vpmu: *const Vpmu) -> bool {
+    // SAFETY: By `vpmu.h`, this runs on the CPU's thread or the CPU is stopped.
+    unsafe { pmu(vpmu) }.sample_due()
+}
+
+unsafe extern "C" fn sample(vpmu: *mut Vpmu, sample: *const CpuSample) {
+    // SAFETY: By `vpmu.h`, this runs on the CPU's thread or the CPU is stopped, and `sample` points to a valid sample,
+    // which the caller does not change meanwhile.
+    let (pmu, mut sample) = unsafe { (pmu(vpmu), &*sample) };
+    pmu.sample(&sample.sample, &mut sample);
 }
 
 unsafe extern "C" fn branch(vpmu: *mut Vpmu, branch: *const Branch) {
@@ -308,7 +353,10 @@ mod tests {
     fn the_header_matches() {
         assert!(HEADER.contains(&format!("#define VPMU_ABI {ABI}\n")));
         // Every operation is a pointer in struct vpmu_ops, in the order of `Ops`.
-        let operations = HEADER.match_indices("(*").map(|(at, _)| &HEADER[at + 2..]);
+        let operations = &HEADER[HEADER.find("struct vpmu_ops {").unwrap()..];
+        let operations = operations
+            .match_indices("(*")
+            .map(|(at, name)| &operations[at + name.len()..]);
         let names: Vec<_> = operations
             .map(|rest| &rest[..rest.find(')').unwrap()])
             .collect();
@@ -321,6 +369,8 @@ mod tests {
                 "retire",
                 "counting",
                 "records_branches",
+                "sample_due",
+                "sample",
                 "branch",
                 "sibling_must_ask",
                 "sibling_counts",
@@ -358,6 +408,7 @@ mod tests {
             apic_id: 0,
             threads_per_core: 2,
             defects: std::ptr::null(),
+            pebs: false,
         };
         let mut error = std::ptr::null();
         let mut value = 0;
@@ -390,6 +441,7 @@ mod tests {
             apic_id,
             threads_per_core: 2,
             defects,
+            pebs: false,
         };
         let mut error = std::ptr::null();
         let mut value = 0;

@@ -38,6 +38,7 @@ pub mod inject;
 pub mod model;
 pub mod pmu;
 pub mod retired;
+pub mod sample;
 mod select;
 mod share;
 pub mod shared;

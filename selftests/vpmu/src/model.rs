@@ -12,8 +12,8 @@ mod spec;
 
 pub use spec::Model;
 pub(crate) use spec::{
-    Amd, Lbr, LbrFormat, Offcore, CAP_FW_WRITE, CAP_PERF_METRICS, CAP_SMM_FREEZE, MAX_FIXED,
-    MAX_GENERAL,
+    Amd, Lbr, LbrFormat, Offcore, Pebs, PebsFormat, CAP_FW_WRITE, CAP_PERF_METRICS, CAP_SMM_FREEZE,
+    MAX_FIXED, MAX_GENERAL,
 };
 
 /// Intel's models.

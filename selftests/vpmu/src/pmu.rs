@@ -11,11 +11,12 @@
 //!        ├─── metrics                MSR_PERF_METRICS: the shares of the slots
 //!        └─── overflow, freeze       what comes of an overflow: status, PMI, freezing
 //!   lbr                              last branch records: the MSRs, what is recorded
+//!   pebs                             precise sampling: the MSRs, when a record is due, its layout
 //!   state ─── registers, totals, pending, tsx     what all of these work on
 //! ```
 //!
 //! State that a feature needs besides its registers is a struct in a file of its own (`pending`, `tsx`,
-//! `metrics`, `lbr`): the DS area would be such a file. A vendor with other MSR numbers has a map to
+//! `metrics`, `lbr`, `pebs`). A vendor with other MSR numbers has a map to
 //! the names of [`msr::Msr`] (`amd`), one without global registers leaves `global_ctrl` at all ones.
 
 mod access;
@@ -30,6 +31,7 @@ mod lbr;
 mod metrics;
 mod msr;
 mod overflow;
+mod pebs;
 mod pending;
 mod registers;
 mod reserved;

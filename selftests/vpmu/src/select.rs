@@ -105,6 +105,16 @@ impl Select {
         (source, found.register)
     }
 
+    /// Returns whether general counter `counter` samples it precisely on a model of the non-adaptive formats. The
+    /// lists call INST_RETIRED.ANY_P precise on some models alone, under other names. Here it is on all of them: the
+    /// built-in driver samples it so.
+    pub(crate) fn is_precise(self, model: &Model, counter: usize) -> bool {
+        const INST_RETIRED_ANY_P: (u16, u8) = (0xc0, 0);
+        let code = model.list.with_code(self.event, self.umask);
+        let counters = code.iter().fold(0, |mask, line| mask | line.precise);
+        (self.event, self.umask) == INST_RETIRED_ANY_P || (counters >> counter) & 1 != 0
+    }
+
     /// Clears the fields that only say in which cycles to count.
     fn plain(self) -> Self {
         Select {

@@ -217,6 +217,14 @@ impl Source {
         }
     }
 
+    /// Returns whether any of these kinds of [`Retired`] are among its occurrences.
+    pub(crate) fn is_of(&self, kinds: &[usize]) -> bool {
+        match self {
+            Source::Share(share) => kinds.iter().any(|&kind| share.kinds[kind] != 0),
+            Source::Nothing | Source::CyclesWithout(_) => false,
+        }
+    }
+
     /// Counts `numerator` / `denominator` events per instruction.
     pub(crate) const fn rate(numerator: u32, denominator: u32) -> Self {
         Source::Share(Share::new(

@@ -67,6 +67,7 @@ const fn model(
         slots: 0,
         metrics: 0,
         lbr: None,
+        pebs: None,
         defects: Defects::NONE,
         list: &NO_LIST,
     }

@@ -10,6 +10,7 @@ mod ivy_bridge;
 mod lbr;
 mod lists;
 mod nehalem;
+mod pebs;
 mod sandy_bridge;
 mod skylake;
 mod westmere;

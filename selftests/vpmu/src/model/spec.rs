@@ -33,7 +33,7 @@ pub struct Model {
     /// IA32_PERFEVTSELx.PC can be set. From Sandy Bridge on it is "reserved (not writeable)" (SDM
     /// vol. 3, 20.2.1.1).
     pub(crate) pin_control: bool,
-    /// IA32_PERF_CAPABILITIES without LBR_FMT. The fields for PEBS are zero on all models.
+    /// IA32_PERF_CAPABILITIES without LBR_FMT and the fields for PEBS.
     pub(crate) capabilities: u64,
     /// The offcore response registers.
     pub offcore: Offcore,
@@ -45,6 +45,8 @@ pub struct Model {
     pub(crate) metrics: usize,
     /// How branches are recorded; `None` if they are not.
     pub(crate) lbr: Option<Lbr>,
+    /// Precise sampling, which a CPU has on request; `None` if the hardware does not have it.
+    pub(crate) pebs: Option<Pebs>,
     /// The defects that the hardware can have.
     pub defects: Defects,
     /// Intel's event list.
@@ -132,6 +134,30 @@ impl LbrFormat {
     pub(crate) fn is_by_age(self) -> bool {
         matches!(self, LbrFormat::Amd | LbrFormat::Architectural)
     }
+}
+
+/// Processor event based sampling.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pebs {
+    pub(crate) format: PebsFormat,
+    /// Precise store: IA32_PEBS_ENABLE\[63\] adds the address to the records of one event of stores.
+    pub(crate) precise_store: bool,
+    /// Mask of the counters that count load latency, beside those in the list.
+    pub(crate) load_latency: u8,
+}
+
+/// The layout of records (SDM vol. 3, 20.3.1.1.1, 20.3.6.2, 20.3.8.1 and 20.9). The discriminants are those of
+/// IA32_PERF_CAPABILITIES.PEBS_REC_FMT.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum PebsFormat {
+    /// General registers, IA32_PERF_GLOBAL_STATUS, data address, data source and latency.
+    Nehalem = 1,
+    /// Also the address of the instruction, and TSX.
+    Haswell = 2,
+    /// Also the TSC; of the status, only the counters that the record is for.
+    Skylake = 3,
+    /// Adaptive: groups of fields, as software selects them (PEBS_BASELINE).
+    Adaptive = 4,
 }
 
 /// IA32_PERF_CAPABILITIES.SMM_FREEZE: IA32_DEBUGCTL.FREEZE_WHILE_SMM exists.

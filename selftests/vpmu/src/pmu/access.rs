@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::amd::SELECT_WRITABLE;
 use super::msr::{decode, Msr};
-use super::registers::{FIXED_PMI, FIXED_SHIFT, INT, MISC_ENABLE_READ_ONLY};
+use super::registers::{FIXED_PMI, FIXED_SHIFT, INT, MISC_ENABLE_READ_ONLY, PEBS_UNAVAILABLE};
 use super::reserved::{LD_LAT_WRITABLE, MISC_ENABLE_WRITABLE, SELECT_IN_TX, STATUS_COND_CHGD};
 use super::state::Pmu;
 use super::tsx::RTM_FORCE_ABORT;
@@ -84,9 +84,11 @@ impl Pmu {
             Msr::StatusReset | Msr::StatusSet | Msr::AmdStatusClear | Msr::AmdStatusSet => 0,
             Msr::InUse => self.in_use(),
             Msr::Capabilities => self.capabilities(),
+            Msr::MiscEnable if self.pebs.is_some() => regs.misc_enable & !PEBS_UNAVAILABLE,
             Msr::MiscEnable => regs.misc_enable,
             Msr::DebugCtl => regs.debugctl,
             Msr::Lbr(register) => self.read_lbr(register)?,
+            Msr::Pebs(register) => self.read_pebs(register),
             Msr::TsxForceAbort => self.tsx.force_abort,
             Msr::OffcoreRsp(index) => self.offcore_rsp(index).load(Relaxed),
             Msr::LdLat => regs.ld_lat,
@@ -97,6 +99,7 @@ impl Pmu {
     }
 
     fn write(&mut self, register: Msr, value: u64) -> Result<(), Fault> {
+        self.disarm(register);
         match register {
             Msr::Pmc(index) | Msr::FullPmc(index) if self.general_is_stuck(index) => {}
             // Bit 31 is sign-extended, the bits above it are ignored.
@@ -130,6 +133,7 @@ impl Pmu {
                     checked(value, self.debugctl_bits())? & !self.debugctl_ignored()
             }
             Msr::Lbr(register) => self.write_lbr(register, value)?,
+            Msr::Pebs(register) => self.write_pebs(register, value)?,
             Msr::TsxForceAbort => self.tsx.force_abort = checked(value, RTM_FORCE_ABORT)?,
             Msr::OffcoreRsp(index) => {
                 let value = checked(value, self.model.offcore.writable)?;
@@ -178,14 +182,18 @@ impl Pmu {
     pub(super) fn write_select(&mut self, index: usize, value: u64) {
         let select = Select::from_register(value);
         let leaky = self.leaky() && is_corrupting(select.event);
+        let listed = self.listed_counter(select, index);
+        let precise = self.samples_precisely(select, listed);
+        let model = self.model;
         let general = &mut self.regs.general[index];
         general.select = value;
+        general.precise = precise;
         general.counter.change_source();
         (general.source, general.register) = if value & SELECT_IN_TX != 0 {
             // No instruction is in a transaction.
             (Source::Nothing, None)
         } else {
-            select.source(self.model, index)
+            select.source(model, listed)
         };
         general.leak = leaky.then_some(0);
     }

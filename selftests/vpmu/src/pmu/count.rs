@@ -20,6 +20,9 @@ impl Pmu {
     /// instructions that were reported but did not retire; it is subtracted from the next counts.
     pub fn retire(&mut self, user: bool, counts: &Retired) {
         self.told += 1;
+        if counts[retired::INSTRUCTIONS] < 0 {
+            self.cancel_record();
+        }
         let retired = self.totals.settle(user, counts);
         self.accounting.instructions[usize::from(user)]
             .fetch_add(retired[retired::INSTRUCTIONS] as u64, Relaxed);
@@ -61,6 +64,7 @@ impl Pmu {
                     .events(source, &before, retired);
                 if own {
                     events -= self.leak(i, events);
+                    self.pebs_events(i, events, retired);
                 }
                 self.add(i, events);
             }
@@ -69,7 +73,11 @@ impl Pmu {
             if active & (1 << (FIXED_SHIFT + i)) != 0 {
                 let source = self.fixed_source(i);
                 let before = self.before(FIXED_SHIFT + i);
-                let overflow = self.regs.fixed[i].count(source, &before, retired);
+                let events = self.regs.fixed[i].events(source, &before, retired);
+                if own {
+                    self.pebs_events(FIXED_SHIFT + i, events, retired);
+                }
+                let overflow = self.regs.fixed[i].add(events);
                 self.overflowed(
                     overflow,
                     FIXED_SHIFT + i,

@@ -17,7 +17,9 @@ impl Pmu {
         if let Some(amd) = self.model.amd() {
             return self.amd_cpuid(amd, leaf, regs);
         }
+        const DTES64: u32 = 1 << 2; // the DS area has 64-bit fields
         const PDCM: u32 = 1 << 15; // IA32_PERF_CAPABILITIES
+        const DS: u32 = 1 << 21;
         const TSX_FORCE_ABORT: u32 = 1 << 13;
         const HYBRID: u32 = 1 << 15;
         const ARCH_LBR: u32 = 1 << 19;
@@ -27,7 +29,14 @@ impl Pmu {
             .is_some_and(|lbr| lbr.format == LbrFormat::Architectural);
         let [eax, ebx, ecx, edx] = regs;
         match (leaf, subleaf) {
-            (1, _) => [self.injected.signature(eax), ebx, ecx | PDCM, edx],
+            (1, _) => {
+                let (dtes64, ds) = match self.pebs {
+                    Some(_) => (DTES64, DS),
+                    None => (0, 0),
+                };
+                let eax = self.injected.signature(eax);
+                [eax, ebx, ecx | PDCM | dtes64, edx | ds]
+            }
             (7, 0) => {
                 let tfa = u32::from(self.defects.tfa) * TSX_FORCE_ABORT;
                 let hybrid = u32::from(self.injected.has(Injected::HYBRID)) * HYBRID;

@@ -19,6 +19,8 @@ pub enum Counting {
     Instructions,
     /// Everything.
     All,
+    /// Everything, one instruction at a time, so that each can be sampled.
+    Each,
 }
 
 impl Pmu {
@@ -97,6 +99,9 @@ impl Pmu {
 
     /// Returns what QEMU has to count.
     pub fn counting(&self) -> Counting {
+        if self.is_precise() {
+            return Counting::Each;
+        }
         let active = self.active(false) | self.active(true);
         let general = self.regs.general[..self.generals].iter().zip(0..);
         let more_than_instructions = general

@@ -18,7 +18,7 @@ impl Pmu {
     /// Returns IA32_PERF_CAPABILITIES. Where CPUID reports too few counters, it has no MSR_PERF_METRICS.
     pub(super) fn capabilities(&self) -> u64 {
         let lbr = self.model.lbr.map_or(0, |lbr| lbr.format as u64);
-        let capabilities = self.model.capabilities | lbr;
+        let capabilities = self.model.capabilities | lbr | self.pebs_capabilities();
         if self.injected.has(Injected::FEWER) {
             capabilities & !CAP_PERF_METRICS
         } else {

@@ -61,6 +61,17 @@ impl Pmu {
         }
     }
 
+    /// Returns FROM, TO and INFO of a record, given its age; zeros if there are not so many.
+    pub(super) fn lbr_by_age(&self, age: usize) -> [u64; 3] {
+        let depth = self.lbr_depth();
+        if age >= depth {
+            return [0; 3];
+        }
+        let stack = &self.regs.lbr.stack;
+        let record = stack.records[stack.by_age(depth, age)];
+        [record.from, record.to, record.info]
+    }
+
     /// Returns the number of records: IA32_LBR_DEPTH or the model's number.
     fn lbr_depth(&self) -> usize {
         match self.model.lbr {

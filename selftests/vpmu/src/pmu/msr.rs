@@ -6,6 +6,7 @@
 
 use super::accounting_msr::ACCOUNTING;
 use super::lbr;
+use super::pebs;
 use super::state::Pmu;
 use crate::model::CAP_FW_WRITE;
 
@@ -32,6 +33,7 @@ pub(super) enum Msr {
     OffcoreRsp(usize),
     LdLat,
     Frontend,
+    Pebs(pebs::Register),
     /// PERF_CTL.
     AmdSelect(usize),
     /// PERF_CTR.
@@ -87,8 +89,10 @@ pub(super) fn decode(pmu: &Pmu, msr: u32) -> Option<Msr> {
         0x3f6 => Some(Msr::LdLat),
         0x3f7 => if_present(pmu.model.frontend != 0, Msr::Frontend),
         ACCOUNTING..=0x4000_ff0f => Some(Msr::Accounting(msr - ACCOUNTING)),
-        // PEBS, BTS
-        0x3f1 | 0x3f2 | 0x600 => Some(Msr::Absent),
+        0x3f1 | 0x3f2 | 0x600 => {
+            let register = pmu.pebs.and_then(|pebs| pebs::decode(&pebs, msr));
+            Some(register.map_or(Msr::Absent, Msr::Pebs))
+        }
         // LBR, legacy and architectural
         0x1c8
         | 0x1c9

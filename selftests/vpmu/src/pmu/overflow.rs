@@ -12,6 +12,7 @@ impl Pmu {
     pub(super) fn overflowed(&mut self, overflow: bool, bit: usize, interrupt: bool) {
         if overflow {
             self.regs.global_status |= 1 << bit;
+            self.arm(bit);
             if interrupt {
                 self.pending.request(self.injected.has(Injected::LATE_PMI));
             }
@@ -19,13 +20,14 @@ impl Pmu {
     }
 
     /// Returns how many instructions may retire at this privilege level before QEMU has to call
-    /// [`Pmu::retire`]; negative if a PMI is due now.
+    /// [`Pmu::retire`]; negative if a PMI or a record of
+    /// PEBS is due now.
     pub fn budget(&self, user: bool) -> i64 {
         /// Far off, with room for what QEMU adds and subtracts.
         const NEVER: u64 = 1 << 62;
         /// Limits the delay of what the sibling counts.
         const SHARED: u64 = 1 << 12;
-        if self.pending.is_due() {
+        if self.pending.is_due() || self.sample_due() {
             return -1;
         }
         let active = self.active(user);
@@ -51,7 +53,7 @@ impl Pmu {
         let most = if shared { SHARED } else { NEVER };
         let least = general
             .chain(fixed)
-            .chain([self.pending.after()])
+            .chain([self.pending.after(), self.instructions_to_record(active)])
             .flatten()
             .min()
             .unwrap_or(NEVER)

@@ -4,6 +4,7 @@
 
 use super::lbr::Lbr;
 use super::metrics::Metrics;
+use super::pebs::Pebs;
 use crate::counter::Counter;
 use crate::event::Register;
 use crate::model::{MAX_FIXED, MAX_GENERAL};
@@ -12,7 +13,9 @@ use crate::share::Source;
 /// IA32_MISC_ENABLE after RESET: fast strings and the read-only bits.
 const MISC_ENABLE_RESET: u64 = 1 | MISC_ENABLE_READ_ONLY;
 /// Performance monitoring available, BTS and PEBS unavailable.
-pub(super) const MISC_ENABLE_READ_ONLY: u64 = (1 << 7) | (1 << 11) | (1 << 12);
+pub(super) const MISC_ENABLE_READ_ONLY: u64 = (1 << 7) | (1 << 11) | PEBS_UNAVAILABLE;
+/// IA32_MISC_ENABLE: PEBS unavailable.
+pub(super) const PEBS_UNAVAILABLE: u64 = 1 << 12;
 
 /// IA32_PERFEVTSELx.USR.
 pub(super) const USR: u64 = 1 << 16;
@@ -61,6 +64,8 @@ pub(super) struct General {
     pub(super) source: Source,
     /// The register that further selects what is counted.
     pub(super) register: Option<Register>,
+    /// `select` is an event that this counter samples precisely.
+    pub(super) precise: bool,
     /// `select` is an event that needs a merged pair of counters.
     pub(super) large: bool,
     /// Events since the last one that leaked to the sibling; `None` if this event does not leak.
@@ -78,6 +83,7 @@ pub(super) struct Registers {
     pub(super) global_status: u64,
     pub(super) debugctl: u64,
     pub(super) lbr: Lbr,
+    pub(super) pebs: Pebs,
     /// IA32_PERF_GLOBAL_CTRL and IA32_DEBUGCTL before the SMI, while FREEZE_WHILE_SMM freezes.
     pub(super) before_smm: Option<(u64, u64)>,
     pub(super) misc_enable: u64,
@@ -94,6 +100,7 @@ impl Registers {
             select: 0,
             source: Source::Nothing,
             register: None,
+            precise: false,
             large: false,
             leak: None,
         };
@@ -106,6 +113,7 @@ impl Registers {
             global_status: 0,
             debugctl: 0,
             lbr: Lbr::default(),
+            pebs: Pebs::default(),
             before_smm: None,
             misc_enable: MISC_ENABLE_RESET,
             ld_lat: 0,

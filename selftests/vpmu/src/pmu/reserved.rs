@@ -4,6 +4,7 @@
 //!
 //! [`crate::model`] has those that differ between models.
 
+use super::pebs::{FIXED_ADAPTIVE, OVF_DS_BUFFER, SELECT_ADAPTIVE};
 use super::registers::{
     ANY_THREAD, BTF, CTR_FRZ, DEBUGCTL_LBR, FIXED_ANY_THREAD, FREEZE_LBRS_ON_PMI,
     FREEZE_PERFMON_ON_PMI, FREEZE_WHILE_SMM, LBR_FRZ,
@@ -32,9 +33,9 @@ const DEBUGCTL_WRITABLE: u64 = DEBUGCTL_LBR | BTF | FREEZE_LBRS_ON_PMI | FREEZE_
 
 pub(super) const LD_LAT_WRITABLE: u64 = 0xffff;
 
-/// Bits of IA32_PERF_GLOBAL_STATUS that this hardware never sets, but software may: Ovf_Uncore, since
-/// Nehalem (SDM vol. 4, table 2-15), and OvfDSBuffer.
-const STATUS_OVERFLOWS: u64 = (1 << 61) | (1 << 62);
+/// Ovf_Uncore, since Nehalem (SDM vol. 4, table 2-15), which this hardware never sets, but software may, and
+/// OvfDSBuffer, which only PEBS sets.
+const STATUS_OVERFLOWS: u64 = (1 << 61) | OVF_DS_BUFFER;
 /// CondChgd, which software can only clear.
 pub(super) const STATUS_COND_CHGD: u64 = 1 << 63;
 /// Version 4 adds LBR_FRZ, CTR_FRZ and ASCI. With Trace_ToPA_PMI, which hardware without Intel PT lacks, tests
@@ -58,6 +59,9 @@ impl Pmu {
         }
         if !self.model.any_thread {
             bits &= !ANY_THREAD;
+        }
+        if self.is_adaptive() {
+            bits |= SELECT_ADAPTIVE;
         }
         bits
     }
@@ -100,6 +104,11 @@ impl Pmu {
             FIXED_WRITABLE
         } else {
             FIXED_WRITABLE & !FIXED_ANY_THREAD
+        };
+        let field = if self.is_adaptive() {
+            field | FIXED_ADAPTIVE
+        } else {
+            field
         };
         (0..self.existing().1).fold(0, |bits, index| bits | (field << (4 * index)))
     }

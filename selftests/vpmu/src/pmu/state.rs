@@ -12,7 +12,7 @@ use super::tsx::Transactions;
 use crate::accounting::Accounting;
 use crate::defect::Defects;
 use crate::inject::Injected;
-use crate::model::Model;
+use crate::model::{Model, Pebs};
 use crate::shared::{Core, Thread};
 
 /// The PMU of one logical CPU.
@@ -23,6 +23,8 @@ pub struct Pmu {
     pub(super) generals: usize,
     pub(super) regs: Registers,
     pub(super) defects: Defects,
+    /// Precise sampling, if it is switched on.
+    pub(super) pebs: Option<Pebs>,
     /// State shared with the sibling thread.
     pub(super) thread: Thread,
     /// The errors that the guest has injected.
@@ -59,6 +61,7 @@ impl Pmu {
             generals,
             regs: Registers::new(generals),
             defects,
+            pebs: None,
             thread,
             injected: Injected::default(),
             pending: Pending::default(),
@@ -70,6 +73,12 @@ impl Pmu {
             told: 0,
             accounting_select: 0,
         }
+    }
+
+    /// Switches precise sampling on, or returns `None` if the hardware does not have it.
+    pub fn with_pebs(self) -> Option<Self> {
+        let pebs = Some(self.model.pebs?);
+        Some(Pmu { pebs, ..self })
     }
 
     /// Handles RESET. INIT leaves all MSRs alone (SDM vol. 3, 10.1). The accounting goes on.

@@ -8,6 +8,7 @@ mod defects;
 mod injected;
 mod lbr;
 mod models;
+mod pebs;
 mod threads;
 mod topdown;
 

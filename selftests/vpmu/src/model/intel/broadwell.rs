@@ -4,7 +4,7 @@
 //!
 //! TSX and Intel PT are not modelled: IN_TX, IN_TXCP and the status bit of PT's output are reserved.
 
-use super::{lbr, lists, FAMILY};
+use super::{lbr, lists, pebs, FAMILY};
 use crate::defect::Defects;
 use crate::model::spec::{General, Model, Offcore, Vendor, CAP_FW_WRITE, CAP_SMM_FREEZE};
 
@@ -33,6 +33,7 @@ pub(super) const MODEL: Model = Model {
     slots: 0,
     metrics: 0,
     lbr: Some(lbr::HASWELL),
+    pebs: Some(pebs::HASWELL),
     defects: Defects::NONE,
     list: &lists::BROADWELL,
 };

@@ -5,7 +5,7 @@
 //! Like Ice Lake, with six pipeline slots and four more shares in MSR_PERF_METRICS. OFFCORE_RESPONSE is called OCR and has the event codes 0x2A
 //! and 0x2B.
 
-use super::{lbr, lists, FAMILY};
+use super::{lbr, lists, pebs, FAMILY};
 use crate::defect::Defects;
 use crate::model::spec::{
     General, Model, Offcore, Vendor, CAP_FW_WRITE, CAP_PERF_METRICS, CAP_SMM_FREEZE,
@@ -37,6 +37,7 @@ pub(super) const MODEL: Model = Model {
     slots: 6,
     metrics: 8,
     lbr: Some(lbr::ARCHITECTURAL),
+    pebs: Some(pebs::ICE_LAKE),
     defects: Defects::NONE,
     list: &lists::GOLDEN_COVE,
 };

@@ -4,7 +4,7 @@
 //!
 //! TSX is not modelled: IN_TX and IN_TXCP are reserved.
 
-use super::{lbr, lists, FAMILY};
+use super::{lbr, lists, pebs, FAMILY};
 use crate::defect::Defects;
 use crate::model::spec::{General, Model, Offcore, Vendor, CAP_FW_WRITE, CAP_SMM_FREEZE};
 
@@ -34,6 +34,7 @@ pub(super) const MODEL: Model = Model {
     slots: 0,
     metrics: 0,
     lbr: Some(lbr::HASWELL),
+    pebs: Some(pebs::HASWELL),
     // Erratum HSD29.
     defects: Defects {
         ht_leak: true,

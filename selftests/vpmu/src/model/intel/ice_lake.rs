@@ -5,7 +5,7 @@
 //! Eight general counters per thread, a fourth fixed counter for pipeline slots, MSR_PERF_METRICS with
 //! four shares of these slots, no AnyThread.
 
-use super::{lbr, lists, FAMILY};
+use super::{lbr, lists, pebs, FAMILY};
 use crate::defect::Defects;
 use crate::model::spec::{
     General, Model, Offcore, Vendor, CAP_FW_WRITE, CAP_PERF_METRICS, CAP_SMM_FREEZE,
@@ -36,6 +36,7 @@ pub(super) const MODEL: Model = Model {
     slots: 5,
     metrics: 4,
     lbr: Some(lbr::SKYLAKE),
+    pebs: Some(pebs::ICE_LAKE),
     defects: Defects::NONE,
     list: &lists::ICE_LAKE,
 };

@@ -2,7 +2,7 @@
 
 //! Ivy Bridge: SDM vol. 3, 20.3.5.
 
-use super::{lbr, lists, FAMILY};
+use super::{lbr, lists, pebs, FAMILY};
 use crate::defect::Defects;
 use crate::model::spec::{General, Model, Offcore, Vendor, CAP_FW_WRITE, CAP_SMM_FREEZE};
 
@@ -31,6 +31,7 @@ pub(super) const MODEL: Model = Model {
     slots: 0,
     metrics: 0,
     lbr: Some(lbr::SANDY_BRIDGE),
+    pebs: Some(pebs::SANDY_BRIDGE),
     // Erratum BV98.
     defects: Defects {
         ht_leak: true,

@@ -5,7 +5,7 @@
 //! The count of mispredicted branches is unreliable (erratum AAJ80), so CPUID reports the event as not
 //! available. The core has one MSR_OFFCORE_RSP, of eight requests and eight responses.
 
-use super::{lbr, lists, FAMILY};
+use super::{lbr, lists, pebs, FAMILY};
 use crate::defect::Defects;
 use crate::model::spec::{General, Model, Offcore, Vendor, CAP_SMM_FREEZE};
 
@@ -35,6 +35,7 @@ pub(super) const MODEL: Model = Model {
     slots: 0,
     metrics: 0,
     lbr: Some(lbr::NEHALEM),
+    pebs: Some(pebs::NEHALEM),
     defects: Defects::NONE,
     list: &lists::NEHALEM,
 };

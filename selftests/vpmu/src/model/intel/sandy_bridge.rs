@@ -4,7 +4,7 @@
 //!
 //! In the offcore response registers, bits 12 to 14 are reserved, on the client part also 23 to 30.
 
-use super::{lbr, lists, FAMILY};
+use super::{lbr, lists, pebs, FAMILY};
 use crate::defect::Defects;
 use crate::model::spec::{General, Model, Offcore, Vendor, CAP_FW_WRITE, CAP_SMM_FREEZE};
 
@@ -33,6 +33,7 @@ pub(super) const MODEL: Model = Model {
     slots: 0,
     metrics: 0,
     lbr: Some(lbr::SANDY_BRIDGE),
+    pebs: Some(pebs::SANDY_BRIDGE),
     // Erratum BJ122.
     defects: Defects {
         ht_leak: true,

@@ -4,7 +4,7 @@
 //!
 //! Like Nehalem, with a second MSR_OFFCORE_RSP and a reliable count of mispredicted branches.
 
-use super::{lbr, lists, FAMILY};
+use super::{lbr, lists, pebs, FAMILY};
 use crate::defect::Defects;
 use crate::model::spec::{General, Model, Offcore, Vendor, CAP_SMM_FREEZE};
 
@@ -34,6 +34,7 @@ pub(super) const MODEL: Model = Model {
     slots: 0,
     metrics: 0,
     lbr: Some(lbr::NEHALEM),
+    pebs: Some(pebs::NEHALEM),
     defects: Defects::NONE,
     list: &lists::WESTMERE,
 };

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Precise sampling of each generation: SDM vol. 3, 20.3.1.1.1 (Nehalem), 20.3.4.4 (Sandy Bridge), 20.3.6.2
+//! (Haswell), 20.3.8.1 (Skylake) and 20.9 (adaptive).
+
+use crate::model::spec::{Pebs, PebsFormat};
+
+/// The lists of Nehalem, Westmere, Haswell and Broadwell name counter 3 alone for load latency, but IA32_PEBS_ENABLE has
+/// LL_EN for four counters, and the built-in driver uses them all. On Sandy Bridge it does not.
+const LL_EN: u8 = 0xf;
+
+/// Nehalem and Westmere.
+pub(super) const NEHALEM: Pebs = Pebs {
+    format: PebsFormat::Nehalem,
+    precise_store: false,
+    load_latency: LL_EN,
+};
+
+/// Sandy Bridge and Ivy Bridge.
+pub(super) const SANDY_BRIDGE: Pebs = Pebs {
+    format: PebsFormat::Nehalem,
+    precise_store: true,
+    load_latency: 0,
+};
+
+/// Haswell and Broadwell.
+pub(super) const HASWELL: Pebs = Pebs {
+    format: PebsFormat::Haswell,
+    precise_store: false,
+    load_latency: LL_EN,
+};
+
+/// Skylake.
+pub(super) const SKYLAKE: Pebs = Pebs {
+    format: PebsFormat::Skylake,
+    precise_store: false,
+    load_latency: 0,
+};
+
+/// Ice Lake and Golden Cove.
+pub(super) const ICE_LAKE: Pebs = Pebs {
+    format: PebsFormat::Adaptive,
+    precise_store: false,
+    load_latency: 0,
+};
