@@ -9,8 +9,9 @@
 # shellcheck source-path=SCRIPTDIR/guest
 . ./guest-lib.sh
 
+pebs=$(cmdline pebs)
 log_mark vpmu_bare
-./module load "$RPMU/vpmu_bare.ko" "defects=$(cmdline defects)"
+./module load "$RPMU/vpmu_bare.ko" "defects=$(cmdline defects) pebs=${pebs:-0}"
 log_since | sed -n 's/^\[[^]]*\] vpmu_bare: //p' |
 	grep -vE 'loading out-of-tree module|module verification failed' >/tmp/vpmu_bare
 cat /tmp/vpmu_bare

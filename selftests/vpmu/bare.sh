@@ -6,9 +6,10 @@ usage "usage: selftests/vpmu/bare.sh [MODEL[/THREADS[/DEFECTS]] …]
 
 Boots the stock kernel without its PMU driver on each model, with one and, on Intel's, with two threads per core, and
 loads a module (selftests/vpmu/bare) that checks the registers, what counts where and how much, and overflows. Then
-checks the report that the PMU writes when QEMU exits. Where the hardware has a defect, boots with and without it." "$@"
+checks the report that the PMU writes when QEMU exits. Where the hardware has a defect, boots with and without it. Boots
+each of Intel's models once more with PEBS." "$@"
 
-# MODEL/THREADS/DEFECTS, the last as in scripts/guest --defects
+# MODEL/THREADS/DEFECTS, the last as in scripts/guest --defects, or pebs for a PMU with PEBS
 boots=()
 for model in Nehalem Westmere SandyBridge IvyBridge Haswell Broadwell Skylake-Client Icelake-Server SapphireRapids; do
 	for threads in 1 2; do
@@ -18,6 +19,7 @@ for model in Nehalem Westmere SandyBridge IvyBridge Haswell Broadwell Skylake-Cl
 		Skylake-Client/*) boots+=("$model/$threads/tfa") ;;
 		esac
 	done
+	boots+=("$model/1/pebs")
 done
 for model in phenom Opteron_G3,family=21,model=2 Opteron_G3,family=22,model=0 EPYC EPYC-Rome EPYC-Milan EPYC-Genoa \
 	EPYC-Genoa,family=26,model=2; do
@@ -47,16 +49,20 @@ report() {
 
 # boot MODEL THREADS [DEFECTS]: boots a guest of two CPUs and prints its TAP stream and that of its report.
 boot() {
-	local lower=${1,,} name defects=()
+	local lower=${1,,} name defects=() words=rpmu.pebs=0
 	# AMD's differ in what follows the first word.
 	[[ $1 =~ ^(EPYC|phenom|Opteron) ]] || lower=${lower%%-*}
 	name=bare-${lower//[,=]/-}-$((2 / $2))x$2${3:+-$3}
-	[[ -z ${3:-} ]] || defects=(--defects "$3")
+	case ${3:-} in
+	'') ;;
+	pebs) defects=(--pebs) words=rpmu.pebs=1 ;;
+	*) defects=(--defects "$3") words+=" rpmu.defects=$3" ;;
+	esac
 	export VPMU_REPORT=$logs/$name.report
 	# A guest that dies early does not write one.
 	: >"$VPMU_REPORT"
 	"$top/scripts/guest" --run test --icount --cpu "$1" --smp "$((2 / $2)),$2" --name "$name" "${defects[@]}" --append \
-		"initcall_blacklist=init_hw_perf_events,bts_init nmi_watchdog=0 rpmu.tests=bare rpmu.defects=${3:-}" </dev/null || true
+		"initcall_blacklist=init_hw_perf_events,bts_init nmi_watchdog=0 rpmu.tests=bare $words" </dev/null || true
 	report "$name"
 }
 

@@ -10,6 +10,7 @@ Boots the stock kernel on each model, with one and, on Intel's, with two threads
 with that microarchitecture's events, find its counters, print no warning and count a known program to the instruction.
 Where the PMU has topdown metrics, the driver must offer them and count the shares that the emulated PMU declares. Where
 it records branches, perf record -b must find nothing but the program's only loop.
+Boots Intel's models once more with PEBS: precise samples of a loop must lie on its two instructions, as often as counted.
 Boots Skylake once more with transactions that corrupt counter 3, which the driver must protect." "$@"
 
 # MODEL:EVENTS:ONE:TWO:EXTRA: QEMU's model, the driver's name for its events, the number of general counters with one and
@@ -49,6 +50,11 @@ echo "eve""nts: $topdown"
 [ -z "$topdown" ] || perf stat -x, --topdown ./exact_loop 2>&1 | sed "s/^/lev""el 1: /"
 perf record -q -b -e branches:u -c 1000003 -o /tmp/branches ./exact_loop && perf script -i /tmp/branches -F brstack |
 	grep -oE "0x[0-9a-f]+/0x[0-9a-f]+" | sort | uniq -c | sed "s/^ */stac""ks: /"
+read -r precise </sys/devices/cpu/caps/max_precise
+[ "$precise" -lt 2 ] || for event in instructions cycles; do
+	perf record -q -e $event:upp -c 99998 -o /tmp/precise ./exact_loop && perf script -i /tmp/precise -F ip | sort |
+		uniq -c | sed "s/^ */$event ip""s: /"
+done
 sleep 1
 exit
 '
@@ -61,7 +67,7 @@ boot() {
 
 # shellcheck disable=SC2317 # check calls these
 because() {
-	sed -n 's/^\(log: Perf\|log: \.\.\.\|trouble\|counts\|four\|tfa\|events\|shares\|level 1\|stacks\|rpmu: error\)/# &/p' "$answer"
+	sed -n 's/^\(log: Perf\|log: \.\.\.\|trouble\|counts\|four\|tfa\|events\|shares\|level 1\|stacks\|instructions ips\|cycles ips\|rpmu: error\)/# &/p' "$answer"
 }
 # shellcheck disable=SC2317
 says() { grep -qF -- "$1" "$answer"; }
@@ -109,6 +115,16 @@ stacks() {
 		((BASH_REMATCH[1] == 4 * $1 && BASH_REMATCH[2] == BASH_REMATCH[3] + 2))
 }
 
+# precise EVENT NUMBER: precise samples of an event lie on DEC or JNZ of exact_loop, NUMBER on each; but for one, which the
+# instructions around the loop shift.
+# shellcheck disable=SC2317
+precise() {
+	awk -v event="$1" -v number="$2" '
+	$1 == event && $2 == "ips:" { seen++; ip[seen] = $4; if ($3 < number - 1 || $3 > number + 1) wrong = 1 }
+	END { exit wrong || seen != 2 }' "$answer" &&
+		mapfile -t ips < <(sed -n "s/^$1 ips: [0-9]* *//p" "$answer") && ((0x${ips[1]} == 0x${ips[0]} + 2))
+}
+
 echo 'TAP version 13'
 for model in "${models[@]}"; do
 	IFS=: read -r cpu events one two extra <<<"$model"
@@ -138,6 +154,7 @@ for model in "${models[@]}"; do
 		check "$name: branches on four general counters" \
 			[ "$(grep -c '^four: 4999999,,branches:u,.*,100.00,' "$answer")" = 4 ]
 		check "$name: no TSX_FORCE_ABORT" lacks 'tfa: yes'
+		[[ -z $two ]] || check "$name: no PEBS" lacks 'PEBS fmt'
 		case $cpu in
 		phenom | Opteron* | EPYC | EPYC-Rome | EPYC-Milan) records='' ;;
 		Skylake* | Icelake* | Sapphire*) records=32 ;;
@@ -163,6 +180,24 @@ for model in "${models[@]}"; do
 		check "$name: slots and their shares" topdown "$slots"
 		check "$name: perf stat --topdown" level_1
 	done
+done
+for model in "${models[@]}"; do
+	IFS=: read -r cpu _ _ two _ <<<"$model"
+	[[ -n $two ]] || continue
+	(($# == 0)) || [[ " $* " == *" $cpu "* ]] || continue
+	name=$cpu-pebs
+	boot "$cpu" 2,1 "models-$name" --pebs
+	case $cpu in
+	Haswell | Broadwell) format=2+ ;;
+	Skylake*) format=3+ ;;
+	Icelake* | Sapphire*) format=4+-baseline ;;
+	*) format=1+ ;;
+	esac
+	check "$name: the built-in driver has PEBS of format $format" says "PEBS fmt$format, "
+	check "$name: no warning" silent
+	# Each record takes 99,999 events, an odd number: of 10,000,000 instructions and 15,000,000 cycles.
+	check "$name: perf record -e instructions:upp" precise instructions 50
+	check "$name: perf record -e cycles:upp" precise cycles 75
 done
 if (($# == 0)) || [[ " $* " == *' Skylake-Client '* ]]; then
 	name=Skylake-Client-tfa

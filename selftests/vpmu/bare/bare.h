@@ -81,6 +81,9 @@ struct model {
 	/* LBR_FMT of IA32_PERF_CAPABILITIES, and the number of branch records */
 	u8 lbr_format;
 	u8 lbr_depth;
+	/* PEBS_REC_FMT of IA32_PERF_CAPABILITIES, and if there is PS_EN */
+	u8 pebs_format;
+	bool pebs_store;
 	/* retired loads include software prefetches */
 	bool prefetches_load;
 	/* errata BJ122, BV98, HSD29 */
@@ -100,6 +103,8 @@ struct bare {
 	bool ht_leak, tfa;
 	/* the model's, or LBR_AMD; 0 records if branches are not recorded */
 	u8 lbr_format, lbr_depth;
+	/* PEBS is switched on */
+	bool pebs;
 	/* an AMD CPU: @model is NULL, and amd.c has its checks */
 	bool amd;
 };
@@ -131,6 +136,7 @@ extern const struct check counting_checks[];
 extern const struct check pmi_checks[];
 extern const struct check metrics_checks[];
 extern const struct check branch_checks[];
+extern const struct check pebs_checks[];
 extern const struct check defect_checks[];
 extern const struct check accounting_checks[];
 extern const struct check idle_checks[];
@@ -192,6 +198,11 @@ void run_between(const struct run *run);
 
 /* Runs run_between() with these counters enabled in IA32_PERF_GLOBAL_CTRL. */
 void run_with(u64 counters);
+
+/* pebs_program.S: the same with a loop of so many instructions. */
+#define PEBS_INSNS		5
+extern const u32 pebs_ips[PEBS_INSNS + 1];
+void run_pebs(const struct run *run, const u64 *loads, u64 *stores);
 
 /* The accounting MSRs, see README.md of the emulated PMU */
 #define ACCT_SELECT		0x4000ff00

@@ -389,7 +389,7 @@ static void lbr_exception(void)
 	struct filter f = { BIT(BRANCH_FAR), true, true };
 	struct run run = prepare(&f);
 	/* An MSR that this CPU lacks */
-	u32 msr = bare.amd ? MSR_CORE_PERF_GLOBAL_CTRL : MSR_IA32_DS_AREA;
+	u32 msr = bare.amd ? MSR_CORE_PERF_GLOBAL_CTRL : MSR_IA32_LASTINTFROMIP;
 	u64 from = 0, to = 0, handler;
 	struct desc_ptr idt;
 	const gate_desc *gate;

@@ -244,6 +244,8 @@ void stop_pmu(void)
 	for (c = 0; c < bare.model->offcore_rsp; c++)
 		wr(MSR_OFFCORE_RSP_0 + c, 0);
 	stop_lbr();
+	if (bare.pebs)
+		wr(MSR_IA32_PEBS_ENABLE, 0);
 	wr(MSR_CORE_PERF_GLOBAL_OVF_CTRL, rd(MSR_CORE_PERF_GLOBAL_STATUS));
 	lvtpc(APIC_DM_NMI | APIC_LVT_MASKED);
 }

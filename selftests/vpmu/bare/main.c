@@ -66,6 +66,10 @@ static char *defects = "";
 module_param(defects, charp, 0);
 MODULE_PARM_DESC(defects, "Defects that the PMU has: none, ht-leak or tfa (default: those of the CPU model)");
 
+static bool pebs;
+module_param(pebs, bool, 0);
+MODULE_PARM_DESC(pebs, "The PMU has PEBS");
+
 static int amd_run(void)
 {
 	const char *name = amd_find();
@@ -109,6 +113,7 @@ static int __init bare_init(void)
 	bare.lbr_depth = bare.model->lbr_depth;
 	bare.ht_leak = bare.model->ht_leak && bare.threads > 1 && strcmp(defects, "none");
 	bare.tfa = !strcmp(defects, "tfa");
+	bare.pebs = pebs;
 	pr_info("# %s, %d thread(s) per core\n", bare.model->name, bare.threads);
 	if (idle) {
 		nr = run_checks(idle_checks, nr);
@@ -120,6 +125,8 @@ static int __init bare_init(void)
 	}
 	nr = run_checks(register_checks, nr);
 	nr = run_checks(branch_checks, nr);
+	if (bare.pebs)
+		nr = run_checks(pebs_checks, nr);
 	nr = run_checks(counting_checks, nr);
 	nr = run_checks(pmi_checks, nr);
 	if (bare.model->metrics)

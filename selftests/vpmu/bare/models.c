@@ -86,6 +86,7 @@ static const struct model models[] = {
 		.offcore_event = 0x01b7,
 		.lbr_format = 3,
 		.lbr_depth = 16,
+		.pebs_format = 1,
 		.branches = nehalem_branches,
 		.placed = nehalem_placed,
 	}, {
@@ -103,6 +104,7 @@ static const struct model models[] = {
 		.offcore_event = 0x01b7,
 		.lbr_format = 3,
 		.lbr_depth = 16,
+		.pebs_format = 1,
 		.branches = nehalem_branches,
 		.placed = nehalem_placed,
 	}, {
@@ -119,6 +121,8 @@ static const struct model models[] = {
 		.ht_leak = true,
 		.lbr_format = 3,
 		.lbr_depth = 16,
+		.pebs_format = 1,
+		.pebs_store = true,
 		.branches = sandy_bridge_branches,
 		.placed = sandy_bridge_placed,
 	}, {
@@ -135,6 +139,8 @@ static const struct model models[] = {
 		.ht_leak = true,
 		.lbr_format = 3,
 		.lbr_depth = 16,
+		.pebs_format = 1,
+		.pebs_store = true,
 		.branches = sandy_bridge_branches,
 		.placed = sandy_bridge_placed,
 	}, {
@@ -152,6 +158,7 @@ static const struct model models[] = {
 		.prefetches_load = true,
 		.lbr_format = 4,
 		.lbr_depth = 16,
+		.pebs_format = 2,
 		.branches = sandy_bridge_branches,
 		.placed = sandy_bridge_placed,
 	}, {
@@ -168,6 +175,7 @@ static const struct model models[] = {
 		.prefetches_load = true,
 		.lbr_format = 4,
 		.lbr_depth = 16,
+		.pebs_format = 2,
 		.branches = sandy_bridge_branches,
 		.placed = sandy_bridge_placed,
 	}, {
@@ -185,6 +193,7 @@ static const struct model models[] = {
 		.prefetches_load = true,
 		.lbr_format = 5,
 		.lbr_depth = 32,
+		.pebs_format = 3,
 		.branches = sandy_bridge_branches,
 		.placed = skylake_placed,
 	}, {
@@ -203,6 +212,7 @@ static const struct model models[] = {
 		.prefetches_load = true,
 		.lbr_format = 5,
 		.lbr_depth = 32,
+		.pebs_format = 4,
 		.branches = ice_lake_branches,
 		.placed = ice_lake_placed,
 	}, {
@@ -221,6 +231,7 @@ static const struct model models[] = {
 		.prefetches_load = true,
 		.lbr_format = 0x3f,
 		.lbr_depth = 32,
+		.pebs_format = 4,
 		.branches = ice_lake_branches,
 		.placed = ice_lake_placed,
 	},

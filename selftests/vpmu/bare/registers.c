@@ -105,6 +105,9 @@ static void select_bits(void)
 		bits &= ~ARCH_PERFMON_EVENTSEL_ANY;
 	if (bare.tfa)
 		bits |= BIT_ULL(32);
+	/* Adaptive_Record */
+	if (bare.pebs && bare.model->pebs_format == 4)
+		bits |= BIT_ULL(34);
 	for_each_general(c)
 		check_bits(SELECT + c, bits | (bare.tfa && c == 2 ? BIT_ULL(33) : 0), 0);
 }
@@ -116,6 +119,8 @@ static void fixed_ctrl_bits(void)
 
 	for (i = 0; i < bare.model->fixed; i++)
 		bits |= (bare.model->any_thread ? 0xfULL : 0xbULL) << (4 * i);
+	for (i = 0; bare.pebs && bare.model->pebs_format == 4 && i < bare.model->fixed; i++)
+		bits |= BIT_ULL(32) << (4 * i);
 	check_bits(FIXED_CTRL, bits, 0);
 }
 
@@ -226,13 +231,14 @@ static void debugctl_bits(void)
 	check_bits(MSR_IA32_DEBUGCTLMSR, bits, others);
 }
 
-/* Read-only: PMU available (bit 7), BTS and PEBS unavailable (bits 11, 12). */
+/* Read-only: PMU available (bit 7), BTS and, if so, PEBS unavailable (bits 11, 12). */
 static void misc_enable(void)
 {
 	u64 value = rd(MSR_IA32_MISC_ENABLE);
 
-	same(value & MISC_ENABLE_READ_ONLY, MISC_ENABLE_READ_ONLY, "MISC_ENABLE");
-	wr(MSR_IA32_MISC_ENABLE, value & ~MISC_ENABLE_READ_ONLY);
+	same(value & MISC_ENABLE_READ_ONLY,
+	     MISC_ENABLE_READ_ONLY & ~(bare.pebs ? BIT_ULL(12) : 0), "MISC_ENABLE");
+	wr(MSR_IA32_MISC_ENABLE, value ^ MISC_ENABLE_READ_ONLY);
 	same(rd(MSR_IA32_MISC_ENABLE), value, "MISC_ENABLE after a write to read-only bits");
 	wr(MSR_IA32_MISC_ENABLE, value);
 	expect(wr_faults(MSR_IA32_MISC_ENABLE, value | BIT_ULL(63)), "MISC_ENABLE takes bit 63");
@@ -246,9 +252,10 @@ static void perf_capabilities(void)
 	same(value & PERF_CAP_SMM_FREEZE, PERF_CAP_SMM_FREEZE, "freezing in SMM");
 	same(!!(value & PERF_CAP_METRICS), !!bare.model->metrics, "PERF_METRICS");
 	same(value & PERF_CAP_LBR_FMT, bare.model->lbr_format, "LBR format");
-	/* Without PEBS, as in MISC_ENABLE and absent_msrs() */
+	/* Without PEBS, as in MISC_ENABLE and absent_msrs(); pebs.c has its fields. */
 	same(value & ~(PERF_CAP_FULL_WIDTH | PERF_CAP_SMM_FREEZE | PERF_CAP_METRICS |
-		       PERF_CAP_LBR_FMT), 0, "missing features");
+		       PERF_CAP_LBR_FMT | (bare.pebs ? PERF_CAP_PEBS_MASK : 0)), 0,
+	     "missing features");
 	expect(wr_faults(MSR_IA32_PERF_CAPABILITIES, value), "PERF_CAPABILITIES can be written");
 }
 
@@ -299,8 +306,12 @@ static void absent_msrs(void)
 	if (!m->metrics)
 		absent(MSR_PERF_METRICS);
 	/* Missing according to PERF_CAPABILITIES and MISC_ENABLE */
-	absent(MSR_IA32_PEBS_ENABLE);
-	absent(MSR_IA32_DS_AREA);
+	if (!bare.pebs) {
+		absent(MSR_IA32_PEBS_ENABLE);
+		absent(MSR_IA32_DS_AREA);
+	}
+	if (!bare.pebs || m->pebs_format != 4)
+		absent(MSR_PEBS_DATA_CFG);
 	absent(MSR_IA32_LASTINTFROMIP);
 	absent(MSR_IA32_PMC_V6_GP0_CTR);
 }
