@@ -216,7 +216,7 @@ impl Driver {
         };
         let own = &mut *own;
         let all = self.hardware.pmu.capabilities.all();
-        // Otherwise no sibling makes this CPU schedule again in the middle of an interval.
+        // Unless they contend, no thread makes the other schedule again in the middle of an interval.
         let clock = self.is_contended(cx, cpu).then(|| cx.clock());
         cx.for_each_context(|context| {
             if !context.may_be_ordered() {

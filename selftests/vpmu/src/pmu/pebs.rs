@@ -146,10 +146,10 @@ impl Pmu {
         self.regs.pebs.armed &= !(1 << counter);
     }
 
-    /// Has an armed counter write a record, if `retired` has its event.
+    /// Marks the record of an armed counter as due, if `retired` has its event.
     pub(super) fn pebs_events(&mut self, counter: usize, events: u64, retired: &Retired) {
         let pebs = &mut self.regs.pebs;
-        // What belongs to an instruction that faulted does not retire.
+        // The events of an instruction that faulted do not retire.
         if events != 0 && retired[retired::INSTRUCTIONS] != 0 {
             pebs.due |= pebs.armed & (1 << counter);
         }

@@ -358,6 +358,17 @@ fn a_counter_with_int_raises_a_pmi_at_its_overflow() {
     assert_eq!(read(&pmu, STATUS), 0);
 }
 
+/// Returns a PMU whose counter 0 is armed, and its DS area.
+fn armed() -> (Pmu, Page) {
+    let mut pmu = pmu(HASWELL);
+    let mut page = Page::new(END, END, -99);
+    select(&mut pmu, 0, COUNTS | INSTRUCTIONS);
+    write(&mut pmu, PEBS_ENABLE, 1);
+    write(&mut pmu, 0xc1, -9i64 as u64);
+    run(&mut pmu, &mut page, 9);
+    (pmu, page)
+}
+
 /// A write of the counter, of its event select or of IA32_PEBS_ENABLE disarms it.
 #[test]
 fn writes_disarm() {
@@ -367,12 +378,7 @@ fn writes_disarm() {
         (PEBS_ENABLE, 0),
         (GLOBAL_CTRL, 0xf),
     ] {
-        let mut pmu = pmu(HASWELL);
-        let mut page = Page::new(END, END, -99);
-        select(&mut pmu, 0, COUNTS | INSTRUCTIONS);
-        write(&mut pmu, PEBS_ENABLE, 1);
-        write(&mut pmu, 0xc1, -9i64 as u64);
-        run(&mut pmu, &mut page, 9);
+        let (mut pmu, mut page) = armed();
         write(&mut pmu, msr, value);
         let sampled = run(&mut pmu, &mut page, 10);
         assert_eq!(sampled.is_empty(), msr != GLOBAL_CTRL, "{msr:#x}");
@@ -382,12 +388,7 @@ fn writes_disarm() {
 /// An instruction that was reported but faults has no record; the next one with the event has.
 #[test]
 fn an_instruction_that_faults_has_no_record() {
-    let mut pmu = pmu(HASWELL);
-    let mut page = Page::new(END, END, -99);
-    select(&mut pmu, 0, COUNTS | INSTRUCTIONS);
-    write(&mut pmu, PEBS_ENABLE, 1);
-    write(&mut pmu, 0xc1, -9i64 as u64);
-    run(&mut pmu, &mut page, 9);
+    let (mut pmu, mut page) = armed();
     let mut counts = [0; retired::COUNTS];
     for count in [1, -1] {
         counts[retired::INSTRUCTIONS] = count;

@@ -29,7 +29,7 @@ const STORE_HIT: u64 = 1;
 /// Minimum of the declared latency, in cycles.
 const LEAST_LATENCY: u64 = 4;
 
-/// What a record says of the instruction's memory access.
+/// The fields of a record for the instruction's memory access.
 #[derive(Debug, Clone, Copy, Default)]
 struct Access {
     /// Linear address.
