@@ -9,6 +9,8 @@
 //! Mainline: `intel_pebs_constraints()`, `arch/x86/events/intel/ds.c:1544`, and the tables before
 //! it.
 
+pub mod record;
+
 use crate::logic::{
     model::event_constraint::EventConstraint,
     regs::{counter::CounterMask, event_select::EventSelect},
