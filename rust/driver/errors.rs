@@ -14,6 +14,7 @@ impl From<Refusal> for Error {
             Refusal::ExtraRegisterAbsent => ENXIO,
             Refusal::BranchStackExcluded => EBUSY,
             Refusal::Precise
+            | Refusal::PreciseBranches
             | Refusal::BranchStack
             | Refusal::BranchFilterAbsent
             | Refusal::CallStackAbsent
@@ -29,6 +30,9 @@ impl From<Refusal> for Error {
             | Refusal::ExtraRegisterValue
             | Refusal::ExtraRegisterTaken
             | Refusal::ExtraRegisterLimited
+            | Refusal::PreciseCounting
+            | Refusal::PreciseGuestBranches
+            | Refusal::NeverPrecise
             | Refusal::PeriodTooShort
             | Refusal::RandomSeedAlone
             | Refusal::RandomCounting

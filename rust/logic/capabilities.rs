@@ -6,9 +6,12 @@
 //! Intel's PMUs have leaf 0xA. AMD's have no leaf before PerfMonV2: the family and a feature bit tell
 //! how many counters there are.
 
-use crate::logic::regs::{
-    counter::{CounterId, CounterMask, MAX_FIXED, MAX_GP},
-    period::CounterWidth,
+use crate::logic::{
+    regs::{
+        counter::{CounterId, CounterMask, MAX_FIXED, MAX_GP},
+        period::CounterWidth,
+    },
+    sample::pebs::record::Format as PebsFormat,
 };
 
 /// The registers of one CPUID leaf, subleaf 0.
@@ -106,6 +109,11 @@ impl Cpuid {
     /// Returns whether IA32_PERF_CAPABILITIES exists (PDCM). Reading it without is a #GP.
     pub const fn has_perf_capabilities(&self) -> bool {
         bit(self.leaf_1.ecx, 15)
+    }
+
+    /// Returns whether the processor writes records of 64 bits to a debug store (DS, DTES64).
+    const fn has_debug_store(&self) -> bool {
+        bit(self.leaf_1.edx, 21) && bit(self.leaf_1.ecx, 2)
     }
 
     /// Returns whether a hypervisor announces itself.
@@ -322,6 +330,11 @@ pub struct Capabilities {
     pub lbr_format: u8,
     /// The architectural LBRs, if they exist.
     pub arch_lbr: Option<ArchLbr>,
+    /// The layout of PEBS records, if the processor writes any that is known.
+    pub pebs_format: Option<PebsFormat>,
+    /// Set if a PEBS record has the address of the instruction after the one that it is for, where it does not have
+    /// that of the one itself: IA32_PERF_CAPABILITIES.PEBS_TRAP.
+    pub pebs_trap: bool,
     /// AMD's branch records, if they exist. Only with PerfMonV2, as mainline has it (`amd_pmu_lbr_init()`,
     /// `arch/x86/events/amd/lbr.c:418`).
     pub amd_lbr: Option<AmdLbr>,
@@ -416,6 +429,12 @@ impl Capabilities {
             } else {
                 None
             },
+            pebs_format: if cpuid.has_debug_store() {
+                PebsFormat::from_capabilities(perf_capabilities)
+            } else {
+                None
+            },
+            pebs_trap: (perf_capabilities >> 6) & 1 != 0,
             amd_lbr: None,
         })
     }
@@ -473,6 +492,8 @@ impl Capabilities {
             tsx_uses_counter_3: false,
             lbr_format: 0,
             arch_lbr: None,
+            pebs_format: None,
+            pebs_trap: false,
             amd_lbr: match interface {
                 Interface::AmdV2 => cpuid.amd_lbr(),
                 _ => None,

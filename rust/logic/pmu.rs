@@ -16,7 +16,10 @@ use crate::logic::{
         event_select::EventSelect,
         period::PeriodLimits,
     },
-    sample::{lbr::Lbr, pebs::PreciseDistribution},
+    sample::{
+        lbr::Lbr,
+        pebs::{record::Format, PreciseDistribution},
+    },
     sched::constraint::Constraint,
 };
 
@@ -135,6 +138,24 @@ impl Pmu {
             None => Constraint::any_of(present.gp()),
         };
         self.restricted(select, constraint)
+    }
+
+    /// Returns the greatest `precise_ip`; 0 without PEBS.
+    ///
+    /// Mainline: `x86_pmu_max_precise()`, `arch/x86/events/core.c:560`.
+    pub fn max_precise(&self) -> u8 {
+        let Some(format) = self.capabilities.pebs_format else {
+            return 0;
+        };
+        let tells_ip = format.tells_ip() || self.lbr.is_some();
+        let evenly = self.model.cycles_alias.has_prec_dist()
+            || self.model.precise_distribution != PreciseDistribution::AsOtherPrecise;
+        1 + u8::from(tells_ip) + u8::from(evenly)
+    }
+
+    /// Returns whether precise samples can have XMM registers.
+    pub fn has_extended_registers(&self) -> bool {
+        self.capabilities.pebs_format == Some(Format::Adaptive)
     }
 
     /// Returns the counters that the event `select` may use with a `precise_ip` of 1 to 3.

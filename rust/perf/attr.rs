@@ -76,6 +76,28 @@ impl<'a> Attr<'a> {
         self.0.precise_ip() as u8
     }
 
+    /// Returns after how many samples, or bytes if [`watermark`](Self::watermark), the user is woken; 0: by default.
+    pub fn wakeup_events(&self) -> u32 {
+        // SAFETY: The members of the union are `u32`, so every bit pattern is valid for each.
+        unsafe { self.0.__bindgen_anon_2.wakeup_events }
+    }
+
+    /// Returns whether [`wakeup_events`](Self::wakeup_events) is a number of bytes.
+    pub fn watermark(&self) -> bool {
+        self.0.watermark() != 0
+    }
+
+    /// Returns whether the times of samples are those of another clock than perf's.
+    pub fn use_clockid(&self) -> bool {
+        self.0.use_clockid() != 0
+    }
+
+    /// Returns whether a sample starts or stops the trace of the group's leader.
+    pub fn has_aux_action(&self) -> bool {
+        // SAFETY: The members of the union are `u32` in all, so every bit pattern is valid for each.
+        unsafe { self.0.__bindgen_anon_5.aux_action != 0 }
+    }
+
     /// Returns the fields to record with a sample, `PERF_SAMPLE_*`.
     pub fn sample_type(&self) -> u64 {
         self.0.sample_type

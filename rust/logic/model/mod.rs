@@ -11,11 +11,12 @@ mod cpu;
 pub(in crate::logic) mod event_constraint;
 mod hardware_event;
 mod intel;
+pub mod memory_files;
 
 use core::fmt;
 
 use crate::logic::{
-    open::{cache_event::CacheEvents, topdown::TopdownFile},
+    open::{cache_event::CacheEvents, precise::CyclesAlias, topdown::TopdownFile},
     regs::{counter::CounterMask, period::PeriodRule},
     sample::pebs::{PebsEvents, PreciseDistribution},
     sched::extra_register::ExtraRegisters,
@@ -111,6 +112,8 @@ pub struct Model {
     pub pebs_events: PebsEvents,
     /// The meaning of `precise_ip` 3.
     pub precise_distribution: PreciseDistribution,
+    /// The event that replaces that for cycles where it is to be precise.
+    pub cycles_alias: CyclesAlias,
     /// The generic hardware events, by `perf_hw_id`.
     pub hardware_events: HardwareEvents,
     /// The generic cache events.
@@ -143,6 +146,8 @@ pub struct Model {
     /// Mainline: `hsw_tsx_events_attrs`, `icl_tsx_events_attrs`, `glc_tsx_events_attrs`,
     /// `arch/x86/events/intel/core.c:7027-7118`, `tsx_is_visible()`.
     pub tsx_files: &'static [(&'static str, &'static str)],
+    /// The events of loads and stores in sysfs, where PEBS exists: a file's name, and its text.
+    pub memory_files: &'static [(&'static str, &'static str)],
     /// The counters that can drop what an aborted TSX transaction counted; empty where the in_tx
     /// filters do not exist.
     pub checkpointed: CounterMask,

@@ -73,6 +73,7 @@ pub(super) fn configure(
         select,
         requirement: None,
         branches,
+        precise: None,
         period: period(attr, pmu.period_limits(), select),
         random: extensions.random,
         switches: extensions.switches,

@@ -2,8 +2,8 @@
 
 //! Translation of a `perf_event_attr` to an event select and a period, or to a refusal.
 //!
-//! The checks, their order and their errnos are mainline's. Requests for PEBS and BTS, which this
-//! driver does not use, are refused as mainline refuses them on hardware without these features. Mainline:
+//! The checks, their order and their errnos are mainline's. Requests for BTS, which this driver does not use, are
+//! refused as mainline refuses them on hardware without it. Mainline:
 //! `x86_pmu_event_init()` to `hsw_hw_config()`, in `arch/x86/events/core.c:2535`, `680`, `595` and
 //! `arch/x86/events/intel/core.c:4945`, `5458`. [`amd`](super::amd) has the checks of AMD's PMUs.
 //!
@@ -12,6 +12,7 @@
 use super::{
     amd,
     extensions::{Extensions, SWITCH},
+    precise::{self, Precise},
     refusal::Refusal,
     topdown::{self, Leader},
 };
@@ -77,6 +78,14 @@ pub struct Attributes {
     pub freq: bool,
     /// attr.precise_ip.
     pub precise_ip: u8,
+    /// attr.wakeup_events.
+    pub wakeup_events: u32,
+    /// attr.watermark: `wakeup_events` is a number of bytes.
+    pub watermark: bool,
+    /// attr.use_clockid.
+    pub use_clockid: bool,
+    /// Set if samples pause or resume an AUX trace: attr.aux_action.
+    pub has_aux_action: bool,
     /// attr.exclude_user.
     pub exclude_user: bool,
     /// attr.exclude_kernel.
@@ -114,6 +123,10 @@ impl Attributes {
             sample_period: 0,
             freq: false,
             precise_ip: 0,
+            wakeup_events: 0,
+            watermark: false,
+            use_clockid: false,
+            has_aux_action: false,
             exclude_user: false,
             exclude_kernel: false,
             exclude_host: false,
@@ -128,7 +141,12 @@ impl Attributes {
 
     /// Returns whether the event asks for what this driver alone has.
     pub fn has_extensions(&self) -> bool {
-        self.config3 != 0 || self.config4 & SWITCH != 0
+        self.config3 != 0 || self.ends_turns()
+    }
+
+    /// Returns whether each overflow is to end the turn of the groups on the CPU.
+    pub(super) fn ends_turns(&self) -> bool {
+        self.config4 & SWITCH != 0
     }
 
     /// Returns whether the event is of a type of this PMU, and to be sampled precisely.
@@ -144,8 +162,10 @@ pub struct Event {
     pub select: EventSelect,
     /// The extra register value that the event needs.
     pub requirement: Option<Requirement>,
-    /// The branch stack that its samples have.
+    /// The branches that its samples have, or are found with.
     pub branches: Option<lbr::Request>,
+    /// How its samples are taken precisely.
+    pub precise: Option<Precise>,
     /// The period for `hw.sample_period`, `hw.last_period` and `hw.period_left`.
     pub period: u64,
     /// The random part of its periods.
@@ -221,10 +241,7 @@ pub fn configure(
     if pmu.capabilities.interface.is_amd() {
         return amd::configure(pmu, attr, extensions);
     }
-    // Without PEBS, no precision.
-    if attr.precise_ip > 0 {
-        return Err(Refusal::Precise);
-    }
+    precise::check(pmu, attr, sampling)?;
 
     let mut select = EventSelect::default()
         .with(EventSelect::INT, true)
@@ -239,7 +256,9 @@ pub fn configure(
     if sampling && !attr.freq && limits.is_too_short(select, attr.sample_period) {
         return Err(Refusal::PeriodTooShort);
     }
-    if (attr.sample_regs_user | attr.sample_regs_intr) & EXTENDED_REGISTERS != 0 {
+    let has_extended = attr.precise_ip > 0 && pmu.has_extended_registers();
+    let regs_intr = if has_extended { 0 } else { attr.sample_regs_intr };
+    if (attr.sample_regs_user | regs_intr) & EXTENDED_REGISTERS != 0 {
         return Err(Refusal::ExtendedRegisters);
     }
 
@@ -272,17 +291,21 @@ pub fn configure(
     {
         return Err(Refusal::EveryBranch);
     }
+    if attr.precise_ip > 0 && attr.config & EventSelect::CODE == GUEST_BRANCHES {
+        return Err(Refusal::PreciseGuestBranches);
+    }
     if attr.branch_sample_type & BRANCH_COUNTERS != 0 {
         return Err(Refusal::BranchCounters);
     }
     // A counting group member that is only read with the leader's samples needs no branch stack.
+    let branch_sample_type = precise::branch_sample_type(pmu, attr);
     let mut branches = None;
-    if attr.branch_sample_type != 0 && (sampling || attr.sample_type & SAMPLE_READ == 0) {
+    if branch_sample_type != 0 && (sampling || attr.sample_type & SAMPLE_READ == 0) {
         let lbr = pmu.lbr.as_ref().ok_or(Refusal::BranchStack)?;
         if select.code() == GUEST_BRANCHES {
             return Err(Refusal::GuestBranches);
         }
-        branches = Some(lbr.request(attr.branch_sample_type)?);
+        branches = Some(lbr.request(branch_sample_type)?);
     }
     if attr.aux_output {
         return Err(Refusal::AuxOutput);
@@ -304,11 +327,13 @@ pub fn configure(
         select = select.with(EventSelect::ANY, pmu.capabilities.any_thread);
     }
     select = tsx_filters(pmu, attr, select)?;
+    let (select, precise) = precise::apply(pmu, attr, select);
 
     Ok(Event {
         select,
         requirement,
         branches,
+        precise,
         period: period(attr, limits, select),
         random: extensions.random,
         switches: extensions.switches,

@@ -7,5 +7,6 @@ pub mod attr;
 pub mod cache_event;
 mod extensions;
 pub mod group;
+pub mod precise;
 pub mod refusal;
 pub mod topdown;

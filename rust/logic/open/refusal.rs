@@ -29,6 +29,15 @@ pub enum Refusal {
     HardwareEventAbsent,
     /// More precision (attr.precise_ip) than the PMU has. EOPNOTSUPP.
     Precise,
+    /// attr.precise_ip of an event that is not sampled. EINVAL.
+    PreciseCounting,
+    /// A branch stack without branches by which the address of a precise sample is found, on a processor that does
+    /// not write it. EOPNOTSUPP.
+    PreciseBranches,
+    /// attr.precise_ip of the event by which KVM gets the branch records. EINVAL.
+    PreciseGuestBranches,
+    /// attr.precise_ip of an event that cannot be precise. EINVAL.
+    NeverPrecise,
     /// A sample period shorter than the model allows. EINVAL.
     PeriodTooShort,
     /// `rand_seed` without `rand_mask`, which are both of attr.config3. The built-in driver, which has neither,
@@ -169,7 +178,13 @@ impl fmt::Display for Refusal {
             Self::CacheEventAbsent => "this CPU does not have the generic cache event",
             Self::NoSuchHardwareId => "no such generic hardware event",
             Self::HardwareEventAbsent => "this CPU does not have the generic hardware event",
-            Self::Precise => "precise_ip is not supported",
+            Self::Precise => "this CPU has less precision than precise_ip (caps/max_precise)",
+            Self::PreciseCounting => "precise_ip needs a sample period",
+            Self::PreciseBranches => {
+                "precise_ip of 2 needs a branch stack with all branches of the levels that are sampled"
+            }
+            Self::PreciseGuestBranches => "precise_ip does not go with the event of guests' branch records",
+            Self::NeverPrecise => "no counter of this CPU can sample the event precisely",
             Self::PeriodTooShort => "the sample period is too short for this CPU",
             Self::RandomSeedAlone => "rand_seed needs rand_mask",
             Self::RandomCounting => "rand_mask needs a sample period",

@@ -50,6 +50,8 @@ impl EventSelect {
     pub const IN_TX: u64 = 1 << 32;
     /// Drop what an aborted TSX transaction counted. Counter 2 only.
     pub const IN_TX_CHECKPOINTED: u64 = 1 << 33;
+    /// Write adaptive PEBS records, with the groups of MSR_PEBS_DATA_CFG (`ICL_EVENTSEL_ADAPTIVE`).
+    pub const ADAPTIVE: u64 = 1 << 34;
 
     /// AMD: event code, bits 0-7 and 32-35 (`AMD64_EVENTSEL_EVENT`).
     pub const AMD_EVENT: u64 = 0xf_0000_00ff;
@@ -137,7 +139,8 @@ impl EventSelect {
         }
     }
 
-    /// Returns the event's field of IA32_FIXED_CTR_CTRL, at bit 0: OS, USR, any thread, PMI.
+    /// Returns the event's field of IA32_FIXED_CTR_CTRL, at bit 0: OS, USR, any thread, PMI, and far above them, at
+    /// bit 32, adaptive PEBS records (`ICL_FIXED_0_ADAPTIVE`).
     ///
     /// The event's constraint allows the fixed counter only if the field expresses all of the
     /// event. Mainline: `intel_pmu_enable_fixed()`, `arch/x86/events/intel/core.c:3373`.
@@ -146,7 +149,11 @@ impl EventSelect {
             | ((self.has(Self::USR) as u64) << 1)
             | ((self.has(Self::ANY) as u64) << 2)
             | ((self.has(Self::INT) as u64) << 3)
+            | ((self.has(Self::ADAPTIVE) as u64) << 32)
     }
+
+    /// The bits of [`fixed_control`](Self::fixed_control).
+    pub const FIXED_CONTROL: u64 = 1 << 32 | 0xf;
 }
 
 #[cfg(test)]
@@ -176,13 +183,14 @@ mod tests {
             EventSelect::CMASK,
             EventSelect::IN_TX,
             EventSelect::IN_TX_CHECKPOINTED,
+            EventSelect::ADAPTIVE,
         ];
         let sum = fields.iter().fold(0u64, |sum, field| {
             assert_eq!(sum & field, 0, "{field:#x} overlaps");
             sum | field
         });
-        // Gapless from event to in_tx_cp.
-        assert_eq!(sum, (1 << 34) - 1);
+        // Gapless.
+        assert_eq!(sum, (1 << 35) - 1);
     }
 
     #[test]
@@ -220,6 +228,7 @@ mod tests {
             (EventSelect::USR, 0b0010),
             (EventSelect::ANY, 0b0100),
             (EventSelect::INT, 0b1000),
+            (EventSelect::ADAPTIVE, 1 << 32),
             (
                 EventSelect::INT | EventSelect::USR | EventSelect::OS,
                 0b1011,

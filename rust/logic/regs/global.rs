@@ -38,6 +38,9 @@ impl Status {
     /// Trace_ToPA_PMI: Intel PT has filled a region of its output. SDM volume 3, figure 20-4.
     const TRACE_TOPA_PMI: u64 = 1 << 55;
 
+    /// OvfBuffer: the processor has written as many PEBS records as were to raise a PMI. SDM volume 3, figure 20-4.
+    const OVF_BUFFER: u64 = 1 << 62;
+
     /// LBR_Frz: a PMI has stopped the recording of branches. SDM volume 3, figure 20-13.
     const LBR_FROZEN: u64 = 1 << 58;
 
@@ -62,6 +65,12 @@ impl Status {
     #[inline]
     pub const fn has_frozen_branches(self) -> bool {
         self.0 & Self::LBR_FROZEN != 0
+    }
+
+    /// Returns whether there are as many PEBS records as were to raise a PMI.
+    #[inline]
+    pub const fn has_records(self) -> bool {
+        self.0 & Self::OVF_BUFFER != 0
     }
 
     /// Returns whether Intel PT has filled a region of its output.
@@ -124,7 +133,7 @@ impl Global {
     #[inline]
     pub(super) fn want_fixed(&mut self, n: u8, select: EventSelect) {
         let shift = u32::from(n) * 4;
-        self.wanted_fixed_control &= !0xfu64.wrapping_shl(shift);
+        self.wanted_fixed_control &= !EventSelect::FIXED_CONTROL.wrapping_shl(shift);
         self.wanted_fixed_control |= select.fixed_control().wrapping_shl(shift);
     }
 
@@ -182,6 +191,7 @@ mod tests {
             let status = Status::from_bits(bits);
             assert_eq!(status.overflowed(present).bits(), overflowed, "{bits:#x}");
             assert_eq!(status.is_trace(), trace, "{bits:#x}");
+            assert_eq!(status.has_records(), bits >> 62 & 1 != 0, "{bits:#x}");
             assert_eq!(status.bits(), bits);
         }
     }

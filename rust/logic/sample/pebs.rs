@@ -9,6 +9,7 @@
 //! Mainline: `intel_pebs_constraints()`, `arch/x86/events/intel/ds.c:1544`, and the tables before
 //! it.
 
+pub mod fixup;
 pub mod record;
 
 use crate::logic::{

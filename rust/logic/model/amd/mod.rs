@@ -12,6 +12,7 @@ mod tests;
 use crate::logic::{
     model::{Acknowledge, HardwareEvents, Model, Need, Scope},
     open::cache_event::CacheEvents,
+    open::precise::CyclesAlias,
     regs::{counter::CounterMask, period::PeriodRule},
     sample::pebs::{PebsEvents, PreciseDistribution},
     sched::extra_register::ExtraRegisters,
@@ -27,6 +28,7 @@ const COMMON: Model = Model {
     event_constraints: &[],
     pebs_events: PebsEvents::NONE,
     precise_distribution: PreciseDistribution::AsOtherPrecise,
+    cycles_alias: CyclesAlias::None,
     hardware_events: HardwareEvents::NONE,
     cache_events: CacheEvents::NONE,
     extra_register_events: ExtraRegisters::NONE,
@@ -38,6 +40,7 @@ const COMMON: Model = Model {
     lbr_filter: None,
     topdown_files: &[],
     tsx_files: &[],
+    memory_files: &[],
     checkpointed: CounterMask::EMPTY,
     period_rule: PeriodRule::NONE,
 };

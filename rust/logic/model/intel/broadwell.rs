@@ -6,13 +6,14 @@
 
 use super::{haswell, sandy_bridge};
 use crate::logic::{
-    model::{checked, Acknowledge, Cpus, EventConstraint, HardwareEvents, LbrFilter, Model, Scope},
+    model::{memory_files, checked, Acknowledge, Cpus, EventConstraint, HardwareEvents, LbrFilter, Model, Scope},
     open::cache_event::{
         Cache::{LastLevel, Node},
         CacheEvent, CacheEvents,
         Operation::{Read, Write},
         Outcome::{Access, Miss},
     },
+    open::precise::CyclesAlias,
     regs::{counter::CounterMask, period::PeriodRule},
     sample::pebs::{
         PebsData::{Address, Load, LoadLatency, StoreAddress},
@@ -110,6 +111,7 @@ pub const BROADWELL: Model = Model {
     event_constraints: EVENT_CONSTRAINTS,
     pebs_events: PEBS_EVENTS,
     precise_distribution: PreciseDistribution::AsOtherPrecise,
+    cycles_alias: CyclesAlias::UopsOrPrecDist,
     hardware_events: HardwareEvents::ARCHITECTURAL,
     cache_events: CACHE_EVENTS,
     extra_register_events: EXTRA_REGISTER_EVENTS,
@@ -122,6 +124,7 @@ pub const BROADWELL: Model = Model {
     lbr_filter: Some(LbrFilter::Haswell),
     topdown_files: sandy_bridge::TOPDOWN_FILES,
     tsx_files: haswell::TSX_FILES,
+    memory_files: memory_files::HASWELL,
     checkpointed: CounterMask::from_bits(0x4),
     period_rule: PeriodRule::BROADWELL,
 };

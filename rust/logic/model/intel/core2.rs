@@ -12,6 +12,7 @@ use crate::logic::{
         Operation::{Prefetch, Read, Write},
         Outcome::{Access, Miss},
     },
+    open::precise::CyclesAlias,
     regs::{counter::CounterMask, period::PeriodRule},
     sample::pebs::{PebsEvent, PebsEvents, PreciseDistribution},
     sched::extra_register::ExtraRegisters,
@@ -82,6 +83,7 @@ pub const CORE2: Model = Model {
     event_constraints: EVENT_CONSTRAINTS,
     pebs_events: PEBS_EVENTS,
     precise_distribution: PreciseDistribution::AsOtherPrecise,
+    cycles_alias: CyclesAlias::Instructions,
     hardware_events: HardwareEvents::ARCHITECTURAL,
     cache_events: CACHE_EVENTS,
     extra_register_events: ExtraRegisters::NONE,
@@ -93,6 +95,7 @@ pub const CORE2: Model = Model {
     lbr_filter: None,
     topdown_files: &[],
     tsx_files: &[],
+    memory_files: &[],
     checkpointed: CounterMask::EMPTY,
     period_rule: PeriodRule::NONE,
 };

@@ -7,6 +7,7 @@
 use crate::logic::{
     model::{checked, Acknowledge, Cpus, EventConstraint, HardwareEvents, Model, Scope},
     open::cache_event::CacheEvents,
+    open::precise::CyclesAlias,
     regs::{
         counter::{CounterMask, MAX_FIXED, MAX_GP},
         period::PeriodRule,
@@ -56,6 +57,7 @@ pub const GENERIC: Model = Model {
     event_constraints: EVENT_CONSTRAINTS,
     pebs_events: PebsEvents::NONE,
     precise_distribution: PreciseDistribution::AsOtherPrecise,
+    cycles_alias: CyclesAlias::None,
     hardware_events: HardwareEvents::ARCHITECTURAL,
     cache_events: CacheEvents::NONE,
     extra_register_events: ExtraRegisters::NONE,
@@ -67,6 +69,7 @@ pub const GENERIC: Model = Model {
     lbr_filter: None,
     topdown_files: &[],
     tsx_files: &[],
+    memory_files: &[],
     checkpointed: CounterMask::EMPTY,
     period_rule: PeriodRule::NONE,
 };

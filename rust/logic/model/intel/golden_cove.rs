@@ -7,7 +7,7 @@
 //! Mainline: `arch/x86/events/intel/core.c:356-409`, `7837-7860` and `8608-8643`.
 
 use crate::logic::{
-    model::{checked, Acknowledge, Cpus, EventConstraint, HardwareEvents, Model, Quirk, Scope},
+    model::{memory_files, checked, Acknowledge, Cpus, EventConstraint, HardwareEvents, Model, Quirk, Scope},
     open::{
         cache_event::{
             Cache::{Branch, Dtlb, Itlb, L1d, L1i, LastLevel, Node},
@@ -17,6 +17,7 @@ use crate::logic::{
         },
         topdown::TopdownFile,
     },
+    open::precise::CyclesAlias,
     regs::{counter::CounterMask, period::PeriodRule},
     sample::pebs::{
         PebsData::{Load, LoadLatency, StoreAddress, StoreLatency},
@@ -160,6 +161,7 @@ pub const GOLDEN_COVE: Model = Model {
     event_constraints: EVENT_CONSTRAINTS,
     pebs_events: PEBS_EVENTS,
     precise_distribution: PreciseDistribution::Fixed0AndCounter0,
+    cycles_alias: CyclesAlias::None,
     hardware_events: HardwareEvents::ARCHITECTURAL,
     cache_events: CACHE_EVENTS,
     extra_register_events: EXTRA_REGISTER_EVENTS,
@@ -171,6 +173,7 @@ pub const GOLDEN_COVE: Model = Model {
     lbr_filter: None,
     topdown_files: TOPDOWN_FILES,
     tsx_files: TSX_FILES,
+    memory_files: memory_files::GOLDEN_COVE,
     checkpointed: CounterMask::from_bits(0x4),
     period_rule: PeriodRule::NONE,
 };

@@ -15,6 +15,7 @@ use crate::logic::{
         },
         topdown::TopdownFile,
     },
+    open::precise::CyclesAlias,
     regs::{counter::CounterMask, period::PeriodRule},
     sample::pebs::{PebsEvent, PebsEvents, PreciseDistribution},
     sched::extra_register::{ExtraRegisterEvent, ExtraRegisters},
@@ -117,6 +118,7 @@ pub const GOLDMONT: Model = Model {
     event_constraints: EVENT_CONSTRAINTS,
     pebs_events: PEBS_EVENTS,
     precise_distribution: PreciseDistribution::AsOtherPrecise,
+    cycles_alias: CyclesAlias::None,
     hardware_events: HardwareEvents::ARCHITECTURAL,
     cache_events: CACHE_EVENTS,
     extra_register_events: EXTRA_REGISTER_EVENTS,
@@ -128,6 +130,7 @@ pub const GOLDMONT: Model = Model {
     lbr_filter: None,
     topdown_files: TOPDOWN_FILES,
     tsx_files: &[],
+    memory_files: &[],
     checkpointed: CounterMask::EMPTY,
     period_rule: PeriodRule::NONE,
 };
@@ -139,9 +142,11 @@ pub const GOLDMONT_PLUS: Model = Model {
     cpus: &Cpus::intel([0x7a]),
     pebs_events: PebsEvents::ALL,
     precise_distribution: PreciseDistribution::Counter0,
+    cycles_alias: CyclesAlias::None,
     cache_events: PLUS_CACHE_EVENTS,
     lbr_filter: None,
     topdown_files: PLUS_TOPDOWN_FILES,
     tsx_files: &[],
+    memory_files: &[],
     ..GOLDMONT
 };

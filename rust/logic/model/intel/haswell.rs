@@ -6,7 +6,7 @@
 
 use super::sandy_bridge;
 use crate::logic::{
-    model::{
+    model::{memory_files, 
         checked, Acknowledge, Cpus, EventConstraint, HardwareEvents, LbrFilter, Model, Quirk, Scope,
     },
     open::cache_event::{
@@ -15,6 +15,7 @@ use crate::logic::{
         Operation::{Read, Write},
         Outcome::{Access, Miss},
     },
+    open::precise::CyclesAlias,
     regs::{counter::CounterMask, period::PeriodRule},
     sample::pebs::{
         PebsData::{Address, Load, LoadLatency, StoreAddress},
@@ -144,6 +145,7 @@ pub const HASWELL: Model = Model {
     event_constraints: EVENT_CONSTRAINTS,
     pebs_events: PEBS_EVENTS,
     precise_distribution: PreciseDistribution::AsOtherPrecise,
+    cycles_alias: CyclesAlias::UopsOrPrecDist,
     hardware_events: HardwareEvents::ARCHITECTURAL,
     cache_events: CACHE_EVENTS,
     extra_register_events: EXTRA_REGISTER_EVENTS,
@@ -155,6 +157,7 @@ pub const HASWELL: Model = Model {
     lbr_filter: Some(LbrFilter::Haswell),
     topdown_files: sandy_bridge::TOPDOWN_FILES,
     tsx_files: TSX_FILES,
+    memory_files: memory_files::HASWELL,
     checkpointed: CounterMask::from_bits(0x4),
     period_rule: PeriodRule::HASWELL,
 };

@@ -7,7 +7,7 @@
 
 use super::skylake;
 use crate::logic::{
-    model::{checked, Acknowledge, Cpus, EventConstraint, HardwareEvents, LbrFilter, Model, Scope},
+    model::{memory_files, checked, Acknowledge, Cpus, EventConstraint, HardwareEvents, LbrFilter, Model, Scope},
     open::{
         cache_event::{
             Cache::{Itlb, LastLevel, Node},
@@ -17,6 +17,7 @@ use crate::logic::{
         },
         topdown::TopdownFile,
     },
+    open::precise::CyclesAlias,
     regs::{counter::CounterMask, period::PeriodRule},
     sample::pebs::{
         PebsData::{Load, LoadLatency, StoreAddress},
@@ -145,6 +146,7 @@ pub const ICE_LAKE: Model = Model {
     event_constraints: EVENT_CONSTRAINTS,
     pebs_events: PEBS_EVENTS,
     precise_distribution: PreciseDistribution::InstructionsOnFixed0,
+    cycles_alias: CyclesAlias::None,
     hardware_events: HardwareEvents::ARCHITECTURAL,
     cache_events: CACHE_EVENTS,
     extra_register_events: EXTRA_REGISTER_EVENTS,
@@ -156,6 +158,7 @@ pub const ICE_LAKE: Model = Model {
     lbr_filter: Some(LbrFilter::Haswell),
     topdown_files: TOPDOWN_FILES,
     tsx_files: TSX_FILES,
+    memory_files: memory_files::HASWELL,
     checkpointed: CounterMask::from_bits(0x4),
     period_rule: PeriodRule::NONE,
 };

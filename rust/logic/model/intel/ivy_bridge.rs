@@ -6,11 +6,12 @@
 
 use super::sandy_bridge;
 use crate::logic::{
-    model::{
+    model::{memory_files, 
         checked, Acknowledge, Cpus, EventConstraint, HardwareEvents, HardwareId, LbrFilter, Model,
         Scope,
     },
     open::cache_event::{Cache::Dtlb, CacheEvent, CacheEvents, Operation::Read, Outcome::Miss},
+    open::precise::CyclesAlias,
     regs::{counter::CounterMask, event_select::EventSelect, period::PeriodRule},
     sample::pebs::{
         PebsData::{LoadLatency, Store},
@@ -111,6 +112,7 @@ pub const IVY_BRIDGE: Model = Model {
     event_constraints: EVENT_CONSTRAINTS,
     pebs_events: PEBS_EVENTS,
     precise_distribution: PreciseDistribution::AsOtherPrecise,
+    cycles_alias: CyclesAlias::UopsOrPrecDist,
     hardware_events: HARDWARE_EVENTS,
     cache_events: CACHE_EVENTS,
     extra_register_events: EXTRA_REGISTER_EVENTS,
@@ -122,6 +124,7 @@ pub const IVY_BRIDGE: Model = Model {
     lbr_filter: Some(LbrFilter::SandyBridge),
     topdown_files: sandy_bridge::TOPDOWN_FILES,
     tsx_files: &[],
+    memory_files: memory_files::SANDY_BRIDGE,
     checkpointed: CounterMask::EMPTY,
     period_rule: PeriodRule::NONE,
 };

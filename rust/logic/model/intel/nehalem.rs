@@ -5,7 +5,7 @@
 //! Mainline: `arch/x86/events/intel/core.c:75-97` and `8103-8135`.
 
 use crate::logic::{
-    model::{
+    model::{memory_files, 
         checked, Acknowledge, Cpus, EventConstraint, HardwareEvents, HardwareId, LbrFilter, Model,
         Quirk, Scope,
     },
@@ -15,6 +15,7 @@ use crate::logic::{
         Operation::{Prefetch, Read, Write},
         Outcome::{Access, Miss},
     },
+    open::precise::CyclesAlias,
     regs::{counter::CounterMask, event_select::EventSelect, period::PeriodRule},
     sample::pebs::{PebsData::LoadLatency, PebsEvent, PebsEvents, PreciseDistribution},
     sched::extra_register::{ExtraRegisterEvent, ExtraRegisters},
@@ -135,6 +136,7 @@ pub const NEHALEM: Model = Model {
     event_constraints: EVENT_CONSTRAINTS,
     pebs_events: PEBS_EVENTS,
     precise_distribution: PreciseDistribution::AsOtherPrecise,
+    cycles_alias: CyclesAlias::Instructions,
     hardware_events: HARDWARE_EVENTS,
     cache_events: CACHE_EVENTS,
     extra_register_events: EXTRA_REGISTER_EVENTS,
@@ -146,6 +148,7 @@ pub const NEHALEM: Model = Model {
     lbr_filter: Some(LbrFilter::Nehalem),
     topdown_files: &[],
     tsx_files: &[],
+    memory_files: memory_files::NEHALEM,
     checkpointed: CounterMask::EMPTY,
     period_rule: PeriodRule::NEHALEM,
 };

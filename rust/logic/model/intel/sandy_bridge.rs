@@ -5,7 +5,7 @@
 //! Mainline: `arch/x86/events/intel/core.c:111-136`, `291-305` and `8330-8368`.
 
 use crate::logic::{
-    model::{
+    model::{memory_files, 
         checked, Acknowledge, Cpus, EventConstraint, HardwareEvents, HardwareId, LbrFilter, Model,
         Scope,
     },
@@ -18,6 +18,7 @@ use crate::logic::{
         },
         topdown::TopdownFile,
     },
+    open::precise::CyclesAlias,
     regs::{counter::CounterMask, event_select::EventSelect, period::PeriodRule},
     sample::pebs::{
         PebsData::{LoadLatency, Store},
@@ -158,6 +159,7 @@ pub const SANDY_BRIDGE: Model = Model {
     event_constraints: EVENT_CONSTRAINTS,
     pebs_events: PEBS_EVENTS,
     precise_distribution: PreciseDistribution::AsOtherPrecise,
+    cycles_alias: CyclesAlias::Uops,
     hardware_events: HARDWARE_EVENTS,
     cache_events: CACHE_EVENTS,
     extra_register_events: EXTRA_REGISTER_EVENTS,
@@ -169,6 +171,7 @@ pub const SANDY_BRIDGE: Model = Model {
     lbr_filter: Some(LbrFilter::SandyBridge),
     topdown_files: TOPDOWN_FILES,
     tsx_files: &[],
+    memory_files: memory_files::SANDY_BRIDGE,
     checkpointed: CounterMask::EMPTY,
     period_rule: PeriodRule::NONE,
 };

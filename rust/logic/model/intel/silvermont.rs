@@ -15,6 +15,7 @@ use crate::logic::{
         },
         topdown::TopdownFile,
     },
+    open::precise::CyclesAlias,
     regs::{counter::CounterMask, period::PeriodRule},
     sample::pebs::{PebsEvent, PebsEvents, PreciseDistribution},
     sched::extra_register::{ExtraRegisterEvent, ExtraRegisters},
@@ -83,6 +84,7 @@ pub const SILVERMONT: Model = Model {
     event_constraints: EVENT_CONSTRAINTS,
     pebs_events: PEBS_EVENTS,
     precise_distribution: PreciseDistribution::AsOtherPrecise,
+    cycles_alias: CyclesAlias::Instructions,
     hardware_events: HardwareEvents::ARCHITECTURAL,
     cache_events: CACHE_EVENTS,
     extra_register_events: EXTRA_REGISTER_EVENTS,
@@ -94,6 +96,7 @@ pub const SILVERMONT: Model = Model {
     lbr_filter: None,
     topdown_files: TOPDOWN_FILES,
     tsx_files: &[],
+    memory_files: &[],
     checkpointed: CounterMask::EMPTY,
     period_rule: PeriodRule::NONE,
 };

@@ -7,7 +7,7 @@
 
 use super::haswell;
 use crate::logic::{
-    model::{checked, Acknowledge, Cpus, EventConstraint, HardwareEvents, LbrFilter, Model, Scope},
+    model::{memory_files, checked, Acknowledge, Cpus, EventConstraint, HardwareEvents, LbrFilter, Model, Scope},
     open::{
         cache_event::{
             Cache::{Branch, Dtlb, Itlb, L1d, L1i, LastLevel, Node},
@@ -17,6 +17,7 @@ use crate::logic::{
         },
         topdown::TopdownFile,
     },
+    open::precise::CyclesAlias,
     regs::{counter::CounterMask, period::PeriodRule},
     sample::pebs::{
         PebsData::{Load, LoadLatency, StoreAddress},
@@ -128,6 +129,7 @@ pub const SKYLAKE: Model = Model {
     event_constraints: EVENT_CONSTRAINTS,
     pebs_events: PEBS_EVENTS,
     precise_distribution: PreciseDistribution::AsOtherPrecise,
+    cycles_alias: CyclesAlias::InstructionsOrPrecDist,
     hardware_events: HardwareEvents::ARCHITECTURAL,
     cache_events: CACHE_EVENTS,
     extra_register_events: EXTRA_REGISTER_EVENTS,
@@ -139,6 +141,7 @@ pub const SKYLAKE: Model = Model {
     lbr_filter: Some(LbrFilter::Haswell),
     topdown_files: TOPDOWN_FILES,
     tsx_files: haswell::TSX_FILES,
+    memory_files: memory_files::HASWELL,
     checkpointed: CounterMask::from_bits(0x4),
     period_rule: PeriodRule::NONE,
 };

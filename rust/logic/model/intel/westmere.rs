@@ -6,7 +6,7 @@
 
 use super::nehalem;
 use crate::logic::{
-    model::{
+    model::{memory_files, 
         checked, Acknowledge, Cpus, EventConstraint, HardwareEvents, HardwareId, LbrFilter, Model,
         Scope,
     },
@@ -16,6 +16,7 @@ use crate::logic::{
         Operation::{Read, Write},
         Outcome::{Access, Miss},
     },
+    open::precise::CyclesAlias,
     regs::{counter::CounterMask, event_select::EventSelect, period::PeriodRule},
     sample::pebs::{PebsData::LoadLatency, PebsEvent, PebsEvents, PreciseDistribution},
     sched::extra_register::{ExtraRegisterEvent, ExtraRegisters},
@@ -98,6 +99,7 @@ pub const WESTMERE: Model = Model {
     event_constraints: EVENT_CONSTRAINTS,
     pebs_events: PEBS_EVENTS,
     precise_distribution: PreciseDistribution::AsOtherPrecise,
+    cycles_alias: CyclesAlias::Instructions,
     hardware_events: HARDWARE_EVENTS,
     cache_events: CACHE_EVENTS,
     extra_register_events: EXTRA_REGISTER_EVENTS,
@@ -109,6 +111,7 @@ pub const WESTMERE: Model = Model {
     lbr_filter: Some(LbrFilter::Nehalem),
     topdown_files: &[],
     tsx_files: &[],
+    memory_files: memory_files::NEHALEM,
     checkpointed: CounterMask::EMPTY,
     period_rule: PeriodRule::NONE,
 };

@@ -2,8 +2,8 @@
 
 //! The records that the processor writes to the PEBS buffer of the DS area.
 //!
-//! The buffer is memory that hardware writes, so nothing in it is trusted: [`Records`] ends at a record that does not
-//! fit into what is left, or whose size is not that of its groups.
+//! The buffer is memory that hardware writes, so it is read word by word and nothing in it is trusted: [`Records`]
+//! ends at a record that does not fit into what is left, or whose size is not that of its groups.
 //!
 //! Source: SDM volume 3, 20.3.1.1.1 (Nehalem), 20.3.6.2 (Haswell), 20.3.8.1 (Skylake) and 20.9.2 (adaptive).
 //! Mainline: `struct pebs_record_nhm` and what follows, `arch/x86/events/intel/ds.c:746`, and `struct pebs_basic`,
@@ -13,6 +13,9 @@
 
 #[cfg(test)]
 mod tests;
+
+use crate::logic::regs::counter::CounterMask;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// The layout of records: IA32_PERF_CAPABILITIES.PEBS_REC_FMT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,19 +30,96 @@ pub enum Format {
     Adaptive,
 }
 
+impl Format {
+    /// Returns the format that IA32_PERF_CAPABILITIES tells. [`None`] if it is another or there is none.
+    ///
+    /// Format 4 without PEBS_BASELINE, of small cores, is another.
+    pub const fn from_capabilities(perf_capabilities: u64) -> Option<Self> {
+        match (perf_capabilities >> 8) & 0xf {
+            1 => Some(Self::Nehalem),
+            2 => Some(Self::Haswell),
+            3 => Some(Self::Skylake),
+            4 if (perf_capabilities >> 14) & 1 != 0 => Some(Self::Adaptive),
+            _ => None,
+        }
+    }
+
+    /// Returns whether records tell the address of the instruction itself, and not only of the next.
+    pub const fn tells_ip(self) -> bool {
+        !matches!(self, Self::Nehalem)
+    }
+
+    /// Returns whether records tell the time.
+    pub const fn tells_time(self) -> bool {
+        matches!(self, Self::Skylake | Self::Adaptive)
+    }
+
+    /// Returns the number of words of a record with these `groups`, which only [`Adaptive`](Self::Adaptive) has.
+    pub const fn words(self, groups: Groups) -> usize {
+        match self {
+            Self::Nehalem => 22,
+            Self::Haswell => 24,
+            Self::Skylake => 25,
+            Self::Adaptive => groups.words(),
+        }
+    }
+}
+
 /// The groups of an adaptive record: bits of MSR_PEBS_DATA_CFG.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Groups(u64);
 
 impl Groups {
-    const MEMORY: u64 = 1 << 0;
-    const REGISTERS: u64 = 1 << 1;
-    const XMM: u64 = 1 << 2;
+    /// The memory access, and TSX.
+    pub const MEMORY: u64 = 1 << 0;
+    /// The general registers.
+    pub const REGISTERS: u64 = 1 << 1;
+    /// The XMM registers.
+    pub const XMM: u64 = 1 << 2;
+    /// Recorded branches.
     const BRANCHES: u64 = 1 << 3;
     const BRANCHES_SHIFT: u32 = 24;
     /// Bits that are known here. A record with another has a layout that is not.
     const KNOWN: u64 =
         Self::MEMORY | Self::REGISTERS | Self::XMM | Self::BRANCHES | 0xff << Self::BRANCHES_SHIFT;
+
+    /// Returns these groups: a set of the constants.
+    pub const fn new(groups: u64) -> Self {
+        Self(groups & (Self::MEMORY | Self::REGISTERS | Self::XMM))
+    }
+
+    /// Adds the `depth` last branches, of which there are at most 256.
+    #[must_use]
+    pub const fn with_branches(self, depth: u8) -> Self {
+        let last = (depth as u64).saturating_sub(1);
+        Self(self.0 | Self::BRANCHES | last << Self::BRANCHES_SHIFT)
+    }
+
+    /// Returns the groups that one of both has. The numbers of branches must be the same.
+    #[must_use]
+    pub const fn or(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Returns the value of MSR_PEBS_DATA_CFG.
+    pub const fn bits(self) -> u64 {
+        self.0
+    }
+
+    /// Returns the number of words of a record.
+    const fn words(self) -> usize {
+        let mut words = 4;
+        if self.has(Self::MEMORY) {
+            words += 4;
+        }
+        if self.has(Self::REGISTERS) {
+            words += 18;
+        }
+        if self.has(Self::XMM) {
+            words += 32;
+        }
+        words + 3 * self.branches()
+    }
 
     /// Returns whether these groups are included.
     const fn has(self, group: u64) -> bool {
@@ -80,7 +160,7 @@ pub struct Access {
 }
 
 /// A record, without its size.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Record<'a> {
     /// The counters that it is for, as bits of IA32_PERF_GLOBAL_CTRL. Before Skylake, IA32_PERF_GLOBAL_STATUS when it
     /// was written: with counters that have overflowed for other reasons, and sometimes without its own.
@@ -98,22 +178,51 @@ pub struct Record<'a> {
     /// The cycles to the instruction's retirement from that of the one before; 0 if the processor does not tell.
     pub retire_latency: u16,
     /// XMM0 to XMM15, in two halves each, or nothing.
-    pub xmm: &'a [u64],
+    pub xmm: &'a [AtomicU64],
     /// Branches, the latest first: FROM, TO and INFO of each.
-    pub branches: &'a [u64],
+    pub branches: &'a [AtomicU64],
+}
+
+/// The counters that a record is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owners {
+    /// These, one or more.
+    Of(CounterMask),
+    /// One of these. Which one cannot be told, so the record is lost.
+    OneOf(CounterMask),
+}
+
+impl Record<'_> {
+    /// Returns the counters that the record is for, of those whose events are `precise`.
+    ///
+    /// Before Skylake the record has a status, in which counters of other events may be set; none may be if the
+    /// status was cleared at the same moment, which leaves no doubt only if one event is precise; and several may
+    /// be if their events came together, in which case the processor writes one record for all of them. Mainline:
+    /// `intel_pmu_drain_pebs_nhm()`, `arch/x86/events/intel/ds.c:2957`.
+    pub fn owners(&self, format: Format, precise: CounterMask) -> Owners {
+        let owners = CounterMask::from_bits(self.counters) & precise;
+        if format.tells_time() {
+            return Owners::Of(owners);
+        }
+        match owners.weight() {
+            0 if precise.weight() == 1 => Owners::Of(precise),
+            0 | 1 => Owners::Of(owners),
+            _ => Owners::OneOf(owners),
+        }
+    }
 }
 
 /// The rest of the buffer.
-struct Words<'a>(&'a [u64]);
+struct Words<'a>(&'a [AtomicU64]);
 
 impl<'a> Words<'a> {
-    fn take<const N: usize>(&mut self) -> Option<&'a [u64; N]> {
-        let (taken, rest) = self.0.split_first_chunk()?;
+    fn take<const N: usize>(&mut self) -> Option<[u64; N]> {
+        let (taken, rest) = self.0.split_first_chunk::<N>()?;
         self.0 = rest;
-        Some(taken)
+        Some(taken.each_ref().map(|word| word.load(Relaxed)))
     }
 
-    fn take_slice(&mut self, len: usize) -> Option<&'a [u64]> {
+    fn take_slice(&mut self, len: usize) -> Option<&'a [AtomicU64]> {
         let (taken, rest) = self.0.split_at_checked(len)?;
         self.0 = rest;
         Some(taken)
@@ -126,11 +235,13 @@ impl<'a> Words<'a> {
 ///
 /// ```
 /// # use rpmu_logic::logic;
+/// # use std::sync::atomic::AtomicU64;
 /// use logic::sample::pebs::record::{Format, Records};
 ///
 /// // Skylake: RFLAGS, RIP, 16 registers, counters, access, address of the instruction, TSX, TSC.
 /// let mut record = [0; 25];
 /// (record[1], record[18], record[22]) = (0x401003, 1 << 2, 0x401000);
+/// let record = record.map(AtomicU64::new);
 ///
 /// let mut records = Records::new(Format::Skylake, &record);
 /// let first = records.next().unwrap();
@@ -139,16 +250,21 @@ impl<'a> Words<'a> {
 /// ```
 pub struct Records<'a> {
     format: Format,
-    rest: &'a [u64],
+    rest: &'a [AtomicU64],
 }
 
 impl<'a> Records<'a> {
     /// Walks through `buffer`, from its base to its index.
-    pub const fn new(format: Format, buffer: &'a [u64]) -> Self {
+    pub const fn new(format: Format, buffer: &'a [AtomicU64]) -> Self {
         Self {
             format,
             rest: buffer,
         }
+    }
+
+    /// Returns the number of words that are left.
+    pub const fn left(&self) -> usize {
+        self.rest.len()
     }
 
     /// Returns whether all of the buffer was records, once [`next`](Iterator::next) has returned [`None`].
@@ -173,19 +289,19 @@ impl<'a> Iterator for Records<'a> {
 
 /// Decodes a record of the formats up to Skylake.
 fn fixed<'a>(format: Format, words: &mut Words<'a>) -> Option<Record<'a>> {
-    let [flags, next_ip, ax, bx, cx, dx, si, di, bp, sp] = *words.take()?;
-    let [r8, r9, r10, r11, r12, r13, r14, r15] = *words.take()?;
-    let [counters, address, source, latency] = *words.take()?;
+    let [flags, next_ip, ax, bx, cx, dx, si, di, bp, sp] = words.take()?;
+    let [r8, r9, r10, r11, r12, r13, r14, r15] = words.take()?;
+    let [counters, address, source, latency] = words.take()?;
     let (ip, tsx) = match format {
         Format::Nehalem => (None, 0),
         _ => {
-            let [ip, tsx] = *words.take()?;
+            let [ip, tsx] = words.take()?;
             (Some(ip), tsx)
         }
     };
     let tsc = match format {
         Format::Skylake => {
-            let [tsc] = *words.take()?;
+            let [tsc] = words.take()?;
             Some(tsc)
         }
         _ => None,
@@ -216,7 +332,7 @@ fn fixed<'a>(format: Format, words: &mut Words<'a>) -> Option<Record<'a>> {
 /// Decodes an adaptive record. [`None`] if its size is not that of its groups, or it has groups that are not known.
 fn adaptive<'a>(words: &mut Words<'a>) -> Option<Record<'a>> {
     let whole = words.0.len();
-    let [layout, ip, counters, tsc] = *words.take()?;
+    let [layout, ip, counters, tsc] = words.take()?;
     // CAST: the size in bytes, the latency and the groups are fields of it.
     let (size, retire_latency, groups) = (
         (layout >> 48) as usize,
@@ -228,7 +344,7 @@ fn adaptive<'a>(words: &mut Words<'a>) -> Option<Record<'a>> {
     }
     let (mut access, mut tsx) = (None, 0);
     if groups.has(Groups::MEMORY) {
-        let [address, source, latency, transaction] = *words.take()?;
+        let [address, source, latency, transaction] = words.take()?;
         access = Some(Access {
             address,
             source,
@@ -238,11 +354,11 @@ fn adaptive<'a>(words: &mut Words<'a>) -> Option<Record<'a>> {
     }
     let mut registers = None;
     if groups.has(Groups::REGISTERS) {
-        let [flags, next_ip] = *words.take()?;
+        let [flags, next_ip] = words.take()?;
         registers = Some(Registers {
             flags,
             next_ip,
-            general: *words.take()?,
+            general: words.take()?,
         });
     }
     let xmm = match groups.has(Groups::XMM) {

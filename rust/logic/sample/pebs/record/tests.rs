@@ -7,7 +7,33 @@ fn old(rest: &[u64]) -> Vec<u64> {
     (100..118).chain(rest.iter().copied()).collect()
 }
 
-fn one(format: Format, buffer: &[u64]) -> Record<'_> {
+/// The same words as a buffer.
+fn buffer(words: &[u64]) -> Vec<AtomicU64> {
+    words.iter().copied().map(AtomicU64::new).collect()
+}
+
+fn values(words: &[AtomicU64]) -> Vec<u64> {
+    words.iter().map(|word| word.load(Relaxed)).collect()
+}
+
+/// What a record has, but for XMM and branches.
+type Parts = (
+    u64,
+    Option<u64>,
+    Option<Registers>,
+    Option<Access>,
+    u64,
+    Option<u64>,
+);
+
+fn parts(record: &Record<'_>) -> Parts {
+    assert_eq!(record.retire_latency, 0);
+    assert!(record.xmm.is_empty() && record.branches.is_empty());
+    let Record { counters, ip, registers, access, tsx, tsc, .. } = *record;
+    (counters, ip, registers, access, tsx, tsc)
+}
+
+fn one(format: Format, buffer: &[AtomicU64]) -> Record<'_> {
     let mut records = Records::new(format, buffer);
     let record = records.next().unwrap();
     assert!(records.next().is_none() && records.is_whole());
@@ -35,47 +61,40 @@ fn old_formats_grow() {
         source: 9,
         latency: 10,
     };
-    let nehalem = Record {
-        counters: 7,
-        ip: None,
-        registers: Some(registers),
-        access: Some(access),
-        tsx: 0,
-        tsc: None,
-        retire_latency: 0,
-        xmm: &[],
-        branches: &[],
+    let (registers, access) = (Some(registers), Some(access));
+    let check = |format: Format, rest: &[u64], expected: Parts| {
+        let words = buffer(&old(rest));
+        assert_eq!(format.words(Groups::default()), words.len());
+        assert_eq!(parts(&one(format, &words)), expected);
     };
-    assert_eq!(one(Format::Nehalem, &old(&[7, 8, 9, 10])), nehalem);
-    let haswell = Record {
-        ip: Some(11),
-        tsx: 12,
-        ..nehalem
-    };
-    assert_eq!(one(Format::Haswell, &old(&[7, 8, 9, 10, 11, 12])), haswell);
-    let skylake = Record {
-        tsc: Some(13),
-        ..haswell
-    };
-    let buffer = old(&[7, 8, 9, 10, 11, 12, 13]);
-    assert_eq!(one(Format::Skylake, &buffer), skylake);
+    let nehalem = (7, None, registers, access, 0, None);
+    check(Format::Nehalem, &[7, 8, 9, 10], nehalem);
+    let haswell = (7, Some(11), registers, access, 12, None);
+    check(Format::Haswell, &[7, 8, 9, 10, 11, 12], haswell);
+    let skylake = (7, Some(11), registers, access, 12, Some(13));
+    check(Format::Skylake, &[7, 8, 9, 10, 11, 12, 13], skylake);
     // Several of them, and a rest that is none.
-    let buffer = [&buffer[..], &buffer, &buffer[..24]].concat();
-    let mut records = Records::new(Format::Skylake, &buffer);
-    assert_eq!(records.by_ref().collect::<Vec<_>>(), [skylake, skylake]);
+    let words = old(&[7, 8, 9, 10, 11, 12, 13]);
+    let words = buffer(&[&words[..], &words, &words[..24]].concat());
+    let mut records = Records::new(Format::Skylake, &words);
+    let found: Vec<_> = records.by_ref().map(|record| parts(&record)).collect();
+    assert_eq!(found, [skylake, skylake]);
     assert!(!records.is_whole());
 }
 
 #[test]
 fn groups_come_in_their_order() {
     let basic = |groups, words| vec![layout(groups, words) | 5 << 32, 1, 2, 3];
-    let record = one(Format::Adaptive, &basic(0, 4)).counters;
-    assert_eq!(record, 2);
+    assert_eq!(one(Format::Adaptive, &buffer(&basic(0, 4))).counters, 2);
     let mut all = basic(0xf | 1 << 24, 4 + 4 + 18 + 32 + 6);
     all.extend(10..14);
     all.extend(20..38);
     all.extend(100..132);
     all.extend(200..206);
+    let groups = Groups::new(Groups::MEMORY | Groups::REGISTERS | Groups::XMM).with_branches(2);
+    assert_eq!(groups.bits(), 0xf | 1 << 24);
+    assert_eq!(Format::Adaptive.words(groups), all.len());
+    let all = buffer(&all);
     let record = one(Format::Adaptive, &all);
     assert_eq!((record.ip, record.counters), (Some(1), 2));
     assert_eq!((record.tsc, record.retire_latency), (Some(3), 5));
@@ -86,8 +105,8 @@ fn groups_come_in_their_order() {
     assert_eq!((registers.flags, registers.next_ip), (20, 21));
     assert_eq!(registers.general[0], 22);
     assert_eq!(registers.general[15], 37);
-    assert_eq!(record.xmm, Vec::from_iter(100..132));
-    assert_eq!(record.branches, [200, 201, 202, 203, 204, 205]);
+    assert_eq!(values(record.xmm), Vec::from_iter(100..132));
+    assert_eq!(values(record.branches), [200, 201, 202, 203, 204, 205]);
 }
 
 #[test]
@@ -104,10 +123,48 @@ fn wrong_records_end_the_walk() {
         [layout(1, 8), 1, 2, 3],
         [layout(1 << 3 | 0xff << 24, 4 + 3 * 256), 1, 2, 3],
     ] {
-        let buffer = [good, bad].concat();
-        let mut records = Records::new(Format::Adaptive, &buffer);
+        let words = buffer(&[good, bad].concat());
+        let mut records = Records::new(Format::Adaptive, &words);
         assert_eq!(records.by_ref().count(), 1, "{bad:x?}");
         assert!(!records.is_whole());
     }
     assert!(Records::new(Format::Adaptive, &[]).is_whole());
+}
+
+#[test]
+fn a_record_has_owners() {
+    let counters = CounterMask::from_bits;
+    let owners = |format: Format, status: u64, precise: u64| {
+        let mut words = old(&[0; 7]);
+        words[18] = status;
+        words.truncate(format.words(Groups::default()));
+        one(format, &buffer(&words)).owners(format, counters(precise))
+    };
+    for format in [Format::Nehalem, Format::Haswell] {
+        // Its own, among others that are not precise, of both kinds.
+        assert_eq!(owners(format, 1 << 62 | 1 << 32 | 0b0111, 0b0001), Owners::Of(counters(1)));
+        // None: certain only if there is one.
+        assert_eq!(owners(format, 1 << 62 | 0b1000, 0b0010), Owners::Of(counters(2)));
+        assert_eq!(owners(format, 1 << 62, 0b0011), Owners::Of(counters(0)));
+        // Several.
+        assert_eq!(owners(format, 0b1011, 0b0011), Owners::OneOf(counters(3)));
+    }
+    assert_eq!(owners(Format::Skylake, 0b1011, 0b0011), Owners::Of(counters(3)));
+    assert_eq!(owners(Format::Skylake, 0, 0b0010), Owners::Of(counters(0)));
+}
+
+#[test]
+fn formats_are_those_of_the_capabilities() {
+    for (value, format) in [
+        (0, None),
+        (0x100, Some(Format::Nehalem)),
+        (0x2c2, Some(Format::Haswell)),
+        (0x33c5, Some(Format::Skylake)),
+        (0x400, None),
+        (0x4400, Some(Format::Adaptive)),
+        (0x4500, None),
+        (0x4f00, None),
+    ] {
+        assert_eq!(Format::from_capabilities(value), format, "{value:#x}");
+    }
 }

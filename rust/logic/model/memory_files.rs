@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The events of loads and stores in sysfs, where PEBS exists: a file's name, and its text.
+//!
+//! Mainline: `nhm_mem_events_attrs`, `snb_mem_events_attrs`, `hsw_mem_events_attrs`, `icl_events_attrs`,
+//! `glc_events_attrs`, `arch/x86/events/intel/core.c:541-605`, `7002-7098`.
+
+/// Nehalem, Westmere.
+pub const NEHALEM: &[(&str, &str)] = &[("mem-loads", "event=0x0b,umask=0x10,ldlat=3")];
+
+/// Sandy Bridge, Ivy Bridge.
+pub const SANDY_BRIDGE: &[(&str, &str)] = &[
+    ("mem-loads", "event=0xcd,umask=0x1,ldlat=3"),
+    ("mem-stores", "event=0xcd,umask=0x2"),
+];
+
+/// Haswell to Ice Lake.
+pub const HASWELL: &[(&str, &str)] = &[
+    ("mem-loads", "event=0xcd,umask=0x1,ldlat=3"),
+    ("mem-stores", "event=0xd0,umask=0x82"),
+];
+
+/// Golden Cove.
+pub const GOLDEN_COVE: &[(&str, &str)] = &[
+    ("mem-loads", "event=0xcd,umask=0x1,ldlat=3"),
+    ("mem-stores", "event=0xcd,umask=0x2"),
+    (AUXILIARY, "event=0x03,umask=0x82"),
+];
+
+/// The event that load latencies need in their group. It needs no PEBS.
+pub const AUXILIARY: &str = "mem-loads-aux";

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Events that are sampled precisely: attr.precise_ip, and what follows from it for the event select, the branch
+//! stack and the way in which records are written.
+//!
+//! Context: as for [`attr`](super::attr).
+
+use super::{attr::Attributes, refusal::Refusal};
+use crate::logic::{
+    pmu::Pmu,
+    regs::event_select::EventSelect,
+    sample::{
+        lbr::filter::sample_type as branches,
+        pebs::{
+            record::{Format, Groups},
+            PebsData,
+        },
+    },
+};
+
+/// Bits of `attr.sample_type`: `enum perf_event_sample_format`, `include/uapi/linux/perf_event.h`.
+mod sample_type {
+    pub(super) const IP: u64 = 1 << 0;
+    pub(super) const TID: u64 = 1 << 1;
+    pub(super) const TIME: u64 = 1 << 2;
+    pub(super) const ADDR: u64 = 1 << 3;
+    pub(super) const ID: u64 = 1 << 6;
+    pub(super) const CPU: u64 = 1 << 7;
+    pub(super) const PERIOD: u64 = 1 << 8;
+    pub(super) const STREAM_ID: u64 = 1 << 9;
+    pub(super) const BRANCH_STACK: u64 = 1 << 11;
+    pub(super) const REGS_USER: u64 = 1 << 12;
+    pub(super) const WEIGHT: u64 = 1 << 14 | 1 << 24;
+    pub(super) const DATA_SRC: u64 = 1 << 15;
+    pub(super) const IDENTIFIER: u64 = 1 << 16;
+    pub(super) const TRANSACTION: u64 = 1 << 17;
+    pub(super) const REGS_INTR: u64 = 1 << 18;
+    pub(super) const PHYS_ADDR: u64 = 1 << 19;
+    pub(super) const DATA_PAGE_SIZE: u64 = 1 << 22;
+    pub(super) const CODE_PAGE_SIZE: u64 = 1 << 23;
+}
+
+use sample_type as st;
+
+/// The general registers, RFLAGS and RIP of `attr.sample_regs_intr` (`PEBS_GP_REGS`,
+/// `arch/x86/events/perf_event.h:180`).
+const GENERAL_REGISTERS: u64 = 0xff_03ff;
+
+/// CPU_CLK_UNHALTED.THREAD_P, which cannot be precise.
+const CYCLES: u64 = 0x003c;
+/// The cycles in which fewer instructions or micro-operations retire than ever can: all.
+const ALL_CYCLES: u8 = 16;
+
+/// RTM_RETIRED.ABORTED, the weight of whose samples depends on a register.
+const TRANSACTION_ABORTED: u64 = 0x04c9;
+
+/// How the samples of an event are taken precisely.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Precise {
+    /// attr.precise_ip: 1 to 3. From 2 on, a sample has the address of the instruction itself.
+    pub level: u8,
+    /// Set if the processor starts each period anew as it writes the record of the last: all are of the same length.
+    pub reloads: bool,
+    /// Set if records can wait until the buffer is almost full, or another task comes ("large PEBS").
+    pub can_wait: bool,
+    /// The groups that adaptive records need.
+    pub groups: Groups,
+    /// The contents of a record's data source field.
+    pub data: PebsData,
+}
+
+/// The event that counts cycles and can be precise, by which a precise event for cycles is replaced.
+///
+/// Mainline: `intel_pebs_aliases_core2()` and what follows, `arch/x86/events/intel/core.c:4623-4715`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CyclesAlias {
+    /// Cycles themselves can be.
+    None,
+    /// INST_RETIRED.ANY_P.
+    Instructions,
+    /// UOPS_RETIRED.ALL.
+    Uops,
+    /// The same, and with the greatest precision INST_RETIRED.PREC_DIST.
+    UopsOrPrecDist,
+    /// INST_RETIRED.ANY_P, and with the greatest precision INST_RETIRED.PREC_DIST.
+    InstructionsOrPrecDist,
+}
+
+impl CyclesAlias {
+    const INST_RETIRED: u64 = 0x00c0;
+    const PREC_DIST: u64 = 0x01c0;
+    const UOPS_RETIRED: u64 = 0x01c2;
+
+    /// Returns whether there is an event for the greatest precision.
+    pub const fn has_prec_dist(self) -> bool {
+        matches!(self, Self::UopsOrPrecDist | Self::InstructionsOrPrecDist)
+    }
+
+    /// Returns the event select for `select`, of an event with this precision.
+    fn apply(self, select: EventSelect, level: u8) -> EventSelect {
+        let code = match self {
+            Self::None => return select,
+            _ if self.has_prec_dist() && level >= 3 => Self::PREC_DIST,
+            Self::Uops | Self::UopsOrPrecDist => Self::UOPS_RETIRED,
+            Self::Instructions | Self::InstructionsOrPrecDist => Self::INST_RETIRED,
+        };
+        if select.bits() & EventSelect::RAW != CYCLES {
+            return select;
+        }
+        select.with_code(code).cycles_below(ALL_CYCLES)
+    }
+}
+
+/// Checks whether an event can be as precise as `attr` asks for. Mainline: `x86_pmu_hw_config()`,
+/// `arch/x86/events/core.c:595`.
+pub(super) fn check(pmu: &Pmu, attr: &Attributes, sampling: bool) -> Result<(), Refusal> {
+    if attr.precise_ip == 0 {
+        return Ok(());
+    }
+    if attr.precise_ip > pmu.max_precise() {
+        return Err(Refusal::Precise);
+    }
+    if !sampling {
+        return Err(Refusal::PreciseCounting);
+    }
+    let asked_for = attr.sample_type & st::BRANCH_STACK != 0;
+    if needs_branches(pmu, attr) && asked_for && !are_all(attr.branch_sample_type, attr) {
+        return Err(Refusal::PreciseBranches);
+    }
+    Ok(())
+}
+
+/// Returns whether a sample's address has to be found with the last branch: the record has that of the next
+/// instruction alone.
+pub(super) fn needs_branches(pmu: &Pmu, attr: &Attributes) -> bool {
+    let tells_ip = |format: Format| format.tells_ip();
+    attr.precise_ip > 1 && !pmu.capabilities.pebs_format.is_some_and(tells_ip)
+}
+
+/// Returns the branches that are recorded for an event: those of a branch stack, or of such an address.
+pub(super) fn branch_sample_type(pmu: &Pmu, attr: &Attributes) -> u64 {
+    if attr.sample_type & st::BRANCH_STACK != 0 || !needs_branches(pmu, attr) {
+        return attr.branch_sample_type;
+    }
+    branches::ANY | levels(attr)
+}
+
+/// Returns the privilege levels of the event, as bits of `attr.branch_sample_type`.
+fn levels(attr: &Attributes) -> u64 {
+    let user = if attr.exclude_user { 0 } else { branches::USER };
+    let kernel = if attr.exclude_kernel { 0 } else { branches::KERNEL };
+    user | kernel
+}
+
+/// Returns whether these are all branches at the privilege levels of the event. Mainline: `precise_br_compat()`,
+/// `arch/x86/events/core.c:536`.
+fn are_all(branch_sample_type: u64, attr: &Attributes) -> bool {
+    let recorded = branch_sample_type & (branches::USER | branches::KERNEL);
+    branch_sample_type & branches::ANY != 0 && recorded == levels(attr)
+}
+
+/// Makes the event `select` precise. Returns the event select, and how samples are taken; [`None`] if the event is
+/// not to be precise. Mainline: `intel_pmu_hw_config()`, `arch/x86/events/intel/core.c:4945`.
+pub(super) fn apply(pmu: &Pmu, attr: &Attributes, select: EventSelect) -> (EventSelect, Option<Precise>) {
+    let Some(format) = pmu.capabilities.pebs_format.filter(|_| attr.precise_ip > 0) else {
+        return (select, None);
+    };
+    let level = attr.precise_ip;
+    // The buffer raises the PMI, and not the counter.
+    let select = pmu.model.cycles_alias.apply(select, level);
+    let select = select.with(EventSelect::INT, false);
+    let line = pmu.model.pebs_events.find(select);
+    let wakes_by_samples = attr.wakeup_events != 0 && !attr.watermark;
+    let reloads = !attr.freq && !wakes_by_samples;
+    let precise = Precise {
+        level,
+        reloads,
+        can_wait: reloads && can_wait(pmu, attr, format),
+        groups: groups(pmu, attr),
+        data: line.map_or(PebsData::None, |line| line.data()),
+    };
+    (select.with(EventSelect::ADAPTIVE, format == Format::Adaptive), Some(precise))
+}
+
+/// Returns whether records have all that the samples of `attr` have, so that they can be read later. Mainline:
+/// `intel_pmu_large_pebs_flags()`, `arch/x86/events/intel/core.c:4717`; where an address has to be found with the last
+/// branch it lets records wait, and takes the last branch at the PMI for all of them.
+fn can_wait(pmu: &Pmu, attr: &Attributes, format: Format) -> bool {
+    if attr.has_aux_action || attr.ends_turns() || needs_branches(pmu, attr) {
+        return false;
+    }
+    let mut kept = st::IP
+        | st::TID
+        | st::ADDR
+        | st::ID
+        | st::CPU
+        | st::STREAM_ID
+        | st::DATA_SRC
+        | st::IDENTIFIER
+        | st::TRANSACTION
+        | st::PHYS_ADDR
+        | st::PERIOD
+        | st::CODE_PAGE_SIZE
+        | st::WEIGHT;
+    if format.tells_time() && !attr.use_clockid {
+        kept |= st::TIME;
+    }
+    if format == Format::Adaptive {
+        kept |= st::BRANCH_STACK;
+    }
+    if attr.exclude_kernel && attr.sample_regs_user & !GENERAL_REGISTERS == 0 {
+        kept |= st::REGS_USER;
+    }
+    if attr.sample_regs_intr & !GENERAL_REGISTERS == 0 {
+        kept |= st::REGS_INTR;
+    }
+    attr.sample_type & !kept == 0
+}
+
+/// Returns the groups that adaptive records need for the samples of `attr`. Mainline: `pebs_update_adaptive_cfg()`,
+/// `arch/x86/events/intel/ds.c:1684`.
+fn groups(pmu: &Pmu, attr: &Attributes) -> Groups {
+    const MEMORY: u64 = st::ADDR
+        | st::DATA_SRC
+        | st::PHYS_ADDR
+        | st::WEIGHT
+        | st::TRANSACTION
+        | st::DATA_PAGE_SIZE;
+    let has = |bits: u64| attr.sample_type & bits != 0;
+    let of_general = |sampled: u64, registers: u64| has(sampled) && registers & GENERAL_REGISTERS != 0;
+
+    let mut groups = 0;
+    if has(MEMORY) {
+        groups |= Groups::MEMORY;
+    }
+    // The next instruction's address is a register, and so is the code of an abort.
+    let aborts = has(st::WEIGHT | st::TRANSACTION)
+        && attr.config & EventSelect::CODE == TRANSACTION_ABORTED;
+    if of_general(st::REGS_INTR, attr.sample_regs_intr)
+        || of_general(st::REGS_USER, attr.sample_regs_user)
+        || attr.precise_ip < 2
+        || aborts
+    {
+        groups |= Groups::REGISTERS;
+    }
+    if has(st::REGS_INTR) && attr.sample_regs_intr & super::attr::EXTENDED_REGISTERS != 0 {
+        groups |= Groups::XMM;
+    }
+    let groups = Groups::new(groups);
+    match &pmu.lbr {
+        Some(lbr) if has(st::BRANCH_STACK) => groups.with_branches(lbr.depth),
+        _ => groups,
+    }
+}
+
+#[cfg(test)]
+mod tests;
