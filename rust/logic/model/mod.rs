@@ -18,7 +18,10 @@ use core::fmt;
 use crate::logic::{
     open::{cache_event::CacheEvents, precise::CyclesAlias, topdown::TopdownFile},
     regs::{counter::CounterMask, period::PeriodRule},
-    sample::pebs::{PebsEvents, PreciseDistribution},
+    sample::{
+        data_source::DataSources,
+        pebs::{PebsEvents, PreciseDistribution},
+    },
     sched::extra_register::ExtraRegisters,
 };
 
@@ -39,7 +42,7 @@ pub use intel::ivy_bridge::{IVY_BRIDGE, IVY_BRIDGE_SERVER};
 pub use intel::nehalem::NEHALEM;
 pub use intel::sandy_bridge::{SANDY_BRIDGE, SANDY_BRIDGE_SERVER};
 pub use intel::silvermont::SILVERMONT;
-pub use intel::skylake::SKYLAKE;
+pub use intel::skylake::{SKYLAKE, SKYLAKE_SERVER};
 pub use intel::westmere::WESTMERE;
 
 /// Every model of Intel's with CPUID models of its own, by age.
@@ -54,6 +57,7 @@ pub const INTEL_MODELS: &[&Model] = &[
     &HASWELL,
     &BROADWELL,
     &SKYLAKE,
+    &SKYLAKE_SERVER,
     &ICE_LAKE,
     &ICE_LAKE_SERVER,
     &GOLDEN_COVE,
@@ -114,6 +118,8 @@ pub struct Model {
     pub precise_distribution: PreciseDistribution,
     /// The event that replaces that for cycles where it is to be precise.
     pub cycles_alias: CyclesAlias,
+    /// The meaning of the data source in records of precise events.
+    pub data_sources: DataSources,
     /// The generic hardware events, by `perf_hw_id`.
     pub hardware_events: HardwareEvents,
     /// The generic cache events.

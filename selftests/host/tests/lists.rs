@@ -16,7 +16,7 @@ use rpmu_logic::logic::capabilities::{Capabilities, Cpuid, Leaf};
 use rpmu_logic::logic::model::{
     Model, BROADWELL, GOLDEN_COVE, GOLDMONT, GOLDMONT_PLUS, HASWELL, ICE_LAKE, ICE_LAKE_SERVER,
     IVY_BRIDGE, IVY_BRIDGE_SERVER, NEHALEM, SANDY_BRIDGE, SANDY_BRIDGE_SERVER, SILVERMONT, SKYLAKE,
-    WESTMERE,
+    SKYLAKE_SERVER, WESTMERE,
 };
 use rpmu_logic::logic::pmu::Pmu;
 use rpmu_logic::logic::regs::counter::CounterMask;
@@ -40,8 +40,8 @@ const LISTS: &[(&str, &Model, u32, u32)] = &[
     ("broadwellde", &BROADWELL, 4, 8),
     ("broadwellx", &BROADWELL, 4, 8),
     ("skylake", &SKYLAKE, 4, 8),
-    ("skylakex", &SKYLAKE, 4, 8),
-    ("cascadelakex", &SKYLAKE, 4, 8),
+    ("skylakex", &SKYLAKE_SERVER, 4, 8),
+    ("cascadelakex", &SKYLAKE_SERVER, 4, 8),
     ("icelake", &ICE_LAKE, 8, 8),
     ("rocketlake", &ICE_LAKE, 8, 8),
     ("tigerlake", &ICE_LAKE, 8, 8),

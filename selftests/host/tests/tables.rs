@@ -17,6 +17,7 @@ use rpmu_logic::logic::pmu::Pmu;
 use rpmu_logic::logic::regs::counter::CounterMask;
 use rpmu_logic::logic::regs::event_select::EventSelect;
 use rpmu_logic::logic::regs::period::PeriodRule;
+use rpmu_logic::logic::sample::data_source::DataSources;
 use rpmu_logic::logic::sample::pebs::{PebsData, PebsEvent};
 use rpmu_logic::logic::sched::extra_register::ExtraRegister as Needed;
 
@@ -158,7 +159,7 @@ fn every_event_has_mainlines_counters() {
     assert_eq!(lines, [
         ("core2", 13), ("nehalem", 11), ("westmere", 7), ("sandybridge", 16), ("sandybridge", 16),
         ("ivybridge", 17), ("ivybridge", 17), ("haswell", 13), ("broadwell", 9), ("skylake", 9),
-        ("icelake", 25), ("icelake", 25), ("sapphire_rapids", 31), ("silvermont", 3),
+        ("skylake", 9), ("icelake", 25), ("icelake", 25), ("sapphire_rapids", 31), ("silvermont", 3),
         ("goldmont", 3), ("goldmont_plus", 3), ("generic_arch_v2+", 3), ("generic_arch_v5+", 16),
     ]);
 }
@@ -512,6 +513,19 @@ fn every_model_is_what_mainline_sets_up() {
                     + usize::from(init.contains("lbr_double_abort = true")),
                 "{name}"
             );
+            let is_server = init.contains("pmem = true") || init.contains("source_skl(true)");
+            let data_sources = match (
+                init.contains("intel_pmu_pebs_data_source_nhm()"),
+                init.contains("intel_pmu_pebs_data_source_skl("),
+            ) {
+                (true, _) if init.contains("x86_pmu.pebs_no_tlb = 1") => DataSources::NEHALEM,
+                (true, _) => DataSources::WESTMERE,
+                (_, true) if init.contains("x86_pmu.pebs_block = true") => DataSources::GOLDEN_COVE,
+                (_, true) if is_server => DataSources::SKYLAKE_SERVER,
+                (_, true) => DataSources::SKYLAKE,
+                _ => DataSources::SANDY_BRIDGE,
+            };
+            assert_eq!(model.data_sources, data_sources, "{name} {:#x}", cpu.first);
             let filter = [
                 ("intel_pmu_lbr_init_nhm()", LbrFilter::Nehalem),
                 ("intel_pmu_lbr_init_snb()", LbrFilter::SandyBridge),

@@ -14,7 +14,10 @@ use crate::logic::{
     open::cache_event::CacheEvents,
     open::precise::CyclesAlias,
     regs::{counter::CounterMask, period::PeriodRule},
-    sample::pebs::{PebsEvents, PreciseDistribution},
+    sample::{
+        data_source::DataSources,
+        pebs::{PebsEvents, PreciseDistribution},
+    },
     sched::extra_register::ExtraRegisters,
 };
 
@@ -29,6 +32,7 @@ const COMMON: Model = Model {
     pebs_events: PebsEvents::NONE,
     precise_distribution: PreciseDistribution::AsOtherPrecise,
     cycles_alias: CyclesAlias::None,
+    data_sources: DataSources::NONE,
     hardware_events: HardwareEvents::NONE,
     cache_events: CacheEvents::NONE,
     extra_register_events: ExtraRegisters::NONE,

@@ -6,7 +6,10 @@
 
 use super::{haswell, sandy_bridge};
 use crate::logic::{
-    model::{memory_files, checked, Acknowledge, Cpus, EventConstraint, HardwareEvents, LbrFilter, Model, Scope},
+    model::{
+        checked, memory_files, Acknowledge, Cpus, EventConstraint, HardwareEvents, LbrFilter,
+        Model, Scope,
+    },
     open::cache_event::{
         Cache::{LastLevel, Node},
         CacheEvent, CacheEvents,
@@ -15,9 +18,12 @@ use crate::logic::{
     },
     open::precise::CyclesAlias,
     regs::{counter::CounterMask, period::PeriodRule},
-    sample::pebs::{
-        PebsData::{Address, Load, LoadLatency, StoreAddress},
-        PebsEvent, PebsEvents, PreciseDistribution,
+    sample::{
+        data_source::DataSources,
+        pebs::{
+            PebsData::{Address, Load, LoadLatency, StoreAddress},
+            PebsEvent, PebsEvents, PreciseDistribution,
+        },
     },
     sched::extra_register::{ExtraRegisterEvent, ExtraRegisters},
 };
@@ -112,6 +118,7 @@ pub const BROADWELL: Model = Model {
     pebs_events: PEBS_EVENTS,
     precise_distribution: PreciseDistribution::AsOtherPrecise,
     cycles_alias: CyclesAlias::UopsOrPrecDist,
+    data_sources: DataSources::SANDY_BRIDGE,
     hardware_events: HardwareEvents::ARCHITECTURAL,
     cache_events: CACHE_EVENTS,
     extra_register_events: EXTRA_REGISTER_EVENTS,

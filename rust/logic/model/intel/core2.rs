@@ -14,7 +14,10 @@ use crate::logic::{
     },
     open::precise::CyclesAlias,
     regs::{counter::CounterMask, period::PeriodRule},
-    sample::pebs::{PebsEvent, PebsEvents, PreciseDistribution},
+    sample::{
+        data_source::DataSources,
+        pebs::{PebsEvent, PebsEvents, PreciseDistribution},
+    },
     sched::extra_register::ExtraRegisters,
 };
 
@@ -84,6 +87,7 @@ pub const CORE2: Model = Model {
     pebs_events: PEBS_EVENTS,
     precise_distribution: PreciseDistribution::AsOtherPrecise,
     cycles_alias: CyclesAlias::Instructions,
+    data_sources: DataSources::NONE,
     hardware_events: HardwareEvents::ARCHITECTURAL,
     cache_events: CACHE_EVENTS,
     extra_register_events: ExtraRegisters::NONE,

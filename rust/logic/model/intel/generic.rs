@@ -12,7 +12,10 @@ use crate::logic::{
         counter::{CounterMask, MAX_FIXED, MAX_GP},
         period::PeriodRule,
     },
-    sample::pebs::{PebsEvents, PreciseDistribution},
+    sample::{
+        data_source::DataSources,
+        pebs::{PebsEvents, PreciseDistribution},
+    },
     sched::extra_register::ExtraRegisters,
 };
 
@@ -58,6 +61,7 @@ pub const GENERIC: Model = Model {
     pebs_events: PebsEvents::NONE,
     precise_distribution: PreciseDistribution::AsOtherPrecise,
     cycles_alias: CyclesAlias::None,
+    data_sources: DataSources::NONE,
     hardware_events: HardwareEvents::ARCHITECTURAL,
     cache_events: CacheEvents::NONE,
     extra_register_events: ExtraRegisters::NONE,

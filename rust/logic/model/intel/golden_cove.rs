@@ -7,7 +7,11 @@
 //! Mainline: `arch/x86/events/intel/core.c:356-409`, `7837-7860` and `8608-8643`.
 
 use crate::logic::{
-    model::{memory_files, checked, Acknowledge, Cpus, EventConstraint, HardwareEvents, Model, Quirk, Scope},
+    model::{
+        checked, memory_files, Acknowledge, Cpus, EventConstraint, HardwareEvents, Model, Quirk,
+        Scope,
+    },
+    open::precise::CyclesAlias,
     open::{
         cache_event::{
             Cache::{Branch, Dtlb, Itlb, L1d, L1i, LastLevel, Node},
@@ -17,11 +21,13 @@ use crate::logic::{
         },
         topdown::TopdownFile,
     },
-    open::precise::CyclesAlias,
     regs::{counter::CounterMask, period::PeriodRule},
-    sample::pebs::{
-        PebsData::{Load, LoadLatency, StoreAddress, StoreLatency},
-        PebsEvent, PebsEvents, PreciseDistribution,
+    sample::{
+        data_source::DataSources,
+        pebs::{
+            PebsData::{Load, LoadLatency, StoreAddress, StoreLatency},
+            PebsEvent, PebsEvents, PreciseDistribution,
+        },
     },
     sched::extra_register::{ExtraRegisterEvent, ExtraRegisters},
 };
@@ -162,6 +168,7 @@ pub const GOLDEN_COVE: Model = Model {
     pebs_events: PEBS_EVENTS,
     precise_distribution: PreciseDistribution::Fixed0AndCounter0,
     cycles_alias: CyclesAlias::None,
+    data_sources: DataSources::GOLDEN_COVE,
     hardware_events: HardwareEvents::ARCHITECTURAL,
     cache_events: CACHE_EVENTS,
     extra_register_events: EXTRA_REGISTER_EVENTS,

@@ -6,6 +6,7 @@
 
 use crate::logic::{
     model::{checked, Acknowledge, Cpus, EventConstraint, HardwareEvents, Model, Need, Scope},
+    open::precise::CyclesAlias,
     open::{
         cache_event::{
             Cache::{Branch, Dtlb, Itlb, L1d, L1i, LastLevel},
@@ -15,9 +16,11 @@ use crate::logic::{
         },
         topdown::TopdownFile,
     },
-    open::precise::CyclesAlias,
     regs::{counter::CounterMask, period::PeriodRule},
-    sample::pebs::{PebsEvent, PebsEvents, PreciseDistribution},
+    sample::{
+        data_source::DataSources,
+        pebs::{PebsEvent, PebsEvents, PreciseDistribution},
+    },
     sched::extra_register::{ExtraRegisterEvent, ExtraRegisters},
 };
 
@@ -119,6 +122,7 @@ pub const GOLDMONT: Model = Model {
     pebs_events: PEBS_EVENTS,
     precise_distribution: PreciseDistribution::AsOtherPrecise,
     cycles_alias: CyclesAlias::None,
+    data_sources: DataSources::NONE,
     hardware_events: HardwareEvents::ARCHITECTURAL,
     cache_events: CACHE_EVENTS,
     extra_register_events: EXTRA_REGISTER_EVENTS,
@@ -143,6 +147,7 @@ pub const GOLDMONT_PLUS: Model = Model {
     pebs_events: PebsEvents::ALL,
     precise_distribution: PreciseDistribution::Counter0,
     cycles_alias: CyclesAlias::None,
+    data_sources: DataSources::NONE,
     cache_events: PLUS_CACHE_EVENTS,
     lbr_filter: None,
     topdown_files: PLUS_TOPDOWN_FILES,

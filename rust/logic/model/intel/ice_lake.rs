@@ -7,7 +7,11 @@
 
 use super::skylake;
 use crate::logic::{
-    model::{memory_files, checked, Acknowledge, Cpus, EventConstraint, HardwareEvents, LbrFilter, Model, Scope},
+    model::{
+        checked, memory_files, Acknowledge, Cpus, EventConstraint, HardwareEvents, LbrFilter,
+        Model, Scope,
+    },
+    open::precise::CyclesAlias,
     open::{
         cache_event::{
             Cache::{Itlb, LastLevel, Node},
@@ -17,11 +21,13 @@ use crate::logic::{
         },
         topdown::TopdownFile,
     },
-    open::precise::CyclesAlias,
     regs::{counter::CounterMask, period::PeriodRule},
-    sample::pebs::{
-        PebsData::{Load, LoadLatency, StoreAddress},
-        PebsEvent, PebsEvents, PreciseDistribution,
+    sample::{
+        data_source::DataSources,
+        pebs::{
+            PebsData::{Load, LoadLatency, StoreAddress},
+            PebsEvent, PebsEvents, PreciseDistribution,
+        },
     },
     sched::extra_register::{ExtraRegisterEvent, ExtraRegisters},
 };
@@ -147,6 +153,7 @@ pub const ICE_LAKE: Model = Model {
     pebs_events: PEBS_EVENTS,
     precise_distribution: PreciseDistribution::InstructionsOnFixed0,
     cycles_alias: CyclesAlias::None,
+    data_sources: DataSources::SKYLAKE,
     hardware_events: HardwareEvents::ARCHITECTURAL,
     cache_events: CACHE_EVENTS,
     extra_register_events: EXTRA_REGISTER_EVENTS,
@@ -167,5 +174,6 @@ pub const ICE_LAKE: Model = Model {
 pub const ICE_LAKE_SERVER: Model = Model {
     cpus: &Cpus::intel([0x6a, 0x6c]),
     cache_events: SERVER_CACHE_EVENTS,
+    data_sources: DataSources::SKYLAKE_SERVER,
     ..ICE_LAKE
 };

@@ -6,16 +6,19 @@
 
 use super::sandy_bridge;
 use crate::logic::{
-    model::{memory_files, 
-        checked, Acknowledge, Cpus, EventConstraint, HardwareEvents, HardwareId, LbrFilter, Model,
-        Scope,
+    model::{
+        checked, memory_files, Acknowledge, Cpus, EventConstraint, HardwareEvents, HardwareId,
+        LbrFilter, Model, Scope,
     },
     open::cache_event::{Cache::Dtlb, CacheEvent, CacheEvents, Operation::Read, Outcome::Miss},
     open::precise::CyclesAlias,
     regs::{counter::CounterMask, event_select::EventSelect, period::PeriodRule},
-    sample::pebs::{
-        PebsData::{LoadLatency, Store},
-        PebsEvent, PebsEvents, PreciseDistribution,
+    sample::{
+        data_source::DataSources,
+        pebs::{
+            PebsData::{LoadLatency, Store},
+            PebsEvent, PebsEvents, PreciseDistribution,
+        },
     },
     sched::extra_register::{ExtraRegisterEvent, ExtraRegisters},
 };
@@ -113,6 +116,7 @@ pub const IVY_BRIDGE: Model = Model {
     pebs_events: PEBS_EVENTS,
     precise_distribution: PreciseDistribution::AsOtherPrecise,
     cycles_alias: CyclesAlias::UopsOrPrecDist,
+    data_sources: DataSources::SANDY_BRIDGE,
     hardware_events: HARDWARE_EVENTS,
     cache_events: CACHE_EVENTS,
     extra_register_events: EXTRA_REGISTER_EVENTS,

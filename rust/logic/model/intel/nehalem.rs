@@ -5,9 +5,9 @@
 //! Mainline: `arch/x86/events/intel/core.c:75-97` and `8103-8135`.
 
 use crate::logic::{
-    model::{memory_files, 
-        checked, Acknowledge, Cpus, EventConstraint, HardwareEvents, HardwareId, LbrFilter, Model,
-        Quirk, Scope,
+    model::{
+        checked, memory_files, Acknowledge, Cpus, EventConstraint, HardwareEvents, HardwareId,
+        LbrFilter, Model, Quirk, Scope,
     },
     open::cache_event::{
         Cache::{Branch, Dtlb, Itlb, L1d, L1i, LastLevel, Node},
@@ -17,7 +17,10 @@ use crate::logic::{
     },
     open::precise::CyclesAlias,
     regs::{counter::CounterMask, event_select::EventSelect, period::PeriodRule},
-    sample::pebs::{PebsData::LoadLatency, PebsEvent, PebsEvents, PreciseDistribution},
+    sample::{
+        data_source::DataSources,
+        pebs::{PebsData::LoadLatency, PebsEvent, PebsEvents, PreciseDistribution},
+    },
     sched::extra_register::{ExtraRegisterEvent, ExtraRegisters},
 };
 
@@ -137,6 +140,7 @@ pub const NEHALEM: Model = Model {
     pebs_events: PEBS_EVENTS,
     precise_distribution: PreciseDistribution::AsOtherPrecise,
     cycles_alias: CyclesAlias::Instructions,
+    data_sources: DataSources::NEHALEM,
     hardware_events: HARDWARE_EVENTS,
     cache_events: CACHE_EVENTS,
     extra_register_events: EXTRA_REGISTER_EVENTS,

@@ -5,10 +5,11 @@
 //! Mainline: `arch/x86/events/intel/core.c:111-136`, `291-305` and `8330-8368`.
 
 use crate::logic::{
-    model::{memory_files, 
-        checked, Acknowledge, Cpus, EventConstraint, HardwareEvents, HardwareId, LbrFilter, Model,
-        Scope,
+    model::{
+        checked, memory_files, Acknowledge, Cpus, EventConstraint, HardwareEvents, HardwareId,
+        LbrFilter, Model, Scope,
     },
+    open::precise::CyclesAlias,
     open::{
         cache_event::{
             Cache::{Branch, Dtlb, Itlb, L1d, L1i, LastLevel, Node},
@@ -18,11 +19,13 @@ use crate::logic::{
         },
         topdown::TopdownFile,
     },
-    open::precise::CyclesAlias,
     regs::{counter::CounterMask, event_select::EventSelect, period::PeriodRule},
-    sample::pebs::{
-        PebsData::{LoadLatency, Store},
-        PebsEvent, PebsEvents, PreciseDistribution,
+    sample::{
+        data_source::DataSources,
+        pebs::{
+            PebsData::{LoadLatency, Store},
+            PebsEvent, PebsEvents, PreciseDistribution,
+        },
     },
     sched::extra_register::{ExtraRegisterEvent, ExtraRegisters},
 };
@@ -160,6 +163,7 @@ pub const SANDY_BRIDGE: Model = Model {
     pebs_events: PEBS_EVENTS,
     precise_distribution: PreciseDistribution::AsOtherPrecise,
     cycles_alias: CyclesAlias::Uops,
+    data_sources: DataSources::SANDY_BRIDGE,
     hardware_events: HARDWARE_EVENTS,
     cache_events: CACHE_EVENTS,
     extra_register_events: EXTRA_REGISTER_EVENTS,

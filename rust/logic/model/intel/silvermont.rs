@@ -6,6 +6,7 @@
 
 use crate::logic::{
     model::{checked, Acknowledge, Cpus, EventConstraint, HardwareEvents, Model, Need, Scope},
+    open::precise::CyclesAlias,
     open::{
         cache_event::{
             Cache::{Branch, Dtlb, Itlb, L1d, L1i, LastLevel},
@@ -15,9 +16,11 @@ use crate::logic::{
         },
         topdown::TopdownFile,
     },
-    open::precise::CyclesAlias,
     regs::{counter::CounterMask, period::PeriodRule},
-    sample::pebs::{PebsEvent, PebsEvents, PreciseDistribution},
+    sample::{
+        data_source::DataSources,
+        pebs::{PebsEvent, PebsEvents, PreciseDistribution},
+    },
     sched::extra_register::{ExtraRegisterEvent, ExtraRegisters},
 };
 
@@ -85,6 +88,7 @@ pub const SILVERMONT: Model = Model {
     pebs_events: PEBS_EVENTS,
     precise_distribution: PreciseDistribution::AsOtherPrecise,
     cycles_alias: CyclesAlias::Instructions,
+    data_sources: DataSources::NONE,
     hardware_events: HardwareEvents::ARCHITECTURAL,
     cache_events: CACHE_EVENTS,
     extra_register_events: EXTRA_REGISTER_EVENTS,

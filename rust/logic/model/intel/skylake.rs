@@ -7,7 +7,11 @@
 
 use super::haswell;
 use crate::logic::{
-    model::{memory_files, checked, Acknowledge, Cpus, EventConstraint, HardwareEvents, LbrFilter, Model, Scope},
+    model::{
+        checked, memory_files, Acknowledge, Cpus, EventConstraint, HardwareEvents, LbrFilter,
+        Model, Scope,
+    },
+    open::precise::CyclesAlias,
     open::{
         cache_event::{
             Cache::{Branch, Dtlb, Itlb, L1d, L1i, LastLevel, Node},
@@ -17,11 +21,13 @@ use crate::logic::{
         },
         topdown::TopdownFile,
     },
-    open::precise::CyclesAlias,
     regs::{counter::CounterMask, period::PeriodRule},
-    sample::pebs::{
-        PebsData::{Load, LoadLatency, StoreAddress},
-        PebsEvent, PebsEvents, PreciseDistribution,
+    sample::{
+        data_source::DataSources,
+        pebs::{
+            PebsData::{Load, LoadLatency, StoreAddress},
+            PebsEvent, PebsEvents, PreciseDistribution,
+        },
     },
     sched::extra_register::{ExtraRegisterEvent, ExtraRegisters},
 };
@@ -119,17 +125,18 @@ const TOPDOWN_FILES: &[TopdownFile] = &[
     TopdownFile::by_threads("topdown-recovery-bubbles.scale", "4", "2"),
 ];
 
-/// Skylake to Comet Lake, client and server.
+/// Skylake to Comet Lake, client.
 pub const SKYLAKE: Model = Model {
     pmu_name: "skylake",
     name: "Skylake",
     needs: &[],
     quirks: &[],
-    cpus: &Cpus::intel([0x4e, 0x55, 0x5e, 0x8e, 0x9e, 0xa5, 0xa6]),
+    cpus: &Cpus::intel([0x4e, 0x5e, 0x8e, 0x9e, 0xa5, 0xa6]),
     event_constraints: EVENT_CONSTRAINTS,
     pebs_events: PEBS_EVENTS,
     precise_distribution: PreciseDistribution::AsOtherPrecise,
     cycles_alias: CyclesAlias::InstructionsOrPrecDist,
+    data_sources: DataSources::SKYLAKE,
     hardware_events: HardwareEvents::ARCHITECTURAL,
     cache_events: CACHE_EVENTS,
     extra_register_events: EXTRA_REGISTER_EVENTS,
@@ -144,4 +151,11 @@ pub const SKYLAKE: Model = Model {
     memory_files: memory_files::HASWELL,
     checkpointed: CounterMask::from_bits(0x4),
     period_rule: PeriodRule::NONE,
+};
+
+/// Skylake, Cascade Lake and Cooper Lake, server.
+pub const SKYLAKE_SERVER: Model = Model {
+    cpus: &Cpus::intel([0x55]),
+    data_sources: DataSources::SKYLAKE_SERVER,
+    ..SKYLAKE
 };

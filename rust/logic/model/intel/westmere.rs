@@ -6,9 +6,9 @@
 
 use super::nehalem;
 use crate::logic::{
-    model::{memory_files, 
-        checked, Acknowledge, Cpus, EventConstraint, HardwareEvents, HardwareId, LbrFilter, Model,
-        Scope,
+    model::{
+        checked, memory_files, Acknowledge, Cpus, EventConstraint, HardwareEvents, HardwareId,
+        LbrFilter, Model, Scope,
     },
     open::cache_event::{
         Cache::{Dtlb, Itlb},
@@ -18,7 +18,10 @@ use crate::logic::{
     },
     open::precise::CyclesAlias,
     regs::{counter::CounterMask, event_select::EventSelect, period::PeriodRule},
-    sample::pebs::{PebsData::LoadLatency, PebsEvent, PebsEvents, PreciseDistribution},
+    sample::{
+        data_source::DataSources,
+        pebs::{PebsData::LoadLatency, PebsEvent, PebsEvents, PreciseDistribution},
+    },
     sched::extra_register::{ExtraRegisterEvent, ExtraRegisters},
 };
 
@@ -100,6 +103,7 @@ pub const WESTMERE: Model = Model {
     pebs_events: PEBS_EVENTS,
     precise_distribution: PreciseDistribution::AsOtherPrecise,
     cycles_alias: CyclesAlias::Instructions,
+    data_sources: DataSources::WESTMERE,
     hardware_events: HARDWARE_EVENTS,
     cache_events: CACHE_EVENTS,
     extra_register_events: EXTRA_REGISTER_EVENTS,
