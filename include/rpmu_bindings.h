@@ -23,12 +23,15 @@
 #include <linux/smp.h>
 #include <linux/syscore_ops.h>
 #include <linux/sysfs.h>
+#include <linux/uaccess.h>
 #include <asm/apicdef.h>
 #include <asm/cpufeature.h>
+#include <asm/intel_ds.h>
 #include <asm/msr-index.h>
 #include <asm/nmi.h>
 #include <asm/perf_event.h>
 #include <asm/processor.h>
+#include <asm/segment.h>
 
 /* For the prototypes, so that none is written twice. */
 #include "../rust/helpers.c"
@@ -42,9 +45,10 @@
 const char *rpmu_helper_policy(void);
 const char *rpmu_helper_release(void);
 
-/* bindgen does not evaluate BIT(). */
+/* bindgen does not evaluate BIT() and PAGE_SIZE. */
 static const int RUST_CONST_HELPER_PERF_EV_CAP_SOFTWARE = PERF_EV_CAP_SOFTWARE;
 static const int RUST_CONST_HELPER_PERF_EV_CAP_SIBLING = PERF_EV_CAP_SIBLING;
+static const u32 RUST_CONST_HELPER_PEBS_BUFFER_SIZE = PEBS_BUFFER_SIZE;
 static const u32 RUST_CONST_HELPER_PERF_EVENT_IOC_DISABLE = PERF_EVENT_IOC_DISABLE;
 
 #endif /* RPMU_BINDINGS_H */

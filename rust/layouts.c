@@ -24,6 +24,7 @@
 #include <linux/syscore_ops.h>
 #include <linux/sysfs.h>
 #include <asm/apic.h>
+#include <asm/intel_ds.h>
 #include <asm/nmi.h>
 #ifdef RPMU_KNOWS_BUILTIN
 #include <../events/perf_event.h>
@@ -134,6 +135,16 @@ static void __used layouts(void)
 	MEMBER(perf_sample_data, dyn_size);
 	MEMBER(perf_sample_data, br_stack);
 	MEMBER(perf_sample_data, br_stack_cntr);
+	MEMBER(perf_sample_data, time);
+	MEMBER(perf_sample_data, callchain);
+	MEMBER(perf_sample_data, weight.full);
+	MEMBER(perf_sample_data, data_src.val);
+	MEMBER(perf_sample_data, txn);
+	MEMBER(perf_sample_data, addr);
+	MEMBER_AS(perf_callchain_entry, nr);
+	SIZE(x86_perf_regs);
+	MEMBER(x86_perf_regs, regs);
+	MEMBER(x86_perf_regs, xmm_regs);
 	SIZE(perf_branch_entry);
 	MEMBER_AS(perf_branch_stack, nr);
 	MEMBER_AS(perf_branch_stack, hw_idx);
@@ -212,6 +223,14 @@ static void __used layouts(void)
 	MEMBER_AS(attribute_group, attrs, __bindgen_anon_2.attrs);
 
 	/* What others have. */
+	SIZE(pt_regs);
+	MEMBER_AS(pt_regs, ip);
+	MEMBER_AS(pt_regs, flags);
+	MEMBER_AS(debug_store, pebs_buffer_base);
+	MEMBER_AS(debug_store, pebs_index);
+	MEMBER_AS(debug_store, pebs_absolute_maximum);
+	MEMBER_AS(debug_store, pebs_interrupt_threshold);
+	MEMBER_AS(debug_store, pebs_event_reset);
 	MEMBER_AS(apic, read);
 	MEMBER_AS(apic, write);
 	MEMBER_AS(file, private_data);
@@ -242,6 +261,9 @@ static void __used layouts(void)
 	CPU_HW_EVENTS(lbr_sel, u64);
 	CPU_HW_EVENTS(lbr_select, i32);
 	CPU_HW_EVENTS(br_sel, u64);
+	CPU_HW_EVENTS(ds, u64);
+	CPU_HW_EVENTS(pebs_enabled, u64);
+	CPU_HW_EVENTS(active_pebs_data_cfg, u64);
 	EMIT(");");
 
 	EMIT("private!(er_account:");

@@ -10,7 +10,10 @@
 
 #include <linux/kallsyms.h>
 #include <linux/perf_event.h>
+#include <linux/sched/clock.h>
 #include <linux/static_call.h>
+#include <asm/insn.h>
+#include <asm/tsc.h>
 
 DEFINE_STATIC_CALL_NULL(rpmu_perf_pmu_resched, perf_pmu_resched);
 DEFINE_STATIC_CALL_RET0(rpmu_perf_event_overflow, perf_event_overflow);
@@ -179,6 +182,95 @@ int rpmu_helper_branch_type(unsigned long from, unsigned long to, int abort)
 int rpmu_helper_branch_type_fused(unsigned long from, unsigned long to, int abort, int *offset)
 {
 	return static_call(rpmu_branch_type_fused)(from, to, abort, offset);
+}
+
+/* Samples that are not overflows: those of PEBS. */
+DEFINE_STATIC_CALL_RET0(rpmu_perf_event_output, perf_event_output);
+DEFINE_STATIC_CALL_RET0(rpmu_perf_callchain, perf_callchain);
+DEFINE_STATIC_CALL_NULL(rpmu_perf_log_lost_samples, void (struct perf_event *, u64));
+DEFINE_STATIC_CALL_RET0(rpmu_perf_event_account_interrupt, perf_event_account_interrupt);
+
+void rpmu_helper_bind_pebs_samples(void *output, void *callchain, void *lost, void *account)
+{
+	static_call_update(rpmu_perf_event_output, output);
+	static_call_update(rpmu_perf_callchain, callchain);
+	static_call_update(rpmu_perf_log_lost_samples, lost);
+	static_call_update(rpmu_perf_event_account_interrupt, account);
+}
+
+int rpmu_helper_perf_event_output(struct perf_event *event, struct perf_sample_data *data,
+				  struct pt_regs *regs)
+{
+	return static_call(rpmu_perf_event_output)(event, data, regs);
+}
+
+/* Null until it is bound. */
+struct perf_callchain_entry *rpmu_helper_perf_callchain(struct perf_event *event,
+							struct pt_regs *regs)
+{
+	return static_call(rpmu_perf_callchain)(event, regs);
+}
+
+void rpmu_helper_perf_log_lost_samples(struct perf_event *event, u64 lost)
+{
+	static_call_cond(rpmu_perf_log_lost_samples)(event, lost);
+}
+
+int rpmu_helper_perf_event_account_interrupt(struct perf_event *event)
+{
+	return static_call(rpmu_perf_event_account_interrupt)(event);
+}
+
+/* The built-in driver's precision, the clock of samples, and the lengths of instructions. */
+DEFINE_STATIC_CALL_RET0(rpmu_x86_pmu_max_precise, int (struct pmu *));
+DEFINE_STATIC_CALL_RET0(rpmu_using_native_sched_clock, bool (void));
+DEFINE_STATIC_CALL_RET0(rpmu_sched_clock_stable, int (void));
+DEFINE_STATIC_CALL_RET0(rpmu_native_sched_clock_from_tsc, u64 (u64));
+DEFINE_STATIC_CALL_NULL(rpmu_insn_init, insn_init);
+DEFINE_STATIC_CALL_RET0(rpmu_insn_get_length, insn_get_length);
+
+void rpmu_helper_bind_max_precise(void *max_precise)
+{
+	static_call_update(rpmu_x86_pmu_max_precise, max_precise);
+}
+
+int rpmu_helper_max_precise(void)
+{
+	return static_call(rpmu_x86_pmu_max_precise)(NULL);
+}
+
+void rpmu_helper_bind_tsc_clock(void *native, void *stable, void *from_tsc)
+{
+	static_call_update(rpmu_using_native_sched_clock, native);
+	static_call_update(rpmu_sched_clock_stable, stable);
+	static_call_update(rpmu_native_sched_clock_from_tsc, from_tsc);
+}
+
+bool rpmu_helper_is_tsc_clock(void)
+{
+	return static_call(rpmu_using_native_sched_clock)() &&
+	       static_call(rpmu_sched_clock_stable)();
+}
+
+u64 rpmu_helper_native_sched_clock_from_tsc(u64 tsc)
+{
+	return static_call(rpmu_native_sched_clock_from_tsc)(tsc);
+}
+
+void rpmu_helper_bind_insn(void *init, void *get_length)
+{
+	static_call_update(rpmu_insn_init, init);
+	static_call_update(rpmu_insn_get_length, get_length);
+}
+
+/* The length of the instruction at the beginning of so much code, or 0. */
+unsigned int rpmu_helper_insn_length(const void *code, int size, bool is_64bit)
+{
+	struct insn insn;
+
+	insn.length = 0;
+	static_call_cond(rpmu_insn_init)(&insn, code, size, is_64bit);
+	return static_call(rpmu_insn_get_length)(&insn) ? 0 : insn.length;
 }
 
 /* Precise events of AMD's, which are those of another PMU. */

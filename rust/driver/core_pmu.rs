@@ -8,7 +8,7 @@ use super::{
     facilities,
     hw::Hardware,
     unit::{
-        lbr::Branches, northbridge, rdpmc::UserRead, smi::Smi, smt::seat, tfa::Tfa,
+        lbr::Branches, northbridge, pebs::Pebs, rdpmc::UserRead, smi::Smi, smt::seat, tfa::Tfa,
         tracing::Tracing,
     },
 };
@@ -45,6 +45,8 @@ pub(crate) struct Driver {
     pub(super) user_read: UserRead,
     /// The branch records, if events can sample them.
     pub(super) branches: Option<Branches>,
+    /// PEBS, if events can be precise.
+    pub(super) pebs: Option<Pebs>,
     /// Intel PT and BTS, which share the PMI.
     pub(super) tracing: Tracing,
     /// AMD's PMU for precise events.
@@ -67,6 +69,7 @@ impl Driver {
         cpus: PerCpu<Cpu>,
         user_read: UserRead,
         branches: Option<Branches>,
+        pebs: Option<Pebs>,
         ht_workaround: bool,
     ) -> Result<Self> {
         let is_amd = hardware.amd().is_some();
@@ -77,6 +80,7 @@ impl Driver {
             ibs: if is_amd { facilities::find_ibs() } else { None },
             user_read,
             branches,
+            pebs,
             samples: facilities::bind_sampling(),
             tfa: Tfa::new(tsx_uses_counter),
             tracing: Tracing::new(),

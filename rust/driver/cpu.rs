@@ -10,6 +10,7 @@ use super::{
     unit::{
         lbr,
         northbridge::{node, Node},
+        pebs,
         smt::seat::Sharing,
         tfa,
     },
@@ -40,6 +41,8 @@ pub(super) struct Cpu {
     pub(super) shared: Shared,
     /// The branch records, as far as the PMI uses them.
     pub(super) lbr: lbr::Shared,
+    /// The precise events.
+    pub(super) pebs: pebs::Shared,
     /// The part that the CPU shares with its sibling. Not for the PMI.
     #[pin]
     pub(super) sharing: Sharing,
@@ -58,6 +61,8 @@ pub(super) struct Own {
     pub(super) changed: bool,
     /// The branch records.
     pub(super) lbr: lbr::Own,
+    /// The precise events.
+    pub(super) pebs: pebs::Own,
     /// Makes TSX transactions abort while events use counter 3.
     pub(super) tfa: tfa::CpuState,
     /// Caches the demands of the groups that rotate.
@@ -95,6 +100,7 @@ impl Cpu {
                 builtin.mirror(cpu, hardware.pmu.capabilities.interface.is_amd())
             })),
             lbr: lbr::Shared::new(cpu, &hardware.pmu)?,
+            pebs: pebs::Shared::new(cpu, hardware)?,
             sharing <- Sharing::new(&hardware.pmu),
             northbridge <- node(),
         }? Error)
@@ -125,6 +131,7 @@ impl Own {
             shadow: Shadow::new(capabilities),
             changed: false,
             lbr: lbr::Own::default(),
+            pebs: pebs::Own::default(),
             tfa: tfa::CpuState::default(),
             rotation: RotationState::new()?,
             smt: ThreadState::default(),

@@ -7,7 +7,7 @@ use crate::{
     kern::ticks::Ticks,
     logic::{
         model::{HardwareId, MERGE_VALUE},
-        open::attr,
+        open::{attr, precise::Precise},
         regs::{
             counter::{CounterId, CounterMask},
             event_select::EventSelect,
@@ -46,11 +46,15 @@ pub(super) enum Way {
     Slots,
     /// A topdown metric: a share of the slots.
     Metric,
+    /// On a counter whose overflows the processor records.
+    Precise,
 }
 
 impl Way {
-    fn of(constraint: Constraint) -> Self {
-        if constraint.pair {
+    fn of(constraint: Constraint, precise: Option<Precise>) -> Self {
+        if precise.is_some() {
+            Self::Precise
+        } else if constraint.pair {
             Self::Pair
         } else if constraint.counters.has_metrics() {
             Self::Metric
@@ -68,10 +72,14 @@ pub(crate) struct EventData {
     pub(super) select: EventSelect,
     /// The counters and the extra register that can count it.
     pub(super) demand: Demand,
-    /// The branch stack that its samples have.
+    /// The branches that its samples have, or are found with.
     pub(super) branches: Option<Request>,
     /// Keeps Intel PT and BTS away from the branch records.
     _no_tracers: Option<NoTracers>,
+    /// How its samples are taken, if that is done precisely.
+    pub(super) precise: Option<Precise>,
+    /// The period that the processor starts anew as it records an overflow; 0 if it does not. Changes with each start.
+    reload: AtomicU64,
     /// Where it counts.
     pub(super) counts_in: CountsIn,
     /// The random part of its sample periods, and the state of the generator.
@@ -129,7 +137,9 @@ impl EventData {
             random_state: AtomicU64::new(random_state),
             switches: event.switches,
             page,
-            way: AtomicU8::new(Way::of(constraint) as u8),
+            precise: event.precise,
+            reload: AtomicU64::new(0),
+            way: AtomicU8::new(Way::of(constraint, event.precise) as u8),
             previous: AtomicU64::new(0),
             register: AtomicU32::new(NONE),
             last_counter: AtomicU32::new(NONE),
@@ -154,12 +164,29 @@ impl EventData {
         const PAIR: u8 = Way::Pair as u8;
         const SLOTS: u8 = Way::Slots as u8;
         const METRIC: u8 = Way::Metric as u8;
+        const PRECISE: u8 = Way::Precise as u8;
         match self.way.load(Relaxed) {
             PAIR => Way::Pair,
             SLOTS => Way::Slots,
             METRIC => Way::Metric,
+            PRECISE => Way::Precise,
             _ => Way::Plain,
         }
+    }
+
+    /// Returns whether records of the event may wait in the buffer.
+    pub(super) fn can_wait(&self) -> bool {
+        self.precise.is_some_and(|precise| precise.can_wait)
+    }
+
+    /// Returns the period that the processor starts anew, see [`set_reload`](Self::set_reload).
+    pub(super) fn reload(&self) -> u64 {
+        self.reload.load(Relaxed)
+    }
+
+    /// Records that the processor starts so long a period as it records an overflow; 0: none, but counts from 0 on.
+    pub(super) fn set_reload(&self, period: u64) {
+        self.reload.store(period, Relaxed);
     }
 
     /// Returns whether the event is a topdown metric.
@@ -457,6 +484,56 @@ pub(super) fn update(
     event
         .period_left()
         .fetch_add((delta as i64).wrapping_neg(), Relaxed);
+    Some(now)
+}
+
+/// Brings the count of an event up to date whose overflows the processor records. It has written `records` of them that
+/// are not in the count yet. Returns the counter's value; [`None`] if the event is on no counter.
+///
+/// With each record, the processor has set the counter back: to the start of a period, or to 0. So the value may be lower
+/// than the last one.
+///
+/// On the event's CPU, in any context. Unless no period is started anew, the counter does not count, and all records
+/// have been counted.
+///
+/// Mainline: `intel_pmu_save_and_restart_reload()`, `arch/x86/events/intel/ds.c:2789`.
+pub(super) fn update_precise(
+    event: &perf::Event<Driver>,
+    records: u64,
+    hardware: &Hardware,
+    irqs: &LocalInterruptDisabled,
+) -> Option<u64> {
+    let data = event.data();
+    let reload = data.reload();
+    if records != 0 {
+        event.add_count(reload.wrapping_mul(records));
+    }
+    let counter = counter(event)?;
+    let width = hardware.limits.width;
+    let mut previous = data.previous.load(Relaxed);
+    // As in `update()`.
+    let now = loop {
+        let now = hardware.read_counter(counter, irqs);
+        let read = width.remember_read(previous, now);
+        match data
+            .previous
+            .compare_exchange(previous, read, Relaxed, Relaxed)
+        {
+            Ok(_) => break now,
+            Err(changed) => previous = changed,
+        }
+    };
+    let signed = width.sign_extend(now);
+    let delta = signed.wrapping_sub(width.sign_extend(previous));
+    // CAST: two's complement.
+    event.add_count(delta as u64);
+    publish(event, hardware);
+    let left = event.period_left();
+    if reload == 0 {
+        left.fetch_add(delta.wrapping_neg(), Relaxed);
+    } else {
+        left.store(signed.wrapping_neg(), Relaxed);
+    }
     Some(now)
 }
 

@@ -58,6 +58,11 @@ fn decide(
 ) -> Result<EventData, Explanation> {
     let hardware = &driver.hardware;
     let pmu = &hardware.pmu;
+    // A microcode update may have changed it since the driver was loaded.
+    let precision = driver.pebs.as_ref().map(|pebs| pebs.max_precise(hardware));
+    if attr.is_precise() && precision.is_some_and(|most| attr.precise_ip > most) {
+        return Err(Refusal::Precise.into());
+    }
     let configured = configure(
         pmu,
         attr,
@@ -81,7 +86,13 @@ fn decide(
         (first, random_state) = configured.random.draw(configured.period, state);
     }
     event.set_period(configured.period, first);
-    let constraint = pmu.constraint(configured.select);
+    let constraint = match configured.precise {
+        Some(precise) => pmu.precise_constraint(configured.select, precise.level),
+        None => pmu.constraint(configured.select),
+    };
+    if configured.precise.is_some() && constraint.counters.is_empty() {
+        return Err(Refusal::NeverPrecise.into());
+    }
     let page = driver.user_read.page(event);
     let data = EventData::new(configured, constraint, random_state, page, no_tracers);
 

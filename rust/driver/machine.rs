@@ -14,7 +14,7 @@ use super::{
     facilities, hotplug,
     hw::Hardware,
     pmi, probe, suspend, sysfs, takeover,
-    unit::{lbr::Branches, rdpmc::UserRead},
+    unit::{lbr::Branches, pebs::Pebs, rdpmc::UserRead},
     CorePmu, Driver,
 };
 use crate::{
@@ -52,8 +52,9 @@ impl Machine {
         if let Some(builtin) = user_read.builtin() {
             hardware.ask(builtin);
         }
+        let pebs = Pebs::find(&mut hardware, user_read.initialised());
         let cpus = new_cpus(&hardware, user_read.initialised())?;
-        Self::with_cpus(hardware, cpus, user_read, branches, ht_workaround)
+        Self::with_cpus(hardware, cpus, user_read, (branches, pebs), ht_workaround)
     }
 
     // The PMU passes through the stack. That space must be free again when the perf core is called.
@@ -62,11 +63,11 @@ impl Machine {
         hardware: Hardware,
         cpus: PerCpu<Cpu>,
         user_read: UserRead,
-        branches: Option<Branches>,
+        (branches, pebs): (Option<Branches>, Option<Pebs>),
         ht_workaround: bool,
     ) -> Result<Arc<Self>> {
         let groups = sysfs::groups(&hardware.pmu)?;
-        let driver = Driver::new(hardware, cpus, user_read, branches, ht_workaround)?;
+        let driver = Driver::new(hardware, cpus, user_read, branches, pebs, ht_workaround)?;
         let pmu = perf::Pmu::new(driver, groups)?;
         Ok(Arc::new(Self { pmu }, GFP_KERNEL)?)
     }

@@ -10,11 +10,19 @@ pub(super) mod shared;
 
 pub(super) use shared::Shared;
 
-use super::{cpu::Cpu, event, unit::lbr::InPmi, CorePmu};
+use super::{
+    cpu::Cpu,
+    event,
+    unit::{lbr::InPmi, pebs::Pebs},
+    CorePmu,
+};
 use crate::{
     logic::{
         model::Acknowledge,
-        regs::{counter::CounterId, global::Status},
+        regs::{
+            counter::{CounterId, CounterMask},
+            global::Status,
+        },
     },
     perf::{OnCpu, Sample, Stopwatch},
     x86::{apic, intel::trace::PausedBts, nmi::NmiContext},
@@ -48,7 +56,7 @@ pub(super) fn handle(pmu: &CorePmu, nmi: &NmiContext) -> u32 {
     hardware.stop(irqs);
     let traced = bts.as_ref().map_or(0, PausedBts::interrupt);
     let status = hardware.status(irqs);
-    let handled = if !is_due(status, driver) {
+    let handled = if !is_due(status, driver, cpu) {
         // An NMI before has handled the overflow, and this one has stopped the recording once more.
         if status.has_frozen_branches() {
             hardware.acknowledge(status, irqs);
@@ -85,11 +93,19 @@ pub(super) fn handle(pmu: &CorePmu, nmi: &NmiContext) -> u32 {
     handled
 }
 
-/// Returns whether a counter or Intel PT has raised a PMI.
+/// Returns the counters that have overflowed, without those whose overflows the processor records.
 #[inline]
-fn is_due(status: Status, driver: &super::Driver) -> bool {
+fn overflowed(status: Status, driver: &super::Driver, cpu: &Cpu) -> CounterMask {
     let counters = driver.hardware.pmu.capabilities.reporting();
-    !status.overflowed(counters).is_empty() || driver.tracing.is_due(status)
+    status.overflowed(counters).without(cpu.pebs.counters())
+}
+
+/// Returns whether a counter, records or Intel PT have raised a PMI.
+#[inline]
+fn is_due(status: Status, driver: &super::Driver, cpu: &Cpu) -> bool {
+    !overflowed(status, driver, cpu).is_empty()
+        || status.has_records()
+        || driver.tracing.is_due(status)
 }
 
 /// Handles overflows until there are no more, and returns how many there were.
@@ -110,15 +126,27 @@ fn drain(
     let shared = &cpu.shared;
     let mut handled = 0u32;
     // Further passes use the same branches: what is recorded after the first is this handler's.
-    let overflowed = status.overflowed(hardware.pmu.capabilities.reporting());
-    let checkpointed = hardware.pmu.model.checkpointed;
-    let mut branches = driver.read_branches(cx, cpu, overflowed | checkpointed);
+    let precise = cpu.pebs.counters();
+    let checkpointed = hardware.pmu.model.checkpointed & hardware.pmu.capabilities.counters;
+    let checkpointed = checkpointed.without(precise);
+    let mut first = overflowed(status, driver, cpu) | checkpointed;
+    if status.has_records() {
+        if driver.pebs.as_ref().is_some_and(Pebs::records_branches) {
+            driver.use_records(cx, cpu, Some(nmi), None);
+        } else {
+            first = first | precise;
+        }
+    }
+    let mut branches = driver.read_branches(cx, cpu, first);
     for _ in 0..PASSES {
         // All of it, as the built-in driver does: from version 4 on, some bits freeze other units.
         hardware.acknowledge(status, nmi.irqs());
         handled = handled.wrapping_add(driver.tracing.pt_interrupt(status, nmi));
-        let overflowed = status.overflowed(hardware.pmu.capabilities.reporting());
-        let checkpointed = hardware.pmu.model.checkpointed & hardware.pmu.capabilities.counters;
+        if status.has_records() {
+            handled = handled.wrapping_add(1);
+            driver.use_records(cx, cpu, Some(nmi), branches.as_mut());
+        }
+        let overflowed = overflowed(status, driver, cpu);
         for counter in overflowed | checkpointed {
             let event = shared.active_event(counter).and_then(|id| cx.event(id));
             let due = overflowed.contains(counter);
@@ -135,7 +163,7 @@ fn drain(
             }
         }
         status = hardware.status(nmi.irqs());
-        if !is_due(status, driver) {
+        if !is_due(status, driver, cpu) {
             return handled;
         }
     }

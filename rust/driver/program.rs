@@ -6,7 +6,7 @@
 
 use super::{
     cpu::{Cpu, Own},
-    event::{self, update},
+    event::{self, update, Way},
     hw::Amd,
     pmi::Shared,
     Driver,
@@ -49,6 +49,9 @@ impl Driver {
             if let Some(event) = cx.event(id) {
                 if shadow.active().contains(counter) {
                     self.stop_on(cx, (counter, event), shared, shadow);
+                } else if event.data().way() == Way::Precise {
+                    // An NMI has stopped it.
+                    self.stop_precise(cx, counter, event);
                 }
                 event::leave(event);
             }
@@ -88,6 +91,7 @@ impl Driver {
     pub(super) fn begin_afresh(&self, cx: &OnCpu<'_, Self>, cpu: &Cpu, own: &mut Own) {
         own.reset(&self.hardware, cx.irqs());
         self.reset_branches(cpu, own, cx.irqs());
+        self.reset_pebs(cpu, own, cx.irqs());
         self.tfa.allow(&mut own.tfa, cx.irqs());
     }
 
@@ -109,6 +113,7 @@ impl Driver {
         Self::update_shadow(shared, &mut own.shadow);
         own.reset(&self.hardware, cx.irqs());
         self.reset_branches(cpu, own, cx.irqs());
+        self.reset_pebs(cpu, own, cx.irqs());
         self.go_on(cx, counting, shared, &mut own.shadow);
     }
 

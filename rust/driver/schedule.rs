@@ -196,6 +196,7 @@ impl Operations for Driver {
             self.program(cx, cpu, &mut own);
         }
         self.prepare_branches(cx, cpu, &mut own, changed);
+        self.prepare_pebs(cx, cpu, &mut own, changed);
         let running = own
             .shadow
             .resume(|write| self.hardware.write(write, cx.irqs()));
@@ -258,6 +259,8 @@ impl Operations for Driver {
                 self.stop_on(cx, (counter, event), shared, &mut own.shadow);
             } else if event.data().is_metric() {
                 self.forget_metric(counter, shared, &mut own.shadow);
+            } else if event.data().way() == Way::Precise {
+                self.stop_precise(cx, counter, event);
             }
         }
         own.schedule.remove(id);
@@ -348,6 +351,7 @@ impl Operations for Driver {
         match data.branches {
             Some(request) if request.call_stack => Attachment::TaskData,
             Some(_) => Attachment::SchedTask,
+            None if data.can_wait() => Attachment::SchedTask,
             None => Attachment::None,
         }
     }
@@ -359,6 +363,9 @@ impl Operations for Driver {
         comes: bool,
     ) {
         if let Some((cpu, mut own)) = self.own(cx) {
+            if !comes {
+                self.switch_pebs(cx, cpu);
+            }
             self.switch_branches(cx, cpu, &mut own, data, comes);
         }
     }
@@ -376,7 +383,8 @@ impl Operations for Driver {
     }
 
     fn has_user_index(&self, event: &Event<Self>) -> bool {
-        event.data().page.has_index(event)
+        // The value of a counter is of no use without the records that wait.
+        !event.data().can_wait() && event.data().page.has_index(event)
     }
 
     #[inline]

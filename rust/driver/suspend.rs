@@ -46,6 +46,7 @@ pub(super) fn resume(pmu: &CorePmu, irqs: &LocalInterruptDisabled) {
         };
         own.reset(&driver.hardware, irqs);
         driver.reset_branches(cpu, &mut own, irqs);
+        driver.reset_pebs(cpu, &mut own, irqs);
         let Own {
             tfa,
             schedule,

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The PMU's files in sysfs: those of the built-in driver on hardware without PEBS, which this driver does not
-//! use, and fields of its own in `format/`.
+//! The PMU's files in sysfs: those of the built-in driver, and fields of its own in `format/`.
 
 mod settings;
 
 use super::Driver;
 use crate::{
     logic::{
-        model::HardwareId, pmu::Pmu, regs::event_select::EventSelect,
+        model::{memory_files, HardwareId},
+        pmu::Pmu,
+        regs::event_select::EventSelect,
         sched::extra_register::ExtraRegister,
     },
     perf::{Group, Groups},
@@ -16,7 +17,7 @@ use crate::{
 };
 use core::fmt;
 use kernel::prelude::*;
-use settings::{AllowForceAbort, FreezeOnSmi, Rdpmc};
+use settings::{AllowForceAbort, FreezeOnSmi, MaxPrecise, Rdpmc};
 
 /// Makes the directories of `pmu`.
 pub(super) fn groups(pmu: &Pmu) -> Result<Groups> {
@@ -84,7 +85,7 @@ fn format(pmu: &Pmu) -> Result<Group> {
     Ok(group)
 }
 
-/// Makes `events/`: the generic hardware events, and those of topdown and TSX.
+/// Makes `events/`: the generic hardware events, and those of topdown, TSX, loads and stores.
 fn events(pmu: &Pmu) -> Result<Group> {
     let mut group = Group::new(c"events");
     for id in HardwareId::ALL {
@@ -107,14 +108,20 @@ fn events(pmu: &Pmu) -> Result<Group> {
             group.file(fmt!("{name}"), fmt!("{text}\n"))?;
         }
     }
+    // Mainline: `mem_is_visible()`, `arch/x86/events/intel/core.c:7296`.
+    let precise = pmu.capabilities.pebs_format.is_some();
+    for (name, text) in pmu.model.memory_files {
+        if precise || *name == memory_files::AUXILIARY {
+            group.file(fmt!("{name}"), fmt!("{text}\n"))?;
+        }
+    }
     Ok(group)
 }
 
 /// Makes `caps/`: the PMU's capabilities.
 fn caps(pmu: &Pmu) -> Result<Group> {
     let mut group = Group::new(c"caps");
-    // No PEBS, so no precision.
-    group.file(fmt!("max_precise"), fmt!("0\n"))?;
+    group.setting::<Driver, MaxPrecise>(fmt!("max_precise"))?;
     if !pmu.capabilities.interface.is_amd() {
         group.file(fmt!("pmu_name"), fmt!("{}\n", pmu.model.pmu_name))?;
     }

@@ -16,6 +16,7 @@ pub mod lock;
 pub mod parameter;
 pub mod percpu;
 pub mod random;
+pub mod regs;
 pub mod symbols;
 pub mod syscore;
 pub mod ticks;

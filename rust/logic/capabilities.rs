@@ -335,6 +335,8 @@ pub struct Capabilities {
     /// Set if a PEBS record has the address of the instruction after the one that it is for, where it does not have
     /// that of the one itself: IA32_PERF_CAPABILITIES.PEBS_TRAP.
     pub pebs_trap: bool,
+    /// Set if a PEBS record tells the cycles to the instruction's retirement: PEBS_TIMING_INFO.
+    pub pebs_timing: bool,
     /// AMD's branch records, if they exist. Only with PerfMonV2, as mainline has it (`amd_pmu_lbr_init()`,
     /// `arch/x86/events/amd/lbr.c:418`).
     pub amd_lbr: Option<AmdLbr>,
@@ -435,6 +437,7 @@ impl Capabilities {
                 None
             },
             pebs_trap: (perf_capabilities >> 6) & 1 != 0,
+            pebs_timing: (perf_capabilities >> 17) & 1 != 0,
             amd_lbr: None,
         })
     }
@@ -494,6 +497,7 @@ impl Capabilities {
             arch_lbr: None,
             pebs_format: None,
             pebs_trap: false,
+            pebs_timing: false,
             amd_lbr: match interface {
                 Interface::AmdV2 => cpuid.amd_lbr(),
                 _ => None,

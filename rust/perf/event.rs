@@ -221,9 +221,27 @@ impl<T: Operations> Event<T> {
     }
 
     /// Returns whether a sample has a branch stack (`PERF_SAMPLE_BRANCH_STACK`).
-    pub(super) fn samples_branches(&self) -> bool {
+    pub fn samples_branches(&self) -> bool {
+        self.samples(BRANCH_STACK)
+    }
+
+    /// Returns whether a sample has one of these parts (`PERF_SAMPLE_*`).
+    pub(super) fn samples(&self, parts: u64) -> bool {
         // SAFETY: As above.
-        unsafe { (*self.as_raw()).attr.sample_type & BRANCH_STACK != 0 }
+        unsafe { (*self.as_raw()).attr.sample_type & parts != 0 }
+    }
+
+    /// Returns whether a sample has registers of the interrupted or the user's code.
+    pub fn samples_registers(&self) -> bool {
+        const REGISTERS: u64 = bindings::perf_event_sample_format_PERF_SAMPLE_REGS_INTR as u64
+            | bindings::perf_event_sample_format_PERF_SAMPLE_REGS_USER as u64;
+        self.samples(REGISTERS)
+    }
+
+    /// Returns whether the times of the event's samples are those of another clock than perf's.
+    pub fn has_clock_of_its_own(&self) -> bool {
+        // SAFETY: The event is valid, and its attributes that are single bits do not change.
+        unsafe { (*self.as_raw()).attr.use_clockid() != 0 }
     }
 
     /// Returns whether the event is sampled.

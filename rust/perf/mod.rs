@@ -58,7 +58,7 @@ pub use internals::{
 };
 pub use pmu::{Attachment, OnCpu, Operations, Pmu, PmuDisabled};
 pub use registration::Registration;
-pub use sample::{BranchStack, Sample, Stopwatch};
+pub use sample::{bind_output, BranchStack, Sample, Stopwatch, Weight};
 pub use sysfs::{Group, Groups, Setting};
 pub use table::EventId;
 

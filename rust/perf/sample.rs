@@ -8,9 +8,16 @@
 //! [`Operations::stop_in_nmi`].
 
 use super::{Event, OnCpu, Operations};
-use crate::bindings;
-use core::{marker::PhantomData, mem::MaybeUninit, ptr::null_mut};
-use kernel::{interrupt::LocalInterruptDisabled, types::Opaque};
+use crate::{
+    bindings,
+    kern::{regs::Regs, symbols::Symbols},
+};
+use core::{
+    marker::PhantomData,
+    mem::{offset_of, MaybeUninit},
+    ptr::{null_mut, NonNull},
+};
+use kernel::{error::Result, interrupt::LocalInterruptDisabled};
 
 /// The data of a sample (`struct perf_sample_data`).
 ///
@@ -40,6 +47,88 @@ impl<'a> Sample<'a> {
         Self(data, PhantomData)
     }
 
+    /// Sets the word at `offset`, and the bits of `attr.sample_type` that it is for.
+    fn set(&mut self, bits: u64, offset: usize, value: u64) {
+        let raw = self.0.as_mut_ptr();
+        // SAFETY: The pointer is to the sample, whose `sample_flags` is initialised. Callers pass the offset of a
+        // member that is a word.
+        // INVARIANT: The member is initialised before `sample_flags` names it.
+        unsafe {
+            raw.byte_add(offset).cast::<u64>().write(value);
+            (*raw).sample_flags |= bits;
+        }
+    }
+
+    /// Adds the time in nanoseconds of perf's clock. Any context.
+    pub fn add_time(&mut self, time: u64) {
+        self.set(TIME, offset_of!(bindings::perf_sample_data, time), time);
+    }
+
+    /// Adds the address of the memory that was accessed, if `event` samples that. Any context.
+    pub fn add_address<T: Operations>(&mut self, event: &Event<T>, address: u64) {
+        if event.samples(ADDR | PHYS_ADDR | DATA_PAGE_SIZE) {
+            self.set(ADDR, offset_of!(bindings::perf_sample_data, addr), address);
+        }
+    }
+
+    /// Adds the source of the data that was accessed (`union perf_mem_data_src`), if `event` samples that. Any
+    /// context.
+    pub fn add_data_source<T: Operations>(&mut self, event: &Event<T>, source: u64) {
+        if event.samples(DATA_SRC) {
+            let offset = offset_of!(bindings::perf_sample_data, data_src);
+            self.set(DATA_SRC, offset, source);
+        }
+    }
+
+    /// Adds what is known of a TSX transaction (`PERF_TXN_*`), if `event` samples that. Any context.
+    pub fn add_transaction<T: Operations>(&mut self, event: &Event<T>, transaction: u64) {
+        if event.samples(TRANSACTION) {
+            let offset = offset_of!(bindings::perf_sample_data, txn);
+            self.set(TRANSACTION, offset, transaction);
+        }
+    }
+
+    /// Adds the weight, if `event` samples that. Any context.
+    pub fn add_weight<T: Operations>(&mut self, event: &Event<T>, weight: Weight) {
+        let value = if event.samples(WEIGHT) {
+            weight.latency
+        } else if event.samples(WEIGHT_STRUCT) {
+            weight.latency & 0xffff_ffff
+                | u64::from(weight.instruction) << 32
+                | u64::from(weight.retirement) << 48
+        } else {
+            return;
+        };
+        let offset = offset_of!(bindings::perf_sample_data, weight);
+        self.set(WEIGHT | WEIGHT_STRUCT, offset, value);
+    }
+
+    /// Adds the callers of the interrupted code, whose registers are `regs`, if `event` samples them. In the PMI.
+    ///
+    /// To be called if the registers that the sample gets are others, for which stacks cannot be unwound. Mainline:
+    /// `perf_sample_save_callchain()`, `include/linux/perf_event.h`.
+    pub fn add_callchain<T: Operations>(&mut self, event: &Event<T>, regs: &Regs) {
+        if !event.samples(CALLCHAIN) {
+            return;
+        }
+        // SAFETY: The event is valid, and so are the registers. The function is for NMIs, too.
+        let callchain = unsafe { bindings::rpmu_helper_perf_callchain(event.as_raw(), regs.get()) };
+        let Some(callchain) = NonNull::new(callchain) else {
+            return;
+        };
+        // SAFETY: The function returns a call chain that stays valid in this context.
+        let words = unsafe { (*callchain.as_ptr()).nr }.wrapping_add(1);
+        let size = words.wrapping_mul(size_of::<u64>() as u64);
+        let raw = self.0.as_mut_ptr();
+        // SAFETY: The pointer is to the sample, whose `sample_flags` and `dyn_size` are initialised.
+        // INVARIANT: `callchain` is initialised before `sample_flags` names it.
+        unsafe {
+            (&raw mut (*raw).callchain).write(callchain.as_ptr());
+            (*raw).dyn_size = (*raw).dyn_size.wrapping_add(size);
+            (*raw).sample_flags |= CALLCHAIN;
+        }
+    }
+
     /// Adds the branches of `stack`, if `event` samples branches. To be called once. Any context.
     ///
     /// Mainline: `perf_sample_save_brstack()`, `include/linux/perf_event.h`.
@@ -67,6 +156,17 @@ impl<'a> Sample<'a> {
             (*raw).sample_flags |= BRANCH_STACK;
         }
     }
+}
+
+/// The weight of a sample (`union perf_sample_weight`).
+#[derive(Clone, Copy, Default)]
+pub struct Weight {
+    /// The latency of a memory access, or of a TSX transaction, in cycles.
+    pub latency: u64,
+    /// The latency of the instruction in cycles; 0 if it is not known.
+    pub instruction: u16,
+    /// The cycles to the instruction's retirement from that of the one before; 0 if they are not known.
+    pub retirement: u16,
 }
 
 /// A branch of a [`BranchStack`] (`struct perf_branch_entry`).
@@ -115,8 +215,39 @@ impl BranchStack {
     }
 }
 
+const TIME: u64 = bindings::perf_event_sample_format_PERF_SAMPLE_TIME as u64;
+const ADDR: u64 = bindings::perf_event_sample_format_PERF_SAMPLE_ADDR as u64;
+const CALLCHAIN: u64 = bindings::perf_event_sample_format_PERF_SAMPLE_CALLCHAIN as u64;
 const BRANCH_STACK: u64 = bindings::perf_event_sample_format_PERF_SAMPLE_BRANCH_STACK as u64;
 const PERIOD: u64 = bindings::perf_event_sample_format_PERF_SAMPLE_PERIOD as u64;
+const WEIGHT: u64 = bindings::perf_event_sample_format_PERF_SAMPLE_WEIGHT as u64;
+const WEIGHT_STRUCT: u64 = bindings::perf_event_sample_format_PERF_SAMPLE_WEIGHT_STRUCT as u64;
+const DATA_SRC: u64 = bindings::perf_event_sample_format_PERF_SAMPLE_DATA_SRC as u64;
+const TRANSACTION: u64 = bindings::perf_event_sample_format_PERF_SAMPLE_TRANSACTION as u64;
+const PHYS_ADDR: u64 = bindings::perf_event_sample_format_PERF_SAMPLE_PHYS_ADDR as u64;
+const DATA_PAGE_SIZE: u64 = bindings::perf_event_sample_format_PERF_SAMPLE_DATA_PAGE_SIZE as u64;
+
+/// Binds what it takes to hand samples to the perf core that are no overflows: [`Event::output`],
+/// [`Event::log_lost_samples`] and [`Sample::add_callchain`].
+///
+/// Fails if a function cannot be found. Process context.
+pub fn bind_output() -> Result {
+    let symbols = Symbols::new()?;
+    let output = symbols.find(c"perf_event_output")?;
+    let callchain = symbols.find(c"perf_callchain")?;
+    let lost = symbols.find(c"perf_log_lost_samples")?;
+    let account = symbols.find(c"perf_event_account_interrupt")?;
+    // SAFETY: The addresses are those of functions of the types that the static calls have.
+    unsafe {
+        bindings::rpmu_helper_bind_pebs_samples(
+            output.as_ptr(),
+            callchain.as_ptr(),
+            lost.as_ptr(),
+            account.as_ptr(),
+        )
+    };
+    Ok(())
+}
 
 impl<T: Operations> Event<T> {
     /// Hands an overflow to the perf core. `regs` are the registers of the interrupted code.
@@ -129,12 +260,7 @@ impl<T: Operations> Event<T> {
     /// counters before and after must not rely on what it knows of them.
     ///
     /// In the interrupt that the overflow has raised, NMI or not, on the event's CPU.
-    pub fn overflow(
-        &self,
-        _cx: &OnCpu<'_, T>,
-        mut sample: Sample<'_>,
-        regs: &Opaque<bindings::pt_regs>,
-    ) {
+    pub fn overflow(&self, _cx: &OnCpu<'_, T>, mut sample: Sample<'_>, regs: &Regs) {
         // SAFETY: The event is valid, and interrupts are off, which keeps it from being taken away;
         // `regs` are valid for the call, and so is the sample, by its invariant. The function returns
         // whether the event has been stopped, which our own callback knows already.
@@ -144,6 +270,36 @@ impl<T: Operations> Event<T> {
                 sample.0.as_mut_ptr(),
                 regs.get(),
             );
+        }
+    }
+}
+
+impl<T: Operations> Event<T> {
+    /// Writes a sample for the user that is no overflow: the event is not stopped, and nothing but the buffer is told.
+    /// Nothing comes of it if [`bind_output`] has failed.
+    ///
+    /// The perf core may [read](Operations::read) this event and others of its group. Any context, on the event's
+    /// CPU.
+    pub fn output(&self, _cx: &OnCpu<'_, T>, mut sample: Sample<'_>, regs: &Regs) {
+        // SAFETY: As in `overflow()`.
+        unsafe {
+            bindings::rpmu_helper_perf_event_output(
+                self.as_raw(),
+                sample.0.as_mut_ptr(),
+                regs.get(),
+            );
+        }
+    }
+
+    /// Tells the user of `lost` samples. `in_pmi` says that a PMI has found them: they count as an overflow then, so
+    /// that the event is stopped if there are too many. Any context, on the event's CPU.
+    pub fn log_lost_samples(&self, _cx: &OnCpu<'_, T>, lost: u64, in_pmi: bool) {
+        // SAFETY: The event is valid, and interrupts are off, which keeps it from being taken away.
+        unsafe {
+            bindings::rpmu_helper_perf_log_lost_samples(self.as_raw(), lost);
+            if in_pmi {
+                bindings::rpmu_helper_perf_event_account_interrupt(self.as_raw());
+            }
         }
     }
 }

@@ -18,9 +18,10 @@
 //! In the kernel proper, this data would not belong to the built-in driver.
 
 mod mirror;
+mod precision;
 mod select_mask;
 
-pub use {mirror::Mirror, select_mask::SelectMask};
+pub use {mirror::Mirror, precision::Precision, select_mask::SelectMask};
 
 use crate::{
     bindings::{

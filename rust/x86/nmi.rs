@@ -4,7 +4,7 @@
 //!
 //! C header: [`arch/x86/include/asm/nmi.h`](srctree/arch/x86/include/asm/nmi.h)
 
-use crate::bindings;
+use crate::{bindings, kern::regs::Regs};
 use core::{
     marker::PhantomData,
     ptr::{null_mut, NonNull},
@@ -62,7 +62,7 @@ impl NmiContext {
 
     /// Returns the registers of the interrupted code, for functions of the perf core.
     #[inline]
-    pub fn regs(&self) -> &Opaque<bindings::pt_regs> {
+    pub fn regs(&self) -> &Regs {
         // CAST: `Opaque` is a transparent wrapper.
         // SAFETY: The kernel passes valid registers to the handler, which stay valid until it returns.
         unsafe { &*self.regs.cast() }

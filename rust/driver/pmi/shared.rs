@@ -9,7 +9,7 @@ use crate::{
         metrics::TOPDOWN,
     },
     perf::EventId,
-    x86::builtin::Mirror,
+    x86::{builtin::Mirror, intel::ds::DebugStore},
 };
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use kernel::interrupt::LocalInterruptDisabled;
@@ -212,6 +212,19 @@ impl Shared {
         if let Some(mirror) = &self.mirror {
             mirror.set_branches(recorded, irqs);
         }
+    }
+
+    /// Tells others what PEBS_ENABLE and PEBS_DATA_CFG have. To be called before they are written.
+    pub(in crate::driver) fn tell_pebs(&self, enable: u64, data_cfg: u64) {
+        if let Some(mirror) = &self.mirror {
+            mirror.set_pebs(enable, data_cfg);
+        }
+    }
+
+    /// Returns the debug store of the CPU, if it has one with a buffer for PEBS.
+    #[inline]
+    pub(in crate::driver) fn debug_store(&self) -> Option<DebugStore<'_>> {
+        self.mirror.as_ref()?.debug_store()
     }
 
     /// Lets the enabled counters count, except halted ones. Does nothing if none is enabled.

@@ -81,3 +81,22 @@ impl Setting<Driver> for AllowForceAbort {
         Ok(())
     }
 }
+
+/// `max_precise`: the greatest `precise_ip`.
+pub(super) struct MaxPrecise;
+
+impl Setting<Driver> for MaxPrecise {
+    type Value = u64;
+    const MODE: u16 = 0o444;
+
+    fn get(pmu: &CorePmu) -> u64 {
+        let Driver { pebs, hardware, .. } = pmu.ops();
+        pebs.as_ref()
+            .map_or(0, |pebs| pebs.max_precise(hardware))
+            .into()
+    }
+
+    fn set(_pmu: &CorePmu, _value: u64) -> Result {
+        Err(EACCES)
+    }
+}

@@ -37,7 +37,7 @@ use crate::{
     perf::{self, BranchStack, OnCpu, PmuDisabled, Sample},
     x86::branches::{self as registers, Functions, NoTracers},
 };
-use core::sync::atomic::{AtomicU32, AtomicU8, Ordering::Relaxed};
+use core::sync::atomic::{AtomicU32, AtomicU64, AtomicU8, Ordering::Relaxed};
 use kernel::{cpu::CpuId, interrupt::LocalInterruptDisabled, prelude::*};
 
 /// The branch records of the machine.
@@ -314,6 +314,31 @@ pub(in crate::driver) struct InPmi<'a> {
 }
 
 impl InPmi<'_> {
+    /// Returns the latest branch: its address and that of its target.
+    pub(in crate::driver) fn latest(&self) -> Option<(u64, u64)> {
+        self.sampled.as_ref()?.recorded.latest()
+    }
+
+    /// Replaces the branches by those of a PEBS record: words of FROM, TO and INFO each, the latest first.
+    pub(in crate::driver) fn take_recorded(&mut self, words: &[AtomicU64]) {
+        let Some(sampled) = self.sampled.as_mut() else {
+            return;
+        };
+        sampled.latest = u64::MAX;
+        sampled.recorded.clear();
+        for branch in words.chunks_exact(3) {
+            let [from, to, info] = branch else { break };
+            let [from, to, info] = [from, to, info].map(|word| word.load(Relaxed));
+            if from == 0 {
+                break;
+            }
+            let record = Record { from, to, info };
+            if let Some(branch) = self.branches.lbr.format.decode(record) {
+                sampled.recorded.push(branch);
+            }
+        }
+    }
+
     /// Adds the branches that `event` has asked for to its `sample`. In the PMI.
     pub(in crate::driver) fn add_to<'s>(
         &'s mut self,
@@ -373,6 +398,17 @@ impl Driver {
         }
         let mut sampled = cpu.lbr.sampled.borrow(cx.irqs())?;
         branches.read(sampled.as_mut()?, cpu.lbr.mode(), cx.irqs());
+        Some(InPmi { sampled, branches })
+    }
+
+    /// Prepares for branches from PEBS records. [`None`] without branch records, or while others use the branches.
+    pub(in crate::driver) fn recorded_branches<'a>(
+        &'a self,
+        cpu: &'a Cpu,
+        irqs: &'a LocalInterruptDisabled,
+    ) -> Option<InPmi<'a>> {
+        let branches = self.branches.as_ref().filter(|_| cpu.lbr.is_used())?;
+        let sampled = cpu.lbr.sampled.borrow(irqs)?;
         Some(InPmi { sampled, branches })
     }
 

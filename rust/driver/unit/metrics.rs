@@ -23,7 +23,7 @@
 
 use crate::{
     driver::{
-        event::{self, update, update_share, Way},
+        event::{self, update, update_precise, update_share, Way},
         pmi::Shared,
         Driver,
     },
@@ -51,6 +51,10 @@ impl Driver {
             Way::Plain => return false,
             Way::Pair => {
                 self.start_second(cx, counter, shadow);
+                return false;
+            }
+            Way::Precise => {
+                self.start_precise(cx, counter, event);
                 return false;
             }
             Way::Slots => self.start_slots(cx, (counter, event), shared, shadow),
@@ -113,6 +117,11 @@ impl Driver {
                     Self::stop_on_amd(amd, counter, shadow);
                 }
             }
+            Way::Precise => {
+                self.stop_precise(cx, counter, event);
+                let value = update_precise(event, 0, &self.hardware, cx.irqs());
+                shadow.stop(counter, value);
+            }
             Way::Slots => {
                 self.update_alone(cx, counter, event);
                 // Not the value: the next event needs another PERF_METRICS.
@@ -157,6 +166,7 @@ impl Driver {
             Way::Plain | Way::Pair => {
                 update(event, &self.hardware, cx.irqs());
             }
+            Way::Precise => self.read_precise(cx, event),
             Way::Slots | Way::Metric => self.update_alone(cx, counter, event),
         }
     }
@@ -171,7 +181,7 @@ impl Driver {
         shared: &Shared,
     ) -> bool {
         match event.data().way() {
-            Way::Plain | Way::Pair => return false,
+            Way::Plain | Way::Pair | Way::Precise => return false,
             Way::Slots => {
                 if !shared.is_halted(counter) {
                     return false;
@@ -200,6 +210,10 @@ impl Driver {
         let way = event.data().way();
         if way == Way::Plain || way == Way::Pair {
             update(event, &self.hardware, cx.irqs());
+            return;
+        }
+        if way == Way::Precise {
+            self.read_precise(cx, event);
             return;
         }
         let in_nmi = cx.in_nmi();

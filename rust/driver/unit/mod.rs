@@ -5,6 +5,7 @@
 pub(super) mod lbr;
 pub(super) mod metrics;
 pub(super) mod northbridge;
+pub(super) mod pebs;
 pub(super) mod rdpmc;
 pub(super) mod smi;
 pub(super) mod smt;

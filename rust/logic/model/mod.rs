@@ -255,6 +255,9 @@ pub enum Quirk {
     /// An abort of a TSX transaction can be recorded as a branch twice, the second time without its flag.
     /// Mainline: `lbr_double_abort`, `arch/x86/events/intel/core.c:8433`.
     AbortRecordedTwice,
+    /// The latency of a PEBS record is two: that of the instruction, and from bit 32 on that of its access to the
+    /// caches. Mainline: `PMU_FL_INSTR_LATENCY`, `arch/x86/events/intel/ds.c:2558`.
+    LatencyInTwoParts,
     /// Load latencies are wrong unless event 0x8203 counts in the same group. Mainline:
     /// `PMU_FL_MEM_LOADS_AUX`, `arch/x86/events/intel/core.c:5232-5264`.
     LoadLatencyNeedsAuxiliary,

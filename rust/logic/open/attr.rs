@@ -257,7 +257,11 @@ pub fn configure(
         return Err(Refusal::PeriodTooShort);
     }
     let has_extended = attr.precise_ip > 0 && pmu.has_extended_registers();
-    let regs_intr = if has_extended { 0 } else { attr.sample_regs_intr };
+    let regs_intr = if has_extended {
+        0
+    } else {
+        attr.sample_regs_intr
+    };
     if (attr.sample_regs_user | regs_intr) & EXTENDED_REGISTERS != 0 {
         return Err(Refusal::ExtendedRegisters);
     }

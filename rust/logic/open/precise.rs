@@ -30,7 +30,7 @@ mod sample_type {
     pub(super) const STREAM_ID: u64 = 1 << 9;
     pub(super) const BRANCH_STACK: u64 = 1 << 11;
     pub(super) const REGS_USER: u64 = 1 << 12;
-    pub(super) const WEIGHT: u64 = 1 << 14 | 1 << 24;
+    pub(super) const WEIGHT: u64 = (1 << 14) | (1 << 24);
     pub(super) const DATA_SRC: u64 = 1 << 15;
     pub(super) const IDENTIFIER: u64 = 1 << 16;
     pub(super) const TRANSACTION: u64 = 1 << 17;
@@ -148,7 +148,11 @@ pub(super) fn branch_sample_type(pmu: &Pmu, attr: &Attributes) -> u64 {
 /// Returns the privilege levels of the event, as bits of `attr.branch_sample_type`.
 fn levels(attr: &Attributes) -> u64 {
     let user = if attr.exclude_user { 0 } else { branches::USER };
-    let kernel = if attr.exclude_kernel { 0 } else { branches::KERNEL };
+    let kernel = if attr.exclude_kernel {
+        0
+    } else {
+        branches::KERNEL
+    };
     user | kernel
 }
 
@@ -161,7 +165,11 @@ fn are_all(branch_sample_type: u64, attr: &Attributes) -> bool {
 
 /// Makes the event `select` precise. Returns the event select, and how samples are taken; [`None`] if the event is
 /// not to be precise. Mainline: `intel_pmu_hw_config()`, `arch/x86/events/intel/core.c:4945`.
-pub(super) fn apply(pmu: &Pmu, attr: &Attributes, select: EventSelect) -> (EventSelect, Option<Precise>) {
+pub(super) fn apply(
+    pmu: &Pmu,
+    attr: &Attributes,
+    select: EventSelect,
+) -> (EventSelect, Option<Precise>) {
     let Some(format) = pmu.capabilities.pebs_format.filter(|_| attr.precise_ip > 0) else {
         return (select, None);
     };
@@ -179,7 +187,10 @@ pub(super) fn apply(pmu: &Pmu, attr: &Attributes, select: EventSelect) -> (Event
         groups: groups(pmu, attr),
         data: line.map_or(PebsData::None, |line| line.data()),
     };
-    (select.with(EventSelect::ADAPTIVE, format == Format::Adaptive), Some(precise))
+    (
+        select.with(EventSelect::ADAPTIVE, format == Format::Adaptive),
+        Some(precise),
+    )
 }
 
 /// Returns whether records have all that the samples of `attr` have, so that they can be read later. Mainline:
@@ -220,22 +231,19 @@ fn can_wait(pmu: &Pmu, attr: &Attributes, format: Format) -> bool {
 /// Returns the groups that adaptive records need for the samples of `attr`. Mainline: `pebs_update_adaptive_cfg()`,
 /// `arch/x86/events/intel/ds.c:1684`.
 fn groups(pmu: &Pmu, attr: &Attributes) -> Groups {
-    const MEMORY: u64 = st::ADDR
-        | st::DATA_SRC
-        | st::PHYS_ADDR
-        | st::WEIGHT
-        | st::TRANSACTION
-        | st::DATA_PAGE_SIZE;
+    const MEMORY: u64 =
+        st::ADDR | st::DATA_SRC | st::PHYS_ADDR | st::WEIGHT | st::TRANSACTION | st::DATA_PAGE_SIZE;
     let has = |bits: u64| attr.sample_type & bits != 0;
-    let of_general = |sampled: u64, registers: u64| has(sampled) && registers & GENERAL_REGISTERS != 0;
+    let of_general =
+        |sampled: u64, registers: u64| has(sampled) && registers & GENERAL_REGISTERS != 0;
 
     let mut groups = 0;
     if has(MEMORY) {
         groups |= Groups::MEMORY;
     }
     // The next instruction's address is a register, and so is the code of an abort.
-    let aborts = has(st::WEIGHT | st::TRANSACTION)
-        && attr.config & EventSelect::CODE == TRANSACTION_ABORTED;
+    let aborts =
+        has(st::WEIGHT | st::TRANSACTION) && attr.config & EventSelect::CODE == TRANSACTION_ABORTED;
     if of_general(st::REGS_INTR, attr.sample_regs_intr)
         || of_general(st::REGS_USER, attr.sample_regs_user)
         || attr.precise_ip < 2

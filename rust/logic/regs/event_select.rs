@@ -153,7 +153,7 @@ impl EventSelect {
     }
 
     /// The bits of [`fixed_control`](Self::fixed_control).
-    pub const FIXED_CONTROL: u64 = 1 << 32 | 0xf;
+    pub const FIXED_CONTROL: u64 = (1 << 32) | 0xf;
 }
 
 #[cfg(test)]

@@ -191,7 +191,7 @@ mod tests {
             let status = Status::from_bits(bits);
             assert_eq!(status.overflowed(present).bits(), overflowed, "{bits:#x}");
             assert_eq!(status.is_trace(), trace, "{bits:#x}");
-            assert_eq!(status.has_records(), bits >> 62 & 1 != 0, "{bits:#x}");
+            assert_eq!(status.has_records(), (bits >> 62) & 1 != 0, "{bits:#x}");
             assert_eq!(status.bits(), bits);
         }
     }

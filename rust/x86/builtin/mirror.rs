@@ -17,18 +17,24 @@
 //! LBR_SELECT is written with. AMD's (`amd_pmu_v2_snapshot_branch_stack()`, `arch/x86/events/amd/core.c:907`) does so
 //! if `lbr_select` is set.
 //!
+//! If events are sampled precisely, KVM keeps their counters from running in virtual machines, where records would
+//! go to addresses of the guest: `pebs_enabled`, which is also what PEBS_ENABLE has after a guest, and
+//! `active_pebs_data_cfg`.
+//!
 //! The functions read more of `cpu_hw_events`, which is right as the built-in driver has left it, without
-//! an event: `pebs_enabled`, `active_pebs_data_cfg` and `lbr_pebs_users` are 0, and
+//! an event: `lbr_pebs_users` is 0, and
 //! `fixed_ctrl_val` is what `active_fixed_ctrl_val` is since the last `__intel_pmu_enable_all()`, so that
-//! FIXED_CTR_CTRL is not written. What starts PEBS has to add these members to [`Mirror`], and
-//! stores them before it writes its registers.
+//! FIXED_CTR_CTRL is not written.
 //!
 //! In the kernel proper, the functions would ask the driver that is in charge.
 
 use super::Builtin;
-use crate::bindings::{
-    self,
-    layouts::{er_account, Member},
+use crate::{
+    bindings::{
+        self,
+        layouts::{er_account, Member},
+    },
+    x86::intel::ds::DebugStore,
 };
 use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, Ordering::Relaxed};
 use kernel::{cpu::CpuId, interrupt::LocalInterruptDisabled};
@@ -56,6 +62,12 @@ pub struct Mirror {
     lbr_sel: &'static AtomicPtr<er_account>,
     /// The place of the value in that.
     config: Member<er_account, u64>,
+    /// The CPU's debug store, or null: `ds`.
+    ds: &'static AtomicPtr<bindings::debug_store>,
+    /// What PEBS_ENABLE has outside of virtual machines: `pebs_enabled`.
+    pebs_enabled: &'static AtomicU64,
+    /// What PEBS_DATA_CFG has: `active_pebs_data_cfg`.
+    pebs_data_cfg: &'static AtomicU64,
 }
 
 impl Mirror {
@@ -92,10 +104,26 @@ impl Mirror {
         self.lbr_users.store(recorded.is_some().into(), Relaxed);
     }
 
+    /// Says what PEBS_ENABLE and PEBS_DATA_CFG have. To be called before they are written.
+    pub fn set_pebs(&self, enable: u64, data_cfg: u64) {
+        self.pebs_enabled.store(enable, Relaxed);
+        self.pebs_data_cfg.store(data_cfg, Relaxed);
+    }
+
+    /// Returns the CPU's debug store with a buffer for PEBS, if it has one. Any context.
+    #[inline]
+    pub fn debug_store(&self) -> Option<DebugStore<'_>> {
+        // SAFETY: `x86_reserve_hardware()` has set the member to a debug store in the CPU's entry area
+        // (`alloc_ds_buffer()`, `arch/x86/events/intel/ds.c:947`), which lasts until the hardware is released. The
+        // driver holds it (`x86::reserve`) longer than it has events, and without events does not ask.
+        unsafe { DebugStore::new(self.ds.load(Relaxed)) }
+    }
+
     /// Says nothing, as the built-in driver does without an event.
     pub fn clear(&self) {
         self.not_in_host.store(0, Relaxed);
         self.not_in_guest.store(0, Relaxed);
+        self.set_pebs(0, 0);
     }
 }
 
@@ -120,6 +148,10 @@ impl Builtin {
                 // CAST: the member is a pointer to such a structure.
                 lbr_sel: AtomicPtr::from_ptr(events.lbr_sel.of(this).cast()),
                 config: self.layout.account.config,
+                // CAST: the member is a pointer to such a structure.
+                ds: AtomicPtr::from_ptr(events.ds.of(this).cast()),
+                pebs_enabled: AtomicU64::from_ptr(events.pebs_enabled.of(this)),
+                pebs_data_cfg: AtomicU64::from_ptr(events.active_pebs_data_cfg.of(this)),
             }
         }
     }

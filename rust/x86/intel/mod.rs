@@ -2,6 +2,7 @@
 
 //! Intel's processors: architectural performance monitoring, and the features beside it.
 
+pub mod ds;
 pub mod lbr;
 pub mod perfmon;
 pub mod smi;

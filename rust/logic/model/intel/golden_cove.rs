@@ -161,6 +161,7 @@ pub const GOLDEN_COVE: Model = Model {
     needs: &[],
     quirks: &[
         Quirk::ReferenceCyclesAnywhere,
+        Quirk::LatencyInTwoParts,
         Quirk::LoadLatencyNeedsAuxiliary,
     ],
     cpus: &Cpus::intel([0x8f, 0xcf]),

@@ -19,7 +19,7 @@ fn pmu(leaf_1_eax: u32, version: u32, perf_capabilities: u64) -> Pmu {
         },
         leaf_1: Leaf {
             eax: leaf_1_eax,
-            ecx: 1 << 2 | 1 << 15,
+            ecx: (1 << 2) | (1 << 15),
             edx: 1 << 21,
             ..Leaf::default()
         },
@@ -46,7 +46,7 @@ fn skylake() -> Pmu {
 }
 
 fn ice_lake() -> Pmu {
-    pmu(0x606a6, 5, 0x34c5 | 1 << 14)
+    pmu(0x606a6, 5, 0x34c5 | (1 << 14))
 }
 
 /// A sampling event with a fixed period.
@@ -106,7 +106,9 @@ fn precision_has_a_limit() {
 #[test]
 fn cycles_have_an_alias() {
     let alias = |pmu: &Pmu, level| {
-        let select = open(pmu, &sampled(EventType::Hardware, 0, level)).unwrap().select;
+        let select = open(pmu, &sampled(EventType::Hardware, 0, level))
+            .unwrap()
+            .select;
         assert!(!select.has(EventSelect::INT));
         select.bits() & EventSelect::RAW
     };
@@ -118,7 +120,10 @@ fn cycles_have_an_alias() {
         (&pmu(0x206a7, 3, 0x31c1), &[UOPS, UOPS]),
         (&haswell(), &[UOPS, UOPS, PREC_DIST]),
         (&skylake(), &[INSTRUCTIONS, INSTRUCTIONS, PREC_DIST]),
-        (&ice_lake(), &[CYCLES_SELECTED, CYCLES_SELECTED, CYCLES_SELECTED]),
+        (
+            &ice_lake(),
+            &[CYCLES_SELECTED, CYCLES_SELECTED, CYCLES_SELECTED],
+        ),
     ] {
         for (level, expected) in (1..).zip(expected) {
             assert_eq!(alias(pmu, level), *expected, "{} {level}", pmu.model.name);
@@ -128,7 +133,9 @@ fn cycles_have_an_alias() {
     let edges = sampled(EventType::Raw, CYCLES_SELECTED | EventSelect::EDGE, 1);
     let select = open(&skylake(), &edges).unwrap().select;
     assert_eq!(select.code(), CYCLES_SELECTED);
-    let select = open(&skylake(), &sampled(EventType::Hardware, 0, 0)).unwrap().select;
+    let select = open(&skylake(), &sampled(EventType::Hardware, 0, 0))
+        .unwrap()
+        .select;
     assert_eq!(select.bits() & EventSelect::RAW, CYCLES_SELECTED);
     assert!(select.has(EventSelect::INT));
 }
@@ -168,13 +175,23 @@ fn records_wait_if_they_have_all() {
         assert_eq!(waits(pmu, &|attr| attr.wakeup_events = 1), (false, false));
         let bytes = |attr: &mut Attributes| (attr.wakeup_events, attr.watermark) = (1, true);
         assert_eq!(waits(pmu, &bytes), (true, true));
-        assert_eq!(waits(pmu, &|attr| attr.has_aux_action = true), (true, false));
+        assert_eq!(
+            waits(pmu, &|attr| attr.has_aux_action = true),
+            (true, false)
+        );
         // PERF_SAMPLE_READ, PERF_SAMPLE_CALLCHAIN.
-        assert_eq!(waits(pmu, &|attr| attr.sample_type |= 1 << 4), (true, false));
-        assert_eq!(waits(pmu, &|attr| attr.sample_type |= 1 << 5), (true, false));
+        assert_eq!(
+            waits(pmu, &|attr| attr.sample_type |= 1 << 4),
+            (true, false)
+        );
+        assert_eq!(
+            waits(pmu, &|attr| attr.sample_type |= 1 << 5),
+            (true, false)
+        );
         let timed = |attr: &mut Attributes| attr.sample_type |= st::TIME;
         assert_eq!(waits(pmu, &timed).1, pmu.model.name != "Haswell");
-        let by_clock = |attr: &mut Attributes| (attr.sample_type, attr.use_clockid) = (st::TIME, true);
+        let by_clock =
+            |attr: &mut Attributes| (attr.sample_type, attr.use_clockid) = (st::TIME, true);
         assert!(!waits(pmu, &by_clock).1);
     }
     // Each needs the last branch of its own.
@@ -205,7 +222,7 @@ fn records_have_what_samples_have() {
     let stack = |attr: &mut Attributes| {
         (attr.sample_type, attr.branch_sample_type) = (st::BRANCH_STACK, branches::ANY);
     };
-    assert_eq!(groups(&stack), 1 << 3 | 31 << 24);
+    assert_eq!(groups(&stack), (1 << 3) | (31 << 24));
 
     // XMM registers are in records alone.
     let mut attr = sampled(EventType::Hardware, 1, 0);
@@ -221,5 +238,8 @@ fn events_are_what_their_lines_say() {
     assert_eq!(data(&skylake(), 0x01cd), PebsData::LoadLatency);
     assert_eq!(data(&skylake(), 0x82d0), PebsData::StoreAddress);
     assert_eq!(data(&skylake(), 0x00c0), PebsData::None);
-    assert!(!open(&skylake(), &sampled(EventType::Raw, 0xc0, 1)).unwrap().select.has(EventSelect::ADAPTIVE));
+    assert!(!open(&skylake(), &sampled(EventType::Raw, 0xc0, 1))
+        .unwrap()
+        .select
+        .has(EventSelect::ADAPTIVE));
 }

@@ -103,7 +103,7 @@ fn reserved_bits_change_nothing() {
             for field in 0..0x100 {
                 let access = sources.data_src(data, field);
                 for reserved in 8..64 {
-                    assert_eq!(sources.data_src(data, field | 1 << reserved), access);
+                    assert_eq!(sources.data_src(data, field | (1 << reserved)), access);
                 }
             }
         }

@@ -107,6 +107,12 @@ impl Branches {
         self.push(branch);
     }
 
+    /// Returns the latest branch, if there is one: its address and that of its target.
+    pub fn latest(&self) -> Option<(u64, u64)> {
+        let latest = self.branches.first().filter(|_| self.len > 0)?;
+        Some((latest.from, latest.to))
+    }
+
     /// Removes the branch that was added last.
     pub fn pop(&mut self) {
         self.len = self.len.saturating_sub(1);

@@ -53,7 +53,10 @@ pub fn search(next: u64, from: u64, to: u64) -> Search {
 /// assert_eq!(last_instruction(&[2, 0, 1, 3, 0, 0], length), Some(3));
 /// assert_eq!(last_instruction(&[2, 0, 1, 3, 0], length), None);
 /// ```
-pub fn last_instruction(code: &[u8], mut length: impl FnMut(&[u8]) -> Option<usize>) -> Option<usize> {
+pub fn last_instruction(
+    code: &[u8],
+    mut length: impl FnMut(&[u8]) -> Option<usize>,
+) -> Option<usize> {
     let mut at = 0;
     let mut last = None;
     loop {

@@ -80,8 +80,11 @@ impl Groups {
     const BRANCHES: u64 = 1 << 3;
     const BRANCHES_SHIFT: u32 = 24;
     /// Bits that are known here. A record with another has a layout that is not.
-    const KNOWN: u64 =
-        Self::MEMORY | Self::REGISTERS | Self::XMM | Self::BRANCHES | 0xff << Self::BRANCHES_SHIFT;
+    const KNOWN: u64 = Self::MEMORY
+        | Self::REGISTERS
+        | Self::XMM
+        | Self::BRANCHES
+        | (0xff << Self::BRANCHES_SHIFT);
 
     /// Returns these groups: a set of the constants.
     pub const fn new(groups: u64) -> Self {
@@ -92,7 +95,7 @@ impl Groups {
     #[must_use]
     pub const fn with_branches(self, depth: u8) -> Self {
         let last = (depth as u64).saturating_sub(1);
-        Self(self.0 | Self::BRANCHES | last << Self::BRANCHES_SHIFT)
+        Self(self.0 | Self::BRANCHES | (last << Self::BRANCHES_SHIFT))
     }
 
     /// Returns the groups that one of both has. The numbers of branches must be the same.
@@ -193,6 +196,28 @@ pub enum Owners {
 }
 
 impl Record<'_> {
+    /// TSX: an abort of a transaction, in [`transaction`](Self::transaction) (`PERF_TXN_TRANSACTION`).
+    const TRANSACTION: u64 = 1 << 1;
+
+    /// Returns the cycles of the last transaction; 0 without TSX.
+    pub const fn transaction_cycles(&self) -> u64 {
+        self.tsx & 0xffff_ffff
+    }
+
+    /// Returns the kind of the transaction, the reasons of its abort, and the abort's code if an instruction has set
+    /// it: bits `PERF_TXN_*`. 0 without TSX.
+    ///
+    /// Mainline: `intel_get_tsx_transaction()`, `arch/x86/events/intel/ds.c:2083`.
+    pub fn transaction(&self) -> u64 {
+        let kind = (self.tsx >> 32) & 0xff;
+        let ax = self.registers.map_or(0, |it| it.general[0]);
+        if kind & Self::TRANSACTION != 0 && ax & 1 != 0 {
+            kind | (((ax >> 24) & 0xff) << 32)
+        } else {
+            kind
+        }
+    }
+
     /// Returns the counters that the record is for, of those whose events are `precise`.
     ///
     /// Before Skylake the record has a status, in which counters of other events may be set; none may be if the

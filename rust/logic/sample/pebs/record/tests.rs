@@ -29,7 +29,15 @@ type Parts = (
 fn parts(record: &Record<'_>) -> Parts {
     assert_eq!(record.retire_latency, 0);
     assert!(record.xmm.is_empty() && record.branches.is_empty());
-    let Record { counters, ip, registers, access, tsx, tsc, .. } = *record;
+    let Record {
+        counters,
+        ip,
+        registers,
+        access,
+        tsx,
+        tsc,
+        ..
+    } = *record;
     (counters, ip, registers, access, tsx, tsc)
 }
 
@@ -42,7 +50,7 @@ fn one(format: Format, buffer: &[AtomicU64]) -> Record<'_> {
 
 /// The first word of an adaptive record.
 fn layout(groups: u64, words: u64) -> u64 {
-    groups | (words * 8) << 48
+    groups | ((words * 8) << 48)
 }
 
 #[test]
@@ -84,22 +92,25 @@ fn old_formats_grow() {
 
 #[test]
 fn groups_come_in_their_order() {
-    let basic = |groups, words| vec![layout(groups, words) | 5 << 32, 1, 2, 3];
+    let basic = |groups, words| vec![layout(groups, words) | (5 << 32), 1, 2, 3];
     assert_eq!(one(Format::Adaptive, &buffer(&basic(0, 4))).counters, 2);
-    let mut all = basic(0xf | 1 << 24, 4 + 4 + 18 + 32 + 6);
+    let mut all = basic(0xf | (1 << 24), 4 + 4 + 18 + 32 + 6);
     all.extend(10..14);
     all.extend(20..38);
     all.extend(100..132);
     all.extend(200..206);
     let groups = Groups::new(Groups::MEMORY | Groups::REGISTERS | Groups::XMM).with_branches(2);
-    assert_eq!(groups.bits(), 0xf | 1 << 24);
+    assert_eq!(groups.bits(), 0xf | (1 << 24));
     assert_eq!(Format::Adaptive.words(groups), all.len());
     let all = buffer(&all);
     let record = one(Format::Adaptive, &all);
     assert_eq!((record.ip, record.counters), (Some(1), 2));
     assert_eq!((record.tsc, record.retire_latency), (Some(3), 5));
     let access = record.access.unwrap();
-    assert_eq!((access.address, access.source, access.latency), (10, 11, 12));
+    assert_eq!(
+        (access.address, access.source, access.latency),
+        (10, 11, 12)
+    );
     assert_eq!(record.tsx, 13);
     let registers = record.registers.unwrap();
     assert_eq!((registers.flags, registers.next_ip), (20, 21));
@@ -117,11 +128,11 @@ fn wrong_records_end_the_walk() {
         [layout(0, 0), 1, 2, 3],
         [layout(0, 3), 1, 2, 3],
         [layout(0, 5), 1, 2, 3],
-        [layout(0, 4) | 1 << 52, 1, 2, 3],
+        [layout(0, 4) | (1 << 52), 1, 2, 3],
         [layout(1 << 4, 4), 1, 2, 3],
         // Groups that do not fit.
         [layout(1, 8), 1, 2, 3],
-        [layout(1 << 3 | 0xff << 24, 4 + 3 * 256), 1, 2, 3],
+        [layout((1 << 3) | (0xff << 24), 4 + 3 * 256), 1, 2, 3],
     ] {
         let words = buffer(&[good, bad].concat());
         let mut records = Records::new(Format::Adaptive, &words);
@@ -142,14 +153,23 @@ fn a_record_has_owners() {
     };
     for format in [Format::Nehalem, Format::Haswell] {
         // Its own, among others that are not precise, of both kinds.
-        assert_eq!(owners(format, 1 << 62 | 1 << 32 | 0b0111, 0b0001), Owners::Of(counters(1)));
+        assert_eq!(
+            owners(format, (1 << 62) | (1 << 32) | 0b0111, 0b0001),
+            Owners::Of(counters(1))
+        );
         // None: certain only if there is one.
-        assert_eq!(owners(format, 1 << 62 | 0b1000, 0b0010), Owners::Of(counters(2)));
+        assert_eq!(
+            owners(format, (1 << 62) | 0b1000, 0b0010),
+            Owners::Of(counters(2))
+        );
         assert_eq!(owners(format, 1 << 62, 0b0011), Owners::Of(counters(0)));
         // Several.
         assert_eq!(owners(format, 0b1011, 0b0011), Owners::OneOf(counters(3)));
     }
-    assert_eq!(owners(Format::Skylake, 0b1011, 0b0011), Owners::Of(counters(3)));
+    assert_eq!(
+        owners(Format::Skylake, 0b1011, 0b0011),
+        Owners::Of(counters(3))
+    );
     assert_eq!(owners(Format::Skylake, 0, 0b0010), Owners::Of(counters(0)));
 }
 
@@ -167,4 +187,23 @@ fn formats_are_those_of_the_capabilities() {
     ] {
         assert_eq!(Format::from_capabilities(value), format, "{value:#x}");
     }
+}
+
+#[test]
+fn transactions_have_reasons() {
+    let transaction = |tsx: u64, ax: u64| {
+        let mut words = old(&[0, 0, 0, 0, 0, tsx]);
+        words[2] = ax;
+        let words = buffer(&words);
+        let record = one(Format::Haswell, &words);
+        (record.transaction_cycles(), record.transaction())
+    };
+    assert_eq!(transaction(0, 0xff00_0001), (0, 0));
+    assert_eq!(transaction(0x42_0000_0007, 0xab00_0000), (7, 0x42));
+    assert_eq!(
+        transaction(0x42_0000_0007, 0xab00_0001),
+        (7, 0xab_0000_0042)
+    );
+    // Not of a transaction that began otherwise.
+    assert_eq!(transaction(0x41_0000_0007, 0xab00_0001), (7, 0x41));
 }

@@ -1,0 +1,567 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Precise events: their overflows, which the processor itself records in the debug store of the CPU (PEBS).
+//!
+//! | State | Accessed by |
+//! |---|---|
+//! | [`Pebs`] | all; constant |
+//! | [`Own`] | callbacks on the CPU, not the PMI |
+//! | [`Shared`] | callbacks and the PMI on the CPU, as atomics; only callbacks write `counters` and `flags` |
+//! | the debug store | the processor while counters run; callbacks and the PMI while they are stopped |
+//!
+//! # Counts
+//!
+//! As the processor writes a record, it sets the counter back. So a count is up to date only if the records are
+//! counted as well, which happens whenever an event is read. Samples are made of them later, and only once: where
+//! the PMI finds them; when an event comes or leaves; and if they can wait, when the task leaves the CPU, since it is
+//! the current task that samples belong to.
+//!
+//! # The PMI
+//!
+//! It may come while a callback counts records or makes samples of them. It leaves that to the callback then, which
+//! looks again when it is through: [`Shared::with_records`]. No records are written meanwhile, since counters are
+//! stopped, in both.
+
+mod sample;
+
+use crate::{
+    driver::{
+        cpu::{Cpu, Own as OwnOfCpu},
+        event::{self, update_precise, EventData},
+        hw::Hardware,
+        Driver,
+    },
+    kern::percpu::CpuCell,
+    logic::{
+        model::Quirk,
+        regs::{
+            counter::{CounterId, CounterKind, CounterMask, PerCounter},
+            period::PeriodLimits,
+        },
+        sample::pebs::{
+            fixup::MAX_CODE,
+            record::{Format, Groups, Owners, Records},
+            PebsData,
+        },
+    },
+    perf::{self, Event, OnCpu, PmuDisabled},
+    x86::{
+        builtin::{Builtin, Precision},
+        code::Decoder,
+        nmi::NmiContext,
+        tsc::TscClock,
+    },
+};
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use kernel::{cpu::CpuId, interrupt::LocalInterruptDisabled, prelude::*};
+
+use super::lbr::InPmi;
+
+/// PEBS of the machine.
+pub(in crate::driver) struct Pebs {
+    format: Format,
+    precision: Precision,
+    /// Where records tell the time.
+    clock: Option<TscClock>,
+    /// Where records do not tell the address of the instruction.
+    decoder: Option<Decoder>,
+    /// Set if records have the address of the next instruction, and not of the instruction itself.
+    traps: bool,
+    /// Set if the latency in a record is two.
+    two_latencies: bool,
+    tells_retirement: bool,
+    /// The bits of PEBS_ENABLE for latencies exist.
+    enables_latency: bool,
+    /// The records that can still be written when a PMI has been raised, before counters are stopped.
+    reserve: usize,
+}
+
+impl Pebs {
+    /// Binds what it takes to use PEBS on `hardware`'s machine. [`None`] if the machine does not have it or it cannot
+    /// be used, which is logged; the PMU does not have it then.
+    ///
+    /// `builtin` is the built-in driver, if it has initialised: without, there is no debug store. Process context.
+    pub(in crate::driver) fn find(
+        hardware: &mut Hardware,
+        builtin: Option<&Builtin>,
+    ) -> Option<Self> {
+        let pebs = Self::find_usable(hardware, builtin);
+        if pebs.is_none() {
+            hardware.pmu.capabilities.pebs_format = None;
+        }
+        pebs
+    }
+
+    fn find_usable(hardware: &Hardware, builtin: Option<&Builtin>) -> Option<Self> {
+        let pmu = &hardware.pmu;
+        let capabilities = &pmu.capabilities;
+        let format = capabilities.pebs_format?;
+        let bound = || -> Result<Self> {
+            builtin.ok_or(ENODEV)?;
+            perf::bind_output()?;
+            perf::bind_sched_task()?;
+            let decodes = !format.tells_ip();
+            let counters = if pmu.has_extended_registers() {
+                capabilities.counters
+            } else {
+                capabilities.counters.gp()
+            };
+            Ok(Self {
+                format,
+                precision: Precision::bind()?,
+                clock: format.tells_time().then(TscClock::bind).transpose()?,
+                decoder: decodes.then(Decoder::bind).transpose()?,
+                traps: capabilities.pebs_trap,
+                two_latencies: pmu.model.has(Quirk::LatencyInTwoParts),
+                tells_retirement: capabilities.pebs_timing,
+                enables_latency: capabilities.version < 5,
+                // CAST: no more than there are counters.
+                reserve: counters.weight() as usize,
+            })
+        };
+        bound()
+            .inspect_err(|error| {
+                pr_notice!("PEBS cannot be used ({error:?}): no precise events\n");
+            })
+            .ok()
+    }
+
+    /// Returns the greatest precision, which a microcode update may change. Process context.
+    pub(in crate::driver) fn max_precise(&self, hardware: &Hardware) -> u8 {
+        self.precision.greatest().min(hardware.pmu.max_precise())
+    }
+
+    /// Returns whether records have branches with them.
+    pub(in crate::driver) fn records_branches(&self) -> bool {
+        self.format == Format::Adaptive
+    }
+
+    /// Returns the bits of PEBS_ENABLE beside the counter's own.
+    fn flags(&self, event: &EventData, counter: CounterId) -> u64 {
+        /// PEBS_ENABLE: records have the address and the level of stores.
+        const STORES: u64 = 1 << 63;
+        match event.precise.map(|precise| precise.data) {
+            Some(PebsData::LoadLatency) if self.enables_latency => counter.mask().bits() << 32,
+            Some(PebsData::Store) => STORES,
+            _ => 0,
+        }
+    }
+}
+
+/// Returns the period that the processor can start anew for an event: 0 if its records are to wake the user one by one,
+/// it has a frequency, or its periods are not those that counters can be started with.
+fn reload(event: &Event<Driver>, limits: &PeriodLimits) -> u64 {
+    let data = event.data();
+    let period = event.sample_period();
+    let reloads = data.precise.is_some_and(|precise| precise.reloads);
+    // CAST: no period has the sign bit.
+    let start = limits.start(data.select, period, period as i64);
+    let same = start.value == period.wrapping_neg() & limits.width.mask();
+    if reloads && same {
+        period
+    } else {
+        0
+    }
+}
+
+/// The state of a CPU's precise events that callbacks share with the PMI.
+pub(in crate::driver) struct Shared {
+    /// The counters with precise events that have been started, and may have records.
+    counters: AtomicU64,
+    /// What PEBS_ENABLE has beside them.
+    flags: AtomicU64,
+    /// The words of the buffer that are in the counts already.
+    counted: AtomicUsize,
+    /// Set while someone uses the records.
+    busy: AtomicBool,
+    /// Set if an NMI came meanwhile that would have used them.
+    missed: AtomicBool,
+    /// Code between a branch and a sample, where records do not tell the address of the instruction.
+    code: CpuCell<Option<KVec<u8>>>,
+}
+
+impl Shared {
+    pub(in crate::driver) fn new(cpu: CpuId, hardware: &Hardware) -> Result<Self> {
+        let format = hardware.pmu.capabilities.pebs_format;
+        let code = match format {
+            Some(format) if !format.tells_ip() => Some(KVec::from_elem(0, MAX_CODE, GFP_KERNEL)?),
+            _ => None,
+        };
+        Ok(Self {
+            counters: AtomicU64::new(0),
+            flags: AtomicU64::new(0),
+            counted: AtomicUsize::new(0),
+            busy: AtomicBool::new(false),
+            missed: AtomicBool::new(false),
+            code: CpuCell::new(cpu, code),
+        })
+    }
+
+    /// Returns the counters with precise events. Their overflows raise no PMI.
+    #[inline]
+    pub(in crate::driver) fn counters(&self) -> CounterMask {
+        CounterMask::from_bits(self.counters.load(Relaxed))
+    }
+
+    /// Calls `f`, which uses the records, unless it interrupts or is called by another that does. Calls it again if
+    /// that was to use them meanwhile.
+    fn with_records(&self, mut f: impl FnMut()) {
+        if self.busy.load(Relaxed) {
+            self.missed.store(true, Relaxed);
+            return;
+        }
+        loop {
+            self.busy.store(true, Relaxed);
+            self.missed.store(false, Relaxed);
+            f();
+            // From here on, an NMI uses them itself.
+            self.busy.store(false, Relaxed);
+            if !self.missed.load(Relaxed) {
+                return;
+            }
+        }
+    }
+}
+
+/// The state of a CPU's precise events that callbacks alone use.
+#[derive(Default)]
+pub(in crate::driver) struct Own {
+    /// What PEBS_ENABLE has.
+    enable: u64,
+    /// What PEBS_DATA_CFG has, if it is known.
+    groups: Option<Groups>,
+}
+
+/// The numbers of records for each counter.
+struct Tally {
+    /// Those that are not in the counts yet.
+    new: PerCounter<u16>,
+    /// All but those that are lost.
+    all: PerCounter<u16>,
+    /// Those that may have been for other counters.
+    lost: PerCounter<u16>,
+    /// The counters that any of them are for.
+    counters: CounterMask,
+}
+
+impl Tally {
+    /// Counts the records of `words`, of which so many have been `counted`, for `precise` events.
+    fn of(format: Format, words: &[AtomicU64], counted: usize, precise: CounterMask) -> Self {
+        let mut tally = Self {
+            new: PerCounter::new(0),
+            all: PerCounter::new(0),
+            lost: PerCounter::new(0),
+            counters: CounterMask::EMPTY,
+        };
+        let mut records = Records::new(format, words);
+        loop {
+            let at = words.len().wrapping_sub(records.left());
+            let Some(record) = records.next() else {
+                return tally;
+            };
+            let (owners, kept) = match record.owners(format, precise) {
+                Owners::Of(owners) => (owners, true),
+                Owners::OneOf(owners) => (owners, false),
+            };
+            for counter in owners {
+                tally.counters.insert(counter);
+                let number = if kept {
+                    &mut tally.all
+                } else {
+                    &mut tally.lost
+                };
+                // No more than fit into the buffer.
+                number[counter] = number[counter].wrapping_add(1);
+                if at >= counted {
+                    tally.new[counter] = tally.new[counter].wrapping_add(1);
+                }
+            }
+        }
+    }
+}
+
+impl Driver {
+    /// Has the overflows of the precise `event` recorded when `counter` counts it. The PMU is disabled, and the
+    /// counter is programmed next.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn start_precise(
+        &self,
+        cx: &OnCpu<'_, Self>,
+        counter: CounterId,
+        event: &Event<Self>,
+    ) {
+        let Some(pebs) = &self.pebs else { return };
+        let cpu = self.cpus.this_cpu(cx.irqs());
+        let limits = &self.hardware.limits;
+        let period = reload(event, limits);
+        event.data().set_reload(period);
+        if let Some(store) = cpu.shared.debug_store() {
+            let value = period.wrapping_neg() & limits.width.mask();
+            match counter.kind() {
+                CounterKind::Gp(n) => store.set_reload(false, n, value, cx.irqs()),
+                CounterKind::Fixed(n) => store.set_reload(true, n, value, cx.irqs()),
+                CounterKind::Metric(_) => {}
+            }
+        }
+        let flags = cpu.pebs.flags.load(Relaxed) | pebs.flags(event.data(), counter);
+        cpu.pebs.flags.store(flags, Relaxed);
+        let counters = cpu.pebs.counters() | counter.mask();
+        cpu.pebs.counters.store(counters.bits(), Relaxed);
+    }
+
+    /// Makes samples of the records, and has no more overflows of the precise `event` on `counter` recorded: it stops,
+    /// or leaves the counter. The PMU is disabled.
+    #[cold]
+    #[inline(never)]
+    pub(in crate::driver) fn stop_precise(
+        &self,
+        cx: &OnCpu<'_, Self>,
+        counter: CounterId,
+        event: &Event<Self>,
+    ) {
+        let Some(pebs) = &self.pebs else { return };
+        let cpu = self.cpus.this_cpu(cx.irqs());
+        self.use_records(cx, cpu, None, None);
+        let mut counters = cpu.pebs.counters();
+        counters.remove(counter);
+        cpu.pebs.counters.store(counters.bits(), Relaxed);
+        // Events that record stores are on one counter alone: no other has the bit.
+        let flags = cpu.pebs.flags.load(Relaxed) & !pebs.flags(event.data(), counter);
+        cpu.pebs.flags.store(flags, Relaxed);
+    }
+
+    /// Brings PEBS in line with the precise events that are started, and with the schedule if that has `changed`. To
+    /// be called when the PMU is enabled, before counters run.
+    #[inline]
+    pub(in crate::driver) fn prepare_pebs(
+        &self,
+        cx: &PmuDisabled<'_, Self>,
+        cpu: &Cpu,
+        own: &mut OwnOfCpu,
+        changed: bool,
+    ) {
+        if let Some(pebs) = &self.pebs {
+            let counters = cpu.pebs.counters();
+            let enable = counters.bits() | cpu.pebs.flags.load(Relaxed);
+            if enable != own.pebs.enable || changed && !counters.is_empty() {
+                self.prepare_changed_pebs(pebs, cx, cpu, own, enable);
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn prepare_changed_pebs(
+        &self,
+        pebs: &Pebs,
+        cx: &PmuDisabled<'_, Self>,
+        cpu: &Cpu,
+        own: &mut OwnOfCpu,
+        enable: u64,
+    ) {
+        let Some(store) = cpu.shared.debug_store() else {
+            return;
+        };
+        // Records that wait might already be beyond another threshold.
+        self.use_records(cx, cpu, None, None);
+        let events = own.schedule.entries().filter_map(|it| cx.event(it.event));
+        let (groups, all_wait) = events
+            .filter_map(|event| event.data().precise)
+            .fold((Groups::default(), true), |(groups, all_wait), precise| {
+                (groups.or(precise.groups), all_wait && precise.can_wait)
+            });
+        let words = pebs.format.words(groups);
+        let threshold = if all_wait {
+            let reserve = words.wrapping_mul(pebs.reserve);
+            store.capacity().saturating_sub(reserve)
+        } else {
+            words
+        };
+        store.set_threshold(threshold, cx.irqs());
+        cpu.shared.tell_pebs(enable, groups.bits());
+        if pebs.format == Format::Adaptive && enable != 0 && own.pebs.groups != Some(groups) {
+            own.pebs.groups = Some(groups);
+            store.set_data_config(groups.bits(), cx.irqs());
+        }
+        if enable != own.pebs.enable {
+            own.pebs.enable = enable;
+            store.set_enable(enable, cx.irqs());
+        }
+    }
+
+    /// Ends all use of PEBS on this CPU, on which no event counts: its registers may hold anything, or others use
+    /// them from now on.
+    pub(in crate::driver) fn reset_pebs(
+        &self,
+        cpu: &Cpu,
+        own: &mut OwnOfCpu,
+        irqs: &LocalInterruptDisabled,
+    ) {
+        if self.pebs.is_none() {
+            return;
+        }
+        cpu.pebs.counters.store(0, Relaxed);
+        cpu.pebs.flags.store(0, Relaxed);
+        cpu.pebs.counted.store(0, Relaxed);
+        own.pebs = Own::default();
+        cpu.shared.tell_pebs(0, 0);
+        if let Some(store) = cpu.shared.debug_store() {
+            store.set_enable(0, irqs);
+            store.clear(irqs);
+        }
+    }
+
+    /// Makes samples of the records that wait when a task leaves this CPU.
+    pub(in crate::driver) fn switch_pebs(&self, cx: &PmuDisabled<'_, Self>, cpu: &Cpu) {
+        if self.pebs.is_some() && !cpu.pebs.counters().is_empty() {
+            self.use_records(cx, cpu, None, None);
+        }
+    }
+
+    /// Brings the count of the precise `event` up to date. Any context.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn read_precise(&self, cx: &OnCpu<'_, Self>, event: &Event<Self>) {
+        if event.data().reload() == 0 {
+            update_precise(event, 0, &self.hardware, cx.irqs());
+            return;
+        }
+        // As in a PMI, which may come in between. 0 if the PMU is disabled.
+        let cpu = self.cpus.this_cpu(cx.irqs());
+        let shared = &cpu.shared;
+        let enabled = shared.take_enabled();
+        if !enabled.is_empty() {
+            self.hardware.stop(cx.irqs());
+        }
+        self.count_records(cx, cpu);
+        update_precise(event, 0, &self.hardware, cx.irqs());
+        shared.set_enabled(enabled);
+        shared.run(&self.hardware, cx.irqs());
+    }
+
+    /// Brings the counts of precise events up to date with their records. The counters are stopped.
+    pub(super) fn count_records(&self, cx: &OnCpu<'_, Self>, cpu: &Cpu) {
+        let Some(pebs) = &self.pebs else { return };
+        let count = || {
+            if let Some(store) = cpu.shared.debug_store().filter(|it| it.has_records()) {
+                self.tally(pebs, cx, cpu, store.records(cx.irqs()));
+            }
+        };
+        cpu.pebs.with_records(count);
+    }
+
+    /// Calls `f` for each precise event on the CPU with its counter, if it is among `counters`.
+    fn for_each_precise(
+        &self,
+        cx: &OnCpu<'_, Self>,
+        cpu: &Cpu,
+        counters: CounterMask,
+        mut f: impl FnMut(CounterId, &Event<Self>),
+    ) {
+        for counter in cpu.pebs.counters() & counters {
+            let event = cpu.shared.last_event(counter).and_then(|id| cx.event(id));
+            if let Some(event) = event.filter(|event| event.data().precise.is_some()) {
+                f(counter, event);
+            }
+        }
+    }
+
+    /// Brings the counts of precise events up to date with the records in `words`, and returns their numbers.
+    fn tally(&self, pebs: &Pebs, cx: &OnCpu<'_, Self>, cpu: &Cpu, words: &[AtomicU64]) -> Tally {
+        let counted = cpu.pebs.counted.load(Relaxed);
+        let tally = Tally::of(pebs.format, words, counted, cpu.pebs.counters());
+        cpu.pebs.counted.store(words.len(), Relaxed);
+        self.for_each_precise(cx, cpu, tally.counters, |counter, event| {
+            let new = tally.new[counter];
+            if new != 0 {
+                update_precise(event, new.into(), &self.hardware, cx.irqs());
+            }
+        });
+        tally
+    }
+
+    /// Makes samples of all records: overflows in the PMI (`nmi`), of which `branches` are those that it has found. The
+    /// counters are stopped.
+    #[inline(never)]
+    pub(in crate::driver) fn use_records(
+        &self,
+        cx: &OnCpu<'_, Self>,
+        cpu: &Cpu,
+        nmi: Option<&NmiContext>,
+        mut branches: Option<&mut InPmi<'_>>,
+    ) {
+        let Some(pebs) = &self.pebs else { return };
+        cpu.pebs.with_records(|| {
+            let store = cpu.shared.debug_store();
+            if let Some(store) = store.filter(|store| store.has_records()) {
+                let words = store.records(cx.irqs());
+                self.make_samples(pebs, cx, cpu, words, nmi, branches.as_deref_mut());
+                store.clear(cx.irqs());
+                cpu.pebs.counted.store(0, Relaxed);
+            }
+        });
+    }
+
+    /// Makes samples of the records in `words`.
+    fn make_samples(
+        &self,
+        pebs: &Pebs,
+        cx: &OnCpu<'_, Self>,
+        cpu: &Cpu,
+        words: &[AtomicU64],
+        nmi: Option<&NmiContext>,
+        mut branches: Option<&mut InPmi<'_>>,
+    ) {
+        let mut tally = self.tally(pebs, cx, cpu, words);
+        let precise = cpu.pebs.counters();
+        self.for_each_precise(cx, cpu, tally.counters, |counter, event| {
+            let lost = tally.lost[counter];
+            if lost != 0 {
+                if tally.all[counter] == 0 {
+                    self.begin_period(cx, counter, event);
+                }
+                event.log_lost_samples(cx, lost.into(), nmi.is_some());
+            }
+        });
+        for record in Records::new(pebs.format, words) {
+            let Owners::Of(owners) = record.owners(pebs.format, precise) else {
+                continue;
+            };
+            self.for_each_precise(cx, cpu, owners, |counter, event| {
+                let left = tally.all[counter].saturating_sub(1);
+                tally.all[counter] = left;
+                let mut period = event.data().reload();
+                if period == 0 {
+                    period = event.last_period().load(Relaxed);
+                    self.begin_period(cx, counter, event);
+                }
+                if event.data().switches && left == 0 {
+                    cx.end_turn();
+                }
+                let overflow = nmi.filter(|_| left == 0);
+                let made = sample::Made {
+                    record: &record,
+                    event,
+                    period,
+                    interrupted: nmi.map(NmiContext::regs),
+                };
+                pebs.hand_over(
+                    cx,
+                    cpu,
+                    &made,
+                    self,
+                    overflow.is_some(),
+                    branches.as_deref_mut(),
+                );
+            });
+        }
+    }
+
+    /// Begins the next period of a precise event that the processor does not start anew: the counter counts from 0.
+    fn begin_period(&self, cx: &OnCpu<'_, Self>, counter: CounterId, event: &Event<Self>) {
+        let counts = event::counter(event) == Some(counter) && !event.is_stopped();
+        if event.data().reload() == 0 && counts {
+            event::restart(event, counter, &self.hardware, cx.irqs());
+        }
+    }
+}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The samples that are made of records.
+
+use super::{super::lbr::InPmi, Pebs};
+use crate::{
+    driver::{cpu::Cpu, Driver},
+    kern::regs::Regs,
+    logic::sample::pebs::{
+        fixup::{last_instruction, search, Search},
+        record::{Access, Format, Record, Registers},
+        PebsData,
+    },
+    perf::{Event, OnCpu, Sample, Weight},
+    x86::{
+        code,
+        perf_regs::{is_32bit, PerfRegs},
+    },
+};
+use kernel::interrupt::LocalInterruptDisabled;
+
+/// What a sample is made of.
+pub(super) struct Made<'a> {
+    pub(super) record: &'a Record<'a>,
+    pub(super) event: &'a Event<Driver>,
+    /// The length of the period that was over.
+    pub(super) period: u64,
+    /// The registers of the code that the PMI has interrupted; [`None`] outside of it.
+    pub(super) interrupted: Option<&'a Regs>,
+}
+
+impl Pebs {
+    /// Makes a sample of a record, and hands it to the perf core: as an overflow, or to be written alone.
+    ///
+    /// `branches` are those that the PMI has found. In the PMI, or in a callback while the PMU is disabled.
+    pub(super) fn hand_over(
+        &self,
+        cx: &OnCpu<'_, Driver>,
+        cpu: &Cpu,
+        made: &Made<'_>,
+        driver: &Driver,
+        is_overflow: bool,
+        branches: Option<&mut InPmi<'_>>,
+    ) {
+        let Made {
+            record,
+            event,
+            interrupted,
+            ..
+        } = *made;
+        let irqs = cx.irqs();
+        let mut recorded = if self.records_branches() && event.samples_branches() {
+            driver.recorded_branches(cpu, irqs)
+        } else {
+            None
+        };
+        let Some(precise) = event.data().precise else {
+            return;
+        };
+        let mut regs = PerfRegs::new(interrupted);
+        let mut sample = Sample::new(made.period);
+        if let Some(interrupted) = interrupted {
+            // The registers of the record may be those of another function by now.
+            sample.add_callchain(event, interrupted);
+        }
+        if let Some(Registers { flags, general, .. }) = &record.registers {
+            regs.set_flags(*flags);
+            if event.samples_registers() {
+                regs.set_general(general);
+            }
+        }
+        let (ip, exact) = self.address(cpu, made, precise.level, branches.as_deref(), irqs);
+        regs.set_ip(ip, exact);
+        if let Ok(xmm) = record.xmm.try_into() {
+            regs.set_xmm(xmm);
+        }
+        if let Some(access) = &record.access {
+            self.add_access(&mut sample, made, precise.data, access, driver);
+        }
+        if let (Some(clock), Some(tsc)) = (&self.clock, record.tsc) {
+            if let Some(time) = clock.time(tsc).filter(|_| !event.has_clock_of_its_own()) {
+                sample.add_time(time);
+            }
+        }
+        if let Some(recorded) = &mut recorded {
+            recorded.take_recorded(record.branches);
+            recorded.add_to(&mut sample, event, irqs);
+        } else if let Some(branches) = branches.filter(|_| event.samples_branches()) {
+            branches.add_to(&mut sample, event, irqs);
+        }
+        if is_overflow {
+            event.overflow(cx, sample, regs.as_regs());
+        } else {
+            event.output(cx, sample, regs.as_regs());
+        }
+    }
+
+    /// Returns the address of the sample, and whether it is exactly that of the instruction.
+    fn address(
+        &self,
+        cpu: &Cpu,
+        made: &Made<'_>,
+        level: u8,
+        branches: Option<&InPmi<'_>>,
+        irqs: &LocalInterruptDisabled,
+    ) -> (u64, bool) {
+        let record = made.record;
+        match (record.ip, record.registers) {
+            (Some(_), Some(registers)) if level < 2 => (registers.next_ip, false),
+            (Some(ip), _) => (ip, true),
+            (None, Some(registers)) => {
+                let next = registers.next_ip;
+                if level < 2 {
+                    return (next, false);
+                }
+                if !self.traps {
+                    return (next, true);
+                }
+                let latest = branches.and_then(InPmi::latest);
+                let found = latest.and_then(|latest| self.before(cpu, made, next, latest, irqs));
+                found.map_or((next, false), |ip| (ip, true))
+            }
+            (None, None) => (0, false),
+        }
+    }
+
+    /// Returns the address of the instruction before that at `next`, when the latest branch went from one address to
+    /// another.
+    fn before(
+        &self,
+        cpu: &Cpu,
+        made: &Made<'_>,
+        next: u64,
+        (from, to): (u64, u64),
+        irqs: &LocalInterruptDisabled,
+    ) -> Option<u64> {
+        let (at, size) = match search(next, from, to) {
+            Search::Found(ip) => return Some(ip),
+            Search::Unknown => return None,
+            Search::Read(at, size) => (at, size),
+        };
+        let decoder = self.decoder.as_ref()?;
+        let mut buffer = cpu.pebs.code.borrow(irqs)?;
+        let code = buffer.as_mut()?.get_mut(..size)?;
+        if !code::read(at, code, irqs) {
+            return None;
+        }
+        let is_64bit = next >> 63 != 0 || !made.interrupted.is_some_and(is_32bit);
+        let offset = last_instruction(code, |rest| decoder.length(rest, is_64bit))?;
+        // CAST: no more than `MAX_CODE`.
+        Some(at.wrapping_add(offset as u64))
+    }
+
+    /// Adds the memory access of the record.
+    fn add_access(
+        &self,
+        sample: &mut Sample<'_>,
+        made: &Made<'_>,
+        data: PebsData,
+        access: &Access,
+        driver: &Driver,
+    ) {
+        let Made { record, event, .. } = *made;
+        sample.add_address(event, access.address);
+        let model = driver.hardware.pmu.model;
+        let source = model.data_sources.data_src(data, access.source);
+        sample.add_data_source(event, source);
+        sample.add_transaction(event, record.transaction());
+        let (latency, instruction) = if self.two_latencies {
+            // CAST: two fields of 16 bits.
+            (access.latency >> 32 & 0xffff, access.latency as u16)
+        } else {
+            (access.latency, 0)
+        };
+        let cycles = record.transaction_cycles();
+        let latency = match self.format {
+            // The field has no meaning for other events.
+            Format::Nehalem | Format::Haswell | Format::Skylake
+                if data != PebsData::LoadLatency =>
+            {
+                cycles
+            }
+            Format::Adaptive if latency == 0 => cycles,
+            _ => latency,
+        };
+        sample.add_weight(
+            event,
+            Weight {
+                latency,
+                instruction,
+                retirement: if self.tells_retirement {
+                    record.retire_latency
+                } else {
+                    0
+                },
+            },
+        );
+    }
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Code in memory: reads it, and tells the lengths of its instructions.
+//!
+//! C header: [`arch/x86/include/asm/insn.h`](srctree/arch/x86/include/asm/insn.h)
+
+use crate::{bindings, kern::symbols::Symbols};
+use kernel::{interrupt::LocalInterruptDisabled, prelude::*};
+
+/// The kernel's decoder of instructions.
+///
+/// # Invariants
+///
+/// It is bound.
+pub struct Decoder(());
+
+impl Decoder {
+    /// Binds the functions. Fails if they cannot be found. Process context.
+    pub fn bind() -> Result<Self> {
+        let symbols = Symbols::new()?;
+        let init = symbols.find(c"insn_init")?;
+        let get_length = symbols.find(c"insn_get_length")?;
+        // SAFETY: The addresses are those of functions of the types that the static calls have.
+        unsafe { bindings::rpmu_helper_bind_insn(init.as_ptr(), get_length.as_ptr()) };
+        // INVARIANT: Just bound.
+        Ok(Self(()))
+    }
+
+    /// Returns the length of the instruction at the beginning of `code`; [`None`] if it is unknown or goes on behind.
+    /// Any context.
+    pub fn length(&self, code: &[u8], is_64bit: bool) -> Option<usize> {
+        let size = code.len().try_into().ok()?;
+        // SAFETY: By the type invariant it is bound, and so many bytes are there.
+        let length =
+            unsafe { bindings::rpmu_helper_insn_length(code.as_ptr().cast(), size, is_64bit) };
+        // CAST: at most 15.
+        (length != 0).then_some(length as usize)
+    }
+}
+
+/// Reads code of the kernel or the current task at `address` into `code`. Returns whether all of it was read.
+///
+/// Any context, NMIs included.
+pub fn read(address: u64, code: &mut [u8], _irqs: &LocalInterruptDisabled) -> bool {
+    let to = code.as_mut_ptr().cast();
+    // CAST: an address.
+    let from = core::ptr::with_exposed_provenance::<kernel::ffi::c_void>(address as usize);
+    if address >> 63 != 0 {
+        // SAFETY: So many bytes can be written at `to`. A fault where they are read is handled.
+        unsafe { bindings::copy_from_kernel_nofault(to, from, code.len()) == 0 }
+    } else {
+        // SAFETY: As above; the function is for NMIs, too.
+        unsafe { bindings::copy_from_user_nmi(to, from, code.len()) == 0 }
+    }
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The perf core's clock, where it is made from the time stamp counter (TSC).
+//!
+//! C header: [`arch/x86/include/asm/tsc.h`](srctree/arch/x86/include/asm/tsc.h)
+
+use crate::{bindings, kern::symbols::Symbols};
+use core::ptr::NonNull;
+use kernel::prelude::*;
+
+/// The perf core's clock.
+///
+/// # Invariants
+///
+/// The functions are bound, and `offset` is the address of `__sched_clock_offset`.
+pub struct TscClock {
+    offset: NonNull<u64>,
+}
+
+// SAFETY: The pointer is to data of the kernel that any thread may read.
+unsafe impl Send for TscClock {}
+
+// SAFETY: As above.
+unsafe impl Sync for TscClock {}
+
+impl TscClock {
+    /// Binds the functions. Fails if they cannot be found. Process context.
+    pub fn bind() -> Result<Self> {
+        let symbols = Symbols::new()?;
+        let native = symbols.find(c"using_native_sched_clock")?;
+        let stable = symbols.find(c"sched_clock_stable")?;
+        let from_tsc = symbols.find(c"native_sched_clock_from_tsc")?;
+        // SAFETY: The addresses are those of functions of the types that the static calls have.
+        unsafe {
+            bindings::rpmu_helper_bind_tsc_clock(
+                native.as_ptr(),
+                stable.as_ptr(),
+                from_tsc.as_ptr(),
+            )
+        };
+        // INVARIANT: Just bound and found.
+        Ok(Self {
+            offset: symbols.find(c"__sched_clock_offset")?.cast(),
+        })
+    }
+
+    /// Returns the time in nanoseconds when the time stamp counter was `tsc`. [`None`] if the clock is another. Any
+    /// context.
+    ///
+    /// Mainline: `setup_pebs_time()`, `arch/x86/events/intel/ds.c:2141`.
+    pub fn time(&self, tsc: u64) -> Option<u64> {
+        // SAFETY: By the type invariant they are bound. They may be called in any context.
+        unsafe {
+            if !bindings::rpmu_helper_is_tsc_clock() {
+                return None;
+            }
+            let time = bindings::rpmu_helper_native_sched_clock_from_tsc(tsc);
+            // SAFETY: By the type invariant. The kernel writes it while it boots.
+            Some(time.wrapping_add(self.offset.as_ptr().read_volatile()))
+        }
+    }
+}
