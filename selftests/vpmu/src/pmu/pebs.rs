@@ -151,7 +151,7 @@ impl Pmu {
         let pebs = &mut self.regs.pebs;
         // The events of an instruction that faulted do not retire.
         if events != 0 && retired[retired::INSTRUCTIONS] != 0 {
-            pebs.due |= pebs.armed & (1 << counter);
+            pebs.due |= pebs.armed & pebs.enable & (1 << counter);
         }
     }
 

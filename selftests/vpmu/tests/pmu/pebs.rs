@@ -369,13 +369,22 @@ fn armed() -> (Pmu, Page) {
     (pmu, page)
 }
 
-/// A write of the counter, of its event select or of IA32_PEBS_ENABLE disarms it.
+/// A counter stays armed while IA32_PEBS_ENABLE is cleared, as drivers do at every interrupt and context switch.
+#[test]
+fn an_armed_counter_waits_to_be_enabled() {
+    let (mut pmu, mut page) = armed();
+    write(&mut pmu, PEBS_ENABLE, 0);
+    assert!(run(&mut pmu, &mut page, 10).is_empty());
+    write(&mut pmu, PEBS_ENABLE, 1);
+    assert_eq!(run(&mut pmu, &mut page, 10), [1]);
+}
+
+/// A write of the counter or of its event select disarms it.
 #[test]
 fn writes_disarm() {
     for (msr, value) in [
         (0xc1, 0),
         (0x186, COUNTS | INSTRUCTIONS),
-        (PEBS_ENABLE, 0),
         (GLOBAL_CTRL, 0xf),
     ] {
         let (mut pmu, mut page) = armed();

@@ -53,7 +53,7 @@ impl Pmu {
         }
     }
 
-    /// Writes a register. Counters that are no longer enabled are disarmed.
+    /// Writes a register. A counter that is no longer enabled stays armed until it is.
     pub(in crate::pmu) fn write_pebs(
         &mut self,
         register: Register,
@@ -62,7 +62,6 @@ impl Pmu {
         match register {
             Register::Enable => {
                 self.regs.pebs.enable = checked(value, self.pebs_enable_bits())?;
-                self.regs.pebs.armed &= value;
             }
             Register::DataCfg => self.regs.pebs.data_cfg = checked(value, DATA_CFG_WRITABLE)?,
             Register::DsArea => self.regs.pebs.ds_area = canonical(value)?,
