@@ -1,0 +1,450 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Precise events (PEBS): the address and the registers of every sample, the number of
+ * samples, the counts, and errors.
+ *
+ * The program is in assembly (precise_programs.S), so that each of these can be told
+ * from the others.
+ */
+#define _GNU_SOURCE
+#include <asm/perf_regs.h>
+#include <errno.h>
+
+#include "kselftest_harness.h"
+#include "precise_util.h"
+
+#define EDGE			0x040000ULL
+
+FIXTURE(precise)
+{
+	struct sample_limits limits;
+	int max;
+};
+
+FIXTURE_SETUP(precise)
+{
+	self->max = most_precise();
+	if (!self->max)
+		SKIP(return, NO_PRECISE);
+	ASSERT_TRUE(prepare_precise(&self->limits));
+}
+
+FIXTURE_TEARDOWN(precise)
+{
+	if (self->max)
+		put_back_sample_limits(&self->limits);
+}
+
+/* What the samples of an event have. */
+struct seen {
+	unsigned int samples;
+	unsigned int outside;	/* of walk() */
+	unsigned int exact;
+	unsigned int impossible;	/* at a step that does not have the event */
+	unsigned int wrong;	/* in other registers */
+	unsigned int steps[WALK_STEPS];
+};
+
+static struct seen look(struct ring *ring, enum kind kind, int precise, unsigned long passes)
+{
+	struct seen seen = {};
+	struct sample sample;
+
+	while (next_sample(ring, &sample)) {
+		int step = sampled_step(&sample, precise);
+
+		seen.samples++;
+		seen.exact += !!(sample.misc & PERF_RECORD_MISC_EXACT_IP);
+		if (step < 0) {
+			seen.outside++;
+			continue;
+		}
+		seen.steps[step]++;
+		seen.impossible += !can_hit(kind, step);
+		if (ring->sample_type & PERF_SAMPLE_REGS_INTR)
+			seen.wrong += !are_after(sample.registers, step, passes, buffer);
+	}
+	return seen;
+}
+
+/* Every sample lies on an instruction that has the event, with the registers that it leaves. */
+static void check_samples(struct __test_metadata *_metadata, enum kind kind)
+{
+	/* Nehalem and Westmere have no precise event of stores. */
+	if (!code(kind))
+		return;
+	for (int precise = 1; precise <= most_precise(); precise++) {
+		struct perf_event_attr attr = sampling_registers(code(kind), PERIOD, precise);
+		unsigned long n = passes(kind, SAMPLES, PERIOD);
+		struct ring ring;
+		struct seen seen;
+
+		/* No record waits: that of Nehalem needs the last branch before it. */
+		attr.wakeup_events = 1;
+		ASSERT_TRUE(open_ring(&ring, &attr, 0, -1, -1)) {
+			TH_LOG("precise_ip %d: %s", precise, strerror(errno));
+		}
+		ASSERT_TRUE(enable(&ring));
+		walk(n, buffer);
+		ASSERT_TRUE(disable(&ring));
+		seen = look(&ring, kind, precise, n);
+		TH_LOG("precise_ip %d: %u samples, %u exact, %u outside", precise, seen.samples,
+		       seen.exact, seen.outside);
+		EXPECT_EQ(precise > 1 ? seen.samples : 0, seen.exact);
+		/* How many cycles the code around the loop takes is not known. */
+		EXPECT_GE(per_pass(kind) ? 0 : 2, seen.outside);
+		EXPECT_EQ(0, seen.impossible);
+		EXPECT_EQ(0, seen.wrong);
+		EXPECT_EQ(0, ring.throttled + ring.lost_records + ring.lost_samples);
+		if (per_pass(kind)) {
+			for (int step = 0; step < WALK_STEPS; step++)
+				EXPECT_EQ(can_hit(kind, step), !!seen.steps[step]);
+			EXPECT_LE(SAMPLES - 1, seen.samples);
+			EXPECT_GE(SAMPLES + 1, seen.samples);
+		}
+		close_ring(&ring);
+	}
+}
+
+TEST_F(precise, instructions)
+{
+	check_samples(_metadata, INSTRUCTIONS);
+}
+
+TEST_F(precise, cycles)
+{
+	check_samples(_metadata, CYCLES);
+}
+
+TEST_F(precise, branches)
+{
+	check_samples(_metadata, BRANCHES);
+}
+
+TEST_F(precise, loads)
+{
+	check_samples(_metadata, LOADS);
+}
+
+TEST_F(precise, stores)
+{
+	check_samples(_metadata, STORES);
+}
+
+/* Only an adaptive record has XMM registers. */
+TEST_F(precise, xmm)
+{
+	struct perf_event_attr attr = sampling_registers(RAW_INSTRUCTIONS, PERIOD, 1);
+	struct sample sample;
+	struct ring ring;
+
+	attr.sample_regs_intr |= XMM;
+	if (!is_adaptive()) {
+		EXPECT_EQ(-1, perf_open_self(&attr, -1));
+		EXPECT_EQ(EINVAL, errno);
+		return;
+	}
+	ASSERT_TRUE(open_ring(&ring, &attr, 0, -1, -1));
+	ASSERT_TRUE(enable(&ring));
+	walk(passes(INSTRUCTIONS, SAMPLES, PERIOD), buffer);
+	ASSERT_TRUE(disable(&ring));
+	for (int i = 0; i < SAMPLES - 1; i++) {
+		ASSERT_TRUE(next_sample(&ring, &sample));
+		for (int half = 0; half < 32; half++)
+			EXPECT_EQ((__u64)WALK_XMM * (half + 1),
+				  sample.registers[PERF_REG_X86_XMM0 + half]);
+	}
+	close_ring(&ring);
+	attr.precise_ip = 0;
+	EXPECT_EQ(-1, perf_open_self(&attr, -1));
+	EXPECT_EQ(EINVAL, errno);
+}
+
+/* How the records of an event come. */
+enum mode {
+	TOGETHER,	/* many at a time */
+	SINGLE,		/* each with an interrupt; the processor reloads the counter */
+	RELOADED,	/* each with an interrupt, which reloads the counter */
+	MODES
+};
+
+static struct perf_event_attr sampling_by(enum mode mode, __u64 config, unsigned int period)
+{
+	struct perf_event_attr attr = sampling(config, period, 1);
+
+	if (mode == SINGLE)
+		attr.sample_type |= PERF_SAMPLE_READ;
+	if (mode == RELOADED)
+		attr.wakeup_events = 1;
+	return attr;
+}
+
+/* The samples and the event's count follow from the number of events. */
+static void check_counts(struct __test_metadata *_metadata, enum kind kind)
+{
+	/* Nehalem and Westmere have no precise event of stores. */
+	if (!code(kind))
+		return;
+	for (int mode = 0; mode < MODES; mode++) {
+		struct perf_event_attr attr = sampling_by(mode, code(kind), PERIOD);
+		struct values values;
+		unsigned int samples;
+		struct ring ring;
+		int beside;
+
+		ASSERT_TRUE(open_ring(&ring, &attr, 0, -1, -1));
+		beside = count_beside(&ring, code(kind));
+		ASSERT_LE(0, beside);
+		ASSERT_TRUE(enable(&ring));
+		walk(passes(kind, SAMPLES, PERIOD), buffer);
+		ASSERT_TRUE(disable(&ring));
+		ASSERT_TRUE(read_values(ring.fd, &values));
+		samples = count_samples(&ring);
+		TH_LOG("mode %d: %u samples, %llu of %llu counted", mode, samples, values.of[0],
+		       values.of[1]);
+		if (kind == CYCLES) {
+			/* An instruction has several, so that records are later. */
+			EXPECT_GE(values.of[1], values.of[0]);
+			EXPECT_NEAR(PERIOD + 1, values.of[0], samples * (PERIOD + 0ULL));
+		} else {
+			EXPECT_NEAR(PERIOD + 1, values.of[1], samples * (PERIOD + 1ULL));
+			EXPECT_EQ(values.of[1] - samples, values.of[0]);
+		}
+		EXPECT_EQ(0, ring.throttled + ring.lost_records + ring.lost_samples);
+		close(beside);
+		close_ring(&ring);
+	}
+}
+
+TEST_F(precise, counts_of_instructions)
+{
+	check_counts(_metadata, INSTRUCTIONS);
+}
+
+TEST_F(precise, counts_of_cycles)
+{
+	check_counts(_metadata, CYCLES);
+}
+
+TEST_F(precise, counts_of_loads)
+{
+	check_counts(_metadata, LOADS);
+}
+
+/* A new period begins at once. */
+TEST_F(precise, new_period)
+{
+	static const unsigned int periods[] = { 1009, 503, 2003 };
+
+	for (int mode = 0; mode < MODES; mode++) {
+		struct perf_event_attr attr = sampling_by(mode, RAW_INSTRUCTIONS, periods[0]);
+		unsigned int samples[ARRAY_SIZE(periods)] = {};
+		struct sample sample;
+		struct ring ring;
+
+		ASSERT_TRUE(open_ring(&ring, &attr, 0, -1, -1));
+		ASSERT_TRUE(enable(&ring));
+		for (size_t i = 0; i < ARRAY_SIZE(periods); i++) {
+			__u64 period = periods[i];
+
+			if (i)
+				ASSERT_EQ(0, ioctl(ring.fd, PERF_EVENT_IOC_PERIOD, &period));
+			walk(passes(INSTRUCTIONS, SAMPLES / 3, period), buffer);
+		}
+		ASSERT_TRUE(disable(&ring));
+		while (next_sample(&ring, &sample)) {
+			for (size_t i = 0; i < ARRAY_SIZE(periods); i++)
+				samples[i] += sample.period == periods[i];
+		}
+		for (size_t i = 0; i < ARRAY_SIZE(periods); i++) {
+			EXPECT_NEAR(1, SAMPLES / 3, samples[i]) {
+				TH_LOG("mode %d, period %u: %u", mode, periods[i], samples[i]);
+			}
+		}
+		close_ring(&ring);
+	}
+}
+
+/* PERF_EVENT_IOC_REFRESH: so many samples and no more. */
+TEST_F(precise, refresh)
+{
+	static const int numbers[] = { 5, 1, 20 };
+
+	for (int mode = SINGLE; mode < MODES; mode++) {
+		struct perf_event_attr attr = sampling_by(mode, RAW_INSTRUCTIONS, PERIOD);
+		struct ring ring;
+
+		ASSERT_TRUE(open_ring(&ring, &attr, 0, -1, -1));
+		for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
+			ASSERT_EQ(0, ioctl(ring.fd, PERF_EVENT_IOC_REFRESH, numbers[i]));
+			walk(passes(INSTRUCTIONS, 30, PERIOD), buffer);
+			EXPECT_EQ(numbers[i], count_samples(&ring));
+		}
+		close_ring(&ring);
+	}
+}
+
+/* A count that is read while the counter is reloaded is neither lost nor double. */
+TEST_F(precise, reads_in_between)
+{
+	for (int mode = 0; mode < MODES; mode++) {
+		struct perf_event_attr attr = sampling_by(mode, RAW_INSTRUCTIONS, PERIOD);
+		struct values values;
+		struct ring ring;
+		int beside;
+
+		ASSERT_TRUE(open_ring(&ring, &attr, 0, -1, -1));
+		beside = count_beside(&ring, RAW_INSTRUCTIONS);
+		ASSERT_LE(0, beside);
+		ASSERT_TRUE(enable(&ring));
+		for (int i = 0; i < 200; i++) {
+			walk(100, buffer);
+			ASSERT_TRUE(read_values(ring.fd, &values));
+			EXPECT_NEAR(1, values.of[1] - values.of[1] / (PERIOD + 1), values.of[0]) {
+				TH_LOG("mode %d, read %d: %llu of %llu", mode, i, values.of[0],
+				       values.of[1]);
+			}
+		}
+		ASSERT_TRUE(disable(&ring));
+		ASSERT_TRUE(read_values(ring.fd, &values));
+		EXPECT_EQ(values.of[1] - count_samples(&ring), values.of[0]);
+		close(beside);
+		close_ring(&ring);
+	}
+}
+
+/*
+ * The group's counts in each sample are those of that moment. The event's own may lack the
+ * last period: the built-in driver adds it after the sample.
+ */
+TEST_F(precise, group_in_samples)
+{
+	struct perf_event_attr attr = sampling_by(SINGLE, RAW_INSTRUCTIONS, PERIOD);
+	unsigned int samples = 0;
+	struct sample sample;
+	struct ring ring;
+	__u64 before = 0;
+	int beside;
+
+	ASSERT_TRUE(open_ring(&ring, &attr, 0, -1, -1));
+	beside = count_beside(&ring, RAW_INSTRUCTIONS);
+	ASSERT_LE(0, beside);
+	ASSERT_TRUE(enable(&ring));
+	walk(passes(INSTRUCTIONS, SAMPLES, PERIOD), buffer);
+	ASSERT_TRUE(disable(&ring));
+	while (next_sample(&ring, &sample)) {
+		samples++;
+		/* The interrupt may be an instruction or two after the record. */
+		EXPECT_NEAR(2, PERIOD + 1, sample.values[1] - before);
+		EXPECT_GE(sample.values[1] - samples, sample.values[0]);
+		EXPECT_LE(sample.values[1] - samples, sample.values[0] + PERIOD + 2);
+		before = sample.values[1];
+	}
+	EXPECT_NEAR(1, SAMPLES, samples);
+	close(beside);
+	close_ring(&ring);
+}
+
+TEST_F(precise, more_precise_than_possible)
+{
+	struct perf_event_attr attr = sampling(RAW_INSTRUCTIONS, PERIOD, 1);
+
+	for (int precise = 1; precise <= MAX_PRECISE; precise++) {
+		attr.precise_ip = precise;
+		EXPECT_EQ(precise <= self->max ? 0 : EOPNOTSUPP, error_of(&attr));
+	}
+}
+
+TEST_F(precise, counting)
+{
+	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_INSTRUCTIONS);
+
+	for (int precise = 1; precise <= self->max; precise++) {
+		attr.precise_ip = precise;
+		EXPECT_EQ(EINVAL, error_of(&attr));
+	}
+	attr.precise_ip = MAX_PRECISE;
+	EXPECT_EQ(self->max < MAX_PRECISE ? EOPNOTSUPP : EINVAL, error_of(&attr));
+}
+
+/* Events that no counter samples precisely: with flags, and on old models most. */
+TEST_F(precise, events_without_counters)
+{
+	/* LONGEST_LAT_CACHE.MISS; the LBRs of guests */
+	const struct {
+		__u64 config;
+		int error;
+	} cases[] = {
+		{ RAW_INSTRUCTIONS | EDGE, is_adaptive() ? 0 : EINVAL },
+		{ 0x412e, cpu_model() <= MODEL_WESTMERE ? EINVAL : 0 },
+		{ 0x1b00, EINVAL },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct perf_event_attr attr = sampling(cases[i].config, PERIOD, 1);
+
+		EXPECT_EQ(cases[i].error, error_of(&attr)) {
+			TH_LOG("event %llx", cases[i].config);
+		}
+		attr.precise_ip = 0;
+		if (cases[i].config != 0x1b00)
+			EXPECT_EQ(0, error_of(&attr));
+	}
+}
+
+/*
+ * Without a guest, events that exclude guests have all samples, and those that exclude the
+ * host none.
+ */
+TEST_F(precise, guests)
+{
+	for (int excluded = 0; excluded < 4; excluded++) {
+		struct perf_event_attr attr = sampling(RAW_INSTRUCTIONS, PERIOD, 1);
+		struct ring ring;
+
+		attr.exclude_guest = excluded & 1;
+		attr.exclude_host = excluded >> 1;
+		ASSERT_TRUE(open_ring(&ring, &attr, 0, -1, -1));
+		ASSERT_TRUE(enable(&ring));
+		walk(passes(INSTRUCTIONS, SAMPLES, PERIOD), buffer);
+		ASSERT_TRUE(disable(&ring));
+		EXPECT_NEAR(1, attr.exclude_host ? 0 : SAMPLES, count_samples(&ring));
+		close_ring(&ring);
+	}
+}
+
+/* The branches of a precise sample are those of the program, up to it. */
+TEST_F(precise, branch_stacks)
+{
+	const int precise = self->max < 2 ? 1 : 2;
+	struct perf_event_attr attr = sampling(code(BRANCHES), PERIOD, precise);
+	unsigned int samples = 0, full = 0, wrong = 0;
+	struct sample sample;
+	struct ring ring;
+	char text[16];
+
+	ASSERT_TRUE(read_line(CPU_PMU "/caps/branches", text, sizeof(text)));
+	attr.sample_type |= PERF_SAMPLE_BRANCH_STACK;
+	attr.branch_sample_type = PERF_SAMPLE_BRANCH_ANY | PERF_SAMPLE_BRANCH_USER;
+	ASSERT_TRUE(open_ring(&ring, &attr, 0, -1, -1));
+	ASSERT_TRUE(enable(&ring));
+	walk(passes(BRANCHES, SAMPLES, PERIOD), buffer);
+	ASSERT_TRUE(disable(&ring));
+	for (; next_sample(&ring, &sample); samples++) {
+		EXPECT_TRUE(can_hit(BRANCHES, sampled_step(&sample, precise)));
+		full += (int)sample.branches == atoi(text);
+		for (__u64 i = 0; i < sample.branches; i++)
+			wrong += sample.branch[i].from != walk_ips[WALK_JNZ] ||
+				 sample.branch[i].to != walk_ips[WALK_LOAD];
+	}
+	TH_LOG("%u samples, %u full, %u wrong branches", samples, full, wrong);
+	EXPECT_NEAR(1, SAMPLES, samples);
+	EXPECT_EQ(0, wrong);
+	EXPECT_LE(SAMPLES * 3 / 4, full);
+	close_ring(&ring);
+	/* The first format needs all branches of the event's levels for the address. */
+	attr.branch_sample_type = PERF_SAMPLE_BRANCH_COND | PERF_SAMPLE_BRANCH_USER;
+	EXPECT_EQ(lacks_ip() && precise > 1 ? EOPNOTSUPP : 0, error_of(&attr));
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Shared by the tests of precise events (PEBS): the events of each model, and their
+ * samples.
+ *
+ * A counter that is reloaded with a period of N has a record at every N + 1st event: the
+ * one after the overflow is recorded, and not counted.
+ */
+#ifndef RPMU_SELFTESTS_PRECISE_UTIL_H
+#define RPMU_SELFTESTS_PRECISE_UTIL_H
+
+#include "perf_util.h"
+#include "precise_programs.h"
+
+/* One more has no divisor in common with the steps of walk(), so that all are sampled. */
+#define PERIOD		1006
+#define SAMPLES		300
+#define MAX_PRECISE	3
+
+#define NO_PRECISE	"the driver says that it has no precise events"
+
+/* Checks that both differ by no more than @most. */
+#define EXPECT_NEAR(most, expected, seen) \
+	EXPECT_GE(most, llabs((long long)(expected) - (long long)(seen)))
+
+/* The buffer of walk(). */
+extern unsigned long buffer[WALK_BUFFER / 8];
+
+/* Fills the buffer, lifts the limits on samples and goes to CPU 0. */
+bool prepare_precise(struct sample_limits *limits);
+
+/* Returns the greatest precise_ip; 0 if there is no PEBS, or the driver has no precise events. */
+int most_precise(void);
+
+/* Returns whether records are adaptive: any event on any counter, with XMM registers. */
+bool is_adaptive(void);
+
+/* Returns whether a record has the address of the next instruction alone. */
+bool lacks_ip(void);
+
+/* The kinds of events that are sampled. */
+enum kind {
+	INSTRUCTIONS, CYCLES, BRANCHES, LOADS, STORES, KINDS
+};
+
+/* Returns the raw code of a precise event of each kind, 0 if there is none. */
+__u64 code(enum kind kind);
+
+/* Returns how many events a pass of walk() has; 0 if that is no whole number. */
+unsigned int per_pass(enum kind kind);
+
+/* Returns whether a step of walk() has the event. */
+bool can_hit(enum kind kind, int step);
+
+/*
+ * Returns passes for about so many samples. The last period is not at its end, so that
+ * no sample is behind walk().
+ */
+unsigned long passes(enum kind kind, unsigned int samples, unsigned int period);
+
+/* Registers, as bits of enum perf_event_x86_regs. */
+#define GENERAL		0xff01ffULL	/* RAX to RSP, RIP, R8 to R15 */
+#define XMM		0xffffffff00000000ULL
+#define MAX_REGISTERS	64
+
+struct sample {
+	__u16 misc;
+	__u64 ip;
+	__u32 pid, tid;
+	__u64 address;
+	__u64 period;
+	__u64 values[MAX_GROUP];	/* PERF_SAMPLE_READ, of the group */
+	__u64 branches;
+	const struct perf_branch_entry *branch;
+	__u64 registers[MAX_REGISTERS];
+	union perf_sample_weight weight;
+	__u64 data_src;
+};
+
+struct ring {
+	int fd;
+	__u64 sample_type, regs_intr;
+	struct perf_event_mmap_page *page;
+	/* What there was besides samples. */
+	unsigned int throttled, lost_records, lost_samples, others;
+};
+
+/* Opens an event and closes it. Returns the error, 0 if there was none. */
+int error_of(const struct perf_event_attr *attr);
+
+/* Opens an event and maps its buffer. Returns false with errno set if that fails. */
+bool open_ring(struct ring *ring, const struct perf_event_attr *attr, pid_t pid, int cpu,
+	       int leader);
+
+void close_ring(struct ring *ring);
+
+bool enable(const struct ring *ring);
+
+bool disable(const struct ring *ring);
+
+/* Reads the next sample. Counts what is between them. The buffer does not wrap. */
+bool next_sample(struct ring *ring, struct sample *sample);
+
+/* Reads all samples. Returns their number. */
+unsigned int count_samples(struct ring *ring);
+
+/* Returns the attributes of an event of user mode with a fixed period, whose records can wait. */
+struct perf_event_attr sampling(__u64 config, unsigned int period, int precise);
+
+/* Returns the same with registers in the samples. */
+struct perf_event_attr sampling_registers(__u64 config, unsigned int period, int precise);
+
+/*
+ * Adds an event to the group that is not sampled, so that it counts those events as well
+ * that have a record.
+ */
+int count_beside(const struct ring *leader, __u64 config);
+
+/* The counts of a group. */
+struct values {
+	__u64 nr, of[MAX_GROUP];
+};
+
+/* Reads the counts of a group that was opened with PERF_FORMAT_GROUP alone. */
+bool read_values(int leader, struct values *values);
+
+/* Returns the step at an address, -1 if there is none. */
+int step_at(__u64 ip);
+
+/* Returns the step that was sampled, -1 if it is none of walk()'s. */
+int sampled_step(const struct sample *sample, int precise);
+
+/* Returns whether the registers are those after this step of walk(). */
+bool are_after(const __u64 *registers, int step, unsigned long passes, const void *buffer);
+
+/* Fills a buffer of walk(). */
+void fill(unsigned long *words);
+
+#endif
