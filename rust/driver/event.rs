@@ -80,6 +80,8 @@ pub(crate) struct EventData {
     pub(super) precise: Option<Precise>,
     /// The period that the processor starts anew as it records an overflow; 0 if it does not. Changes with each start.
     reload: AtomicU64,
+    /// Set if it was stopped after an overflow that the processor had not recorded yet.
+    owes_record: AtomicBool,
     /// Where it counts.
     pub(super) counts_in: CountsIn,
     /// The random part of its sample periods, and the state of the generator.
@@ -139,6 +141,7 @@ impl EventData {
             page,
             precise: event.precise,
             reload: AtomicU64::new(0),
+            owes_record: AtomicBool::new(false),
             way: AtomicU8::new(Way::of(constraint, event.precise) as u8),
             previous: AtomicU64::new(0),
             register: AtomicU32::new(NONE),
@@ -187,6 +190,16 @@ impl EventData {
     /// Records that the processor starts so long a period as it records an overflow; 0: none, but counts from 0 on.
     pub(super) fn set_reload(&self, period: u64) {
         self.reload.store(period, Relaxed);
+    }
+
+    /// Records that the counter of the event, which is precise, was stopped at `value`.
+    ///
+    /// The processor records an overflow with the next occurrence. If the counter is stopped before that, there is no
+    /// record, and mainline begins a new period without a sample of the old one. Here the next period is as short as
+    /// can be, so that there is one.
+    pub(super) fn stopped_at(&self, value: u64, hardware: &Hardware) {
+        let owes = hardware.limits.width.sign_extend(value) >= 0;
+        self.owes_record.store(owes, Relaxed);
     }
 
     /// Returns whether the event is a topdown metric.
@@ -361,9 +374,14 @@ pub(super) fn leave(event: &perf::Event<Driver>) {
 pub(super) fn begin(event: &perf::Event<Driver>, hardware: &Hardware) -> (u64, bool) {
     let data = event.data();
     let mut period = event.sample_period();
-    let left = event.period_left().load(Relaxed);
+    let mut left = event.period_left().load(Relaxed);
     if PeriodLimits::is_over(left) {
-        period = data.next_period(period);
+        if data.owes_record.load(Relaxed) {
+            data.owes_record.store(false, Relaxed);
+            left = 1;
+        } else {
+            period = data.next_period(period);
+        }
     }
     let Start {
         value,

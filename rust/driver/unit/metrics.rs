@@ -120,6 +120,9 @@ impl Driver {
             Way::Precise => {
                 self.stop_precise(cx, counter, event);
                 let value = update_precise(event, 0, &self.hardware, cx.irqs());
+                if let Some(value) = value {
+                    event.data().stopped_at(value, &self.hardware);
+                }
                 shadow.stop(counter, value);
             }
             Way::Slots => {
