@@ -109,6 +109,7 @@ static void __used layouts(void)
 	MEMBER(pmu, attr_groups);
 	MEMBER(pmu, name);
 	MEMBER_AS(pmu, type, type_);
+	MEMBER(pmu, capabilities);
 	MEMBER(pmu, cpu_pmu_context);
 	MEMBER(pmu, pmu_enable);
 	MEMBER(pmu, pmu_disable);

@@ -27,12 +27,15 @@ use crate::{
     x86::branches::NoTracers,
 };
 use core::sync::atomic::{
-    AtomicBool, AtomicU32, AtomicU64, AtomicU8, AtomicUsize, Ordering::Relaxed,
+    AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicU8, AtomicUsize, Ordering::Relaxed,
 };
 use kernel::{cpu::CpuId, interrupt::LocalInterruptDisabled};
 
 /// Neither the index of a counter or an extra register nor a CPU's number.
 const NONE: u32 = u32::MAX;
+
+/// A period that is not shorter than those that counters of any model can be started with.
+const SHORT_PERIOD: i64 = 128;
 
 /// How an event counts.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -82,6 +85,8 @@ pub(crate) struct EventData {
     reload: AtomicU64,
     /// Set if it was stopped after an overflow that the processor had not recorded yet.
     owes_record: AtomicBool,
+    /// The occurrences by which its periods have been too long, since counters cannot be started with any number.
+    surplus: AtomicI64,
     /// Where it counts.
     pub(super) counts_in: CountsIn,
     /// The random part of its sample periods, and the state of the generator.
@@ -142,6 +147,7 @@ impl EventData {
             precise: event.precise,
             reload: AtomicU64::new(0),
             owes_record: AtomicBool::new(false),
+            surplus: AtomicI64::new(0),
             way: AtomicU8::new(Way::of(constraint, event.precise) as u8),
             previous: AtomicU64::new(0),
             register: AtomicU32::new(NONE),
@@ -200,6 +206,25 @@ impl EventData {
     pub(super) fn stopped_at(&self, value: u64, hardware: &Hardware) {
         let owes = hardware.limits.width.sign_extend(value) >= 0;
         self.owes_record.store(owes, Relaxed);
+    }
+
+    /// Returns how many occurrences before the next sample there are to be, of an event with so many `left`, if the
+    /// processor starts its periods anew: they cannot make up for a surplus, and a start can.
+    fn without_surplus(&self, left: i64, shortest: i64) -> i64 {
+        let surplus = self.surplus.load(Relaxed);
+        let rest = left.wrapping_sub(surplus);
+        if surplus == 0 || rest < shortest {
+            return left;
+        }
+        self.surplus.store(0, Relaxed);
+        rest
+    }
+
+    /// Adds the occurrences by which a counter that starts at `value` overflows later than after `left`.
+    fn add_surplus(&self, value: u64, left: i64, hardware: &Hardware) {
+        let programmed = hardware.limits.width.sign_extend(value).wrapping_neg();
+        self.surplus
+            .fetch_add(programmed.wrapping_sub(left), Relaxed);
     }
 
     /// Returns whether the event is a topdown metric.
@@ -383,12 +408,19 @@ pub(super) fn begin(event: &perf::Event<Driver>, hardware: &Hardware) -> (u64, b
             period = data.next_period(period);
         }
     }
+    let reloads = data.reload() != 0;
+    if reloads {
+        left = data.without_surplus(left, SHORT_PERIOD);
+    }
     let Start {
         value,
         left,
         expired,
         ..
     } = hardware.limits.start(data.select, period, left);
+    if reloads {
+        data.add_surplus(value, left, hardware);
+    }
     event.period_left().store(left, Relaxed);
     if expired {
         event.last_period().store(period, Relaxed);

@@ -347,6 +347,10 @@ impl Operations for Driver {
         self.branches.as_ref().map(|_| c"rpmu_lbr")
     }
 
+    fn samples_extended_registers(&self) -> bool {
+        self.hardware.pmu.has_extended_registers()
+    }
+
     fn attachment(data: &EventData) -> Attachment {
         match data.branches {
             Some(request) if request.call_stack => Attachment::TaskData,

@@ -44,6 +44,9 @@ pub trait Operations: InternalOperations + Send + Sync + Sized + 'static {
     /// Process context.
     fn task_data_name(&self) -> Option<&'static CStr>;
 
+    /// Returns whether samples can have XMM registers. Process context.
+    fn samples_extended_registers(&self) -> bool;
+
     /// Returns what an event is attached to, once it has been examined. Any context.
     fn attachment(data: &Self::EventData) -> Attachment;
 
@@ -269,7 +272,13 @@ impl<T: Operations> Pmu<T> {
         }
 
         let task_data = ops.task_data_name().map(TaskDataCache::new).transpose()?;
+        let extended = match ops.samples_extended_registers() {
+            true => bindings::PERF_PMU_CAP_EXTENDED_REGS,
+            false => 0,
+        };
         let raw = bindings::pmu {
+            // CAST: only bits matter.
+            capabilities: callbacks.capabilities | extended as i32,
             task_ctx_cache: task_data.as_ref().map_or(null_mut(), TaskDataCache::as_raw),
             module: this_module::<T::OwnerModule>().as_ptr().cast(),
             attr_groups: groups.as_raw(),
