@@ -18,6 +18,7 @@
 //!                                           unit/northbridge a node: the counters that its cores share
 //!                                           unit/metrics     slots and topdown metrics
 //!                                           unit/lbr         branch stacks
+//!                                           unit/pebs        precise events
 //!                                           unit/tracing     Intel PT and BTS, which share the PMI
 //!                                           hw               the registers
 //!  Reports
@@ -39,7 +40,7 @@
 //! | [`cpu::Own`]: schedule and register shadow | callbacks on the CPU, not the PMI | [`CpuCell`] |
 //! | [`pmi::Shared`]: active counters and their events | callbacks and the PMI on the CPU | atomics |
 //! | [`Sharing`]: the counters of a core's threads | callbacks on the core's CPUs, not the PMI | a lock |
-//! | [`unit::lbr`]: what was recorded of branches | says so itself | |
+//! | [`unit::lbr`], [`unit::pebs`]: what the processor has recorded | says so itself | |
 //! | [`event::EventData`] | callbacks and the PMI on the event's CPU | atomics |
 //! | [`Hardware`] | all | constant |
 //!

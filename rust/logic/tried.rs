@@ -64,6 +64,12 @@ pub enum Feature {
     /// (`x86_lbr_exclusive_lbr`), and on `sched_task` being called, when a task comes, after its events were added
     /// and before the PMU is enabled.
     BranchStacks,
+    /// Precise events.
+    ///
+    /// Relies on the buffers of `x86_reserve_hardware()` and their use by the built-in driver at hotplug and resume, on
+    /// the types and effects of functions that are not exported (`rust/static_calls.c`), and on `sched_task` being called
+    /// while a task that leaves is still the current one.
+    PreciseEvents,
     /// Groups whose overflow ends their turn.
     ///
     /// Relies on the protocol of the rotation timer: while `hrtimer_active` is set and the timer is queued, it may be
@@ -79,6 +85,7 @@ impl Feature {
             Self::GroupOrder
             | Self::PinnedRetries
             | Self::BranchStacks
+            | Self::PreciseEvents
             | Self::SwitchOnOverflow => &[V7_3],
         }
     }
@@ -98,6 +105,7 @@ impl Feature {
                 "pinned events that find no counter stay in the error state until they are enabled again"
             }
             Self::BranchStacks => "samples have no branch stacks",
+            Self::PreciseEvents => "there are no precise events",
             Self::SwitchOnOverflow => "events with switch are refused",
         }
     }
@@ -134,6 +142,7 @@ mod tests {
             Feature::GroupOrder,
             Feature::PinnedRetries,
             Feature::BranchStacks,
+            Feature::PreciseEvents,
             Feature::SwitchOnOverflow,
         ] {
             let on = |release: &[u8]| feature.was_tried_on(Version::of_release(release));

@@ -28,6 +28,7 @@ use crate::{
     driver::{
         cpu::{Cpu, Own as OwnOfCpu},
         event::{self, update_precise, EventData},
+        facilities,
         hw::Hardware,
         Driver,
     },
@@ -43,6 +44,7 @@ use crate::{
             record::{Format, Groups, Owners, Records},
             PebsData,
         },
+        tried::Feature,
     },
     perf::{self, Event, OnCpu, PmuDisabled},
     x86::{
@@ -96,6 +98,9 @@ impl Pebs {
         let pmu = &hardware.pmu;
         let capabilities = &pmu.capabilities;
         let format = capabilities.pebs_format?;
+        if !facilities::was_tried(Feature::PreciseEvents) {
+            return None;
+        }
         let bound = || -> Result<Self> {
             builtin.ok_or(ENODEV)?;
             perf::bind_output()?;
