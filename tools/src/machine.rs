@@ -156,8 +156,8 @@ impl Machine {
         }
         let traits = Traits::of(model.pmu_name, model.has(Quirk::BranchMissesExecuted));
         let cpuid = cpuid(list, traits, smt, no_force_abort);
-        let metrics = u64::from(traits.metrics) << PERF_METRICS_AVAILABLE;
-        let pmu = Pmu::probe(&cpuid, Some(metrics)).map_err(|why| unsupported(&why))?;
+        let capabilities = perf_capabilities(model.pmu_name, traits.metrics);
+        let pmu = Pmu::probe(&cpuid, Some(capabilities)).map_err(|why| unsupported(&why))?;
         Ok(Self {
             list,
             pmu,
@@ -172,8 +172,26 @@ impl Machine {
     }
 }
 
-/// The bit of IA32_PERF_CAPABILITIES (SDM vol. 4, table 2-2).
-const PERF_METRICS_AVAILABLE: u32 = 15;
+/// Returns IA32_PERF_CAPABILITIES of a microarchitecture (SDM vol. 4, table 2-2).
+fn perf_capabilities(pmu_name: &str, metrics: bool) -> u64 {
+    const LBR_FORMAT_EIP_FLAGS: u64 = 3;
+    const PEBS_TRAP: u64 = 1 << 6;
+    const PEBS_FORMAT: u32 = 8;
+    const PEBS_BASELINE: u64 = 1 << 14;
+    const PERF_METRICS_AVAILABLE: u32 = 15;
+
+    let pebs = match pmu_name {
+        // The address of the instruction is found with the last branch.
+        "nehalem" | "westmere" | "sandybridge" | "ivybridge" => {
+            (1 << PEBS_FORMAT) | PEBS_TRAP | LBR_FORMAT_EIP_FLAGS
+        }
+        "haswell" | "broadwell" => 2 << PEBS_FORMAT,
+        "skylake" => 3 << PEBS_FORMAT,
+        "icelake" | "sapphire_rapids" => (4 << PEBS_FORMAT) | PEBS_BASELINE,
+        _ => 0,
+    };
+    pebs | u64::from(metrics) << PERF_METRICS_AVAILABLE
+}
 
 /// Values of CPUID and IA32_PERF_CAPABILITIES that differ between models.
 #[derive(Clone, Copy)]
@@ -247,6 +265,9 @@ fn cpuid(list: List, traits: Traits, smt: Smt, defect: bool) -> Cpuid {
         // Family 6.
         leaf_1: Leaf {
             eax: ((number >> 4) << 16) | (6 << 8) | ((number & 0xf) << 4),
+            // DTES64, PDCM; DS.
+            ecx: (1 << 2) | (1 << 15),
+            edx: 1 << 21,
             ..Leaf::default()
         },
         // RTM and TSX_FORCE_ABORT.

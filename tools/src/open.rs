@@ -21,6 +21,9 @@ use crate::names::{Kind, Wanted, WantedEvent};
 use crate::regroup::must_be_in_group;
 use std::fmt;
 
+/// A sample period that no model finds too short.
+const SOME_PERIOD: u64 = 1 << 20;
+
 /// The outcome of opening a list of events.
 #[derive(Clone, Debug, Default)]
 pub struct Opened {
@@ -81,6 +84,7 @@ impl Why {
                 Refusal::ExtraRegisterAbsent => "ENXIO",
                 Refusal::BranchStackExcluded => "EBUSY",
                 Refusal::Precise
+                | Refusal::PreciseBranches
                 | Refusal::BranchStack
                 | Refusal::BranchFilterAbsent
                 | Refusal::CallStackAbsent
@@ -219,16 +223,27 @@ fn open_event(
         attr.has_auxiliary = members()
             .filter_map(|member| member.select)
             .any(|select| select.code() == LOAD_LATENCY_AUXILIARY);
-        // The planner samples nothing.
+        // Perf stat cannot count a precise event, so it is one of perf record; the planner samples nothing else.
+        if attr.precise_ip > 0 {
+            attr.sample_period = SOME_PERIOD;
+        }
         attr.leader = match members().next().and_then(|leader| leader.select) {
             Some(select) if select.code() == SLOTS => Leader::Slots,
             _ => Leader::Other,
         };
         match configure(&machine.pmu, &attr, |_| true, || true) {
             Ok(configured) => {
-                new.select = Some(configured.select);
+                let select = configured.select;
+                let constraint = match configured.precise {
+                    Some(precise) => machine.pmu.precise_constraint(select, precise.level),
+                    None => machine.pmu.constraint(select),
+                };
+                if configured.precise.is_some() && constraint.counters.is_empty() {
+                    new.refused = Some(Why::Driver(Refusal::NeverPrecise));
+                }
+                new.select = Some(select);
                 new.demand = Some(Demand {
-                    constraint: machine.pmu.constraint(configured.select),
+                    constraint,
                     requirement: configured.requirement,
                     lbr_select: None,
                 });
@@ -301,6 +316,43 @@ mod tests {
     const SIX: &str = "{r108,r208,r408,r149,r249,r449}";
 
     #[test]
+    fn precise_events_have_counters_of_their_own() {
+        let counters = |model: &str, events: &str| -> Vec<Option<u64>> {
+            let machine = Machine::new(model, Smt::On, false).unwrap();
+            let wanted = parse(events, &machine).unwrap();
+            let opened = open(&wanted, &machine, Policy::Rpmu);
+            let counters = |event: &Event| {
+                let demand = event.demand.filter(|_| event.refused.is_none())?;
+                Some(demand.constraint.counters.bits())
+            };
+            opened.events.iter().map(counters).collect()
+        };
+        let events = "instructions,instructions:p,instructions:ppp,cycles:ppp";
+        assert_eq!(
+            counters("skylake", events),
+            [Some(0x1_0000_000f), Some(0xf), Some(0xf), Some(0x2)]
+        );
+        assert_eq!(
+            counters("sapphirerapids", events),
+            [
+                Some(0x1_0000_00ff),
+                Some(0xfe),
+                Some(0x1_0000_0000),
+                Some(0x1)
+            ]
+        );
+        assert_eq!(
+            verdicts("nehalem", Smt::On, "cycles:pp,cycles:ppp"),
+            ["ok", "EOPNOTSUPP"]
+        );
+        assert_eq!(
+            verdicts("nehalem", Smt::On, "r0151:p,r00c4:p"),
+            ["EINVAL", "ok"]
+        );
+        assert_eq!(verdicts("zen4", Smt::On, "cycles:p"), ["EOPNOTSUPP"]);
+    }
+
+    #[test]
     fn random_periods_are_for_sampling() {
         let verdicts = |terms: &str| verdicts("hsw", Smt::On, &format!("cpu/event=0xc4,{terms}/"));
         assert_eq!(verdicts("period=5000,rand_mask=0xfff"), ["ok"]);
@@ -339,7 +391,7 @@ mod tests {
 
     #[test]
     fn members_without_a_leader_are_not_opened() {
-        let verdicts = verdicts("hsw", Smt::On, "{cycles:p,instructions,faults}");
+        let verdicts = verdicts("nhm", Smt::On, "{cycles:ppp,instructions,faults}");
         assert_eq!(verdicts, ["EOPNOTSUPP", "EINVAL", "EINVAL"]);
     }
 
