@@ -20,7 +20,8 @@ use kernel::{
 /// events away by then (`CPUHP_AP_PERF_ONLINE`).
 ///
 /// The kernel has no dynamic states in this section, and the built-in driver keeps the one of x86. This
-/// one belongs to Arm's PMU drivers, which x86 does not have, and is in the same place.
+/// one belongs to Arm's PMU drivers, which x86 does not have, and is in the same place, but behind: on a CPU's way down,
+/// PEBS is off before the built-in driver clears IA32_DS_AREA (`intel_pmu_cpu_dying()`).
 const STATE: bindings::cpuhp_state = bindings::cpuhp_state_CPUHP_AP_PERF_ARM_STARTING;
 
 /// Callbacks for a CPU that comes online or goes offline.

@@ -17,7 +17,7 @@ use core::{
     mem::{offset_of, MaybeUninit},
     ptr::{null_mut, NonNull},
 };
-use kernel::{error::Result, interrupt::LocalInterruptDisabled};
+use kernel::{error::Result, interrupt::LocalInterruptDisabled, types::Opaque};
 
 /// The data of a sample (`struct perf_sample_data`).
 ///
@@ -107,12 +107,20 @@ impl<'a> Sample<'a> {
     ///
     /// To be called if the registers that the sample gets are others, for which stacks cannot be unwound. Mainline:
     /// `perf_sample_save_callchain()`, `include/linux/perf_event.h`.
-    pub fn add_callchain<T: Operations>(&mut self, event: &Event<T>, regs: &Regs) {
+    ///
+    /// Without `regs`, as outside of the PMI, there are no callers: those of the code that the event has sampled are not
+    /// known any more.
+    pub fn add_callchain<T: Operations>(&mut self, event: &Event<T>, regs: Option<&Regs>) {
         if !event.samples(CALLCHAIN) {
             return;
         }
-        // SAFETY: The event is valid, and so are the registers. The function is for NMIs, too.
-        let callchain = unsafe { bindings::rpmu_helper_perf_callchain(event.as_raw(), regs.get()) };
+        let callchain = match regs {
+            Some(regs) => {
+                // SAFETY: The event is valid, and so are the registers. The function is for NMIs, too.
+                unsafe { bindings::rpmu_helper_perf_callchain(event.as_raw(), regs.get()) }
+            }
+            None => NO_CALLERS.0.get(),
+        };
         let Some(callchain) = NonNull::new(callchain) else {
             return;
         };
@@ -157,6 +165,14 @@ impl<'a> Sample<'a> {
         }
     }
 }
+
+/// A call chain without callers.
+struct NoCallers(Opaque<bindings::perf_callchain_entry>);
+
+// SAFETY: The perf core only reads it.
+unsafe impl Sync for NoCallers {}
+
+static NO_CALLERS: NoCallers = NoCallers(Opaque::new(pin_init::zeroed()));
 
 /// The weight of a sample (`union perf_sample_weight`).
 #[derive(Clone, Copy, Default)]

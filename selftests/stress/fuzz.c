@@ -193,7 +193,7 @@ static void do_open(void)
 		attr.wakeup_events = below(4);
 	}
 	if (one_in(16))
-		attr.precise_ip = below(4);
+		attr.precise_ip = one_in(2) ? 0 : below(4);
 	if (one_in(50))
 		attr.sample_period = number();
 	/* Flip any bit, also reserved and new ones. */

@@ -2,7 +2,8 @@
 /*
  * Overflows as fast as possible: samples with an event on every general-purpose
  * counter of every CPU until the CPUs have had PMIS interrupts. The periods are
- * 1 to 100, or the shortest that the driver accepts. The kernel's rate limits
+ * 1 to 100, or the shortest that the driver accepts. Where the PMU has PEBS, half
+ * of the events are precise, some with records that wait. The kernel's rate limits
  * stay on, as little but the handler would run without them.
  *
  *	nmi_storm PMIS
@@ -28,9 +29,10 @@ int main(int argc, char **argv)
 	unsigned int cpus = sysconf(_SC_NPROCESSORS_ONLN), generals = gp_counters();
 	unsigned int cpu, i, events = 0, left;
 	unsigned long goal, start = pmis(), now = start;
-	int fds[MAX_EVENTS], status = 0;
+	int fds[MAX_EVENTS], status = 0, max_precise = 0;
 	pid_t children[16];
 	time_t end = time(NULL) + SECONDS;
+	char text[16];
 
 	if (argc != 2) {
 		fprintf(stderr, "usage: nmi_storm PMIS\n");
@@ -38,6 +40,8 @@ int main(int argc, char **argv)
 	}
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	goal = strtoul(argv[1], NULL, 0);
+	if (read_line(CPU_PMU "/caps/max_precise", text, sizeof(text)))
+		max_precise = atoi(text);
 	/* Keep each CPU busy. */
 	for (cpu = 0; cpu < cpus && cpu < 16; cpu++) {
 		children[cpu] = fork_helper();
@@ -55,6 +59,10 @@ int main(int argc, char **argv)
 
 			attr.sample_period = periods[i % 8];
 			attr.exclude_kernel = i % 2;
+			if (max_precise && !each && i % 4 > 1) {
+				attr.precise_ip = 1 + i % max_precise;
+				attr.wakeup_events = i % 4 == 2;
+			}
 			do {
 				fds[events] = perf_open(&attr, -1, cpu, -1, 0);
 			} while (fds[events] < 0 && errno == EINVAL &&

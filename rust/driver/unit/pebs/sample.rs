@@ -59,10 +59,8 @@ impl Pebs {
         };
         let mut regs = PerfRegs::new(interrupted);
         let mut sample = Sample::new(made.period);
-        if let Some(interrupted) = interrupted {
-            // The registers of the record may be those of another function by now.
-            sample.add_callchain(event, interrupted);
-        }
+        // The registers of the record may be those of a function that has returned.
+        sample.add_callchain(event, interrupted);
         if let Some(Registers { flags, general, .. }) = &record.registers {
             regs.set_flags(*flags);
             if event.samples_registers() {
