@@ -184,6 +184,7 @@ TEST_F(precise_shared, all_counters)
 /* Events that take turns keep their periods. */
 TEST_F(precise_shared, more_than_counters)
 {
+	const unsigned long long allowed = on_rpmu() ? 1 : 5;
 	struct ring rings[MOST];
 	char interval[16];
 
@@ -209,7 +210,11 @@ TEST_F(precise_shared, more_than_counters)
 		TH_LOG("period %u: %u samples and %u lost, %llu counted", periods[i], samples,
 		       rings[i].lost_samples, count);
 		EXPECT_LE(100, samples);
-		EXPECT_NEAR((rings[i].lost_samples + 1ULL) * periods[i], count,
+		/*
+		 * An event of the built-in driver that is stopped between an overflow and
+		 * its record loses that.
+		 */
+		EXPECT_NEAR((rings[i].lost_samples + allowed) * periods[i], count,
 			    samples * (__u64)periods[i]);
 		if (cpu_model() >= MODEL_SKYLAKE)
 			EXPECT_EQ(0, rings[i].lost_samples);
