@@ -55,11 +55,6 @@ struct sample {
 	struct stack stack;
 };
 
-static bool has_records(void)
-{
-	return cpu_model() != MODEL_OTHER || amd_lbr();
-}
-
 static bool has_call_stacks(void)
 {
 	return cpu_model() >= MODEL_HASWELL;
@@ -69,11 +64,6 @@ static bool has_call_stacks(void)
 static bool is_nehalem(void)
 {
 	return cpu_model() == MODEL_NEHALEM || cpu_model() == MODEL_WESTMERE;
-}
-
-static unsigned int recorded(void)
-{
-	return cpu_model() >= MODEL_SKYLAKE ? 32 : 16;
 }
 
 static struct perf_event_attr sampling_branches(__u64 branches)
@@ -215,7 +205,7 @@ static struct seen look(struct ring *ring, const struct mix *mix, __u64 filter)
 		if (!is_in(mix, sample->ip))
 			continue;
 		seen.samples++;
-		seen.full += sample->stack.nr == recorded();
+		seen.full += sample->stack.nr == branch_records();
 		seen.empty += !sample->stack.nr;
 		seen.wrong += !follows(&sample->stack, mix, pass, length);
 	}
@@ -231,7 +221,7 @@ FIXTURE(branches)
 
 FIXTURE_SETUP(branches)
 {
-	if (!has_records())
+	if (!branch_records())
 		SKIP(return, "no branch records are known on this CPU");
 	ASSERT_TRUE(lift_sample_limits(&self->limits));
 	ASSERT_TRUE(run_on(0));
@@ -239,7 +229,7 @@ FIXTURE_SETUP(branches)
 
 FIXTURE_TEARDOWN(branches)
 {
-	if (has_records())
+	if (branch_records())
 		put_back_sample_limits(&self->limits);
 }
 
@@ -396,7 +386,7 @@ static void check_depth(struct __test_metadata *_metadata, unsigned int depth)
 	struct perf_event_attr attr = sampling_branches(PERF_SAMPLE_BRANCH_CALL_STACK | USER |
 							PERF_SAMPLE_BRANCH_NO_FLAGS |
 							PERF_SAMPLE_BRANCH_NO_CYCLES);
-	unsigned int expected = depth < recorded() ? depth : recorded();
+	unsigned int expected = depth < branch_records() ? depth : branch_records();
 	unsigned int samples = 0, right = 0;
 	const struct sample *sample;
 	struct ring ring;
@@ -704,7 +694,7 @@ TEST_F(branches, depth_is_told)
 	char text[16];
 
 	ASSERT_TRUE(read_line(CPU_PMU "/caps/branches", text, sizeof(text)));
-	EXPECT_EQ((int)recorded(), atoi(text));
+	EXPECT_EQ((int)branch_records(), atoi(text));
 }
 
 TEST_HARNESS_MAIN

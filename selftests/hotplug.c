@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 
 #include "kselftest_harness.h"
+#include "branch_programs.h"
 #include "perf_util.h"
 
 #define CYCLES		3
@@ -154,6 +155,36 @@ TEST_F(hotplug, task_event)
 		close(done[0]);
 		close(done[1]);
 	}
+}
+
+/* Branches from one sample to the next, and samples. */
+#define BRANCH_PERIOD	100003UL
+#define BRANCH_SAMPLES	20U
+
+/* Samples on a CPU have branch stacks when it is back, by the filter of their event. */
+TEST_F(hotplug, branch_stacks)
+{
+	struct perf_event_mmap_page *page;
+	struct sample_limits limits;
+	int fd, cycle;
+
+	if (!branch_records() || cpu_model() == MODEL_NEHALEM || cpu_model() == MODEL_WESTMERE)
+		SKIP(return, "this CPU does not record indirect calls alone");
+	ASSERT_TRUE(lift_sample_limits(&limits));
+	fd = open_indirect_calls(BRANCH_PERIOD, &page);
+	ASSERT_LE(0, fd);
+	for (cycle = 0; cycle < CYCLES; cycle++) {
+		ASSERT_TRUE(run_on(self->cpu));
+		ASSERT_EQ(0, ioctl(fd, PERF_EVENT_IOC_ENABLE, 0));
+		mix_a(BRANCH_SAMPLES * BRANCH_PERIOD / IN_MIX);
+		ASSERT_EQ(0, ioctl(fd, PERF_EVENT_IOC_DISABLE, 0));
+		EXPECT_LE(BRANCH_SAMPLES * 3 / 4, full_of_calls(page, mix_a_branches[2].from));
+		ASSERT_TRUE(run_on(0));
+		ASSERT_TRUE(set_cpu_online(self->cpu, false));
+		ASSERT_TRUE(set_cpu_online(self->cpu, true));
+	}
+	close_indirect_calls(fd, page);
+	EXPECT_TRUE(put_back_sample_limits(&limits));
 }
 
 /* Returns the thread that switches @cpu off, or 0. */

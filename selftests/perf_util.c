@@ -71,6 +71,56 @@ struct perf_event_mmap_page *map_buffer(int fd, unsigned long pages)
 		    MAP_SHARED, fd, 0);
 }
 
+#define CALL_PAGES	256UL
+
+struct call_sample {
+	struct perf_event_header header;
+	__u64 nr;
+	struct perf_branch_entry entries[];
+};
+
+int open_indirect_calls(unsigned long period, struct perf_event_mmap_page **page)
+{
+	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
+	int fd;
+
+	attr.sample_period = period;
+	attr.sample_type = PERF_SAMPLE_BRANCH_STACK;
+	attr.branch_sample_type = PERF_SAMPLE_BRANCH_USER | PERF_SAMPLE_BRANCH_IND_CALL;
+	fd = perf_open_self(&attr, -1);
+	if (fd < 0)
+		return -1;
+	*page = map_buffer(fd, CALL_PAGES);
+	if (*page != MAP_FAILED)
+		return fd;
+	close(fd);
+	return -1;
+}
+
+void close_indirect_calls(int fd, struct perf_event_mmap_page *page)
+{
+	munmap(page, (1 + CALL_PAGES) * sysconf(_SC_PAGESIZE));
+	close(fd);
+}
+
+unsigned int full_of_calls(struct perf_event_mmap_page *page, __u64 from)
+{
+	__u64 head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE), i;
+	const struct call_sample *sample;
+	unsigned int full = 0;
+
+	/* The buffer does not wrap. */
+	for (; page->data_tail < head; page->data_tail += sample->header.size) {
+		sample = (void *)((char *)page + sysconf(_SC_PAGESIZE) + page->data_tail);
+		if (sample->header.type != PERF_RECORD_SAMPLE)
+			continue;
+		for (i = 0; i < sample->nr && sample->entries[i].from == from; i++)
+			;
+		full += i == sample->nr && i == branch_records();
+	}
+	return full;
+}
+
 bool counts_exactly(unsigned long n, __u64 *count)
 {
 	struct perf_event_attr attr =
@@ -213,6 +263,13 @@ bool amd_lbr(void)
 	unsigned int eax, ebx, ecx, edx;
 
 	return is_amd() && __get_cpuid(0x80000022, &eax, &ebx, &ecx, &edx) && (eax & 1 << 1);
+}
+
+unsigned int branch_records(void)
+{
+	if (cpu_model() >= MODEL_SKYLAKE)
+		return 32;
+	return cpu_model() != MODEL_OTHER || amd_lbr() ? 16 : 0;
 }
 
 static unsigned int amd_counters(void)

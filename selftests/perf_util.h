@@ -93,6 +93,23 @@ __u64 event_id(int fd);
 struct perf_event_mmap_page *map_buffer(int fd, unsigned long pages);
 
 /*
+ * Opens a disabled event of this task that samples user mode every @period
+ * branches, with the indirect calls before the sample, and maps it. Returns it, or
+ * -1 on error.
+ */
+int open_indirect_calls(unsigned long period, struct perf_event_mmap_page **page);
+
+/* Unmaps and closes it. */
+void close_indirect_calls(int fd, struct perf_event_mmap_page *page);
+
+/*
+ * Returns the number of samples in @page that have no other indirect call than
+ * the one at @from, and that as often as the CPU records branches. Removes all
+ * samples from the buffer.
+ */
+unsigned int full_of_calls(struct perf_event_mmap_page *page, __u64 from);
+
+/*
  * Enables the event (or with PERF_IOC_FLAG_GROUP its group), decrements a
  * word of memory n times and disables the event: all in one asm statement, so
  * that no instruction of the compiler's is counted. The user-level
@@ -272,6 +289,9 @@ bool is_amd(void);
 
 /* Returns whether the CPU has AMD's branch records, LbrExtV2. */
 bool amd_lbr(void);
+
+/* Returns the number of branches that the CPU records (LBR); 0 if the tests know none. */
+unsigned int branch_records(void);
 
 /* Returns the CPU's family as CPUID leaf 1 has it. */
 unsigned int cpu_family(void);

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "kselftest_harness.h"
+#include "branch_programs.h"
 #include "perf_util.h"
 
 #define LOOPS		100000UL
@@ -159,6 +160,48 @@ TEST(task_counts_on)
 	counted_loop(fd, 0, LOOPS);
 	EXPECT_EQ(2 * LOOP_INSTRUCTIONS(LOOPS), read_value(fd));
 	close(fd);
+}
+
+/* Branches from one sample to the next, and samples. */
+#define BRANCH_PERIOD	100003UL
+#define BRANCH_SAMPLES	20U
+
+/* Samples of the task that suspends the machine have branch stacks, by their event's filter. */
+TEST(branch_stacks_go_on)
+{
+	struct perf_event_mmap_page *page;
+	struct sample_limits limits;
+	unsigned int full;
+	int fd, pass;
+
+	if (!branch_records() || cpu_model() == MODEL_NEHALEM || cpu_model() == MODEL_WESTMERE)
+		SKIP(return, "this CPU does not record indirect calls alone");
+	if (!can_sleep())
+		SKIP(return, "the machine cannot sleep in RAM and wake up by itself");
+	ASSERT_TRUE(run_on(0));
+	ASSERT_TRUE(lift_sample_limits(&limits));
+	fd = open_indirect_calls(BRANCH_PERIOD, &page);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, ioctl(fd, PERF_EVENT_IOC_ENABLE, 0));
+	/* Before, on from there, and enabled anew. */
+	for (pass = 0; pass < 3; pass++) {
+		if (pass == 1) {
+			ASSERT_TRUE(sleep_in_ram());
+		} else if (pass == 2) {
+			ASSERT_EQ(0, ioctl(fd, PERF_EVENT_IOC_DISABLE, 0));
+			ASSERT_EQ(0, ioctl(fd, PERF_EVENT_IOC_ENABLE, 0));
+		}
+		mix_a(BRANCH_SAMPLES * BRANCH_PERIOD / IN_MIX);
+		full = full_of_calls(page, mix_a_branches[2].from);
+		/* The built-in driver does not write the registers after the resume. */
+		if (pass != 1 || on_rpmu()) {
+			EXPECT_LE(BRANCH_SAMPLES * 3 / 4, full) {
+				TH_LOG("pass %d", pass);
+			}
+		}
+	}
+	close_indirect_calls(fd, page);
+	EXPECT_TRUE(put_back_sample_limits(&limits));
 }
 
 #define MAX_METRICS	8
