@@ -335,9 +335,9 @@ static void op_tick(int times)
 
 /*
  * Overflows every 10,000 branches, 200 times per sample, if @on; a pass of the
- * loop has four branches. Samples have @branches.
+ * loop has four branches. Samples have @branches, and are as @precise as that.
  */
-static void sample(int times, bool on, __u64 branches)
+static void sample(int times, bool on, __u64 branches, int precise)
 {
 	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, 0x00c4);
 	int i;
@@ -348,6 +348,11 @@ static void sample(int times, bool on, __u64 branches)
 	if (branches) {
 		attr.sample_type |= PERF_SAMPLE_BRANCH_STACK;
 		attr.branch_sample_type = branches;
+	}
+	if (precise) {
+		attr.precise_ip = precise;
+		/* Records do not wait for others: they do not have that. */
+		attr.sample_type |= PERF_SAMPLE_CGROUP;
 	}
 	if (on)
 		must_open(&attr, 0);
@@ -360,17 +365,22 @@ static void sample(int times, bool on, __u64 branches)
 
 static void op_sample_off(int times)
 {
-	sample(times, false, 0);
+	sample(times, false, 0, 0);
 }
 
 static void op_sample_on(int times)
 {
-	sample(times, true, 0);
+	sample(times, true, 0, 0);
 }
 
 static void op_sample_branches(int times)
 {
-	sample(times, true, BRANCH_STACK);
+	sample(times, true, BRANCH_STACK, 0);
+}
+
+static void op_sample_precise(int times)
+{
+	sample(times, true, 0, 2);
 }
 
 /* Opens the group CONFIG[+CONFIG...]; it is pinned if it has a leading p. */
@@ -489,6 +499,7 @@ int main(int argc, char **argv)
 		{ "switch-branches", op_switch_branches },
 		{ "switch-call-stack", op_switch_call_stack },
 		{ "sample-branches", op_sample_branches },
+		{ "sample-precise", op_sample_precise },
 		{ "rotate-same", op_rotate_same },
 		{ "rotate-other", op_rotate_other },
 		{ "ioctl", op_ioctl },		{ "open", op_open },
