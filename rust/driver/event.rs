@@ -261,9 +261,18 @@ impl EventData {
         period
     }
 
+    /// Returns the limits of its start values.
+    #[inline]
+    pub(super) fn limits(&self, hardware: &Hardware) -> PeriodLimits {
+        match self.precise {
+            Some(precise) => hardware.limits.for_precision(precise.level),
+            None => hardware.limits,
+        }
+    }
+
     /// Returns whether `period` is shorter than the CPU allows for the event.
     pub(super) fn is_too_short(&self, hardware: &Hardware, period: u64) -> bool {
-        hardware.limits.is_too_short(self.select, period)
+        self.limits(hardware).is_too_short(self.select, period)
     }
 
     /// Returns whether a sample of each occurrence would be one of each branch, which takes BTS.
@@ -417,7 +426,7 @@ pub(super) fn begin(event: &perf::Event<Driver>, hardware: &Hardware) -> (u64, b
         left,
         expired,
         ..
-    } = hardware.limits.start(data.select, period, left);
+    } = data.limits(hardware).start(data.select, period, left);
     if reloads {
         data.add_surplus(value, left, hardware);
     }

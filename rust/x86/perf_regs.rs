@@ -29,15 +29,18 @@ pub fn is_32bit(regs: &Regs) -> bool {
 
 impl<'a> PerfRegs<'a> {
     /// Begins with the registers of the `interrupted` code, or with zeros. Any context.
+    #[inline(always)]
     pub fn new(interrupted: Option<&Regs>) -> Self {
-        let mut raw: bindings::x86_perf_regs = pin_init::zeroed();
-        if let Some(interrupted) = interrupted {
+        let regs = match interrupted {
             // SAFETY: The registers are valid as long as the reference.
-            raw.regs = unsafe { interrupted.get().read() };
-        }
-        raw.xmm_regs = null_mut();
+            Some(interrupted) => unsafe { interrupted.get().read() },
+            None => pin_init::zeroed(),
+        };
         Self {
-            raw: Opaque::new(raw),
+            raw: Opaque::new(bindings::x86_perf_regs {
+                regs,
+                xmm_regs: null_mut(),
+            }),
             _xmm: PhantomData,
         }
     }

@@ -190,7 +190,7 @@ fn perf_capabilities(pmu_name: &str, metrics: bool) -> u64 {
         "icelake" | "sapphire_rapids" => (4 << PEBS_FORMAT) | PEBS_BASELINE,
         _ => 0,
     };
-    pebs | u64::from(metrics) << PERF_METRICS_AVAILABLE
+    pebs | (u64::from(metrics) << PERF_METRICS_AVAILABLE)
 }
 
 /// Values of CPUID and IA32_PERF_CAPABILITIES that differ between models.

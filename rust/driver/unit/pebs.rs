@@ -35,13 +35,10 @@ use crate::{
     kern::percpu::CpuCell,
     logic::{
         model::Quirk,
-        regs::{
-            counter::{CounterId, CounterKind, CounterMask, PerCounter},
-            period::PeriodLimits,
-        },
+        regs::counter::{CounterId, CounterKind, CounterMask, PerCounter},
         sample::pebs::{
             fixup::MAX_CODE,
-            record::{Format, Groups, Owners, Records},
+            record::{Format, Groups, Owners, Record, Records},
             PebsData,
         },
         tried::Feature,
@@ -155,8 +152,9 @@ impl Pebs {
 
 /// Returns the period that the processor can start anew for an event: 0 if its records are to wake the user one by one,
 /// it has a frequency, or its periods are not those that counters can be started with.
-fn reload(event: &Event<Driver>, limits: &PeriodLimits) -> u64 {
+fn reload(event: &Event<Driver>, hardware: &Hardware) -> u64 {
     let data = event.data();
+    let limits = data.limits(hardware);
     let period = event.sample_period();
     let reloads = data.precise.is_some_and(|precise| precise.reloads);
     // CAST: no period has the sign bit.
@@ -299,7 +297,7 @@ impl Driver {
         let Some(pebs) = &self.pebs else { return };
         let cpu = self.cpus.this_cpu(cx.irqs());
         let limits = &self.hardware.limits;
-        let period = reload(event, limits);
+        let period = reload(event, &self.hardware);
         event.data().set_reload(period);
         if let Some(store) = cpu.shared.debug_store() {
             let value = period.wrapping_neg() & limits.width.mask();
@@ -517,8 +515,23 @@ impl Driver {
         nmi: Option<&NmiContext>,
         mut branches: Option<&mut InPmi<'_>>,
     ) {
-        let mut tally = self.tally(pebs, cx, cpu, words);
         let precise = cpu.pebs.counters();
+        let mut records = Records::new(pebs.format, words);
+        if let (Some(record), 0) = (records.next(), records.left()) {
+            if let Owners::Of(owners) = record.owners(pebs.format, precise) {
+                // Most often.
+                let counted = cpu.pebs.counted.load(Relaxed) != 0;
+                self.for_each_precise(cx, cpu, owners, |counter, event| {
+                    if !counted {
+                        update_precise(event, 1, &self.hardware, cx.irqs());
+                    }
+                    let of = (counter, event, &record);
+                    self.make_sample(pebs, cx, cpu, of, (nmi, nmi), branches.as_deref_mut());
+                });
+                return;
+            }
+        }
+        let mut tally = self.tally(pebs, cx, cpu, words);
         self.for_each_precise(cx, cpu, tally.counters, |counter, event| {
             let lost = tally.lost[counter];
             if lost != 0 {
@@ -535,31 +548,38 @@ impl Driver {
             self.for_each_precise(cx, cpu, owners, |counter, event| {
                 let left = tally.all[counter].saturating_sub(1);
                 tally.all[counter] = left;
-                let mut period = event.data().reload();
-                if period == 0 {
-                    period = event.last_period().load(Relaxed);
-                    self.begin_period(cx, counter, event);
-                }
-                if event.data().switches && left == 0 {
-                    cx.end_turn();
-                }
                 let overflow = nmi.filter(|_| left == 0);
-                let made = sample::Made {
-                    record: &record,
-                    event,
-                    period,
-                    interrupted: nmi.map(NmiContext::regs),
-                };
-                pebs.hand_over(
-                    cx,
-                    cpu,
-                    &made,
-                    self,
-                    overflow.is_some(),
-                    branches.as_deref_mut(),
-                );
+                let of = (counter, event, &record);
+                self.make_sample(pebs, cx, cpu, of, (nmi, overflow), branches.as_deref_mut());
             });
         }
+    }
+
+    /// Makes a sample of a record: an overflow if that is due to the PMI of `overflow`.
+    fn make_sample(
+        &self,
+        pebs: &Pebs,
+        cx: &OnCpu<'_, Self>,
+        cpu: &Cpu,
+        (counter, event, record): (CounterId, &Event<Self>, &Record<'_>),
+        (nmi, overflow): (Option<&NmiContext>, Option<&NmiContext>),
+        branches: Option<&mut InPmi<'_>>,
+    ) {
+        let mut period = event.data().reload();
+        if period == 0 {
+            period = event.last_period().load(Relaxed);
+            self.begin_period(cx, counter, event);
+        }
+        if event.data().switches && overflow.is_some() {
+            cx.end_turn();
+        }
+        let made = sample::Made {
+            record,
+            event,
+            period,
+            interrupted: nmi.map(NmiContext::regs),
+        };
+        pebs.hand_over(cx, cpu, &made, self, overflow.is_some(), branches);
     }
 
     /// Begins the next period of a precise event that the processor does not start anew: the counter counts from 0.

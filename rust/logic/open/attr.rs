@@ -252,7 +252,7 @@ pub fn configure(
     }
 
     // Only a raw event has its code in `select` here, as in mainline.
-    let limits = pmu.period_limits();
+    let limits = pmu.period_limits().for_precision(attr.precise_ip);
     if sampling && !attr.freq && limits.is_too_short(select, attr.sample_period) {
         return Err(Refusal::PeriodTooShort);
     }

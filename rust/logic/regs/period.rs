@@ -120,6 +120,8 @@ pub struct PeriodRule {
     shortest_inst_retired_all: i64,
     /// Periods of INST_RETIRED.ALL have to be a multiple of this power of two.
     multiple_inst_retired_all: i64,
+    /// Shortest period of any event with a `precise_ip` of 3.
+    shortest_evenly: i64,
 }
 
 impl PeriodRule {
@@ -128,6 +130,7 @@ impl PeriodRule {
         shortest: 0,
         shortest_inst_retired_all: 0,
         multiple_inst_retired_all: 1,
+        shortest_evenly: 0,
     };
 
     /// Mainline: `nhm_limit_period()`, `arch/x86/events/intel/core.c:5810`. Not for Westmere.
@@ -135,6 +138,7 @@ impl PeriodRule {
         shortest: 32,
         shortest_inst_retired_all: 32,
         multiple_inst_retired_all: 1,
+        shortest_evenly: 0,
     };
 
     /// INST_RETIRED.ALL needs more than 100 (erratum HSW11); below 32, two counters that overflow
@@ -144,6 +148,7 @@ impl PeriodRule {
         shortest: 32,
         shortest_inst_retired_all: 128,
         multiple_inst_retired_all: 1,
+        shortest_evenly: 0,
     };
 
     /// INST_RETIRED.ALL needs more than 100 (erratum BDM11), and a period with the six lowest bits
@@ -153,7 +158,28 @@ impl PeriodRule {
         shortest: 0,
         shortest_inst_retired_all: 128,
         multiple_inst_retired_all: 64,
+        shortest_evenly: 0,
     };
+
+    /// Samples that fall evenly on instructions need 128. Mainline: `glc_limit_period()`,
+    /// `arch/x86/events/intel/core.c:5815`.
+    pub const GOLDEN_COVE: Self = Self {
+        shortest_evenly: 128,
+        ..Self::NONE
+    };
+
+    /// Returns the rule of events with this `precise_ip`.
+    #[inline]
+    const fn for_precision(self, level: u8) -> Self {
+        if level < 3 || self.shortest_evenly == 0 {
+            return self;
+        }
+        Self {
+            shortest: self.shortest_evenly,
+            shortest_inst_retired_all: self.shortest_evenly,
+            ..self
+        }
+    }
 
     /// Returns the period nearest to `left` that the rule allows for the event `select`.
     pub const fn apply(self, select: EventSelect, left: i64) -> i64 {
@@ -249,6 +275,15 @@ impl PeriodLimits {
             previous,
             left,
             expired,
+        }
+    }
+
+    /// Returns the limits of events with this `precise_ip`.
+    #[inline]
+    pub const fn for_precision(&self, level: u8) -> Self {
+        Self {
+            rule: self.rule.for_precision(level),
+            ..*self
         }
     }
 

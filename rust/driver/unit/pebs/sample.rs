@@ -8,7 +8,7 @@ use crate::{
     kern::regs::Regs,
     logic::sample::pebs::{
         fixup::{last_instruction, search, Search},
-        record::{Access, Format, Record, Registers},
+        record::{Access, Format, Record},
         PebsData,
     },
     perf::{Event, OnCpu, Sample, Weight},
@@ -61,27 +61,30 @@ impl Pebs {
         let mut sample = Sample::new(made.period);
         // The registers of the record may be those of a function that has returned.
         sample.add_callchain(event, interrupted);
-        if let Some(Registers { flags, general, .. }) = &record.registers {
-            regs.set_flags(*flags);
-            if event.samples_registers() {
-                regs.set_general(general);
+        let registers = record.flags_and_next_ip();
+        if let Some((flags, _)) = registers {
+            regs.set_flags(flags);
+        }
+        if event.samples_registers() {
+            if let Some(general) = record.general() {
+                regs.set_general(&general);
             }
         }
         let (ip, exact) = self.address(cpu, made, precise.level, branches.as_deref(), irqs);
         regs.set_ip(ip, exact);
-        if let Ok(xmm) = record.xmm.try_into() {
+        if let Some(xmm) = record.xmm() {
             regs.set_xmm(xmm);
         }
-        if let Some(access) = &record.access {
+        if let Some(access) = record.access() {
             self.add_access(&mut sample, made, precise.data, access, driver);
         }
-        if let (Some(clock), Some(tsc)) = (&self.clock, record.tsc) {
+        if let (Some(clock), Some(tsc)) = (&self.clock, record.tsc()) {
             if let Some(time) = clock.time(tsc).filter(|_| !event.has_clock_of_its_own()) {
                 sample.add_time(time);
             }
         }
         if let Some(recorded) = &mut recorded {
-            recorded.take_recorded(record.branches);
+            recorded.take_recorded(record.branches());
             recorded.add_to(&mut sample, event, irqs);
         } else if let Some(branches) = branches.filter(|_| event.samples_branches()) {
             branches.add_to(&mut sample, event, irqs);
@@ -103,17 +106,13 @@ impl Pebs {
         irqs: &LocalInterruptDisabled,
     ) -> (u64, bool) {
         let record = made.record;
-        match (record.ip, record.registers) {
-            (Some(_), Some(registers)) if level < 2 => (registers.next_ip, false),
+        let next = record.flags_and_next_ip().map(|(_, next_ip)| next_ip);
+        match (record.ip(), next) {
+            (_, Some(next)) if level < 2 => (next, false),
             (Some(ip), _) => (ip, true),
-            (None, Some(registers)) => {
-                let next = registers.next_ip;
-                if level < 2 {
-                    return (next, false);
-                }
-                if !self.traps {
-                    return (next, true);
-                }
+            // A fault and not a trap: the address is that of the instruction itself.
+            (None, Some(next)) if !self.traps => (next, true),
+            (None, Some(next)) => {
                 let latest = branches.and_then(InPmi::latest);
                 let found = latest.and_then(|latest| self.before(cpu, made, next, latest, irqs));
                 found.map_or((next, false), |ip| (ip, true))
@@ -155,7 +154,7 @@ impl Pebs {
         sample: &mut Sample<'_>,
         made: &Made<'_>,
         data: PebsData,
-        access: &Access,
+        access: Access,
         driver: &Driver,
     ) {
         let Made { record, event, .. } = *made;
@@ -187,7 +186,7 @@ impl Pebs {
                 latency,
                 instruction,
                 retirement: if self.tells_retirement {
-                    record.retire_latency
+                    record.retire_latency()
                 } else {
                     0
                 },

@@ -183,5 +183,5 @@ pub const GOLDEN_COVE: Model = Model {
     tsx_files: TSX_FILES,
     memory_files: memory_files::GOLDEN_COVE,
     checkpointed: CounterMask::from_bits(0x4),
-    period_rule: PeriodRule::NONE,
+    period_rule: PeriodRule::GOLDEN_COVE,
 };

@@ -110,18 +110,36 @@ impl Groups {
     }
 
     /// Returns the number of words of a record.
+    #[inline]
     const fn words(self) -> usize {
+        self.words_before(0) + 3 * self.branches()
+    }
+
+    /// Returns the number of words before `group`, of the groups that are included; of all but the branches for 0.
+    #[inline]
+    const fn words_before(self, group: u64) -> usize {
         let mut words = 4;
-        if self.has(Self::MEMORY) {
-            words += 4;
+        let mut of = [(Self::MEMORY, 4), (Self::REGISTERS, 18), (Self::XMM, 32)].as_slice();
+        while let [(other, its), rest @ ..] = of {
+            if *other == group {
+                return words;
+            }
+            if self.has(*other) {
+                words += *its;
+            }
+            of = rest;
         }
-        if self.has(Self::REGISTERS) {
-            words += 18;
+        words
+    }
+
+    /// Returns where `group` begins, if it is included.
+    #[inline]
+    const fn place(self, group: u64) -> Option<usize> {
+        if self.has(group) {
+            Some(self.words_before(group))
+        } else {
+            None
         }
-        if self.has(Self::XMM) {
-            words += 32;
-        }
-        words + 3 * self.branches()
     }
 
     /// Returns whether these groups are included.
@@ -140,17 +158,6 @@ impl Groups {
     }
 }
 
-/// The registers at the end of the instruction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Registers {
-    /// RFLAGS.
-    pub flags: u64,
-    /// RIP: the address of the next instruction.
-    pub next_ip: u64,
-    /// RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8 to R15.
-    pub general: [u64; 16],
-}
-
 /// The memory access of the instruction. What it means depends on the event ([`PebsData`](super::PebsData)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Access {
@@ -162,28 +169,14 @@ pub struct Access {
     pub latency: u64,
 }
 
-/// A record, without its size.
+/// A record. Its parts are read when they are asked for.
 #[derive(Clone, Copy, Debug)]
 pub struct Record<'a> {
-    /// The counters that it is for, as bits of IA32_PERF_GLOBAL_CTRL. Before Skylake, IA32_PERF_GLOBAL_STATUS when it
-    /// was written: with counters that have overflowed for other reasons, and sometimes without its own.
-    pub counters: u64,
-    /// The address of the instruction, if the processor tells.
-    pub ip: Option<u64>,
-    /// The registers, if they are included.
-    pub registers: Option<Registers>,
-    /// The memory access, if it is included.
-    pub access: Option<Access>,
-    /// TSX: the cycles of the last transaction, and the reasons of its abort from bit 32 on. 0 without TSX.
-    pub tsx: u64,
-    /// The time by the TSC, if it is included.
-    pub tsc: Option<u64>,
-    /// The cycles to the instruction's retirement from that of the one before; 0 if the processor does not tell.
-    pub retire_latency: u16,
-    /// XMM0 to XMM15, in two halves each, or nothing.
-    pub xmm: &'a [AtomicU64],
-    /// Branches, the latest first: FROM, TO and INFO of each.
-    pub branches: &'a [AtomicU64],
+    format: Format,
+    /// Of an adaptive record.
+    groups: Groups,
+    /// All of it: as many as the format and the groups have.
+    words: &'a [AtomicU64],
 }
 
 /// The counters that a record is for.
@@ -195,13 +188,129 @@ pub enum Owners {
     OneOf(CounterMask),
 }
 
-impl Record<'_> {
+impl<'a> Record<'a> {
     /// TSX: an abort of a transaction, in [`transaction`](Self::transaction) (`PERF_TXN_TRANSACTION`).
     const TRANSACTION: u64 = 1 << 1;
 
+    #[inline(always)]
+    fn word(&self, n: usize) -> u64 {
+        self.words.get(n).map_or(0, |word| word.load(Relaxed))
+    }
+
+    /// Returns where a group of an adaptive record begins, or where its part of another record does. [`None`] if it is
+    /// not included.
+    #[inline(always)]
+    fn place(&self, group: u64, place: usize) -> Option<usize> {
+        if self.format == Format::Adaptive {
+            self.groups.place(group)
+        } else {
+            Some(place)
+        }
+    }
+
+    /// Returns the counters that it is for, as bits of IA32_PERF_GLOBAL_CTRL. Before Skylake,
+    /// IA32_PERF_GLOBAL_STATUS when it was written: with counters that have overflowed for other reasons, and
+    /// sometimes without its own.
+    #[inline]
+    pub fn counters(&self) -> u64 {
+        self.word(if self.format == Format::Adaptive {
+            2
+        } else {
+            18
+        })
+    }
+
+    /// Returns the address of the instruction, if the processor tells.
+    #[inline]
+    pub fn ip(&self) -> Option<u64> {
+        match self.format {
+            Format::Nehalem => None,
+            Format::Haswell | Format::Skylake => Some(self.word(22)),
+            Format::Adaptive => Some(self.word(1)),
+        }
+    }
+
+    /// Returns RFLAGS and the address of the next instruction, if they are included.
+    #[inline]
+    pub fn flags_and_next_ip(&self) -> Option<(u64, u64)> {
+        let at = self.place(Groups::REGISTERS, 0)?;
+        Some((self.word(at), self.word(at.wrapping_add(1))))
+    }
+
+    /// Returns the general registers at the end of the instruction, if they are included: RAX, RCX, RDX, RBX, RSP,
+    /// RBP, RSI, RDI, R8 to R15.
+    pub fn general(&self) -> Option<[u64; 16]> {
+        let at = self.place(Groups::REGISTERS, 0)?.wrapping_add(2);
+        let words = self.words.get(at..)?.first_chunk::<16>()?;
+        let values = words.each_ref().map(|word| word.load(Relaxed));
+        if self.format == Format::Adaptive {
+            return Some(values);
+        }
+        let [ax, bx, cx, dx, si, di, bp, sp, r8, r9, r10, r11, r12, r13, r14, r15] = values;
+        Some([
+            ax, cx, dx, bx, sp, bp, si, di, r8, r9, r10, r11, r12, r13, r14, r15,
+        ])
+    }
+
+    /// Returns the memory access of the instruction, if it is included.
+    #[inline]
+    pub fn access(&self) -> Option<Access> {
+        let at = self.place(Groups::MEMORY, 19)?;
+        Some(Access {
+            address: self.word(at),
+            source: self.word(at.wrapping_add(1)),
+            latency: self.word(at.wrapping_add(2)),
+        })
+    }
+
+    /// Returns TSX: the cycles of the last transaction, and the reasons of its abort from bit 32 on. 0 without TSX.
+    fn tsx(&self) -> u64 {
+        match self.format {
+            Format::Nehalem => 0,
+            Format::Haswell | Format::Skylake => self.word(23),
+            Format::Adaptive => {
+                let at = self.groups.place(Groups::MEMORY);
+                at.map_or(0, |at| self.word(at.wrapping_add(3)))
+            }
+        }
+    }
+
+    /// Returns the time by the TSC, if it is included.
+    #[inline]
+    pub fn tsc(&self) -> Option<u64> {
+        match self.format {
+            Format::Nehalem | Format::Haswell => None,
+            Format::Skylake => Some(self.word(24)),
+            Format::Adaptive => Some(self.word(3)),
+        }
+    }
+
+    /// Returns the cycles to the instruction's retirement from that of the one before; 0 if the processor does not
+    /// tell.
+    pub fn retire_latency(&self) -> u16 {
+        if self.format != Format::Adaptive {
+            return 0;
+        }
+        // CAST: the field has 16 bits.
+        (self.word(0) >> 32) as u16
+    }
+
+    /// Returns XMM0 to XMM15, in two halves each, if they are included.
+    #[inline]
+    pub fn xmm(&self) -> Option<&'a [AtomicU64; 32]> {
+        let at = self.place(Groups::XMM, usize::MAX)?;
+        self.words.get(at..)?.first_chunk()
+    }
+
+    /// Returns the branches, the latest first: FROM, TO and INFO of each.
+    pub fn branches(&self) -> &'a [AtomicU64] {
+        let at = self.place(Groups::BRANCHES, usize::MAX);
+        at.and_then(|at| self.words.get(at..)).unwrap_or(&[])
+    }
+
     /// Returns the cycles of the last transaction; 0 without TSX.
-    pub const fn transaction_cycles(&self) -> u64 {
-        self.tsx & 0xffff_ffff
+    pub fn transaction_cycles(&self) -> u64 {
+        self.tsx() & 0xffff_ffff
     }
 
     /// Returns the kind of the transaction, the reasons of its abort, and the abort's code if an instruction has set
@@ -209,9 +318,12 @@ impl Record<'_> {
     ///
     /// Mainline: `intel_get_tsx_transaction()`, `arch/x86/events/intel/ds.c:2083`.
     pub fn transaction(&self) -> u64 {
-        let kind = (self.tsx >> 32) & 0xff;
-        let ax = self.registers.map_or(0, |it| it.general[0]);
-        if kind & Self::TRANSACTION != 0 && ax & 1 != 0 {
+        let kind = (self.tsx() >> 32) & 0xff;
+        if kind & Self::TRANSACTION == 0 {
+            return kind;
+        }
+        let ax = self.general().map_or(0, |[ax, ..]| ax);
+        if ax & 1 != 0 {
             kind | (((ax >> 24) & 0xff) << 32)
         } else {
             kind
@@ -224,8 +336,9 @@ impl Record<'_> {
     /// status was cleared at the same moment, which leaves no doubt only if one event is precise; and several may
     /// be if their events came together, in which case the processor writes one record for all of them. Mainline:
     /// `intel_pmu_drain_pebs_nhm()`, `arch/x86/events/intel/ds.c:2957`.
+    #[inline]
     pub fn owners(&self, format: Format, precise: CounterMask) -> Owners {
-        let owners = CounterMask::from_bits(self.counters) & precise;
+        let owners = CounterMask::from_bits(self.counters()) & precise;
         if format.tells_time() {
             return Owners::Of(owners);
         }
@@ -234,23 +347,6 @@ impl Record<'_> {
             0 | 1 => Owners::Of(owners),
             _ => Owners::OneOf(owners),
         }
-    }
-}
-
-/// The rest of the buffer.
-struct Words<'a>(&'a [AtomicU64]);
-
-impl<'a> Words<'a> {
-    fn take<const N: usize>(&mut self) -> Option<[u64; N]> {
-        let (taken, rest) = self.0.split_first_chunk::<N>()?;
-        self.0 = rest;
-        Some(taken.each_ref().map(|word| word.load(Relaxed)))
-    }
-
-    fn take_slice(&mut self, len: usize) -> Option<&'a [AtomicU64]> {
-        let (taken, rest) = self.0.split_at_checked(len)?;
-        self.0 = rest;
-        Some(taken)
     }
 }
 
@@ -270,7 +366,7 @@ impl<'a> Words<'a> {
 ///
 /// let mut records = Records::new(Format::Skylake, &record);
 /// let first = records.next().unwrap();
-/// assert_eq!((first.counters, first.ip), (1 << 2, Some(0x401000)));
+/// assert_eq!((first.counters(), first.ip()), (1 << 2, Some(0x401000)));
 /// assert!(records.next().is_none() && records.is_whole());
 /// ```
 pub struct Records<'a> {
@@ -301,106 +397,25 @@ impl<'a> Records<'a> {
 impl<'a> Iterator for Records<'a> {
     type Item = Record<'a>;
 
+    #[inline]
     fn next(&mut self) -> Option<Record<'a>> {
-        let mut words = Words(self.rest);
-        let record = match self.format {
-            Format::Adaptive => adaptive(&mut words)?,
-            format => fixed(format, &mut words)?,
-        };
-        self.rest = words.0;
-        Some(record)
-    }
-}
-
-/// Decodes a record of the formats up to Skylake.
-fn fixed<'a>(format: Format, words: &mut Words<'a>) -> Option<Record<'a>> {
-    let [flags, next_ip, ax, bx, cx, dx, si, di, bp, sp] = words.take()?;
-    let [r8, r9, r10, r11, r12, r13, r14, r15] = words.take()?;
-    let [counters, address, source, latency] = words.take()?;
-    let (ip, tsx) = match format {
-        Format::Nehalem => (None, 0),
-        _ => {
-            let [ip, tsx] = words.take()?;
-            (Some(ip), tsx)
+        let format = self.format;
+        let mut groups = Groups::default();
+        if format == Format::Adaptive {
+            let layout = self.rest.first()?.load(Relaxed);
+            groups = Groups(layout & 0xffff_ffff);
+            // CAST: the size in bytes is a field of it.
+            let size = (layout >> 48) as usize;
+            if groups.0 & !Groups::KNOWN != 0 || size != groups.words().wrapping_mul(8) {
+                return None;
+            }
         }
-    };
-    let tsc = match format {
-        Format::Skylake => {
-            let [tsc] = words.take()?;
-            Some(tsc)
-        }
-        _ => None,
-    };
-    Some(Record {
-        counters,
-        ip,
-        registers: Some(Registers {
-            flags,
-            next_ip,
-            general: [
-                ax, cx, dx, bx, sp, bp, si, di, r8, r9, r10, r11, r12, r13, r14, r15,
-            ],
-        }),
-        access: Some(Access {
-            address,
-            source,
-            latency,
-        }),
-        tsx,
-        tsc,
-        retire_latency: 0,
-        xmm: &[],
-        branches: &[],
-    })
-}
-
-/// Decodes an adaptive record. [`None`] if its size is not that of its groups, or it has groups that are not known.
-fn adaptive<'a>(words: &mut Words<'a>) -> Option<Record<'a>> {
-    let whole = words.0.len();
-    let [layout, ip, counters, tsc] = words.take()?;
-    // CAST: the size in bytes, the latency and the groups are fields of it.
-    let (size, retire_latency, groups) = (
-        (layout >> 48) as usize,
-        (layout >> 32) as u16,
-        Groups(layout & 0xffff_ffff),
-    );
-    if groups.0 & !Groups::KNOWN != 0 {
-        return None;
+        let (words, rest) = self.rest.split_at_checked(format.words(groups))?;
+        self.rest = rest;
+        Some(Record {
+            format,
+            groups,
+            words,
+        })
     }
-    let (mut access, mut tsx) = (None, 0);
-    if groups.has(Groups::MEMORY) {
-        let [address, source, latency, transaction] = words.take()?;
-        access = Some(Access {
-            address,
-            source,
-            latency,
-        });
-        tsx = transaction;
-    }
-    let mut registers = None;
-    if groups.has(Groups::REGISTERS) {
-        let [flags, next_ip] = words.take()?;
-        registers = Some(Registers {
-            flags,
-            next_ip,
-            general: words.take()?,
-        });
-    }
-    let xmm = match groups.has(Groups::XMM) {
-        true => words.take_slice(2 * 16)?,
-        false => &[],
-    };
-    let branches = words.take_slice(groups.branches().wrapping_mul(3))?;
-    let read = whole.wrapping_sub(words.0.len());
-    (size == read.wrapping_mul(8)).then_some(Record {
-        counters,
-        ip: Some(ip),
-        registers,
-        access,
-        tsx,
-        tsc: Some(tsc),
-        retire_latency,
-        xmm,
-        branches,
-    })
 }

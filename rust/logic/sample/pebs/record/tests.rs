@@ -20,25 +20,23 @@ fn values(words: &[AtomicU64]) -> Vec<u64> {
 type Parts = (
     u64,
     Option<u64>,
-    Option<Registers>,
+    Option<(u64, u64)>,
+    Option<[u64; 16]>,
     Option<Access>,
-    u64,
     Option<u64>,
 );
 
 fn parts(record: &Record<'_>) -> Parts {
-    assert_eq!(record.retire_latency, 0);
-    assert!(record.xmm.is_empty() && record.branches.is_empty());
-    let Record {
-        counters,
-        ip,
-        registers,
-        access,
-        tsx,
-        tsc,
-        ..
-    } = *record;
-    (counters, ip, registers, access, tsx, tsc)
+    assert_eq!(record.retire_latency(), 0);
+    assert!(record.xmm().is_none() && record.branches().is_empty());
+    (
+        record.counters(),
+        record.ip(),
+        record.flags_and_next_ip(),
+        record.general(),
+        record.access(),
+        record.tsc(),
+    )
 }
 
 fn one(format: Format, buffer: &[AtomicU64]) -> Record<'_> {
@@ -59,27 +57,22 @@ fn old_formats_grow() {
     let general = [
         102, 104, 105, 103, 109, 108, 106, 107, 110, 111, 112, 113, 114, 115, 116, 117,
     ];
-    let registers = Registers {
-        flags: 100,
-        next_ip: 101,
-        general,
-    };
     let access = Access {
         address: 8,
         source: 9,
         latency: 10,
     };
-    let (registers, access) = (Some(registers), Some(access));
+    let (flags, general, access) = (Some((100, 101)), Some(general), Some(access));
     let check = |format: Format, rest: &[u64], expected: Parts| {
         let words = buffer(&old(rest));
         assert_eq!(format.words(Groups::default()), words.len());
         assert_eq!(parts(&one(format, &words)), expected);
     };
-    let nehalem = (7, None, registers, access, 0, None);
+    let nehalem = (7, None, flags, general, access, None);
     check(Format::Nehalem, &[7, 8, 9, 10], nehalem);
-    let haswell = (7, Some(11), registers, access, 12, None);
+    let haswell = (7, Some(11), flags, general, access, None);
     check(Format::Haswell, &[7, 8, 9, 10, 11, 12], haswell);
-    let skylake = (7, Some(11), registers, access, 12, Some(13));
+    let skylake = (7, Some(11), flags, general, access, Some(13));
     check(Format::Skylake, &[7, 8, 9, 10, 11, 12, 13], skylake);
     // Several of them, and a rest that is none.
     let words = old(&[7, 8, 9, 10, 11, 12, 13]);
@@ -93,7 +86,7 @@ fn old_formats_grow() {
 #[test]
 fn groups_come_in_their_order() {
     let basic = |groups, words| vec![layout(groups, words) | (5 << 32), 1, 2, 3];
-    assert_eq!(one(Format::Adaptive, &buffer(&basic(0, 4))).counters, 2);
+    assert_eq!(one(Format::Adaptive, &buffer(&basic(0, 4))).counters(), 2);
     let mut all = basic(0xf | (1 << 24), 4 + 4 + 18 + 32 + 6);
     all.extend(10..14);
     all.extend(20..38);
@@ -104,20 +97,19 @@ fn groups_come_in_their_order() {
     assert_eq!(Format::Adaptive.words(groups), all.len());
     let all = buffer(&all);
     let record = one(Format::Adaptive, &all);
-    assert_eq!((record.ip, record.counters), (Some(1), 2));
-    assert_eq!((record.tsc, record.retire_latency), (Some(3), 5));
-    let access = record.access.unwrap();
+    assert_eq!((record.ip(), record.counters()), (Some(1), 2));
+    assert_eq!((record.tsc(), record.retire_latency()), (Some(3), 5));
+    let access = record.access().unwrap();
     assert_eq!(
         (access.address, access.source, access.latency),
         (10, 11, 12)
     );
-    assert_eq!(record.tsx, 13);
-    let registers = record.registers.unwrap();
-    assert_eq!((registers.flags, registers.next_ip), (20, 21));
-    assert_eq!(registers.general[0], 22);
-    assert_eq!(registers.general[15], 37);
-    assert_eq!(values(record.xmm), Vec::from_iter(100..132));
-    assert_eq!(values(record.branches), [200, 201, 202, 203, 204, 205]);
+    assert_eq!(record.transaction_cycles(), 13);
+    assert_eq!(record.flags_and_next_ip(), Some((20, 21)));
+    let general = record.general().unwrap();
+    assert_eq!((general[0], general[15]), (22, 37));
+    assert_eq!(values(record.xmm().unwrap()), Vec::from_iter(100..132));
+    assert_eq!(values(record.branches()), [200, 201, 202, 203, 204, 205]);
 }
 
 #[test]
