@@ -7,7 +7,8 @@
 //! make an [`Msr`] from a number. It gets one of the constants below, or a register of a counter
 //! that the processor has ([`intel::perfmon`](super::intel::perfmon),
 //! [`amd::perfmon`](super::amd::perfmon)). No value of any of these makes the processor access
-//! memory; check that before adding a register.
+//! memory; check that before adding a register. (The registers of PEBS are behind
+//! [`DebugStore`](super::intel::ds::DebugStore).)
 //!
 //! This is the driver's one map of registers. All accesses go through the kernel's own accessors,
 //! so that paravirtualisation and the tracepoints `msr:read_msr` and `msr:write_msr` work as they

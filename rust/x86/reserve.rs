@@ -13,7 +13,7 @@
 //!
 //! | What | Who uses it while another driver is in charge |
 //! |---|---|
-//! | `cpu_hw_events.ds`, the DS area of each CPU, and IA32_DS_AREA | `bts.c`; KVM, for the host's value of the register (`intel_guest_get_msrs()`, `intel/core.c:5298`) |
+//! | `cpu_hw_events.ds`, the DS area of each CPU, and IA32_DS_AREA | this driver's PEBS ([`ds`](super::intel::ds)); `bts.c`; KVM, for the host's value of the register (`intel_guest_get_msrs()`, `intel/core.c:5298`) |
 //! | the same of a CPU that comes up | `intel_pmu_cpu_starting()`, `intel/core.c:6437`: writes IA32_DS_AREA |
 //! | the same of a CPU that goes down | `intel_pmu_cpu_dying()`, `intel/core.c:6535`: clears it |
 //! | the same after suspend to RAM or to disk | `perf_restore_debug_store()`, `intel/ds.c:3448`, which `arch/x86/power/cpu.c:281` calls |

@@ -68,10 +68,11 @@ pub(in crate::driver) struct Pebs {
     traps: bool,
     /// Set if the latency in a record is two.
     two_latencies: bool,
+    /// Set if records tell the cycles to the instruction's retirement.
     tells_retirement: bool,
-    /// The bits of PEBS_ENABLE for latencies exist.
+    /// Set if PEBS_ENABLE has bits for load latencies.
     enables_latency: bool,
-    /// The records that can still be written when a PMI has been raised, before counters are stopped.
+    /// The largest number of records that are written from when a PMI is raised until counters are stopped.
     reserve: usize,
 }
 
@@ -381,10 +382,15 @@ impl Driver {
             words
         };
         store.set_threshold(threshold, cx.irqs());
-        cpu.shared.tell_pebs(enable, groups.bits());
-        if pebs.format == Format::Adaptive && enable != 0 && own.pebs.groups != Some(groups) {
+        let adaptive = pebs.format == Format::Adaptive;
+        let other_groups = adaptive && enable != 0 && own.pebs.groups != Some(groups);
+        if other_groups {
             own.pebs.groups = Some(groups);
-            store.set_data_config(groups.bits(), cx.irqs());
+        }
+        let data_config = own.pebs.groups.map_or(0, Groups::bits);
+        cpu.shared.tell_pebs(enable, data_config);
+        if other_groups {
+            store.set_data_config(data_config, cx.irqs());
         }
         if enable != own.pebs.enable {
             own.pebs.enable = enable;
@@ -439,6 +445,10 @@ impl Driver {
         self.count_records(cx, cpu);
         update_precise(event, 0, &self.hardware, cx.irqs());
         shared.set_enabled(enabled);
+        if !enabled.is_empty() {
+            // Such a PMI has stopped the recording, and left it so.
+            self.go_on_recording(cpu, cx.irqs());
+        }
         shared.run(&self.hardware, cx.irqs());
     }
 
