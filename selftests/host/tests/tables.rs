@@ -456,8 +456,8 @@ fn every_model_is_what_mainline_sets_up() {
             assert_eq!(init.assigned("\tname"), Some(expected), "{name}");
 
             let rule = match init.assigned("x86_pmu.limit_period").as_deref() {
-                // `glc_limit_period()` is for precise events only.
-                None | Some("glc_limit_period") => PeriodRule::NONE,
+                None => PeriodRule::NONE,
+                Some("glc_limit_period") => PeriodRule::GOLDEN_COVE,
                 Some("nhm_limit_period") => PeriodRule::NEHALEM,
                 Some("hsw_limit_period") => PeriodRule::HASWELL,
                 Some("bdw_limit_period") => PeriodRule::BROADWELL,

@@ -161,3 +161,18 @@ fn a_stopped_counting_event_starts_where_it_stopped() {
     let left = first.left - counted as i64;
     assert_eq!(limits.start(CYCLES, MAX, left).value, stopped);
 }
+
+#[test]
+fn samples_that_fall_evenly_need_longer_periods() {
+    let golden_cove = limits(PeriodRule::GOLDEN_COVE);
+    for (level, shortest) in [(0, 2), (2, 2), (3, 128)] {
+        let limits = golden_cove.for_precision(level);
+        assert!(level < 3 || limits.is_too_short(CYCLES, 127));
+        assert!(!limits.is_too_short(CYCLES, 128));
+        let start = limits.start(CYCLES, 1000, 1);
+        assert_eq!(limits.width.sign_extend(start.value), -shortest, "{level}");
+    }
+    assert!(!limits(PeriodRule::NONE)
+        .for_precision(3)
+        .is_too_short(CYCLES, 1));
+}
