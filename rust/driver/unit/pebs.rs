@@ -172,7 +172,7 @@ fn reload(event: &Event<Driver>, hardware: &Hardware) -> u64 {
 pub(in crate::driver) struct Shared {
     /// The counters with precise events that have been started, and may have records.
     counters: AtomicU64,
-    /// What PEBS_ENABLE has beside them.
+    /// The bits of PEBS_ENABLE beside them.
     flags: AtomicU64,
     /// The words of the buffer that are in the counts already.
     counted: AtomicUsize,
@@ -230,9 +230,9 @@ impl Shared {
 /// The state of a CPU's precise events that callbacks alone use.
 #[derive(Default)]
 pub(in crate::driver) struct Own {
-    /// What PEBS_ENABLE has.
+    /// The value of PEBS_ENABLE.
     enable: u64,
-    /// What PEBS_DATA_CFG has, if it is known.
+    /// The value of PEBS_DATA_CFG, if it is known.
     groups: Option<Groups>,
 }
 
@@ -285,8 +285,8 @@ impl Tally {
 }
 
 impl Driver {
-    /// Has the overflows of the precise `event` recorded when `counter` counts it. The PMU is disabled, and the
-    /// counter is programmed next.
+    /// Lets the processor record the overflows of the precise `event` when `counter` counts it. The PMU is disabled, and
+    /// the counter is programmed next.
     #[cold]
     #[inline(never)]
     pub(super) fn start_precise(

@@ -64,9 +64,9 @@ pub struct Mirror {
     config: Member<er_account, u64>,
     /// The CPU's debug store, or null: `ds`.
     ds: &'static AtomicPtr<bindings::debug_store>,
-    /// What PEBS_ENABLE has outside of virtual machines: `pebs_enabled`.
+    /// The value of PEBS_ENABLE outside of virtual machines: `pebs_enabled`.
     pebs_enabled: &'static AtomicU64,
-    /// What PEBS_DATA_CFG has: `active_pebs_data_cfg`.
+    /// The value of PEBS_DATA_CFG: `active_pebs_data_cfg`.
     pebs_data_cfg: &'static AtomicU64,
 }
 

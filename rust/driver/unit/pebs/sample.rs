@@ -19,7 +19,7 @@ use crate::{
 };
 use kernel::interrupt::LocalInterruptDisabled;
 
-/// What a sample is made of.
+/// A record, and all else that its sample is made of.
 pub(super) struct Made<'a> {
     pub(super) record: &'a Record<'a>,
     pub(super) event: &'a Event<Driver>,

@@ -16,7 +16,7 @@ fn values(words: &[AtomicU64]) -> Vec<u64> {
     words.iter().map(|word| word.load(Relaxed)).collect()
 }
 
-/// What a record has, but for XMM and branches.
+/// The parts of a record, but for XMM and branches.
 type Parts = (
     u64,
     Option<u64>,
