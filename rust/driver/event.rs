@@ -506,6 +506,34 @@ pub(super) fn update_share(
     publish(event, hardware);
 }
 
+/// Reads the event's `counter`. Returns the value that it had when it was last read or written, and its value now,
+/// which is remembered.
+///
+/// On the event's CPU, in any context.
+#[inline(always)]
+fn read(
+    data: &EventData,
+    counter: CounterId,
+    hardware: &Hardware,
+    irqs: &LocalInterruptDisabled,
+) -> (u64, u64) {
+    // A PMI in between may do the same, and even write the counter. The one that changes `previous`
+    // adds the difference to the count. A PMI may write the same value as the time before, so `previous` has a
+    // number of the write too.
+    let mut previous = data.previous.load(Relaxed);
+    loop {
+        let now = hardware.read_counter(counter, irqs);
+        let read = hardware.limits.width.remember_read(previous, now);
+        match data
+            .previous
+            .compare_exchange(previous, read, Relaxed, Relaxed)
+        {
+            Ok(_) => return (previous, now),
+            Err(changed) => previous = changed,
+        }
+    }
+}
+
 /// Brings the event's count up to date, and returns the counter's value; [`None`] if the event is on no
 /// counter.
 ///
@@ -519,24 +547,8 @@ pub(super) fn update(
     let data = event.data();
     let counter = counter(event)?;
 
-    // A PMI in between may do the same, and even write the counter. The one that changes `previous`
-    // adds the difference to it. A PMI may write the same value as the time before, so `previous` has a
-    // number of the write too.
-    let width = hardware.limits.width;
-    let mut previous = data.previous.load(Relaxed);
-    let now = loop {
-        let now = hardware.read_counter(counter, irqs);
-        let read = width.remember_read(previous, now);
-        match data
-            .previous
-            .compare_exchange(previous, read, Relaxed, Relaxed)
-        {
-            Ok(_) => break now,
-            Err(changed) => previous = changed,
-        }
-    };
-
-    let delta = width.delta(previous, now);
+    let (previous, now) = read(data, counter, hardware, irqs);
+    let delta = hardware.limits.width.delta(previous, now);
     event.add_count(delta);
     publish(event, hardware);
     // CAST: positive, as counters have no more than 48 bits.
@@ -568,20 +580,8 @@ pub(super) fn update_precise(
         event.add_count(reload.wrapping_mul(records));
     }
     let counter = counter(event)?;
+    let (previous, now) = read(data, counter, hardware, irqs);
     let width = hardware.limits.width;
-    let mut previous = data.previous.load(Relaxed);
-    // As in `update()`.
-    let now = loop {
-        let now = hardware.read_counter(counter, irqs);
-        let read = width.remember_read(previous, now);
-        match data
-            .previous
-            .compare_exchange(previous, read, Relaxed, Relaxed)
-        {
-            Ok(_) => break now,
-            Err(changed) => previous = changed,
-        }
-    };
     let signed = width.sign_extend(now);
     let delta = signed.wrapping_sub(width.sign_extend(previous));
     // CAST: two's complement.
