@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Precise events that share a buffer of records: of several tasks, of all counters, and
- * more than there are counters.
+ * Precise events that share a buffer of records: of several tasks, of all counters, more
+ * than there are counters, and of a CPU that goes off line.
  */
 #define _GNU_SOURCE
 #include <asm/perf_regs.h>
@@ -222,6 +222,52 @@ TEST_F(precise_shared, more_than_counters)
 		close_ring(&rings[i]);
 	}
 	EXPECT_TRUE(write_line(MUX_INTERVAL, interval));
+}
+
+#define CYCLES		3
+
+/*
+ * Records that wait are sampled when their CPU goes off line. An event of a task has the
+ * samples of the walks before, meanwhile and afterwards, one of a CPU those of the first.
+ */
+TEST_F(precise_shared, cpu_goes_off_line)
+{
+	struct perf_event_attr attr = sampling_registers(RAW_INSTRUCTIONS, PERIOD, 1);
+	const int cpu = sysconf(_SC_NPROCESSORS_ONLN) - 1;
+	const unsigned long n = passes(INSTRUCTIONS, SAMPLES, PERIOD);
+
+	if (cpu < 1)
+		SKIP(return, "one CPU only");
+	for (int i = 0; i < 2 * CYCLES; i++) {
+		const bool of_cpu = i & 1;
+		unsigned int samples = 0, right = 0;
+		struct sample sample;
+		struct ring ring;
+
+		ASSERT_TRUE(open_ring(&ring, &attr, of_cpu ? -1 : 0, of_cpu ? cpu : -1, -1));
+		ASSERT_TRUE(run_on(cpu));
+		ASSERT_TRUE(enable(&ring));
+		walk(n, buffer);
+		ASSERT_TRUE(run_on(0));
+		ASSERT_TRUE(set_cpu_online(cpu, false));
+		walk(n, buffer);
+		ASSERT_TRUE(set_cpu_online(cpu, true));
+		ASSERT_TRUE(run_on(cpu));
+		walk(n, buffer);
+		ASSERT_TRUE(run_on(0));
+		ASSERT_TRUE(disable(&ring));
+		for (; next_sample(&ring, &sample); samples++) {
+			int step = sampled_step(&sample, 1);
+
+			right += step >= 0 && are_after(sample.registers, step, n, buffer);
+		}
+		TH_LOG("event of the %s: %u samples, %u right", of_cpu ? "CPU" : "task", samples,
+		       right);
+		EXPECT_LE((of_cpu ? 1 : 3) * (SAMPLES - 1), right);
+		EXPECT_GE((of_cpu ? 1 : 3) * (SAMPLES + 2), samples);
+		EXPECT_EQ(0, ring.throttled + ring.lost_records + ring.lost_samples);
+		close_ring(&ring);
+	}
 }
 
 TEST_HARNESS_MAIN

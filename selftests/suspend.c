@@ -10,7 +10,7 @@
 
 #include "kselftest_harness.h"
 #include "branch_programs.h"
-#include "perf_util.h"
+#include "precise_util.h"
 
 #define LOOPS		100000UL
 #define MAX_GP		16
@@ -201,6 +201,61 @@ TEST(branch_stacks_go_on)
 		}
 	}
 	close_indirect_calls(fd, page);
+	EXPECT_TRUE(put_back_sample_limits(&limits));
+}
+
+/* Precise samples of the task that suspends the machine go on, with their registers. */
+TEST(precise_samples_go_on)
+{
+	const unsigned long n = passes(INSTRUCTIONS, SAMPLES, PERIOD);
+	struct perf_event_attr attr = sampling_registers(RAW_INSTRUCTIONS, PERIOD, 1);
+	struct sample_limits limits;
+	struct sample sample;
+	struct ring ring;
+	int pass;
+
+	if (!most_precise())
+		SKIP(return, NO_PRECISE);
+	if (!can_sleep())
+		SKIP(return, "the machine cannot sleep in RAM and wake up by itself");
+	ASSERT_TRUE(prepare_precise(&limits));
+	if (is_adaptive())
+		attr.sample_regs_intr |= XMM;
+	ASSERT_TRUE(open_ring(&ring, &attr, 0, -1, -1));
+	ASSERT_TRUE(enable(&ring));
+	/* Before, on from there, and enabled anew. */
+	for (pass = 0; pass < 3; pass++) {
+		unsigned int samples = 0, right = 0;
+
+		if (pass == 1) {
+			ASSERT_TRUE(sleep_in_ram());
+			/* Those of the sleep */
+			count_samples(&ring);
+		} else if (pass == 2) {
+			ASSERT_TRUE(disable(&ring));
+			ASSERT_TRUE(enable(&ring));
+		}
+		walk(n, buffer);
+		/* The records that still wait. */
+		ASSERT_TRUE(disable(&ring));
+		while (next_sample(&ring, &sample)) {
+			int step = sampled_step(&sample, 1);
+
+			samples++;
+			right += step >= 0 && are_after(sample.registers, step, n, buffer);
+		}
+		ASSERT_TRUE(enable(&ring));
+		TH_LOG("pass %d: %u samples, %u right", pass, samples, right);
+		/*
+		 * The built-in driver does not write PEBS_DATA_CFG after the resume, and discards
+		 * the records, which lack the registers then.
+		 */
+		if (on_rpmu() || !pass || !is_adaptive())
+			EXPECT_LE(SAMPLES - 2, right);
+		EXPECT_GE(SAMPLES + 5, samples);
+		EXPECT_EQ(0, ring.throttled + ring.lost_records + ring.lost_samples);
+	}
+	close_ring(&ring);
 	EXPECT_TRUE(put_back_sample_limits(&limits));
 }
 
