@@ -130,9 +130,12 @@ fn drain(
     let checkpointed = hardware.pmu.model.checkpointed & hardware.pmu.capabilities.counters;
     let checkpointed = checkpointed.without(precise);
     let mut first = overflowed(status, driver, cpu) | checkpointed;
-    if status.has_records() {
+    let mut has_records = status.has_records();
+    if has_records {
         if driver.pebs.as_ref().is_some_and(Pebs::records_branches) {
+            handled = handled.wrapping_add(1);
             driver.use_records(cx, cpu, Some(nmi), None);
+            has_records = false;
         } else {
             first = first | precise;
         }
@@ -142,7 +145,7 @@ fn drain(
         // All of it, as the built-in driver does: from version 4 on, some bits freeze other units.
         hardware.acknowledge(status, nmi.irqs());
         handled = handled.wrapping_add(driver.tracing.pt_interrupt(status, nmi));
-        if status.has_records() {
+        if has_records {
             handled = handled.wrapping_add(1);
             driver.use_records(cx, cpu, Some(nmi), branches.as_mut());
         }
@@ -166,6 +169,7 @@ fn drain(
         if !is_due(status, driver, cpu) {
             return handled;
         }
+        has_records = status.has_records();
     }
     shared.set_stuck(hardware.pmu.capabilities.counters);
     handled
@@ -198,6 +202,6 @@ fn serve(
         if let Some(branches) = branches {
             branches.add_to(&mut sample, event, irqs);
         }
-        event.overflow(cx, sample, nmi.regs());
+        event.overflow(cx, &mut sample, nmi.regs());
     }
 }

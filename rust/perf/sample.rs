@@ -266,7 +266,7 @@ pub fn bind_output() -> Result {
 }
 
 impl<T: Operations> Event<T> {
-    /// Hands an overflow to the perf core. `regs` are the registers of the interrupted code.
+    /// Hands an overflow to the perf core, which adds to the sample. `regs` are the registers of the interrupted code.
     ///
     /// Nothing comes of it if the event does not sample, or if
     /// [`bind_sampling()`](super::bind_sampling) has failed.
@@ -276,7 +276,7 @@ impl<T: Operations> Event<T> {
     /// counters before and after must not rely on what it knows of them.
     ///
     /// In the interrupt that the overflow has raised, NMI or not, on the event's CPU.
-    pub fn overflow(&self, _cx: &OnCpu<'_, T>, mut sample: Sample<'_>, regs: &Regs) {
+    pub fn overflow(&self, _cx: &OnCpu<'_, T>, sample: &mut Sample<'_>, regs: &Regs) {
         // SAFETY: The event is valid, and interrupts are off, which keeps it from being taken away;
         // `regs` are valid for the call, and so is the sample, by its invariant. The function returns
         // whether the event has been stopped, which our own callback knows already.
@@ -296,7 +296,7 @@ impl<T: Operations> Event<T> {
     ///
     /// The perf core may [read](Operations::read) this event and others of its group. Any context, on the event's
     /// CPU.
-    pub fn output(&self, _cx: &OnCpu<'_, T>, mut sample: Sample<'_>, regs: &Regs) {
+    pub fn output(&self, _cx: &OnCpu<'_, T>, sample: &mut Sample<'_>, regs: &Regs) {
         // SAFETY: As in `overflow()`.
         unsafe {
             bindings::rpmu_helper_perf_event_output(

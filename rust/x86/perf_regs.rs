@@ -5,14 +5,12 @@
 //! C header: [`arch/x86/include/asm/perf_event.h`](srctree/arch/x86/include/asm/perf_event.h)
 
 use crate::{bindings, kern::regs::Regs};
-use core::{marker::PhantomData, ptr::null_mut, sync::atomic::AtomicU64};
-use kernel::types::Opaque;
-
-/// Registers, some of which are those of a record.
-pub struct PerfRegs<'a> {
-    raw: Opaque<bindings::x86_perf_regs>,
-    _xmm: PhantomData<&'a [AtomicU64]>,
-}
+use core::{
+    marker::PhantomData,
+    mem::MaybeUninit,
+    ptr::{self, null_mut},
+    sync::atomic::AtomicU64,
+};
 
 /// The kernel's flags in RFLAGS: the address is exactly that of the instruction (`PERF_EFLAGS_EXACT`), and it is one
 /// of virtual-8086 mode (`PERF_EFLAGS_VM`).
@@ -27,38 +25,55 @@ pub fn is_32bit(regs: &Regs) -> bool {
     u32::from(unsafe { (*regs.get()).__bindgen_anon_1.cs }) == bindings::__USER32_CS
 }
 
-impl<'a> PerfRegs<'a> {
+/// The memory of [`PerfRegs`], in which they are made: in an NMI they are too many to be moved.
+pub struct Space(MaybeUninit<bindings::x86_perf_regs>);
+
+impl Space {
+    /// Returns memory that is not initialised. Any context.
+    #[inline(always)]
+    pub const fn new() -> Self {
+        Self(MaybeUninit::uninit())
+    }
+
     /// Begins with the registers of the `interrupted` code, or with zeros. Any context.
     #[inline(always)]
-    pub fn new(interrupted: Option<&Regs>) -> Self {
-        let regs = match interrupted {
-            // SAFETY: The registers are valid as long as the reference.
-            Some(interrupted) => unsafe { interrupted.get().read() },
-            None => pin_init::zeroed(),
-        };
-        Self {
-            raw: Opaque::new(bindings::x86_perf_regs {
-                regs,
-                xmm_regs: null_mut(),
-            }),
+    pub fn begin<'a>(&'a mut self, interrupted: Option<&Regs>) -> PerfRegs<'a> {
+        let raw = self.0.as_mut_ptr();
+        // SAFETY: The pointer is to a structure of integers and a pointer, which is written here and valid if it is
+        // null. The registers of the interrupted code are valid as long as the reference, and elsewhere.
+        unsafe {
+            match interrupted {
+                Some(interrupted) => {
+                    (&raw mut (*raw).regs).copy_from_nonoverlapping(interrupted.get(), 1)
+                }
+                None => (&raw mut (*raw).regs).write_bytes(0, 1),
+            }
+            (&raw mut (*raw).xmm_regs).write(null_mut());
+        }
+        PerfRegs {
+            // SAFETY: All of it has just been initialised.
+            raw: unsafe { self.0.assume_init_mut() },
             _xmm: PhantomData,
         }
     }
+}
 
-    fn regs(&mut self) -> &mut bindings::pt_regs {
-        // SAFETY: The reference is exclusive.
-        unsafe { &mut (*self.raw.get()).regs }
-    }
+/// Registers, some of which are those of a record.
+pub struct PerfRegs<'a> {
+    raw: &'a mut bindings::x86_perf_regs,
+    _xmm: PhantomData<&'a [AtomicU64]>,
+}
 
+impl<'a> PerfRegs<'a> {
     /// Replaces RFLAGS.
     pub fn set_flags(&mut self, flags: u64) {
-        self.regs().flags = flags as usize & !EXACT;
+        self.raw.regs.flags = flags as usize & !EXACT;
     }
 
     /// Replaces RIP by a linear address, and CS by a segment for it; `exact` says that it is the address of the
     /// instruction itself. Mainline: `set_linear_ip()`, `arch/x86/events/perf_event.h:1372`.
     pub fn set_ip(&mut self, ip: u64, exact: bool) {
-        let regs = self.regs();
+        let regs = &mut self.raw.regs;
         let cs = if ip >> 63 != 0 {
             bindings::__KERNEL_CS
         } else {
@@ -78,7 +93,7 @@ impl<'a> PerfRegs<'a> {
 
     /// Replaces RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI and R8 to R15.
     pub fn set_general(&mut self, general: &[u64; 16]) {
-        let regs = self.regs();
+        let regs = &mut self.raw.regs;
         // CAST: registers have 64 bits, here and below.
         [
             regs.ax, regs.cx, regs.dx, regs.bx, regs.sp, regs.bp, regs.si, regs.di, regs.r8,
@@ -88,14 +103,16 @@ impl<'a> PerfRegs<'a> {
 
     /// Adds XMM0 to XMM15, which are in two halves each.
     pub fn set_xmm(&mut self, xmm: &'a [AtomicU64; 32]) {
-        // SAFETY: The reference is exclusive. The perf core only reads the registers.
-        unsafe { (*self.raw.get()).xmm_regs = xmm.as_ptr().cast::<u64>().cast_mut() };
+        // The perf core only reads them.
+        self.raw.xmm_regs = xmm.as_ptr().cast::<u64>().cast_mut();
     }
 
     /// Returns the registers, for functions of the perf core.
     pub fn as_regs(&self) -> &Regs {
-        // CAST: `Opaque` is a transparent wrapper.
-        // SAFETY: The registers are valid as long as the reference; XMM registers are found by their address.
-        unsafe { &*(&raw const (*self.raw.get()).regs).cast() }
+        let raw = ptr::from_ref(&*self.raw);
+        // CAST: `Regs` is a transparent wrapper, of what may change meanwhile.
+        // SAFETY: The registers are valid as long as the reference, and the perf core only reads them; it finds the
+        // XMM registers by the address of the others.
+        unsafe { &*(&raw const (*raw).regs).cast() }
     }
 }

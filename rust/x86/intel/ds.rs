@@ -82,10 +82,11 @@ impl<'a> DebugStore<'a> {
             / size_of::<u64>()
     }
 
-    /// Returns whether there are records. Any context, on the CPU.
+    /// Returns whether there may be records: none if the processor should ever have left the index before the base, but
+    /// [`clear`](Self::clear) is due then as well. Any context, on the CPU.
     #[inline]
     pub fn has_records(&self) -> bool {
-        self.index().load(Relaxed) > self.base()
+        self.index().load(Relaxed) != self.base()
     }
 
     /// Returns the records that have been written. Any context, on the CPU, whose counters are stopped: no more are

@@ -14,7 +14,7 @@ use crate::{
     perf::{Event, OnCpu, Sample, Weight},
     x86::{
         code,
-        perf_regs::{is_32bit, PerfRegs},
+        perf_regs::{is_32bit, Space},
     },
 };
 use kernel::interrupt::LocalInterruptDisabled;
@@ -57,7 +57,8 @@ impl Pebs {
         let Some(precise) = event.data().precise else {
             return;
         };
-        let mut regs = PerfRegs::new(interrupted);
+        let mut space = Space::new();
+        let mut regs = space.begin(interrupted);
         let mut sample = Sample::new(made.period);
         // The registers of the record may be those of a function that has returned.
         sample.add_callchain(event, interrupted);
@@ -90,9 +91,9 @@ impl Pebs {
             branches.add_to(&mut sample, event, irqs);
         }
         if is_overflow {
-            event.overflow(cx, sample, regs.as_regs());
+            event.overflow(cx, &mut sample, regs.as_regs());
         } else {
-            event.output(cx, sample, regs.as_regs());
+            event.output(cx, &mut sample, regs.as_regs());
         }
     }
 
