@@ -26,7 +26,9 @@ impl Injected {
     pub const STUCK_STATUS: Self = Injected(1 << 7);
     /// CPUID reports [`MANY`] general counters. Those beyond the model's do not exist.
     pub const MORE: Self = Injected(1 << 24);
-    const ALL: u64 = 0x1ff_ffff;
+    /// The contents of PEBS records, and the index of the buffer after them, are often arbitrary.
+    pub const WRONG_RECORDS: Self = Injected(1 << 25);
+    const ALL: u64 = 0x3ff_ffff;
 
     /// CPUID reports this version of architectural performance monitoring; 0xff stands for none.
     pub const fn version(version: u8) -> Self {

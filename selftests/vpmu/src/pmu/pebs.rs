@@ -73,6 +73,43 @@ pub(super) struct Pebs {
     armed: u64,
     /// The counters whose record the last instruction writes.
     due: u64,
+    /// What [`Injected::WRONG_RECORDS`] are made of.
+    random: Random,
+}
+
+/// A generator of pseudo-random numbers, the same after each RESET.
+#[derive(Debug)]
+struct Random(u64);
+
+impl Default for Random {
+    fn default() -> Self {
+        Self(1)
+    }
+}
+
+impl Random {
+    /// Returns the next number (splitmix64).
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// Returns a number with a random number of bits.
+    fn any(&mut self) -> u64 {
+        self.next() >> (self.next() % 64)
+    }
+
+    /// Replaces a quarter of the words. Returns a wrong change of the index, after one record of eight.
+    fn spoil(&mut self, record: &mut [u64]) -> Option<u64> {
+        for word in record {
+            if self.next() % 4 == 0 {
+                *word = self.any();
+            }
+        }
+        (self.next() % 8 == 0).then(|| self.any())
+    }
 }
 
 impl Pmu {
@@ -223,17 +260,22 @@ impl Pmu {
         if due == 0 {
             return;
         }
-        let record = self.pebs_record(due, sample);
+        let mut record = self.pebs_record(due, sample);
+        let mut wrong = None;
+        if self.injected.has(Injected::WRONG_RECORDS) {
+            wrong = self.regs.pebs.random.spoil(&mut record);
+        }
         self.regs.global_status &= !due;
-        if self.store(&record, memory) == Some(true) {
+        if self.store(&record, wrong, memory) == Some(true) {
             self.regs.global_status |= OVF_DS_BUFFER;
             self.pending.request(self.injected.has(Injected::LATE_PMI));
         }
         self.reload(due, memory);
     }
 
-    /// Stores a record in the buffer. Returns whether the threshold is reached, or `None` if the record is lost.
-    fn store(&self, record: &[u64], memory: &mut dyn Memory) -> Option<bool> {
+    /// Stores a record in the buffer, whose index changes by `wrong` if that is given. Returns whether the threshold is
+    /// reached, or `None` if the record is lost.
+    fn store(&self, record: &[u64], wrong: Option<u64>, memory: &mut dyn Memory) -> Option<bool> {
         let area = self.regs.pebs.ds_area;
         let field = |offset: u64| memory.word(area.wrapping_add(offset));
         let (base, index) = (field(DS_BASE)?, field(DS_INDEX)?);
@@ -242,8 +284,11 @@ impl Pmu {
         let stored = index >= base
             && end <= maximum
             && memory.write_words(index, record)
-            && memory.write_words(area.wrapping_add(DS_INDEX), &[end]);
-        stored.then_some(end >= threshold)
+            && memory.write_words(
+                area.wrapping_add(DS_INDEX),
+                &[wrong.map_or(end, |by| index.wrapping_add(by))],
+            );
+        stored.then_some(wrong.is_some() || end >= threshold)
     }
 
     /// Reloads counters with their reset values.

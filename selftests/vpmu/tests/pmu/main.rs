@@ -33,6 +33,8 @@ const INSTRUCTIONS: u64 = 0xc0;
 const STATUS: u32 = 0x38e;
 const STATUS_RESET: u32 = 0x390;
 const GLOBAL_CTRL: u32 = 0x38f;
+/// The MSR of the injected errors.
+const INJECT: u32 = 0x4000_ff0a;
 
 fn find(model: u32) -> &'static Model {
     model::find(6, model).unwrap()

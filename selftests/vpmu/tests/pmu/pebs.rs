@@ -3,13 +3,16 @@
 //! Precise sampling, from the manuals and independently of `src/model/` and `src/pmu/pebs/`.
 
 use vpmu::branch::Branch;
+use vpmu::inject::Injected;
 use vpmu::model;
 use vpmu::pmu::{Counting, Pmu};
 use vpmu::retired;
 use vpmu::sample::{Memory, Sample};
 use vpmu::Fault;
 
-use super::{find, read, select, write, BROADWELL, COUNTS, EN, GLOBAL_CTRL, HASWELL, INSTRUCTIONS};
+use super::{
+    find, read, select, write, BROADWELL, COUNTS, EN, GLOBAL_CTRL, HASWELL, INJECT, INSTRUCTIONS,
+};
 use super::{INT, IVY_BRIDGE, NEHALEM, SANDY_BRIDGE, SKYLAKE, STATUS, USR, WESTMERE};
 
 const ICE_LAKE: u32 = 106;
@@ -180,6 +183,33 @@ fn a_cpu_has_it_on_request() {
     }
     let zen = model::find(0x19, 0x11).unwrap();
     assert!(Pmu::new(zen, 1).with_pebs().is_none());
+}
+
+/// Returns the page after ten records of a Skylake, with or without errors.
+fn ten_records(wrong: bool) -> Page {
+    let mut pmu = pmu(SKYLAKE);
+    let mut page = Page::new(END, END, -1000);
+    write(&mut pmu, PEBS_ENABLE, 1);
+    select(&mut pmu, 0, INSTRUCTIONS | USR | EN);
+    write(&mut pmu, 0x4c1, (1 << 48) - 1000);
+    if wrong {
+        write(&mut pmu, INJECT, Injected::WRONG_RECORDS.bits());
+    }
+    run(&mut pmu, &mut page, 10 * 1001);
+    page
+}
+
+#[test]
+fn wrong_records_on_request() {
+    let (right, wrong) = (ten_records(false), ten_records(true));
+    assert_eq!(right.index(), BUFFER + 10 * 0xc8);
+    let index = wrong.index();
+    assert_ne!(index, right.index());
+    let differ = (0..8 * 0xc8 / 8).filter(|word| {
+        let at = BUFFER + 8 * word;
+        right.word(at) != wrong.word(at)
+    });
+    assert!(differ.count() > 20);
 }
 
 #[test]
