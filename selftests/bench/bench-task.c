@@ -383,6 +383,24 @@ static void op_sample_precise(int times)
 	sample(times, true, 0, 2);
 }
 
+/* Disables and enables a precise event with 200 records that have waited, of 10,000 branches each. */
+static void op_records(int times)
+{
+	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, 0x00c4);
+	int i, fd;
+
+	attr.disabled = 0;
+	attr.sample_period = 10000;
+	attr.sample_type = PERF_SAMPLE_IP;
+	attr.precise_ip = 2;
+	fd = must_open(&attr, 0);
+	for (i = 0; i < times; i++) {
+		branch_loop(2500UL * 200);
+		ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
+		ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
+	}
+}
+
 /* Opens the group CONFIG[+CONFIG...]; it is pinned if it has a leading p. */
 static int open_group(char *config)
 {
@@ -500,6 +518,7 @@ int main(int argc, char **argv)
 		{ "switch-call-stack", op_switch_call_stack },
 		{ "sample-branches", op_sample_branches },
 		{ "sample-precise", op_sample_precise },
+		{ "records", op_records },
 		{ "rotate-same", op_rotate_same },
 		{ "rotate-other", op_rotate_other },
 		{ "ioctl", op_ioctl },		{ "open", op_open },
