@@ -38,23 +38,33 @@ impl Space {
     /// Begins with the registers of the `interrupted` code, or with zeros. Any context.
     #[inline(always)]
     pub fn begin<'a>(&'a mut self, interrupted: Option<&Regs>) -> PerfRegs<'a> {
-        let raw = self.0.as_mut_ptr();
-        // SAFETY: The pointer is to a structure of integers and a pointer, which is written here and valid if it is
-        // null. The registers of the interrupted code are valid as long as the reference, and elsewhere.
-        unsafe {
-            match interrupted {
-                Some(interrupted) => {
-                    (&raw mut (*raw).regs).copy_from_nonoverlapping(interrupted.get(), 1)
-                }
-                None => (&raw mut (*raw).regs).write_bytes(0, 1),
-            }
-            (&raw mut (*raw).xmm_regs).write(null_mut());
-        }
+        // SAFETY: The pointer is to memory of this type.
+        unsafe { write(self.0.as_mut_ptr(), interrupted) };
         PerfRegs {
             // SAFETY: All of it has just been initialised.
             raw: unsafe { self.0.assume_init_mut() },
             _xmm: PhantomData,
         }
+    }
+}
+
+/// Writes the registers of the `interrupted` code, or zeros.
+///
+/// # Safety
+///
+/// `raw` must be valid for writes.
+#[inline(always)]
+unsafe fn write(raw: *mut bindings::x86_perf_regs, interrupted: Option<&Regs>) {
+    // SAFETY: By this function's requirements. The registers of the interrupted code are valid as long as the
+    // reference, and elsewhere. A pointer of a structure of integers may be null.
+    unsafe {
+        match interrupted {
+            Some(interrupted) => {
+                (&raw mut (*raw).regs).copy_from_nonoverlapping(interrupted.get(), 1);
+            }
+            None => (&raw mut (*raw).regs).write_bytes(0, 1),
+        }
+        (&raw mut (*raw).xmm_regs).write(null_mut());
     }
 }
 
@@ -65,6 +75,12 @@ pub struct PerfRegs<'a> {
 }
 
 impl<'a> PerfRegs<'a> {
+    /// Begins anew, as [`Space::begin`].
+    pub fn reset(&mut self, interrupted: Option<&Regs>) {
+        // SAFETY: The reference is valid for writes.
+        unsafe { write(self.raw, interrupted) };
+    }
+
     /// Replaces RFLAGS.
     pub fn set_flags(&mut self, flags: u64) {
         self.raw.regs.flags = flags as usize & !EXACT;

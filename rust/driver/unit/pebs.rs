@@ -48,6 +48,7 @@ use crate::{
         builtin::{Builtin, Precision},
         code::Decoder,
         nmi::NmiContext,
+        perf_regs::Space,
         tsc::TscClock,
     },
 };
@@ -523,9 +524,16 @@ impl Driver {
         cpu: &Cpu,
         words: &[AtomicU64],
         nmi: Option<&NmiContext>,
-        mut branches: Option<&mut InPmi<'_>>,
+        branches: Option<&mut InPmi<'_>>,
     ) {
         let precise = cpu.pebs.counters();
+        let mut space = Space::new();
+        let regs = space.begin(nmi.map(NmiContext::regs));
+        let mut batch = sample::Batch {
+            nmi,
+            branches,
+            regs,
+        };
         let mut records = Records::new(pebs.format, words);
         if let (Some(record), 0) = (records.next(), records.left()) {
             if let Owners::Of(owners) = record.owners(pebs.format, precise) {
@@ -536,7 +544,7 @@ impl Driver {
                         update_precise(event, 1, &self.hardware, cx.irqs());
                     }
                     let of = (counter, event, &record);
-                    self.make_sample(pebs, cx, cpu, of, (nmi, nmi), branches.as_deref_mut());
+                    self.make_sample(pebs, cx, cpu, of, nmi.is_some(), &mut batch);
                 });
                 return;
             }
@@ -558,38 +566,37 @@ impl Driver {
             self.for_each_precise(cx, cpu, owners, |counter, event| {
                 let left = tally.all[counter].saturating_sub(1);
                 tally.all[counter] = left;
-                let overflow = nmi.filter(|_| left == 0);
+                let is_overflow = left == 0 && nmi.is_some();
                 let of = (counter, event, &record);
-                self.make_sample(pebs, cx, cpu, of, (nmi, overflow), branches.as_deref_mut());
+                self.make_sample(pebs, cx, cpu, of, is_overflow, &mut batch);
             });
         }
     }
 
-    /// Makes a sample of a record: an overflow if that is due to the PMI of `overflow`.
-    fn make_sample(
+    /// Makes a sample of a record: that of the overflow itself if `is_overflow`.
+    fn make_sample<'a>(
         &self,
         pebs: &Pebs,
         cx: &OnCpu<'_, Self>,
         cpu: &Cpu,
-        (counter, event, record): (CounterId, &Event<Self>, &Record<'_>),
-        (nmi, overflow): (Option<&NmiContext>, Option<&NmiContext>),
-        branches: Option<&mut InPmi<'_>>,
+        (counter, event, record): (CounterId, &Event<Self>, &Record<'a>),
+        is_overflow: bool,
+        batch: &mut sample::Batch<'a, '_>,
     ) {
         let mut period = event.data().reload();
         if period == 0 {
             period = event.last_period().load(Relaxed);
             self.begin_period(cx, counter, event);
         }
-        if event.data().switches && overflow.is_some() {
+        if event.data().switches && is_overflow {
             cx.end_turn();
         }
         let made = sample::Made {
             record,
             event,
             period,
-            interrupted: nmi.map(NmiContext::regs),
         };
-        pebs.hand_over(cx, cpu, &made, self, overflow.is_some(), branches);
+        pebs.hand_over(cx, cpu, &made, self, is_overflow, batch);
     }
 
     /// Begins the next period of a precise event that the processor does not start anew: the counter counts from 0.

@@ -14,40 +14,50 @@ use crate::{
     perf::{Event, OnCpu, Sample, Weight},
     x86::{
         code,
-        perf_regs::{is_32bit, Space},
+        nmi::NmiContext,
+        perf_regs::{is_32bit, PerfRegs},
     },
 };
 use kernel::interrupt::LocalInterruptDisabled;
 
 /// A record, and all else that its sample is made of.
-pub(super) struct Made<'a> {
-    pub(super) record: &'a Record<'a>,
+pub(super) struct Made<'a, 'r> {
+    pub(super) record: &'a Record<'r>,
     pub(super) event: &'a Event<Driver>,
     /// The length of the period that was over.
     pub(super) period: u64,
-    /// The registers of the code that the PMI has interrupted; [`None`] outside of it.
-    pub(super) interrupted: Option<&'a Regs>,
+}
+
+/// What samples have in common that are made at the same time.
+pub(super) struct Batch<'a, 'b> {
+    /// The PMI; [`None`] outside of it.
+    pub(super) nmi: Option<&'a NmiContext>,
+    /// The branches that the PMI has found.
+    pub(super) branches: Option<&'a mut InPmi<'b>>,
+    /// The registers of the code that the PMI has interrupted, or zeros, with the address and flags of the last sample.
+    pub(super) regs: PerfRegs<'a>,
+}
+
+impl Batch<'_, '_> {
+    fn interrupted(&self) -> Option<&Regs> {
+        self.nmi.map(NmiContext::regs)
+    }
 }
 
 impl Pebs {
     /// Makes a sample of a record, and hands it to the perf core: as an overflow, or to be written alone.
     ///
-    /// `branches` are those that the PMI has found. In the PMI, or in a callback while the PMU is disabled.
-    pub(super) fn hand_over(
+    /// In the PMI, or in a callback while the PMU is disabled.
+    pub(super) fn hand_over<'a>(
         &self,
         cx: &OnCpu<'_, Driver>,
         cpu: &Cpu,
-        made: &Made<'_>,
+        made: &Made<'_, 'a>,
         driver: &Driver,
         is_overflow: bool,
-        branches: Option<&mut InPmi<'_>>,
+        batch: &mut Batch<'a, '_>,
     ) {
-        let Made {
-            record,
-            event,
-            interrupted,
-            ..
-        } = *made;
+        let Made { record, event, .. } = *made;
         let irqs = cx.irqs();
         let mut recorded = if self.records_branches() && event.samples_branches() {
             driver.recorded_branches(cpu, irqs)
@@ -57,24 +67,22 @@ impl Pebs {
         let Some(precise) = event.data().precise else {
             return;
         };
-        let mut space = Space::new();
-        let mut regs = space.begin(interrupted);
         let mut sample = Sample::new(made.period);
         // The registers of the record may be those of a function that has returned.
-        sample.add_callchain(event, interrupted);
+        sample.add_callchain(event, batch.interrupted());
         let registers = record.flags_and_next_ip();
         if let Some((flags, _)) = registers {
-            regs.set_flags(flags);
+            batch.regs.set_flags(flags);
         }
         if event.samples_registers() {
             if let Some(general) = record.general() {
-                regs.set_general(&general);
+                batch.regs.set_general(&general);
             }
         }
-        let (ip, exact) = self.address(cpu, made, precise.level, branches.as_deref(), irqs);
-        regs.set_ip(ip, exact);
+        let (ip, exact) = self.address(cpu, record, precise.level, batch, irqs);
+        batch.regs.set_ip(ip, exact);
         if let Some(xmm) = record.xmm() {
-            regs.set_xmm(xmm);
+            batch.regs.set_xmm(xmm);
         }
         if let Some(access) = record.access() {
             self.add_access(&mut sample, made, precise.data, access, driver);
@@ -87,13 +95,19 @@ impl Pebs {
         if let Some(recorded) = &mut recorded {
             recorded.take_recorded(record.branches());
             recorded.add_to(&mut sample, event, irqs);
-        } else if let Some(branches) = branches.filter(|_| event.samples_branches()) {
-            branches.add_to(&mut sample, event, irqs);
+        } else if event.samples_branches() {
+            if let Some(branches) = batch.branches.as_deref_mut() {
+                branches.add_to(&mut sample, event, irqs);
+            }
         }
         if is_overflow {
-            event.overflow(cx, &mut sample, regs.as_regs());
+            event.overflow(cx, &mut sample, batch.regs.as_regs());
         } else {
-            event.output(cx, &mut sample, regs.as_regs());
+            event.output(cx, &mut sample, batch.regs.as_regs());
+        }
+        if event.samples_registers() {
+            // They are for this event alone.
+            batch.regs.reset(batch.nmi.map(NmiContext::regs));
         }
     }
 
@@ -101,12 +115,11 @@ impl Pebs {
     fn address(
         &self,
         cpu: &Cpu,
-        made: &Made<'_>,
+        record: &Record<'_>,
         level: u8,
-        branches: Option<&InPmi<'_>>,
+        batch: &Batch<'_, '_>,
         irqs: &LocalInterruptDisabled,
     ) -> (u64, bool) {
-        let record = made.record;
         let next = record.flags_and_next_ip().map(|(_, next_ip)| next_ip);
         match (record.ip(), next) {
             (_, Some(next)) if level < 2 => (next, false),
@@ -114,8 +127,8 @@ impl Pebs {
             // A fault and not a trap: the address is that of the instruction itself.
             (None, Some(next)) if !self.traps => (next, true),
             (None, Some(next)) => {
-                let latest = branches.and_then(InPmi::latest);
-                let found = latest.and_then(|latest| self.before(cpu, made, next, latest, irqs));
+                let latest = batch.branches.as_deref().and_then(InPmi::latest);
+                let found = latest.and_then(|latest| self.before(cpu, batch, next, latest, irqs));
                 found.map_or((next, false), |ip| (ip, true))
             }
             (None, None) => (0, false),
@@ -127,7 +140,7 @@ impl Pebs {
     fn before(
         &self,
         cpu: &Cpu,
-        made: &Made<'_>,
+        batch: &Batch<'_, '_>,
         next: u64,
         (from, to): (u64, u64),
         irqs: &LocalInterruptDisabled,
@@ -143,7 +156,7 @@ impl Pebs {
         if !code::read(at, code, irqs) {
             return None;
         }
-        let is_64bit = next >> 63 != 0 || !made.interrupted.is_some_and(is_32bit);
+        let is_64bit = next >> 63 != 0 || !batch.interrupted().is_some_and(is_32bit);
         let offset = last_instruction(code, |rest| decoder.length(rest, is_64bit))?;
         // CAST: no more than `MAX_CODE`.
         Some(at.wrapping_add(offset as u64))
@@ -153,7 +166,7 @@ impl Pebs {
     fn add_access(
         &self,
         sample: &mut Sample<'_>,
-        made: &Made<'_>,
+        made: &Made<'_, '_>,
         data: PebsData,
         access: Access,
         driver: &Driver,

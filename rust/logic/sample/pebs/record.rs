@@ -115,6 +115,12 @@ impl Groups {
         self.words_before(0) + 3 * self.branches()
     }
 
+    /// Returns the groups and the size of a record, in their bits of its first word.
+    const fn layout(self) -> u64 {
+        // CAST: at most a few thousand.
+        self.0 | ((self.words() as u64).wrapping_mul(size_of::<u64>() as u64) << 48)
+    }
+
     /// Returns the number of words before `group`, of the groups that are included; of all but the branches for 0.
     #[inline]
     const fn words_before(self, group: u64) -> usize {
@@ -372,14 +378,22 @@ impl<'a> Record<'a> {
 pub struct Records<'a> {
     format: Format,
     rest: &'a [AtomicU64],
+    /// The size and the groups of the last adaptive record, in their bits of its first word.
+    layout: u64,
 }
 
 impl<'a> Records<'a> {
+    /// The groups in the first word of an adaptive record, and with its size.
+    const GROUPS: u64 = 0xffff_ffff;
+    const LAYOUT: u64 = Self::GROUPS | (0xffff << 48);
+    const NO_LAYOUT: u64 = !Self::LAYOUT;
+
     /// Walks through `buffer`, from its base to its index.
     pub const fn new(format: Format, buffer: &'a [AtomicU64]) -> Self {
         Self {
             format,
             rest: buffer,
+            layout: Self::NO_LAYOUT,
         }
     }
 
@@ -401,16 +415,21 @@ impl<'a> Iterator for Records<'a> {
     fn next(&mut self) -> Option<Record<'a>> {
         let format = self.format;
         let mut groups = Groups::default();
+        let mut size = format.words(groups);
         if format == Format::Adaptive {
-            let layout = self.rest.first()?.load(Relaxed);
-            groups = Groups(layout & 0xffff_ffff);
+            let layout = self.rest.first()?.load(Relaxed) & Self::LAYOUT;
+            groups = Groups(layout & Self::GROUPS);
             // CAST: the size in bytes is a field of it.
-            let size = (layout >> 48) as usize;
-            if groups.0 & !Groups::KNOWN != 0 || size != groups.words().wrapping_mul(8) {
-                return None;
+            size = (layout >> 48) as usize / size_of::<u64>();
+            // Nearly all have the same.
+            if layout != self.layout {
+                if groups.0 & !Groups::KNOWN != 0 || layout != groups.layout() {
+                    return None;
+                }
+                self.layout = layout;
             }
         }
-        let (words, rest) = self.rest.split_at_checked(format.words(groups))?;
+        let (words, rest) = self.rest.split_at_checked(size)?;
         self.rest = rest;
         Some(Record {
             format,
