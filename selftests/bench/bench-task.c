@@ -383,7 +383,7 @@ static void op_sample_precise(int times)
 	sample(times, true, 0, 2);
 }
 
-/* Disables and enables a precise event with 200 records that have waited, of 10,000 branches each. */
+/* Disables and enables a precise event with 200 records that have waited. */
 static void op_records(int times)
 {
 	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, 0x00c4);
