@@ -241,10 +241,12 @@ impl Lbr {
 const ENABLE: u64 = 1 << 0;
 
 /// Returns whether `msr`, which reads `before`, holds other values. It is left as it was.
+///
+/// `adapt` returns what to write for a value that was read. The register then reads as it was written.
 fn holds(msr: Msr, before: u64, adapt: impl Fn(u64) -> u64, irqs: &LocalInterruptDisabled) -> bool {
     const SOME_BITS: u64 = 0xffff;
-    let value = before ^ SOME_BITS;
-    let held = msr.write_safe(adapt(value), irqs).is_ok()
+    let value = adapt(before ^ SOME_BITS);
+    let held = msr.write_safe(value, irqs).is_ok()
         && msr.read_safe(irqs).is_ok_and(|after| after == value);
     msr.write_safe(adapt(before), irqs).is_ok() && held
 }
