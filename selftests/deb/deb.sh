@@ -45,7 +45,7 @@ install_in_debian() {
 }
 
 mkdir "$results"
-step deb-test "installing the packages in a clean Debian (about 5 minutes)" install_in_debian
+step deb-test "installing the packages in a clean Debian (about 15 minutes)" install_in_debian
 read -r release old <"$results/releases"
 
 because() { tail -n 10 "$results/$phase.log" | sed 's/^/# /'; }
@@ -111,8 +111,9 @@ guest() {
 }
 check deb.guest guest
 sed 's/^/# /' "$results/guest.log"
-printf '# time: kernel, headers and perf %s s; rpmu-dkms with its build %s s; rpmu-plan %s s\n' \
-	"$(<"$results/kernel.seconds")" "$(<"$results/install.seconds")" "$(<"$results/plan.seconds")"
+seconds() { cat "$results/$1.seconds"; }
+printf '# time: kernel, headers and perf %s s; rpmu-dkms with its build %s s; rpmu-plan %s s; rpmu-demo %s s, its guest %s s\n' \
+	"$(seconds kernel)" "$(seconds install)" "$(seconds plan)" "$(seconds demo-package)" "$(seconds demo-guest)"
 ((failed)) || rm -rf "$work"
 echo "1..$nr"
 exit "$failed"
