@@ -345,6 +345,78 @@ TEST_F(precise, group_in_samples)
 	close_ring(&ring);
 }
 
+/* Returns the time by perf's clock. */
+static __u64 now(const struct perf_event_mmap_page *page)
+{
+	__u64 tsc = __builtin_ia32_rdtsc(), part = tsc & ((1ULL << page->time_shift) - 1);
+
+	return page->time_zero + (tsc >> page->time_shift) * page->time_mult +
+	       (part * page->time_mult >> page->time_shift);
+}
+
+/* A sample has the time of its instruction, and not of the interrupt that finds its record. */
+TEST_F(precise, times)
+{
+	struct perf_event_attr attr = sampling(RAW_INSTRUCTIONS, PERIOD, 1);
+	__u64 middle, last, end;
+	unsigned int early = 0;
+	struct sample sample;
+	struct ring ring;
+
+	if (cpu_model() < MODEL_SKYLAKE)
+		SKIP(return, "records do not tell the time");
+	attr.sample_type |= PERF_SAMPLE_TIME;
+	ASSERT_TRUE(open_ring(&ring, &attr, 0, -1, -1));
+	if (!ring.page->cap_user_time_zero)
+		SKIP(return, "perf's clock is not the TSC");
+	ASSERT_TRUE(enable(&ring));
+	last = now(ring.page);
+	walk(passes(INSTRUCTIONS, SAMPLES / 2, PERIOD), buffer);
+	middle = now(ring.page);
+	walk(passes(INSTRUCTIONS, SAMPLES / 2, PERIOD), buffer);
+	end = now(ring.page);
+	ASSERT_TRUE(disable(&ring));
+	while (next_sample(&ring, &sample)) {
+		EXPECT_LT(last, sample.time);
+		EXPECT_GT(end, sample.time);
+		early += sample.time < middle;
+		last = sample.time;
+	}
+	EXPECT_NEAR(1, SAMPLES / 2, early);
+	close_ring(&ring);
+}
+
+/* An event of a frequency is as precise, with whatever periods. */
+TEST_F(precise, frequency)
+{
+	struct perf_event_attr attr = sampling(RAW_INSTRUCTIONS, 4000, self->max < 2 ? 1 : 2);
+	const unsigned long n = passes(INSTRUCTIONS, 100 * SAMPLES, PERIOD);
+	unsigned int samples = 0, wrong = 0;
+	struct sample sample;
+	struct ring ring;
+	__u64 sum = 0;
+
+	attr.freq = 1;
+	attr.sample_type |= PERF_SAMPLE_REGS_INTR;
+	attr.sample_regs_intr = GENERAL;
+	ASSERT_TRUE(open_ring(&ring, &attr, 0, -1, -1));
+	ASSERT_TRUE(enable(&ring));
+	walk(n, buffer);
+	ASSERT_TRUE(disable(&ring));
+	for (; next_sample(&ring, &sample); samples++) {
+		int step = sampled_step(&sample, attr.precise_ip);
+
+		/* The kernel's first guess is a period of 1. */
+		wrong += step >= 0 && !are_after(sample.registers, step, n, buffer);
+		sum += sample.period;
+	}
+	TH_LOG("%u samples, %llu of %lu instructions", samples, sum, n * WALK_STEPS);
+	EXPECT_LE(20, samples);
+	EXPECT_EQ(0, wrong);
+	EXPECT_GE(n * WALK_STEPS + 1000, sum);
+	close_ring(&ring);
+}
+
 TEST_F(precise, more_precise_than_possible)
 {
 	struct perf_event_attr attr = sampling(RAW_INSTRUCTIONS, PERIOD, 1);

@@ -139,6 +139,8 @@ static struct sample decode(const struct ring *ring, const struct perf_event_hea
 		sample.pid = (__u32)*at;
 		sample.tid = *at++ >> 32;
 	}
+	if (type & PERF_SAMPLE_TIME)
+		sample.time = *at++;
 	if (type & PERF_SAMPLE_ADDR)
 		sample.address = *at++;
 	if (type & PERF_SAMPLE_PERIOD)

@@ -67,6 +67,7 @@ struct sample {
 	__u16 misc;
 	__u64 ip;
 	__u32 pid, tid;
+	__u64 time;
 	__u64 address;
 	__u64 period;
 	__u64 values[MAX_GROUP];	/* PERF_SAMPLE_READ, of the group */
