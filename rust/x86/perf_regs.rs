@@ -25,6 +25,11 @@ pub fn is_32bit(regs: &Regs) -> bool {
     u32::from(unsafe { (*regs.get()).__bindgen_anon_1.cs }) == bindings::__USER32_CS
 }
 
+// `write()` knows all members.
+const _: () = assert!(
+    size_of::<bindings::x86_perf_regs>() == size_of::<bindings::pt_regs>() + size_of::<*mut u64>()
+);
+
 /// The memory of [`PerfRegs`], in which they are made: in an NMI they are too many to be moved.
 pub struct Space(MaybeUninit<bindings::x86_perf_regs>);
 
@@ -41,7 +46,7 @@ impl Space {
         // SAFETY: The pointer is to memory of this type.
         unsafe { write(self.0.as_mut_ptr(), interrupted) };
         PerfRegs {
-            // SAFETY: All of it has just been initialised.
+            // SAFETY: All of it has just been initialised: integers, and a pointer that may be null.
             raw: unsafe { self.0.assume_init_mut() },
             _xmm: PhantomData,
         }
@@ -56,7 +61,7 @@ impl Space {
 #[inline(always)]
 unsafe fn write(raw: *mut bindings::x86_perf_regs, interrupted: Option<&Regs>) {
     // SAFETY: By this function's requirements. The registers of the interrupted code are valid as long as the
-    // reference, and elsewhere. A pointer of a structure of integers may be null.
+    // reference, and elsewhere.
     unsafe {
         match interrupted {
             Some(interrupted) => {
