@@ -226,7 +226,7 @@ static noinline void run_guest(u64 host, u64 guest, unsigned long loops)
 static long enter_guest(struct vm_entry_run *run)
 {
 	unsigned long flags;
-	u64 host, guest, overflows;
+	u64 host, guest, overflows, precise = 0;
 	u32 lvtpc = 0;
 
 	if (!run->loops)
@@ -248,7 +248,9 @@ static long enter_guest(struct vm_entry_run *run)
 		apic->write(APIC_LVTPC, lvtpc);
 		/* In a guest an NMI ends the guest's execution, and comes after that. */
 		rdmsrq(MSR_CORE_PERF_GLOBAL_STATUS, overflows);
-		if (overflows)
+		/* The counters of precise events raise none. */
+		rdmsrq_safe(MSR_IA32_PEBS_ENABLE, &precise);
+		if (overflows & ~precise)
 			apic->send_IPI(smp_processor_id(), NMI_VECTOR);
 	}
 	local_irq_restore(flags);
