@@ -28,7 +28,7 @@ pub(super) struct Made<'a, 'r> {
     pub(super) period: u64,
 }
 
-/// What samples have in common that are made at the same time.
+/// The parts that are common to samples which are made at the same time.
 pub(super) struct Batch<'a, 'b> {
     /// The PMI; [`None`] outside of it.
     pub(super) nmi: Option<&'a NmiContext>,

@@ -73,7 +73,7 @@ pub(super) struct Pebs {
     armed: u64,
     /// The counters whose record the last instruction writes.
     due: u64,
-    /// What [`Injected::WRONG_RECORDS`] are made of.
+    /// The source of [`Injected::WRONG_RECORDS`].
     random: Random,
 }
 
