@@ -231,18 +231,22 @@ twenty_rounds() {
 	done
 }
 
-pmu_is_the_same() {
+# read_on_rpmu FILE: sets $here to what the PMU's file says while rpmu is loaded.
+read_on_rpmu() {
 	load || {
 		because "load: $said"
 		return 1
 	}
-	type=$(cat "$CPU_PMU/type" 2>&1)
-	unload || {
-		because "unload: $said"
-		return 1
-	}
-	if [ "$type" != 4 ]; then
-		because "type of the PMU \"cpu\" on rpmu: $type, expected 4"
+	here=$(cat "$CPU_PMU/$1" 2>&1)
+	unload && return
+	because "unload: $said"
+	return 1
+}
+
+pmu_is_the_same() {
+	read_on_rpmu type || return
+	if [ "$here" != 4 ]; then
+		because "type of the PMU \"cpu\" on rpmu: $here, expected 4"
 		return 1
 	fi
 	type=$(cat "$CPU_PMU/type" 2>&1)
@@ -314,15 +318,7 @@ branch_records_stay() {
 		return 1
 	}
 	rm -f /tmp/branches
-	load || {
-		because "load: $said"
-		return 1
-	}
-	here=$(cat "$CPU_PMU/caps/branches" 2>&1)
-	unload || {
-		because "unload: $said"
-		return 1
-	}
+	read_on_rpmu caps/branches || return
 	[ "$here" = "$before" ] && return
 	because "$before records on the built-in driver, on rpmu: $here"
 	return 1
