@@ -184,7 +184,7 @@ static void sample_loop(struct __test_metadata *_metadata, __u64 config3, int pr
 	struct perf_event_mmap_page *page;
 	const struct sample *sample;
 	unsigned long passes = (SAMPLES * PERIOD + PERIOD / 2) / LENGTH;
-	__u64 tail, start, block;
+	__u64 start, block;
 	int fd;
 
 	attr.sample_period = PERIOD;
@@ -204,10 +204,7 @@ static void sample_loop(struct __test_metadata *_metadata, __u64 config3, int pr
 
 	seen->samples = 0;
 	memset(seen->in_block, 0, sizeof(seen->in_block));
-	for (tail = 0; tail < page->data_head; tail += sample->header.size) {
-		sample = (void *)((char *)page + PAGE + tail % (PAGES * PAGE));
-		if (sample->header.type != PERF_RECORD_SAMPLE)
-			continue;
+	while ((sample = take_sample(page))) {
 		seen->samples++;
 		block = (sample->ip - (unsigned long)block_start) / BLOCK_BYTES;
 		if (block < BLOCKS)

@@ -108,21 +108,6 @@ static bool disable(const struct ring *ring)
 	return !ioctl(ring->fd, PERF_EVENT_IOC_DISABLE, 0);
 }
 
-/* Returns the next sample, or NULL. The buffer does not wrap. */
-static const struct sample *next_sample(struct ring *ring)
-{
-	__u64 head = __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE);
-	const struct perf_event_header *header;
-
-	while (ring->page->data_tail < head) {
-		header = (void *)((char *)ring->page + PAGE + ring->page->data_tail);
-		ring->page->data_tail += header->size;
-		if (header->type == PERF_RECORD_SAMPLE)
-			return (const void *)header;
-	}
-	return NULL;
-}
-
 /* Returns whether a filter lets branches of a kind pass. */
 static bool passes(__u64 filter, enum kind kind)
 {
@@ -201,7 +186,7 @@ static struct seen look(struct ring *ring, const struct mix *mix, __u64 filter)
 	const struct sample *sample;
 	struct seen seen = {};
 
-	while ((sample = next_sample(ring))) {
+	while ((sample = take_sample(ring->page))) {
 		if (!is_in(mix, sample->ip))
 			continue;
 		seen.samples++;
@@ -313,7 +298,7 @@ TEST_F(branches, types_are_saved)
 	ASSERT_TRUE(enable(&ring));
 	a.run(PASSES(SAMPLES));
 	ASSERT_TRUE(disable(&ring));
-	while ((sample = next_sample(&ring))) {
+	while ((sample = take_sample(ring.page))) {
 		for (__u64 i = 0; i < sample->stack.nr; i++) {
 			for (int at = 0; at < IN_MIX; at++) {
 				if (!same(&sample->stack.entries[i], &a.branches[at]))
@@ -341,7 +326,7 @@ TEST_F(branches, no_more_than_asked_for)
 	ASSERT_TRUE(enable(&ring));
 	a.run(PASSES(SAMPLES));
 	ASSERT_TRUE(disable(&ring));
-	while ((sample = next_sample(&ring))) {
+	while ((sample = take_sample(ring.page))) {
 		ASSERT_GE(5, sample->stack.nr);
 		samples += sample->stack.nr == 5;
 	}
@@ -365,7 +350,7 @@ TEST_F(branches, kernel_alone)
 	for (int i = 0; i < 1000; i++)
 		getppid();
 	ASSERT_TRUE(disable(&ring));
-	while ((sample = next_sample(&ring))) {
+	while ((sample = take_sample(ring.page))) {
 		/* The latest branch led to the sample's place, not to the overflow's handler. */
 		samples++;
 		near += sample->stack.nr && sample->ip - sample->stack.entries[0].to < PAGE;
@@ -395,7 +380,7 @@ static void check_depth(struct __test_metadata *_metadata, unsigned int depth)
 	ASSERT_TRUE(enable(&ring));
 	deep(depth, SAMPLES * PERIOD);
 	ASSERT_TRUE(disable(&ring));
-	while ((sample = next_sample(&ring))) {
+	while ((sample = take_sample(ring.page))) {
 		__u64 i = 0;
 
 		if (sample->ip < (unsigned long)deep || sample->ip > (unsigned long)deep_end)
@@ -467,7 +452,7 @@ TEST_F(branches, each_task_has_its_own)
 	}
 	ASSERT_TRUE(disable(&ring));
 	end_other(other);
-	while ((sample = next_sample(&ring))) {
+	while ((sample = take_sample(ring.page))) {
 		bool is_other = sample->pid == (__u32)other;
 		const struct mix *mine = is_other ? &b : &a, *not_mine = is_other ? &a : &b;
 
@@ -524,7 +509,7 @@ static void check_switches(struct __test_metadata *_metadata, bool inherit)
 	ASSERT_TRUE(disable(&ring));
 	end_other(other);
 	close(others);
-	while ((sample = next_sample(&ring))) {
+	while ((sample = take_sample(ring.page))) {
 		if (sample->pid == (__u32)other || sample->ip < (unsigned long)deep ||
 		    sample->ip > (unsigned long)deep_end)
 			continue;

@@ -71,6 +71,20 @@ struct perf_event_mmap_page *map_buffer(int fd, unsigned long pages)
 		    MAP_SHARED, fd, 0);
 }
 
+const void *take_sample(struct perf_event_mmap_page *page)
+{
+	__u64 head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE);
+	const struct perf_event_header *header;
+
+	while (page->data_tail < head) {
+		header = (void *)((char *)page + page->data_offset + page->data_tail);
+		page->data_tail += header->size;
+		if (header->type == PERF_RECORD_SAMPLE)
+			return header;
+	}
+	return NULL;
+}
+
 #define CALL_PAGES	256UL
 
 struct call_sample {
@@ -105,15 +119,11 @@ void close_indirect_calls(int fd, struct perf_event_mmap_page *page)
 
 unsigned int full_of_calls(struct perf_event_mmap_page *page, __u64 from)
 {
-	__u64 head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE), i;
 	const struct call_sample *sample;
 	unsigned int full = 0;
+	__u64 i;
 
-	/* The buffer does not wrap. */
-	for (; page->data_tail < head; page->data_tail += sample->header.size) {
-		sample = (void *)((char *)page + sysconf(_SC_PAGESIZE) + page->data_tail);
-		if (sample->header.type != PERF_RECORD_SAMPLE)
-			continue;
+	while ((sample = take_sample(page))) {
 		for (i = 0; i < sample->nr && sample->entries[i].from == from; i++)
 			;
 		full += i == sample->nr && i == branch_records();

@@ -93,6 +93,12 @@ __u64 event_id(int fd);
 struct perf_event_mmap_page *map_buffer(int fd, unsigned long pages);
 
 /*
+ * Removes the next sample, and other records before it, from a buffer that does not
+ * wrap. Returns its header, or NULL if there is none.
+ */
+const void *take_sample(struct perf_event_mmap_page *page);
+
+/*
  * Opens a disabled event of this task that samples user mode every @period
  * branches, with the indirect calls before the sample, and maps it. Returns it, or
  * -1 on error.

@@ -105,7 +105,6 @@ static void sample_loop(struct __test_metadata *_metadata, __u64 config3, struct
 	struct perf_event_mmap_page *page;
 	const struct sample *sample;
 	unsigned int block;
-	__u64 tail;
 
 	ASSERT_LE(0, fd);
 	page = map_buffer(fd, PAGES);
@@ -116,10 +115,7 @@ static void sample_loop(struct __test_metadata *_metadata, __u64 config3, struct
 
 	memset(seen, 0, sizeof(*seen));
 	seen->shortest = ~0ULL;
-	for (tail = 0; tail < page->data_head; tail += sample->header.size) {
-		sample = (void *)((char *)page + PAGE + tail % (PAGES * PAGE));
-		if (sample->header.type != PERF_RECORD_SAMPLE)
-			continue;
+	while ((sample = take_sample(page))) {
 		if (seen->samples < ARRAY_SIZE(seen->period))
 			seen->period[seen->samples] = sample->period;
 		seen->samples++;

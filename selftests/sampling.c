@@ -562,10 +562,9 @@ TEST_F(sampling, wake_up)
 TEST_F(sampling, inherited)
 {
 	struct perf_event_attr attr = sampling_user(RAW_INSTRUCTIONS, 10007);
-	struct perf_event_header *header;
+	const struct sample *sample;
 	unsigned int children = 0;
 	int status, i;
-	__u64 tail;
 	pid_t pid;
 
 	attr.inherit = 1;
@@ -583,12 +582,8 @@ TEST_F(sampling, inherited)
 		ASSERT_EQ(pid, waitpid(pid, &status, 0));
 	}
 	disable(self->ring.fd);
-	for (tail = 0; tail < self->ring.page->data_head; tail += header->size) {
-		const struct sample *sample;
-
-		header = (void *)((char *)self->ring.page + PAGE + tail);
-		sample = (void *)header;
-		if (header->type == PERF_RECORD_SAMPLE && is_hot(sample->ip)) {
+	while ((sample = take_sample(self->ring.page))) {
+		if (is_hot(sample->ip)) {
 			EXPECT_NE(getpid(), (pid_t)sample->pid);
 			children++;
 		}
@@ -608,7 +603,7 @@ TEST_F(sampling, group_leader)
 		struct perf_event_header header;
 		__u64 nr, leader, branches, faults;
 	} *sample;
-	__u64 tail, previous[2] = { 0 };
+	__u64 previous[2] = { 0 };
 	unsigned int samples = 0;
 
 	attr.sample_type = PERF_SAMPLE_READ;
@@ -621,10 +616,7 @@ TEST_F(sampling, group_leader)
 	ASSERT_LE(0, perf_open_self(&sibling, self->ring.fd));
 	ASSERT_LE(0, perf_open_self(&page_faults, self->ring.fd));
 	counted_loop(self->ring.fd, PERF_IOC_FLAG_GROUP, LOOPS);
-	for (tail = 0; tail < self->ring.page->data_head; tail += sample->header.size) {
-		sample = (void *)((char *)self->ring.page + PAGE + tail);
-		if (sample->header.type != PERF_RECORD_SAMPLE)
-			continue;
+	while ((sample = take_sample(self->ring.page))) {
 		samples++;
 		ASSERT_EQ(3, sample->nr);
 		/* Two instructions, one of them a branch; the first may be half done. */
@@ -663,7 +655,6 @@ TEST_F(sampling, callchain_and_registers)
 	} *sample;
 	unsigned int samples = 0, good = 0;
 	const __u64 *regs;
-	__u64 tail;
 
 	attr.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_REGS_USER;
 	attr.exclude_callchain_kernel = 1;
@@ -672,9 +663,8 @@ TEST_F(sampling, callchain_and_registers)
 	enable(self->ring.fd);
 	caller();
 	disable(self->ring.fd);
-	for (tail = 0; tail < self->ring.page->data_head; tail += sample->header.size) {
-		sample = (void *)((char *)self->ring.page + PAGE + tail);
-		if (sample->header.type != PERF_RECORD_SAMPLE || !is_hot(sample->ip))
+	while ((sample = take_sample(self->ring.page))) {
+		if (!is_hot(sample->ip))
 			continue;
 		samples++;
 		regs = &sample->chain[sample->nr];

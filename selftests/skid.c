@@ -91,16 +91,13 @@ TEST_F(skid, at_most_the_rest_of_the_block)
 {
 	const struct sample *sample;
 	unsigned int seen = 0, in_loop = 0;
-	__u64 worst = 0, tail;
+	__u64 worst = 0;
 
 	ioctl(self->fd, PERF_EVENT_IOC_ENABLE, 0);
 	block_loop((unsigned long)SAMPLES * PERIOD / BLOCK);
 	ioctl(self->fd, PERF_EVENT_IOC_DISABLE, 0);
 
-	for (tail = 0; tail < self->page->data_head; tail += sample->header.size) {
-		sample = (void *)((char *)self->page + self->page->data_offset + tail);
-		if (sample->header.type != PERF_RECORD_SAMPLE)
-			continue;
+	while ((sample = take_sample(self->page))) {
 		seen++;
 		if (sample->ip < (unsigned long)block_start ||
 		    sample->ip >= (unsigned long)block_end)
@@ -147,7 +144,6 @@ static bool sample_kernel(unsigned int period, struct late *late)
 	const size_t size = (1 + SYSCALL_PAGES) * 4096;
 	const struct sample *sample;
 	struct perf_event_mmap_page *page;
-	__u64 tail;
 	int fd;
 
 	attr.exclude_kernel = 0;
@@ -164,10 +160,7 @@ static bool sample_kernel(unsigned int period, struct late *late)
 	ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
 	syscall_loop(SYSCALLS);
 	ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
-	for (tail = 0; tail < page->data_head; tail += sample->header.size) {
-		sample = (void *)((char *)page + page->data_offset + tail);
-		if (sample->header.type != PERF_RECORD_SAMPLE)
-			continue;
+	while ((sample = take_sample(page))) {
 		late->samples++;
 		if (sample->ip == (unsigned long)late_end)
 			late->at_end++;

@@ -445,12 +445,11 @@ TEST_F(topdown, rdpmc)
 TEST_F(topdown, read_by_samples)
 {
 	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_INSTRUCTIONS);
-	struct group_count last = {}, *count;
+	const struct group_count *count;
+	struct group_count last = {};
+	const struct perf_event_header *header;
 	struct perf_event_mmap_page *page;
-	struct perf_event_header *header;
 	unsigned int samples = 0, i;
-	char *data;
-	__u64 at;
 	int fd;
 
 	ASSERT_TRUE(open_group(&self->group, NULL));
@@ -465,12 +464,8 @@ TEST_F(topdown, read_by_samples)
 	ASSERT_NE(MAP_FAILED, page);
 	counted_loop(self->group.fd[0], PERF_IOC_FLAG_GROUP, PASSES);
 	ASSERT_LT(0, read(self->group.fd[0], &self->count, sizeof(self->count)));
-	data = (char *)page + page->data_offset;
-	for (at = 0; at < page->data_head; at += header->size) {
-		header = (void *)(data + at);
-		if (header->type != PERF_RECORD_SAMPLE)
-			continue;
-		count = (void *)(header + 1);
+	while ((header = take_sample(page))) {
+		count = (const void *)(header + 1);
 		samples++;
 		for (i = 0; i < count->nr; i++)
 			EXPECT_LE(last.event[i].value, count->event[i].value);

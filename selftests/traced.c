@@ -177,7 +177,6 @@ TEST_F(traced, nothing_of_other_records)
 	unsigned int i, records = 0;
 	size_t len, end, lengths[2] = { 0 };
 	long offset;
-	__u64 tail;
 	int fd;
 
 	ASSERT_TRUE(read_file(TRACEFS "/events/rpmu/refused/format", text, sizeof(text)));
@@ -202,9 +201,7 @@ TEST_F(traced, nothing_of_other_records)
 			       counting(PERF_TYPE_HARDWARE, 100);
 		EXPECT_EQ(-1, perf_open_self(&attr, -1));
 	}
-	for (tail = 0; tail < page->data_head; tail += record->header.size) {
-		record = (void *)((char *)page + page_size + tail);
-		ASSERT_EQ(PERF_RECORD_SAMPLE, record->header.type);
+	while ((record = take_sample(page))) {
 		ASSERT_LE(offset + 256, record->size);
 		len = strnlen(record->data + offset, 256);
 		ASSERT_GT(256, len);
