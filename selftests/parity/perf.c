@@ -16,7 +16,7 @@ static struct test_workload *const workloads[] = {
 
 /* What the tests ask for. */
 static const char *const symbols[] = {
-	"test_loop", "brstack", "workload_datasym_buf1", NULL
+	"test_loop", "brstack", "brstack_bench", "workload_datasym_buf1", NULL
 };
 
 int main(int argc, char **argv)
