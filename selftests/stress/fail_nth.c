@@ -6,7 +6,8 @@
  *
  *	fail_nth load FILE	load rpmu on top of the built-in driver, while
  *				another process opens an event as soon as it can
- *	fail_nth open		open events and groups of several types
+ *	fail_nth open		open events and groups of several types, also precise
+ *				ones, and such with call stacks
  *
  * Events must count exactly after each run. The exit status is 4 if the kernel
  * has no fault injection.
@@ -253,17 +254,29 @@ static int open_all(void)
 		counting(PERF_TYPE_RAW, RAW_BRANCHES),
 		counting(PERF_TYPE_RAW, 0x1b7),
 		counting(PERF_TYPE_HW_CACHE, PERF_COUNT_HW_CACHE_L1D),
+		counting(PERF_TYPE_RAW, RAW_BRANCHES),
+		counting(PERF_TYPE_RAW, RAW_BRANCHES),
 	};
-	unsigned int kind, size, n, total = 0, failed = 0;
+	unsigned int size, n, total = 0, failed = 0;
+	size_t kind;
 	bool hit;
 	int err;
 
 	attrs[1].inherit = 1;
 	attrs[2].config1 = 0x10001;
-	for (kind = 0; kind < 4; kind++) {
+	/* A precise event; and one with call stacks, for which each task has memory. */
+	attrs[4].sample_period = 100003;
+	attrs[4].sample_type = PERF_SAMPLE_IP;
+	attrs[4].precise_ip = 2;
+	attrs[5].sample_period = 100003;
+	attrs[5].sample_type = PERF_SAMPLE_BRANCH_STACK;
+	attrs[5].branch_sample_type = PERF_SAMPLE_BRANCH_CALL_STACK | PERF_SAMPLE_BRANCH_USER;
+	for (kind = 0; kind < sizeof(attrs) / sizeof(*attrs); kind++) {
 		for (size = 1; size <= 4; size += 3) {
 			int usual = open_group(&attrs[kind], size);
 
+			if (usual)
+				printf("# kind %zu, %u events: %s\n", kind, size, strerror(usual));
 			for (n = 1, hit = true; hit; n++) {
 				if (!fail_nth(n))
 					return 4;
@@ -272,7 +285,7 @@ static int open_all(void)
 				total += hit;
 				failed += err == ENOMEM;
 				if (err != usual && !(hit && err == ENOMEM)) {
-					printf("# kind %u, %u events, failure %u: %s\n", kind,
+					printf("# kind %zu, %u events, failure %u: %s\n", kind,
 					       size, n, strerror(err));
 					return 1;
 				}
