@@ -9,6 +9,7 @@ usage "usage: selftests/install/probe.sh
 Makes build directories that lack one thing each, with tools that only tell their version. The probe has to name what is
 missing, with the reason, and nothing else." "${1:-}"
 
+unset LLVM CC RUSTC BINDGEN
 work=$(mktemp -d "${TMPDIR:-/tmp}/rpmu-probe.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 kdir=$work/kdir said=$work/said
@@ -82,6 +83,24 @@ names() {
 	LLVM=$1 probe "$kdir" && [[ ! -s $said ]]
 }
 
+# chooses OPTIONS COMMAND…: after COMMAND, in a build directory of clang's and lld's, the probe tells make OPTIONS.
+chooses() {
+	local expected=$1
+	shift
+	fresh
+	sed -i 's/^CONFIG_CC_VERSION_TEXT=.*/CONFIG_CC_VERSION_TEXT="Debian clang version 19.1.7 (3)"/' "$kdir/include/config/auto.conf"
+	echo CONFIG_LD_IS_LLD=y >>"$kdir/include/config/auto.conf"
+	"$@"
+	probe --tools "$kdir" && [[ $(paste -sd ' ' "$said") == "$expected" ]]
+}
+gcc() { sed -i "s/^CONFIG_CC_VERSION_TEXT=.*/CONFIG_CC_VERSION_TEXT=\"$1 (Debian 14.2.0-19) 14.2.0\"/" "$kdir/include/config/auto.conf"; }
+two_clangs() { tool clang 'Debian clang version 17.0.6' && tool clang-19 'Debian clang version 19.1.7 (3)'; }
+
+uses_others() {
+	LLVM=-20 RUSTC=/opt/rustc BINDGEN=/opt/bindgen chooses 'LLVM=-20 RUSTC=/opt/rustc BINDGEN=/opt/bindgen' true &&
+		CC='ccache gcc-14' chooses 'CC=ccache gcc-14' tool ccache '' && CC='ccache gcc-14' probe "$kdir" && [[ ! -s $said ]]
+}
+
 # make says it before it compiles.
 make_says_it() {
 	fresh
@@ -111,6 +130,13 @@ check probe.clang names '' clang
 check probe.clang_of_llvm names 1 clang
 check probe.clang_with_a_suffix names -19 clang-19
 check probe.clang_in_a_directory names "$work/bin/" "$work/bin/clang"
+check probe.tools_clang chooses LLVM=1 tool clang 'Debian clang version 19.1.7 (3)'
+check probe.tools_clang_missing chooses LLVM=1 true
+check probe.tools_clang_with_a_suffix chooses LLVM=-19 two_clangs
+check probe.tools_clang_without_lld chooses CC=clang without LD_IS_LLD
+check probe.tools_gcc chooses CC=gcc gcc gcc
+check probe.tools_gcc_with_a_suffix chooses CC=x86_64-linux-gnu-gcc-14 gcc x86_64-linux-gnu-gcc-14
+check probe.tools_of_the_user uses_others
 for name in DEBUG_INFO_BTF KPROBES KALLSYMS_ALL; do
 	check "probe.$name" notes "no CONFIG_$name: .*trust_layouts=1" without "$name"
 done
