@@ -60,6 +60,7 @@ notes() {
 }
 
 without() { sed -i "/CONFIG_$1=/d" "$kdir/include/config/auto.conf"; }
+older() { release "$1" && rm "$kdir/rust/libkernel.rmeta"; }
 release() { echo "$1" >"$kdir/include/config/kernel.release"; }
 
 newer() {
@@ -114,7 +115,7 @@ check probe.lacks_nothing lacks_nothing
 check probe.directory finds 'is not a directory' rm -r "$kdir"
 check probe.prepared finds 'not a prepared kernel build directory' rm "$kdir/include/config/auto.conf"
 for version in 7.2.12+deb13-amd64 6.12.0 7.2.0-rc1; do
-	check "probe.oldest.$version" finds "kernel ${version/+/.} is older than 7.3, the oldest" release "$version"
+	check "probe.oldest.$version" finds "kernel ${version/+/.} is older than 7.3, the oldest" older "$version"
 done
 for version in 7.3.0 7.3.4+deb13-amd64 7.10.1 8.0.0-rc1; do
 	check "probe.new_enough.$version" newer "$version"
