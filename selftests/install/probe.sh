@@ -23,6 +23,7 @@ fresh() {
 	rm -rf "${work:?}"/{kdir,bin}
 	mkdir -p "$kdir"/{include/config,rust} "$work/bin"
 	touch "$kdir/Makefile" "$kdir/rust/libkernel.rmeta"
+	echo '0x0 printk vmlinux EXPORT_SYMBOL' >"$kdir/Module.symvers"
 	echo 7.3.4+deb13-amd64 >"$kdir/include/config/kernel.release"
 	printf 'CONFIG_%s\n' RUST=y 'RUSTC_VERSION_TEXT="rustc 1.85.1 (4eb 2025-03-15) (from a tarball)"' \
 		'BINDGEN_VERSION_TEXT="bindgen 0.71.1"' 'CC_VERSION_TEXT="gcc-14 (Debian 14.2.0-19) 14.2.0"' \
@@ -60,6 +61,7 @@ notes() {
 }
 
 without() { sed -i "/CONFIG_$1=/d" "$kdir/include/config/auto.conf"; }
+has_vmlinux() { touch "$kdir/vmlinux" && echo CONFIG_DEBUG_INFO_BTF_MODULES=y >>"$kdir/include/config/auto.conf"; }
 older() { release "$1" && rm "$kdir/rust/libkernel.rmeta"; }
 release() { echo "$1" >"$kdir/include/config/kernel.release"; }
 
@@ -69,9 +71,17 @@ newer() {
 	probe "$kdir" && [[ ! -s $said ]]
 }
 
+has_pahole() {
+	fresh
+	has_vmlinux
+	tool pahole v1.30
+	probe "$kdir" && [[ ! -s $said ]]
+}
+
 needs_no_metadata() {
 	fresh
 	rm "$kdir/rust/libkernel.rmeta"
+	has_vmlinux
 	probe --from-source "$kdir"
 }
 
@@ -127,6 +137,9 @@ check probe.rustc finds 'rustc; this kernel was built with rustc 1.85.1' rm "$wo
 check probe.rustc_version finds 'built with rustc 1.85.1 .*here is rustc 1.95.0' tool rustc 'rustc 1.95.0 (598 2026-04-14)'
 check probe.bindgen finds 'bindgen, which' rm "$work/bin/bindgen"
 check probe.compiler finds 'gcc-14, the C compiler' rm "$work/bin/gcc-14"
+check probe.symbols finds 'Module\.symvers' rm "$kdir/Module.symvers"
+check probe.pahole finds 'pahole, which CONFIG_DEBUG_INFO_BTF_MODULES needs' has_vmlinux
+check probe.pahole_is_there has_pahole
 check probe.clang names '' clang
 check probe.clang_of_llvm names 1 clang
 check probe.clang_with_a_suffix names -19 clang-19
