@@ -101,11 +101,32 @@ static void check_access(struct __test_metadata *_metadata, const struct sample 
 	EXPECT_EQ(kind == STORES ? PERF_MEM_OP_STORE : PERF_MEM_OP_LOAD, op(sample));
 }
 
+/* Golden Cove tells the latency of the instruction beside that of the caches. */
+static bool tells_two_latencies(void)
+{
+	return cpu_model() == MODEL_GOLDEN_COVE;
+}
+
 /* Returns the latency in cycles that is compared with the threshold. */
 static __u64 latency(const struct sample *sample)
 {
-	/* Golden Cove tells that of the instruction beside that of the cache. */
-	return cpu_model() == MODEL_GOLDEN_COVE ? sample->weight.var2_w : sample->weight.var1_dw;
+	return tells_two_latencies() ? sample->weight.var2_w : sample->weight.var1_dw;
+}
+
+/*
+ * Returns the weight that the emulated PMU declares for loads above a threshold, as
+ * PERF_SAMPLE_WEIGHT or in parts.
+ */
+static __u64 declared_weight(__u64 threshold, bool in_parts)
+{
+	const __u64 cycles = threshold < 4 ? 4 : threshold + 1;
+	union perf_sample_weight weight = { .var1_dw = cycles };
+
+	if (tells_two_latencies()) {
+		weight.var1_dw = cycles / 2;
+		weight.var2_w = in_parts ? cycles : 0;
+	}
+	return weight.full;
 }
 
 /* Loads by their latency, as perf mem samples them. */
@@ -113,11 +134,13 @@ TEST_F(precise_memory, load_latency)
 {
 	static const struct {
 		unsigned int least, level, number;
+		bool one_weight;
 	} cases[] = {
-		{ 0, PERF_MEM_LVL_L1, PERF_MEM_LVLNUM_L1 },	/* 0: that of sysfs */
-		{ 12, PERF_MEM_LVL_L2, PERF_MEM_LVLNUM_L2 },
-		{ 64, PERF_MEM_LVL_L3, PERF_MEM_LVLNUM_L3 },
-		{ 140, PERF_MEM_LVL_LOC_RAM, PERF_MEM_LVLNUM_RAM },
+		{ 0, PERF_MEM_LVL_L1, PERF_MEM_LVLNUM_L1, false },	/* 0: that of sysfs */
+		{ 12, PERF_MEM_LVL_L2, PERF_MEM_LVLNUM_L2, false },
+		{ 64, PERF_MEM_LVL_L3, PERF_MEM_LVLNUM_L3, false },
+		{ 140, PERF_MEM_LVL_LOC_RAM, PERF_MEM_LVLNUM_RAM, false },
+		{ 12, PERF_MEM_LVL_L2, PERF_MEM_LVLNUM_L2, true },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -131,6 +154,8 @@ TEST_F(precise_memory, load_latency)
 		EXPECT_LE(3, attr.config1);
 		if (cases[i].least)
 			attr.config1 = cases[i].least;
+		if (cases[i].one_weight)
+			attr.sample_type ^= PERF_SAMPLE_WEIGHT_STRUCT | PERF_SAMPLE_WEIGHT;
 		if (event_of_sysfs("mem-loads-aux", &aux)) {
 			EXPECT_EQ(-1, perf_open_self(&attr, -1));
 			EXPECT_EQ(ENODATA, errno);
@@ -148,9 +173,12 @@ TEST_F(precise_memory, load_latency)
 				continue;
 			samples++;
 			check_access(_metadata, &sample, LOADS);
-			EXPECT_LT(attr.config1, latency(&sample));
+			if (!cases[i].one_weight)
+				EXPECT_LT(attr.config1, latency(&sample));
 			/* By the emulated PMU's declaration */
 			if (is_tcg()) {
+				EXPECT_EQ(declared_weight(attr.config1, !cases[i].one_weight),
+					  sample.weight.full);
 				EXPECT_TRUE(level(&sample) & cases[i].level);
 				EXPECT_EQ(cases[i].number, level_number(&sample));
 			}

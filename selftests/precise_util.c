@@ -157,7 +157,7 @@ static struct sample decode(const struct ring *ring, const struct perf_event_hea
 		sample.branch = (const void *)at;
 		at += sample.branches * sizeof(*sample.branch) / sizeof(*at);
 	}
-	if (type & PERF_SAMPLE_WEIGHT_STRUCT)
+	if (type & (PERF_SAMPLE_WEIGHT | PERF_SAMPLE_WEIGHT_STRUCT))
 		sample.weight.full = *at++;
 	if (type & PERF_SAMPLE_DATA_SRC)
 		sample.data_src = *at++;

@@ -84,6 +84,8 @@ struct model {
 	/* PEBS_REC_FMT of IA32_PERF_CAPABILITIES, and if there is PS_EN */
 	u8 pebs_format;
 	bool pebs_store;
+	/* bits 47:32 of the latency of a load of 16 cycles */
+	u8 pebs_cache_latency;
 	/* retired loads include software prefetches */
 	bool prefetches_load;
 	/* errata BJ122, BV98, HSD29 */

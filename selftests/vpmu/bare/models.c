@@ -232,6 +232,7 @@ static const struct model models[] = {
 		.lbr_format = 0x3f,
 		.lbr_depth = 32,
 		.pebs_format = 4,
+		.pebs_cache_latency = 8,
 		.branches = ice_lake_branches,
 		.placed = ice_lake_placed,
 	},

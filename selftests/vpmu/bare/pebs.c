@@ -291,7 +291,7 @@ static void load_latency(void)
 	w = want(&e, round + 1);
 	same(buffer[offset], w.address, "address");
 	same(buffer[offset + 1], 3, "source");
-	same(buffer[offset + 2], 16, "latency");
+	same(buffer[offset + 2], 16 | (u64)bare.model->pebs_cache_latency << 32, "latency");
 	if (adaptive())
 		same(buffer[1], w.ip, "IP");
 	else

@@ -144,6 +144,9 @@ pub(crate) struct Pebs {
     pub(crate) precise_store: bool,
     /// Mask of the counters that count load latency, beside those in the list.
     pub(crate) load_latency: u8,
+    /// The latency in a record is that of the instruction in bits 15:0, and in bits 47:32 that of its access to the
+    /// caches (`struct pebs_meminfo` of the kernel, "Alder Lake and later").
+    pub(crate) two_latencies: bool,
 }
 
 /// The layout of records (SDM vol. 3, 20.3.1.1.1, 20.3.6.2, 20.3.8.1 and 20.9). The discriminants are those of

@@ -464,7 +464,7 @@ fn simultaneous_records_are_one() {
     }
 }
 
-/// Load latency: the latency exceeds the threshold.
+/// Load latency: the latency exceeds the threshold. Golden Cove also has half of it, that of the caches.
 #[test]
 fn load_latency() {
     for (cpu, format, _) in MODELS {
@@ -479,7 +479,13 @@ fn load_latency() {
             (15, 16, 3, if only_3 { 3 } else { 1 }),
             (64, 65, 4, if only_3 { 3 } else { 2 }),
             (512, 513, 0xa, 3),
+            (0xffff, 0x10000, 0xa, 3),
         ] {
+            let latency = match (cpu, latency) {
+                (GOLDEN_COVE, 0x10000) => 0x7fff_0000_ffff,
+                (GOLDEN_COVE, _) => latency | ((latency / 2) << 32),
+                _ => latency,
+            };
             let mut pmu = pmu(cpu);
             let mut page = Page::new(END, BUFFER, -1);
             write(&mut pmu, LD_LAT, threshold);

@@ -37,7 +37,7 @@ pub(super) const MODEL: Model = Model {
     slots: 6,
     metrics: 8,
     lbr: Some(lbr::ARCHITECTURAL),
-    pebs: Some(pebs::ICE_LAKE),
+    pebs: Some(pebs::GOLDEN_COVE),
     defects: Defects::NONE,
     list: &lists::GOLDEN_COVE,
 };

@@ -14,6 +14,7 @@ pub(super) const NEHALEM: Pebs = Pebs {
     format: PebsFormat::Nehalem,
     precise_store: false,
     load_latency: LL_EN,
+    two_latencies: false,
 };
 
 /// Sandy Bridge and Ivy Bridge.
@@ -21,6 +22,7 @@ pub(super) const SANDY_BRIDGE: Pebs = Pebs {
     format: PebsFormat::Nehalem,
     precise_store: true,
     load_latency: 0,
+    two_latencies: false,
 };
 
 /// Haswell and Broadwell.
@@ -28,6 +30,7 @@ pub(super) const HASWELL: Pebs = Pebs {
     format: PebsFormat::Haswell,
     precise_store: false,
     load_latency: LL_EN,
+    two_latencies: false,
 };
 
 /// Skylake.
@@ -35,11 +38,19 @@ pub(super) const SKYLAKE: Pebs = Pebs {
     format: PebsFormat::Skylake,
     precise_store: false,
     load_latency: 0,
+    two_latencies: false,
 };
 
-/// Ice Lake and Golden Cove.
+/// Ice Lake.
 pub(super) const ICE_LAKE: Pebs = Pebs {
     format: PebsFormat::Adaptive,
     precise_store: false,
     load_latency: 0,
+    two_latencies: false,
+};
+
+/// Golden Cove.
+pub(super) const GOLDEN_COVE: Pebs = Pebs {
+    two_latencies: true,
+    ..ICE_LAKE
 };

@@ -28,6 +28,10 @@ const SOURCE_BOUNDS: [u64; 3] = [8, 32, 128];
 const STORE_HIT: u64 = 1;
 /// Minimum of the declared latency, in cycles.
 const LEAST_LATENCY: u64 = 4;
+/// Where a record has two latencies, that of the caches is above that of the instruction, and both have 16 bits.
+const CACHE_LATENCY_SHIFT: usize = 32;
+/// The greatest of two latencies.
+const MOST_LATENCY: u64 = 0xffff;
 
 /// The fields of a record for the instruction's memory access.
 #[derive(Debug, Clone, Copy, Default)]
@@ -111,6 +115,16 @@ impl Pmu {
         fixed.fold(general, |mask, i| mask | (1 << (FIXED_SHIFT + i)))
     }
 
+    /// Returns the latency of a record for a load of so many cycles. By declaration, the caches have half of them.
+    fn latency_field(&self, latency: u64) -> u64 {
+        if self.pebs.is_some_and(|pebs| pebs.two_latencies) {
+            let latency = latency.min(MOST_LATENCY);
+            latency | ((latency / 2) << CACHE_LATENCY_SHIFT)
+        } else {
+            latency
+        }
+    }
+
     /// Returns what the record says of the memory access: that of the first counter with an event of loads or stores.
     fn access(&self, counters: u64, sample: &Sample) -> Access {
         let generals = (0..self.generals).filter(|i| counters & (1 << i) != 0);
@@ -135,7 +149,7 @@ impl Pmu {
             return Some(Access {
                 address: sample.load,
                 source: SOURCES[source],
-                latency,
+                latency: self.latency_field(latency),
             });
         }
         let source = self.general_source(counter);
