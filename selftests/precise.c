@@ -485,6 +485,110 @@ TEST_F(precise, guests)
 	}
 }
 
+static bool is_in_nest(__u64 ip)
+{
+	return ip == nest_ips[NEST_DEC] || ip == nest_ips[NEST_JNZ];
+}
+
+/*
+ * The call chain of a precise sample is that of the interrupt, which is an instruction or
+ * two later: the record's stack may be gone.
+ */
+TEST_F(precise, call_chains)
+{
+	for (int precise = 1; precise <= self->max; precise++) {
+		struct perf_event_attr attr = sampling(RAW_INSTRUCTIONS, PERIOD, precise);
+		unsigned int samples = 0, exact = 0, good = 0;
+		struct sample sample;
+		struct ring ring;
+
+		attr.sample_type |= PERF_SAMPLE_CALLCHAIN;
+		ASSERT_TRUE(open_ring(&ring, &attr, 0, -1, -1));
+		ASSERT_TRUE(enable(&ring));
+		nest(SAMPLES * (PERIOD + 1UL) / 2);
+		ASSERT_TRUE(disable(&ring));
+		while (next_sample(&ring, &sample)) {
+			const __u64 *caller = sample.caller;
+
+			if (!is_in_nest(sample.ip))
+				continue;
+			samples++;
+			exact += !!(sample.misc & PERF_RECORD_MISC_EXACT_IP);
+			/* The last is in the code of this test. */
+			good += sample.callers >= 5 && caller[0] == PERF_CONTEXT_USER &&
+				is_in_nest(caller[1]) && caller[2] == nest_ips[NEST_INNER] &&
+				caller[3] == nest_ips[NEST_OUTER];
+		}
+		TH_LOG("precise_ip %d: %u samples, %u good", precise, samples, good);
+		EXPECT_NEAR(1, SAMPLES, samples);
+		EXPECT_EQ(precise > 1 ? samples : 0, exact);
+		/* The last interrupt may be behind the loop. */
+		EXPECT_NEAR(1, samples, good);
+		EXPECT_EQ(0, ring.throttled + ring.lost_records + ring.lost_samples);
+		close_ring(&ring);
+	}
+}
+
+/*
+ * The call chain of a precise sample in the kernel goes on in the program. Each interrupt
+ * has about a thousand instructions that count, too.
+ */
+TEST_F(precise, call_chains_of_the_kernel)
+{
+	struct perf_event_attr attr = sampling(RAW_INSTRUCTIONS, 10 * PERIOD + 1, 1);
+	unsigned int samples = 0, good = 0;
+	struct sample sample;
+	struct ring ring;
+
+	attr.sample_type |= PERF_SAMPLE_CALLCHAIN;
+	attr.exclude_kernel = 0;
+	attr.exclude_user = 1;
+	ASSERT_TRUE(open_ring(&ring, &attr, 0, -1, -1));
+	ASSERT_TRUE(enable(&ring));
+	for (int i = 0; i < 5000; i++)
+		syscall(SYS_getppid);
+	ASSERT_TRUE(disable(&ring));
+	for (; next_sample(&ring, &sample); samples++) {
+		const __u64 *caller = sample.caller;
+		__u64 user = 0;
+
+		while (user < sample.callers && caller[user] != PERF_CONTEXT_USER)
+			user++;
+		/* At the end of a system call, the interrupt is in the program. */
+		good += user && user + 2 <= sample.callers && sample.ip >> 63 &&
+			caller[0] == PERF_CONTEXT_KERNEL && caller[1] >> 63 &&
+			!(caller[user + 1] >> 63);
+	}
+	TH_LOG("%u samples, %u good", samples, good);
+	EXPECT_LE(20, samples);
+	EXPECT_LE(samples * 3 / 4, good);
+	close_ring(&ring);
+}
+
+/* Without transactions, precise samples tell of none, whatever else they have. */
+TEST_F(precise, transactions)
+{
+	struct perf_event_attr attr = sampling_registers(RAW_INSTRUCTIONS, PERIOD, self->max);
+	unsigned int samples = 0;
+	struct sample sample;
+	struct ring ring;
+
+	attr.sample_type |= PERF_SAMPLE_TRANSACTION;
+	if (lacks_ip())
+		attr.wakeup_events = 1;
+	ASSERT_TRUE(open_ring(&ring, &attr, 0, -1, -1));
+	ASSERT_TRUE(enable(&ring));
+	walk(passes(INSTRUCTIONS, SAMPLES, PERIOD), buffer);
+	ASSERT_TRUE(disable(&ring));
+	for (; next_sample(&ring, &sample); samples++) {
+		EXPECT_EQ(0, sample.transaction);
+		/* What follows it is in its place. */
+		EXPECT_EQ((unsigned long)buffer, sample.registers[PERF_REG_X86_SI]);
+	}
+	EXPECT_NEAR(1, SAMPLES, samples);
+	close_ring(&ring);
+}
+
 /* The branches of a precise sample are those of the program, up to it. */
 TEST_F(precise, branch_stacks)
 {

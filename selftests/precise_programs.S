@@ -2,6 +2,8 @@
 /*
  * void walk(unsigned long passes, unsigned long *buffer): the program whose precise
  * samples are judged. precise_programs.h says what it does.
+ *
+ * void nest(unsigned long passes): a loop in a function of a function.
  */
 #include "precise_programs.h"
 
@@ -45,10 +47,37 @@ walk:
 	ret
 	.size	walk, . - walk
 
+	.balign	64
+	.globl	nest
+	.type	nest, @function
+nest:
+	push	%rbp
+	mov	%rsp, %rbp
+	call	outer
+8:	pop	%rbp
+	ret
+outer:
+	push	%rbp
+	mov	%rsp, %rbp
+	call	inner
+9:	pop	%rbp
+	ret
+inner:
+	push	%rbp
+	mov	%rsp, %rbp
+10:	dec	%rdi
+11:	jnz	10b
+	pop	%rbp
+	ret
+	.size	nest, . - nest
+
 	.section .rodata
 	.balign	8
 	.globl	walk_ips
 walk_ips:
 	.quad	2b, 3b, 4b, 5b, 6b, 7b
+	.globl	nest_ips
+nest_ips:
+	.quad	10b, 11b, 9b, 8b
 
 	.section .note.GNU-stack, "", @progbits

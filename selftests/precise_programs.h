@@ -34,5 +34,19 @@ extern const unsigned long walk_ips[WALK_STEPS];
 
 void walk(unsigned long passes, unsigned long *buffer);
 
+/* A loop in a function that another one calls, with frame pointers. */
+enum nest_place {
+	NEST_DEC,
+	NEST_JNZ,
+	NEST_INNER,	/* where the loop's function returns to */
+	NEST_OUTER,	/* where that one returns to */
+	NEST_PLACES
+};
+
+/* Their addresses. */
+extern const unsigned long nest_ips[NEST_PLACES];
+
+void nest(unsigned long passes);
+
 #endif
 #endif

@@ -152,6 +152,11 @@ static struct sample decode(const struct ring *ring, const struct perf_event_hea
 			sample.values[i] = at[i];
 		at += nr;
 	}
+	if (type & PERF_SAMPLE_CALLCHAIN) {
+		sample.callers = *at++;
+		sample.caller = at;
+		at += sample.callers;
+	}
 	if (type & PERF_SAMPLE_BRANCH_STACK) {
 		sample.branches = *at++;
 		sample.branch = (const void *)at;
@@ -161,6 +166,8 @@ static struct sample decode(const struct ring *ring, const struct perf_event_hea
 		sample.weight.full = *at++;
 	if (type & PERF_SAMPLE_DATA_SRC)
 		sample.data_src = *at++;
+	if (type & PERF_SAMPLE_TRANSACTION)
+		sample.transaction = *at++;
 	if (type & PERF_SAMPLE_REGS_INTR && *at++ != PERF_SAMPLE_REGS_ABI_NONE) {
 		for (int i = 0; i < MAX_REGISTERS; i++) {
 			if (ring->regs_intr >> i & 1)

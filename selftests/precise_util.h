@@ -71,11 +71,14 @@ struct sample {
 	__u64 address;
 	__u64 period;
 	__u64 values[MAX_GROUP];	/* PERF_SAMPLE_READ, of the group */
+	__u64 callers;
+	const __u64 *caller;
 	__u64 branches;
 	const struct perf_branch_entry *branch;
 	__u64 registers[MAX_REGISTERS];
 	union perf_sample_weight weight;
 	__u64 data_src;
+	__u64 transaction;
 };
 
 struct ring {
