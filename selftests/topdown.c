@@ -6,6 +6,9 @@
  * slots exactly, shares to 1/255, in which the register has them.
  */
 #define _GNU_SOURCE
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 
@@ -72,7 +75,7 @@ struct group {
 /* Changes the attributes of an event before it is opened. */
 typedef void (*change)(struct perf_event_attr *attr, int nr);
 
-static bool open_group(struct group *group, change change)
+static bool open_group_of(pid_t pid, struct group *group, change change)
 {
 	struct perf_event_attr attr;
 
@@ -84,11 +87,17 @@ static bool open_group(struct group *group, change change)
 		attr.read_format = READ_GROUP;
 		if (change)
 			change(&attr, group->nr);
-		group->fd[group->nr] = perf_open_self(&attr, group->nr ? group->fd[0] : -1);
+		group->fd[group->nr] = perf_open(&attr, pid, -1,
+						 group->nr ? group->fd[0] : -1, 0);
 		if (group->fd[group->nr] < 0)
 			return false;
 	}
 	return true;
+}
+
+static bool open_group(struct group *group, change change)
+{
+	return open_group_of(0, group, change);
 }
 
 static void close_group(struct group *group)
@@ -258,16 +267,28 @@ TEST_F(topdown, many_reads)
 	}
 }
 
+/* Lets another task begin, and waits until that lets this one go on. */
+static bool let_begin(int in, int out)
+{
+	char byte;
+
+	return write(out, "12", 2) == 2 && read(in, &byte, 1) == 1;
+}
+
 /*
- * Takes turns with another task on the CPU, and counts the own loop. A single
- * copy of the code, so that the same instructions count each time.
+ * Takes turns with another task on the CPU, and counts the own loop. The other begins
+ * after this one has counted: see nothing_of_others. A single copy of the code, so that
+ * the same instructions count each time.
  */
 static __attribute__((noipa)) bool count_turns(struct group *group, struct group_count *count,
-					      void (*loop)(unsigned long))
+					      void (*loop)(unsigned long), int in, int out)
 {
 	int i;
 
 	if (!open_group(group, NULL) || !enable(group))
+		return false;
+	loop(1000);
+	if (!let_begin(in, out))
 		return false;
 	for (i = 0; i < TURNS; i++) {
 		loop(1000);
@@ -280,23 +301,29 @@ TEST_F(topdown, two_tasks)
 {
 	struct perf_event_attr attr = counting(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CONTEXT_SWITCHES);
 	struct group_count alone, *others;
-	int switches, status;
+	int own[2], other[2], switches, status;
 	pid_t pid;
+	char byte;
 
 	others = mmap(NULL, sizeof(*others), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
 		      -1, 0);
 	ASSERT_NE(MAP_FAILED, others);
 
-	ASSERT_TRUE(count_turns(&self->group, &alone, plain_loop));
+	ASSERT_EQ(0, pipe(own));
+	ASSERT_EQ(0, pipe(other));
+	ASSERT_TRUE(count_turns(&self->group, &alone, plain_loop, own[0], own[1]));
+	/* That was for this task itself. */
+	ASSERT_EQ(1, read(own[0], &byte, 1));
 	close_group(&self->group);
 	pid = fork_helper();
 	ASSERT_LE(0, pid);
 	if (pid == 0)
-		_exit(count_turns(&self->group, others, load_loop) ? 0 : 1);
+		_exit(read(other[0], &byte, 1) != 1 ||
+		      !count_turns(&self->group, others, load_loop, other[0], own[1]));
 	attr.disabled = 0;
 	switches = perf_open_self(&attr, -1);
 	ASSERT_LE(0, switches);
-	ASSERT_TRUE(count_turns(&self->group, &self->count, plain_loop));
+	ASSERT_TRUE(count_turns(&self->group, &self->count, plain_loop, own[0], other[1]));
 	EXPECT_LE(TURNS / 2, read_value(switches));
 	close(switches);
 	/* Each turn is rounded, too. */
@@ -308,6 +335,50 @@ TEST_F(topdown, two_tasks)
 	ASSERT_EQ(pid, waitpid(pid, &status, 0));
 	ASSERT_EQ(0, status);
 	expect_shares(_metadata, others, load_pass, 20 * TURNS);
+}
+
+/*
+ * A task that is switched out before it has counted has no slots of the one that comes
+ * then. This one never leaves the kernel, whose slots do not count.
+ *
+ * The built-in driver clears the registers at an event's first start alone, and restores
+ * them at a later one unless it has saved 0 slots (icl_set_topdown_event_period()).
+ */
+TEST_F(topdown, nothing_of_others)
+{
+	static char bytes[1 << 20];
+	struct group other = {};
+	int data[2], waiting, i;
+	pid_t pid;
+
+	if (!on_rpmu())
+		SKIP(return, "the built-in driver leaves the other task's slots in the registers");
+	ASSERT_EQ(0, pipe(data));
+	pid = fork_helper();
+	ASSERT_LE(0, pid);
+	if (pid == 0)
+		_exit(write(data[1], bytes, sizeof(bytes)) < 0);
+	do {
+		usleep(1000);
+		ASSERT_EQ(0, ioctl(data[0], FIONREAD, &waiting));
+	} while (waiting < fcntl(data[1], F_GETPIPE_SZ));
+	ASSERT_TRUE(open_group_of(pid, &other, NULL));
+	ASSERT_TRUE(open_group(&self->group, NULL));
+	ASSERT_TRUE(enable(&other) && enable(&self->group));
+	for (i = 0; i < 8; i++) {
+		ASSERT_EQ(waiting, read(data[0], bytes, waiting));
+		load_loop(1000);
+		/* The other one fills the pipe. */
+		usleep(1000);
+	}
+	ASSERT_TRUE(disable(&other) && disable(&self->group));
+	ASSERT_TRUE(read_group(&other, &self->count));
+	EXPECT_LT(0, self->count.running);
+	for (i = 0; i < other.nr; i++)
+		EXPECT_EQ(0, self->count.event[i].value);
+	close_group(&other);
+	ASSERT_EQ(0, kill(pid, SIGKILL));
+	ASSERT_EQ(pid, waitpid(pid, NULL, 0));
 }
 
 /* Two groups take turns, as there is one register. */
