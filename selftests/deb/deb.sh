@@ -45,7 +45,7 @@ install_in_debian() {
 }
 
 mkdir "$results"
-step deb-test "installing the packages in a clean Debian (about 15 minutes)" install_in_debian
+step deb-test "installing the packages in a clean Debian (about 5 minutes)" install_in_debian
 read -r release old <"$results/releases"
 
 because() { tail -n 10 "$results/$phase.log" | sed 's/^/# /'; }
