@@ -267,7 +267,10 @@ TEST_F(topdown, many_reads)
 	}
 }
 
-/* Lets another task begin, and waits until that lets this one go on. */
+/*
+ * Lets another task begin, and waits until that lets this one go on. Each task needs two
+ * bytes: one to begin, one to go on.
+ */
 static bool let_begin(int in, int out)
 {
 	char byte;
