@@ -68,8 +68,7 @@ struct Rpmu {
     _syscore: kern::syscore::Registration<driver::Machine>,
     /// Sets up CPUs that come up. Dropping restores the registers of all CPUs.
     _hotplug: kern::hotplug::Registration<driver::Machine>,
-    /// The built-in driver's NMI handler, which does nothing. Dropping lets it work again.
-    _silenced_builtin: Option<x86::intel::trace::SilencedBuiltin>,
+    /// Dropping gives the built-in driver its NMI handler back.
     _nmi: x86::nmi::Registration<driver::Machine>,
     _reservation: x86::reserve::Reservation,
     /// The built-in driver's PMU, unregistered. Dropping registers it again.
@@ -95,10 +94,8 @@ impl kernel::Module for Rpmu {
         let predecessor = predecessor.map(driver::take_over).transpose()?;
         let reservation = machine.reserve(predecessor.is_some())?;
         machine.check_counters()?;
-        let nmi = x86::nmi::Registration::new(machine.clone())?;
-        // Events of Intel PT and BTS may be open. From one of the two lines to the other, both handlers serve
-        // them: the first that acknowledges an interrupt handles it.
-        let silenced_builtin = predecessor.as_ref().and_then(|_| machine.silence_builtin());
+        // Events of Intel PT and BTS may be open, which this driver serves from here on.
+        let nmi = machine.handle_nmis(predecessor.is_some())?;
         let hotplug = kern::hotplug::Registration::new(c"rpmu:dying", machine.clone())
             .inspect_err(|&error| {
                 if error == EBUSY {
@@ -123,7 +120,6 @@ impl kernel::Module for Rpmu {
             _disable_watch: disable_watch,
             _syscore: syscore,
             _hotplug: hotplug,
-            _silenced_builtin: silenced_builtin,
             _nmi: nmi,
             _reservation: reservation,
             _predecessor: predecessor,

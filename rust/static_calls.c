@@ -297,8 +297,3 @@ void rpmu_helper_static_call_redirect(struct static_call_key *key, void *tramp,
 {
 	__static_call_update(key, tramp, target);
 }
-
-void *rpmu_helper_static_call_return0(void)
-{
-	return &__static_call_return0;
-}

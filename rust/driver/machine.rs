@@ -23,7 +23,6 @@ use crate::{
     perf,
     x86::{
         builtin,
-        intel::trace::SilencedBuiltin,
         nmi::{self, NmiContext},
         reserve::Reservation,
     },
@@ -103,13 +102,16 @@ impl Machine {
         probe::reserve(&self.pmu, predecessor)
     }
 
-    /// Makes the built-in driver's NMI handler do nothing until the result is dropped: this driver's handler,
-    /// which has to be registered by then, does its part for Intel PT and BTS. Returns [`None`] if the handler
-    /// is out of reach.
+    /// Has this machine's NMIs handled: in the built-in driver's place if that has a `predecessor`, and its handler can be
+    /// reached.
     ///
-    /// Process context.
-    pub(crate) fn silence_builtin(&self) -> Option<SilencedBuiltin> {
-        self.pmu.ops().tracing.silence_builtin()
+    /// Fails with `EBUSY` or `ENOMEM`. Process context.
+    pub(crate) fn handle_nmis(
+        self: &Arc<Self>,
+        predecessor: bool,
+    ) -> Result<nmi::Registration<Self>> {
+        let handler = self.pmu.ops().tracing.handler().filter(|_| predecessor);
+        nmi::Registration::new(self.clone(), handler)
     }
 
     /// Checks that the counters hold values: some hypervisors describe a PMU that does nothing.

@@ -49,7 +49,7 @@ pub(super) fn handle(pmu: &CorePmu, nmi: &NmiContext) -> u32 {
         return tracing.handle_alone(hardware, nmi);
     };
 
-    let watch = Stopwatch::start();
+    let watch = (!nmi.is_timed()).then(Stopwatch::start);
     let bts = tracing.pause_bts(nmi);
     // The interrupted code may be about to disable the PMU, and not have done so yet.
     let enabled = shared.take_enabled();
@@ -87,7 +87,7 @@ pub(super) fn handle(pmu: &CorePmu, nmi: &NmiContext) -> u32 {
     }
     shared.run(hardware, irqs);
     drop(bts);
-    if handled != 0 {
+    if let Some(watch) = watch.filter(|_| handled != 0) {
         watch.stop(irqs);
     }
     handled

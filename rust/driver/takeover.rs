@@ -2,8 +2,8 @@
 
 //! Take-over of the PMU from the built-in driver.
 //!
-//! Only the PMU is unregistered. The built-in driver itself stays: its NMI handler is
-//! [silenced](super::unit::tracing), its CPU hotplug callbacks do not touch the counters (see
+//! Only the PMU is unregistered. The built-in driver itself stays: its NMI handler
+//! [calls this driver](crate::x86::builtin::nmi), its CPU hotplug callbacks do not touch the counters (see
 //! [`reserve`](crate::x86::reserve)), and it arms LVTPC of CPUs that come up.
 
 use super::{probe, CorePmu};

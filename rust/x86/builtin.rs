@@ -18,6 +18,7 @@
 //! In the kernel proper, this data would not belong to the built-in driver.
 
 mod mirror;
+pub mod nmi;
 mod precision;
 mod select_mask;
 

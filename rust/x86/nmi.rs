@@ -4,7 +4,11 @@
 //!
 //! C header: [`arch/x86/include/asm/nmi.h`](srctree/arch/x86/include/asm/nmi.h)
 
-use crate::{bindings, kern::regs::Regs};
+use crate::{
+    bindings,
+    kern::regs::Regs,
+    x86::builtin::nmi::{Directed, Handler as Builtin},
+};
 use core::{
     marker::PhantomData,
     ptr::{null_mut, NonNull},
@@ -47,6 +51,7 @@ pub trait Handler: Send + Sync {
 pub struct NmiContext {
     /// Valid as long as the context: until the handler returns.
     regs: *mut bindings::pt_regs,
+    is_timed: bool,
     _not_thread_safe: PhantomData<NotThreadSafe>,
 }
 
@@ -68,6 +73,12 @@ impl NmiContext {
         unsafe { &*self.regs.cast() }
     }
 
+    /// Returns whether the caller of the handler measures its time, and tells the perf core.
+    #[inline]
+    pub fn is_timed(&self) -> bool {
+        self.is_timed
+    }
+
     /// Counts a performance monitoring interrupt: the line `PMI` of `/proc/interrupts`.
     #[inline]
     pub fn count_pmi(&self) {
@@ -76,7 +87,7 @@ impl NmiContext {
     }
 }
 
-/// The handler for [`callback`], to which the kernel passes no data: the result of [`Arc::into_raw`] for
+/// The handler for [`callback`] and [`directed`], to which the kernel passes no data: the result of [`Arc::into_raw`] for
 /// the registered handler, or null if there is none.
 static HANDLER: Atomic<*mut c_void> = Atomic::new(null_mut());
 
@@ -84,12 +95,28 @@ static HANDLER: Atomic<*mut c_void> = Atomic::new(null_mut());
 ///
 /// # Invariants
 ///
-/// - `_action` is on the kernel's list of handlers of local NMIs under [`NAME`], and its function
-///   is `callback::<T>`.
-/// - [`HANDLER`] holds `handler`, which owns a reference of an `Arc<T>`.
+/// [`HANDLER`] holds `handler`, which owns a reference of an `Arc<T>`.
 pub struct Registration<T: Handler> {
-    _action: Pin<KBox<Opaque<bindings::nmiaction>>>,
+    /// Only [`None`] in the end.
+    way: Option<Way>,
     handler: NonNull<T>,
+}
+
+/// How the kernel comes to call the handler.
+enum Way {
+    /// The built-in driver's handler is directed to `directed::<T>`.
+    Directed { _directed: Directed },
+    /// By an entry of its own.
+    Listed { _listed: Listed },
+}
+
+/// An entry in the kernel's list of handlers of local NMIs. Dropping removes it, and waits until no CPU runs the handler.
+///
+/// # Invariants
+///
+/// The action is on the list under [`NAME`].
+struct Listed {
+    _action: Pin<KBox<Opaque<bindings::nmiaction>>>,
 }
 
 // SAFETY: A registration is a reference count of a `T`, which is `Send + Sync`, and an entry of a
@@ -100,13 +127,46 @@ unsafe impl<T: Handler> Send for Registration<T> {}
 unsafe impl<T: Handler> Sync for Registration<T> {}
 
 impl<T: Handler> Registration<T> {
-    /// Registers a handler, which is called for every NMI on every CPU from now on.
+    /// Registers a handler, which is called for every NMI on every CPU from now on: by the built-in driver's handler, if
+    /// `builtin` is that, otherwise beside it.
     ///
     /// Fails with `EBUSY` if this module has a handler already, or with `ENOMEM`. Process context.
-    pub fn new(handler: Arc<T>) -> Result<Self> {
+    pub fn new(handler: Arc<T>, builtin: Option<&Builtin>) -> Result<Self> {
+        let handler = Arc::into_raw(handler).cast_mut();
+        if HANDLER
+            .cmpxchg(null_mut(), handler.cast(), ordering::Full)
+            .is_err()
+        {
+            // SAFETY: `handler` is from `into_raw` above, and nothing else uses it.
+            drop(unsafe { Arc::from_raw(handler) });
+            return Err(EBUSY);
+        }
+        // INVARIANT: `HANDLER` has been set above.
+        let mut registration = Self {
+            way: None,
+            // SAFETY: `into_raw` does not return null.
+            handler: unsafe { NonNull::new_unchecked(handler) },
+        };
+        // `callback` and `directed` may be called from here on, with the `T` that `HANDLER` has been set to.
+        registration.way = Some(match builtin {
+            Some(builtin) => Way::Directed {
+                _directed: builtin.direct(directed::<T>),
+            },
+            None => Way::Listed {
+                _listed: Listed::new(callback::<T>)?,
+            },
+        });
+        Ok(registration)
+    }
+}
+
+impl Listed {
+    fn new(
+        callback: unsafe extern "C" fn(c_uint, *mut bindings::pt_regs) -> c_int,
+    ) -> Result<Self> {
         let action = KBox::pin(
             Opaque::new(bindings::nmiaction {
-                handler: Some(callback::<T>),
+                handler: Some(callback),
                 name: NAME.as_char_ptr(),
                 ..pin_init::zeroed()
             }),
@@ -119,41 +179,27 @@ impl<T: Handler> Registration<T> {
             (*list).next = list;
             (*list).prev = list;
         }
-
-        let handler = Arc::into_raw(handler).cast_mut();
-        if HANDLER
-            .cmpxchg(null_mut(), handler.cast(), ordering::Full)
-            .is_err()
-        {
-            // SAFETY: `handler` is from `into_raw` above, and nothing else uses it.
-            drop(unsafe { Arc::from_raw(handler) });
-            return Err(EBUSY);
-        }
-
         // SAFETY: `action` is initialised, its list is empty, and it stays valid until `drop` has
-        // unregistered it. `callback` may be called from here on, and `HANDLER` has been set to a `T`.
-        let ret = unsafe { bindings::__register_nmi_handler(bindings::NMI_LOCAL, action.get()) };
-        if let Err(err) = to_result(ret) {
-            HANDLER.store(null_mut(), ordering::Release);
-            // SAFETY: `handler` is from `into_raw` above, and `callback` has not been registered.
-            drop(unsafe { Arc::from_raw(handler) });
-            return Err(err);
-        }
-        // INVARIANT: The handler has been registered and `HANDLER` set above.
-        Ok(Self {
-            _action: action,
-            // SAFETY: `into_raw` does not return null.
-            handler: unsafe { NonNull::new_unchecked(handler) },
-        })
+        // unregistered it.
+        to_result(unsafe { bindings::__register_nmi_handler(bindings::NMI_LOCAL, action.get()) })?;
+        // INVARIANT: Just registered.
+        Ok(Self { _action: action })
     }
 }
 
-impl<T: Handler> Drop for Registration<T> {
+impl Drop for Listed {
     fn drop(&mut self) {
         // SAFETY: `NAME` is a valid C string. By the type invariant the entry of this name is
         // `_action`. The function waits (`synchronize_rcu()`) until no CPU runs the handler or reads
         // the entry.
         unsafe { bindings::unregister_nmi_handler(bindings::NMI_LOCAL, NAME.as_char_ptr()) };
+    }
+}
+
+impl<T: Handler> Drop for Registration<T> {
+    fn drop(&mut self) {
+        // No CPU is in the handler afterwards.
+        self.way = None;
         HANDLER.store(null_mut(), ordering::Release);
         // SAFETY: By the type invariant `handler` owns a reference, and `HANDLER` does not lead to it
         // any more.
@@ -161,18 +207,40 @@ impl<T: Handler> Drop for Registration<T> {
     }
 }
 
-/// The C side of [`Handler::handle`].
+/// The C side of [`Handler::handle`] for an entry of its own.
 ///
 /// # Safety
 ///
 /// To be called by the kernel, in an NMI, while a [`Registration<T>`] exists or is being made or dropped.
 unsafe extern "C" fn callback<T: Handler>(_type: c_uint, regs: *mut bindings::pt_regs) -> c_int {
+    // SAFETY: The caller's promise.
+    unsafe { handle::<T>(regs, false) }
+}
+
+/// The same for the built-in driver's handler, which measures the time.
+///
+/// # Safety
+///
+/// As for [`callback`].
+unsafe extern "C" fn directed<T: Handler>(regs: *mut bindings::pt_regs) -> c_int {
+    // SAFETY: The caller's promise.
+    unsafe { handle::<T>(regs, true) }
+}
+
+/// Calls the handler.
+///
+/// # Safety
+///
+/// As for [`callback`].
+#[inline]
+unsafe fn handle<T: Handler>(regs: *mut bindings::pt_regs, is_timed: bool) -> c_int {
     let handler: *const T = HANDLER.load(ordering::Acquire).cast();
-    // SAFETY: `HANDLER` is set before this function is registered, and reset after it has been
-    // unregistered. It holds a `T`, as there is one registration at a time, which has set both.
+    // SAFETY: `HANDLER` is set before these functions can be called, and reset when they cannot any more. It
+    // holds a `T`, as there is one registration at a time, which has set both.
     let handler = unsafe { &*handler };
     let nmi = NmiContext {
         regs,
+        is_timed,
         _not_thread_safe: PhantomData,
     };
     handler.handle(&nmi) as c_int

@@ -25,7 +25,7 @@ pub(super) fn handle(pmu: &CorePmu, amd: &Amd, cpu: &Cpu, nmi: &NmiContext) -> u
         return amd.claim(0, irqs);
     };
 
-    let watch = Stopwatch::start();
+    let watch = (!nmi.is_timed()).then(Stopwatch::start);
     // The interrupted code may be about to disable the PMU, and not have done so yet.
     let enabled = amd.stops_in_pmi().then(|| {
         let enabled = shared.take_enabled();
@@ -53,7 +53,7 @@ pub(super) fn handle(pmu: &CorePmu, amd: &Amd, cpu: &Cpu, nmi: &NmiContext) -> u
         shared.set_enabled(enabled);
         shared.run(hardware, irqs);
     }
-    if handled != 0 {
+    if let Some(watch) = watch.filter(|_| handled != 0) {
         watch.stop(irqs);
     }
     amd.claim(handled, irqs)

@@ -6,8 +6,8 @@ use crate::{
     driver::hw::Hardware,
     logic::regs::global::Status,
     x86::{
-        apic,
-        intel::trace::{PausedBts, SilencedBuiltin, Tracers},
+        apic, builtin,
+        intel::trace::{PausedBts, Tracers},
         nmi::NmiContext,
     },
 };
@@ -36,12 +36,9 @@ impl Tracing {
         }
     }
 
-    /// Makes the built-in driver's NMI handler do nothing until the result is dropped. Returns [`None`] if
-    /// the handler is out of reach.
-    ///
-    /// This driver's handler has to be registered by then. Process context.
-    pub(in crate::driver) fn silence_builtin(&self) -> Option<SilencedBuiltin> {
-        self.tracers.as_ref().map(Tracers::silence_builtin)
+    /// Returns the built-in driver's NMI handler, unless it is out of reach.
+    pub(in crate::driver) fn handler(&self) -> Option<&builtin::nmi::Handler> {
+        self.tracers.as_ref().map(Tracers::handler)
     }
 
     /// Pauses the BTS event of this CPU, if there is one, until the result is dropped.

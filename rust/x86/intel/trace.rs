@@ -3,54 +3,32 @@
 //! Intel PT and BTS, which trace branches. Their drivers (`arch/x86/events/intel/pt.c`, `bts.c`) have PMUs of
 //! their own, `intel_pt` and `intel_bts`, and share the PMI with the core PMU's.
 //!
-//! The built-in driver handles their part of the PMI as well. Its handler (`perf_event_nmi_handler()`,
-//! `arch/x86/events/core.c:1804`) is active while events of either are open: they are counted in
-//! `active_events`. It then acknowledges the overflows of all counters and lets all of them run
-//! (`intel_pmu_handle_irq()`, `arch/x86/events/intel/core.c:3963-4038`), whatever driver is in charge of them.
-//! A driver in its place silences that handler ([`Tracers::silence_builtin`]) and handles the part
-//! itself:
+//! The built-in driver handles their part of the PMI as well. A driver that is
+//! [called in its place](crate::x86::builtin::nmi) handles it itself:
 //!
 //! - Bit 55 of IA32_PERF_GLOBAL_STATUS means that PT has filled a region of its output.
 //! - BTS has no bit. Its events are paused during the PMI, as they use no counter that GLOBAL_CTRL stops.
 //!
-//! The order of the two handlers does not matter: the kernel calls all handlers of local NMIs
-//! (`nmi_handle()`, `arch/x86/kernel/nmi.c`).
-//!
-//! Unloading needs no event to be closed: the handler, when it is no longer silenced, serves the events.
+//! Unloading needs no event to be closed: from then on, the built-in driver serves the events.
 
 use crate::{
     bindings,
     kern::symbols::Symbols,
-    x86::{cpuid::Feature, nmi::NmiContext},
+    x86::{builtin::nmi::Handler, cpuid::Feature, nmi::NmiContext},
 };
 use core::ptr::{null_mut, NonNull};
-use kernel::{
-    ffi::c_void,
-    prelude::*,
-    sync::atomic::{Atomic, Relaxed},
-};
+use kernel::prelude::*;
 
 /// The tracers of this machine.
 ///
 /// # Invariants
 ///
-/// The functions of each tracer that the machine has are bound. The pointers are to objects of this kernel
-/// that are never freed: `active_events`, and the key and the trampoline of the static call
-/// `x86_pmu_handle_irq`.
+/// The functions of each tracer that the machine has are bound.
 pub struct Tracers {
     has_pt: bool,
     has_bts: bool,
-    open: NonNull<c_void>,
-    key: NonNull<bindings::static_call_key>,
-    trampoline: NonNull<c_void>,
+    handler: Handler,
 }
-
-// SAFETY: The pointers are to objects of the kernel that any thread may use. The methods say how their
-// accesses are kept apart.
-unsafe impl Send for Tracers {}
-
-// SAFETY: As above.
-unsafe impl Sync for Tracers {}
 
 impl Tracers {
     /// Finds the tracers of this machine and binds their functions.
@@ -58,9 +36,7 @@ impl Tracers {
     /// Fails if the kernel's symbols cannot be found. Process context.
     pub fn find() -> Result<Self> {
         let symbols = Symbols::new()?;
-        let key = symbols.find(c"__SCK__x86_pmu_handle_irq")?.cast();
-        let trampoline = symbols.find(c"__SCT__x86_pmu_handle_irq")?;
-        let open = symbols.find(c"active_events")?;
+        let handler = Handler::find()?;
         let has_pt = Feature::INTEL_PT.present();
         if has_pt {
             let interrupt = symbols.find(c"intel_pt_interrupt")?;
@@ -91,9 +67,7 @@ impl Tracers {
         Ok(Self {
             has_pt,
             has_bts,
-            open,
-            key,
-            trampoline,
+            handler,
         })
     }
 
@@ -104,17 +78,14 @@ impl Tracers {
     }
 
     /// Returns whether the machine has a tracer and an event of one may be open. Any context.
-    ///
-    /// Events of the core PMU are counted in the same place, by the built-in driver.
     #[inline]
     pub fn are_used(&self) -> bool {
-        if !self.has_pt && !self.has_bts {
-            return false;
-        }
-        // CAST: an `atomic_t` is an `int`.
-        // SAFETY: By the type invariant `open` is `active_events`, an `atomic_t` that is never freed.
-        let open = unsafe { Atomic::<i32>::from_ptr(self.open.as_ptr().cast()) };
-        open.load(Relaxed) != 0
+        (self.has_pt || self.has_bts) && self.handler.serves_others()
+    }
+
+    /// Returns the built-in driver's NMI handler.
+    pub fn handler(&self) -> &Handler {
+        &self.handler
     }
 
     /// Handles bit 55 of IA32_PERF_GLOBAL_STATUS, which the caller has acknowledged: PT of a guest, or of
@@ -150,42 +121,6 @@ impl Tracers {
             PausedBts { _nmi: nmi }
         })
     }
-
-    /// Makes the built-in driver's NMI handler do nothing until the result is dropped.
-    ///
-    /// No CPU is in the handler when this returns. Process context; it may sleep.
-    pub fn silence_builtin(&self) -> SilencedBuiltin {
-        let (key, trampoline) = (self.key, self.trampoline);
-        // SAFETY: By the type invariant `key` is the key of a static call. The kernel itself changes its
-        // target only when the driver initialises (`x86_pmu_static_call_update()`,
-        // `arch/x86/events/core.c:2085`).
-        let target = unsafe { bindings::rpmu_helper_static_call_target(key.as_ptr()) };
-        // SAFETY: Returns the address of an exported function.
-        let silent = unsafe { bindings::rpmu_helper_static_call_return0() };
-        redirect(key, trampoline, silent);
-        // INVARIANT: Just redirected; `target` is what was there before.
-        SilencedBuiltin {
-            key,
-            trampoline,
-            target,
-        }
-    }
-}
-
-/// Redirects the static call `x86_pmu_handle_irq`, of which these are the key and the trampoline.
-///
-/// Rewriting the code makes each CPU take an interrupt (`smp_text_poke_batch_finish()`), which waits until
-/// an NMI there has returned.
-fn redirect(
-    key: NonNull<bindings::static_call_key>,
-    trampoline: NonNull<c_void>,
-    target: *mut c_void,
-) {
-    // SAFETY: The caller's pointers are those of `Tracers`. The target is the one from before, or the
-    // function that the kernel calls instead of none. The function takes its own locks.
-    unsafe {
-        bindings::rpmu_helper_static_call_redirect(key.as_ptr(), trampoline.as_ptr(), target)
-    };
 }
 
 /// A BTS event that is paused for the time of a PMI. Dropping lets it trace on.
@@ -214,28 +149,5 @@ impl Drop for PausedBts<'_> {
     fn drop(&mut self) {
         // SAFETY: By the type invariant the event is paused.
         unsafe { bindings::rpmu_helper_intel_bts_enable_local() };
-    }
-}
-
-/// The built-in driver's NMI handler, which does nothing. Dropping lets it work again.
-///
-/// # Invariants
-///
-/// The pointers are those of [`Tracers`]. `target` is what the static call was directed to.
-pub struct SilencedBuiltin {
-    key: NonNull<bindings::static_call_key>,
-    trampoline: NonNull<c_void>,
-    target: *mut c_void,
-}
-
-// SAFETY: As for `Tracers`.
-unsafe impl Send for SilencedBuiltin {}
-
-// SAFETY: There are no methods that take a shared reference.
-unsafe impl Sync for SilencedBuiltin {}
-
-impl Drop for SilencedBuiltin {
-    fn drop(&mut self) {
-        redirect(self.key, self.trampoline, self.target);
     }
 }

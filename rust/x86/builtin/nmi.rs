@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The built-in driver's NMI handler, `perf_event_nmi_handler()` (`arch/x86/events/core.c:1804`).
+//!
+//! It stays registered as long as the kernel runs. While `active_events` is not 0, it calls the driver by
+//! the static call `x86_pmu_handle_irq`, measures the time, and tells the perf core. Only the drivers of Intel PT and BTS
+//! count there besides the built-in one (`x86_add_exclusive()`, `arch/x86/events/core.c:443`).
+//!
+//! A driver in its place directs the static call to itself. With a handler of its own beside this one, the kernel would
+//! time two handlers for each NMI (`nmi_handle()`, `arch/x86/kernel/nmi.c`), and the built-in driver would acknowledge the
+//! overflows of all counters while an event of a tracer is open (`intel_pmu_handle_irq()`,
+//! `arch/x86/events/intel/core.c:3963-4038`).
+
+use crate::{bindings, kern::symbols::Symbols};
+use core::{
+    ptr::NonNull,
+    sync::atomic::{AtomicI32, Ordering},
+};
+use kernel::{
+    ffi::{c_int, c_void},
+    prelude::*,
+    sync::atomic::{Atomic, Relaxed},
+};
+
+/// The number of events by which this module keeps the handler active. Never too high, so that no event of a tracer
+/// is missed.
+static OWN: AtomicI32 = AtomicI32::new(0);
+
+/// The function that the built-in driver's NMI handler calls.
+pub(in crate::x86) type Target = unsafe extern "C" fn(regs: *mut bindings::pt_regs) -> c_int;
+
+/// Where the built-in driver's NMI handler can be directed.
+///
+/// # Invariants
+///
+/// The pointers are to objects of this kernel that are never freed: `active_events`, and the key and the
+/// trampoline of the static call `x86_pmu_handle_irq`.
+#[derive(Clone, Copy)]
+pub struct Handler {
+    active: NonNull<c_void>,
+    key: NonNull<bindings::static_call_key>,
+    trampoline: NonNull<c_void>,
+}
+
+// SAFETY: The pointers are to objects of the kernel that any thread may use. The methods say how their
+// accesses are kept apart.
+unsafe impl Send for Handler {}
+
+// SAFETY: As above.
+unsafe impl Sync for Handler {}
+
+impl Handler {
+    /// Finds the handler. Fails if the kernel's symbols cannot be found. Process context.
+    pub fn find() -> Result<Self> {
+        let symbols = Symbols::new()?;
+        // INVARIANT: The kernel's own objects, by their names.
+        Ok(Self {
+            active: symbols.find(c"active_events")?,
+            key: symbols.find(c"__SCK__x86_pmu_handle_irq")?.cast(),
+            trampoline: symbols.find(c"__SCT__x86_pmu_handle_irq")?,
+        })
+    }
+
+    /// `active_events`.
+    fn active(&self) -> &Atomic<i32> {
+        // CAST: an `atomic_t` is an `int`.
+        // SAFETY: By the type invariant it is an `atomic_t` that is never freed.
+        unsafe { Atomic::<i32>::from_ptr(self.active.as_ptr().cast()) }
+    }
+
+    /// Returns whether the handler serves events of other drivers. True without such events for a moment, while it is
+    /// being [directed](Self::direct) or given back. Any context.
+    #[inline]
+    pub(in crate::x86) fn serves_others(&self) -> bool {
+        self.active().load(Relaxed) > OWN.load(Ordering::Relaxed)
+    }
+
+    /// Directs the handler to `target` for all NMIs, until the result is dropped. Process context; it may sleep.
+    pub(in crate::x86) fn direct(self, target: Target) -> Directed {
+        // SAFETY: By the type invariant `key` is the key of a static call. The kernel itself changes its
+        // target only when the driver initialises (`x86_pmu_static_call_update()`,
+        // `arch/x86/events/core.c:2085`).
+        let before = unsafe { bindings::rpmu_helper_static_call_target(self.key.as_ptr()) };
+        self.redirect(target as *mut c_void);
+        // The built-in driver must not be called for the events of this one.
+        self.active().add(1, Relaxed);
+        OWN.store(1, Ordering::Relaxed);
+        // INVARIANT: Just directed and counted; `before` is what was there before.
+        Directed {
+            handler: self,
+            before,
+        }
+    }
+
+    /// Redirects the static call.
+    ///
+    /// Rewriting the code makes each CPU take an interrupt (`smp_text_poke_batch_finish()`), which waits until
+    /// an NMI there has returned. So no CPU is in the former target when this returns.
+    fn redirect(&self, target: *mut c_void) {
+        // SAFETY: By the type invariant the pointers are those of a static call; the targets are functions of its type: the
+        // callers' and the one from before. The function takes its own locks.
+        unsafe {
+            bindings::rpmu_helper_static_call_redirect(
+                self.key.as_ptr(),
+                self.trampoline.as_ptr(),
+                target,
+            )
+        };
+    }
+}
+
+/// The built-in driver's NMI handler, directed to another function. Dropping gives it back.
+///
+/// # Invariants
+///
+/// The static call leads to another function than `before`, its own, and `active_events` has one more.
+pub(in crate::x86) struct Directed {
+    handler: Handler,
+    before: *mut c_void,
+}
+
+// SAFETY: As for `Handler`.
+unsafe impl Send for Directed {}
+
+// SAFETY: There are no methods that take a shared reference.
+unsafe impl Sync for Directed {}
+
+impl Drop for Directed {
+    fn drop(&mut self) {
+        OWN.store(0, Ordering::Relaxed);
+        // The built-in driver must not be called without events.
+        self.handler.active().add(-1, Relaxed);
+        self.handler.redirect(self.before);
+    }
+}
