@@ -576,16 +576,17 @@ pub(super) fn update_precise(
 ) -> Option<u64> {
     let data = event.data();
     let reload = data.reload();
-    if records != 0 {
-        event.add_count(reload.wrapping_mul(records));
-    }
-    let counter = counter(event)?;
+    let started_anew = reload.wrapping_mul(records);
+    let Some(counter) = counter(event) else {
+        event.add_count(started_anew);
+        return None;
+    };
     let (previous, now) = read(data, counter, hardware, irqs);
     let width = hardware.limits.width;
     let signed = width.sign_extend(now);
     let delta = signed.wrapping_sub(width.sign_extend(previous));
     // CAST: two's complement.
-    event.add_count(delta as u64);
+    event.add_count(started_anew.wrapping_add(delta as u64));
     publish(event, hardware);
     let left = event.period_left();
     if reload == 0 {

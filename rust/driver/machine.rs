@@ -169,7 +169,7 @@ impl Machine {
 }
 
 impl nmi::Handler for Machine {
-    #[inline]
+    #[inline(always)]
     fn handle(&self, nmi: &NmiContext) -> u32 {
         pmi::handle(self.this_cpu(nmi.irqs()), nmi)
     }

@@ -56,7 +56,10 @@ pub(super) fn handle(pmu: &CorePmu, nmi: &NmiContext) -> u32 {
     hardware.stop(irqs);
     let traced = bts.as_ref().map_or(0, PausedBts::interrupt);
     let status = hardware.status(irqs);
-    let handled = if !is_due(status, driver, cpu) {
+    // Not those whose overflows the processor records; only callbacks change which ones these are.
+    let capabilities = &hardware.pmu.capabilities;
+    let counters = capabilities.reporting().without(cpu.pebs.counters());
+    let handled = if !is_due(status, counters, driver) {
         // An NMI before has handled the overflow, and this one has stopped the recording once more.
         if status.has_frozen_branches() {
             hardware.acknowledge(status, irqs);
@@ -74,7 +77,7 @@ pub(super) fn handle(pmu: &CorePmu, nmi: &NmiContext) -> u32 {
         if early {
             apic::lvtpc_arm(irqs);
         }
-        let handled = drain(status, driver, cpu, &cx, nmi).wrapping_add(traced);
+        let handled = drain(status, counters, driver, cpu, &cx, nmi).wrapping_add(traced);
         // Before the counters count again: an overflow is lost while LVTPC is masked.
         if !early {
             apic::lvtpc_arm(irqs);
@@ -93,22 +96,13 @@ pub(super) fn handle(pmu: &CorePmu, nmi: &NmiContext) -> u32 {
     handled
 }
 
-/// Returns the counters that have overflowed, without those whose overflows the processor records.
+/// Returns whether one of `counters`, records or Intel PT have raised a PMI.
 #[inline]
-fn overflowed(status: Status, driver: &super::Driver, cpu: &Cpu) -> CounterMask {
-    let counters = driver.hardware.pmu.capabilities.reporting();
-    status.overflowed(counters).without(cpu.pebs.counters())
+fn is_due(status: Status, counters: CounterMask, driver: &super::Driver) -> bool {
+    !status.overflowed(counters).is_empty() || status.has_records() || driver.tracing.is_due(status)
 }
 
-/// Returns whether a counter, records or Intel PT have raised a PMI.
-#[inline]
-fn is_due(status: Status, driver: &super::Driver, cpu: &Cpu) -> bool {
-    !overflowed(status, driver, cpu).is_empty()
-        || status.has_records()
-        || driver.tracing.is_due(status)
-}
-
-/// Handles overflows until there are no more, and returns how many there were.
+/// Handles overflows of `counters` and records until there are no more, and returns how many there were.
 ///
 /// Further ones may come while the first are being handled: late ones, and those by writes to the
 /// counters. They raise no NMI if LVTPC is masked. If it is armed, the kernel expects one more NMI, as
@@ -117,6 +111,7 @@ fn is_due(status: Status, driver: &super::Driver, cpu: &Cpu) -> bool {
 /// Mainline: `intel_pmu_handle_irq()`, `arch/x86/events/intel/core.c:3963`.
 fn drain(
     mut status: Status,
+    counters: CounterMask,
     driver: &super::Driver,
     cpu: &Cpu,
     cx: &OnCpu<'_, super::Driver>,
@@ -126,10 +121,8 @@ fn drain(
     let shared = &cpu.shared;
     let mut handled = 0u32;
     // Further passes use the same branches: what is recorded after the first is this handler's.
-    let precise = cpu.pebs.counters();
-    let checkpointed = hardware.pmu.model.checkpointed & hardware.pmu.capabilities.counters;
-    let checkpointed = checkpointed.without(precise);
-    let mut first = overflowed(status, driver, cpu) | checkpointed;
+    let checkpointed = hardware.pmu.model.checkpointed & counters & shared.handled();
+    let mut first = status.overflowed(counters) | checkpointed;
     let mut has_records = status.has_records();
     if has_records {
         if driver.pebs.as_ref().is_some_and(Pebs::records_branches) {
@@ -137,7 +130,7 @@ fn drain(
             driver.use_records(cx, cpu, Some(nmi), None);
             has_records = false;
         } else {
-            first = first | precise;
+            first = first | cpu.pebs.counters();
         }
     }
     let mut branches = driver.read_branches(cx, cpu, first);
@@ -149,7 +142,7 @@ fn drain(
             handled = handled.wrapping_add(1);
             driver.use_records(cx, cpu, Some(nmi), branches.as_mut());
         }
-        let overflowed = overflowed(status, driver, cpu);
+        let overflowed = status.overflowed(counters);
         for counter in overflowed | checkpointed {
             let event = shared.active_event(counter).and_then(|id| cx.event(id));
             let due = overflowed.contains(counter);
@@ -166,7 +159,7 @@ fn drain(
             }
         }
         status = hardware.status(nmi.irqs());
-        if !is_due(status, driver, cpu) {
+        if !is_due(status, counters, driver) {
             return handled;
         }
         has_records = status.has_records();

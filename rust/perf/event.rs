@@ -238,10 +238,11 @@ impl<T: Operations> Event<T> {
         self.samples(REGISTERS)
     }
 
-    /// Returns whether the times of the event's samples are those of another clock than perf's.
-    pub fn has_clock_of_its_own(&self) -> bool {
+    /// Returns whether samples have the time, by perf's own clock and not another (`attr.use_clockid`).
+    pub fn samples_time(&self) -> bool {
+        const TIME: u64 = bindings::perf_event_sample_format_PERF_SAMPLE_TIME as u64;
         // SAFETY: The event is valid, and its attributes that are single bits do not change.
-        unsafe { (*self.as_raw()).attr.use_clockid() != 0 }
+        self.samples(TIME) && unsafe { (*self.as_raw()).attr.use_clockid() == 0 }
     }
 
     /// Returns whether the event is sampled.

@@ -12,16 +12,17 @@ use crate::{
 use core::{
     marker::PhantomData,
     ptr::{null_mut, NonNull},
+    sync::atomic::{
+        AtomicPtr,
+        Ordering::{Acquire, Relaxed, Release},
+    },
 };
 use kernel::{
     error::to_result,
     ffi::{c_int, c_uint, c_void},
     interrupt::LocalInterruptDisabled,
     prelude::*,
-    sync::{
-        atomic::{ordering, Atomic},
-        Arc,
-    },
+    sync::Arc,
     types::{NotThreadSafe, Opaque},
 };
 
@@ -89,7 +90,7 @@ impl NmiContext {
 
 /// The handler for [`callback`] and [`directed`], to which the kernel passes no data: the result of [`Arc::into_raw`] for
 /// the registered handler, or null if there is none.
-static HANDLER: Atomic<*mut c_void> = Atomic::new(null_mut());
+static HANDLER: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 
 /// A registered handler. Dropping unregisters the handler, and waits until it runs on no CPU.
 ///
@@ -134,7 +135,7 @@ impl<T: Handler> Registration<T> {
     pub fn new(handler: Arc<T>, builtin: Option<&Builtin>) -> Result<Self> {
         let handler = Arc::into_raw(handler).cast_mut();
         if HANDLER
-            .cmpxchg(null_mut(), handler.cast(), ordering::Full)
+            .compare_exchange(null_mut(), handler.cast(), Release, Relaxed)
             .is_err()
         {
             // SAFETY: `handler` is from `into_raw` above, and nothing else uses it.
@@ -200,7 +201,7 @@ impl<T: Handler> Drop for Registration<T> {
     fn drop(&mut self) {
         // No CPU is in the handler afterwards.
         self.way = None;
-        HANDLER.store(null_mut(), ordering::Release);
+        HANDLER.store(null_mut(), Release);
         // SAFETY: By the type invariant `handler` owns a reference, and `HANDLER` does not lead to it
         // any more.
         drop(unsafe { Arc::from_raw(self.handler.as_ptr()) });
@@ -232,9 +233,9 @@ unsafe extern "C" fn directed<T: Handler>(regs: *mut bindings::pt_regs) -> c_int
 /// # Safety
 ///
 /// As for [`callback`].
-#[inline]
+#[inline(never)]
 unsafe fn handle<T: Handler>(regs: *mut bindings::pt_regs, is_timed: bool) -> c_int {
-    let handler: *const T = HANDLER.load(ordering::Acquire).cast();
+    let handler: *const T = HANDLER.load(Acquire).cast();
     // SAFETY: `HANDLER` is set before these functions can be called, and reset when they cannot any more. It
     // holds a `T`, as there is one registration at a time, which has set both.
     let handler = unsafe { &*handler };

@@ -6,6 +6,7 @@
 
 use crate::{bindings, kern::regs::Regs};
 use core::{
+    arch::asm,
     marker::PhantomData,
     mem::MaybeUninit,
     ptr::{self, null_mut},
@@ -64,14 +65,35 @@ unsafe fn write(raw: *mut bindings::x86_perf_regs, interrupted: Option<&Regs>) {
     // reference, and elsewhere.
     unsafe {
         match interrupted {
-            Some(interrupted) => {
-                (&raw mut (*raw).regs).copy_from_nonoverlapping(interrupted.get(), 1);
-            }
+            Some(interrupted) => copy(&raw mut (*raw).regs, interrupted.get()),
             None => (&raw mut (*raw).regs).write_bytes(0, 1),
         }
         (&raw mut (*raw).xmm_regs).write(null_mut());
     }
 }
+
+/// Copies registers by one string instruction, as C compilers do for the same copy in the built-in driver: `memcpy()`
+/// executes 80 instructions on processors without fast short REP MOVSB.
+///
+/// # Safety
+///
+/// `to` must be valid for writes and `from` for reads, and they must not overlap.
+#[inline(always)]
+unsafe fn copy(to: *mut bindings::pt_regs, from: *const bindings::pt_regs) {
+    // SAFETY: By this function's requirements. The direction flag is clear in Rust code, and words are whole parts
+    // of the structure.
+    unsafe {
+        asm!(
+            "rep movsq",
+            inout("rcx") size_of::<bindings::pt_regs>() / size_of::<u64>() => _,
+            inout("rdi") to => _,
+            inout("rsi") from => _,
+            options(nostack, preserves_flags),
+        );
+    }
+}
+
+const _: () = assert!(size_of::<bindings::pt_regs>() % size_of::<u64>() == 0);
 
 /// Registers, some of which are those of a record.
 pub struct PerfRegs<'a> {

@@ -44,19 +44,22 @@ impl TscClock {
         })
     }
 
-    /// Returns the time in nanoseconds when the time stamp counter was `tsc`. [`None`] if the clock is another. Any
-    /// context.
+    /// Returns whether the perf core's clock is this one: it may become another if the time stamp counter turns out to
+    /// be unstable. Any context.
+    pub fn is_used(&self) -> bool {
+        // SAFETY: By the type invariant the functions are bound. They may be called in any context.
+        unsafe { bindings::rpmu_helper_is_tsc_clock() }
+    }
+
+    /// Returns the time in nanoseconds when the time stamp counter was `tsc`, if this clock [is
+    /// used](Self::is_used). Any context.
     ///
     /// Mainline: `setup_pebs_time()`, `arch/x86/events/intel/ds.c:2141`.
-    pub fn time(&self, tsc: u64) -> Option<u64> {
-        // SAFETY: By the type invariant they are bound. They may be called in any context.
-        unsafe {
-            if !bindings::rpmu_helper_is_tsc_clock() {
-                return None;
-            }
-            let time = bindings::rpmu_helper_native_sched_clock_from_tsc(tsc);
-            // SAFETY: By the type invariant. The kernel writes it while it boots.
-            Some(time.wrapping_add(self.offset.as_ptr().read_volatile()))
-        }
+    #[inline]
+    pub fn time(&self, tsc: u64) -> u64 {
+        // SAFETY: By the type invariant the function is bound. It may be called in any context.
+        let time = unsafe { bindings::rpmu_helper_native_sched_clock_from_tsc(tsc) };
+        // SAFETY: By the type invariant. The kernel writes it while it boots.
+        time.wrapping_add(unsafe { self.offset.as_ptr().read_volatile() })
     }
 }

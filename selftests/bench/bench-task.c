@@ -333,6 +333,9 @@ static void op_tick(int times)
 	spin_ms(times * 4);
 }
 
+/* What perf record asks for by default. */
+#define SAMPLED	(PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_PERIOD)
+
 /*
  * Overflows every 10,000 branches, 200 times per sample, if @on; a pass of the
  * loop has four branches. Samples have @branches, and are as @precise as that.
@@ -351,8 +354,8 @@ static void sample(int times, bool on, __u64 branches, int precise)
 	}
 	if (precise) {
 		attr.precise_ip = precise;
-		/* Records do not wait for others: they do not have that. */
-		attr.sample_type |= PERF_SAMPLE_CGROUP;
+		/* Records do not wait for others: they do not have the cgroup. */
+		attr.sample_type = SAMPLED | PERF_SAMPLE_CGROUP;
 	}
 	if (on)
 		must_open(&attr, 0);
@@ -391,7 +394,7 @@ static void op_records(int times)
 
 	attr.disabled = 0;
 	attr.sample_period = 10000;
-	attr.sample_type = PERF_SAMPLE_IP;
+	attr.sample_type = SAMPLED;
 	attr.precise_ip = 2;
 	fd = must_open(&attr, 0);
 	for (i = 0; i < times; i++) {

@@ -239,49 +239,42 @@ pub(in crate::driver) struct Own {
 
 /// The numbers of records for each counter.
 struct Tally {
-    /// Those that are not in the counts yet.
-    new: PerCounter<u16>,
-    /// All but those that are lost.
-    all: PerCounter<u16>,
+    /// Those that become samples.
+    kept: PerCounter<u16>,
     /// Those that may have been for other counters.
     lost: PerCounter<u16>,
-    /// The counters that any of them are for.
-    counters: CounterMask,
 }
 
 impl Tally {
-    /// Counts the records of `words`, of which so many have been `counted`, for `precise` events.
-    fn of(format: Format, words: &[AtomicU64], counted: usize, precise: CounterMask) -> Self {
+    /// Counts the records of `words` for `precise` events.
+    fn of(format: Format, words: &[AtomicU64], precise: CounterMask) -> Self {
         let mut tally = Self {
-            new: PerCounter::new(0),
-            all: PerCounter::new(0),
+            kept: PerCounter::new(0),
             lost: PerCounter::new(0),
-            counters: CounterMask::EMPTY,
         };
-        let mut records = Records::new(format, words);
-        loop {
-            let at = words.len().wrapping_sub(records.left());
-            let Some(record) = records.next() else {
-                return tally;
-            };
-            let (owners, kept) = match record.owners(format, precise) {
-                Owners::Of(owners) => (owners, true),
-                Owners::OneOf(owners) => (owners, false),
+        for record in Records::new(format, words) {
+            let (owners, number) = match record.owners(format, precise) {
+                Owners::Of(owners) => (owners, &mut tally.kept),
+                Owners::OneOf(owners) => (owners, &mut tally.lost),
             };
             for counter in owners {
-                tally.counters.insert(counter);
-                let number = if kept {
-                    &mut tally.all
-                } else {
-                    &mut tally.lost
-                };
                 // No more than fit into the buffer.
                 number[counter] = number[counter].wrapping_add(1);
-                if at >= counted {
-                    tally.new[counter] = tally.new[counter].wrapping_add(1);
-                }
             }
         }
+        tally
+    }
+
+    /// Takes one of the records for `counter` that become samples. Returns whether it is the last.
+    fn is_last(&mut self, counter: CounterId) -> bool {
+        let left = self.kept[counter].saturating_sub(1);
+        self.kept[counter] = left;
+        left == 0
+    }
+
+    /// Returns the number of records for `counter`.
+    fn all(&self, counter: CounterId) -> u16 {
+        self.kept[counter].wrapping_add(self.lost[counter])
     }
 }
 
@@ -458,13 +451,14 @@ impl Driver {
         let Some(pebs) = &self.pebs else { return };
         let count = || {
             if let Some(store) = cpu.shared.debug_store().filter(|it| it.has_records()) {
-                self.tally(pebs, cx, cpu, store.records(cx.irqs()));
+                self.count(pebs, cx, cpu, store.records(cx.irqs()));
             }
         };
         cpu.pebs.with_records(count);
     }
 
-    /// Calls `f` for each precise event on the CPU with its counter, if it is among `counters`.
+    /// Calls `f` for each precise event on the CPU with its counter, which is one of `counters`: of all with precise
+    /// events, or of some of them.
     fn for_each_precise(
         &self,
         cx: &OnCpu<'_, Self>,
@@ -472,7 +466,7 @@ impl Driver {
         counters: CounterMask,
         mut f: impl FnMut(CounterId, &Event<Self>),
     ) {
-        for counter in cpu.pebs.counters() & counters {
+        for counter in counters {
             let event = cpu.shared.last_event(counter).and_then(|id| cx.event(id));
             if let Some(event) = event.filter(|event| event.data().precise.is_some()) {
                 f(counter, event);
@@ -481,17 +475,24 @@ impl Driver {
     }
 
     /// Brings the counts of precise events up to date with the records in `words`, and returns their numbers.
-    fn tally(&self, pebs: &Pebs, cx: &OnCpu<'_, Self>, cpu: &Cpu, words: &[AtomicU64]) -> Tally {
+    #[inline(never)]
+    fn count(&self, pebs: &Pebs, cx: &OnCpu<'_, Self>, cpu: &Cpu, words: &[AtomicU64]) -> Tally {
+        let precise = cpu.pebs.counters();
         let counted = cpu.pebs.counted.load(Relaxed);
-        let tally = Tally::of(pebs.format, words, counted, cpu.pebs.counters());
         cpu.pebs.counted.store(words.len(), Relaxed);
-        self.for_each_precise(cx, cpu, tally.counters, |counter, event| {
-            let new = tally.new[counter];
-            if new != 0 {
-                update_precise(event, new.into(), &self.hardware, cx.irqs());
+        let new = words.get(counted..).unwrap_or(&[]);
+        let tally = Tally::of(pebs.format, new, precise);
+        self.for_each_precise(cx, cpu, precise, |counter, event| {
+            let records = tally.all(counter);
+            if records != 0 {
+                update_precise(event, records.into(), &self.hardware, cx.irqs());
             }
         });
-        tally
+        if counted == 0 {
+            tally
+        } else {
+            Tally::of(pebs.format, words, precise)
+        }
     }
 
     /// Makes samples of all records: overflows in the PMI (`nmi`), of which `branches` are those that it has found. The
@@ -533,6 +534,7 @@ impl Driver {
             nmi,
             branches,
             regs,
+            clock: pebs.clock.as_ref().filter(|clock| clock.is_used()),
         };
         let mut records = Records::new(pebs.format, words);
         if let (Some(record), 0) = (records.next(), records.left()) {
@@ -549,11 +551,11 @@ impl Driver {
                 return;
             }
         }
-        let mut tally = self.tally(pebs, cx, cpu, words);
-        self.for_each_precise(cx, cpu, tally.counters, |counter, event| {
+        let mut tally = self.count(pebs, cx, cpu, words);
+        self.for_each_precise(cx, cpu, precise, |counter, event| {
             let lost = tally.lost[counter];
             if lost != 0 {
-                if tally.all[counter] == 0 {
+                if tally.kept[counter] == 0 {
                     self.begin_period(cx, counter, event);
                 }
                 event.log_lost_samples(cx, lost.into(), nmi.is_some());
@@ -564,9 +566,7 @@ impl Driver {
                 continue;
             };
             self.for_each_precise(cx, cpu, owners, |counter, event| {
-                let left = tally.all[counter].saturating_sub(1);
-                tally.all[counter] = left;
-                let is_overflow = left == 0 && nmi.is_some();
+                let is_overflow = nmi.is_some() && tally.is_last(counter);
                 let of = (counter, event, &record);
                 self.make_sample(pebs, cx, cpu, of, is_overflow, &mut batch);
             });
@@ -574,6 +574,7 @@ impl Driver {
     }
 
     /// Makes a sample of a record: that of the overflow itself if `is_overflow`.
+    #[inline(always)]
     fn make_sample<'a>(
         &self,
         pebs: &Pebs,

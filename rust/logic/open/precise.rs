@@ -24,6 +24,7 @@ mod sample_type {
     pub(super) const TID: u64 = 1 << 1;
     pub(super) const TIME: u64 = 1 << 2;
     pub(super) const ADDR: u64 = 1 << 3;
+    pub(super) const CALLCHAIN: u64 = 1 << 5;
     pub(super) const ID: u64 = 1 << 6;
     pub(super) const CPU: u64 = 1 << 7;
     pub(super) const PERIOD: u64 = 1 << 8;
@@ -38,6 +39,9 @@ mod sample_type {
     pub(super) const PHYS_ADDR: u64 = 1 << 19;
     pub(super) const DATA_PAGE_SIZE: u64 = 1 << 22;
     pub(super) const CODE_PAGE_SIZE: u64 = 1 << 23;
+    /// The parts that a memory access is needed for.
+    pub(super) const MEMORY: u64 =
+        ADDR | DATA_SRC | PHYS_ADDR | WEIGHT | TRANSACTION | DATA_PAGE_SIZE;
 }
 
 use sample_type as st;
@@ -54,6 +58,10 @@ const ALL_CYCLES: u8 = 16;
 /// RTM_RETIRED.ABORTED, the weight of whose samples depends on a register.
 const TRANSACTION_ABORTED: u64 = 0x04c9;
 
+/// The parts of a sample that are made of a record, or of the code that was interrupted, beside the address of the
+/// instruction and the time.
+const PARTS: u64 = st::MEMORY | st::REGS_INTR | st::REGS_USER | st::BRANCH_STACK | st::CALLCHAIN;
+
 /// How the samples of an event are taken precisely.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Precise {
@@ -67,6 +75,8 @@ pub struct Precise {
     pub groups: Groups,
     /// The contents of a record's data source field.
     pub data: PebsData,
+    /// Set if samples have nothing of a record but the address of the instruction itself, and the time.
+    pub is_plain: bool,
 }
 
 /// The event that counts cycles and can be precise, by which a precise event for cycles is replaced.
@@ -186,6 +196,7 @@ pub(super) fn apply(
         can_wait: reloads && can_wait(pmu, attr, format),
         groups: groups(pmu, attr),
         data: line.map_or(PebsData::None, |line| line.data()),
+        is_plain: level >= 2 && format.tells_ip() && attr.sample_type & PARTS == 0,
     };
     (
         select.with(EventSelect::ADAPTIVE, format == Format::Adaptive),
@@ -231,14 +242,12 @@ fn can_wait(pmu: &Pmu, attr: &Attributes, format: Format) -> bool {
 /// Returns the groups that adaptive records need for the samples of `attr`. Mainline: `pebs_update_adaptive_cfg()`,
 /// `arch/x86/events/intel/ds.c:1684`.
 fn groups(pmu: &Pmu, attr: &Attributes) -> Groups {
-    const MEMORY: u64 =
-        st::ADDR | st::DATA_SRC | st::PHYS_ADDR | st::WEIGHT | st::TRANSACTION | st::DATA_PAGE_SIZE;
     let has = |bits: u64| attr.sample_type & bits != 0;
     let of_general =
         |sampled: u64, registers: u64| has(sampled) && registers & GENERAL_REGISTERS != 0;
 
     let mut groups = 0;
-    if has(MEMORY) {
+    if has(st::MEMORY) {
         groups |= Groups::MEMORY;
     }
     // The next instruction's address is a register, and so is the code of an abort.

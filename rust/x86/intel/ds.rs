@@ -76,7 +76,13 @@ impl<'a> DebugStore<'a> {
 
     /// Returns the number of words that the buffer has.
     pub fn capacity(&self) -> usize {
-        let bytes = self.end().saturating_sub(self.base());
+        self.words(self.base(), u64::MAX)
+    }
+
+    /// Returns the number of words that the buffer has from its `base` to `index`.
+    #[inline]
+    fn words(&self, base: u64, index: u64) -> usize {
+        let bytes = self.end().min(index).saturating_sub(base);
         // CAST: the size of a buffer.
         bytes.min(u64::from(bindings::RUST_CONST_HELPER_PEBS_BUFFER_SIZE)) as usize
             / size_of::<u64>()
@@ -92,10 +98,10 @@ impl<'a> DebugStore<'a> {
     /// Returns the records that have been written. Any context, on the CPU, whose counters are stopped: no more are
     /// written then.
     pub fn records(&self, _irqs: &LocalInterruptDisabled) -> &'a [AtomicU64] {
-        let bytes = self.index().load(Relaxed).saturating_sub(self.base());
-        // CAST: both fit, or the second is smaller.
-        let words = (bytes / size_of::<u64>() as u64).min(self.capacity() as u64) as usize;
-        let base: *const AtomicU64 = core::ptr::with_exposed_provenance(self.base() as usize);
+        let base = self.base();
+        let words = self.words(base, self.index().load(Relaxed));
+        // CAST: an address.
+        let base: *const AtomicU64 = core::ptr::with_exposed_provenance(base as usize);
         // SAFETY: By the type invariant, so many words from the base on are mapped memory, page-aligned. Atomics
         // may be written at any time, also by the processor.
         unsafe { core::slice::from_raw_parts(base, words) }

@@ -16,6 +16,7 @@ use crate::{
         code,
         nmi::NmiContext,
         perf_regs::{is_32bit, PerfRegs},
+        tsc::TscClock,
     },
 };
 use kernel::interrupt::LocalInterruptDisabled;
@@ -36,11 +37,39 @@ pub(super) struct Batch<'a, 'b> {
     pub(super) branches: Option<&'a mut InPmi<'b>>,
     /// The registers of the code that the PMI has interrupted, or zeros, with the address and flags of the last sample.
     pub(super) regs: PerfRegs<'a>,
+    /// Where records tell the time by the clock that the perf core uses.
+    pub(super) clock: Option<&'a TscClock>,
 }
 
 impl Batch<'_, '_> {
     fn interrupted(&self) -> Option<&Regs> {
         self.nmi.map(NmiContext::regs)
+    }
+
+    /// Adds the time of the record, if the event samples it.
+    #[inline(always)]
+    fn add_time(&self, sample: &mut Sample<'_>, made: &Made<'_, '_>) {
+        if let (Some(clock), Some(tsc)) = (self.clock, made.record.tsc()) {
+            if made.event.samples_time() {
+                sample.add_time(clock.time(tsc));
+            }
+        }
+    }
+}
+
+/// Gives the sample to the perf core: as an overflow, or to be written alone.
+#[inline(always)]
+fn give(
+    cx: &OnCpu<'_, Driver>,
+    event: &Event<Driver>,
+    sample: &mut Sample<'_>,
+    regs: &Regs,
+    is_overflow: bool,
+) {
+    if is_overflow {
+        event.overflow(cx, sample, regs);
+    } else {
+        event.output(cx, sample, regs);
     }
 }
 
@@ -48,7 +77,36 @@ impl Pebs {
     /// Makes a sample of a record, and hands it to the perf core: as an overflow, or to be written alone.
     ///
     /// In the PMI, or in a callback while the PMU is disabled.
+    #[inline(always)]
     pub(super) fn hand_over<'a>(
+        &self,
+        cx: &OnCpu<'_, Driver>,
+        cpu: &Cpu,
+        made: &Made<'_, 'a>,
+        driver: &Driver,
+        is_overflow: bool,
+        batch: &mut Batch<'a, '_>,
+    ) {
+        let is_plain = made.event.data().precise.is_some_and(|it| it.is_plain);
+        let Some(ip) = made.record.ip().filter(|_| is_plain) else {
+            self.hand_over_parts(cx, cpu, made, driver, is_overflow, batch);
+            return;
+        };
+        let mut sample = Sample::new(made.period);
+        batch.regs.set_ip(ip, true);
+        batch.add_time(&mut sample, made);
+        give(
+            cx,
+            made.event,
+            &mut sample,
+            batch.regs.as_regs(),
+            is_overflow,
+        );
+    }
+
+    /// The same for samples that have other parts.
+    #[inline(never)]
+    fn hand_over_parts<'a>(
         &self,
         cx: &OnCpu<'_, Driver>,
         cpu: &Cpu,
@@ -87,11 +145,7 @@ impl Pebs {
         if let Some(access) = record.access() {
             self.add_access(&mut sample, made, precise.data, access, driver);
         }
-        if let (Some(clock), Some(tsc)) = (&self.clock, record.tsc()) {
-            if let Some(time) = clock.time(tsc).filter(|_| !event.has_clock_of_its_own()) {
-                sample.add_time(time);
-            }
-        }
+        batch.add_time(&mut sample, made);
         if let Some(recorded) = &mut recorded {
             recorded.take_recorded(record.branches());
             recorded.add_to(&mut sample, event, irqs);
@@ -100,11 +154,7 @@ impl Pebs {
                 branches.add_to(&mut sample, event, irqs);
             }
         }
-        if is_overflow {
-            event.overflow(cx, &mut sample, batch.regs.as_regs());
-        } else {
-            event.output(cx, &mut sample, batch.regs.as_regs());
-        }
+        give(cx, event, &mut sample, batch.regs.as_regs(), is_overflow);
         if event.samples_registers() {
             // They are for this event alone.
             batch.regs.reset(batch.nmi.map(NmiContext::regs));

@@ -161,6 +161,35 @@ fn addresses_are_found_with_branches() {
 }
 
 #[test]
+fn plain_samples_have_the_address_alone() {
+    let is_plain = |pmu: &Pmu, level, part| {
+        let mut attr = sampled(EventType::Hardware, 1, level);
+        attr.sample_type |= st::IP | st::TID | st::TIME | st::PERIOD | part;
+        precise(pmu, &attr).is_plain
+    };
+    for pmu in [&haswell(), &skylake(), &ice_lake()] {
+        assert!(is_plain(pmu, 2, 0) && is_plain(pmu, 3, st::CPU));
+        // The address of the next instruction.
+        assert!(!is_plain(pmu, 1, 0));
+        for part in [
+            st::ADDR,
+            st::DATA_SRC,
+            st::WEIGHT,
+            st::TRANSACTION,
+            st::PHYS_ADDR,
+            st::DATA_PAGE_SIZE,
+            st::REGS_INTR,
+            st::REGS_USER,
+            st::CALLCHAIN,
+        ] {
+            assert!(!is_plain(pmu, 2, part), "{} {part:#x}", pmu.model.name);
+        }
+    }
+    // Its records do not have the address.
+    assert!(!is_plain(&nehalem(), 2, 0));
+}
+
+#[test]
 fn records_wait_if_they_have_all() {
     let waits = |pmu: &Pmu, change: &dyn Fn(&mut Attributes)| {
         let mut attr = sampled(EventType::Hardware, 1, 2);
