@@ -27,6 +27,7 @@ use rpmu_logic::logic::regs::register::{Register, RegisterWrite};
 use rpmu_logic::logic::regs::shadow::Shadow;
 use rpmu_logic::logic::rotation::{requeue, Beside, GroupWants, Wants};
 use rpmu_logic::logic::sample::lbr::Lbr;
+use rpmu_logic::logic::sample::pebs::record::Format;
 use rpmu_logic::logic::sched::assign::{Policy, Shortage};
 use rpmu_logic::logic::sched::constraint::Constraint;
 use rpmu_logic::logic::sched::cpu_schedule::CpuSchedule;
@@ -201,7 +202,7 @@ fn attributes() -> impl Strategy<Value = Attributes> {
         ),
         (few_bits(), few_bits(), few_bits(), few_bits(), few_bits()),
         any::<[bool; 8]>(),
-        prop_oneof![6 => Just(0u8), 1 => any::<u8>()],
+        prop_oneof![6 => Just(0u8), 3 => 1u8..4, 1 => any::<u8>()],
         any::<bool>(),
     )
         .prop_map(|(numbers, more, flags, precise_ip, plain)| {
@@ -218,7 +219,12 @@ fn attributes() -> impl Strategy<Value = Attributes> {
             };
             if plain {
                 // With random attributes, nearly all would be refused.
-                return simple;
+                let precise_ip = precise_ip & 3;
+                return Attributes {
+                    precise_ip,
+                    sample_period: if precise_ip == 0 { 0 } else { sample_period },
+                    ..simple
+                };
             }
             Attributes {
                 config2,
@@ -274,9 +280,10 @@ fn is_what_was_asked_for(pmu: &Pmu, attr: &Attributes, event: &Event, any: bool)
     let filters = EventSelect::IN_TX | EventSelect::IN_TX_CHECKPOINTED;
     select.has(EventSelect::USR) != attr.exclude_user
         && select.has(EventSelect::OS) != attr.exclude_kernel
-        && select.has(EventSelect::INT)
+        && select.has(EventSelect::INT) == event.precise.is_none()
         && !select.has(NOT_IN_A_CONFIG)
-        && select.bits() >> 34 == 0
+        && select.bits() >> 35 == 0
+        && select.has(EventSelect::ADAPTIVE) == (event.precise.is_some() && is_adaptive(pmu))
         && (!select.has(EventSelect::ANY) || any && pmu.capabilities.any_thread)
         && (!select.has(filters) || pmu.capabilities.tsx)
         && (1..=i64::MAX as u64).contains(&event.period)
@@ -288,6 +295,11 @@ fn is_what_was_asked_for(pmu: &Pmu, attr: &Attributes, event: &Event, any: bool)
             let entry = pmu.model.extra_register_events.find(select);
             entry.is_some_and(|entry| entry.accepts(required.value))
         })
+}
+
+/// Returns whether precise events have adaptive records.
+fn is_adaptive(pmu: &Pmu) -> bool {
+    pmu.capabilities.pebs_format == Some(Format::Adaptive)
 }
 
 /// Returns a key for a register: its kind, and its number among its kind.
@@ -312,17 +324,18 @@ struct Hardware {
 impl Hardware {
     fn write(&mut self, write: RegisterWrite) {
         let present = self.pmu.capabilities.counters;
+        let adaptive = u64::from(is_adaptive(&self.pmu));
         let RegisterWrite { register, value } = write;
         let ok = match register {
             Register::EventSelect(counter) => {
-                counter.is_gp() && present.contains(counter) && value >> 34 == 0
+                counter.is_gp() && present.contains(counter) && value >> (34 + adaptive) == 0
             }
             Register::Counter(counter) => {
                 present.contains(counter) && value & !self.pmu.capabilities.width.mask() == 0
             }
             Register::FixedControl => {
                 let fields = present.fixed().iter().map(|counter| match counter.kind() {
-                    CounterKind::Fixed(n) => 0xf << (4 * n),
+                    CounterKind::Fixed(n) => (0xf | (adaptive << 32)) << (4 * n),
                     CounterKind::Gp(_) | CounterKind::Metric(_) => 0,
                 });
                 value & !fields.fold(0u64, |sum, field| sum | field) == 0
