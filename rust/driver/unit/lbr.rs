@@ -27,7 +27,7 @@ use crate::{
         regs::counter::CounterMask,
         sample::lbr::{
             self,
-            record::{Format, Record},
+            record::{Flags, Format, Record},
             stack::Branches as Recorded,
             state::{Records, State, Steps},
             Kinds, Request, MAX_BRANCHES,
@@ -185,7 +185,7 @@ impl Branches {
                     .push_classified(branch, Kinds::from_bits(kind));
                 continue;
             }
-            if branch.abort && self.abort_twice {
+            if self.abort_twice && branch.flags.has(Flags::ABORT) {
                 // The one before is the same abort, recorded again after it.
                 sampled.recorded.pop();
             }
@@ -359,7 +359,8 @@ impl InPmi<'_> {
         } = &mut **sampled;
         let functions = &self.branches.functions;
         let asked_for = recorded.select(request, |branch| {
-            let kind = functions.kind(branch.from, branch.to, branch.abort, irqs);
+            let aborts = branch.flags.has(Flags::ABORT);
+            let kind = functions.kind(branch.from, branch.to, aborts, irqs);
             Kinds::from_bits(kind)
         });
         stack.fill(*latest, asked_for.map(|it| (it.from, it.to, it.flags)));

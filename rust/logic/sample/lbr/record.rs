@@ -24,19 +24,82 @@ pub struct Branch {
     pub from: u64,
     /// The address of its target.
     pub to: u64,
-    /// The target was mispredicted, or not; [`None`] if that is unknown.
-    pub mispredicted: Option<bool>,
-    /// Set if it was in a TSX transaction.
-    pub in_tx: bool,
-    /// Set if it was an abort of a TSX transaction.
-    pub abort: bool,
-    /// The cycles since the branch before; 0 if unknown.
-    pub cycles: u16,
+    /// What else is known of it.
+    pub flags: Flags,
     /// The type of the branch as the processor tells it, if it does: a number below 6, see
     /// [`ARCH_TYPES`](super::stack::ARCH_TYPES).
     pub arch_type: Option<u8>,
-    /// The outcome of speculation.
-    pub speculation: Speculation,
+}
+
+/// Flags and cycles of a branch, in the bits of `struct perf_branch_entry` (`include/uapi/linux/perf_event.h`). A bit
+/// of what the processor does not tell is 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flags(u64);
+
+impl Flags {
+    /// The target was mispredicted.
+    pub const MISPREDICTED: Self = Self(1 << 0);
+    /// The target was predicted.
+    pub const PREDICTED: Self = Self(1 << 1);
+    /// It was in a TSX transaction.
+    pub const IN_TX: Self = Self(1 << 2);
+    /// It was an abort of a TSX transaction.
+    pub const ABORT: Self = Self(1 << 3);
+    const SPECULATION_SHIFT: u32 = 24;
+    const SPECULATION: u64 = 0b11 << Self::SPECULATION_SHIFT;
+
+    /// Nothing is known.
+    pub const NONE: Self = Self(0);
+
+    /// Returns the bits.
+    #[inline]
+    pub const fn bits(self) -> u64 {
+        self.0
+    }
+
+    /// Returns whether this has all bits of `others`.
+    #[inline]
+    pub const fn has(self, others: Self) -> bool {
+        self.0 & others.0 == others.0
+    }
+
+    /// Adds the bits of `others`.
+    #[inline]
+    #[must_use]
+    pub const fn or(self, others: Self) -> Self {
+        Self(self.0 | others.0)
+    }
+
+    /// Returns what `PERF_SAMPLE_BRANCH_NO_FLAGS` and `NO_CYCLES` leave.
+    #[inline]
+    #[must_use]
+    pub const fn bare(self) -> Self {
+        Self(self.0 & Self::SPECULATION)
+    }
+
+    /// Returns the flag of a prediction.
+    const fn of_prediction(mispredicted: bool) -> Self {
+        if mispredicted {
+            Self::MISPREDICTED
+        } else {
+            Self::PREDICTED
+        }
+    }
+
+    /// Returns the flags of TSX in bits 62 (in a transaction) and 61 (an abort) of a register.
+    const fn of_transaction(register: u64) -> Self {
+        Self((register >> 60) & Self::IN_TX.0 | (register >> 58) & Self::ABORT.0)
+    }
+
+    /// Returns the cycles since the branch before.
+    pub const fn of_cycles(cycles: u16) -> Self {
+        Self((cycles as u64) << 4)
+    }
+
+    /// Returns the outcome of speculation.
+    pub const fn of_speculation(speculation: Speculation) -> Self {
+        Self((speculation as u64) << Self::SPECULATION_SHIFT)
+    }
 }
 
 /// The outcome of speculation for a branch (`PERF_BR_SPEC_*`, `include/uapi/linux/perf_event.h`).
@@ -109,6 +172,7 @@ impl Format {
     ///
     /// Mainline: `intel_pmu_lbr_read_64()`, `intel_pmu_store_lbr()`, `arch/x86/events/intel/lbr.c:779`, `916`,
     /// and `amd_pmu_lbr_read()`, `arch/x86/events/amd/lbr.c:163`.
+    #[inline]
     pub const fn decode(self, record: Record) -> Option<Branch> {
         match self {
             Self::Amd { virtual_bits } => decode_amd(record, virtual_bits),
@@ -117,52 +181,58 @@ impl Format {
         }
     }
 
+    #[inline]
     const fn decode_intel(self, record: Record) -> Branch {
         let Record { from, to, info } = record;
         let plain = Branch {
             from,
             to,
-            mispredicted: None,
-            in_tx: false,
-            abort: false,
-            cycles: 0,
+            flags: Flags::NONE,
             arch_type: None,
-            speculation: Speculation::Unknown,
         };
         match self {
             Self::Addresses | Self::Amd { .. } => plain,
             Self::Flags => Branch {
                 from: sign_extend(from, 1),
-                mispredicted: Some(from & BIT_63 != 0),
+                flags: Flags::of_prediction(from & BIT_63 != 0),
                 ..plain
             },
-            Self::TsxFlags { without_tsx } => Branch {
-                from: sign_extend(from, 3),
-                mispredicted: Some(from & BIT_63 != 0),
-                in_tx: !without_tsx && from & BIT_62 != 0,
-                abort: !without_tsx && from & BIT_61 != 0,
-                ..plain
-            },
-            Self::Info { tsx } => Branch {
-                mispredicted: Some(info & BIT_63 != 0),
-                in_tx: tsx && info & BIT_62 != 0,
-                abort: tsx && info & BIT_61 != 0,
+            Self::TsxFlags { without_tsx } => {
+                let flags = Flags::of_prediction(from & BIT_63 != 0);
+                Branch {
+                    from: sign_extend(from, 3),
+                    flags: if without_tsx {
+                        flags
+                    } else {
+                        flags.or(Flags::of_transaction(from))
+                    },
+                    ..plain
+                }
+            }
+            Self::Info { tsx } => {
                 // CAST: the low 16 bits.
-                cycles: info as u16,
-                ..plain
-            },
+                let cycles = Flags::of_cycles(info as u16);
+                let flags = Flags::of_prediction(info & BIT_63 != 0).or(cycles);
+                Branch {
+                    flags: if tsx {
+                        flags.or(Flags::of_transaction(info))
+                    } else {
+                        flags
+                    },
+                    ..plain
+                }
+            }
             Self::Architectural(arch) => {
+                let mispredicted = arch.mispredictions() && info & BIT_63 != 0;
+                let flags = Flags::of_prediction(mispredicted).or(Flags::of_transaction(info));
                 // CAST: a field of four bits.
                 let arch_type = ((info >> 56) & 0xf) as u8;
                 Branch {
-                    mispredicted: Some(arch.mispredictions() && info & BIT_63 != 0),
-                    in_tx: info & BIT_62 != 0,
-                    abort: info & BIT_61 != 0,
-                    cycles: if arch.cycles() && info & CYCLES_VALID != 0 {
+                    flags: if arch.cycles() && info & CYCLES_VALID != 0 {
                         // CAST: the low 16 bits.
-                        info as u16
+                        flags.or(Flags::of_cycles(info as u16))
                     } else {
-                        0
+                        flags
                     },
                     arch_type: if arch.types() { Some(arch_type) } else { None },
                     ..plain
@@ -200,12 +270,8 @@ const fn decode_amd(record: Record, virtual_bits: u8) -> Option<Branch> {
     Some(Branch {
         from: sign_extend(from, unused),
         to: sign_extend(to, unused),
-        mispredicted: Some(from & BIT_63 != 0),
-        in_tx: false,
-        abort: false,
-        cycles: 0,
+        flags: Flags::of_prediction(from & BIT_63 != 0).or(Flags::of_speculation(speculation)),
         arch_type: None,
-        speculation,
     })
 }
 
@@ -231,27 +297,27 @@ mod tests {
         for address in [KERNEL, USER] {
             let of = |format: Format, from| format.decode(record(from, 0)).unwrap();
             assert_eq!(of(Format::Addresses, address).from, address);
-            assert_eq!(of(Format::Addresses, address).mispredicted, None);
+            assert_eq!(of(Format::Addresses, address).flags, Flags::NONE);
 
             let clear = address & !(BIT_63 | BIT_62 | BIT_61);
-            for (flags, mispredicted, in_tx, abort) in [
-                (0, false, false, false),
-                (BIT_63, true, false, false),
-                (BIT_62, false, true, false),
-                (BIT_63 | BIT_61, true, false, true),
+            let (mispredicted, predicted) = (Flags::MISPREDICTED, Flags::PREDICTED);
+            for (flags, prediction, tsx) in [
+                (0, predicted, Flags::NONE),
+                (BIT_63, mispredicted, Flags::NONE),
+                (BIT_62, predicted, Flags::IN_TX),
+                (BIT_63 | BIT_61, mispredicted, Flags::ABORT),
             ] {
                 let haswell = Format::TsxFlags { without_tsx: false };
                 let branch = of(haswell, clear | flags);
                 assert_eq!(branch.from, address);
-                assert_eq!(branch.mispredicted, Some(mispredicted));
-                assert_eq!((branch.in_tx, branch.abort), (in_tx, abort));
+                assert_eq!(branch.flags, prediction.or(tsx));
 
                 let branch = of(Format::TsxFlags { without_tsx: true }, clear | flags);
                 assert_eq!(branch.from, address);
-                assert_eq!((branch.in_tx, branch.abort), (false, false));
+                assert_eq!(branch.flags, prediction);
             }
             let branch = of(Format::Flags, address & !BIT_63);
-            assert_eq!((branch.from, branch.mispredicted), (address, Some(false)));
+            assert_eq!((branch.from, branch.flags), (address, predicted));
         }
     }
 
@@ -273,12 +339,12 @@ mod tests {
         let skylake = Format::Info { tsx: true }
             .decode(record(USER, info))
             .unwrap();
-        assert_eq!((skylake.mispredicted, skylake.cycles), (Some(true), 1234));
-        assert!(skylake.abort);
+        let flags = Flags::MISPREDICTED.or(Flags::of_cycles(1234));
+        assert_eq!(skylake.flags, flags.or(Flags::ABORT));
         let without = Format::Info { tsx: false }
             .decode(record(USER, info))
             .unwrap();
-        assert!(!without.abort);
+        assert_eq!(without.flags, flags);
     }
 
     #[test]
@@ -286,13 +352,13 @@ mod tests {
         let all = Format::Architectural(ArchLbr::from_leaf(0x8, 0x7, 0x7));
         let info = CYCLES_VALID | (4 << 56) | 77;
         let branch = all.decode(record(USER, info)).unwrap();
-        assert_eq!((branch.cycles, branch.arch_type), (77, Some(4)));
+        assert_eq!(branch.flags, Flags::PREDICTED.or(Flags::of_cycles(77)));
+        assert_eq!(branch.arch_type, Some(4));
         let branch = all.decode(record(USER, info & !CYCLES_VALID)).unwrap();
-        assert_eq!(branch.cycles, 0);
+        assert_eq!(branch.flags, Flags::PREDICTED);
         let none = Format::Architectural(ArchLbr::from_leaf(0x8, 0x7, 0));
         let branch = none.decode(record(USER, info | BIT_63)).unwrap();
-        assert_eq!((branch.cycles, branch.arch_type), (0, None));
-        assert_eq!(branch.mispredicted, Some(false));
+        assert_eq!((branch.flags, branch.arch_type), (Flags::PREDICTED, None));
     }
 
     #[test]
@@ -316,8 +382,8 @@ mod tests {
                 let (from, to) = (low(address) | BIT_63, low(address) | flags);
                 let branch = format.decode(Record { from, to, info: 0 }).unwrap();
                 assert_eq!((branch.from, branch.to), (address, address));
-                assert_eq!(branch.mispredicted, Some(true));
-                assert_eq!(branch.speculation, speculation);
+                let flags = Flags::MISPREDICTED.or(Flags::of_speculation(speculation));
+                assert_eq!(branch.flags, flags);
                 let erratum_1452 = to | BIT_61;
                 let wrong = Record {
                     from,

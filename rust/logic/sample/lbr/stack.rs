@@ -6,7 +6,7 @@
 
 use super::{
     filter::{Kinds, Request},
-    record::{Branch, Speculation},
+    record::{Branch, Flags},
     MAX_BRANCHES,
 };
 
@@ -74,12 +74,8 @@ impl Branches {
         branches: [Branch {
             from: 0,
             to: 0,
-            mispredicted: None,
-            in_tx: false,
-            abort: false,
-            cycles: 0,
+            flags: Flags::NONE,
             arch_type: None,
-            speculation: Speculation::Unknown,
         }; MAX_BRANCHES],
         kinds: [None; MAX_BRANCHES],
         len: 0,
@@ -163,7 +159,7 @@ fn is_asked_for(branch: &Branch, mut kind: Kinds, asked: Kinds) -> bool {
         return false;
     }
     if asked.asks_for_tx() {
-        kind = kind.or(if branch.in_tx {
+        kind = kind.or(if branch.flags.has(Flags::IN_TX) {
             Kinds::IN_TX
         } else {
             Kinds::NO_TX
@@ -173,31 +169,32 @@ fn is_asked_for(branch: &Branch, mut kind: Kinds, asked: Kinds) -> bool {
     asked.contains(kind) && (asked.contains(Kinds::KERNEL) || !is_kernel(branch.from))
 }
 
+#[inline]
 fn entry(branch: &Branch, request: &Request, kind: Kinds) -> Entry {
-    let mut flags = 0;
-    if !request.bare {
-        if let Some(mispredicted) = branch.mispredicted {
-            flags |= if mispredicted { 1 << 0 } else { 1 << 1 };
-        }
-        flags |= u64::from(branch.in_tx) << 2;
-        flags |= u64::from(branch.abort) << 3;
-        flags |= u64::from(branch.cycles) << 4;
-    }
-    if request.saves_type {
-        flags |= type_number(kind) << 20;
-    }
-    // CAST: the number is at most 3.
-    flags |= (branch.speculation as u64) << 24;
+    let flags = if request.bare {
+        branch.flags.bare()
+    } else {
+        branch.flags
+    };
+    let kind = if request.saves_type {
+        type_number(kind) << 20
+    } else {
+        0
+    };
     Entry {
         from: branch.from,
         to: branch.to,
-        flags,
+        flags: flags.bits() | kind,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{filter::sample_type as st, record::Format, Filter, Lbr};
+    use super::super::{
+        filter::sample_type as st,
+        record::{Format, Speculation},
+        Filter, Lbr,
+    };
     use super::*;
     use crate::logic::model::LbrFilter;
 
@@ -216,7 +213,7 @@ mod tests {
         Branch {
             from,
             to,
-            mispredicted: Some(false),
+            flags: Flags::PREDICTED,
             ..Branch::default()
         }
     }
@@ -289,9 +286,7 @@ mod tests {
     fn flags_and_types() {
         let mut branches = Branches::NONE;
         branches.push(Branch {
-            mispredicted: Some(true),
-            in_tx: true,
-            cycles: 9,
+            flags: Flags::MISPREDICTED.or(Flags::IN_TX).or(Flags::of_cycles(9)),
             ..branch(2, 20)
         });
         let mut flags = |asked| {
@@ -329,7 +324,7 @@ mod tests {
     fn speculation_and_a_known_kind() {
         let mut branches = Branches::NONE;
         let wrong_path = Branch {
-            speculation: Speculation::WrongPath,
+            flags: Flags::PREDICTED.or(Flags::of_speculation(Speculation::WrongPath)),
             ..branch(1, 10)
         };
         branches.push_classified(wrong_path, Kinds::CALL.or(Kinds::USER));
