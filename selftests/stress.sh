@@ -177,7 +177,7 @@ fuzz_all() {
 	return "$status"
 }
 
-# loads and hotplug print their progress at once.
+# loads, hotplug and failures print their progress at once.
 loads() {
 	beside_neighbours '' load_rounds && all_is_well
 }
@@ -217,13 +217,13 @@ failures() {
 		echo 0 >/sys/kernel/debug/"$attr"/verbose
 	done
 	[ ! -d /sys/kernel/debug/fail_page_alloc ] || echo 0 >/sys/kernel/debug/fail_page_alloc/min-order
-	./fail_nth load "$RPMU/rpmu.ko"
+	./fail_nth load "$RPMU/rpmu.ko" >&3
 	status=$?
 	if [ "$status" = 4 ]; then
 		because "this kernel has no fault injection"
 		return "$KSFT_SKIP"
 	fi
-	[ "$status" = 0 ] && all_is_well && loaded_first && ./fail_nth open && all_is_well && unloaded_then && all_is_well
+	[ "$status" = 0 ] && all_is_well && loaded_first && ./fail_nth open >&3 && all_is_well && unloaded_then && all_is_well
 }
 
 LEAKS=/sys/kernel/debug/kmemleak
