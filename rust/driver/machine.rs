@@ -102,8 +102,8 @@ impl Machine {
         probe::reserve(&self.pmu, predecessor)
     }
 
-    /// Has this machine's NMIs handled: in the built-in driver's place if that has a `predecessor`, and its handler can be
-    /// reached.
+    /// Registers this machine as a handler of NMIs: in the built-in driver's place if there is a `predecessor`, and that
+    /// driver's handler can be reached.
     ///
     /// Fails with `EBUSY` or `ENOMEM`. Process context.
     pub(crate) fn handle_nmis(

@@ -24,7 +24,7 @@ pub struct Branch {
     pub from: u64,
     /// The address of its target.
     pub to: u64,
-    /// What else is known of it.
+    /// Its flags and cycles.
     pub flags: Flags,
     /// The type of the branch as the processor tells it, if it does: a number below 6, see
     /// [`ARCH_TYPES`](super::stack::ARCH_TYPES).
