@@ -98,7 +98,7 @@ static HANDLER: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 ///
 /// [`HANDLER`] holds `handler`, which owns a reference of an `Arc<T>`.
 pub struct Registration<T: Handler> {
-    /// Only [`None`] in the end.
+    /// [`None`] only before it has been found, and in the end.
     way: Option<Way>,
     handler: NonNull<T>,
 }
