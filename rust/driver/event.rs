@@ -405,7 +405,32 @@ pub(super) fn leave(event: &perf::Event<Driver>) {
 /// read the event: it must not combine a counter with the value of another one, or of an earlier write.
 ///
 /// The PMI must not handle the event meanwhile.
+#[inline]
 pub(super) fn begin(event: &perf::Event<Driver>, hardware: &Hardware) -> (u64, bool) {
+    let data = event.data();
+    if let Some(precise) = data.precise {
+        return begin_precise(event, precise, hardware);
+    }
+    let mut period = event.sample_period();
+    let left = event.period_left().load(Relaxed);
+    if PeriodLimits::is_over(left) {
+        period = data.next_period(period);
+    }
+    begun(
+        event,
+        period,
+        hardware.limits.start(data.select, period, left),
+    )
+}
+
+/// [Begins](begin) a precise event.
+#[cold]
+#[inline(never)]
+fn begin_precise(
+    event: &perf::Event<Driver>,
+    precise: Precise,
+    hardware: &Hardware,
+) -> (u64, bool) {
     let data = event.data();
     let mut period = event.sample_period();
     let mut left = event.period_left().load(Relaxed);
@@ -421,20 +446,22 @@ pub(super) fn begin(event: &perf::Event<Driver>, hardware: &Hardware) -> (u64, b
     if reloads {
         left = data.without_surplus(left, SHORT_PERIOD);
     }
-    let Start {
-        value,
-        left,
-        expired,
-        ..
-    } = data.limits(hardware).start(data.select, period, left);
+    let limits = hardware.limits.for_precision(precise.level);
+    let start = limits.start(data.select, period, left);
     if reloads {
-        data.add_surplus(value, left, hardware);
+        data.add_surplus(start.value, start.left, hardware);
     }
-    event.period_left().store(left, Relaxed);
-    if expired {
+    begun(event, period, start)
+}
+
+/// Records that the counter of `event` is started so in a period of this length.
+#[inline]
+fn begun(event: &perf::Event<Driver>, period: u64, start: Start) -> (u64, bool) {
+    event.period_left().store(start.left, Relaxed);
+    if start.expired {
         event.last_period().store(period, Relaxed);
     }
-    (value, expired)
+    (start.value, start.expired)
 }
 
 /// Remembers that `value` has been written to the counter of `event`.

@@ -23,22 +23,16 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
         if self.pairs != 0 {
             return false;
         }
+        if self.demanding != 0 && !self.agree_on_registers(limits) {
+            return false;
+        }
         let mut taken = self.taken;
-        let mut fits = true;
-        // The filter of branch records, as far as one is needed so far, here or on the core's other thread.
-        let theirs = limits.registers.get(ExtraRegister::LbrSelect);
-        let mut select = self.lbr_select().map(u64::from).or(theirs);
-        let agree = theirs.is_none() || select == theirs;
         // The new events that do not get their previous counter.
         let mut rest = Slots::NONE;
         for slot in self.fresh {
             let Some(entry) = self.at_mut(slot) else {
                 continue;
             };
-            fits &= entry.requirement.is_none();
-            if let Some(wanted) = entry.lbr_select.map(u64::from) {
-                fits &= agree && *select.get_or_insert(wanted) == wanted;
-            }
             let counters = limits.counters(entry.constraint);
             match entry.previous {
                 Some(it) if counters.contains(it) && !taken.contains(it) => {
@@ -48,11 +42,10 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
                 _ => rest = rest.with(Slots::only(slot)),
             }
         }
-        if fits && !rest.is_empty() {
-            // By mainline's rule, all events keep their counters or none does.
-            fits = (self.policy == Policy::Rpmu || taken.is_empty())
+        // By mainline's rule, all events keep their counters or none does.
+        let mut fits = rest.is_empty()
+            || (self.policy == Policy::Rpmu || taken.is_empty())
                 && self.place_beside(rest, limits, &mut taken);
-        }
         let limit = limits.gp(self.corrupting != 0);
         // Counting bits is dear without an instruction for it.
         if fits && limit != u32::MAX {
@@ -72,6 +65,23 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
             }
         }
         fits
+    }
+
+    /// Returns whether the new events need no extra register but the filter of branch records, with one value for all
+    /// events, those of the core's other thread included.
+    #[cold]
+    #[inline(never)]
+    fn agree_on_registers(&self, limits: &Limits) -> bool {
+        let theirs = limits.registers.get(ExtraRegister::LbrSelect);
+        let mut select = self.lbr_select().map(u64::from).or(theirs);
+        let agree = theirs.is_none() || select == theirs;
+        self.at(self.fresh).all(|entry| {
+            entry.requirement.is_none()
+                && entry
+                    .lbr_select
+                    .map(u64::from)
+                    .is_none_or(|wanted| agree && *select.get_or_insert(wanted) == wanted)
+        })
     }
 
     /// Gives the new events of `rest` counters beside `taken`. Returns whether there is one for each.
