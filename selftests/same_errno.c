@@ -16,7 +16,7 @@
 /*
  * A pseudo event with which KVM reserves the branch records for a guest. The
  * built-in driver has one virtual counter for it, so a second one does not fit.
- * rpmu has no such event and takes the code for the CPU's.
+ * For rpmu, it is that only with a branch stack, else an event of the CPU.
  */
 #define GUEST_LBR	0x1b00
 
@@ -179,10 +179,6 @@ static void compare(struct __test_metadata *_metadata,
 	if (!built_in.error[nr] && error == EINVAL &&
 	    attr->type == PERF_TYPE_RAW && attr->config > METRIC &&
 	    (attr->config & 0xffff) == METRIC)
-		return;
-	/* rpmu does not lend the branch records to guests. */
-	if (error == EOPNOTSUPP && attr->branch_sample_type && !is_amd() &&
-	    !built_in.error[nr] && (attr->config & 0xffff) == GUEST_LBR)
 		return;
 	EXPECT_EQ(built_in.error[nr], error) {
 		TH_LOG("%u: \"%s\" instead of \"%s\"", nr, strerror(error),

@@ -589,8 +589,37 @@ TEST_F(snapshot, has_the_branches)
 	close(fd);
 }
 
-/* The event by which KVM has a guest's branch stack. */
-TEST_F(vm_entry, guests_branch_stack)
+/* Guests' branch stacks: KVM has the records as long as its event counts. */
+FIXTURE(guest_branches)
+{
+	int fd;
+	struct vm_entry_records records;
+};
+
+FIXTURE_SETUP(guest_branches)
+{
+	self->fd = -1;
+	if (access(MODULE, R_OK))
+		SKIP(return, "needs " MODULE);
+	if (is_amd() || cpu_model() < MODEL_HASWELL || cpu_model() >= MODEL_GOLDEN_COVE)
+		SKIP(return, "KVM gives guests no branch stack on this CPU");
+	ASSERT_TRUE(load_module(MODULE, ""));
+	self->fd = open(DEVICE, O_RDWR | O_CLOEXEC);
+	ASSERT_LE(0, self->fd);
+	ASSERT_TRUE(run_on(sysconf(_SC_NPROCESSORS_ONLN) - 1));
+	self->records.depth = cpu_model() < MODEL_SKYLAKE ? 16 : 32;
+}
+
+FIXTURE_TEARDOWN(guest_branches)
+{
+	if (self->fd < 0)
+		return;
+	close(self->fd);
+	EXPECT_TRUE(unload_module("vm_entry"));
+}
+
+/* Returns the number of the event, or -1. */
+static int borrow(int fd)
 {
 	struct vm_entry_open open = {
 		.type = PERF_TYPE_RAW,
@@ -598,10 +627,115 @@ TEST_F(vm_entry, guests_branch_stack)
 		.branch_sample_type = PERF_SAMPLE_BRANCH_CALL_STACK | PERF_SAMPLE_BRANCH_USER,
 	};
 
-	if (!on_rpmu() && cpu_model() >= MODEL_HASWELL)
-		SKIP(return, "the built-in driver lends the records");
-	EXPECT_EQ(-1, ioctl(self->fd, VM_ENTRY_OPEN, &open));
-	EXPECT_EQ(EOPNOTSUPP, errno);
+	return ioctl(fd, VM_ENTRY_OPEN, &open);
+}
+
+static bool access_records(int fd, struct vm_entry_records *records, bool write)
+{
+	records->write = write;
+	return ioctl(fd, VM_ENTRY_RECORDS, records) == 0;
+}
+
+/* What a guest may have in the records; SEED makes them differ. */
+static struct vm_entry_records of_guest(const struct vm_entry_records *like, unsigned int seed)
+{
+	struct vm_entry_records records = *like;
+	unsigned int i;
+
+	records.select = 0x1c4 + seed;
+	records.tos = seed % records.depth;
+	for (i = 0; i < records.depth; i++) {
+		records.from[i] = 0x400000 + 0x1000 * seed + 16 * i;
+		records.to[i] = 0x500000 + 0x1000 * seed + 16 * i;
+	}
+	return records;
+}
+
+static bool same_records(const struct vm_entry_records *a, const struct vm_entry_records *b)
+{
+	return a->select == b->select && a->tos == b->tos &&
+	       !memcmp(a->from, b->from, sizeof(a->from)) && !memcmp(a->to, b->to, sizeof(a->to));
+}
+
+/* Runs a child on this CPU, which records branches of its own, if told to. */
+static bool run_another_task(bool records)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (!pid) {
+		int fd = records ? record_branches() : 0;
+
+		spin(10000);
+		_exit(fd < 0 || (records && !read_value(fd)));
+	}
+	return pid > 0 && waitpid(pid, &status, 0) == pid && !status;
+}
+
+/* They are a task's: other tasks neither change nor see them, and the host records nothing. */
+TEST_F(guest_branches, are_kept)
+{
+	struct vm_entry_records guest, *now = &self->records;
+	unsigned int i;
+
+	ASSERT_EQ(0, borrow(self->fd));
+	for (i = 0; i < 4; i++) {
+		guest = of_guest(now, i);
+		ASSERT_TRUE(access_records(self->fd, &guest, true));
+		EXPECT_EQ(1, guest.lent);
+		ASSERT_TRUE(run_another_task(i & 1));
+		spin(1000);
+		ASSERT_TRUE(access_records(self->fd, now, false));
+		EXPECT_EQ(1, now->lent);
+		EXPECT_EQ(0, now->recording);
+		EXPECT_TRUE(same_records(&guest, now)) {
+			TH_LOG("%u: select %#llx, %#llx expected; tos %llu, %llu expected; from %#llx, %#llx expected",
+			       i, now->select, guest.select, now->tos, guest.tos, now->from[0],
+			       guest.from[0]);
+		}
+	}
+	ASSERT_EQ(0, ioctl(self->fd, VM_ENTRY_CLOSE, 0));
+	/* The next one has not the records of the last. */
+	ASSERT_EQ(0, borrow(self->fd));
+	ASSERT_TRUE(access_records(self->fd, now, false));
+	for (i = 0; i < now->depth; i++)
+		EXPECT_EQ(0, now->from[i]);
+}
+
+/* A CPU's own event that is pinned comes first. KVM then keeps the guest from the records. */
+TEST_F(guest_branches, give_way)
+{
+	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
+	struct vm_entry_records guest, *now = &self->records;
+	int fd;
+
+	if (!on_rpmu())
+		SKIP(return, "the built-in driver has both count, and the host's has no branches");
+	ASSERT_EQ(0, borrow(self->fd));
+	guest = of_guest(now, 1);
+	ASSERT_TRUE(access_records(self->fd, &guest, true));
+	EXPECT_EQ(1, guest.lent);
+
+	attr.sample_period = 1ULL << 30;
+	attr.sample_type = PERF_SAMPLE_BRANCH_STACK;
+	attr.branch_sample_type = PERF_SAMPLE_BRANCH_ANY | PERF_SAMPLE_BRANCH_USER;
+	attr.disabled = 0;
+	/* One that is not pinned waits. */
+	fd = perf_open(&attr, -1, sysconf(_SC_NPROCESSORS_ONLN) - 1, -1, 0);
+	ASSERT_LE(0, fd);
+	spin(1000);
+	EXPECT_EQ(0, read_value(fd));
+	close(fd);
+
+	attr.pinned = 1;
+	fd = perf_open(&attr, -1, sysconf(_SC_NPROCESSORS_ONLN) - 1, -1, 0);
+	ASSERT_LE(0, fd);
+	spin(1000);
+	EXPECT_LE(1000, read_value(fd));
+	ASSERT_TRUE(access_records(self->fd, now, false));
+	EXPECT_EQ(0, now->lent);
+	EXPECT_NE(0, now->recording);
+	close(fd);
 }
 
 /* A guest that has the PMU to itself while it runs. */

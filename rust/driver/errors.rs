@@ -18,7 +18,6 @@ impl From<Refusal> for Error {
             | Refusal::BranchStack
             | Refusal::BranchFilterAbsent
             | Refusal::CallStackAbsent
-            | Refusal::GuestBranches
             | Refusal::TransactionFilter
             | Refusal::CheckpointedPeriod
             | Refusal::EveryBranch

@@ -51,6 +51,8 @@ pub(super) enum Way {
     Metric,
     /// On a counter whose overflows the processor records.
     Precise,
+    /// Not at all: it lends the branch records to a guest.
+    GuestBranches,
 }
 
 impl Way {
@@ -61,6 +63,8 @@ impl Way {
             Self::Pair
         } else if constraint.counters.has_metrics() {
             Self::Metric
+        } else if constraint.counters.contains(CounterId::GUEST_BRANCHES) {
+            Self::GuestBranches
         } else {
             Self::Plain
         }
@@ -174,11 +178,13 @@ impl EventData {
         const SLOTS: u8 = Way::Slots as u8;
         const METRIC: u8 = Way::Metric as u8;
         const PRECISE: u8 = Way::Precise as u8;
+        const GUEST_BRANCHES: u8 = Way::GuestBranches as u8;
         match self.way.load(Relaxed) {
             PAIR => Way::Pair,
             SLOTS => Way::Slots,
             METRIC => Way::Metric,
             PRECISE => Way::Precise,
+            GUEST_BRANCHES => Way::GuestBranches,
             _ => Way::Plain,
         }
     }

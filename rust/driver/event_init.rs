@@ -86,10 +86,7 @@ fn decide(
         (first, random_state) = configured.random.draw(configured.period, state);
     }
     event.set_period(configured.period, first);
-    let constraint = match configured.precise {
-        Some(precise) => pmu.precise_constraint(configured.select, precise.level),
-        None => pmu.constraint(configured.select),
-    };
+    let constraint = configured.constraint(pmu);
     if configured.precise.is_some() && constraint.counters.is_empty() {
         return Err(Refusal::NeverPrecise.into());
     }

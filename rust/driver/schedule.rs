@@ -312,8 +312,9 @@ impl Operations for Driver {
             return false;
         };
         let shared = &self.cpus.this_cpu(cx.irqs()).shared;
-        if matches!(event.data().way(), Way::Slots | Way::Metric) {
-            return self.restart_metrics_in_nmi(cx, (counter, event), shared);
+        let way = event.data().way();
+        if matches!(way, Way::Slots | Way::Metric | Way::GuestBranches) {
+            return self.restart_special_in_nmi(cx, (counter, event), shared);
         }
         if !shared.is_halted(counter) {
             return false;
@@ -388,7 +389,8 @@ impl Operations for Driver {
 
     fn has_user_index(&self, event: &Event<Self>) -> bool {
         // The value of a counter is of no use without the records that wait.
-        !event.data().can_wait() && event.data().page.has_index(event)
+        let data = event.data();
+        !data.can_wait() && data.way() != Way::GuestBranches && data.page.has_index(event)
     }
 
     #[inline]

@@ -334,6 +334,40 @@ static long event_request(unsigned int request, struct vm_entry_event *it)
 	return ret;
 }
 
+static void access_record(bool write, u32 msr, u64 *value)
+{
+	if (write)
+		wrmsrq_safe(msr, *value);
+	else
+		rdmsrq_safe(msr, value);
+}
+
+/* As intel_pmu_handle_lbr_msrs_access() and vmx_passthrough_lbr_msrs(). */
+static long access_records(struct vm_entry_records *it)
+{
+	struct perf_event *event = opened[it->nr % MAX_OPEN].event;
+	u64 debugctl;
+	u32 i;
+
+	if (!event)
+		return -EBADF;
+	if (it->depth > VM_ENTRY_BRANCHES_MAX)
+		return -EINVAL;
+	guard(irqsave)();
+	it->lent = event->state == PERF_EVENT_STATE_ACTIVE;
+	rdmsrq(MSR_IA32_DEBUGCTLMSR, debugctl);
+	it->recording = debugctl & DEBUGCTLMSR_LBR;
+	if (!it->lent)
+		return 0;
+	access_record(it->write, MSR_LBR_SELECT, &it->select);
+	access_record(it->write, MSR_LBR_TOS, &it->tos);
+	for (i = 0; i < it->depth; i++) {
+		access_record(it->write, MSR_LBR_NHM_FROM + i, &it->from[i]);
+		access_record(it->write, MSR_LBR_NHM_TO + i, &it->to[i]);
+	}
+	return 0;
+}
+
 static noinline void spin(unsigned long loops)
 {
 	asm volatile("1:\tdec %[loops]\n\tjnz 1b" : [loops] "+r" (loops) : : "cc");
@@ -348,6 +382,7 @@ static long request(unsigned int request, unsigned long arg)
 		struct vm_entry_open open;
 		struct vm_entry_event event;
 		struct vm_entry_branches branches;
+		struct vm_entry_records records;
 	} *it;
 	long ret;
 
@@ -394,6 +429,9 @@ static long request(unsigned int request, unsigned long arg)
 	case VM_ENTRY_BRANCHES:
 		get_branches(&it->branches);
 		ret = 0;
+		break;
+	case VM_ENTRY_RECORDS:
+		ret = access_records(&it->records);
 		break;
 	case VM_ENTRY_PAUSE:
 	case VM_ENTRY_PERIOD:

@@ -54,6 +54,20 @@ struct vm_entry_branches {
 	} entries[VM_ENTRY_BRANCHES_MAX];	/* out: struct perf_branch_entry */
 };
 
+/* The branch records, which the event of a guest's branch stack lends to it. */
+struct vm_entry_records {
+	__u32 nr;		/* in: what VM_ENTRY_OPEN returned */
+	__u32 write;		/* in: write the registers, else read them */
+	__u32 lent;		/* out: whether they are lent to the guest: else nothing is done */
+	__u32 recording;	/* out: whether branches are recorded now, in the host */
+	__u64 select;
+	__u64 tos;
+	__u64 from[VM_ENTRY_BRANCHES_MAX];
+	__u64 to[VM_ENTRY_BRANCHES_MAX];
+	__u32 depth;		/* in: the number of records */
+	__u32 reserved;
+};
+
 #define VM_ENTRY_STATE		_IOWR('V', 0, struct vm_entry_state)
 /* Enters a guest that executes a loop, and leaves it. */
 #define VM_ENTRY_RUN		_IOWR('V', 1, struct vm_entry_run)
@@ -71,5 +85,7 @@ struct vm_entry_branches {
 #define VM_ENTRY_UNMEDIATED	_IO('V', 10)
 /* Calls bpf_get_branch_snapshot()'s function, and returns what it has found. */
 #define VM_ENTRY_BRANCHES	_IOR('V', 11, struct vm_entry_branches)
+/* Accesses the branch records as a guest does to which they are lent. */
+#define VM_ENTRY_RECORDS	_IOWR('V', 12, struct vm_entry_records)
 
 #endif

@@ -68,6 +68,7 @@ pub fn counter_names(mask: CounterMask) -> String {
     }
     let number = |counter: CounterId| match counter.kind() {
         CounterKind::Gp(n) | CounterKind::Fixed(n) | CounterKind::Metric(n) => n,
+        CounterKind::GuestBranches => 0,
     };
     let span = |(first, last): &(CounterId, CounterId)| {
         if first == last {

@@ -88,7 +88,6 @@ impl Why {
                 | Refusal::BranchStack
                 | Refusal::BranchFilterAbsent
                 | Refusal::CallStackAbsent
-                | Refusal::GuestBranches
                 | Refusal::TransactionFilter
                 | Refusal::CheckpointedPeriod
                 | Refusal::EveryBranch
@@ -234,10 +233,7 @@ fn open_event(
         match configure(&machine.pmu, &attr, |_| true, || true) {
             Ok(configured) => {
                 let select = configured.select;
-                let constraint = match configured.precise {
-                    Some(precise) => machine.pmu.precise_constraint(select, precise.level),
-                    None => machine.pmu.constraint(select),
-                };
+                let constraint = configured.constraint(&machine.pmu);
                 if configured.precise.is_some() && constraint.counters.is_empty() {
                     new.refused = Some(Why::Driver(Refusal::NeverPrecise));
                 }

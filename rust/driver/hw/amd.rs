@@ -142,7 +142,7 @@ impl Amd {
     fn counter(&self, counter: CounterId) -> Option<Counter> {
         match counter.kind() {
             CounterKind::Gp(n) => self.counters.get(n.into()),
-            CounterKind::Fixed(_) | CounterKind::Metric(_) => None,
+            _ => None,
         }
     }
 

@@ -84,13 +84,13 @@ impl ArchPerfmon {
             Register::Extra(register) => Some(extra(register)),
             Register::EventSelect(counter) => match counter.kind() {
                 CounterKind::Gp(n) => self.counters.gp(n.into()).map(Msr::perfevtsel),
-                CounterKind::Fixed(_) | CounterKind::Metric(_) => None,
+                _ => None,
             },
             Register::Counter(counter) => match counter.kind() {
                 CounterKind::Gp(n) if self.full_width => self.counters.gp(n.into()).map(Msr::a_pmc),
                 CounterKind::Gp(n) => self.counters.gp(n.into()).map(Msr::pmc),
                 CounterKind::Fixed(n) => self.counters.fixed(n.into()).map(Msr::fixed_ctr),
-                CounterKind::Metric(_) => None,
+                CounterKind::Metric(_) | CounterKind::GuestBranches => None,
             },
         }
     }
@@ -107,7 +107,7 @@ impl ArchPerfmon {
         let value = match counter.kind() {
             CounterKind::Gp(n) => self.counters.gp(n.into()).map(|gp| gp.rdpmc(irqs)),
             CounterKind::Fixed(n) => self.counters.fixed(n.into()).map(|fixed| fixed.rdpmc(irqs)),
-            CounterKind::Metric(_) => None,
+            CounterKind::Metric(_) | CounterKind::GuestBranches => None,
         };
         value.unwrap_or(0)
     }

@@ -103,6 +103,13 @@ impl Branches {
     /// Takes `steps` before branches are recorded. `data` is that of the task which has come.
     fn take(&self, steps: Steps, data: Option<&TaskData>, irqs: &LocalInterruptDisabled) {
         if let Some(select) = steps.select {
+            let select = match (select, steps.records) {
+                (lbr::GUEST, Records::Restore | Records::RestoreIfLost) => {
+                    data.map_or(0, |data| data.select)
+                }
+                (lbr::GUEST, _) => 0,
+                _ => select,
+            };
             self.registers.set_select(select, irqs);
         }
         match (steps.records, data) {
@@ -123,8 +130,12 @@ impl Branches {
         registers.is_some_and(|it| it.has(data.latest, irqs))
     }
 
-    /// Saves the records to `data`.
-    fn save(&self, data: &mut TaskData, irqs: &LocalInterruptDisabled) {
+    /// Saves the records with the filter `select` to `data`.
+    fn save(&self, data: &mut TaskData, select: u32, irqs: &LocalInterruptDisabled) {
+        data.select = match self.registers.writable() {
+            Some(registers) if select == lbr::GUEST => registers.select(irqs),
+            _ => 0,
+        };
         data.latest = self.registers.latest(irqs);
         data.len = 0;
         for (age, slot) in (0..).zip(&mut data.records) {
@@ -292,6 +303,8 @@ pub(crate) struct TaskData {
     latest: u32,
     /// The number of records.
     len: u32,
+    /// The value of LBR_SELECT, of a guest.
+    select: u32,
     records: [registers::Record; MAX_BRANCHES],
 }
 
@@ -450,13 +463,14 @@ impl Driver {
         own: &mut OwnOfCpu,
     ) {
         let wanted = own.schedule.lbr_select();
-        if wanted.is_none() && !cpu.lbr.is_used() {
+        if wanted.is_none() && !cpu.lbr.is_used() && own.lbr.state.filter().is_none() {
             return;
         }
         let steps = own.lbr.state.prepare(wanted);
         branches.take(steps, None, cx.irqs());
         let mode = match wanted {
-            None => Mode::OFF,
+            // A guest records branches when it runs.
+            None | Some(lbr::GUEST) => Mode::OFF,
             Some(select) => {
                 let requests = || {
                     let events = own.schedule.entries().filter_map(|it| cx.event(it.event));
@@ -529,10 +543,10 @@ impl Driver {
     ) {
         if let Some(branches) = &self.branches {
             own.lbr.running = false;
+            // Those of events that stay are to be prepared anew.
+            own.changed |= cpu.lbr.is_used() || own.lbr.state.filter().is_some();
             own.lbr.state.forget();
             branches.registers.stop(irqs);
-            // Those of events that stay are to be prepared anew.
-            own.changed |= cpu.lbr.is_used();
         }
     }
 
@@ -570,11 +584,11 @@ impl Driver {
             return;
         };
         let state = &mut own.lbr.state;
-        let is_call_stack = |select: &u32| branches.lbr.is_call_stack(*select);
+        let keeps = |select: &u32| branches.lbr.keeps(*select);
         if comes {
             let wanted = own.schedule.lbr_select();
-            let is_stack = wanted.as_ref().is_some_and(is_call_stack);
-            let saved = data.as_ref().filter(|_| is_stack);
+            let kept = wanted.as_ref().is_some_and(keeps);
+            let saved = data.as_ref().filter(|_| kept);
             let saved = saved.and_then(|data| data.saved(cpu.id));
             let steps = state.switch_in(wanted, saved);
             branches.take(steps, data.as_deref(), cx.irqs());
@@ -583,10 +597,10 @@ impl Driver {
             }
         } else if let Some(data) = data {
             data.save = 0;
-            if state.switch_out().as_ref().is_some_and(is_call_stack) {
+            if let Some(select) = state.filter().filter(keeps) {
                 data.save = state.save();
                 data.saved_on = cpu.id.as_u32();
-                branches.save(data, cx.irqs());
+                branches.save(data, select, cx.irqs());
             }
         }
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Events that do not count on a counter alone: topdown metrics and the slots that lead them. (And pairs of
-//! counters, which share the way here.)
+//! counters, and branch records that are lent, which share the way here.)
 //!
 //! Fixed counter 3 and PERF_METRICS are one resource. Both start at 0 when the slots do, together, and are
 //! set to 0 again each time that an event is read, so that shares are those of a short time. A stopped
@@ -59,9 +59,10 @@ impl Driver {
             }
             Way::Slots => self.start_slots(cx, (counter, event), shared, shadow),
             Way::Metric => {
-                shadow.set_metric_active(counter, true);
+                shadow.set_virtual_active(counter, true);
                 self.begin_share(cx, counter, event);
             }
+            Way::GuestBranches => shadow.set_virtual_active(counter, true),
         }
         event::hold(event, counter);
         shared.activate(counter, id);
@@ -135,8 +136,9 @@ impl Driver {
                 if !event.is_stopped() {
                     self.update_alone(cx, counter, event);
                 }
-                shadow.set_metric_active(counter, false);
+                shadow.set_virtual_active(counter, false);
             }
+            Way::GuestBranches => shadow.set_virtual_active(counter, false),
         }
     }
 
@@ -149,7 +151,7 @@ impl Driver {
         shadow: &mut Shadow,
     ) {
         shared.deactivate(counter);
-        shadow.set_metric_active(counter, false);
+        shadow.set_virtual_active(counter, false);
     }
 
     /// Stops `event` on `counter`, which counts in a [`Way`] of its own, in an NMI.
@@ -171,13 +173,14 @@ impl Driver {
             }
             Way::Precise => self.read_precise(cx, event),
             Way::Slots | Way::Metric => self.update_alone(cx, counter, event),
+            Way::GuestBranches => {}
         }
     }
 
-    /// Restarts `event`, slots or a metric, on `counter` in an NMI that has stopped it. Returns whether it
-    /// did.
+    /// Restarts `event`, which counts in a [`Way`] of its own, on `counter` in an NMI that has stopped it. Returns
+    /// whether it did.
     #[cold]
-    pub(in crate::driver) fn restart_metrics_in_nmi(
+    pub(in crate::driver) fn restart_special_in_nmi(
         &self,
         cx: &OnCpu<'_, Self>,
         (counter, event): (CounterId, &Event<Self>),
@@ -200,6 +203,12 @@ impl Driver {
                 }
                 self.begin_share(cx, counter, event);
             }
+            Way::GuestBranches => {
+                if !shared.is_halted(counter) {
+                    return false;
+                }
+                shared.set_halted(counter.mask(), false);
+            }
         }
         event.update_userpage();
         true
@@ -217,6 +226,9 @@ impl Driver {
         }
         if way == Way::Precise {
             self.read_precise(cx, event);
+            return;
+        }
+        if way == Way::GuestBranches {
             return;
         }
         let in_nmi = cx.in_nmi();

@@ -299,7 +299,7 @@ impl Driver {
             match counter.kind() {
                 CounterKind::Gp(n) => store.set_reload(false, n, value, cx.irqs()),
                 CounterKind::Fixed(n) => store.set_reload(true, n, value, cx.irqs()),
-                CounterKind::Metric(_) => {}
+                CounterKind::Metric(_) | CounterKind::GuestBranches => {}
             }
         }
         let flags = cpu.pebs.flags.load(Relaxed) | pebs.flags(event.data(), counter);

@@ -19,9 +19,12 @@ use super::{
 use crate::logic::{
     model::{HardwareId, Quirk},
     pmu::Pmu,
-    regs::{event_select::EventSelect, global::CountsIn, period::PeriodLimits},
+    regs::{counter::CounterId, event_select::EventSelect, global::CountsIn, period::PeriodLimits},
     sample::{lbr, random_period::RandomPeriods},
-    sched::extra_register::{ExtraRegister, Requirement},
+    sched::{
+        constraint::Constraint,
+        extra_register::{ExtraRegister, Requirement},
+    },
 };
 
 /// The values of attr.type that this PMU distinguishes.
@@ -176,6 +179,19 @@ pub struct Event {
     pub counts_in: CountsIn,
 }
 
+impl Event {
+    /// Returns the counters that may count the event on `pmu`; none if no counter is precise for it.
+    pub fn constraint(&self, pmu: &Pmu) -> Constraint {
+        if self.branches.is_some_and(|request| request.is_of_guest()) {
+            return Constraint::any_of(CounterId::GUEST_BRANCHES.mask());
+        }
+        match self.precise {
+            Some(precise) => pmu.precise_constraint(self.select, precise.level),
+            None => pmu.constraint(self.select),
+        }
+    }
+}
+
 /// Registers from XMM0 on (`PERF_REG_EXTENDED_MASK`, `arch/x86/include/uapi/asm/perf_regs.h:56`).
 pub(super) const EXTENDED_REGISTERS: u64 = !((1 << 32) - 1);
 /// `PERF_SAMPLE_READ`.
@@ -306,10 +322,11 @@ pub fn configure(
     let mut branches = None;
     if branch_sample_type != 0 && (sampling || attr.sample_type & SAMPLE_READ == 0) {
         let lbr = pmu.lbr.as_ref().ok_or(Refusal::BranchStack)?;
-        if select.code() == GUEST_BRANCHES {
-            return Err(Refusal::GuestBranches);
-        }
-        branches = Some(lbr.request(branch_sample_type)?);
+        let request = lbr.request(branch_sample_type)?;
+        branches = Some(match select.code() {
+            GUEST_BRANCHES => request.of_guest(),
+            _ => request,
+        });
     }
     if attr.aux_output {
         return Err(Refusal::AuxOutput);

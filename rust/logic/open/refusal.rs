@@ -71,8 +71,6 @@ pub enum Refusal {
     CallStackAbsent,
     /// A call stack with other kinds of branches. EINVAL.
     CallStackFilter,
-    /// The event by which KVM gets the branch records for a guest. EOPNOTSUPP; KVM runs the guest without them.
-    GuestBranches,
     /// A branch stack while Intel PT or BTS, which exclude branch records, is in use. EBUSY.
     BranchStackExcluded,
     /// attr.aux_output of an event that is not precise. EINVAL.
@@ -201,7 +199,6 @@ impl fmt::Display for Refusal {
             Self::BranchFilterAbsent => "this CPU has no filter for these branches",
             Self::CallStackAbsent => "this CPU cannot record call stacks",
             Self::CallStackFilter => "a call stack takes no other kinds of branches",
-            Self::GuestBranches => "guests get no branch records",
             Self::BranchStackExcluded => "Intel PT or BTS is in use, which exclude branch stacks",
             Self::AuxOutput => "aux_output needs a precise event",
             Self::TopdownFilter => "topdown events take no filters",

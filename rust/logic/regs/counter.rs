@@ -11,7 +11,8 @@
 //! | 0-31 | general-purpose counters: count any event that their event select names |
 //! | 32-47 | fixed counters: count one event each |
 //! | 48-55 | topdown metrics: shares of the slots, read from PERF_METRICS |
-//! | 56-63 | free, for virtual counters |
+//! | 56 | a guest's branch records: no counter, but what one event at a time can have |
+//! | 57-63 | free, for virtual counters |
 
 use core::fmt;
 
@@ -22,12 +23,14 @@ pub const MAX_FIXED: u8 = 16;
 /// Number of indices for topdown metrics (`INTEL_TD_METRIC_NUM`).
 pub const MAX_METRICS: u8 = 8;
 /// Number of indices in use.
-pub const MAX_COUNTERS: usize = (METRIC_BASE + MAX_METRICS) as usize;
+pub const MAX_COUNTERS: usize = (GUEST_BRANCHES + 1) as usize;
 
 /// Index of the first fixed counter (`INTEL_PMC_IDX_FIXED`).
 const FIXED_BASE: u8 = 32;
 /// Index of the first metric (`INTEL_PMC_IDX_METRIC_BASE`).
 const METRIC_BASE: u8 = 48;
+/// Index of the branch records. Mainline's, `INTEL_PMC_IDX_FIXED_VLBR`, is that of a bit of GLOBAL_STATUS.
+const GUEST_BRANCHES: u8 = METRIC_BASE + MAX_METRICS;
 
 const _: () = {
     assert!(MAX_GP <= FIXED_BASE, "the ranges overlap");
@@ -44,6 +47,8 @@ pub enum CounterKind {
     Fixed(u8),
     /// Topdown metric: a byte of PERF_METRICS.
     Metric(u8),
+    /// The branch records, lent to a guest of KVM. Nothing counts.
+    GuestBranches,
 }
 
 /// One counter.
@@ -74,6 +79,8 @@ impl CounterId {
     /// The first topdown metric. Its bit stands for all of PERF_METRICS in GLOBAL_CTRL and
     /// GLOBAL_STATUS.
     pub const FIRST_METRIC: Self = Self(METRIC_BASE);
+    /// The branch records, lent to a guest.
+    pub const GUEST_BRANCHES: Self = Self(GUEST_BRANCHES);
 
     /// Returns general-purpose counter `n`; `None` from [`MAX_GP`] on.
     pub const fn gp(n: u8) -> Option<Self> {
@@ -127,8 +134,10 @@ impl CounterId {
             CounterKind::Gp(self.0)
         } else if self.0 < METRIC_BASE {
             CounterKind::Fixed(self.0 - FIXED_BASE)
-        } else {
+        } else if self.0 < GUEST_BRANCHES {
             CounterKind::Metric(self.0 - METRIC_BASE)
+        } else {
+            CounterKind::GuestBranches
         }
     }
 
@@ -146,12 +155,13 @@ impl CounterId {
 
     /// Returns the operand of RDPMC (ECX; SDM vol. 2B): the number among its kind for a
     /// general-purpose counter, with bit 30 set for a fixed one; for the metrics, which are one
-    /// register, bit 29.
+    /// register, bit 29. The branch records have none.
     pub const fn rdpmc_index(self) -> u32 {
         match self.kind() {
             CounterKind::Gp(n) => n as u32,
             CounterKind::Fixed(n) => n as u32 | (1 << 30),
             CounterKind::Metric(_) => 1 << 29,
+            CounterKind::GuestBranches => 0,
         }
     }
 
@@ -168,6 +178,7 @@ impl fmt::Display for CounterId {
             CounterKind::Gp(n) => write!(f, "PMC{n}"),
             CounterKind::Fixed(n) => write!(f, "FIXED{n}"),
             CounterKind::Metric(n) => write!(f, "METRIC{n}"),
+            CounterKind::GuestBranches => f.write_str("LBR"),
         }
     }
 }
@@ -196,7 +207,9 @@ impl CounterMask {
     /// No counter.
     pub const EMPTY: Self = Self(0);
     /// Every counter that has an index.
-    pub const ALL: Self = Self(Self::ALL_GP | Self::ALL_FIXED | Self::ALL_METRICS);
+    pub const ALL: Self = Self(
+        Self::ALL_GP | Self::ALL_FIXED | Self::ALL_METRICS | CounterId::GUEST_BRANCHES.mask().0,
+    );
 
     const ALL_GP: u64 = (1 << MAX_GP) - 1;
     const ALL_FIXED: u64 = ((1 << MAX_FIXED) - 1) << FIXED_BASE;
@@ -452,6 +465,7 @@ mod tests {
                 CounterKind::Gp(n) => CounterId::gp(n),
                 CounterKind::Fixed(n) => CounterId::fixed(n),
                 CounterKind::Metric(n) => CounterId::metric(n),
+                CounterKind::GuestBranches => Some(CounterId::GUEST_BRANCHES),
             };
             assert_eq!(again, Some(counter));
             assert_eq!(counter.mask().bits(), 1 << index);

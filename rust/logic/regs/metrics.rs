@@ -61,7 +61,7 @@ impl Metrics {
                 // No more than 49 bits times 8.
                 self.slots.wrapping_mul(share) / WHOLE
             }
-            CounterKind::Gp(_) | CounterKind::Fixed(_) => self.slots,
+            _ => self.slots,
         }
     }
 }

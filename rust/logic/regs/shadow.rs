@@ -274,8 +274,8 @@ impl Shadow {
         match counter.kind() {
             CounterKind::Gp(_) => self.set_select(counter, select.enabled(), &mut write),
             CounterKind::Fixed(n) => self.control.want_fixed(n, select),
-            // See `set_metric_active()`.
-            CounterKind::Metric(_) => {}
+            // See `set_virtual_active()`.
+            CounterKind::Metric(_) | CounterKind::GuestBranches => {}
         }
         // From here on the value changes, by counting or by the PMI (rule 2).
         self.counters[counter].value = None;
@@ -307,14 +307,14 @@ impl Shadow {
         self.in_guest.remove(CounterId::FIRST_METRIC);
     }
 
-    /// Records that the event on a metric's counter is started, or stopped. Nothing is written: it counts
-    /// with [the slots](Self::start_metrics).
+    /// Records that the event on a virtual counter is started, or stopped. Nothing is written: a metric counts
+    /// with [the slots](Self::start_metrics), and the branch records do not count.
     #[cold]
-    pub fn set_metric_active(&mut self, metric: CounterId, active: bool) {
+    pub fn set_virtual_active(&mut self, counter: CounterId, active: bool) {
         if active {
-            self.active.insert(metric);
+            self.active.insert(counter);
         } else {
-            self.active.remove(metric);
+            self.active.remove(counter);
         }
     }
 

@@ -207,6 +207,15 @@ impl Lbr {
         }
     }
 
+    /// Returns the filter; 0 with architectural LBRs.
+    pub fn select(&self, irqs: &LocalInterruptDisabled) -> u32 {
+        match self.architectural {
+            true => 0,
+            // CAST: the bits from 32 on are reserved.
+            false => Msr::MSR_LBR_SELECT.read(irqs) as u32,
+        }
+    }
+
     /// Starts to record branches with the filter `select`, until the next PMI if `freeze`.
     ///
     /// Mainline: `__intel_pmu_lbr_enable()`, `arch/x86/events/intel/lbr.c:113`.

@@ -336,7 +336,7 @@ impl Hardware {
             Register::FixedControl => {
                 let fields = present.fixed().iter().map(|counter| match counter.kind() {
                     CounterKind::Fixed(n) => (0xf | (adaptive << 32)) << (4 * n),
-                    CounterKind::Gp(_) | CounterKind::Metric(_) => 0,
+                    _ => 0,
                 });
                 value & !fields.fold(0u64, |sum, field| sum | field) == 0
             }

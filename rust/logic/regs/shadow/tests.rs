@@ -425,7 +425,7 @@ fn metrics_come_and_go_with_the_slots() {
         recorder.start(CounterId::SLOTS, CYCLES, 0);
         recorder.shadow.start_metrics(CountsIn::EVERYWHERE);
         // Not the first one, whose bit is the register's.
-        recorder.shadow.set_metric_active(metric(2), true);
+        recorder.shadow.set_virtual_active(metric(2), true);
         recorder.resume();
         assert_eq!(
             recorder.take().last(),
@@ -435,7 +435,7 @@ fn metrics_come_and_go_with_the_slots() {
         assert!(recorder.shadow.active().contains(metric(2)));
         recorder.suspend();
         // A metric that stops leaves the others.
-        recorder.shadow.set_metric_active(metric(2), false);
+        recorder.shadow.set_virtual_active(metric(2), false);
         recorder.resume();
         assert_eq!(
             recorder.take().last(),

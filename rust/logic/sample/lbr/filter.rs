@@ -4,7 +4,7 @@
 //!
 //! Context: process, in `perf_event_open()`.
 
-use super::{Filter, Lbr};
+use super::{Filter, Lbr, GUEST};
 use crate::logic::{capabilities::ArchLbr, model::LbrFilter, open::refusal::Refusal};
 
 /// Bits of `attr.branch_sample_type`: `enum perf_branch_sample_type`, `include/uapi/linux/perf_event.h`.
@@ -167,6 +167,22 @@ pub struct Request {
     pub call_stack: bool,
     /// Set if neither flags nor cycles of the branches are wanted.
     pub bare: bool,
+}
+
+impl Request {
+    /// Returns the request of an event by which a guest of KVM has the records to itself.
+    #[must_use]
+    pub const fn of_guest(self) -> Self {
+        Self {
+            select: GUEST,
+            ..self
+        }
+    }
+
+    /// Returns whether a guest has the records to itself.
+    pub const fn is_of_guest(&self) -> bool {
+        self.select == GUEST
+    }
 }
 
 // Bits of LBR_SELECT (SDM volume 3, tables 19-10 and 19-13). A bit suppresses branches, but for the last.

@@ -30,6 +30,10 @@ use crate::logic::{
 pub use filter::{Kinds, Request};
 use record::Format;
 
+/// Stands for a value of LBR_SELECT where a guest of KVM has the records: it writes the register itself. No value has
+/// the bit.
+pub const GUEST: u32 = 1 << 31;
+
 /// The largest number of branches that any processor records.
 pub const MAX_BRANCHES: usize = 32;
 
@@ -95,6 +99,12 @@ impl Lbr {
     /// first.
     pub const fn is_architectural(&self) -> bool {
         matches!(self.filter, Filter::Control(_))
+    }
+
+    /// Returns whether the records with the filter `select`, a value of LBR_SELECT or LBR_CTL, are kept for a task that
+    /// leaves: those of a call stack, and a guest's.
+    pub const fn keeps(&self, select: u32) -> bool {
+        select == GUEST || self.is_call_stack(select)
     }
 
     /// Returns whether `select`, a value of LBR_SELECT or LBR_CTL, makes the records a call stack.

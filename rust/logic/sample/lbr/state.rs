@@ -8,7 +8,12 @@
 //! it. (Mainline resets them when an event without runtime begins to use them, and at switches:
 //! `intel_pmu_lbr_add()`, `arch/x86/events/intel/lbr.c:570`.)
 //!
+//! A guest of KVM that [has the records](GUEST) is treated like a call stack, with its value of LBR_SELECT: it
+//! changes all of it itself.
+//!
 //! Context: the CPU that the records belong to, interrupts off, PMU disabled.
+
+use super::GUEST;
 
 /// The contents of the records of a CPU.
 #[derive(Clone, Copy, Debug, Default)]
@@ -26,7 +31,8 @@ pub struct State {
 /// The steps before branches are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Steps {
-    /// The value to write to LBR_SELECT.
+    /// The value to write to LBR_SELECT. [`GUEST`]: the one that was saved with the records that are restored, or
+    /// 0.
     pub select: Option<u32>,
     /// The step for the records.
     pub records: Records,
@@ -81,8 +87,8 @@ impl State {
         self.begin(select, records)
     }
 
-    /// Returns the filter of the records, if they are the current task's, which leaves.
-    pub fn switch_out(&self) -> Option<u32> {
+    /// Returns the filter of the records, if all of them are the current task's.
+    pub fn filter(&self) -> Option<u32> {
         self.valid
     }
 
@@ -108,7 +114,7 @@ impl State {
 
     fn begin(&mut self, select: u32, records: Records) -> Steps {
         let write = (self.select != Some(select)).then_some(select);
-        self.select = Some(select);
+        self.select = Some(select).filter(|select| *select != GUEST);
         self.valid = Some(select);
         self.saved = None;
         Steps {
@@ -164,7 +170,7 @@ mod tests {
     fn a_saved_call_stack_comes_back() {
         let mut state = State::default();
         state.prepare(Some(1));
-        assert_eq!(state.switch_out(), Some(1));
+        assert_eq!(state.filter(), Some(1));
         let first = state.save();
         // No event has used the records meanwhile.
         state.prepare(None);
@@ -178,6 +184,20 @@ mod tests {
         state.switch_in(Some(1), None);
         let after_another = state.switch_in(Some(1), Some(second));
         assert_eq!(after_another, steps(None, Records::Restore));
+    }
+
+    #[test]
+    fn a_guests_filter_is_always_written() {
+        let mut state = State::default();
+        assert_eq!(
+            state.prepare(Some(GUEST)),
+            steps(Some(GUEST), Records::Reset)
+        );
+        let saved = state.save();
+        let back = state.switch_in(Some(GUEST), Some(saved));
+        assert_eq!(back, steps(Some(GUEST), Records::RestoreIfLost));
+        // It may have left any value.
+        assert_eq!(state.prepare(Some(1)), steps(Some(1), Records::Reset));
     }
 
     #[test]
