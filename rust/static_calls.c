@@ -83,6 +83,19 @@ void rpmu_helper_x86_release_hardware(void)
 	static_call_cond(rpmu_x86_release_hardware)();
 }
 
+/* The kind of guest that was interrupted. */
+DEFINE_STATIC_CALL_RET0(rpmu_perf_arch_guest_misc_flags, unsigned long (struct pt_regs *));
+
+void rpmu_helper_bind_perf_arch_guest_misc_flags(void *address)
+{
+	static_call_update(rpmu_perf_arch_guest_misc_flags, address);
+}
+
+bool rpmu_helper_guest_is_interrupted(struct pt_regs *regs)
+{
+	return static_call(rpmu_perf_arch_guest_misc_flags)(regs) & PERF_RECORD_MISC_CPUMODE_MASK;
+}
+
 /* The parts of the PMI that belong to the drivers of Intel PT and BTS. */
 DEFINE_STATIC_CALL_NULL(rpmu_intel_pt_interrupt, void (void));
 DEFINE_STATIC_CALL_RET0(rpmu_guest_handle_intel_pt_intr, unsigned int (void));

@@ -589,6 +589,81 @@ TEST_F(snapshot, has_the_branches)
 	close(fd);
 }
 
+/*
+ * Precise events of a guest, which has a buffer of its own. KVM lends PEBS to guests from
+ * Ice Lake's servers on.
+ */
+#define GUEST_PERIOD	1000ULL
+
+/* As many records, but for one at each end. */
+#define EXPECT_RECORDS(run)	do {							\
+		EXPECT_LE(2 * (run).loops / GUEST_PERIOD - 1, (run).records);		\
+		EXPECT_GE(2 * (run).loops / GUEST_PERIOD + 1, (run).records);		\
+	} while (0)
+
+/* Returns whether the PMU samples precisely. */
+static bool is_precise(void)
+{
+	char text[16];
+
+	return read_line(CPU_PMU "/caps/max_precise", text, sizeof(text)) && atoi(text) > 0;
+}
+
+/* Enters a guest whose counter IDX, if not -1, samples precisely. */
+static bool enter_precise(int fd, int idx, struct vm_entry_run *run)
+{
+	*run = (struct vm_entry_run) {
+		.loops = 10 * GUEST_PERIOD,
+		.defer = 1,
+		.pebs = idx < 0 ? 0 : 1ULL << idx,
+		.reset = -GUEST_PERIOD & 0xffffffffffffULL,
+		.threshold = 10,
+	};
+	return ioctl(fd, VM_ENTRY_RUN, run) == 0;
+}
+
+TEST_F(vm_entry, guests_precise_events)
+{
+	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_INSTRUCTIONS);
+	struct vm_entry_open open = {
+		.type = PERF_TYPE_RAW,
+		.config = RAW_INSTRUCTIONS,
+		.period = GUEST_PERIOD,
+		.flags = VM_ENTRY_PRECISE,
+	};
+	struct vm_entry_event event = {};
+	struct vm_entry_run run;
+	int nr = -1, fd;
+
+	if (cpu_model() < MODEL_ICE_LAKE || !is_precise())
+		SKIP(return, "guests have no PEBS on this CPU");
+	ASSERT_EQ(0, ioctl(self->fd, VM_ENTRY_OPEN, &open));
+	ASSERT_TRUE(get_state(self->fd, &self->state, &nr, 1));
+	ASSERT_LE(0, self->state.idx[0]);
+	/* A guest that has not enabled them has no records. */
+	ASSERT_TRUE(enter_precise(self->fd, -1, &run));
+	EXPECT_EQ(0, run.records);
+
+	ASSERT_TRUE(enter_precise(self->fd, self->state.idx[0], &run));
+	EXPECT_RECORDS(run);
+	ASSERT_EQ(0, ioctl(self->fd, VM_ENTRY_PAUSE, &event));
+	/* One stands for the overflow of the buffer. */
+	EXPECT_EQ(1, event.overflows);
+	ASSERT_EQ(0, ioctl(self->fd, VM_ENTRY_ENABLE, &event));
+
+	/* While the host samples precisely, the guest does not. */
+	attr.precise_ip = 1;
+	attr.sample_period = 1 << 20;
+	attr.disabled = 0;
+	fd = perf_open_self(&attr, -1);
+	ASSERT_LE(0, fd);
+	ASSERT_TRUE(enter_precise(self->fd, self->state.idx[0], &run));
+	EXPECT_EQ(0, run.records);
+	close(fd);
+	ASSERT_TRUE(enter_precise(self->fd, self->state.idx[0], &run));
+	EXPECT_RECORDS(run);
+}
+
 /* Guests' branch stacks: KVM has the records as long as its event counts. */
 FIXTURE(guest_branches)
 {

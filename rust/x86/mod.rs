@@ -32,6 +32,7 @@ pub mod builtin;
 pub mod code;
 pub mod cpuid;
 mod debugctl;
+pub mod guest;
 pub mod intel;
 pub mod msr;
 pub mod nmi;

@@ -13,6 +13,7 @@
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/kprobes.h>
+#include <linux/kvm_host.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
@@ -22,6 +23,7 @@
 #include <linux/uaccess.h>
 #include <asm/apic.h>
 #include <asm/cpuid/api.h>
+#include <asm/intel_ds.h>
 #include <asm/msr.h>
 #include <asm/perf_event.h>
 #include <asm/msr-trace.h>
@@ -74,7 +76,10 @@ static struct opened opened[MAX_OPEN];
 static int snapshots_cpu = -1;	/* where each write of an MSR calls the snapshot */
 static atomic_t snapshots;
 static DEFINE_PER_CPU(bool, in_snapshot);
-static void *kvm_pmu;		/* all 0: the guest has no PEBS */
+static struct kvm_pmu *kvm_pmu;	/* all 0 but for PEBS */
+static struct debug_store *guest_ds;	/* the guest's */
+static void *guest_records;
+static int guest_cpu = -1;		/* where the guest runs */
 
 static DEFINE_PER_CPU(struct perf_branch_entry[ENTRIES], entries);
 
@@ -126,6 +131,55 @@ static bool guest_control(u64 *host, u64 *guest)
 	}
 	return false;
 }
+
+/* The same with the other MSRs, at the VM entry or at the VM exit. */
+static void switch_others(bool entry)
+{
+	struct perf_guest_switch_msr *msrs;
+	int i, nr;
+
+	msrs = static_call(vm_entry_guest_get_msrs)(&nr, kvm_pmu);
+	for (i = 0; msrs && i < nr; i++) {
+		if (msrs[i].msr != MSR_CORE_PERF_GLOBAL_CTRL && msrs[i].host != msrs[i].guest)
+			wrmsrq(msrs[i].msr, entry ? msrs[i].guest : msrs[i].host);
+	}
+}
+
+#define RECORD_SIZE	32	/* with PEBS_DATA_CFG 0 */
+
+/* The guest writes its PEBS registers. */
+static long set_pebs(const struct vm_entry_run *run)
+{
+	unsigned int i;
+
+	if (run->threshold >= PAGE_SIZE / RECORD_SIZE)
+		return -EINVAL;
+	kvm_pmu->pebs_enable = run->pebs;
+	kvm_pmu->ds_area = (unsigned long)guest_ds;
+	guest_ds->pebs_buffer_base = (unsigned long)guest_records;
+	guest_ds->pebs_index = guest_ds->pebs_buffer_base;
+	guest_ds->pebs_absolute_maximum = guest_ds->pebs_buffer_base + PAGE_SIZE;
+	guest_ds->pebs_interrupt_threshold =
+		guest_ds->pebs_buffer_base + run->threshold * RECORD_SIZE;
+	for (i = 0; i < ARRAY_SIZE(guest_ds->pebs_event_reset); i++)
+		guest_ds->pebs_event_reset[i] = run->reset;
+	return 0;
+}
+
+static unsigned int guest_state(void)
+{
+	return raw_smp_processor_id() == READ_ONCE(guest_cpu) ? PERF_GUEST_ACTIVE : 0;
+}
+
+static unsigned long guest_ip(void)
+{
+	return 0;
+}
+
+static struct perf_guest_info_callbacks guest_callbacks = {
+	.state = guest_state,
+	.get_ip = guest_ip,
+};
 
 /* Returns the counters that would count if GLOBAL_CTRL had all bits set. */
 static u64 selected(void)
@@ -228,9 +282,13 @@ static long enter_guest(struct vm_entry_run *run)
 	unsigned long flags;
 	u64 host, guest, overflows, precise = 0;
 	u32 lvtpc = 0;
+	long ret;
 
 	if (!run->loops)
 		return -EINVAL;
+	ret = set_pebs(run);
+	if (ret)
+		return ret;
 	local_irq_save(flags);
 	if (!guest_control(&host, &guest)) {
 		local_irq_restore(flags);
@@ -241,17 +299,26 @@ static long enter_guest(struct vm_entry_run *run)
 		apic->write(APIC_LVTPC, lvtpc | APIC_LVT_MASKED);
 	}
 	run->switched = host != guest;
+	switch_others(true);
 	/* Like KVM, which leaves the register alone if both values are the same. */
 	if (run->switched)
 		run_guest(host, guest, run->loops);
+	switch_others(false);
+	run->records = (guest_ds->pebs_index - guest_ds->pebs_buffer_base) / RECORD_SIZE;
 	if (run->defer) {
 		apic->write(APIC_LVTPC, lvtpc);
 		/* In a guest an NMI ends the guest's execution, and comes after that. */
 		rdmsrq(MSR_CORE_PERF_GLOBAL_STATUS, overflows);
 		/* The counters of precise events raise none. */
 		rdmsrq_safe(MSR_IA32_PEBS_ENABLE, &precise);
-		if (overflows & ~precise)
+		if (overflows & ~precise) {
+			WRITE_ONCE(guest_cpu, smp_processor_id());
 			apic->send_IPI(smp_processor_id(), NMI_VECTOR);
+			/* Until it has come. */
+			while (overflows & GLOBAL_STATUS_BUFFER_OVF)
+				rdmsrq(MSR_CORE_PERF_GLOBAL_STATUS, overflows);
+			WRITE_ONCE(guest_cpu, -1);
+		}
 	}
 	local_irq_restore(flags);
 	return 0;
@@ -278,6 +345,7 @@ static long open_event(const struct vm_entry_open *open)
 		.config = open->config,
 		.sample_period = open->period,
 		.pinned = true,
+		.precise_ip = !!(open->flags & VM_ENTRY_PRECISE),
 		.exclude_idle = !open->branch_sample_type,
 		.exclude_host = !(open->flags & VM_ENTRY_IN_HOST),
 		.branch_sample_type = open->branch_sample_type,
@@ -529,6 +597,13 @@ static int find_functions(void)
 	return 0;
 }
 
+static void free_memory(void)
+{
+	kfree(kvm_pmu);
+	kfree(guest_ds);
+	kfree(guest_records);
+}
+
 static int __init vm_entry_init(void)
 {
 	int ret = find_functions();
@@ -537,19 +612,24 @@ static int __init vm_entry_init(void)
 		return ret;
 	if (mediated)
 		return static_call(vm_entry_create_mediated)();
-	kvm_pmu = kzalloc(PAGE_SIZE, GFP_KERNEL);
-	if (!kvm_pmu)
-		return -ENOMEM;
+	kvm_pmu = kzalloc_obj(*kvm_pmu);
+	guest_ds = kzalloc_obj(*guest_ds);
+	guest_records = kzalloc(PAGE_SIZE, GFP_KERNEL);
+	ret = -ENOMEM;
+	if (!kvm_pmu || !guest_ds || !guest_records)
+		goto out_free;
 	ret = register_trace_write_msr(written, NULL);
 	if (ret)
 		goto out_free;
 	ret = misc_register(&vm_entry_device);
-	if (!ret)
+	if (!ret) {
+		perf_register_guest_info_callbacks(&guest_callbacks);
 		return 0;
+	}
 	unregister_trace_write_msr(written, NULL);
 	tracepoint_synchronize_unregister();
 out_free:
-	kfree(kvm_pmu);
+	free_memory();
 	return ret;
 }
 
@@ -559,10 +639,11 @@ static void __exit vm_entry_exit(void)
 		static_call(vm_entry_release_mediated)();
 		return;
 	}
+	perf_unregister_guest_info_callbacks(&guest_callbacks);
 	misc_deregister(&vm_entry_device);
 	unregister_trace_write_msr(written, NULL);
 	tracepoint_synchronize_unregister();
-	kfree(kvm_pmu);
+	free_memory();
 }
 
 module_init(vm_entry_init);

@@ -32,11 +32,16 @@ struct vm_entry_open {
 
 #define VM_ENTRY_SNAPSHOT_IN_PMI	1	/* the overflow handler calls the snapshot */
 #define VM_ENTRY_IN_HOST		2	/* not exclude_host */
+#define VM_ENTRY_PRECISE		4	/* precise_ip of 1 */
 
 struct vm_entry_run {
 	__u64 loops;		/* in: passes of a loop of 2 instructions */
 	__u32 defer;		/* in: hold the PMI back until the VM exit */
 	__u32 switched;		/* out: whether KVM would switch GLOBAL_CTRL */
+	__u64 pebs;		/* in: the guest's PEBS_ENABLE */
+	__u64 reset;		/* in: the value that its counters start anew with */
+	__u32 threshold;	/* in: the number of records that raise a PMI */
+	__u32 records;		/* out: those that the guest has */
 };
 
 struct vm_entry_event {

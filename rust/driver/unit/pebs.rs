@@ -43,10 +43,11 @@ use crate::{
         },
         tried::Feature,
     },
-    perf::{self, Event, OnCpu, PmuDisabled},
+    perf::{self, Event, OnCpu, PmuDisabled, Sample},
     x86::{
         builtin::{Builtin, Precision},
         code::Decoder,
+        guest::Guests,
         nmi::NmiContext,
         perf_regs::Space,
         tsc::TscClock,
@@ -65,6 +66,7 @@ pub(in crate::driver) struct Pebs {
     clock: Option<TscClock>,
     /// Where records do not tell the address of the instruction.
     decoder: Option<Decoder>,
+    guests: Guests,
     /// Set if records have the address of the next instruction, and not of the instruction itself.
     traps: bool,
     /// Set if the latency in a record is two.
@@ -115,6 +117,7 @@ impl Pebs {
                 precision: Precision::bind()?,
                 clock: format.tells_time().then(TscClock::bind).transpose()?,
                 decoder: decodes.then(Decoder::bind).transpose()?,
+                guests: Guests::bind()?,
                 traps: capabilities.pebs_trap,
                 two_latencies: pmu.model.has(Quirk::LatencyInTwoParts),
                 tells_retirement: capabilities.pebs_timing,
@@ -173,6 +176,9 @@ fn reload(event: &Event<Driver>, hardware: &Hardware) -> u64 {
 pub(in crate::driver) struct Shared {
     /// The counters with precise events that have been started, and may have records.
     counters: AtomicU64,
+    /// Those of them that count in virtual machines alone: KVM's for its guests' precise events. The records of these
+    /// are in the buffer of the guest.
+    of_guests: AtomicU64,
     /// The bits of PEBS_ENABLE beside them.
     flags: AtomicU64,
     /// The words of the buffer that are in the counts already.
@@ -194,6 +200,7 @@ impl Shared {
         };
         Ok(Self {
             counters: AtomicU64::new(0),
+            of_guests: AtomicU64::new(0),
             flags: AtomicU64::new(0),
             counted: AtomicUsize::new(0),
             busy: AtomicBool::new(false),
@@ -206,6 +213,17 @@ impl Shared {
     #[inline]
     pub(in crate::driver) fn counters(&self) -> CounterMask {
         CounterMask::from_bits(self.counters.load(Relaxed))
+    }
+
+    /// Records whether `counter`, which has a precise event, counts in virtual machines alone.
+    fn set_of_guest(&self, counter: CounterId, yes: bool) {
+        let mut counters = CounterMask::from_bits(self.of_guests.load(Relaxed));
+        if yes {
+            counters.insert(counter);
+        } else {
+            counters.remove(counter);
+        }
+        self.of_guests.store(counters.bits(), Relaxed);
     }
 
     /// Calls `f`, which uses the records, unless it interrupts or is called by another that does. Calls it again if
@@ -306,6 +324,9 @@ impl Driver {
         cpu.pebs.flags.store(flags, Relaxed);
         let counters = cpu.pebs.counters() | counter.mask();
         cpu.pebs.counters.store(counters.bits(), Relaxed);
+        if !event.data().counts_in.host {
+            cpu.pebs.set_of_guest(counter, true);
+        }
     }
 
     /// Makes samples of the records, and has no more overflows of the precise `event` on `counter` recorded: it stops,
@@ -324,6 +345,7 @@ impl Driver {
         let mut counters = cpu.pebs.counters();
         counters.remove(counter);
         cpu.pebs.counters.store(counters.bits(), Relaxed);
+        cpu.pebs.set_of_guest(counter, false);
         // Events that record stores are on one counter alone: no other has the bit.
         let flags = cpu.pebs.flags.load(Relaxed) & !pebs.flags(event.data(), counter);
         cpu.pebs.flags.store(flags, Relaxed);
@@ -404,6 +426,7 @@ impl Driver {
             return;
         }
         cpu.pebs.counters.store(0, Relaxed);
+        cpu.pebs.of_guests.store(0, Relaxed);
         cpu.pebs.flags.store(0, Relaxed);
         cpu.pebs.counted.store(0, Relaxed);
         own.pebs = Own::default();
@@ -506,6 +529,9 @@ impl Driver {
         mut branches: Option<&mut InPmi<'_>>,
     ) {
         let Some(pebs) = &self.pebs else { return };
+        if let Some(nmi) = nmi {
+            self.tell_guest(pebs, cx, cpu, nmi);
+        }
         cpu.pebs.with_records(|| {
             let store = cpu.shared.debug_store();
             if let Some(store) = store.filter(|store| store.has_records()) {
@@ -515,6 +541,35 @@ impl Driver {
                 cpu.pebs.counted.store(0, Relaxed);
             }
         });
+    }
+
+    /// Tells KVM of an overflow of its guest's buffer, if the PMI has interrupted a guest with precise events: by an
+    /// overflow of one of these, which KVM takes for that of the buffer (`__kvm_perf_overflow()`,
+    /// `arch/x86/kvm/pmu.c:200`).
+    ///
+    /// Mainline: `x86_pmu_handle_guest_pebs()`, `arch/x86/events/intel/core.c:3773`.
+    #[inline]
+    fn tell_guest(&self, pebs: &Pebs, cx: &OnCpu<'_, Self>, cpu: &Cpu, nmi: &NmiContext) {
+        let counters = CounterMask::from_bits(cpu.pebs.of_guests.load(Relaxed));
+        if !counters.is_empty() && pebs.guests.are_interrupted(nmi) {
+            self.overflow_of_guest(cx, cpu, counters, nmi);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn overflow_of_guest(
+        &self,
+        cx: &OnCpu<'_, Self>,
+        cpu: &Cpu,
+        counters: CounterMask,
+        nmi: &NmiContext,
+    ) {
+        let active = |counter| cpu.shared.active_event(counter).and_then(|id| cx.event(id));
+        if let Some(event) = counters.into_iter().find_map(active) {
+            let mut sample = Sample::new(event.last_period().load(Relaxed));
+            event.overflow(cx, &mut sample, nmi.regs());
+        }
     }
 
     /// Makes samples of the records in `words`.

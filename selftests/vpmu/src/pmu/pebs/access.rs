@@ -64,9 +64,20 @@ impl Pmu {
                 self.regs.pebs.enable = checked(value, self.pebs_enable_bits())?;
             }
             Register::DataCfg => self.regs.pebs.data_cfg = checked(value, DATA_CFG_WRITABLE)?,
-            Register::DsArea => self.regs.pebs.ds_area = canonical(value)?,
+            Register::DsArea => {
+                self.regs.pebs.ds_area = canonical(value, self.linear_address_bits())?
+            }
         }
         Ok(())
+    }
+
+    /// Returns the width of linear addresses: processors from Ice Lake on have five-level paging, and check MSRs for it
+    /// whether it is on or not (Intel, "5-Level Paging and 5-Level EPT").
+    fn linear_address_bits(&self) -> u32 {
+        match self.is_adaptive() {
+            true => 57,
+            false => 48,
+        }
     }
 
     /// Returns the writable bits of IA32_PEBS_ENABLE: with the adaptive format all counters, otherwise four and their
@@ -85,9 +96,10 @@ impl Pmu {
     }
 }
 
-/// Returns an address, or an error unless it is canonical.
-fn canonical(address: u64) -> Result<u64, Fault> {
-    let extended = ((address as i64) << 16) >> 16;
+/// Returns an address, or an error unless the bits beyond `width` are as the highest one in it.
+fn canonical(address: u64, width: u32) -> Result<u64, Fault> {
+    let beyond = 64 - width;
+    let extended = ((address as i64) << beyond) >> beyond;
     if extended as u64 == address {
         Ok(address)
     } else {
