@@ -166,6 +166,7 @@ static long set_pebs(const struct vm_entry_run *run)
 	return 0;
 }
 
+#ifdef CONFIG_GUEST_PERF_EVENTS
 static unsigned int guest_state(void)
 {
 	return raw_smp_processor_id() == READ_ONCE(guest_cpu) ? PERF_GUEST_ACTIVE : 0;
@@ -180,6 +181,20 @@ static struct perf_guest_info_callbacks guest_callbacks = {
 	.state = guest_state,
 	.get_ip = guest_ip,
 };
+
+static void register_guest(void)
+{
+	perf_register_guest_info_callbacks(&guest_callbacks);
+}
+
+static void unregister_guest(void)
+{
+	perf_unregister_guest_info_callbacks(&guest_callbacks);
+}
+#else
+static void register_guest(void) {}
+static void unregister_guest(void) {}
+#endif
 
 /* Returns the counters that would count if GLOBAL_CTRL had all bits set. */
 static u64 selected(void)
@@ -298,6 +313,7 @@ static long enter_guest(struct vm_entry_run *run)
 		lvtpc = apic->read(APIC_LVTPC);
 		apic->write(APIC_LVTPC, lvtpc | APIC_LVT_MASKED);
 	}
+	run->known = IS_ENABLED(CONFIG_GUEST_PERF_EVENTS);
 	run->switched = host != guest;
 	switch_others(true);
 	/* Like KVM, which leaves the register alone if both values are the same. */
@@ -623,7 +639,7 @@ static int __init vm_entry_init(void)
 		goto out_free;
 	ret = misc_register(&vm_entry_device);
 	if (!ret) {
-		perf_register_guest_info_callbacks(&guest_callbacks);
+		register_guest();
 		return 0;
 	}
 	unregister_trace_write_msr(written, NULL);
@@ -639,7 +655,7 @@ static void __exit vm_entry_exit(void)
 		static_call(vm_entry_release_mediated)();
 		return;
 	}
-	perf_unregister_guest_info_callbacks(&guest_callbacks);
+	unregister_guest();
 	misc_deregister(&vm_entry_device);
 	unregister_trace_write_msr(written, NULL);
 	tracepoint_synchronize_unregister();

@@ -42,6 +42,8 @@ struct vm_entry_run {
 	__u64 reset;		/* in: the value that its counters start anew with */
 	__u32 threshold;	/* in: the number of records that raise a PMI */
 	__u32 records;		/* out: those that the guest has */
+	__u32 known;		/* out: whether the kernel can know of guests */
+	__u32 reserved;
 };
 
 struct vm_entry_event {
