@@ -595,11 +595,13 @@ TEST_F(snapshot, has_the_branches)
  */
 #define GUEST_PERIOD	1000ULL
 
-/* As many records, but for one at each end. */
-#define EXPECT_RECORDS(run)	do {							\
-		EXPECT_LE(2 * (run).loops / GUEST_PERIOD - 1, (run).records);		\
-		EXPECT_GE(2 * (run).loops / GUEST_PERIOD + 1, (run).records);		\
-	} while (0)
+/* Returns whether there are as many records as periods, but for one at each end. */
+static bool has_all_records(const struct vm_entry_run *run)
+{
+	__u64 periods = 2 * run->loops / GUEST_PERIOD;
+
+	return run->records + 1 >= periods && run->records <= periods + 1;
+}
 
 /* Returns whether the PMU samples precisely. */
 static bool is_precise(void)
@@ -645,7 +647,9 @@ TEST_F(vm_entry, guests_precise_events)
 	EXPECT_EQ(0, run.records);
 
 	ASSERT_TRUE(enter_precise(self->fd, self->state.idx[0], &run));
-	EXPECT_RECORDS(run);
+	EXPECT_TRUE(has_all_records(&run)) {
+		TH_LOG("%u records", run.records);
+	}
 	ASSERT_EQ(0, ioctl(self->fd, VM_ENTRY_PAUSE, &event));
 	/* One stands for the overflow of the buffer. */
 	EXPECT_EQ(run.known, event.overflows);
@@ -661,7 +665,9 @@ TEST_F(vm_entry, guests_precise_events)
 	EXPECT_EQ(0, run.records);
 	close(fd);
 	ASSERT_TRUE(enter_precise(self->fd, self->state.idx[0], &run));
-	EXPECT_RECORDS(run);
+	EXPECT_TRUE(has_all_records(&run)) {
+		TH_LOG("%u records", run.records);
+	}
 }
 
 /* Guests' branch stacks: KVM has the records as long as its event counts. */
@@ -764,9 +770,9 @@ TEST_F(guest_branches, are_kept)
 		EXPECT_EQ(1, now->lent);
 		EXPECT_EQ(0, now->recording);
 		EXPECT_TRUE(same_records(&guest, now)) {
-			TH_LOG("%u: select %#llx, %#llx expected; tos %llu, %llu expected; from %#llx, %#llx expected",
-			       i, now->select, guest.select, now->tos, guest.tos, now->from[0],
-			       guest.from[0]);
+			TH_LOG("%u: select %#llx, %#llx expected", i, now->select, guest.select);
+			TH_LOG("tos %llu, %llu expected", now->tos, guest.tos);
+			TH_LOG("from %#llx, %#llx expected", now->from[0], guest.from[0]);
 		}
 	}
 	ASSERT_EQ(0, ioctl(self->fd, VM_ENTRY_CLOSE, 0));

@@ -10,8 +10,9 @@
 //! | [`Shared::sampled`] | the PMI on the CPU |
 //! | [`TaskData`] | `sched_task` on the CPU of the task |
 //!
-//! Branches are recorded while counters run. A PMI finds them [frozen](Mode::freezes), but for a call stack, and
-//! reads them once, if one of the events that it serves wants them.
+//! Branches are recorded while counters run, unless a guest of KVM has the records: it records its own when it
+//! runs. A PMI finds them [frozen](Mode::freezes), but for a call stack, and reads them once, if one of the events
+//! that it serves wants them.
 
 use crate::{
     driver::{
