@@ -448,10 +448,12 @@ impl Driver {
         own: &mut OwnOfCpu,
         changed: bool,
     ) {
-        if let Some(branches) = &self.branches {
-            if changed {
-                self.prepare_changed_branches(branches, cx, cpu, own);
-            }
+        let Some(branches) = self.branches.as_ref().filter(|_| changed) else {
+            return;
+        };
+        let wanted = own.schedule.lbr_select();
+        if wanted.is_some() || own.lbr.state.filter().is_some() || cpu.lbr.is_used() {
+            self.prepare_changed_branches(branches, cx, cpu, own, wanted);
         }
     }
 
@@ -462,11 +464,8 @@ impl Driver {
         cx: &PmuDisabled<'_, Self>,
         cpu: &Cpu,
         own: &mut OwnOfCpu,
+        wanted: Option<u32>,
     ) {
-        let wanted = own.schedule.lbr_select();
-        if wanted.is_none() && !cpu.lbr.is_used() && own.lbr.state.filter().is_none() {
-            return;
-        }
         let steps = own.lbr.state.prepare(wanted);
         branches.take(steps, None, cx.irqs());
         let mode = match wanted {
