@@ -194,8 +194,8 @@ impl Operations for Driver {
         let changed = core::mem::take(&mut own.changed);
         if changed {
             self.program(cx, cpu, &mut own);
+            self.prepare_branches(cx, cpu, &mut own);
         }
-        self.prepare_branches(cx, cpu, &mut own, changed);
         self.prepare_pebs(cx, cpu, &mut own, changed);
         let running = own
             .shadow

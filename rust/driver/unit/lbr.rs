@@ -383,6 +383,16 @@ impl InPmi<'_> {
 }
 
 impl Driver {
+    /// Returns the branch records, if branches are recorded while counters run.
+    #[inline]
+    fn used_branches(&self, cpu: &Cpu) -> Option<&Branches> {
+        // In this order: most often, none are, and that is all.
+        match cpu.lbr.is_used() {
+            true => self.branches.as_ref(),
+            false => None,
+        }
+    }
+
     /// Reads the branch records in a PMI, if an event on one of the counters that have `overflowed` wants them.
     /// Before the PMI is acknowledged, since that may let branches be recorded again.
     #[inline]
@@ -392,7 +402,7 @@ impl Driver {
         cpu: &'a Cpu,
         overflowed: CounterMask,
     ) -> Option<InPmi<'a>> {
-        let branches = self.branches.as_ref().filter(|_| cpu.lbr.is_used())?;
+        let branches = self.used_branches(cpu)?;
         self.read_branches_of(branches, cx, cpu, overflowed)
     }
 
@@ -422,7 +432,7 @@ impl Driver {
         cpu: &'a Cpu,
         irqs: &'a LocalInterruptDisabled,
     ) -> Option<InPmi<'a>> {
-        let branches = self.branches.as_ref().filter(|_| cpu.lbr.is_used())?;
+        let branches = self.used_branches(cpu)?;
         let sampled = cpu.lbr.sampled.borrow(irqs)?;
         Some(InPmi { sampled, branches })
     }
@@ -431,24 +441,22 @@ impl Driver {
     /// did. To be called before counters run again, if any do.
     #[inline]
     pub(in crate::driver) fn go_on_recording(&self, cpu: &Cpu, irqs: &LocalInterruptDisabled) {
-        if let Some(branches) = self.branches.as_ref().filter(|_| cpu.lbr.is_used()) {
+        if let Some(branches) = self.used_branches(cpu) {
             if !branches.thaws_by_acknowledging {
                 self.record_branches(branches, cpu, irqs);
             }
         }
     }
 
-    /// Brings the branch records in line with the schedule, which has `changed` or not since the last time. To be
-    /// called when the PMU is enabled.
+    /// Brings the branch records in line with the schedule, which has changed. To be called when the PMU is enabled.
     #[inline]
     pub(in crate::driver) fn prepare_branches(
         &self,
         cx: &PmuDisabled<'_, Self>,
         cpu: &Cpu,
         own: &mut OwnOfCpu,
-        changed: bool,
     ) {
-        let Some(branches) = self.branches.as_ref().filter(|_| changed) else {
+        let Some(branches) = &self.branches else {
             return;
         };
         let wanted = own.schedule.lbr_select();
@@ -499,7 +507,7 @@ impl Driver {
         own: &mut OwnOfCpu,
         irqs: &LocalInterruptDisabled,
     ) {
-        if let Some(branches) = self.branches.as_ref().filter(|_| cpu.lbr.is_used()) {
+        if let Some(branches) = self.used_branches(cpu) {
             own.lbr.running = true;
             self.record_branches(branches, cpu, irqs);
         }
