@@ -84,26 +84,39 @@ impl<T: Operations> Callbacks<T> {
 
     /// Adds a reason for which the PMU is disabled, and disables it if it is the first. Returns whether
     /// it is.
+    // Inline, since most often it is not: each txn is one more reason.
+    #[inline]
     fn disable(pmu: &Pmu<T>, cx: &OnCpu<'_, T>, reason: u32) -> bool {
         let disabled = &pmu.cpu_state(cx).disabled;
         let before = disabled.load(Relaxed);
         disabled.store(before | reason, Relaxed);
         if before == 0 {
-            pmu.ops().disable(cx);
+            Self::disable_now(pmu, cx);
         }
         before == 0
     }
 
+    #[inline(never)]
+    fn disable_now(pmu: &Pmu<T>, cx: &OnCpu<'_, T>) {
+        pmu.ops().disable(cx);
+    }
+
     /// Removes a reason for which the PMU is disabled, and enables it if it was the last.
+    #[inline]
     fn enable(pmu: &Pmu<T>, cx: &PmuDisabled<'_, T>, reason: u32) {
         let disabled = &pmu.cpu_state(cx).disabled;
         let left = disabled.load(Relaxed) & !reason;
         if left == 0 {
-            pmu.ops().enable(cx);
-            // SAFETY: The PMU has just been enabled.
-            unsafe { pmu.cpu_state(cx).internals.after_enable::<T>() };
+            Self::enable_now(pmu, cx);
         }
         disabled.store(left, Relaxed);
+    }
+
+    #[inline(never)]
+    fn enable_now(pmu: &Pmu<T>, cx: &PmuDisabled<'_, T>) {
+        pmu.ops().enable(cx);
+        // SAFETY: The PMU has just been enabled.
+        unsafe { pmu.cpu_state(cx).internals.after_enable::<T>() };
     }
 
     /// Returns whether an NMI is being handled. It may have interrupted another callback.
