@@ -209,6 +209,8 @@ static void registers(void)
 {
 	const struct model *m = bare.model;
 	u64 four = GENMASK_ULL(3, 0), bits = four | four << 32;
+	/* Addresses have 48 bits, where five-level paging exists 57. */
+	unsigned int sign = adaptive() ? 56 : 47;
 	unsigned int bit;
 
 	if (adaptive())
@@ -226,8 +228,7 @@ static void registers(void)
 
 		same(!wr_faults(ENABLE, mask), !!(bits & mask), "PEBS_ENABLE, bit %u", bit);
 		same(!wr_faults(MSR_PEBS_DATA_CFG, mask), cfg, "PEBS_DATA_CFG, bit %u", bit);
-		/* Addresses have 48 bits. */
-		same(!wr_faults(MSR_IA32_DS_AREA, mask), bit < 47, "DS_AREA, bit %u", bit);
+		same(!wr_faults(MSR_IA32_DS_AREA, mask), bit < sign, "DS_AREA, bit %u", bit);
 	}
 	wr(ENABLE, 0);
 	if (adaptive())
