@@ -32,6 +32,7 @@
 
 #define MAX_OPEN	8
 #define ENTRIES		32
+#define NMI_WAIT	1000000	/* passes of a loop */
 
 static bool mediated;
 module_param(mediated, bool, 0);
@@ -292,11 +293,57 @@ static noinline void run_guest(u64 host, u64 guest, unsigned long loops)
 		     : "cc", "memory");
 }
 
+/* Sends this CPU an NMI, and waits until it has been handled. */
+static long send_nmi(void)
+{
+	unsigned int before = this_cpu_read(irq_stat.counts[IRQ_COUNT_NMI]);
+	int i;
+
+	apic->send_IPI(smp_processor_id(), NMI_VECTOR);
+	for (i = 0; i < NMI_WAIT; i++) {
+		if (this_cpu_read(irq_stat.counts[IRQ_COUNT_NMI]) != before)
+			return 0;
+		cpu_relax();
+	}
+	return -ETIMEDOUT;
+}
+
+/*
+ * Lets LVTPC raise NMIs again, and raises the one that it has held back: in a guest
+ * an NMI ends the guest's execution, and comes after that. Counters stand still until
+ * it has been sent, as an overflow before would raise one that handles both, and leave
+ * this one unknown. The handler lets them run again.
+ */
+static long deliver_pmi(u32 lvtpc)
+{
+	u64 control, status, precise = 0;
+	long ret = 0;
+
+	/* A snapshot would let them run. */
+	this_cpu_write(in_snapshot, true);
+	rdmsrq(MSR_CORE_PERF_GLOBAL_CTRL, control);
+	wrmsrq(MSR_CORE_PERF_GLOBAL_CTRL, 0);
+	apic->write(APIC_LVTPC, lvtpc);
+	rdmsrq(MSR_CORE_PERF_GLOBAL_STATUS, status);
+	/* The counters of precise events raise none. */
+	rdmsrq_safe(MSR_IA32_PEBS_ENABLE, &precise);
+	status &= ~precise;
+	if (status) {
+		WRITE_ONCE(guest_cpu, smp_processor_id());
+		ret = send_nmi();
+		WRITE_ONCE(guest_cpu, -1);
+	}
+	this_cpu_write(in_snapshot, false);
+	if (!status || ret)
+		wrmsrq(MSR_CORE_PERF_GLOBAL_CTRL, control);
+	return ret;
+}
+
 static long enter_guest(struct vm_entry_run *run)
 {
 	unsigned long flags;
-	u64 host, guest, overflows, precise = 0;
 	u32 lvtpc = 0;
+	u64 host, guest;
 	long ret;
 
 	if (!run->loops)
@@ -321,23 +368,9 @@ static long enter_guest(struct vm_entry_run *run)
 		run_guest(host, guest, run->loops);
 	switch_others(false);
 	run->records = (guest_ds->pebs_index - guest_ds->pebs_buffer_base) / RECORD_SIZE;
-	if (run->defer) {
-		apic->write(APIC_LVTPC, lvtpc);
-		/* In a guest an NMI ends the guest's execution, and comes after that. */
-		rdmsrq(MSR_CORE_PERF_GLOBAL_STATUS, overflows);
-		/* The counters of precise events raise none. */
-		rdmsrq_safe(MSR_IA32_PEBS_ENABLE, &precise);
-		if (overflows & ~precise) {
-			WRITE_ONCE(guest_cpu, smp_processor_id());
-			apic->send_IPI(smp_processor_id(), NMI_VECTOR);
-			/* Until it has come. */
-			while (overflows & GLOBAL_STATUS_BUFFER_OVF)
-				rdmsrq(MSR_CORE_PERF_GLOBAL_STATUS, overflows);
-			WRITE_ONCE(guest_cpu, -1);
-		}
-	}
+	ret = run->defer ? deliver_pmi(lvtpc) : 0;
 	local_irq_restore(flags);
-	return 0;
+	return ret;
 }
 
 static void overflowed(struct perf_event *event, struct perf_sample_data *data,
