@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * One-call wrappers for what Rust cannot call itself: macros and inline
- * functions. What each of them does is documented where it is declared in the
- * kernel; why it may be called is said at the caller's, in Rust. bindgen reads
- * this file too (include/rpmu_bindings.h).
+ * functions. What each does is documented where the kernel declares it; why it may
+ * be called is said at the caller's, in Rust. A context switch calls those that
+ * are notrace by the dozen. bindgen reads this file too (include/rpmu_bindings.h).
  */
 
 #include <linux/cpuhotplug.h>
@@ -25,7 +25,7 @@
 
 /* for rust/x86, and the kprobes for rust/perf, too */
 
-u64 rpmu_helper_rdmsrq(u32 msr)
+u64 notrace __noendbr rpmu_helper_rdmsrq(u32 msr)
 {
 	u64 value;
 
@@ -38,7 +38,7 @@ int rpmu_helper_rdmsrq_safe(u32 msr, u64 *value)
 	return rdmsrq_safe(msr, value);
 }
 
-void rpmu_helper_wrmsrq(u32 msr, u64 value)
+void notrace __noendbr rpmu_helper_wrmsrq(u32 msr, u64 value)
 {
 	wrmsrq(msr, value);
 }
@@ -48,7 +48,7 @@ int rpmu_helper_wrmsrq_safe(u32 msr, u64 value)
 	return wrmsrq_safe(msr, value);
 }
 
-u64 rpmu_helper_rdpmc(u32 counter)
+u64 notrace __noendbr rpmu_helper_rdpmc(u32 counter)
 {
 	return rdpmc(counter);
 }

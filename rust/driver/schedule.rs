@@ -150,7 +150,7 @@ impl Operations for Driver {
         Ok(event_init(self, event)?)
     }
 
-    #[inline]
+    #[inline(always)]
     fn disable(&self, cx: &OnCpu<'_, Self>) {
         let cpu = self.cpus.this_cpu(cx.irqs());
         cpu.shared.set_enabled(CounterMask::EMPTY);
@@ -184,7 +184,7 @@ impl Operations for Driver {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn enable(&self, cx: &PmuDisabled<'_, Self>) {
         let Some((cpu, mut own)) = self.own(cx) else {
             return;

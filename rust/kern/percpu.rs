@@ -11,6 +11,7 @@ use super::cpu::possible_cpus;
 use crate::bindings;
 use core::{
     cell::UnsafeCell,
+    hint::assert_unchecked,
     marker::PhantomData,
     mem::{align_of, size_of},
     ops::{Deref, DerefMut},
@@ -96,9 +97,14 @@ impl<T: Send + Sync> PerCpu<T> {
     #[inline]
     pub fn this_cpu(&self, _irqs: &LocalInterruptDisabled) -> &T {
         let offset = bindings::inline::this_cpu_offset();
+        let value = self.ptr.as_ptr().wrapping_byte_add(offset);
         // SAFETY: A CPU that runs is possible, so by the type invariant this is a valid `T` as long as
         // `self` lives, even if the task moves to another CPU.
-        unsafe { &*self.ptr.as_ptr().wrapping_byte_add(offset) }
+        unsafe {
+            // Of a sum the compiler does not know it, and would check each `Option` of a guard twice.
+            assert_unchecked(!value.is_null());
+            &*value
+        }
     }
 }
 

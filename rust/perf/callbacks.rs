@@ -84,39 +84,59 @@ impl<T: Operations> Callbacks<T> {
 
     /// Adds a reason for which the PMU is disabled, and disables it if it is the first. Returns whether
     /// it is.
-    // Inline, since most often it is not: each txn is one more reason.
-    #[inline]
+    // Inline, since most often it is not: each txn is one more reason. For the perf core's it most often is,
+    // so that there is no call then either.
+    #[inline(always)]
     fn disable(pmu: &Pmu<T>, cx: &OnCpu<'_, T>, reason: u32) -> bool {
         let disabled = &pmu.cpu_state(cx).disabled;
         let before = disabled.load(Relaxed);
         disabled.store(before | reason, Relaxed);
         if before == 0 {
-            Self::disable_now(pmu, cx);
+            if reason == disabled_by::CORE {
+                Self::disable_now(pmu, cx);
+            } else {
+                Self::call_disable_now(pmu, cx);
+            }
         }
         before == 0
     }
 
-    #[inline(never)]
+    #[inline]
     fn disable_now(pmu: &Pmu<T>, cx: &OnCpu<'_, T>) {
         pmu.ops().disable(cx);
     }
 
+    #[inline(never)]
+    fn call_disable_now(pmu: &Pmu<T>, cx: &OnCpu<'_, T>) {
+        Self::disable_now(pmu, cx);
+    }
+
     /// Removes a reason for which the PMU is disabled, and enables it if it was the last.
-    #[inline]
+    // Inline as `disable()`.
+    #[inline(always)]
     fn enable(pmu: &Pmu<T>, cx: &PmuDisabled<'_, T>, reason: u32) {
         let disabled = &pmu.cpu_state(cx).disabled;
         let left = disabled.load(Relaxed) & !reason;
         if left == 0 {
-            Self::enable_now(pmu, cx);
+            if reason == disabled_by::CORE {
+                Self::enable_now(pmu, cx);
+            } else {
+                Self::call_enable_now(pmu, cx);
+            }
         }
         disabled.store(left, Relaxed);
     }
 
-    #[inline(never)]
+    #[inline]
     fn enable_now(pmu: &Pmu<T>, cx: &PmuDisabled<'_, T>) {
         pmu.ops().enable(cx);
         // SAFETY: The PMU has just been enabled.
         unsafe { pmu.cpu_state(cx).internals.after_enable::<T>() };
+    }
+
+    #[inline(never)]
+    fn call_enable_now(pmu: &Pmu<T>, cx: &PmuDisabled<'_, T>) {
+        Self::enable_now(pmu, cx);
     }
 
     /// Returns whether an NMI is being handled. It may have interrupted another callback.
