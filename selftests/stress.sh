@@ -21,6 +21,7 @@
 #	rpmu.calls=N		the number of random calls
 #	rpmu.rounds=N		the number of loads, and of CPUs taken offline
 #	rpmu.pmis=N		the number of PMIs, without and with the watchdog
+#	rpmu.part=N,M		the Nth of M parts of the failures
 #	rpmu.without=LIST	kinds of random calls to leave out
 #	rpmu.driver=built-in	run fuzz on the built-in driver, for comparison
 
@@ -33,6 +34,7 @@ PMIS=$(cmdline pmis)
 LIST=$(cmdline stress)
 DRIVER=$(cmdline driver)
 WITHOUT=$(cmdline without | tr , ' ')
+PART=$(cmdline part | tr , ' ')
 
 # progress WORDS: prints the words at once, unlike a test's output, which run-tests
 # prints when the test has ended.
@@ -207,6 +209,7 @@ storms() {
 	./nmi_storm "$PMIS" && watchdog 1 && ./nmi_storm "$PMIS" && watchdog 0 && all_is_well
 }
 
+# shellcheck disable=SC2086 # words
 failures() {
 	# When allocations fail, the kernel prints a backtrace, and warns about a module's
 	# jump labels and tracepoints.
@@ -217,13 +220,13 @@ failures() {
 		echo 0 >/sys/kernel/debug/"$attr"/verbose
 	done
 	[ ! -d /sys/kernel/debug/fail_page_alloc ] || echo 0 >/sys/kernel/debug/fail_page_alloc/min-order
-	./fail_nth load "$RPMU/rpmu.ko" >&3
+	./fail_nth load "$RPMU/rpmu.ko" $PART >&3
 	status=$?
 	if [ "$status" = 4 ]; then
 		because "this kernel has no fault injection"
 		return "$KSFT_SKIP"
 	fi
-	[ "$status" = 0 ] && all_is_well && loaded_first && ./fail_nth open >&3 && all_is_well && unloaded_then && all_is_well
+	[ "$status" = 0 ] && all_is_well && loaded_first && ./fail_nth open $PART >&3 && all_is_well && unloaded_then && all_is_well
 }
 
 LEAKS=/sys/kernel/debug/kmemleak

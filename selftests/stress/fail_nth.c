@@ -9,6 +9,9 @@
  *	fail_nth open		open events and groups of several types, also precise
  *				ones, and such with call stacks
  *
+ * With two more numbers, FIRST and STEP, it starts with the allocation FIRST and
+ * goes on STEP allocations further: STEP machines share the work.
+ *
  * Events must count exactly after each run. The exit status is 4 if the kernel
  * has no fault injection.
  */
@@ -24,6 +27,9 @@
 #define LOOPS		1000UL
 /* Longer than any load takes. */
 #define HANG_S		10
+
+/* The allocations that are failed: this one, and each so many further. */
+static unsigned int first = 1, step = 1;
 
 static bool fail_nth(unsigned int n)
 {
@@ -175,7 +181,7 @@ static bool unload(void)
 static int load(const char *path)
 {
 	const char *parameters = getenv("RPMU_PARAMETERS") ?: "";
-	unsigned int n, failed = 0, beside = 0;
+	unsigned int n, total = 0, failed = 0, beside = 0;
 	int file = open(path, O_RDONLY | O_CLOEXEC), err;
 	bool hit = true;
 
@@ -183,13 +189,14 @@ static int load(const char *path)
 		printf("# opener: %s\n", strerror(errno));
 		return 1;
 	}
-	for (n = 1; hit; n++) {
+	for (n = first; hit; n += step) {
 		if (!fail_nth(n))
 			return 4;
 		set(&opener->wanted, true);
 		err = syscall(SYS_finit_module, file, parameters, 0) ? errno : 0;
 		beside += get(&opener->state) == HAS_EVENT;
 		hit = injected();
+		total += hit;
 		if (get(&opener->state) == HAS_GIVEN_UP) {
 			printf("# failure %u: %s, once an open event was closed\n", n,
 			       err ? strerror(err) : "loaded");
@@ -221,13 +228,13 @@ static int load(const char *path)
 			printf("# failure %u: unload: %s\n", n, strerror(errno));
 			return 1;
 		}
-		if (!(n % 50)) {
+		if (!(total % 50)) {
 			printf("# %u\n", n);
 			fflush(stdout);
 		}
 	}
 	printf("# %u allocations, %u times loading was refused, %u times an event was open\n",
-	       n - 2, failed, beside);
+	       total, failed, beside);
 	return !failed;
 }
 
@@ -277,7 +284,7 @@ static int open_all(void)
 
 			if (usual)
 				printf("# kind %zu, %u events: %s\n", kind, size, strerror(usual));
-			for (n = 1, hit = true; hit; n++) {
+			for (n = first, hit = true; hit; n += step) {
 				if (!fail_nth(n))
 					return 4;
 				err = open_group(&attrs[kind], size);
@@ -300,10 +307,19 @@ static int open_all(void)
 
 int main(int argc, char **argv)
 {
-	if (argc == 3 && !strcmp(argv[1], "load"))
-		return load(argv[2]);
-	if (argc == 2 && !strcmp(argv[1], "open"))
-		return open_all();
-	fprintf(stderr, "usage: fail_nth load FILE | open\n");
-	return 2;
+	bool loads = argc > 2 && !strcmp(argv[1], "load");
+	bool opens = argc > 1 && !strcmp(argv[1], "open");
+	char **numbers = argv + 2 + loads;
+
+	if (argc == 4 + loads) {
+		first = atoi(numbers[0]);
+		step = atoi(numbers[1]);
+	} else if (argc != 2 + loads) {
+		step = 0;
+	}
+	if (!first || !step || !(loads || opens)) {
+		fprintf(stderr, "usage: fail_nth load FILE [FIRST STEP] | open [FIRST STEP]\n");
+		return 2;
+	}
+	return loads ? load(argv[2]) : open_all();
 }
