@@ -274,6 +274,13 @@ static void op_cgroup(bool rotate, int groups, int events)
 	}
 }
 
+static int print_usage(void)
+{
+	fputs("arguments: switch|wake|rotate|open|exec task|cpu GROUPS SIZE [plain|corrupting],\n"
+	      "or cgroup-switch|cgroup-rotate CGROUPS EVENTS\n", stderr);
+	return 2;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct rlimit files = { 16384, 16384 };
@@ -282,9 +289,10 @@ int main(int argc, char **argv)
 	marked(false);
 	if (argc == 2 && !strcmp(argv[1], "nothing"))
 		return 0;
-	if (argc < 4 || !run_on(0) ||
-	    !read_line(MUX_INTERVAL, interval, sizeof(interval)))
-		return 2;
+	if (argc < 4 || (strncmp(argv[1], "cgroup-", 7) && argc < 5))
+		return print_usage();
+	if (!run_on(0) || !read_line(MUX_INTERVAL, interval, sizeof(interval)))
+		die(MUX_INTERVAL);
 	turn_ms = atoi(interval);
 	if (setrlimit(RLIMIT_NOFILE, &files))
 		die("setrlimit");
@@ -292,8 +300,6 @@ int main(int argc, char **argv)
 		op_cgroup(!strcmp(argv[1], "cgroup-rotate"), atoi(argv[2]), atoi(argv[3]));
 		return 0;
 	}
-	if (argc < 5)
-		return 2;
 	return op_groups(argv[1], !strcmp(argv[2], "task"), atoi(argv[3]), atoi(argv[4]),
 			 argc > 5 ? argv[5] : NULL);
 }
