@@ -14,14 +14,16 @@ use crate::{
         },
         sched::{explanation::Explanation, limits::Limits},
     },
-    perf::{self, event_type},
+    perf::{self, event_type, Place, Placed},
 };
+use kernel::prelude::*;
 
 /// Makes the driver's data of a new event, or refuses the event, which is recorded.
 pub(super) fn event_init(
     driver: &Driver,
     event: &perf::NewEvent<'_, Driver>,
-) -> Result<EventData, Refusal> {
+) -> Result<Placed<Driver>> {
+    let place = Place::new()?;
     let mut attr = attributes(&event.attr());
     attr.is_member = event.is_member();
     attr.has_auxiliary =
@@ -36,16 +38,16 @@ pub(super) fn event_init(
     let forwards =
         |ibs: &perf::Ibs| attr.is_precise() && !attr.has_extensions() && ibs.forward(event);
     if driver.ibs.as_ref().is_some_and(forwards) {
-        return Err(Refusal::OtherType);
+        return Err(Refusal::OtherType.into());
     }
-    decide(driver, event, &attr).map_err(|explanation| {
+    decide(driver, event, &attr, place).map_err(|explanation| {
         // The perf core offers such an event to other PMUs: nothing is refused yet.
         if explanation.refusal != Refusal::OtherType {
             let refused = Refused::now(attr, event, explanation);
             refused.trace(event);
             driver.refusals.push(refused);
         }
-        explanation.refusal
+        explanation.refusal.into()
     })
 }
 
@@ -55,7 +57,8 @@ fn decide(
     driver: &Driver,
     event: &perf::NewEvent<'_, Driver>,
     attr: &Attributes,
-) -> Result<EventData, Explanation> {
+    place: Place<Driver>,
+) -> Result<Placed<Driver>, Explanation> {
     let hardware = &driver.hardware;
     let pmu = &hardware.pmu;
     // A microcode update may have changed it since the driver was loaded.
@@ -92,6 +95,7 @@ fn decide(
     }
     let page = driver.user_read.page(event);
     let data = EventData::new(configured, constraint, random_state, page, no_tracers);
+    let data = place.fill(data);
 
     let mut corrupting = data.demand.constraint.corrupting;
     event.for_each_group_member(|member| {

@@ -25,7 +25,7 @@ use crate::{
     },
     perf::{
         trace, Attachment, Event, EventId, InternalOperations, IntervalEnd, NewEvent, OnCpu,
-        Operations, PinnedGroup, PmuDisabled, Scheduling,
+        Operations, PinnedGroup, Placed, PmuDisabled, Scheduling,
     },
 };
 use kernel::{mm::Mm, prelude::*};
@@ -146,8 +146,8 @@ impl Operations for Driver {
     type EventData = EventData;
     type TaskData = lbr::TaskData;
 
-    fn event_init(&self, event: &NewEvent<'_, Self>) -> Result<EventData> {
-        Ok(event_init(self, event)?)
+    fn event_init(&self, event: &NewEvent<'_, Self>) -> Result<Placed<Self>> {
+        event_init(self, event)
     }
 
     #[inline(always)]

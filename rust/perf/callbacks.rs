@@ -218,13 +218,9 @@ impl<T: Operations> Callbacks<T> {
                 unsafe { (*event).parent.is_null() && (*(*event).group_leader).attr.pinned() != 0 };
             let watched = is_first_of_pinned && pmu.pinned_opened()?;
             // SAFETY: This is `event_init`.
-            unsafe { Event::<T>::attach(event, data, watched) }.inspect_err(|_| {
-                if watched {
-                    pmu.pinned_closed();
-                }
-            })?;
+            unsafe { Event::<T>::attach(event, data, watched) };
             // Not before the event is certain: the perf core would detach what it has not attached.
-            // SAFETY: This is `event_init`, and `attach()` has succeeded.
+            // SAFETY: This is `event_init`, and `attach()` has been called.
             unsafe { Event::<T>::from_raw(event).attach_beside() };
             // SAFETY: In `event_init`, only the PMU uses these fields of the event.
             unsafe {

@@ -6,6 +6,8 @@ use super::{Attachment, Attr, EventId, Operations};
 use crate::bindings;
 use core::{
     marker::PhantomData,
+    mem::MaybeUninit,
+    ops::Deref,
     ptr,
     sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed},
 };
@@ -35,6 +37,47 @@ struct Private<T: Operations> {
 }
 
 const NO_ID: u32 = u32::MAX;
+
+/// Memory for the data of an event that is being opened.
+///
+/// The data is large and made field by field, so it is made where it stays.
+pub struct Place<T: Operations>(KBox<MaybeUninit<Private<T>>>);
+
+impl<T: Operations> Place<T> {
+    /// Allocates the memory. Fails with `ENOMEM`. Process context.
+    #[inline]
+    pub fn new() -> Result<Self> {
+        Ok(Self(KBox::new_uninit(GFP_KERNEL)?))
+    }
+
+    /// Puts the data there.
+    #[inline]
+    pub fn fill(self, data: T::EventData) -> Placed<T> {
+        Placed(KBox::write(
+            self.0,
+            Private {
+                data,
+                id: AtomicU32::new(NO_ID),
+                waits: AtomicBool::new(false),
+                watched: false,
+                turn_runtime: AtomicU64::new(0),
+                turn_place: AtomicU64::new(0),
+            },
+        ))
+    }
+}
+
+/// The data of an event that is being opened, in its place.
+pub struct Placed<T: Operations>(KBox<Private<T>>);
+
+impl<T: Operations> Deref for Placed<T> {
+    type Target = T::EventData;
+
+    #[inline]
+    fn deref(&self) -> &T::EventData {
+        &self.0.data
+    }
+}
 
 /// `PERF_SAMPLE_BRANCH_HW_INDEX`.
 const BRANCH_HW_INDEX: u64 = 1 << 17;
@@ -68,8 +111,7 @@ impl<T: Operations> Event<T> {
     /// # Safety
     ///
     /// For the lifetime `'a`, `event` must be valid, belong to a [`Pmu<T>`](super::Pmu), and
-    /// [`attach()`](Self::attach) must have succeeded for it and [`detach()`](Self::detach) not
-    /// been called.
+    /// [`attach()`](Self::attach) must have been called for it and [`detach()`](Self::detach) not.
     pub(super) unsafe fn from_raw<'a>(event: *mut bindings::perf_event) -> &'a Self {
         // CAST: `Event` is a transparent wrapper of `struct perf_event`.
         // SAFETY: Valid for `'a` by this function's requirements.
@@ -81,28 +123,20 @@ impl<T: Operations> Event<T> {
         self.0.get()
     }
 
-    /// Attaches data to a new event.
+    /// Attaches data to a new event, which [`Pmu::pinned_opened`](super::Pmu::pinned_opened) has counted if it
+    /// is `watched`.
     ///
     /// # Safety
     ///
     /// To be called by the `event_init` callback, with its event.
     pub(super) unsafe fn attach(
         event: *mut bindings::perf_event,
-        data: T::EventData,
+        mut data: Placed<T>,
         watched: bool,
-    ) -> Result {
-        let private = Private::<T> {
-            data,
-            id: AtomicU32::new(NO_ID),
-            waits: AtomicBool::new(false),
-            watched,
-            turn_runtime: AtomicU64::new(0),
-            turn_place: AtomicU64::new(0),
-        };
-        let private = KBox::into_raw(KBox::new(private, GFP_KERNEL)?);
+    ) {
+        data.0.watched = watched;
         // SAFETY: In `event_init`, only the PMU uses these fields of the event.
-        unsafe { (*event).pmu_private = private.cast() };
-        Ok(())
+        unsafe { (*event).pmu_private = KBox::into_raw(data.0).cast() };
     }
 
     /// Frees the data. Returns whether the event may be among the

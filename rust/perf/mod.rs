@@ -50,7 +50,7 @@ mod task_data;
 pub mod trace;
 
 pub use attr::Attr;
-pub use event::{space_of, Event, NewEvent};
+pub use event::{space_of, Event, NewEvent, Place, Placed};
 pub use internals::{
     bind_perf_pmu_resched, bind_sampling, bind_sched_task, BuiltinPmu, Context, DisableWatch, Ibs,
     InternalOperations, IntervalEnd, NoMediatedGuests, NotFound, PinnedGroup, Scheduling,

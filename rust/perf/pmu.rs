@@ -4,7 +4,7 @@
 
 use super::{
     callbacks::Callbacks, internals, table::Table, task_data::TaskDataCache, Event, EventId,
-    Groups, InternalOperations, NewEvent, Scheduling,
+    Groups, InternalOperations, NewEvent, Placed, Scheduling,
 };
 use crate::bindings;
 use core::{
@@ -34,11 +34,11 @@ pub trait Operations: InternalOperations + Send + Sync + Sized + 'static {
     /// The driver's data of a task, all zero at first. It is never dropped.
     type TaskData: Zeroable + Send + Sync;
 
-    /// Examines an event that a user wants to open.
+    /// Examines an event that a user wants to open, and makes its data in a [`Place`](super::Place).
     ///
     /// `ENOENT` leaves the event to other PMUs; any other error is the user's answer. Process
     /// context; for a sibling of a group, the group cannot change meanwhile.
-    fn event_init(&self, event: &NewEvent<'_, Self>) -> Result<Self::EventData>;
+    fn event_init(&self, event: &NewEvent<'_, Self>) -> Result<Placed<Self>>;
 
     /// Returns the name of the cache for [`TaskData`](Self::TaskData), if events of this PMU need such data.
     /// Process context.
