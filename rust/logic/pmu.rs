@@ -7,8 +7,8 @@ use core::fmt;
 use crate::logic::{
     capabilities::{Capabilities, Cpuid, Interface},
     model::{
-        first_match, models, EventConstraint, HardwareId, Model, Need, Quirk, Vendor, AMD_ZEN_4,
-        GENERIC, GENERIC_V5, WITHOUT_A_TABLE,
+        first_match, models, EventConstraint, EventIndex, HardwareId, Model, Need, Quirk, Vendor,
+        AMD_ZEN_4, GENERIC, GENERIC_V5, WITHOUT_A_TABLE,
     },
     open::cache_event::{CacheId, NoCacheEvent},
     regs::{
@@ -32,6 +32,8 @@ pub struct Pmu {
     pub capabilities: Capabilities,
     /// The machine's branch records, if they can be used. The driver removes them where it cannot.
     pub lbr: Option<Lbr>,
+    /// The index of the model's [`event_constraints`](Model::event_constraints).
+    index: EventIndex,
 }
 
 impl Pmu {
@@ -113,11 +115,17 @@ impl Pmu {
         if capabilities.perf_metrics && capabilities.counters.contains(CounterId::SLOTS) {
             capabilities.metrics = model.metrics();
         }
-        Ok(Self {
+        Ok(Self::new(model, capabilities))
+    }
+
+    /// Returns the PMU of a machine of this `model`, whether the driver supports it or not.
+    pub fn new(model: &'static Model, capabilities: Capabilities) -> Self {
+        Self {
             model,
             capabilities,
             lbr: Lbr::new(model.lbr_filter, &capabilities),
-        })
+            index: EventIndex::of(model.event_constraints),
+        }
     }
 
     /// Returns the counters that the event `select` may use.
@@ -130,7 +138,8 @@ impl Pmu {
     /// `hsw_get_event_constraints()`, `5519-5535`.
     pub fn constraint(&self, select: EventSelect) -> Constraint {
         let present = self.capabilities.all();
-        let constraint = match first_match(self.model.event_constraints, select) {
+        let table = self.model.event_constraints.get(self.index.range(select));
+        let constraint = match first_match(table.unwrap_or_default(), select) {
             Some(entry) if entry.is_metric() && !self.capabilities.perf_metrics => {
                 Constraint::any_of(CounterId::SLOTS.mask() & present)
             }
@@ -288,8 +297,8 @@ impl Pmu {
     /// #     ..Cpuid::default()
     /// # };
     /// # let capabilities = Capabilities::decode(&cpuid, None).unwrap();
-    /// # let client = Pmu { model: &SANDY_BRIDGE, capabilities, lbr: None };
-    /// # let server = Pmu { model: &SANDY_BRIDGE_SERVER, capabilities, lbr: None };
+    /// # let client = Pmu::new(&SANDY_BRIDGE, capabilities);
+    /// # let server = Pmu::new(&SANDY_BRIDGE_SERVER, capabilities);
     /// // LLC-load-misses: all that memory answers, remote memory included.
     /// let (select, config1) = server.cache_event(0x1_0002).unwrap();
     /// assert_eq!((select.bits(), config1), (0x01b7, 0x3f_ffc0_0081));

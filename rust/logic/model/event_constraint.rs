@@ -280,6 +280,19 @@ impl EventConstraint {
         (select.bits() & self.mask).wrapping_sub(self.code) <= self.size
     }
 
+    /// Returns whether the entry may match some event with the event code `event` (bits 0-7). It does
+    /// not, where its size exceeds the event code, for some of the codes.
+    pub(in crate::logic) const fn may_match_event_code(&self, event: u64) -> bool {
+        let mut step = 0;
+        while step <= self.size && self.size <= EventSelect::EVENT {
+            if (self.code + step) & EventSelect::EVENT == event & self.mask {
+                return true;
+            }
+            step += 1;
+        }
+        self.size > EventSelect::EVENT
+    }
+
     /// Returns the entry's constraint on a machine with the counters `present`.
     ///
     /// An event with a fixed counter may use every general-purpose counter too, unless its code is

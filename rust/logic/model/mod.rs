@@ -9,6 +9,7 @@
 mod amd;
 mod cpu;
 pub(in crate::logic) mod event_constraint;
+mod event_index;
 mod hardware_event;
 mod intel;
 pub mod memory_files;
@@ -30,6 +31,7 @@ pub use amd::k8::AMD_K8;
 pub use amd::zen::{AMD_ZEN, AMD_ZEN_2, AMD_ZEN_4, MERGE, MERGE_VALUE};
 pub use cpu::{Cpus, Vendor};
 pub use event_constraint::{checked, first_match, EventConstraint, UnitMask};
+pub use event_index::EventIndex;
 pub use hardware_event::{HardwareEvents, HardwareId};
 pub use intel::broadwell::BROADWELL;
 pub use intel::core2::CORE2;

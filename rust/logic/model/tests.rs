@@ -19,24 +19,50 @@ fn no_processor_has_two_models() {
     }
 }
 
+/// The event selects that tell the entries of `table` apart: all codes, AMD's with one of the upper four
+/// bits, and those that an entry asks for, with unit masks of several bits and with a counter mask.
+fn selects(table: &[EventConstraint]) -> impl Iterator<Item = EventSelect> + '_ {
+    let amds = (0..=0xff).map(|code| code | (1 << 32));
+    let own = table.iter().map(EventConstraint::code);
+    let own = own.flat_map(|code| [code, code | 0x0300, code | 0x1100, code | (1 << 24)]);
+    let all = (0..=0xffff).chain(amds).chain(own);
+    all.map(EventSelect::from_bits)
+}
+
 /// The compile-time check compares entries in pairs. This one sees several earlier entries
 /// that shadow a later one together.
 #[test]
 fn every_entry_is_the_first_match_of_some_event() {
     for model in models().chain([&&GENERIC, &&GENERIC_V5]) {
         for (i, entry) in model.event_constraints.iter().enumerate() {
-            let with_counter_mask = entry.code() | (1 << 24);
-            // AMD's codes with one of the upper four bits, and unit masks that its tables tell
-            // apart.
-            let amds = (0..=0xff).map(|code| code | (1 << 32));
-            let umasks = [0x0300, 0x1100].map(|umask| entry.code() | umask);
-            let codes = (0..=0xffff).chain(amds).chain(umasks);
-            let codes = codes.chain([entry.code(), with_counter_mask]);
-            let reached = codes.into_iter().any(|code| {
-                first_match(model.event_constraints, EventSelect::from_bits(code))
+            let reached = selects(core::slice::from_ref(entry)).any(|select| {
+                first_match(model.event_constraints, select)
                     .is_some_and(|found| core::ptr::eq(found, entry))
             });
             assert!(reached, "{} entry {i}", model.name);
+        }
+    }
+}
+
+#[test]
+fn the_index_leaves_out_no_match() {
+    for model in models().chain([&&GENERIC, &&GENERIC_V5]) {
+        let table = model.event_constraints;
+        let index = EventIndex::of(table);
+        let mut ends = [(usize::MAX, 0); 256];
+        for select in selects(table) {
+            let (first, end) = &mut ends[(select.bits() & EventSelect::EVENT) as usize];
+            for (i, _) in table
+                .iter()
+                .enumerate()
+                .filter(|(_, it)| it.matches(select))
+            {
+                (*first, *end) = ((*first).min(i), (*end).max(i + 1));
+            }
+        }
+        for (code, (first, end)) in (0..=0xff).zip(ends) {
+            let range = index.range(EventSelect::event(code, 0));
+            assert_eq!(range, first.min(end)..end, "{} {code:#x}", model.name);
         }
     }
 }

@@ -257,11 +257,7 @@ fn broadwell_constraints() {
 fn pmu_of(model: &'static Model, leaf_a_ebx: u32) -> Pmu {
     let mut cpuid = cpuid(0, 0x0730_0404);
     cpuid.leaf_a.ebx = leaf_a_ebx;
-    Pmu {
-        model,
-        capabilities: Capabilities::decode(&cpuid, None).unwrap(),
-        lbr: None,
-    }
+    Pmu::new(model, Capabilities::decode(&cpuid, None).unwrap())
 }
 
 #[test]

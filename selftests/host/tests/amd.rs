@@ -19,11 +19,7 @@ use rpmu_logic::logic::regs::event_select::EventSelect;
 fn pmu(model: &'static Model, counters: u8) -> Pmu {
     let mut capabilities = Capabilities::decode_amd(&Cpuid::default()).unwrap();
     capabilities.counters = CounterMask::first_gp(counters);
-    Pmu {
-        model,
-        capabilities,
-        lbr: None,
-    }
+    Pmu::new(model, capabilities)
 }
 
 /// Returns whether `case LABEL:` matches: the label is a number, a range, or a macro for one of them.

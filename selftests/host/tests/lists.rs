@@ -119,11 +119,7 @@ fn pmu(model: &'static Model, gp: u32) -> Pmu {
         },
         ..Cpuid::default()
     };
-    Pmu {
-        model,
-        capabilities: Capabilities::decode(&cpuid, None).unwrap(),
-        lbr: None,
-    }
+    Pmu::new(model, Capabilities::decode(&cpuid, None).unwrap())
 }
 
 #[test]

@@ -101,11 +101,7 @@ fn kinds(model: &'static Model, gp: u32, fixed: u32) -> Vec<Constraint> {
         },
         ..Cpuid::default()
     };
-    let pmu = Pmu {
-        model,
-        capabilities: Capabilities::decode(&cpuid, None).unwrap(),
-        lbr: None,
-    };
+    let pmu = Pmu::new(model, Capabilities::decode(&cpuid, None).unwrap());
     let mut kinds: Vec<Constraint> = Vec::new();
     for config in (0..=0xffff).chain([0x0100_003c]) {
         let constraint = pmu.constraint(EventSelect::from_bits(config));

@@ -52,11 +52,7 @@ fn pmu(model: &'static Model, gp: u32, fixed: u32) -> Pmu {
         },
         ..Cpuid::default()
     };
-    Pmu {
-        model,
-        capabilities: Capabilities::decode(&cpuid, None).unwrap(),
-        lbr: None,
-    }
+    Pmu::new(model, Capabilities::decode(&cpuid, None).unwrap())
 }
 
 /// The exceptions of a model, and whether a difference was found for each.

@@ -26,7 +26,6 @@ use rpmu_logic::logic::regs::period::{CounterWidth, PeriodLimits, PeriodRule};
 use rpmu_logic::logic::regs::register::{Register, RegisterWrite};
 use rpmu_logic::logic::regs::shadow::Shadow;
 use rpmu_logic::logic::rotation::{requeue, Beside, GroupWants, Wants};
-use rpmu_logic::logic::sample::lbr::Lbr;
 use rpmu_logic::logic::sample::pebs::record::Format;
 use rpmu_logic::logic::sched::assign::{Policy, Shortage};
 use rpmu_logic::logic::sched::constraint::Constraint;
@@ -124,11 +123,10 @@ fn amd_machine() -> impl Strategy<Value = Cpuid> {
 
 /// Returns a PMU of either vendor.
 fn pmu() -> impl Strategy<Value = Pmu> {
-    let amd = (amd_machine(), select(AMD_MODELS)).prop_map(|(cpuid, model)| Pmu {
-        model,
-        capabilities: Capabilities::decode_amd(&cpuid)
-            .unwrap_or_else(|| Capabilities::decode_amd(&Cpuid::default()).unwrap()),
-        lbr: None,
+    let amd = (amd_machine(), select(AMD_MODELS)).prop_map(|(cpuid, model)| {
+        let capabilities = Capabilities::decode_amd(&cpuid)
+            .unwrap_or_else(|| Capabilities::decode_amd(&Cpuid::default()).unwrap());
+        Pmu::new(model, capabilities)
     });
     prop_oneof![3 => intel_pmu(), 1 => amd]
 }
@@ -146,11 +144,7 @@ fn intel_pmu() -> impl Strategy<Value = Pmu> {
                     cpuid.leaf_a.eax = USUAL;
                     Capabilities::decode(&cpuid, perf_capabilities).unwrap()
                 });
-            Pmu {
-                model,
-                capabilities,
-                lbr: Lbr::new(model.lbr_filter, &capabilities),
-            }
+            Pmu::new(model, capabilities)
         })
     })
 }
@@ -680,7 +674,7 @@ proptest! {
     #[test]
     fn any_amd_event(model in select(AMD_MODELS), pmu in pmu(), config: u64, counters: u64, code in 0u16..0x1000, umask: u8) {
         let present = CounterMask::from_bits(counters);
-        let mut pmu = Pmu { model, ..pmu };
+        let mut pmu = Pmu::new(model, pmu.capabilities);
         pmu.capabilities.counters = present;
         for select in [EventSelect::from_bits(config), EventSelect::amd_event(code, umask)] {
             prop_assert!(pmu.constraint(select).counters.is_subset(present));

@@ -15,11 +15,7 @@ use crate::logic::{
 fn constraint(model: &'static Model, counters: u8, event: EventSelect) -> Constraint {
     let mut capabilities = Capabilities::decode_amd(&Cpuid::default()).unwrap();
     capabilities.counters = CounterMask::first_gp(counters);
-    let pmu = Pmu {
-        model,
-        capabilities,
-        lbr: None,
-    };
+    let pmu = Pmu::new(model, capabilities);
     pmu.constraint(event)
 }
 

@@ -11,11 +11,7 @@ use crate::logic::{
 };
 
 fn pmu(model: &'static Model) -> Pmu {
-    Pmu {
-        model,
-        capabilities: Capabilities::decode_amd(&Cpuid::default()).unwrap(),
-        lbr: None,
-    }
+    Pmu::new(model, Capabilities::decode_amd(&Cpuid::default()).unwrap())
 }
 
 fn raw(config: u64) -> Attributes {
