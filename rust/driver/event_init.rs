@@ -23,7 +23,6 @@ pub(super) fn event_init(
     driver: &Driver,
     event: &perf::NewEvent<'_, Driver>,
 ) -> Result<Placed<Driver>> {
-    let place = Place::new()?;
     let mut attr = attributes(&event.attr());
     attr.is_member = event.is_member();
     attr.has_auxiliary =
@@ -40,7 +39,7 @@ pub(super) fn event_init(
     if driver.ibs.as_ref().is_some_and(forwards) {
         return Err(Refusal::OtherType.into());
     }
-    decide(driver, event, &attr, place).map_err(|explanation| {
+    decide(driver, event, &attr, Place::new()?).map_err(|explanation| {
         // The perf core offers such an event to other PMUs: nothing is refused yet.
         if explanation.refusal != Refusal::OtherType {
             let refused = Refused::now(attr, event, explanation);
