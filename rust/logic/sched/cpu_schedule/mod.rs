@@ -260,6 +260,7 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
     }
 
     /// Adds an event without a counter.
+    #[inline]
     fn push(
         &mut self,
         event: T,
