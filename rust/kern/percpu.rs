@@ -16,7 +16,7 @@ use core::{
     mem::{align_of, size_of},
     ops::{Deref, DerefMut},
     ptr::NonNull,
-    sync::atomic::{AtomicU8, Ordering},
+    sync::atomic::{AtomicU32, Ordering},
 };
 use kernel::{cpu::CpuId, ffi::c_void, interrupt::LocalInterruptDisabled, prelude::*};
 
@@ -157,18 +157,17 @@ unsafe fn per_cpu_ptr<T>(ptr: NonNull<T>, cpu: CpuId) -> *mut T {
 ///
 /// # Invariants
 ///
-/// While `state` is [`BORROWED`], there is one [`CpuCellGuard`], on the CPU `owner`; otherwise there is
-/// none.
+/// `state` is the number of the CPU `owner` while the data is free, [`BORROWED`] or [`CLOSED`]. While it
+/// is [`BORROWED`], there is one [`CpuCellGuard`], on the CPU `owner`; otherwise there is none.
 pub struct CpuCell<T> {
     owner: CpuId,
-    state: AtomicU8,
+    state: AtomicU32,
     value: UnsafeCell<T>,
 }
 
-/// The states of a [`CpuCell`].
-const FREE: u8 = 0;
-const BORROWED: u8 = 1;
-const CLOSED: u8 = 2;
+/// States of a [`CpuCell`] that are no number of a CPU.
+const BORROWED: u32 = u32::MAX;
+const CLOSED: u32 = u32::MAX - 1;
 
 // SAFETY: `borrow` gives the data to one borrower at a time, on one CPU. Different tasks borrow it one
 // after the other, which takes `T: Send`. No two of them have a `&T` at a time, so `T: Sync` is not
@@ -181,7 +180,7 @@ impl<T> CpuCell<T> {
         // INVARIANT: It is free, and there is no guard yet.
         Self {
             owner,
-            state: AtomicU8::new(FREE),
+            state: AtomicU32::new(owner.as_u32()),
             value: UnsafeCell::new(value),
         }
     }
@@ -198,14 +197,12 @@ impl<T> CpuCell<T> {
         // Only the owner reads and writes the state, so the two need not be one atomic operation: an
         // NMI in between leaves the state as it was. The orderings keep the compiler from moving
         // accesses of the data out; the processor sees its own accesses in order.
-        if bindings::inline::cpu_number() != self.owner.as_u32()
-            || self.state.load(Ordering::Acquire) != FREE
-        {
+        if self.state.load(Ordering::Acquire) != bindings::inline::cpu_number() {
             return None;
         }
         self.state.store(BORROWED, Ordering::Relaxed);
         compiler_barrier();
-        // INVARIANT: The state was `FREE`, so this is the only guard. Interrupts are off as long as it
+        // INVARIANT: The state was this CPU's number, so this is the owner and the only guard. Interrupts are off as long as it
         // exists, so that it stays on this CPU, the owner.
         Some(CpuCellGuard {
             cell: self,
@@ -222,7 +219,7 @@ impl<T> CpuCell<T> {
     pub fn open(&self, _irqs: &LocalInterruptDisabled) {
         if bindings::inline::cpu_number() == self.owner.as_u32() && self.is_closed() {
             // INVARIANT: There is no guard of a closed cell.
-            self.state.store(FREE, Ordering::Release);
+            self.state.store(self.owner.as_u32(), Ordering::Release);
         }
     }
 }
@@ -278,6 +275,7 @@ impl<T> Drop for CpuCellGuard<'_, T> {
     #[inline]
     fn drop(&mut self) {
         // INVARIANT: The only guard goes away.
-        self.cell.state.store(FREE, Ordering::Release);
+        let free = self.cell.owner.as_u32();
+        self.cell.state.store(free, Ordering::Release);
     }
 }
