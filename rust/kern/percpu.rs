@@ -194,16 +194,17 @@ impl<T> CpuCell<T> {
     /// Any context with interrupts off, NMI included.
     #[inline]
     pub fn borrow<'a>(&'a self, irqs: &'a LocalInterruptDisabled) -> Option<CpuCellGuard<'a, T>> {
-        // Only the owner reads and writes the state, so the two need not be one atomic operation: an
-        // NMI in between leaves the state as it was. The orderings keep the compiler from moving
-        // accesses of the data out; the processor sees its own accesses in order.
+        // Only the owner writes the state, so to read and to write it need not be one atomic operation:
+        // an NMI in between leaves the state as it was. Another CPU never reads its own number. The
+        // orderings keep the compiler from moving accesses of the data out; the processor sees its own
+        // accesses in order.
         if self.state.load(Ordering::Acquire) != bindings::inline::cpu_number() {
             return None;
         }
         self.state.store(BORROWED, Ordering::Relaxed);
         compiler_barrier();
-        // INVARIANT: The state was this CPU's number, so this is the owner and the only guard. Interrupts are off as long as it
-        // exists, so that it stays on this CPU, the owner.
+        // INVARIANT: The state was the number of this CPU, so this is the owner, and there is no other
+        // guard. Interrupts are off as long as this one exists, so that it stays on this CPU.
         Some(CpuCellGuard {
             cell: self,
             _irqs: irqs,

@@ -280,8 +280,8 @@ impl EventConstraint {
         (select.bits() & self.mask).wrapping_sub(self.code) <= self.size
     }
 
-    /// Returns whether the entry may match some event with the event code `event` (bits 0-7). It does
-    /// not, where its size exceeds the event code, for some of the codes.
+    /// Returns whether the entry matches some event with the event code `event` (bits 0-7). Always true if
+    /// its size exceeds the event code.
     pub(in crate::logic) const fn may_match_event_code(&self, event: u64) -> bool {
         let mut step = 0;
         while step <= self.size && self.size <= EventSelect::EVENT {
