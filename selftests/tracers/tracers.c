@@ -17,6 +17,7 @@
 #include <linux/static_call.h>
 #include <asm/apic.h>
 #include <asm/cpufeature.h>
+#include <asm/hardirq.h>
 #include <asm/msr.h>
 #include <asm/perf_event.h>
 #include <asm/processor.h>
@@ -142,10 +143,25 @@ MODULE_PARM_DESC(pt, "Number of open events of intel_pt");
 module_param_cb(bts, &bts_ops, &open_bts, 0644);
 MODULE_PARM_DESC(bts, "Number of open events of intel_bts, 0 or 1");
 
-/* PT on this CPU has filled a region: the bit, and an NMI as LVTPC delivers it. */
+static unsigned int nmis(void)
+{
+	return this_cpu_read(irq_stat.counts[IRQ_COUNT_NMI]);
+}
+
+/*
+ * PT on this CPU has filled a region: the bit, and an NMI as LVTPC delivers it. Counters
+ * stand still in between, as an overflow would raise an NMI that handles both, and leave
+ * this one unknown. The handler lets them run again, as does one that comes late.
+ */
 static void interrupt_here(void *unused)
 {
-	wrmsrq(MSR_CORE_PERF_GLOBAL_STATUS_SET, GLOBAL_STATUS_TRACE_TOPAPMI);
+	unsigned int before;
+
+	do {
+		before = nmis();
+		native_wrmsrq(MSR_CORE_PERF_GLOBAL_CTRL, 0);
+	} while (nmis() != before);
+	native_wrmsrq(MSR_CORE_PERF_GLOBAL_STATUS_SET, GLOBAL_STATUS_TRACE_TOPAPMI);
 	apic->send_IPI_mask(cpumask_of(smp_processor_id()), NMI_VECTOR);
 }
 
