@@ -293,15 +293,20 @@ static noinline void run_guest(u64 host, u64 guest, unsigned long loops)
 		     : "cc", "memory");
 }
 
+static unsigned int nmis(void)
+{
+	return this_cpu_read(irq_stat.counts[IRQ_COUNT_NMI]);
+}
+
 /* Sends this CPU an NMI, and waits until it has been handled. */
 static long send_nmi(void)
 {
-	unsigned int before = this_cpu_read(irq_stat.counts[IRQ_COUNT_NMI]);
+	unsigned int before = nmis();
 	int i;
 
 	apic->send_IPI(smp_processor_id(), NMI_VECTOR);
 	for (i = 0; i < NMI_WAIT; i++) {
-		if (this_cpu_read(irq_stat.counts[IRQ_COUNT_NMI]) != before)
+		if (nmis() != before)
 			return 0;
 		cpu_relax();
 	}
@@ -312,18 +317,22 @@ static long send_nmi(void)
  * Lets LVTPC raise NMIs again, and raises the one that it has held back: in a guest
  * an NMI ends the guest's execution, and comes after that. Counters stand still until
  * it has been sent, as an overflow before would raise one that handles both, and leave
- * this one unknown. The handler lets them run again.
+ * this one unknown. The handler lets them run again, as does one that comes late.
  */
 static long deliver_pmi(u32 lvtpc)
 {
 	u64 control, status, precise = 0;
+	unsigned int before;
 	long ret = 0;
 
 	/* A snapshot would let them run. */
 	this_cpu_write(in_snapshot, true);
 	rdmsrq(MSR_CORE_PERF_GLOBAL_CTRL, control);
-	wrmsrq(MSR_CORE_PERF_GLOBAL_CTRL, 0);
-	apic->write(APIC_LVTPC, lvtpc);
+	do {
+		before = nmis();
+		wrmsrq(MSR_CORE_PERF_GLOBAL_CTRL, 0);
+		apic->write(APIC_LVTPC, lvtpc);
+	} while (nmis() != before);
 	rdmsrq(MSR_CORE_PERF_GLOBAL_STATUS, status);
 	/* The counters of precise events raise none. */
 	rdmsrq_safe(MSR_IA32_PEBS_ENABLE, &precise);
