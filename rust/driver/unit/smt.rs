@@ -181,16 +181,16 @@ impl Driver {
         own: &mut Own,
         event: impl FnOnce() -> Option<&'a Event<Self>>,
     ) {
-        own.smt.note_placed(|| {
+        own.smt.note_placed(now, |now| {
             let event = event()?;
-            Some(event.data().share(now(), event.time_running()))
+            Some(event.data().share(now, event.time_running()))
         });
     }
 
     /// Records that `event`, or the group that it leads, was refused, if the threads contend.
     pub(in crate::driver) fn note_refused(own: &mut Own, event: &Event<Self>) {
-        own.smt.note_refused(&mut own.schedule, || {
-            event.data().share(now(), event.time_running())
+        own.smt.note_refused(&mut own.schedule, now, |now| {
+            event.data().share(now, event.time_running())
         });
     }
 

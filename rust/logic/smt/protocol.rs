@@ -156,24 +156,32 @@ impl ThreadState {
         core.wait(thread);
     }
 
-    /// Records that a group with that `share` of the time was placed, if the threads contend.
+    /// Records that a group was placed, if the threads contend. `share` returns the group's share of the
+    /// time, as of the time that it is given; `clock` returns that time in nanoseconds.
     #[inline]
-    pub fn note_placed(&mut self, share: impl FnOnce() -> Option<u64>) {
+    pub fn note_placed(
+        &mut self,
+        clock: impl FnOnce() -> u64,
+        share: impl FnOnce(u64) -> Option<u64>,
+    ) {
         if self.needs.contends {
-            if let Some(share) = share() {
+            if let Some(share) = share(self.needs.time(clock)) {
                 self.needs.place(share);
             }
         }
     }
 
-    /// Records that a group with that `share` of the time was refused, if the threads contend.
+    /// Records that a group was refused, if the threads contend. `clock` and `share` are as in
+    /// [`note_placed`](Self::note_placed).
     pub fn note_refused<T: Copy + PartialEq>(
         &mut self,
         schedule: &mut CpuSchedule<T>,
-        share: impl FnOnce() -> u64,
+        clock: impl FnOnce() -> u64,
+        share: impl FnOnce(u64) -> u64,
     ) {
         if self.needs.contends {
-            self.needs.refuse(share(), schedule.take_wish());
+            let share = share(self.needs.time(clock));
+            self.needs.refuse(share, schedule.take_wish());
         }
     }
 
@@ -212,29 +220,23 @@ impl ThreadState {
     pub fn release<T: Copy + PartialEq>(
         &mut self,
         schedule: &mut CpuSchedule<T>,
-    ) -> Option<Release> {
+    ) -> Option<Release<'_>> {
         let usage = schedule.usage();
         // A wish is among the needs, or obsolete.
         let _ = schedule.take_wish();
         // There are no needs where the threads do not contend.
-        if usage == self.usage && !self.needs.contends && !self.needs.yields {
+        if !self.needs.contends && !self.needs.yields && usage == self.usage {
             return None;
         }
         self.usage = usage;
-        Some(Release {
-            usage,
-            needs: core::mem::take(&mut self.needs),
-        })
+        Some(Release(self))
     }
 }
 
 /// The usage of a thread whose plan is programmed, and what it lacked.
 #[must_use]
-#[derive(Clone, Copy, Debug)]
-pub struct Release {
-    usage: ThreadUsage,
-    needs: Needs,
-}
+#[derive(Debug)]
+pub struct Release<'a>(&'a mut ThreadState);
 
 /// What the driver has to do after telling a [`Release`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -247,25 +249,29 @@ pub struct Told {
     pub keeps_places: bool,
 }
 
-impl Release {
+impl Release<'_> {
     /// Records that a pinned group waits for room, and has to be woken when there is some.
     pub fn note_pinned_waits(&mut self) {
-        self.needs.has_pinned = true;
+        self.0.needs.has_pinned = true;
     }
 
-    /// Tells the core. At the end of an interval (`is_over`), the right of way may change; `now` is the time in
-    /// nanoseconds.
+    /// Tells the core. At the end of an interval (`is_over`), the right of way may change; `clock` returns the
+    /// time in nanoseconds.
     pub fn tell(
-        &self,
+        self,
         core: &mut Core,
         thread: Thread,
         is_over: bool,
-        now: impl FnOnce() -> u64,
+        clock: impl FnOnce() -> u64,
     ) -> Told {
-        Told {
-            woken: core.release(thread, self.usage, &self.needs, is_over, now),
+        let ThreadState { usage, needs, .. } = self.0;
+        let now = || needs.at.unwrap_or_else(clock);
+        let told = Told {
+            woken: core.release(thread, *usage, needs, is_over, now),
             keeps_places: core.has_way(thread),
-        }
+        };
+        *needs = Needs::default();
+        told
     }
 }
 

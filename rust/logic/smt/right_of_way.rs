@@ -133,9 +133,16 @@ pub struct Needs {
     pub(in crate::logic) is_pinned: bool,
     /// Set if a pinned group waits for room, refused now or before.
     pub(in crate::logic) has_pinned: bool,
+    /// The time that all shares are as of, in nanoseconds; [`None`] while no share was asked for.
+    pub(in crate::logic) at: Option<u64>,
 }
 
 impl Needs {
+    /// Returns the time that shares are computed for: what `clock` returned when it was first asked for.
+    pub fn time(&mut self, clock: impl FnOnce() -> u64) -> u64 {
+        *self.at.get_or_insert_with(clock)
+    }
+
     /// Records that a group with that `share` was placed.
     pub fn place(&mut self, share: u64) {
         self.counting = Some(self.counting.map_or(share, |least| least.min(share)));

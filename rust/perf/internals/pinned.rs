@@ -123,8 +123,9 @@ impl<'a, T: Operations> OnCpu<'a, T> {
     }
 
     /// Returns whether [`Pmu::resched`] of this CPU has pinned groups to try again.
+    #[inline]
     pub fn has_waiting_pinned(&self) -> bool {
-        !self.waiting().is_empty()
+        self.pmu().internals.has_waited.load(Relaxed) && !self.waiting().is_empty()
     }
 
     /// Returns whether the event with the given id is in a pinned group; `false` if it is not on this CPU.

@@ -228,7 +228,7 @@ impl World {
                 prop_assert!(!fits, "{wants:x?} {refusal:?}");
                 let limited = matches!(refusal, Refusal::Limited(_));
                 prop_assert_eq!(limited, fits_alone && room, "{:?}", refusal);
-                this.smt.note_refused(&mut this.schedule, || 0);
+                this.smt.note_refused(&mut this.schedule, || 1, |_| 0);
                 this.schedule.cancel();
                 this.events = before;
                 this.refused = (this.seat.is_some() && limited).then(|| wants.to_vec());
@@ -588,14 +588,15 @@ impl TurningCore {
         let core = Some((&mut self.core, this.seat));
         let planned = plan(core, &mut this.smt, &mut this.schedule, is_pinned);
         let (share, running) = (&mut this.shares[group], this.running[group]);
-        let mut share = || share.account(self.now, running);
+        let mut share = |now| share.account(now, running);
+        let clock = || self.now;
         match planned {
-            Ok(_) => this.smt.note_placed(|| Some(share())),
+            Ok(_) => this.smt.note_placed(clock, |now| Some(share(now))),
             Err(_) => {
                 if is_pinned {
                     this.smt.note_pinned_refused(&mut this.schedule);
                 } else {
-                    this.smt.note_refused(&mut this.schedule, share);
+                    this.smt.note_refused(&mut this.schedule, clock, share);
                 }
                 this.schedule.cancel();
             }

@@ -318,11 +318,12 @@ impl<'a> Cpu<'a> {
         }
         let placed = self.place(number, pinned, core.as_deref_mut(), woken);
         let (share, running) = (&mut self.shares[number], self.running[number]);
-        let mut share = || share.account(self.now, running);
+        let mut share = |now| share.account(now, running);
+        let clock = || self.now;
         match placed {
-            Ok(()) => self.smt.note_placed(|| Some(share())),
+            Ok(()) => self.smt.note_placed(clock, |now| Some(share(now))),
             Err(_) if pinned => self.smt.note_pinned_refused(&mut self.schedule),
-            Err(_) => self.smt.note_refused(&mut self.schedule, share),
+            Err(_) => self.smt.note_refused(&mut self.schedule, clock, share),
         }
         placed.map_err(|refusal| {
             if !pinned {

@@ -458,15 +458,22 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
     ///
     /// Until the plan is [programmed](Self::mark_programmed), the hardware may still use those of an earlier
     /// plan.
+    #[inline]
     pub fn usage(&self) -> ThreadUsage {
+        if self.is_plain() {
+            return ThreadUsage {
+                used: self.taken,
+                ..ThreadUsage::default()
+            };
+        }
+        self.usage_of_entries()
+    }
+
+    fn usage_of_entries(&self) -> ThreadUsage {
         let mut usage = ThreadUsage {
             used: self.taken,
             ..ThreadUsage::default()
         };
-        // The common case.
-        if self.is_plain() {
-            return usage;
-        }
         for entry in self.entries() {
             if let Some(counter) = entry.planned.filter(|_| entry.constraint.corrupting) {
                 usage.corrupting.insert(counter);
