@@ -31,12 +31,16 @@ use crate::{
 use kernel::{cpu::CpuId, interrupt::LocalInterruptDisabled, prelude::*};
 
 /// The state of a CPU.
+///
+/// In this order, so that `own` has the address of the whole, whatever its size: a callback keeps both at
+/// hand, and one register is enough.
 #[pin_data]
+#[repr(C)]
 pub(super) struct Cpu {
-    /// The CPU's number.
-    pub(super) id: CpuId,
     /// The part that only callbacks use.
     pub(super) own: CpuCell<Own>,
+    /// The CPU's number.
+    pub(super) id: CpuId,
     /// The part that callbacks share with the PMI.
     pub(super) shared: Shared,
     /// The branch records, as far as the PMI uses them.
