@@ -31,6 +31,8 @@
 #define MARKED		"bench-task"
 #define CGROUPS		"/tmp/bench-cgroups"
 #define SWITCHES	16
+/* A switch costs more in a turn of the other thread: these last for many turns. */
+#define SWITCHES_BESIDE	512
 #define TURNS		32
 #define OPENS		8
 #define EXECS		8
@@ -159,12 +161,12 @@ static pid_t start_sibling(const char *kind)
  * Executes the operation in the measured task. All events are opened before the
  * task runs, as each open in a running task would schedule its events.
  */
-static void in_task(const char *op, bool task, int groups, int size)
+static void in_task(const char *op, bool task, int groups, int size, bool has_sibling)
 {
 	int i;
 
 	if (!strcmp(op, "switch")) {
-		switches(SWITCHES, 0, NULL);
+		switches(has_sibling ? SWITCHES_BESIDE : SWITCHES, 0, NULL);
 	} else if (!strcmp(op, "wake")) {
 		switches(SWITCHES, turn_ms + turn_ms / 2, NULL);
 	} else if (!strcmp(op, "rotate")) {
@@ -205,7 +207,7 @@ static int op_groups(const char *op, bool task, int groups, int size,
 		if (!pid) {
 			marked(false);
 			hand_over(go[0], false);
-			in_task(op, task, groups, size);
+			in_task(op, task, groups, size, sibling);
 			exit(0);
 		}
 		/* Let the task sleep in read() while its events are opened. */
