@@ -186,7 +186,7 @@ impl Shared {
         }
     }
 
-    #[inline(never)]
+    #[inline]
     fn announce_in_guest(&self) {
         let in_guest = self.in_guest.load(Relaxed);
         let Some(mirror) = self.mirror.as_ref().filter(|_| in_guest != UNTOLD) else {

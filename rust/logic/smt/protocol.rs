@@ -221,14 +221,14 @@ impl ThreadState {
         &mut self,
         schedule: &mut CpuSchedule<T>,
     ) -> Option<Release<'_>> {
-        let usage = schedule.usage();
         // A wish is among the needs, or obsolete.
         let _ = schedule.take_wish();
         // There are no needs where the threads do not contend.
-        if !self.needs.contends && !self.needs.yields && usage == self.usage {
+        let has_needs = self.needs.contends || self.needs.yields;
+        if !has_needs && schedule.usage() == self.usage {
             return None;
         }
-        self.usage = usage;
+        self.usage = schedule.usage();
         Some(Release(self))
     }
 }
