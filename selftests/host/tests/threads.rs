@@ -884,6 +884,34 @@ fn placed_groups_have_a_share_too() {
 
 /// Two threads that need different values in their shared registers.
 #[test]
+fn shares_between_two_releases_are_as_of_one_time() {
+    let mut core = Core::new(COUNTERS);
+    let thread = core.join(0).unwrap();
+    let mut schedule = CpuSchedule::<u32>::new(&capabilities());
+    let mut smt = ThreadState::default();
+    for time in [5, 9] {
+        let mut times = Vec::new();
+        smt.wait(&mut core, thread);
+        for later in 0..3 {
+            let clock = || time + later;
+            smt.note_placed(clock, |now| {
+                times.push(now);
+                Some(now)
+            });
+            smt.note_refused(&mut schedule, clock, |now| {
+                times.push(now);
+                now
+            });
+        }
+        assert_eq!(times, [time; 6]);
+        let release = smt.release(&mut schedule).expect("groups were refused");
+        let _ = release.tell(&mut core, thread, true, || {
+            unreachable!("the time is known")
+        });
+    }
+}
+
+#[test]
 fn shared_registers_change_hands() {
     let core = Core::new(COUNTERS).sharing_registers();
     let group = |value| vec![demand((value, false))];
