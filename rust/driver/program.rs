@@ -215,6 +215,7 @@ impl Driver {
     }
 
     /// Stops `event` on `counter`, and updates its count. The PMU is disabled.
+    #[inline(always)]
     pub(super) fn stop_on(
         &self,
         cx: &OnCpu<'_, Self>,
