@@ -215,6 +215,7 @@ impl Driver {
     }
 
     /// Stops `event` on `counter`, and updates its count. The PMU is disabled.
+    // Inlined, so that `cx` is not built in memory for the rare special events.
     #[inline(always)]
     pub(super) fn stop_on(
         &self,

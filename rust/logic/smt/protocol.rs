@@ -233,7 +233,7 @@ impl ThreadState {
     }
 }
 
-/// The usage of a thread whose plan is programmed, and what it lacked.
+/// A thread whose plan is programmed: what it uses and lacked is still to be [told](Self::tell).
 #[must_use]
 #[derive(Debug)]
 pub struct Release<'a>(&'a mut ThreadState);

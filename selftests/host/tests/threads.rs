@@ -882,7 +882,7 @@ fn placed_groups_have_a_share_too() {
     }
 }
 
-/// Two threads that need different values in their shared registers.
+/// The clock is asked once, by whichever comes first, and anew after the release.
 #[test]
 fn shares_between_two_releases_are_as_of_one_time() {
     let mut core = Core::new(COUNTERS);
@@ -911,6 +911,7 @@ fn shares_between_two_releases_are_as_of_one_time() {
     }
 }
 
+/// Two threads that need different values in their shared registers.
 #[test]
 fn shared_registers_change_hands() {
     let core = Core::new(COUNTERS).sharing_registers();
