@@ -14,6 +14,7 @@
  * waits for the next rotation.
  */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -21,6 +22,7 @@
 
 #include "kselftest_harness.h"
 #include "perf_util.h"
+#include "vm_entry/vm_entry.h"
 
 #define ALL_LOADS	0x81d0	/* MEM_UOPS_RETIRED.ALL_LOADS: corrupting */
 #define ALL_STORES	0x82d0	/* MEM_UOPS_RETIRED.ALL_STORES: corrupting */
@@ -383,6 +385,50 @@ TEST_F(ht_exclusion, disabled_pinned_event_stays_disabled)
 		EXPECT_EQ(on_rpmu(), runs(pending)) TH_LOG("way %d", way);
 		close(pending);
 	}
+}
+
+/* Returns whether event @nr of vm_entry.ko is on a counter of this CPU, or -1. */
+static int guests_event_runs(int vm, int nr)
+{
+	struct vm_entry_state state = { .nr = 1, .fd = { -1 - nr } };
+
+	return ioctl(vm, VM_ENTRY_STATE, &state) ? -1 : state.idx[0] >= 0;
+}
+
+/* A guest's event that KVM pauses while it waits stays off until KVM enables it. */
+TEST_F(ht_exclusion, paused_event_of_a_guest_stays_off)
+{
+	struct vm_entry_open open_guests = {
+		.type = PERF_TYPE_RAW,
+		.config = PENDING,
+		.flags = VM_ENTRY_IN_HOST,
+		.period = 1ULL << 40,
+	};
+	struct vm_entry_event event = {};
+	int vm, nr, corrupting, pause;
+
+	ASSERT_TRUE(run_on(self->a));
+	ASSERT_TRUE(load_module("./vm_entry.ko", ""));
+	vm = open("/dev/vm_entry", O_RDWR | O_CLOEXEC);
+	ASSERT_LE(0, vm);
+	for (pause = 0; pause < 2; pause++) {
+		corrupting = corrupting_on_counter_2(self->a, self->b, open_pinned);
+		ASSERT_LE(0, corrupting);
+		nr = ioctl(vm, VM_ENTRY_OPEN, &open_guests);
+		ASSERT_LE(0, nr);
+		EXPECT_EQ(0, guests_event_runs(vm, nr));
+		event.nr = nr;
+		if (pause)
+			ASSERT_EQ(0, ioctl(vm, VM_ENTRY_PAUSE, &event));
+		close(corrupting);
+		usleep(AT_ONCE_US);
+		EXPECT_EQ(on_rpmu() && !pause, guests_event_runs(vm, nr)) TH_LOG("%d", pause);
+		ASSERT_EQ(0, ioctl(vm, VM_ENTRY_ENABLE, &event));
+		EXPECT_EQ(1, guests_event_runs(vm, nr)) TH_LOG("%d", pause);
+		ASSERT_EQ(0, ioctl(vm, VM_ENTRY_CLOSE, 0));
+	}
+	close(vm);
+	EXPECT_TRUE(unload_module("vm_entry"));
 }
 
 /* A waiting pinned event does not displace other pinned events when it is retried. */

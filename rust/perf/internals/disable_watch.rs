@@ -9,7 +9,7 @@
 //!
 //! - `perf_ioctl()` and `perf_compat_ioctl()`, with `PERF_EVENT_IOC_DISABLE`
 //! - `perf_event_task_disable()`, for prctl()
-//! - `perf_event_disable()`, for events of the kernel's own
+//! - `perf_event_disable()` and `perf_event_pause()`, for events of the kernel's own; KVM calls the second
 //!
 //! These are called by pointer or from other files, so they are not inlined everywhere, as
 //! `_perf_event_disable()` itself can be. The handlers look for groups when the function is called and
@@ -27,8 +27,8 @@
 //! `perf_event_exit_cpu()`). A task that calls one of the functions while no pinned event is open
 //! disables the probes, at most once a second, as that rewrites code.
 //!
-//! Events that kernel threads open do not enable them. These have no file and no owner, so they are
-//! disabled by `perf_event_disable()` alone.
+//! Events that kernel threads open do not enable them. These have no file and no owner, so only
+//! `perf_event_disable()` and `perf_event_pause()` disable them.
 //!
 //! In the kernel proper the perf core would do this itself.
 
@@ -62,7 +62,7 @@ const SHORTEST: u32 = 1000;
 
 /// The watch on the events of a PMU. Pinned groups that wait are tried again only while it exists.
 pub struct DisableWatch<T: Operations> {
-    _probe: Probe<T>,
+    _kernels: [Probe<T>; 2],
     pmu: Arc<Pmu<T>>,
 }
 
@@ -72,7 +72,10 @@ impl<T: Operations> DisableWatch<T> {
     /// The error of `register_kretprobe()` if the kernel's functions cannot be probed; it takes
     /// `CONFIG_KRETPROBES`. Process context.
     pub fn new(pmu: Arc<Pmu<T>>) -> Result<Self> {
-        let probe = Probe::new(c"perf_event_disable", disable_entry::<T>, &pmu, 0)?;
+        let kernels = [
+            Probe::new(c"perf_event_disable", disable_entry::<T>, &pmu, 0)?,
+            Probe::new(c"perf_event_pause", disable_entry::<T>, &pmu, 0)?,
+        ];
         let disabled = bindings::KPROBE_FLAG_DISABLED;
         let mut probes = KVec::with_capacity(3, GFP_KERNEL)?;
         for (function, entry) in [
@@ -91,7 +94,10 @@ impl<T: Operations> DisableWatch<T> {
         user.vain.pmu.store(Arc::as_ptr(&pmu).cast_mut(), Relaxed);
         *user.probes.lock() = probes;
         pmu.internals.retries_pinned.store(true, Relaxed);
-        Ok(Self { _probe: probe, pmu })
+        Ok(Self {
+            _kernels: kernels,
+            pmu,
+        })
     }
 }
 
@@ -509,12 +515,12 @@ unsafe extern "C" fn task_disable_entry<T: Operations>(
 
 /// # Safety
 ///
-/// For the kernel to call, at the entry of `perf_event_disable()`.
+/// For the kernel to call, at the entry of `perf_event_disable()` or `perf_event_pause()`.
 unsafe extern "C" fn disable_entry<T: Operations>(
     instance: *mut bindings::kretprobe_instance,
     regs: *mut bindings::pt_regs,
 ) -> c_int {
-    // SAFETY: `regs` are those at the entry of a function with an argument.
+    // SAFETY: `regs` are those at the entry of a function whose first argument is an event.
     let event = unsafe { bindings::rpmu_helper_argument(regs, 0) };
     // SAFETY: This is an entry handler.
     unsafe { begin::<T>(instance, Target::Event(with_exposed_provenance_mut(event))) }
