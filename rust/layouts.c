@@ -14,6 +14,7 @@
 #include <linux/cgroup.h>
 #include <linux/fs.h>
 #include <linux/hrtimer.h>
+#include <linux/irq_work.h>
 #include <linux/kernfs.h>
 #include <linux/kprobes.h>
 #include <linux/mm_types.h>
@@ -99,6 +100,7 @@ static void __used layouts(void)
 	MEMBER(perf_event, owner);
 	MEMBER(perf_event, oncpu);
 	MEMBER(perf_event, rb);
+	MEMBER_AS(perf_event, overflow_handler);
 	MEMBER(perf_event, destroy);
 	MEMBER(perf_event, id);
 	MEMBER(perf_event, pmu_list);
@@ -201,6 +203,10 @@ static void __used layouts(void)
 	MEMBER(kretprobe, entry_handler);
 	MEMBER(kretprobe, maxactive);
 	MEMBER(kretprobe, data_size);
+	SIZE(irq_work);
+	MEMBER(irq_work, func);
+	SIZE(callback_head);
+	MEMBER(callback_head, func);
 	SIZE(nmiaction);
 	MEMBER(nmiaction, list);
 	MEMBER(nmiaction, handler);
@@ -226,6 +232,7 @@ static void __used layouts(void)
 	/* What others have. */
 	SIZE(pt_regs);
 	MEMBER_AS(pt_regs, ip);
+	MEMBER_AS(pt_regs, cs);
 	MEMBER_AS(pt_regs, flags);
 	MEMBER_AS(debug_store, pebs_buffer_base);
 	MEMBER_AS(debug_store, pebs_index);
@@ -236,6 +243,8 @@ static void __used layouts(void)
 	MEMBER_AS(apic, write);
 	MEMBER_AS(file, private_data);
 	MEMBER_AS(mm_struct, context.perf_rdpmc_allowed);
+	MEMBER_AS(static_call_key, func);
+	MEMBER_AS(task_struct, comm);
 	MEMBER_AS(task_struct, flags);
 	MEMBER_AS(task_struct, mm);
 	MEMBER_AS(task_struct, perf_ctx_data);
