@@ -279,6 +279,8 @@ TEST(topdown_counts_on)
 	if (!can_sleep())
 		SKIP(return, "the machine cannot sleep in RAM and wake up by itself");
 	ASSERT_TRUE(run_on(0));
+	/* No other program is to run there meanwhile. */
+	ASSERT_TRUE(take_cpu(true));
 	attr.read_format = READ_GROUP;
 	for (i = 0; i <= nr; i++) {
 		if (i)
@@ -295,6 +297,7 @@ TEST(topdown_counts_on)
 	branch_loop(10 * LOOPS);
 	ASSERT_LT(0, read(fd[0], &after, sizeof(after)));
 
+	EXPECT_TRUE(take_cpu(false));
 	slots = before.event[0].value;
 	EXPECT_LT(0, slots);
 	/* The built-in driver takes the content of the registers then for a count. */
