@@ -645,6 +645,42 @@ TEST_F(multiplex, leader_is_joined_at_once)
 }
 
 /*
+ * A group with a software leader does not pass one that is refused, on either
+ * driver: perf_event_open() on another CPU could take it for a group of software
+ * events then, and would switch its leader off. An event behind it passes.
+ */
+TEST_F(multiplex, led_by_software_does_not_pass)
+{
+	struct perf_event_attr clock = counting(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK);
+	struct perf_event_attr attr = counting_anywhere(PERF_TYPE_RAW, RAW_BRANCHES);
+	int i, nr, lead, fds[12], last[2];
+	struct one_count count[2];
+
+	ASSERT_TRUE(forbid_rotation());
+	nr = open_threes(_metadata, fds);
+	clock.disabled = 0;
+	lead = perf_open_self(&clock, -1);
+	ASSERT_LE(0, lead);
+	attr.disabled = 0;
+	last[0] = perf_open_self(&attr, lead);
+	last[1] = perf_open_self(&attr, -1);
+	branch_loop(20 * PASSES);
+	for (i = 0; i < 2; i++) {
+		ASSERT_LE(0, last[i]);
+		ASSERT_TRUE(read_one(last[i], &count[i]));
+		EXPECT_LT(0, count[i].enabled);
+	}
+	EXPECT_EQ(0, count[0].running);
+	EXPECT_EQ(on_rpmu(), count[1].running > 0);
+	close(lead);
+	for (i = 0; i < 2; i++)
+		close(last[i]);
+	while (nr--)
+		close(fds[nr]);
+	EXPECT_TRUE(allow_rotation(self->interval));
+}
+
+/*
  * A software leader whose siblings are all disabled has at least the share that
  * perf core's order gives it.
  */

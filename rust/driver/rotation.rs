@@ -117,8 +117,8 @@ impl Waiting for Candidate<'_> {
         });
     }
 
-    fn is_alone(&self) -> bool {
-        self.group.is_exclusive()
+    fn may_pass(&self) -> bool {
+        !self.group.is_exclusive() && !self.group.has_software_leader()
     }
 }
 

@@ -24,8 +24,9 @@ pub trait Waiting: Copy {
     /// that it had last.
     fn for_each_event(&self, f: impl FnMut(Self::Event, Demand, Option<CounterId>));
 
-    /// Returns whether the group wants to be alone on the CPU (`attr.exclusive`).
-    fn is_alone(&self) -> bool;
+    /// Returns whether the group may go to the counters although one before it is refused. An exclusive one
+    /// (`attr.exclusive`) may not, nor one with a software event as its leader: see the perf layer.
+    fn may_pass(&self) -> bool;
 }
 
 /// The groups that [`look_ahead`] has found.
@@ -95,7 +96,7 @@ pub(super) fn look_ahead<G: Waiting>(
             }
             found.looked_at = found.looked_at.saturating_add(1);
             let mut is = GroupWants::default();
-            let mut possible = !group.is_alone();
+            let mut possible = group.may_pass();
             group.for_each_event(|_, demand, _| {
                 is.add(demand.constraint);
                 possible &= demand.constraint.counters.intersects(reach);

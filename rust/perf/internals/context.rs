@@ -5,7 +5,7 @@
 use super::{
     time,
     tree::{cgroup_of, move_to},
-    INACTIVE, OFF,
+    INACTIVE, OFF, SOFTWARE,
 };
 use crate::{
     bindings,
@@ -201,6 +201,12 @@ impl<T: Operations> WaitingGroup<'_, T> {
     pub fn is_exclusive(&self) -> bool {
         // SAFETY: By the type invariant.
         unsafe { (*self.0).attr.exclusive() != 0 }
+    }
+
+    /// Returns whether the group's leader is a software event.
+    pub fn has_software_leader(&self) -> bool {
+        // SAFETY: By the type invariant; `event_caps` does not change once the event is open.
+        unsafe { (*self.0).event_caps & SOFTWARE != 0 }
     }
 
     /// Calls `f` for each event of this PMU, and says whether it is enabled.

@@ -45,8 +45,9 @@ use kernel::{
     sync::atomic::{Atomic, Relaxed},
 };
 
-/// The flag of the groups that the perf core takes for software events.
-const OFFER_ALWAYS: i32 = bindings::RUST_CONST_HELPER_PERF_EV_CAP_SOFTWARE;
+/// The flag of software events, and of the groups that the perf core takes for such.
+const SOFTWARE: i32 = bindings::RUST_CONST_HELPER_PERF_EV_CAP_SOFTWARE;
+const OFFER_ALWAYS: i32 = SOFTWARE;
 
 const ERROR: bindings::perf_event_state = bindings::perf_event_state_PERF_EVENT_STATE_ERROR;
 const OFF: bindings::perf_event_state = bindings::perf_event_state_PERF_EVENT_STATE_OFF;

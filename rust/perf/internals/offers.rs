@@ -38,7 +38,7 @@ impl Offers {
     /// # Safety
     ///
     /// Both must be leaders of groups in one context that is locked on this CPU until the PMU has been
-    /// enabled.
+    /// enabled. `leader` must not be a software event.
     pub(super) unsafe fn push(
         &self,
         leader: *mut bindings::perf_event,

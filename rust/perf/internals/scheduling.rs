@@ -22,12 +22,11 @@
 //!
 //! - `perf_event_init_context()` walks the tree without the lock, and sets `rotate_disable` for as
 //!   long, under the lock. While that is set, nothing is moved here.
-//! - `perf_event_open()` reads `group_caps` of a software event with the context's mutex only
-//!   (`core.c:14140`). It must not find the flag: the event would be moved from the PMU that it is on
-//!   to the same one, and be switched off by that. So the flag does not outlive the section with
-//!   interrupts off and the context locked in which it is set. `perf_event_open()` can run meanwhile on
-//!   another CPU, for a task that is not its own; with the flag it would see what it sees of a
-//!   group of software events, and the leader is switched off if it was enabled before.
+//! - `perf_event_open()` reads `group_caps` of a software event that leads a group with the context's mutex
+//!   only (`core.c:14140`), also while another CPU schedules the group. It must not find the flag: the
+//!   group would be moved from the PMU that it is on to the same one, and its leader be switched off if it
+//!   was opened disabled. So such a group never gets the flag ([`WaitingGroup::has_software_leader`]), and
+//!   waits until it is offered in the order of the tree.
 //!
 //! A refused group is on no counter, and its time goes by the perf core's clock, which stands still while
 //! groups are offered. So no event loses time by a trial.
@@ -130,8 +129,8 @@ impl<'a, T: Operations> Scheduling<'a, T> {
 
     /// Makes the perf core offer `group` although the group of `event`, which is before it, is refused.
     ///
-    /// `group` must not be exclusive, and no exclusive group may be on the CPU: the perf core does not
-    /// check that for such an offer. [`may_offer`](Self::may_offer) must have returned true.
+    /// `group` must not be exclusive or have a software leader, and no exclusive group may be on the CPU: the perf
+    /// core does not check that for such an offer. [`may_offer`](Self::may_offer) must have returned true.
     pub fn offer(&self, group: WaitingGroup<'_, T>, event: &Event<T>) {
         let offers = &self.pmu().cpu_state(self).internals.offers;
         // SAFETY: Both are leaders of groups in one context, which is locked, and the perf core

@@ -67,11 +67,14 @@ impl<'a> Cpu<'a> {
         let mut groups = Vec::new();
         let (mut pinned, mut flexible) = (Vec::new(), Vec::new());
         for (number, group) in opened.groups.iter().enumerate() {
+            let leader = group.members.first();
             let events = group.members.iter();
             let events = events.filter_map(|event| Some((*event, opened.events[*event].demand?)));
             groups.push(Group {
                 events: events.collect(),
                 exclusive: group.exclusive,
+                led_by_software: leader
+                    .is_some_and(|leader| opened.events[*leader].demand.is_none()),
             });
             if opened.needs_counters(group) {
                 if group.pinned {
@@ -89,6 +92,7 @@ impl<'a> Cpu<'a> {
             groups.push(Group {
                 events: vec![(events, demand)],
                 exclusive: false,
+                led_by_software: false,
             });
             events += 1;
         }

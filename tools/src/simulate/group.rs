@@ -11,6 +11,8 @@ use crate::logic::sched::extra_register::Demand;
 pub(super) struct Group {
     pub(super) events: Vec<(EventNumber, Demand)>,
     pub(super) exclusive: bool,
+    /// Set if its leader needs no counter.
+    pub(super) led_by_software: bool,
 }
 
 impl Group {
@@ -46,7 +48,7 @@ impl Waiting for Candidate<'_> {
         }
     }
 
-    fn is_alone(&self) -> bool {
-        self.group.exclusive
+    fn may_pass(&self) -> bool {
+        !self.group.exclusive && !self.group.led_by_software
     }
 }
