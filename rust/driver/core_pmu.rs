@@ -103,8 +103,6 @@ impl Driver {
 // Each CPU's state, 5 KiB, passes through the stack in two parts. Not much else may be there then.
 pub(super) fn new_cpus(hardware: &Hardware, builtin: Option<&Builtin>) -> Result<PerCpu<Cpu>> {
     let schedules = new_schedules(hardware)?;
-    // Hypervisors and BPF ask it for the values of Intel's GLOBAL_CTRL alone.
-    let builtin = builtin.filter(|_| hardware.amd().is_none());
     with_schedules(hardware, schedules, builtin)
 }
 

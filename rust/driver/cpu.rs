@@ -100,10 +100,13 @@ impl Cpu {
         try_pin_init!(Self {
             id: cpu,
             own: CpuCell::new(cpu, Own::new(hardware, schedule.ok_or(ENOMEM)?)?),
-            shared: Shared::new(builtin.map(|builtin| {
-                builtin.mirror(cpu, hardware.pmu.capabilities.interface.is_amd())
-            })),
-            lbr: lbr::Shared::new(cpu, &hardware.pmu)?,
+            shared: Shared::new(
+                // AMD's does not know which counters run.
+                builtin
+                    .filter(|_| hardware.amd().is_none())
+                    .map(|builtin| builtin.mirror(cpu))
+            ),
+            lbr: lbr::Shared::new(cpu, hardware, builtin)?,
             pebs: pebs::Shared::new(cpu, hardware)?,
             sharing <- Sharing::new(&hardware.pmu),
             northbridge <- node(),

@@ -9,7 +9,8 @@
 //! and the registers' addresses are in the built-in driver's structures, and so is the counters' width
 //! on the page of a mapped event (`arch_perf_update_userpage()`).
 //!
-//! KVM and BPF ask the built-in driver which counters run: [`Mirror`]. This works only if it has initialised.
+//! KVM and BPF ask the built-in driver which counters run and how branches are recorded: [`Mirror`],
+//! [`BranchMirror`]. This works only if it has initialised.
 //!
 //! The built-in driver sets this data when it initialises. If it never has (boot option
 //! `initcall_blacklist=init_hw_perf_events,bts_init`), the data is zero: an unmapped page's width, and for
@@ -17,12 +18,15 @@
 //!
 //! In the kernel proper, this data would not belong to the built-in driver.
 
+mod branch_mirror;
 mod mirror;
 pub mod nmi;
 mod precision;
 mod select_mask;
 
-pub use {mirror::Mirror, precision::Precision, select_mask::SelectMask};
+pub use {
+    branch_mirror::BranchMirror, mirror::Mirror, precision::Precision, select_mask::SelectMask,
+};
 
 use crate::{
     bindings::{

@@ -37,7 +37,7 @@ pub(in crate::driver) struct Shared {
     /// [`UNTOLD`] if hypervisors have been told none.
     in_guest: AtomicU64,
     /// Tells hypervisors and others the values of GLOBAL_CTRL. [`None`] if the built-in driver, which they
-    /// ask, has not initialised.
+    /// ask, has not initialised or is AMD's.
     mirror: Option<Mirror>,
     /// The index of the event that was last activated on each counter.
     events: [AtomicU32; SLOTS],
@@ -199,18 +199,6 @@ impl Shared {
             if self.halted.load(Relaxed) == halted {
                 return;
             }
-        }
-    }
-
-    /// Tells others how branches are recorded: the value of LBR_SELECT, and a set of the kernel's kinds of
-    /// branches. [`None`]: not at all. To be called before they are.
-    pub(in crate::driver) fn tell_branches(
-        &self,
-        recorded: Option<(u32, u32)>,
-        irqs: &LocalInterruptDisabled,
-    ) {
-        if let Some(mirror) = &self.mirror {
-            mirror.set_branches(recorded, irqs);
         }
     }
 

@@ -8,6 +8,7 @@
 //! | [`Own`] | callbacks on the CPU, not the PMI |
 //! | [`Shared::mode`] | callbacks and the PMI on the CPU, as an atomic |
 //! | [`Shared::sampled`] | the PMI on the CPU |
+//! | [`Shared::mirror`] | callbacks on the CPU |
 //! | [`TaskData`] | `sched_task` on the CPU of the task |
 //!
 //! Branches are recorded while counters run, unless a guest of KVM has the records: it records its own when it
@@ -24,7 +25,6 @@ use crate::{
     kern::percpu::{CpuCell, CpuCellGuard},
     logic::{
         model::Quirk,
-        pmu::Pmu,
         regs::counter::CounterMask,
         sample::lbr::{
             self,
@@ -36,7 +36,10 @@ use crate::{
         tried::Feature,
     },
     perf::{self, BranchStack, OnCpu, PmuDisabled, Sample},
-    x86::branches::{self as registers, Functions, NoTracers},
+    x86::{
+        branches::{self as registers, Functions, NoTracers},
+        builtin::{BranchMirror, Builtin},
+    },
 };
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicU8, Ordering::Relaxed};
 use kernel::{cpu::CpuId, interrupt::LocalInterruptDisabled, prelude::*};
@@ -243,6 +246,9 @@ pub(in crate::driver) struct Shared {
     sampled: CpuCell<Option<KBox<Sampled>>>,
     /// The value of LBR_SELECT or LBR_CTL while branches are recorded.
     select: AtomicU32,
+    /// Tells others how branches are recorded. [`None`] if the built-in driver, which they ask, has not
+    /// initialised.
+    mirror: Option<BranchMirror>,
 }
 
 /// The branches that a PMI has found.
@@ -255,12 +261,27 @@ struct Sampled {
 }
 
 impl Shared {
-    pub(in crate::driver) fn new(cpu: CpuId, pmu: &Pmu) -> Result<Self> {
+    pub(in crate::driver) fn new(
+        cpu: CpuId,
+        hardware: &Hardware,
+        builtin: Option<&Builtin>,
+    ) -> Result<Self> {
+        let lbr = hardware.pmu.lbr;
+        let amd = hardware.amd().is_some();
         Ok(Self {
             mode: AtomicU8::new(Mode::OFF.0),
-            sampled: CpuCell::new(cpu, pmu.lbr.map(|_| new_sampled()).transpose()?),
+            sampled: CpuCell::new(cpu, lbr.map(|_| new_sampled()).transpose()?),
             select: AtomicU32::new(0),
+            mirror: builtin.map(|builtin| builtin.branch_mirror(cpu, amd)),
         })
+    }
+
+    /// Tells others how branches are recorded: the value of LBR_SELECT, and a set of the kernel's kinds of
+    /// branches. [`None`]: not at all. To be called before they are.
+    fn tell(&self, recorded: Option<(u32, u32)>, irqs: &LocalInterruptDisabled) {
+        if let Some(mirror) = &self.mirror {
+            mirror.set(recorded, irqs);
+        }
     }
 
     fn mode(&self) -> Mode {
@@ -474,8 +495,6 @@ impl Driver {
         own: &mut OwnOfCpu,
         wanted: Option<u32>,
     ) {
-        let steps = own.lbr.state.prepare(wanted);
-        branches.take(steps, None, cx.irqs());
         let mode = match wanted {
             // A guest records branches when it runs.
             None | Some(lbr::GUEST) => Mode::OFF,
@@ -486,15 +505,19 @@ impl Driver {
                 };
                 let info = requests().any(|request: Request| !request.bare);
                 let kinds = requests().fold(Kinds::NONE, |all, it| all.or(it.kinds));
-                cpu.shared
-                    .tell_branches(Some((select, kinds.bits())), cx.irqs());
+                cpu.lbr.tell(Some((select, kinds.bits())), cx.irqs());
                 cpu.lbr.select.store(select, Relaxed);
                 Mode::of(branches.lbr.is_call_stack(select), info)
             }
         };
         if mode == Mode::OFF {
-            cpu.shared.tell_branches(None, cx.irqs());
+            cpu.lbr.tell(None, cx.irqs());
+            // A snapshot since the PMU was disabled may have started the recording again.
+            branches.registers.stop(cx.irqs());
         }
+        // After others have been told: a snapshot in an NMI writes LBR_SELECT, too.
+        let steps = own.lbr.state.prepare(wanted);
+        branches.take(steps, None, cx.irqs());
         cpu.lbr.mode.store(mode.0, Relaxed);
     }
 
@@ -566,6 +589,8 @@ impl Driver {
         irqs: &LocalInterruptDisabled,
     ) {
         if let Some(branches) = &self.branches {
+            // First, so that no snapshot starts the recording again.
+            cpu.lbr.tell(None, irqs);
             branches.registers.stop(irqs);
             if cpu.lbr.is_used() {
                 // Not LBR_SELECT, which may be the core's: each driver writes it before it uses it.
@@ -573,7 +598,6 @@ impl Driver {
             }
             cpu.lbr.mode.store(Mode::OFF.0, Relaxed);
             own.lbr = Own::default();
-            cpu.shared.tell_branches(None, irqs);
         }
     }
 
