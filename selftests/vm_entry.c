@@ -8,6 +8,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/mman.h>
 
 #include "kselftest_harness.h"
 #include "branch_programs.h"
@@ -510,40 +511,52 @@ TEST_F(vm_entry, beside_a_hosts_event)
 	ASSERT_EQ(0, ioctl(self->fd, VM_ENTRY_CLOSE, 0));
 }
 
-/* The event that samples branches, of which no sample comes. */
-static int record_branches(void)
+/* An event that records branches, and samples them every PERIOD branches. */
+static int sample_branches(__u64 period)
 {
 	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
 
-	attr.sample_period = 1ULL << 30;
+	attr.sample_period = period;
 	attr.sample_type = PERF_SAMPLE_BRANCH_STACK;
 	attr.branch_sample_type = PERF_SAMPLE_BRANCH_ANY | PERF_SAMPLE_BRANCH_USER;
 	attr.disabled = 0;
 	return perf_open_self(&attr, -1);
 }
 
-static unsigned int in_spin(const struct vm_entry_branches *branches)
+/* The same, of which no sample comes. */
+static int record_branches(void)
 {
-	unsigned int i, found = 0;
-
-	for (i = 0; i < branches->nr; i++)
-		found += branches->entries[i].from == (unsigned long)spin_from &&
-			 branches->entries[i].to == (unsigned long)spin;
-	return found;
+	return sample_branches(1ULL << 30);
 }
+
+/*
+ * Copies of spin() at addresses of this process alone, one for each step of a test: where
+ * nothing is recorded, AMD's snapshots have the entries of the one before.
+ */
+#define COPIES		8
+#define COPY_SIZE	64UL
 
 FIXTURE(snapshot)
 {
 	int fd;
+	char *copies;
 };
 
 FIXTURE_SETUP(snapshot)
 {
+	char *wanted = (char *)0x100000000UL + getpid() % 0x10000 * 0x10000UL;
+	unsigned int i;
+
 	self->fd = -1;
 	if (access(MODULE, R_OK))
 		SKIP(return, "needs " MODULE);
 	if (is_amd() && !amd_lbr())
 		SKIP(return, "the CPU does not record branches");
+	self->copies = mmap(wanted, COPIES * COPY_SIZE, PROT_READ | PROT_WRITE | PROT_EXEC,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_EQ(wanted, self->copies);
+	for (i = 0; i < COPIES; i++)
+		memcpy(self->copies + i * COPY_SIZE, spin, COPY_SIZE);
 	ASSERT_TRUE(load_module(MODULE, ""));
 	self->fd = open(DEVICE, O_RDWR | O_CLOEXEC);
 	ASSERT_LE(0, self->fd);
@@ -558,39 +571,100 @@ FIXTURE_TEARDOWN(snapshot)
 	EXPECT_TRUE(unload_module("vm_entry"));
 }
 
+/* Takes so many branches in COPY. */
+static void spin_in(const char *copy, unsigned long branches)
+{
+	((void (*)(unsigned long))copy)(branches + 1);
+}
+
+static bool is_of(const char *copy, __u64 from, __u64 to)
+{
+	return from == (unsigned long)copy + (spin_from - (char *)spin) &&
+	       to == (unsigned long)copy;
+}
+
+/* Returns how many branches of COPY a snapshot has. */
+static int taken_in(int fd, const char *copy)
+{
+	struct vm_entry_branches branches;
+	unsigned int i;
+	int found = 0;
+
+	if (ioctl(fd, VM_ENTRY_BRANCHES, &branches))
+		return -1;
+	for (i = 0; i < branches.nr; i++)
+		found += is_of(copy, branches.entries[i].from, branches.entries[i].to);
+	return found;
+}
+
 /* A snapshot has the branches that the events' records have, and leaves them on. */
 TEST_F(snapshot, has_the_branches)
 {
-	struct vm_entry_branches branches;
-	int i, fd;
+	const char *copy = self->copies;
+	int i, fd, found;
 
 	fd = record_branches();
 	ASSERT_LE(0, fd);
-	for (i = 0; i < 3; i++) {
+	for (i = 0; i < 3; i++, copy += COPY_SIZE) {
 		int tries = 0;
 
 		/* The records are reset when another task comes in between. */
 		do {
-			spin(100);
-			ASSERT_EQ(0, ioctl(self->fd, VM_ENTRY_BRANCHES, &branches));
+			spin_in(copy, 100);
+			found = taken_in(self->fd, copy);
 			/* The C library and the program itself take some in between. */
-		} while (in_spin(&branches) < 8 && tries++ < 20);
-		EXPECT_LE(8, in_spin(&branches));
+		} while (found < 8 && tries++ < 3);
+		EXPECT_LE(8, found);
 	}
 	EXPECT_LE(300, read_value(fd));
 	close(fd);
 	/* Nothing is recorded any more, nor kept. */
-	spin(100);
-	ASSERT_EQ(0, ioctl(self->fd, VM_ENTRY_BRANCHES, &branches));
+	spin_in(copy, 100);
+	EXPECT_EQ(0, taken_in(self->fd, copy));
 	fd = record_branches();
 	ASSERT_LE(0, fd);
-	ASSERT_EQ(0, ioctl(self->fd, VM_ENTRY_BRANCHES, &branches));
-	/*
-	 * With architectural LBRs, a snapshot goes on with entries of the one before.
-	 * AMD's has those entries again where nothing is recorded.
-	 */
-	if (cpu_model() < MODEL_GOLDEN_COVE && !is_amd())
-		EXPECT_EQ(0, in_spin(&branches));
+	EXPECT_EQ(0, taken_in(self->fd, copy));
+	close(fd);
+}
+
+/* Samples go on having branches after a snapshot, those since the snapshot. */
+TEST_F(snapshot, is_followed_by_samples)
+{
+	const __u64 period = 1000;
+	const struct {
+		struct perf_event_header header;
+		__u64 nr;
+		struct perf_branch_entry entries[];
+	} *sample;
+	const char *copy = self->copies;
+	struct perf_event_mmap_page *page;
+	unsigned int i, j;
+	int fd;
+
+	fd = sample_branches(period);
+	ASSERT_LE(0, fd);
+	page = map_buffer(fd, 8);
+	ASSERT_NE(MAP_FAILED, page);
+	for (i = 0; i < 3; i++, copy += COPY_SIZE) {
+		unsigned int samples = 0, right = 0;
+
+		ASSERT_LE(0, taken_in(self->fd, copy));
+		spin_in(copy, 4 * period);
+		while ((sample = take_sample(page))) {
+			unsigned int found = 0;
+
+			for (j = 0; j < sample->nr; j++)
+				found += is_of(copy, sample->entries[j].from,
+					       sample->entries[j].to);
+			samples++;
+			right += found >= 8;
+		}
+		/* The first may have come before, and another task in between. */
+		EXPECT_LE(3, samples);
+		EXPECT_LE(2, right) {
+			TH_LOG("%u of %u samples", right, samples);
+		}
+	}
 	close(fd);
 }
 
