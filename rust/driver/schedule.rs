@@ -166,7 +166,7 @@ impl Operations for Driver {
         if cpu.shared.was_unknown() {
             self.begin_afresh(cx, cpu, &mut own);
         } else {
-            if own.shadow.suspend() {
+            if own.shadow.suspend() || self.hardware.others_run_counters() {
                 self.hardware.stop(cx.irqs());
                 self.hardware
                     .await_overflows(|| cpu.shared.handled(), cx.irqs());

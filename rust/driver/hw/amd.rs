@@ -241,7 +241,7 @@ impl Amd {
         self.has_global
     }
 
-    /// Returns whether a stopped counter keeps its value.
+    /// Returns whether a stopped counter keeps its value, and stays stopped.
     ///
     /// With PerfMonV2, functions of the built-in driver that others call let all counters run, those of events
     /// that have left included: `amd_pmu_reload_virt()` and, with LbrExtV2,

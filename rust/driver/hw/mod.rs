@@ -161,6 +161,12 @@ impl Hardware {
         self.run(CounterMask::EMPTY, irqs);
     }
 
+    /// Returns whether others may have let counters run that this driver has stopped.
+    #[inline]
+    pub(in crate::driver) fn others_run_counters(&self) -> bool {
+        self.amd().is_some_and(|it| !it.keeps_values())
+    }
+
     /// Returns what lets counters of this CPU run.
     pub(in crate::driver) fn control(&self, irqs: &LocalInterruptDisabled) -> Control {
         match &self.interface {
