@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A guest of KVM: what counts in it and what outside of it, and the counters that
+ * KVM gives it. It executes a loop in real mode. Both drivers have to give the same
+ * counts.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include <linux/kvm.h>
+
+#include "kselftest_harness.h"
+#include "kvm_guest.h"
+#include "perf_util.h"
+
+#define LOOPS		100000UL
+#define PAGE		4096UL
+/* The guest-physical address of its code. */
+#define CODE		0x1000UL
+/* The width of a guest's counters. */
+#define COUNTER_MASK	((1ULL << 48) - 1)
+
+/* KVM's modules and their names, each after those that it needs. */
+static const char *const modules[][2] = {
+	{ "./irqbypass.ko", "irqbypass" },
+	{ "./kvm.ko", "kvm" },
+	{ "./kvm-amd.ko", "kvm_amd" },
+};
+
+struct guest {
+	int kvm, vm, vcpu;
+	struct kvm_run *run;
+	int run_size;
+};
+
+FIXTURE(kvm)
+{
+	unsigned int modules;	/* that the test has loaded */
+	struct guest guest;
+};
+
+/* Gives the guest the CPU's features as far as KVM has them, a PMU among them. */
+static bool set_features(const struct guest *guest)
+{
+	static struct {
+		struct kvm_cpuid2 head;
+		struct kvm_cpuid_entry2 entries[256];
+	} cpuid;
+
+	cpuid.head.nent = 256;
+	return ioctl(guest->kvm, KVM_GET_SUPPORTED_CPUID, &cpuid) == 0 &&
+	       ioctl(guest->vcpu, KVM_SET_CPUID2, &cpuid) == 0;
+}
+
+/* Gives the guest a page with its code, and a code segment that begins at 0. */
+static bool set_code(const struct guest *guest)
+{
+	struct kvm_userspace_memory_region region = {
+		.guest_phys_addr = CODE,
+		.memory_size = PAGE,
+	};
+	struct kvm_sregs sregs;
+	void *page;
+
+	page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (page == MAP_FAILED)
+		return false;
+	memcpy(page, guest_loop, guest_end - guest_loop);
+	region.userspace_addr = (unsigned long)page;
+	if (ioctl(guest->vm, KVM_SET_USER_MEMORY_REGION, &region) ||
+	    ioctl(guest->vcpu, KVM_GET_SREGS, &sregs))
+		return false;
+	sregs.cs.base = 0;
+	sregs.cs.selector = 0;
+	return ioctl(guest->vcpu, KVM_SET_SREGS, &sregs) == 0;
+}
+
+/* Makes a guest of one CPU. Returns false with errno set if that fails. */
+static bool make_guest(struct guest *guest)
+{
+	guest->kvm = open("/dev/kvm", O_RDWR | O_CLOEXEC);
+	if (guest->kvm < 0)
+		return false;
+	guest->vm = ioctl(guest->kvm, KVM_CREATE_VM, 0);
+	guest->vcpu = ioctl(guest->vm, KVM_CREATE_VCPU, 0);
+	guest->run_size = ioctl(guest->kvm, KVM_GET_VCPU_MMAP_SIZE, 0);
+	if (guest->vm < 0 || guest->vcpu < 0 || guest->run_size < 0)
+		return false;
+	guest->run = mmap(NULL, guest->run_size, PROT_READ | PROT_WRITE, MAP_SHARED,
+			  guest->vcpu, 0);
+	return guest->run != MAP_FAILED && set_features(guest) && set_code(guest);
+}
+
+static void end_guest(struct guest *guest)
+{
+	munmap(guest->run, guest->run_size);
+	close(guest->vcpu);
+	close(guest->vm);
+	close(guest->kvm);
+}
+
+FIXTURE_SETUP(kvm)
+{
+	if (!is_amd())
+		SKIP(return, "the guest is one of AMD's");
+	if (access("/dev/kvm", F_OK)) {
+		if (access(modules[2][0], R_OK))
+			SKIP(return, "needs /dev/kvm, or %s", modules[2][0]);
+		for (; self->modules < 3; self->modules++)
+			ASSERT_TRUE(load_module(modules[self->modules][0], ""));
+	}
+	ASSERT_TRUE(run_on(sysconf(_SC_NPROCESSORS_ONLN) - 1));
+	ASSERT_TRUE(make_guest(&self->guest)) {
+		TH_LOG("%s", strerror(errno));
+	}
+}
+
+FIXTURE_TEARDOWN(kvm)
+{
+	if (self->guest.run)
+		end_guest(&self->guest);
+	while (self->modules)
+		EXPECT_TRUE(unload_module(modules[--self->modules][1]));
+}
+
+/* Runs @code in the guest up to its HLT, beginning with the registers *@regs, which it changes. */
+static bool run_code(struct guest *guest, const char *code, struct kvm_regs *regs)
+{
+	regs->rip = CODE + (code - guest_loop);
+	regs->rflags = 2;
+	return ioctl(guest->vcpu, KVM_SET_REGS, regs) == 0 &&
+	       ioctl(guest->vcpu, KVM_RUN, 0) == 0 &&
+	       guest->run->exit_reason == KVM_EXIT_HLT &&
+	       ioctl(guest->vcpu, KVM_GET_REGS, regs) == 0;
+}
+
+static bool run_loop(struct guest *guest, unsigned long loops)
+{
+	struct kvm_regs regs = { .rsi = loops };
+
+	return run_code(guest, guest_loop, &regs);
+}
+
+/* Returns what the guest's own counter has after a loop that it began with @start. */
+static __u64 run_counted(struct guest *guest, unsigned long loops, __u64 start)
+{
+	struct kvm_regs regs = {
+		.rsi = loops,
+		.rax = (__u32)start,
+		.rdx = start >> 32,
+	};
+
+	if (!run_code(guest, guest_counted, &regs))
+		return NO_COUNT;
+	return regs.rdx << 32 | (__u32)regs.rax;
+}
+
+/* Where an event counts. */
+enum {
+	NOWHERE = 0,
+	IN_HOST = 1,
+	IN_GUEST = 2,
+	EVERYWHERE = 3,
+};
+
+static int open_counting_in(unsigned int where, int leader)
+{
+	struct perf_event_attr attr = counting(PERF_TYPE_RAW, RAW_INSTRUCTIONS);
+
+	attr.exclude_host = !(where & IN_HOST);
+	attr.exclude_guest = !(where & IN_GUEST);
+	attr.disabled = leader < 0;
+	return perf_open_self(&attr, leader);
+}
+
+/* Each event in turn is the first of its group. */
+TEST_F(kvm, counts_where_it_should)
+{
+	/* More than the kernel executes for it, also one that checks itself. */
+	const unsigned long loops = 20 * LOOPS;
+	unsigned int first, entries, i;
+	__u64 count[4];
+	int group[4];
+
+	for (first = 0; first < 4; first++) {
+		for (i = 0; i < 4; i++) {
+			group[i] = open_counting_in((first + i) % 4, i ? group[0] : -1);
+			ASSERT_LE(0, group[i]);
+		}
+		ASSERT_EQ(0, ioctl(group[0], PERF_EVENT_IOC_ENABLE, 0));
+		for (entries = 0; entries < 3; entries++)
+			ASSERT_TRUE(run_loop(&self->guest, loops));
+		ASSERT_EQ(0, ioctl(group[0], PERF_EVENT_IOC_DISABLE, 0));
+		for (i = 0; i < 4; i++)
+			count[(first + i) % 4] = read_value(group[i]);
+		for (i = 4; i; i--)
+			close(group[i - 1]);
+
+		EXPECT_EQ(0, count[NOWHERE]);
+		EXPECT_EQ(3 * GUEST_LOOP(loops), count[IN_GUEST]);
+		EXPECT_LT(0, count[IN_HOST]);
+		EXPECT_GT(GUEST_LOOP(loops), count[IN_HOST]);
+		EXPECT_GE(counters_start_together() ? 0 : 1000,
+			  llabs((long long)(count[EVERYWHERE] - count[IN_HOST] - count[IN_GUEST])));
+	}
+}
+
+/*
+ * KVM opens an event for the guest's counter. Where KVM has just been loaded, it is
+ * the first event since the built-in driver's functions let all counters run.
+ */
+TEST_F(kvm, guests_counter)
+{
+	unsigned int i;
+
+	for (i = 1; i <= 3; i++)
+		EXPECT_EQ(GUEST_COUNTED(i * LOOPS), run_counted(&self->guest, i * LOOPS, 0));
+}
+
+/* The counter overflows within the loop, in an NMI. */
+TEST_F(kvm, guests_counter_overflows)
+{
+	const __u64 start = -LOOPS & COUNTER_MASK;
+	unsigned long before = pmis();
+
+	EXPECT_EQ(GUEST_COUNTED(LOOPS) - LOOPS, run_counted(&self->guest, LOOPS, start));
+	EXPECT_LT(before, pmis());
+}
+
+/* The guest's counter and the host's events for it count beside each other. */
+TEST_F(kvm, guests_counter_beside_events)
+{
+	int guest = open_counting_in(IN_GUEST, -1), host = open_counting_in(IN_HOST, -1);
+	/* There are fewer instructions around the loop. */
+	const __u64 loop = GUEST_LOOP(20 * LOOPS), more = 16;
+	unsigned int i;
+
+	ASSERT_LE(0, guest);
+	ASSERT_LE(0, host);
+	ASSERT_EQ(0, ioctl(guest, PERF_EVENT_IOC_ENABLE, 0));
+	ASSERT_EQ(0, ioctl(host, PERF_EVENT_IOC_ENABLE, 0));
+	for (i = 1; i <= 3; i++) {
+		EXPECT_EQ(GUEST_COUNTED(20 * LOOPS), run_counted(&self->guest, 20 * LOOPS, 0));
+		EXPECT_LE(i * loop, read_value(guest));
+		EXPECT_GE(i * (loop + more), read_value(guest));
+	}
+	EXPECT_LT(0, read_value(host));
+	EXPECT_GT(loop, read_value(host));
+	close(host);
+	close(guest);
+}
+
+static bool load_rpmu(void)
+{
+	/* Those that this kernel always takes. */
+	const char *parameters = getenv("RPMU_PARAMETERS");
+
+	return load_module("./rpmu.ko", parameters ? parameters : "");
+}
+
+/* The driver can change beside a guest that has not used its counters. */
+TEST_F(kvm, driver_changes)
+{
+	if (!on_rpmu() || access("./rpmu.ko", R_OK))
+		SKIP(return, "needs rpmu and ./rpmu.ko");
+	ASSERT_TRUE(run_loop(&self->guest, LOOPS));
+	ASSERT_TRUE(unload_module("rpmu"));
+	EXPECT_TRUE(run_loop(&self->guest, LOOPS));
+	ASSERT_TRUE(load_rpmu());
+	EXPECT_EQ(GUEST_COUNTED(LOOPS), run_counted(&self->guest, LOOPS, 0));
+	EXPECT_FALSE(unload_module("rpmu"));
+}
+
+/* It cannot change beside a guest that has. */
+TEST_F(kvm, rpmu_waits_for_counter)
+{
+	if (on_rpmu() || access("./rpmu.ko", R_OK))
+		SKIP(return, "needs the built-in driver and ./rpmu.ko");
+	EXPECT_EQ(GUEST_COUNTED(LOOPS), run_counted(&self->guest, LOOPS, 0));
+	EXPECT_FALSE(load_rpmu());
+	EXPECT_EQ(EBUSY, errno);
+	EXPECT_FALSE(on_rpmu());
+	EXPECT_EQ(GUEST_COUNTED(LOOPS), run_counted(&self->guest, LOOPS, 0));
+}
+
+TEST_HARNESS_MAIN
