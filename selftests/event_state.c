@@ -358,7 +358,8 @@ TEST(pinned_without_counter)
 	for (i = 0; i < gp; i++) {
 		ASSERT_TRUE(read_one(fd[i], &count));
 		EXPECT_LT(0, count.value);
-		EXPECT_EQ(count.enabled, count.running);
+		/* read() takes the former first; the task may leave the CPU in between. */
+		EXPECT_LE(count.enabled, count.running);
 	}
 	EXPECT_EQ(0, read(fd[gp], &count, sizeof(count)));
 
@@ -509,7 +510,8 @@ TEST(from_another_cpu)
 	ASSERT_TRUE(read_one(fd, &count));
 	ASSERT_TRUE(read_one(fd, &count));
 	EXPECT_LT(0, count.value);
-	EXPECT_EQ(count.enabled, count.running);
+	/* As above. */
+	EXPECT_LE(count.enabled, count.running);
 	EXPECT_LE(20000000, count.enabled);
 }
 
