@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 
 #include "kselftest_harness.h"
 #include "branch_programs.h"
@@ -624,6 +625,82 @@ TEST_F(snapshot, has_the_branches)
 	fd = record_branches();
 	ASSERT_LE(0, fd);
 	EXPECT_EQ(0, taken_in(self->fd, copy));
+	close(fd);
+}
+
+/* Returns the other thread of CPU 0's core, or -1. */
+static int sibling_of_cpu_0(void)
+{
+	char line[32], *end;
+
+	if (!read_line("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list", line,
+		       sizeof(line)))
+		return -1;
+	strtol(line, &end, 10);
+	return *end ? atoi(end + 1) : -1;
+}
+
+static int record_calls(void)
+{
+	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
+
+	attr.sample_period = 1ULL << 30;
+	attr.sample_type = PERF_SAMPLE_BRANCH_STACK;
+	attr.branch_sample_type = PERF_SAMPLE_BRANCH_ANY_CALL | PERF_SAMPLE_BRANCH_USER;
+	attr.disabled = 0;
+	return perf_open_self(&attr, -1);
+}
+
+/* Returns how many calls of COPY a snapshot has, after many jumps in JUMPS. */
+static int calls_kept(int fd, const char *copy, const char *jumps)
+{
+	struct vm_entry_branches branches;
+	int i, found = 0;
+
+	for (i = 0; i < 16; i++)
+		spin_in(copy, 0);
+	spin_in(jumps, 100);
+	if (ioctl(fd, VM_ENTRY_BRANCHES, &branches))
+		return -1;
+	for (i = 0; i < (int)branches.nr; i++)
+		found += branches.entries[i].to == (unsigned long)copy;
+	return found;
+}
+
+/*
+ * A snapshot starts the records again with the filter of this thread's event, also
+ * where the threads share LBR_SELECT and the other one's event has ended.
+ */
+TEST_F(snapshot, keeps_the_filter)
+{
+	int fd, sibling = sibling_of_cpu_0(), status;
+	const char *copy = self->copies;
+	bool *ended;
+	pid_t child;
+
+	if (sibling < 0)
+		SKIP(return, "one thread a core");
+	ended = mmap(NULL, sizeof(*ended), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, ended);
+	fd = record_calls();
+	ASSERT_LE(0, fd);
+	child = fork_helper();
+	if (!child) {
+		int own = run_on(sibling) ? record_calls() : -1;
+
+		spin_in(copy, 100);
+		close(own);
+		__atomic_store_n(ended, true, __ATOMIC_RELEASE);
+		_exit(own < 0);
+	}
+	/* To wait for the child would take this event off the CPU, and put it there again. */
+	while (!__atomic_load_n(ended, __ATOMIC_ACQUIRE))
+		;
+	/* The first writes LBR_SELECT, the second tells with what. */
+	ASSERT_LE(0, taken_in(self->fd, copy));
+	EXPECT_LE(8, calls_kept(self->fd, copy + COPY_SIZE, copy + 2 * COPY_SIZE));
+	ASSERT_EQ(child, waitpid(child, &status, 0));
+	EXPECT_EQ(0, status);
 	close(fd);
 }
 

@@ -44,7 +44,9 @@ impl BranchMirror {
         self.lbr_users.store(0, Relaxed);
         let (select, kinds) = recorded.unwrap_or((0, 0));
         let account = self.lbr_sel.load(Relaxed);
-        if !account.is_null() {
+        // The threads of a core may share it: what this thread does not use, the other one may. Nobody reads it
+        // without `lbr_users`.
+        if !account.is_null() && recorded.is_some() {
             // SAFETY: `intel_pmu_cpu_starting()` has set the pointer to a part of the CPU's shared
             // registers (`arch/x86/events/intel/core.c:6497`), or `amd_pmu_cpu_prepare()` to memory of its own
             // (`arch/x86/events/amd/core.c:584`), which are not freed before the CPU is dead. Others write the
