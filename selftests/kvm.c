@@ -16,6 +16,8 @@
 #include "perf_util.h"
 
 #define LOOPS		100000UL
+/* More than the kernel executes for it, also one that checks itself. */
+#define MANY_LOOPS	(200 * LOOPS)
 #define PAGE		4096UL
 /* The guest-physical address of its code. */
 #define CODE		0x1000UL
@@ -178,8 +180,6 @@ static int open_counting_in(unsigned int where, int leader)
 /* Each event in turn is the first of its group. */
 TEST_F(kvm, counts_where_it_should)
 {
-	/* More than the kernel executes for it, also one that checks itself. */
-	const unsigned long loops = 20 * LOOPS;
 	unsigned int first, entries, i;
 	__u64 count[4];
 	int group[4];
@@ -191,7 +191,7 @@ TEST_F(kvm, counts_where_it_should)
 		}
 		ASSERT_EQ(0, ioctl(group[0], PERF_EVENT_IOC_ENABLE, 0));
 		for (entries = 0; entries < 3; entries++)
-			ASSERT_TRUE(run_loop(&self->guest, loops));
+			ASSERT_TRUE(run_loop(&self->guest, MANY_LOOPS));
 		ASSERT_EQ(0, ioctl(group[0], PERF_EVENT_IOC_DISABLE, 0));
 		for (i = 0; i < 4; i++)
 			count[(first + i) % 4] = read_value(group[i]);
@@ -199,9 +199,9 @@ TEST_F(kvm, counts_where_it_should)
 			close(group[i - 1]);
 
 		EXPECT_EQ(0, count[NOWHERE]);
-		EXPECT_EQ(3 * GUEST_LOOP(loops), count[IN_GUEST]);
+		EXPECT_EQ(3 * GUEST_LOOP(MANY_LOOPS), count[IN_GUEST]);
 		EXPECT_LT(0, count[IN_HOST]);
-		EXPECT_GT(GUEST_LOOP(loops), count[IN_HOST]);
+		EXPECT_GT(GUEST_LOOP(MANY_LOOPS), count[IN_HOST]);
 		EXPECT_GE(counters_start_together() ? 0 : 1000,
 			  llabs((long long)(count[EVERYWHERE] - count[IN_HOST] - count[IN_GUEST])));
 	}
@@ -234,7 +234,7 @@ TEST_F(kvm, guests_counter_beside_events)
 {
 	int guest = open_counting_in(IN_GUEST, -1), host = open_counting_in(IN_HOST, -1);
 	/* There are fewer instructions around the loop. */
-	const __u64 loop = GUEST_LOOP(20 * LOOPS), more = 16;
+	const __u64 loop = GUEST_LOOP(MANY_LOOPS), more = 16;
 	unsigned int i;
 
 	ASSERT_LE(0, guest);
@@ -242,7 +242,7 @@ TEST_F(kvm, guests_counter_beside_events)
 	ASSERT_EQ(0, ioctl(guest, PERF_EVENT_IOC_ENABLE, 0));
 	ASSERT_EQ(0, ioctl(host, PERF_EVENT_IOC_ENABLE, 0));
 	for (i = 1; i <= 3; i++) {
-		EXPECT_EQ(GUEST_COUNTED(20 * LOOPS), run_counted(&self->guest, 20 * LOOPS, 0));
+		EXPECT_EQ(GUEST_COUNTED(MANY_LOOPS), run_counted(&self->guest, MANY_LOOPS, 0));
 		EXPECT_LE(i * loop, read_value(guest));
 		EXPECT_GE(i * (loop + more), read_value(guest));
 	}
