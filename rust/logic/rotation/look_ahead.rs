@@ -25,7 +25,8 @@ pub trait Waiting: Copy {
     fn for_each_event(&self, f: impl FnMut(Self::Event, Demand, Option<CounterId>));
 
     /// Returns whether the group may go to the counters although one before it is refused. An exclusive one
-    /// (`attr.exclusive`) may not, nor one with a software event as its leader: see the perf layer.
+    /// (`attr.exclusive`) may not, nor one with a software event as its leader, which the perf core could move
+    /// meanwhile (`perf_event_open()`, `kernel/events/core.c:14140`).
     fn may_pass(&self) -> bool;
 }
 

@@ -20,11 +20,11 @@
 //! A group that is disabled while it is in the error state waits no longer, which
 //! [`DisableWatch`](crate::perf::DisableWatch) sees to. Without one, none is tried again.
 //!
-//! In the kernel proper the perf core would do this: the driver would return another error. Here the state is
-//! written under the context's lock, as `event_enable_on_exec()` and `__perf_event_enable()` do.
-//! `perf_event_enable()` would do it for us, but it sleeps, so a task would have to call it later, and it enables
-//! an event that its user has disabled meanwhile: the perf core does not tell one that was disabled in the
-//! error state from one that was not.
+//! In the kernel proper the perf core would do this: the driver would return another error. Here `state` is
+//! written under the context's lock, which guards it, but not by `perf_event_set_state()`: that would take the
+//! time in the error state for time that the event was off. `perf_event_enable()` would do more than that. It
+//! sleeps, so a task would have to call it later, and it enables an event that its user has disabled meanwhile:
+//! the perf core does not tell one that was disabled in the error state from one that was not.
 
 use super::{ERROR, INACTIVE};
 use crate::{
