@@ -671,7 +671,8 @@ TEST_F(multiplex, led_by_software_does_not_pass)
 		EXPECT_LT(0, count[i].enabled);
 	}
 	EXPECT_EQ(0, count[0].running);
-	EXPECT_EQ(on_rpmu(), count[1].running > 0);
+	/* With six counters, the groups of three leave none. */
+	EXPECT_EQ(on_rpmu() && gp_counters() % 3, count[1].running > 0);
 	close(lead);
 	for (i = 0; i < 2; i++)
 		close(last[i]);
