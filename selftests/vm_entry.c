@@ -680,7 +680,8 @@ TEST_F(snapshot, keeps_the_filter)
 
 	if (sibling < 0)
 		SKIP(return, "one thread a core");
-	ended = mmap(NULL, sizeof(*ended), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ended = mmap(NULL, sizeof(*ended), PROT_READ | PROT_WRITE,
+		     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, ended);
 	fd = record_calls();
 	ASSERT_LE(0, fd);
