@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What kvm.c has a guest execute, in real mode, with ESI passes. HLT leaves the
- * guest before it retires.
+ * The code of kvm.c's guest, in real mode, with ESI passes. HLT leaves the guest
+ * before it retires.
  */
 
 	.section .rodata

@@ -20,7 +20,7 @@ use crate::bindings::{
 use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, Ordering::Relaxed};
 use kernel::{cpu::CpuId, interrupt::LocalInterruptDisabled};
 
-/// What the built-in driver tells of a CPU's branch records.
+/// The built-in driver's record of a CPU's branch records.
 pub struct BranchMirror {
     /// The number of events with branch stacks: `lbr_users`.
     lbr_users: &'static AtomicI32,
@@ -44,8 +44,8 @@ impl BranchMirror {
         self.lbr_users.store(0, Relaxed);
         let (select, kinds) = recorded.unwrap_or((0, 0));
         let account = self.lbr_sel.load(Relaxed);
-        // The threads of a core may share it: what this thread does not use, the other one may. Nobody reads it
-        // without `lbr_users`.
+        // The threads of a core may share it, so the other thread may still use it. It is not read without
+        // `lbr_users`.
         if !account.is_null() && recorded.is_some() {
             // SAFETY: `intel_pmu_cpu_starting()` has set the pointer to a part of the CPU's shared
             // registers (`arch/x86/events/intel/core.c:6497`), or `amd_pmu_cpu_prepare()` to memory of its own
