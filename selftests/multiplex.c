@@ -682,6 +682,51 @@ TEST_F(multiplex, led_by_software_does_not_pass)
 }
 
 /*
+ * A group that does not fit beside a pinned event does not hold up one with a
+ * software leader for good: the leader has at least the share that the perf core's
+ * order gives it, 33 %, although an event passes both.
+ */
+TEST_F(multiplex, group_without_room_holds_up_none)
+{
+	struct perf_event_attr clock = counting(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK);
+	struct perf_event_attr attr = counting_anywhere(PERF_TYPE_RAW, RAW_BRANCHES);
+	int i, lead, sibling, single, nr = gp_counters(), fds[16];
+	int pinned = open_on(sched_getcpu(), RAW_BRANCHES, true);
+	struct one_count count;
+
+	ASSERT_LE(0, pinned);
+	ASSERT_GE(16, nr);
+	attr.disabled = 0;
+	for (i = 0; i < nr; i++) {
+		fds[i] = perf_open_self(&attr, i ? fds[0] : -1);
+		ASSERT_LE(0, fds[i]);
+	}
+	clock.disabled = 0;
+	lead = perf_open_self(&clock, -1);
+	ASSERT_LE(0, lead);
+	sibling = perf_open_self(&attr, lead);
+	ASSERT_LE(0, sibling);
+	single = perf_open_self(&attr, -1);
+	ASSERT_LE(0, single);
+	do {
+		branch_loop(PASSES);
+		ASSERT_TRUE(read_one(single, &count));
+	} while (count.enabled < 1000000000);
+	EXPECT_LT(0.6, (double)count.running / count.enabled);
+	ASSERT_TRUE(read_one(sibling, &count));
+	TH_LOG("%.1f %%", percent_running(&count));
+	EXPECT_LT(0.3, (double)count.running / count.enabled);
+	ASSERT_TRUE(read_one(fds[0], &count));
+	EXPECT_EQ(0, count.running);
+	close(single);
+	close(sibling);
+	close(lead);
+	while (nr--)
+		close(fds[nr]);
+	close(pinned);
+}
+
+/*
  * A software leader whose siblings are all disabled has at least the share that
  * perf core's order gives it.
  */

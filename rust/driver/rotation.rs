@@ -4,8 +4,8 @@
 //!
 //! [`logic::rotation`](crate::logic::rotation) decides; this file shows it the perf core's groups and applies
 //! its decisions: it moves groups behind others at the end of an interval ([`Driver::line_up`]), and has
-//! groups offered although one before them is refused ([`Driver::let_others_pass`]). The rest is up to the
-//! perf core's order.
+//! groups offered although one before them is refused, or puts that one last ([`Driver::let_others_pass`]). The
+//! rest is up to the perf core's order.
 //!
 //! With `policy=mainline`, and on kernel versions that this was not tried on, it does nothing.
 
@@ -295,7 +295,7 @@ impl Driver {
             .is_some_and(|mut offered| waits_for_its_kind(schedule, counters, &mut offered))
     }
 
-    /// Has the perf core offer groups that fit behind that of `event`, which is refused.
+    /// Has the perf core offer groups that fit behind that of `event`, which is refused, or puts this last.
     #[cold]
     pub(super) fn let_others_pass(
         &self,
@@ -320,6 +320,9 @@ impl Driver {
         };
         for candidate in found.groups() {
             cx.offer(candidate.group, event);
+        }
+        if found.holds_up && cx.is_interval_end() {
+            cx.put_last(event);
         }
         if found.refusal.is_some() {
             self.wait_for_sibling(cx, cpu, own);

@@ -38,6 +38,10 @@ pub struct Found<G> {
     pub reach: CounterMask,
     /// The refusal of a group that does not fit for the moment only, if there was one.
     pub refusal: Option<Refusal>,
+    /// Set if one of the groups could use the remaining counters, but [may not pass](Waiting::may_pass); as
+    /// [`let_others_pass`](super::let_others_pass) returns it, if the refused group must go behind all others:
+    /// it does not fit although it is the first, and the group behind it would wait for good.
+    pub holds_up: bool,
     /// Number of groups that were tried.
     pub looked_at: u32,
 }
@@ -85,6 +89,7 @@ pub(super) fn look_ahead<G: Waiting>(
         groups: [None; MOST_FOUND],
         reach,
         refusal: None,
+        holds_up: false,
         looked_at: 0,
     };
     let mut slots = found.groups.iter_mut();
@@ -97,12 +102,16 @@ pub(super) fn look_ahead<G: Waiting>(
             }
             found.looked_at = found.looked_at.saturating_add(1);
             let mut is = GroupWants::default();
-            let mut possible = group.may_pass();
+            let mut possible = true;
             group.for_each_event(|_, demand, _| {
                 is.add(demand.constraint);
                 possible &= demand.constraint.counters.intersects(reach);
             });
             if !possible || is.gp_only > room || kind.is_some_and(|kind| kind != is.corrupting) {
+                continue;
+            }
+            if !group.may_pass() {
+                found.holds_up = true;
                 continue;
             }
             group.for_each_event(|event, demand, last| trial.push(event, demand, last));

@@ -16,9 +16,10 @@
 //! Where the threads of a core contend, they make each other schedule again, and a group may count for the last
 //! moment of an interval only. There it is charged for the part that it has counted ([`part_of_turn`]).
 //!
-//! The first group is always placed if it fits at all, so no group starves. Where each group is one
-//! event, the number of counters in use is the greatest possible, because sets of events that fit
-//! on counters are a matroid.
+//! The first group is placed if it fits beside what does not rotate with it. If it does not, and one behind it
+//! may not pass ([`Waiting::may_pass`]), it goes behind all at the end of the interval ([`Found::holds_up`]). So
+//! no group starves that fits. Where each group is one event, the number of counters in use is the greatest
+//! possible, because sets of events that fit on counters are a matroid.
 //!
 //! # Corrupting events
 //!

@@ -119,8 +119,12 @@ pub fn let_others_pass<O: Offer>(
         None => {}
     }
     let limits = offer.limits();
-    let wants = wants.as_ref().map(|wants| (wants, active));
-    let found = look_ahead(schedule, counters, &limits, wants, offer.behind());
+    let both = wants.as_ref().map(|wants| (wants, active));
+    let mut found = look_ahead(schedule, counters, &limits, both, offer.behind());
+    // If groups of its context keep it from counters, they go behind it in time.
+    let rotating = schedule.entries().filter(|it| offer.rotates_with(it.event));
+    let taken: CounterMask = rotating.filter_map(|it| it.planned()).collect();
+    found.holds_up &= taken.is_empty() || wants.is_some_and(|wants| !wants.contend_for(taken));
     // A wish for a group that is not offered yet: it comes again when the group is.
     let _ = schedule.take_wish();
     Some(found)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Groups that are offered, and orders that are kept, until the PMU is enabled again.
+//! Groups that are offered or go behind all others, and orders that are kept, until the PMU is enabled again.
 
 use super::{context::WaitingGroup, tree::move_to, ACTIVE, OFFER_ALWAYS};
 use crate::{bindings, perf::Operations};
@@ -22,6 +22,8 @@ const OFFERS: usize = 32;
 pub(in crate::perf) struct Offers {
     /// The groups with the flag, and the refused ones that they go in front of, if any.
     groups: [[AtomicPtr<bindings::perf_event>; 2]; OFFERS],
+    /// Refused groups that go behind all others of their contexts: the task's, and the CPU's own.
+    last: [AtomicPtr<bindings::perf_event>; 2],
     /// The contexts whose order is kept.
     kept: [AtomicPtr<bindings::perf_event_context>; 2],
 }
@@ -31,6 +33,7 @@ impl Offers {
         // INVARIANT: There is none.
         Self {
             groups: [const { [const { AtomicPtr::new(ptr::null_mut()) }; 2] }; OFFERS],
+            last: [const { AtomicPtr::new(ptr::null_mut()) }; 2],
             kept: [const { AtomicPtr::new(ptr::null_mut()) }; 2],
         }
     }
@@ -56,6 +59,18 @@ impl Offers {
 
     /// # Safety
     ///
+    /// `leader` must be that of a flexible group in a context that is locked on this CPU until the PMU has been
+    /// enabled.
+    pub(super) unsafe fn push_last(&self, leader: *mut bindings::perf_event) {
+        let free = |entry: &&AtomicPtr<bindings::perf_event>| entry.load(Relaxed).is_null();
+        if let Some(slot) = self.last.iter().find(free) {
+            // INVARIANT: By this function's requirements.
+            slot.store(leader, Relaxed);
+        }
+    }
+
+    /// # Safety
+    ///
     /// `context` must be locked on this CPU until the PMU has been enabled.
     pub(super) unsafe fn keep_order(&self, context: *mut bindings::perf_event_context) {
         let free = |entry: &&AtomicPtr<bindings::perf_event_context>| entry.load(Relaxed).is_null();
@@ -75,9 +90,14 @@ impl Offers {
             // INVARIANT: A null pointer.
             refused.store(ptr::null_mut(), Relaxed);
         }
+        for leader in &self.last {
+            // INVARIANT: A null pointer.
+            leader.store(ptr::null_mut(), Relaxed);
+        }
     }
 
-    /// Takes everything back, and moves the groups that have found a place in front of the refused ones.
+    /// Takes everything back, and moves the groups that have found a place in front of the refused ones, and
+    /// those that go behind all others.
     ///
     /// # Safety
     ///
@@ -85,8 +105,12 @@ impl Offers {
     #[inline]
     pub(in crate::perf) unsafe fn take_back<T: Operations>(&self) {
         let [kept, _] = &self.kept;
+        let [last, _] = &self.last;
         let [[group, _], ..] = &self.groups;
-        if !kept.load(Relaxed).is_null() || !group.load(Relaxed).is_null() {
+        if !kept.load(Relaxed).is_null()
+            || !group.load(Relaxed).is_null()
+            || !last.load(Relaxed).is_null()
+        {
             // SAFETY: By this function's requirements.
             unsafe { self.take_all_back::<T>() };
         }
@@ -126,6 +150,24 @@ impl Offers {
                     let waiting = WaitingGroup::<T>(leader, PhantomData);
                     let place = (*before).group_index.saturating_sub(1);
                     waiting.set_place(waiting.runtime_place(), place);
+                    move_to(leader, place);
+                }
+            }
+        }
+        for slot in &self.last {
+            let leader = slot.load(Relaxed);
+            if leader.is_null() {
+                break;
+            }
+            // INVARIANT: No pointer is left.
+            slot.store(ptr::null_mut(), Relaxed);
+            // SAFETY: As above.
+            unsafe {
+                if (*leader).state != ACTIVE && (*(*leader).ctx).rotate_disable == 0 {
+                    // INVARIANT: A leader, of a context that is locked.
+                    let waiting = WaitingGroup::<T>(leader, PhantomData);
+                    let place = (*(*leader).ctx).flexible_groups.index.saturating_add(1);
+                    waiting.set_place(place, place);
                     move_to(leader, place);
                 }
             }

@@ -13,7 +13,8 @@
 //! that are behind a refused one ([`Scheduling::offer`]): these get the flag that the perf core gives
 //! groups of software events, `PERF_EV_CAP_SOFTWARE` in `group_caps`. They lose it when the PMU is
 //! enabled, and those that have found a place go in front of the refused one ([`Offers::take_back`](super::offers::Offers::take_back)), so
-//! the next time they come first without a flag.
+//! the next time they come first without a flag. A refused group can also go behind all others then
+//! ([`Scheduling::put_last`]).
 //!
 //! # Locks
 //!
@@ -139,6 +140,15 @@ impl<'a, T: Operations> Scheduling<'a, T> {
         unsafe { offers.push(group.0, self.group(event).0) };
     }
 
+    /// Moves the group of `event`, which is refused, behind all others of its context when the PMU is enabled.
+    ///
+    /// [`may_offer`](Self::may_offer) must have returned true.
+    pub fn put_last(&self, event: &Event<T>) {
+        let offers = &self.pmu().cpu_state(self).internals.offers;
+        // SAFETY: As for `offer()`.
+        unsafe { offers.push_last(self.group(event).0) };
+    }
+
     /// Returns whether the event's group is offered because of [`offer`](Self::offer).
     pub fn is_offered(&self, event: &Event<T>) -> bool {
         // SAFETY: By the type invariant of the group.
@@ -156,7 +166,7 @@ impl<T: Operations> PmuDisabled<'_, T> {
     }
 
     /// Leaves [offered](Scheduling::offer) groups behind the refused ones, which come first again when the
-    /// context's groups are offered next.
+    /// context's groups are offered next, and does not [put these last](Scheduling::put_last).
     pub fn keep_places(&self) {
         self.pmu().cpu_state(self).internals.offers.keep_places();
     }

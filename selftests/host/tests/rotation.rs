@@ -251,13 +251,17 @@ impl<'a> Context<'a> {
             let limits = || self.mix.limits();
             let place = place_after_interval(&counted, latest, &self.wants, self.counters, limits);
             if let Some(place) = place {
-                self.runtime[group] = place;
-                self.put += 1;
-                self.places[group] = (place, self.put);
-                self.latest = self.latest.max(place);
+                self.put(group, place);
             }
         }
         assert!(self.schedule.is_empty());
+    }
+
+    fn put(&mut self, group: usize, place: u64) {
+        self.runtime[group] = place;
+        self.put += 1;
+        self.places[group] = (place, self.put);
+        self.latest = self.latest.max(place);
     }
 
     /// Does what `merge_sched_in()` does. Returns the number of groups that were tried by look-ahead.
@@ -268,6 +272,7 @@ impl<'a> Context<'a> {
         let closed = CounterMask::from_bits(self.mix.closed);
         let (mut failed, mut looked_at) = (false, 0);
         let mut is_found = vec![false; order.len()];
+        let mut gives_way = Vec::new();
         for (place, group) in order.iter().copied().enumerate() {
             if failed && !is_found[group] {
                 continue;
@@ -305,7 +310,13 @@ impl<'a> Context<'a> {
             if let Some(found) = found {
                 found.groups().for_each(|it| is_found[it.0] = true);
                 looked_at += found.looked_at;
+                if found.holds_up {
+                    gives_way.push(group);
+                }
             }
+        }
+        for group in gives_way {
+            self.put(group, self.latest + 1);
         }
         self.schedule.mark_programmed();
         looked_at
@@ -490,6 +501,38 @@ fn groups_led_by_software_pass_none() {
         println!("{result}");
         assert!(outcome.smallest() >= 0.99 * core.smallest(), "{result}");
         assert!(outcome.busy >= 0.85 * core.busy, "{result}");
+    }
+}
+
+/// A group that does not fit, here beside a closed counter, holds up none behind it for good: neither where the
+/// group that passes it contends for counters, nor where it does not, and so stays in front.
+#[test]
+fn groups_that_do_not_fit_hold_up_none() {
+    let (four, any): (&[u64], &[u64]) = (&[ANY; 4], &[ANY]);
+    let (three, c3): (&[u64], &[u64]) = (&[0x7; 3], &[0x8]);
+    let mixes = [
+        (0x1, vec![four, any, any]),
+        (0x1, vec![any, four, four, any]),
+        (0x1, vec![c3, three, any]),
+        (0x1, vec![four, any, any, any, any, any]),
+    ];
+    for (closed, groups) in mixes {
+        for led_by_software in 0..groups.len() {
+            let mix = Mix {
+                closed,
+                led_by_software: vec![led_by_software],
+                ..Mix::of(4, &groups)
+            };
+            let (outcome, core) = (take_turns(&mix), rotate(&mix));
+            println!("{mix:?}: {outcome:?}, the perf core's {core:?}");
+            for (group, share) in outcome.shares.iter().enumerate() {
+                let share_there = core.shares[group];
+                assert!(
+                    *share >= 0.99 * share_there,
+                    "{group} of {mix:?}: {outcome:?}, {core:?}"
+                );
+            }
+        }
     }
 }
 

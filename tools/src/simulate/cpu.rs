@@ -177,6 +177,7 @@ impl<'a> Cpu<'a> {
         }
         self.waiting.clear();
         self.order.promoted.clear();
+        self.order.last.clear();
         let mut failed: Option<usize> = None;
         for index in 0..self.flexible.len() {
             let group = self.flexible[index];
@@ -217,9 +218,9 @@ impl<'a> Cpu<'a> {
             self.waiting.clone_from(&known.waiting);
             self.counters.clone_from(&known.counters);
             self.previous.clone_from(&known.previous);
-            let promoted = known.promoted.clone();
+            let (promoted, last) = (known.promoted.clone(), known.last.clone());
             self.is_over = false;
-            self.promote(&promoted);
+            self.reorder(&promoted, &last);
             return false;
         }
         let woken = self.schedule(core, false);
@@ -229,6 +230,7 @@ impl<'a> Cpu<'a> {
             &self.counters,
             &self.previous,
             std::mem::take(&mut self.order.promoted),
+            std::mem::take(&mut self.order.last),
         ));
         woken
     }
@@ -275,10 +277,13 @@ impl<'a> Cpu<'a> {
         }
     }
 
-    /// Moves groups in front of others that were refused.
-    fn promote(&mut self, promoted: &[(usize, usize)]) {
+    /// Moves groups in front of others that were refused, and of these some behind all.
+    fn reorder(&mut self, promoted: &[(usize, usize)], last: &[usize]) {
         self.order.promote(promoted);
-        if !promoted.is_empty() {
+        for group in last {
+            self.order.requeue(*group, self.order.latest + 1);
+        }
+        if !promoted.is_empty() || !last.is_empty() {
             self.order.sort(&mut self.flexible);
         }
     }
@@ -310,7 +315,8 @@ impl<'a> Cpu<'a> {
             return Err(Wait::Exclusive);
         }
         if let Some(failed) = failed.filter(|_| pinned || !self.order.offered[number]) {
-            return Err(match self.order.decides && !pinned {
+            let may_pass = self.order.decides && !pinned && self.groups[number].may_pass();
+            return Err(match may_pass {
                 true => Wait::Turn,
                 false => Wait::Behind(failed),
             });
@@ -382,11 +388,14 @@ impl<'a> Cpu<'a> {
         let Some(found) = let_others_pass(schedule, counters, closed, &mut offered) else {
             return;
         };
-        let (groups, left) = (numbers(&found), found.left());
+        let (groups, left, holds_up) = (numbers(&found), found.left(), found.holds_up);
         if let Some(core) = core.filter(|_| found.refusal.is_some()) {
             self.smt.wait(core, self.thread);
         }
         self.order.offer(&groups, refused, left);
+        if holds_up && self.is_over {
+            self.order.last.push(refused);
+        }
     }
 
     /// `add()` and `commit_txn()` in `rust/driver/schedule.rs`.
@@ -446,6 +455,7 @@ impl<'a> Cpu<'a> {
         let told = told.unwrap_or_default();
         if told.keeps_places {
             self.order.promoted.clear();
+            self.order.last.clear();
         }
         let offered = std::mem::take(&mut self.order.promoted);
         let active = &self.flexible_active;
@@ -453,8 +463,10 @@ impl<'a> Cpu<'a> {
             .into_iter()
             .filter(|(group, _)| active.contains(group))
             .collect();
-        self.promote(&promoted);
+        let last = std::mem::take(&mut self.order.last);
+        self.reorder(&promoted, &last);
         self.order.promoted = promoted;
+        self.order.last = last;
         self.order.offered.fill(false);
         told.woken.is_some()
     }

@@ -24,6 +24,11 @@ impl Group {
         wants
     }
 
+    /// Returns whether it may go to the counters although a group before it was refused.
+    pub(super) fn may_pass(&self) -> bool {
+        !self.exclusive && !self.led_by_software
+    }
+
     /// Returns whether `event` is one of the group's.
     pub(super) fn has(&self, event: EventNumber) -> bool {
         self.events.iter().any(|(it, _)| *it == event)
@@ -49,6 +54,6 @@ impl Waiting for Candidate<'_> {
     }
 
     fn may_pass(&self) -> bool {
-        !self.group.exclusive && !self.group.led_by_software
+        self.group.may_pass()
     }
 }

@@ -24,6 +24,8 @@ pub(super) struct Order {
     /// with the refused group.
     pub(super) offered: Vec<bool>,
     pub(super) promoted: Vec<(usize, usize)>,
+    /// The refused groups that go behind all others.
+    pub(super) last: Vec<usize>,
     /// By group: the remaining counters at its last refusal, if no other group could use them.
     left: Vec<CounterMask>,
 }
@@ -41,6 +43,7 @@ impl Order {
             put: groups as u64,
             offered: vec![false; groups],
             promoted: Vec::new(),
+            last: Vec::new(),
             left: vec![CounterMask::EMPTY; groups],
         }
     }

@@ -14,6 +14,7 @@ pub(super) struct Outcome {
     pub(super) counters: Vec<(u8, EventNumber)>,
     pub(super) previous: Vec<Option<CounterId>>,
     pub(super) promoted: Vec<(usize, usize)>,
+    pub(super) last: Vec<usize>,
     /// The number of the configuration, once it is known.
     configuration: Option<usize>,
 }
@@ -25,6 +26,7 @@ impl Outcome {
         counters: &[(u8, EventNumber)],
         previous: &[Option<CounterId>],
         promoted: Vec<(usize, usize)>,
+        last: Vec<usize>,
     ) -> Self {
         Self {
             flexible_active: flexible_active.to_vec(),
@@ -32,6 +34,7 @@ impl Outcome {
             counters: counters.to_vec(),
             previous: previous.to_vec(),
             promoted,
+            last,
             configuration: None,
         }
     }

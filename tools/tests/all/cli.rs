@@ -171,6 +171,36 @@ fn changes_and_runs_help() {
     );
 }
 
+/// A group that does not fit beside the watchdog's event holds up none behind it for good.
+#[test]
+fn groups_without_room_hold_up_none() {
+    let six = "{branches,branch-misses,r76,r1c0,r2c0,r3c0}";
+    for (behind, first) in [("{task-clock,r4c0}", 7), ("{r4c0,r6c0}:e", 6)] {
+        let events = format!("{six},{behind},r5c0");
+        let (_, out, _) = said(&[
+            "-m",
+            "amdzen4",
+            "--watchdog",
+            "--smt",
+            "off",
+            "--json",
+            "-e",
+            &events,
+        ]);
+        let report: Value = serde_json::from_str(&out).unwrap();
+        let events = report["events"].as_array().unwrap();
+        let share = |event: usize| events[event]["share"].as_f64().unwrap();
+        assert_eq!(share(0), 0.0, "{report:#}");
+        assert!(share(first) >= 0.33, "{report:#}");
+        assert!(share(events.len() - 1) >= 0.33, "{report:#}");
+        let cause = &events[first]["causes"][0];
+        assert!(
+            ["head-of-line", "exclusive"].contains(&cause["kind"].as_str().unwrap()),
+            "{report:#}"
+        );
+    }
+}
+
 #[test]
 fn the_sibling_is_in_the_way() {
     // The sibling's corrupting events hold two counters and leave two to this thread.
