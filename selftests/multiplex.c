@@ -696,11 +696,13 @@ TEST_F(multiplex, group_without_room_holds_up_none)
 
 	ASSERT_LE(0, pinned);
 	ASSERT_GE(16, nr);
-	attr.disabled = 0;
+	/* While it has fewer events, it fits. */
 	for (i = 0; i < nr; i++) {
+		attr.disabled = !i;
 		fds[i] = perf_open_self(&attr, i ? fds[0] : -1);
 		ASSERT_LE(0, fds[i]);
 	}
+	ASSERT_EQ(0, ioctl(fds[0], PERF_EVENT_IOC_ENABLE, 0));
 	clock.disabled = 0;
 	lead = perf_open_self(&clock, -1);
 	ASSERT_LE(0, lead);
@@ -712,10 +714,10 @@ TEST_F(multiplex, group_without_room_holds_up_none)
 		branch_loop(PASSES);
 		ASSERT_TRUE(read_one(single, &count));
 	} while (count.enabled < 1000000000);
-	EXPECT_LT(0.6, (double)count.running / count.enabled);
+	EXPECT_LT(0.5, (double)count.running / count.enabled);
 	ASSERT_TRUE(read_one(sibling, &count));
 	TH_LOG("%.1f %%", percent_running(&count));
-	EXPECT_LT(0.3, (double)count.running / count.enabled);
+	EXPECT_LT(0.25, (double)count.running / count.enabled);
 	ASSERT_TRUE(read_one(fds[0], &count));
 	EXPECT_EQ(0, count.running);
 	close(single);
