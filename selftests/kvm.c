@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/klog.h>
 #include <sys/mman.h>
 
 #include <linux/kvm.h>
@@ -103,6 +104,16 @@ static void end_guest(struct guest *guest)
 	close(guest->kvm);
 }
 
+/* Loads KVM's modules, and counts them in *@loaded. Returns false if that fails. */
+static bool load_kvm(unsigned int *loaded)
+{
+	for (; *loaded < 3; ++*loaded) {
+		if (!load_module(modules[*loaded][0], ""))
+			return false;
+	}
+	return true;
+}
+
 FIXTURE_SETUP(kvm)
 {
 	if (!is_amd())
@@ -110,8 +121,7 @@ FIXTURE_SETUP(kvm)
 	if (access("/dev/kvm", F_OK)) {
 		if (access(modules[2][0], R_OK))
 			SKIP(return, "needs /dev/kvm, or %s", modules[2][0]);
-		for (; self->modules < 3; self->modules++)
-			ASSERT_TRUE(load_module(modules[self->modules][0], ""));
+		ASSERT_TRUE(load_kvm(&self->modules));
 	}
 	ASSERT_TRUE(run_on(sysconf(_SC_NPROCESSORS_ONLN) - 1));
 	ASSERT_TRUE(make_guest(&self->guest)) {
@@ -283,6 +293,112 @@ TEST_F(kvm, rpmu_waits_for_counter)
 	EXPECT_EQ(EBUSY, errno);
 	EXPECT_FALSE(on_rpmu());
 	EXPECT_EQ(GUEST_COUNTED(LOOPS), run_counted(&self->guest, LOOPS, 0));
+}
+
+/* KVM is loaded and unloaded beside events, which turns SVM on and off. */
+FIXTURE(kvm_comes)
+{
+	unsigned int modules;	/* that are loaded */
+	struct guest guest;
+};
+
+FIXTURE_SETUP(kvm_comes)
+{
+	if (!is_amd())
+		SKIP(return, "the guest is one of AMD's");
+	if (!access("/dev/kvm", F_OK) || access(modules[2][0], R_OK))
+		SKIP(return, "needs %s, and no KVM before", modules[2][0]);
+	ASSERT_TRUE(run_on(sysconf(_SC_NPROCESSORS_ONLN) - 1));
+}
+
+FIXTURE_TEARDOWN(kvm_comes)
+{
+	if (self->guest.run)
+		end_guest(&self->guest);
+	while (self->modules)
+		EXPECT_TRUE(unload_module(modules[--self->modules][1]));
+}
+
+/* Counts a loop of this process with the events of a group, and with none after it. */
+static bool count_loop(int group)
+{
+	if (ioctl(group, PERF_EVENT_IOC_ENABLE, 0))
+		return false;
+	branch_loop(LOOPS);
+	return ioctl(group, PERF_EVENT_IOC_DISABLE, 0) == 0;
+}
+
+/*
+ * An event that excludes guests waits while SVM is turned on and off, and another
+ * event counts on another counter meanwhile.
+ */
+TEST_F(kvm_comes, waiting_event_follows)
+{
+	int first = open_counting_in(EVERYWHERE, -1), host = open_counting_in(IN_HOST, first);
+	int single = open_counting_in(EVERYWHERE, -1);
+	__u64 before;
+
+	ASSERT_LE(0, first);
+	ASSERT_LE(0, host);
+	ASSERT_LE(0, single);
+	ASSERT_TRUE(count_loop(first));
+	before = read_value(host);
+	EXPECT_LE(LOOPS, before);
+
+	ASSERT_TRUE(load_kvm(&self->modules));
+	ASSERT_TRUE(make_guest(&self->guest));
+	ASSERT_TRUE(count_loop(single));
+	ASSERT_EQ(0, ioctl(first, PERF_EVENT_IOC_ENABLE, 0));
+	ASSERT_TRUE(run_loop(&self->guest, MANY_LOOPS));
+	ASSERT_EQ(0, ioctl(first, PERF_EVENT_IOC_DISABLE, 0));
+	EXPECT_GT(before + GUEST_LOOP(MANY_LOOPS), read_value(host));
+
+	end_guest(&self->guest);
+	self->guest.run = NULL;
+	while (self->modules)
+		ASSERT_TRUE(unload_module(modules[--self->modules][1]));
+	ASSERT_TRUE(count_loop(single));
+	before = read_value(host);
+	ASSERT_TRUE(count_loop(first));
+	EXPECT_LE(before + LOOPS, read_value(host));
+	close(single);
+	close(host);
+	close(first);
+}
+
+/* Returns how often the kernel's log has @text. */
+static unsigned int times_in_log(const char *text)
+{
+	static char log[1 << 20];
+	int size = klogctl(3 /* SYSLOG_ACTION_READ_ALL */, log, sizeof(log) - 1);
+	unsigned int times = 0;
+	const char *at;
+
+	log[size < 0 ? 0 : size] = '\0';
+	for (at = log; (at = strstr(at, text)); at++)
+		times++;
+	return times;
+}
+
+/*
+ * A sampling event is closed, long ago for the NMI handler, and KVM lets its
+ * counter run on (amd_pmu_reload_virt()). The NMI of its overflow belongs to the PMU.
+ */
+TEST_F(kvm_comes, counter_of_a_closed_event_overflows)
+{
+	struct perf_event_attr attr = counting(PERF_TYPE_RAW, RAW_INSTRUCTIONS);
+	unsigned int before = times_in_log("NMI received for unknown reason");
+	int fd;
+
+	attr.sample_period = LOOPS;
+	fd = perf_open_self(&attr, -1);
+	ASSERT_LE(0, fd);
+	ASSERT_TRUE(count_loop(fd));
+	close(fd);
+	usleep(200000);
+	ASSERT_TRUE(load_kvm(&self->modules));
+	branch_loop(10 * LOOPS);
+	EXPECT_EQ(before, times_in_log("NMI received for unknown reason"));
 }
 
 TEST_HARNESS_MAIN

@@ -63,6 +63,14 @@ impl Overflows {
     pub(in crate::driver) fn counters(&self) -> CounterMask {
         self.counters
     }
+
+    /// Returns the number of overflows of counters without an event that is started. Others may have let such
+    /// counters run ([`Amd::keeps_values`]); no one else claims their NMIs.
+    #[inline]
+    pub(in crate::driver) fn of_no_event(&self) -> u32 {
+        let status = CounterMask::from_bits(self.status);
+        status.gp().without(self.counters).weight()
+    }
 }
 
 /// The registers of such a PMU.
@@ -198,7 +206,7 @@ impl Amd {
         let cpu = self.cpus.this_cpu(irqs);
         if self.has_global {
             if !counters.is_empty() && cpu.left_out.load(Relaxed) != self.left_out(irqs) {
-                self.select_anew(cpu, counters, irqs);
+                self.select_anew(cpu, irqs);
             }
             Msr::AMD_GLOBAL_CTL.write(counters.bits(), irqs);
             return;
@@ -210,13 +218,13 @@ impl Amd {
         });
     }
 
-    /// Writes the event selects of `counters` again, as other bits are left out from now on: SVM was turned
-    /// on or off.
+    /// Writes all event selects again, as other bits are left out from now on: SVM was turned on or off. Those
+    /// of counters that do not run too, as they are not written when their events return.
     #[cold]
     #[inline(never)]
-    fn select_anew(&self, cpu: &AmdCpu, counters: CounterMask, irqs: &LocalInterruptDisabled) {
+    fn select_anew(&self, cpu: &AmdCpu, irqs: &LocalInterruptDisabled) {
         cpu.left_out.store(self.left_out(irqs), Relaxed);
-        for counter in counters {
+        for counter in self.present {
             self.set_select(counter, cpu.switches.recorded(counter), irqs);
         }
     }

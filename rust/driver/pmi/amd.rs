@@ -32,8 +32,8 @@ pub(super) fn handle(pmu: &CorePmu, amd: &Amd, cpu: &Cpu, nmi: &NmiContext) -> u
         hardware.stop(irqs);
         enabled
     });
-    let mut handled = 0u32;
     let overflows = amd.overflows(shared.handled(), irqs);
+    let mut handled = overflows.of_no_event();
     let mut branches = driver.read_branches(&cx, cpu, overflows.counters());
     amd.acknowledge(&overflows, irqs);
     for counter in overflows.counters() {
@@ -52,6 +52,10 @@ pub(super) fn handle(pmu: &CorePmu, amd: &Amd, cpu: &Cpu, nmi: &NmiContext) -> u
     if let Some(enabled) = enabled {
         shared.set_enabled(enabled);
         shared.run(hardware, irqs);
+        // A BPF program of an event may have taken a snapshot of the branches, which lets all counters run.
+        if enabled.is_empty() && handled != 0 {
+            hardware.stop(irqs);
+        }
     }
     if let Some(watch) = watch.filter(|_| handled != 0) {
         watch.stop(irqs);
