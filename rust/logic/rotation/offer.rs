@@ -121,10 +121,12 @@ pub fn let_others_pass<O: Offer>(
     let limits = offer.limits();
     let both = wants.as_ref().map(|wants| (wants, active));
     let mut found = look_ahead(schedule, counters, &limits, both, offer.behind());
-    // If groups of its context keep it from counters, they go behind it in time.
-    let rotating = schedule.entries().filter(|it| offer.rotates_with(it.event));
-    let taken: CounterMask = rotating.filter_map(|it| it.planned()).collect();
-    found.holds_up &= taken.is_empty() || wants.is_some_and(|wants| !wants.contend_for(taken));
+    if found.holds_up {
+        // Groups of its context that keep it from counters go behind it in time.
+        let rotating = schedule.entries().filter(|it| offer.rotates_with(it.event));
+        let taken: CounterMask = rotating.filter_map(|it| it.planned()).collect();
+        found.holds_up = taken.is_empty() || wants.is_some_and(|it| !it.contend_for(taken));
+    }
     // A wish for a group that is not offered yet: it comes again when the group is.
     let _ = schedule.take_wish();
     Some(found)
