@@ -130,12 +130,16 @@ impl<'a, T: Operations> Scheduling<'a, T> {
 
     /// Makes the perf core offer `group` although the group of `event`, which is before it, is refused.
     ///
-    /// `group` must not be exclusive or have a software leader, and no exclusive group may be on the CPU: the perf
-    /// core does not check that for such an offer. [`may_offer`](Self::may_offer) must have returned true.
+    /// Does nothing if `group` has a software leader. It must not be exclusive, and no exclusive group may be on the
+    /// CPU: the perf core does not check that for such an offer. [`may_offer`](Self::may_offer) must have returned
+    /// true.
     pub fn offer(&self, group: WaitingGroup<'_, T>, event: &Event<T>) {
+        if group.has_software_leader() {
+            return;
+        }
         let offers = &self.pmu().cpu_state(self).internals.offers;
-        // SAFETY: Both are leaders of groups in one context, which is locked, and the perf core
-        // enables the PMU before it unlocks it: in `perf_event_context_sched_in()`, `ctx_resched()`,
+        // SAFETY: Both are leaders of groups in one context, which is locked, `group`'s is no software event, and
+        // the perf core enables the PMU before it unlocks it: in `perf_event_context_sched_in()`, `ctx_resched()`,
         // `perf_cgroup_switch()` and `perf_rotate_context()`, and around each event.
         unsafe { offers.push(group.0, self.group(event).0) };
     }
