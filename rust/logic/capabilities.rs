@@ -396,8 +396,9 @@ impl Capabilities {
 
         let told = (leaf.edx & 0x1f) as u8;
         let fixed = if version >= 5 {
-            // Clipped to `MAX_FIXED` by `from_bits`.
+            // Bits from `MAX_FIXED` on would be no fixed counters'.
             CounterMask::from_bits((leaf.ecx as u64) << MAX_GP)
+                .fixed()
                 .union(CounterMask::first_fixed(told))
         } else if version >= 2 {
             let certain = if cpuid.is_virtual() { 0 } else { 3 };

@@ -80,7 +80,8 @@ pub struct EventConstraint {
 impl EventConstraint {
     /// The bits that keep an event off a fixed counter: all that select or filter, except the
     /// privilege levels and any-thread (`FIXED_EVENT_FLAGS`, `arch/x86/events/perf_event.h:334`).
-    const FIXED_MASK: u64 = EventSelect::RAW | EventSelect::IN_TX | EventSelect::IN_TX_CHECKPOINTED;
+    pub const FIXED_MASK: u64 =
+        EventSelect::RAW | EventSelect::IN_TX | EventSelect::IN_TX_CHECKPOINTED;
 
     /// Makes an entry; `counters` has general-purpose counter n at bit n.
     const fn new(code: u64, size: u64, mask: u64, counters: u64) -> Self {

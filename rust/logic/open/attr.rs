@@ -17,7 +17,7 @@ use super::{
     topdown::{self, Leader},
 };
 use crate::logic::{
-    model::{HardwareId, Quirk},
+    model::{EventConstraint, HardwareId, Quirk},
     pmu::Pmu,
     regs::{counter::CounterId, event_select::EventSelect, global::CountsIn, period::PeriodLimits},
     sample::{lbr, random_period::RandomPeriods},
@@ -322,11 +322,7 @@ pub fn configure(
     let mut branches = None;
     if branch_sample_type != 0 && (sampling || attr.sample_type & SAMPLE_READ == 0) {
         let lbr = pmu.lbr.as_ref().ok_or(Refusal::BranchStack)?;
-        let request = lbr.request(branch_sample_type)?;
-        branches = Some(match select.code() {
-            GUEST_BRANCHES => request.of_guest(),
-            _ => request,
-        });
+        branches = Some(lbr.request(branch_sample_type)?);
     }
     if attr.aux_output {
         return Err(Refusal::AuxOutput);
@@ -348,6 +344,10 @@ pub fn configure(
         select = select.with(EventSelect::ANY, pmu.capabilities.any_thread);
     }
     select = tsx_filters(pmu, attr, select)?;
+    // With flags, the code is that of an ordinary event.
+    if select.bits() & EventConstraint::FIXED_MASK == GUEST_BRANCHES {
+        branches = branches.map(lbr::Request::of_guest);
+    }
     let (select, precise) = precise::apply(pmu, attr, select);
 
     Ok(Event {
@@ -417,7 +417,8 @@ fn first_period(attr: &Attributes, limits: PeriodLimits, select: EventSelect) ->
 
 /// Adds in_tx and in_tx_cp on a CPU with TSX, and drops them on others.
 ///
-/// Only raw events can have them, because the config of a generic event is an id.
+/// Only raw events can have them, because the config of a generic event is an id. Mainline: `hsw_hw_config()`,
+/// `arch/x86/events/intel/core.c`.
 fn tsx_filters(pmu: &Pmu, attr: &Attributes, select: EventSelect) -> Result<EventSelect, Refusal> {
     const FILTERS: u64 = EventSelect::IN_TX | EventSelect::IN_TX_CHECKPOINTED;
 
@@ -425,7 +426,8 @@ fn tsx_filters(pmu: &Pmu, attr: &Attributes, select: EventSelect) -> Result<Even
         return Ok(select);
     }
     let select = select.with(attr.config & FILTERS, true);
-    if select.has(FILTERS) && select.has(EventSelect::ANY) {
+    // The bit counts as asked for where it is not written, too.
+    if select.has(FILTERS) && (attr.config & EventSelect::ANY != 0 || attr.precise_ip > 0) {
         return Err(Refusal::TransactionFilter);
     }
     if select.has(EventSelect::IN_TX_CHECKPOINTED)

@@ -210,7 +210,7 @@ impl fmt::Display for Refusal {
             Self::LoadLatencyAlone => "load latencies need event 0x8203 before them in their group",
             Self::AnyThreadAbsent => "this CPU cannot count for any thread",
             Self::AnyThreadNotPermitted => "counting for any thread needs CAP_PERFMON",
-            Self::TransactionFilter => "in_tx and in_tx_cp do not go with any-thread counting",
+            Self::TransactionFilter => "in_tx and in_tx_cp go neither with any-thread counting nor with precise_ip",
             Self::CheckpointedPeriod => "in_tx_cp needs a sample period of 0x7fffffff or more",
             Self::ExtraRegisterValue => "config1 has bits that the event's register does not have",
             Self::ExtraRegisterAbsent => "this machine does not have the event's extra register",

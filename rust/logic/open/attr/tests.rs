@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
 use super::*;
-use crate::logic::capabilities::{Cpuid, Leaf};
+use crate::logic::{
+    capabilities::{Cpuid, Leaf},
+    sample::pebs::record::Format,
+};
 
 /// HLE and RTM.
 const TSX: u32 = (1 << 4) | (1 << 11);
@@ -172,6 +175,42 @@ fn tsx_filters_exclude_any_thread() {
         configure(&haswell(), &raw(config), |_| true, || false),
         Err(Refusal::AnyThreadNotPermitted)
     );
+    // A deprecated bit is not written, but excludes the filter.
+    let mut deprecated = haswell();
+    deprecated.capabilities.any_thread = false;
+    assert_eq!(
+        permitted(&deprecated, &raw(config)),
+        Err(Refusal::TransactionFilter)
+    );
+}
+
+#[test]
+fn tsx_filters_exclude_precise_sampling() {
+    for (leaf_1_eax, version, format) in [
+        (0x306c3, 3, Format::Haswell),
+        (0x606a6, 5, Format::Adaptive),
+    ] {
+        for filter in [EventSelect::IN_TX, EventSelect::IN_TX_CHECKPOINTED] {
+            let open = |leaf_7_ebx, precise_ip| {
+                let mut pmu = pmu(leaf_1_eax, version, leaf_7_ebx);
+                pmu.capabilities.pebs_format = Some(format);
+                let mut attr = raw(0x00c4 | filter);
+                attr.sample_period = 1 << 31;
+                attr.precise_ip = precise_ip;
+                permitted(&pmu, &attr).map(|_| ())
+            };
+            assert_eq!(open(TSX, 0), Ok(()));
+            for precise_ip in 1..=3 {
+                assert_eq!(
+                    open(TSX, precise_ip),
+                    Err(Refusal::TransactionFilter),
+                    "{leaf_1_eax:#x} {filter:#x}"
+                );
+            }
+            // Without TSX, the filter is dropped.
+            assert_eq!(open(0, 1), Ok(()));
+        }
+    }
 }
 
 #[test]
@@ -194,7 +233,8 @@ fn refusals_in_mainlines_order() {
     #[rustfmt::skip]
     let faults: &[(Refusal, Spoil)] = &[
         (Refusal::OtherType, |attr| attr.event_type = EventType::Other),
-        (Refusal::Precise, |attr| attr.precise_ip = 1),
+        (Refusal::Precise, |attr| attr.precise_ip = 3),
+        (Refusal::PreciseCounting, |attr| (attr.precise_ip, attr.sample_period) = (1, 0)),
         (Refusal::PeriodTooShort, |attr| attr.sample_period = 31),
         (Refusal::ExtendedRegisters, |attr| attr.sample_regs_user = 1 << 63),
         (Refusal::ExtendedRegisters, |attr| attr.sample_regs_intr = 1 << 32),
@@ -203,18 +243,25 @@ fn refusals_in_mainlines_order() {
         (Refusal::BranchStack, |attr| attr.branch_sample_type = 1 << 3),
         (Refusal::AuxOutput, |attr| attr.aux_output = true),
         (Refusal::TransactionFilter, |attr| attr.config |= EventSelect::IN_TX | EventSelect::ANY),
+        (Refusal::TransactionFilter, |attr| {
+            attr.config |= EventSelect::IN_TX;
+            attr.precise_ip = 1;
+        }),
         (Refusal::CheckpointedPeriod, |attr| {
             attr.config |= EventSelect::IN_TX_CHECKPOINTED;
             attr.sample_period = 1 << 20;
         }),
     ];
+    // These records, without branch records, allow a precise_ip of 2.
+    let mut haswell = haswell();
+    haswell.capabilities.pebs_format = Some(Format::Nehalem);
     for (i, (refusal, _)) in faults.iter().enumerate() {
         let mut attr = raw(0x00c4);
         // In reverse, so that the earlier of two faults in one field stays.
         for (_, spoil) in faults[i..].iter().rev() {
             spoil(&mut attr);
         }
-        assert_eq!(permitted(&haswell(), &attr), Err(*refusal), "fault {i}");
+        assert_eq!(permitted(&haswell, &attr), Err(*refusal), "fault {i}");
     }
 }
 
@@ -308,6 +355,13 @@ fn branch_stacks_need_a_filter() {
     attr.branch_sample_type = sample_type::ANY | sample_type::USER;
     assert_eq!(branches(&attr), Ok(Some(1)));
     attr.config = GUEST_BRANCHES;
+    assert_eq!(branches(&attr), Ok(Some(lbr::GUEST)));
+    // With flags, it is another event.
+    for flags in [0x0180_0000, EventSelect::EDGE, EventSelect::IN_TX] {
+        attr.config = GUEST_BRANCHES | flags;
+        assert_eq!(branches(&attr), Ok(Some(1)), "{flags:#x}");
+    }
+    attr.config = GUEST_BRANCHES | EventSelect::ANY;
     assert_eq!(branches(&attr), Ok(Some(lbr::GUEST)));
 }
 
