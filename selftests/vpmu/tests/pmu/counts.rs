@@ -25,9 +25,14 @@ fn the_fourth_fixed_counter_counts_slots() {
 #[test]
 fn events_of_the_lower_counters() {
     struct Case(u32, u64, [u64; 2]);
-    // Instructions count everywhere, event 0xD1 umask 1 (L1 hits) on the lower four counters alone.
+    // Instructions count everywhere, event 0xD1 umask 1 (L1 hits) and, up to Skylake, OFFCORE_RESPONSE on the lower
+    // four counters alone.
     const LOADS: u64 = 0x1d1;
     const INSTRUCTIONS: u64 = 0xc0;
+    const OFFCORE_0: u64 = 0x1b7;
+    const OFFCORE_1: u64 = 0x1bb;
+    // Demand reads with any response.
+    const REQUESTS: u64 = 0x1_0001;
     for Case(model, select, [lower, upper]) in [
         Case(42, INSTRUCTIONS, [1, 1]),
         Case(42, LOADS, [1, 0]),
@@ -39,9 +44,21 @@ fn events_of_the_lower_counters() {
         Case(106, LOADS, [1, 0]),
         Case(106, INSTRUCTIONS, [1, 1]),
         Case(143, LOADS, [1, 0]),
+        Case(42, OFFCORE_0, [1, 0]),
+        Case(42, OFFCORE_1, [1, 0]),
+        Case(58, OFFCORE_0, [1, 0]),
+        Case(58, OFFCORE_1, [1, 0]),
+        Case(60, OFFCORE_0, [1, 0]),
+        Case(60, OFFCORE_1, [1, 0]),
+        Case(61, OFFCORE_0, [1, 0]),
+        Case(61, OFFCORE_1, [1, 0]),
+        Case(94, OFFCORE_0, [1, 0]),
+        Case(94, OFFCORE_1, [1, 0]),
     ] {
         let mut pmu = Pmu::new(model::find(6, model).unwrap(), 1);
         write(&mut pmu, 0x38f, 0xff);
+        write(&mut pmu, 0x1a6, REQUESTS);
+        write(&mut pmu, 0x1a7, REQUESTS);
         for counter in 0..8 {
             write(&mut pmu, 0x186 + counter, select | (1 << 16) | (1 << 22));
         }
@@ -89,6 +106,24 @@ fn events_with_a_register() {
             write(&mut pmu, 0xc4, 0);
             retire(&mut pmu, 1 << 20);
             assert_eq!(pmu.rdpmc(3), Ok(expected), "{model} {select:#x} {value:#x}");
+        }
+    }
+}
+
+/// Loads above a latency are counted by counter 3 alone.
+#[test]
+fn nehalem_and_westmere_have_one_counter_for_load_latency() {
+    for model in [26, 44] {
+        let mut pmu = Pmu::new(model::find(6, model).unwrap(), 2);
+        write(&mut pmu, 0x38f, 0xf);
+        write(&mut pmu, 0x3f6, 4);
+        for counter in 0..4 {
+            write(&mut pmu, 0x186 + counter, 0x100b | (1 << 16) | (1 << 22));
+        }
+        retire(&mut pmu, 1 << 20);
+        for counter in 0..4 {
+            let counts = pmu.rdpmc(counter) != Ok(0);
+            assert_eq!(counts, counter == 3, "{model} on {counter}");
         }
     }
 }
