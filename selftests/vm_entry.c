@@ -54,7 +54,7 @@ FIXTURE_SETUP(vm_entry)
 	if (access(MODULE, R_OK))
 		SKIP(return, "needs " MODULE);
 	if (is_amd())
-		SKIP(return, "AMD's built-in driver has no such functions");
+		SKIP(return, "KVM asks only Intel's driver at an entry");
 	ASSERT_TRUE(load_module(MODULE, ""));
 	self->fd = open(DEVICE, O_RDWR | O_CLOEXEC);
 	ASSERT_LE(0, self->fd);

@@ -253,7 +253,7 @@ impl Amd {
     ///
     /// With PerfMonV2, functions of the built-in driver that others call let all counters run, those of events
     /// that have left included: `amd_pmu_reload_virt()` and, with LbrExtV2,
-    /// `amd_pmu_v2_snapshot_branch_stack()` (`arch/x86/events/amd/core.c:1553`, `907`). To clear the event
+    /// `amd_pmu_v2_snapshot_branch_stack()` (`arch/x86/events/amd/core.c:1559`, `931`). To clear the event
     /// selects of such counters instead would cost a write when an event leaves, and another when it returns.
     pub(in crate::driver) fn keeps_values(&self) -> bool {
         !self.has_global

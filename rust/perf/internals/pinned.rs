@@ -263,8 +263,9 @@ impl<T: Operations> Pmu<T> {
         if !self.ops().has_room_for(cx, &group) {
             return Verdict::Waits;
         }
-        // SAFETY: The state is guarded by the lock that is held, and this is how it changes when the
-        // event is enabled, but for the books of cgroups: this is none's.
+        // SAFETY: The state is guarded by the lock that is held. The perf core keeps nothing else in step with a
+        // change from the error state but the event's times, which are to go on as they do, and the books of cgroups
+        // (`perf_event_set_state()`, `perf_cgroup_event_enable()`): the group is none's.
         unsafe { ptr::write_volatile(&raw mut (*leader).state, INACTIVE) };
         Verdict::Retry
     }

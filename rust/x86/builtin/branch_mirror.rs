@@ -5,10 +5,10 @@
 //! `bpf_get_branch_snapshot()` stops the recording in any context, NMIs included. If `lbr_users` says that
 //! events sample branches, it reads the records, keeps the kinds of `br_sel`, and starts the recording again,
 //! after it has written LBR_SELECT with what `lbr_sel` points to; AMD's writes that only if `lbr_select` is set
-//! (`intel_pmu_snapshot_branch_stack()`, `arch/x86/events/intel/core.c:2797`;
-//! `amd_pmu_v2_snapshot_branch_stack()`, `arch/x86/events/amd/core.c:927`). AMD's stops it also without
-//! `lbr_users`. When KVM turns SVM on or off, AMD's built-in driver stops and starts the recording in the same
-//! way (`amd_pmu_reload_virt()`, `:1553`).
+//! (`intel_pmu_snapshot_branch_stack()`, `arch/x86/events/intel/core.c:2835`;
+//! `amd_pmu_v2_snapshot_branch_stack()`, `arch/x86/events/amd/core.c:931`). When KVM turns SVM on or off, AMD's
+//! built-in driver does the same, but reads no records, and stops nothing without `lbr_users`
+//! (`amd_pmu_reload_virt()`, `:1559`).
 //!
 //! In the kernel proper, the functions would ask the driver that is in charge.
 
@@ -17,7 +17,10 @@ use crate::bindings::{
     self,
     layouts::{er_account, Member},
 };
-use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{
+    compiler_fence, AtomicI32, AtomicPtr, AtomicU64,
+    Ordering::{Relaxed, SeqCst},
+};
 use kernel::{cpu::CpuId, interrupt::LocalInterruptDisabled};
 
 /// The built-in driver's record of a CPU's branch records.
@@ -40,8 +43,10 @@ impl BranchMirror {
     ///
     /// On the CPU, which has to be online.
     pub fn set(&self, recorded: Option<(u32, u32)>, _irqs: &LocalInterruptDisabled) {
-        // A snapshot in an NMI in between leaves LBR_SELECT alone.
+        // A snapshot in an NMI in between leaves LBR_SELECT alone. It comes on this CPU, so that only the compiler
+        // must keep the order.
         self.lbr_users.store(0, Relaxed);
+        compiler_fence(SeqCst);
         let (select, kinds) = recorded.unwrap_or((0, 0));
         let account = self.lbr_sel.load(Relaxed);
         // The threads of a core may share it, so the other thread may still use it. It is not read without
@@ -57,6 +62,7 @@ impl BranchMirror {
             selects.store(recorded.is_some().into(), Relaxed);
         }
         self.kinds.store(kinds.into(), Relaxed);
+        compiler_fence(SeqCst);
         self.lbr_users.store(recorded.is_some().into(), Relaxed);
     }
 }

@@ -7,7 +7,7 @@
 //! | `bpf_get_branch_snapshot()`, by `__intel_pmu_enable_all()` | anywhere, in NMIs too | `intel_ctrl & ~intel_ctrl_guest_mask` |
 //! | KVM, by `intel_guest_get_msrs()` | at VM entry, interrupts off | `intel_ctrl & ~intel_ctrl_host_mask` in the guest, the above after it |
 //!
-//! (`arch/x86/events/intel/core.c:2797`, `5298`; `arch/x86/kvm/vmx/vmx.c:7338`.) The built-in driver puts
+//! (`arch/x86/events/intel/core.c:2835`, `5298`; `arch/x86/kvm/vmx/vmx.c:7352`.) The built-in driver puts
 //! into these masks only the counters of its events with `exclude_host` and `exclude_guest`
 //! (`intel_set_masks()`, `:2993`), because it clears the event selects of all counters that are not to
 //! run. A driver that leaves event selects as they are masks out all others.
