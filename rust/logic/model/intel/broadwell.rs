@@ -87,6 +87,7 @@ const PEBS_EVENTS: PebsEvents = PebsEvents::checked(COUNTERS, &[
     PebsEvent::event(0xd1, 0xf).with(Load), // MEM_LOAD_UOPS_RETIRED.*
     PebsEvent::event(0xd2, 0xf).with(Load), // MEM_LOAD_UOPS_L3_HIT_RETIRED.*
     PebsEvent::event(0xd3, 0xf).with(Load), // MEM_LOAD_UOPS_L3_MISS_RETIRED.*
+    PebsEvent::exact(0x0148, 0x4), // L1D_PEND_MISS.PENDING
     PebsEvent::any(0xf),
 ]);
 

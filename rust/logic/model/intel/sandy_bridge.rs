@@ -77,6 +77,7 @@ const PEBS_EVENTS: PebsEvents = PebsEvents::checked(COUNTERS, &[
     PebsEvent::event_with_any_flags(0xd1, 0xf).corrupting(), // MEM_LOAD_UOPS_RETIRED.*
     PebsEvent::event_with_any_flags(0xd2, 0xf).corrupting(), // MEM_LOAD_UOPS_LLC_HIT_RETIRED.*
     PebsEvent::event_with_any_flags(0xd3, 0xf).corrupting(), // MEM_LOAD_UOPS_LLC_MISS_RETIRED.*
+    PebsEvent::exact(0x0148, 0x4), // L1D_PEND_MISS.PENDING
     PebsEvent::any(0xf),
 ]);
 

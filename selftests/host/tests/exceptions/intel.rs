@@ -50,6 +50,7 @@ const WESTMERE: &[Exception] = &[
 #[rustfmt::skip]
 const SANDY_BRIDGE: &[Exception] = &[
     Exception::from_mainline(0x0248, 0xffff, "L1D_PEND_MISS.FB_FULL: any counter in Intel's lists; the built-in driver's line is for PENDING and all else of the event"),
+    Exception::from_mainline(0x0148, 0xffff, "L1D_PEND_MISS.PENDING: counter 2 in Intel's lists, and in the built-in driver's table for counting; any of four in its table for precise sampling").precise(),
     Exception::with_one_thread(0x0180_010e, 0xff80_ffff), // UOPS_ISSUED.STALL_CYCLES
     Exception::with_one_thread(0x023c, 0xffff), // CPU_CLK_UNHALTED.ONE_THREAD_ACTIVE
     Exception::with_one_thread(0x0279, 0xffff), // IDQ.EMPTY
@@ -67,6 +68,7 @@ const SANDY_BRIDGE: &[Exception] = &[
 #[rustfmt::skip]
 const IVY_BRIDGE: &[Exception] = &[
     Exception::from_mainline(0xcd, 0xff, "MEM_TRANS_RETIRED: counter 3 in Intel's lists; the built-in driver has no line for it"),
+    Exception::from_mainline(0x0148, 0xffff, "L1D_PEND_MISS.PENDING: counter 2 in Intel's lists, and in the built-in driver's table for counting; any of four in its table for precise sampling").precise(),
     Exception::with_one_thread(0x0180_010e, 0xff80_ffff), // UOPS_ISSUED.STALL_CYCLES
     Exception::with_one_thread(0x023c, 0xffff), // CPU_CLK_UNHALTED.ONE_THREAD_ACTIVE
     Exception::with_one_thread(0x0180_01b1, 0xff80_ffff), // UOPS_EXECUTED.STALL_CYCLES
@@ -82,6 +84,7 @@ const IVY_BRIDGE: &[Exception] = &[
 #[rustfmt::skip]
 const HASWELL: &[Exception] = &[
     Exception::from_mainline(0x01cd, 0xffff, "MEM_TRANS_RETIRED.LOAD_LATENCY: counter 3 in Intel's lists, any of four in the built-in driver's table").precise(),
+    Exception::from_mainline(0x0148, 0xffff, "L1D_PEND_MISS.PENDING: counter 2 in Intel's lists, and in the built-in driver's table for counting; any of four in its table for precise sampling").precise(),
     Exception::with_one_thread(0x0180_010e, 0xff80_ffff), // UOPS_ISSUED.STALL_CYCLES
     Exception::with_one_thread(0x023c, 0xffff), // CPU_CLK_UNHALTED.ONE_THREAD_ACTIVE
     Exception::with_one_thread(0x0279, 0xffff), // IDQ.EMPTY
@@ -107,6 +110,7 @@ const BROADWELL: &[Exception] = &[
     Exception::from_mainline(0x01c0, 0xffff, "INST_RETIRED.PREC_DIST: counter 1 in Intel's lists; the built-in driver has no line for it"),
     Exception::from_mainline(0x01cd, 0xffff, "MEM_TRANS_RETIRED.LOAD_LATENCY: counter 3 in Intel's lists, any of four in the built-in driver's table"),
     Exception::from_mainline(0x01cd, 0xffff, "MEM_TRANS_RETIRED.LOAD_LATENCY: counter 3 in Intel's lists, any of four in the built-in driver's table").precise(),
+    Exception::from_mainline(0x0148, 0xffff, "L1D_PEND_MISS.PENDING: counter 2 in Intel's lists, and in the built-in driver's table for counting; any of four in its table for precise sampling").precise(),
     Exception::with_one_thread(0x0180_010e, 0xff80_ffff), // UOPS_ISSUED.STALL_CYCLES
     Exception::with_one_thread(0x023c, 0xffff), // CPU_CLK_UNHALTED.ONE_THREAD_ACTIVE
     Exception::with_one_thread(0x0279, 0xffff), // IDQ.EMPTY
