@@ -17,6 +17,9 @@
 /*
  * perf trace shows an array of characters, but no __string(), and takes less
  * than a long for unsigned.
+ *
+ * perf and tracefs do not clear a record first. So there is no hole between
+ * fields, and the padding behind a bool at the end is cleared.
  */
 #define RPMU_TRACE_REASON 256
 
@@ -27,17 +30,18 @@ TRACE_EVENT(schedule,
 	TP_STRUCT__entry(
 		__field(u64, id)
 		__field(u64, config)
-		__field(u32, type)
 		__field(long, tid)
+		__field(u32, type)
 		__field(u32, counter)
 		__field(bool, pinned)
 	),
 	TP_fast_assign(
 		__entry->id = id;
 		__entry->config = config;
-		__entry->type = type;
 		__entry->tid = tid;
+		__entry->type = type;
 		__entry->counter = counter;
+		memset_after(__entry, 0, counter);
 		__entry->pinned = pinned;
 	),
 	TP_printk("id=%llu type=%u config=0x%llx tid=%ld pinned=%d counter=%s%u",
@@ -55,21 +59,22 @@ TRACE_EVENT(place_failed,
 		__field(u64, id)
 		__field(u64, config)
 		__field(u64, counters)
-		__field(u32, type)
 		__field(long, tid)
+		__field(u32, type)
 		__field(u32, members)
-		__field(bool, pinned)
 		__array(char, reason, RPMU_TRACE_REASON)
+		__field(bool, pinned)
 	),
 	TP_fast_assign(
 		__entry->id = id;
 		__entry->config = config;
 		__entry->counters = counters;
-		__entry->type = type;
 		__entry->tid = tid;
+		__entry->type = type;
 		__entry->members = members;
-		__entry->pinned = pinned;
 		strscpy_pad(__entry->reason, reason, RPMU_TRACE_REASON);
+		memset_after(__entry, 0, reason);
+		__entry->pinned = pinned;
 	),
 	TP_printk("id=%llu type=%u config=0x%llx tid=%ld pinned=%d members=%u counters=0x%llx reason=%s",
 		  __entry->id, __entry->type, __entry->config, __entry->tid,
@@ -85,19 +90,19 @@ TRACE_EVENT(refused,
 	TP_STRUCT__entry(
 		__field(u64, config)
 		__field(u64, config1)
-		__field(u32, type)
 		__field(long, cpu)
-		__field(u32, group)
 		__field(long, error)
+		__field(u32, type)
+		__field(u32, group)
 		__array(char, reason, RPMU_TRACE_REASON)
 	),
 	TP_fast_assign(
 		__entry->config = config;
 		__entry->config1 = config1;
-		__entry->type = type;
 		__entry->cpu = cpu;
-		__entry->group = group;
 		__entry->error = error;
+		__entry->type = type;
+		__entry->group = group;
 		strscpy_pad(__entry->reason, reason, RPMU_TRACE_REASON);
 	),
 	TP_printk("type=%u config=0x%llx config1=0x%llx cpu=%ld group=%u error=%ld reason=%s",

@@ -99,7 +99,10 @@ FIXTURE_TEARDOWN(traced)
 	EXPECT_EQ(0, rmdir(INSTANCE)) TH_LOG("%m");
 }
 
-/* The format files, from which perf, bpftrace and others learn the fields. */
+/*
+ * The format files, from which perf, bpftrace and others learn the fields. A hole
+ * between two fields would show bytes of other records.
+ */
 TEST_F(traced, formats)
 {
 	static const char * const expected[][9] = {
@@ -113,6 +116,7 @@ TEST_F(traced, formats)
 	};
 	char path[128], text[4096];
 	unsigned int i, j, fields;
+	long end;
 	char *at;
 
 	for (i = 0; i < sizeof(expected) / sizeof(*expected); i++) {
@@ -120,8 +124,12 @@ TEST_F(traced, formats)
 		ASSERT_TRUE(read_file(path, text, sizeof(text))) TH_LOG("%s", path);
 		/* All tracepoints have four common fields. */
 		fields = 0;
-		for (at = text; (at = strstr(at, "field:")); at++)
+		end = 0;
+		for (at = text; (at = strstr(at, "field:")); at++) {
+			EXPECT_EQ(end, value(at, "offset:")) TH_LOG("%s", text);
+			end += value(at, "size:");
 			fields++;
+		}
 		for (j = 1; j < 9 && expected[i][j]; j++) {
 			EXPECT_NE(NULL, strstr(text, expected[i][j]))
 				TH_LOG("%s lacks %s", expected[i][0], expected[i][j]);
