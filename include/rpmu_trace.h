@@ -23,7 +23,11 @@
  */
 #define RPMU_TRACE_REASON 256
 
-/* An event is put on a counter. Fixed counters are numbered from 32. */
+/*
+ * An event is put on a counter, which is numbered as in
+ * rust/logic/regs/counter.rs. There is one LBR. libtraceevent, which prints for
+ * perf, needs all these parentheses.
+ */
 TRACE_EVENT(schedule,
 	TP_PROTO(u64 id, u32 type, u64 config, s32 tid, bool pinned, u32 counter),
 	TP_ARGS(id, type, config, tid, pinned, counter),
@@ -46,8 +50,12 @@ TRACE_EVENT(schedule,
 	),
 	TP_printk("id=%llu type=%u config=0x%llx tid=%ld pinned=%d counter=%s%u",
 		  __entry->id, __entry->type, __entry->config, __entry->tid,
-		  __entry->pinned, __entry->counter < 32 ? "PMC" : "FIXED",
-		  __entry->counter & 31)
+		  __entry->pinned,
+		  __entry->counter < 32 ? "PMC" :
+		  (__entry->counter < 48 ? "FIXED" :
+		  (__entry->counter < 56 ? "METRIC" : "LBR")),
+		  __entry->counter < 48 ? (__entry->counter & 31) :
+		  (__entry->counter & 7))
 );
 
 /* An event, or a group by its first event, finds no place. */
