@@ -59,10 +59,13 @@ static __u64 stalls_config(void)
 	return cpu_model() == MODEL_SANDY_BRIDGE ? 0x060006a3 : 0x0c000ca3;
 }
 
-/* The two threads of a core. */
+#define MODULE		"./vm_entry.ko"
+
+/* The two threads of a core, and the device of vm_entry.ko, or -1. */
 FIXTURE(ht_exclusion)
 {
 	int a, b;
+	int vm;
 	char interval[32];
 };
 
@@ -70,6 +73,7 @@ FIXTURE_SETUP(ht_exclusion)
 {
 	char line[32], *end;
 
+	self->vm = -1;
 	ASSERT_TRUE(read_line(MUX_INTERVAL, self->interval, sizeof(self->interval)));
 	if (!has_erratum())
 		SKIP(return, "these CPUs do not have the erratum");
@@ -111,6 +115,10 @@ FIXTURE_TEARDOWN(ht_rotation)
 
 FIXTURE_TEARDOWN(ht_exclusion)
 {
+	if (self->vm >= 0) {
+		close(self->vm);
+		EXPECT_TRUE(unload_module("vm_entry"));
+	}
 	EXPECT_TRUE(set_cpu_online(self->b, true));
 	EXPECT_TRUE(allow_rotation(self->interval));
 }
@@ -405,30 +413,30 @@ TEST_F(ht_exclusion, paused_event_of_a_guest_stays_off)
 		.period = 1ULL << 40,
 	};
 	struct vm_entry_event event = {};
-	int vm, nr, corrupting, pause;
+	int nr, corrupting, pause;
 
+	if (access(MODULE, R_OK))
+		SKIP(return, "needs " MODULE);
 	ASSERT_TRUE(run_on(self->a));
-	ASSERT_TRUE(load_module("./vm_entry.ko", ""));
-	vm = open("/dev/vm_entry", O_RDWR | O_CLOEXEC);
-	ASSERT_LE(0, vm);
+	ASSERT_TRUE(load_module(MODULE, ""));
+	self->vm = open("/dev/vm_entry", O_RDWR | O_CLOEXEC);
+	ASSERT_LE(0, self->vm);
 	for (pause = 0; pause < 2; pause++) {
 		corrupting = corrupting_on_counter_2(self->a, self->b, open_pinned);
 		ASSERT_LE(0, corrupting);
-		nr = ioctl(vm, VM_ENTRY_OPEN, &open_guests);
+		nr = ioctl(self->vm, VM_ENTRY_OPEN, &open_guests);
 		ASSERT_LE(0, nr);
-		EXPECT_EQ(0, guests_event_runs(vm, nr));
+		EXPECT_EQ(0, guests_event_runs(self->vm, nr));
 		event.nr = nr;
 		if (pause)
-			ASSERT_EQ(0, ioctl(vm, VM_ENTRY_PAUSE, &event));
+			ASSERT_EQ(0, ioctl(self->vm, VM_ENTRY_PAUSE, &event));
 		close(corrupting);
 		usleep(AT_ONCE_US);
-		EXPECT_EQ(on_rpmu() && !pause, guests_event_runs(vm, nr)) TH_LOG("%d", pause);
-		ASSERT_EQ(0, ioctl(vm, VM_ENTRY_ENABLE, &event));
-		EXPECT_EQ(1, guests_event_runs(vm, nr)) TH_LOG("%d", pause);
-		ASSERT_EQ(0, ioctl(vm, VM_ENTRY_CLOSE, 0));
+		EXPECT_EQ(on_rpmu() && !pause, guests_event_runs(self->vm, nr)) TH_LOG("%d", pause);
+		ASSERT_EQ(0, ioctl(self->vm, VM_ENTRY_ENABLE, &event));
+		EXPECT_EQ(1, guests_event_runs(self->vm, nr)) TH_LOG("%d", pause);
+		ASSERT_EQ(0, ioctl(self->vm, VM_ENTRY_CLOSE, 0));
 	}
-	close(vm);
-	EXPECT_TRUE(unload_module("vm_entry"));
 }
 
 /* A waiting pinned event does not displace other pinned events when it is retried. */
