@@ -79,7 +79,7 @@ pub struct EventConstraint {
 
 impl EventConstraint {
     /// The bits that keep an event off a fixed counter: all that select or filter, except the
-    /// privilege levels and any-thread (`FIXED_EVENT_FLAGS`, `arch/x86/events/perf_event.h:334`).
+    /// privilege levels and any-thread (`FIXED_EVENT_FLAGS`, `arch/x86/events/perf_event.h:473`).
     pub const FIXED_MASK: u64 =
         EventSelect::RAW | EventSelect::IN_TX | EventSelect::IN_TX_CHECKPOINTED;
 

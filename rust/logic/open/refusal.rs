@@ -89,7 +89,7 @@ pub enum Refusal {
     AnyThreadAbsent,
     /// Any-thread counting by a user who may not observe other tasks. EACCES.
     AnyThreadNotPermitted,
-    /// A TSX filter (in_tx, in_tx_cp) with any-thread counting. EOPNOTSUPP.
+    /// A TSX filter (in_tx, in_tx_cp) with any-thread counting or precise_ip. EOPNOTSUPP.
     TransactionFilter,
     /// A short sample period with in_tx_cp: each overflow would abort the TSX transaction, which undoes the
     /// overflow, for ever. EOPNOTSUPP.
