@@ -25,9 +25,9 @@
 //!   long, under the lock. While that is set, nothing is moved here.
 //! - `perf_event_open()` reads `group_caps` of a software event that leads a group with the context's mutex
 //!   only (`core.c:14140`), also while another CPU schedules the group. It must not find the flag: the
-//!   group would be moved from the PMU that it is on to the same one, and those of its events be switched off
-//!   that were opened disabled (`perf_event__state_init()`). So such a group never gets the flag ([`WaitingGroup::has_software_leader`]), and
-//!   waits until it is offered in the order of the tree.
+//!   group would be moved from the PMU that it is on to the same one, and those of its events that were
+//!   opened disabled would be switched off (`perf_event__state_init()`). So such a group never gets the flag
+//!   ([`WaitingGroup::has_software_leader`]), and waits until it is offered in the order of the tree.
 //!
 //! A refused group is on no counter, and its time goes by the perf core's clock, which stands still while
 //! groups are offered. So no event loses time by a trial.
