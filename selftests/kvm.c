@@ -114,6 +114,15 @@ static bool load_kvm(unsigned int *loaded)
 	return true;
 }
 
+static bool unload_kvm(unsigned int *loaded)
+{
+	for (; *loaded; --*loaded) {
+		if (!unload_module(modules[*loaded - 1][1]))
+			return false;
+	}
+	return true;
+}
+
 FIXTURE_SETUP(kvm)
 {
 	if (!is_amd())
@@ -133,8 +142,7 @@ FIXTURE_TEARDOWN(kvm)
 {
 	if (self->guest.run)
 		end_guest(&self->guest);
-	while (self->modules)
-		EXPECT_TRUE(unload_module(modules[--self->modules][1]));
+	EXPECT_TRUE(unload_kvm(&self->modules));
 }
 
 /* Runs @code in the guest up to its HLT, beginning with the registers *@regs, which it changes. */
@@ -315,11 +323,10 @@ FIXTURE_TEARDOWN(kvm_comes)
 {
 	if (self->guest.run)
 		end_guest(&self->guest);
-	while (self->modules)
-		EXPECT_TRUE(unload_module(modules[--self->modules][1]));
+	EXPECT_TRUE(unload_kvm(&self->modules));
 }
 
-/* Counts a loop of this process with the events of a group, and with none after it. */
+/* Counts a loop of this process with a group, which is disabled before and after it. */
 static bool count_loop(int group)
 {
 	if (ioctl(group, PERF_EVENT_IOC_ENABLE, 0))
@@ -355,8 +362,7 @@ TEST_F(kvm_comes, waiting_event_follows)
 
 	end_guest(&self->guest);
 	self->guest.run = NULL;
-	while (self->modules)
-		ASSERT_TRUE(unload_module(modules[--self->modules][1]));
+	ASSERT_TRUE(unload_kvm(&self->modules));
 	ASSERT_TRUE(count_loop(single));
 	before = read_value(host);
 	ASSERT_TRUE(count_loop(first));

@@ -295,7 +295,8 @@ impl Driver {
             .is_some_and(|mut offered| waits_for_its_kind(schedule, counters, &mut offered))
     }
 
-    /// Has the perf core offer groups that fit behind that of `event`, which is refused, or puts this last.
+    /// Makes the perf core offer groups that fit behind that of `event`, which is refused. Puts that one last if it
+    /// holds up others.
     #[cold]
     pub(super) fn let_others_pass(
         &self,

@@ -396,7 +396,7 @@ impl Capabilities {
 
         let told = (leaf.edx & 0x1f) as u8;
         let fixed = if version >= 5 {
-            // Bits from `MAX_FIXED` on would be no fixed counters'.
+            // A bit from `MAX_FIXED` on would become a topdown metric.
             CounterMask::from_bits((leaf.ecx as u64) << MAX_GP)
                 .fixed()
                 .union(CounterMask::first_fixed(told))

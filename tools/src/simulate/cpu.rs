@@ -277,7 +277,7 @@ impl<'a> Cpu<'a> {
         }
     }
 
-    /// Moves groups in front of others that were refused, and of these some behind all.
+    /// Moves groups in front of others that were refused, and the refused ones in `last` behind all.
     fn reorder(&mut self, promoted: &[(usize, usize)], last: &[usize]) {
         self.order.promote(promoted);
         for group in last {
