@@ -77,6 +77,7 @@ static struct opened opened[MAX_OPEN];
 static int snapshots_cpu = -1;	/* where each write of an MSR calls the snapshot */
 static atomic_t snapshots;
 static DEFINE_PER_CPU(bool, in_snapshot);
+static DEFINE_PER_CPU(bool, in_delivery);	/* of a PMI that was held back */
 static struct kvm_pmu *kvm_pmu;	/* all 0 but for PEBS */
 static struct debug_store *guest_ds;	/* the guest's */
 static void *guest_records;
@@ -84,12 +85,20 @@ static int guest_cpu = -1;		/* where the guest runs */
 
 static DEFINE_PER_CPU(struct perf_branch_entry[ENTRIES], entries);
 
-/* Returns the number of entries. */
+/*
+ * Returns the number of entries, or -EBUSY at a write of a snapshot and in an NMI that
+ * interrupts one: the built-in driver reads all snapshots of a CPU into the same memory,
+ * and once their number changes under intel_pmu_lbr_filter(), it moves memory beyond
+ * their end (arch/x86/events/intel/lbr.c:1280). BPF's bpf_prog_active likewise keeps
+ * programs of perf events from interrupting those of tracepoints and kprobes.
+ */
 static int take_snapshot(void)
 {
 	int nr;
 
 	guard(preempt)();
+	if (this_cpu_read(in_snapshot))
+		return -EBUSY;
 	this_cpu_write(in_snapshot, true);
 	nr = static_call(vm_entry_snapshot)(this_cpu_ptr(entries), ENTRIES);
 	this_cpu_write(in_snapshot, false);
@@ -110,10 +119,10 @@ static void get_branches(struct vm_entry_branches *branches)
 
 static void written(void *data, u32 msr, u64 value, int failed)
 {
-	if (READ_ONCE(snapshots_cpu) != raw_smp_processor_id() || this_cpu_read(in_snapshot))
+	if (READ_ONCE(snapshots_cpu) != raw_smp_processor_id() || this_cpu_read(in_delivery))
 		return;
-	take_snapshot();
-	atomic_inc(&snapshots);
+	if (take_snapshot() >= 0)
+		atomic_inc(&snapshots);
 }
 
 /* As vmx_vcpu_run() does with the result of perf_guest_get_msrs(). */
@@ -325,8 +334,8 @@ static long deliver_pmi(u32 lvtpc)
 	unsigned int before;
 	long ret = 0;
 
-	/* A snapshot would let them run. */
-	this_cpu_write(in_snapshot, true);
+	/* A snapshot at a write would let them run. */
+	this_cpu_write(in_delivery, true);
 	rdmsrq(MSR_CORE_PERF_GLOBAL_CTRL, control);
 	do {
 		before = nmis();
@@ -342,7 +351,7 @@ static long deliver_pmi(u32 lvtpc)
 		ret = send_nmi();
 		WRITE_ONCE(guest_cpu, -1);
 	}
-	this_cpu_write(in_snapshot, false);
+	this_cpu_write(in_delivery, false);
 	if (!status || ret)
 		wrmsrq(MSR_CORE_PERF_GLOBAL_CTRL, control);
 	return ret;
