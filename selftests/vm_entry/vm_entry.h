@@ -30,7 +30,7 @@ struct vm_entry_open {
 	__u64 branch_sample_type;
 };
 
-#define VM_ENTRY_SNAPSHOT_IN_PMI	1	/* the overflow handler calls the snapshot */
+#define VM_ENTRY_SNAPSHOT_IN_PMI	1	/* in the overflow handler; not in another */
 #define VM_ENTRY_IN_HOST		2	/* not exclude_host */
 #define VM_ENTRY_PRECISE		4	/* precise_ip of 1 */
 
