@@ -29,8 +29,9 @@ impl Ticks {
 
     /// Returns the milliseconds since then, in steps of a tick.
     pub fn age(self) -> u32 {
+        const HZ: usize = bindings::RUST_CONST_HELPER_HZ as usize;
         let ticks = Self::now().0.wrapping_sub(self.0);
         // CAST: it wraps after 49 days.
-        (ticks.wrapping_mul(1000) / bindings::HZ as usize) as u32
+        (ticks.wrapping_mul(1000) / HZ) as u32
     }
 }

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Compares the constants that bindgen has taken from the headers with their
+ * values in C. bindgen keeps the first definition of a macro that is defined
+ * again: the HZ of user mode and not the kernel's. Kbuild compiles this file to
+ * assembly, which nothing uses.
+ *
+ * A constant that differs belongs into include/rpmu_bindings.h, as a
+ * RUST_CONST_HELPER_.
+ */
+
+#include "../include/rpmu_bindings.h"
+#include "bindings/constants_generated.h"
