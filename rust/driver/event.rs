@@ -166,6 +166,20 @@ impl EventData {
         }
     }
 
+    /// Returns what the event was configured as, but with this `period`.
+    pub(super) fn configured(&self, period: u64) -> attr::Event {
+        attr::Event {
+            select: self.select,
+            requirement: self.demand.requirement,
+            branches: self.branches,
+            precise: self.precise,
+            period,
+            random: self.random,
+            switches: self.switches,
+            counts_in: self.counts_in,
+        }
+    }
+
     /// Returns whether the event counts in another way than on a counter.
     #[inline]
     pub(super) fn is_special(&self) -> bool {

@@ -4,7 +4,7 @@
 
 use super::{event::EventData, explain::refusals::Refused, Driver};
 use crate::{
-    kern::random,
+    kern,
     logic::{
         open::{
             attr::{configure, Attributes, EventType, LOAD_LATENCY_AUXILIARY},
@@ -12,9 +12,12 @@ use crate::{
             refusal::Refusal,
             topdown::{self, Leader},
         },
-        sched::{explanation::Explanation, limits::Limits},
+        regs::counter::CounterMask,
+        sample::{lbr, random_period::RandomPeriods},
+        sched::{constraint::Constraint, explanation::Explanation, limits::Limits},
     },
     perf::{self, event_type, Place, Placed},
+    x86::branches::NoTracers,
 };
 use kernel::prelude::*;
 
@@ -23,6 +26,9 @@ pub(super) fn event_init(
     driver: &Driver,
     event: &perf::NewEvent<'_, Driver>,
 ) -> Result<Placed<Driver>> {
+    if let Some(parent) = event.inherited_from() {
+        return inherit(driver, event, parent);
+    }
     let mut attr = attributes(&event.attr());
     attr.is_member = event.is_member();
     attr.has_auxiliary =
@@ -74,20 +80,11 @@ fn decide(
     if attr.sample_period != 0 && !driver.samples {
         return Err(Refusal::Sampling.into());
     }
-    let mut no_tracers = None;
-    if let (Some(branches), Some(_)) = (&driver.branches, configured.branches) {
-        let excluded = branches.exclude_tracers();
-        no_tracers = excluded.map_err(|_| Refusal::BranchStackExcluded)?;
-    }
+    let no_tracers = exclude_tracers(driver, configured.branches)?;
     if configured.switches && !driver.can_switch {
         return Err(Refusal::SwitchUntried.into());
     }
-    let (mut first, mut random_state) = (configured.period, 0);
-    if configured.random.vary() {
-        let state = configured.random.first_state(random::word());
-        (first, random_state) = configured.random.draw(configured.period, state);
-    }
-    event.set_period(configured.period, first);
+    let random_state = begin_first_period(event, configured.period, configured.random);
     let constraint = configured.constraint(pmu);
     if configured.precise.is_some() && constraint.counters.is_empty() {
         return Err(Refusal::NeverPrecise.into());
@@ -124,13 +121,71 @@ fn decide(
             limits,
             tfa: transactions,
         })?;
+    join_slots(event, &data);
+    Ok(data)
+}
+
+/// Makes the data of an inherited event from those of `parent`.
+///
+/// The event is not examined again: an error would be fork()'s. Other CPUs, settings, privileges and the group may
+/// have changed since `parent` was granted. Mainline examines it.
+fn inherit(
+    driver: &Driver,
+    event: &perf::NewEvent<'_, Driver>,
+    parent: &perf::Event<Driver>,
+) -> Result<Placed<Driver>> {
+    let (place, from) = (Place::new()?, parent.data());
+    // Succeeds, as `parent` excludes them already.
+    let no_tracers = exclude_tracers(driver, from.branches)?;
+    let random_state = begin_first_period(event, parent.sample_period(), from.random);
+    let page = driver.user_read.page(event);
+    let mut constraint = from.demand.constraint;
+    if from.is_metric() && !event.is_member() {
+        // The slots have been closed, so `parent` does not count any more either.
+        constraint = Constraint::any_of(CounterMask::EMPTY);
+    }
+    let configured = from.configured(parent.sample_period());
+    let data = EventData::new(configured, constraint, random_state, page, no_tracers);
+    let data = place.fill(data);
+    join_slots(event, &data);
+    Ok(data)
+}
+
+/// Excludes Intel PT and BTS for an event with these branches, if it has any.
+fn exclude_tracers(
+    driver: &Driver,
+    branches: Option<lbr::Request>,
+) -> Result<Option<NoTracers>, Refusal> {
+    match (&driver.branches, branches) {
+        (Some(branches), Some(_)) => branches
+            .exclude_tracers()
+            .map_err(|_| Refusal::BranchStackExcluded),
+        _ => Ok(None),
+    }
+}
+
+/// Sets the period of a new event, and its first one, which may be random. Returns the state of the generator.
+fn begin_first_period(
+    event: &perf::NewEvent<'_, Driver>,
+    period: u64,
+    random: RandomPeriods,
+) -> u64 {
+    let (mut first, mut state) = (period, 0);
+    if random.vary() {
+        (first, state) = random.draw(period, random.first_state(kern::random::word()));
+    }
+    event.set_period(period, first);
+    state
+}
+
+/// Binds a new event to the slots of its group, if it is a metric.
+fn join_slots(event: &perf::NewEvent<'_, Driver>, data: &EventData) {
     if data.is_metric() {
         event.bind_to_leader();
         if let Some(leader) = event.leader_of_pmu() {
             leader.data().lead_metrics();
         }
     }
-    Ok(data)
 }
 
 /// Checks a new `period` of a sampling event (`PERF_EVENT_IOC_PERIOD`).

@@ -573,6 +573,22 @@ impl<'a, T: Operations> NewEvent<'a, T> {
         unsafe { (*self.0).hw.target.is_null() }
     }
 
+    /// Returns the event that a task inherits by this one from its parent; [`None`] if it was opened, or if its
+    /// parent's is of another PMU.
+    pub fn inherited_from(&self) -> Option<&Event<T>> {
+        // SAFETY: By the type invariant the event is valid. Both fields are set before `event_init` and do not
+        // change while it runs.
+        let (parent, pmu) = unsafe { ((*self.0).parent, (*self.0).pmu) };
+        // SAFETY: An event that others are inherited from is valid as long as one of these is, and
+        // `inherit_event()` holds the mutex of the context of such a one, or of its own.
+        if parent.is_null() || unsafe { (*parent).pmu } != pmu {
+            return None;
+        }
+        // SAFETY: As above, which holds until `event_init` returns, and `self` does not outlive that. The event is
+        // of this PMU, and has been opened.
+        Some(unsafe { Event::from_raw(parent) })
+    }
+
     /// Returns the leader of the event's group; [`None`] if that is the event itself.
     fn leader(&self) -> Option<*mut bindings::perf_event> {
         // SAFETY: By the type invariant the event is valid. The leader is set before `event_init`
