@@ -111,6 +111,26 @@ TEST_F(precise, instructions)
 	check_samples(_metadata, INSTRUCTIONS);
 }
 
+/* With the greatest precision, a record needs to have no more than the address. */
+TEST_F(precise, addresses)
+{
+	struct perf_event_attr attr = sampling(RAW_INSTRUCTIONS, PERIOD, self->max);
+	struct ring ring;
+	struct seen seen;
+
+	if (lacks_ip())
+		attr.wakeup_events = 1;
+	ASSERT_TRUE(open_ring(&ring, &attr, 0, -1, -1));
+	ASSERT_TRUE(enable(&ring));
+	walk(passes(INSTRUCTIONS, SAMPLES, PERIOD), buffer);
+	ASSERT_TRUE(disable(&ring));
+	seen = look(&ring, INSTRUCTIONS, self->max, 0);
+	EXPECT_NEAR(1, SAMPLES, seen.samples);
+	EXPECT_GE(2, seen.outside);
+	EXPECT_EQ(0, ring.throttled + ring.lost_records + ring.lost_samples);
+	close_ring(&ring);
+}
+
 TEST_F(precise, cycles)
 {
 	check_samples(_metadata, CYCLES);

@@ -62,7 +62,7 @@ impl Driver {
         // The PMI ignores NMIs from here on.
         cpu.shared.forget();
         self.give_branches_back(cpu, &mut own, irqs);
-        self.reset_pebs(cpu, &mut own, irqs);
+        self.give_pebs_back(cpu, &mut own, irqs);
         own.restore(&cpu.shared, &self.hardware, irqs);
         self.release_in_node(cpu, CounterMask::EMPTY, irqs);
         self.tfa.allow(&mut own.tfa, irqs);

@@ -209,6 +209,11 @@ impl Shared {
         }
     }
 
+    /// Returns the value of PEBS_DATA_CFG that others were told.
+    pub(in crate::driver) fn told_data_config(&self) -> u64 {
+        self.mirror.as_ref().map_or(0, Mirror::pebs_data_cfg)
+    }
+
     /// Returns the debug store of the CPU, if it has one with a buffer for PEBS.
     #[inline]
     pub(in crate::driver) fn debug_store(&self) -> Option<DebugStore<'_>> {
@@ -235,7 +240,8 @@ impl Shared {
         }
     }
 
-    /// Tells others what the built-in driver does without an event: no event is on the CPU any more.
+    /// Tells others of no counter that runs, as the built-in driver does without an event: no event is on the CPU any
+    /// more.
     pub(in crate::driver) fn withdraw(&self) {
         self.set_enabled(CounterMask::EMPTY);
         self.in_guest.store(UNTOLD, Relaxed);

@@ -253,6 +253,8 @@ pub(in crate::driver) struct Own {
     enable: u64,
     /// The value of PEBS_DATA_CFG, if it is known.
     groups: Option<Groups>,
+    /// The value of PEBS_DATA_CFG that the built-in driver has left, from the first event on.
+    before: Option<u64>,
 }
 
 /// The numbers of records for each counter.
@@ -414,23 +416,48 @@ impl Driver {
         }
     }
 
-    /// Ends all use of PEBS on this CPU, on which no event counts: its registers may hold anything, or others use
-    /// them from now on.
+    /// Makes PEBS of this CPU, on which no event counts, ready for use after its registers may have held anything:
+    /// another driver has used them, the CPU was off, or the machine was suspended.
     pub(in crate::driver) fn reset_pebs(
         &self,
         cpu: &Cpu,
         own: &mut OwnOfCpu,
         irqs: &LocalInterruptDisabled,
     ) {
-        if self.pebs.is_none() {
-            return;
+        if self.pebs.is_some() {
+            let told = || cpu.shared.told_data_config();
+            own.pebs.before.get_or_insert_with(told);
+            Self::end_pebs(cpu, own, 0, irqs);
         }
+    }
+
+    /// Ends all use of PEBS on this CPU, on which no event counts: it goes down, or the driver is being unloaded. The
+    /// built-in driver finds PEBS_DATA_CFG as it has left it.
+    pub(in crate::driver) fn give_pebs_back(
+        &self,
+        cpu: &Cpu,
+        own: &mut OwnOfCpu,
+        irqs: &LocalInterruptDisabled,
+    ) {
+        let before = own.pebs.before.take();
+        if let (Some(pebs), Some(data_config)) = (&self.pebs, before) {
+            Self::end_pebs(cpu, own, data_config, irqs);
+            let store = cpu.shared.debug_store();
+            if let Some(store) = store.filter(|_| pebs.format == Format::Adaptive) {
+                store.set_data_config(data_config, irqs);
+            }
+        }
+    }
+
+    /// Lets no overflow be recorded, and discards the records. Tells others that PEBS_DATA_CFG has this value.
+    fn end_pebs(cpu: &Cpu, own: &mut OwnOfCpu, data_config: u64, irqs: &LocalInterruptDisabled) {
         cpu.pebs.counters.store(0, Relaxed);
         cpu.pebs.of_guests.store(0, Relaxed);
         cpu.pebs.flags.store(0, Relaxed);
         cpu.pebs.counted.store(0, Relaxed);
-        own.pebs = Own::default();
-        cpu.shared.tell_pebs(0, 0);
+        own.pebs.enable = 0;
+        own.pebs.groups = None;
+        cpu.shared.tell_pebs(0, data_config);
         if let Some(store) = cpu.shared.debug_store() {
             store.set_enable(0, irqs);
             store.clear(irqs);

@@ -14,7 +14,10 @@
 //!
 //! If events are sampled precisely, KVM keeps their counters from running in virtual machines, where records would
 //! go to addresses of the guest: `pebs_enabled`, which is also what PEBS_ENABLE has after a guest, and
-//! `active_pebs_data_cfg`.
+//! `active_pebs_data_cfg`. The built-in driver itself writes PEBS_DATA_CFG only where that differs from what it wants, and
+//! skips records that are not as long as the last value it wrote makes them (`intel_pmu_pebs_enable()`,
+//! `intel_pmu_drain_pebs_icl()`, `arch/x86/events/intel/ds.c:1880`, `3180`). So both have to be again as it has left them
+//! when it is back in charge.
 //!
 //! The functions read more of `cpu_hw_events`, which is right as the built-in driver has left it, without
 //! an event: `lbr_pebs_users` is 0, and
@@ -71,6 +74,12 @@ impl Mirror {
         self.pebs_data_cfg.store(data_cfg, Relaxed);
     }
 
+    /// Returns the value that PEBS_DATA_CFG is said to have: the built-in driver's own until
+    /// [`set_pebs`](Self::set_pebs) is called.
+    pub fn pebs_data_cfg(&self) -> u64 {
+        self.pebs_data_cfg.load(Relaxed)
+    }
+
     /// Returns the CPU's debug store with a buffer for PEBS, if it has one. Any context.
     #[inline]
     pub fn debug_store(&self) -> Option<DebugStore<'_>> {
@@ -80,11 +89,10 @@ impl Mirror {
         unsafe { DebugStore::new(self.ds.load(Relaxed)) }
     }
 
-    /// Says nothing, as the built-in driver does without an event.
+    /// Says nothing of counters that run, as the built-in driver does without an event.
     pub fn clear(&self) {
         self.not_in_host.store(0, Relaxed);
         self.not_in_guest.store(0, Relaxed);
-        self.set_pebs(0, 0);
     }
 }
 

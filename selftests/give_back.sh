@@ -1,0 +1,43 @@
+#!/bin/busybox sh
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=dash
+# shellcheck disable=SC2317 # tests are called by their names
+#
+# The give-back of precise events: the built-in driver keeps in mind what it has last made records
+# hold, and writes no register that has that. Starts and ends on the built-in driver.
+
+. ./ktap.sh
+
+# samples TEST: succeeds if the driver in charge passes a test of precise.
+samples() {
+	./precise -r "precise.$1" >/tmp/precise 2>&1 && return
+	because "$1, $(loaded && echo on rpmu || echo on the built-in driver): $(grep -m 1 Expected /tmp/precise)"
+	return 1
+}
+
+# give_back TEST: rpmu passes a test of precise, and gives the PMU back.
+give_back() {
+	load || {
+		because "load: $said"
+		return 1
+	}
+	samples "$1"
+	status=$?
+	unload && return "$status"
+	because "unload: $said"
+	return 1
+}
+
+# The records of either driver have more than an address, or less, than those of the other before it.
+records() {
+	if [ "$(cat "$CPU_PMU"/caps/max_precise 2>/dev/null || echo 0)" = 0 ]; then
+		because "the driver says that it has no precise events"
+		return "$KSFT_SKIP"
+	fi
+	samples addresses && give_back branch_stacks && samples addresses || return
+	samples xmm && give_back branch_stacks && samples addresses || return
+	samples branch_stacks && give_back addresses && samples branch_stacks
+}
+
+run_test records
+finish
