@@ -333,6 +333,52 @@ TEST_F(precise, reads_in_between)
 	}
 }
 
+/* More instructions than there are from one read by the page to the next, or to a read(). */
+#define READ_SHARE	200
+
+/*
+ * Counts that are read by the page with RDPMC follow each other, and read() goes on from
+ * the last, also where the processor reloads the counter. The built-in driver forgets the
+ * sign of what it has read.
+ */
+TEST_F(precise, reads_by_the_page)
+{
+	const __u64 known = on_rpmu() ? ~0ULL : (1ULL << counter_width()) - 1;
+
+	for (int mode = 0; mode < MODES; mode++) {
+		struct perf_event_attr attr = sampling_by(mode, RAW_INSTRUCTIONS, PERIOD);
+		unsigned int by_page = 0, wrong = 0;
+		__u64 count, last = 0;
+		struct values values;
+		struct ring ring;
+		__u32 index;
+
+		ASSERT_TRUE(open_ring(&ring, &attr, 0, -1, -1));
+		ASSERT_TRUE(enable(&ring));
+		for (int i = 0; i < 5000; i++) {
+			count = read_page(ring.page, &index);
+			if (ring.page->cap_user_rdpmc && index) {
+				count &= known;
+				by_page++;
+			} else {
+				ASSERT_TRUE(read_values(ring.fd, &values));
+				count = values.of[0];
+			}
+			wrong += count < last || count > last + READ_SHARE;
+			last = count;
+		}
+		ASSERT_TRUE(disable(&ring));
+		ASSERT_TRUE(read_values(ring.fd, &values));
+		TH_LOG("mode %d: %u of 5000 by the page, %u wrong; %llu, then %llu", mode, by_page,
+		       wrong, last, values.of[0]);
+		EXPECT_EQ(0, wrong);
+		EXPECT_LE(last, values.of[0]);
+		EXPECT_GE(last + READ_SHARE, values.of[0]);
+		EXPECT_LE(SAMPLES / 4, count_samples(&ring));
+		close_ring(&ring);
+	}
+}
+
 /*
  * The group's counts in each sample are those of that moment. The event's own may lack the
  * last period: the built-in driver adds it after the sample.

@@ -609,7 +609,7 @@ pub(super) fn update(
 /// are not in the count yet. Returns the counter's value; [`None`] if the event is on no counter.
 ///
 /// With each record, the processor has set the counter back: to the start of a period, or to 0. So the value may be lower
-/// than the last one.
+/// than the last one, and what a reader of the mmap page has to add to it changes with each period that was started anew.
 ///
 /// On the event's CPU, in any context. Unless no period is started anew, the counter does not count, and all records
 /// have been counted.
@@ -635,6 +635,9 @@ pub(super) fn update_precise(
     // CAST: two's complement.
     event.add_count(started_anew.wrapping_add(delta as u64));
     publish(event, hardware);
+    if started_anew != 0 {
+        event.update_userpage();
+    }
     let left = event.period_left();
     if reload == 0 {
         left.fetch_add(delta.wrapping_neg(), Relaxed);
