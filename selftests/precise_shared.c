@@ -270,4 +270,76 @@ TEST_F(precise_shared, cpu_goes_off_line)
 	}
 }
 
+#define WRITE_MSR	"/sys/kernel/tracing/events/msr/write_msr/enable"
+#define TRACE		"/sys/kernel/tracing/trace"
+#define PEBS_ENABLE	0x3f1
+#define GLOBAL_CTRL	0x38f
+#define EVENT_SELECT	0x186
+
+/*
+ * Nehalem's event selects have to be cleared: by events that run for a moment, while no
+ * event is recorded (step 1 of erratum AAK100).
+ */
+TEST_F(precise_shared, cleared_event_selects)
+{
+	struct perf_event_attr attr = sampling(RAW_INSTRUCTIONS, PERIOD, 1);
+	struct perf_event_attr other = counting_user(PERF_TYPE_RAW, INTEL_RAW_BRANCHES);
+	unsigned int msr, begun = 0, cleared = 0;
+	__u64 value, recorded = 0;
+	bool clears = false;
+	char *line = NULL;
+	struct ring ring;
+	size_t size = 0;
+	FILE *trace;
+
+	if (cpu_model() != MODEL_NEHALEM && cpu_model() != MODEL_WESTMERE)
+		SKIP(return, "event selects need not be cleared");
+	if (access(WRITE_MSR, W_OK))
+		SKIP(return, "no tracepoint msr:write_msr");
+	ASSERT_TRUE(open_ring(&ring, &attr, 0, -1, -1));
+	/* Opened for writing, it is emptied. */
+	ASSERT_TRUE(write_line(TRACE, ""));
+	EXPECT_TRUE(write_line(WRITE_MSR, "1"));
+	EXPECT_TRUE(enable(&ring));
+	other.disabled = 0;
+	for (int i = 0; i < 3; i++) {
+		int fd = perf_open_self(&other, -1);
+
+		EXPECT_LE(0, fd);
+		close(fd);
+		/* The next one finds another event select. */
+		other.config ^= 0x100;
+	}
+	EXPECT_TRUE(disable(&ring));
+	EXPECT_TRUE(write_line(WRITE_MSR, "0"));
+	trace = fopen(TRACE, "r");
+	ASSERT_NE(NULL, trace);
+	while (getline(&line, &size, trace) > 0) {
+		const char *text = strstr(line, "write_msr: ");
+
+		if (!text || sscanf(text, "write_msr: %x, value %llx", &msr, &value) != 2)
+			continue;
+		switch (msr) {
+		case PEBS_ENABLE:
+			begun += value && !recorded;
+			recorded = value;
+			break;
+		case EVENT_SELECT:
+			clears = value == 0x4300b5;
+			break;
+		case GLOBAL_CTRL:
+			if (clears && value) {
+				cleared++;
+				EXPECT_EQ(0, recorded);
+			}
+		}
+	}
+	TH_LOG("recording has begun %u times, cleared %u times", begun, cleared);
+	EXPECT_LE(1, begun);
+	EXPECT_LE(3, cleared);
+	free(line);
+	fclose(trace);
+	close_ring(&ring);
+}
+
 TEST_HARNESS_MAIN

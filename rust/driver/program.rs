@@ -192,6 +192,7 @@ impl Driver {
     fn clear(&self, cx: &OnCpu<'_, Self>, shared: &Shared, shadow: &mut Shadow) {
         let active = shadow.active().gp();
         self.pause(cx, active, shared, shadow);
+        Self::suspend_pebs(self.cpus.this_cpu(cx.irqs()), cx.irqs());
         shadow.clear(self.hardware.pmu.model.clearing_events, |write| {
             self.hardware.write(write, cx.irqs());
         });

@@ -6,7 +6,7 @@
 //! |---|---|
 //! | [`Pebs`] | all; constant |
 //! | [`Own`] | callbacks on the CPU, not the PMI |
-//! | [`Shared`] | callbacks and the PMI on the CPU, as atomics; only callbacks write `counters` and `flags` |
+//! | [`Shared`] | callbacks and the PMI on the CPU, as atomics; only callbacks write `counters`, `flags` and `enable` |
 //! | the debug store | the processor while counters run; callbacks and the PMI while they are stopped |
 //!
 //! # Counts
@@ -181,6 +181,8 @@ pub(in crate::driver) struct Shared {
     of_guests: AtomicU64,
     /// The bits of PEBS_ENABLE beside them.
     flags: AtomicU64,
+    /// The value of PEBS_ENABLE.
+    enable: AtomicU64,
     /// The words of the buffer that are in the counts already.
     counted: AtomicUsize,
     /// Set while someone uses the records.
@@ -202,6 +204,7 @@ impl Shared {
             counters: AtomicU64::new(0),
             of_guests: AtomicU64::new(0),
             flags: AtomicU64::new(0),
+            enable: AtomicU64::new(0),
             counted: AtomicUsize::new(0),
             busy: AtomicBool::new(false),
             missed: AtomicBool::new(false),
@@ -249,8 +252,6 @@ impl Shared {
 /// The state of a CPU's precise events that callbacks alone use.
 #[derive(Default)]
 pub(in crate::driver) struct Own {
-    /// The value of PEBS_ENABLE.
-    enable: u64,
     /// The value of PEBS_DATA_CFG, if it is known.
     groups: Option<Groups>,
     /// The value of PEBS_DATA_CFG that the built-in driver has left, from the first event on.
@@ -366,7 +367,7 @@ impl Driver {
         if let Some(pebs) = &self.pebs {
             let counters = cpu.pebs.counters();
             let enable = counters.bits() | cpu.pebs.flags.load(Relaxed);
-            if enable != own.pebs.enable || changed && !counters.is_empty() {
+            if enable != cpu.pebs.enable.load(Relaxed) || changed && !counters.is_empty() {
                 self.prepare_changed_pebs(pebs, cx, cpu, own, enable);
             }
         }
@@ -410,9 +411,21 @@ impl Driver {
         if other_groups {
             store.set_data_config(data_config, cx.irqs());
         }
-        if enable != own.pebs.enable {
-            own.pebs.enable = enable;
+        if enable != cpu.pebs.enable.load(Relaxed) {
+            cpu.pebs.enable.store(enable, Relaxed);
             store.set_enable(enable, cx.irqs());
+        }
+    }
+
+    /// Lets no overflow be recorded until PEBS is [prepared](Self::prepare_pebs), when the PMU is enabled.
+    pub(in crate::driver) fn suspend_pebs(cpu: &Cpu, irqs: &LocalInterruptDisabled) {
+        if cpu.pebs.enable.load(Relaxed) == 0 {
+            return;
+        }
+        if let Some(store) = cpu.shared.debug_store() {
+            cpu.shared.tell_pebs(0, cpu.shared.told_data_config());
+            cpu.pebs.enable.store(0, Relaxed);
+            store.set_enable(0, irqs);
         }
     }
 
@@ -455,7 +468,7 @@ impl Driver {
         cpu.pebs.of_guests.store(0, Relaxed);
         cpu.pebs.flags.store(0, Relaxed);
         cpu.pebs.counted.store(0, Relaxed);
-        own.pebs.enable = 0;
+        cpu.pebs.enable.store(0, Relaxed);
         own.pebs.groups = None;
         cpu.shared.tell_pebs(0, data_config);
         if let Some(store) = cpu.shared.debug_store() {

@@ -234,7 +234,7 @@ impl Shadow {
     /// on, as errata AAK100 and BD53 demand (`intel_pmu_nhm_workaround()`,
     /// `arch/x86/events/intel/core.c:2874`).
     ///
-    /// The PMU is suspended, and no general-purpose counter is active.
+    /// The PMU is suspended, no general-purpose counter is active, and no overflow is recorded: PEBS_ENABLE is 0.
     pub fn clear(&mut self, events: &[u64], mut write: impl FnMut(RegisterWrite)) {
         for (counter, event) in self.present.gp().into_iter().zip(events) {
             self.set_select(counter, *event, &mut write);
