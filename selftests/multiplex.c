@@ -18,8 +18,11 @@
  * does not go away.
  */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "kselftest_harness.h"
@@ -32,6 +35,7 @@
 #define TOLERANCE	3.0	/* percentage points */
 #define TAKEN_PART	0.2
 #define PASSES		50000UL	/* between two readings of the clock */
+#define SWITCHED	5.0	/* percentage points, for tasks that are switched often */
 
 /* CONDITIONAL; from Ice Lake on it is 0x11c4, and 0x01c4 is COND_TAKEN. */
 #define CONDITIONAL	0x01c4
@@ -755,6 +759,155 @@ TEST_F(multiplex, leader_with_a_sibling_that_is_off)
 	close(lead);
 	while (nr--)
 		close(fds[nr]);
+}
+
+#define CGROUPS		6
+#define MOST_EVENTS	16
+#define SWITCHED_NS	3000000000ULL
+
+/* Opens enabled events that every counter can count, @percent for 100 counters. */
+static int open_contending(struct __test_metadata *_metadata, int *fds, int percent,
+			   pid_t pid, int cpu, unsigned long flags)
+{
+	int i, nr = gp_counters() * percent / 100;
+	struct perf_event_attr attr;
+
+	ASSERT_GE(MOST_EVENTS, nr);
+	for (i = 0; i < nr; i++) {
+		attr = counting_anywhere(PERF_TYPE_RAW,
+					 branch_config(i % ARRAY_SIZE(branch_event)));
+		attr.disabled = 0;
+		fds[i] = perf_open(&attr, pid, cpu, -1, flags);
+		ASSERT_LE(0, fds[i]);
+	}
+	return nr;
+}
+
+/*
+ * Checks the shares of such events, and closes them: with the driver's rotation they
+ * are equal, with that of the perf core about so.
+ */
+static void expect_fair_shares(struct __test_metadata *_metadata, const int *fds, int nr)
+{
+	double share, low = 100.0, high = 0.0, fair = 100.0 * gp_counters() / nr;
+	double tolerance = driver_takes_turns() ? SWITCHED : fair / 2;
+	struct one_count count;
+	int i;
+
+	for (i = 0; i < nr; i++) {
+		ASSERT_TRUE(read_one(fds[i], &count));
+		ASSERT_LT(0, count.enabled);
+		share = percent_running(&count);
+		low = share < low ? share : low;
+		high = share > high ? share : high;
+		close(fds[i]);
+	}
+	TH_LOG("%.1f to %.1f %%, %.1f are fair", low, high, fair);
+	EXPECT_LE(fair - tolerance, low);
+	EXPECT_GE(fair + tolerance, high);
+}
+
+/* A new hierarchy of control groups, and in it a group with events on this CPU. */
+struct hierarchy {
+	char top[32];
+	char group[CGROUPS][64];
+	int fds[CGROUPS][MOST_EVENTS];
+	int nr;
+};
+
+static void open_groups(struct __test_metadata *_metadata, struct hierarchy *it, int groups,
+			int percent)
+{
+	int i, dir;
+
+	strcpy(it->top, "/tmp/cgroup-XXXXXX");
+	ASSERT_NE(NULL, mkdtemp(it->top));
+	ASSERT_EQ(0, mount("none", it->top, "cgroup", 0, "perf_event"));
+	for (i = 0; i < groups; i++) {
+		snprintf(it->group[i], sizeof(it->group[i]), "%s/%d", it->top, i);
+		ASSERT_EQ(0, mkdir(it->group[i], 0700));
+		dir = open(it->group[i], O_RDONLY | O_CLOEXEC);
+		ASSERT_LE(0, dir);
+		it->nr = open_contending(_metadata, it->fds[i], percent, dir, sched_getcpu(),
+					 PERF_FLAG_PID_CGROUP);
+		close(dir);
+	}
+}
+
+static void close_groups(struct __test_metadata *_metadata, struct hierarchy *it, int groups)
+{
+	while (groups--) {
+		expect_fair_shares(_metadata, it->fds[groups], it->nr);
+		EXPECT_EQ(0, rmdir(it->group[groups]));
+	}
+	EXPECT_EQ(0, umount(it->top));
+	EXPECT_EQ(0, rmdir(it->top));
+}
+
+/* Makes the calling task one of a group. */
+static void join(const struct hierarchy *it, int group)
+{
+	char tasks[96];
+
+	snprintf(tasks, sizeof(tasks), "%s/cgroup.procs", it->group[group]);
+	if (!write_line(tasks, "0"))
+		_exit(1);
+}
+
+static void end_helpers(struct __test_metadata *_metadata, const pid_t *pid, int nr)
+{
+	int i, status;
+
+	for (i = 0; i < nr; i++) {
+		EXPECT_EQ(0, kill(pid[i], SIGKILL));
+		waitpid(pid[i], &status, 0);
+		EXPECT_TRUE(WIFSIGNALED(status));
+	}
+}
+
+/*
+ * Control groups share a CPU, for slices of the scheduler that are shorter than an
+ * interval. Their events have equal shares, whichever count when intervals end.
+ */
+TEST_F(multiplex, control_groups)
+{
+	struct hierarchy groups;
+	pid_t pid[CGROUPS];
+	int i;
+
+	open_groups(_metadata, &groups, CGROUPS, 150);
+	for (i = 0; i < CGROUPS; i++) {
+		pid[i] = fork_helper();
+		ASSERT_LE(0, pid[i]);
+		if (!pid[i]) {
+			join(&groups, i);
+			for (;;)
+				branch_loop(PASSES);
+		}
+	}
+	usleep(SWITCHED_NS / 1000);
+	end_helpers(_metadata, pid, CGROUPS);
+	close_groups(_metadata, &groups, CGROUPS);
+}
+
+/* So do the events of tasks that run in turn. */
+TEST_F(multiplex, tasks_that_switch)
+{
+	int fds[CGROUPS][MOST_EVENTS], i, nr = 0;
+	pid_t pid[CGROUPS];
+
+	for (i = 0; i < CGROUPS; i++) {
+		pid[i] = fork_helper();
+		ASSERT_LE(0, pid[i]);
+		if (!pid[i])
+			for (;;)
+				branch_loop(PASSES);
+		nr = open_contending(_metadata, fds[i], 150, pid[i], -1, 0);
+	}
+	usleep(SWITCHED_NS / 1000);
+	end_helpers(_metadata, pid, CGROUPS);
+	for (i = 0; i < CGROUPS; i++)
+		expect_fair_shares(_metadata, fds[i], nr);
 }
 
 #define FAIR_S	60

@@ -113,7 +113,7 @@ pub(crate) struct EventData {
     /// The group's share of the time ([`Share::parts`]), if the threads of a core contend for counters. Kept
     /// with the group's first event.
     share: [AtomicU64; 3],
-    /// The nanoseconds that the group had spent on counters when rotation last charged it for a part of an interval.
+    /// The nanoseconds that the group had spent on counters when rotation last charged it.
     /// Kept as `share` is.
     charged: AtomicU64,
     /// Set if the event waits in the rotation: it has counted, or got no counter at the end of an interval.

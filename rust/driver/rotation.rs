@@ -19,8 +19,8 @@ use crate::{
     logic::{
         regs::counter::{CounterId, CounterMask},
         rotation::{
-            let_others_pass, part_of_turn, place_after_interval, waits_for_its_kind, ContextWants,
-            Counted, GroupWants, Offer, Waiting, Wants, TURN,
+            let_others_pass, place_after_interval, turns, waits_for_its_kind, ContextWants,
+            Counted, GroupWants, Offer, Waiting, Wants,
         },
         sched::{extra_register::Demand, limits::Limits},
     },
@@ -91,11 +91,11 @@ fn wants_of(group: WaitingGroup<'_, Driver>) -> GroupWants {
     wants
 }
 
-/// Charges `group`, which is on this CPU. Returns the part of a turn that it has counted.
-fn part_of(group: WaitingGroup<'_, Driver>, (now, interval): (u64, u64)) -> u64 {
+/// Charges `group`, which is on this CPU. Returns how long it has counted since it was charged last.
+fn turns_of(group: WaitingGroup<'_, Driver>, (now, interval): (u64, u64)) -> u64 {
     let running = group.time_running(now);
     let ran = group.with_first(|event| event.data().charge(running));
-    part_of_turn(ran.unwrap_or(0), interval)
+    turns(ran.unwrap_or(0), interval)
 }
 
 /// A group that waits on a CPU.
@@ -216,8 +216,7 @@ impl Driver {
         };
         let own = &mut *own;
         let all = self.hardware.pmu.capabilities.all();
-        // Unless they contend, no thread makes the other schedule again in the middle of an interval.
-        let clock = self.is_contended(cx, cpu).then(|| cx.clock());
+        let clock = cx.clock();
         cx.for_each_context(|context| {
             if !context.may_be_ordered() {
                 return;
@@ -239,7 +238,7 @@ impl Driver {
                     runtime: group.runtime_place(),
                     counters,
                     corrupting,
-                    part: clock.map_or(TURN, |clock| part_of(group, clock)),
+                    turns: turns_of(group, clock),
                 };
                 let limits = || self.limits_now(cx, cpu);
                 let place = place_after_interval(&counted, latest, &wants, all, limits);

@@ -144,12 +144,6 @@ impl Driver {
         limits_now(core, self.tfa.closed())
     }
 
-    /// Returns whether the threads of the CPU's core contend.
-    pub(in crate::driver) fn is_contended(&self, cx: &OnCpu<'_, Self>, cpu: &Cpu) -> bool {
-        self.seated(cx, cpu)
-            .is_some_and(|(core, _)| core.is_contended())
-    }
-
     /// Records that a group of this CPU would fit if it were not for the sibling.
     pub(in crate::driver) fn wait_for_sibling(
         &self,

@@ -13,8 +13,9 @@
 //! could use ([`Wants::could_use`]), the groups behind it are tried once ([`let_others_pass`]). Those
 //! that fit go in front of it, so that the perf core finds them by itself the next time.
 //!
-//! Where the threads of a core contend, they make each other schedule again, and a group may count for the last
-//! moment of an interval only. There it is charged for the part that it has counted ([`part_of_turn`]).
+//! A group is charged for the time that it has counted ([`turns`]). It may count for the last moment of an interval
+//! only: tasks and control groups are switched, and where the threads of a core contend, they make each other schedule
+//! again.
 //!
 //! The first group is placed if it fits beside what does not rotate with it. If it does not, and one behind it
 //! may not pass ([`Waiting::may_pass`]), it goes behind all at the end of the interval ([`Found::holds_up`]). So
@@ -39,6 +40,6 @@ pub use {
     context_wants::ContextWants,
     look_ahead::{Found, Waiting},
     offer::{let_others_pass, waits_for_its_kind, Offer},
-    queue::{part_of_turn, place_after_interval, requeue, Counted, TURN},
+    queue::{place_after_interval, requeue, turns, Counted, TURN},
     wants::{Beside, GroupWants, Wants},
 };

@@ -30,29 +30,46 @@ pub const fn requeue(runtime: u64, latest: u64, charge: u64) -> u64 {
     runtime.saturating_add(charge)
 }
 
-/// Returns the part of a [`TURN`] to charge a group for: it has counted for `ran` nanoseconds since it was charged
-/// last, where an interval lasts `interval` nanoseconds. At least 1, and no more than a turn.
+/// The most turns that a group is charged for at a time. If no others contend, groups are not charged for as long as
+/// that lasts, and it is not to count against them afterwards.
+const MOST_TURNS: u64 = 4;
+
+/// Part of an interval by which a turn may be shorter or longer and still is one. The timer is not exact, and groups
+/// that have counted equally often keep their order.
+const TOLERANCE: u64 = 16;
+
+/// Returns how much to charge a group for that has counted for `ran` nanoseconds since it was charged last, where an
+/// interval lasts `interval` nanoseconds: a [`TURN`] for each interval, at least 1.
+///
+/// A group counts for less than an interval before it is charged where its task or control group has been switched in
+/// since the last one ended, or where the threads of a core make each other schedule again; and for more if it was
+/// switched out before others ended.
 ///
 /// # Examples
 ///
 /// ```
 /// # use rpmu_logic::logic;
-/// use logic::rotation::{part_of_turn, TURN};
+/// use logic::rotation::{turns, TURN};
 ///
-/// assert_eq!(part_of_turn(1_000_000, 4_000_000), TURN / 4);
-/// assert_eq!(part_of_turn(9_000_000, 4_000_000), TURN);
+/// assert_eq!(turns(1_000_000, 4_000_000), TURN / 4);
+/// assert_eq!(turns(3_999_000, 4_000_000), TURN);
+/// assert_eq!(turns(6_000_000, 4_000_000), TURN * 3 / 2);
 /// ```
-pub const fn part_of_turn(ran: u64, interval: u64) -> u64 {
-    if ran >= interval {
+pub const fn turns(ran: u64, interval: u64) -> u64 {
+    const MOST: u64 = TURN * MOST_TURNS;
+    if ran.abs_diff(interval) <= interval / TOLERANCE {
         return TURN;
     }
-    // Less than a turn, as the interval exceeds `ran`.
+    if ran / MOST_TURNS >= interval {
+        return MOST;
+    }
     match ran.checked_mul(TURN) {
-        Some(part) => match part.checked_div(interval) {
+        // No more than `MOST`, as the interval exceeds a fourth of `ran`.
+        Some(turns) => match turns.checked_div(interval) {
             Some(0) | None => 1,
-            Some(part) => part,
+            Some(turns) => turns,
         },
-        None => TURN,
+        None => MOST,
     }
 }
 
@@ -65,11 +82,8 @@ pub struct Counted {
     pub counters: CounterMask,
     /// Set if one of its events corrupts the sibling thread's counts.
     pub corrupting: bool,
-    /// The part of a [`TURN`] that it has counted ([`part_of_turn`]).
-    ///
-    /// A whole turn, unless the threads of a core contend: they make each other schedule again, and a group that
-    /// is on the counters for the end of each interval only would starve.
-    pub part: u64,
+    /// How long it has counted since it was charged last ([`turns`]).
+    pub turns: u64,
 }
 
 /// Returns the new place in the order of a group that has counted in the last interval; [`None`] if no other
@@ -90,10 +104,10 @@ pub fn place_after_interval(
         false => wants.charge(false, 0, &Limits::NONE),
         true => wants.charge(true, counters.gp().weight(), &limits()),
     };
-    let charge = match group.part {
+    let charge = match group.turns {
         TURN => charge,
-        // A charge is less than two turns.
-        part => charge.wrapping_mul(part).max(TURN) / TURN,
+        // A charge is less than two turns, and these are few.
+        turns => charge.wrapping_mul(turns).max(TURN) / TURN,
     };
     Some(requeue(group.runtime, latest, charge))
 }
@@ -122,12 +136,12 @@ mod tests {
             wants.add(&group, false);
             wants
         };
-        let place = |part| {
+        let place = |turns| {
             let counted = Counted {
                 runtime: 100 * TURN,
                 counters: CounterMask::first_gp(1),
                 corrupting: false,
-                part,
+                turns,
             };
             let all = CounterMask::first_gp(4);
             place_after_interval(&counted, 100 * TURN, &context, all, || Limits::NONE)
@@ -135,8 +149,17 @@ mod tests {
         assert_eq!(place(TURN), Some(101 * TURN));
         assert_eq!(place(TURN / 2), Some(100 * TURN + TURN / 2));
         // A group that has hardly counted stays in front of those that have.
-        assert_eq!(place(part_of_turn(0, 4_000_000)), Some(100 * TURN + 1));
-        assert_eq!(part_of_turn(u64::MAX - 1, u64::MAX), TURN);
-        assert_eq!(part_of_turn(0, 0), TURN);
+        assert_eq!(place(turns(0, 4_000_000)), Some(100 * TURN + 1));
+        // One that was switched out before the end of intervals pays for these later.
+        assert_eq!(place(turns(12_000_000, 4_000_000)), Some(103 * TURN));
+        for (ran, interval, charge) in [
+            (u64::MAX - 1, u64::MAX, TURN),
+            (u64::MAX / 2, u64::MAX, MOST_TURNS * TURN),
+            (u64::MAX, 4_000_000, MOST_TURNS * TURN),
+            (0, 0, TURN),
+            (1, 0, MOST_TURNS * TURN),
+        ] {
+            assert_eq!(turns(ran, interval), charge, "{ran} {interval}");
+        }
     }
 }

@@ -11,8 +11,8 @@ use reference::{fits, optimum};
 use rpmu_logic::logic::capabilities::{Capabilities, Cpuid, Leaf};
 use rpmu_logic::logic::regs::counter::{CounterId, CounterMask};
 use rpmu_logic::logic::rotation::{
-    let_others_pass, place_after_interval, waits_for_its_kind, Counted, GroupWants, Offer, Waiting,
-    Wants, TURN,
+    let_others_pass, place_after_interval, turns, waits_for_its_kind, Counted, GroupWants, Offer,
+    Waiting, Wants,
 };
 use rpmu_logic::logic::sched::constraint::Constraint;
 use rpmu_logic::logic::sched::cpu_schedule::CpuSchedule;
@@ -22,6 +22,9 @@ use rpmu_logic::logic::sched::limits::Limits;
 /// Number of measured intervals, and of intervals before the measurement.
 const TURNS: u64 = 4000;
 const BEFORE: u64 = 500;
+
+/// An interval in nanoseconds.
+const INTERVAL: u64 = 4_000_000;
 
 /// Groups of events that rotate on a CPU.
 #[derive(Clone, Debug, Default)]
@@ -208,6 +211,9 @@ struct Context<'a> {
     /// By group: its runtime, and its place in the order. Equal places are in the order of insertion.
     runtime: Vec<u64>,
     places: Vec<(u64, u64)>,
+    /// By group: the time on counters, and as much of it as it was charged for.
+    running: Vec<u64>,
+    charged: Vec<u64>,
     /// The last place, and the number of insertions.
     latest: u64,
     put: u64,
@@ -226,6 +232,8 @@ impl<'a> Context<'a> {
             wants,
             runtime: (1..=groups).collect(),
             places: (1..=groups).map(|it| (it, it)).collect(),
+            running: vec![0; mix.groups.len()],
+            charged: vec![0; mix.groups.len()],
             latest: groups,
             put: groups,
             active: Vec::new(),
@@ -233,20 +241,45 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Ends an interval.
-    fn requeue(&mut self) {
-        let latest = self.latest;
+    /// Lets time pass.
+    fn run(&mut self, time: u64) {
+        self.active
+            .iter()
+            .for_each(|group| self.running[*group] += time);
+    }
+
+    /// Takes all groups off. Returns them with their counters.
+    fn take_off(&mut self) -> Vec<(usize, CounterMask)> {
+        let mut taken = Vec::new();
         for group in std::mem::take(&mut self.active) {
             let mut counters = CounterMask::EMPTY;
             for index in 0..self.mix.groups[group].len() {
                 let entry = self.schedule.remove((group, index)).unwrap();
                 counters.insert(entry.placed().unwrap());
             }
+            taken.push((group, counters));
+        }
+        assert!(self.schedule.is_empty());
+        taken
+    }
+
+    /// Lets an interval pass, and ends it.
+    fn requeue(&mut self) {
+        self.run(INTERVAL);
+        self.end_interval();
+    }
+
+    /// Ends an interval.
+    fn end_interval(&mut self) {
+        let latest = self.latest;
+        for (group, counters) in self.take_off() {
+            let running = self.running[group];
+            let ran = running - std::mem::replace(&mut self.charged[group], running);
             let counted = Counted {
                 runtime: self.runtime[group],
                 counters,
                 corrupting: Waits(group, self.mix).wants().is_corrupting(),
-                part: TURN,
+                turns: turns(ran, INTERVAL),
             };
             let limits = || self.mix.limits();
             let place = place_after_interval(&counted, latest, &self.wants, self.counters, limits);
@@ -254,7 +287,6 @@ impl<'a> Context<'a> {
                 self.put(group, place);
             }
         }
-        assert!(self.schedule.is_empty());
     }
 
     fn put(&mut self, group: usize, place: u64) {
@@ -342,6 +374,37 @@ fn take_turns(mix: &Mix) -> Outcome {
         shares: ran.iter().map(|it| *it as f64 / TURNS as f64).collect(),
         busy: busy as f64 / TURNS as f64,
     }
+}
+
+/// Runs tasks or control groups with these groups of events in turn, for slices of so many nanoseconds. The timer goes
+/// on meanwhile. Returns the shares of the groups of each.
+fn switch(mix: &Mix, tasks: usize, slice: u64) -> Vec<Vec<f64>> {
+    let mut contexts: Vec<_> = (0..tasks).map(|_| Context::new(mix)).collect();
+    let mut enabled = vec![0; tasks];
+    let (mut now, mut timer) = (0, INTERVAL / 4);
+    for task in (0..tasks).cycle().take(20 * TURNS as usize) {
+        let context = &mut contexts[task];
+        let mut left = slice;
+        enabled[task] += slice;
+        context.schedule();
+        while left > 0 {
+            let time = left.min(timer - now);
+            context.run(time);
+            now += time;
+            left -= time;
+            if now == timer {
+                context.end_interval();
+                context.schedule();
+                timer += INTERVAL;
+            }
+        }
+        context.take_off();
+    }
+    let shares = |(context, enabled): (&Context<'_>, &u64)| {
+        let running = context.running.iter();
+        running.map(|it| *it as f64 / *enabled as f64).collect()
+    };
+    contexts.iter().zip(&enabled).map(shares).collect()
 }
 
 /// Rotates as the perf core does without the driver: tries groups in order up to one that does not fit; then
@@ -532,6 +595,36 @@ fn groups_that_do_not_fit_hold_up_none() {
                     "{group} of {mix:?}: {outcome:?}, {core:?}"
                 );
             }
+        }
+    }
+}
+
+/// Groups are charged for the time that they count, however few ends of intervals there are in it: those of tasks and
+/// control groups that are switched often have equal shares.
+///
+/// With two tasks and slices of 6 ms, an interval ends 1 and 5 ms after one begins, and 3 ms after the next does. Four
+/// of eight events had counted for 4 of 6 ms each time, when each end had cost a whole turn.
+#[test]
+fn switched_tasks_share_equally() {
+    let any: &[u64] = &[ANY];
+    for (events, tasks, slice) in [
+        (8, 2, 6_000_000),
+        (6, 2, 6_000_000),
+        (6, 3, 10_000_000),
+        (6, 6, 1_400_000),
+        (8, 6, 2_800_000),
+        (6, 7, 700_000),
+        (5, 3, 3_900_000),
+        (7, 3, 9_000_000),
+        (6, 1, INTERVAL + 1),
+    ] {
+        let mix = Mix::of(4, &vec![any; events]);
+        let fair = 4.0 / events as f64;
+        for shares in switch(&mix, tasks, slice) {
+            let result = format!("{events} events, {tasks} tasks, {slice} ns: {shares:.3?}");
+            println!("{result}");
+            let is_fair = |share: &f64| (0.95 * fair..1.05 * fair).contains(share);
+            assert!(shares.iter().all(is_fair), "{result}");
         }
     }
 }

@@ -11,7 +11,7 @@ use reference::{fewest_gp, GP};
 use rpmu_logic::logic::capabilities::{Capabilities, Cpuid, Leaf};
 use rpmu_logic::logic::open::refusal::Refusal;
 use rpmu_logic::logic::regs::counter::CounterMask;
-use rpmu_logic::logic::rotation::{part_of_turn, requeue, TURN};
+use rpmu_logic::logic::rotation::{requeue, turns};
 use rpmu_logic::logic::sched::constraint::Constraint;
 use rpmu_logic::logic::sched::cpu_schedule::CpuSchedule;
 use rpmu_logic::logic::sched::extra_register::{Demand, ExtraRegister, Requirement};
@@ -505,18 +505,13 @@ struct Turner {
 }
 
 impl Turner {
-    /// Moves groups that have counted behind those with a smaller runtime. `contended` says whether the threads
-    /// contend.
-    fn charge(&mut self, counted: &[usize], contended: bool) {
+    /// Moves groups that have counted behind those with a smaller runtime.
+    fn charge(&mut self, counted: &[usize]) {
         let latest = self.runtime.iter().copied().max().unwrap_or_default();
         for group in counted.iter().copied() {
             let running = self.running[group];
             let ran = running - std::mem::replace(&mut self.charged[group], running);
-            let charge = if contended {
-                part_of_turn(ran, INTERVAL)
-            } else {
-                TURN
-            };
+            let charge = turns(ran, INTERVAL);
             self.runtime[group] = requeue(self.runtime[group], latest, charge);
             self.order.retain(|it| *it != group);
             self.order.push(group);
@@ -618,7 +613,7 @@ impl TurningCore {
         let order = match self.order {
             Order::Runtime => {
                 if is_over {
-                    this.charge(&flexible, self.core.is_contended());
+                    this.charge(&flexible);
                 }
                 let mut order = this.order.clone();
                 if !is_over && !this.keeps_places {

@@ -9,7 +9,7 @@ use super::{Configuration, EventNumber, Setting, Wait, INTERVAL};
 use crate::logic::open::refusal::Refusal;
 use crate::logic::regs::counter::CounterId;
 use crate::logic::rotation::{
-    let_others_pass, part_of_turn, place_after_interval, waits_for_its_kind, Counted, Wants, TURN,
+    let_others_pass, place_after_interval, turns, waits_for_its_kind, Counted, Wants,
 };
 use crate::logic::sched::assign::Policy;
 use crate::logic::sched::cpu_schedule::CpuSchedule;
@@ -250,7 +250,7 @@ impl<'a> Cpu<'a> {
                 runtime: self.order.runtime[group],
                 counters: counters.collect(),
                 corrupting: self.groups[group].wants().is_corrupting(),
-                part: self.part(group, core),
+                turns: self.turns(group),
             };
             let place = place_after_interval(&counted, latest, &self.order.wants, all, || limits);
             if let Some(place) = place {
@@ -267,14 +267,11 @@ impl<'a> Cpu<'a> {
         self.order.sort(&mut self.flexible);
     }
 
-    /// `part_of()` there.
-    fn part(&mut self, group: usize, core: Option<&Core>) -> u64 {
+    /// `turns_of()` there.
+    fn turns(&mut self, group: usize) -> u64 {
         let running = self.running[group];
         let before = std::mem::replace(&mut self.charged[group], running);
-        match core.is_some_and(Core::is_contended) {
-            true => part_of_turn(running - before, INTERVAL),
-            false => TURN,
-        }
+        turns(running - before, INTERVAL)
     }
 
     /// Moves groups in front of others that were refused, and the refused ones in `last` behind all.
@@ -481,6 +478,9 @@ impl<'a> Cpu<'a> {
                     let behind = self.order.latest - number;
                     state.extend([0, 16, 32, 48].map(|shift| (behind >> shift) as u16));
                 }
+                // So much is charged at most.
+                let owed = self.running[*group] - self.charged[*group];
+                state.push((owed.min(4 * INTERVAL) * 2 / INTERVAL) as u16);
             }
         }
         state.push(self.flexible_active.len() as u16);
