@@ -2,7 +2,11 @@
 
 //! Groups that are offered or go behind all others, and orders that are kept, until the PMU is enabled again.
 
-use super::{context::WaitingGroup, tree::move_to, ACTIVE, OFFER_ALWAYS};
+use super::{
+    context::WaitingGroup,
+    tree::{last_offered, move_to},
+    ACTIVE, OFFER_ALWAYS,
+};
 use crate::{bindings, perf::Operations};
 use core::{
     marker::PhantomData,
@@ -166,7 +170,8 @@ impl Offers {
                 if (*leader).state != ACTIVE && (*(*leader).ctx).rotate_disable == 0 {
                     // INVARIANT: A leader, of a context that is locked.
                     let waiting = WaitingGroup::<T>(leader, PhantomData);
-                    let place = (*(*leader).ctx).flexible_groups.index.saturating_add(1);
+                    let pmu = (*(*leader).pmu_ctx).pmu;
+                    let place = last_offered((*leader).ctx, pmu).saturating_add(1);
                     waiting.set_place(place, place);
                     move_to(leader, place);
                 }
