@@ -95,8 +95,7 @@ static const struct perf_event_attr fault[] = {
 	{ .config1 = 1ULL << 63 },
 	{ .config1 = ~0ULL },
 	{ .config2 = ~0ULL },
-	/* rpmu has fields of its own in config3 and in bit 0 of config4. */
-	{ .config4 = ~1ULL },
+	/* rpmu has fields of its own in config3 and config4. */
 	{ .precise_ip = 1 },
 	{ .precise_ip = 2 },
 	{ .precise_ip = 3 },

@@ -33,6 +33,7 @@ impl From<Refusal> for Error {
             | Refusal::PreciseGuestBranches
             | Refusal::NeverPrecise
             | Refusal::PeriodTooShort
+            | Refusal::FieldAbsent
             | Refusal::RandomSeedAlone
             | Refusal::RandomCounting
             | Refusal::RandomFrequency

@@ -163,7 +163,7 @@ static void do_open(void)
 	if (one_in(20))
 		attr.config3 = number();
 	if (one_in(20))
-		attr.config4 = number();
+		attr.config4 = one_in(4) ? number() : 1;
 	attr.disabled = one_in(2);
 	attr.inherit = one_in(4);
 	attr.inherit_stat = one_in(8);

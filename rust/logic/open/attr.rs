@@ -144,7 +144,7 @@ impl Attributes {
 
     /// Returns whether the event asks for what this driver alone has.
     pub fn has_extensions(&self) -> bool {
-        self.config3 != 0 || self.ends_turns()
+        self.config3 != 0 || self.config4 != 0
     }
 
     /// Returns whether each overflow is to end the turn of the groups on the CPU.

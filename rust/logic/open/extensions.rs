@@ -3,13 +3,19 @@
 //! The fields of a `perf_event_attr` that this driver alone knows: the built-in driver ignores attr.config3
 //! and attr.config4.
 //!
+//! `Documentation/fields.md` has the layout, with the bits that are kept for fields to come, and the reason why
+//! these two words have them.
+//!
 //! Context: as for [`attr`](super::attr).
 
 use super::{attr::Attributes, refusal::Refusal};
 use crate::logic::sample::random_period::RandomPeriods;
 
-/// `switch` in attr.config4, whose other bits are ignored.
+/// `switch` in attr.config4.
 pub(super) const SWITCH: u64 = 1 << 0;
+
+/// The bits of attr.config4 that have a meaning.
+const KNOWN: u64 = SWITCH;
 
 /// The requests in these fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +33,10 @@ impl Extensions {
     ///
     /// The reason why the event cannot have what they ask for.
     pub(super) fn of(attr: &Attributes) -> Result<Self, Refusal> {
+        // A promise that a later driver keeps must not be taken for kept by this one.
+        if attr.config4 & !KNOWN != 0 {
+            return Err(Refusal::FieldAbsent);
+        }
         Ok(Self {
             random: random_periods(attr)?,
             switches: switches(attr)?,

@@ -40,6 +40,8 @@ pub enum Refusal {
     NeverPrecise,
     /// A sample period shorter than the model allows. EINVAL.
     PeriodTooShort,
+    /// Bits of attr.config4 that have no meaning. The built-in driver ignores them. EINVAL.
+    FieldAbsent,
     /// `rand_seed` without `rand_mask`, which are both of attr.config3. The built-in driver, which has neither,
     /// ignores attr.config3; here and below. EINVAL.
     RandomSeedAlone,
@@ -184,6 +186,7 @@ impl fmt::Display for Refusal {
             Self::PreciseGuestBranches => "precise_ip does not go with the event of guests' branch records",
             Self::NeverPrecise => "no counter of this CPU can sample the event precisely",
             Self::PeriodTooShort => "the sample period is too short for this CPU",
+            Self::FieldAbsent => "config4 has bits that mean nothing to this driver",
             Self::RandomSeedAlone => "rand_seed needs rand_mask",
             Self::RandomCounting => "rand_mask needs a sample period",
             Self::RandomFrequency => "rand_mask needs a fixed sample period, not a frequency",

@@ -223,7 +223,7 @@ fn attributes() -> impl Strategy<Value = Attributes> {
             Attributes {
                 config2,
                 config3,
-                config4: u64::from(switch),
+                config4: u64::from(switch) | (config3 & 2),
                 pinned,
                 is_member,
                 has_auxiliary,
@@ -283,7 +283,8 @@ fn is_what_was_asked_for(pmu: &Pmu, attr: &Attributes, event: &Event, any: bool)
         && (1..=i64::MAX as u64).contains(&event.period)
         && (!event.random.vary() || attr.sample_period == event.period && !attr.freq)
         && event.random.suit(event.period)
-        && event.switches == (attr.config4 & 1 != 0)
+        && attr.config4 <= 1
+        && event.switches == (attr.config4 != 0)
         && (!event.switches || attr.sample_period != 0 && !attr.is_member && !attr.pinned)
         && event.requirement.is_none_or(|required| {
             let entry = pmu.model.extra_register_events.find(select);

@@ -39,6 +39,7 @@ fn errnos_are_the_drivers() {
         Refusal::PreciseGuestBranches,
         Refusal::NeverPrecise,
         Refusal::EveryBranch,
+        Refusal::FieldAbsent,
         Refusal::RandomSeedAlone,
         Refusal::RandomCounting,
         Refusal::RandomFrequency,

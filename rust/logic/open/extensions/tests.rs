@@ -21,13 +21,7 @@ fn leaders_that_sample_may_switch() {
         config4: SWITCH,
         ..sampling(0)
     };
-    let others = Attributes {
-        config4: !SWITCH,
-        is_member: true,
-        ..switching
-    };
     assert_eq!(switches(&sampling(0)), Ok(false));
-    assert_eq!(switches(&others), Ok(false));
     assert_eq!(switches(&switching), Ok(true));
     let frequency = Attributes {
         freq: true,
@@ -50,7 +44,23 @@ fn leaders_that_sample_may_switch() {
     assert_eq!(switches(&counting), Err(Refusal::SwitchCounting));
     assert_eq!(switches(&pinned), Err(Refusal::SwitchPinned));
     assert_eq!(Extensions::of(&pinned), Err(Refusal::SwitchPinned));
-    assert!(switching.has_extensions() && !others.has_extensions());
+    assert!(switching.has_extensions() && !sampling(0).has_extensions());
+}
+
+#[test]
+fn bits_without_a_meaning_are_refused() {
+    let of = |config4| {
+        Extensions::of(&Attributes {
+            config4,
+            ..sampling(0)
+        })
+    };
+    assert!(of(0).is_ok() && of(SWITCH).is_ok());
+    for bit in 1..64 {
+        for config4 in [1 << bit, 1 << bit | SWITCH] {
+            assert_eq!(of(config4), Err(Refusal::FieldAbsent), "bit {bit}");
+        }
+    }
 }
 
 #[test]
