@@ -39,6 +39,7 @@
 #include "../rust/kretprobe.c"
 #include "../rust/users.c"
 #include "../rust/task_data.c"
+#include "../rust/sysfs.c"
 #include "rpmu_trace.h"
 
 /* rust/parameters.c */

@@ -8,7 +8,6 @@
 
 #include <linux/cpuhotplug.h>
 #include <linux/cpumask.h>
-#include <linux/device.h>
 #include <linux/hardirq.h>
 #include <linux/kprobes.h>
 #include <linux/mm_types.h>
@@ -16,7 +15,6 @@
 #include <linux/percpu.h>
 #include <linux/smp.h>
 #include <linux/spinlock.h>
-#include <linux/sysfs.h>
 #include <linux/topology.h>
 #include <asm/apic.h>
 #include <asm/cpufeature.h>
@@ -165,16 +163,6 @@ void rpmu_helper_mutex_lock(struct mutex *lock)
 void rpmu_helper_mutex_unlock(struct mutex *lock)
 {
 	mutex_unlock(lock);
-}
-
-void *rpmu_helper_dev_get_drvdata(const struct device *dev)
-{
-	return dev_get_drvdata(dev);
-}
-
-void rpmu_helper_sysfs_attr_init(struct attribute *attr)
-{
-	sysfs_attr_init(attr);
 }
 
 bool rpmu_helper_in_nmi(void)

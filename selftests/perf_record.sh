@@ -91,7 +91,11 @@ random_periods() {
 		because "only rpmu has random periods"
 		return "$KSFT_SKIP"
 	fi
-	record -P -e cpu/event=0xc0,period=10000,rand_mask=0xfff/u -- ./exact_loop || return
+	echo 1 >"$CPU_PMU/rpmu/format"
+	record -P -e cpu/event=0xc0,period=10000,rand_mask=0xfff/u -- ./exact_loop
+	status=$?
+	echo 0 >"$CPU_PMU/rpmu/format"
+	[ "$status" = 0 ] || return
 	perf script -i "$DATA" -F period 2>/dev/null | awk '
 		{ sum += $1; if ($1 < 10000 || $1 > 14095) bad++; if ($1 != last) differ++; last = $1 }
 		END { print NR, sum, bad + 0, differ; exit !(NR > 800 && NR < 850 && !bad && differ > 700 &&
@@ -107,7 +111,11 @@ event_set() {
 		because "only rpmu switches on overflow"
 		return "$KSFT_SKIP"
 	fi
-	record -e '{cpu/event=0xc0,period=100003,switch=1/u,branches:u}:S' -- ./exact_loop || return
+	echo 1 >"$CPU_PMU/rpmu/format"
+	record -e '{cpu/event=0xc0,period=100003,switch=1/u,branches:u}:S' -- ./exact_loop
+	status=$?
+	echo 0 >"$CPU_PMU/rpmu/format"
+	[ "$status" = 0 ] || return
 	samples=$(perf script -i "$DATA" -F event,ip 2>/dev/null | grep -c 'branches:u')
 	[ "$samples" -ge 98 ] && [ "$samples" -le 100 ] && return
 	because "$samples samples instead of 99"

@@ -26,7 +26,7 @@ without_feature() {
 # own FILE: succeeds if the file is one that rpmu alone has.
 own() {
 	case $1 in
-	./format/rand_mask | ./format/rand_seed | ./format/switch) ;;
+	./rpmu | ./rpmu/*) ;;
 	*) return 1 ;;
 	esac
 }
@@ -137,9 +137,51 @@ all_there() {
 }
 
 format_complete() {
-	loaded && FORMAT="$FORMAT rand_mask rand_seed switch"
 	# shellcheck disable=SC2086
 	all_there format $FORMAT
+}
+
+# The kernel's ABI (Documentation/ABI/testing/sysfs-bus-event_source-devices-format) has fields of
+# config, config1 and config2 alone. Older perf prints a warning for others at each event of the PMU.
+format_is_for_any_perf() {
+	bad=$(cd "$CPU_PMU/format" && grep -vE '^config[12]?:[0-9,-]+$' ./*)
+	[ -z "$bad" ] && return
+	because "fields that older perf does not know: $(echo "$bad" | tr '\n' ' ')"
+	return 1
+}
+
+# own_format: prints the fields in format/ that rpmu alone has.
+own_format() {
+	(cd "$CPU_PMU/format" && grep -E '^config[34]:' ./* | sed 's/^\.\///' | tr '\n' ' ')
+}
+
+# rpmu/format shows rpmu's own fields to perf.
+own_format_on_request() {
+	loaded || {
+		because "only rpmu has fields of its own"
+		return "$KSFT_SKIP"
+	}
+	mkdir -p /tmp/format
+	cp "$CPU_PMU"/format/* /tmp/format
+	takes rpmu/format <<-END || return
+		1 1
+		1 1
+		0 0
+		x Invalid argument
+		1 1
+	END
+	status=0
+	for pass in 1 2; do
+		echo 1 >"$CPU_PMU/rpmu/format"
+		shown=$(own_format)
+		echo 0 >"$CPU_PMU/rpmu/format"
+		[ "$shown" = "rand_mask:config3:0-31 rand_seed:config3:32-63 switch:config4:0 " ] && continue
+		because "pass $pass: the fields are \"$shown\""
+		status=1
+	done
+	diff -r /tmp/format "$CPU_PMU/format" >/tmp/shown && return "$status"
+	because "format/ is not what it was: $(cat /tmp/shown)"
+	return 1
 }
 
 # has_transactions: succeeds in the guest with TSX, by the kernel's command line.
@@ -286,8 +328,8 @@ if ! loaded && [ -e "$CPU_PMU" ]; then
 else
 	run_test compared
 fi
-for name in type_is_raw format_complete events_complete same_names_and_modes same_contents perf_resolves \
-	transactions_open rdpmc_takes freeze_on_smi_takes freeze_on_smi_freezes; do
+for name in type_is_raw format_complete format_is_for_any_perf own_format_on_request events_complete \
+	same_names_and_modes same_contents perf_resolves transactions_open rdpmc_takes freeze_on_smi_takes freeze_on_smi_freezes; do
 	run_test $name
 done
 finish

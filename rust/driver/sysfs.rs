@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The PMU's files in sysfs: those of the built-in driver, and fields of its own in `format/`.
+//! The PMU's files in sysfs: those of the built-in driver, and this driver's own in `rpmu/`. The fields that this
+//! driver alone knows are in `format/` on request.
 
 mod settings;
 
@@ -26,7 +27,31 @@ pub(super) fn groups(pmu: &Pmu) -> Result<Groups> {
     groups.push(format(pmu)?, GFP_KERNEL)?;
     groups.push(events(pmu)?, GFP_KERNEL)?;
     groups.push(caps(pmu)?, GFP_KERNEL)?;
-    Ok(Groups::new(groups)?)
+    groups.push(own_settings()?, GFP_KERNEL)?;
+    Groups::new(groups)?.with_request(own_format()?)
+}
+
+/// Makes `rpmu/`: the settings that this driver alone has.
+fn own_settings() -> Result<Group> {
+    let mut group = Group::new(c"rpmu");
+    group.request::<Driver>(fmt!("format"))?;
+    Ok(group)
+}
+
+/// The fields that this driver alone knows: [`logic::open::extensions`](crate::logic::open::extensions).
+///
+/// In the kernel's ABI, fields are of `config`, `config1` and `config2`. Perf before 5.17 does not know the PMU
+/// if there are others, and later versions warn about those they do not know. So these are there on request.
+fn own_format() -> Result<Group> {
+    let mut group = Group::new(c"format");
+    for (name, bits) in [
+        ("rand_mask", "config3:0-31"),
+        ("rand_seed", "config3:32-63"),
+        ("switch", "config4:0"),
+    ] {
+        group.file(fmt!("{name}"), fmt!("{bits}\n"))?;
+    }
+    Ok(group)
 }
 
 /// Makes the files of settings.
@@ -71,10 +96,6 @@ fn format(pmu: &Pmu) -> Result<Group> {
         ("offcore_rsp", "config1:0-63",  offcore),
         ("ldlat",       "config1:0-15",  load_latency),
         ("frontend",    "config1:0-23",  frontend),
-        // This driver's own.
-        ("rand_mask",   "config3:0-31",  true),
-        ("rand_seed",   "config3:32-63", true),
-        ("switch",      "config4:0",     true),
     ];
     let mut group = Group::new(c"format");
     for (name, bits, visible) in fields {

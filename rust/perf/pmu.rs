@@ -238,7 +238,7 @@ pub struct Pmu<T: Operations> {
     ops: T,
     cpus: KVec<KBox<CpuState<T>>>,
     /// `raw` points into it.
-    _groups: Groups,
+    pub(super) groups: Groups,
     /// `raw` points to it.
     _task_data: Option<TaskDataCache<T::TaskData>>,
     /// Set once there has been a [`Registration`](super::Registration).
@@ -290,7 +290,7 @@ impl<T: Operations> Pmu<T> {
                 raw: Opaque::new(raw),
                 ops,
                 cpus,
-                _groups: groups,
+                groups,
                 _task_data: task_data,
                 registered: Atomic::new(false),
                 internals <- internals::PmuState::new(),

@@ -4,6 +4,8 @@
 //!
 //! `format/` maps names of fields to bits of `perf_event_attr`, `events/` names of events to values of
 //! these fields; `caps/` lists what the PMU can do. Each name is a file with a text.
+//!
+//! Some files are there on request only, see [`Groups::with_request`].
 
 use super::{Operations, Pmu};
 use crate::bindings;
@@ -12,8 +14,10 @@ use kernel::{
     alloc::AllocError,
     error::{from_result, to_result},
     ffi::c_char,
+    new_mutex,
     prelude::*,
     str::CString,
+    sync::Mutex,
 };
 
 /// A setting of a PMU, in a file that reads as a number.
@@ -96,10 +100,41 @@ impl Group {
         let mut file = new_file(&name, S::MODE);
         file.attr.__bindgen_anon_1.show = Some(show_setting_callback::<T, S>);
         file.attr.__bindgen_anon_2.store = Some(store_setting_callback::<T, S>);
-        self.texts
-            .push([name, CString::try_from_fmt(fmt!(""))?], GFP_KERNEL)?;
+        self.push(file, name)
+    }
+
+    /// Adds the file that [shows](Groups::with_request) the files on request, and hides them again: 1 or 0.
+    pub fn request<T: Operations>(&mut self, name: fmt::Arguments<'_>) -> Result {
+        let name = CString::try_from_fmt(name)?;
+        let mut file = new_file(&name, 0o644);
+        // SAFETY: As in `new_file()`.
+        unsafe { bindings::rpmu_helper_sysfs_attr_init_request(&mut file.attr.attr) };
+        file.attr.__bindgen_anon_1.show = Some(show_request_callback::<T>);
+        file.attr.__bindgen_anon_2.store = Some(store_request_callback::<T>);
+        self.push(file, name)
+    }
+
+    /// Adds a file without a text.
+    fn push(&mut self, file: bindings::perf_pmu_events_attr, name: CString) -> Result {
+        let text = CString::try_from_fmt(fmt!(""))?;
+        self.texts.push([name, text], GFP_KERNEL)?;
         self.files.push(file, GFP_KERNEL)?;
         Ok(())
+    }
+
+    /// Builds what sysfs takes of the directory: its name with a null-terminated list of its files, which are not to
+    /// be moved from here on.
+    fn build(&mut self) -> Result<(bindings::attribute_group, Members), AllocError> {
+        let mut files = KVec::with_capacity(self.files.len() + 1, GFP_KERNEL)?;
+        for file in &mut self.files {
+            files.push(&raw mut file.attr.attr, GFP_KERNEL)?;
+        }
+        files.push(ptr::null_mut(), GFP_KERNEL)?;
+
+        let mut raw: bindings::attribute_group = pin_init::zeroed();
+        raw.name = self.name.map_or(ptr::null(), |name| name.as_char_ptr());
+        raw.__bindgen_anon_2.attrs = files.as_mut_ptr();
+        Ok((raw, files))
     }
 
     /// Adds a file that reads as `text`, of which at most a page is shown.
@@ -117,6 +152,9 @@ impl Group {
         Ok(())
     }
 }
+
+/// A null-terminated list of files.
+type Members = KVec<*mut bindings::attribute>;
 
 /// Creates a file without callbacks. The name has to live as long as the file does.
 fn new_file(name: &CStr, mode: u16) -> bindings::perf_pmu_events_attr {
@@ -192,6 +230,99 @@ unsafe extern "C" fn store_setting_callback<T: Operations, S: Setting<T>>(
     })
 }
 
+/// # Safety
+///
+/// To be called by sysfs, with the device of a [`Pmu<T>`] and a page to print to.
+unsafe extern "C" fn show_request_callback<T: Operations>(
+    dev: *mut bindings::device,
+    _attr: *mut bindings::device_attribute,
+    page: *mut c_char,
+) -> isize {
+    // SAFETY: By this function's requirements. The file goes before the PMU does.
+    let pmu = unsafe { pmu_of::<T>(dev) };
+    let request = pmu.groups.request.as_ref();
+    let shown = request.is_some_and(|request| *request.shown.lock());
+    // SAFETY: `page` is what `sysfs_emit()` wants, and `%u` prints a `u32`.
+    let len = unsafe { bindings::sysfs_emit(page, c"%u\n".as_char_ptr(), u32::from(shown)) };
+    // CAST: an `int` is an `isize`.
+    len as isize
+}
+
+/// # Safety
+///
+/// To be called by sysfs, with the device of a [`Pmu<T>`] and a C string of `len` bytes.
+unsafe extern "C" fn store_request_callback<T: Operations>(
+    dev: *mut bindings::device,
+    _attr: *mut bindings::device_attribute,
+    text: *const c_char,
+    len: usize,
+) -> isize {
+    from_result(|| {
+        // SAFETY: By this function's requirements.
+        let on = bool::parse(unsafe { CStr::from_char_ptr(text) })?;
+        // SAFETY: By this function's requirements. The file goes before the PMU does.
+        let pmu = unsafe { pmu_of::<T>(dev) };
+        if let Some(request) = &pmu.groups.request {
+            // SAFETY: This runs in a file of the device, which waits for it before it goes. The files on request
+            // are the PMU's, which outlives its device.
+            unsafe { request.show(dev, on)? };
+        }
+        // CAST: no more than a page.
+        Ok(len as isize)
+    })
+}
+
+/// Files that are in a directory of the PMU on request only.
+///
+/// # Invariants
+///
+/// The only element of `raw` names `group` and points to `members`, which is a null-terminated list of pointers
+/// to the files of `group`. None of them is changed after they were built, so their elements do not move.
+struct Request {
+    raw: KVec<bindings::attribute_group>,
+    _members: Members,
+    _group: Group,
+    /// Set while the files are there. Locked while it changes.
+    shown: Pin<KBox<Mutex<bool>>>,
+}
+
+impl Request {
+    fn new(mut group: Group) -> Result<Self> {
+        let (raw_group, members) = group.build()?;
+        let mut raw = KVec::with_capacity(1, GFP_KERNEL)?;
+        raw.push(raw_group, GFP_KERNEL)?;
+        // INVARIANT: As built above.
+        Ok(Self {
+            raw,
+            _members: members,
+            _group: group,
+            shown: KBox::pin_init(new_mutex!(false), GFP_KERNEL)?,
+        })
+    }
+
+    /// Shows or hides the files. `ENOENT` if the device is going, or `ENOMEM`. Process context.
+    ///
+    /// # Safety
+    ///
+    /// `dev` must be the device of the PMU that this is a part of.
+    unsafe fn show(&self, dev: *mut bindings::device, on: bool) -> Result {
+        let mut shown = self.shown.lock();
+        if *shown == on {
+            return Ok(());
+        }
+        let group = self.raw.as_ptr();
+        match on {
+            // SAFETY: By this function's requirements, and by the type invariant. The files stay there until the
+            // PMU is freed, and the device goes before.
+            true => to_result(unsafe { bindings::rpmu_helper_sysfs_merge_group(dev, group) })?,
+            // SAFETY: As above. The caller runs in none of these files.
+            false => unsafe { bindings::rpmu_helper_sysfs_unmerge_group(dev, group) },
+        }
+        *shown = on;
+        Ok(())
+    }
+}
+
 /// The directories of a PMU.
 ///
 /// # Invariants
@@ -204,8 +335,9 @@ unsafe extern "C" fn store_setting_callback<T: Operations, S: Setting<T>>(
 pub struct Groups {
     list: KVec<*const bindings::attribute_group>,
     _raw: KVec<bindings::attribute_group>,
-    _members: KVec<KVec<*mut bindings::attribute>>,
+    _members: KVec<Members>,
     _groups: KVec<Group>,
+    request: Option<Request>,
 }
 
 // SAFETY: The pointers point to what the value itself owns.
@@ -222,16 +354,7 @@ impl Groups {
         let mut list = KVec::with_capacity(groups.len() + 1, GFP_KERNEL)?;
 
         for group in &mut groups {
-            let mut files = KVec::with_capacity(group.files.len() + 1, GFP_KERNEL)?;
-            for file in &mut group.files {
-                files.push(&raw mut file.attr.attr, GFP_KERNEL)?;
-            }
-            files.push(ptr::null_mut(), GFP_KERNEL)?;
-
-            let mut raw_group: bindings::attribute_group = pin_init::zeroed();
-            raw_group.name = group.name.map_or(ptr::null(), |name| name.as_char_ptr());
-            raw_group.__bindgen_anon_2.attrs = files.as_mut_ptr();
-
+            let (raw_group, files) = group.build()?;
             members.push(files, GFP_KERNEL)?;
             raw.push(raw_group, GFP_KERNEL)?;
         }
@@ -246,7 +369,15 @@ impl Groups {
             _raw: raw,
             _members: members,
             _groups: groups,
+            request: None,
         })
+    }
+
+    /// Adds the files of `group` on request: they join the directory of that name, which has to be one of the
+    /// directories, while the file of [`Group::request`] is set.
+    pub fn with_request(mut self, group: Group) -> Result<Self> {
+        self.request = Some(Request::new(group)?);
+        Ok(self)
     }
 
     /// Returns the value of `pmu.attr_groups`. The perf core does not change the list.
