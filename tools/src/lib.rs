@@ -18,6 +18,7 @@
 pub mod changes;
 pub mod data;
 pub mod explain;
+pub mod lexer;
 pub mod live;
 pub mod machine;
 pub mod names;
@@ -29,6 +30,7 @@ pub mod simulate;
 pub mod split;
 pub mod svg;
 pub mod syntax;
+pub mod terms;
 pub mod text;
 
 // The driver uses items that this crate does not.

@@ -301,6 +301,7 @@ fn wanted(events: &[LiveEvent]) -> Vec<Wanted> {
             .map(|(index, event)| {
                 let (kind, config, config1) = event.asked_for;
                 WantedEvent {
+                    label: None,
                     name: event.name.clone(),
                     alone: event.name.clone(),
                     kind: Kind::Hardware(attributes(kind, config, config1)),

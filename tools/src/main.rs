@@ -14,6 +14,7 @@ use rpmu_plan::machine::{aliases, Machine, NoMachine, Smt};
 use rpmu_plan::names::{self, find, Kind};
 use rpmu_plan::plan::Request;
 use rpmu_plan::report::Report;
+use rpmu_plan::terms::Tool;
 use rpmu_plan::{svg, text};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -73,7 +74,7 @@ struct PlanArguments {
     /// Show what the running rpmu has on its counters, and a plan for these events. With DIR, read
     /// the files of debugfs, procfs and sysfs below DIR.
     #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = "/")]
-    #[arg(conflicts_with_all = ["model", "event", "smt", "watchdog", "no_force_abort", "sibling", "policy", "interval", "duration", "svg", "html"])]
+    #[arg(conflicts_with_all = ["model", "event", "smt", "watchdog", "no_force_abort", "sibling", "policy", "interval", "duration", "record", "svg", "html"])]
     live: Option<PathBuf>,
     /// Two hardware threads per core, or one.
     #[arg(long, value_enum, default_value_t = Threads::On)]
@@ -96,6 +97,9 @@ struct PlanArguments {
     /// How long the task runs while its events count.
     #[arg(long = "for", value_name = "TIME", default_value = "1s", value_parser = seconds)]
     duration: f64,
+    /// The events are those of perf record, which samples them, and takes more terms than perf stat.
+    #[arg(long)]
+    record: bool,
     /// Print the report as JSON.
     #[arg(long, conflicts_with_all = ["svg", "html"])]
     json: bool,
@@ -209,8 +213,8 @@ fn models() -> String {
 }
 
 /// Parses and resolves a list of events.
-fn events(text: &str, machine: &Machine) -> Result<Vec<names::Wanted>, Wrong> {
-    names::parse(text, machine)
+fn events(text: &str, machine: &Machine, tool: Tool) -> Result<Vec<names::Wanted>, Wrong> {
+    names::parse_for(text, machine, tool)
         .map_err(|mistake| Wrong(format!("invalid events\n{}", mistake.show(text))))
 }
 
@@ -240,13 +244,17 @@ fn plan(arguments: &PlanArguments) -> Result<ExitCode, Wrong> {
     }
     let model = arguments.model.as_deref().unwrap_or_default();
     let machine = machine(model, arguments.smt, arguments.no_force_abort)?;
+    let tool = match arguments.record {
+        true => Tool::Record,
+        false => Tool::Stat,
+    };
     let sibling = match &arguments.sibling {
         Some(_) if !machine.has_sibling() => {
             return Err(Wrong(
                 "--sibling: with --smt off there is no other thread".to_owned(),
             ));
         }
-        Some(text) => events(text, &machine)?,
+        Some(text) => events(text, &machine, tool)?,
         None => Vec::new(),
     };
     let request = Request {
@@ -256,7 +264,7 @@ fn plan(arguments: &PlanArguments) -> Result<ExitCode, Wrong> {
             PolicyName::Rpmu => Policy::Rpmu,
         },
         watchdog: arguments.watchdog,
-        events: events(&arguments.event.join(","), &machine)?,
+        events: events(&arguments.event.join(","), &machine, tool)?,
         sibling,
         interval: arguments.interval,
         duration: arguments.duration,

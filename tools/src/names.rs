@@ -2,17 +2,20 @@
 
 //! Event names: from parsed text to the attributes for perf_event_open.
 //!
-//! Resolves names as the perf tool does, ignoring case: generic names, software events, the model's
-//! list, sysfs (`tools/perf/util/parse-events.c`, `tools/perf/pmu-events/make_legacy_cache.py`).
+//! Resolves names as the perf tool does, ignoring case: the model's list, sysfs, generic names, and the events
+//! of the kernel's and the tool's own PMUs (`tools/perf/util/{parse-events,pmu,pmus}.c`,
+//! `tools/perf/pmu-events/make_legacy_cache.py`). What other PMUs there are is known to the machine alone:
+//! names of known ones are taken.
 
 use crate::data::Listed;
-use crate::logic::model::HardwareId;
-use crate::logic::open::attr::{Attributes, EventType};
+use crate::logic::model::{memory_files, HardwareId};
+use crate::logic::open::attr::{configure, Attributes, EventType};
 use crate::logic::regs::event_select::EventSelect;
 use crate::logic::sched::extra_register::ExtraRegister;
 use crate::machine::{Machine, Smt};
 use crate::regroup::regroup;
-use crate::syntax::{self, number, Body, Mistake, Modifiers, Span, Term};
+use crate::syntax::{self, number, Body, Mistake, Modifiers, Span, Term, TermKind, Value};
+use crate::terms::{check_keyword, check_numeric, check_tracepoint, label, last, Tool};
 
 /// A requested group, or a single event.
 #[derive(Clone, Debug)]
@@ -59,6 +62,8 @@ pub struct WantedEvent {
     pub name: String,
     /// The same event outside of its group: with the group's modifiers.
     pub alone: String,
+    /// The name that perf shows, if its terms give it one.
+    pub label: Option<String>,
     /// The provider that counts it.
     pub kind: Kind,
     /// `attr.pinned`.
@@ -76,6 +81,17 @@ pub enum Kind {
     Hardware(Attributes),
     /// The kernel or the perf tool: no counter needed.
     Software,
+    /// The PMU with this name, or with names like it: no counter of the core needed.
+    Other(Other),
+}
+
+/// Another PMU than the core's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Other {
+    /// The name, or its start.
+    pub name: &'static str,
+    /// Set if perf leaves the PMU's events in a group of other PMUs.
+    pub is_software: bool,
 }
 
 /// Generic hardware events by the perf tool's names:
@@ -97,12 +113,38 @@ const HARDWARE: &[(&str, HardwareId)] = &[
     ("ref-cycles", HardwareId::RefCpuCycles),
 ];
 
-/// Software events and tool events: `software.json` and `tool.json` in the same directory.
+/// Software events: `software.json` in the same directory.
 #[rustfmt::skip]
 const SOFTWARE: &[&str] = &[
     "cpu-clock", "task-clock", "faults", "page-faults", "context-switches", "cs", "cpu-migrations",
     "migrations", "minor-faults", "major-faults", "alignment-faults", "emulation-faults", "dummy",
-    "bpf-output", "cgroup-switches", "duration_time", "user_time", "system_time",
+    "bpf-output", "cgroup-switches",
+];
+
+/// The tool's own events: `tool.json` there, without those of other machines.
+#[rustfmt::skip]
+const TOOL: &[&str] = &[
+    "duration_time", "user_time", "system_time", "has_pmem", "num_cores", "num_cpus", "num_cpus_online", "num_dies",
+    "num_packages", "smt_on", "system_tsc_freq", "core_wide", "target_cpu",
+];
+
+/// Other PMUs: the name or its start, whether perf leaves its events in groups of others, its fields and its
+/// events; none of either if they differ between machines.
+#[rustfmt::skip]
+const OTHERS: &[(&str, bool, &[&str], &[&str])] = &[
+    ("msr", true, &["event"],
+        &["tsc", "aperf", "mperf", "pperf", "smi", "ptsc", "irperf", "cpu_thermal_margin"]),
+    ("kprobe", true, &["retprobe"], &[]),
+    ("uprobe", true, &["retprobe", "ref_ctr_offset"], &[]),
+    ("power", false, &["event"], &["energy-cores", "energy-pkg", "energy-ram", "energy-gpu", "energy-psys"]),
+    ("cstate_core", false, &["event"], &["c1-residency", "c3-residency", "c6-residency", "c7-residency"]),
+    ("cstate_pkg", false, &["event"], &["c2-residency", "c3-residency", "c6-residency", "c7-residency",
+        "c8-residency", "c9-residency", "c10-residency"]),
+    ("uncore", false, &[], &[]), ("amd_df", false, &[], &[]), ("amd_l3", false, &[], &[]),
+    ("amd_umc", false, &[], &[]), ("amd_iommu", false, &[], &[]), ("ibs_op", false, &[], &[]),
+    ("ibs_fetch", false, &[], &[]), ("intel_pt", false, &[], &[]), ("intel_bts", false, &[], &[]),
+    ("i915", false, &[], &[]), ("xe_", false, &[], &[]), ("iommu", false, &[], &[]), ("dmar", false, &[], &[]),
+    ("hwmon", false, &[], &[]), ("drm_", false, &[], &[]),
 ];
 
 /// Names of the caches and the numbers of their operations. The index of a cache, an operation or a
@@ -157,40 +199,63 @@ fn cache_events() -> impl Iterator<Item = (String, u64)> {
     })
 }
 
-/// Resolves a parsed list of events on a machine, and regroups its topdown events.
+/// Resolves a parsed list of events for a command on a machine, and regroups its events.
 ///
 /// # Errors
 ///
 /// The first unknown name or term.
-pub fn resolve(groups: &[syntax::Group], machine: &Machine) -> Result<Vec<Wanted>, Mistake> {
+pub fn resolve(
+    groups: &[syntax::Group],
+    machine: &Machine,
+    tool: Tool,
+) -> Result<Vec<Wanted>, Mistake> {
     let groups: Result<Vec<Wanted>, Mistake> = groups
         .iter()
-        .map(|group| resolve_group(group, machine))
+        .map(|group| resolve_group(group, machine, tool))
         .collect();
     Ok(regroup(groups?, machine))
 }
 
-/// Parses and resolves a list of events on a machine.
+/// Parses and resolves a list of events for perf stat on a machine.
 ///
 /// # Errors
 ///
 /// The first mistake in the text.
 pub fn parse(text: &str, machine: &Machine) -> Result<Vec<Wanted>, Mistake> {
-    resolve(&syntax::parse(text)?, machine)
+    parse_for(text, machine, Tool::Stat)
 }
 
-fn resolve_group(group: &syntax::Group, machine: &Machine) -> Result<Wanted, Mistake> {
+/// Parses and resolves a list of events for a command on a machine.
+///
+/// # Errors
+///
+/// The first mistake in the text.
+pub fn parse_for(text: &str, machine: &Machine, tool: Tool) -> Result<Vec<Wanted>, Mistake> {
+    resolve(&syntax::parse(text)?, machine, tool)
+}
+
+fn resolve_group(group: &syntax::Group, machine: &Machine, tool: Tool) -> Result<Wanted, Mistake> {
     let mut events = Vec::new();
     for (index, event) in group.events.iter().enumerate() {
         let modifiers = event.modifiers.merged(&group.modifiers);
+        if modifiers.precise > 3 {
+            let at = group.modifiers.at.clone().unwrap_or(event.at.clone());
+            return Err(Mistake::new(at, "at most three p are allowed"));
+        }
         let is_leader = index == 0;
-        let mut kind = kind_of(event, machine)?;
+        let terms = event.terms.as_deref().unwrap_or_default();
+        let mut kind = kind_of(event, machine, tool)?;
         if let Kind::Hardware(attr) = &mut kind {
-            apply(attr, &modifiers);
+            if tool == Tool::Record || attr.has_extensions() {
+                // Perf stat ignores rpmu's own terms, which are for samples.
+                (attr.sample_period, attr.freq) = sampled(terms, tool);
+            }
+            apply(attr, &modifiers, machine, tool);
         }
         events.push(WantedEvent {
             name: event.text.clone(),
             alone: alone(event, group),
+            label: label(terms),
             kind,
             // After braces, the modifier applies to the leader only.
             pinned: event.modifiers.pinned || (group.modifiers.pinned && is_leader),
@@ -224,7 +289,7 @@ fn alone(event: &syntax::Event, group: &syntax::Group) -> String {
         .text
         .get(..end - event.at.start)
         .unwrap_or(&event.text);
-    let name = name.trim_end_matches(':');
+    let name = name.trim_end().trim_end_matches(':').trim_end();
     match (modifiers.letters().as_str(), name.ends_with('/')) {
         ("", _) => name.to_owned(),
         (letters, true) => format!("{name}{letters}"),
@@ -232,80 +297,307 @@ fn alone(event: &syntax::Event, group: &syntax::Group) -> String {
     }
 }
 
-fn apply(attr: &mut Attributes, modifiers: &Modifiers) {
+fn apply(attr: &mut Attributes, modifiers: &Modifiers, machine: &Machine, tool: Tool) {
     if modifiers.user || modifiers.kernel || modifiers.hypervisor {
         attr.exclude_user = !modifiers.user;
         attr.exclude_kernel = !modifiers.kernel;
     }
     attr.exclude_host = modifiers.guest && !modifiers.host;
-    // Perf stat ignores P, which is for sampling.
     attr.precise_ip = modifiers.precise;
+    if modifiers.retire_latency {
+        attr.precise_ip = attr.precise_ip.max(1);
+    }
+    // Perf stat ignores P. Perf record tries the levels from the highest on.
+    if modifiers.precise_max && tool == Tool::Record {
+        let opens = |level: &u8| {
+            let attr = Attributes {
+                precise_ip: *level,
+                ..*attr
+            };
+            let event = configure(&machine.pmu, &attr, |_| true, || true);
+            let constraint = event.map(|event| event.constraint(&machine.pmu));
+            constraint.is_ok_and(|constraint| !constraint.counters.is_empty())
+        };
+        attr.precise_ip = (1..=3).rev().find(opens).unwrap_or(0);
+    }
 }
 
-fn kind_of(event: &syntax::Event, machine: &Machine) -> Result<Kind, Mistake> {
+/// Returns the sample period of the terms, and whether it is a frequency; 0 if perf stat has none.
+fn sampled(terms: &[Term], tool: Tool) -> (u64, bool) {
+    /// Perf record's default.
+    const FREQUENCY: u64 = 4000;
+    let mut sampled = match tool {
+        Tool::Stat => (0, false),
+        Tool::Record => (FREQUENCY, true),
+    };
+    for term in terms.iter().filter(|term| term.kind == TermKind::Keyword) {
+        match (term.word.as_str(), &term.value) {
+            ("period", Value::Number(period)) => sampled = (*period, false),
+            ("freq", Value::Number(frequency)) => sampled = (*frequency, true),
+            _ => {}
+        }
+    }
+    sampled
+}
+
+fn kind_of(event: &syntax::Event, machine: &Machine, tool: Tool) -> Result<Kind, Mistake> {
     let terms = event.terms.as_deref().unwrap_or_default();
-    let raw = |config| Attributes::counting(EventType::Raw, config);
-    let kind = match &event.body {
-        Body::Tracepoint => Kind::Software,
-        Body::Raw(config) => Kind::Hardware(raw(*config)),
+    let numeric = |kind| {
+        check_numeric(terms, tool)?;
+        let mut attr = match kind {
+            Kind::Hardware(attr) => attr,
+            other => return Ok(other),
+        };
+        for (word, config) in [
+            ("config", &mut attr.config),
+            ("config1", &mut attr.config1),
+            ("config2", &mut attr.config2),
+            ("config3", &mut attr.config3),
+            ("config4", &mut attr.config4),
+        ] {
+            match last(terms, word) {
+                Some(Value::Number(value)) => *config = *value,
+                Some(_) => *config = 1,
+                None => {}
+            }
+        }
+        Ok(Kind::Hardware(attr))
+    };
+    let counting = |of, config| Kind::Hardware(Attributes::counting(of, config));
+    match &event.body {
+        Body::Tracepoint { system, event_at } => {
+            if find(system, machine).is_some() || is_pmu(system) {
+                let what = format!("unknown modifiers; known are {}", syntax::LETTERS);
+                return Err(Mistake::new(event_at.clone(), what));
+            }
+            check_tracepoint(terms, tool).map(|()| Kind::Software)
+        }
+        Body::Breakpoint => numeric(Kind::Software),
+        Body::Raw(config) => numeric(counting(EventType::Raw, *config)),
         Body::Numeric { kind, config } => match kind {
-            0 => Kind::Hardware(Attributes::counting(EventType::Hardware, *config)),
-            1 | 2 => Kind::Software,
-            3 => Kind::Hardware(Attributes::counting(EventType::HwCache, *config)),
-            4 => Kind::Hardware(raw(*config)),
+            0 => numeric(counting(EventType::Hardware, *config)),
+            1 | 2 | 5 => numeric(Kind::Software),
+            3 => numeric(counting(EventType::HwCache, *config)),
+            4 => numeric(counting(EventType::Raw, *config)),
             _ => {
                 let what =
                     format!("type {kind} belongs to another PMU; only the core's PMU is planned");
-                return Err(Mistake::new(event.body_at.clone(), what));
+                Err(Mistake::new(event.body_at.clone(), what))
             }
         },
-        Body::Name(name) if name == "cpu" && event.terms.is_some() => {
-            return Ok(Kind::Hardware(with_terms(raw(0), terms, machine)?));
+        Body::Name(name) => named(name, event, machine, tool),
+    }
+}
+
+/// Finds what a name stands for: before slashes a PMU or an event, else an event.
+fn named(
+    name: &str,
+    event: &syntax::Event,
+    machine: &Machine,
+    tool: Tool,
+) -> Result<Kind, Mistake> {
+    let terms = event.terms.as_deref().unwrap_or_default();
+    let mut mistake = None;
+    if event.terms.is_some() {
+        for pmu in pmus(name) {
+            match of_pmu(pmu, terms, machine, tool) {
+                Ok(kind) => return Ok(kind),
+                Err(it) => mistake = mistake.or(Some(it)),
+            }
         }
-        Body::Name(name) => match find(name, machine) {
-            Some(kind) => kind,
-            None => {
-                let what = if terms.is_empty() {
-                    unknown(name, machine)
-                } else {
-                    format!("unknown PMU or event {name}; only the PMU cpu is planned")
-                };
-                return Err(Mistake::new(event.body_at.clone(), what));
-            }
-        },
+    }
+    // As an event, it comes behind the other terms.
+    let itself = Term {
+        word: name.to_owned(),
+        kind: TermKind::Name,
+        value: Value::Absent,
+        at: event.body_at.clone(),
     };
-    match kind {
-        Kind::Hardware(attr) => Ok(Kind::Hardware(with_terms(attr, terms, machine)?)),
-        Kind::Software => Ok(kind),
+    let with_it: Vec<Term> = terms.iter().cloned().chain([itself]).collect();
+    match provider(name, machine) {
+        Some(pmu) => of_pmu(pmu, &with_it, machine, tool),
+        None => Err(mistake.unwrap_or_else(|| {
+            let what = if terms.is_empty() {
+                unknown(name, machine)
+            } else {
+                format!("unknown PMU or event {name}")
+            };
+            Mistake::new(event.body_at.clone(), what)
+        })),
+    }
+}
+
+/// A PMU of events.
+#[derive(Clone, Copy)]
+enum Pmu {
+    Core,
+    Software,
+    Tool,
+    Tracepoint,
+    Breakpoint,
+    Other(usize),
+}
+
+/// Returns the PMUs with this name, or with names that match it.
+fn pmus(name: &str) -> Vec<Pmu> {
+    let own = [
+        ("cpu", Pmu::Core),
+        ("default_core", Pmu::Core),
+        ("software", Pmu::Software),
+        ("tool", Pmu::Tool),
+        ("tracepoint", Pmu::Tracepoint),
+        ("breakpoint", Pmu::Breakpoint),
+    ];
+    let is_it = |pmu: &&(&str, Pmu)| pmu.0 == name || matches_glob(pmu.0, name);
+    let own: Vec<Pmu> = own.iter().filter(is_it).map(|pmu| pmu.1).collect();
+    let plain = name.trim_matches(|letter: char| "*?[]".contains(letter));
+    let likes = |start: &str| {
+        let is_instance = plain.strip_prefix(start).is_some_and(|rest| {
+            start.ends_with('_') || rest.is_empty() || rest.starts_with(['_', '0', '1'])
+        });
+        is_instance || matches_glob(start, name)
+    };
+    let others = (0..OTHERS.len()).filter(|number| likes(OTHERS[*number].0));
+    own.into_iter().chain(others.map(Pmu::Other)).collect()
+}
+
+/// Returns whether a PMU has this name.
+pub(crate) fn is_pmu(name: &str) -> bool {
+    !pmus(name).is_empty()
+}
+
+/// Returns whether a pattern with `*` and `?` matches a name.
+fn matches_glob(name: &str, pattern: &str) -> bool {
+    fn matches(name: &[u8], pattern: &[u8]) -> bool {
+        match (pattern.first(), name.first()) {
+            (None, first) => first.is_none(),
+            (Some(b'*'), _) => {
+                matches(name, &pattern[1..]) || (!name.is_empty() && matches(&name[1..], pattern))
+            }
+            (Some(b'?'), Some(_)) => matches(&name[1..], &pattern[1..]),
+            (Some(one), Some(other)) => one == other && matches(&name[1..], &pattern[1..]),
+            (Some(_), None) => false,
+        }
+    }
+    pattern.contains(['*', '?']) && matches(name.as_bytes(), pattern.as_bytes())
+}
+
+/// Finds the PMU that has an event of this name.
+fn provider(name: &str, machine: &Machine) -> Option<Pmu> {
+    let is_it = |known: &&str| known.eq_ignore_ascii_case(name);
+    if alias(name, machine).is_some() {
+        return Some(Pmu::Core);
+    }
+    if SOFTWARE.iter().any(|known| is_it(&known)) {
+        return Some(Pmu::Software);
+    }
+    if TOOL.iter().any(|known| is_it(&known)) {
+        return Some(Pmu::Tool);
+    }
+    let mut others = OTHERS.iter();
+    let number = others.position(|other| other.3.iter().any(|known| is_it(&known)))?;
+    Some(Pmu::Other(number))
+}
+
+/// Resolves the terms of an event of a PMU.
+fn of_pmu(pmu: Pmu, terms: &[Term], machine: &Machine, tool: Tool) -> Result<Kind, Mistake> {
+    let known = |events: &[&str], term: &Term| {
+        let word = match (&term.value, term.word.as_str()) {
+            (Value::Absent, word) => word,
+            (Value::Word(word), "event") => word,
+            _ => return false,
+        };
+        events.iter().any(|known| known.eq_ignore_ascii_case(word))
+    };
+    let check = |what: &str, takes: &dyn Fn(&Term) -> bool| {
+        for term in terms {
+            match term.kind {
+                TermKind::Keyword => check_keyword(term, tool)?,
+                TermKind::Raw | TermKind::Driver => {}
+                TermKind::Name if takes(term) => {}
+                TermKind::Name => {
+                    let what = format!("the PMU {what} has no event or term {}", term.word);
+                    return Err(Mistake::new(term.at.clone(), what));
+                }
+            }
+        }
+        Ok(())
+    };
+    match pmu {
+        Pmu::Core => with_terms(terms, machine, tool).map(Kind::Hardware),
+        Pmu::Software => check("software", &|term| known(SOFTWARE, term)).map(|()| Kind::Software),
+        Pmu::Tool => {
+            // By its name alone, perf takes slots for an event of the core.
+            let takes = |term: &Term| known(TOOL, term) || known(&["slots"], term);
+            check("tool", &takes).map(|()| Kind::Software)
+        }
+        Pmu::Tracepoint => check("tracepoint", &|_| false).map(|()| Kind::Software),
+        Pmu::Breakpoint => check("breakpoint", &|_| false).map(|()| Kind::Software),
+        Pmu::Other(number) => {
+            let (name, is_software, fields, events) = OTHERS[number];
+            let takes = |term: &Term| {
+                fields.is_empty() || fields.contains(&term.word.as_str()) || known(events, term)
+            };
+            check(name, &takes)?;
+            Ok(Kind::Other(Other { name, is_software }))
+        }
     }
 }
 
 /// Finds an event by name.
 pub fn find(name: &str, machine: &Machine) -> Option<Kind> {
-    if SOFTWARE
-        .iter()
-        .any(|known| known.eq_ignore_ascii_case(name))
-    {
-        return Some(Kind::Software);
+    let of_core = |alias: Alias| {
+        let mut attr = Attributes::counting(EventType::Raw, 0);
+        alias.apply(&mut attr);
+        Kind::Hardware(attr)
+    };
+    match provider(name, machine)? {
+        Pmu::Core => alias(name, machine).map(of_core),
+        Pmu::Other(number) => {
+            let (name, is_software, ..) = OTHERS[number];
+            Some(Kind::Other(Other { name, is_software }))
+        }
+        _ => Some(Kind::Software),
+    }
+}
+
+/// What the name of an event of the core stands for.
+#[derive(Clone, Copy)]
+enum Alias {
+    /// The bits of `attr.config` and `attr.config1`.
+    Bits(u64, u64),
+    /// A generic event.
+    Generic(EventType, u64),
+}
+
+impl Alias {
+    fn apply(self, attr: &mut Attributes) {
+        match self {
+            Self::Bits(config, config1) => {
+                attr.config |= config;
+                attr.config1 |= config1;
+            }
+            Self::Generic(event_type, config) => {
+                (attr.event_type, attr.config) = (event_type, config);
+            }
+        }
+    }
+}
+
+/// Finds an event of the core: in the list, in sysfs, among the generic ones.
+fn alias(name: &str, machine: &Machine) -> Option<Alias> {
+    if let Some(listed) = machine.list.find(name) {
+        return Some(Alias::Bits(listed.config, listed.config1));
+    }
+    if let Some((config, config1)) = in_sysfs(name, machine) {
+        return Some(Alias::Bits(config, config1));
     }
     let mut hardware = HARDWARE.iter();
     if let Some((_, id)) = hardware.find(|(known, _)| known.eq_ignore_ascii_case(name)) {
-        let attr = Attributes::counting(EventType::Hardware, *id as u64);
-        return Some(Kind::Hardware(attr));
-    }
-    if let Some(listed) = machine.list.find(name) {
-        let mut attr = Attributes::counting(EventType::Raw, listed.config);
-        attr.config1 = listed.config1;
-        return Some(Kind::Hardware(attr));
-    }
-    if let Some(config) = topdown(name, machine) {
-        return Some(Kind::Hardware(Attributes::counting(EventType::Raw, config)));
+        return Some(Alias::Generic(EventType::Hardware, *id as u64));
     }
     let (_, config) = cache_events().find(|(known, _)| known.eq_ignore_ascii_case(name))?;
-    Some(Kind::Hardware(Attributes::counting(
-        EventType::HwCache,
-        config,
-    )))
+    Some(Alias::Generic(EventType::HwCache, config))
 }
 
 /// Returns a name that the perf tool accepts for an event with these attributes.
@@ -322,9 +614,9 @@ pub fn name_of(attr: &Attributes, machine: &Machine) -> String {
             let mut events = machine.list.events();
             let is_it = |it: &Listed| (it.config, it.config1) == (config, attr.config1);
             let listed = events.find(is_it).map(|it| it.name);
-            let mut topdown =
-                topdown_names(machine).filter(|name| topdown(name, machine) == Some(config));
-            let name = listed.or_else(|| topdown.next().filter(|_| attr.config1 == 0));
+            let mut own = sysfs_names(machine)
+                .filter(|name| in_sysfs(name, machine) == Some((config, attr.config1)));
+            let name = listed.or_else(|| own.next());
             name.map(str::to_owned)
         }
     };
@@ -357,22 +649,44 @@ fn topdown_names(machine: &Machine) -> impl Iterator<Item = &'static str> {
         .filter(|name| !name.contains('.'))
 }
 
-/// Finds the config of a topdown event of sysfs.
-fn topdown(name: &str, machine: &Machine) -> Option<u64> {
-    let file = machine
-        .pmu
-        .model
-        .topdown_files
-        .iter()
-        .find(|file| file.name == name)?;
-    let threads = if machine.smt == Smt::Off { 1 } else { 2 };
-    let mut config = 0;
-    for term in file.text(threads).trim().split(',') {
-        let (word, value) = term.split_once('=').unwrap_or((term, "1"));
-        let (_, shift, _) = FIELDS.iter().find(|field| field.0 == word)?;
-        config |= number(value)? << shift;
+/// Returns the names in `events/` of sysfs but for the generic events: those of topdown, of TSX, of loads and
+/// of stores.
+fn sysfs_names(machine: &Machine) -> impl Iterator<Item = &'static str> {
+    let (model, capabilities) = (&machine.pmu.model, &machine.pmu.capabilities);
+    let (rtm, precise) = (capabilities.rtm, capabilities.pebs_format.is_some());
+    let tsx = model.tsx_files.iter().filter(move |_| rtm);
+    let memory = model.memory_files.iter();
+    let memory = memory.filter(move |(name, _)| precise || *name == memory_files::AUXILIARY);
+    topdown_names(machine).chain(tsx.chain(memory).map(|(name, _)| *name))
+}
+
+/// Finds the bits of `attr.config` and `attr.config1` of an event of sysfs.
+fn in_sysfs(name: &str, machine: &Machine) -> Option<(u64, u64)> {
+    let is_it = |known: &str| known.eq_ignore_ascii_case(name);
+    let mut ids = HardwareId::ALL.into_iter();
+    if let Some(id) = ids.find(|id| is_it(id.sysfs_name())) {
+        return machine.pmu.hardware_event(id).map(|it| (it.bits(), 0));
     }
-    Some(config)
+    let known = sysfs_names(machine).find(|known| is_it(known))?;
+    let model = &machine.pmu.model;
+    let mut topdown = model.topdown_files.iter();
+    let threads = if machine.smt == Smt::Off { 1 } else { 2 };
+    let mut others = model.tsx_files.iter().chain(model.memory_files);
+    let text = match topdown.find(|file| file.name == known) {
+        Some(file) => file.text(threads),
+        None => others.find(|file| file.0 == known)?.1,
+    };
+    let mut bits = (0, 0);
+    for term in text.trim().split(',') {
+        let (word, value) = term.split_once('=').unwrap_or((term, "1"));
+        if word == "ldlat" {
+            bits.1 |= number(value)?;
+        } else {
+            let (_, shift, _) = FIELDS.iter().find(|field| field.0 == word)?;
+            bits.0 |= number(value)? << shift;
+        }
+    }
+    Some(bits)
 }
 
 /// The fields of a raw event's `attr.config`: name, lowest bit, number of bits.
@@ -394,9 +708,6 @@ const OWN_FIELDS: &[(&str, u32, u32)] = &[("rand_mask", 0, 32), ("rand_seed", 32
 /// The field of `attr.config4`.
 const SWITCH: &str = "switch";
 
-/// Terms without effect on the PMU, or without effect on counting.
-const IDLE_TERMS: &[&str] = &["name", "period", "freq", "time"];
-
 /// Returns whether this machine's sysfs has the field.
 fn has_field(name: &str, machine: &Machine) -> bool {
     let registers = &machine.pmu.model.extra_register_events;
@@ -412,103 +723,160 @@ fn has_field(name: &str, machine: &Machine) -> bool {
     }
 }
 
-fn with_terms(
-    mut attr: Attributes,
-    terms: &[Term],
-    machine: &Machine,
-) -> Result<Attributes, Mistake> {
-    // A name among the terms selects the event that the other terms modify.
-    for term in terms.iter().filter(|term| term.value.is_none()) {
-        if is_flag(&term.word) || IDLE_TERMS.contains(&term.word.as_str()) {
-            continue;
-        }
-        attr = match (raw_term(&term.word), find(&term.word, machine)) {
-            (Some(config), _) => Attributes::counting(EventType::Raw, config),
-            (None, Some(Kind::Hardware(event))) => event,
-            (None, _) => return Err(no_term(term, machine)),
-        };
-    }
+/// Resolves the terms of an event of the core. A name stands for terms in its place. Numbers of whole words
+/// apply first, in their order; then perf sets the bits of all fields, and clears none.
+fn with_terms(terms: &[Term], machine: &Machine, tool: Tool) -> Result<Attributes, Mistake> {
+    let mut attr = Attributes::counting(EventType::Raw, 0);
+    let mut names: Vec<Alias> = Vec::new();
+    let mut event: Option<&Term> = None;
     for term in terms {
-        let value = match term.value.as_deref() {
-            None if is_flag(&term.word) => Some(1),
-            None => continue,
-            Some(_) if IDLE_TERMS.contains(&term.word.as_str()) => continue,
-            Some(text) => number(text),
-        };
-        let Some(value) = value else {
-            return Err(Mistake::new(term.at.clone(), "not a number"));
-        };
-        match term.word.as_str() {
-            "config" => attr.config = value,
-            "config1" => attr.config1 = value,
-            "config2" => attr.config2 = value,
-            "config3" => attr.config3 = value,
-            "config4" => attr.config4 = value,
-            SWITCH => attr.config4 = (attr.config4 & !1) | in_bits(value, 1, &term.at)?,
-            "offcore_rsp" | "ldlat" | "frontend" if has_field(&term.word, machine) => {
-                let bits = match term.word.as_str() {
-                    "offcore_rsp" => 64,
-                    "ldlat" => 16,
-                    _ => 24,
+        if stands_for_event(term, machine) && event.replace(term).is_some() {
+            return Err(Mistake::new(
+                term.at.clone(),
+                "a second event between the slashes",
+            ));
+        }
+        match (term.kind, &term.value) {
+            (TermKind::Keyword, _) if term.word.starts_with("legacy-") => {
+                legacy(term)?.apply(&mut attr);
+            }
+            (TermKind::Keyword, value) => {
+                check_keyword(term, tool)?;
+                let value = match value {
+                    Value::Number(number) => *number,
+                    _ => 1,
                 };
-                attr.config1 = in_bits(value, bits, &term.at)?;
-            }
-            // Bits 0-7 and 32-35.
-            "event" if machine.pmu.capabilities.interface.is_amd() => {
-                let code = in_bits(value, 12, &term.at)?;
-                let select = EventSelect::amd_event(code as u16, 0);
-                attr.config = (attr.config & !EventSelect::AMD_EVENT) | select.bits();
-            }
-            word if OWN_FIELDS.iter().any(|field| field.0 == word) => {
-                set_field(&mut attr.config3, OWN_FIELDS, word, value, &term.at)?;
-            }
-            word => {
-                let field = FIELDS.iter().find(|field| field.0 == word);
-                if field.is_none() || !has_field(word, machine) {
-                    return Err(no_term(term, machine));
+                match term.word.as_str() {
+                    "config" => attr.config = value,
+                    "config1" => attr.config1 = value,
+                    "config2" => attr.config2 = value,
+                    "config3" => attr.config3 = value,
+                    "config4" => attr.config4 = value,
+                    _ => {}
                 }
-                set_field(&mut attr.config, FIELDS, word, value, &term.at)?;
             }
+            (TermKind::Raw, _) => match alias(&term.word, machine) {
+                Some(alias) => names.push(alias),
+                None => attr.config = raw_term(&term.word).unwrap_or_default(),
+            },
+            (TermKind::Driver, _) => {}
+            (TermKind::Name, Value::Absent) => {
+                let has_it = field_bits(&term.word, machine).is_none();
+                match alias(&term.word, machine).filter(|_| has_it) {
+                    Some(alias @ Alias::Generic(..)) => alias.apply(&mut attr),
+                    Some(alias) => names.push(alias),
+                    None => set(&mut attr.clone(), term, 1, machine)?,
+                }
+            }
+            (TermKind::Name, Value::Word(word)) => {
+                let alias =
+                    alias(word, machine).filter(|_| term.word.eq_ignore_ascii_case("event"));
+                match alias {
+                    Some(alias @ Alias::Generic(..)) => alias.apply(&mut attr),
+                    Some(alias) => names.push(alias),
+                    None if field_bits(&term.word, machine).is_none() => {
+                        return Err(no_term(term, machine));
+                    }
+                    None => return Err(Mistake::new(term.at.clone(), "not a number")),
+                }
+            }
+            (TermKind::Name, Value::Number(_)) => {}
         }
     }
-    if attr.has_extensions() {
-        // perf record samples. (perf stat ignores these terms.)
-        (attr.sample_period, attr.freq) = sampled(terms)?;
+    names.into_iter().for_each(|alias| alias.apply(&mut attr));
+    for term in terms.iter().filter(|term| term.kind == TermKind::Name) {
+        let is_field = field_bits(&term.word, machine).is_some();
+        match &term.value {
+            Value::Number(value) => set(&mut attr, term, *value, machine)?,
+            Value::Absent if is_field => set(&mut attr, term, 1, machine)?,
+            _ => {}
+        }
     }
     Ok(attr)
 }
 
-/// Returns whether the word is a field, which is 1 without a value.
-fn is_flag(word: &str) -> bool {
-    word == SWITCH || FIELDS.iter().any(|field| field.0 == word)
+/// Returns whether a term stands for an event, of which perf takes one.
+fn stands_for_event(term: &Term, machine: &Machine) -> bool {
+    match (term.kind, &term.value) {
+        (TermKind::Keyword, _) => term.word.starts_with("legacy-"),
+        (TermKind::Raw, _) => alias(&term.word, machine).is_some(),
+        (TermKind::Name, Value::Absent) => {
+            field_bits(&term.word, machine).is_none() && alias(&term.word, machine).is_some()
+        }
+        (TermKind::Name, Value::Word(word)) => {
+            term.word.eq_ignore_ascii_case("event") && alias(word, machine).is_some()
+        }
+        _ => false,
+    }
 }
 
-/// Sets a field of `config` to `value`.
-fn set_field(
-    config: &mut u64,
-    fields: &[(&str, u32, u32)],
-    word: &str,
-    value: u64,
-    at: &Span,
-) -> Result<(), Mistake> {
-    if let Some((_, shift, bits)) = fields.iter().find(|field| field.0 == word) {
-        let mask = ((1 << bits) - 1) << shift;
-        *config = (*config & !mask) | (in_bits(value, *bits, at)? << shift);
+/// Returns the generic event of a term of perf's own lists.
+fn legacy(term: &Term) -> Result<Alias, Mistake> {
+    let value = match term.value {
+        Value::Number(value) => value,
+        Value::Absent => 1,
+        Value::Word(_) => return Err(Mistake::new(term.at.clone(), "not a number")),
+    };
+    let parts = [value & 0xff, (value >> 8) & 0xff, value >> 16];
+    match term.word.as_str() {
+        "legacy-hardware-config" if HardwareId::from_config(value).is_some() => {
+            Ok(Alias::Generic(EventType::Hardware, value))
+        }
+        "legacy-cache-config" if parts[0] < 7 && parts[1] < 3 && parts[2] < 2 => {
+            Ok(Alias::Generic(EventType::HwCache, value))
+        }
+        _ => Err(Mistake::new(term.at.clone(), "too big")),
+    }
+}
+
+/// Returns the number of bits of a field, if this machine's sysfs has it.
+fn field_bits(word: &str, machine: &Machine) -> Option<u32> {
+    let of_extra_register = match word {
+        "offcore_rsp" => Some(64),
+        "ldlat" => Some(16),
+        "frontend" => Some(24),
+        SWITCH => Some(1),
+        // Bits 0-7 and 32-35.
+        "event" if machine.pmu.capabilities.interface.is_amd() => Some(12),
+        _ => None,
+    };
+    let mut fields = FIELDS.iter().chain(OWN_FIELDS);
+    let bits = of_extra_register.or_else(|| Some(fields.find(|field| field.0 == word)?.2));
+    bits.filter(|_| has_field(word, machine))
+}
+
+/// Sets the bits of the field of a term.
+fn set(attr: &mut Attributes, term: &Term, value: u64, machine: &Machine) -> Result<(), Mistake> {
+    let word = term.word.as_str();
+    let Some(bits) = field_bits(word, machine) else {
+        return Err(no_term(term, machine));
+    };
+    if term.value == Value::Absent && bits > 1 {
+        return Err(Mistake::new(
+            term.at.clone(),
+            format!("{word} needs a value"),
+        ));
+    }
+    let value = in_bits(value, bits, &term.at)?;
+    match word {
+        SWITCH => attr.config4 |= value,
+        "offcore_rsp" | "ldlat" | "frontend" => attr.config1 |= value,
+        "event" if machine.pmu.capabilities.interface.is_amd() => {
+            attr.config |= EventSelect::amd_event(value as u16, 0).bits();
+        }
+        _ if OWN_FIELDS.iter().any(|field| field.0 == word) => {
+            set_field(&mut attr.config3, OWN_FIELDS, word, value);
+        }
+        _ => set_field(&mut attr.config, FIELDS, word, value),
     }
     Ok(())
 }
 
-/// Returns the sample period of the terms, and whether it is a frequency; 0 if there is none.
-fn sampled(terms: &[Term]) -> Result<(u64, bool), Mistake> {
-    let mut sampled = (0, false);
-    for term in terms {
-        let (true, Some(text)) = (["period", "freq"].contains(&&*term.word), &term.value) else {
-            continue;
-        };
-        let value = number(text).ok_or_else(|| Mistake::new(term.at.clone(), "not a number"))?;
-        sampled = (value, term.word == "freq");
+/// Sets the bits of a field of `config`.
+fn set_field(config: &mut u64, fields: &[(&str, u32, u32)], word: &str, value: u64) {
+    if let Some((_, shift, _)) = fields.iter().find(|field| field.0 == word) {
+        *config |= value << shift;
     }
-    Ok(sampled)
 }
 
 fn raw_term(word: &str) -> Option<u64> {
@@ -544,9 +912,10 @@ fn unknown(name: &str, machine: &Machine) -> String {
     let generic = HARDWARE
         .iter()
         .map(|(name, _)| *name)
-        .chain(SOFTWARE.iter().copied());
+        .chain(SOFTWARE.iter().copied())
+        .chain(TOOL.iter().copied());
     let listed = machine.list.events().map(|event| event.name);
-    let listed = listed.chain(topdown_names(machine));
+    let listed = listed.chain(sysfs_names(machine));
     let names = generic.map(str::to_owned).chain(listed.map(str::to_owned));
     let names = names.chain(cache_events().map(|(name, _)| name));
     let mut near: Vec<(f64, String)> = names
@@ -583,7 +952,7 @@ pub fn all(machine: &Machine) -> impl Iterator<Item = String> {
             && !name.ends_with("s-misses")
     });
     let listed = machine.list.events().map(|event| event.name);
-    let listed = listed.chain(topdown_names(machine)).map(str::to_owned);
+    let listed = listed.chain(sysfs_names(machine)).map(str::to_owned);
     hardware.chain(caches.map(|(name, _)| name)).chain(listed)
 }
 
@@ -596,7 +965,11 @@ mod tests {
     }
 
     fn attributes(text: &str) -> Attributes {
-        match parse(text, &machine())
+        attributes_for(text, Tool::Stat)
+    }
+
+    fn attributes_for(text: &str, tool: Tool) -> Attributes {
+        match parse_for(text, &machine(), tool)
             .unwrap()
             .remove(0)
             .events
@@ -604,7 +977,7 @@ mod tests {
             .kind
         {
             Kind::Hardware(attr) => attr,
-            Kind::Software => panic!("{text}: a software event"),
+            other => panic!("{text}: {other:?}"),
         }
     }
 
@@ -632,7 +1005,13 @@ mod tests {
         }
         // Generic hardware events whose names look like cache events.
         assert_eq!(attributes("branches").event_type, EventType::Hardware);
-        assert_eq!(attributes("branch-misses").event_type, EventType::Hardware);
+        assert_eq!(
+            attributes("idle-cycles-backend").event_type,
+            EventType::Hardware
+        );
+        // Perf prefers what sysfs says.
+        let misses = attributes("branch-misses");
+        assert_eq!((misses.event_type, misses.config), (EventType::Raw, 0xc5));
     }
 
     #[test]
@@ -643,6 +1022,9 @@ mod tests {
             ("cpu/l1d_pend_miss.pending,cmask=3/", 0x300_0148, 0),
             ("l1d_pend_miss.pending/cmask=3/", 0x300_0148, 0),
             ("cpu/r1b7,offcore_rsp=0x10001/", 0x1b7, 0x1_0001),
+            ("cpu/config=0x3c,event=0xc0/", 0xfc, 0),
+            ("cpu/mem-loads,ldlat=30/", 0x1cd, 31),
+            ("cpu/mem-stores/P", 0x82d0, 0),
             ("r1b7/config1=0x11/", 0x1b7, 0x11),
             ("cpu/config=0xc4,name=x,period=1000/", 0xc4, 0),
             ("4:0x148:u", 0x148, 0),
@@ -659,7 +1041,7 @@ mod tests {
             (attr.config3, attr.sample_period, attr.freq),
             ((7 << 32) | 0xfff, 100_000, false)
         );
-        let attr = attributes("cpu/event=0xc0,freq=1000,config3=1/");
+        let attr = attributes_for("cpu/event=0xc0,freq=1000,config3=1/", Tool::Record);
         assert_eq!(
             (attr.config3, attr.sample_period, attr.freq),
             (1, 1000, true)
@@ -668,6 +1050,25 @@ mod tests {
         assert_eq!((attr.config4, attr.sample_period), (1, 1000));
         // Without a field of ours the plan is perf stat's.
         assert_eq!(attributes("cpu/event=0xc0,period=1000/").sample_period, 0);
+    }
+
+    #[test]
+    fn perf_record_samples() {
+        let attributes = |text| attributes_for(text, Tool::Record);
+        let attr = attributes("cycles/call-graph=fp/");
+        assert_eq!((attr.sample_period, attr.freq), (4000, true));
+        let attr = attributes("cpu/cycles,period=1000/");
+        assert_eq!((attr.sample_period, attr.freq), (1000, false));
+        assert_eq!(attributes("cpu/mem-loads,ldlat=30/P").precise_ip, 3);
+        assert_eq!(attributes("cycles:P").precise_ip, 3);
+        let zen = Machine::new("zen4", Smt::On, false).unwrap();
+        let groups = parse_for("cycles:P", &zen, Tool::Record).unwrap();
+        let Kind::Hardware(attr) = groups[0].events[0].kind else {
+            panic!()
+        };
+        assert_eq!(attr.precise_ip, 0);
+        // Perf stat leaves P alone.
+        assert_eq!(super::tests::attributes("cpu/mem-loads/P").precise_ip, 0);
     }
 
     #[test]
@@ -694,14 +1095,44 @@ mod tests {
             ("cpu/frontend=1/", 4..14, "unknown term"),
             ("cpu/in_tx/", 4..9, "unknown term"),
             ("cpu/umask=x/", 4..11, "not a number"),
-            ("uncore/event=1/", 0..6, "cpu"),
-            ("9:1", 0..1, "another PMU"),
+            ("cpu/event/", 4..9, "needs a value"),
+            ("cpu/cycles,instructions/", 11..23, "second event"),
+            ("cpu/cycles,freq=100/", 11..19, "--record"),
+            ("r1b7/umask=1/", 5..12, "needs a PMU"),
+            ("cycles:z", 7..8, "unknown modifiers"),
+            ("uncoree/event=1/", 0..7, "unknown PMU"),
+            ("9:1", 0..3, "another PMU"),
         ] {
             let Err(mistake) = parse(text, &machine()) else {
                 panic!("{text} is accepted")
             };
             assert_eq!(mistake.at, at, "{text}");
             assert!(mistake.what.contains(word), "{text}: {}", mistake.what);
+        }
+    }
+
+    #[test]
+    fn who_counts() {
+        let kind = |text: &str| {
+            let mut groups = parse(text, &machine()).unwrap();
+            groups.remove(0).events.remove(0).kind
+        };
+        for text in [
+            "duration_time",
+            "tool/user_time/",
+            "software/faults/",
+            "sched:*",
+            "printk:console",
+            "mem:0x1000:rw",
+            "1:2",
+        ] {
+            assert!(matches!(kind(text), Kind::Software), "{text}");
+        }
+        for text in ["msr/tsc/", "tsc", "uncore_imc_0/event=4/", "energy-pkg"] {
+            assert!(matches!(kind(text), Kind::Other(_)), "{text}");
+        }
+        for text in ["default_core/cycles/", "cp*/cycles/", "cycles:b"] {
+            assert!(matches!(kind(text), Kind::Hardware(_)), "{text}");
         }
     }
 
@@ -719,12 +1150,17 @@ mod tests {
     }
 
     #[test]
-    fn sysfs_names() {
+    fn names_of_sysfs() {
         // With two threads per core, AnyThread is set.
         assert_eq!(attributes("topdown-total-slots").config, 0x20_003c);
         let machine = Machine::new("icx", Smt::On, false).unwrap();
         let retiring = Attributes::counting(EventType::Raw, 0x8000);
         assert_eq!(name_of(&retiring, &machine), "topdown-retiring");
+        let machine = Machine::new("spr", Smt::On, false).unwrap();
+        let Some(Kind::Hardware(auxiliary)) = find("mem-loads-aux", &machine) else {
+            panic!()
+        };
+        assert_eq!(auxiliary.config, 0x8203);
         let Err(mistake) = parse("topdown-retired", &machine) else {
             panic!()
         };

@@ -31,18 +31,22 @@ pub struct Opened {
     pub events: Vec<Event>,
     /// The groups, in the order in which they were opened.
     pub groups: Vec<Group>,
+    /// By event: the number of the group that it is an open member of.
+    group_of: Vec<Option<usize>>,
 }
 
 /// A requested event.
 #[derive(Clone, Debug)]
 pub struct Event {
-    /// The event as written in the list.
+    /// The name that perf shows: the event as written in the list, or as its terms name it.
     pub name: String,
     /// The counters and registers that it needs; `None` for a software event and for one that was
     /// refused before this was known.
     pub demand: Option<Demand>,
     /// The event select; `None` as for `demand`.
     pub select: Option<EventSelect>,
+    /// Set if another PMU than the core's counts it, and not the kernel itself.
+    pub is_elsewhere: bool,
     /// Why it was refused.
     pub refused: Option<Why>,
 }
@@ -124,11 +128,14 @@ impl Group {
 }
 
 impl Opened {
+    /// Returns the number of the group that an event is a member of.
+    pub fn number_of_group(&self, event: usize) -> Option<usize> {
+        *self.group_of.get(event)?
+    }
+
     /// Returns the group that an event is a member of.
     pub fn group_of(&self, event: usize) -> Option<&Group> {
-        self.groups
-            .iter()
-            .find(|group| group.members.contains(&event))
+        self.groups.get(self.number_of_group(event)?)
     }
 
     /// Returns whether any event of the group needs a counter. The perf core treats other groups as
@@ -196,6 +203,12 @@ pub fn open(wanted: &[Wanted], machine: &Machine, policy: Policy) -> Opened {
         }
         opened.groups.push(result);
     }
+    opened.group_of = vec![None; opened.events.len()];
+    for (number, group) in opened.groups.iter().enumerate() {
+        for member in &group.members {
+            opened.group_of[*member] = Some(number);
+        }
+    }
     opened
 }
 
@@ -210,9 +223,10 @@ fn open_event(
 ) -> Event {
     let members = || group.members.iter().map(|member| &opened.events[*member]);
     let mut new = Event {
-        name: event.name.clone(),
+        name: event.label.clone().unwrap_or_else(|| event.name.clone()),
         demand: None,
         select: None,
+        is_elsewhere: matches!(event.kind, Kind::Other(_)),
         refused: None,
     };
     if let Kind::Hardware(attr) = &event.kind {
@@ -223,7 +237,7 @@ fn open_event(
             .filter_map(|member| member.select)
             .any(|select| select.code() == LOAD_LATENCY_AUXILIARY);
         // Perf stat cannot count a precise event, so it is one of perf record; the planner samples nothing else.
-        if attr.precise_ip > 0 {
+        if attr.precise_ip > 0 && attr.sample_period == 0 {
             attr.sample_period = SOME_PERIOD;
         }
         attr.leader = match members().next().and_then(|leader| leader.select) {
@@ -299,7 +313,8 @@ pub fn shares_a_core(machine: &Machine) -> bool {
 mod tests {
     use super::*;
     use crate::machine::Smt;
-    use crate::names::parse;
+    use crate::names::{parse, parse_for};
+    use crate::terms::Tool;
 
     fn verdicts(model: &str, smt: Smt, events: &str) -> Vec<&'static str> {
         let machine = Machine::new(model, smt, false).unwrap();
@@ -353,8 +368,25 @@ mod tests {
         let verdicts = |terms: &str| verdicts("hsw", Smt::On, &format!("cpu/event=0xc4,{terms}/"));
         assert_eq!(verdicts("period=5000,rand_mask=0xfff"), ["ok"]);
         assert_eq!(verdicts("period=4095,rand_mask=0xfff"), ["EINVAL"]);
-        assert_eq!(verdicts("freq=5000,rand_mask=0xfff"), ["EINVAL"]);
         assert_eq!(verdicts("rand_mask=0xfff"), ["EINVAL"]);
+        let machine = Machine::new("hsw", Smt::On, false).unwrap();
+        let wanted = parse_for("cpu/event=0xc4,rand_mask=0xfff/", &machine, Tool::Record);
+        let opened = open(&wanted.unwrap(), &machine, Policy::Rpmu);
+        let refused = opened.events[0].refused;
+        assert_eq!(refused, Some(Why::Driver(Refusal::RandomFrequency)));
+    }
+
+    #[test]
+    fn events_have_the_name_that_their_terms_give() {
+        let machine = Machine::new("hsw", Smt::On, false).unwrap();
+        let wanted = parse("cpu/cycles,name=turns/u,cycles:u", &machine).unwrap();
+        let opened = open(&wanted, &machine, Policy::Rpmu);
+        let names: Vec<&str> = opened
+            .events
+            .iter()
+            .map(|event| event.name.as_str())
+            .collect();
+        assert_eq!(names, ["turns", "cycles:u"]);
     }
 
     #[test]

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The groups of topdown events, which the perf tool changes before it opens a list.
+//! The groups that the perf tool changes before it opens a list: those of topdown events and of several PMUs.
 //!
+//! A group of events of several PMUs is split into one for each; software events stay with any.
 //! On a CPU with PERF_METRICS, perf adds `slots` to a list that has topdown metrics without it, and moves
 //! slots and metrics into one group, slots first. What loses its leader thereby becomes a group of its own.
 //!
@@ -12,6 +13,7 @@ use crate::logic::open::attr::{Attributes, EventType};
 use crate::logic::open::topdown::SLOTS;
 use crate::machine::Machine;
 use crate::names::{Kind, Wanted, WantedEvent};
+use std::cmp::Ordering;
 
 /// The bits of a metric's attr.config that are the same for all, and their value.
 const METRIC: (u64, u64) = (0xffff_f8ff, 0x8000);
@@ -44,6 +46,28 @@ struct Item {
     group: usize,
     /// The number of its leader, as written.
     leader: usize,
+    /// The PMU of its group, or its own.
+    pmu: &'static str,
+}
+
+/// Returns the PMU of an event, and whether it may be in a group of another PMU.
+fn pmu(event: &WantedEvent) -> (&'static str, bool) {
+    match event.kind {
+        Kind::Hardware(_) => ("cpu", false),
+        Kind::Software => ("software", true),
+        Kind::Other(other) => (other.name, other.is_software),
+    }
+}
+
+/// Returns the PMU by which perf groups an event: its own, or for a software event that of its group
+/// (`evsel__compute_group_pmu_name()`).
+fn group_pmu(event: &WantedEvent, group: &Wanted) -> &'static str {
+    let (own, is_software) = pmu(event);
+    let mut others = group.events.iter().map(pmu).filter(|pmu| !pmu.1);
+    match others.next() {
+        Some((other, _)) if is_software => other,
+        _ => own,
+    }
 }
 
 /// Returns the slots that perf adds for a metric, with its modifiers but X.
@@ -68,10 +92,15 @@ fn slots_for(metric: &WantedEvent, attr: Attributes) -> WantedEvent {
     }
 }
 
-/// Regroups the topdown events of a list as perf does.
+/// Regroups the events of a list as perf does.
 pub fn regroup(groups: Vec<Wanted>, machine: &Machine) -> Vec<Wanted> {
     let mut events = groups.iter().flat_map(|group| &group.events);
-    if !events.any(|event| must_be_in_group(event, machine)) {
+    let spans_pmus = |group: &Wanted| {
+        let mut pmus = group.events.iter().map(|event| group_pmu(event, group));
+        let first = pmus.next();
+        pmus.any(|pmu| Some(pmu) != first)
+    };
+    if !events.any(|event| must_be_in_group(event, machine)) && !groups.iter().any(spans_pmus) {
         return groups;
     }
     let mut items = Vec::new();
@@ -81,11 +110,14 @@ pub fn regroup(groups: Vec<Wanted>, machine: &Machine) -> Vec<Wanted> {
             event: event.clone(),
             group: number,
             leader,
+            pmu: group_pmu(event, group),
         }));
     }
-    add_slots(&mut items);
-    let order = order(&items);
-    let leaders = leaders(&items, &order);
+    if machine.pmu.capabilities.perf_metrics {
+        add_slots(&mut items);
+    }
+    let order = order(&items, machine);
+    let leaders = leaders(&items, &order, machine);
     let mut regrouped: Vec<(usize, Vec<usize>)> = Vec::new();
     for number in order {
         let leader = leaders[number];
@@ -119,12 +151,13 @@ fn add_slots(items: &mut Vec<Item>) {
 
 /// Returns the numbers of the events in perf's order: slots and metrics stand where the group of the first
 /// one stands, slots first, and metrics of other groups before the events of that one.
-fn order(items: &[Item]) -> Vec<usize> {
-    let first = items.iter().find(|item| is_topdown(&item.event));
+fn order(items: &[Item], machine: &Machine) -> Vec<usize> {
+    let is_forced = |item: &Item| must_be_in_group(&item.event, machine);
+    let first = items.iter().find(|item| is_forced(item));
     let first = first.map_or(0, |item| item.leader);
     let place = |number: usize| {
         let item = &items[number];
-        match (item.event.stays, is_topdown(&item.event)) {
+        match (item.event.stays, is_forced(item)) {
             (true, _) => number,
             (false, true) => first,
             (false, false) => item.leader,
@@ -135,6 +168,10 @@ fn order(items: &[Item]) -> Vec<usize> {
         let (one_item, other_item) = (&items[one], &items[other]);
         if place(one) != place(other) {
             return place(one) > place(other);
+        }
+        match one_item.pmu.cmp(other_item.pmu) {
+            Ordering::Equal => {}
+            order => return order == Ordering::Greater,
         }
         match (is_slots(&one_item.event), is_slots(&other_item.event)) {
             (true, _) => return false,
@@ -188,9 +225,10 @@ fn sort(count: usize, follows: impl Fn(usize, usize) -> bool) -> Vec<usize> {
 }
 
 /// Returns each event's leader.
-fn leaders(items: &[Item], order: &[usize]) -> Vec<usize> {
+fn leaders(items: &[Item], order: &[usize], machine: &Machine) -> Vec<usize> {
     let mut leaders: Vec<usize> = items.iter().map(|item| item.leader).collect();
-    let moves = |number: usize| !items[number].event.stays && is_topdown(&items[number].event);
+    let is_forced = |number: usize| must_be_in_group(&items[number].event, machine);
+    let moves = |number: usize| !items[number].event.stays && is_forced(number);
     // The leader of the present group, and the leader that its members have as written.
     let mut current: Option<(usize, usize)> = None;
     // The leader of the topdown events.
@@ -209,12 +247,17 @@ fn leaders(items: &[Item], order: &[usize]) -> Vec<usize> {
                 (leader, leader)
             }
         };
-        if of != written {
+        if items[leader].pmu != items[number].pmu {
+            (leader, of) = (number, written);
+            if moves(number) {
+                topdown = topdown.or(Some(number));
+            }
+        } else if of != written {
             // Events from a group with metrics come along with them if slots start the new one.
             let rest = order.iter().skip(index + 1);
             let comes_along = after_topdown_leader
                 && rest
-                    .filter(|other| is_topdown(&items[**other].event))
+                    .filter(|other| is_forced(**other))
                     .any(|other| leaders[*other] == written);
             if !comes_along {
                 (leader, of) = match topdown {
@@ -349,6 +392,22 @@ mod tests {
             ),
         ] {
             assert_eq!(regrouped("icx", events), expected, "{events}");
+        }
+    }
+
+    /// As `perf stat -vv` of Linux 7.3 shows them.
+    #[test]
+    fn groups_are_split_by_pmus() {
+        for (events, expected) in [
+            ("{cycles,uncore_imc/x/}", "cycles,uncore_imc/x/"),
+            (
+                "{cycles,uncore_imc/x/,instructions}:u",
+                "{cycles:u,instructions:u},uncore_imc/x/u",
+            ),
+            ("{faults,uncore_imc/x/}", "{faults,uncore_imc/x/}"),
+            ("{cycles,msr/tsc/,faults}", "{cycles,msr/tsc/,faults}"),
+        ] {
+            assert_eq!(regrouped("hsw", events), expected, "{events}");
         }
     }
 

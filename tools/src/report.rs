@@ -60,7 +60,7 @@ pub struct MachineReport {
 /// One event.
 #[derive(Clone, Debug, Serialize)]
 pub struct EventReport {
-    /// The event as written in the list.
+    /// The name that perf shows: the event as written in the list, or as its terms name it.
     pub name: String,
     /// Index of its group, in the order of the list.
     pub group: usize,
@@ -68,8 +68,11 @@ pub struct EventReport {
     pub grouped: bool,
     /// Set if its group is pinned.
     pub pinned: bool,
-    /// The counters that can count it; `None` for a software event.
+    /// The counters that can count it; `None` for a software event, and for one of another PMU.
     pub counters: Option<String>,
+    /// Set if another PMU than the core's counts it.
+    #[serde(skip_serializing_if = "is_false")]
+    pub elsewhere: bool,
     /// Why it was refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused: Option<RefusedReport>,
@@ -80,6 +83,12 @@ pub struct EventReport {
     /// Why it does not count all the time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<Cause>,
+}
+
+/// `serde` wants a reference.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 /// A refusal.
@@ -198,6 +207,7 @@ fn event_report(
         counters: event
             .demand
             .map(|demand| counter_names(demand.constraint.counters)),
+        elsewhere: event.is_elsewhere,
         refused: event.refused.map(|why| RefusedReport {
             errno: why.errno(),
             reason: why.to_string(),

@@ -6,12 +6,13 @@
 //!  list    item,item…
 //!  item    event  |  {event,event…}  |  {event,event…}:modifiers        a name may precede the {
 //!  event   name  |  name:modifiers  |  name/term,term…/modifiers
-//!          rHEX  |  type:config  |  subsystem:tracepoint
+//!          rHEX  |  type:config  |  subsystem:tracepoint  |  mem:address/length:rwx
 //!  term    word  |  word=value
 //! ```
 //!
-//! Follows `tools/perf/util/parse-events.l` and `.y`.
+//! Follows `tools/perf/util/parse-events.y`; the tokens are in `lexer`.
 
+use crate::lexer::{tokens, Token};
 use std::fmt;
 use std::ops::Range;
 
@@ -90,18 +91,51 @@ pub enum Body {
         config: u64,
     },
     /// `subsystem:event`.
-    Tracepoint,
+    Tracepoint {
+        /// The subsystem.
+        system: String,
+        /// The place of the event.
+        event_at: Span,
+    },
+    /// `mem:address`.
+    Breakpoint,
 }
 
 /// A term between slashes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Term {
-    /// The word.
+    /// The word, without the `@` of a driver's own term.
     pub word: String,
-    /// The text after `=`, if there is one.
-    pub value: Option<String>,
+    /// The kind of the word.
+    pub kind: TermKind,
+    /// The value after `=`.
+    pub value: Value,
     /// The place of the term.
     pub at: Span,
+}
+
+/// A kind of term.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TermKind {
+    /// A word of the perf tool's own.
+    Keyword,
+    /// A field of the PMU, or one of its events.
+    Name,
+    /// `rHEX` without a value.
+    Raw,
+    /// `@word`, for the PMU's driver.
+    Driver,
+}
+
+/// The value of a term.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// None is written, which is as 1.
+    Absent,
+    /// A number.
+    Number(u64),
+    /// A word.
+    Word(String),
 }
 
 /// Modifier letters after a colon.
@@ -113,6 +147,8 @@ pub struct Modifiers {
     pub kernel: bool,
     /// See `user`.
     pub hypervisor: bool,
+    /// `I`: do not count while the CPU is idle.
+    pub non_idle: bool,
     /// `G`: count in guests only.
     pub guest: bool,
     /// `H`: count on the host only.
@@ -121,20 +157,23 @@ pub struct Modifiers {
     pub precise: u8,
     /// `P`: the highest precision available.
     pub precise_max: bool,
+    /// `S`: read the group with each sample.
+    pub sample_read: bool,
     /// `D`: pinned.
     pub pinned: bool,
     /// `e`: exclusive.
     pub exclusive: bool,
     /// `W`: perf may split the group.
     pub weak: bool,
+    /// `b`: perf counts by a BPF program, which reads the event on each CPU.
+    pub bpf: bool,
+    /// `R`: perf samples the event precisely, for its retirement latency.
+    pub retire_latency: bool,
     /// `X`: perf does not move the event to another group.
     pub stays: bool,
     /// The place of the letters, if there are any.
     pub at: Option<Span>,
 }
-
-/// All modifier letters. `I` (idle) and `S` (sample read) do not change a plan; `b` (BPF) and `R` (retire latency) make perf count without the kernel's PMU.
-const LETTERS: &str = "ukhpPGHSDIWebRX";
 
 impl Modifiers {
     /// Merges the modifiers of an event with those of its group.
@@ -143,13 +182,17 @@ impl Modifiers {
             user: self.user || outer.user,
             kernel: self.kernel || outer.kernel,
             hypervisor: self.hypervisor || outer.hypervisor,
+            non_idle: self.non_idle || outer.non_idle,
             guest: self.guest || outer.guest,
             host: self.host || outer.host,
             precise: self.precise.saturating_add(outer.precise),
             precise_max: self.precise_max || outer.precise_max,
+            sample_read: self.sample_read || outer.sample_read,
             pinned: self.pinned || outer.pinned,
             exclusive: self.exclusive || outer.exclusive,
             weak: self.weak || outer.weak,
+            bpf: self.bpf || outer.bpf,
+            retire_latency: self.retire_latency || outer.retire_latency,
             stays: self.stays || outer.stays,
             at: self.at.clone().or(outer.at.clone()),
         }
@@ -161,12 +204,16 @@ impl Modifiers {
             (self.user, 'u'),
             (self.kernel, 'k'),
             (self.hypervisor, 'h'),
+            (self.non_idle, 'I'),
             (self.guest, 'G'),
             (self.host, 'H'),
             (self.precise_max, 'P'),
+            (self.sample_read, 'S'),
             (self.pinned, 'D'),
             (self.exclusive, 'e'),
             (self.weak, 'W'),
+            (self.bpf, 'b'),
+            (self.retire_latency, 'R'),
             (self.stays, 'X'),
         ];
         let letters = flags
@@ -176,53 +223,55 @@ impl Modifiers {
         letters.chain((0..self.precise).map(|_| 'p')).collect()
     }
 
-    fn is_like(text: &str) -> bool {
-        !text.is_empty() && text.len() <= 17 && text.chars().all(|letter| LETTERS.contains(letter))
-    }
-
-    fn parse(text: &str, at: usize) -> Result<Self, Mistake> {
+    /// Parses letters at a place of the text.
+    ///
+    /// # Errors
+    ///
+    /// The first letter that is wrong.
+    pub fn parse(text: &str, at: usize) -> Result<Self, Mistake> {
         let mut this = Self {
             at: Some(at..at + text.len()),
             ..Self::default()
         };
-        let mut seen = String::new();
         for (index, letter) in text.char_indices() {
             let here = at + index..at + index + letter.len_utf8();
-            if letter != 'p' && seen.contains(letter) {
-                return Err(Mistake::new(here, format!("duplicate modifier {letter}")));
-            }
-            seen.push(letter);
-            match letter {
-                'u' => this.user = true,
-                'k' => this.kernel = true,
-                'h' => this.hypervisor = true,
-                'G' => this.guest = true,
-                'H' => this.host = true,
+            let flag = match letter {
+                'u' => &mut this.user,
+                'k' => &mut this.kernel,
+                'h' => &mut this.hypervisor,
+                'I' => &mut this.non_idle,
+                'G' => &mut this.guest,
+                'H' => &mut this.host,
                 'p' if this.precise == 3 => {
                     return Err(Mistake::new(here, "at most three p are allowed"));
                 }
-                'p' => this.precise += 1,
-                'P' => this.precise_max = true,
-                'D' => this.pinned = true,
-                'e' => this.exclusive = true,
-                'W' => this.weak = true,
-                'X' => this.stays = true,
-                'I' | 'S' => {}
-                'b' | 'R' => {
-                    let what = format!(
-                        "modifier {letter} makes perf count without the PMU, which is not planned"
-                    );
-                    return Err(Mistake::new(here, what));
+                'p' => {
+                    this.precise += 1;
+                    continue;
                 }
+                'P' => &mut this.precise_max,
+                'S' => &mut this.sample_read,
+                'D' => &mut this.pinned,
+                'e' => &mut this.exclusive,
+                'W' => &mut this.weak,
+                'b' => &mut this.bpf,
+                'R' => &mut this.retire_latency,
+                'X' => &mut this.stays,
                 _ => {
                     let what = format!("unknown modifier {letter}; known are {LETTERS}");
                     return Err(Mistake::new(here, what));
                 }
+            };
+            if std::mem::replace(flag, true) {
+                return Err(Mistake::new(here, format!("duplicate modifier {letter}")));
             }
         }
         Ok(this)
     }
 }
+
+/// All modifier letters.
+pub const LETTERS: &str = "ukhpPGHSDIWebRX";
 
 /// Parses a list.
 ///
@@ -230,56 +279,77 @@ impl Modifiers {
 ///
 /// The first mistake in the text.
 pub fn parse(text: &str) -> Result<Vec<Group>, Mistake> {
-    let mut reader = Reader { text, at: 0 };
-    let mut groups = Vec::new();
+    let mut reader = Reader {
+        text,
+        tokens: tokens(text)?,
+        next: 0,
+    };
+    let mut groups = vec![reader.item()?];
     loop {
-        groups.push(reader.item()?);
         match reader.peek() {
-            None => return Ok(groups),
-            Some(',') => reader.at += 1,
-            Some(other) => return Err(reader.here(format!("expected a comma, found {other}"))),
+            Token::End => return Ok(groups),
+            Token::Char(',') => reader.next += 1,
+            _ => return Err(reader.unexpected("expected a comma")),
         }
+        groups.push(reader.item()?);
     }
 }
 
+/// A reader of tokens. The last one is [`Token::End`].
 struct Reader<'a> {
     text: &'a str,
-    at: usize,
+    tokens: Vec<(Token, Span)>,
+    next: usize,
 }
 
-impl<'a> Reader<'a> {
-    fn rest(&self) -> &'a str {
-        &self.text[self.at..]
+impl Reader<'_> {
+    fn token(&self, ahead: usize) -> &(Token, Span) {
+        let last = self.tokens.len() - 1;
+        &self.tokens[(self.next + ahead).min(last)]
     }
 
-    fn peek(&self) -> Option<char> {
-        self.rest().chars().next()
+    fn peek(&self) -> &Token {
+        &self.token(0).0
     }
 
-    fn here(&self, what: impl Into<String>) -> Mistake {
-        let end = self.at + self.peek().map_or(0, char::len_utf8);
-        Mistake::new(self.at..end, what)
+    fn at(&self) -> Span {
+        self.token(0).1.clone()
     }
 
-    /// Consumes the text up to one of these characters or to the end.
-    fn until(&mut self, stops: &[char]) -> (Span, &'a str) {
-        let rest = self.rest();
-        let length = rest.find(stops).unwrap_or(rest.len());
-        let start = self.at;
-        self.at += length;
-        (start..self.at, &rest[..length])
+    /// Returns the end of the last token.
+    fn end(&self) -> usize {
+        match self.next.checked_sub(1) {
+            Some(last) => self.tokens[last].1.end,
+            None => 0,
+        }
+    }
+
+    /// Consumes a character, if it is next.
+    fn takes(&mut self, letter: char) -> bool {
+        let is_it = *self.peek() == Token::Char(letter);
+        self.next += usize::from(is_it);
+        is_it
+    }
+
+    /// Returns a mistake at the next token.
+    fn unexpected(&self, expected: &str) -> Mistake {
+        let at = self.at();
+        let found = self.text.get(at.clone()).unwrap_or_default();
+        let what = match (self.peek(), expected) {
+            (Token::Char('/'), "expected a comma" | "expected , or }") => "unmatched /".to_owned(),
+            (Token::Char(':'), _) if self.text[..at.start].ends_with('/') => {
+                "behind a slash, perf wants the modifiers without a colon".to_owned()
+            }
+            (Token::End, _) => expected.to_owned(),
+            _ => format!("{expected}, found {found}"),
+        };
+        Mistake::new(at, what)
     }
 
     fn item(&mut self) -> Result<Group, Mistake> {
-        let rest = self.rest();
-        let stop = rest.find([',', '{', '}', '/']).unwrap_or(rest.len());
-        if rest[stop..].starts_with('{') {
-            let name = &rest[..stop];
-            if !name.chars().all(is_in_name) {
-                let at = self.at..self.at + stop;
-                return Err(Mistake::new(at, "invalid group name"));
-            }
-            self.at += stop;
+        let is_named = matches!(self.peek(), Token::Name(_)) && self.token(1).0 == Token::Char('{');
+        self.next += usize::from(is_named);
+        if self.takes('{') {
             return self.group();
         }
         Ok(Group {
@@ -290,28 +360,21 @@ impl<'a> Reader<'a> {
     }
 
     fn group(&mut self) -> Result<Group, Mistake> {
-        let open = self.at;
-        self.at += 1;
-        let mut events = Vec::new();
-        loop {
-            events.push(self.event()?);
+        let mut events = vec![self.event()?];
+        while !self.takes('}') {
             match self.peek() {
-                Some(',') => self.at += 1,
-                Some('}') => break,
-                Some('{') => return Err(self.here("groups cannot be nested")),
-                Some(other) => return Err(self.here(format!("expected , or }}, found {other}"))),
-                None => return Err(Mistake::new(open..open + 1, "unmatched {")),
+                Token::Char(',') => self.next += 1,
+                _ => return Err(self.unexpected("expected , or }")),
             }
+            events.push(self.event()?);
         }
-        self.at += 1;
         let mut modifiers = Modifiers::default();
-        if self.peek() == Some(':') {
-            self.at += 1;
-            let (at, letters) = self.until(&[',', '{', '}', '/', ':']);
-            if letters.is_empty() {
-                return Err(Mistake::new(at, "expected a modifier after the colon"));
+        if self.takes(':') {
+            match self.peek().clone() {
+                Token::Modifiers(letters) => modifiers = letters,
+                _ => return Err(self.unexpected("expected modifiers after the colon")),
             }
-            modifiers = Modifiers::parse(letters, at.start)?;
+            self.next += 1;
         }
         Ok(Group {
             events,
@@ -321,63 +384,30 @@ impl<'a> Reader<'a> {
     }
 
     fn event(&mut self) -> Result<Event, Mistake> {
-        let start = self.at;
-        let (body_at, name) = self.until(&[',', '{', '}', '/', ':']);
-        if name.is_empty() {
-            return Err(self.here("expected an event"));
-        }
-        if let Some((index, wrong)) = name.char_indices().find(|(_, letter)| !is_in_name(*letter)) {
-            let at = start + index..start + index + wrong.len_utf8();
-            return Err(Mistake::new(
-                at,
-                format!("invalid character {wrong:?} in an event name"),
-            ));
-        }
-        let mut body = match raw(name, &body_at)? {
-            Some(config) => Body::Raw(config),
-            None => Body::Name(name.to_owned()),
-        };
-        if name == "mem" && self.peek() == Some(':') {
-            return Err(Mistake::new(
-                body_at,
-                "a breakpoint takes no counter; not planned",
-            ));
-        }
-        if self.peek() == Some(':') {
-            body = self.after_colon(name, body)?;
-        }
-        let numeric = matches!(body, Body::Numeric { .. });
-        let mut modifiers = Modifiers::default();
+        let start = self.at().start;
+        let body = self.body()?;
+        let body_at = start..self.end();
         let mut terms = None;
-        if self.peek() == Some('/') {
+        if self.takes('/') {
             terms = Some(self.terms()?);
-            // Behind slashes without a colon, unless what stands before is a number.
-            let (at, letters) = self.until(&[',', '{', '}', '/']);
-            let letters_at = match letters.strip_prefix(':') {
-                Some(letters) if matches!(body, Body::Name(_)) && !letters.is_empty() => {
-                    let what = "behind a slash, perf wants the modifiers without a colon";
-                    return Err(Mistake::new(at, what));
-                }
-                Some(_) => at.start + 1,
-                None => at.start,
-            };
-            let letters = &self.text[letters_at..at.end];
-            if !letters.is_empty() {
-                modifiers = Modifiers::parse(letters, letters_at)?;
-            }
-        } else if self.peek() == Some(':') {
-            self.at += 1;
-            let (at, letters) = self.until(&[',', '{', '}', '/', ':']);
-            // Perf accepts a colon without letters after a name.
-            if !letters.is_empty() {
-                modifiers = Modifiers::parse(letters, at.start)?;
-            } else if numeric {
-                return Err(Mistake::new(at, "expected a modifier after the colon"));
-            }
         }
+        // Perf takes a colon without letters, too, but none behind the slash of a PMU.
+        if terms.is_none() || !matches!(body, Body::Name(_)) {
+            self.takes(':');
+        }
+        let mut modifiers = Modifiers::default();
+        if let Token::Modifiers(letters) = self.peek().clone() {
+            if letters.weak {
+                let what = "W is for groups, behind the brace";
+                return Err(Mistake::new(self.at(), what));
+            }
+            modifiers = letters;
+            self.next += 1;
+        }
+        let at = start..self.end();
         Ok(Event {
-            text: self.text[start..self.at].to_owned(),
-            at: start..self.at,
+            text: self.text[at.clone()].to_owned(),
+            at,
             body,
             body_at,
             terms,
@@ -385,72 +415,129 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Parses a body that continues after a colon. Stops before a colon with modifiers.
-    fn after_colon(&mut self, name: &str, body: Body) -> Result<Body, Mistake> {
-        let after = &self.rest()[1..];
-        let length = after.find([',', '{', '}', '/', ':']).unwrap_or(after.len());
-        let word = &after[..length];
-        if let (Some(kind), Some(config)) = (number(name), number(word)) {
-            self.at += 1 + length;
-            return Ok(Body::Numeric { kind, config });
+    fn body(&mut self) -> Result<Body, Mistake> {
+        let (token, second, third) = (
+            self.peek().clone(),
+            self.token(1).0.clone(),
+            self.token(2).0.clone(),
+        );
+        let colon = second == Token::Char(':');
+        self.next += 1;
+        match (token, third) {
+            (Token::Name(system), Token::Name(_)) if colon => {
+                self.next += 2;
+                let event_at = self.tokens[self.next - 1].1.clone();
+                Ok(Body::Tracepoint { system, event_at })
+            }
+            (Token::Name(name), _) => Ok(Body::Name(name)),
+            (Token::Raw(config), _) => Ok(Body::Raw(config)),
+            (Token::Number(kind), Token::Number(config)) if colon => {
+                self.next += 2;
+                Ok(Body::Numeric {
+                    // Perf drops the upper half.
+                    kind: kind & u64::from(u32::MAX),
+                    config,
+                })
+            }
+            (Token::Mem, _) => {
+                self.breakpoint()?;
+                Ok(Body::Breakpoint)
+            }
+            (Token::Char('{'), _) => {
+                self.next -= 1;
+                Err(Mistake::new(self.at(), "groups cannot be nested"))
+            }
+            _ => {
+                self.next -= 1;
+                Err(self.unexpected("expected an event"))
+            }
         }
-        if word.is_empty() || Modifiers::is_like(word) {
-            return Ok(body);
-        }
-        let tracepoint = word.len() > 3 && word.chars().all(is_in_name) && name != "cpu";
-        if tracepoint && word.contains('_') {
-            self.at += 1 + length;
-            return Ok(Body::Tracepoint);
-        }
-        Modifiers::parse(word, self.at + 1).map(|_| body)
     }
 
+    /// Parses `address/length:rwx` behind `mem:`.
+    fn breakpoint(&mut self) -> Result<(), Mistake> {
+        if !matches!(self.peek(), Token::Number(_)) {
+            return Err(self.unexpected("expected an address"));
+        }
+        self.next += 1;
+        if *self.peek() == Token::LengthSlash {
+            self.next += 1;
+            if !matches!(self.peek(), Token::Number(_)) {
+                return Err(self.unexpected("expected a length"));
+            }
+            self.next += 1;
+        }
+        if *self.peek() == Token::AccessColon {
+            let accesses = self.token(1).0.clone();
+            self.next += 1;
+            match accesses {
+                Token::Access(letters) if letters.len() == distinct(&letters) => self.next += 1,
+                _ => return Err(self.unexpected("expected some of r, w and x once")),
+            }
+        }
+        Ok(())
+    }
+
+    /// Parses terms behind a slash, and the slash behind them.
     fn terms(&mut self) -> Result<Vec<Term>, Mistake> {
-        let open = self.at;
-        self.at += 1;
+        let open = self.end() - 1;
         let mut terms = Vec::new();
-        if self.peek() == Some('/') {
-            self.at += 1;
+        if self.takes('/') {
             return Ok(terms);
         }
         loop {
-            let (at, text) = self.until(&[',', '/']);
-            let (word, value) = match text.split_once('=') {
-                Some((word, value)) => (word, Some(value)),
-                None => (text, None),
-            };
-            if word.is_empty() || value == Some("") {
-                return Err(Mistake::new(at, "expected a term: word or word=value"));
-            }
-            terms.push(Term {
-                word: word.to_owned(),
-                value: value.map(str::to_owned),
-                at,
-            });
+            terms.push(self.term()?);
             match self.peek() {
-                Some(',') => self.at += 1,
-                Some(_) => break,
-                None => return Err(Mistake::new(open..open + 1, "unmatched /")),
+                Token::Char(',') => self.next += 1,
+                Token::Char('/') => break,
+                Token::End => return Err(Mistake::new(open..open + 1, "unmatched /")),
+                _ => return Err(self.unexpected("expected a comma or a slash")),
             }
         }
-        self.at += 1;
+        self.next += 1;
         Ok(terms)
+    }
+
+    fn term(&mut self) -> Result<Term, Mistake> {
+        const EXPECTED: &str = "expected a term: word or word=value";
+        let start = self.at().start;
+        let token = self.peek().clone();
+        let (word, mut kind) = match token {
+            Token::Keyword(word) => (word, TermKind::Keyword),
+            Token::Name(word) => (word, TermKind::Name),
+            Token::RawTerm(word) => (word, TermKind::Raw),
+            Token::Driver(word) => (word, TermKind::Driver),
+            _ => return Err(self.unexpected(EXPECTED)),
+        };
+        self.next += 1;
+        let mut value = Value::Absent;
+        if kind != TermKind::Driver && self.takes('=') {
+            value = match self.peek().clone() {
+                Token::Number(number) => Value::Number(number),
+                Token::Name(word) | Token::RawTerm(word) => Value::Word(word),
+                Token::Keyword(word) if kind == TermKind::Keyword => Value::Word(word),
+                _ => return Err(Mistake::new(start..self.end(), EXPECTED)),
+            };
+            self.next += 1;
+            if kind == TermKind::Raw {
+                kind = TermKind::Name;
+            }
+        }
+        Ok(Term {
+            word,
+            kind,
+            value,
+            at: start..self.end(),
+        })
     }
 }
 
-/// Parses `rHEX`; `None` if the name has another form.
-fn raw(name: &str, at: &Span) -> Result<Option<u64>, Mistake> {
-    let Some(digits) = name.strip_prefix('r') else {
-        return Ok(None);
-    };
-    let digits = digits.strip_prefix("0x").unwrap_or(digits);
-    if digits.is_empty() || !digits.chars().all(|digit| digit.is_ascii_hexdigit()) {
-        return Ok(None);
-    }
-    match u64::from_str_radix(digits, 16) {
-        Ok(config) => Ok(Some(config)),
-        Err(_) => Err(Mistake::new(at.clone(), "value exceeds 64 bits")),
-    }
+/// Returns the number of different letters.
+fn distinct(letters: &str) -> usize {
+    let mut letters: Vec<char> = letters.chars().collect();
+    letters.sort_unstable();
+    letters.dedup();
+    letters.len()
 }
 
 /// Parses a number in perf's notation: decimal, or hexadecimal after 0x.
@@ -459,10 +546,6 @@ pub fn number(text: &str) -> Option<u64> {
         Some(digits) => u64::from_str_radix(digits, 16).ok(),
         None => text.parse().ok(),
     }
-}
-
-fn is_in_name(letter: char) -> bool {
-    letter.is_ascii_alphanumeric() || "_.-!".contains(letter)
 }
 
 /// A list of events for perf's `-e`, quoted for the shell if needed.
@@ -507,18 +590,19 @@ mod tests {
 
     #[test]
     fn lists_and_groups() {
-        assert_eq!(shape("a,b.c:u"), "a b.c:u");
-        assert_eq!(shape("{a,faults},b:D,{c}:k"), "[a faults] b:D [c]");
+        assert_eq!(shape("a,c.d:u"), "a c.d:u");
+        assert_eq!(shape("{a,faults},c:D,{d}:k"), "[a faults] c:D [d]");
         assert_eq!(shape("cpu/event=1,umask=2/u,x"), "cpu/event=1,umask=2/u x");
         assert_eq!(shape("{cpu/event=1/,r01b7}"), "[cpu/event=1/ r01b7]");
-        assert_eq!(shape("name{a,b}"), "[a b]");
+        assert_eq!(shape("name{a,c}"), "[a c]");
     }
 
     #[test]
     fn bodies() {
         let body = |text| event(text).body;
         assert_eq!(body("r1b7:u"), Body::Raw(0x1b7));
-        assert_eq!(body("r0x1b7"), Body::Raw(0x1b7));
+        // Among terms, perf takes r0x1b7 as well.
+        assert_eq!(body("r0x1b7"), Body::Name("r0x1b7".to_owned()));
         assert_eq!(body("ref-cycles"), Body::Name("ref-cycles".to_owned()));
         let numeric = Body::Numeric {
             kind: 4,
@@ -527,23 +611,55 @@ mod tests {
         assert_eq!(body("4:0x1b7"), numeric);
         assert_eq!(body("4:0x1b7:u"), numeric);
         assert!(event("4:0x1b7:u").modifiers.user);
-        assert_eq!(body("sched:sched_switch"), Body::Tracepoint);
+        for text in [
+            "sched:sched_switch",
+            "printk:console",
+            "sched:*",
+            "sched:x:u",
+        ] {
+            assert!(matches!(body(text), Body::Tracepoint { .. }), "{text}");
+        }
+        for text in [
+            "mem:0x1000",
+            "mem:0x1000/4:rw:u",
+            "mem:0x1000:x",
+            "mem:1/name=x/u",
+        ] {
+            assert_eq!(body(text), Body::Breakpoint, "{text}");
+        }
         assert_eq!(body("cycles:uk"), Body::Name("cycles".to_owned()));
     }
 
     #[test]
     fn terms() {
-        let terms = event("cpu/event=0x3c,any,name=x/k").terms.unwrap();
-        let words: Vec<_> = terms
+        let terms = event("cpu/event=0x3c,any,name=x,r1b7,@a=b/k")
+            .terms
+            .unwrap();
+        let terms: Vec<_> = terms
             .iter()
-            .map(|term| (term.word.as_str(), term.value.as_deref()))
+            .map(|term| (term.word.as_str(), term.kind, term.value.clone()))
             .collect();
         assert_eq!(
-            words,
-            [("event", Some("0x3c")), ("any", None), ("name", Some("x"))]
+            terms,
+            [
+                ("event", TermKind::Name, Value::Number(0x3c)),
+                ("any", TermKind::Name, Value::Absent),
+                ("name", TermKind::Keyword, Value::Word("x".to_owned())),
+                ("r1b7", TermKind::Raw, Value::Absent),
+                ("a=b", TermKind::Driver, Value::Absent),
+            ]
         );
         assert!(event("cpu/event=0x3c/k").modifiers.kernel);
         assert_eq!(event("cycles//").terms, Some(Vec::new()));
+        let quoted = event("cpu/name='a:b,c.d=e'/").terms.unwrap().remove(0);
+        assert_eq!(quoted.value, Value::Word("a:b,c.d=e".to_owned()));
+    }
+
+    #[test]
+    fn blanks_are_skipped() {
+        assert_eq!(shape("a, c ,{ d , f } :u"), "a c [d f]");
+        assert!(event(" a :u").modifiers.user);
+        assert!(event("a u").modifiers.user);
     }
 
     #[test]
@@ -551,7 +667,7 @@ mod tests {
         let modifiers = event("cycles:ukDpp").modifiers;
         assert!(modifiers.user && modifiers.kernel && modifiers.pinned);
         assert_eq!((modifiers.precise, modifiers.weak), (2, false));
-        let group = parse("{a,b}:We").unwrap().remove(0);
+        let group = parse("{a,c}:We").unwrap().remove(0);
         assert!(group.modifiers.weak && group.modifiers.exclusive);
     }
 
@@ -567,15 +683,18 @@ mod tests {
             ("{a}b", "   ^"),
             ("a:uu", "   ^"),
             ("a:pppp", "     ^"),
-            ("a:z", "  ^"),
-            ("a b", " ^"),
+            ("a:4", "  ^"),
+            ("a c", "  ^"),
+            ("a:W", "  ^"),
+            ("{a:W}", "   ^"),
             ("cpu/event=1", "   ^"),
             ("cpu/event=/", "    ^^^^^^"),
-            ("cpu/event=1/:u", "            ^^"),
+            ("cpu/event=1/:u", "            ^"),
+            ("cpu/4/", "    ^"),
             ("{a}:", "    ^"),
-            ("mem:0x1000", "^^^"),
-            ("r11111111111111111", "^^^^^^^^^^^^^^^^^^"),
-            ("cycles:b", "       ^"),
+            ("mem:x", "    ^"),
+            ("mem:0x1000:rr", "           ^^"),
+            ("4:99999999999999999999", "  ^^^^^^^^^^^^^^^^^^^^"),
         ] {
             let mistake = match parse(text) {
                 Err(mistake) => mistake,

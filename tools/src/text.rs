@@ -73,6 +73,7 @@ fn events(report: &Report, out: &mut String) -> fmt::Result {
         let name = format!("{}{}", indent(event), event.name);
         let on = match (&event.counters, &event.refused) {
             (Some(counters), _) => counters.as_str(),
+            (None, None) if event.elsewhere => "none",
             (None, None) => "software",
             (None, Some(_)) => "",
         };

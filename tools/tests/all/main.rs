@@ -6,6 +6,7 @@ mod accept;
 mod cli;
 mod errno;
 mod events;
+mod forms;
 mod live;
 mod speed;
 mod split;

@@ -1,0 +1,83 @@
+#!/bin/busybox sh
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=dash
+# shellcheck disable=SC2317 # tests are called by their names
+#
+# The lists of events that the perf tool takes and refuses, as perf_forms says, which rpmu-plan is tested against as well.
+
+. ./ktap.sh
+
+FORMS=./perf_forms
+TAB=$(printf '\t')
+
+# model: prints the name of the section for this CPU.
+model() {
+	case $(sed -n 's/^\(cpu family\|model\)[^:]*: //p' /proc/cpuinfo | head -n 2 | tr '\n' -) in
+	6-60-) echo haswell ;;
+	6-106-) echo icelakex ;;
+	25-17-) echo amdzen4 ;;
+	esac
+}
+
+# forms PATTERN: prints the lists for this CPU whose verdict matches.
+forms() {
+	section=''
+	model=$(model)
+	while IFS=$TAB read -r verdict form why; do
+		case $verdict in
+		'#'* | '') continue ;;
+		'['*) section=$(echo "$verdict" | tr -d '[]') && continue ;;
+		esac
+		case $section in
+		all | "$model") ;;
+		*) continue ;;
+		esac
+		# What depends on the machine is not asked.
+		case "$why" in *depends*) continue ;; esac
+		echo "$verdict" | grep -qE "$1" && echo "$form"
+	done <"$FORMS"
+}
+
+has_perf() {
+	case $(perf --version) in
+	*' 7.3'*) return ;;
+	esac
+	because "the lists are those of perf 7.3"
+	return "$KSFT_SKIP"
+}
+
+# One command takes them all.
+taken() {
+	has_perf || return
+	set --
+	forms '^(both)$' >/tmp/forms
+	while IFS= read -r form; do
+		set -- "$@" -e "$form"
+	done </tmp/forms
+	perf stat "$@" true >/tmp/shown 2>&1 </dev/null
+	[ $? != 129 ] && return
+	while IFS= read -r form; do
+		perf stat -e "$form" true >/tmp/shown 2>&1 </dev/null
+		[ $? != 129 ] || because "refused: $form"
+	done </tmp/forms
+	return 1
+}
+
+refused() {
+	has_perf || return
+	status=0
+	forms '^(none|record)$' >/tmp/forms
+	while IFS= read -r form; do
+		perf stat -e "$form" true >/tmp/shown 2>&1 </dev/null
+		[ $? = 129 ] && continue
+		because "taken: $form"
+		status=1
+	done </tmp/forms
+	return "$status"
+}
+
+trap 'rm -f /tmp/forms /tmp/shown' EXIT
+for name in taken refused; do
+	run_test $name
+done
+finish
