@@ -12,6 +12,9 @@ use crate::split::{Place, Unit};
 use crate::syntax::Quoted;
 use serde::Serialize;
 
+/// Largest number of groups that are split or unpinned one by one, as each takes a plan of its own.
+const MAX_TRIES: usize = 8;
+
 /// A change that helps.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Change {
@@ -109,7 +112,7 @@ fn candidates(request: &Request) -> Vec<(String, Request)> {
         .filter(|(_, group)| group.events.len() > 1)
         .map(|(index, _)| index)
         .collect();
-    for index in &large {
+    for index in large.iter().take(MAX_TRIES) {
         let what = format!("regroup: split {}", request.events[*index].text());
         add(what, &|changed| {
             take_apart(&mut changed.events, &[*index], &request.machine)
@@ -120,7 +123,8 @@ fn candidates(request: &Request) -> Vec<(String, Request)> {
             take_apart(&mut changed.events, &large, &request.machine);
         });
     }
-    for (index, group) in groups().filter(|(_, group)| group.events[0].pinned) {
+    let pinned = groups().filter(|(_, group)| group.events[0].pinned);
+    for (index, group) in pinned.take(MAX_TRIES) {
         add(format!("unpin {}", group.text()), &|changed| {
             unpin(&mut changed.events[index]);
         });

@@ -14,6 +14,9 @@ use crate::plan::{watchdog, Plan, Request};
 use crate::simulate::{is_taken, Configuration, EventNumber, Wait};
 use serde::Serialize;
 
+/// Largest number of holders that a cause names.
+const MAX_HOLDERS: usize = 8;
+
 /// A cause of an event's loss.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Cause {
@@ -24,11 +27,30 @@ pub struct Cause {
     /// The counters concerned.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub counters: Vec<String>,
-    /// The events that hold what the event needs, or that come before it.
+    /// The events that hold what the event needs, or that come before it; the first of them, if they are many.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub holders: Vec<String>,
+    /// The number of further ones.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub more: usize,
     /// The cause in words.
     pub text: String,
+}
+
+/// `serde` wants a reference.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+pub(crate) fn is_zero(number: &usize) -> bool {
+    *number == 0
+}
+
+/// Joins names, of which there may be more than are given.
+pub(crate) fn joined(names: &[String], more: usize) -> String {
+    let names = names.join(", ");
+    match more {
+        0 => names,
+        1 => format!("{names} and another"),
+        more => format!("{names} and {more} others"),
+    }
 }
 
 /// A kind of cause.
@@ -150,17 +172,20 @@ fn merge(found: &mut Vec<Found>, new: Found, intervals: f64) {
 fn unreadable(plan: &Plan, refused: &[EventNumber]) -> Option<Cause> {
     let names: Vec<String> = refused
         .iter()
+        .take(MAX_HOLDERS)
         .map(|event| plan.name(*event).to_owned())
         .collect();
+    let more = refused.len() - names.len();
     (!names.is_empty()).then(|| Cause {
         kind: Kind::Unreadable,
         share: 1.0,
         counters: Vec::new(),
         text: format!(
             "perf shows no event of a group with a refused one ({})",
-            names.join(", ")
+            joined(&names, more)
         ),
         holders: names,
+        more,
     })
 }
 
@@ -169,6 +194,10 @@ fn unreadable(plan: &Plan, refused: &[EventNumber]) -> Option<Cause> {
 struct Events(Vec<u64>);
 
 impl Events {
+    fn len(&self) -> usize {
+        self.0.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
     fn iter(&self) -> impl Iterator<Item = EventNumber> + '_ {
         let words = self.0.iter().enumerate();
         words.flat_map(|(index, word)| {
@@ -362,6 +391,7 @@ impl Found {
         let names: Vec<String> = self
             .holders
             .iter()
+            .take(MAX_HOLDERS)
             .map(|event| {
                 let group = plan.opened.group_of(event);
                 let pinned =
@@ -374,7 +404,8 @@ impl Found {
                 }
             })
             .collect();
-        let holders = names.join(", ");
+        let more = self.holders.len() - names.len();
+        let holders = joined(&names, more);
         let counters = counter_names(self.mask);
         let hold = if names.len() == 1 { "holds" } else { "hold" };
         let text = match self.kind {
@@ -425,6 +456,7 @@ impl Found {
                 .map(|counter| counter.to_string())
                 .collect(),
             holders: before.into_iter().chain(names).collect(),
+            more,
             text,
         }
     }

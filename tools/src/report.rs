@@ -3,7 +3,7 @@
 //! The report on a plan: printed by `--json`, and the source of the text, the picture and the page.
 
 use crate::changes::{changes, runs, Change, Runs};
-use crate::explain::{causes, counter_names, Cause};
+use crate::explain::{causes, counter_names, is_zero, Cause};
 use crate::logic::regs::counter::CounterId;
 use crate::logic::sched::assign::Policy;
 use crate::machine::{Machine, Smt};
@@ -14,6 +14,8 @@ use std::collections::HashMap;
 
 /// Maximum number of intervals listed one by one.
 const MAX_TURNS: usize = 64;
+/// Maximum number of waiting groups listed for a configuration.
+const MAX_WAITING: usize = 16;
 
 /// The report.
 #[derive(Clone, Debug, Serialize)]
@@ -109,8 +111,11 @@ pub struct ConfigurationReport {
     pub share: f64,
     /// The occupied counters and their events.
     pub counters: Vec<(String, String)>,
-    /// The waiting groups, each with the reason.
+    /// The waiting groups, each with the reason; the first of them, if they are many.
     pub waiting: Vec<(String, String)>,
+    /// The number of further ones.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub more_waiting: usize,
 }
 
 impl Report {
@@ -129,12 +134,13 @@ impl Report {
         let turn = |interval: usize| numbers[plan.simulation.at(interval * steps)];
         let repeats = plan.simulation.repeats_from < plan.simulation.steps.len();
         Self {
-            version: 1,
+            version: 2,
             machine: MachineReport::new(request),
             interval_ms: request.interval * 1e3,
             seconds: request.duration,
-            events: (0..plan.opened.events.len())
-                .map(|event| event_report(request, &plan, &causes, event))
+            events: places(request)
+                .enumerate()
+                .map(|(event, place)| event_report(place, &plan, &causes, event))
                 .collect(),
             configurations,
             turns: (0..intervals.min(MAX_TURNS)).map(turn).collect(),
@@ -178,22 +184,22 @@ impl MachineReport {
     }
 }
 
+/// Returns each event's group, by number in the list, and whether the group has other events.
+fn places(request: &Request) -> impl Iterator<Item = (usize, bool)> + '_ {
+    let groups = request.events.iter().enumerate();
+    groups.flat_map(|(number, group)| {
+        let size = group.events.len();
+        (0..size).map(move |_| (number, size > 1))
+    })
+}
+
 fn event_report(
-    request: &Request,
+    (group, grouped): (usize, bool),
     plan: &Plan,
     causes: &[Vec<Cause>],
     number: usize,
 ) -> EventReport {
     let event = &plan.opened.events[number];
-    let mut sizes = request
-        .events
-        .iter()
-        .enumerate()
-        .flat_map(|(index, group)| {
-            let size = group.events.len();
-            (0..size).map(move |_| (index, size > 1))
-        });
-    let (group, grouped) = sizes.nth(number).unwrap_or_default();
     let shown = plan.shown(number);
     let is_lost = event.refused.is_none() && shown != Shown::Always;
     EventReport {
@@ -214,12 +220,7 @@ fn event_report(
         }),
         share: plan.shares[number],
         shown: shown.to_string(),
-        causes: match plan
-            .opened
-            .groups
-            .iter()
-            .position(|it| it.members.contains(&number))
-        {
+        causes: match plan.opened.number_of_group(number) {
             Some(group) if is_lost => causes[group].clone(),
             _ => Vec::new(),
         },
@@ -257,7 +258,9 @@ fn configurations(plan: &Plan) -> (Vec<ConfigurationReport>, Vec<usize>) {
             name: format!("C{}", number + 1),
             share: intervals / total,
             counters: counters.collect(),
+            more_waiting: waiting.len().saturating_sub(MAX_WAITING),
             waiting: waiting
+                .take(MAX_WAITING)
                 .map(|(group, why)| (plan.group_name(*group), wait(*why)))
                 .collect(),
         });

@@ -63,9 +63,16 @@ impl Place<'_> {
     pub fn split(&self, units: &[Unit]) -> Split {
         let mut search = Search::new(self, units);
         let first = search.first_fit();
-        let mut low = (1..first.len())
-            .find(|runs| self.may_do(units, *runs))
-            .unwrap_or(first.len());
+        // What may do with some runs may do with more.
+        let (mut low, mut high) = (1.min(first.len()), first.len());
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            if self.may_do(units, middle) {
+                high = middle;
+            } else {
+                low = middle + 1;
+            }
+        }
         while low < first.len() {
             let mut runs = Vec::new();
             match search.fill(0, low, &mut runs) {
@@ -277,8 +284,16 @@ impl<'a> Search<'a> {
 
     fn first_fit(&mut self) -> Vec<Run> {
         let mut runs: Vec<Run> = Vec::new();
+        // A run without room for a unit has none for an equal one.
+        let mut start = 0;
         for unit in 0..self.units.len() {
-            match runs.iter_mut().find(|run| self.has_room(run, unit)) {
+            if unit == 0 || self.units[unit].1 != self.units[unit - 1].1 {
+                start = 0;
+            }
+            while start < runs.len() && !self.has_room(&runs[start], unit) {
+                start += 1;
+            }
+            match runs.get_mut(start) {
                 Some(run) => run.push(unit),
                 None => runs.push(Run::of(unit)),
             }

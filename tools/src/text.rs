@@ -5,6 +5,7 @@
 use crate::changes::{command, Change};
 use crate::machine::Smt;
 use crate::report::{EventReport, Report};
+use std::collections::HashMap;
 use std::fmt::{self, Write};
 
 /// Maximum number of configurations shown with their counters.
@@ -65,7 +66,8 @@ fn events(report: &Report, out: &mut String) -> fmt::Result {
         "Event", "Counters"
     )?;
     let mut group = None;
-    for event in &report.events {
+    let mut rest = report.events.iter().peekable();
+    while let Some(event) = rest.next() {
         if event.grouped && group != Some(event.group) {
             writeln!(out, "{{")?;
         }
@@ -82,11 +84,8 @@ fn events(report: &Report, out: &mut String) -> fmt::Result {
             Some(refused) => writeln!(out, ": {}, {}", refused.errno, refused.reason)?,
             None => writeln!(out)?,
         }
-        let last = report
-            .events
-            .iter()
-            .rfind(|other| other.group == event.group);
-        if event.grouped && last.is_some_and(|last| std::ptr::eq(last, event)) {
+        let is_last = rest.peek().is_none_or(|next| next.group != event.group);
+        if event.grouped && is_last {
             writeln!(out, "}}")?;
         }
     }
@@ -150,6 +149,7 @@ fn configurations(report: &Report, out: &mut String) -> fmt::Result {
 fn causes(report: &Report, out: &mut String) -> fmt::Result {
     // Events with the same causes share a paragraph.
     let mut said: Vec<(String, Vec<&str>)> = Vec::new();
+    let mut known: HashMap<String, usize> = HashMap::new();
     for event in report
         .events
         .iter()
@@ -159,9 +159,12 @@ fn causes(report: &Report, out: &mut String) -> fmt::Result {
         for cause in &event.causes {
             writeln!(text, "  {:>5.1} %  {}", cause.share * 100.0, cause.text)?;
         }
-        match said.iter_mut().find(|(known, _)| *known == text) {
-            Some((_, names)) => names.push(&event.name),
-            None => said.push((text, vec![&event.name])),
+        match known.get(&text) {
+            Some(number) => said[*number].1.push(&event.name),
+            None => {
+                known.insert(text.clone(), said.len());
+                said.push((text, vec![&event.name]));
+            }
         }
     }
     if !said.is_empty() {

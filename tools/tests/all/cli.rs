@@ -86,7 +86,7 @@ fn json_has_it_all() {
         "-m", "haswell", "--policy", "mainline", "-e", CASE_3, "--json",
     ]);
     let report: Value = serde_json::from_str(&out).unwrap();
-    assert_eq!(report["version"], 1);
+    assert_eq!(report["version"], 2);
     assert_eq!(report["events"][3]["share"], 0.5);
     assert_eq!(report["events"][3]["causes"][0]["kind"], "head-of-line");
     assert_eq!(report["events"][0]["causes"][0]["kind"], "counters");

@@ -12,6 +12,7 @@ use rpmu_plan::open::open;
 use rpmu_plan::plan::Request;
 use rpmu_plan::report::Report;
 use rpmu_plan::simulate::{simulate, Setting};
+use rpmu_plan::{svg, text};
 use std::time::Duration;
 
 /// Returns the CPU time of one call: the average of `times` calls, in the shortest of several tries.
@@ -100,4 +101,41 @@ fn a_second_of_turns_is_simulated_in_1_ms() {
             );
         }
     }
+}
+
+/// What is said about events that share counters grows with their number, not with its square.
+#[test]
+fn two_hundred_events_are_reported_briefly() {
+    let machine = Machine::new("skylake", Smt::On, false).unwrap();
+    let sizes = |count| {
+        let report = Report::new(&request(machine, count, Policy::Rpmu));
+        let json = serde_json::to_string_pretty(&report).unwrap();
+        [
+            text::text(&report).len(),
+            json.len(),
+            svg::page(&report).len(),
+        ]
+    };
+    let (few, many) = (sizes(50), sizes(200));
+    println!("50 events: {few:?} bytes, 200 events: {many:?} bytes");
+    assert!(many[0] < 100_000 && many[1] < 1_000_000, "{many:?}");
+    for (few, many) in few.into_iter().zip(many) {
+        assert!(many < 6 * few, "{few}, {many}");
+    }
+}
+
+#[test]
+fn ten_thousand_events_are_planned_in_3_s() {
+    let machine = Machine::new("skylake", Smt::On, false).unwrap();
+    let events: Vec<String> = (0..10_000).map(|number| format!("r{number:x}c4")).collect();
+    let start = cpu_time();
+    let request = Request {
+        events: parse(&events.join(","), &machine).unwrap(),
+        ..request(machine, 1, Policy::Rpmu)
+    };
+    let report = Report::new(&request);
+    let length = text::text(&report).len();
+    let took = cpu_time() - start;
+    println!("{took:?}, {length} bytes");
+    assert!(took < 3 * Duration::from_secs(3), "{took:?}");
 }
