@@ -93,7 +93,8 @@ impl Plan {
         };
         let simulation = simulate(&setting, &opened);
         let intervals = simulation.intervals(total);
-        let share = |event| share(&opened, &simulation, &intervals, event) / total;
+        // An empty sum is -0.
+        let share = |event| share(&opened, &simulation, &intervals, event) / total + 0.0;
         Self {
             shares: (0..opened.events.len()).map(share).collect(),
             opened,

@@ -213,6 +213,9 @@ fn help(report: &Report, out: &mut String) -> fmt::Result {
             runs.never.join(", ")
         )?;
     }
+    if runs.events.is_empty() {
+        return writeln!(out, "- none of the events can be counted on this machine");
+    }
     if runs.events.len() > 1 || !runs.never.is_empty() {
         let fewest = if runs.minimal {
             ", and no fewer are enough"

@@ -101,6 +101,58 @@ fn json_has_it_all() {
     assert_eq!(report["runs"]["minimal"], true);
 }
 
+/// Shares are 0 and not -0, and nothing is claimed of events that cannot be counted.
+#[test]
+fn events_that_cannot_be_counted() {
+    let arguments = ["-m", "amdzen4", "-e", "cycles:pp"];
+    let (status, out, _) = said(&[&arguments[..], &["--json"]].concat());
+    assert_eq!(status, 1);
+    assert!(
+        out.contains("\"share\": 0.0") && !out.contains("-0.0"),
+        "{out}"
+    );
+    let (_, out, _) = said(&arguments);
+    assert!(out.contains("none of the events can be counted"), "{out}");
+    assert!(
+        !out.contains("every event counts") && !out.contains("0 runs"),
+        "{out}"
+    );
+    let (_, out, _) = said(&["-m", "amdzen4", "-e", "cycles:pp,cycles"]);
+    assert!(
+        out.contains("leave out the events that cannot be counted here: cycles:pp"),
+        "{out}"
+    );
+    assert!(
+        out.contains("- 1 run: every event counts all the time"),
+        "{out}"
+    );
+}
+
+/// Events of other PMUs stand beside those of the core.
+#[test]
+fn other_pmus_need_no_counter() {
+    let events = "cycles,msr/tsc/,faults,cpu/instructions,name=done/";
+    let (status, out, _) = said(&["-m", "haswell", "-e", events]);
+    assert_eq!(status, 0);
+    let line = |start: &str| {
+        let mut lines = out.lines();
+        let line = lines.find(|line| line.starts_with(start)).unwrap();
+        line.split_whitespace().nth(1).unwrap().to_owned()
+    };
+    assert_eq!(line("msr/tsc/"), "none");
+    assert_eq!(line("faults"), "software");
+    assert_eq!(line("done"), "PMC0-3,");
+}
+
+#[test]
+fn perf_records_terms_are_for_perf_record() {
+    let events = "cycles/call-graph=fp/,cpu/mem-loads,ldlat=30/P";
+    let (status, _, err) = said(&["-m", "haswell", "-e", events]);
+    assert_eq!(status, 2);
+    assert!(err.contains("--record"), "{err}");
+    assert_eq!(said(&["-m", "haswell", "--record", "-e", events]).0, 0);
+}
+
 #[test]
 fn pictures_are_xml_with_every_event() {
     let (_, out, _) = said(&["-m", "haswell", "-e", CASE_3, "--svg"]);
