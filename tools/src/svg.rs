@@ -33,16 +33,17 @@ fn escape(text: &str) -> String {
         .replace('"', "&quot;")
 }
 
-/// Truncates a text to so many pixels.
-fn fitting(text: &str, pixels: usize) -> String {
-    let room = pixels / 7;
-    if text.chars().count() <= room {
-        return text.to_owned();
-    }
-    match room {
-        0..=3 => String::new(),
-        _ => text.chars().take(room - 1).chain(['…']).collect(),
-    }
+/// Returns the text, or the other one if so many pixels are too few for it, or none.
+fn fitting(text: &str, other: &str, pixels: usize) -> String {
+    let fits = |text: &&str| text.chars().count() <= pixels / 7;
+    let fitting = [text, other].into_iter().find(fits);
+    fitting.unwrap_or_default().to_owned()
+}
+
+/// Returns the event's number in the list below the picture, from 1 on.
+fn number(report: &Report, name: &str) -> Option<usize> {
+    let mut events = report.events.iter();
+    Some(events.position(|event| event.name == name)? + 1)
 }
 
 /// Draws a row for each counter and a column for each interval, and below them each event's share
@@ -55,8 +56,8 @@ pub fn picture(report: &Report) -> String {
 }
 
 fn colour(report: &Report, name: &str) -> &'static str {
-    let index = report.events.iter().position(|event| event.name == name);
-    index.map_or("#777777", |index| COLOURS[index % COLOURS.len()])
+    let number = number(report, name);
+    number.map_or("#777777", |number| COLOURS[(number - 1) % COLOURS.len()])
 }
 
 fn draw(report: &Report, out: &mut String) -> fmt::Result {
@@ -96,7 +97,7 @@ fn draw(report: &Report, out: &mut String) -> fmt::Result {
             out,
             "<text x=\"{}\" y=\"20\" text-anchor=\"middle\">{}</text>",
             x + width / 2,
-            fitting(name, width + 14)
+            fitting(name, "", width + 14)
         )?;
         writeln!(
             out,
@@ -151,7 +152,7 @@ fn draw(report: &Report, out: &mut String) -> fmt::Result {
             escape(event.shown.as_str()),
             LEFT + 300,
             y + 12,
-            escape(&event.name),
+            escape(&format!("{}: {}", row + 1, event.name)),
         )?;
     }
     writeln!(out, "</svg>")
@@ -165,6 +166,8 @@ fn bar(
     event: &str,
 ) -> fmt::Result {
     let (x, y) = at;
+    // The starts of names are often the same, so a name that does not fit is a number.
+    let number = number(report, event).map_or(String::new(), |number| number.to_string());
     writeln!(
         out,
         "<g><title>{0}</title><rect x=\"{1}\" y=\"{y}\" width=\"{2}\" height=\"{3}\" rx=\"2\" fill=\"{4}\"/>\
@@ -176,7 +179,7 @@ fn bar(
         colour(report, event),
         x + 6,
         y + 16,
-        escape(&fitting(event, width.saturating_sub(8))),
+        escape(&fitting(event, &number, width.saturating_sub(8))),
     )
 }
 

@@ -176,6 +176,24 @@ fn pictures_are_xml_with_every_event() {
     assert!(page.contains("&lt;not counted&gt;"));
 }
 
+/// Where names do not fit in the bars, numbers tell events apart.
+#[test]
+fn bars_have_numbers() {
+    let names = ["l1_hit", "l1_miss", "fb_hit", "l2_hit", "l3_hit"];
+    let events = names
+        .map(|name| format!("mem_load_retired.{name}"))
+        .join(",");
+    let (_, out, _) = said(&["-m", "skylake", "-e", &events, "--svg"]);
+    for (number, name) in (1..).zip(names) {
+        assert!(out.contains(&format!(">{number}</text></g>")), "{out}");
+        assert!(
+            out.contains(&format!(">{number}: mem_load_retired.{name}</text>")),
+            "{out}"
+        );
+    }
+    assert!(!out.contains("mem…"), "{out}");
+}
+
 #[test]
 fn lists() {
     let (status, out, _) = said(&["list", "-m", "HSW", "l1d_pend_miss.pending"]);
