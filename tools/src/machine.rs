@@ -129,6 +129,24 @@ fn vendor(family: u16) -> Vendor {
     }
 }
 
+/// Returns whether the cores of a list's processors can have two threads: of AMD's, the first were Zen's (a
+/// module of family 15h has two cores).
+fn has_smt(list: List) -> bool {
+    vendor(list.family) == Vendor::Intel || list.family >= 0x17
+}
+
+/// Returns the names of models that are like this one, the likest first.
+pub fn similar(name: &str) -> Vec<&'static str> {
+    let lower = name.to_lowercase();
+    let names = lists().flat_map(|list| [list.name].into_iter().chain(aliases(list)));
+    let mut near: Vec<(f64, &str)> = names
+        .map(|known| (strsim::jaro_winkler(&lower, known), known))
+        .filter(|(likeness, _)| *likeness > 0.85)
+        .collect();
+    near.sort_by(|one, other| other.0.total_cmp(&one.0));
+    near.iter().take(3).map(|(_, name)| *name).collect()
+}
+
 impl Machine {
     /// Creates the machine for a model's name.
     ///
@@ -146,6 +164,7 @@ impl Machine {
     ///
     /// [`NoMachine`] says why there is none.
     pub fn of_list(list: List, smt: Smt, no_force_abort: bool) -> Result<Self, NoMachine> {
+        let smt = if has_smt(list) { smt } else { Smt::Off };
         let unsupported = |why: &dyn ToString| NoMachine::Unsupported(why.to_string());
         let plain = cpuid(list, Traits::SKYLAKE, smt, false);
         let model = Pmu::probe(&plain, None)

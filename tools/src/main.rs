@@ -10,7 +10,7 @@ use rpmu_plan::live::{self, Live};
 use rpmu_plan::logic::open::attr::configure;
 use rpmu_plan::logic::open::topdown::Leader;
 use rpmu_plan::logic::sched::assign::Policy;
-use rpmu_plan::machine::{aliases, Machine, NoMachine, Smt};
+use rpmu_plan::machine::{aliases, similar, Machine, NoMachine, Smt};
 use rpmu_plan::names::{self, find, Kind};
 use rpmu_plan::plan::Request;
 use rpmu_plan::report::Report;
@@ -190,7 +190,13 @@ fn completions(shell: Shell) -> String {
 fn machine(model: &str, smt: Threads, no_force_abort: bool) -> Result<Machine, Wrong> {
     Machine::new(model, smt.into(), no_force_abort).map_err(|why| {
         Wrong(match why {
-            NoMachine::Unknown(name) => format!("unknown model {name}; known models:\n{}", models().trim_end()),
+            NoMachine::Unknown(name) => {
+                let similar = match &similar(&name)[..] {
+                    [] => String::new(),
+                    names => format!("did you mean {}? ", names.join(", ")),
+                };
+                format!("unknown model {name}; {similar}known models:\n{}", models().trim_end())
+            }
             NoMachine::NoForceAbort(name) => {
                 format!("--no-force-abort: {name} has no allow_tsx_force_abort; only Skylake cores have it")
             }
@@ -251,7 +257,7 @@ fn plan(arguments: &PlanArguments) -> Result<ExitCode, Wrong> {
     let sibling = match &arguments.sibling {
         Some(_) if !machine.has_sibling() => {
             return Err(Wrong(
-                "--sibling: with --smt off there is no other thread".to_owned(),
+                "--sibling: with one thread per core there is no other thread".to_owned(),
             ));
         }
         Some(text) => events(text, &machine, tool)?,

@@ -43,7 +43,16 @@ fn mistakes_are_explained() {
         (&["-m", "haswell", "-e", "{cycles"], &["  ^", "unmatched {"]),
         (
             &["-m", "hassell", "-e", "cycles"],
-            &["unknown model hassell", "  haswell", "  sapphirerapids"],
+            &[
+                "unknown model hassell",
+                "did you mean haswell",
+                "  sapphirerapids",
+            ],
+        ),
+        (&["list", "-m", "icelakexx"], &["did you mean icelakex, "]),
+        (
+            &["-m", "amdfam16h", "-e", "cycles", "--sibling", "cycles"],
+            &["one thread per core"],
         ),
         (
             &["-m", "haswell", "-e", "cycles", "--no-force-abort"],
@@ -192,6 +201,22 @@ fn bars_have_numbers() {
         );
     }
     assert!(!out.contains("mem…"), "{out}");
+}
+
+#[test]
+fn cores_without_smt_have_one_thread() {
+    for (model, threads) in [
+        ("amdfam15h", "one thread per core"),
+        ("amdfam16h", "one thread per core"),
+        ("amdzen4", "two threads per core"),
+        ("skylake", "two threads per core"),
+    ] {
+        let (_, out, _) = said(&["-m", model, "-e", "cycles"]);
+        assert!(out.contains(threads), "{out}");
+        let crowded = "r1c0,r2c0,r3c0,r4c0,r5c0,r6c0,r7c0,r8c0,r9c0,rac0";
+        let (_, out, _) = said(&["-m", model, "-e", crowded]);
+        assert_eq!(out.contains("SMT"), model == "skylake", "{out}");
+    }
 }
 
 #[test]
