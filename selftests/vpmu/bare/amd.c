@@ -174,6 +174,11 @@ static void amd_registers(void)
 	there(MSR_CORE_PERF_GLOBAL_CTRL, false);
 	there(MSR_ARCH_PERFMON_EVENTSEL0, false);
 }
+	/* The branch records of Core 2 */
+	for (c = 0; c < 8; c++) {
+		there(MSR_LBR_CORE_FROM + c, false);
+		there(MSR_LBR_CORE_TO + c, false);
+	}
 
 static void amd_cpuid(void)
 {

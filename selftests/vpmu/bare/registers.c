@@ -314,6 +314,11 @@ static void absent_msrs(void)
 		absent(MSR_PEBS_DATA_CFG);
 	absent(MSR_IA32_LASTINTFROMIP);
 	absent(MSR_IA32_PMC_V6_GP0_CTR);
+	/* The branch records of Core 2 */
+	for (i = 0; i < 8; i++) {
+		absent(MSR_LBR_CORE_FROM + i);
+		absent(MSR_LBR_CORE_TO + i);
+	}
 }
 
 static void rdpmc_indices(void)

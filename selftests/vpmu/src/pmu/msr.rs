@@ -107,6 +107,8 @@ pub(super) fn decode(pmu: &Pmu, msr: u32) -> Option<Msr> {
             let register = pmu.model.lbr.and_then(|lbr| lbr::decode(&lbr, msr));
             Some(register.map_or(Msr::Absent, Msr::Lbr))
         }
+        // LBR of Core 2 and of NetBurst, which later CPUs have elsewhere
+        0x040..=0x047 | 0x060..=0x067 | 0x1da => Some(Msr::Absent),
         // Last exception records
         0x1db..=0x1de => Some(Msr::Absent),
         // Intel PT

@@ -203,10 +203,11 @@ fn existing_registers() {
         assert_eq!(pmu.rdpmc((1 << 29) | 1), Err(Fault));
         is_there(&mut pmu, 0x391, cpu.version() >= 4, cpu.name);
         assert_eq!(pmu.rdmsr(0x392).unwrap().is_ok(), cpu.version() >= 4);
-        // TSX_FORCE_ABORT, PEBS_ENABLE, DS_AREA, last exception records, Intel PT, the next version's counters
+        // The branch records of Core 2 and of NetBurst, TSX_FORCE_ABORT, PEBS_ENABLE, DS_AREA, last exception records,
+        // Intel PT, the next version's counters
         for msr in [
-            0x10f, 0x3f1, 0x600, 0x1db, 0x1dc, 0x1dd, 0x1de, 0x560, 0x561, 0x570, 0x572, 0x580,
-            0x58f, 0x4c9, 0x1900,
+            0x40, 0x47, 0x60, 0x67, 0x1da, 0x10f, 0x3f1, 0x600, 0x1db, 0x1dc, 0x1dd, 0x1de, 0x560,
+            0x561, 0x570, 0x572, 0x580, 0x58f, 0x4c9, 0x1900,
         ] {
             is_there(&mut pmu, msr, false, cpu.name);
         }
