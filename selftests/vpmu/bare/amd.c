@@ -33,6 +33,7 @@
 #define EVENT_FAR		0xc6
 #define EVENT_NEAR_RETURNS	0xc8
 #define EVENT_CYCLES		0x76
+#define EVENT_DISPATCH		0x29
 /* Large increments: retired SSE and AVX FLOPs; and its odd counter's event */
 #define EVENT_FLOPS		0xff03
 #define EVENT_MERGE		0xf000000ffULL
@@ -173,12 +174,12 @@ static void amd_registers(void)
 	there(MSR_AMD_SAMP_BR_FROM, amd->v2);
 	there(MSR_CORE_PERF_GLOBAL_CTRL, false);
 	there(MSR_ARCH_PERFMON_EVENTSEL0, false);
-}
 	/* The branch records of Core 2 */
 	for (c = 0; c < 8; c++) {
 		there(MSR_LBR_CORE_FROM + c, false);
 		there(MSR_LBR_CORE_TO + c, false);
 	}
+}
 
 static void amd_cpuid(void)
 {
@@ -357,6 +358,48 @@ static void amd_host_and_guest(void)
 }
 
 /*
+ * Operations dispatched to the load-store unit, by their units: loads, stores,
+ * and those that load from and store to the same address, which are one.
+ */
+static void amd_dispatch(void)
+{
+	static const u8 counts[] = { 0, 4, 4, 8, 5, 9, 9, 13 };
+	static u64 data[2];
+	u8 units;
+
+	/* Family 15h and Zen */
+	if (!amd->extended)
+		return;
+	for (units = 0; units < ARRAY_SIZE(counts); units++) {
+		u64 select = program(0, EVENT_DISPATCH | units << 8, LEVEL_OS);
+		u32 low = select | ARCH_PERFMON_EVENTSEL_ENABLE, value = 0;
+		u64 *from = &data[0], *to = &data[1];
+
+		wr(ctr(0), 0);
+		asm volatile("wrmsr\n"
+			     /* both, of one operand */
+			     "incl (%%rsi)\n"
+			     "lock addl $1, (%%rsi)\n"
+			     "xchgl %[value], (%%rsi)\n"
+			     "lock cmpxchgl %[value], (%%rsi)\n"
+			     "shldl $1, %[value], (%%rsi)\n"
+			     /* a load, a store */
+			     "movl (%%rsi), %[value]\n"
+			     "movl %[value], (%%rdi)\n"
+			     /* one of each */
+			     "pushq (%%rsi)\n"
+			     "popq (%%rdi)\n"
+			     "movsb\n"
+			     "movl %[off], %%eax\n"
+			     "wrmsr\n"
+			     : "+S" (from), "+D" (to), "+a" (low), [value] "+r" (value)
+			     : "c" (ctl(0)), "d" (0), [off] "r" ((u32)select)
+			     : "cc", "memory");
+		same(rd(ctr(0)), counts[units], "units %#x", units);
+	}
+}
+
+/*
  * A large-increment event loses increments, unless the odd counter takes its
  * carry. The rate of the event is declared: two runs may differ by a few.
  */
@@ -472,6 +515,7 @@ const struct check amd_checks[] = {
 	{ "amd_pmi", amd_pmi },
 	{ "amd_masked_pmi", amd_masked_pmi },
 	{ "amd_host_and_guest", amd_host_and_guest },
+	{ "amd_dispatch", amd_dispatch },
 	{ "amd_merged", amd_merged },
 	{ "amd_placed", amd_placed },
 	{ "amd_northbridge", amd_northbridge, CHECK_ONCE },

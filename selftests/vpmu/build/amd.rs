@@ -132,7 +132,7 @@ const MEANINGS: [(&str, &str); 27] = [
     ("ex_ret_uncond_brnch_instr_mispred", "Mispredicted(UNCONDITIONAL, &[])"),
     // Memory
     ("ls_dc_accesses", "All(MEMORY)"),
-    ("ls_dispatch", "Kinds([LOAD, STORE, &[], &[], &[], &[], &[], &[]])"),
+    ("ls_dispatch", "Kinds([LOAD, STORE, LOAD_STORE, &[], &[], &[], &[], &[]])"),
     ("ls_pref_instr_disp", "Parts(PREFETCHES, [2048, 1024, 1024, 0, 0, 0, 0, 0])"),
     ("l2_request_g1", "Parts(MEMORY, [8, 64, 4, 16, 16, 8, 32, 128])"),
     ("l2_cache_req_stat", "Parts(MEMORY, [4, 2, 10, 36, 8, 16, 100, 16])"),

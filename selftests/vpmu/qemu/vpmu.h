@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 /* Changes with every change of the interface. */
-#define VPMU_ABI 9
+#define VPMU_ABI 10
 
 /*
  * Indices of the array of counts: retired instructions and other events. An
@@ -29,6 +29,7 @@ enum vpmu_retired {
     VPMU_INSTRUCTIONS,
     VPMU_LOADS,               /* instructions that read memory */
     VPMU_STORES,              /* instructions that write memory */
+    VPMU_UPDATES,             /* both, of the same operand, as INC mem does */
     VPMU_PREFETCHES,          /* PREFETCHh and PREFETCHW, which are not loads */
     VPMU_BR_TAKEN,            /* taken Jcc, LOOPcc, JCXZ */
     VPMU_BR_NOT_TAKEN,        /* the same, not taken */

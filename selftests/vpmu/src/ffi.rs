@@ -18,7 +18,7 @@ use crate::sample::{Memory, Sample};
 use crate::shared::{Core, Node, Thread};
 use crate::{retired, Fault};
 
-const ABI: u32 = 9;
+const ABI: u32 = 10;
 
 const DONE: u32 = 0;
 const FAULT: u32 = 1;
@@ -206,7 +206,10 @@ unsafe extern "C" fn cpuid(vpmu: *const Vpmu, leaf: u32, subleaf: u32, regs: *mu
 unsafe extern "C" fn retire(vpmu: *mut Vpmu, user: bool, counts: *const i64) {
     // SAFETY: By `vpmu.h`, this runs on the CPU's thread or the CPU is stopped, and `counts` points to
     // an array of that many counts.
-    unsafe { pmu(vpmu).retire(user, &*counts.cast::<[i64; retired::COUNTS]>()) };
+    let (pmu, reported) = unsafe { (pmu(vpmu), &*counts.cast::<[i64; retired::REPORTED]>()) };
+    let mut counts = [0; retired::COUNTS];
+    counts[..retired::REPORTED].copy_from_slice(reported);
+    pmu.retire(user, &counts);
 }
 
 unsafe extern "C" fn counting(vpmu: *const Vpmu) -> u32 {
@@ -390,7 +393,7 @@ mod tests {
         let last = HEADER.find("    VPMU_RETIRED_COUNTS").unwrap();
         assert_eq!(
             HEADER[first..last].matches("VPMU_").count(),
-            retired::COUNTS
+            retired::REPORTED
         );
         // The values of `enum vpmu_counting` follow from its order.
         assert!(HEADER.contains("    VPMU_COUNTING_NOTHING,\n    VPMU_COUNTING_INSTRUCTIONS,"));

@@ -4,7 +4,9 @@
 //!
 //! An occurrence is one retired instruction, load, branch, page walk or whatever else the share is of.
 
-use crate::retired::{self, Retired};
+use std::ops::RangeInclusive;
+
+use crate::retired::{self, Retired, LOADS, PLAIN_LOADS, PLAIN_STORES, STORES};
 
 /// What a counter counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -195,7 +197,9 @@ impl Share {
             (events.saturating_mul(denominator) - before * high % denominator).div_ceil(high)
         };
         // One instruction may both load and store.
-        let most = (self.kinds[retired::LOADS] + self.kinds[retired::STORES]).max(1);
+        let both = [LOADS, STORES, PLAIN_LOADS, PLAIN_STORES];
+        let most: u8 = both.map(|kind| self.kinds[kind]).iter().sum();
+        let most = most.max(1);
         let least = occurrences.div_ceil(u64::from(most));
         if self.extra == [0; retired::COUNTS] {
             least
@@ -212,7 +216,8 @@ impl Source {
         match self {
             Source::Nothing => true,
             Source::Share(share) | Source::CyclesWithout(share) => {
-                share.kinds[retired::LOADS..=retired::FAR] == [0; retired::FAR - retired::LOADS + 1]
+                let others = |range: RangeInclusive<usize>| share.kinds[range].iter().any(|&kind| kind != 0);
+                !others(LOADS..=retired::FAR) && !others(PLAIN_LOADS..=PLAIN_STORES)
             }
         }
     }

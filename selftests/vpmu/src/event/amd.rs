@@ -6,7 +6,7 @@
 
 use crate::retired::{
     CALL, CALL_INDIRECT, FAR, INSTRUCTIONS, INTERRUPTS, JUMP, JUMP_INDIRECT, LOADS, NOT_TAKEN,
-    RETURN, STORES, TAKEN, WALK_FETCH, WALK_LOAD, WALK_STORE,
+    PLAIN_LOADS, PLAIN_STORES, RETURN, STORES, TAKEN, UPDATES, WALK_FETCH, WALK_LOAD, WALK_STORE,
 };
 
 /// An event.
@@ -48,8 +48,11 @@ pub(crate) const RETIRED: &[usize] = &[INSTRUCTIONS, INTERRUPTS];
 pub(crate) const INSTRUCTION: &[usize] = &[INSTRUCTIONS];
 /// Loads and stores; an instruction that does both counts twice.
 pub(crate) const MEMORY: &[usize] = &[LOADS, STORES];
-pub(crate) const LOAD: &[usize] = &[LOADS];
-pub(crate) const STORE: &[usize] = &[STORES];
+/// Operations that are dispatched to the load-store unit: loads, stores, and those that do both to the same address
+/// (PMCx029).
+pub(crate) const LOAD: &[usize] = &[PLAIN_LOADS];
+pub(crate) const STORE: &[usize] = &[PLAIN_STORES];
+pub(crate) const LOAD_STORE: &[usize] = &[UPDATES];
 /// Branches: "all types of architectural control flow changes, including exceptions and interrupts"
 /// (PMCx0C2).
 pub(crate) const BRANCHES: &[usize] = &[

@@ -11,7 +11,7 @@ use super::registers::{
 use super::state::Pmu;
 use crate::defect;
 use crate::event::{self, Register};
-use crate::retired::{self, add_to, Retired};
+use crate::retired::{self, add_to, derive, Retired};
 use crate::select;
 use crate::share::Source;
 
@@ -23,7 +23,7 @@ impl Pmu {
         if counts[retired::INSTRUCTIONS] < 0 {
             self.cancel_record();
         }
-        let retired = self.totals.settle(user, counts);
+        let retired = self.totals.settle(user, &derive(counts));
         self.accounting.instructions[usize::from(user)]
             .fetch_add(retired[retired::INSTRUCTIONS] as u64, Relaxed);
 

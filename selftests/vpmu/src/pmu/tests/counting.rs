@@ -81,6 +81,14 @@ fn nothing_counts_unless_enabled_twice() {
     assert_eq!(pmu.rdpmc(0), Ok(1));
 }
 
+/// Retires 500 instructions at user level, so many of which are branches of each kind.
+fn retire_branches(pmu: &mut Pmu, kinds: [i64; 8]) {
+    let mut counts = [0; retired::COUNTS];
+    counts[retired::INSTRUCTIONS] = 500;
+    counts[retired::TAKEN..=retired::FAR].copy_from_slice(&kinds);
+    pmu.retire(USER, &counts);
+}
+
 #[test]
 fn branches_by_class() {
     let cases = [
@@ -96,15 +104,12 @@ fn branches_by_class() {
     for (umask, expected) in cases {
         let mut pmu = pmu(HASWELL);
         write(&mut pmu, 0x186, BR_INST_RETIRED | (umask << 8) | USR | EN);
-        pmu.retire(
-            USER,
-            &[500, 0, 0, 0, 1, 0, 4, 8, 16, 32, 64, 128, 0, 0, 0, 0],
-        );
+        retire_branches(&mut pmu, [1, 0, 4, 8, 16, 32, 64, 128]);
         assert_eq!(pmu.rdpmc(0), Ok(expected), "umask {umask:#x}");
     }
     let mut pmu = pmu(HASWELL);
     write(&mut pmu, 0x186, BR_INST_RETIRED | (0x10 << 8) | USR | EN);
-    pmu.retire(USER, &[500, 0, 0, 0, 4, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    retire_branches(&mut pmu, [4, 5, 0, 0, 0, 0, 0, 0]);
     assert_eq!(pmu.rdpmc(0), Ok(5));
 }
 

@@ -58,7 +58,7 @@ static LIST: [Event; 92] = [
     event(0x024, ANY, Rate(MEMORY, 0x0d)), // locked operations
     event(0x026, ANY, Rate(MEMORY, 0x00)), // retired CLFLUSH
     event(0x027, ANY, Rate(MEMORY, 0x00)), // retired CPUID
-    event(0x029, ANY, Kinds([LOAD, STORE, &[], &[], &[], &[], &[], &[]])), // LS dispatch
+    event(0x029, ANY, Kinds([LOAD, STORE, LOAD_STORE, &[], &[], &[], &[], &[]])), // LS dispatch
     event(0x02a, ANY, Rate(MEMORY, 0x01)), // canceled store to load forwards
     event(0x02b, ANY, Rate(MEMORY, 0x00)), // SMIs received
     event(0x02d, THREE, Rate(MEMORY, 0x00)), // *
