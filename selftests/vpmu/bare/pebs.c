@@ -263,6 +263,97 @@ static void memory(void)
 	check_event(&store, 8, bare.model->pebs_format >= 2);
 }
 
+/*
+ * Runs an instruction after a load from @from and a store to @to, of which one
+ * lets the counter overflow.
+ */
+#define DEFINE_ACCESS(name, insn)						\
+static void name(const u64 *from, u64 *to)					\
+{										\
+	u32 msr = MSR_CORE_PERF_GLOBAL_CTRL, low = 1, high = 0;			\
+										\
+	asm volatile("wrmsr\n"							\
+		     "mov (%%rsi), %%r8\n"					\
+		     "mov %%r8, (%%rdi)\n"					\
+		     insn "\n"							\
+		     "mov %[ctrl], %%ecx\n"					\
+		     "xor %%eax, %%eax\n"					\
+		     "xor %%edx, %%edx\n"					\
+		     "wrmsr\n"							\
+		     : "+S" (from), "+D" (to), "+c" (msr), "+a" (low), "+d" (high)	\
+		     : [ctrl] "i" (MSR_CORE_PERF_GLOBAL_CTRL)			\
+		     : "r8", "cc", "memory");					\
+}
+
+DEFINE_ACCESS(load_16, "movups 16(%%rsi), %%xmm0")
+DEFINE_ACCESS(store_16, "movups %%xmm0, 16(%%rdi)")
+DEFINE_ACCESS(load_32, "vmovups 16(%%rsi), %%ymm0")
+DEFINE_ACCESS(store_32, "vmovups %%ymm0, 16(%%rdi)")
+DEFINE_ACCESS(load_masked, "vmaskmovps 16(%%rsi), %%ymm1, %%ymm0")
+DEFINE_ACCESS(store_masked, "vmaskmovps %%ymm0, %%ymm1, 16(%%rdi)")
+DEFINE_ACCESS(store_bytes, "maskmovdqu %%xmm1, %%xmm0")
+DEFINE_ACCESS(add_locked, "lock incl 24(%%rdi)")
+DEFINE_ACCESS(move_string, "mov $5, %%ecx\nrep movsq")
+DEFINE_ACCESS(move_once, "mov $1, %%ecx\nrep movsq")
+DEFINE_ACCESS(store_string, "mov $5, %%ecx\nrep stosb")
+DEFINE_ACCESS(scan_string, "mov $5, %%ecx\nrep lodsl")
+DEFINE_ACCESS(prefetch_line, "prefetcht0 40(%%rsi)")
+
+/* The address is that of the operand, and of the last element of a string. */
+static void addresses(void)
+{
+	static const struct {
+		const char *name;
+		void (*run)(const u64 *from, u64 *to);
+		bool store, avx, prefetch;
+		u32 offset;
+	} cases[] = {
+		{ "16 bytes loaded", load_16, .offset = 16 },
+		{ "16 bytes stored", store_16, .store = true, .offset = 16 },
+		{ "32 bytes loaded", load_32, .avx = true, .offset = 16 },
+		{ "32 bytes stored", store_32, .avx = true, .store = true, .offset = 16 },
+		{ "masked load", load_masked, .avx = true, .offset = 16 },
+		{ "masked store", store_masked, .avx = true, .store = true, .offset = 16 },
+		{ "MASKMOVDQU", store_bytes, .store = true },
+		{ "INC, locked", add_locked, .store = true, .offset = 24 },
+		{ "REP MOVS, load", move_string, .offset = 32 },
+		{ "REP MOVS, store", move_string, .store = true, .offset = 32 },
+		{ "REP MOVS of one, load", move_once },
+		{ "REP MOVS of one, store", move_once, .store = true },
+		{ "REP STOS", store_string, .store = true, .offset = 4 },
+		{ "REP LODS", scan_string, .offset = 16 },
+		{ "PREFETCHT0", prefetch_line, .prefetch = true, .offset = 40 },
+	};
+	unsigned int offset = adaptive() ? 4 : 19, i;
+
+	if (bare.model->pebs_format < 2)
+		return;
+	kernel_fpu_begin();
+	if (boot_cpu_has(X86_FEATURE_AVX))
+		asm volatile("vcmptrueps %ymm1, %ymm1, %ymm1");
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		u64 base = cases[i].store ? (u64)stores : (u64)loads;
+		struct event e = { .select = cases[i].store ? 0x82d0 : 0x81d0 };
+
+		if ((cases[i].avx && !boot_cpu_has(X86_FEATURE_AVX)) ||
+		    (cases[i].prefetch && !bare.model->prefetches_load))
+			continue;
+		prepare(0);
+		start_event(&e, 1);
+		if (adaptive()) {
+			wr(MSR_PEBS_DATA_CFG, CFG_MEMORY);
+			wr(MSR_ARCH_PERFMON_EVENTSEL0, rd(MSR_ARCH_PERFMON_EVENTSEL0) | ADAPTIVE);
+			preset(0, -1);
+		}
+		cases[i].run(loads, stores);
+		if (expect(area.index > area.base, "%s: no record", cases[i].name))
+			same(buffer[offset], base + cases[i].offset, "%s", cases[i].name);
+	}
+	kernel_fpu_end();
+	if (adaptive())
+		wr(MSR_PEBS_DATA_CFG, 0);
+}
+
 /* Load latency, by the rates of README.md some loads. The program loads nothing else. */
 static void load_latency(void)
 {
@@ -480,6 +571,7 @@ const struct check pebs_checks[] = {
 	{ "pebs_registers", registers },
 	{ "pebs_instructions", instructions },
 	{ "pebs_memory", memory },
+	{ "pebs_addresses", addresses },
 	{ "pebs_load_latency", load_latency },
 	{ "pebs_precise_store", precise_store },
 	{ "pebs_threshold", check_threshold },

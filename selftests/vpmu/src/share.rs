@@ -216,7 +216,8 @@ impl Source {
         match self {
             Source::Nothing => true,
             Source::Share(share) | Source::CyclesWithout(share) => {
-                let others = |range: RangeInclusive<usize>| share.kinds[range].iter().any(|&kind| kind != 0);
+                let others =
+                    |range: RangeInclusive<usize>| share.kinds[range].iter().any(|&kind| kind != 0);
                 !others(LOADS..=retired::FAR) && !others(PLAIN_LOADS..=PLAIN_STORES)
             }
         }

@@ -35,7 +35,9 @@ fn counters_at_both_places() {
         is_there(&mut pmu, 0xc001_0230, false, cpu.name);
         is_there(&mut pmu, 0xc001_0240, false, cpu.name);
         // Intel's: IA32_PMC0, IA32_PERFEVTSEL0, IA32_FIXED_CTR0, IA32_PERF_GLOBAL_CTRL, the branch records
-        for msr in [0xc1, 0x186, 0x309, 0x38f, 0x40, 0x67, 0x1c8, 0x680, 0x6c0, 0xdc0] {
+        for msr in [
+            0xc1, 0x186, 0x309, 0x38f, 0x40, 0x67, 0x1c8, 0x680, 0x6c0, 0xdc0,
+        ] {
             is_there(&mut pmu, msr, false, cpu.name);
         }
         assert!(pmu.rdmsr(0x1a0).is_none());
