@@ -9,7 +9,14 @@
 #include <linux/sched.h>
 #include <linux/string.h>
 
-/* Returns the pid of the task that opened the event and writes its name; 0 if it has ended. */
+/* As in kernel/events/core.c: the owner of the kernel's own events. */
+#define TASK_TOMBSTONE ((struct task_struct *)-1L)
+
+/*
+ * Returns the pid of the task that opened the event and writes its name; 0 if it
+ * has ended, -1 if the event is the kernel's own. The owner may change meanwhile:
+ * that of a kernel's event from NULL, where it is when the PMU lists the event.
+ */
 int rpmu_helper_event_task(struct perf_event *event, char *name, size_t size)
 {
 	struct task_struct *task;
@@ -17,7 +24,9 @@ int rpmu_helper_event_task(struct perf_event *event, char *name, size_t size)
 
 	rcu_read_lock();
 	task = READ_ONCE(event->owner);
-	if (task) {
+	if (task == TASK_TOMBSTONE) {
+		pid = -1;
+	} else if (task) {
 		pid = task_pid_nr(task);
 		strscpy(name, task->comm, size);
 	}

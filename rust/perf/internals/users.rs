@@ -3,7 +3,7 @@
 //! The users of a PMU, as far as the kernel knows them: tasks and functions with open events. For messages.
 
 use crate::bindings;
-use core::{ffi::CStr, fmt, ptr};
+use core::{ffi::CStr, fmt};
 
 /// The length of a [`Name`] with its end: enough for most functions and their module.
 const LENGTH: usize = 64;
@@ -74,17 +74,13 @@ impl User {
     ///
     /// `event` must be valid.
     pub(super) unsafe fn of_event(event: *mut bindings::perf_event) -> Self {
-        // `TASK_TOMBSTONE` of kernel/events/core.c, the owner of the kernel's own events.
-        let kernel_owned = usize::MAX;
-        // SAFETY: By this function's requirements. The owner may change to null meanwhile.
-        let owner = unsafe { ptr::read_volatile(&raw const (*event).owner) };
         let mut name = Name::EMPTY;
         let text = name.0.as_mut_ptr().cast();
-        if owner.addr() != kernel_owned {
-            // SAFETY: By this function's requirements. The helper writes a string that fits. The owner
-            // remains a task, or becomes null, and a task is freed after a grace period of RCU, which the
-            // helper prevents (see `perf_remove_from_owner()`, kernel/events/core.c).
-            let pid = unsafe { bindings::rpmu_helper_event_task(event, text, LENGTH) };
+        // SAFETY: By this function's requirements. The helper writes a string that fits. It reads the owner once: a
+        // task, which is freed after a grace period of RCU, null, or the kernel's (see `perf_remove_from_owner()`,
+        // kernel/events/core.c).
+        let pid = unsafe { bindings::rpmu_helper_event_task(event, text, LENGTH) };
+        if pid >= 0 {
             let kind = UserKind::Task;
             return Self { kind, name, pid };
         }
