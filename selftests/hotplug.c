@@ -4,7 +4,7 @@
  * follow their tasks. Events of the CPU keep their counts and count no more;
  * ones that are opened afterwards count anew. The events of the CPU's stopper
  * thread are still on the PMU when the CPU is switched off. All of this also
- * with every CPU busy and sampling.
+ * with every CPU busy and sampling. And rotation stays on the CPU.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -22,6 +22,7 @@
 FIXTURE(hotplug)
 {
 	int cpu;
+	char interval[16];
 };
 
 FIXTURE_SETUP(hotplug)
@@ -31,12 +32,15 @@ FIXTURE_SETUP(hotplug)
 		SKIP(return, "one CPU only");
 	ASSERT_TRUE(set_cpu_online(self->cpu, true));
 	ASSERT_TRUE(run_on(0));
+	ASSERT_TRUE(read_line(MUX_INTERVAL, self->interval, sizeof(self->interval)));
 }
 
 FIXTURE_TEARDOWN(hotplug)
 {
-	if (self->cpu >= 1)
-		EXPECT_TRUE(set_cpu_online(self->cpu, true));
+	if (self->cpu < 1)
+		return;
+	EXPECT_TRUE(set_cpu_online(self->cpu, true));
+	EXPECT_TRUE(write_line(MUX_INTERVAL, self->interval));
 }
 
 static struct perf_event_attr instructions_user(void)
@@ -155,6 +159,72 @@ TEST_F(hotplug, task_event)
 		close(done[0]);
 		close(done[1]);
 	}
+}
+
+/* Two events for each general-purpose counter. */
+#define MAX_EVENTS	32
+/* The intervals of rotation while the CPU goes off line, and while shares are measured. */
+#define SLOW_MS		"250"
+#define FAST_MS		"4"
+#define SLOW_US		250000
+#define SHARES_US	200000
+/* More branches than the CPU can execute meanwhile. */
+#define MANY_BRANCHES	1000000000000ULL
+
+static int open_rotating(int cpu, int *fd)
+{
+	struct perf_event_attr attr = counting(PERF_TYPE_RAW, RAW_BRANCHES);
+	int nr = 2 * gp_counters(), i;
+
+	attr.disabled = 0;
+	for (i = 0; i < nr && i < MAX_EVENTS; i++)
+		fd[i] = perf_open(&attr, -1, cpu, -1, 0);
+	return i;
+}
+
+/*
+ * The CPU goes off line and on line in the middle of an interval. Its new events
+ * take turns, as events do on a CPU that was never off.
+ *
+ * The perf core's timer for that moves to another CPU, where it rotates them
+ * without the right locks. With the built-in driver, events then lose their
+ * counters for good, counts are nonsense, and the kernel warns.
+ */
+TEST_F(hotplug, rotation)
+{
+	struct one_count before[MAX_EVENTS], after[MAX_EVENTS];
+	int cycle, nr, i, fd[MAX_EVENTS];
+	double share;
+
+	if (!on_rpmu())
+		SKIP(return, "the perf core rotates events from another CPU");
+	for (cycle = 0; cycle < 2; cycle++) {
+		ASSERT_TRUE(write_line(MUX_INTERVAL, SLOW_MS));
+		nr = open_rotating(self->cpu, fd);
+		ASSERT_TRUE(set_cpu_online(self->cpu, false));
+		ASSERT_TRUE(set_cpu_online(self->cpu, true));
+		for (i = 0; i < nr; i++)
+			close(fd[i]);
+		nr = open_rotating(self->cpu, fd);
+		usleep(2 * SLOW_US);
+		ASSERT_TRUE(write_line(MUX_INTERVAL, FAST_MS));
+		usleep(SLOW_US);
+		for (i = 0; i < nr; i++)
+			ASSERT_TRUE(read_one(fd[i], &before[i]));
+		usleep(SHARES_US);
+		for (i = 0; i < nr; i++) {
+			ASSERT_TRUE(read_one(fd[i], &after[i]));
+			close(fd[i]);
+			share = 100.0 * (after[i].running - before[i].running) /
+				(after[i].enabled - before[i].enabled);
+			EXPECT_LE(25, share);
+			EXPECT_GE(75, share) {
+				TH_LOG("event %d, cycle %d: %.1f %%", i, cycle, share);
+			}
+			EXPECT_GT(MANY_BRANCHES, after[i].value);
+		}
+	}
+	expect_exact_on(_metadata, self->cpu);
 }
 
 /* Branches from one sample to the next, and samples. */

@@ -30,6 +30,7 @@ pub(super) fn starting(pmu: &CorePmu, irqs: &LocalInterruptDisabled) {
 /// The perf core has taken away the CPU's own events, but not those of the current thread.
 pub(super) fn dying(pmu: &CorePmu, irqs: &LocalInterruptDisabled) {
     give_back(pmu, irqs);
+    pmu.stop_rotation(irqs);
     pmu.ops().leave_core(pmu, irqs);
 }
 

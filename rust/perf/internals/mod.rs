@@ -41,6 +41,7 @@ use crate::bindings;
 use core::{ptr, sync::atomic::AtomicPtr};
 use disable_watch::UserProbes;
 use kernel::{
+    interrupt::LocalInterruptDisabled,
     prelude::*,
     sync::atomic::{Atomic, Relaxed},
 };
@@ -153,6 +154,16 @@ impl<T: Operations> PmuState<T> {
 }
 
 impl<T: Operations> Pmu<T> {
+    /// Stops the rotation of events on this CPU, which goes off line, while all others wait with interrupts off.
+    ///
+    /// Does nothing if the PMU is not registered.
+    pub fn stop_rotation(&self, irqs: &LocalInterruptDisabled) {
+        if self.internals.is_open() {
+            // SAFETY: The PMU is registered: before that ends, `close()` says so.
+            unsafe { rotation::stop_here(self.as_raw(), irqs) };
+        }
+    }
+
     /// Ends all use of the perf core's private parts, before the PMU is unregistered.
     ///
     /// Process context.

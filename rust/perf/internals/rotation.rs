@@ -6,6 +6,10 @@
 //! `perf_event_mux_interval_ms` is written; it stops by itself once it has expired and no event waits.
 //! `perf_pmu_unregister()` frees it even while it runs (`kernel/events/core.c:12810`, no
 //! `hrtimer_cancel()`). So it has to be stopped before.
+//!
+//! The timer of a CPU that goes off line moves to another CPU (`hrtimers_cpu_dying()`) and stays there. When the first
+//! CPU is back, the timer's function would remove its events from the other CPU's PMU, without the first CPU's locks.
+//! So the timer has to be stopped as well when its CPU goes off line.
 
 use crate::bindings;
 use kernel::{cpu::nr_cpu_ids, interrupt::LocalInterruptDisabled};
@@ -20,6 +24,29 @@ use kernel::{cpu::nr_cpu_ids, interrupt::LocalInterruptDisabled};
 pub(in crate::perf) unsafe fn stop(pmu: *mut bindings::pmu) {
     // SAFETY: By this function's requirements.
     unsafe { for_each_context(pmu, |context| stop_one(context)) };
+}
+
+/// Stops this CPU's timer. It is started again when the next event has to wait.
+///
+/// For a CPU that goes off line, while all others wait with interrupts off.
+///
+/// # Safety
+///
+/// `pmu` must be registered.
+pub(in crate::perf) unsafe fn stop_here(pmu: *mut bindings::pmu, _irqs: &LocalInterruptDisabled) {
+    // SAFETY: By this function's requirements, and interrupts are off.
+    let context = unsafe { this_context(pmu) };
+    // SAFETY: The context is valid, and has its lock and its timer set up. No CPU holds the lock, or runs the timer's
+    // function: both are done with interrupts off, and the stopper threads run on all CPUs. A timer that `stop()` has
+    // stopped is not queued, and stays so.
+    unsafe {
+        let lock = &raw mut (*context).hrtimer_lock;
+        bindings::rpmu_helper_raw_spin_lock(lock);
+        if bindings::hrtimer_try_to_cancel(&raw mut (*context).hrtimer) == 1 {
+            (*context).hrtimer_active = 0;
+        }
+        bindings::rpmu_helper_raw_spin_unlock(lock);
+    }
 }
 
 /// Lets the timers of `pmu` be started again, after [`stop`].
