@@ -5,7 +5,7 @@
 use super::{
     event::{STOPPED, UPTODATE},
     pmu::{disabled_by, OnCpu, PmuDisabled},
-    Event, IntervalEnd, NewEvent, Operations, Pmu, Scheduling,
+    Event, EventId, IntervalEnd, NewEvent, Operations, Pmu, Scheduling,
 };
 use crate::bindings;
 use core::{marker::PhantomData, sync::atomic::Ordering::Relaxed};
@@ -346,6 +346,19 @@ impl<T: Operations> Callbacks<T> {
         event.user_index() as c_int
     }
 
+    /// Forgets `event`, which the perf core removes on another CPU than it was added on: a bug, but the perf core may
+    /// free the event next, and no table may keep it. Its counter there stays taken until that CPU goes off line.
+    #[cold]
+    #[inline(never)]
+    fn lose(pmu: &Pmu<T>, id: EventId, event: &Event<T>) {
+        for state in pmu.cpu_states() {
+            state.events.forget(id, event.as_raw());
+        }
+        event.set_counter(None);
+        event.state().store(STOPPED | UPTODATE, Relaxed);
+        event.set_id(None);
+    }
+
     /// # Safety
     ///
     /// To be called by the perf core, with an event that has been added on this CPU, of a PMU that
@@ -355,6 +368,10 @@ impl<T: Operations> Callbacks<T> {
             // SAFETY: By this function's requirements; the perf core does not do it in an NMI.
             let cx = unsafe { PmuDisabled::new(cx) };
             let Some(id) = event.id() else { return };
+            if !pmu.cpu_state(&cx).events.holds(id, event.as_raw()) {
+                Self::lose(pmu, id, event);
+                return;
+            }
             pmu.ops().del(&cx, id, event);
             event.state().store(STOPPED | UPTODATE, Relaxed);
             event.set_id(None);

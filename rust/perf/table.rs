@@ -49,7 +49,8 @@ impl EventId {
 /// # Invariants
 ///
 /// A non-null entry points to an event that `add` was called for, on the CPU of the table, and
-/// for which `del` has not returned yet. It has its bit in `taken`, as no other has.
+/// for which `del` has not returned yet. Its bit in `taken` is set, as are those of
+/// [forgotten](Self::forget) events.
 pub(super) struct Table<T: Operations> {
     events: [AtomicPtr<bindings::perf_event>; SIZE],
     /// For `insert()` and `remove()` only, which callbacks of the CPU alone call.
@@ -94,6 +95,19 @@ impl<T: Operations> Table<T> {
         self.entry(id).store(ptr::null_mut(), Relaxed);
         let taken = self.taken.load(Relaxed);
         self.taken.store(taken & !id.bit(), Relaxed);
+    }
+
+    /// Returns whether `id` is that of `event`. Any CPU.
+    #[inline]
+    pub(super) fn holds(&self, id: EventId, event: *mut bindings::perf_event) -> bool {
+        self.entry(id).load(Relaxed) == event
+    }
+
+    /// Removes `event`, which has the given id, if it is in the table. The id stays taken. Any CPU.
+    pub(super) fn forget(&self, id: EventId, event: *mut bindings::perf_event) {
+        let entry = self.entry(id);
+        // Whether it was there does not matter.
+        let _ = entry.compare_exchange(event, ptr::null_mut(), Relaxed, Relaxed);
     }
 
     /// Returns the event with the given id.
