@@ -48,6 +48,17 @@ pub(super) fn change(clear: Bits, set: Bits, _irqs: &LocalInterruptDisabled) {
     }
 }
 
+/// As [`change`], of bits that the processor may refuse, as hypervisors do: then nothing changes, and the kernel does
+/// not warn.
+pub(super) fn try_change(clear: Bits, set: Bits, _irqs: &LocalInterruptDisabled) {
+    let before = read();
+    let after = before & !clear.0 | set.0;
+    if after != before {
+        // SAFETY: As in `change()`.
+        let _ = unsafe { bindings::rpmu_helper_wrmsrq_safe(bindings::MSR_IA32_DEBUGCTLMSR, after) };
+    }
+}
+
 #[inline]
 fn read() -> u64 {
     // SAFETY: Reading the register has no side effect.

@@ -28,7 +28,9 @@ impl Injected {
     pub const MORE: Self = Injected(1 << 24);
     /// The contents of PEBS records, and the index of the buffer after them, are often arbitrary.
     pub const WRONG_RECORDS: Self = Injected(1 << 25);
-    const ALL: u64 = 0x3ff_ffff;
+    /// IA32_DEBUGCTL has no FREEZE_WHILE_SMM.
+    pub const NO_SMM_FREEZE: Self = Injected(1 << 26);
+    const ALL: u64 = 0x7ff_ffff;
 
     /// CPUID reports this version of architectural performance monitoring; 0xff stands for none.
     pub const fn version(version: u8) -> Self {

@@ -4,7 +4,7 @@
 
 use super::state::Pmu;
 use crate::inject::Injected;
-use crate::model::CAP_PERF_METRICS;
+use crate::model::{CAP_PERF_METRICS, CAP_SMM_FREEZE};
 
 impl Pmu {
     /// Injects these errors and no others. Counters that no longer exist stop.
@@ -13,17 +13,22 @@ impl Pmu {
         self.disable_missing();
         self.regs.global_status &= self.counter_bits();
         self.regs.fixed_ctrl &= self.fixed_ctrl_bits();
+        self.regs.debugctl &= self.debugctl_bits();
     }
 
-    /// Returns IA32_PERF_CAPABILITIES. Where CPUID reports too few counters, it has no MSR_PERF_METRICS.
+    /// Returns IA32_PERF_CAPABILITIES. Where CPUID reports too few counters, it has no MSR_PERF_METRICS; and no
+    /// SMM_FREEZE where IA32_DEBUGCTL does not have the bit.
     pub(super) fn capabilities(&self) -> u64 {
         let lbr = self.model.lbr.map_or(0, |lbr| lbr.format as u64);
         let capabilities = self.model.capabilities | lbr | self.pebs_capabilities();
-        if self.injected.has(Injected::FEWER) {
-            capabilities & !CAP_PERF_METRICS
-        } else {
-            capabilities
-        }
+        let absent = [
+            (Injected::FEWER, CAP_PERF_METRICS),
+            (Injected::NO_SMM_FREEZE, CAP_SMM_FREEZE),
+        ]
+        .iter()
+        .filter(|(what, _)| self.injected.has(*what))
+        .fold(0, |absent, (_, bit)| absent | bit);
+        capabilities & !absent
     }
 
     /// Returns whether this general counter ignores writes.

@@ -71,7 +71,7 @@ impl Pmu {
         if self.model.amd().is_some() {
             return !0;
         }
-        let smm = if self.model.capabilities & CAP_SMM_FREEZE != 0 {
+        let smm = if self.capabilities() & CAP_SMM_FREEZE != 0 {
             FREEZE_WHILE_SMM
         } else {
             0

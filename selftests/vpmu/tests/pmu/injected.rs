@@ -154,7 +154,21 @@ fn injected_cpuid() {
         assert_eq!(pmu.cpuid(0xa, 0, [0; 4])[0] & 0xff, version);
     }
     let mut pmu = Pmu::new(find(HASWELL), 2);
-    for bits in [1 << 26, 1 << 27, 1 << 63] {
+    for bits in [1 << 27, 1 << 28, 1 << 63] {
         assert_eq!(pmu.wrmsr(INJECT, bits), Some(Err(Fault)));
     }
+}
+
+#[test]
+fn injected_no_smm_freeze() {
+    const FREEZE: u64 = 1 << 14;
+    let mut pmu = Pmu::new(find(HASWELL), 2);
+    write(&mut pmu, 0x1d9, FREEZE | 1);
+    write(&mut pmu, INJECT, Injected::NO_SMM_FREEZE.bits());
+    assert_eq!(read(&pmu, 0x1d9), 1);
+    assert_eq!(read(&pmu, 0x345) & (1 << 12), 0);
+    assert_eq!(pmu.wrmsr(0x1d9, FREEZE), Some(Err(Fault)));
+    write(&mut pmu, INJECT, 0);
+    write(&mut pmu, 0x1d9, FREEZE);
+    assert_ne!(read(&pmu, 0x345) & (1 << 12), 0);
 }
