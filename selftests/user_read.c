@@ -806,4 +806,64 @@ TEST_F(page_index, exec)
 	waitpid(busy, NULL, 0);
 }
 
+/* INST_RETIRED.PREC_DIST, which one general-purpose counter alone counts. */
+#define PREC_DIST	0x01c0
+
+/*
+ * A stopped event has no index, wherever it goes: another event has the counter on which it
+ * was. The kernel stops it, as it samples too often, until the next tick.
+ */
+TEST_F(page_index, throttled)
+{
+	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
+	struct perf_event_mmap_page *page;
+	unsigned int stopped = 0;
+	__u32 before, index;
+	int fd, other, i;
+	char rate[32];
+	__u64 count;
+
+	if (is_amd() || cpu_model() < MODEL_SANDY_BRIDGE || cpu_model() > MODEL_SKYLAKE)
+		SKIP(return, "no event that counts on one counter alone");
+	ASSERT_TRUE(read_line(SAMPLE_RATE, rate, sizeof(rate)));
+	ASSERT_TRUE(write_line(SAMPLE_RATE, "500"));
+	/* Pinned, they stay as others come: the first counter is this one's, the second the event's. */
+	attr.pinned = 1;
+	attr.disabled = 0;
+	EXPECT_LE(0, perf_open_self(&attr, -1));
+	attr.sample_period = 1000;
+	for (int try = 0; try < 10; try++) {
+		fd = perf_open_self(&attr, -1);
+		EXPECT_LE(0, fd);
+		page = map_buffer(fd, 1);
+		EXPECT_NE(MAP_FAILED, page);
+		before = page->index;
+		/* Until it counts no more. */
+		for (i = 0; i < 1000; i++) {
+			count = read_value(fd);
+			loop(1000);
+			if (count == read_value(fd))
+				break;
+		}
+		other = open_user(PREC_DIST);
+		EXPECT_LE(0, other);
+		loop(1000);
+		read_page(page, &index);
+		/* Unless the tick has come. */
+		if (count == read_value(fd)) {
+			stopped++;
+			EXPECT_EQ(0, index) {
+				TH_LOG("%u before", before);
+			}
+			EXPECT_EQ(count, read_page(page, &index));
+		}
+		close(other);
+		munmap(page, 2 * sysconf(_SC_PAGESIZE));
+		close(fd);
+	}
+	EXPECT_TRUE(write_line(SAMPLE_RATE, rate));
+	TH_LOG("%u times", stopped);
+	EXPECT_LE(5, stopped);
+}
+
 TEST_HARNESS_MAIN

@@ -66,6 +66,8 @@ impl Driver {
                 data.arrive(counter, register, cpu.id);
                 if event.is_stopped() {
                     event::hold(event, counter);
+                    // A stopped event has no index: that of the counter which it has left is another event's now.
+                    event.update_userpage();
                 } else {
                     self.start_on(cx, (counter, id, event), shared, shadow);
                 }
