@@ -257,6 +257,145 @@ TEST_F(hotplug, branch_stacks)
 	EXPECT_TRUE(put_back_sample_limits(&limits));
 }
 
+#define NESTED		5
+#define DEEPLY_NESTED	40	/* more than any CPU records */
+#define NEST_PAGES	16UL
+#define NEST_SIZE	512
+#define NEST		__attribute__((__noipa__, aligned(NEST_SIZE)))
+
+/* Says that the task has called its way here, sleeps, and takes branches when it is told to. */
+static void sleep_and_spin(int ready, int go)
+{
+	char byte = 0;
+
+	if (write(ready, &byte, 1) != 1 || read(go, &byte, 1) != 1)
+		_exit(1);
+	spin(BRANCH_SAMPLES * BRANCH_PERIOD);
+	if (write(ready, &byte, 1) != 1)
+		_exit(2);
+}
+
+static NEST void nest_a(unsigned int depth, int ready, int go)
+{
+	if (depth)
+		nest_a(depth - 1, ready, go);
+	else
+		sleep_and_spin(ready, go);
+	asm volatile("" ::: "memory");
+}
+
+static NEST void nest_b(unsigned int depth, int ready, int go)
+{
+	if (depth)
+		nest_b(depth - 1, ready, go);
+	else
+		sleep_and_spin(ready, go);
+	asm volatile("" ::: "memory");
+}
+
+struct nested {
+	int ready[2], go[2], fd;
+	struct perf_event_mmap_page *page;
+	pid_t pid;
+};
+
+static bool await(const struct nested *task)
+{
+	char byte;
+
+	return read(task->ready[0], &byte, 1) == 1;
+}
+
+static bool tell(const struct nested *task)
+{
+	return write(task->go[1], "", 1) == 1;
+}
+
+/* Starts a task that has its calls sampled, and sleeps within so many of them. */
+static bool start_nested(struct nested *task, int cpu, void (*nest)(unsigned int, int, int),
+			 unsigned int depth)
+{
+	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
+	char byte = 0;
+
+	if (pipe(task->ready) || pipe(task->go))
+		return false;
+	task->pid = fork_helper();
+	if (task->pid == 0) {
+		if (!run_on(cpu) || write(task->ready[1], &byte, 1) != 1 ||
+		    read(task->go[0], &byte, 1) != 1)
+			_exit(3);
+		nest(depth, task->ready[1], task->go[0]);
+		for (;;)
+			pause();
+	}
+	attr.disabled = 0;
+	attr.sample_period = BRANCH_PERIOD;
+	attr.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_BRANCH_STACK;
+	attr.branch_sample_type = PERF_SAMPLE_BRANCH_CALL_STACK | PERF_SAMPLE_BRANCH_USER |
+				  PERF_SAMPLE_BRANCH_NO_FLAGS | PERF_SAMPLE_BRANCH_NO_CYCLES;
+	if (task->pid < 0 || !await(task))
+		return false;
+	task->fd = perf_open(&attr, task->pid, -1, -1, 0);
+	task->page = map_buffer(task->fd, NEST_PAGES);
+	if (task->fd < 0 || task->page == MAP_FAILED || !tell(task) || !await(task))
+		return false;
+	/* Until it sleeps. */
+	usleep(20000);
+	return true;
+}
+
+static void end_nested(struct nested *task)
+{
+	kill(task->pid, SIGKILL);
+	waitpid(task->pid, NULL, 0);
+	munmap(task->page, (1 + NEST_PAGES) * sysconf(_SC_PAGESIZE));
+	close(task->fd);
+}
+
+/*
+ * A task that sleeps while its CPU is off keeps its calls, which are not those of another
+ * that has slept there since.
+ */
+TEST_F(hotplug, calls_of_a_sleeping_task)
+{
+	const struct {
+		struct perf_event_header header;
+		__u64 ip, nr;
+		struct perf_branch_entry entries[];
+	} *sample;
+	unsigned int samples = 0, own = 0, others = 0;
+	struct sample_limits limits;
+	struct nested a, b;
+
+	if (is_amd() || !branch_records() || cpu_model() < MODEL_HASWELL)
+		SKIP(return, "this CPU does not record call stacks");
+	ASSERT_TRUE(lift_sample_limits(&limits));
+	ASSERT_TRUE(start_nested(&a, self->cpu, nest_a, NESTED));
+	ASSERT_TRUE(set_cpu_online(self->cpu, false));
+	ASSERT_TRUE(set_cpu_online(self->cpu, true));
+	ASSERT_TRUE(start_nested(&b, self->cpu, nest_b, DEEPLY_NESTED));
+	ASSERT_TRUE(tell(&a));
+	ASSERT_TRUE(await(&a));
+	while ((sample = take_sample(a.page))) {
+		if (sample->ip - (unsigned long)spin >= 16)
+			continue;
+		samples++;
+		for (__u64 i = 0; i < sample->nr; i++) {
+			own += sample->entries[i].from - (unsigned long)nest_a < NEST_SIZE;
+			others += sample->entries[i].from - (unsigned long)nest_b < NEST_SIZE;
+		}
+	}
+	TH_LOG("%u samples, %u own calls, %u of another task", samples, own, others);
+	EXPECT_LE(BRANCH_SAMPLES * 3 / 4, samples);
+	/* The last of them is sleep_and_spin()'s. */
+	EXPECT_EQ((NESTED + 1) * samples, own);
+	EXPECT_EQ(0, others);
+	end_nested(&a);
+	end_nested(&b);
+	EXPECT_TRUE(put_back_sample_limits(&limits));
+}
+
 /* Returns the thread that switches @cpu off, or 0. */
 static pid_t stopper_of(int cpu)
 {

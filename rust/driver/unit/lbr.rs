@@ -597,7 +597,8 @@ impl Driver {
                 branches.registers.reset(irqs);
             }
             cpu.lbr.mode.store(Mode::OFF.0, Relaxed);
-            own.lbr = Own::default();
+            own.lbr.running = false;
+            own.lbr.state.forget();
         }
     }
 
