@@ -830,6 +830,52 @@ TEST_F(vm_entry, guests_precise_events)
 	}
 }
 
+/*
+ * A user's event that counts in guests alone, with more registers than an interrupt has:
+ * the sample that stands for the overflow of the guest's buffer has none of these.
+ */
+TEST_F(vm_entry, registers_of_guests_events)
+{
+	struct perf_event_attr attr = counting_in(IN_GUEST, RAW_INSTRUCTIONS);
+	const struct {
+		struct perf_event_header header;
+		__u64 abi, xmm[32];
+	} *sample;
+	struct perf_event_mmap_page *page;
+	struct vm_entry_run run;
+	unsigned int wrong = 0;
+	__u64 head;
+	int fd;
+
+	if (cpu_model() < MODEL_ICE_LAKE || !is_precise())
+		SKIP(return, "guests have no PEBS on this CPU");
+	if (!on_rpmu())
+		SKIP(return, "the built-in driver takes what follows the registers for an address");
+	attr.precise_ip = 1;
+	attr.sample_period = GUEST_PERIOD;
+	attr.sample_type = PERF_SAMPLE_REGS_INTR;
+	attr.sample_regs_intr = 0xffffffff00000000ULL;
+	attr.disabled = 0;
+	fd = perf_open_self(&attr, -1);
+	ASSERT_LE(0, fd);
+	page = map_buffer(fd, 1);
+	ASSERT_NE(MAP_FAILED, page);
+	ASSERT_TRUE(get_state(self->fd, &self->state, &fd, 1));
+	ASSERT_TRUE(enter_precise(self->fd, self->state.idx[0], &run));
+	EXPECT_TRUE(has_all_records(&run));
+	head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE);
+	EXPECT_EQ(run.known ? sizeof(*sample) : 0, head);
+	if (head == sizeof(*sample)) {
+		sample = (void *)((char *)page + sysconf(_SC_PAGESIZE));
+		for (int i = 0; i < 32; i++)
+			wrong += sample->xmm[i] != 0;
+		EXPECT_EQ(PERF_RECORD_SAMPLE, sample->header.type);
+		EXPECT_EQ(0, wrong);
+	}
+	munmap(page, 2 * sysconf(_SC_PAGESIZE));
+	close(fd);
+}
+
 /* Guests' branch stacks: KVM has the records as long as its event counts. */
 FIXTURE(guest_branches)
 {

@@ -608,7 +608,10 @@ impl Driver {
         let active = |counter| cpu.shared.active_event(counter).and_then(|id| cx.event(id));
         if let Some(event) = counters.into_iter().find_map(active) {
             let mut sample = Sample::new(event.last_period().load(Relaxed));
-            event.overflow(cx, &mut sample, nmi.regs());
+            // The perf core looks for XMM registers behind the others, if the event samples them.
+            let mut space = Space::new();
+            let regs = space.begin(Some(nmi.regs()));
+            event.overflow(cx, &mut sample, regs.as_regs());
         }
     }
 
