@@ -689,4 +689,45 @@ TEST_F(precise, branch_stacks)
 	EXPECT_EQ(lacks_ip() && precise > 1 ? EOPNOTSUPP : 0, error_of(&attr));
 }
 
+/*
+ * The number of the latest branch goes on with the branches, unless records wait, or the
+ * processor has none.
+ */
+TEST_F(precise, latest_branch)
+{
+	const int records = branch_records();
+
+	for (int mode = TOGETHER; mode <= SINGLE; mode++) {
+		struct perf_event_attr attr = sampling_by(mode, code(BRANCHES), PERIOD);
+		bool known = cpu_model() < MODEL_GOLDEN_COVE && !(is_adaptive() && mode == TOGETHER);
+		unsigned int samples = 0, unknown = 0, next = 0;
+		struct sample sample;
+		__u64 last = 0;
+		struct ring ring;
+
+		attr.sample_type |= PERF_SAMPLE_BRANCH_STACK;
+		attr.branch_sample_type = PERF_SAMPLE_BRANCH_ANY | PERF_SAMPLE_BRANCH_USER |
+					  PERF_SAMPLE_BRANCH_HW_INDEX;
+		ASSERT_TRUE(open_ring(&ring, &attr, 0, -1, -1));
+		ASSERT_TRUE(enable(&ring));
+		walk(passes(BRANCHES, SAMPLES, PERIOD), buffer);
+		ASSERT_TRUE(disable(&ring));
+		for (; next_sample(&ring, &sample); samples++) {
+			__u64 taken = sample.latest_branch - last;
+
+			unknown += sample.latest_branch == ~0ULL;
+			/* Each pass takes one, and the return from the interrupt. */
+			next += (taken - (PERIOD + 1)) % records <= 1;
+			last = sample.latest_branch;
+		}
+		TH_LOG("mode %d: %u samples, %u of them unknown, %u next", mode, samples, unknown,
+		       next);
+		EXPECT_NEAR(1, SAMPLES, samples);
+		EXPECT_EQ(known ? 0 : samples, unknown);
+		if (known)
+			EXPECT_LE(SAMPLES * 3 / 4, next);
+		close_ring(&ring);
+	}
+}
+
 TEST_HARNESS_MAIN

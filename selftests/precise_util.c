@@ -104,6 +104,7 @@ bool open_ring(struct ring *ring, const struct perf_event_attr *attr, pid_t pid,
 		.fd = perf_open(attr, pid, cpu, leader, 0),
 		.sample_type = attr->sample_type,
 		.regs_intr = attr->sample_regs_intr,
+		.branch_type = attr->branch_sample_type,
 	};
 	if (ring->fd < 0)
 		return false;
@@ -159,6 +160,8 @@ static struct sample decode(const struct ring *ring, const struct perf_event_hea
 	}
 	if (type & PERF_SAMPLE_BRANCH_STACK) {
 		sample.branches = *at++;
+		if (ring->branch_type & PERF_SAMPLE_BRANCH_HW_INDEX)
+			sample.latest_branch = *at++;
 		sample.branch = (const void *)at;
 		at += sample.branches * sizeof(*sample.branch) / sizeof(*at);
 	}

@@ -73,7 +73,7 @@ struct sample {
 	__u64 values[MAX_GROUP];	/* PERF_SAMPLE_READ, of the group */
 	__u64 callers;
 	const __u64 *caller;
-	__u64 branches;
+	__u64 branches, latest_branch;	/* the latter with PERF_SAMPLE_BRANCH_HW_INDEX */
 	const struct perf_branch_entry *branch;
 	__u64 registers[MAX_REGISTERS];
 	union perf_sample_weight weight;
@@ -83,7 +83,7 @@ struct sample {
 
 struct ring {
 	int fd;
-	__u64 sample_type, regs_intr;
+	__u64 sample_type, regs_intr, branch_type;
 	struct perf_event_mmap_page *page;
 	/* What there was besides samples. */
 	unsigned int throttled, lost_records, lost_samples, others;

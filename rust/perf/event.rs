@@ -249,7 +249,7 @@ impl<T: Operations> Event<T> {
     }
 
     /// Returns whether a sample has the number of the latest branch (`PERF_SAMPLE_BRANCH_HW_INDEX`).
-    pub(super) fn samples_latest_branch(&self) -> bool {
+    pub fn samples_latest_branch(&self) -> bool {
         // SAFETY: As above.
         unsafe { (*self.as_raw()).attr.branch_sample_type & BRANCH_HW_INDEX != 0 }
     }

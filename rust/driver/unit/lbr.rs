@@ -354,12 +354,24 @@ impl InPmi<'_> {
         self.sampled.as_ref()?.recorded.latest()
     }
 
-    /// Replaces the branches by those of a PEBS record: words of FROM, TO and INFO each, the latest first.
-    pub(in crate::driver) fn take_recorded(&mut self, words: &[AtomicU64]) {
+    /// Replaces the branches by those of a PEBS record: words of FROM, TO and INFO each, the latest first. The record
+    /// does not have the number of the latest: that is the current one if `latest`.
+    ///
+    /// Mainline: `intel_pmu_store_pebs_lbrs()`, `arch/x86/events/intel/lbr.c:1288`.
+    pub(in crate::driver) fn take_recorded(
+        &mut self,
+        words: &[AtomicU64],
+        latest: bool,
+        irqs: &LocalInterruptDisabled,
+    ) {
+        let Branches { lbr, registers, .. } = self.branches;
         let Some(sampled) = self.sampled.as_mut() else {
             return;
         };
-        sampled.latest = u64::MAX;
+        sampled.latest = match latest {
+            true => lbr.latest_branch(registers.latest(irqs)),
+            false => u64::MAX,
+        };
         sampled.recorded.clear();
         for branch in words.chunks_exact(3) {
             let [from, to, info] = branch else { break };
@@ -368,7 +380,7 @@ impl InPmi<'_> {
                 break;
             }
             let record = Record { from, to, info };
-            if let Some(branch) = self.branches.lbr.format.decode(record) {
+            if let Some(branch) = lbr.format.decode(record) {
                 sampled.recorded.push(branch);
             }
         }

@@ -147,7 +147,10 @@ impl Pebs {
         }
         batch.add_time(&mut sample, made);
         if let Some(recorded) = &mut recorded {
-            recorded.take_recorded(record.branches());
+            // The latest number is that of the record if that has raised the PMI, but for a branch or two.
+            let at_once = batch.nmi.is_some() && !event.data().can_wait();
+            let latest = at_once && event.samples_latest_branch();
+            recorded.take_recorded(record.branches(), latest, irqs);
             recorded.add_to(&mut sample, event, irqs);
         } else if event.samples_branches() {
             if let Some(branches) = batch.branches.as_deref_mut() {
