@@ -6,10 +6,13 @@ use super::{super::lbr::InPmi, Pebs};
 use crate::{
     driver::{cpu::Cpu, Driver},
     kern::regs::Regs,
-    logic::sample::pebs::{
-        fixup::{last_instruction, search, Search},
-        record::{Access, Format, Record},
-        PebsData,
+    logic::{
+        regs::event_select::EventSelect,
+        sample::pebs::{
+            fixup::{last_instruction, search, Search},
+            record::{Access, Format, Record},
+            PebsData,
+        },
     },
     perf::{Event, OnCpu, Sample, Weight},
     x86::{
@@ -137,7 +140,7 @@ impl Pebs {
                 batch.regs.set_general(&general);
             }
         }
-        let (ip, exact) = self.address(cpu, record, precise.level, batch, irqs);
+        let (ip, exact) = self.address(cpu, made, precise.level, batch, irqs);
         batch.regs.set_ip(ip, exact);
         if let Some(xmm) = record.xmm() {
             batch.regs.set_xmm(xmm);
@@ -168,11 +171,12 @@ impl Pebs {
     fn address(
         &self,
         cpu: &Cpu,
-        record: &Record<'_>,
+        made: &Made<'_, '_>,
         level: u8,
         batch: &Batch<'_, '_>,
         irqs: &LocalInterruptDisabled,
     ) -> (u64, bool) {
+        let Made { record, event, .. } = *made;
         let next = record.flags_and_next_ip().map(|(_, next_ip)| next_ip);
         match (record.ip(), next) {
             (_, Some(next)) if level < 2 => (next, false),
@@ -181,24 +185,25 @@ impl Pebs {
             (None, Some(next)) if !self.traps => (next, true),
             (None, Some(next)) => {
                 let latest = batch.branches.as_deref().and_then(InPmi::latest);
-                let found = latest.and_then(|latest| self.before(cpu, batch, next, latest, irqs));
+                let in_kernel = event.data().select.has(EventSelect::OS);
+                let search = latest.map(|(from, to)| search(next, from, to, in_kernel));
+                let found = search.and_then(|search| self.before(cpu, batch, next, search, irqs));
                 found.map_or((next, false), |ip| (ip, true))
             }
             (None, None) => (0, false),
         }
     }
 
-    /// Returns the address of the instruction before that at `next`, when the latest branch went from one address to
-    /// another.
+    /// Returns the address of the instruction before that at `next`, by a search that has begun.
     fn before(
         &self,
         cpu: &Cpu,
         batch: &Batch<'_, '_>,
         next: u64,
-        (from, to): (u64, u64),
+        search: Search,
         irqs: &LocalInterruptDisabled,
     ) -> Option<u64> {
-        let (at, size) = match search(next, from, to) {
+        let (at, size) = match search {
             Search::Found(ip) => return Some(ip),
             Search::Unknown => return None,
             Search::Read(at, size) => (at, size),

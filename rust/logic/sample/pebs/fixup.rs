@@ -20,17 +20,21 @@ pub enum Search {
     Found(u64),
     /// From the address on, up to the next instruction: so many bytes.
     Read(u64, usize),
-    /// None: the branch is not the last one before the instruction.
+    /// None: the branch is not the last one before the instruction, or must not be known.
     Unknown,
 }
 
 /// Begins to look for the instruction before that at `next`, when the last branch went from `from` to `to`.
-pub fn search(next: u64, from: u64, to: u64) -> Search {
+///
+/// `in_kernel` says whether the event counts in the kernel. If it does not, its user may not know addresses there: that
+/// of the branch which has led to user mode. Mainline tells it.
+pub fn search(next: u64, from: u64, to: u64, in_kernel: bool) -> Search {
     let is_kernel = |address: u64| address >> 63 != 0;
     if from == 0 || to == 0 || is_kernel(next) != is_kernel(to) {
         return Search::Unknown;
     }
     match next.wrapping_sub(to) {
+        0 if is_kernel(from) && !in_kernel => Search::Unknown,
         // The instruction is the branch.
         0 => Search::Found(from),
         // CAST: no more than 4096.
@@ -87,8 +91,24 @@ mod tests {
             (kernel + 1, 0x401000, kernel, Search::Read(kernel, 1)),
             (0x401005, 0x401000, kernel, Search::Unknown),
         ] {
-            assert_eq!(search(next, from, to), expected, "{next:#x} {to:#x}");
+            for in_kernel in [false, true] {
+                assert_eq!(
+                    search(next, from, to, in_kernel),
+                    expected,
+                    "{next:#x} {to:#x}"
+                );
+            }
         }
+    }
+
+    #[test]
+    fn a_return_from_the_kernel_is_for_events_of_the_kernel() {
+        let (user, kernel) = (0x401000, 0xffff_ffff_8100_0000);
+        assert_eq!(search(user, kernel, user, true), Search::Found(kernel));
+        assert_eq!(search(user, kernel, user, false), Search::Unknown);
+        // Its own instructions are.
+        assert_eq!(search(user + 5, kernel, user, false), Search::Read(user, 5));
+        assert_eq!(search(kernel, user, kernel, false), Search::Found(user));
     }
 
     #[test]
