@@ -5,7 +5,7 @@ MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := module
 export KDIR FLAVOUR KERNEL ACCEL MIRROR RPMU_CACHE JOBS GDB INSTALL_MOD_PATH INSTALL_MOD_DIR INSTALL_MOD_STRIP
 
-.PHONY: module modules_install probe deb deb-test demo test miri plan plan-events plan-test vpmu-package vpmu-test vpmu-speed accept parity bench stress check configs inserted guest toolroot kernel qemu vpmu image rust-analyzer refresh clean clean-cache help
+.PHONY: module modules_install probe deb deb-test demo test miri plan plan-events plan-test vpmu-package vpmu-test vpmu-speed accept parity fair bench stress check configs inserted guest toolroot kernel qemu vpmu image rust-analyzer refresh clean clean-cache help
 
 module:
 	@scripts/module --install
@@ -58,6 +58,10 @@ vpmu-speed:
 accept:
 	@scripts/accept $(if $(MODELS),--models "$(MODELS)") $(if $(CASES),--cases "$(CASES)") \
 		$(if $(DRIVERS),--drivers "$(DRIVERS)")
+
+fair:
+	@scripts/fair $(or $(PART),plan) --count $(or $(COUNT),300) --seed $(or $(SEED),1) \
+		$(if $(MODELS),--models "$(MODELS)")
 
 parity:
 	@scripts/parity $(if $(MODELS),--models "$(MODELS)") $(if $(ITEMS),--items "$(ITEMS)")
@@ -116,6 +120,8 @@ help:
 	@echo "make vpmu-speed     measure the cost of the emulated PMU: QEMU's CPU time with it and without"
 	@echo "make accept         run the reference cases on every CPU model, both drivers side by side;"
 	@echo "                    MODELS=HSW,SKL CASES=1,5 DRIVERS=built-in,mainline,rpmu for a part"
+	@echo "make fair           judge the shares of COUNT=300 random lists of events by the fair ones, as rpmu-plan predicts"
+	@echo "                    them, or with PART=guest in guests; SEED=1 MODELS=HSW:on,SKL"
 	@echo "make parity         run perf's, the kernel's and PAPI's own tests and tools, both drivers side by side;"
 	@echo "                    MODELS=HSW,SKL,ICL ITEMS=stat,papi-zero for a part"
 	@echo "make plan           build build/rpmu-plan, which predicts multiplexing (or: cargo install --locked --path tools)"
