@@ -488,14 +488,14 @@ fn provider(name: &str, machine: &Machine) -> Option<Pmu> {
     if alias(name, machine).is_some() {
         return Some(Pmu::Core);
     }
-    if SOFTWARE.iter().any(|known| is_it(&known)) {
+    if SOFTWARE.iter().any(is_it) {
         return Some(Pmu::Software);
     }
-    if TOOL.iter().any(|known| is_it(&known)) {
+    if TOOL.iter().any(is_it) {
         return Some(Pmu::Tool);
     }
     let mut others = OTHERS.iter();
-    let number = others.position(|other| other.3.iter().any(|known| is_it(&known)))?;
+    let number = others.position(|other| other.3.iter().any(is_it))?;
     Some(Pmu::Other(number))
 }
 

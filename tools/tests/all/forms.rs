@@ -45,7 +45,7 @@ fn forms() -> Vec<Form> {
                     model,
                     verdict: parts.next().unwrap(),
                     text: parts.next().unwrap(),
-                    differs: parts.next().is_some(),
+                    differs: parts.next().is_some_and(|why| !why.starts_with('[')),
                 });
             }
         }
@@ -162,7 +162,7 @@ fn make_sysfs(machine: &Machine, dir: &Path) {
         if let Some(select) = pmu.hardware_event(id) {
             let [event, umask, flags, cmask, ..] = select.bits().to_le_bytes();
             let mut text = format!("event={event:#04x},umask={umask:#04x}");
-            if flags & 1 << 7 != 0 {
+            if flags & (1 << 7) != 0 {
                 text += ",inv";
             }
             if cmask != 0 {
