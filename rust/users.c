@@ -44,3 +44,13 @@ void rpmu_helper_module_name(struct module *module, char *name, size_t size)
 {
 	strscpy(name, module_name(module), size);
 }
+
+/* Returns the number of references to a module, or 0 if the kernel cannot unload modules. */
+int rpmu_helper_module_refcount(struct module *module)
+{
+#ifdef CONFIG_MODULE_UNLOAD
+	return module_refcount(module);
+#else
+	return 0;
+#endif
+}

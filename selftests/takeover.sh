@@ -34,6 +34,36 @@ release() {
 	wait "$holder"
 } 2>/dev/null
 
+# hold_children: the same with perf stat and a child of the task that it counts.
+hold_children() {
+	rm -f /tmp/held
+	perf stat -e instructions:u -- sh -c 'sleep 100 & echo $! >/tmp/child; mv /tmp/child /tmp/held; wait' \
+		>/dev/null 2>&1 &
+	holder=$!
+	tries=0
+	while [ ! -e /tmp/held ] && [ "$tries" -lt 50 ]; do
+		tries=$((tries + 1))
+		usleep 100000
+	done
+	[ -e /tmp/held ] && return
+	because "perf stat has not begun"
+	kill "$holder"
+	return 1
+}
+
+release_children() {
+	kill "$(cat /tmp/held)"
+	wait "$holder"
+} 2>/dev/null
+
+# users_say PATTERN: succeeds if the file that names what keeps rpmu loaded has such a line, and no other.
+users_say() {
+	users=$(grep -v '^#' /sys/kernel/debug/rpmu/users)
+	[ "$(echo "$users" | wc -l)" = 1 ] && echo "$users" | grep -qE "$1" && return
+	because "what keeps rpmu loaded is not \"$1\": ${users:-nothing}"
+	return 1
+}
+
 built_in_at_start() {
 	if loaded; then
 		because "rpmu is loaded already"
@@ -69,6 +99,33 @@ refused_while_task_counted() {
 	status=$?
 	release
 	return "$status"
+}
+
+# Inherited events are those of the task that has opened the first.
+refused_while_child_counted() {
+	hold_children || return
+	log_mark "$0"
+	refused "$BUSY" && one_line "events of user space: [23], [23] of perf\[$holder\] \(end running perf" && counts
+	status=$?
+	release_children
+	return "$status"
+}
+
+users_name_the_owner_of_inherited_events() {
+	load || {
+		because "load: $said"
+		return 1
+	}
+	users_say '^$' && hold_children || {
+		unload
+		return 1
+	}
+	users_say "^ +[23]  perf\[$holder\] \(end running perf commands\)$"
+	status=$?
+	release_children
+	unload && return "$status"
+	because "unload: $said"
+	return 1
 }
 
 refused_while_cpu_counted() {
@@ -348,6 +405,7 @@ unload_refused() {
 			status=1
 			;;
 		esac
+		users_say "^ +1  counted\[$holder\] \(end running perf commands\)$" || status=1
 	fi
 	release
 	if loaded && ! unload; then
@@ -452,6 +510,7 @@ unload_refused_while_perf_traces() {
 		because "rpmu was unloaded while its tracepoints were in use"
 		status=1
 	fi
+	users_say "^ +[1-9][0-9]*  events on rpmu's tracepoints, " || status=1
 	release
 	if loaded && ! unload; then
 		because "nothing is traced any more, unload: $said"
@@ -541,6 +600,7 @@ watchdog_on_rpmu() {
 		because "rpmu was unloaded while the watchdog used it"
 		return 1
 	fi
+	users_say "^ +$(nproc)  the NMI watchdog \(sysctl kernel.nmi_watchdog=0\)$" || status=1
 	watchdog 0
 	if [ "$events" != "$(nproc)" ]; then
 		because "$events events of the watchdog"
@@ -562,7 +622,8 @@ built_in_at_end() {
 }
 
 for name in built_in_at_start refused_while_watchdog_on \
-	refused_while_task_counted refused_while_cpu_counted refused_while_counter_taken \
+	refused_while_task_counted refused_while_child_counted refused_while_cpu_counted \
+	refused_while_counter_taken users_name_the_owner_of_inherited_events \
 	refused_while_select_taken refused_while_hotplug_state_taken refused_while_module_counts \
 	refused_while_guest_counts refused_beside_mediated_guest mediated_guest_is_refused \
 	vm_entry_is_given_back twenty_rounds \

@@ -19,7 +19,7 @@ pub(super) fn announce(pmu: &CorePmu, predecessor: bool) {
         pmu.capabilities.fixed(),
         pmu.capabilities.width.bits(),
         if predecessor {
-            "the built-in driver gets it back on unload"
+            "the built-in driver gets it back on unload; /sys/kernel/debug/rpmu/users names what prevents that"
         } else {
             "no built-in driver was in charge"
         }

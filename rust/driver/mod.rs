@@ -22,7 +22,7 @@
 //!                                           unit/tracing     Intel PT and BTS, which share the PMI
 //!                                           hw               the registers
 //!  Reports
-//!  explain     refusals, failures and schedules in debugfs
+//!  explain     refusals, failures, schedules and users in debugfs
 //!  errors      a refusal's errno
 //!
 //!  Once, at load

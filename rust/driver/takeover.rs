@@ -6,11 +6,8 @@
 //! [calls this driver](crate::x86::builtin::nmi), its CPU hotplug callbacks do not touch the counters (see
 //! [`reserve`](crate::x86::reserve)), and it arms LVTPC of CPUs that come up.
 
-use super::{probe, CorePmu};
-use crate::perf::{
-    event_type, BuiltinPmu, NoMediatedGuests, NotFound, UnregisteredPmu, UserKind, Users,
-};
-use core::fmt;
+use super::{explain::users::InUse, probe, CorePmu};
+use crate::perf::{event_type, BuiltinPmu, NoMediatedGuests, NotFound, UnregisteredPmu};
 use kernel::{
     prelude::*,
     time::{delay::fsleep, Delta},
@@ -100,45 +97,6 @@ pub(crate) fn take_over(mut pmu: BuiltinPmu) -> Result<UnregisteredPmu> {
         fsleep(PAUSE);
     }
     let in_use = InUse(pmu.users());
-    pr_err!("{}\n", format_args!("{in_use}"));
+    pr_err!("{in_use}\n");
     Err(EBUSY)
-}
-
-/// Names the users of the built-in driver's PMU, and how to stop them.
-struct InUse(Users);
-
-impl fmt::Display for InUse {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the built-in driver's PMU is in use:")?;
-        let kinds = [
-            (
-                UserKind::Watchdog,
-                "the NMI watchdog",
-                "sysctl kernel.nmi_watchdog=0",
-            ),
-            (UserKind::Task, "user space", "end running perf commands"),
-            (UserKind::Guest, "guests", "stop guests that have a PMU"),
-            (
-                UserKind::Kernel,
-                "the kernel",
-                "unload the module, or stop what uses this function",
-            ),
-        ];
-        for (kind, user, cure) in kinds {
-            let events = self.0.events(kind);
-            if events == 0 {
-                continue;
-            }
-            write!(f, " events of {user}: {events}")?;
-            if kind != UserKind::Watchdog {
-                let mut before = ", ";
-                for (user, events) in self.0.named(kind) {
-                    write!(f, "{before}{events} of {user}")?;
-                    before = " and ";
-                }
-            }
-            write!(f, " ({cure});")?;
-        }
-        f.write_str(" nothing has changed")
-    }
 }

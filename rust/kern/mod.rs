@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Kernel interfaces that any driver could use and that the kernel crate lacks: per-CPU data, locks,
-//! calls to other CPUs, CPU hotplug, suspend and resume, symbols, random numbers.
+//! calls to other CPUs, CPU hotplug, suspend and resume, symbols, random numbers, the module's references.
 //!
 //! Nothing here knows the processor's registers or events. Each module could be proposed for the kernel
 //! crate, except [`symbols`], [`layout`] and [`parameter`], which say why not.
@@ -13,6 +13,7 @@ pub mod cpu;
 pub mod hotplug;
 pub mod layout;
 pub mod lock;
+pub mod module;
 pub mod parameter;
 pub mod percpu;
 pub mod random;

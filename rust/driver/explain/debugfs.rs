@@ -5,7 +5,11 @@
 //! Its files are no interface for programs. They exist as long as the module is loaded. A kernel without
 //! debugfs only lacks these reports.
 
-use super::{refusals, snapshot::Snapshot};
+use super::{
+    refusals,
+    snapshot::Snapshot,
+    users::{write_others, Open},
+};
 use crate::{driver::Machine, kern::cpu::possible_cpus};
 use kernel::{
     cpu::CpuId,
@@ -21,6 +25,8 @@ use kernel::{
 pub(crate) struct Files {
     #[pin]
     refusals: File<Refusals>,
+    #[pin]
+    users: File<Users>,
     schedules: KVec<Pin<KBox<File<Schedule>>>>,
 }
 
@@ -43,6 +49,7 @@ impl Files {
         KBox::pin_init(
             try_pin_init!(Self {
                 refusals <- dir.read_only_file(c"refusals", Refusals(machine.clone())),
+                users <- dir.read_only_file(c"users", Users(machine.clone())),
                 schedules,
             }),
             GFP_KERNEL,
@@ -59,6 +66,24 @@ impl Writer for Refusals {
         self.0
             .pmus()
             .try_for_each(|pmu| fmt::Display::fmt(&pmu.ops().refusals, f))
+    }
+}
+
+/// `users`.
+struct Users(Arc<Machine>);
+
+impl Writer for Users {
+    fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "# open events, and what has opened them; rpmu can be unloaded when there are none\n",
+        )?;
+        let mut events: u32 = 0;
+        for pmu in self.0.pmus() {
+            let open = Open(pmu.users());
+            events = events.saturating_add(open.events());
+            fmt::Display::fmt(&open, f)?;
+        }
+        write_others(f, events)
     }
 }
 

@@ -10,7 +10,7 @@
 
 use super::{
     rotation,
-    users::{Name, User, Users},
+    users::{Name, Users},
     Operations, Pmu, PmuState,
 };
 use crate::bindings;
@@ -124,28 +124,10 @@ impl BuiltinPmu {
         }
     }
 
-    /// Returns what has events open on the PMU.
+    /// Returns what has events open on the PMU. Process context.
     pub fn users(&self) -> Users {
-        let mut users = Users::default();
-        let pmu = self.0.as_ptr();
-        // SAFETY: The PMU is never freed, and was registered, which initialises the lock.
-        let lock = unsafe { &raw mut (*pmu).events_lock };
-        // SAFETY: As above. The perf core takes the lock in process context only, as is this.
-        // CAST: both are bindings of `spinlock_t`.
-        unsafe { kernel::bindings::spin_lock(lock.cast()) };
-        // SAFETY: Under the lock the list is consistent and the events in it are valid.
-        unsafe {
-            let head = &raw mut (*pmu).events;
-            let mut node = (*head).next;
-            while node != head {
-                let event = kernel::container_of!(node, bindings::perf_event, pmu_list);
-                users.add(User::of_event(event));
-                node = (*node).next;
-            }
-        }
-        // SAFETY: Locked above.
-        unsafe { kernel::bindings::spin_unlock(lock.cast()) };
-        users
+        // SAFETY: The PMU is never freed, and was registered.
+        unsafe { Users::of(self.0.as_ptr()) }
     }
 }
 

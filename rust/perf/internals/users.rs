@@ -2,7 +2,10 @@
 
 //! The users of a PMU, as far as the kernel knows them: tasks and functions with open events. For messages.
 
-use crate::bindings;
+use crate::{
+    bindings,
+    perf::{Operations, Pmu},
+};
 use core::{ffi::CStr, fmt};
 
 /// The length of a [`Name`] with its end: enough for most functions and their module.
@@ -68,12 +71,17 @@ pub struct User {
 }
 
 impl User {
-    /// Returns the user that has opened `event`.
+    /// Returns the user that has opened `event`, or the one that it is inherited from.
     ///
     /// # Safety
     ///
-    /// `event` must be valid.
-    pub(super) unsafe fn of_event(event: *mut bindings::perf_event) -> Self {
+    /// `event` must be in the list of its PMU, which is locked.
+    unsafe fn of_event(event: *mut bindings::perf_event) -> Self {
+        // SAFETY: By this function's requirements.
+        let parent = unsafe { (*event).parent };
+        // An inherited event has no owner. It has a reference to its parent, which `put_event()`
+        // (kernel/events/core.c) drops after the event has left the list.
+        let event = if parent.is_null() { event } else { parent };
         let mut name = Name::EMPTY;
         let text = name.0.as_mut_ptr().cast();
         // SAFETY: By this function's requirements. The helper writes a string that fits. It reads the owner once: a
@@ -125,8 +133,35 @@ pub struct Users {
 }
 
 impl Users {
+    /// Returns the users of `pmu`. Process context.
+    ///
+    /// # Safety
+    ///
+    /// `pmu` must be valid and have been registered.
+    pub(super) unsafe fn of(pmu: *mut bindings::pmu) -> Self {
+        let mut users = Self::default();
+        // SAFETY: By this function's requirements; registering initialises the lock.
+        let lock = unsafe { &raw mut (*pmu).events_lock };
+        // SAFETY: As above. The perf core takes the lock in process context only, as is this.
+        // CAST: both are bindings of `spinlock_t`.
+        unsafe { kernel::bindings::spin_lock(lock.cast()) };
+        // SAFETY: Under the lock the list is consistent and the events in it are valid.
+        unsafe {
+            let head = &raw mut (*pmu).events;
+            let mut node = (*head).next;
+            while node != head {
+                let event = kernel::container_of!(node, bindings::perf_event, pmu_list);
+                users.add(User::of_event(event));
+                node = (*node).next;
+            }
+        }
+        // SAFETY: Locked above.
+        unsafe { kernel::bindings::spin_unlock(lock.cast()) };
+        users
+    }
+
     /// Counts an event of `user`.
-    pub(super) fn add(&mut self, user: User) {
+    fn add(&mut self, user: User) {
         // CAST: the discriminants are the indices.
         if let Some(events) = self.events.get_mut(user.kind as usize) {
             *events = events.saturating_add(1);
@@ -156,5 +191,16 @@ impl Users {
     pub fn named(&self, kind: UserKind) -> impl Iterator<Item = &(User, u32)> {
         let named = self.named.iter().flatten();
         named.filter(move |(user, _)| user.kind == kind)
+    }
+}
+
+impl<T: Operations> Pmu<T> {
+    /// Returns what has events open on the PMU: nothing before it is registered. Process context.
+    pub fn users(&self) -> Users {
+        if !self.internals.is_open() {
+            return Users::default();
+        }
+        // SAFETY: The PMU is valid, and it is open only after it has been registered.
+        unsafe { Users::of(self.as_raw()) }
     }
 }

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The users of a PMU in words: in the log when they keep this driver from loading, and in debugfs (`rpmu/users`)
+//! because they keep it loaded.
+
+use crate::{
+    kern::module,
+    perf::{UserKind, Users},
+};
+use kernel::fmt;
+
+/// The kinds of users, what they are called, and how their events are closed.
+const KINDS: [(UserKind, &str, &str); 4] = [
+    (
+        UserKind::Watchdog,
+        "the NMI watchdog",
+        "sysctl kernel.nmi_watchdog=0",
+    ),
+    (UserKind::Task, "user space", "end running perf commands"),
+    (UserKind::Guest, "guests", "stop guests that have a PMU"),
+    (
+        UserKind::Kernel,
+        "the kernel",
+        "unload the module, or stop what uses this function",
+    ),
+];
+
+/// Names the users of the built-in driver's PMU, and how to stop them.
+pub(in crate::driver) struct InUse(pub(in crate::driver) Users);
+
+impl fmt::Display for InUse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the built-in driver's PMU is in use:")?;
+        for (kind, user, cure) in KINDS {
+            let events = self.0.events(kind);
+            if events == 0 {
+                continue;
+            }
+            write!(f, " events of {user}: {events}")?;
+            if kind != UserKind::Watchdog {
+                let mut before = ", ";
+                for (user, events) in self.0.named(kind) {
+                    write!(f, "{before}{events} of {user}")?;
+                    before = " and ";
+                }
+            }
+            write!(f, " ({cure});")?;
+        }
+        f.write_str(" nothing has changed")
+    }
+}
+
+/// Lists the users of a PMU of this driver, one a line.
+pub(super) struct Open(pub(super) Users);
+
+impl fmt::Display for Open {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (kind, name, cure) in KINDS {
+            let mut others = self.0.events(kind);
+            if kind != UserKind::Watchdog {
+                for (user, events) in self.0.named(kind) {
+                    writeln!(f, "{events:>6}  {user} ({cure})")?;
+                    others = others.saturating_sub(*events);
+                }
+            }
+            if others != 0 {
+                writeln!(f, "{others:>6}  {name} ({cure})")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Open {
+    /// Returns the number of events.
+    pub(super) fn events(&self) -> u32 {
+        KINDS.iter().map(|(kind, ..)| self.0.events(*kind)).sum()
+    }
+}
+
+/// Writes how many references keep the module loaded beside that many events, if there are any.
+pub(super) fn write_others(f: &mut fmt::Formatter<'_>, events: u32) -> fmt::Result {
+    let others = module::references::<crate::LocalModule>().saturating_sub(events);
+    if others == 0 {
+        return Ok(());
+    }
+    writeln!(
+        f,
+        "{others:>6}  events on rpmu's tracepoints, BPF programs or probes on its functions (end perf and bpf commands)"
+    )
+}
