@@ -1,11 +1,42 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The module parameters that are texts: module! of the kernel crate knows
- * numbers only.
+ * The module's version and its parameters, which root can read in sysfs.
+ * module! of the kernel crate has neither a version nor texts as parameters,
+ * and its parameters are not in sysfs.
  */
 
+#include <linux/module.h>
 #include <linux/moduleparam.h>
 #include <linux/utsname.h>
+
+MODULE_VERSION("0.1.0");
+
+static bool ht_workaround = true;
+module_param(ht_workaround, bool, 0444);
+MODULE_PARM_DESC(ht_workaround, "Work around errata BJ122, BV98, HSD29 where cores have two threads (default: 1)");
+
+bool rpmu_helper_ht_workaround(void)
+{
+	return ht_workaround;
+}
+
+static bool trust_layouts;
+module_param(trust_layouts, bool, 0444);
+MODULE_PARM_DESC(trust_layouts, "Load into a kernel without BTF, whose structures cannot be compared with those that rpmu.ko was built for (default: 0)");
+
+bool rpmu_helper_trust_layouts(void)
+{
+	return trust_layouts;
+}
+
+static unsigned long long max_period;
+module_param(max_period, ullong, 0444);
+MODULE_PARM_DESC(max_period, "For tests: the most events after which a counter overflows, 1000 or more (default: 0, as many as the counter holds)");
+
+u64 rpmu_helper_max_period(void)
+{
+	return max_period;
+}
 
 static char *policy = "rpmu";
 module_param(policy, charp, 0444);

@@ -38,20 +38,6 @@ module! {
     authors: ["The rpmu developers"],
     description: "x86 core PMU driver",
     license: "GPL",
-    params: {
-        ht_workaround: bool {
-            default: true,
-            description: "Work around errata BJ122, BV98, HSD29 where cores have two threads (default: 1)",
-        },
-        trust_layouts: bool {
-            default: false,
-            description: "Load into a kernel without BTF, whose structures cannot be compared with those that rpmu.ko was built for (default: 0)",
-        },
-        max_period: u64 {
-            default: 0,
-            description: "For tests: counters overflow after so many events (>= 1000; 0: as late as they can)",
-        },
-    },
 }
 
 /// The registrations of the loaded module.
@@ -80,12 +66,9 @@ struct Rpmu {
 impl kernel::Module for Rpmu {
     fn init(_module: &'static ThisModule) -> Result<Self> {
         // These change nothing.
-        let hardware = driver::probe(
-            kern::parameter::policy(),
-            module_parameters::max_period.value(),
-        )?;
-        let builtin = driver::check_layouts(module_parameters::trust_layouts.value())?;
-        let ht_workaround = module_parameters::ht_workaround.value();
+        let hardware = driver::probe(kern::parameter::policy(), kern::parameter::max_period())?;
+        let builtin = driver::check_layouts(kern::parameter::trust_layouts())?;
+        let ht_workaround = kern::parameter::ht_workaround();
         let machine = driver::Machine::new(hardware, ht_workaround, builtin)?;
 
         // From here on, an error undoes the steps before by dropping their results.

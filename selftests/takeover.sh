@@ -613,6 +613,27 @@ watchdog_on_rpmu() {
 	return "$status"
 }
 
+parameters_are_in_sysfs() {
+	load_with max_period=5000 || {
+		because "load: $said"
+		return 1
+	}
+	found=''
+	for name in ht_workaround max_period policy trust_layouts; do
+		found="$found $name=$(cat "/sys/module/rpmu/parameters/$name" 2>/dev/null)"
+	done
+	version=$(cat /sys/module/rpmu/version 2>/dev/null)
+	unload || {
+		because "unload: $said"
+		return 1
+	}
+	case "$version $found" in
+	[0-9]*.*\ \ ht_workaround=Y\ max_period=5000\ policy=rpmu\ trust_layouts=[NY]) return ;;
+	esac
+	because "version '$version', parameters$found"
+	return 1
+}
+
 built_in_at_end() {
 	if loaded; then
 		because "rpmu is still loaded"
@@ -632,6 +653,7 @@ for name in built_in_at_start refused_while_watchdog_on \
 	watchdog_after_give_back rdpmc_stays freeze_on_smi_stays branch_records_stay \
 	interval_written_before multiplexed_before \
 	files_before_events unload_while_traced unload_refused_while_perf_traces \
+	parameters_are_in_sysfs \
 	built_in_at_end; do
 	run_test $name
 done

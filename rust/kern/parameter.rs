@@ -1,11 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Module parameters that are strings (`rust/parameters.c`).
+//! The module's parameters (`rust/parameters.c`). None changes after the module is loaded: their files in sysfs
+//! are read-only.
 //!
-//! In the kernel proper, `module!` would support them.
+//! In the kernel proper, `module!` would support strings and files in sysfs.
 
 use crate::bindings;
 use kernel::prelude::*;
+
+/// Returns the parameter `ht_workaround`. Any context.
+pub fn ht_workaround() -> bool {
+    // SAFETY: The function reads a variable, which is set before the module's initialisation.
+    unsafe { bindings::rpmu_helper_ht_workaround() }
+}
+
+/// Returns the parameter `trust_layouts`. Any context.
+pub fn trust_layouts() -> bool {
+    // SAFETY: As for `ht_workaround()`.
+    unsafe { bindings::rpmu_helper_trust_layouts() }
+}
+
+/// Returns the parameter `max_period`. Any context.
+pub fn max_period() -> u64 {
+    // SAFETY: As for `ht_workaround()`.
+    unsafe { bindings::rpmu_helper_max_period() }
+}
 
 /// Returns the parameter `policy`. Any context.
 pub fn policy() -> &'static CStr {

@@ -47,6 +47,14 @@ is_for_this_kernel() {
 	[[ $magic == "$release "* && $(modinfo --field license rpmu) == GPL && $(modinfo --field name rpmu) == rpmu ]]
 }
 
+# The version is that of the packages.
+has_version() {
+	local version
+	version=$(modinfo --field version rpmu) || return
+	echo "version: $version" >>"$said"
+	[[ $version == "$(sed -n '1s/.*(\(.*\)).*/\1/p' "$top/debian/changelog")" ]]
+}
+
 has_parameters() {
 	local name
 	modinfo --field parm rpmu >"$work/parameters" || return
@@ -88,6 +96,7 @@ echo 'TAP version 13'
 check install.installs install
 check install.modprobe_finds_it found_in updates
 check install.is_for_this_kernel is_for_this_kernel
+check install.has_version has_version
 check install.has_parameters has_parameters
 full=$(size)
 check install.installs_elsewhere install INSTALL_MOD_DIR=extra/rpmu INSTALL_MOD_STRIP=1
