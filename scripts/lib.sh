@@ -26,9 +26,10 @@ die() {
 # Kbuild and bwrap would fail later, with a worse message.
 [[ ! $top$cache =~ [[:space:]:] ]] || die "the checkout ($top) and the cache ($cache) must have no blanks or colons in their paths: move the checkout, or set RPMU_CACHE"
 
-# usage TEXT ARGS…: prints TEXT and exits if ARGS ask for help.
+# usage TEXT ARGS…: prints TEXT and exits if ARGS ask for help. Exits with an error if the first one is an option that TEXT
+# does not have, or anything where the first line of TEXT names no arguments.
 usage() {
-	local text=$1 arg
+	local text=$1 first=${2:-} arg
 	shift
 	for arg in "$@"; do
 		case $arg in
@@ -38,6 +39,11 @@ usage() {
 			;;
 		esac
 	done
+	case $first in
+	'') return ;;
+	-*) [[ $text =~ (^|[^[:alnum:]-])${first%%=*}($|[^[:alnum:]-]) ]] || die "$first is not known: see ${0##*/} --help" ;;
+	esac
+	[[ ${text%%$'\n'*} =~ ^usage:\ [^\ ]+\  ]] || die "$first is not known: ${0##*/} takes no arguments"
 }
 
 # key WORDS…: a short hash of any words.

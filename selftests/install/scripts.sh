@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+# Tests what the scripts say when they are called wrongly. Prints TAP.
+# shellcheck disable=SC2317 # functions are called by their names
+. "$(dirname "$0")/../../scripts/lib.sh"
+. "$(dirname "$0")/../../scripts/tap.sh"
+usage "usage: selftests/install/scripts.sh
+
+Calls each script with --help and with an option that it does not have." "${1:-}"
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+said=$work/said
+because() { tail -n 5 "$said" | sed 's/^/# /'; }
+
+# each COMMAND…: runs COMMAND with each script as its last argument; succeeds if all do, and there are some.
+each() {
+	local script status=0 scripts
+	mapfile -t scripts < <(grep -lsE '^usage "usage: |^# usage: dkms-' "$top"/scripts/* "$top"/selftests/*/*.sh)
+	: >"$said"
+	for script in "${scripts[@]}"; do
+		"$@" "$script" || {
+			echo "$script" >>"$said"
+			status=1
+		}
+	done
+	return $((status || ${#scripts[@]} < 20))
+}
+
+# run STATUS WORDS ARGUMENT SCRIPT: succeeds if SCRIPT ends with that status (! for any but 0) and says WORDS. In an empty
+# directory, where the scripts of DKMS would make files.
+run() {
+	local status=0 said
+	mkdir -p "$work/empty"
+	said=$(cd "$work/empty" && timeout 20 "$4" "$3" 2>&1 </dev/null) || status=$?
+	[[ $said == *"$2"* && $status != 124 ]] || return
+	[[ $1 == ! ]] && ((status)) || [[ $1 == "$status" ]]
+}
+
+echo 'TAP version 13'
+check scripts.help each run 0 usage: --help
+check scripts.refuse_unknown_options each run ! --bogus --bogus
+check scripts.refuse_unknown_words run ! bogus bogus "$top/scripts/demo"
+echo "1..$nr"
+exit "$failed"
