@@ -94,7 +94,18 @@ on_exit() {
 	[[ -z $partial ]] || rm -rf "$partial"
 }
 trap on_exit EXIT
-trap 'say ""; note "interrupted; nothing half-made is kept"; exit 130' INT
+# One message, though the scripts that this one calls are interrupted, too.
+if [[ -z ${RPMU_OUTERMOST:-} ]]; then
+	export RPMU_OUTERMOST=$$
+fi
+interrupted() {
+	if [[ $RPMU_OUTERMOST == "$$" ]]; then
+		say ''
+		note 'interrupted; nothing half-made is kept'
+	fi
+	exit 130
+}
+trap interrupted INT
 trap 'exit 143' TERM
 
 # group COMMAND…: starts COMMAND in a process group of its own, whose number is in $group. A signal interrupts the wait

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
-# Tests what the scripts say when they are called wrongly. Prints TAP.
+# Tests what the scripts say when they are called wrongly, interrupted. Prints TAP.
 # shellcheck disable=SC2317 # functions are called by their names
 . "$(dirname "$0")/../../scripts/lib.sh"
 . "$(dirname "$0")/../../scripts/tap.sh"
 usage "usage: selftests/install/scripts.sh
 
-Calls each script with --help and with an option that it does not have." "${1:-}"
+Calls each script with --help and with an option that it does not have, interrupts one that waits for another." "${1:-}"
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -37,9 +37,35 @@ run() {
 	[[ $1 == ! ]] && ((status)) || [[ $1 == "$status" ]]
 }
 
+# A script that waits for another, which waits for a step.
+cat >"$work/inner" <<END
+#!/usr/bin/env bash
+. "$top/scripts/lib.sh"
+step scripts-test 'waiting' sleep 60
+END
+cat >"$work/outer" <<END
+#!/usr/bin/env bash
+. "$top/scripts/lib.sh"
+product=\$("$work/inner")
+END
+chmod +x "$work/inner" "$work/outer"
+
+# Ctrl-C, which all processes in the foreground get.
+says_once_that_it_was_interrupted() {
+	local status=0 tries=0
+	set -m
+	env -u RPMU_OUTERMOST "$work/outer" >"$said" 2>&1 &
+	set +m
+	until grep -q waiting "$said" || ((++tries > 100)); do sleep 0.1; done
+	kill -INT -- "-$!"
+	wait $! || status=$?
+	[[ $status == 130 && $(grep -c 'nothing half-made is kept' "$said") == 1 ]]
+}
+
 echo 'TAP version 13'
 check scripts.help each run 0 usage: --help
 check scripts.refuse_unknown_options each run ! --bogus --bogus
 check scripts.refuse_unknown_words run ! bogus bogus "$top/scripts/demo"
+check scripts.say_once_that_they_were_interrupted says_once_that_it_was_interrupted
 echo "1..$nr"
 exit "$failed"
