@@ -62,15 +62,24 @@ explain() {
 	reason=$(sed -n 's/^rpmu: error: //p' "$log" | tail -n 1)
 	if [[ -n $reason ]]; then
 		die "$what: $reason (log: $log)"
-	elif grep -q 'No space left on device' "$log"; then
-		die "$what: a disk is full: $(free_space "$cache") MiB are free below $cache, $(free_space "${TMPDIR:-/tmp}") below ${TMPDIR:-/tmp}: make room, or set RPMU_CACHE or TMPDIR to a roomier place"
-	elif grep -qE 'Temporary failure resolving|Could not resolve|Could not connect|Connection failed|Network is unreachable|Connection timed out|No route to host' "$log"; then
+	fi
+	disk_is_full "$log" "$what"
+	if grep -qE 'Temporary failure resolving|Could not resolve|Could not connect|Connection failed|Network is unreachable|Connection timed out|No route to host' "$log"; then
 		die "$what: the package mirror cannot be reached: check the network, or name another with MIRROR=… (log: $log)"
 	elif grep -qE '404 +Not Found|does not have a Release file|^E: .*(is not available|was not found|Unable to locate package|has no installation candidate|select candidate version)' "$log"; then
 		die "$what: the mirror does not have what was asked for: it may have moved on, try 'make refresh' (log: $log)"
 	fi
 	tail -n 15 "$log" | sed 's/^/    /' >&2
 	die "$what failed; the lines above are the end of $log"
+}
+
+# disk_is_full LOG WHAT: exits with one line if WHAT failed because a disk is full. LOG may be on that disk.
+disk_is_full() {
+	local log=$1 what=$2 here there=${TMPDIR:-/tmp}
+	here=$(free_space "$cache")
+	if grep -q 'No space left on device' "$log" || ((here == 0 || $(free_space "$there") == 0)); then
+		die "$what: a disk is full: $here MiB are free below $cache, $(free_space "$there") below $there: make room, or set RPMU_CACHE or TMPDIR to a roomier place"
+	fi
 }
 
 # free_space DIR: MiB free on the disk that holds DIR.

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
-# Tests what the scripts say when they are called wrongly, interrupted. Prints TAP.
+# Tests what the scripts say when they are called wrongly, interrupted, or out of space. Prints TAP.
 # shellcheck disable=SC2317 # functions are called by their names
 . "$(dirname "$0")/../../scripts/lib.sh"
 . "$(dirname "$0")/../../scripts/tap.sh"
 usage "usage: selftests/install/scripts.sh
 
-Calls each script with --help and with an option that it does not have, interrupts one that waits for another." "${1:-}"
+Calls each script with --help and with an option that it does not have, interrupts one that waits for another, and lets a
+build fail for want of space." "${1:-}"
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -62,10 +63,23 @@ says_once_that_it_was_interrupted() {
 	[[ $status == 130 && $(grep -c 'nothing half-made is kept' "$said") == 1 ]]
 }
 
+names_the_full_disk_last() {
+	mkdir -p "$work/out"
+	cat >"$work/full" <<-END
+		. "$top/scripts/lib.sh"
+		out=$work/out
+		$(sed -n '/^failed() {/,/^}/p' "$top/scripts/module")
+		echo "cc1: error: No space left on device" >"\$out/build.log"
+		failed 'rpmu.ko could not be built'
+	END
+	! bash "$work/full" >"$said" 2>&1 && [[ $(tail -n 1 "$said") == 'rpmu: error: rpmu.ko could not be built: a disk is full: '* ]]
+}
+
 echo 'TAP version 13'
 check scripts.help each run 0 usage: --help
 check scripts.refuse_unknown_options each run ! --bogus --bogus
 check scripts.refuse_unknown_words run ! bogus bogus "$top/scripts/demo"
 check scripts.say_once_that_they_were_interrupted says_once_that_it_was_interrupted
+check scripts.name_a_full_disk_last names_the_full_disk_last
 echo "1..$nr"
 exit "$failed"
