@@ -70,6 +70,28 @@ deep_end:
 	ret
 	.size	deep, . - deep
 
+/* void nest(unsigned long depth, void (*function)(void)): calls itself @depth times, and then @function. */
+.macro	nest name
+	.balign	64
+	.globl	\name, \name\()_end
+	.type	\name, @function
+\name:
+	sub	$8, %rsp
+	test	%rdi, %rdi
+	jz	1f
+	dec	%rdi
+	call	\name
+	jmp	2f
+1:	call	*%rsi
+2:	add	$8, %rsp
+	ret
+\name\()_end:
+	.size	\name, . - \name
+.endm
+
+	nest	nest_a
+	nest	nest_b
+
 /* void spin(unsigned long passes): takes one branch in each pass, but for the last. */
 	.globl	spin, spin_from
 	.type	spin, @function

@@ -25,6 +25,11 @@ void mix_b(unsigned long passes);
 void deep(unsigned long depth, unsigned long spins);
 extern const char deep_from[], deep_end[];
 
+/* Two copies of a program that calls itself @depth times, and then @function. */
+void nest_a(unsigned long depth, void (*function)(void));
+void nest_b(unsigned long depth, void (*function)(void));
+extern const char nest_a_end[], nest_b_end[];
+
 /* Spins; its branch is at spin_from. */
 void spin(unsigned long passes);
 extern const char spin_from[];

@@ -260,37 +260,20 @@ TEST_F(hotplug, branch_stacks)
 #define NESTED		5
 #define DEEPLY_NESTED	40	/* more than any CPU records */
 #define NEST_PAGES	16UL
-#define NEST_SIZE	512
-#define NEST		__attribute__((__noipa__, aligned(NEST_SIZE)))
+
+/* The pipes of a nested task. */
+static int nested_ready, nested_go;
 
 /* Says that the task has called its way here, sleeps, and takes branches when it is told to. */
-static void sleep_and_spin(int ready, int go)
+static void sleep_and_spin(void)
 {
 	char byte = 0;
 
-	if (write(ready, &byte, 1) != 1 || read(go, &byte, 1) != 1)
+	if (write(nested_ready, &byte, 1) != 1 || read(nested_go, &byte, 1) != 1)
 		_exit(1);
 	spin(BRANCH_SAMPLES * BRANCH_PERIOD);
-	if (write(ready, &byte, 1) != 1)
+	if (write(nested_ready, &byte, 1) != 1)
 		_exit(2);
-}
-
-static NEST void nest_a(unsigned int depth, int ready, int go)
-{
-	if (depth)
-		nest_a(depth - 1, ready, go);
-	else
-		sleep_and_spin(ready, go);
-	asm volatile("" ::: "memory");
-}
-
-static NEST void nest_b(unsigned int depth, int ready, int go)
-{
-	if (depth)
-		nest_b(depth - 1, ready, go);
-	else
-		sleep_and_spin(ready, go);
-	asm volatile("" ::: "memory");
 }
 
 struct nested {
@@ -312,20 +295,22 @@ static bool tell(const struct nested *task)
 }
 
 /* Starts a task that has its calls sampled, and sleeps within so many of them. */
-static bool start_nested(struct nested *task, int cpu, void (*nest)(unsigned int, int, int),
-			 unsigned int depth)
+static bool start_nested(struct nested *task, int cpu,
+			 void (*nest)(unsigned long, void (*)(void)), unsigned long depth)
 {
 	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
 	char byte = 0;
 
 	if (pipe(task->ready) || pipe(task->go))
 		return false;
+	nested_ready = task->ready[1];
+	nested_go = task->go[0];
 	task->pid = fork_helper();
 	if (task->pid == 0) {
-		if (!run_on(cpu) || write(task->ready[1], &byte, 1) != 1 ||
-		    read(task->go[0], &byte, 1) != 1)
+		if (!run_on(cpu) || write(nested_ready, &byte, 1) != 1 ||
+		    read(nested_go, &byte, 1) != 1)
 			_exit(3);
-		nest(depth, task->ready[1], task->go[0]);
+		nest(depth, sleep_and_spin);
 		for (;;)
 			pause();
 	}
@@ -351,6 +336,11 @@ static void end_nested(struct nested *task)
 	waitpid(task->pid, NULL, 0);
 	munmap(task->page, (1 + NEST_PAGES) * sysconf(_SC_PAGESIZE));
 	close(task->fd);
+}
+
+static bool is_within(__u64 address, void (*nest)(unsigned long, void (*)(void)), const char *end)
+{
+	return address >= (unsigned long)nest && address < (unsigned long)end;
 }
 
 /*
@@ -382,8 +372,8 @@ TEST_F(hotplug, calls_of_a_sleeping_task)
 			continue;
 		samples++;
 		for (__u64 i = 0; i < sample->nr; i++) {
-			own += sample->entries[i].from - (unsigned long)nest_a < NEST_SIZE;
-			others += sample->entries[i].from - (unsigned long)nest_b < NEST_SIZE;
+			own += is_within(sample->entries[i].from, nest_a, nest_a_end);
+			others += is_within(sample->entries[i].from, nest_b, nest_b_end);
 		}
 	}
 	TH_LOG("%u samples, %u own calls, %u of another task", samples, own, others);

@@ -699,7 +699,8 @@ TEST_F(precise, latest_branch)
 
 	for (int mode = TOGETHER; mode <= SINGLE; mode++) {
 		struct perf_event_attr attr = sampling_by(mode, code(BRANCHES), PERIOD);
-		bool known = cpu_model() < MODEL_GOLDEN_COVE && !(is_adaptive() && mode == TOGETHER);
+		bool waits = is_adaptive() && mode == TOGETHER;
+		bool known = cpu_model() < MODEL_GOLDEN_COVE && !waits;
 		unsigned int samples = 0, unknown = 0, next = 0;
 		struct sample sample;
 		__u64 last = 0;

@@ -827,7 +827,7 @@ TEST_F(page_index, throttled)
 		SKIP(return, "no event that counts on one counter alone");
 	ASSERT_TRUE(read_line(SAMPLE_RATE, rate, sizeof(rate)));
 	ASSERT_TRUE(write_line(SAMPLE_RATE, "500"));
-	/* Pinned, they stay as others come: the first counter is this one's, the second the event's. */
+	/* Pinned, they stay as others come: the first counter is this one's. */
 	attr.pinned = 1;
 	attr.disabled = 0;
 	EXPECT_LE(0, perf_open_self(&attr, -1));
