@@ -52,6 +52,26 @@ pub trait Offer {
     fn behind(&self) -> impl Iterator<Item = Self::Group> + Clone;
 }
 
+/// Returns the number of events of `schedule` on general-purpose counters that rotate with the group. [`None`] if
+/// corrupting events do not rotate with it: these limit the counters in any case.
+fn beside<O: Offer>(schedule: &CpuSchedule<O::Event>, offer: &O) -> Option<Beside> {
+    let mut beside = Beside::default();
+    for entry in schedule.entries() {
+        // Fixed counters are nothing that a corrupting event could contend for.
+        if !entry.planned().is_some_and(|counter| counter.is_gp()) {
+            continue;
+        }
+        let count = match (entry.constraint.corrupting, offer.rotates_with(entry.event)) {
+            (true, false) => return None,
+            (false, false) => continue,
+            (true, true) => &mut beside.corrupting,
+            (false, true) => &mut beside.others,
+        };
+        *count = count.wrapping_add(1);
+    }
+    Some(beside)
+}
+
 /// Returns whether the group has to wait, to count together with others of its kind
 /// ([`Wants::waits_for_its_kind`]), on a thread with `counters` that has a sibling.
 #[inline]
@@ -67,17 +87,10 @@ pub fn waits_for_its_kind<O: Offer>(
     let Some(wants) = offer.wants() else {
         return false;
     };
+    let Some(beside) = beside(schedule, offer) else {
+        return false;
+    };
     let corrupting = offer.is_group_corrupting();
-    let mut beside = Beside::default();
-    for entry in schedule.entries().filter(|it| it.planned().is_some()) {
-        if offer.rotates_with(entry.event) {
-            let count = match entry.constraint.corrupting {
-                true => &mut beside.corrupting,
-                false => &mut beside.others,
-            };
-            *count = count.wrapping_add(1);
-        }
-    }
     let gp = counters.gp().weight();
     wants.waits_for_its_kind(corrupting, beside, gp, &offer.limits())
 }

@@ -60,14 +60,16 @@ pub struct Wants {
     /// By number of general-purpose counters that a group needs, the last class being for all larger
     /// numbers: the counters of which each group needs one, and the number of groups.
     by_need: [(CounterMask, u32); NEEDS],
-    /// Number of groups with corrupting events, and without.
+    /// Number of groups with corrupting events, and of those without that need a general-purpose counter.
     corrupting: u32,
     others: u32,
+    /// The counters that the events of the latter may use.
+    for_others: CounterMask,
     /// Set if a group wants to be alone (`attr.exclusive`).
     alone: bool,
 }
 
-/// Number of events on the counters that rotate with a group.
+/// Number of events on general-purpose counters that rotate with a group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Beside {
     /// Corrupting events.
@@ -84,6 +86,7 @@ impl Wants {
         by_need: [(CounterMask::EMPTY, 0); NEEDS],
         corrupting: 0,
         others: 0,
+        for_others: CounterMask::EMPTY,
         alone: false,
     };
 
@@ -100,8 +103,9 @@ impl Wants {
         }
         if group.corrupting {
             self.corrupting = self.corrupting.saturating_add(1);
-        } else {
+        } else if group.gp_only != 0 {
             self.others = self.others.saturating_add(1);
+            self.for_others = self.for_others | group.all.gp();
         }
         self.alone |= alone;
     }
@@ -119,15 +123,18 @@ impl Wants {
         needs.any(|((hard, groups), (_, active))| hard.intersects(reach) && groups > active)
     }
 
-    /// Returns whether another group contends for one of `counters`, or for the CPU as a whole.
+    /// Returns whether another group contends for one of `counters`, or for the CPU as a whole. A group with
+    /// corrupting events contends for all general-purpose counters, as it limits their number.
     pub const fn contend_for(&self, counters: CounterMask) -> bool {
-        self.alone || self.twice.intersects(counters)
+        let limits = self.corrupting != 0 && self.corrupting.saturating_add(self.others) > 1;
+        self.alone || self.twice.intersects(counters) || (limits && !counters.gp().is_empty())
     }
 
     /// Returns how many of `gp` general-purpose counters stay unused while corrupting events count, although
     /// other groups could use them.
     pub(super) fn unused_beside_corrupting(&self, gp: u32, limits: &Limits) -> u32 {
         let most = limits.gp(false).min(gp).min(self.others);
+        let most = most.min(self.for_others.weight());
         match self.corrupting {
             0 => 0,
             _ => most.saturating_sub(limits.gp(true)),

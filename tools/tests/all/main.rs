@@ -8,5 +8,6 @@ mod errno;
 mod events;
 mod forms;
 mod live;
+mod shares;
 mod speed;
 mod split;

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The shares of events that rotate: none starves beside others.
+
+use rpmu_plan::logic::sched::assign::Policy;
+use rpmu_plan::machine::{Machine, Smt};
+use rpmu_plan::names::parse;
+use rpmu_plan::plan::{Plan, Request};
+
+/// A list of events on a model with two threads per core.
+struct Case {
+    models: &'static [&'static str],
+    watchdog: bool,
+    events: &'static str,
+    sibling: &'static str,
+    /// The least share of each event that is expected, in percent.
+    least: &'static [f64],
+}
+
+/// Checks the shares of each case.
+fn check(cases: &[Case]) {
+    for case in cases {
+        for model in case.models {
+            let machine = Machine::new(model, Smt::On, false).unwrap();
+            let parsed = |events: &str| match events {
+                "" => Vec::new(),
+                _ => parse(events, &machine).unwrap(),
+            };
+            let plan = Plan::new(&Request {
+                machine,
+                policy: Policy::Rpmu,
+                watchdog: case.watchdog,
+                events: parsed(case.events),
+                sibling: parsed(case.sibling),
+                interval: 0.004,
+                duration: 4.0,
+            });
+            assert_eq!(plan.shares.len(), case.least.len(), "{}", case.events);
+            for (share, least) in plan.shares.iter().zip(case.least) {
+                assert!(
+                    100.0 * share >= *least,
+                    "{} beside {} on {model}: {:.3?}",
+                    case.events,
+                    case.sibling,
+                    plan.shares
+                );
+            }
+        }
+    }
+}
+
+const WITH_ERRATUM: &[&str] = &["sandybridge", "ivybridge", "haswell"];
+
+/// An event on a fixed counter never yields, and does not have to: corrupting events do not wait for it.
+#[test]
+fn corrupting_events_beside_fixed_counters() {
+    const MANY: &str = "r1c4,r2c4,r4c4,r8c4,r10c4,r20c4";
+    const FIXED: &str = "instructions,cycles,ref-cycles,r81d0,r82d0";
+    check(&[
+        Case {
+            models: WITH_ERRATUM,
+            watchdog: false,
+            events: "instructions,r81d0,r20c4,r2c2",
+            sibling: "",
+            least: &[100.0, 65.0, 65.0, 65.0],
+        },
+        Case {
+            models: WITH_ERRATUM,
+            watchdog: false,
+            events: FIXED,
+            sibling: "",
+            least: &[100.0; 5],
+        },
+        Case {
+            models: WITH_ERRATUM,
+            watchdog: false,
+            events: FIXED,
+            sibling: MANY,
+            least: &[100.0, 100.0, 100.0, 45.0, 45.0],
+        },
+        Case {
+            models: WITH_ERRATUM,
+            watchdog: false,
+            events: MANY,
+            sibling: FIXED,
+            least: &[45.0; 6],
+        },
+        // The pinned event halves the counters for all.
+        Case {
+            models: WITH_ERRATUM,
+            watchdog: false,
+            events: "r81d0:D,r1c4,r2c4,r82d0",
+            sibling: "",
+            least: &[100.0, 32.0, 32.0, 32.0],
+        },
+    ]);
+}
