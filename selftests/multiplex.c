@@ -733,6 +733,52 @@ TEST_F(multiplex, group_without_room_holds_up_none)
 }
 
 /*
+ * Opens a group that never fits, as a pinned event has one of its counters, and
+ * behind it an event that is exclusive or led by a software event. Perf core's
+ * order tries the group in every other interval, and nothing counts meanwhile.
+ */
+static void behind_one_that_never_fits(struct __test_metadata *_metadata, bool exclusive)
+{
+	struct perf_event_attr clock = counting(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK);
+	struct perf_event_attr attr = counting_anywhere(PERF_TYPE_RAW, RAW_BRANCHES);
+	int pinned = open_on(sched_getcpu(), RAW_BRANCHES, true);
+	int i, lead = -1, nr = gp_counters();
+	struct sharer event[17] = {};
+
+	ASSERT_LE(0, pinned);
+	ASSERT_GE(16, nr);
+	for (i = 1; i <= nr; i++) {
+		event[i].fd = perf_open_self(&attr, i > 1 ? event[1].fd : -1);
+		ASSERT_LE(0, event[i].fd);
+	}
+	if (!exclusive) {
+		clock.disabled = 0;
+		lead = perf_open_self(&clock, -1);
+		ASSERT_LE(0, lead);
+	}
+	attr.exclusive = exclusive;
+	event[0].fd = perf_open_self(&attr, lead);
+	ASSERT_LE(0, event[0].fd);
+	event[0].share = driver_takes_turns() ? 100.0 : 50.0;
+	event[0].per_pass = 4;
+	expect_shares(_metadata, event, nr + 1);
+	for (i = 0; i <= nr; i++)
+		close(event[i].fd);
+	close(lead);
+	close(pinned);
+}
+
+TEST_F(multiplex, exclusive_behind_one_that_never_fits)
+{
+	behind_one_that_never_fits(_metadata, true);
+}
+
+TEST_F(multiplex, led_by_software_behind_one_that_never_fits)
+{
+	behind_one_that_never_fits(_metadata, false);
+}
+
+/*
  * A software leader whose siblings are all disabled has at least the share that
  * perf core's order gives it.
  */

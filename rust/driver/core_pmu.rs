@@ -75,6 +75,10 @@ impl Driver {
         let is_amd = hardware.amd().is_some();
         let shares_a_core = seat::is_needed(hardware.pmu.model, ht_workaround);
         let tsx_uses_counter = hardware.pmu.capabilities.tsx_uses_counter_3;
+        let orders_groups =
+            hardware.policy == Policy::Rpmu && facilities::was_tried(Feature::GroupOrder);
+        let others_take_counters = shares_a_core || tsx_uses_counter;
+        let can_resched = (others_take_counters || orders_groups) && facilities::bind_resched();
         Ok(Self {
             smi: Smi::new(!is_amd, user_read.initialised())?,
             ibs: if is_amd { facilities::find_ibs() } else { None },
@@ -86,10 +90,9 @@ impl Driver {
             tracing: Tracing::new(),
             shares_a_core,
             shares_northbridge: northbridge::is_shared(&hardware.pmu),
-            orders_groups: hardware.policy == Policy::Rpmu
-                && facilities::was_tried(Feature::GroupOrder),
+            orders_groups,
             can_switch: facilities::was_tried(Feature::SwitchOnOverflow),
-            can_resched: (shares_a_core || tsx_uses_counter) && facilities::bind_resched(),
+            can_resched: others_take_counters && can_resched,
             refusals: Refusals::new()?,
             hardware,
             cpus,

@@ -42,7 +42,7 @@ pub(super) fn bind_sampling() -> bool {
     bound.is_ok()
 }
 
-/// Binds the function that makes another CPU schedule its events anew. Returns whether it is bound.
+/// Binds the function that makes a CPU schedule its events anew. Returns whether it is bound.
 ///
 /// Process context.
 pub(super) fn bind_resched() -> bool {
@@ -50,8 +50,8 @@ pub(super) fn bind_resched() -> bool {
         .inspect_err(|error| {
             pr_notice!(
                 "perf_pmu_resched() is out of reach ({error:?}): a counter that another CPU sets \
-                 free is taken when events rotate, not at once, and allow_tsx_force_abort \
-                 stays as it is\n"
+                 free is taken when events rotate, not at once, exclusive groups and those led by \
+                 software events wait longer, and allow_tsx_force_abort stays as it is\n"
             );
         })
         .is_ok()

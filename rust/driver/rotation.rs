@@ -4,8 +4,8 @@
 //!
 //! [`logic::rotation`](crate::logic::rotation) decides; this file shows it the perf core's groups and applies
 //! its decisions: it moves groups behind others at the end of an interval ([`Driver::line_up`]), and has
-//! groups offered although one before them is refused, or puts that one last ([`Driver::let_others_pass`]). The
-//! rest is up to the perf core's order.
+//! groups offered although one before them is refused, or moves them in front of it ([`Driver::let_others_pass`]).
+//! The rest is up to the perf core's order.
 //!
 //! With `policy=mainline`, and on kernel versions that this was not tried on, it does nothing.
 
@@ -19,8 +19,8 @@ use crate::{
     logic::{
         regs::counter::{CounterId, CounterMask},
         rotation::{
-            let_others_pass, place_after_interval, turns, waits_for_its_kind, ContextWants,
-            Counted, GroupWants, Offer, Waiting, Wants,
+            let_others_join, let_others_pass, place_after_interval, turns, waits_for_its_kind,
+            ContextWants, Counted, Found, GroupWants, Offer, Waiting, Wants,
         },
         sched::{extra_register::Demand, limits::Limits},
     },
@@ -105,6 +105,8 @@ struct Candidate<'a> {
     cpu: CpuId,
     /// The handle for its events.
     id: EventId,
+    /// The last place of the order.
+    latest: u64,
 }
 
 impl Waiting for Candidate<'_> {
@@ -117,8 +119,16 @@ impl Waiting for Candidate<'_> {
         });
     }
 
+    fn is_exclusive(&self) -> bool {
+        self.group.is_exclusive()
+    }
+
     fn may_pass(&self) -> bool {
-        !self.group.is_exclusive() && !self.group.has_software_leader()
+        !self.is_exclusive() && !self.group.has_software_leader()
+    }
+
+    fn lag(&self) -> u64 {
+        self.latest.saturating_sub(self.group.runtime_place())
     }
 }
 
@@ -195,15 +205,39 @@ impl<'a> Offer for Offered<'a, '_> {
         self.cx.may_offer()
     }
 
+    fn may_bring_forward(&self) -> bool {
+        self.cx.is_interval_end()
+    }
+
+    fn is_first(&self) -> bool {
+        let mut is_first = true;
+        self.context().for_each_active(|_| is_first = false);
+        is_first
+    }
+
+    fn is_exclusive(&self) -> bool {
+        self.cx.group(self.event).is_exclusive()
+    }
+
+    fn lag(&self) -> u64 {
+        let runtime = self.cx.group(self.event).runtime_place();
+        self.context().latest().saturating_sub(runtime)
+    }
+
     fn is_known_useless(&self, reach: CounterMask) -> bool {
         let left = || (reach, self.context().version().generation());
         !self.cx.is_interval_end() && self.event.data().left() == left()
     }
 
     fn behind(&self) -> impl Iterator<Item = Candidate<'a>> + Clone {
-        let (cpu, id) = (self.cpu.id, self.id);
+        let (cpu, id, latest) = (self.cpu.id, self.id, self.context().latest());
         let behind = self.cx.behind(self.event);
-        behind.map(move |group| Candidate { group, cpu, id })
+        behind.map(move |group| Candidate {
+            group,
+            cpu,
+            id,
+            latest,
+        })
     }
 }
 
@@ -217,11 +251,14 @@ impl Driver {
         let own = &mut *own;
         let all = self.hardware.pmu.capabilities.all();
         let clock = cx.clock();
+        let brought_forward = core::mem::take(&mut own.rotation.brought_forward);
+        own.rotation.any_alone = false;
         cx.for_each_context(|context| {
             if !context.may_be_ordered() {
                 return;
             }
             let wants = own.rotation.look_at(&context);
+            own.rotation.any_alone |= wants.any_alone();
             let latest = context.latest();
             let mut moved = false;
             context.for_each_active(|group| {
@@ -249,8 +286,8 @@ impl Driver {
                     moved = true;
                 }
             });
-            // If no group has counted, the perf core moves the first one.
-            if moved {
+            // If no group has counted, the perf core moves the first one, unless that has just come there.
+            if moved || brought_forward {
                 cx.keep_order(&context);
             }
         });
@@ -294,8 +331,7 @@ impl Driver {
             .is_some_and(|mut offered| waits_for_its_kind(schedule, counters, &mut offered))
     }
 
-    /// Makes the perf core offer groups that fit behind that of `event`, which is refused. Puts that one last if it
-    /// holds up others.
+    /// Makes the perf core offer groups that fit behind that of `event`, which is refused, or brings them forward.
     #[cold]
     pub(super) fn let_others_pass(
         &self,
@@ -318,16 +354,65 @@ impl Driver {
         let Some(found) = found else {
             return;
         };
-        for candidate in found.groups() {
-            cx.offer(candidate.group, event);
+        self.take_up(cx, cpu, own, event, &found);
+        let generation = cx.context(event).version().generation();
+        event.data().set_left(found.left(), generation);
+    }
+
+    /// Makes the perf core offer groups that fit beside that of `event`, which is placed as the first at the end of an
+    /// interval, although exclusive ones are between them.
+    #[inline]
+    pub(super) fn let_others_join(
+        &self,
+        cx: &Scheduling<'_, Self>,
+        cpu: &Cpu,
+        own: &mut Own,
+        event: &Event<Self>,
+    ) {
+        if self.orders_groups && own.rotation.any_alone && cx.is_interval_end() {
+            self.let_others_join_at_end(cx, cpu, own, event);
         }
-        if found.holds_up && cx.is_interval_end() {
-            cx.put_last(event);
+    }
+
+    #[cold]
+    fn let_others_join_at_end(
+        &self,
+        cx: &Scheduling<'_, Self>,
+        cpu: &Cpu,
+        own: &mut Own,
+        event: &Event<Self>,
+    ) {
+        let Own {
+            schedule, rotation, ..
+        } = own;
+        let counters = self.hardware.pmu.capabilities.all();
+        let found = self
+            .offered(cx, cpu, rotation, event)
+            .and_then(|mut offered| let_others_join(schedule, counters, &mut offered));
+        if let Some(found) = found {
+            self.take_up(cx, cpu, own, event, &found);
+        }
+    }
+
+    /// Makes the perf core offer the groups that were found behind that of `event`, or brings them forward.
+    fn take_up<'a>(
+        &self,
+        cx: &Scheduling<'a, Self>,
+        cpu: &Cpu,
+        own: &mut Own,
+        event: &Event<Self>,
+        found: &Found<Candidate<'a>>,
+    ) {
+        for candidate in found.groups() {
+            if candidate.may_pass() {
+                cx.offer(candidate.group, event);
+            } else {
+                cx.bring_forward(candidate.group, event);
+                own.rotation.brought_forward = true;
+            }
         }
         if found.refusal.is_some() {
             self.wait_for_sibling(cx, cpu, own);
         }
-        let generation = cx.context(event).version().generation();
-        event.data().set_left(found.left(), generation);
     }
 }

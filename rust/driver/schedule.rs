@@ -240,6 +240,7 @@ impl Operations for Driver {
         );
         let Err(refusal) = planned else {
             Self::note_placed(&mut own, || Some(event));
+            self.let_others_join(cx, cpu, &mut own, event);
             return Ok(());
         };
         Self::note_refused(&mut own, event);
@@ -409,6 +410,9 @@ impl Operations for Driver {
         let planned = self.plan(cx, cpu, own, plain, leader, CpuSchedule::commit);
         let Err(refusal) = planned else {
             Self::note_placed(own, || cx.event(leader?));
+            if let Some(event) = leader.and_then(|leader| cx.event(leader)) {
+                self.let_others_join(cx, cpu, own, event);
+            }
             return Ok(());
         };
         if let Some((id, leader)) = leader.and_then(|id| Some((id, cx.event(id)?))) {

@@ -19,12 +19,21 @@ pub(in crate::driver) struct RotationState {
     pub(super) known: KBox<[Option<Known>; KNOWN]>,
     /// The entry to replace next.
     pub(super) next: usize,
+    /// Set if a group was brought forward since an interval has ended.
+    pub(super) brought_forward: bool,
+    /// Set if a group that waited at the end of the last interval, or one of its context, wants to be alone.
+    pub(super) any_alone: bool,
 }
 
 impl RotationState {
     /// Creates an empty cache. `ENOMEM` without memory.
     pub(in crate::driver) fn new() -> Result<Self> {
         let known = KBox::init(pin_init::init_array_from_fn(|_| None), GFP_KERNEL)?;
-        Ok(Self { known, next: 0 })
+        Ok(Self {
+            known,
+            next: 0,
+            brought_forward: false,
+            any_alone: false,
+        })
     }
 }

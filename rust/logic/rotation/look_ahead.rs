@@ -2,7 +2,7 @@
 
 //! The search for groups that fit, behind one that does not.
 
-use super::{GroupWants, Wants};
+use super::{queue::lags_far_behind, Beside, GroupWants, Wants};
 use crate::logic::{
     open::refusal::Refusal,
     regs::counter::{CounterId, CounterMask},
@@ -24,10 +24,16 @@ pub trait Waiting: Copy {
     /// that it had last.
     fn for_each_event(&self, f: impl FnMut(Self::Event, Demand, Option<CounterId>));
 
+    /// Returns whether the group wants to be alone (`attr.exclusive`).
+    fn is_exclusive(&self) -> bool;
+
     /// Returns whether the group may go to the counters although one before it is refused. An exclusive one
-    /// (`attr.exclusive`) may not, nor one with a software event as its leader, which the perf core could move
-    /// meanwhile (`perf_event_open()`, `kernel/events/core.c:14140`).
+    /// may not, nor one with a software event as its leader, which the perf core could move meanwhile
+    /// (`perf_event_open()`, `kernel/events/core.c`).
     fn may_pass(&self) -> bool;
+
+    /// Returns the distance by runtime from the last place of the order.
+    fn lag(&self) -> u64;
 }
 
 /// The groups that [`look_ahead`] has found.
@@ -38,16 +44,12 @@ pub struct Found<G> {
     pub reach: CounterMask,
     /// The refusal of a group that does not fit for the moment only, if there was one.
     pub refusal: Option<Refusal>,
-    /// Set if one of the groups could use the remaining counters, but [may not pass](Waiting::may_pass); as
-    /// [`let_others_pass`](super::let_others_pass) returns it, if the refused group must go behind all others:
-    /// it does not fit although it is the first, and the group behind it would wait for good.
-    pub holds_up: bool,
     /// Number of groups that were tried.
     pub looked_at: u32,
 }
 
 impl<G: Copy> Found<G> {
-    /// Returns the groups that fit.
+    /// Returns the groups that fit, in their order, those that [may not pass](Waiting::may_pass) included.
     pub fn groups(&self) -> impl Iterator<Item = G> + '_ {
         self.groups.iter().flatten().copied()
     }
@@ -63,42 +65,59 @@ impl<G: Copy> Found<G> {
     }
 }
 
-/// Finds those of `groups`, tried in this order, that fit beside the events of `schedule`, on a thread with
-/// `counters` and under `limits`. `wants` is the demand of all groups of the context and of the active ones,
-/// if known.
+/// What a search is for.
+pub(super) struct Search<'a> {
+    /// The thread's counters.
+    pub(super) counters: CounterMask,
+    pub(super) limits: Limits,
+    /// The demand of all groups of the context and of the active ones, if known.
+    pub(super) wants: Option<(&'a Wants, Wants)>,
+    /// The active events on general-purpose counters that rotate with the groups; [`None`] if their kind does not
+    /// matter.
+    pub(super) beside: Option<Beside>,
+    /// Set if no group is active.
+    pub(super) is_first: bool,
+    /// Set if groups that [may not pass](Waiting::may_pass) can be found.
+    pub(super) may_bring_forward: bool,
+}
+
+/// Finds those of `groups`, tried in this order, that fit beside the events of `schedule`.
 ///
-/// Where corrupting events halve the counters, groups of the active kind go first. Takes time for groups as
-/// long as there are counters that one could use.
+/// Where corrupting events halve the counters, groups of the active kind go first; without active ones, of the
+/// kind of the first group that fits. Groups that lag far behind need not be of that kind. Takes time for groups as long as there are counters that one could use.
 pub(super) fn look_ahead<G: Waiting>(
     schedule: &mut CpuSchedule<G::Event>,
-    counters: CounterMask,
-    limits: &Limits,
-    wants: Option<(&Wants, Wants)>,
+    search: &Search<'_>,
     groups: impl Iterator<Item = G> + Clone,
 ) -> Found<G> {
-    let (wants, mut active) = match wants {
+    let Search {
+        counters,
+        ref limits,
+        ..
+    } = *search;
+    let (wants, mut active) = match search.wants {
         Some((wants, active)) => (Some(wants), active),
         None => (None, Wants::NOTHING),
     };
     let gp = counters.gp().weight();
     let split = wants.is_some_and(|wants| wants.unused_beside_corrupting(gp, limits) != 0);
-    let first_kind = schedule.any_corrupting();
+    let beside = search.beside.filter(|_| split);
+    let mut first_kind = beside.and_then(Beside::kind);
     let mut trial = schedule.trial();
     let (mut reach, mut room) = trial.reach(counters, limits);
     let mut found = Found {
         groups: [None; MOST_FOUND],
         reach,
         refusal: None,
-        holds_up: false,
         looked_at: 0,
     };
+    let mut is_first = search.is_first;
     let mut slots = found.groups.iter_mut();
-    for kind in [Some(first_kind), Some(!first_kind)] {
-        let kind = kind.filter(|_| split);
+    'search: for is_second_pass in [false, true] {
         for group in groups.clone() {
             let could_use = |wants: &Wants| wants.could_use(&active, reach, room);
             if reach.is_empty() || !wants.is_none_or(could_use) {
-                break;
+                break 'search;
             }
             found.looked_at = found.looked_at.saturating_add(1);
             let mut is = GroupWants::default();
@@ -107,26 +126,42 @@ pub(super) fn look_ahead<G: Waiting>(
                 is.add(demand.constraint);
                 possible &= demand.constraint.counters.intersects(reach);
             });
-            if !possible || is.gp_only > room || kind.is_some_and(|kind| kind != is.corrupting) {
+            if !possible || is.gp_only > room {
                 continue;
             }
-            if !group.may_pass() {
-                found.holds_up = true;
+            let is_of_other_kind = first_kind.is_some_and(|corrupting| {
+                is.gp_only != 0 && corrupting != is.is_corrupting() && !lags_far_behind(group.lag())
+            });
+            if is_of_other_kind != is_second_pass {
+                continue;
+            }
+            let may_come = search.may_bring_forward && !is_second_pass;
+            let may_come = may_come && (is_first || !group.is_exclusive());
+            if !group.may_pass() && !may_come {
                 continue;
             }
             group.for_each_event(|event, demand, last| trial.push(event, demand, last));
             match trial.fits(limits) {
                 Ok(()) => {
-                    let Some(slot) = slots.next() else { break };
+                    let Some(slot) = slots.next() else {
+                        break 'search;
+                    };
                     *slot = Some(group);
+                    if group.is_exclusive() {
+                        break 'search;
+                    }
+                    is_first = false;
                     active.add(&is, false);
+                    if beside.is_some() && is.gp_only != 0 && first_kind.is_none() {
+                        first_kind = Some(is.is_corrupting());
+                    }
                     (reach, room) = trial.reach(counters, limits);
                 }
                 Err(refusal) if refusal.is_for_the_moment() => found.refusal = Some(refusal),
                 Err(_) => {}
             }
         }
-        if kind.is_none() {
+        if first_kind.is_none() {
             break;
         }
     }

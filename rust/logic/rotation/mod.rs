@@ -17,16 +17,18 @@
 //! only: tasks and control groups are switched, and where the threads of a core contend, they make each other schedule
 //! again.
 //!
-//! The first group is placed if it fits beside what does not rotate with it. If it does not, and one behind it
-//! may not pass ([`Waiting::may_pass`]), it goes behind all at the end of the interval ([`Found::holds_up`]). So
-//! no group starves that fits. Where each group is one event, the number of counters in use is the greatest
+//! Groups that may not pass ([`Waiting::may_pass`]) and fit go in front of the refused one at the end of an
+//! interval, and all groups are offered again. So no group starves that fits: those in front of it in the order
+//! by runtime fall behind, or do not fit, or contend for nothing. Groups that fit behind an exclusive one are found
+//! when the first group is placed ([`let_others_join`]). Where each group is one event, the number of counters in use is the greatest
 //! possible, because sets of events that fit on counters are a matroid.
 //!
 //! # Corrupting events
 //!
 //! With an event that corrupts the sibling thread's counts, a thread may use half of its counters. Groups
 //! with such events count together ([`waits_for_its_kind`]), and are charged for the counters that stay
-//! unused because of them ([`Wants::charge`]): they count less often, and all groups together more.
+//! unused because of them ([`Wants::charge`]): they count less often, and all groups together more. Groups that lag
+//! far behind do not wait.
 //!
 //! Context: any; nothing but values.
 
@@ -39,7 +41,7 @@ mod wants;
 pub use {
     context_wants::ContextWants,
     look_ahead::{Found, Waiting},
-    offer::{let_others_pass, waits_for_its_kind, Offer},
-    queue::{place_after_interval, requeue, turns, Counted, TURN},
+    offer::{let_others_join, let_others_pass, waits_for_its_kind, Offer},
+    queue::{lags_far_behind, place_after_interval, requeue, turns, Counted, TURN},
     wants::{Beside, GroupWants, Wants},
 };

@@ -3,7 +3,11 @@
 //! The decisions about a group that the perf core offers: whether it has to wait although it may fit, and
 //! which groups behind it are offered as well when it is refused.
 
-use super::{look_ahead::look_ahead, Beside, Found, Waiting, Wants};
+use super::{
+    look_ahead::{look_ahead, Search},
+    queue::lags_far_behind,
+    Beside, Found, Waiting, Wants,
+};
 use crate::logic::{
     regs::counter::CounterMask,
     sched::{cpu_schedule::CpuSchedule, limits::Limits},
@@ -43,6 +47,19 @@ pub trait Offer {
 
     /// Returns whether other groups can be offered although this one is refused.
     fn may_let_pass(&self) -> bool;
+
+    /// Returns whether groups that [may not pass](Waiting::may_pass) can come in front of this one: an interval
+    /// has ended.
+    fn may_bring_forward(&self) -> bool;
+
+    /// Returns whether no other group of the context is active.
+    fn is_first(&self) -> bool;
+
+    /// Returns whether the group wants to be alone (`attr.exclusive`).
+    fn is_exclusive(&self) -> bool;
+
+    /// Returns the group's distance by runtime from the last place of the order.
+    fn lag(&self) -> u64;
 
     /// Returns whether no group behind this one can use the remaining counters `reach`: the group was refused
     /// before with the same [left](Found::left), the context is the same, and no interval has ended.
@@ -84,6 +101,10 @@ pub fn waits_for_its_kind<O: Offer>(
     {
         return false;
     }
+    // It would wait too often, behind groups that contend for a counter that it does not need.
+    if lags_far_behind(offer.lag()) {
+        return false;
+    }
     let Some(wants) = offer.wants() else {
         return false;
     };
@@ -96,8 +117,9 @@ pub fn waits_for_its_kind<O: Offer>(
 }
 
 /// Finds groups behind a refused one that fit beside the events of `schedule`, on a thread with `counters`,
-/// of which some are `closed` to all events. The caller offers them as well; if others would fit but for
-/// the sibling ([`Found::refusal`]), the thread is to wait for it.
+/// of which some are `closed` to all events. The caller offers them as well, or has those that
+/// [may not pass](Waiting::may_pass) come in front of the refused one, and all groups be offered again; if others
+/// would fit but for the sibling ([`Found::refusal`]), the thread is to wait for it.
 ///
 /// Cancels a txn of the refused group. Returns [`None`] without a search.
 pub fn let_others_pass<O: Offer>(
@@ -131,16 +153,49 @@ pub fn let_others_pass<O: Offer>(
         }
         None => {}
     }
-    let limits = offer.limits();
-    let both = wants.as_ref().map(|wants| (wants, active));
-    let mut found = look_ahead(schedule, counters, &limits, both, offer.behind());
-    if found.holds_up {
-        // Groups of its context that keep it from counters go behind it in time.
-        let rotating = schedule.entries().filter(|it| offer.rotates_with(it.event));
-        let taken: CounterMask = rotating.filter_map(|it| it.planned()).collect();
-        found.holds_up = taken.is_empty() || wants.is_some_and(|it| !it.contend_for(taken));
+    let is_first = offer.is_first();
+    let wants = wants.as_ref().map(|wants| (wants, active));
+    Some(search(schedule, counters, offer, wants, is_first))
+}
+
+/// Finds groups that fit beside one that was placed at the end of an interval as the first of its context, for the
+/// caller as those of [`let_others_pass`]. Returns [`None`] without a search: it takes one where exclusive groups
+/// wait. The perf core refuses these, and then all groups behind them, without a call of the driver.
+pub fn let_others_join<O: Offer>(
+    schedule: &mut CpuSchedule<O::Event>,
+    counters: CounterMask,
+    offer: &mut O,
+) -> Option<Found<O::Group>> {
+    if offer.is_pinned() || offer.is_exclusive() || offer.is_found() {
+        return None;
     }
+    let wants = offer.wants().filter(Wants::any_alone)?;
+    if !offer.may_bring_forward() || !offer.may_let_pass() || !offer.is_first() {
+        return None;
+    }
+    let wants = Some((&wants, Wants::NOTHING));
+    Some(search(schedule, counters, offer, wants, false))
+}
+
+/// Finds groups behind the offered one. `is_first` says whether no group of the context is active; for the rest,
+/// see [`Search`].
+fn search<O: Offer>(
+    schedule: &mut CpuSchedule<O::Event>,
+    counters: CounterMask,
+    offer: &O,
+    wants: Option<(&Wants, Wants)>,
+    is_first: bool,
+) -> Found<O::Group> {
+    let search = Search {
+        counters,
+        limits: offer.limits(),
+        wants,
+        beside: beside(schedule, offer),
+        is_first,
+        may_bring_forward: offer.may_bring_forward(),
+    };
+    let found = look_ahead(schedule, &search, offer.behind());
     // A wish for a group that is not offered yet: it comes again when the group is.
     let _ = schedule.take_wish();
-    Some(found)
+    found
 }

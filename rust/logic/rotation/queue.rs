@@ -12,6 +12,13 @@ pub const TURN: u64 = 1 << 16;
 /// is forgotten, since the group would come first for as long.
 const MEMORY: u64 = 8 * TURN;
 
+/// Returns whether a group with this distance by runtime from the last place of the order lags far behind. It does
+/// not wait for others of its kind then. Where all contend for the same counters, the distance is no more than a
+/// turn and a charge.
+pub const fn lags_far_behind(lag: u64) -> bool {
+    lag >= 3 * TURN
+}
+
 /// Returns a group's new place in the order after an interval on the counters, for which it is charged
 /// `charge`. Its place by runtime was `runtime`; the last place of the order is `latest`.
 ///

@@ -78,6 +78,19 @@ pub struct Beside {
     pub others: u32,
 }
 
+impl Beside {
+    /// Returns whether the active groups are corrupting ones; [`None`] if there are no active ones.
+    pub(super) const fn kind(self) -> Option<bool> {
+        match self {
+            Self {
+                corrupting: 0,
+                others: 0,
+            } => None,
+            Self { corrupting, .. } => Some(corrupting != 0),
+        }
+    }
+}
+
 impl Wants {
     /// No group.
     pub const NOTHING: Self = Self {
@@ -108,6 +121,11 @@ impl Wants {
             self.for_others = self.for_others | group.all.gp();
         }
         self.alone |= alone;
+    }
+
+    /// Returns whether a group wants to be alone.
+    pub const fn any_alone(&self) -> bool {
+        self.alone
     }
 
     /// Returns whether a group that is not among the `active` ones could use the remaining counters: it may

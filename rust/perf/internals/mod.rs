@@ -81,8 +81,8 @@ pub(super) struct CpuState {
     resched: resched::Request,
     /// The pinned groups that wait.
     waiting: pinned::Waiting,
-    /// The request that the turn end.
-    turn_end: turn::TurnEnd,
+    /// The request that the turn end, or begin again.
+    turn: turn::Turn,
 }
 
 impl CpuState {
@@ -91,11 +91,12 @@ impl CpuState {
             offers: offers::Offers::new(),
             resched: resched::Request::new(),
             waiting: pinned::Waiting::new(),
-            turn_end: turn::TurnEnd::new::<T>(),
+            turn: turn::Turn::new::<T>(),
         }
     }
 
-    /// Takes back what the perf core was asked for.
+    /// Takes back what the perf core was asked for, and has it offer all groups again where that changes their
+    /// order.
     ///
     /// # Safety
     ///
@@ -103,7 +104,10 @@ impl CpuState {
     #[inline]
     pub(super) unsafe fn after_enable<T: Operations>(&self) {
         // SAFETY: By this function's requirements.
-        unsafe { self.offers.take_back::<T>() };
+        let again = unsafe { self.offers.take_back::<T>() };
+        if let Some(pmu) = again {
+            self.turn.begin_again(pmu);
+        }
     }
 }
 
@@ -173,7 +177,7 @@ impl<T: Operations> Pmu<T> {
     /// The PMU must be registered.
     pub(super) unsafe fn close_internals(&self) {
         self.close_resched();
-        self.finish_turn_ends();
+        self.finish_turns();
         // SAFETY: By this function's requirements.
         unsafe { rotation::stop(self.as_raw()) };
     }

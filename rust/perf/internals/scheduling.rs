@@ -13,8 +13,8 @@
 //! that are behind a refused one ([`Scheduling::offer`]): these get the flag that the perf core gives
 //! groups of software events, `PERF_EV_CAP_SOFTWARE` in `group_caps`. They lose it when the PMU is
 //! enabled, and those that have found a place go in front of the refused one ([`Offers::take_back`](super::offers::Offers::take_back)), so
-//! the next time they come first without a flag. A refused group can also go behind all others then
-//! ([`Scheduling::put_last`]).
+//! the next time they come first without a flag. Groups that cannot have the flag go there at once, and all groups
+//! are offered again ([`Scheduling::bring_forward`]).
 //!
 //! # Locks
 //!
@@ -128,7 +128,8 @@ impl<'a, T: Operations> Scheduling<'a, T> {
         unsafe { Behind::new(self.group(event).0) }
     }
 
-    /// Makes the perf core offer `group` although the group of `event`, which is before it, is refused.
+    /// Makes the perf core offer `group` although the group of `event`, which is before it, or an exclusive one between
+    /// them is refused.
     ///
     /// Does nothing if `group` has a software leader. It must not be exclusive, and no exclusive group may be on the
     /// CPU: the perf core does not check that for such an offer. [`may_offer`](Self::may_offer) must have returned
@@ -141,16 +142,18 @@ impl<'a, T: Operations> Scheduling<'a, T> {
         // SAFETY: Both are leaders of groups in one context, which is locked, `group`'s is no software event, and
         // the perf core enables the PMU before it unlocks it: in `perf_event_context_sched_in()`, `ctx_resched()`,
         // `perf_cgroup_switch()` and `perf_rotate_context()`, and around each event.
-        unsafe { offers.push(group.0, self.group(event).0) };
+        unsafe { offers.push(group.0, self.group(event).0, true) };
     }
 
-    /// Moves the group of `event`, which is refused, behind all others of its context when the PMU is enabled.
+    /// Moves `group`, which may be one that cannot be offered, in front of that of `event`, if that is refused, or else
+    /// behind it, when the PMU is enabled. The perf core then offers all groups of this CPU again, if
+    /// [`bind_perf_pmu_resched()`](crate::perf::bind_perf_pmu_resched) has succeeded.
     ///
     /// [`may_offer`](Self::may_offer) must have returned true.
-    pub fn put_last(&self, event: &Event<T>) {
+    pub fn bring_forward(&self, group: WaitingGroup<'_, T>, event: &Event<T>) {
         let offers = &self.pmu().cpu_state(self).internals.offers;
         // SAFETY: As for `offer()`.
-        unsafe { offers.push_last(self.group(event).0) };
+        unsafe { offers.push(group.0, self.group(event).0, false) };
     }
 
     /// Returns whether the event's group is offered because of [`offer`](Self::offer).
@@ -169,8 +172,8 @@ impl<T: Operations> PmuDisabled<'_, T> {
         self.pmu().internals.is_open() && unsafe { rotation::is_under_way(self.pmu().as_raw()) }
     }
 
-    /// Leaves [offered](Scheduling::offer) groups behind the refused ones, which come first again when the
-    /// context's groups are offered next, and does not [put these last](Scheduling::put_last).
+    /// Leaves groups behind the refused ones, which come first again when the context's groups are offered next,
+    /// although they were [offered](Scheduling::offer) or [brought forward](Scheduling::bring_forward).
     pub fn keep_places(&self) {
         self.pmu().cpu_state(self).internals.offers.keep_places();
     }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The end of a turn before the interval is over.
+//! The end of a turn before the interval is over, and its repeated beginning.
 //!
 //! A turn ends when the CPU's [timer](super::rotation) expires. To end one in an NMI, the timer is made to
 //! expire at once. That takes the timer's lock, which the NMI may have interrupted; so an irq_work does it, as
-//! soon as interrupts are on.
+//! soon as interrupts are on. The same irq_work has all groups offered again after the order has changed, which
+//! takes the locks of the contexts.
 
 use super::rotation;
 use crate::{
@@ -13,38 +14,57 @@ use crate::{
 };
 use core::{
     ptr,
-    sync::atomic::{AtomicPtr, Ordering::Relaxed},
+    sync::atomic::{AtomicBool, AtomicPtr, Ordering::Relaxed},
 };
 use kernel::{interrupt::LocalInterruptDisabled, types::Opaque};
 
-/// A CPU's request that the turn end.
+/// A CPU's request that the turn end, or begin again.
 ///
 /// # Invariants
 ///
 /// `pmu` is null or that of the PMU that this is a part of.
-pub(in crate::perf) struct TurnEnd {
+pub(in crate::perf) struct Turn {
     work: Opaque<bindings::irq_work>,
     pmu: AtomicPtr<bindings::pmu>,
+    ends: AtomicBool,
+    begins_again: AtomicBool,
 }
 
 // SAFETY: The functions of irq_work may be called on any CPU.
-unsafe impl Send for TurnEnd {}
+unsafe impl Send for Turn {}
 
 // SAFETY: As above; they synchronise.
-unsafe impl Sync for TurnEnd {}
+unsafe impl Sync for Turn {}
 
-impl TurnEnd {
+impl Turn {
     /// Returns a request that was not made yet.
     pub(in crate::perf) fn new<T: Operations>() -> Self {
         let mut work: bindings::irq_work = pin_init::zeroed();
         // As `IRQ_WORK_INIT_HARD()`.
         work.node.__bindgen_anon_1.u_flags = bindings::IRQ_WORK_HARD_IRQ;
-        work.func = Some(end_turn_callback::<T>);
+        work.func = Some(turn_callback::<T>);
         // INVARIANT: It is null.
         Self {
             work: Opaque::new(work),
             pmu: AtomicPtr::new(ptr::null_mut()),
+            ends: AtomicBool::new(false),
+            begins_again: AtomicBool::new(false),
         }
+    }
+
+    /// Has all groups of `pmu` on this CPU offered again soon. Interrupts are off.
+    #[cold]
+    pub(super) fn begin_again(&self, pmu: *mut bindings::pmu) {
+        self.begins_again.store(true, Relaxed);
+        self.queue(pmu);
+    }
+
+    fn queue(&self, pmu: *mut bindings::pmu) {
+        // INVARIANT: The PMU that this is a part of.
+        self.pmu.store(pmu, Relaxed);
+        // SAFETY: The irq_work is initialised, and stays where it is as long as the PMU, which waits for it
+        // before it goes (`finish_turns()`). It may be queued in any context, also while it is queued.
+        unsafe { bindings::irq_work_queue(self.work.get()) };
     }
 }
 
@@ -53,39 +73,46 @@ impl<T: Operations> OnCpu<'_, T> {
     ///
     /// Any context.
     pub fn end_turn(&self) {
-        let turn_end = &self.pmu().cpu_state(self).internals.turn_end;
-        // INVARIANT: That PMU.
-        turn_end.pmu.store(self.pmu().as_raw(), Relaxed);
-        // SAFETY: The irq_work is initialised, and stays where it is as long as the PMU, which waits for it
-        // before it goes (`finish_turn_ends()`). It may be queued in any context, also while it is queued.
-        unsafe { bindings::irq_work_queue(turn_end.work.get()) };
+        let turn = &self.pmu().cpu_state(self).internals.turn;
+        turn.ends.store(true, Relaxed);
+        turn.queue(self.pmu().as_raw());
     }
 }
 
 impl<T: Operations> Pmu<T> {
-    /// Waits until no turn is being ended. The PMU must have no events. Process context.
-    pub(in crate::perf) fn finish_turn_ends(&self) {
+    /// Waits until no turn is being ended or begun again. The PMU must have no events. Process context.
+    pub(in crate::perf) fn finish_turns(&self) {
         for state in self.cpu_states() {
             // SAFETY: The irq_work is initialised, and this is process context.
-            unsafe { bindings::irq_work_sync(state.internals.turn_end.work.get()) };
+            unsafe { bindings::irq_work_sync(state.internals.turn.work.get()) };
         }
     }
 }
 
 /// # Safety
 ///
-/// For the kernel to call, with interrupts off, with the `work` of a [`TurnEnd`] that is part of a [`Pmu<T>`].
-unsafe extern "C" fn end_turn_callback<T: Operations>(work: *mut bindings::irq_work) {
+/// For the kernel to call, with interrupts off, with the `work` of a [`Turn`] that is part of a [`Pmu<T>`].
+unsafe extern "C" fn turn_callback<T: Operations>(work: *mut bindings::irq_work) {
     let work: *mut Opaque<bindings::irq_work> = work.cast();
     // SAFETY: By this function's requirements; the PMU waits for this function before it goes.
-    let pmu = unsafe {
-        let turn_end = kernel::container_of!(work, TurnEnd, work);
-        Pmu::<T>::from_raw((*turn_end).pmu.load(Relaxed))
+    let (turn, pmu) = unsafe {
+        let turn = &*kernel::container_of!(work, Turn, work);
+        (turn, Pmu::<T>::from_raw(turn.pmu.load(Relaxed)))
     };
+    let ends = turn.ends.swap(false, Relaxed);
+    let begins_again = turn.begins_again.swap(false, Relaxed);
     // SAFETY: By this function's requirements.
     let irqs = unsafe { LocalInterruptDisabled::assume_disabled() };
-    if pmu.internals.is_open() {
-        // SAFETY: The PMU is registered: `close_internals()` waits for this function before that ends.
+    if !pmu.internals.is_open() {
+        return;
+    }
+    if begins_again {
+        // SAFETY: The PMU is registered: `close_internals()` waits for this function before that ends. Interrupts
+        // are off, and no lock of the perf core is held on this CPU, as this is an interrupt.
+        unsafe { bindings::rpmu_helper_perf_pmu_resched(pmu.as_raw()) };
+    }
+    if ends {
+        // SAFETY: As above.
         unsafe { rotation::expire(pmu.as_raw(), irqs) };
     }
 }

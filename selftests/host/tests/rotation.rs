@@ -11,8 +11,8 @@ use reference::{fits, optimum};
 use rpmu_logic::logic::capabilities::{Capabilities, Cpuid, Leaf};
 use rpmu_logic::logic::regs::counter::{CounterId, CounterMask};
 use rpmu_logic::logic::rotation::{
-    let_others_pass, place_after_interval, turns, waits_for_its_kind, Counted, GroupWants, Offer,
-    Waiting, Wants,
+    let_others_join, let_others_pass, place_after_interval, turns, waits_for_its_kind, Counted,
+    GroupWants, Offer, Waiting, Wants,
 };
 use rpmu_logic::logic::sched::constraint::Constraint;
 use rpmu_logic::logic::sched::cpu_schedule::CpuSchedule;
@@ -40,6 +40,10 @@ struct Mix {
     corrupting: Vec<usize>,
     /// The groups whose leader is a software event.
     led_by_software: Vec<usize>,
+    /// The groups that want to be alone.
+    exclusive: Vec<usize>,
+    /// The counters of pinned events, one each.
+    pinned: Vec<u64>,
 }
 
 impl Mix {
@@ -62,9 +66,13 @@ impl Mix {
     /// Returns whether this set of groups fits, by a complete search.
     fn fits(&self, set: u32) -> bool {
         let is_in = |group: &usize| (set >> group) & 1 != 0;
+        if self.exclusive.iter().any(is_in) && set.count_ones() > 1 {
+            return false;
+        }
         let wants: Vec<u64> = (0..self.groups.len())
             .filter(is_in)
             .flat_map(|group| self.groups[group].iter().map(|it| it & !self.closed))
+            .chain(self.pinned.iter().copied())
             .collect();
         let limit = match self.corrupting.iter().any(is_in) {
             true => self.gp_with_corrupting,
@@ -103,13 +111,16 @@ fn capabilities(gp: u32) -> Capabilities {
     Capabilities::decode(&cpuid, None).unwrap()
 }
 
-/// A group of a [`Mix`] that waits.
+/// The number of pinned groups in the handles of events.
+const PINNED: usize = usize::MAX;
+
+/// A group of a [`Mix`] that waits, with its distance by runtime from the last place.
 #[derive(Clone, Copy)]
-struct Waits<'a>(usize, &'a Mix);
+struct Waits<'a>(usize, &'a Mix, u64);
 
 impl Waits<'_> {
     fn constraints(&self) -> impl Iterator<Item = Constraint> + '_ {
-        let Self(group, mix) = *self;
+        let Self(group, mix, _) = *self;
         mix.groups[group].iter().map(move |counters| Constraint {
             corrupting: mix.corrupting.contains(&group),
             ..Constraint::any_of(CounterMask::from_bits(*counters))
@@ -132,9 +143,18 @@ impl Waiting for Waits<'_> {
         }
     }
 
+    fn is_exclusive(&self) -> bool {
+        let Self(group, mix, _) = *self;
+        mix.exclusive.contains(&group)
+    }
+
     fn may_pass(&self) -> bool {
-        let Self(group, mix) = *self;
-        !mix.led_by_software.contains(&group)
+        let Self(group, mix, _) = *self;
+        !self.is_exclusive() && !mix.led_by_software.contains(&group)
+    }
+
+    fn lag(&self) -> u64 {
+        self.2
     }
 }
 
@@ -147,6 +167,9 @@ struct Offered<'a> {
     group: usize,
     behind: Vec<Waits<'a>>,
     is_found: bool,
+    /// Set at the end of an interval.
+    is_over: bool,
+    lag: u64,
 }
 
 impl<'a> Offer for Offered<'a> {
@@ -158,7 +181,7 @@ impl<'a> Offer for Offered<'a> {
     }
 
     fn is_group_corrupting(&self) -> bool {
-        Waits(self.group, self.mix).wants().is_corrupting()
+        Waits(self.group, self.mix, 0).wants().is_corrupting()
     }
 
     fn is_pinned(&self) -> bool {
@@ -169,8 +192,8 @@ impl<'a> Offer for Offered<'a> {
         self.is_found
     }
 
-    fn rotates_with(&self, _event: (usize, usize)) -> bool {
-        true
+    fn rotates_with(&self, (group, _): (usize, usize)) -> bool {
+        group != PINNED
     }
 
     fn wants(&mut self) -> Option<Wants> {
@@ -180,7 +203,8 @@ impl<'a> Offer for Offered<'a> {
     fn active(&self) -> Wants {
         let mut active = Wants::NOTHING;
         for group in self.active {
-            active.add(&Waits(*group, self.mix).wants(), false);
+            let group = Waits(*group, self.mix, 0);
+            active.add(&group.wants(), group.is_exclusive());
         }
         active
     }
@@ -193,8 +217,23 @@ impl<'a> Offer for Offered<'a> {
         true
     }
 
+    fn may_bring_forward(&self) -> bool {
+        self.is_over
+    }
+
+    fn is_first(&self) -> bool {
+        self.active.is_empty()
+    }
+
+    fn is_exclusive(&self) -> bool {
+        Waits(self.group, self.mix, 0).is_exclusive()
+    }
+
+    fn lag(&self) -> u64 {
+        self.lag
+    }
+
     fn is_known_useless(&self, _reach: CounterMask) -> bool {
-        // Each call is at the end of an interval.
         false
     }
 
@@ -219,16 +258,27 @@ struct Context<'a> {
     put: u64,
     active: Vec<usize>,
     schedule: CpuSchedule<(usize, usize)>,
+    /// Set if a group was brought forward since the last interval ended.
+    brought_forward: bool,
 }
 
 impl<'a> Context<'a> {
     fn new(mix: &'a Mix) -> Self {
         let mut wants = Wants::NOTHING;
         let groups = mix.groups.len() as u64;
-        (0..mix.groups.len()).for_each(|it| wants.add(&Waits(it, mix).wants(), false));
+        for group in (0..mix.groups.len()).map(|it| Waits(it, mix, 0)) {
+            wants.add(&group.wants(), group.is_exclusive());
+        }
+        let mut schedule = CpuSchedule::new(&capabilities(mix.gp));
+        for (index, counters) in mix.pinned.iter().enumerate() {
+            let constraint = Constraint::any_of(CounterMask::from_bits(*counters));
+            let added = schedule.add((PINNED, index), constraint, None, &Limits::NONE);
+            added.unwrap();
+        }
+        let counters = CounterMask::first_gp(mix.gp as u8) | CounterMask::first_fixed(3);
         Self {
             mix,
-            counters: CounterMask::first_gp(mix.gp as u8),
+            counters,
             wants,
             runtime: (1..=groups).collect(),
             places: (1..=groups).map(|it| (it, it)).collect(),
@@ -237,7 +287,8 @@ impl<'a> Context<'a> {
             latest: groups,
             put: groups,
             active: Vec::new(),
-            schedule: CpuSchedule::new(&capabilities(mix.gp)),
+            schedule,
+            brought_forward: false,
         }
     }
 
@@ -246,21 +297,6 @@ impl<'a> Context<'a> {
         self.active
             .iter()
             .for_each(|group| self.running[*group] += time);
-    }
-
-    /// Takes all groups off. Returns them with their counters.
-    fn take_off(&mut self) -> Vec<(usize, CounterMask)> {
-        let mut taken = Vec::new();
-        for group in std::mem::take(&mut self.active) {
-            let mut counters = CounterMask::EMPTY;
-            for index in 0..self.mix.groups[group].len() {
-                let entry = self.schedule.remove((group, index)).unwrap();
-                counters.insert(entry.placed().unwrap());
-            }
-            taken.push((group, counters));
-        }
-        assert!(self.schedule.is_empty());
-        taken
     }
 
     /// Lets an interval pass, and ends it.
@@ -272,59 +308,107 @@ impl<'a> Context<'a> {
     /// Ends an interval.
     fn end_interval(&mut self) {
         let latest = self.latest;
+        let mut moved = std::mem::take(&mut self.brought_forward);
         for (group, counters) in self.take_off() {
             let running = self.running[group];
             let ran = running - std::mem::replace(&mut self.charged[group], running);
             let counted = Counted {
                 runtime: self.runtime[group],
                 counters,
-                corrupting: Waits(group, self.mix).wants().is_corrupting(),
+                corrupting: Waits(group, self.mix, 0).wants().is_corrupting(),
                 turns: turns(ran, INTERVAL),
             };
             let limits = || self.mix.limits();
             let place = place_after_interval(&counted, latest, &self.wants, self.counters, limits);
             if let Some(place) = place {
+                self.runtime[group] = place;
                 self.put(group, place);
+                moved = true;
             }
+        }
+        // If no group has counted, the perf core moves the first one.
+        if !moved {
+            let first = self.order()[0];
+            self.put(first, latest + 1);
         }
     }
 
+    /// Takes the active groups off. Returns them with their counters.
+    fn take_off(&mut self) -> Vec<(usize, CounterMask)> {
+        let active = std::mem::take(&mut self.active);
+        let active = active.into_iter().map(|group| {
+            let mut counters = CounterMask::EMPTY;
+            for index in 0..self.mix.groups[group].len() {
+                let entry = self.schedule.remove((group, index)).unwrap();
+                counters.insert(entry.placed().unwrap());
+            }
+            (group, counters)
+        });
+        let active = active.collect();
+        assert_eq!(self.schedule.len(), self.mix.pinned.len());
+        active
+    }
+
     fn put(&mut self, group: usize, place: u64) {
-        self.runtime[group] = place;
         self.put += 1;
         self.places[group] = (place, self.put);
         self.latest = self.latest.max(place);
     }
 
-    /// Does what `merge_sched_in()` does. Returns the number of groups that were tried by look-ahead.
-    fn schedule(&mut self) -> u32 {
-        let mut order: Vec<usize> = (0..self.runtime.len()).collect();
+    /// Returns the groups in the order in which they are offered.
+    fn order(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.places.len()).collect();
         order.sort_by_key(|group| self.places[*group]);
+        order
+    }
+
+    /// Offers all groups after an interval. Returns the number of groups that were tried by look-ahead.
+    fn schedule(&mut self) -> u32 {
+        let mut looked_at = self.offer_all(true);
+        if self.brought_forward {
+            self.take_off();
+            looked_at += self.offer_all(false);
+        }
+        looked_at
+    }
+
+    /// Does what `merge_sched_in()` does for all groups, at the end of an interval or later. Returns the number of
+    /// groups that were tried by look-ahead.
+    fn offer_all(&mut self, is_over: bool) -> u32 {
+        let order = self.order();
         let limits = self.mix.limits();
         let closed = CounterMask::from_bits(self.mix.closed);
         let (mut failed, mut looked_at) = (false, 0);
         let mut is_found = vec![false; order.len()];
-        let mut gives_way = Vec::new();
+        let mut forward = Vec::new();
         for (place, group) in order.iter().copied().enumerate() {
-            if failed && !is_found[group] {
+            let is_exclusive = |group: &usize| Waits(*group, self.mix, 0).is_exclusive();
+            if failed && !is_found[group]
+                || self.active.iter().any(is_exclusive)
+                || is_exclusive(&group) && !self.active.is_empty()
+            {
+                failed = true;
                 continue;
             }
             let offered = |active, behind: &[usize]| {
                 let behind = behind.iter().filter(|it| !is_found[**it]);
+                let lag = |group: usize| self.latest - self.runtime[group];
                 Offered {
                     mix: self.mix,
                     wants: &self.wants,
                     active,
                     group,
-                    behind: behind.map(|it| Waits(*it, self.mix)).collect(),
+                    behind: behind.map(|it| Waits(*it, self.mix, lag(*it))).collect(),
+                    lag: lag(group),
                     is_found: is_found[group],
+                    is_over,
                 }
             };
             let mut offer = offered(&self.active, &[]);
             let mut fits = !waits_for_its_kind(&self.schedule, self.counters, &mut offer);
             if fits {
                 self.schedule.begin();
-                Waits(group, self.mix).for_each_event(|event, demand, last| {
+                Waits(group, self.mix, 0).for_each_event(|event, demand, last| {
                     fits &= self.schedule.add(event, demand, last, &limits).is_ok();
                 });
                 fits = fits && self.schedule.commit(&limits).is_ok();
@@ -332,23 +416,33 @@ impl<'a> Context<'a> {
                     self.schedule.cancel();
                 }
             }
+            let mut offer = offered(&self.active, &order[place + 1..]);
+            let found = if fits {
+                let_others_join(&mut self.schedule, self.counters, &mut offer)
+            } else {
+                failed = true;
+                let_others_pass(&mut self.schedule, self.counters, closed, &mut offer)
+            };
+            let mut others = Vec::new();
+            if let Some(found) = found {
+                looked_at += found.looked_at;
+                others.extend(found.groups().map(|it| (it.0, it.may_pass())));
+            }
             if fits {
                 self.active.push(group);
-                continue;
             }
-            failed = true;
-            let mut offer = offered(&self.active, &order[place + 1..]);
-            let found = let_others_pass(&mut self.schedule, self.counters, closed, &mut offer);
-            if let Some(found) = found {
-                found.groups().for_each(|it| is_found[it.0] = true);
-                looked_at += found.looked_at;
-                if found.holds_up {
-                    gives_way.push(group);
-                }
+            for (other, may_pass) in others {
+                is_found[other] = may_pass;
+                self.brought_forward |= !may_pass;
+                forward.push((other, group));
             }
         }
-        for group in gives_way {
-            self.put(group, self.latest + 1);
+        for (group, by) in forward {
+            if self.active.contains(&group) == Waits(group, self.mix, 0).may_pass() {
+                let (place, _) = self.places[by];
+                let is_behind = self.active.contains(&by);
+                self.put(group, place.saturating_sub(u64::from(!is_behind)));
+            }
         }
         self.schedule.mark_programmed();
         looked_at
@@ -439,6 +533,8 @@ fn best(mix: &Mix) -> optimum::Optimum {
 }
 
 const ANY: u64 = 0xf;
+/// A fixed counter.
+const FIXED: u64 = 1 << 32;
 
 /// Three corrupting events, six for any counter and one for counter 2, on a thread with a sibling:
 /// with the built-in driver the smallest share is 19 %, and the sum is 320 %.
@@ -626,11 +722,111 @@ fn switched_tasks_share_equally() {
             let is_fair = |share: &f64| (0.95 * fair..1.05 * fair).contains(share);
             assert!(shares.iter().all(is_fair), "{result}");
         }
+        }
+    }
+}
+
+/// Mixes in which a group could starve beside others that never yield.
+fn starving() -> Vec<(&'static str, Mix)> {
+    let (c2, any): (&[u64], &[u64]) = (&[0x4], &[ANY]);
+    let (fixed, either): (&[u64], &[u64]) = (&[FIXED], &[FIXED | ANY]);
+    let corrupting = |group: usize, groups: &[&[u64]]| Mix {
+        gp_with_corrupting: 2,
+        corrupting: vec![group],
+        ..Mix::of(4, groups)
+    };
+    let four: &[u64] = &[ANY; 4];
+    // A pinned event keeps the first group from its counters.
+    let blocked = |groups: &[&[u64]]| Mix {
+        pinned: vec![ANY],
+        ..Mix::of(4, groups)
+    };
+    vec![
+        (
+            "corrupting beside a fixed counter",
+            corrupting(1, &[either, any, any, any]),
+        ),
+        (
+            "corrupting beside fixed counters alone",
+            corrupting(2, &[fixed, either, any]),
+        ),
+        (
+            "corrupting beside three for counter 2",
+            corrupting(3, &[c2, c2, c2, any, any, any]),
+        ),
+        (
+            "exclusive behind one that never fits",
+            Mix {
+                exclusive: vec![1],
+                ..blocked(&[four, any])
+            },
+        ),
+        (
+            "led by software behind one that never fits",
+            Mix {
+                led_by_software: vec![1],
+                ..blocked(&[four, any])
+            },
+        ),
+        (
+            "both behind two that never fit",
+            Mix {
+                exclusive: vec![3],
+                led_by_software: vec![2],
+                ..blocked(&[four, four, any, any, any])
+            },
+        ),
+        (
+            "exclusive between others",
+            Mix {
+                exclusive: vec![1, 3, 7],
+                ..Mix::of(4, &[c2, any, any, any, any, c2, fixed, fixed])
+            },
+        ),
+    ]
+}
+
+/// Returns whether the group fits beside the pinned events.
+fn ever_fits(mix: &Mix, group: usize) -> bool {
+    mix.fits(1 << group)
+}
+
+/// Returns the smallest share of the groups that fit, and the optimum of these.
+fn smallest_of_fitting(mix: &Mix) -> (f64, f64) {
+    let fitting: Vec<usize> = (0..mix.groups.len())
+        .filter(|it| ever_fits(mix, *it))
+        .collect();
+    let outcome = take_turns(mix);
+    let shares = fitting.iter().map(|group| outcome.shares[*group]);
+    let sizes: Vec<usize> = fitting.iter().map(|it| mix.groups[*it].len()).collect();
+    let all = |set: u32| -> u32 {
+        let groups = fitting.iter().enumerate();
+        let groups = groups.filter(|(index, _)| (set >> index) & 1 != 0);
+        groups.map(|(_, group)| 1 << group).sum()
+    };
+    let best = optimum::optimum(&sizes, |set| mix.fits(all(set)));
+    (shares.fold(1.0, f64::min), best.smallest)
+}
+
+#[test]
+fn groups_beside_others_that_do_not_rotate_do_not_starve() {
+    for (name, mix) in starving() {
+        let (smallest, best) = smallest_of_fitting(&mix);
+        println!("{name}: {smallest:.3} of {best:.3}");
+        assert!(smallest >= 0.7 * best, "{name}: {smallest} of {best}");
     }
 }
 
 fn mask() -> impl Strategy<Value = u64> {
     prop_oneof![2 => Just(ANY), 1 => 1u64..16]
+}
+
+fn mask_or_fixed() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        3 => mask(),
+        1 => Just(FIXED),
+        1 => Just(FIXED | ANY),
+    ]
 }
 
 /// Each of 512 equal groups has run after a quarter of the intervals that the perf core needs, without
@@ -724,5 +920,32 @@ proptest! {
         prop_assume!(!mix.groups.is_empty());
         let (best, outcome) = (best(&mix), take_turns(&mix));
         prop_assert!(outcome.smallest() >= 0.75 * best.smallest, "{outcome:?}, {best:?}");
+    }
+
+    /// The same for groups of all kinds: half of the best possible smallest share, beside pinned events.
+    #[test]
+    fn no_group_of_any_kind_starves(
+        groups in prop::collection::vec(prop::collection::vec(mask_or_fixed(), 1..5), 2..8),
+        pinned in prop::collection::vec(mask_or_fixed(), 0..3),
+        corrupting in prop::collection::vec(0usize..12, 0..3),
+        led_by_software in prop::collection::vec(0usize..12, 0..3),
+        exclusive in prop::collection::vec(0usize..12, 0..3),
+    ) {
+        let groups: Vec<&[u64]> = groups.iter().map(Vec::as_slice).collect();
+        let gp_only = |group: &[u64]| group.iter().all(|it| it & !ANY == 0);
+        let mix = Mix {
+            gp_with_corrupting: 2,
+            corrupting: corrupting
+                .into_iter()
+                .filter(|it| groups.get(*it).is_some_and(|group| gp_only(group)))
+                .collect(),
+            led_by_software,
+            exclusive,
+            pinned: if fits(&pinned, 4) { pinned } else { Vec::new() },
+            ..Mix::of(4, &groups)
+        };
+        prop_assume!((0..groups.len()).any(|it| ever_fits(&mix, it)));
+        let (smallest, best) = smallest_of_fitting(&mix);
+        prop_assert!(smallest >= 0.5 * best, "{smallest} of {best}: {:?}", take_turns(&mix));
     }
 }

@@ -3,13 +3,14 @@
 //! One CPU: the perf core's handling of its groups, with the driver's decisions.
 
 use super::group::Group;
-use super::order::{numbers, Offered, Order};
+use super::order::{numbers, Move, Offered, Order};
 use super::outcomes::{counter_code, Outcome, Outcomes};
 use super::{Configuration, EventNumber, Setting, Wait, INTERVAL};
 use crate::logic::open::refusal::Refusal;
 use crate::logic::regs::counter::CounterId;
 use crate::logic::rotation::{
-    let_others_pass, place_after_interval, turns, waits_for_its_kind, Counted, Wants,
+    lags_far_behind, let_others_join, let_others_pass, place_after_interval, turns,
+    waits_for_its_kind, Counted, Wants,
 };
 use crate::logic::sched::assign::Policy;
 use crate::logic::sched::cpu_schedule::CpuSchedule;
@@ -50,6 +51,10 @@ pub(super) struct Cpu<'a> {
     waiting: Vec<(usize, Wait)>,
     pub(super) refusals: Vec<Refusal>,
     pub(super) order: Order,
+    /// Set if a group that may not pass was brought forward since an interval has ended.
+    brought_forward: bool,
+    /// Set if all groups have to be tried again because of that.
+    again: bool,
     /// The flexible groups in the schedule. Not the active ones after a known outcome.
     in_schedule: Vec<usize>,
     /// The events, by counter.
@@ -124,6 +129,8 @@ impl<'a> Cpu<'a> {
             waiting: Vec::new(),
             refusals: Vec::new(),
             order,
+            brought_forward: false,
+            again: false,
             in_schedule: Vec::new(),
             counters: Vec::new(),
             outcomes: Outcomes::default(),
@@ -176,8 +183,7 @@ impl<'a> Cpu<'a> {
             }
         }
         self.waiting.clear();
-        self.order.promoted.clear();
-        self.order.last.clear();
+        self.order.found.clear();
         let mut failed: Option<usize> = None;
         for index in 0..self.flexible.len() {
             let group = self.flexible[index];
@@ -192,7 +198,11 @@ impl<'a> Cpu<'a> {
                 }
             }
         }
-        self.enable(core) | woken
+        woken |= self.enable(core.as_deref_mut());
+        if std::mem::take(&mut self.again) {
+            woken |= self.schedule(core, true);
+        }
+        woken
     }
 
     /// `perf_rotate_context()`.
@@ -210,17 +220,20 @@ impl<'a> Cpu<'a> {
                 self.flexible.push(first);
             }
         }
+        self.order.moved.clear();
         if !self.alone {
             return self.schedule(core, false);
         }
-        if let Some(known) = self.outcomes.find(&self.flexible, &self.previous) {
+        let lags = |group| lags_far_behind(self.order.lag(group));
+        if let Some(known) = self.outcomes.find(&self.flexible, lags, &self.previous) {
             self.flexible_active.clone_from(&known.flexible_active);
             self.waiting.clone_from(&known.waiting);
             self.counters.clone_from(&known.counters);
             self.previous.clone_from(&known.previous);
-            let (promoted, last) = (known.promoted.clone(), known.last.clone());
+            let moved = known.moved.clone();
+            self.brought_forward = known.brought_forward;
             self.is_over = false;
-            self.reorder(&promoted, &last);
+            self.move_all(&moved);
             return false;
         }
         let woken = self.schedule(core, false);
@@ -229,8 +242,8 @@ impl<'a> Cpu<'a> {
             &self.waiting,
             &self.counters,
             &self.previous,
-            std::mem::take(&mut self.order.promoted),
-            std::mem::take(&mut self.order.last),
+            std::mem::take(&mut self.order.moved),
+            self.brought_forward,
         ));
         woken
     }
@@ -258,7 +271,8 @@ impl<'a> Cpu<'a> {
                 moved = true;
             }
         }
-        if !moved {
+        let brought_forward = std::mem::take(&mut self.brought_forward);
+        if !moved && !brought_forward {
             let first = self.flexible_active.first().or(self.flexible.first());
             if let Some(first) = first.copied() {
                 self.order.requeue(first, latest + 1);
@@ -274,13 +288,9 @@ impl<'a> Cpu<'a> {
         turns(running - before, INTERVAL)
     }
 
-    /// Moves groups in front of others that were refused, and the refused ones in `last` behind all.
-    fn reorder(&mut self, promoted: &[(usize, usize)], last: &[usize]) {
-        self.order.promote(promoted);
-        for group in last {
-            self.order.requeue(*group, self.order.latest + 1);
-        }
-        if !promoted.is_empty() || !last.is_empty() {
+    fn move_all(&mut self, moves: &[Move]) {
+        self.order.move_all(moves);
+        if !moves.is_empty() {
             self.order.sort(&mut self.flexible);
         }
     }
@@ -331,6 +341,9 @@ impl<'a> Cpu<'a> {
             Ok(()) => self.smt.note_placed(clock, |now| Some(share(now))),
             Err(_) if pinned => self.smt.note_pinned_refused(&mut self.schedule),
             Err(_) => self.smt.note_refused(&mut self.schedule, clock, share),
+        }
+        if !pinned && placed.is_ok() {
+            self.let_others_join(number, core.as_deref_mut());
         }
         placed.map_err(|refusal| {
             if !pinned {
@@ -385,14 +398,34 @@ impl<'a> Cpu<'a> {
         let Some(found) = let_others_pass(schedule, counters, closed, &mut offered) else {
             return;
         };
-        let (groups, left, holds_up) = (numbers(&found), found.left(), found.holds_up);
+        let (groups, left) = (numbers(&found), found.left());
         if let Some(core) = core.filter(|_| found.refusal.is_some()) {
             self.smt.wait(core, self.thread);
         }
-        self.order.offer(&groups, refused, left);
-        if holds_up && self.is_over {
-            self.order.last.push(refused);
+        self.order.left[refused] = left;
+        self.find(&groups, refused);
+    }
+
+    /// `let_others_join()` there.
+    fn let_others_join(&mut self, placed: usize, core: Option<&mut Core>) {
+        if !self.order.decides {
+            return;
         }
+        let counters = self.machine.pmu.capabilities.all();
+        let (schedule, mut offered) = self.offered(placed, core.as_deref());
+        let Some(found) = let_others_join(schedule, counters, &mut offered) else {
+            return;
+        };
+        let groups = numbers(&found);
+        if let Some(core) = core.filter(|_| found.refusal.is_some()) {
+            self.smt.wait(core, self.thread);
+        }
+        self.find(&groups, placed);
+    }
+
+    fn find(&mut self, found: &[(usize, bool)], by: usize) {
+        self.brought_forward |= found.iter().any(|(_, may_pass)| !may_pass);
+        self.order.find(found, by);
     }
 
     /// `add()` and `commit_txn()` in `rust/driver/schedule.rs`.
@@ -450,20 +483,21 @@ impl<'a> Cpu<'a> {
             .zip(core)
             .map(|(release, core)| release.tell(core, self.thread, is_over, || now));
         let told = told.unwrap_or_default();
-        if told.keeps_places {
-            self.order.promoted.clear();
-            self.order.last.clear();
+        let found = std::mem::take(&mut self.order.found);
+        if !told.keeps_places {
+            let active = &self.flexible_active;
+            let moves = found.into_iter().map(|(group, to)| Move {
+                group,
+                to,
+                is_behind: active.contains(&to),
+            });
+            let may_pass = |group: usize| self.groups[group].may_pass();
+            let moves: Vec<_> = moves
+                .filter(|it| active.contains(&it.group) == may_pass(it.group))
+                .collect();
+            self.again = moves.iter().any(|it| !may_pass(it.group));
+            self.move_all(&moves);
         }
-        let offered = std::mem::take(&mut self.order.promoted);
-        let active = &self.flexible_active;
-        let promoted: Vec<_> = offered
-            .into_iter()
-            .filter(|(group, _)| active.contains(group))
-            .collect();
-        let last = std::mem::take(&mut self.order.last);
-        self.reorder(&promoted, &last);
-        self.order.promoted = promoted;
-        self.order.last = last;
         self.order.offered.fill(false);
         told.woken.is_some()
     }
@@ -483,6 +517,7 @@ impl<'a> Cpu<'a> {
                 state.push((owed.min(4 * INTERVAL) * 2 / INTERVAL) as u16);
             }
         }
+        state.push(u16::from(self.brought_forward));
         state.push(self.flexible_active.len() as u16);
         state.extend(self.flexible_active.iter().map(|group| *group as u16));
         state.push(self.pinned.len() as u16);

@@ -42,6 +42,8 @@ pub(super) struct Candidate<'a> {
     pub(super) number: usize,
     /// The counter that each event had last.
     pub(super) previous: &'a [Option<CounterId>],
+    /// The distance by runtime from the last place.
+    pub(super) lag: u64,
 }
 
 impl Waiting for Candidate<'_> {
@@ -53,7 +55,15 @@ impl Waiting for Candidate<'_> {
         }
     }
 
+    fn is_exclusive(&self) -> bool {
+        self.group.exclusive
+    }
+
     fn may_pass(&self) -> bool {
         self.group.may_pass()
+    }
+
+    fn lag(&self) -> u64 {
+        self.lag
     }
 }

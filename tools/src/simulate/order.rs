@@ -5,7 +5,7 @@
 use super::group::{Candidate, Group};
 use super::EventNumber;
 use crate::logic::regs::counter::{CounterId, CounterMask};
-use crate::logic::rotation::{Found, Offer, Wants};
+use crate::logic::rotation::{Found, Offer, Waiting, Wants};
 use crate::logic::sched::limits::Limits;
 
 /// The order of the flexible groups.
@@ -20,14 +20,14 @@ pub(super) struct Order {
     /// The last place, and the number of insertions.
     pub(super) latest: u64,
     put: u64,
-    /// The groups that the perf core tries although others were refused, since the PMU was disabled; and these
-    /// with the refused group.
+    /// The groups that the perf core tries although others were refused, since the PMU was disabled.
     pub(super) offered: Vec<bool>,
-    pub(super) promoted: Vec<(usize, usize)>,
-    /// The refused groups that go behind all others.
-    pub(super) last: Vec<usize>,
+    /// The groups that were found, with those behind which they were.
+    pub(super) found: Vec<(usize, usize)>,
+    /// The moves since the last interval ended.
+    pub(super) moved: Vec<Move>,
     /// By group: the remaining counters at its last refusal, if no other group could use them.
-    left: Vec<CounterMask>,
+    pub(super) left: Vec<CounterMask>,
 }
 
 impl Order {
@@ -42,8 +42,8 @@ impl Order {
             latest: groups as u64,
             put: groups as u64,
             offered: vec![false; groups],
-            promoted: Vec::new(),
-            last: Vec::new(),
+            found: Vec::new(),
+            moved: Vec::new(),
             left: vec![CounterMask::EMPTY; groups],
         }
     }
@@ -65,26 +65,45 @@ impl Order {
         self.places[group].0
     }
 
+    /// Returns the distance of a group by runtime from the last place.
+    pub(super) fn lag(&self, group: usize) -> u64 {
+        self.latest.saturating_sub(self.runtime[group])
+    }
+
     /// Sorts groups by their places.
     pub(super) fn sort(&self, groups: &mut [usize]) {
         groups.sort_unstable_by_key(|group| self.places[*group]);
     }
 
-    /// `Scheduling::offer()` there, for the groups that were found behind a refused one.
-    pub(super) fn offer(&mut self, found: &[usize], refused: usize, left: CounterMask) {
-        for group in found {
-            self.offered[*group] = true;
-            self.promoted.push((*group, refused));
+    /// `Scheduling::offer()` and `Scheduling::bring_forward()` there, for groups that were found behind another,
+    /// each with whether it may pass.
+    pub(super) fn find(&mut self, found: &[(usize, bool)], by: usize) {
+        for (group, may_pass) in found {
+            self.offered[*group] = *may_pass;
+            self.found.push((*group, by));
         }
-        self.left[refused] = left;
     }
 
-    /// Moves groups in front of others that were refused.
-    pub(super) fn promote(&mut self, promoted: &[(usize, usize)]) {
-        for (group, before) in promoted {
-            self.put(*group, self.place(*before).saturating_sub(1));
+    /// Moves groups.
+    pub(super) fn move_all(&mut self, moves: &[Move]) {
+        for it in moves {
+            let place = self.place(it.to);
+            let place = match it.is_behind {
+                true => place,
+                false => place.saturating_sub(1),
+            };
+            self.put(it.group, place);
         }
+        self.moved.extend(moves);
     }
+}
+
+/// A group that moves in front of a refused one, or behind a placed one.
+#[derive(Clone, Copy)]
+pub(super) struct Move {
+    pub(super) group: usize,
+    pub(super) to: usize,
+    pub(super) is_behind: bool,
 }
 
 /// A flexible group that is offered.
@@ -145,26 +164,44 @@ impl<'a> Offer for Offered<'a> {
         true
     }
 
+    fn may_bring_forward(&self) -> bool {
+        self.is_over
+    }
+
+    fn is_first(&self) -> bool {
+        self.flexible_active.is_empty()
+    }
+
+    fn is_exclusive(&self) -> bool {
+        self.groups[self.number].exclusive
+    }
+
+    fn lag(&self) -> u64 {
+        self.order.lag(self.number)
+    }
+
     fn is_known_useless(&self, reach: CounterMask) -> bool {
         !self.is_over && self.order.left[self.number] == reach
     }
 
     fn behind(&self) -> impl Iterator<Item = Candidate<'a>> + Clone {
-        let (groups, previous, offered) = (self.groups, self.previous, &self.order.offered);
+        let (groups, previous, order) = (self.groups, self.previous, self.order);
         let number = self.number;
         let flexible = self.flexible.iter().copied();
         let behind = flexible.skip_while(move |it| *it != number).skip(1);
         behind
-            .filter(move |it| !offered[*it])
+            .filter(move |it| !order.offered[*it])
             .map(move |number| Candidate {
                 group: &groups[number],
                 number,
                 previous,
+                lag: order.lag(number),
             })
     }
 }
 
-/// Returns the numbers of the groups that were found.
-pub(super) fn numbers(found: &Found<Candidate<'_>>) -> Vec<usize> {
-    found.groups().map(|it| it.number).collect()
+/// Returns the numbers of the groups that were found, each with whether it may pass.
+pub(super) fn numbers(found: &Found<Candidate<'_>>) -> Vec<(usize, bool)> {
+    let groups = found.groups();
+    groups.map(|it| (it.number, it.may_pass())).collect()
 }

@@ -2,6 +2,7 @@
 
 //! Known outcomes of rotation on a CPU, where no other CPU has an influence, to be used again.
 
+use super::order::Move;
 use super::{EventNumber, Wait};
 use crate::logic::regs::counter::CounterId;
 use std::collections::HashMap;
@@ -13,8 +14,8 @@ pub(super) struct Outcome {
     pub(super) waiting: Vec<(usize, Wait)>,
     pub(super) counters: Vec<(u8, EventNumber)>,
     pub(super) previous: Vec<Option<CounterId>>,
-    pub(super) promoted: Vec<(usize, usize)>,
-    pub(super) last: Vec<usize>,
+    pub(super) moved: Vec<Move>,
+    pub(super) brought_forward: bool,
     /// The number of the configuration, once it is known.
     configuration: Option<usize>,
 }
@@ -25,16 +26,16 @@ impl Outcome {
         waiting: &[(usize, Wait)],
         counters: &[(u8, EventNumber)],
         previous: &[Option<CounterId>],
-        promoted: Vec<(usize, usize)>,
-        last: Vec<usize>,
+        moved: Vec<Move>,
+        brought_forward: bool,
     ) -> Self {
         Self {
             flexible_active: flexible_active.to_vec(),
             waiting: waiting.to_vec(),
             counters: counters.to_vec(),
             previous: previous.to_vec(),
-            promoted,
-            last,
+            moved,
+            brought_forward,
             configuration: None,
         }
     }
@@ -44,7 +45,7 @@ impl Outcome {
 #[derive(Default)]
 pub(super) struct Outcomes {
     all: Vec<Outcome>,
-    /// By the order of the flexible groups and the counters that events had last.
+    /// By the order of the flexible groups, whether these lag far behind, and the counters that events had last.
     known: HashMap<Vec<u16>, usize>,
     /// The current one.
     current: Option<usize>,
@@ -57,10 +58,13 @@ impl Outcomes {
     pub(super) fn find(
         &mut self,
         flexible: &[usize],
+        lags: impl Fn(usize) -> bool,
         previous: &[Option<CounterId>],
     ) -> Option<&Outcome> {
         self.key.clear();
-        self.key.extend(flexible.iter().map(|group| *group as u16));
+        let groups = flexible.iter().map(|group| (*group, lags(*group)));
+        self.key
+            .extend(groups.map(|(group, lags)| 2 * group as u16 + u16::from(lags)));
         self.key
             .extend(previous.iter().map(|previous| counter_code(*previous)));
         let number = *self.known.get(&self.key)?;

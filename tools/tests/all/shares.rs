@@ -93,5 +93,70 @@ fn corrupting_events_beside_fixed_counters() {
             sibling: "",
             least: &[100.0, 32.0, 32.0, 32.0],
         },
+        // A group that does not fit stays in front.
+        Case {
+            models: WITH_ERRATUM,
+            watchdog: true,
+            events: "{r1c4,r2c4,r4c4,r8c4,cycles},r1c4,r2c4,r4c4,r8c4,r10c4,r82d0",
+            sibling: "",
+            least: &[0.0, 0.0, 0.0, 0.0, 0.0, 45.0, 45.0, 45.0, 45.0, 45.0, 30.0],
+        },
+    ]);
+}
+
+/// A group that never fits keeps no counters from those that may not pass it: exclusive ones and those led by a
+/// software event.
+#[test]
+fn groups_behind_those_that_never_fit() {
+    const INTEL: &[&str] = &["haswell", "skylake"];
+    let five = |events, least| Case {
+        models: INTEL,
+        watchdog: true,
+        events,
+        sibling: "",
+        least,
+    };
+    let pinned = |models, events, least| Case {
+        models,
+        watchdog: false,
+        events,
+        sibling: "",
+        least,
+    };
+    check(&[
+        five(
+            "{r1c4,r2c4,r4c4,r8c4,cycles},r20c4:e",
+            &[0.0, 0.0, 0.0, 0.0, 0.0, 99.0],
+        ),
+        five(
+            "{r1c4,r2c4,r4c4,r8c4,cycles},{cpu-clock,r20c4}",
+            &[0.0, 0.0, 0.0, 0.0, 0.0, 99.0, 99.0],
+        ),
+        five(
+            "{r1c4,r2c4,r4c4,r8c4,cycles},r1c4,r20c4:e",
+            &[0.0, 0.0, 0.0, 0.0, 0.0, 49.0, 49.0],
+        ),
+        // Two of them.
+        five(
+            "{r1c4,r2c4,r4c4,r8c4,cycles},{cycles,r1c4,r2c4,r4c4,r8c4},{cpu-clock,r20c4},r20c4:e",
+            &[
+                0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 49.0, 49.0, 49.0,
+            ],
+        ),
+        pinned(
+            INTEL,
+            "{r1c4,r2c4,r4c4,r8c4,cycles},cycles:D,r20c4:e",
+            &[0.0, 0.0, 0.0, 0.0, 0.0, 100.0, 99.0],
+        ),
+        pinned(
+            &["amdzen4"],
+            "{r1c0,r2c0,r4c0,r8c0,r10c0,r20c0},cycles:D,r20c4:e",
+            &[0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 100.0, 99.0],
+        ),
+        pinned(
+            &["amdfam16h"],
+            "{r1c0,r2c0,r4c0,r8c0},cycles:D,r20c4:e",
+            &[0.0, 0.0, 0.0, 0.0, 100.0, 99.0],
+        ),
     ]);
 }
