@@ -21,6 +21,8 @@ pub(in crate::driver) struct RotationState {
     pub(super) next: usize,
     /// Set if a group was brought forward since an interval has ended.
     pub(super) brought_forward: bool,
+    /// Set if that was put off because of the right of way.
+    put_off: bool,
     /// Set if a group that waited at the end of the last interval, or one of its context, wants to be alone.
     pub(super) any_alone: bool,
 }
@@ -33,7 +35,17 @@ impl RotationState {
             known,
             next: 0,
             brought_forward: false,
+            put_off: false,
             any_alone: false,
         })
+    }
+
+    /// Returns whether groups may stay behind refused ones, for which this thread has the right of way. Not every
+    /// time, if groups were brought forward: they would wait for good if the sibling cannot make way.
+    pub(in crate::driver) fn may_put_off(&mut self) -> bool {
+        self.put_off = self.brought_forward && !self.put_off;
+        let may = self.put_off || !self.brought_forward;
+        self.brought_forward &= !may;
+        may
     }
 }

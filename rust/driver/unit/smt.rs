@@ -229,7 +229,7 @@ impl Driver {
             keeps_places,
         } = release.tell(&mut core, seat.thread, is_over, now);
         drop(core);
-        if keeps_places {
+        if keeps_places && own.rotation.may_put_off() {
             cx.keep_places();
         }
         resched(cx.pmu(), woken);

@@ -55,6 +55,8 @@ pub(super) struct Cpu<'a> {
     brought_forward: bool,
     /// Set if all groups have to be tried again because of that.
     again: bool,
+    /// Set if that was put off because of the right of way.
+    put_off: bool,
     /// The flexible groups in the schedule. Not the active ones after a known outcome.
     in_schedule: Vec<usize>,
     /// The events, by counter.
@@ -131,6 +133,7 @@ impl<'a> Cpu<'a> {
             order,
             brought_forward: false,
             again: false,
+            put_off: false,
             in_schedule: Vec::new(),
             counters: Vec::new(),
             outcomes: Outcomes::default(),
@@ -484,7 +487,7 @@ impl<'a> Cpu<'a> {
             .map(|(release, core)| release.tell(core, self.thread, is_over, || now));
         let told = told.unwrap_or_default();
         let found = std::mem::take(&mut self.order.found);
-        if !told.keeps_places {
+        if !told.keeps_places || !self.may_put_off() {
             let active = &self.flexible_active;
             let moves = found.into_iter().map(|(group, to)| Move {
                 group,
@@ -500,6 +503,14 @@ impl<'a> Cpu<'a> {
         }
         self.order.offered.fill(false);
         told.woken.is_some()
+    }
+
+    /// `RotationState::may_put_off()` in `rust/driver/rotation/known.rs`.
+    fn may_put_off(&mut self) -> bool {
+        self.put_off = self.brought_forward && !self.put_off;
+        let may = self.put_off || !self.brought_forward;
+        self.brought_forward &= !may;
+        may
     }
 
     /// Adds all that determines what follows to `state`.
