@@ -231,9 +231,15 @@ fn event_report(
 /// configurations that differ only in the waiting groups are merged.
 fn configurations(plan: &Plan) -> (Vec<ConfigurationReport>, Vec<usize>) {
     let total: f64 = plan.intervals.iter().sum();
-    let wait = |wait: Wait| match wait {
+    let never = |group: usize| {
+        let group = plan.opened.groups.get(group);
+        let first = group.and_then(|group| group.members.first());
+        first.is_some_and(|first| plan.shares[*first] <= 0.0)
+    };
+    let wait = |group: usize, wait: Wait| match wait {
         Wait::Refused(refusal) => plan.simulation.refusals[refusal].to_string(),
         Wait::Behind(group) => format!("not tried after {}", plan.group_name(group)),
+        Wait::Turn if never(group) => "gets no turn".to_owned(),
         Wait::Turn => "waits for rotation".to_owned(),
         Wait::Exclusive => "an exclusive group (:e) does not share the PMU".to_owned(),
     };
@@ -261,7 +267,7 @@ fn configurations(plan: &Plan) -> (Vec<ConfigurationReport>, Vec<usize>) {
             more_waiting: waiting.len().saturating_sub(MAX_WAITING),
             waiting: waiting
                 .take(MAX_WAITING)
-                .map(|(group, why)| (plan.group_name(*group), wait(*why)))
+                .map(|(group, why)| (plan.group_name(*group), wait(*group, *why)))
                 .collect(),
         });
     }

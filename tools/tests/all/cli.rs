@@ -185,6 +185,23 @@ fn pictures_are_xml_with_every_event() {
     assert!(page.contains("&lt;not counted&gt;"));
 }
 
+/// A group without room beside the watchdog does not wait for a turn.
+#[test]
+fn a_group_that_never_counts_gets_no_turn() {
+    let events = "{r1c4,r2c4,r4c4,r8c4,cycles},{r1c5,r2c5,r4c5,r8c5,cycles},r10c4";
+    let (_, out, _) = said(&["-m", "haswell", "--watchdog", "-e", events, "--json"]);
+    let report: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(report["events"][0]["share"], 0.0);
+    let configurations = report["configurations"].as_array().unwrap();
+    for group in configurations
+        .iter()
+        .flat_map(|it| it["waiting"].as_array().unwrap())
+    {
+        let why = group[1].as_str().unwrap();
+        assert_ne!(why, "waits for rotation", "{group}");
+    }
+}
+
 /// Where names do not fit in the bars, numbers tell events apart.
 #[test]
 fn bars_have_numbers() {
