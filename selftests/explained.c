@@ -275,6 +275,15 @@ TEST_F(explained, since_when)
 	close(fd);
 }
 
+static int open_on_cpu0(__u64 config, bool pinned, int leader)
+{
+	struct perf_event_attr attr = counting(PERF_TYPE_RAW, config);
+
+	attr.disabled = 0;
+	attr.pinned = pinned;
+	return perf_open(&attr, -1, 0, leader, 0);
+}
+
 static bool holder_named(const char *line, int fd)
 {
 	char holder[48];
@@ -363,6 +372,61 @@ TEST_F(explained, waits_for_its_turn)
 		close(fds[i]);
 }
 
+/* A group without room beside pinned events does not wait for a turn: it gets none. */
+TEST_F(explained, gets_no_turn)
+{
+	struct perf_event_attr attr = counting(PERF_TYPE_RAW, RAW_BRANCHES);
+	const unsigned int gp = gp_counters();
+	int pinned[ANY_NUMBER], pair[2], one[3];
+	unsigned int i, rounds;
+	char *line;
+
+	ASSERT_GT(ANY_NUMBER, gp);
+	ASSERT_TRUE(run_on(0));
+	/* One general-purpose counter is left. */
+	for (i = 0; i < gp - 1; i++) {
+		pinned[i] = open_on_cpu0(RAW_BRANCHES, true, -1);
+		ASSERT_LE(0, pinned[i]);
+	}
+	attr.disabled = 1;
+	pair[0] = perf_open(&attr, 0, 0, -1, 0);
+	attr.disabled = 0;
+	pair[1] = perf_open(&attr, 0, 0, pair[0], 0);
+	ASSERT_LE(0, pair[1]);
+	ASSERT_EQ(0, ioctl(pair[0], PERF_EVENT_IOC_ENABLE, 0));
+	for (i = 0; i < 3; i++) {
+		one[i] = perf_open(&attr, 0, 0, -1, 0);
+		ASSERT_LE(0, one[i]);
+	}
+	/* Until it has rotated. */
+	for (rounds = 0; rounds < 100; rounds++) {
+		branch_loop(1000000);
+		line = scheduled(one[2]);
+		ASSERT_NE(NULL, line);
+		if (strstr(line, ": waits for its turn behind PMC"))
+			break;
+	}
+	EXPECT_GT(100, rounds) TH_LOG("%s", rpmu_file("cpu0/schedule"));
+	/* Those that the pair would fit beside come and go; pinned ones stay. */
+	line = scheduled(pair[0]);
+	ASSERT_NE(NULL, line);
+	EXPECT_EQ(NULL, strstr(line, "waits for its turn")) TH_LOG("%s", line);
+	if (strstr(line, "counted_ms=")) {
+		EXPECT_NE(NULL, strstr(line, ": gets no turn while pinned events count; PMC"))
+			TH_LOG("%s", line);
+		for (i = 0; i < gp - 1; i++)
+			EXPECT_TRUE(holder_named(line, pinned[i])) TH_LOG("%s", line);
+		for (i = 0; i < 3; i++)
+			EXPECT_FALSE(holder_named(line, one[i])) TH_LOG("%s", line);
+	}
+	for (i = 0; i < 3; i++)
+		close(one[i]);
+	close(pair[1]);
+	close(pair[0]);
+	for (i = 0; i < gp - 1; i++)
+		close(pinned[i]);
+}
+
 /*
  * Events that fail to get a counter: all are events of a CPU, and rotation is
  * off, so that only the driver decides.
@@ -373,15 +437,6 @@ FIXTURE(waiting)
 	unsigned int gp;
 	int fds[ANY_NUMBER];	/* on every general-purpose counter of CPU 0 but one */
 };
-
-static int open_on_cpu0(__u64 config, bool pinned, int leader)
-{
-	struct perf_event_attr attr = counting(PERF_TYPE_RAW, config);
-
-	attr.disabled = 0;
-	attr.pinned = pinned;
-	return perf_open(&attr, -1, 0, leader, 0);
-}
 
 FIXTURE_SETUP(waiting)
 {

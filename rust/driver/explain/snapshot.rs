@@ -12,7 +12,7 @@ use crate::{
     kern::{call::call_on, caller::Caller},
     logic::{
         regs::counter::{CounterId, CounterMask, MAX_COUNTERS},
-        sched::{cpu_schedule::Entry, explanation::Listed},
+        sched::{cpu_schedule::Entry, explanation::Listed, room::have_room},
     },
     perf::{Event, EventId},
 };
@@ -80,6 +80,8 @@ struct Holder {
     /// Its entry in the schedule.
     entry: Entry<EventId>,
     event: Shown,
+    /// Set if its group is pinned: it does not rotate.
+    stays: bool,
     /// The time that it has had the counter, in milliseconds.
     age: u32,
 }
@@ -106,6 +108,8 @@ pub(in crate::driver) struct Snapshot {
     /// The number of further events that wait.
     more: usize,
     failures: [Option<Failure>; failures::KEPT],
+    /// The counters that no event may use, see `Tfa::closed()`.
+    closed: CounterMask,
     /// Set if groups that were not tried wait in the rotation ([`Policy`]).
     takes_turns: bool,
 }
@@ -120,6 +124,7 @@ impl Snapshot {
                 waiting <- pin_init::init_array_from_fn(|_| None),
                 more: 0,
                 failures <- pin_init::init_array_from_fn(|_| None),
+                closed: pmu.ops().tfa.closed(),
                 takes_turns: pmu.ops().orders_groups,
             }),
             GFP_KERNEL,
@@ -144,6 +149,7 @@ impl Snapshot {
                     counter,
                     entry: *entry,
                     event: Shown::new(event, cx.group_of(event)),
+                    stays: cx.is_of_pinned_group(event),
                     age: event.data().since().age(),
                 });
         }
@@ -203,14 +209,37 @@ impl Snapshot {
         self.waiting().find(|it| it.event.group == group)
     }
 
+    /// Returns the events on counters that are never taken off for the group of `waiting`: pinned ones, of
+    /// the CPU or of the same task.
+    fn stay_for<'a>(
+        &'a self,
+        waiting: &'a Waiting,
+    ) -> impl Iterator<Item = &'a Holder> + Clone + 'a {
+        let of_cpu_only = waiting.event.task.is_none();
+        let stays = move |it: &&Holder| it.stays && (it.event.task.is_none() || !of_cpu_only);
+        self.holders().filter(stays)
+    }
+
+    /// Returns whether the group with this `first` event has room beside those that stay. If not, it gets no
+    /// counter while these count.
+    fn has_room(&self, first: &Waiting) -> bool {
+        let members = self
+            .waiting()
+            .filter(|it| it.event.group == first.event.group);
+        let members = members.map(|it| it.counters);
+        let stay = self.stay_for(first).map(|it| it.entry.constraint.counters);
+        let wants = Iterator::chain(stay, members);
+        have_room(wants.map(|wanted| wanted.without(self.closed)))
+    }
+
     /// Writes the events that hold the `wanted` counters now.
-    fn fmt_holders(
-        &self,
+    fn fmt_holders<'a>(
+        holders: impl Iterator<Item = &'a Holder>,
         wanted: CounterMask,
         mut separator: &str,
         f: &mut fmt::Formatter<'_>,
     ) -> fmt::Result {
-        for holder in self.holders().filter(|it| wanted.contains(it.counter)) {
+        for holder in holders.filter(|it| wanted.contains(it.counter)) {
             write!(
                 f,
                 "{separator}{}: id={}",
@@ -221,8 +250,8 @@ impl Snapshot {
         f.write_str("\n")
     }
 
-    /// Writes a failure, its reason, and the events that hold the counters now.
-    fn fmt_failure(&self, failure: &Failure, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    /// Writes a failure and its reason.
+    fn fmt_failure(failure: &Failure, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (event_type, config) = failure.asked_for;
         write!(
             f,
@@ -237,8 +266,7 @@ impl Snapshot {
             Some(task) => write!(f, " task={task}")?,
             None => f.write_str(" task=none, all of the CPU")?,
         }
-        write!(f, ": {}", failure.explanation)?;
-        self.fmt_holders(failure.explanation.counters(), "; ", f)
+        write!(f, ": {}", failure.explanation)
     }
 
     /// Writes why the group with this `first` event waits: the reason of its failure, or why it was not
@@ -250,7 +278,9 @@ impl Snapshot {
         let waits_for_turn = first.waits_for_its_turn && !first.is_error;
         if !waits_for_turn {
             if let Some(failure) = self.failures.iter().flatten().find(is_known) {
-                return self.fmt_failure(failure, f);
+                Self::fmt_failure(failure, f)?;
+                let wanted = failure.explanation.counters();
+                return Self::fmt_holders(self.holders(), wanted, "; ", f);
             }
         }
         write!(
@@ -265,13 +295,17 @@ impl Snapshot {
         if first.is_error {
             return f.write_str(": it found no place, some time ago\n");
         }
+        let none = CounterMask::EMPTY;
+        let wanted = members.fold(none, |all, it| all.union(it.counters));
+        if !self.has_room(first) {
+            f.write_str(": gets no turn while pinned events count")?;
+            return Self::fmt_holders(self.stay_for(first), wanted, "; ", f);
+        }
         if !waits_for_turn && !self.takes_turns {
             return f.write_str(": not tried, behind one that found no place\n");
         }
         f.write_str(": waits for its turn")?;
-        let none = CounterMask::EMPTY;
-        let wanted = members.fold(none, |all, it| all.union(it.counters));
-        self.fmt_holders(wanted, " behind ", f)
+        Self::fmt_holders(self.holders(), wanted, " behind ", f)
     }
 }
 
@@ -301,7 +335,9 @@ impl fmt::Display for Snapshot {
             let is_placed = self.holders().any(|it| it.event.number == number);
             let waits = self.waiting().any(|it| it.event.number == number);
             if !is_placed && !waits {
-                self.fmt_failure(failure, f)?;
+                Self::fmt_failure(failure, f)?;
+                let wanted = failure.explanation.counters();
+                Self::fmt_holders(self.holders(), wanted, "; ", f)?;
             }
         }
         Ok(())

@@ -9,3 +9,4 @@ pub mod explanation;
 pub mod extra_register;
 pub mod limits;
 pub mod register_plan;
+pub mod room;

@@ -131,4 +131,10 @@ impl<T: Operations> OnCpu<'_, T> {
         // with interrupts off.
         unsafe { (*(*event.as_raw()).group_leader).id }
     }
+
+    /// Returns whether the event's group is pinned, so that it does not rotate. The event must be on this CPU.
+    pub fn is_of_pinned_group(&self, event: &Event<T>) -> bool {
+        // SAFETY: As in `group_of()`. Attributes that are single bits do not change.
+        unsafe { (*(*event.as_raw()).group_leader).attr.pinned() != 0 }
+    }
 }
