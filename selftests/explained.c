@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "kselftest_harness.h"
 #include "perf_util.h"
@@ -425,6 +426,53 @@ TEST_F(explained, gets_no_turn)
 	close(pair[0]);
 	for (i = 0; i < gp - 1; i++)
 		close(pinned[i]);
+}
+
+/* The failure of a task that has ended names no event that has the counters since. */
+TEST_F(explained, an_ended_tasks_failure)
+{
+	const unsigned int gp = gp_counters();
+	struct perf_event_attr attr = counting(PERF_TYPE_RAW, RAW_BRANCHES);
+	unsigned long long id = 0;
+	char *line, number[32];
+	int pipes[2], status, fds[ANY_NUMBER];
+	unsigned int i;
+	pid_t child;
+
+	ASSERT_GT(ANY_NUMBER, gp);
+	ASSERT_TRUE(run_on(0));
+	ASSERT_EQ(0, pipe(pipes));
+	attr.disabled = 0;
+	child = fork();
+	ASSERT_LE(0, child);
+	if (!child) {
+		/* A pinned event too many. */
+		attr.pinned = 1;
+		for (i = 0; i < gp + 1; i++)
+			fds[i] = perf_open_self(&attr, -1);
+		id = event_id(fds[gp]);
+		branch_loop(1000);
+		_exit(write(pipes[1], &id, sizeof(id)) != sizeof(id));
+	}
+	ASSERT_EQ(sizeof(id), read(pipes[0], &id, sizeof(id)));
+	ASSERT_EQ(child, waitpid(child, &status, 0));
+	ASSERT_EQ(0, status);
+	for (i = 0; i < gp; i++) {
+		fds[i] = open_on_cpu0(RAW_BRANCHES, false, -1);
+		ASSERT_LE(0, fds[i]);
+	}
+	snprintf(number, sizeof(number), " id=%llu ", id);
+	line = line_with(rpmu_file("cpu0/schedule"), number);
+	ASSERT_NE(NULL, line);
+	EXPECT_EQ(0, strncmp(line, "error ", 6)) TH_LOG("%s", line);
+	EXPECT_NE(NULL, strstr(line, " events compete for ")) TH_LOG("%s", line);
+	EXPECT_EQ(NULL, strstr(line, "; PMC")) TH_LOG("%s", line);
+	for (i = 0; i < gp; i++) {
+		EXPECT_FALSE(holder_named(line, fds[i])) TH_LOG("%s", line);
+		close(fds[i]);
+	}
+	close(pipes[0]);
+	close(pipes[1]);
 }
 
 /*

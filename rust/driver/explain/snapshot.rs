@@ -329,6 +329,7 @@ impl fmt::Display for Snapshot {
         if self.more != 0 {
             writeln!(f, "# and {} events more", self.more)?;
         }
+        // The events that held the counters then may be gone, so none are named.
         f.write_str("# the last that found no place, and are not here now\n")?;
         for failure in self.failures.iter().flatten() {
             let number = failure.number;
@@ -336,8 +337,7 @@ impl fmt::Display for Snapshot {
             let waits = self.waiting().any(|it| it.event.number == number);
             if !is_placed && !waits {
                 Self::fmt_failure(failure, f)?;
-                let wanted = failure.explanation.counters();
-                Self::fmt_holders(self.holders(), wanted, "; ", f)?;
+                f.write_str("\n")?;
             }
         }
         Ok(())
