@@ -117,8 +117,7 @@ impl<'a, T: Operations> Scheduling<'a, T> {
 
     /// Returns whether the events are put on the CPU because an interval is over.
     pub fn is_interval_end(&self) -> bool {
-        // SAFETY: The PMU is registered, as it has events, and interrupts are off.
-        unsafe { rotation::is_under_way(self.pmu().as_raw()) }
+        self.is_rotation()
     }
 
     /// Returns the groups that the perf core would offer after that of `event`, in its order, if that
@@ -230,8 +229,11 @@ impl<'a, T: Operations> IntervalEnd<'a, T> {
         // elsewhere in process context, in a scheduler's hook or in another interrupt: none of these
         // comes in between, as interrupts are off. Tracepoints do, whose events stop ours, but not
         // by this callback (`perf_event_throttle()`).
+        // The timer looks as if its function ran from when it is stopped, before the PMU is unregistered. Events may stay
+        // for long then, if the module is forced out.
         // SAFETY: The perf core disables a PMU while it is registered, with interrupts off.
-        let is_over = unsafe { rotation::is_under_way(cx.pmu().as_raw()) };
+        let is_over =
+            unsafe { rotation::is_under_way(cx.pmu().as_raw()) } && cx.pmu().internals.is_open();
         // INVARIANT: So that is what runs.
         is_over.then_some(Self(cx))
     }
