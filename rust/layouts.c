@@ -12,21 +12,26 @@
  */
 
 #include <linux/cgroup.h>
+#include <linux/device.h>
 #include <linux/fs.h>
 #include <linux/hrtimer.h>
 #include <linux/irq_work.h>
 #include <linux/kernfs.h>
 #include <linux/kprobes.h>
 #include <linux/mm_types.h>
+#include <linux/module.h>
 #include <linux/perf_event.h>
+#include <linux/rethook.h>
 #include <linux/sched.h>
 #include <linux/smp.h>
 #include <linux/stddef.h>
 #include <linux/syscore_ops.h>
 #include <linux/sysfs.h>
 #include <asm/apic.h>
+#include <asm/hardirq.h>
 #include <asm/intel_ds.h>
 #include <asm/nmi.h>
+#include <asm/processor.h>
 #ifdef RPMU_KNOWS_BUILTIN
 #include <../events/perf_event.h>
 #endif
@@ -46,6 +51,17 @@
 	EMIT(#structure " \\\"" #member "\\\" [" #path "] %c0 %c1;",	\
 	     "i" (offsetof(struct structure, member)),			\
 	     "i" (sizeof_field(struct structure, member)))
+
+/* A member of a structure that has a name as a type alone. */
+#define TYPE_MEMBER(type, member)					\
+	EMIT(#type " \\\"" #member "\\\" [] %c0 %c1;",			\
+	     "i" (offsetof(type, member)),				\
+	     "i" (sizeof(((type *)0)->member)))
+
+/* An array of any length at the end of a structure. */
+#define TAIL(structure, member)						\
+	EMIT(#structure " \\\"" #member "\\\" [] %c0 0;",		\
+	     "i" (offsetof(struct structure, member)))
 
 /* A member of a structure of the built-in driver, and its type in Rust. */
 #ifdef RPMU_KNOWS_BUILTIN
@@ -203,6 +219,11 @@ static void __used layouts(void)
 	MEMBER(kretprobe, entry_handler);
 	MEMBER(kretprobe, maxactive);
 	MEMBER(kretprobe, data_size);
+	TAIL(kretprobe_instance, data);
+#ifdef CONFIG_KRETPROBE_ON_RETHOOK
+	MEMBER_AS(kretprobe_instance, node.rethook);
+	MEMBER_AS(rethook, data);
+#endif
 	SIZE(irq_work);
 	MEMBER(irq_work, func);
 	SIZE(callback_head);
@@ -241,9 +262,16 @@ static void __used layouts(void)
 	MEMBER_AS(debug_store, pebs_event_reset);
 	MEMBER_AS(apic, read);
 	MEMBER_AS(apic, write);
+	MEMBER_AS(cpuinfo_x86, x86_capability);
+	MEMBER_AS(cpuinfo_x86, topo.amd_node_id);
+	MEMBER_AS(device, driver_data);
 	MEMBER_AS(file, private_data);
+	TYPE_MEMBER(irq_cpustat_t, counts);
 	MEMBER_AS(mm_struct, context.perf_rdpmc_allowed);
+	TAIL(mm_struct, flexible_array);
+	MEMBER_AS(module, name);
 	MEMBER_AS(static_call_key, func);
+	MEMBER_AS(task_struct, pid);
 	MEMBER_AS(task_struct, comm);
 	MEMBER_AS(task_struct, flags);
 	MEMBER_AS(task_struct, mm);

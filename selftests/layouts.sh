@@ -54,6 +54,17 @@ member_inserted() {
 		structure=perf_event member=hw
 }
 
+# Members that only inline functions of the kernel's headers use.
+inline_member_moved() {
+	for moved in cpuinfo_x86:topo:topo.amd_node_id cpuinfo_x86:x86_phys_bits:x86_capability \
+		mm_struct:flexible_array:flexible_array device:driver_data:driver_data module:name:name \
+		task_struct:pid:pid kretprobe_instance:data:data rethook:data:data; do
+		structure=${moved%%:*} inserted=${moved#*:}
+		stays_out "struct $structure, member ${inserted#*:}: built for [0-9]+ bytes at offset [0-9]+, this kernel has [0-9]+ bytes at" \
+			"structure=$structure" "member=${inserted%:*}" || return
+	done
+}
+
 # Members that rpmu does not use may move.
 unused_member_inserted() {
 	other structure=perf_event member=orig_type || return
@@ -164,8 +175,8 @@ tried_version() {
 
 start=$(grep -m 1 ' __start_BTF$' /proc/kallsyms)
 start=${start:+0x${start%% *}}
-for name in built_in_at_start member_inserted unused_member_inserted structure_grown member_gone per_cpu_member_gone \
-	btf_damaged no_btf trusted not_trusted untried_version tried_version; do
+for name in built_in_at_start member_inserted inline_member_moved unused_member_inserted structure_grown member_gone \
+	per_cpu_member_gone btf_damaged no_btf trusted not_trusted untried_version tried_version; do
 	run_test $name
 done
 finish

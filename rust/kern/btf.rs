@@ -24,6 +24,9 @@ const WORDS: usize = 3;
 /// The 32-bit words of a member of a structure.
 const MEMBER_WORDS: usize = 3;
 
+/// `BTF_KIND_TYPEDEF`.
+const TYPEDEF: u32 = 8;
+
 /// The most definitions of a structure: one name can stand for different structures in different files.
 const DEFINITIONS: usize = 4;
 /// The size of [`Btf::starts`].
@@ -190,7 +193,7 @@ fn section(data: &[u8], header: usize, at: usize) -> Option<&[u8]> {
 }
 
 impl<'a, const N: usize> Btf<'a, N> {
-    /// Reads `data`, and looks for the `wanted` structures and unions in it.
+    /// Reads `data`, and looks for the `wanted` structures, unions and typedefs of such in it.
     ///
     /// A structure that is not there, or more often than can be remembered, is an error when its layout
     /// is asked for.
@@ -229,14 +232,15 @@ impl<'a, const N: usize> Btf<'a, N> {
         })
     }
 
-    /// Goes through all types.
+    /// Goes through all types. A structure may have a name as a typedef alone.
     fn read(&mut self) -> Result<(), Unknown> {
         let mut at = 0;
         while at < self.types.len() {
             self.note_start(at)?;
             self.last += 1;
             let (found, next) = self.type_and_next(at)?;
-            if found.kind() == Kind::Structure && found.name != 0 {
+            let is_named = found.kind() == Kind::Structure || found.raw_kind() == TYPEDEF;
+            if is_named && found.name != 0 {
                 let name = self.string(found.name)?;
                 for (wanted, definitions) in self.wanted.iter().zip(&mut self.definitions) {
                     if starts_as_string(name, wanted) {

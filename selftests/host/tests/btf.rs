@@ -224,6 +224,25 @@ fn structures_of_one_name_have_to_agree() {
     assert_eq!(btf.member("often", "same"), Err(Unknown::Ambiguous));
 }
 
+/// A structure without a name is found by that of a typedef, before or behind it.
+#[test]
+fn structures_are_found_by_their_typedefs() {
+    let mut maker = Maker::new();
+    let int = maker.int(4);
+    maker.add(TYPEDEF, "ahead_t", 0, int + 2, &[]);
+    let unnamed = maker.structure(STRUCT, "", 12, &[("count", int, 64)]);
+    maker.add(TYPEDEF, "behind_t", 0, unnamed, &[]);
+    maker.add(TYPEDEF, "int_t", 0, int, &[]);
+    let data = maker.done();
+    let btf = Btf::new(&data, ["ahead_t", "behind_t", "int_t", "none_t"]).unwrap();
+    for name in ["ahead_t", "behind_t"] {
+        assert_eq!(btf.size_of(name), Ok(12));
+        assert_eq!(btf.member(name, "count"), place(8, 4));
+    }
+    assert_eq!(btf.member("int_t", "count"), Err(Unknown::Member));
+    assert_eq!(btf.size_of("none_t"), Err(Unknown::Structure));
+}
+
 /// The index of types holds each, then each second, … of them.
 #[test]
 fn types_are_found_by_their_numbers() {
@@ -536,7 +555,7 @@ fn the_table_is_in_the_kernel() {
         };
         let words: Vec<&str> = rest.split([',', ')']).map(str::trim).collect();
         let (structure, member) = match kind {
-            "MEMBER" | "MEMBER_AS" => (words[0], Some(words[1])),
+            "MEMBER" | "MEMBER_AS" | "TYPE_MEMBER" | "TAIL" => (words[0], Some(words[1])),
             "SIZE" => (words[0], None),
             "X86_PMU" => ("x86_pmu", Some(words[0])),
             "CPU_HW_EVENTS" => ("cpu_hw_events", Some(words[0])),
@@ -548,7 +567,8 @@ fn the_table_is_in_the_kernel() {
                 let place = btf
                     .member(structure, member)
                     .map_err(|unknown| unknown.to_string());
-                assert!(place.is_ok_and(|place| place.size > 0), "{line}");
+                let has_size = kind != "TAIL";
+                assert!(place.is_ok_and(|it| (it.size > 0) == has_size), "{line}");
             }
             None => assert!(btf.size_of(structure).is_ok(), "{line}"),
         }
