@@ -116,10 +116,10 @@ users_name_the_owner_of_inherited_events() {
 		because "load: $said"
 		return 1
 	}
-	users_say '^$' && hold_children || {
+	if ! users_say '^$' || ! hold_children; then
 		unload
 		return 1
-	}
+	fi
 	users_say "^ +[23]  perf\[$holder\] \(end running perf commands\)$"
 	status=$?
 	release_children

@@ -35,7 +35,7 @@ run() {
 	mkdir -p "$work/empty"
 	said=$(cd "$work/empty" && timeout 20 "$4" "$3" 2>&1 </dev/null) || status=$?
 	[[ $said == *"$2"* && $status != 124 ]] || return
-	[[ $1 == ! ]] && ((status)) || [[ $1 == "$status" ]]
+	if [[ $1 == ! ]]; then ((status)); else [[ $1 == "$status" ]]; fi
 }
 
 # A script that waits for another, which waits for a step.

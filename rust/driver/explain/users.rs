@@ -4,8 +4,9 @@
 //! because they keep it loaded.
 
 use crate::{
+    driver::Driver,
     kern::module,
-    perf::{UserKind, Users},
+    perf::{Operations, UserKind, Users},
 };
 use kernel::fmt;
 
@@ -80,7 +81,7 @@ impl Open {
 
 /// Writes how many references keep the module loaded beside that many events, if there are any.
 pub(super) fn write_others(f: &mut fmt::Formatter<'_>, events: u32) -> fmt::Result {
-    let others = module::references::<crate::LocalModule>().saturating_sub(events);
+    let others = module::references::<<Driver as Operations>::OwnerModule>().saturating_sub(events);
     if others == 0 {
         return Ok(());
     }

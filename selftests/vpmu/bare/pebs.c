@@ -332,12 +332,16 @@ static void addresses(void)
 	if (boot_cpu_has(X86_FEATURE_AVX))
 		asm volatile("vcmptrueps %ymm1, %ymm1, %ymm1");
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
-		u64 base = cases[i].store ? (u64)stores : (u64)loads;
-		struct event e = { .select = cases[i].store ? 0x82d0 : 0x81d0 };
+		struct event e = { .select = 0x81d0 };
+		u64 base = (u64)loads;
 
 		if ((cases[i].avx && !boot_cpu_has(X86_FEATURE_AVX)) ||
 		    (cases[i].prefetch && !bare.model->prefetches_load))
 			continue;
+		if (cases[i].store) {
+			e.select = 0x82d0;
+			base = (u64)stores;
+		}
 		prepare(0);
 		start_event(&e, 1);
 		if (adaptive()) {
