@@ -47,6 +47,26 @@ counts() {
 		grep -qE '^ *4999999 +branches:u' "$said"
 }
 
+# The help has the models of scripts/guest.
+all_models() {
+	local model
+	"$work/vpmu-run" --help >"$said"
+	for model in $("$top/scripts/guest" --help | sed -n '/--cpu MODEL/,/^  --smp/p' |
+		grep -oE '(Nehalem|Westmere|SandyBridge|IvyBridge|Haswell|Broadwell|Skylake|Icelake|Sapphire|phenom|Opteron|EPYC)([A-Za-z0-9_=,-]*[A-Za-z0-9])?'); do
+		grep -qE "(^|[ (])$model([ ,)]|$)" "$said" || {
+			echo "no $model" >>"$said"
+			return 1
+		}
+	done
+}
+
+# The documents, as the tool root sees them.
+copy=$cache/vpmu-documents-$(key "$top")
+trap 'rm -rf "$work" "$copy"' EXIT
+rm -rf "$copy"
+mkdir -p "$copy"
+(cd "$work" && find . \( -name '*.md' -o -name COPYING \) -exec cp --parents -t "$copy" {} +)
+
 echo 'TAP version 13'
 check package.status ends 3 '^a  b$' -- sh -c 'echo "a  b"; exit 3'
 check package.counts counts --cpu Skylake-Client --smp 1,2
@@ -54,6 +74,18 @@ check package.counts_on_amd counts --cpu EPYC-Rome --parallel
 check package.no_pmu ends 0 'no pmu' --pmu off -- sh -c '[ ! -e /sys/bus/event_source/devices/cpu ] && echo no pmu'
 check package.program ends 0 '^hello$' --program /usr/bin/printf --file "$work/COPYING:/tmp2/it" -- \
 	sh -c 'grep -q GENERAL /tmp2/it && /usr/bin/printf "hello\n"'
+# The guest mounts over these directories where nothing is in them.
+mkdir "$work/nc"
+cp /usr/bin/printf "$work/nc/a"
+# shellcheck disable=SC2016 # the guest's
+check package.programs_below_mounts ends 0 '^a in /tmp, b in /run, c in /dev/shm$' --program "$work/nc/a" \
+	--file /usr/bin/printf:/run/nc/b --file /usr/bin/printf:/dev/shm/nc/c -- \
+	sh -c '"$1/a" "a in /tmp, " && /run/nc/b "b in /run, " && /dev/shm/nc/c "c in /dev/shm\n"' sh "$work/nc"
+check package.empty_mounts ends 0 '^tmpfs tmpfs tmpfs$' -- \
+	sh -c 'stat -fc %T /tmp /run /dev/shm | xargs && touch /tmp/a /run/a /dev/shm/a'
+check package.no_file_in_proc ends 125 'name another path' --file /usr/bin/printf:/proc/printf -- true
+check package.all_models all_models
+check package.documents in_root "$root" "$top/scripts/check-links" --package "$copy"
 check package.timeout ends 124 'no end after 10 s' --timeout 10 -- sh -c 'while :; do :; done'
 check package.panic ends 125 'the guest ended before' -- sh -c 'echo c >/proc/sysrq-trigger'
 check package.wrong_argument ends 125 'no kernel that can be read' --kernel /none -- true
