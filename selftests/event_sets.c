@@ -16,6 +16,7 @@
 /* Instructions of a turn; a phase takes dozens. */
 #define TURN		5000
 #define SWITCH		1ULL
+#define PERCENT		CPU_PMU "/rpmu/switch_max_percent"
 #define REFUSALS	"/sys/kernel/debug/rpmu/refusals"
 
 /* A set has an event on each general-purpose counter, so that no two count at a time. */
@@ -27,7 +28,7 @@ struct set {
 FIXTURE(event_sets)
 {
 	struct sample_limits limits;
-	char interval[32];
+	char interval[32], percent[32];
 };
 
 FIXTURE_SETUP(event_sets)
@@ -35,6 +36,11 @@ FIXTURE_SETUP(event_sets)
 	ASSERT_TRUE(run_on(sysconf(_SC_NPROCESSORS_ONLN) - 1));
 	ASSERT_TRUE(lift_sample_limits(&self->limits));
 	ASSERT_TRUE(read_line(MUX_INTERVAL, self->interval, sizeof(self->interval)));
+	/* Nor is there a limit on switches, which take most of the time with turns as short. */
+	if (on_rpmu()) {
+		ASSERT_TRUE(read_line(PERCENT, self->percent, sizeof(self->percent)));
+		ASSERT_TRUE(write_line(PERCENT, "100"));
+	}
 	/* No turn ends by time. */
 	ASSERT_TRUE(write_line(MUX_INTERVAL, "1000"));
 }
@@ -42,6 +48,8 @@ FIXTURE_SETUP(event_sets)
 FIXTURE_TEARDOWN(event_sets)
 {
 	EXPECT_TRUE(write_line(MUX_INTERVAL, self->interval));
+	if (on_rpmu())
+		EXPECT_TRUE(write_line(PERCENT, self->percent));
 	/* A timer that is started keeps its time. */
 	usleep(1100000);
 	EXPECT_TRUE(put_back_sample_limits(&self->limits));
@@ -254,6 +262,47 @@ TEST_F(event_sets, alone)
 	EXPECT_EQ(branches, count.event[1].value);
 	EXPECT_EQ(count.enabled, count.running);
 	close_set(&set);
+}
+
+/* Returns the time that the program takes. */
+static __u64 time_of_phases(void)
+{
+	__u64 begin = now_ns();
+
+	phases();
+	return now_ns() - begin;
+}
+
+#define MANY	400
+
+/*
+ * With many groups and short periods, switches and samples together do not take more
+ * than the limits on either allow: the program goes on at half its speed at least.
+ */
+TEST_F(event_sets, limit)
+{
+	struct perf_event_attr attr = leader_of_set(1000, SWITCH);
+	__u64 alone, beside;
+	int fd[MANY], i;
+
+	if (on_rpmu())
+		ASSERT_TRUE(write_line(PERCENT, self->percent));
+	ASSERT_TRUE(put_back_sample_limits(&self->limits));
+	ASSERT_TRUE(write_line(MUX_INTERVAL, self->interval));
+	attr.config = RAW_BRANCHES;
+	attr.disabled = 0;
+	for (i = 0; i < MANY; i++) {
+		fd[i] = perf_open_self(&attr, -1);
+		ASSERT_LE(0, fd[i]);
+		ioctl(fd[i], PERF_EVENT_IOC_DISABLE, 0);
+	}
+	alone = time_of_phases();
+	ASSERT_EQ(0, prctl(PR_TASK_PERF_EVENTS_ENABLE));
+	beside = time_of_phases();
+	for (i = 0; i < MANY; i++)
+		close(fd[i]);
+	TH_LOG("%llu us instead of %llu", beside / 1000, alone / 1000);
+	EXPECT_LE(beside, 2 * alone);
 }
 
 /* Returns the errno of opening an event. */

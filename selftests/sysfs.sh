@@ -322,6 +322,21 @@ freeze_on_smi_freezes() {
 	return "$status"
 }
 
+switch_max_percent_takes() {
+	loaded || {
+		because "only rpmu has event sets"
+		return "$KSFT_SKIP"
+	}
+	takes rpmu/switch_max_percent <<-END
+		1 1
+		100 100
+		0 Invalid argument
+		101 Invalid argument
+		x Invalid argument
+		25 25
+	END
+}
+
 # Run the same number of tests on both drivers.
 if ! loaded && [ -e "$CPU_PMU" ]; then
 	run_test keep
@@ -329,7 +344,8 @@ else
 	run_test compared
 fi
 for name in type_is_raw format_complete format_is_for_any_perf own_format_on_request events_complete \
-	same_names_and_modes same_contents perf_resolves transactions_open rdpmc_takes freeze_on_smi_takes freeze_on_smi_freezes; do
+	same_names_and_modes same_contents perf_resolves transactions_open rdpmc_takes freeze_on_smi_takes \
+	freeze_on_smi_freezes switch_max_percent_takes; do
 	run_test $name
 done
 finish

@@ -15,12 +15,14 @@ use super::{
 use crate::{
     kern::percpu::PerCpu,
     logic::{
+        rotation::{may_end_turn, MAX_PERCENT},
         sched::{assign::Policy, cpu_schedule::CpuSchedule},
         tried::Feature,
     },
-    perf::{self, EventId},
+    perf::{self, EndCost, EventId, OnCpu},
     x86::builtin::Builtin,
 };
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use kernel::prelude::*;
 
 /// The driver of a core PMU, as the perf core sees it.
@@ -35,6 +37,8 @@ pub(crate) struct Driver {
     pub(super) orders_groups: bool,
     /// Set if the overflow of an event can end the turn of the groups on a CPU.
     pub(super) can_switch: bool,
+    /// The setting of `rpmu/switch_max_percent`: the part of the time that this may take.
+    pub(super) switch_max_percent: AtomicU32,
     /// The last events that were refused, and why.
     pub(super) refusals: Refusals,
     /// Set if the threads of a core must agree on the counters and registers that each uses.
@@ -92,11 +96,20 @@ impl Driver {
             shares_northbridge: northbridge::is_shared(&hardware.pmu),
             orders_groups,
             can_switch: facilities::was_tried(Feature::SwitchOnOverflow),
+            switch_max_percent: AtomicU32::new(MAX_PERCENT),
             can_resched: others_take_counters && can_resched,
             refusals: Refusals::new()?,
             hardware,
             cpus,
         })
+    }
+}
+
+impl Driver {
+    /// Ends the turn of the groups on this CPU after an overflow, unless that has taken too much of the time. Any context.
+    pub(super) fn end_turn(&self, cx: &OnCpu<'_, Self>) {
+        let max_percent = self.switch_max_percent.load(Relaxed);
+        cx.end_turn(|EndCost { since, cost }| may_end_turn(since, cost, max_percent));
     }
 }
 

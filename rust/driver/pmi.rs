@@ -189,7 +189,7 @@ fn serve(
     event::update(event, hardware, irqs);
     if event::restart(event, counter, hardware, irqs) {
         if event.data().switches {
-            cx.end_turn();
+            driver.end_turn(cx);
         }
         let mut sample = Sample::new(period);
         if let Some(branches) = branches {

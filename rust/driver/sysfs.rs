@@ -18,7 +18,7 @@ use crate::{
 };
 use core::fmt;
 use kernel::prelude::*;
-use settings::{AllowForceAbort, FreezeOnSmi, MaxPrecise, Rdpmc};
+use settings::{AllowForceAbort, FreezeOnSmi, MaxPrecise, Rdpmc, SwitchMaxPercent};
 
 /// Makes the directories of `pmu`.
 pub(super) fn groups(pmu: &Pmu) -> Result<Groups> {
@@ -35,6 +35,7 @@ pub(super) fn groups(pmu: &Pmu) -> Result<Groups> {
 fn own_settings() -> Result<Group> {
     let mut group = Group::new(c"rpmu");
     group.request::<Driver>(fmt!("format"))?;
+    group.setting::<Driver, SwitchMaxPercent>(fmt!("switch_max_percent"))?;
     Ok(group)
 }
 

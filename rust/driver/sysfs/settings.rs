@@ -7,6 +7,7 @@ use crate::{
     kern::cpu::online_cpus,
     perf::Setting,
 };
+use core::sync::atomic::Ordering::Relaxed;
 use kernel::prelude::*;
 
 /// `rdpmc`: the tasks that may read counters with that instruction.
@@ -78,6 +79,27 @@ impl Setting<Driver> for AllowForceAbort {
             pmu.resched(cpu);
         }
         pmu.finish_resched();
+        Ok(())
+    }
+}
+
+/// `switch_max_percent`: the part of the time that ending turns by overflow (`switch`) may take.
+pub(super) struct SwitchMaxPercent;
+
+impl Setting<Driver> for SwitchMaxPercent {
+    type Value = u64;
+    const MODE: u16 = 0o644;
+
+    fn get(pmu: &CorePmu) -> u64 {
+        pmu.ops().switch_max_percent.load(Relaxed).into()
+    }
+
+    fn set(pmu: &CorePmu, value: u64) -> Result {
+        match value {
+            // CAST: at most 100.
+            1..=100 => pmu.ops().switch_max_percent.store(value as u32, Relaxed),
+            _ => return Err(EINVAL),
+        }
         Ok(())
     }
 }

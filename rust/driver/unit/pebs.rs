@@ -688,7 +688,7 @@ impl Driver {
             self.begin_period(cx, counter, event);
         }
         if event.data().switches && is_overflow {
-            cx.end_turn();
+            self.end_turn(cx);
         }
         let made = sample::Made {
             record,

@@ -30,9 +30,14 @@
 //! unused because of them ([`Wants::charge`]): they count less often, and all groups together more. Groups that lag
 //! far behind do not wait.
 //!
+//! # Turns that end by overflow
+//!
+//! They may take a part of the time only ([`may_end_turn`]).
+//!
 //! Context: any; nothing but values.
 
 mod context_wants;
+mod early_end;
 mod look_ahead;
 mod offer;
 mod queue;
@@ -40,6 +45,7 @@ mod wants;
 
 pub use {
     context_wants::ContextWants,
+    early_end::{may_end_turn, MAX_PERCENT},
     look_ahead::{Found, Waiting},
     offer::{let_others_join, let_others_pass, waits_for_its_kind, Offer},
     queue::{lags_far_behind, place_after_interval, requeue, turns, Counted, TURN},

@@ -34,6 +34,7 @@ pub use mediated::NoMediatedGuests;
 pub use pinned::PinnedGroup;
 pub use scheduling::{IntervalEnd, Scheduling};
 pub use symbols::{bind_perf_pmu_resched, bind_sampling, bind_sched_task};
+pub use turn::EndCost;
 pub use users::{UserKind, Users};
 
 use super::{OnCpu, Operations, Pmu};
@@ -105,6 +106,8 @@ impl CpuState {
     pub(super) unsafe fn after_enable<T: Operations>(&self) {
         // SAFETY: By this function's requirements.
         let again = unsafe { self.offers.take_back::<T>() };
+        // SAFETY: As above.
+        unsafe { self.turn.after_enable() };
         if let Some(pmu) = again {
             self.turn.begin_again(pmu);
         }

@@ -6,15 +6,18 @@
 //! expire at once. That takes the timer's lock, which the NMI may have interrupted; so an irq_work does it, as
 //! soon as interrupts are on. The same irq_work has all groups offered again after the order has changed, which
 //! takes the locks of the contexts.
+//!
+//! The time from the request until the groups have been placed anew is measured: a driver decides by it whether turns end
+//! too often.
 
-use super::rotation;
+use super::{rotation, time::clock};
 use crate::{
     bindings,
     perf::{OnCpu, Operations, Pmu},
 };
 use core::{
     ptr,
-    sync::atomic::{AtomicBool, AtomicPtr, Ordering::Relaxed},
+    sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering::Relaxed},
 };
 use kernel::{interrupt::LocalInterruptDisabled, types::Opaque};
 
@@ -28,6 +31,21 @@ pub(in crate::perf) struct Turn {
     pmu: AtomicPtr<bindings::pmu>,
     ends: AtomicBool,
     begins_again: AtomicBool,
+    /// The time at which the turn was ended that is followed by the placing of groups; 0 if none was.
+    began: AtomicU64,
+    /// The time at which the last one had been ended, or was not because of its [`EndCost`].
+    last: AtomicU64,
+    /// The nanoseconds that the last end took.
+    cost: AtomicU64,
+}
+
+/// The cost of ending turns on a CPU.
+#[derive(Clone, Copy)]
+pub struct EndCost {
+    /// The nanoseconds since the last turn was ended early, or was not although it was requested.
+    pub since: u64,
+    /// The nanoseconds that the last end took.
+    pub cost: u64,
 }
 
 // SAFETY: The functions of irq_work may be called on any CPU.
@@ -49,6 +67,9 @@ impl Turn {
             pmu: AtomicPtr::new(ptr::null_mut()),
             ends: AtomicBool::new(false),
             begins_again: AtomicBool::new(false),
+            began: AtomicU64::new(0),
+            last: AtomicU64::new(0),
+            cost: AtomicU64::new(0),
         }
     }
 
@@ -69,13 +90,46 @@ impl Turn {
 }
 
 impl<T: Operations> OnCpu<'_, T> {
-    /// Ends the turn of the groups on this CPU soon: those that wait come next. Nothing happens if none waits.
+    /// Ends the turn of the groups on this CPU soon, if `allows` it: those that wait come next. Nothing happens if none
+    /// waits.
     ///
     /// Any context.
-    pub fn end_turn(&self) {
+    pub fn end_turn(&self, allows: impl FnOnce(EndCost) -> bool) {
         let turn = &self.pmu().cpu_state(self).internals.turn;
+        let now = clock();
+        if !allows(EndCost {
+            since: now.wrapping_sub(turn.last.load(Relaxed)),
+            cost: turn.cost.load(Relaxed),
+        }) {
+            turn.last.store(now, Relaxed);
+            return;
+        }
         turn.ends.store(true, Relaxed);
         turn.queue(self.pmu().as_raw());
+    }
+}
+
+impl Turn {
+    /// Measures the end of a turn, if this is one.
+    ///
+    /// # Safety
+    ///
+    /// To be called on the CPU when the PMU has been enabled, before that callback ends.
+    #[inline]
+    pub(in crate::perf) unsafe fn after_enable(&self) {
+        let began = self.began.load(Relaxed);
+        if began == 0 {
+            return;
+        }
+        let pmu = self.pmu.load(Relaxed);
+        // SAFETY: The PMU is registered, as it is being enabled, and interrupts are off. By the type invariant it is
+        // the one of this: it was stored before `began`.
+        if unsafe { rotation::is_under_way(pmu) } {
+            let now = clock();
+            self.began.store(0, Relaxed);
+            self.last.store(now, Relaxed);
+            self.cost.store(now.wrapping_sub(began), Relaxed);
+        }
     }
 }
 
@@ -112,6 +166,7 @@ unsafe extern "C" fn turn_callback<T: Operations>(work: *mut bindings::irq_work)
         unsafe { bindings::rpmu_helper_perf_pmu_resched(pmu.as_raw()) };
     }
     if ends {
+        turn.began.store(clock().max(1), Relaxed);
         // SAFETY: As above.
         unsafe { rotation::expire(pmu.as_raw(), irqs) };
     }
