@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What rust/perf/internals/disable_watch.rs needs of kretprobes and of work
- * for tasks: inline functions, and some that are not there in every configuration.
+ * What rust/perf/internals/disable_watch.rs needs of probes and of work for
+ * tasks and kernel threads: inline functions, and some that are not there in every configuration.
  */
 
 #include <linux/fs.h>
@@ -9,6 +9,7 @@
 #include <linux/ptrace.h>
 #include <linux/rcupdate.h>
 #include <linux/task_work.h>
+#include <linux/workqueue.h>
 
 int rpmu_helper_register_kretprobe(struct kretprobe *probe)
 {
@@ -28,6 +29,16 @@ int rpmu_helper_enable_kretprobe(struct kretprobe *probe)
 int rpmu_helper_disable_kretprobe(struct kretprobe *probe)
 {
 	return disable_kretprobe(probe);
+}
+
+int rpmu_helper_enable_kprobe(struct kprobe *probe)
+{
+	return enable_kprobe(probe);
+}
+
+int rpmu_helper_disable_kprobe(struct kprobe *probe)
+{
+	return disable_kprobe(probe);
 }
 
 struct kretprobe *rpmu_helper_get_kretprobe(struct kretprobe_instance *instance)
@@ -61,11 +72,20 @@ void rpmu_helper_init_task_work(struct callback_head *work,
 	init_task_work(work, func);
 }
 
-/* For the current task, in process context or in the handler of a probe. */
+/* For the current task, in process context. */
 int rpmu_helper_task_work_add(struct callback_head *work)
 {
-	return task_work_add(current, work,
-			     in_nmi() ? TWA_NMI_CURRENT : TWA_RESUME);
+	return task_work_add(current, work, TWA_RESUME);
+}
+
+void rpmu_helper_init_work(struct work_struct *work, work_func_t func)
+{
+	INIT_WORK(work, func);
+}
+
+void rpmu_helper_schedule_work(struct work_struct *work)
+{
+	schedule_work(work);
 }
 
 void rpmu_helper_synchronize_rcu_tasks(void)

@@ -27,6 +27,7 @@
 #include <linux/stddef.h>
 #include <linux/syscore_ops.h>
 #include <linux/sysfs.h>
+#include <linux/workqueue.h>
 #include <asm/apic.h>
 #include <asm/hardirq.h>
 #include <asm/intel_ds.h>
@@ -212,6 +213,7 @@ static void __used layouts(void)
 	SIZE(kprobe);
 	MEMBER(kprobe, addr);
 	MEMBER(kprobe, symbol_name);
+	MEMBER(kprobe, pre_handler);
 	MEMBER(kprobe, flags);
 	SIZE(kretprobe);
 	MEMBER(kretprobe, kp);
@@ -226,6 +228,7 @@ static void __used layouts(void)
 #endif
 	SIZE(irq_work);
 	MEMBER(irq_work, func);
+	SIZE(work_struct);
 	SIZE(callback_head);
 	MEMBER(callback_head, func);
 	SIZE(nmiaction);

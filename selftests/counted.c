@@ -10,6 +10,8 @@
  *				exit 0 if no reading is less than the one
  *				before, or much more
  *	counted branches N	count nothing: make N passes of branch_loop()
+ *	counted stuck FILE	hold a pinned event for a while, then be stuck in
+ *				an ioctl on a software event; FILE is made before
  *	counted rdpmc		execute RDPMC without an event; exit 0 if it does
  *				not fault
  */
@@ -50,6 +52,42 @@ static int hold(struct perf_event_attr *attr, bool per_cpu, const char *path)
 	}
 	for (;;)
 		pause();
+}
+
+static bool make_file(const char *path)
+{
+	int fd = open(path, O_CREAT | O_WRONLY, 0600);
+
+	if (fd < 0)
+		printf("%s: %s\n", path, strerror(errno));
+	else
+		close(fd);
+	return fd >= 0;
+}
+
+/* Probes that rpmu has for pinned events are in vain a second after the last one. */
+static int stick(struct perf_event_attr *attr, const char *path)
+{
+	struct perf_event_attr software =
+		counting_user(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK);
+	void *page = page_that_never_comes();
+	int fd, pinned;
+
+	software.sample_period = 1000000;
+	fd = perf_open_self(&software, -1);
+	attr->pinned = 1;
+	pinned = perf_open_self(attr, -1);
+	if (!page || fd < 0 || pinned < 0) {
+		printf("no page, or no event: %s\n", strerror(errno));
+		return 1;
+	}
+	close(pinned);
+	usleep(1500000);
+	if (!make_file(path))
+		return 1;
+	ioctl(fd, PERF_EVENT_IOC_PERIOD, page);
+	printf("the ioctl has returned: %s\n", strerror(errno));
+	return 1;
 }
 
 static int reads(unsigned long n)
@@ -95,6 +133,8 @@ int main(int argc, char **argv)
 		return hold(&attr, false, argv[2]);
 	if (argc == 3 && !strcmp(argv[1], "hold-cpu"))
 		return hold(&attr, true, argv[2]);
+	if (argc == 3 && !strcmp(argv[1], "stuck"))
+		return stick(&attr, argv[2]);
 	if (argc == 3 && !strcmp(argv[1], "reads"))
 		return reads(strtoul(argv[2], NULL, 0));
 	if (argc == 3 && !strcmp(argv[1], "branches")) {
@@ -107,6 +147,6 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	fprintf(stderr,
-		"usage: counted check | hold FILE | hold-cpu FILE | reads N | branches N | rdpmc\n");
+		"usage: counted check | hold FILE | hold-cpu FILE | stuck FILE | reads N | branches N | rdpmc\n");
 	return 2;
 }

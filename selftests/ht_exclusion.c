@@ -395,6 +395,78 @@ TEST_F(ht_exclusion, disabled_pinned_event_stays_disabled)
 	}
 }
 
+#define STUCK	300
+
+struct stuck {
+	void *page;
+	int event;
+};
+
+static int set_period(void *arg)
+{
+	const struct stuck *stuck = arg;
+
+	return ioctl(stuck->event, PERF_EVENT_IOC_PERIOD, stuck->page);
+}
+
+static int disable_event(void *arg)
+{
+	const struct stuck *stuck = arg;
+
+	return ioctl(stuck->event, PERF_EVENT_IOC_DISABLE, 0);
+}
+
+/*
+ * Hundreds of tasks are stuck in calls that disable an event, behind one that
+ * waits for a page with the context's mutex held. Another task's pinned event that
+ * is disabled while it waits stays disabled nevertheless.
+ */
+TEST_F(ht_exclusion, disabled_among_stuck_calls)
+{
+	struct perf_event_attr attr = counting_user(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK);
+	int corrupting, pending, child[STUCK + 1], idle, i;
+	struct stuck stuck = { .page = page_that_never_comes() };
+	char *stacks = calloc(STUCK + 1, 4096);
+
+	if (!stuck.page)
+		SKIP(return, "the kernel has no userfaultfd()");
+	ASSERT_NE(NULL, stacks);
+	attr.sample_period = 1000000;
+	/* Not of this task: fork() takes the mutex of the task's context, too. */
+	idle = fork();
+	if (!idle)
+		for (;;)
+			pause();
+	stuck.event = perf_open(&attr, idle, -1, -1, 0);
+	ASSERT_LE(0, stuck.event);
+	corrupting = corrupting_on_counter_2(self->a, self->b, open_pinned);
+	ASSERT_LE(0, corrupting);
+	pending = open_pinned(self->a, PENDING);
+	EXPECT_TRUE(in_error(pending));
+	for (i = 0; i <= STUCK; i++) {
+		child[i] = clone(i ? disable_event : set_period, stacks + 4096 * (i + 1),
+				 CLONE_VM | CLONE_FILES | SIGCHLD, &stuck);
+		ASSERT_LT(0, child[i]);
+		if (!i)
+			usleep(AT_ONCE_US);
+	}
+	usleep(AT_ONCE_US);
+	EXPECT_EQ(0, waitpid(-1, NULL, WNOHANG));
+	EXPECT_EQ(0, ioctl(pending, PERF_EVENT_IOC_DISABLE, 0));
+	close(corrupting);
+	usleep(AT_ONCE_US);
+	EXPECT_FALSE(runs(pending));
+	close(pending);
+	for (i = 0; i <= STUCK; i++)
+		EXPECT_EQ(0, kill(child[i], SIGKILL));
+	for (i = 0; i <= STUCK; i++)
+		EXPECT_EQ(child[i], waitpid(child[i], NULL, 0));
+	kill(idle, SIGKILL);
+	waitpid(idle, NULL, 0);
+	close(stuck.event);
+	free(stacks);
+}
+
 /* Returns whether event @nr of vm_entry.ko is on a counter of this CPU, or -1. */
 static int guests_event_runs(int vm, int nr)
 {

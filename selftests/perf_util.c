@@ -3,9 +3,24 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/userfaultfd.h>
 #include <sys/mman.h>
 
 #include "perf_util.h"
+
+void *page_that_never_comes(void)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register range = { .mode = UFFDIO_REGISTER_MODE_MISSING };
+	int fd = syscall(SYS_userfaultfd, O_CLOEXEC);
+	void *page = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (fd < 0 || page == MAP_FAILED || ioctl(fd, UFFDIO_API, &api))
+		return NULL;
+	range.range.start = (unsigned long)page;
+	range.range.len = 4096;
+	return ioctl(fd, UFFDIO_REGISTER, &range) ? NULL : page;
+}
 
 struct perf_event_attr counting(__u32 type, __u64 config)
 {

@@ -252,6 +252,12 @@ static inline void memory_loop(unsigned long n)
 bool run_on(int cpu);
 
 /*
+ * Returns a page that never comes: a system call that reads it is stuck until the
+ * task is killed. NULL if the kernel has no userfaultfd().
+ */
+void *page_that_never_comes(void);
+
+/*
  * Takes the CPU for this task alone, or gives it back. An event of a CPU counts
  * every program there; with SCHED_FIFO no other program gets the CPU unless
  * this one sleeps.

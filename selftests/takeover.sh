@@ -423,6 +423,58 @@ unload_refused_while_cpu_counted() {
 	unload_refused hold-cpu
 }
 
+# unload_beside MODE: unloads rpmu beside a task of that mode, which has no event of rpmu's. Unloading ends soon, and
+# if it was refused, succeeds when the task has gone.
+unload_beside() {
+	load || {
+		because "load: $said"
+		return 1
+	}
+	hold "$1" || return
+	usleep 300000
+	rm -f /tmp/unloaded
+	{
+		unload
+		echo "$? $said" >/tmp/new
+		mv /tmp/new /tmp/unloaded
+	} &
+	unloader=$!
+	tries=0
+	while [ ! -e /tmp/unloaded ] && [ "$tries" -lt 50 ]; do
+		tries=$((tries + 1))
+		usleep 100000
+	done
+	status=0
+	if [ ! -e /tmp/unloaded ]; then
+		because "unloading does not end"
+		counts || because "nor is there a PMU"
+		status=1
+	fi
+	kill -9 "$holder"
+	wait "$holder"
+	wait "$unloader"
+	usleep 300000
+	case $(cat /tmp/unloaded) in
+	0*) ;;
+	*'Resource temporarily unavailable'*)
+		unload || {
+			because "the task is gone, unload: $said"
+			status=1
+		}
+		;;
+	*)
+		because "unload: $(cat /tmp/unloaded)"
+		status=1
+		;;
+	esac
+	counts || status=1
+	return "$status"
+} 2>/dev/null
+
+unload_beside_stuck_ioctl() {
+	unload_beside stuck
+}
+
 TRACE=/sys/kernel/tracing
 
 # tracing ROUND: enables rpmu's tracepoints and checks that they fire.
@@ -649,7 +701,7 @@ for name in built_in_at_start refused_while_watchdog_on \
 	refused_while_guest_counts refused_beside_mediated_guest mediated_guest_is_refused \
 	vm_entry_is_given_back twenty_rounds \
 	pmu_is_the_same unload_refused_while_task_counted \
-	unload_refused_while_cpu_counted watchdog_on_rpmu \
+	unload_refused_while_cpu_counted unload_beside_stuck_ioctl watchdog_on_rpmu \
 	watchdog_after_give_back rdpmc_stays freeze_on_smi_stays branch_records_stay \
 	interval_written_before multiplexed_before \
 	files_before_events unload_while_traced unload_refused_while_perf_traces \

@@ -16,6 +16,10 @@
 //! when it returns, as a group may begin to wait in between. Only a group that loses its counter and gets
 //! it back within one such call goes on counting.
 //!
+//! A call is seen always, by a kprobe. Its return is seen by a kretprobe, which has an instance for each call that
+//! is under way. A user can have many calls under way, which wait for a context's mutex. While there are more than
+//! instances, a group that begins to wait within another such call goes on waiting.
+//!
 //! # While there is no pinned event
 //!
 //! A probe makes each call of its function dearer, and most users have no pinned events. So the probes
@@ -24,8 +28,9 @@
 //! mode from `perf_event_open()`: until then only a thread that guesses the number of the file can
 //! disable the event. `event_init` itself cannot enable probes, as that takes the lock of CPU hotplug, and
 //! a lock may be held there that CPU hotplug takes within its own (`perf_try_init_event()`,
-//! `perf_event_exit_cpu()`). A task that calls one of the functions while no pinned event is open
-//! disables the probes, at most once a second, as that rewrites code.
+//! `perf_event_exit_cpu()`). A call of one of the functions while no pinned event is open has a kernel thread
+//! disable the probes, at most once a second, as that rewrites code. The calling task cannot do that: a user can keep it
+//! in the function for any time (`PERF_EVENT_IOC_PERIOD` reads memory), and the end of the watch waits for the work.
 //!
 //! Events that kernel threads open do not enable them. These have no file and no owner, so only
 //! `perf_event_disable()` and `perf_event_pause()` disable them.
@@ -38,6 +43,7 @@ use crate::{
     perf::{Operations, Pmu},
 };
 use core::{
+    marker::PhantomData,
     pin::Pin,
     ptr::{self, with_exposed_provenance_mut},
 };
@@ -54,7 +60,7 @@ use kernel::{
     types::Opaque,
 };
 
-/// The most tasks that can be disabling events at a time with all of them noticed.
+/// The most calls that can be under way with the returns of all of them noticed.
 const MAX_DISABLING: c_int = 256;
 
 /// The least time for which probes stay enabled, in milliseconds.
@@ -73,25 +79,25 @@ impl<T: Operations> DisableWatch<T> {
     /// `CONFIG_KRETPROBES`. Process context.
     pub fn new(pmu: Arc<Pmu<T>>) -> Result<Self> {
         let kernels = [
-            Probe::new(c"perf_event_disable", disable_entry::<T>, &pmu, 0)?,
-            Probe::new(c"perf_event_pause", disable_entry::<T>, &pmu, 0)?,
+            Probe::new(c"perf_event_disable", Handlers::of::<Event>(), &pmu)?,
+            Probe::new(c"perf_event_pause", Handlers::of::<Event>(), &pmu)?,
         ];
-        let disabled = bindings::KPROBE_FLAG_DISABLED;
+        let user = &pmu.internals.user_probes;
+        // SAFETY: There is no watch yet, so no probe of users' functions. The PMU does not move.
+        unsafe { user.vain.init(&pmu) };
         let mut probes = KVec::with_capacity(3, GFP_KERNEL)?;
-        for (function, entry) in [
-            (c"perf_ioctl", ioctl_entry::<T> as EntryHandler),
-            (c"perf_event_task_disable", task_disable_entry::<T>),
-            (c"perf_compat_ioctl", ioctl_entry::<T>),
+        for (function, handlers) in [
+            (c"perf_ioctl", Handlers::of::<Ioctl>()),
+            (c"perf_event_task_disable", Handlers::of::<AllOfTask>()),
+            (c"perf_compat_ioctl", Handlers::of::<Ioctl>()),
         ] {
-            match Probe::new(function, entry, &pmu, disabled) {
+            match Probe::new(function, handlers, &pmu) {
                 Ok(probe) => probes.push(probe, GFP_KERNEL)?,
                 // The kernel runs no 32-bit programs.
                 Err(error) if error == ENOENT && function == c"perf_compat_ioctl" => {}
                 Err(error) => return Err(error),
             }
         }
-        let user = &pmu.internals.user_probes;
-        user.vain.pmu.store(Arc::as_ptr(&pmu).cast_mut(), Relaxed);
         *user.probes.lock() = probes;
         pmu.internals.retries_pinned.store(true, Relaxed);
         Ok(Self {
@@ -105,13 +111,20 @@ impl<T: Operations> Drop for DisableWatch<T> {
     fn drop(&mut self) {
         self.pmu.internals.retries_pinned.store(false, Relaxed);
         let user = &self.pmu.internals.user_probes;
-        // Without probes no handler adds work to a task any more.
         let probes = {
             let mut probes = user.probes.lock();
             user.enabled.store(false, Relaxed);
             core::mem::take(&mut *probes)
         };
         drop(probes);
+        // Without probes no handler queues the work any more.
+        // SAFETY: `new()` has initialised both, and this is process context without a lock.
+        unsafe {
+            bindings::irq_work_sync(user.vain.irq.get());
+            bindings::cancel_work_sync(user.vain.work.get());
+        }
+        // A task with work is about to return from `perf_event_open()`, where no user can keep it once its event has
+        // gone. A debugger stops it after the work (`ptrace_notify()`).
         while user.pending.load(ordering::Acquire) != 0 {
             fsleep(Delta::from_micros(100));
         }
@@ -140,7 +153,7 @@ pub(in crate::perf) struct UserProbes<T: Operations> {
     pending: Atomic<usize>,
     /// Set once there has been any.
     was_used: Atomic<bool>,
-    /// The work of the task that calls a function in vain.
+    /// The work after a function was called in vain.
     vain: VainWork<T>,
 }
 
@@ -154,8 +167,8 @@ impl<T: Operations> UserProbes<T> {
             pending: Atomic::new(0),
             was_used: Atomic::new(false),
             vain: VainWork {
-                head: Opaque::zeroed(),
-                queued: Atomic::new(false),
+                irq: Opaque::zeroed(),
+                work: Opaque::zeroed(),
                 pmu: Atomic::new(ptr::null_mut()),
             },
         })
@@ -274,125 +287,246 @@ impl<T: Operations> Work<T> {
         // SAFETY: By the type invariant.
         let pmu = unsafe { &*work.pmu };
         drop(work);
-        pmu.do_work();
+        pmu.update_probes();
+        // The last access: the end of the watch waits for it.
+        pmu.internals
+            .user_probes
+            .pending
+            .fetch_sub(1, ordering::Release);
     }
 }
 
-/// The same work for a task that has called a function in vain. A handler of a probe adds it, which may
-/// be in NMI context (`exc_int3()`, `arch/x86/kernel/traps.c`) and must not allocate memory, so there is
-/// one for all tasks.
+/// The same work, for a kernel thread, after a function was called in vain. A handler of a probe queues it, which may be
+/// in NMI context (`exc_int3()`, `arch/x86/kernel/traps.c`), by way of an interrupt.
 ///
 /// # Invariants
 ///
-/// While `queued` is set, `head` belongs to the task whose work it is. `pmu` is that of the
-/// [`UserProbes`] that this is in, once there are probes.
+/// Once it was initialised, `pmu` is that of the [`UserProbes`] that this is in.
 struct VainWork<T: Operations> {
-    head: Opaque<bindings::callback_head>,
-    queued: Atomic<bool>,
+    irq: Opaque<bindings::irq_work>,
+    work: Opaque<bindings::work_struct>,
     pmu: Atomic<*mut Pmu<T>>,
 }
 
-// SAFETY: By the type invariant one task at a time uses `head`; the rest is `Send`.
+// SAFETY: The functions of irq_work and of workqueues may be called on any CPU; the rest is `Send`.
 unsafe impl<T: Operations> Send for VainWork<T> {}
 
-// SAFETY: As above, and the rest is `Sync`.
+// SAFETY: As above; they synchronise.
 unsafe impl<T: Operations> Sync for VainWork<T> {}
 
 impl<T: Operations> VainWork<T> {
-    /// Adds the work to the current task, unless another task has it.
+    /// Initialises the work.
     ///
-    /// To be called by a handler of a probe that users call. Any context.
-    fn add(user: &UserProbes<T>) {
-        let this = &user.vain;
-        if this.queued.cmpxchg(false, true, ordering::Full).is_err() {
-            return;
-        }
-        user.was_used.store(true, Relaxed);
-        // The end of the watch waits until this is 0, when the probes and so their handlers have gone.
-        user.pending.fetch_add(1, Relaxed);
-        // SAFETY: INVARIANT: `head` is this caller's, as `queued` has just been set, and stays where it
-        // is: the end of the watch waits until `pending` is 0.
-        let ret = unsafe {
-            bindings::rpmu_helper_init_task_work(this.head.get(), Some(Self::run));
-            bindings::rpmu_helper_task_work_add(this.head.get())
+    /// # Safety
+    ///
+    /// This must be part of `pmu`, which must not move, and not be queued.
+    unsafe fn init(&self, pmu: &Arc<Pmu<T>>) {
+        // INVARIANT: By this function's requirements.
+        self.pmu.store(Arc::as_ptr(pmu).cast_mut(), Relaxed);
+        let irq = bindings::irq_work {
+            func: Some(Self::queue_callback),
+            ..pin_init::zeroed()
         };
-        if ret != 0 {
-            // INVARIANT: The task has not taken it.
-            this.queued.store(false, ordering::Release);
-            user.pending.fetch_sub(1, ordering::Release);
+        // SAFETY: By this function's requirements, nothing else uses them, and they stay where they are.
+        unsafe {
+            *self.irq.get() = irq;
+            bindings::rpmu_helper_init_work(self.work.get(), Some(Self::run_callback));
+        }
+    }
+
+    /// Queues the work, unless it is queued. To be called by a handler of a probe that users call. Any context.
+    fn queue(&self) {
+        // SAFETY: A probe has a handler only after `init()`. The end of the watch waits for the interrupt when the
+        // probes and so their handlers have gone.
+        unsafe { bindings::irq_work_queue(self.irq.get()) };
+    }
+
+    /// # Safety
+    ///
+    /// For the kernel to call, with the `irq` of a `VainWork` that was initialised.
+    unsafe extern "C" fn queue_callback(irq: *mut bindings::irq_work) {
+        let irq = Opaque::cast_from(irq.cast_const());
+        // SAFETY: By this function's requirements. The end of the watch waits for this function, then for the work.
+        unsafe {
+            let this = &*kernel::container_of!(irq, Self, irq);
+            bindings::rpmu_helper_schedule_work(this.work.get());
         }
     }
 
     /// # Safety
     ///
-    /// For the kernel to call, with the `head` that [`add`](Self::add) has given to the task.
-    unsafe extern "C" fn run(head: *mut bindings::callback_head) {
-        let head = Opaque::cast_from(head.cast_const());
-        // SAFETY: By this function's requirements; the end of the watch waits for this.
-        let this = unsafe { &*kernel::container_of!(head, Self, head) };
+    /// For the kernel to call, with the `work` of a `VainWork` that was initialised.
+    unsafe extern "C" fn run_callback(work: *mut bindings::work_struct) {
+        let work = Opaque::cast_from(work.cast_const());
+        // SAFETY: By this function's requirements; the end of the watch waits for this function.
+        let this = unsafe { &*kernel::container_of!(work, Self, work) };
         // SAFETY: By the type invariant; the PMU stays as `this` does.
         let pmu = unsafe { &*this.pmu.load(Relaxed) };
-        // INVARIANT: The kernel has let go of `head` before it called this.
-        this.queued.store(false, ordering::Release);
-        pmu.do_work();
+        pmu.update_probes();
     }
 }
 
 impl<T: Operations> Pmu<T> {
-    /// Does the work of a task that [`Work`] or [`VainWork`] has given it.
-    fn do_work(&self) {
-        let user = &self.internals.user_probes;
-        if let Err(error) = user.update() {
+    /// Updates the probes. Process context, with no lock held.
+    fn update_probes(&self) {
+        if let Err(error) = self.internals.user_probes.update() {
             kernel::pr_warn_once!(
                 "perf_ioctl() cannot be watched ({error:?}): pinned events that find no counter stay in \
                  the error state until they are enabled again\n"
             );
             self.internals.retries_pinned.store(false, Relaxed);
         }
-        // The last access: the end of the watch waits for it.
-        user.pending.fetch_sub(1, ordering::Release);
     }
 }
 
+/// A function that is probed, by what it disables.
+trait Watched {
+    /// Set if users call it, so that it is probed while pinned events are open.
+    const BY_USERS: bool;
+
+    /// Returns the events that a call disables, if any.
+    ///
+    /// # Safety
+    ///
+    /// `regs` must be those at the entry of the function.
+    unsafe fn target(regs: *mut bindings::pt_regs) -> Option<Target>;
+}
+
+/// `perf_ioctl()` and `perf_compat_ioctl()`.
+struct Ioctl;
+
+impl Watched for Ioctl {
+    const BY_USERS: bool = true;
+
+    /// # Safety
+    ///
+    /// As [`Watched::target`] says.
+    unsafe fn target(regs: *mut bindings::pt_regs) -> Option<Target> {
+        // SAFETY: `regs` are those at the entry of a function with three arguments.
+        let (file, command, flags) = unsafe {
+            (
+                bindings::rpmu_helper_argument(regs, 0),
+                bindings::rpmu_helper_argument(regs, 1),
+                bindings::rpmu_helper_argument(regs, 2),
+            )
+        };
+        // CAST: the argument is an `unsigned int`.
+        if command as u32 != bindings::RUST_CONST_HELPER_PERF_EVENT_IOC_DISABLE {
+            return None;
+        }
+        let whole_group = flags & bindings::perf_event_ioc_flags_PERF_IOC_FLAG_GROUP as usize != 0;
+        // SAFETY: The first argument is the file of an event, which the caller keeps open, and so the event.
+        // Its leader is compared only.
+        let event = unsafe {
+            let event: *mut bindings::perf_event =
+                bindings::rpmu_helper_private_data(with_exposed_provenance_mut(file)).cast();
+            match whole_group {
+                true => ptr::read_volatile(&raw const (*event).group_leader),
+                false => event,
+            }
+        };
+        Some(Target::Event(event))
+    }
+}
+
+/// `perf_event_task_disable()`.
+struct AllOfTask;
+
+impl Watched for AllOfTask {
+    const BY_USERS: bool = true;
+
+    /// # Safety
+    ///
+    /// As [`Watched::target`] says.
+    unsafe fn target(_regs: *mut bindings::pt_regs) -> Option<Target> {
+        Some(Target::OpenedBy(Task::current_raw().cast()))
+    }
+}
+
+/// `perf_event_disable()` and `perf_event_pause()`.
+struct Event;
+
+impl Watched for Event {
+    const BY_USERS: bool = false;
+
+    /// # Safety
+    ///
+    /// As [`Watched::target`] says.
+    unsafe fn target(regs: *mut bindings::pt_regs) -> Option<Target> {
+        // SAFETY: `regs` are those at the entry of a function whose first argument is an event.
+        let event = unsafe { bindings::rpmu_helper_argument(regs, 0) };
+        Some(Target::Event(with_exposed_provenance_mut(event)))
+    }
+}
+
+type CallHandler = unsafe extern "C" fn(*mut bindings::kprobe, *mut bindings::pt_regs) -> c_int;
 type EntryHandler =
     unsafe extern "C" fn(*mut bindings::kretprobe_instance, *mut bindings::pt_regs) -> c_int;
+
+/// The handlers of a function's probes.
+struct Handlers<T: Operations> {
+    call: CallHandler,
+    entry: EntryHandler,
+    by_users: bool,
+    _pmu: PhantomData<Pmu<T>>,
+}
+
+impl<T: Operations> Handlers<T> {
+    fn of<W: Watched>() -> Self {
+        Self {
+            call: call_handler::<T, W>,
+            entry: entry_handler::<T, W>,
+            by_users: W::BY_USERS,
+            _pmu: PhantomData,
+        }
+    }
+}
 
 /// A function that is probed.
 ///
 /// # Invariants
 ///
-/// `register_kretprobe()` has succeeded for `raw`.
+/// `register_kprobe()` has succeeded for `call`, and `register_kretprobe()` for `exit`.
 struct Probe<T: Operations>(Pin<KBox<Inner<T>>>);
 
 struct Inner<T: Operations> {
-    raw: Opaque<bindings::kretprobe>,
+    /// Sees each call.
+    call: Opaque<bindings::kprobe>,
+    /// Sees the returns from [`MAX_DISABLING`] calls at a time.
+    exit: Opaque<bindings::kretprobe>,
     pmu: Arc<Pmu<T>>,
 }
 
-// SAFETY: A kretprobe may be unregistered by any task. `Arc<Pmu<T>>` is `Send`.
-unsafe impl<T: Operations> Send for Probe<T> {}
+// SAFETY: The functions of kprobes may be called on any CPU; the rest is `Send`.
+unsafe impl<T: Operations> Send for Inner<T> {}
 
-// SAFETY: A shared reference gives access to nothing.
-unsafe impl<T: Operations> Sync for Probe<T> {}
+// SAFETY: As above; they synchronise, and the rest is `Sync`.
+unsafe impl<T: Operations> Sync for Inner<T> {}
 
 impl<T: Operations> Probe<T> {
-    /// `flags` are 0 or `KPROBE_FLAG_DISABLED`.
-    fn new(
-        function: &'static CStr,
-        entry: EntryHandler,
-        pmu: &Arc<Pmu<T>>,
-        flags: u32,
-    ) -> Result<Self> {
+    /// Probes `function`. The probes are disabled at first if users call it.
+    ///
+    /// The error of `register_kprobe()`. Process context.
+    fn new(function: &'static CStr, handlers: Handlers<T>, pmu: &Arc<Pmu<T>>) -> Result<Self> {
+        let flags = match handlers.by_users {
+            true => bindings::KPROBE_FLAG_DISABLED,
+            false => 0,
+        };
+        let probe = || bindings::kprobe {
+            symbol_name: function.as_char_ptr(),
+            flags,
+            ..pin_init::zeroed()
+        };
         let inner = KBox::pin(
             Inner {
-                raw: Opaque::new(bindings::kretprobe {
-                    kp: bindings::kprobe {
-                        symbol_name: function.as_char_ptr(),
-                        flags,
-                        ..pin_init::zeroed()
-                    },
+                call: Opaque::new(bindings::kprobe {
+                    pre_handler: Some(handlers.call),
+                    ..probe()
+                }),
+                exit: Opaque::new(bindings::kretprobe {
+                    kp: probe(),
                     handler: Some(return_handler::<T>),
-                    entry_handler: Some(entry),
+                    entry_handler: Some(handlers.entry),
                     maxactive: MAX_DISABLING,
                     data_size: size_of::<Target>(),
                     ..pin_init::zeroed()
@@ -401,9 +535,15 @@ impl<T: Operations> Probe<T> {
             },
             GFP_KERNEL,
         )?;
-        // SAFETY: The probe names a function, handlers and the size of their data and is otherwise zero,
-        // as it has to be. It stays where it is until `drop` has unregistered it.
-        to_result(unsafe { bindings::rpmu_helper_register_kretprobe(inner.raw.get()) })?;
+        // SAFETY: The probe names a function and a handler and is otherwise zero, as it has to be. It stays where it
+        // is until `drop` has unregistered it.
+        to_result(unsafe { bindings::rpmu_helper_register_kprobe(inner.call.get()) })?;
+        // SAFETY: As above; it has the size of its handlers' data, too.
+        to_result(unsafe { bindings::rpmu_helper_register_kretprobe(inner.exit.get()) })
+            // SAFETY: It is registered.
+            .inspect_err(|_| unsafe {
+                bindings::rpmu_helper_unregister_kprobe(inner.call.get())
+            })?;
         // INVARIANT: Just registered.
         Ok(Self(inner))
     }
@@ -411,21 +551,30 @@ impl<T: Operations> Probe<T> {
     fn enable(&self) -> Result {
         // SAFETY: By the type invariant. This is process context, and no lock is held but that of
         // `UserProbes`, which is never taken within another.
-        to_result(unsafe { bindings::rpmu_helper_enable_kretprobe(self.0.raw.get()) })
+        unsafe {
+            to_result(bindings::rpmu_helper_enable_kprobe(self.0.call.get()))?;
+            to_result(bindings::rpmu_helper_enable_kretprobe(self.0.exit.get()))
+        }
     }
 
-    /// Calls that have begun still end with the return handler. If this fails, the probe stays enabled.
+    /// Calls that have begun still end with the return handler. If this fails, the probes stay enabled.
     fn disable(&self) {
         // SAFETY: As in `enable()`.
-        let _ = unsafe { bindings::rpmu_helper_disable_kretprobe(self.0.raw.get()) };
+        unsafe {
+            bindings::rpmu_helper_disable_kretprobe(self.0.exit.get());
+            bindings::rpmu_helper_disable_kprobe(self.0.call.get());
+        }
     }
 }
 
 impl<T: Operations> Drop for Probe<T> {
     fn drop(&mut self) {
-        // SAFETY: By the type invariant. This waits until no CPU is in a handler; a task that is still
+        // SAFETY: By the type invariant. These wait until no CPU is in a handler; a task that is still
         // in the function returns without one.
-        unsafe { bindings::rpmu_helper_unregister_kretprobe(self.0.raw.get()) };
+        unsafe {
+            bindings::rpmu_helper_unregister_kretprobe(self.0.exit.get());
+            bindings::rpmu_helper_unregister_kprobe(self.0.call.get());
+        }
     }
 }
 
@@ -460,108 +609,63 @@ impl Target {
     }
 }
 
-/// # Safety
+/// Returns whether a call cannot be about a pinned event. If so, the probes are disabled soon.
 ///
-/// For the kernel to call, at the entry of `perf_ioctl()` or `perf_compat_ioctl()`.
-unsafe extern "C" fn ioctl_entry<T: Operations>(
-    instance: *mut bindings::kretprobe_instance,
-    regs: *mut bindings::pt_regs,
-) -> c_int {
-    // SAFETY: `regs` are those at the entry of a function with three arguments.
-    let (file, command, flags) = unsafe {
-        (
-            bindings::rpmu_helper_argument(regs, 0),
-            bindings::rpmu_helper_argument(regs, 1),
-            bindings::rpmu_helper_argument(regs, 2),
-        )
-    };
-    // SAFETY: This is an entry handler of a function that users call.
-    if unsafe { is_vain::<T>(instance) } {
-        return NOT_THIS_CALL;
-    }
-    // CAST: the argument is an `unsigned int`.
-    if command as u32 != bindings::RUST_CONST_HELPER_PERF_EVENT_IOC_DISABLE {
-        return NOT_THIS_CALL;
-    }
-    let whole_group = flags & bindings::perf_event_ioc_flags_PERF_IOC_FLAG_GROUP as usize != 0;
-    // SAFETY: The first argument is the file of an event, which the caller keeps open, and so the event.
-    // Its leader is compared only.
-    let event = unsafe {
-        let event: *mut bindings::perf_event =
-            bindings::rpmu_helper_private_data(with_exposed_provenance_mut(file)).cast();
-        match whole_group {
-            true => ptr::read_volatile(&raw const (*event).group_leader),
-            false => event,
-        }
-    };
-    // SAFETY: This is an entry handler.
-    unsafe { begin::<T>(instance, Target::Event(event)) }
-}
-
-/// # Safety
-///
-/// For the kernel to call, at the entry of `perf_event_task_disable()`.
-unsafe extern "C" fn task_disable_entry<T: Operations>(
-    instance: *mut bindings::kretprobe_instance,
-    _regs: *mut bindings::pt_regs,
-) -> c_int {
-    // SAFETY: This is an entry handler of a function that users call.
-    if unsafe { is_vain::<T>(instance) } {
-        return NOT_THIS_CALL;
-    }
-    // SAFETY: This is an entry handler.
-    unsafe { begin::<T>(instance, Target::OpenedBy(Task::current_raw().cast())) }
-}
-
-/// # Safety
-///
-/// For the kernel to call, at the entry of `perf_event_disable()` or `perf_event_pause()`.
-unsafe extern "C" fn disable_entry<T: Operations>(
-    instance: *mut bindings::kretprobe_instance,
-    regs: *mut bindings::pt_regs,
-) -> c_int {
-    // SAFETY: `regs` are those at the entry of a function whose first argument is an event.
-    let event = unsafe { bindings::rpmu_helper_argument(regs, 0) };
-    // SAFETY: This is an entry handler.
-    unsafe { begin::<T>(instance, Target::Event(with_exposed_provenance_mut(event))) }
-}
-
-/// Returns whether the call cannot be about a pinned event. If so, the task disables the probes before it
-/// returns to user mode.
-///
-/// # Safety
-///
-/// To be called by an entry handler of a function that users call, with its argument.
-unsafe fn is_vain<T: Operations>(instance: *mut bindings::kretprobe_instance) -> bool {
-    // SAFETY: By this function's requirements.
-    let Some((pmu, _)) = (unsafe { of_instance::<T>(instance) }) else {
-        return false;
-    };
+/// To be called by a handler of a function that users call.
+fn is_vain<T: Operations>(pmu: &Pmu<T>) -> bool {
     let user = &pmu.internals.user_probes;
     let vain = user.is_vain();
     if vain && user.enabled.load(Relaxed) {
-        VainWork::add(user);
+        user.vain.queue();
     }
     vain
+}
+
+/// # Safety
+///
+/// For the kernel to call, at the entry of a function, with the `call` of its [`Probe`].
+unsafe extern "C" fn call_handler<T: Operations, W: Watched>(
+    probe: *mut bindings::kprobe,
+    regs: *mut bindings::pt_regs,
+) -> c_int {
+    let probe = Opaque::cast_from(probe.cast_const());
+    // SAFETY: A handler's probe is registered, and its `Inner` only ever borrowed shared.
+    let inner = unsafe { &*kernel::container_of!(probe, Inner<T>, call) };
+    if W::BY_USERS && is_vain(&inner.pmu) {
+        return 0;
+    }
+    // SAFETY: This is an entry handler.
+    if let Some(target) = unsafe { W::target(regs) } {
+        inner.pmu.forget_disabled(target);
+    }
+    0
 }
 
 /// The result of an entry handler that skips the return handler.
 const NOT_THIS_CALL: c_int = 1;
 
+/// Keeps what the call disables for the return handler.
+///
 /// # Safety
 ///
-/// To be called by an entry handler, with its argument.
-unsafe fn begin<T: Operations>(
+/// For the kernel to call, at the entry of a function.
+unsafe extern "C" fn entry_handler<T: Operations, W: Watched>(
     instance: *mut bindings::kretprobe_instance,
-    target: Target,
+    regs: *mut bindings::pt_regs,
 ) -> c_int {
     // SAFETY: By this function's requirements.
     let Some((pmu, data)) = (unsafe { of_instance::<T>(instance) }) else {
         return NOT_THIS_CALL;
     };
+    if W::BY_USERS && pmu.internals.user_probes.is_vain() {
+        return NOT_THIS_CALL;
+    }
+    // SAFETY: This is an entry handler.
+    let Some(target) = (unsafe { W::target(regs) }) else {
+        return NOT_THIS_CALL;
+    };
     // SAFETY: The instance's data has room for it, but need not be aligned for it.
     unsafe { data.write_unaligned(target) };
-    pmu.forget_disabled(target);
     0
 }
 
@@ -574,7 +678,7 @@ unsafe extern "C" fn return_handler<T: Operations>(
 ) -> c_int {
     // SAFETY: By this function's requirements.
     if let Some((pmu, data)) = unsafe { of_instance::<T>(instance) } {
-        // SAFETY: `begin()` has written it.
+        // SAFETY: `entry_handler()` has written it.
         pmu.forget_disabled(unsafe { data.read_unaligned() });
     }
     0
@@ -593,9 +697,9 @@ unsafe fn of_instance<'a, T: Operations>(
     if probe.is_null() {
         return None;
     }
-    let raw = Opaque::cast_from(probe.cast_const());
+    let exit = Opaque::cast_from(probe.cast_const());
     // SAFETY: A handler's probe is registered, and its `Inner` only ever borrowed shared.
-    let inner = unsafe { &*kernel::container_of!(raw, Inner<T>, raw) };
+    let inner = unsafe { &*kernel::container_of!(exit, Inner<T>, exit) };
     // SAFETY: By this function's requirements.
     let data = unsafe { bindings::rpmu_helper_kretprobe_data(instance) };
     Some((&inner.pmu, data.cast()))
