@@ -4,7 +4,7 @@
 
 use super::{
     context::WaitingGroup,
-    tree::{first_from, following, for_each_offered, Subtree},
+    tree::{first_from, following, for_each_current_cgroup, Subtree},
     INACTIVE, OFFER_ALWAYS,
 };
 use crate::{
@@ -12,6 +12,7 @@ use crate::{
     perf::{Event, Operations},
 };
 use core::{marker::PhantomData, ptr};
+use kernel::cpu::CpuId;
 
 /// How many subtrees are searched. Groups of control groups nested deeper than that wait.
 const SUBTREES: usize = 8;
@@ -58,11 +59,29 @@ impl<T: Operations> Behind<'_, T> {
             let own = Subtree::of(leader);
             push(following(leader));
             let place = (*leader).group_index;
-            for_each_offered((*leader).ctx, own.pmu, |subtree| {
+            let mut others = |subtree: Subtree| {
                 if subtree != own {
                     push(first_from((*leader).ctx, subtree, place));
                 }
-            });
+            };
+            // CAST: a CPU's number.
+            let here = CpuId::current().as_u32() as i32;
+            if !(*(*leader).ctx).task.is_null() {
+                others(Subtree { cpu: -1, ..own });
+                others(Subtree { cpu: here, ..own });
+            } else {
+                let none = Subtree {
+                    cgroup: None,
+                    ..own
+                };
+                others(none);
+                for_each_current_cgroup((*leader).ctx, |cgroup| {
+                    others(Subtree {
+                        cgroup: Some(cgroup),
+                        ..own
+                    });
+                });
+            }
         }
         // INVARIANT: From the tree.
         Self {

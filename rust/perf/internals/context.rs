@@ -4,7 +4,7 @@
 
 use super::{
     time,
-    tree::{cgroup_of, last_offered, move_to},
+    tree::{cgroup_of, move_to},
     INACTIVE, OFF, SOFTWARE,
 };
 use crate::{
@@ -150,11 +150,10 @@ impl<'a, T: Operations> Context<'a, T> {
         waiting
     }
 
-    /// Returns the last place of the order, among the groups that rotate on this CPU now: not of control groups
-    /// that do not run.
+    /// Returns the last place of the order.
     pub fn latest(&self) -> u64 {
-        // SAFETY: By the type invariant; it is this CPU's own context or that of its task.
-        unsafe { last_offered(self.context(), (*self.0).pmu) }
+        // SAFETY: By the type invariant.
+        unsafe { (*self.context()).flexible_groups.index }
     }
 
     /// Returns whether groups may be moved.

@@ -4,7 +4,6 @@
 
 use crate::bindings;
 use core::{cmp::Ordering, ptr};
-use kernel::cpu::CpuId;
 
 /// Returns the id of the control group that an event is for, by which the tree is ordered.
 ///
@@ -182,91 +181,15 @@ pub(super) unsafe fn first_from(
     first
 }
 
-/// Returns the last place of a subtree, 0 if it is empty.
-///
-/// # Safety
-///
-/// `context` must be valid and locked.
-unsafe fn last_place(context: *mut bindings::perf_event_context, subtree: Subtree) -> u64 {
-    let mut last = ptr::null_mut();
-    // SAFETY: By this function's requirements.
-    unsafe {
-        let mut node = (*context).flexible_groups.tree.rb_node;
-        while !node.is_null() {
-            let leader = leader_at(node);
-            if subtree.compare(u64::MAX, leader) == Ordering::Less {
-                node = (*node).rb_left;
-            } else {
-                last = leader;
-                node = (*node).rb_right;
-            }
-        }
-        if last.is_null() || Subtree::of(last) != subtree {
-            return 0;
-        }
-        (*last).group_index
-    }
-}
-
-/// Returns the last place of the groups of `pmu` that the perf core offers on this CPU.
-///
-/// # Safety
-///
-/// `context` must be this CPU's own or that of the task on it, and locked.
-pub(super) unsafe fn last_offered(
-    context: *mut bindings::perf_event_context,
-    pmu: *mut bindings::pmu,
-) -> u64 {
-    let mut last = 0;
-    // SAFETY: By this function's requirements.
-    unsafe {
-        for_each_offered(context, pmu, |subtree| {
-            last = last.max(last_place(context, subtree));
-        });
-    }
-    last
-}
-
-/// Calls `f` for the subtrees of `pmu` whose groups the perf core offers on this CPU.
-///
-/// # Safety
-///
-/// As for [`last_offered`].
-pub(super) unsafe fn for_each_offered(
-    context: *mut bindings::perf_event_context,
-    pmu: *mut bindings::pmu,
-    mut f: impl FnMut(Subtree),
-) {
-    // CAST: a CPU's number.
-    let cpu = CpuId::current().as_u32() as i32;
-    let all = Subtree {
-        cpu,
-        pmu,
-        cgroup: None,
-    };
-    // SAFETY: By this function's requirements.
-    unsafe {
-        if (*context).task.is_null() {
-            f(all);
-            for_each_current_cgroup(context, |cgroup| {
-                f(Subtree {
-                    cgroup: Some(cgroup),
-                    ..all
-                });
-            });
-        } else {
-            f(Subtree { cpu: -1, ..all });
-            f(all);
-        }
-    }
-}
-
 /// Calls `f` with the ids of the control groups of the task on this CPU.
 ///
 /// # Safety
 ///
 /// `context` must be this CPU's own, and locked.
-unsafe fn for_each_current_cgroup(context: *mut bindings::perf_event_context, f: impl FnMut(u64)) {
+pub(super) unsafe fn for_each_current_cgroup(
+    context: *mut bindings::perf_event_context,
+    f: impl FnMut(u64),
+) {
     #[cfg(CONFIG_CGROUP_PERF)]
     // SAFETY: By this function's requirements; a CPU's own context is in its `perf_cpu_context`, in
     // which the control group is guarded by the context's lock. It and its parents stay while there are
