@@ -46,14 +46,27 @@ pub(super) fn event_init(
         return Err(Refusal::OtherType.into());
     }
     decide(driver, event, &attr, Place::new()?).map_err(|explanation| {
-        // The perf core offers such an event to other PMUs: nothing is refused yet.
-        if explanation.refusal != Refusal::OtherType {
-            let refused = Refused::now(attr, event, explanation);
-            refused.trace(event);
-            driver.refusals.push(refused);
-        }
+        refuse(driver, event, &attr, &explanation);
         explanation.refusal.into()
     })
+}
+
+/// Records the refusal of an event.
+// Apart, since its stack is not needed for an event that fits.
+#[cold]
+#[inline(never)]
+fn refuse(
+    driver: &Driver,
+    event: &perf::NewEvent<'_, Driver>,
+    attr: &Attributes,
+    explanation: &Explanation,
+) {
+    // The perf core offers such an event to other PMUs: nothing is refused yet.
+    if explanation.refusal != Refusal::OtherType {
+        let refused = Refused::now(*attr, event, *explanation);
+        refused.trace(event);
+        driver.refusals.push(refused);
+    }
 }
 
 // A large error costs little here: it passes through one call, in process context.
@@ -106,21 +119,12 @@ fn decide(
     // On an idle PMU: a group that does not fit there never will.
     let transactions = driver.tfa.closed();
     let limits = limits.closing(transactions);
-    let mut group = Group::new(&pmu.capabilities, limits).with_policy(driver.hardware.policy);
-    let mut verdict = Ok(());
-    event.for_each_group_member(|member| {
-        let pushed = group.push(member.data().demand);
-        verdict = verdict.and(pushed);
-    });
-    verdict
-        .and_then(|()| group.push(data.demand))
-        .and_then(|()| group.validate())
-        .map_err(|refusal| Explanation {
-            refusal,
-            constraint: data.demand.constraint,
-            limits,
-            tfa: transactions,
-        })?;
+    validate(driver, event, &data, &limits).map_err(|refusal| Explanation {
+        refusal,
+        constraint: data.demand.constraint,
+        limits,
+        tfa: transactions,
+    })?;
     join_slots(event, &data);
     Ok(data)
 }
@@ -186,6 +190,27 @@ fn join_slots(event: &perf::NewEvent<'_, Driver>, data: &EventData) {
             leader.data().lead_metrics();
         }
     }
+}
+
+/// Checks that a new event with its `data` fits beside its group, under `limits`.
+#[inline(never)]
+fn validate(
+    driver: &Driver,
+    event: &perf::NewEvent<'_, Driver>,
+    data: &EventData,
+    limits: &Limits,
+) -> Result<(), Refusal> {
+    let mut group = Group::new(&driver.hardware.pmu.capabilities, limits);
+    group.set_policy(driver.hardware.policy);
+    let mut verdict = Ok(());
+    event.for_each_group_member(|member| {
+        if verdict.is_ok() {
+            verdict = group.push_demand(&member.data().demand);
+        }
+    });
+    verdict?;
+    group.push_demand(&data.demand)?;
+    group.validate()
 }
 
 /// Checks a new `period` of a sampling event (`PERF_EVENT_IOC_PERIOD`).

@@ -24,7 +24,7 @@ use crate::{
         },
         sched::{extra_register::Demand, limits::Limits},
     },
-    perf::{Context, Event, EventId, IntervalEnd, Scheduling, WaitingGroup},
+    perf::{Behind, Context, Event, EventId, IntervalEnd, Scheduling, WaitingGroup},
 };
 use kernel::cpu::CpuId;
 use known::{Known, RotationState, KNOWN};
@@ -99,36 +99,48 @@ fn turns_of(group: WaitingGroup<'_, Driver>, (now, interval): (u64, u64)) -> u64
 }
 
 /// A group that waits on a CPU.
+// Small, since many of them are found on the kernel's stack.
 #[derive(Clone, Copy)]
-struct Candidate<'a> {
-    group: WaitingGroup<'a, Driver>,
-    cpu: CpuId,
-    /// The handle for its events.
-    id: EventId,
-    /// The last place of the order.
-    latest: u64,
+struct Candidate<'a>(WaitingGroup<'a, Driver>);
+
+/// The groups that wait behind another one.
+// With a name: what is made of `Iterator::map()` has a long one.
+#[derive(Clone)]
+struct Candidates<'a>(Behind<'a, Driver>);
+
+impl<'a> Iterator for Candidates<'a> {
+    type Item = Candidate<'a>;
+
+    fn next(&mut self) -> Option<Candidate<'a>> {
+        self.0.next().map(Candidate)
+    }
 }
 
 impl Waiting for Candidate<'_> {
     type Event = EventId;
 
     fn for_each_event(&self, mut f: impl FnMut(EventId, Demand, Option<CounterId>)) {
-        self.group.for_each_member(|member| {
+        // The handle for events that wait, which have no id.
+        let Some(id) = EventId::from_index(0) else {
+            return;
+        };
+        let cpu = CpuId::current();
+        self.0.for_each_member(|member| {
             let data = member.data();
-            f(self.id, data.demand, data.last_counter(self.cpu));
+            f(id, data.demand, data.last_counter(cpu));
         });
     }
 
     fn is_exclusive(&self) -> bool {
-        self.group.is_exclusive()
+        self.0.is_exclusive()
     }
 
     fn may_pass(&self) -> bool {
-        !self.is_exclusive() && !self.group.has_software_leader()
+        !self.is_exclusive() && !self.0.has_software_leader()
     }
 
     fn lag(&self) -> u64 {
-        self.latest.saturating_sub(self.group.runtime_place())
+        self.0.lag()
     }
 }
 
@@ -139,8 +151,6 @@ struct Offered<'a, 't> {
     cpu: &'a Cpu,
     rotation: &'t mut RotationState,
     event: &'a Event<Driver>,
-    /// The handle for events that wait, which have no id.
-    id: EventId,
 }
 
 impl<'a> Offered<'a, '_> {
@@ -179,6 +189,7 @@ impl<'a> Offer for Offered<'a, '_> {
         })
     }
 
+    #[inline(never)]
     fn wants(&mut self) -> Option<Wants> {
         let context = self.context();
         self.rotation
@@ -186,6 +197,7 @@ impl<'a> Offer for Offered<'a, '_> {
             .map(|known| *known.groups.wants())
     }
 
+    #[inline(never)]
     fn active(&self) -> Wants {
         let mut active = Wants::NOTHING;
         self.context().for_each_active(|group| {
@@ -220,8 +232,7 @@ impl<'a> Offer for Offered<'a, '_> {
     }
 
     fn lag(&self) -> u64 {
-        let runtime = self.cx.group(self.event).runtime_place();
-        self.context().latest().saturating_sub(runtime)
+        self.cx.group(self.event).lag()
     }
 
     fn is_known_useless(&self, reach: CounterMask) -> bool {
@@ -230,14 +241,7 @@ impl<'a> Offer for Offered<'a, '_> {
     }
 
     fn behind(&self) -> impl Iterator<Item = Candidate<'a>> + Clone {
-        let (cpu, id, latest) = (self.cpu.id, self.id, self.context().latest());
-        let behind = self.cx.behind(self.event);
-        behind.map(move |group| Candidate {
-            group,
-            cpu,
-            id,
-            latest,
-        })
+        Candidates(self.cx.behind(self.event))
     }
 }
 
@@ -301,15 +305,14 @@ impl Driver {
         cpu: &'a Cpu,
         rotation: &'t mut RotationState,
         event: &'a Event<Self>,
-    ) -> Option<Offered<'a, 't>> {
-        Some(Offered {
+    ) -> Offered<'a, 't> {
+        Offered {
             driver: self,
             cx,
             cpu,
             rotation,
             event,
-            id: EventId::from_index(0)?,
-        })
+        }
     }
 
     /// Returns whether `event`, which is being added, has to wait for others of its kind.
@@ -327,8 +330,8 @@ impl Driver {
             schedule, rotation, ..
         } = own;
         let counters = self.hardware.pmu.capabilities.all();
-        self.offered(cx, cpu, rotation, event)
-            .is_some_and(|mut offered| waits_for_its_kind(schedule, counters, &mut offered))
+        let mut offered = self.offered(cx, cpu, rotation, event);
+        waits_for_its_kind(schedule, counters, &mut offered)
     }
 
     /// Makes the perf core offer groups that fit behind that of `event`, which is refused, or brings them forward.
@@ -348,12 +351,11 @@ impl Driver {
         } = own;
         let counters = self.hardware.pmu.capabilities.all();
         let closed = self.tfa.closed();
-        let found = self
-            .offered(cx, cpu, rotation, event)
-            .and_then(|mut offered| let_others_pass(schedule, counters, closed, &mut offered));
-        let Some(found) = found else {
+        let mut found = Found::NOTHING;
+        let mut offered = self.offered(cx, cpu, rotation, event);
+        if !let_others_pass(schedule, counters, closed, &mut offered, &mut found) {
             return;
-        };
+        }
         self.take_up(cx, cpu, own, event, &found);
         let generation = cx.context(event).version().generation();
         event.data().set_left(found.left(), generation);
@@ -386,10 +388,9 @@ impl Driver {
             schedule, rotation, ..
         } = own;
         let counters = self.hardware.pmu.capabilities.all();
-        let found = self
-            .offered(cx, cpu, rotation, event)
-            .and_then(|mut offered| let_others_join(schedule, counters, &mut offered));
-        if let Some(found) = found {
+        let mut found = Found::NOTHING;
+        let mut offered = self.offered(cx, cpu, rotation, event);
+        if let_others_join(schedule, counters, &mut offered, &mut found) {
             self.take_up(cx, cpu, own, event, &found);
         }
     }
@@ -405,9 +406,9 @@ impl Driver {
     ) {
         for candidate in found.groups() {
             if candidate.may_pass() {
-                cx.offer(candidate.group, event);
+                cx.offer(candidate.0, event);
             } else {
-                cx.bring_forward(candidate.group, event);
+                cx.bring_forward(candidate.0, event);
                 own.rotation.brought_forward = true;
             }
         }

@@ -20,7 +20,10 @@ use crate::{
         model::Scope,
         open::{group::Group, refusal::Refusal},
         regs::counter::CounterMask,
-        sched::{constraint::Constraint, cpu_schedule::CpuSchedule, limits::Limits},
+        sched::{
+            constraint::Constraint, cpu_schedule::CpuSchedule, extra_register::Demand,
+            limits::Limits,
+        },
         smt::protocol::Plain,
     },
     perf::{
@@ -70,6 +73,31 @@ impl Driver {
         let counters = explanation.constraint.counters.bits();
         trace::place_failed(event, members, counters, &explanation);
         own.failures.push(event, members, explanation);
+    }
+
+    /// Returns whether a group has room beside the pinned events of `schedule`, under `limits`.
+    #[inline(never)]
+    fn has_room_within(
+        &self,
+        cx: &OnCpu<'_, Self>,
+        schedule: &CpuSchedule<EventId>,
+        waiting: &PinnedGroup<'_, Self>,
+        limits: &Limits,
+    ) -> bool {
+        let mut group = Group::new(&self.hardware.pmu.capabilities, limits);
+        let mut verdict = Ok(());
+        let mut push = |demand: &Demand| {
+            if verdict.is_ok() {
+                verdict = group.push_demand(demand);
+            }
+        };
+        for entry in schedule.entries() {
+            if cx.is_pinned(entry.event) {
+                push(&entry.demand());
+            }
+        }
+        waiting.for_each_event(|event| push(&event.data().demand));
+        verdict.is_ok() && group.validate().is_ok()
     }
 
     /// Records that all counters are in use, so that `event` could not be collected with its group.
@@ -128,15 +156,7 @@ impl InternalOperations for Driver {
             return false;
         };
         self.try_within_limits(cx, cpu, |limits| {
-            let mut group = Group::new(&self.hardware.pmu.capabilities, limits);
-            let mut verdict = Ok(());
-            for entry in own.schedule.entries().filter(|it| cx.is_pinned(it.event)) {
-                verdict = verdict.and(group.push(entry.demand()));
-            }
-            waiting.for_each_event(|event| {
-                verdict = verdict.and(group.push(event.data().demand));
-            });
-            verdict.and(group.validate()).is_ok()
+            self.has_room_within(cx, &own.schedule, waiting, &limits)
         })
     }
 }

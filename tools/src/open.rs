@@ -293,7 +293,7 @@ pub fn fits_under(
     policy: Policy,
 ) -> Result<(), Refusal> {
     let limits = limits.closing(closed(machine));
-    let mut group = Validated::new(&machine.pmu.capabilities, limits).with_policy(policy);
+    let mut group = Validated::new(&machine.pmu.capabilities, &limits).with_policy(policy);
     for demand in members {
         group.push(*demand)?;
     }

@@ -267,23 +267,24 @@ struct Tally {
 }
 
 impl Tally {
-    /// Counts the records of `words` for `precise` events.
-    fn of(format: Format, words: &[AtomicU64], precise: CounterMask) -> Self {
-        let mut tally = Self {
-            kept: PerCounter::new(0),
-            lost: PerCounter::new(0),
-        };
+    /// No records.
+    const NOTHING: Self = Self {
+        kept: PerCounter::new(0),
+        lost: PerCounter::new(0),
+    };
+
+    /// Counts the records of `words` for `precise` events. They were [none](Self::NOTHING) before.
+    fn add(&mut self, format: Format, words: &[AtomicU64], precise: CounterMask) {
         for record in Records::new(format, words) {
             let (owners, number) = match record.owners(format, precise) {
-                Owners::Of(owners) => (owners, &mut tally.kept),
-                Owners::OneOf(owners) => (owners, &mut tally.lost),
+                Owners::Of(owners) => (owners, &mut self.kept),
+                Owners::OneOf(owners) => (owners, &mut self.lost),
             };
             for counter in owners {
                 // No more than fit into the buffer.
                 number[counter] = number[counter].wrapping_add(1);
             }
         }
-        tally
     }
 
     /// Takes one of the records for `counter` that become samples. Returns whether it is the last.
@@ -514,7 +515,8 @@ impl Driver {
         let Some(pebs) = &self.pebs else { return };
         let count = || {
             if let Some(store) = cpu.shared.debug_store().filter(|it| it.has_records()) {
-                self.count(pebs, cx, cpu, store.records(cx.irqs()));
+                let words = store.records(cx.irqs());
+                self.count(pebs, cx, cpu, words, &mut { Tally::NOTHING });
             }
         };
         cpu.pebs.with_records(count);
@@ -539,22 +541,28 @@ impl Driver {
 
     /// Brings the counts of precise events up to date with the records in `words`, and returns their numbers.
     #[inline(never)]
-    fn count(&self, pebs: &Pebs, cx: &OnCpu<'_, Self>, cpu: &Cpu, words: &[AtomicU64]) -> Tally {
+    fn count(
+        &self,
+        pebs: &Pebs,
+        cx: &OnCpu<'_, Self>,
+        cpu: &Cpu,
+        words: &[AtomicU64],
+        tally: &mut Tally,
+    ) {
         let precise = cpu.pebs.counters();
         let counted = cpu.pebs.counted.load(Relaxed);
         cpu.pebs.counted.store(words.len(), Relaxed);
         let new = words.get(counted..).unwrap_or(&[]);
-        let tally = Tally::of(pebs.format, new, precise);
+        tally.add(pebs.format, new, precise);
         self.for_each_precise(cx, cpu, precise, |counter, event| {
             let records = tally.all(counter);
             if records != 0 {
                 update_precise(event, records.into(), &self.hardware, cx.irqs());
             }
         });
-        if counted == 0 {
-            tally
-        } else {
-            Tally::of(pebs.format, words, precise)
+        if counted != 0 {
+            *tally = Tally::NOTHING;
+            tally.add(pebs.format, words, precise);
         }
     }
 
@@ -627,29 +635,59 @@ impl Driver {
     ) {
         let precise = cpu.pebs.counters();
         let mut space = Space::new();
-        let regs = space.begin(nmi.map(NmiContext::regs));
         let mut batch = sample::Batch {
             nmi,
             branches,
-            regs,
+            regs: space.begin(nmi.map(NmiContext::regs)),
             clock: pebs.clock.as_ref().filter(|clock| clock.is_used()),
         };
         let mut records = Records::new(pebs.format, words);
         if let (Some(record), 0) = (records.next(), records.left()) {
             if let Owners::Of(owners) = record.owners(pebs.format, precise) {
                 // Most often.
-                let counted = cpu.pebs.counted.load(Relaxed) != 0;
-                self.for_each_precise(cx, cpu, owners, |counter, event| {
-                    if !counted {
-                        update_precise(event, 1, &self.hardware, cx.irqs());
-                    }
-                    let of = (counter, event, &record);
-                    self.make_sample(pebs, cx, cpu, of, nmi.is_some(), &mut batch);
-                });
+                self.make_sample_of_one(pebs, cx, cpu, (&record, owners), &mut batch);
                 return;
             }
         }
-        let mut tally = self.count(pebs, cx, cpu, words);
+        self.make_samples_of_many(pebs, cx, cpu, words, &mut batch);
+    }
+
+    /// Makes samples of the only record, which belongs to the counters `owners`.
+    // Apart from many, whose stack is not needed then.
+    #[inline(never)]
+    fn make_sample_of_one<'a>(
+        &self,
+        pebs: &Pebs,
+        cx: &OnCpu<'_, Self>,
+        cpu: &Cpu,
+        (record, owners): (&Record<'a>, CounterMask),
+        batch: &mut sample::Batch<'a, '_>,
+    ) {
+        let nmi = batch.nmi;
+        let counted = cpu.pebs.counted.load(Relaxed) != 0;
+        self.for_each_precise(cx, cpu, owners, |counter, event| {
+            if !counted {
+                update_precise(event, 1, &self.hardware, cx.irqs());
+            }
+            let of = (counter, event, record);
+            self.make_sample(pebs, cx, cpu, of, nmi.is_some(), batch);
+        });
+    }
+
+    /// Makes samples of several records, or of one that may belong to several counters.
+    #[inline(never)]
+    fn make_samples_of_many<'a>(
+        &self,
+        pebs: &Pebs,
+        cx: &OnCpu<'_, Self>,
+        cpu: &Cpu,
+        words: &'a [AtomicU64],
+        batch: &mut sample::Batch<'a, '_>,
+    ) {
+        let nmi = batch.nmi;
+        let precise = cpu.pebs.counters();
+        let mut tally = Tally::NOTHING;
+        self.count(pebs, cx, cpu, words, &mut tally);
         self.for_each_precise(cx, cpu, precise, |counter, event| {
             let lost = tally.lost[counter];
             if lost != 0 {
@@ -666,7 +704,7 @@ impl Driver {
             self.for_each_precise(cx, cpu, owners, |counter, event| {
                 let is_overflow = nmi.is_some() && tally.is_last(counter);
                 let of = (counter, event, &record);
-                self.make_sample(pebs, cx, cpu, of, is_overflow, &mut batch);
+                self.make_sample(pebs, cx, cpu, of, is_overflow, batch);
             });
         }
     }

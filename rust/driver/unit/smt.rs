@@ -138,6 +138,7 @@ impl Driver {
     }
 
     /// Returns the limits that hold now for groups that rotate.
+    #[inline(never)]
     pub(in crate::driver) fn limits_now(&self, cx: &OnCpu<'_, Self>, cpu: &Cpu) -> Limits {
         let seated = self.seated(cx, cpu);
         let core = seated.as_ref().map(|(core, thread)| (&**core, *thread));
@@ -145,6 +146,7 @@ impl Driver {
     }
 
     /// Records that a group of this CPU would fit if it were not for the sibling.
+    #[inline(never)]
     pub(in crate::driver) fn wait_for_sibling(
         &self,
         cx: &OnCpu<'_, Self>,

@@ -45,29 +45,29 @@ const MAX_REQUIREMENTS: usize = 8;
 /// // Four counters, no fixed ones.
 /// let capabilities = Capabilities::decode(&cpuid, None).unwrap();
 ///
-/// let mut group = Group::new(&capabilities, Limits::NONE);
+/// let mut group = Group::new(&capabilities, &Limits::NONE);
 /// for _ in 0..4 {
 ///     group.push(Constraint::any_of(capabilities.counters)).unwrap();
 /// }
 /// assert!(group.validate().is_ok());
 /// assert!(group.push(Constraint::any_of(capabilities.counters)).is_err());
 /// ```
-pub struct Group {
+pub struct Group<'a> {
     problem: Problem,
     /// The counters and metrics of the machine.
     counters: CounterMask,
     /// The number of them beyond the number of events.
     room: u32,
-    limits: Limits,
+    limits: &'a Limits,
     /// Set if one of the events is corrupting.
     corrupting: bool,
     /// The events' extra register requirements, each once.
     requirements: [Option<Requirement>; MAX_REQUIREMENTS],
 }
 
-impl Group {
+impl<'a> Group<'a> {
     /// Returns an empty group on a PMU with these capabilities, under limits that always hold.
-    pub const fn new(capabilities: &Capabilities, limits: Limits) -> Self {
+    pub const fn new(capabilities: &Capabilities, limits: &'a Limits) -> Self {
         Self {
             problem: Problem::new(limits.gp(false)),
             counters: capabilities.all(),
@@ -81,8 +81,13 @@ impl Group {
     /// Sets the policy; the default is [`Policy::Rpmu`].
     #[must_use]
     pub fn with_policy(mut self, policy: Policy) -> Self {
-        self.problem = self.problem.with_policy(policy);
+        self.set_policy(policy);
         self
+    }
+
+    /// Sets the policy, as [`with_policy`](Self::with_policy), in place.
+    pub fn set_policy(&mut self, policy: Policy) {
+        self.problem.set_policy(policy);
     }
 
     /// Adds an event of this PMU. The caller skips software events and those of other PMUs.
@@ -93,7 +98,16 @@ impl Group {
     /// events than counters, [`Refusal::ExtraRegisterTaken`] if the events have more requirements than any
     /// events that fit.
     pub fn push(&mut self, demand: impl Into<Demand>) -> Result<(), Refusal> {
-        let demand = demand.into();
+        self.push_demand(&demand.into())
+    }
+
+    /// As [`push`](Self::push), without a copy of the demand.
+    ///
+    /// # Errors
+    ///
+    /// As for [`push`](Self::push).
+    #[inline(never)]
+    pub fn push_demand(&mut self, demand: &Demand) -> Result<(), Refusal> {
         let constraint = demand.constraint;
         let constraint = Constraint {
             counters: self.limits.counters(constraint),
@@ -124,6 +138,7 @@ impl Group {
     ///
     /// [`Refusal::DoesNotFit`], with the number of events that compete for too few counters, or
     /// [`Refusal::ExtraRegisterTaken`].
+    #[inline(never)]
     pub fn validate(&self) -> Result<(), Refusal> {
         let wanted = self.requirements.iter().flatten();
         register_plan::plan(wanted.map(|it| (*it, None)), self.limits.registers)?;

@@ -49,6 +49,14 @@ pub struct Found<G> {
 }
 
 impl<G: Copy> Found<G> {
+    /// Nothing yet.
+    pub const NOTHING: Self = Self {
+        groups: [const { None }; MOST_FOUND],
+        reach: CounterMask::EMPTY,
+        refusal: None,
+        looked_at: 0,
+    };
+
     /// Returns the groups that fit, in their order, those that [may not pass](Waiting::may_pass) included.
     pub fn groups(&self) -> impl Iterator<Item = G> + '_ {
         self.groups.iter().flatten().copied()
@@ -70,8 +78,10 @@ pub(super) struct Search<'a> {
     /// The thread's counters.
     pub(super) counters: CounterMask,
     pub(super) limits: Limits,
-    /// The demand of all groups of the context and of the active ones, if known.
-    pub(super) wants: Option<(&'a Wants, Wants)>,
+    /// The demand of all groups of the context, if known.
+    pub(super) wants: Option<&'a Wants>,
+    /// The demand of the active groups, if that of all groups is known.
+    pub(super) active: &'a mut Wants,
     /// The active events on general-purpose counters that rotate with the groups; [`None`] if their kind does not
     /// matter.
     pub(super) beside: Option<Beside>,
@@ -81,41 +91,37 @@ pub(super) struct Search<'a> {
     pub(super) may_bring_forward: bool,
 }
 
-/// Finds those of `groups`, tried in this order, that fit beside the events of `schedule`.
+/// Finds those of `groups`, tried in this order, that fit beside the events of `schedule`. `found` is
+/// [`Found::NOTHING`].
 ///
 /// Where corrupting events halve the counters, groups of the active kind go first; without active ones, of the
-/// kind of the first group that fits. Groups that lag far behind need not be of that kind. Takes time for groups as long as there are counters that one could use.
+/// kind of the first group that fits. Groups that lag far behind need not be of that kind. Takes time for groups as
+/// long as there are counters that one could use.
+#[inline(never)]
 pub(super) fn look_ahead<G: Waiting>(
     schedule: &mut CpuSchedule<G::Event>,
-    search: &Search<'_>,
+    search: &mut Search<'_>,
     groups: impl Iterator<Item = G> + Clone,
-) -> Found<G> {
+    found: &mut Found<G>,
+) {
     let Search {
         counters,
         ref limits,
+        wants,
+        ref mut active,
         ..
     } = *search;
-    let (wants, mut active) = match search.wants {
-        Some((wants, active)) => (Some(wants), active),
-        None => (None, Wants::NOTHING),
-    };
     let gp = counters.gp().weight();
     let split = wants.is_some_and(|wants| wants.unused_beside_corrupting(gp, limits) != 0);
     let beside = search.beside.filter(|_| split);
     let mut first_kind = beside.and_then(Beside::kind);
     let mut trial = schedule.trial();
     let (mut reach, mut room) = trial.reach(counters, limits);
-    let mut found = Found {
-        groups: [None; MOST_FOUND],
-        reach,
-        refusal: None,
-        looked_at: 0,
-    };
     let mut is_first = search.is_first;
     let mut slots = found.groups.iter_mut();
     'search: for is_second_pass in [false, true] {
         for group in groups.clone() {
-            let could_use = |wants: &Wants| wants.could_use(&active, reach, room);
+            let could_use = |wants: &Wants| wants.could_use(active, reach, room);
             if reach.is_empty() || !wants.is_none_or(could_use) {
                 break 'search;
             }
@@ -166,5 +172,4 @@ pub(super) fn look_ahead<G: Waiting>(
         }
     }
     found.reach = reach;
-    found
 }

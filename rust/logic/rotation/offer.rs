@@ -121,15 +121,17 @@ pub fn waits_for_its_kind<O: Offer>(
 /// [may not pass](Waiting::may_pass) come in front of the refused one, and all groups be offered again; if others
 /// would fit but for the sibling ([`Found::refusal`]), the thread is to wait for it.
 ///
-/// Cancels a txn of the refused group. Returns [`None`] without a search.
+/// Cancels a txn of the refused group. `found` is [`Found::NOTHING`]; returns whether there was a search. It is not
+/// returned, since the copies would be on the kernel's stack.
 pub fn let_others_pass<O: Offer>(
     schedule: &mut CpuSchedule<O::Event>,
     counters: CounterMask,
     closed: CounterMask,
     offer: &mut O,
-) -> Option<Found<O::Group>> {
+    found: &mut Found<O::Group>,
+) -> bool {
     if offer.is_pinned() {
-        return None;
+        return false;
     }
     // The refused group's events must not be in the way.
     if schedule.in_txn() {
@@ -137,44 +139,49 @@ pub fn let_others_pass<O: Offer>(
     }
     let (reach, room) = schedule.reach(counters, &Limits::NONE.closing(closed));
     if reach.is_empty() || !offer.may_let_pass() || offer.is_known_useless(reach) {
-        return None;
+        return false;
     }
     let wants = offer.wants();
     let mut active = Wants::NOTHING;
     match &wants {
-        Some(wants) if !wants.could_use(&active, reach, room) => return None,
+        Some(wants) if !wants.could_use(&active, reach, room) => return false,
         // A search would cost more than it gains in the rest of the interval.
-        None if reach.gp().is_empty() => return None,
+        None if reach.gp().is_empty() => return false,
         Some(wants) => {
             active = offer.active();
             if !wants.could_use(&active, reach, room) {
-                return None;
+                return false;
             }
         }
         None => {}
     }
     let is_first = offer.is_first();
-    let wants = wants.as_ref().map(|wants| (wants, active));
-    Some(search(schedule, counters, offer, wants, is_first))
+    search(schedule, counters, offer, (wants.as_ref(), &mut active), is_first, found);
+    true
 }
 
 /// Finds groups that fit beside one that was placed at the end of an interval as the first of its context, for the
-/// caller as those of [`let_others_pass`]. Returns [`None`] without a search: it takes one where exclusive groups
-/// wait. The perf core refuses these, and then all groups behind them, without a call of the driver.
+/// caller as those of [`let_others_pass`]. `found` is [`Found::NOTHING`]; returns whether there was a search: it takes
+/// one where exclusive groups wait. The perf core refuses these, and then all groups behind them, without a call of
+/// the driver.
 pub fn let_others_join<O: Offer>(
     schedule: &mut CpuSchedule<O::Event>,
     counters: CounterMask,
     offer: &mut O,
-) -> Option<Found<O::Group>> {
+    found: &mut Found<O::Group>,
+) -> bool {
     if offer.is_pinned() || offer.is_exclusive() || offer.is_found() {
-        return None;
+        return false;
     }
-    let wants = offer.wants().filter(Wants::any_alone)?;
+    let Some(wants) = offer.wants().filter(Wants::any_alone) else {
+        return false;
+    };
     if !offer.may_bring_forward() || !offer.may_let_pass() || !offer.is_first() {
-        return None;
+        return false;
     }
-    let wants = Some((&wants, Wants::NOTHING));
-    Some(search(schedule, counters, offer, wants, false))
+    let mut active = Wants::NOTHING;
+    search(schedule, counters, offer, (Some(&wants), &mut active), false, found);
+    true
 }
 
 /// Finds groups behind the offered one. `is_first` says whether no group of the context is active; for the rest,
@@ -183,19 +190,20 @@ fn search<O: Offer>(
     schedule: &mut CpuSchedule<O::Event>,
     counters: CounterMask,
     offer: &O,
-    wants: Option<(&Wants, Wants)>,
+    (wants, active): (Option<&Wants>, &mut Wants),
     is_first: bool,
-) -> Found<O::Group> {
-    let search = Search {
+    found: &mut Found<O::Group>,
+) {
+    let mut search = Search {
         counters,
         limits: offer.limits(),
         wants,
+        active,
         beside: beside(schedule, offer),
         is_first,
         may_bring_forward: offer.may_bring_forward(),
     };
-    let found = look_ahead(schedule, &search, offer.behind());
+    look_ahead(schedule, &mut search, offer.behind(), found);
     // A wish for a group that is not offered yet: it comes again when the group is.
     let _ = schedule.take_wish();
-    found
 }

@@ -106,14 +106,40 @@ impl ThreadState {
             return planned.map(|()| None);
         }
         let yields = core.yields(thread);
-        let limits = if yields && is_pinned() {
+        let is_pinned = yields && is_pinned();
+        let limits = self.limits_beside((core, thread), yields, is_pinned, tfa);
+        let planned = change(schedule, &limits);
+        self.settle((core, thread), schedule, (&limits, tfa), planned)
+    }
+
+    /// Returns the limits for an event or group, if the sibling may restrict the counters.
+    // Apart, as the next one: their stack is to be free again when others are tried for a group that is refused.
+    #[inline(never)]
+    fn limits_beside(
+        &mut self,
+        (core, thread): (&Core, Thread),
+        yields: bool,
+        is_pinned: bool,
+        tfa: CounterMask,
+    ) -> Limits {
+        let limits = if is_pinned {
             core.limits_of_pinned(thread)
         } else {
             self.needs.yields |= yields;
             core.limits(thread)
         };
-        let limits = limits.closing(tfa);
-        let planned = change(schedule, &limits);
+        limits.closing(tfa)
+    }
+
+    /// Tells the core of a plan, or of a refusal, under these limits.
+    #[inline(never)]
+    fn settle<T: Copy + PartialEq>(
+        &mut self,
+        (core, thread): (&mut Core, Thread),
+        schedule: &CpuSchedule<T>,
+        (limits, tfa): (&Limits, CounterMask),
+        planned: Result<(), Refusal>,
+    ) -> Result<Option<u32>, Refusal> {
         self.needs.contends |= core.is_contended();
         match planned {
             Ok(()) => {
@@ -127,7 +153,7 @@ impl ThreadState {
                 if refusal.is_for_the_moment() {
                     self.wait(core, thread);
                 }
-                self.refused_under = Some((limits, tfa));
+                self.refused_under = Some((*limits, tfa));
                 Err(refusal)
             }
         }

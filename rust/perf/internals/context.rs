@@ -276,4 +276,11 @@ impl<T: Operations> WaitingGroup<'_, T> {
             _ => place,
         }
     }
+
+    /// Returns the distance of the group by runtime from the last place of the order.
+    pub fn lag(&self) -> u64 {
+        // SAFETY: By the type invariant.
+        let latest = unsafe { (*(*self.0).ctx).flexible_groups.index };
+        latest.saturating_sub(self.runtime_place())
+    }
 }

@@ -26,6 +26,7 @@ mod tree;
 mod turn;
 mod users;
 
+pub use behind::Behind;
 pub use context::{Context, Version, WaitingGroup};
 pub use disable_watch::DisableWatch;
 pub use foreign::{BuiltinPmu, NotFound, UnregisteredPmu};

@@ -12,7 +12,7 @@ use rpmu_logic::logic::capabilities::{Capabilities, Cpuid, Leaf};
 use rpmu_logic::logic::regs::counter::{CounterId, CounterMask};
 use rpmu_logic::logic::rotation::{
     let_others_join, let_others_pass, place_after_interval, turns, waits_for_its_kind, Counted,
-    GroupWants, Offer, Waiting, Wants,
+    Found, GroupWants, Offer, Waiting, Wants,
 };
 use rpmu_logic::logic::sched::constraint::Constraint;
 use rpmu_logic::logic::sched::cpu_schedule::CpuSchedule;
@@ -417,14 +417,15 @@ impl<'a> Context<'a> {
                 }
             }
             let mut offer = offered(&self.active, &order[place + 1..]);
-            let found = if fits {
-                let_others_join(&mut self.schedule, self.counters, &mut offer)
+            let (schedule, mut found) = (&mut self.schedule, Found::NOTHING);
+            let searched = if fits {
+                let_others_join(schedule, self.counters, &mut offer, &mut found)
             } else {
                 failed = true;
-                let_others_pass(&mut self.schedule, self.counters, closed, &mut offer)
+                let_others_pass(schedule, self.counters, closed, &mut offer, &mut found)
             };
             let mut others = Vec::new();
-            if let Some(found) = found {
+            if searched {
                 looked_at += found.looked_at;
                 others.extend(found.groups().map(|it| (it.0, it.may_pass())));
             }

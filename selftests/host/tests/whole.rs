@@ -524,7 +524,7 @@ proptest! {
                 break;
             }
             // On an idle PMU, as in perf_event_open().
-            let mut group = Group::new(&pmu.capabilities, limits).with_policy(policy);
+            let mut group = Group::new(&pmu.capabilities, &limits).with_policy(policy);
             let mut verdict = Ok(());
             for id in members.clone() {
                 verdict = verdict.and(group.push(events[id].1));

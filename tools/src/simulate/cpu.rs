@@ -10,7 +10,7 @@ use crate::logic::open::refusal::Refusal;
 use crate::logic::regs::counter::CounterId;
 use crate::logic::rotation::{
     lags_far_behind, let_others_join, let_others_pass, place_after_interval, turns,
-    waits_for_its_kind, Counted, Wants,
+    waits_for_its_kind, Counted, Found, Wants,
 };
 use crate::logic::sched::assign::Policy;
 use crate::logic::sched::cpu_schedule::CpuSchedule;
@@ -398,9 +398,10 @@ impl<'a> Cpu<'a> {
         let counters = self.machine.pmu.capabilities.all();
         let closed = closed(self.machine);
         let (schedule, mut offered) = self.offered(refused, core.as_deref());
-        let Some(found) = let_others_pass(schedule, counters, closed, &mut offered) else {
+        let mut found = Found::NOTHING;
+        if !let_others_pass(schedule, counters, closed, &mut offered, &mut found) {
             return;
-        };
+        }
         let (groups, left) = (numbers(&found), found.left());
         if let Some(core) = core.filter(|_| found.refusal.is_some()) {
             self.smt.wait(core, self.thread);
@@ -416,9 +417,10 @@ impl<'a> Cpu<'a> {
         }
         let counters = self.machine.pmu.capabilities.all();
         let (schedule, mut offered) = self.offered(placed, core.as_deref());
-        let Some(found) = let_others_join(schedule, counters, &mut offered) else {
+        let mut found = Found::NOTHING;
+        if !let_others_join(schedule, counters, &mut offered, &mut found) {
             return;
-        };
+        }
         let groups = numbers(&found);
         if let Some(core) = core.filter(|_| found.refusal.is_some()) {
             self.smt.wait(core, self.thread);

@@ -30,7 +30,7 @@ fn haswell(gp: u32) -> Pmu {
 }
 
 fn validate_under(limits: Limits, pmu: &Pmu, codes: &[u64]) -> Result<(), Refusal> {
-    let mut group = Group::new(&pmu.capabilities, limits);
+    let mut group = Group::new(&pmu.capabilities, &limits);
     for code in codes {
         group.push(pmu.constraint(EventSelect::from_bits(*code)))?;
     }
@@ -120,7 +120,7 @@ fn more_values_than_extra_registers() {
     use crate::logic::{model::HASWELL, sched::extra_register::ExtraRegister};
     let pmu = haswell(4);
     let validate = |events: &[(u64, u64)]| {
-        let mut group = Group::new(&pmu.capabilities, Limits::NONE);
+        let mut group = Group::new(&pmu.capabilities, &Limits::NONE);
         for (code, config1) in events {
             let select = EventSelect::from_bits(*code);
             let table = HASWELL.extra_register_events;
@@ -137,7 +137,7 @@ fn more_values_than_extra_registers() {
     let three = [&two[1..], &[(0x01b7, 3)]].concat();
     assert_eq!(validate(&three), Err(Refusal::ExtraRegisterTaken));
     let pmu = haswell(8);
-    let mut group = Group::new(&pmu.capabilities, Limits::NONE);
+    let mut group = Group::new(&pmu.capabilities, &Limits::NONE);
     let mut push = |value| {
         group.push(Demand {
             constraint: pmu.constraint(EventSelect::event(0xb7, 0x01)),

@@ -18,7 +18,7 @@ pub(super) struct EventIndex(pub(super) u8);
 /// # Invariants
 ///
 /// No bit from [`MAX_EVENTS`] on is set.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct EventSet(u64);
 
 impl EventSet {
@@ -71,7 +71,7 @@ impl Iterator for EventSet {
 
 /// A `T` for every event. The index cannot be out of range.
 // Aligned so that bytes are copied eight at a time.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 #[repr(align(8))]
 pub(super) struct PerEvent<T>(pub(super) [T; PER_EVENT]);
 
@@ -99,7 +99,7 @@ impl<T> core::ops::IndexMut<EventIndex> for PerEvent<T> {
 }
 
 /// Numbers of events, sorted by weight, and within a weight by number.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(in crate::logic) struct Order {
     /// The weight in the upper byte, the number in the lower one.
     keys: [u16; PER_EVENT],

@@ -17,17 +17,16 @@ impl Problem {
         step: &mut impl FnMut(),
     ) -> Result<(), Shortage> {
         let singles = EventSet::first(self.len).without(self.pair);
+        // One for all attempts: the kernel's stack is small.
+        let mut matching = Matching::new(self);
+        matching.add_all(singles, CounterMask::ALL, step)?;
         if self.pair.is_empty() {
-            let mut matching = Matching::new(self);
-            matching.add_all(singles, CounterMask::ALL, step)?;
             return matching.finish(counters);
         }
 
         // The reason of a failure: either kind alone,
-        let mut alone = Matching::new(self);
-        alone.add_all(singles, CounterMask::ALL, step)?;
-        let mut alone = Matching::new(self);
-        alone.add_all(self.pair, PAIR_FIRST, step)?;
+        matching.clear();
+        matching.add_all(self.pair, PAIR_FIRST, step)?;
         // or both together.
         let pairs = self.pair.len();
         let wanted: CounterMask = self
@@ -45,7 +44,7 @@ impl Problem {
             if firsts.weight() != pairs {
                 continue;
             }
-            let mut matching = Matching::new(self);
+            matching.clear();
             let rest = CounterMask::ALL.without(firsts | firsts.behind());
             if matching.add_all(self.pair, firsts, step).is_ok()
                 && matching.add_all(singles, rest, step).is_ok()
@@ -79,11 +78,20 @@ impl<'a> Matching<'a> {
         }
     }
 
+    /// Matches no event any more.
+    fn clear(&mut self) {
+        // INVARIANT: No event is matched, and none is on a counter.
+        for event in core::mem::replace(&mut self.matched, EventSet::EMPTY) {
+            self.event_on[self.counter_of[event]] = None;
+        }
+    }
+
     /// Matches all of `events`, none of which is matched yet, with counters in `within`.
     ///
     /// First as many of them as possible with fixed counters, then the others with any. An augmenting path
     /// never frees a counter, so the fixed counters stay in use, and the number of general-purpose counters
     /// is minimal.
+    #[inline(never)]
     fn add_all(
         &mut self,
         events: EventSet,
@@ -101,7 +109,7 @@ impl<'a> Matching<'a> {
     }
 
     /// Returns the counters, if these are not too many.
-    fn finish(self, counters: &mut PerEvent<CounterId>) -> Result<(), Shortage> {
+    fn finish(&self, counters: &mut PerEvent<CounterId>) -> Result<(), Shortage> {
         let mut used = CounterMask::EMPTY;
         for event in self.matched {
             used = used | self.problem.takes(event, self.counter_of[event]);

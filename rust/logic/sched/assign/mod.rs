@@ -95,7 +95,7 @@ impl Policy {
 /// // The first event can only have counter 3: the other three need 0 to 2.
 /// assert_eq!(assignment.iter().next(), CounterId::gp(3));
 /// ```
-#[derive(Clone)]
+#[derive(Clone, Copy, Debug)]
 pub struct Problem {
     /// The counters that each event may use; of a pair, the first ones.
     wanted: PerEvent<CounterMask>,
@@ -123,13 +123,19 @@ pub struct Problem {
 pub struct Full;
 
 /// A counter for every event of a [`Problem`]; of a pair, the first.
-#[derive(Clone)]
+#[derive(Clone, Copy, Debug)]
 pub struct Assignment {
     counters: PerEvent<CounterId>,
     len: u8,
 }
 
 impl Assignment {
+    /// No event.
+    pub const NOTHING: Self = Self {
+        counters: PerEvent::new(CounterId::FIRST),
+        len: 0,
+    };
+
     /// Returns the counters of the events, in the order of insertion.
     pub fn iter(&self) -> impl Iterator<Item = CounterId> + '_ {
         self.counters.0.iter().take(usize::from(self.len)).copied()
@@ -168,6 +174,11 @@ impl Problem {
     pub const fn with_policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
         self
+    }
+
+    /// Sets the policy, as [`with_policy`](Self::with_policy), in place.
+    pub fn set_policy(&mut self, policy: Policy) {
+        self.policy = policy;
     }
 
     /// Sets the number of general-purpose counters that may be used.
@@ -227,22 +238,35 @@ impl Problem {
         self.solve_stepwise(|| ())
     }
 
+    /// As [`solve`](Self::solve), with the `assignment` where it is to be. If there is none, it has no meaning.
+    pub fn solve_into(&self, assignment: &mut Assignment) -> Result<(), Shortage> {
+        self.solve_at(assignment, || ())
+    }
+
     /// As [`solve`](Self::solve), calling `step` for each visit of an event or a counter, so that a test can
     /// count them.
-    pub fn solve_stepwise(&self, mut step: impl FnMut()) -> Result<Assignment, Shortage> {
-        let mut assignment = Assignment {
-            counters: self.counters,
-            len: self.len,
-        };
+    pub fn solve_stepwise(&self, step: impl FnMut()) -> Result<Assignment, Shortage> {
+        let mut assignment = Assignment::NOTHING;
+        self.solve_at(&mut assignment, step)?;
+        Ok(assignment)
+    }
+
+    fn solve_at(
+        &self,
+        assignment: &mut Assignment,
+        mut step: impl FnMut(),
+    ) -> Result<(), Shortage> {
+        assignment.counters.0.copy_from_slice(&self.counters.0);
+        assignment.len = self.len;
         let counters = &mut assignment.counters;
         if self.kept == EventSet::first(self.len) {
             if self.used.gp().weight() <= self.gp_limit {
-                return Ok(assignment);
+                return Ok(());
             }
         } else if self.kept.is_empty() || self.policy == Policy::Rpmu {
             // The new events, around the others.
             if self.by_weight(&self.order, self.used, counters, &mut step) {
-                return Ok(assignment);
+                return Ok(());
             }
         }
         if !self.kept.is_empty() {
@@ -253,14 +277,14 @@ impl Problem {
                 order.insert(event.0, self.wanted[event]);
             }
             if self.by_weight(&order, CounterMask::EMPTY, counters, &mut step) {
-                return Ok(assignment);
+                return Ok(());
             }
         }
         // Also under mainline's policy, for the reason why events do not fit.
         self.exactly(counters, &mut step)?;
         match self.policy {
             Policy::Mainline => Err(Shortage::NotFound),
-            Policy::Rpmu => Ok(assignment),
+            Policy::Rpmu => Ok(()),
         }
     }
 }

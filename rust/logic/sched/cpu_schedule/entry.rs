@@ -2,6 +2,7 @@
 
 //! The entry of an event in a CPU's schedule.
 
+use super::slots::{Slots, SLOTS};
 use crate::logic::{
     regs::counter::CounterId,
     sched::{
@@ -61,5 +62,25 @@ impl<T> Entry<T> {
     /// again even on the same counter.
     pub(super) fn is_programmed(&self) -> bool {
         self.placed == self.planned && self.placed_register == self.planned_register
+    }
+}
+
+/// Events of a [`CpuSchedule`](super::CpuSchedule), in the order in which they were added.
+// A type with a name keeps those of functions short, with which tools for tracing have trouble.
+#[derive(Clone)]
+pub struct Entries<'a, T> {
+    pub(super) entries: &'a [Option<Entry<T>>; SLOTS],
+    pub(super) slots: Slots,
+}
+
+impl<'a, T> Iterator for Entries<'a, T> {
+    type Item = &'a Entry<T>;
+
+    #[inline]
+    fn next(&mut self) -> Option<&'a Entry<T>> {
+        let entries = self.entries;
+        // The mask only avoids a bounds check.
+        self.slots
+            .find_map(|slot| entries[slot & (SLOTS - 1)].as_ref())
     }
 }

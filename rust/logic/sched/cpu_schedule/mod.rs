@@ -38,10 +38,11 @@ mod tests;
 mod trial;
 
 use super::{
-    assign::{Policy, Shortage},
+    assign::{Assignment, Policy, Problem, Shortage},
     constraint::Constraint,
     extra_register::{Demand, ExtraRegister},
     limits::Limits,
+    register_plan::RegisterValues,
 };
 use crate::logic::{
     capabilities::Capabilities,
@@ -51,7 +52,10 @@ use crate::logic::{
 };
 use slots::{Slots, SLOTS};
 
-pub use {entry::Entry, trial::Trial};
+pub use {
+    entry::{Entries, Entry},
+    trial::Trial,
+};
 
 /// The events of one CPU.
 ///
@@ -100,7 +104,7 @@ pub use {entry::Entry, trial::Trial};
 /// );
 /// schedule.mark_programmed();
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct CpuSchedule<T> {
     entries: [Option<Entry<T>>; SLOTS],
     live: Slots,
@@ -120,28 +124,51 @@ pub struct CpuSchedule<T> {
     taken: CounterMask,
     /// See [`take_wish`](Self::take_wish).
     wish: Option<ThreadUsage>,
+    /// Space for [`solve`](Self::solve): the kernel's stack is small.
+    problem: Problem,
+    /// What [`solve`](Self::solve) has found.
+    assignment: Assignment,
+    registers: RegisterValues,
+    /// Space for the plan before a [`trial`](Self::trial).
+    saved: [(Option<CounterId>, Option<ExtraRegister>); SLOTS],
 }
 
 impl<T: Copy + PartialEq> CpuSchedule<T> {
+    /// An empty schedule for a CPU without counters.
+    pub const NOTHING: Self = Self {
+        entries: [const { None }; SLOTS],
+        live: Slots::NONE,
+        fresh: Slots::NONE,
+        unprogrammed: Slots::NONE,
+        len: 0,
+        counters: CounterMask::EMPTY,
+        capacity: 0,
+        corrupting: 0,
+        pairs: 0,
+        demanding: 0,
+        txn: false,
+        policy: Policy::Rpmu,
+        taken: CounterMask::EMPTY,
+        wish: None,
+        problem: Problem::new(0),
+        assignment: Assignment::NOTHING,
+        registers: RegisterValues::NONE,
+        saved: [(None, None); SLOTS],
+    };
+
     /// Creates an empty schedule for a CPU with these capabilities.
     pub const fn new(capabilities: &Capabilities) -> Self {
-        Self {
-            entries: [const { None }; SLOTS],
-            live: Slots::NONE,
-            fresh: Slots::NONE,
-            unprogrammed: Slots::NONE,
-            len: 0,
-            counters: capabilities.all(),
-            // CAST: at most `MAX_COUNTERS`.
-            capacity: capabilities.all().weight() as u8,
-            corrupting: 0,
-            pairs: 0,
-            demanding: 0,
-            txn: false,
-            policy: Policy::Rpmu,
-            taken: CounterMask::EMPTY,
-            wish: None,
-        }
+        let mut schedule = Self::NOTHING;
+        schedule.set_up(capabilities, Policy::Rpmu);
+        schedule
+    }
+
+    /// Sets the capabilities of the CPU, and the policy. There must be no events.
+    pub const fn set_up(&mut self, capabilities: &Capabilities, policy: Policy) {
+        self.counters = capabilities.all();
+        // CAST: at most `MAX_COUNTERS`.
+        self.capacity = capabilities.all().weight() as u8;
+        self.policy = policy;
     }
 
     /// Sets the policy; [`new`](Self::new) sets [`Policy::Rpmu`].
@@ -162,9 +189,12 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
     }
 
     /// Returns the entries in `slots`.
-    fn at(&self, slots: Slots) -> impl Iterator<Item = &Entry<T>> + Clone {
-        // The mask only avoids a bounds check.
-        slots.filter_map(|slot| self.entries[slot & (SLOTS - 1)].as_ref())
+    #[inline]
+    fn at(&self, slots: Slots) -> Entries<'_, T> {
+        Entries {
+            entries: &self.entries,
+            slots,
+        }
     }
 
     fn at_mut(&mut self, slot: usize) -> Option<&mut Entry<T>> {
@@ -172,7 +202,7 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
     }
 
     /// Returns the events, in the order in which they were added.
-    pub fn entries(&self) -> impl Iterator<Item = &Entry<T>> + Clone {
+    pub fn entries(&self) -> Entries<'_, T> {
         self.at(self.live)
     }
 
@@ -408,7 +438,7 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
     }
 
     /// Returns the events that the open txn has collected; none without one.
-    pub fn collected(&self) -> impl Iterator<Item = &Entry<T>> + Clone {
+    pub fn collected(&self) -> Entries<'_, T> {
         self.at(self.fresh)
     }
 

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The slow path to a plan: all events of the CPU as one [`Problem`].
+//! The slow path to a plan: all events of the CPU as one [`Problem`](crate::logic::sched::assign::Problem).
 
-use super::{CpuSchedule, Slots};
+use super::{CpuSchedule, Entries, Slots, SLOTS};
 use crate::logic::{
     open::refusal::Refusal,
     regs::counter::{CounterId, CounterMask},
     sched::{
-        assign::{Assignment, Problem, Shortage},
+        assign::Shortage,
+        extra_register::{ExtraRegister, Requirement},
         limits::Limits,
-        register_plan::{self, RegisterValues},
+        register_plan::{self, Conflict, RegisterValues},
     },
     smt::usage::ThreadUsage,
 };
@@ -19,25 +20,23 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
     #[cold]
     #[inline(never)]
     pub(super) fn plan_anew(&mut self, limits: &Limits) -> Result<(), Refusal> {
-        let (assignment, registers) = match self.solve(limits) {
-            Err(refusal) if self.is_cut_by(limits) && self.solve(&Limits::NONE).is_ok() => {
-                if self.wish.is_none() {
-                    self.wish = self.usage_under(&limits.lasting());
-                }
+        if let Err(refusal) = self.solve(limits) {
+            if self.is_cut_by(limits) && self.solve(&Limits::NONE).is_ok() {
+                self.wish_for(limits);
                 return Err(refusal.for_the_moment());
             }
-            solved => solved?,
-        };
+            return Err(refusal);
+        }
         // INVARIANT: All entries have a planned counter, and these become `taken`.
-        self.taken = assignment.iter().collect();
+        self.taken = self.assignment.iter().collect();
         self.fresh = Slots::NONE;
         self.unprogrammed = Slots::NONE;
-        for (slot, counter) in self.live.zip(assignment.iter()) {
-            let Some(entry) = self.at_mut(slot) else {
+        for (slot, counter) in self.live.zip(self.assignment.iter()) {
+            let Some(entry) = &mut self.entries[slot & (SLOTS - 1)] else {
                 continue;
             };
             entry.planned = Some(counter);
-            entry.planned_register = entry.requirement.and_then(|it| registers.find(it));
+            entry.planned_register = entry.requirement.and_then(|it| self.registers.find(it));
             if !entry.is_programmed() {
                 self.unprogrammed = self.unprogrammed.with(Slots::only(slot));
             }
@@ -45,22 +44,47 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
         Ok(())
     }
 
-    /// Finds a counter for every event, within `limits` for new ones, and values for the extra registers.
-    pub(super) fn solve(&self, limits: &Limits) -> Result<(Assignment, RegisterValues), Refusal> {
-        let mut registers = RegisterValues::NONE;
-        if self.demanding != 0 {
-            let wanted = self.entries().flat_map(|it| {
-                let planned = it.planned_register;
-                let requirements = it.demand().requirements();
-                requirements.map(move |required| (required, planned))
-            });
-            registers = register_plan::plan(wanted, limits.registers)?;
+    /// Makes the usage of all events, the fresh ones included, under the limits that last the
+    /// [wish](Self::take_wish), if they fit and there is no wish yet.
+    #[inline(never)]
+    fn wish_for(&mut self, limits: &Limits) {
+        if self.wish.is_some() {
+            return;
         }
+        if self.solve(&limits.lasting()).is_ok() {
+            let mut usage = ThreadUsage {
+                registers: self.registers,
+                ..ThreadUsage::default()
+            };
+            for (entry, counter) in self.entries().zip(self.assignment.iter()) {
+                usage.used.insert(counter);
+                if entry.constraint.corrupting {
+                    usage.corrupting.insert(counter);
+                }
+            }
+            self.wish = Some(usage);
+        }
+    }
+
+    /// Finds a counter for every event, within `limits` for new ones, and values for the extra registers: then
+    /// `assignment` and `registers` have them. They are not returned, as the kernel's stack is small.
+    pub(super) fn solve(&mut self, limits: &Limits) -> Result<(), Refusal> {
+        self.registers = match self.demanding {
+            0 => RegisterValues::NONE,
+            _ => self.plan_registers(limits)?,
+        };
         let gp_limit = limits.gp(self.corrupting != 0);
         let gp_limit = gp_limit.max(self.taken.gp().weight());
 
-        let mut problem = Problem::new(gp_limit).with_policy(self.policy);
-        for entry in self.entries() {
+        let problem = &mut self.problem;
+        problem.clear();
+        problem.limit_gp(gp_limit);
+        problem.set_policy(self.policy);
+        let entries = Entries {
+            entries: &self.entries,
+            slots: self.live,
+        };
+        for entry in entries {
             let mut constraint = entry.constraint;
             let has = entry.planned.map_or(CounterMask::EMPTY, CounterId::mask);
             constraint.counters = limits.counters(constraint) | has;
@@ -69,21 +93,19 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
                 return Err(Shortage::more_than(self.counters).into());
             }
         }
-        Ok((problem.solve()?, registers))
+        problem.solve_into(&mut self.assignment)?;
+        Ok(())
     }
 
-    /// Returns the usage of all events, the fresh ones included, under `limits`, if they fit.
-    fn usage_under(&self, limits: &Limits) -> Option<ThreadUsage> {
-        let (assignment, registers) = self.solve(limits).ok()?;
-        let mut usage = ThreadUsage::default();
-        for (entry, counter) in self.entries().zip(assignment.iter()) {
-            usage.used.insert(counter);
-            if entry.constraint.corrupting {
-                usage.corrupting.insert(counter);
-            }
-        }
-        usage.registers = registers;
-        Some(usage)
+    /// Finds values for the extra registers.
+    // Apart, so that its stack is free again when counters are assigned.
+    #[inline(never)]
+    fn plan_registers(&self, limits: &Limits) -> Result<RegisterValues, Conflict> {
+        let wanted = Wanted {
+            entries: self.entries(),
+            branches: None,
+        };
+        register_plan::plan(wanted, limits.registers)
     }
 
     /// Returns whether `limits` restrict the events at all.
@@ -93,5 +115,29 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
                 limits.counters(entry.constraint) != entry.constraint.counters
                     || (entry.demand().needs_register() && limits.registers != RegisterValues::NONE)
             })
+    }
+}
+
+/// The extra registers that events need, with those that they have.
+#[derive(Clone)]
+struct Wanted<'a, T> {
+    entries: Entries<'a, T>,
+    /// The second one of the event before.
+    branches: Option<(Requirement, Option<ExtraRegister>)>,
+}
+
+impl<T> Iterator for Wanted<'_, T> {
+    type Item = (Requirement, Option<ExtraRegister>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if let Some(branches) = self.branches.take() {
+            return Some(branches);
+        }
+        self.entries.find_map(|entry| {
+            let mut wanted = entry.demand().requirements();
+            let first = wanted.next()?;
+            self.branches = wanted.next().map(|second| (second, entry.planned_register));
+            Some((first, entry.planned_register))
+        })
     }
 }

@@ -56,8 +56,9 @@ fn state(schedule: &CpuSchedule<char>) -> (Vec<Entry<char>>, bool) {
 
 /// The counters by the slow path.
 fn solved(schedule: &CpuSchedule<char>, limits: &Limits) -> Option<Vec<Option<CounterId>>> {
-    let (assignment, _) = schedule.solve(limits).ok()?;
-    Some(assignment.iter().map(Some).collect())
+    let mut schedule = *schedule;
+    schedule.solve(limits).ok()?;
+    Some(schedule.assignment.iter().map(Some).collect())
 }
 
 #[test]

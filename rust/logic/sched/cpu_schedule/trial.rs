@@ -6,10 +6,7 @@ use super::{CpuSchedule, Slots, SLOTS};
 use crate::logic::{
     open::refusal::Refusal,
     regs::counter::{CounterId, CounterMask},
-    sched::{
-        extra_register::{Demand, ExtraRegister},
-        limits::Limits,
-    },
+    sched::{extra_register::Demand, limits::Limits},
 };
 
 impl<T: Copy + PartialEq> CpuSchedule<T> {
@@ -59,9 +56,10 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
     pub fn trial(&mut self) -> Trial<'_, T> {
         // So that there is a slot for each event that has room, and none moves during the trial.
         self.close_gaps();
-        let mut planned = [(None, None); SLOTS];
-        for (saved, entry) in planned.iter_mut().zip(self.entries()) {
-            *saved = (entry.planned, entry.planned_register);
+        for slot in self.live {
+            if let Some(entry) = &self.entries[slot & (SLOTS - 1)] {
+                self.saved[slot & (SLOTS - 1)] = (entry.planned, entry.planned_register);
+            }
         }
         Trial {
             before: self.live,
@@ -70,7 +68,6 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
             txn: core::mem::replace(&mut self.txn, true),
             pushed: Ok(()),
             taken: self.taken,
-            planned,
             schedule: self,
         }
     }
@@ -117,7 +114,6 @@ pub struct Trial<'a, T: Copy + PartialEq> {
     unprogrammed: Slots,
     txn: bool,
     taken: CounterMask,
-    planned: [(Option<CounterId>, Option<ExtraRegister>); SLOTS],
 }
 
 impl<T: Copy + PartialEq> Trial<'_, T> {
@@ -156,7 +152,8 @@ impl<T: Copy + PartialEq> Drop for Trial<'_, T> {
         schedule.fresh = self.fresh;
         schedule.unprogrammed = self.unprogrammed;
         schedule.taken = self.taken;
-        for (slot, (planned, register)) in self.before.zip(self.planned) {
+        for slot in self.before {
+            let (planned, register) = schedule.saved[slot & (SLOTS - 1)];
             if let Some(entry) = schedule.at_mut(slot) {
                 entry.planned = planned;
                 entry.planned_register = register;
