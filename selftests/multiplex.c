@@ -866,7 +866,7 @@ static void open_groups(struct __test_metadata *_metadata, struct hierarchy *it,
 {
 	int i, dir;
 
-	strcpy(it->top, "/tmp/cgroup-XXXXXX");
+	snprintf(it->top, sizeof(it->top), "/tmp/cgroup-XXXXXX");
 	ASSERT_NE(NULL, mkdtemp(it->top));
 	ASSERT_EQ(0, mount("none", it->top, "cgroup", 0, "perf_event"));
 	for (i = 0; i < groups; i++) {

@@ -3,7 +3,7 @@
 //! A core PMU with this driver: the state that its CPUs share, and the state of each.
 
 use super::{
-    cpu::{new_schedules, Cpu},
+    cpu::Cpu,
     explain::refusals::Refusals,
     facilities,
     hw::Hardware,
@@ -13,13 +13,13 @@ use super::{
     },
 };
 use crate::{
-    kern::percpu::PerCpu,
+    kern::{init::moved, percpu::PerCpu},
     logic::{
         rotation::{may_end_turn, MAX_PERCENT},
-        sched::{assign::Policy, cpu_schedule::CpuSchedule},
+        sched::assign::Policy,
         tried::Feature,
     },
-    perf::{self, EndCost, EventId, OnCpu},
+    perf::{self, EndCost, OnCpu},
     x86::builtin::Builtin,
 };
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -68,14 +68,15 @@ impl Driver {
     /// Makes the driver of a PMU with this `hardware`, and the [state](new_cpus) of its CPUs.
     ///
     /// Fails with `ENOMEM` or another error. Process context.
+    #[inline(never)]
     pub(super) fn new(
-        hardware: Hardware,
+        hardware: KBox<Hardware>,
         cpus: PerCpu<Cpu>,
         user_read: UserRead,
         branches: Option<Branches>,
         pebs: Option<Pebs>,
         ht_workaround: bool,
-    ) -> Result<Self> {
+    ) -> Result<KBox<Self>> {
         let is_amd = hardware.amd().is_some();
         let shares_a_core = seat::is_needed(hardware.pmu.model, ht_workaround);
         let tsx_uses_counter = hardware.pmu.capabilities.tsx_uses_counter_3;
@@ -83,7 +84,7 @@ impl Driver {
             hardware.policy == Policy::Rpmu && facilities::was_tried(Feature::GroupOrder);
         let others_take_counters = shares_a_core || tsx_uses_counter;
         let can_resched = (others_take_counters || orders_groups) && facilities::bind_resched();
-        Ok(Self {
+        let driver = try_init!(Self {
             smi: Smi::new(!is_amd, user_read.initialised())?,
             ibs: if is_amd { facilities::find_ibs() } else { None },
             user_read,
@@ -99,9 +100,10 @@ impl Driver {
             switch_max_percent: AtomicU32::new(MAX_PERCENT),
             can_resched: others_take_counters && can_resched,
             refusals: Refusals::new()?,
-            hardware,
+            hardware <- moved(hardware),
             cpus,
-        })
+        }? Error);
+        KBox::try_init(driver, GFP_KERNEL)
     }
 }
 
@@ -116,17 +118,7 @@ impl Driver {
 /// Makes the state of each CPU. `builtin` is the built-in driver, if it has initialised.
 ///
 /// Fails with `ENOMEM` or another error. Process context.
-// Each CPU's state, 5 KiB, passes through the stack in two parts. Not much else may be there then.
-pub(super) fn new_cpus(hardware: &Hardware, builtin: Option<&Builtin>) -> Result<PerCpu<Cpu>> {
-    let schedules = new_schedules(hardware)?;
-    with_schedules(hardware, schedules, builtin)
-}
-
 #[inline(never)]
-fn with_schedules(
-    hardware: &Hardware,
-    mut schedules: KVec<KBox<CpuSchedule<EventId>>>,
-    builtin: Option<&Builtin>,
-) -> Result<PerCpu<Cpu>> {
-    PerCpu::new(|cpu| Cpu::new(cpu, hardware, schedules.pop(), builtin))
+pub(super) fn new_cpus(hardware: &Hardware, builtin: Option<&Builtin>) -> Result<PerCpu<Cpu>> {
+    PerCpu::new(|cpu| Cpu::new(cpu, hardware, builtin))
 }

@@ -16,7 +16,7 @@ use super::{
     },
 };
 use crate::{
-    kern::{cpu::possible_cpus, percpu::CpuCell},
+    kern::{init::copied, percpu::CpuCell},
     logic::{
         regs::{counter::CounterMask, dirty::Dirty, shadow::Shadow},
         sched::cpu_schedule::CpuSchedule,
@@ -90,16 +90,15 @@ struct Before {
 }
 
 impl Cpu {
-    /// `schedule` is one of [`new_schedules`]; `builtin` is the built-in driver, if it has initialised.
+    /// `builtin` is the built-in driver, if it has initialised.
     pub(super) fn new<'a>(
         cpu: CpuId,
         hardware: &'a Hardware,
-        schedule: Option<KBox<CpuSchedule<EventId>>>,
         builtin: Option<&'a Builtin>,
     ) -> impl PinInit<Self, Error> + use<'a> {
         try_pin_init!(Self {
             id: cpu,
-            own: CpuCell::new(cpu, Own::new(hardware, schedule.ok_or(ENOMEM)?)?),
+            own <- CpuCell::init(cpu, Own::new(hardware)),
             shared: Shared::new(
                 // AMD's does not know which counters run.
                 builtin
@@ -114,28 +113,20 @@ impl Cpu {
     }
 }
 
-/// Makes an empty schedule for each CPU. Fails with `ENOMEM`. Process context.
-pub(super) fn new_schedules(hardware: &Hardware) -> Result<KVec<KBox<CpuSchedule<EventId>>>> {
-    let mut schedules = KVec::new();
-    for _ in possible_cpus() {
-        schedules.push(new_schedule(hardware)?, GFP_KERNEL)?;
-    }
-    Ok(schedules)
-}
-
-// Half of a CPU's state, which passes through the stack: not much else may be there then.
-#[inline(never)]
-fn new_schedule(hardware: &Hardware) -> Result<KBox<CpuSchedule<EventId>>> {
-    let schedule = CpuSchedule::new(&hardware.pmu.capabilities).with_policy(hardware.policy);
-    Ok(KBox::new(schedule, GFP_KERNEL)?)
-}
-
 impl Own {
-    fn new(hardware: &Hardware, schedule: KBox<CpuSchedule<EventId>>) -> Result<Self> {
-        let capabilities = &hardware.pmu.capabilities;
-        Ok(Self {
-            schedule,
-            shadow: Shadow::new(capabilities),
+    fn new(hardware: &Hardware) -> impl Init<Self, Error> + use<'_> {
+        let (capabilities, policy) = (&hardware.pmu.capabilities, hardware.policy);
+        let schedule = copied(const { &CpuSchedule::NOTHING }).chain(move |schedule| {
+            schedule.set_up(capabilities, policy);
+            Ok(())
+        });
+        let shadow = copied(const { &Shadow::NOTHING }).chain(move |shadow| {
+            shadow.set_up(capabilities);
+            Ok(())
+        });
+        try_init!(Self {
+            schedule: KBox::init(schedule, GFP_KERNEL)?,
+            shadow <- shadow,
             changed: false,
             lbr: lbr::Own::default(),
             pebs: pebs::Own::default(),
@@ -146,7 +137,7 @@ impl Own {
             asleep: CounterMask::EMPTY,
             failures: Failures::new()?,
             before: None,
-        })
+        }? Error)
     }
 
     /// Brings the registers of this CPU into a known state. No event counts on it.

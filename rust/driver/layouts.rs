@@ -15,7 +15,7 @@ use kernel::prelude::*;
 ///
 /// Fails with `ENOEXEC`, as for a module that was built for another kernel, with the difference in the
 /// log, or with `ENOMEM`. Changes nothing. Process context.
-// BTF's state, 2 KiB, passes through the stack. That space must be free again afterwards.
+// So that the frame is gone when the perf core is called.
 #[inline(never)]
 pub(crate) fn check_layouts(trust: bool) -> Result<Option<builtin::Layout>> {
     let running = match Running::find() {

@@ -10,7 +10,6 @@
 use super::{
     announce,
     core_pmu::new_cpus,
-    cpu::Cpu,
     facilities, hotplug,
     hw::Hardware,
     pmi, probe, suspend, sysfs, takeover,
@@ -18,7 +17,7 @@ use super::{
     CorePmu, Driver,
 };
 use crate::{
-    kern::{self, cpu::on_each_cpu, percpu::PerCpu},
+    kern::{self, cpu::on_each_cpu, init::moved},
     logic::tried::Feature,
     perf,
     x86::{
@@ -42,7 +41,7 @@ impl Machine {
     /// Fails with `ENOMEM` or another error. Process context.
     #[inline(never)]
     pub(crate) fn new(
-        mut hardware: Hardware,
+        mut hardware: KBox<Hardware>,
         ht_workaround: bool,
         builtin: Option<builtin::Layout>,
     ) -> Result<Arc<Self>> {
@@ -53,21 +52,9 @@ impl Machine {
         }
         let pebs = Pebs::find(&mut hardware, user_read.initialised());
         let cpus = new_cpus(&hardware, user_read.initialised())?;
-        Self::with_cpus(hardware, cpus, user_read, (branches, pebs), ht_workaround)
-    }
-
-    // The PMU passes through the stack. That space must be free again when the perf core is called.
-    #[inline(never)]
-    fn with_cpus(
-        hardware: Hardware,
-        cpus: PerCpu<Cpu>,
-        user_read: UserRead,
-        (branches, pebs): (Option<Branches>, Option<Pebs>),
-        ht_workaround: bool,
-    ) -> Result<Arc<Self>> {
         let groups = sysfs::groups(&hardware.pmu)?;
         let driver = Driver::new(hardware, cpus, user_read, branches, pebs, ht_workaround)?;
-        let pmu = perf::Pmu::new(driver, groups)?;
+        let pmu = perf::Pmu::new(moved(driver), groups)?;
         Ok(Arc::new(Self { pmu }, GFP_KERNEL)?)
     }
 

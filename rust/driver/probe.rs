@@ -26,8 +26,8 @@ const SHORTEST_MAX_PERIOD: u64 = 1000;
 /// `policy` and `max_period` are module parameters: how events get counters, and the number of
 /// events after which counters overflow, 0 for as many as they can count.
 ///
-/// `ENODEV`, with the reason in the log, or `EINVAL`. Changes nothing. Process context.
-pub(crate) fn probe(policy: &CStr, max_period: u64) -> Result<Hardware> {
+/// `ENODEV`, with the reason in the log, `EINVAL` or `ENOMEM`. Changes nothing. Process context.
+pub(crate) fn probe(policy: &CStr, max_period: u64) -> Result<KBox<Hardware>> {
     let Some(known_policy) = Policy::from_name(policy.to_bytes()) else {
         pr_err!("policy={policy:?} is unknown; use policy=rpmu or policy=mainline\n");
         return Err(EINVAL);
@@ -36,15 +36,22 @@ pub(crate) fn probe(policy: &CStr, max_period: u64) -> Result<Hardware> {
         pr_err!("max_period={max_period} is too short; use {SHORTEST_MAX_PERIOD} or more\n");
         return Err(EINVAL);
     }
+    Hardware::new(find_pmu()?, known_policy, max_period)
+}
+
+#[inline(never)]
+fn find_pmu() -> Result<KBox<Pmu>> {
     let cpuid = read_cpuid();
     let perf_capabilities = cpuid
         .has_perf_capabilities()
         .then(|| read_capabilities(&local_interrupt_disable()));
-
-    let pmu = Pmu::probe(&cpuid, perf_capabilities).inspect_err(|unsupported| {
-        pr_err!("{}\n", format_args!("{unsupported}"));
-    })?;
-    Hardware::new(pmu, known_policy, max_period)
+    match Pmu::probe(&cpuid, perf_capabilities) {
+        Ok(pmu) => Ok(KBox::new(pmu, GFP_KERNEL)?),
+        Err(unsupported) => {
+            pr_err!("{}\n", format_args!("{unsupported}"));
+            Err(unsupported.into())
+        }
+    }
 }
 
 /// Reserves the counters' registers; `predecessor` says whether the built-in driver has initialised.

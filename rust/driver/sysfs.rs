@@ -21,6 +21,7 @@ use kernel::prelude::*;
 use settings::{AllowForceAbort, FreezeOnSmi, MaxPrecise, Rdpmc, SwitchMaxPercent};
 
 /// Makes the directories of `pmu`.
+#[inline(never)]
 pub(super) fn groups(pmu: &Pmu) -> Result<Groups> {
     let mut groups = KVec::new();
     groups.push(settings(pmu)?, GFP_KERNEL)?;
@@ -73,6 +74,7 @@ fn settings(pmu: &Pmu) -> Result<Group> {
 /// Mainline: `intel_arch_formats_attr`, `hsw_format_attr`, `skl_format_attr` and their visibility,
 /// `arch/x86/events/intel/core.c:5821-5895`, `6602-6666`, `7323-7384`; `amd_format_attr`,
 /// `arch/x86/events/amd/core.c:1072`.
+#[inline(never)]
 fn format(pmu: &Pmu) -> Result<Group> {
     let capabilities = &pmu.capabilities;
     let amd = capabilities.interface.is_amd();
@@ -108,6 +110,7 @@ fn format(pmu: &Pmu) -> Result<Group> {
 }
 
 /// Makes `events/`: the generic hardware events, and those of topdown, TSX, loads and stores.
+#[inline(never)]
 fn events(pmu: &Pmu) -> Result<Group> {
     let mut group = Group::new(c"events");
     for id in HardwareId::ALL {

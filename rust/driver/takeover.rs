@@ -30,30 +30,46 @@ pub(super) fn find_predecessor(successor: &CorePmu) -> Result<Option<BuiltinPmu>
     let pmu = match BuiltinPmu::find(event_type::RAW, SOME_EVENT) {
         Ok(Some(pmu)) => pmu,
         Ok(None) => return Ok(None),
-        Err(NotFound::Module(name)) => {
+        Err(not_found) => return Err(log_not_found(&not_found, successor)),
+    };
+    if pmu.name() != c"cpu" {
+        return Err(log_other(pmu.name()));
+    }
+    Ok(Some(pmu))
+}
+
+/// Logs why the built-in driver's PMU was not found.
+// Apart, as the next one: messages take stack, which is needed while the perf core is called.
+#[cold]
+#[inline(never)]
+fn log_not_found(not_found: &NotFound, successor: &CorePmu) -> Error {
+    match not_found {
+        NotFound::Module(name) => {
             pr_err!(
                 "the module {} drives the PMU; unload it first\n",
                 format_args!("{name}")
             );
-            return Err(EBUSY);
+            EBUSY
         }
-        Err(NotFound::Failed(e)) if e == EBUSY => {
+        NotFound::Failed(e) if *e == EBUSY => {
             probe::log_reserved(successor.ops().hardware.first_reserved());
-            return Err(e);
+            EBUSY
         }
-        Err(NotFound::Failed(e)) => {
+        NotFound::Failed(e) => {
             pr_err!("cannot find the driver of the PMU: {e:?}\n");
-            return Err(e);
+            *e
         }
-    };
-    if pmu.name() != c"cpu" {
-        pr_err!(
-            "the PMU in charge is {:?}, not the core PMU of a CPU with one kind of cores; keep it\n",
-            pmu.name()
-        );
-        return Err(ENODEV);
     }
-    Ok(Some(pmu))
+}
+
+/// Logs that another PMU is in charge.
+#[cold]
+#[inline(never)]
+fn log_other(name: &CStr) -> Error {
+    pr_err!(
+        "the PMU in charge is {name:?}, not the core PMU of a CPU with one kind of cores; keep it\n"
+    );
+    ENODEV
 }
 
 /// Refuses guests that would have the PMU to themselves until the result is dropped. [`None`] if there can be

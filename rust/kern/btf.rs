@@ -3,7 +3,7 @@
 //! The layouts of structures in BTF, the description of a kernel's C types
 //! (`include/uapi/linux/btf.h`, `Documentation/bpf/btf.rst`).
 //!
-//! [`Btf::new`] reads the types once and remembers the structures that it is asked for, and where each
+//! [`Btf::read`] reads the types once and remembers the structures that it is asked for, and where each
 //! n-th type starts, which makes the others quick to find without an allocation.
 //!
 //! The data need not be trusted: it may be cut off, or refer to itself. All work is bounded. This file
@@ -165,7 +165,8 @@ struct Definitions {
     count: usize,
 }
 
-/// BTF, and the `N` structures that are wanted of it.
+/// BTF, and the `N` structures that are wanted of it. Too large for the kernel's stack.
+#[derive(Clone, Copy)]
 pub struct Btf<'a, const N: usize> {
     types: &'a [u8],
     strings: &'a [u8],
@@ -193,34 +194,12 @@ fn section(data: &[u8], header: usize, at: usize) -> Option<&[u8]> {
 }
 
 impl<'a, const N: usize> Btf<'a, N> {
-    /// Reads `data`, and looks for the `wanted` structures, unions and typedefs of such in it.
-    ///
-    /// A structure that is not there, or more often than can be remembered, is an error when its layout
-    /// is asked for.
-    pub fn new(data: &'a [u8], wanted: [&'a str; N]) -> Result<Self, Unknown> {
-        let magic = data.get(..2).and_then(|magic| magic.try_into().ok());
-        if magic.map(u16::from_ne_bytes) != Some(MAGIC) || data.get(2) != Some(&VERSION) {
-            return Err(Unknown::NoBtf);
-        }
-        let mut btf = Self::sections(data, wanted).ok_or(Unknown::Malformed)?;
-        btf.read()?;
-        Ok(btf)
-    }
-
-    /// Finds the sections of `data`.
-    fn sections(data: &'a [u8], wanted: [&'a str; N]) -> Option<Self> {
-        let header = u32_at(data, 4)? as usize;
-        if header < HEADER {
-            return None;
-        }
-        Some(Self {
-            types: section(data, header, 8)?,
-            strings: section(data, header, 16)?,
-            layouts: if header >= HEADER_WITH_LAYOUT {
-                section(data, header, HEADER)?
-            } else {
-                &[]
-            },
+    /// No BTF yet, of which the `wanted` structures, unions and typedefs of such will be looked for.
+    pub const fn unread(wanted: [&'a str; N]) -> Self {
+        Self {
+            types: &[],
+            strings: &[],
+            layouts: &[],
             wanted,
             definitions: [Definitions {
                 ids: [0; DEFINITIONS],
@@ -229,11 +208,38 @@ impl<'a, const N: usize> Btf<'a, N> {
             starts: [0; STARTS],
             shift: 0,
             last: 0,
-        })
+        }
+    }
+
+    /// Reads `data`, once, and looks for the wanted structures in it.
+    ///
+    /// A structure that is not there, or more often than can be remembered, is an error when its layout
+    /// is asked for.
+    pub fn read(&mut self, data: &'a [u8]) -> Result<(), Unknown> {
+        let magic = data.get(..2).and_then(|magic| magic.try_into().ok());
+        if magic.map(u16::from_ne_bytes) != Some(MAGIC) || data.get(2) != Some(&VERSION) {
+            return Err(Unknown::NoBtf);
+        }
+        self.find_sections(data).ok_or(Unknown::Malformed)?;
+        self.read_types()
+    }
+
+    /// Finds the sections of `data`.
+    fn find_sections(&mut self, data: &'a [u8]) -> Option<()> {
+        let header = u32_at(data, 4)? as usize;
+        if header < HEADER {
+            return None;
+        }
+        self.types = section(data, header, 8)?;
+        self.strings = section(data, header, 16)?;
+        if header >= HEADER_WITH_LAYOUT {
+            self.layouts = section(data, header, HEADER)?;
+        }
+        Some(())
     }
 
     /// Goes through all types. A structure may have a name as a typedef alone.
-    fn read(&mut self) -> Result<(), Unknown> {
+    fn read_types(&mut self) -> Result<(), Unknown> {
         let mut at = 0;
         while at < self.types.len() {
             self.note_start(at)?;

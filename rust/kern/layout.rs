@@ -7,6 +7,7 @@
 
 use super::{
     btf::{Btf, Place, Unknown},
+    init::copied,
     symbols::Symbols,
 };
 use crate::bindings::layouts::{self, PUBLIC};
@@ -84,10 +85,10 @@ impl Running {
         // SAFETY: The linker puts the two symbols around BTF (`BTF` in
         // `include/asm-generic/vmlinux.lds.h`), which is read-only data that stays.
         let data = unsafe { slice::from_raw_parts(start, length) };
-        let btf = Btf::new(data, STRUCTURES).map_err(|_| EINVAL)?;
-        Ok(Self {
-            btf: Some(KBox::new(btf, GFP_KERNEL)?),
-        })
+        let unread = copied(const { &Btf::unread(STRUCTURES) });
+        let mut btf: KBox<Btf<'static, { STRUCTURES.len() }>> = KBox::init(unread, GFP_KERNEL)?;
+        btf.read(data).map_err(|_| EINVAL)?;
+        Ok(Self { btf: Some(btf) })
     }
 
     /// Takes the running kernel's layouts to be those that the module was built for.

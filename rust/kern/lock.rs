@@ -7,9 +7,11 @@
 //!
 //! C header: [`include/linux/spinlock.h`](srctree/include/linux/spinlock.h)
 
+use super::init::in_cell;
 use crate::bindings;
 use core::{
     cell::UnsafeCell,
+    convert::Infallible,
     ops::{Deref, DerefMut},
 };
 use kernel::{interrupt::LocalInterruptDisabled, prelude::*, types::Opaque};
@@ -33,15 +35,19 @@ unsafe impl<T: Send> Send for RawSpinLock<T> {}
 unsafe impl<T: Send> Sync for RawSpinLock<T> {}
 
 impl<T> RawSpinLock<T> {
-    /// Makes a lock that guards `value`. All locks made here are of one lockdep class.
-    pub fn new(value: T) -> impl PinInit<Self> {
-        pin_init!(Self {
+    /// Makes a lock that guards a value, which `value` initialises. All locks made here are of one lockdep
+    /// class.
+    pub fn new<E>(value: impl Init<T, E>) -> impl PinInit<Self, E>
+    where
+        E: From<Infallible>,
+    {
+        try_pin_init!(Self {
             // SAFETY: The helper initialises the lock in place, and the lock is pinned.
             lock <- Opaque::ffi_init(|lock| unsafe {
                 bindings::rpmu_helper_raw_spin_lock_init(lock)
             }),
-            value: UnsafeCell::new(value),
-        })
+            value <- in_cell(value),
+        }? E)
     }
 
     /// Takes the lock, and gives access to the value until the guard is dropped.

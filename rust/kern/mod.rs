@@ -11,6 +11,7 @@ pub mod call;
 pub mod caller;
 pub mod cpu;
 pub mod hotplug;
+pub mod init;
 pub mod layout;
 pub mod lock;
 pub mod module;

@@ -7,7 +7,7 @@
 //!
 //! C header: [`include/linux/percpu.h`](srctree/include/linux/percpu.h)
 
-use super::cpu::possible_cpus;
+use super::{cpu::possible_cpus, init::in_cell};
 use crate::bindings;
 use core::{
     cell::UnsafeCell,
@@ -183,6 +183,16 @@ impl<T> CpuCell<T> {
             state: AtomicU32::new(owner.as_u32()),
             value: UnsafeCell::new(value),
         }
+    }
+
+    /// As [`new`](Self::new), with data that `value` initialises in place.
+    pub fn init<E>(owner: CpuId, value: impl Init<T, E>) -> impl Init<Self, E> {
+        // INVARIANT: It is free, and there is no guard yet.
+        try_init!(Self {
+            owner,
+            state: AtomicU32::new(owner.as_u32()),
+            value <- in_cell(value),
+        }? E)
     }
 
     /// Gives access to the data until the guard is dropped.

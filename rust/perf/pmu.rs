@@ -6,10 +6,9 @@ use super::{
     callbacks::Callbacks, internals, table::Table, task_data::TaskDataCache, Event, EventId,
     Groups, InternalOperations, NewEvent, Placed, Scheduling,
 };
-use crate::bindings;
+use crate::{bindings, kern::init::copied};
 use core::{
     ops::Deref,
-    ptr::null_mut,
     sync::atomic::{AtomicU32, Ordering::Relaxed},
 };
 use kernel::{
@@ -228,6 +227,24 @@ pub(super) struct CpuState<T: Operations> {
     pub(super) internals: internals::CpuState,
 }
 
+impl<T: Operations> CpuState<T> {
+    /// Makes the states of all CPUs. `ENOMEM`. Process context.
+    #[inline(never)]
+    fn new_all() -> Result<KVec<KBox<Self>>> {
+        let mut cpus = KVec::new();
+        for _ in 0..kernel::cpu::nr_cpu_ids() {
+            let cpu = init!(Self {
+                events: Table::new(),
+                disabled: AtomicU32::new(0),
+                txn: AtomicU32::new(0),
+                internals: internals::CpuState::new::<T>(),
+            });
+            cpus.push(KBox::init(cpu, GFP_KERNEL)?, GFP_KERNEL)?;
+        }
+        Ok(cpus)
+    }
+}
+
 /// A PMU (`struct pmu`) with the driver that serves it.
 ///
 /// It becomes visible to users by [`Registration::new`](super::Registration::new).
@@ -255,48 +272,53 @@ unsafe impl<T: Operations> Sync for Pmu<T> {}
 
 impl<T: Operations> Pmu<T> {
     /// Creates a PMU with the given callbacks that is not registered yet.
+    #[inline(never)]
     pub(super) fn with_callbacks(
-        callbacks: bindings::pmu,
-        ops: T,
+        callbacks: &bindings::pmu,
+        ops: impl Init<T, Error>,
         groups: Groups,
     ) -> Result<Arc<Self>> {
-        let mut cpus = KVec::new();
-        for _ in 0..kernel::cpu::nr_cpu_ids() {
-            let cpu = CpuState {
-                events: Table::new(),
-                disabled: AtomicU32::new(0),
-                txn: AtomicU32::new(0),
-                internals: internals::CpuState::new::<T>(),
-            };
-            cpus.push(KBox::new(cpu, GFP_KERNEL)?, GFP_KERNEL)?;
-        }
+        let cpus = CpuState::new_all()?;
+        let attr_groups = groups.as_raw();
+        let raw = copied(callbacks).chain(move |raw| {
+            raw.module = this_module::<T::OwnerModule>().as_ptr().cast();
+            raw.attr_groups = attr_groups;
+            Ok(())
+        });
+        let pmu = try_pin_init!(Self {
+            // SAFETY: An `Opaque` has the layout of its value.
+            raw <- unsafe { pin_init::cast_init::<bindings::pmu, _, _>(raw) },
+            ops <- ops,
+            cpus,
+            groups,
+            _task_data: None,
+            registered: Atomic::new(false),
+            internals <- internals::PmuState::new(),
+        }? Error);
+        Arc::pin_init(pmu.pin_chain(Self::ask_driver), GFP_KERNEL)
+    }
 
-        let task_data = ops.task_data_name().map(TaskDataCache::new).transpose()?;
-        let extended = match ops.samples_extended_registers() {
+    /// Completes a new PMU by what its driver says.
+    fn ask_driver(self: Pin<&mut Self>) -> Result {
+        // SAFETY: Nothing is moved.
+        let this = unsafe { self.get_unchecked_mut() };
+        this._task_data = this
+            .ops
+            .task_data_name()
+            .map(TaskDataCache::new)
+            .transpose()?;
+        let extended = match this.ops.samples_extended_registers() {
             true => bindings::PERF_PMU_CAP_EXTENDED_REGS,
             false => 0,
         };
-        let raw = bindings::pmu {
-            // CAST: only bits matter.
-            capabilities: callbacks.capabilities | extended as i32,
-            task_ctx_cache: task_data.as_ref().map_or(null_mut(), TaskDataCache::as_raw),
-            module: this_module::<T::OwnerModule>().as_ptr().cast(),
-            attr_groups: groups.as_raw(),
-            ..callbacks
-        };
-
-        Arc::pin_init(
-            pin_init!(Self {
-                raw: Opaque::new(raw),
-                ops,
-                cpus,
-                groups,
-                _task_data: task_data,
-                registered: Atomic::new(false),
-                internals <- internals::PmuState::new(),
-            }),
-            GFP_KERNEL,
-        )
+        // SAFETY: The PMU is not registered, so that nothing else uses `raw`.
+        let raw = unsafe { &mut *this.raw.get() };
+        // CAST: only bits matter.
+        raw.capabilities |= extended as i32;
+        if let Some(task_data) = &this._task_data {
+            raw.task_ctx_cache = task_data.as_raw();
+        }
+        Ok(())
     }
 
     /// # Safety

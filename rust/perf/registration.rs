@@ -12,11 +12,11 @@ use kernel::{
 };
 
 impl<T: Operations> Pmu<T> {
-    /// Creates a PMU that is not registered yet.
+    /// Creates a PMU that is not registered yet; `ops` initialises its driver.
     ///
-    /// `ENOMEM`. Process context.
-    pub fn new(ops: T, groups: Groups) -> Result<Arc<Self>> {
-        Self::with_callbacks(Callbacks::<T>::PMU, ops, groups)
+    /// Fails with `ENOMEM`, or with the driver's error. Process context.
+    pub fn new(ops: impl Init<T, Error>, groups: Groups) -> Result<Arc<Self>> {
+        Self::with_callbacks(const { &Callbacks::<T>::PMU }, ops, groups)
     }
 }
 

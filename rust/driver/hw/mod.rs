@@ -11,6 +11,7 @@ mod arch_perfmon;
 mod lbr;
 
 use crate::{
+    kern::init::moved,
     logic::{
         capabilities,
         pmu::Pmu,
@@ -67,7 +68,11 @@ impl Hardware {
     /// hidden them, or `ENOMEM`. Changes nothing. Process context.
     ///
     /// A `max_period` other than 0 limits what a counter is started with.
-    pub(in crate::driver) fn new(mut pmu: Pmu, policy: Policy, max_period: u64) -> Result<Self> {
+    pub(in crate::driver) fn new(
+        mut pmu: KBox<Pmu>,
+        policy: Policy,
+        max_period: u64,
+    ) -> Result<KBox<Self>> {
         let mut limits = pmu.period_limits();
         if max_period != 0 {
             limits.max_period = limits.max_period.min(max_period);
@@ -85,13 +90,14 @@ impl Hardware {
             }
             _ => Interface::Amd(Amd::new(capabilities)?),
         };
-        Ok(Self {
+        let hardware = try_init!(Self {
             interface,
             lbr,
-            pmu,
+            pmu <- moved(pmu),
             policy,
             limits,
-        })
+        }? Error);
+        KBox::try_init(hardware, GFP_KERNEL)
     }
 
     /// Reserves the counters' registers, where the built-in driver has `initialised` together with it.

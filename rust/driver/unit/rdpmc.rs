@@ -96,6 +96,7 @@ impl UserRead {
     /// Looks for the built-in driver. `layout` has the places of its members.
     ///
     /// Fails with `ENOMEM`. Process context.
+    #[inline(never)]
     pub(in crate::driver) fn new(
         capabilities: &Capabilities,
         layout: Option<Layout>,

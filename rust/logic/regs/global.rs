@@ -81,7 +81,7 @@ impl Status {
 }
 
 /// What the two registers hold, and what FIXED_CTR_CTRL is wanted to hold.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Global {
     /// Set if there are fixed counters. Without, FIXED_CTR_CTRL need not exist.
     has_fixed: bool,

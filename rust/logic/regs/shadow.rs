@@ -108,7 +108,7 @@ struct CounterState {
 /// assert_eq!(shadow.resume(|write| writes.push(write)), Some(counter.mask()));
 /// assert_eq!(writes, []);
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Shadow {
     /// The counters that exist.
     present: CounterMask,
@@ -132,22 +132,33 @@ pub struct Shadow {
 }
 
 impl Shadow {
+    /// A shadow without counters.
+    pub const NOTHING: Self = Self {
+        present: CounterMask::EMPTY,
+        counters: PerCounter::new(CounterState {
+            select: None,
+            value: None,
+        }),
+        extra: [None; ExtraRegister::ALL.len()],
+        control: Global::new(CounterMask::EMPTY),
+        active: CounterMask::EMPTY,
+        enabled: CounterMask::EMPTY,
+        in_guest: CounterMask::EMPTY,
+        seconds: CounterMask::EMPTY,
+        cleared: false,
+    };
+
     /// Creates a shadow of unknown registers. [`reset`](Self::reset) comes next.
     pub const fn new(capabilities: &Capabilities) -> Self {
-        Self {
-            present: capabilities.counters,
-            counters: PerCounter::new(CounterState {
-                select: None,
-                value: None,
-            }),
-            extra: [None; ExtraRegister::ALL.len()],
-            control: Global::new(capabilities.counters),
-            active: CounterMask::EMPTY,
-            enabled: CounterMask::EMPTY,
-            in_guest: CounterMask::EMPTY,
-            seconds: CounterMask::EMPTY,
-            cleared: false,
-        }
+        let mut shadow = Self::NOTHING;
+        shadow.set_up(capabilities);
+        shadow
+    }
+
+    /// Makes [`NOTHING`](Self::NOTHING) a shadow of unknown registers.
+    pub const fn set_up(&mut self, capabilities: &Capabilities) {
+        self.present = capabilities.counters;
+        self.control = Global::new(capabilities.counters);
     }
 
     /// Stops all counters and clears all registers, whatever they hold, except the extra registers,

@@ -168,7 +168,7 @@ struct Way {
 /// assert_eq!(core.wakes_sibling(a), Some(4));
 /// assert_eq!(core.wakes_sibling(a), None);
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Core {
     seats: [Seat; 2],
     /// General-purpose counters of a thread.
@@ -182,8 +182,8 @@ pub struct Core {
 }
 
 impl Core {
-    /// Creates a core without threads, which will have `gp` general-purpose counters each.
-    pub const fn new(gp: u32) -> Self {
+    /// A core without threads and counters.
+    pub const NOTHING: Self = {
         let seat = Seat {
             cpu: None,
             usage: ThreadUsage {
@@ -200,11 +200,25 @@ impl Core {
         };
         Self {
             seats: [seat; 2],
-            gp,
+            gp: 0,
             shares_registers: false,
             way: None,
             calm: 0,
         }
+    };
+
+    /// Creates a core without threads, which will have `gp` general-purpose counters each.
+    pub const fn new(gp: u32) -> Self {
+        let mut core = Self::NOTHING;
+        core.set_up(gp, false);
+        core
+    }
+
+    /// Sets the number of general-purpose counters of a thread, and whether the threads share extra registers.
+    /// There must be no threads.
+    pub const fn set_up(&mut self, gp: u32, shares_registers: bool) {
+        self.gp = gp;
+        self.shares_registers = shares_registers;
     }
 
     /// Makes the threads share extra registers.

@@ -232,10 +232,9 @@ impl<'a, T: Operations> IntervalEnd<'a, T> {
         // The timer looks as if its function ran from when it is stopped, before the PMU is unregistered. Events may stay
         // for long then, if the module is forced out.
         // SAFETY: The perf core disables a PMU while it is registered, with interrupts off.
-        let is_over =
-            unsafe { rotation::is_under_way(cx.pmu().as_raw()) } && cx.pmu().internals.is_open();
+        let under_way = unsafe { rotation::is_under_way(cx.pmu().as_raw()) };
         // INVARIANT: So that is what runs.
-        is_over.then_some(Self(cx))
+        (under_way && cx.pmu().internals.is_open()).then_some(Self(cx))
     }
 
     /// Returns the perf core's clock, and the length of an interval, in nanoseconds.

@@ -723,7 +723,6 @@ fn switched_tasks_share_equally() {
             let is_fair = |share: &f64| (0.95 * fair..1.05 * fair).contains(share);
             assert!(shares.iter().all(is_fair), "{result}");
         }
-        }
     }
 }
 

@@ -5,6 +5,7 @@
 use crate::{
     kern::{
         cpu::{online_cpus, possible_cpus},
+        init::copied,
         lock::RawSpinLock,
     },
     logic::{
@@ -60,16 +61,17 @@ impl Seat {
 
 impl Sharing {
     /// Creates the state of a CPU that is offline.
-    pub(in crate::driver) fn new(pmu: &Pmu) -> impl PinInit<Self> + use<> {
-        let core = Core::new(pmu.capabilities.gp());
-        let core = match pmu.model.offcore_scope {
-            Scope::Core => core.sharing_registers(),
-            Scope::Thread => core,
-        };
-        pin_init!(Self {
+    pub(in crate::driver) fn new(pmu: &Pmu) -> impl PinInit<Self, Error> + use<> {
+        let gp = pmu.capabilities.gp();
+        let shares_registers = pmu.model.offcore_scope == Scope::Core;
+        let core = copied(const { &Core::NOTHING }).chain(move |core| {
+            core.set_up(gp, shares_registers);
+            Ok(())
+        });
+        try_pin_init!(Self {
             core <- RawSpinLock::new(core),
             seat: AtomicU64::new(NO_SEAT),
-        })
+        }? Error)
     }
 
     pub(super) fn seat(&self) -> Option<Seat> {

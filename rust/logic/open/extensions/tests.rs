@@ -57,7 +57,7 @@ fn bits_without_a_meaning_are_refused() {
     };
     assert!(of(0).is_ok() && of(SWITCH).is_ok());
     for bit in 1..64 {
-        for config4 in [1 << bit, 1 << bit | SWITCH] {
+        for config4 in [1 << bit, (1 << bit) | SWITCH] {
             assert_eq!(of(config4), Err(Refusal::FieldAbsent), "bit {bit}");
         }
     }
