@@ -47,10 +47,15 @@ pub fn state() -> i32 {
 }
 
 /// The callbacks with the node by which the kernel's list holds them.
+///
+/// # Invariants
+///
+/// While it is registered, `callbacks` points to a valid `T` of the [`Registration<T>`].
+// No type parameter: what drops it would have a long name.
 #[repr(C)]
-struct Instance<T: Callbacks> {
+struct Instance {
     node: Opaque<bindings::hlist_node>,
-    callbacks: Arc<T>,
+    callbacks: *const c_void,
 }
 
 /// Registered callbacks. Registering calls [`Callbacks::starting`] on each online CPU. Dropping calls
@@ -60,7 +65,10 @@ struct Instance<T: Callbacks> {
 ///
 /// [`STATE`] is a state of multiple instances with this module's callback for `T`, and the value is
 /// its one instance.
-pub struct Registration<T: Callbacks>(Pin<KBox<Instance<T>>>);
+pub struct Registration<T: Callbacks> {
+    instance: Pin<KBox<Instance>>,
+    _callbacks: Arc<T>,
+}
 
 // SAFETY: A registration is a reference count of a `T`, which is `Send + Sync`, and an entry of a
 // list with its own lock. Both may be released by any thread.
@@ -79,7 +87,8 @@ impl<T: Callbacks> Registration<T> {
         let instance = KBox::pin(
             Instance {
                 node: Opaque::zeroed(),
-                callbacks,
+                // INVARIANT: The registration keeps it.
+                callbacks: Arc::as_ptr(&callbacks).cast(),
             },
             GFP_KERNEL,
         )?;
@@ -95,7 +104,7 @@ impl<T: Callbacks> Registration<T> {
         })?;
 
         // SAFETY: The state has just been set up for multiple instances. The node is in an
-        // `Instance` of the callback's type, which stays where it is until `drop` has taken it out.
+        // `Instance` for the callback's type, which stays where it is until `drop` has taken it out.
         let ret = unsafe {
             bindings::__cpuhp_state_add_instance(STATE, instance.node.get().cast(), true)
         };
@@ -105,7 +114,10 @@ impl<T: Callbacks> Registration<T> {
             return Err(err);
         }
         // INVARIANT: The state has been set up and the instance added above.
-        Ok(Self(instance))
+        Ok(Self {
+            instance,
+            _callbacks: callbacks,
+        })
     }
 }
 
@@ -115,7 +127,7 @@ impl<T: Callbacks> Drop for Registration<T> {
         // Removing the instance calls the teardown callback on each online CPU; no callback runs
         // afterwards.
         unsafe {
-            bindings::__cpuhp_state_remove_instance(STATE, self.0.node.get().cast(), true);
+            bindings::__cpuhp_state_remove_instance(STATE, self.instance.node.get().cast(), true);
             bindings::__cpuhp_remove_state(STATE, false);
         }
     }
@@ -125,7 +137,7 @@ impl<T: Callbacks> Drop for Registration<T> {
 ///
 /// # Safety
 ///
-/// `node` must be that of a registered [`Instance<T>`]. Interrupts must be off, and this must not be an
+/// `node` must be that of a registered [`Instance`] for `T`. Interrupts must be off, and this must not be an
 /// NMI.
 unsafe fn with_instance<T: Callbacks>(
     node: *mut bindings::hlist_node,
@@ -133,13 +145,14 @@ unsafe fn with_instance<T: Callbacks>(
 ) -> c_int {
     // SAFETY: By this function's requirements. Removing the instance excludes CPU hotplug
     // (`cpus_read_lock()`), so that the instance stays until this returns; it is only borrowed shared.
-    let instance =
-        unsafe { &*container_of!(Opaque::cast_from(node.cast_const()), Instance<T>, node) };
+    let instance = unsafe { &*container_of!(Opaque::cast_from(node.cast_const()), Instance, node) };
     // SAFETY: By this function's requirements. The kernel calls the callbacks of states in the STARTING
     // section with interrupts off, in the CPU's hotplug thread too (`cpuhp_thread_fun()`,
     // kernel/cpu.c).
     let irqs = unsafe { LocalInterruptDisabled::assume_disabled() };
-    f(&instance.callbacks, irqs);
+    // SAFETY: By the type invariant.
+    let callbacks = unsafe { &*instance.callbacks.cast::<T>() };
+    f(callbacks, irqs);
     0
 }
 

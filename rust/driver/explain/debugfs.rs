@@ -24,10 +24,18 @@ use kernel::{
 #[pin_data]
 pub(crate) struct Files {
     #[pin]
-    refusals: File<Refusals>,
+    refusals: File<Log>,
     #[pin]
     users: File<Users>,
-    schedules: KVec<Pin<KBox<File<Schedule>>>>,
+    schedules: KVec<Pin<KBox<OfCpu>>>,
+}
+
+/// The files of a CPU.
+// A type of its own keeps the names short of what drops it.
+#[pin_data]
+struct OfCpu {
+    #[pin]
+    schedule: File<Cpu>,
 }
 
 impl Files {
@@ -37,18 +45,20 @@ impl Files {
         let mut schedules = KVec::new();
         for cpu in possible_cpus() {
             let name = CString::try_from_fmt(fmt!("cpu{}", cpu.as_u32()))?;
-            let schedule = Schedule {
+            let schedule = Cpu {
                 machine: machine.clone(),
-                cpu,
+                id: cpu,
             };
             let subdir = dir.subdir(&name);
-            let file = subdir.read_only_file(c"schedule", schedule);
+            let files = try_pin_init!(OfCpu {
+                schedule <- subdir.read_only_file(c"schedule", schedule),
+            });
             // The file keeps its directory alive.
-            schedules.push(KBox::pin_init(file, GFP_KERNEL)?, GFP_KERNEL)?;
+            schedules.push(KBox::pin_init(files, GFP_KERNEL)?, GFP_KERNEL)?;
         }
         KBox::pin_init(
             try_pin_init!(Self {
-                refusals <- dir.read_only_file(c"refusals", Refusals(machine.clone())),
+                refusals <- dir.read_only_file(c"refusals", Log(machine.clone())),
                 users <- dir.read_only_file(c"users", Users(machine.clone())),
                 schedules,
             }),
@@ -58,9 +68,10 @@ impl Files {
 }
 
 /// `refusals`.
-struct Refusals(Arc<Machine>);
+// The names of these types are short, as the kernel makes long ones of them.
+struct Log(Arc<Machine>);
 
-impl Writer for Refusals {
+impl Writer for Log {
     fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         refusals::write_header(f)?;
         self.0
@@ -88,14 +99,14 @@ impl Writer for Users {
 }
 
 /// `cpuN/schedule`.
-struct Schedule {
+struct Cpu {
     machine: Arc<Machine>,
-    cpu: CpuId,
+    id: CpuId,
 }
 
-impl Writer for Schedule {
+impl Writer for Cpu {
     fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match Snapshot::take(self.machine.pmu_of(self.cpu), self.cpu) {
+        match Snapshot::take(self.machine.pmu_of(self.id), self.id) {
             Ok(snapshot) => fmt::Display::fmt(&*snapshot, f),
             Err(error) if error == ENXIO => f.write_str("# this CPU is off\n"),
             Err(error) => writeln!(f, "# {error:?}"),

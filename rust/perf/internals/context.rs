@@ -196,6 +196,48 @@ impl<T: Operations> Clone for WaitingGroup<'_, T> {
 
 impl<T: Operations> Copy for WaitingGroup<'_, T> {}
 
+/// The events of a group that are of its PMU.
+///
+/// # Invariants
+///
+/// `next` is the leader or a member of `group`; null at the end.
+struct Events<'a, T: Operations> {
+    group: WaitingGroup<'a, T>,
+    next: *mut bindings::perf_event,
+}
+
+impl<'a, T: Operations> Iterator for Events<'a, T> {
+    type Item = (&'a Event<T>, bool);
+
+    #[inline]
+    fn next(&mut self) -> Option<(&'a Event<T>, bool)> {
+        let leader = self.group.0;
+        loop {
+            let event = self.next;
+            if event.is_null() {
+                return None;
+            }
+            // SAFETY: By the type invariants the group's list does not change, and the event is in it. An event of
+            // the same PMU has been opened by it.
+            unsafe {
+                let head = &raw mut (*leader).sibling_list;
+                let node = match event == leader {
+                    true => (*head).next,
+                    false => (*event).sibling_list.next,
+                };
+                // INVARIANT: The next node of the list.
+                self.next = match node == head {
+                    true => ptr::null_mut(),
+                    false => kernel::container_of!(node, bindings::perf_event, sibling_list),
+                };
+                if ptr::eq((*event).pmu, (*(*leader).pmu_ctx).pmu) {
+                    return Some((Event::from_raw(event), (*event).state > OFF));
+                }
+            }
+        }
+    }
+}
+
 impl<T: Operations> WaitingGroup<'_, T> {
     /// Returns whether the group is exclusive (`attr.exclusive`).
     pub fn is_exclusive(&self) -> bool {
@@ -209,48 +251,35 @@ impl<T: Operations> WaitingGroup<'_, T> {
         unsafe { (*self.0).event_caps & SOFTWARE != 0 }
     }
 
+    /// Returns the events of this PMU, and whether each is enabled.
+    fn events(&self) -> Events<'_, T> {
+        Events {
+            group: *self,
+            next: self.0,
+        }
+    }
+
     /// Calls `f` for each event of this PMU, and says whether it is enabled.
+    #[inline]
     pub fn for_each_event(&self, mut f: impl FnMut(&Event<T>, bool)) {
-        // SAFETY: By the type invariant. An event of the same PMU has been opened by it.
-        unsafe {
-            let pmu = (*(*self.0).pmu_ctx).pmu;
-            let mut visit = |event: *mut bindings::perf_event| {
-                if ptr::eq((*event).pmu, pmu) {
-                    f(Event::from_raw(event), (*event).state > OFF);
-                }
-            };
-            visit(self.0);
-            let head = &raw mut (*self.0).sibling_list;
-            let mut node = (*head).next;
-            while node != head {
-                visit(kernel::container_of!(
-                    node,
-                    bindings::perf_event,
-                    sibling_list
-                ));
-                node = (*node).next;
-            }
+        for (event, enabled) in self.events() {
+            f(event, enabled);
         }
     }
 
     /// Calls `f` for each enabled event of this PMU.
+    #[inline]
     pub fn for_each_member(&self, mut f: impl FnMut(&Event<T>)) {
-        self.for_each_event(|event, enabled| {
+        for (event, enabled) in self.events() {
             if enabled {
                 f(event);
             }
-        });
+        }
     }
 
     /// Calls `f` with the first event of this PMU, which keeps the data of the group, if there is one.
     pub fn with_first<R>(&self, f: impl FnOnce(&Event<T>) -> R) -> Option<R> {
-        let (mut f, mut result) = (Some(f), None);
-        self.for_each_event(|event, _| {
-            if let Some(f) = f.take() {
-                result = Some(f(event));
-            }
-        });
-        result
+        self.events().next().map(|(event, _)| f(event))
     }
 
     pub(super) fn set_place(&self, runtime: u64, place: u64) {

@@ -63,6 +63,9 @@ use kernel::{
 /// The most calls that can be under way with the returns of all of them noticed.
 const MAX_DISABLING: c_int = 256;
 
+/// Number of the functions that users call.
+const USER_FUNCTIONS: usize = 3;
+
 /// The least time for which probes stay enabled, in milliseconds.
 const SHORTEST: u32 = 1000;
 
@@ -85,14 +88,15 @@ impl<T: Operations> DisableWatch<T> {
         let user = &pmu.internals.user_probes;
         // SAFETY: There is no watch yet, so no probe of users' functions. The PMU does not move.
         unsafe { user.vain.init(&pmu) };
-        let mut probes = KVec::with_capacity(3, GFP_KERNEL)?;
-        for (function, handlers) in [
+        let mut probes = [const { None }; USER_FUNCTIONS];
+        let functions = [
             (c"perf_ioctl", Handlers::of::<Ioctl>()),
             (c"perf_event_task_disable", Handlers::of::<AllOfTask>()),
             (c"perf_compat_ioctl", Handlers::of::<Ioctl>()),
-        ] {
+        ];
+        for (slot, (function, handlers)) in probes.iter_mut().zip(functions) {
             match Probe::new(function, handlers, &pmu) {
-                Ok(probe) => probes.push(probe, GFP_KERNEL)?,
+                Ok(probe) => *slot = Some(probe),
                 // The kernel runs no 32-bit programs.
                 Err(error) if error == ENOENT && function == c"perf_compat_ioctl" => {}
                 Err(error) => return Err(error),
@@ -114,7 +118,7 @@ impl<T: Operations> Drop for DisableWatch<T> {
         let probes = {
             let mut probes = user.probes.lock();
             user.enabled.store(false, Relaxed);
-            core::mem::take(&mut *probes)
+            core::mem::replace(&mut *probes, [const { None }; USER_FUNCTIONS])
         };
         drop(probes);
         // Without probes no handler queues the work any more.
@@ -142,7 +146,7 @@ impl<T: Operations> Drop for DisableWatch<T> {
 #[pin_data]
 pub(in crate::perf) struct UserProbes<T: Operations> {
     #[pin]
-    probes: Mutex<KVec<Probe<T>>>,
+    probes: Mutex<[Option<Probe<T>>; USER_FUNCTIONS]>,
     /// Set while they are enabled. Changes with `probes` locked.
     enabled: Atomic<bool>,
     /// The time at which they were enabled last.
@@ -160,7 +164,7 @@ pub(in crate::perf) struct UserProbes<T: Operations> {
 impl<T: Operations> UserProbes<T> {
     pub(in crate::perf) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
-            probes <- new_mutex!(KVec::new()),
+            probes <- new_mutex!([const { None }; USER_FUNCTIONS]),
             enabled: Atomic::new(false),
             enabled_at: Atomic::new(0),
             open: Atomic::new(0),
@@ -194,13 +198,13 @@ impl<T: Operations> UserProbes<T> {
             // disabled, and waits for the lock (`pinned_opened()`).
             self.enabled.xchg(false, ordering::Full);
             if self.open.load(Relaxed) == 0 {
-                probes.iter().for_each(Probe::disable);
+                probes.iter().flatten().for_each(Probe::disable);
                 return Ok(());
             }
         } else if self.open.load(Relaxed) == 0 {
             return Ok(());
         }
-        probes.iter().try_for_each(Probe::enable)?;
+        probes.iter().flatten().try_for_each(Probe::enable)?;
         self.enabled_at.store(Ticks::now().number(), Relaxed);
         self.enabled.store(true, ordering::Release);
         Ok(())

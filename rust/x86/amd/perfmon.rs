@@ -70,14 +70,16 @@ impl Counters {
 
     /// Returns the counters' registers, to be reserved.
     pub fn registers(&self) -> impl Iterator<Item = Register> + Clone + '_ {
-        (0..MAX_CORE)
-            .filter_map(|n| self.get(n))
-            .flat_map(|counter| {
-                [
-                    Register::Counter(counter.value()),
-                    Register::Select(counter.select()),
-                ]
+        let mut numbers = 0..2 * MAX_CORE;
+        let register = |n| {
+            let counter = self.get(n / 2)?;
+            Some(match n % 2 {
+                0 => Register::Counter(counter.value()),
+                _ => Register::Select(counter.select()),
             })
+        };
+        // Other adapters have longer names.
+        core::iter::from_fn(move || numbers.find_map(register))
     }
 }
 

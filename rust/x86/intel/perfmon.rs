@@ -84,12 +84,16 @@ impl Counters {
 
     /// Returns the registers of the general-purpose counters, to be reserved.
     pub fn registers(&self) -> impl Iterator<Item = Register> + Clone + '_ {
-        (0..MAX_GP).filter_map(|n| self.gp(n)).flat_map(|counter| {
-            [
-                Register::Counter(Msr::pmc(counter)),
-                Register::Select(Msr::perfevtsel(counter)),
-            ]
-        })
+        let mut numbers = 0..2 * MAX_GP;
+        let register = |n| {
+            let counter = self.gp(n / 2)?;
+            Some(match n % 2 {
+                0 => Register::Counter(Msr::pmc(counter)),
+                _ => Register::Select(Msr::perfevtsel(counter)),
+            })
+        };
+        // Other adapters have longer names.
+        core::iter::from_fn(move || numbers.find_map(register))
     }
 }
 
