@@ -133,7 +133,7 @@ help:
 	@echo "make stress         random calls, storms of loads, hotplug and overflows, failing allocations (KERNEL=debug);"
 	@echo "                    KINDS=fuzz,nmi MODELS=Haswell SEED=7 CALLS=10000 ROUNDS=50 PMIS=1000 for a part;"
 	@echo "                    PARALLEL=1 for CPUs that really run in parallel"
-	@echo "make check          check the format, the layers, links, shell scripts and C; run clippy"
+	@echo "make check          check the format, the layers, links, shell scripts, C and stacks; run clippy"
 	@echo "make configs        compile rpmu.ko for a kernel without some of the stock kernel's options"
 	@echo "make inserted       load rpmu.ko into a kernel with a member more in struct perf_event: it has to be refused"
 	@echo "make guest          open a shell in a guest; GUEST=\"--cpu Skylake-Client --smp 2,1\", GDB=1 waits for gdb"
