@@ -33,6 +33,7 @@ pub(super) fn groups(pmu: &Pmu) -> Result<Groups> {
 }
 
 /// Makes `rpmu/`: the settings that this driver alone has.
+#[inline(never)]
 fn own_settings() -> Result<Group> {
     let mut group = Group::new(c"rpmu");
     group.request::<Driver>(fmt!("format"))?;
@@ -44,6 +45,7 @@ fn own_settings() -> Result<Group> {
 ///
 /// In the kernel's ABI, fields are of `config`, `config1` and `config2`. Perf before 5.17 does not know the PMU
 /// if there are others, and later versions warn about those they do not know. So these are there on request.
+#[inline(never)]
 fn own_format() -> Result<Group> {
     let mut group = Group::new(c"format");
     for (name, bits) in [
@@ -57,6 +59,7 @@ fn own_format() -> Result<Group> {
 }
 
 /// Makes the files of settings.
+#[inline(never)]
 fn settings(pmu: &Pmu) -> Result<Group> {
     let mut top = Group::top();
     top.setting::<Driver, Rdpmc>(fmt!("rdpmc"))?;
@@ -144,6 +147,7 @@ fn events(pmu: &Pmu) -> Result<Group> {
 }
 
 /// Makes `caps/`: the PMU's capabilities.
+#[inline(never)]
 fn caps(pmu: &Pmu) -> Result<Group> {
     let mut group = Group::new(c"caps");
     group.setting::<Driver, MaxPrecise>(fmt!("max_precise"))?;

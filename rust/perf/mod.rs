@@ -53,8 +53,8 @@ pub use attr::Attr;
 pub use event::{space_of, Event, NewEvent, Place, Placed};
 pub use internals::{
     bind_perf_pmu_resched, bind_sampling, bind_sched_task, Behind, BuiltinPmu, Context,
-    DisableWatch, EndCost, Ibs, InternalOperations, IntervalEnd, NoMediatedGuests, NotFound, PinnedGroup,
-    Scheduling, UnregisteredPmu, UserKind, Users, Version, WaitingGroup,
+    DisableWatch, EndCost, Ibs, InternalOperations, IntervalEnd, NoMediatedGuests, NotFound,
+    PinnedGroup, Scheduling, UnregisteredPmu, UserKind, Users, Version, WaitingGroup,
 };
 pub use pmu::{Attachment, OnCpu, Operations, Pmu, PmuDisabled};
 pub use registration::Registration;

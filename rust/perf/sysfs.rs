@@ -375,6 +375,7 @@ impl Groups {
 
     /// Adds the files of `group` on request: they join the directory of that name, which has to be one of the
     /// directories, while the file of [`Group::request`] is set.
+    #[inline(never)]
     pub fn with_request(mut self, group: Group) -> Result<Self> {
         self.request = Some(Request::new(group)?);
         Ok(self)

@@ -90,7 +90,8 @@ impl Writer for Users {
         )?;
         let mut events: u32 = 0;
         for pmu in self.0.pmus() {
-            let open = Open(pmu.users());
+            let users = pmu.users();
+            let open = Open(&users);
             events = events.saturating_add(open.events());
             fmt::Display::fmt(&open, f)?;
         }

@@ -209,15 +209,10 @@ impl Snapshot {
         self.waiting().find(|it| it.event.group == group)
     }
 
-    /// Returns the events on counters that are never taken off for the group of `waiting`: pinned ones, of
-    /// the CPU or of the same task.
-    fn stay_for<'a>(
-        &'a self,
-        waiting: &'a Waiting,
-    ) -> impl Iterator<Item = &'a Holder> + Clone + 'a {
-        let of_cpu_only = waiting.event.task.is_none();
-        let stays = move |it: &&Holder| it.stays && (it.event.task.is_none() || !of_cpu_only);
-        self.holders().filter(stays)
+    /// Returns whether the event of `holder` is never taken off its counter for the group of `waiting`: it is pinned,
+    /// and of the CPU or of the same task.
+    fn stays_for(holder: &Holder, waiting: &Waiting) -> bool {
+        holder.stays && (holder.event.task.is_none() || waiting.event.task.is_some())
     }
 
     /// Returns whether the group with this `first` event has room beside those that stay. If not, it gets no
@@ -227,19 +222,27 @@ impl Snapshot {
             .waiting()
             .filter(|it| it.event.group == first.event.group);
         let members = members.map(|it| it.counters);
-        let stay = self.stay_for(first).map(|it| it.entry.constraint.counters);
+        let stay = self.holders().filter(|it| Self::stays_for(it, first));
+        let stay = stay.map(|it| it.entry.constraint.counters);
         let wants = Iterator::chain(stay, members);
         have_room(wants.map(|wanted| wanted.without(self.closed)))
     }
 
-    /// Writes the events that hold the `wanted` counters now.
-    fn fmt_holders<'a>(
-        holders: impl Iterator<Item = &'a Holder>,
+    /// Writes the events that hold the `wanted` counters now; with a group's event in `gets_no_turn`, those of them that
+    /// stay there.
+    // Not the events as an iterator, which would give the function a long name.
+    fn fmt_holders(
+        &self,
         wanted: CounterMask,
+        gets_no_turn: Option<&Waiting>,
         mut separator: &str,
         f: &mut fmt::Formatter<'_>,
     ) -> fmt::Result {
-        for holder in holders.filter(|it| wanted.contains(it.counter)) {
+        for holder in self.holders() {
+            let stays = gets_no_turn.is_none_or(|waiting| Self::stays_for(holder, waiting));
+            if !stays || !wanted.contains(holder.counter) {
+                continue;
+            }
             write!(
                 f,
                 "{separator}{}: id={}",
@@ -280,7 +283,7 @@ impl Snapshot {
             if let Some(failure) = self.failures.iter().flatten().find(is_known) {
                 Self::fmt_failure(failure, f)?;
                 let wanted = failure.explanation.counters();
-                return Self::fmt_holders(self.holders(), wanted, "; ", f);
+                return self.fmt_holders(wanted, None, "; ", f);
             }
         }
         write!(
@@ -299,13 +302,13 @@ impl Snapshot {
         let wanted = members.fold(none, |all, it| all.union(it.counters));
         if !self.has_room(first) {
             f.write_str(": gets no turn while pinned events count")?;
-            return Self::fmt_holders(self.stay_for(first), wanted, "; ", f);
+            return self.fmt_holders(wanted, Some(first), "; ", f);
         }
         if !waits_for_turn && !self.takes_turns {
             return f.write_str(": not tried, behind one that found no place\n");
         }
         f.write_str(": waits for its turn")?;
-        Self::fmt_holders(self.holders(), wanted, " behind ", f)
+        self.fmt_holders(wanted, None, " behind ", f)
     }
 }
 

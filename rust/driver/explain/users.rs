@@ -52,9 +52,11 @@ impl fmt::Display for InUse {
 }
 
 /// Lists the users of a PMU of this driver, one a line.
-pub(super) struct Open(pub(super) Users);
+// A reference, as it is large for the kernel's stack.
+pub(super) struct Open<'a>(pub(super) &'a Users);
 
-impl fmt::Display for Open {
+impl fmt::Display for Open<'_> {
+    #[inline(never)]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (kind, name, cure) in KINDS {
             let mut others = self.0.events(kind);
@@ -72,7 +74,7 @@ impl fmt::Display for Open {
     }
 }
 
-impl Open {
+impl Open<'_> {
     /// Returns the number of events.
     pub(super) fn events(&self) -> u32 {
         KINDS.iter().map(|(kind, ..)| self.0.events(*kind)).sum()

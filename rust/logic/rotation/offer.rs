@@ -156,7 +156,14 @@ pub fn let_others_pass<O: Offer>(
         None => {}
     }
     let is_first = offer.is_first();
-    search(schedule, counters, offer, (wants.as_ref(), &mut active), is_first, found);
+    search(
+        schedule,
+        counters,
+        offer,
+        (wants.as_ref(), &mut active),
+        is_first,
+        found,
+    );
     true
 }
 
@@ -180,7 +187,14 @@ pub fn let_others_join<O: Offer>(
         return false;
     }
     let mut active = Wants::NOTHING;
-    search(schedule, counters, offer, (Some(&wants), &mut active), false, found);
+    search(
+        schedule,
+        counters,
+        offer,
+        (Some(&wants), &mut active),
+        false,
+        found,
+    );
     true
 }
 

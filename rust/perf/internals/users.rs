@@ -196,6 +196,7 @@ impl Users {
 
 impl<T: Operations> Pmu<T> {
     /// Returns what has events open on the PMU: nothing before it is registered. Process context.
+    #[inline(never)]
     pub fn users(&self) -> Users {
         if !self.internals.is_open() {
             return Users::default();

@@ -241,7 +241,7 @@ fn structures_are_found_by_their_typedefs() {
     maker.add(TYPEDEF, "behind_t", 0, unnamed, &[]);
     maker.add(TYPEDEF, "int_t", 0, int, &[]);
     let data = maker.done();
-    let btf = Btf::new(&data, ["ahead_t", "behind_t", "int_t", "none_t"]).unwrap();
+    let btf = read(&data, ["ahead_t", "behind_t", "int_t", "none_t"]).unwrap();
     for name in ["ahead_t", "behind_t"] {
         assert_eq!(btf.size_of(name), Ok(12));
         assert_eq!(btf.member(name, "count"), place(8, 4));

@@ -739,7 +739,7 @@ fn event((counters, corrupting): Want) -> Vec<Demand> {
 
 /// Returns the smallest share, and how often a thread had to schedule again in an interval.
 fn smallest(core: &Core, order: Order, phase: u64, groups: [&[Vec<Demand>]; 2]) -> (f64, f64) {
-    let mut world = TurningCore::new(core.clone(), order, phase, groups, [0; 2]);
+    let mut world = TurningCore::new(*core, order, phase, groups, [0; 2]);
     let shares = world.run();
     let smallest = shares.iter().flatten().copied().fold(1.0, f64::min);
     if std::env::var("SHOW").is_ok() {

@@ -44,14 +44,14 @@ fn all_keep_what_they_had() {
 #[test]
 fn no_event_keeps_a_counter_that_two_had() {
     let problem = problem![4; 0xf was 2, 0xf was 2];
-    assert_eq!(by_weight(problem.clone()), Ok(vec![0, 1]));
+    assert_eq!(by_weight(problem), Ok(vec![0, 1]));
     assert_eq!(solved(&problem), [2, 0]);
 }
 
 #[test]
 fn no_event_keeps_a_counter_that_the_constraint_rules_out() {
     let problem = problem![4; 0x3 was 2, 0xf was 3];
-    assert_eq!(by_weight(problem.clone()), Ok(vec![0, 1]));
+    assert_eq!(by_weight(problem), Ok(vec![0, 1]));
     assert_eq!(solved(&problem), [0, 3]);
 }
 
@@ -83,7 +83,7 @@ fn overlapping_masks() {
     let with = problem![4; 0b1001 + overlap, 0b0011, 0b0111, 0b0111];
     assert_eq!(by_weight(with), Ok(vec![3, 0, 1, 2]));
     let without = problem![4; 0b1001, 0b0011, 0b0111, 0b0111];
-    assert_eq!(by_weight(without.clone()), Err(Shortage::NotFound));
+    assert_eq!(by_weight(without), Err(Shortage::NotFound));
     assert_eq!(solved(&without)[0], 3);
 }
 
@@ -181,7 +181,7 @@ fn pairs_count_twice() {
 fn pairs_are_laid_out_anew_where_the_first_way_is_wrong() {
     // By weight, the pair takes 0 and 1.
     let problem = problem![6; 0x5 + pair, 0x03, 0x0b];
-    assert_eq!(by_weight(problem.clone()), Err(Shortage::NotFound));
+    assert_eq!(by_weight(problem), Err(Shortage::NotFound));
     let counters = solved(&problem);
     assert_eq!(counters, [2, 0, 1]);
 }

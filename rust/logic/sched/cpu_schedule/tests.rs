@@ -89,7 +89,7 @@ fn closing_gaps_changes_nothing() {
                 schedule.commit(&NONE).unwrap();
             }
             moved += usize::from(schedule.leaving().next().is_some());
-            let mut tidy = schedule.clone();
+            let mut tidy = schedule;
             tidy.close_gaps();
             assert_eq!(tidy.live, Slots(0b11));
             assert_eq!(seen(&tidy), seen(&schedule), "{turn}");
@@ -122,11 +122,11 @@ fn the_fast_paths_find_what_the_slow_one_does() {
                     schedule.add(event, mask(n + 2), wish(n), &limits).unwrap();
                 }
                 let expected = solved(&schedule, &limits);
-                if schedule.clone().plan_beside(&limits) {
+                if schedule.plan_beside(&limits) {
                     fast += 1;
                 } else if let Some(refusal) = schedule.refuse_beside(&limits) {
                     // With fixed counters among them, the slow path may name others.
-                    let same = schedule.clone().plan_anew(&limits) == Err(refusal);
+                    let same = schedule.plan_anew(&limits) == Err(refusal);
                     let fixed = (0..4).any(|n| !mask(n).counters.fixed().is_empty());
                     assert!(
                         same || (fixed && expected.is_none()),

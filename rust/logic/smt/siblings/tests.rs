@@ -96,7 +96,7 @@ fn plain_usage_is_released_at_once() {
         let mut core = full_core();
         core.set_usage(Thread::First, used(0b111));
         core.set_usage(Thread::Second, other);
-        let mut long = core.clone();
+        let mut long = core;
         for bits in [0b11, 0, 0b1000] {
             let woken = long.release(Thread::First, used(bits), &Needs::default(), true, || {
                 panic!("no time is needed")
@@ -112,7 +112,7 @@ fn plain_usage_is_released_at_once() {
     let mut wants = full_core();
     wants.set_usage(Thread::First, used(0b111));
     wants.release(Thread::Second, ThreadUsage::default(), &needs, false, || 1);
-    let mut has_way = wants.clone();
+    let mut has_way = wants;
     has_way.release(Thread::Second, ThreadUsage::default(), &needs, true, || 2);
     for mut core in [waits, wants, has_way] {
         let before = format!("{core:?}");
@@ -350,7 +350,7 @@ fn a_thread_that_tells_nothing_any_more_is_forgotten() {
     wants.set_usage(FIRST, corrupting(0b1));
     wants.release(SECOND, using(0), &refused, false, || 1);
     // Its events go when the sibling has made way, and before it has seen that.
-    let mut has_way = wants.clone();
+    let mut has_way = wants;
     has_way.release(SECOND, using(0), &refused, true, || 1);
     let yields = Needs {
         yields: true,
