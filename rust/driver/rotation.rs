@@ -290,7 +290,7 @@ impl Driver {
                     moved = true;
                 }
             });
-            // If no group has counted, the perf core moves the first one, unless that has just come there.
+            // If no group has moved, the perf core moves the first one, unless that has just come there.
             if moved || brought_forward {
                 cx.keep_order(&context);
             }

@@ -64,5 +64,7 @@ impl<T: Operations> Drop for Registration<T> {
         while unsafe { bindings::perf_pmu_unregister(pmu) } != 0 {
             fsleep(Delta::from_millis(1));
         }
+        // Overflows may have requested the end of a turn until the last event had gone.
+        self.pmu.finish_turns();
     }
 }

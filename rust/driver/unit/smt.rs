@@ -231,7 +231,8 @@ impl Driver {
             keeps_places,
         } = release.tell(&mut core, seat.thread, is_over, now);
         drop(core);
-        if keeps_places && own.rotation.may_put_off() {
+        // Groups are brought forward at the end of an interval only.
+        if keeps_places && (!is_over || own.rotation.may_put_off()) {
             cx.keep_places();
         }
         resched(cx.pmu(), woken);

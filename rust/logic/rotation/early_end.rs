@@ -10,8 +10,8 @@
 pub const MAX_PERCENT: u32 = 25;
 
 /// Returns whether an overflow may end a turn, `since` nanoseconds after the last end, or after the last overflow
-/// that was not allowed to: `cost` is what the last end took, and `max_percent` the part of the time that
-/// all may take, from 1; there is no limit from 100.
+/// that was not allowed to, unless the end is long ago: `cost` is what that took, and `max_percent` the part of the time
+/// that all may take, from 1; there is no limit from 100.
 ///
 /// # Examples
 ///

@@ -20,8 +20,8 @@
 //! Groups that may not pass ([`Waiting::may_pass`]) and fit go in front of the refused one at the end of an
 //! interval, and all groups are offered again. So no group starves that fits: those in front of it in the order
 //! by runtime fall behind, or do not fit, or contend for nothing. Groups that fit behind an exclusive one are found
-//! when the first group is placed ([`let_others_join`]). Where each group is one event, the number of counters in use is the greatest
-//! possible, because sets of events that fit on counters are a matroid.
+//! when the first group is placed ([`let_others_join`]). Where each group is one event, the number of counters in use
+//! is the greatest possible, because sets of events that fit on counters are a matroid.
 //!
 //! # Corrupting events
 //!

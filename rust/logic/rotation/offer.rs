@@ -30,7 +30,7 @@ pub trait Offer {
     /// Returns whether the group is pinned, and so does not rotate.
     fn is_pinned(&self) -> bool;
 
-    /// Returns whether the group is offered because [`let_others_pass`] has found it.
+    /// Returns whether the group is offered because [`let_others_pass`] or [`let_others_join`] has found it.
     fn is_found(&self) -> bool;
 
     /// Returns whether `event`, which is on the CPU, rotates with the group.

@@ -13,8 +13,9 @@ pub const TURN: u64 = 1 << 16;
 const MEMORY: u64 = 8 * TURN;
 
 /// Returns whether a group with this distance by runtime from the last place of the order lags far behind. It does
-/// not wait for others of its kind then. Where all contend for the same counters, the distance is no more than a
-/// turn and a charge.
+/// not wait for others of its kind then. Where all contend for the same counters and count for whole intervals, the
+/// distance is no more than a turn and a charge. A group that pays for several intervals at once ([`turns`]) leaves the
+/// others far behind for some.
 pub const fn lags_far_behind(lag: u64) -> bool {
     lag >= 3 * TURN
 }

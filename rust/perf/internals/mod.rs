@@ -108,7 +108,7 @@ impl CpuState {
         // SAFETY: By this function's requirements.
         let again = unsafe { self.offers.take_back::<T>() };
         // SAFETY: As above.
-        unsafe { self.turn.after_enable() };
+        unsafe { self.turn.after_enable::<T>() };
         if let Some(pmu) = again {
             self.turn.begin_again(pmu);
         }

@@ -84,7 +84,8 @@ impl Offers {
         }
     }
 
-    /// Takes everything back, and moves the groups that have found a place, and those that come forward. If there are any of the latter, returns their PMU: its groups have to be offered again.
+    /// Takes everything back, and moves the groups that have found a place, and those that come forward. If there
+    /// are any of the latter, returns their PMU: its groups have to be offered again.
     ///
     /// # Safety
     ///
@@ -137,7 +138,16 @@ impl Offers {
                     let waiting = WaitingGroup::<T>(leader, PhantomData);
                     let place = match (*before).state {
                         ACTIVE => (*before).group_index,
-                        _ => (*before).group_index.saturating_sub(1),
+                        _ => {
+                            if (*before).group_index == 0 {
+                                // No place is in front of it.
+                                // INVARIANT: As above.
+                                let refused = WaitingGroup::<T>(before, PhantomData);
+                                refused.set_place(refused.runtime_place(), 1);
+                                move_to(before, 1);
+                            }
+                            (*before).group_index.saturating_sub(1)
+                        }
                     };
                     waiting.set_place(waiting.runtime_place(), place);
                     move_to(leader, place);

@@ -12,8 +12,8 @@
 //! [`Context::requeue`]), and the perf core then leaves the order alone. And it can have groups offered
 //! that are behind a refused one ([`Scheduling::offer`]): these get the flag that the perf core gives
 //! groups of software events, `PERF_EV_CAP_SOFTWARE` in `group_caps`. They lose it when the PMU is
-//! enabled, and those that have found a place go in front of the refused one ([`Offers::take_back`](super::offers::Offers::take_back)), so
-//! the next time they come first without a flag. Groups that cannot have the flag go there at once, and all groups
+//! enabled, and those that have found a place go in front of the refused one
+//! ([`Offers::take_back`](super::offers::Offers::take_back)), so the next time they come first without a flag. Groups that cannot have the flag go there at once, and all groups
 //! are offered again ([`Scheduling::bring_forward`]).
 //!
 //! # Locks
@@ -151,7 +151,7 @@ impl<'a, T: Operations> Scheduling<'a, T> {
     /// [`may_offer`](Self::may_offer) must have returned true.
     pub fn bring_forward(&self, group: WaitingGroup<'_, T>, event: &Event<T>) {
         let offers = &self.pmu().cpu_state(self).internals.offers;
-        // SAFETY: As for `offer()`.
+        // SAFETY: As for `offer()`, but the group may have a software leader: it is not to pass, so it gets no flag.
         unsafe { offers.push(group.0, self.group(event).0, false) };
     }
 

@@ -7,8 +7,8 @@
 //! soon as interrupts are on. The same irq_work has all groups offered again after the order has changed, which
 //! takes the locks of the contexts.
 //!
-//! The time from the request until the groups have been placed anew is measured: a driver decides by it whether turns end
-//! too often.
+//! The time from the irq_work until the groups have been placed anew is measured: a driver decides by it whether turns
+//! end too often.
 
 use super::{rotation, time::clock};
 use crate::{
@@ -31,18 +31,24 @@ pub(in crate::perf) struct Turn {
     pmu: AtomicPtr<bindings::pmu>,
     ends: AtomicBool,
     begins_again: AtomicBool,
-    /// The time at which the turn was ended that is followed by the placing of groups; 0 if none was.
+    /// The time at which the timer was made to expire; 0 once the PMU has been enabled after that.
     began: AtomicU64,
-    /// The time at which the last one had been ended, or was not because of its [`EndCost`].
+    /// The time of the last end, or of the last request that was refused because of its [`EndCost`].
     last: AtomicU64,
+    /// The time of the last end.
+    ended: AtomicU64,
     /// The nanoseconds that the last end took.
     cost: AtomicU64,
 }
 
+/// How many times the cost of the last end may pass before it is measured again in any case.
+const LONG_AGO: u64 = 64;
+
 /// The cost of ending turns on a CPU.
 #[derive(Clone, Copy)]
 pub struct EndCost {
-    /// The nanoseconds since the last turn was ended early, or was not although it was requested.
+    /// The nanoseconds since the last turn was ended early, or was not although it was requested; since the former
+    /// alone, if that is long ago.
     pub since: u64,
     /// The nanoseconds that the last end took.
     pub cost: u64,
@@ -69,6 +75,7 @@ impl Turn {
             begins_again: AtomicBool::new(false),
             began: AtomicU64::new(0),
             last: AtomicU64::new(0),
+            ended: AtomicU64::new(0),
             cost: AtomicU64::new(0),
         }
     }
@@ -97,10 +104,14 @@ impl<T: Operations> OnCpu<'_, T> {
     pub fn end_turn(&self, allows: impl FnOnce(EndCost) -> bool) {
         let turn = &self.pmu().cpu_state(self).internals.turn;
         let now = clock();
-        if !allows(EndCost {
-            since: now.wrapping_sub(turn.last.load(Relaxed)),
-            cost: turn.cost.load(Relaxed),
-        }) {
+        let cost = turn.cost.load(Relaxed);
+        // The cost is not measured again before a turn is ended, and may have been that of an interruption, as by a
+        // hypervisor.
+        let mut since = now.wrapping_sub(turn.ended.load(Relaxed));
+        if since / LONG_AGO < cost {
+            since = now.wrapping_sub(turn.last.load(Relaxed));
+        }
+        if !allows(EndCost { since, cost }) {
             turn.last.store(now, Relaxed);
             return;
         }
@@ -116,25 +127,31 @@ impl Turn {
     ///
     /// To be called on the CPU when the PMU has been enabled, before that callback ends.
     #[inline]
-    pub(in crate::perf) unsafe fn after_enable(&self) {
+    pub(in crate::perf) unsafe fn after_enable<T: Operations>(&self) {
         let began = self.began.load(Relaxed);
         if began == 0 {
             return;
         }
-        let pmu = self.pmu.load(Relaxed);
-        // SAFETY: The PMU is registered, as it is being enabled, and interrupts are off. By the type invariant it is
-        // the one of this: it was stored before `began`.
-        if unsafe { rotation::is_under_way(pmu) } {
+        // The timer expires as soon as interrupts are on. If something else enables the PMU, no group has waited, and a
+        // later end by time must not be measured from here.
+        self.began.store(0, Relaxed);
+        // SAFETY: By the type invariant it is the PMU that this is a part of: it was stored before `began`.
+        let pmu = unsafe { Pmu::<T>::from_raw(self.pmu.load(Relaxed)) };
+        // The driver enables the PMU also to give a CPU back, after the PMU was unregistered.
+        // SAFETY: The PMU is registered: before that ends, `close()` says so, and then waits for all that run with
+        // interrupts off.
+        if pmu.internals.is_open() && unsafe { rotation::is_under_way(pmu.as_raw()) } {
             let now = clock();
-            self.began.store(0, Relaxed);
             self.last.store(now, Relaxed);
+            self.ended.store(now, Relaxed);
             self.cost.store(now.wrapping_sub(began), Relaxed);
         }
     }
 }
 
 impl<T: Operations> Pmu<T> {
-    /// Waits until no turn is being ended or begun again. The PMU must have no events. Process context.
+    /// Waits until no turn is being ended or begun again. Overflows of events that are left may end others. Process
+    /// context.
     pub(in crate::perf) fn finish_turns(&self) {
         for state in self.cpu_states() {
             // SAFETY: The irq_work is initialised, and this is process context.

@@ -309,7 +309,9 @@ impl<'a> Context<'a> {
     fn end_interval(&mut self) {
         let latest = self.latest;
         let mut moved = std::mem::take(&mut self.brought_forward);
-        for (group, counters) in self.take_off() {
+        let active = self.take_off();
+        let first_active = active.first().map(|(group, _)| *group);
+        for (group, counters) in active {
             let running = self.running[group];
             let ran = running - std::mem::replace(&mut self.charged[group], running);
             let counted = Counted {
@@ -326,9 +328,10 @@ impl<'a> Context<'a> {
                 moved = true;
             }
         }
-        // If no group has counted, the perf core moves the first one.
+        // If none has moved, the perf core moves the first active one, or else the first one.
         if !moved {
-            let first = self.order()[0];
+            let first = first_active.unwrap_or_else(|| self.order()[0]);
+            self.runtime[first] = latest + 1;
             self.put(first, latest + 1);
         }
     }
@@ -440,8 +443,12 @@ impl<'a> Context<'a> {
         }
         for (group, by) in forward {
             if self.active.contains(&group) == Waits(group, self.mix, 0).may_pass() {
-                let (place, _) = self.places[by];
                 let is_behind = self.active.contains(&by);
+                if !is_behind && self.places[by].0 == 0 {
+                    // No place is in front of it.
+                    self.put(by, 1);
+                }
+                let (place, _) = self.places[by];
                 self.put(group, place.saturating_sub(u64::from(!is_behind)));
             }
         }

@@ -489,7 +489,7 @@ impl<'a> Cpu<'a> {
             .map(|(release, core)| release.tell(core, self.thread, is_over, || now));
         let told = told.unwrap_or_default();
         let found = std::mem::take(&mut self.order.found);
-        if !told.keeps_places || !self.may_put_off() {
+        if !told.keeps_places || is_over && !self.may_put_off() {
             let active = &self.flexible_active;
             let moves = found.into_iter().map(|(group, to)| Move {
                 group,

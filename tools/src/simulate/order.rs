@@ -87,6 +87,10 @@ impl Order {
     /// Moves groups.
     pub(super) fn move_all(&mut self, moves: &[Move]) {
         for it in moves {
+            if !it.is_behind && self.place(it.to) == 0 {
+                // No place is in front of it.
+                self.put(it.to, 1);
+            }
             let place = self.place(it.to);
             let place = match it.is_behind {
                 true => place,
