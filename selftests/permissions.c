@@ -518,6 +518,7 @@ TEST(debugfs_is_roots)
 {
 	static const char * const files[] = {
 		"/sys/kernel/debug/rpmu/refusals",
+		"/sys/kernel/debug/rpmu/users",
 		"/sys/kernel/debug/rpmu/cpu0/schedule",
 	};
 	struct stat debugfs, file;

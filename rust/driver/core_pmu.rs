@@ -105,10 +105,9 @@ impl Driver {
         }? Error);
         KBox::try_init(driver, GFP_KERNEL)
     }
-}
 
-impl Driver {
-    /// Ends the turn of the groups on this CPU after an overflow, unless that has taken too much of the time. Any context.
+    /// Ends the turn of the groups on this CPU after an overflow, unless that has taken too much of the time.
+    /// Any context.
     pub(super) fn end_turn(&self, cx: &OnCpu<'_, Self>) {
         let max_percent = self.switch_max_percent.load(Relaxed);
         cx.end_turn(|EndCost { since, cost }| may_end_turn(since, cost, max_percent));

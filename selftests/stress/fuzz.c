@@ -341,11 +341,13 @@ static void do_file(void)
 {
 	static const char *const settings[] = {
 		CPU_PMU "/rdpmc", CPU_PMU "/freeze_on_smi", CPU_PMU "/allow_tsx_force_abort",
-		MUX_INTERVAL,
+		MUX_INTERVAL, CPU_PMU "/rpmu/format", CPU_PMU "/rpmu/switch_max_percent",
 	};
 	static const char *const files[] = {
 		CPU_PMU "/rdpmc", CPU_PMU "/caps/max_precise", CPU_PMU "/format/event",
-		CPU_PMU "/events/instructions", "/sys/kernel/debug/rpmu/refusals",
+		CPU_PMU "/events/instructions", CPU_PMU "/format/rand_mask",
+		CPU_PMU "/rpmu/format", "/sys/kernel/debug/rpmu/refusals",
+		"/sys/kernel/debug/rpmu/users",
 		"/sys/kernel/debug/rpmu/cpu0/schedule", "/sys/kernel/debug/rpmu/cpu1/schedule",
 		"/proc/interrupts",
 	};
