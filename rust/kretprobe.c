@@ -6,6 +6,7 @@
 
 #include <linux/fs.h>
 #include <linux/kprobes.h>
+#include <linux/module.h>
 #include <linux/ptrace.h>
 #include <linux/rcupdate.h>
 #include <linux/task_work.h>
@@ -86,6 +87,16 @@ void rpmu_helper_init_work(struct work_struct *work, work_func_t func)
 void rpmu_helper_schedule_work(struct work_struct *work)
 {
 	schedule_work(work);
+}
+
+void rpmu_helper_module_get(struct module *module)
+{
+	__module_get(module);
+}
+
+void rpmu_helper_module_put(struct module *module)
+{
+	module_put(module);
 }
 
 void rpmu_helper_synchronize_rcu_tasks(void)

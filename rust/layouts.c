@@ -229,6 +229,9 @@ static void __used layouts(void)
 	SIZE(irq_work);
 	MEMBER(irq_work, func);
 	SIZE(work_struct);
+	MEMBER_AS(work_struct, data);
+	MEMBER_AS(work_struct, entry);
+	MEMBER_AS(work_struct, func);
 	SIZE(callback_head);
 	MEMBER(callback_head, func);
 	SIZE(nmiaction);

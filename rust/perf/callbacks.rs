@@ -347,7 +347,8 @@ impl<T: Operations> Callbacks<T> {
     }
 
     /// Forgets `event`, which the perf core removes on another CPU than it was added on: a bug, but the perf core may
-    /// free the event next, and no table may keep it. Its counter there stays taken until that CPU goes off line.
+    /// free the event next, and no table may keep it. Its counter there stays taken until that CPU goes off line, and
+    /// its id for good.
     #[cold]
     #[inline(never)]
     fn lose(pmu: &Pmu<T>, id: EventId, event: &Event<T>) {
@@ -357,6 +358,11 @@ impl<T: Operations> Callbacks<T> {
         event.set_counter(None);
         event.state().store(STOPPED | UPTODATE, Relaxed);
         event.set_id(None);
+        if event.is_told_of_switches() {
+            // The other CPU's list has the PMU's context (`perf_sched_cb_inc()`), which unregistering would free.
+            // SAFETY: The PMU is valid, and the event holds the module.
+            unsafe { bindings::rpmu_helper_module_get((*pmu.as_raw()).module) };
+        }
     }
 
     /// # Safety

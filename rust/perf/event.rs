@@ -319,8 +319,8 @@ impl<T: Operations> Event<T> {
     /// Returns the number of occurrences from one overflow to the next. The perf core changes it at the
     /// user's request, or to keep to a frequency.
     pub fn sample_period(&self) -> u64 {
-        // SAFETY: The event is valid. The perf core and we access the field on the CPU that the
-        // event is on, or while it is on none.
+        // SAFETY: The event is valid. The perf core writes the field as one word, on the CPU that the event is on or
+        // while it is on none. A child that inherits the event may read it on another CPU.
         unsafe { AtomicU64::from_ptr(&raw mut (*self.as_raw()).hw.sample_period) }.load(Relaxed)
     }
 
@@ -573,8 +573,7 @@ impl<'a, T: Operations> NewEvent<'a, T> {
         unsafe { (*self.0).hw.target.is_null() }
     }
 
-    /// Returns the event that a task inherits by this one from its parent; [`None`] if it was opened, or if its
-    /// parent's is of another PMU.
+    /// Returns the parent of an inherited event; [`None`] if the event was opened, or if its parent is of another PMU.
     pub fn inherited_from(&self) -> Option<&Event<T>> {
         // SAFETY: By the type invariant the event is valid. Both fields are set before `event_init` and do not
         // change while it runs.

@@ -240,7 +240,7 @@ impl Shared {
         }
     }
 
-    /// Tells others of no counter that runs, as the built-in driver does without an event: no event is on the CPU any
+    /// Tells others that no counter runs, as the built-in driver does without an event. No event is on the CPU any
     /// more.
     pub(in crate::driver) fn withdraw(&self) {
         self.set_enabled(CounterMask::EMPTY);

@@ -355,7 +355,7 @@ impl InPmi<'_> {
     }
 
     /// Replaces the branches by those of a PEBS record: words of FROM, TO and INFO each, the latest first. The record
-    /// does not have the number of the latest: that is the current one if `latest`.
+    /// lacks the number of the latest branch: it is read from the register if `latest`, and unknown otherwise.
     ///
     /// Mainline: `intel_pmu_store_pebs_lbrs()`, `arch/x86/events/intel/lbr.c:1288`.
     pub(in crate::driver) fn take_recorded(

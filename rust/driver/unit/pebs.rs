@@ -539,7 +539,8 @@ impl Driver {
         }
     }
 
-    /// Brings the counts of precise events up to date with the records in `words`, and returns their numbers.
+    /// Brings the counts of precise events up to date with the records in `words`, and counts these in `tally`, which
+    /// is [empty](Tally::NOTHING).
     #[inline(never)]
     fn count(
         &self,
@@ -653,7 +654,7 @@ impl Driver {
     }
 
     /// Makes samples of the only record, which belongs to the counters `owners`.
-    // Apart from many, whose stack is not needed then.
+    // A function of its own, since one record does not need the stack that several do.
     #[inline(never)]
     fn make_sample_of_one<'a>(
         &self,

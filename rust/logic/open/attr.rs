@@ -7,7 +7,7 @@
 //! `x86_pmu_event_init()` to `hsw_hw_config()`, in `arch/x86/events/core.c:2535`, `680`, `595` and
 //! `arch/x86/events/intel/core.c:4945`, `5458`. [`amd`](super::amd) has the checks of AMD's PMUs.
 //!
-//! Context: process, in `perf_event_open()`. Inherited events are not checked again.
+//! Context: process, in `perf_event_open()`. Events inherited from this PMU's are not checked again.
 
 use super::{
     amd,

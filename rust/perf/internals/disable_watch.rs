@@ -16,9 +16,9 @@
 //! when it returns, as a group may begin to wait in between. Only a group that loses its counter and gets
 //! it back within one such call goes on counting.
 //!
-//! A call is seen always, by a kprobe. Its return is seen by a kretprobe, which has an instance for each call that
-//! is under way. A user can have many calls under way, which wait for a context's mutex. While there are more than
-//! instances, a group that begins to wait within another such call goes on waiting.
+//! A kprobe sees every call. A kretprobe sees the returns, but needs an instance for each call that has not returned,
+//! and a user can have many calls wait for a context's mutex. When the instances are used up, a group that begins to
+//! wait during a further call goes on waiting.
 //!
 //! # While there is no pinned event
 //!
@@ -78,7 +78,7 @@ pub struct DisableWatch<T: Operations> {
 impl<T: Operations> DisableWatch<T> {
     /// Begins to watch the events of `pmu`.
     ///
-    /// The error of `register_kretprobe()` if the kernel's functions cannot be probed; it takes
+    /// The error of `register_kprobe()` or `register_kretprobe()` if the kernel's functions cannot be probed; it takes
     /// `CONFIG_KRETPROBES`. Process context.
     pub fn new(pmu: Arc<Pmu<T>>) -> Result<Self> {
         let kernels = [
@@ -127,8 +127,8 @@ impl<T: Operations> Drop for DisableWatch<T> {
             bindings::irq_work_sync(user.vain.irq.get());
             bindings::cancel_work_sync(user.vain.work.get());
         }
-        // A task with work is about to return from `perf_event_open()`, where no user can keep it once its event has
-        // gone. A debugger stops it after the work (`ptrace_notify()`).
+        // Pending work holds the module, so there is none when it is unloaded. If loading fails, a task with work is
+        // about to return to user mode, or to enter a guest.
         while user.pending.load(ordering::Acquire) != 0 {
             fsleep(Delta::from_micros(100));
         }
@@ -187,7 +187,7 @@ impl<T: Operations> UserProbes<T> {
     /// Enables the probes if pinned events are open, and disables them if they are in vain. Process
     /// context, with no lock held.
     ///
-    /// The error of `enable_kretprobe()`.
+    /// The error of `enable_kprobe()`; all probes are disabled then.
     fn update(&self) -> Result {
         let probes = self.probes.lock();
         if self.enabled.load(Relaxed) {
@@ -204,7 +204,8 @@ impl<T: Operations> UserProbes<T> {
         } else if self.open.load(Relaxed) == 0 {
             return Ok(());
         }
-        probes.iter().flatten().try_for_each(Probe::enable)?;
+        let enabled = probes.iter().flatten().try_for_each(Probe::enable);
+        enabled.inspect_err(|_| probes.iter().flatten().for_each(Probe::disable))?;
         self.enabled_at.store(Ticks::now().number(), Relaxed);
         self.enabled.store(true, ordering::Release);
         Ok(())
@@ -265,6 +266,10 @@ impl<T: Operations> Work<T> {
         // INVARIANT: The end of the watch, after which the PMU may be freed, waits until this is 0. There are
         // no more events then, so that nothing calls this.
         user.pending.fetch_add(1, Relaxed);
+        // A user can keep the task before the work: work that the task gets later runs first, such as the release of the
+        // group's leader, which waits for a context's mutex. So rmmod is refused meanwhile, instead of waiting.
+        // SAFETY: The PMU is valid. The perf core holds the module while it calls `event_init`.
+        unsafe { bindings::rpmu_helper_module_get((*pmu.as_raw()).module) };
         let work = KBox::into_raw(work);
         // SAFETY: `head` is the first part of what has just been allocated, and stays until `run()` has
         // been called or the task does not take it.
@@ -277,6 +282,8 @@ impl<T: Operations> Work<T> {
             // SAFETY: The task has not taken it.
             drop(unsafe { KBox::from_raw(work) });
             user.pending.fetch_sub(1, ordering::Release);
+            // SAFETY: Held above; the perf core holds the module too.
+            unsafe { bindings::rpmu_helper_module_put((*pmu.as_raw()).module) };
         }
         Ok(())
     }
@@ -292,11 +299,15 @@ impl<T: Operations> Work<T> {
         let pmu = unsafe { &*work.pmu };
         drop(work);
         pmu.update_probes();
+        // SAFETY: The PMU is valid.
+        let module = unsafe { (*pmu.as_raw()).module };
         // The last access: the end of the watch waits for it.
         pmu.internals
             .user_probes
             .pending
             .fetch_sub(1, ordering::Release);
+        // SAFETY: `add()` holds it. The end of the watch waits until this task has left the module's code.
+        unsafe { bindings::rpmu_helper_module_put(module) };
     }
 }
 
@@ -510,7 +521,7 @@ unsafe impl<T: Operations> Sync for Inner<T> {}
 impl<T: Operations> Probe<T> {
     /// Probes `function`. The probes are disabled at first if users call it.
     ///
-    /// The error of `register_kprobe()`. Process context.
+    /// The error of `register_kprobe()` or `register_kretprobe()`. Process context.
     fn new(function: &'static CStr, handlers: Handlers<T>, pmu: &Arc<Pmu<T>>) -> Result<Self> {
         let flags = match handlers.by_users {
             true => bindings::KPROBE_FLAG_DISABLED,

@@ -79,8 +79,9 @@ impl User {
     unsafe fn of_event(event: *mut bindings::perf_event) -> Self {
         // SAFETY: By this function's requirements.
         let parent = unsafe { (*event).parent };
-        // An inherited event has no owner. It has a reference to its parent, which `put_event()`
-        // (kernel/events/core.c) drops after the event has left the list.
+        // An inherited event has no owner. Its parent stays: `inherit_event()` (kernel/events/core.c) takes a
+        // reference, under the mutex of the context that the parent or another child of it is in, and `put_event()`
+        // drops it after the event has left the list.
         let event = if parent.is_null() { event } else { parent };
         let mut name = Name::EMPTY;
         let text = name.0.as_mut_ptr().cast();

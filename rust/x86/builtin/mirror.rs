@@ -16,8 +16,8 @@
 //! go to addresses of the guest: `pebs_enabled`, which is also what PEBS_ENABLE has after a guest, and
 //! `active_pebs_data_cfg`. The built-in driver itself writes PEBS_DATA_CFG only where that differs from what it wants, and
 //! skips records that are not as long as the last value it wrote makes them (`intel_pmu_pebs_enable()`,
-//! `intel_pmu_drain_pebs_icl()`, `arch/x86/events/intel/ds.c:1880`, `3180`). So both have to be again as it has left them
-//! when it is back in charge.
+//! `intel_pmu_drain_pebs_icl()`, `arch/x86/events/intel/ds.c:1880`, `3180`). So both are restored before it is back in
+//! charge.
 //!
 //! The functions read more of `cpu_hw_events`, which is right as the built-in driver has left it, without
 //! an event: `lbr_pebs_users` is 0, and
@@ -89,7 +89,7 @@ impl Mirror {
         unsafe { DebugStore::new(self.ds.load(Relaxed)) }
     }
 
-    /// Says nothing of counters that run, as the built-in driver does without an event.
+    /// Says nothing about counters, like the built-in driver without an event.
     pub fn clear(&self) {
         self.not_in_host.store(0, Relaxed);
         self.not_in_guest.store(0, Relaxed);

@@ -20,14 +20,14 @@ pub enum Search {
     Found(u64),
     /// From the address on, up to the next instruction: so many bytes.
     Read(u64, usize),
-    /// None: the branch is not the last one before the instruction, or must not be known.
+    /// None: the branch is not the last one before the instruction, or its address is kept from the user.
     Unknown,
 }
 
 /// Begins to look for the instruction before that at `next`, when the last branch went from `from` to `to`.
 ///
-/// `in_kernel` says whether the event counts in the kernel. If it does not, its user may not know addresses there: that
-/// of the branch which has led to user mode. Mainline tells it.
+/// `in_kernel` says whether the event counts in the kernel. If not, the address of a branch from the kernel to user mode
+/// is kept from its user. Mainline reports it.
 pub fn search(next: u64, from: u64, to: u64, in_kernel: bool) -> Search {
     let is_kernel = |address: u64| address >> 63 != 0;
     if from == 0 || to == 0 || is_kernel(next) != is_kernel(to) {
