@@ -20,7 +20,7 @@ use crate::{
         regs::counter::{CounterId, CounterMask},
         rotation::{
             let_others_join, let_others_pass, place_after_interval, turns, waits_for_its_kind,
-            ContextWants, Counted, Found, GroupWants, Offer, Waiting, Wants,
+            ContextWants, Counted, Found, GroupWants, Offer, Waiting, Wants, TURN,
         },
         sched::{extra_register::Demand, limits::Limits},
     },
@@ -91,11 +91,18 @@ fn wants_of(group: WaitingGroup<'_, Driver>) -> GroupWants {
     wants
 }
 
-/// Charges `group`, which is on this CPU. Returns how long it has counted since it was charged last.
+/// Charges `group`, which is on this CPU. Returns how long it has counted since it was charged last: a whole turn, if
+/// its turns end by overflow, as these have lengths of their own.
 fn turns_of(group: WaitingGroup<'_, Driver>, (now, interval): (u64, u64)) -> u64 {
     let running = group.time_running(now);
-    let ran = group.with_first(|event| event.data().charge(running));
-    turns(ran.unwrap_or(0), interval)
+    let first = group.with_first(|event| {
+        let data = event.data();
+        (data.charge(running), data.switches)
+    });
+    match first {
+        Some((_, true)) | None => TURN,
+        Some((ran, false)) => turns(ran, interval),
+    }
 }
 
 /// A group that waits on a CPU.

@@ -90,7 +90,8 @@ pub struct Counted {
     pub counters: CounterMask,
     /// Set if one of its events corrupts the sibling thread's counts.
     pub corrupting: bool,
-    /// How long it has counted since it was charged last ([`turns`]).
+    /// How long it has counted since it was charged last ([`turns`]); a [`TURN`] for a group whose turns end by
+    /// overflow.
     pub turns: u64,
 }
 
