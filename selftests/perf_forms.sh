@@ -55,6 +55,12 @@ has_perf() {
 	return "$KSFT_SKIP"
 }
 
+# ask OPTION...: runs perf stat, whose status is 129 if it does not take the lists of events. None counts, as the bits of
+# some would be an error on some CPUs.
+ask() {
+	perf stat -D -1 "$@" true
+}
+
 # One command takes them all.
 taken() {
 	has_perf || return
@@ -63,10 +69,10 @@ taken() {
 	while IFS= read -r form; do
 		set -- "$@" -e "$form"
 	done </tmp/forms
-	perf stat "$@" true >/tmp/shown 2>&1 </dev/null
+	ask "$@" >/tmp/shown 2>&1 </dev/null
 	[ $? != 129 ] && return
 	while IFS= read -r form; do
-		perf stat -e "$form" true >/tmp/shown 2>&1 </dev/null
+		ask -e "$form" >/tmp/shown 2>&1 </dev/null
 		[ $? != 129 ] || because "refused: $form"
 	done </tmp/forms
 	return 1
@@ -78,7 +84,7 @@ refused() {
 	status=0
 	forms 'none record' "$(model)" >/tmp/forms
 	while IFS= read -r form; do
-		perf stat -e "$form" true >/tmp/shown 2>&1 </dev/null
+		ask -e "$form" >/tmp/shown 2>&1 </dev/null
 		[ $? = 129 ] && continue
 		because "taken: $form"
 		status=1

@@ -55,7 +55,8 @@ chmod +x "$work/inner" "$work/outer"
 says_once_that_it_was_interrupted() {
 	local status=0 tries=0
 	set -m
-	env -u RPMU_OUTERMOST "$work/outer" >"$said" 2>&1 &
+	# A run in the background ignores SIGINT, and so would the scripts.
+	env --default-signal=INT -u RPMU_OUTERMOST "$work/outer" >"$said" 2>&1 &
 	set +m
 	until grep -q waiting "$said" || ((++tries > 100)); do sleep 0.1; done
 	kill -INT -- "-$!"

@@ -299,7 +299,8 @@ fn cpuid(list: List, traits: Traits, smt: Smt, defect: bool) -> Cpuid {
             eax: (7 << 24) | (48 << 16) | (gp << 8) | traits.version,
             ebx: traits.absent,
             ecx: (1 << traits.fixed) - 1,
-            edx: (48 << 5) | traits.fixed,
+            // From version 5 on, AnyThread is deprecated.
+            edx: (u32::from(traits.version >= 5) << 15) | (48 << 5) | traits.fixed,
         },
         ..Cpuid::default()
     }
