@@ -106,7 +106,7 @@ impl<T: Operations> Table<T> {
     /// Removes `event`, which has the given id, if it is in the table. The id stays taken. Any CPU.
     pub(super) fn forget(&self, id: EventId, event: *mut bindings::perf_event) {
         let entry = self.entry(id);
-        // Whether it was there does not matter.
+        // The table may hold another event, or none.
         let _ = entry.compare_exchange(event, ptr::null_mut(), Relaxed, Relaxed);
     }
 

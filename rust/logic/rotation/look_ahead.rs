@@ -73,7 +73,7 @@ impl<G: Copy> Found<G> {
     }
 }
 
-/// What a search is for.
+/// The conditions of a search.
 pub(super) struct Search<'a> {
     /// The thread's counters.
     pub(super) counters: CounterMask,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Whether events have room on the counters together.
+//! The test for room for all of some events on the counters together.
 //!
 //! Context: any.
 

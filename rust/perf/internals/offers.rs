@@ -36,7 +36,7 @@ impl Offers {
         }
     }
 
-    /// Has `leader` offered, if it `may_pass`, and move when it has found a place; or has it move without being offered.
+    /// Offers the group of `leader`, if it `may_pass`, and moves it once it has found a place; else moves it unoffered.
     /// It moves in front of `before`; behind it, if that has a place.
     ///
     /// # Safety

@@ -80,7 +80,7 @@ impl Turn {
         }
     }
 
-    /// Has all groups of `pmu` on this CPU offered again soon. Interrupts are off.
+    /// Makes the perf core offer all groups of `pmu` on this CPU again soon. Interrupts are off.
     #[cold]
     pub(super) fn begin_again(&self, pmu: *mut bindings::pmu) {
         self.begins_again.store(true, Relaxed);

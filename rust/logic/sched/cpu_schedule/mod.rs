@@ -126,7 +126,7 @@ pub struct CpuSchedule<T> {
     wish: Option<ThreadUsage>,
     /// Space for [`solve`](Self::solve): the kernel's stack is small.
     problem: Problem,
-    /// What [`solve`](Self::solve) has found.
+    /// The result of [`solve`](Self::solve).
     assignment: Assignment,
     registers: RegisterValues,
     /// Space for the plan before a [`trial`](Self::trial).
