@@ -28,25 +28,51 @@ use kernel::{
 pub(super) struct Callbacks<T: Operations>(PhantomData<T>);
 
 impl<T: Operations> Callbacks<T> {
-    /// The callbacks; all else is zero.
-    pub(super) const PMU: bindings::pmu = bindings::pmu {
-        pmu_enable: Some(Self::pmu_enable_callback),
-        pmu_disable: Some(Self::pmu_disable_callback),
-        event_init: Some(Self::event_init_callback),
-        event_mapped: Some(Self::event_mapped_callback),
-        event_unmapped: Some(Self::event_unmapped_callback),
-        event_idx: Some(Self::event_idx_callback),
-        add: Some(Self::add_callback),
-        del: Some(Self::del_callback),
-        start: Some(Self::start_callback),
-        stop: Some(Self::stop_callback),
-        read: Some(Self::read_callback),
-        check_period: Some(Self::check_period_callback),
-        start_txn: Some(Self::start_txn_callback),
-        commit_txn: Some(Self::commit_txn_callback),
-        cancel_txn: Some(Self::cancel_txn_callback),
-        sched_task: Some(Self::sched_task_callback),
-        ..pin_init::zeroed()
+    /// The callbacks, without those that the driver does not need; all else that is not said in
+    /// [`Operations`] is zero.
+    pub(super) const PMU: bindings::pmu = {
+        let mut pmu = bindings::pmu {
+            event_init: Some(Self::event_init_callback),
+            add: Some(Self::add_callback),
+            del: Some(Self::del_callback),
+            start: Some(Self::start_callback),
+            stop: Some(Self::stop_callback),
+            read: Some(Self::read_callback),
+            ..pin_init::zeroed()
+        };
+        // The perf core looks for the first of each set only (`perf_pmu_register()`).
+        if T::HAS_ENABLE || T::HAS_DISABLE {
+            pmu.pmu_enable = Some(Self::pmu_enable_callback);
+            pmu.pmu_disable = Some(Self::pmu_disable_callback);
+        }
+        if T::HAS_BEGIN_TXN || T::HAS_COMMIT_TXN || T::HAS_CANCEL_TXN {
+            pmu.start_txn = Some(Self::start_txn_callback);
+            pmu.commit_txn = Some(Self::commit_txn_callback);
+            pmu.cancel_txn = Some(Self::cancel_txn_callback);
+        }
+        if T::HAS_MAPPED {
+            pmu.event_mapped = Some(Self::event_mapped_callback);
+        }
+        if T::HAS_UNMAPPED {
+            pmu.event_unmapped = Some(Self::event_unmapped_callback);
+        }
+        if T::HAS_HAS_USER_INDEX {
+            pmu.event_idx = Some(Self::event_idx_callback);
+        }
+        if T::HAS_CHECK_PERIOD {
+            pmu.check_period = Some(Self::check_period_callback);
+        }
+        if T::HAS_SCHED_TASK {
+            pmu.sched_task = Some(Self::sched_task_callback);
+        }
+        if T::IS_SOFTWARE {
+            pmu.task_ctx_nr = bindings::perf_event_task_context_perf_sw_context;
+        }
+        if !T::CAN_SAMPLE {
+            // CAST: only bits matter.
+            pmu.capabilities = bindings::PERF_PMU_CAP_NO_INTERRUPT as i32;
+        }
+        pmu
     };
 
     /// Calls `f` with the PMU and its state on this CPU.
@@ -421,8 +447,10 @@ impl<T: Operations> Callbacks<T> {
                 return;
             }
             if Self::in_nmi() {
-                pmu.ops().stop_in_nmi(&cx, event);
-                event.state().store(STOPPED | UPTODATE, Relaxed);
+                if T::HAS_STOP_IN_NMI {
+                    pmu.ops().stop_in_nmi(&cx, event);
+                    event.state().store(STOPPED | UPTODATE, Relaxed);
+                }
             } else {
                 Self::while_disabled(pmu, cx, |cx| Self::stop(pmu, cx, event));
             }

@@ -601,9 +601,10 @@ impl<'a, T: Operations> NewEvent<'a, T> {
         self.leader().is_some()
     }
 
-    /// Returns the leader of the event's group, if that is another event, of this PMU.
+    /// Returns the leader of the event's group, if that is another event, of this PMU, which
+    /// [is not one of software](Operations::IS_SOFTWARE).
     pub fn leader_of_pmu(&self) -> Option<&Event<T>> {
-        let leader = self.leader()?;
+        let leader = self.locked_leader()?;
         let mut found = None;
         self.visit(leader, &mut |leader: &Event<T>| {
             found = Some(leader.as_raw())
@@ -621,13 +622,22 @@ impl<'a, T: Operations> NewEvent<'a, T> {
         unsafe { (*self.0).event_caps |= bindings::RUST_CONST_HELPER_PERF_EV_CAP_SIBLING };
     }
 
+    /// Returns the leader of the event's group, if that is another event, and if the group cannot change:
+    /// it can while an event of software is opened.
+    fn locked_leader(&self) -> Option<*mut bindings::perf_event> {
+        self.leader().filter(|_| !T::IS_SOFTWARE)
+    }
+
     /// Calls `f` for each event of this PMU that is in the group already and that would be
-    /// counted together with the new one: the leader, and the siblings that are enabled.
+    /// counted together with the new one: the leader, and the siblings that are enabled. For none if the PMU
+    /// [is one of software](Operations::IS_SOFTWARE).
     pub fn for_each_group_member(&self, mut f: impl FnMut(&Event<T>)) {
-        let Some(leader) = self.leader() else { return };
+        let Some(leader) = self.locked_leader() else {
+            return;
+        };
         // SAFETY: The leader is valid, since the new event holds a reference to it. The perf core holds
-        // the context's mutex while it calls `event_init` (`perf_try_init_event()`), so the siblings do
-        // not change.
+        // the context's mutex while it calls `event_init` (`perf_try_init_event()`) of a PMU that is not one of
+        // software, so the siblings do not change.
         unsafe {
             for_each_member(leader, |member, enabled| {
                 if enabled {
@@ -637,10 +647,11 @@ impl<'a, T: Operations> NewEvent<'a, T> {
         }
     }
 
-    /// Returns whether `f` is true for any event of this PMU that is in the group already, enabled or not.
+    /// Returns whether `f` is true for any event of this PMU that is in the group already, enabled or not. Not if the
+    /// PMU [is one of software](Operations::IS_SOFTWARE).
     pub fn any_group_member(&self, mut f: impl FnMut(&Event<T>) -> bool) -> bool {
         let mut any = false;
-        if let Some(leader) = self.leader() {
+        if let Some(leader) = self.locked_leader() {
             let mut visit = |member: &Event<T>| any |= f(member);
             // SAFETY: As in `for_each_group_member()`.
             unsafe { for_each_member(leader, |member, _| self.visit(member, &mut visit)) };

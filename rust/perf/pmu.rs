@@ -22,6 +22,9 @@ use kernel::{
 
 /// A driver of a PMU.
 ///
+/// A PMU whose counters overflow by interrupts, or that has more events than counters, implements what it needs
+/// of the methods that have defaults. `struct pmu` has no callback where the driver has no method.
+///
 /// Methods that get [`PmuDisabled`] are not called in NMI context, and an NMI may interrupt them.
 /// Methods that get only [`OnCpu`] may be called in either; and in the middle of another callback,
 /// also without an NMI, if what the driver does is traced and the tracepoint is an event itself.
@@ -33,6 +36,12 @@ pub trait Operations: InternalOperations + Send + Sync + Sized + 'static {
     /// The driver's data of a task, all zero at first. It is never dropped.
     type TaskData: Zeroable + Send + Sync;
 
+    /// Set if the events are those of software: they always find a place, and may be in groups of other PMUs.
+    const IS_SOFTWARE: bool = false;
+
+    /// Set if events can be sampled; if not, the perf core refuses such events.
+    const CAN_SAMPLE: bool = true;
+
     /// Examines an event that a user wants to open, and makes its data in a [`Place`](super::Place).
     ///
     /// `ENOENT` leaves the event to other PMUs; any other error is the user's answer. Process
@@ -41,13 +50,19 @@ pub trait Operations: InternalOperations + Send + Sync + Sized + 'static {
 
     /// Returns the name of the cache for [`TaskData`](Self::TaskData), if events of this PMU need such data.
     /// Process context.
-    fn task_data_name(&self) -> Option<&'static CStr>;
+    fn task_data_name(&self) -> Option<&'static CStr> {
+        None
+    }
 
     /// Returns whether samples can have XMM registers. Process context.
-    fn samples_extended_registers(&self) -> bool;
+    fn samples_extended_registers(&self) -> bool {
+        false
+    }
 
     /// Returns what an event is attached to, once it has been examined. Any context.
-    fn attachment(data: &Self::EventData) -> Attachment;
+    fn attachment(_data: &Self::EventData) -> Attachment {
+        Attachment::None
+    }
 
     /// Takes note that a task has come to this CPU (`comes`), or is about to leave it, with its data if it has
     /// any.
@@ -56,32 +71,39 @@ pub trait Operations: InternalOperations + Send + Sync + Sized + 'static {
     /// [added](Self::add), and those of the one that leaves have not been [removed](Self::del) yet.
     fn sched_task(
         &self,
-        cx: &PmuDisabled<'_, Self>,
-        data: Option<&mut Self::TaskData>,
-        comes: bool,
-    );
+        _cx: &PmuDisabled<'_, Self>,
+        _data: Option<&mut Self::TaskData>,
+        _comes: bool,
+    ) {
+    }
 
     /// Returns whether the user of an event that is being opened may read its counter with `rdpmc`, once
     /// the event is mapped. Process context.
-    fn user_may_read(&self) -> bool;
+    fn user_may_read(&self) -> bool {
+        false
+    }
 
     /// Takes note that the current task maps an event, which its user may read, into its `mm`, whose lock is
     /// held for writing. Process context.
-    fn mapped(&self, event: &Event<Self>, mm: &Mm);
+    fn mapped(&self, _event: &Event<Self>, _mm: &Mm) {}
 
     /// Takes note that such an event has one mapping less in `mm`. Process context; the current task may
     /// be another than the one that mapped it.
-    fn unmapped(&self, event: &Event<Self>, mm: &Mm);
+    ///
+    /// A PMU with this method cannot take its events from their users, see [`Registration`](super::Registration).
+    fn unmapped(&self, _event: &Event<Self>, _mm: &Mm) {}
 
     /// Returns whether the mmap page of an event, which its user may read, gets the index of its counter
     /// now. Any context.
-    fn has_user_index(&self, event: &Event<Self>) -> bool;
+    fn has_user_index(&self, _event: &Event<Self>) -> bool {
+        false
+    }
 
     /// Stops all counters of this CPU.
-    fn disable(&self, cx: &OnCpu<'_, Self>);
+    fn disable(&self, _cx: &OnCpu<'_, Self>) {}
 
     /// Programs the hardware and lets the counters run.
-    fn enable(&self, cx: &PmuDisabled<'_, Self>);
+    fn enable(&self, _cx: &PmuDisabled<'_, Self>) {}
 
     /// Finds a place for an event beside those on the CPU.
     ///
@@ -103,32 +125,41 @@ pub trait Operations: InternalOperations + Send + Sync + Sized + 'static {
     /// Stops an event as [`stop`](Self::stop) does, in an NMI: the PMU is enabled, and the NMI may have
     /// interrupted another callback.
     ///
-    /// The perf core does so when an event, or one that it is in a group with, samples too often.
-    fn stop_in_nmi(&self, cx: &OnCpu<'_, Self>, event: &Event<Self>);
+    /// The perf core does so when an event, or one that it is in a group with, samples too often. By default the
+    /// event goes on counting.
+    fn stop_in_nmi(&self, _cx: &OnCpu<'_, Self>, _event: &Event<Self>) {}
 
     /// Restarts an event that [`stop_in_nmi`](Self::stop_in_nmi) has stopped in this NMI: the perf core
     /// does so when it adjusts a period.
     ///
     /// Returns whether it did. An event that was stopped before cannot be started here.
-    fn start_in_nmi(&self, cx: &OnCpu<'_, Self>, event: &Event<Self>) -> bool;
+    fn start_in_nmi(&self, _cx: &OnCpu<'_, Self>, _event: &Event<Self>) -> bool {
+        false
+    }
 
     /// Checks a period that the user of a sampling event wants to set.
     ///
     /// `EINVAL` if it is not possible. Process context.
-    fn check_period(&self, event: &Event<Self>, period: u64) -> Result;
+    fn check_period(&self, _event: &Event<Self>, _period: u64) -> Result {
+        Ok(())
+    }
 
     /// Brings the count of an event up to date ([`Event::add_count`]). It may be stopped.
     fn read(&self, cx: &OnCpu<'_, Self>, event: &Event<Self>);
 
     /// Begins to add a group of events. The PMU stays disabled until the txn is committed or cancelled.
-    fn begin_txn(&self, cx: &PmuDisabled<'_, Self>);
+    ///
+    /// By default there is no txn: each event of a group finds its place by itself.
+    fn begin_txn(&self, _cx: &PmuDisabled<'_, Self>) {}
 
     /// Finds places for all events of the group. If that fails, the txn stays open until it is
     /// cancelled.
-    fn commit_txn(&self, cx: &Scheduling<'_, Self>) -> Result;
+    fn commit_txn(&self, _cx: &Scheduling<'_, Self>) -> Result {
+        Ok(())
+    }
 
     /// Ends a txn whose events have been removed again, each by [`del`](Self::del).
-    fn cancel_txn(&self, cx: &PmuDisabled<'_, Self>);
+    fn cancel_txn(&self, _cx: &PmuDisabled<'_, Self>) {}
 }
 
 /// A further attachment of an event, beside its task or CPU.
@@ -185,7 +216,8 @@ impl<'a, T: Operations> OnCpu<'a, T> {
 ///
 /// # Invariants
 ///
-/// The PMU is disabled, for one of the reasons in [`disabled_by`], and this is not NMI context.
+/// The PMU is disabled, for one of the reasons in [`disabled_by`] or because its driver has nothing to
+/// [disable](Operations::disable), and this is not NMI context.
 pub struct PmuDisabled<'a, T: Operations>(OnCpu<'a, T>);
 
 impl<'a, T: Operations> PmuDisabled<'a, T> {
