@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The tracepoints rpmu:*. rust/perf/trace.rs calls them, rust/trace.c makes
+ * The tracepoints rpmu:*. rust/perf_core/trace.rs calls them, rust/trace.c makes
  * them; Documentation/explanations.md says what their fields mean.
  */
 

@@ -21,7 +21,7 @@
 #include <asm/cpuid/api.h>
 #include <asm/msr.h>
 
-/* for rust/x86, and the kprobes for rust/perf, too */
+/* for rust/x86, and the kprobes for rust/perf_core, too */
 
 u64 notrace __noendbr rpmu_helper_rdmsrq(u32 msr)
 {
@@ -153,7 +153,7 @@ void rpmu_helper_unregister_kprobe(struct kprobe *p)
 	unregister_kprobe(p);
 }
 
-/* for rust/perf */
+/* for rust/perf and rust/perf_core */
 
 void rpmu_helper_mutex_lock(struct mutex *lock)
 {

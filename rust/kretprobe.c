@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Helpers of rust/perf/internals/disable_watch.rs for probes and for work for
+ * Helpers of rust/perf_core/disable_watch.rs for probes and for work for
  * tasks and kernel threads: inline functions, and some that are not there in every configuration.
  */
 

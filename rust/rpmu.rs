@@ -7,8 +7,10 @@
 //! ```text
 //!         driver           ties everything together, no unsafe
 //!    ┌──────┼──────┐
-//!  logic   perf   x86      decisions │ struct pmu and its events │ the processor
-//!            └──┬──┘
+//!  logic perf_core x86     decisions │ private parts of the perf core │ the processor
+//!           │      │
+//!         perf     │       struct pmu and its events
+//!           └──┬───┘
 //!             kern         what any driver could use: per-CPU data, locks, hotplug
 //!               │
 //!           bindings       bindgen's
@@ -27,6 +29,8 @@ mod driver;
 mod kern;
 #[allow(unreachable_pub)]
 mod perf;
+#[allow(unreachable_pub)]
+mod perf_core;
 #[allow(unreachable_pub)]
 mod x86;
 // rpmu-plan and the tests on the host use it, too.
@@ -47,9 +51,9 @@ module! {
 struct Rpmu {
     _files: Pin<KBox<driver::Files>>,
     /// Offers the PMU to users. Dropping waits until there are no events.
-    _registration: perf::Registration<driver::Driver>,
+    _registration: perf_core::Registration<driver::Driver>,
     /// Notices when users disable events.
-    _disable_watch: Option<perf::DisableWatch<driver::Driver>>,
+    _disable_watch: Option<perf_core::DisableWatch<driver::Driver>>,
     /// Lets events outlive suspend, and restores the registers on shutdown.
     _syscore: kern::syscore::Registration<driver::Machine>,
     /// Sets up CPUs that come up. Dropping restores the registers of all CPUs.
@@ -58,9 +62,9 @@ struct Rpmu {
     _nmi: x86::nmi::Registration<driver::Machine>,
     _reservation: x86::reserve::Reservation,
     /// The built-in driver's PMU, unregistered. Dropping registers it again.
-    _predecessor: Option<perf::UnregisteredPmu>,
+    _predecessor: Option<perf_core::UnregisteredPmu>,
     /// Refuses guests that would have the PMU to themselves, as long as it is not the built-in driver's.
-    _no_mediated: Option<perf::NoMediatedGuests>,
+    _no_mediated: Option<perf_core::NoMediatedGuests>,
 }
 
 impl kernel::Module for Rpmu {

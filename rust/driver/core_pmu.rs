@@ -4,6 +4,7 @@
 
 use super::{
     cpu::Cpu,
+    event::EventData,
     explain::refusals::Refusals,
     facilities,
     hw::Hardware,
@@ -19,7 +20,8 @@ use crate::{
         sched::assign::Policy,
         tried::Feature,
     },
-    perf::{self, EndCost, OnCpu},
+    perf::{self, OnCpu},
+    perf_core::{has_internals, EndCost, Ibs, PmuState},
     x86::builtin::Builtin,
 };
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -54,12 +56,16 @@ pub(crate) struct Driver {
     /// Intel PT and BTS, which share the PMI.
     pub(super) tracing: Tracing,
     /// AMD's PMU for precise events.
-    pub(super) ibs: Option<perf::Ibs>,
+    pub(super) ibs: Option<Ibs>,
     /// The setting of `freeze_on_smi`: stops counters in system management mode.
     pub(super) smi: Smi,
     /// Set if this driver can make another CPU schedule its events anew.
     pub(super) can_resched: bool,
+    /// For [`perf_core`](crate::perf_core).
+    internals: PmuState<Self>,
 }
+
+has_internals!(Driver.internals, EventData.internals);
 
 /// A core PMU with this driver.
 pub(crate) type CorePmu = perf::Pmu<Driver>;
@@ -100,6 +106,7 @@ impl Driver {
             switch_max_percent: AtomicU32::new(MAX_PERCENT),
             can_resched: others_take_counters && can_resched,
             refusals: Refusals::new()?,
+            internals: PmuState::new()?,
             hardware <- moved(hardware),
             cpus,
         }? Error);

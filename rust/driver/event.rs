@@ -23,7 +23,8 @@ use crate::{
         },
         smt::right_of_way::Share,
     },
-    perf::{self},
+    perf,
+    perf_core::EventState,
     x86::branches::NoTracers,
 };
 use core::sync::atomic::{
@@ -124,6 +125,8 @@ pub(crate) struct EventData {
     left_at: AtomicU64,
     /// The time when it got its counter. Only its CPU uses this, with interrupts off.
     since: AtomicUsize,
+    /// For [`perf_core`](crate::perf_core).
+    pub(super) internals: EventState,
 }
 
 impl EventData {
@@ -163,6 +166,7 @@ impl EventData {
             left: AtomicU64::new(0),
             left_at: AtomicU64::new(0),
             since: AtomicUsize::new(0),
+            internals: EventState::default(),
         }
     }
 

@@ -17,6 +17,7 @@ use crate::{
         sched::{constraint::Constraint, explanation::Explanation, limits::Limits},
     },
     perf::{self, event_type, Place, Placed},
+    perf_core::Ibs,
     x86::branches::NoTracers,
 };
 use kernel::prelude::*;
@@ -40,8 +41,7 @@ pub(super) fn event_init(
         None => Leader::Other,
     };
     // IBS knows no extensions: such an event is refused below.
-    let forwards =
-        |ibs: &perf::Ibs| attr.is_precise() && !attr.has_extensions() && ibs.forward(event);
+    let forwards = |ibs: &Ibs| attr.is_precise() && !attr.has_extensions() && ibs.forward(event);
     if driver.ibs.as_ref().is_some_and(forwards) {
         return Err(Refusal::OtherType.into());
     }

@@ -7,6 +7,7 @@ use crate::{
     kern::parameter,
     logic::tried::{self, Version},
     perf,
+    perf_core::{self, Ibs},
     x86::cpuid::Feature,
 };
 use kernel::prelude::*;
@@ -46,7 +47,7 @@ pub(super) fn bind_sampling() -> bool {
 ///
 /// Process context.
 pub(super) fn bind_resched() -> bool {
-    perf::bind_perf_pmu_resched()
+    perf_core::bind_perf_pmu_resched()
         .inspect_err(|error| {
             pr_notice!(
                 "perf_pmu_resched() is out of reach ({error:?}): a counter that another CPU sets \
@@ -60,8 +61,8 @@ pub(super) fn bind_resched() -> bool {
 /// Finds AMD's PMU for precise events. [`None`] if the machine does not have it.
 ///
 /// Process context.
-pub(super) fn find_ibs() -> Option<perf::Ibs> {
-    perf::Ibs::find().unwrap_or_else(|error| {
+pub(super) fn find_ibs() -> Option<Ibs> {
+    Ibs::find().unwrap_or_else(|error| {
         pr_notice!(
             "forward_event_to_ibs() is out of reach ({error:?}): for precise events, name the PMU ibs_op\n"
         );

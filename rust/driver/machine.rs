@@ -19,7 +19,7 @@ use super::{
 use crate::{
     kern::{self, cpu::on_each_cpu, init::moved},
     logic::tried::Feature,
-    perf,
+    perf, perf_core,
     x86::{
         builtin,
         nmi::{self, NmiContext},
@@ -31,7 +31,7 @@ use kernel::{cpu::CpuId, interrupt::LocalInterruptDisabled, prelude::*, sync::Ar
 /// The core PMUs of this machine.
 pub(crate) struct Machine {
     /// The PMU of all CPUs.
-    pmu: Arc<CorePmu>,
+    pmu: perf_core::Pmu<Driver>,
 }
 
 impl Machine {
@@ -54,7 +54,7 @@ impl Machine {
         let cpus = new_cpus(&hardware, user_read.initialised())?;
         let groups = sysfs::groups(&hardware.pmu)?;
         let driver = Driver::new(hardware, cpus, user_read, branches, pebs, ht_workaround)?;
-        let pmu = perf::Pmu::new(moved(driver), groups)?;
+        let pmu = perf_core::Pmu::new(moved(driver), groups)?;
         Ok(Arc::new(Self { pmu }, GFP_KERNEL)?)
     }
 
@@ -77,7 +77,7 @@ impl Machine {
     /// Finds the built-in driver's PMU. Returns [`None`] if that driver has not initialised.
     ///
     /// Fails with `ENODEV` or `EBUSY`, and a line in the log, if it cannot be taken over. Process context.
-    pub(crate) fn find_predecessor(&self) -> Result<Option<perf::BuiltinPmu>> {
+    pub(crate) fn find_predecessor(&self) -> Result<Option<perf_core::BuiltinPmu>> {
         takeover::find_predecessor(&self.pmu)
     }
 
@@ -114,11 +114,11 @@ impl Machine {
     /// kernel's version.
     ///
     /// Process context.
-    pub(crate) fn watch_disabling(&self) -> Option<perf::DisableWatch<Driver>> {
+    pub(crate) fn watch_disabling(&self) -> Option<perf_core::DisableWatch<Driver>> {
         if !self.pmu.ops().can_resched || !facilities::was_tried(Feature::PinnedRetries) {
             return None;
         }
-        perf::DisableWatch::new(self.pmu.clone())
+        perf_core::DisableWatch::new(&self.pmu)
             .inspect_err(|error| {
                 pr_notice!(
                     "perf_event_disable() cannot be watched ({error:?}): pinned events that find no \
@@ -130,11 +130,11 @@ impl Machine {
 
     /// Offers the PMU to users, in place of the `predecessor`.
     ///
-    /// Fails as [`perf::Registration::new`] does. Process context.
+    /// Fails as [`perf_core::Registration::new`] does. Process context.
     pub(crate) fn register(
         &self,
-        predecessor: Option<&perf::UnregisteredPmu>,
-    ) -> Result<perf::Registration<Driver>> {
+        predecessor: Option<&perf_core::UnregisteredPmu>,
+    ) -> Result<perf_core::Registration<Driver>> {
         if let Some(predecessor) = predecessor {
             predecessor.follow(&self.pmu);
         }
@@ -144,7 +144,7 @@ impl Machine {
             ..
         } = self.pmu.ops();
         user_read.prepare(&hardware.pmu.capabilities);
-        perf::Registration::new(self.pmu.clone(), c"cpu", perf::event_type::RAW)
+        perf_core::Registration::new(&self.pmu, c"cpu", perf::event_type::RAW)
     }
 
     /// Logs the PMUs. `predecessor` says whether the built-in driver was in charge. Process context.

@@ -20,10 +20,8 @@ use crate::{
         },
         sched::cpu_schedule::Entry,
     },
-    perf::{
-        trace::{self, Rotation},
-        Event, EventId, OnCpu, PmuDisabled,
-    },
+    perf::{Event, EventId, OnCpu, PmuDisabled},
+    perf_core::trace::{self, Rotation},
 };
 use kernel::cpu::CpuId;
 

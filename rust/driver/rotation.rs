@@ -24,7 +24,8 @@ use crate::{
         },
         sched::{extra_register::Demand, limits::Limits},
     },
-    perf::{Behind, Context, Event, EventId, IntervalEnd, Scheduling, WaitingGroup},
+    perf::{Event, EventId, Scheduling},
+    perf_core::{Behind, Context, IntervalEnd, WaitingGroup},
 };
 use kernel::cpu::CpuId;
 use known::{Known, RotationState, KNOWN};

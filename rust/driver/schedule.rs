@@ -27,9 +27,9 @@ use crate::{
         smt::protocol::Plain,
     },
     perf::{
-        trace, Attachment, Event, EventId, InternalOperations, IntervalEnd, NewEvent, OnCpu,
-        Operations, PinnedGroup, Placed, PmuDisabled, Scheduling,
+        Attachment, Event, EventId, NewEvent, OnCpu, Operations, Placed, PmuDisabled, Scheduling,
     },
+    perf_core::{trace, CpuState, InternalOperations, IntervalEnd, PinnedGroup},
 };
 use kernel::{mm::Mm, prelude::*};
 
@@ -165,6 +165,7 @@ impl InternalOperations for Driver {
 impl Operations for Driver {
     type EventData = EventData;
     type TaskData = lbr::TaskData;
+    type CpuData = CpuState<Self>;
 
     fn event_init(&self, event: &NewEvent<'_, Self>) -> Result<Placed<Self>> {
         event_init(self, event)

@@ -7,7 +7,10 @@
 //! [`reserve`](crate::x86::reserve)), and it arms LVTPC of CPUs that come up.
 
 use super::{explain::users::InUse, probe, CorePmu};
-use crate::perf::{event_type, BuiltinPmu, NoMediatedGuests, NotFound, UnregisteredPmu};
+use crate::{
+    perf::event_type,
+    perf_core::{BuiltinPmu, NoMediatedGuests, NotFound, UnregisteredPmu},
+};
 use kernel::{
     prelude::*,
     time::{delay::fsleep, Delta},

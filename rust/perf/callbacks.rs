@@ -5,12 +5,12 @@
 use super::{
     event::{STOPPED, UPTODATE},
     pmu::{disabled_by, OnCpu, PmuDisabled},
-    Event, EventId, IntervalEnd, NewEvent, Operations, Pmu, Scheduling,
+    Event, EventId, NewEvent, Operations, Placed, Pmu, Scheduling,
 };
 use crate::bindings;
 use core::{marker::PhantomData, sync::atomic::Ordering::Relaxed};
 use kernel::{
-    error::{code::*, from_result},
+    error::{code::*, from_result, Result},
     ffi::{c_int, c_uint},
     interrupt::LocalInterruptDisabled,
     mm::Mm,
@@ -19,18 +19,21 @@ use kernel::{
 
 /// The `struct pmu` of a driver that implements `T`.
 ///
+/// A layer that wraps PMUs can put functions of its own in the place of some, for which it has
+/// [`init_event`](Self::init_event), [`core_disable`](Self::core_disable) and [`core_enable`](Self::core_enable).
+///
 /// All functions but [`event_init_callback`](Self::event_init_callback) and
 /// [`destroy_callback`](Self::destroy_callback) are called with interrupts off, on the CPU that
 /// they concern: the perf core holds the lock of a context, or is in an interrupt. The ones that
 /// add and remove events find the PMU disabled there. [`start_callback`](Self::start_callback) and
 /// [`stop_callback`](Self::stop_callback) need not, and can be called in an NMI: when an event of a
 /// group samples too often, all of the group is stopped, wherever the event is served.
-pub(super) struct Callbacks<T: Operations>(PhantomData<T>);
+pub struct Callbacks<T: Operations>(PhantomData<T>);
 
 impl<T: Operations> Callbacks<T> {
     /// The callbacks, without those that the driver does not need; all else that is not said in
     /// [`Operations`] is zero.
-    pub(super) const PMU: bindings::pmu = {
+    pub const PMU: bindings::pmu = {
         let mut pmu = bindings::pmu {
             event_init: Some(Self::event_init_callback),
             add: Some(Self::add_callback),
@@ -156,8 +159,6 @@ impl<T: Operations> Callbacks<T> {
     #[inline]
     fn enable_now(pmu: &Pmu<T>, cx: &PmuDisabled<'_, T>) {
         pmu.ops().enable(cx);
-        // SAFETY: The PMU has just been enabled.
-        unsafe { pmu.cpu_state(cx).internals.after_enable::<T>() };
     }
 
     #[inline(never)]
@@ -197,32 +198,35 @@ impl<T: Operations> Callbacks<T> {
         }
     }
 
+    /// Disables the PMU for the perf core, and calls `then` if it was not disabled before.
+    ///
     /// # Safety
     ///
-    /// To be called by the perf core, with a PMU that is registered.
-    unsafe extern "C" fn pmu_disable_callback(pmu: *mut bindings::pmu) {
+    /// To be called by the `pmu_disable` callback, with its argument.
+    #[inline(always)]
+    pub unsafe fn core_disable(pmu: *mut bindings::pmu, then: impl FnOnce(PmuDisabled<'_, T>)) {
         let disable = |pmu: &Pmu<T>, cx: OnCpu<'_, T>| {
             if Self::disable(pmu, &cx, disabled_by::CORE) {
                 // SAFETY: It has just been disabled, by the perf core, which does so in no NMI.
-                if let Some(cx) = unsafe { IntervalEnd::new(PmuDisabled::new(cx)) } {
-                    pmu.ops().end_interval(&cx);
-                }
+                then(unsafe { PmuDisabled::new(cx) });
             }
         };
         // SAFETY: The PMU is alive, and the perf core has turned interrupts off.
         unsafe { Self::with_pmu(pmu, disable) };
     }
 
+    /// Enables the PMU for the perf core, unless it is disabled for another reason, and calls `then`.
+    ///
     /// # Safety
     ///
-    /// To be called by the perf core, with a PMU that it has disabled on this CPU.
-    unsafe extern "C" fn pmu_enable_callback(pmu: *mut bindings::pmu) {
+    /// To be called by the `pmu_enable` callback, with its argument.
+    #[inline(always)]
+    pub unsafe fn core_enable(pmu: *mut bindings::pmu, then: impl FnOnce(&OnCpu<'_, T>)) {
         let enable = |pmu: &Pmu<T>, cx: OnCpu<'_, T>| {
             // SAFETY: The perf core has disabled the PMU, and does so in no NMI.
             let cx = unsafe { PmuDisabled::new(cx) };
             Self::enable(pmu, &cx, disabled_by::CORE);
-            // SAFETY: As above, and interrupts are off.
-            unsafe { pmu.internals.enable_predecessor() };
+            then(&cx);
         };
         // SAFETY: The PMU is alive, and the perf core has turned interrupts off.
         unsafe { Self::with_pmu(pmu, enable) };
@@ -230,21 +234,47 @@ impl<T: Operations> Callbacks<T> {
 
     /// # Safety
     ///
+    /// To be called by the perf core, with a PMU that is registered.
+    unsafe extern "C" fn pmu_disable_callback(pmu: *mut bindings::pmu) {
+        // SAFETY: This is the callback.
+        unsafe { Self::core_disable(pmu, |_| {}) };
+    }
+
+    /// # Safety
+    ///
+    /// To be called by the perf core, with a PMU that it has disabled on this CPU.
+    unsafe extern "C" fn pmu_enable_callback(pmu: *mut bindings::pmu) {
+        // SAFETY: This is the callback.
+        unsafe { Self::core_enable(pmu, |_| {}) };
+    }
+
+    /// # Safety
+    ///
     /// To be called by the perf core, with an event that is being opened and whose `pmu` is a
     /// registered one.
     unsafe extern "C" fn event_init_callback(event: *mut bindings::perf_event) -> c_int {
+        // SAFETY: This is the callback.
+        unsafe { Self::init_event(event, |_, _| Ok(())) }
+    }
+
+    /// Initialises an event that the driver accepts, if `then`, which gets the driver's data of it, does not fail.
+    ///
+    /// # Safety
+    ///
+    /// To be called by the `event_init` callback, with its argument.
+    pub unsafe fn init_event(
+        event: *mut bindings::perf_event,
+        then: impl FnOnce(&Pmu<T>, &Placed<T>) -> Result,
+    ) -> c_int {
         from_result(|| {
             // SAFETY: The PMU of the event is alive.
             let pmu = unsafe { Pmu::<T>::from_raw((*event).pmu) };
             // SAFETY: This is `event_init`, and the value does not leave it.
             let new_event = unsafe { NewEvent::from_raw(event) };
             let data = pmu.ops().event_init(&new_event)?;
-            // SAFETY: The event has a leader, which is valid; what it was inherited from, if it was, is.
-            let is_first_of_pinned =
-                unsafe { (*event).parent.is_null() && (*(*event).group_leader).attr.pinned() != 0 };
-            let watched = is_first_of_pinned && pmu.pinned_opened()?;
+            then(pmu, &data)?;
             // SAFETY: This is `event_init`.
-            unsafe { Event::<T>::attach(event, data, watched) };
+            unsafe { Event::<T>::attach(event, data) };
             // Not before the event is certain: the perf core would detach what it has not attached.
             // SAFETY: This is `event_init`, and `attach()` has been called.
             unsafe { Event::<T>::from_raw(event).attach_beside() };
@@ -267,19 +297,9 @@ impl<T: Operations> Callbacks<T> {
     /// # Safety
     ///
     /// To be called by the perf core, once, with an event that `event_init` has set it for.
-    unsafe extern "C" fn destroy_callback(event: *mut bindings::perf_event) {
+    pub unsafe extern "C" fn destroy_callback(event: *mut bindings::perf_event) {
         // SAFETY: This is `destroy`, which is only set after `attach()` has succeeded.
-        let (waits, watched) = unsafe { Event::<T>::detach(event) };
-        if waits || watched {
-            // SAFETY: The PMU of an event is alive as long as the event is.
-            let pmu = unsafe { Pmu::<T>::from_raw((*event).pmu) };
-            if waits {
-                pmu.forget_waiting(event);
-            }
-            if watched {
-                pmu.pinned_closed();
-            }
-        }
+        unsafe { Event::<T>::detach(event) };
     }
 
     /// # Safety

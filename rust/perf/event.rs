@@ -9,7 +9,7 @@ use core::{
     mem::MaybeUninit,
     ops::Deref,
     ptr,
-    sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed},
+    sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed},
 };
 use kernel::{
     alloc::{flags::GFP_KERNEL, KBox},
@@ -26,14 +26,6 @@ struct Private<T: Operations> {
     data: T::EventData,
     /// Index of the [`EventId`] while the event is on a CPU, else [`NO_ID`].
     id: AtomicU32,
-    /// Set once it has been among the [`Waiting`](super::internals::pinned::Waiting).
-    waits: AtomicBool,
-    /// Set if [`Pmu::pinned_opened`](super::Pmu::pinned_opened) has counted the event.
-    watched: bool,
-    /// For the leader of a group that rotates: its place by runtime, which holds as long as the group
-    /// is where it was put (`group_index`).
-    turn_runtime: AtomicU64,
-    turn_place: AtomicU64,
 }
 
 const NO_ID: u32 = u32::MAX;
@@ -58,10 +50,6 @@ impl<T: Operations> Place<T> {
             Private {
                 data,
                 id: AtomicU32::new(NO_ID),
-                waits: AtomicBool::new(false),
-                watched: false,
-                turn_runtime: AtomicU64::new(0),
-                turn_place: AtomicU64::new(0),
             },
         ))
     }
@@ -112,46 +100,39 @@ impl<T: Operations> Event<T> {
     ///
     /// For the lifetime `'a`, `event` must be valid, belong to a [`Pmu<T>`](super::Pmu), and
     /// [`attach()`](Self::attach) must have been called for it and [`detach()`](Self::detach) not.
-    pub(super) unsafe fn from_raw<'a>(event: *mut bindings::perf_event) -> &'a Self {
+    pub unsafe fn from_raw<'a>(event: *mut bindings::perf_event) -> &'a Self {
         // CAST: `Event` is a transparent wrapper of `struct perf_event`.
         // SAFETY: Valid for `'a` by this function's requirements.
         // INVARIANT: So is the rest, and `attach()` has set `pmu_private`.
         unsafe { &*event.cast() }
     }
 
-    pub(super) fn as_raw(&self) -> *mut bindings::perf_event {
+    /// Returns the `struct perf_event`.
+    pub fn as_raw(&self) -> *mut bindings::perf_event {
         self.0.get()
     }
 
-    /// Attaches data to a new event, which [`Pmu::pinned_opened`](super::Pmu::pinned_opened) has counted if it
-    /// is `watched`.
+    /// Attaches data to a new event.
     ///
     /// # Safety
     ///
     /// To be called by the `event_init` callback, with its event.
-    pub(super) unsafe fn attach(
-        event: *mut bindings::perf_event,
-        mut data: Placed<T>,
-        watched: bool,
-    ) {
-        data.0.watched = watched;
+    pub(super) unsafe fn attach(event: *mut bindings::perf_event, data: Placed<T>) {
         // SAFETY: In `event_init`, only the PMU uses these fields of the event.
         unsafe { (*event).pmu_private = KBox::into_raw(data.0).cast() };
     }
 
-    /// Frees the data. Returns whether the event may be among the
-    /// [`Waiting`](super::internals::pinned::Waiting), and whether it was attached as `watched`.
+    /// Frees the data.
     ///
     /// # Safety
     ///
     /// To be called by the `destroy` callback, with its event.
-    pub(super) unsafe fn detach(event: *mut bindings::perf_event) -> (bool, bool) {
+    pub(super) unsafe fn detach(event: *mut bindings::perf_event) {
         // SAFETY: In `destroy`, only the PMU still uses the event.
         let private = unsafe { ptr::replace(&raw mut (*event).pmu_private, ptr::null_mut()) };
         // SAFETY: By the type invariant the pointer comes from `KBox::into_raw` in `attach()`, and
         // `destroy` is called once for every successful `event_init`.
-        let private = unsafe { KBox::from_raw(private.cast::<Private<T>>()) };
-        (private.waits.load(Relaxed), private.watched)
+        drop(unsafe { KBox::from_raw(private.cast::<Private<T>>()) });
     }
 
     fn private(&self) -> &Private<T> {
@@ -198,26 +179,6 @@ impl<T: Operations> Event<T> {
         // CAST: an index is below 64.
         let id = id.map_or(NO_ID, |id| id.index() as u32);
         self.private().id.store(id, Relaxed);
-    }
-
-    /// Marks the event as one of the [`Waiting`](super::internals::pinned::Waiting).
-    pub(super) fn set_waiting(&self) {
-        self.private().waits.store(true, Relaxed);
-    }
-
-    /// Stores the group's place by runtime, and the place where it was put.
-    pub(super) fn set_turn_place(&self, runtime: u64, place: u64) {
-        self.private().turn_runtime.store(runtime, Relaxed);
-        self.private().turn_place.store(place, Relaxed);
-    }
-
-    /// Returns what [`set_turn_place`](Self::set_turn_place) has stored.
-    pub(super) fn turn_place(&self) -> (u64, u64) {
-        let private = self.private();
-        (
-            private.turn_runtime.load(Relaxed),
-            private.turn_place.load(Relaxed),
-        )
     }
 
     /// Returns `attr.type` and `attr.config` as the user has set them.
@@ -530,7 +491,7 @@ impl<'a, T: Operations> NewEvent<'a, T> {
     }
 
     /// Returns the event, for functions of the kernel. It is valid.
-    pub(super) fn as_raw(&self) -> *mut bindings::perf_event {
+    pub fn as_raw(&self) -> *mut bindings::perf_event {
         self.0
     }
 
@@ -676,7 +637,7 @@ impl<'a, T: Operations> NewEvent<'a, T> {
 /// # Safety
 ///
 /// `leader` must be valid, and its siblings must not change, for the duration of the call.
-pub(super) unsafe fn for_each_member(
+pub unsafe fn for_each_member(
     leader: *mut bindings::perf_event,
     mut f: impl FnMut(*mut bindings::perf_event, bool),
 ) {
@@ -698,20 +659,4 @@ pub(super) unsafe fn for_each_member(
         // SAFETY: As for `head`.
         node = unsafe { (*node).next };
     }
-}
-
-/// Returns whether the event is for a control group.
-///
-/// # Safety
-///
-/// `event` must be valid.
-pub(super) unsafe fn is_of_cgroup(event: *mut bindings::perf_event) -> bool {
-    #[cfg(CONFIG_CGROUP_PERF)]
-    // SAFETY: By this function's requirements; it does not change once the event is open.
-    return unsafe { !(*event).cgrp.is_null() };
-    #[cfg(not(CONFIG_CGROUP_PERF))]
-    return {
-        let _ = event;
-        false
-    };
 }

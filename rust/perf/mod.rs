@@ -30,7 +30,20 @@
 //!
 //! All callbacks except [`event_init`] run on the CPU that they concern with interrupts off, and
 //! [`OnCpu`] proves it; most of them with the PMU disabled too, and [`PmuDisabled`] proves that.
-//! The ones that get only [`OnCpu`] may be called in NMI context.
+//! The ones that get only [`OnCpu`] may be called in NMI context. `add` and [`commit_txn`] run with the locks of
+//! the CPU's contexts held besides, which [`Scheduling`] proves.
+//!
+//! | Callback | Proof |
+//! |---|---|
+//! | [`event_init`] | [`NewEvent`]: process context |
+//! | `add`, [`commit_txn`] | [`Scheduling`] |
+//! | `del`, `start`, `stop`, [`enable`](Operations::enable), [`begin_txn`], [`cancel_txn`], [`sched_task`](Operations::sched_task) | [`PmuDisabled`] |
+//! | [`disable`](Operations::disable), [`read`](Operations::read), [`start_in_nmi`](Operations::start_in_nmi), [`stop_in_nmi`](Operations::stop_in_nmi) | [`OnCpu`] |
+//!
+//! # Layers on top
+//!
+//! A layer that knows more of the perf core can put functions in the place of callbacks ([`Callbacks`],
+//! [`Pmu::with_callbacks`]); for it, this shows the structures behind its types (`as_raw`, `from_raw`).
 //!
 //! [`begin_txn`]: Operations::begin_txn
 //! [`cancel_txn`]: Operations::cancel_txn
@@ -40,25 +53,21 @@
 mod attr;
 mod callbacks;
 mod event;
-mod internals;
 mod pmu;
 mod registration;
 mod sample;
+mod symbols;
 mod sysfs;
 mod table;
 mod task_data;
-pub mod trace;
 
 pub use attr::Attr;
-pub use event::{space_of, Event, NewEvent, Place, Placed};
-pub use internals::{
-    bind_perf_pmu_resched, bind_sampling, bind_sched_task, Behind, BuiltinPmu, Context,
-    DisableWatch, EndCost, Ibs, InternalOperations, IntervalEnd, NoMediatedGuests, NotFound,
-    PinnedGroup, Scheduling, UnregisteredPmu, UserKind, Users, Version, WaitingGroup,
-};
-pub use pmu::{Attachment, OnCpu, Operations, Pmu, PmuDisabled};
+pub use callbacks::Callbacks;
+pub use event::{for_each_member, space_of, Event, NewEvent, Place, Placed};
+pub use pmu::{Attachment, OnCpu, Operations, Pmu, PmuDisabled, Scheduling};
 pub use registration::Registration;
 pub use sample::{bind_output, BranchStack, Sample, Stopwatch, Weight};
+pub use symbols::{bind_sampling, bind_sched_task};
 pub use sysfs::{Group, Groups, Setting};
 pub use table::EventId;
 

@@ -3,8 +3,8 @@
 //! PMUs, and the operations of their drivers.
 
 use super::{
-    callbacks::Callbacks, internals, table::Table, task_data::TaskDataCache, Event, EventId,
-    Groups, InternalOperations, NewEvent, Placed, Scheduling,
+    callbacks::Callbacks, table::Table, task_data::TaskDataCache, Event, EventId, Groups, NewEvent,
+    Placed,
 };
 use crate::{bindings, kern::init::copied};
 use core::{
@@ -12,6 +12,7 @@ use core::{
     sync::atomic::{AtomicU32, Ordering::Relaxed},
 };
 use kernel::{
+    cpu::CpuId,
     interrupt::LocalInterruptDisabled,
     mm::Mm,
     module::this_module,
@@ -29,12 +30,15 @@ use kernel::{
 /// Methods that get only [`OnCpu`] may be called in either; and in the middle of another callback,
 /// also without an NMI, if what the driver does is traced and the tracepoint is an event itself.
 #[vtable]
-pub trait Operations: InternalOperations + Send + Sync + Sized + 'static {
+pub trait Operations: Send + Sync + Sized + 'static {
     /// The driver's data of an event. Dropped in process context when the event is gone.
     type EventData: Send + Sync;
 
     /// The driver's data of a task, all zero at first. It is never dropped.
     type TaskData: Zeroable + Send + Sync;
+
+    /// The driver's data of a CPU, see [`OnCpu::data`].
+    type CpuData: Default + Send + Sync;
 
     /// Set if the events are those of software: they always find a place, and may be in groups of other PMUs.
     const IS_SOFTWARE: bool = false;
@@ -193,6 +197,11 @@ impl<'a, T: Operations> OnCpu<'a, T> {
         self.irqs
     }
 
+    /// Returns the driver's data of this CPU.
+    pub fn data(&self) -> &'a T::CpuData {
+        &self.cpu.data
+    }
+
     /// Returns whether an NMI is being handled.
     pub fn in_nmi(&self) -> bool {
         Callbacks::<T>::in_nmi()
@@ -239,6 +248,48 @@ impl<'a, T: Operations> Deref for PmuDisabled<'a, T> {
     }
 }
 
+/// The PMU of one CPU while the perf core puts events on it.
+///
+/// # Invariants
+///
+/// An [`add`](Operations::add) or [`commit_txn`](Operations::commit_txn) callback is running: the perf core holds
+/// the locks of the CPU's context and of its task's.
+pub struct Scheduling<'a, T: Operations> {
+    cx: PmuDisabled<'a, T>,
+    is_add: bool,
+}
+
+impl<'a, T: Operations> Scheduling<'a, T> {
+    /// # Safety
+    ///
+    /// To be called by the `add` callback; the result must not leave it.
+    pub(super) unsafe fn add(cx: PmuDisabled<'a, T>) -> Self {
+        // INVARIANT: By this function's requirements. See `event_sched_in()`.
+        Self { cx, is_add: true }
+    }
+
+    /// # Safety
+    ///
+    /// To be called by the `commit_txn` callback; the result must not leave it.
+    pub(super) unsafe fn commit(cx: PmuDisabled<'a, T>) -> Self {
+        // INVARIANT: By this function's requirements.
+        Self { cx, is_add: false }
+    }
+
+    /// Returns whether the callback is `add`.
+    pub fn is_add(&self) -> bool {
+        self.is_add
+    }
+}
+
+impl<'a, T: Operations> Deref for Scheduling<'a, T> {
+    type Target = PmuDisabled<'a, T>;
+
+    fn deref(&self) -> &PmuDisabled<'a, T> {
+        &self.cx
+    }
+}
+
 /// Why a CPU's PMU is disabled; the bits of [`CpuState::disabled`].
 pub(super) mod disabled_by {
     /// The perf core's `perf_pmu_disable()`.
@@ -256,7 +307,7 @@ pub(super) struct CpuState<T: Operations> {
     pub(super) disabled: AtomicU32,
     /// `PERF_PMU_TXN_*` of the open txn, else 0.
     pub(super) txn: AtomicU32,
-    pub(super) internals: internals::CpuState,
+    data: T::CpuData,
 }
 
 impl<T: Operations> CpuState<T> {
@@ -269,7 +320,7 @@ impl<T: Operations> CpuState<T> {
                 events: Table::new(),
                 disabled: AtomicU32::new(0),
                 txn: AtomicU32::new(0),
-                internals: internals::CpuState::new::<T>(),
+                data: T::CpuData::default(),
             });
             cpus.push(KBox::init(cpu, GFP_KERNEL)?, GFP_KERNEL)?;
         }
@@ -292,8 +343,6 @@ pub struct Pmu<T: Operations> {
     _task_data: Option<TaskDataCache<T::TaskData>>,
     /// Set once there has been a [`Registration`](super::Registration).
     pub(super) registered: Atomic<bool>,
-    #[pin]
-    pub(super) internals: internals::PmuState<T>,
 }
 
 // SAFETY: `raw` is only used by functions that may be called on any CPU, the rest is `Send`.
@@ -304,8 +353,12 @@ unsafe impl<T: Operations> Sync for Pmu<T> {}
 
 impl<T: Operations> Pmu<T> {
     /// Creates a PMU with the given callbacks that is not registered yet.
+    ///
+    /// # Safety
+    ///
+    /// They must be [`Callbacks::PMU`], or functions in place of some of these that call them or what they do.
     #[inline(never)]
-    pub(super) fn with_callbacks(
+    pub unsafe fn with_callbacks(
         callbacks: &bindings::pmu,
         ops: impl Init<T, Error>,
         groups: Groups,
@@ -325,7 +378,6 @@ impl<T: Operations> Pmu<T> {
             groups,
             _task_data: None,
             registered: Atomic::new(false),
-            internals <- internals::PmuState::new(),
         }? Error);
         Arc::pin_init(pmu.pin_chain(Self::ask_driver), GFP_KERNEL)
     }
@@ -356,7 +408,7 @@ impl<T: Operations> Pmu<T> {
     /// # Safety
     ///
     /// `raw` must be the `struct pmu` of a `Pmu<T>` that lives for `'a`.
-    pub(super) unsafe fn from_raw<'a>(raw: *mut bindings::pmu) -> &'a Self {
+    pub unsafe fn from_raw<'a>(raw: *mut bindings::pmu) -> &'a Self {
         let raw: *mut Opaque<bindings::pmu> = raw.cast();
         // SAFETY: By this function's requirements.
         unsafe { &*kernel::container_of!(raw, Self, raw) }
@@ -382,7 +434,19 @@ impl<T: Operations> Pmu<T> {
         &self.cpus
     }
 
-    pub(super) fn as_raw(&self) -> *mut bindings::pmu {
+    /// Returns the driver's data of `cpu`. [`None`] if there is no such CPU.
+    pub fn data_of(&self, cpu: CpuId) -> Option<&T::CpuData> {
+        let cpu = self.cpus.get(cpu.as_u32() as usize)?;
+        Some(&cpu.data)
+    }
+
+    /// Returns the driver's data of each CPU.
+    pub fn data_of_cpus(&self) -> impl Iterator<Item = &T::CpuData> {
+        self.cpus.iter().map(|cpu| &cpu.data)
+    }
+
+    /// Returns the `struct pmu`.
+    pub fn as_raw(&self) -> *mut bindings::pmu {
         self.raw.get()
     }
 

@@ -15,14 +15,20 @@ impl<T: Operations> Pmu<T> {
     /// Creates a PMU that is not registered yet; `ops` initialises its driver.
     ///
     /// Fails with `ENOMEM`, or with the driver's error. Process context.
+    // A PMU that is wrapped is made otherwise.
+    #[allow(dead_code)]
     pub fn new(ops: impl Init<T, Error>, groups: Groups) -> Result<Arc<Self>> {
-        Self::with_callbacks(const { &Callbacks::<T>::PMU }, ops, groups)
+        // SAFETY: These are the callbacks.
+        unsafe { Self::with_callbacks(const { &Callbacks::<T>::PMU }, ops, groups) }
     }
 }
 
 /// The time in which users can see and use a PMU. Dropping it ends this time.
 ///
-/// As long as there are events, the module that owns the PMU cannot be unloaded.
+/// As long as there are events, the module that owns the PMU cannot be unloaded, but by force. Dropping then takes the
+/// events from their users, whose calls fail with `ENODEV` from then on (`pmu_detach_events()`,
+/// `kernel/events/core.c:13000`). If the PMU has [`Operations::unmapped`], it waits until the users close them:
+/// `perf_pmu_unregister()` says `EBUSY` as long.
 ///
 /// # Invariants
 ///
@@ -48,23 +54,25 @@ impl<T: Operations> Registration<T> {
         to_result(unsafe {
             bindings::perf_pmu_register(pmu.as_raw(), name.as_char_ptr(), event_type)
         })?;
-        pmu.internals.open();
         // INVARIANT: Just registered.
         Ok(Self { pmu })
+    }
+}
+
+impl<T: Operations> Registration<T> {
+    /// Returns the PMU.
+    pub fn pmu(&self) -> &Pmu<T> {
+        &self.pmu
     }
 }
 
 impl<T: Operations> Drop for Registration<T> {
     fn drop(&mut self) {
         let pmu = self.pmu.as_raw();
-        // SAFETY: By the type invariant the PMU is registered.
-        unsafe { self.pmu.close_internals() };
         // It says so while the last event, which does not keep the module any more, is going.
-        // SAFETY: As above.
+        // SAFETY: By the type invariant the PMU is registered.
         while unsafe { bindings::perf_pmu_unregister(pmu) } != 0 {
             fsleep(Delta::from_millis(1));
         }
-        // Overflows may have requested the end of a turn until the last event had gone.
-        self.pmu.finish_turns();
     }
 }

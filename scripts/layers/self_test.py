@@ -43,6 +43,7 @@ mod tests {
     use std::collections::BTreeSet;
 }
 """,
+    "rust/perf_core/mod.rs": SPDX_RS + "use crate::{bindings, kern, perf::Pmu};\n",
     "rust/perf/mod.rs": SPDX_RS
     + """use crate::{bindings, perf::event};
 type Callback = Option<unsafe extern "C" fn(u32) -> u32>;
@@ -118,6 +119,8 @@ BAD = (
     (rules.imports, X86, "fn f() { crate::perf::f() }", 2),
     (rules.imports, X86, "mod a { mod b { use super::super::super::super::perf; } }", 2),
     (rules.imports, PERF, "use crate::x86::msr;", 2),
+    (rules.imports, PERF, "use crate::perf_core::Context;", 2),
+    (rules.imports, PERF, "fn f() { super::super::perf_core::f() }", 2),
     (rules.imports, KERN, "use crate::x86::msr;", 2),
     (rules.imports, LOGIC, "use crate::kern::lock;", 2),
     (rules.imports, PERF, "use crate::logic::model;", 2),

@@ -10,7 +10,8 @@ use crate::{
         open::attr::{Attributes, EventType},
         sched::explanation::Explanation,
     },
-    perf::{trace, NewEvent, Operations},
+    perf::{NewEvent, Operations},
+    perf_core::trace,
 };
 use kernel::{
     cpu::CpuId,

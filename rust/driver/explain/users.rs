@@ -6,7 +6,8 @@
 use crate::{
     driver::Driver,
     kern::module,
-    perf::{Operations, UserKind, Users},
+    perf::Operations,
+    perf_core::{UserKind, Users},
 };
 use kernel::fmt;
 

@@ -2,7 +2,7 @@
 
 //! The state of a CPU for the groups that rotate on it.
 
-use crate::{logic::rotation::ContextWants, perf::Version};
+use crate::{logic::rotation::ContextWants, perf_core::Version};
 use kernel::prelude::*;
 
 /// Number of contexts whose demand is cached on a CPU.

@@ -48,7 +48,7 @@ impl Order {
         }
     }
 
-    /// `Context::requeue()` in `rust/perf`.
+    /// `Context::requeue()` in `rust/perf_core`.
     pub(super) fn requeue(&mut self, group: usize, place: u64) {
         self.runtime[group] = place;
         self.put(group, place);

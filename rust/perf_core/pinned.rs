@@ -18,7 +18,7 @@
 //! [`SLOTS`] on a CPU stay in the error state until the user enables them.
 //!
 //! A group that is disabled while it is in the error state waits no longer, which
-//! [`DisableWatch`](crate::perf::DisableWatch) sees to. Without one, none is tried again.
+//! [`DisableWatch`](crate::perf_core::DisableWatch) sees to. Without one, none is tried again.
 //!
 //! In the kernel proper the perf core would do this: the driver would return another error. Here `state` is
 //! written under the context's lock, which guards it, but not by `perf_event_set_state()`: that would take the
@@ -26,13 +26,10 @@
 //! sleeps, so a task would have to call it later, and it enables an event that its user has disabled meanwhile:
 //! the perf core does not tell one that was disabled in the error state from one that was not.
 
-use super::{ERROR, INACTIVE};
+use super::{internals_of, is_of_cgroup, InternalOperations, ERROR, INACTIVE};
 use crate::{
     bindings,
-    perf::{
-        event::{for_each_member, is_of_cgroup, Event},
-        OnCpu, Operations, Pmu,
-    },
+    perf::{for_each_member, Event, OnCpu, Pmu},
 };
 use core::{marker::PhantomData, ptr};
 use kernel::{
@@ -52,10 +49,10 @@ type Slot = Atomic<*mut bindings::perf_event>;
 /// A non-null slot points to an event whose `destroy` callback has not returned yet, or that it has
 /// not been cleared of by a [`forget()`](Self::forget) in there. The CPU itself fills slots, with
 /// interrupts off; any CPU clears them.
-pub(in crate::perf) struct Waiting([Slot; SLOTS]);
+pub(in crate::perf_core) struct Waiting([Slot; SLOTS]);
 
 impl Waiting {
-    pub(in crate::perf) const fn new() -> Self {
+    pub(in crate::perf_core) const fn new() -> Self {
         // INVARIANT: No slot is filled.
         Self([const { Atomic::new(ptr::null_mut()) }; SLOTS])
     }
@@ -84,7 +81,7 @@ impl Waiting {
     }
 
     /// Clears the slots of the events for which `f` returns true.
-    pub(in crate::perf) fn forget_if(&self, f: impl Fn(*mut bindings::perf_event) -> bool) {
+    pub(in crate::perf_core) fn forget_if(&self, f: impl Fn(*mut bindings::perf_event) -> bool) {
         for slot in &self.0 {
             let event = slot.load(ordering::Acquire);
             if !event.is_null() && f(event) {
@@ -99,13 +96,13 @@ impl Waiting {
 /// # Invariants
 ///
 /// `leader` is valid, and the lock of its context is held.
-pub struct PinnedGroup<'a, T: Operations> {
+pub struct PinnedGroup<'a, T: InternalOperations> {
     leader: *mut bindings::perf_event,
     pmu: *mut bindings::pmu,
     _events: PhantomData<&'a Event<T>>,
 }
 
-impl<T: Operations> PinnedGroup<'_, T> {
+impl<T: InternalOperations> PinnedGroup<'_, T> {
     /// Calls `f` for each enabled event of this PMU.
     pub fn for_each_event(&self, mut f: impl FnMut(&Event<T>)) {
         let visit = |event: *mut bindings::perf_event, enabled| {
@@ -120,16 +117,16 @@ impl<T: Operations> PinnedGroup<'_, T> {
     }
 }
 
-impl<'a, T: Operations> OnCpu<'a, T> {
+impl<'a, T: InternalOperations> OnCpu<'a, T> {
     /// Returns the groups that wait.
     fn waiting(&self) -> &'a Waiting {
-        &self.pmu().cpu_state(self).internals.waiting
+        &self.data().waiting
     }
 
     /// Returns whether [`Pmu::resched`] of this CPU has pinned groups to try again.
     #[inline]
     pub fn has_waiting_pinned(&self) -> bool {
-        self.pmu().internals.has_waited.load(Relaxed) && !self.waiting().is_empty()
+        self.pmu().internals().has_waited.load(Relaxed) && !self.waiting().is_empty()
     }
 
     /// Returns whether the event with the given id is in a pinned group; `false` if it is not on this CPU.
@@ -149,13 +146,13 @@ impl<'a, T: Operations> OnCpu<'a, T> {
         let Some(event) = self.event(id).filter(|_| self.is_pinned(id)) else {
             return;
         };
-        if !self.pmu().internals.retries_pinned.load(Relaxed) {
+        if !self.pmu().internals().retries_pinned.load(Relaxed) {
             return;
         }
-        event.set_waiting();
-        self.pmu().internals.has_waited.store(true, Relaxed);
+        internals_of(event).set_waiting();
+        self.pmu().internals().has_waited.store(true, Relaxed);
         // SAFETY: An event gets to this CPU, and goes, with its context's lock held here. `destroy`
-        // forgets it, see `set_waiting()`.
+        // forgets it, as it `waits`.
         unsafe { self.waiting().remember(event.as_raw()) };
     }
 }
@@ -171,13 +168,13 @@ enum Verdict {
     Gone,
 }
 
-impl<T: Operations> Pmu<T> {
+impl<T: InternalOperations> Pmu<T> {
     /// Gets groups that wait on this CPU out of the error state, if the driver has a place for them,
     /// and calls `resched` after each: what the next has place beside is seen only then. Returns
     /// whether it was called.
     ///
     /// No lock of the perf core may be held.
-    pub(in crate::perf) fn retry_pinned(
+    pub(in crate::perf_core) fn retry_pinned(
         &self,
         irqs: &LocalInterruptDisabled,
         resched: impl Fn(),
@@ -239,7 +236,7 @@ impl<T: Operations> Pmu<T> {
         event: *mut bindings::perf_event,
     ) -> Verdict {
         // A task that disabled the group while this waited for the lock has cleared the slot before.
-        if slot.load(ordering::Acquire) != event || !self.internals.retries_pinned.load(Relaxed) {
+        if slot.load(ordering::Acquire) != event || !self.internals().retries_pinned.load(Relaxed) {
             return Verdict::Gone;
         }
         // SAFETY: By this function's requirements.
@@ -271,9 +268,9 @@ impl<T: Operations> Pmu<T> {
     }
 
     /// Forgets `event`, which is about to go.
-    pub(in crate::perf) fn forget_waiting(&self, event: *mut bindings::perf_event) {
-        for state in self.cpu_states() {
-            state.internals.waiting.forget(event);
+    pub(in crate::perf_core) fn forget_waiting(&self, event: *mut bindings::perf_event) {
+        for state in self.data_of_cpus() {
+            state.waiting.forget(event);
         }
     }
 }

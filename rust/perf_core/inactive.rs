@@ -15,10 +15,10 @@
 //! finds it held by its own CPU, and may wait for it. The locks of the two contexts are never held
 //! together here, so their order (the CPU's own first) does not matter.
 
-use super::{rotation, ERROR, INACTIVE};
+use super::{is_of_cgroup, rotation, InternalOperations, ERROR, INACTIVE};
 use crate::{
     bindings,
-    perf::{event::is_of_cgroup, Event, OnCpu, Operations},
+    perf::{Event, OnCpu},
 };
 use core::ptr;
 use kernel::cpu::CpuId;
@@ -32,7 +32,7 @@ pub struct InactiveGroup {
     pub is_error: bool,
 }
 
-impl<T: Operations> OnCpu<'_, T> {
+impl<T: InternalOperations> OnCpu<'_, T> {
     /// Calls `f` for each event of the PMU that is enabled and should be on this CPU, but is on no
     /// counter; with the group that it is in. In each context the newest come first.
     ///
@@ -40,7 +40,7 @@ impl<T: Operations> OnCpu<'_, T> {
     ///
     /// In an interrupt that has come in between callbacks, not in one of these.
     pub fn for_each_inactive(&self, mut f: impl FnMut(&Event<T>, InactiveGroup)) {
-        if !self.pmu().internals.is_open() {
+        if !self.pmu().internals().is_open() {
             return;
         }
         // SAFETY: The PMU is registered: before that ends, `close()` says so, and then waits for all that

@@ -10,10 +10,10 @@
 //! The time from the irq_work until the groups have been placed anew is measured: a driver decides by it whether turns
 //! end too often.
 
-use super::{rotation, time::clock};
+use super::{rotation, time::clock, InternalOperations};
 use crate::{
     bindings,
-    perf::{OnCpu, Operations, Pmu},
+    perf::{OnCpu, Pmu},
 };
 use core::{
     ptr,
@@ -26,7 +26,7 @@ use kernel::{interrupt::LocalInterruptDisabled, types::Opaque};
 /// # Invariants
 ///
 /// `pmu` is null or that of the PMU that this is a part of.
-pub(in crate::perf) struct Turn {
+pub(in crate::perf_core) struct Turn {
     work: Opaque<bindings::irq_work>,
     pmu: AtomicPtr<bindings::pmu>,
     ends: AtomicBool,
@@ -62,7 +62,7 @@ unsafe impl Sync for Turn {}
 
 impl Turn {
     /// Returns a request that was not made yet.
-    pub(in crate::perf) fn new<T: Operations>() -> Self {
+    pub(in crate::perf_core) fn new<T: InternalOperations>() -> Self {
         let mut work: bindings::irq_work = pin_init::zeroed();
         // As `IRQ_WORK_INIT_HARD()`.
         work.node.__bindgen_anon_1.u_flags = bindings::IRQ_WORK_HARD_IRQ;
@@ -96,13 +96,16 @@ impl Turn {
     }
 }
 
-impl<T: Operations> OnCpu<'_, T> {
+impl<T: InternalOperations> OnCpu<'_, T> {
     /// Ends the turn of the groups on this CPU soon, if `allows` it: those that wait come next. Nothing happens if none
     /// waits.
     ///
     /// Any context.
     pub fn end_turn(&self, allows: impl FnOnce(EndCost) -> bool) {
-        let turn = &self.pmu().cpu_state(self).internals.turn;
+        if !self.pmu().internals().is_open() {
+            return;
+        }
+        let turn = &self.data().turn;
         let now = clock();
         let cost = turn.cost.load(Relaxed);
         // The cost is not measured again before a turn is ended, and may have been that of an interruption, as by a
@@ -127,7 +130,7 @@ impl Turn {
     ///
     /// To be called on the CPU when the PMU has been enabled, before that callback ends.
     #[inline]
-    pub(in crate::perf) unsafe fn after_enable<T: Operations>(&self) {
+    pub(in crate::perf_core) unsafe fn after_enable<T: InternalOperations>(&self) {
         let began = self.began.load(Relaxed);
         if began == 0 {
             return;
@@ -137,10 +140,9 @@ impl Turn {
         self.began.store(0, Relaxed);
         // SAFETY: By the type invariant it is the PMU that this is a part of: it was stored before `began`.
         let pmu = unsafe { Pmu::<T>::from_raw(self.pmu.load(Relaxed)) };
-        // The driver enables the PMU also to give a CPU back, after the PMU was unregistered.
         // SAFETY: The PMU is registered: before that ends, `close()` says so, and then waits for all that run with
         // interrupts off.
-        if pmu.internals.is_open() && unsafe { rotation::is_under_way(pmu.as_raw()) } {
+        if pmu.internals().is_open() && unsafe { rotation::is_under_way(pmu.as_raw()) } {
             let now = clock();
             self.last.store(now, Relaxed);
             self.ended.store(now, Relaxed);
@@ -149,13 +151,13 @@ impl Turn {
     }
 }
 
-impl<T: Operations> Pmu<T> {
+impl<T: InternalOperations> Pmu<T> {
     /// Waits until no turn is being ended or begun again. Overflows of events that are left may end others. Process
     /// context.
-    pub(in crate::perf) fn finish_turns(&self) {
-        for state in self.cpu_states() {
+    pub(in crate::perf_core) fn finish_turns(&self) {
+        for state in self.data_of_cpus() {
             // SAFETY: The irq_work is initialised, and this is process context.
-            unsafe { bindings::irq_work_sync(state.internals.turn.work.get()) };
+            unsafe { bindings::irq_work_sync(state.turn.work.get()) };
         }
     }
 }
@@ -163,7 +165,7 @@ impl<T: Operations> Pmu<T> {
 /// # Safety
 ///
 /// For the kernel to call, with interrupts off, with the `work` of a [`Turn`] that is part of a [`Pmu<T>`].
-unsafe extern "C" fn turn_callback<T: Operations>(work: *mut bindings::irq_work) {
+unsafe extern "C" fn turn_callback<T: InternalOperations>(work: *mut bindings::irq_work) {
     let work: *mut Opaque<bindings::irq_work> = work.cast();
     // SAFETY: By this function's requirements; the PMU waits for this function before it goes.
     let (turn, pmu) = unsafe {
@@ -174,7 +176,7 @@ unsafe extern "C" fn turn_callback<T: Operations>(work: *mut bindings::irq_work)
     let begins_again = turn.begins_again.swap(false, Relaxed);
     // SAFETY: By this function's requirements.
     let irqs = unsafe { LocalInterruptDisabled::assume_disabled() };
-    if !pmu.internals.is_open() {
+    if !pmu.internals().is_open() {
         return;
     }
     if begins_again {

@@ -37,11 +37,8 @@
 //!
 //! In the kernel proper the perf core would do this itself.
 
-use crate::{
-    bindings,
-    kern::ticks::Ticks,
-    perf::{Operations, Pmu},
-};
+use super::InternalOperations;
+use crate::{bindings, kern::ticks::Ticks, perf::Pmu};
 use core::{
     marker::PhantomData,
     pin::Pin,
@@ -70,22 +67,23 @@ const USER_FUNCTIONS: usize = 3;
 const SHORTEST: u32 = 1000;
 
 /// The watch on the events of a PMU. Pinned groups that wait are tried again only while it exists.
-pub struct DisableWatch<T: Operations> {
+pub struct DisableWatch<T: InternalOperations> {
     _kernels: [Probe<T>; 2],
     pmu: Arc<Pmu<T>>,
 }
 
-impl<T: Operations> DisableWatch<T> {
+impl<T: InternalOperations> DisableWatch<T> {
     /// Begins to watch the events of `pmu`.
     ///
     /// The error of `register_kprobe()` or `register_kretprobe()` if the kernel's functions cannot be probed; it takes
     /// `CONFIG_KRETPROBES`. Process context.
-    pub fn new(pmu: Arc<Pmu<T>>) -> Result<Self> {
+    pub fn new(pmu: &super::Pmu<T>) -> Result<Self> {
+        let pmu = pmu.share();
         let kernels = [
             Probe::new(c"perf_event_disable", Handlers::of::<Event>(), &pmu)?,
             Probe::new(c"perf_event_pause", Handlers::of::<Event>(), &pmu)?,
         ];
-        let user = &pmu.internals.user_probes;
+        let user = &pmu.internals().user_probes;
         // SAFETY: There is no watch yet, so no probe of users' functions. The PMU does not move.
         unsafe { user.vain.init(&pmu) };
         let mut probes = [const { None }; USER_FUNCTIONS];
@@ -103,7 +101,7 @@ impl<T: Operations> DisableWatch<T> {
             }
         }
         *user.probes.lock() = probes;
-        pmu.internals.retries_pinned.store(true, Relaxed);
+        pmu.internals().retries_pinned.store(true, Relaxed);
         Ok(Self {
             _kernels: kernels,
             pmu,
@@ -111,10 +109,10 @@ impl<T: Operations> DisableWatch<T> {
     }
 }
 
-impl<T: Operations> Drop for DisableWatch<T> {
+impl<T: InternalOperations> Drop for DisableWatch<T> {
     fn drop(&mut self) {
-        self.pmu.internals.retries_pinned.store(false, Relaxed);
-        let user = &self.pmu.internals.user_probes;
+        self.pmu.internals().retries_pinned.store(false, Relaxed);
+        let user = &self.pmu.internals().user_probes;
         let probes = {
             let mut probes = user.probes.lock();
             user.enabled.store(false, Relaxed);
@@ -144,7 +142,7 @@ impl<T: Operations> Drop for DisableWatch<T> {
 /// The probes of the functions that users call. They are enabled while pinned events are open, and then
 /// until a task calls one of these functions in vain.
 #[pin_data]
-pub(in crate::perf) struct UserProbes<T: Operations> {
+pub(in crate::perf_core) struct UserProbes<T: InternalOperations> {
     #[pin]
     probes: Mutex<[Option<Probe<T>>; USER_FUNCTIONS]>,
     /// Set while they are enabled. Changes with `probes` locked.
@@ -161,8 +159,8 @@ pub(in crate::perf) struct UserProbes<T: Operations> {
     vain: VainWork<T>,
 }
 
-impl<T: Operations> UserProbes<T> {
-    pub(in crate::perf) fn new() -> impl PinInit<Self> {
+impl<T: InternalOperations> UserProbes<T> {
+    pub(in crate::perf_core) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
             probes <- new_mutex!([const { None }; USER_FUNCTIONS]),
             enabled: Atomic::new(false),
@@ -212,19 +210,20 @@ impl<T: Operations> UserProbes<T> {
     }
 }
 
-impl<T: Operations> Pmu<T> {
+impl<T: InternalOperations> Pmu<T> {
     /// Counts an event of a pinned group that is being opened, and gets the calls watched by which users
     /// disable events. Returns whether [`pinned_closed`](Self::pinned_closed) has to be called when it goes.
     ///
     /// `ENOMEM`, and nothing has to be done. Process context.
-    pub(in crate::perf) fn pinned_opened(&self) -> Result<bool> {
+    pub(in crate::perf_core) fn pinned_opened(&self) -> Result<bool> {
         // SAFETY: The current task exists while it runs; no other task changes this flag.
         let flags = unsafe { ptr::read_volatile(&raw const (*Task::current_raw()).flags) };
-        if !self.internals.retries_pinned.load(Relaxed) || flags & kernel::bindings::PF_KTHREAD != 0
+        if !self.internals().retries_pinned.load(Relaxed)
+            || flags & kernel::bindings::PF_KTHREAD != 0
         {
             return Ok(false);
         }
-        let user = &self.internals.user_probes;
+        let user = &self.internals().user_probes;
         user.open.fetch_add(1, ordering::Full);
         if !user.enabled.load(ordering::Acquire) {
             Work::add(self).inspect_err(|_| self.pinned_closed())?;
@@ -233,8 +232,8 @@ impl<T: Operations> Pmu<T> {
     }
 
     /// Takes an event off the count that [`pinned_opened`](Self::pinned_opened) was called for.
-    pub(in crate::perf) fn pinned_closed(&self) {
-        self.internals.user_probes.open.fetch_sub(1, Relaxed);
+    pub(in crate::perf_core) fn pinned_closed(&self) {
+        self.internals().user_probes.open.fetch_sub(1, Relaxed);
     }
 }
 
@@ -243,18 +242,18 @@ impl<T: Operations> Pmu<T> {
 /// # Invariants
 ///
 /// `pmu` is valid until `pending` there, in which this is counted, is decremented.
-struct Work<T: Operations> {
+struct Work<T: InternalOperations> {
     head: Opaque<bindings::callback_head>,
     pmu: *const Pmu<T>,
 }
 
-impl<T: Operations> Work<T> {
+impl<T: InternalOperations> Work<T> {
     /// Adds work to the current task, which must not be a kernel thread. A task that exits does not get
     /// it, as it does not return to user mode.
     ///
     /// `ENOMEM`. Process context.
     fn add(pmu: &Pmu<T>) -> Result {
-        let user = &pmu.internals.user_probes;
+        let user = &pmu.internals().user_probes;
         let work = KBox::new(
             Self {
                 head: Opaque::zeroed(),
@@ -302,7 +301,7 @@ impl<T: Operations> Work<T> {
         // SAFETY: The PMU is valid.
         let module = unsafe { (*pmu.as_raw()).module };
         // The last access: the end of the watch waits for it.
-        pmu.internals
+        pmu.internals()
             .user_probes
             .pending
             .fetch_sub(1, ordering::Release);
@@ -317,19 +316,19 @@ impl<T: Operations> Work<T> {
 /// # Invariants
 ///
 /// Once it was initialised, `pmu` is that of the [`UserProbes`] that this is in.
-struct VainWork<T: Operations> {
+struct VainWork<T: InternalOperations> {
     irq: Opaque<bindings::irq_work>,
     work: Opaque<bindings::work_struct>,
     pmu: Atomic<*mut Pmu<T>>,
 }
 
 // SAFETY: The functions of irq_work and of workqueues may be called on any CPU; the rest is `Send`.
-unsafe impl<T: Operations> Send for VainWork<T> {}
+unsafe impl<T: InternalOperations> Send for VainWork<T> {}
 
 // SAFETY: As above; they synchronise.
-unsafe impl<T: Operations> Sync for VainWork<T> {}
+unsafe impl<T: InternalOperations> Sync for VainWork<T> {}
 
-impl<T: Operations> VainWork<T> {
+impl<T: InternalOperations> VainWork<T> {
     /// Initialises the work.
     ///
     /// # Safety
@@ -381,15 +380,15 @@ impl<T: Operations> VainWork<T> {
     }
 }
 
-impl<T: Operations> Pmu<T> {
+impl<T: InternalOperations> Pmu<T> {
     /// Updates the probes. Process context, with no lock held.
     fn update_probes(&self) {
-        if let Err(error) = self.internals.user_probes.update() {
+        if let Err(error) = self.internals().user_probes.update() {
             kernel::pr_warn_once!(
                 "perf_ioctl() cannot be watched ({error:?}): pinned events that find no counter stay in \
                  the error state until they are enabled again\n"
             );
-            self.internals.retries_pinned.store(false, Relaxed);
+            self.internals().retries_pinned.store(false, Relaxed);
         }
     }
 }
@@ -479,14 +478,14 @@ type EntryHandler =
     unsafe extern "C" fn(*mut bindings::kretprobe_instance, *mut bindings::pt_regs) -> c_int;
 
 /// The handlers of a function's probes.
-struct Handlers<T: Operations> {
+struct Handlers<T: InternalOperations> {
     call: CallHandler,
     entry: EntryHandler,
     by_users: bool,
     _pmu: PhantomData<Pmu<T>>,
 }
 
-impl<T: Operations> Handlers<T> {
+impl<T: InternalOperations> Handlers<T> {
     fn of<W: Watched>() -> Self {
         Self {
             call: call_handler::<T, W>,
@@ -502,9 +501,9 @@ impl<T: Operations> Handlers<T> {
 /// # Invariants
 ///
 /// `register_kprobe()` has succeeded for `call`, and `register_kretprobe()` for `exit`.
-struct Probe<T: Operations>(Pin<KBox<Inner<T>>>);
+struct Probe<T: InternalOperations>(Pin<KBox<Inner<T>>>);
 
-struct Inner<T: Operations> {
+struct Inner<T: InternalOperations> {
     /// Sees each call.
     call: Opaque<bindings::kprobe>,
     /// Sees the returns from [`MAX_DISABLING`] calls at a time.
@@ -513,12 +512,12 @@ struct Inner<T: Operations> {
 }
 
 // SAFETY: The functions of kprobes may be called on any CPU; the rest is `Send`.
-unsafe impl<T: Operations> Send for Inner<T> {}
+unsafe impl<T: InternalOperations> Send for Inner<T> {}
 
 // SAFETY: As above; they synchronise, and the rest is `Sync`.
-unsafe impl<T: Operations> Sync for Inner<T> {}
+unsafe impl<T: InternalOperations> Sync for Inner<T> {}
 
-impl<T: Operations> Probe<T> {
+impl<T: InternalOperations> Probe<T> {
     /// Probes `function`. The probes are disabled at first if users call it.
     ///
     /// The error of `register_kprobe()` or `register_kretprobe()`. Process context.
@@ -582,7 +581,7 @@ impl<T: Operations> Probe<T> {
     }
 }
 
-impl<T: Operations> Drop for Probe<T> {
+impl<T: InternalOperations> Drop for Probe<T> {
     fn drop(&mut self) {
         // SAFETY: By the type invariant. These wait until no CPU is in a handler; a task that is still
         // in the function returns without one.
@@ -595,7 +594,7 @@ impl<T: Operations> Drop for Probe<T> {
 
 /// The events that are disabled. The pointers are for comparison only.
 #[derive(Clone, Copy)]
-pub(in crate::perf) enum Target {
+pub(in crate::perf_core) enum Target {
     /// An event, and those that were inherited from it.
     Event(*mut bindings::perf_event),
     /// All events that the task has opened.
@@ -608,7 +607,10 @@ impl Target {
     /// # Safety
     ///
     /// `event` must be open, or have been destroyed after this RCU reader began.
-    pub(in crate::perf) unsafe fn has_group_of(self, event: *mut bindings::perf_event) -> bool {
+    pub(in crate::perf_core) unsafe fn has_group_of(
+        self,
+        event: *mut bindings::perf_event,
+    ) -> bool {
         // SAFETY: The event is freed after RCU readers have ended, and so is its leader: before that
         // leaves the group, the event gets another (`perf_group_detach()`). An inherited event keeps the
         // one that it was inherited from until it is freed.
@@ -627,8 +629,8 @@ impl Target {
 /// Returns whether a call cannot be about a pinned event. If so, the probes are disabled soon.
 ///
 /// To be called by a handler of a function that users call.
-fn is_vain<T: Operations>(pmu: &Pmu<T>) -> bool {
-    let user = &pmu.internals.user_probes;
+fn is_vain<T: InternalOperations>(pmu: &Pmu<T>) -> bool {
+    let user = &pmu.internals().user_probes;
     let vain = user.is_vain();
     if vain && user.enabled.load(Relaxed) {
         user.vain.queue();
@@ -639,7 +641,7 @@ fn is_vain<T: Operations>(pmu: &Pmu<T>) -> bool {
 /// # Safety
 ///
 /// For the kernel to call, at the entry of a function, with the `call` of its [`Probe`].
-unsafe extern "C" fn call_handler<T: Operations, W: Watched>(
+unsafe extern "C" fn call_handler<T: InternalOperations, W: Watched>(
     probe: *mut bindings::kprobe,
     regs: *mut bindings::pt_regs,
 ) -> c_int {
@@ -664,7 +666,7 @@ const NOT_THIS_CALL: c_int = 1;
 /// # Safety
 ///
 /// For the kernel to call, at the entry of a function.
-unsafe extern "C" fn entry_handler<T: Operations, W: Watched>(
+unsafe extern "C" fn entry_handler<T: InternalOperations, W: Watched>(
     instance: *mut bindings::kretprobe_instance,
     regs: *mut bindings::pt_regs,
 ) -> c_int {
@@ -672,7 +674,7 @@ unsafe extern "C" fn entry_handler<T: Operations, W: Watched>(
     let Some((pmu, data)) = (unsafe { of_instance::<T>(instance) }) else {
         return NOT_THIS_CALL;
     };
-    if W::BY_USERS && pmu.internals.user_probes.is_vain() {
+    if W::BY_USERS && pmu.internals().user_probes.is_vain() {
         return NOT_THIS_CALL;
     }
     // SAFETY: This is an entry handler.
@@ -687,7 +689,7 @@ unsafe extern "C" fn entry_handler<T: Operations, W: Watched>(
 /// # Safety
 ///
 /// For the kernel to call, when a function returns whose entry handler has returned 0.
-unsafe extern "C" fn return_handler<T: Operations>(
+unsafe extern "C" fn return_handler<T: InternalOperations>(
     instance: *mut bindings::kretprobe_instance,
     _regs: *mut bindings::pt_regs,
 ) -> c_int {
@@ -704,7 +706,7 @@ unsafe extern "C" fn return_handler<T: Operations>(
 /// # Safety
 ///
 /// `instance` must be the argument of a handler, and the result must not leave that.
-unsafe fn of_instance<'a, T: Operations>(
+unsafe fn of_instance<'a, T: InternalOperations>(
     instance: *mut bindings::kretprobe_instance,
 ) -> Option<(&'a Pmu<T>, *mut Target)> {
     // SAFETY: By this function's requirements.
@@ -720,20 +722,20 @@ unsafe fn of_instance<'a, T: Operations>(
     Some((&inner.pmu, data.cast()))
 }
 
-impl<T: Operations> Pmu<T> {
+impl<T: InternalOperations> Pmu<T> {
     /// Takes the groups of `target` off the waiting ones. Preemption is off.
     fn forget_disabled(&self, target: Target) {
         // It is set under the lock of the group's context, which the probed function takes to look at the
         // group's state. So it is seen when that returns, if not before.
-        if !self.internals.has_waited.load(Relaxed) {
+        if !self.internals().has_waited.load(Relaxed) {
             return;
         }
         let _guard = rcu::read_lock();
         // SAFETY: An event that waits was not destroyed before this RCU reader began, or it would have
         // been forgotten.
         let is_disabled = |event| unsafe { target.has_group_of(event) };
-        for state in self.cpu_states() {
-            state.internals.waiting.forget_if(is_disabled);
+        for state in self.data_of_cpus() {
+            state.waiting.forget_if(is_disabled);
         }
     }
 }

@@ -2,10 +2,8 @@
 
 //! The users of a PMU, as far as the kernel knows them: tasks and functions with open events. For messages.
 
-use crate::{
-    bindings,
-    perf::{Operations, Pmu},
-};
+use super::InternalOperations;
+use crate::{bindings, perf::Pmu};
 use core::{ffi::CStr, fmt};
 
 /// The length of a [`Name`] with its end: enough for most functions and their module.
@@ -195,11 +193,11 @@ impl Users {
     }
 }
 
-impl<T: Operations> Pmu<T> {
+impl<T: InternalOperations> Pmu<T> {
     /// Returns what has events open on the PMU: nothing before it is registered. Process context.
     #[inline(never)]
     pub fn users(&self) -> Users {
-        if !self.internals.is_open() {
+        if !self.internals().is_open() {
             return Users::default();
         }
         // SAFETY: The PMU is valid, and it is open only after it has been registered.

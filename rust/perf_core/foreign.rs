@@ -11,9 +11,9 @@
 use super::{
     rotation,
     users::{Name, Users},
-    Operations, Pmu, PmuState,
+    InternalOperations, PmuState,
 };
-use crate::bindings;
+use crate::{bindings, perf::Pmu};
 use core::{
     ptr::{self, NonNull},
     sync::atomic::Ordering::Relaxed,
@@ -144,9 +144,9 @@ impl UnregisteredPmu {
     ///
     /// A program that is attached to that function, such as the one of dynolog's `bperf` (fexit of
     /// `x86_pmu_enable()`), then runs as often as with the built-in driver, and finds the same events.
-    pub fn follow<T: Operations>(&self, pmu: &Pmu<T>) {
+    pub fn follow<T: InternalOperations>(&self, pmu: &Pmu<T>) {
         let predecessor = self.0 .0.as_ptr();
-        let internals = &pmu.internals;
+        let internals = pmu.internals();
         internals.predecessor.store(predecessor, Relaxed);
         // SAFETY: By the type invariant the PMU is never freed. Its callbacks do not change.
         if let Some(enable) = unsafe { (*predecessor).pmu_enable } {
@@ -168,7 +168,7 @@ pub(super) fn no_function() -> *mut u64 {
     (&raw const NO_FUNCTION).cast_mut()
 }
 
-impl<T: Operations> PmuState<T> {
+impl<T: InternalOperations> PmuState<T> {
     /// Calls `pmu_enable` of the PMU that this one replaces, if something is attached to its start, or if
     /// that cannot be told.
     ///
@@ -176,7 +176,7 @@ impl<T: Operations> PmuState<T> {
     ///
     /// To be called when the PMU has been enabled on this CPU, with interrupts off and not in an NMI.
     #[inline]
-    pub(in super::super) unsafe fn enable_predecessor(&self) {
+    pub(super) unsafe fn enable_predecessor(&self) {
         // SAFETY: It points to `NO_FUNCTION`, or to a function of the kernel, which is aligned to 16 bytes
         // and whose code can be read. That may change meanwhile.
         let start = unsafe { self.hook.load(Relaxed).read_volatile() };

@@ -2,8 +2,10 @@
 
 //! Groups that are offered or come forward, and orders that are kept, until the PMU is enabled again.
 
-use super::{context::WaitingGroup, tree::move_to, ACTIVE, INACTIVE, OFFER_ALWAYS};
-use crate::{bindings, perf::Operations};
+use super::{
+    context::WaitingGroup, tree::move_to, InternalOperations, ACTIVE, INACTIVE, OFFER_ALWAYS,
+};
+use crate::bindings;
 use core::{
     marker::PhantomData,
     ptr,
@@ -19,7 +21,7 @@ const OFFERS: usize = 32;
 ///
 /// Non-null pointers are those of leaders, and of contexts, that are locked on this CPU; both leaders
 /// of an entry are in one context. Only callbacks on this CPU use it, not in an NMI.
-pub(in crate::perf) struct Offers {
+pub(in crate::perf_core) struct Offers {
     /// The groups, those that are offered with the flag, and the refused or placed ones that they go in front of or
     /// behind, if any.
     groups: [[AtomicPtr<bindings::perf_event>; 2]; OFFERS],
@@ -28,7 +30,7 @@ pub(in crate::perf) struct Offers {
 }
 
 impl Offers {
-    pub(in crate::perf) fn new() -> Self {
+    pub(in crate::perf_core) fn new() -> Self {
         // INVARIANT: There is none.
         Self {
             groups: [const { [const { AtomicPtr::new(ptr::null_mut()) }; 2] }; OFFERS],
@@ -91,7 +93,9 @@ impl Offers {
     ///
     /// To be called on the CPU when the PMU has been enabled, before that callback ends.
     #[inline]
-    pub(in crate::perf) unsafe fn take_back<T: Operations>(&self) -> Option<*mut bindings::pmu> {
+    pub(in crate::perf_core) unsafe fn take_back<T: InternalOperations>(
+        &self,
+    ) -> Option<*mut bindings::pmu> {
         let [kept, _] = &self.kept;
         let [[group, _], ..] = &self.groups;
         if kept.load(Relaxed).is_null() && group.load(Relaxed).is_null() {
@@ -105,7 +109,7 @@ impl Offers {
     ///
     /// As for [`take_back`](Self::take_back).
     #[inline(never)]
-    unsafe fn take_all_back<T: Operations>(&self) -> Option<*mut bindings::pmu> {
+    unsafe fn take_all_back<T: InternalOperations>(&self) -> Option<*mut bindings::pmu> {
         let mut again = None;
         for slot in &self.kept {
             let context = slot.load(Relaxed);

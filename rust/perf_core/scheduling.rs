@@ -35,61 +35,20 @@
 use super::{
     behind::Behind,
     context::{Context, WaitingGroup},
-    rotation, time, OFFER_ALWAYS,
+    rotation, time, InternalOperations, OFFER_ALWAYS,
 };
-use crate::perf::{Event, Operations, PmuDisabled};
+use crate::perf::{Event, PmuDisabled, Scheduling};
 use core::{marker::PhantomData, ops::Deref};
 
-/// The PMU of one CPU while the perf core puts events on it.
-///
-/// # Invariants
-///
-/// An `add` or `commit_txn` callback is running: the perf core holds the locks of the CPU's context
-/// and of its task's.
-pub struct Scheduling<'a, T: Operations> {
-    cx: PmuDisabled<'a, T>,
-    /// How many times the perf core disables the PMU around the callback alone.
-    disabled_for_this: i32,
-}
-
-impl<'a, T: Operations> Deref for Scheduling<'a, T> {
-    type Target = PmuDisabled<'a, T>;
-
-    fn deref(&self) -> &PmuDisabled<'a, T> {
-        &self.cx
-    }
-}
-
-impl<'a, T: Operations> Scheduling<'a, T> {
-    /// # Safety
-    ///
-    /// To be called by the `add` callback; the result must not leave it.
-    pub(in crate::perf) unsafe fn add(cx: PmuDisabled<'a, T>) -> Self {
-        // INVARIANT: By this function's requirements. See `event_sched_in()`.
-        Self {
-            cx,
-            disabled_for_this: 1,
-        }
-    }
-
-    /// # Safety
-    ///
-    /// To be called by the `commit_txn` callback; the result must not leave it.
-    pub(in crate::perf) unsafe fn commit(cx: PmuDisabled<'a, T>) -> Self {
-        // INVARIANT: By this function's requirements.
-        Self {
-            cx,
-            disabled_for_this: 0,
-        }
-    }
-
+impl<'a, T: InternalOperations> Scheduling<'a, T> {
     /// Returns whether the PMU stays disabled until the perf core has offered all groups. It does, but
     /// for a CPU's own context that was empty.
     pub fn may_offer(&self) -> bool {
         // SAFETY: The PMU is registered, as it has events, and interrupts are off.
         let here = unsafe { rotation::this_context(self.pmu().as_raw()) };
+        // The perf core disables the PMU around `add` alone, too (`event_sched_in()`).
         // SAFETY: The context is valid, and the count is used on this CPU alone.
-        unsafe { (*here).pmu_disable_count > self.disabled_for_this }
+        unsafe { (*here).pmu_disable_count > i32::from(self.is_add()) }
     }
 
     /// Returns the groups that `event` rotates with.
@@ -137,7 +96,7 @@ impl<'a, T: Operations> Scheduling<'a, T> {
         if group.has_software_leader() {
             return;
         }
-        let offers = &self.pmu().cpu_state(self).internals.offers;
+        let offers = &self.data().offers;
         // SAFETY: Both are leaders of groups in one context, which is locked, `group`'s is no software event, and
         // the perf core enables the PMU before it unlocks it: in `perf_event_context_sched_in()`, `ctx_resched()`,
         // `perf_cgroup_switch()` and `perf_rotate_context()`, and around each event.
@@ -146,11 +105,11 @@ impl<'a, T: Operations> Scheduling<'a, T> {
 
     /// Moves `group`, which may be one that cannot be offered, in front of that of `event`, if that is refused, or else
     /// behind it, when the PMU is enabled. The perf core then offers all groups of this CPU again, if
-    /// [`bind_perf_pmu_resched()`](crate::perf::bind_perf_pmu_resched) has succeeded.
+    /// [`bind_perf_pmu_resched()`](crate::perf_core::bind_perf_pmu_resched) has succeeded.
     ///
     /// [`may_offer`](Self::may_offer) must have returned true.
     pub fn bring_forward(&self, group: WaitingGroup<'_, T>, event: &Event<T>) {
-        let offers = &self.pmu().cpu_state(self).internals.offers;
+        let offers = &self.data().offers;
         // SAFETY: As for `offer()`, but the group may have a software leader: it is not to pass, so it gets no flag.
         unsafe { offers.push(group.0, self.group(event).0, false) };
     }
@@ -162,19 +121,19 @@ impl<'a, T: Operations> Scheduling<'a, T> {
     }
 }
 
-impl<T: Operations> PmuDisabled<'_, T> {
+impl<T: InternalOperations> PmuDisabled<'_, T> {
     /// Returns whether the events are rotating: the CPU's [timer](super::rotation) for that is why the PMU
     /// is disabled.
     pub fn is_rotation(&self) -> bool {
         // SAFETY: Interrupts are off, and the PMU is registered: before that ends,
         // `close()` says so, and then waits for all that run with interrupts off.
-        self.pmu().internals.is_open() && unsafe { rotation::is_under_way(self.pmu().as_raw()) }
+        self.pmu().internals().is_open() && unsafe { rotation::is_under_way(self.pmu().as_raw()) }
     }
 
     /// Leaves groups behind the refused ones, which come first again when the context's groups are offered next,
     /// although they were [offered](Scheduling::offer) or [brought forward](Scheduling::bring_forward).
     pub fn keep_places(&self) {
-        self.pmu().cpu_state(self).internals.offers.keep_places();
+        self.data().offers.keep_places();
     }
 
     /// Returns the number of groups that are enabled and should be on this CPU, but are not; without those
@@ -205,9 +164,9 @@ impl<T: Operations> PmuDisabled<'_, T> {
 ///
 /// `perf_rotate_context()` is disabling the PMU: it holds the locks of the CPU's context and of its
 /// task's, and walks through neither's groups.
-pub struct IntervalEnd<'a, T: Operations>(PmuDisabled<'a, T>);
+pub struct IntervalEnd<'a, T: InternalOperations>(PmuDisabled<'a, T>);
 
-impl<'a, T: Operations> Deref for IntervalEnd<'a, T> {
+impl<'a, T: InternalOperations> Deref for IntervalEnd<'a, T> {
     type Target = PmuDisabled<'a, T>;
 
     fn deref(&self) -> &PmuDisabled<'a, T> {
@@ -215,7 +174,7 @@ impl<'a, T: Operations> Deref for IntervalEnd<'a, T> {
     }
 }
 
-impl<'a, T: Operations> IntervalEnd<'a, T> {
+impl<'a, T: InternalOperations> IntervalEnd<'a, T> {
     /// Returns the proof that an interval is over, or [`None`] if it is not.
     ///
     /// # Safety
@@ -223,7 +182,7 @@ impl<'a, T: Operations> IntervalEnd<'a, T> {
     /// To be called when the perf core itself (`perf_pmu_disable()`) disables a PMU that was not
     /// disabled before; the result must not leave the callback.
     #[inline]
-    pub(in crate::perf) unsafe fn new(cx: PmuDisabled<'a, T>) -> Option<Self> {
+    pub(in crate::perf_core) unsafe fn new(cx: PmuDisabled<'a, T>) -> Option<Self> {
         // Between the start of the timer's function and its end the perf core disables the PMU once, in
         // `perf_rotate_context()`, with the locks taken and before it does anything else. It does so
         // elsewhere in process context, in a scheduler's hook or in another interrupt: none of these
@@ -234,7 +193,7 @@ impl<'a, T: Operations> IntervalEnd<'a, T> {
         // SAFETY: The perf core disables a PMU while it is registered, with interrupts off.
         let under_way = unsafe { rotation::is_under_way(cx.pmu().as_raw()) };
         // INVARIANT: So that is what runs.
-        (under_way && cx.pmu().internals.is_open()).then_some(Self(cx))
+        (under_way && cx.pmu().internals().is_open()).then_some(Self(cx))
     }
 
     /// Returns the perf core's clock, and the length of an interval, in nanoseconds.
@@ -263,7 +222,7 @@ impl<'a, T: Operations> IntervalEnd<'a, T> {
 
     /// Keeps the perf core from changing the order of the context's groups this time.
     pub fn keep_order(&self, context: &Context<'_, T>) {
-        let offers = &self.pmu().cpu_state(self).internals.offers;
+        let offers = &self.data().offers;
         // SAFETY: The context is locked, and until then the perf core enables the PMU again. Code that sets
         // the field or clears it holds the lock.
         unsafe { offers.keep_order((*context.0).ctx) };

@@ -3,14 +3,11 @@
 //! The groups of a context.
 
 use super::{
-    time,
+    internals_of, time,
     tree::{cgroup_of, move_to},
-    INACTIVE, OFF, SOFTWARE,
+    InternalOperations, INACTIVE, OFF, SOFTWARE,
 };
-use crate::{
-    bindings,
-    perf::{Event, Operations},
-};
+use crate::{bindings, perf::Event};
 use core::{marker::PhantomData, ptr};
 use kernel::cpu::CpuId;
 
@@ -42,18 +39,18 @@ impl Version {
 /// # Invariants
 ///
 /// The pointer is valid, and so is that to the perf core's context in there, which is locked for `'a`.
-pub struct Context<'a, T: Operations>(
+pub struct Context<'a, T: InternalOperations>(
     pub(super) *mut bindings::perf_event_pmu_context,
     pub(super) PhantomData<&'a Event<T>>,
 );
 
-impl<T: Operations> PartialEq for Context<'_, T> {
+impl<T: InternalOperations> PartialEq for Context<'_, T> {
     fn eq(&self, other: &Self) -> bool {
         ptr::eq(self.0, other.0)
     }
 }
 
-impl<'a, T: Operations> Context<'a, T> {
+impl<'a, T: InternalOperations> Context<'a, T> {
     fn context(&self) -> *mut bindings::perf_event_context {
         // SAFETY: By the type invariant.
         unsafe { (*self.0).ctx }
@@ -183,30 +180,30 @@ pub struct IsLeader(pub bool);
 ///
 /// The pointer is that of a group's leader, which is valid, as are the siblings, and whose context
 /// is locked for `'a`.
-pub struct WaitingGroup<'a, T: Operations>(
+pub struct WaitingGroup<'a, T: InternalOperations>(
     pub(super) *mut bindings::perf_event,
     pub(super) PhantomData<&'a Event<T>>,
 );
 
-impl<T: Operations> Clone for WaitingGroup<'_, T> {
+impl<T: InternalOperations> Clone for WaitingGroup<'_, T> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<T: Operations> Copy for WaitingGroup<'_, T> {}
+impl<T: InternalOperations> Copy for WaitingGroup<'_, T> {}
 
 /// The events of a group that are of its PMU.
 ///
 /// # Invariants
 ///
 /// `next` is the leader or a member of `group`; null at the end.
-struct Events<'a, T: Operations> {
+struct Events<'a, T: InternalOperations> {
     group: WaitingGroup<'a, T>,
     next: *mut bindings::perf_event,
 }
 
-impl<'a, T: Operations> Iterator for Events<'a, T> {
+impl<'a, T: InternalOperations> Iterator for Events<'a, T> {
     type Item = (&'a Event<T>, bool);
 
     #[inline]
@@ -238,7 +235,7 @@ impl<'a, T: Operations> Iterator for Events<'a, T> {
     }
 }
 
-impl<T: Operations> WaitingGroup<'_, T> {
+impl<T: InternalOperations> WaitingGroup<'_, T> {
     /// Returns whether the group is exclusive (`attr.exclusive`).
     pub fn is_exclusive(&self) -> bool {
         // SAFETY: By the type invariant.
@@ -283,7 +280,7 @@ impl<T: Operations> WaitingGroup<'_, T> {
     }
 
     pub(super) fn set_place(&self, runtime: u64, place: u64) {
-        self.with_first(|event| event.set_turn_place(runtime, place));
+        self.with_first(|event| internals_of(event).set_place(runtime, place));
     }
 
     /// Returns the nanoseconds that the group, which is on this CPU, has spent on counters until `clock`
@@ -299,7 +296,7 @@ impl<T: Operations> WaitingGroup<'_, T> {
     pub fn runtime_place(&self) -> u64 {
         // SAFETY: By the type invariant.
         let place = unsafe { (*self.0).group_index };
-        let kept = self.with_first(|event| event.turn_place());
+        let kept = self.with_first(|event| internals_of(event).place());
         match kept {
             Some((runtime, kept)) if kept == place => runtime,
             _ => place,

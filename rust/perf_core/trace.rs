@@ -13,8 +13,8 @@
 
 #![cfg_attr(not(CONFIG_TRACEPOINTS), allow(unused_variables))]
 
-use super::{Event, NewEvent, Operations};
 use crate::bindings;
+use crate::perf::{Event, NewEvent, Operations};
 use core::fmt::{Display, Write};
 use kernel::{current, error::Error, str::NullTerminatedFormatter};
 

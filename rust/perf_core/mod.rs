@@ -1,27 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! What reaches into private parts of the perf core: structures that no driver is meant to know, and
-//! functions that modules cannot link to.
+//! functions that modules cannot link to. And tracepoints.
 //!
-//! This has no place in the kernel proper, where the perf core itself would be changed. The rest of
-//! [`perf`](crate::perf) is written as if it were to go upstream. It meets this directory in six
-//! places, all in this file: [`InternalOperations`], what a [`Pmu`] and each of its CPUs keep, and the calls
-//! after the PMU was enabled, before that callback ends, and before the PMU is unregistered.
+//! This has no place in the kernel proper, where the perf core itself would be changed. [`perf`](crate::perf), which
+//! could go upstream, knows nothing of it: a [`Pmu`] wraps one of its PMUs, whose callbacks it extends
+//! ([`pmu`]). It keeps data of its own for the PMU and for each event, in fields that the driver has for that
+//! ([`HasInternals`], [`has_internals`]), and for each CPU ([`CpuState`]). Methods of the perf core's objects that
+//! need this data are only there for drivers that implement [`InternalOperations`].
 
 mod behind;
 mod context;
 mod disable_watch;
+mod event;
 mod foreign;
 mod ibs;
 mod inactive;
 mod mediated;
 mod offers;
 mod pinned;
+mod pmu;
 mod resched;
 mod rotation;
 mod scheduling;
-mod symbols;
 mod time;
+pub mod trace;
 mod tree;
 mod turn;
 mod users;
@@ -29,24 +32,30 @@ mod users;
 pub use behind::Behind;
 pub use context::{Context, Version, WaitingGroup};
 pub use disable_watch::DisableWatch;
+pub use event::EventState;
 pub use foreign::{BuiltinPmu, NotFound, UnregisteredPmu};
 pub use ibs::Ibs;
 pub use mediated::NoMediatedGuests;
 pub use pinned::PinnedGroup;
-pub use scheduling::{IntervalEnd, Scheduling};
-pub use symbols::{bind_perf_pmu_resched, bind_sampling, bind_sched_task};
+pub use pmu::{Pmu, Registration};
+pub use resched::bind_perf_pmu_resched;
+pub use scheduling::IntervalEnd;
 pub use turn::EndCost;
 pub use users::{UserKind, Users};
 
-use super::{OnCpu, Operations, Pmu};
-use crate::bindings;
-use core::{ptr, sync::atomic::AtomicPtr};
+use crate::{
+    bindings,
+    perf::{self, OnCpu, Operations},
+};
+use core::{marker::PhantomData, ptr, sync::atomic::AtomicPtr};
 use disable_watch::UserProbes;
+use event::internals_of;
 use kernel::{
     interrupt::LocalInterruptDisabled,
     prelude::*,
     sync::atomic::{Atomic, Relaxed},
 };
+use tree::is_of_cgroup;
 
 /// The flag of software events, and of the groups that the perf core takes for such.
 const SOFTWARE: i32 = bindings::RUST_CONST_HELPER_PERF_EV_CAP_SOFTWARE;
@@ -58,25 +67,60 @@ const INACTIVE: bindings::perf_event_state = bindings::perf_event_state_PERF_EVE
 const ACTIVE: bindings::perf_event_state = bindings::perf_event_state_PERF_EVENT_STATE_ACTIVE;
 
 /// Decisions of a driver that the perf core itself does not ask for.
-pub trait InternalOperations: Sized {
+pub trait InternalOperations: Operations<CpuData = CpuState<Self>> + HasInternals {
     /// Puts the groups that rotate into the order in which they are to be offered.
     ///
     /// Called when an interval is over, before groups are taken off this CPU and offered anew.
-    fn end_interval(&self, cx: &IntervalEnd<'_, Self>)
-    where
-        Self: Operations;
+    fn end_interval(&self, cx: &IntervalEnd<'_, Self>);
 
     /// Returns whether there would be a place, now, for a group that [waits](OnCpu::wait_if_pinned),
     /// with the pinned events that are on the CPU staying there. If not, the group waits on.
     ///
     /// The lock of the group's context is held.
-    fn has_room_for(&self, cx: &OnCpu<'_, Self>, group: &PinnedGroup<'_, Self>) -> bool
-    where
-        Self: Operations;
+    fn has_room_for(&self, cx: &OnCpu<'_, Self>, group: &PinnedGroup<'_, Self>) -> bool;
 }
 
-/// The state of a CPU.
-pub(super) struct CpuState {
+/// A driver that has a field for a [`PmuState`], and one for an [`EventState`] in its data of an event.
+///
+/// # Safety
+///
+/// Each method must return the same field of its argument each time. [`has_internals!`] implements it so.
+pub unsafe trait HasInternals: Operations {
+    /// Returns the state of the PMU.
+    fn state(&self) -> &PmuState<Self>
+    where
+        Self: InternalOperations;
+
+    /// Returns the state of an event.
+    fn event_state(data: &Self::EventData) -> &EventState;
+}
+
+/// Implements [`HasInternals`]: names the driver with its field, and the type of its data of an event with that
+/// one's.
+macro_rules! has_internals {
+    ($driver:ident.$state:ident, $data:ident.$event_state:ident) => {
+        // SAFETY: The methods return fields of their arguments.
+        unsafe impl $crate::perf_core::HasInternals for $driver {
+            #[inline(always)]
+            fn state(&self) -> &$crate::perf_core::PmuState<Self> {
+                let state: *const $crate::perf_core::PmuState<Self> = &raw const self.$state;
+                // SAFETY: A field of `self`.
+                unsafe { &*state }
+            }
+
+            #[inline(always)]
+            fn event_state(data: &$data) -> &$crate::perf_core::EventState {
+                let state: *const $crate::perf_core::EventState = &raw const data.$event_state;
+                // SAFETY: A field of `data`.
+                unsafe { &*state }
+            }
+        }
+    };
+}
+pub(crate) use has_internals;
+
+/// The state of a CPU of a PMU with the driver `T`.
+pub struct CpuState<T> {
     /// What the perf core is asked for until the PMU is enabled.
     offers: offers::Offers,
     /// The request to schedule anew.
@@ -85,26 +129,30 @@ pub(super) struct CpuState {
     waiting: pinned::Waiting,
     /// The request that the turn end, or begin again.
     turn: turn::Turn,
+    _driver: PhantomData<fn(T)>,
 }
 
-impl CpuState {
-    pub(super) fn new<T: Operations>() -> Self {
+impl<T: InternalOperations> Default for CpuState<T> {
+    fn default() -> Self {
         Self {
             offers: offers::Offers::new(),
             resched: resched::Request::new(),
             waiting: pinned::Waiting::new(),
             turn: turn::Turn::new::<T>(),
+            _driver: PhantomData,
         }
     }
+}
 
+impl<T: InternalOperations> CpuState<T> {
     /// Takes back what the perf core was asked for, and has it offer all groups again where that changes their
     /// order.
     ///
     /// # Safety
     ///
-    /// To be called on the CPU when the PMU has been enabled, before that callback ends.
+    /// To be called on the CPU when the perf core has enabled the PMU, before that callback ends.
     #[inline]
-    pub(super) unsafe fn after_enable<T: Operations>(&self) {
+    unsafe fn after_enable(&self) {
         // SAFETY: By this function's requirements.
         let again = unsafe { self.offers.take_back::<T>() };
         // SAFETY: As above.
@@ -116,8 +164,7 @@ impl CpuState {
 }
 
 /// The state of a PMU.
-#[pin_data]
-pub(super) struct PmuState<T: Operations> {
+pub struct PmuState<T: InternalOperations> {
     /// Set while the PMU is registered, and not about to be unregistered.
     open: Atomic<bool>,
     /// Set while pinned groups that wait are tried again: only while there is a
@@ -130,24 +177,24 @@ pub(super) struct PmuState<T: Operations> {
     /// The code of its `pmu_enable`; or a word like that of a function that nothing is attached to.
     hook: AtomicPtr<u64>,
     /// For the [`DisableWatch`].
-    #[pin]
-    user_probes: UserProbes<T>,
+    user_probes: Pin<KBox<UserProbes<T>>>,
 }
 
-impl<T: Operations> PmuState<T> {
-    pub(super) fn new() -> impl PinInit<Self> {
-        pin_init!(Self {
+impl<T: InternalOperations> PmuState<T> {
+    /// Makes the state of a PMU that is not registered yet. Fails with `ENOMEM`. Process context.
+    pub fn new() -> Result<Self> {
+        Ok(Self {
             open: Atomic::new(false),
             retries_pinned: Atomic::new(false),
             has_waited: Atomic::new(false),
             predecessor: AtomicPtr::new(ptr::null_mut()),
             hook: AtomicPtr::new(foreign::no_function()),
-            user_probes <- UserProbes::new(),
+            user_probes: KBox::pin_init(UserProbes::new(), GFP_KERNEL)?,
         })
     }
 
     /// Says that the PMU has been registered.
-    pub(super) fn open(&self) {
+    fn open(&self) {
         self.open.store(true, Relaxed);
     }
 
@@ -161,12 +208,18 @@ impl<T: Operations> PmuState<T> {
     }
 }
 
-impl<T: Operations> Pmu<T> {
+impl<T: InternalOperations> perf::Pmu<T> {
+    /// Returns the state of the PMU.
+    #[inline(always)]
+    fn internals(&self) -> &PmuState<T> {
+        self.ops().state()
+    }
+
     /// Stops the rotation of events on this CPU, which goes off line, while all others wait with interrupts off.
     ///
     /// Does nothing if the PMU is not registered.
     pub fn stop_rotation(&self, irqs: &LocalInterruptDisabled) {
-        if self.internals.is_open() {
+        if self.internals().is_open() {
             // SAFETY: The PMU is registered: before that ends, `close()` says so.
             unsafe { rotation::stop_here(self.as_raw(), irqs) };
         }
@@ -179,7 +232,7 @@ impl<T: Operations> Pmu<T> {
     /// # Safety
     ///
     /// The PMU must be registered.
-    pub(super) unsafe fn close_internals(&self) {
+    unsafe fn close_internals(&self) {
         self.close_resched();
         self.finish_turns();
         // SAFETY: By this function's requirements.

@@ -21,7 +21,7 @@ use kernel::{cpu::nr_cpu_ids, interrupt::LocalInterruptDisabled};
 /// # Safety
 ///
 /// `pmu` must be registered, and stay so for the duration of the call.
-pub(in crate::perf) unsafe fn stop(pmu: *mut bindings::pmu) {
+pub(in crate::perf_core) unsafe fn stop(pmu: *mut bindings::pmu) {
     // SAFETY: By this function's requirements.
     unsafe { for_each_context(pmu, |context| stop_one(context)) };
 }
@@ -33,7 +33,10 @@ pub(in crate::perf) unsafe fn stop(pmu: *mut bindings::pmu) {
 /// # Safety
 ///
 /// `pmu` must be registered.
-pub(in crate::perf) unsafe fn stop_here(pmu: *mut bindings::pmu, _irqs: &LocalInterruptDisabled) {
+pub(in crate::perf_core) unsafe fn stop_here(
+    pmu: *mut bindings::pmu,
+    _irqs: &LocalInterruptDisabled,
+) {
     // SAFETY: By this function's requirements, and interrupts are off.
     let context = unsafe { this_context(pmu) };
     // SAFETY: The context is valid, and has its lock and its timer set up. No CPU holds the lock, or runs the timer's
@@ -56,7 +59,7 @@ pub(in crate::perf) unsafe fn stop_here(pmu: *mut bindings::pmu, _irqs: &LocalIn
 /// # Safety
 ///
 /// As for [`stop`].
-pub(in crate::perf) unsafe fn allow(pmu: *mut bindings::pmu) {
+pub(in crate::perf_core) unsafe fn allow(pmu: *mut bindings::pmu) {
     // SAFETY: By this function's requirements; the lock is the one of `hrtimer_active`.
     unsafe {
         for_each_context(pmu, |context| {
@@ -73,7 +76,7 @@ pub(in crate::perf) unsafe fn allow(pmu: *mut bindings::pmu) {
 ///
 /// `pmu` must be registered, and interrupts be off.
 #[inline]
-pub(in crate::perf) unsafe fn is_under_way(pmu: *mut bindings::pmu) -> bool {
+pub(in crate::perf_core) unsafe fn is_under_way(pmu: *mut bindings::pmu) -> bool {
     // SAFETY: By this function's requirements.
     let context = unsafe { this_context(pmu) };
     // From when it is started to the end of its function `hrtimer_active` is 1, and it is queued
@@ -89,7 +92,7 @@ pub(in crate::perf) unsafe fn is_under_way(pmu: *mut bindings::pmu) -> bool {
 /// # Safety
 ///
 /// `pmu` must be registered.
-pub(in crate::perf) unsafe fn expire(pmu: *mut bindings::pmu, _irqs: &LocalInterruptDisabled) {
+pub(in crate::perf_core) unsafe fn expire(pmu: *mut bindings::pmu, _irqs: &LocalInterruptDisabled) {
     // SAFETY: By this function's requirements, and interrupts are off.
     let context = unsafe { this_context(pmu) };
     // SAFETY: The context is valid, and has its lock and its timer set up. The lock is only held with
@@ -113,7 +116,7 @@ pub(in crate::perf) unsafe fn expire(pmu: *mut bindings::pmu, _irqs: &LocalInter
 ///
 /// `pmu` must be registered, and interrupts be off.
 #[inline]
-pub(in crate::perf) unsafe fn this_context(
+pub(in crate::perf_core) unsafe fn this_context(
     pmu: *mut bindings::pmu,
 ) -> *mut bindings::perf_cpu_pmu_context {
     // SAFETY: A registered PMU has a pointer to a context for each possible CPU, in a per-CPU allocation.

@@ -3,28 +3,16 @@
 //! Functions of the perf core that modules cannot link to.
 //!
 //! Each is looked up by name and bound to a static call (`rust/static_calls.c`). Where one is missing, the
-//! driver does without.
-//!
-//! This has no place in the kernel proper, where the function would be exported.
+//! driver does without. In the kernel proper they would be exported.
 
 use crate::{bindings, kern::symbols::address_of};
 use kernel::error::Result;
 
-/// Binds `perf_pmu_resched()`, for [`Pmu::resched`](crate::perf::Pmu::resched).
+/// Binds what it takes to hand samples to the perf core: [`Event::overflow`](super::Event::overflow)
+/// and [`Stopwatch`](super::Stopwatch).
 ///
-/// `ENOENT` or the error of `register_kprobe()` if it cannot be found; it takes `CONFIG_KPROBES`.
+/// `ENOENT` or the error of `register_kprobe()` if they cannot be found; it takes `CONFIG_KPROBES`.
 /// Process context.
-pub fn bind_perf_pmu_resched() -> Result {
-    let address = address_of(c"perf_pmu_resched")?;
-    // SAFETY: It is the address of the function whose type the static call has.
-    unsafe { bindings::rpmu_helper_bind_perf_pmu_resched(address) };
-    Ok(())
-}
-
-/// Binds what it takes to hand samples to the perf core: [`Event::overflow`](crate::perf::Event::overflow)
-/// and [`Stopwatch`](crate::perf::Stopwatch).
-///
-/// Errors and context as for [`bind_perf_pmu_resched`].
 pub fn bind_sampling() -> Result {
     let overflow = address_of(c"perf_event_overflow")?;
     let took = address_of(c"perf_sample_event_took")?;
@@ -38,9 +26,9 @@ pub fn bind_sampling() -> Result {
 
 /// Binds what it takes to be told of tasks that come to a CPU and leave it: [`Attachment::SchedTask`].
 ///
-/// Errors and context as for [`bind_perf_pmu_resched`].
+/// Errors and context as for [`bind_sampling`].
 ///
-/// [`Attachment::SchedTask`]: crate::perf::Attachment::SchedTask
+/// [`Attachment::SchedTask`]: super::Attachment::SchedTask
 pub fn bind_sched_task() -> Result {
     let inc = address_of(c"perf_sched_cb_inc")?;
     let dec = address_of(c"perf_sched_cb_dec")?;

@@ -25,6 +25,22 @@ pub(super) unsafe fn cgroup_of(event: *mut bindings::perf_event) -> Option<u64> 
     };
 }
 
+/// Returns whether the event is for a control group.
+///
+/// # Safety
+///
+/// `event` must be valid.
+pub(super) unsafe fn is_of_cgroup(event: *mut bindings::perf_event) -> bool {
+    #[cfg(CONFIG_CGROUP_PERF)]
+    // SAFETY: By this function's requirements; it does not change once the event is open.
+    return unsafe { !(*event).cgrp.is_null() };
+    #[cfg(not(CONFIG_CGROUP_PERF))]
+    return {
+        let _ = event;
+        false
+    };
+}
+
 /// The subtree of a group.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Subtree {

@@ -5,12 +5,9 @@
 use super::{
     context::WaitingGroup,
     tree::{first_from, following, for_each_current_cgroup, Subtree},
-    INACTIVE, OFFER_ALWAYS,
+    InternalOperations, INACTIVE, OFFER_ALWAYS,
 };
-use crate::{
-    bindings,
-    perf::{Event, Operations},
-};
+use crate::{bindings, perf::Event};
 use core::{marker::PhantomData, ptr};
 use kernel::cpu::CpuId;
 
@@ -23,14 +20,14 @@ const SUBTREES: usize = 8;
 /// # Invariants
 ///
 /// The first `len` pointers are those of leaders, in the tree of a context that is locked for `'a`.
-pub struct Behind<'a, T: Operations> {
+pub struct Behind<'a, T: InternalOperations> {
     /// The next of each subtree.
     next: [*mut bindings::perf_event; SUBTREES],
     len: usize,
     _groups: PhantomData<&'a Event<T>>,
 }
 
-impl<T: Operations> Clone for Behind<'_, T> {
+impl<T: InternalOperations> Clone for Behind<'_, T> {
     fn clone(&self) -> Self {
         Self {
             next: self.next,
@@ -40,7 +37,7 @@ impl<T: Operations> Clone for Behind<'_, T> {
     }
 }
 
-impl<T: Operations> Behind<'_, T> {
+impl<T: InternalOperations> Behind<'_, T> {
     /// # Safety
     ///
     /// `leader` must be that of a flexible group in a context that is locked for the lifetime, and
@@ -92,7 +89,7 @@ impl<T: Operations> Behind<'_, T> {
     }
 }
 
-impl<'a, T: Operations> Iterator for Behind<'a, T> {
+impl<'a, T: InternalOperations> Iterator for Behind<'a, T> {
     type Item = WaitingGroup<'a, T>;
 
     fn next(&mut self) -> Option<WaitingGroup<'a, T>> {

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What is kept of each event.
+
+use super::InternalOperations;
+use crate::perf::Event;
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+/// The state of an event.
+#[derive(Default)]
+pub struct EventState {
+    /// Set once it has been among the [`Waiting`](super::pinned::Waiting).
+    pub(super) waits: AtomicBool,
+    /// Set if [`pinned_opened`](crate::perf::Pmu::pinned_opened) has counted the event.
+    pub(super) watched: AtomicBool,
+    /// For the leader of a group that rotates: its place by runtime, which holds as long as the group
+    /// is where it was put (`group_index`).
+    runtime: AtomicU64,
+    place: AtomicU64,
+}
+
+impl EventState {
+    /// Marks the event as one of the [`Waiting`](super::pinned::Waiting).
+    pub(super) fn set_waiting(&self) {
+        self.waits.store(true, Relaxed);
+    }
+
+    /// Stores the group's place by runtime, and the place where it was put.
+    pub(super) fn set_place(&self, runtime: u64, place: u64) {
+        self.runtime.store(runtime, Relaxed);
+        self.place.store(place, Relaxed);
+    }
+
+    /// Returns what [`set_place`](Self::set_place) has stored.
+    pub(super) fn place(&self) -> (u64, u64) {
+        (self.runtime.load(Relaxed), self.place.load(Relaxed))
+    }
+}
+
+/// Returns the state of an event.
+#[inline(always)]
+pub(super) fn internals_of<T: InternalOperations>(event: &Event<T>) -> &EventState {
+    T::event_state(event.data())
+}

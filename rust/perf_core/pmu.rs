@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! PMUs whose callbacks do what the perf core does not ask for, and their registration.
+
+use super::{internals_of, InternalOperations, IntervalEnd};
+use crate::{
+    bindings,
+    perf::{self, Callbacks, Event, Groups},
+};
+use core::{marker::PhantomData, ops::Deref, sync::atomic::Ordering::Relaxed};
+use kernel::{ffi::c_int, prelude::*, sync::Arc};
+
+/// A PMU with the driver that serves it, and what this adds.
+///
+/// # Invariants
+///
+/// The callbacks are those of [`Extended`].
+pub struct Pmu<T: InternalOperations>(Arc<perf::Pmu<T>>);
+
+impl<T: InternalOperations> Pmu<T> {
+    /// Creates a PMU that is not registered yet; `ops` initialises its driver.
+    ///
+    /// Fails with `ENOMEM`, or with the driver's error. Process context.
+    pub fn new(ops: impl Init<T, Error>, groups: Groups) -> Result<Self> {
+        // SAFETY: Those that differ call what the others do.
+        let pmu = unsafe { perf::Pmu::with_callbacks(const { &Extended::<T>::PMU }, ops, groups)? };
+        // INVARIANT: By the call.
+        Ok(Self(pmu))
+    }
+
+    /// Returns a reference to the PMU.
+    pub(super) fn share(&self) -> Arc<perf::Pmu<T>> {
+        self.0.clone()
+    }
+}
+
+impl<T: InternalOperations> Deref for Pmu<T> {
+    type Target = perf::Pmu<T>;
+
+    #[inline]
+    fn deref(&self) -> &perf::Pmu<T> {
+        &self.0
+    }
+}
+
+/// The callbacks of a driver, some of them extended.
+struct Extended<T: InternalOperations>(PhantomData<T>);
+
+impl<T: InternalOperations> Extended<T> {
+    const PMU: bindings::pmu = bindings::pmu {
+        pmu_enable: Some(Self::pmu_enable_callback),
+        pmu_disable: Some(Self::pmu_disable_callback),
+        event_init: Some(Self::event_init_callback),
+        ..Callbacks::<T>::PMU
+    };
+
+    /// # Safety
+    ///
+    /// To be called by the perf core, with a PMU that is registered.
+    unsafe extern "C" fn pmu_disable_callback(pmu: *mut bindings::pmu) {
+        // SAFETY: This is the callback, by which the perf core has disabled a PMU that was not disabled before.
+        unsafe {
+            Callbacks::<T>::core_disable(pmu, |cx| {
+                if let Some(cx) = IntervalEnd::new(cx) {
+                    cx.pmu().ops().end_interval(&cx);
+                }
+            });
+        }
+    }
+
+    /// # Safety
+    ///
+    /// To be called by the perf core, with a PMU that it has disabled on this CPU.
+    unsafe extern "C" fn pmu_enable_callback(pmu: *mut bindings::pmu) {
+        // SAFETY: This is the callback: interrupts are off, this is no NMI, and the perf core has enabled the PMU.
+        unsafe {
+            Callbacks::<T>::core_enable(pmu, |cx| {
+                cx.data().after_enable();
+                cx.pmu().internals().enable_predecessor();
+            });
+        }
+    }
+
+    /// # Safety
+    ///
+    /// To be called by the perf core, with an event that is being opened and whose `pmu` is a registered one.
+    unsafe extern "C" fn event_init_callback(event: *mut bindings::perf_event) -> c_int {
+        // SAFETY: The event has a leader, which is valid; what it was inherited from, if it was, is.
+        let is_first_of_pinned =
+            unsafe { (*event).parent.is_null() && (*(*event).group_leader).attr.pinned() != 0 };
+        // SAFETY: This is the callback.
+        let error = unsafe {
+            Callbacks::<T>::init_event(event, |pmu, data| {
+                if is_first_of_pinned && pmu.pinned_opened()? {
+                    T::event_state(data).watched.store(true, Relaxed);
+                }
+                Ok(())
+            })
+        };
+        if error == 0 {
+            // SAFETY: In `event_init`, only the PMU uses this field of the event.
+            unsafe { (*event).destroy = Some(Self::destroy_callback) };
+        }
+        error
+    }
+
+    /// # Safety
+    ///
+    /// To be called by the perf core, once, with an event that `event_init` has set it for.
+    unsafe extern "C" fn destroy_callback(event: *mut bindings::perf_event) {
+        // SAFETY: The event is open, and its PMU alive as long as it is.
+        let (pmu, state) = unsafe {
+            let pmu = perf::Pmu::<T>::from_raw((*event).pmu);
+            (pmu, internals_of(Event::<T>::from_raw(event)))
+        };
+        if state.waits.load(Relaxed) {
+            pmu.forget_waiting(event);
+        }
+        if state.watched.load(Relaxed) {
+            pmu.pinned_closed();
+        }
+        // SAFETY: This is the callback, and `init_event()` has succeeded.
+        unsafe { Callbacks::<T>::destroy_callback(event) };
+    }
+}
+
+/// The time in which users can see and use a PMU, and in which this extends it. Dropping it ends this time, as
+/// [`perf::Registration`] says.
+// Fields are dropped in the order of their declaration.
+pub struct Registration<T: InternalOperations> {
+    registration: perf::Registration<T>,
+    _turns: Turns<T>,
+}
+
+impl<T: InternalOperations> Registration<T> {
+    /// Makes `pmu` visible under `name` to users of events of type `event_type`.
+    ///
+    /// Fails as [`perf::Registration::new`] does. Process context.
+    pub fn new(pmu: &Pmu<T>, name: &'static CStr, event_type: u32) -> Result<Self> {
+        let registration = perf::Registration::new(pmu.share(), name, event_type)?;
+        pmu.internals().open();
+        Ok(Self {
+            registration,
+            _turns: Turns(pmu.share()),
+        })
+    }
+}
+
+impl<T: InternalOperations> Drop for Registration<T> {
+    fn drop(&mut self) {
+        // SAFETY: The PMU is registered until the field is dropped.
+        unsafe { self.registration.pmu().close_internals() };
+    }
+}
+
+/// Requests for the ends of turns, which overflows may make until the last event has gone.
+struct Turns<T: InternalOperations>(Arc<perf::Pmu<T>>);
+
+impl<T: InternalOperations> Drop for Turns<T> {
+    fn drop(&mut self) {
+        self.0.finish_turns();
+    }
+}
