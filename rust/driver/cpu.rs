@@ -121,7 +121,7 @@ impl Own {
             Ok(())
         });
         let shadow = copied(const { &Shadow::NOTHING }).chain(move |shadow| {
-            shadow.set_up(capabilities);
+            shadow.set_up(capabilities.counters);
             Ok(())
         });
         try_init!(Self {

@@ -11,16 +11,14 @@ use crate::{
         regs::{
             counter::{CounterId, CounterMask},
             event_select::EventSelect,
+            extra_register::ExtraRegister,
             global::CountsIn,
             metrics::{increase, Metrics},
             period::{PeriodLimits, Start},
             register::{Register, RegisterWrite},
         },
         sample::{lbr::Request, random_period::RandomPeriods},
-        sched::{
-            constraint::Constraint,
-            extra_register::{Demand, ExtraRegister},
-        },
+        sched::{constraint::Constraint, extra_register::Demand},
         smt::right_of_way::Share,
     },
     perf,

@@ -10,8 +10,7 @@ use crate::{
     logic::{
         model::{memory_files, HardwareId},
         pmu::Pmu,
-        regs::event_select::EventSelect,
-        sched::extra_register::ExtraRegister,
+        regs::{event_select::EventSelect, extra_register::ExtraRegister},
     },
     perf::{Group, Groups},
     x86::topology::threads_per_core,

@@ -11,7 +11,7 @@ use crate::data::Listed;
 use crate::logic::model::{memory_files, HardwareId};
 use crate::logic::open::attr::{configure, Attributes, EventType};
 use crate::logic::regs::event_select::EventSelect;
-use crate::logic::sched::extra_register::ExtraRegister;
+use crate::logic::regs::extra_register::ExtraRegister;
 use crate::machine::{Machine, Smt};
 use crate::regroup::regroup;
 use crate::syntax::{self, number, Body, Mistake, Modifiers, Span, Term, TermKind, Value};

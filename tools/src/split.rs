@@ -6,8 +6,9 @@
 //! complete search tries every number of runs, up to a limit on its effort.
 
 use crate::logic::regs::counter::CounterMask;
+use crate::logic::regs::extra_register::ExtraRegister;
 use crate::logic::sched::assign::Policy;
-use crate::logic::sched::extra_register::{Demand, ExtraRegister, Requirement};
+use crate::logic::sched::extra_register::{Demand, Requirement};
 use crate::machine::Machine;
 use crate::open::{shares_a_core, validate};
 use std::collections::HashMap;

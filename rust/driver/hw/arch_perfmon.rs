@@ -10,11 +10,11 @@ use crate::{
         capabilities::Capabilities,
         regs::{
             counter::{CounterId, CounterKind, CounterMask},
+            extra_register::ExtraRegister,
             global::Status,
             metrics::Metrics,
             register::{Register, RegisterWrite},
         },
-        sched::extra_register::ExtraRegister,
     },
     x86::{
         cpuid::Feature,

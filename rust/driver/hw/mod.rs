@@ -17,12 +17,13 @@ use crate::{
         pmu::Pmu,
         regs::{
             counter::{CounterId, CounterMask},
+            extra_register::ExtraRegister,
             global::Status,
             metrics::Metrics,
             period::PeriodLimits,
             register::RegisterWrite,
         },
-        sched::{assign::Policy, extra_register::ExtraRegister},
+        sched::assign::Policy,
     },
     x86::{
         builtin::Builtin,

@@ -19,12 +19,12 @@ use super::{
 use crate::logic::{
     model::{EventConstraint, HardwareId, Quirk},
     pmu::Pmu,
-    regs::{counter::CounterId, event_select::EventSelect, global::CountsIn, period::PeriodLimits},
-    sample::{lbr, random_period::RandomPeriods},
-    sched::{
-        constraint::Constraint,
-        extra_register::{ExtraRegister, Requirement},
+    regs::{
+        counter::CounterId, event_select::EventSelect, extra_register::ExtraRegister,
+        global::CountsIn, period::PeriodLimits,
     },
+    sample::{lbr, random_period::RandomPeriods},
+    sched::{constraint::Constraint, extra_register::Requirement},
 };
 
 /// The values of attr.type that this PMU distinguishes.

@@ -11,6 +11,7 @@
 pub mod counter;
 pub mod dirty;
 pub mod event_select;
+pub mod extra_register;
 pub mod global;
 pub mod metrics;
 pub mod per_counter;

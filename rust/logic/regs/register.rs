@@ -2,8 +2,7 @@
 
 //! The names of the PMU's registers. The hardware interface knows their addresses.
 
-use super::counter::CounterId;
-use crate::logic::sched::extra_register::ExtraRegister;
+use super::{counter::CounterId, extra_register::ExtraRegister};
 
 /// A register of the PMU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

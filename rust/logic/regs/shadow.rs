@@ -44,10 +44,10 @@
 use super::{
     counter::{CounterId, CounterKind, CounterMask, PerCounter},
     event_select::EventSelect,
+    extra_register::ExtraRegister,
     global::{CountsIn, Global},
     register::{set, Register, RegisterWrite},
 };
-use crate::logic::{capabilities::Capabilities, sched::extra_register::ExtraRegister};
 
 /// What one counter's registers hold.
 #[derive(Clone, Copy, Debug)]
@@ -66,20 +66,14 @@ struct CounterState {
 ///
 /// ```
 /// # use rpmu_logic::logic;
-/// use logic::capabilities::{Capabilities, Cpuid, Leaf};
-/// use logic::regs::counter::CounterId;
+/// use logic::regs::counter::{CounterId, CounterMask};
 /// use logic::regs::event_select::EventSelect;
 /// use logic::regs::global::CountsIn;
 /// use logic::regs::register::{Register, RegisterWrite};
 /// use logic::regs::shadow::Shadow;
-/// # let cpuid = Cpuid {
-/// #     leaf_0: Leaf { eax: 0xd, ..Leaf::default() },
-/// #     leaf_a: Leaf { eax: 0x0730_0403, ebx: 0, ecx: 0, edx: 0x603 },
-/// #     ..Cpuid::default()
-/// # };
-/// # let capabilities = Capabilities::decode(&cpuid, None).unwrap();
 /// let mut writes: Vec<RegisterWrite> = Vec::new();
-/// let mut shadow = Shadow::new(&capabilities);
+/// // Four general-purpose counters and three fixed ones.
+/// let mut shadow = Shadow::new(CounterMask::first_gp(4).union(CounterMask::first_fixed(3)));
 /// shadow.reset(|write| writes.push(write));
 /// writes.clear();
 ///
@@ -148,17 +142,17 @@ impl Shadow {
         cleared: false,
     };
 
-    /// Creates a shadow of unknown registers. [`reset`](Self::reset) comes next.
-    pub const fn new(capabilities: &Capabilities) -> Self {
+    /// Creates a shadow of these counters, whose registers are unknown. [`reset`](Self::reset) comes next.
+    pub const fn new(counters: CounterMask) -> Self {
         let mut shadow = Self::NOTHING;
-        shadow.set_up(capabilities);
+        shadow.set_up(counters);
         shadow
     }
 
-    /// Makes [`NOTHING`](Self::NOTHING) a shadow of unknown registers.
-    pub const fn set_up(&mut self, capabilities: &Capabilities) {
-        self.present = capabilities.counters;
-        self.control = Global::new(capabilities.counters);
+    /// Makes [`NOTHING`](Self::NOTHING) a shadow of these counters, whose registers are unknown.
+    pub const fn set_up(&mut self, counters: CounterMask) {
+        self.present = counters;
+        self.control = Global::new(counters);
     }
 
     /// Stops all counters and clears all registers, whatever they hold, except the extra registers,

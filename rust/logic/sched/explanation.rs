@@ -9,12 +9,13 @@
 
 use core::fmt;
 
-use super::{
-    assign::Shortage, constraint::Constraint, extra_register::ExtraRegister, limits::Limits,
-};
+use super::{assign::Shortage, constraint::Constraint, limits::Limits};
 use crate::logic::{
     open::refusal::Refusal,
-    regs::counter::{CounterId, CounterMask},
+    regs::{
+        counter::{CounterId, CounterMask},
+        extra_register::ExtraRegister,
+    },
 };
 
 /// Why a second group with slots fails.

@@ -120,7 +120,7 @@ impl Limits {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::logic::sched::extra_register::ExtraRegister;
+    use crate::logic::regs::extra_register::ExtraRegister;
 
     fn holding(value: u64) -> RegisterValues {
         let mut values = RegisterValues::NONE;

@@ -19,7 +19,8 @@
 //!
 //! Context: any.
 
-use super::extra_register::{ExtraRegister, Requirement};
+use super::extra_register::Requirement;
+use crate::logic::regs::extra_register::ExtraRegister;
 
 /// The value of each extra register; [`None`] if the register is free.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -112,7 +113,7 @@ pub struct Conflict;
 /// ```
 /// # use rpmu_logic::logic;
 /// use logic::regs::event_select::EventSelect;
-/// use logic::sched::extra_register::ExtraRegister;
+/// use logic::regs::extra_register::ExtraRegister;
 /// use logic::model::HASWELL;
 /// use logic::sched::register_plan::{plan, RegisterValues};
 ///

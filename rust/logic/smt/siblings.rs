@@ -174,7 +174,7 @@ pub struct Core {
     /// General-purpose counters of a thread.
     gp: u32,
     /// Set if the threads share the extra registers that [can be
-    /// shared](crate::logic::sched::extra_register::ExtraRegister::can_be_shared).
+    /// shared](crate::logic::regs::extra_register::ExtraRegister::can_be_shared).
     shares_registers: bool,
     way: Option<Way>,
     /// Number of releases in a row without a want.

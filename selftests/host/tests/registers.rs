@@ -197,7 +197,7 @@ fn step() -> impl Strategy<Value = Step> {
 impl Driver {
     fn new() -> Self {
         let mut driver = Self {
-            shadow: Shadow::new(&capabilities()),
+            shadow: Shadow::new(capabilities().counters),
             machine: Machine::default(),
             suspended: true,
         };

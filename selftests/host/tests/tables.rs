@@ -16,10 +16,10 @@ use rpmu_logic::logic::open::cache_event::NoCacheEvent;
 use rpmu_logic::logic::pmu::Pmu;
 use rpmu_logic::logic::regs::counter::CounterMask;
 use rpmu_logic::logic::regs::event_select::EventSelect;
+use rpmu_logic::logic::regs::extra_register::ExtraRegister as Needed;
 use rpmu_logic::logic::regs::period::PeriodRule;
 use rpmu_logic::logic::sample::data_source::DataSources;
 use rpmu_logic::logic::sample::pebs::{PebsData, PebsEvent};
-use rpmu_logic::logic::sched::extra_register::ExtraRegister as Needed;
 
 /// Returns mainline's counters of an event: first match, after
 /// `intel_pmu_check_event_constraints()`.

@@ -22,6 +22,7 @@ use rpmu_logic::logic::pmu::Pmu;
 use rpmu_logic::logic::regs::counter::{CounterId, CounterKind, CounterMask, MAX_COUNTERS};
 use rpmu_logic::logic::regs::dirty::Dirty;
 use rpmu_logic::logic::regs::event_select::EventSelect;
+use rpmu_logic::logic::regs::extra_register::ExtraRegister;
 use rpmu_logic::logic::regs::period::{CounterWidth, PeriodLimits, PeriodRule};
 use rpmu_logic::logic::regs::register::{Register, RegisterWrite};
 use rpmu_logic::logic::regs::shadow::Shadow;
@@ -31,7 +32,7 @@ use rpmu_logic::logic::sched::assign::{Policy, Shortage};
 use rpmu_logic::logic::sched::constraint::Constraint;
 use rpmu_logic::logic::sched::cpu_schedule::CpuSchedule;
 use rpmu_logic::logic::sched::explanation::Explanation;
-use rpmu_logic::logic::sched::extra_register::{Demand, ExtraRegister};
+use rpmu_logic::logic::sched::extra_register::Demand;
 use rpmu_logic::logic::sched::limits::Limits;
 use rpmu_logic::logic::smt::siblings::Core;
 
@@ -510,7 +511,7 @@ proptest! {
         }
 
         let mut schedule = CpuSchedule::new(&pmu.capabilities).with_policy(policy);
-        let mut shadow = Shadow::new(&pmu.capabilities);
+        let mut shadow = Shadow::new(pmu.capabilities.counters);
         let mut hardware = Hardware { pmu, registers: BTreeMap::new(), wrong: None };
         shadow.reset(|write| hardware.write(write));
         let mut core = Core::new(pmu.capabilities.gp()).sharing_registers();

@@ -113,7 +113,7 @@ fn make_sysfs(machine: &Machine, dir: &Path) {
     let capabilities = &pmu.capabilities;
     let amd = capabilities.interface.is_amd();
     let registers = &model.extra_register_events;
-    use rpmu_plan::logic::sched::extra_register::ExtraRegister;
+    use rpmu_plan::logic::regs::extra_register::ExtraRegister;
     let formats = [
         ("event", "config:0-7", !amd),
         ("event", "config:0-7,32-35", amd),

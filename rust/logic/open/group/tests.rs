@@ -117,7 +117,7 @@ fn closed_counters() {
 
 #[test]
 fn more_values_than_extra_registers() {
-    use crate::logic::{model::HASWELL, sched::extra_register::ExtraRegister};
+    use crate::logic::{model::HASWELL, regs::extra_register::ExtraRegister};
     let pmu = haswell(4);
     let validate = |events: &[(u64, u64)]| {
         let mut group = Group::new(&pmu.capabilities, &Limits::NONE);

@@ -2,7 +2,6 @@
 
 use super::Register::{Counter, FixedControl, GlobalControl};
 use super::*;
-use crate::logic::capabilities::{Cpuid, Leaf};
 
 const CYCLES: EventSelect = EventSelect::event(0x3c, 0x00).counting_user(true);
 const BRANCHES: EventSelect = EventSelect::event(0xc4, 0x00).counting_user(true);
@@ -15,9 +14,9 @@ struct Recorder {
 }
 
 impl Recorder {
-    fn new(capabilities: &Capabilities) -> Self {
+    fn new(counters: CounterMask) -> Self {
         Self {
-            shadow: Shadow::new(capabilities),
+            shadow: Shadow::new(counters),
             writes: Vec::new(),
         }
     }
@@ -62,29 +61,14 @@ impl Recorder {
     }
 }
 
-fn capabilities(fixed: u32) -> Capabilities {
-    let cpuid = Cpuid {
-        leaf_0: Leaf {
-            eax: 0xd,
-            ..Leaf::default()
-        },
-        leaf_1: Leaf {
-            ecx: 1 << 31,
-            ..Leaf::default()
-        },
-        leaf_a: Leaf {
-            eax: 0x0730_0403,
-            edx: fixed,
-            ..Leaf::default()
-        },
-        ..Cpuid::default()
-    };
-    Capabilities::decode(&cpuid, Some(0x2000)).unwrap()
+/// Four general-purpose counters, and `fixed` ones.
+fn counters(fixed: u8) -> CounterMask {
+    CounterMask::first_gp(4).union(CounterMask::first_fixed(fixed))
 }
 
 /// Four general-purpose counters, three fixed ones, all zero.
 fn recorder() -> Recorder {
-    let mut recorder = Recorder::new(&capabilities(3));
+    let mut recorder = Recorder::new(counters(3));
     recorder.reset();
     recorder.take();
     recorder
@@ -121,7 +105,7 @@ fn stop_all(recorder: &mut Recorder, value: Option<u64>) {
 
 #[test]
 fn reset_writes_every_register_that_exists_global_control_first() {
-    let mut recorder = Recorder::new(&capabilities(3));
+    let mut recorder = Recorder::new(counters(3));
     recorder.reset();
     let writes = recorder.take();
     assert_eq!(writes[0], (GlobalControl, 0));
@@ -134,7 +118,7 @@ fn reset_writes_every_register_that_exists_global_control_first() {
 
 #[test]
 fn no_fixed_control_without_fixed_counters() {
-    let mut recorder = Recorder::new(&capabilities(0));
+    let mut recorder = Recorder::new(counters(0));
     recorder.reset();
     recorder.resume();
     let writes = recorder.take();
@@ -415,9 +399,7 @@ fn suspending_twice_is_one_write() {
 fn metrics_come_and_go_with_the_slots() {
     const METRICS: u64 = 1 << 48;
     const SLOTS: u64 = 1 << 35;
-    let mut capabilities = capabilities(4);
-    capabilities.metrics = CounterMask::first_metrics(4);
-    let mut recorder = Recorder::new(&capabilities);
+    let mut recorder = Recorder::new(counters(4));
     recorder.reset();
     let metric = |n| CounterId::metric(n).unwrap();
     for _ in 0..2 {
@@ -449,18 +431,11 @@ fn metrics_come_and_go_with_the_slots() {
     }
 }
 
-/// Six counters of AMD's.
-fn six_counters() -> Capabilities {
-    let mut capabilities = Capabilities::decode_amd(&Cpuid::default()).unwrap();
-    capabilities.counters = CounterMask::first_gp(6);
-    capabilities
-}
-
 #[test]
 fn the_second_counter_of_a_pair_comes_and_goes_with_the_first() {
     const MERGE: EventSelect = EventSelect::amd_event(0xfff, 0);
     const VALUE: u64 = 0xffff;
-    let mut shadow = Shadow::new(&six_counters());
+    let mut shadow = Shadow::new(CounterMask::first_gp(6));
     let mut writes = Vec::new();
     shadow.reset(|write| writes.push(write));
 

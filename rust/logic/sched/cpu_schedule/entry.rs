@@ -4,10 +4,10 @@
 
 use super::slots::{Slots, SLOTS};
 use crate::logic::{
-    regs::counter::CounterId,
+    regs::{counter::CounterId, extra_register::ExtraRegister},
     sched::{
         constraint::Constraint,
-        extra_register::{Demand, ExtraRegister, Requirement},
+        extra_register::{Demand, Requirement},
     },
 };
 

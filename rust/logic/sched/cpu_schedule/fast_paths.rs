@@ -5,10 +5,9 @@
 use super::{CpuSchedule, Slots};
 use crate::logic::{
     open::refusal::Refusal,
-    regs::counter::CounterMask,
+    regs::{counter::CounterMask, extra_register::ExtraRegister},
     sched::{
         assign::{Order, Policy, Shortage},
-        extra_register::ExtraRegister,
         limits::Limits,
     },
 };

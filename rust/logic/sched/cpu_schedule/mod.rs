@@ -40,14 +40,17 @@ mod trial;
 use super::{
     assign::{Assignment, Policy, Problem, Shortage},
     constraint::Constraint,
-    extra_register::{Demand, ExtraRegister},
+    extra_register::Demand,
     limits::Limits,
     register_plan::RegisterValues,
 };
 use crate::logic::{
     capabilities::Capabilities,
     open::refusal::Refusal,
-    regs::counter::{CounterId, CounterMask},
+    regs::{
+        counter::{CounterId, CounterMask},
+        extra_register::ExtraRegister,
+    },
     smt::usage::ThreadUsage,
 };
 use slots::{Slots, SLOTS};

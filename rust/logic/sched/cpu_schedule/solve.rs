@@ -5,10 +5,13 @@
 use super::{CpuSchedule, Entries, Slots, SLOTS};
 use crate::logic::{
     open::refusal::Refusal,
-    regs::counter::{CounterId, CounterMask},
+    regs::{
+        counter::{CounterId, CounterMask},
+        extra_register::ExtraRegister,
+    },
     sched::{
         assign::Shortage,
-        extra_register::{ExtraRegister, Requirement},
+        extra_register::Requirement,
         limits::Limits,
         register_plan::{self, Conflict, RegisterValues},
     },

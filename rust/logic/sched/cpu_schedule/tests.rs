@@ -3,10 +3,8 @@
 use super::*;
 use crate::logic::{
     capabilities::{Cpuid, Leaf},
-    sched::{
-        extra_register::{ExtraRegister, Requirement},
-        register_plan::RegisterValues,
-    },
+    regs::extra_register::ExtraRegister,
+    sched::{extra_register::Requirement, register_plan::RegisterValues},
 };
 
 const NONE: Limits = Limits::NONE;

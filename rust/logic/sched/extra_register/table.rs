@@ -2,8 +2,8 @@
 
 //! Tables of events that need an extra register, checked at compile time.
 
-use super::{ExtraRegister, Requirement};
-use crate::logic::regs::event_select::EventSelect;
+use super::Requirement;
+use crate::logic::regs::{event_select::EventSelect, extra_register::ExtraRegister};
 
 /// A line of a model's table: an event, its register, and the register's valid bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +80,7 @@ pub enum NoExtraRegister {
 /// ```
 /// # use rpmu_logic::logic;
 /// use logic::regs::event_select::EventSelect;
-/// use logic::sched::extra_register::ExtraRegister;
+/// use logic::regs::extra_register::ExtraRegister;
 /// use logic::model::HASWELL;
 ///
 /// let offcore = EventSelect::from_bits(0x41_01bb);

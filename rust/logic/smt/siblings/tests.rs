@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
 use super::*;
-use crate::logic::sched::{constraint::Constraint, extra_register::ExtraRegister};
+use crate::logic::{regs::extra_register::ExtraRegister, sched::constraint::Constraint};
 
 fn mask(bits: u64) -> CounterMask {
     CounterMask::from_bits(bits)
