@@ -2,7 +2,7 @@
 
 //! The errno for each reason.
 
-use crate::logic::{open::refusal::Refusal, pmu::Unsupported};
+use crate::logic::{pmu::Unsupported, refusal::Refusal};
 use kernel::{error::code::*, prelude::*};
 
 impl From<Refusal> for Error {

@@ -6,7 +6,7 @@ use super::{hw::Hardware, unit::rdpmc::Page, Driver};
 use crate::{
     kern::ticks::Ticks,
     logic::{
-        model::{HardwareId, MERGE_VALUE},
+        model::{constraint::Constraint, demand::Demand, HardwareId, MERGE_VALUE},
         open::{attr, precise::Precise},
         regs::{
             counter::{CounterId, CounterMask},
@@ -18,7 +18,6 @@ use crate::{
             register::{Register, RegisterWrite},
         },
         sample::{lbr::Request, random_period::RandomPeriods},
-        sched::{constraint::Constraint, extra_register::Demand},
         smt::right_of_way::Share,
     },
     perf,

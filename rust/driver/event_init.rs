@@ -6,15 +6,15 @@ use super::{event::EventData, explain::refusals::Refused, Driver};
 use crate::{
     kern,
     logic::{
+        model::constraint::Constraint,
         open::{
             attr::{configure, Attributes, EventType, LOAD_LATENCY_AUXILIARY},
-            group::Group,
-            refusal::Refusal,
             topdown::{self, Leader},
         },
+        refusal::Refusal,
         regs::counter::CounterMask,
         sample::{lbr, random_period::RandomPeriods},
-        sched::{constraint::Constraint, explanation::Explanation, limits::Limits},
+        sched::{explanation::Explanation, group::Group, limits::Limits},
     },
     perf::{self, event_type, Place, Placed},
     perf_core::Ibs,

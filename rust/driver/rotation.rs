@@ -17,12 +17,13 @@ use super::{
 };
 use crate::{
     logic::{
+        model::demand::Demand,
         regs::counter::{CounterId, CounterMask},
         rotation::{
             let_others_join, let_others_pass, place_after_interval, turns, waits_for_its_kind,
             ContextWants, Counted, Found, GroupWants, Offer, Waiting, Wants, TURN,
         },
-        sched::{extra_register::Demand, limits::Limits},
+        sched::limits::Limits,
     },
     perf::{Event, EventId, Scheduling},
     perf_core::{Behind, Context, IntervalEnd, WaitingGroup},

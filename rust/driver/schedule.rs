@@ -17,13 +17,10 @@ use super::{
 use crate::{
     kern::percpu::CpuCellGuard,
     logic::{
-        model::Scope,
-        open::{group::Group, refusal::Refusal},
+        model::{constraint::Constraint, demand::Demand, Scope},
+        refusal::Refusal,
         regs::counter::CounterMask,
-        sched::{
-            constraint::Constraint, cpu_schedule::CpuSchedule, extra_register::Demand,
-            limits::Limits,
-        },
+        sched::{cpu_schedule::CpuSchedule, group::Group, limits::Limits},
         smt::protocol::Plain,
     },
     perf::{

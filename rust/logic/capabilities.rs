@@ -6,13 +6,14 @@
 //! Intel's PMUs have leaf 0xA. AMD's have no leaf before PerfMonV2: the family and a feature bit tell
 //! how many counters there are.
 
-use crate::logic::{
-    regs::{
-        counter::{CounterId, CounterMask, MAX_FIXED, MAX_GP},
-        period::CounterWidth,
-    },
-    sample::pebs::record::Format as PebsFormat,
+mod pebs_format;
+
+use crate::logic::regs::{
+    counter::{CounterId, CounterMask, MAX_FIXED, MAX_GP},
+    period::CounterWidth,
 };
+
+pub use pebs_format::PebsFormat;
 
 /// The registers of one CPUID leaf, subleaf 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

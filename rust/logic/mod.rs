@@ -38,6 +38,7 @@ pub mod model;
 pub mod nospec;
 pub mod open;
 pub mod pmu;
+pub mod refusal;
 pub mod regs;
 pub mod rotation;
 pub mod sample;

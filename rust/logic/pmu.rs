@@ -5,22 +5,21 @@
 use core::fmt;
 
 use crate::logic::{
-    capabilities::{Capabilities, Cpuid, Interface},
+    capabilities::{Capabilities, Cpuid, Interface, PebsFormat},
     model::{
-        first_match, models, EventConstraint, EventIndex, HardwareId, Model, Need, Quirk, Vendor,
-        AMD_ZEN_4, GENERIC, GENERIC_V5, WITHOUT_A_TABLE,
+        cache_event::{CacheId, NoCacheEvent},
+        constraint::Constraint,
+        first_match, models,
+        pebs_events::PreciseDistribution,
+        EventConstraint, EventIndex, HardwareId, Model, Need, Quirk, Vendor, AMD_ZEN_4, GENERIC,
+        GENERIC_V5, WITHOUT_A_TABLE,
     },
-    open::cache_event::{CacheId, NoCacheEvent},
     regs::{
         counter::{CounterId, CounterMask},
         event_select::EventSelect,
         period::PeriodLimits,
     },
-    sample::{
-        lbr::Lbr,
-        pebs::{record::Format, PreciseDistribution},
-    },
-    sched::constraint::Constraint,
+    sample::lbr::Lbr,
 };
 
 /// A PMU that is supported.
@@ -164,7 +163,7 @@ impl Pmu {
 
     /// Returns whether precise samples can have XMM registers.
     pub fn has_extended_registers(&self) -> bool {
-        self.capabilities.pebs_format == Some(Format::Adaptive)
+        self.capabilities.pebs_format == Some(PebsFormat::Adaptive)
     }
 
     /// Returns the counters that the event `select` may use with a `precise_ip` of 1 to 3.
@@ -287,7 +286,7 @@ impl Pmu {
     ///
     /// ```
     /// # use rpmu_logic::logic;
-    /// use logic::open::cache_event::NoCacheEvent;
+    /// use logic::model::cache_event::NoCacheEvent;
     /// # use logic::capabilities::{Capabilities, Cpuid, Leaf};
     /// # use logic::model::{SANDY_BRIDGE, SANDY_BRIDGE_SERVER};
     /// # use logic::pmu::Pmu;

@@ -10,9 +10,9 @@ use core::hint::black_box;
 
 use kernel::prelude::*;
 use logic::capabilities::{Capabilities, Cpuid, Leaf};
+use logic::model::constraint::Constraint;
 use logic::regs::counter::{CounterId, CounterMask};
 use logic::sched::assign::{Policy, Problem};
-use logic::sched::constraint::Constraint;
 use logic::sched::cpu_schedule::CpuSchedule;
 use logic::sched::limits::Limits;
 use mainline::{Want, AS_IS, MENDED};

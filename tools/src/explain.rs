@@ -2,12 +2,12 @@
 
 //! Why an event does not count all the time: the limit, or the events that hold what it needs.
 
-use crate::logic::open::refusal::Refusal;
+use crate::logic::model::demand::Demand;
+use crate::logic::refusal::Refusal;
+use crate::logic::refusal::Shortage;
 use crate::logic::regs::counter::{CounterId, CounterKind, CounterMask};
 use crate::logic::regs::metrics::TOPDOWN;
-use crate::logic::sched::assign::Shortage;
 use crate::logic::sched::explanation::ONE_GROUP_HAS_SLOTS;
-use crate::logic::sched::extra_register::Demand;
 use crate::logic::sched::limits::Limits;
 use crate::open::{closed, fits_under, shares_a_core, validate};
 use crate::plan::{watchdog, Plan, Request};

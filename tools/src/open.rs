@@ -7,14 +7,14 @@
 //! a whole, misses the member's value and shows none of the group
 //! (`evsel__process_group_data()` in `tools/perf/util/evsel.c`).
 
+use crate::logic::model::demand::Demand;
 use crate::logic::open::attr::{configure, LOAD_LATENCY_AUXILIARY};
-use crate::logic::open::group::Group as Validated;
-use crate::logic::open::refusal::Refusal;
 use crate::logic::open::topdown::{Leader, SLOTS};
+use crate::logic::refusal::Refusal;
 use crate::logic::regs::counter::{CounterId, CounterMask};
 use crate::logic::regs::event_select::EventSelect;
 use crate::logic::sched::assign::Policy;
-use crate::logic::sched::extra_register::Demand;
+use crate::logic::sched::group::Group as Validated;
 use crate::logic::sched::limits::Limits;
 use crate::machine::Machine;
 use crate::names::{Kind, Wanted, WantedEvent};

@@ -2,9 +2,9 @@
 
 //! The share of time in which each event counts, and what perf stat shows for it.
 
+use crate::logic::model::demand::Demand;
 use crate::logic::open::attr::{configure, Attributes, EventType};
 use crate::logic::sched::assign::Policy;
-use crate::logic::sched::extra_register::Demand;
 use crate::machine::Machine;
 use crate::names::Wanted;
 use crate::open::{open, Opened};

@@ -5,10 +5,10 @@
 //! First fit gives an upper bound, and the capacity of the counters a lower bound. Between the two, a
 //! complete search tries every number of runs, up to a limit on its effort.
 
+use crate::logic::model::demand::{Demand, Requirement};
 use crate::logic::regs::counter::CounterMask;
 use crate::logic::regs::extra_register::ExtraRegister;
 use crate::logic::sched::assign::Policy;
-use crate::logic::sched::extra_register::{Demand, Requirement};
 use crate::machine::Machine;
 use crate::open::{shares_a_core, validate};
 use std::collections::HashMap;

@@ -21,8 +21,8 @@ use crate::{
     },
     logic::{
         capabilities::Interface,
-        open::refusal::Refusal,
         pmu::Pmu,
+        refusal::Refusal,
         regs::counter::CounterMask,
         sched::{cpu_schedule::CpuSchedule, limits::Limits},
         smt::northbridge::Northbridge,

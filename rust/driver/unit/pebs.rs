@@ -34,12 +34,12 @@ use crate::{
     },
     kern::percpu::CpuCell,
     logic::{
-        model::Quirk,
+        capabilities::PebsFormat,
+        model::{pebs_events::PebsData, Quirk},
         regs::counter::{CounterId, CounterKind, CounterMask, PerCounter},
         sample::pebs::{
             fixup::MAX_CODE,
-            record::{Format, Groups, Owners, Record, Records},
-            PebsData,
+            record::{Groups, Owners, Record, Records},
         },
         tried::Feature,
     },
@@ -60,7 +60,7 @@ use super::lbr::InPmi;
 
 /// PEBS of the machine.
 pub(in crate::driver) struct Pebs {
-    format: Format,
+    format: PebsFormat,
     precision: Precision,
     /// Where records tell the time.
     clock: Option<TscClock>,
@@ -140,7 +140,7 @@ impl Pebs {
 
     /// Returns whether records have branches with them.
     pub(in crate::driver) fn records_branches(&self) -> bool {
-        self.format == Format::Adaptive
+        self.format == PebsFormat::Adaptive
     }
 
     /// Returns the bits of PEBS_ENABLE beside the counter's own.
@@ -274,7 +274,7 @@ impl Tally {
     };
 
     /// Counts the records of `words` for `precise` events. They were [none](Self::NOTHING) before.
-    fn add(&mut self, format: Format, words: &[AtomicU64], precise: CounterMask) {
+    fn add(&mut self, format: PebsFormat, words: &[AtomicU64], precise: CounterMask) {
         for record in Records::new(format, words) {
             let (owners, number) = match record.owners(format, precise) {
                 Owners::Of(owners) => (owners, &mut self.kept),
@@ -402,7 +402,7 @@ impl Driver {
             words
         };
         store.set_threshold(threshold, cx.irqs());
-        let adaptive = pebs.format == Format::Adaptive;
+        let adaptive = pebs.format == PebsFormat::Adaptive;
         let other_groups = adaptive && enable != 0 && own.pebs.groups != Some(groups);
         if other_groups {
             own.pebs.groups = Some(groups);
@@ -457,7 +457,7 @@ impl Driver {
         if let (Some(pebs), Some(data_config)) = (&self.pebs, before) {
             Self::end_pebs(cpu, own, data_config, irqs);
             let store = cpu.shared.debug_store();
-            if let Some(store) = store.filter(|_| pebs.format == Format::Adaptive) {
+            if let Some(store) = store.filter(|_| pebs.format == PebsFormat::Adaptive) {
                 store.set_data_config(data_config, irqs);
             }
         }

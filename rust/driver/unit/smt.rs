@@ -23,7 +23,7 @@ use crate::{
     },
     kern::{cpu::online_cpus, lock::RawSpinLockGuard},
     logic::{
-        open::refusal::Refusal,
+        refusal::Refusal,
         sched::{cpu_schedule::CpuSchedule, limits::Limits},
         smt::{
             protocol::{limits_now, try_pinned, Plain, Told},

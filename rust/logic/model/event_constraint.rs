@@ -6,11 +6,11 @@
 //! event without a match may use every general-purpose counter.
 
 use crate::logic::{
+    model::constraint::Constraint,
     regs::{
         counter::{CounterId, CounterMask},
         event_select::EventSelect,
     },
-    sched::constraint::Constraint,
 };
 
 /// The unit masks that a line matches, where the event code alone does not decide (AMD's family

@@ -7,29 +7,28 @@
 //! not do yet and the model cannot do without; such a machine is refused.
 
 mod amd;
+pub mod cache_event;
+pub mod constraint;
 mod cpu;
-pub(in crate::logic) mod event_constraint;
+mod cycles_alias;
+pub mod data_source;
+mod definition;
+pub mod demand;
+mod event_constraint;
 mod event_index;
+pub mod extra_registers;
 mod hardware_event;
 mod intel;
 pub mod memory_files;
-
-use core::fmt;
-
-use crate::logic::{
-    open::{cache_event::CacheEvents, precise::CyclesAlias, topdown::TopdownFile},
-    regs::{counter::CounterMask, period::PeriodRule},
-    sample::{
-        data_source::DataSources,
-        pebs::{PebsEvents, PreciseDistribution},
-    },
-    sched::extra_register::ExtraRegisters,
-};
+pub mod pebs_events;
+mod topdown_file;
 
 pub use amd::family_15h::AMD_15H;
 pub use amd::k8::AMD_K8;
 pub use amd::zen::{AMD_ZEN, AMD_ZEN_2, AMD_ZEN_4, MERGE, MERGE_VALUE};
 pub use cpu::{Cpus, Vendor};
+pub use cycles_alias::CyclesAlias;
+pub use definition::{Acknowledge, LbrFilter, Model, Need, Quirk, Scope};
 pub use event_constraint::{checked, first_match, EventConstraint, UnitMask};
 pub use event_index::EventIndex;
 pub use hardware_event::{HardwareEvents, HardwareId};
@@ -46,6 +45,7 @@ pub use intel::sandy_bridge::{SANDY_BRIDGE, SANDY_BRIDGE_SERVER};
 pub use intel::silvermont::SILVERMONT;
 pub use intel::skylake::{SKYLAKE, SKYLAKE_SERVER};
 pub use intel::westmere::WESTMERE;
+pub use topdown_file::TopdownFile;
 
 /// Every model of Intel's with CPUID models of its own, by age.
 pub const INTEL_MODELS: &[&Model] = &[
@@ -97,173 +97,6 @@ pub const WITHOUT_A_TABLE: &[(u16, u8)] = &[
     (6, 0xcc), (6, 0xd5), // Panther Lake, Wildcat Lake
     (18, 0x01), (18, 0x03), // Nova Lake
 ];
-
-/// A microarchitecture.
-#[derive(Debug)]
-pub struct Model {
-    /// The name in `caps/pmu_name`, by which user space tells models apart.
-    pub pmu_name: &'static str,
-    /// The name in messages.
-    pub name: &'static str,
-    /// What the model needs and the driver does not do yet. The driver refuses machines of models
-    /// with needs.
-    pub needs: &'static [Need],
-    /// Differences between CPUs of the model.
-    pub quirks: &'static [Quirk],
-    /// The model's processors.
-    pub cpus: &'static [Cpus],
-    /// The events that may not use every counter; the first match decides.
-    pub event_constraints: &'static [EventConstraint],
-    /// The events that can be sampled precisely.
-    pub pebs_events: PebsEvents,
-    /// The meaning of `precise_ip` 3.
-    pub precise_distribution: PreciseDistribution,
-    /// The event that replaces that for cycles where it is to be precise.
-    pub cycles_alias: CyclesAlias,
-    /// The meaning of the data source in records of precise events.
-    pub data_sources: DataSources,
-    /// The generic hardware events, by `perf_hw_id`.
-    pub hardware_events: HardwareEvents,
-    /// The generic cache events.
-    pub cache_events: CacheEvents,
-    /// The events that need an extra register programmed: offcore response, load latency
-    /// threshold, front-end filter.
-    pub extra_register_events: ExtraRegisters,
-    /// Set if the threads of a core share the offcore response registers.
-    pub offcore_scope: Scope,
-    /// The erratum by which a [corrupting](super::sched::constraint::Constraint::corrupting) event corrupts
-    /// the sibling thread's counter, where the model has it. Mainline: `intel_ht_bug()`,
-    /// `arch/x86/events/intel/core.c:6993`.
-    pub ht_erratum: Option<&'static str>,
-    /// The counters that read 0 where an event counts user mode alone.
-    pub need_kernel_mode: CounterMask,
-    /// The event selects, one per general-purpose counter, that have to run for a moment before an
-    /// event select is programmed, or the event may count wrongly; empty on most models. Errata
-    /// AAK100, AAP53, BD53. Mainline: `intel_pmu_nhm_workaround()`,
-    /// `arch/x86/events/intel/core.c:2874`.
-    pub clearing_events: &'static [u64],
-    /// When the PMI's handler unmasks the next PMI.
-    pub acknowledge: Acknowledge,
-    /// The filters of LBR_SELECT; [`None`] if the model has no such register or the driver does not use
-    /// it. (Architectural LBRs have others, which CPUID tells.)
-    pub lbr_filter: Option<LbrFilter>,
-    /// The topdown method's events in sysfs. Of a model with [metrics](Self::metrics), they are shown
-    /// where PERF_METRICS exists.
-    pub topdown_files: &'static [TopdownFile],
-    /// The events of TSX transactions in sysfs, where RTM exists: a file's name, and its text.
-    /// Mainline: `hsw_tsx_events_attrs`, `icl_tsx_events_attrs`, `glc_tsx_events_attrs`,
-    /// `arch/x86/events/intel/core.c:7027-7118`, `tsx_is_visible()`.
-    pub tsx_files: &'static [(&'static str, &'static str)],
-    /// The events of loads and stores in sysfs, where PEBS exists: a file's name, and its text.
-    pub memory_files: &'static [(&'static str, &'static str)],
-    /// The counters that can drop what an aborted TSX transaction counted; empty where the in_tx
-    /// filters do not exist.
-    pub checkpointed: CounterMask,
-    /// The limits of sample periods.
-    pub period_rule: PeriodRule,
-}
-
-impl Model {
-    /// Returns whether the driver does all that the model needs.
-    pub const fn is_supported(&self) -> bool {
-        self.needs.is_empty()
-    }
-
-    /// Returns the topdown metrics that PERF_METRICS has, if it exists.
-    pub fn metrics(&self) -> CounterMask {
-        let metrics = self.event_constraints.iter().filter(|it| it.is_metric());
-        metrics.fold(CounterMask::EMPTY, |all, it| {
-            all | it.resolve(CounterMask::ALL).counters
-        })
-    }
-
-    /// Returns whether this is the model of the processor with this vendor, display family and
-    /// model.
-    pub fn is_for(&self, vendor: Vendor, family: u16, model: u8) -> bool {
-        let mut cpus = self.cpus.iter();
-        cpus.any(|cpus| cpus.contains(vendor, family, model))
-    }
-
-    /// Returns whether the model has the quirk.
-    pub fn has(&self, quirk: Quirk) -> bool {
-        self.quirks.contains(&quirk)
-    }
-}
-
-/// The hardware threads that share a register.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
-    /// Those of a core.
-    Core,
-    /// None. Mainline: `PMU_FL_NO_HT_SHARING`.
-    Thread,
-}
-
-/// The branches that LBR_SELECT can leave out of the records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LbrFilter {
-    /// Kinds of branches, with an erratum: calls and returns are recorded only if jumps are. Mainline:
-    /// `nhm_lbr_sel_map`, `arch/x86/events/intel/lbr.c:1188`.
-    Nehalem,
-    /// Kinds of branches.
-    SandyBridge,
-    /// The same; the records can be a call stack.
-    Haswell,
-}
-
-/// When the PMI's handler unmasks LVTPC, which the APIC masks when it delivers a PMI.
-///
-/// Mainline: `intel_pmu_handle_irq()`, `arch/x86/events/intel/core.c:3963-4039`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Acknowledge {
-    /// On entry, in every NMI. A counter that overflows while the handler works raises another NMI,
-    /// which finds this overflow or, if the handler has seen it already, none. The APIC has masked
-    /// the entry anew by then, so the handler unmasks it either way. Mainline does so up to Ivy
-    /// Bridge, on small cores up to Goldmont, and on unknown cores. On Nehalem, counters were seen
-    /// to overflow after all of them were stopped.
-    Early,
-    /// After the overflows are handled and before the counters run again. If it were unmasked on
-    /// entry, Haswell and later might raise the NMI twice for one overflow. (Mainline unmasks it
-    /// after the counters run again; an overflow in between would raise no NMI.)
-    Late,
-}
-
-/// Something that a model needs and the driver does not do yet. The text continues "it needs".
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Need {
-    /// A trial: the driver has run on no such CPU, real or emulated.
-    Trial,
-}
-
-impl fmt::Display for Need {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Trial => "a trial, for it has run on no such CPU",
-        })
-    }
-}
-
-/// A difference of some CPUs from their model's tables. CPUID tells which.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Quirk {
-    /// Erratum AAJ80: where CPUID marks the retired mispredicted branches as absent, the event of
-    /// the executed ones (BR_MISP_EXEC.ANY) replaces them. Mainline: `intel_nehalem_quirk()`,
-    /// `arch/x86/events/intel/core.c:6962`.
-    BranchMissesExecuted,
-    /// Reference cycles are CPU_CLK_UNHALTED.REF_TSC_P (0x013c), which every counter counts, unless
-    /// CPUID marks that event as absent. Mainline: `intel_pmu_ref_cycles_ext()`,
-    /// `arch/x86/events/intel/core.c:7831`.
-    ReferenceCyclesAnywhere,
-    /// An abort of a TSX transaction can be recorded as a branch twice, the second time without its flag.
-    /// Mainline: `lbr_double_abort`, `arch/x86/events/intel/core.c:8433`.
-    AbortRecordedTwice,
-    /// The latency of a PEBS record is two: that of the instruction, and from bit 32 on that of its access to the
-    /// caches. Mainline: `PMU_FL_INSTR_LATENCY`, `arch/x86/events/intel/ds.c:2558`.
-    LatencyInTwoParts,
-    /// Load latencies are wrong unless event 0x8203 counts in the same group. Mainline:
-    /// `PMU_FL_MEM_LOADS_AUX`, `arch/x86/events/intel/core.c:5232-5264`.
-    LoadLatencyNeedsAuxiliary,
-}
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
 use super::*;
+use crate::logic::regs::counter::CounterMask;
 use crate::logic::regs::event_select::EventSelect;
 
 #[test]

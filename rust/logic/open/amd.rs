@@ -13,11 +13,11 @@
 use super::{
     attr::{period, Attributes, Event, EventType, EXTENDED_REGISTERS},
     extensions::Extensions,
-    refusal::Refusal,
 };
 use crate::logic::{
     model::HardwareId,
     pmu::Pmu,
+    refusal::Refusal,
     regs::{event_select::EventSelect, global::CountsIn},
 };
 

@@ -13,18 +13,17 @@ use super::{
     amd,
     extensions::{Extensions, SWITCH},
     precise::{self, Precise},
-    refusal::Refusal,
     topdown::{self, Leader},
 };
 use crate::logic::{
-    model::{EventConstraint, HardwareId, Quirk},
+    model::{constraint::Constraint, demand::Requirement, EventConstraint, HardwareId, Quirk},
     pmu::Pmu,
+    refusal::Refusal,
     regs::{
         counter::CounterId, event_select::EventSelect, extra_register::ExtraRegister,
         global::CountsIn, period::PeriodLimits,
     },
     sample::{lbr, random_period::RandomPeriods},
-    sched::{constraint::Constraint, extra_register::Requirement},
 };
 
 /// The values of attr.type that this PMU distinguishes.
@@ -224,7 +223,7 @@ const CHECKPOINTED_PERIOD: u64 = 0x7fff_ffff;
 /// ```
 /// # use rpmu_logic::logic;
 /// use logic::open::attr::{configure, Attributes, EventType};
-/// use logic::open::refusal::Refusal;
+/// use logic::refusal::Refusal;
 /// # use logic::capabilities::{Cpuid, Leaf};
 /// # use logic::pmu::Pmu;
 /// # let cpuid = Cpuid {

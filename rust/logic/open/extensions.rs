@@ -8,8 +8,8 @@
 //!
 //! Context: as for [`attr`](super::attr).
 
-use super::{attr::Attributes, refusal::Refusal};
-use crate::logic::sample::random_period::RandomPeriods;
+use super::attr::Attributes;
+use crate::logic::{refusal::Refusal, sample::random_period::RandomPeriods};
 
 /// `switch` in attr.config4.
 pub(super) const SWITCH: u64 = 1 << 0;

@@ -4,9 +4,6 @@
 
 mod amd;
 pub mod attr;
-pub mod cache_event;
 mod extensions;
-pub mod group;
 pub mod precise;
-pub mod refusal;
 pub mod topdown;

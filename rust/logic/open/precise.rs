@@ -5,17 +5,14 @@
 //!
 //! Context: as for [`attr`](super::attr).
 
-use super::{attr::Attributes, refusal::Refusal};
+use super::attr::Attributes;
 use crate::logic::{
+    capabilities::PebsFormat,
+    model::pebs_events::PebsData,
     pmu::Pmu,
+    refusal::Refusal,
     regs::event_select::EventSelect,
-    sample::{
-        lbr::filter::sample_type as branches,
-        pebs::{
-            record::{Format, Groups},
-            PebsData,
-        },
-    },
+    sample::{lbr::filter::sample_type as branches, pebs::record::Groups},
 };
 
 /// Bits of `attr.sample_type`: `enum perf_event_sample_format`, `include/uapi/linux/perf_event.h`.
@@ -50,11 +47,6 @@ use sample_type as st;
 /// `arch/x86/events/perf_event.h:180`).
 const GENERAL_REGISTERS: u64 = 0xff_03ff;
 
-/// CPU_CLK_UNHALTED.THREAD_P, which cannot be precise.
-const CYCLES: u64 = 0x003c;
-/// The cycles in which fewer instructions or micro-operations retire than ever can: all.
-const ALL_CYCLES: u8 = 16;
-
 /// RTM_RETIRED.ABORTED, the weight of whose samples depends on a register.
 const TRANSACTION_ABORTED: u64 = 0x04c9;
 
@@ -79,48 +71,6 @@ pub struct Precise {
     pub is_plain: bool,
 }
 
-/// The event that counts cycles and can be precise, by which a precise event for cycles is replaced.
-///
-/// Mainline: `intel_pebs_aliases_core2()` and what follows, `arch/x86/events/intel/core.c:4623-4715`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CyclesAlias {
-    /// Cycles themselves can be.
-    None,
-    /// INST_RETIRED.ANY_P.
-    Instructions,
-    /// UOPS_RETIRED.ALL.
-    Uops,
-    /// The same, and with the greatest precision INST_RETIRED.PREC_DIST.
-    UopsOrPrecDist,
-    /// INST_RETIRED.ANY_P, and with the greatest precision INST_RETIRED.PREC_DIST.
-    InstructionsOrPrecDist,
-}
-
-impl CyclesAlias {
-    const INST_RETIRED: u64 = 0x00c0;
-    const PREC_DIST: u64 = 0x01c0;
-    const UOPS_RETIRED: u64 = 0x01c2;
-
-    /// Returns whether there is an event for the greatest precision.
-    pub const fn has_prec_dist(self) -> bool {
-        matches!(self, Self::UopsOrPrecDist | Self::InstructionsOrPrecDist)
-    }
-
-    /// Returns the event select for `select`, of an event with this precision.
-    fn apply(self, select: EventSelect, level: u8) -> EventSelect {
-        let code = match self {
-            Self::None => return select,
-            _ if self.has_prec_dist() && level >= 3 => Self::PREC_DIST,
-            Self::Uops | Self::UopsOrPrecDist => Self::UOPS_RETIRED,
-            Self::Instructions | Self::InstructionsOrPrecDist => Self::INST_RETIRED,
-        };
-        if select.bits() & EventSelect::RAW != CYCLES {
-            return select;
-        }
-        select.with_code(code).cycles_below(ALL_CYCLES)
-    }
-}
-
 /// Checks whether an event can be as precise as `attr` asks for. Mainline: `x86_pmu_hw_config()`,
 /// `arch/x86/events/core.c:595`.
 pub(super) fn check(pmu: &Pmu, attr: &Attributes, sampling: bool) -> Result<(), Refusal> {
@@ -143,7 +93,7 @@ pub(super) fn check(pmu: &Pmu, attr: &Attributes, sampling: bool) -> Result<(), 
 /// Returns whether a sample's address has to be found with the last branch: the record has that of the next
 /// instruction alone.
 pub(super) fn needs_branches(pmu: &Pmu, attr: &Attributes) -> bool {
-    let tells_ip = |format: Format| format.tells_ip();
+    let tells_ip = |format: PebsFormat| format.tells_ip();
     attr.precise_ip > 1 && !pmu.capabilities.pebs_format.is_some_and(tells_ip)
 }
 
@@ -199,7 +149,7 @@ pub(super) fn apply(
         is_plain: level >= 2 && format.tells_ip() && attr.sample_type & PARTS == 0,
     };
     (
-        select.with(EventSelect::ADAPTIVE, format == Format::Adaptive),
+        select.with(EventSelect::ADAPTIVE, format == PebsFormat::Adaptive),
         Some(precise),
     )
 }
@@ -207,7 +157,7 @@ pub(super) fn apply(
 /// Returns whether records have all that the samples of `attr` have, so that they can be read later. Mainline:
 /// `intel_pmu_large_pebs_flags()`, `arch/x86/events/intel/core.c:4717`; where an address has to be found with the last
 /// branch it lets records wait, and takes the last branch at the PMI for all of them.
-fn can_wait(pmu: &Pmu, attr: &Attributes, format: Format) -> bool {
+fn can_wait(pmu: &Pmu, attr: &Attributes, format: PebsFormat) -> bool {
     if attr.has_aux_action || attr.ends_turns() || needs_branches(pmu, attr) {
         return false;
     }
@@ -227,7 +177,7 @@ fn can_wait(pmu: &Pmu, attr: &Attributes, format: Format) -> bool {
     if format.tells_time() && !attr.use_clockid {
         kept |= st::TIME;
     }
-    if format == Format::Adaptive {
+    if format == PebsFormat::Adaptive {
         kept |= st::BRANCH_STACK;
     }
     if attr.exclude_kernel && attr.sample_regs_user & !GENERAL_REGISTERS == 0 {

@@ -15,7 +15,7 @@ const LONGEST: u64 = 64;
 /// # use rpmu_logic::logic;
 /// use logic::regs::counter::CounterMask;
 /// use logic::rotation::{ContextWants, GroupWants};
-/// use logic::sched::constraint::Constraint;
+/// use logic::model::constraint::Constraint;
 ///
 /// let mut group = GroupWants::default();
 /// group.add(Constraint::any_of(CounterMask::first_gp(4)));

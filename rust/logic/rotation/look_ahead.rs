@@ -4,9 +4,10 @@
 
 use super::{queue::lags_far_behind, Beside, GroupWants, Wants};
 use crate::logic::{
-    open::refusal::Refusal,
+    model::demand::Demand,
+    refusal::Refusal,
     regs::counter::{CounterId, CounterMask},
-    sched::{cpu_schedule::CpuSchedule, extra_register::Demand, limits::Limits},
+    sched::{cpu_schedule::CpuSchedule, limits::Limits},
 };
 
 /// Largest number of groups that [`look_ahead`] finds.

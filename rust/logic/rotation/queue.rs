@@ -124,7 +124,7 @@ pub fn place_after_interval(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::logic::{rotation::GroupWants, sched::constraint::Constraint};
+    use crate::logic::{model::constraint::Constraint, rotation::GroupWants};
 
     #[test]
     fn old_runtime_is_forgotten() {

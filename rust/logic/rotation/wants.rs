@@ -7,8 +7,7 @@ mod tests;
 
 use super::TURN;
 use crate::logic::{
-    regs::counter::CounterMask,
-    sched::{constraint::Constraint, limits::Limits},
+    model::constraint::Constraint, regs::counter::CounterMask, sched::limits::Limits,
 };
 
 /// The demand of one group.

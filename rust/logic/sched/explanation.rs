@@ -9,9 +9,10 @@
 
 use core::fmt;
 
-use super::{assign::Shortage, constraint::Constraint, limits::Limits};
+use super::limits::Limits;
 use crate::logic::{
-    open::refusal::Refusal,
+    model::constraint::Constraint,
+    refusal::{Refusal, Shortage},
     regs::{
         counter::{CounterId, CounterMask},
         extra_register::ExtraRegister,
@@ -28,12 +29,12 @@ pub const ONE_GROUP_HAS_SLOTS: &str =
 ///
 /// ```
 /// # use rpmu_logic::logic;
-/// use logic::sched::assign::Shortage;
-/// use logic::sched::constraint::Constraint;
+/// use logic::refusal::Shortage;
+/// use logic::model::constraint::Constraint;
 /// use logic::regs::counter::CounterMask;
 /// use logic::sched::explanation::Explanation;
 /// use logic::sched::limits::Limits;
-/// use logic::open::refusal::Refusal;
+/// use logic::refusal::Refusal;
 ///
 /// let counter_2 = CounterMask::from_bits(1 << 2);
 /// let shortage = Shortage::Contended { events: 1, counters: CounterMask::EMPTY };

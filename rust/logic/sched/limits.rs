@@ -10,8 +10,8 @@
 //! keeps as many general-purpose counters as it has, even beyond the limit: otherwise a later change
 //! elsewhere could cause the failure of an event that needs no new counter.
 
-use super::{constraint::Constraint, register_plan::RegisterValues};
-use crate::logic::regs::counter::CounterMask;
+use super::register_plan::RegisterValues;
+use crate::logic::{model::constraint::Constraint, regs::counter::CounterMask};
 
 /// The limits of a CPU's events.
 ///
@@ -19,7 +19,7 @@ use crate::logic::regs::counter::CounterMask;
 ///
 /// ```
 /// # use rpmu_logic::logic;
-/// use logic::sched::constraint::Constraint;
+/// use logic::model::constraint::Constraint;
 /// use logic::regs::counter::CounterMask;
 /// use logic::sched::limits::Limits;
 ///

@@ -3,10 +3,10 @@
 //! Scheduling: the counter and the extra register of each event.
 
 pub mod assign;
-pub mod constraint;
 pub mod cpu_schedule;
 pub mod explanation;
-pub mod extra_register;
+pub mod group;
 pub mod limits;
 pub mod register_plan;
 pub mod room;
+pub mod usage;

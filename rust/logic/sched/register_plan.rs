@@ -19,8 +19,9 @@
 //!
 //! Context: any.
 
-use super::extra_register::Requirement;
-use crate::logic::regs::extra_register::ExtraRegister;
+use crate::logic::{
+    model::demand::Requirement, refusal::Refusal, regs::extra_register::ExtraRegister,
+};
 
 /// The value of each extra register; [`None`] if the register is free.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -98,6 +99,12 @@ impl RegisterValues {
 /// The error for events that need more values at a time than there are registers for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Conflict;
+
+impl From<Conflict> for Refusal {
+    fn from(_: Conflict) -> Self {
+        Self::ExtraRegisterTaken
+    }
+}
 
 /// Plans a register for each event of `wanted`, given by its requirement and its present register.
 ///

@@ -5,7 +5,6 @@
 //! ```text
 //!  protocol        plan, use, release: the steps of a thread beside its sibling
 //!    siblings      the two threads of a core, and the limits of each
-//!      usage         the counters and registers that a thread uses
 //!      right_of_way  the thread that goes first where not both can have what they need
 //! ```
 //!
@@ -15,4 +14,3 @@ pub mod northbridge;
 pub mod protocol;
 pub mod right_of_way;
 pub mod siblings;
-pub mod usage;

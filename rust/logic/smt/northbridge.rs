@@ -89,8 +89,9 @@ mod tests {
     use super::*;
     use crate::logic::{
         capabilities::{Capabilities, Cpuid},
-        open::refusal::Refusal,
-        sched::{constraint::Constraint, cpu_schedule::CpuSchedule, limits::Limits},
+        model::constraint::Constraint,
+        refusal::Refusal,
+        sched::{cpu_schedule::CpuSchedule, limits::Limits},
     };
 
     const ANY: Constraint = Constraint::any_of(CounterMask::first_gp(4));

@@ -23,13 +23,13 @@
 use super::{
     right_of_way::Needs,
     siblings::{Core, Thread},
-    usage::ThreadUsage,
 };
 use crate::logic::{
-    open::refusal::Refusal,
+    model::constraint::Constraint,
+    refusal::Refusal,
     regs::counter::CounterMask,
     sched::{
-        constraint::Constraint, cpu_schedule::CpuSchedule, explanation::Explanation, limits::Limits,
+        cpu_schedule::CpuSchedule, explanation::Explanation, limits::Limits, usage::ThreadUsage,
     },
 };
 

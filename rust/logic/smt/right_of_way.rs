@@ -11,7 +11,7 @@
 //!
 //! [`Core::release`]: super::siblings::Core::release
 
-use super::usage::ThreadUsage;
+use crate::logic::sched::usage::ThreadUsage;
 
 /// Time constant of the average, in nanoseconds: 16 of the perf core's intervals of 4 ms.
 pub const WINDOW: u64 = 1 << 26;

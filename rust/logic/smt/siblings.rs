@@ -47,13 +47,10 @@
 #[cfg(test)]
 mod tests;
 
-use super::{
-    right_of_way::{Needs, Standing},
-    usage::ThreadUsage,
-};
+use super::right_of_way::{Needs, Standing};
 use crate::logic::{
     regs::counter::CounterMask,
-    sched::{limits::Limits, register_plan::RegisterValues},
+    sched::{limits::Limits, register_plan::RegisterValues, usage::ThreadUsage},
 };
 
 /// One of a core's two threads.
@@ -145,12 +142,9 @@ struct Way {
 ///
 /// ```
 /// # use rpmu_logic::logic;
-/// use logic::smt::{
-///     siblings::{Core, Thread},
-///     usage::ThreadUsage,
-/// };
 /// use logic::regs::counter::CounterMask;
-/// use logic::sched::limits::Limits;
+/// use logic::sched::{limits::Limits, usage::ThreadUsage};
+/// use logic::smt::siblings::{Core, Thread};
 ///
 /// let mut core = Core::new(4);
 /// let (a, b) = (core.join(0).unwrap(), core.join(4).unwrap());

@@ -6,11 +6,11 @@ mod kernel;
 
 use kernel::Source;
 use rpmu_logic::logic::capabilities::{Capabilities, Cpuid};
+use rpmu_logic::logic::model::cache_event::{CacheId, NoCacheEvent};
 use rpmu_logic::logic::model::{
     first_match, EventConstraint, HardwareId, Model, AMD_15H, AMD_K8, AMD_MODELS, AMD_ZEN,
     AMD_ZEN_2, AMD_ZEN_4, MERGE,
 };
-use rpmu_logic::logic::open::cache_event::{CacheId, NoCacheEvent};
 use rpmu_logic::logic::pmu::Pmu;
 use rpmu_logic::logic::regs::counter::CounterMask;
 use rpmu_logic::logic::regs::event_select::EventSelect;

@@ -9,9 +9,10 @@ use cases::cases;
 use proptest::prelude::*;
 use reference::mainline::{assign_events, Defects, Want, AS_IS, MENDED};
 use reference::{fewest_gp, fits, GP};
+use rpmu_logic::logic::model::constraint::Constraint;
+use rpmu_logic::logic::refusal::Shortage;
 use rpmu_logic::logic::regs::counter::{CounterId, CounterMask};
-use rpmu_logic::logic::sched::assign::{Problem, Shortage, MAX_EVENTS};
-use rpmu_logic::logic::sched::constraint::Constraint;
+use rpmu_logic::logic::sched::assign::{Problem, MAX_EVENTS};
 
 /// An event and its previous counter.
 type Event = (Want, Option<CounterId>);

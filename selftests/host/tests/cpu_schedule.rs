@@ -9,8 +9,8 @@ use cases::cases;
 use proptest::prelude::*;
 use reference::{fewest_gp, GP};
 use rpmu_logic::logic::capabilities::{Capabilities, Cpuid, Leaf};
+use rpmu_logic::logic::model::constraint::Constraint;
 use rpmu_logic::logic::regs::counter::{CounterId, CounterMask};
-use rpmu_logic::logic::sched::constraint::Constraint;
 use rpmu_logic::logic::sched::cpu_schedule::{CpuSchedule, Entry};
 use rpmu_logic::logic::sched::limits::Limits;
 

@@ -12,12 +12,12 @@ use proptest::prelude::*;
 use reference::mainline::{assign_events, schedule_events, Defects, Want, AS_IS, MAX, MENDED};
 use reference::search::{is_valid, Placements, COUNTERS};
 use rpmu_logic::logic::capabilities::{Capabilities, Cpuid, Leaf};
+use rpmu_logic::logic::model::constraint::Constraint;
 use rpmu_logic::logic::model::{Model, GENERIC, GENERIC_V5, INTEL_MODELS};
 use rpmu_logic::logic::pmu::Pmu;
 use rpmu_logic::logic::regs::counter::{CounterId, CounterMask};
 use rpmu_logic::logic::regs::event_select::EventSelect;
 use rpmu_logic::logic::sched::assign::{Policy, Problem};
-use rpmu_logic::logic::sched::constraint::Constraint;
 use rpmu_logic::logic::sched::limits::Limits;
 
 /// A machine and the kinds of constraints of its events.

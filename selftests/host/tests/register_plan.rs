@@ -3,8 +3,8 @@
 //! Extra registers against a complete search: every small set of events in every order, with all previous
 //! registers of the events and all values that the core's other thread may hold.
 
+use rpmu_logic::logic::model::demand::Requirement;
 use rpmu_logic::logic::regs::extra_register::ExtraRegister;
-use rpmu_logic::logic::sched::extra_register::Requirement;
 use rpmu_logic::logic::sched::register_plan::{plan, RegisterValues};
 
 use ExtraRegister::{LoadLatency, OffcoreResponse0, OffcoreResponse1};

@@ -9,14 +9,14 @@ use cases::cases;
 use proptest::prelude::*;
 use reference::{fits, optimum};
 use rpmu_logic::logic::capabilities::{Capabilities, Cpuid, Leaf};
+use rpmu_logic::logic::model::constraint::Constraint;
+use rpmu_logic::logic::model::demand::Demand;
 use rpmu_logic::logic::regs::counter::{CounterId, CounterMask};
 use rpmu_logic::logic::rotation::{
     let_others_join, let_others_pass, place_after_interval, turns, waits_for_its_kind, Counted,
     Found, GroupWants, Offer, Waiting, Wants,
 };
-use rpmu_logic::logic::sched::constraint::Constraint;
 use rpmu_logic::logic::sched::cpu_schedule::CpuSchedule;
-use rpmu_logic::logic::sched::extra_register::Demand;
 use rpmu_logic::logic::sched::limits::Limits;
 
 /// Number of measured intervals, and of intervals before the measurement.

@@ -8,18 +8,18 @@ mod kernel;
 use exceptions::{exceptions, Exception, Reference};
 use kernel::{Constraint, ExtraRegister, Init, Source};
 use rpmu_logic::logic::capabilities::{Capabilities, Cpuid, Leaf};
+use rpmu_logic::logic::model::cache_event::NoCacheEvent;
+use rpmu_logic::logic::model::data_source::DataSources;
+use rpmu_logic::logic::model::pebs_events::{PebsData, PebsEvent};
 use rpmu_logic::logic::model::{
     first_match, Acknowledge, HardwareId, LbrFilter, Model, Scope, Vendor, GENERIC, GENERIC_V5,
     GOLDEN_COVE, INTEL_MODELS, NEHALEM, WITHOUT_A_TABLE,
 };
-use rpmu_logic::logic::open::cache_event::NoCacheEvent;
 use rpmu_logic::logic::pmu::Pmu;
 use rpmu_logic::logic::regs::counter::CounterMask;
 use rpmu_logic::logic::regs::event_select::EventSelect;
 use rpmu_logic::logic::regs::extra_register::ExtraRegister as Needed;
 use rpmu_logic::logic::regs::period::PeriodRule;
-use rpmu_logic::logic::sample::data_source::DataSources;
-use rpmu_logic::logic::sample::pebs::{PebsData, PebsEvent};
 
 /// Returns mainline's counters of an event: first match, after
 /// `intel_pmu_check_event_constraints()`.

@@ -9,18 +9,18 @@ use cases::cases;
 use proptest::prelude::*;
 use reference::{fewest_gp, GP};
 use rpmu_logic::logic::capabilities::{Capabilities, Cpuid, Leaf};
-use rpmu_logic::logic::open::refusal::Refusal;
+use rpmu_logic::logic::model::constraint::Constraint;
+use rpmu_logic::logic::model::demand::{Demand, Requirement};
+use rpmu_logic::logic::refusal::Refusal;
 use rpmu_logic::logic::regs::counter::CounterMask;
 use rpmu_logic::logic::regs::extra_register::ExtraRegister;
 use rpmu_logic::logic::rotation::{requeue, turns};
-use rpmu_logic::logic::sched::constraint::Constraint;
 use rpmu_logic::logic::sched::cpu_schedule::CpuSchedule;
-use rpmu_logic::logic::sched::extra_register::{Demand, Requirement};
 use rpmu_logic::logic::sched::limits::Limits;
+use rpmu_logic::logic::sched::usage::ThreadUsage;
 use rpmu_logic::logic::smt::protocol::{Plain, ThreadState, Told};
 use rpmu_logic::logic::smt::right_of_way::Share;
 use rpmu_logic::logic::smt::siblings::{Core, Thread};
-use rpmu_logic::logic::smt::usage::ThreadUsage;
 
 /// Four general-purpose counters, three fixed ones.
 const COUNTERS: u32 = 4;

@@ -11,14 +11,17 @@ use std::collections::BTreeMap;
 use cases::cases;
 use prop::sample::{select, Index};
 use proptest::prelude::*;
+use rpmu_logic::logic::capabilities::PebsFormat;
 use rpmu_logic::logic::capabilities::{Capabilities, Cpuid, Leaf};
+use rpmu_logic::logic::model::cache_event::CacheId;
+use rpmu_logic::logic::model::constraint::Constraint;
+use rpmu_logic::logic::model::demand::Demand;
 use rpmu_logic::logic::model::{HardwareId, AMD_MODELS, INTEL_MODELS};
 use rpmu_logic::logic::nospec::masked;
 use rpmu_logic::logic::open::attr::{configure, Attributes, Event, EventType};
-use rpmu_logic::logic::open::cache_event::CacheId;
-use rpmu_logic::logic::open::group::Group;
-use rpmu_logic::logic::open::refusal::Refusal;
 use rpmu_logic::logic::pmu::Pmu;
+use rpmu_logic::logic::refusal::Refusal;
+use rpmu_logic::logic::refusal::Shortage;
 use rpmu_logic::logic::regs::counter::{CounterId, CounterKind, CounterMask, MAX_COUNTERS};
 use rpmu_logic::logic::regs::dirty::Dirty;
 use rpmu_logic::logic::regs::event_select::EventSelect;
@@ -27,12 +30,10 @@ use rpmu_logic::logic::regs::period::{CounterWidth, PeriodLimits, PeriodRule};
 use rpmu_logic::logic::regs::register::{Register, RegisterWrite};
 use rpmu_logic::logic::regs::shadow::Shadow;
 use rpmu_logic::logic::rotation::{requeue, Beside, GroupWants, Wants};
-use rpmu_logic::logic::sample::pebs::record::Format;
-use rpmu_logic::logic::sched::assign::{Policy, Shortage};
-use rpmu_logic::logic::sched::constraint::Constraint;
+use rpmu_logic::logic::sched::assign::Policy;
 use rpmu_logic::logic::sched::cpu_schedule::CpuSchedule;
 use rpmu_logic::logic::sched::explanation::Explanation;
-use rpmu_logic::logic::sched::extra_register::Demand;
+use rpmu_logic::logic::sched::group::Group;
 use rpmu_logic::logic::sched::limits::Limits;
 use rpmu_logic::logic::smt::siblings::Core;
 
@@ -295,7 +296,7 @@ fn is_what_was_asked_for(pmu: &Pmu, attr: &Attributes, event: &Event, any: bool)
 
 /// Returns whether precise events have adaptive records.
 fn is_adaptive(pmu: &Pmu) -> bool {
-    pmu.capabilities.pebs_format == Some(Format::Adaptive)
+    pmu.capabilities.pebs_format == Some(PebsFormat::Adaptive)
 }
 
 /// Returns a key for a register: its kind, and its number among its kind.

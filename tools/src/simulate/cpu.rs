@@ -6,7 +6,7 @@ use super::group::Group;
 use super::order::{numbers, Move, Offered, Order};
 use super::outcomes::{counter_code, Outcome, Outcomes};
 use super::{Configuration, EventNumber, Setting, Wait, INTERVAL};
-use crate::logic::open::refusal::Refusal;
+use crate::logic::refusal::Refusal;
 use crate::logic::regs::counter::CounterId;
 use crate::logic::rotation::{
     lags_far_behind, let_others_join, let_others_pass, place_after_interval, turns,

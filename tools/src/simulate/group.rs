@@ -3,9 +3,9 @@
 //! Groups of events, as far as scheduling is concerned.
 
 use super::EventNumber;
+use crate::logic::model::demand::Demand;
 use crate::logic::regs::counter::CounterId;
 use crate::logic::rotation::{GroupWants, Waiting};
-use crate::logic::sched::extra_register::Demand;
 
 /// A group.
 pub(super) struct Group {

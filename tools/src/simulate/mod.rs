@@ -23,11 +23,11 @@ mod group;
 mod order;
 mod outcomes;
 
+use crate::logic::model::demand::Demand;
 use crate::logic::model::Scope;
-use crate::logic::open::refusal::Refusal;
+use crate::logic::refusal::Refusal;
 use crate::logic::regs::counter::CounterMask;
 use crate::logic::sched::assign::Policy;
-use crate::logic::sched::extra_register::Demand;
 use crate::logic::smt::siblings::{Core, Thread};
 use crate::machine::Machine;
 use crate::open::{shares_a_core, Opened};

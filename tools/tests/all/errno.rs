@@ -2,7 +2,7 @@
 
 //! The errno shown with a refusal is the one that the driver returns.
 
-use rpmu_plan::logic::open::refusal::Refusal;
+use rpmu_plan::logic::refusal::Refusal;
 use rpmu_plan::open::Why;
 
 #[test]

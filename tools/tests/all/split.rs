@@ -3,8 +3,8 @@
 //! The split into runs, compared with an exhaustive search for up to ten units.
 
 use proptest::prelude::*;
+use rpmu_plan::logic::model::demand::Demand;
 use rpmu_plan::logic::sched::assign::Policy;
-use rpmu_plan::logic::sched::extra_register::Demand;
 use rpmu_plan::machine::{Machine, Smt};
 use rpmu_plan::names::parse;
 use rpmu_plan::open::open;

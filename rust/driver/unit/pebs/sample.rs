@@ -7,11 +7,12 @@ use crate::{
     driver::{cpu::Cpu, Driver},
     kern::regs::Regs,
     logic::{
+        capabilities::PebsFormat,
+        model::pebs_events::PebsData,
         regs::event_select::EventSelect,
         sample::pebs::{
             fixup::{last_instruction, search, Search},
-            record::{Access, Format, Record},
-            PebsData,
+            record::{Access, Record},
         },
     },
     perf::{Event, OnCpu, Sample, Weight},
@@ -244,12 +245,12 @@ impl Pebs {
         let cycles = record.transaction_cycles();
         let latency = match self.format {
             // The field has no meaning for other events.
-            Format::Nehalem | Format::Haswell | Format::Skylake
+            PebsFormat::Nehalem | PebsFormat::Haswell | PebsFormat::Skylake
                 if data != PebsData::LoadLatency =>
             {
                 cycles
             }
-            Format::Adaptive if latency == 0 => cycles,
+            PebsFormat::Adaptive if latency == 0 => cycles,
             _ => latency,
         };
         sample.add_weight(

@@ -8,12 +8,14 @@
 
 use super::COMMON;
 use crate::logic::{
-    model::{checked, Cpus, EventConstraint, HardwareEvents, Model, Vendor},
-    open::cache_event::{
-        Cache::{Branch, Dtlb, Itlb, L1d, L1i, LastLevel, Node},
-        CacheEvent, CacheEvents,
-        Operation::{Prefetch, Read, Write},
-        Outcome::{Access, Miss},
+    model::{
+        cache_event::{
+            Cache::{Branch, Dtlb, Itlb, L1d, L1i, LastLevel, Node},
+            CacheEvent, CacheEvents,
+            Operation::{Prefetch, Read, Write},
+            Outcome::{Access, Miss},
+        },
+        checked, Cpus, EventConstraint, HardwareEvents, Model, Vendor,
     },
     regs::{counter::CounterMask, event_select::EventSelect},
 };

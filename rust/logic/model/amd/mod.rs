@@ -10,15 +10,14 @@ pub(super) mod zen;
 mod tests;
 
 use crate::logic::{
-    model::{Acknowledge, HardwareEvents, Model, Need, Scope},
-    open::cache_event::CacheEvents,
-    open::precise::CyclesAlias,
-    regs::{counter::CounterMask, period::PeriodRule},
-    sample::{
+    model::{
+        cache_event::CacheEvents,
         data_source::DataSources,
-        pebs::{PebsEvents, PreciseDistribution},
+        extra_registers::ExtraRegisters,
+        pebs_events::{PebsEvents, PreciseDistribution},
+        Acknowledge, CyclesAlias, HardwareEvents, Model, Need, Scope,
     },
-    sched::extra_register::ExtraRegisters,
+    regs::{counter::CounterMask, period::PeriodRule},
 };
 
 /// The fields that the families have in common: no feature of Intel's.

@@ -7,25 +7,23 @@
 use super::{haswell, sandy_bridge};
 use crate::logic::{
     model::{
-        checked, memory_files, Acknowledge, Cpus, EventConstraint, HardwareEvents, LbrFilter,
-        Model, Scope,
-    },
-    open::cache_event::{
-        Cache::{LastLevel, Node},
-        CacheEvent, CacheEvents,
-        Operation::{Read, Write},
-        Outcome::{Access, Miss},
-    },
-    open::precise::CyclesAlias,
-    regs::{counter::CounterMask, period::PeriodRule},
-    sample::{
+        cache_event::{
+            Cache::{LastLevel, Node},
+            CacheEvent, CacheEvents,
+            Operation::{Read, Write},
+            Outcome::{Access, Miss},
+        },
+        checked,
         data_source::DataSources,
-        pebs::{
+        extra_registers::{ExtraRegisterEvent, ExtraRegisters},
+        memory_files,
+        pebs_events::{
             PebsData::{Address, Load, LoadLatency, StoreAddress},
             PebsEvent, PebsEvents, PreciseDistribution,
         },
+        Acknowledge, Cpus, CyclesAlias, EventConstraint, HardwareEvents, LbrFilter, Model, Scope,
     },
-    sched::extra_register::{ExtraRegisterEvent, ExtraRegisters},
+    regs::{counter::CounterMask, period::PeriodRule},
 };
 
 /// Four general-purpose counters a thread, eight where a core has one thread.

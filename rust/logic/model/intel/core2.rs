@@ -5,20 +5,20 @@
 //! Mainline: `arch/x86/events/intel/core.c:57-73` and `8085-8101`.
 
 use crate::logic::{
-    model::{checked, Acknowledge, Cpus, EventConstraint, HardwareEvents, Model, Need, Scope},
-    open::cache_event::{
-        Cache::{Branch, Dtlb, Itlb, L1d, L1i, LastLevel},
-        CacheEvent, CacheEvents,
-        Operation::{Prefetch, Read, Write},
-        Outcome::{Access, Miss},
-    },
-    open::precise::CyclesAlias,
-    regs::{counter::CounterMask, period::PeriodRule},
-    sample::{
+    model::{
+        cache_event::{
+            Cache::{Branch, Dtlb, Itlb, L1d, L1i, LastLevel},
+            CacheEvent, CacheEvents,
+            Operation::{Prefetch, Read, Write},
+            Outcome::{Access, Miss},
+        },
+        checked,
         data_source::DataSources,
-        pebs::{PebsEvent, PebsEvents, PreciseDistribution},
+        extra_registers::ExtraRegisters,
+        pebs_events::{PebsEvent, PebsEvents, PreciseDistribution},
+        Acknowledge, Cpus, CyclesAlias, EventConstraint, HardwareEvents, Model, Need, Scope,
     },
-    sched::extra_register::ExtraRegisters,
+    regs::{counter::CounterMask, period::PeriodRule},
 };
 
 /// Two general-purpose counters.

@@ -5,18 +5,18 @@
 //! Mainline: `arch/x86/events/intel/core.c:180-207` and `8873-8906`.
 
 use crate::logic::{
-    model::{checked, Acknowledge, Cpus, EventConstraint, HardwareEvents, Model, Scope},
-    open::cache_event::CacheEvents,
-    open::precise::CyclesAlias,
+    model::{
+        cache_event::CacheEvents,
+        checked,
+        data_source::DataSources,
+        extra_registers::ExtraRegisters,
+        pebs_events::{PebsEvents, PreciseDistribution},
+        Acknowledge, Cpus, CyclesAlias, EventConstraint, HardwareEvents, Model, Scope,
+    },
     regs::{
         counter::{CounterMask, MAX_FIXED, MAX_GP},
         period::PeriodRule,
     },
-    sample::{
-        data_source::DataSources,
-        pebs::{PebsEvents, PreciseDistribution},
-    },
-    sched::extra_register::ExtraRegisters,
 };
 
 /// As many general-purpose counters as there can be.

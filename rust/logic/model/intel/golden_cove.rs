@@ -8,28 +8,24 @@
 
 use crate::logic::{
     model::{
-        checked, memory_files, Acknowledge, Cpus, EventConstraint, HardwareEvents, Model, Quirk,
-        Scope,
-    },
-    open::precise::CyclesAlias,
-    open::{
         cache_event::{
             Cache::{Branch, Dtlb, Itlb, L1d, L1i, LastLevel, Node},
             CacheEvent, CacheEvents,
             Operation::{Read, Write},
             Outcome::{Access, Miss},
         },
-        topdown::TopdownFile,
-    },
-    regs::{counter::CounterMask, period::PeriodRule},
-    sample::{
+        checked,
         data_source::DataSources,
-        pebs::{
+        extra_registers::{ExtraRegisterEvent, ExtraRegisters},
+        memory_files,
+        pebs_events::{
             PebsData::{Load, LoadLatency, StoreAddress, StoreLatency},
             PebsEvent, PebsEvents, PreciseDistribution,
         },
+        Acknowledge, Cpus, CyclesAlias, EventConstraint, HardwareEvents, Model, Quirk, Scope,
+        TopdownFile,
     },
-    sched::extra_register::{ExtraRegisterEvent, ExtraRegisters},
+    regs::{counter::CounterMask, period::PeriodRule},
 };
 
 /// Eight general-purpose counters a thread.

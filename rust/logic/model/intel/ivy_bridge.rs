@@ -7,20 +7,19 @@
 use super::sandy_bridge;
 use crate::logic::{
     model::{
-        checked, memory_files, Acknowledge, Cpus, EventConstraint, HardwareEvents, HardwareId,
-        LbrFilter, Model, Scope,
-    },
-    open::cache_event::{Cache::Dtlb, CacheEvent, CacheEvents, Operation::Read, Outcome::Miss},
-    open::precise::CyclesAlias,
-    regs::{counter::CounterMask, event_select::EventSelect, period::PeriodRule},
-    sample::{
+        cache_event::{Cache::Dtlb, CacheEvent, CacheEvents, Operation::Read, Outcome::Miss},
+        checked,
         data_source::DataSources,
-        pebs::{
+        extra_registers::{ExtraRegisterEvent, ExtraRegisters},
+        memory_files,
+        pebs_events::{
             PebsData::{LoadLatency, Store},
             PebsEvent, PebsEvents, PreciseDistribution,
         },
+        Acknowledge, Cpus, CyclesAlias, EventConstraint, HardwareEvents, HardwareId, LbrFilter,
+        Model, Scope,
     },
-    sched::extra_register::{ExtraRegisterEvent, ExtraRegisters},
+    regs::{counter::CounterMask, event_select::EventSelect, period::PeriodRule},
 };
 
 /// Four general-purpose counters a thread, eight where a core has one thread.

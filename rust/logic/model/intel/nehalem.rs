@@ -6,22 +6,21 @@
 
 use crate::logic::{
     model::{
-        checked, memory_files, Acknowledge, Cpus, EventConstraint, HardwareEvents, HardwareId,
-        LbrFilter, Model, Quirk, Scope,
-    },
-    open::cache_event::{
-        Cache::{Branch, Dtlb, Itlb, L1d, L1i, LastLevel, Node},
-        CacheEvent, CacheEvents,
-        Operation::{Prefetch, Read, Write},
-        Outcome::{Access, Miss},
-    },
-    open::precise::CyclesAlias,
-    regs::{counter::CounterMask, event_select::EventSelect, period::PeriodRule},
-    sample::{
+        cache_event::{
+            Cache::{Branch, Dtlb, Itlb, L1d, L1i, LastLevel, Node},
+            CacheEvent, CacheEvents,
+            Operation::{Prefetch, Read, Write},
+            Outcome::{Access, Miss},
+        },
+        checked,
         data_source::DataSources,
-        pebs::{PebsData::LoadLatency, PebsEvent, PebsEvents, PreciseDistribution},
+        extra_registers::{ExtraRegisterEvent, ExtraRegisters},
+        memory_files,
+        pebs_events::{PebsData::LoadLatency, PebsEvent, PebsEvents, PreciseDistribution},
+        Acknowledge, Cpus, CyclesAlias, EventConstraint, HardwareEvents, HardwareId, LbrFilter,
+        Model, Quirk, Scope,
     },
-    sched::extra_register::{ExtraRegisterEvent, ExtraRegisters},
+    regs::{counter::CounterMask, event_select::EventSelect, period::PeriodRule},
 };
 
 /// Four general-purpose counters a thread.

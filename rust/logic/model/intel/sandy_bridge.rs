@@ -6,28 +6,24 @@
 
 use crate::logic::{
     model::{
-        checked, memory_files, Acknowledge, Cpus, EventConstraint, HardwareEvents, HardwareId,
-        LbrFilter, Model, Scope,
-    },
-    open::precise::CyclesAlias,
-    open::{
         cache_event::{
             Cache::{Branch, Dtlb, Itlb, L1d, L1i, LastLevel, Node},
             CacheEvent, CacheEvents,
             Operation::{Prefetch, Read, Write},
             Outcome::{Access, Miss},
         },
-        topdown::TopdownFile,
-    },
-    regs::{counter::CounterMask, event_select::EventSelect, period::PeriodRule},
-    sample::{
+        checked,
         data_source::DataSources,
-        pebs::{
+        extra_registers::{ExtraRegisterEvent, ExtraRegisters},
+        memory_files,
+        pebs_events::{
             PebsData::{LoadLatency, Store},
             PebsEvent, PebsEvents, PreciseDistribution,
         },
+        Acknowledge, Cpus, CyclesAlias, EventConstraint, HardwareEvents, HardwareId, LbrFilter,
+        Model, Scope, TopdownFile,
     },
-    sched::extra_register::{ExtraRegisterEvent, ExtraRegisters},
+    regs::{counter::CounterMask, event_select::EventSelect, period::PeriodRule},
 };
 
 /// Four general-purpose counters a thread, eight where a core has one thread.

@@ -5,23 +5,21 @@
 //! Mainline: `arch/x86/events/intel/core.c:209-214`, `2114-2120` and `8154-8175`.
 
 use crate::logic::{
-    model::{checked, Acknowledge, Cpus, EventConstraint, HardwareEvents, Model, Need, Scope},
-    open::precise::CyclesAlias,
-    open::{
+    model::{
         cache_event::{
             Cache::{Branch, Dtlb, Itlb, L1d, L1i, LastLevel},
             CacheEvent, CacheEvents,
             Operation::{Prefetch, Read, Write},
             Outcome::{Access, Miss},
         },
-        topdown::TopdownFile,
+        checked,
+        data_source::DataSources,
+        extra_registers::{ExtraRegisterEvent, ExtraRegisters},
+        pebs_events::{PebsEvent, PebsEvents, PreciseDistribution},
+        Acknowledge, Cpus, CyclesAlias, EventConstraint, HardwareEvents, Model, Need, Scope,
+        TopdownFile,
     },
     regs::{counter::CounterMask, period::PeriodRule},
-    sample::{
-        data_source::DataSources,
-        pebs::{PebsEvent, PebsEvents, PreciseDistribution},
-    },
-    sched::extra_register::{ExtraRegisterEvent, ExtraRegisters},
 };
 
 /// Two general-purpose counters.

@@ -8,28 +8,24 @@
 use super::haswell;
 use crate::logic::{
     model::{
-        checked, memory_files, Acknowledge, Cpus, EventConstraint, HardwareEvents, LbrFilter,
-        Model, Scope,
-    },
-    open::precise::CyclesAlias,
-    open::{
         cache_event::{
             Cache::{Branch, Dtlb, Itlb, L1d, L1i, LastLevel, Node},
             CacheEvent, CacheEvents,
             Operation::{Read, Write},
             Outcome::{Access, Miss},
         },
-        topdown::TopdownFile,
-    },
-    regs::{counter::CounterMask, period::PeriodRule},
-    sample::{
+        checked,
         data_source::DataSources,
-        pebs::{
+        extra_registers::{ExtraRegisterEvent, ExtraRegisters},
+        memory_files,
+        pebs_events::{
             PebsData::{Load, LoadLatency, StoreAddress},
             PebsEvent, PebsEvents, PreciseDistribution,
         },
+        Acknowledge, Cpus, CyclesAlias, EventConstraint, HardwareEvents, LbrFilter, Model, Scope,
+        TopdownFile,
     },
-    sched::extra_register::{ExtraRegisterEvent, ExtraRegisters},
+    regs::{counter::CounterMask, period::PeriodRule},
 };
 
 /// Four general-purpose counters a thread, eight where a core has one thread.

@@ -3,11 +3,9 @@
 use crate::logic::{
     capabilities::{Capabilities, Cpuid},
     model::{Model, AMD_K8, AMD_ZEN, AMD_ZEN_2, AMD_ZEN_4},
-    open::{
-        attr::{configure, Attributes, EventType},
-        refusal::Refusal,
-    },
+    open::attr::{configure, Attributes, EventType},
     pmu::Pmu,
+    refusal::Refusal,
 };
 
 fn pmu(model: &'static Model) -> Pmu {

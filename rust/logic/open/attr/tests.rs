@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
 use super::*;
-use crate::logic::{
-    capabilities::{Cpuid, Leaf},
-    sample::pebs::record::Format,
-};
+use crate::logic::capabilities::{Cpuid, Leaf, PebsFormat};
 
 /// HLE and RTM.
 const TSX: u32 = (1 << 4) | (1 << 11);
@@ -187,8 +184,8 @@ fn tsx_filters_exclude_any_thread() {
 #[test]
 fn tsx_filters_exclude_precise_sampling() {
     for (leaf_1_eax, version, format) in [
-        (0x306c3, 3, Format::Haswell),
-        (0x606a6, 5, Format::Adaptive),
+        (0x306c3, 3, PebsFormat::Haswell),
+        (0x606a6, 5, PebsFormat::Adaptive),
     ] {
         for filter in [EventSelect::IN_TX, EventSelect::IN_TX_CHECKPOINTED] {
             let open = |leaf_7_ebx, precise_ip| {
@@ -254,7 +251,7 @@ fn refusals_in_mainlines_order() {
     ];
     // These records, without branch records, allow a precise_ip of 2.
     let mut haswell = haswell();
-    haswell.capabilities.pebs_format = Some(Format::Nehalem);
+    haswell.capabilities.pebs_format = Some(PebsFormat::Nehalem);
     for (i, (refusal, _)) in faults.iter().enumerate() {
         let mut attr = raw(0x00c4);
         // In reverse, so that the earlier of two faults in one field stays.

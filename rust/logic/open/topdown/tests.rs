@@ -4,8 +4,9 @@ use super::*;
 use crate::logic::{
     capabilities::{Cpuid, Leaf},
     open::attr::{configure, EventType},
+    refusal::Shortage,
     regs::counter::{CounterId, CounterMask},
-    sched::{assign::Shortage, cpu_schedule::CpuSchedule, limits::Limits},
+    sched::{cpu_schedule::CpuSchedule, limits::Limits},
 };
 
 /// CPUID's family and model of an Ice Lake server, of a Sapphire Rapids, and of a CPU without a table.

@@ -5,7 +5,7 @@
 //! Context: process, in `perf_event_open()`.
 
 use super::{Filter, Lbr, GUEST};
-use crate::logic::{capabilities::ArchLbr, model::LbrFilter, open::refusal::Refusal};
+use crate::logic::{capabilities::ArchLbr, model::LbrFilter, refusal::Refusal};
 
 /// Bits of `attr.branch_sample_type`: `enum perf_branch_sample_type`, `include/uapi/linux/perf_event.h`.
 pub mod sample_type {
@@ -316,7 +316,7 @@ impl Lbr {
     /// ```
     /// # use rpmu_logic::logic;
     /// use logic::model::LbrFilter;
-    /// use logic::open::refusal::Refusal;
+    /// use logic::refusal::Refusal;
     /// use logic::sample::lbr::{filter::sample_type, record::Format, Filter, Lbr};
     ///
     /// let sandy_bridge = Lbr {

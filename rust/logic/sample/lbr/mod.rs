@@ -12,7 +12,7 @@
 //!
 //! A CPU has one set of records and one filter in hardware, LBR_SELECT. So events with the same value of
 //! it share the records, and events with different ones take turns: the value is the second [extra
-//! register](crate::logic::sched::extra_register) that an event can need. What an event has not asked for
+//! register](crate::logic::regs::extra_register) that an event can need. What an event has not asked for
 //! and the hardware does not leave out, software does, for each event by itself.
 //!
 //! Source: Intel SDM volume 3, chapters 18 (architectural LBRs) and 19.4 to 19.14; AMD APM volume 2, section

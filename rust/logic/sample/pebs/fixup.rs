@@ -2,7 +2,7 @@
 
 //! The address of an instruction, from that of the next one and the last branch before it.
 //!
-//! Records of the [first format](super::record::Format::Nehalem) have the address of the next instruction alone, and
+//! Records of the [first format](crate::logic::capabilities::PebsFormat::Nehalem) have the address of the next instruction alone, and
 //! instructions cannot be read backwards. The code between the target of the last branch and that address is read
 //! forwards instead.
 //!

@@ -14,46 +14,10 @@
 #[cfg(test)]
 mod tests;
 
-use crate::logic::regs::counter::CounterMask;
+use crate::logic::{capabilities::PebsFormat, regs::counter::CounterMask};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// The layout of records: IA32_PERF_CAPABILITIES.PEBS_REC_FMT.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// Format 1: registers, and the instruction's memory access.
-    Nehalem,
-    /// Format 2: the address of the instruction as well, and TSX.
-    Haswell,
-    /// Format 3: the time as well.
-    Skylake,
-    /// Format 4 with PEBS_BASELINE: groups by MSR_PEBS_DATA_CFG.
-    Adaptive,
-}
-
-impl Format {
-    /// Returns the format that IA32_PERF_CAPABILITIES tells. [`None`] if it is another or there is none.
-    ///
-    /// Format 4 without PEBS_BASELINE, of small cores, is another.
-    pub const fn from_capabilities(perf_capabilities: u64) -> Option<Self> {
-        match (perf_capabilities >> 8) & 0xf {
-            1 => Some(Self::Nehalem),
-            2 => Some(Self::Haswell),
-            3 => Some(Self::Skylake),
-            4 if (perf_capabilities >> 14) & 1 != 0 => Some(Self::Adaptive),
-            _ => None,
-        }
-    }
-
-    /// Returns whether records tell the address of the instruction itself, and not only of the next.
-    pub const fn tells_ip(self) -> bool {
-        !matches!(self, Self::Nehalem)
-    }
-
-    /// Returns whether records tell the time.
-    pub const fn tells_time(self) -> bool {
-        matches!(self, Self::Skylake | Self::Adaptive)
-    }
-
+impl PebsFormat {
     /// Returns the number of words of a record with these `groups`, which only [`Adaptive`](Self::Adaptive) has.
     pub const fn words(self, groups: Groups) -> usize {
         match self {
@@ -178,7 +142,7 @@ pub struct Access {
 /// A record. Its parts are read when they are asked for.
 #[derive(Clone, Copy, Debug)]
 pub struct Record<'a> {
-    format: Format,
+    format: PebsFormat,
     /// Of an adaptive record.
     groups: Groups,
     /// All of it: as many as the format and the groups have.
@@ -207,7 +171,7 @@ impl<'a> Record<'a> {
     /// not included.
     #[inline(always)]
     fn place(&self, group: u64, place: usize) -> Option<usize> {
-        if self.format == Format::Adaptive {
+        if self.format == PebsFormat::Adaptive {
             self.groups.place(group)
         } else {
             Some(place)
@@ -219,7 +183,7 @@ impl<'a> Record<'a> {
     /// sometimes without its own.
     #[inline]
     pub fn counters(&self) -> u64 {
-        self.word(if self.format == Format::Adaptive {
+        self.word(if self.format == PebsFormat::Adaptive {
             2
         } else {
             18
@@ -230,9 +194,9 @@ impl<'a> Record<'a> {
     #[inline]
     pub fn ip(&self) -> Option<u64> {
         match self.format {
-            Format::Nehalem => None,
-            Format::Haswell | Format::Skylake => Some(self.word(22)),
-            Format::Adaptive => Some(self.word(1)),
+            PebsFormat::Nehalem => None,
+            PebsFormat::Haswell | PebsFormat::Skylake => Some(self.word(22)),
+            PebsFormat::Adaptive => Some(self.word(1)),
         }
     }
 
@@ -249,7 +213,7 @@ impl<'a> Record<'a> {
         let at = self.place(Groups::REGISTERS, 0)?.wrapping_add(2);
         let words = self.words.get(at..)?.first_chunk::<16>()?;
         let values = words.each_ref().map(|word| word.load(Relaxed));
-        if self.format == Format::Adaptive {
+        if self.format == PebsFormat::Adaptive {
             return Some(values);
         }
         let [ax, bx, cx, dx, si, di, bp, sp, r8, r9, r10, r11, r12, r13, r14, r15] = values;
@@ -272,9 +236,9 @@ impl<'a> Record<'a> {
     /// Returns TSX: the cycles of the last transaction, and the reasons of its abort from bit 32 on. 0 without TSX.
     fn tsx(&self) -> u64 {
         match self.format {
-            Format::Nehalem => 0,
-            Format::Haswell | Format::Skylake => self.word(23),
-            Format::Adaptive => {
+            PebsFormat::Nehalem => 0,
+            PebsFormat::Haswell | PebsFormat::Skylake => self.word(23),
+            PebsFormat::Adaptive => {
                 let at = self.groups.place(Groups::MEMORY);
                 at.map_or(0, |at| self.word(at.wrapping_add(3)))
             }
@@ -285,16 +249,16 @@ impl<'a> Record<'a> {
     #[inline]
     pub fn tsc(&self) -> Option<u64> {
         match self.format {
-            Format::Nehalem | Format::Haswell => None,
-            Format::Skylake => Some(self.word(24)),
-            Format::Adaptive => Some(self.word(3)),
+            PebsFormat::Nehalem | PebsFormat::Haswell => None,
+            PebsFormat::Skylake => Some(self.word(24)),
+            PebsFormat::Adaptive => Some(self.word(3)),
         }
     }
 
     /// Returns the cycles to the instruction's retirement from that of the one before; 0 if the processor does not
     /// tell.
     pub fn retire_latency(&self) -> u16 {
-        if self.format != Format::Adaptive {
+        if self.format != PebsFormat::Adaptive {
             return 0;
         }
         // CAST: the field has 16 bits.
@@ -343,7 +307,7 @@ impl<'a> Record<'a> {
     /// be if their events came together, in which case the processor writes one record for all of them. Mainline:
     /// `intel_pmu_drain_pebs_nhm()`, `arch/x86/events/intel/ds.c:2957`.
     #[inline]
-    pub fn owners(&self, format: Format, precise: CounterMask) -> Owners {
+    pub fn owners(&self, format: PebsFormat, precise: CounterMask) -> Owners {
         let owners = CounterMask::from_bits(self.counters()) & precise;
         if format.tells_time() {
             return Owners::Of(owners);
@@ -363,20 +327,20 @@ impl<'a> Record<'a> {
 /// ```
 /// # use rpmu_logic::logic;
 /// # use std::sync::atomic::AtomicU64;
-/// use logic::sample::pebs::record::{Format, Records};
+/// use logic::{capabilities::PebsFormat, sample::pebs::record::Records};
 ///
 /// // Skylake: RFLAGS, RIP, 16 registers, counters, access, address of the instruction, TSX, TSC.
 /// let mut record = [0; 25];
 /// (record[1], record[18], record[22]) = (0x401003, 1 << 2, 0x401000);
 /// let record = record.map(AtomicU64::new);
 ///
-/// let mut records = Records::new(Format::Skylake, &record);
+/// let mut records = Records::new(PebsFormat::Skylake, &record);
 /// let first = records.next().unwrap();
 /// assert_eq!((first.counters(), first.ip()), (1 << 2, Some(0x401000)));
 /// assert!(records.next().is_none() && records.is_whole());
 /// ```
 pub struct Records<'a> {
-    format: Format,
+    format: PebsFormat,
     rest: &'a [AtomicU64],
     /// The size and the groups of the last adaptive record, in their bits of its first word.
     layout: u64,
@@ -389,7 +353,7 @@ impl<'a> Records<'a> {
     const NO_LAYOUT: u64 = !Self::LAYOUT;
 
     /// Walks through `buffer`, from its base to its index.
-    pub const fn new(format: Format, buffer: &'a [AtomicU64]) -> Self {
+    pub const fn new(format: PebsFormat, buffer: &'a [AtomicU64]) -> Self {
         Self {
             format,
             rest: buffer,
@@ -416,7 +380,7 @@ impl<'a> Iterator for Records<'a> {
         let format = self.format;
         let mut groups = Groups::default();
         let mut size = format.words(groups);
-        if format == Format::Adaptive {
+        if format == PebsFormat::Adaptive {
             let layout = self.rest.first()?.load(Relaxed) & Self::LAYOUT;
             groups = Groups(layout & Self::GROUPS);
             // CAST: the size in bytes is a field of it.

@@ -4,9 +4,12 @@
 
 use super::{
     events::{EventIndex, EventSet, PerEvent},
-    Problem, Shortage, PAIR_FIRST,
+    Problem, PAIR_FIRST,
 };
-use crate::logic::regs::counter::{CounterId, CounterMask, PerCounter, MAX_COUNTERS};
+use crate::logic::{
+    refusal::Shortage,
+    regs::counter::{CounterId, CounterMask, PerCounter, MAX_COUNTERS},
+};
 
 impl Problem {
     /// Finds a matching: for each layout of the pairs in turn, of the other events on the remaining counters.

@@ -33,16 +33,17 @@
 mod events;
 mod greedy;
 mod matching;
-mod shortage;
 #[cfg(test)]
 mod tests;
 
-use super::constraint::Constraint;
-use crate::logic::regs::counter::{CounterId, CounterMask, MAX_COUNTERS};
+use crate::logic::{
+    model::constraint::Constraint,
+    refusal::Shortage,
+    regs::counter::{CounterId, CounterMask, MAX_COUNTERS},
+};
 use events::{EventIndex, EventSet, PerEvent};
 
 pub(in crate::logic) use events::Order;
-pub use shortage::Shortage;
 
 /// Largest number of events on a PMU: one for each counter.
 pub const MAX_EVENTS: usize = MAX_COUNTERS;
@@ -83,7 +84,7 @@ impl Policy {
 /// ```
 /// # use rpmu_logic::logic;
 /// use logic::sched::assign::Problem;
-/// use logic::sched::constraint::Constraint;
+/// use logic::model::constraint::Constraint;
 /// use logic::regs::counter::{CounterId, CounterMask};
 ///
 /// let mut problem = Problem::new(4);

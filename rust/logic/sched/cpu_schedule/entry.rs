@@ -4,11 +4,11 @@
 
 use super::slots::{Slots, SLOTS};
 use crate::logic::{
-    regs::{counter::CounterId, extra_register::ExtraRegister},
-    sched::{
+    model::{
         constraint::Constraint,
-        extra_register::{Demand, Requirement},
+        demand::{Demand, Requirement},
     },
+    regs::{counter::CounterId, extra_register::ExtraRegister},
 };
 
 /// An event of a [`CpuSchedule`](super::CpuSchedule).

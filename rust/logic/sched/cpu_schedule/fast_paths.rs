@@ -4,10 +4,10 @@
 
 use super::{CpuSchedule, Slots};
 use crate::logic::{
-    open::refusal::Refusal,
+    refusal::{Refusal, Shortage},
     regs::{counter::CounterMask, extra_register::ExtraRegister},
     sched::{
-        assign::{Order, Policy, Shortage},
+        assign::{Order, Policy},
         limits::Limits,
     },
 };

@@ -16,7 +16,7 @@
 //!    mark_programmed()
 //! ```
 //!
-//! An event that needs an [extra register](super::extra_register) gets it by the same plan, and may get
+//! An event that needs an [extra register](crate::logic::regs::extra_register) gets it by the same plan, and may get
 //! another one when events are added.
 //!
 //! The events of a txn (a group) are collected first, and placed by [`commit`](CpuSchedule::commit) as a
@@ -38,20 +38,19 @@ mod tests;
 mod trial;
 
 use super::{
-    assign::{Assignment, Policy, Problem, Shortage},
-    constraint::Constraint,
-    extra_register::Demand,
+    assign::{Assignment, Policy, Problem},
     limits::Limits,
     register_plan::RegisterValues,
 };
 use crate::logic::{
     capabilities::Capabilities,
-    open::refusal::Refusal,
+    model::{constraint::Constraint, demand::Demand},
+    refusal::{Refusal, Shortage},
     regs::{
         counter::{CounterId, CounterMask},
         extra_register::ExtraRegister,
     },
-    smt::usage::ThreadUsage,
+    sched::usage::ThreadUsage,
 };
 use slots::{Slots, SLOTS};
 
@@ -80,7 +79,7 @@ pub use {
 /// ```
 /// # use rpmu_logic::logic;
 /// use logic::capabilities::{Capabilities, Cpuid, Leaf};
-/// use logic::sched::constraint::Constraint;
+/// use logic::model::constraint::Constraint;
 /// use logic::regs::counter::{CounterId, CounterMask};
 /// use logic::sched::limits::Limits;
 /// use logic::sched::cpu_schedule::CpuSchedule;
@@ -394,7 +393,7 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
     /// ```
     /// # use rpmu_logic::logic;
     /// # use logic::capabilities::{Capabilities, Cpuid, Leaf};
-    /// use logic::sched::constraint::Constraint;
+    /// use logic::model::constraint::Constraint;
     /// use logic::regs::counter::CounterMask;
     /// use logic::sched::limits::Limits;
     /// use logic::sched::cpu_schedule::CpuSchedule;

@@ -4,18 +4,17 @@
 
 use super::{CpuSchedule, Entries, Slots, SLOTS};
 use crate::logic::{
-    open::refusal::Refusal,
+    model::demand::Requirement,
+    refusal::{Refusal, Shortage},
     regs::{
         counter::{CounterId, CounterMask},
         extra_register::ExtraRegister,
     },
     sched::{
-        assign::Shortage,
-        extra_register::Requirement,
         limits::Limits,
         register_plan::{self, Conflict, RegisterValues},
+        usage::ThreadUsage,
     },
-    smt::usage::ThreadUsage,
 };
 
 impl<T: Copy + PartialEq> CpuSchedule<T> {

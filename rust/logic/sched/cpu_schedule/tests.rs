@@ -3,8 +3,9 @@
 use super::*;
 use crate::logic::{
     capabilities::{Cpuid, Leaf},
+    model::demand::Requirement,
     regs::extra_register::ExtraRegister,
-    sched::{extra_register::Requirement, register_plan::RegisterValues},
+    sched::register_plan::RegisterValues,
 };
 
 const NONE: Limits = Limits::NONE;

@@ -4,9 +4,10 @@
 
 use super::{CpuSchedule, Slots, SLOTS};
 use crate::logic::{
-    open::refusal::Refusal,
+    model::demand::Demand,
+    refusal::Refusal,
     regs::counter::{CounterId, CounterMask},
-    sched::{extra_register::Demand, limits::Limits},
+    sched::limits::Limits,
 };
 
 impl<T: Copy + PartialEq> CpuSchedule<T> {
@@ -80,7 +81,7 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
 /// ```
 /// # use rpmu_logic::logic;
 /// # use logic::capabilities::{Capabilities, Cpuid, Leaf};
-/// use logic::sched::constraint::Constraint;
+/// use logic::model::constraint::Constraint;
 /// use logic::regs::counter::CounterMask;
 /// use logic::sched::limits::Limits;
 /// use logic::sched::cpu_schedule::CpuSchedule;

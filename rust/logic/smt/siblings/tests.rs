@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
 use super::*;
-use crate::logic::{regs::extra_register::ExtraRegister, sched::constraint::Constraint};
+use crate::logic::{model::constraint::Constraint, regs::extra_register::ExtraRegister};
 
 fn mask(bits: u64) -> CounterMask {
     CounterMask::from_bits(bits)

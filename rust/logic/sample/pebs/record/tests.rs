@@ -39,7 +39,7 @@ fn parts(record: &Record<'_>) -> Parts {
     )
 }
 
-fn one(format: Format, buffer: &[AtomicU64]) -> Record<'_> {
+fn one(format: PebsFormat, buffer: &[AtomicU64]) -> Record<'_> {
     let mut records = Records::new(format, buffer);
     let record = records.next().unwrap();
     assert!(records.next().is_none() && records.is_whole());
@@ -63,21 +63,21 @@ fn old_formats_grow() {
         latency: 10,
     };
     let (flags, general, access) = (Some((100, 101)), Some(general), Some(access));
-    let check = |format: Format, rest: &[u64], expected: Parts| {
+    let check = |format: PebsFormat, rest: &[u64], expected: Parts| {
         let words = buffer(&old(rest));
         assert_eq!(format.words(Groups::default()), words.len());
         assert_eq!(parts(&one(format, &words)), expected);
     };
     let nehalem = (7, None, flags, general, access, None);
-    check(Format::Nehalem, &[7, 8, 9, 10], nehalem);
+    check(PebsFormat::Nehalem, &[7, 8, 9, 10], nehalem);
     let haswell = (7, Some(11), flags, general, access, None);
-    check(Format::Haswell, &[7, 8, 9, 10, 11, 12], haswell);
+    check(PebsFormat::Haswell, &[7, 8, 9, 10, 11, 12], haswell);
     let skylake = (7, Some(11), flags, general, access, Some(13));
-    check(Format::Skylake, &[7, 8, 9, 10, 11, 12, 13], skylake);
+    check(PebsFormat::Skylake, &[7, 8, 9, 10, 11, 12, 13], skylake);
     // Several of them, and a rest that is none.
     let words = old(&[7, 8, 9, 10, 11, 12, 13]);
     let words = buffer(&[&words[..], &words, &words[..24]].concat());
-    let mut records = Records::new(Format::Skylake, &words);
+    let mut records = Records::new(PebsFormat::Skylake, &words);
     let found: Vec<_> = records.by_ref().map(|record| parts(&record)).collect();
     assert_eq!(found, [skylake, skylake]);
     assert!(!records.is_whole());
@@ -86,7 +86,10 @@ fn old_formats_grow() {
 #[test]
 fn groups_come_in_their_order() {
     let basic = |groups, words| vec![layout(groups, words) | (5 << 32), 1, 2, 3];
-    assert_eq!(one(Format::Adaptive, &buffer(&basic(0, 4))).counters(), 2);
+    assert_eq!(
+        one(PebsFormat::Adaptive, &buffer(&basic(0, 4))).counters(),
+        2
+    );
     let mut all = basic(0xf | (1 << 24), 4 + 4 + 18 + 32 + 6);
     all.extend(10..14);
     all.extend(20..38);
@@ -94,9 +97,9 @@ fn groups_come_in_their_order() {
     all.extend(200..206);
     let groups = Groups::new(Groups::MEMORY | Groups::REGISTERS | Groups::XMM).with_branches(2);
     assert_eq!(groups.bits(), 0xf | (1 << 24));
-    assert_eq!(Format::Adaptive.words(groups), all.len());
+    assert_eq!(PebsFormat::Adaptive.words(groups), all.len());
     let all = buffer(&all);
-    let record = one(Format::Adaptive, &all);
+    let record = one(PebsFormat::Adaptive, &all);
     assert_eq!((record.ip(), record.counters()), (Some(1), 2));
     assert_eq!((record.tsc(), record.retire_latency()), (Some(3), 5));
     let access = record.access().unwrap();
@@ -127,23 +130,23 @@ fn wrong_records_end_the_walk() {
         [layout((1 << 3) | (0xff << 24), 4 + 3 * 256), 1, 2, 3],
     ] {
         let words = buffer(&[good, bad].concat());
-        let mut records = Records::new(Format::Adaptive, &words);
+        let mut records = Records::new(PebsFormat::Adaptive, &words);
         assert_eq!(records.by_ref().count(), 1, "{bad:x?}");
         assert!(!records.is_whole());
     }
-    assert!(Records::new(Format::Adaptive, &[]).is_whole());
+    assert!(Records::new(PebsFormat::Adaptive, &[]).is_whole());
 }
 
 #[test]
 fn a_record_has_owners() {
     let counters = CounterMask::from_bits;
-    let owners = |format: Format, status: u64, precise: u64| {
+    let owners = |format: PebsFormat, status: u64, precise: u64| {
         let mut words = old(&[0; 7]);
         words[18] = status;
         words.truncate(format.words(Groups::default()));
         one(format, &buffer(&words)).owners(format, counters(precise))
     };
-    for format in [Format::Nehalem, Format::Haswell] {
+    for format in [PebsFormat::Nehalem, PebsFormat::Haswell] {
         // Its own, among others that are not precise, of both kinds.
         assert_eq!(
             owners(format, (1 << 62) | (1 << 32) | 0b0111, 0b0001),
@@ -159,25 +162,28 @@ fn a_record_has_owners() {
         assert_eq!(owners(format, 0b1011, 0b0011), Owners::OneOf(counters(3)));
     }
     assert_eq!(
-        owners(Format::Skylake, 0b1011, 0b0011),
+        owners(PebsFormat::Skylake, 0b1011, 0b0011),
         Owners::Of(counters(3))
     );
-    assert_eq!(owners(Format::Skylake, 0, 0b0010), Owners::Of(counters(0)));
+    assert_eq!(
+        owners(PebsFormat::Skylake, 0, 0b0010),
+        Owners::Of(counters(0))
+    );
 }
 
 #[test]
 fn formats_are_those_of_the_capabilities() {
     for (value, format) in [
         (0, None),
-        (0x100, Some(Format::Nehalem)),
-        (0x2c2, Some(Format::Haswell)),
-        (0x33c5, Some(Format::Skylake)),
+        (0x100, Some(PebsFormat::Nehalem)),
+        (0x2c2, Some(PebsFormat::Haswell)),
+        (0x33c5, Some(PebsFormat::Skylake)),
         (0x400, None),
-        (0x4400, Some(Format::Adaptive)),
+        (0x4400, Some(PebsFormat::Adaptive)),
         (0x4500, None),
         (0x4f00, None),
     ] {
-        assert_eq!(Format::from_capabilities(value), format, "{value:#x}");
+        assert_eq!(PebsFormat::from_capabilities(value), format, "{value:#x}");
     }
 }
 
@@ -187,7 +193,7 @@ fn transactions_have_reasons() {
         let mut words = old(&[0, 0, 0, 0, 0, tsx]);
         words[2] = ax;
         let words = buffer(&words);
-        let record = one(Format::Haswell, &words);
+        let record = one(PebsFormat::Haswell, &words);
         (record.transaction_cycles(), record.transaction())
     };
     assert_eq!(transaction(0, 0xff00_0001), (0, 0));

@@ -2,7 +2,8 @@
 
 //! What a hardware thread tells its core of its counters.
 
-use crate::logic::{regs::counter::CounterMask, sched::register_plan::RegisterValues};
+use super::register_plan::RegisterValues;
+use crate::logic::regs::counter::CounterMask;
 
 /// The counters and extra registers that a thread's events use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,7 +39,7 @@ impl ThreadUsage {
     }
 
     /// Returns the number of general-purpose counters in use.
-    pub(super) const fn gp(&self) -> u32 {
+    pub const fn gp(&self) -> u32 {
         self.used.gp().weight()
     }
 }

@@ -2,13 +2,13 @@
 
 //! Tables of events that need an extra register, checked at compile time.
 
-use super::Requirement;
+use super::demand::Requirement;
 use crate::logic::regs::{event_select::EventSelect, extra_register::ExtraRegister};
 
 /// A line of a model's table: an event, its register, and the register's valid bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExtraRegisterEvent {
-    pub(super) code: u64,
+    code: u64,
     register: ExtraRegister,
     valid: u64,
 }
@@ -179,7 +179,7 @@ impl ExtraRegisters {
     }
 
     /// Returns the event that belongs to `register`.
-    pub(super) fn event_of(&self, register: ExtraRegister) -> Option<&'static ExtraRegisterEvent> {
+    fn event_of(&self, register: ExtraRegister) -> Option<&'static ExtraRegisterEvent> {
         self.0.iter().find(|entry| entry.register == register)
     }
 
@@ -198,3 +198,6 @@ impl ExtraRegisters {
         self.0.iter().any(|entry| entry.code == *code)
     }
 }
+
+#[cfg(test)]
+mod tests;

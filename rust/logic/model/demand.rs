@@ -1,21 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Events that need a register beside the counter's: the register, and its valid values.
+//! The demand of an event: the counters that it may use, and the register that it needs beside the counter's.
 //!
 //! The register's value is the event's `attr.config1`; events with branch stacks need another one, whose value
 //! is a [request](crate::logic::sample::lbr::Request). Two events can share the register if they have the
 //! same value. On a model with two offcore response registers an event can use either one, with the
-//! event code that belongs to it. [`register_plan`](super::register_plan) decides which, anew whenever
-//! events are added.
-
-mod table;
-#[cfg(test)]
-mod tests;
+//! event code that belongs to it. [`register_plan`](crate::logic::sched::register_plan) decides which, anew
+//! whenever events are added.
 
 use super::constraint::Constraint;
 use crate::logic::regs::extra_register::ExtraRegister;
-
-pub use table::{ExtraRegisterEvent, ExtraRegisters, NoExtraRegister};
 
 /// An event's need for a register with a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -30,7 +30,7 @@ pub enum Shortage {
         limit: u32,
     },
     /// The events fit, but mainline's rule does not find an assignment
-    /// ([`Policy::Mainline`](super::Policy::Mainline)).
+    /// ([`Policy::Mainline`](crate::logic::sched::assign::Policy::Mainline)).
     NotFound,
 }
 

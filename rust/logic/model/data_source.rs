@@ -10,7 +10,7 @@
 //!
 //! Context: any, NMIs included.
 
-use super::pebs::PebsData;
+use super::pebs_events::PebsData;
 
 /// Fields of `union perf_mem_data_src`: `include/uapi/linux/perf_event.h:1320`.
 #[rustfmt::skip]
@@ -153,7 +153,7 @@ enum Extent {
 ///
 /// ```
 /// # use rpmu_logic::logic;
-/// use logic::sample::{data_source::{DataSources, UNKNOWN}, pebs::PebsData};
+/// use logic::model::{data_source::{DataSources, UNKNOWN}, pebs_events::PebsData};
 ///
 /// const HIT: u64 = 1 << 6;
 /// const L3: u64 = 0x3 << 33;

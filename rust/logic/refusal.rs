@@ -5,12 +5,13 @@
 //! Each is more specific than its errno, which its doc names. The errnos are the built-in driver's, except
 //! where the doc says otherwise.
 
+mod shortage;
+
 use core::fmt;
 
-use super::cache_event::NoCacheEvent;
-use crate::logic::sched::{
-    assign::Shortage, extra_register::NoExtraRegister, register_plan::Conflict,
-};
+use super::model::{cache_event::NoCacheEvent, extra_registers::NoExtraRegister};
+
+pub use shortage::Shortage;
 
 /// The reason why an event or a group is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,12 +161,6 @@ impl From<NoExtraRegister> for Refusal {
             NoExtraRegister::Value => Self::ExtraRegisterValue,
             NoExtraRegister::Absent => Self::ExtraRegisterAbsent,
         }
-    }
-}
-
-impl From<Conflict> for Refusal {
-    fn from(_: Conflict) -> Self {
-        Self::ExtraRegisterTaken
     }
 }
 

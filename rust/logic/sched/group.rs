@@ -9,17 +9,19 @@
 //!
 //! Context: process; no lock, because the result does not depend on running events.
 
-use super::refusal::Refusal;
+use super::{
+    assign::{Policy, Problem},
+    limits::Limits,
+    register_plan,
+};
 use crate::logic::{
     capabilities::Capabilities,
-    regs::counter::CounterMask,
-    sched::{
-        assign::{Policy, Problem, Shortage},
+    model::{
         constraint::Constraint,
-        extra_register::{Demand, Requirement},
-        limits::Limits,
-        register_plan,
+        demand::{Demand, Requirement},
     },
+    refusal::{Refusal, Shortage},
+    regs::counter::CounterMask,
 };
 
 /// The capacity for different requirements. Events that fit have at most seven: two values, each for either
@@ -33,8 +35,8 @@ const MAX_REQUIREMENTS: usize = 8;
 /// ```
 /// # use rpmu_logic::logic;
 /// use logic::capabilities::{Capabilities, Cpuid, Leaf};
-/// use logic::sched::constraint::Constraint;
-/// use logic::open::group::Group;
+/// use logic::model::constraint::Constraint;
+/// use logic::sched::group::Group;
 /// use logic::sched::limits::Limits;
 /// # let cpuid = Cpuid {
 /// #     leaf_0: Leaf { eax: 0xd, ..Leaf::default() },

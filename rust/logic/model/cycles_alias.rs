@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The event that stands for cycles where they are sampled precisely.
+
+use crate::logic::regs::event_select::EventSelect;
+
+/// CPU_CLK_UNHALTED.THREAD_P, which cannot be precise.
+const CYCLES: u64 = 0x003c;
+/// The cycles in which fewer instructions or micro-operations retire than ever can: all.
+const ALL_CYCLES: u8 = 16;
+
+/// The event that counts cycles and can be precise, by which a precise event for cycles is replaced.
+///
+/// Mainline: `intel_pebs_aliases_core2()` and what follows, `arch/x86/events/intel/core.c:4623-4715`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CyclesAlias {
+    /// Cycles themselves can be.
+    None,
+    /// INST_RETIRED.ANY_P.
+    Instructions,
+    /// UOPS_RETIRED.ALL.
+    Uops,
+    /// The same, and with the greatest precision INST_RETIRED.PREC_DIST.
+    UopsOrPrecDist,
+    /// INST_RETIRED.ANY_P, and with the greatest precision INST_RETIRED.PREC_DIST.
+    InstructionsOrPrecDist,
+}
+
+impl CyclesAlias {
+    const INST_RETIRED: u64 = 0x00c0;
+    const PREC_DIST: u64 = 0x01c0;
+    const UOPS_RETIRED: u64 = 0x01c2;
+
+    /// Returns whether there is an event for the greatest precision.
+    pub const fn has_prec_dist(self) -> bool {
+        matches!(self, Self::UopsOrPrecDist | Self::InstructionsOrPrecDist)
+    }
+
+    /// Returns the event select for `select`, of an event with this precision.
+    pub fn apply(self, select: EventSelect, level: u8) -> EventSelect {
+        let code = match self {
+            Self::None => return select,
+            _ if self.has_prec_dist() && level >= 3 => Self::PREC_DIST,
+            Self::Uops | Self::UopsOrPrecDist => Self::UOPS_RETIRED,
+            Self::Instructions | Self::InstructionsOrPrecDist => Self::INST_RETIRED,
+        };
+        if select.bits() & EventSelect::RAW != CYCLES {
+            return select;
+        }
+        select.with_code(code).cycles_below(ALL_CYCLES)
+    }
+}
