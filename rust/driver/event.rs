@@ -7,7 +7,7 @@ use crate::{
     kern::ticks::Ticks,
     logic::{
         model::{constraint::Constraint, demand::Demand, HardwareId, MERGE_VALUE},
-        open::{attr, precise::Precise},
+        open::{event::Event as Configured, precise::Precise},
         regs::{
             counter::{CounterId, CounterMask},
             event_select::EventSelect,
@@ -128,7 +128,7 @@ pub(crate) struct EventData {
 
 impl EventData {
     pub(super) fn new(
-        event: attr::Event,
+        event: Configured,
         constraint: Constraint,
         random_state: u64,
         page: Page,
@@ -168,8 +168,8 @@ impl EventData {
     }
 
     /// Returns what the event was configured as, but with this `period`.
-    pub(super) fn configured(&self, period: u64) -> attr::Event {
-        attr::Event {
+    pub(super) fn configured(&self, period: u64) -> Configured {
+        Configured {
             select: self.select,
             requirement: self.demand.requirement,
             branches: self.branches,

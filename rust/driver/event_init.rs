@@ -8,8 +8,8 @@ use crate::{
     logic::{
         model::constraint::Constraint,
         open::{
-            attr::{configure, Attributes, EventType, LOAD_LATENCY_AUXILIARY},
-            topdown::{self, Leader},
+            attr::{Attributes, EventType, Leader, LOAD_LATENCY_AUXILIARY},
+            configure, topdown,
         },
         refusal::Refusal,
         regs::counter::CounterMask,

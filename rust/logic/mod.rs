@@ -14,9 +14,9 @@
 //!  pmu            both together: the constraint of an event on this machine
 //!
 //!  perf_event_open()
-//!  open           the checks of attributes and groups ──► event select, period, or a refusal
+//!  open           the checks of attributes ──► event select, period, or a refusal
 //!    nospec       array indices from user space
-//!  sample         the counters of events that are sampled precisely (PEBS)
+//!    refusal      the reasons why events are refused, or fail to get a counter
 //!
 //!  add, del, txn
 //!  rotation       the order of groups that share counters over time
@@ -25,10 +25,14 @@
 //!
 //!  enable, disable, PMI
 //!  regs           event selects, periods, and the register writes that program a schedule
+//!  sample         records of precise events (PEBS) and of branches (LBR)
 //!
 //!  mmap()
 //!  user_read      the events whose counters their users read with RDPMC
 //! ```
+//!
+//! Each room imports from those below it only: regs, capabilities, model, refusal, sample, pmu, open, sched, smt,
+//! rotation, from the ground up (`LOGIC_ROOMS` of `scripts/layers/rules.py`).
 //!
 //! Most functions run with interrupts off, those of [`regs::period`] and [`regs::counter`] in NMI context
 //! too. None panics, all loops are bounded, and arithmetic that may wrap says so.

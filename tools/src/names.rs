@@ -9,7 +9,8 @@
 
 use crate::data::Listed;
 use crate::logic::model::{memory_files, HardwareId};
-use crate::logic::open::attr::{configure, Attributes, EventType};
+use crate::logic::open::attr::{Attributes, EventType};
+use crate::logic::open::configure;
 use crate::logic::regs::event_select::EventSelect;
 use crate::logic::regs::extra_register::ExtraRegister;
 use crate::machine::{Machine, Smt};

@@ -8,8 +8,9 @@
 //! (`evsel__process_group_data()` in `tools/perf/util/evsel.c`).
 
 use crate::logic::model::demand::Demand;
-use crate::logic::open::attr::{configure, LOAD_LATENCY_AUXILIARY};
-use crate::logic::open::topdown::{Leader, SLOTS};
+use crate::logic::open::attr::{Leader, LOAD_LATENCY_AUXILIARY};
+use crate::logic::open::configure;
+use crate::logic::open::topdown::SLOTS;
 use crate::logic::refusal::Refusal;
 use crate::logic::regs::counter::{CounterId, CounterMask};
 use crate::logic::regs::event_select::EventSelect;

@@ -3,7 +3,8 @@
 //! The share of time in which each event counts, and what perf stat shows for it.
 
 use crate::logic::model::demand::Demand;
-use crate::logic::open::attr::{configure, Attributes, EventType};
+use crate::logic::open::attr::{Attributes, EventType};
+use crate::logic::open::configure;
 use crate::logic::sched::assign::Policy;
 use crate::machine::Machine;
 use crate::names::Wanted;

@@ -8,10 +8,11 @@
 //! `amd_core_hw_config()`, `arch/x86/events/amd/core.c:369-431`; `x86_pmu_hw_config()`,
 //! `arch/x86/events/core.c:595`.
 //!
-//! Context: as for [`attr`](super::attr).
+//! Context: as for [`configure`](super::configure).
 
 use super::{
-    attr::{period, Attributes, Event, EventType, EXTENDED_REGISTERS},
+    attr::{sample_type, Attributes, EventType, EXTENDED_REGISTERS},
+    event::{period, Event},
     extensions::Extensions,
 };
 use crate::logic::{
@@ -20,9 +21,6 @@ use crate::logic::{
     refusal::Refusal,
     regs::{event_select::EventSelect, global::CountsIn},
 };
-
-/// `PERF_SAMPLE_BRANCH_STACK`.
-const SAMPLE_BRANCH_STACK: u64 = 1 << 11;
 
 /// Translates `attr`, which is not of another PMU's type, to an event of `pmu` with these `extensions`.
 ///
@@ -34,7 +32,7 @@ pub(super) fn configure(
     attr: &Attributes,
     extensions: Extensions,
 ) -> Result<Event, Refusal> {
-    let has_branch_stack = attr.sample_type & SAMPLE_BRANCH_STACK != 0;
+    let has_branch_stack = attr.sample_type & sample_type::BRANCH_STACK != 0;
     if has_branch_stack && pmu.lbr.is_none() {
         return Err(Refusal::BranchStack);
     }

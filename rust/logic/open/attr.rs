@@ -1,30 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Translation of a `perf_event_attr` to an event select and a period, or to a refusal.
-//!
-//! The checks, their order and their errnos are mainline's. Requests for BTS, which this driver does not use, are
-//! refused as mainline refuses them on hardware without it. Mainline:
-//! `x86_pmu_event_init()` to `hsw_hw_config()`, in `arch/x86/events/core.c:2535`, `680`, `595` and
-//! `arch/x86/events/intel/core.c:4945`, `5458`. [`amd`](super::amd) has the checks of AMD's PMUs.
-//!
-//! Context: process, in `perf_event_open()`. Events inherited from this PMU's are not checked again.
-
-use super::{
-    amd,
-    extensions::{Extensions, SWITCH},
-    precise::{self, Precise},
-    topdown::{self, Leader},
-};
-use crate::logic::{
-    model::{constraint::Constraint, demand::Requirement, EventConstraint, HardwareId, Quirk},
-    pmu::Pmu,
-    refusal::Refusal,
-    regs::{
-        counter::CounterId, event_select::EventSelect, extra_register::ExtraRegister,
-        global::CountsIn, period::PeriodLimits,
-    },
-    sample::{lbr, random_period::RandomPeriods},
-};
+//! The fields of a `perf_event_attr` that decide whether and how an event can be counted.
 
 /// The values of attr.type that this PMU distinguishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,6 +117,11 @@ impl Attributes {
         }
     }
 
+    /// Returns whether the event is sampled, and not only counted.
+    pub const fn is_sampling(&self) -> bool {
+        self.sample_period != 0
+    }
+
     /// Returns whether the event asks for what this driver alone has.
     pub fn has_extensions(&self) -> bool {
         self.config3 != 0 || self.config4 != 0
@@ -157,285 +138,68 @@ impl Attributes {
     }
 }
 
-/// An event that has passed the checks that concern it alone.
+/// The leader of an event's group, as far as topdown metrics are concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Event {
-    /// The event select for `hw.config`, without the enable bit.
-    pub select: EventSelect,
-    /// The extra register value that the event needs.
-    pub requirement: Option<Requirement>,
-    /// The branches that its samples have, or are found with.
-    pub branches: Option<lbr::Request>,
-    /// How its samples are taken precisely.
-    pub precise: Option<Precise>,
-    /// The period for `hw.sample_period`, `hw.last_period` and `hw.period_left`.
-    pub period: u64,
-    /// The random part of its periods.
-    pub random: RandomPeriods,
-    /// Set if each overflow ends the turn of the groups on the CPU.
-    pub switches: bool,
-    /// Where the event counts.
-    pub counts_in: CountsIn,
+pub enum Leader {
+    /// An event that counts slots.
+    Slots,
+    /// An event that samples slots.
+    SampledSlots,
+    /// Another event, or the event itself.
+    Other,
 }
 
-impl Event {
-    /// Returns the counters that may count the event on `pmu`; none if no counter is precise for it.
-    pub fn constraint(&self, pmu: &Pmu) -> Constraint {
-        if self.branches.is_some_and(|request| request.is_of_guest()) {
-            return Constraint::any_of(CounterId::GUEST_BRANCHES.mask());
-        }
-        match self.precise {
-            Some(precise) => pmu.precise_constraint(self.select, precise.level),
-            None => pmu.constraint(self.select),
-        }
-    }
-}
+/// `switch` in attr.config4.
+pub(super) const SWITCH: u64 = 1 << 0;
 
 /// Registers from XMM0 on (`PERF_REG_EXTENDED_MASK`, `arch/x86/include/uapi/asm/perf_regs.h:56`).
 pub(super) const EXTENDED_REGISTERS: u64 = !((1 << 32) - 1);
-/// `PERF_SAMPLE_READ`.
-const SAMPLE_READ: u64 = 1 << 4;
-/// `PERF_SAMPLE_DATA_SRC`.
-const SAMPLE_DATA_SRC: u64 = 1 << 15;
-/// MEM_TRANS_RETIRED.LOAD_LATENCY_*.
-const LOAD_LATENCY: u64 = 0x01cd;
-/// The auxiliary event of [`Quirk::LoadLatencyNeedsAuxiliary`].
+
+/// The auxiliary event of [`Quirk::LoadLatencyNeedsAuxiliary`](crate::logic::model::Quirk::LoadLatencyNeedsAuxiliary).
 pub const LOAD_LATENCY_AUXILIARY: u64 = 0x8203;
-/// KVM's event for the branch records of a guest: `INTEL_FIXED_VLBR_EVENT`,
-/// `arch/x86/include/asm/perf_event.h`.
-const GUEST_BRANCHES: u64 = 0x1b00;
-/// `PERF_SAMPLE_BRANCH_COUNTERS`.
-const BRANCH_COUNTERS: u64 = lbr::filter::sample_type::COUNTERS;
-/// The shortest sample period with in_tx_cp.
-const CHECKPOINTED_PERIOD: u64 = 0x7fff_ffff;
 
-/// Translates `attr` to an event of `pmu`.
-///
-/// `has_register` returns whether this machine has an extra register. `allow_any_thread` is
-/// `perf_allow_cpu()`; it is called, once, only if the event counts for any thread of the core.
-///
-/// # Errors
-///
-/// The first check that fails, in mainline's order behind those of this driver's own fields.
-///
-/// # Examples
-///
-/// ```
-/// # use rpmu_logic::logic;
-/// use logic::open::attr::{configure, Attributes, EventType};
-/// use logic::refusal::Refusal;
-/// # use logic::capabilities::{Cpuid, Leaf};
-/// # use logic::pmu::Pmu;
-/// # let cpuid = Cpuid {
-/// #     leaf_0: Leaf { eax: 0x16, ebx: 0x756e6547, ecx: 0x6c65746e, edx: 0x49656e69 },
-/// #     leaf_1: Leaf { eax: 0x506e3, ..Leaf::default() },
-/// #     leaf_a: Leaf { eax: 0x0730_0404, edx: 0x603, ..Leaf::default() },
-/// #     ..Cpuid::default()
-/// # };
-/// # let pmu = Pmu::probe(&cpuid, None).unwrap();
-/// let mut instructions = Attributes::counting(EventType::Hardware, 1);
-/// instructions.exclude_kernel = true;
-/// let event = configure(&pmu, &instructions, |_| true, || false).unwrap();
-/// assert_eq!(event.select.bits(), 0x11_00c0);
-///
-/// let stalls = Attributes::counting(EventType::Hardware, 7);
-/// let refused = configure(&pmu, &stalls, |_| true, || false);
-/// assert_eq!(refused, Err(Refusal::HardwareEventAbsent));
-/// ```
-pub fn configure(
-    pmu: &Pmu,
-    attr: &Attributes,
-    has_register: impl Fn(ExtraRegister) -> bool,
-    allow_any_thread: impl FnOnce() -> bool,
-) -> Result<Event, Refusal> {
-    let sampling = attr.sample_period != 0;
-    if attr.event_type == EventType::Other {
-        return Err(Refusal::OtherType);
-    }
-    let extensions = Extensions::of(attr)?;
-    if pmu.capabilities.interface.is_amd() {
-        return amd::configure(pmu, attr, extensions);
-    }
-    precise::check(pmu, attr, sampling)?;
-
-    let mut select = EventSelect::default()
-        .with(EventSelect::INT, true)
-        .counting_user(!attr.exclude_user)
-        .counting_kernel(!attr.exclude_kernel);
-    if attr.event_type == EventType::Raw {
-        select = select.with(attr.config & EventSelect::RAW, true);
-    }
-
-    // Only a raw event has its code in `select` here, as in mainline.
-    let limits = pmu.period_limits().for_precision(attr.precise_ip);
-    if sampling && !attr.freq && limits.is_too_short(select, attr.sample_period) {
-        return Err(Refusal::PeriodTooShort);
-    }
-    let has_extended = attr.precise_ip > 0 && pmu.has_extended_registers();
-    let regs_intr = if has_extended {
-        0
-    } else {
-        attr.sample_regs_intr
-    };
-    if (attr.sample_regs_user | regs_intr) & EXTENDED_REGISTERS != 0 {
-        return Err(Refusal::ExtendedRegisters);
-    }
-
-    let extra_registers = pmu.model.extra_register_events;
-    let mut requirement = None;
-    match attr.event_type {
-        EventType::Hardware => {
-            let id = HardwareId::from_config(attr.config).ok_or(Refusal::NoSuchHardwareId)?;
-            let event = pmu.hardware_event(id).ok_or(Refusal::HardwareEventAbsent)?;
-            select = select.with(event.bits(), true);
-        }
-        EventType::HwCache => {
-            // The value comes from the model's table, not from attr.config1.
-            let (event, config1) = pmu.cache_event(attr.config)?;
-            select = select.with(event.bits(), true);
-            requirement = extra_registers.requirement(event, config1, has_register)?;
-        }
-        EventType::Raw => {
-            requirement = extra_registers.requirement(select, attr.config1, has_register)?;
-        }
-        EventType::Other => {}
-    }
-
-    // Sampling every branch takes BTS, which is for events that count in the host.
-    let branches = pmu.hardware_event(HardwareId::BranchInstructions);
-    if attr.sample_period == 1
-        && !attr.freq
-        && !attr.exclude_host
-        && select.code() == branches.map_or(0, EventSelect::code)
-    {
-        return Err(Refusal::EveryBranch);
-    }
-    if attr.precise_ip > 0 && attr.config & EventSelect::CODE == GUEST_BRANCHES {
-        return Err(Refusal::PreciseGuestBranches);
-    }
-    if attr.branch_sample_type & BRANCH_COUNTERS != 0 {
-        return Err(Refusal::BranchCounters);
-    }
-    // A counting group member that is only read with the leader's samples needs no branch stack.
-    let branch_sample_type = precise::branch_sample_type(pmu, attr);
-    let mut branches = None;
-    if branch_sample_type != 0 && (sampling || attr.sample_type & SAMPLE_READ == 0) {
-        let lbr = pmu.lbr.as_ref().ok_or(Refusal::BranchStack)?;
-        branches = Some(lbr.request(branch_sample_type)?);
-    }
-    if attr.aux_output {
-        return Err(Refusal::AuxOutput);
-    }
-
-    if attr.event_type == EventType::Raw {
-        topdown::check(pmu, attr)?;
-        load_latency(pmu, attr)?;
-    }
-    if attr.event_type == EventType::Raw && attr.config & EventSelect::ANY != 0 {
-        if pmu.capabilities.version < 3 {
-            return Err(Refusal::AnyThreadAbsent);
-        }
-        if !allow_any_thread() {
-            return Err(Refusal::AnyThreadNotPermitted);
-        }
-        // A deprecated bit (CPUID.0AH:EDX[15]) is reserved, and writing it faults: count this thread only.
-        // Mainline writes it: `intel_pmu_hw_config()`, `arch/x86/events/intel/core.c:5276`.
-        select = select.with(EventSelect::ANY, pmu.capabilities.any_thread);
-    }
-    select = tsx_filters(pmu, attr, select)?;
-    // With flags, the code is that of an ordinary event.
-    if select.bits() & EventConstraint::FIXED_MASK == GUEST_BRANCHES {
-        branches = branches.map(lbr::Request::of_guest);
-    }
-    let (select, precise) = precise::apply(pmu, attr, select);
-
-    Ok(Event {
-        select,
-        requirement,
-        branches,
-        precise,
-        period: period(attr, limits, select),
-        random: extensions.random,
-        switches: extensions.switches,
-        counts_in: CountsIn {
-            host: !attr.exclude_host,
-            guest: !attr.exclude_guest,
-        },
-    })
+/// Bits of `attr.sample_type`: `enum perf_event_sample_format`, `include/uapi/linux/perf_event.h`.
+pub mod sample_type {
+    /// `PERF_SAMPLE_IP`.
+    pub const IP: u64 = 1 << 0;
+    /// `PERF_SAMPLE_TID`.
+    pub const TID: u64 = 1 << 1;
+    /// `PERF_SAMPLE_TIME`.
+    pub const TIME: u64 = 1 << 2;
+    /// `PERF_SAMPLE_ADDR`.
+    pub const ADDR: u64 = 1 << 3;
+    /// `PERF_SAMPLE_READ`.
+    pub const READ: u64 = 1 << 4;
+    /// `PERF_SAMPLE_CALLCHAIN`.
+    pub const CALLCHAIN: u64 = 1 << 5;
+    /// `PERF_SAMPLE_ID`.
+    pub const ID: u64 = 1 << 6;
+    /// `PERF_SAMPLE_CPU`.
+    pub const CPU: u64 = 1 << 7;
+    /// `PERF_SAMPLE_PERIOD`.
+    pub const PERIOD: u64 = 1 << 8;
+    /// `PERF_SAMPLE_STREAM_ID`.
+    pub const STREAM_ID: u64 = 1 << 9;
+    /// `PERF_SAMPLE_BRANCH_STACK`.
+    pub const BRANCH_STACK: u64 = 1 << 11;
+    /// `PERF_SAMPLE_REGS_USER`.
+    pub const REGS_USER: u64 = 1 << 12;
+    /// `PERF_SAMPLE_WEIGHT` and `PERF_SAMPLE_WEIGHT_STRUCT`.
+    pub const WEIGHT: u64 = (1 << 14) | (1 << 24);
+    /// `PERF_SAMPLE_DATA_SRC`.
+    pub const DATA_SRC: u64 = 1 << 15;
+    /// `PERF_SAMPLE_IDENTIFIER`.
+    pub const IDENTIFIER: u64 = 1 << 16;
+    /// `PERF_SAMPLE_TRANSACTION`.
+    pub const TRANSACTION: u64 = 1 << 17;
+    /// `PERF_SAMPLE_REGS_INTR`.
+    pub const REGS_INTR: u64 = 1 << 18;
+    /// `PERF_SAMPLE_PHYS_ADDR`.
+    pub const PHYS_ADDR: u64 = 1 << 19;
+    /// `PERF_SAMPLE_DATA_PAGE_SIZE`.
+    pub const DATA_PAGE_SIZE: u64 = 1 << 22;
+    /// `PERF_SAMPLE_CODE_PAGE_SIZE`.
+    pub const CODE_PAGE_SIZE: u64 = 1 << 23;
+    /// The parts that a memory access is needed for.
+    pub const MEMORY: u64 = ADDR | DATA_SRC | PHYS_ADDR | WEIGHT | TRANSACTION | DATA_PAGE_SIZE;
 }
-
-/// Refuses load latencies without the auxiliary event before them in the group, on models that need it.
-fn load_latency(pmu: &Pmu, attr: &Attributes) -> Result<(), Refusal> {
-    let alone = pmu.model.has(Quirk::LoadLatencyNeedsAuxiliary)
-        && attr.config & EventSelect::CODE == LOAD_LATENCY
-        && attr.sample_type & SAMPLE_DATA_SRC != 0
-        && !attr.has_auxiliary;
-    if alone {
-        Err(Refusal::LoadLatencyAlone)
-    } else {
-        Ok(())
-    }
-}
-
-/// Returns the period of an event: for a counting one, the longest.
-pub(super) fn period(attr: &Attributes, limits: PeriodLimits, select: EventSelect) -> u64 {
-    match (attr.sample_period != 0, attr.freq) {
-        (false, _) => limits.max_period,
-        (true, false) => attr.sample_period,
-        (true, true) => first_period(attr, limits, select),
-    }
-}
-
-/// Returns the first period of an event that is sampled at a frequency; the perf core adjusts it later.
-///
-/// Estimates the event's rate on a CPU at 1 GHz that is idle half of the time. Mainline:
-/// `intel_pmu_freq_start_period()`, `arch/x86/events/intel/core.c:4806`.
-fn first_period(attr: &Attributes, limits: PeriodLimits, select: EventSelect) -> u64 {
-    const OFTEN: u64 = 500_000_000;
-    const BRANCHES: u64 = OFTEN / 4;
-    const CACHES: u64 = OFTEN / 20;
-    /// For an event of unknown rate: the shortest period that is recommended for any event, at perf's
-    /// default frequency.
-    const UNKNOWN: u64 = 64 * 4000;
-
-    let rate = match attr.event_type {
-        EventType::Hardware => match HardwareId::from_config(attr.config) {
-            Some(HardwareId::BranchInstructions | HardwareId::BranchMisses) => BRANCHES,
-            Some(HardwareId::CacheReferences | HardwareId::CacheMisses) => CACHES,
-            _ => OFTEN,
-        },
-        EventType::HwCache => CACHES,
-        EventType::Raw | EventType::Other => UNKNOWN,
-    };
-    let period = rate.div_ceil(attr.sample_period.max(1)) - 1;
-    // At a frequency above the rate, mainline begins with a period of 0.
-    let period = period.min(limits.max_period).max(1);
-    // CAST: at most `OFTEN` both ways.
-    limits.rule.apply(select, period as i64) as u64
-}
-
-/// Adds in_tx and in_tx_cp on a CPU with TSX, and drops them on others.
-///
-/// Only raw events can have them, because the config of a generic event is an id. Mainline: `hsw_hw_config()`,
-/// `arch/x86/events/intel/core.c`.
-fn tsx_filters(pmu: &Pmu, attr: &Attributes, select: EventSelect) -> Result<EventSelect, Refusal> {
-    const FILTERS: u64 = EventSelect::IN_TX | EventSelect::IN_TX_CHECKPOINTED;
-
-    if pmu.model.checkpointed.is_empty() || !pmu.capabilities.tsx {
-        return Ok(select);
-    }
-    let select = select.with(attr.config & FILTERS, true);
-    // The bit counts as asked for where it is not written, too.
-    if select.has(FILTERS) && (attr.config & EventSelect::ANY != 0 || attr.precise_ip > 0) {
-        return Err(Refusal::TransactionFilter);
-    }
-    if select.has(EventSelect::IN_TX_CHECKPOINTED)
-        && (1..CHECKPOINTED_PERIOD).contains(&attr.sample_period)
-    {
-        return Err(Refusal::CheckpointedPeriod);
-    }
-    Ok(select)
-}
-
-#[cfg(test)]
-mod tests;

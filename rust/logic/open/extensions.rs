@@ -6,13 +6,10 @@
 //! `Documentation/fields.md` has the layout, with the bits that are kept for fields to come, and the reason why
 //! these two words have them.
 //!
-//! Context: as for [`attr`](super::attr).
+//! Context: as for [`configure`](super::configure).
 
-use super::attr::Attributes;
+use super::attr::{Attributes, SWITCH};
 use crate::logic::{refusal::Refusal, sample::random_period::RandomPeriods};
-
-/// `switch` in attr.config4.
-pub(super) const SWITCH: u64 = 1 << 0;
 
 /// The bits of attr.config4 that have a meaning.
 const KNOWN: u64 = SWITCH;

@@ -1,9 +1,78 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Checks of new events: from a `perf_event_attr` to a configured event or a refusal.
+//!
+//! ```text
+//!  attr           what is asked for
+//!    extensions   the fields that this driver alone knows
+//!    topdown      the rules of topdown metrics
+//!    precise      attr.precise_ip
+//!    intel, amd   the checks of each vendor's PMUs ──► event
+//! ```
 
 mod amd;
 pub mod attr;
+pub mod event;
 mod extensions;
+mod intel;
 pub mod precise;
+#[cfg(test)]
+mod tests;
 pub mod topdown;
+
+use super::{pmu::Pmu, refusal::Refusal, regs::extra_register::ExtraRegister};
+use attr::{Attributes, EventType};
+use event::Event;
+use extensions::Extensions;
+
+/// Translates `attr` to an event of `pmu`.
+///
+/// `has_register` returns whether this machine has an extra register. `allow_any_thread` is
+/// `perf_allow_cpu()`; it is called, once, only if the event counts for any thread of the core.
+///
+/// # Errors
+///
+/// The first check that fails, in mainline's order behind those of this driver's own fields.
+///
+/// # Examples
+///
+/// ```
+/// # use rpmu_logic::logic;
+/// use logic::open::{attr::{Attributes, EventType}, configure};
+/// use logic::refusal::Refusal;
+/// # use logic::capabilities::{Cpuid, Leaf};
+/// # use logic::pmu::Pmu;
+/// # let cpuid = Cpuid {
+/// #     leaf_0: Leaf { eax: 0x16, ebx: 0x756e6547, ecx: 0x6c65746e, edx: 0x49656e69 },
+/// #     leaf_1: Leaf { eax: 0x506e3, ..Leaf::default() },
+/// #     leaf_a: Leaf { eax: 0x0730_0404, edx: 0x603, ..Leaf::default() },
+/// #     ..Cpuid::default()
+/// # };
+/// # let pmu = Pmu::probe(&cpuid, None).unwrap();
+/// let mut instructions = Attributes::counting(EventType::Hardware, 1);
+/// instructions.exclude_kernel = true;
+/// let event = configure(&pmu, &instructions, |_| true, || false).unwrap();
+/// assert_eq!(event.select.bits(), 0x11_00c0);
+///
+/// let stalls = Attributes::counting(EventType::Hardware, 7);
+/// let refused = configure(&pmu, &stalls, |_| true, || false);
+/// assert_eq!(refused, Err(Refusal::HardwareEventAbsent));
+/// ```
+///
+/// Context: process, in `perf_event_open()`. Events inherited from this PMU's are not checked again.
+pub fn configure(
+    pmu: &Pmu,
+    attr: &Attributes,
+    has_register: impl Fn(ExtraRegister) -> bool,
+    allow_any_thread: impl FnOnce() -> bool,
+) -> Result<Event, Refusal> {
+    if attr.event_type == EventType::Other {
+        return Err(Refusal::OtherType);
+    }
+    let extensions = Extensions::of(attr)?;
+    if pmu.capabilities.interface.is_amd() {
+        amd::configure(pmu, attr, extensions)
+    } else {
+        intel::configure(pmu, attr, extensions, has_register, allow_any_thread)
+    }
+}

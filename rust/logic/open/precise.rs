@@ -3,9 +3,9 @@
 //! Events that are sampled precisely: attr.precise_ip, and what follows from it for the event select, the branch
 //! stack and the way in which records are written.
 //!
-//! Context: as for [`attr`](super::attr).
+//! Context: as for [`configure`](super::configure).
 
-use super::attr::Attributes;
+use super::attr::{sample_type as st, Attributes};
 use crate::logic::{
     capabilities::PebsFormat,
     model::pebs_events::PebsData,
@@ -14,34 +14,6 @@ use crate::logic::{
     regs::event_select::EventSelect,
     sample::{lbr::filter::sample_type as branches, pebs::record::Groups},
 };
-
-/// Bits of `attr.sample_type`: `enum perf_event_sample_format`, `include/uapi/linux/perf_event.h`.
-mod sample_type {
-    pub(super) const IP: u64 = 1 << 0;
-    pub(super) const TID: u64 = 1 << 1;
-    pub(super) const TIME: u64 = 1 << 2;
-    pub(super) const ADDR: u64 = 1 << 3;
-    pub(super) const CALLCHAIN: u64 = 1 << 5;
-    pub(super) const ID: u64 = 1 << 6;
-    pub(super) const CPU: u64 = 1 << 7;
-    pub(super) const PERIOD: u64 = 1 << 8;
-    pub(super) const STREAM_ID: u64 = 1 << 9;
-    pub(super) const BRANCH_STACK: u64 = 1 << 11;
-    pub(super) const REGS_USER: u64 = 1 << 12;
-    pub(super) const WEIGHT: u64 = (1 << 14) | (1 << 24);
-    pub(super) const DATA_SRC: u64 = 1 << 15;
-    pub(super) const IDENTIFIER: u64 = 1 << 16;
-    pub(super) const TRANSACTION: u64 = 1 << 17;
-    pub(super) const REGS_INTR: u64 = 1 << 18;
-    pub(super) const PHYS_ADDR: u64 = 1 << 19;
-    pub(super) const DATA_PAGE_SIZE: u64 = 1 << 22;
-    pub(super) const CODE_PAGE_SIZE: u64 = 1 << 23;
-    /// The parts that a memory access is needed for.
-    pub(super) const MEMORY: u64 =
-        ADDR | DATA_SRC | PHYS_ADDR | WEIGHT | TRANSACTION | DATA_PAGE_SIZE;
-}
-
-use sample_type as st;
 
 /// The general registers, RFLAGS and RIP of `attr.sample_regs_intr` (`PEBS_GP_REGS`,
 /// `arch/x86/events/perf_event.h:180`).
@@ -73,14 +45,14 @@ pub struct Precise {
 
 /// Checks whether an event can be as precise as `attr` asks for. Mainline: `x86_pmu_hw_config()`,
 /// `arch/x86/events/core.c:595`.
-pub(super) fn check(pmu: &Pmu, attr: &Attributes, sampling: bool) -> Result<(), Refusal> {
+pub(super) fn check(pmu: &Pmu, attr: &Attributes) -> Result<(), Refusal> {
     if attr.precise_ip == 0 {
         return Ok(());
     }
     if attr.precise_ip > pmu.max_precise() {
         return Err(Refusal::Precise);
     }
-    if !sampling {
+    if !attr.is_sampling() {
         return Err(Refusal::PreciseCounting);
     }
     let asked_for = attr.sample_type & st::BRANCH_STACK != 0;

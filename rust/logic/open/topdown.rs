@@ -7,7 +7,7 @@
 //! From Ice Lake on, fixed counter 3 counts the slots, and each byte of PERF_METRICS is the share of a
 //! class, a *metric*. A metric has event code 0, and counts only in a group that slots lead.
 
-use super::attr::Attributes;
+use super::attr::{Attributes, Leader};
 use crate::logic::{pmu::Pmu, refusal::Refusal, regs::event_select::EventSelect};
 
 /// The pseudo code of TOPDOWN.SLOTS.
@@ -19,17 +19,6 @@ const LAST_METRIC: u64 = 0x8700;
 /// The bit of TOPDOWN.SLOTS' attr.config1 that has RDPMC clear PERF_METRICS, on processors that can do it.
 /// No supported model can, so it has no effect.
 const METRICS_CLEAR: u64 = 1;
-
-/// The leader of an event's group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Leader {
-    /// An event that counts slots.
-    Slots,
-    /// An event that samples slots.
-    SampledSlots,
-    /// Another event, or the event itself.
-    Other,
-}
 
 /// Refuses filters and values for topdown events, and metrics without slots that lead them, on a PMU with
 /// PERF_METRICS. Without, a metric counts all slots.

@@ -48,6 +48,6 @@ pub use {
     early_end::{may_end_turn, MAX_PERCENT},
     look_ahead::{Found, Waiting},
     offer::{let_others_join, let_others_pass, waits_for_its_kind, Offer},
-    queue::{lags_far_behind, place_after_interval, requeue, turns, Counted, TURN},
-    wants::{Beside, GroupWants, Wants},
+    queue::{lags_far_behind, place_after_interval, requeue, turns, Counted},
+    wants::{Beside, GroupWants, Wants, TURN},
 };

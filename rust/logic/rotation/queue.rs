@@ -2,11 +2,8 @@
 
 //! The order of the groups, by runtime.
 
-use super::Wants;
+use super::{Wants, TURN};
 use crate::logic::{regs::counter::CounterMask, sched::limits::Limits};
-
-/// The charge for an interval on the counters. More than the distance of new groups in the perf core's order.
-pub const TURN: u64 = 1 << 16;
 
 /// The largest distance from the last place of the order that a group keeps when it is charged. A larger one
 /// is forgotten, since the group would come first for as long.

@@ -5,10 +5,12 @@
 #[cfg(test)]
 mod tests;
 
-use super::TURN;
 use crate::logic::{
     model::constraint::Constraint, regs::counter::CounterMask, sched::limits::Limits,
 };
+
+/// The charge for an interval on the counters. More than the distance of new groups in the perf core's order.
+pub const TURN: u64 = 1 << 16;
 
 /// The demand of one group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

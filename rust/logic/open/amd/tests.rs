@@ -3,7 +3,10 @@
 use crate::logic::{
     capabilities::{Capabilities, Cpuid},
     model::{Model, AMD_K8, AMD_ZEN, AMD_ZEN_2, AMD_ZEN_4},
-    open::attr::{configure, Attributes, EventType},
+    open::{
+        attr::{Attributes, EventType},
+        configure,
+    },
     pmu::Pmu,
     refusal::Refusal,
 };

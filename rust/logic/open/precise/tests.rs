@@ -3,7 +3,7 @@
 use super::*;
 use crate::logic::{
     capabilities::{Cpuid, Leaf},
-    open::attr::{configure, Event, EventType},
+    open::{attr::EventType, configure, event::Event},
 };
 
 const CYCLES_SELECTED: u64 = 0x3c;

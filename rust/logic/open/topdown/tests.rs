@@ -3,7 +3,7 @@
 use super::*;
 use crate::logic::{
     capabilities::{Cpuid, Leaf},
-    open::attr::{configure, EventType},
+    open::{attr::EventType, configure},
     refusal::Shortage,
     regs::counter::{CounterId, CounterMask},
     sched::{cpu_schedule::CpuSchedule, limits::Limits},

@@ -195,7 +195,7 @@ const SELECT_RETURN: u32 = 1 << 5;
 const SELECT_IND_JMP: u32 = 1 << 6;
 const SELECT_REL_JMP: u32 = 1 << 7;
 const SELECT_FAR: u32 = 1 << 8;
-pub(super) const SELECT_CALL_STACK: u32 = 1 << 9;
+const SELECT_CALL_STACK: u32 = 1 << 9;
 /// The bits that suppress.
 const SELECT_SUPPRESS: u32 = 0x1ff;
 const SELECT_ANY: u32 = SELECT_SUPPRESS & !(SELECT_KERNEL | SELECT_USER);
@@ -203,7 +203,7 @@ const SELECT_ANY: u32 = SELECT_SUPPRESS & !(SELECT_KERNEL | SELECT_USER);
 // Bits of LBR_CTL (SDM volume 3, figure 18-1). A bit lets branches be recorded.
 const CONTROL_KERNEL: u32 = 1 << 1;
 const CONTROL_USER: u32 = 1 << 2;
-pub(super) const CONTROL_CALL_STACK: u32 = 1 << 3;
+const CONTROL_CALL_STACK: u32 = 1 << 3;
 const CONTROL_JCC: u32 = 1 << 16;
 const CONTROL_REL_JMP: u32 = 1 << 17;
 const CONTROL_IND_JMP: u32 = 1 << 18;
@@ -302,6 +302,15 @@ const ASKED: [(u64, Kinds); 13] = [
 ];
 
 impl Lbr {
+    /// Returns whether `select`, a value of LBR_SELECT or LBR_CTL, makes the records a call stack.
+    pub const fn is_call_stack(&self, select: u32) -> bool {
+        match self.filter {
+            Filter::Select(_) => select & SELECT_CALL_STACK != 0,
+            Filter::Control(_) => select & CONTROL_CALL_STACK != 0,
+            Filter::Amd => false,
+        }
+    }
+
     /// Translates `attr.branch_sample_type`.
     ///
     /// Mainline: `intel_pmu_setup_lbr_filter()`, `arch/x86/events/intel/lbr.c:1148`, and

@@ -107,15 +107,6 @@ impl Lbr {
         select == GUEST || self.is_call_stack(select)
     }
 
-    /// Returns whether `select`, a value of LBR_SELECT or LBR_CTL, makes the records a call stack.
-    pub const fn is_call_stack(&self, select: u32) -> bool {
-        match self.filter {
-            Filter::Select(_) => select & filter::SELECT_CALL_STACK != 0,
-            Filter::Control(_) => select & filter::CONTROL_CALL_STACK != 0,
-            Filter::Amd => false,
-        }
-    }
-
     /// Returns the number that a sample has of the latest branch, which is in the register `place`
     /// (`PERF_SAMPLE_BRANCH_HW_INDEX`). Where the latest is always in the first, Intel's driver gives -1
     /// (unknown), and AMD's 0.

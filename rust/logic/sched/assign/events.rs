@@ -2,8 +2,10 @@
 
 //! Events of a [`Problem`](super::Problem) by number: sets of events, a value for each, and their order.
 
-use super::MAX_EVENTS;
-use crate::logic::regs::counter::CounterMask;
+use crate::logic::regs::counter::{CounterMask, MAX_COUNTERS};
+
+/// Largest number of events on a PMU: one for each counter.
+pub const MAX_EVENTS: usize = MAX_COUNTERS;
 
 /// Number of an event in a [`Problem`](super::Problem), in the order of insertion.
 ///

@@ -23,7 +23,7 @@
 //!
 //! # Bounds
 //!
-//! At most [`MAX_COUNTERS`] events, no recursion, no allocation; less than 2 KiB of stack, the
+//! At most [`MAX_EVENTS`] events, no recursion, no allocation; less than 2 KiB of stack, the
 //! [`Problem`] included. The order is sorted by insertion. Step 2, which may run for the new events and
 //! then for all, visits an event once, and once more for each combination of the saved choices, of
 //! which there are at most two at a time. Step 3 visits at most all counters and all events once for
@@ -39,14 +39,12 @@ mod tests;
 use crate::logic::{
     model::constraint::Constraint,
     refusal::Shortage,
-    regs::counter::{CounterId, CounterMask, MAX_COUNTERS},
+    regs::counter::{CounterId, CounterMask},
 };
 use events::{EventIndex, EventSet, PerEvent};
 
 pub(in crate::logic) use events::Order;
-
-/// Largest number of events on a PMU: one for each counter.
-pub const MAX_EVENTS: usize = MAX_COUNTERS;
+pub use events::MAX_EVENTS;
 
 /// The counters that can be the first of a pair: even ones below 16, because CPUID.80000022H:EBX
 /// has four bits for the number of counters on the CPUs that have such events (AMD, from family

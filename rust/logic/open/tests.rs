@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 
+use super::attr::sample_type;
 use super::*;
-use crate::logic::capabilities::{Cpuid, Leaf, PebsFormat};
+use crate::logic::{
+    capabilities::{Cpuid, Leaf, PebsFormat},
+    regs::{event_select::EventSelect, global::CountsIn},
+};
+
+/// KVM's event for the branch records of a guest.
+const GUEST_BRANCHES: u64 = 0x1b00;
 
 /// HLE and RTM.
 const TSX: u32 = (1 << 4) | (1 << 11);
@@ -330,7 +337,7 @@ fn events_with_an_extra_register() {
 fn a_member_read_with_the_leaders_samples_needs_no_branch_stack() {
     let mut attr = raw(0x00c4);
     attr.branch_sample_type = 1 << 3;
-    attr.sample_type = SAMPLE_READ;
+    attr.sample_type = sample_type::READ;
     assert_eq!(permitted(&haswell(), &attr), Ok(0x13_00c4));
     attr.sample_period = 1 << 20;
     assert_eq!(permitted(&haswell(), &attr), Err(Refusal::BranchStack));
@@ -470,7 +477,7 @@ fn events_count_where_they_are_not_excluded() {
 #[test]
 fn load_latency_needs_an_auxiliary_event_on_golden_cove() {
     let mut attr = raw(0x01cd);
-    attr.sample_type = SAMPLE_DATA_SRC;
+    attr.sample_type = sample_type::DATA_SRC;
     for (model, has_auxiliary, refused) in [
         (0x806f8, false, true),
         (0x806f8, true, false),
@@ -489,6 +496,6 @@ fn load_latency_needs_an_auxiliary_event_on_golden_cove() {
     assert!(permitted(&pmu(0x806f8, 5, 0), &attr).is_ok());
     // A generic event is never a load latency event.
     attr = hardware(0);
-    attr.sample_type = SAMPLE_DATA_SRC;
+    attr.sample_type = sample_type::DATA_SRC;
     assert!(permitted(&pmu(0x806f8, 5, 0), &attr).is_ok());
 }

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! An event that has passed the checks, and its first period.
+
+use super::{
+    attr::{Attributes, EventType},
+    precise::Precise,
+};
+use crate::logic::{
+    model::{constraint::Constraint, demand::Requirement, HardwareId},
+    pmu::Pmu,
+    regs::{counter::CounterId, event_select::EventSelect, global::CountsIn, period::PeriodLimits},
+    sample::{lbr, random_period::RandomPeriods},
+};
+
+/// An event that has passed the checks that concern it alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// The event select for `hw.config`, without the enable bit.
+    pub select: EventSelect,
+    /// The extra register value that the event needs.
+    pub requirement: Option<Requirement>,
+    /// The branches that its samples have, or are found with.
+    pub branches: Option<lbr::Request>,
+    /// How its samples are taken precisely.
+    pub precise: Option<Precise>,
+    /// The period for `hw.sample_period`, `hw.last_period` and `hw.period_left`.
+    pub period: u64,
+    /// The random part of its periods.
+    pub random: RandomPeriods,
+    /// Set if each overflow ends the turn of the groups on the CPU.
+    pub switches: bool,
+    /// Where the event counts.
+    pub counts_in: CountsIn,
+}
+
+impl Event {
+    /// Returns the counters that may count the event on `pmu`; none if no counter is precise for it.
+    pub fn constraint(&self, pmu: &Pmu) -> Constraint {
+        if self.branches.is_some_and(|request| request.is_of_guest()) {
+            return Constraint::any_of(CounterId::GUEST_BRANCHES.mask());
+        }
+        match self.precise {
+            Some(precise) => pmu.precise_constraint(self.select, precise.level),
+            None => pmu.constraint(self.select),
+        }
+    }
+}
+
+/// Returns the period of an event: for a counting one, the longest.
+pub(super) fn period(attr: &Attributes, limits: PeriodLimits, select: EventSelect) -> u64 {
+    match (attr.sample_period != 0, attr.freq) {
+        (false, _) => limits.max_period,
+        (true, false) => attr.sample_period,
+        (true, true) => first_period(attr, limits, select),
+    }
+}
+
+/// Returns the first period of an event that is sampled at a frequency; the perf core adjusts it later.
+///
+/// Estimates the event's rate on a CPU at 1 GHz that is idle half of the time. Mainline:
+/// `intel_pmu_freq_start_period()`, `arch/x86/events/intel/core.c:4806`.
+fn first_period(attr: &Attributes, limits: PeriodLimits, select: EventSelect) -> u64 {
+    const OFTEN: u64 = 500_000_000;
+    const BRANCHES: u64 = OFTEN / 4;
+    const CACHES: u64 = OFTEN / 20;
+    /// For an event of unknown rate: the shortest period that is recommended for any event, at perf's
+    /// default frequency.
+    const UNKNOWN: u64 = 64 * 4000;
+
+    let rate = match attr.event_type {
+        EventType::Hardware => match HardwareId::from_config(attr.config) {
+            Some(HardwareId::BranchInstructions | HardwareId::BranchMisses) => BRANCHES,
+            Some(HardwareId::CacheReferences | HardwareId::CacheMisses) => CACHES,
+            _ => OFTEN,
+        },
+        EventType::HwCache => CACHES,
+        EventType::Raw | EventType::Other => UNKNOWN,
+    };
+    let period = rate.div_ceil(attr.sample_period.max(1)) - 1;
+    // At a frequency above the rate, mainline begins with a period of 0.
+    let period = period.min(limits.max_period).max(1);
+    // CAST: at most `OFTEN` both ways.
+    limits.rule.apply(select, period as i64) as u64
+}

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The checks of attributes for Intel's PMUs.
+//!
+//! The checks, their order and their errnos are mainline's. Requests for BTS, which this driver does not use, are
+//! refused as mainline refuses them on hardware without it. Mainline:
+//! `x86_pmu_event_init()` to `hsw_hw_config()`, in `arch/x86/events/core.c:2535`, `680`, `595` and
+//! `arch/x86/events/intel/core.c:4945`, `5458`.
+//!
+//! Context: as for [`configure`](super::configure).
+
+use super::{
+    attr::{sample_type, Attributes, EventType, EXTENDED_REGISTERS},
+    event::{period, Event},
+    extensions::Extensions,
+    precise, topdown,
+};
+use crate::logic::{
+    model::{demand::Requirement, EventConstraint, HardwareId, Quirk},
+    pmu::Pmu,
+    refusal::Refusal,
+    regs::{
+        event_select::EventSelect, extra_register::ExtraRegister, global::CountsIn,
+        period::PeriodLimits,
+    },
+    sample::lbr,
+};
+
+/// MEM_TRANS_RETIRED.LOAD_LATENCY_*.
+const LOAD_LATENCY: u64 = 0x01cd;
+/// KVM's event for the branch records of a guest: `INTEL_FIXED_VLBR_EVENT`,
+/// `arch/x86/include/asm/perf_event.h`.
+const GUEST_BRANCHES: u64 = 0x1b00;
+/// `PERF_SAMPLE_BRANCH_COUNTERS`.
+const BRANCH_COUNTERS: u64 = lbr::filter::sample_type::COUNTERS;
+/// The shortest sample period with in_tx_cp.
+const CHECKPOINTED_PERIOD: u64 = 0x7fff_ffff;
+
+/// Translates `attr`, which is not of another PMU's type, to an event of `pmu` with these `extensions`. As
+/// [`configure`](super::configure).
+///
+/// # Errors
+///
+/// The first check that fails, in mainline's order.
+pub(super) fn configure(
+    pmu: &Pmu,
+    attr: &Attributes,
+    extensions: Extensions,
+    has_register: impl Fn(ExtraRegister) -> bool,
+    allow_any_thread: impl FnOnce() -> bool,
+) -> Result<Event, Refusal> {
+    precise::check(pmu, attr)?;
+    let mut select = EventSelect::default()
+        .with(EventSelect::INT, true)
+        .counting_user(!attr.exclude_user)
+        .counting_kernel(!attr.exclude_kernel);
+    if attr.event_type == EventType::Raw {
+        select = select.with(attr.config & EventSelect::RAW, true);
+    }
+    // Only a raw event has its code in `select` here, as in mainline.
+    let limits = period_limits(pmu, attr, select)?;
+    check_registers(pmu, attr)?;
+    let (select, requirement) = code(pmu, attr, select, has_register)?;
+    check_every_branch(pmu, attr, select)?;
+    let mut branches = branch_stack(pmu, attr)?;
+    if attr.aux_output {
+        return Err(Refusal::AuxOutput);
+    }
+
+    if attr.event_type == EventType::Raw {
+        topdown::check(pmu, attr)?;
+        load_latency(pmu, attr)?;
+    }
+    let select = any_thread(pmu, attr, select, allow_any_thread)?;
+    let select = tsx_filters(pmu, attr, select)?;
+    // With flags, the code is that of an ordinary event.
+    if select.bits() & EventConstraint::FIXED_MASK == GUEST_BRANCHES {
+        branches = branches.map(lbr::Request::of_guest);
+    }
+    let (select, precise) = precise::apply(pmu, attr, select);
+
+    Ok(Event {
+        select,
+        requirement,
+        branches,
+        precise,
+        period: period(attr, limits, select),
+        random: extensions.random,
+        switches: extensions.switches,
+        counts_in: CountsIn {
+            host: !attr.exclude_host,
+            guest: !attr.exclude_guest,
+        },
+    })
+}
+
+/// Returns the limits of the event's periods. Refuses a period that is too short for `select`.
+fn period_limits(
+    pmu: &Pmu,
+    attr: &Attributes,
+    select: EventSelect,
+) -> Result<PeriodLimits, Refusal> {
+    let limits = pmu.period_limits().for_precision(attr.precise_ip);
+    if attr.is_sampling() && !attr.freq && limits.is_too_short(select, attr.sample_period) {
+        return Err(Refusal::PeriodTooShort);
+    }
+    Ok(limits)
+}
+
+/// Refuses registers that a sample cannot have.
+fn check_registers(pmu: &Pmu, attr: &Attributes) -> Result<(), Refusal> {
+    let has_extended = attr.precise_ip > 0 && pmu.has_extended_registers();
+    let regs_intr = if has_extended {
+        0
+    } else {
+        attr.sample_regs_intr
+    };
+    if (attr.sample_regs_user | regs_intr) & EXTENDED_REGISTERS != 0 {
+        return Err(Refusal::ExtendedRegisters);
+    }
+    Ok(())
+}
+
+/// Adds the event's code to `select`. Returns the extra register that it needs, too.
+fn code(
+    pmu: &Pmu,
+    attr: &Attributes,
+    select: EventSelect,
+    has_register: impl Fn(ExtraRegister) -> bool,
+) -> Result<(EventSelect, Option<Requirement>), Refusal> {
+    let extra_registers = pmu.model.extra_register_events;
+    match attr.event_type {
+        EventType::Hardware => {
+            let id = HardwareId::from_config(attr.config).ok_or(Refusal::NoSuchHardwareId)?;
+            let event = pmu.hardware_event(id).ok_or(Refusal::HardwareEventAbsent)?;
+            Ok((select.with(event.bits(), true), None))
+        }
+        EventType::HwCache => {
+            // The value comes from the model's table, not from attr.config1.
+            let (event, config1) = pmu.cache_event(attr.config)?;
+            let requirement = extra_registers.requirement(event, config1, has_register)?;
+            Ok((select.with(event.bits(), true), requirement))
+        }
+        EventType::Raw => {
+            let requirement = extra_registers.requirement(select, attr.config1, has_register)?;
+            Ok((select, requirement))
+        }
+        EventType::Other => Ok((select, None)),
+    }
+}
+
+/// Refuses a sample of every branch, which takes BTS, of events that count in the host.
+fn check_every_branch(pmu: &Pmu, attr: &Attributes, select: EventSelect) -> Result<(), Refusal> {
+    let branches = pmu.hardware_event(HardwareId::BranchInstructions);
+    if attr.sample_period == 1
+        && !attr.freq
+        && !attr.exclude_host
+        && select.code() == branches.map_or(0, EventSelect::code)
+    {
+        return Err(Refusal::EveryBranch);
+    }
+    Ok(())
+}
+
+/// Returns the branches that are recorded for the event.
+fn branch_stack(pmu: &Pmu, attr: &Attributes) -> Result<Option<lbr::Request>, Refusal> {
+    if attr.precise_ip > 0 && attr.config & EventSelect::CODE == GUEST_BRANCHES {
+        return Err(Refusal::PreciseGuestBranches);
+    }
+    if attr.branch_sample_type & BRANCH_COUNTERS != 0 {
+        return Err(Refusal::BranchCounters);
+    }
+    let recorded = precise::branch_sample_type(pmu, attr);
+    // A counting group member that is only read with the leader's samples needs no branch stack.
+    let only_read = !attr.is_sampling() && attr.sample_type & sample_type::READ != 0;
+    if recorded == 0 || only_read {
+        return Ok(None);
+    }
+    let lbr = pmu.lbr.as_ref().ok_or(Refusal::BranchStack)?;
+    lbr.request(recorded).map(Some)
+}
+
+/// Adds counting for any thread of the core to `select`, for a raw event that asks for it.
+fn any_thread(
+    pmu: &Pmu,
+    attr: &Attributes,
+    select: EventSelect,
+    allow_any_thread: impl FnOnce() -> bool,
+) -> Result<EventSelect, Refusal> {
+    if attr.event_type != EventType::Raw || attr.config & EventSelect::ANY == 0 {
+        return Ok(select);
+    }
+    if pmu.capabilities.version < 3 {
+        return Err(Refusal::AnyThreadAbsent);
+    }
+    if !allow_any_thread() {
+        return Err(Refusal::AnyThreadNotPermitted);
+    }
+    // A deprecated bit (CPUID.0AH:EDX[15]) is reserved, and writing it faults: count this thread only.
+    // Mainline writes it: `intel_pmu_hw_config()`, `arch/x86/events/intel/core.c:5276`.
+    Ok(select.with(EventSelect::ANY, pmu.capabilities.any_thread))
+}
+
+/// Refuses load latencies without the auxiliary event before them in the group, on models that need it.
+fn load_latency(pmu: &Pmu, attr: &Attributes) -> Result<(), Refusal> {
+    let alone = pmu.model.has(Quirk::LoadLatencyNeedsAuxiliary)
+        && attr.config & EventSelect::CODE == LOAD_LATENCY
+        && attr.sample_type & sample_type::DATA_SRC != 0
+        && !attr.has_auxiliary;
+    if alone {
+        Err(Refusal::LoadLatencyAlone)
+    } else {
+        Ok(())
+    }
+}
+
+/// Adds in_tx and in_tx_cp on a CPU with TSX, and drops them on others.
+///
+/// Only raw events can have them, because the config of a generic event is an id. Mainline: `hsw_hw_config()`,
+/// `arch/x86/events/intel/core.c`.
+fn tsx_filters(pmu: &Pmu, attr: &Attributes, select: EventSelect) -> Result<EventSelect, Refusal> {
+    const FILTERS: u64 = EventSelect::IN_TX | EventSelect::IN_TX_CHECKPOINTED;
+
+    if pmu.model.checkpointed.is_empty() || !pmu.capabilities.tsx {
+        return Ok(select);
+    }
+    let select = select.with(attr.config & FILTERS, true);
+    // The bit counts as asked for where it is not written, too.
+    if select.has(FILTERS) && (attr.config & EventSelect::ANY != 0 || attr.precise_ip > 0) {
+        return Err(Refusal::TransactionFilter);
+    }
+    if select.has(EventSelect::IN_TX_CHECKPOINTED)
+        && (1..CHECKPOINTED_PERIOD).contains(&attr.sample_period)
+    {
+        return Err(Refusal::CheckpointedPeriod);
+    }
+    Ok(select)
+}
