@@ -8,7 +8,7 @@ import os
 import re
 from pathlib import PurePosixPath
 
-from layers import rust
+from layers import files, rust
 
 # What may import what, besides itself. The crate's root ties everything together.
 MAY_IMPORT = {
@@ -21,6 +21,26 @@ MAY_IMPORT = {
     "logic": set(),
     "bindings": set(),
 }
+# The rooms of logic, from the ground up: each may import from those before it.
+LOGIC_ROOMS = (
+    "nospec",
+    "tried",
+    "user_read",
+    "regs",
+    "capabilities",
+    "model",
+    "refusal",
+    "sample",
+    "pmu",
+    "open",
+    "sched",
+    "smt",
+    "rotation",
+)
+# The number of files in circles, in the layers that still have some. It may fall only.
+IN_CIRCLES = {"driver": 5, "perf": 2}
+# The layers in which no `pub use` hides a circle.
+LOOKED_THROUGH = ("logic", "bindings", "kern", "x86")
 # Layers that are free of unsafe code and of C.
 SAFE = ("root", "driver", "logic")
 # Crates that logic must not use, so that it compiles and runs anywhere.
@@ -96,6 +116,49 @@ def imports(tree):
         if layer != "bindings":
             for line in rust.files_taken_in(source):
                 yield path, line, "takes in a file by its path, past the layers; make it a module of this layer"
+
+
+def rooms_are_in_order(tree):
+    """The rooms of logic import from those below them only; their tests import from all."""
+    crate = _crate(tree)
+    for module, path in crate.path_of.items():
+        if module[:1] == ("logic",) and len(module) == 2 and module[1] not in LOGIC_ROOMS:
+            yield path, 1, f"logic::{module[1]} has no place in the order of rooms; give it one in LOGIC_ROOMS"
+    for module, uses in crate.uses().items():
+        if module[:1] != ("logic",) or len(module) < 2 or module[1] not in LOGIC_ROOMS:
+            continue
+        for target, use in uses.items():
+            above = target[1] if len(target) > 1 else "mod"
+            if target[:1] != ("logic",) or above in LOGIC_ROOMS and LOGIC_ROOMS.index(above) <= LOGIC_ROOMS.index(module[1]):
+                continue
+            text = f"{module[1]} uses {use.name} of logic::{above}, which is above it; move what both need to the lower one"
+            yield crate.path_of[module], use.line, text
+
+
+def no_circles(tree):
+    """No circle of files that use each other."""
+    crate = _crate(tree)
+    circles, uses = crate.circles()
+    in_circles = {}
+    for circle in circles:
+        layer = min(circle)[0] if min(circle) else "root"
+        in_circles.setdefault(layer, []).append(circle)
+    for layer, circles in in_circles.items():
+        count, limit = sum(map(len, circles)), IN_CIRCLES.get(layer, 0)
+        if count <= limit:
+            continue
+        for circle in circles:
+            path = files.shortest_circle(uses, circle)
+            first = uses[path[0]][(path + path)[1]]
+            steps = "".join(f", which uses {uses[m][t].name} of {crate.path_of[t]}" for m, t in zip(path[1:], path[2:] + path[:1]))
+            text = f"uses {first.name} of {crate.path_of[path[1]]}{steps}: a circle; move what they share below them"
+            if limit:
+                text += f" ({count} files of rust/{layer} are in circles, the limit is {limit})"
+            yield crate.path_of[path[0]], first.line, text
+
+
+def _crate(tree):
+    return files.Crate([(path, layer_of(path)[1], source) for path, source in tree.rust("rust")], LOOKED_THROUGH)
 
 
 def logic_is_pure(tree):
@@ -204,6 +267,8 @@ def _list(names):
 
 ALL = (
     imports,
+    rooms_are_in_order,
+    no_circles,
     logic_is_pure,
     no_bindings,
     no_unsafe,

@@ -107,6 +107,8 @@ class Path(NamedTuple):
     line: int
     module: tuple  # the inline modules around it
     is_test: bool  # within an item under #[cfg(test)]
+    name: str = ""  # what a `use` calls it here
+    is_public: bool = False  # passed on to others by `pub use`
 
     def in_crate(self, file_module):
         """The same path from the crate's root on, or None if it does not say where it starts."""
@@ -155,9 +157,14 @@ def paths(source):
             index += 2
             continue
         elif token.text == "use" and not _is(tokens, index + 1, "<"):
+            is_public = index > 0 and tokens[index - 1].text in ("pub", ")")
             leaves, index = _use_tree(tokens, index + 1, ())
-            found += [Path(leaf, line, module, is_test or test_attribute) for leaf, line in leaves]
+            for leaf, line, name in leaves:
+                found.append(Path(leaf, line, module, is_test or test_attribute, name, is_public))
             continue
+        elif _is(tokens, index, "pub", "(", "in"):  # says who may use it, and uses nothing
+            while tokens[index].text != ")":
+                index += 1
         elif _is(tokens, index, "extern", "crate"):
             found.append(Path((tokens[index + 2].text,), token.line, module, is_test))
             index += 2
@@ -178,8 +185,8 @@ def _is(tokens, index, *texts):
 
 
 def _use_tree(tokens, index, prefix):
-    """Leaves of the tree that starts at `index`, and the index behind it."""
-    segments, line = list(prefix), tokens[index].line
+    """Leaves of the tree that starts at `index`, with the names that they get, and the index behind it."""
+    segments, line, name = list(prefix), tokens[index].line, None
     while index < len(tokens):
         token = tokens[index]
         if token.text == "{":
@@ -193,13 +200,34 @@ def _use_tree(tokens, index, prefix):
         if token.text in (",", "}", ";"):
             break
         if token.text == "as":
+            name = tokens[index + 1].text
             index += 2
             continue
         if token.text != "::":
             segments.append(token.text)
             line = token.line
         index += 1
-    return [(tuple(segments), line)], index
+    if name is None:
+        name = segments[-2] if segments[-1] == "self" and len(segments) > 1 else segments[-1]
+    return [(tuple(segments), line, name)], index
+
+
+def definitions(source):
+    """The names of items that the source defines, of whatever kind and wherever."""
+    found = set()
+    for index, token in enumerate(source.tokens[:-1]):
+        if token.text in ("const", "enum", "fn", "static", "struct", "trait", "type", "union"):
+            found.add(source.tokens[index + 1].text)
+        elif _is(source.tokens, index, "macro_rules", "!"):
+            found.add(source.tokens[index + 2].text)
+    return found
+
+
+def test_modules(source):
+    """The modules in files of their own that the source declares for tests alone."""
+    for index, token in enumerate(source.tokens):
+        if _is(source.tokens, index, "#", "[", "cfg", "(", "test", ")", "]", "mod"):
+            yield source.tokens[index + 8].text
 
 
 def files_taken_in(source):
