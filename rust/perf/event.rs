@@ -502,6 +502,15 @@ impl<'a, T: Operations> NewEvent<'a, T> {
         Attr::new(unsafe { &(*self.0).attr })
     }
 
+    /// Returns whether the event has the PMU's type, which may be known to the perf core alone. It offers events of
+    /// types without a PMU as well.
+    // A driver that serves several types compares them itself.
+    #[allow(dead_code)]
+    pub fn is_of_own_type(&self) -> bool {
+        // SAFETY: By the type invariant the event is valid, and so is its PMU, which is registered.
+        unsafe { i64::from((*self.0).attr.type_) == i64::from((*(*self.0).pmu).type_) }
+    }
+
     /// Sets the period, and the first one, of which all is left.
     pub fn set_period(&self, period: u64, first: u64) {
         // SAFETY: By the type invariant the event is valid, and being opened: only the PMU uses these

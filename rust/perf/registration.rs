@@ -39,15 +39,16 @@ pub struct Registration<T: Operations> {
 }
 
 impl<T: Operations> Registration<T> {
-    /// Makes `pmu` visible under `name` to users of events of type `event_type`.
+    /// Makes `pmu` visible under `name` to users of events of type `event_type`, or else of a type that no other
+    /// PMU has.
     ///
     /// `EBUSY` if `pmu` has been registered before, `ENOSPC` if another PMU has the type. Process
     /// context.
-    pub fn new(pmu: Arc<Pmu<T>>, name: &'static CStr, event_type: u32) -> Result<Self> {
+    pub fn new(pmu: Arc<Pmu<T>>, name: &'static CStr, event_type: Option<u32>) -> Result<Self> {
         if pmu.registered.xchg(true, Relaxed) {
             return Err(EBUSY);
         }
-        let event_type = event_type.try_into()?;
+        let event_type = event_type.map_or(Ok(-1), i32::try_from)?;
         // SAFETY: `raw` is a valid `struct pmu` with all mandatory callbacks, and by the check
         // above it is not and was not registered. `name` and all that `raw` points to live until
         // it is unregistered: `raw` itself because `Registration` owns a reference.

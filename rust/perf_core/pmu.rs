@@ -137,7 +137,7 @@ impl<T: InternalOperations> Registration<T> {
     ///
     /// Fails as [`perf::Registration::new`] does. Process context.
     pub fn new(pmu: &Pmu<T>, name: &'static CStr, event_type: u32) -> Result<Self> {
-        let registration = perf::Registration::new(pmu.share(), name, event_type)?;
+        let registration = perf::Registration::new(pmu.share(), name, Some(event_type))?;
         pmu.internals().open();
         Ok(Self {
             registration,
