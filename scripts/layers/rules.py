@@ -48,6 +48,8 @@ NOT_CORE = {"alloc", "bindings", "ffi", "kernel", "macros", "pin_init", "std", "
 HELPERS_LIMIT = 200
 # The emulated PMU's boundary to QEMU.
 VPMU_FFI = "selftests/vpmu/src/ffi.rs"
+# A PMU on rust/perf alone.
+TALLY = "selftests/tally"
 
 # Of what is built, or belongs to git, none is ours to judge.
 NOT_SOURCE = {".git", "__pycache__", "build", "target"}
@@ -209,6 +211,20 @@ def unsafe_is_explained(tree):
                 yield path, use.line, f"unsafe {use.what} without a `// SAFETY:` comment directly above; say why it is sound"
 
 
+def tally_is_on_perf(tree):
+    """The second PMU takes in perf, and what that is built on, and has no `unsafe` and no bindings::."""
+    for path, source in tree.rust(TALLY):
+        for token in source.tokens:
+            taken = re.match(r'"(?:\.\./)+rust/(\w+)', token.text) if token.kind == "string" else None
+            if taken and taken[1] not in MAY_IMPORT["perf"] | {"perf"}:
+                yield path, token.line, f"takes in {taken[1]}: perf stands alone; do without it"
+            if token.kind == "ident" and token.text == "unsafe":
+                yield path, token.line, "unsafe in a driver on perf; add a safe function to rust/perf"
+        for used in rust.paths(source):
+            if "bindings" in used.segments:
+                yield path, used.line, "bindings in a driver on perf; add a safe function to rust/perf"
+
+
 def vpmu_is_independent(tree):
     """The emulated PMU shares nothing with the driver's logic: a wrong table would pass its tests."""
     here = "selftests/vpmu"
@@ -273,6 +289,7 @@ ALL = (
     no_bindings,
     no_unsafe,
     unsafe_is_explained,
+    tally_is_on_perf,
     vpmu_is_independent,
     helpers_are_short,
     licence,

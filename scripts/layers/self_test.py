@@ -113,6 +113,7 @@ pub unsafe trait T {}
 /// They must be true.
 unsafe fn g() {}
 """,
+    "selftests/tally/pmu.rs": SPDX_RS + '#[path = "../../rust/bindings/mod.rs"]\nmod bindings;\n#[path = "../../rust/perf/mod.rs"]\nmod perf;\n',
     "selftests/vpmu/Cargo.toml": '# not rust/logic\n[dependencies]\nx = { path = "x" }\n',
     "selftests/vpmu/qemu/vpmu.c": "/*\n * PMU\n *\n * SPDX-License-Identifier: GPL-2.0-or-later\n */\n",
 }
@@ -188,6 +189,9 @@ BAD = (
     (rules.unsafe_is_explained, X86, "// SAFETY: It asks, and does not promise.\nunsafe trait T {}", 3),
     (rules.unsafe_is_explained, X86, 'unsafe extern "C" {\n}', 2),
     (rules.unsafe_is_explained, "rust/bindings/new.rs", "unsafe impl Send for X {}", 2),
+    (rules.tally_is_on_perf, "selftests/tally/new.rs", '#[path = "../../rust/perf_core/mod.rs"]\nmod perf_core;', 2),
+    (rules.tally_is_on_perf, "selftests/tally/new.rs", "// SAFETY: It is.\nunsafe impl Send for X {}", 3),
+    (rules.tally_is_on_perf, "selftests/tally/new.rs", "use bindings::perf_event;", 2),
     (rules.vpmu_is_independent, f"{VPMU}/src/new.rs", '#[path = "../../../rust/logic/mod.rs"]\nmod logic;', 2),
     (rules.vpmu_is_independent, f"{VPMU}/src/new.rs", 'const T: &str = include_str!("../../../rust/x86/msr.rs");', 2),
     (rules.vpmu_is_independent, f"{VPMU}/src/new.rs", '#[path = "../../host/src/lib.rs"]\nmod host;', 2),

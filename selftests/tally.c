@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A PMU of software on rust/perf without the rest of rpmu (tally/tally_pmu.rs), beside whichever
+ * driver has the CPU's PMU: it counts what this program writes to a file. What becomes of
+ * its events when its module goes.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/wait.h>
+
+#include "kselftest_harness.h"
+#include "perf_util.h"
+
+#define TALLY		"/sys/bus/event_source/devices/tally"
+#define MODULE		"./tally.ko"
+
+/* Adds @marks to the counter of this CPU. */
+static bool add_marks(unsigned int marks)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%u", marks);
+	return write_line(TALLY "/mark", text);
+}
+
+/* Returns the attributes of a disabled event that counts marks. */
+static struct perf_event_attr marks_event(void)
+{
+	char type[16] = "";
+
+	read_line(TALLY "/type", type, sizeof(type));
+	return counting(strtoul(type, NULL, 10), 0);
+}
+
+FIXTURE(tally) {
+	struct perf_event_attr attr;
+};
+
+FIXTURE_SETUP(tally)
+{
+	if (access(MODULE, F_OK))
+		SKIP(return, "there is no %s", MODULE);
+	ASSERT_TRUE(load_module(MODULE, "")) TH_LOG("%s: %s", MODULE, strerror(errno));
+	self->attr = marks_event();
+}
+
+FIXTURE_TEARDOWN(tally)
+{
+	/* The last event may be going still. */
+	for (int tries = 0; tries < 100 && !unload_module("tally"); tries++) {
+		if (errno == ENOENT)
+			return;
+		usleep(10000);
+	}
+	EXPECT_NE(0, access("/sys/module/tally", F_OK));
+}
+
+/* The marks of this task while the event is enabled, and no others. */
+TEST_F(tally, counts_a_task)
+{
+	int fd = perf_open_self(&self->attr, -1);
+	pid_t child;
+
+	ASSERT_LE(0, fd) TH_LOG("%s", strerror(errno));
+	ASSERT_TRUE(add_marks(1000));
+	ASSERT_EQ(0, ioctl(fd, PERF_EVENT_IOC_ENABLE, 0));
+	ASSERT_TRUE(add_marks(5));
+	child = fork();
+	if (child == 0)
+		_exit(!add_marks(1000));
+	ASSERT_EQ(child, waitpid(child, NULL, 0));
+	ASSERT_TRUE(add_marks(7));
+	EXPECT_EQ(12, read_value(fd));
+	ASSERT_EQ(0, ioctl(fd, PERF_EVENT_IOC_DISABLE, 0));
+	ASSERT_TRUE(add_marks(1000));
+	EXPECT_EQ(12, read_value(fd));
+	ASSERT_EQ(0, ioctl(fd, PERF_EVENT_IOC_ENABLE, 0));
+	ASSERT_TRUE(add_marks(1));
+	EXPECT_EQ(13, read_value(fd));
+	close(fd);
+}
+
+/* Those of a CPU, whoever makes them. */
+TEST_F(tally, counts_a_cpu)
+{
+	bool two = sysconf(_SC_NPROCESSORS_ONLN) > 1;
+	int fd;
+
+	self->attr.disabled = 0;
+	fd = perf_open(&self->attr, -1, 0, -1, 0);
+	ASSERT_LE(0, fd) TH_LOG("%s", strerror(errno));
+	ASSERT_TRUE(run_on(0));
+	ASSERT_TRUE(add_marks(3));
+	if (two) {
+		ASSERT_TRUE(run_on(1));
+		ASSERT_TRUE(add_marks(1000));
+	}
+	EXPECT_EQ(3, read_value(fd));
+	close(fd);
+}
+
+/* A group with an event of the kernel's own software. */
+TEST_F(tally, counts_in_a_group)
+{
+	struct perf_event_attr clock = counting(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK);
+	struct group_count count;
+	int leader, fd;
+
+	clock.read_format = READ_GROUP;
+	self->attr.read_format = READ_GROUP;
+	self->attr.disabled = 0;
+	leader = perf_open_self(&clock, -1);
+	ASSERT_LE(0, leader);
+	fd = perf_open_self(&self->attr, leader);
+	ASSERT_LE(0, fd) TH_LOG("%s", strerror(errno));
+	ASSERT_EQ(0, ioctl(leader, PERF_EVENT_IOC_ENABLE, 0));
+	ASSERT_TRUE(add_marks(9));
+	ASSERT_LT(0, read(leader, &count, sizeof(count)));
+	EXPECT_EQ(2, count.nr);
+	EXPECT_EQ(9, count.event[1].value);
+	close(fd);
+	close(leader);
+}
+
+TEST_F(tally, refuses_what_it_cannot)
+{
+	self->attr.config = 1;
+	EXPECT_EQ(-1, perf_open_self(&self->attr, -1));
+	EXPECT_EQ(EINVAL, errno);
+	self->attr.config = 0;
+	self->attr.sample_period = 1;
+	EXPECT_EQ(-1, perf_open_self(&self->attr, -1));
+	EXPECT_EQ(EOPNOTSUPP, errno);
+}
+
+/* With the children of the command, to which perf's events are inherited. */
+TEST_F(tally, perf_stat)
+{
+	static const char command[] =
+		"perf stat -x, -e tally/marks/ sh -c 'echo 5 >" TALLY "/mark; "
+		"(echo 3 >" TALLY "/mark); echo 7 >" TALLY "/mark' 2>&1";
+	static const char expected[] = "15,,tally/marks/,";
+	FILE *perf = popen(command, "r");
+	char line[256] = "";
+
+	ASSERT_NE(NULL, perf);
+	EXPECT_NE(NULL, fgets(line, sizeof(line), perf));
+	EXPECT_EQ(0, pclose(perf));
+	line[strlen(expected)] = '\0';
+	EXPECT_STREQ(expected, line);
+}
+
+/* An open event keeps the module. */
+TEST_F(tally, rmmod_is_refused)
+{
+	int fd;
+
+	self->attr.disabled = 0;
+	fd = perf_open_self(&self->attr, -1);
+	ASSERT_LE(0, fd) TH_LOG("%s", strerror(errno));
+	EXPECT_FALSE(unload_module("tally"));
+	EXPECT_EQ(EWOULDBLOCK, errno);
+	ASSERT_TRUE(add_marks(5));
+	EXPECT_EQ(5, read_value(fd));
+	close(fd);
+}
+
+/*
+ * If the module goes nevertheless, its users lose their events: a PMU without event_unmapped
+ * (perf_pmu_unregister(), kernel/events/core.c). One event is on a CPU then, one is off.
+ */
+TEST_F(tally, rmmod_by_force_revokes)
+{
+	int on, off;
+
+	if (checks_itself())
+		SKIP(return, "unloading by force would switch lockdep off");
+	off = perf_open_self(&self->attr, -1);
+	self->attr.disabled = 0;
+	on = perf_open_self(&self->attr, -1);
+	ASSERT_LE(0, on);
+	ASSERT_LE(0, off);
+	if (syscall(SYS_delete_module, "tally", O_NONBLOCK | O_TRUNC)) {
+		close(on);
+		close(off);
+		SKIP(return, "this kernel unloads nothing by force");
+	}
+	EXPECT_NE(0, access(TALLY, F_OK));
+	EXPECT_EQ(-1, ioctl(on, PERF_EVENT_IOC_DISABLE, 0));
+	EXPECT_EQ(ENODEV, errno);
+	EXPECT_EQ(-1, ioctl(off, PERF_EVENT_IOC_ENABLE, 0));
+	EXPECT_EQ(ENODEV, errno);
+	close(on);
+	close(off);
+
+	/* It comes back as if nothing had been. */
+	ASSERT_TRUE(load_module(MODULE, ""));
+	self->attr = marks_event();
+	self->attr.disabled = 0;
+	on = perf_open_self(&self->attr, -1);
+	ASSERT_LE(0, on) TH_LOG("%s", strerror(errno));
+	ASSERT_TRUE(add_marks(5));
+	EXPECT_EQ(5, read_value(on));
+	close(on);
+}
+
+TEST_HARNESS_MAIN
