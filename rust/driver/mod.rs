@@ -76,6 +76,7 @@ mod suspend;
 mod sysfs;
 mod takeover;
 mod unit;
+mod ways;
 
 pub(crate) use {
     core_pmu::{CorePmu, Driver},

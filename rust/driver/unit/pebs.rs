@@ -305,7 +305,7 @@ impl Driver {
     /// the counter is programmed next.
     #[cold]
     #[inline(never)]
-    pub(super) fn start_precise(
+    pub(in crate::driver) fn start_precise(
         &self,
         cx: &OnCpu<'_, Self>,
         counter: CounterId,
@@ -488,7 +488,7 @@ impl Driver {
     /// Brings the count of the precise `event` up to date. Any context.
     #[cold]
     #[inline(never)]
-    pub(super) fn read_precise(&self, cx: &OnCpu<'_, Self>, event: &Event<Self>) {
+    pub(in crate::driver) fn read_precise(&self, cx: &OnCpu<'_, Self>, event: &Event<Self>) {
         if event.data().reload() == 0 {
             update_precise(event, 0, &self.hardware, cx.irqs());
             return;
