@@ -38,7 +38,7 @@ pub(super) fn announce(pmu: &CorePmu, predecessor: bool) {
     if let Some(lbr) = &pmu.lbr {
         pr_info!("samples can have the last {} branches\n", lbr.depth);
     }
-    if let Some(pebs) = &driver.pebs {
+    if let Some(pebs) = &driver.units.pebs {
         pr_info!(
             "events can be precise up to precise_ip {}\n",
             pebs.max_precise(&driver.hardware)

@@ -8,14 +8,12 @@ use super::{
     explain::refusals::Refusals,
     facilities,
     hw::Hardware,
-    unit::{
-        lbr::Branches, northbridge, pebs::Pebs, rdpmc::UserRead, smi::Smi, smt::seat, tfa::Tfa,
-        tracing::Tracing,
-    },
+    unit::{rdpmc::UserRead, smi::Smi, smt::seat, tfa::Tfa, tracing::Tracing, Units},
 };
 use crate::{
     kern::{init::moved, percpu::PerCpu},
     logic::{
+        regs::counter::CounterMask,
         rotation::{may_end_turn, MAX_PERCENT},
         sched::assign::Policy,
         tried::Feature,
@@ -33,8 +31,8 @@ pub(crate) struct Driver {
     pub(super) cpus: PerCpu<Cpu>,
     /// Set if overflows can become samples.
     pub(super) samples: bool,
-    /// Counter 3 where TSX transactions use it too.
-    pub(super) tfa: Tfa,
+    /// The units.
+    pub(super) units: Units,
     /// Set if waiting groups are offered in this driver's order.
     pub(super) orders_groups: bool,
     /// Set if the overflow of an event can end the turn of the groups on a CPU.
@@ -45,14 +43,8 @@ pub(crate) struct Driver {
     pub(super) refusals: Refusals,
     /// Set if the threads of a core must agree on the counters and registers that each uses.
     pub(super) shares_a_core: bool,
-    /// Set if the CPUs of a node must agree on the counters of AMD's northbridge that each uses.
-    pub(super) shares_northbridge: bool,
     /// User space's access to counters by `rdpmc`.
     pub(super) user_read: UserRead,
-    /// The branch records, if events can sample them.
-    pub(super) branches: Option<Branches>,
-    /// PEBS, if events can be precise.
-    pub(super) pebs: Option<Pebs>,
     /// Intel PT and BTS, which share the PMI.
     pub(super) tracing: Tracing,
     /// AMD's PMU for precise events.
@@ -79,28 +71,23 @@ impl Driver {
         hardware: KBox<Hardware>,
         cpus: PerCpu<Cpu>,
         user_read: UserRead,
-        branches: Option<Branches>,
-        pebs: Option<Pebs>,
+        units: KBox<Units>,
         ht_workaround: bool,
     ) -> Result<KBox<Self>> {
         let is_amd = hardware.amd().is_some();
         let shares_a_core = seat::is_needed(hardware.pmu.model, ht_workaround);
-        let tsx_uses_counter = hardware.pmu.capabilities.tsx_uses_counter_3;
         let orders_groups =
             hardware.policy == Policy::Rpmu && facilities::was_tried(Feature::GroupOrder);
-        let others_take_counters = shares_a_core || tsx_uses_counter;
+        let others_take_counters = shares_a_core || units.tfa.is_some();
         let can_resched = (others_take_counters || orders_groups) && facilities::bind_resched();
         let driver = try_init!(Self {
             smi: Smi::new(!is_amd, user_read.initialised())?,
             ibs: if is_amd { facilities::find_ibs() } else { None },
             user_read,
-            branches,
-            pebs,
+            units <- moved(units),
             samples: facilities::bind_sampling(),
-            tfa: Tfa::new(tsx_uses_counter),
             tracing: Tracing::new(),
             shares_a_core,
-            shares_northbridge: northbridge::is_shared(&hardware.pmu),
             orders_groups,
             can_switch: facilities::was_tried(Feature::SwitchOnOverflow),
             switch_max_percent: AtomicU32::new(MAX_PERCENT),
@@ -111,6 +98,13 @@ impl Driver {
             cpus,
         }? Error);
         KBox::try_init(driver, GFP_KERNEL)
+    }
+
+    /// Returns the counters that are left to TSX transactions.
+    #[inline]
+    pub(super) fn left_to_tsx(&self) -> CounterMask {
+        let tfa = self.units.tfa.as_ref();
+        tfa.map_or(CounterMask::EMPTY, Tfa::closed)
     }
 
     /// Ends the turn of the groups on this CPU after an overflow, unless that has taken too much of the time.

@@ -8,12 +8,12 @@ use super::{
     pmi::shared::Shared,
     rotation::known::RotationState,
     unit::{
-        lbr,
-        northbridge::{node, Node},
-        pebs,
+        self,
+        hooks::{Counters, Site},
+        lbr::InPmi,
         smt::seat::Sharing,
-        tfa,
     },
+    Driver,
 };
 use crate::{
     kern::{init::copied, percpu::CpuCell},
@@ -22,7 +22,7 @@ use crate::{
         sched::cpu_schedule::CpuSchedule,
         smt::protocol::ThreadState,
     },
-    perf::EventId,
+    perf::{EventId, OnCpu},
     x86::{
         apic::{self, Lvtpc},
         builtin::Builtin,
@@ -43,16 +43,11 @@ pub(super) struct Cpu {
     pub(super) id: CpuId,
     /// The part that callbacks share with the PMI.
     pub(super) shared: Shared,
-    /// The branch records, as far as the PMI uses them.
-    pub(super) lbr: lbr::Shared,
-    /// The precise events.
-    pub(super) pebs: pebs::Shared,
+    /// The units, as far as the PMI uses them.
+    pub(super) units: unit::Shared,
     /// The part that the CPU shares with its sibling. Not for the PMI.
     #[pin]
     pub(super) sharing: Sharing,
-    /// The part that the CPU lends to the node with its number. Not for the PMI.
-    #[pin]
-    pub(super) northbridge: Node,
 }
 
 /// The state of a CPU that its callbacks use, and the PMI does not.
@@ -63,12 +58,8 @@ pub(super) struct Own {
     pub(super) shadow: Shadow,
     /// Set if the schedule has changed since it was programmed.
     pub(super) changed: bool,
-    /// The branch records.
-    pub(super) lbr: lbr::Own,
-    /// The precise events.
-    pub(super) pebs: pebs::Own,
-    /// Makes TSX transactions abort while events use counter 3.
-    pub(super) tfa: tfa::CpuState,
+    /// The units, as far as callbacks alone use them.
+    pub(super) units: unit::Own,
     /// Caches the demands of the groups that rotate.
     pub(super) rotation: RotationState,
     /// The usage that the sibling knows, and the needs of this CPU.
@@ -105,10 +96,8 @@ impl Cpu {
                     .filter(|_| hardware.amd().is_none())
                     .map(|builtin| builtin.mirror(cpu))
             ),
-            lbr: lbr::Shared::new(cpu, hardware, builtin)?,
-            pebs: pebs::Shared::new(cpu, hardware)?,
+            units <- unit::Shared::new(cpu, hardware, builtin),
             sharing <- Sharing::new(&hardware.pmu),
-            northbridge <- node(),
         }? Error)
     }
 }
@@ -128,9 +117,7 @@ impl Own {
             schedule: KBox::init(schedule, GFP_KERNEL)?,
             shadow <- shadow,
             changed: false,
-            lbr: lbr::Own::default(),
-            pebs: pebs::Own::default(),
-            tfa: tfa::CpuState::default(),
+            units: unit::Own::default(),
             rotation: RotationState::new()?,
             smt: ThreadState::default(),
             dirty: Dirty::default(),
@@ -140,44 +127,88 @@ impl Own {
         }? Error)
     }
 
+    /// Switches the counters of this CPU off, and forgets what their registers hold. Not the dirty counters: events may
+    /// stay, and leave theirs behind later.
+    fn clear(&mut self, site: Site<'_>) {
+        self.shadow
+            .reset(|write| site.hardware.write(write, site.irqs));
+        site.hardware.acknowledge_all(site.irqs);
+    }
+}
+
+impl Driver {
+    /// Returns `cpu`, this CPU, as its units see it.
+    #[inline(always)]
+    pub(super) fn site<'a>(&'a self, cpu: &'a Cpu, irqs: &'a LocalInterruptDisabled) -> Site<'a> {
+        Site {
+            id: cpu.id,
+            hardware: &self.hardware,
+            shared: &cpu.shared,
+            irqs,
+        }
+    }
+
+    /// Reads the branch records in a PMI, if an event on one of `counters` wants them.
+    /// Before the PMI is acknowledged, since that may let branches be recorded again.
+    #[inline]
+    pub(super) fn read_branches<'a>(
+        &'a self,
+        cx: &'a OnCpu<'_, Self>,
+        cpu: &'a Cpu,
+        counters: CounterMask,
+    ) -> Option<InPmi<'a>> {
+        let branches = self.units.lbr.as_ref()?;
+        branches.read_in_pmi(&cpu.units.lbr, cx, &cpu.shared, counters)
+    }
+
+    /// Prepares for branches from PEBS records. [`None`] without branch records, or while others use the branches.
+    pub(super) fn recorded_branches<'a>(
+        &'a self,
+        irqs: &'a LocalInterruptDisabled,
+    ) -> Option<InPmi<'a>> {
+        let branches = self.units.lbr.as_ref()?;
+        branches.recorded(&self.cpus.this_cpu(irqs).units.lbr, irqs)
+    }
+
     /// Brings the registers of this CPU into a known state. No event counts on it.
     ///
     /// Called before the first event on a CPU whose registers may hold anything, because another driver has
-    /// used them or the CPU was off, and while events are [paused](super::Driver::pause) because the
-    /// registers have lost their values.
-    pub(super) fn reset(&mut self, hardware: &Hardware, irqs: &LocalInterruptDisabled) {
-        self.before.get_or_insert_with(|| Before {
-            control: hardware.control(irqs),
+    /// used them or the CPU was off, and while events are [paused](Self::pause) because the
+    /// registers have lost their values or are stuck.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn reset(&self, cpu: &Cpu, own: &mut Own, irqs: &LocalInterruptDisabled) {
+        let site = self.site(cpu, irqs);
+        own.before.get_or_insert_with(|| Before {
+            control: self.hardware.control(irqs),
             lvtpc: apic::lvtpc(irqs),
         });
-        self.clear(hardware, irqs);
+        own.clear(site);
         apic::lvtpc_arm(irqs);
+        let counters = Counters {
+            schedule: &own.schedule,
+            shadow: &mut own.shadow,
+        };
+        own.changed |= self.units.reset(&mut own.units, &cpu.units, site, counters);
     }
 
     /// Switches the counters of this CPU off, and restores the other registers. Forgets the events, none of
     /// which is on a counter any more.
-    pub(super) fn restore(
-        &mut self,
-        shared: &Shared,
-        hardware: &Hardware,
-        irqs: &LocalInterruptDisabled,
-    ) {
-        self.schedule.clear();
-        self.changed = false;
-        self.smt = ThreadState::default();
-        self.asleep = CounterMask::EMPTY;
-        self.dirty = Dirty::default();
-        if let Some(before) = self.before.take() {
-            self.clear(hardware, irqs);
-            shared.withdraw();
-            apic::lvtpc_restore(before.lvtpc, irqs);
-            hardware.restore(before.control, irqs);
-        }
-    }
-
-    fn clear(&mut self, hardware: &Hardware, irqs: &LocalInterruptDisabled) {
-        // Not the dirty counters: events may stay, and leave theirs behind later.
-        self.shadow.reset(|write| hardware.write(write, irqs));
-        hardware.acknowledge_all(irqs);
+    pub(super) fn restore(&self, cpu: &Cpu, own: &mut Own, irqs: &LocalInterruptDisabled) {
+        let site = self.site(cpu, irqs);
+        own.schedule.clear();
+        own.changed = false;
+        own.smt = ThreadState::default();
+        own.asleep = CounterMask::EMPTY;
+        own.dirty = Dirty::default();
+        let Some(before) = own.before.take() else {
+            return;
+        };
+        own.clear(site);
+        self.units.restore(&mut own.units, &cpu.units, site);
+        // Last, since the counters that another driver has left enabled count from here on.
+        cpu.shared.withdraw();
+        apic::lvtpc_restore(before.lvtpc, irqs);
+        self.hardware.restore(before.control, irqs);
     }
 }

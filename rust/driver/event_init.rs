@@ -80,7 +80,11 @@ fn decide(
     let hardware = &driver.hardware;
     let pmu = &hardware.pmu;
     // A microcode update may have changed it since the driver was loaded.
-    let precision = driver.pebs.as_ref().map(|pebs| pebs.max_precise(hardware));
+    let precision = driver
+        .units
+        .pebs
+        .as_ref()
+        .map(|pebs| pebs.max_precise(hardware));
     if attr.is_precise() && precision.is_some_and(|most| attr.precise_ip > most) {
         return Err(Refusal::Precise.into());
     }
@@ -117,7 +121,7 @@ fn decide(
     };
 
     // On an idle PMU: a group that does not fit there never will.
-    let transactions = driver.tfa.closed();
+    let transactions = driver.left_to_tsx();
     let limits = limits.closing(transactions);
     validate(driver, event, &data, &limits).map_err(|refusal| Explanation {
         refusal,
@@ -160,7 +164,7 @@ fn exclude_tracers(
     driver: &Driver,
     branches: Option<lbr::Request>,
 ) -> Result<Option<NoTracers>, Refusal> {
-    match (&driver.branches, branches) {
+    match (&driver.units.lbr, branches) {
         (Some(branches), Some(_)) => branches
             .exclude_tracers()
             .map_err(|_| Refusal::BranchStackExcluded),

@@ -13,7 +13,7 @@
 //! A CPU that comes up only joins its core. Its registers are set up for its first event.
 
 use super::{cpu::Cpu, event, CorePmu, Driver};
-use crate::{logic::regs::counter::CounterMask, perf::PmuDisabled};
+use crate::perf::PmuDisabled;
 use kernel::interrupt::LocalInterruptDisabled;
 
 /// Prepares this CPU for events: it has come up, or the driver is being loaded.
@@ -40,7 +40,7 @@ pub(super) fn give_back(pmu: &CorePmu, irqs: &LocalInterruptDisabled) {
     let driver = pmu.ops();
     let cpu = driver.cpus.this_cpu(irqs);
     if !cpu.shared.is_unknown() {
-        pmu.with_disabled(irqs, |cx| driver.restore(cx, cpu));
+        pmu.with_disabled(irqs, |cx| driver.let_go(cx, cpu));
     } else if let Some(own) = cpu.own.borrow(irqs) {
         // The CPU has had no event yet.
         own.close();
@@ -49,7 +49,7 @@ pub(super) fn give_back(pmu: &CorePmu, irqs: &LocalInterruptDisabled) {
 
 impl Driver {
     /// Takes the events off the counters of this CPU, and restores the registers.
-    fn restore(&self, cx: &PmuDisabled<'_, Self>, cpu: &Cpu) {
+    fn let_go(&self, cx: &PmuDisabled<'_, Self>, cpu: &Cpu) {
         let irqs = cx.irqs();
         let Some(mut own) = cpu.own.borrow(irqs) else {
             return;
@@ -62,11 +62,7 @@ impl Driver {
         }
         // The PMI ignores NMIs from here on.
         cpu.shared.forget();
-        self.give_branches_back(cpu, &mut own, irqs);
-        self.give_pebs_back(cpu, &mut own, irqs);
-        own.restore(&cpu.shared, &self.hardware, irqs);
-        self.release_in_node(cpu, CounterMask::EMPTY, irqs);
-        self.tfa.allow(&mut own.tfa, irqs);
+        self.restore(cpu, &mut own, irqs);
         own.close();
     }
 }

@@ -13,7 +13,7 @@ use super::{
     facilities, hotplug,
     hw::Hardware,
     pmi, probe, suspend, sysfs, takeover,
-    unit::{lbr::Branches, pebs::Pebs, rdpmc::UserRead},
+    unit::{hooks::Found, rdpmc::UserRead, Units},
     CorePmu, Driver,
 };
 use crate::{
@@ -45,15 +45,18 @@ impl Machine {
         ht_workaround: bool,
         builtin: Option<builtin::Layout>,
     ) -> Result<Arc<Self>> {
-        let branches = Branches::find(&mut hardware);
         let user_read = UserRead::new(&hardware.pmu.capabilities, builtin)?;
         if let Some(builtin) = user_read.builtin() {
             hardware.ask(builtin);
         }
-        let pebs = Pebs::find(&mut hardware, user_read.initialised());
+        let units = Units::find(Found {
+            hardware: &mut hardware,
+            builtin: user_read.initialised(),
+        });
+        let units = KBox::init(units, GFP_KERNEL)?;
         let cpus = new_cpus(&hardware, user_read.initialised())?;
         let groups = sysfs::groups(&hardware.pmu)?;
-        let driver = Driver::new(hardware, cpus, user_read, branches, pebs, ht_workaround)?;
+        let driver = Driver::new(hardware, cpus, user_read, units, ht_workaround)?;
         let pmu = perf_core::Pmu::new(moved(driver), groups)?;
         Ok(Arc::new(Self { pmu }, GFP_KERNEL)?)
     }

@@ -10,17 +10,20 @@
 //!  event_init  perf_event_open()            pmi/shared       a CPU: the counters that a PMI handles
 //!  schedule    add, del, start, enable, …   rotation/known   a CPU: the demand of its contexts
 //!  program     the counters of a plan       event            an event
-//!  rotation    the end of an interval
-//!  pmi         an overflow (NMI)            unit/smt         a core: the counters of its threads
-//!  hotplug     a CPU comes up, goes down    unit/tfa         counter 3, which TSX uses too
-//!  suspend     suspend, resume              unit/rdpmc       counters that user space reads
-//!  sysfs       the PMU's files              unit/smi         counters that stop in firmware
+//!  rotation    the end of an interval       hw               the registers
+//!  pmi         an overflow (NMI)
+//!  hotplug     a CPU comes up, goes down    Features: unit, by its hooks, and ways
+//!  suspend     suspend, resume              unit/lbr         branch stacks
+//!  sysfs       the PMU's files              unit/pebs        precise events
+//!                                           unit/tfa         counter 3, which TSX uses too
 //!                                           unit/northbridge a node: the counters that its cores share
+//!
+//!                                           Features, by name
+//!                                           unit/smt         a core: the counters of its threads
+//!                                           unit/rdpmc       counters that user space reads
+//!                                           unit/smi         counters that stop in firmware
 //!                                           unit/metrics     slots and topdown metrics
-//!                                           unit/lbr         branch stacks
-//!                                           unit/pebs        precise events
 //!                                           unit/tracing     Intel PT and BTS, which share the PMI
-//!                                           hw               the registers
 //!  Reports
 //!  explain     refusals, failures, schedules and users in debugfs
 //!  errors      a refusal's errno
@@ -33,6 +36,10 @@
 //!  announce    the messages in the log
 //! ```
 //!
+//! A new feature is a file in `unit/` and a line in the list in `unit/mod.rs`, which says what the feature may
+//! touch. An event that does not count on a counter alone is a [`Way`](event::Way), and `ways` calls the feature
+//! that counts it.
+//!
 //! # Access to the state
 //!
 //! | State | Accessed by | Guarded by |
@@ -40,7 +47,8 @@
 //! | [`cpu::Own`]: schedule and register shadow | callbacks on the CPU, not the PMI | [`CpuCell`] |
 //! | [`pmi::Shared`]: active counters and their events | callbacks and the PMI on the CPU | atomics |
 //! | [`Sharing`]: the counters of a core's threads | callbacks on the core's CPUs, not the PMI | a lock |
-//! | [`unit::lbr`], [`unit::pebs`]: what the processor has recorded | says so itself | |
+//! | [`unit::Own`]: features | callbacks on the CPU, not the PMI | as part of [`cpu::Own`] |
+//! | [`unit::Shared`]: features | callbacks and the PMI on the CPU | each says so itself |
 //! | [`event::EventData`] | callbacks and the PMI on the event's CPU | atomics |
 //! | [`Hardware`] | all | constant |
 //!

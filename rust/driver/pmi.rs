@@ -13,7 +13,7 @@ pub(super) use shared::Shared;
 use super::{
     cpu::Cpu,
     event,
-    unit::{lbr::InPmi, pebs::Pebs},
+    unit::{hooks::Pmi, lbr::InPmi},
     CorePmu,
 };
 use crate::{
@@ -58,7 +58,7 @@ pub(super) fn handle(pmu: &CorePmu, nmi: &NmiContext) -> u32 {
     let status = hardware.status(irqs);
     // Not those whose overflows the processor records; only callbacks change which ones these are.
     let capabilities = &hardware.pmu.capabilities;
-    let counters = capabilities.reporting().without(cpu.pebs.counters());
+    let counters = capabilities.reporting().without(cpu.units.pebs.counters());
     let handled = if !is_due(status, counters, driver) {
         // An NMI before has handled the overflow, and this one has stopped the recording once more.
         if status.has_frozen_branches() {
@@ -86,7 +86,7 @@ pub(super) fn handle(pmu: &CorePmu, nmi: &NmiContext) -> u32 {
     };
     shared.set_enabled(enabled);
     if !enabled.is_empty() {
-        driver.go_on_recording(cpu, irqs);
+        driver.units.go_on(&cpu.units, driver.site(cpu, irqs));
     }
     shared.run(hardware, irqs);
     drop(bts);
@@ -119,29 +119,21 @@ fn drain(
 ) -> u32 {
     let hardware = &driver.hardware;
     let shared = &cpu.shared;
-    let mut handled = 0u32;
+    let site = driver.site(cpu, nmi.irqs());
     // Further passes use the same branches: what is recorded after the first is this handler's.
     let checkpointed = hardware.pmu.model.checkpointed & counters & shared.handled();
-    let mut first = status.overflowed(counters) | checkpointed;
-    let mut has_records = status.has_records();
-    if has_records {
-        if driver.pebs.as_ref().is_some_and(Pebs::records_branches) {
-            handled = handled.wrapping_add(1);
-            driver.use_records(cx, cpu, Some(nmi), None);
-            has_records = false;
-        } else {
-            first = first | cpu.pebs.counters();
-        }
-    }
-    let mut branches = driver.read_branches(cx, cpu, first);
+    let mut wants_branches = status.overflowed(counters) | checkpointed;
+    let mut pmi = Pmi { nmi, status };
+    let units = &driver.units;
+    let mut handled = 0u32;
+    units.pmi_early(&cpu.units, cx, site, &mut pmi, &mut wants_branches);
+    let mut branches = driver.read_branches(cx, cpu, wants_branches);
     for _ in 0..PASSES {
         // All of it, as the built-in driver does: from version 4 on, some bits freeze other units.
         hardware.acknowledge(status, nmi.irqs());
         handled = handled.wrapping_add(driver.tracing.pt_interrupt(status, nmi));
-        if has_records {
-            handled = handled.wrapping_add(1);
-            driver.use_records(cx, cpu, Some(nmi), branches.as_mut());
-        }
+        units.pmi(&cpu.units, cx, site, pmi, branches.as_mut());
+        handled = handled.wrapping_add(status.has_records().into());
         let overflowed = status.overflowed(counters);
         for counter in overflowed | checkpointed {
             let event = shared.active_event(counter).and_then(|id| cx.event(id));
@@ -153,7 +145,7 @@ fn drain(
                     serve(event, counter, driver, branches.as_mut(), cx, nmi);
                 }
                 // PERF_METRICS as a whole, without an event for the first metric.
-                None if counter == CounterId::FIRST_METRIC => driver.metrics_overflowed(cx, false),
+                None if counter == CounterId::FIRST_METRIC => driver.topdown(cx).overflowed(false),
                 // A late overflow, of an event that has left: acknowledging it is enough.
                 _ => {}
             }
@@ -162,7 +154,7 @@ fn drain(
         if !is_due(status, counters, driver) {
             return handled;
         }
-        has_records = status.has_records();
+        pmi.status = status;
     }
     shared.set_stuck(hardware.pmu.capabilities.counters);
     handled
@@ -182,7 +174,7 @@ fn serve(
     let hardware = &driver.hardware;
     let way = event.data().way();
     if matches!(way, event::Way::Slots | event::Way::Metric) {
-        driver.metrics_overflowed(cx, way == event::Way::Slots);
+        driver.topdown(cx).overflowed(way == event::Way::Slots);
         return;
     }
     let period = event.last_period().load(Relaxed);

@@ -6,9 +6,10 @@
 
 use super::{
     cpu::{Cpu, Own},
-    event::{self, update, Way},
+    event::{self, update},
     hw::Amd,
     pmi::Shared,
+    unit::{hooks::Counters, pebs::Pebs},
     Driver,
 };
 use crate::{
@@ -33,12 +34,12 @@ impl Driver {
         let Own {
             schedule,
             shadow,
-            tfa,
+            units,
             dirty,
             ..
         } = &mut *own;
-        let planned = schedule.taken();
-        self.tfa.abort_if_needed(tfa, planned, shadow, cx.irqs());
+        let site = self.site(cpu, cx.irqs());
+        self.units.take(units, site, Counters { schedule, shadow });
         self.user_read
             .mark_dirty(dirty, schedule.occupied(), shadow, cx.irqs());
 
@@ -47,9 +48,9 @@ impl Driver {
             if let Some(event) = cx.event(id) {
                 if shadow.active().contains(counter) {
                     self.stop_on(cx, (counter, event), shared, shadow);
-                } else if event.data().way() == Way::Precise {
+                } else if event.data().is_special() {
                     // An NMI has stopped it.
-                    self.stop_precise(cx, counter, event);
+                    self.leave_special(cx, (counter, event), shared, shadow);
                 }
                 event::leave(event);
             }
@@ -85,16 +86,6 @@ impl Driver {
         });
     }
 
-    /// Resets a PMU that others have used.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn begin_afresh(&self, cx: &OnCpu<'_, Self>, cpu: &Cpu, own: &mut Own) {
-        own.reset(&self.hardware, cx.irqs());
-        self.reset_branches(cpu, own, cx.irqs());
-        self.reset_pebs(cpu, own, cx.irqs());
-        self.tfa.allow(&mut own.tfa, cx.irqs());
-    }
-
     /// Resets the PMU after overflows that could not be acknowledged. The PMU is disabled, and all active
     /// counters are halted.
     ///
@@ -111,9 +102,7 @@ impl Driver {
         let counting = own.shadow.active();
         self.pause(cx, counting, shared, &mut own.shadow);
         Self::update_shadow(shared, &mut own.shadow);
-        own.reset(&self.hardware, cx.irqs());
-        self.reset_branches(cpu, own, cx.irqs());
-        self.reset_pebs(cpu, own, cx.irqs());
+        self.reset(cpu, own, cx.irqs());
         self.go_on(cx, counting, shared, &mut own.shadow);
     }
 
@@ -192,7 +181,8 @@ impl Driver {
     fn clear(&self, cx: &OnCpu<'_, Self>, shared: &Shared, shadow: &mut Shadow) {
         let active = shadow.active().gp();
         self.pause(cx, active, shared, shadow);
-        Self::suspend_pebs(self.cpus.this_cpu(cx.irqs()), cx.irqs());
+        let cpu = self.cpus.this_cpu(cx.irqs());
+        Pebs::suspend(cpu.units.pebs.on(&cpu.shared), cx.irqs());
         shadow.clear(self.hardware.pmu.model.clearing_events, |write| {
             self.hardware.write(write, cx.irqs());
         });

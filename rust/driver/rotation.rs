@@ -359,7 +359,7 @@ impl Driver {
             schedule, rotation, ..
         } = own;
         let counters = self.hardware.pmu.capabilities.all();
-        let closed = self.tfa.closed();
+        let closed = self.left_to_tsx();
         let mut found = Found::NOTHING;
         let mut offered = self.offered(cx, cpu, rotation, event);
         if !let_others_pass(schedule, counters, closed, &mut offered, &mut found) {

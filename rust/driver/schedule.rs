@@ -11,7 +11,7 @@ use super::{
     cpu::{Cpu, Own},
     event::{self, update, EventData, Way},
     event_init::{check_period, event_init},
-    unit::lbr,
+    unit::{self, hooks::Counters},
     Driver,
 };
 use crate::{
@@ -126,15 +126,12 @@ impl Driver {
         let Own {
             schedule,
             shadow,
-            tfa,
+            units,
             ..
         } = &mut *own;
-        let planned = schedule.taken();
-        self.tfa
-            .allow_if_possible(tfa, planned, shadow, &self.hardware, cx.irqs());
-        if self.shares_northbridge {
-            self.release_in_node(cpu, own.schedule.northbridge(), cx.irqs());
-        }
+        let site = self.site(cpu, cx.irqs());
+        self.units
+            .release(units, site, Counters { schedule, shadow });
         self.release(cx, cpu, own);
     }
 }
@@ -161,7 +158,7 @@ impl InternalOperations for Driver {
 #[vtable]
 impl Operations for Driver {
     type EventData = EventData;
-    type TaskData = lbr::TaskData;
+    type TaskData = unit::TaskData;
     type CpuData = CpuState<Self>;
 
     fn event_init(&self, event: &NewEvent<'_, Self>) -> Result<Placed<Self>> {
@@ -182,14 +179,14 @@ impl Operations for Driver {
         };
         cpu.shared.announce_stop();
         if cpu.shared.was_unknown() {
-            self.begin_afresh(cx, cpu, &mut own);
+            self.reset(cpu, &mut own, cx.irqs());
         } else {
             if own.shadow.suspend() || self.hardware.others_run_counters() {
                 self.hardware.stop(cx.irqs());
                 self.hardware
                     .await_overflows(|| cpu.shared.handled(), cx.irqs());
             }
-            self.stop_recording(&mut own, cx.irqs());
+            self.units.stop(&mut own.units, self.site(cpu, cx.irqs()));
             if cpu.shared.was_stuck() {
                 self.recover(cx, cpu, &mut own);
             }
@@ -198,7 +195,6 @@ impl Operations for Driver {
         // The sibling may write those that no event here uses.
         if self.hardware.pmu.model.offcore_scope == Scope::Core {
             own.shadow.forget_extra_registers();
-            Self::forget_lbr_select(&mut own);
         }
     }
 
@@ -207,14 +203,17 @@ impl Operations for Driver {
         let Some((cpu, mut own)) = self.own(cx) else {
             return;
         };
+        let own = &mut *own;
         let shared = &cpu.shared;
+        let site = self.site(cpu, cx.irqs());
         // A switch between clones of a context changes nothing, nor do starts and stops.
         let changed = core::mem::take(&mut own.changed);
         if changed {
-            self.program(cx, cpu, &mut own);
-            self.prepare_branches(cx, cpu, &mut own);
+            self.program(cx, cpu, own);
         }
-        self.prepare_pebs(cx, cpu, &mut own, changed);
+        let (units, schedule) = (&mut own.units, &own.schedule);
+        self.units
+            .prepare(units, &cpu.units, cx, site, schedule, changed);
         let running = own
             .shadow
             .resume(|write| self.hardware.write(write, cx.irqs()));
@@ -222,11 +221,11 @@ impl Operations for Driver {
         if let Some(counters) = running {
             // From here on a PMI switches the counters on too, so not before all else is written.
             shared.set_enabled(counters);
-            self.start_recording(cpu, &mut own, cx.irqs());
+            self.units.start(&mut own.units, &cpu.units, site);
             shared.run(&self.hardware, cx.irqs());
         }
         if changed {
-            self.give_back(cx, cpu, &mut own);
+            self.give_back(cx, cpu, own);
         }
     }
 
@@ -276,10 +275,8 @@ impl Operations for Driver {
         if let Some(counter) = event::counter(event) {
             if !event.is_stopped() {
                 self.stop_on(cx, (counter, event), shared, &mut own.shadow);
-            } else if event.data().is_metric() {
-                self.forget_metric(counter, shared, &mut own.shadow);
-            } else if event.data().way() == Way::Precise {
-                self.stop_precise(cx, counter, event);
+            } else if event.data().is_special() {
+                self.leave_special(cx, (counter, event), shared, &mut own.shadow);
             }
         }
         own.schedule.remove(id);
@@ -364,7 +361,7 @@ impl Operations for Driver {
     }
 
     fn task_data_name(&self) -> Option<&'static CStr> {
-        self.branches.as_ref().map(|_| c"rpmu_lbr")
+        self.units.lbr.as_ref().map(|_| c"rpmu_lbr")
     }
 
     fn samples_extended_registers(&self) -> bool {
@@ -383,14 +380,14 @@ impl Operations for Driver {
     fn sched_task(
         &self,
         cx: &PmuDisabled<'_, Self>,
-        data: Option<&mut lbr::TaskData>,
+        data: Option<&mut unit::TaskData>,
         comes: bool,
     ) {
         if let Some((cpu, mut own)) = self.own(cx) {
-            if !comes {
-                self.switch_pebs(cx, cpu);
-            }
-            self.switch_branches(cx, cpu, &mut own, data, comes);
+            let site = self.site(cpu, cx.irqs());
+            let own = &mut *own;
+            let (state, schedule) = ((&mut own.units, &cpu.units), &own.schedule);
+            self.units.switch(state, cx, site, schedule, data, comes);
         }
     }
 

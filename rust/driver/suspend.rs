@@ -11,7 +11,7 @@
 //! the registers as they are then, and its driver refuses a PMU with events selected
 //! (`check_hw_exists()`, `arch/x86/events/core.c:269-371`).
 
-use super::{cpu::Own, CorePmu};
+use super::CorePmu;
 use kernel::interrupt::LocalInterruptDisabled;
 
 /// Stops the events of this CPU, the last one online, before it loses its registers.
@@ -44,20 +44,8 @@ pub(super) fn resume(pmu: &CorePmu, irqs: &LocalInterruptDisabled) {
         let Some(mut own) = cpu.own.borrow(irqs) else {
             return;
         };
-        own.reset(&driver.hardware, irqs);
-        driver.reset_branches(cpu, &mut own, irqs);
-        driver.reset_pebs(cpu, &mut own, irqs);
-        let Own {
-            tfa,
-            schedule,
-            shadow,
-            asleep,
-            ..
-        } = &mut *own;
-        driver.tfa.allow(tfa, irqs);
-        driver
-            .tfa
-            .abort_if_needed(tfa, schedule.taken(), shadow, irqs);
-        driver.go_on(cx, core::mem::take(asleep), &cpu.shared, shadow);
+        driver.reset(cpu, &mut own, irqs);
+        let asleep = core::mem::take(&mut own.asleep);
+        driver.go_on(cx, asleep, &cpu.shared, &mut own.shadow);
     });
 }

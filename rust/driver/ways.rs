@@ -5,14 +5,34 @@
 use super::{
     event::{self, update, update_precise, Way},
     pmi::Shared,
+    unit::{
+        metrics::Topdown,
+        pebs::{Here, Pebs},
+    },
     Driver,
 };
 use crate::{
-    logic::regs::{counter::CounterId, shadow::Shadow},
+    logic::regs::{
+        counter::{CounterId, CounterMask},
+        shadow::Shadow,
+    },
     perf::{Event, EventId, OnCpu},
 };
 
 impl Driver {
+    /// Returns the slots and metrics of this CPU.
+    pub(super) fn topdown<'a, 'c>(&'a self, cx: &'a OnCpu<'c, Self>) -> Topdown<'a, 'c> {
+        let cpu = self.cpus.this_cpu(cx.irqs());
+        Topdown::new(cx, &cpu.shared)
+    }
+
+    /// Returns PEBS, and that of this CPU.
+    fn precise<'a>(&'a self, cx: &'a OnCpu<'_, Self>) -> Option<(&'a Pebs, Here<'a>)> {
+        let cpu = self.cpus.this_cpu(cx.irqs());
+        let pebs = self.units.pebs.as_ref()?;
+        Some((pebs, cpu.units.pebs.on(&cpu.shared)))
+    }
+
     /// Programs `counter` for `event`, which counts in a [`Way`] of its own, before or instead of the usual
     /// steps. Returns whether that is all. The PMU is disabled.
     #[cold]
@@ -31,13 +51,15 @@ impl Driver {
                 return false;
             }
             Way::Precise => {
-                self.start_precise(cx, counter, event);
+                if let Some((pebs, here)) = self.precise(cx) {
+                    pebs.start_event(cx, here, counter, event);
+                }
                 return false;
             }
-            Way::Slots => self.start_slots(cx, (counter, event), shared, shadow),
+            Way::Slots => self.topdown(cx).start_slots((counter, event), shadow),
             Way::Metric => {
                 shadow.set_virtual_active(counter, true);
-                self.begin_share(cx, counter, event);
+                self.topdown(cx).begin_share(counter, event);
             }
             Way::GuestBranches => shadow.set_virtual_active(counter, true),
         }
@@ -78,14 +100,14 @@ impl Driver {
                 shadow.stop(counter, value);
             }
             Way::Slots => {
-                self.update_alone(cx, counter, event);
+                self.topdown(cx).update_alone(counter, event);
                 // Not the value: the next event needs another PERF_METRICS.
                 shadow.stop(counter, None);
                 shadow.stop_metrics();
             }
             Way::Metric => {
                 if !event.is_stopped() {
-                    self.update_alone(cx, counter, event);
+                    self.topdown(cx).update_alone(counter, event);
                 }
                 shadow.set_virtual_active(counter, false);
             }
@@ -93,11 +115,34 @@ impl Driver {
         }
     }
 
-    /// Deactivates `counter`, that of a metric which an NMI has stopped and which leaves.
+    /// Has no more overflows of the precise `event` on `counter` recorded: it stops, or leaves the counter. The PMU is
+    /// disabled.
+    #[inline(always)]
+    fn stop_precise(&self, cx: &OnCpu<'_, Self>, counter: CounterId, event: &Event<Self>) {
+        if let Some((pebs, here)) = self.precise(cx) {
+            pebs.stop_event(cx, here, counter, event);
+        }
+    }
+
+    /// Takes `event`, which counts in a [`Way`] of its own and which an NMI has stopped, off `counter`. The PMU is
+    /// disabled.
     #[cold]
-    pub(super) fn forget_metric(&self, counter: CounterId, shared: &Shared, shadow: &mut Shadow) {
-        shared.deactivate(counter);
-        shadow.set_virtual_active(counter, false);
+    #[inline(never)]
+    pub(super) fn leave_special(
+        &self,
+        cx: &OnCpu<'_, Self>,
+        (counter, event): (CounterId, &Event<Self>),
+        shared: &Shared,
+        shadow: &mut Shadow,
+    ) {
+        match event.data().way() {
+            Way::Plain | Way::Pair | Way::Slots | Way::GuestBranches => {}
+            Way::Metric => {
+                shared.deactivate(counter);
+                shadow.set_virtual_active(counter, false);
+            }
+            Way::Precise => self.stop_precise(cx, counter, event),
+        }
     }
 
     /// Stops `event` on `counter`, which counts in a [`Way`] of its own, in an NMI.
@@ -118,7 +163,7 @@ impl Driver {
                 update(event, &self.hardware, cx.irqs());
             }
             Way::Precise => self.read_precise(cx, event),
-            Way::Slots | Way::Metric => self.update_alone(cx, counter, event),
+            Way::Slots | Way::Metric => self.topdown(cx).update_alone(counter, event),
             Way::GuestBranches => {}
         }
     }
@@ -138,8 +183,7 @@ impl Driver {
                 if !shared.is_halted(counter) {
                     return false;
                 }
-                self.set_zero(cx, shared);
-                event::remember_written(event, 0, &self.hardware);
+                self.topdown(cx).restart_slots(event);
                 shared.set_halted(counter.mask(), false);
                 shared.run(&self.hardware, cx.irqs());
             }
@@ -147,7 +191,7 @@ impl Driver {
                 if !shared.is_active(counter) {
                     return false;
                 }
-                self.begin_share(cx, counter, event);
+                self.topdown(cx).begin_share(counter, event);
             }
             Way::GuestBranches => {
                 if !shared.is_halted(counter) {
@@ -165,34 +209,63 @@ impl Driver {
     #[cold]
     #[inline(never)]
     pub(super) fn read_special(&self, cx: &OnCpu<'_, Self>, event: &Event<Self>) {
-        let way = event.data().way();
-        if way == Way::Plain || way == Way::Pair {
-            update(event, &self.hardware, cx.irqs());
+        match event.data().way() {
+            Way::Plain | Way::Pair => {
+                update(event, &self.hardware, cx.irqs());
+            }
+            Way::Precise => self.read_precise(cx, event),
+            Way::GuestBranches => {}
+            way @ (Way::Slots | Way::Metric) => {
+                let in_nmi = cx.in_nmi();
+                if way == Way::Metric && !in_nmi && cx.is_reading_group() {
+                    // The leader comes first, and has been read with all metrics.
+                    return;
+                }
+                let enabled = self.stop_all(cx);
+                self.topdown(cx).read(!in_nmi);
+                self.run_again(cx, enabled);
+            }
+        }
+    }
+
+    /// Brings the count of the precise `event` up to date. Any context.
+    #[cold]
+    #[inline(never)]
+    fn read_precise(&self, cx: &OnCpu<'_, Self>, event: &Event<Self>) {
+        let Some((pebs, here)) = self.precise(cx) else {
+            return;
+        };
+        if event.data().reload() == 0 {
+            update_precise(event, 0, &self.hardware, cx.irqs());
             return;
         }
-        if way == Way::Precise {
-            self.read_precise(cx, event);
-            return;
-        }
-        if way == Way::GuestBranches {
-            return;
-        }
-        let in_nmi = cx.in_nmi();
-        if way == Way::Metric && !in_nmi && cx.is_reading_group() {
-            // The leader comes first, and has been read with all metrics.
-            return;
-        }
-        // As in a PMI, which may come in between. 0 if the PMU is disabled.
-        let shared = &self.cpus.this_cpu(cx.irqs()).shared;
-        let enabled = shared.take_enabled();
+        let enabled = self.stop_all(cx);
+        pebs.count_records(cx, here);
+        update_precise(event, 0, &self.hardware, cx.irqs());
+        self.run_again(cx, enabled);
+    }
+
+    /// Stops the counters as in a PMI, which may come in between. Returns those that [ran](Self::run_again), none if the
+    /// PMU is disabled. Any context.
+    // Two functions, since the stack of either is not needed in between.
+    #[inline(never)]
+    fn stop_all(&self, cx: &OnCpu<'_, Self>) -> CounterMask {
+        let enabled = self.cpus.this_cpu(cx.irqs()).shared.take_enabled();
         if !enabled.is_empty() {
             self.hardware.stop(cx.irqs());
         }
-        self.count_metrics(cx, shared, false);
-        if !in_nmi {
-            self.set_zero(cx, shared);
+        enabled
+    }
+
+    /// Lets the `enabled` counters run that were [stopped](Self::stop_all).
+    #[inline(never)]
+    fn run_again(&self, cx: &OnCpu<'_, Self>, enabled: CounterMask) {
+        let cpu = self.cpus.this_cpu(cx.irqs());
+        cpu.shared.set_enabled(enabled);
+        if !enabled.is_empty() {
+            // A PMI in between has stopped what runs with the counters, and left it so.
+            self.units.go_on(&cpu.units, self.site(cpu, cx.irqs()));
         }
-        shared.set_enabled(enabled);
-        shared.run(&self.hardware, cx.irqs());
+        cpu.shared.run(&self.hardware, cx.irqs());
     }
 }

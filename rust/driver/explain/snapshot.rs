@@ -124,7 +124,7 @@ impl Snapshot {
                 waiting <- pin_init::init_array_from_fn(|_| None),
                 more: 0,
                 failures <- pin_init::init_array_from_fn(|_| None),
-                closed: pmu.ops().tfa.closed(),
+                closed: pmu.ops().left_to_tsx(),
                 takes_turns: pmu.ops().orders_groups,
             }),
             GFP_KERNEL,

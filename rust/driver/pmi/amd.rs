@@ -9,7 +9,8 @@
 
 use super::serve;
 use crate::{
-    driver::{cpu::Cpu, hw::Amd, CorePmu},
+    driver::{cpu::Cpu, hw::Amd, unit::hooks::Pmi, CorePmu},
+    logic::regs::global::Status,
     perf::Stopwatch,
     x86::{apic, nmi::NmiContext},
 };
@@ -36,6 +37,14 @@ pub(super) fn handle(pmu: &CorePmu, amd: &Amd, cpu: &Cpu, nmi: &NmiContext) -> u
     let mut handled = overflows.of_no_event();
     let mut branches = driver.read_branches(&cx, cpu, overflows.counters());
     amd.acknowledge(&overflows, irqs);
+    let pmi = Pmi {
+        nmi,
+        status: Status::from_bits(0),
+    };
+    let site = driver.site(cpu, irqs);
+    driver
+        .units
+        .pmi(&cpu.units, &cx, site, pmi, branches.as_mut());
     for counter in overflows.counters() {
         // An event before may have stopped this one, which is in its group.
         let event = shared.active_event(counter).and_then(|id| cx.event(id));

@@ -3,7 +3,7 @@
 //! The settings of a PMU that are files in sysfs.
 
 use crate::{
-    driver::{CorePmu, Driver},
+    driver::{unit::tfa::Tfa, CorePmu, Driver},
     kern::cpu::online_cpus,
     perf::Setting,
 };
@@ -63,7 +63,8 @@ impl Setting<Driver> for AllowForceAbort {
     const MODE: u16 = 0o644;
 
     fn get(pmu: &CorePmu) -> bool {
-        pmu.ops().tfa.abort_is_allowed()
+        let tfa = pmu.ops().units.tfa.as_ref();
+        tfa.is_none_or(Tfa::abort_is_allowed)
     }
 
     fn set(pmu: &CorePmu, on: bool) -> Result {
@@ -71,7 +72,8 @@ impl Setting<Driver> for AllowForceAbort {
         if !driver.can_resched {
             return Err(EOPNOTSUPP);
         }
-        if !driver.tfa.allow_abort(on) {
+        let tfa = driver.units.tfa.as_ref();
+        if !tfa.is_some_and(|tfa| tfa.allow_abort(on)) {
             return Ok(());
         }
         // Off: an event on the counter leaves it. On: an event that waits for it gets it.
@@ -112,10 +114,11 @@ impl Setting<Driver> for MaxPrecise {
     const MODE: u16 = 0o444;
 
     fn get(pmu: &CorePmu) -> u64 {
-        let Driver { pebs, hardware, .. } = pmu.ops();
-        pebs.as_ref()
-            .map_or(0, |pebs| pebs.max_precise(hardware))
-            .into()
+        let Driver {
+            units, hardware, ..
+        } = pmu.ops();
+        let pebs = units.pebs.as_ref();
+        pebs.map_or(0, |pebs| pebs.max_precise(hardware)).into()
     }
 
     fn set(_pmu: &CorePmu, _value: u64) -> Result {

@@ -15,16 +15,17 @@
 //! runs. A PMI finds them [frozen](Mode::freezes), but for a call stack, and reads them once, if one of the events
 //! that it serves wants them.
 
+use super::hooks::{Counters, Found, Site, Unit};
 use crate::{
     driver::{
-        cpu::{Cpu, Own as OwnOfCpu},
         facilities,
         hw::{Hardware, LbrRegisters},
+        pmi::shared::Shared as PmiState,
         Driver,
     },
     kern::percpu::{CpuCell, CpuCellGuard},
     logic::{
-        model::Quirk,
+        model::{Quirk, Scope},
         regs::counter::CounterMask,
         sample::lbr::{
             self,
@@ -33,9 +34,10 @@ use crate::{
             state::{Records, State, Steps},
             Kinds, Request, MAX_BRANCHES,
         },
+        sched::cpu_schedule::CpuSchedule,
         tried::Feature,
     },
-    perf::{self, BranchStack, OnCpu, PmuDisabled, Sample},
+    perf::{self, BranchStack, EventId, OnCpu, PmuDisabled, Sample},
     x86::{
         branches::{self as registers, Functions, NoTracers},
         builtin::{BranchMirror, Builtin},
@@ -54,21 +56,16 @@ pub(in crate::driver) struct Branches {
     thaws_by_acknowledging: bool,
     /// Set if aborts of TSX transactions are recorded twice.
     abort_twice: bool,
+    /// Set if LBR_SELECT is the core's, so that the other thread may write it.
+    shares_select: bool,
 }
 
 impl Branches {
     /// Finds the branch records of `hardware`'s machine and binds the kernel's functions for them. [`None`] if
-    /// there are none or they cannot be used, which is logged; the PMU has none then.
+    /// there are none or they cannot be used, which is logged.
     ///
     /// Process context.
-    pub(in crate::driver) fn find(hardware: &mut Hardware) -> Option<Self> {
-        let branches = Self::find_usable(hardware);
-        if branches.is_none() {
-            hardware.pmu.lbr = None;
-        }
-        branches
-    }
-
+    #[inline(never)]
     fn find_usable(hardware: &Hardware) -> Option<Self> {
         let lbr = hardware.pmu.lbr?;
         let registers = hardware.lbr_registers()?;
@@ -88,6 +85,7 @@ impl Branches {
             functions: functions.ok()?,
             thaws_by_acknowledging: hardware.pmu.capabilities.version >= 4,
             abort_twice: hardware.pmu.model.has(Quirk::AbortRecordedTwice),
+            shares_select: hardware.pmu.model.offcore_scope == Scope::Core,
         })
     }
 
@@ -261,21 +259,6 @@ struct Sampled {
 }
 
 impl Shared {
-    pub(in crate::driver) fn new(
-        cpu: CpuId,
-        hardware: &Hardware,
-        builtin: Option<&Builtin>,
-    ) -> Result<Self> {
-        let lbr = hardware.pmu.lbr;
-        let amd = hardware.amd().is_some();
-        Ok(Self {
-            mode: AtomicU8::new(Mode::OFF.0),
-            sampled: CpuCell::new(cpu, lbr.map(|_| new_sampled()).transpose()?),
-            select: AtomicU32::new(0),
-            mirror: builtin.map(|builtin| builtin.branch_mirror(cpu, amd)),
-        })
-    }
-
     /// Tells others how branches are recorded: the value of LBR_SELECT, and a set of the kernel's kinds of
     /// branches. [`None`]: not at all. To be called before they are.
     fn tell(&self, recorded: Option<(u32, u32)>, irqs: &LocalInterruptDisabled) {
@@ -415,96 +398,69 @@ impl InPmi<'_> {
     }
 }
 
-impl Driver {
-    /// Returns the branch records, if branches are recorded while counters run.
+impl Branches {
+    /// Reads the branch records in a PMI, if an event on one of the counters that have `overflowed` wants them.
+    /// Before the PMI is acknowledged, since that may let branches be recorded again.
     #[inline]
-    fn used_branches(&self, cpu: &Cpu) -> Option<&Branches> {
-        // In this order: most often, none are, and that is all.
-        match cpu.lbr.is_used() {
-            true => self.branches.as_ref(),
+    pub(in crate::driver) fn read_in_pmi<'a>(
+        &'a self,
+        shared: &'a Shared,
+        cx: &'a OnCpu<'_, Driver>,
+        pmi: &PmiState,
+        overflowed: CounterMask,
+    ) -> Option<InPmi<'a>> {
+        match shared.is_used() {
+            true => self.read_used(shared, cx, pmi, overflowed),
             false => None,
         }
     }
 
-    /// Reads the branch records in a PMI, if an event on one of the counters that have `overflowed` wants them.
-    /// Before the PMI is acknowledged, since that may let branches be recorded again.
-    #[inline]
-    pub(in crate::driver) fn read_branches<'a>(
-        &'a self,
-        cx: &'a OnCpu<'_, Self>,
-        cpu: &'a Cpu,
-        overflowed: CounterMask,
-    ) -> Option<InPmi<'a>> {
-        let branches = self.used_branches(cpu)?;
-        self.read_branches_of(branches, cx, cpu, overflowed)
-    }
-
     #[inline(never)]
-    fn read_branches_of<'a>(
-        &self,
-        branches: &'a Branches,
-        cx: &'a OnCpu<'_, Self>,
-        cpu: &'a Cpu,
+    fn read_used<'a>(
+        &'a self,
+        shared: &'a Shared,
+        cx: &'a OnCpu<'_, Driver>,
+        pmi: &PmiState,
         overflowed: CounterMask,
     ) -> Option<InPmi<'a>> {
         let wants = |counter| {
-            let event = cpu.shared.active_event(counter).and_then(|id| cx.event(id));
+            let event = pmi.active_event(counter).and_then(|id| cx.event(id));
             event.is_some_and(|event| event.data().branches.is_some())
         };
         if !overflowed.into_iter().any(wants) {
             return None;
         }
-        let mut sampled = cpu.lbr.sampled.borrow(cx.irqs())?;
-        branches.read(sampled.as_mut()?, cpu.lbr.mode(), cx.irqs());
-        Some(InPmi { sampled, branches })
+        let mut sampled = shared.sampled.borrow(cx.irqs())?;
+        self.read(sampled.as_mut()?, shared.mode(), cx.irqs());
+        Some(InPmi {
+            sampled,
+            branches: self,
+        })
     }
 
     /// Prepares for branches from PEBS records. [`None`] without branch records, or while others use the branches.
-    pub(in crate::driver) fn recorded_branches<'a>(
+    pub(in crate::driver) fn recorded<'a>(
         &'a self,
-        cpu: &'a Cpu,
+        shared: &'a Shared,
         irqs: &'a LocalInterruptDisabled,
     ) -> Option<InPmi<'a>> {
-        let branches = self.used_branches(cpu)?;
-        let sampled = cpu.lbr.sampled.borrow(irqs)?;
-        Some(InPmi { sampled, branches })
-    }
-
-    /// Lets branches be recorded again at the end of a PMI, which has stopped that, unless acknowledging it
-    /// did. To be called before counters run again, if any do.
-    #[inline]
-    pub(in crate::driver) fn go_on_recording(&self, cpu: &Cpu, irqs: &LocalInterruptDisabled) {
-        if let Some(branches) = self.used_branches(cpu) {
-            if !branches.thaws_by_acknowledging {
-                self.record_branches(branches, cpu, irqs);
-            }
+        if !shared.is_used() {
+            return None;
         }
-    }
-
-    /// Brings the branch records in line with the schedule, which has changed. To be called when the PMU is enabled.
-    #[inline]
-    pub(in crate::driver) fn prepare_branches(
-        &self,
-        cx: &PmuDisabled<'_, Self>,
-        cpu: &Cpu,
-        own: &mut OwnOfCpu,
-    ) {
-        let Some(branches) = &self.branches else {
-            return;
-        };
-        let wanted = own.schedule.lbr_select();
-        if wanted.is_some() || own.lbr.state.filter().is_some() || cpu.lbr.is_used() {
-            self.prepare_changed_branches(branches, cx, cpu, own, wanted);
-        }
+        let sampled = shared.sampled.borrow(irqs)?;
+        Some(InPmi {
+            sampled,
+            branches: self,
+        })
     }
 
     #[inline(never)]
-    fn prepare_changed_branches(
+    fn prepare_changed(
         &self,
-        branches: &Branches,
-        cx: &PmuDisabled<'_, Self>,
-        cpu: &Cpu,
-        own: &mut OwnOfCpu,
+        own: &mut Own,
+        shared: &Shared,
+        cx: &PmuDisabled<'_, Driver>,
+        schedule: &CpuSchedule<EventId>,
         wanted: Option<u32>,
     ) {
         let mode = match wanted {
@@ -512,131 +468,157 @@ impl Driver {
             None | Some(lbr::GUEST) => Mode::OFF,
             Some(select) => {
                 let requests = || {
-                    let events = own.schedule.entries().filter_map(|it| cx.event(it.event));
+                    let events = schedule.entries().filter_map(|it| cx.event(it.event));
                     events.filter_map(|event| event.data().branches)
                 };
                 let info = requests().any(|request: Request| !request.bare);
                 let kinds = requests().fold(Kinds::NONE, |all, it| all.or(it.kinds));
-                cpu.lbr.tell(Some((select, kinds.bits())), cx.irqs());
-                cpu.lbr.select.store(select, Relaxed);
-                Mode::of(branches.lbr.is_call_stack(select), info)
+                shared.tell(Some((select, kinds.bits())), cx.irqs());
+                shared.select.store(select, Relaxed);
+                Mode::of(self.lbr.is_call_stack(select), info)
             }
         };
         if mode == Mode::OFF {
-            cpu.lbr.tell(None, cx.irqs());
+            shared.tell(None, cx.irqs());
             // A snapshot since the PMU was disabled may have started the recording again.
-            branches.registers.stop(cx.irqs());
+            self.registers.stop(cx.irqs());
         }
         // After others have been told: a snapshot in an NMI writes LBR_SELECT, too.
-        let steps = own.lbr.state.prepare(wanted);
-        branches.take(steps, None, cx.irqs());
-        cpu.lbr.mode.store(mode.0, Relaxed);
-    }
-
-    /// Starts to record branches, if an event wants them. To be called before counters run, when a PMI may
-    /// already do the same.
-    #[inline]
-    pub(in crate::driver) fn start_recording(
-        &self,
-        cpu: &Cpu,
-        own: &mut OwnOfCpu,
-        irqs: &LocalInterruptDisabled,
-    ) {
-        if let Some(branches) = self.used_branches(cpu) {
-            own.lbr.running = true;
-            self.record_branches(branches, cpu, irqs);
-        }
+        let steps = own.state.prepare(wanted);
+        self.take(steps, None, cx.irqs());
+        shared.mode.store(mode.0, Relaxed);
     }
 
     #[inline(never)]
-    fn record_branches(&self, branches: &Branches, cpu: &Cpu, irqs: &LocalInterruptDisabled) {
-        let select = cpu.lbr.select.load(Relaxed);
-        let freeze = cpu.lbr.mode().freezes();
-        branches.registers.start(select, freeze, irqs);
+    fn record(&self, shared: &Shared, irqs: &LocalInterruptDisabled) {
+        let select = shared.select.load(Relaxed);
+        let freeze = shared.mode().freezes();
+        self.registers.start(select, freeze, irqs);
+    }
+}
+
+impl Unit for Branches {
+    type Own = Own;
+    type Shared = Shared;
+    type TaskData = TaskData;
+
+    fn find(found: &mut Found<'_>) -> Result<Option<Self>> {
+        let branches = Self::find_usable(found.hardware);
+        if branches.is_none() {
+            found.hardware.pmu.lbr = None;
+        }
+        Ok(branches)
     }
 
-    /// Stops to record branches. To be called when all counters have been stopped.
-    #[inline]
-    pub(in crate::driver) fn stop_recording(
+    fn shared(cpu: CpuId, hardware: &Hardware, builtin: Option<&Builtin>) -> Result<Shared> {
+        let lbr = hardware.pmu.lbr;
+        let amd = hardware.amd().is_some();
+        Ok(Shared {
+            mode: AtomicU8::new(Mode::OFF.0),
+            sampled: CpuCell::new(cpu, lbr.map(|_| new_sampled()).transpose()?),
+            select: AtomicU32::new(0),
+            mirror: builtin.map(|builtin| builtin.branch_mirror(cpu, amd)),
+        })
+    }
+
+    /// Branches are not recorded any more.
+    fn reset(
         &self,
-        own: &mut OwnOfCpu,
-        irqs: &LocalInterruptDisabled,
+        own: &mut Own,
+        shared: &Shared,
+        site: Site<'_>,
+        _counters: Counters<'_>,
+    ) -> bool {
+        own.running = false;
+        // Those of events that stay are to be prepared anew.
+        let changed = shared.is_used() || own.state.filter().is_some();
+        own.state.forget();
+        self.registers.stop(site.irqs);
+        changed
+    }
+
+    fn restore(&self, own: &mut Own, shared: &Shared, site: Site<'_>) {
+        // First, so that no snapshot starts the recording again.
+        shared.tell(None, site.irqs);
+        self.registers.stop(site.irqs);
+        if shared.is_used() {
+            // Not LBR_SELECT, which may be the core's: each driver writes it before it uses it.
+            self.registers.reset(site.irqs);
+        }
+        shared.mode.store(Mode::OFF.0, Relaxed);
+        own.running = false;
+        own.state.forget();
+    }
+
+    /// Stops to record branches.
+    #[inline(always)]
+    fn stop(&self, own: &mut Own, site: Site<'_>) {
+        if own.running {
+            own.running = false;
+            self.registers.stop(site.irqs);
+        }
+        if self.shares_select {
+            own.state.forget_select();
+        }
+    }
+
+    /// Brings the branch records in line with the schedule.
+    #[inline(always)]
+    fn prepare(
+        &self,
+        own: &mut Own,
+        shared: &Shared,
+        cx: &PmuDisabled<'_, Driver>,
+        _site: Site<'_>,
+        schedule: &CpuSchedule<EventId>,
+        changed: bool,
     ) {
-        if own.lbr.running {
-            own.lbr.running = false;
-            if let Some(branches) = &self.branches {
-                branches.registers.stop(irqs);
+        if changed {
+            let wanted = schedule.lbr_select();
+            if wanted.is_some() || own.state.filter().is_some() || shared.is_used() {
+                self.prepare_changed(own, shared, cx, schedule, wanted);
             }
         }
     }
 
-    /// Records that LBR_SELECT may have changed: the core's other thread writes it as well.
-    #[inline]
-    pub(in crate::driver) fn forget_lbr_select(own: &mut OwnOfCpu) {
-        own.lbr.state.forget_select();
-    }
-
-    /// Makes the branch records of this CPU ready for use after they may have held anything: another driver
-    /// has used them, the CPU was off, or the machine was suspended. Branches are not recorded any more.
-    pub(in crate::driver) fn reset_branches(
-        &self,
-        cpu: &Cpu,
-        own: &mut OwnOfCpu,
-        irqs: &LocalInterruptDisabled,
-    ) {
-        if let Some(branches) = &self.branches {
-            own.lbr.running = false;
-            // Those of events that stay are to be prepared anew.
-            own.changed |= cpu.lbr.is_used() || own.lbr.state.filter().is_some();
-            own.lbr.state.forget();
-            branches.registers.stop(irqs);
+    /// Starts to record branches, if an event wants them.
+    #[inline(always)]
+    fn start(&self, own: &mut Own, shared: &Shared, site: Site<'_>) {
+        if shared.is_used() {
+            own.running = true;
+            self.record(shared, site.irqs);
         }
     }
 
-    /// Ends all use of the branch records of this CPU: it goes down, or the driver is being unloaded.
-    pub(in crate::driver) fn give_branches_back(
-        &self,
-        cpu: &Cpu,
-        own: &mut OwnOfCpu,
-        irqs: &LocalInterruptDisabled,
-    ) {
-        if let Some(branches) = &self.branches {
-            // First, so that no snapshot starts the recording again.
-            cpu.lbr.tell(None, irqs);
-            branches.registers.stop(irqs);
-            if cpu.lbr.is_used() {
-                // Not LBR_SELECT, which may be the core's: each driver writes it before it uses it.
-                branches.registers.reset(irqs);
-            }
-            cpu.lbr.mode.store(Mode::OFF.0, Relaxed);
-            own.lbr.running = false;
-            own.lbr.state.forget();
+    /// Lets branches be recorded again, unless acknowledging the PMI did.
+    #[inline(always)]
+    fn go_on(&self, shared: &Shared, site: Site<'_>) {
+        if shared.is_used() && !self.thaws_by_acknowledging {
+            self.record(shared, site.irqs);
         }
     }
 
     /// Saves the call stack of the task that leaves this CPU, and resets or restores the records for one that
     /// comes.
     #[inline(never)]
-    pub(in crate::driver) fn switch_branches(
+    fn switch(
         &self,
-        cx: &PmuDisabled<'_, Self>,
-        cpu: &Cpu,
-        own: &mut OwnOfCpu,
+        (own, _shared): (&mut Own, &Shared),
+        _cx: &PmuDisabled<'_, Driver>,
+        site: Site<'_>,
+        schedule: &CpuSchedule<EventId>,
         mut data: Option<&mut TaskData>,
         comes: bool,
     ) {
-        let Some(branches) = &self.branches else {
-            return;
-        };
-        let state = &mut own.lbr.state;
-        let keeps = |select: &u32| branches.lbr.keeps(*select);
+        let state = &mut own.state;
+        let keeps = |select: &u32| self.lbr.keeps(*select);
         if comes {
-            let wanted = own.schedule.lbr_select();
+            let wanted = schedule.lbr_select();
             let kept = wanted.as_ref().is_some_and(keeps);
             let saved = data.as_ref().filter(|_| kept);
-            let saved = saved.and_then(|data| data.saved(cpu.id));
+            let saved = saved.and_then(|data| data.saved(site.id));
             let steps = state.switch_in(wanted, saved);
-            branches.take(steps, data.as_deref(), cx.irqs());
+            self.take(steps, data.as_deref(), site.irqs);
             if let Some(data) = &mut data {
                 data.save = 0;
             }
@@ -644,8 +626,8 @@ impl Driver {
             data.save = 0;
             if let Some(select) = state.filter().filter(keeps) {
                 data.save = state.save();
-                data.saved_on = cpu.id.as_u32();
-                branches.save(data, select, cx.irqs());
+                data.saved_on = site.id.as_u32();
+                self.save(data, select, site.irqs);
             }
         }
     }

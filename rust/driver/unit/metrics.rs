@@ -23,7 +23,8 @@
 use crate::{
     driver::{
         event::{self, update_share, Way},
-        pmi::Shared,
+        hw::Hardware,
+        pmi::shared::Shared,
         Driver,
     },
     logic::regs::{
@@ -34,57 +35,74 @@ use crate::{
     perf::{Event, OnCpu},
 };
 
-impl Driver {
+/// The slots and metrics of this CPU.
+#[derive(Clone, Copy)]
+pub(in crate::driver) struct Topdown<'a, 'c> {
+    cx: &'a OnCpu<'c, Driver>,
+    shared: &'a Shared,
+}
+
+impl<'a, 'c> Topdown<'a, 'c> {
+    pub(in crate::driver) fn new(cx: &'a OnCpu<'c, Driver>, shared: &'a Shared) -> Self {
+        Self { cx, shared }
+    }
+
+    fn hardware(self) -> &'a Hardware {
+        &self.cx.pmu().ops().hardware
+    }
+
     /// Programs `counter` for the slots of `event`, and sets PERF_METRICS to 0 with it.
     pub(in crate::driver) fn start_slots(
-        &self,
-        cx: &OnCpu<'_, Self>,
-        (counter, event): (CounterId, &Event<Self>),
-        shared: &Shared,
+        self,
+        (counter, event): (CounterId, &Event<Driver>),
         shadow: &mut Shadow,
     ) {
         let data = event.data();
         // Metrics that were not stopped with their slots.
-        self.count_metrics(cx, shared, false);
+        self.count_metrics(false);
         shadow.start(counter, data.select, None, data.counts_in, 0, |write| {
-            self.hardware.write(write, cx.irqs());
+            self.hardware().write(write, self.cx.irqs());
         });
         shadow.start_metrics(data.counts_in);
-        self.write_metrics(cx);
-        self.know_zero(cx, shared);
-        event::remember_written(event, 0, &self.hardware);
+        self.write_metrics();
+        self.know_zero();
+        event::remember_written(event, 0, self.hardware());
     }
 
     /// Lets the metric `event` count from the present value of its share on.
-    pub(in crate::driver) fn begin_share(
-        &self,
-        cx: &OnCpu<'_, Self>,
-        counter: CounterId,
-        event: &Event<Self>,
-    ) {
-        let metrics = self.hardware.read_metrics(cx.irqs());
-        event::remember_written(event, metrics.count(counter), &self.hardware);
+    pub(in crate::driver) fn begin_share(self, counter: CounterId, event: &Event<Driver>) {
+        let metrics = self.hardware().read_metrics(self.cx.irqs());
+        event::remember_written(event, metrics.count(counter), self.hardware());
+    }
+
+    /// Brings the counts of all events up to date. Sets the registers to 0 if `anew`. The counters are stopped.
+    pub(in crate::driver) fn read(self, anew: bool) {
+        self.count_metrics(false);
+        if anew {
+            self.set_zero();
+        }
+    }
+
+    /// Lets the slots of `event`, which an NMI has stopped, count from 0 on.
+    pub(in crate::driver) fn restart_slots(self, event: &Event<Driver>) {
+        self.set_zero();
+        event::remember_written(event, 0, self.hardware());
     }
 
     /// Handles an overflow of fixed counter 3 while it counts for metrics (`slots`), or of PERF_METRICS. In a
     /// PMI.
     #[cold]
     #[inline(never)]
-    pub(in crate::driver) fn metrics_overflowed(&self, cx: &OnCpu<'_, Self>, slots: bool) {
-        let shared = &self.cpus.this_cpu(cx.irqs()).shared;
-        self.count_metrics(cx, shared, slots);
-        self.set_zero(cx, shared);
+    pub(in crate::driver) fn overflowed(self, slots: bool) {
+        self.count_metrics(slots);
+        self.set_zero();
     }
 
     /// Calls `f` for each event on the CPU that counts with PERF_METRICS.
-    fn for_each_topdown(
-        &self,
-        cx: &OnCpu<'_, Self>,
-        shared: &Shared,
-        mut f: impl FnMut(usize, CounterId, &Event<Self>),
-    ) {
-        for (n, counter) in shared.topdown().into_iter().enumerate() {
-            let Some(event) = shared.last_event(counter).and_then(|id| cx.event(id)) else {
+    fn for_each_topdown(self, mut f: impl FnMut(usize, CounterId, &Event<Driver>)) {
+        for (n, counter) in self.shared.topdown().into_iter().enumerate() {
+            let id = self.shared.last_event(counter);
+            let Some(event) = id.and_then(|id| self.cx.event(id)) else {
                 continue;
             };
             let way = event.data().way();
@@ -97,64 +115,68 @@ impl Driver {
 
     /// Brings the counts of slots and metrics up to date. `overflowed` tells whether fixed counter 3 has
     /// overflowed since it was 0. The PMU should be stopped.
-    pub(in crate::driver) fn count_metrics(
-        &self,
-        cx: &OnCpu<'_, Self>,
-        shared: &Shared,
-        overflowed: bool,
-    ) {
+    fn count_metrics(self, overflowed: bool) {
         // Before the registers are read, or a change by a PMI in between would go unnoticed.
         let mut known = [0; MAX_METRICS as usize + 1];
-        self.for_each_topdown(cx, shared, |n, _, event| {
+        self.for_each_topdown(|n, _, event| {
             if let Some(known) = known.get_mut(n) {
                 *known = event.data().previous();
             }
         });
-        let mut metrics = self.hardware.read_metrics(cx.irqs());
+        let mut metrics = self.hardware().read_metrics(self.cx.irqs());
         if overflowed {
-            metrics = metrics.overflowed(self.hardware.limits.width);
+            metrics = metrics.overflowed(self.hardware().limits.width);
         }
-        self.for_each_topdown(cx, shared, |n, counter, event| {
+        self.for_each_topdown(|n, counter, event| {
             let known = known.get(n).copied().unwrap_or(0);
-            update_share(event, counter, known, metrics, &self.hardware, cx.irqs());
+            update_share(
+                event,
+                counter,
+                known,
+                metrics,
+                self.hardware(),
+                self.cx.irqs(),
+            );
         });
     }
 
     /// Brings the count of one such event up to date.
-    pub(in crate::driver) fn update_alone(
-        &self,
-        cx: &OnCpu<'_, Self>,
-        counter: CounterId,
-        event: &Event<Self>,
-    ) {
+    pub(in crate::driver) fn update_alone(self, counter: CounterId, event: &Event<Driver>) {
         if event::counter(event).is_none() {
             return;
         }
         let known = event.data().previous();
-        let metrics = self.hardware.read_metrics(cx.irqs());
-        update_share(event, counter, known, metrics, &self.hardware, cx.irqs());
+        let metrics = self.hardware().read_metrics(self.cx.irqs());
+        update_share(
+            event,
+            counter,
+            known,
+            metrics,
+            self.hardware(),
+            self.cx.irqs(),
+        );
     }
 
     /// Sets both registers to 0, after the counts were brought up to date.
-    pub(in crate::driver) fn set_zero(&self, cx: &OnCpu<'_, Self>, shared: &Shared) {
+    fn set_zero(self) {
         let register = Register::Counter(CounterId::SLOTS);
         let write = RegisterWrite { register, value: 0 };
-        self.hardware.write(write, cx.irqs());
-        self.write_metrics(cx);
-        self.know_zero(cx, shared);
+        self.hardware().write(write, self.cx.irqs());
+        self.write_metrics();
+        self.know_zero();
     }
 
     /// Sets PERF_METRICS to 0, after fixed counter 3.
-    fn write_metrics(&self, cx: &OnCpu<'_, Self>) {
+    fn write_metrics(self) {
         let register = Register::Metrics;
         let write = RegisterWrite { register, value: 0 };
-        self.hardware.write(write, cx.irqs());
+        self.hardware().write(write, self.cx.irqs());
     }
 
     /// Remembers that both registers are 0.
-    fn know_zero(&self, cx: &OnCpu<'_, Self>, shared: &Shared) {
-        self.for_each_topdown(cx, shared, |_, _, event| {
-            event::remember_written(event, 0, &self.hardware);
+    fn know_zero(self) {
+        self.for_each_topdown(|_, _, event| {
+            event::remember_written(event, 0, self.hardware());
             event.update_userpage();
         });
     }

@@ -1,7 +1,49 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Features that have their own state, of a PMU, a core or a CPU.
+//!
+//! A unit is a type with the [`Unit`] trait and a line in the list below. The list gives it its places in the state of a
+//! PMU ([`Units`]), of each CPU ([`Own`], [`Shared`]) and of tasks ([`TaskData`]), and calls its hooks. All calls are
+//! static.
+//!
+//! # What a unit may touch
+//!
+//! A hook gets the unit's own state, and this CPU as far as all units need it: the hardware, the events that a PMI
+//! handles, and, where no PMI can come in between, the plan and the register shadow. A unit does not reach for another
+//! unit's state. What several need is a function of the one that has it, such as
+//! [`InPmi`], the branches that the PMI has found: samples of any unit may have them. State that CPUs share is in the
+//! unit itself, behind a lock ([`northbridge`]).
+//!
+//! # Order
+//!
+//! Hooks are called in the order of the list, and each hook at one place among the steps of the counters:
+//!
+//! ```text
+//!  the PMU is disabled    counters stop ─► stop
+//!  it is enabled          take ─► counters are programmed ─► prepare ─► start ─► counters run ─► release
+//!  a PMI                  counters stop ─► pmi_early ─► branches are read ─► acknowledged ─► pmi
+//!                         ─► overflows are served ─► go_on ─► counters run
+//!  a reset                counters are cleared, LVTPC is armed ─► reset ─► events start again
+//!  the end                counters are cleared ─► restore ─► LVTPC and GLOBAL_CTRL are given back
+//! ```
+//!
+//! This must hold, because of the hardware:
+//!
+//! - A TSX transaction must not find an event on counter 3, nor an event the counter of a transaction: `tfa` takes the
+//!   counter before its registers are written, and gives it back when its event select is 0. So `take` comes before
+//!   the counters are programmed, `release` after, and in `reset` and `restore` counters are cleared first.
+//! - A counter with PEBS that overflows writes a record to the buffer: PEBS_ENABLE and the threshold are
+//!   written while counters are stopped (`prepare`), and PEBS_ENABLE is 0 before GLOBAL_CTRL is given back.
+//! - Branches are recorded only while counters count, or those of this driver would be in the stacks: `start` is the last
+//!   step before counters run, `stop` the first after. From version 4 on, acknowledging a PMI lets branches be
+//!   recorded again: they are read before.
+//! - A snapshot of the branches, which a BPF program may take in an NMI, starts the recording again if others have been
+//!   told that branches are recorded: `lbr` tells them first, then stops.
+//! - A counter of the northbridge may be written by another CPU as soon as it is released, which `release` and `restore` do.
+//!
+//! Among the units, any order does.
 
+pub(super) mod hooks;
 pub(super) mod lbr;
 pub(super) mod metrics;
 pub(super) mod northbridge;
@@ -11,3 +53,199 @@ pub(super) mod smi;
 pub(super) mod smt;
 pub(super) mod tfa;
 pub(super) mod tracing;
+
+use super::{hw::Hardware, Driver};
+use crate::{
+    logic::{regs::counter::CounterMask, sched::cpu_schedule::CpuSchedule},
+    perf::{EventId, OnCpu, PmuDisabled},
+    x86::builtin::Builtin,
+};
+use hooks::{Counters, Found, Pmi, Site, Unit};
+use kernel::{cpu::CpuId, prelude::*};
+use lbr::InPmi;
+
+/// Makes the states of units, and calls their hooks in the order of the list.
+macro_rules! units {
+    ($($(#[$doc:meta])* $name:ident: $unit:ty,)*) => {
+        /// The units of a PMU. [`None`] for those that the machine does not have.
+        pub(super) struct Units {
+            $($(#[$doc])* pub(super) $name: Option<$unit>,)*
+        }
+
+        /// The state of the units of a CPU that callbacks use, and the PMI does not.
+        #[derive(Default)]
+        pub(super) struct Own {
+            $(pub(super) $name: <$unit as Unit>::Own,)*
+        }
+
+        /// The state of the units of a CPU that callbacks share with the PMI.
+        pub(super) struct Shared {
+            $(pub(super) $name: <$unit as Unit>::Shared,)*
+        }
+
+        /// The units' data of a task.
+        #[derive(Zeroable)]
+        pub(crate) struct TaskData {
+            $($name: <$unit as Unit>::TaskData,)*
+        }
+
+        impl Units {
+            /// Looks for the units of a machine. See [`Unit::find`].
+            pub(super) fn find<'a>(mut found: Found<'a>) -> impl Init<Self, Error> + use<'a> {
+                try_init!(Self {
+                    $($name: Unit::find(&mut found)?,)*
+                }? Error)
+            }
+
+            /// See [`Unit::reset`].
+            pub(super) fn reset(
+                &self,
+                own: &mut Own,
+                shared: &Shared,
+                site: Site<'_>,
+                mut counters: Counters<'_>,
+            ) -> bool {
+                let mut changed = false;
+                $(if let Some(unit) = &self.$name {
+                    changed |= unit.reset(&mut own.$name, &shared.$name, site, counters.lend());
+                })*
+                changed
+            }
+
+            /// See [`Unit::restore`].
+            pub(super) fn restore(&self, own: &mut Own, shared: &Shared, site: Site<'_>) {
+                $(if let Some(unit) = &self.$name {
+                    unit.restore(&mut own.$name, &shared.$name, site);
+                })*
+            }
+
+            /// See [`Unit::stop`].
+            #[inline(always)]
+            pub(super) fn stop(&self, own: &mut Own, site: Site<'_>) {
+                $(if let Some(unit) = &self.$name {
+                    unit.stop(&mut own.$name, site);
+                })*
+            }
+
+            /// See [`Unit::take`].
+            #[inline(always)]
+            pub(super) fn take(&self, own: &mut Own, site: Site<'_>, mut counters: Counters<'_>) {
+                $(if let Some(unit) = &self.$name {
+                    unit.take(&mut own.$name, site, counters.lend());
+                })*
+            }
+
+            /// See [`Unit::prepare`].
+            #[inline(always)]
+            pub(super) fn prepare(
+                &self,
+                own: &mut Own,
+                shared: &Shared,
+                cx: &PmuDisabled<'_, Driver>,
+                site: Site<'_>,
+                schedule: &CpuSchedule<EventId>,
+                changed: bool,
+            ) {
+                $(if let Some(unit) = &self.$name {
+                    unit.prepare(&mut own.$name, &shared.$name, cx, site, schedule, changed);
+                })*
+            }
+
+            /// See [`Unit::start`].
+            #[inline(always)]
+            pub(super) fn start(&self, own: &mut Own, shared: &Shared, site: Site<'_>) {
+                $(if let Some(unit) = &self.$name {
+                    unit.start(&mut own.$name, &shared.$name, site);
+                })*
+            }
+
+            /// See [`Unit::release`].
+            #[inline(always)]
+            pub(super) fn release(&self, own: &mut Own, site: Site<'_>, mut counters: Counters<'_>) {
+                $(if let Some(unit) = &self.$name {
+                    unit.release(&mut own.$name, site, counters.lend());
+                })*
+            }
+
+            /// See [`Unit::go_on`].
+            #[inline(always)]
+            pub(super) fn go_on(&self, shared: &Shared, site: Site<'_>) {
+                $(if let Some(unit) = &self.$name {
+                    unit.go_on(&shared.$name, site);
+                })*
+            }
+
+            /// See [`Unit::pmi_early`].
+            #[inline(always)]
+            pub(super) fn pmi_early(
+                &self,
+                shared: &Shared,
+                cx: &OnCpu<'_, Driver>,
+                site: Site<'_>,
+                pmi: &mut Pmi<'_>,
+                want_branches: &mut CounterMask,
+            ) {
+                $(if let Some(unit) = &self.$name {
+                    unit.pmi_early(&shared.$name, cx, site, pmi, want_branches);
+                })*
+            }
+
+            /// See [`Unit::pmi`].
+            #[inline(always)]
+            pub(super) fn pmi(
+                &self,
+                shared: &Shared,
+                cx: &OnCpu<'_, Driver>,
+                site: Site<'_>,
+                pmi: Pmi<'_>,
+                mut branches: Option<&mut InPmi<'_>>,
+            ) {
+                $(if let Some(unit) = &self.$name {
+                    unit.pmi(&shared.$name, cx, site, pmi, branches.as_deref_mut());
+                })*
+            }
+
+            /// See [`Unit::switch`].
+            #[inline(always)]
+            pub(super) fn switch(
+                &self,
+                (own, shared): (&mut Own, &Shared),
+                cx: &PmuDisabled<'_, Driver>,
+                site: Site<'_>,
+                schedule: &CpuSchedule<EventId>,
+                mut data: Option<&mut TaskData>,
+                comes: bool,
+            ) {
+                $(if let Some(unit) = &self.$name {
+                    let data = data.as_deref_mut().map(|data| &mut data.$name);
+                    let state = (&mut own.$name, &shared.$name);
+                    unit.switch(state, cx, site, schedule, data, comes);
+                })*
+            }
+        }
+
+        impl Shared {
+            /// See [`Unit::shared`].
+            pub(super) fn new<'a>(
+                cpu: CpuId,
+                hardware: &'a Hardware,
+                builtin: Option<&'a Builtin>,
+            ) -> impl Init<Self, Error> + use<'a> {
+                try_init!(Self {
+                    $($name: <$unit as Unit>::shared(cpu, hardware, builtin)?,)*
+                }? Error)
+            }
+        }
+    };
+}
+
+units! {
+    /// The branch records, if events can sample them.
+    lbr: lbr::Branches,
+    /// PEBS, if events can be precise.
+    pebs: pebs::Pebs,
+    /// Counter 3, if TSX transactions use it too.
+    tfa: tfa::Tfa,
+    /// The counters of AMD's northbridge, if the CPUs of a node must agree on them.
+    northbridge: northbridge::Northbridges,
+}

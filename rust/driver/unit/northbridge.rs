@@ -10,90 +10,98 @@
 //! A node's lock is taken with interrupts off, by callbacks of the perf core and by CPUs that go offline. No
 //! other lock is taken within it, and the PMI does not take it. On these processors, cores have no locks.
 
+use super::hooks::{Counters, Found, Site, Unit};
 use crate::{
-    driver::{
-        cpu::{Cpu, Own},
-        Driver,
-    },
+    driver::hw::Hardware,
     kern::{
         cpu::possible_cpus,
         lock::{RawSpinLock, RawSpinLockGuard},
+        percpu::PerCpu,
     },
     logic::{
         capabilities::Interface,
-        pmu::Pmu,
         refusal::Refusal,
         regs::counter::CounterMask,
         sched::{cpu_schedule::CpuSchedule, limits::Limits},
         smt::northbridge::Northbridge,
     },
     perf::EventId,
-    x86::topology::amd_node,
+    x86::{builtin::Builtin, topology::amd_node},
 };
-use kernel::{cpu::CpuId, interrupt::LocalInterruptDisabled, prelude::*};
+use kernel::{cpu::CpuId, prelude::*};
 
-/// The counters of the northbridge of the node with this CPU's number, if there is one.
-pub(in crate::driver) type Node = RawSpinLock<Northbridge>;
-
-/// Makes the counters of a node.
-pub(in crate::driver) fn node() -> impl PinInit<Node> {
-    RawSpinLock::new(Northbridge::new())
+/// The northbridges of the machine, where CPUs have to agree on their counters.
+pub(in crate::driver) struct Northbridges {
+    /// The counters of the northbridge of the node with a CPU's number, if there is one.
+    nodes: PerCpu<RawSpinLock<Northbridge>>,
 }
 
-/// Returns whether CPUs have to agree on the northbridge's counters.
-pub(in crate::driver) fn is_shared(pmu: &Pmu) -> bool {
-    pmu.capabilities.interface == Interface::AmdLegacy && possible_cpus().count() > 1
-}
-
-impl Driver {
-    fn node_of<'a>(
-        &'a self,
-        cpu: CpuId,
-        irqs: &'a LocalInterruptDisabled,
-    ) -> Option<RawSpinLockGuard<'a, Northbridge>> {
-        let lender = CpuId::from_u32(amd_node(cpu)?)?;
-        Some(self.cpus.get(lender)?.northbridge.lock(irqs))
+impl Northbridges {
+    fn node_of<'a>(&'a self, site: Site<'a>) -> Option<RawSpinLockGuard<'a, Northbridge>> {
+        let lender = CpuId::from_u32(amd_node(site.id)?)?;
+        Some(self.nodes.get(lender)?.lock(site.irqs))
     }
 
-    /// Calls `change` to add to the plan of `cpu`, this CPU, without the counters that the northbridge uses for
-    /// other CPUs. On these processors a core has one thread, and TSX does not exist.
+    /// Calls `change` to add to the plan of this CPU, without the counters that the northbridge uses for
+    /// other CPUs. On these processors a core has one thread, and TSX does not exist. Calls `refused_under` with the
+    /// limits that a refusal was decided under.
     #[cold]
     #[inline(never)]
-    pub(in crate::driver) fn plan_in_node(
+    pub(in crate::driver) fn plan(
         &self,
-        cpu: &Cpu,
-        irqs: &LocalInterruptDisabled,
-        own: &mut Own,
+        site: Site<'_>,
+        schedule: &mut CpuSchedule<EventId>,
         change: impl FnOnce(&mut CpuSchedule<EventId>, &Limits) -> Result<(), Refusal>,
+        refused_under: impl FnOnce(Limits),
     ) -> Result<(), Refusal> {
-        let Own { schedule, smt, .. } = own;
-        let mut node = self.node_of(cpu.id, irqs);
-        let number = cpu.id.as_u32();
+        let mut node = self.node_of(site);
+        let number = site.id.as_u32();
         let limits = Limits {
             closed_to_sharing: node
                 .as_ref()
                 .map_or(CounterMask::EMPTY, |node| node.closed_to(number)),
             ..Limits::NONE
         };
-        change(schedule, &limits).inspect_err(|_| smt.set_refused_under(limits))?;
+        change(schedule, &limits).inspect_err(|_| refused_under(limits))?;
         if let Some(node) = &mut node {
             node.claim(number, schedule.northbridge());
         }
         Ok(())
     }
 
-    /// Releases the northbridge's counters of `cpu`, this CPU, but those in `kept`.
-    pub(in crate::driver) fn release_in_node(
-        &self,
-        cpu: &Cpu,
-        kept: CounterMask,
-        irqs: &LocalInterruptDisabled,
-    ) {
-        if !self.shares_northbridge {
-            return;
+    /// Releases the northbridge's counters of this CPU, but those in `kept`.
+    #[cold]
+    fn release_all_but(&self, kept: CounterMask, site: Site<'_>) {
+        if let Some(mut node) = self.node_of(site) {
+            node.release(site.id.as_u32(), kept);
         }
-        if let Some(mut node) = self.node_of(cpu.id, irqs) {
-            node.release(cpu.id.as_u32(), kept);
+    }
+}
+
+impl Unit for Northbridges {
+    type Own = ();
+    type Shared = ();
+    type TaskData = ();
+
+    fn find(found: &mut Found<'_>) -> Result<Option<Self>> {
+        let interface = found.hardware.pmu.capabilities.interface;
+        if interface != Interface::AmdLegacy || possible_cpus().count() <= 1 {
+            return Ok(None);
         }
+        let nodes = PerCpu::new(|_| RawSpinLock::new(Northbridge::new()))?;
+        Ok(Some(Self { nodes }))
+    }
+
+    fn shared(_cpu: CpuId, _hardware: &Hardware, _builtin: Option<&Builtin>) -> Result {
+        Ok(())
+    }
+
+    fn restore(&self, _own: &mut (), _shared: &(), site: Site<'_>) {
+        self.release_all_but(CounterMask::EMPTY, site);
+    }
+
+    #[inline(always)]
+    fn release(&self, _own: &mut (), site: Site<'_>, counters: Counters<'_>) {
+        self.release_all_but(counters.schedule.northbridge(), site);
     }
 }

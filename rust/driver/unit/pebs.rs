@@ -24,55 +24,43 @@
 
 mod sample;
 
+use super::{
+    hooks::{Counters, Found, Pmi, Site, Unit},
+    lbr::InPmi,
+};
 use crate::{
     driver::{
-        cpu::{Cpu, Own as OwnOfCpu},
         event::{self, update_precise, EventData},
         facilities,
         hw::Hardware,
+        pmi::shared::Shared as PmiState,
         Driver,
     },
-    kern::percpu::CpuCell,
     logic::{
         capabilities::PebsFormat,
-        model::{pebs_events::PebsData, Quirk},
+        model::pebs_events::PebsData,
         regs::counter::{CounterId, CounterKind, CounterMask, PerCounter},
-        sample::pebs::{
-            fixup::MAX_CODE,
-            record::{Groups, Owners, Record, Records},
-        },
+        sample::pebs::record::{Groups, Owners, Record, Records},
+        sched::cpu_schedule::CpuSchedule,
         tried::Feature,
     },
-    perf::{self, Event, OnCpu, PmuDisabled, Sample},
+    perf::{self, Event, EventId, OnCpu, PmuDisabled, Sample},
     x86::{
         builtin::{Builtin, Precision},
-        code::Decoder,
         guest::Guests,
         nmi::NmiContext,
         perf_regs::Space,
-        tsc::TscClock,
     },
 };
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use kernel::{cpu::CpuId, interrupt::LocalInterruptDisabled, prelude::*};
 
-use super::lbr::InPmi;
-
 /// PEBS of the machine.
 pub(in crate::driver) struct Pebs {
     format: PebsFormat,
     precision: Precision,
-    /// Where records tell the time.
-    clock: Option<TscClock>,
-    /// Where records do not tell the address of the instruction.
-    decoder: Option<Decoder>,
+    samples: sample::Samples,
     guests: Guests,
-    /// Set if records have the address of the next instruction, and not of the instruction itself.
-    traps: bool,
-    /// Set if the latency in a record is two.
-    two_latencies: bool,
-    /// Set if records tell the cycles to the instruction's retirement.
-    tells_retirement: bool,
     /// Set if PEBS_ENABLE has bits for load latencies.
     enables_latency: bool,
     /// The largest number of records that are written from when a PMI is raised until counters are stopped.
@@ -81,20 +69,10 @@ pub(in crate::driver) struct Pebs {
 
 impl Pebs {
     /// Binds what it takes to use PEBS on `hardware`'s machine. [`None`] if the machine does not have it or it cannot
-    /// be used, which is logged; the PMU does not have it then.
+    /// be used, which is logged.
     ///
     /// `builtin` is the built-in driver, if it has initialised: without, there is no debug store. Process context.
-    pub(in crate::driver) fn find(
-        hardware: &mut Hardware,
-        builtin: Option<&Builtin>,
-    ) -> Option<Self> {
-        let pebs = Self::find_usable(hardware, builtin);
-        if pebs.is_none() {
-            hardware.pmu.capabilities.pebs_format = None;
-        }
-        pebs
-    }
-
+    #[inline(never)]
     fn find_usable(hardware: &Hardware, builtin: Option<&Builtin>) -> Option<Self> {
         let pmu = &hardware.pmu;
         let capabilities = &pmu.capabilities;
@@ -106,7 +84,6 @@ impl Pebs {
             builtin.ok_or(ENODEV)?;
             perf::bind_output()?;
             perf::bind_sched_task()?;
-            let decodes = !format.tells_ip();
             let counters = if pmu.has_extended_registers() {
                 capabilities.counters
             } else {
@@ -115,12 +92,8 @@ impl Pebs {
             Ok(Self {
                 format,
                 precision: Precision::bind()?,
-                clock: format.tells_time().then(TscClock::bind).transpose()?,
-                decoder: decodes.then(Decoder::bind).transpose()?,
+                samples: sample::Samples::bind(format, pmu)?,
                 guests: Guests::bind()?,
-                traps: capabilities.pebs_trap,
-                two_latencies: pmu.model.has(Quirk::LatencyInTwoParts),
-                tells_retirement: capabilities.pebs_timing,
                 enables_latency: capabilities.version < 5,
                 // CAST: no more than there are counters.
                 reserve: counters.weight() as usize,
@@ -139,7 +112,7 @@ impl Pebs {
     }
 
     /// Returns whether records have branches with them.
-    pub(in crate::driver) fn records_branches(&self) -> bool {
+    fn records_branches(&self) -> bool {
         self.format == PebsFormat::Adaptive
     }
 
@@ -189,27 +162,14 @@ pub(in crate::driver) struct Shared {
     busy: AtomicBool,
     /// Set if an NMI came meanwhile that would have used them.
     missed: AtomicBool,
-    /// Code between a branch and a sample, where records do not tell the address of the instruction.
-    code: CpuCell<Option<KVec<u8>>>,
+    code: sample::Code,
 }
 
 impl Shared {
-    pub(in crate::driver) fn new(cpu: CpuId, hardware: &Hardware) -> Result<Self> {
-        let format = hardware.pmu.capabilities.pebs_format;
-        let code = match format {
-            Some(format) if !format.tells_ip() => Some(KVec::from_elem(0, MAX_CODE, GFP_KERNEL)?),
-            _ => None,
-        };
-        Ok(Self {
-            counters: AtomicU64::new(0),
-            of_guests: AtomicU64::new(0),
-            flags: AtomicU64::new(0),
-            enable: AtomicU64::new(0),
-            counted: AtomicUsize::new(0),
-            busy: AtomicBool::new(false),
-            missed: AtomicBool::new(false),
-            code: CpuCell::new(cpu, code),
-        })
+    /// Returns PEBS of this CPU, whose state this is.
+    #[inline(always)]
+    pub(in crate::driver) fn on<'a>(&'a self, shared: &'a PmiState) -> Here<'a> {
+        Here { pebs: self, shared }
     }
 
     /// Returns the counters with precise events. Their overflows raise no PMI.
@@ -300,23 +260,30 @@ impl Tally {
     }
 }
 
-impl Driver {
+/// PEBS of this CPU.
+#[derive(Clone, Copy)]
+pub(in crate::driver) struct Here<'a> {
+    pebs: &'a Shared,
+    shared: &'a PmiState,
+}
+
+impl Pebs {
     /// Lets the processor record the overflows of the precise `event` when `counter` counts it. The PMU is disabled, and
     /// the counter is programmed next.
     #[cold]
     #[inline(never)]
-    pub(in crate::driver) fn start_precise(
+    pub(in crate::driver) fn start_event(
         &self,
-        cx: &OnCpu<'_, Self>,
+        cx: &OnCpu<'_, Driver>,
+        here: Here<'_>,
         counter: CounterId,
-        event: &Event<Self>,
+        event: &Event<Driver>,
     ) {
-        let Some(pebs) = &self.pebs else { return };
-        let cpu = self.cpus.this_cpu(cx.irqs());
-        let limits = &self.hardware.limits;
-        let period = reload(event, &self.hardware);
+        let hardware = &cx.pmu().ops().hardware;
+        let limits = &hardware.limits;
+        let period = reload(event, hardware);
         event.data().set_reload(period);
-        if let Some(store) = cpu.shared.debug_store() {
+        if let Some(store) = here.shared.debug_store() {
             let value = period.wrapping_neg() & limits.width.mask();
             match counter.kind() {
                 CounterKind::Gp(n) => store.set_reload(false, n, value, cx.irqs()),
@@ -324,12 +291,12 @@ impl Driver {
                 CounterKind::Metric(_) | CounterKind::GuestBranches => {}
             }
         }
-        let flags = cpu.pebs.flags.load(Relaxed) | pebs.flags(event.data(), counter);
-        cpu.pebs.flags.store(flags, Relaxed);
-        let counters = cpu.pebs.counters() | counter.mask();
-        cpu.pebs.counters.store(counters.bits(), Relaxed);
+        let flags = here.pebs.flags.load(Relaxed) | self.flags(event.data(), counter);
+        here.pebs.flags.store(flags, Relaxed);
+        let counters = here.pebs.counters() | counter.mask();
+        here.pebs.counters.store(counters.bits(), Relaxed);
         if !event.data().counts_in.host {
-            cpu.pebs.set_of_guest(counter, true);
+            here.pebs.set_of_guest(counter, true);
         }
     }
 
@@ -337,202 +304,116 @@ impl Driver {
     /// or leaves the counter. The PMU is disabled.
     #[cold]
     #[inline(never)]
-    pub(in crate::driver) fn stop_precise(
+    pub(in crate::driver) fn stop_event(
         &self,
-        cx: &OnCpu<'_, Self>,
+        cx: &OnCpu<'_, Driver>,
+        here: Here<'_>,
         counter: CounterId,
-        event: &Event<Self>,
+        event: &Event<Driver>,
     ) {
-        let Some(pebs) = &self.pebs else { return };
-        let cpu = self.cpus.this_cpu(cx.irqs());
-        self.use_records(cx, cpu, None, None);
-        let mut counters = cpu.pebs.counters();
+        self.use_records(cx, here, None, None);
+        let mut counters = here.pebs.counters();
         counters.remove(counter);
-        cpu.pebs.counters.store(counters.bits(), Relaxed);
-        cpu.pebs.set_of_guest(counter, false);
+        here.pebs.counters.store(counters.bits(), Relaxed);
+        here.pebs.set_of_guest(counter, false);
         // Events that record stores are on one counter alone: no other has the bit.
-        let flags = cpu.pebs.flags.load(Relaxed) & !pebs.flags(event.data(), counter);
-        cpu.pebs.flags.store(flags, Relaxed);
-    }
-
-    /// Brings PEBS in line with the precise events that are started, and with the schedule if that has `changed`. To
-    /// be called when the PMU is enabled, before counters run.
-    #[inline]
-    pub(in crate::driver) fn prepare_pebs(
-        &self,
-        cx: &PmuDisabled<'_, Self>,
-        cpu: &Cpu,
-        own: &mut OwnOfCpu,
-        changed: bool,
-    ) {
-        if let Some(pebs) = &self.pebs {
-            let counters = cpu.pebs.counters();
-            let enable = counters.bits() | cpu.pebs.flags.load(Relaxed);
-            if enable != cpu.pebs.enable.load(Relaxed) || changed && !counters.is_empty() {
-                self.prepare_changed_pebs(pebs, cx, cpu, own, enable);
-            }
-        }
+        let flags = here.pebs.flags.load(Relaxed) & !self.flags(event.data(), counter);
+        here.pebs.flags.store(flags, Relaxed);
     }
 
     #[inline(never)]
-    fn prepare_changed_pebs(
+    fn prepare_changed(
         &self,
-        pebs: &Pebs,
-        cx: &PmuDisabled<'_, Self>,
-        cpu: &Cpu,
-        own: &mut OwnOfCpu,
+        own: &mut Own,
+        here: Here<'_>,
+        cx: &PmuDisabled<'_, Driver>,
+        schedule: &CpuSchedule<EventId>,
         enable: u64,
     ) {
-        let Some(store) = cpu.shared.debug_store() else {
+        let Some(store) = here.shared.debug_store() else {
             return;
         };
         // Records that wait might already be beyond another threshold.
-        self.use_records(cx, cpu, None, None);
-        let events = own.schedule.entries().filter_map(|it| cx.event(it.event));
+        self.use_records(cx, here, None, None);
+        let events = schedule.entries().filter_map(|it| cx.event(it.event));
         let (groups, all_wait) = events
             .filter_map(|event| event.data().precise)
             .fold((Groups::default(), true), |(groups, all_wait), precise| {
                 (groups.or(precise.groups), all_wait && precise.can_wait)
             });
-        let words = pebs.format.words(groups);
+        let words = self.format.words(groups);
         let threshold = if all_wait {
-            let reserve = words.wrapping_mul(pebs.reserve);
+            let reserve = words.wrapping_mul(self.reserve);
             store.capacity().saturating_sub(reserve)
         } else {
             words
         };
         store.set_threshold(threshold, cx.irqs());
-        let adaptive = pebs.format == PebsFormat::Adaptive;
-        let other_groups = adaptive && enable != 0 && own.pebs.groups != Some(groups);
+        let adaptive = self.format == PebsFormat::Adaptive;
+        let other_groups = adaptive && enable != 0 && own.groups != Some(groups);
         if other_groups {
-            own.pebs.groups = Some(groups);
+            own.groups = Some(groups);
         }
-        let data_config = own.pebs.groups.map_or(0, Groups::bits);
-        cpu.shared.tell_pebs(enable, data_config);
+        let data_config = own.groups.map_or(0, Groups::bits);
+        here.shared.tell_pebs(enable, data_config);
         if other_groups {
             store.set_data_config(data_config, cx.irqs());
         }
-        if enable != cpu.pebs.enable.load(Relaxed) {
-            cpu.pebs.enable.store(enable, Relaxed);
+        if enable != here.pebs.enable.load(Relaxed) {
+            here.pebs.enable.store(enable, Relaxed);
             store.set_enable(enable, cx.irqs());
         }
     }
 
-    /// Lets no overflow be recorded until PEBS is [prepared](Self::prepare_pebs), when the PMU is enabled.
-    pub(in crate::driver) fn suspend_pebs(cpu: &Cpu, irqs: &LocalInterruptDisabled) {
-        if cpu.pebs.enable.load(Relaxed) == 0 {
+    /// Lets no overflow be recorded until PEBS is [prepared](Self::prepare), when the PMU is enabled.
+    pub(in crate::driver) fn suspend(here: Here<'_>, irqs: &LocalInterruptDisabled) {
+        if here.pebs.enable.load(Relaxed) == 0 {
             return;
         }
-        if let Some(store) = cpu.shared.debug_store() {
-            cpu.shared.tell_pebs(0, cpu.shared.told_data_config());
-            cpu.pebs.enable.store(0, Relaxed);
+        if let Some(store) = here.shared.debug_store() {
+            here.shared.tell_pebs(0, here.shared.told_data_config());
+            here.pebs.enable.store(0, Relaxed);
             store.set_enable(0, irqs);
         }
     }
 
-    /// Makes PEBS of this CPU, on which no event counts, ready for use after its registers may have held anything:
-    /// another driver has used them, the CPU was off, or the machine was suspended.
-    pub(in crate::driver) fn reset_pebs(
-        &self,
-        cpu: &Cpu,
-        own: &mut OwnOfCpu,
-        irqs: &LocalInterruptDisabled,
-    ) {
-        if self.pebs.is_some() {
-            let told = || cpu.shared.told_data_config();
-            own.pebs.before.get_or_insert_with(told);
-            Self::end_pebs(cpu, own, 0, irqs);
-        }
-    }
-
-    /// Ends all use of PEBS on this CPU, on which no event counts: it goes down, or the driver is being unloaded. The
-    /// built-in driver finds PEBS_DATA_CFG as it has left it.
-    pub(in crate::driver) fn give_pebs_back(
-        &self,
-        cpu: &Cpu,
-        own: &mut OwnOfCpu,
-        irqs: &LocalInterruptDisabled,
-    ) {
-        let before = own.pebs.before.take();
-        if let (Some(pebs), Some(data_config)) = (&self.pebs, before) {
-            Self::end_pebs(cpu, own, data_config, irqs);
-            let store = cpu.shared.debug_store();
-            if let Some(store) = store.filter(|_| pebs.format == PebsFormat::Adaptive) {
-                store.set_data_config(data_config, irqs);
-            }
-        }
-    }
-
     /// Lets no overflow be recorded, and discards the records. Tells others that PEBS_DATA_CFG has this value.
-    fn end_pebs(cpu: &Cpu, own: &mut OwnOfCpu, data_config: u64, irqs: &LocalInterruptDisabled) {
-        cpu.pebs.counters.store(0, Relaxed);
-        cpu.pebs.of_guests.store(0, Relaxed);
-        cpu.pebs.flags.store(0, Relaxed);
-        cpu.pebs.counted.store(0, Relaxed);
-        cpu.pebs.enable.store(0, Relaxed);
-        own.pebs.groups = None;
-        cpu.shared.tell_pebs(0, data_config);
-        if let Some(store) = cpu.shared.debug_store() {
+    fn end(own: &mut Own, here: Here<'_>, data_config: u64, irqs: &LocalInterruptDisabled) {
+        here.pebs.counters.store(0, Relaxed);
+        here.pebs.of_guests.store(0, Relaxed);
+        here.pebs.flags.store(0, Relaxed);
+        here.pebs.counted.store(0, Relaxed);
+        here.pebs.enable.store(0, Relaxed);
+        own.groups = None;
+        here.shared.tell_pebs(0, data_config);
+        if let Some(store) = here.shared.debug_store() {
             store.set_enable(0, irqs);
             store.clear(irqs);
         }
     }
 
-    /// Makes samples of the records that wait when a task leaves this CPU.
-    pub(in crate::driver) fn switch_pebs(&self, cx: &PmuDisabled<'_, Self>, cpu: &Cpu) {
-        if self.pebs.is_some() && !cpu.pebs.counters().is_empty() {
-            self.use_records(cx, cpu, None, None);
-        }
-    }
-
-    /// Brings the count of the precise `event` up to date. Any context.
-    #[cold]
-    #[inline(never)]
-    pub(in crate::driver) fn read_precise(&self, cx: &OnCpu<'_, Self>, event: &Event<Self>) {
-        if event.data().reload() == 0 {
-            update_precise(event, 0, &self.hardware, cx.irqs());
-            return;
-        }
-        // As in a PMI, which may come in between. 0 if the PMU is disabled.
-        let cpu = self.cpus.this_cpu(cx.irqs());
-        let shared = &cpu.shared;
-        let enabled = shared.take_enabled();
-        if !enabled.is_empty() {
-            self.hardware.stop(cx.irqs());
-        }
-        self.count_records(cx, cpu);
-        update_precise(event, 0, &self.hardware, cx.irqs());
-        shared.set_enabled(enabled);
-        if !enabled.is_empty() {
-            // Such a PMI has stopped the recording, and left it so.
-            self.go_on_recording(cpu, cx.irqs());
-        }
-        shared.run(&self.hardware, cx.irqs());
-    }
-
     /// Brings the counts of precise events up to date with their records. The counters are stopped.
-    pub(super) fn count_records(&self, cx: &OnCpu<'_, Self>, cpu: &Cpu) {
-        let Some(pebs) = &self.pebs else { return };
+    pub(in crate::driver) fn count_records(&self, cx: &OnCpu<'_, Driver>, here: Here<'_>) {
         let count = || {
-            if let Some(store) = cpu.shared.debug_store().filter(|it| it.has_records()) {
+            if let Some(store) = here.shared.debug_store().filter(|it| it.has_records()) {
                 let words = store.records(cx.irqs());
-                self.count(pebs, cx, cpu, words, &mut { Tally::NOTHING });
+                self.count(cx, here, words, &mut { Tally::NOTHING });
             }
         };
-        cpu.pebs.with_records(count);
+        here.pebs.with_records(count);
     }
 
     /// Calls `f` for each precise event on the CPU with its counter, which is one of `counters`: of all with precise
     /// events, or of some of them.
     fn for_each_precise(
         &self,
-        cx: &OnCpu<'_, Self>,
-        cpu: &Cpu,
+        cx: &OnCpu<'_, Driver>,
+        here: Here<'_>,
         counters: CounterMask,
-        mut f: impl FnMut(CounterId, &Event<Self>),
+        mut f: impl FnMut(CounterId, &Event<Driver>),
     ) {
         for counter in counters {
-            let event = cpu.shared.last_event(counter).and_then(|id| cx.event(id));
+            let event = here.shared.last_event(counter).and_then(|id| cx.event(id));
             if let Some(event) = event.filter(|event| event.data().precise.is_some()) {
                 f(counter, event);
             }
@@ -544,50 +425,48 @@ impl Driver {
     #[inline(never)]
     fn count(
         &self,
-        pebs: &Pebs,
-        cx: &OnCpu<'_, Self>,
-        cpu: &Cpu,
+        cx: &OnCpu<'_, Driver>,
+        here: Here<'_>,
         words: &[AtomicU64],
         tally: &mut Tally,
     ) {
-        let precise = cpu.pebs.counters();
-        let counted = cpu.pebs.counted.load(Relaxed);
-        cpu.pebs.counted.store(words.len(), Relaxed);
+        let precise = here.pebs.counters();
+        let counted = here.pebs.counted.load(Relaxed);
+        here.pebs.counted.store(words.len(), Relaxed);
         let new = words.get(counted..).unwrap_or(&[]);
-        tally.add(pebs.format, new, precise);
-        self.for_each_precise(cx, cpu, precise, |counter, event| {
+        tally.add(self.format, new, precise);
+        self.for_each_precise(cx, here, precise, |counter, event| {
             let records = tally.all(counter);
             if records != 0 {
-                update_precise(event, records.into(), &self.hardware, cx.irqs());
+                update_precise(event, records.into(), &cx.pmu().ops().hardware, cx.irqs());
             }
         });
         if counted != 0 {
             *tally = Tally::NOTHING;
-            tally.add(pebs.format, words, precise);
+            tally.add(self.format, words, precise);
         }
     }
 
     /// Makes samples of all records: overflows in the PMI (`nmi`), of which `branches` are those that it has found. The
     /// counters are stopped.
     #[inline(never)]
-    pub(in crate::driver) fn use_records(
+    fn use_records(
         &self,
-        cx: &OnCpu<'_, Self>,
-        cpu: &Cpu,
+        cx: &OnCpu<'_, Driver>,
+        here: Here<'_>,
         nmi: Option<&NmiContext>,
         mut branches: Option<&mut InPmi<'_>>,
     ) {
-        let Some(pebs) = &self.pebs else { return };
         if let Some(nmi) = nmi {
-            self.tell_guest(pebs, cx, cpu, nmi);
+            self.tell_guest(cx, here, nmi);
         }
-        cpu.pebs.with_records(|| {
-            let store = cpu.shared.debug_store();
+        here.pebs.with_records(|| {
+            let store = here.shared.debug_store();
             if let Some(store) = store.filter(|store| store.has_records()) {
                 let words = store.records(cx.irqs());
-                self.make_samples(pebs, cx, cpu, words, nmi, branches.as_deref_mut());
+                self.make_samples(cx, here, words, nmi, branches.as_deref_mut());
                 store.clear(cx.irqs());
-                cpu.pebs.counted.store(0, Relaxed);
+                here.pebs.counted.store(0, Relaxed);
             }
         });
     }
@@ -598,10 +477,10 @@ impl Driver {
     ///
     /// Mainline: `x86_pmu_handle_guest_pebs()`, `arch/x86/events/intel/core.c:3773`.
     #[inline]
-    fn tell_guest(&self, pebs: &Pebs, cx: &OnCpu<'_, Self>, cpu: &Cpu, nmi: &NmiContext) {
-        let counters = CounterMask::from_bits(cpu.pebs.of_guests.load(Relaxed));
-        if !counters.is_empty() && pebs.guests.are_interrupted(nmi) {
-            self.overflow_of_guest(cx, cpu, counters, nmi);
+    fn tell_guest(&self, cx: &OnCpu<'_, Driver>, here: Here<'_>, nmi: &NmiContext) {
+        let counters = CounterMask::from_bits(here.pebs.of_guests.load(Relaxed));
+        if !counters.is_empty() && self.guests.are_interrupted(nmi) {
+            self.overflow_of_guest(cx, here, counters, nmi);
         }
     }
 
@@ -609,12 +488,16 @@ impl Driver {
     #[inline(never)]
     fn overflow_of_guest(
         &self,
-        cx: &OnCpu<'_, Self>,
-        cpu: &Cpu,
+        cx: &OnCpu<'_, Driver>,
+        here: Here<'_>,
         counters: CounterMask,
         nmi: &NmiContext,
     ) {
-        let active = |counter| cpu.shared.active_event(counter).and_then(|id| cx.event(id));
+        let active = |counter| {
+            here.shared
+                .active_event(counter)
+                .and_then(|id| cx.event(id))
+        };
         if let Some(event) = counters.into_iter().find_map(active) {
             let mut sample = Sample::new(event.last_period().load(Relaxed));
             // The perf core looks for XMM registers behind the others, if the event samples them.
@@ -627,30 +510,29 @@ impl Driver {
     /// Makes samples of the records in `words`.
     fn make_samples(
         &self,
-        pebs: &Pebs,
-        cx: &OnCpu<'_, Self>,
-        cpu: &Cpu,
+        cx: &OnCpu<'_, Driver>,
+        here: Here<'_>,
         words: &[AtomicU64],
         nmi: Option<&NmiContext>,
         branches: Option<&mut InPmi<'_>>,
     ) {
-        let precise = cpu.pebs.counters();
+        let precise = here.pebs.counters();
         let mut space = Space::new();
         let mut batch = sample::Batch {
             nmi,
             branches,
             regs: space.begin(nmi.map(NmiContext::regs)),
-            clock: pebs.clock.as_ref().filter(|clock| clock.is_used()),
+            clock: self.samples.clock(),
         };
-        let mut records = Records::new(pebs.format, words);
+        let mut records = Records::new(self.format, words);
         if let (Some(record), 0) = (records.next(), records.left()) {
-            if let Owners::Of(owners) = record.owners(pebs.format, precise) {
+            if let Owners::Of(owners) = record.owners(self.format, precise) {
                 // Most often.
-                self.make_sample_of_one(pebs, cx, cpu, (&record, owners), &mut batch);
+                self.make_sample_of_one(cx, here, (&record, owners), &mut batch);
                 return;
             }
         }
-        self.make_samples_of_many(pebs, cx, cpu, words, &mut batch);
+        self.make_samples_of_many(cx, here, words, &mut batch);
     }
 
     /// Makes samples of the only record, which belongs to the counters `owners`.
@@ -658,20 +540,19 @@ impl Driver {
     #[inline(never)]
     fn make_sample_of_one<'a>(
         &self,
-        pebs: &Pebs,
-        cx: &OnCpu<'_, Self>,
-        cpu: &Cpu,
+        cx: &OnCpu<'_, Driver>,
+        here: Here<'_>,
         (record, owners): (&Record<'a>, CounterMask),
         batch: &mut sample::Batch<'a, '_>,
     ) {
         let nmi = batch.nmi;
-        let counted = cpu.pebs.counted.load(Relaxed) != 0;
-        self.for_each_precise(cx, cpu, owners, |counter, event| {
+        let counted = here.pebs.counted.load(Relaxed) != 0;
+        self.for_each_precise(cx, here, owners, |counter, event| {
             if !counted {
-                update_precise(event, 1, &self.hardware, cx.irqs());
+                update_precise(event, 1, &cx.pmu().ops().hardware, cx.irqs());
             }
             let of = (counter, event, record);
-            self.make_sample(pebs, cx, cpu, of, nmi.is_some(), batch);
+            self.make_sample(cx, here, of, nmi.is_some(), batch);
         });
     }
 
@@ -679,33 +560,32 @@ impl Driver {
     #[inline(never)]
     fn make_samples_of_many<'a>(
         &self,
-        pebs: &Pebs,
-        cx: &OnCpu<'_, Self>,
-        cpu: &Cpu,
+        cx: &OnCpu<'_, Driver>,
+        here: Here<'_>,
         words: &'a [AtomicU64],
         batch: &mut sample::Batch<'a, '_>,
     ) {
         let nmi = batch.nmi;
-        let precise = cpu.pebs.counters();
+        let precise = here.pebs.counters();
         let mut tally = Tally::NOTHING;
-        self.count(pebs, cx, cpu, words, &mut tally);
-        self.for_each_precise(cx, cpu, precise, |counter, event| {
+        self.count(cx, here, words, &mut tally);
+        self.for_each_precise(cx, here, precise, |counter, event| {
             let lost = tally.lost[counter];
             if lost != 0 {
                 if tally.kept[counter] == 0 {
-                    self.begin_period(cx, counter, event);
+                    Self::begin_period(cx, counter, event);
                 }
                 event.log_lost_samples(cx, lost.into(), nmi.is_some());
             }
         });
-        for record in Records::new(pebs.format, words) {
-            let Owners::Of(owners) = record.owners(pebs.format, precise) else {
+        for record in Records::new(self.format, words) {
+            let Owners::Of(owners) = record.owners(self.format, precise) else {
                 continue;
             };
-            self.for_each_precise(cx, cpu, owners, |counter, event| {
+            self.for_each_precise(cx, here, owners, |counter, event| {
                 let is_overflow = nmi.is_some() && tally.is_last(counter);
                 let of = (counter, event, &record);
-                self.make_sample(pebs, cx, cpu, of, is_overflow, batch);
+                self.make_sample(cx, here, of, is_overflow, batch);
             });
         }
     }
@@ -714,34 +594,156 @@ impl Driver {
     #[inline(always)]
     fn make_sample<'a>(
         &self,
-        pebs: &Pebs,
-        cx: &OnCpu<'_, Self>,
-        cpu: &Cpu,
-        (counter, event, record): (CounterId, &Event<Self>, &Record<'a>),
+        cx: &OnCpu<'_, Driver>,
+        here: Here<'_>,
+        (counter, event, record): (CounterId, &Event<Driver>, &Record<'a>),
         is_overflow: bool,
         batch: &mut sample::Batch<'a, '_>,
     ) {
         let mut period = event.data().reload();
         if period == 0 {
             period = event.last_period().load(Relaxed);
-            self.begin_period(cx, counter, event);
+            Self::begin_period(cx, counter, event);
         }
         if event.data().switches && is_overflow {
-            self.end_turn(cx);
+            cx.pmu().ops().end_turn(cx);
         }
         let made = sample::Made {
             record,
             event,
             period,
         };
-        pebs.hand_over(cx, cpu, &made, self, is_overflow, batch);
+        let code = &here.pebs.code;
+        self.samples.hand_over(cx, code, &made, is_overflow, batch);
     }
 
     /// Begins the next period of a precise event that the processor does not start anew: the counter counts from 0.
-    fn begin_period(&self, cx: &OnCpu<'_, Self>, counter: CounterId, event: &Event<Self>) {
+    fn begin_period(cx: &OnCpu<'_, Driver>, counter: CounterId, event: &Event<Driver>) {
         let counts = event::counter(event) == Some(counter) && !event.is_stopped();
         if event.data().reload() == 0 && counts {
-            event::restart(event, counter, &self.hardware, cx.irqs());
+            event::restart(event, counter, &cx.pmu().ops().hardware, cx.irqs());
+        }
+    }
+}
+
+impl Unit for Pebs {
+    type Own = Own;
+    type Shared = Shared;
+    type TaskData = ();
+
+    fn find(found: &mut Found<'_>) -> Result<Option<Self>> {
+        let pebs = Self::find_usable(found.hardware, found.builtin);
+        if pebs.is_none() {
+            found.hardware.pmu.capabilities.pebs_format = None;
+        }
+        Ok(pebs)
+    }
+
+    fn shared(cpu: CpuId, hardware: &Hardware, _builtin: Option<&Builtin>) -> Result<Shared> {
+        let format = hardware.pmu.capabilities.pebs_format;
+        Ok(Shared {
+            counters: AtomicU64::new(0),
+            of_guests: AtomicU64::new(0),
+            flags: AtomicU64::new(0),
+            enable: AtomicU64::new(0),
+            counted: AtomicUsize::new(0),
+            busy: AtomicBool::new(false),
+            missed: AtomicBool::new(false),
+            code: sample::new_code(cpu, format)?,
+        })
+    }
+
+    fn reset(
+        &self,
+        own: &mut Own,
+        shared: &Shared,
+        site: Site<'_>,
+        _counters: Counters<'_>,
+    ) -> bool {
+        let told = || site.shared.told_data_config();
+        own.before.get_or_insert_with(told);
+        Self::end(own, shared.on(site.shared), 0, site.irqs);
+        false
+    }
+
+    /// The built-in driver finds PEBS_DATA_CFG as it has left it.
+    fn restore(&self, own: &mut Own, shared: &Shared, site: Site<'_>) {
+        let Some(data_config) = own.before.take() else {
+            return;
+        };
+        Self::end(own, shared.on(site.shared), data_config, site.irqs);
+        let store = site.shared.debug_store();
+        if let Some(store) = store.filter(|_| self.format == PebsFormat::Adaptive) {
+            store.set_data_config(data_config, site.irqs);
+        }
+    }
+
+    /// Brings PEBS in line with the precise events that are started, and with the schedule.
+    #[inline(always)]
+    fn prepare(
+        &self,
+        own: &mut Own,
+        shared: &Shared,
+        cx: &PmuDisabled<'_, Driver>,
+        site: Site<'_>,
+        schedule: &CpuSchedule<EventId>,
+        changed: bool,
+    ) {
+        let counters = shared.counters();
+        let enable = counters.bits() | shared.flags.load(Relaxed);
+        if enable != shared.enable.load(Relaxed) || changed && !counters.is_empty() {
+            self.prepare_changed(own, shared.on(site.shared), cx, schedule, enable);
+        }
+    }
+
+    /// Records with branches are used before the branch records are read. The others get branches from there.
+    #[inline(always)]
+    fn pmi_early(
+        &self,
+        shared: &Shared,
+        cx: &OnCpu<'_, Driver>,
+        site: Site<'_>,
+        pmi: &mut Pmi<'_>,
+        want_branches: &mut CounterMask,
+    ) {
+        if !pmi.status.has_records() {
+            return;
+        }
+        if self.records_branches() {
+            pmi.status = pmi.status.without_records();
+            self.use_records(cx, shared.on(site.shared), Some(pmi.nmi), None);
+        } else {
+            *want_branches = *want_branches | shared.counters();
+        }
+    }
+
+    #[inline(always)]
+    fn pmi(
+        &self,
+        shared: &Shared,
+        cx: &OnCpu<'_, Driver>,
+        site: Site<'_>,
+        pmi: Pmi<'_>,
+        branches: Option<&mut InPmi<'_>>,
+    ) {
+        if pmi.status.has_records() {
+            self.use_records(cx, shared.on(site.shared), Some(pmi.nmi), branches);
+        }
+    }
+
+    /// Makes samples of the records that wait when a task leaves this CPU.
+    #[inline(always)]
+    fn switch(
+        &self,
+        (_own, shared): (&mut Own, &Shared),
+        cx: &PmuDisabled<'_, Driver>,
+        site: Site<'_>,
+        _schedule: &CpuSchedule<EventId>,
+        _data: Option<&mut ()>,
+        comes: bool,
+    ) {
+        if !comes && !shared.counters().is_empty() {
+            self.use_records(cx, shared.on(site.shared), None, None);
         }
     }
 }

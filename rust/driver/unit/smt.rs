@@ -19,6 +19,7 @@ pub(in crate::driver) mod seat;
 use crate::{
     driver::{
         cpu::{Cpu, Own},
+        unit::northbridge::Northbridges,
         CorePmu, Driver,
     },
     kern::{cpu::online_cpus, lock::RawSpinLockGuard},
@@ -123,10 +124,10 @@ impl Driver {
         event: Option<EventId>,
         change: impl FnOnce(&mut CpuSchedule<EventId>, &Limits) -> Result<(), Refusal>,
     ) -> Result<(), Refusal> {
-        if self.shares_northbridge {
-            return self.plan_in_node(cpu, cx.irqs(), own, change);
+        if let Some(northbridge) = &self.units.northbridge {
+            return self.plan_in_node(northbridge, cpu, cx.irqs(), own, change);
         }
-        let transactions = self.tfa.closed();
+        let transactions = self.left_to_tsx();
         let is_pinned = || event.is_some_and(|event| cx.is_pinned(event));
         let Own { schedule, smt, .. } = own;
         let mut seated = self.seated(cx, cpu);
@@ -137,12 +138,27 @@ impl Driver {
         Ok(())
     }
 
+    #[cold]
+    #[inline(never)]
+    fn plan_in_node(
+        &self,
+        northbridge: &Northbridges,
+        cpu: &Cpu,
+        irqs: &LocalInterruptDisabled,
+        own: &mut Own,
+        change: impl FnOnce(&mut CpuSchedule<EventId>, &Limits) -> Result<(), Refusal>,
+    ) -> Result<(), Refusal> {
+        let Own { schedule, smt, .. } = own;
+        let refused_under = |limits| smt.set_refused_under(limits);
+        northbridge.plan(self.site(cpu, irqs), schedule, change, refused_under)
+    }
+
     /// Returns the limits that hold now for groups that rotate.
     #[inline(never)]
     pub(in crate::driver) fn limits_now(&self, cx: &OnCpu<'_, Self>, cpu: &Cpu) -> Limits {
         let seated = self.seated(cx, cpu);
         let core = seated.as_ref().map(|(core, thread)| (&**core, *thread));
-        limits_now(core, self.tfa.closed())
+        limits_now(core, self.left_to_tsx())
     }
 
     /// Records that a group of this CPU would fit if it were not for the sibling.
@@ -168,7 +184,7 @@ impl Driver {
     ) -> bool {
         let mut seated = self.seated(cx, cpu);
         let core = seated.as_mut().map(|(core, thread)| (&mut **core, *thread));
-        try_pinned(core, self.tfa.closed(), fits)
+        try_pinned(core, self.left_to_tsx(), fits)
     }
 
     /// Records that `event`, or the group that it leads, was placed, if the threads contend.

@@ -8,16 +8,14 @@
 //! `arch/x86/events/intel/core.c:2941-2972`, `7165-7210`; there, events get the counter at the next
 //! rotation after a 1 is written, here at once.
 
+use super::hooks::{Counters, Found, Site, Unit};
 use crate::{
     driver::hw::Hardware,
-    logic::regs::{
-        counter::{CounterId, CounterMask},
-        shadow::Shadow,
-    },
-    x86::intel::tsx,
+    logic::regs::counter::{CounterId, CounterMask},
+    x86::{builtin::Builtin, intel::tsx},
 };
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use kernel::interrupt::LocalInterruptDisabled;
+use kernel::{cpu::CpuId, prelude::*};
 
 /// The counter that TSX transactions use.
 const COUNTER: Option<CounterId> = CounterId::gp(3);
@@ -29,29 +27,18 @@ pub(in crate::driver) struct CpuState {
     abort: bool,
 }
 
-/// TFA's state of a PMU.
+/// TFA's state of a PMU whose counter 3 TSX transactions use.
 pub(in crate::driver) struct Tfa {
-    /// Set if transactions use counter 3.
-    tsx_uses_counter: bool,
     /// Set if transactions may be made to abort.
     allow_abort: AtomicBool,
 }
 
 impl Tfa {
-    /// Makes the state of a PMU whose counter 3 TSX transactions use, or not.
-    pub(in crate::driver) fn new(tsx_uses_counter: bool) -> Self {
-        Self {
-            tsx_uses_counter,
-            allow_abort: AtomicBool::new(true),
-        }
-    }
-
-    /// Returns the counters that are closed to events: counter 3, if transactions use it and must not be
-    /// made to abort.
+    /// Returns the counters that are closed to events: counter 3, if transactions must not be made to
+    /// abort.
     pub(in crate::driver) fn closed(&self) -> CounterMask {
-        let closed = self.tsx_uses_counter && !self.allow_abort.load(Relaxed);
         COUNTER
-            .filter(|_| closed)
+            .filter(|_| !self.allow_abort.load(Relaxed))
             .map_or(CounterMask::EMPTY, CounterId::mask)
     }
 
@@ -64,54 +51,75 @@ impl Tfa {
     pub(in crate::driver) fn allow_abort(&self, allow: bool) -> bool {
         self.allow_abort.swap(allow, Relaxed) != allow
     }
+}
 
-    /// Makes transactions abort on this CPU if counter 3 is among the `planned` counters. Called before
-    /// these are programmed.
-    pub(in crate::driver) fn abort_if_needed(
-        &self,
-        cpu: &mut CpuState,
-        planned: CounterMask,
-        shadow: &mut Shadow,
-        irqs: &LocalInterruptDisabled,
-    ) {
-        if let Some(counter) = self.wanted(planned).filter(|_| !cpu.abort) {
-            cpu.abort = true;
-            tsx::set_force_abort(true, irqs);
-            // A transaction may have used the counter since an event was on it.
-            shadow.forget(counter);
-        }
+/// Returns counter 3, if it is planned for an event.
+#[inline]
+fn wanted(counters: &Counters<'_>) -> Option<CounterId> {
+    COUNTER.filter(|counter| counters.schedule.taken().contains(*counter))
+}
+
+impl Unit for Tfa {
+    type Own = CpuState;
+    type Shared = ();
+    type TaskData = ();
+
+    fn find(found: &mut Found<'_>) -> Result<Option<Self>> {
+        let uses_counter = found.hardware.pmu.capabilities.tsx_uses_counter_3;
+        Ok(uses_counter.then_some(Self {
+            allow_abort: AtomicBool::new(true),
+        }))
     }
 
-    /// Lets transactions run on this CPU if counter 3, which is switched off then, is not among the
-    /// `planned` counters. Called after these have been programmed.
+    fn shared(_cpu: CpuId, _hardware: &Hardware, _builtin: Option<&Builtin>) -> Result {
+        Ok(())
+    }
+
+    /// Lets transactions run, unless an event of the plan is on counter 3.
+    fn reset(
+        &self,
+        own: &mut CpuState,
+        _shared: &(),
+        site: Site<'_>,
+        counters: Counters<'_>,
+    ) -> bool {
+        let wanted = wanted(&counters);
+        own.abort = wanted.is_some();
+        tsx::set_force_abort(own.abort, site.irqs);
+        if let Some(counter) = wanted {
+            counters.shadow.forget(counter);
+        }
+        false
+    }
+
+    /// Lets transactions run.
+    fn restore(&self, own: &mut CpuState, _shared: &(), site: Site<'_>) {
+        own.abort = false;
+        tsx::set_force_abort(false, site.irqs);
+    }
+
+    /// Makes transactions abort if counter 3 is planned.
     #[inline]
-    pub(in crate::driver) fn allow_if_possible(
-        &self,
-        cpu: &mut CpuState,
-        planned: CounterMask,
-        shadow: &mut Shadow,
-        hardware: &Hardware,
-        irqs: &LocalInterruptDisabled,
-    ) {
-        if cpu.abort && self.wanted(planned).is_none() {
-            cpu.abort = false;
+    fn take(&self, own: &mut CpuState, site: Site<'_>, counters: Counters<'_>) {
+        if let Some(counter) = wanted(&counters).filter(|_| !own.abort) {
+            own.abort = true;
+            tsx::set_force_abort(true, site.irqs);
+            // A transaction may have used the counter since an event was on it.
+            counters.shadow.forget(counter);
+        }
+    }
+
+    /// Lets transactions run if counter 3, which is switched off then, is not planned.
+    #[inline]
+    fn release(&self, own: &mut CpuState, site: Site<'_>, counters: Counters<'_>) {
+        if own.abort && wanted(&counters).is_none() {
+            own.abort = false;
             if let Some(counter) = COUNTER {
-                shadow.give_away(counter, |write| hardware.write(write, irqs));
+                counters
+                    .shadow
+                    .give_away(counter, |write| site.hardware.write(write, site.irqs));
             }
-            tsx::set_force_abort(false, irqs);
+            tsx::set_force_abort(false, site.irqs);
         }
-    }
-
-    /// Lets transactions run on this CPU, which has no event on a counter.
-    pub(in crate::driver) fn allow(&self, cpu: &mut CpuState, irqs: &LocalInterruptDisabled) {
-        if self.tsx_uses_counter {
-            cpu.abort = false;
-            tsx::set_force_abort(false, irqs);
-        }
-    }
-
-    /// Returns counter 3, if transactions use it and it is `planned` for an event.
-    fn wanted(&self, planned: CounterMask) -> Option<CounterId> {
-        COUNTER.filter(|counter| self.tsx_uses_counter && planned.contains(*counter))
     }
 }

@@ -73,6 +73,12 @@ impl Status {
         self.0 & Self::OVF_BUFFER != 0
     }
 
+    /// Returns the status without the PEBS records.
+    #[inline]
+    pub const fn without_records(self) -> Self {
+        Self(self.0 & !Self::OVF_BUFFER)
+    }
+
     /// Returns whether Intel PT has filled a region of its output.
     #[inline]
     pub const fn is_trace(self) -> bool {

@@ -2,28 +2,28 @@
 
 //! The samples that are made of records.
 
-use super::{super::lbr::InPmi, Pebs};
 use crate::{
-    driver::{cpu::Cpu, Driver},
-    kern::regs::Regs,
+    driver::{unit::lbr::InPmi, Driver},
+    kern::{percpu::CpuCell, regs::Regs},
     logic::{
         capabilities::PebsFormat,
-        model::pebs_events::PebsData,
+        model::{pebs_events::PebsData, Quirk},
+        pmu::Pmu,
         regs::event_select::EventSelect,
         sample::pebs::{
-            fixup::{last_instruction, search, Search},
+            fixup::{last_instruction, search, Search, MAX_CODE},
             record::{Access, Record},
         },
     },
     perf::{Event, OnCpu, Sample, Weight},
     x86::{
-        code,
+        code::{self, Decoder},
         nmi::NmiContext,
         perf_regs::{is_32bit, PerfRegs},
         tsc::TscClock,
     },
 };
-use kernel::interrupt::LocalInterruptDisabled;
+use kernel::{cpu::CpuId, interrupt::LocalInterruptDisabled, prelude::*};
 
 /// A record, and all else that its sample is made of.
 pub(super) struct Made<'a, 'r> {
@@ -77,7 +77,52 @@ fn give(
     }
 }
 
-impl Pebs {
+/// The ways in which a machine's records become samples.
+pub(super) struct Samples {
+    format: PebsFormat,
+    /// Where records tell the time.
+    clock: Option<TscClock>,
+    /// Where records do not tell the address of the instruction.
+    decoder: Option<Decoder>,
+    /// Set if records have the address of the next instruction, and not of the instruction itself.
+    traps: bool,
+    /// Set if the latency in a record is two.
+    two_latencies: bool,
+    /// Set if records tell the cycles to the instruction's retirement.
+    tells_retirement: bool,
+}
+
+/// Code between a branch and a sample, where records do not tell the address of the instruction.
+pub(super) type Code = CpuCell<Option<KVec<u8>>>;
+
+/// Makes room for code on `cpu`. Fails with `ENOMEM`. Process context.
+pub(super) fn new_code(cpu: CpuId, format: Option<PebsFormat>) -> Result<Code> {
+    let code = match format {
+        Some(format) if !format.tells_ip() => Some(KVec::from_elem(0, MAX_CODE, GFP_KERNEL)?),
+        _ => None,
+    };
+    Ok(CpuCell::new(cpu, code))
+}
+
+impl Samples {
+    /// Binds what it takes to make samples of the records of `pmu`. Process context.
+    pub(super) fn bind(format: PebsFormat, pmu: &Pmu) -> Result<Self> {
+        let decodes = !format.tells_ip();
+        Ok(Self {
+            format,
+            clock: format.tells_time().then(TscClock::bind).transpose()?,
+            decoder: decodes.then(Decoder::bind).transpose()?,
+            traps: pmu.capabilities.pebs_trap,
+            two_latencies: pmu.model.has(Quirk::LatencyInTwoParts),
+            tells_retirement: pmu.capabilities.pebs_timing,
+        })
+    }
+
+    /// Returns the clock of records, where they tell the time by the clock that the perf core uses.
+    pub(super) fn clock(&self) -> Option<&TscClock> {
+        self.clock.as_ref().filter(|clock| clock.is_used())
+    }
+
     /// Makes a sample of a record, and hands it to the perf core: as an overflow, or to be written alone.
     ///
     /// In the PMI, or in a callback while the PMU is disabled.
@@ -85,15 +130,14 @@ impl Pebs {
     pub(super) fn hand_over<'a>(
         &self,
         cx: &OnCpu<'_, Driver>,
-        cpu: &Cpu,
+        code: &Code,
         made: &Made<'_, 'a>,
-        driver: &Driver,
         is_overflow: bool,
         batch: &mut Batch<'a, '_>,
     ) {
         let is_plain = made.event.data().precise.is_some_and(|it| it.is_plain);
         let Some(ip) = made.record.ip().filter(|_| is_plain) else {
-            self.hand_over_parts(cx, cpu, made, driver, is_overflow, batch);
+            self.hand_over_parts(cx, code, made, is_overflow, batch);
             return;
         };
         let mut sample = Sample::new(made.period);
@@ -113,16 +157,15 @@ impl Pebs {
     fn hand_over_parts<'a>(
         &self,
         cx: &OnCpu<'_, Driver>,
-        cpu: &Cpu,
+        code: &Code,
         made: &Made<'_, 'a>,
-        driver: &Driver,
         is_overflow: bool,
         batch: &mut Batch<'a, '_>,
     ) {
         let Made { record, event, .. } = *made;
         let irqs = cx.irqs();
-        let mut recorded = if self.records_branches() && event.samples_branches() {
-            driver.recorded_branches(cpu, irqs)
+        let mut recorded = if self.format == PebsFormat::Adaptive && event.samples_branches() {
+            cx.pmu().ops().recorded_branches(irqs)
         } else {
             None
         };
@@ -141,13 +184,13 @@ impl Pebs {
                 batch.regs.set_general(&general);
             }
         }
-        let (ip, exact) = self.address(cpu, made, precise.level, batch, irqs);
+        let (ip, exact) = self.address(code, made, precise.level, batch, irqs);
         batch.regs.set_ip(ip, exact);
         if let Some(xmm) = record.xmm() {
             batch.regs.set_xmm(xmm);
         }
         if let Some(access) = record.access() {
-            self.add_access(&mut sample, made, precise.data, access, driver);
+            self.add_access(&mut sample, made, precise.data, access, cx);
         }
         batch.add_time(&mut sample, made);
         if let Some(recorded) = &mut recorded {
@@ -169,9 +212,11 @@ impl Pebs {
     }
 
     /// Returns the address of the sample, and whether it is exactly that of the instruction.
+    // Apart, since its stack is not needed when the sample is handed over.
+    #[inline(never)]
     fn address(
         &self,
-        cpu: &Cpu,
+        code: &Code,
         made: &Made<'_, '_>,
         level: u8,
         batch: &Batch<'_, '_>,
@@ -188,7 +233,7 @@ impl Pebs {
                 let latest = batch.branches.as_deref().and_then(InPmi::latest);
                 let in_kernel = event.data().select.has(EventSelect::OS);
                 let search = latest.map(|(from, to)| search(next, from, to, in_kernel));
-                let found = search.and_then(|search| self.before(cpu, batch, next, search, irqs));
+                let found = search.and_then(|search| self.before(code, batch, next, search, irqs));
                 found.map_or((next, false), |ip| (ip, true))
             }
             (None, None) => (0, false),
@@ -198,7 +243,7 @@ impl Pebs {
     /// Returns the address of the instruction before that at `next`, by a search that has begun.
     fn before(
         &self,
-        cpu: &Cpu,
+        code: &Code,
         batch: &Batch<'_, '_>,
         next: u64,
         search: Search,
@@ -210,7 +255,7 @@ impl Pebs {
             Search::Read(at, size) => (at, size),
         };
         let decoder = self.decoder.as_ref()?;
-        let mut buffer = cpu.pebs.code.borrow(irqs)?;
+        let mut buffer = code.borrow(irqs)?;
         let code = buffer.as_mut()?.get_mut(..size)?;
         if !code::read(at, code, irqs) {
             return None;
@@ -228,11 +273,11 @@ impl Pebs {
         made: &Made<'_, '_>,
         data: PebsData,
         access: Access,
-        driver: &Driver,
+        cx: &OnCpu<'_, Driver>,
     ) {
         let Made { record, event, .. } = *made;
         sample.add_address(event, access.address);
-        let model = driver.hardware.pmu.model;
+        let model = cx.pmu().ops().hardware.pmu.model;
         let source = model.data_sources.data_src(data, access.source);
         sample.add_data_source(event, source);
         sample.add_transaction(event, record.transaction());

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The hooks of a unit, and the parts of the driver that a unit may use besides its own state.
+//!
+//! A unit imports this file and the [hardware](crate::driver::hw), and neither the state of a CPU nor the list of
+//! units, which import the unit.
+
+use super::lbr::InPmi;
+use crate::{
+    driver::{hw::Hardware, pmi::shared::Shared, Driver},
+    logic::{
+        regs::{counter::CounterMask, global::Status, shadow::Shadow},
+        sched::cpu_schedule::CpuSchedule,
+    },
+    perf::{EventId, OnCpu, PmuDisabled},
+    x86::{builtin::Builtin, nmi::NmiContext},
+};
+use kernel::{cpu::CpuId, interrupt::LocalInterruptDisabled, prelude::*};
+
+/// The machine, in which units [look](Unit::find) for what they drive.
+pub(in crate::driver) struct Found<'a> {
+    /// The hardware. A unit that cannot be used takes its capability away.
+    pub(in crate::driver) hardware: &'a mut Hardware,
+    /// The built-in driver, if it has initialised.
+    pub(in crate::driver) builtin: Option<&'a Builtin>,
+}
+
+/// This CPU, as units see it.
+#[derive(Clone, Copy)]
+pub(in crate::driver) struct Site<'a> {
+    pub(in crate::driver) id: CpuId,
+    pub(in crate::driver) hardware: &'a Hardware,
+    /// The counters that a PMI handles.
+    pub(in crate::driver) shared: &'a Shared,
+    pub(in crate::driver) irqs: &'a LocalInterruptDisabled,
+}
+
+/// The counters of this CPU: the plan, and what their registers hold. Not for a PMI.
+pub(in crate::driver) struct Counters<'a> {
+    pub(in crate::driver) schedule: &'a CpuSchedule<EventId>,
+    pub(in crate::driver) shadow: &'a mut Shadow,
+}
+
+impl Counters<'_> {
+    /// Lends the counters to one unit after the other.
+    #[inline(always)]
+    pub(in crate::driver) fn lend(&mut self) -> Counters<'_> {
+        Counters {
+            schedule: self.schedule,
+            shadow: self.shadow,
+        }
+    }
+}
+
+/// A PMI. The counters are stopped.
+#[derive(Clone, Copy)]
+pub(in crate::driver) struct Pmi<'a> {
+    pub(in crate::driver) nmi: &'a NmiContext,
+    /// What has raised it, as far as Intel's registers tell.
+    pub(in crate::driver) status: Status,
+}
+
+/// A feature with state of its own. [`units!`](super) lists them.
+///
+/// Each hook gets the unit's own state. Hooks that a unit does not need do nothing and cost nothing: all calls are
+/// static.
+pub(in crate::driver) trait Unit: Sized {
+    /// The state of a CPU that callbacks use, and the PMI does not.
+    type Own: Default;
+    /// The state of a CPU that callbacks share with the PMI.
+    type Shared;
+    /// The data of a task that has an event with [`Attachment::TaskData`](crate::perf::Attachment).
+    type TaskData: Zeroable;
+
+    /// Looks for what the unit drives. [`None`] if the machine does not have it or it cannot be used, which is logged.
+    ///
+    /// Fails with `ENOMEM`. Process context, at load; changes nothing.
+    fn find(found: &mut Found<'_>) -> Result<Option<Self>>;
+
+    /// Makes the state that callbacks on `cpu` share with the PMI, whether or not the machine has the unit.
+    ///
+    /// Fails with `ENOMEM`. Process context, at load.
+    fn shared(cpu: CpuId, hardware: &Hardware, builtin: Option<&Builtin>) -> Result<Self::Shared>;
+
+    /// Brings the unit's registers of this CPU into a known state: they may hold anything, because another driver has
+    /// used them, the CPU was off or the machine was suspended. Returns whether the unit has to be
+    /// prepared anew for the events of the plan.
+    ///
+    /// The counters have been reset. No event counts, but those of the plan will.
+    #[inline(always)]
+    fn reset(
+        &self,
+        _own: &mut Self::Own,
+        _shared: &Self::Shared,
+        _site: Site<'_>,
+        _counters: Counters<'_>,
+    ) -> bool {
+        false
+    }
+
+    /// Ends all use of this CPU: it goes down, or the driver is being unloaded. Leaves the unit's registers as
+    /// the next driver expects them.
+    ///
+    /// All counters are off, and the plan is empty. PMIs are ignored.
+    #[inline(always)]
+    fn restore(&self, _own: &mut Self::Own, _shared: &Self::Shared, _site: Site<'_>) {}
+
+    /// Stops what ran with the counters, which have been stopped.
+    #[inline(always)]
+    fn stop(&self, _own: &mut Self::Own, _site: Site<'_>) {}
+
+    /// Takes what the plan, which has changed, needs. Its counters are programmed next.
+    #[inline(always)]
+    fn take(&self, _own: &mut Self::Own, _site: Site<'_>, _counters: Counters<'_>) {}
+
+    /// Brings the unit in line with the events that are started, and with the plan if that has `changed`. Counters
+    /// are programmed and do not run.
+    #[inline(always)]
+    fn prepare(
+        &self,
+        _own: &mut Self::Own,
+        _shared: &Self::Shared,
+        _cx: &PmuDisabled<'_, Driver>,
+        _site: Site<'_>,
+        _schedule: &CpuSchedule<EventId>,
+        _changed: bool,
+    ) {
+    }
+
+    /// Starts what runs with the counters, which run next. A PMI may already do the same ([`go_on`](Self::go_on)).
+    #[inline(always)]
+    fn start(&self, _own: &mut Self::Own, _shared: &Self::Shared, _site: Site<'_>) {}
+
+    /// Gives back what the plan, which has changed, does without. Its counters run.
+    #[inline(always)]
+    fn release(&self, _own: &mut Self::Own, _site: Site<'_>, _counters: Counters<'_>) {}
+
+    /// Starts again what a PMI has stopped, at its end. Counters run next.
+    #[inline(always)]
+    fn go_on(&self, _shared: &Self::Shared, _site: Site<'_>) {}
+
+    /// Handles in a PMI what has to be before branch records are read and the PMI is acknowledged, and removes it
+    /// from the status. Adds the counters whose events want the branches.
+    #[inline(always)]
+    fn pmi_early(
+        &self,
+        _shared: &Self::Shared,
+        _cx: &OnCpu<'_, Driver>,
+        _site: Site<'_>,
+        _pmi: &mut Pmi<'_>,
+        _want_branches: &mut CounterMask,
+    ) {
+    }
+
+    /// Handles in a PMI, which has been acknowledged, what the status says; the overflows of counters come next.
+    /// Called again if more has come meanwhile.
+    #[inline(always)]
+    fn pmi(
+        &self,
+        _shared: &Self::Shared,
+        _cx: &OnCpu<'_, Driver>,
+        _site: Site<'_>,
+        _pmi: Pmi<'_>,
+        _branches: Option<&mut InPmi<'_>>,
+    ) {
+    }
+
+    /// A task with this `data` `comes` to this CPU, or leaves it.
+    #[inline(always)]
+    fn switch(
+        &self,
+        _state: (&mut Self::Own, &Self::Shared),
+        _cx: &PmuDisabled<'_, Driver>,
+        _site: Site<'_>,
+        _schedule: &CpuSchedule<EventId>,
+        _data: Option<&mut Self::TaskData>,
+        _comes: bool,
+    ) {
+    }
+}
