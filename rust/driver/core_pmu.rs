@@ -5,7 +5,6 @@
 use super::{
     cpu::Cpu,
     event::EventData,
-    explain::refusals::Refusals,
     facilities,
     hw::Hardware,
     unit::{rdpmc::UserRead, smi::Smi, smt::seat, tfa::Tfa, tracing::Tracing, Units},
@@ -39,8 +38,6 @@ pub(crate) struct Driver {
     pub(super) can_switch: bool,
     /// The setting of `rpmu/switch_max_percent`: the part of the time that this may take.
     pub(super) switch_max_percent: AtomicU32,
-    /// The last events that were refused, and why.
-    pub(super) refusals: Refusals,
     /// Set if the threads of a core must agree on the counters and registers that each uses.
     pub(super) shares_a_core: bool,
     /// User space's access to counters by `rdpmc`.
@@ -92,7 +89,6 @@ impl Driver {
             can_switch: facilities::was_tried(Feature::SwitchOnOverflow),
             switch_max_percent: AtomicU32::new(MAX_PERCENT),
             can_resched: others_take_counters && can_resched,
-            refusals: Refusals::new()?,
             internals: PmuState::new()?,
             hardware <- moved(hardware),
             cpus,

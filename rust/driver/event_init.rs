@@ -65,7 +65,9 @@ fn refuse(
     if explanation.refusal != Refusal::OtherType {
         let refused = Refused::now(*attr, event, *explanation);
         refused.trace(event);
-        driver.refusals.push(refused);
+        if let Some(refusals) = &driver.units.refusals {
+            refusals.push(refused);
+        }
     }
 }
 

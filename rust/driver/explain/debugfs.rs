@@ -6,11 +6,13 @@
 //! debugfs only lacks these reports.
 
 use super::{
-    refusals,
     snapshot::Snapshot,
     users::{write_others, Open},
 };
-use crate::{driver::Machine, kern::cpu::possible_cpus};
+use crate::{
+    driver::{unit::Units, Machine},
+    kern::cpu::possible_cpus,
+};
 use kernel::{
     cpu::CpuId,
     debugfs::{Dir, File, Writer},
@@ -24,10 +26,16 @@ use kernel::{
 #[pin_data]
 pub(crate) struct Files {
     #[pin]
-    refusals: File<Log>,
-    #[pin]
     users: File<Users>,
+    units: KVec<Pin<KBox<OfUnit>>>,
     schedules: KVec<Pin<KBox<OfCpu>>>,
+}
+
+/// The file of a unit.
+#[pin_data]
+struct OfUnit {
+    #[pin]
+    file: File<Of>,
 }
 
 /// The files of a CPU.
@@ -56,10 +64,22 @@ impl Files {
             // The file keeps its directory alive.
             schedules.push(KBox::pin_init(files, GFP_KERNEL)?, GFP_KERNEL)?;
         }
+        let mut units = KVec::new();
+        for (unit, name) in Units::FILES.iter().enumerate() {
+            if let Some(name) = name {
+                let of = Of {
+                    machine: machine.clone(),
+                    unit,
+                };
+                let file = dir.read_only_file(name, of);
+                let file = try_pin_init!(OfUnit { file <- file });
+                units.push(KBox::pin_init(file, GFP_KERNEL)?, GFP_KERNEL)?;
+            }
+        }
         KBox::pin_init(
             try_pin_init!(Self {
-                refusals <- dir.read_only_file(c"refusals", Log(machine.clone())),
                 users <- dir.read_only_file(c"users", Users(machine.clone())),
+                units,
                 schedules,
             }),
             GFP_KERNEL,
@@ -67,16 +87,22 @@ impl Files {
     }
 }
 
-/// `refusals`.
+/// The file of a unit, by its index among [`Units::FILES`].
 // The names of these types are short, as the kernel makes long ones of them.
-struct Log(Arc<Machine>);
+struct Of {
+    machine: Arc<Machine>,
+    unit: usize,
+}
 
-impl Writer for Log {
+impl Writer for Of {
     fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        refusals::write_header(f)?;
-        self.0
-            .pmus()
-            .try_for_each(|pmu| fmt::Display::fmt(&pmu.ops().refusals, f))
+        Units::write_header(self.unit, f)?;
+        self.machine.pmus().try_for_each(|pmu| {
+            let driver = pmu.ops();
+            let cpus = possible_cpus().filter_map(|cpu| driver.cpus.get(cpu));
+            let cpus = cpus.map(|cpu| &cpu.units);
+            driver.units.write(self.unit, cpus, f)
+        })
     }
 }
 

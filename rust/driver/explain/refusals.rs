@@ -5,6 +5,10 @@
 //! An errno says little. A user who gets one finds the reason for it here.
 
 use crate::{
+    driver::{
+        hw::Hardware,
+        unit::hooks::{Found, Unit},
+    },
     kern::caller::Caller,
     logic::{
         open::attr::{Attributes, EventType},
@@ -12,6 +16,7 @@ use crate::{
     },
     perf::{NewEvent, Operations},
     perf_core::trace,
+    x86::builtin::Builtin,
 };
 use kernel::{
     cpu::CpuId,
@@ -124,7 +129,7 @@ pub(in crate::driver) struct Refusals(Pin<KBox<Mutex<Ring>>>);
 
 impl Refusals {
     /// Makes an empty list. Fails with `ENOMEM`.
-    pub(in crate::driver) fn new() -> Result<Self> {
+    fn new() -> Result<Self> {
         // Initialised in place: the ring is too large for the stack.
         let ring = new_mutex!(init!(Ring {
             slots <- pin_init::init_array_from_fn(|_| None),
@@ -145,17 +150,34 @@ impl Refusals {
     }
 }
 
-/// Writes the lines that explain those of [`Refusals`].
-pub(super) fn write_header(f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    writeln!(
-        f,
-        "# refused perf_event_open() calls, newest first, at most {KEPT}"
-    )?;
-    writeln!(f, "# seconds ago, pid, command, errno, event: reason")
-}
+impl Unit for Refusals {
+    type Own = ();
+    type Shared = ();
+    type TaskData = ();
 
-impl fmt::Display for Refusals {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    const FILE: Option<&'static CStr> = Some(c"refusals");
+
+    fn find(_found: &mut Found<'_>) -> Result<Option<Self>> {
+        Self::new().map(Some)
+    }
+
+    fn shared(_cpu: CpuId, _hardware: &Hardware, _builtin: Option<&Builtin>) -> Result {
+        Ok(())
+    }
+
+    fn write_header(f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "# refused perf_event_open() calls, newest first, at most {KEPT}"
+        )?;
+        writeln!(f, "# seconds ago, pid, command, errno, event: reason")
+    }
+
+    fn write<'a>(
+        &self,
+        _cpus: impl Iterator<Item = &'a ()>,
+        f: &mut fmt::Formatter<'_>,
+    ) -> fmt::Result {
         let ring = self.0.lock();
         let (newer, older) = ring.slots.split_at(ring.next.min(KEPT));
         let newest_first = Iterator::chain(newer.iter().rev(), older.iter().rev());

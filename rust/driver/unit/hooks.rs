@@ -15,7 +15,7 @@ use crate::{
     perf::{EventId, OnCpu, PmuDisabled},
     x86::{builtin::Builtin, nmi::NmiContext},
 };
-use kernel::{cpu::CpuId, interrupt::LocalInterruptDisabled, prelude::*};
+use kernel::{cpu::CpuId, fmt, interrupt::LocalInterruptDisabled, prelude::*};
 
 /// The machine, in which units [look](Unit::find) for what they drive.
 pub(in crate::driver) struct Found<'a> {
@@ -71,6 +71,9 @@ pub(in crate::driver) trait Unit: Sized {
     type Shared;
     /// The data of a task that has an event with [`Attachment::TaskData`](crate::perf::Attachment).
     type TaskData: Zeroable;
+
+    /// The name of the unit's file in debugfs, if it has one.
+    const FILE: Option<&'static CStr> = None;
 
     /// Looks for what the unit drives. [`None`] if the machine does not have it or it cannot be used, which is logged.
     ///
@@ -176,5 +179,22 @@ pub(in crate::driver) trait Unit: Sized {
         _data: Option<&mut Self::TaskData>,
         _comes: bool,
     ) {
+    }
+
+    /// Writes the lines at the head of the unit's file. Process context.
+    fn write_header(_f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Ok(())
+    }
+
+    /// Writes the unit's file, of the states that the CPUs' callbacks share with the PMI too. Process context.
+    fn write<'a>(
+        &self,
+        _cpus: impl Iterator<Item = &'a Self::Shared>,
+        _f: &mut fmt::Formatter<'_>,
+    ) -> fmt::Result
+    where
+        Self::Shared: 'a,
+    {
+        Ok(())
     }
 }

@@ -54,14 +54,14 @@ pub(super) mod smt;
 pub(super) mod tfa;
 pub(super) mod tracing;
 
-use super::{hw::Hardware, Driver};
+use super::{explain::refusals::Refusals, hw::Hardware, Driver};
 use crate::{
     logic::{regs::counter::CounterMask, sched::cpu_schedule::CpuSchedule},
     perf::{EventId, OnCpu, PmuDisabled},
     x86::builtin::Builtin,
 };
 use hooks::{Counters, Found, Pmi, Site, Unit};
-use kernel::{cpu::CpuId, prelude::*};
+use kernel::{cpu::CpuId, fmt, prelude::*};
 use lbr::InPmi;
 
 /// Makes the states of units, and calls their hooks in the order of the list.
@@ -90,6 +90,9 @@ macro_rules! units {
         }
 
         impl Units {
+            /// See [`Unit::FILE`].
+            pub(super) const FILES: &[Option<&CStr>] = &[$(<$unit as Unit>::FILE),*];
+
             /// Looks for the units of a machine. See [`Unit::find`].
             pub(super) fn find<'a>(mut found: Found<'a>) -> impl Init<Self, Error> + use<'a> {
                 try_init!(Self {
@@ -224,6 +227,34 @@ macro_rules! units {
             }
         }
 
+        impl Units {
+            /// Writes the head of the file with this index among [`FILES`](Self::FILES).
+            pub(super) fn write_header(file: usize, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let mut files = 0..;
+                $(if files.next() == Some(file) {
+                    return <$unit as Unit>::write_header(f);
+                })*
+                Ok(())
+            }
+
+            /// Writes the file with this index among [`FILES`](Self::FILES). See [`Unit::write`].
+            pub(super) fn write<'a>(
+                &self,
+                file: usize,
+                cpus: impl Iterator<Item = &'a Shared>,
+                f: &mut fmt::Formatter<'_>,
+            ) -> fmt::Result {
+                let mut files = 0..;
+                $(if files.next() == Some(file) {
+                    return match &self.$name {
+                        Some(unit) => unit.write(cpus.map(|cpu| &cpu.$name), f),
+                        None => Ok(()),
+                    };
+                })*
+                Ok(())
+            }
+        }
+
         impl Shared {
             /// See [`Unit::shared`].
             pub(super) fn new<'a>(
@@ -248,4 +279,6 @@ units! {
     tfa: tfa::Tfa,
     /// The counters of AMD's northbridge, if the CPUs of a node must agree on them.
     northbridge: northbridge::Northbridges,
+    /// The last events that were refused, and why.
+    refusals: Refusals,
 }
