@@ -38,7 +38,7 @@ LOGIC_ROOMS = (
     "rotation",
 )
 # The number of files in circles, in the layers that still have some. It may fall only.
-IN_CIRCLES = {"driver": 5, "perf": 2}
+IN_CIRCLES = {"perf": 2}
 # The layers in which no `pub use` hides a circle.
 LOOKED_THROUGH = ("logic", "bindings", "kern", "x86")
 # Layers that are free of unsafe code and of C.

@@ -3,9 +3,9 @@
 //! The hooks of a unit, and the parts of the driver that a unit may use besides its own state.
 //!
 //! A unit imports this file and the [hardware](crate::driver::hw), and neither the state of a CPU nor the list of
-//! units, which import the unit.
+//! units, which import the unit. It names [`Driver`] as the type that events and callbacks have as a parameter.
 
-use super::lbr::InPmi;
+use super::lbr::records::InPmi;
 use crate::{
     driver::{hw::Hardware, pmi::shared::Shared, Driver},
     logic::{
