@@ -32,18 +32,7 @@ pub(super) fn announce(pmu: &CorePmu, predecessor: bool) {
             pmu.capabilities.unused_gp
         );
     }
-    if pmu.capabilities.tsx_uses_counter_3 {
-        pr_info!("transactions abort while counter 3 is used (allow_tsx_force_abort in sysfs)\n");
-    }
-    if let Some(lbr) = &pmu.lbr {
-        pr_info!("samples can have the last {} branches\n", lbr.depth);
-    }
-    if let Some(pebs) = &driver.units.pebs {
-        pr_info!(
-            "events can be precise up to precise_ip {}\n",
-            pebs.max_precise(&driver.hardware)
-        );
-    }
+    driver.units.announce(&driver.hardware);
     if let Some(erratum) = pmu.model.ht_erratum {
         if driver.shares_a_core {
             pr_info!("events 0xd0 to 0xd3 have their counters to themselves in a core (erratum {erratum})\n");

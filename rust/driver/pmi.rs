@@ -58,7 +58,9 @@ pub(super) fn handle(pmu: &CorePmu, nmi: &NmiContext) -> u32 {
     let status = hardware.status(irqs);
     // Not those whose overflows the processor records; only callbacks change which ones these are.
     let capabilities = &hardware.pmu.capabilities;
-    let counters = capabilities.reporting().without(cpu.units.pebs.counters());
+    let counters = capabilities
+        .reporting()
+        .without(driver.units.silent(&cpu.units));
     let handled = if !is_due(status, counters, driver) {
         // An NMI before has handled the overflow, and this one has stopped the recording once more.
         if status.has_frozen_branches() {

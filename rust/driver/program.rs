@@ -9,7 +9,7 @@ use super::{
     event::{self, update},
     hw::Amd,
     pmi::Shared,
-    unit::{hooks::Counters, pebs::Pebs},
+    unit::hooks::Counters,
     Driver,
 };
 use crate::{
@@ -182,7 +182,7 @@ impl Driver {
         let active = shadow.active().gp();
         self.pause(cx, active, shared, shadow);
         let cpu = self.cpus.this_cpu(cx.irqs());
-        Pebs::suspend(cpu.units.pebs.on(&cpu.shared), cx.irqs());
+        self.units.suspend(&cpu.units, self.site(cpu, cx.irqs()));
         shadow.clear(self.hardware.pmu.model.clearing_events, |write| {
             self.hardware.write(write, cx.irqs());
         });

@@ -361,7 +361,7 @@ impl Operations for Driver {
     }
 
     fn task_data_name(&self) -> Option<&'static CStr> {
-        self.units.lbr.as_ref().map(|_| c"rpmu_lbr")
+        self.units.task_data_name()
     }
 
     fn samples_extended_registers(&self) -> bool {

@@ -72,6 +72,9 @@ pub(in crate::driver) trait Unit: Sized {
     /// The data of a task that has an event with [`Attachment::TaskData`](crate::perf::Attachment).
     type TaskData: Zeroable;
 
+    /// The name under which the kernel allocates [`TaskData`](Self::TaskData), if the unit has any.
+    const TASK_DATA: Option<&'static CStr> = None;
+
     /// The name of the unit's file in debugfs, if it has one.
     const FILE: Option<&'static CStr> = None;
 
@@ -84,6 +87,9 @@ pub(in crate::driver) trait Unit: Sized {
     ///
     /// Fails with `ENOMEM`. Process context, at load.
     fn shared(cpu: CpuId, hardware: &Hardware, builtin: Option<&Builtin>) -> Result<Self::Shared>;
+
+    /// Logs what the unit adds to the PMU. Process context, at load.
+    fn announce(&self, _hardware: &Hardware) {}
 
     /// Brings the unit's registers of this CPU into a known state: they may hold anything, because another driver has
     /// used them, the CPU was off or the machine was suspended. Returns whether the unit has to be
@@ -130,6 +136,11 @@ pub(in crate::driver) trait Unit: Sized {
     ) {
     }
 
+    /// Keeps the unit from the counters, which are going to count something else, until it is
+    /// [prepared](Self::prepare). The PMU is disabled.
+    #[inline(always)]
+    fn suspend(&self, _shared: &Self::Shared, _site: Site<'_>) {}
+
     /// Starts what runs with the counters, which run next. A PMI may already do the same ([`go_on`](Self::go_on)).
     #[inline(always)]
     fn start(&self, _own: &mut Self::Own, _shared: &Self::Shared, _site: Site<'_>) {}
@@ -141,6 +152,12 @@ pub(in crate::driver) trait Unit: Sized {
     /// Starts again what a PMI has stopped, at its end. Counters run next.
     #[inline(always)]
     fn go_on(&self, _shared: &Self::Shared, _site: Site<'_>) {}
+
+    /// Returns the counters whose overflows raise no PMI: the unit handles them. Any context.
+    #[inline(always)]
+    fn silent(&self, _shared: &Self::Shared) -> CounterMask {
+        CounterMask::EMPTY
+    }
 
     /// Handles in a PMI what has to be before branch records are read and the PMI is acknowledged, and removes it
     /// from the status. Adds the counters whose events want the branches.

@@ -179,6 +179,8 @@ impl Unit for Branches {
     type Shared = Shared;
     type TaskData = TaskData;
 
+    const TASK_DATA: Option<&'static CStr> = Some(c"rpmu_lbr");
+
     fn find(found: &mut Found<'_>) -> Result<Option<Self>> {
         let branches = Self::find_usable(found.hardware);
         if branches.is_none() {
@@ -196,6 +198,10 @@ impl Unit for Branches {
             select: AtomicU32::new(0),
             mirror: builtin.map(|builtin| builtin.branch_mirror(cpu, amd)),
         })
+    }
+
+    fn announce(&self, _hardware: &Hardware) {
+        pr_info!("samples can have the last {} branches\n", self.lbr.depth);
     }
 
     /// Branches are not recorded any more.

@@ -41,7 +41,7 @@
 //!   told that branches are recorded: `lbr` tells them first, then stops.
 //! - A counter of the northbridge may be written by another CPU as soon as it is released, which `release` and `restore` do.
 //!
-//! Among the units, any order does.
+//! Among the units, any order does for the hardware.
 
 pub(super) mod hooks;
 pub(super) mod lbr;
@@ -100,6 +100,21 @@ macro_rules! units {
                 }? Error)
             }
 
+            /// See [`Unit::TASK_DATA`].
+            pub(super) fn task_data_name(&self) -> Option<&'static CStr> {
+                $(if let (Some(_), Some(name)) = (&self.$name, <$unit as Unit>::TASK_DATA) {
+                    return Some(name);
+                })*
+                None
+            }
+
+            /// See [`Unit::announce`].
+            pub(super) fn announce(&self, hardware: &Hardware) {
+                $(if let Some(unit) = &self.$name {
+                    unit.announce(hardware);
+                })*
+            }
+
             /// See [`Unit::reset`].
             pub(super) fn reset(
                 &self,
@@ -154,6 +169,14 @@ macro_rules! units {
                 })*
             }
 
+            /// See [`Unit::suspend`].
+            #[inline(always)]
+            pub(super) fn suspend(&self, shared: &Shared, site: Site<'_>) {
+                $(if let Some(unit) = &self.$name {
+                    unit.suspend(&shared.$name, site);
+                })*
+            }
+
             /// See [`Unit::start`].
             #[inline(always)]
             pub(super) fn start(&self, own: &mut Own, shared: &Shared, site: Site<'_>) {
@@ -176,6 +199,16 @@ macro_rules! units {
                 $(if let Some(unit) = &self.$name {
                     unit.go_on(&shared.$name, site);
                 })*
+            }
+
+            /// See [`Unit::silent`].
+            #[inline(always)]
+            pub(super) fn silent(&self, shared: &Shared) -> CounterMask {
+                let mut silent = CounterMask::EMPTY;
+                $(if let Some(unit) = &self.$name {
+                    silent = silent | unit.silent(&shared.$name);
+                })*
+                silent
             }
 
             /// See [`Unit::pmi_early`].
@@ -270,13 +303,14 @@ macro_rules! units {
     };
 }
 
+// Their lines in the log are in this order too.
 units! {
+    /// Counter 3, if TSX transactions use it too.
+    tfa: tfa::Tfa,
     /// The branch records, if events can sample them.
     lbr: lbr::Branches,
     /// PEBS, if events can be precise.
     pebs: pebs::Pebs,
-    /// Counter 3, if TSX transactions use it too.
-    tfa: tfa::Tfa,
     /// The counters of AMD's northbridge, if the CPUs of a node must agree on them.
     northbridge: northbridge::Northbridges,
     /// The last events that were refused, and why.

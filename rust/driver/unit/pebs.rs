@@ -365,18 +365,6 @@ impl Pebs {
         }
     }
 
-    /// Lets no overflow be recorded until PEBS is [prepared](Self::prepare), when the PMU is enabled.
-    pub(in crate::driver) fn suspend(here: Here<'_>, irqs: &LocalInterruptDisabled) {
-        if here.pebs.enable.load(Relaxed) == 0 {
-            return;
-        }
-        if let Some(store) = here.shared.debug_store() {
-            here.shared.tell_pebs(0, here.shared.told_data_config());
-            here.pebs.enable.store(0, Relaxed);
-            store.set_enable(0, irqs);
-        }
-    }
-
     /// Lets no overflow be recorded, and discards the records. Tells others that PEBS_DATA_CFG has this value.
     fn end(own: &mut Own, here: Here<'_>, data_config: u64, irqs: &LocalInterruptDisabled) {
         here.pebs.counters.store(0, Relaxed);
@@ -653,6 +641,13 @@ impl Unit for Pebs {
         })
     }
 
+    fn announce(&self, hardware: &Hardware) {
+        pr_info!(
+            "events can be precise up to precise_ip {}\n",
+            self.max_precise(hardware)
+        );
+    }
+
     fn reset(
         &self,
         own: &mut Own,
@@ -696,6 +691,12 @@ impl Unit for Pebs {
         }
     }
 
+    /// Counters with precise events raise none.
+    #[inline(always)]
+    fn silent(&self, shared: &Shared) -> CounterMask {
+        shared.counters()
+    }
+
     /// Records with branches are used before the branch records are read. The others get branches from there.
     #[inline(always)]
     fn pmi_early(
@@ -728,6 +729,18 @@ impl Unit for Pebs {
     ) {
         if pmi.status.has_records() {
             self.use_records(cx, shared.on(site.shared), Some(pmi.nmi), branches);
+        }
+    }
+
+    /// Lets no overflow be recorded.
+    fn suspend(&self, shared: &Shared, site: Site<'_>) {
+        if shared.enable.load(Relaxed) == 0 {
+            return;
+        }
+        if let Some(store) = site.shared.debug_store() {
+            site.shared.tell_pebs(0, site.shared.told_data_config());
+            shared.enable.store(0, Relaxed);
+            store.set_enable(0, site.irqs);
         }
     }
 

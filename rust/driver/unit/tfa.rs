@@ -75,6 +75,10 @@ impl Unit for Tfa {
         Ok(())
     }
 
+    fn announce(&self, _hardware: &Hardware) {
+        pr_info!("transactions abort while counter 3 is used (allow_tsx_force_abort in sysfs)\n");
+    }
+
     /// Lets transactions run, unless an event of the plan is on counter 3.
     fn reset(
         &self,
