@@ -104,6 +104,19 @@ fn corrupting_events_beside_fixed_counters() {
     ]);
 }
 
+/// Counters that events keep beyond the limit are no place for a corrupting event, as when one of them moves to the fixed
+/// counter.
+#[test]
+fn corrupting_events_join_half_of_the_counters() {
+    check(&[Case {
+        models: WITH_ERRATUM,
+        watchdog: false,
+        events: "instructions,instructions,instructions,{r20c4,r8c1},r40d1",
+        sibling: "",
+        least: &[82.0, 82.0, 82.0, 49.0, 49.0, 49.0],
+    }]);
+}
+
 /// A group that never fits keeps no counters from those that may not pass it: exclusive ones and those led by a
 /// software event.
 #[test]

@@ -75,8 +75,7 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
             0 => RegisterValues::NONE,
             _ => self.plan_registers(limits)?,
         };
-        let gp_limit = limits.gp(self.corrupting != 0);
-        let gp_limit = gp_limit.max(self.taken.gp().weight());
+        let gp_limit = self.gp_limit(limits);
 
         let problem = &mut self.problem;
         problem.clear();
@@ -97,6 +96,17 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
         }
         problem.solve_into(&mut self.assignment)?;
         Ok(())
+    }
+
+    /// Returns the largest number of general-purpose counters within `limits`: at least as many as are taken, except
+    /// for a new event that is the first corrupting one. Then the others have to leave those beyond the limit.
+    fn gp_limit(&self, limits: &Limits) -> u32 {
+        let limit = limits.gp(self.corrupting != 0);
+        let mut older = self.at(self.live.without(self.fresh));
+        match self.corrupting == 0 || older.any(|entry| entry.constraint.corrupting) {
+            true => limit.max(self.taken.gp().weight()),
+            false => limit,
+        }
     }
 
     /// Finds values for the extra registers.

@@ -324,6 +324,29 @@ fn half_of_the_counters_with_a_corrupting_event() {
 }
 
 #[test]
+fn a_corrupting_event_does_not_join_more_than_half() {
+    let half = Limits::beside_sibling(4);
+    for others in ["a", "ab"] {
+        let mut schedule = with_any(others);
+        // An event that counts on a general-purpose counter although it could leave it.
+        schedule.add('x', on(1 << 32), None, &NONE).unwrap();
+        let either = on(0x1_0000_000f);
+        schedule.add('f', either, None, &NONE).unwrap();
+        schedule.remove('x').unwrap();
+        assert_eq!(schedule.taken().fixed(), CounterMask::EMPTY);
+        let added = schedule.add('c', corrupting_on(0xf), None, &half);
+        assert_eq!(added.is_ok(), others == "a", "{added:?}");
+        assert_eq!(schedule.taken().gp().weight(), 1 + others.len() as u32);
+    }
+    // It stays where others came before the limit, and so do these.
+    let mut schedule = with_any("ab");
+    schedule.add('c', corrupting_on(0xf), None, &NONE).unwrap();
+    schedule.add('f', on(1 << 32), None, &half).unwrap();
+    let added = schedule.add('d', on(0x1), None, &half);
+    assert!(matches!(added, Err(Refusal::Limited(_))));
+}
+
+#[test]
 fn usage_follows_the_plan() {
     let mut schedule = with_any("a");
     let usage = |used, corrupting| ThreadUsage {
