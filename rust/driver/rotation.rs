@@ -176,12 +176,12 @@ impl<'a> Offer for Offered<'a, '_> {
         self.event.data().demand.constraint.corrupting
     }
 
-    fn is_group_corrupting(&self) -> bool {
-        let mut corrupting = false;
+    fn demand(&self) -> GroupWants {
+        let mut wants = GroupWants::default();
         self.cx
             .group(self.event)
-            .for_each_member(|member| corrupting |= member.data().demand.constraint.corrupting);
-        corrupting
+            .for_each_member(|member| wants.add(member.data().demand.constraint));
+        wants
     }
 
     fn is_pinned(&self) -> bool {

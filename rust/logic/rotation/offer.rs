@@ -6,7 +6,7 @@
 use super::{
     look_ahead::{look_ahead, Search},
     queue::lags_far_behind,
-    Beside, Found, Waiting, Wants,
+    Beside, Found, GroupWants, Waiting, Wants,
 };
 use crate::logic::{
     regs::counter::CounterMask,
@@ -24,8 +24,8 @@ pub trait Offer {
     /// Returns whether the event corrupts the sibling thread's counts.
     fn is_corrupting(&self) -> bool;
 
-    /// Returns whether any event of the group does.
-    fn is_group_corrupting(&self) -> bool;
+    /// Returns the demand of the group's enabled events.
+    fn demand(&self) -> GroupWants;
 
     /// Returns whether the group is pinned, and so does not rotate.
     fn is_pinned(&self) -> bool;
@@ -105,15 +105,19 @@ pub fn waits_for_its_kind<O: Offer>(
     if lags_far_behind(offer.lag()) {
         return false;
     }
+    let group = offer.demand();
+    // Fixed counters are nothing that the groups contend for.
+    if group.needs_no_gp(schedule.taken()) {
+        return false;
+    }
     let Some(wants) = offer.wants() else {
         return false;
     };
     let Some(beside) = beside(schedule, offer) else {
         return false;
     };
-    let corrupting = offer.is_group_corrupting();
     let gp = counters.gp().weight();
-    wants.waits_for_its_kind(corrupting, beside, gp, &offer.limits())
+    wants.waits_for_its_kind(group.is_corrupting(), beside, gp, &offer.limits())
 }
 
 /// Finds groups behind a refused one that fit beside the events of `schedule`, on a thread with `counters`,

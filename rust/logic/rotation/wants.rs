@@ -47,6 +47,13 @@ impl GroupWants {
     pub const fn is_corrupting(&self) -> bool {
         self.corrupting
     }
+
+    /// Returns whether there is a counter for each event that is not a general-purpose one, nor one of those that are
+    /// `taken`.
+    pub fn needs_no_gp(&self, taken: CounterMask) -> bool {
+        let free = self.all.beyond_gp().without(taken);
+        self.gp_only == 0 && self.events <= free.weight()
+    }
 }
 
 /// Number of classes of groups, by how many general-purpose counters they need.

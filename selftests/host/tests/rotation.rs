@@ -177,11 +177,11 @@ impl<'a> Offer for Offered<'a> {
     type Group = Waits<'a>;
 
     fn is_corrupting(&self) -> bool {
-        self.is_group_corrupting()
+        self.demand().is_corrupting()
     }
 
-    fn is_group_corrupting(&self) -> bool {
-        Waits(self.group, self.mix, 0).wants().is_corrupting()
+    fn demand(&self) -> GroupWants {
+        Waits(self.group, self.mix, 0).wants()
     }
 
     fn is_pinned(&self) -> bool {

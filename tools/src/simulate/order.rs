@@ -5,7 +5,7 @@
 use super::group::{Candidate, Group};
 use super::EventNumber;
 use crate::logic::regs::counter::{CounterId, CounterMask};
-use crate::logic::rotation::{Found, Offer, Waiting, Wants};
+use crate::logic::rotation::{Found, GroupWants, Offer, Waiting, Wants};
 use crate::logic::sched::limits::Limits;
 
 /// The order of the flexible groups.
@@ -128,11 +128,11 @@ impl<'a> Offer for Offered<'a> {
     type Group = Candidate<'a>;
 
     fn is_corrupting(&self) -> bool {
-        self.is_group_corrupting()
+        self.demand().is_corrupting()
     }
 
-    fn is_group_corrupting(&self) -> bool {
-        self.groups[self.number].wants().is_corrupting()
+    fn demand(&self) -> GroupWants {
+        self.groups[self.number].wants()
     }
 
     fn is_pinned(&self) -> bool {

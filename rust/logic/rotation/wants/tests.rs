@@ -49,6 +49,26 @@ fn a_counter_of_ones_own_is_not_contended_for() {
 }
 
 #[test]
+fn groups_that_need_no_general_purpose_counter() {
+    let (any, fixed, both) = (on(0xf), on(0x3_0000_0000), on(0x1_0000_000f));
+    for (events, taken, needs_none) in [
+        (vec![both], 0, true),
+        (vec![both], 0xf, true),
+        (vec![both], 0x1_0000_0000, false),
+        (vec![both, both], 0, false),
+        (vec![both, fixed], 0, true),
+        (vec![both, fixed], 0x2_0000_0000, false),
+        (vec![both, any], 0, false),
+        (vec![any], 0, false),
+    ] {
+        let mut group = GroupWants::default();
+        events.iter().for_each(|it| group.add(*it));
+        let it = group.needs_no_gp(CounterMask::from_bits(taken));
+        assert_eq!(it, needs_none, "{events:?} {taken:#x}");
+    }
+}
+
+#[test]
 fn corrupting_events_wait_for_one_another() {
     let corrupting = Constraint {
         corrupting: true,
