@@ -39,7 +39,8 @@ impl Offers {
     }
 
     /// Offers the group of `leader`, if it `may_pass`, and moves it once it has found a place; else moves it unoffered.
-    /// It moves in front of `before`; behind it, if that has a place.
+    /// It moves in front of `before`; behind it, if that has a place. If it has been found before, it moves as was
+    /// asked for first.
     ///
     /// # Safety
     ///
@@ -51,8 +52,10 @@ impl Offers {
         before: *mut bindings::perf_event,
         may_pass: bool,
     ) {
-        let free = |entry: &&[AtomicPtr<bindings::perf_event>; 2]| entry[0].load(Relaxed).is_null();
-        if let Some([group, refused]) = self.groups.iter().find(free) {
+        let is_free = |it: *mut bindings::perf_event| it.is_null() || it == leader;
+        let entry = self.groups.iter().find(|[it, _]| is_free(it.load(Relaxed)));
+        let entry = entry.filter(|[it, _]| it.load(Relaxed).is_null());
+        if let Some([group, refused]) = entry {
             // INVARIANT: By this function's requirements.
             group.store(leader, Relaxed);
             refused.store(before, Relaxed);

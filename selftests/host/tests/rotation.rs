@@ -438,7 +438,9 @@ impl<'a> Context<'a> {
             for (other, may_pass) in others {
                 is_found[other] = may_pass;
                 self.brought_forward |= !may_pass;
-                forward.push((other, group));
+                if !forward.iter().any(|(it, _)| *it == other) {
+                    forward.push((other, group));
+                }
             }
         }
         for (group, by) in forward {

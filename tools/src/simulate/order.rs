@@ -76,11 +76,13 @@ impl Order {
     }
 
     /// `Scheduling::offer()` and `Scheduling::bring_forward()` there, for groups that were found behind another,
-    /// each with whether it may pass.
+    /// each with whether it may pass. Those that may not can be found behind several; they go where the first one is.
     pub(super) fn find(&mut self, found: &[(usize, bool)], by: usize) {
         for (group, may_pass) in found {
             self.offered[*group] = *may_pass;
-            self.found.push((*group, by));
+            if !self.found.iter().any(|(it, _)| it == group) {
+                self.found.push((*group, by));
+            }
         }
     }
 

@@ -117,6 +117,30 @@ fn corrupting_events_join_half_of_the_counters() {
     }]);
 }
 
+/// A group that a fixed counter counts waits for no kind: it counts beside both, whatever it is led by.
+#[test]
+fn groups_on_fixed_counters_beside_corrupting_events() {
+    let case = |watchdog, events, least| Case {
+        models: WITH_ERRATUM,
+        watchdog,
+        events,
+        sibling: "",
+        least,
+    };
+    check(&[
+        case(
+            false,
+            "r4c4,r81d0,{cpu-clock,r4c4},{branches,r8d1},r4c4:e,r8d1,{cpu-clock,instructions}",
+            &[24.0, 24.0, 24.0, 24.0, 24.0, 24.0, 24.0, 24.0, 74.0, 74.0],
+        ),
+        case(
+            true,
+            "r2c2,{cpu-clock,r81d0},r81d0,r2c2:e,r2c2,r81d0,{cpu-clock,rc0},r81d0",
+            &[24.0, 24.0, 24.0, 24.0, 24.0, 24.0, 24.0, 74.0, 74.0, 24.0],
+        ),
+    ]);
+}
+
 /// A group that never fits keeps no counters from those that may not pass it: exclusive ones and those led by a
 /// software event.
 #[test]
