@@ -23,7 +23,7 @@ use crate::{
             let_others_join, let_others_pass, place_after_interval, turns, waits_for_its_kind,
             ContextWants, Counted, Found, GroupWants, Offer, Waiting, Wants, TURN,
         },
-        sched::limits::Limits,
+        sched::{cpu_schedule::CpuSchedule, limits::Limits},
     },
     perf::{Event, EventId, Scheduling},
     perf_core::{Behind, Context, IntervalEnd, WaitingGroup},
@@ -105,6 +105,19 @@ fn turns_of(group: WaitingGroup<'_, Driver>, (now, interval): (u64, u64)) -> u64
         Some((_, true)) | None => TURN,
         Some((ran, false)) => turns(ran, interval),
     }
+}
+
+/// Returns the counters that the events on this CPU may use that do not rotate with the groups of `context`.
+#[cold]
+fn lasting(
+    cx: &IntervalEnd<'_, Driver>,
+    schedule: &CpuSchedule<EventId>,
+    context: &Context<'_, Driver>,
+) -> CounterMask {
+    let rotates = |id| cx.event(id).is_some_and(|event| context.rotates(event));
+    let entries = schedule.entries().filter(|entry| !rotates(entry.event));
+    let counters = entries.map(|entry| entry.constraint.counters);
+    counters.fold(CounterMask::EMPTY, CounterMask::union)
 }
 
 /// A group that waits on a CPU.
@@ -194,7 +207,7 @@ impl<'a> Offer for Offered<'a, '_> {
 
     fn rotates_with(&self, event: EventId) -> bool {
         self.cx.event(event).is_some_and(|it| {
-            self.cx.context(it) == self.context() && !self.cx.is_of_pinned_group(it)
+            self.context().rotates(it)
         })
     }
 
@@ -261,17 +274,19 @@ impl Driver {
         let Some(mut own) = cpu.own.borrow(cx.irqs()) else {
             return;
         };
-        let own = &mut *own;
+        let Own {
+            schedule, rotation, ..
+        } = &mut *own;
         let all = self.hardware.pmu.capabilities.all();
         let clock = cx.clock();
-        let brought_forward = core::mem::take(&mut own.rotation.brought_forward);
-        own.rotation.any_alone = false;
+        let brought_forward = core::mem::take(&mut rotation.brought_forward);
+        rotation.any_alone = false;
         cx.for_each_context(|context| {
             if !context.may_be_ordered() {
                 return;
             }
-            let wants = own.rotation.look_at(&context);
-            own.rotation.any_alone |= wants.any_alone();
+            let wants = rotation.look_at(&context);
+            rotation.any_alone |= wants.any_alone();
             let latest = context.latest();
             let mut moved = false;
             context.for_each_active(|group| {
@@ -290,8 +305,9 @@ impl Driver {
                     corrupting,
                     turns: turns_of(group, clock),
                 };
+                let lasting = || lasting(cx, schedule, &context);
                 let limits = || self.limits_now(cx, cpu);
-                let place = place_after_interval(&counted, latest, &wants, all, limits);
+                let place = place_after_interval(&counted, latest, &wants, all, lasting, limits);
                 if let Some(place) = place {
                     context.requeue(group, place);
                     // The perf core may not offer the group for a while, behind one that is refused.

@@ -147,6 +147,15 @@ impl<'a, T: InternalOperations> Context<'a, T> {
         waiting
     }
 
+    /// Returns whether `event`, which is on this CPU, rotates with the groups: it is of the context, and not of a pinned
+    /// group.
+    pub fn rotates(&self, event: &Event<T>) -> bool {
+        let event = event.as_raw();
+        // SAFETY: The event is valid, and so is its leader; an active event's context is locked where a `Context` can be
+        // had, and its leader does not change while it is.
+        unsafe { ptr::eq((*event).pmu_ctx, self.0) && (*(*event).group_leader).attr.pinned() == 0 }
+    }
+
     /// Returns the last place of the order.
     pub fn latest(&self) -> u64 {
         // SAFETY: By the type invariant.

@@ -95,15 +95,19 @@ pub struct Counted {
 /// Returns the new place in the order of a group that has counted in the last interval; [`None`] if no other
 /// group contends for its counters, so that it stays where it is. `latest` is the last place of the order,
 /// `wants` sums up the groups of the context, `counters` are the thread's, and `limits` hold now.
+///
+/// `lasting` returns the counters that the active events may use that do not rotate with the group. A group that needs
+/// the counter of such an event makes that move to another, and so contends for both.
 #[inline]
 pub fn place_after_interval(
     group: &Counted,
     latest: u64,
     wants: &Wants,
     counters: CounterMask,
+    lasting: impl FnOnce() -> CounterMask,
     limits: impl FnOnce() -> Limits,
 ) -> Option<u64> {
-    if !wants.contend_for(group.counters) {
+    if !wants.contend_for(group.counters) && !lasting().intersects(group.counters) {
         return None;
     }
     let charge = match group.corrupting {
@@ -133,6 +137,29 @@ mod tests {
     }
 
     #[test]
+    fn groups_contend_by_way_of_lasting_events() {
+        let on = |bits| CounterMask::from_bits(bits);
+        let mut wants = Wants::NOTHING;
+        for counters in [0x3, 0xc] {
+            let mut group = GroupWants::default();
+            group.add(Constraint::any_of(on(counters)));
+            wants.add(&group, false);
+        }
+        let counted = Counted {
+            runtime: 1,
+            counters: on(0x4),
+            corrupting: false,
+            turns: TURN,
+        };
+        let moves = |lasting| {
+            let lasting = || on(lasting);
+            place_after_interval(&counted, 2, &wants, on(0xf), lasting, || Limits::NONE).is_some()
+        };
+        assert!(moves(0xf) && moves(0x6));
+        assert!(!moves(0) && !moves(0x3) && !moves(0x8));
+    }
+
+    #[test]
     fn parts_of_turns_cost_parts() {
         let context = {
             let mut group = GroupWants::default();
@@ -150,7 +177,8 @@ mod tests {
                 turns,
             };
             let all = CounterMask::first_gp(4);
-            place_after_interval(&counted, 100 * TURN, &context, all, || Limits::NONE)
+            let lasting = || CounterMask::EMPTY;
+            place_after_interval(&counted, 100 * TURN, &context, all, lasting, || Limits::NONE)
         };
         assert_eq!(place(TURN), Some(101 * TURN));
         assert_eq!(place(TURN / 2), Some(100 * TURN + TURN / 2));

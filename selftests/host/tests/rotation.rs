@@ -63,6 +63,12 @@ impl Mix {
         }
     }
 
+    /// Returns the counters that the pinned events may use.
+    fn lasting(&self) -> CounterMask {
+        let pinned = self.pinned.iter().map(|it| CounterMask::from_bits(*it));
+        pinned.fold(CounterMask::EMPTY, CounterMask::union)
+    }
+
     /// Returns whether this set of groups fits, by a complete search.
     fn fits(&self, set: u32) -> bool {
         let is_in = |group: &usize| (set >> group) & 1 != 0;
@@ -320,8 +326,10 @@ impl<'a> Context<'a> {
                 corrupting: Waits(group, self.mix, 0).wants().is_corrupting(),
                 turns: turns(ran, INTERVAL),
             };
+            let (all, wants) = (self.counters, &self.wants);
+            let lasting = || self.mix.lasting();
             let limits = || self.mix.limits();
-            let place = place_after_interval(&counted, latest, &self.wants, self.counters, limits);
+            let place = place_after_interval(&counted, latest, wants, all, lasting, limits);
             if let Some(place) = place {
                 self.runtime[group] = place;
                 self.put(group, place);
@@ -791,6 +799,11 @@ fn starving() -> Vec<(&'static str, Mix)> {
                 exclusive: vec![1, 3, 7],
                 ..Mix::of(4, &[c2, any, any, any, any, c2, fixed, fixed])
             },
+        ),
+        (
+            // Wherever the pinned event counts, these two do not fit together.
+            "two pairs that contend by way of a pinned event",
+            blocked(&[&[0x1], &[0x3, 0x1], &[0x3], &[ANY; 2]]),
         ),
     ]
 }

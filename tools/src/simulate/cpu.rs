@@ -7,7 +7,7 @@ use super::order::{numbers, Move, Offered, Order};
 use super::outcomes::{counter_code, Outcome, Outcomes};
 use super::{Configuration, EventNumber, Setting, Wait, INTERVAL};
 use crate::logic::refusal::Refusal;
-use crate::logic::regs::counter::CounterId;
+use crate::logic::regs::counter::{CounterId, CounterMask};
 use crate::logic::rotation::{
     lags_far_behind, let_others_join, let_others_pass, place_after_interval, turns,
     waits_for_its_kind, Counted, Found, Wants,
@@ -268,7 +268,9 @@ impl<'a> Cpu<'a> {
                 corrupting: self.groups[group].wants().is_corrupting(),
                 turns: self.turns(group),
             };
-            let place = place_after_interval(&counted, latest, &self.order.wants, all, || limits);
+            let wants = &self.order.wants;
+            let lasting = || self.lasting();
+            let place = place_after_interval(&counted, latest, wants, all, lasting, || limits);
             if let Some(place) = place {
                 self.order.requeue(group, place);
                 moved = true;
@@ -282,6 +284,14 @@ impl<'a> Cpu<'a> {
             }
         }
         self.order.sort(&mut self.flexible);
+    }
+
+    /// Returns the counters that the active pinned events may use.
+    fn lasting(&self) -> CounterMask {
+        let pinned = self.pinned_active.iter();
+        let events = pinned.flat_map(|group| &self.groups[*group].events);
+        let counters = events.map(|(_, demand)| demand.constraint.counters);
+        counters.fold(CounterMask::EMPTY, CounterMask::union)
     }
 
     /// `turns_of()` there.

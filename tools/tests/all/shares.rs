@@ -141,6 +141,18 @@ fn groups_on_fixed_counters_beside_corrupting_events() {
     ]);
 }
 
+/// A pinned event that makes way for a group takes a counter from another: these contend.
+#[test]
+fn groups_that_contend_by_way_of_a_pinned_event() {
+    check(&[Case {
+        models: &["westmereep-dp"],
+        watchdog: false,
+        events: "r10004b3,r10b:D,{r152,r1b3},r251,{r126,r485}",
+        sibling: "",
+        least: &[39.0, 100.0, 39.0, 39.0, 39.0, 39.0, 39.0],
+    }]);
+}
+
 /// A group that never fits keeps no counters from those that may not pass it: exclusive ones and those led by a
 /// software event.
 #[test]
