@@ -342,9 +342,14 @@ impl EventData {
     /// Charges the group of which this is the first event, which has been on counters for `running` in all.
     /// Returns how long since it was charged last; both times in nanoseconds.
     pub(super) fn charge(&self, running: u64) -> u64 {
-        let ran = running.saturating_sub(self.charged.load(Relaxed));
+        let ran = self.uncharged(running);
         self.charged.store(running, Relaxed);
         ran
+    }
+
+    /// Returns what [`charge`](Self::charge) would return.
+    pub(super) fn uncharged(&self, running: u64) -> u64 {
+        running.saturating_sub(self.charged.load(Relaxed))
     }
 
     /// Returns the counter that the event had when it was on `cpu` last, if that was its last CPU.

@@ -20,8 +20,9 @@ use crate::{
         model::demand::Demand,
         regs::counter::{CounterId, CounterMask},
         rotation::{
-            let_others_join, let_others_pass, place_after_interval, turns, waits_for_its_kind,
-            ContextWants, Counted, Found, GroupWants, Offer, Waiting, Wants, TURN,
+            let_others_join, let_others_pass, owes_turns, place_after_interval, turns,
+            waits_for_its_kind, ContextWants, Counted, Found, GroupWants, Offer, Waiting, Wants,
+            MOST_DISPLACED, TURN,
         },
         sched::{cpu_schedule::CpuSchedule, limits::Limits},
     },
@@ -93,8 +94,15 @@ fn wants_of(group: WaitingGroup<'_, Driver>) -> GroupWants {
     wants
 }
 
-/// Charges `group`, which is on this CPU. Returns how long it has counted since it was charged last: a whole turn, if
-/// its turns end by overflow, as these have lengths of their own.
+/// Returns whether `group`, which waits, has counted for long since it was charged last.
+fn owes(group: WaitingGroup<'_, Driver>, (now, interval): (u64, u64)) -> bool {
+    let running = group.time_running(now);
+    let ran = group.with_first(|event| event.data().uncharged(running));
+    ran.is_some_and(|ran| owes_turns(ran, interval))
+}
+
+/// Charges `group`. Returns how long it has counted since it was charged last: a whole turn, if its turns end by
+/// overflow, as these have lengths of their own.
 fn turns_of(group: WaitingGroup<'_, Driver>, (now, interval): (u64, u64)) -> u64 {
     let running = group.time_running(now);
     let first = group.with_first(|event| {
@@ -280,6 +288,7 @@ impl Driver {
         let all = self.hardware.pmu.capabilities.all();
         let clock = cx.clock();
         let brought_forward = core::mem::take(&mut rotation.brought_forward);
+        let placed_within = core::mem::take(&mut rotation.placed_within);
         rotation.any_alone = false;
         cx.for_each_context(|context| {
             if !context.may_be_ordered() {
@@ -289,7 +298,7 @@ impl Driver {
             rotation.any_alone |= wants.any_alone();
             let latest = context.latest();
             let mut moved = false;
-            context.for_each_active(|group| {
+            let mut charge = |group: WaitingGroup<'_, Self>, waits: bool| {
                 let mut counters = CounterMask::EMPTY;
                 let mut corrupting = false;
                 group.for_each_member(|member| {
@@ -301,7 +310,7 @@ impl Driver {
                 });
                 let counted = Counted {
                     runtime: group.runtime_place(),
-                    counters,
+                    counters: if waits { all } else { counters },
                     corrupting,
                     turns: turns_of(group, clock),
                 };
@@ -314,7 +323,13 @@ impl Driver {
                     group.for_each_member(|member| member.data().wait_for_turn());
                     moved = true;
                 }
-            });
+            };
+            context.for_each_active(|group| charge(group, false));
+            if placed_within {
+                let displaced = cx.in_order(&context).take(MOST_DISPLACED);
+                let displaced = displaced.filter(|group| owes(*group, clock));
+                displaced.for_each(|group| charge(group, true));
+            }
             // If no group has moved, the perf core moves the first one, unless that has just come there.
             if moved || brought_forward {
                 cx.keep_order(&context);

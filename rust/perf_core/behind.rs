@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The groups that the perf core would offer after a certain one.
+//! The groups that the perf core would offer, after a certain one or all of them.
 
 use super::{
     context::WaitingGroup,
@@ -14,8 +14,8 @@ use kernel::cpu::CpuId;
 /// How many subtrees are searched. Groups of control groups nested deeper than that wait.
 const SUBTREES: usize = 8;
 
-/// The groups that the perf core offers behind a certain one, in its order: those that are enabled, and
-/// neither on a CPU nor offered anyway.
+/// Groups that the perf core offers, behind a certain one or all of a context's, in its order: those that are enabled,
+/// and neither on a CPU nor offered anyway.
 ///
 /// # Invariants
 ///
@@ -43,48 +43,77 @@ impl<T: InternalOperations> Behind<'_, T> {
     /// `leader` must be that of a flexible group in a context that is locked for the lifetime, and
     /// being scheduled on this CPU.
     pub(super) unsafe fn new(leader: *mut bindings::perf_event) -> Self {
-        let mut next = [ptr::null_mut(); SUBTREES];
-        let mut len = 0;
-        let mut push = |leader: *mut bindings::perf_event| {
-            if let Some(slot) = next.get_mut(len).filter(|_| !leader.is_null()) {
-                *slot = leader;
-                len = len.wrapping_add(1);
-            }
-        };
         // SAFETY: By this function's requirements.
         unsafe {
             let own = Subtree::of(leader);
-            push(following(leader));
+            let mut behind = Self::none();
+            behind.push(following(leader));
             let place = (*leader).group_index;
-            let mut others = |subtree: Subtree| {
+            for_each_subtree((*leader).ctx, own.pmu, |subtree| {
                 if subtree != own {
-                    push(first_from((*leader).ctx, subtree, place));
+                    behind.push(first_from((*leader).ctx, subtree, place));
                 }
-            };
-            // CAST: a CPU's number.
-            let here = CpuId::current().as_u32() as i32;
-            if !(*(*leader).ctx).task.is_null() {
-                others(Subtree { cpu: -1, ..own });
-                others(Subtree { cpu: here, ..own });
-            } else {
-                let none = Subtree {
-                    cgroup: None,
-                    ..own
-                };
-                others(none);
-                for_each_current_cgroup((*leader).ctx, |cgroup| {
-                    others(Subtree {
-                        cgroup: Some(cgroup),
-                        ..own
-                    });
-                });
-            }
+            });
+            behind
         }
-        // INVARIANT: From the tree.
+    }
+
+    /// Returns all groups.
+    ///
+    /// # Safety
+    ///
+    /// `context` must be locked for the lifetime, and this CPU's own or that of its task.
+    pub(super) unsafe fn all(context: *mut bindings::perf_event_pmu_context) -> Self {
+        let mut all = Self::none();
+        // SAFETY: By this function's requirements.
+        unsafe {
+            for_each_subtree((*context).ctx, (*context).pmu, |subtree| {
+                all.push(first_from((*context).ctx, subtree, 0));
+            });
+        }
+        all
+    }
+
+    const fn none() -> Self {
+        // INVARIANT: There are none.
         Self {
-            next,
-            len,
+            next: [ptr::null_mut(); SUBTREES],
+            len: 0,
             _groups: PhantomData,
+        }
+    }
+
+    /// Adds a subtree by its first leader, or nothing for null.
+    fn push(&mut self, leader: *mut bindings::perf_event) {
+        if let Some(slot) = self.next.get_mut(self.len).filter(|_| !leader.is_null()) {
+            // INVARIANT: From the tree, as the functions of it say.
+            *slot = leader;
+            self.len = self.len.wrapping_add(1);
+        }
+    }
+}
+
+/// Calls `f` for each subtree whose groups the perf core offers on this CPU.
+///
+/// # Safety
+///
+/// `context` must be valid and locked, and this CPU's own or that of its task.
+unsafe fn for_each_subtree(
+    context: *mut bindings::perf_event_context,
+    pmu: *mut bindings::pmu,
+    mut f: impl FnMut(Subtree),
+) {
+    // CAST: a CPU's number.
+    let here = CpuId::current().as_u32() as i32;
+    let mut on = |cpu, cgroup| f(Subtree { cpu, pmu, cgroup });
+    // SAFETY: By this function's requirements.
+    unsafe {
+        if !(*context).task.is_null() {
+            on(-1, None);
+            on(here, None);
+        } else {
+            on(here, None);
+            for_each_current_cgroup(context, |cgroup| on(here, Some(cgroup)));
         }
     }
 }

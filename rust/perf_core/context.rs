@@ -292,12 +292,14 @@ impl<T: InternalOperations> WaitingGroup<'_, T> {
         self.with_first(|event| internals_of(event).set_place(runtime, place));
     }
 
-    /// Returns the nanoseconds that the group, which is on this CPU, has spent on counters until `clock`
-    /// ([`IntervalEnd::clock`](super::IntervalEnd::clock)): its first event of this PMU.
+    /// Returns the nanoseconds that the group, which waits or is on this CPU, has spent on counters until `clock`
+    /// ([`IntervalEnd::clock`](super::IntervalEnd::clock)): its first enabled event of this PMU.
     pub fn time_running(&self, clock: u64) -> u64 {
+        let first = self.events().find(|(_, enabled)| *enabled);
         // SAFETY: By the type invariant; the event is a member of the group.
-        let running = self.with_first(|event| unsafe { time::running(event.as_raw(), clock) });
-        running.unwrap_or(0)
+        first.map_or(0, |(event, _)| unsafe {
+            time::running(event.as_raw(), clock)
+        })
     }
 
     /// Returns the group's place in the order by runtime, which is where it is unless it was put in front

@@ -220,6 +220,14 @@ impl<'a, T: InternalOperations> IntervalEnd<'a, T> {
         }
     }
 
+    /// Returns the groups of a context that are enabled and wait, in the order in which they will be offered.
+    ///
+    /// One that moves while others are looked at may be there again.
+    pub fn in_order(&self, context: &Context<'a, T>) -> Behind<'a, T> {
+        // SAFETY: By the type invariants: the context is locked, and this CPU's own or that of its task.
+        unsafe { Behind::all(context.0) }
+    }
+
     /// Keeps the perf core from changing the order of the context's groups this time.
     pub fn keep_order(&self, context: &Context<'_, T>) {
         let offers = &self.data().offers;

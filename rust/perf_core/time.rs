@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The time that active events have spent on counters.
+//! The time that events have spent on counters.
 //!
 //! The perf core brings `total_time_running` up to date when an event leaves its counter or is read. What has
 //! passed since is told by the clock of the event's context or control group
 //! (`perf_event_time_now()`, `kernel/events/core.c:1691`).
 
+use super::ACTIVE;
 use crate::bindings;
 
 /// Returns the perf core's clock (`perf_clock()`), in nanoseconds.
@@ -14,7 +15,7 @@ pub(super) fn clock() -> u64 {
     unsafe { bindings::local_clock() }
 }
 
-/// Returns the nanoseconds that `event`, which is active on this CPU, has spent on counters until `clock`.
+/// Returns the nanoseconds that `event`, which is active on this CPU or on none, has spent on counters until `clock`.
 ///
 /// # Safety
 ///
@@ -23,6 +24,9 @@ pub(super) unsafe fn running(event: *mut bindings::perf_event, clock: u64) -> u6
     // SAFETY: By this function's requirements. The perf core changes the times on the event's CPU, with the
     // context locked.
     unsafe {
+        if (*event).state != ACTIVE {
+            return (*event).total_time_running;
+        }
         let (time, guest) = times(event);
         let mut now = clock.wrapping_add((*time).offset);
         // As `__perf_event_time_ctx()`. No guest runs now, so its time stands still.

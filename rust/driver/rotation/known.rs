@@ -21,6 +21,8 @@ pub(in crate::driver) struct RotationState {
     pub(super) next: usize,
     /// Set if a group was brought forward since an interval has ended.
     pub(super) brought_forward: bool,
+    /// Set if groups were placed within this interval, while the threads of the core contended.
+    pub(in crate::driver) placed_within: bool,
     /// Set if that was put off because of the right of way.
     put_off: bool,
     /// Set if a group that waited at the end of the last interval, or one of its context, wants to be alone.
@@ -35,6 +37,7 @@ impl RotationState {
             known,
             next: 0,
             brought_forward: false,
+            placed_within: false,
             put_off: false,
             any_alone: false,
         })

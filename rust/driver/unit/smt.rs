@@ -245,8 +245,10 @@ impl Driver {
         let Told {
             woken,
             keeps_places,
+            contends,
         } = release.tell(&mut core, seat.thread, is_over, now);
         drop(core);
+        own.rotation.placed_within |= contends && !is_over;
         // Groups are brought forward at the end of an interval only.
         if keeps_places && (!is_over || own.rotation.may_put_off()) {
             cx.keep_places();

@@ -15,7 +15,8 @@
 //!
 //! A group is charged for the time that it has counted ([`turns`]). It may count for the last moment of an interval
 //! only: tasks and control groups are switched, and where the threads of a core contend, they make each other schedule
-//! again.
+//! again. Groups that had to leave their counters because of that are charged while they wait ([`owes_turns`]), if they
+//! are among the first: they would come first for ever.
 //!
 //! Groups that may not pass ([`Waiting::may_pass`]) and fit go in front of the refused one at the end of an
 //! interval, and all groups are offered again. So no group starves that fits: those in front of it in the order
@@ -48,6 +49,8 @@ pub use {
     early_end::{may_end_turn, MAX_PERCENT},
     look_ahead::{Found, Waiting},
     offer::{let_others_join, let_others_pass, waits_for_its_kind, Offer},
-    queue::{lags_far_behind, place_after_interval, requeue, turns, Counted},
+    queue::{
+        lags_far_behind, owes_turns, place_after_interval, requeue, turns, Counted, MOST_DISPLACED,
+    },
     wants::{Beside, GroupWants, Wants, TURN},
 };

@@ -78,12 +78,25 @@ pub const fn turns(ran: u64, interval: u64) -> u64 {
     }
 }
 
+/// The most groups in front of the order that are charged at the end of an interval although they wait
+/// ([`owes_turns`]).
+pub const MOST_DISPLACED: usize = 4;
+
+/// Returns whether a group that waits when an interval of `interval` nanoseconds ends is to be charged for the `ran`
+/// nanoseconds that it has counted since it was charged last.
+///
+/// Where the threads of a core contend, one can make the other schedule again within each of its intervals. Groups that
+/// count before that only would never be charged, and come first for ever.
+pub const fn owes_turns(ran: u64, interval: u64) -> bool {
+    ran > interval / TOLERANCE
+}
+
 /// A group that has counted in the last interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counted {
     /// Its place by runtime.
     pub runtime: u64,
-    /// Its counters.
+    /// Its counters; all of the thread's for a group that [waits](owes_turns), as others have taken its own.
     pub counters: CounterMask,
     /// Set if one of its events corrupts the sibling thread's counts.
     pub corrupting: bool,
@@ -134,6 +147,14 @@ mod tests {
         assert_eq!(requeue(1, 100 * TURN, TURN), 101 * TURN - MEMORY);
         // However little is charged, the group is not the first of those that wait as long.
         assert!(requeue(1, 100 * TURN, 1) > 100 * TURN - MEMORY);
+    }
+
+    #[test]
+    fn groups_that_wait_pay_for_what_they_have_counted() {
+        let interval = 4_000_000;
+        assert!(owes_turns(interval / 2, interval) && owes_turns(u64::MAX, interval));
+        // The time in which the sibling makes way is no turn.
+        assert!(!owes_turns(10_000, interval) && !owes_turns(0, 0));
     }
 
     #[test]

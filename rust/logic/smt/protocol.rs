@@ -273,6 +273,8 @@ pub struct Told {
     /// Set if refused groups keep their places before the groups that were placed instead of them: when
     /// the sibling has made way, the groups that it made way for are tried first.
     pub keeps_places: bool,
+    /// Set if the threads contended when groups were placed: one limits the other.
+    pub contends: bool,
 }
 
 impl Release<'_> {
@@ -295,6 +297,7 @@ impl Release<'_> {
         let told = Told {
             woken: core.release(thread, *usage, needs, is_over, now),
             keeps_places: core.has_way(thread),
+            contends: needs.contends,
         };
         *needs = Needs::default();
         told

@@ -657,6 +657,7 @@ impl TurningCore {
         let Told {
             woken,
             keeps_places,
+            ..
         } = match this.smt.release(&mut this.schedule) {
             Some(release) => release.tell(&mut self.core, seat, is_over, || now),
             None => Told::default(),

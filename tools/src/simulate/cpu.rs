@@ -9,8 +9,8 @@ use super::{Configuration, EventNumber, Setting, Wait, INTERVAL};
 use crate::logic::refusal::Refusal;
 use crate::logic::regs::counter::{CounterId, CounterMask};
 use crate::logic::rotation::{
-    lags_far_behind, let_others_join, let_others_pass, place_after_interval, turns,
-    waits_for_its_kind, Counted, Found, Wants,
+    lags_far_behind, let_others_join, let_others_pass, owes_turns, place_after_interval, turns,
+    waits_for_its_kind, Counted, Found, Wants, MOST_DISPLACED,
 };
 use crate::logic::sched::assign::Policy;
 use crate::logic::sched::cpu_schedule::CpuSchedule;
@@ -38,6 +38,8 @@ pub(super) struct Cpu<'a> {
     charged: Vec<u64>,
     /// Set if an interval has ended since the PMU was disabled.
     is_over: bool,
+    /// Set if groups were placed within this interval, while the threads of the core contended.
+    placed_within: bool,
     /// The counter that each event had last.
     previous: Vec<Option<CounterId>>,
     /// The pinned groups that are not given up, by number; the watchdog's comes first.
@@ -118,6 +120,7 @@ impl<'a> Cpu<'a> {
             running: vec![0; groups.len()],
             charged: vec![0; groups.len()],
             is_over: false,
+            placed_within: false,
             now: 1,
             groups,
             threads_agree: shares_a_core(machine),
@@ -257,14 +260,27 @@ impl<'a> Cpu<'a> {
         let limits = self.limits(core);
         let all = self.machine.pmu.capabilities.all();
         let mut moved = false;
-        for group in self.flexible_active.clone() {
+        let active = &self.flexible_active;
+        let displaced = self.flexible.iter().filter(|it| !active.contains(it));
+        let displaced = displaced.take(match std::mem::take(&mut self.placed_within) {
+            true => MOST_DISPLACED,
+            false => 0,
+        });
+        let owes = |group: &&usize| {
+            owes_turns(self.running[**group] - self.charged[**group], INTERVAL)
+        };
+        let displaced: Vec<_> = displaced.filter(owes).copied().collect();
+        for group in active.iter().chain(&displaced).copied().collect::<Vec<_>>() {
             let its = |event: EventNumber| self.groups[group].has(event);
             let counters = self.counters.iter().filter(|(_, event)| its(*event));
             let counters =
                 counters.filter_map(|(counter, _)| CounterId::from_index(usize::from(*counter)));
             let counted = Counted {
                 runtime: self.order.runtime[group],
-                counters: counters.collect(),
+                counters: match displaced.contains(&group) {
+                    true => all,
+                    false => counters.collect(),
+                },
                 corrupting: self.groups[group].wants().is_corrupting(),
                 turns: self.turns(group),
             };
@@ -498,6 +514,7 @@ impl<'a> Cpu<'a> {
             .zip(core)
             .map(|(release, core)| release.tell(core, self.thread, is_over, || now));
         let told = told.unwrap_or_default();
+        self.placed_within |= told.contends && !is_over;
         let found = std::mem::take(&mut self.order.found);
         if !told.keeps_places || is_over && !self.may_put_off() {
             let active = &self.flexible_active;
@@ -540,7 +557,7 @@ impl<'a> Cpu<'a> {
                 state.push((owed.min(4 * INTERVAL) * 2 / INTERVAL) as u16);
             }
         }
-        state.push(u16::from(self.brought_forward));
+        state.push(u16::from(self.brought_forward) | (u16::from(self.placed_within) << 1));
         state.push(self.flexible_active.len() as u16);
         state.extend(self.flexible_active.iter().map(|group| *group as u16));
         state.push(self.pinned.len() as u16);

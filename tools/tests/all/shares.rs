@@ -153,6 +153,29 @@ fn groups_that_contend_by_way_of_a_pinned_event() {
     }]);
 }
 
+/// A group that has to leave its counters in the middle of each interval, for the sibling, does not come first for ever.
+#[test]
+fn groups_that_leave_before_the_end_of_an_interval() {
+    const EVENTS: &str = "{r1bb,r1bb,r20c4},r81d0,r81d0,r1bb:D,{r20c4,r1bb}";
+    const BESIDE: &str = "r4c4,r8d1,r4c4";
+    check(&[
+        Case {
+            models: WITH_ERRATUM,
+            watchdog: false,
+            events: EVENTS,
+            sibling: BESIDE,
+            least: &[20.0, 20.0, 20.0, 20.0, 20.0, 100.0, 20.0, 20.0],
+        },
+        Case {
+            models: WITH_ERRATUM,
+            watchdog: false,
+            events: BESIDE,
+            sibling: EVENTS,
+            least: &[75.0, 33.0, 75.0],
+        },
+    ]);
+}
+
 /// A group that never fits keeps no counters from those that may not pass it: exclusive ones and those led by a
 /// software event.
 #[test]
