@@ -6,6 +6,7 @@
 //! Intel's PMUs have leaf 0xA. AMD's have no leaf before PerfMonV2: the family and a feature bit tell
 //! how many counters there are.
 
+mod builder;
 mod pebs_format;
 
 use crate::logic::regs::{
@@ -361,14 +362,10 @@ impl Capabilities {
     ///
     /// ```
     /// # use rpmu_logic::logic;
-    /// use logic::capabilities::{Capabilities, Cpuid, Leaf};
+    /// use logic::capabilities::{Capabilities, Cpuid};
     ///
     /// // Haswell with two threads a core: version 3, 4 counters of 48 bits, 3 fixed ones.
-    /// let cpuid = Cpuid {
-    ///     leaf_0: Leaf { eax: 0xd, ..Leaf::default() },
-    ///     leaf_a: Leaf { eax: 0x0730_0403, ebx: 0, ecx: 0, edx: 0x603 },
-    ///     ..Cpuid::default()
-    /// };
+    /// let cpuid = Cpuid::intel(3, 4, 3);
     /// let capabilities = Capabilities::decode(&cpuid, Some(0x2000)).unwrap();
     /// assert_eq!(capabilities.counters.bits(), 0x7_0000_000f);
     /// assert_eq!(capabilities.max_period(), (1 << 47) - 1);

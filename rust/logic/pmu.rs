@@ -49,15 +49,10 @@ impl Pmu {
     ///
     /// ```
     /// # use rpmu_logic::logic;
-    /// use logic::capabilities::{Cpuid, Leaf};
+    /// use logic::capabilities::Cpuid;
     /// use logic::pmu::Pmu;
     ///
-    /// let mut cpuid = Cpuid {
-    ///     leaf_0: Leaf { eax: 0x16, ebx: 0x756e6547, ecx: 0x6c65746e, edx: 0x49656e69 },
-    ///     leaf_1: Leaf { eax: 0x506e3, ..Leaf::default() },
-    ///     leaf_a: Leaf { eax: 0x0730_0404, edx: 0x603, ..Leaf::default() },
-    ///     ..Cpuid::default()
-    /// };
+    /// let mut cpuid = Cpuid::intel(4, 4, 3).with_signature(0x506e3);
     /// assert_eq!(Pmu::probe(&cpuid, None).unwrap().model.pmu_name, "skylake");
     ///
     /// cpuid.leaf_1.eax = 0x506c1;
@@ -178,14 +173,9 @@ impl Pmu {
     ///
     /// ```
     /// # use rpmu_logic::logic;
-    /// # use logic::capabilities::{Cpuid, Leaf};
+    /// # use logic::capabilities::Cpuid;
     /// # use logic::pmu::Pmu;
-    /// # let cpuid = Cpuid {
-    /// #     leaf_0: Leaf { eax: 0x16, ebx: 0x756e6547, ecx: 0x6c65746e, edx: 0x49656e69 },
-    /// #     leaf_1: Leaf { eax: 0x506e3, ..Leaf::default() },
-    /// #     leaf_a: Leaf { eax: 0x0730_0404, edx: 0x603, ..Leaf::default() },
-    /// #     ..Cpuid::default()
-    /// # };
+    /// # let cpuid = Cpuid::intel(4, 4, 3).with_signature(0x506e3);
     /// use logic::regs::event_select::EventSelect;
     ///
     /// let skylake = Pmu::probe(&cpuid, None).unwrap();
@@ -287,14 +277,10 @@ impl Pmu {
     /// ```
     /// # use rpmu_logic::logic;
     /// use logic::model::cache_event::NoCacheEvent;
-    /// # use logic::capabilities::{Capabilities, Cpuid, Leaf};
+    /// # use logic::capabilities::{Capabilities, Cpuid};
     /// # use logic::model::{SANDY_BRIDGE, SANDY_BRIDGE_SERVER};
     /// # use logic::pmu::Pmu;
-    /// # let cpuid = Cpuid {
-    /// #     leaf_0: Leaf { eax: 0xd, ..Leaf::default() },
-    /// #     leaf_a: Leaf { eax: 0x0730_0403, ebx: 0, ecx: 0, edx: 0x603 },
-    /// #     ..Cpuid::default()
-    /// # };
+    /// # let cpuid = Cpuid::intel(3, 4, 3);
     /// # let capabilities = Capabilities::decode(&cpuid, None).unwrap();
     /// # let client = Pmu::new(&SANDY_BRIDGE, capabilities);
     /// # let server = Pmu::new(&SANDY_BRIDGE_SERVER, capabilities);

@@ -9,7 +9,7 @@
 use core::hint::black_box;
 
 use kernel::prelude::*;
-use logic::capabilities::{Capabilities, Cpuid, Leaf};
+use logic::capabilities::{Capabilities, Cpuid};
 use logic::model::constraint::Constraint;
 use logic::regs::counter::{CounterId, CounterMask};
 use logic::sched::assign::{Policy, Problem};
@@ -118,19 +118,7 @@ fn solve(wants: &[Want], gp_limit: u32, policy: Policy) -> Option<[u8; mainline:
 // Out of the way of what is measured: 4 KiB of stack.
 #[inline(never)]
 fn about_to_commit(list: &[Event], all_come: bool) -> Option<KBox<CpuSchedule<u8>>> {
-    let cpuid = Cpuid {
-        leaf_0: Leaf {
-            eax: 0xd,
-            ..Leaf::default()
-        },
-        leaf_a: Leaf {
-            eax: 0x0730_0803,
-            edx: 0x603,
-            ..Leaf::default()
-        },
-        ..Cpuid::default()
-    };
-    let capabilities = Capabilities::decode(&cpuid, None)?;
+    let capabilities = Capabilities::decode(&Cpuid::intel(3, 8, 3), None)?;
     let mut schedule = KBox::new(CpuSchedule::new(&capabilities), GFP_KERNEL).ok()?;
     if all_come {
         schedule.begin();

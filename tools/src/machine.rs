@@ -6,7 +6,7 @@
 //! driver: a model that the driver refuses is refused here, too.
 
 use crate::data::{lists, List};
-use crate::logic::capabilities::{Cpuid, Leaf};
+use crate::logic::capabilities::Cpuid;
 use crate::logic::model::{models, Quirk, Vendor};
 use crate::logic::pmu::Pmu;
 use serde::Serialize;
@@ -273,62 +273,23 @@ fn cpuid(list: List, traits: Traits, smt: Smt, defect: bool) -> Cpuid {
         return amd_cpuid(list);
     }
     let gp = traits.gp[usize::from(smt == Smt::Off)];
-    let number = u32::from(list.cpuid_model);
-    Cpuid {
-        leaf_0: Leaf {
-            eax: 0x16,
-            ebx: u32::from_le_bytes(*b"Genu"),
-            edx: u32::from_le_bytes(*b"ineI"),
-            ecx: u32::from_le_bytes(*b"ntel"),
-        },
-        // Family 6.
-        leaf_1: Leaf {
-            eax: ((number >> 4) << 16) | (6 << 8) | ((number & 0xf) << 4),
-            // DTES64, PDCM; DS.
-            ecx: (1 << 2) | (1 << 15),
-            edx: 1 << 21,
-            ..Leaf::default()
-        },
-        // RTM and TSX_FORCE_ABORT.
-        leaf_7: Leaf {
-            ebx: u32::from(defect) << 11,
-            edx: u32::from(defect) << 13,
-            ..Leaf::default()
-        },
-        leaf_a: Leaf {
-            eax: (7 << 24) | (48 << 16) | (gp << 8) | traits.version,
-            ebx: traits.absent,
-            ecx: (1 << traits.fixed) - 1,
-            // From version 5 on, AnyThread is deprecated.
-            edx: (u32::from(traits.version >= 5) << 15) | (48 << 5) | traits.fixed,
-        },
-        ..Cpuid::default()
-    }
+    let mut cpuid = Cpuid::intel(traits.version, gp, traits.fixed)
+        .with_model(6, list.cpuid_model.into())
+        .with_debug_store();
+    // RTM and TSX_FORCE_ABORT.
+    cpuid.leaf_7.ebx = u32::from(defect) << 11;
+    cpuid.leaf_7.edx = u32::from(defect) << 13;
+    cpuid.leaf_a.ebx = traits.absent;
+    // From version 5 on, AnyThread is deprecated.
+    cpuid.leaf_a.edx |= u32::from(traits.version >= 5) << 15;
+    cpuid
 }
 
 /// The same of an AMD processor, whose threads have their counters to themselves.
 fn amd_cpuid(list: List) -> Cpuid {
     let (family, number) = (u32::from(list.family), u32::from(list.cpuid_model));
-    let mut cpuid = Cpuid {
-        leaf_0: Leaf {
-            eax: 0x10,
-            ebx: u32::from_le_bytes(*b"Auth"),
-            edx: u32::from_le_bytes(*b"enti"),
-            ecx: u32::from_le_bytes(*b"cAMD"),
-        },
-        leaf_1: Leaf {
-            eax: ((family - 0xf) << 20)
-                | ((number >> 4) << 16)
-                | (0xf << 8)
-                | ((number & 0xf) << 4),
-            ..Leaf::default()
-        },
-        leaf_8000_0022: Leaf {
-            ebx: 6,
-            ..Leaf::default()
-        },
-        ..Cpuid::default()
-    };
+    let mut cpuid = Cpuid::amd().with_model(family, number);
+    cpuid.leaf_8000_0022.ebx = 6;
     // PerfMonV2 came with Zen 4.
     let v2 = (family, number) >= (0x19, 0x10);
     cpuid.set_amd(family != 0x16, v2);

@@ -4,24 +4,7 @@ use super::*;
 
 /// Version 3, 4 × 48 bits, 7 events; leaf 1 of a Haswell client.
 fn haswell() -> Cpuid {
-    Cpuid {
-        leaf_0: Leaf {
-            eax: 0xd,
-            ebx: u32::from_le_bytes(*b"Genu"),
-            edx: u32::from_le_bytes(*b"ineI"),
-            ecx: u32::from_le_bytes(*b"ntel"),
-        },
-        leaf_1: Leaf {
-            eax: 0x306c3,
-            ..Leaf::default()
-        },
-        leaf_a: Leaf {
-            eax: 0x0730_0403,
-            edx: 0x603,
-            ..Leaf::default()
-        },
-        ..Cpuid::default()
-    }
+    Cpuid::intel(3, 4, 3).with_signature(0x306c3)
 }
 
 #[test]

@@ -40,14 +40,9 @@ use extensions::Extensions;
 /// # use rpmu_logic::logic;
 /// use logic::open::{attr::{Attributes, EventType}, configure};
 /// use logic::refusal::Refusal;
-/// # use logic::capabilities::{Cpuid, Leaf};
+/// # use logic::capabilities::Cpuid;
 /// # use logic::pmu::Pmu;
-/// # let cpuid = Cpuid {
-/// #     leaf_0: Leaf { eax: 0x16, ebx: 0x756e6547, ecx: 0x6c65746e, edx: 0x49656e69 },
-/// #     leaf_1: Leaf { eax: 0x506e3, ..Leaf::default() },
-/// #     leaf_a: Leaf { eax: 0x0730_0404, edx: 0x603, ..Leaf::default() },
-/// #     ..Cpuid::default()
-/// # };
+/// # let cpuid = Cpuid::intel(4, 4, 3).with_signature(0x506e3);
 /// # let pmu = Pmu::probe(&cpuid, None).unwrap();
 /// let mut instructions = Attributes::counting(EventType::Hardware, 1);
 /// instructions.exclude_kernel = true;

@@ -3,7 +3,7 @@
 use super::attr::sample_type;
 use super::*;
 use crate::logic::{
-    capabilities::{Cpuid, Leaf, PebsFormat},
+    capabilities::{Cpuid, PebsFormat},
     regs::{event_select::EventSelect, global::CountsIn},
 };
 
@@ -13,29 +13,9 @@ const GUEST_BRANCHES: u64 = 0x1b00;
 /// HLE and RTM.
 const TSX: u32 = (1 << 4) | (1 << 11);
 
-fn pmu(leaf_1_eax: u32, version: u32, leaf_7_ebx: u32) -> Pmu {
-    let cpuid = Cpuid {
-        leaf_0: Leaf {
-            eax: 0x16,
-            ebx: u32::from_le_bytes(*b"Genu"),
-            edx: u32::from_le_bytes(*b"ineI"),
-            ecx: u32::from_le_bytes(*b"ntel"),
-        },
-        leaf_1: Leaf {
-            eax: leaf_1_eax,
-            ..Leaf::default()
-        },
-        leaf_7: Leaf {
-            ebx: leaf_7_ebx,
-            ..Leaf::default()
-        },
-        leaf_a: Leaf {
-            eax: 0x0730_0400 | version,
-            edx: 0x603,
-            ..Leaf::default()
-        },
-        ..Cpuid::default()
-    };
+fn pmu(signature: u32, version: u32, leaf_7_ebx: u32) -> Pmu {
+    let mut cpuid = Cpuid::intel(version, 4, 3).with_signature(signature);
+    cpuid.leaf_7.ebx = leaf_7_ebx;
     Pmu::probe(&cpuid, Some(0x2000)).unwrap()
 }
 

@@ -2,49 +2,21 @@
 
 use super::*;
 use crate::logic::{
-    capabilities::{Interface, Leaf},
+    capabilities::Interface,
     model::{AMD_15H, AMD_K8, AMD_ZEN, AMD_ZEN_2, GOLDEN_COVE, NEHALEM, WESTMERE},
     regs::counter::CounterMask,
 };
 
-fn cpuid(leaf_1_eax: u32, leaf_a_eax: u32) -> Cpuid {
-    Cpuid {
-        leaf_0: Leaf {
-            eax: 0x16,
-            ebx: u32::from_le_bytes(*b"Genu"),
-            edx: u32::from_le_bytes(*b"ineI"),
-            ecx: u32::from_le_bytes(*b"ntel"),
-        },
-        leaf_1: Leaf {
-            eax: leaf_1_eax,
-            ..Leaf::default()
-        },
-        leaf_a: Leaf {
-            eax: leaf_a_eax,
-            edx: 0x603,
-            ..Leaf::default()
-        },
-        ..Cpuid::default()
-    }
-}
-
-fn vendor(name: &[u8; 12], cpuid: Cpuid) -> Cpuid {
-    let word = |at: usize| u32::from_le_bytes(name[at..at + 4].try_into().unwrap());
-    let leaf_0 = Leaf {
-        ebx: word(0),
-        edx: word(4),
-        ecx: word(8),
-        ..cpuid.leaf_0
-    };
-    Cpuid { leaf_0, ..cpuid }
+fn cpuid(signature: u32, version: u32, gp: u32) -> Cpuid {
+    Cpuid::intel(version, gp, 3).with_signature(signature)
 }
 
 fn haswell() -> Cpuid {
-    cpuid(0x306c3, 0x0730_0403)
+    cpuid(0x306c3, 3, 4)
 }
 
 fn skylake() -> Cpuid {
-    cpuid(0x506e3, 0x0730_0404)
+    cpuid(0x506e3, 4, 4)
 }
 
 fn probe(cpuid: &Cpuid) -> Pmu {
@@ -71,14 +43,14 @@ fn every_supported_model_is_found() {
         (0xa0651, "skylake"),
         (0xa0661, "skylake"),
     ] {
-        let pmu = probe(&cpuid(eax, 0x0730_0404));
+        let pmu = probe(&cpuid(eax, 4, 4));
         assert_eq!(pmu.model.pmu_name, pmu_name, "{eax:#x}");
     }
 }
 
 #[test]
 fn a_share_of_the_slots_is_all_of_them_without_the_register() {
-    let mut pmu = probe(&cpuid(0x606a6, 0x0830_0805));
+    let mut pmu = probe(&cpuid(0x606a6, 5, 8));
     let fixed = pmu.capabilities.counters.fixed();
     let retiring = EventSelect::event(0x00, 0x80);
     let slots = EventSelect::event(0x00, 0x04);
@@ -109,7 +81,7 @@ fn what_every_cpuid_model_is_taken_for() {
         // CAST: below 256.
         let number = number as u8;
         let with_table = models().find(|model| model.is_for(Vendor::Intel, 6, number));
-        match (Pmu::probe(&cpuid(eax, 0x0730_0404), None), with_table) {
+        match (Pmu::probe(&cpuid(eax, 4, 4), None), with_table) {
             (Ok(pmu), Some(model)) => assert_eq!(pmu.model.name, model.name),
             (Ok(pmu), None) => {
                 assert_eq!(pmu.model.pmu_name, "generic_arch_v2+");
@@ -134,7 +106,7 @@ fn unknown_cores_have_what_is_architectural() {
     // Family 6 model 0xfe, and a family to come.
     for eax in [0xf06e0, 0x0100_0f10] {
         for (version, pmu_name) in [(2, "generic_arch_v2+"), (5, "generic_arch_v5+")] {
-            let pmu = probe(&cpuid(eax, 0x0730_0400 | version));
+            let pmu = probe(&cpuid(eax, version, 4));
             assert_eq!(pmu.model.pmu_name, pmu_name, "{eax:#x}");
             let cycles = pmu.constraint(EventSelect::event(0x3c, 0));
             assert!(cycles.counters.bits() & 0xf == 0xf);
@@ -144,12 +116,12 @@ fn unknown_cores_have_what_is_architectural() {
 
 #[test]
 fn unsupported_machines() {
-    let via = vendor(b"CentaurHauls", haswell());
+    let via = haswell().with_vendor(b"CentaurHauls");
     // Haswell's family.
-    let old_amd = vendor(b"AuthenticAMD", haswell());
+    let old_amd = haswell().with_vendor(b"AuthenticAMD");
     let mut hybrid = haswell();
     hybrid.leaf_7.edx = 1 << 15;
-    let no_pmu = cpuid(0x306c3, 0);
+    let no_pmu = cpuid(0x306c3, 0, 0);
     let mut no_virtual_pmu = no_pmu;
     no_virtual_pmu.leaf_1.ecx = 1 << 31;
     for (cpuid, text) in [
@@ -161,12 +133,9 @@ fn unsupported_machines() {
         (hybrid, "hybrid CPUs"),
         (no_pmu, "describes no PMU in CPUID leaf 0xA; look"),
         (no_virtual_pmu, "this virtual machine has no PMU; start"),
-        (cpuid(0x106c2, 0x0730_0403), "family 6 model 0x1c is not"),
-        (
-            cpuid(0x00400f10, 0x0730_0406),
-            "family 19 model 0x01 is not",
-        ),
-        (cpuid(0x306c3, 0x0730_0401), "version 1 is too old"),
+        (cpuid(0x106c2, 3, 4), "family 6 model 0x1c is not"),
+        (cpuid(0x00400f10, 6, 4), "family 19 model 0x01 is not"),
+        (cpuid(0x306c3, 1, 4), "version 1 is too old"),
     ] {
         let refused = Pmu::probe(&cpuid, None).unwrap_err();
         assert!(refused.to_string().contains(text), "{refused}");
@@ -194,7 +163,7 @@ fn amd_processors() {
         (AMD, 0x0010_0f42, false, (0, 0), &AMD_K8, AmdLegacy, 4),
         (AMD, 0x0060_0f12, true, (0, 0), &AMD_15H, AmdCore, 6),
     ] {
-        let mut cpuid = vendor(name, cpuid(eax, 0));
+        let mut cpuid = cpuid(eax, 0, 0).with_vendor(name);
         cpuid.leaf_7.edx = 1 << 15;
         cpuid.leaf_8000_0001.ecx = u32::from(core) << 23;
         (cpuid.leaf_8000_0022.eax, cpuid.leaf_8000_0022.ebx) = v2;
@@ -219,14 +188,14 @@ fn amd_processors() {
         assert_eq!(width.bits(), 48);
     }
     // PerfMonV2 without a counter.
-    let mut none = vendor(AMD, cpuid(0x00a1_0f11, 0));
+    let mut none = cpuid(0x00a1_0f11, 0, 0).with_vendor(AMD);
     none.set_amd(true, true);
     assert_eq!(Pmu::probe(&none, None).unwrap_err(), Unsupported::NoPmu);
 }
 
 #[test]
 fn models_that_need_more_are_refused() {
-    let refused = Pmu::probe(&cpuid(0x506c1, 0x0730_0403), None).unwrap_err();
+    let refused = Pmu::probe(&cpuid(0x506c1, 3, 4), None).unwrap_err();
     assert_eq!(
         refused.to_string(),
         "Goldmont is not supported yet: it needs a trial, for it has run on no such CPU; keep \
@@ -236,7 +205,7 @@ fn models_that_need_more_are_refused() {
 
 #[test]
 fn broadwell_constraints() {
-    let pmu = probe(&cpuid(0x306d4, 0x0730_0403));
+    let pmu = probe(&cpuid(0x306d4, 3, 4));
     for (config, counters) in [
         (0x0000_00c0, 0x1_0000_000f),
         (0x0000_01c0, 0x2),
@@ -255,7 +224,7 @@ fn broadwell_constraints() {
 
 /// A PMU of a model that the driver may not drive yet.
 fn pmu_of(model: &'static Model, leaf_a_ebx: u32) -> Pmu {
-    let mut cpuid = cpuid(0, 0x0730_0404);
+    let mut cpuid = cpuid(0, 4, 4);
     cpuid.leaf_a.ebx = leaf_a_ebx;
     Pmu::new(model, Capabilities::decode(&cpuid, None).unwrap())
 }
@@ -306,7 +275,7 @@ fn haswell_constraints() {
 
 #[test]
 fn haswell_constraints_with_one_thread_a_core() {
-    let pmu = probe(&cpuid(0x306c3, 0x0730_0803));
+    let pmu = probe(&cpuid(0x306c3, 3, 8));
     for (config, counters, corrupting) in [
         (0x003c, 0x2_0000_00ff, false),
         (0x01a3, 0xff, false),
@@ -331,7 +300,7 @@ fn haswell_constraints_with_one_thread_a_core() {
 
 #[test]
 fn skylake_constraints_with_one_thread_a_core() {
-    let pmu = probe(&cpuid(0x506e3, 0x0730_0804));
+    let pmu = probe(&cpuid(0x506e3, 4, 8));
     for (config, counters) in [
         (0x00c0, 0x1_0000_00ff),
         (0x01c0, 0x2),
@@ -354,8 +323,8 @@ fn skylake_constraints_with_one_thread_a_core() {
 
 #[test]
 fn events_of_user_mode_alone_stay_off_broadwells_upper_counters() {
-    let broadwell = |gp: u32| probe(&cpuid(0x306d4, 0x0730_0003 | (gp << 8)));
-    let haswell = probe(&cpuid(0x306c3, 0x0730_0803));
+    let broadwell = |gp: u32| probe(&cpuid(0x306d4, 3, gp));
+    let haswell = probe(&cpuid(0x306c3, 3, 8));
     let (usr, os) = (EventSelect::USR, EventSelect::OS);
     for (pmu, levels, code, counters) in [
         (broadwell(8), usr, 0x00c4, 0xf),

@@ -34,16 +34,11 @@ const MAX_REQUIREMENTS: usize = 8;
 ///
 /// ```
 /// # use rpmu_logic::logic;
-/// use logic::capabilities::{Capabilities, Cpuid, Leaf};
+/// use logic::capabilities::{Capabilities, Cpuid};
 /// use logic::model::constraint::Constraint;
 /// use logic::sched::group::Group;
 /// use logic::sched::limits::Limits;
-/// # let cpuid = Cpuid {
-/// #     leaf_0: Leaf { eax: 0xd, ..Leaf::default() },
-/// #     leaf_1: Leaf { ecx: 1 << 31, ..Leaf::default() },
-/// #     leaf_a: Leaf { eax: 0x0730_0403, ebx: 0, ecx: 0, edx: 0x600 },
-/// #     ..Cpuid::default()
-/// # };
+/// # let cpuid = Cpuid::intel(3, 4, 0).with_hypervisor();
 /// // Four counters, no fixed ones.
 /// let capabilities = Capabilities::decode(&cpuid, None).unwrap();
 ///

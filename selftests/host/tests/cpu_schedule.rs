@@ -8,7 +8,7 @@ mod reference;
 use cases::cases;
 use proptest::prelude::*;
 use reference::{fewest_gp, GP};
-use rpmu_logic::logic::capabilities::{Capabilities, Cpuid, Leaf};
+use rpmu_logic::logic::capabilities::{Capabilities, Cpuid};
 use rpmu_logic::logic::model::constraint::Constraint;
 use rpmu_logic::logic::regs::counter::{CounterId, CounterMask};
 use rpmu_logic::logic::sched::cpu_schedule::{CpuSchedule, Entry};
@@ -18,19 +18,7 @@ use rpmu_logic::logic::sched::limits::Limits;
 const CAPACITY: usize = 7;
 
 fn capabilities() -> Capabilities {
-    let cpuid = Cpuid {
-        leaf_0: Leaf {
-            eax: 0xd,
-            ..Leaf::default()
-        },
-        leaf_a: Leaf {
-            eax: 0x0730_0403,
-            edx: 0x603,
-            ..Leaf::default()
-        },
-        ..Cpuid::default()
-    };
-    Capabilities::decode(&cpuid, None).unwrap()
+    Capabilities::decode(&Cpuid::intel(3, 4, 3), None).unwrap()
 }
 
 /// A step of the perf core on a CPU's events.

@@ -12,7 +12,7 @@ use std::path::Path;
 mod exceptions;
 
 use exceptions::{exceptions, Exception, Reference, EXCEPTIONS};
-use rpmu_logic::logic::capabilities::{Capabilities, Cpuid, Leaf};
+use rpmu_logic::logic::capabilities::{Capabilities, Cpuid};
 use rpmu_logic::logic::model::{
     Model, BROADWELL, GOLDEN_COVE, GOLDMONT, GOLDMONT_PLUS, HASWELL, ICE_LAKE, ICE_LAKE_SERVER,
     IVY_BRIDGE, IVY_BRIDGE_SERVER, NEHALEM, SANDY_BRIDGE, SANDY_BRIDGE_SERVER, SILVERMONT, SKYLAKE,
@@ -107,19 +107,10 @@ fn read(directory: &Path) -> Vec<Listed> {
 }
 
 fn pmu(model: &'static Model, gp: u32) -> Pmu {
-    let cpuid = Cpuid {
-        leaf_0: Leaf {
-            eax: 0xa,
-            ..Leaf::default()
-        },
-        leaf_a: Leaf {
-            eax: 0x0730_0004 | (gp << 8),
-            edx: 4,
-            ..Leaf::default()
-        },
-        ..Cpuid::default()
-    };
-    Pmu::new(model, Capabilities::decode(&cpuid, None).unwrap())
+    Pmu::new(
+        model,
+        Capabilities::decode(&Cpuid::intel(4, gp, 4), None).unwrap(),
+    )
 }
 
 #[test]

@@ -11,7 +11,7 @@ use cases::cases;
 use proptest::prelude::*;
 use reference::mainline::{assign_events, schedule_events, Defects, Want, AS_IS, MAX, MENDED};
 use reference::search::{is_valid, Placements, COUNTERS};
-use rpmu_logic::logic::capabilities::{Capabilities, Cpuid, Leaf};
+use rpmu_logic::logic::capabilities::{Capabilities, Cpuid};
 use rpmu_logic::logic::model::constraint::Constraint;
 use rpmu_logic::logic::model::{Model, GENERIC, GENERIC_V5, INTEL_MODELS};
 use rpmu_logic::logic::pmu::Pmu;
@@ -89,19 +89,10 @@ fn machines() -> Vec<Machine> {
 /// Returns the different constraints of the model's events: every event code and unit mask, with and without
 /// a counter mask.
 fn kinds(model: &'static Model, gp: u32, fixed: u32) -> Vec<Constraint> {
-    let cpuid = Cpuid {
-        leaf_0: Leaf {
-            eax: 0xa,
-            ..Leaf::default()
-        },
-        leaf_a: Leaf {
-            eax: 0x0730_0004 | (gp << 8),
-            edx: fixed,
-            ..Leaf::default()
-        },
-        ..Cpuid::default()
-    };
-    let pmu = Pmu::new(model, Capabilities::decode(&cpuid, None).unwrap());
+    let pmu = Pmu::new(
+        model,
+        Capabilities::decode(&Cpuid::intel(4, gp, fixed), None).unwrap(),
+    );
     let mut kinds: Vec<Constraint> = Vec::new();
     for config in (0..=0xffff).chain([0x0100_003c]) {
         let constraint = pmu.constraint(EventSelect::from_bits(config));

@@ -8,7 +8,7 @@ mod cases;
 
 use cases::cases;
 use proptest::prelude::*;
-use rpmu_logic::logic::capabilities::{Capabilities, Cpuid, Leaf};
+use rpmu_logic::logic::capabilities::{Capabilities, Cpuid};
 use rpmu_logic::logic::regs::counter::{CounterId, CounterMask};
 use rpmu_logic::logic::regs::event_select::EventSelect;
 use rpmu_logic::logic::regs::global::CountsIn;
@@ -16,19 +16,7 @@ use rpmu_logic::logic::regs::register::{Register, RegisterWrite};
 use rpmu_logic::logic::regs::shadow::Shadow;
 
 fn capabilities() -> Capabilities {
-    let cpuid = Cpuid {
-        leaf_0: Leaf {
-            eax: 0xd,
-            ..Leaf::default()
-        },
-        leaf_a: Leaf {
-            eax: 0x0730_0403,
-            edx: 0x603,
-            ..Leaf::default()
-        },
-        ..Cpuid::default()
-    };
-    Capabilities::decode(&cpuid, None).unwrap()
+    Capabilities::decode(&Cpuid::intel(3, 4, 3), None).unwrap()
 }
 
 /// Returns a key for a register: its kind, and its number among its kind.

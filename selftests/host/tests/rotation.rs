@@ -8,7 +8,7 @@ mod reference;
 use cases::cases;
 use proptest::prelude::*;
 use reference::{fits, optimum};
-use rpmu_logic::logic::capabilities::{Capabilities, Cpuid, Leaf};
+use rpmu_logic::logic::capabilities::{Capabilities, Cpuid};
 use rpmu_logic::logic::model::constraint::Constraint;
 use rpmu_logic::logic::model::demand::Demand;
 use rpmu_logic::logic::regs::counter::{CounterId, CounterMask};
@@ -102,19 +102,7 @@ impl Outcome {
 }
 
 fn capabilities(gp: u32) -> Capabilities {
-    let cpuid = Cpuid {
-        leaf_0: Leaf {
-            eax: 0xd,
-            ..Leaf::default()
-        },
-        leaf_a: Leaf {
-            eax: 0x0730_0003 | (gp << 8),
-            edx: 0x603,
-            ..Leaf::default()
-        },
-        ..Cpuid::default()
-    };
-    Capabilities::decode(&cpuid, None).unwrap()
+    Capabilities::decode(&Cpuid::intel(3, gp, 3), None).unwrap()
 }
 
 /// The number of pinned groups in the handles of events.

@@ -7,7 +7,7 @@ mod kernel;
 
 use exceptions::{exceptions, Exception, Reference};
 use kernel::{Constraint, ExtraRegister, Init, Source};
-use rpmu_logic::logic::capabilities::{Capabilities, Cpuid, Leaf};
+use rpmu_logic::logic::capabilities::{Capabilities, Cpuid};
 use rpmu_logic::logic::model::cache_event::NoCacheEvent;
 use rpmu_logic::logic::model::data_source::DataSources;
 use rpmu_logic::logic::model::pebs_events::{PebsData, PebsEvent};
@@ -40,19 +40,10 @@ fn mainline(lines: &[Constraint], config: u64, gp: u64, fixed: u64) -> (u64, boo
 
 /// Returns a machine of the model, whether the driver supports it or not.
 fn pmu(model: &'static Model, gp: u32, fixed: u32) -> Pmu {
-    let cpuid = Cpuid {
-        leaf_0: Leaf {
-            eax: 0xa,
-            ..Leaf::default()
-        },
-        leaf_a: Leaf {
-            eax: 0x0730_0004 | (gp << 8),
-            edx: fixed,
-            ..Leaf::default()
-        },
-        ..Cpuid::default()
-    };
-    Pmu::new(model, Capabilities::decode(&cpuid, None).unwrap())
+    Pmu::new(
+        model,
+        Capabilities::decode(&Cpuid::intel(4, gp, fixed), None).unwrap(),
+    )
 }
 
 /// The exceptions of a model, and whether a difference was found for each.

@@ -71,20 +71,12 @@ fn machine() -> impl Strategy<Value = (Cpuid, Option<u64>)> {
         |(model, leaf_1, mut leaf_7, leaf_a, perf_capabilities)| {
             leaf_7.edx &= !(1 << 15);
             let cpuid = Cpuid {
-                leaf_0: Leaf {
-                    eax: 0x20,
-                    ebx: u32::from_le_bytes(*b"Genu"),
-                    edx: u32::from_le_bytes(*b"ineI"),
-                    ecx: u32::from_le_bytes(*b"ntel"),
-                },
-                leaf_1: Leaf {
-                    eax: signature(model),
-                    ..leaf_1
-                },
+                leaf_1,
                 leaf_7,
                 leaf_a,
-                ..Cpuid::default()
+                ..Cpuid::intel(0, 0, 0)
             };
+            let cpuid = cpuid.with_signature(signature(model));
             (cpuid, perf_capabilities)
         },
     )
@@ -95,32 +87,18 @@ fn amd_machine() -> impl Strategy<Value = Cpuid> {
     let family = prop_oneof![6 => select(vec![0x10u32, 0x15, 0x16, 0x17, 0x18, 0x19, 0x1a, 0x1b]), 1 => 0u32..0x10e];
     (family, any::<u8>(), any::<bool>(), leaf(), leaf(), leaf()).prop_map(
         |(family, model, hygon, leaf_1, leaf_8000_0001, leaf_8000_0022)| {
-            let [ebx, edx, ecx] = if hygon {
-                [*b"Hygo", *b"nGen", *b"uine"]
+            let vendor = if hygon {
+                b"HygonGenuine"
             } else {
-                [*b"Auth", *b"enti", *b"cAMD"]
-            }
-            .map(u32::from_le_bytes);
-            let base = family.min(0xf);
-            let model = u32::from(model);
-            Cpuid {
-                leaf_0: Leaf {
-                    eax: 0x10,
-                    ebx,
-                    ecx,
-                    edx,
-                },
-                leaf_1: Leaf {
-                    eax: ((family - base) << 20)
-                        | ((model >> 4) << 16)
-                        | (base << 8)
-                        | ((model & 0xf) << 4),
-                    ..leaf_1
-                },
+                b"AuthenticAMD"
+            };
+            let cpuid = Cpuid {
+                leaf_1,
                 leaf_8000_0001,
                 leaf_8000_0022,
-                ..Cpuid::default()
-            }
+                ..Cpuid::amd()
+            };
+            cpuid.with_vendor(vendor).with_model(family, model.into())
         },
     )
 }

@@ -2,34 +2,17 @@
 
 use super::*;
 use crate::logic::{
-    capabilities::{Cpuid, Leaf},
+    capabilities::Cpuid,
     open::{attr::EventType, configure, event::Event},
 };
 
 const CYCLES_SELECTED: u64 = 0x3c;
 
 /// A processor with a PMU of this version and PEBS, and all that its IA32_PERF_CAPABILITIES says.
-fn pmu(leaf_1_eax: u32, version: u32, perf_capabilities: u64) -> Pmu {
-    let cpuid = Cpuid {
-        leaf_0: Leaf {
-            eax: 0x20,
-            ebx: 0x756e_6547,
-            ecx: 0x6c65_746e,
-            edx: 0x4965_6e69,
-        },
-        leaf_1: Leaf {
-            eax: leaf_1_eax,
-            ecx: (1 << 2) | (1 << 15),
-            edx: 1 << 21,
-            ..Leaf::default()
-        },
-        leaf_a: Leaf {
-            eax: 0x0730_0400 | version,
-            edx: 0x603,
-            ..Leaf::default()
-        },
-        ..Cpuid::default()
-    };
+fn pmu(signature: u32, version: u32, perf_capabilities: u64) -> Pmu {
+    let cpuid = Cpuid::intel(version, 4, 3)
+        .with_signature(signature)
+        .with_debug_store();
     Pmu::probe(&cpuid, Some(perf_capabilities)).unwrap()
 }
 

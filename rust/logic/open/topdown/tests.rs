@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::logic::{
-    capabilities::{Cpuid, Leaf},
+    capabilities::Cpuid,
     open::{attr::EventType, configure},
     refusal::Shortage,
     regs::counter::{CounterId, CounterMask},
@@ -16,26 +16,8 @@ const UNKNOWN: u32 = 0xf06f0;
 /// PERF_METRICS in IA32_PERF_CAPABILITIES, and full-width writes.
 const METRICS: u64 = (1 << 15) | (1 << 13);
 
-fn pmu(leaf_1_eax: u32, fixed: u32, perf_capabilities: u64) -> Pmu {
-    let cpuid = Cpuid {
-        leaf_0: Leaf {
-            eax: 0x16,
-            ebx: u32::from_le_bytes(*b"Genu"),
-            edx: u32::from_le_bytes(*b"ineI"),
-            ecx: u32::from_le_bytes(*b"ntel"),
-        },
-        leaf_1: Leaf {
-            eax: leaf_1_eax,
-            ..Leaf::default()
-        },
-        leaf_a: Leaf {
-            eax: 0x0830_0805,
-            ecx: (1 << fixed) - 1,
-            edx: 0x600 | fixed,
-            ..Leaf::default()
-        },
-        ..Cpuid::default()
-    };
+fn pmu(signature: u32, fixed: u32, perf_capabilities: u64) -> Pmu {
+    let cpuid = Cpuid::intel(5, 8, fixed).with_signature(signature);
     Pmu::probe(&cpuid, Some(perf_capabilities)).unwrap()
 }
 

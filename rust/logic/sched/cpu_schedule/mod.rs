@@ -78,16 +78,12 @@ pub use {
 ///
 /// ```
 /// # use rpmu_logic::logic;
-/// use logic::capabilities::{Capabilities, Cpuid, Leaf};
+/// use logic::capabilities::{Capabilities, Cpuid};
 /// use logic::model::constraint::Constraint;
 /// use logic::regs::counter::{CounterId, CounterMask};
 /// use logic::sched::limits::Limits;
 /// use logic::sched::cpu_schedule::CpuSchedule;
-/// # let cpuid = Cpuid {
-/// #     leaf_0: Leaf { eax: 0xd, ..Leaf::default() },
-/// #     leaf_a: Leaf { eax: 0x0730_0403, ebx: 0, ecx: 0, edx: 0x603 },
-/// #     ..Cpuid::default()
-/// # };
+/// # let cpuid = Cpuid::intel(3, 4, 3);
 /// # let capabilities = Capabilities::decode(&cpuid, None).unwrap();
 /// let on = |bits| Constraint::any_of(CounterMask::from_bits(bits));
 /// let mut schedule = CpuSchedule::new(&capabilities);
@@ -392,16 +388,12 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
     ///
     /// ```
     /// # use rpmu_logic::logic;
-    /// # use logic::capabilities::{Capabilities, Cpuid, Leaf};
+    /// # use logic::capabilities::{Capabilities, Cpuid};
     /// use logic::model::constraint::Constraint;
     /// use logic::regs::counter::CounterMask;
     /// use logic::sched::limits::Limits;
     /// use logic::sched::cpu_schedule::CpuSchedule;
-    /// # let cpuid = Cpuid {
-    /// #     leaf_0: Leaf { eax: 0xd, ..Leaf::default() },
-    /// #     leaf_a: Leaf { eax: 0x0730_0403, ebx: 0, ecx: 0, edx: 0x603 },
-    /// #     ..Cpuid::default()
-    /// # };
+    /// # let cpuid = Cpuid::intel(3, 4, 3);
     /// # let capabilities = Capabilities::decode(&cpuid, None).unwrap();
     /// let mut schedule = CpuSchedule::new(&capabilities);
     /// let any = Constraint::any_of(CounterMask::first_gp(4));

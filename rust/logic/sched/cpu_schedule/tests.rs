@@ -2,9 +2,7 @@
 
 use super::*;
 use crate::logic::{
-    capabilities::{Cpuid, Leaf},
-    model::demand::Requirement,
-    regs::extra_register::ExtraRegister,
+    capabilities::Cpuid, model::demand::Requirement, regs::extra_register::ExtraRegister,
     sched::register_plan::RegisterValues,
 };
 
@@ -12,19 +10,7 @@ const NONE: Limits = Limits::NONE;
 
 /// Four general-purpose counters, three fixed ones.
 fn schedule() -> CpuSchedule<char> {
-    let cpuid = Cpuid {
-        leaf_0: Leaf {
-            eax: 0xd,
-            ..Leaf::default()
-        },
-        leaf_a: Leaf {
-            eax: 0x0730_0403,
-            edx: 0x603,
-            ..Leaf::default()
-        },
-        ..Cpuid::default()
-    };
-    CpuSchedule::new(&Capabilities::decode(&cpuid, None).unwrap())
+    CpuSchedule::new(&Capabilities::decode(&Cpuid::intel(3, 4, 3), None).unwrap())
 }
 
 fn on(bits: u64) -> Constraint {

@@ -1,32 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
 use super::*;
-use crate::logic::{
-    capabilities::{Cpuid, Leaf},
-    pmu::Pmu,
-    regs::event_select::EventSelect,
-};
+use crate::logic::{capabilities::Cpuid, pmu::Pmu, regs::event_select::EventSelect};
 
 fn haswell(gp: u32) -> Pmu {
-    let cpuid = Cpuid {
-        leaf_0: Leaf {
-            eax: 0xd,
-            ebx: u32::from_le_bytes(*b"Genu"),
-            edx: u32::from_le_bytes(*b"ineI"),
-            ecx: u32::from_le_bytes(*b"ntel"),
-        },
-        leaf_1: Leaf {
-            eax: 0x306c3,
-            ..Leaf::default()
-        },
-        leaf_a: Leaf {
-            eax: 0x0730_0003 | (gp << 8),
-            edx: 0x603,
-            ..Leaf::default()
-        },
-        ..Cpuid::default()
-    };
-    Pmu::probe(&cpuid, None).unwrap()
+    Pmu::probe(&Cpuid::intel(3, gp, 3).with_signature(0x306c3), None).unwrap()
 }
 
 fn validate_under(limits: Limits, pmu: &Pmu, codes: &[u64]) -> Result<(), Refusal> {
