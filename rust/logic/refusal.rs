@@ -5,12 +5,14 @@
 //! Each is more specific than its errno, which its doc names. The errnos are the built-in driver's, except
 //! where the doc says otherwise.
 
+mod errno;
 mod shortage;
 
 use core::fmt;
 
 use super::model::{cache_event::NoCacheEvent, extra_registers::NoExtraRegister};
 
+pub use errno::Errno;
 pub use shortage::Shortage;
 
 /// The reason why an event or a group is refused.

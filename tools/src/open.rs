@@ -11,7 +11,7 @@ use crate::logic::model::demand::Demand;
 use crate::logic::open::attr::{Leader, LOAD_LATENCY_AUXILIARY};
 use crate::logic::open::configure;
 use crate::logic::open::topdown::SLOTS;
-use crate::logic::refusal::Refusal;
+use crate::logic::refusal::{Errno, Refusal};
 use crate::logic::regs::counter::{CounterId, CounterMask};
 use crate::logic::regs::event_select::EventSelect;
 use crate::logic::sched::assign::Policy;
@@ -77,30 +77,11 @@ pub enum Why {
 }
 
 impl Why {
-    /// Returns the errno. `tests/all/errno.rs` compares it with the driver's.
+    /// Returns the errno.
     pub const fn errno(&self) -> &'static str {
         match self {
-            Self::Driver(refusal) => match refusal {
-                Refusal::OtherType | Refusal::CacheEventAbsent | Refusal::HardwareEventAbsent => {
-                    "ENOENT"
-                }
-                Refusal::AnyThreadNotPermitted => "EACCES",
-                Refusal::LoadLatencyAlone => "ENODATA",
-                Refusal::ExtraRegisterAbsent => "ENXIO",
-                Refusal::BranchStackExcluded => "EBUSY",
-                Refusal::Precise
-                | Refusal::PreciseBranches
-                | Refusal::BranchStack
-                | Refusal::BranchFilterAbsent
-                | Refusal::CallStackAbsent
-                | Refusal::TransactionFilter
-                | Refusal::CheckpointedPeriod
-                | Refusal::EveryBranch
-                | Refusal::SwitchUntried
-                | Refusal::Sampling => "EOPNOTSUPP",
-                _ => "EINVAL",
-            },
-            Self::OnlyLeader | Self::NoLeader => "EINVAL",
+            Self::Driver(refusal) => refusal.errno().name(),
+            Self::OnlyLeader | Self::NoLeader => Errno::Invalid.name(),
         }
     }
 }
