@@ -204,7 +204,11 @@ impl Pmu {
             _ => {}
         }
         let mut constraint = match self.model.pebs_events.find(select) {
-            Some(line) => self.restricted(select, line.constraint().resolve(present)),
+            Some(line) => Constraint {
+                // The table of all events says so.
+                corrupting: self.constraint(select).corrupting,
+                ..self.restricted(select, line.constraint().resolve(present))
+            },
             None if self.model.pebs_events.has_others() => self.constraint(select),
             None => Constraint::any_of(CounterMask::EMPTY),
         };

@@ -239,7 +239,7 @@ impl EventConstraint {
 
     /// Marks the entry as one whose events corrupt the sibling thread's counter.
     #[must_use]
-    pub(in crate::logic) const fn corrupting(mut self) -> Self {
+    const fn corrupting(mut self) -> Self {
         self.corrupting = true;
         self
     }

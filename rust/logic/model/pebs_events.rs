@@ -96,13 +96,6 @@ impl PebsEvent {
         self
     }
 
-    /// As [`EventConstraint::corrupting_event`].
-    #[must_use]
-    pub const fn corrupting(mut self) -> Self {
-        self.constraint = self.constraint.corrupting();
-        self
-    }
-
     /// Returns the contents of the records' data source field.
     pub const fn data(&self) -> PebsData {
         self.data

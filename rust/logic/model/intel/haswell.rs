@@ -75,16 +75,16 @@ const PEBS_EVENTS: PebsEvents = PebsEvents::checked(COUNTERS, &[
     PebsEvent::exact(0x1080_01c2, 0xf), // UOPS_RETIRED.ALL, inv=1, cmask=16 (cycles:p)
     PebsEvent::exact(0x1080_01c0, 0x2), // INST_RETIRED.PREC_DIST, inv=1, cmask=16 (cycles:ppp)
     PebsEvent::exact(0x01c2, 0xf).with(Address), // UOPS_RETIRED.ALL
-    PebsEvent::exact(0x11d0, 0xf).corrupting().with(Load), // MEM_UOPS_RETIRED.STLB_MISS_LOADS
-    PebsEvent::exact(0x21d0, 0xf).corrupting().with(Load), // MEM_UOPS_RETIRED.LOCK_LOADS
-    PebsEvent::exact(0x41d0, 0xf).corrupting().with(Load), // MEM_UOPS_RETIRED.SPLIT_LOADS
-    PebsEvent::exact(0x81d0, 0xf).corrupting().with(Load), // MEM_UOPS_RETIRED.ALL_LOADS
-    PebsEvent::exact(0x12d0, 0xf).corrupting().with(StoreAddress), // MEM_UOPS_RETIRED.STLB_MISS_STORES
-    PebsEvent::exact(0x42d0, 0xf).corrupting().with(StoreAddress), // MEM_UOPS_RETIRED.SPLIT_STORES
-    PebsEvent::exact(0x82d0, 0xf).corrupting().with(StoreAddress), // MEM_UOPS_RETIRED.ALL_STORES
-    PebsEvent::event(0xd1, 0xf).corrupting().with(Load), // MEM_LOAD_UOPS_RETIRED.*
-    PebsEvent::event(0xd2, 0xf).corrupting().with(Load), // MEM_LOAD_UOPS_L3_HIT_RETIRED.*
-    PebsEvent::event(0xd3, 0xf).corrupting().with(Load), // MEM_LOAD_UOPS_L3_MISS_RETIRED.*
+    PebsEvent::exact(0x11d0, 0xf).with(Load), // MEM_UOPS_RETIRED.STLB_MISS_LOADS
+    PebsEvent::exact(0x21d0, 0xf).with(Load), // MEM_UOPS_RETIRED.LOCK_LOADS
+    PebsEvent::exact(0x41d0, 0xf).with(Load), // MEM_UOPS_RETIRED.SPLIT_LOADS
+    PebsEvent::exact(0x81d0, 0xf).with(Load), // MEM_UOPS_RETIRED.ALL_LOADS
+    PebsEvent::exact(0x12d0, 0xf).with(StoreAddress), // MEM_UOPS_RETIRED.STLB_MISS_STORES
+    PebsEvent::exact(0x42d0, 0xf).with(StoreAddress), // MEM_UOPS_RETIRED.SPLIT_STORES
+    PebsEvent::exact(0x82d0, 0xf).with(StoreAddress), // MEM_UOPS_RETIRED.ALL_STORES
+    PebsEvent::event(0xd1, 0xf).with(Load), // MEM_LOAD_UOPS_RETIRED.*
+    PebsEvent::event(0xd2, 0xf).with(Load), // MEM_LOAD_UOPS_L3_HIT_RETIRED.*
+    PebsEvent::event(0xd3, 0xf).with(Load), // MEM_LOAD_UOPS_L3_MISS_RETIRED.*
     PebsEvent::exact(0x0148, 0x4), // L1D_PEND_MISS.PENDING
     PebsEvent::any(0xf),
 ]);

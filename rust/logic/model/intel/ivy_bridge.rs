@@ -67,10 +67,10 @@ const PEBS_EVENTS: PebsEvents = PebsEvents::checked(COUNTERS, &[
     PebsEvent::exact(0x02cd, 0x8).with(Store), // MEM_TRANS_RETIRED.PRECISE_STORE
     PebsEvent::exact(0x1080_01c2, 0xf), // UOPS_RETIRED.ALL, inv=1, cmask=16 (cycles:p)
     PebsEvent::exact(0x1080_01c0, 0x2), // INST_RETIRED.PREC_DIST, inv=1, cmask=16 (cycles:ppp)
-    PebsEvent::event_with_any_flags(0xd0, 0xf).corrupting(), // MEM_UOP_RETIRED.*
-    PebsEvent::event_with_any_flags(0xd1, 0xf).corrupting(), // MEM_LOAD_UOPS_RETIRED.*
-    PebsEvent::event_with_any_flags(0xd2, 0xf).corrupting(), // MEM_LOAD_UOPS_LLC_HIT_RETIRED.*
-    PebsEvent::event_with_any_flags(0xd3, 0xf).corrupting(), // MEM_LOAD_UOPS_LLC_MISS_RETIRED.*
+    PebsEvent::event_with_any_flags(0xd0, 0xf), // MEM_UOP_RETIRED.*
+    PebsEvent::event_with_any_flags(0xd1, 0xf), // MEM_LOAD_UOPS_RETIRED.*
+    PebsEvent::event_with_any_flags(0xd2, 0xf), // MEM_LOAD_UOPS_LLC_HIT_RETIRED.*
+    PebsEvent::event_with_any_flags(0xd3, 0xf), // MEM_LOAD_UOPS_LLC_MISS_RETIRED.*
     PebsEvent::exact(0x0148, 0x4), // L1D_PEND_MISS.PENDING
     PebsEvent::any(0xf),
 ]);

@@ -85,6 +85,7 @@ const IVY_BRIDGE: &[Exception] = &[
 const HASWELL: &[Exception] = &[
     Exception::from_mainline(0x01cd, 0xffff, "MEM_TRANS_RETIRED.LOAD_LATENCY: counter 3 in Intel's lists, any of four in the built-in driver's table").precise(),
     Exception::from_mainline(0x0148, 0xffff, "L1D_PEND_MISS.PENDING: counter 2 in Intel's lists, and in the built-in driver's table for counting; any of four in its table for precise sampling").precise(),
+    Exception::from_mainline(0xd0, 0xff, "MEM_UOPS_RETIRED, with unit masks that Intel's lists do not have: corrupting, as when it is only counted; the built-in driver's table for precise sampling marks those of the lists alone").precise(),
     Exception::with_one_thread(0x0180_010e, 0xff80_ffff), // UOPS_ISSUED.STALL_CYCLES
     Exception::with_one_thread(0x023c, 0xffff), // CPU_CLK_UNHALTED.ONE_THREAD_ACTIVE
     Exception::with_one_thread(0x0279, 0xffff), // IDQ.EMPTY
