@@ -38,6 +38,7 @@ use crate::{
         layout::{Line, Mismatch, Running},
         symbols::Symbols,
     },
+    x86::msr::Msr,
 };
 use core::{mem::transmute, ptr::NonNull};
 use kernel::sync::atomic::{ordering, Atomic, Relaxed};
@@ -201,9 +202,9 @@ impl Builtin {
             return;
         }
         let (first, first_fixed) = match counters.maker {
-            Maker::Intel => (MSR_PERFCTR0, MSR_FIXED_CTR0),
-            Maker::AmdLegacy => (MSR_K7_PERFCTR0, 0),
-            Maker::AmdCore => (MSR_F15H_PERF_CTR0, 0),
+            Maker::Intel => (Msr::IA32_PMC0.number(), Msr::IA32_FIXED_CTR0.number()),
+            Maker::AmdLegacy => (Msr::AMD_LEGACY_CTR0.number(), 0),
+            Maker::AmdCore => (Msr::AMD_PERF_CTR0.number(), 0),
         };
         self.set_counters(&Lent {
             width: counters.width.into(),
@@ -396,15 +397,6 @@ struct Lent {
     /// The function that returns by how much the MSR of another counter is higher; 0 for none.
     addr_offset: u64,
 }
-
-/// IA32_PMC0, in the range where all CPUs have it.
-const MSR_PERFCTR0: u32 = 0xc1;
-/// IA32_FIXED_CTR0.
-const MSR_FIXED_CTR0: u32 = 0x309;
-
-/// AMD's first counter, at its old address and at that of the core performance counter extensions.
-const MSR_K7_PERFCTR0: u32 = 0xc001_0004;
-const MSR_F15H_PERF_CTR0: u32 = 0xc001_0201;
 
 /// Returns the count of reasons to let the tasks of `mm` execute `rdpmc`.
 fn allowed(mm: &Mm) -> &Atomic<i32> {

@@ -7,9 +7,9 @@
 
 use crate::{
     logic::{
-        capabilities::Capabilities,
+        capabilities::{Capabilities, ADDRESSABLE_GP},
         regs::{
-            counter::{CounterId, CounterKind, CounterMask},
+            counter::{CounterId, CounterKind, CounterMask, MAX_FIXED},
             extra_register::ExtraRegister,
             global::Status,
             metrics::Metrics,
@@ -27,6 +27,17 @@ use kernel::{
     interrupt::LocalInterruptDisabled,
     prelude::*,
     sync::atomic::{Atomic, Relaxed},
+};
+
+const _: () = {
+    assert!(
+        ADDRESSABLE_GP as u32 == perfmon::MAX_GP,
+        "CPUID is decoded for other general-purpose counters than have addresses"
+    );
+    assert!(
+        MAX_FIXED as u32 == perfmon::MAX_FIXED,
+        "there are fixed counters without a field"
+    );
 };
 
 /// The registers of such a PMU.

@@ -21,11 +21,11 @@ use kernel::interrupt::LocalInterruptDisabled;
 
 /// Number of general-purpose counters whose registers are at consecutive addresses everywhere (SDM
 /// volume 4, table 2-2: `IA32_PERFEVTSEL0` to `7`, `IA32_PMC0` to `7`, `IA32_A_PMC0` to `7`).
-const MAX_GP: u32 = 8;
+pub const MAX_GP: u32 = 8;
 /// The bit of `IA32_PERF_CAPABILITIES` that says that `MSR_PERF_METRICS` exists.
 const PERF_METRICS_AVAILABLE: u32 = 15;
 /// Number of fixed counters that `IA32_FIXED_CTR_CTRL` has fields for, four bits each.
-const MAX_FIXED: u32 = 16;
+pub const MAX_FIXED: u32 = 16;
 
 /// The counters that a logical processor has.
 ///
