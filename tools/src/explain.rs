@@ -240,6 +240,26 @@ struct Found {
     intervals: f64,
 }
 
+impl Found {
+    fn new(kind: Kind, mask: CounterMask, holders: Events) -> Self {
+        Self {
+            kind,
+            mask,
+            holders,
+            before: None,
+            intervals: 0.0,
+        }
+    }
+}
+
+/// Returns the events that have one of the counters in a configuration.
+fn holders(now: &Configuration, mask: CounterMask) -> Events {
+    let held = now.counters.iter().filter(|(counter, _)| {
+        CounterId::from_index(usize::from(*counter)).is_some_and(|it| mask.contains(it))
+    });
+    held.map(|(_, event)| *event).collect()
+}
+
 fn find(
     request: &Request,
     plan: &Plan,
@@ -250,29 +270,16 @@ fn find(
     let wanted = demands.iter().fold(CounterMask::EMPTY, |mask, demand| {
         mask | demand.constraint.counters
     });
-    let holders_of = |mask: CounterMask| {
-        let held = now.counters.iter().filter(|(counter, _)| {
-            CounterId::from_index(usize::from(*counter)).is_some_and(|it| mask.contains(it))
-        });
-        held.map(|(_, event)| *event).collect::<Events>()
-    };
-    let found = |kind, mask, holders| Found {
-        kind,
-        mask,
-        holders,
-        before: None,
-        intervals: 0.0,
-    };
     let slots_are_taken = wanted.contains(CounterId::SLOTS)
         && placed.iter().any(|its| its.contains(CounterId::SLOTS));
     let refusal = match wait {
         Wait::Behind(_) | Wait::Turn | Wait::Refused(_) if slots_are_taken => {
-            return found(Kind::Counters, wanted & TOPDOWN, holders_of(TOPDOWN));
+            return Found::new(Kind::Counters, wanted & TOPDOWN, holders(now, TOPDOWN));
         }
         // This decides most cases and is much faster than a trial.
         Wait::Behind(_) | Wait::Turn if want_what_is_taken(request, demands, placed) => {
             let wanted_here = wanted.without(closed(&request.machine));
-            return found(Kind::Counters, wanted_here, holders_of(wanted));
+            return Found::new(Kind::Counters, wanted_here, holders(now, wanted));
         }
         // It was not tried: would it have fitted?
         Wait::Behind(_) | Wait::Turn => match (fits_beside(request, plan, now, demands), wait) {
@@ -280,42 +287,56 @@ fn find(
             (Ok(()), Wait::Behind(before)) => {
                 return Found {
                     before: Some(before),
-                    ..found(Kind::HeadOfLine, CounterMask::EMPTY, Events::default())
+                    ..Found::new(Kind::HeadOfLine, CounterMask::EMPTY, Events::default())
                 };
             }
-            (Ok(()), _) => return found(Kind::Turn, CounterMask::EMPTY, Events::default()),
+            (Ok(()), _) => return Found::new(Kind::Turn, CounterMask::EMPTY, Events::default()),
         },
         Wait::Exclusive => {
-            return found(
+            return Found::new(
                 Kind::Exclusive,
                 CounterMask::EMPTY,
-                holders_of(CounterMask::ALL),
+                holders(now, CounterMask::ALL),
             )
         }
         Wait::Refused(refusal) => plan.simulation.refusals[refusal],
     };
+    explain(refusal, request, plan, now, demands, wanted)
+}
+
+/// Says who has what the refusal is about. The demands of the group's events want the counters `wanted`.
+fn explain(
+    refusal: Refusal,
+    request: &Request,
+    plan: &Plan,
+    now: &Configuration,
+    demands: &[Demand],
+    wanted: CounterMask,
+) -> Found {
     match refusal {
         Refusal::ExtraRegisterTaken => {
-            let holders = holders_of(CounterMask::ALL);
+            let all = holders(now, CounterMask::ALL);
             let has_register = |event: &EventNumber| {
                 let event = plan.opened.events.get(*event);
                 event
                     .and_then(|event| event.demand)
                     .is_some_and(|demand| demand.needs_register())
             };
-            found(
+            Found::new(
                 Kind::Registers,
                 CounterMask::EMPTY,
-                holders.iter().filter(has_register).collect(),
+                all.iter().filter(has_register).collect(),
             )
         }
         Refusal::ExtraRegisterLimited => {
-            found(Kind::Sibling, CounterMask::EMPTY, Events::default())
+            Found::new(Kind::Sibling, CounterMask::EMPTY, Events::default())
         }
         Refusal::Limited(Shortage::GpLimit { .. })
-        | Refusal::DoesNotFit(Shortage::GpLimit { .. }) => {
-            found(Kind::Limit, wanted.gp(), holders_of(CounterMask::ALL.gp()))
-        }
+        | Refusal::DoesNotFit(Shortage::GpLimit { .. }) => Found::new(
+            Kind::Limit,
+            wanted.gp(),
+            holders(now, CounterMask::ALL.gp()),
+        ),
         Refusal::Limited(_) if now.sibling & wanted.bits() != 0 => {
             // An event that does not corrupt may use counters that are closed to corrupting ones only.
             let corrupts = |demand: &Demand| demand.constraint.corrupting;
@@ -324,12 +345,12 @@ fn find(
                 false => now.closed,
             };
             let theirs = CounterMask::from_bits(theirs) & wanted;
-            found(Kind::Sibling, theirs, holders_of(wanted))
+            Found::new(Kind::Sibling, theirs, holders(now, wanted))
         }
-        _ => found(
+        _ => Found::new(
             Kind::Counters,
             wanted.without(closed(&request.machine)),
-            holders_of(wanted),
+            holders(now, wanted),
         ),
     }
 }

@@ -60,12 +60,23 @@ fn colour(report: &Report, name: &str) -> &'static str {
     number.map_or("#777777", |number| COLOURS[(number - 1) % COLOURS.len()])
 }
 
+/// The place of the drawing's parts: the columns are turns, the rows counters.
+struct Layout<'a> {
+    turns: &'a [usize],
+    /// The width of a column.
+    width: usize,
+    /// The lower end of the rows.
+    end: usize,
+}
+
 fn draw(report: &Report, out: &mut String) -> fmt::Result {
     let turns = &report.turns[..report.turns.len().min(MAX_TURNS)];
-    let counters = &report.machine.counters;
-    let width = (WIDTH - LEFT) / turns.len().max(1);
-    let grid = 34 + counters.len() * ROW;
-    let height = grid + 40 + report.events.len() * 22;
+    let layout = Layout {
+        turns,
+        width: (WIDTH - LEFT) / turns.len().max(1),
+        end: 34 + report.machine.counters.len() * ROW,
+    };
+    let height = layout.end + 40 + report.events.len() * 22;
     writeln!(
         out,
         "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"rp\" viewBox=\"0 0 {WIDTH} {height}\" \
@@ -75,7 +86,17 @@ fn draw(report: &Report, out: &mut String) -> fmt::Result {
         report.machine.model,
         report.machine.policy
     )?;
-    for (row, counter) in counters.iter().enumerate() {
+    grid(report, &layout, out)?;
+    bars(report, &layout, out)?;
+    time(report, &layout, out)?;
+    shares(report, &layout, out)?;
+    writeln!(out, "</svg>")
+}
+
+/// Draws the rows and columns, with their names.
+fn grid(report: &Report, layout: &Layout<'_>, out: &mut String) -> fmt::Result {
+    let Layout { turns, width, end } = *layout;
+    for (row, counter) in report.machine.counters.iter().enumerate() {
         let y = 30 + row * ROW;
         writeln!(
             out,
@@ -101,10 +122,16 @@ fn draw(report: &Report, out: &mut String) -> fmt::Result {
         )?;
         writeln!(
             out,
-            "<line class=\"line\" x1=\"{x}\" y1=\"26\" x2=\"{x}\" y2=\"{grid}\"/>"
+            "<line class=\"line\" x1=\"{x}\" y1=\"26\" x2=\"{x}\" y2=\"{end}\"/>"
         )?;
     }
-    for (row, counter) in counters.iter().enumerate() {
+    Ok(())
+}
+
+/// Draws a bar for each event on a counter, over the turns in which it has it.
+fn bars(report: &Report, layout: &Layout<'_>, out: &mut String) -> fmt::Result {
+    let Layout { turns, width, .. } = *layout;
+    for (row, counter) in report.machine.counters.iter().enumerate() {
         let on = |turn: &usize| {
             let mut counters = report.configurations[*turn].counters.iter();
             counters
@@ -130,16 +157,26 @@ fn draw(report: &Report, out: &mut String) -> fmt::Result {
             column += same;
         }
     }
-    let end = report.interval_ms * turns.len() as f64;
-    writeln!(out, "<text x=\"{LEFT}\" y=\"{}\">0</text>", grid + 14)?;
+    Ok(())
+}
+
+/// Writes the time below the columns.
+fn time(report: &Report, layout: &Layout<'_>, out: &mut String) -> fmt::Result {
+    let Layout { turns, width, end } = *layout;
+    let duration = report.interval_ms * turns.len() as f64;
+    writeln!(out, "<text x=\"{LEFT}\" y=\"{}\">0</text>", end + 14)?;
     writeln!(
         out,
-        "<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{end} ms</text>",
+        "<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{duration} ms</text>",
         LEFT + width * turns.len(),
-        grid + 14
-    )?;
+        end + 14
+    )
+}
+
+/// Draws the share of each event.
+fn shares(report: &Report, layout: &Layout<'_>, out: &mut String) -> fmt::Result {
     for (row, event) in report.events.iter().enumerate() {
-        let y = grid + 30 + row * 22;
+        let y = layout.end + 30 + row * 22;
         let part = (event.share * 180.0).round();
         writeln!(
             out,
@@ -155,7 +192,7 @@ fn draw(report: &Report, out: &mut String) -> fmt::Result {
             escape(&format!("{}: {}", row + 1, event.name)),
         )?;
     }
-    writeln!(out, "</svg>")
+    Ok(())
 }
 
 fn bar(
