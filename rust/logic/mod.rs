@@ -31,8 +31,7 @@
 //!  user_read      the events whose counters their users read with RDPMC
 //! ```
 //!
-//! Each room imports from those below it only: regs, capabilities, model, refusal, sample, pmu, open, sched, smt,
-//! rotation, from the ground up (`LOGIC_ROOMS` of `scripts/layers/rules.py`).
+//! Each room imports from those below it only; `Documentation/architecture.md` has them in their order.
 //!
 //! Most functions run with interrupts off, those of [`regs::period`] and [`regs::counter`] in NMI context
 //! too. None panics, all loops are bounded, and arithmetic that may wrap says so.

@@ -159,6 +159,36 @@ def no_circles(tree):
             yield crate.path_of[path[0]], first.line, text
 
 
+def picture_is_true(tree):
+    """The picture of rust/ in the documentation has all layers, and the rooms of logic from the top down."""
+    path = "Documentation/architecture.md"
+    if path not in tree.files:
+        return
+    lines = tree.files[path].split("\n")
+    begin = lines.index("rust/") if "rust/" in lines else len(lines)
+    drawn, layer = {}, None  # layer -> its rooms, in their order
+    for number, line in enumerate(lines[begin + 1 :], begin + 2):
+        if not line.startswith("  "):
+            break
+        name = re.match(r"(  |    )([a-z0-9_]+)/", line)
+        if name and name[1] == "  ":
+            layer = name[2]
+            drawn[layer] = []
+        elif name:
+            drawn[layer].append((name[2], number))
+    for layer in sorted(set(MAY_IMPORT) - {"root"} ^ set(drawn)):
+        yield path, begin + 1, f"rust/{layer} is in the picture or a layer, but not both; draw the layers as they are"
+    rooms = [name for name, _ in drawn.get("logic", [])]
+    expected = [room for room in reversed(LOGIC_ROOMS) if room in rooms]
+    folders = {parts[2] for parts in (PurePosixPath(name).parts for name in tree.files) if parts[:2] == ("rust", "logic") and len(parts) > 3}
+    for room in sorted(folders & set(LOGIC_ROOMS) - set(rooms)):
+        yield path, begin + 1, f"logic::{room} is missing in the picture"
+    for (room, number), right in zip(drawn.get("logic", []), expected + [None] * len(rooms)):
+        if room != right:
+            yield path, number, f"logic::{room} is not in its place; draw the rooms from the top down"
+            break
+
+
 def _crate(tree):
     return files.Crate([(path, layer_of(path)[1], source) for path, source in tree.rust("rust")], LOOKED_THROUGH)
 
@@ -285,6 +315,7 @@ ALL = (
     imports,
     rooms_are_in_order,
     no_circles,
+    picture_is_true,
     logic_is_pure,
     no_bindings,
     no_unsafe,

@@ -12,6 +12,23 @@ SPDX_SH = "#!/bin/sh\n# SPDX-License-Identifier: GPL-2.0\n"
 # Nothing is wrong in here, though much of it looks as if.
 GOOD = {
     "Makefile": "# SPDX-License-Identifier: GPL-2.0\n",
+    "Documentation/architecture.md": """# Architecture
+```
+rust/
+  bindings/     C
+  kern/         the kernel
+  x86/          the processor
+    intel/      Intel's
+  perf/         events
+  perf_core/    their core
+  logic/        decisions
+    model/      tables
+    regs/       registers
+  driver/       all together
+    hw/         registers
+selftests/
+```
+""",
     "README.md": "unsafe, without a licence line\n",
     "build/rpmu.rs": "unsafe: built, hence not ours\n",
     "scripts/run": SPDX_SH,
@@ -120,6 +137,7 @@ unsafe fn g() {}
 
 DRIVER, KERN, PERF, X86 = (f"rust/{layer}/new.rs" for layer in ("driver", "kern", "perf", "x86"))
 LOGIC = "rust/logic/nospec.rs"
+PICTURE = "Documentation/architecture.md"
 VPMU = "selftests/vpmu"
 
 # (rule, file, its text, the line on which it is wrong). A licence line is put in front, so that the
@@ -159,6 +177,10 @@ BAD = (
     (rules.no_circles, "rust/kern/a.rs", "pub struct A;\nfn f() {\n    super::B\n}", 4),
     (rules.no_circles, "rust/kern/a.rs", "use crate::kern::b;\npub struct A;", 2),
     (rules.no_circles, "rust/kern/mod.rs", "mod a;\nmod b;\npub use b::B;\npub const C: Option<B> = None;", 5),
+    (rules.picture_is_true, PICTURE, GOOD[PICTURE].replace("  kern/         the kernel\n", ""), 4),
+    (rules.picture_is_true, PICTURE, GOOD[PICTURE].replace("  kern/", "  cellar/       coal\n  kern/"), 4),
+    (rules.picture_is_true, PICTURE, GOOD[PICTURE].replace("    regs/       registers\n", ""), 4),
+    (rules.picture_is_true, PICTURE, GOOD[PICTURE].replace("    model/      tables\n", "").replace("  driver/", "    model/      tables\n  driver/"), 12),
     (rules.logic_is_pure, LOGIC, "use kernel::prelude::*;", 2),
     (rules.logic_is_pure, LOGIC, "fn f() -> std::string::String {}", 2),
     (rules.logic_is_pure, LOGIC, "extern crate alloc;", 2),
