@@ -2,7 +2,10 @@
 
 //! Events.
 
-use super::{Attachment, Attr, EventId, Operations};
+use super::{
+    sample_type::{BRANCH_STACK, REGS_INTR, REGS_USER, TIME},
+    Attachment, Attr, EventId, Operations,
+};
 use crate::bindings;
 use core::{
     marker::PhantomData,
@@ -69,8 +72,6 @@ impl<T: Operations> Deref for Placed<T> {
 
 /// `PERF_SAMPLE_BRANCH_HW_INDEX`.
 const BRANCH_HW_INDEX: u64 = 1 << 17;
-/// `PERF_SAMPLE_BRANCH_STACK`.
-const BRANCH_STACK: u64 = bindings::perf_event_sample_format_PERF_SAMPLE_BRANCH_STACK as u64;
 
 /// The event does not count (`hw.state`).
 pub(super) const STOPPED: i32 = bindings::PERF_HES_STOPPED as i32;
@@ -228,14 +229,11 @@ impl<T: Operations> Event<T> {
 
     /// Returns whether a sample has registers of the interrupted or the user's code.
     pub fn samples_registers(&self) -> bool {
-        const REGISTERS: u64 = bindings::perf_event_sample_format_PERF_SAMPLE_REGS_INTR as u64
-            | bindings::perf_event_sample_format_PERF_SAMPLE_REGS_USER as u64;
-        self.samples(REGISTERS)
+        self.samples(REGS_INTR | REGS_USER)
     }
 
     /// Returns whether samples have the time, by perf's own clock and not another (`attr.use_clockid`).
     pub fn samples_time(&self) -> bool {
-        const TIME: u64 = bindings::perf_event_sample_format_PERF_SAMPLE_TIME as u64;
         // SAFETY: The event is valid, and its attributes that are single bits do not change.
         self.samples(TIME) && unsafe { (*self.as_raw()).attr.use_clockid() == 0 }
     }

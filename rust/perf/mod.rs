@@ -56,6 +56,7 @@ mod event;
 mod pmu;
 mod registration;
 mod sample;
+mod sample_type;
 mod symbols;
 mod sysfs;
 mod table;

@@ -7,7 +7,13 @@
 //! asked for, and stops events that sample too often while it is being told of the overflow: see
 //! [`Operations::stop_in_nmi`].
 
-use super::{Event, OnCpu, Operations};
+use super::{
+    sample_type::{
+        ADDR, BRANCH_STACK, CALLCHAIN, DATA_PAGE_SIZE, DATA_SRC, PERIOD, PHYS_ADDR, TIME,
+        TRANSACTION, WEIGHT, WEIGHT_STRUCT,
+    },
+    Event, OnCpu, Operations,
+};
 use crate::{
     bindings,
     kern::{regs::Regs, symbols::Symbols},
@@ -230,18 +236,6 @@ impl BranchStack {
         }
     }
 }
-
-const TIME: u64 = bindings::perf_event_sample_format_PERF_SAMPLE_TIME as u64;
-const ADDR: u64 = bindings::perf_event_sample_format_PERF_SAMPLE_ADDR as u64;
-const CALLCHAIN: u64 = bindings::perf_event_sample_format_PERF_SAMPLE_CALLCHAIN as u64;
-const BRANCH_STACK: u64 = bindings::perf_event_sample_format_PERF_SAMPLE_BRANCH_STACK as u64;
-const PERIOD: u64 = bindings::perf_event_sample_format_PERF_SAMPLE_PERIOD as u64;
-const WEIGHT: u64 = bindings::perf_event_sample_format_PERF_SAMPLE_WEIGHT as u64;
-const WEIGHT_STRUCT: u64 = bindings::perf_event_sample_format_PERF_SAMPLE_WEIGHT_STRUCT as u64;
-const DATA_SRC: u64 = bindings::perf_event_sample_format_PERF_SAMPLE_DATA_SRC as u64;
-const TRANSACTION: u64 = bindings::perf_event_sample_format_PERF_SAMPLE_TRANSACTION as u64;
-const PHYS_ADDR: u64 = bindings::perf_event_sample_format_PERF_SAMPLE_PHYS_ADDR as u64;
-const DATA_PAGE_SIZE: u64 = bindings::perf_event_sample_format_PERF_SAMPLE_DATA_PAGE_SIZE as u64;
 
 /// Binds what it takes to hand samples to the perf core that are no overflows: [`Event::output`],
 /// [`Event::log_lost_samples`] and [`Sample::add_callchain`].
