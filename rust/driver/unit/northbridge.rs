@@ -23,7 +23,7 @@ use crate::{
         refusal::Refusal,
         regs::counter::CounterMask,
         sched::{cpu_schedule::CpuSchedule, limits::Limits},
-        smt::northbridge::Northbridge,
+        smt::{northbridge::Northbridge, protocol::ThreadState},
     },
     perf::EventId,
     x86::{builtin::Builtin, topology::amd_node},
@@ -43,7 +43,7 @@ impl Northbridges {
     }
 
     /// Calls `change` to add to the plan of this CPU, without the counters that the northbridge uses for
-    /// other CPUs. On these processors a core has one thread, and TSX does not exist. Calls `refused_under` with the
+    /// other CPUs. On these processors a core has one thread, and TSX does not exist. `thread` learns the
     /// limits that a refusal was decided under.
     #[cold]
     #[inline(never)]
@@ -51,8 +51,8 @@ impl Northbridges {
         &self,
         site: Site<'_>,
         schedule: &mut CpuSchedule<EventId>,
+        thread: &mut ThreadState,
         change: impl FnOnce(&mut CpuSchedule<EventId>, &Limits) -> Result<(), Refusal>,
-        refused_under: impl FnOnce(Limits),
     ) -> Result<(), Refusal> {
         let mut node = self.node_of(site);
         let number = site.id.as_u32();
@@ -62,7 +62,7 @@ impl Northbridges {
                 .map_or(CounterMask::EMPTY, |node| node.closed_to(number)),
             ..Limits::NONE
         };
-        change(schedule, &limits).inspect_err(|_| refused_under(limits))?;
+        change(schedule, &limits).inspect_err(|_| thread.set_refused_under(limits))?;
         if let Some(node) = &mut node {
             node.claim(number, schedule.northbridge());
         }

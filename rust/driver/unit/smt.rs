@@ -149,8 +149,7 @@ impl Driver {
         change: impl FnOnce(&mut CpuSchedule<EventId>, &Limits) -> Result<(), Refusal>,
     ) -> Result<(), Refusal> {
         let Own { schedule, smt, .. } = own;
-        let refused_under = |limits| smt.set_refused_under(limits);
-        northbridge.plan(self.site(cpu, irqs), schedule, change, refused_under)
+        northbridge.plan(self.site(cpu, irqs), schedule, smt, change)
     }
 
     /// Returns the limits that hold now for groups that rotate.
