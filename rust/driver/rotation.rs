@@ -27,17 +27,22 @@ use crate::{
         sched::{cpu_schedule::CpuSchedule, limits::Limits},
     },
     perf::{Event, EventId, Scheduling},
-    perf_core::{Behind, Context, IntervalEnd, WaitingGroup},
+    perf_core::{Behind, Cgroups, Context, IntervalEnd, WaitingGroup},
 };
 use kernel::cpu::CpuId;
 use known::{Known, RotationState, KNOWN};
 
 impl RotationState {
-    /// Returns the demand of the groups of `context`, if cached, brought up to date.
-    fn known(&mut self, context: &Context<'_, Driver>) -> Option<&mut Known> {
+    /// Returns the demand of the groups of `context`, or of those for `cgroups`, if cached, brought up to date.
+    fn known(
+        &mut self,
+        context: &Context<'_, Driver>,
+        cgroups: Option<&Cgroups>,
+    ) -> Option<&mut Known> {
         let version = context.version();
+        let cgroup = cgroups.and_then(Cgroups::id);
         let mut entries = self.known.iter_mut().flatten();
-        let known = entries.find(|it| it.version.is_of_same_context(&version))?;
+        let known = entries.find(|it| it.is(&version, cgroup))?;
         let changes = version
             .generation()
             .wrapping_sub(known.version.generation());
@@ -50,41 +55,78 @@ impl RotationState {
         let groups = &mut known.groups;
         let mut whole = true;
         let all_there = context.for_each_since(Some(&known.version), |group, is_leader| {
-            groups.add(&wants_of(group), group.is_exclusive());
-            whole &= is_leader.0;
+            if cgroups.is_none_or(|it| it.have(group)) {
+                groups.add(&wants_of(group), group.is_exclusive());
+                whole &= is_leader.0;
+            }
         });
         groups.changed(whole, all_there);
         known.version = version;
         Some(known)
     }
 
-    /// Returns the demand of the groups of `context` at the end of an interval, and caches it.
+    /// Returns the demand of the groups of `context` that contend with one another now, if cached: of all groups, or
+    /// where corrupting events are among them, of those that can be on the CPU with the task that is there.
+    fn known_now(&mut self, context: &Context<'_, Driver>) -> Option<Wants> {
+        let all = *self.known(context, None)?.groups.wants();
+        match cgroups_of(context, &all) {
+            None => Some(all),
+            Some(cgroups) => {
+                let known = self.known(context, Some(&cgroups))?;
+                Some(*known.groups.wants())
+            }
+        }
+    }
+
+    /// Returns this demand at the end of an interval, and caches it.
     fn look_at(&mut self, context: &Context<'_, Driver>) -> Wants {
-        if let Some(known) = self.known(context) {
+        let all = self.walk(context, None);
+        match cgroups_of(context, &all) {
+            None => all,
+            Some(cgroups) => self.walk(context, Some(&cgroups)),
+        }
+    }
+
+    /// Returns the demand of the groups of `context`, or of those for `cgroups`, at the end of an interval, and caches
+    /// it.
+    fn walk(&mut self, context: &Context<'_, Driver>, cgroups: Option<&Cgroups>) -> Wants {
+        if let Some(known) = self.known(context, cgroups) {
             if known.groups.end_interval() {
                 return *known.groups.wants();
             }
         }
         let version = context.version();
+        let cgroup = cgroups.and_then(Cgroups::id);
         let mut groups = ContextWants::NOTHING;
         let _ = context.for_each_since(None, |group, is_leader| {
-            if is_leader.0 {
+            if is_leader.0 && cgroups.is_none_or(|it| it.have(group)) {
                 groups.add(&wants_of(group), group.is_exclusive());
             }
         });
-        let is_it = |it: &Option<Known>| {
-            it.as_ref()
-                .is_some_and(|it| it.version.is_of_same_context(&version))
-        };
+        let is_it = |it: &Option<Known>| it.as_ref().is_some_and(|it| it.is(&version, cgroup));
         let place = self.known.iter().position(is_it).unwrap_or_else(|| {
             self.next = self.next.wrapping_add(1) % KNOWN;
             self.next
         });
         if let Some(slot) = self.known.get_mut(place) {
-            *slot = Some(Known { version, groups });
+            *slot = Some(Known {
+                version,
+                cgroup,
+                groups,
+            });
         }
         *groups.wants()
     }
+}
+
+/// Returns the control groups of the task on this CPU, if groups that are for these alone can be on it now, and not all
+/// of `context`, and that matters: where corrupting events halve the counters, the kinds of the groups decide.
+fn cgroups_of(context: &Context<'_, Driver>, all: &Wants) -> Option<Cgroups> {
+    if !all.any_corrupting() {
+        return None;
+    }
+    let cgroups = context.cgroups();
+    cgroups.id().map(|_| cgroups)
 }
 
 /// Returns the demand of a group, of events that are not enabled too.
@@ -222,9 +264,7 @@ impl<'a> Offer for Offered<'a, '_> {
     #[inline(never)]
     fn wants(&mut self) -> Option<Wants> {
         let context = self.context();
-        self.rotation
-            .known(&context)
-            .map(|known| *known.groups.wants())
+        self.rotation.known_now(&context)
     }
 
     #[inline(never)]

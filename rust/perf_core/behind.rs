@@ -4,12 +4,11 @@
 
 use super::{
     context::WaitingGroup,
-    tree::{first_from, following, for_each_current_cgroup, Subtree},
+    tree::{first_from, following, for_each_subtree, Subtree},
     InternalOperations, INACTIVE, OFFER_ALWAYS,
 };
 use crate::{bindings, perf::Event};
 use core::{marker::PhantomData, ptr};
-use kernel::cpu::CpuId;
 
 /// How many subtrees are searched. Groups of control groups nested deeper than that wait.
 const SUBTREES: usize = 8;
@@ -89,31 +88,6 @@ impl<T: InternalOperations> Behind<'_, T> {
             // INVARIANT: From the tree, as the functions of it say.
             *slot = leader;
             self.len = self.len.wrapping_add(1);
-        }
-    }
-}
-
-/// Calls `f` for each subtree whose groups the perf core offers on this CPU.
-///
-/// # Safety
-///
-/// `context` must be valid and locked, and this CPU's own or that of its task.
-unsafe fn for_each_subtree(
-    context: *mut bindings::perf_event_context,
-    pmu: *mut bindings::pmu,
-    mut f: impl FnMut(Subtree),
-) {
-    // CAST: a CPU's number.
-    let here = CpuId::current().as_u32() as i32;
-    let mut on = |cpu, cgroup| f(Subtree { cpu, pmu, cgroup });
-    // SAFETY: By this function's requirements.
-    unsafe {
-        if !(*context).task.is_null() {
-            on(-1, None);
-            on(here, None);
-        } else {
-            on(here, None);
-            for_each_current_cgroup(context, |cgroup| on(here, Some(cgroup)));
         }
     }
 }

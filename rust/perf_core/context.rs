@@ -4,7 +4,7 @@
 
 use super::{
     internals_of, time,
-    tree::{cgroup_of, move_to},
+    tree::{cgroup_of, for_each_current_cgroup, for_each_subtree, last_of, move_to},
     InternalOperations, INACTIVE, OFF, SOFTWARE,
 };
 use crate::{bindings, perf::Event};
@@ -130,6 +130,25 @@ impl<'a, T: InternalOperations> Context<'a, T> {
         }
     }
 
+    /// Returns the control groups of the task on this CPU; none if the context is a task's, or no events here are for
+    /// control groups.
+    pub fn cgroups(&self) -> Cgroups {
+        let mut ids = [None; CGROUPS];
+        let context = self.context();
+        let mut slots = ids.iter_mut();
+        // SAFETY: By the type invariant; a context without a task is this CPU's own.
+        unsafe {
+            if (*context).task.is_null() {
+                for_each_current_cgroup(context, |id| {
+                    if let Some(slot) = slots.next() {
+                        *slot = Some(id);
+                    }
+                });
+            }
+        }
+        Cgroups { ids }
+    }
+
     /// Returns the number of groups that are enabled and should be on this CPU, but are not; without
     /// those of control groups.
     pub fn waiting(&self) -> u32 {
@@ -177,6 +196,30 @@ impl<'a, T: InternalOperations> Context<'a, T> {
         // SAFETY: The context is locked by the type invariant, and no iterator of the perf core is at
         // its tree where a `Context` can be had.
         unsafe { move_to(group.0, place) };
+    }
+}
+
+/// The control groups of the task on a CPU.
+pub struct Cgroups {
+    /// The task's own, and those that it is in.
+    ids: [Option<u64>; CGROUPS],
+}
+
+/// The most control groups of a task that are looked at: those nested deeper are not.
+const CGROUPS: usize = 8;
+
+impl Cgroups {
+    /// Returns the number of the task's own.
+    pub fn id(&self) -> Option<u64> {
+        let [id, ..] = self.ids;
+        id
+    }
+
+    /// Returns whether `group` is for one of these, or for no control group.
+    pub fn have<T: InternalOperations>(&self, group: WaitingGroup<'_, T>) -> bool {
+        // SAFETY: By the type invariant of the group.
+        let cgroup = unsafe { cgroup_of(group.0) };
+        cgroup.is_none() || self.ids.contains(&cgroup)
     }
 }
 
@@ -314,10 +357,28 @@ impl<T: InternalOperations> WaitingGroup<'_, T> {
         }
     }
 
-    /// Returns the distance of the group by runtime from the last place of the order.
+    /// Returns the distance of the group by runtime from the last place of the order. Where a CPU's events are for
+    /// control groups, only the groups that are offered now matter: those of others go on while these stand still.
     pub fn lag(&self) -> u64 {
         // SAFETY: By the type invariant.
-        let latest = unsafe { (*(*self.0).ctx).flexible_groups.index };
+        let (context, pmu) = unsafe { ((*self.0).ctx, (*(*self.0).pmu_ctx).pmu) };
+        let (mut latest, mut for_cgroups) = (0, false);
+        // SAFETY: As above; a context without a task is this CPU's own.
+        unsafe {
+            if (*context).task.is_null() {
+                for_each_current_cgroup(context, |_| for_cgroups = true);
+            }
+            if for_cgroups {
+                for_each_subtree(context, pmu, |subtree| {
+                    let last = last_of(context, subtree);
+                    if !last.is_null() {
+                        latest = latest.max((*last).group_index);
+                    }
+                });
+            } else {
+                latest = (*context).flexible_groups.index;
+            }
+        }
         latest.saturating_sub(self.runtime_place())
     }
 }

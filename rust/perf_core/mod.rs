@@ -30,7 +30,7 @@ mod turn;
 mod users;
 
 pub use behind::Behind;
-pub use context::{Context, Version, WaitingGroup};
+pub use context::{Cgroups, Context, Version, WaitingGroup};
 pub use disable_watch::DisableWatch;
 pub use event::EventState;
 pub use foreign::{BuiltinPmu, NotFound, UnregisteredPmu};

@@ -4,6 +4,7 @@
 
 use crate::bindings;
 use core::{cmp::Ordering, ptr};
+use kernel::cpu::CpuId;
 
 /// Returns the id of the control group that an event is for, by which the tree is ordered.
 ///
@@ -195,6 +196,60 @@ pub(super) unsafe fn first_from(
         }
     }
     first
+}
+
+/// Returns the last leader of a subtree, or null.
+///
+/// # Safety
+///
+/// `context` must be valid and locked.
+pub(super) unsafe fn last_of(
+    context: *mut bindings::perf_event_context,
+    subtree: Subtree,
+) -> *mut bindings::perf_event {
+    let mut last = ptr::null_mut();
+    // SAFETY: By this function's requirements.
+    unsafe {
+        let mut node = (*context).flexible_groups.tree.rb_node;
+        while !node.is_null() {
+            let leader = leader_at(node);
+            if subtree.compare(u64::MAX, leader) == Ordering::Less {
+                node = (*node).rb_left;
+            } else {
+                last = leader;
+                node = (*node).rb_right;
+            }
+        }
+        if !last.is_null() && Subtree::of(last) != subtree {
+            last = ptr::null_mut();
+        }
+    }
+    last
+}
+
+/// Calls `f` for each subtree whose groups the perf core offers on this CPU.
+///
+/// # Safety
+///
+/// `context` must be valid and locked, and this CPU's own or that of its task.
+pub(super) unsafe fn for_each_subtree(
+    context: *mut bindings::perf_event_context,
+    pmu: *mut bindings::pmu,
+    mut f: impl FnMut(Subtree),
+) {
+    // CAST: a CPU's number.
+    let here = CpuId::current().as_u32() as i32;
+    let mut on = |cpu, cgroup| f(Subtree { cpu, pmu, cgroup });
+    // SAFETY: By this function's requirements.
+    unsafe {
+        if !(*context).task.is_null() {
+            on(-1, None);
+            on(here, None);
+        } else {
+            on(here, None);
+            for_each_current_cgroup(context, |cgroup| on(here, Some(cgroup)));
+        }
+    }
 }
 
 /// Calls `f` with the ids of the control groups of the task on this CPU.

@@ -11,7 +11,16 @@ pub(super) const KNOWN: usize = 8;
 /// The demand of the groups of a context.
 pub(super) struct Known {
     pub(super) version: Version,
+    /// The control group of the tasks beside which it is the demand; [`None`] if it is that of all groups.
+    pub(super) cgroup: Option<u64>,
     pub(super) groups: ContextWants,
+}
+
+impl Known {
+    /// Returns whether this is the demand of that context, and for tasks of that control group.
+    pub(super) fn is(&self, version: &Version, cgroup: Option<u64>) -> bool {
+        self.version.is_of_same_context(version) && self.cgroup == cgroup
+    }
 }
 
 /// A cache of the demand of groups that rotate on a CPU.

@@ -136,6 +136,11 @@ impl Wants {
         self.alone
     }
 
+    /// Returns whether a group has corrupting events: then it matters which groups can be on the CPU at a time.
+    pub const fn any_corrupting(&self) -> bool {
+        self.corrupting != 0
+    }
+
     /// Returns whether a group that is not among the `active` ones could use the remaining counters: it may
     /// use one of the counters `reach`, and `room` general-purpose counters are enough for it
     /// ([`CpuSchedule::reach`]).
