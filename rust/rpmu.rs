@@ -49,7 +49,7 @@ module! {
 /// Fields are dropped in the order of their declaration, which is the order in which they have to be
 /// undone.
 struct Rpmu {
-    _files: Pin<KBox<driver::Files>>,
+    _files: Option<driver::Files>,
     /// Offers the PMU to users. Dropping waits until there are no events.
     _registration: perf_core::Registration<driver::Driver>,
     /// Notices when users disable events.
@@ -95,10 +95,10 @@ impl kernel::Module for Rpmu {
             })?;
         let syscore = kern::syscore::Registration::new(machine.clone())?;
         let disable_watch = machine.watch_disabling();
-        let files = driver::Files::new(&machine)?;
         // The last step that may fail: users can open events from here on, and undoing the registration
-        // would wait until they close them.
+        // would wait until they close them. Nor can it be undone that they open files.
         let registration = machine.register(predecessor.as_ref())?;
+        let files = driver::Files::new(&machine);
 
         machine.announce(predecessor.is_some());
         Ok(Self {

@@ -423,6 +423,47 @@ unload_refused_while_cpu_counted() {
 	unload_refused hold-cpu
 }
 
+# Open files in debugfs keep the module loaded: closing one calls the module's code.
+unload_refused_while_debugfs_is_open() {
+	load || {
+		because "load: $said"
+		return 1
+	}
+	log_mark "$0"
+	status=0
+	exec 5</sys/kernel/debug/rpmu/refusals
+	if unload; then
+		because "unloading was let through"
+		status=1
+	else
+		case $said in
+		*'Resource temporarily unavailable'*) ;;
+		*)
+			because "unload: $said"
+			status=1
+			;;
+		esac
+		users_say "^ +1  events on rpmu's tracepoints, .*, or files in this directory " || status=1
+	fi
+	# Also when it has been read, in part.
+	head -c 1 <&5 >/tmp/first
+	if [ "$(cat /tmp/first)" != '#' ]; then
+		because "the open file cannot be read: $(cat /tmp/first)"
+		status=1
+	fi
+	if loaded && unload; then
+		because "unloading was let through when the file had been read"
+		status=1
+	fi
+	exec 5<&-
+	if loaded && ! unload; then
+		because "the file is closed, unload: $said"
+		status=1
+	fi
+	no_trouble && return "$status"
+	return 1
+}
+
 # unload_beside MODE: unloads rpmu beside a task of that mode, which has no event of rpmu's. Unloading ends soon, and
 # if it was refused, succeeds when the task has gone.
 unload_beside() {
@@ -491,8 +532,9 @@ tracing() {
 }
 
 # Every step that can fail comes before users can open events, as undoing a step would
-# have to wait for these events. The files in debugfs are the last such step.
-files_before_events() {
+# have to wait for these events. The files in debugfs come last and cannot fail: when
+# a load fails, the kernel frees the module although one of them is open.
+files_come_last() {
 	{
 		echo 'p:rpmu_test/dir debugfs_create_dir'
 		echo 'p:rpmu_test/file debugfs_create_file_full'
@@ -512,7 +554,7 @@ files_before_events() {
 		return 1
 	}
 	case $order in
-	*file*' pmu ') return ;;
+	'pmu '*file*) return ;;
 	esac
 	because "in this order: $order"
 	return 1
@@ -701,10 +743,10 @@ for name in built_in_at_start refused_while_watchdog_on \
 	refused_while_guest_counts refused_beside_mediated_guest mediated_guest_is_refused \
 	vm_entry_is_given_back twenty_rounds \
 	pmu_is_the_same unload_refused_while_task_counted \
-	unload_refused_while_cpu_counted unload_beside_stuck_ioctl watchdog_on_rpmu \
+	unload_refused_while_cpu_counted unload_refused_while_debugfs_is_open unload_beside_stuck_ioctl watchdog_on_rpmu \
 	watchdog_after_give_back rdpmc_stays freeze_on_smi_stays branch_records_stay \
 	interval_written_before multiplexed_before \
-	files_before_events unload_while_traced unload_refused_while_perf_traces \
+	files_come_last unload_while_traced unload_refused_while_perf_traces \
 	parameters_are_in_sysfs \
 	built_in_at_end; do
 	run_test $name

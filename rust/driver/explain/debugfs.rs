@@ -10,80 +10,49 @@ use super::{
     users::{write_others, Open},
 };
 use crate::{
-    driver::{unit::Units, Machine},
-    kern::cpu::possible_cpus,
+    driver::{unit::Units, Driver, Machine},
+    kern::{
+        cpu::possible_cpus,
+        debugfs::{Dir, Writer},
+    },
+    perf::Operations,
 };
-use kernel::{
-    cpu::CpuId,
-    debugfs::{Dir, File, Writer},
-    fmt,
-    prelude::*,
-    str::CString,
-    sync::Arc,
-};
+use kernel::{cpu::CpuId, fmt, prelude::*, str::CString, sync::Arc};
 
 /// The files. Dropping removes them, and waits until none is being read.
-#[pin_data]
-pub(crate) struct Files {
-    #[pin]
-    users: File<Users>,
-    units: KVec<Pin<KBox<OfUnit>>>,
-    schedules: KVec<Pin<KBox<OfCpu>>>,
-}
-
-/// The file of a unit.
-#[pin_data]
-struct OfUnit {
-    #[pin]
-    file: File<Of>,
-}
-
-/// The files of a CPU.
-// A type of its own keeps the names short of what drops it.
-#[pin_data]
-struct OfCpu {
-    #[pin]
-    schedule: File<Cpu>,
-}
+pub(crate) struct Files(#[expect(dead_code)] Dir);
 
 impl Files {
-    /// Makes the files of `machine`.
-    pub(crate) fn new(machine: &Arc<Machine>) -> Result<Pin<KBox<Self>>> {
-        let dir = Dir::new(c"rpmu");
-        let mut schedules = KVec::new();
+    /// Makes the files of `machine`. Without memory, says so and makes none.
+    #[inline(never)]
+    pub(crate) fn new(machine: &Arc<Machine>) -> Option<Self> {
+        Self::make(machine)
+            .inspect_err(|error| pr_warn!("no files in debugfs: {error:?}\n"))
+            .ok()
+    }
+
+    #[inline(never)]
+    fn make(machine: &Arc<Machine>) -> Result<Self> {
+        let mut dir = Dir::new(c"rpmu");
         for cpu in possible_cpus() {
             let name = CString::try_from_fmt(fmt!("cpu{}", cpu.as_u32()))?;
             let schedule = Cpu {
                 machine: machine.clone(),
                 id: cpu,
             };
-            let subdir = dir.subdir(&name);
-            let files = try_pin_init!(OfCpu {
-                schedule <- subdir.read_only_file(c"schedule", schedule),
-            });
-            // The file keeps its directory alive.
-            schedules.push(KBox::pin_init(files, GFP_KERNEL)?, GFP_KERNEL)?;
+            dir.subdir(&name).file(c"schedule", schedule)?;
         }
-        let mut units = KVec::new();
         for (unit, name) in Units::FILES.iter().enumerate() {
             if let Some(name) = name {
                 let of = Of {
                     machine: machine.clone(),
                     unit,
                 };
-                let file = dir.read_only_file(name, of);
-                let file = try_pin_init!(OfUnit { file <- file });
-                units.push(KBox::pin_init(file, GFP_KERNEL)?, GFP_KERNEL)?;
+                dir.file(name, of)?;
             }
         }
-        KBox::pin_init(
-            try_pin_init!(Self {
-                users <- dir.read_only_file(c"users", Users(machine.clone())),
-                units,
-                schedules,
-            }),
-            GFP_KERNEL,
-        )
+        dir.file(c"users", Users(machine.clone()))?;
+        Ok(Self(dir))
     }
 }
 
@@ -95,6 +64,8 @@ struct Of {
 }
 
 impl Writer for Of {
+    type OwnerModule = <Driver as Operations>::OwnerModule;
+
     fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Units::write_header(self.unit, f)?;
         self.machine.pmus().try_for_each(|pmu| {
@@ -110,6 +81,8 @@ impl Writer for Of {
 struct Users(Arc<Machine>);
 
 impl Writer for Users {
+    type OwnerModule = <Driver as Operations>::OwnerModule;
+
     fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
             "# open events, and what has opened them; rpmu can be unloaded when there are none\n",
@@ -132,6 +105,8 @@ struct Cpu {
 }
 
 impl Writer for Cpu {
+    type OwnerModule = <Driver as Operations>::OwnerModule;
+
     fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match Snapshot::take(self.machine.pmu_of(self.id), self.id) {
             Ok(snapshot) => fmt::Display::fmt(&*snapshot, f),

@@ -82,14 +82,17 @@ impl Open<'_> {
     }
 }
 
-/// Writes how many references keep the module loaded beside that many events, if there are any.
+/// Writes how many references keep the module loaded beside that many events and the open file that is being read, if
+/// there are any.
 pub(super) fn write_others(f: &mut fmt::Formatter<'_>, events: u32) -> fmt::Result {
-    let others = module::references::<<Driver as Operations>::OwnerModule>().saturating_sub(events);
+    let known = events.saturating_add(1);
+    let others = module::references::<<Driver as Operations>::OwnerModule>().saturating_sub(known);
     if others == 0 {
         return Ok(());
     }
     writeln!(
         f,
-        "{others:>6}  events on rpmu's tracepoints, BPF programs or probes on its functions (end perf and bpf commands)"
+        "{others:>6}  events on rpmu's tracepoints, BPF programs or probes on its functions, or files in this directory \
+         (end perf and bpf commands, close the files)"
     )
 }
