@@ -10,7 +10,7 @@ use crate::{
     logic::{
         model::{memory_files, HardwareId},
         pmu::Pmu,
-        regs::{event_select::EventSelect, extra_register::ExtraRegister},
+        regs::event_select::EventSelect,
     },
     perf::{Group, Groups},
     x86::topology::threads_per_core,
@@ -72,41 +72,11 @@ fn settings(pmu: &Pmu) -> Result<Group> {
 }
 
 /// Makes `format/`: the bits of the attributes that a field is.
-///
-/// Mainline: `intel_arch_formats_attr`, `hsw_format_attr`, `skl_format_attr` and their visibility,
-/// `arch/x86/events/intel/core.c:5821-5895`, `6602-6666`, `7323-7384`; `amd_format_attr`,
-/// `arch/x86/events/amd/core.c:1072`.
 #[inline(never)]
 fn format(pmu: &Pmu) -> Result<Group> {
-    let capabilities = &pmu.capabilities;
-    let amd = capabilities.interface.is_amd();
-    let extra_registers = &pmu.model.extra_register_events;
-    let offcore = extra_registers.has(ExtraRegister::OffcoreResponse0);
-    let load_latency = extra_registers.has(ExtraRegister::LoadLatency);
-    let tsx = capabilities.rtm && !pmu.model.checkpointed.is_empty();
-    let frontend = extra_registers.has(ExtraRegister::Frontend);
-
-    #[rustfmt::skip]
-    let fields = [
-        ("event",       "config:0-7",       !amd),
-        ("event",       "config:0-7,32-35", amd),
-        ("umask",       "config:8-15",   true),
-        ("edge",        "config:18",     true),
-        ("pc",          "config:19",     !amd),
-        ("any",         "config:21",     capabilities.any_thread),
-        ("inv",         "config:23",     true),
-        ("cmask",       "config:24-31",  true),
-        ("in_tx",       "config:32",     tsx),
-        ("in_tx_cp",    "config:33",     tsx),
-        ("offcore_rsp", "config1:0-63",  offcore),
-        ("ldlat",       "config1:0-15",  load_latency),
-        ("frontend",    "config1:0-23",  frontend),
-    ];
     let mut group = Group::new(c"format");
-    for (name, bits, visible) in fields {
-        if visible {
-            group.file(fmt!("{name}"), fmt!("{bits}\n"))?;
-        }
+    for (name, bits) in pmu.fields() {
+        group.file(fmt!("{name}"), fmt!("{bits}\n"))?;
     }
     Ok(group)
 }

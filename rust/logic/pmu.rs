@@ -17,6 +17,7 @@ use crate::logic::{
     regs::{
         counter::{CounterId, CounterMask},
         event_select::EventSelect,
+        extra_register::ExtraRegister,
         period::PeriodLimits,
     },
     sample::lbr::Lbr,
@@ -232,6 +233,40 @@ impl Pmu {
             constraint.counters = constraint.counters & checkpointed;
         }
         constraint
+    }
+
+    /// Returns the fields of raw events that this PMU has: each name in `format/`, and its bits of the attributes.
+    ///
+    /// Mainline: `intel_arch_formats_attr`, `hsw_format_attr`, `skl_format_attr` and their visibility,
+    /// `arch/x86/events/intel/core.c:5821-5895`, `6602-6666`, `7323-7384`; `amd_format_attr`,
+    /// `arch/x86/events/amd/core.c:1072`.
+    pub fn fields(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        let amd = self.capabilities.interface.is_amd();
+        let registers = &self.model.extra_register_events;
+        let offcore = registers.has(ExtraRegister::OffcoreResponse0);
+        let load_latency = registers.has(ExtraRegister::LoadLatency);
+        let tsx = self.capabilities.rtm && !self.model.checkpointed.is_empty();
+        let frontend = registers.has(ExtraRegister::Frontend);
+
+        #[rustfmt::skip]
+        let fields = [
+            ("event",       "config:0-7",       !amd),
+            ("event",       "config:0-7,32-35", amd),
+            ("umask",       "config:8-15",   true),
+            ("edge",        "config:18",     true),
+            ("pc",          "config:19",     !amd),
+            ("any",         "config:21",     self.capabilities.any_thread),
+            ("inv",         "config:23",     true),
+            ("cmask",       "config:24-31",  true),
+            ("in_tx",       "config:32",     tsx),
+            ("in_tx_cp",    "config:33",     tsx),
+            ("offcore_rsp", "config1:0-63",  offcore),
+            ("ldlat",       "config1:0-15",  load_latency),
+            ("frontend",    "config1:0-23",  frontend),
+        ];
+        fields
+            .into_iter()
+            .filter_map(|(name, bits, exists)| exists.then_some((name, bits)))
     }
 
     /// Returns the event select of a generic hardware event; `None` where the model has no such

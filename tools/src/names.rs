@@ -12,7 +12,6 @@ use crate::logic::model::{memory_files, HardwareId};
 use crate::logic::open::attr::{Attributes, EventType};
 use crate::logic::open::configure;
 use crate::logic::regs::event_select::EventSelect;
-use crate::logic::regs::extra_register::ExtraRegister;
 use crate::machine::{Machine, Smt};
 use crate::regroup::regroup;
 use crate::syntax::{self, number, Body, Mistake, Modifiers, Span, Term, TermKind, Value};
@@ -711,17 +710,8 @@ const SWITCH: &str = "switch";
 
 /// Returns whether this machine's sysfs has the field.
 fn has_field(name: &str, machine: &Machine) -> bool {
-    let registers = &machine.pmu.model.extra_register_events;
-    let capabilities = &machine.pmu.capabilities;
-    match name {
-        "pc" => !capabilities.interface.is_amd(),
-        "any" => capabilities.any_thread,
-        "in_tx" | "in_tx_cp" => capabilities.rtm && !machine.pmu.model.checkpointed.is_empty(),
-        "offcore_rsp" => registers.has(ExtraRegister::OffcoreResponse0),
-        "ldlat" => registers.has(ExtraRegister::LoadLatency),
-        "frontend" => registers.has(ExtraRegister::Frontend),
-        _ => true,
-    }
+    let mut own = OWN_FIELDS.iter().map(|field| field.0).chain([SWITCH]);
+    own.any(|own| own == name) || machine.pmu.fields().any(|field| field.0 == name)
 }
 
 /// Resolves the terms of an event of the core. A name stands for terms in its place. Numbers of whole words

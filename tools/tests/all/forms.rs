@@ -111,36 +111,8 @@ fn make_sysfs(machine: &Machine, dir: &Path) {
     let pmus = dir.join("bus/event_source/devices");
     let (pmu, model) = (&machine.pmu, &machine.pmu.model);
     let capabilities = &pmu.capabilities;
-    let amd = capabilities.interface.is_amd();
-    let registers = &model.extra_register_events;
-    use rpmu_plan::logic::regs::extra_register::ExtraRegister;
-    let formats = [
-        ("event", "config:0-7", !amd),
-        ("event", "config:0-7,32-35", amd),
-        ("umask", "config:8-15", true),
-        ("edge", "config:18", true),
-        ("pc", "config:19", !amd),
-        ("any", "config:21", capabilities.any_thread),
-        ("inv", "config:23", true),
-        ("cmask", "config:24-31", true),
-        (
-            "offcore_rsp",
-            "config1:0-63",
-            registers.has(ExtraRegister::OffcoreResponse0),
-        ),
-        (
-            "ldlat",
-            "config1:0-15",
-            registers.has(ExtraRegister::LoadLatency),
-        ),
-        (
-            "frontend",
-            "config1:0-23",
-            registers.has(ExtraRegister::Frontend),
-        ),
-    ];
-    for (name, text, _) in formats.iter().filter(|format| format.2) {
-        write(&pmus, &format!("cpu/format/{name}"), &format!("{text}\n"));
+    for (name, bits) in pmu.fields() {
+        write(&pmus, &format!("cpu/format/{name}"), &format!("{bits}\n"));
     }
     for (pmu, kind) in [
         ("cpu", 4),
