@@ -195,6 +195,40 @@ unsafe fn pmu_of<'a, T: Operations>(dev: *mut bindings::device) -> &'a Pmu<T> {
     unsafe { Pmu::from_raw(bindings::rpmu_helper_dev_get_drvdata(dev).cast()) }
 }
 
+/// Prints a value as a number, and returns the length of the text.
+///
+/// # Safety
+///
+/// `page` must be a page of sysfs to print to.
+unsafe fn emit(page: *mut c_char, value: impl Value) -> isize {
+    let value: u64 = value.into();
+    // SAFETY: `page` is what `sysfs_emit()` wants, and `%llu` prints a `u64`.
+    let len = unsafe { bindings::sysfs_emit(page, c"%llu\n".as_char_ptr(), value) };
+    // CAST: an `int` is an `isize`.
+    len as isize
+}
+
+/// Parses a value and calls `set` with it. Returns the length of the text, or an error.
+///
+/// # Safety
+///
+/// `dev` must be the device of a [`Pmu<T>`], one of whose files is being written, and `text` a C string of `len` bytes.
+unsafe fn store<T: Operations, V: Value>(
+    dev: *mut bindings::device,
+    text: *const c_char,
+    len: usize,
+    set: impl FnOnce(&Pmu<T>, V) -> Result,
+) -> isize {
+    from_result(|| {
+        // SAFETY: By this function's requirements.
+        let value = V::parse(unsafe { CStr::from_char_ptr(text) })?;
+        // SAFETY: By this function's requirements. The file goes before the PMU does.
+        set(unsafe { pmu_of::<T>(dev) }, value)?;
+        // CAST: no more than a page.
+        Ok(len as isize)
+    })
+}
+
 /// # Safety
 ///
 /// To be called by sysfs, with the device of a [`Pmu<T>`] and a page to print to.
@@ -204,11 +238,9 @@ unsafe extern "C" fn show_setting_callback<T: Operations, S: Setting<T>>(
     page: *mut c_char,
 ) -> isize {
     // SAFETY: By this function's requirements. The file goes before the PMU does.
-    let value: u64 = S::get(unsafe { pmu_of::<T>(dev) }).into();
-    // SAFETY: `page` is what `sysfs_emit()` wants, and `%llu` prints a `u64`.
-    let len = unsafe { bindings::sysfs_emit(page, c"%llu\n".as_char_ptr(), value) };
-    // CAST: an `int` is an `isize`.
-    len as isize
+    let value = S::get(unsafe { pmu_of::<T>(dev) });
+    // SAFETY: By this function's requirements.
+    unsafe { emit(page, value) }
 }
 
 /// # Safety
@@ -220,14 +252,8 @@ unsafe extern "C" fn store_setting_callback<T: Operations, S: Setting<T>>(
     text: *const c_char,
     len: usize,
 ) -> isize {
-    from_result(|| {
-        // SAFETY: By this function's requirements.
-        let value = S::Value::parse(unsafe { CStr::from_char_ptr(text) })?;
-        // SAFETY: By this function's requirements. The file goes before the PMU does.
-        S::set(unsafe { pmu_of::<T>(dev) }, value)?;
-        // CAST: no more than a page.
-        Ok(len as isize)
-    })
+    // SAFETY: By this function's requirements.
+    unsafe { store(dev, text, len, S::set) }
 }
 
 /// # Safety
@@ -242,10 +268,8 @@ unsafe extern "C" fn show_request_callback<T: Operations>(
     let pmu = unsafe { pmu_of::<T>(dev) };
     let request = pmu.groups.request.as_ref();
     let shown = request.is_some_and(|request| *request.shown.lock());
-    // SAFETY: `page` is what `sysfs_emit()` wants, and `%u` prints a `u32`.
-    let len = unsafe { bindings::sysfs_emit(page, c"%u\n".as_char_ptr(), u32::from(shown)) };
-    // CAST: an `int` is an `isize`.
-    len as isize
+    // SAFETY: By this function's requirements.
+    unsafe { emit(page, shown) }
 }
 
 /// # Safety
@@ -257,19 +281,14 @@ unsafe extern "C" fn store_request_callback<T: Operations>(
     text: *const c_char,
     len: usize,
 ) -> isize {
-    from_result(|| {
-        // SAFETY: By this function's requirements.
-        let on = bool::parse(unsafe { CStr::from_char_ptr(text) })?;
-        // SAFETY: By this function's requirements. The file goes before the PMU does.
-        let pmu = unsafe { pmu_of::<T>(dev) };
-        if let Some(request) = &pmu.groups.request {
-            // SAFETY: This runs in a file of the device, which waits for it before it goes. The files on request
-            // are the PMU's, which outlives its device.
-            unsafe { request.show(dev, on)? };
-        }
-        // CAST: no more than a page.
-        Ok(len as isize)
-    })
+    let show = |pmu: &Pmu<T>, on| match &pmu.groups.request {
+        // SAFETY: This runs in a file of the device, which waits for it before it goes. The files on request are the
+        // PMU's, which outlives its device.
+        Some(request) => unsafe { request.show(dev, on) },
+        None => Ok(()),
+    };
+    // SAFETY: By this function's requirements.
+    unsafe { store(dev, text, len, show) }
 }
 
 /// Files that are in a directory of the PMU on request only.
