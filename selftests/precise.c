@@ -111,6 +111,18 @@ TEST_F(precise, instructions)
 	check_samples(_metadata, INSTRUCTIONS);
 }
 
+/* Has a walk sampled, by its instructions. Leaves the samples in @ring, which is open then. */
+static void sample_walk(struct __test_metadata *_metadata, struct ring *ring,
+			struct perf_event_attr attr)
+{
+	if (lacks_ip())
+		attr.wakeup_events = 1;
+	ASSERT_TRUE(open_ring(ring, &attr, 0, -1, -1));
+	ASSERT_TRUE(enable(ring));
+	walk(passes(INSTRUCTIONS, SAMPLES, PERIOD), buffer);
+	ASSERT_TRUE(disable(ring));
+}
+
 /* With the greatest precision, a record needs to have no more than the address. */
 TEST_F(precise, addresses)
 {
@@ -118,12 +130,7 @@ TEST_F(precise, addresses)
 	struct ring ring;
 	struct seen seen;
 
-	if (lacks_ip())
-		attr.wakeup_events = 1;
-	ASSERT_TRUE(open_ring(&ring, &attr, 0, -1, -1));
-	ASSERT_TRUE(enable(&ring));
-	walk(passes(INSTRUCTIONS, SAMPLES, PERIOD), buffer);
-	ASSERT_TRUE(disable(&ring));
+	sample_walk(_metadata, &ring, attr);
 	seen = look(&ring, INSTRUCTIONS, self->max, 0);
 	EXPECT_NEAR(1, SAMPLES, seen.samples);
 	EXPECT_GE(2, seen.outside);
@@ -640,12 +647,7 @@ TEST_F(precise, transactions)
 	struct ring ring;
 
 	attr.sample_type |= PERF_SAMPLE_TRANSACTION;
-	if (lacks_ip())
-		attr.wakeup_events = 1;
-	ASSERT_TRUE(open_ring(&ring, &attr, 0, -1, -1));
-	ASSERT_TRUE(enable(&ring));
-	walk(passes(INSTRUCTIONS, SAMPLES, PERIOD), buffer);
-	ASSERT_TRUE(disable(&ring));
+	sample_walk(_metadata, &ring, attr);
 	for (; next_sample(&ring, &sample); samples++) {
 		EXPECT_EQ(0, sample.transaction);
 		/* What follows it is in its place. */
