@@ -7,8 +7,8 @@
 usage "usage: selftests/deb/deb.sh
 
 Builds rpmu-dkms, rpmu-demo and rpmu-plan and installs them with apt in a clean Debian, as the README says, beside Debian's
-stock kernel, the perf of backports and the headers of a kernel without Rust. apt has to find a way before and after perf,
-with and without recommended packages. DKMS has to build rpmu.ko there, sign it and skip the other kernel.
+stock kernel, the perf of backports and the headers of a kernel without Rust. apt has to find a way without perf, together
+with it and after it, with and without recommended packages. DKMS has to build rpmu.ko there, sign it and skip the other kernel.
 rpmu-demo has to run there in a guest with the emulated PMU's package. Another guest then loads rpmu with that Debian's
 modprobe, counts with its perf and runs rpmu-demo. Purging the packages has to leave nothing.
 
@@ -74,8 +74,8 @@ is_skipped() {
 }
 
 echo 'TAP version 13'
-for name in alone alone-lean beside-perf beside-perf-lean; do
-	check "deb.apt_solves_${name//-/_}" went $name 'Inst rpmu-dkms'
+for name in {alone,with-perf,beside-perf}{,-lean}; do
+	check "deb.apt_solves_${name//-/_}" went "$name" 'Inst rpmu-dkms'
 done
 check deb.plan_installs went plan
 check deb.plan_runs went plan-runs 'cycles'
