@@ -21,17 +21,20 @@ pub struct EventState {
 
 impl EventState {
     /// Marks the event as one of the [`Waiting`](super::pinned::Waiting).
+    #[inline]
     pub(super) fn set_waiting(&self) {
         self.waits.store(true, Relaxed);
     }
 
     /// Stores the group's place by runtime, and the place where it was put.
+    #[inline]
     pub(super) fn set_place(&self, runtime: u64, place: u64) {
         self.runtime.store(runtime, Relaxed);
         self.place.store(place, Relaxed);
     }
 
     /// Returns what [`set_place`](Self::set_place) has stored.
+    #[inline]
     pub(super) fn place(&self) -> (u64, u64) {
         (self.runtime.load(Relaxed), self.place.load(Relaxed))
     }
