@@ -292,7 +292,7 @@ impl Operations for Driver {
         let counter = event::counter(event);
         // In this order: readers find no counter from now on, and an NMI can stop the event again.
         event::leave(event);
-        event.set_started();
+        event.set_started(cx);
         if let Some(counter) = counter {
             self.start_on(cx, (counter, id, event), shared, &mut own.shadow);
         }

@@ -4,7 +4,7 @@
 
 use super::{
     sample_type::{BRANCH_STACK, REGS_INTR, REGS_USER, TIME},
-    Attachment, Attr, EventId, Operations,
+    Attachment, Attr, EventId, Operations, PmuDisabled,
 };
 use crate::bindings;
 use core::{
@@ -317,10 +317,10 @@ impl<T: Operations> Event<T> {
         self.state().load(Relaxed) & STOPPED != 0
     }
 
-    /// Marks the event as counting, or about to. It must be on a CPU.
+    /// Marks the event, which must be on the CPU, as counting, or about to.
     ///
-    /// In no NMI. One that comes later may [stop](Self::is_stopped) it at any moment.
-    pub fn set_started(&self) {
+    /// An NMI may [stop](Self::is_stopped) it at any moment from then on.
+    pub fn set_started(&self, _cx: &PmuDisabled<'_, T>) {
         self.state().store(0, Relaxed);
     }
 

@@ -4,7 +4,7 @@
 //!
 //! Disabling a group in the error state changes nothing in the perf core (`_perf_event_disable()`,
 //! `kernel/events/core.c:2729`), and calls no PMU. A pinned group that
-//! [waits](crate::perf::OnCpu::wait_if_pinned) would be tried again nevertheless. So kprobes watch the
+//! [waits](crate::perf::Scheduling::wait_if_pinned) would be tried again nevertheless. So kprobes watch the
 //! functions that disable events for users, and a group that one is called for waits no longer:
 //!
 //! - `perf_ioctl()` and `perf_compat_ioctl()`, with `PERF_EVENT_IOC_DISABLE`

@@ -73,7 +73,7 @@ pub trait InternalOperations: Operations<CpuData = CpuState<Self>> + HasInternal
     /// Called when an interval is over, before groups are taken off this CPU and offered anew.
     fn end_interval(&self, cx: &IntervalEnd<'_, Self>);
 
-    /// Returns whether there would be a place, now, for a group that [waits](OnCpu::wait_if_pinned),
+    /// Returns whether there would be a place, now, for a group that [waits](perf::Scheduling::wait_if_pinned),
     /// with the pinned events that are on the CPU staying there. If not, the group waits on.
     ///
     /// The lock of the group's context is held.

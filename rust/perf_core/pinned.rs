@@ -5,7 +5,7 @@
 //! The perf core puts a pinned group that does not fit into the error state, and leaves it there until
 //! its user enables it again. That is right where other events of the CPU are in its way: they were
 //! there first, or come before it. An obstacle outside of the CPU, though, goes away without the user
-//! knowing. So the driver marks the groups that meet one ([`OnCpu::wait_if_pinned`]), and those that are
+//! knowing. So the driver marks the groups that meet one ([`Scheduling::wait_if_pinned`]), and those that are
 //! still in the error state when the CPU schedules anew ([`Pmu::resched`]) are tried again.
 //!
 //! While a group waits, its user sees the error state: nothing to read. The time counts as enabled and
@@ -137,11 +137,13 @@ impl<'a, T: InternalOperations> OnCpu<'a, T> {
             unsafe { (*(*event.as_raw()).group_leader).attr.pinned() != 0 }
         })
     }
+}
 
+impl<T: InternalOperations> Scheduling<'_, T> {
     /// Marks the group of the event with the given id as refused because of others' counters. If it is
     /// pinned, the next [`Pmu::resched`] of this CPU tries it again.
     ///
-    /// To be called while the group is being added.
+    /// The event must be one of a group that is being added.
     pub fn wait_if_pinned(&self, id: crate::perf::EventId) {
         let Some(event) = self.event(id).filter(|_| self.is_pinned(id)) else {
             return;
@@ -151,8 +153,8 @@ impl<'a, T: InternalOperations> OnCpu<'a, T> {
         }
         internals_of(event).set_waiting();
         self.pmu().internals().has_waited.store(true, Relaxed);
-        // SAFETY: An event gets to this CPU, and goes, with its context's lock held here. `destroy`
-        // forgets it, as it `waits`.
+        // SAFETY: The event is on this CPU, so that the lock of its context is held. `destroy` forgets it, as
+        // it `waits`.
         unsafe { self.waiting().remember(event.as_raw()) };
     }
 }

@@ -72,7 +72,7 @@ impl Operations for Tally {
 
     fn start(&self, cx: &PmuDisabled<'_, Self>, _id: EventId, event: &Event<Self>) {
         Self::begin(cx, event);
-        event.set_started();
+        event.set_started(cx);
     }
 
     fn stop(&self, cx: &PmuDisabled<'_, Self>, event: &Event<Self>) {
