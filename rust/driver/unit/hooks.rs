@@ -149,18 +149,18 @@ pub(in crate::driver) trait Unit: Sized {
     #[inline(always)]
     fn release(&self, _own: &mut Self::Own, _site: Site<'_>, _counters: Counters<'_>) {}
 
-    /// Starts again what a PMI has stopped, at its end. Counters run next.
+    /// Starts again what a PMI has stopped, at its end. Counters run next. Not on AMD's PMUs.
     #[inline(always)]
     fn go_on(&self, _shared: &Self::Shared, _site: Site<'_>) {}
 
-    /// Returns the counters whose overflows raise no PMI: the unit handles them. Any context.
+    /// Returns the counters whose overflows raise no PMI, since the unit handles them. Any context. Not on AMD's PMUs.
     #[inline(always)]
     fn silent(&self, _shared: &Self::Shared) -> CounterMask {
         CounterMask::EMPTY
     }
 
-    /// Handles in a PMI what has to be before branch records are read and the PMI is acknowledged, and removes it
-    /// from the status. Adds the counters whose events want the branches.
+    /// Handles the part of a PMI that cannot wait until branch records are read and the PMI is acknowledged, and removes
+    /// it from the status. Adds the counters whose events want the branches. Not on AMD's PMUs.
     #[inline(always)]
     fn pmi_early(
         &self,
@@ -172,8 +172,8 @@ pub(in crate::driver) trait Unit: Sized {
     ) {
     }
 
-    /// Handles in a PMI, which has been acknowledged, what the status says; the overflows of counters come next.
-    /// Called again if more has come meanwhile.
+    /// Handles the unit's part of a PMI, which has been acknowledged, before the overflows of counters. Called again for
+    /// interrupts that come meanwhile.
     #[inline(always)]
     fn pmi(
         &self,
@@ -185,7 +185,7 @@ pub(in crate::driver) trait Unit: Sized {
     ) {
     }
 
-    /// A task with this `data` `comes` to this CPU, or leaves it.
+    /// Follows a switch of tasks: the task with this `data` comes to this CPU if `comes`, or else leaves it.
     #[inline(always)]
     fn switch(
         &self,

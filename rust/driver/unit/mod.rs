@@ -10,8 +10,8 @@
 //!
 //! A hook gets the unit's own state, and this CPU as far as all units need it: the hardware, the events that a PMI
 //! handles, and, where no PMI can come in between, the plan and the register shadow. A unit does not reach for another
-//! unit's state. What several need is a function of the one that has it, such as
-//! [`InPmi`], the branches that the PMI has found: samples of any unit may have them. State that CPUs share is in the
+//! unit's state. The unit that has what several need offers it to all, as `lbr` does with
+//! [`InPmi`], the branches that the PMI has found: any sample may have them. State that CPUs share is in the
 //! unit itself, behind a lock ([`northbridge`]).
 //!
 //! # Order
@@ -22,7 +22,7 @@
 //!  the PMU is disabled    counters stop ─► stop
 //!  it is enabled          take ─► counters are programmed ─► prepare ─► start ─► counters run ─► release
 //!  a PMI                  counters stop ─► pmi_early ─► branches are read ─► acknowledged ─► pmi
-//!                         ─► overflows are served ─► go_on ─► counters run
+//!                         ─► overflows are served ─► go_on ─► counters run    (AMD: pmi alone)
 //!  a reset                counters are cleared, LVTPC is armed ─► reset ─► events start again
 //!  the end                counters are cleared ─► restore ─► LVTPC and GLOBAL_CTRL are given back
 //! ```
