@@ -17,6 +17,7 @@ pub mod init;
 pub mod layout;
 pub mod lock;
 pub mod module;
+pub mod nmi;
 pub mod parameter;
 pub mod percpu;
 pub mod random;

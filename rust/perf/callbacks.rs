@@ -7,7 +7,7 @@ use super::{
     pmu::{disabled_by, OnCpu, PmuDisabled},
     Event, EventId, NewEvent, Operations, Placed, Pmu, Scheduling,
 };
-use crate::bindings;
+use crate::{bindings, kern::nmi::in_nmi};
 use core::{marker::PhantomData, sync::atomic::Ordering::Relaxed};
 use kernel::{
     error::{code::*, from_result, Result},
@@ -164,12 +164,6 @@ impl<T: Operations> Callbacks<T> {
     #[inline(never)]
     fn call_enable_now(pmu: &Pmu<T>, cx: &PmuDisabled<'_, T>) {
         Self::enable_now(pmu, cx);
-    }
-
-    /// Returns whether an NMI is being handled. It may have interrupted another callback.
-    pub(super) fn in_nmi() -> bool {
-        // SAFETY: It may be asked anywhere.
-        unsafe { bindings::rpmu_helper_in_nmi() }
     }
 
     /// Calls `f` with the PMU disabled, which it may be already.
@@ -446,7 +440,7 @@ impl<T: Operations> Callbacks<T> {
             if !event.is_stopped() {
                 return;
             }
-            if Self::in_nmi() {
+            if in_nmi() {
                 if pmu.ops().start_in_nmi(&cx, event) {
                     event.state().store(0, Relaxed);
                 }
@@ -466,7 +460,7 @@ impl<T: Operations> Callbacks<T> {
             if event.is_stopped() {
                 return;
             }
-            if Self::in_nmi() {
+            if in_nmi() {
                 if T::HAS_STOP_IN_NMI {
                     pmu.ops().stop_in_nmi(&cx, event);
                     event.state().store(STOPPED | UPTODATE, Relaxed);
@@ -597,7 +591,7 @@ impl<T: Operations> Pmu<T> {
         irqs: &LocalInterruptDisabled,
         f: impl FnOnce(&PmuDisabled<'_, T>),
     ) {
-        if Callbacks::<T>::in_nmi() {
+        if in_nmi() {
             return;
         }
         if let Some(cx) = self.on_cpu(irqs) {

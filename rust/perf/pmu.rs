@@ -2,11 +2,11 @@
 
 //! PMUs, and the operations of their drivers.
 
-use super::{
-    callbacks::Callbacks, table::Table, task_data::TaskDataCache, Event, EventId, Groups, NewEvent,
-    Placed,
+use super::{table::Table, task_data::TaskDataCache, Event, EventId, Groups, NewEvent, Placed};
+use crate::{
+    bindings,
+    kern::{init::copied, nmi::in_nmi},
 };
-use crate::{bindings, kern::init::copied};
 use core::{
     ops::Deref,
     sync::atomic::{AtomicU32, Ordering::Relaxed},
@@ -204,7 +204,7 @@ impl<'a, T: Operations> OnCpu<'a, T> {
 
     /// Returns whether an NMI is being handled.
     pub fn in_nmi(&self) -> bool {
-        Callbacks::<T>::in_nmi()
+        in_nmi()
     }
 
     /// Returns whether the perf core is reading a group (`PERF_PMU_TXN_READ`), which it does from its leader
@@ -356,7 +356,7 @@ impl<T: Operations> Pmu<T> {
     ///
     /// # Safety
     ///
-    /// They must be [`Callbacks::PMU`], or functions in place of some of these that call them or what they do.
+    /// They must be [`Callbacks::PMU`](super::Callbacks::PMU), or functions in place of some of these that call them or what they do.
     #[inline(never)]
     pub unsafe fn with_callbacks(
         callbacks: &bindings::pmu,
