@@ -29,7 +29,7 @@
 use super::{internals_of, is_of_cgroup, InternalOperations, ERROR, INACTIVE};
 use crate::{
     bindings,
-    perf::{for_each_member, Event, OnCpu, Pmu},
+    perf::{for_each_member, Event, OnCpu, Pmu, Scheduling},
 };
 use core::{marker::PhantomData, ptr};
 use kernel::{
