@@ -833,7 +833,8 @@ static int open_contending(struct __test_metadata *_metadata, int *fds, int perc
  * Checks the shares of such events, and closes them: with the driver's rotation they
  * are equal, with that of the perf core about so.
  */
-static void expect_shares(struct __test_metadata *_metadata, const int *fds, int nr, double fair)
+static void expect_share_of_each(struct __test_metadata *_metadata, const int *fds, int nr,
+				 double fair)
 {
 	double share, low = 100.0, high = 0.0;
 	double tolerance = driver_takes_turns() ? SWITCHED : fair / 2;
@@ -855,7 +856,7 @@ static void expect_shares(struct __test_metadata *_metadata, const int *fds, int
 
 static void expect_fair_shares(struct __test_metadata *_metadata, const int *fds, int nr)
 {
-	expect_shares(_metadata, fds, nr, 100.0 * gp_counters() / nr);
+	expect_share_of_each(_metadata, fds, nr, 100.0 * gp_counters() / nr);
 }
 
 /* A corrupting event, and three others. */
@@ -911,7 +912,7 @@ static void close_groups(struct __test_metadata *_metadata, struct hierarchy *it
 			 double fair)
 {
 	while (groups--) {
-		expect_shares(_metadata, it->fds[groups], it->nr, fair);
+		expect_share_of_each(_metadata, it->fds[groups], it->nr, fair);
 		EXPECT_EQ(0, rmdir(it->group[groups]));
 	}
 	EXPECT_EQ(0, umount(it->top));
