@@ -5,51 +5,35 @@
 use super::{
     cpu::Cpu,
     event::EventData,
-    facilities,
     hw::Hardware,
-    unit::{rdpmc::UserRead, smi::Smi, smt::seat, tfa::Tfa, tracing::Tracing, Units},
+    machine::common::Common,
+    unit::{smt::seat, tfa::Tfa, Units},
 };
 use crate::{
     kern::{init::moved, percpu::PerCpu},
     logic::{
         regs::counter::CounterMask,
         rotation::{may_end_turn, MAX_PERCENT},
-        sched::assign::Policy,
-        tried::Feature,
     },
     perf::{self, OnCpu},
-    perf_core::{has_internals, EndCost, Ibs, PmuState},
+    perf_core::{has_internals, EndCost, PmuState},
     x86::builtin::Builtin,
 };
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use kernel::prelude::*;
+use kernel::{prelude::*, sync::Arc};
 
 /// The driver of a core PMU, as the perf core sees it.
 pub(crate) struct Driver {
     pub(super) hardware: Hardware,
     pub(super) cpus: PerCpu<Cpu>,
-    /// Set if overflows can become samples.
-    pub(super) samples: bool,
+    /// The state that the machine's PMUs share.
+    pub(super) common: Arc<Common>,
     /// The units.
     pub(super) units: Units,
-    /// Set if waiting groups are offered in this driver's order.
-    pub(super) orders_groups: bool,
-    /// Set if the overflow of an event can end the turn of the groups on a CPU.
-    pub(super) can_switch: bool,
     /// The setting of `rpmu/switch_max_percent`: the part of the time that this may take.
     pub(super) switch_max_percent: AtomicU32,
     /// Set if the threads of a core must agree on the counters and registers that each uses.
     pub(super) shares_a_core: bool,
-    /// User space's access to counters by `rdpmc`.
-    pub(super) user_read: UserRead,
-    /// Intel PT and BTS, which share the PMI.
-    pub(super) tracing: Tracing,
-    /// AMD's PMU for precise events.
-    pub(super) ibs: Option<Ibs>,
-    /// The setting of `freeze_on_smi`: stops counters in system management mode.
-    pub(super) smi: Smi,
-    /// Set if this driver can make another CPU schedule its events anew.
-    pub(super) can_resched: bool,
     /// For [`perf_core`](crate::perf_core).
     internals: PmuState<Self>,
 }
@@ -67,33 +51,26 @@ impl Driver {
     pub(super) fn new(
         hardware: KBox<Hardware>,
         cpus: PerCpu<Cpu>,
-        user_read: UserRead,
+        common: Arc<Common>,
         units: KBox<Units>,
         ht_workaround: bool,
     ) -> Result<KBox<Self>> {
-        let is_amd = hardware.amd().is_some();
-        let shares_a_core = seat::is_needed(hardware.pmu.model, ht_workaround);
-        let orders_groups =
-            hardware.policy == Policy::Rpmu && facilities::was_tried(Feature::GroupOrder);
-        let others_take_counters = shares_a_core || units.tfa.is_some();
-        let can_resched = (others_take_counters || orders_groups) && facilities::bind_resched();
         let driver = try_init!(Self {
-            smi: Smi::new(!is_amd, user_read.initialised())?,
-            ibs: if is_amd { facilities::find_ibs() } else { None },
-            user_read,
+            common,
             units <- moved(units),
-            samples: facilities::bind_sampling(),
-            tracing: Tracing::new(),
-            shares_a_core,
-            orders_groups,
-            can_switch: facilities::was_tried(Feature::SwitchOnOverflow),
+            shares_a_core: seat::is_needed(hardware.pmu.model, ht_workaround),
             switch_max_percent: AtomicU32::new(MAX_PERCENT),
-            can_resched: others_take_counters && can_resched,
             internals: PmuState::new()?,
             hardware <- moved(hardware),
             cpus,
         }? Error);
         KBox::try_init(driver, GFP_KERNEL)
+    }
+
+    /// Returns whether the core's other thread or TSX can take counters from events, and a CPU can be made to
+    /// schedule its events anew when they are free again.
+    pub(super) fn can_resched(&self) -> bool {
+        (self.shares_a_core || self.units.tfa.is_some()) && self.common.can_resched
     }
 
     /// Returns the counters that are left to TSX transactions.

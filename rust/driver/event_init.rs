@@ -42,7 +42,7 @@ pub(super) fn event_init(
     };
     // IBS knows no extensions: such an event is refused below.
     let forwards = |ibs: &Ibs| attr.is_precise() && !attr.has_extensions() && ibs.forward(event);
-    if driver.ibs.as_ref().is_some_and(forwards) {
+    if driver.common.ibs.as_ref().is_some_and(forwards) {
         return Err(Refusal::OtherType.into());
     }
     decide(driver, event, &attr, Place::new()?).map_err(|explanation| {
@@ -96,11 +96,11 @@ fn decide(
         |register| hardware.has(register),
         || perf::allow_cpu().is_ok(),
     )?;
-    if attr.sample_period != 0 && !driver.samples {
+    if attr.sample_period != 0 && !driver.common.samples {
         return Err(Refusal::Sampling.into());
     }
     let no_tracers = exclude_tracers(driver, configured.branches)?;
-    if configured.switches && !driver.can_switch {
+    if configured.switches && !driver.common.can_switch {
         return Err(Refusal::SwitchUntried.into());
     }
     let random_state = begin_first_period(event, configured.period, configured.random);
@@ -108,7 +108,7 @@ fn decide(
     if configured.precise.is_some() && constraint.counters.is_empty() {
         return Err(Refusal::NeverPrecise.into());
     }
-    let page = driver.user_read.page(event);
+    let page = driver.common.user_read.page(event);
     let data = EventData::new(configured, constraint, random_state, page, no_tracers);
     let data = place.fill(data);
 
@@ -148,7 +148,7 @@ fn inherit(
     // Succeeds, as `parent` excludes them already.
     let no_tracers = exclude_tracers(driver, from.branches)?;
     let random_state = begin_first_period(event, parent.sample_period(), from.random);
-    let page = driver.user_read.page(event);
+    let page = driver.common.user_read.page(event);
     let mut constraint = from.demand.constraint;
     if from.is_metric() && !event.is_member() {
         // The slots have been closed, so `parent` does not count any more either.

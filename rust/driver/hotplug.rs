@@ -20,7 +20,6 @@ use kernel::interrupt::LocalInterruptDisabled;
 pub(super) fn starting(pmu: &CorePmu, irqs: &LocalInterruptDisabled) {
     let driver = pmu.ops();
     driver.cpus.this_cpu(irqs).own.open(irqs);
-    driver.smi.starting(irqs);
     driver.hardware.starting(irqs);
     driver.join_core(irqs);
 }

@@ -4,8 +4,10 @@
 //! hotplug, suspend and shutdown.
 //!
 //! Each CPU belongs to one PMU, which [`Machine::this_cpu`] and [`Machine::pmu_of`] find. So far all CPUs
-//! have the same PMU. On a hybrid, which has two, the second is a field beside the first,
+//! have the same PMU. What the machine has once is in [`Common`]. On a hybrid, which has two, the second is a field beside the first,
 //! [`Machine::pmus`] lists both, and the two functions choose by the type of the CPU.
+
+pub(super) mod common;
 
 use super::{
     announce,
@@ -26,10 +28,12 @@ use crate::{
         reserve::Reservation,
     },
 };
+use common::Common;
 use kernel::{cpu::CpuId, interrupt::LocalInterruptDisabled, prelude::*, sync::Arc};
 
 /// The core PMUs of this machine.
 pub(crate) struct Machine {
+    common: Arc<Common>,
     /// The PMU of all CPUs.
     pmu: perf_core::Pmu<Driver>,
 }
@@ -56,9 +60,10 @@ impl Machine {
         let units = KBox::init(units, GFP_KERNEL)?;
         let cpus = new_cpus(&hardware, user_read.initialised())?;
         let groups = sysfs::groups(&hardware.pmu)?;
-        let driver = Driver::new(hardware, cpus, user_read, units, ht_workaround)?;
+        let common = Common::new(&hardware, user_read, ht_workaround)?;
+        let driver = Driver::new(hardware, cpus, common.clone(), units, ht_workaround)?;
         let pmu = perf_core::Pmu::new(moved(driver), groups)?;
-        Ok(Arc::new(Self { pmu }, GFP_KERNEL)?)
+        Ok(Arc::new(Self { common, pmu }, GFP_KERNEL)?)
     }
 
     /// Returns the PMU of this CPU.
@@ -100,7 +105,7 @@ impl Machine {
         self: &Arc<Self>,
         predecessor: bool,
     ) -> Result<nmi::Registration<Self>> {
-        let handler = self.pmu.ops().tracing.handler().filter(|_| predecessor);
+        let handler = self.common.tracing.handler().filter(|_| predecessor);
         nmi::Registration::new(self.clone(), handler)
     }
 
@@ -118,7 +123,7 @@ impl Machine {
     ///
     /// Process context.
     pub(crate) fn watch_disabling(&self) -> Option<perf_core::DisableWatch<Driver>> {
-        if !self.pmu.ops().can_resched || !facilities::was_tried(Feature::PinnedRetries) {
+        if !self.pmu.ops().can_resched() || !facilities::was_tried(Feature::PinnedRetries) {
             return None;
         }
         perf_core::DisableWatch::new(&self.pmu)
@@ -141,12 +146,7 @@ impl Machine {
         if let Some(predecessor) = predecessor {
             predecessor.follow(&self.pmu);
         }
-        let Driver {
-            user_read,
-            hardware,
-            ..
-        } = self.pmu.ops();
-        user_read.prepare(&hardware.pmu.capabilities);
+        self.common.user_read.prepare();
         perf_core::Registration::new(&self.pmu, c"cpu", perf::event_type::RAW)
     }
 
@@ -167,6 +167,7 @@ impl nmi::Handler for Machine {
 
 impl kern::hotplug::Callbacks for Machine {
     fn starting(&self, irqs: &LocalInterruptDisabled) {
+        self.common.smi.starting(irqs);
         hotplug::starting(self.this_cpu(irqs), irqs);
     }
 
@@ -181,6 +182,7 @@ impl kern::syscore::Callbacks for Machine {
     }
 
     fn resume(&self, irqs: &LocalInterruptDisabled) {
+        self.common.smi.starting(irqs);
         suspend::resume(self.this_cpu(irqs), irqs);
     }
 

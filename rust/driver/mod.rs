@@ -5,16 +5,17 @@
 //!
 //! ```text
 //!  Called by the kernel                     State
-//!  machine     NMI, hotplug, suspend   ──►  core_pmu         a PMU: the state that its CPUs share
-//!              for all PMUs                 cpu              a CPU: its schedule and register shadow
-//!  event_init  perf_event_open()            pmi/shared       a CPU: the counters that a PMI handles
-//!  schedule    add, del, start, enable, …   rotation/known   a CPU: the demand of its contexts
-//!  program     the counters of a plan       event            an event
-//!  rotation    the end of an interval       hw               the registers
-//!  pmi         an overflow (NMI)
-//!  hotplug     a CPU comes up, goes down    Features: unit, by its hooks, and ways
-//!  suspend     suspend, resume              unit/lbr         branch stacks
-//!  sysfs       the PMU's files              unit/pebs        precise events
+//!  machine     NMI, hotplug, suspend   ──►  machine/common   the machine: the state that its PMUs share
+//!              for all PMUs                 core_pmu         a PMU: the state that its CPUs share
+//!  event_init  perf_event_open()            cpu              a CPU: its schedule and register shadow
+//!  schedule    add, del, start, enable, …   pmi/shared       a CPU: the counters that a PMI handles
+//!  program     the counters of a plan       rotation/known   a CPU: the demand of its contexts
+//!  rotation    the end of an interval       event            an event
+//!  pmi         an overflow (NMI)            hw               the registers
+//!  hotplug     a CPU comes up, goes down
+//!  suspend     suspend, resume              Features: unit, by its hooks, and ways
+//!  sysfs       the PMU's files              unit/lbr         branch stacks
+//!                                           unit/pebs        precise events
 //!                                           unit/tfa         counter 3, which TSX uses too
 //!                                           unit/northbridge a node: the counters that its cores share
 //!
@@ -50,7 +51,7 @@
 //! | [`unit::Own`]: features | callbacks on the CPU, not the PMI | as part of [`cpu::Own`] |
 //! | [`unit::Shared`]: features | callbacks and the PMI on the CPU | each says so itself |
 //! | [`event::EventData`] | callbacks and the PMI on the event's CPU | atomics |
-//! | [`Hardware`] | all | constant |
+//! | [`machine::common`], [`Hardware`] | all | constant, but for settings |
 //!
 //! The atomics are those of `core`, each access to which is one instruction. Only one CPU accesses them,
 //! so that only the compiler could reorder accesses. ([`kernel::sync::atomic`] calls a C function for

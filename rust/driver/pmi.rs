@@ -44,7 +44,7 @@ pub(super) fn handle(pmu: &CorePmu, nmi: &NmiContext) -> u32 {
     if let Some(registers) = hardware.amd() {
         return amd::handle(pmu, registers, cpu, nmi);
     }
-    let tracing = &driver.tracing;
+    let tracing = &driver.common.tracing;
     let Some(cx) = pmu.on_cpu(irqs).filter(|_| !shared.is_unknown()) else {
         return tracing.handle_alone(hardware, nmi);
     };
@@ -101,7 +101,9 @@ pub(super) fn handle(pmu: &CorePmu, nmi: &NmiContext) -> u32 {
 /// Returns whether one of `counters`, records or Intel PT have raised a PMI.
 #[inline]
 fn is_due(status: Status, counters: CounterMask, driver: &super::Driver) -> bool {
-    !status.overflowed(counters).is_empty() || status.has_records() || driver.tracing.is_due(status)
+    !status.overflowed(counters).is_empty()
+        || status.has_records()
+        || driver.common.tracing.is_due(status)
 }
 
 /// Handles overflows of `counters` and records until there are no more, and returns how many there were.
@@ -133,7 +135,7 @@ fn drain(
     for _ in 0..PASSES {
         // All of it, as the built-in driver does: from version 4 on, some bits freeze other units.
         hardware.acknowledge(status, nmi.irqs());
-        handled = handled.wrapping_add(driver.tracing.pt_interrupt(status, nmi));
+        handled = handled.wrapping_add(driver.common.tracing.pt_interrupt(status, nmi));
         units.pmi(&cpu.units, cx, site, pmi, branches.as_mut());
         handled = handled.wrapping_add(status.has_records().into());
         let overflowed = status.overflowed(counters);

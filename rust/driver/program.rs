@@ -40,7 +40,8 @@ impl Driver {
         } = &mut *own;
         let site = self.site(cpu, cx.irqs());
         self.units.take(units, site, Counters { schedule, shadow });
-        self.user_read
+        self.common
+            .user_read
             .mark_dirty(dirty, schedule.occupied(), shadow, cx.irqs());
 
         // All events leave before one arrives, since they may swap counters.
@@ -78,7 +79,7 @@ impl Driver {
             cx.is_rotation().then(|| Rotation {
                 // CAST: no more than there are counters.
                 counting: schedule.len() as u32,
-                wait: match self.orders_groups {
+                wait: match self.common.orders_groups {
                     true => cx.waiting_groups(),
                     false => 0,
                 },

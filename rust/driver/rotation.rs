@@ -256,9 +256,9 @@ impl<'a> Offer for Offered<'a, '_> {
     }
 
     fn rotates_with(&self, event: EventId) -> bool {
-        self.cx.event(event).is_some_and(|it| {
-            self.context().rotates(it)
-        })
+        self.cx
+            .event(event)
+            .is_some_and(|it| self.context().rotates(it))
     }
 
     #[inline(never)]
@@ -403,7 +403,7 @@ impl Driver {
         own: &mut Own,
         event: &Event<Self>,
     ) -> bool {
-        if !self.shares_a_core || !self.orders_groups {
+        if !self.shares_a_core || !self.common.orders_groups {
             return false;
         }
         let Own {
@@ -423,7 +423,7 @@ impl Driver {
         own: &mut Own,
         event: &Event<Self>,
     ) {
-        if !self.orders_groups {
+        if !self.common.orders_groups {
             return;
         }
         let Own {
@@ -451,7 +451,7 @@ impl Driver {
         own: &mut Own,
         event: &Event<Self>,
     ) {
-        if self.orders_groups && own.rotation.any_alone && cx.is_interval_end() {
+        if self.common.orders_groups && own.rotation.any_alone && cx.is_interval_end() {
             self.let_others_join_at_end(cx, cpu, own, event);
         }
     }

@@ -58,7 +58,7 @@ impl Driver {
         members: u32,
         (refusal, constraint): (Refusal, Constraint),
     ) {
-        if self.orders_groups && !cx.is_of_pinned_group(event) {
+        if self.common.orders_groups && !cx.is_of_pinned_group(event) {
             if cx.is_interval_end() {
                 event.data().wait_for_turn();
             }
@@ -138,7 +138,7 @@ impl Driver {
 
 impl InternalOperations for Driver {
     fn end_interval(&self, cx: &IntervalEnd<'_, Self>) {
-        if self.orders_groups {
+        if self.common.orders_groups {
             self.line_up(cx);
         }
     }
@@ -392,15 +392,15 @@ impl Operations for Driver {
     }
 
     fn user_may_read(&self) -> bool {
-        self.user_read.is_possible()
+        self.common.user_read.is_possible()
     }
 
     fn mapped(&self, event: &Event<Self>, mm: &Mm) {
-        self.user_read.mapped(event, mm);
+        self.common.user_read.mapped(event, mm);
     }
 
     fn unmapped(&self, event: &Event<Self>, mm: &Mm) {
-        self.user_read.unmapped(event, mm);
+        self.common.user_read.unmapped(event, mm);
     }
 
     fn has_user_index(&self, event: &Event<Self>) -> bool {

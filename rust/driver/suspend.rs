@@ -34,7 +34,6 @@ pub(super) fn suspend(pmu: &CorePmu, irqs: &LocalInterruptDisabled) {
 /// Sets up the registers of this CPU, and lets its events count on.
 pub(super) fn resume(pmu: &CorePmu, irqs: &LocalInterruptDisabled) {
     let driver = pmu.ops();
-    driver.smi.starting(irqs);
     driver.hardware.starting(irqs);
     let cpu = driver.cpus.this_cpu(irqs);
     if cpu.shared.is_unknown() {

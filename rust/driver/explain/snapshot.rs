@@ -125,7 +125,7 @@ impl Snapshot {
                 more: 0,
                 failures <- pin_init::init_array_from_fn(|_| None),
                 closed: pmu.ops().left_to_tsx(),
-                takes_turns: pmu.ops().orders_groups,
+                takes_turns: pmu.ops().common.orders_groups,
             }),
             GFP_KERNEL,
         )?;

@@ -3,7 +3,7 @@
 //! The settings of a PMU that are files in sysfs.
 
 use crate::{
-    driver::{unit::tfa::Tfa, CorePmu, Driver},
+    driver::{machine::common::Common, unit::tfa::Tfa, CorePmu, Driver},
     kern::cpu::online_cpus,
     perf::Setting,
 };
@@ -20,11 +20,11 @@ impl Setting<Driver> for Rdpmc {
     const MODE: u16 = 0o600;
 
     fn get(pmu: &CorePmu) -> u64 {
-        pmu.ops().user_read.mode() as u64
+        pmu.ops().common.user_read.mode() as u64
     }
 
     fn set(pmu: &CorePmu, value: u64) -> Result {
-        pmu.ops().user_read.set_mode(value)
+        pmu.ops().common.user_read.set_mode(value)
     }
 }
 
@@ -38,7 +38,7 @@ impl Setting<Driver> for FreezeOnSmi {
     const MODE: u16 = 0o644;
 
     fn get(pmu: &CorePmu) -> u64 {
-        pmu.ops().smi.freezes().into()
+        pmu.ops().common.smi.freezes().into()
     }
 
     fn set(pmu: &CorePmu, value: u64) -> Result {
@@ -47,7 +47,7 @@ impl Setting<Driver> for FreezeOnSmi {
             1 => true,
             _ => return Err(EINVAL),
         };
-        let Driver { smi, user_read, .. } = pmu.ops();
+        let Common { smi, user_read, .. } = &*pmu.ops().common;
         smi.set_freeze(on, user_read.initialised());
         Ok(())
     }
@@ -69,7 +69,7 @@ impl Setting<Driver> for AllowForceAbort {
 
     fn set(pmu: &CorePmu, on: bool) -> Result {
         let driver = pmu.ops();
-        if !driver.can_resched {
+        if !driver.can_resched() {
             return Err(EOPNOTSUPP);
         }
         let tfa = driver.units.tfa.as_ref();

@@ -86,6 +86,8 @@ impl Page {
 /// User space's access to counters.
 pub(in crate::driver) struct UserRead {
     builtin: Option<Builtin>,
+    /// The counters that users can read.
+    counters: Counters,
     /// Held while the mode is changed.
     changing: Pin<KBox<Mutex<()>>>,
     /// Held while the mappings of an event change.
@@ -101,14 +103,16 @@ impl UserRead {
         capabilities: &Capabilities,
         layout: Option<Layout>,
     ) -> Result<Self> {
+        let counters = counters(capabilities);
         let builtin = layout
             .ok_or(ENOENT)
-            .and_then(|layout| Builtin::find(&counters(capabilities), layout));
+            .and_then(|layout| Builtin::find(&counters, layout));
         if let Err(error) = &builtin {
             pr_notice!("user space cannot read counters with rdpmc ({error:?})\n");
         }
         Ok(Self {
             builtin: builtin.ok(),
+            counters,
             changing: KBox::pin_init(new_mutex!(()), GFP_KERNEL)?,
             mapping: KBox::pin_init(new_mutex!(()), GFP_KERNEL)?,
         })
@@ -127,9 +131,9 @@ impl UserRead {
 
     /// Lets users read counters, where the built-in driver has not prepared that, until `self` is dropped.
     /// Process context.
-    pub(in crate::driver) fn prepare(&self, capabilities: &Capabilities) {
+    pub(in crate::driver) fn prepare(&self) {
         if let Some(builtin) = &self.builtin {
-            builtin.lend(&counters(capabilities));
+            builtin.lend(&self.counters);
         }
     }
 

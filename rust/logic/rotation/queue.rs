@@ -199,7 +199,9 @@ mod tests {
             };
             let all = CounterMask::first_gp(4);
             let lasting = || CounterMask::EMPTY;
-            place_after_interval(&counted, 100 * TURN, &context, all, lasting, || Limits::NONE)
+            place_after_interval(&counted, 100 * TURN, &context, all, lasting, || {
+                Limits::NONE
+            })
         };
         assert_eq!(place(TURN), Some(101 * TURN));
         assert_eq!(place(TURN / 2), Some(100 * TURN + TURN / 2));

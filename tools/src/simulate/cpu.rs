@@ -266,9 +266,8 @@ impl<'a> Cpu<'a> {
             true => MOST_DISPLACED,
             false => 0,
         });
-        let owes = |group: &&usize| {
-            owes_turns(self.running[**group] - self.charged[**group], INTERVAL)
-        };
+        let owes =
+            |group: &&usize| owes_turns(self.running[**group] - self.charged[**group], INTERVAL);
         let displaced: Vec<_> = displaced.filter(owes).copied().collect();
         for group in active.iter().chain(&displaced).copied().collect::<Vec<_>>() {
             let its = |event: EventNumber| self.groups[group].has(event);

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The state that the machine has once, whatever the number of its PMUs.
+
+use crate::{
+    driver::{
+        facilities,
+        hw::Hardware,
+        unit::{rdpmc::UserRead, smi::Smi, smt::seat, tracing::Tracing},
+    },
+    logic::{sched::assign::Policy, tried::Feature},
+    perf_core::Ibs,
+};
+use kernel::{prelude::*, sync::Arc};
+
+/// The state that all PMUs of the machine share. Each of their [drivers](super::super::Driver) refers to it.
+pub(in crate::driver) struct Common {
+    /// Set if overflows can become samples.
+    pub(in crate::driver) samples: bool,
+    /// Set if waiting groups are offered in this driver's order.
+    pub(in crate::driver) orders_groups: bool,
+    /// Set if the overflow of an event can end the turn of the groups on a CPU.
+    pub(in crate::driver) can_switch: bool,
+    /// Set if this driver can make another CPU schedule its events anew.
+    pub(in crate::driver) can_resched: bool,
+    /// User space's access to counters by `rdpmc`, and the built-in driver.
+    pub(in crate::driver) user_read: UserRead,
+    /// The setting of `freeze_on_smi`: stops counters in system management mode.
+    pub(in crate::driver) smi: Smi,
+    /// Intel PT and BTS, which share the PMI.
+    pub(in crate::driver) tracing: Tracing,
+    /// AMD's PMU for precise events.
+    pub(in crate::driver) ibs: Option<Ibs>,
+}
+
+impl Common {
+    /// Makes the state of a machine with PMUs of this `hardware`.
+    ///
+    /// Fails with `ENOMEM` or another error. Process context.
+    #[inline(never)]
+    pub(super) fn new(
+        hardware: &Hardware,
+        user_read: UserRead,
+        ht_workaround: bool,
+    ) -> Result<Arc<Self>> {
+        let is_amd = hardware.amd().is_some();
+        let orders_groups =
+            hardware.policy == Policy::Rpmu && facilities::was_tried(Feature::GroupOrder);
+        let others_take_counters = seat::is_needed(hardware.pmu.model, ht_workaround)
+            || hardware.pmu.capabilities.tsx_uses_counter_3;
+        let common = Self {
+            smi: Smi::new(!is_amd, user_read.initialised())?,
+            ibs: if is_amd { facilities::find_ibs() } else { None },
+            samples: facilities::bind_sampling(),
+            tracing: Tracing::new(),
+            can_switch: facilities::was_tried(Feature::SwitchOnOverflow),
+            can_resched: (others_take_counters || orders_groups) && facilities::bind_resched(),
+            orders_groups,
+            user_read,
+        };
+        Ok(Arc::new(common, GFP_KERNEL)?)
+    }
+}
