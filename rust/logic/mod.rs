@@ -25,6 +25,7 @@
 //!
 //!  enable, disable, PMI
 //!  regs           event selects, periods, and the register writes that program a schedule
+//!  pmi            the state that callbacks share with the PMI
 //!  sample         records of precise events (PEBS) and of branches (LBR)
 //!
 //!  mmap()
@@ -40,6 +41,7 @@ pub mod capabilities;
 pub mod model;
 pub mod nospec;
 pub mod open;
+pub mod pmi;
 pub mod pmu;
 pub mod refusal;
 pub mod regs;

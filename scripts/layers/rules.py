@@ -27,6 +27,7 @@ LOGIC_ROOMS = (
     "tried",
     "user_read",
     "regs",
+    "pmi",
     "capabilities",
     "model",
     "refusal",

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! State that callbacks on a CPU share with its PMI.
+//!
+//! A PMI is an NMI. It may come between any two accesses of a callback, runs to its end on the same CPU, and no
+//! callback runs meanwhile. So the CPU sees each store at once, and no ordering is needed, but what a PMI
+//! finds has to be consistent after each single store.
+//!
+//! Each protocol is a type of its own, generic over its [`Word`]s: the driver uses it with those of `core`, and
+//! `selftests/host/tests/pmi.rs` has a model checker put PMIs everywhere.
+
+pub mod last_value;
+pub mod running;
+
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// A word that a callback and a PMI access, each time by one instruction.
+pub trait Word {
+    /// Creates a word with this value.
+    fn new(value: u64) -> Self;
+
+    /// Returns the value.
+    fn load(&self) -> u64;
+
+    /// Stores `value`.
+    fn store(&self, value: u64);
+
+    /// Stores `value` and returns the one before.
+    fn swap(&self, value: u64) -> u64;
+
+    /// Stores `new` if the value is `current`.
+    ///
+    /// # Errors
+    ///
+    /// The value, if it is another.
+    fn compare_exchange(&self, current: u64, new: u64) -> Result<(), u64>;
+}
+
+impl Word for AtomicU64 {
+    fn new(value: u64) -> Self {
+        Self::new(value)
+    }
+
+    #[inline(always)]
+    fn load(&self) -> u64 {
+        self.load(Relaxed)
+    }
+
+    #[inline(always)]
+    fn store(&self, value: u64) {
+        self.store(value, Relaxed);
+    }
+
+    #[inline(always)]
+    fn swap(&self, value: u64) -> u64 {
+        self.swap(value, Relaxed)
+    }
+
+    #[inline(always)]
+    fn compare_exchange(&self, current: u64, new: u64) -> Result<(), u64> {
+        self.compare_exchange(current, new, Relaxed, Relaxed)
+            .map(|_| ())
+    }
+}

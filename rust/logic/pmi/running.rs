@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The counters that a PMI handles, and those that count after it.
+//!
+//! ```text
+//!            activate()            halt(), in an NMI
+//!  inactive ────────────► active ────────────────────► halted
+//!           ◄────────────        ◄────────────────────
+//!            deactivate()          set_halted(.., false)
+//! ```
+//!
+//! The rules that this keeps for the register shadow are in [`shadow`](crate::logic::regs::shadow).
+
+use super::Word;
+use crate::logic::regs::counter::{CounterId, CounterMask};
+use core::sync::atomic::AtomicU64;
+
+/// The counters of a CPU that a PMI handles, and those that count after it.
+///
+/// Only callbacks change which counters are active. What a PMI changes too is changed by `compare_exchange`, or
+/// is as before when the PMI ends.
+pub struct Running<W = AtomicU64> {
+    /// The counters whose events the PMI may handle: their registers are complete.
+    active: W,
+    /// Those of them that an NMI has stopped and that the shadow still takes for running.
+    halted: W,
+    /// The value of GLOBAL_CTRL after the PMI, but for halted counters. 0 while the PMU is disabled, and
+    /// in a PMI.
+    enabled: W,
+}
+
+impl<W: Word> Default for Running<W> {
+    fn default() -> Self {
+        Self {
+            active: W::new(0),
+            halted: W::new(0),
+            enabled: W::new(0),
+        }
+    }
+}
+
+impl<W: Word> Running<W> {
+    /// Lets the PMI handle `counter`, whose registers and event are complete. Returns whether it was halted.
+    #[inline]
+    pub fn activate(&self, counter: CounterId) -> bool {
+        let was_halted = self.set_halted(counter.mask(), false);
+        self.active
+            .store(self.active.load() | counter.mask().bits());
+        was_halted
+    }
+
+    /// Keeps the PMI from `counter`.
+    #[inline]
+    pub fn deactivate(&self, counter: CounterId) {
+        self.active
+            .store(self.active.load() & !counter.mask().bits());
+    }
+
+    /// Returns the counters that are active, halted ones among them.
+    #[inline]
+    pub fn active(&self) -> CounterMask {
+        CounterMask::from_bits(self.active.load())
+    }
+
+    /// Returns the counters whose events the PMI may handle.
+    #[inline]
+    pub fn handled(&self) -> CounterMask {
+        CounterMask::from_bits(self.active.load() & !self.halted.load())
+    }
+
+    /// Returns whether `counter` is active and halted.
+    pub fn is_halted(&self, counter: CounterId) -> bool {
+        let halted = self.halted.load() & self.active.load();
+        CounterMask::from_bits(halted).contains(counter)
+    }
+
+    /// Returns the counters that are halted and that the shadow takes for running.
+    #[inline]
+    pub fn halted(&self) -> CounterMask {
+        CounterMask::from_bits(self.halted.load())
+    }
+
+    /// Halts `counters`, or records that they are halted no longer. Returns whether that changes anything.
+    ///
+    /// An NMI halts a counter: the interrupted code may be using the register shadow. So the counter is only left
+    /// out of GLOBAL_CTRL, and the shadow takes it for running, until a callback brings the shadow up to date.
+    #[inline]
+    pub fn set_halted(&self, counters: CounterMask, halt: bool) -> bool {
+        let mut halted = self.halted.load();
+        loop {
+            let wanted = if halt {
+                halted | counters.bits()
+            } else {
+                halted & !counters.bits()
+            };
+            if wanted == halted {
+                return false;
+            }
+            match self.halted.compare_exchange(halted, wanted) {
+                Ok(()) => return true,
+                Err(changed) => halted = changed,
+            }
+        }
+    }
+
+    /// Sets the value of GLOBAL_CTRL after the PMI. [`run`](Self::run) is next.
+    #[inline]
+    pub fn set_enabled(&self, counters: CounterMask) {
+        self.enabled.store(counters.bits());
+    }
+
+    /// Returns the value of GLOBAL_CTRL after the PMI, and makes it 0 until it is
+    /// [set](Self::set_enabled) again. The caller stops the counters next.
+    #[inline]
+    pub fn take_enabled(&self) -> CounterMask {
+        CounterMask::from_bits(self.enabled.swap(0))
+    }
+
+    /// Lets the enabled counters count, except halted ones, by `write`, which sets GLOBAL_CTRL. Does nothing if
+    /// none is enabled.
+    #[inline]
+    pub fn run(&self, write: impl FnMut(CounterMask)) {
+        let enabled = self.enabled.load();
+        if enabled != 0 {
+            self.without_halted(CounterMask::from_bits(enabled), write);
+        }
+    }
+
+    /// Calls `write` with those of `counters` that are not halted, until an NMI has halted none meanwhile.
+    #[inline]
+    pub fn without_halted(&self, counters: CounterMask, mut write: impl FnMut(CounterMask)) {
+        loop {
+            let halted = self.halted();
+            write(counters.without(halted));
+            // Such an NMI has written the right value, and `write` the old one after it.
+            if self.halted() == halted {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a PMI shares with callbacks, with PMIs at every point of the callbacks.
+//!
+//! A model checker runs each test with its threads interleaved in every way. A PMI is a thread that has the CPU to
+//! itself from its begin to its end; a callback has it for one access at a time.
+
+use loom::sync::{Arc, Mutex};
+use loom::thread;
+use rpmu_logic::logic::pmi::last_value::LastValue;
+use rpmu_logic::logic::pmi::running::Running;
+use rpmu_logic::logic::pmi::Word;
+use rpmu_logic::logic::regs::counter::{CounterId, CounterMask};
+use rpmu_logic::logic::regs::period::CounterWidth;
+use std::cell::Cell;
+use std::sync::atomic::AtomicU64;
+
+loom::lazy_static! {
+    static ref CPU: Mutex<()> = Mutex::new(());
+}
+
+loom::thread_local! {
+    static IN_PMI: Cell<bool> = Cell::new(false);
+}
+
+/// Calls `access`, which is one instruction of a callback, or a part of a PMI.
+fn step<T>(access: impl FnOnce() -> T) -> T {
+    if IN_PMI.with(Cell::get) {
+        return access();
+    }
+    let _cpu = CPU.lock().unwrap();
+    access()
+}
+
+/// A word, or a register, that PMIs may access between any two accesses of a callback.
+struct Shared(AtomicU64);
+
+impl Word for Shared {
+    fn new(value: u64) -> Self {
+        Self(AtomicU64::new(value))
+    }
+
+    fn load(&self) -> u64 {
+        step(|| Word::load(&self.0))
+    }
+
+    fn store(&self, value: u64) {
+        step(|| Word::store(&self.0, value));
+    }
+
+    fn swap(&self, value: u64) -> u64 {
+        step(|| Word::swap(&self.0, value))
+    }
+
+    fn compare_exchange(&self, current: u64, new: u64) -> Result<(), u64> {
+        step(|| Word::compare_exchange(&self.0, current, new))
+    }
+}
+
+/// Runs `callback` on `machine` with `pmis` calls of `pmi` in between, in every way. Then calls `check`.
+fn everywhere<M: Send + Sync + 'static>(
+    machine: fn() -> M,
+    callback: fn(&M),
+    (pmis, pmi): (usize, fn(&M, usize)),
+    check: fn(&M),
+) {
+    loom::model(move || {
+        let machine = Arc::new(machine());
+        let interrupted = machine.clone();
+        let thread = thread::spawn(move || {
+            for n in 0..pmis {
+                let _cpu = CPU.lock().unwrap();
+                IN_PMI.with(|it| it.set(true));
+                pmi(&interrupted, n);
+                IN_PMI.with(|it| it.set(false));
+            }
+        });
+        callback(&machine);
+        thread.join().unwrap();
+        check(&machine);
+    });
+}
+
+const COUNTERS: usize = 2;
+
+/// Two counters of a CPU.
+struct Cpu {
+    running: Running<Shared>,
+    global_control: Shared,
+    /// The event that the registers of each counter have been written for.
+    selects: [Shared; COUNTERS],
+    /// The event that a PMI finds on each counter.
+    events: [Shared; COUNTERS],
+    /// The events that a PMI has stopped, as a mask.
+    stopped: Shared,
+}
+
+fn gp(n: usize) -> CounterId {
+    CounterId::from_index(n).unwrap()
+}
+
+fn all() -> CounterMask {
+    CounterMask::first_gp(COUNTERS as u8)
+}
+
+impl Cpu {
+    /// Event n counts on counter n.
+    fn counting() -> Self {
+        let words = |f: fn(usize) -> u64| [0, 1].map(|n| Shared::new(f(n)));
+        let cpu = Self {
+            running: Running::default(),
+            global_control: Shared::new(all().bits()),
+            selects: words(|n| n as u64),
+            events: words(|n| n as u64),
+            stopped: Shared::new(0),
+        };
+        (0..COUNTERS).for_each(|n| {
+            cpu.running.activate(gp(n));
+        });
+        cpu.running.set_enabled(all());
+        cpu
+    }
+
+    fn run(&self) {
+        self.running
+            .run(|counters| self.global_control.store(counters.bits()));
+    }
+
+    /// As `Operations::disable()`. Returns the counters whose events are not stopped.
+    fn disable(&self, active: CounterMask) -> CounterMask {
+        self.running.set_enabled(CounterMask::EMPTY);
+        self.global_control.store(0);
+        let halted = self.running.halted();
+        for counter in halted & active {
+            self.running.deactivate(counter);
+        }
+        self.running.set_halted(halted, false);
+        active.without(halted)
+    }
+
+    /// Puts `event` on `counter`. The PMU is disabled.
+    fn start(&self, counter: CounterId, event: u64) {
+        self.running.deactivate(counter);
+        assert_eq!(
+            self.global_control.load(),
+            0,
+            "a counter runs as it is written"
+        );
+        self.selects[counter.index()].store(event);
+        self.events[counter.index()].store(event);
+        self.running.activate(counter);
+    }
+
+    fn enable(&self, counters: CounterMask) {
+        self.running.set_enabled(counters);
+        self.run();
+    }
+
+    /// Overflows of all counters; `halts` are those whose events the perf core stops.
+    fn pmi(&self, halts: CounterMask) {
+        let enabled = self.running.take_enabled();
+        self.global_control.store(0);
+        for counter in self.running.handled() & all() {
+            let event = self.events[counter.index()].load();
+            let select = self.selects[counter.index()].load();
+            assert_eq!(
+                event, select,
+                "a PMI finds an event on {counter:?} without its registers"
+            );
+            if halts.contains(counter) {
+                self.running.set_halted(counter.mask(), true);
+                self.stopped.store(self.stopped.load() | (1 << event));
+                // As the perf core's callback does, which does not know where it is called.
+                self.run();
+            }
+        }
+        assert_eq!(self.global_control.load(), 0, "a counter runs in a PMI");
+        self.running.set_enabled(enabled);
+        self.run();
+    }
+
+    /// Checks that what runs is what was enabled and has not been stopped.
+    fn check(&self) {
+        let running = CounterMask::from_bits(self.global_control.load());
+        let halted = self.running.halted();
+        let enabled = self.running.take_enabled();
+        assert_eq!(running, enabled.without(halted));
+        for counter in running {
+            let event = self.events[counter.index()].load();
+            assert_eq!(
+                self.stopped.load() & (1 << event),
+                0,
+                "stopped event {event} counts"
+            );
+        }
+    }
+}
+
+#[test]
+fn stopped_events_do_not_count() {
+    everywhere(
+        Cpu::counting,
+        |cpu| {
+            let left = cpu.disable(all());
+            cpu.enable(left);
+        },
+        (2, |cpu, n| cpu.pmi(gp(n).mask())),
+        Cpu::check,
+    );
+}
+
+#[test]
+fn pmis_find_events_with_their_registers() {
+    everywhere(
+        Cpu::counting,
+        |cpu| {
+            let left = cpu.disable(all());
+            cpu.start(gp(0), 2);
+            cpu.enable(left | gp(0).mask());
+        },
+        (2, |cpu, n| {
+            cpu.pmi(if n == 0 { all() } else { gp(0).mask() })
+        }),
+        Cpu::check,
+    );
+}
+
+#[test]
+fn nothing_runs_while_the_pmu_is_disabled() {
+    everywhere(
+        Cpu::counting,
+        |cpu| {
+            cpu.disable(all());
+        },
+        (1, |cpu, _| cpu.pmi(CounterMask::EMPTY)),
+        |cpu| assert_eq!(cpu.global_control.load(), 0),
+    );
+}
+
+/// An event on a counter that counts all the time.
+struct Counting {
+    counter: Shared,
+    last: LastValue<Shared>,
+    count: Shared,
+    published: Shared,
+    /// The occurrences.
+    truth: Shared,
+}
+
+const WIDTH: CounterWidth = CounterWidth::new(48).unwrap();
+/// The start value, which each overflow brings back.
+const START: u64 = WIDTH.mask() - 9;
+
+impl Counting {
+    fn started() -> Self {
+        let this = Self {
+            counter: Shared::new(START),
+            last: LastValue::default(),
+            count: Shared::new(0),
+            published: Shared::new(START),
+            truth: Shared::new(0),
+        };
+        this.last.written(WIDTH, START);
+        this
+    }
+
+    fn occur(&self, times: u64) {
+        step(|| {
+            self.counter
+                .0
+                .fetch_add(times, std::sync::atomic::Ordering::Relaxed);
+            self.truth
+                .0
+                .fetch_add(times, std::sync::atomic::Ordering::Relaxed);
+        });
+    }
+
+    /// As `event::update()`.
+    fn update(&self) {
+        let read = || self.counter.load() & WIDTH.mask();
+        let (previous, now) = self.last.advance(WIDTH, read);
+        let delta = WIDTH.delta(previous, now);
+        step(|| {
+            self.count
+                .0
+                .fetch_add(delta, std::sync::atomic::Ordering::Relaxed)
+        });
+        self.publish();
+    }
+
+    fn publish(&self) {
+        self.last
+            .publish(|value| self.published.store(value & WIDTH.mask()));
+    }
+
+    /// As in a PMI: the counter has stopped.
+    fn overflow(&self) {
+        self.occur(5);
+        self.update();
+        self.counter.store(START);
+        self.last.written(WIDTH, START);
+        self.publish();
+    }
+
+    fn check(&self) {
+        assert_eq!(
+            self.published.load(),
+            self.last.get() & WIDTH.mask(),
+            "not published"
+        );
+        self.update();
+        assert_eq!(
+            self.count.load(),
+            self.truth.load(),
+            "occurrences are lost, or counted twice"
+        );
+    }
+}
+
+#[test]
+fn each_occurrence_is_counted_once() {
+    everywhere(
+        Counting::started,
+        |event| {
+            event.occur(5);
+            event.update();
+            event.update();
+        },
+        (2, |event, _| event.overflow()),
+        Counting::check,
+    );
+}
