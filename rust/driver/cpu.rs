@@ -90,7 +90,7 @@ impl Cpu {
         try_pin_init!(Self {
             id: cpu,
             own <- CpuCell::init(cpu, Own::new(hardware)),
-            shared: Shared::new(
+            shared <- Shared::new(
                 // AMD's does not know which counters run.
                 builtin
                     .filter(|_| hardware.amd().is_none())

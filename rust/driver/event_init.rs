@@ -147,7 +147,7 @@ fn inherit(
     let (place, from) = (Place::new()?, parent.data());
     // Succeeds, as `parent` excludes them already.
     let no_tracers = exclude_tracers(driver, from.branches)?;
-    let random_state = begin_first_period(event, parent.sample_period(), from.random);
+    let random_state = begin_first_period(event, parent.sample_period(), from.periods.random);
     let page = driver.common.user_read.page(event);
     let mut constraint = from.demand.constraint;
     if from.is_metric() && !event.is_member() {
@@ -233,7 +233,7 @@ pub(super) fn check_period(
     if data.is_too_short(hardware, period) || period == 1 && data.counts_branches(hardware) {
         return Err(Refusal::PeriodTooShort);
     }
-    if !data.random.suit(period) {
+    if !data.periods.random.suit(period) {
         return Err(Refusal::RandomMaskTooWide);
     }
     Ok(())

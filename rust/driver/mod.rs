@@ -9,12 +9,14 @@
 //!              for all PMUs                 core_pmu         a PMU: the state that its CPUs share
 //!  event_init  perf_event_open()            cpu              a CPU: its schedule and register shadow
 //!  schedule    add, del, start, enable, …   pmi/shared       a CPU: the counters that a PMI handles
-//!  program     the counters of a plan       rotation/known   a CPU: the demand of its contexts
-//!  rotation    the end of an interval       event            an event
-//!  pmi         an overflow (NMI)            hw               the registers
-//!  hotplug     a CPU comes up, goes down
-//!  suspend     suspend, resume              Features: unit, by its hooks, and ways
-//!  sysfs       the PMU's files              unit/lbr         branch stacks
+//!  program     the counters of a plan       pmi/hypervisors  a CPU: what hypervisors are told
+//!  counting    values and counts            rotation/known   a CPU: the demand of its contexts
+//!  rotation    the end of an interval       counter_use      a counter: its event, its last value
+//!  pmi         an overflow (NMI)            event            an event: what it asks for
+//!  hotplug     a CPU comes up, goes down    hw               the registers
+//!  suspend     suspend, resume
+//!  sysfs       the PMU's files              Features: unit, by its hooks, and ways
+//!                                           unit/lbr         branch stacks
 //!                                           unit/pebs        precise events
 //!                                           unit/tfa         counter 3, which TSX uses too
 //!                                           unit/northbridge a node: the counters that its cores share
@@ -46,10 +48,11 @@
 //! | State | Accessed by | Guarded by |
 //! |---|---|---|
 //! | [`cpu::Own`]: schedule and register shadow | callbacks on the CPU, not the PMI | [`CpuCell`] |
-//! | [`pmi::Shared`]: active counters and their events | callbacks and the PMI on the CPU | atomics |
+//! | [`pmi::Shared`]: active counters and their events | callbacks and the PMI on the CPU | atomics, by the protocols of [`logic::pmi`](crate::logic::pmi) |
 //! | [`Sharing`]: the counters of a core's threads | callbacks on the core's CPUs, not the PMI | a lock |
 //! | [`unit::Own`]: features | callbacks on the CPU, not the PMI | as part of [`cpu::Own`] |
 //! | [`unit::Shared`]: features | callbacks and the PMI on the CPU | each says so itself |
+//! | [`counter_use::Uses`]: what each counter does | callbacks and the PMI on the CPU | atomics |
 //! | [`event::EventData`] | callbacks and the PMI on the event's CPU | atomics |
 //! | [`machine::common`], [`Hardware`] | all | constant, but for settings |
 //!
@@ -66,6 +69,8 @@
 
 mod announce;
 mod core_pmu;
+mod counter_use;
+mod counting;
 mod cpu;
 mod errors;
 mod event;

@@ -6,13 +6,14 @@
 //! its group, and start them again, before it returns: see [`Shared::halt`].
 
 mod amd;
+mod hypervisors;
 pub(super) mod shared;
 
 pub(super) use shared::Shared;
 
 use super::{
+    counter_use::Way,
     cpu::Cpu,
-    event,
     unit::{hooks::Pmi, lbr::InPmi},
     CorePmu,
 };
@@ -24,7 +25,7 @@ use crate::{
             global::Status,
         },
     },
-    perf::{OnCpu, Sample, Stopwatch},
+    perf::{Event, OnCpu, Sample, Stopwatch},
     x86::{apic, intel::trace::PausedBts, nmi::NmiContext},
 };
 use core::sync::atomic::Ordering::Relaxed;
@@ -146,7 +147,7 @@ fn drain(
             match event {
                 // The interrupt has aborted the TSX transaction, and its overflow is gone with it.
                 Some(event) if due || event.data().is_checkpointed() => {
-                    serve(event, counter, driver, branches.as_mut(), cx, nmi);
+                    serve((counter, event), driver, shared, branches.as_mut(), cx, nmi);
                 }
                 // PERF_METRICS as a whole, without an event for the first metric.
                 None if counter == CounterId::FIRST_METRIC => driver.topdown(cx).overflowed(false),
@@ -167,23 +168,24 @@ fn drain(
 /// Brings the count of `event` up to date, lets it count on, and hands a sample to the perf core if one
 /// is due. `branches` are those that the PMI has found.
 fn serve(
-    event: &crate::perf::Event<super::Driver>,
-    counter: CounterId,
+    (counter, event): (CounterId, &Event<super::Driver>),
     driver: &super::Driver,
+    shared: &Shared,
     branches: Option<&mut InPmi<'_>>,
     cx: &OnCpu<'_, super::Driver>,
     nmi: &NmiContext,
 ) {
     let irqs = nmi.irqs();
     let hardware = &driver.hardware;
-    let way = event.data().way();
-    if matches!(way, event::Way::Slots | event::Way::Metric) {
-        driver.topdown(cx).overflowed(way == event::Way::Slots);
+    let counts = shared.uses.on(counter);
+    let way = counts.way();
+    if matches!(way, Way::Slots | Way::Metric) {
+        driver.topdown(cx).overflowed(way == Way::Slots);
         return;
     }
     let period = event.last_period().load(Relaxed);
-    event::update(event, hardware, irqs);
-    if event::restart(event, counter, hardware, irqs) {
+    shared.uses.update(event, hardware, irqs);
+    if counts.restart(event, counter, hardware, irqs) {
         if event.data().switches {
             driver.end_turn(cx);
         }

@@ -6,7 +6,7 @@
 
 use super::{
     cpu::{Cpu, Own},
-    event::{self, update},
+    event,
     hw::Amd,
     pmi::Shared,
     unit::hooks::Counters,
@@ -19,7 +19,6 @@ use crate::{
             counter::{CounterId, CounterMask},
             shadow::Shadow,
         },
-        sched::cpu_schedule::Entry,
     },
     perf::{Event, EventId, OnCpu, PmuDisabled},
     perf_core::trace::{self, Rotation},
@@ -49,21 +48,25 @@ impl Driver {
             if let Some(event) = cx.event(id) {
                 if shadow.active().contains(counter) {
                     self.stop_on(cx, (counter, event), shared, shadow);
-                } else if event.data().is_special() {
+                } else if shared.uses.on(counter).is_special() {
                     // An NMI has stopped it.
                     self.leave_special(cx, (counter, event), shared, shadow);
                 }
                 event::leave(event);
             }
         }
-        for (id, counter) in schedule.arriving() {
+        let registers = self.hardware.pmu.model.extra_register_events;
+        for (entry, counter) in schedule.arriving_entries() {
+            let id = entry.event;
             if let Some(event) = cx.event(id) {
                 let data = event.data();
-                let register = match data.demand.requirement {
-                    Some(_) => schedule.get(id).and_then(Entry::planned_register),
-                    None => None,
-                };
-                data.arrive(counter, register, cpu.id);
+                shadow.plan(
+                    counter,
+                    entry.programming(data.select, data.counts_in, registers),
+                );
+                shared.uses.on(counter).arrive(data.way());
+                data.turn.arrive();
+                data.last_place.arrive(counter, cpu.id);
                 if event.is_stopped() {
                     event::hold(event, counter);
                     // A stopped event has no index: that of the counter which it has left is another event's now.
@@ -153,20 +156,19 @@ impl Driver {
         shared: &Shared,
         shadow: &mut Shadow,
     ) {
-        let data = event.data();
-        if data.is_special() && self.start_special(cx, (counter, id, event), shared, shadow) {
+        let counts = shared.uses.on(counter);
+        if counts.is_special() && self.start_special(cx, (counter, id, event), shared, shadow) {
             return;
         }
-        let (select, extra) = data.programming(&self.hardware);
         let clears = !self.hardware.pmu.model.clearing_events.is_empty();
-        if clears && shadow.needs_clearing(counter, select) {
+        if clears && shadow.needs_clearing(counter) {
             self.clear(cx, shared, shadow);
         }
-        let (value, _) = event::begin(event, &self.hardware);
-        shadow.start(counter, select, extra, data.counts_in, value, |write| {
+        let (value, _) = counts.begin(event, &self.hardware);
+        shadow.start(counter, value, |write| {
             self.hardware.write(write, cx.irqs());
         });
-        event::remember_written(event, value, &self.hardware);
+        counts.remember_written(event, value, &self.hardware);
         event::hold(event, counter);
         shared.activate(counter, id);
         if event.is_stopped() {
@@ -217,11 +219,11 @@ impl Driver {
         shadow: &mut Shadow,
     ) {
         shared.deactivate(counter);
-        if event.data().is_special() {
+        if shared.uses.on(counter).is_special() {
             self.stop_special(cx, (counter, event), shadow);
             return;
         }
-        let value = update(event, &self.hardware, cx.irqs());
+        let value = shared.uses.update(event, &self.hardware, cx.irqs());
         shadow.stop(counter, value);
         if let Some(amd) = self.hardware.amd() {
             Self::stop_on_amd(amd, counter, shadow);

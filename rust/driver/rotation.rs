@@ -10,6 +10,7 @@
 //! With `policy=mainline`, and on kernel versions that this was not tried on, it does nothing.
 
 pub(super) mod known;
+pub(super) mod turn;
 
 use super::{
     cpu::{Cpu, Own},
@@ -139,7 +140,7 @@ fn wants_of(group: WaitingGroup<'_, Driver>) -> GroupWants {
 /// Returns whether `group`, which waits, has counted for long since it was charged last.
 fn owes(group: WaitingGroup<'_, Driver>, (now, interval): (u64, u64)) -> bool {
     let running = group.time_running(now);
-    let ran = group.with_first(|event| event.data().uncharged(running));
+    let ran = group.with_first(|event| event.data().turn.uncharged(running));
     ran.is_some_and(|ran| owes_turns(ran, interval))
 }
 
@@ -149,7 +150,7 @@ fn turns_of(group: WaitingGroup<'_, Driver>, (now, interval): (u64, u64)) -> u64
     let running = group.time_running(now);
     let first = group.with_first(|event| {
         let data = event.data();
-        (data.charge(running), data.switches)
+        (data.turn.charge(running), data.switches)
     });
     match first {
         Some((_, true)) | None => TURN,
@@ -199,7 +200,7 @@ impl Waiting for Candidate<'_> {
         let cpu = CpuId::current();
         self.0.for_each_member(|member| {
             let data = member.data();
-            f(id, data.demand, data.last_counter(cpu));
+            f(id, data.demand, data.last_place.counter_on(cpu));
         });
     }
 
@@ -307,7 +308,7 @@ impl<'a> Offer for Offered<'a, '_> {
 
     fn is_known_useless(&self, reach: CounterMask) -> bool {
         let left = || (reach, self.context().version().generation());
-        !self.cx.is_interval_end() && self.event.data().left() == left()
+        !self.cx.is_interval_end() && self.event.data().turn.left() == left()
     }
 
     fn behind(&self) -> impl Iterator<Item = Candidate<'a>> + Clone {
@@ -360,7 +361,7 @@ impl Driver {
                 if let Some(place) = place {
                     context.requeue(group, place);
                     // The perf core may not offer the group for a while, behind one that is refused.
-                    group.for_each_member(|member| member.data().wait_for_turn());
+                    group.for_each_member(|member| member.data().turn.wait());
                     moved = true;
                 }
             };
@@ -438,7 +439,7 @@ impl Driver {
         }
         self.take_up(cx, cpu, own, event, &found);
         let generation = cx.context(event).version().generation();
-        event.data().set_left(found.left(), generation);
+        event.data().turn.set_left(found.left(), generation);
     }
 
     /// Makes the perf core offer groups that fit beside that of `event`, which is placed as the first at the end of an

@@ -8,8 +8,9 @@
 //! the shadow afterwards.
 
 use super::{
+    counter_use::Way,
     cpu::{Cpu, Own},
-    event::{self, update, EventData, Way},
+    event::{self, EventData},
     event_init::{check_period, event_init},
     unit::{self, hooks::Counters},
     Driver,
@@ -60,9 +61,9 @@ impl Driver {
     ) {
         if self.common.orders_groups && !cx.is_of_pinned_group(event) {
             if cx.is_interval_end() {
-                event.data().wait_for_turn();
+                event.data().turn.wait();
             }
-            if event.data().waits_for_its_turn() {
+            if event.data().turn.waits() {
                 return;
             }
         }
@@ -172,12 +173,12 @@ impl Operations for Driver {
         let Some(mut own) = cpu.own.borrow(cx.irqs()) else {
             // See `own()`. The caller relies on stopped counters, unless none can count.
             if !cpu.own.is_closed() {
-                cpu.shared.announce_stop();
+                cpu.shared.hypervisors.announce_stop();
                 self.hardware.stop(cx.irqs());
             }
             return;
         };
-        cpu.shared.announce_stop();
+        cpu.shared.hypervisors.announce_stop();
         if cpu.shared.was_unknown() {
             self.reset(cpu, &mut own, cx.irqs());
         } else {
@@ -234,12 +235,12 @@ impl Operations for Driver {
         let (cpu, mut own) = self.own(cx).ok_or(EAGAIN)?;
         own.changed = true;
         if self.waits_for_its_kind(cx, cpu, &mut own, event) {
-            event.data().wait_for_turn();
+            event.data().turn.wait();
             self.let_others_pass(cx, cpu, &mut own, event);
             return Err(EAGAIN);
         }
         let data = event.data();
-        let wish = data.last_counter(cpu.id);
+        let wish = data.last_place.counter_on(cpu.id);
         if own.schedule.in_txn() {
             // Only collected: nothing is planned yet, so the core need not know.
             return Ok(own
@@ -275,7 +276,7 @@ impl Operations for Driver {
         if let Some(counter) = event::counter(event) {
             if !event.is_stopped() {
                 self.stop_on(cx, (counter, event), shared, &mut own.shadow);
-            } else if event.data().is_special() {
+            } else if shared.uses.on(counter).is_special() {
                 self.leave_special(cx, (counter, event), shared, &mut own.shadow);
             }
         }
@@ -314,13 +315,13 @@ impl Operations for Driver {
             return;
         };
         let shared = &self.cpus.this_cpu(cx.irqs()).shared;
-        if event.data().is_special() {
+        if shared.uses.on(counter).is_special() {
             self.stop_special_in_nmi(cx, (counter, event), shared);
             return;
         }
         shared.halt(counter);
         shared.run(&self.hardware, cx.irqs());
-        update(event, &self.hardware, cx.irqs());
+        shared.uses.update(event, &self.hardware, cx.irqs());
     }
 
     fn start_in_nmi(&self, cx: &OnCpu<'_, Self>, event: &Event<Self>) -> bool {
@@ -328,7 +329,8 @@ impl Operations for Driver {
             return false;
         };
         let shared = &self.cpus.this_cpu(cx.irqs()).shared;
-        let way = event.data().way();
+        let counts = shared.uses.on(counter);
+        let way = counts.way();
         if matches!(way, Way::Slots | Way::Metric | Way::GuestBranches) {
             return self.restart_special_in_nmi(cx, (counter, event), shared);
         }
@@ -336,7 +338,7 @@ impl Operations for Driver {
             return false;
         }
         // The event does not count, no PMI handles it, and in the shadow it is running.
-        event::restart(event, counter, &self.hardware, cx.irqs());
+        counts.restart(event, counter, &self.hardware, cx.irqs());
         shared.set_halted(counter.mask(), false);
         shared.run(&self.hardware, cx.irqs());
         true
@@ -353,10 +355,14 @@ impl Operations for Driver {
         if event.is_stopped() {
             return;
         }
-        if event.data().is_special() {
-            self.read_special(cx, event);
+        let Some(counter) = event::counter(event) else {
+            return;
+        };
+        let uses = &self.cpus.this_cpu(cx.irqs()).shared.uses;
+        if uses.on(counter).is_special() {
+            self.read_special(cx, (counter, event));
         } else {
-            update(event, &self.hardware, cx.irqs());
+            uses.update(event, &self.hardware, cx.irqs());
         }
     }
 

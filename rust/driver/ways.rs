@@ -3,7 +3,8 @@
 //! Events that do not count on a counter alone: the unit that counts each [`Way`] is called here.
 
 use super::{
-    event::{self, update, update_precise, Way},
+    counter_use::Way,
+    event,
     pmi::Shared,
     unit::{
         metrics::Topdown,
@@ -44,7 +45,7 @@ impl Driver {
         shared: &Shared,
         shadow: &mut Shadow,
     ) -> bool {
-        match event.data().way() {
+        match shared.uses.on(counter).way() {
             Way::Plain => return false,
             Way::Pair => {
                 self.start_second(cx, counter, shadow);
@@ -83,9 +84,11 @@ impl Driver {
         (counter, event): (CounterId, &Event<Self>),
         shadow: &mut Shadow,
     ) {
-        match event.data().way() {
+        let uses = &self.cpus.this_cpu(cx.irqs()).shared.uses;
+        let counts = uses.on(counter);
+        match counts.way() {
             Way::Plain | Way::Pair => {
-                let value = update(event, &self.hardware, cx.irqs());
+                let value = uses.update(event, &self.hardware, cx.irqs());
                 shadow.stop(counter, value);
                 if let Some(amd) = self.hardware.amd() {
                     Self::stop_on_amd(amd, counter, shadow);
@@ -93,9 +96,9 @@ impl Driver {
             }
             Way::Precise => {
                 self.stop_precise(cx, counter, event);
-                let value = update_precise(event, 0, &self.hardware, cx.irqs());
+                let value = counts.update_precise(event, 0, &self.hardware, cx.irqs());
                 if let Some(value) = value {
-                    event.data().stopped_at(value, &self.hardware);
+                    event.data().periods.stopped_at(value, &self.hardware);
                 }
                 shadow.stop(counter, value);
             }
@@ -135,7 +138,7 @@ impl Driver {
         shared: &Shared,
         shadow: &mut Shadow,
     ) {
-        match event.data().way() {
+        match shared.uses.on(counter).way() {
             Way::Plain | Way::Pair | Way::Slots | Way::GuestBranches => {}
             Way::Metric => {
                 shared.deactivate(counter);
@@ -153,16 +156,16 @@ impl Driver {
         (counter, event): (CounterId, &Event<Self>),
         shared: &Shared,
     ) {
-        let way = event.data().way();
+        let way = shared.uses.on(counter).way();
         if way != Way::Metric {
             shared.halt(counter);
             shared.run(&self.hardware, cx.irqs());
         }
         match way {
             Way::Plain | Way::Pair => {
-                update(event, &self.hardware, cx.irqs());
+                shared.uses.update(event, &self.hardware, cx.irqs());
             }
-            Way::Precise => self.read_precise(cx, event),
+            Way::Precise => self.read_precise(cx, (counter, event)),
             Way::Slots | Way::Metric => self.topdown(cx).update_alone(counter, event),
             Way::GuestBranches => {}
         }
@@ -177,13 +180,13 @@ impl Driver {
         (counter, event): (CounterId, &Event<Self>),
         shared: &Shared,
     ) -> bool {
-        match event.data().way() {
+        match shared.uses.on(counter).way() {
             Way::Plain | Way::Pair | Way::Precise => return false,
             Way::Slots => {
                 if !shared.is_halted(counter) {
                     return false;
                 }
-                self.topdown(cx).restart_slots(event);
+                self.topdown(cx).restart_slots(counter, event);
                 shared.set_halted(counter.mask(), false);
                 shared.run(&self.hardware, cx.irqs());
             }
@@ -208,12 +211,17 @@ impl Driver {
     /// those of its whole group. Any context.
     #[cold]
     #[inline(never)]
-    pub(super) fn read_special(&self, cx: &OnCpu<'_, Self>, event: &Event<Self>) {
-        match event.data().way() {
+    pub(super) fn read_special(
+        &self,
+        cx: &OnCpu<'_, Self>,
+        (counter, event): (CounterId, &Event<Self>),
+    ) {
+        let uses = &self.cpus.this_cpu(cx.irqs()).shared.uses;
+        match uses.on(counter).way() {
             Way::Plain | Way::Pair => {
-                update(event, &self.hardware, cx.irqs());
+                uses.update(event, &self.hardware, cx.irqs());
             }
-            Way::Precise => self.read_precise(cx, event),
+            Way::Precise => self.read_precise(cx, (counter, event)),
             Way::GuestBranches => {}
             way @ (Way::Slots | Way::Metric) => {
                 let in_nmi = cx.in_nmi();
@@ -231,17 +239,18 @@ impl Driver {
     /// Brings the count of the precise `event` up to date. Any context.
     #[cold]
     #[inline(never)]
-    fn read_precise(&self, cx: &OnCpu<'_, Self>, event: &Event<Self>) {
+    fn read_precise(&self, cx: &OnCpu<'_, Self>, (counter, event): (CounterId, &Event<Self>)) {
         let Some((pebs, here)) = self.precise(cx) else {
             return;
         };
-        if event.data().reload() == 0 {
-            update_precise(event, 0, &self.hardware, cx.irqs());
+        let counts = self.cpus.this_cpu(cx.irqs()).shared.uses.on(counter);
+        if counts.reload() == 0 {
+            counts.update_precise(event, 0, &self.hardware, cx.irqs());
             return;
         }
         let enabled = self.stop_all(cx);
         pebs.count_records(cx, here);
-        update_precise(event, 0, &self.hardware, cx.irqs());
+        counts.update_precise(event, 0, &self.hardware, cx.irqs());
         self.run_again(cx, enabled);
     }
 

@@ -19,13 +19,15 @@
 //! In the kernel proper, this data would not belong to the built-in driver.
 
 mod branch_mirror;
+mod debug_store;
 mod mirror;
 pub mod nmi;
 mod precision;
 mod select_mask;
 
 pub use {
-    branch_mirror::BranchMirror, mirror::Mirror, precision::Precision, select_mask::SelectMask,
+    branch_mirror::BranchMirror, debug_store::StoreOfCpu, mirror::Mirror, precision::Precision,
+    select_mask::SelectMask,
 };
 
 use crate::{

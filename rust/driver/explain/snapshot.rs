@@ -150,7 +150,7 @@ impl Snapshot {
                     entry: *entry,
                     event: Shown::new(event, cx.group_of(event)),
                     stays: cx.is_of_pinned_group(event),
-                    age: event.data().since().age(),
+                    age: event.data().last_place.since().age(),
                 });
         }
         let mut slots = self.waiting.iter_mut();
@@ -159,7 +159,7 @@ impl Snapshot {
                 *slot = Some(Waiting {
                     event: Shown::new(event, group.number),
                     is_error: group.is_error,
-                    waits_for_its_turn: event.data().waits_for_its_turn(),
+                    waits_for_its_turn: event.data().turn.waits(),
                     counters: event.data().demand.constraint.counters,
                     counted: event.time_running() / 1_000_000,
                 });

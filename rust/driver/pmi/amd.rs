@@ -50,7 +50,14 @@ pub(super) fn handle(pmu: &CorePmu, amd: &Amd, cpu: &Cpu, nmi: &NmiContext) -> u
         let event = shared.active_event(counter).and_then(|id| cx.event(id));
         handled = handled.wrapping_add(1);
         if let Some(event) = event {
-            serve(event, counter, driver, branches.as_mut(), &cx, nmi);
+            serve(
+                (counter, event),
+                driver,
+                shared,
+                branches.as_mut(),
+                &cx,
+                nmi,
+            );
         }
     }
     if handled != 0 {

@@ -22,7 +22,8 @@
 
 use crate::{
     driver::{
-        event::{self, update_share, Way},
+        counter_use::{CounterUse, Way},
+        event,
         hw::Hardware,
         pmi::shared::Shared,
         Driver,
@@ -57,22 +58,27 @@ impl<'a, 'c> Topdown<'a, 'c> {
         (counter, event): (CounterId, &Event<Driver>),
         shadow: &mut Shadow,
     ) {
-        let data = event.data();
         // Metrics that were not stopped with their slots.
         self.count_metrics(false);
-        shadow.start(counter, data.select, None, data.counts_in, 0, |write| {
+        shadow.start(counter, 0, |write| {
             self.hardware().write(write, self.cx.irqs());
         });
-        shadow.start_metrics(data.counts_in);
+        shadow.start_metrics();
         self.write_metrics();
         self.know_zero();
-        event::remember_written(event, 0, self.hardware());
+        self.remember_written(counter, event, 0);
+    }
+
+    /// Remembers that `value` has been written to the `counter` of `event`.
+    fn remember_written(self, counter: CounterId, event: &Event<Driver>, value: u64) {
+        let counts = self.shared.uses.on(counter);
+        counts.remember_written(event, value, self.hardware());
     }
 
     /// Lets the metric `event` count from the present value of its share on.
     pub(in crate::driver) fn begin_share(self, counter: CounterId, event: &Event<Driver>) {
         let metrics = self.hardware().read_metrics(self.cx.irqs());
-        event::remember_written(event, metrics.count(counter), self.hardware());
+        self.remember_written(counter, event, metrics.count(counter));
     }
 
     /// Brings the counts of all events up to date. Sets the registers to 0 if `anew`. The counters are stopped.
@@ -84,9 +90,9 @@ impl<'a, 'c> Topdown<'a, 'c> {
     }
 
     /// Lets the slots of `event`, which an NMI has stopped, count from 0 on.
-    pub(in crate::driver) fn restart_slots(self, event: &Event<Driver>) {
+    pub(in crate::driver) fn restart_slots(self, counter: CounterId, event: &Event<Driver>) {
         self.set_zero();
-        event::remember_written(event, 0, self.hardware());
+        self.remember_written(counter, event, 0);
     }
 
     /// Handles an overflow of fixed counter 3 while it counts for metrics (`slots`), or of PERF_METRICS. In a
@@ -99,16 +105,16 @@ impl<'a, 'c> Topdown<'a, 'c> {
     }
 
     /// Calls `f` for each event on the CPU that counts with PERF_METRICS.
-    fn for_each_topdown(self, mut f: impl FnMut(usize, CounterId, &Event<Driver>)) {
+    fn for_each_topdown(self, mut f: impl FnMut(usize, (CounterId, &Event<Driver>), &CounterUse)) {
         for (n, counter) in self.shared.topdown().into_iter().enumerate() {
             let id = self.shared.last_event(counter);
             let Some(event) = id.and_then(|id| self.cx.event(id)) else {
                 continue;
             };
-            let way = event.data().way();
-            let counts = way == Way::Slots || way == Way::Metric;
+            let its = self.shared.uses.on(counter);
+            let counts = matches!(its.way(), Way::Slots | Way::Metric);
             if counts && !event.is_stopped() && event::counter(event) == Some(counter) {
-                f(n, counter, event);
+                f(n, (counter, event), its);
             }
         }
     }
@@ -118,25 +124,18 @@ impl<'a, 'c> Topdown<'a, 'c> {
     fn count_metrics(self, overflowed: bool) {
         // Before the registers are read, or a change by a PMI in between would go unnoticed.
         let mut known = [0; MAX_METRICS as usize + 1];
-        self.for_each_topdown(|n, _, event| {
+        self.for_each_topdown(|n, _, counts| {
             if let Some(known) = known.get_mut(n) {
-                *known = event.data().previous();
+                *known = counts.previous();
             }
         });
         let mut metrics = self.hardware().read_metrics(self.cx.irqs());
         if overflowed {
             metrics = metrics.overflowed(self.hardware().limits.width);
         }
-        self.for_each_topdown(|n, counter, event| {
+        self.for_each_topdown(|n, on, counts| {
             let known = known.get(n).copied().unwrap_or(0);
-            update_share(
-                event,
-                counter,
-                known,
-                metrics,
-                self.hardware(),
-                self.cx.irqs(),
-            );
+            counts.update_share(on, known, metrics, self.hardware(), self.cx.irqs());
         });
     }
 
@@ -145,16 +144,11 @@ impl<'a, 'c> Topdown<'a, 'c> {
         if event::counter(event).is_none() {
             return;
         }
-        let known = event.data().previous();
+        let counts = self.shared.uses.on(counter);
+        let known = counts.previous();
         let metrics = self.hardware().read_metrics(self.cx.irqs());
-        update_share(
-            event,
-            counter,
-            known,
-            metrics,
-            self.hardware(),
-            self.cx.irqs(),
-        );
+        let on = (counter, event);
+        counts.update_share(on, known, metrics, self.hardware(), self.cx.irqs());
     }
 
     /// Sets both registers to 0, after the counts were brought up to date.
@@ -175,8 +169,8 @@ impl<'a, 'c> Topdown<'a, 'c> {
 
     /// Remembers that both registers are 0.
     fn know_zero(self) {
-        self.for_each_topdown(|_, _, event| {
-            event::remember_written(event, 0, self.hardware());
+        self.for_each_topdown(|_, (_, event), counts| {
+            counts.remember_written(event, 0, self.hardware());
             event.update_userpage();
         });
     }

@@ -30,7 +30,8 @@ use super::{
 };
 use crate::{
     driver::{
-        event::{self, update_precise, EventData},
+        counter_use::CounterUse,
+        event::{self, EventData},
         facilities,
         hw::Hardware,
         pmi::shared::Shared as PmiState,
@@ -46,8 +47,9 @@ use crate::{
     },
     perf::{self, Event, EventId, OnCpu, PmuDisabled, Sample},
     x86::{
-        builtin::{Builtin, Precision},
+        builtin::{Builtin, Precision, StoreOfCpu},
         guest::Guests,
+        intel::ds::DebugStore,
         nmi::NmiContext,
         perf_regs::Space,
     },
@@ -163,6 +165,8 @@ pub(in crate::driver) struct Shared {
     /// Set if an NMI came meanwhile that would have used them.
     missed: AtomicBool,
     code: sample::Code,
+    /// The door to the debug store. [`None`] if the built-in driver, which keeps it, has not initialised or is AMD's.
+    store: Option<StoreOfCpu>,
 }
 
 impl Shared {
@@ -170,6 +174,12 @@ impl Shared {
     #[inline(always)]
     pub(in crate::driver) fn on<'a>(&'a self, shared: &'a PmiState) -> Here<'a> {
         Here { pebs: self, shared }
+    }
+
+    /// Returns the debug store of the CPU, if it has one with a buffer for PEBS.
+    #[inline]
+    fn store(&self) -> Option<DebugStore<'_>> {
+        self.store.as_ref()?.get()
     }
 
     /// Returns the counters with precise events. Their overflows raise no PMI.
@@ -282,8 +292,8 @@ impl Pebs {
         let hardware = &cx.pmu().ops().hardware;
         let limits = &hardware.limits;
         let period = reload(event, hardware);
-        event.data().set_reload(period);
-        if let Some(store) = here.shared.debug_store() {
+        here.shared.uses.on(counter).set_reload(period);
+        if let Some(store) = here.pebs.store() {
             let value = period.wrapping_neg() & limits.width.mask();
             match counter.kind() {
                 CounterKind::Gp(n) => store.set_reload(false, n, value, cx.irqs()),
@@ -330,7 +340,7 @@ impl Pebs {
         schedule: &CpuSchedule<EventId>,
         enable: u64,
     ) {
-        let Some(store) = here.shared.debug_store() else {
+        let Some(store) = here.pebs.store() else {
             return;
         };
         // Records that wait might already be beyond another threshold.
@@ -355,7 +365,7 @@ impl Pebs {
             own.groups = Some(groups);
         }
         let data_config = own.groups.map_or(0, Groups::bits);
-        here.shared.tell_pebs(enable, data_config);
+        here.shared.hypervisors.tell_pebs(enable, data_config);
         if other_groups {
             store.set_data_config(data_config, cx.irqs());
         }
@@ -373,8 +383,8 @@ impl Pebs {
         here.pebs.counted.store(0, Relaxed);
         here.pebs.enable.store(0, Relaxed);
         own.groups = None;
-        here.shared.tell_pebs(0, data_config);
-        if let Some(store) = here.shared.debug_store() {
+        here.shared.hypervisors.tell_pebs(0, data_config);
+        if let Some(store) = here.pebs.store() {
             store.set_enable(0, irqs);
             store.clear(irqs);
         }
@@ -383,9 +393,9 @@ impl Pebs {
     /// Brings the counts of precise events up to date with their records. The counters are stopped.
     pub(in crate::driver) fn count_records(&self, cx: &OnCpu<'_, Driver>, here: Here<'_>) {
         let count = || {
-            if let Some(store) = here.shared.debug_store().filter(|it| it.has_records()) {
+            if let Some(store) = here.pebs.store().filter(|it| it.has_records()) {
                 let words = store.records(cx.irqs());
-                self.count(cx, here, words, &mut { Tally::NOTHING });
+                self.count(cx, here, words);
             }
         };
         here.pebs.with_records(count);
@@ -398,20 +408,61 @@ impl Pebs {
         cx: &OnCpu<'_, Driver>,
         here: Here<'_>,
         counters: CounterMask,
-        mut f: impl FnMut(CounterId, &Event<Driver>),
+        mut f: impl FnMut(CounterId, &Event<Driver>, &CounterUse),
     ) {
         for counter in counters {
             let event = here.shared.last_event(counter).and_then(|id| cx.event(id));
             if let Some(event) = event.filter(|event| event.data().precise.is_some()) {
-                f(counter, event);
+                f(counter, event, here.shared.uses.on(counter));
             }
         }
+    }
+
+    /// Returns the part of the records in `words` that is not in the counts yet, and records that it is.
+    fn take_uncounted<'w>(here: Here<'_>, words: &'w [AtomicU64]) -> &'w [AtomicU64] {
+        let counted = here.pebs.counted.load(Relaxed);
+        here.pebs.counted.store(words.len(), Relaxed);
+        words.get(counted..).unwrap_or(&[])
+    }
+
+    /// Adds to the counts of precise events that there are so many new `records` for their counters.
+    #[inline]
+    fn add_records(
+        &self,
+        cx: &OnCpu<'_, Driver>,
+        here: Here<'_>,
+        precise: CounterMask,
+        records: impl Fn(CounterId) -> u16,
+    ) {
+        let hardware = &cx.pmu().ops().hardware;
+        self.for_each_precise(cx, here, precise, |counter, event, counts| {
+            let records = records(counter);
+            if records != 0 {
+                counts.update_precise(event, records.into(), hardware, cx.irqs());
+            }
+        });
+    }
+
+    /// Brings the counts of precise events up to date with the records in `words`.
+    // With numbers of its own, since a tally takes twice the stack, of which there is little when samples are read.
+    #[inline(never)]
+    fn count(&self, cx: &OnCpu<'_, Driver>, here: Here<'_>, words: &[AtomicU64]) {
+        let precise = here.pebs.counters();
+        let mut numbers: PerCounter<u16> = PerCounter::new(0);
+        for record in Records::new(self.format, Self::take_uncounted(here, words)) {
+            let (Owners::Of(owners) | Owners::OneOf(owners)) = record.owners(self.format, precise);
+            for counter in owners {
+                // As in a tally.
+                numbers[counter] = numbers[counter].wrapping_add(1);
+            }
+        }
+        self.add_records(cx, here, precise, |counter| numbers[counter]);
     }
 
     /// Brings the counts of precise events up to date with the records in `words`, and counts these in `tally`, which
     /// is [empty](Tally::NOTHING).
     #[inline(never)]
-    fn count(
+    fn tally(
         &self,
         cx: &OnCpu<'_, Driver>,
         here: Here<'_>,
@@ -419,17 +470,10 @@ impl Pebs {
         tally: &mut Tally,
     ) {
         let precise = here.pebs.counters();
-        let counted = here.pebs.counted.load(Relaxed);
-        here.pebs.counted.store(words.len(), Relaxed);
-        let new = words.get(counted..).unwrap_or(&[]);
+        let new = Self::take_uncounted(here, words);
         tally.add(self.format, new, precise);
-        self.for_each_precise(cx, here, precise, |counter, event| {
-            let records = tally.all(counter);
-            if records != 0 {
-                update_precise(event, records.into(), &cx.pmu().ops().hardware, cx.irqs());
-            }
-        });
-        if counted != 0 {
+        self.add_records(cx, here, precise, |counter| tally.all(counter));
+        if new.len() != words.len() {
             *tally = Tally::NOTHING;
             tally.add(self.format, words, precise);
         }
@@ -449,7 +493,7 @@ impl Pebs {
             self.tell_guest(cx, here, nmi);
         }
         here.pebs.with_records(|| {
-            let store = here.shared.debug_store();
+            let store = here.pebs.store();
             if let Some(store) = store.filter(|store| store.has_records()) {
                 let words = store.records(cx.irqs());
                 self.make_samples(cx, here, words, nmi, branches.as_deref_mut());
@@ -535,9 +579,9 @@ impl Pebs {
     ) {
         let nmi = batch.nmi;
         let counted = here.pebs.counted.load(Relaxed) != 0;
-        self.for_each_precise(cx, here, owners, |counter, event| {
+        self.for_each_precise(cx, here, owners, |counter, event, counts| {
             if !counted {
-                update_precise(event, 1, &cx.pmu().ops().hardware, cx.irqs());
+                counts.update_precise(event, 1, &cx.pmu().ops().hardware, cx.irqs());
             }
             let of = (counter, event, record);
             self.make_sample(cx, here, of, nmi.is_some(), batch);
@@ -556,12 +600,12 @@ impl Pebs {
         let nmi = batch.nmi;
         let precise = here.pebs.counters();
         let mut tally = Tally::NOTHING;
-        self.count(cx, here, words, &mut tally);
-        self.for_each_precise(cx, here, precise, |counter, event| {
+        self.tally(cx, here, words, &mut tally);
+        self.for_each_precise(cx, here, precise, |counter, event, counts| {
             let lost = tally.lost[counter];
             if lost != 0 {
                 if tally.kept[counter] == 0 {
-                    Self::begin_period(cx, counter, event);
+                    Self::begin_period(cx, counter, event, counts);
                 }
                 event.log_lost_samples(cx, lost.into(), nmi.is_some());
             }
@@ -570,7 +614,7 @@ impl Pebs {
             let Owners::Of(owners) = record.owners(self.format, precise) else {
                 continue;
             };
-            self.for_each_precise(cx, here, owners, |counter, event| {
+            self.for_each_precise(cx, here, owners, |counter, event, _| {
                 let is_overflow = nmi.is_some() && tally.is_last(counter);
                 let of = (counter, event, &record);
                 self.make_sample(cx, here, of, is_overflow, batch);
@@ -588,10 +632,11 @@ impl Pebs {
         is_overflow: bool,
         batch: &mut sample::Batch<'a, '_>,
     ) {
-        let mut period = event.data().reload();
+        let counts = here.shared.uses.on(counter);
+        let mut period = counts.reload();
         if period == 0 {
             period = event.last_period().load(Relaxed);
-            Self::begin_period(cx, counter, event);
+            Self::begin_period(cx, counter, event, counts);
         }
         if event.data().switches && is_overflow {
             cx.pmu().ops().end_turn(cx);
@@ -606,10 +651,15 @@ impl Pebs {
     }
 
     /// Begins the next period of a precise event that the processor does not start anew: the counter counts from 0.
-    fn begin_period(cx: &OnCpu<'_, Driver>, counter: CounterId, event: &Event<Driver>) {
-        let counts = event::counter(event) == Some(counter) && !event.is_stopped();
-        if event.data().reload() == 0 && counts {
-            event::restart(event, counter, &cx.pmu().ops().hardware, cx.irqs());
+    fn begin_period(
+        cx: &OnCpu<'_, Driver>,
+        counter: CounterId,
+        event: &Event<Driver>,
+        counts: &CounterUse,
+    ) {
+        let is_counting = event::counter(event) == Some(counter) && !event.is_stopped();
+        if counts.reload() == 0 && is_counting {
+            counts.restart(event, counter, &cx.pmu().ops().hardware, cx.irqs());
         }
     }
 }
@@ -627,7 +677,7 @@ impl Unit for Pebs {
         Ok(pebs)
     }
 
-    fn shared(cpu: CpuId, hardware: &Hardware, _builtin: Option<&Builtin>) -> Result<Shared> {
+    fn shared(cpu: CpuId, hardware: &Hardware, builtin: Option<&Builtin>) -> Result<Shared> {
         let format = hardware.pmu.capabilities.pebs_format;
         Ok(Shared {
             counters: AtomicU64::new(0),
@@ -638,6 +688,9 @@ impl Unit for Pebs {
             busy: AtomicBool::new(false),
             missed: AtomicBool::new(false),
             code: sample::new_code(cpu, format)?,
+            store: builtin
+                .filter(|_| hardware.amd().is_none())
+                .map(|builtin| builtin.debug_store(cpu)),
         })
     }
 
@@ -655,7 +708,7 @@ impl Unit for Pebs {
         site: Site<'_>,
         _counters: Counters<'_>,
     ) -> bool {
-        let told = || site.shared.told_data_config();
+        let told = || site.shared.hypervisors.told_data_config();
         own.before.get_or_insert_with(told);
         Self::end(own, shared.on(site.shared), 0, site.irqs);
         false
@@ -667,7 +720,7 @@ impl Unit for Pebs {
             return;
         };
         Self::end(own, shared.on(site.shared), data_config, site.irqs);
-        let store = site.shared.debug_store();
+        let store = shared.store();
         if let Some(store) = store.filter(|_| self.format == PebsFormat::Adaptive) {
             store.set_data_config(data_config, site.irqs);
         }
@@ -737,8 +790,10 @@ impl Unit for Pebs {
         if shared.enable.load(Relaxed) == 0 {
             return;
         }
-        if let Some(store) = site.shared.debug_store() {
-            site.shared.tell_pebs(0, site.shared.told_data_config());
+        if let Some(store) = shared.store() {
+            site.shared
+                .hypervisors
+                .tell_pebs(0, site.shared.hypervisors.told_data_config());
             shared.enable.store(0, Relaxed);
             store.set_enable(0, site.irqs);
         }

@@ -194,14 +194,14 @@ impl Driver {
     ) {
         own.smt.note_placed(now, |now| {
             let event = event()?;
-            Some(event.data().share(now, event.time_running()))
+            Some(event.data().turn.share(now, event.time_running()))
         });
     }
 
     /// Records that `event`, or the group that it leads, was refused, if the threads contend.
     pub(in crate::driver) fn note_refused(own: &mut Own, event: &Event<Self>) {
         own.smt.note_refused(&mut own.schedule, now, |now| {
-            event.data().share(now, event.time_running())
+            event.data().turn.share(now, event.time_running())
         });
     }
 

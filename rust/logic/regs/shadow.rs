@@ -49,6 +49,28 @@ use super::{
     register::{set, Register, RegisterWrite},
 };
 
+/// What a counter is programmed with, besides its start value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Programming {
+    /// The event select.
+    pub select: EventSelect,
+    /// The extra register that the event select needs, with its value.
+    pub extra: Option<(ExtraRegister, u64)>,
+    /// Where the counter runs.
+    pub counts_in: CountsIn,
+}
+
+impl Programming {
+    /// Returns the programming of a counter that runs everywhere, with an event select that needs no extra register.
+    pub const fn of(select: EventSelect) -> Self {
+        Self {
+            select,
+            extra: None,
+            counts_in: CountsIn::EVERYWHERE,
+        }
+    }
+}
+
 /// What one counter's registers hold.
 #[derive(Clone, Copy, Debug)]
 struct CounterState {
@@ -68,9 +90,8 @@ struct CounterState {
 /// # use rpmu_logic::logic;
 /// use logic::regs::counter::{CounterId, CounterMask};
 /// use logic::regs::event_select::EventSelect;
-/// use logic::regs::global::CountsIn;
 /// use logic::regs::register::{Register, RegisterWrite};
-/// use logic::regs::shadow::Shadow;
+/// use logic::regs::shadow::{Programming, Shadow};
 /// let mut writes: Vec<RegisterWrite> = Vec::new();
 /// // Four general-purpose counters and three fixed ones.
 /// let mut shadow = Shadow::new(CounterMask::first_gp(4).union(CounterMask::first_fixed(3)));
@@ -79,9 +100,8 @@ struct CounterState {
 ///
 /// let counter = CounterId::gp(0).unwrap();
 /// let branches = EventSelect::event(0xc4, 0x00).counting_user(true);
-/// shadow.start(counter, branches, None, CountsIn::EVERYWHERE, 0xffff_ffff_ff00, |write| {
-///     writes.push(write);
-/// });
+/// shadow.plan(counter, Programming::of(branches));
+/// shadow.start(counter, 0xffff_ffff_ff00, |write| writes.push(write));
 /// let running = shadow.resume(|write| writes.push(write));
 /// assert_eq!(running, Some(counter.mask()));
 /// assert_eq!(writes, [
@@ -96,9 +116,7 @@ struct CounterState {
 /// assert_eq!(shadow.resume(|write| writes.push(write)), None);
 ///
 /// assert!(!shadow.suspend());
-/// shadow.start(counter, branches, None, CountsIn::EVERYWHERE, 0xffff_ffff_ff42, |write| {
-///     writes.push(write);
-/// });
+/// shadow.start(counter, 0xffff_ffff_ff42, |write| writes.push(write));
 /// assert_eq!(shadow.resume(|write| writes.push(write)), Some(counter.mask()));
 /// assert_eq!(writes, []);
 /// ```
@@ -107,6 +125,8 @@ pub struct Shadow {
     /// The counters that exist.
     present: CounterMask,
     counters: PerCounter<CounterState>,
+    /// What the events that arrived last on each counter want there.
+    planned: PerCounter<Programming>,
     /// What the extra registers hold, if it is known.
     extra: [Option<u64>; ExtraRegister::ALL.len()],
     /// What switches the counters on and off.
@@ -133,6 +153,7 @@ impl Shadow {
             select: None,
             value: None,
         }),
+        planned: PerCounter::new(Programming::of(EventSelect::event(0, 0))),
         extra: [None; ExtraRegister::ALL.len()],
         control: Global::new(CounterMask::EMPTY),
         active: CounterMask::EMPTY,
@@ -226,12 +247,22 @@ impl Shadow {
         self.extra = [None; ExtraRegister::ALL.len()];
     }
 
-    /// Returns whether `counter` has to be [cleared](Self::clear) before `select` starts on it, on
+    /// Returns whether `counter` has to be [cleared](Self::clear) before it is [started](Self::start), on
     /// models that need it: the event select holds something else, and nothing was cleared since
     /// the PMU was suspended.
     #[inline]
-    pub fn needs_clearing(&self, counter: CounterId, select: EventSelect) -> bool {
-        counter.is_gp() && !self.cleared && self.counters[counter].select != Some(select.enabled())
+    pub fn needs_clearing(&self, counter: CounterId) -> bool {
+        let select = self.planned[counter].select.enabled();
+        counter.is_gp() && !self.cleared && self.counters[counter].select != Some(select)
+    }
+
+    /// Records what `counter` is programmed with, each time that it is [started](Self::start). To be called as events
+    /// arrive on it by the plan, and when the plan changes what these want there.
+    ///
+    /// The counter is not active.
+    #[inline]
+    pub fn plan(&mut self, counter: CounterId, programming: Programming) {
+        self.planned[counter] = programming;
     }
 
     /// Clears the monitoring hardware by letting `events` run on the general-purpose counters for a
@@ -253,25 +284,21 @@ impl Shadow {
         self.cleared = true;
     }
 
-    /// Programs `counter` with an event that starts at `value`, which is within the counter's
+    /// Programs `counter` as [planned](Self::plan), to start at `value`, which is within the counter's
     /// width. It counts from the next [`resume`](Self::resume) on.
     ///
-    /// `extra` is the extra register that the event needs, with its value. No other active event
-    /// needs another value in it.
+    /// No other active counter needs another value in its extra register.
     ///
     /// The counter runs only where the event counts. An event that counts in virtual machines alone has its
     /// counter programmed like others.
     ///
     /// The PMU is suspended, and the counter is not active.
-    pub fn start(
-        &mut self,
-        counter: CounterId,
-        select: EventSelect,
-        extra: Option<(ExtraRegister, u64)>,
-        counts_in: CountsIn,
-        value: u64,
-        mut write: impl FnMut(RegisterWrite),
-    ) {
+    pub fn start(&mut self, counter: CounterId, value: u64, mut write: impl FnMut(RegisterWrite)) {
+        let Programming {
+            select,
+            extra,
+            counts_in,
+        } = self.planned[counter];
         if let Some((register, value)) = extra {
             self.set_extra(register, value, &mut write);
         }
@@ -293,10 +320,11 @@ impl Shadow {
         }
     }
 
-    /// Lets PERF_METRICS count from the next [`resume`](Self::resume) on, for the event that has started on the
-    /// slots' counter. The caller writes the register.
+    /// Lets PERF_METRICS count from the next [`resume`](Self::resume) on, where the slots do, which have started. The
+    /// caller writes the register.
     #[cold]
-    pub fn start_metrics(&mut self, counts_in: CountsIn) {
+    pub fn start_metrics(&mut self) {
+        let counts_in = self.planned[CounterId::SLOTS].counts_in;
         if counts_in.host {
             self.enabled.insert(CounterId::FIRST_METRIC);
         }

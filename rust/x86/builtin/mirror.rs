@@ -29,8 +29,8 @@
 //! In the kernel proper, the functions would ask the driver that is in charge.
 
 use super::Builtin;
-use crate::{bindings, x86::intel::ds::DebugStore};
-use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering::Relaxed};
+use crate::bindings;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use kernel::cpu::CpuId;
 
 /// `INTEL_PMC_IDX_FIXED_VLBR`: in `intel_ctrl_guest_mask`, a guest has the branch records to itself
@@ -46,8 +46,6 @@ pub struct Mirror {
     not_in_host: &'static AtomicU64,
     /// Those that do not run in virtual machines: `intel_ctrl_host_mask`.
     not_in_guest: &'static AtomicU64,
-    /// The CPU's debug store, or null: `ds`.
-    ds: &'static AtomicPtr<bindings::debug_store>,
     /// The value of PEBS_ENABLE outside of virtual machines: `pebs_enabled`.
     pebs_enabled: &'static AtomicU64,
     /// The value of PEBS_DATA_CFG: `active_pebs_data_cfg`.
@@ -80,15 +78,6 @@ impl Mirror {
         self.pebs_data_cfg.load(Relaxed)
     }
 
-    /// Returns the CPU's debug store with a buffer for PEBS, if it has one. Any context.
-    #[inline]
-    pub fn debug_store(&self) -> Option<DebugStore<'_>> {
-        // SAFETY: `x86_reserve_hardware()` has set the member to a debug store in the CPU's entry area
-        // (`alloc_ds_buffer()`, `arch/x86/events/intel/ds.c:947`), which lasts until the hardware is released. The
-        // driver holds it (`x86::reserve`) longer than it has events, and without events does not ask.
-        unsafe { DebugStore::new(self.ds.load(Relaxed)) }
-    }
-
     /// Says nothing about counters, like the built-in driver without an event.
     pub fn clear(&self) {
         self.not_in_host.store(0, Relaxed);
@@ -111,8 +100,6 @@ impl Builtin {
             Mirror {
                 not_in_host: AtomicU64::from_ptr(events.intel_ctrl_guest_mask.of(this)),
                 not_in_guest: AtomicU64::from_ptr(events.intel_ctrl_host_mask.of(this)),
-                // CAST: the member is a pointer to such a structure.
-                ds: AtomicPtr::from_ptr(events.ds.of(this).cast()),
                 pebs_enabled: AtomicU64::from_ptr(events.pebs_enabled.of(this)),
                 pebs_data_cfg: AtomicU64::from_ptr(events.active_pebs_data_cfg.of(this)),
             }

@@ -11,9 +11,8 @@ use proptest::prelude::*;
 use rpmu_logic::logic::capabilities::{Capabilities, Cpuid};
 use rpmu_logic::logic::regs::counter::{CounterId, CounterMask};
 use rpmu_logic::logic::regs::event_select::EventSelect;
-use rpmu_logic::logic::regs::global::CountsIn;
 use rpmu_logic::logic::regs::register::{Register, RegisterWrite};
-use rpmu_logic::logic::regs::shadow::Shadow;
+use rpmu_logic::logic::regs::shadow::{Programming, Shadow};
 
 fn capabilities() -> Capabilities {
     Capabilities::decode(&Cpuid::intel(3, 4, 3), None).unwrap()
@@ -234,8 +233,8 @@ impl Driver {
                 let held = machine.hardware.read(Register::Counter(counter));
                 let value = value.unwrap_or(held);
                 let write = |write| machine.write(write);
-                self.shadow
-                    .start(counter, select, None, CountsIn::EVERYWHERE, value, write);
+                self.shadow.plan(counter, Programming::of(select));
+                self.shadow.start(counter, value, write);
                 machine.events.insert(counter, (select, value));
                 machine.active.insert(counter);
             }

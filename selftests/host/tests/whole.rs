@@ -360,25 +360,14 @@ fn program(
     for (_, counter) in schedule.leaving().collect::<Vec<_>>() {
         shadow.stop(counter, None);
     }
-    for (id, counter) in schedule.arriving().collect::<Vec<_>>() {
-        let (event, demand) = events[id];
-        let register = schedule.get(id).and_then(|entry| entry.planned_register());
-        let extra = register.zip(demand.requirement.map(|required| required.value));
-        let select = register.map_or(event.select, |register| {
-            let needs = &pmu.model.extra_register_events;
-            needs.select_for(event.select, register)
-        });
-        let start = pmu.period_limits().start(select, event.period, left);
-        shadow.start(
-            counter,
-            select,
-            extra,
-            event.counts_in,
-            start.value,
-            |write| {
-                hardware.write(write);
-            },
-        );
+    for (entry, counter) in schedule.arriving_entries() {
+        let (event, _) = events[entry.event];
+        let registers = pmu.model.extra_register_events;
+        let programming = entry.programming(event.select, event.counts_in, registers);
+        let limits = pmu.period_limits();
+        let start = limits.start(programming.select, event.period, left);
+        shadow.plan(counter, programming);
+        shadow.start(counter, start.value, |write| hardware.write(write));
     }
     schedule.mark_programmed();
     hardware.resume(shadow);

@@ -43,16 +43,24 @@ impl Recorder {
     fn start(&mut self, counter: CounterId, select: EventSelect, value: u64) {
         let writes = &mut self.writes;
         let write = |w: RegisterWrite| writes.push((w.register, w.value));
-        self.shadow
-            .start(counter, select, None, CountsIn::EVERYWHERE, value, write);
+        self.shadow.plan(counter, Programming::of(select));
+        self.shadow.start(counter, value, write);
     }
 
     fn start_offcore(&mut self, counter: CounterId, register: ExtraRegister, extra: u64) {
         let writes = &mut self.writes;
         let write = |w: RegisterWrite| writes.push((w.register, w.value));
-        let needs = Some((register, extra));
-        self.shadow
-            .start(counter, BRANCHES, needs, CountsIn::EVERYWHERE, 0, write);
+        let programming = Programming {
+            extra: Some((register, extra)),
+            ..Programming::of(BRANCHES)
+        };
+        self.shadow.plan(counter, programming);
+        self.shadow.start(counter, 0, write);
+    }
+
+    fn needs_clearing(&mut self, counter: CounterId, select: EventSelect) -> bool {
+        self.shadow.plan(counter, Programming::of(select));
+        self.shadow.needs_clearing(counter)
     }
 
     /// The writes since the last time.
@@ -259,9 +267,12 @@ fn counters_run_where_their_events_count() {
     ] {
         let mut writes = Vec::new();
         let counts_in = CountsIn { host, guest };
-        shadow.start(counter, BRANCHES, None, counts_in, 1, |write| {
-            writes.push(write.register)
-        });
+        let programming = Programming {
+            counts_in,
+            ..Programming::of(BRANCHES)
+        };
+        shadow.plan(counter, programming);
+        shadow.start(counter, 1, |write| writes.push(write.register));
         // A counter is programmed wherever it runs.
         if counter.is_gp() {
             assert_eq!(
@@ -326,8 +337,8 @@ fn extra_registers_are_written_before_the_event_and_when_they_change() {
 fn clearing_comes_before_the_first_programming_and_leaves_nothing_behind() {
     let mut recorder = recorder();
     let select = Register::EventSelect;
-    assert!(recorder.shadow.needs_clearing(gp(1), BRANCHES));
-    assert!(!recorder.shadow.needs_clearing(fixed(1), CYCLES));
+    assert!(recorder.needs_clearing(gp(1), BRANCHES));
+    assert!(!recorder.needs_clearing(fixed(1), CYCLES));
     let events = [0x43_00b5, 0x43_00d2, 0x43_00b1, 0x43_00b1];
     let writes = &mut recorder.writes;
     recorder
@@ -345,7 +356,7 @@ fn clearing_comes_before_the_first_programming_and_leaves_nothing_behind() {
             (GlobalControl, 0),
         ]
     );
-    assert!(!recorder.shadow.needs_clearing(gp(1), BRANCHES));
+    assert!(!recorder.needs_clearing(gp(1), BRANCHES));
 
     // 0 is written, since it may not be 0 any more.
     recorder.start(gp(1), BRANCHES, 0);
@@ -365,8 +376,8 @@ fn clearing_comes_before_the_first_programming_and_leaves_nothing_behind() {
     // What is programmed stays so.
     recorder.suspend();
     recorder.shadow.stop(gp(1), None);
-    assert!(!recorder.shadow.needs_clearing(gp(1), BRANCHES));
-    assert!(recorder.shadow.needs_clearing(gp(1), BOTH));
+    assert!(!recorder.needs_clearing(gp(1), BRANCHES));
+    assert!(recorder.needs_clearing(gp(1), BOTH));
 }
 
 #[test]
@@ -405,7 +416,7 @@ fn metrics_come_and_go_with_the_slots() {
     for _ in 0..2 {
         recorder.take();
         recorder.start(CounterId::SLOTS, CYCLES, 0);
-        recorder.shadow.start_metrics(CountsIn::EVERYWHERE);
+        recorder.shadow.start_metrics();
         // Not the first one, whose bit is the register's.
         recorder.shadow.set_virtual_active(metric(2), true);
         recorder.resume();
@@ -446,9 +457,8 @@ fn the_second_counter_of_a_pair_comes_and_goes_with_the_first() {
         writes.clear();
         shadow.start_second(gp(3), MERGE, VALUE, |write| writes.push(write));
         let start = 0xffff_ffff_fff0;
-        shadow.start(gp(2), flops, None, CountsIn::EVERYWHERE, start, |write| {
-            writes.push(write);
-        });
+        shadow.plan(gp(2), Programming::of(flops));
+        shadow.start(gp(2), start, |write| writes.push(write));
         let value = |counter, value| RegisterWrite {
             register: Register::Counter(counter),
             value,
@@ -466,7 +476,8 @@ fn the_second_counter_of_a_pair_comes_and_goes_with_the_first() {
         shadow.stop(gp(2), Some(start));
         shadow.stop_second_of(gp(2));
         shadow.start_second(gp(1), MERGE, VALUE, |_| {});
-        shadow.start(gp(0), flops, None, CountsIn::EVERYWHERE, start, |_| {});
+        shadow.plan(gp(0), Programming::of(flops));
+        shadow.start(gp(0), start, |_| {});
         writes.clear();
         let running = shadow.resume(|write| writes.push(write));
         assert_eq!(running, Some(CounterMask::from_bits(0x3)));

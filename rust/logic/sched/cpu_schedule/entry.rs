@@ -7,8 +7,12 @@ use crate::logic::{
     model::{
         constraint::Constraint,
         demand::{Demand, Requirement},
+        extra_registers::ExtraRegisters,
     },
-    regs::{counter::CounterId, extra_register::ExtraRegister},
+    regs::{
+        counter::CounterId, event_select::EventSelect, extra_register::ExtraRegister,
+        global::CountsIn, shadow::Programming,
+    },
 };
 
 /// An event of a [`CpuSchedule`](super::CpuSchedule).
@@ -56,6 +60,28 @@ impl<T> Entry<T> {
     /// Returns the planned extra register; [`None`] if the event needs none.
     pub fn planned_register(&self) -> Option<ExtraRegister> {
         self.planned_register
+    }
+
+    /// Returns what the planned counter is programmed with for an event of this `select` that runs where `counts_in`
+    /// says. The event may have got another extra register than its code asks for, one of `registers`; the event
+    /// select's code is then that register's.
+    #[inline]
+    pub fn programming(
+        &self,
+        select: EventSelect,
+        counts_in: CountsIn,
+        registers: ExtraRegisters,
+    ) -> Programming {
+        let mut programming = Programming {
+            select,
+            extra: None,
+            counts_in,
+        };
+        if let (Some(required), Some(register)) = (self.requirement, self.planned_register) {
+            programming.select = registers.select_for(select, register);
+            programming.extra = Some((register, required.value));
+        }
+        programming
     }
 
     /// Returns whether the plan is programmed. An event that gets another register has to be programmed

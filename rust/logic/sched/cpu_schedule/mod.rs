@@ -464,8 +464,15 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
 
     /// Returns the events that have to be programmed, new or moved, with the counter that they get.
     pub fn arriving(&self) -> impl Iterator<Item = (T, CounterId)> + '_ {
+        self.arriving_entries()
+            .map(|(entry, counter)| (entry.event, counter))
+    }
+
+    /// Returns the entries of the events that [arrive](Self::arriving), with the counter that they get.
+    #[inline]
+    pub fn arriving_entries(&self) -> impl Iterator<Item = (&Entry<T>, CounterId)> + '_ {
         self.at(self.unprogrammed)
-            .filter_map(|entry| Some((entry.event, entry.planned?)))
+            .filter_map(|entry| Some((entry, entry.planned?)))
     }
 
     /// Records that the plan has been programmed.

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What the counters of a CPU do: the events on them, how these count, and the values up to which they have been
+//! counted.
+//!
+//! What an event asks for, and what it keeps while it is on no counter, is in [`EventData`](super::event::EventData).
+//! An event [arrives](CounterUse::arrive) on a counter with the plan; what is here is about it until another one arrives.
+//! Callbacks and the PMI on the CPU use it, as atomics; [`counting`](super::counting) is what they do with it.
+
+use crate::{
+    logic::{
+        model::constraint::Constraint,
+        open::precise::Precise,
+        pmi::last_value::LastValue,
+        regs::counter::{CounterId, MAX_COUNTERS},
+    },
+    perf::EventId,
+};
+use core::{
+    convert::Infallible,
+    sync::atomic::{AtomicU32, AtomicU64, AtomicU8, Ordering::Relaxed},
+};
+use kernel::prelude::*;
+
+/// [`MAX_COUNTERS`] rounded up to a power of two, so that a mask bounds an index.
+const SLOTS: usize = MAX_COUNTERS.next_power_of_two();
+
+/// How an event counts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Way {
+    /// On a counter.
+    Plain,
+    /// On two counters.
+    Pair,
+    /// The slots, on a counter, with metrics in its group.
+    Slots,
+    /// A topdown metric: a share of the slots.
+    Metric,
+    /// On a counter whose overflows the processor records.
+    Precise,
+    /// Not at all: it lends the branch records to a guest.
+    GuestBranches,
+}
+
+impl Way {
+    pub(super) fn of(constraint: Constraint, precise: Option<Precise>) -> Self {
+        if precise.is_some() {
+            Self::Precise
+        } else if constraint.pair {
+            Self::Pair
+        } else if constraint.counters.has_metrics() {
+            Self::Metric
+        } else if constraint.counters.contains(CounterId::GUEST_BRANCHES) {
+            Self::GuestBranches
+        } else {
+            Self::Plain
+        }
+    }
+
+    /// Returns the way with this number.
+    #[inline]
+    pub(super) const fn from_number(number: u8) -> Self {
+        const PAIR: u8 = Way::Pair as u8;
+        const SLOTS: u8 = Way::Slots as u8;
+        const METRIC: u8 = Way::Metric as u8;
+        const PRECISE: u8 = Way::Precise as u8;
+        const GUEST_BRANCHES: u8 = Way::GuestBranches as u8;
+        match number {
+            PAIR => Self::Pair,
+            SLOTS => Self::Slots,
+            METRIC => Self::Metric,
+            PRECISE => Self::Precise,
+            GUEST_BRANCHES => Self::GuestBranches,
+            _ => Self::Plain,
+        }
+    }
+}
+
+/// What the counters of a CPU do.
+pub(super) struct Uses {
+    counters: [CounterUse; SLOTS],
+}
+
+impl Uses {
+    /// Makes the uses of counters without events.
+    pub(super) fn init() -> impl Init<Self, Infallible> {
+        init!(Self {
+            counters <- pin_init::init_array_from_fn(|_| CounterUse::new()),
+        })
+    }
+
+    /// Returns what `counter` does.
+    #[inline(always)]
+    pub(super) fn on(&self, counter: CounterId) -> &CounterUse {
+        // The mask changes no index, and leaves no panic path for the NMI.
+        &self.counters[counter.index() & (SLOTS - 1)]
+    }
+}
+
+/// What a counter does.
+pub(super) struct CounterUse {
+    /// The index of the event that was last started on it.
+    event: AtomicU32,
+    /// How that counts, a [`Way`].
+    way: AtomicU8,
+    /// The period that the processor starts anew as it records an overflow; 0 if it does not. Changes with each start
+    /// of a precise event.
+    reload: AtomicU64,
+    /// The value when it was last read or written. Of a metric, the slots of its share.
+    pub(super) last: LastValue,
+}
+
+impl CounterUse {
+    fn new() -> Self {
+        Self {
+            event: AtomicU32::new(0),
+            way: AtomicU8::new(Way::Plain as u8),
+            reload: AtomicU64::new(0),
+            last: LastValue::default(),
+        }
+    }
+
+    /// Records that an event that counts in this `way` gets the counter.
+    #[inline]
+    pub(super) fn arrive(&self, way: Way) {
+        self.way.store(way as u8, Relaxed);
+    }
+
+    /// Records that `event` is started. The PMI must not handle the counter yet.
+    #[inline]
+    pub(super) fn set_event(&self, event: EventId) {
+        // CAST: an index is below 64.
+        self.event.store(event.index() as u32, Relaxed);
+    }
+
+    /// Returns the id of the event that was last started; the event may have left since.
+    #[inline]
+    pub(super) fn last_event(&self) -> Option<EventId> {
+        // CAST: `set_event()` has stored an index.
+        EventId::from_index(self.event.load(Relaxed) as usize)
+    }
+
+    /// Returns whether the counter's event counts in another way than on a counter.
+    #[inline]
+    pub(super) fn is_special(&self) -> bool {
+        self.way.load(Relaxed) != Way::Plain as u8
+    }
+
+    /// Returns how the counter's event counts.
+    #[inline]
+    pub(super) fn way(&self) -> Way {
+        Way::from_number(self.way.load(Relaxed))
+    }
+
+    /// Returns the period that the processor starts anew, see [`set_reload`](Self::set_reload).
+    pub(super) fn reload(&self) -> u64 {
+        self.reload.load(Relaxed)
+    }
+
+    /// Records that the processor starts so long a period as it records an overflow; 0: none, but counts from 0 on.
+    pub(super) fn set_reload(&self, period: u64) {
+        self.reload.store(period, Relaxed);
+    }
+
+    /// Returns the value when the counter was last read or written.
+    pub(super) fn previous(&self) -> u64 {
+        self.last.get()
+    }
+}

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Counting: from which value a counter starts, and what its event's count is.
+//!
+//! On the counter's CPU. Callbacks and the PMI both do this, and a PMI may interrupt a callback that does.
+
+use super::{
+    counter_use::{CounterUse, Uses},
+    event,
+    hw::Hardware,
+    Driver,
+};
+use crate::{
+    logic::{
+        model::MERGE_VALUE,
+        open::precise::Precise,
+        regs::{
+            counter::CounterId,
+            metrics::{increase, Metrics},
+            period::{PeriodLimits, Start},
+            register::{Register, RegisterWrite},
+        },
+    },
+    perf::Event,
+};
+use core::sync::atomic::Ordering::Relaxed;
+use kernel::interrupt::LocalInterruptDisabled;
+
+/// A period that is not shorter than those that counters of any model can be started with.
+const SHORT_PERIOD: i64 = 128;
+
+impl Uses {
+    /// Brings the event's count up to date, and returns the counter's value; [`None`] if the event is on no
+    /// counter.
+    ///
+    /// On the event's CPU, in any context.
+    #[inline]
+    pub(super) fn update(
+        &self,
+        event: &Event<Driver>,
+        hardware: &Hardware,
+        irqs: &LocalInterruptDisabled,
+    ) -> Option<u64> {
+        let counter = event::counter(event)?;
+        let this = self.on(counter);
+
+        let (previous, now) = this.read(counter, hardware, irqs);
+        let delta = hardware.limits.width.delta(previous, now);
+        event.add_count(delta);
+        this.publish(event, hardware);
+        // CAST: positive, as counters have no more than 48 bits.
+        event
+            .period_left()
+            .fetch_add((delta as i64).wrapping_neg(), Relaxed);
+        Some(now)
+    }
+}
+
+impl CounterUse {
+    /// Prepares `event` to count on where it stopped, or to begin a new period if the old one is over.
+    /// Returns the value for the counter, and whether a period was over.
+    ///
+    /// The caller writes the counter, [remembers](Self::remember_written) the value, and only then
+    /// [records](event::hold) that the event is on the counter. Register writes are traced, and a BPF program at the
+    /// tracepoint may read the event: it must not combine a counter with the value of another one, or of an
+    /// earlier write.
+    ///
+    /// The PMI must not handle the event meanwhile.
+    #[inline]
+    pub(super) fn begin(&self, event: &Event<Driver>, hardware: &Hardware) -> (u64, bool) {
+        let data = event.data();
+        if let Some(precise) = data.precise {
+            return self.begin_precise(event, precise, hardware);
+        }
+        let mut period = event.sample_period();
+        let left = event.period_left().load(Relaxed);
+        if PeriodLimits::is_over(left) {
+            period = data.periods.next(period);
+        }
+        begun(
+            event,
+            period,
+            hardware.limits.start(data.select, period, left),
+        )
+    }
+
+    /// [Begins](Self::begin) a precise event.
+    #[cold]
+    #[inline(never)]
+    fn begin_precise(
+        &self,
+        event: &Event<Driver>,
+        precise: Precise,
+        hardware: &Hardware,
+    ) -> (u64, bool) {
+        let data = event.data();
+        let mut period = event.sample_period();
+        let mut left = event.period_left().load(Relaxed);
+        if PeriodLimits::is_over(left) {
+            if data.periods.take_owed_record() {
+                left = 1;
+            } else {
+                period = data.periods.next(period);
+            }
+        }
+        let reloads = self.reload() != 0;
+        if reloads {
+            left = data.periods.without_surplus(left, SHORT_PERIOD);
+        }
+        let limits = hardware.limits.for_precision(precise.level);
+        let start = limits.start(data.select, period, left);
+        if reloads {
+            data.periods.add_surplus(start.value, start.left, hardware);
+        }
+        begun(event, period, start)
+    }
+
+    /// Remembers that `value` has been written to the counter of `event`.
+    #[inline]
+    pub(super) fn remember_written(&self, event: &Event<Driver>, value: u64, hardware: &Hardware) {
+        self.last.written(hardware.limits.width, value);
+        self.publish(event, hardware);
+    }
+
+    /// Lets `event` count on on this `counter`, or begin a new period. Returns whether a period was over.
+    ///
+    /// In an NMI, while the counter does not count.
+    pub(super) fn restart(
+        &self,
+        event: &Event<Driver>,
+        counter: CounterId,
+        hardware: &Hardware,
+        irqs: &LocalInterruptDisabled,
+    ) -> bool {
+        event::leave(event);
+        let (value, expired) = self.begin(event, hardware);
+        let register = Register::Counter(counter);
+        hardware.write(RegisterWrite { register, value }, irqs);
+        if event.data().demand.constraint.pair {
+            for second in counter.mask().behind() {
+                let register = Register::Counter(second);
+                let value = MERGE_VALUE;
+                hardware.write(RegisterWrite { register, value }, irqs);
+            }
+        }
+        self.remember_written(event, value, hardware);
+        event::hold(event, counter);
+        event.update_userpage();
+        expired
+    }
+
+    /// Reads the `counter`. Returns the value that it had when it was last read or written, and its value now,
+    /// which is remembered.
+    ///
+    /// On the counter's CPU, in any context.
+    #[inline(always)]
+    fn read(
+        &self,
+        counter: CounterId,
+        hardware: &Hardware,
+        irqs: &LocalInterruptDisabled,
+    ) -> (u64, u64) {
+        let read = || hardware.read_counter(counter, irqs);
+        self.last.advance(hardware.limits.width, read)
+    }
+
+    /// Brings the count of an event that counts with PERF_METRICS up to date with both registers, which held
+    /// `metrics` after its value was `previous`.
+    ///
+    /// On the event's CPU, in any context. The PMU should be stopped, or the shares may not be those of the slots.
+    pub(super) fn update_share(
+        &self,
+        (counter, event): (CounterId, &Event<Driver>),
+        mut previous: u64,
+        mut metrics: Metrics,
+        hardware: &Hardware,
+        irqs: &LocalInterruptDisabled,
+    ) {
+        let width = hardware.limits.width;
+        let delta = loop {
+            let now = metrics.count(counter);
+            let delta = increase(previous & width.mask(), now);
+            if delta == 0 {
+                return;
+            }
+            match self.last.replace(width, previous, now) {
+                Ok(()) => break delta,
+                Err(changed) => previous = changed,
+            }
+            metrics = hardware.read_metrics(irqs);
+        };
+        event.add_count(delta);
+        self.publish(event, hardware);
+    }
+
+    /// Brings the count of an event up to date whose overflows the processor records. It has written `records` of them
+    /// that are not in the count yet. Returns the counter's value; [`None`] if the event is on no counter.
+    ///
+    /// With each record, the processor has set the counter back: to the start of a period, or to 0. So the value may be
+    /// lower than the last one, and what a reader of the mmap page has to add to it changes with each period that was
+    /// started anew.
+    ///
+    /// On the event's CPU, in any context. Unless no period is started anew, the counter does not count, and all records
+    /// have been counted.
+    ///
+    /// Mainline: `intel_pmu_save_and_restart_reload()`, `arch/x86/events/intel/ds.c:2789`.
+    pub(super) fn update_precise(
+        &self,
+        event: &Event<Driver>,
+        records: u64,
+        hardware: &Hardware,
+        irqs: &LocalInterruptDisabled,
+    ) -> Option<u64> {
+        let reload = self.reload();
+        let started_anew = reload.wrapping_mul(records);
+        let Some(counter) = event::counter(event) else {
+            event.add_count(started_anew);
+            return None;
+        };
+        let (previous, now) = self.read(counter, hardware, irqs);
+        let width = hardware.limits.width;
+        let signed = width.sign_extend(now);
+        let delta = signed.wrapping_sub(width.sign_extend(previous));
+        // CAST: two's complement.
+        event.add_count(started_anew.wrapping_add(delta as u64));
+        self.publish(event, hardware);
+        if started_anew != 0 {
+            event.update_userpage();
+        }
+        let left = event.period_left();
+        if reload == 0 {
+            left.fetch_add(delta.wrapping_neg(), Relaxed);
+        } else {
+            left.store(signed.wrapping_neg(), Relaxed);
+        }
+        Some(now)
+    }
+
+    /// Publishes the count's base value to the mmap page.
+    ///
+    /// On the event's CPU, in any context.
+    #[inline]
+    fn publish(&self, event: &Event<Driver>, hardware: &Hardware) {
+        self.last
+            .publish(|value| event.set_previous(hardware.limits.width.sign_extend(value)));
+    }
+}
+
+/// Records that the counter of `event` is started so in a period of this length.
+#[inline]
+fn begun(event: &Event<Driver>, period: u64, start: Start) -> (u64, bool) {
+    event.period_left().store(start.left, Relaxed);
+    if start.expired {
+        event.last_period().store(period, Relaxed);
+    }
+    (start.value, start.expired)
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What rotation keeps with an event: whether it waits, and how much of the time its group has had.
+//!
+//! Callbacks on the CPU of the event's context use it, with interrupts off. It is atomic, since an event's data is shared.
+
+use crate::logic::{regs::counter::CounterMask, smt::right_of_way::Share};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+/// What rotation keeps with an event.
+pub(in crate::driver) struct Turn {
+    /// Set if the event waits in the rotation: it has counted, or got no counter at the end of an interval.
+    waits: AtomicBool,
+    /// The group's share of the time ([`Share::parts`]), if the threads of a core contend for counters. Kept
+    /// with the group's first event.
+    share: [AtomicU64; 3],
+    /// The nanoseconds that the group had spent on counters when rotation last charged it.
+    /// Kept as `share` is.
+    charged: AtomicU64,
+    /// The counters that were left when the event last failed, and the generation of its context at that
+    /// time.
+    left: AtomicU64,
+    left_at: AtomicU64,
+}
+
+impl Turn {
+    pub(in crate::driver) fn new() -> Self {
+        Self {
+            waits: AtomicBool::new(false),
+            share: Share::NONE.parts().map(AtomicU64::new),
+            charged: AtomicU64::new(0),
+            left: AtomicU64::new(0),
+            left_at: AtomicU64::new(0),
+        }
+    }
+
+    /// Returns whether the event waits in the rotation.
+    pub(in crate::driver) fn waits(&self) -> bool {
+        self.waits.load(Relaxed)
+    }
+
+    /// Records that the event waits in the rotation.
+    pub(in crate::driver) fn wait(&self) {
+        self.waits.store(true, Relaxed);
+    }
+
+    /// Records that the event gets a counter.
+    #[inline]
+    pub(in crate::driver) fn arrive(&self) {
+        self.waits.store(false, Relaxed);
+    }
+
+    /// Records that no waiting group could use the counters `left` when the event failed at this
+    /// `generation` of its context.
+    pub(in crate::driver) fn set_left(&self, left: CounterMask, generation: u64) {
+        self.left.store(left.bits(), Relaxed);
+        self.left_at.store(generation, Relaxed);
+    }
+
+    /// Returns what [`set_left`](Self::set_left) has recorded.
+    pub(in crate::driver) fn left(&self) -> (CounterMask, u64) {
+        let left = CounterMask::from_bits(self.left.load(Relaxed));
+        (left, self.left_at.load(Relaxed))
+    }
+
+    /// Returns the share of the time of the group of which this is the first event. It has been on counters
+    /// for `running` in all; both times in nanoseconds.
+    pub(in crate::driver) fn share(&self, now: u64, running: u64) -> u64 {
+        let mut share = Share::from_parts(self.share.each_ref().map(|part| part.load(Relaxed)));
+        let value = share.account(now, running);
+        for (part, new) in self.share.iter().zip(share.parts()) {
+            part.store(new, Relaxed);
+        }
+        value
+    }
+
+    /// Charges the group of which this is the first event, which has been on counters for `running` in all.
+    /// Returns how long since it was charged last; both times in nanoseconds.
+    pub(in crate::driver) fn charge(&self, running: u64) -> u64 {
+        let ran = self.uncharged(running);
+        self.charged.store(running, Relaxed);
+        ran
+    }
+
+    /// Returns what [`charge`](Self::charge) would return.
+    pub(in crate::driver) fn uncharged(&self, running: u64) -> u64 {
+        running.saturating_sub(self.charged.load(Relaxed))
+    }
+}
