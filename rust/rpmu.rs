@@ -23,8 +23,8 @@ use kernel::prelude::*;
 mod bindings;
 mod driver;
 
-// Libraries: their items are `pub`, as those of the kernel crate. The modules are private, so that the
-// compiler reports items without a user.
+// Libraries: their items are `pub`, as those of the kernel crate. The modules are private, so that
+// the compiler reports items without a user.
 #[allow(unreachable_pub)]
 mod kern;
 #[allow(unreachable_pub)]
@@ -46,8 +46,8 @@ module! {
 
 /// The registrations of the loaded module.
 ///
-/// Fields are dropped in the order of their declaration, which is the order in which they have to be
-/// undone.
+/// Fields are dropped in the order of their declaration, which is the order in which they have to
+/// be undone.
 struct Rpmu {
     _files: Option<driver::Files>,
     /// Offers the PMU to users. Dropping waits until there are no events.
@@ -63,7 +63,8 @@ struct Rpmu {
     _reservation: x86::reserve::Reservation,
     /// The built-in driver's PMU, unregistered. Dropping registers it again.
     _predecessor: Option<perf_core::UnregisteredPmu>,
-    /// Refuses guests that would have the PMU to themselves, as long as it is not the built-in driver's.
+    /// Refuses guests that would have the PMU to themselves, as long as it is not the built-in
+    /// driver's.
     _no_mediated: Option<perf_core::NoMediatedGuests>,
 }
 
@@ -95,8 +96,8 @@ impl kernel::Module for Rpmu {
             })?;
         let syscore = kern::syscore::Registration::new(machine.clone())?;
         let disable_watch = machine.watch_disabling();
-        // The last step that may fail: users can open events from here on, and undoing the registration
-        // would wait until they close them. Nor can it be undone that they open files.
+        // The last step that may fail: users can open events from here on, and undoing the
+        // registration would wait until they close them. Nor can it be undone that they open files.
         let registration = machine.register(predecessor.as_ref())?;
         let files = driver::Files::new(&machine);
 

@@ -3,7 +3,11 @@
 //! What C code does inline, and the kernel's Rust code by calling a C function for it. In callbacks
 //! that a context switch makes by the dozen, the calls are a good part of all instructions.
 
-use core::{arch::asm, mem::size_of, ptr::NonNull};
+use core::{
+    arch::asm,
+    mem::size_of,
+    ptr::NonNull, //
+};
 use kernel::interrupt::LocalInterruptDisabled;
 
 /// `raw_smp_processor_id()`.
@@ -51,7 +55,7 @@ pub(crate) unsafe fn assume_irqs_disabled<'a>() -> &'a LocalInterruptDisabled {
         // SAFETY: By this function's requirements.
         return unsafe { LocalInterruptDisabled::assume_disabled() };
     }
-    // SAFETY: The type has no size, so there is nothing to be valid but the pointer, which is aligned
-    // and not null. What a value of it stands for is so by this function's requirements.
+    // SAFETY: The type has no size, so there is nothing to be valid but the pointer, which is
+    // aligned and not null. What a value of it stands for is so by this function's requirements.
     unsafe { NonNull::dangling().as_ref() }
 }

@@ -3,7 +3,10 @@
 //! The layouts of the kernel's structures as the C compiler sees them: what Kbuild makes of
 //! `rust/layouts.c`.
 
-use core::{marker::PhantomData, mem::size_of};
+use core::{
+    marker::PhantomData,
+    mem::size_of, //
+};
 
 /// A member that the module relies on.
 #[derive(Clone, Copy, Debug)]
@@ -124,8 +127,8 @@ macro_rules! private {
             ///
             /// # Safety
             ///
-            /// `offset_of` must return the offset of the member in the running kernel, where its size
-            /// must be that of the line.
+            /// `offset_of` must return the offset of the member in the running kernel, where its
+            /// size must be that of the line.
             pub(crate) unsafe fn find<E>(
                 mut offset_of: impl FnMut(&Line) -> core::result::Result<u32, E>,
             ) -> core::result::Result<Self, E> {

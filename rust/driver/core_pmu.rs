@@ -7,20 +7,43 @@ use super::{
     event::EventData,
     hw::Hardware,
     machine::common::Common,
-    unit::{smt::seat, tfa::Tfa, Units},
+    unit::{
+        smt::seat,
+        tfa::Tfa,
+        Units, //
+    },
 };
 use crate::{
-    kern::{init::moved, percpu::PerCpu},
+    kern::{
+        init::moved,
+        percpu::PerCpu, //
+    },
     logic::{
         regs::counter::CounterMask,
-        rotation::{may_end_turn, MAX_PERCENT},
+        rotation::{
+            may_end_turn,
+            MAX_PERCENT, //
+        },
     },
-    perf::{self, OnCpu},
-    perf_core::{has_internals, EndCost, PmuState},
-    x86::builtin::Builtin,
+    perf::{
+        self,
+        OnCpu, //
+    },
+    perf_core::{
+        has_internals,
+        EndCost,
+        PmuState, //
+    },
+    x86::builtin::Builtin, //
 };
-use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use kernel::{prelude::*, sync::Arc};
+use core::sync::atomic::{
+    AtomicU32,
+    Ordering::Relaxed, //
+};
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
 
 /// The driver of a core PMU, as the perf core sees it.
 pub(crate) struct Driver {
@@ -67,8 +90,8 @@ impl Driver {
         KBox::try_init(driver, GFP_KERNEL)
     }
 
-    /// Returns whether the core's other thread or TSX can take counters from events, and a CPU can be made to
-    /// schedule its events anew when they are free again.
+    /// Returns whether the core's other thread or TSX can take counters from events, and a CPU can
+    /// be made to schedule its events anew when they are free again.
     pub(super) fn can_resched(&self) -> bool {
         (self.shares_a_core || self.units.tfa.is_some()) && self.common.can_resched
     }
@@ -80,8 +103,8 @@ impl Driver {
         tfa.map_or(CounterMask::EMPTY, Tfa::closed)
     }
 
-    /// Ends the turn of the groups on this CPU after an overflow, unless that has taken too much of the time.
-    /// Any context.
+    /// Ends the turn of the groups on this CPU after an overflow, unless that has taken too much of
+    /// the time. Any context.
     pub(super) fn end_turn(&self, cx: &OnCpu<'_, Self>) {
         let max_percent = self.switch_max_percent.load(Relaxed);
         cx.end_turn(|EndCost { since, cost }| may_end_turn(since, cost, max_percent));

@@ -1,24 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the counters of a CPU do: the events on them, how these count, and the values up to which they have been
-//! counted.
+//! What the counters of a CPU do: the events on them, how these count, and the values up to which
+//! they have been counted.
 //!
-//! What an event asks for, and what it keeps while it is on no counter, is in [`EventData`](super::event::EventData).
-//! An event [arrives](CounterUse::arrive) on a counter with the plan; what is here is about it until another one arrives.
-//! Callbacks and the PMI on the CPU use it, as atomics; [`counting`](super::counting) is what they do with it.
+//! What an event asks for, and what it keeps while it is on no counter, is in
+//! [`EventData`](super::event::EventData). An event [arrives](CounterUse::arrive) on a counter with
+//! the plan; what is here is about it until another one arrives. Callbacks and the PMI on the CPU
+//! use it, as atomics; [`counting`](super::counting) is what they do with it.
 
 use crate::{
     logic::{
         model::constraint::Constraint,
         open::precise::Precise,
         pmi::last_value::LastValue,
-        regs::counter::{CounterId, MAX_COUNTERS},
+        regs::counter::{
+            CounterId,
+            MAX_COUNTERS, //
+        },
     },
-    perf::EventId,
+    perf::EventId, //
 };
 use core::{
     convert::Infallible,
-    sync::atomic::{AtomicU32, AtomicU64, AtomicU8, Ordering::Relaxed},
+    sync::atomic::{
+        AtomicU32,
+        AtomicU64,
+        AtomicU8,
+        Ordering::Relaxed, //
+    },
 };
 use kernel::prelude::*;
 
@@ -104,8 +113,8 @@ pub(super) struct CounterUse {
     event: AtomicU32,
     /// How that counts, a [`Way`].
     way: AtomicU8,
-    /// The period that the processor starts anew as it records an overflow; 0 if it does not. Changes with each start
-    /// of a precise event.
+    /// The period that the processor starts anew as it records an overflow; 0 if it does not.
+    /// Changes with each start of a precise event.
     reload: AtomicU64,
     /// The value when it was last read or written. Of a metric, the slots of its share.
     pub(super) last: LastValue,
@@ -158,7 +167,8 @@ impl CounterUse {
         self.reload.load(Relaxed)
     }
 
-    /// Records that the processor starts so long a period as it records an overflow; 0: none, but counts from 0 on.
+    /// Records that the processor starts so long a period as it records an overflow; 0: none, but
+    /// counts from 0 on.
     pub(super) fn set_reload(&self, period: u64) {
         self.reload.store(period, Relaxed);
     }

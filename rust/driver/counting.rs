@@ -2,13 +2,17 @@
 
 //! Counting: from which value a counter starts, and what its event's count is.
 //!
-//! On the counter's CPU. Callbacks and the PMI both do this, and a PMI may interrupt a callback that does.
+//! On the counter's CPU. Callbacks and the PMI both do this, and a PMI may interrupt a callback
+//! that does.
 
 use super::{
-    counter_use::{CounterUse, Uses},
+    counter_use::{
+        CounterUse,
+        Uses, //
+    },
     event,
     hw::Hardware,
-    Driver,
+    Driver, //
 };
 use crate::{
     logic::{
@@ -16,12 +20,21 @@ use crate::{
         open::precise::Precise,
         regs::{
             counter::CounterId,
-            metrics::{increase, Metrics},
-            period::{PeriodLimits, Start},
-            register::{Register, RegisterWrite},
+            metrics::{
+                increase,
+                Metrics, //
+            },
+            period::{
+                PeriodLimits,
+                Start, //
+            },
+            register::{
+                Register,
+                RegisterWrite, //
+            },
         },
     },
-    perf::Event,
+    perf::Event, //
 };
 use core::sync::atomic::Ordering::Relaxed;
 use kernel::interrupt::LocalInterruptDisabled;
@@ -30,8 +43,8 @@ use kernel::interrupt::LocalInterruptDisabled;
 const SHORT_PERIOD: i64 = 128;
 
 impl Uses {
-    /// Brings the event's count up to date, and returns the counter's value; [`None`] if the event is on no
-    /// counter.
+    /// Brings the event's count up to date, and returns the counter's value; [`None`] if the event
+    /// is on no counter.
     ///
     /// On the event's CPU, in any context.
     #[inline]
@@ -57,13 +70,13 @@ impl Uses {
 }
 
 impl CounterUse {
-    /// Prepares `event` to count on where it stopped, or to begin a new period if the old one is over.
-    /// Returns the value for the counter, and whether a period was over.
+    /// Prepares `event` to count on where it stopped, or to begin a new period if the old one is
+    /// over. Returns the value for the counter, and whether a period was over.
     ///
     /// The caller writes the counter, [remembers](Self::remember_written) the value, and only then
-    /// [records](event::hold) that the event is on the counter. Register writes are traced, and a BPF program at the
-    /// tracepoint may read the event: it must not combine a counter with the value of another one, or of an
-    /// earlier write.
+    /// [records](event::hold) that the event is on the counter. Register writes are traced, and a
+    /// BPF program at the tracepoint may read the event: it must not combine a counter with the
+    /// value of another one, or of an earlier write.
     ///
     /// The PMI must not handle the event meanwhile.
     #[inline]
@@ -122,7 +135,8 @@ impl CounterUse {
         self.publish(event, hardware);
     }
 
-    /// Lets `event` count on on this `counter`, or begin a new period. Returns whether a period was over.
+    /// Lets `event` count on on this `counter`, or begin a new period. Returns whether a period was
+    /// over.
     ///
     /// In an NMI, while the counter does not count.
     pub(super) fn restart(
@@ -149,8 +163,8 @@ impl CounterUse {
         expired
     }
 
-    /// Reads the `counter`. Returns the value that it had when it was last read or written, and its value now,
-    /// which is remembered.
+    /// Reads the `counter`. Returns the value that it had when it was last read or written, and its
+    /// value now, which is remembered.
     ///
     /// On the counter's CPU, in any context.
     #[inline(always)]
@@ -164,10 +178,11 @@ impl CounterUse {
         self.last.advance(hardware.limits.width, read)
     }
 
-    /// Brings the count of an event that counts with PERF_METRICS up to date with both registers, which held
-    /// `metrics` after its value was `previous`.
+    /// Brings the count of an event that counts with PERF_METRICS up to date with both registers,
+    /// which held `metrics` after its value was `previous`.
     ///
-    /// On the event's CPU, in any context. The PMU should be stopped, or the shares may not be those of the slots.
+    /// On the event's CPU, in any context. The PMU should be stopped, or the shares may not be
+    /// those of the slots.
     pub(super) fn update_share(
         &self,
         (counter, event): (CounterId, &Event<Driver>),
@@ -193,17 +208,18 @@ impl CounterUse {
         self.publish(event, hardware);
     }
 
-    /// Brings the count of an event up to date whose overflows the processor records. It has written `records` of them
-    /// that are not in the count yet. Returns the counter's value; [`None`] if the event is on no counter.
+    /// Brings the count of an event up to date whose overflows the processor records. It has
+    /// written `records` of them that are not in the count yet. Returns the counter's value;
+    /// [`None`] if the event is on no counter.
     ///
-    /// With each record, the processor has set the counter back: to the start of a period, or to 0. So the value may be
-    /// lower than the last one, and what a reader of the mmap page has to add to it changes with each period that was
-    /// started anew.
+    /// With each record, the processor has set the counter back: to the start of a period, or to 0.
+    /// So the value may be lower than the last one, and what a reader of the mmap page has to add
+    /// to it changes with each period that was started anew.
     ///
-    /// On the event's CPU, in any context. Unless no period is started anew, the counter does not count, and all records
-    /// have been counted.
+    /// On the event's CPU, in any context. Unless no period is started anew, the counter does not
+    /// count, and all records have been counted.
     ///
-    /// Mainline: `intel_pmu_save_and_restart_reload()`, `arch/x86/events/intel/ds.c:2789`.
+    /// Mainline: `intel_pmu_save_and_restart_reload()`, `arch/x86/events/intel/ds.c`.
     pub(super) fn update_precise(
         &self,
         event: &Event<Driver>,

@@ -4,36 +4,59 @@
 
 use super::{
     explain::failures::Failures,
-    hw::{Control, Hardware},
+    hw::{
+        Control,
+        Hardware, //
+    },
     pmi::shared::Shared,
     rotation::known::RotationState,
     unit::{
         self,
-        hooks::{Counters, Site},
+        hooks::{
+            Counters,
+            Site, //
+        },
         lbr::InPmi,
-        smt::seat::Sharing,
+        smt::seat::Sharing, //
     },
-    Driver,
+    Driver, //
 };
 use crate::{
-    kern::{init::copied, percpu::CpuCell},
-    logic::{
-        regs::{counter::CounterMask, dirty::Dirty, shadow::Shadow},
-        sched::cpu_schedule::CpuSchedule,
-        smt::protocol::ThreadState,
+    kern::{
+        init::copied,
+        percpu::CpuCell, //
     },
-    perf::{EventId, OnCpu},
+    logic::{
+        regs::{
+            counter::CounterMask,
+            dirty::Dirty,
+            shadow::Shadow, //
+        },
+        sched::cpu_schedule::CpuSchedule,
+        smt::protocol::ThreadState, //
+    },
+    perf::{
+        EventId,
+        OnCpu, //
+    },
     x86::{
-        apic::{self, Lvtpc},
-        builtin::Builtin,
+        apic::{
+            self,
+            Lvtpc, //
+        },
+        builtin::Builtin, //
     },
 };
-use kernel::{cpu::CpuId, interrupt::LocalInterruptDisabled, prelude::*};
+use kernel::{
+    cpu::CpuId,
+    interrupt::LocalInterruptDisabled,
+    prelude::*, //
+};
 
 /// The state of a CPU.
 ///
-/// In this order, so that `own` has the address of the whole, whatever its size: a callback keeps both at
-/// hand, and one register is enough.
+/// In this order, so that `own` has the address of the whole, whatever its size: a callback keeps
+/// both at hand, and one register is enough.
 #[pin_data]
 #[repr(C)]
 pub(super) struct Cpu {
@@ -127,8 +150,8 @@ impl Own {
         }? Error)
     }
 
-    /// Switches the counters of this CPU off, and forgets what their registers hold. Not the dirty counters: events may
-    /// stay, and leave theirs behind later.
+    /// Switches the counters of this CPU off, and forgets what their registers hold. Not the dirty
+    /// counters: events may stay, and leave theirs behind later.
     fn clear(&mut self, site: Site<'_>) {
         self.shadow
             .reset(|write| site.hardware.write(write, site.irqs));
@@ -161,7 +184,8 @@ impl Driver {
         branches.read_in_pmi(&cpu.units.lbr, cx, &cpu.shared, counters)
     }
 
-    /// Prepares for branches from PEBS records. [`None`] without branch records, or while others use the branches.
+    /// Prepares for branches from PEBS records. [`None`] without branch records, or while others
+    /// use the branches.
     pub(super) fn recorded_branches<'a>(
         &'a self,
         irqs: &'a LocalInterruptDisabled,
@@ -172,9 +196,9 @@ impl Driver {
 
     /// Brings the registers of this CPU into a known state. No event counts on it.
     ///
-    /// Called before the first event on a CPU whose registers may hold anything, because another driver has
-    /// used them or the CPU was off, and while events are [paused](Self::pause) because the
-    /// registers have lost their values or are stuck.
+    /// Called before the first event on a CPU whose registers may hold anything, because another
+    /// driver has used them or the CPU was off, and while events are [paused](Self::pause) because
+    /// the registers have lost their values or are stuck.
     #[cold]
     #[inline(never)]
     pub(super) fn reset(&self, cpu: &Cpu, own: &mut Own, irqs: &LocalInterruptDisabled) {
@@ -192,8 +216,8 @@ impl Driver {
         own.changed |= self.units.reset(&mut own.units, &cpu.units, site, counters);
     }
 
-    /// Switches the counters of this CPU off, and restores the other registers. Forgets the events, none of
-    /// which is on a counter any more.
+    /// Switches the counters of this CPU off, and restores the other registers. Forgets the events,
+    /// none of which is on a counter any more.
     pub(super) fn restore(&self, cpu: &Cpu, own: &mut Own, irqs: &LocalInterruptDisabled) {
         let site = self.site(cpu, irqs);
         own.schedule.clear();

@@ -4,9 +4,15 @@
 
 use crate::logic::{
     pmu::Unsupported,
-    refusal::{Errno, Refusal},
+    refusal::{
+        Errno,
+        Refusal, //
+    },
 };
-use kernel::{error::code::*, prelude::*};
+use kernel::{
+    error::code::*,
+    prelude::*, //
+};
 
 impl From<Refusal> for Error {
     fn from(refusal: Refusal) -> Error {

@@ -2,26 +2,46 @@
 
 //! The driver's data of an event: what it asks for, and what it keeps while it is on no counter.
 //!
-//! How it counts on a counter is in [`counter_use`](super::counter_use) and [`counting`](super::counting).
+//! How it counts on a counter is in [`counter_use`](super::counter_use) and
+//! [`counting`](super::counting).
 
 mod last_place;
 mod periods;
 
-use super::{counter_use::Way, hw::Hardware, rotation::turn::Turn, unit::rdpmc::Page, Driver};
+use super::{
+    counter_use::Way,
+    hw::Hardware,
+    rotation::turn::Turn,
+    unit::rdpmc::Page,
+    Driver, //
+};
 use crate::{
     logic::{
-        model::{constraint::Constraint, demand::Demand, HardwareId},
-        open::{event::Event as Configured, precise::Precise},
-        regs::{
-            counter::CounterId, event_select::EventSelect, global::CountsIn, period::PeriodLimits,
+        model::{
+            constraint::Constraint,
+            demand::Demand,
+            HardwareId, //
         },
-        sample::lbr::Request,
+        open::{
+            event::Event as Configured,
+            precise::Precise, //
+        },
+        regs::{
+            counter::CounterId,
+            event_select::EventSelect,
+            global::CountsIn,
+            period::PeriodLimits, //
+        },
+        sample::lbr::Request, //
     },
     perf,
     perf_core::EventState,
-    x86::branches::NoTracers,
+    x86::branches::NoTracers, //
 };
-use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
+use core::sync::atomic::{
+    AtomicU8,
+    Ordering::Relaxed, //
+};
 use last_place::LastPlace;
 use periods::Periods;
 
@@ -100,8 +120,8 @@ impl EventData {
         }
     }
 
-    /// Returns how the event is to count when it next gets a counter. How it counts on that one is in its
-    /// [`CounterUse`](super::counter_use::CounterUse).
+    /// Returns how the event is to count when it next gets a counter. How it counts on that one is
+    /// in its [`CounterUse`](super::counter_use::CounterUse).
     #[inline]
     pub(super) fn way(&self) -> Way {
         Way::from_number(self.way.load(Relaxed))
@@ -117,7 +137,8 @@ impl EventData {
         self.way() == Way::Metric
     }
 
-    /// Has the event, which counts slots, count with PERF_METRICS, as a metric has joined its group.
+    /// Has the event, which counts slots, count with PERF_METRICS, as a metric has joined its
+    /// group.
     ///
     /// Process context. The event may be counting on another CPU. It goes on, and starts anew
     /// before the metric counts, since the perf core then removes and adds the whole group.
@@ -154,12 +175,12 @@ impl EventData {
     }
 }
 
-/// Returns the counter that holds the count of `event`. [`None`] if it is on no counter, or while the
-/// counter's registers are being written.
+/// Returns the counter that holds the count of `event`. [`None`] if it is on no counter, or while
+/// the counter's registers are being written.
 ///
-/// This is the only record of it, in the event itself, from which the user's page gets it as well. The
-/// schedule has the plan, which may differ until it is programmed, and a PMI finds the event of a counter
-/// in [`Shared`](super::pmi::Shared).
+/// This is the only record of it, in the event itself, from which the user's page gets it as well.
+/// The schedule has the plan, which may differ until it is programmed, and a PMI finds the event of
+/// a counter in [`Shared`](super::pmi::Shared).
 #[inline]
 pub(super) fn counter(event: &perf::Event<Driver>) -> Option<CounterId> {
     CounterId::from_index(event.counter()?)
@@ -172,8 +193,8 @@ pub(super) fn hold(event: &perf::Event<Driver>, counter: CounterId) {
     event.set_counter(Some((counter.index(), counter.rdpmc_index())));
 }
 
-/// Records that `event` has left its counter, or that the counter is about to be written. From now on,
-/// reading the event gives its count up to now.
+/// Records that `event` has left its counter, or that the counter is about to be written. From now
+/// on, reading the event gives its count up to now.
 #[inline]
 pub(super) fn leave(event: &perf::Event<Driver>) {
     event.set_counter(None);

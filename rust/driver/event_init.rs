@@ -2,23 +2,45 @@
 
 //! `perf_event_open()`: checks whether the event can be counted, alone and with its group.
 
-use super::{event::EventData, explain::refusals::Refused, Driver};
+use super::{
+    event::EventData,
+    explain::refusals::Refused,
+    Driver, //
+};
 use crate::{
     kern,
     logic::{
         model::constraint::Constraint,
         open::{
-            attr::{Attributes, EventType, Leader, LOAD_LATENCY_AUXILIARY},
-            configure, topdown,
+            attr::{
+                Attributes,
+                EventType,
+                Leader,
+                LOAD_LATENCY_AUXILIARY, //
+            },
+            configure,
+            topdown, //
         },
         refusal::Refusal,
         regs::counter::CounterMask,
-        sample::{lbr, random_period::RandomPeriods},
-        sched::{explanation::Explanation, group::Group, limits::Limits},
+        sample::{
+            lbr,
+            random_period::RandomPeriods, //
+        },
+        sched::{
+            explanation::Explanation,
+            group::Group,
+            limits::Limits, //
+        },
     },
-    perf::{self, event_type, Place, Placed},
+    perf::{
+        self,
+        event_type,
+        Place,
+        Placed, //
+    },
     perf_core::Ibs,
-    x86::branches::NoTracers,
+    x86::branches::NoTracers, //
 };
 use kernel::prelude::*;
 
@@ -137,8 +159,8 @@ fn decide(
 
 /// Makes the data of an inherited event from those of `parent`.
 ///
-/// The event is not examined again: an error would be fork()'s. Other CPUs, settings, privileges and the group may
-/// have changed since `parent` was granted. Mainline examines it.
+/// The event is not examined again: an error would be fork()'s. Other CPUs, settings, privileges
+/// and the group may have changed since `parent` was granted. Mainline examines it.
 fn inherit(
     driver: &Driver,
     event: &perf::NewEvent<'_, Driver>,
@@ -174,7 +196,8 @@ fn exclude_tracers(
     }
 }
 
-/// Sets the period of a new event, and its first one, which may be random. Returns the state of the generator.
+/// Sets the period of a new event, and its first one, which may be random. Returns the state of the
+/// generator.
 fn begin_first_period(
     event: &perf::NewEvent<'_, Driver>,
     period: u64,
@@ -221,8 +244,7 @@ fn validate(
 
 /// Checks a new `period` of a sampling event (`PERF_EVENT_IOC_PERIOD`).
 ///
-/// Mainline: `x86_pmu_check_period()`, `arch/x86/events/core.c:2765`, and
-/// `intel_pmu_check_period()`.
+/// Mainline: `x86_pmu_check_period()`, `arch/x86/events/core.c`, and `intel_pmu_check_period()`.
 pub(super) fn check_period(
     driver: &Driver,
     event: &perf::Event<Driver>,

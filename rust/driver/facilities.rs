@@ -1,18 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Facilities of the kernel and the machine that the driver can do without. It looks for them when it is
-//! loaded, and logs what does not work without them.
+//! Facilities of the kernel and the machine that the driver can do without. It looks for them when
+//! it is loaded, and logs what does not work without them.
 
 use crate::{
     kern::parameter,
-    logic::tried::{self, Version},
+    logic::tried::{
+        self,
+        Version, //
+    },
     perf,
-    perf_core::{self, Ibs},
-    x86::cpuid::Feature,
+    perf_core::{
+        self,
+        Ibs, //
+    },
+    x86::cpuid::Feature, //
 };
 use kernel::prelude::*;
 
-/// Returns whether a feature was tried on this version of the kernel. Logs what does not work without it.
+/// Returns whether a feature was tried on this version of the kernel. Logs what does not work
+/// without it.
 ///
 /// Process context.
 pub(super) fn was_tried(feature: tried::Feature) -> bool {

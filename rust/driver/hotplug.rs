@@ -2,17 +2,22 @@
 
 //! CPUs that come up and go down, and the loading and unloading of the driver on each of them.
 //!
-//! A CPU that goes down gets its registers back as the driver found them. They keep their values while
-//! the CPU is off (INIT does not change them, SDM volume 3, table 10-1), and it may come back when the
-//! built-in driver is in charge again, which clears only registers that it uses.
+//! A CPU that goes down gets its registers back as the driver found them. They keep their values
+//! while the CPU is off (INIT does not change them, SDM volume 3, table 10-1), and it may come back
+//! when the built-in driver is in charge again, which clears only registers that it uses.
 //!
 //! The thread that switches a CPU off may have events, which stay on the CPU and count until the
-//! registers are restored. The perf core takes them away when the thread sleeps, and puts them on again
-//! when it runs on the CPU that has come back.
+//! registers are restored. The perf core takes them away when the thread sleeps, and puts them on
+//! again when it runs on the CPU that has come back.
 //!
 //! A CPU that comes up only joins its core. Its registers are set up for its first event.
 
-use super::{cpu::Cpu, event, CorePmu, Driver};
+use super::{
+    cpu::Cpu,
+    event,
+    CorePmu,
+    Driver, //
+};
 use crate::perf::PmuDisabled;
 use kernel::interrupt::LocalInterruptDisabled;
 
@@ -33,8 +38,8 @@ pub(super) fn dying(pmu: &CorePmu, irqs: &LocalInterruptDisabled) {
     pmu.ops().leave_core(pmu, irqs);
 }
 
-/// Restores the registers of this CPU as the driver found them. No event counts there and callbacks do
-/// nothing until the CPU [comes up](starting) again.
+/// Restores the registers of this CPU as the driver found them. No event counts there and callbacks
+/// do nothing until the CPU [comes up](starting) again.
 pub(super) fn give_back(pmu: &CorePmu, irqs: &LocalInterruptDisabled) {
     let driver = pmu.ops();
     let cpu = driver.cpus.this_cpu(irqs);

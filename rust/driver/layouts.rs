@@ -3,18 +3,21 @@
 //! The comparison of the running kernel's structures with those that the module was built for.
 
 use crate::{
-    kern::layout::{Mismatch, Running},
-    x86::builtin,
+    kern::layout::{
+        Mismatch,
+        Running, //
+    },
+    x86::builtin, //
 };
 use kernel::prelude::*;
 
 /// Checks all layouts that the module relies on. Returns those of the built-in driver's structures.
 ///
-/// `trust` is a module parameter: without a description of the running kernel's structures, takes them
-/// to be those that the module was built for.
+/// `trust` is a module parameter: without a description of the running kernel's structures, takes
+/// them to be those that the module was built for.
 ///
-/// Fails with `ENOEXEC`, as for a module that was built for another kernel, with the difference in the
-/// log, or with `ENOMEM`. Changes nothing. Process context.
+/// Fails with `ENOEXEC`, as for a module that was built for another kernel, with the difference in
+/// the log, or with `ENOMEM`. Changes nothing. Process context.
 // So that the frame is gone when the perf core is called.
 #[inline(never)]
 pub(crate) fn check_layouts(trust: bool) -> Result<Option<builtin::Layout>> {

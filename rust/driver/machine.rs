@@ -1,35 +1,58 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The core PMUs of the machine, and the callbacks that the kernel makes once for all of them: NMIs, CPU
-//! hotplug, suspend and shutdown.
+//! The core PMUs of the machine, and the callbacks that the kernel makes once for all of them:
+//! NMIs, CPU hotplug, suspend and shutdown.
 //!
-//! Each CPU belongs to one PMU, which [`Machine::this_cpu`] and [`Machine::pmu_of`] find. So far all CPUs
-//! have the same PMU. What the machine has once is in [`Common`]. On a hybrid, which has two, the second is a field beside the first,
-//! [`Machine::pmus`] lists both, and the two functions choose by the type of the CPU.
+//! Each CPU belongs to one PMU, which [`Machine::this_cpu`] and [`Machine::pmu_of`] find. So far
+//! all CPUs have the same PMU. What the machine has once is in [`Common`]. On a hybrid, which has
+//! two, the second is a field beside the first, [`Machine::pmus`] lists both, and the two functions
+//! choose by the type of the CPU.
 
 pub(super) mod common;
 
 use super::{
     announce,
     core_pmu::new_cpus,
-    facilities, hotplug,
+    facilities,
+    hotplug,
     hw::Hardware,
-    pmi, probe, suspend, sysfs, takeover,
-    unit::{hooks::Found, rdpmc::UserRead, Units},
-    CorePmu, Driver,
+    pmi,
+    probe,
+    suspend,
+    sysfs,
+    takeover,
+    unit::{
+        hooks::Found,
+        rdpmc::UserRead,
+        Units, //
+    },
+    CorePmu,
+    Driver, //
 };
 use crate::{
-    kern::{self, cpu::on_each_cpu, init::moved},
+    kern::{
+        self,
+        cpu::on_each_cpu,
+        init::moved, //
+    },
     logic::tried::Feature,
     perf, perf_core,
     x86::{
         builtin,
-        nmi::{self, NmiContext},
-        reserve::Reservation,
+        nmi::{
+            self,
+            NmiContext, //
+        },
+        reserve::Reservation, //
     },
 };
 use common::Common;
-use kernel::{cpu::CpuId, interrupt::LocalInterruptDisabled, prelude::*, sync::Arc};
+use kernel::{
+    cpu::CpuId,
+    interrupt::LocalInterruptDisabled,
+    prelude::*,
+    sync::Arc, //
+};
 
 /// The core PMUs of this machine.
 pub(crate) struct Machine {
@@ -84,21 +107,22 @@ impl Machine {
 
     /// Finds the built-in driver's PMU. Returns [`None`] if that driver has not initialised.
     ///
-    /// Fails with `ENODEV` or `EBUSY`, and a line in the log, if it cannot be taken over. Process context.
+    /// Fails with `ENODEV` or `EBUSY`, and a line in the log, if it cannot be taken over. Process
+    /// context.
     pub(crate) fn find_predecessor(&self) -> Result<Option<perf_core::BuiltinPmu>> {
         takeover::find_predecessor(&self.pmu)
     }
 
-    /// Reserves the counters' registers, which all PMUs have at the same addresses. `predecessor` says
-    /// whether the built-in driver has initialised.
+    /// Reserves the counters' registers, which all PMUs have at the same addresses. `predecessor`
+    /// says whether the built-in driver has initialised.
     ///
     /// `EBUSY`, with a line in the log, if something else has reserved one. Process context.
     pub(crate) fn reserve(&self, predecessor: bool) -> Result<Reservation> {
         probe::reserve(&self.pmu, predecessor)
     }
 
-    /// Registers this machine as a handler of NMIs: in the built-in driver's place if there is a `predecessor`, and that
-    /// driver's handler can be reached.
+    /// Registers this machine as a handler of NMIs: in the built-in driver's place if there is a
+    /// `predecessor`, and that driver's handler can be reached.
     ///
     /// Fails with `EBUSY` or `ENOMEM`. Process context.
     pub(crate) fn handle_nmis(
@@ -111,15 +135,15 @@ impl Machine {
 
     /// Checks that the counters hold values: some hypervisors describe a PMU that does nothing.
     ///
-    /// Fails with `ENODEV` or another error, and a line in the log. No driver may be using the PMUs.
-    /// Process context.
+    /// Fails with `ENODEV` or another error, and a line in the log. No driver may be using the
+    /// PMUs. Process context.
     pub(crate) fn check_counters(&self) -> Result {
         self.pmus().try_for_each(probe::check_counters)
     }
 
-    /// Watches for events that users disable, if pinned groups can wait for the core's other thread or for
-    /// counter 3. Returns [`None`] if they cannot, if the functions cannot be probed or if this was not tried on the
-    /// kernel's version.
+    /// Watches for events that users disable, if pinned groups can wait for the core's other thread
+    /// or for counter 3. Returns [`None`] if they cannot, if the functions cannot be probed or if
+    /// this was not tried on the kernel's version.
     ///
     /// Process context.
     pub(crate) fn watch_disabling(&self) -> Option<perf_core::DisableWatch<Driver>> {
@@ -150,7 +174,8 @@ impl Machine {
         perf_core::Registration::new(&self.pmu, c"cpu", perf::event_type::RAW)
     }
 
-    /// Logs the PMUs. `predecessor` says whether the built-in driver was in charge. Process context.
+    /// Logs the PMUs. `predecessor` says whether the built-in driver was in charge. Process
+    /// context.
     pub(crate) fn announce(&self, predecessor: bool) {
         for pmu in self.pmus() {
             announce::announce(pmu, predecessor);

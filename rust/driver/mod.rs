@@ -4,44 +4,44 @@
 //! [`x86`](crate::x86).
 //!
 //! ```text
-//!  Called by the kernel                     State
-//!  machine     NMI, hotplug, suspend   ──►  machine/common   the machine: the state that its PMUs share
-//!              for all PMUs                 core_pmu         a PMU: the state that its CPUs share
-//!  event_init  perf_event_open()            cpu              a CPU: its schedule and register shadow
-//!  schedule    add, del, start, enable, …   pmi/shared       a CPU: the counters that a PMI handles
-//!  program     the counters of a plan       pmi/hypervisors  a CPU: what hypervisors are told
-//!  counting    values and counts            rotation/known   a CPU: the demand of its contexts
-//!  rotation    the end of an interval       counter_use      a counter: its event, its last value
-//!  pmi         an overflow (NMI)            event            an event: what it asks for
-//!  hotplug     a CPU comes up, goes down    hw               the registers
+//!  Called by the kernel                 State
+//!  machine     NMI, hotplug, suspend  ──► machine/common   the machine: the state that its PMUs share
+//!              for all PMUs             core_pmu         a PMU: the state that its CPUs share
+//!  event_init  perf_event_open()        cpu              a CPU: its schedule and register shadow
+//!  schedule    add, del, start, …       pmi/shared       a CPU: the counters that a PMI handles
+//!  program     the counters of a plan   pmi/hypervisors  a CPU: what hypervisors are told
+//!  counting    values and counts        rotation/known   a CPU: the demand of its contexts
+//!  rotation    the end of an interval   counter_use      a counter: its event, its last value
+//!  pmi         an overflow (NMI)        event            an event: what it asks for
+//!  hotplug     a CPU comes, goes        hw               the registers
 //!  suspend     suspend, resume
-//!  sysfs       the PMU's files              Features: unit, by its hooks, and ways
-//!                                           unit/lbr         branch stacks
-//!                                           unit/pebs        precise events
-//!                                           unit/tfa         counter 3, which TSX uses too
-//!                                           unit/northbridge a node: the counters that its cores share
+//!  sysfs       the PMU's files          Features: unit, by its hooks, and ways
+//!                                       unit/lbr         branch stacks
+//!                                       unit/pebs        precise events
+//!                                       unit/tfa         counter 3, which TSX uses too
+//!                                       unit/northbridge a node: the counters that its cores share
 //!
-//!                                           Features, by name
-//!                                           unit/smt         a core: the counters of its threads
-//!                                           unit/rdpmc       counters that user space reads
-//!                                           unit/smi         counters that stop in firmware
-//!                                           unit/metrics     slots and topdown metrics
-//!                                           unit/tracing     Intel PT and BTS, which share the PMI
+//!                                       Features, by name
+//!                                       unit/smt         a core: the counters of its threads
+//!                                       unit/rdpmc       counters that user space reads
+//!                                       unit/smi         counters that stop in firmware
+//!                                       unit/metrics     slots and topdown metrics
+//!                                       unit/tracing     Intel PT and BTS, which share the PMI
 //!  Reports
 //!  explain     refusals, failures, schedules and users in debugfs
 //!  errors      a refusal's errno
 //!
 //!  Once, at load
-//!  probe       CPUID and the counters  ──►  hw
+//!  probe       CPUID and the counters ──► hw
 //!  layouts     the kernel's structures
 //!  takeover    the built-in driver's PMU
 //!  facilities  optional functions of the kernel and the machine
 //!  announce    the messages in the log
-//! ```
+//!```
 //!
-//! A new feature is a file in `unit/` and a line in the list in `unit/mod.rs`, which says what the feature may
-//! touch. An event that does not count on a counter alone is a [`Way`](event::Way), and `ways` calls the feature
-//! that counts it.
+//! A new feature is a file in `unit/` and a line in the list in `unit/mod.rs`, which says what the
+//! feature may touch. An event that does not count on a counter alone is a [`Way`](event::Way), and
+//! `ways` calls the feature that counts it.
 //!
 //! # Access to the state
 //!
@@ -56,12 +56,12 @@
 //! | [`event::EventData`] | callbacks and the PMI on the event's CPU | atomics |
 //! | [`machine::common`], [`Hardware`] | all | constant, but for settings |
 //!
-//! The atomics are those of `core`, each access to which is one instruction. Only one CPU accesses them,
-//! so that only the compiler could reorder accesses. ([`kernel::sync::atomic`] calls a C function for
-//! each access. It is for data that CPUs share.)
+//! The atomics are those of `core`, each access to which is one instruction. Only one CPU accesses
+//! them, so that only the compiler could reorder accesses. ([`kernel::sync::atomic`] calls a C
+//! function for each access. It is for data that CPUs share.)
 //!
-//! A PMI that interrupts a callback finds [`cpu::Own`] borrowed, and the rest consistent after each single
-//! store, by the rules in [`logic::regs::shadow`](crate::logic::regs::shadow).
+//! A PMI that interrupts a callback finds [`cpu::Own`] borrowed, and the rest consistent after each
+//! single store, by the rules in [`logic::regs::shadow`](crate::logic::regs::shadow).
 //!
 //! [`CpuCell`]: crate::kern::percpu::CpuCell
 //! [`Sharing`]: unit::smt::seat::Sharing
@@ -93,10 +93,16 @@ mod unit;
 mod ways;
 
 pub(crate) use {
-    core_pmu::{CorePmu, Driver},
+    core_pmu::{
+        CorePmu,
+        Driver, //
+    },
     explain::debugfs::Files,
     layouts::check_layouts,
     machine::Machine,
     probe::probe,
-    takeover::{refuse_mediated_guests, take_over},
+    takeover::{
+        refuse_mediated_guests,
+        take_over, //
+    },
 };

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The performance monitoring interrupt (PMI), which a counter raises when it overflows. It is an NMI.
+//! The performance monitoring interrupt (PMI), which a counter raises when it overflows. It is an
+//! NMI.
 //!
-//! A period that is over becomes a sample. The perf core, which gets it, may stop the event and others of
-//! its group, and start them again, before it returns: see [`Shared::halt`].
+//! A period that is over becomes a sample. The perf core, which gets it, may stop the event and
+//! others of its group, and start them again, before it returns: see [`Shared::halt`].
 
 mod amd;
 mod hypervisors;
@@ -14,27 +15,43 @@ pub(super) use shared::Shared;
 use super::{
     counter_use::Way,
     cpu::Cpu,
-    unit::{hooks::Pmi, lbr::InPmi},
-    CorePmu,
+    unit::{
+        hooks::Pmi,
+        lbr::InPmi, //
+    },
+    CorePmu, //
 };
 use crate::{
     logic::{
         model::Acknowledge,
         regs::{
-            counter::{CounterId, CounterMask},
-            global::Status,
+            counter::{
+                CounterId,
+                CounterMask, //
+            },
+            global::Status, //
         },
     },
-    perf::{Event, OnCpu, Sample, Stopwatch},
-    x86::{apic, intel::trace::PausedBts, nmi::NmiContext},
+    perf::{
+        Event,
+        OnCpu,
+        Sample,
+        Stopwatch, //
+    },
+    x86::{
+        apic,
+        intel::trace::PausedBts,
+        nmi::NmiContext, //
+    },
 };
 use core::sync::atomic::Ordering::Relaxed;
 
-/// Passes over the overflows in one NMI. Counters do not count meanwhile, so overflows that are still
-/// there after so many passes cannot be acknowledged.
+/// Passes over the overflows in one NMI. Counters do not count meanwhile, so overflows that are
+/// still there after so many passes cannot be acknowledged.
 const PASSES: u32 = 100;
 
-/// Handles an NMI of this CPU, whatever raised it. Returns the number of overflows that it has handled.
+/// Handles an NMI of this CPU, whatever raised it. Returns the number of overflows that it has
+/// handled.
 #[inline]
 pub(super) fn handle(pmu: &CorePmu, nmi: &NmiContext) -> u32 {
     let irqs = nmi.irqs();
@@ -67,8 +84,8 @@ pub(super) fn handle(pmu: &CorePmu, nmi: &NmiContext) -> u32 {
         if status.has_frozen_branches() {
             hardware.acknowledge(status, irqs);
         }
-        // LVTPC masks itself when it raises an NMI. So a masked LVTPC means that a counter or a tracer has
-        // raised this one, and that an NMI before has handled the overflow.
+        // LVTPC masks itself when it raises an NMI. So a masked LVTPC means that a counter or a
+        // tracer has raised this one, and that an NMI before has handled the overflow.
         let ours = traced != 0 || apic::lvtpc(irqs).masked();
         if ours {
             apic::lvtpc_arm(irqs);
@@ -107,13 +124,14 @@ fn is_due(status: Status, counters: CounterMask, driver: &super::Driver) -> bool
         || driver.common.tracing.is_due(status)
 }
 
-/// Handles overflows of `counters` and records until there are no more, and returns how many there were.
+/// Handles overflows of `counters` and records until there are no more, and returns how many there
+/// were.
 ///
 /// Further ones may come while the first are being handled: late ones, and those by writes to the
-/// counters. They raise no NMI if LVTPC is masked. If it is armed, the kernel expects one more NMI, as
-/// more than one overflow is reported.
+/// counters. They raise no NMI if LVTPC is masked. If it is armed, the kernel expects one more NMI,
+/// as more than one overflow is reported.
 ///
-/// Mainline: `intel_pmu_handle_irq()`, `arch/x86/events/intel/core.c:3963`.
+/// Mainline: `intel_pmu_handle_irq()`, `arch/x86/events/intel/core.c`.
 fn drain(
     mut status: Status,
     counters: CounterMask,
@@ -165,8 +183,8 @@ fn drain(
     handled
 }
 
-/// Brings the count of `event` up to date, lets it count on, and hands a sample to the perf core if one
-/// is due. `branches` are those that the PMI has found.
+/// Brings the count of `event` up to date, lets it count on, and hands a sample to the perf core if
+/// one is due. `branches` are those that the PMI has found.
 fn serve(
     (counter, event): (CounterId, &Event<super::Driver>),
     driver: &super::Driver,

@@ -2,21 +2,36 @@
 
 //! Detection of the machine's PMU.
 
-use super::{hw::Hardware, CorePmu};
+use super::{
+    hw::Hardware,
+    CorePmu, //
+};
 use crate::{
     logic::{
-        capabilities::{Cpuid, Leaf},
+        capabilities::{
+            Cpuid,
+            Leaf, //
+        },
         pmu::Pmu,
-        sched::assign::Policy,
+        sched::assign::Policy, //
     },
     x86::{
-        cpuid::{cpuid, Feature},
+        cpuid::{
+            cpuid,
+            Feature, //
+        },
         intel::perfmon::read_capabilities,
         msr::Msr,
-        reserve::{NotReserved, Reservation},
+        reserve::{
+            NotReserved,
+            Reservation, //
+        },
     },
 };
-use kernel::{interrupt::local_interrupt_disable, prelude::*};
+use kernel::{
+    interrupt::local_interrupt_disable,
+    prelude::*, //
+};
 
 /// The shortest `max_period`. With a shorter one a CPU could do little else than handle overflows.
 const SHORTEST_MAX_PERIOD: u64 = 1000;
@@ -54,8 +69,8 @@ fn find_pmu() -> Result<KBox<Pmu>> {
     }
 }
 
-/// Reserves the counters' registers; `predecessor` says whether the built-in driver has initialised.
-/// `EBUSY`, with a line in the log, if something else has reserved one.
+/// Reserves the counters' registers; `predecessor` says whether the built-in driver has
+/// initialised. `EBUSY`, with a line in the log, if something else has reserved one.
 pub(super) fn reserve(pmu: &CorePmu, predecessor: bool) -> Result<Reservation> {
     let reserved = pmu.ops().hardware.reserve(predecessor);
     reserved.map_err(|reason| match reason {

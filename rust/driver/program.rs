@@ -5,23 +5,40 @@
 //! Context: interrupts off, PMU disabled.
 
 use super::{
-    cpu::{Cpu, Own},
+    cpu::{
+        Cpu,
+        Own, //
+    },
     event,
     hw::Amd,
     pmi::Shared,
     unit::hooks::Counters,
-    Driver,
+    Driver, //
 };
 use crate::{
     logic::{
-        model::{MERGE, MERGE_VALUE},
+        model::{
+            MERGE,
+            MERGE_VALUE, //
+        },
         regs::{
-            counter::{CounterId, CounterMask},
-            shadow::Shadow,
+            counter::{
+                CounterId,
+                CounterMask, //
+            },
+            shadow::Shadow, //
         },
     },
-    perf::{Event, EventId, OnCpu, PmuDisabled},
-    perf_core::trace::{self, Rotation},
+    perf::{
+        Event,
+        EventId,
+        OnCpu,
+        PmuDisabled, //
+    },
+    perf_core::trace::{
+        self,
+        Rotation, //
+    },
 };
 use kernel::cpu::CpuId;
 
@@ -69,7 +86,8 @@ impl Driver {
                 data.last_place.arrive(counter, cpu.id);
                 if event.is_stopped() {
                     event::hold(event, counter);
-                    // A stopped event has no index: that of the counter which it has left is another event's now.
+                    // A stopped event has no index: that of the counter which it has left is
+                    // another event's now.
                     event.update_userpage();
                 } else {
                     self.start_on(cx, (counter, id, event), shared, shadow);
@@ -90,11 +108,11 @@ impl Driver {
         });
     }
 
-    /// Resets the PMU after overflows that could not be acknowledged. The PMU is disabled, and all active
-    /// counters are halted.
+    /// Resets the PMU after overflows that could not be acknowledged. The PMU is disabled, and all
+    /// active counters are halted.
     ///
-    /// Mainline: `intel_pmu_reset()`, `arch/x86/events/intel/core.c:3717`; its events count again
-    /// when they are next put on a counter.
+    /// Mainline: `intel_pmu_reset()`, `arch/x86/events/intel/core.c`; its events count again when
+    /// they are next put on a counter.
     #[cold]
     #[inline(never)]
     pub(super) fn recover(&self, cx: &OnCpu<'_, Self>, cpu: &Cpu, own: &mut Own) {
@@ -110,9 +128,9 @@ impl Driver {
         self.go_on(cx, counting, shared, &mut own.shadow);
     }
 
-    /// Stops the events on `counters`, all of them active, and updates their counts, so that the registers can
-    /// be overwritten. Reading the events returns these counts until they [go on](Self::go_on). The PMU is
-    /// disabled.
+    /// Stops the events on `counters`, all of them active, and updates their counts, so that the
+    /// registers can be overwritten. Reading the events returns these counts until they [go
+    /// on](Self::go_on). The PMU is disabled.
     pub(super) fn pause(
         &self,
         cx: &OnCpu<'_, Self>,
@@ -129,8 +147,8 @@ impl Driver {
         }
     }
 
-    /// Starts the events again that were [paused](Self::pause) on `counters`. An event that an NMI has stopped
-    /// meanwhile gets its counter back, and stays stopped.
+    /// Starts the events again that were [paused](Self::pause) on `counters`. An event that an NMI
+    /// has stopped meanwhile gets its counter back, and stays stopped.
     pub(super) fn go_on(
         &self,
         cx: &OnCpu<'_, Self>,
@@ -178,7 +196,8 @@ impl Driver {
         event.update_userpage();
     }
 
-    /// Clears the event selects before they are programmed, as some models need. The PMU is disabled.
+    /// Clears the event selects before they are programmed, as some models need. The PMU is
+    /// disabled.
     #[cold]
     #[inline(never)]
     fn clear(&self, cx: &OnCpu<'_, Self>, shared: &Shared, shadow: &mut Shadow) {

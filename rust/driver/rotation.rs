@@ -2,10 +2,10 @@
 
 //! Rotation: which groups of a context go first when they do not all fit.
 //!
-//! [`logic::rotation`](crate::logic::rotation) decides; this file shows it the perf core's groups and applies
-//! its decisions: it moves groups behind others at the end of an interval ([`Driver::line_up`]), and has
-//! groups offered although one before them is refused, or moves them in front of it ([`Driver::let_others_pass`]).
-//! The rest is up to the perf core's order.
+//! [`logic::rotation`](crate::logic::rotation) decides; this file shows it the perf core's groups
+//! and applies its decisions: it moves groups behind others at the end of an interval
+//! ([`Driver::line_up`]), and has groups offered although one before them is refused, or moves them
+//! in front of it ([`Driver::let_others_pass`]). The rest is up to the perf core's order.
 //!
 //! With `policy=mainline`, and on kernel versions that this was not tried on, it does nothing.
 
@@ -13,28 +13,65 @@ pub(super) mod known;
 pub(super) mod turn;
 
 use super::{
-    cpu::{Cpu, Own},
-    event, Driver,
+    cpu::{
+        Cpu,
+        Own, //
+    },
+    event,
+    Driver, //
 };
 use crate::{
     logic::{
         model::demand::Demand,
-        regs::counter::{CounterId, CounterMask},
-        rotation::{
-            let_others_join, let_others_pass, owes_turns, place_after_interval, turns,
-            waits_for_its_kind, ContextWants, Counted, Found, GroupWants, Offer, Waiting, Wants,
-            MOST_DISPLACED, TURN,
+        regs::counter::{
+            CounterId,
+            CounterMask, //
         },
-        sched::{cpu_schedule::CpuSchedule, limits::Limits},
+        rotation::{
+            let_others_join,
+            let_others_pass,
+            owes_turns,
+            place_after_interval,
+            turns,
+            waits_for_its_kind,
+            ContextWants,
+            Counted,
+            Found,
+            GroupWants,
+            Offer,
+            Waiting,
+            Wants,
+            MOST_DISPLACED,
+            TURN, //
+        },
+        sched::{
+            cpu_schedule::CpuSchedule,
+            limits::Limits, //
+        },
     },
-    perf::{Event, EventId, Scheduling},
-    perf_core::{Behind, Cgroups, Context, IntervalEnd, WaitingGroup},
+    perf::{
+        Event,
+        EventId,
+        Scheduling, //
+    },
+    perf_core::{
+        Behind,
+        Cgroups,
+        Context,
+        IntervalEnd,
+        WaitingGroup, //
+    },
 };
 use kernel::cpu::CpuId;
-use known::{Known, RotationState, KNOWN};
+use known::{
+    Known,
+    RotationState,
+    KNOWN, //
+};
 
 impl RotationState {
-    /// Returns the demand of the groups of `context`, or of those for `cgroups`, if cached, brought up to date.
+    /// Returns the demand of the groups of `context`, or of those for `cgroups`, if cached, brought
+    /// up to date.
     fn known(
         &mut self,
         context: &Context<'_, Driver>,
@@ -66,8 +103,9 @@ impl RotationState {
         Some(known)
     }
 
-    /// Returns the demand of the groups of `context` that contend with one another now, if cached: of all groups, or
-    /// where corrupting events are among them, of those that can be on the CPU with the task that is there.
+    /// Returns the demand of the groups of `context` that contend with one another now, if cached:
+    /// of all groups, or where corrupting events are among them, of those that can be on the CPU
+    /// with the task that is there.
     fn known_now(&mut self, context: &Context<'_, Driver>) -> Option<Wants> {
         let all = *self.known(context, None)?.groups.wants();
         match cgroups_of(context, &all) {
@@ -88,8 +126,8 @@ impl RotationState {
         }
     }
 
-    /// Returns the demand of the groups of `context`, or of those for `cgroups`, at the end of an interval, and caches
-    /// it.
+    /// Returns the demand of the groups of `context`, or of those for `cgroups`, at the end of an
+    /// interval, and caches it.
     fn walk(&mut self, context: &Context<'_, Driver>, cgroups: Option<&Cgroups>) -> Wants {
         if let Some(known) = self.known(context, cgroups) {
             if known.groups.end_interval() {
@@ -120,8 +158,9 @@ impl RotationState {
     }
 }
 
-/// Returns the control groups of the task on this CPU, if groups that are for these alone can be on it now, and not all
-/// of `context`, and that matters: where corrupting events halve the counters, the kinds of the groups decide.
+/// Returns the control groups of the task on this CPU, if groups that are for these alone can be on
+/// it now, and not all of `context`, and that matters: where corrupting events halve the counters,
+/// the kinds of the groups decide.
 fn cgroups_of(context: &Context<'_, Driver>, all: &Wants) -> Option<Cgroups> {
     if !all.any_corrupting() {
         return None;
@@ -144,8 +183,8 @@ fn owes(group: WaitingGroup<'_, Driver>, (now, interval): (u64, u64)) -> bool {
     ran.is_some_and(|ran| owes_turns(ran, interval))
 }
 
-/// Charges `group`. Returns how long it has counted since it was charged last: a whole turn, if its turns end by
-/// overflow, as these have lengths of their own.
+/// Charges `group`. Returns how long it has counted since it was charged last: a whole turn, if its
+/// turns end by overflow, as these have lengths of their own.
 fn turns_of(group: WaitingGroup<'_, Driver>, (now, interval): (u64, u64)) -> u64 {
     let running = group.time_running(now);
     let first = group.with_first(|event| {
@@ -158,7 +197,8 @@ fn turns_of(group: WaitingGroup<'_, Driver>, (now, interval): (u64, u64)) -> u64
     }
 }
 
-/// Returns the counters that the events on this CPU may use that do not rotate with the groups of `context`.
+/// Returns the counters that the events on this CPU may use that do not rotate with the groups of
+/// `context`.
 #[cold]
 fn lasting(
     cx: &IntervalEnd<'_, Driver>,
@@ -360,7 +400,8 @@ impl Driver {
                 let place = place_after_interval(&counted, latest, &wants, all, lasting, limits);
                 if let Some(place) = place {
                     context.requeue(group, place);
-                    // The perf core may not offer the group for a while, behind one that is refused.
+                    // The perf core may not offer the group for a while, behind one that is
+                    // refused.
                     group.for_each_member(|member| member.data().turn.wait());
                     moved = true;
                 }
@@ -371,7 +412,8 @@ impl Driver {
                 let displaced = displaced.filter(|group| owes(*group, clock));
                 displaced.for_each(|group| charge(group, true));
             }
-            // If no group has moved, the perf core moves the first one, unless that has just come there.
+            // If no group has moved, the perf core moves the first one, unless that has just come
+            // there.
             if moved || brought_forward {
                 cx.keep_order(&context);
             }
@@ -415,7 +457,8 @@ impl Driver {
         waits_for_its_kind(schedule, counters, &mut offered)
     }
 
-    /// Makes the perf core offer groups that fit behind that of `event`, which is refused, or brings them forward.
+    /// Makes the perf core offer groups that fit behind that of `event`, which is refused, or
+    /// brings them forward.
     #[cold]
     pub(super) fn let_others_pass(
         &self,
@@ -442,8 +485,8 @@ impl Driver {
         event.data().turn.set_left(found.left(), generation);
     }
 
-    /// Makes the perf core offer groups that fit beside that of `event`, which is placed as the first at the end of an
-    /// interval, although exclusive ones are between them.
+    /// Makes the perf core offer groups that fit beside that of `event`, which is placed as the
+    /// first at the end of an interval, although exclusive ones are between them.
     #[inline]
     pub(super) fn let_others_join(
         &self,
@@ -476,7 +519,8 @@ impl Driver {
         }
     }
 
-    /// Makes the perf core offer the groups that were found behind that of `event`, or brings them forward.
+    /// Makes the perf core offer the groups that were found behind that of `event`, or brings them
+    /// forward.
     fn take_up<'a>(
         &self,
         cx: &Scheduling<'a, Self>,

@@ -2,41 +2,78 @@
 
 //! The callbacks of the perf core: placing events on counters, and counting.
 //!
-//! Adding and removing events changes the schedule only. The registers follow when the PMU is enabled, and
-//! only as far as they have to ([`program`](super::program)). So they do for events that are started and
-//! stopped, for which the PMU is disabled too. For events that are stopped in an NMI, [`Driver::own`] updates
-//! the shadow afterwards.
+//! Adding and removing events changes the schedule only. The registers follow when the PMU is
+//! enabled, and only as far as they have to ([`program`](super::program)). So they do for events
+//! that are started and stopped, for which the PMU is disabled too. For events that are stopped in
+//! an NMI, [`Driver::own`] updates the shadow afterwards.
 
 use super::{
     counter_use::Way,
-    cpu::{Cpu, Own},
-    event::{self, EventData},
-    event_init::{check_period, event_init},
-    unit::{self, hooks::Counters},
-    Driver,
+    cpu::{
+        Cpu,
+        Own, //
+    },
+    event::{
+        self,
+        EventData, //
+    },
+    event_init::{
+        check_period,
+        event_init, //
+    },
+    unit::{
+        self,
+        hooks::Counters, //
+    },
+    Driver, //
 };
 use crate::{
     kern::percpu::CpuCellGuard,
     logic::{
-        model::{constraint::Constraint, demand::Demand, Scope},
+        model::{
+            constraint::Constraint,
+            demand::Demand,
+            Scope, //
+        },
         refusal::Refusal,
         regs::counter::CounterMask,
-        sched::{cpu_schedule::CpuSchedule, group::Group, limits::Limits},
-        smt::protocol::Plain,
+        sched::{
+            cpu_schedule::CpuSchedule,
+            group::Group,
+            limits::Limits, //
+        },
+        smt::protocol::Plain, //
     },
     perf::{
-        Attachment, Event, EventId, NewEvent, OnCpu, Operations, Placed, PmuDisabled, Scheduling,
+        Attachment,
+        Event,
+        EventId,
+        NewEvent,
+        OnCpu,
+        Operations,
+        Placed,
+        PmuDisabled,
+        Scheduling, //
     },
-    perf_core::{trace, CpuState, InternalOperations, IntervalEnd, PinnedGroup},
+    perf_core::{
+        trace,
+        CpuState,
+        InternalOperations,
+        IntervalEnd,
+        PinnedGroup, //
+    },
 };
-use kernel::{mm::Mm, prelude::*};
+use kernel::{
+    mm::Mm,
+    prelude::*, //
+};
 
 impl Driver {
     /// Returns the state of this CPU, for callbacks outside of NMIs.
     ///
-    /// [`None`] if a callback is running already: the perf core does not nest them, but a tracepoint within
-    /// one may be an event that leads a group of ours, and stop it. Also [`None`] when the CPU has been
-    /// [given back](super::hotplug::give_back).
+    /// [`None`] if a callback is running already: the perf core does not nest them, but a
+    /// tracepoint within one may be an event that leads a group of ours, and stop it. Also [`None`]
+    /// when the CPU has been [given back](super::hotplug::give_back).
     #[inline]
     fn own<'a>(
         &'a self,
@@ -350,8 +387,8 @@ impl Operations for Driver {
 
     #[inline]
     fn read(&self, cx: &OnCpu<'_, Self>, event: &Event<Self>) {
-        // The count of a stopped event is up to date. Its counter may be another than it stopped on, and hold
-        // the value of another event.
+        // The count of a stopped event is up to date. Its counter may be another than it stopped
+        // on, and hold the value of another event.
         if event.is_stopped() {
             return;
         }

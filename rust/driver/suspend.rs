@@ -2,14 +2,14 @@
 
 //! Suspend and resume of the last CPU. (For the other CPUs, see [`hotplug`](super::hotplug).)
 //!
-//! The perf core takes away neither that CPU's events nor those of the task that suspends the machine.
-//! With the built-in driver, which does nothing, the boot CPU's events count no more until they are
-//! scheduled anew. Here they count on.
+//! The perf core takes away neither that CPU's events nor those of the task that suspends the
+//! machine. With the built-in driver, which does nothing, the boot CPU's events count no more until
+//! they are scheduled anew. Here they count on.
 //!
-//! On shutdown the perf core takes away the CPUs' own events, but tasks go on counting until their CPU is
-//! stopped. So each CPU is [given back](super::hotplug::give_back): after `kexec`, the next kernel finds
-//! the registers as they are then, and its driver refuses a PMU with events selected
-//! (`check_hw_exists()`, `arch/x86/events/core.c:269-371`).
+//! On shutdown the perf core takes away the CPUs' own events, but tasks go on counting until their
+//! CPU is stopped. So each CPU is [given back](super::hotplug::give_back): after `kexec`, the next
+//! kernel finds the registers as they are then, and its driver refuses a PMU with events selected
+//! (`check_hw_exists()`, `arch/x86/events/core.c`).
 
 use super::CorePmu;
 use kernel::interrupt::LocalInterruptDisabled;

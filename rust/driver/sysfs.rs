@@ -1,23 +1,35 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The PMU's files in sysfs: those of the built-in driver, and this driver's own in `rpmu/`. The fields that this
-//! driver alone knows are in `format/` on request.
+//! The PMU's files in sysfs: those of the built-in driver, and this driver's own in `rpmu/`. The
+//! fields that this driver alone knows are in `format/` on request.
 
 mod settings;
 
 use super::Driver;
 use crate::{
     logic::{
-        model::{memory_files, HardwareId},
+        model::{
+            memory_files,
+            HardwareId, //
+        },
         pmu::Pmu,
-        regs::event_select::EventSelect,
+        regs::event_select::EventSelect, //
     },
-    perf::{Group, Groups},
-    x86::topology::threads_per_core,
+    perf::{
+        Group,
+        Groups, //
+    },
+    x86::topology::threads_per_core, //
 };
 use core::fmt;
 use kernel::prelude::*;
-use settings::{AllowForceAbort, FreezeOnSmi, MaxPrecise, Rdpmc, SwitchMaxPercent};
+use settings::{
+    AllowForceAbort,
+    FreezeOnSmi,
+    MaxPrecise,
+    Rdpmc,
+    SwitchMaxPercent, //
+};
 
 /// Makes the directories of `pmu`.
 #[inline(never)]
@@ -40,10 +52,12 @@ fn own_settings() -> Result<Group> {
     Ok(group)
 }
 
-/// The fields that this driver alone knows: [`logic::open::extensions`](crate::logic::open::extensions).
+/// The fields that this driver alone knows:
+/// [`logic::open::extensions`](crate::logic::open::extensions).
 ///
-/// In the kernel's ABI, fields are of `config`, `config1` and `config2`. Perf before 5.17 does not know the PMU
-/// if there are others, and later versions warn about those they do not know. So these are there on request.
+/// In the kernel's ABI, fields are of `config`, `config1` and `config2`. Perf before 5.17 does not
+/// know the PMU if there are others, and later versions warn about those they do not know. So these
+/// are there on request.
 #[inline(never)]
 fn own_format() -> Result<Group> {
     let mut group = Group::new(c"format");
@@ -94,7 +108,7 @@ fn events(pmu: &Pmu) -> Result<Group> {
             group.file(fmt!("{}", id.sysfs_name()), format_args!("{fields}\n"))?;
         }
     }
-    // Mainline: `td_is_visible()`, `arch/x86/events/intel/core.c:7311`.
+    // Mainline: `td_is_visible()`, `arch/x86/events/intel/core.c`.
     let hidden = !pmu.model.metrics().is_empty() && !pmu.capabilities.perf_metrics;
     for file in pmu.model.topdown_files.iter().filter(|_| !hidden) {
         let text = file.text(threads_per_core());
@@ -105,7 +119,7 @@ fn events(pmu: &Pmu) -> Result<Group> {
             group.file(fmt!("{name}"), fmt!("{text}\n"))?;
         }
     }
-    // Mainline: `mem_is_visible()`, `arch/x86/events/intel/core.c:7296`.
+    // Mainline: `mem_is_visible()`, `arch/x86/events/intel/core.c`.
     let precise = pmu.capabilities.pebs_format.is_some();
     for (name, text) in pmu.model.memory_files {
         if precise || *name == memory_files::AUXILIARY {
@@ -131,7 +145,7 @@ fn caps(pmu: &Pmu) -> Result<Group> {
 
 /// An event select, written with the fields of `format/`.
 ///
-/// Mainline: `x86_event_sysfs_show()`, `arch/x86/events/core.c:2043`.
+/// Mainline: `x86_event_sysfs_show()`, `arch/x86/events/core.c`.
 struct Fields {
     select: EventSelect,
     /// Set if event codes have twelve bits.

@@ -2,32 +2,45 @@
 
 //! Take-over of the PMU from the built-in driver.
 //!
-//! Only the PMU is unregistered. The built-in driver itself stays: its NMI handler
-//! [calls this driver](crate::x86::builtin::nmi), its CPU hotplug callbacks do not touch the counters (see
+//! Only the PMU is unregistered. The built-in driver itself stays: its NMI handler [calls this
+//! driver](crate::x86::builtin::nmi), its CPU hotplug callbacks do not touch the counters (see
 //! [`reserve`](crate::x86::reserve)), and it arms LVTPC of CPUs that come up.
 
-use super::{explain::users::InUse, probe, CorePmu};
+use super::{
+    explain::users::InUse,
+    probe,
+    CorePmu, //
+};
 use crate::{
     perf::event_type,
-    perf_core::{BuiltinPmu, NoMediatedGuests, NotFound, UnregisteredPmu},
+    perf_core::{
+        BuiltinPmu,
+        NoMediatedGuests,
+        NotFound,
+        UnregisteredPmu, //
+    },
 };
 use kernel::{
     prelude::*,
-    time::{delay::fsleep, Delta},
+    time::{
+        delay::fsleep,
+        Delta, //
+    },
 };
 
 /// INST_RETIRED.ANY_P: an event that every PMU of type RAW on x86 accepts.
 const SOME_EVENT: u64 = 0xc0;
 
-/// Attempts to unregister, and the time between two: an event that was just closed may take a moment to
-/// go.
+/// Attempts to unregister, and the time between two: an event that was just closed may take a
+/// moment to go.
 const TRIES: u32 = 10;
 const PAUSE: Delta = Delta::from_millis(10);
 
 /// Finds the built-in driver's PMU. Returns [`None`] if there is none (boot option
 /// `initcall_blacklist=init_hw_perf_events,bts_init`, see `Documentation/usage.md`).
 ///
-/// Fails with `ENODEV` or `EBUSY`, and a line in the log, if it cannot be taken over. Process context.
+/// Fails with `ENODEV` or `EBUSY`, and a line in the log, if it cannot be taken over. Process
+/// context.
 #[inline(never)]
 pub(super) fn find_predecessor(successor: &CorePmu) -> Result<Option<BuiltinPmu>> {
     let pmu = match BuiltinPmu::find(event_type::RAW, SOME_EVENT) {
@@ -75,8 +88,8 @@ fn log_other(name: &CStr) -> Error {
     ENODEV
 }
 
-/// Refuses guests that would have the PMU to themselves until the result is dropped. [`None`] if there can be
-/// none.
+/// Refuses guests that would have the PMU to themselves until the result is dropped. [`None`] if
+/// there can be none.
 ///
 /// Fails with `EBUSY`, and a line in the log, if there is one. Process context.
 #[inline(never)]
@@ -101,8 +114,8 @@ pub(crate) fn refuse_mediated_guests() -> Result<Option<NoMediatedGuests>> {
 
 /// Unregisters the built-in driver's PMU until the result is dropped.
 ///
-/// Fails with `EBUSY`, and a line in the log about its users, if it is in use; nothing has changed then.
-/// Process context.
+/// Fails with `EBUSY`, and a line in the log about its users, if it is in use; nothing has changed
+/// then. Process context.
 #[inline(never)]
 pub(crate) fn take_over(mut pmu: BuiltinPmu) -> Result<UnregisteredPmu> {
     for _ in 0..TRIES {

@@ -8,16 +8,26 @@ use super::{
     pmi::Shared,
     unit::{
         metrics::Topdown,
-        pebs::{Here, Pebs},
+        pebs::{
+            Here,
+            Pebs, //
+        },
     },
-    Driver,
+    Driver, //
 };
 use crate::{
     logic::regs::{
-        counter::{CounterId, CounterMask},
-        shadow::Shadow,
+        counter::{
+            CounterId,
+            CounterMask, //
+        },
+        shadow::Shadow, //
     },
-    perf::{Event, EventId, OnCpu},
+    perf::{
+        Event,
+        EventId,
+        OnCpu, //
+    },
 };
 
 impl Driver {
@@ -34,8 +44,8 @@ impl Driver {
         Some((pebs, cpu.units.pebs.on(&cpu.shared)))
     }
 
-    /// Programs `counter` for `event`, which counts in a [`Way`] of its own, before or instead of the usual
-    /// steps. Returns whether that is all. The PMU is disabled.
+    /// Programs `counter` for `event`, which counts in a [`Way`] of its own, before or instead of
+    /// the usual steps. Returns whether that is all. The PMU is disabled.
     #[cold]
     #[inline(never)]
     pub(super) fn start_special(
@@ -74,8 +84,8 @@ impl Driver {
         true
     }
 
-    /// Stops `event` on `counter`, which counts in a [`Way`] of its own and has been deactivated, and updates
-    /// its count. The PMU is disabled.
+    /// Stops `event` on `counter`, which counts in a [`Way`] of its own and has been deactivated,
+    /// and updates its count. The PMU is disabled.
     #[cold]
     #[inline(never)]
     pub(super) fn stop_special(
@@ -118,8 +128,8 @@ impl Driver {
         }
     }
 
-    /// Has no more overflows of the precise `event` on `counter` recorded: it stops, or leaves the counter. The PMU is
-    /// disabled.
+    /// Has no more overflows of the precise `event` on `counter` recorded: it stops, or leaves the
+    /// counter. The PMU is disabled.
     #[inline(always)]
     fn stop_precise(&self, cx: &OnCpu<'_, Self>, counter: CounterId, event: &Event<Self>) {
         if let Some((pebs, here)) = self.precise(cx) {
@@ -127,8 +137,8 @@ impl Driver {
         }
     }
 
-    /// Takes `event`, which counts in a [`Way`] of its own and which an NMI has stopped, off `counter`. The PMU is
-    /// disabled.
+    /// Takes `event`, which counts in a [`Way`] of its own and which an NMI has stopped, off
+    /// `counter`. The PMU is disabled.
     #[cold]
     #[inline(never)]
     pub(super) fn leave_special(
@@ -171,8 +181,8 @@ impl Driver {
         }
     }
 
-    /// Restarts `event`, which counts in a [`Way`] of its own, on `counter` in an NMI that has stopped it. Returns
-    /// whether it did.
+    /// Restarts `event`, which counts in a [`Way`] of its own, on `counter` in an NMI that has
+    /// stopped it. Returns whether it did.
     #[cold]
     pub(super) fn restart_special_in_nmi(
         &self,
@@ -207,8 +217,8 @@ impl Driver {
         true
     }
 
-    /// Brings the count of `event`, which counts in a [`Way`] of its own, up to date, and with a metric's
-    /// those of its whole group. Any context.
+    /// Brings the count of `event`, which counts in a [`Way`] of its own, up to date, and with a
+    /// metric's those of its whole group. Any context.
     #[cold]
     #[inline(never)]
     pub(super) fn read_special(
@@ -254,8 +264,8 @@ impl Driver {
         self.run_again(cx, enabled);
     }
 
-    /// Stops the counters as in a PMI, which may come in between. Returns those that [ran](Self::run_again), none if the
-    /// PMU is disabled. Any context.
+    /// Stops the counters as in a PMI, which may come in between. Returns those that
+    /// [ran](Self::run_again), none if the PMU is disabled. Any context.
     // Two functions, since the stack of either is not needed in between.
     #[inline(never)]
     fn stop_all(&self, cx: &OnCpu<'_, Self>) -> CounterMask {

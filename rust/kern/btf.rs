@@ -3,11 +3,12 @@
 //! The layouts of structures in BTF, the description of a kernel's C types
 //! (`include/uapi/linux/btf.h`, `Documentation/bpf/btf.rst`).
 //!
-//! [`Btf::read`] reads the types once and remembers the structures that it is asked for, and where each
-//! n-th type starts, which makes the others quick to find without an allocation.
+//! [`Btf::read`] reads the types once and remembers the structures that it is asked for, and where
+//! each n-th type starts, which makes the others quick to find without an allocation.
 //!
-//! The data need not be trusted: it may be cut off, or refer to itself. All work is bounded. This file
-//! uses no kernel types and no crate but `core`: `selftests/host` compiles and tests it on the host.
+//! The data need not be trusted: it may be cut off, or refer to itself. All work is bounded. This
+//! file uses no kernel types and no crate but `core`: `selftests/host` compiles and tests it on the
+//! host.
 
 use core::fmt;
 
@@ -27,7 +28,8 @@ const MEMBER_WORDS: usize = 3;
 /// `BTF_KIND_TYPEDEF`.
 const TYPEDEF: u32 = 8;
 
-/// The most definitions of a structure: one name can stand for different structures in different files.
+/// The most definitions of a structure: one name can stand for different structures in different
+/// files.
 const DEFINITIONS: usize = 4;
 /// The size of [`Btf::starts`].
 const STARTS: usize = 256;
@@ -68,7 +70,8 @@ impl Kind {
     }
 }
 
-/// Returns the words of a type of `kind` besides those that all have: of itself and of each element.
+/// Returns the words of a type of `kind` besides those that all have: of itself and of each
+/// element.
 fn known_words(kind: u32) -> Option<(usize, usize)> {
     Some(match kind {
         1 | 14 | 17 => (1, 0),
@@ -187,14 +190,16 @@ fn u32_at(data: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(bytes.try_into().ok()?))
 }
 
-/// Returns the section of `data`, from the end of the header on, whose offset and length are at `at`.
+/// Returns the section of `data`, from the end of the header on, whose offset and length are at
+/// `at`.
 fn section(data: &[u8], header: usize, at: usize) -> Option<&[u8]> {
     let start = header.checked_add(u32_at(data, at)? as usize)?;
     data.get(start..start.checked_add(u32_at(data, at + 4)? as usize)?)
 }
 
 impl<'a, const N: usize> Btf<'a, N> {
-    /// No BTF yet, of which the `wanted` structures, unions and typedefs of such will be looked for.
+    /// No BTF yet, of which the `wanted` structures, unions and typedefs of such will be looked
+    /// for.
     pub const fn unread(wanted: [&'a str; N]) -> Self {
         Self {
             types: &[],
@@ -213,8 +218,8 @@ impl<'a, const N: usize> Btf<'a, N> {
 
     /// Reads `data`, once, and looks for the wanted structures in it.
     ///
-    /// A structure that is not there, or more often than can be remembered, is an error when its layout
-    /// is asked for.
+    /// A structure that is not there, or more often than can be remembered, is an error when its
+    /// layout is asked for.
     pub fn read(&mut self, data: &'a [u8]) -> Result<(), Unknown> {
         let magic = data.get(..2).and_then(|magic| magic.try_into().ok());
         if magic.map(u16::from_ne_bytes) != Some(MAGIC) || data.get(2) != Some(&VERSION) {
@@ -367,8 +372,8 @@ impl<'a, const N: usize> Btf<'a, N> {
         Err(Unknown::Malformed)
     }
 
-    /// Returns a member of the structure `within`: its offset in bits, its type and the width of a bit
-    /// field. It may be a member of a member without a name.
+    /// Returns a member of the structure `within`: its offset in bits, its type and the width of a
+    /// bit field. It may be a member of a member without a name.
     fn named(
         &self,
         within: &Type,
@@ -456,8 +461,8 @@ impl<'a, const N: usize> Btf<'a, N> {
         self.in_all(structure, |id| self.size(id))
     }
 
-    /// Returns the place of a member. `path` is its name, with those of the members that it is in before
-    /// it: `hw.idx`. Members without a name are not part of it.
+    /// Returns the place of a member. `path` is its name, with those of the members that it is in
+    /// before it: `hw.idx`. Members without a name are not part of it.
     ///
     /// If several structures have the name, the member has to be at the same place in all of them.
     pub fn member(&self, structure: &str, path: &str) -> Result<Place, Unknown> {

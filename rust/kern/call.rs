@@ -6,7 +6,11 @@
 
 use crate::bindings;
 use kernel::{
-    cpu::CpuId, error::to_result, ffi::c_void, interrupt::LocalInterruptDisabled, prelude::*,
+    cpu::CpuId,
+    error::to_result,
+    ffi::c_void,
+    interrupt::LocalInterruptDisabled,
+    prelude::*, //
 };
 
 /// Calls `f` on `cpu` in an interrupt, and waits until it has returned.
@@ -16,10 +20,9 @@ use kernel::{
 pub fn call_on<F: FnOnce(&LocalInterruptDisabled) + Send>(cpu: CpuId, f: F) -> Result {
     let mut f = Some(f);
     let info: *mut c_void = (&raw mut f).cast();
-    // CAST: a CPU's number is an `int`.
-    // SAFETY: With `wait` set, `smp_call_function_single()` returns only when the callback has run, or
-    // will never run, and calls it at most once (kernel/smp.c). So `f` outlives the callback, which
-    // alone uses it meanwhile.
+    // CAST: a CPU's number is an `int`. SAFETY: With `wait` set, `smp_call_function_single()`
+    // returns only when the callback has run, or will never run, and calls it at most once
+    // (kernel/smp.c). So `f` outlives the callback, which alone uses it meanwhile.
     to_result(unsafe {
         bindings::smp_call_function_single(cpu.as_u32() as i32, Some(callback::<F>), info, true)
     })
@@ -27,8 +30,8 @@ pub fn call_on<F: FnOnce(&LocalInterruptDisabled) + Send>(cpu: CpuId, f: F) -> R
 
 /// # Safety
 ///
-/// `info` must point to an `Option<F>` to which the callback has exclusive access. Interrupts must be
-/// off.
+/// `info` must point to an `Option<F>` to which the callback has exclusive access. Interrupts must
+/// be off.
 unsafe extern "C" fn callback<F: FnOnce(&LocalInterruptDisabled) + Send>(info: *mut c_void) {
     // SAFETY: By this function's requirements.
     let f = unsafe { &mut *info.cast::<Option<F>>() };

@@ -3,10 +3,16 @@
 //! The current task, in a form for reports.
 
 use crate::bindings;
-use core::{fmt, ptr};
+use core::{
+    fmt,
+    ptr, //
+};
 use kernel::{
     current,
-    task::{Pid, Task},
+    task::{
+        Pid,
+        Task, //
+    },
 };
 
 /// `TASK_COMM_LEN`.

@@ -6,10 +6,13 @@
 
 use crate::bindings;
 use kernel::{
-    cpu::{nr_cpu_ids, CpuId},
+    cpu::{
+        nr_cpu_ids,
+        CpuId, //
+    },
     cpumask::Cpumask,
     ffi::c_void,
-    interrupt::LocalInterruptDisabled,
+    interrupt::LocalInterruptDisabled, //
 };
 
 /// Returns the CPUs that are online at present.
@@ -28,14 +31,14 @@ pub fn possible(cpu: CpuId) -> bool {
     possible_mask().test(cpu)
 }
 
-/// Calls `f` on each online CPU, and waits until all calls have returned. No CPU comes online or goes
-/// offline meanwhile.
+/// Calls `f` on each online CPU, and waits until all calls have returned. No CPU comes online or
+/// goes offline meanwhile.
 ///
 /// Process context.
 pub fn on_each_cpu<F: Fn(&LocalInterruptDisabled) + Sync>(f: &F) {
     let info = (&raw const *f).cast_mut().cast();
-    // SAFETY: The lock is released below, by the same task. `on_each_cpu()` waits until the callback has
-    // returned on all CPUs, so that `f` outlives all calls.
+    // SAFETY: The lock is released below, by the same task. `on_each_cpu()` waits until the
+    // callback has returned on all CPUs, so that `f` outlives all calls.
     unsafe {
         bindings::cpus_read_lock();
         bindings::rpmu_helper_on_each_cpu(Some(callback::<F>), info);
@@ -61,8 +64,8 @@ pub(crate) fn in_mask(mask: &Cpumask) -> impl Iterator<Item = CpuId> + '_ {
 }
 
 fn online_mask() -> &'static Cpumask {
-    // SAFETY: The mask is a global and always valid. Its bits change under the reader; `test()` reads
-    // each with one access that the compiler may neither split nor repeat.
+    // SAFETY: The mask is a global and always valid. Its bits change under the reader; `test()`
+    // reads each with one access that the compiler may neither split nor repeat.
     unsafe { Cpumask::from_raw((&raw const bindings::__cpu_online_mask).cast()) }
 }
 

@@ -2,23 +2,31 @@
 
 //! Read-only files in debugfs that keep their module loaded while they are open.
 //!
-//! The files of [`kernel::debugfs`] have no owner. When such a file is closed after the module was unloaded,
-//! debugfs looks for its `release()` in memory that was freed (`full_proxy_release()`, `fs/debugfs/file.c`).
+//! The files of [`kernel::debugfs`] have no owner. When such a file is closed after the module was
+//! unloaded, debugfs looks for its `release()` in memory that was freed (`full_proxy_release()`,
+//! `fs/debugfs/file.c`).
 //!
 //! C header: [`include/linux/debugfs.h`](srctree/include/linux/debugfs.h)
 
 // Without debugfs, there are no files, and nothing calls their writers.
 #![cfg_attr(not(CONFIG_DEBUG_FS), allow(dead_code, unused_variables))]
 
-use core::{marker::PhantomData, ptr};
+use core::{
+    marker::PhantomData,
+    ptr, //
+};
 use kernel::{
     bindings,
-    ffi::{c_int, c_void},
+    ffi::{
+        c_int,
+        c_void, //
+    },
     fmt,
     module::this_module,
     prelude::*,
     seq_file::SeqFile,
-    seq_print, ModuleMetadata,
+    seq_print,
+    ModuleMetadata, //
 };
 
 /// What a file shows.
@@ -30,16 +38,18 @@ pub trait Writer: Send + Sync + 'static {
     fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
 
-/// A directory at the root of debugfs. Dropping removes it with all that is in it, and waits until no file is being read.
+/// A directory at the root of debugfs. Dropping removes it with all that is in it, and waits until
+/// no file is being read.
 ///
 /// That debugfs is not there, or refuses, is no error.
 ///
-/// A module that fails to load is freed although its files are open, so files are made after all that can fail.
+/// A module that fails to load is freed although its files are open, so files are made after all
+/// that can fail.
 ///
 /// # Invariants
 ///
-/// `entry` is null, an error, or a directory that only this value removes. The data of its files, and of those in
-/// directories in it, are in `data`, and neither changed nor moved.
+/// `entry` is null, an error, or a directory that only this value removes. The data of its files,
+/// and of those in directories in it, are in `data`, and neither changed nor moved.
 pub struct Dir {
     entry: *mut bindings::dentry,
     data: KVec<KBox<dyn Send + Sync>>,
@@ -70,8 +80,8 @@ impl Dir {
         Subdir { dir: self, entry }
     }
 
-    /// Makes a file that root can read and that shows `data`. As long as it is open, its module cannot be unloaded.
-    /// Fails with `ENOMEM`. Process context.
+    /// Makes a file that root can read and that shows `data`. As long as it is open, its module
+    /// cannot be unloaded. Fails with `ENOMEM`. Process context.
     pub fn file<T: Writer>(&mut self, name: &CStr, data: T) -> Result {
         let entry = self.entry;
         // SAFETY: By the type invariant.
@@ -94,9 +104,9 @@ impl Dir {
         // INVARIANT: Nothing takes the data out of its box, or changes it.
         self.data.push(data, GFP_KERNEL)?;
         #[cfg(CONFIG_DEBUG_FS)]
-        // SAFETY: `name` is a C string, which debugfs copies. By this function's requirements `parent` is a directory, or
-        // an error, which debugfs returns. The operations are for files whose inodes point to a `T`, as this one's does
-        // until the directory is dropped.
+        // SAFETY: `name` is a C string, which debugfs copies. By this function's requirements
+        // `parent` is a directory, or an error, which debugfs returns. The operations are for files
+        // whose inodes point to a `T`, as this one's does until the directory is dropped.
         unsafe {
             bindings::debugfs_create_file_full(
                 name.as_char_ptr(),
@@ -114,8 +124,8 @@ impl Dir {
 impl Drop for Dir {
     fn drop(&mut self) {
         #[cfg(CONFIG_DEBUG_FS)]
-        // SAFETY: debugfs ignores null and errors; otherwise the directory is this value's own by the type invariant. The
-        // data are dropped afterwards.
+        // SAFETY: debugfs ignores null and errors; otherwise the directory is this value's own by
+        // the type invariant. The data are dropped afterwards.
         unsafe {
             bindings::debugfs_remove(self.entry);
         }
@@ -169,20 +179,21 @@ impl<T: Writer> File<T> {
 
 /// # Safety
 ///
-/// `inode` must be that of a file with the operations of a [`File<T>`], which debugfs protects from removal during the call;
-/// `file` must be the file being opened.
+/// `inode` must be that of a file with the operations of a [`File<T>`], which debugfs protects from
+/// removal during the call; `file` must be the file being opened.
 unsafe extern "C" fn open_callback<T: Writer>(
     inode: *mut bindings::inode,
     file: *mut bindings::file,
 ) -> c_int {
-    // SAFETY: By this function's requirements the inode's data is a `T`. debugfs protects the file from removal
-    // during each later read and seek as well, which are what calls `show_callback()`.
+    // SAFETY: By this function's requirements the inode's data is a `T`. debugfs protects the file
+    // from removal during each later read and seek as well, which are what calls `show_callback()`.
     unsafe { bindings::single_open(file, Some(show_callback::<T>), (*inode).i_private) }
 }
 
 /// # Safety
 ///
-/// `seq` must be a `seq_file` that this thread alone uses, and its private data a `T` that is shared only.
+/// `seq` must be a `seq_file` that this thread alone uses, and its private data a `T` that is
+/// shared only.
 unsafe extern "C" fn show_callback<T: Writer>(
     seq: *mut bindings::seq_file,
     _: *mut c_void,

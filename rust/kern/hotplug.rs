@@ -8,36 +8,40 @@ use crate::bindings;
 use kernel::{
     container_of,
     error::to_result,
-    ffi::{c_int, c_uint},
+    ffi::{
+        c_int,
+        c_uint, //
+    },
     interrupt::LocalInterruptDisabled,
     prelude::*,
     sync::Arc,
-    types::Opaque,
+    types::Opaque, //
 };
 
-/// The state in which [`Callbacks::starting`] and [`Callbacks::dying`] are called, by the CPU itself. On
-/// its way up the perf core puts events on the CPU later; on its way down it has taken the CPU's own
-/// events away by then (`CPUHP_AP_PERF_ONLINE`).
+/// The state in which [`Callbacks::starting`] and [`Callbacks::dying`] are called, by the CPU
+/// itself. On its way up the perf core puts events on the CPU later; on its way down it has taken
+/// the CPU's own events away by then (`CPUHP_AP_PERF_ONLINE`).
 ///
-/// The kernel has no dynamic states in this section, and the built-in driver keeps the one of x86. This
-/// one belongs to Arm's PMU drivers, which x86 does not have, and is in the same place, but behind: on a CPU's way down,
-/// PEBS is off before the built-in driver clears IA32_DS_AREA (`intel_pmu_cpu_dying()`).
+/// The kernel has no dynamic states in this section, and the built-in driver keeps the one of x86.
+/// This one belongs to Arm's PMU drivers, which x86 does not have, and is in the same place, but
+/// behind: on a CPU's way down, PEBS is off before the built-in driver clears IA32_DS_AREA
+/// (`intel_pmu_cpu_dying()`).
 const STATE: bindings::cpuhp_state = bindings::cpuhp_state_CPUHP_AP_PERF_ARM_STARTING;
 
 /// Callbacks for a CPU that comes online or goes offline.
 pub trait Callbacks: Send + Sync {
-    /// Called on a CPU that has come up, and on each online CPU when the callbacks are registered. One
-    /// CPU at a time; the CPU's sibling mask is complete.
+    /// Called on a CPU that has come up, and on each online CPU when the callbacks are registered.
+    /// One CPU at a time; the CPU's sibling mask is complete.
     ///
     /// In the former case this is among the first things that the CPU does. It must be short.
     fn starting(&self, irqs: &LocalInterruptDisabled);
 
-    /// Called on a CPU that is about to be switched off, and on each online CPU when the callbacks are
-    /// unregistered.
+    /// Called on a CPU that is about to be switched off, and on each online CPU when the callbacks
+    /// are unregistered.
     ///
-    /// In the former case this is among the last things that the CPU does, on the stopper thread, while
-    /// all other CPUs wait. It must be short. The stopper thread's own events are still on the CPU; the
-    /// perf core takes them away afterwards, when the thread sleeps.
+    /// In the former case this is among the last things that the CPU does, on the stopper thread,
+    /// while all other CPUs wait. It must be short. The stopper thread's own events are still on
+    /// the CPU; the perf core takes them away afterwards, when the thread sleeps.
     fn dying(&self, irqs: &LocalInterruptDisabled);
 }
 
@@ -58,8 +62,8 @@ struct Instance {
     callbacks: *const c_void,
 }
 
-/// Registered callbacks. Registering calls [`Callbacks::starting`] on each online CPU. Dropping calls
-/// [`Callbacks::dying`] there and unregisters.
+/// Registered callbacks. Registering calls [`Callbacks::starting`] on each online CPU. Dropping
+/// calls [`Callbacks::dying`] there and unregisters.
 ///
 /// # Invariants
 ///
@@ -82,8 +86,8 @@ impl<T: Callbacks> Registration<T> {
     ///
     /// Fails with `EBUSY` if the state is in use, or with `ENOMEM`. Process context.
     pub fn new(name: &'static CStr, callbacks: Arc<T>) -> Result<Self> {
-        // The kernel passes data to the callbacks of multi-instance states only. So this is one, with
-        // one instance.
+        // The kernel passes data to the callbacks of multi-instance states only. So this is one,
+        // with one instance.
         let instance = KBox::pin(
             Instance {
                 node: Opaque::zeroed(),
@@ -104,7 +108,8 @@ impl<T: Callbacks> Registration<T> {
         })?;
 
         // SAFETY: The state has just been set up for multiple instances. The node is in an
-        // `Instance` for the callback's type, which stays where it is until `drop` has taken it out.
+        // `Instance` for the callback's type, which stays where it is until `drop` has taken it
+        // out.
         let ret = unsafe {
             bindings::__cpuhp_state_add_instance(STATE, instance.node.get().cast(), true)
         };
@@ -137,17 +142,18 @@ impl<T: Callbacks> Drop for Registration<T> {
 ///
 /// # Safety
 ///
-/// `node` must be that of a registered [`Instance`] for `T`. Interrupts must be off, and this must not be an
-/// NMI.
+/// `node` must be that of a registered [`Instance`] for `T`. Interrupts must be off, and this must
+/// not be an NMI.
 unsafe fn with_instance<T: Callbacks>(
     node: *mut bindings::hlist_node,
     f: impl FnOnce(&T, &LocalInterruptDisabled),
 ) -> c_int {
     // SAFETY: By this function's requirements. Removing the instance excludes CPU hotplug
-    // (`cpus_read_lock()`), so that the instance stays until this returns; it is only borrowed shared.
+    // (`cpus_read_lock()`), so that the instance stays until this returns; it is only borrowed
+    // shared.
     let instance = unsafe { &*container_of!(Opaque::cast_from(node.cast_const()), Instance, node) };
-    // SAFETY: By this function's requirements. The kernel calls the callbacks of states in the STARTING
-    // section with interrupts off, in the CPU's hotplug thread too (`cpuhp_thread_fun()`,
+    // SAFETY: By this function's requirements. The kernel calls the callbacks of states in the
+    // STARTING section with interrupts off, in the CPU's hotplug thread too (`cpuhp_thread_fun()`,
     // kernel/cpu.c).
     let irqs = unsafe { LocalInterruptDisabled::assume_disabled() };
     // SAFETY: By the type invariant.

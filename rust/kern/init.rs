@@ -2,17 +2,21 @@
 
 //! Initialisation in place, of what is too large for the kernel's stack.
 
-use core::{cell::UnsafeCell, mem::MaybeUninit, ptr};
+use core::{
+    cell::UnsafeCell,
+    mem::MaybeUninit,
+    ptr, //
+};
 use kernel::prelude::*;
 
-/// Returns an initialiser that copies `value` to its place. The copy is never on the stack, wherever the
-/// compiler puts its temporaries.
+/// Returns an initialiser that copies `value` to its place. The copy is never on the stack,
+/// wherever the compiler puts its temporaries.
 ///
 /// For large values, of which `value` is a constant; [`Init::chain`] then changes what differs.
 pub fn copied<T: Copy>(value: &T) -> impl Init<T, Error> + use<'_, T> {
     let copy = |slot: *mut T| {
-        // SAFETY: The slot has room for a `T`, and nothing else has access to it. A `Copy` value may be
-        // duplicated byte by byte.
+        // SAFETY: The slot has room for a `T`, and nothing else has access to it. A `Copy` value
+        // may be duplicated byte by byte.
         unsafe { ptr::copy_nonoverlapping(value, slot, 1) };
         Ok(())
     };
@@ -24,8 +28,8 @@ pub fn copied<T: Copy>(value: &T) -> impl Init<T, Error> + use<'_, T> {
 pub fn moved<T>(value: KBox<T>) -> impl Init<T, Error> {
     let moves = |slot: *mut T| {
         let value = KBox::into_raw(value);
-        // SAFETY: The slot has room for a `T`, and nothing else has access to it. The value, which the raw
-        // pointer owns, is not used again where it was.
+        // SAFETY: The slot has room for a `T`, and nothing else has access to it. The value, which
+        // the raw pointer owns, is not used again where it was.
         unsafe {
             ptr::copy_nonoverlapping(value, slot, 1);
             drop(KBox::<MaybeUninit<T>>::from_raw(value.cast()));

@@ -1,17 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The layouts of the kernel's structures: those that the module was built for, and those of the running
-//! kernel.
+//! The layouts of the kernel's structures: those that the module was built for, and those of the
+//! running kernel.
 //!
 //! In the kernel proper, both are the same.
 
 use super::{
-    btf::{Btf, Place, Unknown},
+    btf::{
+        Btf,
+        Place,
+        Unknown, //
+    },
     init::copied,
-    symbols::Symbols,
+    symbols::Symbols, //
 };
-use crate::bindings::layouts::{self, PUBLIC};
-use core::{fmt, slice};
+use crate::bindings::layouts::{
+    self,
+    PUBLIC, //
+};
+use core::{
+    fmt,
+    slice, //
+};
 use kernel::prelude::*;
 
 pub(crate) use layouts::Line;
@@ -75,8 +85,8 @@ pub struct Running {
 impl Running {
     /// Finds the running kernel's BTF.
     ///
-    /// `ENOENT` if the kernel has none (`CONFIG_DEBUG_INFO_BTF`), `EINVAL` if it makes no sense; otherwise
-    /// errors and context as for [`address_of`](super::symbols::address_of).
+    /// `ENOENT` if the kernel has none (`CONFIG_DEBUG_INFO_BTF`), `EINVAL` if it makes no sense;
+    /// otherwise errors and context as for [`address_of`](super::symbols::address_of).
     pub fn find() -> Result<Self> {
         let symbols = Symbols::new()?;
         let start: *const u8 = symbols.find(c"__start_BTF")?.as_ptr().cast();
@@ -110,8 +120,8 @@ impl Running {
             .try_for_each(|line| self.offset_of(line).map(drop))
     }
 
-    /// Returns the offset of a member, which has the size of the line, and the offset of the line if
-    /// that has one and is of a structure in a header for modules.
+    /// Returns the offset of a member, which has the size of the line, and the offset of the line
+    /// if that has one and is of a structure in a header for modules.
     pub(crate) fn offset_of(&self, line: &Line) -> Result<u32, Mismatch> {
         let mismatch = |found| Mismatch { line: *line, found };
         let Some(btf) = &self.btf else {

@@ -2,8 +2,8 @@
 
 //! A spinlock for contexts that must not sleep on PREEMPT_RT either.
 //!
-//! The kernel crate's [`SpinLock`](kernel::sync::SpinLock) sleeps on PREEMPT_RT, which callbacks of the
-//! perf core must not.
+//! The kernel crate's [`SpinLock`](kernel::sync::SpinLock) sleeps on PREEMPT_RT, which callbacks of
+//! the perf core must not.
 //!
 //! C header: [`include/linux/spinlock.h`](srctree/include/linux/spinlock.h)
 
@@ -12,14 +12,21 @@ use crate::bindings;
 use core::{
     cell::UnsafeCell,
     convert::Infallible,
-    ops::{Deref, DerefMut},
+    ops::{
+        Deref,
+        DerefMut, //
+    },
 };
-use kernel::{interrupt::LocalInterruptDisabled, prelude::*, types::Opaque};
+use kernel::{
+    interrupt::LocalInterruptDisabled,
+    prelude::*,
+    types::Opaque, //
+};
 
 /// A `raw_spinlock_t` with the value that it guards.
 ///
-/// It is taken with interrupts off, so that no interrupt handler spins on a lock that its own CPU holds.
-/// An NMI handler must not take it.
+/// It is taken with interrupts off, so that no interrupt handler spins on a lock that its own CPU
+/// holds. An NMI handler must not take it.
 #[pin_data]
 pub struct RawSpinLock<T> {
     #[pin]
@@ -27,16 +34,17 @@ pub struct RawSpinLock<T> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: The value may be sent to another thread. No guard exists when the lock is moved, as a guard
-// borrows it, and a `raw_spinlock_t` that is not held belongs to no thread.
+// SAFETY: The value may be sent to another thread. No guard exists when the lock is moved, as a
+// guard borrows it, and a `raw_spinlock_t` that is not held belongs to no thread.
 unsafe impl<T: Send> Send for RawSpinLock<T> {}
 
-// SAFETY: A shared reference leads to the value by `lock()` only, whose guard one thread at a time has.
+// SAFETY: A shared reference leads to the value by `lock()` only, whose guard one thread at a time
+// has.
 unsafe impl<T: Send> Sync for RawSpinLock<T> {}
 
 impl<T> RawSpinLock<T> {
-    /// Makes a lock that guards a value, which `value` initialises. All locks made here are of one lockdep
-    /// class.
+    /// Makes a lock that guards a value, which `value` initialises. All locks made here are of one
+    /// lockdep class.
     pub fn new<E>(value: impl Init<T, E>) -> impl PinInit<Self, E>
     where
         E: From<Infallible>,
@@ -52,8 +60,8 @@ impl<T> RawSpinLock<T> {
 
     /// Takes the lock, and gives access to the value until the guard is dropped.
     ///
-    /// Any context with interrupts off except an NMI. A caller that already has a guard of this lock
-    /// deadlocks.
+    /// Any context with interrupts off except an NMI. A caller that already has a guard of this
+    /// lock deadlocks.
     #[inline]
     pub fn lock<'a>(&'a self, irqs: &'a LocalInterruptDisabled) -> RawSpinLockGuard<'a, T> {
         // SAFETY: The lock is initialised.
@@ -90,8 +98,8 @@ impl<T> Deref for RawSpinLockGuard<'_, T> {
 impl<T> DerefMut for RawSpinLockGuard<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: By the type invariant the lock is held, so that nothing else accesses the value, and
-        // `self` is borrowed mutably.
+        // SAFETY: By the type invariant the lock is held, so that nothing else accesses the value,
+        // and `self` is borrowed mutably.
         unsafe { &mut *self.lock.value.get() }
     }
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Kernel interfaces that any driver could use and that the kernel crate lacks: per-CPU data, locks,
-//! calls to other CPUs, CPU hotplug, suspend and resume, symbols, random numbers, files in debugfs, the
-//! module's references.
+//! Kernel interfaces that any driver could use and that the kernel crate lacks: per-CPU data,
+//! locks, calls to other CPUs, CPU hotplug, suspend and resume, symbols, random numbers, files in
+//! debugfs, the module's references.
 //!
-//! Nothing here knows the processor's registers or events. Each module could be proposed for the kernel
-//! crate, except [`symbols`], [`layout`] and [`parameter`], which say why not.
+//! Nothing here knows the processor's registers or events. Each module could be proposed for the
+//! kernel crate, except [`symbols`], [`layout`] and [`parameter`], which say why not.
 
 pub mod btf;
 pub mod call;

@@ -3,10 +3,13 @@
 //! A module, as the kernel's loader sees it.
 
 use crate::bindings;
-use kernel::{module::this_module, ModuleMetadata};
+use kernel::{
+    module::this_module,
+    ModuleMetadata, //
+};
 
-/// Returns the number of references that keep this crate's module `M` loaded; 0 where the kernel cannot unload
-/// modules. Any context.
+/// Returns the number of references that keep this crate's module `M` loaded; 0 where the kernel
+/// cannot unload modules. Any context.
 pub fn references<M: ModuleMetadata>() -> u32 {
     let module = this_module::<M>().as_ptr();
     // SAFETY: The module is valid while its code runs, which this is.

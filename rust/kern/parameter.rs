@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The module's parameters (`rust/parameters.c`). None changes after the module is loaded: their files in sysfs
-//! are read-only.
+//! The module's parameters (`rust/parameters.c`). None changes after the module is loaded: their
+//! files in sysfs are read-only.
 //!
 //! In the kernel proper, `module!` would support strings and files in sysfs.
 
@@ -35,6 +35,7 @@ pub fn policy() -> &'static CStr {
 
 /// Returns the parameter `release`, or if that is empty, the release of the kernel. Any context.
 pub fn release() -> &'static CStr {
-    // SAFETY: Both are C strings. The parameter is as for `policy()`, the kernel never changes its own.
+    // SAFETY: Both are C strings. The parameter is as for `policy()`, the kernel never changes its
+    // own.
     unsafe { CStr::from_char_ptr(bindings::rpmu_helper_release()) }
 }

@@ -2,28 +2,45 @@
 
 //! Per-CPU data.
 //!
-//! [`PerCpu`] is the allocation, one value for each possible CPU. [`CpuCell`] goes into it: data that
-//! only its CPU uses becomes writable, without a lock and without an atomic instruction.
+//! [`PerCpu`] is the allocation, one value for each possible CPU. [`CpuCell`] goes into it: data
+//! that only its CPU uses becomes writable, without a lock and without an atomic instruction.
 //!
 //! C header: [`include/linux/percpu.h`](srctree/include/linux/percpu.h)
 
-use super::{cpu::possible_cpus, init::in_cell};
+use super::{
+    cpu::possible_cpus,
+    init::in_cell, //
+};
 use crate::bindings;
 use core::{
     cell::UnsafeCell,
     hint::assert_unchecked,
     marker::PhantomData,
-    mem::{align_of, size_of},
-    ops::{Deref, DerefMut},
+    mem::{
+        align_of,
+        size_of, //
+    },
+    ops::{
+        Deref,
+        DerefMut, //
+    },
     ptr::NonNull,
-    sync::atomic::{AtomicU32, Ordering},
+    sync::atomic::{
+        AtomicU32,
+        Ordering, //
+    },
 };
-use kernel::{cpu::CpuId, ffi::c_void, interrupt::LocalInterruptDisabled, prelude::*};
+use kernel::{
+    cpu::CpuId,
+    ffi::c_void,
+    interrupt::LocalInterruptDisabled,
+    prelude::*, //
+};
 
 /// One `T` for each possible CPU.
 ///
-/// Possible CPUs that are offline have a value too, so that nothing has to be allocated when one comes
-/// online. The values stay in place until all are dropped together.
+/// Possible CPUs that are offline have a value too, so that nothing has to be allocated when one
+/// comes online. The values stay in place until all are dropped together.
 ///
 /// # Invariants
 ///
@@ -52,7 +69,8 @@ impl<T: Send + Sync> PerCpu<T> {
         }
     };
 
-    /// Allocates the values, and initialises each by the initialiser that `init` returns for its CPU.
+    /// Allocates the values, and initialises each by the initialiser that `init` returns for its
+    /// CPU.
     ///
     /// Fails with `ENOMEM`, or with the error of an initialiser. Process context.
     pub fn new<I, E>(mut init: impl FnMut(CpuId) -> I) -> Result<Self>
@@ -98,10 +116,11 @@ impl<T: Send + Sync> PerCpu<T> {
     pub fn this_cpu(&self, _irqs: &LocalInterruptDisabled) -> &T {
         let offset = bindings::inline::this_cpu_offset();
         let value = self.ptr.as_ptr().wrapping_byte_add(offset);
-        // SAFETY: A CPU that runs is possible, so by the type invariant this is a valid `T` as long as
-        // `self` lives, even if the task moves to another CPU.
+        // SAFETY: A CPU that runs is possible, so by the type invariant this is a valid `T` as long
+        // as `self` lives, even if the task moves to another CPU.
         unsafe {
-            // Of a sum the compiler does not know it, and would check each `Option` of a guard twice.
+            // Of a sum the compiler does not know it, and would check each `Option` of a guard
+            // twice.
             assert_unchecked(!value.is_null());
             &*value
         }
@@ -118,8 +137,8 @@ impl<T: Send + Sync> Drop for PerCpu<T> {
     }
 }
 
-/// A per-CPU allocation in which the first `initialised` possible CPUs have a valid `T`, with exclusive
-/// access to it.
+/// A per-CPU allocation in which the first `initialised` possible CPUs have a valid `T`, with
+/// exclusive access to it.
 struct Partial<T> {
     ptr: NonNull<T>,
     initialised: usize,
@@ -128,7 +147,8 @@ struct Partial<T> {
 impl<T> Drop for Partial<T> {
     fn drop(&mut self) {
         for cpu in possible_cpus().take(self.initialised) {
-            // SAFETY: This CPU's value is valid, access to it is exclusive, and it is not used again.
+            // SAFETY: This CPU's value is valid, access to it is exclusive, and it is not used
+            // again.
             unsafe { per_cpu_ptr(self.ptr, cpu).drop_in_place() };
         }
         // SAFETY: The pointer is from the per-CPU allocator, and the values are no longer used.
@@ -151,14 +171,16 @@ unsafe fn per_cpu_ptr<T>(ptr: NonNull<T>, cpu: CpuId) -> *mut T {
 
 /// Data that one CPU alone uses, with interrupts off.
 ///
-/// With interrupts off, only an NMI can interrupt a CPU. So a flag is enough to tell whether the data is
-/// borrowed: code that finds it set is an NMI that has interrupted the borrower, or the borrower itself.
-/// Both are refused, and so is every borrow while the data is [closed](CpuCellGuard::close).
+/// With interrupts off, only an NMI can interrupt a CPU. So a flag is enough to tell whether the
+/// data is borrowed: code that finds it set is an NMI that has interrupted the borrower, or the
+/// borrower itself. Both are refused, and so is every borrow while the data is
+/// [closed](CpuCellGuard::close).
 ///
 /// # Invariants
 ///
-/// `state` is the number of the CPU `owner` while the data is free, [`BORROWED`] or [`CLOSED`]. While it
-/// is [`BORROWED`], there is one [`CpuCellGuard`], on the CPU `owner`; otherwise there is none.
+/// `state` is the number of the CPU `owner` while the data is free, [`BORROWED`] or [`CLOSED`].
+/// While it is [`BORROWED`], there is one [`CpuCellGuard`], on the CPU `owner`; otherwise there is
+/// none.
 pub struct CpuCell<T> {
     owner: CpuId,
     state: AtomicU32,
@@ -169,9 +191,9 @@ pub struct CpuCell<T> {
 const BORROWED: u32 = u32::MAX;
 const CLOSED: u32 = u32::MAX - 1;
 
-// SAFETY: `borrow` gives the data to one borrower at a time, on one CPU. Different tasks borrow it one
-// after the other, which takes `T: Send`. No two of them have a `&T` at a time, so `T: Sync` is not
-// needed.
+// SAFETY: `borrow` gives the data to one borrower at a time, on one CPU. Different tasks borrow it
+// one after the other, which takes `T: Send`. No two of them have a `&T` at a time, so `T: Sync` is
+// not needed.
 unsafe impl<T: Send> Sync for CpuCell<T> {}
 
 impl<T> CpuCell<T> {
@@ -197,24 +219,24 @@ impl<T> CpuCell<T> {
 
     /// Gives access to the data until the guard is dropped.
     ///
-    /// Returns [`None`] on any other CPU than the owner, while the data is closed, in an NMI that has
-    /// interrupted a borrower, and to a caller that is a borrower already or is called by one, which is
-    /// a bug.
+    /// Returns [`None`] on any other CPU than the owner, while the data is closed, in an NMI that
+    /// has interrupted a borrower, and to a caller that is a borrower already or is called by one,
+    /// which is a bug.
     ///
     /// Any context with interrupts off, NMI included.
     #[inline]
     pub fn borrow<'a>(&'a self, irqs: &'a LocalInterruptDisabled) -> Option<CpuCellGuard<'a, T>> {
-        // Only the owner writes the state, so to read and to write it need not be one atomic operation:
-        // an NMI in between leaves the state as it was. Another CPU never reads its own number. The
-        // orderings keep the compiler from moving accesses of the data out; the processor sees its own
-        // accesses in order.
+        // Only the owner writes the state, so to read and to write it need not be one atomic
+        // operation: an NMI in between leaves the state as it was. Another CPU never reads its own
+        // number. The orderings keep the compiler from moving accesses of the data out; the
+        // processor sees its own accesses in order.
         if self.state.load(Ordering::Acquire) != bindings::inline::cpu_number() {
             return None;
         }
         self.state.store(BORROWED, Ordering::Relaxed);
         compiler_barrier();
-        // INVARIANT: The state was the number of this CPU, so this is the owner, and there is no other
-        // guard. Interrupts are off as long as this one exists, so that it stays on this CPU.
+        // INVARIANT: The state was the number of this CPU, so this is the owner, and there is no
+        // other guard. Interrupts are off as long as this one exists, so that it stays on this CPU.
         Some(CpuCellGuard {
             cell: self,
             _irqs: irqs,

@@ -10,13 +10,18 @@ use kernel::{
     error::to_result,
     ffi::c_void,
     prelude::*,
-    sync::atomic::{Atomic, Relaxed},
+    sync::atomic::{
+        Atomic,
+        Relaxed, //
+    },
 };
 
-/// Returns the address of a function of the kernel for a direct jump: behind its ENDBR, if it has one.
+/// Returns the address of a function of the kernel for a direct jump: behind its ENDBR, if it has
+/// one.
 ///
-/// A kprobe looks its function up when it is registered. The probe is disabled, so the function stays
-/// as it is. `ENOENT` or the error of `register_kprobe()`; it takes `CONFIG_KPROBES`. Process context.
+/// A kprobe looks its function up when it is registered. The probe is disabled, so the function
+/// stays as it is. `ENOENT` or the error of `register_kprobe()`; it takes `CONFIG_KPROBES`. Process
+/// context.
 pub(crate) fn address_of(function: &'static CStr) -> Result<*mut c_void> {
     let mut probe = KBox::new(
         bindings::kprobe {

@@ -2,18 +2,22 @@
 
 //! Syscore callbacks: suspend, resume and shutdown.
 //!
-//! In suspend to RAM or to disk, all CPUs but one are taken offline first ([`hotplug`](super::hotplug)).
-//! The last one loses its registers while it is online. On shutdown no CPU is taken offline first.
+//! In suspend to RAM or to disk, all CPUs but one are taken offline first
+//! ([`hotplug`](super::hotplug)). The last one loses its registers while it is online. On shutdown
+//! no CPU is taken offline first.
 //!
 //! C header: [`include/linux/syscore_ops.h`](srctree/include/linux/syscore_ops.h)
 
 use crate::bindings;
 use kernel::{
-    ffi::{c_int, c_void},
+    ffi::{
+        c_int,
+        c_void, //
+    },
     interrupt::LocalInterruptDisabled,
     prelude::*,
     sync::Arc,
-    types::Opaque,
+    types::Opaque, //
 };
 
 /// Callbacks for suspend, resume and shutdown.
@@ -21,12 +25,12 @@ pub trait Callbacks: Send + Sync {
     /// Called on the only CPU that is online, which is about to lose its registers.
     fn suspend(&self, irqs: &LocalInterruptDisabled);
 
-    /// Called on the CPU when it is back, or was not suspended after all. Its registers may hold any
-    /// value.
+    /// Called on the CPU when it is back, or was not suspended after all. Its registers may hold
+    /// any value.
     fn resume(&self, irqs: &LocalInterruptDisabled);
 
-    /// Called before the machine is switched off or restarted, or starts another kernel (kexec). All
-    /// CPUs are online and run tasks. Process context.
+    /// Called before the machine is switched off or restarted, or starts another kernel (kexec).
+    /// All CPUs are online and run tasks. Process context.
     fn shutdown(&self);
 }
 
@@ -64,7 +68,8 @@ impl<T: Callbacks> Registration<T> {
             }),
             GFP_KERNEL,
         )?;
-        // SAFETY: The entry and the callbacks stay in place until `drop` has unregistered the entry.
+        // SAFETY: The entry and the callbacks stay in place until `drop` has unregistered the
+        // entry.
         unsafe { bindings::register_syscore(entry.get()) };
         // INVARIANT: The entry has just been put on the list.
         Ok(Self {
@@ -76,9 +81,9 @@ impl<T: Callbacks> Registration<T> {
 
 impl<T: Callbacks> Drop for Registration<T> {
     fn drop(&mut self) {
-        // SAFETY: By the type invariant the entry is on the list. `syscore_shutdown()`
-        // holds the list's lock while it calls callbacks; in suspend and resume, the task that drops
-        // this is frozen. So none runs afterwards.
+        // SAFETY: By the type invariant the entry is on the list. `syscore_shutdown()` holds the
+        // list's lock while it calls callbacks; in suspend and resume, the task that drops this is
+        // frozen. So none runs afterwards.
         unsafe { bindings::unregister_syscore(self.entry.get()) };
     }
 }

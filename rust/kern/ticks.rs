@@ -12,8 +12,8 @@ impl Ticks {
     /// Returns the time now. Any context.
     #[inline]
     pub fn now() -> Self {
-        // SAFETY: The variable is always valid. It changes under the reader, which gets the value before
-        // or after.
+        // SAFETY: The variable is always valid. It changes under the reader, which gets the value
+        // before or after.
         Self(unsafe { core::ptr::read_volatile(&raw const bindings::jiffies) })
     }
 

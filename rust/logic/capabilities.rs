@@ -3,15 +3,20 @@
 //! The PMU as CPUID and IA32_PERF_CAPABILITIES describe it.
 //!
 //! This is the driver's one decoder. It executes no instruction: the driver fills in a [`Cpuid`].
-//! Intel's PMUs have leaf 0xA. AMD's have no leaf before PerfMonV2: the family and a feature bit tell
-//! how many counters there are.
+//! Intel's PMUs have leaf 0xA. AMD's have no leaf before PerfMonV2: the family and a feature bit
+//! tell how many counters there are.
 
 mod builder;
 mod pebs_format;
 
 use crate::logic::regs::{
-    counter::{CounterId, CounterMask, MAX_FIXED, MAX_GP},
-    period::CounterWidth,
+    counter::{
+        CounterId,
+        CounterMask,
+        MAX_FIXED,
+        MAX_GP, //
+    },
+    period::CounterWidth, //
 };
 
 pub use pebs_format::PebsFormat;
@@ -53,7 +58,8 @@ pub struct Cpuid {
 /// How counters are switched on and off, and how they report overflows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interface {
-    /// Intel's architectural performance monitoring: GLOBAL_CTRL and GLOBAL_STATUS from version 2 on.
+    /// Intel's architectural performance monitoring: GLOBAL_CTRL and GLOBAL_STATUS from version 2
+    /// on.
     ArchPerfmon,
     /// AMD's four counters of old: an enable bit in each event select, and no status.
     AmdLegacy,
@@ -195,7 +201,7 @@ impl Cpuid {
 
     /// Returns whether TSX transactions corrupt general-purpose counter 3 unless
     /// MSR_TSX_FORCE_ABORT aborts them: TSX_FORCE_ABORT without RTM_ALWAYS_ABORT. Mainline: `TFA`,
-    /// `arch/x86/events/intel/core.c:8550`.
+    /// `arch/x86/events/intel/core.c`.
     pub const fn tsx_uses_counter_3(&self) -> bool {
         bit(self.leaf_7.edx, 13) && !bit(self.leaf_7.edx, 11)
     }
@@ -204,7 +210,7 @@ impl Cpuid {
 /// The architectural events that CPUID can mark as absent, by their bit in leaf 0xA EBX.
 ///
 /// SDM vol. 3B, table "Architectural Performance Events"; mainline: `intel_arch_events_map`,
-/// `arch/x86/events/intel/core.c:6940`.
+/// `arch/x86/events/intel/core.c`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AbsentEvents(u8);
 
@@ -232,7 +238,8 @@ impl ArchLbr {
         Self { eax, ebx, ecx }
     }
 
-    /// Returns the largest number of branches that can be recorded, 8 to 32; 0 if it is none of these.
+    /// Returns the largest number of branches that can be recorded, 8 to 32; 0 if it is none of
+    /// these.
     pub const fn depth(self) -> u8 {
         // Bit n says that 8 * (n + 1) is possible.
         let possible = self.eax & 0xf;
@@ -315,8 +322,8 @@ pub struct Capabilities {
     pub full_width_write: bool,
     /// Set if PERF_METRICS exists, which the topdown metrics are read from.
     pub perf_metrics: bool,
-    /// The topdown metrics that can be used. [`Pmu::probe`](super::pmu::Pmu::probe) sets them, since
-    /// their number is the model's.
+    /// The topdown metrics that can be used. [`Pmu::probe`](super::pmu::Pmu::probe) sets them,
+    /// since their number is the model's.
     pub metrics: CounterMask,
     /// The architectural events that are not there.
     pub absent_events: AbsentEvents,
@@ -334,13 +341,13 @@ pub struct Capabilities {
     pub arch_lbr: Option<ArchLbr>,
     /// The layout of PEBS records, if the processor writes any that is known.
     pub pebs_format: Option<PebsFormat>,
-    /// Set if a PEBS record has the address of the instruction after the one that it is for, where it does not have
-    /// that of the one itself: IA32_PERF_CAPABILITIES.PEBS_TRAP.
+    /// Set if a PEBS record has the address of the instruction after the one that it is for, where
+    /// it does not have that of the one itself: IA32_PERF_CAPABILITIES.PEBS_TRAP.
     pub pebs_trap: bool,
     /// Set if a PEBS record tells the cycles to the instruction's retirement: PEBS_TIMING_INFO.
     pub pebs_timing: bool,
-    /// AMD's branch records, if they exist. Only with PerfMonV2, as mainline has it (`amd_pmu_lbr_init()`,
-    /// `arch/x86/events/amd/lbr.c:418`).
+    /// AMD's branch records, if they exist. Only with PerfMonV2, as mainline has it
+    /// (`amd_pmu_lbr_init()`, `arch/x86/events/amd/lbr.c`).
     pub amd_lbr: Option<AmdLbr>,
 }
 
@@ -352,11 +359,10 @@ impl Capabilities {
     ///
     /// General-purpose counters: no more than [`ADDRESSABLE_GP`].
     ///
-    /// Fixed counters: up to version 4, CPUID says how many there are, and on bare metal there
-    /// are three whatever it says (mainline: `intel_pmu_init()`,
-    /// `arch/x86/events/intel/core.c:8014-8052`). From version 5 on there is a mask as well, and a
-    /// counter exists if either says so (SDM volume 2A, CPUID, leaf 0AH, ECX; mainline takes the
-    /// mask alone).
+    /// Fixed counters: up to version 4, CPUID says how many there are, and on bare metal there are
+    /// three whatever it says (mainline: `intel_pmu_init()`, `arch/x86/events/intel/core.c`). From
+    /// version 5 on there is a mask as well, and a counter exists if either says so (SDM volume 2A,
+    /// CPUID, leaf 0AH, ECX; mainline takes the mask alone).
     ///
     /// # Examples
     ///
@@ -447,7 +453,7 @@ impl Capabilities {
     /// registers that fault, or hold no values.
     ///
     /// Source: APM volume 3, appendix E, CPUID Fn8000_0001_ECX bit 23 and Fn8000_0022. Mainline:
-    /// `amd_core_pmu_init()`, `arch/x86/events/amd/core.c:1408`.
+    /// `amd_core_pmu_init()`, `arch/x86/events/amd/core.c`.
     ///
     /// # Examples
     ///
@@ -529,7 +535,7 @@ impl Capabilities {
     /// Returns the longest period that can be programmed: half the range of values that a counter
     /// can be written with.
     ///
-    /// Mainline: `arch/x86/events/intel/core.c:6743` and `8996`.
+    /// Mainline: `intel_pmu`, `arch/x86/events/intel/core.c`.
     pub const fn max_period(&self) -> u64 {
         if self.full_width_write {
             self.width.mask() >> 1

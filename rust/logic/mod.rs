@@ -2,9 +2,9 @@
 
 //! The driver's decisions, as pure computations.
 //!
-//! They use no kernel types, no `unsafe`, no allocation and no crate but `core`. The driver calls them with
-//! values, gets a plan or a refusal with its reason, and applies it. `rpmu-plan` and the host tests in
-//! `selftests/host` compile the same files.
+//! They use no kernel types, no `unsafe`, no allocation and no crate but `core`. The driver calls
+//! them with values, gets a plan or a refusal with its reason, and applies it. `rpmu-plan` and the
+//! host tests in `selftests/host` compile the same files.
 //!
 //! ```text
 //!  At load
@@ -32,10 +32,11 @@
 //!  user_read      the events whose counters their users read with RDPMC
 //! ```
 //!
-//! Each room imports from those below it only; `Documentation/architecture.md` has them in their order.
+//! Each room imports from those below it only; `Documentation/architecture.md` has them in their
+//! order.
 //!
-//! Most functions run with interrupts off, those of [`regs::period`] and [`regs::counter`] in NMI context
-//! too. None panics, all loops are bounded, and arithmetic that may wrap says so.
+//! Most functions run with interrupts off, those of [`regs::period`] and [`regs::counter`] in NMI
+//! context too. None panics, all loops are bounded, and arithmetic that may wrap says so.
 
 pub mod capabilities;
 pub mod model;

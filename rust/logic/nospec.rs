@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Protection of array indices from user space against speculation past the bounds check (Spectre variant 1).
+//! Protection of array indices from user space against speculation past the bounds check (Spectre
+//! variant 1).
 
 use core::hint::black_box;
 
 /// Returns `index` if it is below `len`, else 0, even while the CPU speculates past a bounds check.
 ///
-/// Call it after the check and before the access. Computes without a branch, as `array_index_mask_nospec()`
-/// of `include/linux/nospec.h` does; neither argument may exceed `isize::MAX`.
+/// Call it after the check and before the access. Computes without a branch, as
+/// `array_index_mask_nospec()` of `include/linux/nospec.h` does; neither argument may exceed
+/// `isize::MAX`.
 ///
 /// # Examples
 ///

@@ -5,22 +5,43 @@
 use core::fmt;
 
 use crate::logic::{
-    capabilities::{Capabilities, Cpuid, Interface, PebsFormat},
+    capabilities::{
+        Capabilities,
+        Cpuid,
+        Interface,
+        PebsFormat, //
+    },
     model::{
-        cache_event::{CacheId, NoCacheEvent},
+        cache_event::{
+            CacheId,
+            NoCacheEvent, //
+        },
         constraint::Constraint,
-        first_match, models,
+        first_match,
+        models,
         pebs_events::PreciseDistribution,
-        EventConstraint, EventIndex, HardwareId, Model, Need, Quirk, Vendor, AMD_ZEN_4, GENERIC,
-        GENERIC_V5, WITHOUT_A_TABLE,
+        EventConstraint,
+        EventIndex,
+        HardwareId,
+        Model,
+        Need,
+        Quirk,
+        Vendor,
+        AMD_ZEN_4,
+        GENERIC,
+        GENERIC_V5,
+        WITHOUT_A_TABLE, //
     },
     regs::{
-        counter::{CounterId, CounterMask},
+        counter::{
+            CounterId,
+            CounterMask, //
+        },
         event_select::EventSelect,
         extra_register::ExtraRegister,
-        period::PeriodLimits,
+        period::PeriodLimits, //
     },
-    sample::lbr::Lbr,
+    sample::lbr::Lbr, //
 };
 
 /// A PMU that is supported.
@@ -129,7 +150,7 @@ impl Pmu {
     /// that are absent, that cannot count user mode alone, or that cannot drop an aborted
     /// transaction's counts, where the event asks for that. A topdown metric counts all slots where
     /// PERF_METRICS does not exist: only hypervisors leave it out. Mainline:
-    /// `x86_get_event_constraints()`, `arch/x86/events/intel/core.c:4258-4277`, and
+    /// `x86_get_event_constraints()`, `arch/x86/events/intel/core.c`, and
     /// `hsw_get_event_constraints()`, `5519-5535`.
     pub fn constraint(&self, select: EventSelect) -> Constraint {
         let present = self.capabilities.all();
@@ -146,7 +167,7 @@ impl Pmu {
 
     /// Returns the greatest `precise_ip`; 0 without PEBS.
     ///
-    /// Mainline: `x86_pmu_max_precise()`, `arch/x86/events/core.c:560`.
+    /// Mainline: `x86_pmu_max_precise()`, `arch/x86/events/core.c`.
     pub fn max_precise(&self) -> u8 {
         let Some(format) = self.capabilities.pebs_format else {
             return 0;
@@ -166,9 +187,8 @@ impl Pmu {
     ///
     /// First match in the model's table of precise events; without one, every counter that counts
     /// the event or, on most models, none. Mainline: `intel_pebs_constraints()`,
-    /// `arch/x86/events/intel/ds.c:1544`, and for the greatest precision
-    /// `icl_get_event_constraints()` to `glp_get_event_constraints()`,
-    /// `arch/x86/events/intel/core.c:5537-5590`.
+    /// `arch/x86/events/intel/ds.c`, and for the greatest precision `icl_get_event_constraints()`
+    /// to `glp_get_event_constraints()`, `arch/x86/events/intel/core.c`.
     ///
     /// # Examples
     ///
@@ -220,8 +240,8 @@ impl Pmu {
     }
 
     /// Returns `constraint` without the counters that cannot count user mode alone, or that cannot
-    /// drop an aborted transaction's counts, where the event asks for that. AMD's northbridge has a PMU of
-    /// its own on processors with core performance counter extensions.
+    /// drop an aborted transaction's counts, where the event asks for that. AMD's northbridge has a
+    /// PMU of its own on processors with core performance counter extensions.
     fn restricted(&self, select: EventSelect, mut constraint: Constraint) -> Constraint {
         constraint.northbridge &= self.capabilities.interface == Interface::AmdLegacy;
         if select.has(EventSelect::USR) && !select.has(EventSelect::OS) {
@@ -235,11 +255,11 @@ impl Pmu {
         constraint
     }
 
-    /// Returns the fields of raw events that this PMU has: each name in `format/`, and its bits of the attributes.
+    /// Returns the fields of raw events that this PMU has: each name in `format/`, and its bits of
+    /// the attributes.
     ///
-    /// Mainline: `intel_arch_formats_attr`, `hsw_format_attr`, `skl_format_attr` and their visibility,
-    /// `arch/x86/events/intel/core.c:5821-5895`, `6602-6666`, `7323-7384`; `amd_format_attr`,
-    /// `arch/x86/events/amd/core.c:1072`.
+    /// Mainline: `intel_arch_formats_attr`, `hsw_format_attr`, `skl_format_attr` and their
+    /// visibility, `arch/x86/events/intel/core.c`; `amd_format_attr`, `arch/x86/events/amd/core.c`.
     pub fn fields(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
         let amd = self.capabilities.interface.is_amd();
         let registers = &self.model.extra_register_events;
@@ -304,7 +324,7 @@ impl Pmu {
     /// Returns the event select, without privilege levels, and the extra register's value
     /// (`attr.config1`) of the cache event with the given `attr.config`.
     ///
-    /// Mainline: `set_ext_hw_attr()`, `arch/x86/events/core.c:376-409`.
+    /// Mainline: `set_ext_hw_attr()`, `arch/x86/events/core.c`.
     ///
     /// # Errors
     ///
@@ -348,8 +368,8 @@ impl Pmu {
 }
 
 /// Returns the model of a processor. An Intel processor that neither this driver nor mainline has a
-/// table for gets the architectural one. An AMD processor of a later family than those with a table gets
-/// the newest, as with mainline (`amd_pmu_event_map()`, `arch/x86/events/amd/core.c:299`).
+/// table for gets the architectural one. An AMD processor of a later family than those with a table
+/// gets the newest, as with mainline (`amd_pmu_event_map()`, `arch/x86/events/amd/core.c`).
 fn find_model(vendor: Vendor, cpuid: &Cpuid, version: u8) -> Option<&'static Model> {
     let (family, number) = (cpuid.family(), cpuid.model());
     match models().find(|model| model.is_for(vendor, family, number)) {

@@ -2,15 +2,18 @@
 
 //! The reasons why events are refused or fail to get a counter.
 //!
-//! Each is more specific than its errno, which its doc names. The errnos are the built-in driver's, except
-//! where the doc says otherwise.
+//! Each is more specific than its errno, which its doc names. The errnos are the built-in driver's,
+//! except where the doc says otherwise.
 
 mod errno;
 mod shortage;
 
 use core::fmt;
 
-use super::model::{cache_event::NoCacheEvent, extra_registers::NoExtraRegister};
+use super::model::{
+    cache_event::NoCacheEvent,
+    extra_registers::NoExtraRegister, //
+};
 
 pub use errno::Errno;
 pub use shortage::Shortage;
@@ -34,8 +37,8 @@ pub enum Refusal {
     Precise,
     /// attr.precise_ip of an event that is not sampled. EINVAL.
     PreciseCounting,
-    /// A branch stack without branches by which the address of a precise sample is found, on a processor that does
-    /// not write it. EOPNOTSUPP.
+    /// A branch stack without branches by which the address of a precise sample is found, on a
+    /// processor that does not write it. EOPNOTSUPP.
     PreciseBranches,
     /// attr.precise_ip of the event by which KVM gets the branch records. EINVAL.
     PreciseGuestBranches,
@@ -45,8 +48,8 @@ pub enum Refusal {
     PeriodTooShort,
     /// Bits of attr.config4 that have no meaning. The built-in driver ignores them. EINVAL.
     FieldAbsent,
-    /// `rand_seed` without `rand_mask`, which are both of attr.config3. The built-in driver, which has neither,
-    /// ignores attr.config3; here and below. EINVAL.
+    /// `rand_seed` without `rand_mask`, which are both of attr.config3. The built-in driver, which
+    /// has neither, ignores attr.config3; here and below. EINVAL.
     RandomSeedAlone,
     /// `rand_mask` for an event that is not sampled. EINVAL.
     RandomCounting,
@@ -68,7 +71,8 @@ pub enum Refusal {
     ExtendedRegisters,
     /// A branch stack with branch counters. EINVAL.
     BranchCounters,
-    /// A branch stack, because the machine has no branch records, or the driver does not use them. EOPNOTSUPP.
+    /// A branch stack, because the machine has no branch records, or the driver does not use them.
+    /// EOPNOTSUPP.
     BranchStack,
     /// A kind of branches that the processor cannot leave out or select. EOPNOTSUPP.
     BranchFilterAbsent,
@@ -96,8 +100,8 @@ pub enum Refusal {
     AnyThreadNotPermitted,
     /// A TSX filter (in_tx, in_tx_cp) with any-thread counting or precise_ip. EOPNOTSUPP.
     TransactionFilter,
-    /// A short sample period with in_tx_cp: each overflow would abort the TSX transaction, which undoes the
-    /// overflow, for ever. EOPNOTSUPP.
+    /// A short sample period with in_tx_cp: each overflow would abort the TSX transaction, which
+    /// undoes the overflow, for ever. EOPNOTSUPP.
     CheckpointedPeriod,
     /// A value (attr.config1) with bits that the event's extra register does not have. EINVAL.
     ExtraRegisterValue,
@@ -105,21 +109,22 @@ pub enum Refusal {
     ExtraRegisterAbsent,
     /// A sample of every branch, because BTS is not supported. EOPNOTSUPP.
     EveryBranch,
-    /// A sampling event on a kernel where the driver cannot pass overflows to the perf core. EOPNOTSUPP; the
-    /// built-in driver samples.
+    /// A sampling event on a kernel where the driver cannot pass overflows to the perf core.
+    /// EOPNOTSUPP; the built-in driver samples.
     Sampling,
     /// No counter of this machine can count the event. EINVAL.
     NoCounter,
-    /// The events do not fit on the counters together. EINVAL from the validation of a group, EAGAIN from
-    /// adding it to a busy PMU (the perf core treats both alike).
+    /// The events do not fit on the counters together. EINVAL from the validation of a group,
+    /// EAGAIN from adding it to a busy PMU (the perf core treats both alike).
     DoesNotFit(Shortage),
-    /// The events fit only without the present [`Limits`](crate::logic::sched::limits::Limits). Errno as for
-    /// [`DoesNotFit`](Self::DoesNotFit).
+    /// The events fit only without the present [`Limits`](crate::logic::sched::limits::Limits).
+    /// Errno as for [`DoesNotFit`](Self::DoesNotFit).
     Limited(Shortage),
     /// The events need more values at a time than there are extra registers for them. Errno as for
     /// [`DoesNotFit`](Self::DoesNotFit).
     ExtraRegisterTaken,
-    /// The events fit only without the values that the core's other thread has in these registers now.
+    /// The events fit only without the values that the core's other thread has in these registers
+    /// now.
     ExtraRegisterLimited,
 }
 

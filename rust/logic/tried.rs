@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The kernel versions that a feature was tried on, where it relies on the perf core's behaviour in ways that
-//! no layout of a structure shows.
+//! The kernel versions that a feature was tried on, where it relies on the perf core's behaviour in
+//! ways that no layout of a structure shows.
 
 use core::fmt;
 
@@ -48,10 +48,10 @@ impl fmt::Display for Version {
 pub enum Feature {
     /// The order in which waiting groups are offered.
     ///
-    /// Relies on the readers of `group_caps` (`group_can_go_on()`, `perf_event_open()`), the order of
-    /// `perf_event_groups_cmp()`, the users of `rotate_disable`, and on the protocol of the rotation timer:
-    /// `hrtimer_active` is set from its start to the end of its function, in which the perf core disables the PMU once,
-    /// before all else.
+    /// Relies on the readers of `group_caps` (`group_can_go_on()`, `perf_event_open()`), the order
+    /// of `perf_event_groups_cmp()`, the users of `rotate_disable`, and on the protocol of the
+    /// rotation timer: `hrtimer_active` is set from its start to the end of its function, in which
+    /// the perf core disables the PMU once, before all else.
     GroupOrder,
     /// New attempts for pinned groups in the error state.
     ///
@@ -61,19 +61,20 @@ pub enum Feature {
     /// Branch stacks.
     ///
     /// Relies on the numbers of `branch_type()` (`X86_BR_*`) and of `x86_add_exclusive()`
-    /// (`x86_lbr_exclusive_lbr`), and on `sched_task` being called, when a task comes, after its events were added
-    /// and before the PMU is enabled.
+    /// (`x86_lbr_exclusive_lbr`), and on `sched_task` being called, when a task comes, after its
+    /// events were added and before the PMU is enabled.
     BranchStacks,
     /// Precise events.
     ///
-    /// Relies on the buffers of `x86_reserve_hardware()` and their use by the built-in driver at hotplug and resume, on
-    /// the types and effects of functions that are not exported (`rust/static_calls.c`), and on `sched_task` being called
-    /// while a task that leaves is still the current one.
+    /// Relies on the buffers of `x86_reserve_hardware()` and their use by the built-in driver at
+    /// hotplug and resume, on the types and effects of functions that are not exported
+    /// (`rust/static_calls.c`), and on `sched_task` being called while a task that leaves is still
+    /// the current one.
     PreciseEvents,
     /// Groups whose overflow ends their turn.
     ///
-    /// Relies on the protocol of the rotation timer: while `hrtimer_active` is set and the timer is queued, it may be
-    /// started anew under its lock, and ends the turn when it expires.
+    /// Relies on the protocol of the rotation timer: while `hrtimer_active` is set and the timer is
+    /// queued, it may be started anew under its lock, and ends the turn when it expires.
     SwitchOnOverflow,
 }
 

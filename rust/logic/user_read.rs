@@ -2,10 +2,10 @@
 
 //! The readers of an event's mmap page, and whether RDPMC gives them its count.
 //!
-//! A page has one index for all its readers, and RDPMC reads a counter of the CPU that executes it. So an
-//! index is right for a task that reads its own event, and else only by chance: an event of another task
-//! counts on the CPU where that task runs, and the reader of a CPU's event may be on another CPU. Without an
-//! index, libraries call `read()`.
+//! A page has one index for all its readers, and RDPMC reads a counter of the CPU that executes it.
+//! So an index is right for a task that reads its own event, and else only by chance: an event of
+//! another task counts on the CPU where that task runs, and the reader of a CPU's event may be on
+//! another CPU. Without an index, libraries call `read()`.
 //!
 //! Context: any, NMIs included, except for [`Mappings`].
 
@@ -21,9 +21,9 @@ pub enum Readers {
 }
 
 impl Readers {
-    /// Returns the readers of a new event, which counts a CPU (`counts_cpu`) or a task, maybe with the
-    /// children that it `inherits`. In mode `always` (2 in the file `rdpmc`), a CPU's event has an index as
-    /// with the built-in driver.
+    /// Returns the readers of a new event, which counts a CPU (`counts_cpu`) or a task, maybe with
+    /// the children that it `inherits`. In mode `always` (2 in the file `rdpmc`), a CPU's event has
+    /// an index as with the built-in driver.
     ///
     /// # Examples
     ///
@@ -71,8 +71,8 @@ impl Mappings {
 
     /// Removes a mapping in `space`.
     pub fn unmap(&mut self, space: u64) {
-        // An address space lives as long as there are mappings in it, so that the number is not that of a
-        // later one.
+        // An address space lives as long as there are mappings in it, so that the number is not
+        // that of a later one.
         if self.own != 0 && self.space == space {
             self.own = self.own.saturating_sub(1);
         } else {
@@ -80,8 +80,8 @@ impl Mappings {
         }
     }
 
-    /// Returns the address space that has all mappings, if that is one of the event's own process; else 0.
-    /// The event has an index as long as its task has this address space.
+    /// Returns the address space that has all mappings, if that is one of the event's own process;
+    /// else 0. The event has an index as long as its task has this address space.
     ///
     /// # Examples
     ///

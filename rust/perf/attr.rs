@@ -76,7 +76,8 @@ impl<'a> Attr<'a> {
         self.0.precise_ip() as u8
     }
 
-    /// Returns after how many samples, or bytes if [`watermark`](Self::watermark), the user is woken; 0: by default.
+    /// Returns after how many samples, or bytes if [`watermark`](Self::watermark), the user is
+    /// woken; 0: by default.
     pub fn wakeup_events(&self) -> u32 {
         // SAFETY: The members of the union are `u32`, so every bit pattern is valid for each.
         unsafe { self.0.__bindgen_anon_2.wakeup_events }
@@ -94,7 +95,8 @@ impl<'a> Attr<'a> {
 
     /// Returns whether a sample starts or stops the trace of the group's leader.
     pub fn has_aux_action(&self) -> bool {
-        // SAFETY: The members of the union are `u32` in all, so every bit pattern is valid for each.
+        // SAFETY: The members of the union are `u32` in all, so every bit pattern is valid for
+        // each.
         unsafe { self.0.__bindgen_anon_5.aux_action != 0 }
     }
 

@@ -3,24 +3,51 @@
 //! The callbacks of the perf core: the function pointers of `struct pmu`.
 
 use super::{
-    event::{STOPPED, UPTODATE},
-    pmu::{disabled_by, OnCpu, PmuDisabled},
-    Event, EventId, NewEvent, Operations, Placed, Pmu, Scheduling,
+    event::{
+        STOPPED,
+        UPTODATE, //
+    },
+    pmu::{
+        disabled_by,
+        OnCpu,
+        PmuDisabled, //
+    },
+    Event,
+    EventId,
+    NewEvent,
+    Operations,
+    Placed,
+    Pmu,
+    Scheduling, //
 };
-use crate::{bindings, kern::nmi::in_nmi};
-use core::{marker::PhantomData, sync::atomic::Ordering::Relaxed};
+use crate::{
+    bindings,
+    kern::nmi::in_nmi, //
+};
+use core::{
+    marker::PhantomData,
+    sync::atomic::Ordering::Relaxed, //
+};
 use kernel::{
-    error::{code::*, from_result, Result},
-    ffi::{c_int, c_uint},
+    error::{
+        code::*,
+        from_result,
+        Result, //
+    },
+    ffi::{
+        c_int,
+        c_uint, //
+    },
     interrupt::LocalInterruptDisabled,
     mm::Mm,
-    sync::rcu,
+    sync::rcu, //
 };
 
 /// The `struct pmu` of a driver that implements `T`.
 ///
 /// A layer that wraps PMUs can put functions of its own in the place of some, for which it has
-/// [`init_event`](Self::init_event), [`core_disable`](Self::core_disable) and [`core_enable`](Self::core_enable).
+/// [`init_event`](Self::init_event), [`core_disable`](Self::core_disable) and
+/// [`core_enable`](Self::core_enable).
 ///
 /// All functions but [`event_init_callback`](Self::event_init_callback) and
 /// [`destroy_callback`](Self::destroy_callback) are called with interrupts off, on the CPU that
@@ -111,10 +138,10 @@ impl<T: Operations> Callbacks<T> {
         unsafe { Self::with_pmu(pmu, |pmu, cx| f(pmu, cx, Event::from_raw(event))) }
     }
 
-    /// Adds a reason for which the PMU is disabled, and disables it if it is the first. Returns whether
-    /// it is.
-    // Inline, since most often it is not: each txn is one more reason. For the perf core's it most often is,
-    // so that there is no call then either.
+    /// Adds a reason for which the PMU is disabled, and disables it if it is the first. Returns
+    /// whether it is.
+    // Inline, since most often it is not: each txn is one more reason. For the perf core's it most
+    // often is, so that there is no call then either.
     #[inline(always)]
     fn disable(pmu: &Pmu<T>, cx: &OnCpu<'_, T>, reason: u32) -> bool {
         let disabled = &pmu.cpu_state(cx).disabled;
@@ -174,8 +201,8 @@ impl<T: Operations> Callbacks<T> {
         if !was_disabled {
             Self::disable(pmu, &cx, disabled_by::CALLBACK);
         }
-        // SAFETY: It has just been disabled, or was, by a caller that enables it after this has returned,
-        // on the same CPU. This is no NMI: all callers have asked.
+        // SAFETY: It has just been disabled, or was, by a caller that enables it after this has
+        // returned, on the same CPU. This is no NMI: all callers have asked.
         let cx = unsafe { PmuDisabled::new(cx) };
         f(&cx);
         if !was_disabled {
@@ -209,7 +236,8 @@ impl<T: Operations> Callbacks<T> {
         unsafe { Self::with_pmu(pmu, disable) };
     }
 
-    /// Enables the PMU for the perf core, unless it is disabled for another reason, and calls `then`.
+    /// Enables the PMU for the perf core, unless it is disabled for another reason, and calls
+    /// `then`.
     ///
     /// # Safety
     ///
@@ -251,7 +279,8 @@ impl<T: Operations> Callbacks<T> {
         unsafe { Self::init_event(event, |_, _| Ok(())) }
     }
 
-    /// Initialises an event that the driver accepts, if `then`, which gets the driver's data of it, does not fail.
+    /// Initialises an event that the driver accepts, if `then`, which gets the driver's data of it,
+    /// does not fail.
     ///
     /// # Safety
     ///
@@ -317,8 +346,8 @@ impl<T: Operations> Callbacks<T> {
                 events.remove(id);
             })?;
             if this.is_told_of_switches() {
-                // SAFETY: The PMU is registered, and this is its CPU with interrupts off. `del_callback()`
-                // takes it back.
+                // SAFETY: The PMU is registered, and this is its CPU with interrupts off.
+                // `del_callback()` takes it back.
                 unsafe { bindings::rpmu_helper_perf_sched_cb_inc(pmu.as_raw()) };
             }
             Ok(0)
@@ -331,8 +360,8 @@ impl<T: Operations> Callbacks<T> {
     ///
     /// # Safety
     ///
-    /// `event` must be an event of a [`Pmu<T>`] that is open, and `mm` valid, for the duration of the
-    /// call.
+    /// `event` must be an event of a [`Pmu<T>`] that is open, and `mm` valid, for the duration of
+    /// the call.
     unsafe fn with_mm(
         event: *mut bindings::perf_event,
         mm: *mut bindings::mm_struct,
@@ -386,9 +415,9 @@ impl<T: Operations> Callbacks<T> {
         event.user_index() as c_int
     }
 
-    /// Forgets `event`, which the perf core removes on another CPU than it was added on: a bug, but the perf core may
-    /// free the event next, and no table may keep it. Its counter there stays taken until that CPU goes off line, and
-    /// its id for good.
+    /// Forgets `event`, which the perf core removes on another CPU than it was added on: a bug, but
+    /// the perf core may free the event next, and no table may keep it. Its counter there stays
+    /// taken until that CPU goes off line, and its id for good.
     #[cold]
     #[inline(never)]
     fn lose(pmu: &Pmu<T>, id: EventId, event: &Event<T>) {
@@ -399,8 +428,8 @@ impl<T: Operations> Callbacks<T> {
         event.state().store(STOPPED | UPTODATE, Relaxed);
         event.set_id(None);
         if event.is_told_of_switches() {
-            // The other CPU's list has the PMU's context (`perf_sched_cb_inc()`), which unregistering would free.
-            // SAFETY: The PMU is valid, and the event holds the module.
+            // The other CPU's list has the PMU's context (`perf_sched_cb_inc()`), which
+            // unregistering would free. SAFETY: The PMU is valid, and the event holds the module.
             unsafe { bindings::rpmu_helper_module_get((*pmu.as_raw()).module) };
         }
     }
@@ -519,8 +548,8 @@ impl<T: Operations> Callbacks<T> {
 
     /// # Safety
     ///
-    /// To be called by the perf core, with the context of a PMU that it has disabled on this CPU, and a
-    /// task that comes to the CPU or leaves it.
+    /// To be called by the perf core, with the context of a PMU that it has disabled on this CPU,
+    /// and a task that comes to the CPU or leaves it.
     unsafe extern "C" fn sched_task_callback(
         context: *mut bindings::perf_event_pmu_context,
         task: *mut bindings::task_struct,
@@ -534,10 +563,10 @@ impl<T: Operations> Callbacks<T> {
             // SAFETY: The task is valid, and this is an RCU read-side critical section, which the
             // data, if there is any, outlives.
             let data = unsafe { bindings::rpmu_helper_task_data(task) };
-            // CAST: the perf core has allocated it from the PMU's cache: other PMUs have none, since the
-            // one that this replaces has no event.
-            // SAFETY: It is a `T::TaskData` then, in which zero is valid. Only this callback uses it, and only on
-            // the CPU that the task runs on: another one runs the task after this has returned.
+            // CAST: the perf core has allocated it from the PMU's cache: other PMUs have none,
+            // since the one that this replaces has no event. SAFETY: It is a `T::TaskData` then, in
+            // which zero is valid. Only this callback uses it, and only on the CPU that the task
+            // runs on: another one runs the task after this has returned.
             let data = unsafe { data.cast::<T::TaskData>().as_mut() };
             pmu.ops().sched_task(&cx, data, comes);
         };

@@ -3,8 +3,17 @@
 //! Events.
 
 use super::{
-    sample_type::{BRANCH_STACK, REGS_INTR, REGS_USER, TIME},
-    Attachment, Attr, EventId, Operations, PmuDisabled,
+    sample_type::{
+        BRANCH_STACK,
+        REGS_INTR,
+        REGS_USER,
+        TIME, //
+    },
+    Attachment,
+    Attr,
+    EventId,
+    Operations,
+    PmuDisabled, //
 };
 use crate::bindings;
 use core::{
@@ -12,16 +21,25 @@ use core::{
     mem::MaybeUninit,
     ops::Deref,
     ptr,
-    sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed},
+    sync::atomic::{
+        AtomicI32,
+        AtomicI64,
+        AtomicU32,
+        AtomicU64,
+        Ordering::Relaxed, //
+    },
 };
 use kernel::{
-    alloc::{flags::GFP_KERNEL, KBox},
+    alloc::{
+        flags::GFP_KERNEL,
+        KBox, //
+    },
     cpu::CpuId,
     error::Result,
     ffi::c_void,
     mm::Mm,
     task::Task,
-    types::Opaque,
+    types::Opaque, //
 };
 
 /// The data of an [`Event`] in `perf_event.pmu_private`.
@@ -155,8 +173,8 @@ impl<T: Operations> Event<T> {
                 bindings::PERF_ATTACH_SCHED_CB | bindings::PERF_ATTACH_TASK_DATA
             }
         };
-        // SAFETY: In `event_init`, only the PMU uses the event. The perf core looks at the flags when that
-        // has returned.
+        // SAFETY: In `event_init`, only the PMU uses the event. The perf core looks at the flags
+        // when that has returned.
         unsafe { (*self.as_raw()).attach_state |= flags };
     }
 
@@ -192,14 +210,16 @@ impl<T: Operations> Event<T> {
 
     /// Returns `attr.config1` as the user has set it.
     pub fn asked_for_besides(&self) -> u64 {
-        // SAFETY: The event is valid, and the attribute does not change once it is open; the members
-        // of the union are `u64`.
+        // SAFETY: The event is valid, and the attribute does not change once it is open; the
+        // members of the union are `u64`.
         unsafe { (*self.as_raw()).attr.__bindgen_anon_3.config1 }
     }
 
-    /// Returns the nanoseconds that the event has spent on counters, up to when it left the last one.
+    /// Returns the nanoseconds that the event has spent on counters, up to when it left the last
+    /// one.
     pub fn time_running(&self) -> u64 {
-        // SAFETY: The event is valid. The perf core changes the field on the CPU that the event is on.
+        // SAFETY: The event is valid. The perf core changes the field on the CPU that the event is
+        // on.
         let time = unsafe { AtomicU64::from_ptr(&raw mut (*self.as_raw()).total_time_running) };
         time.load(Relaxed)
     }
@@ -210,7 +230,8 @@ impl<T: Operations> Event<T> {
         unsafe { (*self.as_raw()).attr.sample_max_stack }
     }
 
-    /// Returns whether a sample has the number of the latest branch (`PERF_SAMPLE_BRANCH_HW_INDEX`).
+    /// Returns whether a sample has the number of the latest branch
+    /// (`PERF_SAMPLE_BRANCH_HW_INDEX`).
     pub fn samples_latest_branch(&self) -> bool {
         // SAFETY: As above.
         unsafe { (*self.as_raw()).attr.branch_sample_type & BRANCH_HW_INDEX != 0 }
@@ -232,7 +253,8 @@ impl<T: Operations> Event<T> {
         self.samples(REGS_INTR | REGS_USER)
     }
 
-    /// Returns whether samples have the time, by perf's own clock and not another (`attr.use_clockid`).
+    /// Returns whether samples have the time, by perf's own clock and not another
+    /// (`attr.use_clockid`).
     pub fn samples_time(&self) -> bool {
         // SAFETY: The event is valid, and its attributes that are single bits do not change.
         self.samples(TIME) && unsafe { (*self.as_raw()).attr.use_clockid() == 0 }
@@ -240,8 +262,8 @@ impl<T: Operations> Event<T> {
 
     /// Returns whether the event is sampled.
     pub fn is_sampling(&self) -> bool {
-        // SAFETY: The event is valid, and the attribute is 0 or not from when the event is opened on; the
-        // members of the union are `u64`.
+        // SAFETY: The event is valid, and the attribute is 0 or not from when the event is opened
+        // on; the members of the union are `u64`.
         unsafe { (*self.as_raw()).attr.__bindgen_anon_1.sample_period != 0 }
     }
 
@@ -275,16 +297,17 @@ impl<T: Operations> Event<T> {
         count.fetch_add(delta as i64, Relaxed);
     }
 
-    /// Returns the number of occurrences from one overflow to the next. The perf core changes it at the
-    /// user's request, or to keep to a frequency.
+    /// Returns the number of occurrences from one overflow to the next. The perf core changes it at
+    /// the user's request, or to keep to a frequency.
     pub fn sample_period(&self) -> u64 {
-        // SAFETY: The event is valid. The perf core writes the field as one word, on the CPU that the event is on or
-        // while it is on none. A child that inherits the event may read it on another CPU.
+        // SAFETY: The event is valid. The perf core writes the field as one word, on the CPU that
+        // the event is on or while it is on none. A child that inherits the event may read it on
+        // another CPU.
         unsafe { AtomicU64::from_ptr(&raw mut (*self.as_raw()).hw.sample_period) }.load(Relaxed)
     }
 
-    /// Returns the rest of the period: 0 or less when it is over. The perf core sets it to 0 to begin a
-    /// new one.
+    /// Returns the rest of the period: 0 or less when it is over. The perf core sets it to 0 to
+    /// begin a new one.
     pub fn period_left(&self) -> &AtomicI64 {
         // SAFETY: The event is valid. The perf core accesses the field by local64_*() functions,
         // on the CPU that the event is on, or while it is on none.
@@ -294,9 +317,9 @@ impl<T: Operations> Event<T> {
         }
     }
 
-    /// Returns the length of the current period: [`sample_period`](Self::sample_period) when it began, or a
-    /// random one.
-    /// The perf core takes it for the length of the last one when it adjusts a frequency.
+    /// Returns the length of the current period: [`sample_period`](Self::sample_period) when it
+    /// began, or a random one. The perf core takes it for the length of the last one when it
+    /// adjusts a frequency.
     pub fn last_period(&self) -> &AtomicU64 {
         // SAFETY: As in `sample_period()`.
         unsafe {
@@ -324,8 +347,8 @@ impl<T: Operations> Event<T> {
         self.state().store(0, Relaxed);
     }
 
-    /// Stores the counter that the event is on: its index, and the operand of RDPMC. The driver, the mmap
-    /// page, KVM and resctrl read it from here.
+    /// Stores the counter that the event is on: its index, and the operand of RDPMC. The driver,
+    /// the mmap page, KVM and resctrl read it from here.
     pub fn set_counter(&self, counter: Option<(usize, u32)>) {
         match counter {
             Some((index, rdpmc)) => {
@@ -345,8 +368,9 @@ impl<T: Operations> Event<T> {
     }
 
     fn idx(&self) -> &AtomicI32 {
-        // SAFETY: The event is valid. It is the PMU that writes this field of the union, on the CPU that
-        // the event is on; KVM (`intel_pmu_cross_mapped_check()`) reads it there with interrupts off.
+        // SAFETY: The event is valid. It is the PMU that writes this field of the union, on the CPU
+        // that the event is on; KVM (`intel_pmu_cross_mapped_check()`) reads it there with
+        // interrupts off.
         unsafe {
             let hw = &raw mut (*self.as_raw()).hw.__bindgen_anon_1.__bindgen_anon_1;
             AtomicI32::from_ptr(&raw mut (*hw).idx)
@@ -363,8 +387,8 @@ impl<T: Operations> Event<T> {
 
     /// Stores the value of the counter, sign-extended, that the event's count is up to date with.
     ///
-    /// To be called after each change of the count, before the page is updated. On the event's CPU, in
-    /// any context.
+    /// To be called after each change of the count, before the page is updated. On the event's CPU,
+    /// in any context.
     pub fn set_previous(&self, value: i64) {
         // SAFETY: The event is valid. The perf core reads the field for the page, as one word.
         unsafe {
@@ -383,7 +407,8 @@ impl<T: Operations> Event<T> {
 
     /// Returns the index for the mmap page: the operand of RDPMC plus 1, or 0 without a counter.
     ///
-    /// On another CPU than the event's this may be the last value; the page is updated after each change.
+    /// On another CPU than the event's this may be the last value; the page is updated after each
+    /// change.
     pub(super) fn user_index(&self) -> u32 {
         if self.counter().is_none() {
             return 0;
@@ -394,7 +419,8 @@ impl<T: Operations> Event<T> {
 
     /// Updates the mmap page, if the user has mapped it.
     ///
-    /// To be called when the event has got or lost a counter, or its counter was written. Any context.
+    /// To be called when the event has got or lost a counter, or its counter was written. Any
+    /// context.
     pub fn update_userpage(&self) {
         // A later mmap() updates the page by itself (`perf_mmap_rb()`).
         // SAFETY: The event is valid. mmap() changes the pointer as one word.
@@ -405,8 +431,8 @@ impl<T: Operations> Event<T> {
         unsafe { bindings::perf_event_update_userpage(self.as_raw()) };
     }
 
-    /// Updates the mmap page on the CPU that the event is on, if any, so that no update there overwrites
-    /// this one with what was true before.
+    /// Updates the mmap page on the CPU that the event is on, if any, so that no update there
+    /// overwrites this one with what was true before.
     ///
     /// Process context.
     pub fn update_userpage_on_its_cpu(&self) {
@@ -414,8 +440,8 @@ impl<T: Operations> Event<T> {
         let cpu = unsafe { ptr::read_volatile(&raw const (*self.as_raw()).oncpu) };
         // -1: the page has no index, and gets one when the event comes to a CPU.
         if cpu >= 0 {
-            // SAFETY: The function waits until the callback has returned, so that the event is valid
-            // there. It fails if the CPU is offline, where no event is.
+            // SAFETY: The function waits until the callback has returned, so that the event is
+            // valid there. It fails if the CPU is offline, where no event is.
             unsafe {
                 bindings::smp_call_function_single(
                     cpu,
@@ -429,9 +455,8 @@ impl<T: Operations> Event<T> {
 
     /// Returns the task that the event counts; null if it counts a CPU.
     fn task(&self) -> *const kernel::bindings::task_struct {
-        // CAST: both are bindings of `struct task_struct`.
-        // SAFETY: The event is valid. The field is set before `event_init` and not changed until the event
-        // is freed (`__free_event()`).
+        // CAST: both are bindings of `struct task_struct`. SAFETY: The event is valid. The field is
+        // set before `event_init` and not changed until the event is freed (`__free_event()`).
         unsafe { (*self.as_raw()).hw.target.cast_const().cast() }
     }
 
@@ -441,8 +466,8 @@ impl<T: Operations> Event<T> {
         if task.is_null() {
             return 0;
         }
-        // SAFETY: The event holds a reference to the task until it is freed. exec and exit change the field
-        // as one word.
+        // SAFETY: The event holds a reference to the task until it is freed. exec and exit change
+        // the field as one word.
         let mm = unsafe { ptr::read_volatile(&raw const (*task).mm) };
         mm.addr() as u64
     }
@@ -452,8 +477,8 @@ impl<T: Operations> Event<T> {
     /// Process context.
     pub fn is_of_current_process(&self) -> bool {
         let task = self.task();
-        // SAFETY: The current task is valid, and the event holds a reference to its own. Both have the
-        // field until they are freed (`same_thread_group()`).
+        // SAFETY: The current task is valid, and the event holds a reference to its own. Both have
+        // the field until they are freed (`same_thread_group()`).
         !task.is_null() && unsafe { (*task).signal == (*Task::current_raw()).signal }
     }
 }
@@ -500,8 +525,8 @@ impl<'a, T: Operations> NewEvent<'a, T> {
         Attr::new(unsafe { &(*self.0).attr })
     }
 
-    /// Returns whether the event has the PMU's type, which may be known to the perf core alone. It offers events of
-    /// types without a PMU as well.
+    /// Returns whether the event has the PMU's type, which may be known to the perf core alone. It
+    /// offers events of types without a PMU as well.
     // A driver that serves several types compares them itself.
     #[allow(dead_code)]
     pub fn is_of_own_type(&self) -> bool {
@@ -511,8 +536,8 @@ impl<'a, T: Operations> NewEvent<'a, T> {
 
     /// Sets the period, and the first one, of which all is left.
     pub fn set_period(&self, period: u64, first: u64) {
-        // SAFETY: By the type invariant the event is valid, and being opened: only the PMU uses these
-        // fields.
+        // SAFETY: By the type invariant the event is valid, and being opened: only the PMU uses
+        // these fields.
         unsafe {
             let hw = &raw mut (*self.0).hw;
             (*hw).sample_period = period;
@@ -536,23 +561,24 @@ impl<'a, T: Operations> NewEvent<'a, T> {
 
     /// Returns whether the event counts a CPU, and not a task.
     pub fn counts_cpu(&self) -> bool {
-        // SAFETY: By the type invariant the event is valid. The field is set before `event_init` and does
-        // not change while it runs.
+        // SAFETY: By the type invariant the event is valid. The field is set before `event_init`
+        // and does not change while it runs.
         unsafe { (*self.0).hw.target.is_null() }
     }
 
-    /// Returns the parent of an inherited event; [`None`] if the event was opened, or if its parent is of another PMU.
+    /// Returns the parent of an inherited event; [`None`] if the event was opened, or if its parent
+    /// is of another PMU.
     pub fn inherited_from(&self) -> Option<&Event<T>> {
-        // SAFETY: By the type invariant the event is valid. Both fields are set before `event_init` and do not
-        // change while it runs.
+        // SAFETY: By the type invariant the event is valid. Both fields are set before `event_init`
+        // and do not change while it runs.
         let (parent, pmu) = unsafe { ((*self.0).parent, (*self.0).pmu) };
         // SAFETY: An event that others are inherited from is valid as long as one of these is, and
         // `inherit_event()` holds the mutex of the context of such a one, or of its own.
         if parent.is_null() || unsafe { (*parent).pmu } != pmu {
             return None;
         }
-        // SAFETY: As above, which holds until `event_init` returns, and `self` does not outlive that. The event is
-        // of this PMU, and has been opened.
+        // SAFETY: As above, which holds until `event_init` returns, and `self` does not outlive
+        // that. The event is of this PMU, and has been opened.
         Some(unsafe { Event::from_raw(parent) })
     }
 
@@ -577,35 +603,36 @@ impl<'a, T: Operations> NewEvent<'a, T> {
         self.visit(leader, &mut |leader: &Event<T>| {
             found = Some(leader.as_raw())
         });
-        // SAFETY: `visit()` has passed a valid event of this PMU that was opened. The new event holds a
-        // reference to its leader, and the perf core the context's mutex, until `event_init` returns,
-        // which `self` does not outlive.
+        // SAFETY: `visit()` has passed a valid event of this PMU that was opened. The new event
+        // holds a reference to its leader, and the perf core the context's mutex, until
+        // `event_init` returns, which `self` does not outlive.
         found.map(|leader| unsafe { Event::from_raw(leader) })
     }
 
-    /// Keeps the event from counting without its leader: if that is closed, the event is in the error state
-    /// for good (`PERF_EV_CAP_SIBLING`).
+    /// Keeps the event from counting without its leader: if that is closed, the event is in the
+    /// error state for good (`PERF_EV_CAP_SIBLING`).
     pub fn bind_to_leader(&self) {
-        // SAFETY: By the type invariant the event is valid, and being opened: only the PMU uses the field.
+        // SAFETY: By the type invariant the event is valid, and being opened: only the PMU uses the
+        // field.
         unsafe { (*self.0).event_caps |= bindings::RUST_CONST_HELPER_PERF_EV_CAP_SIBLING };
     }
 
-    /// Returns the leader of the event's group, if that is another event, and if the group cannot change:
-    /// it can while an event of software is opened.
+    /// Returns the leader of the event's group, if that is another event, and if the group cannot
+    /// change: it can while an event of software is opened.
     fn locked_leader(&self) -> Option<*mut bindings::perf_event> {
         self.leader().filter(|_| !T::IS_SOFTWARE)
     }
 
-    /// Calls `f` for each event of this PMU that is in the group already and that would be
-    /// counted together with the new one: the leader, and the siblings that are enabled. For none if the PMU
-    /// [is one of software](Operations::IS_SOFTWARE).
+    /// Calls `f` for each event of this PMU that is in the group already and that would be counted
+    /// together with the new one: the leader, and the siblings that are enabled. For none if the
+    /// PMU [is one of software](Operations::IS_SOFTWARE).
     pub fn for_each_group_member(&self, mut f: impl FnMut(&Event<T>)) {
         let Some(leader) = self.locked_leader() else {
             return;
         };
-        // SAFETY: The leader is valid, since the new event holds a reference to it. The perf core holds
-        // the context's mutex while it calls `event_init` (`perf_try_init_event()`) of a PMU that is not one of
-        // software, so the siblings do not change.
+        // SAFETY: The leader is valid, since the new event holds a reference to it. The perf core
+        // holds the context's mutex while it calls `event_init` (`perf_try_init_event()`) of a PMU
+        // that is not one of software, so the siblings do not change.
         unsafe {
             for_each_member(leader, |member, enabled| {
                 if enabled {
@@ -615,8 +642,8 @@ impl<'a, T: Operations> NewEvent<'a, T> {
         }
     }
 
-    /// Returns whether `f` is true for any event of this PMU that is in the group already, enabled or not. Not if the
-    /// PMU [is one of software](Operations::IS_SOFTWARE).
+    /// Returns whether `f` is true for any event of this PMU that is in the group already, enabled
+    /// or not. Not if the PMU [is one of software](Operations::IS_SOFTWARE).
     pub fn any_group_member(&self, mut f: impl FnMut(&Event<T>) -> bool) -> bool {
         let mut any = false;
         if let Some(leader) = self.locked_leader() {
@@ -638,8 +665,8 @@ impl<'a, T: Operations> NewEvent<'a, T> {
     }
 }
 
-/// Calls `f` for the leader of a group and for its siblings, and says whether they are enabled. (A group
-/// whose leader is disabled does not count.)
+/// Calls `f` for the leader of a group and for its siblings, and says whether they are enabled. (A
+/// group whose leader is disabled does not count.)
 ///
 /// # Safety
 ///

@@ -3,8 +3,9 @@
 //! Performance monitoring units.
 //!
 //! A *PMU* (`struct pmu`) is a set of counters that the perf core lends to users; an *event*
-//! (`struct perf_event`) is something that a user wants to count. The perf core decides which events
-//! should count on a CPU now; the driver of the PMU decides whether they fit, and programs the counters.
+//! (`struct perf_event`) is something that a user wants to count. The perf core decides which
+//! events should count on a CPU now; the driver of the PMU decides whether they fit, and programs
+//! the counters.
 //!
 //! C header: [`include/linux/perf_event.h`](srctree/include/linux/perf_event.h)
 //!
@@ -22,16 +23,16 @@
 //! ([`Event::overflow`]), which may stop the event while it does so.
 //!
 //! Events come to a CPU and leave it while the PMU is disabled there ([`PmuDisabled`]), and what
-//! the driver does to the hardware takes hold when it is enabled again ([`Operations::enable`]).
-//! A group of events is added in a txn: [`begin_txn`], `add` for each, [`commit_txn`], which finds out
-//! whether all of them fit together; if not, `del` for each and [`cancel_txn`].
+//! the driver does to the hardware takes hold when it is enabled again ([`Operations::enable`]). A
+//! group of events is added in a txn: [`begin_txn`], `add` for each, [`commit_txn`], which finds
+//! out whether all of them fit together; if not, `del` for each and [`cancel_txn`].
 //!
 //! # Contexts
 //!
 //! All callbacks except [`event_init`] run on the CPU that they concern with interrupts off, and
 //! [`OnCpu`] proves it; most of them with the PMU disabled too, and [`PmuDisabled`] proves that.
-//! The ones that get only [`OnCpu`] may be called in NMI context. `add` and [`commit_txn`] run with the locks of
-//! the CPU's contexts held besides, which [`Scheduling`] proves.
+//! The ones that get only [`OnCpu`] may be called in NMI context. `add` and [`commit_txn`] run with
+//! the locks of the CPU's contexts held besides, which [`Scheduling`] proves.
 //!
 //! | Callback | Proof |
 //! |---|---|
@@ -42,8 +43,9 @@
 //!
 //! # Layers on top
 //!
-//! A layer that knows more of the perf core can put functions in the place of callbacks ([`Callbacks`],
-//! [`Pmu::with_callbacks`]); for it, this shows the structures behind its types (`as_raw`, `from_raw`).
+//! A layer that knows more of the perf core can put functions in the place of callbacks
+//! ([`Callbacks`], [`Pmu::with_callbacks`]); for it, this shows the structures behind its types
+//! (`as_raw`, `from_raw`).
 //!
 //! [`begin_txn`]: Operations::begin_txn
 //! [`cancel_txn`]: Operations::cancel_txn
@@ -64,12 +66,39 @@ mod task_data;
 
 pub use attr::Attr;
 pub use callbacks::Callbacks;
-pub use event::{for_each_member, space_of, Event, NewEvent, Place, Placed};
-pub use pmu::{Attachment, OnCpu, Operations, Pmu, PmuDisabled, Scheduling};
+pub use event::{
+    for_each_member,
+    space_of,
+    Event,
+    NewEvent,
+    Place,
+    Placed, //
+};
+pub use pmu::{
+    Attachment,
+    OnCpu,
+    Operations,
+    Pmu,
+    PmuDisabled,
+    Scheduling, //
+};
 pub use registration::Registration;
-pub use sample::{bind_output, BranchStack, Sample, Stopwatch, Weight};
-pub use symbols::{bind_sampling, bind_sched_task};
-pub use sysfs::{Group, Groups, Setting};
+pub use sample::{
+    bind_output,
+    BranchStack,
+    Sample,
+    Stopwatch,
+    Weight, //
+};
+pub use symbols::{
+    bind_sampling,
+    bind_sched_task, //
+};
+pub use sysfs::{
+    Group,
+    Groups,
+    Setting, //
+};
 pub use table::EventId;
 
 /// Types of events: `perf_event_attr.type`, and the type that a PMU is registered for.

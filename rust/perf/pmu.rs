@@ -2,14 +2,28 @@
 
 //! PMUs, and the operations of their drivers.
 
-use super::{table::Table, task_data::TaskDataCache, Event, EventId, Groups, NewEvent, Placed};
+use super::{
+    table::Table,
+    task_data::TaskDataCache,
+    Event,
+    EventId,
+    Groups,
+    NewEvent,
+    Placed, //
+};
 use crate::{
     bindings,
-    kern::{init::copied, nmi::in_nmi},
+    kern::{
+        init::copied,
+        nmi::in_nmi, //
+    },
 };
 use core::{
     ops::Deref,
-    sync::atomic::{AtomicU32, Ordering::Relaxed},
+    sync::atomic::{
+        AtomicU32,
+        Ordering::Relaxed, //
+    },
 };
 use kernel::{
     cpu::CpuId,
@@ -17,14 +31,18 @@ use kernel::{
     mm::Mm,
     module::this_module,
     prelude::*,
-    sync::{atomic::Atomic, Arc},
-    types::Opaque,
+    sync::{
+        atomic::Atomic,
+        Arc, //
+    },
+    types::Opaque, //
 };
 
 /// A driver of a PMU.
 ///
-/// A PMU whose counters overflow by interrupts, or that has more events than counters, implements what it needs
-/// of the methods that have defaults. `struct pmu` has no callback where the driver has no method.
+/// A PMU whose counters overflow by interrupts, or that has more events than counters, implements
+/// what it needs of the methods that have defaults. `struct pmu` has no callback where the driver
+/// has no method.
 ///
 /// Methods that get [`PmuDisabled`] are not called in NMI context, and an NMI may interrupt them.
 /// Methods that get only [`OnCpu`] may be called in either; and in the middle of another callback,
@@ -40,20 +58,22 @@ pub trait Operations: Send + Sync + Sized + 'static {
     /// The driver's data of a CPU, see [`OnCpu::data`].
     type CpuData: Default + Send + Sync;
 
-    /// Set if the events are those of software: they always find a place, and may be in groups of other PMUs.
+    /// Set if the events are those of software: they always find a place, and may be in groups of
+    /// other PMUs.
     const IS_SOFTWARE: bool = false;
 
     /// Set if events can be sampled; if not, the perf core refuses such events.
     const CAN_SAMPLE: bool = true;
 
-    /// Examines an event that a user wants to open, and makes its data in a [`Place`](super::Place).
+    /// Examines an event that a user wants to open, and makes its data in a
+    /// [`Place`](super::Place).
     ///
     /// `ENOENT` leaves the event to other PMUs; any other error is the user's answer. Process
     /// context; for a sibling of a group, the group cannot change meanwhile.
     fn event_init(&self, event: &NewEvent<'_, Self>) -> Result<Placed<Self>>;
 
-    /// Returns the name of the cache for [`TaskData`](Self::TaskData), if events of this PMU need such data.
-    /// Process context.
+    /// Returns the name of the cache for [`TaskData`](Self::TaskData), if events of this PMU need
+    /// such data. Process context.
     fn task_data_name(&self) -> Option<&'static CStr> {
         None
     }
@@ -68,11 +88,12 @@ pub trait Operations: Send + Sync + Sized + 'static {
         Attachment::None
     }
 
-    /// Takes note that a task has come to this CPU (`comes`), or is about to leave it, with its data if it has
-    /// any.
+    /// Takes note that a task has come to this CPU (`comes`), or is about to leave it, with its
+    /// data if it has any.
     ///
-    /// Called only while an event on this CPU has an [`Attachment`]. The events of the task that comes have been
-    /// [added](Self::add), and those of the one that leaves have not been [removed](Self::del) yet.
+    /// Called only while an event on this CPU has an [`Attachment`]. The events of the task that
+    /// comes have been [added](Self::add), and those of the one that leaves have not been
+    /// [removed](Self::del) yet.
     fn sched_task(
         &self,
         _cx: &PmuDisabled<'_, Self>,
@@ -81,24 +102,25 @@ pub trait Operations: Send + Sync + Sized + 'static {
     ) {
     }
 
-    /// Returns whether the user of an event that is being opened may read its counter with `rdpmc`, once
-    /// the event is mapped. Process context.
+    /// Returns whether the user of an event that is being opened may read its counter with `rdpmc`,
+    /// once the event is mapped. Process context.
     fn user_may_read(&self) -> bool {
         false
     }
 
-    /// Takes note that the current task maps an event, which its user may read, into its `mm`, whose lock is
-    /// held for writing. Process context.
+    /// Takes note that the current task maps an event, which its user may read, into its `mm`,
+    /// whose lock is held for writing. Process context.
     fn mapped(&self, _event: &Event<Self>, _mm: &Mm) {}
 
-    /// Takes note that such an event has one mapping less in `mm`. Process context; the current task may
-    /// be another than the one that mapped it.
+    /// Takes note that such an event has one mapping less in `mm`. Process context; the current
+    /// task may be another than the one that mapped it.
     ///
-    /// A PMU with this method cannot take its events from their users, see [`Registration`](super::Registration).
+    /// A PMU with this method cannot take its events from their users, see
+    /// [`Registration`](super::Registration).
     fn unmapped(&self, _event: &Event<Self>, _mm: &Mm) {}
 
-    /// Returns whether the mmap page of an event, which its user may read, gets the index of its counter
-    /// now. Any context.
+    /// Returns whether the mmap page of an event, which its user may read, gets the index of its
+    /// counter now. Any context.
     fn has_user_index(&self, _event: &Event<Self>) -> bool {
         false
     }
@@ -111,8 +133,9 @@ pub trait Operations: Send + Sync + Sized + 'static {
 
     /// Finds a place for an event beside those on the CPU.
     ///
-    /// It counts from the next [`enable`](Self::enable) on, unless it [is stopped](Event::is_stopped).
-    /// Within a txn the decision may be left to [`commit_txn`](Self::commit_txn).
+    /// It counts from the next [`enable`](Self::enable) on, unless it [is
+    /// stopped](Event::is_stopped). Within a txn the decision may be left to
+    /// [`commit_txn`](Self::commit_txn).
     fn add(&self, cx: &Scheduling<'_, Self>, id: EventId, event: &Event<Self>) -> Result;
 
     /// Removes an event, after stopping it as [`stop`](Self::stop) does unless it
@@ -126,15 +149,15 @@ pub trait Operations: Send + Sync + Sized + 'static {
     /// Stops an event, and brings its count up to date.
     fn stop(&self, cx: &PmuDisabled<'_, Self>, event: &Event<Self>);
 
-    /// Stops an event as [`stop`](Self::stop) does, in an NMI: the PMU is enabled, and the NMI may have
-    /// interrupted another callback.
+    /// Stops an event as [`stop`](Self::stop) does, in an NMI: the PMU is enabled, and the NMI may
+    /// have interrupted another callback.
     ///
-    /// The perf core does so when an event, or one that it is in a group with, samples too often. By default the
-    /// event goes on counting.
+    /// The perf core does so when an event, or one that it is in a group with, samples too often.
+    /// By default the event goes on counting.
     fn stop_in_nmi(&self, _cx: &OnCpu<'_, Self>, _event: &Event<Self>) {}
 
-    /// Restarts an event that [`stop_in_nmi`](Self::stop_in_nmi) has stopped in this NMI: the perf core
-    /// does so when it adjusts a period.
+    /// Restarts an event that [`stop_in_nmi`](Self::stop_in_nmi) has stopped in this NMI: the perf
+    /// core does so when it adjusts a period.
     ///
     /// Returns whether it did. An event that was stopped before cannot be started here.
     fn start_in_nmi(&self, _cx: &OnCpu<'_, Self>, _event: &Event<Self>) -> bool {
@@ -151,7 +174,8 @@ pub trait Operations: Send + Sync + Sized + 'static {
     /// Brings the count of an event up to date ([`Event::add_count`]). It may be stopped.
     fn read(&self, cx: &OnCpu<'_, Self>, event: &Event<Self>);
 
-    /// Begins to add a group of events. The PMU stays disabled until the txn is committed or cancelled.
+    /// Begins to add a group of events. The PMU stays disabled until the txn is committed or
+    /// cancelled.
     ///
     /// By default there is no txn: each event of a group finds its place by itself.
     fn begin_txn(&self, _cx: &PmuDisabled<'_, Self>) {}
@@ -173,7 +197,8 @@ pub trait Operations: Send + Sync + Sized + 'static {
 pub enum Attachment {
     /// Nothing.
     None,
-    /// Switches between tasks, of which [`Operations::sched_task`] is told while the event is on a CPU.
+    /// Switches between tasks, of which [`Operations::sched_task`] is told while the event is on a
+    /// CPU.
     SchedTask,
     /// The same, and data of the tasks.
     TaskData,
@@ -207,8 +232,8 @@ impl<'a, T: Operations> OnCpu<'a, T> {
         in_nmi()
     }
 
-    /// Returns whether the perf core is reading a group (`PERF_PMU_TXN_READ`), which it does from its leader
-    /// on with interrupts off.
+    /// Returns whether the perf core is reading a group (`PERF_PMU_TXN_READ`), which it does from
+    /// its leader on with interrupts off.
     pub fn is_reading_group(&self) -> bool {
         self.cpu.txn.load(Relaxed) == bindings::PERF_PMU_TXN_READ
     }
@@ -225,8 +250,8 @@ impl<'a, T: Operations> OnCpu<'a, T> {
 ///
 /// # Invariants
 ///
-/// The PMU is disabled, for one of the reasons in [`disabled_by`] or because its driver has nothing to
-/// [disable](Operations::disable), and this is not NMI context.
+/// The PMU is disabled, for one of the reasons in [`disabled_by`] or because its driver has nothing
+/// to [disable](Operations::disable), and this is not NMI context.
 pub struct PmuDisabled<'a, T: Operations>(OnCpu<'a, T>);
 
 impl<'a, T: Operations> PmuDisabled<'a, T> {
@@ -252,8 +277,8 @@ impl<'a, T: Operations> Deref for PmuDisabled<'a, T> {
 ///
 /// # Invariants
 ///
-/// An [`add`](Operations::add) or [`commit_txn`](Operations::commit_txn) callback is running: the perf core holds
-/// the locks of the CPU's context and of its task's.
+/// An [`add`](Operations::add) or [`commit_txn`](Operations::commit_txn) callback is running: the
+/// perf core holds the locks of the CPU's context and of its task's.
 pub struct Scheduling<'a, T: Operations> {
     cx: PmuDisabled<'a, T>,
     is_add: bool,
@@ -356,7 +381,8 @@ impl<T: Operations> Pmu<T> {
     ///
     /// # Safety
     ///
-    /// They must be [`Callbacks::PMU`](super::Callbacks::PMU), or functions in place of some of these that call them or what they do.
+    /// They must be [`Callbacks::PMU`](super::Callbacks::PMU), or functions in place of some of
+    /// these that call them or what they do.
     #[inline(never)]
     pub unsafe fn with_callbacks(
         callbacks: &bindings::pmu,

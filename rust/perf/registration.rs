@@ -2,13 +2,24 @@
 
 //! Creation and registration of PMUs.
 
-use super::{callbacks::Callbacks, Groups, Operations, Pmu};
+use super::{
+    callbacks::Callbacks,
+    Groups,
+    Operations,
+    Pmu, //
+};
 use crate::bindings;
 use kernel::{
     error::to_result,
     prelude::*,
-    sync::{atomic::Relaxed, Arc},
-    time::{delay::fsleep, Delta},
+    sync::{
+        atomic::Relaxed,
+        Arc, //
+    },
+    time::{
+        delay::fsleep,
+        Delta, //
+    },
 };
 
 impl<T: Operations> Pmu<T> {
@@ -25,10 +36,10 @@ impl<T: Operations> Pmu<T> {
 
 /// The time in which users can see and use a PMU. Dropping it ends this time.
 ///
-/// As long as there are events, the module that owns the PMU cannot be unloaded, but by force. Dropping then takes the
-/// events from their users, whose calls fail with `ENODEV` from then on (`pmu_detach_events()`,
-/// `kernel/events/core.c:13000`). If the PMU has [`Operations::unmapped`], it waits until the users close them:
-/// `perf_pmu_unregister()` says `EBUSY` as long.
+/// As long as there are events, the module that owns the PMU cannot be unloaded, but by force.
+/// Dropping then takes the events from their users, whose calls fail with `ENODEV` from then on
+/// (`pmu_detach_events()`, `kernel/events/core.c`). If the PMU has [`Operations::unmapped`], it
+/// waits until the users close them: `perf_pmu_unregister()` says `EBUSY` as long.
 ///
 /// # Invariants
 ///
@@ -39,8 +50,8 @@ pub struct Registration<T: Operations> {
 }
 
 impl<T: Operations> Registration<T> {
-    /// Makes `pmu` visible under `name` to users of events of type `event_type`, or else of a type that no other
-    /// PMU has.
+    /// Makes `pmu` visible under `name` to users of events of type `event_type`, or else of a type
+    /// that no other PMU has.
     ///
     /// `EBUSY` if `pmu` has been registered before, `ENOSPC` if another PMU has the type. Process
     /// context.

@@ -3,27 +3,51 @@
 //! Samples: what the perf core is told when a counter overflows.
 //!
 //! A driver begins a [`Sample`], adds what its hardware knows, and hands it over by
-//! [`Event::overflow`]. The perf core adds the rest, writes the record or does what else the user has
-//! asked for, and stops events that sample too often while it is being told of the overflow: see
-//! [`Operations::stop_in_nmi`].
+//! [`Event::overflow`]. The perf core adds the rest, writes the record or does what else the user
+//! has asked for, and stops events that sample too often while it is being told of the overflow:
+//! see [`Operations::stop_in_nmi`].
 
 use super::{
     sample_type::{
-        ADDR, BRANCH_STACK, CALLCHAIN, DATA_PAGE_SIZE, DATA_SRC, PERIOD, PHYS_ADDR, TIME,
-        TRANSACTION, WEIGHT, WEIGHT_STRUCT,
+        ADDR,
+        BRANCH_STACK,
+        CALLCHAIN,
+        DATA_PAGE_SIZE,
+        DATA_SRC,
+        PERIOD,
+        PHYS_ADDR,
+        TIME,
+        TRANSACTION,
+        WEIGHT,
+        WEIGHT_STRUCT, //
     },
-    Event, OnCpu, Operations,
+    Event,
+    OnCpu,
+    Operations, //
 };
 use crate::{
     bindings,
-    kern::{regs::Regs, symbols::Symbols},
+    kern::{
+        regs::Regs,
+        symbols::Symbols, //
+    },
 };
 use core::{
     marker::PhantomData,
-    mem::{offset_of, MaybeUninit},
-    ptr::{null_mut, NonNull},
+    mem::{
+        offset_of,
+        MaybeUninit, //
+    },
+    ptr::{
+        null_mut,
+        NonNull, //
+    },
 };
-use kernel::{error::Result, interrupt::LocalInterruptDisabled, types::Opaque};
+use kernel::{
+    error::Result,
+    interrupt::LocalInterruptDisabled,
+    types::Opaque, //
+};
 
 /// The data of a sample (`struct perf_sample_data`).
 ///
@@ -31,7 +55,8 @@ use kernel::{error::Result, interrupt::LocalInterruptDisabled, types::Opaque};
 ///
 /// The fields that `perf_sample_data_init()` sets are initialised, and so are those that
 /// `sample_flags` names. The perf core fills in the others that the event asks for
-/// (`perf_prepare_sample()`, `kernel/events/core.c`). What its pointers name lives as long as the sample.
+/// (`perf_prepare_sample()`, `kernel/events/core.c`). What its pointers name lives as long as the
+/// sample.
 pub struct Sample<'a>(
     MaybeUninit<bindings::perf_sample_data>,
     PhantomData<&'a mut BranchStack>,
@@ -49,16 +74,17 @@ impl<'a> Sample<'a> {
             (&raw mut (*raw).period).write(period);
             (&raw mut (*raw).dyn_size).write(0);
         }
-        // INVARIANT: These are the fields of `perf_sample_data_init()`, and one of them is the period's.
+        // INVARIANT: These are the fields of `perf_sample_data_init()`, and one of them is the
+        // period's.
         Self(data, PhantomData)
     }
 
     /// Sets the word at `offset`, and the bits of `attr.sample_type` that it is for.
     fn set(&mut self, bits: u64, offset: usize, value: u64) {
         let raw = self.0.as_mut_ptr();
-        // SAFETY: The pointer is to the sample, whose `sample_flags` is initialised. Callers pass the offset of a
-        // member that is a word.
-        // INVARIANT: The member is initialised before `sample_flags` names it.
+        // SAFETY: The pointer is to the sample, whose `sample_flags` is initialised. Callers pass
+        // the offset of a member that is a word. INVARIANT: The member is initialised before
+        // `sample_flags` names it.
         unsafe {
             raw.byte_add(offset).cast::<u64>().write(value);
             (*raw).sample_flags |= bits;
@@ -77,8 +103,8 @@ impl<'a> Sample<'a> {
         }
     }
 
-    /// Adds the source of the data that was accessed (`union perf_mem_data_src`), if `event` samples that. Any
-    /// context.
+    /// Adds the source of the data that was accessed (`union perf_mem_data_src`), if `event`
+    /// samples that. Any context.
     pub fn add_data_source<T: Operations>(&mut self, event: &Event<T>, source: u64) {
         if event.samples(DATA_SRC) {
             let offset = offset_of!(bindings::perf_sample_data, data_src);
@@ -86,7 +112,8 @@ impl<'a> Sample<'a> {
         }
     }
 
-    /// Adds what is known of a TSX transaction (`PERF_TXN_*`), if `event` samples that. Any context.
+    /// Adds what is known of a TSX transaction (`PERF_TXN_*`), if `event` samples that. Any
+    /// context.
     pub fn add_transaction<T: Operations>(&mut self, event: &Event<T>, transaction: u64) {
         if event.samples(TRANSACTION) {
             let offset = offset_of!(bindings::perf_sample_data, txn);
@@ -109,20 +136,22 @@ impl<'a> Sample<'a> {
         self.set(WEIGHT | WEIGHT_STRUCT, offset, value);
     }
 
-    /// Adds the callers of the interrupted code, whose registers are `regs`, if `event` samples them. In the PMI.
+    /// Adds the callers of the interrupted code, whose registers are `regs`, if `event` samples
+    /// them. In the PMI.
     ///
-    /// To be called if the registers that the sample gets are others, for which stacks cannot be unwound. Mainline:
-    /// `perf_sample_save_callchain()`, `include/linux/perf_event.h`.
+    /// To be called if the registers that the sample gets are others, for which stacks cannot be
+    /// unwound. Mainline: `perf_sample_save_callchain()`, `include/linux/perf_event.h`.
     ///
-    /// Without `regs`, as outside of the PMI, there are no callers: those of the code that the event has sampled are not
-    /// known any more.
+    /// Without `regs`, as outside of the PMI, there are no callers: those of the code that the
+    /// event has sampled are not known any more.
     pub fn add_callchain<T: Operations>(&mut self, event: &Event<T>, regs: Option<&Regs>) {
         if !event.samples(CALLCHAIN) {
             return;
         }
         let callchain = match regs {
             Some(regs) => {
-                // SAFETY: The event is valid, and so are the registers. The function is for NMIs, too.
+                // SAFETY: The event is valid, and so are the registers. The function is for NMIs,
+                // too.
                 unsafe { bindings::rpmu_helper_perf_callchain(event.as_raw(), regs.get()) }
             }
             None => NO_CALLERS.0.get(),
@@ -134,8 +163,8 @@ impl<'a> Sample<'a> {
         let words = unsafe { (*callchain.as_ptr()).nr }.wrapping_add(1);
         let size = words.wrapping_mul(size_of::<u64>() as u64);
         let raw = self.0.as_mut_ptr();
-        // SAFETY: The pointer is to the sample, whose `sample_flags` and `dyn_size` are initialised.
-        // INVARIANT: `callchain` is initialised before `sample_flags` names it.
+        // SAFETY: The pointer is to the sample, whose `sample_flags` and `dyn_size` are
+        // initialised. INVARIANT: `callchain` is initialised before `sample_flags` names it.
         unsafe {
             (&raw mut (*raw).callchain).write(callchain.as_ptr());
             (*raw).dyn_size = (*raw).dyn_size.wrapping_add(size);
@@ -159,9 +188,9 @@ impl<'a> Sample<'a> {
         let entries = (stack.nr as usize).wrapping_mul(size_of::<BranchEntry>());
         size = size.wrapping_add(entries);
         let raw = self.0.as_mut_ptr();
-        // SAFETY: The pointer is to the sample, whose `sample_flags` and `dyn_size` are initialised.
-        // INVARIANT: `br_stack` and `br_stack_cntr` are initialised before `sample_flags` names them, and
-        // `stack` outlives the sample.
+        // SAFETY: The pointer is to the sample, whose `sample_flags` and `dyn_size` are
+        // initialised. INVARIANT: `br_stack` and `br_stack_cntr` are initialised before
+        // `sample_flags` names them, and `stack` outlives the sample.
         unsafe {
             (&raw mut (*raw).br_stack).write((&raw mut *stack).cast());
             (&raw mut (*raw).br_stack_cntr).write(null_mut());
@@ -187,7 +216,8 @@ pub struct Weight {
     pub latency: u64,
     /// The latency of the instruction in cycles; 0 if it is not known.
     pub instruction: u16,
-    /// The cycles to the instruction's retirement from that of the one before; 0 if they are not known.
+    /// The cycles to the instruction's retirement from that of the one before; 0 if they are not
+    /// known.
     pub retirement: u16,
 }
 
@@ -225,8 +255,9 @@ impl BranchStack {
         }; Self::MAX],
     };
 
-    /// Replaces the branches: their addresses, targets and flags, in the bits of `struct perf_branch_entry`. The
-    /// first is the latest, and `latest` the number that the hardware gives it, or [`u64::MAX`].
+    /// Replaces the branches: their addresses, targets and flags, in the bits of
+    /// `struct perf_branch_entry`. The first is the latest, and `latest` the number that the
+    /// hardware gives it, or [`u64::MAX`].
     pub fn fill(&mut self, latest: u64, branches: impl Iterator<Item = (u64, u64, u64)>) {
         self.latest = latest;
         self.nr = 0;
@@ -260,20 +291,21 @@ pub fn bind_output() -> Result {
 }
 
 impl<T: Operations> Event<T> {
-    /// Hands an overflow to the perf core, which adds to the sample. `regs` are the registers of the interrupted code.
+    /// Hands an overflow to the perf core, which adds to the sample. `regs` are the registers of
+    /// the interrupted code.
     ///
     /// Nothing comes of it if the event does not sample, or if
     /// [`bind_sampling()`](super::bind_sampling) has failed.
     ///
     /// While this runs, the event and others of its group may be stopped and started
-    /// ([`Operations::stop_in_nmi`], [`Operations::start_in_nmi`]) and read. A caller that changes the
-    /// counters before and after must not rely on what it knows of them.
+    /// ([`Operations::stop_in_nmi`], [`Operations::start_in_nmi`]) and read. A caller that changes
+    /// the counters before and after must not rely on what it knows of them.
     ///
     /// In the interrupt that the overflow has raised, NMI or not, on the event's CPU.
     pub fn overflow(&self, _cx: &OnCpu<'_, T>, sample: &mut Sample<'_>, regs: &Regs) {
         // SAFETY: The event is valid, and interrupts are off, which keeps it from being taken away;
-        // `regs` are valid for the call, and so is the sample, by its invariant. The function returns
-        // whether the event has been stopped, which our own callback knows already.
+        // `regs` are valid for the call, and so is the sample, by its invariant. The function
+        // returns whether the event has been stopped, which our own callback knows already.
         unsafe {
             bindings::rpmu_helper_perf_event_overflow(
                 self.as_raw(),
@@ -285,11 +317,11 @@ impl<T: Operations> Event<T> {
 }
 
 impl<T: Operations> Event<T> {
-    /// Writes a sample for the user that is no overflow: the event is not stopped, and nothing but the buffer is told.
-    /// Nothing comes of it if [`bind_output`] has failed.
+    /// Writes a sample for the user that is no overflow: the event is not stopped, and nothing but
+    /// the buffer is told. Nothing comes of it if [`bind_output`] has failed.
     ///
-    /// The perf core may [read](Operations::read) this event and others of its group. Any context, on the event's
-    /// CPU.
+    /// The perf core may [read](Operations::read) this event and others of its group. Any context,
+    /// on the event's CPU.
     pub fn output(&self, _cx: &OnCpu<'_, T>, sample: &mut Sample<'_>, regs: &Regs) {
         // SAFETY: As in `overflow()`.
         unsafe {
@@ -301,8 +333,9 @@ impl<T: Operations> Event<T> {
         }
     }
 
-    /// Tells the user of `lost` samples. `in_pmi` says that a PMI has found them: they count as an overflow then, so
-    /// that the event is stopped if there are too many. Any context, on the event's CPU.
+    /// Tells the user of `lost` samples. `in_pmi` says that a PMI has found them: they count as an
+    /// overflow then, so that the event is stopped if there are too many. Any context, on the
+    /// event's CPU.
     pub fn log_lost_samples(&self, _cx: &OnCpu<'_, T>, lost: u64, in_pmi: bool) {
         // SAFETY: The event is valid, and interrupts are off, which keeps it from being taken away.
         unsafe {

@@ -2,14 +2,17 @@
 
 //! Functions of the perf core that modules cannot link to.
 //!
-//! Each is looked up by name and bound to a static call (`rust/static_calls.c`). Where one is missing, the
-//! driver does without. In the kernel proper they would be exported.
+//! Each is looked up by name and bound to a static call (`rust/static_calls.c`). Where one is
+//! missing, the driver does without. In the kernel proper they would be exported.
 
-use crate::{bindings, kern::symbols::address_of};
+use crate::{
+    bindings,
+    kern::symbols::address_of, //
+};
 use kernel::error::Result;
 
-/// Binds what it takes to hand samples to the perf core: [`Event::overflow`](super::Event::overflow)
-/// and [`Stopwatch`](super::Stopwatch).
+/// Binds what it takes to hand samples to the perf core:
+/// [`Event::overflow`](super::Event::overflow) and [`Stopwatch`](super::Stopwatch).
 ///
 /// `ENOENT` or the error of `register_kprobe()` if they cannot be found; it takes `CONFIG_KPROBES`.
 /// Process context.
@@ -24,7 +27,8 @@ pub fn bind_sampling() -> Result {
     Ok(())
 }
 
-/// Binds what it takes to be told of tasks that come to a CPU and leave it: [`Attachment::SchedTask`].
+/// Binds what it takes to be told of tasks that come to a CPU and leave it:
+/// [`Attachment::SchedTask`].
 ///
 /// Errors and context as for [`bind_sampling`].
 ///

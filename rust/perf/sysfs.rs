@@ -2,27 +2,37 @@
 
 //! The files below `/sys/bus/event_source/devices/<pmu>/`.
 //!
-//! `format/` maps names of fields to bits of `perf_event_attr`, `events/` names of events to values of
-//! these fields; `caps/` lists what the PMU can do. Each name is a file with a text.
+//! `format/` maps names of fields to bits of `perf_event_attr`, `events/` names of events to values
+//! of these fields; `caps/` lists what the PMU can do. Each name is a file with a text.
 //!
 //! Some files are there on request only, see [`Groups::with_request`].
 
-use super::{Operations, Pmu};
+use super::{
+    Operations,
+    Pmu, //
+};
 use crate::bindings;
-use core::{fmt, ptr};
+use core::{
+    fmt,
+    ptr, //
+};
 use kernel::{
     alloc::AllocError,
-    error::{from_result, to_result},
+    error::{
+        from_result,
+        to_result, //
+    },
     ffi::c_char,
     new_mutex,
     prelude::*,
     str::CString,
-    sync::Mutex,
+    sync::Mutex, //
 };
 
 /// A setting of a PMU, in a file that reads as a number.
 ///
-/// The methods are called in process context while the PMU is registered, by several tasks at a time.
+/// The methods are called in process context while the PMU is registered, by several tasks at a
+/// time.
 pub trait Setting<T: Operations> {
     /// The type of its value.
     type Value: Value;
@@ -67,8 +77,8 @@ impl Value for u64 {
 ///
 /// # Invariants
 ///
-/// `attr.attr.name` of the n-th file, and `event_str` of one that has a text, point to the n-th pair
-/// of texts.
+/// `attr.attr.name` of the n-th file, and `event_str` of one that has a text, point to the n-th
+/// pair of texts.
 pub struct Group {
     name: Option<&'static CStr>,
     files: KVec<bindings::perf_pmu_events_attr>,
@@ -103,7 +113,8 @@ impl Group {
         self.push(file, name)
     }
 
-    /// Adds the file that [shows](Groups::with_request) the files on request, and hides them again: 1 or 0.
+    /// Adds the file that [shows](Groups::with_request) the files on request, and hides them again:
+    /// 1 or 0.
     pub fn request<T: Operations>(&mut self, name: fmt::Arguments<'_>) -> Result {
         let name = CString::try_from_fmt(name)?;
         let mut file = new_file(&name, 0o644);
@@ -122,8 +133,8 @@ impl Group {
         Ok(())
     }
 
-    /// Builds what sysfs takes of the directory: its name with a null-terminated list of its files, which are not to
-    /// be moved from here on.
+    /// Builds what sysfs takes of the directory: its name with a null-terminated list of its files,
+    /// which are not to be moved from here on.
     fn build(&mut self) -> Result<(bindings::attribute_group, Members), AllocError> {
         let mut files = KVec::with_capacity(self.files.len() + 1, GFP_KERNEL)?;
         for file in &mut self.files {
@@ -161,7 +172,8 @@ fn new_file(name: &CStr, mode: u16) -> bindings::perf_pmu_events_attr {
     let mut file: bindings::perf_pmu_events_attr = pin_init::zeroed();
     file.attr.attr.name = name.as_char_ptr();
     file.attr.attr.mode = mode;
-    // SAFETY: It gives the attribute, which is valid and has one owner, a lock class that is static.
+    // SAFETY: It gives the attribute, which is valid and has one owner, a lock class that is
+    // static.
     unsafe { bindings::rpmu_helper_sysfs_attr_init(&mut file.attr.attr) };
     file
 }
@@ -212,7 +224,8 @@ unsafe fn emit(page: *mut c_char, value: impl Value) -> isize {
 ///
 /// # Safety
 ///
-/// `dev` must be the device of a [`Pmu<T>`], one of whose files is being written, and `text` a C string of `len` bytes.
+/// `dev` must be the device of a [`Pmu<T>`], one of whose files is being written, and `text` a C
+/// string of `len` bytes.
 unsafe fn store<T: Operations, V: Value>(
     dev: *mut bindings::device,
     text: *const c_char,
@@ -282,8 +295,8 @@ unsafe extern "C" fn store_request_callback<T: Operations>(
     len: usize,
 ) -> isize {
     let show = |pmu: &Pmu<T>, on| match &pmu.groups.request {
-        // SAFETY: This runs in a file of the device, which waits for it before it goes. The files on request are the
-        // PMU's, which outlives its device.
+        // SAFETY: This runs in a file of the device, which waits for it before it goes. The files
+        // on request are the PMU's, which outlives its device.
         Some(request) => unsafe { request.show(dev, on) },
         None => Ok(()),
     };
@@ -295,8 +308,9 @@ unsafe extern "C" fn store_request_callback<T: Operations>(
 ///
 /// # Invariants
 ///
-/// The only element of `raw` names `group` and points to `members`, which is a null-terminated list of pointers
-/// to the files of `group`. None of them is changed after they were built, so their elements do not move.
+/// The only element of `raw` names `group` and points to `members`, which is a null-terminated list
+/// of pointers to the files of `group`. None of them is changed after they were built, so their
+/// elements do not move.
 struct Request {
     raw: KVec<bindings::attribute_group>,
     _members: Members,
@@ -331,8 +345,8 @@ impl Request {
         }
         let group = self.raw.as_ptr();
         match on {
-            // SAFETY: By this function's requirements, and by the type invariant. The files stay there until the
-            // PMU is freed, and the device goes before.
+            // SAFETY: By this function's requirements, and by the type invariant. The files stay
+            // there until the PMU is freed, and the device goes before.
             true => to_result(unsafe { bindings::rpmu_helper_sysfs_merge_group(dev, group) })?,
             // SAFETY: As above. The caller runs in none of these files.
             false => unsafe { bindings::rpmu_helper_sysfs_unmerge_group(dev, group) },
@@ -392,8 +406,8 @@ impl Groups {
         })
     }
 
-    /// Adds the files of `group` on request: they join the directory of that name, which has to be one of the
-    /// directories, while the file of [`Group::request`] is set.
+    /// Adds the files of `group` on request: they join the directory of that name, which has to be
+    /// one of the directories, while the file of [`Group::request`] is set.
     #[inline(never)]
     pub fn with_request(mut self, group: Group) -> Result<Self> {
         self.request = Some(Request::new(group)?);

@@ -2,12 +2,19 @@
 
 //! The events that are on one CPU.
 
-use super::{Event, Operations};
+use super::{
+    Event,
+    Operations, //
+};
 use crate::bindings;
 use core::{
     marker::PhantomData,
     ptr,
-    sync::atomic::{AtomicPtr, AtomicU64, Ordering::Relaxed},
+    sync::atomic::{
+        AtomicPtr,
+        AtomicU64,
+        Ordering::Relaxed, //
+    },
 };
 use kernel::interrupt::LocalInterruptDisabled;
 
@@ -43,8 +50,8 @@ impl EventId {
 
 /// The events that are on one CPU, by [`EventId`].
 ///
-/// Callbacks of the CPU and NMIs that interrupt them read the table at any time, so each entry is an
-/// atomic pointer.
+/// Callbacks of the CPU and NMIs that interrupt them read the table at any time, so each entry is
+/// an atomic pointer.
 ///
 /// # Invariants
 ///

@@ -2,14 +2,19 @@
 
 //! Data that a PMU keeps of each task that has asked for it (`struct perf_ctx_data`).
 //!
-//! The perf core allocates the data, with all of it zero, when an event [needs](super::Attachment::TaskData)
-//! it: for the event's task, or for all tasks if the event is of a CPU. It frees the data some time after the
-//! last such event is closed or the task has ended (`attach_perf_ctx_data()`, `kernel/events/core.c:5538`).
-//! While a task comes to a CPU or leaves it, the PMU's [`sched_task`](super::Operations::sched_task) gets its
-//! data; no other CPU uses it then.
+//! The perf core allocates the data, with all of it zero, when an event
+//! [needs](super::Attachment::TaskData) it: for the event's task, or for all tasks if the event is
+//! of a CPU. It frees the data some time after the last such event is closed or the task has ended
+//! (`attach_perf_ctx_data()`, `kernel/events/core.c`). While a task comes to a CPU or leaves it,
+//! the PMU's [`sched_task`](super::Operations::sched_task) gets its data; no other CPU uses it
+//! then.
 
 use crate::bindings;
-use core::{marker::PhantomData, mem::needs_drop, ptr::NonNull};
+use core::{
+    marker::PhantomData,
+    mem::needs_drop,
+    ptr::NonNull, //
+};
 use kernel::prelude::*;
 
 /// The cache from which the perf core allocates data of the type `D`.
@@ -32,8 +37,8 @@ impl<D: Zeroable + Send + Sync> TaskDataCache<D> {
     /// Makes a cache. Fails with `ENOMEM`. Process context.
     pub(super) fn new(name: &'static CStr) -> Result<Self> {
         const { assert!(!needs_drop::<D>(), "the perf core drops nothing") };
-        // SAFETY: The name is a C string that lives as long as the module, and a type's size and alignment are
-        // what the function wants.
+        // SAFETY: The name is a C string that lives as long as the module, and a type's size and
+        // alignment are what the function wants.
         let raw = unsafe {
             bindings::rpmu_helper_kmem_cache_create(
                 name.as_char_ptr(),

@@ -4,17 +4,30 @@
 
 use super::{
     context::WaitingGroup,
-    tree::{first_from, following, for_each_subtree, Subtree},
-    InternalOperations, INACTIVE, OFFER_ALWAYS,
+    tree::{
+        first_from,
+        following,
+        for_each_subtree,
+        Subtree, //
+    },
+    InternalOperations,
+    INACTIVE,
+    OFFER_ALWAYS, //
 };
-use crate::{bindings, perf::Event};
-use core::{marker::PhantomData, ptr};
+use crate::{
+    bindings,
+    perf::Event, //
+};
+use core::{
+    marker::PhantomData,
+    ptr, //
+};
 
 /// How many subtrees are searched. Groups of control groups nested deeper than that wait.
 const SUBTREES: usize = 8;
 
-/// Groups that the perf core offers, behind a certain one or all of a context's, in its order: those that are enabled,
-/// and neither on a CPU nor offered anyway.
+/// Groups that the perf core offers, behind a certain one or all of a context's, in its order:
+/// those that are enabled, and neither on a CPU nor offered anyway.
 ///
 /// # Invariants
 ///

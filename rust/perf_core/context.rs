@@ -3,12 +3,28 @@
 //! The groups of a context.
 
 use super::{
-    internals_of, time,
-    tree::{cgroup_of, for_each_current_cgroup, for_each_subtree, last_of, move_to},
-    InternalOperations, INACTIVE, OFF, SOFTWARE,
+    internals_of,
+    time,
+    tree::{
+        cgroup_of,
+        for_each_current_cgroup,
+        for_each_subtree,
+        last_of,
+        move_to, //
+    },
+    InternalOperations,
+    INACTIVE,
+    OFF,
+    SOFTWARE, //
 };
-use crate::{bindings, perf::Event};
-use core::{marker::PhantomData, ptr};
+use crate::{
+    bindings,
+    perf::Event, //
+};
+use core::{
+    marker::PhantomData,
+    ptr, //
+};
 use kernel::cpu::CpuId;
 
 /// The set of groups in a context at some time.
@@ -38,7 +54,8 @@ impl Version {
 ///
 /// # Invariants
 ///
-/// The pointer is valid, and so is that to the perf core's context in there, which is locked for `'a`.
+/// The pointer is valid, and so is that to the perf core's context in there, which is locked for
+/// `'a`.
 pub struct Context<'a, T: InternalOperations>(
     pub(super) *mut bindings::perf_event_pmu_context,
     pub(super) PhantomData<&'a Event<T>>,
@@ -65,8 +82,8 @@ impl<'a, T: InternalOperations> Context<'a, T> {
             if node == head {
                 return 0;
             }
-            // SAFETY: `node` is not the head, so it is the `event_entry` of an event in the list of a
-            // locked context.
+            // SAFETY: `node` is not the head, so it is the `event_entry` of an event in the list of
+            // a locked context.
             unsafe { (*kernel::container_of!(node, bindings::perf_event, event_entry)).id }
         };
         // SAFETY: By the type invariant.
@@ -79,9 +96,9 @@ impl<'a, T: InternalOperations> Context<'a, T> {
         }
     }
 
-    /// Calls `f` for the groups that rotate and have come since `version`, or for all of them; once for
-    /// each of their events. Groups of other CPUs and of all control groups are included. Returns
-    /// whether no event has gone meanwhile.
+    /// Calls `f` for the groups that rotate and have come since `version`, or for all of them; once
+    /// for each of their events. Groups of other CPUs and of all control groups are included.
+    /// Returns whether no event has gone meanwhile.
     pub fn for_each_since(
         &self,
         version: Option<&Version>,
@@ -114,7 +131,8 @@ impl<'a, T: InternalOperations> Context<'a, T> {
         changes.is_none_or(|most| seen == most)
     }
 
-    /// Calls `f` for the groups that rotate and are on the CPU, in the order in which they were put there.
+    /// Calls `f` for the groups that rotate and are on the CPU, in the order in which they were put
+    /// there.
     pub fn for_each_active(&self, mut f: impl FnMut(WaitingGroup<'a, T>)) {
         // SAFETY: By the type invariant; the list is guarded by the context's lock.
         let head = unsafe { &raw mut (*self.0).flexible_active };
@@ -130,8 +148,8 @@ impl<'a, T: InternalOperations> Context<'a, T> {
         }
     }
 
-    /// Returns the control groups of the task on this CPU; none if the context is a task's, or no events here are for
-    /// control groups.
+    /// Returns the control groups of the task on this CPU; none if the context is a task's, or no
+    /// events here are for control groups.
     pub fn cgroups(&self) -> Cgroups {
         let mut ids = [None; CGROUPS];
         let context = self.context();
@@ -149,8 +167,8 @@ impl<'a, T: InternalOperations> Context<'a, T> {
         Cgroups { ids }
     }
 
-    /// Returns the number of groups that are enabled and should be on this CPU, but are not; without
-    /// those of control groups.
+    /// Returns the number of groups that are enabled and should be on this CPU, but are not;
+    /// without those of control groups.
     pub fn waiting(&self) -> u32 {
         let mut waiting = 0u32;
         let _ = self.for_each_since(None, |group, is_leader| {
@@ -166,12 +184,12 @@ impl<'a, T: InternalOperations> Context<'a, T> {
         waiting
     }
 
-    /// Returns whether `event`, which is on this CPU, rotates with the groups: it is of the context, and not of a pinned
-    /// group.
+    /// Returns whether `event`, which is on this CPU, rotates with the groups: it is of the
+    /// context, and not of a pinned group.
     pub fn rotates(&self, event: &Event<T>) -> bool {
         let event = event.as_raw();
-        // SAFETY: The event is valid, and so is its leader; an active event's context is locked where a `Context` can be
-        // had, and its leader does not change while it is.
+        // SAFETY: The event is valid, and so is its leader; an active event's context is locked
+        // where a `Context` can be had, and its leader does not change while it is.
         unsafe { ptr::eq((*event).pmu_ctx, self.0) && (*(*event).group_leader).attr.pinned() == 0 }
     }
 
@@ -187,14 +205,14 @@ impl<'a, T: InternalOperations> Context<'a, T> {
         unsafe { (*self.context()).rotate_disable == 0 }
     }
 
-    /// Moves `group`, which is one of the context's, to `place` in the order, behind groups that are there
-    /// already.
+    /// Moves `group`, which is one of the context's, to `place` in the order, behind groups that
+    /// are there already.
     ///
     /// [`may_be_ordered`](Self::may_be_ordered) must have returned true.
     pub fn requeue(&self, group: WaitingGroup<'a, T>, place: u64) {
         group.set_place(place, place);
-        // SAFETY: The context is locked by the type invariant, and no iterator of the perf core is at
-        // its tree where a `Context` can be had.
+        // SAFETY: The context is locked by the type invariant, and no iterator of the perf core is
+        // at its tree where a `Context` can be had.
         unsafe { move_to(group.0, place) };
     }
 }
@@ -266,8 +284,8 @@ impl<'a, T: InternalOperations> Iterator for Events<'a, T> {
             if event.is_null() {
                 return None;
             }
-            // SAFETY: By the type invariants the group's list does not change, and the event is in it. An event of
-            // the same PMU has been opened by it.
+            // SAFETY: By the type invariants the group's list does not change, and the event is in
+            // it. An event of the same PMU has been opened by it.
             unsafe {
                 let head = &raw mut (*leader).sibling_list;
                 let node = match event == leader {
@@ -326,7 +344,8 @@ impl<T: InternalOperations> WaitingGroup<'_, T> {
         }
     }
 
-    /// Calls `f` with the first event of this PMU, which keeps the data of the group, if there is one.
+    /// Calls `f` with the first event of this PMU, which keeps the data of the group, if there is
+    /// one.
     pub fn with_first<R>(&self, f: impl FnOnce(&Event<T>) -> R) -> Option<R> {
         self.events().next().map(|(event, _)| f(event))
     }
@@ -335,8 +354,9 @@ impl<T: InternalOperations> WaitingGroup<'_, T> {
         self.with_first(|event| internals_of(event).set_place(runtime, place));
     }
 
-    /// Returns the nanoseconds that the group, which waits or is on this CPU, has spent on counters until `clock`
-    /// ([`IntervalEnd::clock`](super::IntervalEnd::clock)): its first enabled event of this PMU.
+    /// Returns the nanoseconds that the group, which waits or is on this CPU, has spent on counters
+    /// until `clock` ([`IntervalEnd::clock`](super::IntervalEnd::clock)): its first enabled event
+    /// of this PMU.
     pub fn time_running(&self, clock: u64) -> u64 {
         let first = self.events().find(|(_, enabled)| *enabled);
         // SAFETY: By the type invariant; the event is a member of the group.
@@ -345,8 +365,8 @@ impl<T: InternalOperations> WaitingGroup<'_, T> {
         })
     }
 
-    /// Returns the group's place in the order by runtime, which is where it is unless it was put in front
-    /// of others.
+    /// Returns the group's place in the order by runtime, which is where it is unless it was put in
+    /// front of others.
     pub fn runtime_place(&self) -> u64 {
         // SAFETY: By the type invariant.
         let place = unsafe { (*self.0).group_index };
@@ -357,8 +377,9 @@ impl<T: InternalOperations> WaitingGroup<'_, T> {
         }
     }
 
-    /// Returns the distance of the group by runtime from the last place of the order. Where a CPU's events are for
-    /// control groups, only the groups that are offered now matter: those of others go on while these stand still.
+    /// Returns the distance of the group by runtime from the last place of the order. Where a CPU's
+    /// events are for control groups, only the groups that are offered now matter: those of others
+    /// go on while these stand still.
     pub fn lag(&self) -> u64 {
         // SAFETY: By the type invariant.
         let (context, pmu) = unsafe { ((*self.0).ctx, (*(*self.0).pmu_ctx).pmu) };

@@ -3,34 +3,37 @@
 //! A watch on the functions by which users disable events.
 //!
 //! Disabling a group in the error state changes nothing in the perf core (`_perf_event_disable()`,
-//! `kernel/events/core.c:2729`), and calls no PMU. A pinned group that
-//! [waits](crate::perf::Scheduling::wait_if_pinned) would be tried again nevertheless. So kprobes watch the
-//! functions that disable events for users, and a group that one is called for waits no longer:
+//! `kernel/events/core.c`), and calls no PMU. A pinned group that
+//! [waits](crate::perf::Scheduling::wait_if_pinned) would be tried again nevertheless. So kprobes
+//! watch the functions that disable events for users, and a group that one is called for waits no
+//! longer:
 //!
 //! - `perf_ioctl()` and `perf_compat_ioctl()`, with `PERF_EVENT_IOC_DISABLE`
 //! - `perf_event_task_disable()`, for prctl()
-//! - `perf_event_disable()` and `perf_event_pause()`, for events of the kernel's own; KVM calls the second
+//! - `perf_event_disable()` and `perf_event_pause()`, for events of the kernel's own; KVM calls the
+//!   second
 //!
 //! These are called by pointer or from other files, so they are not inlined everywhere, as
-//! `_perf_event_disable()` itself can be. The handlers look for groups when the function is called and
-//! when it returns, as a group may begin to wait in between. Only a group that loses its counter and gets
-//! it back within one such call goes on counting.
+//! `_perf_event_disable()` itself can be. The handlers look for groups when the function is called
+//! and when it returns, as a group may begin to wait in between. Only a group that loses its
+//! counter and gets it back within one such call goes on counting.
 //!
-//! A kprobe sees every call. A kretprobe sees the returns, but needs an instance for each call that has not returned,
-//! and a user can have many calls wait for a context's mutex. When the instances are used up, a group that begins to
-//! wait during a further call goes on waiting.
+//! A kprobe sees every call. A kretprobe sees the returns, but needs an instance for each call that
+//! has not returned, and a user can have many calls wait for a context's mutex. When the instances
+//! are used up, a group that begins to wait during a further call goes on waiting.
 //!
 //! # While there is no pinned event
 //!
-//! A probe makes each call of its function dearer, and most users have no pinned events. So the probes
-//! of `perf_ioctl()`, `perf_compat_ioctl()` and `perf_event_task_disable()` are disabled while none is
-//! open, see [`UserProbes`]. The task that opens the first one enables them before it returns to user
-//! mode from `perf_event_open()`: until then only a thread that guesses the number of the file can
-//! disable the event. `event_init` itself cannot enable probes, as that takes the lock of CPU hotplug, and
-//! a lock may be held there that CPU hotplug takes within its own (`perf_try_init_event()`,
-//! `perf_event_exit_cpu()`). A call of one of the functions while no pinned event is open has a kernel thread
-//! disable the probes, at most once a second, as that rewrites code. The calling task cannot do that: a user can keep it
-//! in the function for any time (`PERF_EVENT_IOC_PERIOD` reads memory), and the end of the watch waits for the work.
+//! A probe makes each call of its function dearer, and most users have no pinned events. So the
+//! probes of `perf_ioctl()`, `perf_compat_ioctl()` and `perf_event_task_disable()` are disabled
+//! while none is open, see [`UserProbes`]. The task that opens the first one enables them before it
+//! returns to user mode from `perf_event_open()`: until then only a thread that guesses the number
+//! of the file can disable the event. `event_init` itself cannot enable probes, as that takes the
+//! lock of CPU hotplug, and a lock may be held there that CPU hotplug takes within its own
+//! (`perf_try_init_event()`, `perf_event_exit_cpu()`). A call of one of the functions while no
+//! pinned event is open has a kernel thread disable the probes, at most once a second, as that
+//! rewrites code. The calling task cannot do that: a user can keep it in the function for any time
+//! (`PERF_EVENT_IOC_PERIOD` reads memory), and the end of the watch waits for the work.
 //!
 //! Events that kernel threads open do not enable them. These have no file and no owner, so only
 //! `perf_event_disable()` and `perf_event_pause()` disable them.
@@ -38,23 +41,39 @@
 //! In the kernel proper the perf core would do this itself.
 
 use super::InternalOperations;
-use crate::{bindings, kern::ticks::Ticks, perf::Pmu};
+use crate::{
+    bindings,
+    kern::ticks::Ticks,
+    perf::Pmu, //
+};
 use core::{
     marker::PhantomData,
     pin::Pin,
-    ptr::{self, with_exposed_provenance_mut},
+    ptr::{
+        self,
+        with_exposed_provenance_mut, //
+    },
 };
 use kernel::{
     error::to_result,
     new_mutex,
     prelude::*,
     sync::{
-        atomic::{ordering, Atomic, Relaxed},
-        rcu, Arc, Mutex,
+        atomic::{
+            ordering,
+            Atomic,
+            Relaxed, //
+        },
+        rcu,
+        Arc,
+        Mutex, //
     },
     task::Task,
-    time::{delay::fsleep, Delta},
-    types::Opaque,
+    time::{
+        delay::fsleep,
+        Delta, //
+    },
+    types::Opaque, //
 };
 
 /// The most calls that can be under way with the returns of all of them noticed.
@@ -75,8 +94,8 @@ pub struct DisableWatch<T: InternalOperations> {
 impl<T: InternalOperations> DisableWatch<T> {
     /// Begins to watch the events of `pmu`.
     ///
-    /// The error of `register_kprobe()` or `register_kretprobe()` if the kernel's functions cannot be probed; it takes
-    /// `CONFIG_KRETPROBES`. Process context.
+    /// The error of `register_kprobe()` or `register_kretprobe()` if the kernel's functions cannot
+    /// be probed; it takes `CONFIG_KRETPROBES`. Process context.
     pub fn new(pmu: &super::Pmu<T>) -> Result<Self> {
         let pmu = pmu.share();
         let kernels = [
@@ -125,22 +144,21 @@ impl<T: InternalOperations> Drop for DisableWatch<T> {
             bindings::irq_work_sync(user.vain.irq.get());
             bindings::cancel_work_sync(user.vain.work.get());
         }
-        // Pending work holds the module, so there is none when it is unloaded. If loading fails, a task with work is
-        // about to return to user mode, or to enter a guest.
+        // Pending work holds the module, so there is none when it is unloaded. If loading fails, a
+        // task with work is about to return to user mode, or to enter a guest.
         while user.pending.load(ordering::Acquire) != 0 {
             fsleep(Delta::from_micros(100));
         }
         if user.was_used.load(Relaxed) {
-            // The last task may not have returned from `Work::run()` yet. It does not sleep there any
-            // more.
-            // SAFETY: This is process context, and no lock is held.
+            // The last task may not have returned from `Work::run()` yet. It does not sleep there
+            // any more. SAFETY: This is process context, and no lock is held.
             unsafe { bindings::rpmu_helper_synchronize_rcu_tasks() };
         }
     }
 }
 
-/// The probes of the functions that users call. They are enabled while pinned events are open, and then
-/// until a task calls one of these functions in vain.
+/// The probes of the functions that users call. They are enabled while pinned events are open, and
+/// then until a task calls one of these functions in vain.
 #[pin_data]
 pub(in crate::perf_core) struct UserProbes<T: InternalOperations> {
     #[pin]
@@ -211,8 +229,9 @@ impl<T: InternalOperations> UserProbes<T> {
 }
 
 impl<T: InternalOperations> Pmu<T> {
-    /// Counts an event of a pinned group that is being opened, and gets the calls watched by which users
-    /// disable events. Returns whether [`pinned_closed`](Self::pinned_closed) has to be called when it goes.
+    /// Counts an event of a pinned group that is being opened, and gets the calls watched by which
+    /// users disable events. Returns whether [`pinned_closed`](Self::pinned_closed) has to be
+    /// called when it goes.
     ///
     /// `ENOMEM`, and nothing has to be done. Process context.
     pub(in crate::perf_core) fn pinned_opened(&self) -> Result<bool> {
@@ -248,8 +267,8 @@ struct Work<T: InternalOperations> {
 }
 
 impl<T: InternalOperations> Work<T> {
-    /// Adds work to the current task, which must not be a kernel thread. A task that exits does not get
-    /// it, as it does not return to user mode.
+    /// Adds work to the current task, which must not be a kernel thread. A task that exits does not
+    /// get it, as it does not return to user mode.
     ///
     /// `ENOMEM`. Process context.
     fn add(pmu: &Pmu<T>) -> Result {
@@ -262,16 +281,17 @@ impl<T: InternalOperations> Work<T> {
             GFP_KERNEL,
         )?;
         user.was_used.store(true, Relaxed);
-        // INVARIANT: The end of the watch, after which the PMU may be freed, waits until this is 0. There are
-        // no more events then, so that nothing calls this.
+        // INVARIANT: The end of the watch, after which the PMU may be freed, waits until this is 0.
+        // There are no more events then, so that nothing calls this.
         user.pending.fetch_add(1, Relaxed);
-        // A user can keep the task before the work: work that the task gets later runs first, such as the release of the
-        // group's leader, which waits for a context's mutex. So rmmod is refused meanwhile, instead of waiting.
-        // SAFETY: The PMU is valid. The perf core holds the module while it calls `event_init`.
+        // A user can keep the task before the work: work that the task gets later runs first, such
+        // as the release of the group's leader, which waits for a context's mutex. So rmmod is
+        // refused meanwhile, instead of waiting. SAFETY: The PMU is valid. The perf core holds the
+        // module while it calls `event_init`.
         unsafe { bindings::rpmu_helper_module_get((*pmu.as_raw()).module) };
         let work = KBox::into_raw(work);
-        // SAFETY: `head` is the first part of what has just been allocated, and stays until `run()` has
-        // been called or the task does not take it.
+        // SAFETY: `head` is the first part of what has just been allocated, and stays until `run()`
+        // has been called or the task does not take it.
         let ret = unsafe {
             let head = Opaque::cast_into(&raw const (*work).head);
             bindings::rpmu_helper_init_task_work(head, Some(Self::run));
@@ -305,13 +325,15 @@ impl<T: InternalOperations> Work<T> {
             .user_probes
             .pending
             .fetch_sub(1, ordering::Release);
-        // SAFETY: `add()` holds it. The end of the watch waits until this task has left the module's code.
+        // SAFETY: `add()` holds it. The end of the watch waits until this task has left the
+        // module's code.
         unsafe { bindings::rpmu_helper_module_put(module) };
     }
 }
 
-/// The same work, for a kernel thread, after a function was called in vain. A handler of a probe queues it, which may be
-/// in NMI context (`exc_int3()`, `arch/x86/kernel/traps.c`), by way of an interrupt.
+/// The same work, for a kernel thread, after a function was called in vain. A handler of a probe
+/// queues it, which may be in NMI context (`exc_int3()`, `arch/x86/kernel/traps.c`), by way of an
+/// interrupt.
 ///
 /// # Invariants
 ///
@@ -341,17 +363,19 @@ impl<T: InternalOperations> VainWork<T> {
             func: Some(Self::queue_callback),
             ..pin_init::zeroed()
         };
-        // SAFETY: By this function's requirements, nothing else uses them, and they stay where they are.
+        // SAFETY: By this function's requirements, nothing else uses them, and they stay where they
+        // are.
         unsafe {
             *self.irq.get() = irq;
             bindings::rpmu_helper_init_work(self.work.get(), Some(Self::run_callback));
         }
     }
 
-    /// Queues the work, unless it is queued. To be called by a handler of a probe that users call. Any context.
+    /// Queues the work, unless it is queued. To be called by a handler of a probe that users call.
+    /// Any context.
     fn queue(&self) {
-        // SAFETY: A probe has a handler only after `init()`. The end of the watch waits for the interrupt when the
-        // probes and so their handlers have gone.
+        // SAFETY: A probe has a handler only after `init()`. The end of the watch waits for the
+        // interrupt when the probes and so their handlers have gone.
         unsafe { bindings::irq_work_queue(self.irq.get()) };
     }
 
@@ -360,7 +384,8 @@ impl<T: InternalOperations> VainWork<T> {
     /// For the kernel to call, with the `irq` of a `VainWork` that was initialised.
     unsafe extern "C" fn queue_callback(irq: *mut bindings::irq_work) {
         let irq = Opaque::cast_from(irq.cast_const());
-        // SAFETY: By this function's requirements. The end of the watch waits for this function, then for the work.
+        // SAFETY: By this function's requirements. The end of the watch waits for this function,
+        // then for the work.
         unsafe {
             let this = &*kernel::container_of!(irq, Self, irq);
             bindings::rpmu_helper_schedule_work(this.work.get());
@@ -429,8 +454,8 @@ impl Watched for Ioctl {
             return None;
         }
         let whole_group = flags & bindings::perf_event_ioc_flags_PERF_IOC_FLAG_GROUP as usize != 0;
-        // SAFETY: The first argument is the file of an event, which the caller keeps open, and so the event.
-        // Its leader is compared only.
+        // SAFETY: The first argument is the file of an event, which the caller keeps open, and so
+        // the event. Its leader is compared only.
         let event = unsafe {
             let event: *mut bindings::perf_event =
                 bindings::rpmu_helper_private_data(with_exposed_provenance_mut(file)).cast();
@@ -549,8 +574,8 @@ impl<T: InternalOperations> Probe<T> {
             },
             GFP_KERNEL,
         )?;
-        // SAFETY: The probe names a function and a handler and is otherwise zero, as it has to be. It stays where it
-        // is until `drop` has unregistered it.
+        // SAFETY: The probe names a function and a handler and is otherwise zero, as it has to be.
+        // It stays where it is until `drop` has unregistered it.
         to_result(unsafe { bindings::rpmu_helper_register_kprobe(inner.call.get()) })?;
         // SAFETY: As above; it has the size of its handlers' data, too.
         to_result(unsafe { bindings::rpmu_helper_register_kretprobe(inner.exit.get()) })
@@ -571,7 +596,8 @@ impl<T: InternalOperations> Probe<T> {
         }
     }
 
-    /// Calls that have begun still end with the return handler. If this fails, the probes stay enabled.
+    /// Calls that have begun still end with the return handler. If this fails, the probes stay
+    /// enabled.
     fn disable(&self) {
         // SAFETY: As in `enable()`.
         unsafe {
@@ -583,8 +609,8 @@ impl<T: InternalOperations> Probe<T> {
 
 impl<T: InternalOperations> Drop for Probe<T> {
     fn drop(&mut self) {
-        // SAFETY: By the type invariant. These wait until no CPU is in a handler; a task that is still
-        // in the function returns without one.
+        // SAFETY: By the type invariant. These wait until no CPU is in a handler; a task that is
+        // still in the function returns without one.
         unsafe {
             bindings::rpmu_helper_unregister_kretprobe(self.0.exit.get());
             bindings::rpmu_helper_unregister_kprobe(self.0.call.get());
@@ -611,9 +637,9 @@ impl Target {
         self,
         event: *mut bindings::perf_event,
     ) -> bool {
-        // SAFETY: The event is freed after RCU readers have ended, and so is its leader: before that
-        // leaves the group, the event gets another (`perf_group_detach()`). An inherited event keeps the
-        // one that it was inherited from until it is freed.
+        // SAFETY: The event is freed after RCU readers have ended, and so is its leader: before
+        // that leaves the group, the event gets another (`perf_group_detach()`). An inherited event
+        // keeps the one that it was inherited from until it is freed.
         unsafe {
             let leader = ptr::read_volatile(&raw const (*event).group_leader);
             let parent = (*leader).parent;
@@ -725,14 +751,14 @@ unsafe fn of_instance<'a, T: InternalOperations>(
 impl<T: InternalOperations> Pmu<T> {
     /// Takes the groups of `target` off the waiting ones. Preemption is off.
     fn forget_disabled(&self, target: Target) {
-        // It is set under the lock of the group's context, which the probed function takes to look at the
-        // group's state. So it is seen when that returns, if not before.
+        // It is set under the lock of the group's context, which the probed function takes to look
+        // at the group's state. So it is seen when that returns, if not before.
         if !self.internals().has_waited.load(Relaxed) {
             return;
         }
         let _guard = rcu::read_lock();
-        // SAFETY: An event that waits was not destroyed before this RCU reader began, or it would have
-        // been forgotten.
+        // SAFETY: An event that waits was not destroyed before this RCU reader began, or it would
+        // have been forgotten.
         let is_disabled = |event| unsafe { target.has_group_of(event) };
         for state in self.data_of_cpus() {
             state.waiting.forget_if(is_disabled);

@@ -4,7 +4,11 @@
 
 use super::InternalOperations;
 use crate::perf::Event;
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{
+    AtomicBool,
+    AtomicU64,
+    Ordering::Relaxed, //
+};
 
 /// The state of an event.
 #[derive(Default)]
@@ -13,8 +17,8 @@ pub struct EventState {
     pub(super) waits: AtomicBool,
     /// Set if [`pinned_opened`](crate::perf::Pmu::pinned_opened) has counted the event.
     pub(super) watched: AtomicBool,
-    /// For the leader of a group that rotates: its place by runtime, which holds as long as the group
-    /// is where it was put (`group_index`).
+    /// For the leader of a group that rotates: its place by runtime, which holds as long as the
+    /// group is where it was put (`group_index`).
     runtime: AtomicU64,
     place: AtomicU64,
 }

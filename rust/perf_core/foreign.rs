@@ -10,17 +10,32 @@
 
 use super::{
     rotation,
-    users::{Name, Users},
-    InternalOperations, PmuState,
+    users::{
+        Name,
+        Users, //
+    },
+    InternalOperations,
+    PmuState, //
 };
-use crate::{bindings, perf::Pmu};
+use crate::{
+    bindings,
+    perf::Pmu, //
+};
 use core::{
-    ptr::{self, NonNull},
-    sync::atomic::Ordering::Relaxed,
+    ptr::{
+        self,
+        NonNull, //
+    },
+    sync::atomic::Ordering::Relaxed, //
 };
 use kernel::{
-    error::{code::*, from_err_ptr, to_result, Result},
-    prelude::*,
+    error::{
+        code::*,
+        from_err_ptr,
+        to_result,
+        Result, //
+    },
+    prelude::*, //
 };
 
 /// Why there is no PMU to take over.
@@ -55,8 +70,9 @@ impl BuiltinPmu {
     /// Finds the PMU that serves events of type `event_type`.
     ///
     /// It opens, and closes, an event with the given `config`, which the PMU must accept. [`None`]
-    /// if no PMU does. Fails with the name of the module if one of a module does; else with what opening
-    /// fails with, `EBUSY` where the built-in driver finds its counters reserved. Process context.
+    /// if no PMU does. Fails with the name of the module if one of a module does; else with what
+    /// opening fails with, `EBUSY` where the built-in driver finds its counters reserved. Process
+    /// context.
     pub fn find(event_type: u32, config: u64) -> Result<Option<Self>, NotFound> {
         let mut attr: bindings::perf_event_attr = pin_init::zeroed();
         attr.type_ = event_type;
@@ -106,8 +122,8 @@ impl BuiltinPmu {
 
     /// Unregisters the PMU, so that no more events can be opened on it.
     ///
-    /// `EBUSY`, and the PMU as it was, if it has events, and for a short time after an event was closed.
-    /// During the attempt events do not rotate. Process context.
+    /// `EBUSY`, and the PMU as it was, if it has events, and for a short time after an event was
+    /// closed. During the attempt events do not rotate. Process context.
     pub fn unregister(self) -> Result<UnregisteredPmu, (Self, Error)> {
         let pmu = self.0.as_ptr();
         // SAFETY: The PMU is registered, and only this unregisters it.
@@ -139,11 +155,12 @@ impl BuiltinPmu {
 pub struct UnregisteredPmu(BuiltinPmu);
 
 impl UnregisteredPmu {
-    /// Makes `pmu`, which is not registered yet, call this PMU's `pmu_enable` whenever it has been enabled
-    /// itself.
+    /// Makes `pmu`, which is not registered yet, call this PMU's `pmu_enable` whenever it has been
+    /// enabled itself.
     ///
     /// A program that is attached to that function, such as the one of dynolog's `bperf` (fexit of
-    /// `x86_pmu_enable()`), then runs as often as with the built-in driver, and finds the same events.
+    /// `x86_pmu_enable()`), then runs as often as with the built-in driver, and finds the same
+    /// events.
     pub fn follow<T: InternalOperations>(&self, pmu: &Pmu<T>) {
         let predecessor = self.0 .0.as_ptr();
         let internals = pmu.internals();
@@ -156,8 +173,8 @@ impl UnregisteredPmu {
     }
 }
 
-/// The first bytes of a function that nothing is attached to: ENDBR64, and the NOP of five bytes that
-/// ftrace makes a call.
+/// The first bytes of a function that nothing is attached to: ENDBR64, and the NOP of five bytes
+/// that ftrace makes a call.
 const UNHOOKED: u64 = u64::from_le_bytes([0xf3, 0x0f, 0x1e, 0xfa, 0x0f, 0x1f, 0x44, 0x00]);
 
 /// Stands for the code of `pmu_enable` where a PMU replaces none.
@@ -169,16 +186,17 @@ pub(super) fn no_function() -> *mut u64 {
 }
 
 impl<T: InternalOperations> PmuState<T> {
-    /// Calls `pmu_enable` of the PMU that this one replaces, if something is attached to its start, or if
-    /// that cannot be told.
+    /// Calls `pmu_enable` of the PMU that this one replaces, if something is attached to its start,
+    /// or if that cannot be told.
     ///
     /// # Safety
     ///
-    /// To be called when the PMU has been enabled on this CPU, with interrupts off and not in an NMI.
+    /// To be called when the PMU has been enabled on this CPU, with interrupts off and not in an
+    /// NMI.
     #[inline]
     pub(super) unsafe fn enable_predecessor(&self) {
-        // SAFETY: It points to `NO_FUNCTION`, or to a function of the kernel, which is aligned to 16 bytes
-        // and whose code can be read. That may change meanwhile.
+        // SAFETY: It points to `NO_FUNCTION`, or to a function of the kernel, which is aligned to
+        // 16 bytes and whose code can be read. That may change meanwhile.
         let start = unsafe { self.hook.load(Relaxed).read_volatile() };
         if start != UNHOOKED {
             // SAFETY: By this function's requirements.
@@ -192,12 +210,13 @@ impl<T: InternalOperations> PmuState<T> {
     #[cold]
     unsafe fn call_predecessor(&self) {
         let predecessor = self.predecessor.load(Relaxed);
-        // SAFETY: `follow()` has stored the predecessor, before this PMU was registered. By the type
-        // invariant of `UnregisteredPmu` that PMU is never freed, and it is unregistered as long as this
-        // one is registered. It is `x86_pmu`'s, whose function returns at once, because
-        // `cpu_hw_events.enabled` is set (`x86_pmu_enable()`, `arch/x86/events/core.c:1325`): initially, and
-        // after each `perf_pmu_disable()` with its `perf_pmu_enable()`, which the perf core has not called
-        // since the PMU was unregistered. Otherwise only PMI handlers clear the field, while they run.
+        // SAFETY: `follow()` has stored the predecessor, before this PMU was registered. By the
+        // type invariant of `UnregisteredPmu` that PMU is never freed, and it is unregistered as
+        // long as this one is registered. It is `x86_pmu`'s, whose function returns at once,
+        // because `cpu_hw_events.enabled` is set (`x86_pmu_enable()`, `arch/x86/events/core.c`):
+        // initially, and after each `perf_pmu_disable()` with its `perf_pmu_enable()`, which the
+        // perf core has not called since the PMU was unregistered. Otherwise only PMI handlers
+        // clear the field, while they run.
         unsafe {
             if let Some(enable) = (*predecessor).pmu_enable {
                 enable(predecessor);

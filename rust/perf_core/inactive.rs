@@ -1,24 +1,35 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Events that should count on a CPU and do not: no counter is free for them, or they wait for their turn.
+//! Events that should count on a CPU and do not: no counter is free for them, or they wait for
+//! their turn.
 //!
-//! The perf core offers only some of them to the PMU. All are in the lists of the two contexts that a CPU
-//! has at a time: its own, and that of the running task.
+//! The perf core offers only some of them to the PMU. All are in the lists of the two contexts that
+//! a CPU has at a time: its own, and that of the running task.
 //!
 //! Each list is read under its context's lock. Events join and leave a context (`list_add_event()`,
-//! `list_del_event()`) and a group (`perf_group_attach()`, `perf_group_detach()`) under that lock, and
-//! an event is destroyed only after it has left its context. Interrupts off alone are not enough: while
-//! a CPU's own context is inactive, as when its only events are of control groups that do not run there,
-//! `perf_remove_from_context()` (`kernel/events/core.c:2652`) removes an event on the caller's CPU.
+//! `list_del_event()`) and a group (`perf_group_attach()`, `perf_group_detach()`) under that lock,
+//! and an event is destroyed only after it has left its context. Interrupts off alone are not
+//! enough: while a CPU's own context is inactive, as when its only events are of control groups
+//! that do not run there, `perf_remove_from_context()` (`kernel/events/core.c`) removes an event on
+//! the caller's CPU.
 //!
-//! The lock is a raw spinlock that the perf core takes only with interrupts off. So an interrupt never
-//! finds it held by its own CPU, and may wait for it. The locks of the two contexts are never held
-//! together here, so their order (the CPU's own first) does not matter.
+//! The lock is a raw spinlock that the perf core takes only with interrupts off. So an interrupt
+//! never finds it held by its own CPU, and may wait for it. The locks of the two contexts are never
+//! held together here, so their order (the CPU's own first) does not matter.
 
-use super::{is_of_cgroup, rotation, InternalOperations, ERROR, INACTIVE};
+use super::{
+    is_of_cgroup,
+    rotation,
+    InternalOperations,
+    ERROR,
+    INACTIVE, //
+};
 use crate::{
     bindings,
-    perf::{Event, OnCpu},
+    perf::{
+        Event,
+        OnCpu, //
+    },
 };
 use core::ptr;
 use kernel::cpu::CpuId;
@@ -28,7 +39,8 @@ use kernel::cpu::CpuId;
 pub struct InactiveGroup {
     /// The perf core's number of the leader.
     pub number: u64,
-    /// Set if the group is in the error state: it is pinned, and the perf core does not try it again.
+    /// Set if the group is in the error state: it is pinned, and the perf core does not try it
+    /// again.
     pub is_error: bool,
 }
 
@@ -43,21 +55,21 @@ impl<T: InternalOperations> OnCpu<'_, T> {
         if !self.pmu().internals().is_open() {
             return;
         }
-        // SAFETY: The PMU is registered: before that ends, `close()` says so, and then waits for all that
-        // run with interrupts off.
+        // SAFETY: The PMU is registered: before that ends, `close()` says so, and then waits for
+        // all that run with interrupts off.
         let here = unsafe { rotation::this_context(self.pmu().as_raw()) };
-        // SAFETY: As above. The first pointer is set once, to a context that is never freed. The perf
-        // core changes the second only on this CPU, with interrupts off.
+        // SAFETY: As above. The first pointer is set once, to a context that is never freed. The
+        // perf core changes the second only on this CPU, with interrupts off.
         let (own, task) = unsafe {
             (
                 ptr::read_volatile(&raw const (*here).epc.ctx),
                 (*here).task_epc,
             )
         };
-        // SAFETY: A task's context is linked from here from `__link_epc()`, for one of its events, until
-        // it is scheduled out or its last event of the PMU is removed, all of which happens on this CPU
-        // with interrupts off. Until then it and its `ctx` are valid. An interrupt or a task that turns
-        // interrupts off holds no lock of a context.
+        // SAFETY: A task's context is linked from here from `__link_epc()`, for one of its events,
+        // until it is scheduled out or its last event of the PMU is removed, all of which happens
+        // on this CPU with interrupts off. Until then it and its `ctx` are valid. An interrupt or a
+        // task that turns interrupts off holds no lock of a context.
         unsafe {
             if !own.is_null() {
                 self.for_each_in(own, &mut f);
@@ -103,7 +115,8 @@ impl<T: InternalOperations> OnCpu<'_, T> {
             // SAFETY: `node` is not the head, so it is the `event_entry` of an event.
             let it = unsafe { kernel::container_of!(node, bindings::perf_event, event_entry) };
             // SAFETY: An event in the list has been opened and not destroyed. So has its leader:
-            // `perf_group_detach()` makes the siblings leaders under the lock before that is destroyed.
+            // `perf_group_detach()` makes the siblings leaders under the lock before that is
+            // destroyed.
             unsafe {
                 let leader = (*it).group_leader;
                 let (group, own) = ((*leader).state, (*it).state);
@@ -127,12 +140,13 @@ impl<T: InternalOperations> OnCpu<'_, T> {
 
     /// Returns the number of the leader of the event's group. The event must be on this CPU.
     pub fn group_of(&self, event: &Event<T>) -> u64 {
-        // SAFETY: The event is valid, and so is its leader, which the event leaves on this CPU alone,
-        // with interrupts off.
+        // SAFETY: The event is valid, and so is its leader, which the event leaves on this CPU
+        // alone, with interrupts off.
         unsafe { (*(*event.as_raw()).group_leader).id }
     }
 
-    /// Returns whether the event's group is pinned, so that it does not rotate. The event must be on this CPU.
+    /// Returns whether the event's group is pinned, so that it does not rotate. The event must be
+    /// on this CPU.
     pub fn is_of_pinned_group(&self, event: &Event<T>) -> bool {
         // SAFETY: As in `group_of()`. Attributes that are single bits do not change.
         unsafe { (*(*event.as_raw()).group_leader).attr.pinned() != 0 }

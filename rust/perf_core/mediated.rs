@@ -1,25 +1,34 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Guests that have the PMU to themselves while they run: KVM's mediated PMUs (`enable_mediated_pmu=1`).
+//! Guests that have the PMU to themselves while they run: KVM's mediated PMUs
+//! (`enable_mediated_pmu=1`).
 //!
 //! KVM decides by the built-in driver, when it is loaded, whether there can be such guests
-//! (`perf_get_x86_pmu_capability()`, `arch/x86/events/core.c:3144`). Those need a PMU with
-//! `PERF_PMU_CAP_MEDIATED_VPMU`, whose registers hold anything after a guest. Without it the perf core
-//! would leave the host's events on the counters that the guest writes.
+//! (`perf_get_x86_pmu_capability()`, `arch/x86/events/core.c`). Those need a PMU with
+//! `PERF_PMU_CAP_MEDIATED_VPMU`, whose registers hold anything after a guest. Without it the perf
+//! core would leave the host's events on the counters that the guest writes.
 //!
 //! The perf core refuses such guests while there are events that count in guests and need the PMU
-//! (`perf_create_mediated_pmu()`, `kernel/events/core.c:6414`). [`NoMediatedGuests`] counts as one of them.
+//! (`perf_create_mediated_pmu()`, `kernel/events/core.c`). [`NoMediatedGuests`] counts as one of
+//! them.
 //!
 //! This has no place in the kernel proper, where KVM would ask the driver that is in charge.
 
-use crate::{bindings, kern::symbols::Symbols};
+use crate::{
+    bindings,
+    kern::symbols::Symbols, //
+};
 use core::ptr::NonNull;
 use kernel::{
     error::to_result,
     ffi::c_int,
     prelude::*,
-    sync::atomic::{ordering, Atomic, Relaxed},
-    types::Opaque,
+    sync::atomic::{
+        ordering,
+        Atomic,
+        Relaxed, //
+    },
+    types::Opaque, //
 };
 
 /// Keeps guests from having the PMU to themselves.
@@ -42,9 +51,9 @@ unsafe impl Sync for NoMediatedGuests {}
 impl NoMediatedGuests {
     /// Refuses such guests from now on.
     ///
-    /// [`None`] if the kernel cannot have them (`CONFIG_PERF_GUEST_MEDIATED_PMU`). Fails with `EBUSY` if
-    /// there is one, with `ENOENT` or another error if the perf core's variables cannot be found. Process
-    /// context.
+    /// [`None`] if the kernel cannot have them (`CONFIG_PERF_GUEST_MEDIATED_PMU`). Fails with
+    /// `EBUSY` if there is one, with `ENOENT` or another error if the perf core's variables cannot
+    /// be found. Process context.
     pub fn new() -> Result<Option<Self>> {
         if !cfg!(CONFIG_PERF_GUEST_MEDIATED_PMU) {
             return Ok(None);
@@ -54,10 +63,10 @@ impl NoMediatedGuests {
         let events = symbols.find(c"nr_include_guest_events")?.cast::<i32>();
         let lock = symbols.find(c"perf_mediated_pmu_mutex")?.cast();
 
-        // As `mediated_pmu_account_event()`, `kernel/events/core.c:6377`: the lock keeps two from being
-        // counted at once of which each excludes the other.
-        // SAFETY: The variables are a `struct mutex` and two `atomic_t` of the perf core, in static memory.
-        // This is process context, and no lock is held within which the perf core takes this one.
+        // As `mediated_pmu_account_event()`, `kernel/events/core.c`: the lock keeps two from being
+        // counted at once of which each excludes the other. SAFETY: The variables are a
+        // `struct mutex` and two `atomic_t` of the perf core, in static memory. This is process
+        // context, and no lock is held within which the perf core takes this one.
         let free = unsafe {
             bindings::rpmu_helper_mutex_lock(lock.as_ptr());
             let free = counter(&guests).load(Relaxed) == 0;
@@ -88,7 +97,8 @@ impl Drop for NoMediatedGuests {
 
 /// # Safety
 ///
-/// The pointer must be to an `atomic_t` that is never freed, and that is changed by atomic operations alone.
+/// The pointer must be to an `atomic_t` that is never freed, and that is changed by atomic
+/// operations alone.
 unsafe fn counter(counter: &NonNull<i32>) -> &Atomic<i32> {
     // SAFETY: By this function's requirements.
     unsafe { Atomic::from_ptr(counter.as_ptr()) }
@@ -118,8 +128,8 @@ impl Probe {
             }),
             GFP_KERNEL,
         )?;
-        // SAFETY: The probe names a symbol and a handler and is otherwise zero, as it has to be. It stays
-        // where it is until `drop()` has unregistered it.
+        // SAFETY: The probe names a symbol and a handler and is otherwise zero, as it has to be. It
+        // stays where it is until `drop()` has unregistered it.
         to_result(unsafe { bindings::rpmu_helper_register_kprobe(probe.get()) })?;
         // INVARIANT: Just registered.
         Ok(Self(probe))

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What reaches into private parts of the perf core: structures that no driver is meant to know, and
-//! functions that modules cannot link to. And tracepoints.
+//! What reaches into private parts of the perf core: structures that no driver is meant to know,
+//! and functions that modules cannot link to. And tracepoints.
 //!
-//! This has no place in the kernel proper, where the perf core itself would be changed. [`perf`](crate::perf), which
-//! could go upstream, knows nothing of it: a [`Pmu`] wraps one of its PMUs, whose callbacks it extends
-//! ([`pmu`]). It keeps data of its own for the PMU and for each event, in fields that the driver has for that
-//! ([`HasInternals`], [`has_internals`]), and for each CPU ([`CpuState`]). Methods of the perf core's objects that
-//! need this data are only there for drivers that implement [`InternalOperations`].
+//! This has no place in the kernel proper, where the perf core itself would be changed.
+//! [`perf`](crate::perf), which could go upstream, knows nothing of it: a [`Pmu`] wraps one of its
+//! PMUs, whose callbacks it extends ([`pmu`]). It keeps data of its own for the PMU and for each
+//! event, in fields that the driver has for that ([`HasInternals`], [`has_internals`]), and for
+//! each CPU ([`CpuState`]). Methods of the perf core's objects that need this data are only there
+//! for drivers that implement [`InternalOperations`].
 
 mod behind;
 mod context;
@@ -30,30 +31,56 @@ mod turn;
 mod users;
 
 pub use behind::Behind;
-pub use context::{Cgroups, Context, Version, WaitingGroup};
+pub use context::{
+    Cgroups,
+    Context,
+    Version,
+    WaitingGroup, //
+};
 pub use disable_watch::DisableWatch;
 pub use event::EventState;
-pub use foreign::{BuiltinPmu, NotFound, UnregisteredPmu};
+pub use foreign::{
+    BuiltinPmu,
+    NotFound,
+    UnregisteredPmu, //
+};
 pub use ibs::Ibs;
 pub use mediated::NoMediatedGuests;
 pub use pinned::PinnedGroup;
-pub use pmu::{Pmu, Registration};
+pub use pmu::{
+    Pmu,
+    Registration, //
+};
 pub use resched::bind_perf_pmu_resched;
 pub use scheduling::IntervalEnd;
 pub use turn::EndCost;
-pub use users::{UserKind, Users};
+pub use users::{
+    UserKind,
+    Users, //
+};
 
 use crate::{
     bindings,
-    perf::{self, OnCpu, Operations},
+    perf::{
+        self,
+        OnCpu,
+        Operations, //
+    },
 };
-use core::{marker::PhantomData, ptr, sync::atomic::AtomicPtr};
+use core::{
+    marker::PhantomData,
+    ptr,
+    sync::atomic::AtomicPtr, //
+};
 use disable_watch::UserProbes;
 use event::internals_of;
 use kernel::{
     interrupt::LocalInterruptDisabled,
     prelude::*,
-    sync::atomic::{Atomic, Relaxed},
+    sync::atomic::{
+        Atomic,
+        Relaxed, //
+    },
 };
 use tree::is_of_cgroup;
 
@@ -73,18 +100,21 @@ pub trait InternalOperations: Operations<CpuData = CpuState<Self>> + HasInternal
     /// Called when an interval is over, before groups are taken off this CPU and offered anew.
     fn end_interval(&self, cx: &IntervalEnd<'_, Self>);
 
-    /// Returns whether there would be a place, now, for a group that [waits](perf::Scheduling::wait_if_pinned),
-    /// with the pinned events that are on the CPU staying there. If not, the group waits on.
+    /// Returns whether there would be a place, now, for a group that
+    /// [waits](perf::Scheduling::wait_if_pinned), with the pinned events that are on the CPU
+    /// staying there. If not, the group waits on.
     ///
     /// The lock of the group's context is held.
     fn has_room_for(&self, cx: &OnCpu<'_, Self>, group: &PinnedGroup<'_, Self>) -> bool;
 }
 
-/// A driver that has a field for a [`PmuState`], and one for an [`EventState`] in its data of an event.
+/// A driver that has a field for a [`PmuState`], and one for an [`EventState`] in its data of an
+/// event.
 ///
 /// # Safety
 ///
-/// Each method must return the same field of its argument each time. [`has_internals!`] implements it so.
+/// Each method must return the same field of its argument each time. [`has_internals!`] implements
+/// it so.
 pub unsafe trait HasInternals: Operations {
     /// Returns the state of the PMU.
     fn state(&self) -> &PmuState<Self>
@@ -95,8 +125,8 @@ pub unsafe trait HasInternals: Operations {
     fn event_state(data: &Self::EventData) -> &EventState;
 }
 
-/// Implements [`HasInternals`]: names the driver with its field, and the type of its data of an event with that
-/// one's.
+/// Implements [`HasInternals`]: names the driver with its field, and the type of its data of an
+/// event with that one's.
 macro_rules! has_internals {
     ($driver:ident.$state:ident, $data:ident.$event_state:ident) => {
         // SAFETY: The methods return fields of their arguments.
@@ -145,8 +175,8 @@ impl<T: InternalOperations> Default for CpuState<T> {
 }
 
 impl<T: InternalOperations> CpuState<T> {
-    /// Takes back what the perf core was asked for, and has it offer all groups again where that changes their
-    /// order.
+    /// Takes back what the perf core was asked for, and has it offer all groups again where that
+    /// changes their order.
     ///
     /// # Safety
     ///
@@ -215,7 +245,8 @@ impl<T: InternalOperations> perf::Pmu<T> {
         self.ops().state()
     }
 
-    /// Stops the rotation of events on this CPU, which goes off line, while all others wait with interrupts off.
+    /// Stops the rotation of events on this CPU, which goes off line, while all others wait with
+    /// interrupts off.
     ///
     /// Does nothing if the PMU is not registered.
     pub fn stop_rotation(&self, irqs: &LocalInterruptDisabled) {

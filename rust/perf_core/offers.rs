@@ -1,15 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Groups that are offered or come forward, and orders that are kept, until the PMU is enabled again.
+//! Groups that are offered or come forward, and orders that are kept, until the PMU is enabled
+//! again.
 
 use super::{
-    context::WaitingGroup, tree::move_to, InternalOperations, ACTIVE, INACTIVE, OFFER_ALWAYS,
+    context::WaitingGroup,
+    tree::move_to,
+    InternalOperations,
+    ACTIVE,
+    INACTIVE,
+    OFFER_ALWAYS, //
 };
 use crate::bindings;
 use core::{
     marker::PhantomData,
     ptr,
-    sync::atomic::{AtomicPtr, Ordering::Relaxed},
+    sync::atomic::{
+        AtomicPtr,
+        Ordering::Relaxed, //
+    },
 };
 
 /// The most groups that can be offered at a time.
@@ -19,11 +28,11 @@ const OFFERS: usize = 32;
 ///
 /// # Invariants
 ///
-/// Non-null pointers are those of leaders, and of contexts, that are locked on this CPU; both leaders
-/// of an entry are in one context. Only callbacks on this CPU use it, not in an NMI.
+/// Non-null pointers are those of leaders, and of contexts, that are locked on this CPU; both
+/// leaders of an entry are in one context. Only callbacks on this CPU use it, not in an NMI.
 pub(in crate::perf_core) struct Offers {
-    /// The groups, those that are offered with the flag, and the refused or placed ones that they go in front of or
-    /// behind, if any.
+    /// The groups, those that are offered with the flag, and the refused or placed ones that they
+    /// go in front of or behind, if any.
     groups: [[AtomicPtr<bindings::perf_event>; 2]; OFFERS],
     /// The contexts whose order is kept.
     kept: [AtomicPtr<bindings::perf_event_context>; 2],
@@ -38,14 +47,14 @@ impl Offers {
         }
     }
 
-    /// Offers the group of `leader`, if it `may_pass`, and moves it once it has found a place; else moves it unoffered.
-    /// It moves in front of `before`; behind it, if that has a place. If it has been found before, it moves as was
-    /// asked for first.
+    /// Offers the group of `leader`, if it `may_pass`, and moves it once it has found a place; else
+    /// moves it unoffered. It moves in front of `before`; behind it, if that has a place. If it has
+    /// been found before, it moves as was asked for first.
     ///
     /// # Safety
     ///
-    /// Both must be leaders of groups in one context that is locked on this CPU until the PMU has been
-    /// enabled. If it may pass, `leader` must not be a software event.
+    /// Both must be leaders of groups in one context that is locked on this CPU until the PMU has
+    /// been enabled. If it may pass, `leader` must not be a software event.
     pub(super) unsafe fn push(
         &self,
         leader: *mut bindings::perf_event,
@@ -89,8 +98,9 @@ impl Offers {
         }
     }
 
-    /// Takes everything back, and moves the groups that have found a place, and those that come forward. If there
-    /// are any of the latter, returns their PMU: its groups have to be offered again.
+    /// Takes everything back, and moves the groups that have found a place, and those that come
+    /// forward. If there are any of the latter, returns their PMU: its groups have to be offered
+    /// again.
     ///
     /// # Safety
     ///

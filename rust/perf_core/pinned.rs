@@ -2,17 +2,18 @@
 
 //! Pinned groups that wait for counters that others hold at the moment.
 //!
-//! The perf core puts a pinned group that does not fit into the error state, and leaves it there until
-//! its user enables it again. That is right where other events of the CPU are in its way: they were
-//! there first, or come before it. An obstacle outside of the CPU, though, goes away without the user
-//! knowing. So the driver marks the groups that meet one ([`Scheduling::wait_if_pinned`]), and those that are
-//! still in the error state when the CPU schedules anew ([`Pmu::resched`]) are tried again.
+//! The perf core puts a pinned group that does not fit into the error state, and leaves it there
+//! until its user enables it again. That is right where other events of the CPU are in its way:
+//! they were there first, or come before it. An obstacle outside of the CPU, though, goes away
+//! without the user knowing. So the driver marks the groups that meet one
+//! ([`Scheduling::wait_if_pinned`]), and those that are still in the error state when the CPU
+//! schedules anew ([`Pmu::resched`]) are tried again.
 //!
-//! While a group waits, its user sees the error state: nothing to read. The time counts as enabled and
-//! not running, so a later count is known to be incomplete.
+//! While a group waits, its user sees the error state: nothing to read. The time counts as enabled
+//! and not running, so a later count is known to be incomplete.
 //!
-//! Each event waits for itself: an inherited one like its parent. If the task has moved to another CPU
-//! meanwhile, its group leaves the error state and is tried when the task is scheduled next.
+//! Each event waits for itself: an inherited one like its parent. If the task has moved to another
+//! CPU meanwhile, its group leaves the error state and is tried when the task is scheduled next.
 //!
 //! Groups of a cgroup, whose time the perf core accounts in places out of reach, and those beyond
 //! [`SLOTS`] on a CPU stay in the error state until the user enables them.
@@ -20,21 +21,41 @@
 //! A group that is disabled while it is in the error state waits no longer, which
 //! [`DisableWatch`](crate::perf_core::DisableWatch) sees to. Without one, none is tried again.
 //!
-//! In the kernel proper the perf core would do this: the driver would return another error. Here `state` is
-//! written under the context's lock, which guards it, but not by `perf_event_set_state()`: that would take the
-//! time in the error state for time that the event was off. `perf_event_enable()` would do more than that. It
-//! sleeps, so a task would have to call it later, and it enables an event that its user has disabled meanwhile:
-//! the perf core does not tell one that was disabled in the error state from one that was not.
+//! In the kernel proper the perf core would do this: the driver would return another error. Here
+//! `state` is written under the context's lock, which guards it, but not by
+//! `perf_event_set_state()`: that would take the time in the error state for time that the event
+//! was off. `perf_event_enable()` would do more than that. It sleeps, so a task would have to call
+//! it later, and it enables an event that its user has disabled meanwhile: the perf core does not
+//! tell one that was disabled in the error state from one that was not.
 
-use super::{internals_of, is_of_cgroup, InternalOperations, ERROR, INACTIVE};
+use super::{
+    internals_of,
+    is_of_cgroup,
+    InternalOperations,
+    ERROR,
+    INACTIVE, //
+};
 use crate::{
     bindings,
-    perf::{for_each_member, Event, OnCpu, Pmu, Scheduling},
+    perf::{
+        for_each_member,
+        Event,
+        OnCpu,
+        Pmu,
+        Scheduling, //
+    },
 };
-use core::{marker::PhantomData, ptr};
+use core::{
+    marker::PhantomData,
+    ptr, //
+};
 use kernel::{
     interrupt::LocalInterruptDisabled,
-    sync::atomic::{ordering, Atomic, Relaxed},
+    sync::atomic::{
+        ordering,
+        Atomic,
+        Relaxed, //
+    },
 };
 
 /// The most groups that can wait on a CPU at a time.
@@ -129,19 +150,20 @@ impl<'a, T: InternalOperations> OnCpu<'a, T> {
         self.pmu().internals().has_waited.load(Relaxed) && !self.waiting().is_empty()
     }
 
-    /// Returns whether the event with the given id is in a pinned group; `false` if it is not on this CPU.
+    /// Returns whether the event with the given id is in a pinned group; `false` if it is not on
+    /// this CPU.
     pub fn is_pinned(&self, id: crate::perf::EventId) -> bool {
         self.event(id).is_some_and(|event| {
-            // SAFETY: An event that is on this CPU leaves its group on this CPU, which this keeps from
-            // it with interrupts off. Until then its leader is valid.
+            // SAFETY: An event that is on this CPU leaves its group on this CPU, which this keeps
+            // from it with interrupts off. Until then its leader is valid.
             unsafe { (*(*event.as_raw()).group_leader).attr.pinned() != 0 }
         })
     }
 }
 
 impl<T: InternalOperations> Scheduling<'_, T> {
-    /// Marks the group of the event with the given id as refused because of others' counters. If it is
-    /// pinned, the next [`Pmu::resched`] of this CPU tries it again.
+    /// Marks the group of the event with the given id as refused because of others' counters. If it
+    /// is pinned, the next [`Pmu::resched`] of this CPU tries it again.
     ///
     /// The event must be one of a group that is being added.
     pub fn wait_if_pinned(&self, id: crate::perf::EventId) {
@@ -153,8 +175,8 @@ impl<T: InternalOperations> Scheduling<'_, T> {
         }
         internals_of(event).set_waiting();
         self.pmu().internals().has_waited.store(true, Relaxed);
-        // SAFETY: The event is on this CPU, so that the lock of its context is held. `destroy` forgets it, as
-        // it `waits`.
+        // SAFETY: The event is on this CPU, so that the lock of its context is held. `destroy`
+        // forgets it, as it `waits`.
         unsafe { self.waiting().remember(event.as_raw()) };
     }
 }
@@ -171,9 +193,9 @@ enum Verdict {
 }
 
 impl<T: InternalOperations> Pmu<T> {
-    /// Gets groups that wait on this CPU out of the error state, if the driver has a place for them,
-    /// and calls `resched` after each: what the next has place beside is seen only then. Returns
-    /// whether it was called.
+    /// Gets groups that wait on this CPU out of the error state, if the driver has a place for
+    /// them, and calls `resched` after each: what the next has place beside is seen only then.
+    /// Returns whether it was called.
     ///
     /// No lock of the perf core may be held.
     pub(in crate::perf_core) fn retry_pinned(
@@ -190,9 +212,9 @@ impl<T: InternalOperations> Pmu<T> {
             if event.is_null() {
                 continue;
             }
-            // SAFETY: By the type invariant of `Waiting` the event is not freed before `destroy` has
-            // cleared the slot, and then not before RCU readers have gone, of which this is one:
-            // interrupts are off.
+            // SAFETY: By the type invariant of `Waiting` the event is not freed before `destroy`
+            // has cleared the slot, and then not before RCU readers have gone, of which this is
+            // one: interrupts are off.
             let verdict = unsafe { self.retry(&cx, slot, event) };
             if verdict != Verdict::Waits {
                 let _ = slot.cmpxchg(event, ptr::null_mut(), ordering::Full);
@@ -205,7 +227,8 @@ impl<T: InternalOperations> Pmu<T> {
         any
     }
 
-    /// Decides about the group of `event`, and takes it out of the error state if it is to be tried.
+    /// Decides about the group of `event`, and takes it out of the error state if it is to be
+    /// tried.
     ///
     /// # Safety
     ///
@@ -237,7 +260,8 @@ impl<T: InternalOperations> Pmu<T> {
         slot: &Slot,
         event: *mut bindings::perf_event,
     ) -> Verdict {
-        // A task that disabled the group while this waited for the lock has cleared the slot before.
+        // A task that disabled the group while this waited for the lock has cleared the slot
+        // before.
         if slot.load(ordering::Acquire) != event || !self.internals().retries_pinned.load(Relaxed) {
             return Verdict::Gone;
         }
@@ -245,8 +269,8 @@ impl<T: InternalOperations> Pmu<T> {
         if unsafe { (*event).attach_state } & bindings::PERF_ATTACH_CONTEXT == 0 {
             return Verdict::Gone;
         }
-        // SAFETY: The event is in a context. So it has a leader, which is in there too, and both stay
-        // until the lock is released.
+        // SAFETY: The event is in a context. So it has a leader, which is in there too, and both
+        // stay until the lock is released.
         let leader = unsafe { (*event).group_leader };
         // SAFETY: As above.
         let (state, of_cgroup) = unsafe { ((*leader).state, is_of_cgroup(leader)) };
@@ -262,9 +286,10 @@ impl<T: InternalOperations> Pmu<T> {
         if !self.ops().has_room_for(cx, &group) {
             return Verdict::Waits;
         }
-        // SAFETY: The state is guarded by the lock that is held. The perf core keeps nothing else in step with a
-        // change from the error state but the event's times, which are to go on as they do, and the books of cgroups
-        // (`perf_event_set_state()`, `perf_cgroup_event_enable()`): the group is none's.
+        // SAFETY: The state is guarded by the lock that is held. The perf core keeps nothing else
+        // in step with a change from the error state but the event's times, which are to go on as
+        // they do, and the books of cgroups (`perf_event_set_state()`,
+        // `perf_cgroup_event_enable()`): the group is none's.
         unsafe { ptr::write_volatile(&raw mut (*leader).state, INACTIVE) };
         Verdict::Retry
     }

@@ -2,13 +2,30 @@
 
 //! PMUs whose callbacks do what the perf core does not ask for, and their registration.
 
-use super::{internals_of, InternalOperations, IntervalEnd};
+use super::{
+    internals_of,
+    InternalOperations,
+    IntervalEnd, //
+};
 use crate::{
     bindings,
-    perf::{self, Callbacks, Event, Groups},
+    perf::{
+        self,
+        Callbacks,
+        Event,
+        Groups, //
+    },
 };
-use core::{marker::PhantomData, ops::Deref, sync::atomic::Ordering::Relaxed};
-use kernel::{ffi::c_int, prelude::*, sync::Arc};
+use core::{
+    marker::PhantomData,
+    ops::Deref,
+    sync::atomic::Ordering::Relaxed, //
+};
+use kernel::{
+    ffi::c_int,
+    prelude::*,
+    sync::Arc, //
+};
 
 /// A PMU with the driver that serves it, and what this adds.
 ///
@@ -58,7 +75,8 @@ impl<T: InternalOperations> Extended<T> {
     ///
     /// To be called by the perf core, with a PMU that is registered.
     unsafe extern "C" fn pmu_disable_callback(pmu: *mut bindings::pmu) {
-        // SAFETY: This is the callback, by which the perf core has disabled a PMU that was not disabled before.
+        // SAFETY: This is the callback, by which the perf core has disabled a PMU that was not
+        // disabled before.
         unsafe {
             Callbacks::<T>::core_disable(pmu, |cx| {
                 if let Some(cx) = IntervalEnd::new(cx) {
@@ -72,7 +90,8 @@ impl<T: InternalOperations> Extended<T> {
     ///
     /// To be called by the perf core, with a PMU that it has disabled on this CPU.
     unsafe extern "C" fn pmu_enable_callback(pmu: *mut bindings::pmu) {
-        // SAFETY: This is the callback: interrupts are off, this is no NMI, and the perf core has enabled the PMU.
+        // SAFETY: This is the callback: interrupts are off, this is no NMI, and the perf core has
+        // enabled the PMU.
         unsafe {
             Callbacks::<T>::core_enable(pmu, |cx| {
                 cx.data().after_enable();
@@ -83,9 +102,11 @@ impl<T: InternalOperations> Extended<T> {
 
     /// # Safety
     ///
-    /// To be called by the perf core, with an event that is being opened and whose `pmu` is a registered one.
+    /// To be called by the perf core, with an event that is being opened and whose `pmu` is a
+    /// registered one.
     unsafe extern "C" fn event_init_callback(event: *mut bindings::perf_event) -> c_int {
-        // SAFETY: The event has a leader, which is valid; what it was inherited from, if it was, is.
+        // SAFETY: The event has a leader, which is valid; what it was inherited from, if it was,
+        // is.
         let is_first_of_pinned =
             unsafe { (*event).parent.is_null() && (*(*event).group_leader).attr.pinned() != 0 };
         // SAFETY: This is the callback.
@@ -124,8 +145,8 @@ impl<T: InternalOperations> Extended<T> {
     }
 }
 
-/// The time in which users can see and use a PMU, and in which this extends it. Dropping it ends this time, as
-/// [`perf::Registration`] says.
+/// The time in which users can see and use a PMU, and in which this extends it. Dropping it ends
+/// this time, as [`perf::Registration`] says.
 // Fields are dropped in the order of their declaration.
 pub struct Registration<T: InternalOperations> {
     registration: perf::Registration<T>,

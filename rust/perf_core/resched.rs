@@ -2,22 +2,32 @@
 
 //! Requests to a CPU to schedule its events anew.
 //!
-//! The perf core tries events that found no counter again when their CPU schedules for another reason, or
-//! when they rotate. Neither happens when another CPU has freed the counter.
+//! The perf core tries events that found no counter again when their CPU schedules for another
+//! reason, or when they rotate. Neither happens when another CPU has freed the counter.
 
 use super::InternalOperations;
-use crate::{bindings, kern::symbols::address_of, perf::Pmu};
+use crate::{
+    bindings,
+    kern::symbols::address_of,
+    perf::Pmu, //
+};
 use kernel::{
     cpu::CpuId,
     error::Result,
     ffi::c_void,
     interrupt::LocalInterruptDisabled,
     sync::{
-        atomic::{ordering, Atomic},
-        rcu,
+        atomic::{
+            ordering,
+            Atomic, //
+        },
+        rcu, //
     },
-    time::{delay::fsleep, Delta},
-    types::Opaque,
+    time::{
+        delay::fsleep,
+        Delta, //
+    },
+    types::Opaque, //
 };
 
 /// Binds `perf_pmu_resched()`, for [`Pmu::resched`](Pmu::resched).
@@ -79,8 +89,8 @@ impl<T: InternalOperations> Pmu<T> {
             // That request is still to come, and sees the caller's changes.
             return;
         }
-        // SAFETY: By the type invariant `csd` is ours: `pending` has just been set. It stays where it
-        // is as long as the PMU, which waits for requests before it goes (`finish_resched()`).
+        // SAFETY: By the type invariant `csd` is ours: `pending` has just been set. It stays where
+        // it is as long as the PMU, which waits for requests before it goes (`finish_resched()`).
         let ret = unsafe {
             *csd.get() = bindings::__call_single_data {
                 func: Some(resched_callback::<T>),
@@ -128,9 +138,9 @@ unsafe extern "C" fn resched_callback<T: InternalOperations>(pmu: *mut c_void) {
     }
     let resched = || {
         // SAFETY: The PMU is registered: requests are made while it is, and `close_resched()` waits
-        // for them before it is not any more. Interrupts are off, and no lock of the perf core is held
-        // on this CPU: an interrupt does not come in while one is, and a caller that asks for its own CPU
-        // holds none (`Pmu::resched()`).
+        // for them before it is not any more. Interrupts are off, and no lock of the perf core is
+        // held on this CPU: an interrupt does not come in while one is, and a caller that asks for
+        // its own CPU holds none (`Pmu::resched()`).
         unsafe { bindings::rpmu_helper_perf_pmu_resched(pmu.as_raw()) };
     };
     // SAFETY: By this function's requirements.

@@ -3,16 +3,20 @@
 //! The timers by which events rotate: one for each PMU and CPU.
 //!
 //! The perf core starts a CPU's timer when an event has to wait for a counter, and when
-//! `perf_event_mux_interval_ms` is written; it stops by itself once it has expired and no event waits.
-//! `perf_pmu_unregister()` frees it even while it runs (`kernel/events/core.c:12810`, no
-//! `hrtimer_cancel()`). So it has to be stopped before.
+//! `perf_event_mux_interval_ms` is written; it stops by itself once it has expired and no event
+//! waits. `perf_pmu_unregister()` frees it even while it runs (`perf_pmu_free()`,
+//! `kernel/events/core.c`, no `hrtimer_cancel()`). So it has to be stopped before.
 //!
-//! The timer of a CPU that goes off line moves to another CPU (`hrtimers_cpu_dying()`) and stays there. When the first
-//! CPU is back, the timer's function would remove its events from the other CPU's PMU, without the first CPU's locks.
-//! So the timer has to be stopped as well when its CPU goes off line.
+//! The timer of a CPU that goes off line moves to another CPU (`hrtimers_cpu_dying()`) and stays
+//! there. When the first CPU is back, the timer's function would remove its events from the other
+//! CPU's PMU, without the first CPU's locks. So the timer has to be stopped as well when its CPU
+//! goes off line.
 
 use crate::bindings;
-use kernel::{cpu::nr_cpu_ids, interrupt::LocalInterruptDisabled};
+use kernel::{
+    cpu::nr_cpu_ids,
+    interrupt::LocalInterruptDisabled, //
+};
 
 /// Stops the timers of `pmu`, and keeps them from being started.
 ///
@@ -39,9 +43,9 @@ pub(in crate::perf_core) unsafe fn stop_here(
 ) {
     // SAFETY: By this function's requirements, and interrupts are off.
     let context = unsafe { this_context(pmu) };
-    // SAFETY: The context is valid, and has its lock and its timer set up. No CPU holds the lock, or runs the timer's
-    // function: both are done with interrupts off, and the stopper threads run on all CPUs. A timer that `stop()` has
-    // stopped is not queued, and stays so.
+    // SAFETY: The context is valid, and has its lock and its timer set up. No CPU holds the lock,
+    // or runs the timer's function: both are done with interrupts off, and the stopper threads run
+    // on all CPUs. A timer that `stop()` has stopped is not queued, and stays so.
     unsafe {
         let lock = &raw mut (*context).hrtimer_lock;
         bindings::rpmu_helper_raw_spin_lock(lock);
@@ -85,7 +89,8 @@ pub(in crate::perf_core) unsafe fn is_under_way(pmu: *mut bindings::pmu) -> bool
     unsafe { (*context).hrtimer_active != 0 && !(*context).hrtimer.is_queued }
 }
 
-/// Makes this CPU's timer expire now, if it is started: the interval is over. The next one begins then.
+/// Makes this CPU's timer expire now, if it is started: the interval is over. The next one begins
+/// then.
 ///
 /// Not in an NMI, which may have interrupted a holder of the lock.
 ///
@@ -95,9 +100,9 @@ pub(in crate::perf_core) unsafe fn is_under_way(pmu: *mut bindings::pmu) -> bool
 pub(in crate::perf_core) unsafe fn expire(pmu: *mut bindings::pmu, _irqs: &LocalInterruptDisabled) {
     // SAFETY: By this function's requirements, and interrupts are off.
     let context = unsafe { this_context(pmu) };
-    // SAFETY: The context is valid, and has its lock and its timer set up. The lock is only held with
-    // interrupts off. The perf core starts the timer under it and on this CPU; a timer that [`stop`] has
-    // stopped is not queued.
+    // SAFETY: The context is valid, and has its lock and its timer set up. The lock is only held
+    // with interrupts off. The perf core starts the timer under it and on this CPU; a timer that
+    // [`stop`] has stopped is not queued.
     unsafe {
         let lock = &raw mut (*context).hrtimer_lock;
         let timer = &raw mut (*context).hrtimer;
@@ -119,7 +124,8 @@ pub(in crate::perf_core) unsafe fn expire(pmu: *mut bindings::pmu, _irqs: &Local
 pub(in crate::perf_core) unsafe fn this_context(
     pmu: *mut bindings::pmu,
 ) -> *mut bindings::perf_cpu_pmu_context {
-    // SAFETY: A registered PMU has a pointer to a context for each possible CPU, in a per-CPU allocation.
+    // SAFETY: A registered PMU has a pointer to a context for each possible CPU, in a per-CPU
+    // allocation.
     unsafe {
         let contexts = (*pmu).cpu_pmu_context;
         *contexts

@@ -2,47 +2,63 @@
 
 //! The order in which the perf core offers groups to a PMU, and how a driver can change it.
 //!
-//! A context keeps its flexible groups in a tree, by CPU, PMU, control group and `group_index`. The perf
-//! core offers them in the order of the last (`visit_groups_merge()`, `kernel/events/core.c:4018`).
-//! Once a group was refused, it offers no more of them (`group_can_go_on()`, `core.c:2920`), but for
+//! A context keeps its flexible groups in a tree, by CPU, PMU, control group and `group_index`. The
+//! perf core offers them in the order of the last (`visit_groups_merge()`, `kernel/events/core.c`).
+//! Once a group was refused, it offers no more of them (`group_can_go_on()`, `core.c`), but for
 //! those that it takes for software events. When an interval is over, it moves one group to the end
-//! (`rotate_ctx()`, `core.c:4541`).
+//! (`rotate_ctx()`, `core.c`).
 //!
 //! A driver can move all groups that have counted, each to a place of its own ([`IntervalEnd`],
-//! [`Context::requeue`]), and the perf core then leaves the order alone. And it can have groups offered
-//! that are behind a refused one ([`Scheduling::offer`]): these get the flag that the perf core gives
-//! groups of software events, `PERF_EV_CAP_SOFTWARE` in `group_caps`. They lose it when the PMU is
-//! enabled, and those that have found a place go in front of the refused one
-//! ([`Offers::take_back`](super::offers::Offers::take_back)), so the next time they come first without a flag. Groups that cannot have the flag go there at once, and all groups
-//! are offered again ([`Scheduling::bring_forward`]).
+//! [`Context::requeue`]), and the perf core then leaves the order alone. And it can have groups
+//! offered that are behind a refused one ([`Scheduling::offer`]): these get the flag that the perf
+//! core gives groups of software events, `PERF_EV_CAP_SOFTWARE` in `group_caps`. They lose it when
+//! the PMU is enabled, and those that have found a place go in front of the refused one
+//! ([`Offers::take_back`](super::offers::Offers::take_back)), so the next time they come first
+//! without a flag. Groups that cannot have the flag go there at once, and all groups are offered
+//! again ([`Scheduling::bring_forward`]).
 //!
 //! # Locks
 //!
-//! The tree of a context, `group_index` and `group_caps` are guarded by the lock of the context. Two
-//! other uses rely on more:
+//! The tree of a context, `group_index` and `group_caps` are guarded by the lock of the context.
+//! Two other uses rely on more:
 //!
 //! - `perf_event_init_context()` walks the tree without the lock, and sets `rotate_disable` for as
 //!   long, under the lock. While that is set, nothing is moved here.
-//! - `perf_event_open()` reads `group_caps` of a software event that leads a group with the context's mutex
-//!   only (`core.c:14140`), also while another CPU schedules the group. It must not find the flag: the
-//!   group would be moved from the PMU that it is on to the same one, and those of its events that were
-//!   opened disabled would be switched off (`perf_event__state_init()`). So such a group never gets the flag
-//!   ([`WaitingGroup::has_software_leader`]), and waits until it is offered in the order of the tree.
+//! - `perf_event_open()` reads `group_caps` of a software event that leads a group with the
+//!   context's mutex   only (`core.c`), also while another CPU schedules the group. It must not
+//!   find the flag: the   group would be moved from the PMU that it is on to the same one, and
+//!   those of its events that were   opened disabled would be switched off
+//!   (`perf_event__state_init()`). So such a group never gets the flag
+//!   ([`WaitingGroup::has_software_leader`]), and waits until it is offered in the order of the
+//!   tree.
 //!
-//! A refused group is on no counter, and its time goes by the perf core's clock, which stands still while
-//! groups are offered. So no event loses time by a trial.
+//! A refused group is on no counter, and its time goes by the perf core's clock, which stands still
+//! while groups are offered. So no event loses time by a trial.
 
 use super::{
     behind::Behind,
-    context::{Context, WaitingGroup},
-    rotation, time, InternalOperations, OFFER_ALWAYS,
+    context::{
+        Context,
+        WaitingGroup, //
+    },
+    rotation,
+    time,
+    InternalOperations,
+    OFFER_ALWAYS, //
 };
-use crate::perf::{Event, PmuDisabled, Scheduling};
-use core::{marker::PhantomData, ops::Deref};
+use crate::perf::{
+    Event,
+    PmuDisabled,
+    Scheduling, //
+};
+use core::{
+    marker::PhantomData,
+    ops::Deref, //
+};
 
 impl<'a, T: InternalOperations> Scheduling<'a, T> {
-    /// Returns whether the PMU stays disabled until the perf core has offered all groups. It does, but
-    /// for a CPU's own context that was empty.
+    /// Returns whether the PMU stays disabled until the perf core has offered all groups. It does,
+    /// but for a CPU's own context that was empty.
     pub fn may_offer(&self) -> bool {
         // SAFETY: The PMU is registered, as it has events, and interrupts are off.
         let here = unsafe { rotation::this_context(self.pmu().as_raw()) };
@@ -79,38 +95,41 @@ impl<'a, T: InternalOperations> Scheduling<'a, T> {
         self.is_rotation()
     }
 
-    /// Returns the groups that the perf core would offer after that of `event`, in its order, if that
-    /// one were not refused.
+    /// Returns the groups that the perf core would offer after that of `event`, in its order, if
+    /// that one were not refused.
     pub fn behind(&self, event: &Event<T>) -> Behind<'a, T> {
         // SAFETY: The group is valid, and its context locked.
         unsafe { Behind::new(self.group(event).0) }
     }
 
-    /// Makes the perf core offer `group` although the group of `event`, which is before it, or an exclusive one between
-    /// them is refused.
+    /// Makes the perf core offer `group` although the group of `event`, which is before it, or an
+    /// exclusive one between them is refused.
     ///
-    /// Does nothing if `group` has a software leader. It must not be exclusive, and no exclusive group may be on the
-    /// CPU: the perf core does not check that for such an offer. [`may_offer`](Self::may_offer) must have returned
-    /// true.
+    /// Does nothing if `group` has a software leader. It must not be exclusive, and no exclusive
+    /// group may be on the CPU: the perf core does not check that for such an offer.
+    /// [`may_offer`](Self::may_offer) must have returned true.
     pub fn offer(&self, group: WaitingGroup<'_, T>, event: &Event<T>) {
         if group.has_software_leader() {
             return;
         }
         let offers = &self.data().offers;
-        // SAFETY: Both are leaders of groups in one context, which is locked, `group`'s is no software event, and
-        // the perf core enables the PMU before it unlocks it: in `perf_event_context_sched_in()`, `ctx_resched()`,
-        // `perf_cgroup_switch()` and `perf_rotate_context()`, and around each event.
+        // SAFETY: Both are leaders of groups in one context, which is locked, `group`'s is no
+        // software event, and the perf core enables the PMU before it unlocks it: in
+        // `perf_event_context_sched_in()`, `ctx_resched()`, `perf_cgroup_switch()` and
+        // `perf_rotate_context()`, and around each event.
         unsafe { offers.push(group.0, self.group(event).0, true) };
     }
 
-    /// Moves `group`, which may be one that cannot be offered, in front of that of `event`, if that is refused, or else
-    /// behind it, when the PMU is enabled. The perf core then offers all groups of this CPU again, if
-    /// [`bind_perf_pmu_resched()`](crate::perf_core::bind_perf_pmu_resched) has succeeded.
+    /// Moves `group`, which may be one that cannot be offered, in front of that of `event`, if that
+    /// is refused, or else behind it, when the PMU is enabled. The perf core then offers all groups
+    /// of this CPU again, if [`bind_perf_pmu_resched()`](crate::perf_core::bind_perf_pmu_resched)
+    /// has succeeded.
     ///
     /// [`may_offer`](Self::may_offer) must have returned true.
     pub fn bring_forward(&self, group: WaitingGroup<'_, T>, event: &Event<T>) {
         let offers = &self.data().offers;
-        // SAFETY: As for `offer()`, but the group may have a software leader: it is not to pass, so it gets no flag.
+        // SAFETY: As for `offer()`, but the group may have a software leader: it is not to pass, so
+        // it gets no flag.
         unsafe { offers.push(group.0, self.group(event).0, false) };
     }
 
@@ -122,22 +141,23 @@ impl<'a, T: InternalOperations> Scheduling<'a, T> {
 }
 
 impl<T: InternalOperations> PmuDisabled<'_, T> {
-    /// Returns whether the events are rotating: the CPU's [timer](super::rotation) for that is why the PMU
-    /// is disabled.
+    /// Returns whether the events are rotating: the CPU's [timer](super::rotation) for that is why
+    /// the PMU is disabled.
     pub fn is_rotation(&self) -> bool {
         // SAFETY: Interrupts are off, and the PMU is registered: before that ends,
         // `close()` says so, and then waits for all that run with interrupts off.
         self.pmu().internals().is_open() && unsafe { rotation::is_under_way(self.pmu().as_raw()) }
     }
 
-    /// Leaves groups behind the refused ones, which come first again when the context's groups are offered next,
-    /// although they were [offered](Scheduling::offer) or [brought forward](Scheduling::bring_forward).
+    /// Leaves groups behind the refused ones, which come first again when the context's groups are
+    /// offered next, although they were [offered](Scheduling::offer) or [brought
+    /// forward](Scheduling::bring_forward).
     pub fn keep_places(&self) {
         self.data().offers.keep_places();
     }
 
-    /// Returns the number of groups that are enabled and should be on this CPU, but are not; without those
-    /// of control groups. 0 if events are not [rotating](Self::is_rotation).
+    /// Returns the number of groups that are enabled and should be on this CPU, but are not;
+    /// without those of control groups. 0 if events are not [rotating](Self::is_rotation).
     pub fn waiting_groups(&self) -> u32 {
         if !self.is_rotation() {
             return 0;
@@ -183,14 +203,14 @@ impl<'a, T: InternalOperations> IntervalEnd<'a, T> {
     /// disabled before; the result must not leave the callback.
     #[inline]
     pub(in crate::perf_core) unsafe fn new(cx: PmuDisabled<'a, T>) -> Option<Self> {
-        // Between the start of the timer's function and its end the perf core disables the PMU once, in
-        // `perf_rotate_context()`, with the locks taken and before it does anything else. It does so
-        // elsewhere in process context, in a scheduler's hook or in another interrupt: none of these
-        // comes in between, as interrupts are off. Tracepoints do, whose events stop ours, but not
-        // by this callback (`perf_event_throttle()`).
-        // The timer looks as if its function ran from when it is stopped, before the PMU is unregistered. Events may stay
-        // for long then, if the module is forced out.
-        // SAFETY: The perf core disables a PMU while it is registered, with interrupts off.
+        // Between the start of the timer's function and its end the perf core disables the PMU
+        // once, in `perf_rotate_context()`, with the locks taken and before it does anything else.
+        // It does so elsewhere in process context, in a scheduler's hook or in another interrupt:
+        // none of these comes in between, as interrupts are off. Tracepoints do, whose events stop
+        // ours, but not by this callback (`perf_event_throttle()`). The timer looks as if its
+        // function ran from when it is stopped, before the PMU is unregistered. Events may stay for
+        // long then, if the module is forced out. SAFETY: The perf core disables a PMU while it is
+        // registered, with interrupts off.
         let under_way = unsafe { rotation::is_under_way(cx.pmu().as_raw()) };
         // INVARIANT: So that is what runs.
         (under_way && cx.pmu().internals().is_open()).then_some(Self(cx))
@@ -209,7 +229,8 @@ impl<'a, T: InternalOperations> IntervalEnd<'a, T> {
     pub fn for_each_context(&self, mut f: impl FnMut(Context<'a, T>)) {
         // SAFETY: The PMU is registered, as its timer is running, and interrupts are off.
         let here = unsafe { rotation::this_context(self.pmu().as_raw()) };
-        // SAFETY: The context is valid; the perf core sets the pointer with the task's context locked.
+        // SAFETY: The context is valid; the perf core sets the pointer with the task's context
+        // locked.
         let (own, task) = unsafe { (&raw mut (*here).epc, (*here).task_epc) };
         for context in [task, own] {
             // SAFETY: A context of this CPU is valid while it is locked, see the type invariant.
@@ -220,19 +241,21 @@ impl<'a, T: InternalOperations> IntervalEnd<'a, T> {
         }
     }
 
-    /// Returns the groups of a context that are enabled and wait, in the order in which they will be offered.
+    /// Returns the groups of a context that are enabled and wait, in the order in which they will
+    /// be offered.
     ///
     /// One that moves while others are looked at may be there again.
     pub fn in_order(&self, context: &Context<'a, T>) -> Behind<'a, T> {
-        // SAFETY: By the type invariants: the context is locked, and this CPU's own or that of its task.
+        // SAFETY: By the type invariants: the context is locked, and this CPU's own or that of its
+        // task.
         unsafe { Behind::all(context.0) }
     }
 
     /// Keeps the perf core from changing the order of the context's groups this time.
     pub fn keep_order(&self, context: &Context<'_, T>) {
         let offers = &self.data().offers;
-        // SAFETY: The context is locked, and until then the perf core enables the PMU again. Code that sets
-        // the field or clears it holds the lock.
+        // SAFETY: The context is locked, and until then the perf core enables the PMU again. Code
+        // that sets the field or clears it holds the lock.
         unsafe { offers.keep_order((*context.0).ctx) };
     }
 }

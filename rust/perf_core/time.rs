@@ -2,9 +2,9 @@
 
 //! The time that events have spent on counters.
 //!
-//! The perf core brings `total_time_running` up to date when an event leaves its counter or is read. What has
-//! passed since is told by the clock of the event's context or control group
-//! (`perf_event_time_now()`, `kernel/events/core.c:1691`).
+//! The perf core brings `total_time_running` up to date when an event leaves its counter or is
+//! read. What has passed since is told by the clock of the event's context or control group
+//! (`perf_event_time_now()`, `kernel/events/core.c`).
 
 use super::ACTIVE;
 use crate::bindings;
@@ -15,14 +15,15 @@ pub(super) fn clock() -> u64 {
     unsafe { bindings::local_clock() }
 }
 
-/// Returns the nanoseconds that `event`, which is active on this CPU or on none, has spent on counters until `clock`.
+/// Returns the nanoseconds that `event`, which is active on this CPU or on none, has spent on
+/// counters until `clock`.
 ///
 /// # Safety
 ///
 /// `event` must be valid, and in a context that is locked.
 pub(super) unsafe fn running(event: *mut bindings::perf_event, clock: u64) -> u64 {
-    // SAFETY: By this function's requirements. The perf core changes the times on the event's CPU, with the
-    // context locked.
+    // SAFETY: By this function's requirements. The perf core changes the times on the event's CPU,
+    // with the context locked.
     unsafe {
         if (*event).state != ACTIVE {
             return (*event).total_time_running;
@@ -47,8 +48,8 @@ unsafe fn times(
     event: *mut bindings::perf_event,
 ) -> (*mut bindings::perf_time_ctx, *mut bindings::perf_time_ctx) {
     #[cfg(CONFIG_CGROUP_PERF)]
-    // SAFETY: By this function's requirements; the event holds a reference to its control group, which has a
-    // structure for each CPU.
+    // SAFETY: By this function's requirements; the event holds a reference to its control group,
+    // which has a structure for each CPU.
     unsafe {
         let cgroup = (*event).cgrp;
         if !cgroup.is_null() {

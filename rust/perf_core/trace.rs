@@ -2,9 +2,9 @@
 
 //! Tracepoints: `rpmu:schedule`, `rpmu:place_failed`, `rpmu:refused` and `rpmu:rotate`.
 //!
-//! `include/rpmu_trace.h` describes them. A disabled tracepoint is one no-op instruction: its arguments
-//! are not computed. `kernel::declare_trace!` would do the same, but knows the kernel's own tracepoints
-//! only.
+//! `include/rpmu_trace.h` describes them. A disabled tracepoint is one no-op instruction: its
+//! arguments are not computed. `kernel::declare_trace!` would do the same, but knows the kernel's
+//! own tracepoints only.
 //!
 //! Any context. A probe of a tracepoint may read events and stop them, see
 //! [`Operations`](super::Operations).
@@ -14,9 +14,20 @@
 #![cfg_attr(not(CONFIG_TRACEPOINTS), allow(unused_variables))]
 
 use crate::bindings;
-use crate::perf::{Event, NewEvent, Operations};
-use core::fmt::{Display, Write};
-use kernel::{current, error::Error, str::NullTerminatedFormatter};
+use crate::perf::{
+    Event,
+    NewEvent,
+    Operations, //
+};
+use core::fmt::{
+    Display,
+    Write, //
+};
+use kernel::{
+    current,
+    error::Error,
+    str::NullTerminatedFormatter, //
+};
 
 /// Bytes of the longest reason, with a NUL: the room in the tracepoints. Longer ones are cut off.
 const REASON: usize = bindings::RPMU_TRACE_REASON as usize;

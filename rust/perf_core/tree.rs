@@ -3,7 +3,10 @@
 //! The tree of a context's flexible groups: `perf_event_groups` in `kernel/events/core.c`.
 
 use crate::bindings;
-use core::{cmp::Ordering, ptr};
+use core::{
+    cmp::Ordering,
+    ptr, //
+};
 use kernel::cpu::CpuId;
 
 /// Returns the id of the control group that an event is for, by which the tree is ordered.
@@ -100,8 +103,8 @@ unsafe fn leader_at(node: *mut bindings::rb_node) -> *mut bindings::perf_event {
 /// `leader` must be that of a flexible group in a context that is locked and whose `rotate_disable`
 /// is not set, and no iterator of the perf core may be at it.
 pub(super) unsafe fn move_to(leader: *mut bindings::perf_event, place: u64) {
-    // SAFETY: By this function's requirements, the tree is ours to change, and the leader in it. The
-    // order of the tree is `perf_event_groups_cmp()`'s, before and after.
+    // SAFETY: By this function's requirements, the tree is ours to change, and the leader in it.
+    // The order of the tree is `perf_event_groups_cmp()`'s, before and after.
     unsafe {
         let groups = &raw mut (*(*leader).ctx).flexible_groups;
         let tree = &raw mut (*groups).tree;
@@ -263,8 +266,8 @@ pub(super) unsafe fn for_each_current_cgroup(
 ) {
     #[cfg(CONFIG_CGROUP_PERF)]
     // SAFETY: By this function's requirements; a CPU's own context is in its `perf_cpu_context`, in
-    // which the control group is guarded by the context's lock. It and its parents stay while there are
-    // events for it, and tasks in it.
+    // which the control group is guarded by the context's lock. It and its parents stay while there
+    // are events for it, and tasks in it.
     unsafe {
         let mut f = f;
         let cpu = kernel::container_of!(context, bindings::perf_cpu_context, ctx);

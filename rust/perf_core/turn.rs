@@ -2,24 +2,39 @@
 
 //! The end of a turn before the interval is over, and its repeated beginning.
 //!
-//! A turn ends when the CPU's [timer](super::rotation) expires. To end one in an NMI, the timer is made to
-//! expire at once. That takes the timer's lock, which the NMI may have interrupted; so an irq_work does it, as
-//! soon as interrupts are on. The same irq_work has all groups offered again after the order has changed, which
-//! takes the locks of the contexts.
+//! A turn ends when the CPU's [timer](super::rotation) expires. To end one in an NMI, the timer is
+//! made to expire at once. That takes the timer's lock, which the NMI may have interrupted; so an
+//! irq_work does it, as soon as interrupts are on. The same irq_work has all groups offered again
+//! after the order has changed, which takes the locks of the contexts.
 //!
-//! The time from the irq_work until the groups have been placed anew is measured: a driver decides by it whether turns
-//! end too often.
+//! The time from the irq_work until the groups have been placed anew is measured: a driver decides
+//! by it whether turns end too often.
 
-use super::{rotation, time::clock, InternalOperations};
+use super::{
+    rotation,
+    time::clock,
+    InternalOperations, //
+};
 use crate::{
     bindings,
-    perf::{OnCpu, Pmu},
+    perf::{
+        OnCpu,
+        Pmu, //
+    },
 };
 use core::{
     ptr,
-    sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering::Relaxed},
+    sync::atomic::{
+        AtomicBool,
+        AtomicPtr,
+        AtomicU64,
+        Ordering::Relaxed, //
+    },
 };
-use kernel::{interrupt::LocalInterruptDisabled, types::Opaque};
+use kernel::{
+    interrupt::LocalInterruptDisabled,
+    types::Opaque, //
+};
 
 /// A CPU's request that the turn end, or begin again.
 ///
@@ -33,7 +48,8 @@ pub(in crate::perf_core) struct Turn {
     begins_again: AtomicBool,
     /// The time at which the timer was made to expire; 0 once the PMU has been enabled after that.
     began: AtomicU64,
-    /// The time of the last end, or of the last request that was refused because of its [`EndCost`].
+    /// The time of the last end, or of the last request that was refused because of its
+    /// [`EndCost`].
     last: AtomicU64,
     /// The time of the last end.
     ended: AtomicU64,
@@ -47,8 +63,8 @@ const LONG_AGO: u64 = 64;
 /// The cost of ending turns on a CPU.
 #[derive(Clone, Copy)]
 pub struct EndCost {
-    /// The nanoseconds since the last turn was ended early, or was not although it was requested; since the former
-    /// alone, if that is long ago.
+    /// The nanoseconds since the last turn was ended early, or was not although it was requested;
+    /// since the former alone, if that is long ago.
     pub since: u64,
     /// The nanoseconds that the last end took.
     pub cost: u64,
@@ -90,15 +106,16 @@ impl Turn {
     fn queue(&self, pmu: *mut bindings::pmu) {
         // INVARIANT: The PMU that this is a part of.
         self.pmu.store(pmu, Relaxed);
-        // SAFETY: The irq_work is initialised, and stays where it is as long as the PMU, which waits for it
-        // before it goes (`finish_turns()`). It may be queued in any context, also while it is queued.
+        // SAFETY: The irq_work is initialised, and stays where it is as long as the PMU, which
+        // waits for it before it goes (`finish_turns()`). It may be queued in any context, also
+        // while it is queued.
         unsafe { bindings::irq_work_queue(self.work.get()) };
     }
 }
 
 impl<T: InternalOperations> OnCpu<'_, T> {
-    /// Ends the turn of the groups on this CPU soon, if `allows` it: those that wait come next. Nothing happens if none
-    /// waits.
+    /// Ends the turn of the groups on this CPU soon, if `allows` it: those that wait come next.
+    /// Nothing happens if none waits.
     ///
     /// Any context.
     pub fn end_turn(&self, allows: impl FnOnce(EndCost) -> bool) {
@@ -108,8 +125,8 @@ impl<T: InternalOperations> OnCpu<'_, T> {
         let turn = &self.data().turn;
         let now = clock();
         let cost = turn.cost.load(Relaxed);
-        // The cost is not measured again before a turn is ended, and may have been that of an interruption, as by a
-        // hypervisor.
+        // The cost is not measured again before a turn is ended, and may have been that of an
+        // interruption, as by a hypervisor.
         let mut since = now.wrapping_sub(turn.ended.load(Relaxed));
         if since / LONG_AGO < cost {
             since = now.wrapping_sub(turn.last.load(Relaxed));
@@ -135,13 +152,14 @@ impl Turn {
         if began == 0 {
             return;
         }
-        // The timer expires as soon as interrupts are on. If something else enables the PMU, no group has waited, and a
-        // later end by time must not be measured from here.
+        // The timer expires as soon as interrupts are on. If something else enables the PMU, no
+        // group has waited, and a later end by time must not be measured from here.
         self.began.store(0, Relaxed);
-        // SAFETY: By the type invariant it is the PMU that this is a part of: it was stored before `began`.
+        // SAFETY: By the type invariant it is the PMU that this is a part of: it was stored before
+        // `began`.
         let pmu = unsafe { Pmu::<T>::from_raw(self.pmu.load(Relaxed)) };
-        // SAFETY: The PMU is registered: before that ends, `close()` says so, and then waits for all that run with
-        // interrupts off.
+        // SAFETY: The PMU is registered: before that ends, `close()` says so, and then waits for
+        // all that run with interrupts off.
         if pmu.internals().is_open() && unsafe { rotation::is_under_way(pmu.as_raw()) } {
             let now = clock();
             self.last.store(now, Relaxed);
@@ -152,8 +170,8 @@ impl Turn {
 }
 
 impl<T: InternalOperations> Pmu<T> {
-    /// Waits until no turn is being ended or begun again. Overflows of events that are left may end others. Process
-    /// context.
+    /// Waits until no turn is being ended or begun again. Overflows of events that are left may end
+    /// others. Process context.
     pub(in crate::perf_core) fn finish_turns(&self) {
         for state in self.data_of_cpus() {
             // SAFETY: The irq_work is initialised, and this is process context.
@@ -164,7 +182,8 @@ impl<T: InternalOperations> Pmu<T> {
 
 /// # Safety
 ///
-/// For the kernel to call, with interrupts off, with the `work` of a [`Turn`] that is part of a [`Pmu<T>`].
+/// For the kernel to call, with interrupts off, with the `work` of a [`Turn`] that is part of a
+/// [`Pmu<T>`].
 unsafe extern "C" fn turn_callback<T: InternalOperations>(work: *mut bindings::irq_work) {
     let work: *mut Opaque<bindings::irq_work> = work.cast();
     // SAFETY: By this function's requirements; the PMU waits for this function before it goes.
@@ -180,8 +199,9 @@ unsafe extern "C" fn turn_callback<T: InternalOperations>(work: *mut bindings::i
         return;
     }
     if begins_again {
-        // SAFETY: The PMU is registered: `close_internals()` waits for this function before that ends. Interrupts
-        // are off, and no lock of the perf core is held on this CPU, as this is an interrupt.
+        // SAFETY: The PMU is registered: `close_internals()` waits for this function before that
+        // ends. Interrupts are off, and no lock of the perf core is held on this CPU, as this is an
+        // interrupt.
         unsafe { bindings::rpmu_helper_perf_pmu_resched(pmu.as_raw()) };
     }
     if ends {

@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The users of a PMU, as far as the kernel knows them: tasks and functions with open events. For messages.
+//! The users of a PMU, as far as the kernel knows them: tasks and functions with open events. For
+//! messages.
 
 use super::InternalOperations;
-use crate::{bindings, perf::Pmu};
-use core::{ffi::CStr, fmt};
+use crate::{
+    bindings,
+    perf::Pmu, //
+};
+use core::{
+    ffi::CStr,
+    fmt, //
+};
 
 /// The length of a [`Name`] with its end: enough for most functions and their module.
 const LENGTH: usize = 64;
@@ -46,8 +53,8 @@ impl fmt::Display for Name {
 /// The kinds of users.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum UserKind {
-    /// The NMI watchdog: kernel-owned events that are pinned to a CPU and sample cycles. One per CPU if it
-    /// is on.
+    /// The NMI watchdog: kernel-owned events that are pinned to a CPU and sample cycles. One per
+    /// CPU if it is on.
     Watchdog,
     /// A guest's virtual PMU: kernel-owned events that do not count in the host.
     Guest,
@@ -62,7 +69,8 @@ pub enum UserKind {
 pub struct User {
     /// What it is.
     kind: UserKind,
-    /// The task that has opened the event, or the function that a kernel-owned event calls at an overflow.
+    /// The task that has opened the event, or the function that a kernel-owned event calls at an
+    /// overflow.
     name: Name,
     /// The task's pid; 0 if the task has ended, and in the kernel.
     pid: i32,
@@ -77,15 +85,16 @@ impl User {
     unsafe fn of_event(event: *mut bindings::perf_event) -> Self {
         // SAFETY: By this function's requirements.
         let parent = unsafe { (*event).parent };
-        // An inherited event has no owner. Its parent stays: `inherit_event()` (kernel/events/core.c) takes a
-        // reference, under the mutex of the context that the parent or another child of it is in, and `put_event()`
-        // drops it after the event has left the list.
+        // An inherited event has no owner. Its parent stays: `inherit_event()`
+        // (kernel/events/core.c) takes a reference, under the mutex of the context that the parent
+        // or another child of it is in, and `put_event()` drops it after the event has left the
+        // list.
         let event = if parent.is_null() { event } else { parent };
         let mut name = Name::EMPTY;
         let text = name.0.as_mut_ptr().cast();
-        // SAFETY: By this function's requirements. The helper writes a string that fits. It reads the owner once: a
-        // task, which is freed after a grace period of RCU, null, or the kernel's (see `perf_remove_from_owner()`,
-        // kernel/events/core.c).
+        // SAFETY: By this function's requirements. The helper writes a string that fits. It reads
+        // the owner once: a task, which is freed after a grace period of RCU, null, or the kernel's
+        // (see `perf_remove_from_owner()`, kernel/events/core.c).
         let pid = unsafe { bindings::rpmu_helper_event_task(event, text, LENGTH) };
         if pid >= 0 {
             let kind = UserKind::Task;

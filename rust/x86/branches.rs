@@ -1,14 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The common parts of all branch records: their exclusion of Intel PT and BTS, and the kinds of branches.
+//! The common parts of all branch records: their exclusion of Intel PT and BTS, and the kinds of
+//! branches.
 
-use crate::{bindings, kern::symbols::Symbols};
-use kernel::{error::to_result, interrupt::LocalInterruptDisabled, prelude::*};
+use crate::{
+    bindings,
+    kern::symbols::Symbols, //
+};
+use kernel::{
+    error::to_result,
+    interrupt::LocalInterruptDisabled,
+    prelude::*, //
+};
 
 /// The registers of a branch, as they are.
 #[derive(Clone, Copy, Default, Zeroable)]
 pub struct Record {
-    /// The address of the branch, with flags on some processors. 0: nothing is recorded, but for AMD's.
+    /// The address of the branch, with flags on some processors. 0: nothing is recorded, but for
+    /// AMD's.
     pub from: u64,
     /// The address of the target.
     pub to: u64,
@@ -44,10 +53,11 @@ impl Functions {
         Ok(Self(()))
     }
 
-    /// Excludes Intel PT and BTS, which cannot be used together with branch records, until the result is
-    /// dropped. (On some processors, PT can.) Fails with `EBUSY` if one of them is in use. Process context.
+    /// Excludes Intel PT and BTS, which cannot be used together with branch records, until the
+    /// result is dropped. (On some processors, PT can.) Fails with `EBUSY` if one of them is in
+    /// use. Process context.
     ///
-    /// Mainline: `x86_add_exclusive()`, `arch/x86/events/core.c:447`.
+    /// Mainline: `x86_add_exclusive()`, `arch/x86/events/core.c`.
     pub fn exclude_tracers(&self) -> Result<NoTracers> {
         // SAFETY: By the type invariant it is bound. It may sleep.
         to_result(unsafe { bindings::rpmu_helper_x86_add_exclusive(LBR) })?;
@@ -55,22 +65,24 @@ impl Functions {
         Ok(NoTracers(()))
     }
 
-    /// Returns the kind of the branch from one address to another, as a set of the kernel's bits `X86_BR_*`; 0 if
-    /// it is unknown. `abort` says that it is an abort of a TSX transaction.
+    /// Returns the kind of the branch from one address to another, as a set of the kernel's bits
+    /// `X86_BR_*`; 0 if it is unknown. `abort` says that it is an abort of a TSX transaction.
     ///
-    /// Reads the instruction at `from`, if it is of the kernel or the current task. Any context, NMIs included.
+    /// Reads the instruction at `from`, if it is of the kernel or the current task. Any context,
+    /// NMIs included.
     pub fn kind(&self, from: u64, to: u64, abort: bool, _irqs: &LocalInterruptDisabled) -> u32 {
-        // SAFETY: By the type invariant it is bound. It reads memory of the kernel only if that holds
-        // code, and memory of the user with faults handled. The built-in driver calls it in NMIs.
-        // CAST: addresses.
+        // SAFETY: By the type invariant it is bound. It reads memory of the kernel only if that
+        // holds code, and memory of the user with faults handled. The built-in driver calls it in
+        // NMIs. CAST: addresses.
         let kind =
             unsafe { bindings::rpmu_helper_branch_type(from as usize, to as usize, abort.into()) };
         // CAST: only bits matter.
         kind as u32
     }
 
-    /// The same on processors that record a fused pair of instructions, such as a comparison and a conditional
-    /// branch, by the address of the first. Returns also what to add to `from` for the address of the branch.
+    /// The same on processors that record a fused pair of instructions, such as a comparison and a
+    /// conditional branch, by the address of the first. Returns also what to add to `from` for the
+    /// address of the branch.
     pub fn fused_kind(&self, from: u64, to: u64, _irqs: &LocalInterruptDisabled) -> (u32, u64) {
         let mut offset = 0;
         // SAFETY: As in `kind`, and `offset` is valid for the write of an `int`.
@@ -83,7 +95,7 @@ impl Functions {
     }
 }
 
-/// `x86_lbr_exclusive_lbr`, `arch/x86/events/perf_event.h:702`.
+/// `x86_lbr_exclusive_lbr`, `arch/x86/events/perf_event.h`.
 const LBR: u32 = 0;
 
 /// Intel PT and BTS are excluded as long as this exists.

@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The data of the built-in PMU driver that the kernel goes on using while another driver is in charge.
+//! The data of the built-in PMU driver that the kernel goes on using while another driver is in
+//! charge.
 //!
 //! The kernel decides whether user space may execute `rdpmc` when it switches address spaces
-//! (`cr4_update_pce_mm()`, `arch/x86/mm/tlb.c:753`), by two static keys and a count in the address
+//! (`cr4_update_pce_mm()`, `arch/x86/mm/tlb.c`), by two static keys and a count in the address
 //! space. A task that may execute it must not read the counts of others, so the kernel sets dirty
-//! counters to 0 there (`perf_clear_dirty_counters()`, `arch/x86/events/core.c:2572`). The dirty mask
-//! and the registers' addresses are in the built-in driver's structures, and so is the counters' width
-//! on the page of a mapped event (`arch_perf_update_userpage()`).
+//! counters to 0 there (`perf_clear_dirty_counters()`, `arch/x86/events/core.c`). The dirty mask
+//! and the registers' addresses are in the built-in driver's structures, and so is the counters'
+//! width on the page of a mapped event (`arch_perf_update_userpage()`).
 //!
-//! KVM and BPF ask the built-in driver which counters run and how branches are recorded: [`Mirror`],
-//! [`BranchMirror`]. This works only if it has initialised.
+//! KVM and BPF ask the built-in driver which counters run and how branches are recorded:
+//! [`Mirror`], [`BranchMirror`]. This works only if it has initialised.
 //!
 //! The built-in driver sets this data when it initialises. If it never has (boot option
-//! `initcall_blacklist=init_hw_perf_events,bts_init`), the data is zero: an unmapped page's width, and for
-//! dirty counters the addresses of other MSRs. [`Builtin::lend`] sets it then, until the result is dropped.
+//! `initcall_blacklist=init_hw_perf_events,bts_init`), the data is zero: an unmapped page's width,
+//! and for dirty counters the addresses of other MSRs. [`Builtin::lend`] sets it then, until the
+//! result is dropped.
 //!
 //! In the kernel proper, this data would not belong to the built-in driver.
 
@@ -26,25 +28,49 @@ mod precision;
 mod select_mask;
 
 pub use {
-    branch_mirror::BranchMirror, debug_store::StoreOfCpu, mirror::Mirror, precision::Precision,
-    select_mask::SelectMask,
+    branch_mirror::BranchMirror,
+    debug_store::StoreOfCpu,
+    mirror::Mirror,
+    precision::Precision,
+    select_mask::SelectMask, //
 };
 
 use crate::{
     bindings::{
         self,
-        layouts::{cpu_hw_events, er_account, x86_pmu, Member},
+        layouts::{
+            cpu_hw_events,
+            er_account,
+            x86_pmu,
+            Member, //
+        },
     },
     kern::{
         cpu::possible_cpus,
-        layout::{Line, Mismatch, Running},
-        symbols::Symbols,
+        layout::{
+            Line,
+            Mismatch,
+            Running, //
+        },
+        symbols::Symbols, //
     },
-    x86::msr::Msr,
+    x86::msr::Msr, //
 };
-use core::{mem::transmute, ptr::NonNull};
-use kernel::sync::atomic::{ordering, Atomic, Relaxed};
-use kernel::{ffi::c_void, interrupt::LocalInterruptDisabled, mm::Mm, prelude::*};
+use core::{
+    mem::transmute,
+    ptr::NonNull, //
+};
+use kernel::sync::atomic::{
+    ordering,
+    Atomic,
+    Relaxed, //
+};
+use kernel::{
+    ffi::c_void,
+    interrupt::LocalInterruptDisabled,
+    mm::Mm,
+    prelude::*, //
+};
 
 /// The tasks that may execute `rdpmc`: `/sys/bus/event_source/devices/cpu/rdpmc`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -130,8 +156,8 @@ pub struct Builtin {
     lent: Atomic<bool>,
 }
 
-// SAFETY: The pointers are to objects of the kernel that any thread may use. The methods say how their
-// accesses are kept apart.
+// SAFETY: The pointers are to objects of the kernel that any thread may use. The methods say how
+// their accesses are kept apart.
 unsafe impl Send for Builtin {}
 
 // SAFETY: As above.
@@ -140,13 +166,13 @@ unsafe impl Sync for Builtin {}
 impl Builtin {
     /// Finds the driver.
     ///
-    /// Fails with `ENODEV` if it has initialised for other `counters`, with `ENOENT` or another error if
-    /// it cannot be found. Changes nothing. Process context.
+    /// Fails with `ENODEV` if it has initialised for other `counters`, with `ENOENT` or another
+    /// error if it cannot be found. Changes nothing. Process context.
     pub fn find(counters: &Counters, layout: Layout) -> Result<Self> {
         let symbols = Symbols::new()?;
         let pmu: NonNull<x86_pmu> = symbols.find(c"x86_pmu")?.cast();
-        // SAFETY: `pmu` is the address of `x86_pmu`. The built-in driver sets the members once, when it
-        // initialises, and sets all to zero where that fails.
+        // SAFETY: `pmu` is the address of `x86_pmu`. The built-in driver sets the members once,
+        // when it initialises, and sets all to zero where that fails.
         let (initialised, bits) = unsafe {
             let handle_irq = layout.pmu.handle_irq.of(pmu.as_ptr()).read();
             (
@@ -194,11 +220,12 @@ impl Builtin {
         self.initialised
     }
 
-    /// Sets what the kernel needs for `rdpmc`, if the driver has not initialised, until `self` is dropped.
+    /// Sets what the kernel needs for `rdpmc`, if the driver has not initialised, until `self` is
+    /// dropped.
     ///
     /// No other code uses these members then: it asks whether there is a handler
-    /// (`x86_pmu_initialized()`) or belongs to the driver's PMU, or is called by its NMI handler or hotplug
-    /// callbacks. Process context.
+    /// (`x86_pmu_initialized()`) or belongs to the driver's PMU, or is called by its NMI handler or
+    /// hotplug callbacks. Process context.
     pub fn lend(&self, counters: &Counters) {
         if self.initialised || self.lent.xchg(true, Relaxed) {
             return;
@@ -233,8 +260,8 @@ impl Builtin {
             let events = unsafe {
                 bindings::rpmu_helper_per_cpu_ptr(self.events.as_ptr().cast(), cpu.as_u32())
             };
-            // SAFETY: It is that of `cpu`. Only this driver sets the member, for events, and there is
-            // none any more; no CPU clears it, see above.
+            // SAFETY: It is that of `cpu`. Only this driver sets the member, for events, and there
+            // is none any more; no CPU clears it, see above.
             unsafe { self.layout.events.dirty.of(events.cast()).write(0) };
         }
         self.attr_rdpmc().store(0, Relaxed);
@@ -249,10 +276,10 @@ impl Builtin {
 
     fn set_counters(&self, lent: &Lent) {
         let (layout, pmu) = (&self.layout.pmu, self.pmu.as_ptr());
-        // SAFETY: By the type invariant `pmu` is `x86_pmu`, which is writable. `lend()` says who else uses
-        // the members: the kernel for pages of events of this driver's PMU, which is not registered now, and
-        // for dirty counters, of which there are none now. `addr_offset` is null or the function that the
-        // driver itself would call by this pointer.
+        // SAFETY: By the type invariant `pmu` is `x86_pmu`, which is writable. `lend()` says who
+        // else uses the members: the kernel for pages of events of this driver's PMU, which is not
+        // registered now, and for dirty counters, of which there are none now. `addr_offset` is
+        // null or the function that the driver itself would call by this pointer.
         unsafe {
             layout.cntval_bits.of(pmu).write(lent.width);
             layout.fixed_cntr_mask64.of(pmu).write(lent.fixed);
@@ -281,7 +308,7 @@ impl Builtin {
     /// Sets the tasks that may execute `rdpmc`, on all CPUs when this returns.
     ///
     /// Process context; the caller keeps calls apart. Mainline: `set_attr_rdpmc()`,
-    /// `arch/x86/events/core.c:2670`.
+    /// `arch/x86/events/core.c`.
     pub fn set_user_rdpmc(&self, new: UserRdpmc) {
         let old = self.user_rdpmc();
         if new == old {
@@ -306,7 +333,8 @@ impl Builtin {
         self.attr_rdpmc().store(new as i32, Relaxed);
     }
 
-    /// Lets the tasks of `mm` execute `rdpmc`, until [`disallow`](Self::disallow) is called as often.
+    /// Lets the tasks of `mm` execute `rdpmc`, until [`disallow`](Self::disallow) is called as
+    /// often.
     ///
     /// Process context, with `mm`'s lock held for writing.
     pub fn allow(&self, mm: &Mm) {
@@ -324,7 +352,8 @@ impl Builtin {
         }
     }
 
-    /// Brings CR4.PCE up to date on the CPUs that have `mm` loaded. Other CPUs do so when they load it.
+    /// Brings CR4.PCE up to date on the CPUs that have `mm` loaded. Other CPUs do so when they load
+    /// it.
     fn update_pce(&self, mm: &Mm) {
         // SAFETY: `mm` is valid. The rest is as in `set_user_rdpmc()`.
         unsafe {
@@ -347,10 +376,11 @@ impl Builtin {
         member.of(self.events.as_ptr().wrapping_byte_add(offset))
     }
 
-    /// Returns the dirty counters of this CPU, which the kernel sets to 0 before a task runs that may
-    /// execute `rdpmc`, in the layout of IA32_PERF_GLOBAL_CTRL.
+    /// Returns the dirty counters of this CPU, which the kernel sets to 0 before a task runs that
+    /// may execute `rdpmc`, in the layout of IA32_PERF_GLOBAL_CTRL.
     pub fn dirty(&self, irqs: &LocalInterruptDisabled) -> u64 {
-        // SAFETY: The kernel accesses the mask on its own CPU with interrupts off, and so does this.
+        // SAFETY: The kernel accesses the mask on its own CPU with interrupts off, and so does
+        // this.
         unsafe { self.this_cpu(self.layout.events.dirty, irqs).read() }
     }
 
@@ -374,8 +404,8 @@ impl Builtin {
     }
 
     fn attr_freeze_on_smi(&self) -> &Atomic<u64> {
-        // SAFETY: By the type invariant `pmu` is `x86_pmu`. The built-in driver reads and writes the
-        // member as one word.
+        // SAFETY: By the type invariant `pmu` is `x86_pmu`. The built-in driver reads and writes
+        // the member as one word.
         unsafe { Atomic::from_ptr(self.layout.pmu.attr_freeze_on_smi.of(self.pmu.as_ptr())) }
     }
 }

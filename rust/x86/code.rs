@@ -4,8 +4,14 @@
 //!
 //! C header: [`arch/x86/include/asm/insn.h`](srctree/arch/x86/include/asm/insn.h)
 
-use crate::{bindings, kern::symbols::Symbols};
-use kernel::{interrupt::LocalInterruptDisabled, prelude::*};
+use crate::{
+    bindings,
+    kern::symbols::Symbols, //
+};
+use kernel::{
+    interrupt::LocalInterruptDisabled,
+    prelude::*, //
+};
 
 /// The kernel's decoder of instructions.
 ///
@@ -26,8 +32,8 @@ impl Decoder {
         Ok(Self(()))
     }
 
-    /// Returns the length of the instruction at the beginning of `code`; [`None`] if it is unknown or goes on behind.
-    /// Any context.
+    /// Returns the length of the instruction at the beginning of `code`; [`None`] if it is unknown
+    /// or goes on behind. Any context.
     pub fn length(&self, code: &[u8], is_64bit: bool) -> Option<usize> {
         let size = code.len().try_into().ok()?;
         // SAFETY: By the type invariant it is bound, and so many bytes are there.
@@ -38,7 +44,8 @@ impl Decoder {
     }
 }
 
-/// Reads code of the kernel or the current task at `address` into `code`. Returns whether all of it was read.
+/// Reads code of the kernel or the current task at `address` into `code`. Returns whether all of it
+/// was read.
 ///
 /// Any context, NMIs included.
 pub fn read(address: u64, code: &mut [u8], _irqs: &LocalInterruptDisabled) -> bool {

@@ -34,22 +34,22 @@ pub(super) fn has(bits: Bits, _irqs: &LocalInterruptDisabled) -> bool {
 
 /// Clears and sets bits of this CPU, and writes the register if that changes it.
 ///
-/// Any context: an NMI in between may change the bits of [`Bits`] alone, and leaves them as they were for
-/// code that is changing them.
+/// Any context: an NMI in between may change the bits of [`Bits`] alone, and leaves them as they
+/// were for code that is changing them.
 #[inline]
 pub(super) fn change(clear: Bits, set: Bits, _irqs: &LocalInterruptDisabled) {
     let before = read();
     let after = before & !clear.0 | set.0;
     if after != before {
         // SAFETY: Interrupts are off, and the kernel changes the other bits with interrupts off
-        // too, so they keep their values. Those of `Bits` control counting and records only. A fault is
-        // caught by the accessor's exception table entry.
+        // too, so they keep their values. Those of `Bits` control counting and records only. A
+        // fault is caught by the accessor's exception table entry.
         unsafe { bindings::rpmu_helper_wrmsrq(bindings::MSR_IA32_DEBUGCTLMSR, after) }
     }
 }
 
-/// As [`change`], of bits that the processor may refuse, as hypervisors do: then nothing changes, and the kernel does
-/// not warn.
+/// As [`change`], of bits that the processor may refuse, as hypervisors do: then nothing changes,
+/// and the kernel does not warn.
 pub(super) fn try_change(clear: Bits, set: Bits, _irqs: &LocalInterruptDisabled) {
     let before = read();
     let after = before & !clear.0 | set.0;

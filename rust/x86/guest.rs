@@ -3,7 +3,10 @@
 //! Virtual machines that run on a CPU.
 
 use super::nmi::NmiContext;
-use crate::{bindings, kern::symbols::Symbols};
+use crate::{
+    bindings,
+    kern::symbols::Symbols, //
+};
 use kernel::prelude::*;
 
 /// The kernel's knowledge of the virtual machines that run.
@@ -27,9 +30,9 @@ impl Guests {
     ///
     /// Mainline: `perf_guest_state()`, `include/linux/perf_event.h`.
     pub fn are_interrupted(&self, nmi: &NmiContext) -> bool {
-        // SAFETY: By the type invariant it is bound. It reads the flags of the registers, which are valid until the
-        // handler returns, and calls KVM, as the perf core does for each sample in NMIs (`guest_misc_flags()`,
-        // `arch/x86/events/core.c:3104`).
+        // SAFETY: By the type invariant it is bound. It reads the flags of the registers, which are
+        // valid until the handler returns, and calls KVM, as the perf core does for each sample in
+        // NMIs (`guest_misc_flags()`, `arch/x86/events/core.c`).
         unsafe { bindings::rpmu_helper_guest_is_interrupted(nmi.regs().get()) }
     }
 }

@@ -19,7 +19,11 @@
 //! C header: [`arch/x86/include/asm/msr.h`](srctree/arch/x86/include/asm/msr.h)
 
 use crate::bindings;
-use kernel::{error::to_result, interrupt::LocalInterruptDisabled, prelude::*};
+use kernel::{
+    error::to_result,
+    interrupt::LocalInterruptDisabled,
+    prelude::*, //
+};
 
 /// A register of the performance monitoring unit that may be read and written.
 ///
@@ -31,8 +35,8 @@ use kernel::{error::to_result, interrupt::LocalInterruptDisabled, prelude::*};
 pub struct Msr(u32);
 
 // INVARIANT, for all of the constants and functions: event selects, counters, their common enable
-// and status registers, filters of events, and records of branches. All of them only control what is counted or
-// recorded where.
+// and status registers, filters of events, and records of branches. All of them only control what
+// is counted or recorded where.
 impl Msr {
     /// Privilege levels and interrupts of the fixed counters, four bits each. SDM volume 3, figure
     /// 20-2.
@@ -53,8 +57,8 @@ impl Msr {
     /// The filter of `FRONTEND_RETIRED`, from Skylake on.
     pub const MSR_PEBS_FRONTEND: Self = Self(0x3f7);
 
-    /// The first of the event selects, of the general-purpose counters, of the same with their full width,
-    /// and of the fixed counters. [`perfmon`](super::intel::perfmon) has the others.
+    /// The first of the event selects, of the general-purpose counters, of the same with their full
+    /// width, and of the fixed counters. [`perfmon`](super::intel::perfmon) has the others.
     pub(super) const IA32_PERFEVTSEL0: Self = Self(0x186);
     pub(super) const IA32_PMC0: Self = Self(0xc1);
     pub(super) const IA32_A_PMC0: Self = Self(0x4c1);
@@ -82,8 +86,9 @@ impl Msr {
     pub(super) const IA32_LBR_0_TO_IP: Self = Self(0x1600);
     pub(super) const IA32_LBR_0_INFO: Self = Self(0x1200);
 
-    /// AMD's first event select and counter, those of the core performance counter extensions, of which each
-    /// has every other number, and those of old. [`amd::perfmon`](super::amd::perfmon) has the others.
+    /// AMD's first event select and counter, those of the core performance counter extensions, of
+    /// which each has every other number, and those of old. [`amd::perfmon`](super::amd::perfmon)
+    /// has the others.
     pub(super) const AMD_PERF_CTL0: Self = Self(0xc001_0200);
     pub(super) const AMD_PERF_CTR0: Self = Self(0xc001_0201);
     pub(super) const AMD_LEGACY_CTL0: Self = Self(0xc001_0000);
@@ -95,12 +100,14 @@ impl Msr {
 
     /// The branches that AMD's processors do not record.
     pub(super) const AMD_LBR_SELECT: Self = Self(0xc000_010e);
-    /// The address of AMD's latest branch. That of its target follows, and then those of the branch before.
+    /// The address of AMD's latest branch. That of its target follows, and then those of the branch
+    /// before.
     pub(super) const AMD_SAMP_BR_FROM: Self = Self(0xc001_0300);
 
-    /// Returns the register `n` after this one, where this one is that of counter or branch 0 and the
-    /// other that of a counter or branch that the processor has.
-    // INVARIANT: Only `perfmon` and `lbr` of both vendors call it, with the numbers of counters and branches.
+    /// Returns the register `n` after this one, where this one is that of counter or branch 0 and
+    /// the other that of a counter or branch that the processor has.
+    // INVARIANT: Only `perfmon` and `lbr` of both vendors call it, with the numbers of counters and
+    // branches.
     #[inline]
     pub(super) const fn nth(self, n: u32) -> Self {
         Self(self.0.wrapping_add(n))
@@ -154,7 +161,8 @@ impl ReadOnlyMsr {
     pub const IA32_PERF_GLOBAL_STATUS: Self = Self(0x38e);
     /// One bit per counter that has overflowed: PerfCntrGlobalStatus of AMD's PerfMonV2.
     pub const AMD_GLOBAL_STATUS: Self = Self(0xc000_0300);
-    /// AMD's DebugExtnCfg, with the bit that starts the recording of branches. See [`amd::lbr`](super::amd::lbr).
+    /// AMD's DebugExtnCfg, with the bit that starts the recording of branches. See
+    /// [`amd::lbr`](super::amd::lbr).
     pub(super) const AMD_DBG_EXTN_CFG: Self = Self(0xc000_010f);
     /// See [`read_capabilities`](super::intel::perfmon::read_capabilities).
     pub(super) const IA32_PERF_CAPABILITIES: Self = Self(0x345);

@@ -7,43 +7,60 @@
 use crate::{
     bindings,
     kern::regs::Regs,
-    x86::builtin::nmi::{Directed, Handler as Builtin},
+    x86::builtin::nmi::{
+        Directed,
+        Handler as Builtin, //
+    },
 };
 use core::{
     marker::PhantomData,
-    ptr::{null_mut, NonNull},
+    ptr::{
+        null_mut,
+        NonNull, //
+    },
     sync::atomic::{
         AtomicPtr,
-        Ordering::{Acquire, Relaxed, Release},
+        Ordering::{
+            Acquire,
+            Relaxed,
+            Release, //
+        },
     },
 };
 use kernel::{
     error::to_result,
-    ffi::{c_int, c_uint, c_void},
+    ffi::{
+        c_int,
+        c_uint,
+        c_void, //
+    },
     interrupt::LocalInterruptDisabled,
     prelude::*,
     sync::Arc,
-    types::{NotThreadSafe, Opaque},
+    types::{
+        NotThreadSafe,
+        Opaque, //
+    },
 };
 
 /// The name of the handler.
 ///
-/// `unregister_nmi_handler()` removes the first handler of this name, whatever registered it. So the name
-/// must not be `PMI`, the built-in driver's, and callers cannot choose it.
+/// `unregister_nmi_handler()` removes the first handler of this name, whatever registered it. So
+/// the name must not be `PMI`, the built-in driver's, and callers cannot choose it.
 const NAME: &CStr = c"rpmu";
 
 /// A handler of NMIs.
 pub trait Handler: Send + Sync {
     /// Called for every NMI of a CPU, on that CPU, whatever raised it.
     ///
-    /// Returns the number of sources that it has handled. After 0, the kernel asks other handlers. After
-    /// more than 1, the kernel tolerates one unknown NMI soon afterwards.
+    /// Returns the number of sources that it has handled. After 0, the kernel asks other handlers.
+    /// After more than 1, the kernel tolerates one unknown NMI soon afterwards.
     ///
     /// # Context
     ///
-    /// An NMI interrupts anything: code with interrupts off, code that holds a lock, a store to the very
-    /// data that the handler reads. So the handler must not allocate, sleep, take a lock, print or
-    /// panic, and data that other code writes must be atomic, or guarded as
+    /// An NMI interrupts anything: code with interrupts off, code that holds a lock, a store to the
+    /// very data that the handler reads. So the handler must not allocate, sleep, take a lock,
+    /// print or panic, and data that other code writes must be atomic, or guarded as
     /// [`CpuCell`](crate::kern::percpu::CpuCell) is.
     fn handle(&self, nmi: &NmiContext) -> u32;
 }
@@ -60,17 +77,17 @@ impl NmiContext {
     /// Returns the proof that interrupts are off.
     #[inline]
     pub fn irqs(&self) -> &LocalInterruptDisabled {
-        // SAFETY: The processor enters an NMI with interrupts off, and the kernel does not turn them on
-        // before it returns from the NMI. `self` exists during the handler's call only, and the
-        // reference borrows from it.
+        // SAFETY: The processor enters an NMI with interrupts off, and the kernel does not turn
+        // them on before it returns from the NMI. `self` exists during the handler's call only, and
+        // the reference borrows from it.
         unsafe { bindings::inline::assume_irqs_disabled() }
     }
 
     /// Returns the registers of the interrupted code, for functions of the perf core.
     #[inline]
     pub fn regs(&self) -> &Regs {
-        // CAST: `Opaque` is a transparent wrapper.
-        // SAFETY: The kernel passes valid registers to the handler, which stay valid until it returns.
+        // CAST: `Opaque` is a transparent wrapper. SAFETY: The kernel passes valid registers to the
+        // handler, which stay valid until it returns.
         unsafe { &*self.regs.cast() }
     }
 
@@ -88,8 +105,8 @@ impl NmiContext {
     }
 }
 
-/// The handler for [`callback`] and [`directed`], to which the kernel passes no data: the result of [`Arc::into_raw`] for
-/// the registered handler, or null if there is none.
+/// The handler for [`callback`] and [`directed`], to which the kernel passes no data: the result of
+/// [`Arc::into_raw`] for the registered handler, or null if there is none.
 static HANDLER: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 
 /// A registered handler. Dropping unregisters the handler, and waits until it runs on no CPU.
@@ -111,7 +128,8 @@ enum Way {
     Listed { _listed: Listed },
 }
 
-/// An entry in the kernel's list of handlers of local NMIs. Dropping removes it, and waits until no CPU runs the handler.
+/// An entry in the kernel's list of handlers of local NMIs. Dropping removes it, and waits until no
+/// CPU runs the handler.
 ///
 /// # Invariants
 ///
@@ -128,8 +146,8 @@ unsafe impl<T: Handler> Send for Registration<T> {}
 unsafe impl<T: Handler> Sync for Registration<T> {}
 
 impl<T: Handler> Registration<T> {
-    /// Registers a handler, which is called for every NMI on every CPU from now on: by the built-in driver's handler, if
-    /// `builtin` is that, otherwise beside it.
+    /// Registers a handler, which is called for every NMI on every CPU from now on: by the built-in
+    /// driver's handler, if `builtin` is that, otherwise beside it.
     ///
     /// Fails with `EBUSY` if this module has a handler already, or with `ENOMEM`. Process context.
     pub fn new(handler: Arc<T>, builtin: Option<&Builtin>) -> Result<Self> {
@@ -148,7 +166,8 @@ impl<T: Handler> Registration<T> {
             // SAFETY: `into_raw` does not return null.
             handler: unsafe { NonNull::new_unchecked(handler) },
         };
-        // `callback` and `directed` may be called from here on, with the `T` that `HANDLER` has been set to.
+        // `callback` and `directed` may be called from here on, with the `T` that `HANDLER` has
+        // been set to.
         registration.way = Some(match builtin {
             Some(builtin) => Way::Directed {
                 _directed: builtin.direct(directed::<T>),
@@ -173,8 +192,8 @@ impl Listed {
             }),
             GFP_KERNEL,
         )?;
-        // SAFETY: `action` is initialised and pinned, and nothing else refers to it yet. An empty list
-        // points to itself.
+        // SAFETY: `action` is initialised and pinned, and nothing else refers to it yet. An empty
+        // list points to itself.
         unsafe {
             let list = &raw mut (*action.get()).list;
             (*list).next = list;
@@ -191,8 +210,8 @@ impl Listed {
 impl Drop for Listed {
     fn drop(&mut self) {
         // SAFETY: `NAME` is a valid C string. By the type invariant the entry of this name is
-        // `_action`. The function waits (`synchronize_rcu()`) until no CPU runs the handler or reads
-        // the entry.
+        // `_action`. The function waits (`synchronize_rcu()`) until no CPU runs the handler or
+        // reads the entry.
         unsafe { bindings::unregister_nmi_handler(bindings::NMI_LOCAL, NAME.as_char_ptr()) };
     }
 }
@@ -202,8 +221,8 @@ impl<T: Handler> Drop for Registration<T> {
         // No CPU is in the handler afterwards.
         self.way = None;
         HANDLER.store(null_mut(), Release);
-        // SAFETY: By the type invariant `handler` owns a reference, and `HANDLER` does not lead to it
-        // any more.
+        // SAFETY: By the type invariant `handler` owns a reference, and `HANDLER` does not lead to
+        // it any more.
         drop(unsafe { Arc::from_raw(self.handler.as_ptr()) });
     }
 }
@@ -212,7 +231,8 @@ impl<T: Handler> Drop for Registration<T> {
 ///
 /// # Safety
 ///
-/// To be called by the kernel, in an NMI, while a [`Registration<T>`] exists or is being made or dropped.
+/// To be called by the kernel, in an NMI, while a [`Registration<T>`] exists or is being made or
+/// dropped.
 unsafe extern "C" fn callback<T: Handler>(_type: c_uint, regs: *mut bindings::pt_regs) -> c_int {
     // SAFETY: The caller's promise.
     unsafe { handle::<T>(regs, false) }
@@ -236,8 +256,8 @@ unsafe extern "C" fn directed<T: Handler>(regs: *mut bindings::pt_regs) -> c_int
 #[inline(never)]
 unsafe fn handle<T: Handler>(regs: *mut bindings::pt_regs, is_timed: bool) -> c_int {
     let handler: *const T = HANDLER.load(Acquire).cast();
-    // SAFETY: `HANDLER` is set before these functions can be called, and reset when they cannot any more. It
-    // holds a `T`, as there is one registration at a time, which has set both.
+    // SAFETY: `HANDLER` is set before these functions can be called, and reset when they cannot any
+    // more. It holds a `T`, as there is one registration at a time, which has set both.
     let handler = unsafe { &*handler };
     let nmi = NmiContext {
         regs,

@@ -4,17 +4,23 @@
 //!
 //! C header: [`arch/x86/include/asm/perf_event.h`](srctree/arch/x86/include/asm/perf_event.h)
 
-use crate::{bindings, kern::regs::Regs};
+use crate::{
+    bindings,
+    kern::regs::Regs, //
+};
 use core::{
     arch::asm,
     marker::PhantomData,
     mem::MaybeUninit,
-    ptr::{self, null_mut},
-    sync::atomic::AtomicU64,
+    ptr::{
+        self,
+        null_mut, //
+    },
+    sync::atomic::AtomicU64, //
 };
 
-/// The kernel's flags in RFLAGS: the address is exactly that of the instruction (`PERF_EFLAGS_EXACT`), and it is one
-/// of virtual-8086 mode (`PERF_EFLAGS_VM`).
+/// The kernel's flags in RFLAGS: the address is exactly that of the instruction
+/// (`PERF_EFLAGS_EXACT`), and it is one of virtual-8086 mode (`PERF_EFLAGS_VM`).
 const EXACT: usize = 1 << 3;
 const VM: usize = 1 << 5;
 /// The processor's flag of virtual-8086 mode.
@@ -47,7 +53,8 @@ impl Space {
         // SAFETY: The pointer is to memory of this type.
         unsafe { write(self.0.as_mut_ptr(), interrupted) };
         PerfRegs {
-            // SAFETY: All of it has just been initialised: integers, and a pointer that may be null.
+            // SAFETY: All of it has just been initialised: integers, and a pointer that may be
+            // null.
             raw: unsafe { self.0.assume_init_mut() },
             _xmm: PhantomData,
         }
@@ -61,8 +68,8 @@ impl Space {
 /// `raw` must be valid for writes.
 #[inline(always)]
 unsafe fn write(raw: *mut bindings::x86_perf_regs, interrupted: Option<&Regs>) {
-    // SAFETY: By this function's requirements. The registers of the interrupted code are valid as long as the
-    // reference, and elsewhere.
+    // SAFETY: By this function's requirements. The registers of the interrupted code are valid as
+    // long as the reference, and elsewhere.
     unsafe {
         match interrupted {
             Some(interrupted) => copy(&raw mut (*raw).regs, interrupted.get()),
@@ -72,16 +79,16 @@ unsafe fn write(raw: *mut bindings::x86_perf_regs, interrupted: Option<&Regs>) {
     }
 }
 
-/// Copies registers by one string instruction, as C compilers do for the same copy in the built-in driver: `memcpy()`
-/// executes 80 instructions on processors without fast short REP MOVSB.
+/// Copies registers by one string instruction, as C compilers do for the same copy in the built-in
+/// driver: `memcpy()` executes 80 instructions on processors without fast short REP MOVSB.
 ///
 /// # Safety
 ///
 /// `to` must be valid for writes and `from` for reads, and they must not overlap.
 #[inline(always)]
 unsafe fn copy(to: *mut bindings::pt_regs, from: *const bindings::pt_regs) {
-    // SAFETY: By this function's requirements. The direction flag is clear in Rust code, and words are whole parts
-    // of the structure.
+    // SAFETY: By this function's requirements. The direction flag is clear in Rust code, and words
+    // are whole parts of the structure.
     unsafe {
         asm!(
             "rep movsq",
@@ -113,8 +120,9 @@ impl<'a> PerfRegs<'a> {
         self.raw.regs.flags = flags as usize & !EXACT;
     }
 
-    /// Replaces RIP by a linear address, and CS by a segment for it; `exact` says that it is the address of the
-    /// instruction itself. Mainline: `set_linear_ip()`, `arch/x86/events/perf_event.h:1372`.
+    /// Replaces RIP by a linear address, and CS by a segment for it; `exact` says that it is the
+    /// address of the instruction itself. Mainline: `set_linear_ip()`,
+    /// `arch/x86/events/perf_event.h`.
     pub fn set_ip(&mut self, ip: u64, exact: bool) {
         let regs = &mut self.raw.regs;
         let cs = if ip >> 63 != 0 {
@@ -153,9 +161,9 @@ impl<'a> PerfRegs<'a> {
     /// Returns the registers, for functions of the perf core.
     pub fn as_regs(&self) -> &Regs {
         let raw = ptr::from_ref(&*self.raw);
-        // CAST: `Regs` is a transparent wrapper, of what may change meanwhile.
-        // SAFETY: The registers are valid as long as the reference, and the perf core only reads them; it finds the
-        // XMM registers by the address of the others.
+        // CAST: `Regs` is a transparent wrapper, of what may change meanwhile. SAFETY: The
+        // registers are valid as long as the reference, and the perf core only reads them; it finds
+        // the XMM registers by the address of the others.
         unsafe { &*(&raw const (*raw).regs).cast() }
     }
 }

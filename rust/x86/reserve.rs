@@ -1,33 +1,40 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Reservation of counters. The kernel keeps a bit per register, so that no two drivers program
-//! one. It does not keep who has set a bit (`arch/x86/kernel/cpu/perfctr-watchdog.c:41-42`).
+//! one. It does not keep who has set a bit (`arch/x86/kernel/cpu/perfctr-watchdog.c`).
 //!
 //! The built-in driver reserves all of its registers at once, for itself and for `intel_bts`
-//! (`x86_reserve_hardware()`, `arch/x86/events/core.c:411`). A driver that reserves in the same way shares
-//! the registers with them, while one that sets the bits itself keeps `intel_bts` from opening events
-//! (`arch/x86/events/intel/bts.c:564`). What the built-in driver leaves out, such a driver reserves itself: where
-//! counters can be written in their full width, their registers have other addresses there, for which the kernel
-//! has no bits. `x86_reserve_hardware()` also brings the following up to date, which the kernel uses
-//! whatever driver is in charge:
+//! (`x86_reserve_hardware()`, `arch/x86/events/core.c`). A driver that reserves in the same way
+//! shares the registers with them, while one that sets the bits itself keeps `intel_bts` from
+//! opening events (`bts_event_init()`, `arch/x86/events/intel/bts.c`). What the built-in driver
+//! leaves out, such a driver reserves itself: where counters can be written in their full width,
+//! their registers have other addresses there, for which the kernel has no bits.
+//! `x86_reserve_hardware()` also brings the following up to date, which the kernel uses whatever
+//! driver is in charge:
 //!
 //! | What | Who uses it while another driver is in charge |
 //! |---|---|
-//! | `cpu_hw_events.ds`, the DS area of each CPU, and IA32_DS_AREA | this driver's PEBS ([`ds`](super::intel::ds)); `bts.c`; KVM, for the host's value of the register (`intel_guest_get_msrs()`, `intel/core.c:5298`) |
-//! | the same of a CPU that comes up | `intel_pmu_cpu_starting()`, `intel/core.c:6437`: writes IA32_DS_AREA |
-//! | the same of a CPU that goes down | `intel_pmu_cpu_dying()`, `intel/core.c:6535`: clears it |
-//! | the same after suspend to RAM or to disk | `perf_restore_debug_store()`, `intel/ds.c:3448`, which `arch/x86/power/cpu.c:281` calls |
+//! | `cpu_hw_events.ds`, the DS area of each CPU, and IA32_DS_AREA | this driver's PEBS ([`ds`](super::intel::ds)); `bts.c`; KVM, for the host's value of the register (`intel_guest_get_msrs()`, `intel/core.c`) |
+//! | the same of a CPU that comes up | `intel_pmu_cpu_starting()`, `intel/core.c`: writes IA32_DS_AREA |
+//! | the same of a CPU that goes down | `intel_pmu_cpu_dying()`, `intel/core.c`: clears it |
+//! | the same after suspend to RAM or to disk | `perf_restore_debug_store()`, `intel/ds.c`, which `__restore_processor_state()`, `arch/x86/power/cpu.c` calls |
 //!
-//! The other per-CPU data of the built-in driver is idle: `intel_pmu_cpu_prepare()` allocates its shared
-//! registers, `intel_pmu_cpu_starting()` joins them to those of the core, resets LBR, and sets
-//! FREEZE_WHILE_SMM and TSX_FORCE_ABORT (which is why this driver sets these later in the same sequence),
-//! and `intel_pmu_cpu_dead()` frees them. None of it touches a counter. `perf_event_print_debug()`, for
-//! SysRq-p and a stuck interrupt, reads the registers of the counters and prints them, whatever
-//! driver has written them.
+//! The other per-CPU data of the built-in driver is idle: `intel_pmu_cpu_prepare()` allocates its
+//! shared registers, `intel_pmu_cpu_starting()` joins them to those of the core, resets LBR, and
+//! sets FREEZE_WHILE_SMM and TSX_FORCE_ABORT (which is why this driver sets these later in the same
+//! sequence), and `intel_pmu_cpu_dead()` frees them. None of it touches a counter.
+//! `perf_event_print_debug()`, for SysRq-p and a stuck interrupt, reads the registers of the
+//! counters and prints them, whatever driver has written them.
 
 use super::msr::Msr;
-use crate::{bindings, kern::symbols::Symbols};
-use kernel::{error::to_result, prelude::*};
+use crate::{
+    bindings,
+    kern::symbols::Symbols, //
+};
+use kernel::{
+    error::to_result,
+    prelude::*, //
+};
 
 /// A register that the kernel has a bit for.
 #[derive(Clone, Copy)]
@@ -46,10 +53,12 @@ impl Register {
         }
     }
 
-    /// Reserves the register. Returns whether it was free; the kernel takes registers without a bit as free.
+    /// Reserves the register. Returns whether it was free; the kernel takes registers without a bit
+    /// as free.
     fn reserve(self) -> bool {
         // SAFETY: These may be called in any context with any number: they set a bit by an atomic
-        // operation, after a check that the bitmap has it (`perfctr-watchdog.c:108`).
+        // operation, after a check that the bitmap has it (`reserve_perfctr_nmi()`,
+        // `perfctr-watchdog.c`).
         unsafe {
             match self {
                 Self::Counter(msr) => bindings::reserve_perfctr_nmi(msr.number()) != 0,
@@ -103,8 +112,8 @@ impl Reservation {
         })
     }
 
-    /// Reserves `registers` together with the built-in driver, which must have initialised. `full_width` says
-    /// whether counters can be written in their full width.
+    /// Reserves `registers` together with the built-in driver, which must have initialised.
+    /// `full_width` says whether counters can be written in their full width.
     ///
     /// Returns [`None`] if that driver's function is out of reach. Process context.
     pub fn with_builtin(
@@ -130,7 +139,8 @@ impl Reservation {
 struct BuiltinHardware(());
 
 impl BuiltinHardware {
-    /// Reserves the registers, `registers` among them. Returns [`None`] if the function is out of reach.
+    /// Reserves the registers, `registers` among them. Returns [`None`] if the function is out of
+    /// reach.
     ///
     /// Process context. The built-in driver must have initialised.
     fn new(registers: impl Iterator<Item = Register>) -> Result<Option<Self>, NotReserved> {
@@ -146,8 +156,8 @@ impl BuiltinHardware {
         unsafe {
             bindings::rpmu_helper_bind_x86_reserve_hardware(reserve.as_ptr(), release.as_ptr())
         };
-        // SAFETY: The function is bound. It counts its users under a lock of its own, and may sleep. The
-        // caller says that the driver has initialised, so that it knows the registers.
+        // SAFETY: The function is bound. It counts its users under a lock of its own, and may
+        // sleep. The caller says that the driver has initialised, so that it knows the registers.
         let reserved = to_result(unsafe { bindings::rpmu_helper_x86_reserve_hardware() });
         match reserved {
             // INVARIANT: Just reserved.
@@ -162,7 +172,8 @@ impl BuiltinHardware {
 
 impl Drop for BuiltinHardware {
     fn drop(&mut self) {
-        // SAFETY: By the type invariant the function is bound, and the registers are reserved for this.
+        // SAFETY: By the type invariant the function is bound, and the registers are reserved for
+        // this.
         unsafe { bindings::rpmu_helper_x86_release_hardware() };
     }
 }
@@ -200,10 +211,11 @@ impl Drop for Registers {
     }
 }
 
-/// Returns the first of `registers` that something has reserved. None may be reserved for the caller or for
-/// the built-in driver.
+/// Returns the first of `registers` that something has reserved. None may be reserved for the
+/// caller or for the built-in driver.
 ///
-/// Reserves and releases each: another driver that reserves one meanwhile may fail. Process context.
+/// Reserves and releases each: another driver that reserves one meanwhile may fail. Process
+/// context.
 pub fn first_reserved(mut registers: impl Iterator<Item = Register>) -> Option<Msr> {
     let taken = registers.find(|register| {
         let free = register.reserve();

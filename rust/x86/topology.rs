@@ -8,9 +8,16 @@
 
 use crate::{
     bindings,
-    kern::cpu::{in_mask, online_cpus, possible},
+    kern::cpu::{
+        in_mask,
+        online_cpus,
+        possible, //
+    },
 };
-use kernel::{cpu::CpuId, cpumask::Cpumask};
+use kernel::{
+    cpu::CpuId,
+    cpumask::Cpumask, //
+};
 
 /// Returns the online threads of the core of `cpu`, `cpu` included; none if `cpu` is offline.
 pub fn siblings(cpu: CpuId) -> impl Iterator<Item = CpuId> {
@@ -34,14 +41,14 @@ pub fn threads_per_core() -> u32 {
         .unwrap_or(1)
 }
 
-/// Returns the number of the node of `cpu`, of AMD's processors: the cores that share a northbridge. [`None`]
-/// if `cpu` is not possible.
+/// Returns the number of the node of `cpu`, of AMD's processors: the cores that share a
+/// northbridge. [`None`] if `cpu` is not possible.
 pub fn amd_node(cpu: CpuId) -> Option<u32> {
     if !possible(cpu) {
         return None;
     }
-    // SAFETY: `cpu` is possible, so it has its part of the per-CPU variable `cpu_info`, which the kernel fills
-    // in when the CPU comes up.
+    // SAFETY: `cpu` is possible, so it has its part of the per-CPU variable `cpu_info`, which the
+    // kernel fills in when the CPU comes up.
     Some(unsafe { bindings::rpmu_helper_topology_amd_node_id(cpu.into()) })
 }
 

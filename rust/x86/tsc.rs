@@ -4,7 +4,10 @@
 //!
 //! C header: [`arch/x86/include/asm/tsc.h`](srctree/arch/x86/include/asm/tsc.h)
 
-use crate::{bindings, kern::symbols::Symbols};
+use crate::{
+    bindings,
+    kern::symbols::Symbols, //
+};
 use core::ptr::NonNull;
 use kernel::prelude::*;
 
@@ -44,8 +47,8 @@ impl TscClock {
         })
     }
 
-    /// Returns whether the perf core's clock is this one: it may become another if the time stamp counter turns out to
-    /// be unstable. Any context.
+    /// Returns whether the perf core's clock is this one: it may become another if the time stamp
+    /// counter turns out to be unstable. Any context.
     pub fn is_used(&self) -> bool {
         // SAFETY: By the type invariant the functions are bound. They may be called in any context.
         unsafe { bindings::rpmu_helper_is_tsc_clock() }
@@ -54,7 +57,7 @@ impl TscClock {
     /// Returns the time in nanoseconds when the time stamp counter was `tsc`, if this clock [is
     /// used](Self::is_used). Any context.
     ///
-    /// Mainline: `setup_pebs_time()`, `arch/x86/events/intel/ds.c:2141`.
+    /// Mainline: `setup_pebs_time()`, `arch/x86/events/intel/ds.c`.
     #[inline]
     pub fn time(&self, tsc: u64) -> u64 {
         // SAFETY: By the type invariant the function is bound. It may be called in any context.

@@ -9,13 +9,26 @@
 use core::hint::black_box;
 
 use kernel::prelude::*;
-use logic::capabilities::{Capabilities, Cpuid};
+use logic::capabilities::{
+    Capabilities,
+    Cpuid, //
+};
 use logic::model::constraint::Constraint;
-use logic::regs::counter::{CounterId, CounterMask};
-use logic::sched::assign::{Policy, Problem};
+use logic::regs::counter::{
+    CounterId,
+    CounterMask, //
+};
+use logic::sched::assign::{
+    Policy,
+    Problem, //
+};
 use logic::sched::cpu_schedule::CpuSchedule;
 use logic::sched::limits::Limits;
-use mainline::{Want, AS_IS, MENDED};
+use mainline::{
+    Want,
+    AS_IS,
+    MENDED, //
+};
 
 #[path = "kernel.rs"]
 mod kernel_side;
@@ -134,8 +147,8 @@ fn about_to_commit(list: &[Event], all_come: bool) -> Option<KBox<CpuSchedule<u8
     Some(schedule)
 }
 
-/// What it takes to find counters for `list` as the driver does it: all of them are coming (back), or
-/// the new ones to those who are there, whatever is dearer.
+/// What it takes to find counters for `list` as the driver does it: all of them are coming (back),
+/// or the new ones to those who are there, whatever is dearer.
 fn commit_cost(list: &[Event]) -> Option<u64> {
     let mut worst = 0;
     for all_come in [false, true] {
@@ -221,8 +234,9 @@ fn agreement(tap: &mut Tap, events: &mut kernel_side::Events) {
     tap.result(total > 0 && wrong == 0, "rpmu_policy_is_exact");
 }
 
-/// Six events on six counters of AMD's family 15h: the kernel takes one place back, but still counts it
-/// (`nr_gp`), and finds too few left. With a limit that it cannot reach it finds them all.
+/// Six events on six counters of AMD's family 15h: the kernel takes one place back, but still
+/// counts it (`nr_gp`), and finds too few left. With a limit that it cannot reach it finds them
+/// all.
 fn family_15h(tap: &mut Tap, events: &mut kernel_side::Events) {
     let [_, low, _, overlapping, any, high] = sets::FAMILY_15H else {
         return tap.result(false, "family_15h_has_six_counters");
@@ -310,8 +324,8 @@ fn speed(tap: &mut Tap, events: &mut kernel_side::Events) {
     tap.result(fast, "not_slower_than_the_kernel");
 }
 
-/// Returns whether rpmu takes no more instructions than the kernel: from scratch, where one event is new, and
-/// where all keep their counters.
+/// Returns whether rpmu takes no more instructions than the kernel: from scratch, where one event
+/// is new, and where all keep their counters.
 fn compare(tap: &mut Tap, events: &mut kernel_side::Events, case: &Case) -> Option<bool> {
     let mut wants = [Want::default(); 16];
     let wants = wants.get_mut(..case.masks.len())?;

@@ -82,7 +82,7 @@ int assign_test_counter(int event)
 }
 
 /*
- * What x86_schedule_events() does, arch/x86/events/core.c:1031-1143, less all
+ * What x86_schedule_events() does, arch/x86/events/core.c, less all
  * that looks at the model, at the threads of a core, or at a perf_event.
  */
 int assign_test_schedule(int gpmax)

@@ -3,9 +3,15 @@
 //! The kernel's scheduler, by way of `kernel.c`.
 
 use core::marker::PhantomData;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{
+    AtomicBool,
+    Ordering, //
+};
 
-use super::mainline::{Want, MAX};
+use super::mainline::{
+    Want,
+    MAX, //
+};
 
 mod c {
     extern "C" {

@@ -13,7 +13,7 @@ const MAX_EVENTS: usize = 14;
 /// with the overlap flag.
 const MAX_OVERLAP: usize = 2;
 
-/// AMD family 15h (`arch/x86/events/amd/core.c:1155-1160`).
+/// AMD family 15h (`amd_format_attr`, `arch/x86/events/amd/core.c`).
 pub(crate) const FAMILY_15H: &[Want] = &[
     any(0x01),
     any(0x07),

@@ -5,11 +5,30 @@
 //! It counts marks. Each CPU has a counter, and a task that writes a number to
 //! `/sys/bus/event_source/devices/tally/mark` adds it to that of the CPU on which it runs.
 
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use kernel::{interrupt::local_interrupt_disable, prelude::*, sync::Arc};
+use core::sync::atomic::{
+    AtomicU64,
+    Ordering::Relaxed, //
+};
+use kernel::{
+    interrupt::local_interrupt_disable,
+    prelude::*,
+    sync::Arc, //
+};
 use perf::{
-    Event, EventId, Group, Groups, NewEvent, OnCpu, Operations, Place, Placed, Pmu, PmuDisabled,
-    Registration, Scheduling, Setting,
+    Event,
+    EventId,
+    Group,
+    Groups,
+    NewEvent,
+    OnCpu,
+    Operations,
+    Place,
+    Placed,
+    Pmu,
+    PmuDisabled,
+    Registration,
+    Scheduling,
+    Setting, //
 };
 
 // This PMU does without much of them.

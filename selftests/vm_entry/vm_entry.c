@@ -89,8 +89,8 @@ static DEFINE_PER_CPU(struct perf_branch_entry[ENTRIES], entries);
  * Returns the number of entries, or -EBUSY at a write of a snapshot and in an NMI that
  * interrupts one: the built-in driver reads all snapshots of a CPU into the same memory,
  * and once their number changes under intel_pmu_lbr_filter(), it moves memory beyond
- * their end (arch/x86/events/intel/lbr.c:1280). BPF's bpf_prog_active likewise keeps
- * programs of perf events from interrupting those of tracepoints and kprobes.
+ * their end. BPF's bpf_prog_active likewise keeps programs of perf events from
+ * interrupting those of tracepoints and kprobes.
  */
 static int take_snapshot(void)
 {

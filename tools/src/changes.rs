@@ -3,12 +3,30 @@
 //! Changes to the command, the system or the machine that would help, cheapest first.
 
 use crate::logic::sched::assign::Policy;
-use crate::machine::{Machine, Smt};
-use crate::names::{self, Wanted, WantedEvent};
-use crate::open::{open, Opened};
-use crate::plan::{watchdog, Plan, Request, Shown};
+use crate::machine::{
+    Machine,
+    Smt, //
+};
+use crate::names::{
+    self,
+    Wanted,
+    WantedEvent, //
+};
+use crate::open::{
+    open,
+    Opened, //
+};
+use crate::plan::{
+    watchdog,
+    Plan,
+    Request,
+    Shown, //
+};
 use crate::regroup::regroup;
-use crate::split::{Place, Unit};
+use crate::split::{
+    Place,
+    Unit, //
+};
 use crate::syntax::Quoted;
 use serde::Serialize;
 

@@ -5,13 +5,31 @@
 use crate::logic::model::demand::Demand;
 use crate::logic::refusal::Refusal;
 use crate::logic::refusal::Shortage;
-use crate::logic::regs::counter::{CounterId, CounterKind, CounterMask};
+use crate::logic::regs::counter::{
+    CounterId,
+    CounterKind,
+    CounterMask, //
+};
 use crate::logic::regs::metrics::TOPDOWN;
 use crate::logic::sched::explanation::ONE_GROUP_HAS_SLOTS;
 use crate::logic::sched::limits::Limits;
-use crate::open::{closed, fits_under, shares_a_core, validate};
-use crate::plan::{watchdog, Plan, Request};
-use crate::simulate::{is_taken, Configuration, EventNumber, Wait};
+use crate::open::{
+    closed,
+    fits_under,
+    shares_a_core,
+    validate, //
+};
+use crate::plan::{
+    watchdog,
+    Plan,
+    Request, //
+};
+use crate::simulate::{
+    is_taken,
+    Configuration,
+    EventNumber,
+    Wait, //
+};
 use serde::Serialize;
 
 /// Largest number of holders that a cause names.
@@ -27,7 +45,8 @@ pub struct Cause {
     /// The counters concerned.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub counters: Vec<String>,
-    /// The events that hold what the event needs, or that come before it; the first of them, if they are many.
+    /// The events that hold what the event needs, or that come before it; the first of them, if
+    /// they are many.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub holders: Vec<String>,
     /// The number of further ones.
@@ -304,7 +323,8 @@ fn find(
     explain(refusal, request, plan, now, demands, wanted)
 }
 
-/// Says who has what the refusal is about. The demands of the group's events want the counters `wanted`.
+/// Says who has what the refusal is about. The demands of the group's events want the counters
+/// `wanted`.
 fn explain(
     refusal: Refusal,
     request: &Request,
@@ -338,7 +358,8 @@ fn explain(
             holders(now, CounterMask::ALL.gp()),
         ),
         Refusal::Limited(_) if now.sibling & wanted.bits() != 0 => {
-            // An event that does not corrupt may use counters that are closed to corrupting ones only.
+            // An event that does not corrupt may use counters that are closed to corrupting ones
+            // only.
             let corrupts = |demand: &Demand| demand.constraint.corrupting;
             let theirs = match demands.iter().any(corrupts) {
                 true => now.sibling,

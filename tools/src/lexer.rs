@@ -2,10 +2,16 @@
 
 //! The tokens of the perf tool's lists of events.
 //!
-//! Follows `tools/perf/util/parse-events.l`: at each place the longest match is the token, and of equally long
-//! ones the first rule. Between tokens, perf skips characters that begin none, blanks among them.
+//! Follows `tools/perf/util/parse-events.l`: at each place the longest match is the token, and of
+//! equally long ones the first rule. Between tokens, perf skips characters that begin none, blanks
+//! among them.
 
-use crate::syntax::{Mistake, Modifiers, Span, LETTERS};
+use crate::syntax::{
+    Mistake,
+    Modifiers,
+    Span,
+    LETTERS, //
+};
 
 /// A token.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,20 +3,35 @@
 //! The events of a running rpmu, and a plan for them.
 //!
 //! `rpmu/cpuN/schedule` in debugfs lists the events on a CPU's counters and the waiting ones, by
-//! type and config (`rust/driver/explain/snapshot.rs`); /proc and sysfs describe the machine. This module
-//! finds the events' names and plans for them as if they had been given with `-e`.
+//! type and config (`rust/driver/explain/snapshot.rs`); /proc and sysfs describe the machine. This
+//! module finds the events' names and plans for them as if they had been given with `-e`.
 
-use crate::logic::open::attr::{Attributes, EventType};
+use crate::logic::open::attr::{
+    Attributes,
+    EventType, //
+};
 use crate::logic::sched::assign::Policy;
-use crate::machine::{list_of, Machine, Smt};
-use crate::names::{name_of, Kind, Wanted, WantedEvent};
+use crate::machine::{
+    list_of,
+    Machine,
+    Smt, //
+};
+use crate::names::{
+    name_of,
+    Kind,
+    Wanted,
+    WantedEvent, //
+};
 use crate::plan::Request;
 use crate::report::Report;
 use crate::text;
 use serde::Serialize;
 use std::fmt::Write;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{
+    Path,
+    PathBuf, //
+};
 
 const SCHEDULES: &str = "sys/kernel/debug/rpmu";
 const CPU_PMU: &str = "sys/bus/event_source/devices/cpu";

@@ -5,9 +5,16 @@
 //! This module builds the CPUID leaves of such a machine, and [`Pmu::probe`] decodes them as in the
 //! driver: a model that the driver refuses is refused here, too.
 
-use crate::data::{lists, List};
+use crate::data::{
+    lists,
+    List, //
+};
 use crate::logic::capabilities::Cpuid;
-use crate::logic::model::{models, Quirk, Vendor};
+use crate::logic::model::{
+    models,
+    Quirk,
+    Vendor, //
+};
 use crate::logic::pmu::Pmu;
 use serde::Serialize;
 
@@ -129,8 +136,8 @@ fn vendor(family: u16) -> Vendor {
     }
 }
 
-/// Returns whether the cores of a list's processors can have two threads: of AMD's, the first were Zen's (a
-/// module of family 15h has two cores).
+/// Returns whether the cores of a list's processors can have two threads: of AMD's, the first were
+/// Zen's (a module of family 15h has two cores).
 fn has_smt(list: List) -> bool {
     vendor(list.family) == Vendor::Intel || list.family >= 0x17
 }

@@ -2,21 +2,52 @@
 
 //! The command line.
 
-use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
-use clap_complete::{generate, Shell};
-use rpmu_plan::data::{lists, source};
+use clap::{
+    Args,
+    CommandFactory,
+    Parser,
+    Subcommand,
+    ValueEnum, //
+};
+use clap_complete::{
+    generate,
+    Shell, //
+};
+use rpmu_plan::data::{
+    lists,
+    source, //
+};
 use rpmu_plan::explain::counter_names;
-use rpmu_plan::live::{self, Live};
+use rpmu_plan::live::{
+    self,
+    Live, //
+};
 use rpmu_plan::logic::open::attr::Leader;
 use rpmu_plan::logic::open::configure;
 use rpmu_plan::logic::sched::assign::Policy;
-use rpmu_plan::machine::{aliases, similar, Machine, NoMachine, Smt};
-use rpmu_plan::names::{self, find, Kind};
+use rpmu_plan::machine::{
+    aliases,
+    similar,
+    Machine,
+    NoMachine,
+    Smt, //
+};
+use rpmu_plan::names::{
+    self,
+    find,
+    Kind, //
+};
 use rpmu_plan::plan::Request;
 use rpmu_plan::report::Report;
 use rpmu_plan::terms::Tool;
-use rpmu_plan::{svg, text};
-use std::path::{Path, PathBuf};
+use rpmu_plan::{
+    svg,
+    text, //
+};
+use std::path::{
+    Path,
+    PathBuf, //
+};
 use std::process::ExitCode;
 
 /// Predict how perf stat counts events on a machine that rpmu drives: which event is on which
@@ -97,7 +128,8 @@ struct PlanArguments {
     /// How long the task runs while its events count.
     #[arg(long = "for", value_name = "TIME", default_value = "1s", value_parser = seconds)]
     duration: f64,
-    /// The events are those of perf record, which samples them, and takes more terms than perf stat.
+    /// The events are those of perf record, which samples them, and takes more terms than perf
+    /// stat.
     #[arg(long)]
     record: bool,
     /// Print the report as JSON.

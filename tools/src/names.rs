@@ -2,20 +2,46 @@
 
 //! Event names: from parsed text to the attributes for perf_event_open.
 //!
-//! Resolves names as the perf tool does, ignoring case: the model's list, sysfs, generic names, and the events
-//! of the kernel's and the tool's own PMUs (`tools/perf/util/{parse-events,pmu,pmus}.c`,
-//! `tools/perf/pmu-events/make_legacy_cache.py`). What other PMUs there are is known to the machine alone:
-//! names of known ones are taken.
+//! Resolves names as the perf tool does, ignoring case: the model's list, sysfs, generic names, and
+//! the events of the kernel's and the tool's own PMUs (`tools/perf/util/{parse-events,pmu,pmus}.c`,
+//! `tools/perf/pmu-events/make_legacy_cache.py`). What other PMUs there are is known to the machine
+//! alone: names of known ones are taken.
 
 use crate::data::Listed;
-use crate::logic::model::{memory_files, HardwareId};
-use crate::logic::open::attr::{Attributes, EventType};
+use crate::logic::model::{
+    memory_files,
+    HardwareId, //
+};
+use crate::logic::open::attr::{
+    Attributes,
+    EventType, //
+};
 use crate::logic::open::configure;
 use crate::logic::regs::event_select::EventSelect;
-use crate::machine::{Machine, Smt};
+use crate::machine::{
+    Machine,
+    Smt, //
+};
 use crate::regroup::regroup;
-use crate::syntax::{self, number, Body, Mistake, Modifiers, Span, Term, TermKind, Value};
-use crate::terms::{check_keyword, check_numeric, check_tracepoint, label, last, Tool};
+use crate::syntax::{
+    self,
+    number,
+    Body,
+    Mistake,
+    Modifiers,
+    Span,
+    Term,
+    TermKind,
+    Value, //
+};
+use crate::terms::{
+    check_keyword,
+    check_numeric,
+    check_tracepoint,
+    label,
+    last,
+    Tool, //
+};
 
 /// A requested group, or a single event.
 #[derive(Clone, Debug)]
@@ -128,8 +154,8 @@ const TOOL: &[&str] = &[
     "num_packages", "smt_on", "system_tsc_freq", "core_wide", "target_cpu",
 ];
 
-/// Other PMUs: the name or its start, whether perf leaves its events in groups of others, its fields and its
-/// events; none of either if they differ between machines.
+/// Other PMUs: the name or its start, whether perf leaves its events in groups of others, its
+/// fields and its events; none of either if they differ between machines.
 #[rustfmt::skip]
 const OTHERS: &[(&str, bool, &[&str], &[&str])] = &[
     ("msr", true, &["event"],
@@ -649,8 +675,8 @@ fn topdown_names(machine: &Machine) -> impl Iterator<Item = &'static str> {
         .filter(|name| !name.contains('.'))
 }
 
-/// Returns the names in `events/` of sysfs but for the generic events: those of topdown, of TSX, of loads and
-/// of stores.
+/// Returns the names in `events/` of sysfs but for the generic events: those of topdown, of TSX, of
+/// loads and of stores.
 fn sysfs_names(machine: &Machine) -> impl Iterator<Item = &'static str> {
     let (model, capabilities) = (&machine.pmu.model, &machine.pmu.capabilities);
     let (rtm, precise) = (capabilities.rtm, capabilities.pebs_format.is_some());
@@ -702,8 +728,8 @@ const FIELDS: &[(&str, u32, u32)] = &[
     ("in_tx_cp", 33, 1),
 ];
 
-/// The fields of `attr.config3`, which are this driver's own, as is bit 0 of `attr.config4`: name, lowest bit, number
-/// of bits.
+/// The fields of `attr.config3`, which are this driver's own, as is bit 0 of `attr.config4`: name,
+/// lowest bit, number of bits.
 const OWN_FIELDS: &[(&str, u32, u32)] = &[("rand_mask", 0, 32), ("rand_seed", 32, 32)];
 /// The field of `attr.config4`.
 const SWITCH: &str = "switch";
@@ -714,8 +740,8 @@ fn has_field(name: &str, machine: &Machine) -> bool {
     own.any(|own| own == name) || machine.pmu.fields().any(|field| field.0 == name)
 }
 
-/// Resolves the terms of an event of the core. A name stands for terms in its place. Numbers of whole words
-/// apply first, in their order; then perf sets the bits of all fields, and clears none.
+/// Resolves the terms of an event of the core. A name stands for terms in its place. Numbers of
+/// whole words apply first, in their order; then perf sets the bits of all fields, and clears none.
 fn with_terms(terms: &[Term], machine: &Machine, tool: Tool) -> Result<Attributes, Mistake> {
     let mut attr = Attributes::counting(EventType::Raw, 0);
     let mut names: Vec<Alias> = Vec::new();

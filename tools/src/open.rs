@@ -3,22 +3,35 @@
 //! The results of perf_event_open, and how perf stat treats them.
 //!
 //! The driver's own logic configures and validates each event, as `rust/driver/event_init.rs` does.
-//! If a member is refused, the rest of its group counts without it, but perf stat reads the group as
-//! a whole, misses the member's value and shows none of the group
-//! (`evsel__process_group_data()` in `tools/perf/util/evsel.c`).
+//! If a member is refused, the rest of its group counts without it, but perf stat reads the group
+//! as a whole, misses the member's value and shows none of the group (`evsel__process_group_data()`
+//! in `tools/perf/util/evsel.c`).
 
 use crate::logic::model::demand::Demand;
-use crate::logic::open::attr::{Leader, LOAD_LATENCY_AUXILIARY};
+use crate::logic::open::attr::{
+    Leader,
+    LOAD_LATENCY_AUXILIARY, //
+};
 use crate::logic::open::configure;
 use crate::logic::open::topdown::SLOTS;
-use crate::logic::refusal::{Errno, Refusal};
-use crate::logic::regs::counter::{CounterId, CounterMask};
+use crate::logic::refusal::{
+    Errno,
+    Refusal, //
+};
+use crate::logic::regs::counter::{
+    CounterId,
+    CounterMask, //
+};
 use crate::logic::regs::event_select::EventSelect;
 use crate::logic::sched::assign::Policy;
 use crate::logic::sched::group::Group as Validated;
 use crate::logic::sched::limits::Limits;
 use crate::machine::Machine;
-use crate::names::{Kind, Wanted, WantedEvent};
+use crate::names::{
+    Kind,
+    Wanted,
+    WantedEvent, //
+};
 use crate::regroup::must_be_in_group;
 use std::fmt;
 
@@ -218,7 +231,8 @@ fn open_event(
         attr.has_auxiliary = members()
             .filter_map(|member| member.select)
             .any(|select| select.code() == LOAD_LATENCY_AUXILIARY);
-        // Perf stat cannot count a precise event, so it is one of perf record; the planner samples nothing else.
+        // Perf stat cannot count a precise event, so it is one of perf record; the planner samples
+        // nothing else.
         if attr.precise_ip > 0 && attr.sample_period == 0 {
             attr.sample_period = SOME_PERIOD;
         }
@@ -295,7 +309,10 @@ pub fn shares_a_core(machine: &Machine) -> bool {
 mod tests {
     use super::*;
     use crate::machine::Smt;
-    use crate::names::{parse, parse_for};
+    use crate::names::{
+        parse,
+        parse_for, //
+    };
     use crate::terms::Tool;
 
     fn verdicts(model: &str, smt: Smt, events: &str) -> Vec<&'static str> {

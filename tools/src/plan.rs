@@ -3,13 +3,24 @@
 //! The share of time in which each event counts, and what perf stat shows for it.
 
 use crate::logic::model::demand::Demand;
-use crate::logic::open::attr::{Attributes, EventType};
+use crate::logic::open::attr::{
+    Attributes,
+    EventType, //
+};
 use crate::logic::open::configure;
 use crate::logic::sched::assign::Policy;
 use crate::machine::Machine;
 use crate::names::Wanted;
-use crate::open::{open, Opened};
-use crate::simulate::{simulate, EventNumber, Setting, Simulation};
+use crate::open::{
+    open,
+    Opened, //
+};
+use crate::simulate::{
+    simulate,
+    EventNumber,
+    Setting,
+    Simulation, //
+};
 use std::fmt;
 
 /// The input of a plan.

@@ -1,18 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The groups that the perf tool changes before it opens a list: those of topdown events and of several PMUs.
+//! The groups that the perf tool changes before it opens a list: those of topdown events and of
+//! several PMUs.
 //!
-//! A group of events of several PMUs is split into one for each; software events stay with any.
-//! On a CPU with PERF_METRICS, perf adds `slots` to a list that has topdown metrics without it, and moves
-//! slots and metrics into one group, slots first. What loses its leader thereby becomes a group of its own.
+//! A group of events of several PMUs is split into one for each; software events stay with any. On
+//! a CPU with PERF_METRICS, perf adds `slots` to a list that has topdown metrics without it, and
+//! moves slots and metrics into one group, slots first. What loses its leader thereby becomes a
+//! group of its own.
 //!
 //! Source: `parse_events__sort_events_and_fix_groups()`, `tools/perf/util/parse-events.c`, and
 //! `arch/x86/util/{evlist,evsel,topdown}.c` in `tools/perf`.
 
-use crate::logic::open::attr::{Attributes, EventType};
+use crate::logic::open::attr::{
+    Attributes,
+    EventType, //
+};
 use crate::logic::open::topdown::SLOTS;
 use crate::machine::Machine;
-use crate::names::{Kind, Wanted, WantedEvent};
+use crate::names::{
+    Kind,
+    Wanted,
+    WantedEvent, //
+};
 use std::cmp::Ordering;
 
 /// The bits of a metric's attr.config that are the same for all, and their value.
@@ -27,7 +36,8 @@ fn is_slots(event: &WantedEvent) -> bool {
 /// Returns whether perf takes the event for a topdown metric.
 fn is_metric(event: &WantedEvent) -> bool {
     matches!(event.kind, Kind::Hardware(attr)
-        if attr.event_type == EventType::Raw && (attr.config & METRIC.0, attr.config1) == (METRIC.1, 0))
+        if attr.event_type == EventType::Raw
+            && (attr.config & METRIC.0, attr.config1) == (METRIC.1, 0))
 }
 
 fn is_topdown(event: &WantedEvent) -> bool {
@@ -59,8 +69,8 @@ fn pmu(event: &WantedEvent) -> (&'static str, bool) {
     }
 }
 
-/// Returns the PMU by which perf groups an event: its own, or for a software event that of its group
-/// (`evsel__compute_group_pmu_name()`).
+/// Returns the PMU by which perf groups an event: its own, or for a software event that of its
+/// group (`evsel__compute_group_pmu_name()`).
 fn group_pmu(event: &WantedEvent, group: &Wanted) -> &'static str {
     let (own, is_software) = pmu(event);
     let mut others = group.events.iter().map(pmu).filter(|pmu| !pmu.1);
@@ -149,8 +159,8 @@ fn add_slots(items: &mut Vec<Item>) {
     }
 }
 
-/// Returns the numbers of the events in perf's order: slots and metrics stand where the group of the first
-/// one stands, slots first, and metrics of other groups before the events of that one.
+/// Returns the numbers of the events in perf's order: slots and metrics stand where the group of
+/// the first one stands, slots first, and metrics of other groups before the events of that one.
 fn order(items: &[Item], machine: &Machine) -> Vec<usize> {
     let is_forced = |item: &Item| must_be_in_group(&item.event, machine);
     let first = items.iter().find(|item| is_forced(item));
@@ -187,9 +197,9 @@ fn order(items: &[Item], machine: &Machine) -> Vec<usize> {
     sort(items.len(), follows)
 }
 
-/// Sorts the numbers below `count` as `list_sort()` does (`tools/lib/list_sort.c`), from which the result
-/// depends: a metric in the group of the slots may follow another event there, which follows a metric from
-/// outside, which follows the first metric.
+/// Sorts the numbers below `count` as `list_sort()` does (`tools/lib/list_sort.c`), from which the
+/// result depends: a metric in the group of the slots may follow another event there, which follows
+/// a metric from outside, which follows the first metric.
 fn sort(count: usize, follows: impl Fn(usize, usize) -> bool) -> Vec<usize> {
     let merge = |one: Vec<usize>, other: Vec<usize>| {
         let (mut one, mut other) = (one.into_iter().peekable(), other.into_iter().peekable());
@@ -303,15 +313,22 @@ fn wanted(groups: &[Wanted], items: &[Item], leader: usize, members: &[usize]) -
 
 #[cfg(test)]
 mod tests {
-    use crate::machine::{Machine, Smt};
-    use crate::names::{parse, text};
+    use crate::machine::{
+        Machine,
+        Smt, //
+    };
+    use crate::names::{
+        parse,
+        text, //
+    };
 
     fn regrouped(model: &str, events: &str) -> String {
         let machine = Machine::new(model, Smt::On, false).unwrap();
         text(&parse(events, &machine).unwrap())
     }
 
-    /// The examples of perf's own comment, `arch_evlist__cmp()` in `tools/perf/arch/x86/util/evlist.c`.
+    /// The examples of perf's own comment, `arch_evlist__cmp()` in
+    /// `tools/perf/arch/x86/util/evlist.c`.
     #[test]
     fn perfs_examples() {
         for (events, expected) in [

@@ -2,13 +2,33 @@
 
 //! The report on a plan: printed by `--json`, and the source of the text, the picture and the page.
 
-use crate::changes::{changes, runs, Change, Runs};
-use crate::explain::{causes, counter_names, is_zero, Cause};
+use crate::changes::{
+    changes,
+    runs,
+    Change,
+    Runs, //
+};
+use crate::explain::{
+    causes,
+    counter_names,
+    is_zero,
+    Cause, //
+};
 use crate::logic::regs::counter::CounterId;
 use crate::logic::sched::assign::Policy;
-use crate::machine::{Machine, Smt};
-use crate::plan::{Plan, Request, Shown};
-use crate::simulate::{EventNumber, Wait};
+use crate::machine::{
+    Machine,
+    Smt, //
+};
+use crate::plan::{
+    Plan,
+    Request,
+    Shown, //
+};
+use crate::simulate::{
+    EventNumber,
+    Wait, //
+};
 use serde::Serialize;
 use std::collections::HashMap;
 

@@ -2,17 +2,26 @@
 
 //! The split of events into the fewest runs in each of which all events count all the time.
 //!
-//! First fit gives an upper bound, and the capacity of the counters a lower bound. Between the two, a
-//! complete search tries every number of runs, up to a limit on its effort.
+//! First fit gives an upper bound, and the capacity of the counters a lower bound. Between the two,
+//! a complete search tries every number of runs, up to a limit on its effort.
 
-use crate::logic::model::demand::{Demand, Requirement};
+use crate::logic::model::demand::{
+    Demand,
+    Requirement, //
+};
 use crate::logic::regs::counter::CounterMask;
 use crate::logic::regs::extra_register::ExtraRegister;
 use crate::logic::sched::assign::Policy;
 use crate::machine::Machine;
-use crate::open::{shares_a_core, validate};
+use crate::open::{
+    shares_a_core,
+    validate, //
+};
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::{
+    BuildHasherDefault,
+    Hasher, //
+};
 
 /// Maximum number of search nodes and of sets checked against the PMU.
 const MAX_NODES: usize = 20_000;
@@ -85,8 +94,8 @@ impl Place<'_> {
         search.result(first, true)
     }
 
-    /// Returns whether so many runs may be enough: considers the counters, the limit on a thread with
-    /// corrupting events and the extra registers separately, and ignores groups.
+    /// Returns whether so many runs may be enough: considers the counters, the limit on a thread
+    /// with corrupting events and the extra registers separately, and ignores groups.
     fn may_do(&self, units: &[Unit], runs: usize) -> bool {
         let events: Vec<&Demand> = units.iter().flatten().collect();
         let always = self
@@ -302,7 +311,8 @@ impl<'a> Search<'a> {
         runs
     }
 
-    /// Tries to place the units from `unit` on into at most `most` runs; `None` at the effort limit.
+    /// Tries to place the units from `unit` on into at most `most` runs; `None` at the effort
+    /// limit.
     fn fill(&mut self, unit: usize, most: usize, runs: &mut Vec<Run>) -> Option<bool> {
         self.nodes += 1;
         let many = self.nodes > MAX_NODES || self.checks > MAX_CHECKS;

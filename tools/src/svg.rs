@@ -4,7 +4,10 @@
 
 use crate::report::Report;
 use crate::text::text;
-use std::fmt::{self, Write};
+use std::fmt::{
+    self,
+    Write, //
+};
 
 /// Maximum number of intervals drawn.
 const MAX_TURNS: usize = 24;

@@ -12,7 +12,10 @@
 //!
 //! Follows `tools/perf/util/parse-events.y`; the tokens are in `lexer`.
 
-use crate::lexer::{tokens, Token};
+use crate::lexer::{
+    tokens,
+    Token, //
+};
 use std::fmt;
 use std::ops::Range;
 

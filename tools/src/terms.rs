@@ -4,7 +4,12 @@
 //!
 //! Follows `config_term_common()` and its callers in `tools/perf/util/parse-events.c`.
 
-use crate::syntax::{Mistake, Term, TermKind, Value};
+use crate::syntax::{
+    Mistake,
+    Term,
+    TermKind,
+    Value, //
+};
 
 /// The command that the list is for. `perf record` takes more terms than `perf stat`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -2,11 +2,20 @@
 
 //! The report as text.
 
-use crate::changes::{command, Change};
+use crate::changes::{
+    command,
+    Change, //
+};
 use crate::machine::Smt;
-use crate::report::{EventReport, Report};
+use crate::report::{
+    EventReport,
+    Report, //
+};
 use std::collections::HashMap;
-use std::fmt::{self, Write};
+use std::fmt::{
+    self,
+    Write, //
+};
 
 /// Maximum number of configurations shown with their counters.
 const MAX_CONFIGURATIONS: usize = 12;

@@ -2,8 +2,15 @@
 
 //! Where an event was last.
 
-use crate::{kern::ticks::Ticks, logic::regs::counter::CounterId};
-use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
+use crate::{
+    kern::ticks::Ticks,
+    logic::regs::counter::CounterId, //
+};
+use core::sync::atomic::{
+    AtomicU32,
+    AtomicUsize,
+    Ordering::Relaxed, //
+};
 use kernel::cpu::CpuId;
 
 /// Neither the index of a counter nor a CPU's number.

@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What an event's sample periods leave behind when it is on no counter. (The rest of the period is in the perf core's
-//! part of the event.)
+//! What an event's sample periods leave behind when it is on no counter. (The rest of the period is
+//! in the perf core's part of the event.)
 //!
 //! Callbacks and the PMI on the event's CPU use it, as atomics.
 
-use crate::{driver::hw::Hardware, logic::sample::random_period::RandomPeriods};
-use core::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
+use crate::{
+    driver::hw::Hardware,
+    logic::sample::random_period::RandomPeriods, //
+};
+use core::sync::atomic::{
+    AtomicBool,
+    AtomicI64,
+    AtomicU64,
+    Ordering::Relaxed, //
+};
 
 /// The sample periods of an event so far.
 pub(in crate::driver) struct Periods {
@@ -16,7 +24,8 @@ pub(in crate::driver) struct Periods {
     state: AtomicU64,
     /// Set if the event was stopped after an overflow that the processor had not recorded yet.
     owes_record: AtomicBool,
-    /// The occurrences by which periods have been too long, since counters cannot be started with any number.
+    /// The occurrences by which periods have been too long, since counters cannot be started with
+    /// any number.
     surplus: AtomicI64,
 }
 
@@ -42,9 +51,9 @@ impl Periods {
 
     /// Records that the counter of the event, which is precise, was stopped at `value`.
     ///
-    /// The processor records an overflow with the next occurrence. If the counter is stopped before that, there is no
-    /// record, and mainline begins a new period without a sample of the old one. Here the next period is as short as
-    /// can be, so that there is one.
+    /// The processor records an overflow with the next occurrence. If the counter is stopped before
+    /// that, there is no record, and mainline begins a new period without a sample of the old one.
+    /// Here the next period is as short as can be, so that there is one.
     pub(in crate::driver) fn stopped_at(&self, value: u64, hardware: &Hardware) {
         let owes = hardware.limits.width.sign_extend(value) >= 0;
         self.owes_record.store(owes, Relaxed);
@@ -59,8 +68,9 @@ impl Periods {
         owes
     }
 
-    /// Returns how many occurrences before the next sample there are to be, of an event with so many `left`, if the
-    /// processor starts its periods anew: they cannot make up for a surplus, and a start can.
+    /// Returns how many occurrences before the next sample there are to be, of an event with so
+    /// many `left`, if the processor starts its periods anew: they cannot make up for a surplus,
+    /// and a start can.
     pub(in crate::driver) fn without_surplus(&self, left: i64, shortest: i64) -> i64 {
         let surplus = self.surplus.load(Relaxed);
         let rest = left.wrapping_sub(surplus);
@@ -71,7 +81,8 @@ impl Periods {
         rest
     }
 
-    /// Adds the occurrences by which a counter that starts at `value` overflows later than after `left`.
+    /// Adds the occurrences by which a counter that starts at `value` overflows later than after
+    /// `left`.
     pub(in crate::driver) fn add_surplus(&self, value: u64, left: i64, hardware: &Hardware) {
         let programmed = hardware.limits.width.sign_extend(value).wrapping_neg();
         self.surplus

@@ -2,22 +2,38 @@
 
 //! The directory `rpmu/` in debugfs, for root.
 //!
-//! Its files are no interface for programs. They exist as long as the module is loaded. A kernel without
-//! debugfs only lacks these reports.
+//! Its files are no interface for programs. They exist as long as the module is loaded. A kernel
+//! without debugfs only lacks these reports.
 
 use super::{
     snapshot::Snapshot,
-    users::{write_others, Open},
+    users::{
+        write_others,
+        Open, //
+    },
 };
 use crate::{
-    driver::{unit::Units, Driver, Machine},
+    driver::{
+        unit::Units,
+        Driver,
+        Machine, //
+    },
     kern::{
         cpu::possible_cpus,
-        debugfs::{Dir, Writer},
+        debugfs::{
+            Dir,
+            Writer, //
+        },
     },
-    perf::Operations,
+    perf::Operations, //
 };
-use kernel::{cpu::CpuId, fmt, prelude::*, str::CString, sync::Arc};
+use kernel::{
+    cpu::CpuId,
+    fmt,
+    prelude::*,
+    str::CString,
+    sync::Arc, //
+};
 
 /// The files. Dropping removes them, and waits until none is being read.
 pub(crate) struct Files(#[expect(dead_code)] Dir);

@@ -3,13 +3,19 @@
 //! The last events and groups that got no counter on a CPU, and the reasons.
 //!
 //! A failure is recorded as values, and put into words when debugfs is read
-//! ([`snapshot`](super::snapshot)). An event that has got a counter since is still recorded here; the reader
-//! leaves it out.
+//! ([`snapshot`](super::snapshot)). An event that has got a counter since is still recorded here;
+//! the reader leaves it out.
 
 use crate::{
-    kern::{caller::Caller, ticks::Ticks},
+    kern::{
+        caller::Caller,
+        ticks::Ticks, //
+    },
     logic::sched::explanation::Explanation,
-    perf::{Event, Operations},
+    perf::{
+        Event,
+        Operations, //
+    },
 };
 use kernel::prelude::*;
 
@@ -71,7 +77,8 @@ impl Failures {
         Ok(Self { slots, next: 0 })
     }
 
-    /// Records a failure of `event`, in the event's slot if it has one, else in place of the oldest event.
+    /// Records a failure of `event`, in the event's slot if it has one, else in place of the oldest
+    /// event.
     pub(in crate::driver) fn push<T: Operations>(
         &mut self,
         event: &Event<T>,

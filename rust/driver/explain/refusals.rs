@@ -1,22 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The last calls of `perf_event_open()` that were refused, and the reasons: `rpmu/refusals` in debugfs.
+//! The last calls of `perf_event_open()` that were refused, and the reasons: `rpmu/refusals` in
+//! debugfs.
 //!
 //! An errno says little. A user who gets one finds the reason for it here.
 
 use crate::{
     driver::{
         hw::Hardware,
-        unit::hooks::{Found, Unit},
+        unit::hooks::{
+            Found,
+            Unit, //
+        },
     },
     kern::caller::Caller,
     logic::{
-        open::attr::{Attributes, EventType},
-        sched::explanation::Explanation,
+        open::attr::{
+            Attributes,
+            EventType, //
+        },
+        sched::explanation::Explanation, //
     },
-    perf::{NewEvent, Operations},
+    perf::{
+        NewEvent,
+        Operations, //
+    },
     perf_core::trace,
-    x86::builtin::Builtin,
+    x86::builtin::Builtin, //
 };
 use kernel::{
     cpu::CpuId,
@@ -24,7 +34,10 @@ use kernel::{
     fmt, new_mutex,
     prelude::*,
     sync::Mutex,
-    time::{Instant, Monotonic},
+    time::{
+        Instant,
+        Monotonic, //
+    },
 };
 
 /// The number of refusals that are kept.

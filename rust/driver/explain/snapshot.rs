@@ -2,21 +2,46 @@
 
 //! The events on the counters of a CPU, and those that wait: `rpmu/cpuN/schedule` in debugfs.
 //!
-//! The CPU itself takes the snapshot, in an interrupt. Callbacks run with interrupts off, so that the
-//! schedule is consistent then, and no lock is needed. Events that wait in the rotation are read from the
-//! perf core: they are not tried, so nothing has been recorded about them.
+//! The CPU itself takes the snapshot, in an interrupt. Callbacks run with interrupts off, so that
+//! the schedule is consistent then, and no lock is needed. Events that wait in the rotation are
+//! read from the perf core: they are not tried, so nothing has been recorded about them.
 
-use super::failures::{self, Failure};
-use crate::{
-    driver::{CorePmu, Driver},
-    kern::{call::call_on, caller::Caller},
-    logic::{
-        regs::counter::{CounterId, CounterMask, MAX_COUNTERS},
-        sched::{cpu_schedule::Entry, explanation::Listed, room::have_room},
-    },
-    perf::{Event, EventId},
+use super::failures::{
+    self,
+    Failure, //
 };
-use kernel::{cpu::CpuId, fmt, interrupt::LocalInterruptDisabled, prelude::*};
+use crate::{
+    driver::{
+        CorePmu,
+        Driver, //
+    },
+    kern::{
+        call::call_on,
+        caller::Caller, //
+    },
+    logic::{
+        regs::counter::{
+            CounterId,
+            CounterMask,
+            MAX_COUNTERS, //
+        },
+        sched::{
+            cpu_schedule::Entry,
+            explanation::Listed,
+            room::have_room, //
+        },
+    },
+    perf::{
+        Event,
+        EventId, //
+    },
+};
+use kernel::{
+    cpu::CpuId,
+    fmt,
+    interrupt::LocalInterruptDisabled,
+    prelude::*, //
+};
 
 /// The largest number of waiting events that is shown.
 const WAITING: usize = 32;
@@ -115,8 +140,8 @@ pub(in crate::driver) struct Snapshot {
 }
 
 impl Snapshot {
-    /// Takes a snapshot of `cpu`. Fails with `ENXIO` if the CPU is offline, or with `ENOMEM`. Process
-    /// context.
+    /// Takes a snapshot of `cpu`. Fails with `ENXIO` if the CPU is offline, or with `ENOMEM`.
+    /// Process context.
     pub(in crate::driver) fn take(pmu: &CorePmu, cpu: CpuId) -> Result<KBox<Self>> {
         let mut snapshot = KBox::init(
             init!(Self {
@@ -209,14 +234,14 @@ impl Snapshot {
         self.waiting().find(|it| it.event.group == group)
     }
 
-    /// Returns whether the event of `holder` is never taken off its counter for the group of `waiting`: it is pinned,
-    /// and of the CPU or of the same task.
+    /// Returns whether the event of `holder` is never taken off its counter for the group of
+    /// `waiting`: it is pinned, and of the CPU or of the same task.
     fn stays_for(holder: &Holder, waiting: &Waiting) -> bool {
         holder.stays && (holder.event.task.is_none() || waiting.event.task.is_some())
     }
 
-    /// Returns whether the group with this `first` event has room beside those that stay. If not, it gets no
-    /// counter while these count.
+    /// Returns whether the group with this `first` event has room beside those that stay. If not,
+    /// it gets no counter while these count.
     fn has_room(&self, first: &Waiting) -> bool {
         let members = self
             .waiting()
@@ -228,8 +253,8 @@ impl Snapshot {
         have_room(wants.map(|wanted| wanted.without(self.closed)))
     }
 
-    /// Writes the events that hold the `wanted` counters now; with a group's event in `gets_no_turn`, those of them that
-    /// stay there.
+    /// Writes the events that hold the `wanted` counters now; with a group's event in
+    /// `gets_no_turn`, those of them that stay there.
     // Not the events as an iterator, which would give the function a long name.
     fn fmt_holders(
         &self,
@@ -272,8 +297,8 @@ impl Snapshot {
         write!(f, ": {}", failure.explanation)
     }
 
-    /// Writes why the group with this `first` event waits: the reason of its failure, or why it was not
-    /// tried.
+    /// Writes why the group with this `first` event waits: the reason of its failure, or why it was
+    /// not tried.
     fn fmt_group(&self, first: &Waiting, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let is_in_group = |it: &&Waiting| it.event.group == first.event.group;
         let members = self.waiting().filter(is_in_group);

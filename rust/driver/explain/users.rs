@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The users of a PMU in words: in the log when they keep this driver from loading, and in debugfs (`rpmu/users`)
-//! because they keep it loaded.
+//! The users of a PMU in words: in the log when they keep this driver from loading, and in debugfs
+//! (`rpmu/users`) because they keep it loaded.
 
 use crate::{
     driver::Driver,
     kern::module,
     perf::Operations,
-    perf_core::{UserKind, Users},
+    perf_core::{
+        UserKind,
+        Users, //
+    },
 };
 use kernel::fmt;
 
@@ -82,8 +85,8 @@ impl Open<'_> {
     }
 }
 
-/// Writes how many references keep the module loaded beside that many events and the open file that is being read, if
-/// there are any.
+/// Writes how many references keep the module loaded beside that many events and the open file that
+/// is being read, if there are any.
 pub(super) fn write_others(f: &mut fmt::Formatter<'_>, events: u32) -> fmt::Result {
     let known = events.saturating_add(1);
     let others = module::references::<<Driver as Operations>::OwnerModule>().saturating_sub(known);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! AMD's PMUs: those with an enable bit in each event select, and PerfMonV2, which has one register for all
-//! counters as Intel's have.
+//! AMD's PMUs: those with an enable bit in each event select, and PerfMonV2, which has one register
+//! for all counters as Intel's have.
 //!
 //! | | before PerfMonV2 | PerfMonV2 |
 //! |---|---|---|
@@ -9,39 +9,76 @@
 //! | it has overflowed | if its top bit is clear | if PerfCntrGlobalStatus has its bit |
 //! | in the PMI | counters run on | counters are stopped |
 //!
-//! The local APIC does not mask LVTPC when it delivers a PMI. So each overflow raises an NMI, and may raise
-//! it after the overflow has been handled, by an NMI before or by a callback: see [`Amd::claim`] and
-//! [`Amd::await_overflows`].
+//! The local APIC does not mask LVTPC when it delivers a PMI. So each overflow raises an NMI, and
+//! may raise it after the overflow has been handled, by an NMI before or by a callback: see
+//! [`Amd::claim`] and [`Amd::await_overflows`].
 //!
 //! Source: APM volume 2, section 13.2.
 
 use crate::{
-    kern::{percpu::PerCpu, ticks::Ticks},
+    kern::{
+        percpu::PerCpu,
+        ticks::Ticks, //
+    },
     logic::{
-        capabilities::{Capabilities, Interface},
+        capabilities::{
+            Capabilities,
+            Interface, //
+        },
         regs::{
-            counter::{CounterId, CounterKind, CounterMask},
+            counter::{
+                CounterId,
+                CounterKind,
+                CounterMask, //
+            },
             event_select::EventSelect,
             per_counter::Switches,
-            register::{Register, RegisterWrite},
+            register::{
+                Register,
+                RegisterWrite, //
+            },
         },
     },
     x86::{
-        amd::perfmon::{Counter, Counters},
-        builtin::{Builtin, SelectMask},
-        msr::{Msr, ReadOnlyMsr},
-        reserve::{first_reserved, NotReserved, Reservation},
+        amd::perfmon::{
+            Counter,
+            Counters, //
+        },
+        builtin::{
+            Builtin,
+            SelectMask, //
+        },
+        msr::{
+            Msr,
+            ReadOnlyMsr, //
+        },
+        reserve::{
+            first_reserved,
+            NotReserved,
+            Reservation, //
+        },
     },
 };
-use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use core::sync::atomic::{
+    AtomicBool,
+    AtomicU64,
+    AtomicUsize,
+    Ordering::Relaxed, //
+};
 use kernel::{
-    interrupt::{local_interrupt_disable, LocalInterruptDisabled},
+    interrupt::{
+        local_interrupt_disable,
+        LocalInterruptDisabled, //
+    },
     prelude::*,
-    time::{delay::udelay, Delta},
+    time::{
+        delay::udelay,
+        Delta, //
+    },
 };
 
-/// For so long after an overflow was handled, an NMI that nothing else claims is taken for a late one.
-/// Mainline: `perf_nmi_window`, `arch/x86/events/amd/core.c:1415`.
+/// For so long after an overflow was handled, an NMI that nothing else claims is taken for a late
+/// one. Mainline: `perf_nmi_window`, `arch/x86/events/amd/core.c`.
 const WINDOW_MS: u32 = 100;
 
 /// Microseconds to wait for the NMI of an overflow. Mainline: `OVERFLOW_WAIT_COUNT`.
@@ -64,8 +101,8 @@ impl Overflows {
         self.counters
     }
 
-    /// Returns the number of overflows of counters without an event that is started. Others may have let such
-    /// counters run ([`Amd::keeps_values`]); no one else claims their NMIs.
+    /// Returns the number of overflows of counters without an event that is started. Others may
+    /// have let such counters run ([`Amd::keeps_values`]); no one else claims their NMIs.
     #[inline]
     pub(in crate::driver) fn of_no_event(&self) -> u32 {
         let status = CounterMask::from_bits(self.status);
@@ -218,8 +255,9 @@ impl Amd {
         });
     }
 
-    /// Writes all event selects again, as other bits are left out from now on: SVM was turned on or off. Those
-    /// of counters that do not run too, as they are not written when their events return.
+    /// Writes all event selects again, as other bits are left out from now on: SVM was turned on or
+    /// off. Those of counters that do not run too, as they are not written when their events
+    /// return.
     #[cold]
     #[inline(never)]
     fn select_anew(&self, cpu: &AmdCpu, irqs: &LocalInterruptDisabled) {
@@ -251,10 +289,11 @@ impl Amd {
 
     /// Returns whether a stopped counter keeps its value, and stays stopped.
     ///
-    /// With PerfMonV2, functions of the built-in driver that others call let all counters run, those of events
-    /// that have left included: `amd_pmu_reload_virt()` and, with LbrExtV2,
-    /// `amd_pmu_v2_snapshot_branch_stack()` (`arch/x86/events/amd/core.c:1559`, `931`). To clear the event
-    /// selects of such counters instead would cost a write when an event leaves, and another when it returns.
+    /// With PerfMonV2, functions of the built-in driver that others call let all counters run,
+    /// those of events that have left included: `amd_pmu_reload_virt()` and, with LbrExtV2,
+    /// `amd_pmu_v2_snapshot_branch_stack()` (`arch/x86/events/amd/core.c`). To clear the event
+    /// selects of such counters instead would cost a write when an event leaves, and another when
+    /// it returns.
     pub(in crate::driver) fn keeps_values(&self) -> bool {
         !self.has_global
     }
@@ -281,7 +320,8 @@ impl Amd {
         }
     }
 
-    /// Acknowledges overflows, late ones of events that have left included. Branches are recorded again.
+    /// Acknowledges overflows, late ones of events that have left included. Branches are recorded
+    /// again.
     #[inline]
     pub(in crate::driver) fn acknowledge(
         &self,
@@ -303,10 +343,10 @@ impl Amd {
         candidates.iter().filter(is_over).collect()
     }
 
-    /// Waits until the PMI has handled the overflows of the `candidates`, which are stopped: its NMI may
-    /// come late, when there would be nothing left to handle.
+    /// Waits until the PMI has handled the overflows of the `candidates`, which are stopped: its
+    /// NMI may come late, when there would be nothing left to handle.
     ///
-    /// Not in an NMI. Mainline: `amd_pmu_check_overflow()`, `arch/x86/events/amd/core.c:725`.
+    /// Not in an NMI. Mainline: `amd_pmu_check_overflow()`, `arch/x86/events/amd/core.c`.
     #[cold]
     #[inline(never)]
     pub(super) fn await_overflows(
@@ -333,10 +373,10 @@ impl Amd {
         }
     }
 
-    /// Returns the number of overflows for the kernel, of which the PMI has handled so many: an NMI without
-    /// one is claimed if it may be a late one.
+    /// Returns the number of overflows for the kernel, of which the PMI has handled so many: an NMI
+    /// without one is claimed if it may be a late one.
     ///
-    /// Mainline: `amd_pmu_adjust_nmi_window()`, `arch/x86/events/amd/core.c:878`.
+    /// Mainline: `amd_pmu_adjust_nmi_window()`, `arch/x86/events/amd/core.c`.
     #[inline]
     pub(in crate::driver) fn claim(&self, handled: u32, irqs: &LocalInterruptDisabled) -> u32 {
         let cpu = self.cpus.this_cpu(irqs);

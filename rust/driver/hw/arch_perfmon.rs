@@ -7,26 +7,50 @@
 
 use crate::{
     logic::{
-        capabilities::{Capabilities, ADDRESSABLE_GP},
+        capabilities::{
+            Capabilities,
+            ADDRESSABLE_GP, //
+        },
         regs::{
-            counter::{CounterId, CounterKind, CounterMask, MAX_FIXED},
+            counter::{
+                CounterId,
+                CounterKind,
+                CounterMask,
+                MAX_FIXED, //
+            },
             extra_register::ExtraRegister,
             global::Status,
             metrics::Metrics,
-            register::{Register, RegisterWrite},
+            register::{
+                Register,
+                RegisterWrite, //
+            },
         },
     },
     x86::{
         cpuid::Feature,
-        intel::perfmon::{self, Counters},
-        msr::{Msr, ReadOnlyMsr},
-        reserve::{first_reserved, NotReserved, Reservation},
+        intel::perfmon::{
+            self,
+            Counters, //
+        },
+        msr::{
+            Msr,
+            ReadOnlyMsr, //
+        },
+        reserve::{
+            first_reserved,
+            NotReserved,
+            Reservation, //
+        },
     },
 };
 use kernel::{
     interrupt::LocalInterruptDisabled,
     prelude::*,
-    sync::atomic::{Atomic, Relaxed},
+    sync::atomic::{
+        Atomic,
+        Relaxed, //
+    },
 };
 
 const _: () = {

@@ -3,10 +3,20 @@
 //! The registers of the branch records: Intel's or AMD's.
 
 use crate::{
-    logic::sample::lbr::{record::Format, Lbr},
-    x86::{amd, branches::Record, intel},
+    logic::sample::lbr::{
+        record::Format,
+        Lbr, //
+    },
+    x86::{
+        amd,
+        branches::Record,
+        intel, //
+    },
 };
-use kernel::interrupt::{local_interrupt_disable, LocalInterruptDisabled};
+use kernel::interrupt::{
+    local_interrupt_disable,
+    LocalInterruptDisabled, //
+};
 
 /// The registers of the branch records that each CPU has.
 #[derive(Clone, Copy)]
@@ -18,7 +28,8 @@ pub(in crate::driver) enum LbrRegisters {
 }
 
 impl LbrRegisters {
-    /// Finds the registers of `lbr` on this CPU. [`None`] if one is missing. Changes nothing. Process context.
+    /// Finds the registers of `lbr` on this CPU. [`None`] if one is missing. Changes nothing.
+    /// Process context.
     ///
     /// `freezes` says whether a PMI can stop the recording; Intel's always can.
     pub(super) fn find(lbr: Lbr, freezes: bool) -> Option<Self> {
@@ -54,8 +65,8 @@ impl LbrRegisters {
         }
     }
 
-    /// Reads the branch `age` before that with the number `latest`, with its further data if `info`. [`None`] if
-    /// there is none, and none before it.
+    /// Reads the branch `age` before that with the number `latest`, with its further data if
+    /// `info`. [`None`] if there is none, and none before it.
     #[inline]
     pub(in crate::driver) fn read(
         &self,

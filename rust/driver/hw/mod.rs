@@ -16,26 +16,35 @@ use crate::{
         capabilities,
         pmu::Pmu,
         regs::{
-            counter::{CounterId, CounterMask},
+            counter::{
+                CounterId,
+                CounterMask, //
+            },
             extra_register::ExtraRegister,
             global::Status,
             metrics::Metrics,
             period::PeriodLimits,
-            register::RegisterWrite,
+            register::RegisterWrite, //
         },
-        sched::assign::Policy,
+        sched::assign::Policy, //
     },
     x86::{
         builtin::Builtin,
         msr::Msr,
-        reserve::{NotReserved, Reservation},
+        reserve::{
+            NotReserved,
+            Reservation, //
+        },
     },
 };
 pub(in crate::driver) use amd::Amd;
 use arch_perfmon::ArchPerfmon;
 use kernel::{
-    interrupt::{local_interrupt_disable, LocalInterruptDisabled},
-    prelude::*,
+    interrupt::{
+        local_interrupt_disable,
+        LocalInterruptDisabled, //
+    },
+    prelude::*, //
 };
 pub(in crate::driver) use lbr::LbrRegisters;
 
@@ -101,7 +110,8 @@ impl Hardware {
         KBox::try_init(hardware, GFP_KERNEL)
     }
 
-    /// Reserves the counters' registers, where the built-in driver has `initialised` together with it.
+    /// Reserves the counters' registers, where the built-in driver has `initialised` together with
+    /// it.
     pub(in crate::driver) fn reserve(&self, initialised: bool) -> Result<Reservation, NotReserved> {
         match &self.interface {
             Interface::ArchPerfmon(it) => it.reserve(initialised),
@@ -109,8 +119,8 @@ impl Hardware {
         }
     }
 
-    /// Returns the first of the counters' registers that something has reserved. None may be reserved for
-    /// this driver or the built-in one.
+    /// Returns the first of the counters' registers that something has reserved. None may be
+    /// reserved for this driver or the built-in one.
     pub(in crate::driver) fn first_reserved(&self) -> Option<Msr> {
         match &self.interface {
             Interface::ArchPerfmon(it) => it.first_reserved(),
@@ -244,8 +254,8 @@ impl Hardware {
         }
     }
 
-    /// Waits until the PMI has handled the overflows of the counters that it `handles`, after all were
-    /// stopped. Not in an NMI.
+    /// Waits until the PMI has handled the overflows of the counters that it `handles`, after all
+    /// were stopped. Not in an NMI.
     #[inline]
     pub(in crate::driver) fn await_overflows(
         &self,
@@ -271,7 +281,7 @@ impl Hardware {
     ///
     /// Hypervisors may leave them out, or drop what is written to them; hardware has all of the
     /// model's and need not be tried. The PMU must not be in use. Mainline: `check_msr()`,
-    /// `arch/x86/events/intel/core.c:6883`, `7770`.
+    /// `intel_pmu_check_extra_regs()`, `arch/x86/events/intel/core.c`.
     pub(in crate::driver) fn find_extra_registers(&self, irqs: &LocalInterruptDisabled) {
         for register in self.pmu.model.extra_register_events.registers() {
             match &self.interface {
@@ -286,8 +296,7 @@ impl Hardware {
     /// 0.
     ///
     /// The PMU must not be in use, and is left as it was. Fails if it cannot be stopped.
-    /// Mainline:
-    /// `check_hw_exists()`, `arch/x86/events/core.c:269-371`, which tries one counter.
+    /// Mainline: `check_hw_exists()`, `arch/x86/events/core.c`, which tries one counter.
     pub(in crate::driver) fn unreal_counter(
         &self,
         irqs: &LocalInterruptDisabled,

@@ -6,14 +6,26 @@ use crate::{
     driver::{
         facilities,
         hw::Hardware,
-        unit::{rdpmc::UserRead, smi::Smi, smt::seat, tracing::Tracing},
+        unit::{
+            rdpmc::UserRead,
+            smi::Smi,
+            smt::seat,
+            tracing::Tracing, //
+        },
     },
-    logic::{sched::assign::Policy, tried::Feature},
-    perf_core::Ibs,
+    logic::{
+        sched::assign::Policy,
+        tried::Feature, //
+    },
+    perf_core::Ibs, //
 };
-use kernel::{prelude::*, sync::Arc};
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
 
-/// The state that all PMUs of the machine share. Each of their [drivers](super::super::Driver) refers to it.
+/// The state that all PMUs of the machine share. Each of their [drivers](super::super::Driver)
+/// refers to it.
 pub(in crate::driver) struct Common {
     /// Set if overflows can become samples.
     pub(in crate::driver) samples: bool,

@@ -2,21 +2,29 @@
 
 //! The PMI of AMD's PMUs.
 //!
-//! LVTPC does not mask itself, so that each overflow raises an NMI. One that comes while another is handled
-//! is pending until then, and may find nothing left to do.
+//! LVTPC does not mask itself, so that each overflow raises an NMI. One that comes while another is
+//! handled is pending until then, and may find nothing left to do.
 //!
-//! Mainline: `amd_pmu_handle_irq()` and `amd_pmu_v2_handle_irq()`, `arch/x86/events/amd/core.c:889`, `936`.
+//! Mainline: `amd_pmu_handle_irq()` and `amd_pmu_v2_handle_irq()`, `arch/x86/events/amd/core.c`.
 
 use super::serve;
 use crate::{
-    driver::{cpu::Cpu, hw::Amd, unit::hooks::Pmi, CorePmu},
+    driver::{
+        cpu::Cpu,
+        hw::Amd,
+        unit::hooks::Pmi,
+        CorePmu, //
+    },
     logic::regs::global::Status,
     perf::Stopwatch,
-    x86::{apic, nmi::NmiContext},
+    x86::{
+        apic,
+        nmi::NmiContext, //
+    },
 };
 
-/// Handles an NMI of this CPU, whatever raised it. Returns the number of overflows that it has handled, or 1
-/// for an NMI that has come late.
+/// Handles an NMI of this CPU, whatever raised it. Returns the number of overflows that it has
+/// handled, or 1 for an NMI that has come late.
 #[inline]
 pub(super) fn handle(pmu: &CorePmu, amd: &Amd, cpu: &Cpu, nmi: &NmiContext) -> u32 {
     let irqs = nmi.irqs();
@@ -68,7 +76,8 @@ pub(super) fn handle(pmu: &CorePmu, amd: &Amd, cpu: &Cpu, nmi: &NmiContext) -> u
     if let Some(enabled) = enabled {
         shared.set_enabled(enabled);
         shared.run(hardware, irqs);
-        // A BPF program of an event may have taken a snapshot of the branches, which lets all counters run.
+        // A BPF program of an event may have taken a snapshot of the branches, which lets all
+        // counters run.
         if enabled.is_empty() && handled != 0 {
             hardware.stop(irqs);
         }

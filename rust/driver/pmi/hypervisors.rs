@@ -2,24 +2,31 @@
 
 //! What hypervisors on a CPU, and others that ask the built-in driver, are told of its registers.
 //!
-//! They switch GLOBAL_CTRL and the registers of PEBS as they enter a virtual machine. Told before the registers are
-//! written, and in NMIs too.
+//! They switch GLOBAL_CTRL and the registers of PEBS as they enter a virtual machine. Told before
+//! the registers are written, and in NMIs too.
 
 use crate::{
-    logic::{pmi::running::Running, regs::counter::CounterMask},
-    x86::builtin::Mirror,
+    logic::{
+        pmi::running::Running,
+        regs::counter::CounterMask, //
+    },
+    x86::builtin::Mirror, //
 };
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{
+    AtomicU64,
+    Ordering::Relaxed, //
+};
 
 /// No value of GLOBAL_CTRL, which has reserved bits.
 const UNTOLD: u64 = u64::MAX;
 
 /// What hypervisors on a CPU are told.
 pub(in crate::driver) struct Hypervisors {
-    /// Where they read it. [`None`] if the built-in driver, which they ask, has not initialised or is AMD's.
+    /// Where they read it. [`None`] if the built-in driver, which they ask, has not initialised or
+    /// is AMD's.
     mirror: Option<Mirror>,
-    /// The value of GLOBAL_CTRL in virtual machines, but for halted counters, once the PMU is enabled;
-    /// [`UNTOLD`] if hypervisors have been told none.
+    /// The value of GLOBAL_CTRL in virtual machines, but for halted counters, once the PMU is
+    /// enabled; [`UNTOLD`] if hypervisors have been told none.
     in_guest: AtomicU64,
 }
 
@@ -45,8 +52,8 @@ impl Hypervisors {
         }
     }
 
-    /// Sets the value of GLOBAL_CTRL in virtual machines. Returns whether that changes, and is to be
-    /// [announced](Self::announce_in_guest).
+    /// Sets the value of GLOBAL_CTRL in virtual machines. Returns whether that changes, and is to
+    /// be [announced](Self::announce_in_guest).
     #[inline]
     pub(super) fn set_in_guest(&self, counters: CounterMask) -> bool {
         // Most often nothing has changed.

@@ -4,19 +4,31 @@
 
 use super::hypervisors::Hypervisors;
 use crate::{
-    driver::{counter_use::Uses, hw::Hardware},
+    driver::{
+        counter_use::Uses,
+        hw::Hardware, //
+    },
     logic::{
         pmi::running::Running,
         regs::{
-            counter::{CounterId, CounterMask},
-            metrics::TOPDOWN,
+            counter::{
+                CounterId,
+                CounterMask, //
+            },
+            metrics::TOPDOWN, //
         },
     },
     perf::EventId,
-    x86::builtin::Mirror,
+    x86::builtin::Mirror, //
 };
-use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use kernel::{interrupt::LocalInterruptDisabled, prelude::*};
+use core::sync::atomic::{
+    AtomicBool,
+    Ordering::Relaxed, //
+};
+use kernel::{
+    interrupt::LocalInterruptDisabled,
+    prelude::*, //
+};
 
 /// The state that callbacks on a CPU share with the PMI, which may interrupt them.
 ///
@@ -77,7 +89,8 @@ impl Shared {
         self.last_event(counter)
     }
 
-    /// Returns the id of the event that was last activated on `counter`; the event may have left since.
+    /// Returns the id of the event that was last activated on `counter`; the event may have left
+    /// since.
     pub(in crate::driver) fn last_event(&self, counter: CounterId) -> Option<EventId> {
         self.uses.on(counter).last_event()
     }
@@ -122,8 +135,8 @@ impl Shared {
         enabled
     }
 
-    /// Sets the value of GLOBAL_CTRL in virtual machines, and tells hypervisors. To be called before
-    /// counters [run](Self::run).
+    /// Sets the value of GLOBAL_CTRL in virtual machines, and tells hypervisors. To be called
+    /// before counters [run](Self::run).
     #[inline]
     pub(in crate::driver) fn set_in_guest(&self, counters: CounterMask) {
         if self.hypervisors.set_in_guest(counters) {
@@ -144,8 +157,8 @@ impl Shared {
         });
     }
 
-    /// Tells others that no counter runs, as the built-in driver does without an event. No event is on the CPU any
-    /// more.
+    /// Tells others that no counter runs, as the built-in driver does without an event. No event is
+    /// on the CPU any more.
     pub(in crate::driver) fn withdraw(&self) {
         self.set_enabled(CounterMask::EMPTY);
         self.hypervisors.withdraw();
@@ -161,7 +174,8 @@ impl Shared {
         self.unknown.load(Relaxed)
     }
 
-    /// Returns whether the registers may hold anything, and records that they are known from now on.
+    /// Returns whether the registers may hold anything, and records that they are known from now
+    /// on.
     pub(in crate::driver) fn was_unknown(&self) -> bool {
         Self::take(&self.unknown)
     }

@@ -2,7 +2,10 @@
 
 //! The state of a CPU for the groups that rotate on it.
 
-use crate::{logic::rotation::ContextWants, perf_core::Version};
+use crate::{
+    logic::rotation::ContextWants,
+    perf_core::Version, //
+};
 use kernel::prelude::*;
 
 /// Number of contexts whose demand is cached on a CPU.
@@ -11,7 +14,8 @@ pub(super) const KNOWN: usize = 8;
 /// The demand of the groups of a context.
 pub(super) struct Known {
     pub(super) version: Version,
-    /// The control group of the tasks beside which it is the demand; [`None`] if it is that of all groups.
+    /// The control group of the tasks beside which it is the demand; [`None`] if it is that of all
+    /// groups.
     pub(super) cgroup: Option<u64>,
     pub(super) groups: ContextWants,
 }
@@ -34,7 +38,8 @@ pub(in crate::driver) struct RotationState {
     pub(in crate::driver) placed_within: bool,
     /// Set if that was put off because of the right of way.
     put_off: bool,
-    /// Set if a group that waited at the end of the last interval, or one of its context, wants to be alone.
+    /// Set if a group that waited at the end of the last interval, or one of its context, wants to
+    /// be alone.
     pub(super) any_alone: bool,
 }
 
@@ -52,8 +57,9 @@ impl RotationState {
         })
     }
 
-    /// Returns whether groups may stay behind refused ones, for which this thread has the right of way. Not every
-    /// time, if groups were brought forward: they would wait for good if the sibling cannot make way.
+    /// Returns whether groups may stay behind refused ones, for which this thread has the right of
+    /// way. Not every time, if groups were brought forward: they would wait for good if the sibling
+    /// cannot make way.
     pub(in crate::driver) fn may_put_off(&mut self) -> bool {
         self.put_off = self.brought_forward && !self.put_off;
         let may = self.put_off || !self.brought_forward;

@@ -2,23 +2,32 @@
 
 //! What rotation keeps with an event: whether it waits, and how much of the time its group has had.
 //!
-//! Callbacks on the CPU of the event's context use it, with interrupts off. It is atomic, since an event's data is shared.
+//! Callbacks on the CPU of the event's context use it, with interrupts off. It is atomic, since an
+//! event's data is shared.
 
-use crate::logic::{regs::counter::CounterMask, smt::right_of_way::Share};
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use crate::logic::{
+    regs::counter::CounterMask,
+    smt::right_of_way::Share, //
+};
+use core::sync::atomic::{
+    AtomicBool,
+    AtomicU64,
+    Ordering::Relaxed, //
+};
 
 /// What rotation keeps with an event.
 pub(in crate::driver) struct Turn {
-    /// Set if the event waits in the rotation: it has counted, or got no counter at the end of an interval.
+    /// Set if the event waits in the rotation: it has counted, or got no counter at the end of an
+    /// interval.
     waits: AtomicBool,
-    /// The group's share of the time ([`Share::parts`]), if the threads of a core contend for counters. Kept
-    /// with the group's first event.
+    /// The group's share of the time ([`Share::parts`]), if the threads of a core contend for
+    /// counters. Kept with the group's first event.
     share: [AtomicU64; 3],
     /// The nanoseconds that the group had spent on counters when rotation last charged it.
     /// Kept as `share` is.
     charged: AtomicU64,
-    /// The counters that were left when the event last failed, and the generation of its context at that
-    /// time.
+    /// The counters that were left when the event last failed, and the generation of its context at
+    /// that time.
     left: AtomicU64,
     left_at: AtomicU64,
 }
@@ -63,8 +72,8 @@ impl Turn {
         (left, self.left_at.load(Relaxed))
     }
 
-    /// Returns the share of the time of the group of which this is the first event. It has been on counters
-    /// for `running` in all; both times in nanoseconds.
+    /// Returns the share of the time of the group of which this is the first event. It has been on
+    /// counters for `running` in all; both times in nanoseconds.
     pub(in crate::driver) fn share(&self, now: u64, running: u64) -> u64 {
         let mut share = Share::from_parts(self.share.each_ref().map(|part| part.load(Relaxed)));
         let value = share.account(now, running);
@@ -74,8 +83,8 @@ impl Turn {
         value
     }
 
-    /// Charges the group of which this is the first event, which has been on counters for `running` in all.
-    /// Returns how long since it was charged last; both times in nanoseconds.
+    /// Charges the group of which this is the first event, which has been on counters for `running`
+    /// in all. Returns how long since it was charged last; both times in nanoseconds.
     pub(in crate::driver) fn charge(&self, running: u64) -> u64 {
         let ran = self.uncharged(running);
         self.charged.store(running, Relaxed);

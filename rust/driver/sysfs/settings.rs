@@ -3,16 +3,21 @@
 //! The settings of a PMU that are files in sysfs.
 
 use crate::{
-    driver::{machine::common::Common, unit::tfa::Tfa, CorePmu, Driver},
+    driver::{
+        machine::common::Common,
+        unit::tfa::Tfa,
+        CorePmu,
+        Driver, //
+    },
     kern::cpu::online_cpus,
-    perf::Setting,
+    perf::Setting, //
 };
 use core::sync::atomic::Ordering::Relaxed;
 use kernel::prelude::*;
 
 /// `rdpmc`: the tasks that may read counters with that instruction.
 ///
-/// Mainline: `set_attr_rdpmc()`, `arch/x86/events/core.c:2670`.
+/// Mainline: `set_attr_rdpmc()`, `arch/x86/events/core.c`.
 pub(super) struct Rdpmc;
 
 impl Setting<Driver> for Rdpmc {
@@ -30,7 +35,7 @@ impl Setting<Driver> for Rdpmc {
 
 /// `freeze_on_smi`: whether counters stop in system management mode.
 ///
-/// Mainline: `freeze_on_smi_store()`, `arch/x86/events/intel/core.c:7135`.
+/// Mainline: `freeze_on_smi_store()`, `arch/x86/events/intel/core.c`.
 pub(super) struct FreezeOnSmi;
 
 impl Setting<Driver> for FreezeOnSmi {
@@ -55,7 +60,7 @@ impl Setting<Driver> for FreezeOnSmi {
 
 /// `allow_tsx_force_abort`: whether TSX transactions may be made to abort for counter 3.
 ///
-/// Mainline: `set_sysctl_tfa()`, `arch/x86/events/intel/core.c:7184`.
+/// Mainline: `set_sysctl_tfa()`, `arch/x86/events/intel/core.c`.
 pub(super) struct AllowForceAbort;
 
 impl Setting<Driver> for AllowForceAbort {

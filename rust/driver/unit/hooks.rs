@@ -2,20 +2,41 @@
 
 //! The hooks of a unit, and the parts of the driver that a unit may use besides its own state.
 //!
-//! A unit imports this file and the [hardware](crate::driver::hw), and neither the state of a CPU nor the list of
-//! units, which import the unit. It names [`Driver`] as the type that events and callbacks have as a parameter.
+//! A unit imports this file and the [hardware](crate::driver::hw), and neither the state of a CPU
+//! nor the list of units, which import the unit. It names [`Driver`] as the type that events and
+//! callbacks have as a parameter.
 
 use super::lbr::records::InPmi;
 use crate::{
-    driver::{hw::Hardware, pmi::shared::Shared, Driver},
-    logic::{
-        regs::{counter::CounterMask, global::Status, shadow::Shadow},
-        sched::cpu_schedule::CpuSchedule,
+    driver::{
+        hw::Hardware,
+        pmi::shared::Shared,
+        Driver, //
     },
-    perf::{EventId, OnCpu, PmuDisabled},
-    x86::{builtin::Builtin, nmi::NmiContext},
+    logic::{
+        regs::{
+            counter::CounterMask,
+            global::Status,
+            shadow::Shadow, //
+        },
+        sched::cpu_schedule::CpuSchedule, //
+    },
+    perf::{
+        EventId,
+        OnCpu,
+        PmuDisabled, //
+    },
+    x86::{
+        builtin::Builtin,
+        nmi::NmiContext, //
+    },
 };
-use kernel::{cpu::CpuId, fmt, interrupt::LocalInterruptDisabled, prelude::*};
+use kernel::{
+    cpu::CpuId,
+    fmt,
+    interrupt::LocalInterruptDisabled,
+    prelude::*, //
+};
 
 /// The machine, in which units [look](Unit::find) for what they drive.
 pub(in crate::driver) struct Found<'a> {
@@ -62,8 +83,8 @@ pub(in crate::driver) struct Pmi<'a> {
 
 /// A feature with state of its own. [`units!`](super) lists them.
 ///
-/// Each hook gets the unit's own state. Hooks that a unit does not need do nothing and cost nothing: all calls are
-/// static.
+/// Each hook gets the unit's own state. Hooks that a unit does not need do nothing and cost
+/// nothing: all calls are static.
 pub(in crate::driver) trait Unit: Sized {
     /// The state of a CPU that callbacks use, and the PMI does not.
     type Own: Default;
@@ -78,12 +99,14 @@ pub(in crate::driver) trait Unit: Sized {
     /// The name of the unit's file in debugfs, if it has one.
     const FILE: Option<&'static CStr> = None;
 
-    /// Looks for what the unit drives. [`None`] if the machine does not have it or it cannot be used, which is logged.
+    /// Looks for what the unit drives. [`None`] if the machine does not have it or it cannot be
+    /// used, which is logged.
     ///
     /// Fails with `ENOMEM`. Process context, at load; changes nothing.
     fn find(found: &mut Found<'_>) -> Result<Option<Self>>;
 
-    /// Makes the state that callbacks on `cpu` share with the PMI, whether or not the machine has the unit.
+    /// Makes the state that callbacks on `cpu` share with the PMI, whether or not the machine has
+    /// the unit.
     ///
     /// Fails with `ENOMEM`. Process context, at load.
     fn shared(cpu: CpuId, hardware: &Hardware, builtin: Option<&Builtin>) -> Result<Self::Shared>;
@@ -91,9 +114,9 @@ pub(in crate::driver) trait Unit: Sized {
     /// Logs what the unit adds to the PMU. Process context, at load.
     fn announce(&self, _hardware: &Hardware) {}
 
-    /// Brings the unit's registers of this CPU into a known state: they may hold anything, because another driver has
-    /// used them, the CPU was off or the machine was suspended. Returns whether the unit has to be
-    /// prepared anew for the events of the plan.
+    /// Brings the unit's registers of this CPU into a known state: they may hold anything, because
+    /// another driver has used them, the CPU was off or the machine was suspended. Returns whether
+    /// the unit has to be prepared anew for the events of the plan.
     ///
     /// The counters have been reset. No event counts, but those of the plan will.
     #[inline(always)]
@@ -107,8 +130,8 @@ pub(in crate::driver) trait Unit: Sized {
         false
     }
 
-    /// Ends all use of this CPU: it goes down, or the driver is being unloaded. Leaves the unit's registers as
-    /// the next driver expects them.
+    /// Ends all use of this CPU: it goes down, or the driver is being unloaded. Leaves the unit's
+    /// registers as the next driver expects them.
     ///
     /// All counters are off, and the plan is empty. PMIs are ignored.
     #[inline(always)]
@@ -122,8 +145,8 @@ pub(in crate::driver) trait Unit: Sized {
     #[inline(always)]
     fn take(&self, _own: &mut Self::Own, _site: Site<'_>, _counters: Counters<'_>) {}
 
-    /// Brings the unit in line with the events that are started, and with the plan if that has `changed`. Counters
-    /// are programmed and do not run.
+    /// Brings the unit in line with the events that are started, and with the plan if that has
+    /// `changed`. Counters are programmed and do not run.
     #[inline(always)]
     fn prepare(
         &self,
@@ -141,7 +164,8 @@ pub(in crate::driver) trait Unit: Sized {
     #[inline(always)]
     fn suspend(&self, _shared: &Self::Shared, _site: Site<'_>) {}
 
-    /// Starts what runs with the counters, which run next. A PMI may already do the same ([`go_on`](Self::go_on)).
+    /// Starts what runs with the counters, which run next. A PMI may already do the same
+    /// ([`go_on`](Self::go_on)).
     #[inline(always)]
     fn start(&self, _own: &mut Self::Own, _shared: &Self::Shared, _site: Site<'_>) {}
 
@@ -153,14 +177,16 @@ pub(in crate::driver) trait Unit: Sized {
     #[inline(always)]
     fn go_on(&self, _shared: &Self::Shared, _site: Site<'_>) {}
 
-    /// Returns the counters whose overflows raise no PMI, since the unit handles them. Any context. Not on AMD's PMUs.
+    /// Returns the counters whose overflows raise no PMI, since the unit handles them. Any context.
+    /// Not on AMD's PMUs.
     #[inline(always)]
     fn silent(&self, _shared: &Self::Shared) -> CounterMask {
         CounterMask::EMPTY
     }
 
-    /// Handles the part of a PMI that cannot wait until branch records are read and the PMI is acknowledged, and removes
-    /// it from the status. Adds the counters whose events want the branches. Not on AMD's PMUs.
+    /// Handles the part of a PMI that cannot wait until branch records are read and the PMI is
+    /// acknowledged, and removes it from the status. Adds the counters whose events want the
+    /// branches. Not on AMD's PMUs.
     #[inline(always)]
     fn pmi_early(
         &self,
@@ -172,8 +198,8 @@ pub(in crate::driver) trait Unit: Sized {
     ) {
     }
 
-    /// Handles the unit's part of a PMI, which has been acknowledged, before the overflows of counters. Called again for
-    /// interrupts that come meanwhile.
+    /// Handles the unit's part of a PMI, which has been acknowledged, before the overflows of
+    /// counters. Called again for interrupts that come meanwhile.
     #[inline(always)]
     fn pmi(
         &self,
@@ -185,7 +211,8 @@ pub(in crate::driver) trait Unit: Sized {
     ) {
     }
 
-    /// Follows a switch of tasks: the task with this `data` comes to this CPU if `comes`, or else leaves it.
+    /// Follows a switch of tasks: the task with this `data` comes to this CPU if `comes`, or else
+    /// leaves it.
     #[inline(always)]
     fn switch(
         &self,
@@ -203,7 +230,8 @@ pub(in crate::driver) trait Unit: Sized {
         Ok(())
     }
 
-    /// Writes the unit's file, of the states that the CPUs' callbacks share with the PMI too. Process context.
+    /// Writes the unit's file, of the states that the CPUs' callbacks share with the PMI too.
+    /// Process context.
     fn write<'a>(
         &self,
         _cpus: impl Iterator<Item = &'a Self::Shared>,

@@ -11,28 +11,65 @@
 //! | [`Shared::mirror`] | callbacks on the CPU |
 //! | [`TaskData`] | `sched_task` on the CPU of the task |
 //!
-//! Branches are recorded while counters run, unless a guest of KVM has the records: it records its own when it
-//! runs. A PMI finds them [frozen](Mode::freezes), but for a call stack, and reads them once, if one of the events
-//! that it serves wants them.
+//! Branches are recorded while counters run, unless a guest of KVM has the records: it records its
+//! own when it runs. A PMI finds them [frozen](Mode::freezes), but for a call stack, and reads them
+//! once, if one of the events that it serves wants them.
 
 pub(super) mod records;
 
-use super::hooks::{Counters, Found, Site, Unit};
+use super::hooks::{
+    Counters,
+    Found,
+    Site,
+    Unit, //
+};
 use crate::{
-    driver::{hw::Hardware, pmi::shared::Shared as PmiState, Driver},
+    driver::{
+        hw::Hardware,
+        pmi::shared::Shared as PmiState,
+        Driver, //
+    },
     kern::percpu::CpuCell,
     logic::{
         regs::counter::CounterMask,
-        sample::lbr::{self, state::State, Kinds, Request},
-        sched::cpu_schedule::CpuSchedule,
+        sample::lbr::{
+            self,
+            state::State,
+            Kinds,
+            Request, //
+        },
+        sched::cpu_schedule::CpuSchedule, //
     },
-    perf::{EventId, OnCpu, PmuDisabled},
-    x86::builtin::{BranchMirror, Builtin},
+    perf::{
+        EventId,
+        OnCpu,
+        PmuDisabled, //
+    },
+    x86::builtin::{
+        BranchMirror,
+        Builtin, //
+    },
 };
-use core::sync::atomic::{AtomicU32, AtomicU8, Ordering::Relaxed};
-use kernel::{cpu::CpuId, interrupt::LocalInterruptDisabled, prelude::*};
-use records::{new_sampled, Mode, Sampled};
-pub(in crate::driver) use records::{Branches, InPmi, TaskData};
+use core::sync::atomic::{
+    AtomicU32,
+    AtomicU8,
+    Ordering::Relaxed, //
+};
+use kernel::{
+    cpu::CpuId,
+    interrupt::LocalInterruptDisabled,
+    prelude::*, //
+};
+use records::{
+    new_sampled,
+    Mode,
+    Sampled, //
+};
+pub(in crate::driver) use records::{
+    Branches,
+    InPmi,
+    TaskData, //
+};
 
 /// The state of a CPU's branch records that callbacks share with the PMI.
 pub(in crate::driver) struct Shared {
@@ -42,14 +79,14 @@ pub(in crate::driver) struct Shared {
     sampled: CpuCell<Option<KBox<Sampled>>>,
     /// The value of LBR_SELECT or LBR_CTL while branches are recorded.
     select: AtomicU32,
-    /// Tells others how branches are recorded. [`None`] if the built-in driver, which they ask, has not
-    /// initialised.
+    /// Tells others how branches are recorded. [`None`] if the built-in driver, which they ask, has
+    /// not initialised.
     mirror: Option<BranchMirror>,
 }
 
 impl Shared {
-    /// Tells others how branches are recorded: the value of LBR_SELECT, and a set of the kernel's kinds of
-    /// branches. [`None`]: not at all. To be called before they are.
+    /// Tells others how branches are recorded: the value of LBR_SELECT, and a set of the kernel's
+    /// kinds of branches. [`None`]: not at all. To be called before they are.
     fn tell(&self, recorded: Option<(u32, u32)>, irqs: &LocalInterruptDisabled) {
         if let Some(mirror) = &self.mirror {
             mirror.set(recorded, irqs);
@@ -76,8 +113,8 @@ pub(in crate::driver) struct Own {
 }
 
 impl Branches {
-    /// Reads the branch records in a PMI, if an event on one of the counters that have `overflowed` wants them.
-    /// Before the PMI is acknowledged, since that may let branches be recorded again.
+    /// Reads the branch records in a PMI, if an event on one of the counters that have `overflowed`
+    /// wants them. Before the PMI is acknowledged, since that may let branches be recorded again.
     #[inline]
     pub(in crate::driver) fn read_in_pmi<'a>(
         &'a self,
@@ -115,7 +152,8 @@ impl Branches {
         })
     }
 
-    /// Prepares for branches from PEBS records. [`None`] without branch records, or while others use the branches.
+    /// Prepares for branches from PEBS records. [`None`] without branch records, or while others
+    /// use the branches.
     pub(in crate::driver) fn recorded<'a>(
         &'a self,
         shared: &'a Shared,
@@ -281,8 +319,8 @@ impl Unit for Branches {
         }
     }
 
-    /// Saves the call stack of the task that leaves this CPU, and resets or restores the records for one that
-    /// comes.
+    /// Saves the call stack of the task that leaves this CPU, and resets or restores the records
+    /// for one that comes.
     #[inline(never)]
     fn switch(
         &self,

@@ -2,38 +2,50 @@
 
 //! Events that do not count on a counter alone: topdown metrics and the slots that lead them.
 //!
-//! Fixed counter 3 and PERF_METRICS are one resource. Both start at 0 when the slots do, together, and are
-//! set to 0 again each time that an event is read, so that shares are those of a short time. A stopped
-//! event has its count; nothing is kept in the registers, which another group may use next. Metrics are not
-//! programmed: they count while the slots of their group do, so that the bit for PERF_METRICS in
-//! GLOBAL_CTRL comes and goes with these.
+//! Fixed counter 3 and PERF_METRICS are one resource. Both start at 0 when the slots do, together,
+//! and are set to 0 again each time that an event is read, so that shares are those of a short
+//! time. A stopped event has its count; nothing is kept in the registers, which another group may
+//! use next. Metrics are not programmed: they count while the slots of their group do, so that the
+//! bit for PERF_METRICS in GLOBAL_CTRL comes and goes with these.
 //!
 //! # The PMI
 //!
-//! A PMI may interrupt all of this, and read the events of a group (`PERF_SAMPLE_READ`), or find that fixed
-//! counter 3 has overflowed.
+//! A PMI may interrupt all of this, and read the events of a group (`PERF_SAMPLE_READ`), or find
+//! that fixed counter 3 has overflowed.
 //!
 //! - An event's value is compared and exchanged, and read anew if a PMI has changed it.
-//! - No count grows while the registers are set to 0, from the first write until the last event knows of
-//!   it: the PMU is stopped, and a value below the one that is known adds nothing.
+//! - No count grows while the registers are set to 0, from the first write until the last event
+//!   knows of it: the PMU is stopped, and a value below the one that is known adds nothing.
 //! - An NMI does not set the registers to 0 when it reads, only after an overflow.
 //! - Metrics are never halted ([`Shared::halt`]); one that an NMI has stopped is skipped as a
 //!   stopped event.
 
 use crate::{
     driver::{
-        counter_use::{CounterUse, Way},
+        counter_use::{
+            CounterUse,
+            Way, //
+        },
         event,
         hw::Hardware,
         pmi::shared::Shared,
-        Driver,
+        Driver, //
     },
     logic::regs::{
-        counter::{CounterId, MAX_METRICS},
-        register::{Register, RegisterWrite},
-        shadow::Shadow,
+        counter::{
+            CounterId,
+            MAX_METRICS, //
+        },
+        register::{
+            Register,
+            RegisterWrite, //
+        },
+        shadow::Shadow, //
     },
-    perf::{Event, OnCpu},
+    perf::{
+        Event,
+        OnCpu, //
+    },
 };
 
 /// The slots and metrics of this CPU.
@@ -81,7 +93,8 @@ impl<'a, 'c> Topdown<'a, 'c> {
         self.remember_written(counter, event, metrics.count(counter));
     }
 
-    /// Brings the counts of all events up to date. Sets the registers to 0 if `anew`. The counters are stopped.
+    /// Brings the counts of all events up to date. Sets the registers to 0 if `anew`. The counters
+    /// are stopped.
     pub(in crate::driver) fn read(self, anew: bool) {
         self.count_metrics(false);
         if anew {
@@ -95,8 +108,8 @@ impl<'a, 'c> Topdown<'a, 'c> {
         self.remember_written(counter, event, 0);
     }
 
-    /// Handles an overflow of fixed counter 3 while it counts for metrics (`slots`), or of PERF_METRICS. In a
-    /// PMI.
+    /// Handles an overflow of fixed counter 3 while it counts for metrics (`slots`), or of
+    /// PERF_METRICS. In a PMI.
     #[cold]
     #[inline(never)]
     pub(in crate::driver) fn overflowed(self, slots: bool) {
@@ -119,8 +132,8 @@ impl<'a, 'c> Topdown<'a, 'c> {
         }
     }
 
-    /// Brings the counts of slots and metrics up to date. `overflowed` tells whether fixed counter 3 has
-    /// overflowed since it was 0. The PMU should be stopped.
+    /// Brings the counts of slots and metrics up to date. `overflowed` tells whether fixed counter
+    /// 3 has overflowed since it was 0. The PMU should be stopped.
     fn count_metrics(self, overflowed: bool) {
         // Before the registers are read, or a change by a PMI in between would go unnoticed.
         let mut known = [0; MAX_METRICS as usize + 1];

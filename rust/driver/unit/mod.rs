@@ -2,21 +2,22 @@
 
 //! Features that have their own state, of a PMU, a core or a CPU.
 //!
-//! A unit is a type with the [`Unit`] trait and a line in the list below. The list gives it its places in the state of a
-//! PMU ([`Units`]), of each CPU ([`Own`], [`Shared`]) and of tasks ([`TaskData`]), and calls its hooks. All calls are
-//! static.
+//! A unit is a type with the [`Unit`] trait and a line in the list below. The list gives it its
+//! places in the state of a PMU ([`Units`]), of each CPU ([`Own`], [`Shared`]) and of tasks
+//! ([`TaskData`]), and calls its hooks. All calls are static.
 //!
 //! # What a unit may touch
 //!
-//! A hook gets the unit's own state, and this CPU as far as all units need it: the hardware, the events that a PMI
-//! handles, and, where no PMI can come in between, the plan and the register shadow. A unit does not reach for another
-//! unit's state. The unit that has what several need offers it to all, as `lbr` does with
-//! [`InPmi`], the branches that the PMI has found: any sample may have them. State that CPUs share is in the
-//! unit itself, behind a lock ([`northbridge`]).
+//! A hook gets the unit's own state, and this CPU as far as all units need it: the hardware, the
+//! events that a PMI handles, and, where no PMI can come in between, the plan and the register
+//! shadow. A unit does not reach for another unit's state. The unit that has what several need
+//! offers it to all, as `lbr` does with [`InPmi`], the branches that the PMI has found: any sample
+//! may have them. State that CPUs share is in the unit itself, behind a lock ([`northbridge`]).
 //!
 //! # Order
 //!
-//! Hooks are called in the order of the list, and each hook at one place among the steps of the counters:
+//! Hooks are called in the order of the list, and each hook at one place among the steps of the
+//! counters:
 //!
 //! ```text
 //!  the PMU is disabled    counters stop ─► stop
@@ -29,17 +30,20 @@
 //!
 //! This must hold, because of the hardware:
 //!
-//! - A TSX transaction must not find an event on counter 3, nor an event the counter of a transaction: `tfa` takes the
-//!   counter before its registers are written, and gives it back when its event select is 0. So `take` comes before
-//!   the counters are programmed, `release` after, and in `reset` and `restore` counters are cleared first.
-//! - A counter with PEBS that overflows writes a record to the buffer: PEBS_ENABLE and the threshold are
-//!   written while counters are stopped (`prepare`), and PEBS_ENABLE is 0 before GLOBAL_CTRL is given back.
-//! - Branches are recorded only while counters count, or those of this driver would be in the stacks: `start` is the last
-//!   step before counters run, `stop` the first after. From version 4 on, acknowledging a PMI lets branches be
-//!   recorded again: they are read before.
-//! - A snapshot of the branches, which a BPF program may take in an NMI, starts the recording again if others have been
-//!   told that branches are recorded: `lbr` tells them first, then stops.
-//! - A counter of the northbridge may be written by another CPU as soon as it is released, which `release` and `restore` do.
+//! - A TSX transaction must not find an event on counter 3, nor an event the counter of a
+//!   transaction: `tfa` takes the counter before its registers are written, and gives it back when
+//!   its event select is 0. So `take` comes before the counters are programmed, `release` after,
+//!   and in `reset` and `restore` counters are cleared first.
+//! - A counter with PEBS that overflows writes a record to the buffer: PEBS_ENABLE and the
+//!   threshold are written while counters are stopped (`prepare`), and PEBS_ENABLE is 0 before
+//!   GLOBAL_CTRL is given back.
+//! - Branches are recorded only while counters count, or those of this driver would be in the
+//!   stacks: `start` is the last step before counters run, `stop` the first after. From version 4
+//!   on, acknowledging a PMI lets branches be recorded again: they are read before.
+//! - A snapshot of the branches, which a BPF program may take in an NMI, starts the recording again
+//!   if others have been told that branches are recorded: `lbr` tells them first, then stops.
+//! - A counter of the northbridge may be written by another CPU as soon as it is released, which
+//!   `release` and `restore` do.
 //!
 //! Among the units, any order does for the hardware.
 
@@ -54,14 +58,35 @@ pub(super) mod smt;
 pub(super) mod tfa;
 pub(super) mod tracing;
 
-use super::{explain::refusals::Refusals, hw::Hardware, Driver};
-use crate::{
-    logic::{regs::counter::CounterMask, sched::cpu_schedule::CpuSchedule},
-    perf::{EventId, OnCpu, PmuDisabled},
-    x86::builtin::Builtin,
+use super::{
+    explain::refusals::Refusals,
+    hw::Hardware,
+    Driver, //
 };
-use hooks::{Counters, Found, Pmi, Site, Unit};
-use kernel::{cpu::CpuId, fmt, prelude::*};
+use crate::{
+    logic::{
+        regs::counter::CounterMask,
+        sched::cpu_schedule::CpuSchedule, //
+    },
+    perf::{
+        EventId,
+        OnCpu,
+        PmuDisabled, //
+    },
+    x86::builtin::Builtin, //
+};
+use hooks::{
+    Counters,
+    Found,
+    Pmi,
+    Site,
+    Unit, //
+};
+use kernel::{
+    cpu::CpuId,
+    fmt,
+    prelude::*, //
+};
 use lbr::InPmi;
 
 /// Makes the states of units, and calls their hooks in the order of the list.
@@ -187,7 +212,12 @@ macro_rules! units {
 
             /// See [`Unit::release`].
             #[inline(always)]
-            pub(super) fn release(&self, own: &mut Own, site: Site<'_>, mut counters: Counters<'_>) {
+            pub(super) fn release(
+                &self,
+                own: &mut Own,
+                site: Site<'_>,
+                mut counters: Counters<'_>,
+            ) {
                 $(if let Some(unit) = &self.$name {
                     unit.release(&mut own.$name, site, counters.lend());
                 })*

@@ -1,34 +1,56 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Sharing of the northbridge's counters with the other CPUs of the node, on AMD's processors up to family 14h.
+//! Sharing of the northbridge's counters with the other CPUs of the node, on AMD's processors up to
+//! family 14h.
 //!
-//! [`logic::smt::northbridge`](crate::logic::smt::northbridge) decides; this file takes the node's lock. Of all
-//! CPUs, the one with the node's number lends its lock to the node.
+//! [`logic::smt::northbridge`](crate::logic::smt::northbridge) decides; this file takes the node's
+//! lock. Of all CPUs, the one with the node's number lends its lock to the node.
 //!
 //! # Locks
 //!
-//! A node's lock is taken with interrupts off, by callbacks of the perf core and by CPUs that go offline. No
-//! other lock is taken within it, and the PMI does not take it. On these processors, cores have no locks.
+//! A node's lock is taken with interrupts off, by callbacks of the perf core and by CPUs that go
+//! offline. No other lock is taken within it, and the PMI does not take it. On these processors,
+//! cores have no locks.
 
-use super::hooks::{Counters, Found, Site, Unit};
+use super::hooks::{
+    Counters,
+    Found,
+    Site,
+    Unit, //
+};
 use crate::{
     driver::hw::Hardware,
     kern::{
         cpu::possible_cpus,
-        lock::{RawSpinLock, RawSpinLockGuard},
-        percpu::PerCpu,
+        lock::{
+            RawSpinLock,
+            RawSpinLockGuard, //
+        },
+        percpu::PerCpu, //
     },
     logic::{
         capabilities::Interface,
         refusal::Refusal,
         regs::counter::CounterMask,
-        sched::{cpu_schedule::CpuSchedule, limits::Limits},
-        smt::{northbridge::Northbridge, protocol::ThreadState},
+        sched::{
+            cpu_schedule::CpuSchedule,
+            limits::Limits, //
+        },
+        smt::{
+            northbridge::Northbridge,
+            protocol::ThreadState, //
+        },
     },
     perf::EventId,
-    x86::{builtin::Builtin, topology::amd_node},
+    x86::{
+        builtin::Builtin,
+        topology::amd_node, //
+    },
 };
-use kernel::{cpu::CpuId, prelude::*};
+use kernel::{
+    cpu::CpuId,
+    prelude::*, //
+};
 
 /// The northbridges of the machine, where CPUs have to agree on their counters.
 pub(in crate::driver) struct Northbridges {
@@ -42,9 +64,9 @@ impl Northbridges {
         Some(self.nodes.get(lender)?.lock(site.irqs))
     }
 
-    /// Calls `change` to add to the plan of this CPU, without the counters that the northbridge uses for
-    /// other CPUs. On these processors a core has one thread, and TSX does not exist. `thread` learns the
-    /// limits that a refusal was decided under.
+    /// Calls `change` to add to the plan of this CPU, without the counters that the northbridge
+    /// uses for other CPUs. On these processors a core has one thread, and TSX does not exist.
+    /// `thread` learns the limits that a refusal was decided under.
     #[cold]
     #[inline(never)]
     pub(in crate::driver) fn plan(

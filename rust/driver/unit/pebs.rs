@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Precise events: their overflows, which the processor itself records in the debug store of the CPU (PEBS).
+//! Precise events: their overflows, which the processor itself records in the debug store of the
+//! CPU (PEBS).
 //!
 //! | State | Accessed by |
 //! |---|---|
@@ -11,51 +12,90 @@
 //!
 //! # Counts
 //!
-//! As the processor writes a record, it sets the counter back. So a count is up to date only if the records are
-//! counted as well, which happens whenever an event is read. Samples are made of them later, and only once: where
-//! the PMI finds them; when an event comes or leaves; and if they can wait, when the task leaves the CPU, since it is
-//! the current task that samples belong to.
+//! As the processor writes a record, it sets the counter back. So a count is up to date only if the
+//! records are counted as well, which happens whenever an event is read. Samples are made of them
+//! later, and only once: where the PMI finds them; when an event comes or leaves; and if they can
+//! wait, when the task leaves the CPU, since it is the current task that samples belong to.
 //!
 //! # The PMI
 //!
-//! It may come while a callback counts records or makes samples of them. It leaves that to the callback then, which
-//! looks again when it is through: [`Shared::with_records`]. No records are written meanwhile, since counters are
-//! stopped, in both.
+//! It may come while a callback counts records or makes samples of them. It leaves that to the
+//! callback then, which looks again when it is through: [`Shared::with_records`]. No records are
+//! written meanwhile, since counters are stopped, in both.
 
 mod sample;
 
 use super::{
-    hooks::{Counters, Found, Pmi, Site, Unit},
-    lbr::InPmi,
+    hooks::{
+        Counters,
+        Found,
+        Pmi,
+        Site,
+        Unit, //
+    },
+    lbr::InPmi, //
 };
 use crate::{
     driver::{
         counter_use::CounterUse,
-        event::{self, EventData},
+        event::{
+            self,
+            EventData, //
+        },
         facilities,
         hw::Hardware,
         pmi::shared::Shared as PmiState,
-        Driver,
+        Driver, //
     },
     logic::{
         capabilities::PebsFormat,
         model::pebs_events::PebsData,
-        regs::counter::{CounterId, CounterKind, CounterMask, PerCounter},
-        sample::pebs::record::{Groups, Owners, Record, Records},
+        regs::counter::{
+            CounterId,
+            CounterKind,
+            CounterMask,
+            PerCounter, //
+        },
+        sample::pebs::record::{
+            Groups,
+            Owners,
+            Record,
+            Records, //
+        },
         sched::cpu_schedule::CpuSchedule,
-        tried::Feature,
+        tried::Feature, //
     },
-    perf::{self, Event, EventId, OnCpu, PmuDisabled, Sample},
+    perf::{
+        self,
+        Event,
+        EventId,
+        OnCpu,
+        PmuDisabled,
+        Sample, //
+    },
     x86::{
-        builtin::{Builtin, Precision, StoreOfCpu},
+        builtin::{
+            Builtin,
+            Precision,
+            StoreOfCpu, //
+        },
         guest::Guests,
         intel::ds::DebugStore,
         nmi::NmiContext,
-        perf_regs::Space,
+        perf_regs::Space, //
     },
 };
-use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
-use kernel::{cpu::CpuId, interrupt::LocalInterruptDisabled, prelude::*};
+use core::sync::atomic::{
+    AtomicBool,
+    AtomicU64,
+    AtomicUsize,
+    Ordering::Relaxed, //
+};
+use kernel::{
+    cpu::CpuId,
+    interrupt::LocalInterruptDisabled,
+    prelude::*, //
+};
 
 /// PEBS of the machine.
 pub(in crate::driver) struct Pebs {
@@ -65,15 +105,17 @@ pub(in crate::driver) struct Pebs {
     guests: Guests,
     /// Set if PEBS_ENABLE has bits for load latencies.
     enables_latency: bool,
-    /// The largest number of records that are written from when a PMI is raised until counters are stopped.
+    /// The largest number of records that are written from when a PMI is raised until counters are
+    /// stopped.
     reserve: usize,
 }
 
 impl Pebs {
-    /// Binds what it takes to use PEBS on `hardware`'s machine. [`None`] if the machine does not have it or it cannot
-    /// be used, which is logged.
+    /// Binds what it takes to use PEBS on `hardware`'s machine. [`None`] if the machine does not
+    /// have it or it cannot be used, which is logged.
     ///
-    /// `builtin` is the built-in driver, if it has initialised: without, there is no debug store. Process context.
+    /// `builtin` is the built-in driver, if it has initialised: without, there is no debug store.
+    /// Process context.
     #[inline(never)]
     fn find_usable(hardware: &Hardware, builtin: Option<&Builtin>) -> Option<Self> {
         let pmu = &hardware.pmu;
@@ -130,8 +172,9 @@ impl Pebs {
     }
 }
 
-/// Returns the period that the processor can start anew for an event: 0 if its records are to wake the user one by one,
-/// it has a frequency, or its periods are not those that counters can be started with.
+/// Returns the period that the processor can start anew for an event: 0 if its records are to wake
+/// the user one by one, it has a frequency, or its periods are not those that counters can be
+/// started with.
 fn reload(event: &Event<Driver>, hardware: &Hardware) -> u64 {
     let data = event.data();
     let limits = data.limits(hardware);
@@ -151,8 +194,8 @@ fn reload(event: &Event<Driver>, hardware: &Hardware) -> u64 {
 pub(in crate::driver) struct Shared {
     /// The counters with precise events that have been started, and may have records.
     counters: AtomicU64,
-    /// Those of them that count in virtual machines alone: KVM's for its guests' precise events. The records of these
-    /// are in the buffer of the guest.
+    /// Those of them that count in virtual machines alone: KVM's for its guests' precise events.
+    /// The records of these are in the buffer of the guest.
     of_guests: AtomicU64,
     /// The bits of PEBS_ENABLE beside them.
     flags: AtomicU64,
@@ -165,7 +208,8 @@ pub(in crate::driver) struct Shared {
     /// Set if an NMI came meanwhile that would have used them.
     missed: AtomicBool,
     code: sample::Code,
-    /// The door to the debug store. [`None`] if the built-in driver, which keeps it, has not initialised or is AMD's.
+    /// The door to the debug store. [`None`] if the built-in driver, which keeps it, has not
+    /// initialised or is AMD's.
     store: Option<StoreOfCpu>,
 }
 
@@ -199,8 +243,8 @@ impl Shared {
         self.of_guests.store(counters.bits(), Relaxed);
     }
 
-    /// Calls `f`, which uses the records, unless it interrupts or is called by another that does. Calls it again if
-    /// that was to use them meanwhile.
+    /// Calls `f`, which uses the records, unless it interrupts or is called by another that does.
+    /// Calls it again if that was to use them meanwhile.
     fn with_records(&self, mut f: impl FnMut()) {
         if self.busy.load(Relaxed) {
             self.missed.store(true, Relaxed);
@@ -278,8 +322,8 @@ pub(in crate::driver) struct Here<'a> {
 }
 
 impl Pebs {
-    /// Lets the processor record the overflows of the precise `event` when `counter` counts it. The PMU is disabled, and
-    /// the counter is programmed next.
+    /// Lets the processor record the overflows of the precise `event` when `counter` counts it. The
+    /// PMU is disabled, and the counter is programmed next.
     #[cold]
     #[inline(never)]
     pub(in crate::driver) fn start_event(
@@ -310,8 +354,8 @@ impl Pebs {
         }
     }
 
-    /// Makes samples of the records, and has no more overflows of the precise `event` on `counter` recorded: it stops,
-    /// or leaves the counter. The PMU is disabled.
+    /// Makes samples of the records, and has no more overflows of the precise `event` on `counter`
+    /// recorded: it stops, or leaves the counter. The PMU is disabled.
     #[cold]
     #[inline(never)]
     pub(in crate::driver) fn stop_event(
@@ -375,7 +419,8 @@ impl Pebs {
         }
     }
 
-    /// Lets no overflow be recorded, and discards the records. Tells others that PEBS_DATA_CFG has this value.
+    /// Lets no overflow be recorded, and discards the records. Tells others that PEBS_DATA_CFG has
+    /// this value.
     fn end(own: &mut Own, here: Here<'_>, data_config: u64, irqs: &LocalInterruptDisabled) {
         here.pebs.counters.store(0, Relaxed);
         here.pebs.of_guests.store(0, Relaxed);
@@ -401,8 +446,8 @@ impl Pebs {
         here.pebs.with_records(count);
     }
 
-    /// Calls `f` for each precise event on the CPU with its counter, which is one of `counters`: of all with precise
-    /// events, or of some of them.
+    /// Calls `f` for each precise event on the CPU with its counter, which is one of `counters`: of
+    /// all with precise events, or of some of them.
     fn for_each_precise(
         &self,
         cx: &OnCpu<'_, Driver>,
@@ -418,14 +463,16 @@ impl Pebs {
         }
     }
 
-    /// Returns the part of the records in `words` that is not in the counts yet, and records that it is.
+    /// Returns the part of the records in `words` that is not in the counts yet, and records that
+    /// it is.
     fn take_uncounted<'w>(here: Here<'_>, words: &'w [AtomicU64]) -> &'w [AtomicU64] {
         let counted = here.pebs.counted.load(Relaxed);
         here.pebs.counted.store(words.len(), Relaxed);
         words.get(counted..).unwrap_or(&[])
     }
 
-    /// Adds to the counts of precise events that there are so many new `records` for their counters.
+    /// Adds to the counts of precise events that there are so many new `records` for their
+    /// counters.
     #[inline]
     fn add_records(
         &self,
@@ -444,7 +491,8 @@ impl Pebs {
     }
 
     /// Brings the counts of precise events up to date with the records in `words`.
-    // With numbers of its own, since a tally takes twice the stack, of which there is little when samples are read.
+    // With numbers of its own, since a tally takes twice the stack, of which there is little when
+    // samples are read.
     #[inline(never)]
     fn count(&self, cx: &OnCpu<'_, Driver>, here: Here<'_>, words: &[AtomicU64]) {
         let precise = here.pebs.counters();
@@ -459,8 +507,8 @@ impl Pebs {
         self.add_records(cx, here, precise, |counter| numbers[counter]);
     }
 
-    /// Brings the counts of precise events up to date with the records in `words`, and counts these in `tally`, which
-    /// is [empty](Tally::NOTHING).
+    /// Brings the counts of precise events up to date with the records in `words`, and counts these
+    /// in `tally`, which is [empty](Tally::NOTHING).
     #[inline(never)]
     fn tally(
         &self,
@@ -479,8 +527,8 @@ impl Pebs {
         }
     }
 
-    /// Makes samples of all records: overflows in the PMI (`nmi`), of which `branches` are those that it has found. The
-    /// counters are stopped.
+    /// Makes samples of all records: overflows in the PMI (`nmi`), of which `branches` are those
+    /// that it has found. The counters are stopped.
     #[inline(never)]
     fn use_records(
         &self,
@@ -503,11 +551,11 @@ impl Pebs {
         });
     }
 
-    /// Tells KVM of an overflow of its guest's buffer, if the PMI has interrupted a guest with precise events: by an
-    /// overflow of one of these, which KVM takes for that of the buffer (`__kvm_perf_overflow()`,
-    /// `arch/x86/kvm/pmu.c:200`).
+    /// Tells KVM of an overflow of its guest's buffer, if the PMI has interrupted a guest with
+    /// precise events: by an overflow of one of these, which KVM takes for that of the buffer
+    /// (`__kvm_perf_overflow()`, `arch/x86/kvm/pmu.c`).
     ///
-    /// Mainline: `x86_pmu_handle_guest_pebs()`, `arch/x86/events/intel/core.c:3773`.
+    /// Mainline: `x86_pmu_handle_guest_pebs()`, `arch/x86/events/intel/core.c`.
     #[inline]
     fn tell_guest(&self, cx: &OnCpu<'_, Driver>, here: Here<'_>, nmi: &NmiContext) {
         let counters = CounterMask::from_bits(here.pebs.of_guests.load(Relaxed));
@@ -650,7 +698,8 @@ impl Pebs {
         self.samples.hand_over(cx, code, &made, is_overflow, batch);
     }
 
-    /// Begins the next period of a precise event that the processor does not start anew: the counter counts from 0.
+    /// Begins the next period of a precise event that the processor does not start anew: the
+    /// counter counts from 0.
     fn begin_period(
         cx: &OnCpu<'_, Driver>,
         counter: CounterId,
@@ -750,7 +799,8 @@ impl Unit for Pebs {
         shared.counters()
     }
 
-    /// Records with branches are used before the branch records are read. The others get branches from there.
+    /// Records with branches are used before the branch records are read. The others get branches
+    /// from there.
     #[inline(always)]
     fn pmi_early(
         &self,

@@ -2,30 +2,57 @@
 
 //! Counters that user space reads with `rdpmc`.
 //!
-//! The kernel's code for this belongs to the built-in driver ([`x86::builtin`](crate::x86::builtin)). Where
-//! that cannot be found, no event's page says that it can be read so, and the file `rdpmc` is always 0.
+//! The kernel's code for this belongs to the built-in driver
+//! ([`x86::builtin`](crate::x86::builtin)). Where that cannot be found, no event's page says that
+//! it can be read so, and the file `rdpmc` is always 0.
 
 use super::super::Driver;
 use crate::{
     logic::{
-        capabilities::{Capabilities, Interface},
+        capabilities::{
+            Capabilities,
+            Interface, //
+        },
         regs::{
             counter::CounterMask,
-            dirty::{Dirty, Marks},
-            shadow::Shadow,
+            dirty::{
+                Dirty,
+                Marks, //
+            },
+            shadow::Shadow, //
         },
-        user_read::{Mappings, Readers},
+        user_read::{
+            Mappings,
+            Readers, //
+        },
     },
-    perf::{self, space_of, Event},
-    x86::builtin::{Builtin, Counters, Layout, Maker, UserRdpmc},
+    perf::{
+        self,
+        space_of,
+        Event, //
+    },
+    x86::builtin::{
+        Builtin,
+        Counters,
+        Layout,
+        Maker,
+        UserRdpmc, //
+    },
 };
 use core::sync::atomic::{
     AtomicU32, AtomicU64,
-    Ordering::{Relaxed, SeqCst},
+    Ordering::{
+        Relaxed,
+        SeqCst, //
+    },
 };
 use kernel::{
-    error::code::ENOTSUPP, interrupt::LocalInterruptDisabled, mm::Mm, new_mutex, prelude::*,
-    sync::Mutex,
+    error::code::ENOTSUPP,
+    interrupt::LocalInterruptDisabled,
+    mm::Mm,
+    new_mutex,
+    prelude::*,
+    sync::Mutex, //
 };
 
 /// The readers of an event's mmap page.
@@ -52,7 +79,7 @@ impl Page {
 
     /// Returns whether the page of `event`, whose page this is, gets an index. Any context.
     ///
-    /// The built-in driver's gets one always (`x86_pmu_event_idx()`, `arch/x86/events/core.c:2629`).
+    /// The built-in driver's gets one always (`x86_pmu_event_idx()`, `arch/x86/events/core.c`).
     pub(in crate::driver) fn has_index(&self, event: &Event<Driver>) -> bool {
         match self.readers {
             Readers::None => false,
@@ -129,8 +156,8 @@ impl UserRead {
         builtin.filter(|builtin| builtin.has_initialised())
     }
 
-    /// Lets users read counters, where the built-in driver has not prepared that, until `self` is dropped.
-    /// Process context.
+    /// Lets users read counters, where the built-in driver has not prepared that, until `self` is
+    /// dropped. Process context.
     pub(in crate::driver) fn prepare(&self) {
         if let Some(builtin) = &self.builtin {
             builtin.lend(&self.counters);
@@ -147,8 +174,8 @@ impl UserRead {
         ))
     }
 
-    /// Lets the tasks of `mm` read counters as long as `event` is mapped there. Process context, the lock of
-    /// `mm` held for writing.
+    /// Lets the tasks of `mm` read counters as long as `event` is mapped there. Process context,
+    /// the lock of `mm` held for writing.
     pub(in crate::driver) fn mapped(&self, event: &Event<Driver>, mm: &Mm) {
         let own = event.is_of_current_process();
         self.remap(event, |mappings| mappings.map(space_of(mm), own));
@@ -187,8 +214,8 @@ impl UserRead {
 
     /// Sets the tasks that may read counters, on all CPUs when this returns.
     ///
-    /// Fails with `EINVAL` if there is no such `mode`, with `ENOTSUPP` if the built-in driver has not been
-    /// found. Process context.
+    /// Fails with `EINVAL` if there is no such `mode`, with `ENOTSUPP` if the built-in driver has
+    /// not been found. Process context.
     pub(in crate::driver) fn set_mode(&self, mode: u64) -> Result {
         let mode = match mode {
             0 => UserRdpmc::Never,
@@ -203,9 +230,9 @@ impl UserRead {
         Ok(())
     }
 
-    /// Marks the counters of this CPU that events leave as dirty, so that the kernel sets them to 0 before
-    /// another task may read them. Tells the shadow of those that the kernel has set to 0 since. Called
-    /// before the `planned` counters are programmed.
+    /// Marks the counters of this CPU that events leave as dirty, so that the kernel sets them to 0
+    /// before another task may read them. Tells the shadow of those that the kernel has set to 0
+    /// since. Called before the `planned` counters are programmed.
     pub(in crate::driver) fn mark_dirty(
         &self,
         dirty: &mut Dirty,

@@ -2,20 +2,26 @@
 
 //! Counters that stop in system management mode: `freeze_on_smi` in sysfs.
 //!
-//! Mainline: `freeze_on_smi_store()`, `arch/x86/events/intel/core.c:7135`. The setting holds on CPUs that
-//! come up later too, and for the next driver of the PMU.
+//! Mainline: `freeze_on_smi_store()`, `arch/x86/events/intel/core.c`. The setting holds on CPUs
+//! that come up later too, and for the next driver of the PMU.
 
 use crate::{
     kern::cpu::on_each_cpu,
-    x86::{builtin::Builtin, intel::smi::set_freeze_on_smi},
+    x86::{
+        builtin::Builtin,
+        intel::smi::set_freeze_on_smi, //
+    },
 };
 use kernel::{
     interrupt::LocalInterruptDisabled,
     new_mutex,
     prelude::*,
     sync::{
-        atomic::{Atomic, Relaxed},
-        Mutex,
+        atomic::{
+            Atomic,
+            Relaxed, //
+        },
+        Mutex, //
     },
 };
 
@@ -30,8 +36,8 @@ pub(in crate::driver) struct Smi {
 }
 
 impl Smi {
-    /// Takes the setting over from the built-in driver. Without that driver, its default holds: counters
-    /// stop. Fails with `ENOMEM`. Process context.
+    /// Takes the setting over from the built-in driver. Without that driver, its default holds:
+    /// counters stop. Fails with `ENOMEM`. Process context.
     pub(in crate::driver) fn new(exists: bool, builtin: Option<&Builtin>) -> Result<Self> {
         Ok(Self {
             exists,
@@ -52,7 +58,8 @@ impl Smi {
         self.freeze.load(Relaxed)
     }
 
-    /// Sets whether counters stop in SMM, on all CPUs when this returns, and in the `builtin` driver.
+    /// Sets whether counters stop in SMM, on all CPUs when this returns, and in the `builtin`
+    /// driver.
     ///
     /// Process context.
     pub(in crate::driver) fn set_freeze(&self, on: bool, builtin: Option<&Builtin>) {

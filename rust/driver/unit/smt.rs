@@ -2,50 +2,82 @@
 
 //! Sharing of counters and extra registers with the other thread of the core.
 //!
-//! [`logic::smt`](crate::logic::smt) decides; this file takes the core's lock and applies its decisions. It is
-//! needed only where an erratum or shared registers of the PMU make it necessary. Every possible CPU has a
-//! [`Core`] of its own. A CPU that comes online joins the core of its sibling, or its own if it is alone,
-//! and leaves it when it goes offline. So it does not matter which of the two came first, nor whether a CPU
-//! was online when the module was loaded.
+//! [`logic::smt`](crate::logic::smt) decides; this file takes the core's lock and applies its
+//! decisions. It is needed only where an erratum or shared registers of the PMU make it necessary.
+//! Every possible CPU has a [`Core`] of its own. A CPU that comes online joins the core of its
+//! sibling, or its own if it is alone, and leaves it when it goes offline. So it does not matter
+//! which of the two came first, nor whether a CPU was online when the module was loaded.
 //!
 //! # Locks
 //!
-//! A core's lock is taken with interrupts off, by callbacks of the perf core, that is, within the lock of a
-//! context, and by CPUs that go on or off line. No other lock is taken within it, no two cores' locks at a
-//! time, and the PMI takes none.
+//! A core's lock is taken with interrupts off, by callbacks of the perf core, that is, within the
+//! lock of a context, and by CPUs that go on or off line. No other lock is taken within it, no two
+//! cores' locks at a time, and the PMI takes none.
 
 pub(in crate::driver) mod seat;
 
 use crate::{
     driver::{
-        cpu::{Cpu, Own},
+        cpu::{
+            Cpu,
+            Own, //
+        },
         unit::northbridge::Northbridges,
-        CorePmu, Driver,
+        CorePmu,
+        Driver, //
     },
-    kern::{cpu::online_cpus, lock::RawSpinLockGuard},
+    kern::{
+        cpu::online_cpus,
+        lock::RawSpinLockGuard, //
+    },
     logic::{
         refusal::Refusal,
-        sched::{cpu_schedule::CpuSchedule, limits::Limits},
+        sched::{
+            cpu_schedule::CpuSchedule,
+            limits::Limits, //
+        },
         smt::{
-            protocol::{limits_now, try_pinned, Plain, Told},
-            siblings::{Core, Thread},
+            protocol::{
+                limits_now,
+                try_pinned,
+                Plain,
+                Told, //
+            },
+            siblings::{
+                Core,
+                Thread, //
+            },
         },
     },
-    perf::{Event, EventId, OnCpu, PmuDisabled},
-    x86::topology::{sibling, siblings},
+    perf::{
+        Event,
+        EventId,
+        OnCpu,
+        PmuDisabled, //
+    },
+    x86::topology::{
+        sibling,
+        siblings, //
+    },
 };
 use core::sync::atomic::Ordering::Relaxed;
 use kernel::{
     cpu::CpuId,
     interrupt::LocalInterruptDisabled,
     prelude::*,
-    time::{ClockSource, Monotonic},
+    time::{
+        ClockSource,
+        Monotonic, //
+    },
 };
-use seat::{Seat, NO_SEAT};
+use seat::{
+    Seat,
+    NO_SEAT, //
+};
 
 impl Driver {
-    /// Returns whether an event on `cpu`, or on any CPU, always has a sibling thread beside it. Looks at the
-    /// CPUs that are online now.
+    /// Returns whether an event on `cpu`, or on any CPU, always has a sibling thread beside it.
+    /// Looks at the CPUs that are online now.
     pub(in crate::driver) fn always_has_sibling(&self, cpu: Option<CpuId>) -> bool {
         let has_sibling = |cpu| sibling(cpu).is_some();
         self.shares_a_core
@@ -88,7 +120,8 @@ impl Driver {
         sharing.seat.store(seat.unwrap_or(NO_SEAT), Relaxed);
     }
 
-    /// Removes this CPU, which goes offline and has no events, from its core, and frees its counters.
+    /// Removes this CPU, which goes offline and has no events, from its core, and frees its
+    /// counters.
     pub(in crate::driver) fn leave_core(&self, pmu: &CorePmu, irqs: &LocalInterruptDisabled) {
         let sharing = &self.cpus.this_cpu(irqs).sharing;
         let Some(seat) = sharing.seat() else { return };
@@ -100,8 +133,8 @@ impl Driver {
         resched(pmu, woken);
     }
 
-    /// Locks the core of `cpu`, and returns it with the CPU's thread; [`None`] where the threads have nothing to
-    /// agree on.
+    /// Locks the core of `cpu`, and returns it with the CPU's thread; [`None`] where the threads
+    /// have nothing to agree on.
     fn seated<'a>(
         &'a self,
         cx: &'a OnCpu<'_, Self>,
@@ -173,8 +206,8 @@ impl Driver {
         }
     }
 
-    /// Returns the verdict of `fits` on the limits that hold now for a pinned group. If it does not fit, this
-    /// CPU waits for looser limits.
+    /// Returns the verdict of `fits` on the limits that hold now for a pinned group. If it does not
+    /// fit, this CPU waits for looser limits.
     pub(in crate::driver) fn try_within_limits(
         &self,
         cx: &OnCpu<'_, Self>,
@@ -210,8 +243,8 @@ impl Driver {
         own.smt.note_pinned_refused(&mut own.schedule);
     }
 
-    /// Tells the core that the plan of this CPU is programmed: the other counters are free, and the sibling
-    /// schedules again if it has waited for them, or has to make way.
+    /// Tells the core that the plan of this CPU is programmed: the other counters are free, and the
+    /// sibling schedules again if it has waited for them, or has to make way.
     pub(in crate::driver) fn release(&self, cx: &PmuDisabled<'_, Self>, cpu: &Cpu, own: &mut Own) {
         let Some(seat) = cpu.sharing.seat() else {
             return;

@@ -2,20 +2,37 @@
 
 //! TFA (TSX force abort): counter 3 of processors whose TSX transactions use it as well.
 //!
-//! The CPU's TSX transactions are made to abort as long as an event is on counter 3. A user who prefers
-//! transactions to a fourth counter writes 0 to `allow_tsx_force_abort` in sysfs. Mainline:
+//! The CPU's TSX transactions are made to abort as long as an event is on counter 3. A user who
+//! prefers transactions to a fourth counter writes 0 to `allow_tsx_force_abort` in sysfs. Mainline:
 //! `intel_tfa_commit_scheduling()`, `intel_tfa_pmu_enable_all()` and `set_sysctl_tfa()`,
-//! `arch/x86/events/intel/core.c:2941-2972`, `7165-7210`; there, events get the counter at the next
-//! rotation after a 1 is written, here at once.
+//! `update_tfa_sched()`, `show_sysctl_tfa()`, `arch/x86/events/intel/core.c`; there, events get the
+//! counter at the next rotation after a 1 is written, here at once.
 
-use super::hooks::{Counters, Found, Site, Unit};
+use super::hooks::{
+    Counters,
+    Found,
+    Site,
+    Unit, //
+};
 use crate::{
     driver::hw::Hardware,
-    logic::regs::counter::{CounterId, CounterMask},
-    x86::{builtin::Builtin, intel::tsx},
+    logic::regs::counter::{
+        CounterId,
+        CounterMask, //
+    },
+    x86::{
+        builtin::Builtin,
+        intel::tsx, //
+    },
 };
-use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use kernel::{cpu::CpuId, prelude::*};
+use core::sync::atomic::{
+    AtomicBool,
+    Ordering::Relaxed, //
+};
+use kernel::{
+    cpu::CpuId,
+    prelude::*, //
+};
 
 /// The counter that TSX transactions use.
 const COUNTER: Option<CounterId> = CounterId::gp(3);
@@ -34,8 +51,8 @@ pub(in crate::driver) struct Tfa {
 }
 
 impl Tfa {
-    /// Returns the counters that are closed to events: counter 3, if transactions must not be made to
-    /// abort.
+    /// Returns the counters that are closed to events: counter 3, if transactions must not be made
+    /// to abort.
     pub(in crate::driver) fn closed(&self) -> CounterMask {
         COUNTER
             .filter(|_| !self.allow_abort.load(Relaxed))

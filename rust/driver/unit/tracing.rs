@@ -6,9 +6,13 @@ use crate::{
     driver::hw::Hardware,
     logic::regs::global::Status,
     x86::{
-        apic, builtin,
-        intel::trace::{PausedBts, Tracers},
-        nmi::NmiContext,
+        apic,
+        builtin,
+        intel::trace::{
+            PausedBts,
+            Tracers, //
+        },
+        nmi::NmiContext, //
     },
 };
 use kernel::prelude::*;
@@ -53,8 +57,8 @@ impl Tracing {
         status.is_trace() && self.tracers.as_ref().is_some_and(Tracers::has_pt)
     }
 
-    /// Handles the interrupt of Intel PT, if it is [due](Self::is_due) and acknowledged. Returns the number
-    /// of interrupts, 0 or 1.
+    /// Handles the interrupt of Intel PT, if it is [due](Self::is_due) and acknowledged. Returns
+    /// the number of interrupts, 0 or 1.
     #[inline]
     pub(in crate::driver) fn pt_interrupt(&self, status: Status, nmi: &NmiContext) -> u32 {
         if !status.is_trace() {
@@ -67,8 +71,8 @@ impl Tracing {
         1
     }
 
-    /// Handles an NMI of a CPU that has had no event of this driver. Returns the number of interrupts of
-    /// tracers.
+    /// Handles an NMI of a CPU that has had no event of this driver. Returns the number of
+    /// interrupts of tracers.
     ///
     /// The kernel, or the built-in driver, has armed LVTPC there. Nothing counts.
     #[cold]

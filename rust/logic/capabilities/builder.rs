@@ -11,7 +11,10 @@
 //! assert_eq!(Pmu::probe(&skylake, None).unwrap().model.pmu_name, "skylake");
 //! ```
 
-use super::{Cpuid, Leaf};
+use super::{
+    Cpuid,
+    Leaf, //
+};
 
 /// The width of the counters of all processors that are supported.
 const WIDTH: u32 = 48;
@@ -39,8 +42,8 @@ impl Cpuid {
         }
     };
 
-    /// Describes a processor of Intel's with this `version` of architectural performance monitoring, `gp`
-    /// general-purpose counters and the first `fixed` fixed ones.
+    /// Describes a processor of Intel's with this `version` of architectural performance
+    /// monitoring, `gp` general-purpose counters and the first `fixed` fixed ones.
     pub const fn intel(version: u32, gp: u32, fixed: u32) -> Self {
         let mut cpuid = Self::NOTHING.with_vendor(b"GenuineIntel");
         cpuid.leaf_0.eax = 0x20;

@@ -16,7 +16,8 @@ pub enum PebsFormat {
 }
 
 impl PebsFormat {
-    /// Returns the format that IA32_PERF_CAPABILITIES tells. [`None`] if it is another or there is none.
+    /// Returns the format that IA32_PERF_CAPABILITIES tells. [`None`] if it is another or there is
+    /// none.
     ///
     /// PebsFormat 4 without PEBS_BASELINE, of small cores, is another.
     pub const fn from_capabilities(perf_capabilities: u64) -> Option<Self> {
@@ -29,7 +30,8 @@ impl PebsFormat {
         }
     }
 
-    /// Returns whether records tell the address of the instruction itself, and not only of the next.
+    /// Returns whether records tell the address of the instruction itself, and not only of the
+    /// next.
     pub const fn tells_ip(self) -> bool {
         !matches!(self, Self::Nehalem)
     }

@@ -2,8 +2,9 @@
 
 //! Generic cache events: `PERF_TYPE_HW_CACHE`.
 //!
-//! An id consists of a cache, an operation on it and its result. A model's table maps it to an event select
-//! and, for requests that leave the core, to a value for the offcore response register.
+//! An id consists of a cache, an operation on it and its result. A model's table maps it to an
+//! event select and, for requests that leave the core, to a value for the offcore response
+//! register.
 
 use crate::logic::regs::event_select::EventSelect;
 
@@ -61,8 +62,8 @@ pub struct CacheId {
 }
 
 impl CacheId {
-    /// Decodes the id from the three low bytes of attr.config; `None` if one of them is out of range.
-    /// Mainline: `set_ext_hw_attr()`, `arch/x86/events/core.c:376`.
+    /// Decodes the id from the three low bytes of attr.config; `None` if one of them is out of
+    /// range. Mainline: `set_ext_hw_attr()`, `arch/x86/events/core.c`.
     pub const fn from_config(config: u64) -> Option<Self> {
         let [cache, operation, outcome, ..] = config.to_le_bytes();
         let cache = match cache {
@@ -98,8 +99,8 @@ impl CacheId {
         self.cache as u64 | ((self.operation as u64) << 8) | ((self.outcome as u64) << 16)
     }
 
-    /// Returns whether no CPU can have the event: a write to the instruction cache, or a write to or a
-    /// prefetch into the instruction TLB or the branch prediction unit.
+    /// Returns whether no CPU can have the event: a write to the instruction cache, or a write to
+    /// or a prefetch into the instruction TLB or the branch prediction unit.
     const fn is_impossible(self) -> bool {
         matches!(
             (self.cache, self.operation),
@@ -203,8 +204,8 @@ impl CacheEvents {
         self
     }
 
-    /// Returns the event select of a cache event, without privilege levels, and its value for the offcore
-    /// response register.
+    /// Returns the event select of a cache event, without privilege levels, and its value for the
+    /// offcore response register.
     ///
     /// # Errors
     ///

@@ -12,17 +12,19 @@ use crate::logic::regs::counter::CounterMask;
 pub struct Constraint {
     /// The counters. Empty if the event cannot be counted at all.
     pub counters: CounterMask,
-    /// Set if a greedy choice among the counters can be wrong, because another event's counters overlap with
-    /// these without containing them. The scheduler saves its choices for such an event, and back-tracks.
+    /// Set if a greedy choice among the counters can be wrong, because another event's counters
+    /// overlap with these without containing them. The scheduler saves its choices for such an
+    /// event, and back-tracks.
     pub overlap: bool,
-    /// Set if the event corrupts the sibling thread's counter of the same number (errata BJ122, BV98,
-    /// HSD29). For the agreement between the threads of a core ([`smt`](crate::logic::smt)).
+    /// Set if the event corrupts the sibling thread's counter of the same number (errata BJ122,
+    /// BV98, HSD29). For the agreement between the threads of a core ([`smt`](crate::logic::smt)).
     pub corrupting: bool,
-    /// Set if the event takes the next counter as well (large increments on AMD's CPUs). The counters are
-    /// then the first ones of the pairs, which are even; the second ones have to exist and be free.
+    /// Set if the event takes the next counter as well (large increments on AMD's CPUs). The
+    /// counters are then the first ones of the pairs, which are even; the second ones have to exist
+    /// and be free.
     pub pair: bool,
-    /// Set if AMD's northbridge counts the event: counter n of all cores of a node is one counter then. For the
-    /// agreement between them ([`northbridge`](crate::logic::smt::northbridge)).
+    /// Set if AMD's northbridge counts the event: counter n of all cores of a node is one counter
+    /// then. For the agreement between them ([`northbridge`](crate::logic::smt::northbridge)).
     pub northbridge: bool,
 }
 

@@ -9,9 +9,12 @@ const CYCLES: u64 = 0x003c;
 /// The cycles in which fewer instructions or micro-operations retire than ever can: all.
 const ALL_CYCLES: u8 = 16;
 
-/// The event that counts cycles and can be precise, by which a precise event for cycles is replaced.
+/// The event that counts cycles and can be precise, by which a precise event for cycles is
+/// replaced.
 ///
-/// Mainline: `intel_pebs_aliases_core2()` and what follows, `arch/x86/events/intel/core.c:4623-4715`.
+/// Mainline: `intel_pebs_aliases_core2()` and what follows, `intel_pebs_aliases_snb()`,
+/// `intel_pebs_aliases_precdist()`, `intel_pebs_aliases_ivb()`, `intel_pebs_aliases_skl()`,
+/// `arch/x86/events/intel/core.c`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CyclesAlias {
     /// Cycles themselves can be.

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The memory access of a sample (PERF_SAMPLE_DATA_SRC), from the data source field of a PEBS record.
+//! The memory access of a sample (PERF_SAMPLE_DATA_SRC), from the data source field of a PEBS
+//! record.
 //!
-//! Loads have a source of four bits, by a table of the model; bits above it tell of the TLB, of a lock prefix and of
-//! stores in the way. Other events tell less, and in other bits: [`PebsData`] says what an event's field has.
+//! Loads have a source of four bits, by a table of the model; bits above it tell of the TLB, of a
+//! lock prefix and of stores in the way. Other events tell less, and in other bits: [`PebsData`]
+//! says what an event's field has.
 //!
-//! Source: SDM volume 3, tables 20-5 (load latency), 20-17 (precise store), 20-30 (data linear address).
-//! Mainline: `get_data_src()`, `arch/x86/events/intel/ds.c:2119`, with the same results.
+//! Source: SDM volume 3, tables 20-5 (load latency), 20-17 (precise store), 20-30 (data linear
+//! address). Mainline: `get_data_src()`, `arch/x86/events/intel/ds.c`, with the same results.
 //!
 //! Context: any, NMIs included.
 
 use super::pebs_events::PebsData;
 
-/// Fields of `union perf_mem_data_src`: `include/uapi/linux/perf_event.h:1320`.
+/// Fields of `union perf_mem_data_src`: `include/uapi/linux/perf_event.h`.
 #[rustfmt::skip]
 mod field {
     pub(super) const OP: u64 = 0x1f;
@@ -71,7 +73,7 @@ mod field {
 
 use field::*;
 
-/// The access of a sample of which nothing is known (`PERF_MEM_NA`, `include/linux/perf_event.h:1353`).
+/// The access of a sample of which nothing is known (`PERF_MEM_NA`, `include/linux/perf_event.h`).
 pub const UNKNOWN: u64 = OP_NA | LEVEL_NA | SNOOP_NA | LOCK_NA | TLB_NA | NUMBER_NA;
 
 /// Where a load's data came from, by the lowest four bits of the data source field.
@@ -79,7 +81,7 @@ type Loads = [u64; 16];
 
 const LOAD_HIT: u64 = LOAD | HIT;
 
-/// Mainline: `pebs_data_source`, `arch/x86/events/intel/ds.c:125`.
+/// Mainline: `pebs_data_source`, `arch/x86/events/intel/ds.c`.
 #[rustfmt::skip]
 const SANDY_BRIDGE_LOADS: Loads = [
     LOAD | MISS | L3 | SNOOP_NA, // 0x0: unknown, beyond L2
@@ -95,12 +97,13 @@ const SANDY_BRIDGE_LOADS: Loads = [
     LOAD_HIT | IN_LOCAL_RAM | RAM | SNOOP_HIT, // 0xa: memory, shared
     LOAD_HIT | IN_REMOTE_RAM | REMOTE | L3 | SNOOP_HIT, // 0xb: remote memory, shared
     LOAD_HIT | IN_LOCAL_RAM | RAM | SNOOP_NONE | SNOOP_MISS, // 0xc: memory, exclusive
-    LOAD_HIT | IN_REMOTE_RAM | RAM | REMOTE | SNOOP_NONE | SNOOP_MISS, // 0xd: remote memory, exclusive
+    // 0xd: remote memory, exclusive
+    LOAD_HIT | IN_REMOTE_RAM | RAM | REMOTE | SNOOP_NONE | SNOOP_MISS,
     LOAD_HIT | IN_IO | NUMBER_NA | SNOOP_NONE, // 0xe: I/O
     LOAD_HIT | UNCACHED | NUMBER_NA | SNOOP_NONE, // 0xf: uncached memory
 ];
 
-/// Mainline: `intel_pmu_pebs_data_source_nhm()`, `arch/x86/events/intel/ds.c:145`.
+/// Mainline: `intel_pmu_pebs_data_source_nhm()`, `arch/x86/events/intel/ds.c`.
 #[rustfmt::skip]
 const NEHALEM_LOADS: Loads = with(SANDY_BRIDGE_LOADS, &[
     (0x5, LOAD_HIT | IN_L3 | L3 | SNOOP_HIT), // L3, another core had it
@@ -108,7 +111,7 @@ const NEHALEM_LOADS: Loads = with(SANDY_BRIDGE_LOADS, &[
     (0x7, LOAD_HIT | IN_L3 | L3 | SNOOP_HIT_MODIFIED), // the same
 ]);
 
-/// Mainline: `intel_pmu_pebs_data_source_skl(false)`, `arch/x86/events/intel/ds.c:152`.
+/// Mainline: `intel_pmu_pebs_data_source_skl(false)`, `arch/x86/events/intel/ds.c`.
 const SKYLAKE_LOADS: Loads = skylake(L4);
 
 /// Mainline: `intel_pmu_pebs_data_source_skl(true)`.
@@ -169,9 +172,10 @@ pub struct DataSources {
 }
 
 impl DataSources {
-    /// Nehalem (`pebs_no_tlb`, `arch/x86/events/intel/core.c:8130`).
+    /// Nehalem (`pebs_no_tlb`, `arch/x86/events/intel/core.c`).
     pub const NEHALEM: Self = Self::new(&NEHALEM_LOADS, Extent::Source);
-    /// Westmere: as mainline has it, with TLB and lock prefix (`arch/x86/events/intel/core.c:8324`).
+    /// Westmere: as mainline has it, with TLB and lock prefix (`intel_pmu_init()`,
+    /// `arch/x86/events/intel/core.c`).
     pub const WESTMERE: Self = Self::new(&NEHALEM_LOADS, Extent::Lock);
     /// Sandy Bridge to Broadwell, client and server.
     pub const SANDY_BRIDGE: Self = Self::new(&SANDY_BRIDGE_LOADS, Extent::Lock);
@@ -179,7 +183,7 @@ impl DataSources {
     pub const SKYLAKE: Self = Self::new(&SKYLAKE_LOADS, Extent::Lock);
     /// Skylake and Ice Lake, server.
     pub const SKYLAKE_SERVER: Self = Self::new(&SKYLAKE_SERVER_LOADS, Extent::Lock);
-    /// Golden Cove, server (`pebs_block`, `arch/x86/events/intel/core.c:7843`).
+    /// Golden Cove, server (`pebs_block`, `arch/x86/events/intel/core.c`).
     pub const GOLDEN_COVE: Self = Self::new(&SKYLAKE_SERVER_LOADS, Extent::Block);
 
     /// For models whose records have none.
@@ -189,8 +193,8 @@ impl DataSources {
         Self { loads, extent }
     }
 
-    /// Returns a sample's memory access, as `union perf_mem_data_src`, from the data source `field` of its record.
-    /// `data` is that of the sample's event.
+    /// Returns a sample's memory access, as `union perf_mem_data_src`, from the data source `field`
+    /// of its record. `data` is that of the sample's event.
     pub fn data_src(&self, data: PebsData, field: u64) -> u64 {
         match data {
             PebsData::None => UNKNOWN,
@@ -203,7 +207,7 @@ impl DataSources {
         }
     }
 
-    /// Mainline: `load_latency_data()`, `arch/x86/events/intel/ds.c:662`.
+    /// Mainline: `load_latency_data()`, `arch/x86/events/intel/ds.c`.
     fn load_latency(&self, field: u64) -> u64 {
         let load = self.source(field);
         match self.extent {
@@ -213,7 +217,7 @@ impl DataSources {
         }
     }
 
-    /// Mainline: `store_latency_data()`, `arch/x86/events/intel/ds.c:711`.
+    /// Mainline: `store_latency_data()`, `arch/x86/events/intel/ds.c`.
     fn store_latency(&self, field: u64) -> u64 {
         let access = self.source(field) | tlb(field, 4) | lock(field, 5) | BLOCK_NA;
         access & !OP | STORE
@@ -228,7 +232,7 @@ impl DataSources {
     }
 }
 
-/// Mainline: `precise_store_data()`, `arch/x86/events/intel/ds.c:371`.
+/// Mainline: `precise_store_data()`, `arch/x86/events/intel/ds.c`.
 fn store(field: u64) -> u64 {
     let tlb = if bit(field, 4) { TLB_MISS } else { TLB_HIT };
     STORE | SNOOP_NA | l1(field, 0) | TLB_L2 | tlb | lock(field, 5)
@@ -239,8 +243,8 @@ fn l1(field: u64, hit: u32) -> u64 {
     IN_L1 | if bit(field, hit) { HIT } else { MISS }
 }
 
-/// Returns the TLB that an access hit, or that it missed the second level. Mainline: `pebs_set_tlb_lock()`,
-/// `arch/x86/events/intel/ds.c:437`.
+/// Returns the TLB that an access hit, or that it missed the second level. Mainline:
+/// `pebs_set_tlb_lock()`, `arch/x86/events/intel/ds.c`.
 fn tlb(field: u64, missed: u32) -> u64 {
     if bit(field, missed) {
         TLB_MISS | TLB_L2
@@ -258,8 +262,8 @@ fn lock(field: u64, locked: u32) -> u64 {
     }
 }
 
-/// Returns why a load had to wait for an earlier store: its data could not be forwarded, or its address might have been
-/// the same.
+/// Returns why a load had to wait for an earlier store: its data could not be forwarded, or its
+/// address might have been the same.
 fn block(field: u64) -> u64 {
     match (bit(field, 6), bit(field, 7)) {
         (false, false) => BLOCK_NA,

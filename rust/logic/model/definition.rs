@@ -8,10 +8,21 @@ use super::{
     cache_event::CacheEvents,
     data_source::DataSources,
     extra_registers::ExtraRegisters,
-    pebs_events::{PebsEvents, PreciseDistribution},
-    Cpus, CyclesAlias, EventConstraint, HardwareEvents, TopdownFile, Vendor,
+    pebs_events::{
+        PebsEvents,
+        PreciseDistribution, //
+    },
+    Cpus,
+    CyclesAlias,
+    EventConstraint,
+    HardwareEvents,
+    TopdownFile,
+    Vendor, //
 };
-use crate::logic::regs::{counter::CounterMask, period::PeriodRule};
+use crate::logic::regs::{
+    counter::CounterMask,
+    period::PeriodRule, //
+};
 
 /// A microarchitecture.
 #[derive(Debug)]
@@ -46,28 +57,27 @@ pub struct Model {
     pub extra_register_events: ExtraRegisters,
     /// Set if the threads of a core share the offcore response registers.
     pub offcore_scope: Scope,
-    /// The erratum by which a [corrupting](super::constraint::Constraint::corrupting) event corrupts
-    /// the sibling thread's counter, where the model has it. Mainline: `intel_ht_bug()`,
-    /// `arch/x86/events/intel/core.c:6993`.
+    /// The erratum by which a [corrupting](super::constraint::Constraint::corrupting) event
+    /// corrupts the sibling thread's counter, where the model has it. Mainline: `intel_ht_bug()`,
+    /// `arch/x86/events/intel/core.c`.
     pub ht_erratum: Option<&'static str>,
     /// The counters that read 0 where an event counts user mode alone.
     pub need_kernel_mode: CounterMask,
     /// The event selects, one per general-purpose counter, that have to run for a moment before an
     /// event select is programmed, or the event may count wrongly; empty on most models. Errata
-    /// AAK100, AAP53, BD53. Mainline: `intel_pmu_nhm_workaround()`,
-    /// `arch/x86/events/intel/core.c:2874`.
+    /// AAK100, AAP53, BD53. Mainline: `intel_pmu_nhm_workaround()`, `arch/x86/events/intel/core.c`.
     pub clearing_events: &'static [u64],
     /// When the PMI's handler unmasks the next PMI.
     pub acknowledge: Acknowledge,
-    /// The filters of LBR_SELECT; [`None`] if the model has no such register or the driver does not use
-    /// it. (Architectural LBRs have others, which CPUID tells.)
+    /// The filters of LBR_SELECT; [`None`] if the model has no such register or the driver does not
+    /// use it. (Architectural LBRs have others, which CPUID tells.)
     pub lbr_filter: Option<LbrFilter>,
-    /// The topdown method's events in sysfs. Of a model with [metrics](Self::metrics), they are shown
-    /// where PERF_METRICS exists.
+    /// The topdown method's events in sysfs. Of a model with [metrics](Self::metrics), they are
+    /// shown where PERF_METRICS exists.
     pub topdown_files: &'static [TopdownFile],
     /// The events of TSX transactions in sysfs, where RTM exists: a file's name, and its text.
     /// Mainline: `hsw_tsx_events_attrs`, `icl_tsx_events_attrs`, `glc_tsx_events_attrs`,
-    /// `arch/x86/events/intel/core.c:7027-7118`, `tsx_is_visible()`.
+    /// `arch/x86/events/intel/core.c`, `tsx_is_visible()`.
     pub tsx_files: &'static [(&'static str, &'static str)],
     /// The events of loads and stores in sysfs, where PEBS exists: a file's name, and its text.
     pub memory_files: &'static [(&'static str, &'static str)],
@@ -117,8 +127,8 @@ pub enum Scope {
 /// The branches that LBR_SELECT can leave out of the records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LbrFilter {
-    /// Kinds of branches, with an erratum: calls and returns are recorded only if jumps are. Mainline:
-    /// `nhm_lbr_sel_map`, `arch/x86/events/intel/lbr.c:1188`.
+    /// Kinds of branches, with an erratum: calls and returns are recorded only if jumps are.
+    /// Mainline: `nhm_lbr_sel_map`, `arch/x86/events/intel/lbr.c`.
     Nehalem,
     /// Kinds of branches.
     SandyBridge,
@@ -128,7 +138,7 @@ pub enum LbrFilter {
 
 /// When the PMI's handler unmasks LVTPC, which the APIC masks when it delivers a PMI.
 ///
-/// Mainline: `intel_pmu_handle_irq()`, `arch/x86/events/intel/core.c:3963-4039`.
+/// Mainline: `intel_pmu_handle_irq()`, `arch/x86/events/intel/core.c`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Acknowledge {
     /// On entry, in every NMI. A counter that overflows while the handler works raises another NMI,
@@ -163,19 +173,19 @@ impl fmt::Display for Need {
 pub enum Quirk {
     /// Erratum AAJ80: where CPUID marks the retired mispredicted branches as absent, the event of
     /// the executed ones (BR_MISP_EXEC.ANY) replaces them. Mainline: `intel_nehalem_quirk()`,
-    /// `arch/x86/events/intel/core.c:6962`.
+    /// `arch/x86/events/intel/core.c`.
     BranchMissesExecuted,
     /// Reference cycles are CPU_CLK_UNHALTED.REF_TSC_P (0x013c), which every counter counts, unless
     /// CPUID marks that event as absent. Mainline: `intel_pmu_ref_cycles_ext()`,
-    /// `arch/x86/events/intel/core.c:7831`.
+    /// `arch/x86/events/intel/core.c`.
     ReferenceCyclesAnywhere,
-    /// An abort of a TSX transaction can be recorded as a branch twice, the second time without its flag.
-    /// Mainline: `lbr_double_abort`, `arch/x86/events/intel/core.c:8433`.
+    /// An abort of a TSX transaction can be recorded as a branch twice, the second time without its
+    /// flag. Mainline: `lbr_double_abort`, `arch/x86/events/intel/core.c`.
     AbortRecordedTwice,
-    /// The latency of a PEBS record is two: that of the instruction, and from bit 32 on that of its access to the
-    /// caches. Mainline: `PMU_FL_INSTR_LATENCY`, `arch/x86/events/intel/ds.c:2558`.
+    /// The latency of a PEBS record is two: that of the instruction, and from bit 32 on that of its
+    /// access to the caches. Mainline: `PMU_FL_INSTR_LATENCY`, `arch/x86/events/intel/ds.c`.
     LatencyInTwoParts,
     /// Load latencies are wrong unless event 0x8203 counts in the same group. Mainline:
-    /// `PMU_FL_MEM_LOADS_AUX`, `arch/x86/events/intel/core.c:5232-5264`.
+    /// `PMU_FL_MEM_LOADS_AUX`, `arch/x86/events/intel/core.c`.
     LoadLatencyNeedsAuxiliary,
 }

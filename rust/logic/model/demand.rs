@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The demand of an event: the counters that it may use, and the register that it needs beside the counter's.
+//! The demand of an event: the counters that it may use, and the register that it needs beside the
+//! counter's.
 //!
-//! The register's value is the event's `attr.config1`; events with branch stacks need another one, whose value
-//! is a [request](crate::logic::sample::lbr::Request). Two events can share the register if they have the
-//! same value. On a model with two offcore response registers an event can use either one, with the
-//! event code that belongs to it. [`register_plan`](crate::logic::sched::register_plan) decides which, anew
-//! whenever events are added.
+//! The register's value is the event's `attr.config1`; events with branch stacks need another one,
+//! whose value is a [request](crate::logic::sample::lbr::Request). Two events can share the
+//! register if they have the same value. On a model with two offcore response registers an event
+//! can use either one, with the event code that belongs to it.
+//! [`register_plan`](crate::logic::sched::register_plan) decides which, anew whenever events are
+//! added.
 
 use super::constraint::Constraint;
 use crate::logic::regs::extra_register::ExtraRegister;

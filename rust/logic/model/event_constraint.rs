@@ -8,8 +8,11 @@
 use crate::logic::{
     model::constraint::Constraint,
     regs::{
-        counter::{CounterId, CounterMask},
-        event_select::EventSelect,
+        counter::{
+            CounterId,
+            CounterMask, //
+        },
+        event_select::EventSelect, //
     },
 };
 
@@ -42,7 +45,7 @@ impl UnitMask {
 /// One line of a model's table: these events, these counters.
 ///
 /// An event select `config` matches if `((config & mask) - code) <= size`, in unsigned wrapping
-/// arithmetic. Mainline: `constraint_match()`, `arch/x86/events/perf_event.h:68-71`.
+/// arithmetic. Mainline: `constraint_match()`, `arch/x86/events/perf_event.h`.
 ///
 /// # Examples
 ///
@@ -79,7 +82,7 @@ pub struct EventConstraint {
 
 impl EventConstraint {
     /// The bits that keep an event off a fixed counter: all that select or filter, except the
-    /// privilege levels and any-thread (`FIXED_EVENT_FLAGS`, `arch/x86/events/perf_event.h:473`).
+    /// privilege levels and any-thread (`FIXED_EVENT_FLAGS`, `arch/x86/events/perf_event.h`).
     pub const FIXED_MASK: u64 =
         EventSelect::RAW | EventSelect::IN_TX | EventSelect::IN_TX_CHECKPOINTED;
 
@@ -151,7 +154,7 @@ impl EventConstraint {
     }
 
     /// Matches the event `code`, which is topdown metric `n` (`METRIC_EVENT_CONSTRAINT`,
-    /// `arch/x86/events/perf_event.h:486`).
+    /// `arch/x86/events/perf_event.h`).
     pub const fn metric(code: u64, n: u8) -> Self {
         match CounterId::metric(n) {
             Some(metric) => Self::new(code, 0, EventSelect::CODE, metric.mask().bits()),
@@ -281,8 +284,8 @@ impl EventConstraint {
         (select.bits() & self.mask).wrapping_sub(self.code) <= self.size
     }
 
-    /// Returns whether the entry matches some event with the event code `event` (bits 0-7). Always true if
-    /// its size exceeds the event code.
+    /// Returns whether the entry matches some event with the event code `event` (bits 0-7). Always
+    /// true if its size exceeds the event code.
     pub(in crate::logic) const fn may_match_event_code(&self, event: u64) -> bool {
         let mut step = 0;
         while step <= self.size && self.size <= EventSelect::EVENT {
@@ -297,8 +300,8 @@ impl EventConstraint {
     /// Returns the entry's constraint on a machine with the counters `present`.
     ///
     /// An event with a fixed counter may use every general-purpose counter too, unless its code is
-    /// a pseudo code. Mainline:
-    /// `intel_pmu_check_event_constraints()`, `arch/x86/events/intel/core.c:7711-7755`.
+    /// a pseudo code. Mainline: `intel_pmu_check_event_constraints()`,
+    /// `arch/x86/events/intel/core.c`.
     pub const fn resolve(&self, present: CounterMask) -> Constraint {
         let wanted = if self.is_fixed() && !self.is_pseudo_code() {
             self.counters.union(present.gp())

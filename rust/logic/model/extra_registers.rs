@@ -3,7 +3,10 @@
 //! Tables of events that need an extra register, checked at compile time.
 
 use super::demand::Requirement;
-use crate::logic::regs::{event_select::EventSelect, extra_register::ExtraRegister};
+use crate::logic::regs::{
+    event_select::EventSelect,
+    extra_register::ExtraRegister, //
+};
 
 /// A line of a model's table: an event, its register, and the register's valid bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +56,7 @@ impl ExtraRegisterEvent {
     }
 
     /// Returns the bits of the register that may be set. `attr.config1` with another one is EINVAL
-    /// (`x86_pmu_extra_regs()`, `arch/x86/events/core.c:167-190`).
+    /// (`x86_pmu_extra_regs()`, `arch/x86/events/core.c`).
     pub const fn valid(&self) -> u64 {
         self.valid
     }
@@ -133,11 +136,11 @@ impl ExtraRegisters {
         self.0.iter().find(|entry| entry.code == select.code())
     }
 
-    /// Returns the requirement of the event `select` with the given `attr.config1`, if any. `exists` tells which
-    /// registers the machine has.
+    /// Returns the requirement of the event `select` with the given `attr.config1`, if any.
+    /// `exists` tells which registers the machine has.
     ///
-    /// Mainline: `x86_pmu_extra_regs()`, `arch/x86/events/core.c:167`, and `intel_alt_er()`,
-    /// `arch/x86/events/intel/core.c:4066`.
+    /// Mainline: `x86_pmu_extra_regs()`, `arch/x86/events/core.c`, and `intel_alt_er()`,
+    /// `arch/x86/events/intel/core.c`.
     ///
     /// # Errors
     ///

@@ -2,7 +2,10 @@
 
 //! The generic hardware events, and a model's event selects for them.
 
-use crate::logic::{nospec::masked, regs::event_select::EventSelect};
+use crate::logic::{
+    nospec::masked,
+    regs::event_select::EventSelect, //
+};
 
 /// Number of generic hardware events (`PERF_COUNT_HW_MAX`).
 const HARDWARE_EVENTS: usize = 10;
@@ -81,7 +84,7 @@ pub struct HardwareEvents(pub(super) [Option<EventSelect>; HARDWARE_EVENTS]);
 impl HardwareEvents {
     /// The architectural events and the reference cycles of fixed counter 2.
     ///
-    /// Mainline: `intel_perfmon_event_map`, `arch/x86/events/intel/core.c:35-45`.
+    /// Mainline: `intel_perfmon_event_map`, `arch/x86/events/intel/core.c`.
     pub const ARCHITECTURAL: Self = Self([
         Some(EventSelect::event(0x3c, 0x00)), // CPU_CLK_UNHALTED.THREAD_P
         Some(EventSelect::event(0xc0, 0x00)), // INST_RETIRED.ANY_P

@@ -2,8 +2,8 @@
 
 //! The events of loads and stores in sysfs, where PEBS exists: a file's name, and its text.
 //!
-//! Mainline: `nhm_mem_events_attrs`, `snb_mem_events_attrs`, `hsw_mem_events_attrs`, `icl_events_attrs`,
-//! `glc_events_attrs`, `arch/x86/events/intel/core.c:541-605`, `7002-7098`.
+//! Mainline: `nhm_mem_events_attrs`, `snb_mem_events_attrs`, `hsw_mem_events_attrs`,
+//! `icl_events_attrs`, `glc_events_attrs`, `arch/x86/events/intel/core.c`.
 
 /// Nehalem, Westmere.
 pub const NEHALEM: &[(&str, &str)] = &[("mem-loads", "event=0x0b,umask=0x10,ldlat=3")];

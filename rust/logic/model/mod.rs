@@ -25,25 +25,67 @@ mod topdown_file;
 
 pub use amd::family_15h::AMD_15H;
 pub use amd::k8::AMD_K8;
-pub use amd::zen::{AMD_ZEN, AMD_ZEN_2, AMD_ZEN_4, MERGE, MERGE_VALUE};
-pub use cpu::{Cpus, Vendor};
+pub use amd::zen::{
+    AMD_ZEN,
+    AMD_ZEN_2,
+    AMD_ZEN_4,
+    MERGE,
+    MERGE_VALUE, //
+};
+pub use cpu::{
+    Cpus,
+    Vendor, //
+};
 pub use cycles_alias::CyclesAlias;
-pub use definition::{Acknowledge, LbrFilter, Model, Need, Quirk, Scope};
-pub use event_constraint::{checked, first_match, EventConstraint, UnitMask};
+pub use definition::{
+    Acknowledge,
+    LbrFilter,
+    Model,
+    Need,
+    Quirk,
+    Scope, //
+};
+pub use event_constraint::{
+    checked,
+    first_match,
+    EventConstraint,
+    UnitMask, //
+};
 pub use event_index::EventIndex;
-pub use hardware_event::{HardwareEvents, HardwareId};
+pub use hardware_event::{
+    HardwareEvents,
+    HardwareId, //
+};
 pub use intel::broadwell::BROADWELL;
 pub use intel::core2::CORE2;
-pub use intel::generic::{GENERIC, GENERIC_V5};
+pub use intel::generic::{
+    GENERIC,
+    GENERIC_V5, //
+};
 pub use intel::golden_cove::GOLDEN_COVE;
-pub use intel::goldmont::{GOLDMONT, GOLDMONT_PLUS};
+pub use intel::goldmont::{
+    GOLDMONT,
+    GOLDMONT_PLUS, //
+};
 pub use intel::haswell::HASWELL;
-pub use intel::ice_lake::{ICE_LAKE, ICE_LAKE_SERVER};
-pub use intel::ivy_bridge::{IVY_BRIDGE, IVY_BRIDGE_SERVER};
+pub use intel::ice_lake::{
+    ICE_LAKE,
+    ICE_LAKE_SERVER, //
+};
+pub use intel::ivy_bridge::{
+    IVY_BRIDGE,
+    IVY_BRIDGE_SERVER, //
+};
 pub use intel::nehalem::NEHALEM;
-pub use intel::sandy_bridge::{SANDY_BRIDGE, SANDY_BRIDGE_SERVER};
+pub use intel::sandy_bridge::{
+    SANDY_BRIDGE,
+    SANDY_BRIDGE_SERVER, //
+};
 pub use intel::silvermont::SILVERMONT;
-pub use intel::skylake::{SKYLAKE, SKYLAKE_SERVER};
+pub use intel::skylake::{
+    SKYLAKE,
+    SKYLAKE_SERVER, //
+};
 pub use intel::westmere::WESTMERE;
 pub use topdown_file::TopdownFile;
 

@@ -6,11 +6,13 @@
 //! only, or not on every counter that counts them. Each has a table of these events, which
 //! [`Pmu::precise_constraint`](crate::logic::pmu::Pmu::precise_constraint) looks up.
 //!
-//! Mainline: `intel_pebs_constraints()`, `arch/x86/events/intel/ds.c:1544`, and the tables before
-//! it.
+//! Mainline: `intel_pebs_constraints()`, `arch/x86/events/intel/ds.c`, and the tables before it.
 
 use super::EventConstraint;
-use crate::logic::regs::{counter::CounterMask, event_select::EventSelect};
+use crate::logic::regs::{
+    counter::CounterMask,
+    event_select::EventSelect, //
+};
 
 /// Contents of the data source field of an event's PEBS record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,8 +44,8 @@ pub struct PebsEvent {
 }
 
 impl PebsEvent {
-    /// What of an event select, besides the code, has to be as in the line
-    /// (`X86_ALL_EVENT_FLAGS`, `arch/x86/include/asm/perf_event.h:100`).
+    /// What of an event select, besides the code, has to be as in the line (`X86_ALL_EVENT_FLAGS`,
+    /// `arch/x86/include/asm/perf_event.h`).
     const FLAGS: u64 = EventSelect::EDGE
         | EventSelect::INV
         | EventSelect::CMASK
@@ -186,8 +188,8 @@ impl PebsEvents {
 
 /// The counters of events with a `precise_ip` of 3, whose samples fall evenly on instructions.
 ///
-/// Mainline: `icl_get_event_constraints()` and what follows,
-/// `arch/x86/events/intel/core.c:5537-5590`.
+/// Mainline: `icl_get_event_constraints()` and what follows, `glc_get_event_constraints()`,
+/// `glp_get_event_constraints()`, `arch/x86/events/intel/core.c`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PreciseDistribution {
     /// No counter of its own.

@@ -20,8 +20,9 @@ fn no_processor_has_two_models() {
     }
 }
 
-/// The event selects that tell the entries of `table` apart: all codes, AMD's with one of the upper four
-/// bits, and those that an entry asks for, with unit masks of several bits and with a counter mask.
+/// The event selects that tell the entries of `table` apart: all codes, AMD's with one of the upper
+/// four bits, and those that an entry asks for, with unit masks of several bits and with a counter
+/// mask.
 fn selects(table: &[EventConstraint]) -> impl Iterator<Item = EventSelect> + '_ {
     let amds = (0..=0xff).map(|code| code | (1 << 32));
     let own = table.iter().map(EventConstraint::code);

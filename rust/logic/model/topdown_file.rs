@@ -2,8 +2,8 @@
 
 //! The topdown method's events in sysfs.
 //!
-//! User space finds them by name in the PMU's `events/` directory, and multiplies a count by the content of its
-//! `.scale` file.
+//! User space finds them by name in the PMU's `events/` directory, and multiplies a count by the
+//! content of its `.scale` file.
 
 /// A file of a topdown event in sysfs' `events/`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,11 +20,11 @@ impl TopdownFile {
         Self::by_threads(name, text, text)
     }
 
-    /// Describes a file with one text for cores with one thread and another for cores with more: an event
-    /// that counts for any thread counts the core's slots once per thread.
+    /// Describes a file with one text for cores with one thread and another for cores with more: an
+    /// event that counts for any thread counts the core's slots once per thread.
     ///
-    /// As in mainline (`events_ht_sysfs_show()`, `arch/x86/events/core.c:1927`), the texts do not end in a
-    /// newline.
+    /// As in mainline (`events_ht_sysfs_show()`, `arch/x86/events/core.c`), the texts do not end in
+    /// a newline.
     pub const fn by_threads(
         name: &'static str,
         one_thread: &'static str,

@@ -2,27 +2,39 @@
 
 //! The checks of attributes for AMD's PMUs.
 //!
-//! There are fewer than for Intel's: no extra registers, no topdown events, no counting for all threads of a
-//! core, no limit on periods. Precise events are IBS's, to which the driver passes them before these checks.
-//! Branch stacks are refused as on a CPU without BRS and LbrExtV2. Mainline: `amd_pmu_hw_config()` and
-//! `amd_core_hw_config()`, `arch/x86/events/amd/core.c:369-431`; `x86_pmu_hw_config()`,
-//! `arch/x86/events/core.c:595`.
+//! There are fewer than for Intel's: no extra registers, no topdown events, no counting for all
+//! threads of a core, no limit on periods. Precise events are IBS's, to which the driver passes
+//! them before these checks. Branch stacks are refused as on a CPU without BRS and LbrExtV2.
+//! Mainline: `amd_pmu_hw_config()` and `amd_core_hw_config()`, `arch/x86/events/amd/core.c`;
+//! `x86_pmu_hw_config()`, `arch/x86/events/core.c`.
 //!
 //! Context: as for [`configure`](super::configure).
 
 use super::{
-    attr::{sample_type, Attributes, EventType, EXTENDED_REGISTERS},
-    event::{period, Event},
-    extensions::Extensions,
+    attr::{
+        sample_type,
+        Attributes,
+        EventType,
+        EXTENDED_REGISTERS, //
+    },
+    event::{
+        period,
+        Event, //
+    },
+    extensions::Extensions, //
 };
 use crate::logic::{
     model::HardwareId,
     pmu::Pmu,
     refusal::Refusal,
-    regs::{event_select::EventSelect, global::CountsIn},
+    regs::{
+        event_select::EventSelect,
+        global::CountsIn, //
+    },
 };
 
-/// Translates `attr`, which is not of another PMU's type, to an event of `pmu` with these `extensions`.
+/// Translates `attr`, which is not of another PMU's type, to an event of `pmu` with these
+/// `extensions`.
 ///
 /// # Errors
 ///

@@ -152,10 +152,11 @@ pub enum Leader {
 /// `switch` in attr.config4.
 pub(super) const SWITCH: u64 = 1 << 0;
 
-/// Registers from XMM0 on (`PERF_REG_EXTENDED_MASK`, `arch/x86/include/uapi/asm/perf_regs.h:56`).
+/// Registers from XMM0 on (`PERF_REG_EXTENDED_MASK`, `arch/x86/include/uapi/asm/perf_regs.h`).
 pub(super) const EXTENDED_REGISTERS: u64 = !((1 << 32) - 1);
 
-/// The auxiliary event of [`Quirk::LoadLatencyNeedsAuxiliary`](crate::logic::model::Quirk::LoadLatencyNeedsAuxiliary).
+/// The auxiliary event of
+/// [`Quirk::LoadLatencyNeedsAuxiliary`](crate::logic::model::Quirk::LoadLatencyNeedsAuxiliary).
 pub const LOAD_LATENCY_AUXILIARY: u64 = 0x8203;
 
 /// Bits of `attr.sample_type`: `enum perf_event_sample_format`, `include/uapi/linux/perf_event.h`.

@@ -3,14 +3,29 @@
 //! An event that has passed the checks, and its first period.
 
 use super::{
-    attr::{Attributes, EventType},
-    precise::Precise,
+    attr::{
+        Attributes,
+        EventType, //
+    },
+    precise::Precise, //
 };
 use crate::logic::{
-    model::{constraint::Constraint, demand::Requirement, HardwareId},
+    model::{
+        constraint::Constraint,
+        demand::Requirement,
+        HardwareId, //
+    },
     pmu::Pmu,
-    regs::{counter::CounterId, event_select::EventSelect, global::CountsIn, period::PeriodLimits},
-    sample::{lbr, random_period::RandomPeriods},
+    regs::{
+        counter::CounterId,
+        event_select::EventSelect,
+        global::CountsIn,
+        period::PeriodLimits, //
+    },
+    sample::{
+        lbr,
+        random_period::RandomPeriods, //
+    },
 };
 
 /// An event that has passed the checks that concern it alone.
@@ -35,7 +50,8 @@ pub struct Event {
 }
 
 impl Event {
-    /// Returns the counters that may count the event on `pmu`; none if no counter is precise for it.
+    /// Returns the counters that may count the event on `pmu`; none if no counter is precise for
+    /// it.
     pub fn constraint(&self, pmu: &Pmu) -> Constraint {
         if self.branches.is_some_and(|request| request.is_of_guest()) {
             return Constraint::any_of(CounterId::GUEST_BRANCHES.mask());
@@ -56,16 +72,17 @@ pub(super) fn period(attr: &Attributes, limits: PeriodLimits, select: EventSelec
     }
 }
 
-/// Returns the first period of an event that is sampled at a frequency; the perf core adjusts it later.
+/// Returns the first period of an event that is sampled at a frequency; the perf core adjusts it
+/// later.
 ///
 /// Estimates the event's rate on a CPU at 1 GHz that is idle half of the time. Mainline:
-/// `intel_pmu_freq_start_period()`, `arch/x86/events/intel/core.c:4806`.
+/// `intel_pmu_freq_start_period()`, `arch/x86/events/intel/core.c`.
 fn first_period(attr: &Attributes, limits: PeriodLimits, select: EventSelect) -> u64 {
     const OFTEN: u64 = 500_000_000;
     const BRANCHES: u64 = OFTEN / 4;
     const CACHES: u64 = OFTEN / 20;
-    /// For an event of unknown rate: the shortest period that is recommended for any event, at perf's
-    /// default frequency.
+    /// For an event of unknown rate: the shortest period that is recommended for any event, at
+    /// perf's default frequency.
     const UNKNOWN: u64 = 64 * 4000;
 
     let rate = match attr.event_type {

@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The fields of a `perf_event_attr` that this driver alone knows: the built-in driver ignores attr.config3
-//! and attr.config4.
+//! The fields of a `perf_event_attr` that this driver alone knows: the built-in driver ignores
+//! attr.config3 and attr.config4.
 //!
-//! `Documentation/fields.md` has the layout, with the bits that are kept for fields to come, and the reason why
-//! these two words have them.
+//! `Documentation/fields.md` has the layout, with the bits that are kept for fields to come, and
+//! the reason why these two words have them.
 //!
 //! Context: as for [`configure`](super::configure).
 
-use super::attr::{Attributes, SWITCH};
-use crate::logic::{refusal::Refusal, sample::random_period::RandomPeriods};
+use super::attr::{
+    Attributes,
+    SWITCH, //
+};
+use crate::logic::{
+    refusal::Refusal,
+    sample::random_period::RandomPeriods, //
+};
 
 /// The bits of attr.config4 that have a meaning.
 const KNOWN: u64 = SWITCH;

@@ -2,28 +2,44 @@
 
 //! The checks of attributes for Intel's PMUs.
 //!
-//! The checks, their order and their errnos are mainline's. Requests for BTS, which this driver does not use, are
-//! refused as mainline refuses them on hardware without it. Mainline:
-//! `x86_pmu_event_init()` to `hsw_hw_config()`, in `arch/x86/events/core.c:2535`, `680`, `595` and
-//! `arch/x86/events/intel/core.c:4945`, `5458`.
+//! The checks, their order and their errnos are mainline's. Requests for BTS, which this driver
+//! does not use, are refused as mainline refuses them on hardware without it. Mainline:
+//! `x86_pmu_event_init()` to `hsw_hw_config()`, in `arch/x86/events/core.c` and
+//! `arch/x86/events/intel/core.c`.
 //!
 //! Context: as for [`configure`](super::configure).
 
 use super::{
-    attr::{sample_type, Attributes, EventType, EXTENDED_REGISTERS},
-    event::{period, Event},
+    attr::{
+        sample_type,
+        Attributes,
+        EventType,
+        EXTENDED_REGISTERS, //
+    },
+    event::{
+        period,
+        Event, //
+    },
     extensions::Extensions,
-    precise, topdown,
+    precise,
+    topdown, //
 };
 use crate::logic::{
-    model::{demand::Requirement, EventConstraint, HardwareId, Quirk},
+    model::{
+        demand::Requirement,
+        EventConstraint,
+        HardwareId,
+        Quirk, //
+    },
     pmu::Pmu,
     refusal::Refusal,
     regs::{
-        event_select::EventSelect, extra_register::ExtraRegister, global::CountsIn,
-        period::PeriodLimits,
+        event_select::EventSelect,
+        extra_register::ExtraRegister,
+        global::CountsIn,
+        period::PeriodLimits, //
     },
-    sample::lbr,
+    sample::lbr, //
 };
 
 /// MEM_TRANS_RETIRED.LOAD_LATENCY_*.
@@ -36,8 +52,8 @@ const BRANCH_COUNTERS: u64 = lbr::filter::sample_type::COUNTERS;
 /// The shortest sample period with in_tx_cp.
 const CHECKPOINTED_PERIOD: u64 = 0x7fff_ffff;
 
-/// Translates `attr`, which is not of another PMU's type, to an event of `pmu` with these `extensions`. As
-/// [`configure`](super::configure).
+/// Translates `attr`, which is not of another PMU's type, to an event of `pmu` with these
+/// `extensions`. As [`configure`](super::configure).
 ///
 /// # Errors
 ///
@@ -196,12 +212,13 @@ fn any_thread(
     if !allow_any_thread() {
         return Err(Refusal::AnyThreadNotPermitted);
     }
-    // A deprecated bit (CPUID.0AH:EDX[15]) is reserved, and writing it faults: count this thread only.
-    // Mainline writes it: `intel_pmu_hw_config()`, `arch/x86/events/intel/core.c:5276`.
+    // A deprecated bit (CPUID.0AH:EDX[15]) is reserved, and writing it faults: count this thread
+    // only. Mainline writes it: `intel_pmu_hw_config()`, `arch/x86/events/intel/core.c`.
     Ok(select.with(EventSelect::ANY, pmu.capabilities.any_thread))
 }
 
-/// Refuses load latencies without the auxiliary event before them in the group, on models that need it.
+/// Refuses load latencies without the auxiliary event before them in the group, on models that need
+/// it.
 fn load_latency(pmu: &Pmu, attr: &Attributes) -> Result<(), Refusal> {
     let alone = pmu.model.has(Quirk::LoadLatencyNeedsAuxiliary)
         && attr.config & EventSelect::CODE == LOAD_LATENCY
@@ -216,8 +233,8 @@ fn load_latency(pmu: &Pmu, attr: &Attributes) -> Result<(), Refusal> {
 
 /// Adds in_tx and in_tx_cp on a CPU with TSX, and drops them on others.
 ///
-/// Only raw events can have them, because the config of a generic event is an id. Mainline: `hsw_hw_config()`,
-/// `arch/x86/events/intel/core.c`.
+/// Only raw events can have them, because the config of a generic event is an id. Mainline:
+/// `hsw_hw_config()`, `arch/x86/events/intel/core.c`.
 fn tsx_filters(pmu: &Pmu, attr: &Attributes, select: EventSelect) -> Result<EventSelect, Refusal> {
     const FILTERS: u64 = EventSelect::IN_TX | EventSelect::IN_TX_CHECKPOINTED;
 

@@ -20,8 +20,15 @@ pub mod precise;
 mod tests;
 pub mod topdown;
 
-use super::{pmu::Pmu, refusal::Refusal, regs::extra_register::ExtraRegister};
-use attr::{Attributes, EventType};
+use super::{
+    pmu::Pmu,
+    refusal::Refusal,
+    regs::extra_register::ExtraRegister, //
+};
+use attr::{
+    Attributes,
+    EventType, //
+};
 use event::Event;
 use extensions::Extensions;
 
@@ -54,7 +61,8 @@ use extensions::Extensions;
 /// assert_eq!(refused, Err(Refusal::HardwareEventAbsent));
 /// ```
 ///
-/// Context: process, in `perf_event_open()`. Events inherited from this PMU's are not checked again.
+/// Context: process, in `perf_event_open()`. Events inherited from this PMU's are not checked
+/// again.
 pub fn configure(
     pmu: &Pmu,
     attr: &Attributes,

@@ -1,29 +1,35 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Events that are sampled precisely: attr.precise_ip, and what follows from it for the event select, the branch
-//! stack and the way in which records are written.
+//! Events that are sampled precisely: attr.precise_ip, and what follows from it for the event
+//! select, the branch stack and the way in which records are written.
 //!
 //! Context: as for [`configure`](super::configure).
 
-use super::attr::{sample_type as st, Attributes};
+use super::attr::{
+    sample_type as st,
+    Attributes, //
+};
 use crate::logic::{
     capabilities::PebsFormat,
     model::pebs_events::PebsData,
     pmu::Pmu,
     refusal::Refusal,
     regs::event_select::EventSelect,
-    sample::{lbr::filter::sample_type as branches, pebs::record::Groups},
+    sample::{
+        lbr::filter::sample_type as branches,
+        pebs::record::Groups, //
+    },
 };
 
 /// The general registers, RFLAGS and RIP of `attr.sample_regs_intr` (`PEBS_GP_REGS`,
-/// `arch/x86/events/perf_event.h:180`).
+/// `arch/x86/events/perf_event.h`).
 const GENERAL_REGISTERS: u64 = 0xff_03ff;
 
 /// RTM_RETIRED.ABORTED, the weight of whose samples depends on a register.
 const TRANSACTION_ABORTED: u64 = 0x04c9;
 
-/// The parts of a sample that are made of a record, or of the code that was interrupted, beside the address of the
-/// instruction and the time.
+/// The parts of a sample that are made of a record, or of the code that was interrupted, beside the
+/// address of the instruction and the time.
 const PARTS: u64 = st::MEMORY | st::REGS_INTR | st::REGS_USER | st::BRANCH_STACK | st::CALLCHAIN;
 
 /// How the samples of an event are taken precisely.
@@ -31,20 +37,23 @@ const PARTS: u64 = st::MEMORY | st::REGS_INTR | st::REGS_USER | st::BRANCH_STACK
 pub struct Precise {
     /// attr.precise_ip: 1 to 3. From 2 on, a sample has the address of the instruction itself.
     pub level: u8,
-    /// Set if the processor starts each period anew as it writes the record of the last: all are of the same length.
+    /// Set if the processor starts each period anew as it writes the record of the last: all are of
+    /// the same length.
     pub reloads: bool,
-    /// Set if records can wait until the buffer is almost full, or another task comes ("large PEBS").
+    /// Set if records can wait until the buffer is almost full, or another task comes ("large
+    /// PEBS").
     pub can_wait: bool,
     /// The groups that adaptive records need.
     pub groups: Groups,
     /// The contents of a record's data source field.
     pub data: PebsData,
-    /// Set if samples have nothing of a record but the address of the instruction itself, and the time.
+    /// Set if samples have nothing of a record but the address of the instruction itself, and the
+    /// time.
     pub is_plain: bool,
 }
 
 /// Checks whether an event can be as precise as `attr` asks for. Mainline: `x86_pmu_hw_config()`,
-/// `arch/x86/events/core.c:595`.
+/// `arch/x86/events/core.c`.
 pub(super) fn check(pmu: &Pmu, attr: &Attributes) -> Result<(), Refusal> {
     if attr.precise_ip == 0 {
         return Ok(());
@@ -62,14 +71,15 @@ pub(super) fn check(pmu: &Pmu, attr: &Attributes) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Returns whether a sample's address has to be found with the last branch: the record has that of the next
-/// instruction alone.
+/// Returns whether a sample's address has to be found with the last branch: the record has that of
+/// the next instruction alone.
 pub(super) fn needs_branches(pmu: &Pmu, attr: &Attributes) -> bool {
     let tells_ip = |format: PebsFormat| format.tells_ip();
     attr.precise_ip > 1 && !pmu.capabilities.pebs_format.is_some_and(tells_ip)
 }
 
-/// Returns the branches that are recorded for an event: those of a branch stack, or of such an address.
+/// Returns the branches that are recorded for an event: those of a branch stack, or of such an
+/// address.
 pub(super) fn branch_sample_type(pmu: &Pmu, attr: &Attributes) -> u64 {
     if attr.sample_type & st::BRANCH_STACK != 0 || !needs_branches(pmu, attr) {
         return attr.branch_sample_type;
@@ -88,15 +98,16 @@ fn levels(attr: &Attributes) -> u64 {
     user | kernel
 }
 
-/// Returns whether these are all branches at the privilege levels of the event. Mainline: `precise_br_compat()`,
-/// `arch/x86/events/core.c:536`.
+/// Returns whether these are all branches at the privilege levels of the event. Mainline:
+/// `precise_br_compat()`, `arch/x86/events/core.c`.
 fn are_all(branch_sample_type: u64, attr: &Attributes) -> bool {
     let recorded = branch_sample_type & (branches::USER | branches::KERNEL);
     branch_sample_type & branches::ANY != 0 && recorded == levels(attr)
 }
 
-/// Makes the event `select` precise. Returns the event select, and how samples are taken; [`None`] if the event is
-/// not to be precise. Mainline: `intel_pmu_hw_config()`, `arch/x86/events/intel/core.c:4945`.
+/// Makes the event `select` precise. Returns the event select, and how samples are taken; [`None`]
+/// if the event is not to be precise. Mainline: `intel_pmu_hw_config()`,
+/// `arch/x86/events/intel/core.c`.
 pub(super) fn apply(
     pmu: &Pmu,
     attr: &Attributes,
@@ -126,9 +137,10 @@ pub(super) fn apply(
     )
 }
 
-/// Returns whether records have all that the samples of `attr` have, so that they can be read later. Mainline:
-/// `intel_pmu_large_pebs_flags()`, `arch/x86/events/intel/core.c:4717`; where an address has to be found with the last
-/// branch it lets records wait, and takes the last branch at the PMI for all of them.
+/// Returns whether records have all that the samples of `attr` have, so that they can be read
+/// later. Mainline: `intel_pmu_large_pebs_flags()`, `arch/x86/events/intel/core.c`; where an
+/// address has to be found with the last branch it lets records wait, and takes the last branch at
+/// the PMI for all of them.
 fn can_wait(pmu: &Pmu, attr: &Attributes, format: PebsFormat) -> bool {
     if attr.has_aux_action || attr.ends_turns() || needs_branches(pmu, attr) {
         return false;
@@ -161,8 +173,8 @@ fn can_wait(pmu: &Pmu, attr: &Attributes, format: PebsFormat) -> bool {
     attr.sample_type & !kept == 0
 }
 
-/// Returns the groups that adaptive records need for the samples of `attr`. Mainline: `pebs_update_adaptive_cfg()`,
-/// `arch/x86/events/intel/ds.c:1684`.
+/// Returns the groups that adaptive records need for the samples of `attr`. Mainline:
+/// `pebs_update_adaptive_cfg()`, `arch/x86/events/intel/ds.c`.
 fn groups(pmu: &Pmu, attr: &Attributes) -> Groups {
     let has = |bits: u64| attr.sample_type & bits != 0;
     let of_general =

@@ -3,8 +3,14 @@
 use super::attr::sample_type;
 use super::*;
 use crate::logic::{
-    capabilities::{Cpuid, PebsFormat},
-    regs::{event_select::EventSelect, global::CountsIn},
+    capabilities::{
+        Cpuid,
+        PebsFormat, //
+    },
+    regs::{
+        event_select::EventSelect,
+        global::CountsIn, //
+    },
 };
 
 /// KVM's event for the branch records of a guest.
@@ -325,7 +331,11 @@ fn a_member_read_with_the_leaders_samples_needs_no_branch_stack() {
 
 #[test]
 fn branch_stacks_need_a_filter() {
-    use crate::logic::sample::lbr::{self, filter::sample_type, Lbr};
+    use crate::logic::sample::lbr::{
+        self,
+        filter::sample_type,
+        Lbr, //
+    };
 
     let mut pmu = haswell();
     pmu.capabilities.lbr_format = 4;

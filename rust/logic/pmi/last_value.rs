@@ -2,10 +2,10 @@
 
 //! The value that a counter had when it was last read or written.
 //!
-//! A count grows by the difference between two values of its counter. A PMI between reading the counter and
-//! remembering its value may do the same, and even write the counter. Of the two, the one that changes the value
-//! adds the difference to the count. A PMI may write the value that is there already, so the value has a number of
-//! the write too ([`CounterWidth::remember_written`]).
+//! A count grows by the difference between two values of its counter. A PMI between reading the
+//! counter and remembering its value may do the same, and even write the counter. Of the two, the
+//! one that changes the value adds the difference to the count. A PMI may write the value that is
+//! there already, so the value has a number of the write too ([`CounterWidth::remember_written`]).
 
 use super::Word;
 use crate::logic::regs::period::CounterWidth;
@@ -21,14 +21,15 @@ impl<W: Word> Default for LastValue<W> {
 }
 
 impl<W: Word> LastValue<W> {
-    /// Returns the value with the number of the write. [`CounterWidth`] has the functions that take it.
+    /// Returns the value with the number of the write. [`CounterWidth`] has the functions that take
+    /// it.
     #[inline]
     pub fn get(&self) -> u64 {
         self.0.load()
     }
 
-    /// Reads the counter by `read`, and remembers its value. Returns the value before, and the value now: their
-    /// difference is the caller's to add to the count.
+    /// Reads the counter by `read`, and remembers its value. Returns the value before, and the
+    /// value now: their difference is the caller's to add to the count.
     #[inline(always)]
     pub fn advance(&self, width: CounterWidth, mut read: impl FnMut() -> u64) -> (u64, u64) {
         let mut previous = self.0.load();

@@ -2,17 +2,20 @@
 
 //! State that callbacks on a CPU share with its PMI.
 //!
-//! A PMI is an NMI. It may come between any two accesses of a callback, runs to its end on the same CPU, and no
-//! callback runs meanwhile. So the CPU sees each store at once, and no ordering is needed, but what a PMI
-//! finds has to be consistent after each single store.
+//! A PMI is an NMI. It may come between any two accesses of a callback, runs to its end on the same
+//! CPU, and no callback runs meanwhile. So the CPU sees each store at once, and no ordering is
+//! needed, but what a PMI finds has to be consistent after each single store.
 //!
-//! Each protocol is a type of its own, generic over its [`Word`]s: the driver uses it with those of `core`, and
-//! `selftests/host/tests/pmi.rs` has a model checker put PMIs everywhere.
+//! Each protocol is a type of its own, generic over its [`Word`]s: the driver uses it with those of
+//! `core`, and `selftests/host/tests/pmi.rs` has a model checker put PMIs everywhere.
 
 pub mod last_value;
 pub mod running;
 
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{
+    AtomicU64,
+    Ordering::Relaxed, //
+};
 
 /// A word that a callback and a PMI access, each time by one instruction.
 pub trait Word {

@@ -12,20 +12,23 @@
 //! The rules that this keeps for the register shadow are in [`shadow`](crate::logic::regs::shadow).
 
 use super::Word;
-use crate::logic::regs::counter::{CounterId, CounterMask};
+use crate::logic::regs::counter::{
+    CounterId,
+    CounterMask, //
+};
 use core::sync::atomic::AtomicU64;
 
 /// The counters of a CPU that a PMI handles, and those that count after it.
 ///
-/// Only callbacks change which counters are active. What a PMI changes too is changed by `compare_exchange`, or
-/// is as before when the PMI ends.
+/// Only callbacks change which counters are active. What a PMI changes too is changed by
+/// `compare_exchange`, or is as before when the PMI ends.
 pub struct Running<W = AtomicU64> {
     /// The counters whose events the PMI may handle: their registers are complete.
     active: W,
     /// Those of them that an NMI has stopped and that the shadow still takes for running.
     halted: W,
-    /// The value of GLOBAL_CTRL after the PMI, but for halted counters. 0 while the PMU is disabled, and
-    /// in a PMI.
+    /// The value of GLOBAL_CTRL after the PMI, but for halted counters. 0 while the PMU is
+    /// disabled, and in a PMI.
     enabled: W,
 }
 
@@ -40,7 +43,8 @@ impl<W: Word> Default for Running<W> {
 }
 
 impl<W: Word> Running<W> {
-    /// Lets the PMI handle `counter`, whose registers and event are complete. Returns whether it was halted.
+    /// Lets the PMI handle `counter`, whose registers and event are complete. Returns whether it
+    /// was halted.
     #[inline]
     pub fn activate(&self, counter: CounterId) -> bool {
         let was_halted = self.set_halted(counter.mask(), false);
@@ -80,10 +84,12 @@ impl<W: Word> Running<W> {
         CounterMask::from_bits(self.halted.load())
     }
 
-    /// Halts `counters`, or records that they are halted no longer. Returns whether that changes anything.
+    /// Halts `counters`, or records that they are halted no longer. Returns whether that changes
+    /// anything.
     ///
-    /// An NMI halts a counter: the interrupted code may be using the register shadow. So the counter is only left
-    /// out of GLOBAL_CTRL, and the shadow takes it for running, until a callback brings the shadow up to date.
+    /// An NMI halts a counter: the interrupted code may be using the register shadow. So the
+    /// counter is only left out of GLOBAL_CTRL, and the shadow takes it for running, until a
+    /// callback brings the shadow up to date.
     #[inline]
     pub fn set_halted(&self, counters: CounterMask, halt: bool) -> bool {
         let mut halted = self.halted.load();
@@ -116,8 +122,8 @@ impl<W: Word> Running<W> {
         CounterMask::from_bits(self.enabled.swap(0))
     }
 
-    /// Lets the enabled counters count, except halted ones, by `write`, which sets GLOBAL_CTRL. Does nothing if
-    /// none is enabled.
+    /// Lets the enabled counters count, except halted ones, by `write`, which sets GLOBAL_CTRL.
+    /// Does nothing if none is enabled.
     #[inline]
     pub fn run(&self, write: impl FnMut(CounterMask)) {
         let enabled = self.enabled.load();
@@ -126,7 +132,8 @@ impl<W: Word> Running<W> {
         }
     }
 
-    /// Calls `write` with those of `counters` that are not halted, until an NMI has halted none meanwhile.
+    /// Calls `write` with those of `counters` that are not halted, until an NMI has halted none
+    /// meanwhile.
     #[inline]
     pub fn without_halted(&self, counters: CounterMask, mut write: impl FnMut(CounterMask)) {
         loop {

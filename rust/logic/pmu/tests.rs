@@ -3,8 +3,16 @@
 use super::*;
 use crate::logic::{
     capabilities::Interface,
-    model::{AMD_15H, AMD_K8, AMD_ZEN, AMD_ZEN_2, GOLDEN_COVE, NEHALEM, WESTMERE},
-    regs::counter::CounterMask,
+    model::{
+        AMD_15H,
+        AMD_K8,
+        AMD_ZEN,
+        AMD_ZEN_2,
+        GOLDEN_COVE,
+        NEHALEM,
+        WESTMERE, //
+    },
+    regs::counter::CounterMask, //
 };
 
 fn cpuid(signature: u32, version: u32, gp: u32) -> Cpuid {
@@ -145,7 +153,11 @@ fn unsupported_machines() {
 /// A leaf 0xA or a hybrid's bit is no concern of an AMD processor's.
 #[test]
 fn amd_processors() {
-    use Interface::{AmdCore, AmdLegacy, AmdV2};
+    use Interface::{
+        AmdCore,
+        AmdLegacy,
+        AmdV2, //
+    };
 
     const AMD: &[u8; 12] = b"AuthenticAMD";
     const HYGON: &[u8; 12] = b"HygonGenuine";

@@ -9,8 +9,8 @@ use crate::logic::regs::counter::CounterMask;
 /// The reason why events do not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shortage {
-    /// Some events compete for fewer counters, whatever counters the others have. For events that take a
-    /// pair, these are the pairs' first counters.
+    /// Some events compete for fewer counters, whatever counters the others have. For events that
+    /// take a pair, these are the pairs' first counters.
     Contended {
         /// Number of events.
         events: u32,

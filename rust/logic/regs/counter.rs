@@ -4,7 +4,8 @@
 //!
 //! Whatever an event can be put on is one bit of one mask. Bits 0 to 47 are laid out as in
 //! IA32_PERF_GLOBAL_CTRL and GLOBAL_STATUS (SDM vol. 3B, "Architectural Performance Monitoring
-//! Version 2"), the rest as mainline has it (`arch/x86/include/asm/perf_event.h:335-463`):
+//! Version 2"), the rest as mainline has it (`x86_pmu_capability`, `use_fixed_pseudo_encoding()`,
+//! `is_metric_idx()`, `is_topdown_idx()`, `arch/x86/include/asm/perf_event.h`):
 //!
 //! | Bits | What |
 //! |---|---|
@@ -29,7 +30,8 @@ pub const MAX_COUNTERS: usize = (GUEST_BRANCHES + 1) as usize;
 const FIXED_BASE: u8 = 32;
 /// Index of the first metric (`INTEL_PMC_IDX_METRIC_BASE`).
 const METRIC_BASE: u8 = 48;
-/// Index of the branch records. Mainline's, `INTEL_PMC_IDX_FIXED_VLBR`, is that of a bit of GLOBAL_STATUS.
+/// Index of the branch records. Mainline's, `INTEL_PMC_IDX_FIXED_VLBR`, is that of a bit of
+/// GLOBAL_STATUS.
 const GUEST_BRANCHES: u8 = METRIC_BASE + MAX_METRICS;
 
 const _: () = {

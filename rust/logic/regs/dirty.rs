@@ -4,7 +4,7 @@
 //!
 //! A task that may execute RDPMC could read them. Before such a task runs, the kernel sets the
 //! counters that are marked as dirty to 0 (`perf_clear_dirty_counters()`,
-//! `arch/x86/events/core.c:2572`). The driver marks them, and must never mark one that it uses.
+//! `arch/x86/events/core.c`). The driver marks them, and must never mark one that it uses.
 //!
 //! Context: the CPU that the counters belong to, interrupts off.
 

@@ -2,8 +2,8 @@
 
 //! IA32_PERFEVTSELx, AMD's PERF_CTLx, and an event's four bits in IA32_FIXED_CTR_CTRL.
 //!
-//! Layout: SDM vol. 3B, "Architectural Performance Monitoring"; APM vol. 2, section 13.2.1; names of the
-//! bits as in `arch/x86/include/asm/perf_event.h:20-70`.
+//! Layout: SDM vol. 3B, "Architectural Performance Monitoring"; APM vol. 2, section 13.2.1; names
+//! of the bits as in `arch/x86/include/asm/perf_event.h`.
 
 /// Value of an event select register, without the enable bit.
 ///
@@ -55,8 +55,8 @@ impl EventSelect {
 
     /// AMD: event code, bits 0-7 and 32-35 (`AMD64_EVENTSEL_EVENT`).
     pub const AMD_EVENT: u64 = 0xf_0000_00ff;
-    /// AMD: count in virtual machines only. With [`HOST_ONLY`](Self::HOST_ONLY), count in both, as without
-    /// either. With one of the two, nothing counts while SVM is off (EFER.SVME).
+    /// AMD: count in virtual machines only. With [`HOST_ONLY`](Self::HOST_ONLY), count in both, as
+    /// without either. With one of the two, nothing counts while SVM is off (EFER.SVME).
     pub const GUEST_ONLY: u64 = 1 << 40;
     /// AMD: count outside of virtual machines only.
     pub const HOST_ONLY: u64 = 1 << 41;
@@ -139,11 +139,11 @@ impl EventSelect {
         }
     }
 
-    /// Returns the event's field of IA32_FIXED_CTR_CTRL, at bit 0: OS, USR, any thread, PMI, and far above them, at
-    /// bit 32, adaptive PEBS records (`ICL_FIXED_0_ADAPTIVE`).
+    /// Returns the event's field of IA32_FIXED_CTR_CTRL, at bit 0: OS, USR, any thread, PMI, and
+    /// far above them, at bit 32, adaptive PEBS records (`ICL_FIXED_0_ADAPTIVE`).
     ///
     /// The event's constraint allows the fixed counter only if the field expresses all of the
-    /// event. Mainline: `intel_pmu_enable_fixed()`, `arch/x86/events/intel/core.c:3373`.
+    /// event. Mainline: `intel_pmu_enable_fixed()`, `arch/x86/events/intel/core.c`.
     pub const fn fixed_control(self) -> u64 {
         (self.has(Self::OS) as u64)
             | ((self.has(Self::USR) as u64) << 1)

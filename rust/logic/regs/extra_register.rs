@@ -13,8 +13,8 @@ pub enum ExtraRegister {
     LoadLatency,
     /// MSR_PEBS_FRONTEND: type of front-end event.
     Frontend,
-    /// MSR_LBR_SELECT, or IA32_LBR_CTL: the branches that are recorded. An event needs it for its branch stack,
-    /// and not because of its code.
+    /// MSR_LBR_SELECT, or IA32_LBR_CTL: the branches that are recorded. An event needs it for its
+    /// branch stack, and not because of its code.
     LbrSelect,
 }
 
@@ -38,8 +38,8 @@ impl ExtraRegister {
         self as usize
     }
 
-    /// Returns whether the threads of a core share it, on models where they share any: Nehalem and Westmere.
-    /// SDM vol. 4, table 2-15.
+    /// Returns whether the threads of a core share it, on models where they share any: Nehalem and
+    /// Westmere. SDM vol. 4, table 2-15.
     pub const fn can_be_shared(self) -> bool {
         matches!(
             self,

@@ -8,7 +8,11 @@
 use super::{
     counter::CounterMask,
     event_select::EventSelect,
-    register::{set, Register, RegisterWrite},
+    register::{
+        set,
+        Register,
+        RegisterWrite, //
+    },
 };
 
 /// Where an event counts. GLOBAL_CTRL has another value in virtual machines than outside of them.
@@ -38,7 +42,8 @@ impl Status {
     /// Trace_ToPA_PMI: Intel PT has filled a region of its output. SDM volume 3, figure 20-4.
     const TRACE_TOPA_PMI: u64 = 1 << 55;
 
-    /// OvfBuffer: the processor has written as many PEBS records as were to raise a PMI. SDM volume 3, figure 20-4.
+    /// OvfBuffer: the processor has written as many PEBS records as were to raise a PMI. SDM volume
+    /// 3, figure 20-4.
     const OVF_BUFFER: u64 = 1 << 62;
 
     /// LBR_Frz: a PMI has stopped the recording of branches. SDM volume 3, figure 20-13.
@@ -60,8 +65,8 @@ impl Status {
         CounterMask::from_bits(self.0 & present.bits())
     }
 
-    /// Returns whether a PMI has stopped the recording of branches, from version 4 on. Acknowledging it starts
-    /// the recording again.
+    /// Returns whether a PMI has stopped the recording of branches, from version 4 on.
+    /// Acknowledging it starts the recording again.
     #[inline]
     pub const fn has_frozen_branches(self) -> bool {
         self.0 & Self::LBR_FROZEN != 0

@@ -1,19 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The topdown metrics: PERF_METRICS, whose bytes are shares of the slots that fixed counter 3 has counted.
+//! The topdown metrics: PERF_METRICS, whose bytes are shares of the slots that fixed counter 3 has
+//! counted.
 //!
-//! Both registers start at 0 together, and the shares hold for all slots since then. So a metric's count is
-//! the product, and what is new of it the difference to the product before. As a share is rounded, a product
-//! can fall; it then has not changed, and the count waits until the product has passed its old value.
+//! Both registers start at 0 together, and the shares hold for all slots since then. So a metric's
+//! count is the product, and what is new of it the difference to the product before. As a share is
+//! rounded, a product can fall; it then has not changed, and the count waits until the product has
+//! passed its old value.
 //!
 //! Source: SDM volume 3, section 20.3.9; mainline: `icl_update_topdown_event()`,
-//! `arch/x86/events/intel/core.c:3191-3341`.
+//! `arch/x86/events/intel/core.c`.
 //!
 //! Any context, NMI included.
 
 use super::{
-    counter::{CounterId, CounterKind, CounterMask},
-    period::CounterWidth,
+    counter::{
+        CounterId,
+        CounterKind,
+        CounterMask, //
+    },
+    period::CounterWidth, //
 };
 
 /// The share that is the whole.

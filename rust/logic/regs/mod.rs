@@ -5,8 +5,8 @@
 //! PMUs differ in how counters are switched on and off. [`global`] is for those with one register
 //! that has a bit per counter: Intel's from version 2 of architectural performance monitoring on,
 //! AMD's from PerfMonV2 on. [`per_counter`] is for those with an enable bit in each event select
-//! instead, AMD's before. [`shadow`] serves both kinds: for the latter, the driver takes the value of
-//! GLOBAL_CTRL for what `per_counter` has to do.
+//! instead, AMD's before. [`shadow`] serves both kinds: for the latter, the driver takes the value
+//! of GLOBAL_CTRL for what `per_counter` has to do.
 
 pub mod counter;
 pub mod dirty;

@@ -2,30 +2,39 @@
 
 //! Counters with an enable bit each, in their event select: AMD's PMUs before PerfMonV2.
 //!
-//! To stop a counter takes a write of its event select, and so does letting it run, which writes the
-//! event too. So an event select is not written when its event starts, but recorded, and written when
-//! the counter runs.
+//! To stop a counter takes a write of its event select, and so does letting it run, which writes
+//! the event too. So an event select is not written when its event starts, but recorded, and
+//! written when the counter runs.
 //!
 //! # The PMI
 //!
-//! It does not stop the counters. It halts and resumes single ones, by calling [`Switches::run`] like
-//! the callback that it may have interrupted in there. The callback checks afterwards whether the
-//! counters that shall run have changed meanwhile, and calls again if so. For that to be enough, a
-//! counter is marked as running or not *after* its register is written: the interrupting call may then
-//! take the one counter in between for what it was before, and the callback's next call finds the mark
-//! up to date.
+//! It does not stop the counters. It halts and resumes single ones, by calling [`Switches::run`]
+//! like the callback that it may have interrupted in there. The callback checks afterwards whether
+//! the counters that shall run have changed meanwhile, and calls again if so. For that to be
+//! enough, a counter is marked as running or not *after* its register is written: the interrupting
+//! call may then take the one counter in between for what it was before, and the callback's next
+//! call finds the mark up to date.
 //!
 //! Context: the CPU that the counters belong to, interrupts off; NMIs too.
 
 use super::{
-    counter::{CounterId, CounterMask},
+    counter::{
+        CounterId,
+        CounterMask, //
+    },
     event_select::EventSelect,
-    register::{Register, RegisterWrite},
+    register::{
+        Register,
+        RegisterWrite, //
+    },
 };
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{
+    AtomicU64,
+    Ordering::Relaxed, //
+};
 
-/// Largest number of counters: leaf 0x8000_0022 has four bits for it. A power of two, so that a mask
-/// bounds an index.
+/// Largest number of counters: leaf 0x8000_0022 has four bits for it. A power of two, so that a
+/// mask bounds an index.
 const MAX: usize = 16;
 
 /// The event selects of a CPU's counters, and the counters that run.
@@ -89,8 +98,8 @@ impl Switches {
 
     /// Lets `counters` run, and no others.
     ///
-    /// The highest counter comes first in either direction: so all run for the same time, and the second
-    /// one of a pair runs before the first does.
+    /// The highest counter comes first in either direction: so all run for the same time, and the
+    /// second one of a pair runs before the first does.
     #[inline]
     pub fn run(&self, counters: CounterMask, mut write: impl FnMut(RegisterWrite)) {
         let running = CounterMask::from_bits(self.running.load(Relaxed));
@@ -116,7 +125,10 @@ impl Switches {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::cell::{Cell, RefCell};
+    use std::cell::{
+        Cell,
+        RefCell, //
+    };
 
     const ENABLE: u64 = EventSelect::ENABLE;
 
@@ -175,8 +187,8 @@ mod tests {
         }
     }
 
-    /// A PMI before or after each write halts or resumes counters, and the callback repeats itself until
-    /// nothing has changed, as the driver does.
+    /// A PMI before or after each write halts or resumes counters, and the callback repeats itself
+    /// until nothing has changed, as the driver does.
     #[test]
     fn a_pmi_at_any_time_leaves_what_shall_run() {
         let enabled = 0b111u64;

@@ -42,8 +42,7 @@ impl CounterWidth {
     /// Returns the number of events between two readings of a counter.
     ///
     /// The counter may have wrapped once in between. Bits above the width are ignored, as not all
-    /// hardware sign-extends there. Mainline: `x86_perf_event_update()`,
-    /// `arch/x86/events/core.c:154-157`.
+    /// hardware sign-extends there. Mainline: `x86_perf_event_update()`, `arch/x86/events/core.c`.
     ///
     /// # Examples
     ///
@@ -133,7 +132,7 @@ impl PeriodRule {
         shortest_evenly: 0,
     };
 
-    /// Mainline: `nhm_limit_period()`, `arch/x86/events/intel/core.c:5810`. Not for Westmere.
+    /// Mainline: `nhm_limit_period()`, `arch/x86/events/intel/core.c`. Not for Westmere.
     pub const NEHALEM: Self = Self {
         shortest: 32,
         shortest_inst_retired_all: 32,
@@ -143,7 +142,7 @@ impl PeriodRule {
 
     /// INST_RETIRED.ALL needs more than 100 (erratum HSW11); below 32, two counters that overflow
     /// in one NMI can keep the CPU in it. Mainline: `hsw_limit_period()`,
-    /// `arch/x86/events/intel/core.c:5781`.
+    /// `arch/x86/events/intel/core.c`.
     pub const HASWELL: Self = Self {
         shortest: 32,
         shortest_inst_retired_all: 128,
@@ -153,7 +152,7 @@ impl PeriodRule {
 
     /// INST_RETIRED.ALL needs more than 100 (erratum BDM11), and a period with the six lowest bits
     /// clear (BDM55). The rest that is cut off stays in the event's `left` and is added later.
-    /// Mainline: `bdw_limit_period()`, `arch/x86/events/intel/core.c:5801`.
+    /// Mainline: `bdw_limit_period()`, `arch/x86/events/intel/core.c`.
     pub const BROADWELL: Self = Self {
         shortest: 0,
         shortest_inst_retired_all: 128,
@@ -162,7 +161,7 @@ impl PeriodRule {
     };
 
     /// Samples that fall evenly on instructions need 128. Mainline: `glc_limit_period()`,
-    /// `arch/x86/events/intel/core.c:5815`.
+    /// `arch/x86/events/intel/core.c`.
     pub const GOLDEN_COVE: Self = Self {
         shortest_evenly: 128,
         ..Self::NONE
@@ -227,7 +226,7 @@ impl PeriodLimits {
     /// How to start a counter for an event with `period` (`hw.sample_period`) of which `left`
     /// (`hw.period_left`) remain; a `left` of 0 or less means that the period is over.
     ///
-    /// Mainline: `x86_perf_event_set_period()`, `arch/x86/events/core.c:1421-1478`.
+    /// Mainline: `x86_perf_event_set_period()`, `arch/x86/events/core.c`.
     ///
     /// # Examples
     ///
@@ -287,14 +286,15 @@ impl PeriodLimits {
         }
     }
 
-    /// Returns whether a period of which `left` remain is over, so that [`start`](Self::start) begins the next.
+    /// Returns whether a period of which `left` remain is over, so that [`start`](Self::start)
+    /// begins the next.
     #[inline]
     pub const fn is_over(left: i64) -> bool {
         left <= 0
     }
 
     /// Returns whether a fixed sample period is shorter than the model allows; `perf_event_open`
-    /// and the period ioctl refuse it (`arch/x86/events/core.c:661-666`).
+    /// and the period ioctl refuse it (`x86_pmu_hw_config()`, `arch/x86/events/core.c`).
     pub const fn is_too_short(&self, select: EventSelect, period: u64) -> bool {
         let period = period as i64;
         self.rule.apply(select, period) > period

@@ -2,7 +2,10 @@
 
 //! The names of the PMU's registers. The hardware interface knows their addresses.
 
-use super::{counter::CounterId, extra_register::ExtraRegister};
+use super::{
+    counter::CounterId,
+    extra_register::ExtraRegister, //
+};
 
 /// A register of the PMU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,7 +16,8 @@ pub enum Register {
     Counter(CounterId),
     /// IA32_FIXED_CTR_CTRL.
     FixedControl,
-    /// MSR_PERF_METRICS: the shares of the slots in fixed counter 3, which has to be written before.
+    /// MSR_PERF_METRICS: the shares of the slots in fixed counter 3, which has to be written
+    /// before.
     Metrics,
     /// IA32_PERF_GLOBAL_CTRL.
     GlobalControl,

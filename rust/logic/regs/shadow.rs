@@ -4,8 +4,8 @@
 //!
 //! A register write costs more than everything else in a context switch, so:
 //!
-//! - A stopped event leaves its event select as it is: a counter that is not let run does not count.
-//!   Switching out costs one write, whatever the number of events.
+//! - A stopped event leaves its event select as it is: a counter that is not let run does not
+//!   count. Switching out costs one write, whatever the number of events.
 //! - An event that returns to its counter before another one used it finds its event select there,
 //!   and its value too: a counting event that stopped at v starts again at v.
 //! - The fixed counters share FIXED_CTR_CTRL, which is written once, when counting resumes.
@@ -24,11 +24,11 @@
 //! 3. The PMI stops all counters on entry, and on exit lets those run that a shared mask names,
 //!    *enabled*. The driver stores there what [`Shadow::resume`] returns, and nothing before
 //!    [`Shadow::suspend`], immediately before it does the same to the hardware. So a PMI before,
-//!    after or in between leaves what the shadow has, and none lets a counter run before its control
-//!    is written.
-//!    Where the perf core stops an event in a PMI, its counter is left out there and added to
-//!    *halted*, which the driver respects too when it lets counters run. The shadow takes the counter
-//!    for running until the driver corrects it, the next time that the PMU is suspended.
+//!    after or in between leaves what the shadow has, and none lets a counter run before its
+//!    control is written. Where the perf core stops an event in a PMI, its counter is left out
+//!    there and added to *halted*, which the driver respects too when it lets counters run. The
+//!    shadow takes the counter for running until the driver corrects it, the next time that the PMU
+//!    is suspended.
 //! 4. The driver passes a value that it read from a counter to the shadow only if the counter was
 //!    stopped, and so were all others, so that the value does not change any more.
 //!
@@ -42,11 +42,23 @@
 //! Context: the CPU that the shadow belongs to, interrupts off.
 
 use super::{
-    counter::{CounterId, CounterKind, CounterMask, PerCounter},
+    counter::{
+        CounterId,
+        CounterKind,
+        CounterMask,
+        PerCounter, //
+    },
     event_select::EventSelect,
     extra_register::ExtraRegister,
-    global::{CountsIn, Global},
-    register::{set, Register, RegisterWrite},
+    global::{
+        CountsIn,
+        Global, //
+    },
+    register::{
+        set,
+        Register,
+        RegisterWrite, //
+    },
 };
 
 /// What a counter is programmed with, besides its start value.
@@ -61,7 +73,8 @@ pub struct Programming {
 }
 
 impl Programming {
-    /// Returns the programming of a counter that runs everywhere, with an event select that needs no extra register.
+    /// Returns the programming of a counter that runs everywhere, with an event select that needs
+    /// no extra register.
     pub const fn of(select: EventSelect) -> Self {
         Self {
             select,
@@ -133,15 +146,15 @@ pub struct Shadow {
     control: Global,
     /// The counters with an event that is started.
     active: CounterMask,
-    /// The active counters that count outside of virtual machines. The first metric's bit stands for all of
-    /// PERF_METRICS here, as in GLOBAL_CTRL.
+    /// The active counters that count outside of virtual machines. The first metric's bit stands
+    /// for all of PERF_METRICS here, as in GLOBAL_CTRL.
     enabled: CounterMask,
     /// The active counters that count in virtual machines, likewise.
     in_guest: CounterMask,
     /// The second counters of pairs. They have no event of their own.
     seconds: CounterMask,
-    /// Set if the event selects of inactive counters have to be cleared when counting resumes: the hardware
-    /// was [cleared](Shadow::clear), or a pair has left.
+    /// Set if the event selects of inactive counters have to be cleared when counting resumes: the
+    /// hardware was [cleared](Shadow::clear), or a pair has left.
     cleared: bool,
 }
 
@@ -163,7 +176,8 @@ impl Shadow {
         cleared: false,
     };
 
-    /// Creates a shadow of these counters, whose registers are unknown. [`reset`](Self::reset) comes next.
+    /// Creates a shadow of these counters, whose registers are unknown. [`reset`](Self::reset)
+    /// comes next.
     pub const fn new(counters: CounterMask) -> Self {
         let mut shadow = Self::NOTHING;
         shadow.set_up(counters);
@@ -247,17 +261,18 @@ impl Shadow {
         self.extra = [None; ExtraRegister::ALL.len()];
     }
 
-    /// Returns whether `counter` has to be [cleared](Self::clear) before it is [started](Self::start), on
-    /// models that need it: the event select holds something else, and nothing was cleared since
-    /// the PMU was suspended.
+    /// Returns whether `counter` has to be [cleared](Self::clear) before it is
+    /// [started](Self::start), on models that need it: the event select holds something else, and
+    /// nothing was cleared since the PMU was suspended.
     #[inline]
     pub fn needs_clearing(&self, counter: CounterId) -> bool {
         let select = self.planned[counter].select.enabled();
         counter.is_gp() && !self.cleared && self.counters[counter].select != Some(select)
     }
 
-    /// Records what `counter` is programmed with, each time that it is [started](Self::start). To be called as events
-    /// arrive on it by the plan, and when the plan changes what these want there.
+    /// Records what `counter` is programmed with, each time that it is [started](Self::start). To
+    /// be called as events arrive on it by the plan, and when the plan changes what these want
+    /// there.
     ///
     /// The counter is not active.
     #[inline]
@@ -268,9 +283,10 @@ impl Shadow {
     /// Clears the monitoring hardware by letting `events` run on the general-purpose counters for a
     /// moment. [`resume`](Self::resume) clears the event selects of counters that no event starts
     /// on, as errata AAK100 and BD53 demand (`intel_pmu_nhm_workaround()`,
-    /// `arch/x86/events/intel/core.c:2874`).
+    /// `arch/x86/events/intel/core.c`).
     ///
-    /// The PMU is suspended, no general-purpose counter is active, and no overflow is recorded: PEBS_ENABLE is 0.
+    /// The PMU is suspended, no general-purpose counter is active, and no overflow is recorded:
+    /// PEBS_ENABLE is 0.
     pub fn clear(&mut self, events: &[u64], mut write: impl FnMut(RegisterWrite)) {
         for (counter, event) in self.present.gp().into_iter().zip(events) {
             self.set_select(counter, *event, &mut write);
@@ -284,13 +300,13 @@ impl Shadow {
         self.cleared = true;
     }
 
-    /// Programs `counter` as [planned](Self::plan), to start at `value`, which is within the counter's
-    /// width. It counts from the next [`resume`](Self::resume) on.
+    /// Programs `counter` as [planned](Self::plan), to start at `value`, which is within the
+    /// counter's width. It counts from the next [`resume`](Self::resume) on.
     ///
     /// No other active counter needs another value in its extra register.
     ///
-    /// The counter runs only where the event counts. An event that counts in virtual machines alone has its
-    /// counter programmed like others.
+    /// The counter runs only where the event counts. An event that counts in virtual machines alone
+    /// has its counter programmed like others.
     ///
     /// The PMU is suspended, and the counter is not active.
     pub fn start(&mut self, counter: CounterId, value: u64, mut write: impl FnMut(RegisterWrite)) {
@@ -320,8 +336,8 @@ impl Shadow {
         }
     }
 
-    /// Lets PERF_METRICS count from the next [`resume`](Self::resume) on, where the slots do, which have started. The
-    /// caller writes the register.
+    /// Lets PERF_METRICS count from the next [`resume`](Self::resume) on, where the slots do, which
+    /// have started. The caller writes the register.
     #[cold]
     pub fn start_metrics(&mut self) {
         let counts_in = self.planned[CounterId::SLOTS].counts_in;
@@ -340,8 +356,8 @@ impl Shadow {
         self.in_guest.remove(CounterId::FIRST_METRIC);
     }
 
-    /// Records that the event on a virtual counter is started, or stopped. Nothing is written: a metric counts
-    /// with [the slots](Self::start_metrics), and the branch records do not count.
+    /// Records that the event on a virtual counter is started, or stopped. Nothing is written: a
+    /// metric counts with [the slots](Self::start_metrics), and the branch records do not count.
     #[cold]
     pub fn set_virtual_active(&mut self, counter: CounterId, active: bool) {
         if active {
@@ -351,8 +367,8 @@ impl Shadow {
         }
     }
 
-    /// Programs `counter` as the second one of a pair, for the event that starts on the one before it:
-    /// `select` makes it continue that counter, and `value` is its start value.
+    /// Programs `counter` as the second one of a pair, for the event that starts on the one before
+    /// it: `select` makes it continue that counter, and `value` is its start value.
     ///
     /// The PMU is suspended. The first counter is [started](Self::start) next.
     #[cold]
@@ -374,8 +390,8 @@ impl Shadow {
     /// Stops the second counter of the pair whose first one is `first`, if there is one. As
     /// [`stop`](Self::stop).
     ///
-    /// Its event select is cleared when counting resumes, since it would continue whatever the first counter
-    /// has next.
+    /// Its event select is cleared when counting resumes, since it would continue whatever the
+    /// first counter has next.
     #[cold]
     pub fn stop_second_of(&mut self, first: CounterId) {
         for second in first.mask().behind() & self.seconds {

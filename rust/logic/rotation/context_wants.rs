@@ -2,9 +2,13 @@
 
 //! The demand of a context's groups, kept up to date while groups come and go.
 
-use super::{GroupWants, Wants};
+use super::{
+    GroupWants,
+    Wants, //
+};
 
-/// Number of changes, or of intervals since an event was removed, after which a context is walked again.
+/// Number of changes, or of intervals since an event was removed, after which a context is walked
+/// again.
 const LONGEST: u64 = 64;
 
 /// The demand of all groups of a context. Includes removed groups for some intervals.
@@ -60,8 +64,9 @@ impl ContextWants {
         changes <= LONGEST
     }
 
-    /// Records a change whose new groups were [added](Self::add): whether all of these are `whole`, that is,
-    /// none is an older group that has grown, and whether the older events are `all_there`.
+    /// Records a change whose new groups were [added](Self::add): whether all of these are `whole`,
+    /// that is, none is an older group that has grown, and whether the older events are
+    /// `all_there`.
     pub fn changed(&mut self, whole: bool, all_there: bool) {
         // A group that has grown is also included as it was, until the end of the interval.
         if !whole {
@@ -71,7 +76,8 @@ impl ContextWants {
         }
     }
 
-    /// Ends an interval. Returns whether the demand is still good; if not, the context is to be walked again.
+    /// Ends an interval. Returns whether the demand is still good; if not, the context is to be
+    /// walked again.
     pub fn end_interval(&mut self) -> bool {
         if self.stale != 0 {
             self.stale = self.stale.wrapping_add(1);

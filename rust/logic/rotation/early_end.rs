@@ -2,16 +2,16 @@
 
 //! The limit on turns that end by overflow.
 //!
-//! Such a turn costs two interrupts and the placing of all groups, which no limit of the perf core sees. So they may take a
-//! part of the time only.
+//! Such a turn costs two interrupts and the placing of all groups, which no limit of the perf core
+//! sees. So they may take a part of the time only.
 
-/// The part of the time that ending turns by overflow may take, in percent, unless the setting says otherwise: that of
-/// `kernel.perf_cpu_time_max_percent` for samples.
+/// The part of the time that ending turns by overflow may take, in percent, unless the setting says
+/// otherwise: that of `kernel.perf_cpu_time_max_percent` for samples.
 pub const MAX_PERCENT: u32 = 25;
 
-/// Returns whether an overflow may end a turn, `since` nanoseconds after the last end, or after the last overflow
-/// that was not allowed to, unless the end is long ago: `cost` is what that took, and `max_percent` the part of the time
-/// that all may take, from 1; there is no limit from 100.
+/// Returns whether an overflow may end a turn, `since` nanoseconds after the last end, or after the
+/// last overflow that was not allowed to, unless the end is long ago: `cost` is what that took, and
+/// `max_percent` the part of the time that all may take, from 1; there is no limit from 100.
 ///
 /// # Examples
 ///

@@ -2,12 +2,23 @@
 
 //! The search for groups that fit, behind one that does not.
 
-use super::{queue::lags_far_behind, Beside, GroupWants, Wants};
+use super::{
+    queue::lags_far_behind,
+    Beside,
+    GroupWants,
+    Wants, //
+};
 use crate::logic::{
     model::demand::Demand,
     refusal::Refusal,
-    regs::counter::{CounterId, CounterMask},
-    sched::{cpu_schedule::CpuSchedule, limits::Limits},
+    regs::counter::{
+        CounterId,
+        CounterMask, //
+    },
+    sched::{
+        cpu_schedule::CpuSchedule,
+        limits::Limits, //
+    },
 };
 
 /// Largest number of groups that [`look_ahead`] finds.
@@ -21,16 +32,16 @@ pub trait Waiting: Copy {
     /// The driver's handle on an event.
     type Event: Copy + PartialEq;
 
-    /// Calls `f` for each enabled event of the group, with any handle, the event's demand, and the counter
-    /// that it had last.
+    /// Calls `f` for each enabled event of the group, with any handle, the event's demand, and the
+    /// counter that it had last.
     fn for_each_event(&self, f: impl FnMut(Self::Event, Demand, Option<CounterId>));
 
     /// Returns whether the group wants to be alone (`attr.exclusive`).
     fn is_exclusive(&self) -> bool;
 
-    /// Returns whether the group may go to the counters although one before it is refused. An exclusive one
-    /// may not, nor one with a software event as its leader, which the perf core could move meanwhile
-    /// (`perf_event_open()`, `kernel/events/core.c`).
+    /// Returns whether the group may go to the counters although one before it is refused. An
+    /// exclusive one may not, nor one with a software event as its leader, which the perf core
+    /// could move meanwhile (`perf_event_open()`, `kernel/events/core.c`).
     fn may_pass(&self) -> bool;
 
     /// Returns the distance by runtime from the last place of the order.
@@ -58,15 +69,17 @@ impl<G: Copy> Found<G> {
         looked_at: 0,
     };
 
-    /// Returns the groups that fit, in their order, those that [may not pass](Waiting::may_pass) included.
+    /// Returns the groups that fit, in their order, those that [may not pass](Waiting::may_pass)
+    /// included.
     pub fn groups(&self) -> impl Iterator<Item = G> + '_ {
         self.groups.iter().flatten().copied()
     }
 
-    /// Returns the counters for which the search is not to be repeated before the end of the interval: none, if
-    /// it takes little time.
+    /// Returns the counters for which the search is not to be repeated before the end of the
+    /// interval: none, if it takes little time.
     pub const fn left(&self) -> CounterMask {
-        // Without a search, a group that is enabled meanwhile is not found before the end of the interval.
+        // Without a search, a group that is enabled meanwhile is not found before the end of the
+        // interval.
         match self.looked_at > LONG_WALK {
             true => self.reach,
             false => CounterMask::EMPTY,
@@ -83,8 +96,8 @@ pub(super) struct Search<'a> {
     pub(super) wants: Option<&'a Wants>,
     /// The demand of the active groups, if that of all groups is known.
     pub(super) active: &'a mut Wants,
-    /// The active events on general-purpose counters that rotate with the groups; [`None`] if their kind does not
-    /// matter.
+    /// The active events on general-purpose counters that rotate with the groups; [`None`] if their
+    /// kind does not matter.
     pub(super) beside: Option<Beside>,
     /// Set if no group is active.
     pub(super) is_first: bool,
@@ -92,12 +105,12 @@ pub(super) struct Search<'a> {
     pub(super) may_bring_forward: bool,
 }
 
-/// Finds those of `groups`, tried in this order, that fit beside the events of `schedule`. `found` is
-/// [`Found::NOTHING`].
+/// Finds those of `groups`, tried in this order, that fit beside the events of `schedule`. `found`
+/// is [`Found::NOTHING`].
 ///
-/// Where corrupting events halve the counters, groups of the active kind go first; without active ones, of the
-/// kind of the first group that fits. Groups that lag far behind need not be of that kind. Takes time for groups as
-/// long as there are counters that one could use.
+/// Where corrupting events halve the counters, groups of the active kind go first; without active
+/// ones, of the kind of the first group that fits. Groups that lag far behind need not be of that
+/// kind. Takes time for groups as long as there are counters that one could use.
 #[inline(never)]
 pub(super) fn look_ahead<G: Waiting>(
     schedule: &mut CpuSchedule<G::Event>,

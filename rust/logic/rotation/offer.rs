@@ -1,16 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The decisions about a group that the perf core offers: whether it has to wait although it may fit, and
-//! which groups behind it are offered as well when it is refused.
+//! The decisions about a group that the perf core offers: whether it has to wait although it may
+//! fit, and which groups behind it are offered as well when it is refused.
 
 use super::{
-    look_ahead::{look_ahead, Search},
+    look_ahead::{
+        look_ahead,
+        Search, //
+    },
     queue::lags_far_behind,
-    Beside, Found, GroupWants, Waiting, Wants,
+    Beside,
+    Found,
+    GroupWants,
+    Waiting,
+    Wants, //
 };
 use crate::logic::{
     regs::counter::CounterMask,
-    sched::{cpu_schedule::CpuSchedule, limits::Limits},
+    sched::{
+        cpu_schedule::CpuSchedule,
+        limits::Limits, //
+    },
 };
 
 /// A group that the perf core offers, one of whose events is being added.
@@ -30,7 +40,8 @@ pub trait Offer {
     /// Returns whether the group is pinned, and so does not rotate.
     fn is_pinned(&self) -> bool;
 
-    /// Returns whether the group is offered because [`let_others_pass`] or [`let_others_join`] has found it.
+    /// Returns whether the group is offered because [`let_others_pass`] or [`let_others_join`] has
+    /// found it.
     fn is_found(&self) -> bool;
 
     /// Returns whether `event`, which is on the CPU, rotates with the group.
@@ -48,8 +59,8 @@ pub trait Offer {
     /// Returns whether other groups can be offered although this one is refused.
     fn may_let_pass(&self) -> bool;
 
-    /// Returns whether groups that [may not pass](Waiting::may_pass) can come in front of this one: an interval
-    /// has ended.
+    /// Returns whether groups that [may not pass](Waiting::may_pass) can come in front of this one:
+    /// an interval has ended.
     fn may_bring_forward(&self) -> bool;
 
     /// Returns whether no other group of the context is active.
@@ -61,16 +72,18 @@ pub trait Offer {
     /// Returns the group's distance by runtime from the last place of the order.
     fn lag(&self) -> u64;
 
-    /// Returns whether no group behind this one can use the remaining counters `reach`: the group was refused
-    /// before with the same [left](Found::left), the context is the same, and no interval has ended.
+    /// Returns whether no group behind this one can use the remaining counters `reach`: the group
+    /// was refused before with the same [left](Found::left), the context is the same, and no
+    /// interval has ended.
     fn is_known_useless(&self, reach: CounterMask) -> bool;
 
     /// Returns the groups behind this one, in their order.
     fn behind(&self) -> impl Iterator<Item = Self::Group> + Clone;
 }
 
-/// Returns the number of events of `schedule` on general-purpose counters that rotate with the group. [`None`] if
-/// corrupting events do not rotate with it: these limit the counters in any case.
+/// Returns the number of events of `schedule` on general-purpose counters that rotate with the
+/// group. [`None`] if corrupting events do not rotate with it: these limit the counters in any
+/// case.
 fn beside<O: Offer>(schedule: &CpuSchedule<O::Event>, offer: &O) -> Option<Beside> {
     let mut beside = Beside::default();
     for entry in schedule.entries() {
@@ -120,13 +133,14 @@ pub fn waits_for_its_kind<O: Offer>(
     wants.waits_for_its_kind(group.is_corrupting(), beside, gp, &offer.limits())
 }
 
-/// Finds groups behind a refused one that fit beside the events of `schedule`, on a thread with `counters`,
-/// of which some are `closed` to all events. The caller offers them as well, or has those that
-/// [may not pass](Waiting::may_pass) come in front of the refused one, and all groups be offered again; if others
-/// would fit but for the sibling ([`Found::refusal`]), the thread is to wait for it.
+/// Finds groups behind a refused one that fit beside the events of `schedule`, on a thread with
+/// `counters`, of which some are `closed` to all events. The caller offers them as well, or has
+/// those that [may not pass](Waiting::may_pass) come in front of the refused one, and all groups be
+/// offered again; if others would fit but for the sibling ([`Found::refusal`]), the thread is to
+/// wait for it.
 ///
-/// Cancels a txn of the refused group. `found` is [`Found::NOTHING`]; returns whether there was a search. It is not
-/// returned, since the copies would be on the kernel's stack.
+/// Cancels a txn of the refused group. `found` is [`Found::NOTHING`]; returns whether there was a
+/// search. It is not returned, since the copies would be on the kernel's stack.
 pub fn let_others_pass<O: Offer>(
     schedule: &mut CpuSchedule<O::Event>,
     counters: CounterMask,
@@ -171,10 +185,10 @@ pub fn let_others_pass<O: Offer>(
     true
 }
 
-/// Finds groups that fit beside one that was placed at the end of an interval as the first of its context, for the
-/// caller as those of [`let_others_pass`]. `found` is [`Found::NOTHING`]; returns whether there was a search: it takes
-/// one where exclusive groups wait. The perf core refuses these, and then all groups behind them, without a call of
-/// the driver.
+/// Finds groups that fit beside one that was placed at the end of an interval as the first of its
+/// context, for the caller as those of [`let_others_pass`]. `found` is [`Found::NOTHING`]; returns
+/// whether there was a search: it takes one where exclusive groups wait. The perf core refuses
+/// these, and then all groups behind them, without a call of the driver.
 pub fn let_others_join<O: Offer>(
     schedule: &mut CpuSchedule<O::Event>,
     counters: CounterMask,
@@ -202,8 +216,8 @@ pub fn let_others_join<O: Offer>(
     true
 }
 
-/// Finds groups behind the offered one. `is_first` says whether no group of the context is active; for the rest,
-/// see [`Search`].
+/// Finds groups behind the offered one. `is_first` says whether no group of the context is active;
+/// for the rest, see [`Search`].
 fn search<O: Offer>(
     schedule: &mut CpuSchedule<O::Event>,
     counters: CounterMask,

@@ -2,23 +2,29 @@
 
 //! The order of the groups, by runtime.
 
-use super::{Wants, TURN};
-use crate::logic::{regs::counter::CounterMask, sched::limits::Limits};
+use super::{
+    Wants,
+    TURN, //
+};
+use crate::logic::{
+    regs::counter::CounterMask,
+    sched::limits::Limits, //
+};
 
-/// The largest distance from the last place of the order that a group keeps when it is charged. A larger one
-/// is forgotten, since the group would come first for as long.
+/// The largest distance from the last place of the order that a group keeps when it is charged. A
+/// larger one is forgotten, since the group would come first for as long.
 const MEMORY: u64 = 8 * TURN;
 
-/// Returns whether a group with this distance by runtime from the last place of the order lags far behind. It does
-/// not wait for others of its kind then. Where all contend for the same counters and count for whole intervals, the
-/// distance is no more than a turn and a charge. A group that pays for several intervals at once ([`turns`]) leaves the
-/// others far behind for some.
+/// Returns whether a group with this distance by runtime from the last place of the order lags far
+/// behind. It does not wait for others of its kind then. Where all contend for the same counters
+/// and count for whole intervals, the distance is no more than a turn and a charge. A group that
+/// pays for several intervals at once ([`turns`]) leaves the others far behind for some.
 pub const fn lags_far_behind(lag: u64) -> bool {
     lag >= 3 * TURN
 }
 
-/// Returns a group's new place in the order after an interval on the counters, for which it is charged
-/// `charge`. Its place by runtime was `runtime`; the last place of the order is `latest`.
+/// Returns a group's new place in the order after an interval on the counters, for which it is
+/// charged `charge`. Its place by runtime was `runtime`; the last place of the order is `latest`.
 ///
 /// # Examples
 ///
@@ -35,20 +41,21 @@ pub const fn requeue(runtime: u64, latest: u64, charge: u64) -> u64 {
     runtime.saturating_add(charge)
 }
 
-/// The most turns that a group is charged for at a time. If no others contend, groups are not charged for as long as
-/// that lasts, and it is not to count against them afterwards.
+/// The most turns that a group is charged for at a time. If no others contend, groups are not
+/// charged for as long as that lasts, and it is not to count against them afterwards.
 const MOST_TURNS: u64 = 4;
 
-/// Part of an interval by which a turn may be shorter or longer and still is one. The timer is not exact, and groups
-/// that have counted equally often keep their order.
+/// Part of an interval by which a turn may be shorter or longer and still is one. The timer is not
+/// exact, and groups that have counted equally often keep their order.
 const TOLERANCE: u64 = 16;
 
-/// Returns how much to charge a group for that has counted for `ran` nanoseconds since it was charged last, where an
-/// interval lasts `interval` nanoseconds: a [`TURN`] for each interval, at least 1.
+/// Returns how much to charge a group for that has counted for `ran` nanoseconds since it was
+/// charged last, where an interval lasts `interval` nanoseconds: a [`TURN`] for each interval, at
+/// least 1.
 ///
-/// A group counts for less than an interval before it is charged where its task or control group has been switched in
-/// since the last one ended, or where the threads of a core make each other schedule again; and for more if it was
-/// switched out before others ended.
+/// A group counts for less than an interval before it is charged where its task or control group
+/// has been switched in since the last one ended, or where the threads of a core make each other
+/// schedule again; and for more if it was switched out before others ended.
 ///
 /// # Examples
 ///
@@ -78,15 +85,15 @@ pub const fn turns(ran: u64, interval: u64) -> u64 {
     }
 }
 
-/// The most groups in front of the order that are charged at the end of an interval although they wait
-/// ([`owes_turns`]).
+/// The most groups in front of the order that are charged at the end of an interval although they
+/// wait ([`owes_turns`]).
 pub const MOST_DISPLACED: usize = 4;
 
-/// Returns whether a group that waits when an interval of `interval` nanoseconds ends is to be charged for the `ran`
-/// nanoseconds that it has counted since it was charged last.
+/// Returns whether a group that waits when an interval of `interval` nanoseconds ends is to be
+/// charged for the `ran` nanoseconds that it has counted since it was charged last.
 ///
-/// Where the threads of a core contend, one can make the other schedule again within each of its intervals. Groups that
-/// count before that only would never be charged, and come first for ever.
+/// Where the threads of a core contend, one can make the other schedule again within each of its
+/// intervals. Groups that count before that only would never be charged, and come first for ever.
 pub const fn owes_turns(ran: u64, interval: u64) -> bool {
     ran > interval / TOLERANCE
 }
@@ -96,21 +103,24 @@ pub const fn owes_turns(ran: u64, interval: u64) -> bool {
 pub struct Counted {
     /// Its place by runtime.
     pub runtime: u64,
-    /// Its counters; all of the thread's for a group that [waits](owes_turns), as others have taken its own.
+    /// Its counters; all of the thread's for a group that [waits](owes_turns), as others have taken
+    /// its own.
     pub counters: CounterMask,
     /// Set if one of its events corrupts the sibling thread's counts.
     pub corrupting: bool,
-    /// How long it has counted since it was charged last ([`turns`]); a [`TURN`] for a group whose turns end by
-    /// overflow.
+    /// How long it has counted since it was charged last ([`turns`]); a [`TURN`] for a group whose
+    /// turns end by overflow.
     pub turns: u64,
 }
 
-/// Returns the new place in the order of a group that has counted in the last interval; [`None`] if no other
-/// group contends for its counters, so that it stays where it is. `latest` is the last place of the order,
-/// `wants` sums up the groups of the context, `counters` are the thread's, and `limits` hold now.
+/// Returns the new place in the order of a group that has counted in the last interval; [`None`] if
+/// no other group contends for its counters, so that it stays where it is. `latest` is the last
+/// place of the order, `wants` sums up the groups of the context, `counters` are the thread's, and
+/// `limits` hold now.
 ///
-/// `lasting` returns the counters that the active events may use that do not rotate with the group. A group that needs
-/// the counter of such an event makes that move to another, and so contends for both.
+/// `lasting` returns the counters that the active events may use that do not rotate with the group.
+/// A group that needs the counter of such an event makes that move to another, and so contends for
+/// both.
 #[inline]
 pub fn place_after_interval(
     group: &Counted,
@@ -138,7 +148,10 @@ pub fn place_after_interval(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::logic::{model::constraint::Constraint, rotation::GroupWants};
+    use crate::logic::{
+        model::constraint::Constraint,
+        rotation::GroupWants, //
+    };
 
     #[test]
     fn old_runtime_is_forgotten() {

@@ -6,10 +6,13 @@
 mod tests;
 
 use crate::logic::{
-    model::constraint::Constraint, regs::counter::CounterMask, sched::limits::Limits,
+    model::constraint::Constraint,
+    regs::counter::CounterMask,
+    sched::limits::Limits, //
 };
 
-/// The charge for an interval on the counters. More than the distance of new groups in the perf core's order.
+/// The charge for an interval on the counters. More than the distance of new groups in the perf
+/// core's order.
 pub const TURN: u64 = 1 << 16;
 
 /// The demand of one group.
@@ -17,7 +20,8 @@ pub const TURN: u64 = 1 << 16;
 pub struct GroupWants {
     /// The counters that its events may use.
     all: CounterMask,
-    /// The counters of one of its events: of one that may use general-purpose counters alone, if there is one.
+    /// The counters of one of its events: of one that may use general-purpose counters alone, if
+    /// there is one.
     hard: CounterMask,
     /// Number of events, and of events that may use general-purpose counters alone.
     events: u32,
@@ -48,8 +52,8 @@ impl GroupWants {
         self.corrupting
     }
 
-    /// Returns whether there is a counter for each event that is not a general-purpose one, nor one of those that are
-    /// `taken`.
+    /// Returns whether there is a counter for each event that is not a general-purpose one, nor one
+    /// of those that are `taken`.
     pub fn needs_no_gp(&self, taken: CounterMask) -> bool {
         let free = self.all.beyond_gp().without(taken);
         self.gp_only == 0 && self.events <= free.weight()
@@ -65,10 +69,11 @@ pub struct Wants {
     /// The counters that at least one group may use, and those that at least two may use.
     once: CounterMask,
     twice: CounterMask,
-    /// By number of general-purpose counters that a group needs, the last class being for all larger
-    /// numbers: the counters of which each group needs one, and the number of groups.
+    /// By number of general-purpose counters that a group needs, the last class being for all
+    /// larger numbers: the counters of which each group needs one, and the number of groups.
     by_need: [(CounterMask, u32); NEEDS],
-    /// Number of groups with corrupting events, and of those without that need a general-purpose counter.
+    /// Number of groups with corrupting events, and of those without that need a general-purpose
+    /// counter.
     corrupting: u32,
     others: u32,
     /// The counters that the events of the latter may use.
@@ -136,14 +141,15 @@ impl Wants {
         self.alone
     }
 
-    /// Returns whether a group has corrupting events: then it matters which groups can be on the CPU at a time.
+    /// Returns whether a group has corrupting events: then it matters which groups can be on the
+    /// CPU at a time.
     pub const fn any_corrupting(&self) -> bool {
         self.corrupting != 0
     }
 
-    /// Returns whether a group that is not among the `active` ones could use the remaining counters: it may
-    /// use one of the counters `reach`, and `room` general-purpose counters are enough for it
-    /// ([`CpuSchedule::reach`]).
+    /// Returns whether a group that is not among the `active` ones could use the remaining
+    /// counters: it may use one of the counters `reach`, and `room` general-purpose counters are
+    /// enough for it ([`CpuSchedule::reach`]).
     pub fn could_use(&self, active: &Self, reach: CounterMask, room: u32) -> bool {
         // CAST: at most the number of counters.
         let mut needs = self
@@ -154,15 +160,16 @@ impl Wants {
         needs.any(|((hard, groups), (_, active))| hard.intersects(reach) && groups > active)
     }
 
-    /// Returns whether another group contends for one of `counters`, or for the CPU as a whole. A group with
-    /// corrupting events contends for all general-purpose counters, as it limits their number.
+    /// Returns whether another group contends for one of `counters`, or for the CPU as a whole. A
+    /// group with corrupting events contends for all general-purpose counters, as it limits their
+    /// number.
     pub const fn contend_for(&self, counters: CounterMask) -> bool {
         let limits = self.corrupting != 0 && self.corrupting.saturating_add(self.others) > 1;
         self.alone || self.twice.intersects(counters) || (limits && !counters.gp().is_empty())
     }
 
-    /// Returns how many of `gp` general-purpose counters stay unused while corrupting events count, although
-    /// other groups could use them.
+    /// Returns how many of `gp` general-purpose counters stay unused while corrupting events count,
+    /// although other groups could use them.
     pub(super) fn unused_beside_corrupting(&self, gp: u32, limits: &Limits) -> u32 {
         let most = limits.gp(false).min(gp).min(self.others);
         let most = most.min(self.for_others.weight());
@@ -172,9 +179,10 @@ impl Wants {
         }
     }
 
-    /// Returns the charge for an interval, on a thread with `gp` general-purpose counters. Groups with
-    /// `corrupting` events pay more, by two thirds of the fraction of counters that stay unused because of
-    /// them, unless all other groups fit together: then none would get more if these got less.
+    /// Returns the charge for an interval, on a thread with `gp` general-purpose counters. Groups
+    /// with `corrupting` events pay more, by two thirds of the fraction of counters that stay
+    /// unused because of them, unless all other groups fit together: then none would get more if
+    /// these got less.
     pub fn charge(&self, corrupting: bool, gp: u32, limits: &Limits) -> u64 {
         if !corrupting {
             return TURN;
@@ -186,8 +194,8 @@ impl Wants {
         TURN.saturating_add(more.unwrap_or(0))
     }
 
-    /// Returns whether a group, `corrupting` or not, has to wait although it may fit `beside` the active events:
-    /// these are of the other kind, and more groups of that kind wait.
+    /// Returns whether a group, `corrupting` or not, has to wait although it may fit `beside` the
+    /// active events: these are of the other kind, and more groups of that kind wait.
     pub fn waits_for_its_kind(
         &self,
         corrupting: bool,

@@ -2,9 +2,9 @@
 
 //! Randomised sample periods: each is the requested one plus a random number under a mask.
 //!
-//! With a fixed period, a loop whose length divides it gets all samples on one instruction. The generator is
-//! SplitMix64 (Steele, Lea, Flood: "Fast Splittable Pseudorandom Number Generators", 2014): one word of
-//! state, for which any value is good, and no lock.
+//! With a fixed period, a loop whose length divides it gets all samples on one instruction. The
+//! generator is SplitMix64 (Steele, Lea, Flood: "Fast Splittable Pseudorandom Number Generators",
+//! 2014): one word of state, for which any value is good, and no lock.
 //!
 //! Any context, NMI included: all of it is wrapping arithmetic on plain integers.
 
@@ -50,8 +50,8 @@ impl RandomPeriods {
         self.mask != 0
     }
 
-    /// Returns whether periods of at least `period` may vary under the mask: it has to be smaller, so that no
-    /// period is twice as long as another.
+    /// Returns whether periods of at least `period` may vary under the mask: it has to be smaller,
+    /// so that no period is twice as long as another.
     pub const fn suit(self, period: u64) -> bool {
         !self.vary() || (self.mask as u64) < period
     }
@@ -65,7 +65,8 @@ impl RandomPeriods {
         }
     }
 
-    /// Returns a period for an event whose requested period is `period`, and the generator's next state.
+    /// Returns a period for an event whose requested period is `period`, and the generator's next
+    /// state.
     #[must_use]
     pub const fn draw(self, period: u64, state: u64) -> (u64, u64) {
         const LONGEST: u64 = i64::MAX as u64;

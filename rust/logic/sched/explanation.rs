@@ -2,8 +2,8 @@
 
 //! Explanations of failures and refusals in words.
 //!
-//! A [`Refusal`] names the resource that was lacking. The [`Limits`] at that time show its users: together
-//! they tell which events would have to give way.
+//! A [`Refusal`] names the resource that was lacking. The [`Limits`] at that time show its users:
+//! together they tell which events would have to give way.
 //!
 //! Context: any.
 
@@ -12,10 +12,16 @@ use core::fmt;
 use super::limits::Limits;
 use crate::logic::{
     model::constraint::Constraint,
-    refusal::{Refusal, Shortage},
+    refusal::{
+        Refusal,
+        Shortage, //
+    },
     regs::{
-        counter::{CounterId, CounterMask},
-        extra_register::ExtraRegister,
+        counter::{
+            CounterId,
+            CounterMask, //
+        },
+        extra_register::ExtraRegister, //
     },
 };
 

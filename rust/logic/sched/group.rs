@@ -2,30 +2,39 @@
 
 //! Validation of groups: a group that does not fit on an idle PMU never counts.
 //!
-//! A new event is validated alone, then with its leader and the enabled group members, under the limits
-//! that hold whatever else runs. If they do not fit, opening the event is refused. Mainline:
-//! `validate_event()` and `validate_group()`, `arch/x86/events/core.c:2440-2533`, which ignore the limit on a
+//! A new event is validated alone, then with its leader and the enabled group members, under the
+//! limits that hold whatever else runs. If they do not fit, opening the event is refused. Mainline:
+//! `validate_event()` and `validate_group()`, `arch/x86/events/core.c`, which ignore the limit on a
 //! thread with corrupting events and so accept groups that never count.
 //!
 //! Context: process; no lock, because the result does not depend on running events.
 
 use super::{
-    assign::{Policy, Problem},
+    assign::{
+        Policy,
+        Problem, //
+    },
     limits::Limits,
-    register_plan,
+    register_plan, //
 };
 use crate::logic::{
     capabilities::Capabilities,
     model::{
         constraint::Constraint,
-        demand::{Demand, Requirement},
+        demand::{
+            Demand,
+            Requirement, //
+        },
     },
-    refusal::{Refusal, Shortage},
-    regs::counter::CounterMask,
+    refusal::{
+        Refusal,
+        Shortage, //
+    },
+    regs::counter::CounterMask, //
 };
 
-/// The capacity for different requirements. Events that fit have at most seven: two values, each for either
-/// offcore response event, a load latency, a front-end filter and one of branches.
+/// The capacity for different requirements. Events that fit have at most seven: two values, each
+/// for either offcore response event, a load latency, a front-end filter and one of branches.
 const MAX_REQUIREMENTS: usize = 8;
 
 /// A group of events on an idle PMU.
@@ -91,9 +100,9 @@ impl<'a> Group<'a> {
     ///
     /// # Errors
     ///
-    /// [`Refusal::NoCounter`] if no counter can count the event, [`Refusal::DoesNotFit`] if there are more
-    /// events than counters, [`Refusal::ExtraRegisterTaken`] if the events have more requirements than any
-    /// events that fit.
+    /// [`Refusal::NoCounter`] if no counter can count the event, [`Refusal::DoesNotFit`] if there
+    /// are more events than counters, [`Refusal::ExtraRegisterTaken`] if the events have more
+    /// requirements than any events that fit.
     pub fn push(&mut self, demand: impl Into<Demand>) -> Result<(), Refusal> {
         self.push_demand(&demand.into())
     }

@@ -2,16 +2,19 @@
 
 //! Temporary restrictions on counters that an event's constraint allows.
 //!
-//! A [`Constraint`] is permanent. Limits change while events run: the other thread of the core uses a
-//! counter, or a sysfs setting leaves one to TSX. They come from outside the scheduler, which applies them
-//! to every plan.
+//! A [`Constraint`] is permanent. Limits change while events run: the other thread of the core uses
+//! a counter, or a sysfs setting leaves one to TSX. They come from outside the scheduler, which
+//! applies them to every plan.
 //!
-//! Limits restrict which counters an event may *take*. An event keeps the counter that it has, and a CPU
-//! keeps as many general-purpose counters as it has, even beyond the limit: otherwise a later change
-//! elsewhere could cause the failure of an event that needs no new counter.
+//! Limits restrict which counters an event may *take*. An event keeps the counter that it has, and
+//! a CPU keeps as many general-purpose counters as it has, even beyond the limit: otherwise a later
+//! change elsewhere could cause the failure of an event that needs no new counter.
 
 use super::register_plan::RegisterValues;
-use crate::logic::{model::constraint::Constraint, regs::counter::CounterMask};
+use crate::logic::{
+    model::constraint::Constraint,
+    regs::counter::CounterMask, //
+};
 
 /// The limits of a CPU's events.
 ///
@@ -38,14 +41,16 @@ use crate::logic::{model::constraint::Constraint, regs::counter::CounterMask};
 pub struct Limits {
     /// Counters that no event may take.
     pub closed: CounterMask,
-    /// Counters that no event may take that concerns others: no [corrupting](Constraint::corrupting) one, and
-    /// none of the [northbridge](Constraint::northbridge). No processor has both kinds.
+    /// Counters that no event may take that concerns others: no
+    /// [corrupting](Constraint::corrupting) one, and none of the
+    /// [northbridge](Constraint::northbridge). No processor has both kinds.
     pub closed_to_sharing: CounterMask,
     /// The largest number of general-purpose counters that may be used.
     pub gp: u32,
     /// The same if one of the events is corrupting.
     pub gp_with_corrupting: u32,
-    /// The other thread's values in shared extra registers: events may not need other values in them.
+    /// The other thread's values in shared extra registers: events may not need other values in
+    /// them.
     pub registers: RegisterValues,
 }
 
@@ -59,10 +64,11 @@ impl Limits {
         registers: RegisterValues::NONE,
     };
 
-    /// Returns the limits that always hold for a thread with a sibling and `gp` general-purpose counters:
-    /// with corrupting events it may use half of them, so that the sibling has the other half.
+    /// Returns the limits that always hold for a thread with a sibling and `gp` general-purpose
+    /// counters: with corrupting events it may use half of them, so that the sibling has the other
+    /// half.
     ///
-    /// Mainline: `x86_schedule_events()`, `arch/x86/events/core.c:1085-1099`, which does not apply this when
+    /// Mainline: `x86_schedule_events()`, `arch/x86/events/core.c`, which does not apply this when
     /// it validates a group.
     pub const fn beside_sibling(gp: u32) -> Self {
         Self {
@@ -98,7 +104,8 @@ impl Limits {
         }
     }
 
-    /// Returns the largest number of general-purpose counters; `corrupting` tells whether one of the events is.
+    /// Returns the largest number of general-purpose counters; `corrupting` tells whether one of
+    /// the events is.
     pub const fn gp(&self, corrupting: bool) -> u32 {
         if corrupting && self.gp_with_corrupting < self.gp {
             self.gp_with_corrupting

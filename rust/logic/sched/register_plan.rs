@@ -2,25 +2,27 @@
 
 //! Assignment of extra registers to events, and the values of the registers.
 //!
-//! Any number of events with the same value can share a register. Most events need one certain register;
-//! offcore response events may have the choice of two. The problem is small enough for an exact solution: a
-//! set of events that fits is never refused, whatever the order of the events.
+//! Any number of events with the same value can share a register. Most events need one certain
+//! register; offcore response events may have the choice of two. The problem is small enough for an
+//! exact solution: a set of events that fits is never refused, whatever the order of the events.
 //!
-//! 1. Registers in use by the core's other thread keep their values; events with the same value share
-//!    them.
+//! 1. Registers in use by the core's other thread keep their values; events with the same value
+//!    share them.
 //! 2. Events without a choice get their register.
-//! 3. Events with a choice share a register with their value, or else keep the register that they have,
-//!    or else take a free one, preferably their own.
+//! 3. Events with a choice share a register with their value, or else keep the register that they
+//!    have, or else take a free one, preferably their own.
 //!
-//! The solution is exact because events with a choice can use either of the same two registers: after
-//! step 2 only the number of values matters, not the register of each. Mainline decides event by event,
-//! and takes a free register even if another one has the value: of [Y on 1, Y on 0, X], it refuses X
-//! (`__intel_shared_reg_get_constraints()`, `arch/x86/events/intel/core.c:4138`).
+//! The solution is exact because events with a choice can use either of the same two registers:
+//! after step 2 only the number of values matters, not the register of each. Mainline decides event
+//! by event, and takes a free register even if another one has the value: of [Y on 1, Y on 0, X],
+//! it refuses X (`__intel_shared_reg_get_constraints()`, `arch/x86/events/intel/core.c`).
 //!
 //! Context: any.
 
 use crate::logic::{
-    model::demand::Requirement, refusal::Refusal, regs::extra_register::ExtraRegister,
+    model::demand::Requirement,
+    refusal::Refusal,
+    regs::extra_register::ExtraRegister, //
 };
 
 /// The value of each extra register; [`None`] if the register is free.
@@ -108,8 +110,8 @@ impl From<Conflict> for Refusal {
 
 /// Plans a register for each event of `wanted`, given by its requirement and its present register.
 ///
-/// `held` are the sibling's values in the same registers. Returns the values of all registers, including
-/// the sibling's; [`RegisterValues::find`] returns the register of an event.
+/// `held` are the sibling's values in the same registers. Returns the values of all registers,
+/// including the sibling's; [`RegisterValues::find`] returns the register of an event.
 ///
 /// # Errors
 ///
@@ -163,7 +165,12 @@ pub fn plan(
 
 #[cfg(test)]
 mod tests {
-    use super::ExtraRegister::{Frontend, LoadLatency, OffcoreResponse0, OffcoreResponse1};
+    use super::ExtraRegister::{
+        Frontend,
+        LoadLatency,
+        OffcoreResponse0,
+        OffcoreResponse1, //
+    };
     use super::*;
 
     const fn offcore(register: ExtraRegister, value: u64) -> Requirement {

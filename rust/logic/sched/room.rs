@@ -4,10 +4,15 @@
 //!
 //! Context: any.
 
-use crate::logic::regs::counter::{CounterId, CounterMask, PerCounter};
+use crate::logic::regs::counter::{
+    CounterId,
+    CounterMask,
+    PerCounter, //
+};
 
-/// Returns whether there is a counter for each event at a time, where each may use one of the counters that it
-/// `wants`. Ignores all other limits, so that events without room never count together.
+/// Returns whether there is a counter for each event at a time, where each may use one of the
+/// counters that it `wants`. Ignores all other limits, so that events without room never count
+/// together.
 ///
 /// # Examples
 ///
@@ -37,7 +42,8 @@ struct Taken {
 }
 
 impl Taken {
-    /// Gives a counter to another event, and for that other counters to earlier ones; by an augmenting path.
+    /// Gives a counter to another event, and for that other counters to earlier ones; by an
+    /// augmenting path.
     fn take(&mut self, wanted: CounterMask) -> bool {
         // By counter: the one whose event could move to it; itself for those of the new event.
         let mut from: PerCounter<Option<CounterId>> = PerCounter::new(None);
@@ -62,7 +68,8 @@ impl Taken {
         }
     }
 
-    /// Moves each event on the path to the `free` counter one counter on, and gives the first to the new event.
+    /// Moves each event on the path to the `free` counter one counter on, and gives the first to
+    /// the new event.
     fn move_along(
         &mut self,
         from: &PerCounter<Option<CounterId>>,

@@ -17,12 +17,12 @@ pub struct ThreadUsage {
 }
 
 impl ThreadUsage {
-    /// Adds what was in use `before` and is not planned for another event. It stays in use until the plan is
-    /// programmed.
+    /// Adds what was in use `before` and is not planned for another event. It stays in use until
+    /// the plan is programmed.
     ///
-    /// Until then the counters hold the counts of their events. Besides, the perf core removes all events
-    /// and adds them again one by one: an event that gets its counter again must not lose it to the sibling
-    /// in between.
+    /// Until then the counters hold the counts of their events. Besides, the perf core removes all
+    /// events and adds them again one by one: an event that gets its counter again must not lose it
+    /// to the sibling in between.
     #[must_use]
     pub fn keeping(self, before: Self) -> Self {
         Self {

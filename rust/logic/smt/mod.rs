@@ -8,7 +8,8 @@
 //!      right_of_way  the thread that goes first where not both can have what they need
 //! ```
 //!
-//! And the agreement between the cores of a node on counters that they have in common: [`northbridge`].
+//! And the agreement between the cores of a node on counters that they have in common:
+//! [`northbridge`].
 
 pub mod northbridge;
 pub mod protocol;

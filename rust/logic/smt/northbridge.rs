@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The agreement between the cores of a node on the counters of AMD's northbridge, up to family 14h.
+//! The agreement between the cores of a node on the counters of AMD's northbridge, up to family
+//! 14h.
 //!
-//! An event of the northbridge that is put on counter n of a core is counted by counter n of the northbridge,
-//! which all cores of the node have in common. So no two CPUs may have such events on the same counter. Other
-//! events may use the counter meanwhile.
+//! An event of the northbridge that is put on counter n of a core is counted by counter n of the
+//! northbridge, which all cores of the node have in common. So no two CPUs may have such events on
+//! the same counter. Other events may use the counter meanwhile.
 //!
-//! A CPU claims counters when it plans, before it programs them, and releases those that it has left when
-//! that is done. A CPU whose events find none waits for its rotation, as with mainline
-//! (`__amd_get_nb_event_constraints()`, `arch/x86/events/amd/core.c:494`).
+//! A CPU claims counters when it plans, before it programs them, and releases those that it has
+//! left when that is done. A CPU whose events find none waits for its rotation, as with mainline
+//! (`__amd_get_nb_event_constraints()`, `arch/x86/events/amd/core.c`).
 //!
 //! Source: BKDG for family 10h, section 3.12.
 //!
 //! Context: any CPU of the node, interrupts off, under the node's lock.
 
-use crate::logic::regs::counter::{CounterId, CounterMask};
+use crate::logic::regs::counter::{
+    CounterId,
+    CounterMask, //
+};
 
 /// Number of counters of a PMU with such events.
 const COUNTERS: usize = 4;
@@ -49,7 +53,8 @@ impl Northbridge {
             .collect()
     }
 
-    /// Claims `counters` for `cpu`, besides those that it has. None of them is [closed](Self::closed_to) to it.
+    /// Claims `counters` for `cpu`, besides those that it has. None of them is
+    /// [closed](Self::closed_to) to it.
     pub fn claim(&mut self, cpu: u32, counters: CounterMask) {
         for counter in counters {
             if let Some(owner) = self.owner.get_mut(counter.index()) {
@@ -88,10 +93,16 @@ impl Northbridge {
 mod tests {
     use super::*;
     use crate::logic::{
-        capabilities::{Capabilities, Cpuid},
+        capabilities::{
+            Capabilities,
+            Cpuid, //
+        },
         model::constraint::Constraint,
         refusal::Refusal,
-        sched::{cpu_schedule::CpuSchedule, limits::Limits},
+        sched::{
+            cpu_schedule::CpuSchedule,
+            limits::Limits, //
+        },
     };
 
     const ANY: Constraint = Constraint::any_of(CounterMask::first_gp(4));

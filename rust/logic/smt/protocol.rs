@@ -10,26 +10,33 @@
 //!    registers written ──► release()   frees the other counters, and reports what was lacking
 //! ```
 //!
-//! Planned counters are in use before the sibling can plan. Counters that the plan does not need any more
-//! stay in use until [`release`](ThreadState::release), because the hardware may still count on them.
+//! Planned counters are in use before the sibling can plan. Counters that the plan does not need
+//! any more stay in use until [`release`](ThreadState::release), because the hardware may still
+//! count on them.
 //!
 //! Each function takes the [`Core`], which the caller has locked, and the CPU's [`Thread`] in it;
-//! [`None`] where the threads have nothing to agree on. A CPU that has to schedule again is returned, for
-//! the caller to tell when it has dropped the lock.
+//! [`None`] where the threads have nothing to agree on. A CPU that has to schedule again is
+//! returned, for the caller to tell when it has dropped the lock.
 //!
-//! Context: the CPU of the thread, interrupts off, PMU disabled. [`limits_now`] and [`try_pinned`] may run
-//! with the PMU enabled.
+//! Context: the CPU of the thread, interrupts off, PMU disabled. [`limits_now`] and [`try_pinned`]
+//! may run with the PMU enabled.
 
 use super::{
     right_of_way::Needs,
-    siblings::{Core, Thread},
+    siblings::{
+        Core,
+        Thread, //
+    },
 };
 use crate::logic::{
     model::constraint::Constraint,
     refusal::Refusal,
     regs::counter::CounterMask,
     sched::{
-        cpu_schedule::CpuSchedule, explanation::Explanation, limits::Limits, usage::ThreadUsage,
+        cpu_schedule::CpuSchedule,
+        explanation::Explanation,
+        limits::Limits,
+        usage::ThreadUsage, //
     },
 };
 
@@ -60,7 +67,8 @@ pub struct ThreadState {
     usage: ThreadUsage,
     /// What the thread has lacked since the PMU was disabled.
     needs: Needs,
-    /// The limits that the last refusal was decided under, with the counters left to TSX transactions.
+    /// The limits that the last refusal was decided under, with the counters left to TSX
+    /// transactions.
     refused_under: Option<(Limits, CounterMask)>,
 }
 
@@ -70,10 +78,11 @@ impl ThreadState {
         &self.usage
     }
 
-    /// Calls `change` to add to the plan in `schedule`, within the limits that hold now. TSX transactions
-    /// have the counters `tfa`. `is_pinned` tells whether a pinned group is added.
+    /// Calls `change` to add to the plan in `schedule`, within the limits that hold now. TSX
+    /// transactions have the counters `tfa`. `is_pinned` tells whether a pinned group is added.
     ///
-    /// Returns the CPU that has to schedule again, if any. [`explain`](Self::explain) explains a refusal.
+    /// Returns the CPU that has to schedule again, if any. [`explain`](Self::explain) explains a
+    /// refusal.
     #[inline]
     pub fn plan<T: Copy + PartialEq>(
         &mut self,
@@ -113,7 +122,8 @@ impl ThreadState {
     }
 
     /// Returns the limits for an event or group, if the sibling may restrict the counters.
-    // Apart, as the next one: their stack is to be free again when others are tried for a group that is refused.
+    // Apart, as the next one: their stack is to be free again when others are tried for a group
+    // that is refused.
     #[inline(never)]
     fn limits_beside(
         &mut self,
@@ -145,8 +155,8 @@ impl ThreadState {
             Ok(()) => {
                 self.usage = schedule.usage().keeping(self.usage);
                 core.set_usage(thread, self.usage);
-                // No counter is free yet. But an extra register may have got another value, which the
-                // sibling can share.
+                // No counter is free yet. But an extra register may have got another value, which
+                // the sibling can share.
                 Ok(core.wakes_sibling(thread))
             }
             Err(refusal) => {
@@ -164,7 +174,8 @@ impl ThreadState {
         self.refused_under = Some((limits, CounterMask::EMPTY));
     }
 
-    /// Explains the last `refusal`, of an event with that `constraint`, or of a group with it as the sum.
+    /// Explains the last `refusal`, of an event with that `constraint`, or of a group with it as
+    /// the sum.
     pub fn explain(&self, refusal: Refusal, constraint: Constraint) -> Explanation {
         let none = (Limits::NONE, CounterMask::EMPTY);
         let (limits, tfa) = self.refused_under.unwrap_or(none);
@@ -182,8 +193,8 @@ impl ThreadState {
         core.wait(thread);
     }
 
-    /// Records that a group was placed, if the threads contend. `share` returns the group's share of the
-    /// time, as of the time that it is given; `clock` returns that time in nanoseconds.
+    /// Records that a group was placed, if the threads contend. `share` returns the group's share
+    /// of the time, as of the time that it is given; `clock` returns that time in nanoseconds.
     #[inline]
     pub fn note_placed(
         &mut self,
@@ -216,8 +227,9 @@ impl ThreadState {
         self.needs.refuse_pinned(schedule.take_wish());
     }
 
-    /// Takes note that the plan in `schedule` is programmed. Returns the counters that it uses if the core
-    /// needs to know no more: no event needs anything else that the threads share, and nothing was lacking.
+    /// Takes note that the plan in `schedule` is programmed. Returns the counters that it uses if
+    /// the core needs to know no more: no event needs anything else that the threads share, and
+    /// nothing was lacking.
     #[inline]
     pub fn plain_use<T: Copy + PartialEq>(
         &self,
@@ -229,8 +241,8 @@ impl ThreadState {
         plain.then(|| schedule.taken())
     }
 
-    /// Tells the core of [`plain_use`](Self::plain_use). Returns whether that was enough; if not, nothing
-    /// has changed, and [`release`](Self::release) has to be called.
+    /// Tells the core of [`plain_use`](Self::plain_use). Returns whether that was enough; if not,
+    /// nothing has changed, and [`release`](Self::release) has to be called.
     #[inline]
     pub fn release_plain(&mut self, core: &mut Core, thread: Thread, used: CounterMask) -> bool {
         let done = core.release_plain(thread, used);
@@ -240,8 +252,8 @@ impl ThreadState {
         done
     }
 
-    /// Takes note that the plan in `schedule` is programmed. Returns what is to be [told](Release::tell) to
-    /// the core, if anything.
+    /// Takes note that the plan in `schedule` is programmed. Returns what is to be
+    /// [told](Release::tell) to the core, if anything.
     #[inline]
     pub fn release<T: Copy + PartialEq>(
         &mut self,
@@ -267,11 +279,11 @@ pub struct Release<'a>(&'a mut ThreadState);
 /// What the driver has to do after telling a [`Release`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Told {
-    /// The CPU that has to schedule again, if any: the sibling's, which has waited for something that is free
-    /// now, or has to make way.
+    /// The CPU that has to schedule again, if any: the sibling's, which has waited for something
+    /// that is free now, or has to make way.
     pub woken: Option<u32>,
-    /// Set if refused groups keep their places before the groups that were placed instead of them: when
-    /// the sibling has made way, the groups that it made way for are tried first.
+    /// Set if refused groups keep their places before the groups that were placed instead of them:
+    /// when the sibling has made way, the groups that it made way for are tried first.
     pub keeps_places: bool,
     /// Set if the threads contended when groups were placed: one limits the other.
     pub contends: bool,
@@ -283,8 +295,8 @@ impl Release<'_> {
         self.0.needs.has_pinned = true;
     }
 
-    /// Tells the core. At the end of an interval (`is_over`), the right of way may change; `clock` returns the
-    /// time in nanoseconds.
+    /// Tells the core. At the end of an interval (`is_over`), the right of way may change; `clock`
+    /// returns the time in nanoseconds.
     pub fn tell(
         self,
         core: &mut Core,
@@ -304,14 +316,15 @@ impl Release<'_> {
     }
 }
 
-/// Returns the limits that hold now for groups that rotate. TSX transactions have the counters `tfa`.
+/// Returns the limits that hold now for groups that rotate. TSX transactions have the counters
+/// `tfa`.
 pub fn limits_now(core: Option<(&Core, Thread)>, tfa: CounterMask) -> Limits {
     core.map_or(Limits::NONE, |(core, thread)| core.limits(thread))
         .closing(tfa)
 }
 
-/// Returns the verdict of `fits` on the limits that hold now for a pinned group. If it does not fit, the
-/// thread waits for looser limits.
+/// Returns the verdict of `fits` on the limits that hold now for a pinned group. If it does not
+/// fit, the thread waits for looser limits.
 pub fn try_pinned(
     core: Option<(&mut Core, Thread)>,
     tfa: CounterMask,

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Shares of the time that groups have counted lately. By these the threads of a core decide which of them
-//! goes first where not both can have what they need ([`Core::release`]).
+//! Shares of the time that groups have counted lately. By these the threads of a core decide which
+//! of them goes first where not both can have what they need ([`Core::release`]).
 //!
 //! A [`Share`] is a moving average of the time on counters, which forgets with a time constant of
-//! [`WINDOW`]. The group with the smaller share goes first. So shares become equal as far as possible,
-//! whatever the phases of the two threads' timers, and an old and a new event are soon on a par.
+//! [`WINDOW`]. The group with the smaller share goes first. So shares become equal as far as
+//! possible, whatever the phases of the two threads' timers, and an old and a new event are soon on
+//! a par.
 //!
 //! Context: any; nothing but values.
 //!
@@ -80,8 +81,8 @@ impl Share {
         [self.share, self.at, self.running]
     }
 
-    /// Updates and returns the share at the time `now`, with a total time on counters of `running`, both in
-    /// nanoseconds.
+    /// Updates and returns the share at the time `now`, with a total time on counters of `running`,
+    /// both in nanoseconds.
     pub const fn account(&mut self, now: u64, running: u64) -> u64 {
         if self.at != 0 {
             let dt = now.saturating_sub(self.at);
@@ -138,7 +139,8 @@ pub struct Needs {
 }
 
 impl Needs {
-    /// Returns the time that shares are computed for: what `clock` returned when it was first asked for.
+    /// Returns the time that shares are computed for: what `clock` returned when it was first asked
+    /// for.
     pub fn time(&mut self, clock: impl FnOnce() -> u64) -> u64 {
         *self.at.get_or_insert_with(clock)
     }
@@ -148,8 +150,8 @@ impl Needs {
         self.counting = Some(self.counting.map_or(share, |least| least.min(share)));
     }
 
-    /// Records that a group with that `share` was refused. `wish` is the usage that the thread would have with
-    /// it without the sibling ([`CpuSchedule::take_wish`]).
+    /// Records that a group with that `share` was refused. `wish` is the usage that the thread
+    /// would have with it without the sibling ([`CpuSchedule::take_wish`]).
     ///
     /// [`CpuSchedule::take_wish`]: crate::logic::sched::cpu_schedule::CpuSchedule::take_wish
     pub fn refuse(&mut self, share: u64, wish: Option<ThreadUsage>) {

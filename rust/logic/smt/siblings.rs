@@ -4,27 +4,27 @@
 //!
 //! On Sandy Bridge, Ivy Bridge and Haswell some events corrupt the counter of the same number on
 //! the core's other thread (errata BJ122, BV98, HSD29). Such an event is *corrupting*: it gets a
-//! counter only while the sibling does not use its counter of that number, and no event gets a counter
-//! while the sibling's counter of that number counts a corrupting event.
+//! counter only while the sibling does not use its counter of that number, and no event gets a
+//! counter while the sibling's counter of that number counts a corrupting event.
 //!
-//! Each thread tells its core its [`ThreadUsage`], which is always computed from all of the thread's
-//! events ([`CpuSchedule::usage`]), never changed step by step. So it cannot keep a counter that an
-//! event has left, nor lose one that another event still has; mainline's can do both
-//! (`intel_commit_scheduling()` and `intel_put_excl_constraints()`,
-//! `arch/x86/events/intel/core.c:4334-4363`, `4549-4592`).
+//! Each thread tells its core its [`ThreadUsage`], which is always computed from all of the
+//! thread's events ([`CpuSchedule::usage`]), never changed step by step. So it cannot keep a
+//! counter that an event has left, nor lose one that another event still has; mainline's can do
+//! both (`intel_commit_scheduling()` and `intel_put_excl_constraints()`,
+//! `arch/x86/events/intel/core.c`).
 //!
-//! On Nehalem and Westmere the threads of a core share the offcore response registers. While one thread has
-//! a value in a register, the other can use the register with that value only.
+//! On Nehalem and Westmere the threads of a core share the offcore response registers. While one
+//! thread has a value in a register, the other can use the register with that value only.
 //!
-//! A thread that could not place an event because of the other's usage *waits*. When that usage changes
-//! so that more is left, the driver makes the thread schedule again.
+//! A thread that could not place an event because of the other's usage *waits*. When that usage
+//! changes so that more is left, the driver makes the thread schedule again.
 //!
 //! # Right of way
 //!
-//! Both threads may want what only one of them can have, for good: four events of any kind on one, a
-//! corrupting event on the other. So a thread that waits says what it *wants*: its usage if it were alone
-//! in the core. At the end of an interval of either thread ([`Core::release`]), the thread with the
-//! smaller [share](super::right_of_way) of the time gets the right of way:
+//! Both threads may want what only one of them can have, for good: four events of any kind on one,
+//! a corrupting event on the other. So a thread that waits says what it *wants*: its usage if it
+//! were alone in the core. At the end of an interval of either thread ([`Core::release`]), the
+//! thread with the smaller [share](super::right_of_way) of the time gets the right of way:
 //!
 //! ```text
 //!  A rotates, is refused, has less ──► A has the right of way; its wants limit B
@@ -35,10 +35,10 @@
 //!
 //! A pinned group, which does not rotate, gets the right of way as soon as it is refused.
 //!
-//! B loses no counter before it has stopped the counter's event: A's wants limit B's plans, and A plans
-//! under B's usage as ever. Pinned groups of B do not see these limits: if they are in A's way, A takes
-//! what they leave, and the right of way is over, too. It changes at most once for each end of an interval
-//! of either thread.
+//! B loses no counter before it has stopped the counter's event: A's wants limit B's plans, and A
+//! plans under B's usage as ever. Pinned groups of B do not see these limits: if they are in A's
+//! way, A takes what they leave, and the right of way is over, too. It changes at most once for
+//! each end of an interval of either thread.
 //!
 //! Context: any; the driver keeps a [`Core`] under a lock.
 //!
@@ -47,10 +47,17 @@
 #[cfg(test)]
 mod tests;
 
-use super::right_of_way::{Needs, Standing};
+use super::right_of_way::{
+    Needs,
+    Standing, //
+};
 use crate::logic::{
     regs::counter::CounterMask,
-    sched::{limits::Limits, register_plan::RegisterValues, usage::ThreadUsage},
+    sched::{
+        limits::Limits,
+        register_plan::RegisterValues,
+        usage::ThreadUsage, //
+    },
 };
 
 /// One of a core's two threads.
@@ -99,8 +106,8 @@ impl Seat {
         self.waiting.is_none() && self.want.is_none() && self.standing.is_none()
     }
 
-    /// Counts a release after which the thread lacks nothing new. Returns whether that was so for long
-    /// although the seat is not quiet.
+    /// Counts a release after which the thread lacks nothing new. Returns whether that was so for
+    /// long although the seat is not quiet.
     fn is_silent_for_long(&mut self) -> bool {
         if self.is_quiet() {
             self.doubts = 0;
@@ -111,18 +118,18 @@ impl Seat {
     }
 }
 
-/// Number of times that a thread is denied the right of way in a row at most. Shares alone could keep it
-/// waiting for good, beside a group that never counts for another reason.
+/// Number of times that a thread is denied the right of way in a row at most. Shares alone could
+/// keep it waiting for good, beside a group that never counts for another reason.
 const MOST_DENIALS: u8 = 8;
 
-/// Number of releases without a want after which the threads do not contend any more, and the shares of
-/// their groups are forgotten and need no updates. While they contend, wants come at every other interval
-/// or so.
+/// Number of releases without a want after which the threads do not contend any more, and the
+/// shares of their groups are forgotten and need no updates. While they contend, wants come at
+/// every other interval or so.
 const LONG_CALM: u8 = 64;
 
-/// Number of releases after which a thread that lacks nothing new may have nothing left to wait for. It
-/// doubles with each doubt, up to [`MOST_DOUBTS`] times, so that a group which really waits costs its
-/// sibling next to nothing.
+/// Number of releases after which a thread that lacks nothing new may have nothing left to wait
+/// for. It doubles with each doubt, up to [`MOST_DOUBTS`] times, so that a group which really waits
+/// costs its sibling next to nothing.
 const LONG_SILENCE: u16 = 64;
 const MOST_DOUBTS: u8 = 9;
 
@@ -151,7 +158,10 @@ struct Way {
 ///
 /// // A corrupting event on counter 2 of one thread.
 /// let counter_2 = CounterMask::from_bits(1 << 2);
-/// core.set_usage(a, ThreadUsage { used: counter_2, corrupting: counter_2, ..ThreadUsage::default() });
+/// core.set_usage(
+///     a,
+///     ThreadUsage { used: counter_2, corrupting: counter_2, ..ThreadUsage::default() },
+/// );
 /// assert_eq!(core.limits(b).closed, counter_2);
 /// assert_eq!(core.limits(b).gp, 2);
 ///
@@ -208,8 +218,8 @@ impl Core {
         core
     }
 
-    /// Sets the number of general-purpose counters of a thread, and whether the threads share extra registers.
-    /// There must be no threads.
+    /// Sets the number of general-purpose counters of a thread, and whether the threads share extra
+    /// registers. There must be no threads.
     pub const fn set_up(&mut self, gp: u32, shares_registers: bool) {
         self.gp = gp;
         self.shares_registers = shares_registers;
@@ -257,7 +267,8 @@ impl Core {
         self.way = None;
     }
 
-    /// Returns the limits of `thread`: what the sibling uses and, where that has the right of way, wants.
+    /// Returns the limits of `thread`: what the sibling uses and, where that has the right of way,
+    /// wants.
     pub fn limits(&self, thread: Thread) -> Limits {
         match self.wanted_from(thread) {
             None => self.limits_of_pinned(thread),
@@ -312,8 +323,8 @@ impl Core {
         self.wanted_from(thread).is_some()
     }
 
-    /// Returns whether `thread` has the right of way. Then its waiting groups have to be tried in their
-    /// order when it schedules next, before those that were placed instead of them.
+    /// Returns whether `thread` has the right of way. Then its waiting groups have to be tried in
+    /// their order when it schedules next, before those that were placed instead of them.
     pub fn has_way(&self, thread: Thread) -> bool {
         self.way.is_some_and(|way| way.thread == thread)
     }
@@ -345,13 +356,14 @@ impl Core {
         self.seat_mut(thread).usage = usage;
     }
 
-    /// Returns whether [`limits`](Self::limits) of `thread` restrict corrupting events and extra registers
-    /// only.
+    /// Returns whether [`limits`](Self::limits) of `thread` restrict corrupting events and extra
+    /// registers only.
     pub const fn leaves_all_to(&self, thread: Thread) -> bool {
         self.way.is_none() && self.seat(thread.sibling()).usage.corrupting.is_empty()
     }
 
-    /// Records that `thread` uses `counters`, and the rest of its [usage](Self::set_usage) as before.
+    /// Records that `thread` uses `counters`, and the rest of its [usage](Self::set_usage) as
+    /// before.
     pub fn use_counters(&mut self, thread: Thread, counters: CounterMask) {
         self.seat_mut(thread).usage.used = counters;
     }
@@ -364,9 +376,9 @@ impl Core {
         seat.silence = 0;
     }
 
-    /// Records that the plan of `thread` is programmed: `usage` is all that it uses, and it lacked `needs`.
-    /// At the end of an interval (`is_over`), the right of way may change. `now` is the time in nanoseconds,
-    /// by a clock that both threads share.
+    /// Records that the plan of `thread` is programmed: `usage` is all that it uses, and it lacked
+    /// `needs`. At the end of an interval (`is_over`), the right of way may change. `now` is the
+    /// time in nanoseconds, by a clock that both threads share.
     ///
     /// Returns the CPU that has to schedule again, if any: the sibling's.
     pub fn release(
@@ -449,8 +461,8 @@ impl Core {
         woken.or_else(|| self.doubt_sibling(thread))
     }
 
-    /// Ends the waiting of `thread` if it has lacked nothing for long. Groups that rotate are tried again at
-    /// the end of the interval without being woken, pinned ones are not.
+    /// Ends the waiting of `thread` if it has lacked nothing for long. Groups that rotate are tried
+    /// again at the end of the interval without being woken, pinned ones are not.
     fn doubt(&mut self, thread: Thread, has_pinned: bool) {
         let seat = self.seat_mut(thread);
         if seat.waiting.is_some() && !has_pinned && seat.is_silent_for_long() {
@@ -458,12 +470,13 @@ impl Core {
         }
     }
 
-    /// Clears what the sibling of `thread` waits for and wants, if it has lacked nothing for long. Returns its
-    /// CPU then, which has to schedule again, so that it waits anew if it still lacks anything.
+    /// Clears what the sibling of `thread` waits for and wants, if it has lacked nothing for long.
+    /// Returns its CPU then, which has to schedule again, so that it waits anew if it still lacks
+    /// anything.
     ///
-    /// A refused event leaves without a callback: the perf core calls none for events that are not on the CPU
-    /// (`event_sched_out()`, `kernel/events/core.c:2469`). So the sibling may wait for an event that has
-    /// gone.
+    /// A refused event leaves without a callback: the perf core calls none for events that are not
+    /// on the CPU (`event_sched_out()`, `kernel/events/core.c`). So the sibling may wait for an
+    /// event that has gone.
     fn doubt_sibling(&mut self, thread: Thread) -> Option<u32> {
         let sibling = thread.sibling();
         let seat = self.seat_mut(sibling);
@@ -481,9 +494,10 @@ impl Core {
         cpu
     }
 
-    /// Does what [`release`](Self::release) does for a `thread` that [lacked nothing](Needs::is_empty), whose
-    /// usage was [plain](ThreadUsage::is_plain) and is now the counters `used`. Returns whether it did: it
-    /// does not if a thread waits, wants anything or has the right of way.
+    /// Does what [`release`](Self::release) does for a `thread` that [lacked
+    /// nothing](Needs::is_empty), whose usage was [plain](ThreadUsage::is_plain) and is now the
+    /// counters `used`. Returns whether it did: it does not if a thread waits, wants anything or
+    /// has the right of way.
     #[inline]
     pub fn release_plain(&mut self, thread: Thread, used: CounterMask) -> bool {
         if self.way.is_some() || !self.seats.iter().all(Seat::is_quiet) {
@@ -496,8 +510,8 @@ impl Core {
         true
     }
 
-    /// Gives `thread` the right of way for a group with that `share`, unless the sibling has a group with a
-    /// smaller one. A pinned group comes before all others.
+    /// Gives `thread` the right of way for a group with that `share`, unless the sibling has a
+    /// group with a smaller one. A pinned group comes before all others.
     fn ask(&mut self, thread: Thread, share: u64, is_pinned: bool, now: u64) {
         if self.way.is_some_and(|way| way.is_pinned && !way.is_clear) {
             return;
@@ -517,8 +531,8 @@ impl Core {
         });
     }
 
-    /// Returns the CPU of `thread`'s sibling, if that waits, and has looser limits now than when it began to
-    /// wait. Ends its waiting then.
+    /// Returns the CPU of `thread`'s sibling, if that waits, and has looser limits now than when it
+    /// began to wait. Ends its waiting then.
     pub fn wakes_sibling(&mut self, thread: Thread) -> Option<u32> {
         let sibling = thread.sibling();
         self.seat(sibling).waiting.as_ref()?;

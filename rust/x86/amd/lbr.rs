@@ -2,14 +2,21 @@
 
 //! Last branch records, version 2 (LbrExtV2): the registers.
 //!
-//! The latest branch is always in the first of them. Source: APM volume 2, section 13.1.1.9, and appendix A.
+//! The latest branch is always in the first of them. Source: APM volume 2, section 13.1.1.9, and
+//! appendix A.
 
 use crate::{
     bindings,
     x86::{
         branches::Record,
-        debugctl::{self, Bits},
-        msr::{Msr, ReadOnlyMsr},
+        debugctl::{
+            self,
+            Bits, //
+        },
+        msr::{
+            Msr,
+            ReadOnlyMsr, //
+        },
     },
 };
 use kernel::interrupt::LocalInterruptDisabled;
@@ -27,8 +34,8 @@ pub struct Lbr {
 }
 
 impl Lbr {
-    /// Finds the registers for `depth` branches on this CPU. Returns [`None`] if one is missing: hypervisors may
-    /// leave them out.
+    /// Finds the registers for `depth` branches on this CPU. Returns [`None`] if one is missing:
+    /// hypervisors may leave them out.
     ///
     /// Changes nothing. All CPUs must be alike.
     pub fn probe(depth: u8, freezes: bool, irqs: &LocalInterruptDisabled) -> Option<Self> {
@@ -89,7 +96,7 @@ impl Lbr {
 
     /// Starts to record branches, until the next PMI where that can stop it.
     ///
-    /// Mainline: `amd_pmu_lbr_enable_all()`, `arch/x86/events/amd/lbr.c:383`.
+    /// Mainline: `amd_pmu_lbr_enable_all()`, `arch/x86/events/amd/lbr.c`.
     #[inline]
     pub fn start(&self, irqs: &LocalInterruptDisabled) {
         if self.freezes {
@@ -100,7 +107,7 @@ impl Lbr {
 
     /// Stops to record branches.
     ///
-    /// Mainline: `__amd_pmu_lbr_disable()`, `arch/x86/events/perf_event.h:1470`.
+    /// Mainline: `__amd_pmu_lbr_disable()`, `arch/x86/events/perf_event.h`.
     #[inline]
     pub fn stop(&self, irqs: &LocalInterruptDisabled) {
         set_recording(false, irqs);
@@ -123,8 +130,9 @@ fn set_recording(on: bool, irqs: &LocalInterruptDisabled) {
         before & !ENABLE
     };
     if after != before {
-        // SAFETY: The bit controls the recording of branches only, and the others keep their values: the kernel
-        // changes none of them. A fault is caught by the accessor's exception table entry.
+        // SAFETY: The bit controls the recording of branches only, and the others keep their
+        // values: the kernel changes none of them. A fault is caught by the accessor's exception
+        // table entry.
         unsafe { bindings::rpmu_helper_wrmsrq(register.number(), after) }
     }
 }

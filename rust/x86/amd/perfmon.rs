@@ -3,18 +3,22 @@
 //! AMD's performance counters.
 //!
 //! [`Counters`] is the only source of [`Counter`], the name of a counter, as in
-//! [`intel::perfmon`](crate::x86::intel::perfmon): code that holds one can neither name a register beyond
-//! the counters' nor execute `RDPMC` for a counter that is absent.
+//! [`intel::perfmon`](crate::x86::intel::perfmon): code that holds one can neither name a register
+//! beyond the counters' nor execute `RDPMC` for a counter that is absent.
 //!
-//! Without extensions there are four counters, whose registers follow each other. With core performance
-//! counter extensions there are six, or with PerfMonV2 as many as CPUID says, whose event selects and
-//! counters take turns from another address on; the first four are still found at the old addresses.
+//! Without extensions there are four counters, whose registers follow each other. With core
+//! performance counter extensions there are six, or with PerfMonV2 as many as CPUID says, whose
+//! event selects and counters take turns from another address on; the first four are still found at
+//! the old addresses.
 //!
 //! Source: APM volume 2, section 13.2, and appendix A.
 
 use crate::{
     bindings,
-    x86::{msr::Msr, reserve::Register},
+    x86::{
+        msr::Msr,
+        reserve::Register, //
+    },
 };
 use kernel::interrupt::LocalInterruptDisabled;
 
@@ -22,16 +26,16 @@ use kernel::interrupt::LocalInterruptDisabled;
 const MAX_LEGACY: u32 = 4;
 /// Number of counters that PerfMonV2 can have: its leaf has four bits for it.
 const MAX_CORE: u32 = 16;
-/// Number of the core's counters that RDPMC reads by their number. The following numbers are those of other
-/// units (APM volume 3, RDPMC).
+/// Number of the core's counters that RDPMC reads by their number. The following numbers are those
+/// of other units (APM volume 3, RDPMC).
 const MAX_RDPMC: u32 = 6;
 
 /// The counters that a logical processor has.
 ///
 /// # Invariants
 ///
-/// A bit is set in `mask` only if the processor has the counter; none is from [`MAX_LEGACY`] on or, with
-/// `core`, from [`MAX_CORE`] on.
+/// A bit is set in `mask` only if the processor has the counter; none is from [`MAX_LEGACY`] on or,
+/// with `core`, from [`MAX_CORE`] on.
 #[derive(Clone, Copy, Debug)]
 pub struct Counters {
     mask: u32,
@@ -40,8 +44,8 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Returns the counters of `mask`, a bit each, that this CPU has. `core` says whether the processor has
-    /// core performance counter extensions.
+    /// Returns the counters of `mask`, a bit each, that this CPU has. `core` says whether the
+    /// processor has core performance counter extensions.
     ///
     /// All CPUs must be alike. Nothing is changed. Interrupts off.
     pub fn probe(mask: u32, core: bool, irqs: &LocalInterruptDisabled) -> Self {
@@ -87,8 +91,8 @@ impl Counters {
 ///
 /// # Invariants
 ///
-/// The processor has this counter at the registers that `core` says, and `n` is less than [`MAX_CORE`].
-/// (While [`Counters::probe`] looks for it, only its registers are named.)
+/// The processor has this counter at the registers that `core` says, and `n` is less than
+/// [`MAX_CORE`]. (While [`Counters::probe`] looks for it, only its registers are named.)
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Counter {
     n: u8,
@@ -121,8 +125,8 @@ impl Counter {
     pub fn read(self, irqs: &LocalInterruptDisabled) -> u64 {
         let n = u32::from(self.n);
         if n < MAX_RDPMC {
-            // SAFETY: By the type invariant the processor has this counter, whose number RDPMC takes;
-            // reading it has no side effect.
+            // SAFETY: By the type invariant the processor has this counter, whose number RDPMC
+            // takes; reading it has no side effect.
             unsafe { bindings::rpmu_helper_rdpmc(n) }
         } else {
             self.value().read(irqs)

@@ -3,8 +3,14 @@
 //! The debug stores of the CPUs, which the built-in driver keeps.
 
 use super::Builtin;
-use crate::{bindings, x86::intel::ds::DebugStore};
-use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
+use crate::{
+    bindings,
+    x86::intel::ds::DebugStore, //
+};
+use core::sync::atomic::{
+    AtomicPtr,
+    Ordering::Relaxed, //
+};
 use kernel::cpu::CpuId;
 
 /// Where the built-in driver keeps a CPU's debug store: `ds`.
@@ -14,9 +20,10 @@ impl StoreOfCpu {
     /// Returns the CPU's debug store with a buffer for PEBS, if it has one. Any context.
     #[inline]
     pub fn get(&self) -> Option<DebugStore<'_>> {
-        // SAFETY: `x86_reserve_hardware()` has set the member to a debug store in the CPU's entry area
-        // (`alloc_ds_buffer()`, `arch/x86/events/intel/ds.c:947`), which lasts until the hardware is released. The
-        // driver holds it (`x86::reserve`) longer than it has events, and without events does not ask.
+        // SAFETY: `x86_reserve_hardware()` has set the member to a debug store in the CPU's entry
+        // area (`alloc_ds_buffer()`, `arch/x86/events/intel/ds.c`), which lasts until the hardware
+        // is released. The driver holds it (`x86::reserve`) longer than it has events, and without
+        // events does not ask.
         unsafe { DebugStore::new(self.0.load(Relaxed)) }
     }
 }
@@ -24,11 +31,12 @@ impl StoreOfCpu {
 impl Builtin {
     /// Returns where the debug store of `cpu` is kept. The built-in driver is Intel's.
     pub fn debug_store(&self, cpu: CpuId) -> StoreOfCpu {
-        // SAFETY: By the type invariant `events` is a per-CPU variable of the kernel, which each possible CPU has for
-        // ever. The kernel accesses the member as one word.
+        // SAFETY: By the type invariant `events` is a per-CPU variable of the kernel, which each
+        // possible CPU has for ever. The kernel accesses the member as one word.
         unsafe {
             let this = bindings::rpmu_helper_per_cpu_ptr(self.events.as_ptr().cast(), cpu.as_u32());
-            // CAST: it is the CPU's `struct cpu_hw_events`, and the member a pointer to a debug store.
+            // CAST: it is the CPU's `struct cpu_hw_events`, and the member a pointer to a debug
+            // store.
             let ds = self.layout.events.ds.of(this.cast());
             StoreOfCpu(AtomicPtr::from_ptr(ds.cast()))
         }

@@ -1,29 +1,42 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The built-in driver's NMI handler, `perf_event_nmi_handler()` (`arch/x86/events/core.c:1804`).
+//! The built-in driver's NMI handler, `perf_event_nmi_handler()` (`arch/x86/events/core.c`).
 //!
-//! It stays registered as long as the kernel runs. While `active_events` is not 0, it calls the driver by
-//! the static call `x86_pmu_handle_irq`, measures the time, and tells the perf core. Only the drivers of Intel PT and BTS
-//! count there besides the built-in one (`x86_add_exclusive()`, `arch/x86/events/core.c:443`).
+//! It stays registered as long as the kernel runs. While `active_events` is not 0, it calls the
+//! driver by the static call `x86_pmu_handle_irq`, measures the time, and tells the perf core. Only
+//! the drivers of Intel PT and BTS count there besides the built-in one (`x86_add_exclusive()`,
+//! `arch/x86/events/core.c`).
 //!
-//! A driver in its place directs the static call to itself. With a handler of its own beside this one, the kernel would
-//! time two handlers for each NMI (`nmi_handle()`, `arch/x86/kernel/nmi.c`), and the built-in driver would acknowledge the
-//! overflows of all counters while an event of a tracer is open (`intel_pmu_handle_irq()`,
-//! `arch/x86/events/intel/core.c:3963-4038`).
+//! A driver in its place directs the static call to itself. With a handler of its own beside this
+//! one, the kernel would time two handlers for each NMI (`nmi_handle()`, `arch/x86/kernel/nmi.c`),
+//! and the built-in driver would acknowledge the overflows of all counters while an event of a
+//! tracer is open (`intel_pmu_handle_irq()`, `arch/x86/events/intel/core.c`).
 
-use crate::{bindings, kern::symbols::Symbols};
+use crate::{
+    bindings,
+    kern::symbols::Symbols, //
+};
 use core::{
     ptr::NonNull,
-    sync::atomic::{AtomicI32, Ordering},
+    sync::atomic::{
+        AtomicI32,
+        Ordering, //
+    },
 };
 use kernel::{
-    ffi::{c_int, c_void},
+    ffi::{
+        c_int,
+        c_void, //
+    },
     prelude::*,
-    sync::atomic::{Atomic, Relaxed},
+    sync::atomic::{
+        Atomic,
+        Relaxed, //
+    },
 };
 
-/// The number of events by which this module keeps the handler active. Never too high, so that no event of a tracer
-/// is missed.
+/// The number of events by which this module keeps the handler active. Never too high, so that no
+/// event of a tracer is missed.
 static OWN: AtomicI32 = AtomicI32::new(0);
 
 /// The function that the built-in driver's NMI handler calls.
@@ -33,8 +46,8 @@ pub(in crate::x86) type Target = unsafe extern "C" fn(regs: *mut bindings::pt_re
 ///
 /// # Invariants
 ///
-/// The pointers are to objects of this kernel that are never freed: `active_events`, and the key and the
-/// trampoline of the static call `x86_pmu_handle_irq`.
+/// The pointers are to objects of this kernel that are never freed: `active_events`, and the key
+/// and the trampoline of the static call `x86_pmu_handle_irq`.
 #[derive(Clone, Copy)]
 pub struct Handler {
     active: NonNull<c_void>,
@@ -42,8 +55,8 @@ pub struct Handler {
     trampoline: NonNull<c_void>,
 }
 
-// SAFETY: The pointers are to objects of the kernel that any thread may use. The methods say how their
-// accesses are kept apart.
+// SAFETY: The pointers are to objects of the kernel that any thread may use. The methods say how
+// their accesses are kept apart.
 unsafe impl Send for Handler {}
 
 // SAFETY: As above.
@@ -68,18 +81,19 @@ impl Handler {
         unsafe { Atomic::<i32>::from_ptr(self.active.as_ptr().cast()) }
     }
 
-    /// Returns whether the handler serves events of other drivers. True without such events for a moment, while it is
-    /// being [directed](Self::direct) or given back. Any context.
+    /// Returns whether the handler serves events of other drivers. True without such events for a
+    /// moment, while it is being [directed](Self::direct) or given back. Any context.
     #[inline]
     pub(in crate::x86) fn serves_others(&self) -> bool {
         self.active().load(Relaxed) > OWN.load(Ordering::Relaxed)
     }
 
-    /// Directs the handler to `target` for all NMIs, until the result is dropped. Process context; it may sleep.
+    /// Directs the handler to `target` for all NMIs, until the result is dropped. Process context;
+    /// it may sleep.
     pub(in crate::x86) fn direct(self, target: Target) -> Directed {
-        // SAFETY: By the type invariant `key` is the key of a static call. The kernel itself changes its
-        // target only when the driver initialises (`x86_pmu_static_call_update()`,
-        // `arch/x86/events/core.c:2085`).
+        // SAFETY: By the type invariant `key` is the key of a static call. The kernel itself
+        // changes its target only when the driver initialises (`x86_pmu_static_call_update()`,
+        // `arch/x86/events/core.c`).
         let before = unsafe { bindings::rpmu_helper_static_call_target(self.key.as_ptr()) };
         self.redirect(target as *mut c_void);
         // The built-in driver must not be called for the events of this one.
@@ -94,11 +108,12 @@ impl Handler {
 
     /// Redirects the static call.
     ///
-    /// Rewriting the code makes each CPU take an interrupt (`smp_text_poke_batch_finish()`), which waits until
-    /// an NMI there has returned. So no CPU is in the former target when this returns.
+    /// Rewriting the code makes each CPU take an interrupt (`smp_text_poke_batch_finish()`), which
+    /// waits until an NMI there has returned. So no CPU is in the former target when this returns.
     fn redirect(&self, target: *mut c_void) {
-        // SAFETY: By the type invariant the pointers are those of a static call; the targets are functions of its type: the
-        // callers' and the one from before. The function takes its own locks.
+        // SAFETY: By the type invariant the pointers are those of a static call; the targets are
+        // functions of its type: the callers' and the one from before. The function takes its own
+        // locks.
         unsafe {
             bindings::rpmu_helper_static_call_redirect(
                 self.key.as_ptr(),
@@ -113,7 +128,8 @@ impl Handler {
 ///
 /// # Invariants
 ///
-/// The static call leads to another function than `before`, its own, and `active_events` has one more.
+/// The static call leads to another function than `before`, its own, and `active_events` has one
+/// more.
 pub(in crate::x86) struct Directed {
     handler: Handler,
     before: *mut c_void,

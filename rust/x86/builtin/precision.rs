@@ -2,12 +2,16 @@
 
 //! The precision of events that the built-in driver finds possible.
 //!
-//! It knows the processors on which PEBS is broken and the microcode that mends them, which may be loaded at any time
-//! (`intel_snb_check_microcode()`, `arch/x86/events/intel/core.c:6855`), and whether there are buffers for records.
+//! It knows the processors on which PEBS is broken and the microcode that mends them, which may be
+//! loaded at any time (`intel_snb_check_microcode()`, `arch/x86/events/intel/core.c`), and whether
+//! there are buffers for records.
 //!
 //! In the kernel proper, the driver that is in charge would know.
 
-use crate::{bindings, kern::symbols::Symbols};
+use crate::{
+    bindings,
+    kern::symbols::Symbols, //
+};
 use kernel::prelude::*;
 
 /// The function that tells.
@@ -30,8 +34,8 @@ impl Precision {
     /// Returns the greatest `precise_ip`, while the built-in driver's hardware is
     /// [reserved](crate::x86::reserve). Any context.
     pub fn greatest(&self) -> u8 {
-        // SAFETY: By the type invariant. The function looks at the PMU that it gets only on hybrids, which this driver
-        // refuses.
+        // SAFETY: By the type invariant. The function looks at the PMU that it gets only on
+        // hybrids, which this driver refuses.
         let precise = unsafe { bindings::rpmu_helper_max_precise() };
         precise.try_into().unwrap_or(0)
     }

@@ -2,19 +2,23 @@
 
 //! The bits that AMD's event selects must not have on a CPU.
 //!
-//! With the bit HostOnly a counter does not count at all while SVM is off. KVM says when it turns SVM on
-//! and off (`amd_pmu_enable_virt()`, `amd_pmu_disable_virt()`, `arch/x86/events/amd/core.c:1575-1603`), and
-//! the built-in driver keeps in `cpu_hw_events.perf_ctr_virt_mask` of the CPU the bits to leave out:
-//! HostOnly, or none. It then programs its own events anew, of which there are none while another driver is
-//! in charge, and with PerfMonV2 sets all bits of PerfCntrGlobalCtl.
+//! With the bit HostOnly a counter does not count at all while SVM is off. KVM says when it turns
+//! SVM on and off (`amd_pmu_enable_virt()`, `amd_pmu_disable_virt()`,
+//! `arch/x86/events/amd/core.c`), and the built-in driver keeps in
+//! `cpu_hw_events.perf_ctr_virt_mask` of the CPU the bits to leave out: HostOnly, or none. It then
+//! programs its own events anew, of which there are none while another driver is in charge, and
+//! with PerfMonV2 sets all bits of PerfCntrGlobalCtl.
 //!
-//! If the built-in driver has not initialised, nothing sets the mask when a CPU comes up; KVM does all the
-//! same.
+//! If the built-in driver has not initialised, nothing sets the mask when a CPU comes up; KVM does
+//! all the same.
 
 use super::Builtin;
 use crate::{
-    bindings::layouts::{cpu_hw_events, Member},
-    x86::amd::virt::svm_is_on,
+    bindings::layouts::{
+        cpu_hw_events,
+        Member, //
+    },
+    x86::amd::virt::svm_is_on, //
 };
 use core::ptr::NonNull;
 use kernel::interrupt::LocalInterruptDisabled;
@@ -34,7 +38,8 @@ pub struct SelectMask {
     initialised: bool,
 }
 
-// SAFETY: The pointer is to a variable of the kernel that is never freed. A CPU uses its own part of it.
+// SAFETY: The pointer is to a variable of the kernel that is never freed. A CPU uses its own part
+// of it.
 unsafe impl Send for SelectMask {}
 
 // SAFETY: As above.
@@ -62,8 +67,8 @@ impl SelectMask {
     /// Returns the bits for this CPU. Any context.
     #[inline]
     pub fn get(&self, irqs: &LocalInterruptDisabled) -> u64 {
-        // SAFETY: By the type invariant it is the CPU's member. KVM and the built-in driver change it on
-        // the CPU itself, as one word.
+        // SAFETY: By the type invariant it is the CPU's member. KVM and the built-in driver change
+        // it on the CPU itself, as one word.
         unsafe { self.this_cpu(irqs).read_volatile() }
     }
 
@@ -73,8 +78,8 @@ impl SelectMask {
             return;
         }
         let mask = if svm_is_on(irqs) { 0 } else { HOST_ONLY };
-        // SAFETY: As in `get()`. Interrupts are off, so KVM does not change it meanwhile; it does when it
-        // turns SVM on or off later.
+        // SAFETY: As in `get()`. Interrupts are off, so KVM does not change it meanwhile; it does
+        // when it turns SVM on or off later.
         unsafe { self.this_cpu(irqs).write_volatile(mask) }
     }
 }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The debug store (DS): the memory of each CPU that its PEBS records are written to, and the registers that make
-//! the processor write them.
+//! The debug store (DS): the memory of each CPU that its PEBS records are written to, and the
+//! registers that make the processor write them.
 //!
-//! The kernel allocates the memory and points IA32_DS_AREA to it, as long as the built-in driver's hardware is
-//! [reserved](crate::x86::reserve). This driver never writes that register, and where records go is not up to it:
-//! what it writes to the debug store is the place of the next record, which can only be the first one, the number of
-//! records after which a PMI is raised, and the values that counters are started with.
+//! The kernel allocates the memory and points IA32_DS_AREA to it, as long as the built-in driver's
+//! hardware is [reserved](crate::x86::reserve). This driver never writes that register, and where
+//! records go is not up to it: what it writes to the debug store is the place of the next record,
+//! which can only be the first one, the number of records after which a PMI is raised, and the
+//! values that counters are started with.
 //!
 //! Source: SDM volume 3, 19.4.9 (DS save area) and 20.6.2.4 (PEBS).
 //!
@@ -16,7 +17,10 @@ use crate::bindings;
 use core::{
     marker::PhantomData,
     ptr::NonNull,
-    sync::atomic::{AtomicU64, Ordering::Relaxed},
+    sync::atomic::{
+        AtomicU64,
+        Ordering::Relaxed, //
+    },
 };
 use kernel::interrupt::LocalInterruptDisabled;
 
@@ -31,8 +35,8 @@ pub struct DebugStore<'a> {
     _lives: PhantomData<&'a bindings::debug_store>,
 }
 
-/// The number of values that general-purpose counters have in the debug store before those of fixed counters, up to
-/// format 4 (`MAX_PEBS_EVENTS_FMT4`).
+/// The number of values that general-purpose counters have in the debug store before those of fixed
+/// counters, up to format 4 (`MAX_PEBS_EVENTS_FMT4`).
 const GENERAL_PURPOSE: usize = 8;
 
 impl<'a> DebugStore<'a> {
@@ -42,8 +46,8 @@ impl<'a> DebugStore<'a> {
     ///
     /// `area` must be null or, for `'a`, a debug store that `reserve_ds_buffers()` has set up.
     pub(in crate::x86) unsafe fn new(area: *mut bindings::debug_store) -> Option<Self> {
-        // INVARIANT: By this function's requirements; `alloc_pebs_buffer()` has mapped the buffer into the entry area,
-        // or left its address 0.
+        // INVARIANT: By this function's requirements; `alloc_pebs_buffer()` has mapped the buffer
+        // into the entry area, or left its address 0.
         let this = Self {
             area: NonNull::new(area)?,
             _lives: PhantomData,
@@ -53,7 +57,8 @@ impl<'a> DebugStore<'a> {
 
     /// Returns a member. Processor and driver write it.
     fn member(&self, of: fn(*mut bindings::debug_store) -> *mut u64) -> &'a AtomicU64 {
-        // SAFETY: By the type invariant the area is a debug store, and `of` returns the address of a member.
+        // SAFETY: By the type invariant the area is a debug store, and `of` returns the address of
+        // a member.
         unsafe { AtomicU64::from_ptr(of(self.area.as_ptr())) }
     }
 
@@ -88,22 +93,22 @@ impl<'a> DebugStore<'a> {
             / size_of::<u64>()
     }
 
-    /// Returns whether there may be records: none if the processor should ever have left the index before the base, but
-    /// [`clear`](Self::clear) is due then as well. Any context, on the CPU.
+    /// Returns whether there may be records: none if the processor should ever have left the index
+    /// before the base, but [`clear`](Self::clear) is due then as well. Any context, on the CPU.
     #[inline]
     pub fn has_records(&self) -> bool {
         self.index().load(Relaxed) != self.base()
     }
 
-    /// Returns the records that have been written. Any context, on the CPU, whose counters are stopped: no more are
-    /// written then.
+    /// Returns the records that have been written. Any context, on the CPU, whose counters are
+    /// stopped: no more are written then.
     pub fn records(&self, _irqs: &LocalInterruptDisabled) -> &'a [AtomicU64] {
         let base = self.base();
         let words = self.words(base, self.index().load(Relaxed));
         // CAST: an address.
         let base: *const AtomicU64 = core::ptr::with_exposed_provenance(base as usize);
-        // SAFETY: By the type invariant, so many words from the base on are mapped memory, page-aligned. Atomics
-        // may be written at any time, also by the processor.
+        // SAFETY: By the type invariant, so many words from the base on are mapped memory,
+        // page-aligned. Atomics may be written at any time, also by the processor.
         unsafe { core::slice::from_raw_parts(base, words) }
     }
 
@@ -121,8 +126,8 @@ impl<'a> DebugStore<'a> {
             .store(self.base().wrapping_add(bytes), Relaxed);
     }
 
-    /// Sets the value that general-purpose or fixed counter `n` is started with when a record of its event has been
-    /// written. On the CPU.
+    /// Sets the value that general-purpose or fixed counter `n` is started with when a record of
+    /// its event has been written. On the CPU.
     pub fn set_reload(&self, fixed: bool, n: u8, value: u64, _irqs: &LocalInterruptDisabled) {
         let slot = usize::from(n).wrapping_add(if fixed { GENERAL_PURPOSE } else { 0 });
         // SAFETY: Only the address of the member is taken.
@@ -134,9 +139,11 @@ impl<'a> DebugStore<'a> {
         }
     }
 
-    /// Sets PEBS_ENABLE: the counters whose events are recorded, and which of them record latencies or stores.
+    /// Sets PEBS_ENABLE: the counters whose events are recorded, and which of them record latencies
+    /// or stores.
     ///
-    /// On the CPU, whose counters are stopped. If the processor refuses (`#GP`), the kernel warns once.
+    /// On the CPU, whose counters are stopped. If the processor refuses (`#GP`), the kernel warns
+    /// once.
     #[inline]
     pub fn set_enable(&self, value: u64, irqs: &LocalInterruptDisabled) {
         write(bindings::MSR_IA32_PEBS_ENABLE, value, irqs);
@@ -149,7 +156,8 @@ impl<'a> DebugStore<'a> {
 }
 
 fn write(msr: u32, value: u64, _irqs: &LocalInterruptDisabled) {
-    // SAFETY: Both registers make the processor write records, to the CPU's buffer in the debug store and nowhere
-    // else: the caller has a `DebugStore`, so that the kernel has pointed IA32_DS_AREA to it.
+    // SAFETY: Both registers make the processor write records, to the CPU's buffer in the debug
+    // store and nowhere else: the caller has a `DebugStore`, so that the kernel has pointed
+    // IA32_DS_AREA to it.
     unsafe { bindings::rpmu_helper_wrmsrq(msr, value) }
 }

@@ -6,8 +6,11 @@
 
 use crate::x86::{
     branches::Record,
-    debugctl::{self, Bits},
-    msr::Msr,
+    debugctl::{
+        self,
+        Bits, //
+    },
+    msr::Msr, //
 };
 use kernel::interrupt::LocalInterruptDisabled;
 
@@ -26,12 +29,12 @@ pub struct Lbr {
 }
 
 impl Lbr {
-    /// Finds the registers for `depth` branches on this CPU. Returns [`None`] if one is missing or does not hold
-    /// what is written to it: hypervisors may leave them out.
+    /// Finds the registers for `depth` branches on this CPU. Returns [`None`] if one is missing or
+    /// does not hold what is written to it: hypervisors may leave them out.
     ///
-    /// They are left as they were. All CPUs must be alike. Mainline: `intel_pmu_init()`, `check_msr()`,
-    /// `arch/x86/events/intel/core.c:8968`, `6883`; it tries all of them, and `from_to_write` is its
-    /// `lbr_from_signext_quirk_wr()`.
+    /// They are left as they were. All CPUs must be alike. Mainline: `intel_pmu_init()`,
+    /// `check_msr()`, `arch/x86/events/intel/core.c`; it tries all of them, and `from_to_write` is
+    /// its `lbr_from_signext_quirk_wr()`.
     pub fn probe(
         depth: u8,
         has_info: bool,
@@ -61,7 +64,8 @@ impl Lbr {
         if !architectural {
             Msr::MSR_LASTBRANCH_TOS.read_safe(irqs).ok()?;
         }
-        // Records change by themselves while branches are recorded, which proves that there are some.
+        // Records change by themselves while branches are recorded, which proves that there are
+        // some.
         let records = if architectural {
             control.read_safe(irqs).ok()? & ENABLE != 0
         } else {
@@ -132,8 +136,8 @@ impl Lbr {
         }
     }
 
-    /// Reads the branch `age` before that with the number `latest`, with its further data if `info`. [`None`] if
-    /// there is none.
+    /// Reads the branch `age` before that with the number `latest`, with its further data if
+    /// `info`. [`None`] if there is none.
     ///
     /// Branches should not be recorded meanwhile.
     #[inline]
@@ -218,7 +222,7 @@ impl Lbr {
 
     /// Starts to record branches with the filter `select`, until the next PMI if `freeze`.
     ///
-    /// Mainline: `__intel_pmu_lbr_enable()`, `arch/x86/events/intel/lbr.c:113`.
+    /// Mainline: `__intel_pmu_lbr_enable()`, `arch/x86/events/intel/lbr.c`.
     #[inline]
     pub fn start(&self, select: u32, freeze: bool, irqs: &LocalInterruptDisabled) {
         let on = match self.architectural {
@@ -251,7 +255,8 @@ const ENABLE: u64 = 1 << 0;
 
 /// Returns whether `msr`, which reads `before`, holds other values. It is left as it was.
 ///
-/// `adapt` returns what to write for a value that was read. The register then reads as it was written.
+/// `adapt` returns what to write for a value that was read. The register then reads as it was
+/// written.
 fn holds(msr: Msr, before: u64, adapt: impl Fn(u64) -> u64, irqs: &LocalInterruptDisabled) -> bool {
     const SOME_BITS: u64 = 0xffff;
     let value = adapt(before ^ SOME_BITS);

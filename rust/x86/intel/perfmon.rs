@@ -13,8 +13,11 @@ use crate::{
     bindings,
     x86::{
         cpuid::Feature,
-        msr::{Msr, ReadOnlyMsr},
-        reserve::Register,
+        msr::{
+            Msr,
+            ReadOnlyMsr, //
+        },
+        reserve::Register, //
     },
 };
 use kernel::interrupt::LocalInterruptDisabled;
@@ -52,7 +55,8 @@ impl Counters {
             && (read_capabilities(irqs) >> PERF_METRICS_AVAILABLE) & 1 != 0
             && exists(Msr::MSR_PERF_METRICS);
         // INVARIANT: The registers of each counter have been read, and MSR_PERF_METRICS where the
-        // capability says that it is available. RDPMC takes the same numbers (SDM volume 2B, RDPMC).
+        // capability says that it is available. RDPMC takes the same numbers (SDM volume 2B,
+        // RDPMC).
         Self {
             gp: keep(gp, MAX_GP, |n| {
                 exists(Msr::pmc(Gp(n))) && exists(Msr::perfevtsel(Gp(n)))
@@ -168,8 +172,8 @@ impl Metrics {
     /// Reads the register of this CPU.
     #[inline]
     pub fn rdpmc(self, irqs: &LocalInterruptDisabled) -> u64 {
-        // SAFETY: By the type invariant the processor has the register, which bit 29 alone stands for
-        // (SDM volume 2B, RDPMC).
+        // SAFETY: By the type invariant the processor has the register, which bit 29 alone stands
+        // for (SDM volume 2B, RDPMC).
         unsafe { rdpmc(1 << 29, irqs) }
     }
 }

@@ -1,22 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Intel PT and BTS, which trace branches. Their drivers (`arch/x86/events/intel/pt.c`, `bts.c`) have PMUs of
-//! their own, `intel_pt` and `intel_bts`, and share the PMI with the core PMU's.
+//! Intel PT and BTS, which trace branches. Their drivers (`arch/x86/events/intel/pt.c`, `bts.c`)
+//! have PMUs of their own, `intel_pt` and `intel_bts`, and share the PMI with the core PMU's.
 //!
 //! The built-in driver handles their part of the PMI as well. A driver that is
 //! [called in its place](crate::x86::builtin::nmi) handles it itself:
 //!
 //! - Bit 55 of IA32_PERF_GLOBAL_STATUS means that PT has filled a region of its output.
-//! - BTS has no bit. Its events are paused during the PMI, as they use no counter that GLOBAL_CTRL stops.
+//! - BTS has no bit. Its events are paused during the PMI, as they use no counter that GLOBAL_CTRL
+//!   stops.
 //!
 //! Unloading needs no event to be closed: from then on, the built-in driver serves the events.
 
 use crate::{
     bindings,
     kern::symbols::Symbols,
-    x86::{builtin::nmi::Handler, cpuid::Feature, nmi::NmiContext},
+    x86::{
+        builtin::nmi::Handler,
+        cpuid::Feature,
+        nmi::NmiContext, //
+    },
 };
-use core::ptr::{null_mut, NonNull};
+use core::ptr::{
+    null_mut,
+    NonNull, //
+};
 use kernel::prelude::*;
 
 /// The tracers of this machine.
@@ -40,12 +48,12 @@ impl Tracers {
         let has_pt = Feature::INTEL_PT.present();
         if has_pt {
             let interrupt = symbols.find(c"intel_pt_interrupt")?;
-            // The trampoline jumps to the function that KVM has set, or returns 0. Kernels that cannot run
-            // guests lack it.
+            // The trampoline jumps to the function that KVM has set, or returns 0. Kernels that
+            // cannot run guests lack it.
             let guest = symbols.find(c"__SCT____perf_guest_handle_intel_pt_intr");
             let guest = guest.map_or(null_mut(), NonNull::as_ptr);
-            // SAFETY: The addresses are those of functions of the types that the static calls have. The
-            // helper binds none that is null.
+            // SAFETY: The addresses are those of functions of the types that the static calls have.
+            // The helper binds none that is null.
             unsafe { bindings::rpmu_helper_bind_intel_pt(interrupt.as_ptr(), guest) };
         }
         // `bts_init()` also wants PTI to be off. The functions return at once where it has failed.
@@ -88,19 +96,19 @@ impl Tracers {
         &self.handler
     }
 
-    /// Handles bit 55 of IA32_PERF_GLOBAL_STATUS, which the caller has acknowledged: PT of a guest, or of
-    /// this kernel.
+    /// Handles bit 55 of IA32_PERF_GLOBAL_STATUS, which the caller has acknowledged: PT of a guest,
+    /// or of this kernel.
     ///
-    /// Mainline: `handle_pmi_common()`, `arch/x86/events/intel/core.c:3886-3891`.
+    /// Mainline: `handle_pmi_common()`, `arch/x86/events/intel/core.c`.
     #[cold]
     pub fn pt_interrupt(&self, _nmi: &NmiContext) {
         if !self.has_pt {
             return;
         }
-        // SAFETY: By the type invariant the functions are bound. They are called as the built-in driver
-        // calls them: on the CPU of the PMI, in the NMI. `intel_pt_interrupt()` does nothing if PT has no
-        // event there. KVM may unregister its handler meanwhile, and then waits until no NMI is in it
-        // (`perf_unregister_guest_info_callbacks()`, `kernel/events/core.c:7791`).
+        // SAFETY: By the type invariant the functions are bound. They are called as the built-in
+        // driver calls them: on the CPU of the PMI, in the NMI. `intel_pt_interrupt()` does nothing
+        // if PT has no event there. KVM may unregister its handler meanwhile, and then waits until
+        // no NMI is in it (`perf_unregister_guest_info_callbacks()`, `kernel/events/core.c`).
         unsafe {
             if bindings::rpmu_helper_guest_handle_intel_pt_intr() == 0 {
                 bindings::rpmu_helper_intel_pt_interrupt();
@@ -113,9 +121,9 @@ impl Tracers {
     #[inline]
     pub fn pause_bts<'a>(&self, nmi: &'a NmiContext) -> Option<PausedBts<'a>> {
         (self.has_bts && self.are_used()).then(|| {
-            // SAFETY: By the type invariant the function is bound. It is called as the built-in driver
-            // calls it, on the CPU of the PMI, in the NMI, which keeps it apart from the callbacks of
-            // the PMU `intel_bts` (`arch/x86/events/intel/bts.c:229-236`).
+            // SAFETY: By the type invariant the function is bound. It is called as the built-in
+            // driver calls it, on the CPU of the PMI, in the NMI, which keeps it apart from the
+            // callbacks of the PMU `intel_bts` (`arch/x86/events/intel/bts.c`).
             unsafe { bindings::rpmu_helper_intel_bts_disable_local() };
             // INVARIANT: Just paused.
             PausedBts { _nmi: nmi }
@@ -133,8 +141,8 @@ pub struct PausedBts<'a> {
 }
 
 impl PausedBts<'_> {
-    /// Hands the records in the buffer of this CPU to the event's user, if the buffer is full enough for
-    /// an interrupt. Returns the number of overflows, 0 or 1.
+    /// Hands the records in the buffer of this CPU to the event's user, if the buffer is full
+    /// enough for an interrupt. Returns the number of overflows, 0 or 1.
     #[inline]
     pub fn interrupt(&self) -> u32 {
         // SAFETY: By the type invariant the event is paused, as the function requires.

@@ -3,11 +3,11 @@
 //! TSX on processors whose transactions use a performance counter.
 //!
 //! Some Skylake parts use general-purpose counter 3 for TSX transactions, unless
-//! `MSR_TSX_FORCE_ABORT` makes them abort every transaction at its start. Programs must be ready for
-//! aborts, so this changes their speed only.
+//! `MSR_TSX_FORCE_ABORT` makes them abort every transaction at its start. Programs must be ready
+//! for aborts, so this changes their speed only.
 //!
 //! Source: Intel, "Performance Monitoring Impact of Intel Transactional Synchronization Extension
-//! Memory Ordering Issue", 604224; `arch/x86/events/intel/core.c:2941`.
+//! Memory Ordering Issue", 604224; `intel_set_tfa()`, `arch/x86/events/intel/core.c`.
 
 use crate::bindings;
 use kernel::interrupt::LocalInterruptDisabled;

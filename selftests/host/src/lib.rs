@@ -2,8 +2,8 @@
 
 //! The driver's logic, compiled on the host as the module compiles it.
 //!
-//! Compiles `rust/logic` in place, as `crate::logic`, and runs its unit tests and the examples in its docs.
-//! The property tests are in `tests/`.
+//! Compiles `rust/logic` in place, as `crate::logic`, and runs its unit tests and the examples in
+//! its docs. The property tests are in `tests/`.
 
 // Only the unit tests may use std.
 #![cfg_attr(not(test), no_std)]

@@ -5,11 +5,26 @@
 mod kernel;
 
 use kernel::Source;
-use rpmu_logic::logic::capabilities::{Capabilities, Cpuid};
-use rpmu_logic::logic::model::cache_event::{CacheId, NoCacheEvent};
+use rpmu_logic::logic::capabilities::{
+    Capabilities,
+    Cpuid, //
+};
+use rpmu_logic::logic::model::cache_event::{
+    CacheId,
+    NoCacheEvent, //
+};
 use rpmu_logic::logic::model::{
-    first_match, EventConstraint, HardwareId, Model, AMD_15H, AMD_K8, AMD_MODELS, AMD_ZEN,
-    AMD_ZEN_2, AMD_ZEN_4, MERGE,
+    first_match,
+    EventConstraint,
+    HardwareId,
+    Model,
+    AMD_15H,
+    AMD_K8,
+    AMD_MODELS,
+    AMD_ZEN,
+    AMD_ZEN_2,
+    AMD_ZEN_4,
+    MERGE, //
 };
 use rpmu_logic::logic::pmu::Pmu;
 use rpmu_logic::logic::regs::counter::CounterMask;
@@ -22,7 +37,8 @@ fn pmu(model: &'static Model, counters: u8) -> Pmu {
     Pmu::new(model, capabilities)
 }
 
-/// Returns whether `case LABEL:` matches: the label is a number, a range, or a macro for one of them.
+/// Returns whether `case LABEL:` matches: the label is a number, a range, or a macro for one of
+/// them.
 fn is_case(source: &Source, label: &str, value: u64) -> bool {
     let label = label.trim();
     let label = if label.starts_with("AMD_EVENT_") {

@@ -7,12 +7,28 @@ mod reference;
 
 use cases::cases;
 use proptest::prelude::*;
-use reference::mainline::{assign_events, Defects, Want, AS_IS, MENDED};
-use reference::{fewest_gp, fits, GP};
+use reference::mainline::{
+    assign_events,
+    Defects,
+    Want,
+    AS_IS,
+    MENDED, //
+};
+use reference::{
+    fewest_gp,
+    fits,
+    GP, //
+};
 use rpmu_logic::logic::model::constraint::Constraint;
 use rpmu_logic::logic::refusal::Shortage;
-use rpmu_logic::logic::regs::counter::{CounterId, CounterMask};
-use rpmu_logic::logic::sched::assign::{Problem, MAX_EVENTS};
+use rpmu_logic::logic::regs::counter::{
+    CounterId,
+    CounterMask, //
+};
+use rpmu_logic::logic::sched::assign::{
+    Problem,
+    MAX_EVENTS, //
+};
 
 /// An event and its previous counter.
 type Event = (Want, Option<CounterId>);
@@ -66,8 +82,8 @@ fn is_true(shortage: Shortage, events: &[Event], gp_limit: u32) -> bool {
     }
 }
 
-/// Returns masks of six general-purpose counters and two fixed ones: few enough for the search, many enough
-/// for mistakes.
+/// Returns masks of six general-purpose counters and two fixed ones: few enough for the search,
+/// many enough for mistakes.
 fn mask() -> impl Strategy<Value = u64> {
     (0u64..1 << 6, 0u64..1 << 2).prop_map(|(gp, fixed)| gp | (fixed << 32))
 }
@@ -106,7 +122,8 @@ fn mainline(wants: &[Want], gp_limit: u32, defects: Defects) -> Option<Vec<usize
 proptest! {
     #![proptest_config(cases(2048))]
 
-    /// Events are refused if and only if they do not fit; an assignment is valid, and a reason true.
+    /// Events are refused if and only if they do not fit; an assignment is valid, and a reason
+    /// true.
     #[test]
     fn verdict_is_that_of_a_complete_search(
         events in prop::collection::vec(event(), 0..7),
@@ -169,8 +186,8 @@ proptest! {
         }
     }
 
-    /// The same with back-tracking, with a limit too large for mainline's miscount to matter, and without the
-    /// miscount.
+    /// The same with back-tracking, with a limit too large for mainline's miscount to matter, and
+    /// without the miscount.
     #[test]
     fn mainlines_back_tracking_is_kept(
         wants in prop::collection::vec((1u64..1 << 6, any::<bool>()), 1..7),

@@ -1,14 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Layouts in BTF: made by hand, by the C compiler and pahole, and the kernel's own. Damaged BTF is an
-//! error or has another layout; no data may make the parser panic or run for long.
+//! Layouts in BTF: made by hand, by the C compiler and pahole, and the kernel's own. Damaged BTF is
+//! an error or has another layout; no data may make the parser panic or run for long.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::{
+    Path,
+    PathBuf, //
+};
+use std::process::{
+    Command,
+    Stdio, //
+};
 
 use proptest::prelude::*;
-use rpmu_logic::btf::{Btf, Place, Unknown};
+use rpmu_logic::btf::{
+    Btf,
+    Place,
+    Unknown, //
+};
 
 /// Reads BTF.
 fn read<'a, const N: usize>(data: &'a [u8], wanted: [&'a str; N]) -> Result<Btf<'a, N>, Unknown> {
@@ -377,7 +387,8 @@ fn word() -> impl Strategy<Value = u32> {
     prop_oneof![3 => 0u32..40, 1 => any::<u32>(), 1 => (0u32..32).prop_map(|bit| 1 << bit)]
 }
 
-/// Mostly a kind that is known, often a structure: one type of an unknown kind makes all of BTF unknown.
+/// Mostly a kind that is known, often a structure: one type of an unknown kind makes all of BTF
+/// unknown.
 fn kind() -> impl Strategy<Value = u32> {
     prop_oneof![50 => 1u32..20, 50 => STRUCT..=UNION, 1 => 0u32..21]
 }
@@ -395,7 +406,10 @@ proptest! {
 
     #[test]
     fn random_types_are_no_trouble(
-        types in prop::collection::vec((kind(), word(), 0u32..6, word(), prop::collection::vec(word(), 0..18)), 1..40),
+        types in prop::collection::vec(
+            (kind(), word(), 0u32..6, word(), prop::collection::vec(word(), 0..18)),
+            1..40,
+        ),
     ) {
         let names = ["", "perf_event", "pmu", "x86_pmu", "a", "b", "hw", "idx"];
         let mut maker = Maker::new();
@@ -547,7 +561,8 @@ fn of_kernel(tree: &Path) -> Vec<u8> {
     panic!("no BTF in the kernel's image");
 }
 
-/// The lines of `rust/layouts.c` against the kernel's BTF. Offsets are compared when rpmu is loaded.
+/// The lines of `rust/layouts.c` against the kernel's BTF. Offsets are compared when rpmu is
+/// loaded.
 #[test]
 fn the_table_is_in_the_kernel() {
     let Some(tree) = kernel() else {

@@ -7,11 +7,23 @@ mod reference;
 
 use cases::cases;
 use proptest::prelude::*;
-use reference::{fewest_gp, GP};
-use rpmu_logic::logic::capabilities::{Capabilities, Cpuid};
+use reference::{
+    fewest_gp,
+    GP, //
+};
+use rpmu_logic::logic::capabilities::{
+    Capabilities,
+    Cpuid, //
+};
 use rpmu_logic::logic::model::constraint::Constraint;
-use rpmu_logic::logic::regs::counter::{CounterId, CounterMask};
-use rpmu_logic::logic::sched::cpu_schedule::{CpuSchedule, Entry};
+use rpmu_logic::logic::regs::counter::{
+    CounterId,
+    CounterMask, //
+};
+use rpmu_logic::logic::sched::cpu_schedule::{
+    CpuSchedule,
+    Entry, //
+};
 use rpmu_logic::logic::sched::limits::Limits;
 
 /// Four general-purpose counters, three fixed ones.
@@ -200,8 +212,8 @@ proptest! {
         }
     }
 
-    /// Removing all events and adding them in any order gives each event its previous counter, so that nothing
-    /// needs to be programmed.
+    /// Removing all events and adding them in any order gives each event its previous counter, so
+    /// that nothing needs to be programmed.
     #[test]
     fn a_context_that_comes_back_finds_its_counters(
         wanted in prop::collection::vec(mask(), 0..8),

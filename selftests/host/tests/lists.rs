@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! The models' constraints against Intel's event lists: the kernel's copies
-//! (`tools/perf/pmu-events/arch/x86`), and the columns that these lack (`selftests/intel-counters`).
+//! (`tools/perf/pmu-events/arch/x86`), and the columns that these lack
+//! (`selftests/intel-counters`).
 //!
 //! On a counter that its list does not name, an event counts nothing, or something else. Each known
 //! difference has a reason (`exceptions`); the tests print the number of its events.
@@ -11,19 +12,41 @@ use std::path::Path;
 
 mod exceptions;
 
-use exceptions::{exceptions, Exception, Reference, EXCEPTIONS};
-use rpmu_logic::logic::capabilities::{Capabilities, Cpuid};
+use exceptions::{
+    exceptions,
+    Exception,
+    Reference,
+    EXCEPTIONS, //
+};
+use rpmu_logic::logic::capabilities::{
+    Capabilities,
+    Cpuid, //
+};
 use rpmu_logic::logic::model::{
-    Model, BROADWELL, GOLDEN_COVE, GOLDMONT, GOLDMONT_PLUS, HASWELL, ICE_LAKE, ICE_LAKE_SERVER,
-    IVY_BRIDGE, IVY_BRIDGE_SERVER, NEHALEM, SANDY_BRIDGE, SANDY_BRIDGE_SERVER, SILVERMONT, SKYLAKE,
-    SKYLAKE_SERVER, WESTMERE,
+    Model,
+    BROADWELL,
+    GOLDEN_COVE,
+    GOLDMONT,
+    GOLDMONT_PLUS,
+    HASWELL,
+    ICE_LAKE,
+    ICE_LAKE_SERVER,
+    IVY_BRIDGE,
+    IVY_BRIDGE_SERVER,
+    NEHALEM,
+    SANDY_BRIDGE,
+    SANDY_BRIDGE_SERVER,
+    SILVERMONT,
+    SKYLAKE,
+    SKYLAKE_SERVER,
+    WESTMERE, //
 };
 use rpmu_logic::logic::pmu::Pmu;
 use rpmu_logic::logic::regs::counter::CounterMask;
 use rpmu_logic::logic::regs::event_select::EventSelect;
 
-/// The lists with their models, and the number of a thread's general-purpose counters with all threads of
-/// the core and with one.
+/// The lists with their models, and the number of a thread's general-purpose counters with all
+/// threads of the core and with one.
 const LISTS: &[(&str, &Model, u32, u32)] = &[
     ("nehalemep", &NEHALEM, 4, 4),
     ("nehalemex", &NEHALEM, 4, 4),
@@ -164,8 +187,8 @@ struct Columns {
 }
 
 impl Columns {
-    /// Returns the counters of the precise event. The lists up to Skylake have no column for them; these
-    /// processors have PEBS on counters 0 to 3 only (SDM vol. 3, IA32_PEBS_ENABLE).
+    /// Returns the counters of the precise event. The lists up to Skylake have no column for them;
+    /// these processors have PEBS on counters 0 to 3 only (SDM vol. 3, IA32_PEBS_ENABLE).
     fn precise(&self, counters: u64) -> u64 {
         counters & self.pebs_counters.unwrap_or(0xf)
     }
@@ -201,9 +224,9 @@ fn columns() -> BTreeMap<&'static str, Vec<(EventSelect, Columns)>> {
     lists
 }
 
-/// No event may be on a counter that a column of its list does not name: with two threads and with one,
-/// counting and precise. This includes counting of events that the list has as precise ones only, because
-/// users can open them so.
+/// No event may be on a counter that a column of its list does not name: with two threads and with
+/// one, counting and precise. This includes counting of events that the list has as precise ones
+/// only, because users can open them so.
 #[test]
 fn events_are_on_the_counters_of_every_column() {
     let columns = columns();

@@ -1,23 +1,49 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The assignment with the models' real constraints: all sets of events that fit and all minimal sets that
-//! do not, in every state of the core's other thread, against a complete search and against the copy of
-//! mainline's scheduler in `reference::mainline`.
+//! The assignment with the models' real constraints: all sets of events that fit and all minimal
+//! sets that do not, in every state of the core's other thread, against a complete search and
+//! against the copy of mainline's scheduler in `reference::mainline`.
 
 mod cases;
 mod reference;
 
 use cases::cases;
 use proptest::prelude::*;
-use reference::mainline::{assign_events, schedule_events, Defects, Want, AS_IS, MAX, MENDED};
-use reference::search::{is_valid, Placements, COUNTERS};
-use rpmu_logic::logic::capabilities::{Capabilities, Cpuid};
+use reference::mainline::{
+    assign_events,
+    schedule_events,
+    Defects,
+    Want,
+    AS_IS,
+    MAX,
+    MENDED, //
+};
+use reference::search::{
+    is_valid,
+    Placements,
+    COUNTERS, //
+};
+use rpmu_logic::logic::capabilities::{
+    Capabilities,
+    Cpuid, //
+};
 use rpmu_logic::logic::model::constraint::Constraint;
-use rpmu_logic::logic::model::{Model, GENERIC, GENERIC_V5, INTEL_MODELS};
+use rpmu_logic::logic::model::{
+    Model,
+    GENERIC,
+    GENERIC_V5,
+    INTEL_MODELS, //
+};
 use rpmu_logic::logic::pmu::Pmu;
-use rpmu_logic::logic::regs::counter::{CounterId, CounterMask};
+use rpmu_logic::logic::regs::counter::{
+    CounterId,
+    CounterMask, //
+};
 use rpmu_logic::logic::regs::event_select::EventSelect;
-use rpmu_logic::logic::sched::assign::{Policy, Problem};
+use rpmu_logic::logic::sched::assign::{
+    Policy,
+    Problem, //
+};
 use rpmu_logic::logic::sched::limits::Limits;
 
 /// A machine and the kinds of constraints of its events.
@@ -30,8 +56,8 @@ struct Machine {
     sibling: bool,
 }
 
-/// Returns the models with different tables, with the numbers of counters of their machines, and machines
-/// with AMD's two kinds of constraints that Intel does not have.
+/// Returns the models with different tables, with the numbers of counters of their machines, and
+/// machines with AMD's two kinds of constraints that Intel does not have.
 fn machines() -> Vec<Machine> {
     let mut machines: Vec<Machine> = Vec::new();
     let mut known = Vec::new();
@@ -65,7 +91,7 @@ fn machines() -> Vec<Machine> {
     machines.push(Machine {
         name: "AMD family 15h".to_owned(),
         gp: 6,
-        // `arch/x86/events/amd/core.c:1155-1160`
+        // `amd_format_attr`, `arch/x86/events/amd/core.c`
         kinds: vec![
             any(0x01),
             any(0x07),
@@ -79,15 +105,16 @@ fn machines() -> Vec<Machine> {
     machines.push(Machine {
         name: "AMD family 17h".to_owned(),
         gp: 6,
-        // `arch/x86/events/amd/core.c:1251-1288`, and events that are bound to one counter
+        // `amd_put_event_constraints_f17h()`, `amd_get_event_constraints_f19h()`,
+        // `arch/x86/events/amd/core.c`, and events that are bound to one counter
         kinds: vec![any(0x3f), pair, any(0x01), any(0x04), any(0x1c), any(0x23)],
         sibling: false,
     });
     machines
 }
 
-/// Returns the different constraints of the model's events: every event code and unit mask, with and without
-/// a counter mask.
+/// Returns the different constraints of the model's events: every event code and unit mask, with
+/// and without a counter mask.
 fn kinds(model: &'static Model, gp: u32, fixed: u32) -> Vec<Constraint> {
     let pmu = Pmu::new(
         model,
@@ -122,8 +149,8 @@ fn sibling_states(machine: &Machine) -> Vec<[Sibling; 4]> {
         .collect()
 }
 
-/// Returns the kinds of events of a machine whose sibling is in this state, including those without a
-/// remaining counter.
+/// Returns the kinds of events of a machine whose sibling is in this state, including those without
+/// a remaining counter.
 fn beside(machine: &Machine, state: [Sibling; 4]) -> Vec<Constraint> {
     let which = |wanted: &dyn Fn(Sibling) -> bool| {
         let bits = (0..4).filter(|n| wanted(state[*n])).map(|n| 1 << n).sum();
@@ -166,7 +193,8 @@ struct Seen {
     fit: u64,
     /// The number of sets that mainline's rule does not place although they fit.
     missed: u64,
-    /// The numbers of sets for which mainline and its rule differ, by the defect that explains the difference.
+    /// The numbers of sets for which mainline and its rule differ, by the defect that explains the
+    /// difference.
     nr_gp: u64,
     pair: u64,
     fast_path: u64,
@@ -223,8 +251,8 @@ fn solve(
     (counters, steps)
 }
 
-/// Returns whether the last of `wants` has no counter, all others have one, and it fits while they keep
-/// theirs.
+/// Returns whether the last of `wants` has no counter, all others have one, and it fits while they
+/// keep theirs.
 fn has_room(wants: &[Want], previous: &[Option<u8>], gp_limit: u32) -> bool {
     let taken = |pair, counter: u8| (1u64 << counter) * if pair { 3 } else { 1 };
     let Some((newcomer, others)) = wants.split_last() else {
@@ -244,8 +272,8 @@ fn has_room(wants: &[Want], previous: &[Option<u8>], gp_limit: u32) -> bool {
     })
 }
 
-/// Checks the assignment of a set of events. `previous` are the present counters of the first ones. Returns
-/// the new counters.
+/// Checks the assignment of a set of events. `previous` are the present counters of the first ones.
+/// Returns the new counters.
 fn check(
     name: &str,
     events: &[Constraint],
@@ -317,8 +345,8 @@ fn check(
     counters
 }
 
-/// Visits every multiset of `kinds` that fits, and every one that does not fit because of its last event: no
-/// larger one fits.
+/// Visits every multiset of `kinds` that fits, and every one that does not fit because of its last
+/// event: no larger one fits.
 fn multisets(name: &str, kinds: &[Constraint], gp_limit: u32, seen: &mut Seen) {
     struct Walk<'a> {
         name: &'a str,
@@ -399,8 +427,8 @@ fn all_multisets_of_every_model() {
 proptest! {
     #![proptest_config(cases(1024))]
 
-    /// More events than the complete enumeration has, up to more than there are counters, with and without
-    /// previous counters.
+    /// More events than the complete enumeration has, up to more than there are counters, with and
+    /// without previous counters.
     #[test]
     fn many_events_of_every_model(
         choices in prop::collection::vec(any::<prop::sample::Index>(), 1..14),

@@ -2,15 +2,21 @@
 
 //! What a PMI shares with callbacks, with PMIs at every point of the callbacks.
 //!
-//! A model checker runs each test with its threads interleaved in every way. A PMI is a thread that has the CPU to
-//! itself from its begin to its end; a callback has it for one access at a time.
+//! A model checker runs each test with its threads interleaved in every way. A PMI is a thread that
+//! has the CPU to itself from its begin to its end; a callback has it for one access at a time.
 
-use loom::sync::{Arc, Mutex};
+use loom::sync::{
+    Arc,
+    Mutex, //
+};
 use loom::thread;
 use rpmu_logic::logic::pmi::last_value::LastValue;
 use rpmu_logic::logic::pmi::running::Running;
 use rpmu_logic::logic::pmi::Word;
-use rpmu_logic::logic::regs::counter::{CounterId, CounterMask};
+use rpmu_logic::logic::regs::counter::{
+    CounterId,
+    CounterMask, //
+};
 use rpmu_logic::logic::regs::period::CounterWidth;
 use std::cell::Cell;
 use std::sync::atomic::AtomicU64;
@@ -57,7 +63,8 @@ impl Word for Shared {
     }
 }
 
-/// Runs `callback` on `machine` with `pmis` calls of `pmi` in between, in every way. Then calls `check`.
+/// Runs `callback` on `machine` with `pmis` calls of `pmi` in between, in every way. Then calls
+/// `check`.
 fn everywhere<M: Send + Sync + 'static>(
     machine: fn() -> M,
     callback: fn(&M),

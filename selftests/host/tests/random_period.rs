@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Random sample periods: their distribution, and that none of the event's occurrences is lost or counted
-//! twice between them.
+//! Random sample periods: their distribution, and that none of the event's occurrences is lost or
+//! counted twice between them.
 
 use proptest::prelude::*;
 use rpmu_logic::logic::{
     regs::{
         event_select::EventSelect,
-        period::{CounterWidth, PeriodLimits, PeriodRule},
+        period::{
+            CounterWidth,
+            PeriodLimits,
+            PeriodRule, //
+        },
     },
-    sample::random_period::RandomPeriods,
+    sample::random_period::RandomPeriods, //
 };
 
 const PERIOD: u64 = 100_000;
@@ -31,8 +35,8 @@ fn parts(mask: u32, seed: u32) -> Vec<u64> {
     (0..SAMPLES).map(|_| part()).collect()
 }
 
-/// Returns the chance that so many items, if spread evenly over the bins, are spread as unevenly as this or
-/// more: Pearson's test, with the approximation of Wilson and Hilferty.
+/// Returns the chance that so many items, if spread evenly over the bins, are spread as unevenly as
+/// this or more: Pearson's test, with the approximation of Wilson and Hilferty.
 fn chance(bins: &[u32]) -> f64 {
     let items: u32 = bins.iter().sum();
     let expected = f64::from(items) / bins.len() as f64;
@@ -112,8 +116,8 @@ fn periods_are_uniform() {
     }
 }
 
-/// A bad seed would be one whose periods are too uneven or too even. Of 200, one is beyond either bound of 1 %
-/// in about two cases.
+/// A bad seed would be one whose periods are too uneven or too even. Of 200, one is beyond either
+/// bound of 1 % in about two cases.
 #[test]
 fn no_seed_is_bad() {
     let chances: Vec<f64> = (1..=200)
@@ -128,7 +132,8 @@ fn no_seed_is_bad() {
     assert!(chances.iter().all(|chance| *chance > 1e-5));
 }
 
-/// A loop whose length divides the period has all samples at one place without the mask, and everywhere with it.
+/// A loop whose length divides the period has all samples at one place without the mask, and
+/// everywhere with it.
 #[test]
 fn no_lock_step_with_a_loop() {
     const LOOP: u64 = 125;
@@ -154,8 +159,8 @@ fn rules() -> impl Strategy<Value = PeriodRule> {
 }
 
 proptest! {
-    /// The periods of the samples add up to the count, but for the current one, however late an overflow is
-    /// noticed, and whatever part of a period the counters can hold.
+    /// The periods of the samples add up to the count, but for the current one, however late an
+    /// overflow is noticed, and whatever part of a period the counters can hold.
     #[test]
     fn sums_of_periods_are_the_count(
         rule in rules(),

@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Extra registers against a complete search: every small set of events in every order, with all previous
-//! registers of the events and all values that the core's other thread may hold.
+//! Extra registers against a complete search: every small set of events in every order, with all
+//! previous registers of the events and all values that the core's other thread may hold.
 
 use rpmu_logic::logic::model::demand::Requirement;
 use rpmu_logic::logic::regs::extra_register::ExtraRegister;
-use rpmu_logic::logic::sched::register_plan::{plan, RegisterValues};
+use rpmu_logic::logic::sched::register_plan::{
+    plan,
+    RegisterValues, //
+};
 
-use ExtraRegister::{LoadLatency, OffcoreResponse0, OffcoreResponse1};
+use ExtraRegister::{
+    LoadLatency,
+    OffcoreResponse0,
+    OffcoreResponse1, //
+};
 
 /// The requirement of an event and its present register.
 type Event = (Requirement, Option<ExtraRegister>);
@@ -24,8 +31,8 @@ fn requirement(register: ExtraRegister, value: u64, choice: bool) -> Requirement
     }
 }
 
-/// Returns all kinds of events: offcore responses with three values, with and without a choice, and load
-/// latencies with two; each without a register and with each of its registers.
+/// Returns all kinds of events: offcore responses with three values, with and without a choice, and
+/// load latencies with two; each without a register and with each of its registers.
 fn events() -> Vec<Event> {
     let mut requirements = Vec::new();
     for value in 1..=3 {
@@ -151,9 +158,9 @@ fn a_plan_is_kept() {
     }
 }
 
-/// Returns whether mainline accepts the events in this order: each takes its own register if that is free
-/// or has the value, else the other one (`__intel_shared_reg_get_constraints()`,
-/// `arch/x86/events/intel/core.c:4138`).
+/// Returns whether mainline accepts the events in this order: each takes its own register if that
+/// is free or has the value, else the other one (`__intel_shared_reg_get_constraints()`,
+/// `arch/x86/events/intel/core.c`).
 fn mainline_fits(events: &[Requirement]) -> bool {
     let mut values = RegisterValues::NONE;
     events.iter().all(|required| {

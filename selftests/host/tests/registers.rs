@@ -8,11 +8,23 @@ mod cases;
 
 use cases::cases;
 use proptest::prelude::*;
-use rpmu_logic::logic::capabilities::{Capabilities, Cpuid};
-use rpmu_logic::logic::regs::counter::{CounterId, CounterMask};
+use rpmu_logic::logic::capabilities::{
+    Capabilities,
+    Cpuid, //
+};
+use rpmu_logic::logic::regs::counter::{
+    CounterId,
+    CounterMask, //
+};
 use rpmu_logic::logic::regs::event_select::EventSelect;
-use rpmu_logic::logic::regs::register::{Register, RegisterWrite};
-use rpmu_logic::logic::regs::shadow::{Programming, Shadow};
+use rpmu_logic::logic::regs::register::{
+    Register,
+    RegisterWrite, //
+};
+use rpmu_logic::logic::regs::shadow::{
+    Programming,
+    Shadow, //
+};
 
 fn capabilities() -> Capabilities {
     Capabilities::decode(&Cpuid::intel(3, 4, 3), None).unwrap()

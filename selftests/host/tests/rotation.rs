@@ -7,14 +7,32 @@ mod reference;
 
 use cases::cases;
 use proptest::prelude::*;
-use reference::{fits, optimum};
-use rpmu_logic::logic::capabilities::{Capabilities, Cpuid};
+use reference::{
+    fits,
+    optimum, //
+};
+use rpmu_logic::logic::capabilities::{
+    Capabilities,
+    Cpuid, //
+};
 use rpmu_logic::logic::model::constraint::Constraint;
 use rpmu_logic::logic::model::demand::Demand;
-use rpmu_logic::logic::regs::counter::{CounterId, CounterMask};
+use rpmu_logic::logic::regs::counter::{
+    CounterId,
+    CounterMask, //
+};
 use rpmu_logic::logic::rotation::{
-    let_others_join, let_others_pass, place_after_interval, turns, waits_for_its_kind, Counted,
-    Found, GroupWants, Offer, Waiting, Wants,
+    let_others_join,
+    let_others_pass,
+    place_after_interval,
+    turns,
+    waits_for_its_kind,
+    Counted,
+    Found,
+    GroupWants,
+    Offer,
+    Waiting,
+    Wants, //
 };
 use rpmu_logic::logic::sched::cpu_schedule::CpuSchedule;
 use rpmu_logic::logic::sched::limits::Limits;
@@ -241,7 +259,8 @@ struct Context<'a> {
     mix: &'a Mix,
     counters: CounterMask,
     wants: Wants,
-    /// By group: its runtime, and its place in the order. Equal places are in the order of insertion.
+    /// By group: its runtime, and its place in the order. Equal places are in the order of
+    /// insertion.
     runtime: Vec<u64>,
     places: Vec<(u64, u64)>,
     /// By group: the time on counters, and as much of it as it was charged for.
@@ -361,7 +380,8 @@ impl<'a> Context<'a> {
         order
     }
 
-    /// Offers all groups after an interval. Returns the number of groups that were tried by look-ahead.
+    /// Offers all groups after an interval. Returns the number of groups that were tried by
+    /// look-ahead.
     fn schedule(&mut self) -> u32 {
         let mut looked_at = self.offer_all(true);
         if self.brought_forward {
@@ -371,8 +391,8 @@ impl<'a> Context<'a> {
         looked_at
     }
 
-    /// Does what `merge_sched_in()` does for all groups, at the end of an interval or later. Returns the number of
-    /// groups that were tried by look-ahead.
+    /// Does what `merge_sched_in()` does for all groups, at the end of an interval or later.
+    /// Returns the number of groups that were tried by look-ahead.
     fn offer_all(&mut self, is_over: bool) -> u32 {
         let order = self.order();
         let limits = self.mix.limits();
@@ -476,8 +496,8 @@ fn take_turns(mix: &Mix) -> Outcome {
     }
 }
 
-/// Runs tasks or control groups with these groups of events in turn, for slices of so many nanoseconds. The timer goes
-/// on meanwhile. Returns the shares of the groups of each.
+/// Runs tasks or control groups with these groups of events in turn, for slices of so many
+/// nanoseconds. The timer goes on meanwhile. Returns the shares of the groups of each.
 fn switch(mix: &Mix, tasks: usize, slice: u64) -> Vec<Vec<f64>> {
     let mut contexts: Vec<_> = (0..tasks).map(|_| Context::new(mix)).collect();
     let mut enabled = vec![0; tasks];
@@ -507,8 +527,8 @@ fn switch(mix: &Mix, tasks: usize, slice: u64) -> Vec<Vec<f64>> {
     contexts.iter().zip(&enabled).map(shares).collect()
 }
 
-/// Rotates as the perf core does without the driver: tries groups in order up to one that does not fit; then
-/// the first that has counted goes to the end.
+/// Rotates as the perf core does without the driver: tries groups in order up to one that does not
+/// fit; then the first that has counted goes to the end.
 fn rotate(mix: &Mix) -> Outcome {
     let mut order: Vec<usize> = (0..mix.groups.len()).collect();
     let mut ran = vec![0u64; order.len()];
@@ -639,8 +659,8 @@ fn known_mixes_are_shared_as_well_as_can_be() {
     }
 }
 
-/// Groups with software leaders are offered in the order of the tree alone. The smallest share is at least that of
-/// the perf core's own rotation.
+/// Groups with software leaders are offered in the order of the tree alone. The smallest share is
+/// at least that of the perf core's own rotation.
 #[test]
 fn groups_led_by_software_pass_none() {
     for (name, mix) in known() {
@@ -669,8 +689,9 @@ fn groups_led_by_software_pass_none() {
     }
 }
 
-/// A group that does not fit, here beside a closed counter, holds up none behind it for good: neither where the
-/// group that passes it contends for counters, nor where it does not, and so stays in front.
+/// A group that does not fit, here beside a closed counter, holds up none behind it for good:
+/// neither where the group that passes it contends for counters, nor where it does not, and so
+/// stays in front.
 #[test]
 fn groups_that_do_not_fit_hold_up_none() {
     let (four, any): (&[u64], &[u64]) = (&[ANY; 4], &[ANY]);
@@ -701,11 +722,12 @@ fn groups_that_do_not_fit_hold_up_none() {
     }
 }
 
-/// Groups are charged for the time that they count, however few ends of intervals there are in it: those of tasks and
-/// control groups that are switched often have equal shares.
+/// Groups are charged for the time that they count, however few ends of intervals there are in it:
+/// those of tasks and control groups that are switched often have equal shares.
 ///
-/// With two tasks and slices of 6 ms, an interval ends 1 and 5 ms after one begins, and 3 ms after the next does. Four
-/// of eight events had counted for 4 of 6 ms each time, when each end had cost a whole turn.
+/// With two tasks and slices of 6 ms, an interval ends 1 and 5 ms after one begins, and 3 ms after
+/// the next does. Four of eight events had counted for 4 of 6 ms each time, when each end had cost
+/// a whole turn.
 #[test]
 fn switched_tasks_share_equally() {
     let any: &[u64] = &[ANY];
@@ -839,8 +861,8 @@ fn mask_or_fixed() -> impl Strategy<Value = u64> {
     ]
 }
 
-/// Each of 512 equal groups has run after a quarter of the intervals that the perf core needs, without
-/// look-ahead.
+/// Each of 512 equal groups has run after a quarter of the intervals that the perf core needs,
+/// without look-ahead.
 #[test]
 fn many_equal_groups_cost_nothing() {
     for (size, turns) in [(1, 128), (2, 256), (3, 512), (4, 512)] {
@@ -859,7 +881,8 @@ fn many_equal_groups_cost_nothing() {
     }
 }
 
-/// An active group of one event does not cause a look-ahead through all pairs for the remaining counter.
+/// An active group of one event does not cause a look-ahead through all pairs for the remaining
+/// counter.
 #[test]
 fn one_that_counts_is_not_looked_for() {
     let (any, pair): (&[u64], &[u64]) = (&[ANY], &[ANY, ANY]);
@@ -882,7 +905,8 @@ fn one_that_counts_is_not_looked_for() {
     );
 }
 
-/// Look-ahead takes place where it is needed: no counter stays unused, and every group gets its share.
+/// Look-ahead takes place where it is needed: no counter stays unused, and every group gets its
+/// share.
 #[test]
 fn many_different_groups_keep_the_counters_busy() {
     let (c2, any): (&[u64], &[u64]) = (&[0x4], &[ANY]);
@@ -918,8 +942,8 @@ proptest! {
         prop_assert!(outcome.smallest() >= 0.9 * best.smallest, "{outcome:?}, {best:?}");
     }
 
-    /// Every group that could count alone counts. Not always as much as possible: three events and two pairs on
-    /// four counters get half of the time each, where four sevenths are possible.
+    /// Every group that could count alone counts. Not always as much as possible: three events and
+    /// two pairs on four counters get half of the time each, where four sevenths are possible.
     #[test]
     fn no_group_starves(
         groups in prop::collection::vec(prop::collection::vec(mask(), 1..5), 1..7)
@@ -932,7 +956,8 @@ proptest! {
         prop_assert!(outcome.smallest() >= 0.75 * best.smallest, "{outcome:?}, {best:?}");
     }
 
-    /// The same for groups of all kinds: half of the best possible smallest share, beside pinned events.
+    /// The same for groups of all kinds: half of the best possible smallest share, beside pinned
+    /// events.
     #[test]
     fn no_group_of_any_kind_starves(
         groups in prop::collection::vec(prop::collection::vec(mask_or_fixed(), 1..5), 2..8),

@@ -5,15 +5,41 @@
 mod exceptions;
 mod kernel;
 
-use exceptions::{exceptions, Exception, Reference};
-use kernel::{Constraint, ExtraRegister, Init, Source};
-use rpmu_logic::logic::capabilities::{Capabilities, Cpuid};
+use exceptions::{
+    exceptions,
+    Exception,
+    Reference, //
+};
+use kernel::{
+    Constraint,
+    ExtraRegister,
+    Init,
+    Source, //
+};
+use rpmu_logic::logic::capabilities::{
+    Capabilities,
+    Cpuid, //
+};
 use rpmu_logic::logic::model::cache_event::NoCacheEvent;
 use rpmu_logic::logic::model::data_source::DataSources;
-use rpmu_logic::logic::model::pebs_events::{PebsData, PebsEvent};
+use rpmu_logic::logic::model::pebs_events::{
+    PebsData,
+    PebsEvent, //
+};
 use rpmu_logic::logic::model::{
-    first_match, Acknowledge, HardwareId, LbrFilter, Model, Scope, Vendor, GENERIC, GENERIC_V5,
-    GOLDEN_COVE, INTEL_MODELS, NEHALEM, WITHOUT_A_TABLE,
+    first_match,
+    Acknowledge,
+    HardwareId,
+    LbrFilter,
+    Model,
+    Scope,
+    Vendor,
+    GENERIC,
+    GENERIC_V5,
+    GOLDEN_COVE,
+    INTEL_MODELS,
+    NEHALEM,
+    WITHOUT_A_TABLE, //
 };
 use rpmu_logic::logic::pmu::Pmu;
 use rpmu_logic::logic::regs::counter::CounterMask;
@@ -151,8 +177,8 @@ fn every_event_has_mainlines_counters() {
     ]);
 }
 
-/// Returns mainline's counters of a precise event, whether it is corrupting, and the contents of its
-/// records.
+/// Returns mainline's counters of a precise event, whether it is corrupting, and the contents of
+/// its records.
 fn mainlines_precise(lines: &[Constraint], all: bool, config: u64) -> Option<(u64, bool, &str)> {
     let matches = |line: &&Constraint| (config & line.mask).wrapping_sub(line.code) <= line.size;
     match lines.iter().find(matches) {
@@ -177,7 +203,8 @@ fn every_precise_event_is_mainlines() {
             .map_or_else(Vec::new, |name| source.constraints(&name));
         lines += table.len();
         let mut differences = Differences::of(model, true);
-        // On the big cores with metrics, mainline sets this if the processor has baseline PEBS, as these have.
+        // On the big cores with metrics, mainline sets this if the processor has baseline PEBS, as
+        // these have.
         let all = init.contains("PMU_FL_PEBS_ALL") || init.contains("num_topdown_events =");
         let pmu = pmu(model, 8, 4);
         let present = pmu.capabilities.counters.bits();
@@ -279,7 +306,8 @@ fn every_event_has_mainlines_extra_register() {
     }
 }
 
-/// Returns the result of `set_ext_hw_attr()` and `x86_pmu_extra_regs()` for values of mainline's tables.
+/// Returns the result of `set_ext_hw_attr()` and `x86_pmu_extra_regs()` for values of mainline's
+/// tables.
 fn mainlines_cache_event(
     event: u64,
     config1: u64,

@@ -7,20 +7,39 @@ mod reference;
 
 use cases::cases;
 use proptest::prelude::*;
-use reference::{fewest_gp, GP};
-use rpmu_logic::logic::capabilities::{Capabilities, Cpuid};
+use reference::{
+    fewest_gp,
+    GP, //
+};
+use rpmu_logic::logic::capabilities::{
+    Capabilities,
+    Cpuid, //
+};
 use rpmu_logic::logic::model::constraint::Constraint;
-use rpmu_logic::logic::model::demand::{Demand, Requirement};
+use rpmu_logic::logic::model::demand::{
+    Demand,
+    Requirement, //
+};
 use rpmu_logic::logic::refusal::Refusal;
 use rpmu_logic::logic::regs::counter::CounterMask;
 use rpmu_logic::logic::regs::extra_register::ExtraRegister;
-use rpmu_logic::logic::rotation::{requeue, turns};
+use rpmu_logic::logic::rotation::{
+    requeue,
+    turns, //
+};
 use rpmu_logic::logic::sched::cpu_schedule::CpuSchedule;
 use rpmu_logic::logic::sched::limits::Limits;
 use rpmu_logic::logic::sched::usage::ThreadUsage;
-use rpmu_logic::logic::smt::protocol::{Plain, ThreadState, Told};
+use rpmu_logic::logic::smt::protocol::{
+    Plain,
+    ThreadState,
+    Told, //
+};
 use rpmu_logic::logic::smt::right_of_way::Share;
-use rpmu_logic::logic::smt::siblings::{Core, Thread};
+use rpmu_logic::logic::smt::siblings::{
+    Core,
+    Thread, //
+};
 
 /// Four general-purpose counters, three fixed ones.
 const COUNTERS: u32 = 4;
@@ -78,7 +97,8 @@ struct Side {
     schedule: CpuSchedule<u32>,
     smt: ThreadState,
     events: Vec<(u32, Want)>,
-    /// The events that were refused last because of the other thread, unless something has changed since.
+    /// The events that were refused last because of the other thread, unless something has changed
+    /// since.
     refused: Option<Vec<Want>>,
 }
 
@@ -107,8 +127,8 @@ impl Side {
         }
     }
 
-    /// Returns the counters of corrupting events, and of all events, by the entries alone; with `pending`,
-    /// including those that the hardware uses until the PMU is enabled.
+    /// Returns the counters of corrupting events, and of all events, by the entries alone; with
+    /// `pending`, including those that the hardware uses until the PMU is enabled.
     fn has(&self, pending: bool) -> (u64, u64) {
         let (mut corrupting, mut used) = (0, 0);
         for entry in self.schedule.entries() {
@@ -124,7 +144,8 @@ impl Side {
     }
 }
 
-/// Places the events of the schedule's txn beside the other thread. Returns the CPU that has to schedule again.
+/// Places the events of the schedule's txn beside the other thread. Returns the CPU that has to
+/// schedule again.
 fn plan<T: Copy + PartialEq>(
     core: Option<(&mut Core, Thread)>,
     smt: &mut ThreadState,
@@ -154,8 +175,8 @@ impl World {
         }
     }
 
-    /// Returns whether the events of a side and `more` fit, by a complete search. Events may keep their
-    /// counters.
+    /// Returns whether the events of a side and `more` fit, by a complete search. Events may keep
+    /// their counters.
     fn would_fit(&self, side: usize, more: &[Want], limited: bool) -> bool {
         let (this, other) = (&self.sides[side], &self.sides[1 - side]);
         let beside = limited && other.seat.is_some();
@@ -286,7 +307,8 @@ impl World {
             Step::Enable => self.enable(side)?,
             Step::Hotplug => self.hotplug(side)?,
         }
-        // No corrupting event is on a counter that the sibling uses, on the hardware or in the plan.
+        // No corrupting event is on a counter that the sibling uses, on the hardware or in the
+        // plan.
         let [(corrupting_0, used_0), (corrupting_1, used_1)] =
             self.sides.each_ref().map(|side| side.has(true));
         prop_assert_eq!(corrupting_0 & used_1, 0);
@@ -323,7 +345,8 @@ proptest! {
     }
 }
 
-/// An event that needs a value in one of two registers: the value, and whether it prefers the second.
+/// An event that needs a value in one of two registers: the value, and whether it prefers the
+/// second.
 type Offcore = (u64, bool);
 
 /// A thread of a core whose threads share the extra registers, with lone events.
@@ -397,9 +420,9 @@ impl SharedCore {
         }
     }
 
-    /// Removes and adds all events while the PMU is disabled. All events that were counting have to count
-    /// again, even if the other side does the same at every step (`interleaved`). Returns whether each side
-    /// is woken.
+    /// Removes and adds all events while the PMU is disabled. All events that were counting have to
+    /// count again, even if the other side does the same at every step (`interleaved`). Returns
+    /// whether each side is woken.
     fn reschedule(&mut self, side: usize, interleaved: bool) -> Result<[bool; 2], TestCaseError> {
         let before = self.counting(side);
         let mut woken = [false; 2];
@@ -488,7 +511,8 @@ struct Turner {
     waits: bool,
     /// Set if the groups keep their places the next time, instead of active groups first.
     keeps_places: bool,
-    /// The time at which its timer expires, if it runs: always at the same phase, as in the perf core.
+    /// The time at which its timer expires, if it runs: always at the same phase, as in the perf
+    /// core.
     timer: Option<u64>,
     phase: u64,
 }
@@ -558,7 +582,8 @@ impl TurningCore {
         }
     }
 
-    /// Tries to place a group. Returns whether it fits, and whether the other side has to schedule again.
+    /// Tries to place a group. Returns whether it fits, and whether the other side has to schedule
+    /// again.
     fn try_group(&mut self, side: usize, group: usize) -> (bool, bool) {
         let this = &mut self.sides[side];
         let is_pinned = group < this.pinned;

@@ -1,37 +1,68 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! All input from the machine and its users through the whole logic: CPUID, attributes, groups, schedules,
-//! siblings, registers, periods, and the texts of refusals. No function may panic, and the hardware must
-//! accept all results.
+//! All input from the machine and its users through the whole logic: CPUID, attributes, groups,
+//! schedules, siblings, registers, periods, and the texts of refusals. No function may panic, and
+//! the hardware must accept all results.
 
 mod cases;
 
 use std::collections::BTreeMap;
 
 use cases::cases;
-use prop::sample::{select, Index};
+use prop::sample::{
+    select,
+    Index, //
+};
 use proptest::prelude::*;
 use rpmu_logic::logic::capabilities::PebsFormat;
-use rpmu_logic::logic::capabilities::{Capabilities, Cpuid, Leaf};
+use rpmu_logic::logic::capabilities::{
+    Capabilities,
+    Cpuid,
+    Leaf, //
+};
 use rpmu_logic::logic::model::cache_event::CacheId;
 use rpmu_logic::logic::model::constraint::Constraint;
 use rpmu_logic::logic::model::demand::Demand;
-use rpmu_logic::logic::model::{HardwareId, AMD_MODELS, INTEL_MODELS};
+use rpmu_logic::logic::model::{
+    HardwareId,
+    AMD_MODELS,
+    INTEL_MODELS, //
+};
 use rpmu_logic::logic::nospec::masked;
-use rpmu_logic::logic::open::attr::{Attributes, EventType};
+use rpmu_logic::logic::open::attr::{
+    Attributes,
+    EventType, //
+};
 use rpmu_logic::logic::open::configure;
 use rpmu_logic::logic::open::event::Event;
 use rpmu_logic::logic::pmu::Pmu;
 use rpmu_logic::logic::refusal::Refusal;
 use rpmu_logic::logic::refusal::Shortage;
-use rpmu_logic::logic::regs::counter::{CounterId, CounterKind, CounterMask, MAX_COUNTERS};
+use rpmu_logic::logic::regs::counter::{
+    CounterId,
+    CounterKind,
+    CounterMask,
+    MAX_COUNTERS, //
+};
 use rpmu_logic::logic::regs::dirty::Dirty;
 use rpmu_logic::logic::regs::event_select::EventSelect;
 use rpmu_logic::logic::regs::extra_register::ExtraRegister;
-use rpmu_logic::logic::regs::period::{CounterWidth, PeriodLimits, PeriodRule};
-use rpmu_logic::logic::regs::register::{Register, RegisterWrite};
+use rpmu_logic::logic::regs::period::{
+    CounterWidth,
+    PeriodLimits,
+    PeriodRule, //
+};
+use rpmu_logic::logic::regs::register::{
+    Register,
+    RegisterWrite, //
+};
 use rpmu_logic::logic::regs::shadow::Shadow;
-use rpmu_logic::logic::rotation::{requeue, Beside, GroupWants, Wants};
+use rpmu_logic::logic::rotation::{
+    requeue,
+    Beside,
+    GroupWants,
+    Wants, //
+};
 use rpmu_logic::logic::sched::assign::Policy;
 use rpmu_logic::logic::sched::cpu_schedule::CpuSchedule;
 use rpmu_logic::logic::sched::explanation::Explanation;
@@ -84,7 +115,10 @@ fn machine() -> impl Strategy<Value = (Cpuid, Option<u64>)> {
 
 /// Returns an AMD or Hygon processor, of a family with a table mostly.
 fn amd_machine() -> impl Strategy<Value = Cpuid> {
-    let family = prop_oneof![6 => select(vec![0x10u32, 0x15, 0x16, 0x17, 0x18, 0x19, 0x1a, 0x1b]), 1 => 0u32..0x10e];
+    let family = prop_oneof![
+        6 => select(vec![0x10u32, 0x15, 0x16, 0x17, 0x18, 0x19, 0x1a, 0x1b]),
+        1 => 0u32..0x10e,
+    ];
     (family, any::<u8>(), any::<bool>(), leaf(), leaf(), leaf()).prop_map(
         |(family, model, hygon, leaf_1, leaf_8000_0001, leaf_8000_0022)| {
             let vendor = if hygon {
@@ -113,8 +147,8 @@ fn pmu() -> impl Strategy<Value = Pmu> {
     prop_oneof![3 => intel_pmu(), 1 => amd]
 }
 
-/// Returns a supported PMU or, to cover models that `Pmu::probe()` refuses, any model's table with possible
-/// capabilities.
+/// Returns a supported PMU or, to cover models that `Pmu::probe()` refuses, any model's table with
+/// possible capabilities.
 fn intel_pmu() -> impl Strategy<Value = Pmu> {
     const USUAL: u32 = 0x0730_0804;
     (machine(), select(INTEL_MODELS)).prop_map(|((mut cpuid, perf_capabilities), model)| {
@@ -185,7 +219,7 @@ fn attributes() -> impl Strategy<Value = Attributes> {
             let (kind, config, filters, config1, config2, sample_period) = numbers;
             let (sample_type, branch_sample_type, sample_regs_user, sample_regs_intr, config3) =
                 more;
-            let [has_auxiliary, freq, exclude_user, exclude_kernel, others, switch, pinned, is_member] =
+            let [has_auxiliary, freq, exclude_user, exclude_kernel, others, ends, pinned, member] =
                 flags;
             let simple = Attributes {
                 config1: config1 & if plain { 0xffff } else { !0 },
@@ -205,9 +239,9 @@ fn attributes() -> impl Strategy<Value = Attributes> {
             Attributes {
                 config2,
                 config3,
-                config4: u64::from(switch) | (config3 & 2),
+                config4: u64::from(ends) | (config3 & 2),
                 pinned,
-                is_member,
+                is_member: member,
                 has_auxiliary,
                 sample_period,
                 freq,
@@ -291,7 +325,8 @@ fn key(register: Register) -> (u8, usize) {
     }
 }
 
-/// The registers of a CPU. Records writes to registers that the machine lacks, and of invalid values.
+/// The registers of a CPU. Records writes to registers that the machine lacks, and of invalid
+/// values.
 struct Hardware {
     pmu: Pmu,
     registers: BTreeMap<(u8, usize), u64>,
@@ -394,7 +429,11 @@ proptest! {
 
     /// CPUID with up to four random leaves, from any vendor.
     #[test]
-    fn any_cpuid((mut cpuid, capabilities) in machine(), noise in prop::array::uniform4(leaf()), which: u8) {
+    fn any_cpuid(
+        (mut cpuid, capabilities) in machine(),
+        noise in prop::array::uniform4(leaf()),
+        which: u8,
+    ) {
         let leaves = [&mut cpuid.leaf_0, &mut cpuid.leaf_1, &mut cpuid.leaf_7, &mut cpuid.leaf_a];
         for (i, (leaf, noise)) in leaves.into_iter().zip(noise).enumerate() {
             if which & (1 << i) != 0 {
@@ -562,12 +601,18 @@ proptest! {
         }
     }
 
-    /// A counter starts with a value that it can hold, at most the longest period before its overflow.
+    /// A counter starts with a value that it can hold, at most the longest period before its
+    /// overflow.
     #[test]
     fn any_period(
         width in 32u8..=64,
         max_period in any::<u64>(),
-        rule in select(vec![PeriodRule::NONE, PeriodRule::NEHALEM, PeriodRule::HASWELL, PeriodRule::BROADWELL]),
+        rule in select(vec![
+            PeriodRule::NONE,
+            PeriodRule::NEHALEM,
+            PeriodRule::HASWELL,
+            PeriodRule::BROADWELL,
+        ]),
         config in config(),
         period in prop_oneof![0u64..200, any::<u64>()],
         left in prop_oneof![-200i64..200, any::<i64>()],
@@ -624,7 +669,11 @@ proptest! {
 
     /// Masks, indices, and the marks of dirty counters.
     #[test]
-    fn any_counters(steps in prop::collection::vec(any::<[u64; 2]>(), 1..8), index: usize, len in 0usize..100) {
+    fn any_counters(
+        steps in prop::collection::vec(any::<[u64; 2]>(), 1..8),
+        index: usize,
+        len in 0usize..100,
+    ) {
         let mut dirty = Dirty::default();
         for [used, marked] in steps {
             let (used, marked) = (CounterMask::from_bits(used), CounterMask::from_bits(marked));
@@ -644,7 +693,14 @@ proptest! {
 
     /// AMD's tables.
     #[test]
-    fn any_amd_event(model in select(AMD_MODELS), pmu in pmu(), config: u64, counters: u64, code in 0u16..0x1000, umask: u8) {
+    fn any_amd_event(
+        model in select(AMD_MODELS),
+        pmu in pmu(),
+        config: u64,
+        counters: u64,
+        code in 0u16..0x1000,
+        umask: u8,
+    ) {
         let present = CounterMask::from_bits(counters);
         let mut pmu = Pmu::new(model, pmu.capabilities);
         pmu.capabilities.counters = present;

@@ -64,8 +64,8 @@ fn events(directory: &Path) -> BTreeMap<u16, Event> {
     events
 }
 
-/// Events that a list lacks, by the names in the list of Zen 3. The built-in driver counts L1-dcache-loads,
-/// L1-icache-loads and L1-icache-load-misses with them on all families from 17h on
+/// Events that a list lacks, by the names in the list of Zen 3. The built-in driver counts
+/// L1-dcache-loads, L1-icache-loads and L1-icache-load-misses with them on all families from 17h on
 /// (`amd_hw_cache_event_ids_f17h`).
 const MISSING: [(&str, u16, &str); 3] = [
     ("amdzen4 amdzen5", 0x040, "ls_dc_accesses"),
@@ -92,8 +92,8 @@ pub(crate) fn write_table(out: &mut String, directory: &Path, name: &str) {
     writeln!(out, "];").unwrap();
 }
 
-/// Returns what an event of this name counts, an `event::amd::Meaning`. `units` are those that the list
-/// has, 0 if it ignores UnitMask.
+/// Returns what an event of this name counts, an `event::amd::Meaning`. `units` are those that the
+/// list has, 0 if it ignores UnitMask.
 fn meaning(name: &str, units: u8) -> String {
     if let Some((_, meaning)) = MEANINGS.iter().find(|(names, _)| {
         names
@@ -109,8 +109,8 @@ fn meaning(name: &str, units: u8) -> String {
     format!("Rate({of}, {units:#04x})")
 }
 
-/// Events whose counts follow from what the CPU retires, by names or by names and units. README.md has
-/// them as a table.
+/// Events whose counts follow from what the CPU retires, by names or by names and units. README.md
+/// has them as a table.
 #[rustfmt::skip]
 const MEANINGS: [(&str, &str); 27] = [
     ("ex_ret_instr", "All(RETIRED)"),
@@ -136,8 +136,8 @@ const MEANINGS: [(&str, &str); 27] = [
     ("ls_pref_instr_disp", "Parts(PREFETCHES, [2048, 1024, 1024, 0, 0, 0, 0, 0])"),
     ("l2_request_g1", "Parts(MEMORY, [8, 64, 4, 16, 16, 8, 32, 128])"),
     ("l2_cache_req_stat", "Parts(MEMORY, [4, 2, 10, 36, 8, 16, 100, 16])"),
-    // Translations. The L2 TLB's misses are walks; it has two hits for each, and an eighth of that for
-    // coalesced pages.
+    // Translations. The L2 TLB's misses are walks; it has two hits for each, and an eighth of that
+    // for coalesced pages.
     ("ls_l1_d_tlb_miss", "Parts(DATA_WALKS, [7168, 1024, 120, 8, 3520, 512, 60, 4])"),
     ("bp_l1_tlb_miss_l2_hit bp_l1_tlb_miss_l2_tlb_hit", "Part(FETCH_WALKS, 8192)"),
     ("bp_l1_tlb_miss_l2_miss", "All(FETCH_WALKS)"),
@@ -146,8 +146,8 @@ const MEANINGS: [(&str, &str); 27] = [
     ("bp_l1_tlb_miss_l2_tlb_miss/0x07", "Parts(FETCH_WALKS, [4032, 60, 4, 0, 0, 0, 0, 0])"),
 ];
 
-/// The kinds that the other events are a rate of, by the start of the name. All others are a rate of
-/// instructions.
+/// The kinds that the other events are a rate of, by the start of the name. All others are a rate
+/// of instructions.
 const RATES: [(&str, &str); 6] = [
     ("ls_tablewalker", "WALKS"),
     ("ls_", "MEMORY"),

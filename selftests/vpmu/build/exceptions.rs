@@ -37,12 +37,12 @@ pub(crate) struct Missing {
     pub(crate) same_as: &'static str,
 }
 
-/// The umask of MEM_UOPS_RETIRED has two halves: 01H loads, 02H stores; 10H those that missed the STLB,
-/// 20H locked ones, 40H those that cross a line, 80H all (SDM vol. 3, the table of event D0H: "combine
-/// with umask 10H, 20H, 40H, 80H"). The lists of Sandy Bridge and Ivy Bridge have the combinations that
-/// Intel recommends. F0H is all loads or stores too, as 80H includes the others; the built-in driver
-/// uses it for L1-dcache-loads and L1-dcache-stores (`snb_hw_cache_event_ids`, MEM_UOP_RETIRED.LOADS
-/// and .STORES).
+/// The umask of MEM_UOPS_RETIRED has two halves: 01H loads, 02H stores; 10H those that missed the
+/// STLB, 20H locked ones, 40H those that cross a line, 80H all (SDM vol. 3, the table of event D0H:
+/// "combine with umask 10H, 20H, 40H, 80H"). The lists of Sandy Bridge and Ivy Bridge have the
+/// combinations that Intel recommends. F0H is all loads or stores too, as 80H includes the others;
+/// the built-in driver uses it for L1-dcache-loads and L1-dcache-stores (`snb_hw_cache_event_ids`,
+/// MEM_UOP_RETIRED.LOADS and .STORES).
 pub(crate) const MISSING: [Missing; 2] = [
     Missing {
         lists: "sandybridge jaketown ivybridge ivytown",

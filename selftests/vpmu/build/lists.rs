@@ -6,14 +6,25 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use serde_json::{Map, Value};
+use serde_json::{
+    Map,
+    Value, //
+};
 
-use crate::exceptions::{Missing, EXCEPTIONS, MISSING};
-use crate::meaning::{matches, meaning};
+use crate::exceptions::{
+    Missing,
+    EXCEPTIONS,
+    MISSING, //
+};
+use crate::meaning::{
+    matches,
+    meaning, //
+};
 
 type Object = Map<String, Value>;
 
-/// The counters of each event select of a list: with two threads per core, with one, and for precise sampling.
+/// The counters of each event select of a list: with two threads per core, with one, and for
+/// precise sampling.
 pub(crate) type Columns = BTreeMap<u64, (u8, u8, u8)>;
 
 /// Reads the counters of a list from `../intel-counters`, whose head describes the format.
@@ -28,7 +39,8 @@ pub(crate) fn columns(text: &str, list: &str) -> Columns {
             [] | ["list", ..] => (),
             [lists, two, one, pebs, kind, ref selects @ ..] => {
                 if lists.contains(letter.expect("the lists' letters come first")) {
-                    // Up to Skylake the lists do not name the counters of PEBS: it has the first four.
+                    // Up to Skylake the lists do not name the counters of PEBS: it has the first
+                    // four.
                     let precise = match (kind, pebs) {
                         ("0:", _) => 0,
                         (_, "-") => hex(two) & 0xf,
@@ -87,7 +99,8 @@ pub(crate) fn core_events(list: &str, directory: &Path, columns: &Columns) -> Ev
             .flatten()
             .filter_map(Value::as_object)
         {
-            // With "Unit" it is an uncore event; without EventCode a metric or an event of a fixed counter.
+            // With "Unit" it is an uncore event; without EventCode a metric or an event of a fixed
+            // counter.
             if object.contains_key("Unit") || !object.contains_key("EventCode") {
                 continue;
             }

@@ -2,10 +2,11 @@
 
 //! Converts the vendors' event lists into the model's tables.
 //!
-//! The lists are in `$KERNEL_SOURCE/tools/perf/pmu-events/arch/x86/`: JSON arrays of flat objects whose
-//! values are nearly all strings. A table has for each event its event select, its counters, the
-//! register that further selects it, and what it counts, which follows from its name. The counters of
-//! a core with one thread, which the kernel's copies of the lists lack, are in `../intel-counters`.
+//! The lists are in `$KERNEL_SOURCE/tools/perf/pmu-events/arch/x86/`: JSON arrays of flat objects
+//! whose values are nearly all strings. A table has for each event its event select, its counters,
+//! the register that further selects it, and what it counts, which follows from its name. The
+//! counters of a core with one thread, which the kernel's copies of the lists lack, are in
+//! `../intel-counters`.
 
 mod amd;
 mod exceptions;
@@ -14,7 +15,10 @@ mod meaning;
 mod output;
 
 use std::path::PathBuf;
-use std::{env, fs};
+use std::{
+    env,
+    fs, //
+};
 
 /// The directory of each list and the name of its table.
 const LISTS: [(&str, &str); 12] = [

@@ -2,8 +2,8 @@
 
 //! What events count, by their names.
 
-/// Returns what an event of this name counts, an `event::Meaning`. The event select does not say: the
-/// same one means something else on another model.
+/// Returns what an event of this name counts, an `event::Meaning`. The event select does not say:
+/// the same one means something else on another model.
 pub(crate) fn meaning(name: &str, descriptions: [&str; 2]) -> String {
     let meaning = meaning_by_name(name);
     // MEM_INST_RETIRED.ANY is ALL_LOADS and ALL_STORES, which its description does not say.
@@ -84,9 +84,9 @@ fn branches(event: &str) -> &'static str {
 /// `event::WHOLE`.
 const WHOLE: u32 = 4096;
 
-/// Events that are a share of what really happened: groups, names, the activity, and the share as in
-/// `event::Meaning::Part`. README.md has them as a table. A share within another is a kind of it; kinds
-/// that make up a whole add up to it.
+/// Events that are a share of what really happened: groups, names, the activity, and the share as
+/// in `event::Meaning::Part`. README.md has them as a table. A share within another is a kind of
+/// it; kinds that make up a whole add up to it.
 #[rustfmt::skip]
 const PARTS: [(&str, &str, &str, u32, u32); 72] = [
     // Loads and stores

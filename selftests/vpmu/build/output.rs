@@ -30,7 +30,8 @@ pub(crate) fn write_table(out: &mut String, name: &str, list: &Events) {
         writeln!(
             out,
             "        Listed {{ event: {event:#04x}, umask: {umask:#04x}, cmask: {cmask}, inv: {inv}, edge: {edge}, \
-             counters: {:#010b}, precise: {:#010b}, meaning: Meaning::{}, register: {register} }}, // {}",
+             counters: {:#010b}, precise: {:#010b}, meaning: Meaning::{}, \
+             register: {register} }}, // {}",
             listed.counters, listed.precise, listed.meaning, listed.name
         )
         .unwrap();

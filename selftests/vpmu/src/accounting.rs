@@ -5,8 +5,15 @@
 //! All counts are atomic, as QEMU may request the report while the CPU runs.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{
+    AtomicBool,
+    AtomicU64,
+    Ordering::Relaxed, //
+};
+use std::sync::{
+    Mutex,
+    PoisonError, //
+};
 
 /// The accesses to one register.
 #[derive(Debug, Default)]

@@ -3,7 +3,10 @@
 //! The counters.
 
 use crate::retired::Retired;
-use crate::share::{Source, CYCLES};
+use crate::share::{
+    Source,
+    CYCLES, //
+};
 
 /// Width of all counters, in bits.
 pub(crate) const WIDTH: u32 = 48;
@@ -14,7 +17,8 @@ pub(crate) const MASK: u64 = (1 << WIDTH) - 1;
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Counter {
     value: u64,
-    /// Occurrences since the last whole, for a share that is not a part of them; the same of cycles.
+    /// Occurrences since the last whole, for a share that is not a part of them; the same of
+    /// cycles.
     phase: u64,
     cycles: u64,
 }
@@ -39,8 +43,8 @@ impl Counter {
     }
 
     /// Returns the number of events of `source` in `retired`, to be added with [`Counter::add`].
-    /// `before` is what retired earlier at the privilege levels that the counter counts. Neither has
-    /// negative counts.
+    /// `before` is what retired earlier at the privilege levels that the counter counts. Neither
+    /// has negative counts.
     pub(crate) fn events(&mut self, source: Source, before: &Retired, retired: &Retired) -> u64 {
         match source {
             Source::Nothing => 0,
@@ -65,8 +69,8 @@ impl Counter {
         self.instructions_to(MASK + 1 - self.value, source, before)
     }
 
-    /// Returns the minimum number of instructions and page walks until this many events may have happened, or
-    /// `None` if they cannot.
+    /// Returns the minimum number of instructions and page walks until this many events may have
+    /// happened, or `None` if they cannot.
     pub(crate) fn instructions_to(
         &self,
         events: u64,

@@ -8,7 +8,11 @@
 pub(crate) mod amd;
 pub(crate) mod topdown;
 
-use crate::share::{self, Share, Source};
+use crate::share::{
+    self,
+    Share,
+    Source, //
+};
 
 /// One line of an event list.
 #[derive(Debug)]
@@ -23,8 +27,8 @@ pub(crate) struct Listed {
     pub(crate) inv: bool,
     /// IA32_PERFEVTSELx.E.
     pub(crate) edge: bool,
-    /// Mask of the general counters that count it where a core has one thread. Where it has two, the
-    /// lower half of the counters exist.
+    /// Mask of the general counters that count it where a core has one thread. Where it has two,
+    /// the lower half of the counters exist.
     pub(crate) counters: u8,
     /// Mask of the counters that sample it precisely (PEBS).
     pub(crate) precise: u8,
@@ -139,7 +143,8 @@ impl Activity {
         }
     }
 
-    /// Counts, of each `denominator` occurrences, those from `low` up to, but not including, `high`.
+    /// Counts, of each `denominator` occurrences, those from `low` up to, but not including,
+    /// `high`.
     pub(crate) const fn part(self, low: u32, high: u32, denominator: u32) -> Source {
         Source::Share(Share::new(self.kinds(), low, high, denominator))
     }
@@ -165,8 +170,8 @@ pub(crate) enum Register {
     Frontend,
 }
 
-/// The architectural events by their bit in CPUID.0AH:EBX: event code, umask and meaning (SDM vol. 3,
-/// 20.2.1.2). They count on every general counter, listed or not.
+/// The architectural events by their bit in CPUID.0AH:EBX: event code, umask and meaning (SDM vol.
+/// 3, 20.2.1.2). They count on every general counter, listed or not.
 pub(crate) const ARCHITECTURAL: [(u16, u8, Meaning); 8] = [
     (0x3c, 0x00, Meaning::Cycles),
     (0xc0, 0x00, Meaning::Part(Activity::Instructions, 0, WHOLE)),

@@ -5,18 +5,38 @@
 use std::cell::UnsafeCell;
 use std::collections::BTreeMap;
 use std::env;
-use std::ffi::{c_char, c_void, CStr, OsString};
+use std::ffi::{
+    c_char,
+    c_void,
+    CStr,
+    OsString, //
+};
 use std::fs::OpenOptions;
 use std::io::Write;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{
+    Arc,
+    Mutex,
+    OnceLock,
+    PoisonError, //
+};
 
 use crate::accounting::Accounting;
 use crate::branch::Branch;
 use crate::model;
 use crate::pmu::Pmu;
-use crate::sample::{Memory, Sample};
-use crate::shared::{Core, Node, Thread};
-use crate::{retired, Fault};
+use crate::sample::{
+    Memory,
+    Sample, //
+};
+use crate::shared::{
+    Core,
+    Node,
+    Thread, //
+};
+use crate::{
+    retired,
+    Fault, //
+};
 
 const ABI: u32 = 10;
 
@@ -60,8 +80,8 @@ pub(crate) struct CpuSample {
 impl Memory for &CpuSample {
     fn read(&self, address: u64, buffer: &mut [u8]) -> bool {
         let size = buffer.len() as u32;
-        // SAFETY: By `vpmu.h`, the function may be called with `cpu` and a buffer of that size while `sample()` runs,
-        // as this borrow of its argument does not outlive it.
+        // SAFETY: By `vpmu.h`, the function may be called with `cpu` and a buffer of that size
+        // while `sample()` runs, as this borrow of its argument does not outlive it.
         unsafe { (self.read)(self.cpu, address, buffer.as_mut_ptr().cast(), size) }
     }
 
@@ -136,11 +156,12 @@ static NODE: OnceLock<Arc<Node>> = OnceLock::new();
 /// # Safety
 ///
 /// `vpmu` comes from [`create`], and the caller runs on this CPU's thread or the CPU is stopped
-/// (`vpmu.h`). So no other reference to the [`Pmu`] exists, and none outlives the C call that made it.
+/// (`vpmu.h`). So no other reference to the [`Pmu`] exists, and none outlives the C call that made
+/// it.
 #[allow(clippy::mut_from_ref)]
 unsafe fn pmu<'a>(vpmu: *const Vpmu) -> &'a mut Pmu {
-    // SAFETY: By this function's contract the handle is valid and this is the only reference; handles
-    // are never freed.
+    // SAFETY: By this function's contract the handle is valid and this is the only reference;
+    // handles are never freed.
     unsafe { &mut *(*vpmu).pmu.get() }
 }
 
@@ -197,15 +218,15 @@ unsafe extern "C" fn reset(vpmu: *mut Vpmu) {
 }
 
 unsafe extern "C" fn cpuid(vpmu: *const Vpmu, leaf: u32, subleaf: u32, regs: *mut u32) {
-    // SAFETY: By `vpmu.h`, this runs on the CPU's thread or the CPU is stopped, and `regs` points to
-    // four registers, which the caller does not use meanwhile.
+    // SAFETY: By `vpmu.h`, this runs on the CPU's thread or the CPU is stopped, and `regs` points
+    // to four registers, which the caller does not use meanwhile.
     let (pmu, regs) = unsafe { (pmu(vpmu), &mut *regs.cast::<[u32; 4]>()) };
     *regs = pmu.cpuid(leaf, subleaf, *regs);
 }
 
 unsafe extern "C" fn retire(vpmu: *mut Vpmu, user: bool, counts: *const i64) {
-    // SAFETY: By `vpmu.h`, this runs on the CPU's thread or the CPU is stopped, and `counts` points to
-    // an array of that many counts.
+    // SAFETY: By `vpmu.h`, this runs on the CPU's thread or the CPU is stopped, and `counts` points
+    // to an array of that many counts.
     let (pmu, reported) = unsafe { (pmu(vpmu), &*counts.cast::<[i64; retired::REPORTED]>()) };
     let mut counts = [0; retired::COUNTS];
     counts[..retired::REPORTED].copy_from_slice(reported);
@@ -228,15 +249,15 @@ unsafe extern "C" fn sample_due(vpmu: *const Vpmu) -> bool {
 }
 
 unsafe extern "C" fn sample(vpmu: *mut Vpmu, sample: *const CpuSample) {
-    // SAFETY: By `vpmu.h`, this runs on the CPU's thread or the CPU is stopped, and `sample` points to a valid sample,
-    // which the caller does not change meanwhile.
+    // SAFETY: By `vpmu.h`, this runs on the CPU's thread or the CPU is stopped, and `sample` points
+    // to a valid sample, which the caller does not change meanwhile.
     let (pmu, mut sample) = unsafe { (pmu(vpmu), &*sample) };
     pmu.sample(&sample.sample, &mut sample);
 }
 
 unsafe extern "C" fn branch(vpmu: *mut Vpmu, branch: *const Branch) {
-    // SAFETY: By `vpmu.h`, this runs on the CPU's thread or the CPU is stopped, and `branch` points to a
-    // valid branch.
+    // SAFETY: By `vpmu.h`, this runs on the CPU's thread or the CPU is stopped, and `branch` points
+    // to a valid branch.
     unsafe { pmu(vpmu).branch(&*branch) }
 }
 
@@ -286,8 +307,8 @@ unsafe extern "C" fn lvtpc_write(vpmu: *mut Vpmu) {
 }
 
 unsafe extern "C" fn rdmsr(vpmu: *mut Vpmu, msr: u32, value: *mut u64) -> u32 {
-    // SAFETY: By `vpmu.h`, this runs on the CPU's thread or the CPU is stopped, and `value` points to a
-    // variable.
+    // SAFETY: By `vpmu.h`, this runs on the CPU's thread or the CPU is stopped, and `value` points
+    // to a variable.
     unsafe { answer(pmu(vpmu).rdmsr(msr), value) }
 }
 
@@ -301,8 +322,8 @@ unsafe extern "C" fn wrmsr(vpmu: *mut Vpmu, msr: u32, value: u64) -> u32 {
 }
 
 unsafe extern "C" fn rdpmc(vpmu: *mut Vpmu, ecx: u32, value: *mut u64) -> u32 {
-    // SAFETY: By `vpmu.h`, this runs on the CPU's thread or the CPU is stopped, and `value` points to a
-    // variable.
+    // SAFETY: By `vpmu.h`, this runs on the CPU's thread or the CPU is stopped, and `value` points
+    // to a variable.
     unsafe { answer(Some(pmu(vpmu).rdpmc(ecx)), value) }
 }
 
@@ -330,8 +351,8 @@ fn report_path() -> Option<OsString> {
 
 /// Appends the report to the file that `$VPMU_REPORT` names. Does nothing if it is not set.
 unsafe extern "C" fn report(vpmu: *const Vpmu) {
-    // SAFETY: The handle comes from `create` and is never freed. Only fields that threads may share are
-    // used.
+    // SAFETY: The handle comes from `create` and is never freed. Only fields that threads may share
+    // are used.
     let (apic_id, accounting) = unsafe { ((*vpmu).apic_id, &(*vpmu).accounting) };
     let Some(path) = report_path() else {
         return;

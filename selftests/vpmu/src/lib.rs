@@ -2,10 +2,10 @@
 
 //! Hardware model of a core PMU, one instance per logical CPU.
 //!
-//! QEMU loads this crate as a shared object (`ffi`, `qemu/vpmu.h`), reports what each CPU retires and
-//! passes on accesses to PMU registers. Sources: Intel SDM vol. 3 chapter 20 (performance monitoring)
-//! and vol. 4 (MSRs); AMD APM vol. 2 chapter 13, and the BKDG or PPR of each family; `build/` converts the
-//! vendors' event lists.
+//! QEMU loads this crate as a shared object (`ffi`, `qemu/vpmu.h`), reports what each CPU retires
+//! and passes on accesses to PMU registers. Sources: Intel SDM vol. 3 chapter 20 (performance
+//! monitoring) and vol. 4 (MSRs); AMD APM vol. 2 chapter 13, and the BKDG or PPR of each family;
+//! `build/` converts the vendors' event lists.
 //!
 //! ```text
 //!   ffi ── pmu ──┬── select ──┬── model ──┬── event ── share ── retired
@@ -14,8 +14,9 @@
 //!                ├── shared, accounting, inject
 //! ```
 //!
-//! `model`, `event` and `defect` are data: what hardware there is. `select`, `share` and `counter` say
-//! how much is counted. `pmu` is the PMU that software sees, `shared` what the threads of a core share.
+//! `model`, `event` and `defect` are data: what hardware there is. `select`, `share` and `counter`
+//! say how much is counted. `pmu` is the PMU that software sees, `shared` what the threads of a
+//! core share.
 //!
 //! Where things go:
 //!

@@ -3,8 +3,8 @@
 //! The modelled CPUs: data only. A vendor has a directory, a CPU model a constant in a file of its
 //! own, and [`spec`] says what such a constant holds.
 //!
-//! Sources: Intel SDM vol. 3, 20.3 (performance monitoring by microarchitecture), and vol. 4 (MSRs by
-//! microarchitecture); AMD APM vol. 2, chapter 13, and the BKDG or PPR of each family.
+//! Sources: Intel SDM vol. 3, 20.3 (performance monitoring by microarchitecture), and vol. 4 (MSRs
+//! by microarchitecture); AMD APM vol. 2, chapter 13, and the BKDG or PPR of each family.
 
 mod amd;
 mod intel;
@@ -12,8 +12,17 @@ mod spec;
 
 pub use spec::Model;
 pub(crate) use spec::{
-    Amd, Lbr, LbrFormat, Offcore, Pebs, PebsFormat, CAP_FW_WRITE, CAP_PERF_METRICS, CAP_SMM_FREEZE,
-    MAX_FIXED, MAX_GENERAL,
+    Amd,
+    Lbr,
+    LbrFormat,
+    Offcore,
+    Pebs,
+    PebsFormat,
+    CAP_FW_WRITE,
+    CAP_PERF_METRICS,
+    CAP_SMM_FREEZE,
+    MAX_FIXED,
+    MAX_GENERAL, //
 };
 
 /// Intel's models.
@@ -21,8 +30,8 @@ pub static INTEL_MODELS: [Model; 12] = intel::MODELS;
 /// AMD's models.
 pub static AMD_MODELS: [Model; amd::COUNT] = amd::MODELS;
 
-/// Returns the model of the CPU with this CPUID family and model, if there is one. No family is both
-/// vendors'.
+/// Returns the model of the CPU with this CPUID family and model, if there is one. No family is
+/// both vendors'.
 pub fn find(family: u32, model: u32) -> Option<&'static Model> {
     INTEL_MODELS
         .iter()

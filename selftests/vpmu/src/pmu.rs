@@ -15,9 +15,9 @@
 //!   state ─── registers, totals, pending, tsx     what all of these work on
 //! ```
 //!
-//! State that a feature needs besides its registers is a struct in a file of its own (`pending`, `tsx`,
-//! `metrics`, `lbr`, `pebs`). A vendor with other MSR numbers has a map to
-//! the names of [`msr::Msr`] (`amd`), one without global registers leaves `global_ctrl` at all ones.
+//! State that a feature needs besides its registers is a struct in a file of its own (`pending`,
+//! `tsx`, `metrics`, `lbr`, `pebs`). A vendor with other MSR numbers has a map to the names of
+//! [`msr::Msr`] (`amd`), one without global registers leaves `global_ctrl` at all ones.
 
 mod access;
 mod accounting_msr;

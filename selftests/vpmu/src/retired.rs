@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a CPU retires and does: the indices of [`Retired`]. The first [`REPORTED`] mirror `enum vpmu_retired`.
+//! What a CPU retires and does: the indices of [`Retired`]. The first [`REPORTED`] mirror
+//! `enum vpmu_retired`.
 
 /// Instructions.
 pub const INSTRUCTIONS: usize = 0;

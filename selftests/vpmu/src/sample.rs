@@ -12,7 +12,8 @@ pub struct Sample {
     pub next_ip: u64,
     /// RFLAGS.
     pub flags: u64,
-    /// The general registers in the order of their encodings: RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8 to R15.
+    /// The general registers in the order of their encodings: RAX, RCX, RDX, RBX, RSP, RBP, RSI,
+    /// RDI, R8 to R15.
     pub regs: [u64; 16],
     /// XMM0 to XMM15.
     pub xmm: [[u64; 2]; 16],

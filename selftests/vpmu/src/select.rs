@@ -12,12 +12,26 @@
 pub(crate) mod amd;
 
 use crate::event::{
-    slots, Activity, Meaning, Register, ARCHITECTURAL, CRYSTAL_CYCLES, CYCLES, REFERENCE_CYCLES,
-    WHOLE,
+    slots,
+    Activity,
+    Meaning,
+    Register,
+    ARCHITECTURAL,
+    CRYSTAL_CYCLES,
+    CYCLES,
+    REFERENCE_CYCLES,
+    WHOLE, //
 };
-use crate::model::{Model, Offcore};
+use crate::model::{
+    Model,
+    Offcore, //
+};
 use crate::retired::PREFETCHES;
-use crate::share::{self, Share, Source};
+use crate::share::{
+    self,
+    Share,
+    Source, //
+};
 
 /// Returns what an event of loads counts that took longer than the threshold in MSR_PEBS_LD_LAT.
 /// Doubling the threshold halves the count; 4 is the lowest that exists (Intel's lists; SDM vol. 3,
@@ -105,9 +119,9 @@ impl Select {
         (source, found.register)
     }
 
-    /// Returns whether general counter `counter` samples it precisely on a model of the non-adaptive formats. The
-    /// lists call INST_RETIRED.ANY_P precise on some models alone, under other names. Here it is on all of them: the
-    /// built-in driver samples it so.
+    /// Returns whether general counter `counter` samples it precisely on a model of the
+    /// non-adaptive formats. The lists call INST_RETIRED.ANY_P precise on some models alone, under
+    /// other names. Here it is on all of them: the built-in driver samples it so.
     pub(crate) fn is_precise(self, model: &Model, counter: usize) -> bool {
         const INST_RETIRED_ANY_P: (u16, u8) = (0xc0, 0);
         let code = model.list.with_code(self.event, self.umask);
@@ -145,13 +159,13 @@ impl Select {
         }
     }
 
-    /// Applies CMASK, INV and E to an event that counts `source` without them. CMASK counts the cycles
-    /// with at least CMASK events, INV those with fewer. Without CMASK, INV is ignored (SDM vol. 3,
-    /// 20.2.1.1) and E takes CMASK as 1.
+    /// Applies CMASK, INV and E to an event that counts `source` without them. CMASK counts the
+    /// cycles with at least CMASK events, INV those with fewer. Without CMASK, INV is ignored (SDM
+    /// vol. 3, 20.2.1.1) and E takes CMASK as 1.
     ///
-    /// Events at a fixed rate are spread evenly: at 5/3 a cycle, every cycle has one and two of three
-    /// have two. Of other events, a cycle has at most one. E counts half of the cycles in which the
-    /// condition holds, and none if it always holds.
+    /// Events at a fixed rate are spread evenly: at 5/3 a cycle, every cycle has one and two of
+    /// three have two. Of other events, a cycle has at most one. E counts half of the cycles in
+    /// which the condition holds, and none if it always holds.
     fn masked(self, source: Source) -> Source {
         let Source::Share(share) = source else {
             return source;
@@ -171,8 +185,8 @@ impl Select {
         }
     }
 
-    /// Returns an arbitrary but fixed rate for this event select: 1/1024 to 63/1024 of the activity,
-    /// different for most selects.
+    /// Returns an arbitrary but fixed rate for this event select: 1/1024 to 63/1024 of the
+    /// activity, different for most selects.
     pub(crate) fn declared_rate(self, of: Activity) -> Source {
         let Select {
             event,
@@ -232,9 +246,9 @@ fn at_least(share: Share, cmask: u32) -> Holds {
     }
 }
 
-/// Returns what an offcore response event counts with this value of its register. Loads and stores are
-/// the requests. Without a request bit or without a response bit it counts nothing; each further bit
-/// adds to the count, so that a subset (misses) never exceeds the whole.
+/// Returns what an offcore response event counts with this value of its register. Loads and stores
+/// are the requests. Without a request bit or without a response bit it counts nothing; each
+/// further bit adds to the count, so that a subset (misses) never exceeds the whole.
 pub(crate) fn offcore_response(offcore: Offcore, register: u64) -> Source {
     const ANY: u32 = 22;
     let requests = (register & ((1 << offcore.first_response) - 1)).count_ones();

@@ -2,11 +2,19 @@
 
 //! What a counter counts: a share of what the CPU retires.
 //!
-//! An occurrence is one retired instruction, load, branch, page walk or whatever else the share is of.
+//! An occurrence is one retired instruction, load, branch, page walk or whatever else the share is
+//! of.
 
 use std::ops::RangeInclusive;
 
-use crate::retired::{self, Retired, LOADS, PLAIN_LOADS, PLAIN_STORES, STORES};
+use crate::retired::{
+    self,
+    Retired,
+    LOADS,
+    PLAIN_LOADS,
+    PLAIN_STORES,
+    STORES, //
+};
 
 /// What a counter counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,15 +30,15 @@ pub(crate) enum Source {
 /// A share of what the CPU retires: `high` - `low` events for each `denominator` occurrences.
 ///
 /// Where that is a part of the occurrences and `denominator` a power of two, each occurrence has a
-/// position: its number modulo `denominator` with the bits reversed. The share is the occurrences at
-/// `low` up to, but not including, `high`. So it is spread evenly, and shares that make up a whole add
-/// up to it exactly. Otherwise `low` is 0; `high` may exceed `denominator`, which is several events for
-/// each occurrence.
+/// position: its number modulo `denominator` with the bits reversed. The share is the occurrences
+/// at `low` up to, but not including, `high`. So it is spread evenly, and shares that make up a
+/// whole add up to it exactly. Otherwise `low` is 0; `high` may exceed `denominator`, which is
+/// several events for each occurrence.
 ///
-/// For a part, the CPU numbers all occurrences that it retires. So it makes no difference how often a
-/// counter is written or which counter counts: one that is enabled from time to time gets the share of
-/// just that time. For other shares a counter numbers the occurrences from the last write on, which
-/// makes a difference of less than one event.
+/// For a part, the CPU numbers all occurrences that it retires. So it makes no difference how often
+/// a counter is written or which counter counts: one that is enabled from time to time gets the
+/// share of just that time. For other shares a counter numbers the occurrences from the last write
+/// on, which makes a difference of less than one event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Share {
     /// The occurrences: 1 for each kind of [`Retired`] that is meant.
@@ -68,7 +76,8 @@ fn sum_of(kinds: &[u8; retired::COUNTS], retired: &Retired) -> u64 {
 }
 
 impl Share {
-    /// Creates the share of the occurrences of these kinds from `low` up to `high` of `denominator`.
+    /// Creates the share of the occurrences of these kinds from `low` up to `high` of
+    /// `denominator`.
     pub(crate) const fn new(kinds: &[usize], low: u32, high: u32, denominator: u32) -> Self {
         Share {
             kinds: one_of_each(kinds),
@@ -111,8 +120,8 @@ impl Share {
         self.denominator.is_power_of_two() && self.denominator > 1 && self.high <= self.denominator
     }
 
-    /// Returns how many of the first `occurrences` have a position below `bound`. Each bit of `bound`
-    /// stands for a range of positions, which is every 2^n-th occurrence.
+    /// Returns how many of the first `occurrences` have a position below `bound`. Each bit of
+    /// `bound` stands for a range of positions, which is every 2^n-th occurrence.
     fn below(&self, bound: u32, occurrences: u64) -> u64 {
         let unused = u32::BITS - self.denominator.trailing_zeros();
         let mut sum = 0;
@@ -154,8 +163,8 @@ impl Share {
         (before + now) / each - before / each
     }
 
-    /// Returns the number of the next occurrence within its whole, from what retired `before` or, if
-    /// it is not a part, from the counter's own `phase`.
+    /// Returns the number of the next occurrence within its whole, from what retired `before` or,
+    /// if it is not a part, from the counter's own `phase`.
     fn next(&self, phase: u64, before: &Retired) -> u64 {
         let number = if self.is_part() {
             self.occurrences(before)
@@ -254,7 +263,8 @@ impl Source {
 mod tests {
     use super::*;
 
-    /// Each occurrence belongs to exactly one of the shares that make up a whole; shares are spread evenly.
+    /// Each occurrence belongs to exactly one of the shares that make up a whole; shares are spread
+    /// evenly.
     #[test]
     fn shares_make_up_a_whole() {
         let bounds = [0, 5, 8, 12, 16, 20, 32, 128, 256, 4096];

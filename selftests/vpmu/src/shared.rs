@@ -2,20 +2,27 @@
 
 //! State that the threads of a core share, and the cores of a node.
 //!
-//! QEMU runs each thread's PMU on a host thread of its own (or both on one, alternately), so all state
-//! here is atomic. No access orders any other: all are relaxed.
+//! QEMU runs each thread's PMU on a host thread of its own (or both on one, alternately), so all
+//! state here is atomic. No access orders any other: all are relaxed.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicBool,
+    AtomicU64,
+    Ordering::Relaxed, //
+};
 use std::sync::Arc;
 
 use crate::model::MAX_GENERAL;
-use crate::retired::{Retired, COUNTS};
+use crate::retired::{
+    Retired,
+    COUNTS, //
+};
 
 /// The cores around one northbridge, on AMD's CPUs.
 #[derive(Debug, Default)]
 pub struct Node {
-    /// For each number of a counter, the thread whose counter of that number was the last to select an
-    /// event of the northbridge; 0 if none was. The threads are numbered from 1.
+    /// For each number of a counter, the thread whose counter of that number was the last to select
+    /// an event of the northbridge; 0 if none was. The threads are numbered from 1.
     owners: [AtomicU64; MAX_GENERAL],
     threads: AtomicU64,
 }
@@ -100,7 +107,8 @@ impl Thread {
         counts_sibling.store(false, Relaxed);
     }
 
-    /// Makes the northbridge count what this thread's counter selects, and no other thread's of that number.
+    /// Makes the northbridge count what this thread's counter selects, and no other thread's of
+    /// that number.
     pub(crate) fn take_northbridge(&self, counter: usize) {
         self.core.node.owners[counter].store(self.number, Relaxed);
     }
@@ -148,7 +156,8 @@ impl Thread {
         leaked.swap(0, Relaxed)
     }
 
-    /// Sets whether this thread's counters count the sibling's events. Returns whether that changed.
+    /// Sets whether this thread's counters count the sibling's events. Returns whether that
+    /// changed.
     pub(crate) fn set_counts_sibling(&self, counts: bool) -> bool {
         let changed = self.own().counts_sibling.swap(counts, Relaxed) != counts;
         if changed && counts {

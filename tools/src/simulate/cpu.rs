@@ -3,23 +3,61 @@
 //! One CPU: the perf core's handling of its groups, with the driver's decisions.
 
 use super::group::Group;
-use super::order::{numbers, Move, Offered, Order};
-use super::outcomes::{counter_code, Outcome, Outcomes};
-use super::{Configuration, EventNumber, Setting, Wait, INTERVAL};
+use super::order::{
+    numbers,
+    Move,
+    Offered,
+    Order, //
+};
+use super::outcomes::{
+    counter_code,
+    Outcome,
+    Outcomes, //
+};
+use super::{
+    Configuration,
+    EventNumber,
+    Setting,
+    Wait,
+    INTERVAL, //
+};
 use crate::logic::refusal::Refusal;
-use crate::logic::regs::counter::{CounterId, CounterMask};
+use crate::logic::regs::counter::{
+    CounterId,
+    CounterMask, //
+};
 use crate::logic::rotation::{
-    lags_far_behind, let_others_join, let_others_pass, owes_turns, place_after_interval, turns,
-    waits_for_its_kind, Counted, Found, Wants, MOST_DISPLACED,
+    lags_far_behind,
+    let_others_join,
+    let_others_pass,
+    owes_turns,
+    place_after_interval,
+    turns,
+    waits_for_its_kind,
+    Counted,
+    Found,
+    Wants,
+    MOST_DISPLACED, //
 };
 use crate::logic::sched::assign::Policy;
 use crate::logic::sched::cpu_schedule::CpuSchedule;
 use crate::logic::sched::limits::Limits;
-use crate::logic::smt::protocol::{limits_now, Plain, ThreadState};
+use crate::logic::smt::protocol::{
+    limits_now,
+    Plain,
+    ThreadState, //
+};
 use crate::logic::smt::right_of_way::Share;
-use crate::logic::smt::siblings::{Core, Thread};
+use crate::logic::smt::siblings::{
+    Core,
+    Thread, //
+};
 use crate::machine::Machine;
-use crate::open::{closed, shares_a_core, Opened};
+use crate::open::{
+    closed,
+    shares_a_core,
+    Opened, //
+};
 
 /// One CPU.
 pub(super) struct Cpu<'a> {
@@ -165,7 +203,10 @@ impl<'a> Cpu<'a> {
         if all {
             // Pinned groups that wait for the sibling are tried again.
             let refusals = &self.refusals;
-            let waits = |wait: &Wait| matches!(wait, Wait::Refused(it) if refusals[*it].is_for_the_moment());
+            let waits = |wait: &Wait| match wait {
+                Wait::Refused(it) => refusals[*it].is_for_the_moment(),
+                _ => false,
+            };
             let (again, given_up) = std::mem::take(&mut self.given_up)
                 .into_iter()
                 .partition::<Vec<_>, _>(|(_, wait)| waits(wait));
@@ -254,7 +295,8 @@ impl<'a> Cpu<'a> {
         woken
     }
 
-    /// `line_up()` in `rust/driver/rotation.rs`. If no group has counted, the perf core moves the first one.
+    /// `line_up()` in `rust/driver/rotation.rs`. If no group has counted, the perf core moves the
+    /// first one.
     fn line_up(&mut self, core: Option<&Core>) {
         let latest = self.order.latest;
         let limits = self.limits(core);

@@ -5,7 +5,10 @@
 use super::EventNumber;
 use crate::logic::model::demand::Demand;
 use crate::logic::regs::counter::CounterId;
-use crate::logic::rotation::{GroupWants, Waiting};
+use crate::logic::rotation::{
+    GroupWants,
+    Waiting, //
+};
 
 /// A group.
 pub(super) struct Group {

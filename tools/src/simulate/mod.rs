@@ -2,21 +2,21 @@
 
 //! Simulation of the perf core and the driver with open events: which events count, and when.
 //!
-//! The perf core keeps two lists of groups, pinned and flexible ones. It tries the pinned ones first,
-//! then the flexible ones in their order, up to the first that does not fit. At the end of each
-//! interval the first active flexible group goes to the end of its list, and all flexible ones are
-//! tried again. A pinned group that does not fit is given up.
+//! The perf core keeps two lists of groups, pinned and flexible ones. It tries the pinned ones
+//! first, then the flexible ones in their order, up to the first that does not fit. At the end of
+//! each interval the first active flexible group goes to the end of its list, and all flexible ones
+//! are tried again. A pinned group that does not fit is given up.
 //!
-//! With `policy=rpmu` the driver has the perf core try others that fit, and moves all groups that have
-//! counted behind those with a smaller runtime.
+//! With `policy=rpmu` the driver has the perf core try others that fit, and moves all groups that
+//! have counted behind those with a smaller runtime.
 //!
 //! Perf core: `merge_sched_in()`, `group_can_go_on()`, `group_sched_in()`, `perf_rotate_context()`
-//! and their callees, in `kernel/events/core.c`. The decisions of the driver are made by its own code:
-//! [`rotation`](crate::logic::rotation), [`cpu_schedule`](crate::logic::sched::cpu_schedule), and
-//! [`smt`](crate::logic::smt) where the threads of a core have to agree.
+//! and their callees, in `kernel/events/core.c`. The decisions of the driver are made by its own
+//! code: [`rotation`](crate::logic::rotation), [`cpu_schedule`](crate::logic::sched::cpu_schedule),
+//! and [`smt`](crate::logic::smt) where the threads of a core have to agree.
 //!
-//! The state of a CPU at the end of an interval determines all that follows. So once a state comes again,
-//! everything repeats.
+//! The state of a CPU at the end of an interval determines all that follows. So once a state comes
+//! again, everything repeats.
 
 mod cpu;
 mod group;
@@ -28,9 +28,15 @@ use crate::logic::model::Scope;
 use crate::logic::refusal::Refusal;
 use crate::logic::regs::counter::CounterMask;
 use crate::logic::sched::assign::Policy;
-use crate::logic::smt::siblings::{Core, Thread};
+use crate::logic::smt::siblings::{
+    Core,
+    Thread, //
+};
 use crate::machine::Machine;
-use crate::open::{shares_a_core, Opened};
+use crate::open::{
+    shares_a_core,
+    Opened, //
+};
 use cpu::Cpu;
 use std::collections::HashMap;
 
@@ -178,8 +184,8 @@ pub fn simulate(setting: &Setting<'_>, opened: &Opened) -> Simulation {
     while simulation.steps.len() < most.clamp(1, MAX_STEPS) {
         let step = simulation.steps.len();
         simulation.repeats_from = step + 1;
-        // With very many groups, repetition takes longer than the intervals of interest. So it does where
-        // the threads of a core contend.
+        // With very many groups, repetition takes longer than the intervals of interest. So it does
+        // where the threads of a core contend.
         let contended = core.as_ref().is_some_and(Core::is_contended);
         let few = |cpu: &Cpu<'_>| cpu.flexible.len() <= MOST_REPEATED || !cpu.order.decides;
         if !contended && cpus.iter().all(few) {

@@ -1,11 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The order in which the perf core offers the flexible groups of a context, for the driver's decisions.
+//! The order in which the perf core offers the flexible groups of a context, for the driver's
+//! decisions.
 
-use super::group::{Candidate, Group};
+use super::group::{
+    Candidate,
+    Group, //
+};
 use super::EventNumber;
-use crate::logic::regs::counter::{CounterId, CounterMask};
-use crate::logic::rotation::{Found, GroupWants, Offer, Waiting, Wants};
+use crate::logic::regs::counter::{
+    CounterId,
+    CounterMask, //
+};
+use crate::logic::rotation::{
+    Found,
+    GroupWants,
+    Offer,
+    Waiting,
+    Wants, //
+};
 use crate::logic::sched::limits::Limits;
 
 /// The order of the flexible groups.
@@ -14,13 +27,15 @@ pub(super) struct Order {
     pub(super) decides: bool,
     /// The demand of the groups.
     pub(super) wants: Wants,
-    /// By group: its runtime, and its place in the order. Equal places are in the order of insertion.
+    /// By group: its runtime, and its place in the order. Equal places are in the order of
+    /// insertion.
     pub(super) runtime: Vec<u64>,
     places: Vec<(u64, u64)>,
     /// The last place, and the number of insertions.
     pub(super) latest: u64,
     put: u64,
-    /// The groups that the perf core tries although others were refused, since the PMU was disabled.
+    /// The groups that the perf core tries although others were refused, since the PMU was
+    /// disabled.
     pub(super) offered: Vec<bool>,
     /// The groups that were found, with those behind which they were.
     pub(super) found: Vec<(usize, usize)>,
@@ -75,8 +90,9 @@ impl Order {
         groups.sort_unstable_by_key(|group| self.places[*group]);
     }
 
-    /// `Scheduling::offer()` and `Scheduling::bring_forward()` there, for groups that were found behind another,
-    /// each with whether it may pass. Those that may not can be found behind several; they go where the first one is.
+    /// `Scheduling::offer()` and `Scheduling::bring_forward()` there, for groups that were found
+    /// behind another, each with whether it may pass. Those that may not can be found behind
+    /// several; they go where the first one is.
     pub(super) fn find(&mut self, found: &[(usize, bool)], by: usize) {
         for (group, may_pass) in found {
             self.offered[*group] = *may_pass;

@@ -3,7 +3,10 @@
 //! Known outcomes of rotation on a CPU, where no other CPU has an influence, to be used again.
 
 use super::order::Move;
-use super::{EventNumber, Wait};
+use super::{
+    EventNumber,
+    Wait, //
+};
 use crate::logic::regs::counter::CounterId;
 use std::collections::HashMap;
 
@@ -45,7 +48,8 @@ impl Outcome {
 #[derive(Default)]
 pub(super) struct Outcomes {
     all: Vec<Outcome>,
-    /// By the order of the flexible groups, whether these lag far behind, and the counters that events had last.
+    /// By the order of the flexible groups, whether these lag far behind, and the counters that
+    /// events had last.
     known: HashMap<Vec<u16>, usize>,
     /// The current one.
     current: Option<usize>,

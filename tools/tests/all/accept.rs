@@ -4,9 +4,16 @@
 //! module, within its tolerance.
 
 use rpmu_plan::logic::sched::assign::Policy;
-use rpmu_plan::machine::{Machine, Smt};
+use rpmu_plan::machine::{
+    Machine,
+    Smt, //
+};
 use rpmu_plan::names::parse;
-use rpmu_plan::plan::{Plan, Request, Shown};
+use rpmu_plan::plan::{
+    Plan,
+    Request,
+    Shown, //
+};
 use std::collections::HashMap;
 
 /// Tolerance in percentage points, on top of the expected range.

@@ -3,7 +3,10 @@
 //! The command: its output, its exit status, and that its man page lists all options.
 
 use serde_json::Value;
-use std::process::{Command, Output};
+use std::process::{
+    Command,
+    Output, //
+};
 
 fn run(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_rpmu-plan"))
@@ -370,8 +373,8 @@ fn both_threads_have_their_share() {
     assert!(!out.contains("can count it"), "{out}");
 }
 
-/// Fixed counter 3 and the metrics serve one group at a time. One that does not fit is split without
-/// leaving metrics alone.
+/// Fixed counter 3 and the metrics serve one group at a time. One that does not fit is split
+/// without leaving metrics alone.
 #[test]
 fn slots_and_metrics_are_one_resource() {
     let both = "{slots,topdown-retiring,r1c4}:X,{slots,topdown-bad-spec,r2c4}:X";

@@ -1,16 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Which lists of events the planner takes, against the perf tool: `selftests/perf_forms` has the verdicts, which
-//! hold for both. Where perf is as new as the file, it is asked as well, with a sysfs as rpmu makes it; so are its
-//! attributes of each event. `selftests/perf_forms.sh` asks it in a guest.
+//! Which lists of events the planner takes, against the perf tool: `selftests/perf_forms` has the
+//! verdicts, which hold for both. Where perf is as new as the file, it is asked as well, with a
+//! sysfs as rpmu makes it; so are its attributes of each event. `selftests/perf_forms.sh` asks it
+//! in a guest.
 
-use rpmu_plan::logic::model::{memory_files, HardwareId};
+use rpmu_plan::logic::model::{
+    memory_files,
+    HardwareId, //
+};
 use rpmu_plan::logic::open::attr::EventType;
-use rpmu_plan::machine::{Machine, Smt};
-use rpmu_plan::names::{parse_for, Kind};
+use rpmu_plan::machine::{
+    Machine,
+    Smt, //
+};
+use rpmu_plan::names::{
+    parse_for,
+    Kind, //
+};
 use rpmu_plan::terms::Tool;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{
+    Path,
+    PathBuf, //
+};
 use std::process::Command;
 use std::sync::Mutex;
 
@@ -189,8 +202,8 @@ fn perf(dir: &Path, cpuid: &str, tool: Tool, list: &str) -> (Option<i32>, String
     (output.status.code(), text)
 }
 
-/// Returns the attributes of the core's events that perf has shown: type, config, config1, precise_ip, whether user
-/// and kernel are excluded.
+/// Returns the attributes of the core's events that perf has shown: type, config, config1,
+/// precise_ip, whether user and kernel are excluded.
 fn shown(text: &str) -> Vec<[u64; 6]> {
     let mut all = Vec::new();
     for block in text.split("perf_event_attr:\n").skip(1) {

@@ -4,7 +4,10 @@
 
 use serde_json::Value;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{
+    Path,
+    PathBuf, //
+};
 use std::process::Command;
 
 /// A machine's files, removed on drop.
@@ -48,7 +51,8 @@ const SIBLINGS: &str = "sys/devices/system/cpu/cpu0/topology/thread_siblings_lis
 const SCHEDULE_0: &str = "sys/kernel/debug/rpmu/cpu0/schedule";
 const SCHEDULE_1: &str = "sys/kernel/debug/rpmu/cpu1/schedule";
 
-/// A schedule in the driver's format: the watchdog, and a task's events, two of which need counter 2.
+/// A schedule in the driver's format: the watchdog, and a task's events, two of which need counter
+/// 2.
 const SCHEDULE: &str = "\
 # counter, event, the counters that it may use, since when, task
 FIXED1 type=0 config=0x0 id=3 may=PMC0,PMC1,PMC2,PMC3,FIXED1 for_ms=4012 pinned task=none, all of the CPU

@@ -3,9 +3,15 @@
 //! The shares of events that rotate: none starves beside others.
 
 use rpmu_plan::logic::sched::assign::Policy;
-use rpmu_plan::machine::{Machine, Smt};
+use rpmu_plan::machine::{
+    Machine,
+    Smt, //
+};
 use rpmu_plan::names::parse;
-use rpmu_plan::plan::{Plan, Request};
+use rpmu_plan::plan::{
+    Plan,
+    Request, //
+};
 
 /// A list of events on a model with two threads per core.
 struct Case {
@@ -51,7 +57,8 @@ fn check(cases: &[Case]) {
 
 const WITH_ERRATUM: &[&str] = &["sandybridge", "ivybridge", "haswell"];
 
-/// An event on a fixed counter never yields, and does not have to: corrupting events do not wait for it.
+/// An event on a fixed counter never yields, and does not have to: corrupting events do not wait
+/// for it.
 #[test]
 fn corrupting_events_beside_fixed_counters() {
     const MANY: &str = "r1c4,r2c4,r4c4,r8c4,r10c4,r20c4";
@@ -104,8 +111,8 @@ fn corrupting_events_beside_fixed_counters() {
     ]);
 }
 
-/// Counters that events keep beyond the limit are no place for a corrupting event, as when one of them moves to the fixed
-/// counter.
+/// Counters that events keep beyond the limit are no place for a corrupting event, as when one of
+/// them moves to the fixed counter.
 #[test]
 fn corrupting_events_join_half_of_the_counters() {
     check(&[Case {
@@ -117,7 +124,8 @@ fn corrupting_events_join_half_of_the_counters() {
     }]);
 }
 
-/// A group that a fixed counter counts waits for no kind: it counts beside both, whatever it is led by.
+/// A group that a fixed counter counts waits for no kind: it counts beside both, whatever it is led
+/// by.
 #[test]
 fn groups_on_fixed_counters_beside_corrupting_events() {
     let case = |watchdog, events, least| Case {
@@ -153,7 +161,8 @@ fn groups_that_contend_by_way_of_a_pinned_event() {
     }]);
 }
 
-/// A group that has to leave its counters in the middle of each interval, for the sibling, does not come first for ever.
+/// A group that has to leave its counters in the middle of each interval, for the sibling, does not
+/// come first for ever.
 #[test]
 fn groups_that_leave_before_the_end_of_an_interval() {
     const EVENTS: &str = "{r1bb,r1bb,r20c4},r81d0,r81d0,r1bb:D,{r20c4,r1bb}";
@@ -176,8 +185,8 @@ fn groups_that_leave_before_the_end_of_an_interval() {
     ]);
 }
 
-/// A group that never fits keeps no counters from those that may not pass it: exclusive ones and those led by a
-/// software event.
+/// A group that never fits keeps no counters from those that may not pass it: exclusive ones and
+/// those led by a software event.
 #[test]
 fn groups_behind_those_that_never_fit() {
     const INTEL: &[&str] = &["haswell", "skylake"];

@@ -6,16 +6,26 @@
 
 use rpmu_plan::data::lists;
 use rpmu_plan::logic::sched::assign::Policy;
-use rpmu_plan::machine::{Machine, Smt};
+use rpmu_plan::machine::{
+    Machine,
+    Smt, //
+};
 use rpmu_plan::names::parse;
 use rpmu_plan::open::open;
 use rpmu_plan::plan::Request;
 use rpmu_plan::report::Report;
-use rpmu_plan::simulate::{simulate, Setting};
-use rpmu_plan::{svg, text};
+use rpmu_plan::simulate::{
+    simulate,
+    Setting, //
+};
+use rpmu_plan::{
+    svg,
+    text, //
+};
 use std::time::Duration;
 
-/// Returns the CPU time of one call: the average of `times` calls, in the shortest of several tries.
+/// Returns the CPU time of one call: the average of `times` calls, in the shortest of several
+/// tries.
 fn shortest(times: u32, mut call: impl FnMut()) -> Duration {
     let goes = (0..3).map(|_| {
         let start = cpu_time();

@@ -5,11 +5,17 @@
 use proptest::prelude::*;
 use rpmu_plan::logic::model::demand::Demand;
 use rpmu_plan::logic::sched::assign::Policy;
-use rpmu_plan::machine::{Machine, Smt};
+use rpmu_plan::machine::{
+    Machine,
+    Smt, //
+};
 use rpmu_plan::names::parse;
 use rpmu_plan::open::open;
 use rpmu_plan::plan::watchdog;
-use rpmu_plan::split::{Place, Unit};
+use rpmu_plan::split::{
+    Place,
+    Unit, //
+};
 
 /// Returns the fewest fitting sets that cover all units, by dynamic programming over all subsets.
 fn fewest(place: &Place<'_>, units: &[Unit]) -> usize {
@@ -32,7 +38,8 @@ fn fewest(place: &Place<'_>, units: &[Unit]) -> usize {
     fewest[all - 1]
 }
 
-/// Returns the needs of a model's events as single events and as groups of two to four, if they fit.
+/// Returns the needs of a model's events as single events and as groups of two to four, if they
+/// fit.
 fn units(place: &Place<'_>, picks: &[(usize, usize)]) -> Vec<Unit> {
     let machine = place.machine;
     let names = [
@@ -73,14 +80,21 @@ fn units(place: &Place<'_>, picks: &[(usize, usize)]) -> Vec<Unit> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 100,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn as_few_runs_as_there_can_be(
         model in prop::sample::select(vec!["nehalem", "sandybridge", "haswell", "skylake", "icelakex", "sapphirerapids"]),
         threads in prop::bool::ANY,
         with_watchdog in prop::bool::ANY,
-        picks in prop::collection::vec((0usize..16, prop::sample::select(vec![1usize, 1, 1, 2, 3, 4])), 1..=10),
+        picks in prop::collection::vec(
+            (0usize..16, prop::sample::select(vec![1usize, 1, 1, 2, 3, 4])),
+            1..=10,
+        ),
     ) {
         let smt = if threads { Smt::On } else { Smt::Off };
         let machine = Machine::new(model, smt, false).unwrap();

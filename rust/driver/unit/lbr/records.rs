@@ -5,26 +5,55 @@
 use crate::{
     driver::{
         facilities,
-        hw::{Hardware, LbrRegisters},
-        Driver,
+        hw::{
+            Hardware,
+            LbrRegisters, //
+        },
+        Driver, //
     },
     kern::percpu::CpuCellGuard,
     logic::{
-        model::{Quirk, Scope},
+        model::{
+            Quirk,
+            Scope, //
+        },
         sample::lbr::{
             self,
-            record::{Flags, Format, Record},
+            record::{
+                Flags,
+                Format,
+                Record, //
+            },
             stack::Branches as Recorded,
-            state::{Records, Steps},
-            Kinds, MAX_BRANCHES,
+            state::{
+                Records,
+                Steps, //
+            },
+            Kinds,
+            MAX_BRANCHES, //
         },
-        tried::Feature,
+        tried::Feature, //
     },
-    perf::{self, BranchStack, Sample},
-    x86::branches::{self as registers, Functions, NoTracers},
+    perf::{
+        self,
+        BranchStack,
+        Sample, //
+    },
+    x86::branches::{
+        self as registers,
+        Functions,
+        NoTracers, //
+    },
 };
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use kernel::{cpu::CpuId, interrupt::LocalInterruptDisabled, prelude::*};
+use core::sync::atomic::{
+    AtomicU64,
+    Ordering::Relaxed, //
+};
+use kernel::{
+    cpu::CpuId,
+    interrupt::LocalInterruptDisabled,
+    prelude::*, //
+};
 
 /// The branch records of the machine.
 pub(in crate::driver) struct Branches {
@@ -41,8 +70,8 @@ pub(in crate::driver) struct Branches {
 }
 
 impl Branches {
-    /// Finds the branch records of `hardware`'s machine and binds the kernel's functions for them. [`None`] if
-    /// there are none or they cannot be used, which is logged.
+    /// Finds the branch records of `hardware`'s machine and binds the kernel's functions for them.
+    /// [`None`] if there are none or they cannot be used, which is logged.
     ///
     /// Process context.
     #[inline(never)]
@@ -69,8 +98,8 @@ impl Branches {
         })
     }
 
-    /// Excludes Intel PT and BTS as long as an event with a branch stack is open. Fails with `EBUSY` if one of
-    /// them is in use. AMD's processors have neither. Process context.
+    /// Excludes Intel PT and BTS as long as an event with a branch stack is open. Fails with
+    /// `EBUSY` if one of them is in use. AMD's processors have neither. Process context.
     pub(in crate::driver) fn exclude_tracers(&self) -> Result<Option<NoTracers>> {
         if self.is_amd() {
             return Ok(None);
@@ -111,7 +140,8 @@ impl Branches {
         }
     }
 
-    /// Returns whether the registers still hold a call stack that has been saved: deep sleep may reset them.
+    /// Returns whether the registers still hold a call stack that has been saved: deep sleep may
+    /// reset them.
     fn holds(&self, data: &TaskData, irqs: &LocalInterruptDisabled) -> bool {
         let registers = self.registers.writable();
         registers.is_some_and(|it| it.has(data.latest, irqs))
@@ -209,8 +239,9 @@ impl Mode {
         Self(Self::ON | call_stack | info)
     }
 
-    /// Returns whether a PMI is to stop the recording: not that of a call stack, whose depth a call or return close
-    /// to the PMI may change (`__intel_pmu_lbr_enable()`, `arch/x86/events/intel/lbr.c:136`).
+    /// Returns whether a PMI is to stop the recording: not that of a call stack, whose depth a call
+    /// or return close to the PMI may change (`__intel_pmu_lbr_enable()`,
+    /// `arch/x86/events/intel/lbr.c`).
     pub(super) fn freezes(self) -> bool {
         self.0 & Self::CALL_STACK == 0
     }
@@ -258,8 +289,8 @@ pub(crate) struct TaskData {
 }
 
 impl TaskData {
-    /// Returns the number of the saved call stack; [`None`] if there is none. No save of `cpu` has the number if the
-    /// stack was saved on another CPU.
+    /// Returns the number of the saved call stack; [`None`] if there is none. No save of `cpu` has
+    /// the number if the stack was saved on another CPU.
     pub(super) fn saved(&self, cpu: CpuId) -> Option<u64> {
         match self.save {
             0 => None,
@@ -281,10 +312,11 @@ impl InPmi<'_> {
         self.sampled.as_ref()?.recorded.latest()
     }
 
-    /// Replaces the branches by those of a PEBS record: words of FROM, TO and INFO each, the latest first. The record
-    /// lacks the number of the latest branch: it is read from the register if `latest`, and unknown otherwise.
+    /// Replaces the branches by those of a PEBS record: words of FROM, TO and INFO each, the latest
+    /// first. The record lacks the number of the latest branch: it is read from the register if
+    /// `latest`, and unknown otherwise.
     ///
-    /// Mainline: `intel_pmu_store_pebs_lbrs()`, `arch/x86/events/intel/lbr.c:1288`.
+    /// Mainline: `intel_pmu_store_pebs_lbrs()`, `arch/x86/events/intel/lbr.c`.
     pub(in crate::driver) fn take_recorded(
         &mut self,
         words: &[AtomicU64],

@@ -3,27 +3,59 @@
 //! The samples that are made of records.
 
 use crate::{
-    driver::{unit::lbr::InPmi, Driver},
-    kern::{percpu::CpuCell, regs::Regs},
+    driver::{
+        unit::lbr::InPmi,
+        Driver, //
+    },
+    kern::{
+        percpu::CpuCell,
+        regs::Regs, //
+    },
     logic::{
         capabilities::PebsFormat,
-        model::{pebs_events::PebsData, Quirk},
+        model::{
+            pebs_events::PebsData,
+            Quirk, //
+        },
         pmu::Pmu,
         regs::event_select::EventSelect,
         sample::pebs::{
-            fixup::{last_instruction, search, Search, MAX_CODE},
-            record::{Access, Record},
+            fixup::{
+                last_instruction,
+                search,
+                Search,
+                MAX_CODE, //
+            },
+            record::{
+                Access,
+                Record, //
+            },
         },
     },
-    perf::{Event, OnCpu, Sample, Weight},
+    perf::{
+        Event,
+        OnCpu,
+        Sample,
+        Weight, //
+    },
     x86::{
-        code::{self, Decoder},
+        code::{
+            self,
+            Decoder, //
+        },
         nmi::NmiContext,
-        perf_regs::{is_32bit, PerfRegs},
-        tsc::TscClock,
+        perf_regs::{
+            is_32bit,
+            PerfRegs, //
+        },
+        tsc::TscClock, //
     },
 };
-use kernel::{cpu::CpuId, interrupt::LocalInterruptDisabled, prelude::*};
+use kernel::{
+    cpu::CpuId,
+    interrupt::LocalInterruptDisabled,
+    prelude::*, //
+};
 
 /// A record, and all else that its sample is made of.
 pub(super) struct Made<'a, 'r> {
@@ -39,7 +71,8 @@ pub(super) struct Batch<'a, 'b> {
     pub(super) nmi: Option<&'a NmiContext>,
     /// The branches that the PMI has found.
     pub(super) branches: Option<&'a mut InPmi<'b>>,
-    /// The registers of the code that the PMI has interrupted, or zeros, with the address and flags of the last sample.
+    /// The registers of the code that the PMI has interrupted, or zeros, with the address and flags
+    /// of the last sample.
     pub(super) regs: PerfRegs<'a>,
     /// Where records tell the time by the clock that the perf core uses.
     pub(super) clock: Option<&'a TscClock>,
@@ -123,7 +156,8 @@ impl Samples {
         self.clock.as_ref().filter(|clock| clock.is_used())
     }
 
-    /// Makes a sample of a record, and hands it to the perf core: as an overflow, or to be written alone.
+    /// Makes a sample of a record, and hands it to the perf core: as an overflow, or to be written
+    /// alone.
     ///
     /// In the PMI, or in a callback while the PMU is disabled.
     #[inline(always)]
@@ -194,7 +228,8 @@ impl Samples {
         }
         batch.add_time(&mut sample, made);
         if let Some(recorded) = &mut recorded {
-            // The latest number is that of the record if that has raised the PMI, but for a branch or two.
+            // The latest number is that of the record if that has raised the PMI, but for a branch
+            // or two.
             let at_once = batch.nmi.is_some() && !event.data().can_wait();
             let latest = at_once && event.samples_latest_branch();
             recorded.take_recorded(record.branches(), latest, irqs);

@@ -4,19 +4,34 @@
 
 use crate::{
     kern::{
-        cpu::{online_cpus, possible_cpus},
+        cpu::{
+            online_cpus,
+            possible_cpus, //
+        },
         init::copied,
-        lock::RawSpinLock,
+        lock::RawSpinLock, //
     },
     logic::{
-        model::{Model, Scope},
+        model::{
+            Model,
+            Scope, //
+        },
         pmu::Pmu,
-        smt::siblings::{Core, Thread},
+        smt::siblings::{
+            Core,
+            Thread, //
+        },
     },
-    x86::topology::threads_per_core,
+    x86::topology::threads_per_core, //
 };
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use kernel::{cpu::CpuId, prelude::*};
+use core::sync::atomic::{
+    AtomicU64,
+    Ordering::Relaxed, //
+};
+use kernel::{
+    cpu::CpuId,
+    prelude::*, //
+};
 
 /// The state that a CPU shares with its sibling.
 #[pin_data]

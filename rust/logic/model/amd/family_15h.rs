@@ -5,19 +5,30 @@
 //! Six counters, and a unit's events are on three of them or on all. The counters of 0x02e overlap
 //! with others': mainline's scheduler refuses sets with it that fit.
 //!
-//! Mainline: `arch/x86/events/amd/core.c:1086-1233`. BKDG for family 15h, section 3.24.
+//! Mainline: `amd_get_event_constraints_f15h()`, `arch/x86/events/amd/core.c`.
+//! BKDG for family 15h, section 3.24.
 
 use super::{
-    k8::{CACHE_EVENTS, HARDWARE_EVENTS},
-    COMMON,
+    k8::{
+        CACHE_EVENTS,
+        HARDWARE_EVENTS, //
+    },
+    COMMON, //
 };
 use crate::logic::{
     model::{
-        checked, Cpus, EventConstraint, Model,
-        UnitMask::{AtMostOneBit, BothHalves, SeveralBits},
-        Vendor,
+        checked,
+        Cpus,
+        EventConstraint,
+        Model,
+        UnitMask::{
+            AtMostOneBit,
+            BothHalves,
+            SeveralBits, //
+        },
+        Vendor, //
     },
-    regs::counter::CounterMask,
+    regs::counter::CounterMask, //
 };
 
 const COUNTERS: CounterMask = CounterMask::first_gp(6);
@@ -25,7 +36,8 @@ const COUNTERS: CounterMask = CounterMask::first_gp(6);
 #[rustfmt::skip]
 const EVENT_CONSTRAINTS: &[EventConstraint] = checked(COUNTERS, &[
     // FP: floating point
-    EventConstraint::amd_event(0x000, 0x08).with_umask(BothHalves), // FP, pipe assignment of both kinds
+    // FP, pipe assignment of both kinds
+    EventConstraint::amd_event(0x000, 0x08).with_umask(BothHalves),
     EventConstraint::amd_event(0x003, 0x08), // FP, retired operations
     EventConstraint::amd_event(0x004, 0x08).with_umask(SeveralBits), // FP
     EventConstraint::amd_event(0x00b, 0x08), // FP
@@ -35,7 +47,8 @@ const EVENT_CONSTRAINTS: &[EventConstraint] = checked(COUNTERS, &[
     EventConstraint::amd_event(0x023, 0x07), // DE
     EventConstraint::amd_event(0x02d, 0x08), // LS
     EventConstraint::amd_event(0x02e, 0x09).overlapping(), // LS
-    EventConstraint::amd_event(0x031, 0x07).with_umask(AtMostOneBit), // LS, one unit mask bit at a time
+    // LS, one unit mask bit at a time
+    EventConstraint::amd_event(0x031, 0x07).with_umask(AtMostOneBit),
     EventConstraint::amd_event(0x031, 0).uncountable(), // LS
     EventConstraint::amd_event(0x043, 0x07), // CU
     EventConstraint::amd_events(0x045, 0x046, 0x07), // CU, unified TLB

@@ -4,20 +4,44 @@
 //!
 //! Four counters, each for every event, but for the northbridge's.
 //!
-//! Mainline: `arch/x86/events/amd/core.c:30-135`, `243-252` and `1053-1062`.
+//! Mainline: `amd_hw_cache_event_ids`, `amd_hw_cache_event_ids_f17h`, `amd_perfmon_event_map`,
+//! `amd_get_event_constraints()`, `arch/x86/events/amd/core.c`.
 
 use super::COMMON;
 use crate::logic::{
     model::{
         cache_event::{
-            Cache::{Branch, Dtlb, Itlb, L1d, L1i, LastLevel, Node},
+            Cache::{
+                Branch,
+                Dtlb,
+                Itlb,
+                L1d,
+                L1i,
+                LastLevel,
+                Node, //
+            },
             CacheEvent, CacheEvents,
-            Operation::{Prefetch, Read, Write},
-            Outcome::{Access, Miss},
+            Operation::{
+                Prefetch,
+                Read,
+                Write, //
+            },
+            Outcome::{
+                Access,
+                Miss, //
+            },
         },
-        checked, Cpus, EventConstraint, HardwareEvents, Model, Vendor,
+        checked,
+        Cpus,
+        EventConstraint,
+        HardwareEvents,
+        Model,
+        Vendor, //
     },
-    regs::{counter::CounterMask, event_select::EventSelect},
+    regs::{
+        counter::CounterMask,
+        event_select::EventSelect, //
+    },
 };
 
 /// The generic hardware events.

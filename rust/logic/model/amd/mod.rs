@@ -14,10 +14,21 @@ use crate::logic::{
         cache_event::CacheEvents,
         data_source::DataSources,
         extra_registers::ExtraRegisters,
-        pebs_events::{PebsEvents, PreciseDistribution},
-        Acknowledge, CyclesAlias, HardwareEvents, Model, Need, Scope,
+        pebs_events::{
+            PebsEvents,
+            PreciseDistribution, //
+        },
+        Acknowledge,
+        CyclesAlias,
+        HardwareEvents,
+        Model,
+        Need,
+        Scope, //
     },
-    regs::{counter::CounterMask, period::PeriodRule},
+    regs::{
+        counter::CounterMask,
+        period::PeriodRule, //
+    },
 };
 
 /// The fields that the families have in common: no feature of Intel's.

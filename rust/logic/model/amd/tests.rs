@@ -1,14 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0
 
 use crate::logic::{
-    capabilities::{Capabilities, Cpuid},
+    capabilities::{
+        Capabilities,
+        Cpuid, //
+    },
     model::{
-        constraint::Constraint, first_match, models, EventConstraint, Model, Vendor, AMD_15H,
-        AMD_K8, AMD_ZEN, AMD_ZEN_2, AMD_ZEN_4,
+        constraint::Constraint,
+        first_match,
+        models,
+        EventConstraint,
+        Model,
+        Vendor,
+        AMD_15H,
+        AMD_K8,
+        AMD_ZEN,
+        AMD_ZEN_2,
+        AMD_ZEN_4, //
     },
     pmu::Pmu,
-    regs::{counter::CounterMask, event_select::EventSelect},
-    sched::assign::Problem,
+    regs::{
+        counter::CounterMask,
+        event_select::EventSelect, //
+    },
+    sched::assign::Problem, //
 };
 
 /// The counters of an event on a machine with so many of them.

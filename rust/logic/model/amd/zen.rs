@@ -2,24 +2,47 @@
 
 //! Zen to Zen 5, and Hygon's: CPUID families 0x17 to 0x1A.
 //!
-//! Every counter counts every event. Events that can count by more than 15 a cycle take a counter with
-//! an even number and the one behind it, on which the event 0xFFF (Merge) is put.
+//! Every counter counts every event. Events that can count by more than 15 a cycle take a counter
+//! with an even number and the one behind it, on which the event 0xFFF (Merge) is put.
 //!
-//! Mainline: `arch/x86/events/amd/core.c:137-240`, `257-303`, `352-365` and `1468-1488`; the
-//! generations as `arch/x86/kernel/cpu/amd.c:485-540` tells them apart.
+//! Mainline: `arch/x86/events/amd/core.c`; the generations as `bsp_init_amd()`,
+//! `arch/x86/kernel/cpu/amd.c` tells them apart.
 
 use super::COMMON;
 use crate::logic::{
     model::{
         cache_event::{
-            Cache::{Branch, Dtlb, Itlb, L1d, L1i, Node},
+            Cache::{
+                Branch,
+                Dtlb,
+                Itlb,
+                L1d,
+                L1i,
+                Node, //
+            },
             CacheEvent, CacheEvents,
-            Operation::{Prefetch, Read, Write},
-            Outcome::{Access, Miss},
+            Operation::{
+                Prefetch,
+                Read,
+                Write, //
+            },
+            Outcome::{
+                Access,
+                Miss, //
+            },
         },
-        checked, Cpus, EventConstraint, HardwareEvents, HardwareId, Model, Vendor,
+        checked,
+        Cpus,
+        EventConstraint,
+        HardwareEvents,
+        HardwareId,
+        Model,
+        Vendor, //
     },
-    regs::{counter::CounterMask, event_select::EventSelect},
+    regs::{
+        counter::CounterMask,
+        event_select::EventSelect, //
+    },
 };
 
 /// As many counters as CPUID can name. Up to Zen 3 there are six.
@@ -33,8 +56,8 @@ const EVENT_CONSTRAINTS: &[EventConstraint] = checked(COUNTERS, &[
 /// What the second counter of a pair is programmed with (`AMD_MERGE_EVENT`).
 pub const MERGE: EventSelect = EventSelect::amd_event(0xfff, 0);
 
-/// The start value of that counter, which holds the bits of the first one's value from 48 on: all set, as the
-/// first counter starts below 0.
+/// The start value of that counter, which holds the bits of the first one's value from 48 on: all
+/// set, as the first counter starts below 0.
 pub const MERGE_VALUE: u64 = 0xffff;
 
 /// The generic hardware events of Zen.

@@ -1,7 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 
 use super::*;
-use PebsData::{Address, Load, LoadLatency, None, Store, StoreAddress, StoreLatency};
+use PebsData::{
+    Address,
+    Load,
+    LoadLatency,
+    None,
+    Store,
+    StoreAddress,
+    StoreLatency, //
+};
 
 const MODELS: [DataSources; 6] = [
     DataSources::NEHALEM,

@@ -2,8 +2,19 @@
 
 use super::*;
 use crate::logic::{
-    model::{first_match, GOLDEN_COVE, GOLDMONT, HASWELL, INTEL_MODELS, NEHALEM, WESTMERE},
-    regs::{counter::CounterMask, event_select::EventSelect},
+    model::{
+        first_match,
+        GOLDEN_COVE,
+        GOLDMONT,
+        HASWELL,
+        INTEL_MODELS,
+        NEHALEM,
+        WESTMERE, //
+    },
+    regs::{
+        counter::CounterMask,
+        event_select::EventSelect, //
+    },
 };
 
 fn select(code: u64) -> EventSelect {
@@ -22,7 +33,12 @@ fn check_refuses_two_codes_for_one_offcore_register() {
 
 #[test]
 fn requirements() {
-    use ExtraRegister::{Frontend, LoadLatency, OffcoreResponse0, OffcoreResponse1};
+    use ExtraRegister::{
+        Frontend,
+        LoadLatency,
+        OffcoreResponse0,
+        OffcoreResponse1, //
+    };
     let all = 0x76_0005_ffbf;
     for (model, code, config1, expected) in [
         (&HASWELL, 0x00c4, u64::MAX, Ok(None)),
@@ -71,7 +87,10 @@ fn requirements() {
 
 #[test]
 fn absent_registers() {
-    use ExtraRegister::{OffcoreResponse0, OffcoreResponse1};
+    use ExtraRegister::{
+        OffcoreResponse0,
+        OffcoreResponse1, //
+    };
     let table = HASWELL.extra_register_events;
     let only = |register| move |asked| asked == register;
     let first = table.requirement(select(0x01b7), 1, only(OffcoreResponse0));
@@ -85,7 +104,11 @@ fn absent_registers() {
 
 #[test]
 fn the_code_follows_the_register() {
-    use ExtraRegister::{Frontend, OffcoreResponse0, OffcoreResponse1};
+    use ExtraRegister::{
+        Frontend,
+        OffcoreResponse0,
+        OffcoreResponse1, //
+    };
     for (model, code, register, expected) in [
         (&HASWELL, 0x0113_01b7, OffcoreResponse0, 0x0113_01b7),
         (&HASWELL, 0x0113_01b7, OffcoreResponse1, 0x0113_01bb),

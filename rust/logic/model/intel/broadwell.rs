@@ -2,28 +2,61 @@
 
 //! Broadwell, client and server: CPUID family 6, models 0x3D, 0x47, 0x4F, 0x56.
 //!
-//! Mainline: `arch/x86/events/intel/core.c:299-305`, `633-647` and `8443-8483`.
+//! Mainline: `intel_snbep_extra_regs`, `intel_bdw_event_constraints`, `intel_pmu_init()`,
+//! `arch/x86/events/intel/core.c`.
 
-use super::{haswell, sandy_bridge};
+use super::{
+    haswell,
+    sandy_bridge, //
+};
 use crate::logic::{
     model::{
         cache_event::{
-            Cache::{LastLevel, Node},
+            Cache::{
+                LastLevel,
+                Node, //
+            },
             CacheEvent, CacheEvents,
-            Operation::{Read, Write},
-            Outcome::{Access, Miss},
+            Operation::{
+                Read,
+                Write, //
+            },
+            Outcome::{
+                Access,
+                Miss, //
+            },
         },
         checked,
         data_source::DataSources,
-        extra_registers::{ExtraRegisterEvent, ExtraRegisters},
+        extra_registers::{
+            ExtraRegisterEvent,
+            ExtraRegisters, //
+        },
         memory_files,
         pebs_events::{
-            PebsData::{Address, Load, LoadLatency, StoreAddress},
-            PebsEvent, PebsEvents, PreciseDistribution,
+            PebsData::{
+                Address,
+                Load,
+                LoadLatency,
+                StoreAddress, //
+            },
+            PebsEvent,
+            PebsEvents,
+            PreciseDistribution, //
         },
-        Acknowledge, Cpus, CyclesAlias, EventConstraint, HardwareEvents, LbrFilter, Model, Scope,
+        Acknowledge,
+        Cpus,
+        CyclesAlias,
+        EventConstraint,
+        HardwareEvents,
+        LbrFilter,
+        Model,
+        Scope, //
     },
-    regs::{counter::CounterMask, period::PeriodRule},
+    regs::{
+        counter::CounterMask,
+        period::PeriodRule, //
+    },
 };
 
 /// Four general-purpose counters a thread, eight where a core has one thread.
@@ -100,10 +133,14 @@ const EXTRA_REGISTER_EVENTS: ExtraRegisters = ExtraRegisters::checked(&[
 /// The generic cache events: those of Haswell, but for these.
 #[rustfmt::skip]
 const CACHE_EVENTS: CacheEvents = haswell::CACHE_EVENTS.with(&[
-    CacheEvent::new(LastLevel, Read, Miss, 0x01b7).offcore(0x1f_bc00_0001), // OFFCORE_RESPONSE: DEMAND_READ | L3_MISS | SNOOP_DRAM
-    CacheEvent::new(LastLevel, Write, Miss, 0x01b7).offcore(0x1f_bc00_0002), // OFFCORE_RESPONSE: DEMAND_WRITE | L3_MISS | SNOOP_DRAM
-    CacheEvent::new(Node, Read, Access, 0x01b7).offcore(0x1f_8400_0001), // OFFCORE_RESPONSE: DEMAND_READ | L3_MISS_LOCAL | SNOOP_DRAM
-    CacheEvent::new(Node, Write, Access, 0x01b7).offcore(0x1f_8400_0002), // OFFCORE_RESPONSE: DEMAND_WRITE | L3_MISS_LOCAL | SNOOP_DRAM
+    // OFFCORE_RESPONSE: DEMAND_READ | L3_MISS | SNOOP_DRAM
+    CacheEvent::new(LastLevel, Read, Miss, 0x01b7).offcore(0x1f_bc00_0001),
+    // OFFCORE_RESPONSE: DEMAND_WRITE | L3_MISS | SNOOP_DRAM
+    CacheEvent::new(LastLevel, Write, Miss, 0x01b7).offcore(0x1f_bc00_0002),
+    // OFFCORE_RESPONSE: DEMAND_READ | L3_MISS_LOCAL | SNOOP_DRAM
+    CacheEvent::new(Node, Read, Access, 0x01b7).offcore(0x1f_8400_0001),
+    // OFFCORE_RESPONSE: DEMAND_WRITE | L3_MISS_LOCAL | SNOOP_DRAM
+    CacheEvent::new(Node, Write, Access, 0x01b7).offcore(0x1f_8400_0002),
 ]);
 
 /// Broadwell, client and server.

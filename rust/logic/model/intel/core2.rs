@@ -2,23 +2,51 @@
 
 //! Core 2: CPUID family 6, models 0x0F, 0x16 (Merom), 0x17 (Penryn), 0x1D (Dunnington).
 //!
-//! Mainline: `arch/x86/events/intel/core.c:57-73` and `8085-8101`.
+//! Mainline: `intel_core2_event_constraints`, `intel_pmu_init()`, `arch/x86/events/intel/core.c`.
 
 use crate::logic::{
     model::{
         cache_event::{
-            Cache::{Branch, Dtlb, Itlb, L1d, L1i, LastLevel},
+            Cache::{
+                Branch,
+                Dtlb,
+                Itlb,
+                L1d,
+                L1i,
+                LastLevel, //
+            },
             CacheEvent, CacheEvents,
-            Operation::{Prefetch, Read, Write},
-            Outcome::{Access, Miss},
+            Operation::{
+                Prefetch,
+                Read,
+                Write, //
+            },
+            Outcome::{
+                Access,
+                Miss, //
+            },
         },
         checked,
         data_source::DataSources,
         extra_registers::ExtraRegisters,
-        pebs_events::{PebsEvent, PebsEvents, PreciseDistribution},
-        Acknowledge, Cpus, CyclesAlias, EventConstraint, HardwareEvents, Model, Need, Scope,
+        pebs_events::{
+            PebsEvent,
+            PebsEvents,
+            PreciseDistribution, //
+        },
+        Acknowledge,
+        Cpus,
+        CyclesAlias,
+        EventConstraint,
+        HardwareEvents,
+        Model,
+        Need,
+        Scope, //
     },
-    regs::{counter::CounterMask, period::PeriodRule},
+    regs::{
+        counter::CounterMask,
+        period::PeriodRule, //
+    },
 };
 
 /// Two general-purpose counters.

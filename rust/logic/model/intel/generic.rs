@@ -2,7 +2,8 @@
 
 //! Intel cores without a table: architectural performance monitoring, as CPUID describes it.
 //!
-//! Mainline: `arch/x86/events/intel/core.c:180-207` and `8873-8906`.
+//! Mainline: `intel_gen_event_constraints`, `intel_v5_gen_event_constraints`, `intel_pmu_init()`,
+//! `arch/x86/events/intel/core.c`.
 
 use crate::logic::{
     model::{
@@ -10,12 +11,25 @@ use crate::logic::{
         checked,
         data_source::DataSources,
         extra_registers::ExtraRegisters,
-        pebs_events::{PebsEvents, PreciseDistribution},
-        Acknowledge, Cpus, CyclesAlias, EventConstraint, HardwareEvents, Model, Scope,
+        pebs_events::{
+            PebsEvents,
+            PreciseDistribution, //
+        },
+        Acknowledge,
+        Cpus,
+        CyclesAlias,
+        EventConstraint,
+        HardwareEvents,
+        Model,
+        Scope, //
     },
     regs::{
-        counter::{CounterMask, MAX_FIXED, MAX_GP},
-        period::PeriodRule,
+        counter::{
+            CounterMask,
+            MAX_FIXED,
+            MAX_GP, //
+        },
+        period::PeriodRule, //
     },
 };
 

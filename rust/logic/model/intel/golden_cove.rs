@@ -4,28 +4,63 @@
 //!
 //! With PEBS, periods of `precise_ip` 3 have to be 128 or more (`glc_limit_period()`).
 //!
-//! Mainline: `arch/x86/events/intel/core.c:356-409`, `7837-7860` and `8608-8643`.
+//! Mainline: `intel_glc_extra_regs`, `intel_glc_event_constraints`, `intel_pmu_init_glc()`,
+//! `intel_pmu_init()`, `arch/x86/events/intel/core.c`.
 
 use crate::logic::{
     model::{
         cache_event::{
-            Cache::{Branch, Dtlb, Itlb, L1d, L1i, LastLevel, Node},
+            Cache::{
+                Branch,
+                Dtlb,
+                Itlb,
+                L1d,
+                L1i,
+                LastLevel,
+                Node, //
+            },
             CacheEvent, CacheEvents,
-            Operation::{Read, Write},
-            Outcome::{Access, Miss},
+            Operation::{
+                Read,
+                Write, //
+            },
+            Outcome::{
+                Access,
+                Miss, //
+            },
         },
         checked,
         data_source::DataSources,
-        extra_registers::{ExtraRegisterEvent, ExtraRegisters},
+        extra_registers::{
+            ExtraRegisterEvent,
+            ExtraRegisters, //
+        },
         memory_files,
         pebs_events::{
-            PebsData::{Load, LoadLatency, StoreAddress, StoreLatency},
-            PebsEvent, PebsEvents, PreciseDistribution,
+            PebsData::{
+                Load,
+                LoadLatency,
+                StoreAddress,
+                StoreLatency, //
+            },
+            PebsEvent,
+            PebsEvents,
+            PreciseDistribution, //
         },
-        Acknowledge, Cpus, CyclesAlias, EventConstraint, HardwareEvents, Model, Quirk, Scope,
-        TopdownFile,
+        Acknowledge,
+        Cpus,
+        CyclesAlias,
+        EventConstraint,
+        HardwareEvents,
+        Model,
+        Quirk,
+        Scope,
+        TopdownFile, //
     },
-    regs::{counter::CounterMask, period::PeriodRule},
+    regs::{
+        counter::CounterMask,
+        period::PeriodRule, //
+    },
 };
 
 /// Eight general-purpose counters a thread.
@@ -107,10 +142,14 @@ const CACHE_EVENTS: CacheEvents = CacheEvents::checked(&[
     CacheEvent::new(L1d, Read, Miss, 0xe124), // L2_RQSTS.ALL_DEMAND_DATA_RD
     CacheEvent::new(L1d, Write, Access, 0x82d0), // MEM_INST_RETIRED.ALL_STORES
     CacheEvent::new(L1i, Read, Miss, 0xe424), // L2_RQSTS.ALL_CODE_RD
-    CacheEvent::new(LastLevel, Read, Access, 0x012a).offcore(0x1_0001), // OCR.DEMAND_DATA_RD.ANY_RESPONSE
-    CacheEvent::new(LastLevel, Read, Miss, 0x012a).offcore(0x3f_bfc0_0001), // OCR.DEMAND_DATA_RD.L3_MISS
-    CacheEvent::new(LastLevel, Write, Access, 0x012a).offcore(0x3f_3ffc_0002), // OCR.DEMAND_RFO.ANY_RESPONSE
-    CacheEvent::new(LastLevel, Write, Miss, 0x012a).offcore(0x3f_3fc0_0002), // OCR.DEMAND_RFO.L3_MISS
+    // OCR.DEMAND_DATA_RD.ANY_RESPONSE
+    CacheEvent::new(LastLevel, Read, Access, 0x012a).offcore(0x1_0001),
+    // OCR.DEMAND_DATA_RD.L3_MISS
+    CacheEvent::new(LastLevel, Read, Miss, 0x012a).offcore(0x3f_bfc0_0001),
+    // OCR.DEMAND_RFO.ANY_RESPONSE
+    CacheEvent::new(LastLevel, Write, Access, 0x012a).offcore(0x3f_3ffc_0002),
+    // OCR.DEMAND_RFO.L3_MISS
+    CacheEvent::new(LastLevel, Write, Miss, 0x012a).offcore(0x3f_3fc0_0002),
     CacheEvent::new(Dtlb, Read, Access, 0x81d0), // MEM_INST_RETIRED.ALL_LOADS
     CacheEvent::new(Dtlb, Read, Miss, 0x0e12), // DTLB_LOAD_MISSES.WALK_COMPLETED
     CacheEvent::new(Dtlb, Write, Access, 0x82d0), // MEM_INST_RETIRED.ALL_STORES
@@ -119,8 +158,10 @@ const CACHE_EVENTS: CacheEvents = CacheEvents::checked(&[
     CacheEvent::new(Itlb, Read, Miss, 0x0e11), // ITLB_MISSES.WALK_COMPLETED
     CacheEvent::new(Branch, Read, Access, 0x04c4), // BR_INST_RETIRED, a unit mask in no list
     CacheEvent::new(Branch, Read, Miss, 0x04c5), // BR_MISP_RETIRED, a unit mask in no list
-    CacheEvent::new(Node, Read, Access, 0x012a).offcore(0x1_0400_0001), // OCR.DEMAND_DATA_RD.LOCAL_DRAM
-    CacheEvent::new(Node, Read, Miss, 0x012a).offcore(0x7_3000_0001), // OCR.DEMAND_DATA_RD.REMOTE_DRAM
+    // OCR.DEMAND_DATA_RD.LOCAL_DRAM
+    CacheEvent::new(Node, Read, Access, 0x012a).offcore(0x1_0400_0001),
+    // OCR.DEMAND_DATA_RD.REMOTE_DRAM
+    CacheEvent::new(Node, Read, Miss, 0x012a).offcore(0x7_3000_0001),
 ]);
 
 /// The events of TSX transactions.

@@ -2,24 +2,56 @@
 
 //! Goldmont: CPUID family 6, models 0x5C, 0x5F; Goldmont Plus: 0x7A.
 //!
-//! Mainline: `arch/x86/events/intel/core.c:209-214`, `2268-2273` and `8177-8231`.
+//! Mainline: `intel_slm_event_constraints`, `intel_glm_extra_regs`, `intel_pmu_init()`,
+//! `arch/x86/events/intel/core.c`.
 
 use crate::logic::{
     model::{
         cache_event::{
-            Cache::{Branch, Dtlb, Itlb, L1d, L1i, LastLevel},
+            Cache::{
+                Branch,
+                Dtlb,
+                Itlb,
+                L1d,
+                L1i,
+                LastLevel, //
+            },
             CacheEvent, CacheEvents,
-            Operation::{Prefetch, Read, Write},
-            Outcome::{Access, Miss},
+            Operation::{
+                Prefetch,
+                Read,
+                Write, //
+            },
+            Outcome::{
+                Access,
+                Miss, //
+            },
         },
         checked,
         data_source::DataSources,
-        extra_registers::{ExtraRegisterEvent, ExtraRegisters},
-        pebs_events::{PebsEvent, PebsEvents, PreciseDistribution},
-        Acknowledge, Cpus, CyclesAlias, EventConstraint, HardwareEvents, Model, Need, Scope,
-        TopdownFile,
+        extra_registers::{
+            ExtraRegisterEvent,
+            ExtraRegisters, //
+        },
+        pebs_events::{
+            PebsEvent,
+            PebsEvents,
+            PreciseDistribution, //
+        },
+        Acknowledge,
+        Cpus,
+        CyclesAlias,
+        EventConstraint,
+        HardwareEvents,
+        Model,
+        Need,
+        Scope,
+        TopdownFile, //
     },
-    regs::{counter::CounterMask, period::PeriodRule},
+    regs::{
+        counter::CounterMask,
+        period::PeriodRule, //
+    },
 };
 
 /// Four general-purpose counters.
@@ -52,12 +84,18 @@ const CACHE_EVENTS: CacheEvents = CacheEvents::checked(&[
     CacheEvent::new(L1d, Write, Access, 0x82d0), // MEM_UOPS_RETIRED.ALL_STORES
     CacheEvent::new(L1i, Read, Access, 0x0380), // ICACHE.ACCESSES
     CacheEvent::new(L1i, Read, Miss, 0x0280), // ICACHE.MISSES
-    CacheEvent::new(LastLevel, Read, Access, 0x01b7).offcore(0x1_0001), // OFFCORE_RESPONSE: DEMAND_READ | LLC_ACCESS
-    CacheEvent::new(LastLevel, Read, Miss, 0x01b7).offcore(0x36_0000_0001), // OFFCORE_RESPONSE: DEMAND_READ | LLC_MISS
-    CacheEvent::new(LastLevel, Write, Access, 0x01b7).offcore(0x1_0002), // OFFCORE_RESPONSE: DEMAND_WRITE | LLC_ACCESS
-    CacheEvent::new(LastLevel, Write, Miss, 0x01b7).offcore(0x36_0000_0002), // OFFCORE_RESPONSE: DEMAND_WRITE | LLC_MISS
-    CacheEvent::new(LastLevel, Prefetch, Access, 0x01b7).offcore(0x1_0030), // OFFCORE_RESPONSE: DEMAND_PREFETCH | LLC_ACCESS
-    CacheEvent::new(LastLevel, Prefetch, Miss, 0x01b7).offcore(0x36_0000_0030), // OFFCORE_RESPONSE: DEMAND_PREFETCH | LLC_MISS
+    // OFFCORE_RESPONSE: DEMAND_READ | LLC_ACCESS
+    CacheEvent::new(LastLevel, Read, Access, 0x01b7).offcore(0x1_0001),
+    // OFFCORE_RESPONSE: DEMAND_READ | LLC_MISS
+    CacheEvent::new(LastLevel, Read, Miss, 0x01b7).offcore(0x36_0000_0001),
+    // OFFCORE_RESPONSE: DEMAND_WRITE | LLC_ACCESS
+    CacheEvent::new(LastLevel, Write, Access, 0x01b7).offcore(0x1_0002),
+    // OFFCORE_RESPONSE: DEMAND_WRITE | LLC_MISS
+    CacheEvent::new(LastLevel, Write, Miss, 0x01b7).offcore(0x36_0000_0002),
+    // OFFCORE_RESPONSE: DEMAND_PREFETCH | LLC_ACCESS
+    CacheEvent::new(LastLevel, Prefetch, Access, 0x01b7).offcore(0x1_0030),
+    // OFFCORE_RESPONSE: DEMAND_PREFETCH | LLC_MISS
+    CacheEvent::new(LastLevel, Prefetch, Miss, 0x01b7).offcore(0x36_0000_0030),
     CacheEvent::new(Dtlb, Read, Access, 0x81d0), // MEM_UOPS_RETIRED.ALL_LOADS
     CacheEvent::new(Dtlb, Write, Access, 0x82d0), // MEM_UOPS_RETIRED.ALL_STORES
     CacheEvent::new(Itlb, Read, Access, 0x00c0), // INST_RETIRED.ANY_P
@@ -73,10 +111,14 @@ const PLUS_CACHE_EVENTS: CacheEvents = CacheEvents::checked(&[
     CacheEvent::new(L1d, Write, Access, 0x82d0), // MEM_UOPS_RETIRED.ALL_STORES
     CacheEvent::new(L1i, Read, Access, 0x0380), // ICACHE.ACCESSES
     CacheEvent::new(L1i, Read, Miss, 0x0280), // ICACHE.MISSES
-    CacheEvent::new(LastLevel, Read, Access, 0x01b7).offcore(0x1_0001), // OFFCORE_RESPONSE: DEMAND_READ | LLC_ACCESS
-    CacheEvent::new(LastLevel, Read, Miss, 0x01b7).offcore(0x36_0000_0001), // OFFCORE_RESPONSE: DEMAND_READ | LLC_MISS
-    CacheEvent::new(LastLevel, Write, Access, 0x01b7).offcore(0x1_0002), // OFFCORE_RESPONSE: DEMAND_WRITE | LLC_ACCESS
-    CacheEvent::new(LastLevel, Write, Miss, 0x01b7).offcore(0x36_0000_0002), // OFFCORE_RESPONSE: DEMAND_WRITE | LLC_MISS
+    // OFFCORE_RESPONSE: DEMAND_READ | LLC_ACCESS
+    CacheEvent::new(LastLevel, Read, Access, 0x01b7).offcore(0x1_0001),
+    // OFFCORE_RESPONSE: DEMAND_READ | LLC_MISS
+    CacheEvent::new(LastLevel, Read, Miss, 0x01b7).offcore(0x36_0000_0001),
+    // OFFCORE_RESPONSE: DEMAND_WRITE | LLC_ACCESS
+    CacheEvent::new(LastLevel, Write, Access, 0x01b7).offcore(0x1_0002),
+    // OFFCORE_RESPONSE: DEMAND_WRITE | LLC_MISS
+    CacheEvent::new(LastLevel, Write, Miss, 0x01b7).offcore(0x36_0000_0002),
     CacheEvent::new(Dtlb, Read, Access, 0x81d0), // MEM_UOPS_RETIRED.ALL_LOADS
     CacheEvent::new(Dtlb, Read, Miss, 0x0e08), // DTLB_LOAD_MISSES.WALK_COMPLETED
     CacheEvent::new(Dtlb, Write, Access, 0x82d0), // MEM_UOPS_RETIRED.ALL_STORES

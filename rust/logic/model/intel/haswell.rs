@@ -2,29 +2,63 @@
 
 //! Haswell: CPUID family 6, models 0x3C, 0x3F, 0x45, 0x46.
 //!
-//! Mainline: `arch/x86/events/intel/core.c:607-631` and `8410-8441`.
+//! Mainline: `intel_hsw_event_constraints`, `intel_pmu_init()`, `arch/x86/events/intel/core.c`.
 
 use super::sandy_bridge;
 use crate::logic::{
     model::{
         cache_event::{
-            Cache::{Branch, Dtlb, Itlb, L1d, L1i, LastLevel, Node},
+            Cache::{
+                Branch,
+                Dtlb,
+                Itlb,
+                L1d,
+                L1i,
+                LastLevel,
+                Node, //
+            },
             CacheEvent, CacheEvents,
-            Operation::{Read, Write},
-            Outcome::{Access, Miss},
+            Operation::{
+                Read,
+                Write, //
+            },
+            Outcome::{
+                Access,
+                Miss, //
+            },
         },
         checked,
         data_source::DataSources,
-        extra_registers::{ExtraRegisterEvent, ExtraRegisters},
+        extra_registers::{
+            ExtraRegisterEvent,
+            ExtraRegisters, //
+        },
         memory_files,
         pebs_events::{
-            PebsData::{Address, Load, LoadLatency, StoreAddress},
-            PebsEvent, PebsEvents, PreciseDistribution,
+            PebsData::{
+                Address,
+                Load,
+                LoadLatency,
+                StoreAddress, //
+            },
+            PebsEvent,
+            PebsEvents,
+            PreciseDistribution, //
         },
-        Acknowledge, Cpus, CyclesAlias, EventConstraint, HardwareEvents, LbrFilter, Model, Quirk,
-        Scope,
+        Acknowledge,
+        Cpus,
+        CyclesAlias,
+        EventConstraint,
+        HardwareEvents,
+        LbrFilter,
+        Model,
+        Quirk,
+        Scope, //
     },
-    regs::{counter::CounterMask, period::PeriodRule},
+    regs::{
+        counter::CounterMask,
+        period::PeriodRule, //
+    },
 };
 
 /// Four general-purpose counters a thread, eight where a core has one thread.
@@ -104,10 +138,14 @@ pub(in crate::logic::model) const CACHE_EVENTS: CacheEvents = CacheEvents::check
     CacheEvent::new(L1d, Read, Miss, 0x0151), // L1D.REPLACEMENT
     CacheEvent::new(L1d, Write, Access, 0x82d0), // MEM_UOPS_RETIRED.ALL_STORES
     CacheEvent::new(L1i, Read, Miss, 0x0280), // ICACHE.MISSES
-    CacheEvent::new(LastLevel, Read, Access, 0x01b7).offcore(0x1_0001), // OFFCORE_RESPONSE: DEMAND_READ | LLC_ACCESS
-    CacheEvent::new(LastLevel, Read, Miss, 0x01b7).offcore(0x3f_b840_0001), // OFFCORE_RESPONSE: DEMAND_READ | L3_MISS | ANY_SNOOP
-    CacheEvent::new(LastLevel, Write, Access, 0x01b7).offcore(0x1_0002), // OFFCORE_RESPONSE: DEMAND_WRITE | LLC_ACCESS
-    CacheEvent::new(LastLevel, Write, Miss, 0x01b7).offcore(0x3f_b840_0002), // OFFCORE_RESPONSE: DEMAND_WRITE | L3_MISS | ANY_SNOOP
+    // OFFCORE_RESPONSE: DEMAND_READ | LLC_ACCESS
+    CacheEvent::new(LastLevel, Read, Access, 0x01b7).offcore(0x1_0001),
+    // OFFCORE_RESPONSE: DEMAND_READ | L3_MISS | ANY_SNOOP
+    CacheEvent::new(LastLevel, Read, Miss, 0x01b7).offcore(0x3f_b840_0001),
+    // OFFCORE_RESPONSE: DEMAND_WRITE | LLC_ACCESS
+    CacheEvent::new(LastLevel, Write, Access, 0x01b7).offcore(0x1_0002),
+    // OFFCORE_RESPONSE: DEMAND_WRITE | L3_MISS | ANY_SNOOP
+    CacheEvent::new(LastLevel, Write, Miss, 0x01b7).offcore(0x3f_b840_0002),
     CacheEvent::new(Dtlb, Read, Access, 0x81d0), // MEM_UOPS_RETIRED.ALL_LOADS
     CacheEvent::new(Dtlb, Read, Miss, 0x0108), // DTLB_LOAD_MISSES.MISS_CAUSES_A_WALK
     CacheEvent::new(Dtlb, Write, Access, 0x82d0), // MEM_UOPS_RETIRED.ALL_STORES
@@ -116,10 +154,14 @@ pub(in crate::logic::model) const CACHE_EVENTS: CacheEvents = CacheEvents::check
     CacheEvent::new(Itlb, Read, Miss, 0x0185), // ITLB_MISSES.MISS_CAUSES_A_WALK
     CacheEvent::new(Branch, Read, Access, 0x00c4), // BR_INST_RETIRED.ALL_BRANCHES
     CacheEvent::new(Branch, Read, Miss, 0x00c5), // BR_MISP_RETIRED.ALL_BRANCHES
-    CacheEvent::new(Node, Read, Access, 0x01b7).offcore(0x1f_8040_0001), // OFFCORE_RESPONSE: DEMAND_READ | L3_MISS_LOCAL_DRAM | SNOOP_DRAM
-    CacheEvent::new(Node, Read, Miss, 0x01b7).offcore(0x1f_b800_0001), // OFFCORE_RESPONSE: DEMAND_READ | L3_MISS_REMOTE | SNOOP_DRAM
-    CacheEvent::new(Node, Write, Access, 0x01b7).offcore(0x1f_8040_0002), // OFFCORE_RESPONSE: DEMAND_WRITE | L3_MISS_LOCAL_DRAM | SNOOP_DRAM
-    CacheEvent::new(Node, Write, Miss, 0x01b7).offcore(0x1f_b800_0002), // OFFCORE_RESPONSE: DEMAND_WRITE | L3_MISS_REMOTE | SNOOP_DRAM
+    // OFFCORE_RESPONSE: DEMAND_READ | L3_MISS_LOCAL_DRAM | SNOOP_DRAM
+    CacheEvent::new(Node, Read, Access, 0x01b7).offcore(0x1f_8040_0001),
+    // OFFCORE_RESPONSE: DEMAND_READ | L3_MISS_REMOTE | SNOOP_DRAM
+    CacheEvent::new(Node, Read, Miss, 0x01b7).offcore(0x1f_b800_0001),
+    // OFFCORE_RESPONSE: DEMAND_WRITE | L3_MISS_LOCAL_DRAM | SNOOP_DRAM
+    CacheEvent::new(Node, Write, Access, 0x01b7).offcore(0x1f_8040_0002),
+    // OFFCORE_RESPONSE: DEMAND_WRITE | L3_MISS_REMOTE | SNOOP_DRAM
+    CacheEvent::new(Node, Write, Miss, 0x01b7).offcore(0x1f_b800_0002),
 ]);
 
 /// The events of TSX transactions.

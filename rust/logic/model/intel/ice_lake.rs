@@ -1,31 +1,61 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Ice Lake and its kin: CPUID family 6, models 0x7D, 0x7E (Ice Lake client), 0x8C, 0x8D (Tiger Lake),
-//! 0xA7 (Rocket Lake), 0x6A, 0x6C (Ice Lake server).
+//! Ice Lake and its kin: CPUID family 6, models 0x7D, 0x7E (Ice Lake client), 0x8C, 0x8D (Tiger
+//! Lake), 0xA7 (Rocket Lake), 0x6A, 0x6C (Ice Lake server).
 //!
-//! Mainline: `arch/x86/events/intel/core.c:319-354` and `8562-8606`.
+//! Mainline: `intel_icl_event_constraints`, `intel_icl_extra_regs`, `intel_pmu_init()`,
+//! `arch/x86/events/intel/core.c`.
 
 use super::skylake;
 use crate::logic::{
     model::{
         cache_event::{
-            Cache::{Itlb, LastLevel, Node},
+            Cache::{
+                Itlb,
+                LastLevel,
+                Node, //
+            },
             CacheEvent, CacheEvents,
-            Operation::{Read, Write},
-            Outcome::{Access, Miss},
+            Operation::{
+                Read,
+                Write, //
+            },
+            Outcome::{
+                Access,
+                Miss, //
+            },
         },
         checked,
         data_source::DataSources,
-        extra_registers::{ExtraRegisterEvent, ExtraRegisters},
+        extra_registers::{
+            ExtraRegisterEvent,
+            ExtraRegisters, //
+        },
         memory_files,
         pebs_events::{
-            PebsData::{Load, LoadLatency, StoreAddress},
-            PebsEvent, PebsEvents, PreciseDistribution,
+            PebsData::{
+                Load,
+                LoadLatency,
+                StoreAddress, //
+            },
+            PebsEvent,
+            PebsEvents,
+            PreciseDistribution, //
         },
-        Acknowledge, Cpus, CyclesAlias, EventConstraint, HardwareEvents, LbrFilter, Model, Scope,
-        TopdownFile,
+        Acknowledge,
+        Cpus,
+        CyclesAlias,
+        EventConstraint,
+        HardwareEvents,
+        LbrFilter,
+        Model,
+        Scope,
+        TopdownFile, //
     },
-    regs::{counter::CounterMask, period::PeriodRule},
+    regs::{
+        counter::CounterMask,
+        period::PeriodRule, //
+    },
 };
 
 /// Eight general-purpose counters a thread.
@@ -98,14 +128,21 @@ const CACHE_EVENTS: CacheEvents = skylake::CACHE_EVENTS.with(&[
 /// The same on servers, whose offcore response bits differ.
 #[rustfmt::skip]
 const SERVER_CACHE_EVENTS: CacheEvents = skylake::CACHE_EVENTS.with(&[
-    CacheEvent::new(LastLevel, Read, Access, 0x01b7).offcore(0x1_0001), // OCR.DEMAND_DATA_RD.ANY_RESPONSE
-    CacheEvent::new(LastLevel, Read, Miss, 0x01b7).offcore(0x3f_bfc0_0001), // OCR.DEMAND_DATA_RD.L3_MISS
-    CacheEvent::new(LastLevel, Write, Access, 0x01b7).offcore(0x3f_3ffc_0002), // OCR.DEMAND_RFO.ANY_RESPONSE
-    CacheEvent::new(LastLevel, Write, Miss, 0x01b7).offcore(0x3f_3fc0_0002), // OCR.DEMAND_RFO.L3_MISS
+    // OCR.DEMAND_DATA_RD.ANY_RESPONSE
+    CacheEvent::new(LastLevel, Read, Access, 0x01b7).offcore(0x1_0001),
+    // OCR.DEMAND_DATA_RD.L3_MISS
+    CacheEvent::new(LastLevel, Read, Miss, 0x01b7).offcore(0x3f_bfc0_0001),
+    // OCR.DEMAND_RFO.ANY_RESPONSE
+    CacheEvent::new(LastLevel, Write, Access, 0x01b7).offcore(0x3f_3ffc_0002),
+    // OCR.DEMAND_RFO.L3_MISS
+    CacheEvent::new(LastLevel, Write, Miss, 0x01b7).offcore(0x3f_3fc0_0002),
     CacheEvent::impossible(Itlb, Read, Access),
-    CacheEvent::new(Node, Read, Access, 0x01b7).offcore(0x1_0400_0001), // OCR.DEMAND_DATA_RD.LOCAL_DRAM
-    CacheEvent::new(Node, Read, Miss, 0x01b7).offcore(0x7_3000_0001), // OCR.DEMAND_DATA_RD.REMOTE_DRAM
-    CacheEvent::new(Node, Write, Access, 0x01b7).offcore(0x1_0400_0002), // OCR.DEMAND_RFO.LOCAL_DRAM
+    // OCR.DEMAND_DATA_RD.LOCAL_DRAM
+    CacheEvent::new(Node, Read, Access, 0x01b7).offcore(0x1_0400_0001),
+    // OCR.DEMAND_DATA_RD.REMOTE_DRAM
+    CacheEvent::new(Node, Read, Miss, 0x01b7).offcore(0x7_3000_0001),
+    // OCR.DEMAND_RFO.LOCAL_DRAM
+    CacheEvent::new(Node, Write, Access, 0x01b7).offcore(0x1_0400_0002),
     CacheEvent::new(Node, Write, Miss, 0x01b7).offcore(0x7_3000_0002), // OCR.DEMAND_RFO.REMOTE_DRAM
 ]);
 

@@ -2,24 +2,50 @@
 
 //! Ivy Bridge: CPUID family 6, models 0x3A (client), 0x3E (server).
 //!
-//! Mainline: `arch/x86/events/intel/core.c:138-164`, `291-305` and `8370-8406`.
+//! Mainline: `intel_ivb_event_constraints`, `intel_snb_extra_regs`, `intel_snbep_extra_regs`,
+//! `intel_pmu_init()`, `arch/x86/events/intel/core.c`.
 
 use super::sandy_bridge;
 use crate::logic::{
     model::{
-        cache_event::{Cache::Dtlb, CacheEvent, CacheEvents, Operation::Read, Outcome::Miss},
+        cache_event::{
+            Cache::Dtlb,
+            CacheEvent,
+            CacheEvents,
+            Operation::Read,
+            Outcome::Miss, //
+        },
         checked,
         data_source::DataSources,
-        extra_registers::{ExtraRegisterEvent, ExtraRegisters},
+        extra_registers::{
+            ExtraRegisterEvent,
+            ExtraRegisters, //
+        },
         memory_files,
         pebs_events::{
-            PebsData::{LoadLatency, Store},
-            PebsEvent, PebsEvents, PreciseDistribution,
+            PebsData::{
+                LoadLatency,
+                Store, //
+            },
+            PebsEvent,
+            PebsEvents,
+            PreciseDistribution, //
         },
-        Acknowledge, Cpus, CyclesAlias, EventConstraint, HardwareEvents, HardwareId, LbrFilter,
-        Model, Scope,
+        Acknowledge,
+        Cpus,
+        CyclesAlias,
+        EventConstraint,
+        HardwareEvents,
+        HardwareId,
+        LbrFilter,
+        Model,
+        Scope, //
     },
-    regs::{counter::CounterMask, event_select::EventSelect, period::PeriodRule},
+    regs::{
+        counter::CounterMask,
+        event_select::EventSelect,
+        period::PeriodRule, //
+    },
 };
 
 /// Four general-purpose counters a thread, eight where a core has one thread.

@@ -2,25 +2,61 @@
 
 //! Nehalem: CPUID family 6, models 0x1A, 0x1E, 0x2E.
 //!
-//! Mainline: `arch/x86/events/intel/core.c:75-97` and `8103-8135`.
+//! Mainline: `intel_nehalem_event_constraints`, `intel_nehalem_extra_regs`, `intel_pmu_init()`,
+//! `arch/x86/events/intel/core.c`.
 
 use crate::logic::{
     model::{
         cache_event::{
-            Cache::{Branch, Dtlb, Itlb, L1d, L1i, LastLevel, Node},
+            Cache::{
+                Branch,
+                Dtlb,
+                Itlb,
+                L1d,
+                L1i,
+                LastLevel,
+                Node, //
+            },
             CacheEvent, CacheEvents,
-            Operation::{Prefetch, Read, Write},
-            Outcome::{Access, Miss},
+            Operation::{
+                Prefetch,
+                Read,
+                Write, //
+            },
+            Outcome::{
+                Access,
+                Miss, //
+            },
         },
         checked,
         data_source::DataSources,
-        extra_registers::{ExtraRegisterEvent, ExtraRegisters},
+        extra_registers::{
+            ExtraRegisterEvent,
+            ExtraRegisters, //
+        },
         memory_files,
-        pebs_events::{PebsData::LoadLatency, PebsEvent, PebsEvents, PreciseDistribution},
-        Acknowledge, Cpus, CyclesAlias, EventConstraint, HardwareEvents, HardwareId, LbrFilter,
-        Model, Quirk, Scope,
+        pebs_events::{
+            PebsData::LoadLatency,
+            PebsEvent,
+            PebsEvents,
+            PreciseDistribution, //
+        },
+        Acknowledge,
+        Cpus,
+        CyclesAlias,
+        EventConstraint,
+        HardwareEvents,
+        HardwareId,
+        LbrFilter,
+        Model,
+        Quirk,
+        Scope, //
     },
-    regs::{counter::CounterMask, event_select::EventSelect, period::PeriodRule},
+    regs::{
+        counter::CounterMask,
+        event_select::EventSelect,
+        period::PeriodRule, //
+    },
 };
 
 /// Four general-purpose counters a thread.
@@ -96,12 +132,18 @@ pub(in crate::logic::model) const CACHE_EVENTS: CacheEvents = CacheEvents::check
     CacheEvent::new(L1d, Prefetch, Miss, 0x024e), // L1D_PREFETCH.MISS
     CacheEvent::new(L1i, Read, Access, 0x0380), // L1I.READS
     CacheEvent::new(L1i, Read, Miss, 0x0280), // L1I.MISSES
-    CacheEvent::new(LastLevel, Read, Access, 0x01b7).offcore(0xf701), // OFFCORE_RESPONSE: DMND_READ | L3_ACCESS
-    CacheEvent::new(LastLevel, Read, Miss, 0x01b7).offcore(0xf001), // OFFCORE_RESPONSE: DMND_READ | L3_MISS
-    CacheEvent::new(LastLevel, Write, Access, 0x01b7).offcore(0xf70a), // OFFCORE_RESPONSE: DMND_WRITE | L3_ACCESS
-    CacheEvent::new(LastLevel, Write, Miss, 0x01b7).offcore(0xf00a), // OFFCORE_RESPONSE: DMND_WRITE | L3_MISS
-    CacheEvent::new(LastLevel, Prefetch, Access, 0x01b7).offcore(0xf730), // OFFCORE_RESPONSE: DMND_PREFETCH | L3_ACCESS
-    CacheEvent::new(LastLevel, Prefetch, Miss, 0x01b7).offcore(0xf030), // OFFCORE_RESPONSE: DMND_PREFETCH | L3_MISS
+    // OFFCORE_RESPONSE: DMND_READ | L3_ACCESS
+    CacheEvent::new(LastLevel, Read, Access, 0x01b7).offcore(0xf701),
+    // OFFCORE_RESPONSE: DMND_READ | L3_MISS
+    CacheEvent::new(LastLevel, Read, Miss, 0x01b7).offcore(0xf001),
+    // OFFCORE_RESPONSE: DMND_WRITE | L3_ACCESS
+    CacheEvent::new(LastLevel, Write, Access, 0x01b7).offcore(0xf70a),
+    // OFFCORE_RESPONSE: DMND_WRITE | L3_MISS
+    CacheEvent::new(LastLevel, Write, Miss, 0x01b7).offcore(0xf00a),
+    // OFFCORE_RESPONSE: DMND_PREFETCH | L3_ACCESS
+    CacheEvent::new(LastLevel, Prefetch, Access, 0x01b7).offcore(0xf730),
+    // OFFCORE_RESPONSE: DMND_PREFETCH | L3_MISS
+    CacheEvent::new(LastLevel, Prefetch, Miss, 0x01b7).offcore(0xf030),
     CacheEvent::new(Dtlb, Read, Access, 0x0f40), // L1D_CACHE_LD.MESI
     CacheEvent::new(Dtlb, Read, Miss, 0x0108), // DTLB_LOAD_MISSES.ANY
     CacheEvent::new(Dtlb, Write, Access, 0x0f41), // L1D_CACHE_ST.MESI
@@ -110,16 +152,22 @@ pub(in crate::logic::model) const CACHE_EVENTS: CacheEvents = CacheEvents::check
     CacheEvent::new(Itlb, Read, Miss, 0x20c8), // ITLB_MISS_RETIRED
     CacheEvent::new(Branch, Read, Access, 0x00c4), // BR_INST_RETIRED.ALL_BRANCHES
     CacheEvent::new(Branch, Read, Miss, 0x03e8), // BPU_CLEARS.ANY
-    CacheEvent::new(Node, Read, Access, 0x01b7).offcore(0x7001), // OFFCORE_RESPONSE: DMND_READ | LOCAL | REMOTE
-    CacheEvent::new(Node, Read, Miss, 0x01b7).offcore(0x2001), // OFFCORE_RESPONSE: DMND_READ | REMOTE
-    CacheEvent::new(Node, Write, Access, 0x01b7).offcore(0x700a), // OFFCORE_RESPONSE: DMND_WRITE | LOCAL | REMOTE
-    CacheEvent::new(Node, Write, Miss, 0x01b7).offcore(0x200a), // OFFCORE_RESPONSE: DMND_WRITE | REMOTE
-    CacheEvent::new(Node, Prefetch, Access, 0x01b7).offcore(0x7030), // OFFCORE_RESPONSE: DMND_PREFETCH | LOCAL | REMOTE
-    CacheEvent::new(Node, Prefetch, Miss, 0x01b7).offcore(0x2030), // OFFCORE_RESPONSE: DMND_PREFETCH | REMOTE
+    // OFFCORE_RESPONSE: DMND_READ | LOCAL | REMOTE
+    CacheEvent::new(Node, Read, Access, 0x01b7).offcore(0x7001),
+    // OFFCORE_RESPONSE: DMND_READ | REMOTE
+    CacheEvent::new(Node, Read, Miss, 0x01b7).offcore(0x2001),
+    // OFFCORE_RESPONSE: DMND_WRITE | LOCAL | REMOTE
+    CacheEvent::new(Node, Write, Access, 0x01b7).offcore(0x700a),
+    // OFFCORE_RESPONSE: DMND_WRITE | REMOTE
+    CacheEvent::new(Node, Write, Miss, 0x01b7).offcore(0x200a),
+    // OFFCORE_RESPONSE: DMND_PREFETCH | LOCAL | REMOTE
+    CacheEvent::new(Node, Prefetch, Access, 0x01b7).offcore(0x7030),
+    // OFFCORE_RESPONSE: DMND_PREFETCH | REMOTE
+    CacheEvent::new(Node, Prefetch, Miss, 0x01b7).offcore(0x2030),
 ]);
 
-/// The events that clear the monitoring hardware. By the errata three that count nothing are enough;
-/// in practice, says mainline, each counter needs one, and some of them count.
+/// The events that clear the monitoring hardware. By the errata three that count nothing are
+/// enough; in practice, says mainline, each counter needs one, and some of them count.
 #[rustfmt::skip]
 pub(in crate::logic::model) const CLEARING_EVENTS: &[u64] = &[
     0x43_00b5,

@@ -2,28 +2,64 @@
 
 //! Sandy Bridge: CPUID family 6, models 0x2A (client), 0x2D (server).
 //!
-//! Mainline: `arch/x86/events/intel/core.c:111-136`, `291-305` and `8330-8368`.
+//! Mainline: `intel_snb_event_constraints`, `intel_snb_extra_regs`, `intel_snbep_extra_regs`,
+//! `intel_pmu_init()`, `arch/x86/events/intel/core.c`.
 
 use crate::logic::{
     model::{
         cache_event::{
-            Cache::{Branch, Dtlb, Itlb, L1d, L1i, LastLevel, Node},
+            Cache::{
+                Branch,
+                Dtlb,
+                Itlb,
+                L1d,
+                L1i,
+                LastLevel,
+                Node, //
+            },
             CacheEvent, CacheEvents,
-            Operation::{Prefetch, Read, Write},
-            Outcome::{Access, Miss},
+            Operation::{
+                Prefetch,
+                Read,
+                Write, //
+            },
+            Outcome::{
+                Access,
+                Miss, //
+            },
         },
         checked,
         data_source::DataSources,
-        extra_registers::{ExtraRegisterEvent, ExtraRegisters},
+        extra_registers::{
+            ExtraRegisterEvent,
+            ExtraRegisters, //
+        },
         memory_files,
         pebs_events::{
-            PebsData::{LoadLatency, Store},
-            PebsEvent, PebsEvents, PreciseDistribution,
+            PebsData::{
+                LoadLatency,
+                Store, //
+            },
+            PebsEvent,
+            PebsEvents,
+            PreciseDistribution, //
         },
-        Acknowledge, Cpus, CyclesAlias, EventConstraint, HardwareEvents, HardwareId, LbrFilter,
-        Model, Scope, TopdownFile,
+        Acknowledge,
+        Cpus,
+        CyclesAlias,
+        EventConstraint,
+        HardwareEvents,
+        HardwareId,
+        LbrFilter,
+        Model,
+        Scope,
+        TopdownFile, //
     },
-    regs::{counter::CounterMask, event_select::EventSelect, period::PeriodRule},
+    regs::{
+        counter::CounterMask,
+        event_select::EventSelect,
+        period::PeriodRule, //
+    },
 };
 
 /// Four general-purpose counters a thread, eight where a core has one thread.
@@ -115,12 +151,18 @@ pub(in crate::logic::model) const CACHE_EVENTS: CacheEvents = CacheEvents::check
     CacheEvent::new(L1d, Write, Miss, 0x0851), // L1D.ALL_M_REPLACEMENT
     CacheEvent::new(L1d, Prefetch, Miss, 0x024e), // HW_PRE_REQ.DL1_MISS
     CacheEvent::new(L1i, Read, Miss, 0x0280), // ICACHE.MISSES
-    CacheEvent::new(LastLevel, Read, Access, 0x01b7).offcore(0x1_0081), // OFFCORE_RESPONSE: DMND_READ | L3_ACCESS
-    CacheEvent::new(LastLevel, Read, Miss, 0x01b7).offcore(0x3f_ffc0_0081), // OFFCORE_RESPONSE: DMND_READ | L3_MISS
-    CacheEvent::new(LastLevel, Write, Access, 0x01b7).offcore(0x1_0102), // OFFCORE_RESPONSE: DMND_WRITE | L3_ACCESS
-    CacheEvent::new(LastLevel, Write, Miss, 0x01b7).offcore(0x3f_ffc0_0102), // OFFCORE_RESPONSE: DMND_WRITE | L3_MISS
-    CacheEvent::new(LastLevel, Prefetch, Access, 0x01b7).offcore(0x1_0030), // OFFCORE_RESPONSE: DMND_PREFETCH | L3_ACCESS
-    CacheEvent::new(LastLevel, Prefetch, Miss, 0x01b7).offcore(0x3f_ffc0_0030), // OFFCORE_RESPONSE: DMND_PREFETCH | L3_MISS
+    // OFFCORE_RESPONSE: DMND_READ | L3_ACCESS
+    CacheEvent::new(LastLevel, Read, Access, 0x01b7).offcore(0x1_0081),
+    // OFFCORE_RESPONSE: DMND_READ | L3_MISS
+    CacheEvent::new(LastLevel, Read, Miss, 0x01b7).offcore(0x3f_ffc0_0081),
+    // OFFCORE_RESPONSE: DMND_WRITE | L3_ACCESS
+    CacheEvent::new(LastLevel, Write, Access, 0x01b7).offcore(0x1_0102),
+    // OFFCORE_RESPONSE: DMND_WRITE | L3_MISS
+    CacheEvent::new(LastLevel, Write, Miss, 0x01b7).offcore(0x3f_ffc0_0102),
+    // OFFCORE_RESPONSE: DMND_PREFETCH | L3_ACCESS
+    CacheEvent::new(LastLevel, Prefetch, Access, 0x01b7).offcore(0x1_0030),
+    // OFFCORE_RESPONSE: DMND_PREFETCH | L3_MISS
+    CacheEvent::new(LastLevel, Prefetch, Miss, 0x01b7).offcore(0x3f_ffc0_0030),
     CacheEvent::new(Dtlb, Read, Access, 0x81d0), // MEM_UOP_RETIRED.ALL_LOADS
     CacheEvent::new(Dtlb, Read, Miss, 0x0108), // DTLB_LOAD_MISSES.CAUSES_A_WALK
     CacheEvent::new(Dtlb, Write, Access, 0x82d0), // MEM_UOP_RETIRED.ALL_STORES
@@ -129,12 +171,18 @@ pub(in crate::logic::model) const CACHE_EVENTS: CacheEvents = CacheEvents::check
     CacheEvent::new(Itlb, Read, Miss, 0x0185), // ITLB_MISSES.CAUSES_A_WALK
     CacheEvent::new(Branch, Read, Access, 0x00c4), // BR_INST_RETIRED.ALL_BRANCHES
     CacheEvent::new(Branch, Read, Miss, 0x00c5), // BR_MISP_RETIRED.ALL_BRANCHES
-    CacheEvent::new(Node, Read, Access, 0x01b7).offcore(0x1f_ffc0_0081), // OFFCORE_RESPONSE: DMND_READ | DRAM_ANY
-    CacheEvent::new(Node, Read, Miss, 0x01b7).offcore(0x1f_ff80_0081), // OFFCORE_RESPONSE: DMND_READ | DRAM_REMOTE
-    CacheEvent::new(Node, Write, Access, 0x01b7).offcore(0x1f_ffc0_0102), // OFFCORE_RESPONSE: DMND_WRITE | DRAM_ANY
-    CacheEvent::new(Node, Write, Miss, 0x01b7).offcore(0x1f_ff80_0102), // OFFCORE_RESPONSE: DMND_WRITE | DRAM_REMOTE
-    CacheEvent::new(Node, Prefetch, Access, 0x01b7).offcore(0x1f_ffc0_0030), // OFFCORE_RESPONSE: DMND_PREFETCH | DRAM_ANY
-    CacheEvent::new(Node, Prefetch, Miss, 0x01b7).offcore(0x1f_ff80_0030), // OFFCORE_RESPONSE: DMND_PREFETCH | DRAM_REMOTE
+    // OFFCORE_RESPONSE: DMND_READ | DRAM_ANY
+    CacheEvent::new(Node, Read, Access, 0x01b7).offcore(0x1f_ffc0_0081),
+    // OFFCORE_RESPONSE: DMND_READ | DRAM_REMOTE
+    CacheEvent::new(Node, Read, Miss, 0x01b7).offcore(0x1f_ff80_0081),
+    // OFFCORE_RESPONSE: DMND_WRITE | DRAM_ANY
+    CacheEvent::new(Node, Write, Access, 0x01b7).offcore(0x1f_ffc0_0102),
+    // OFFCORE_RESPONSE: DMND_WRITE | DRAM_REMOTE
+    CacheEvent::new(Node, Write, Miss, 0x01b7).offcore(0x1f_ff80_0102),
+    // OFFCORE_RESPONSE: DMND_PREFETCH | DRAM_ANY
+    CacheEvent::new(Node, Prefetch, Access, 0x01b7).offcore(0x1f_ffc0_0030),
+    // OFFCORE_RESPONSE: DMND_PREFETCH | DRAM_REMOTE
+    CacheEvent::new(Node, Prefetch, Miss, 0x01b7).offcore(0x1f_ff80_0030),
 ]);
 
 /// The topdown method's events, in slots of four a cycle.

@@ -2,24 +2,56 @@
 
 //! Silvermont and Airmont: CPUID family 6, models 0x37, 0x4A, 0x4C, 0x4D, 0x5A, 0x75.
 //!
-//! Mainline: `arch/x86/events/intel/core.c:209-214`, `2114-2120` and `8154-8175`.
+//! Mainline: `intel_slm_event_constraints`, `intel_slm_extra_regs`, `intel_pmu_init()`,
+//! `arch/x86/events/intel/core.c`.
 
 use crate::logic::{
     model::{
         cache_event::{
-            Cache::{Branch, Dtlb, Itlb, L1d, L1i, LastLevel},
+            Cache::{
+                Branch,
+                Dtlb,
+                Itlb,
+                L1d,
+                L1i,
+                LastLevel, //
+            },
             CacheEvent, CacheEvents,
-            Operation::{Prefetch, Read, Write},
-            Outcome::{Access, Miss},
+            Operation::{
+                Prefetch,
+                Read,
+                Write, //
+            },
+            Outcome::{
+                Access,
+                Miss, //
+            },
         },
         checked,
         data_source::DataSources,
-        extra_registers::{ExtraRegisterEvent, ExtraRegisters},
-        pebs_events::{PebsEvent, PebsEvents, PreciseDistribution},
-        Acknowledge, Cpus, CyclesAlias, EventConstraint, HardwareEvents, Model, Need, Scope,
-        TopdownFile,
+        extra_registers::{
+            ExtraRegisterEvent,
+            ExtraRegisters, //
+        },
+        pebs_events::{
+            PebsEvent,
+            PebsEvents,
+            PreciseDistribution, //
+        },
+        Acknowledge,
+        Cpus,
+        CyclesAlias,
+        EventConstraint,
+        HardwareEvents,
+        Model,
+        Need,
+        Scope,
+        TopdownFile, //
     },
-    regs::{counter::CounterMask, period::PeriodRule},
+    regs::{
+        counter::CounterMask,
+        period::PeriodRule, //
+    },
 };
 
 /// Two general-purpose counters.
@@ -52,11 +84,16 @@ const CACHE_EVENTS: CacheEvents = CacheEvents::checked(&[
     CacheEvent::new(L1d, Read, Miss, 0x0104), // LD_DCU_MISS
     CacheEvent::new(L1i, Read, Access, 0x0380), // ICACHE.ACCESSES
     CacheEvent::new(L1i, Read, Miss, 0x0280), // ICACHE.MISSES
-    CacheEvent::new(LastLevel, Read, Access, 0x01b7).offcore(0x1_0001), // OFFCORE_RESPONSE: DMND_READ | LLC_ACCESS
-    CacheEvent::new(LastLevel, Write, Access, 0x01b7).offcore(0x1_0002), // OFFCORE_RESPONSE: DMND_WRITE | LLC_ACCESS
-    CacheEvent::new(LastLevel, Write, Miss, 0x01b7).offcore(0x36_8000_0002), // OFFCORE_RESPONSE: DMND_WRITE | LLC_MISS
-    CacheEvent::new(LastLevel, Prefetch, Access, 0x01b7).offcore(0x1_0030), // OFFCORE_RESPONSE: DMND_PREFETCH | LLC_ACCESS
-    CacheEvent::new(LastLevel, Prefetch, Miss, 0x01b7).offcore(0x36_8000_0030), // OFFCORE_RESPONSE: DMND_PREFETCH | LLC_MISS
+    // OFFCORE_RESPONSE: DMND_READ | LLC_ACCESS
+    CacheEvent::new(LastLevel, Read, Access, 0x01b7).offcore(0x1_0001),
+    // OFFCORE_RESPONSE: DMND_WRITE | LLC_ACCESS
+    CacheEvent::new(LastLevel, Write, Access, 0x01b7).offcore(0x1_0002),
+    // OFFCORE_RESPONSE: DMND_WRITE | LLC_MISS
+    CacheEvent::new(LastLevel, Write, Miss, 0x01b7).offcore(0x36_8000_0002),
+    // OFFCORE_RESPONSE: DMND_PREFETCH | LLC_ACCESS
+    CacheEvent::new(LastLevel, Prefetch, Access, 0x01b7).offcore(0x1_0030),
+    // OFFCORE_RESPONSE: DMND_PREFETCH | LLC_MISS
+    CacheEvent::new(LastLevel, Prefetch, Miss, 0x01b7).offcore(0x36_8000_0030),
     CacheEvent::new(Dtlb, Read, Miss, 0x0804), // LD_DTLB_MISS
     CacheEvent::new(Itlb, Read, Access, 0x00c0), // INST_RETIRED.ANY_P
     CacheEvent::new(Itlb, Read, Miss, 0x4_0205), // PAGE_WALKS.I_SIDE_WALKS

@@ -3,29 +3,62 @@
 //! Skylake and its kin, client and server: CPUID family 6, models 0x4E, 0x55, 0x5E (Skylake,
 //! Cascade Lake, Cooper Lake), 0x8E, 0x9E (Kaby Lake, Coffee Lake), 0xA5, 0xA6 (Comet Lake).
 //!
-//! Mainline: `arch/x86/events/intel/core.c:267-284` and `8503-8561`.
+//! Mainline: `intel_skl_event_constraints`, `intel_pmu_init()`, `arch/x86/events/intel/core.c`.
 
 use super::haswell;
 use crate::logic::{
     model::{
         cache_event::{
-            Cache::{Branch, Dtlb, Itlb, L1d, L1i, LastLevel, Node},
+            Cache::{
+                Branch,
+                Dtlb,
+                Itlb,
+                L1d,
+                L1i,
+                LastLevel,
+                Node, //
+            },
             CacheEvent, CacheEvents,
-            Operation::{Read, Write},
-            Outcome::{Access, Miss},
+            Operation::{
+                Read,
+                Write, //
+            },
+            Outcome::{
+                Access,
+                Miss, //
+            },
         },
         checked,
         data_source::DataSources,
-        extra_registers::{ExtraRegisterEvent, ExtraRegisters},
+        extra_registers::{
+            ExtraRegisterEvent,
+            ExtraRegisters, //
+        },
         memory_files,
         pebs_events::{
-            PebsData::{Load, LoadLatency, StoreAddress},
-            PebsEvent, PebsEvents, PreciseDistribution,
+            PebsData::{
+                Load,
+                LoadLatency,
+                StoreAddress, //
+            },
+            PebsEvent,
+            PebsEvents,
+            PreciseDistribution, //
         },
-        Acknowledge, Cpus, CyclesAlias, EventConstraint, HardwareEvents, LbrFilter, Model, Scope,
-        TopdownFile,
+        Acknowledge,
+        Cpus,
+        CyclesAlias,
+        EventConstraint,
+        HardwareEvents,
+        LbrFilter,
+        Model,
+        Scope,
+        TopdownFile, //
     },
-    regs::{counter::CounterMask, period::PeriodRule},
+    regs::{
+        counter::CounterMask,
+        period::PeriodRule, //
+    },
 };
 
 /// Four general-purpose counters a thread, eight where a core has one thread.
@@ -91,10 +124,14 @@ pub(in crate::logic::model) const CACHE_EVENTS: CacheEvents = CacheEvents::check
     CacheEvent::new(L1d, Read, Miss, 0x0151), // L1D.REPLACEMENT
     CacheEvent::new(L1d, Write, Access, 0x82d0), // MEM_INST_RETIRED.ALL_STORES
     CacheEvent::new(L1i, Read, Miss, 0x0283), // ICACHE_64B.MISS
-    CacheEvent::new(LastLevel, Read, Access, 0x01b7).offcore(0x3f_c001_0001), // OFFCORE_RESPONSE: DEMAND_READ | LLC_ACCESS | ANY_SNOOP
-    CacheEvent::new(LastLevel, Read, Miss, 0x01b7).offcore(0x3f_fc02_0001), // OFFCORE_RESPONSE: DEMAND_READ | L3_MISS | ANY_SNOOP | SUPPLIER_NONE
-    CacheEvent::new(LastLevel, Write, Access, 0x01b7).offcore(0x3f_c001_0002), // OFFCORE_RESPONSE: DEMAND_WRITE | LLC_ACCESS | ANY_SNOOP
-    CacheEvent::new(LastLevel, Write, Miss, 0x01b7).offcore(0x3f_fc02_0002), // OFFCORE_RESPONSE: DEMAND_WRITE | L3_MISS | ANY_SNOOP | SUPPLIER_NONE
+    // OFFCORE_RESPONSE: DEMAND_READ | LLC_ACCESS | ANY_SNOOP
+    CacheEvent::new(LastLevel, Read, Access, 0x01b7).offcore(0x3f_c001_0001),
+    // OFFCORE_RESPONSE: DEMAND_READ | L3_MISS | ANY_SNOOP | SUPPLIER_NONE
+    CacheEvent::new(LastLevel, Read, Miss, 0x01b7).offcore(0x3f_fc02_0001),
+    // OFFCORE_RESPONSE: DEMAND_WRITE | LLC_ACCESS | ANY_SNOOP
+    CacheEvent::new(LastLevel, Write, Access, 0x01b7).offcore(0x3f_c001_0002),
+    // OFFCORE_RESPONSE: DEMAND_WRITE | L3_MISS | ANY_SNOOP | SUPPLIER_NONE
+    CacheEvent::new(LastLevel, Write, Miss, 0x01b7).offcore(0x3f_fc02_0002),
     CacheEvent::new(Dtlb, Read, Access, 0x81d0), // MEM_INST_RETIRED.ALL_LOADS
     CacheEvent::new(Dtlb, Read, Miss, 0x0e08), // DTLB_LOAD_MISSES.WALK_COMPLETED
     CacheEvent::new(Dtlb, Write, Access, 0x82d0), // MEM_INST_RETIRED.ALL_STORES
@@ -103,10 +140,14 @@ pub(in crate::logic::model) const CACHE_EVENTS: CacheEvents = CacheEvents::check
     CacheEvent::new(Itlb, Read, Miss, 0x0e85), // ITLB_MISSES.WALK_COMPLETED
     CacheEvent::new(Branch, Read, Access, 0x00c4), // BR_INST_RETIRED.ALL_BRANCHES
     CacheEvent::new(Branch, Read, Miss, 0x00c5), // BR_MISP_RETIRED.ALL_BRANCHES
-    CacheEvent::new(Node, Read, Access, 0x01b7).offcore(0x1f_c400_0001), // OFFCORE_RESPONSE: DEMAND_READ | L3_MISS_LOCAL_DRAM | SNOOP_DRAM
-    CacheEvent::new(Node, Read, Miss, 0x01b7).offcore(0x1f_f800_0001), // OFFCORE_RESPONSE: DEMAND_READ | L3_MISS_REMOTE | SNOOP_DRAM
-    CacheEvent::new(Node, Write, Access, 0x01b7).offcore(0x1f_c400_0002), // OFFCORE_RESPONSE: DEMAND_WRITE | L3_MISS_LOCAL_DRAM | SNOOP_DRAM
-    CacheEvent::new(Node, Write, Miss, 0x01b7).offcore(0x1f_f800_0002), // OFFCORE_RESPONSE: DEMAND_WRITE | L3_MISS_REMOTE | SNOOP_DRAM
+    // OFFCORE_RESPONSE: DEMAND_READ | L3_MISS_LOCAL_DRAM | SNOOP_DRAM
+    CacheEvent::new(Node, Read, Access, 0x01b7).offcore(0x1f_c400_0001),
+    // OFFCORE_RESPONSE: DEMAND_READ | L3_MISS_REMOTE | SNOOP_DRAM
+    CacheEvent::new(Node, Read, Miss, 0x01b7).offcore(0x1f_f800_0001),
+    // OFFCORE_RESPONSE: DEMAND_WRITE | L3_MISS_LOCAL_DRAM | SNOOP_DRAM
+    CacheEvent::new(Node, Write, Access, 0x01b7).offcore(0x1f_c400_0002),
+    // OFFCORE_RESPONSE: DEMAND_WRITE | L3_MISS_REMOTE | SNOOP_DRAM
+    CacheEvent::new(Node, Write, Miss, 0x01b7).offcore(0x1f_f800_0002),
 ]);
 
 /// The topdown method's events, in slots of four a cycle.

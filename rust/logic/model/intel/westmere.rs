@@ -2,26 +2,55 @@
 
 //! Westmere: CPUID family 6, models 0x25, 0x2C, 0x2F.
 //!
-//! Mainline: `arch/x86/events/intel/core.c:99-108`, `166-173` and `8299-8328`.
+//! Mainline: `intel_westmere_event_constraints`, `intel_westmere_extra_regs`, `intel_pmu_init()`,
+//! `arch/x86/events/intel/core.c`.
 
 use super::nehalem;
 use crate::logic::{
     model::{
         cache_event::{
-            Cache::{Dtlb, Itlb},
+            Cache::{
+                Dtlb,
+                Itlb, //
+            },
             CacheEvent, CacheEvents,
-            Operation::{Read, Write},
-            Outcome::{Access, Miss},
+            Operation::{
+                Read,
+                Write, //
+            },
+            Outcome::{
+                Access,
+                Miss, //
+            },
         },
         checked,
         data_source::DataSources,
-        extra_registers::{ExtraRegisterEvent, ExtraRegisters},
+        extra_registers::{
+            ExtraRegisterEvent,
+            ExtraRegisters, //
+        },
         memory_files,
-        pebs_events::{PebsData::LoadLatency, PebsEvent, PebsEvents, PreciseDistribution},
-        Acknowledge, Cpus, CyclesAlias, EventConstraint, HardwareEvents, HardwareId, LbrFilter,
-        Model, Scope,
+        pebs_events::{
+            PebsData::LoadLatency,
+            PebsEvent,
+            PebsEvents,
+            PreciseDistribution, //
+        },
+        Acknowledge,
+        Cpus,
+        CyclesAlias,
+        EventConstraint,
+        HardwareEvents,
+        HardwareId,
+        LbrFilter,
+        Model,
+        Scope, //
     },
-    regs::{counter::CounterMask, event_select::EventSelect, period::PeriodRule},
+    regs::{
+        counter::CounterMask,
+        event_select::EventSelect,
+        period::PeriodRule, //
+    },
 };
 
 /// Four general-purpose counters a thread.

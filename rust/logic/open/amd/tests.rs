@@ -1,14 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0
 
 use crate::logic::{
-    capabilities::{Capabilities, Cpuid},
-    model::{Model, AMD_K8, AMD_ZEN, AMD_ZEN_2, AMD_ZEN_4},
+    capabilities::{
+        Capabilities,
+        Cpuid, //
+    },
+    model::{
+        Model,
+        AMD_K8,
+        AMD_ZEN,
+        AMD_ZEN_2,
+        AMD_ZEN_4, //
+    },
     open::{
-        attr::{Attributes, EventType},
-        configure,
+        attr::{
+            Attributes,
+            EventType, //
+        },
+        configure, //
     },
     pmu::Pmu,
-    refusal::Refusal,
+    refusal::Refusal, //
 };
 
 fn pmu(model: &'static Model) -> Pmu {
@@ -31,7 +43,8 @@ fn bits(pmu: &Pmu, attr: &Attributes) -> Result<u64, Refusal> {
 
 #[test]
 fn raw_events_keep_twelve_bits_of_event_code() {
-    // The rest of attr.config is dropped, as by mainline: usr, os, pc, int, any, enable, host and guest.
+    // The rest of attr.config is dropped, as by mainline: usr, os, pc, int, any, enable, host and
+    // guest.
     for (config, select) in [
         (0x1_0000_07c0, 0x1_0013_07c0),
         (0xff, 0x13_00ff),

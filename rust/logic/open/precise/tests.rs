@@ -3,7 +3,11 @@
 use super::*;
 use crate::logic::{
     capabilities::Cpuid,
-    open::{attr::EventType, configure, event::Event},
+    open::{
+        attr::EventType,
+        configure,
+        event::Event, //
+    },
 };
 
 const CYCLES_SELECTED: u64 = 0x3c;

@@ -3,13 +3,23 @@
 use super::*;
 use crate::logic::{
     capabilities::Cpuid,
-    open::{attr::EventType, configure},
+    open::{
+        attr::EventType,
+        configure, //
+    },
     refusal::Shortage,
-    regs::counter::{CounterId, CounterMask},
-    sched::{cpu_schedule::CpuSchedule, limits::Limits},
+    regs::counter::{
+        CounterId,
+        CounterMask, //
+    },
+    sched::{
+        cpu_schedule::CpuSchedule,
+        limits::Limits, //
+    },
 };
 
-/// CPUID's family and model of an Ice Lake server, of a Sapphire Rapids, and of a CPU without a table.
+/// CPUID's family and model of an Ice Lake server, of a Sapphire Rapids, and of a CPU without a
+/// table.
 const ICE_LAKE: u32 = 0x606a6;
 const SAPPHIRE_RAPIDS: u32 = 0x806f8;
 const UNKNOWN: u32 = 0xf06f0;
@@ -70,8 +80,17 @@ fn topdown_events_take_no_filters_with_metrics() {
 
 #[test]
 fn metrics_need_slots_that_count() {
-    use Leader::{Other, SampledSlots, Slots};
-    use Refusal::{MetricOfSampledSlots, MetricSampling, MetricWithoutSlots, TopdownFilter};
+    use Leader::{
+        Other,
+        SampledSlots,
+        Slots, //
+    };
+    use Refusal::{
+        MetricOfSampledSlots,
+        MetricSampling,
+        MetricWithoutSlots,
+        TopdownFilter, //
+    };
 
     let pmu = pmu(ICE_LAKE, 4, METRICS);
     for (leader, sample_period, config1, expected) in [

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-use super::Register::{Counter, FixedControl, GlobalControl};
+use super::Register::{
+    Counter,
+    FixedControl,
+    GlobalControl, //
+};
 use super::*;
 
 const CYCLES: EventSelect = EventSelect::event(0x3c, 0x00).counting_user(true);
@@ -303,7 +307,10 @@ fn counters_run_where_their_events_count() {
 
 #[test]
 fn extra_registers_are_written_before_the_event_and_when_they_change() {
-    use ExtraRegister::{OffcoreResponse0, OffcoreResponse1};
+    use ExtraRegister::{
+        OffcoreResponse0,
+        OffcoreResponse1, //
+    };
     let mut recorder = recorder();
     recorder.start_offcore(gp(0), OffcoreResponse0, 0x10);
     let select = (Register::EventSelect(gp(0)), 0x41_00c4);

@@ -1,13 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Requests for branch stacks: `attr.branch_sample_type`, as a filter in hardware and one in software.
+//! Requests for branch stacks: `attr.branch_sample_type`, as a filter in hardware and one in
+//! software.
 //!
 //! Context: process, in `perf_event_open()`.
 
-use super::{Filter, Lbr, GUEST};
-use crate::logic::{capabilities::ArchLbr, model::LbrFilter, refusal::Refusal};
+use super::{
+    Filter,
+    Lbr,
+    GUEST, //
+};
+use crate::logic::{
+    capabilities::ArchLbr,
+    model::LbrFilter,
+    refusal::Refusal, //
+};
 
-/// Bits of `attr.branch_sample_type`: `enum perf_branch_sample_type`, `include/uapi/linux/perf_event.h`.
+/// Bits of `attr.branch_sample_type`: `enum perf_branch_sample_type`,
+/// `include/uapi/linux/perf_event.h`.
 pub mod sample_type {
     /// Branches to user addresses.
     pub const USER: u64 = 1 << 0;
@@ -51,7 +61,8 @@ use sample_type as st;
 
 /// A set of kinds of branches, by instruction, target, and TSX transaction.
 ///
-/// The bits are those of the kernel's `branch_type()` (`X86_BR_*`, `arch/x86/events/perf_event.h:1385`).
+/// The bits are those of the kernel's `branch_type()` (`X86_BR_*`, `set_linear_ip()`,
+/// `arch/x86/events/perf_event.h`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kinds(u32);
 
@@ -157,7 +168,8 @@ impl Kinds {
 /// The branch stack that an event asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// The value that LBR_SELECT needs to have, or that of LBR_CTL but for the bit that starts recording.
+    /// The value that LBR_SELECT needs to have, or that of LBR_CTL but for the bit that starts
+    /// recording.
     pub select: u32,
     /// The branches to keep.
     pub kinds: Kinds,
@@ -185,7 +197,8 @@ impl Request {
     }
 }
 
-// Bits of LBR_SELECT (SDM volume 3, tables 19-10 and 19-13). A bit suppresses branches, but for the last.
+// Bits of LBR_SELECT (SDM volume 3, tables 19-10 and 19-13). A bit suppresses branches, but for the
+// last.
 const SELECT_KERNEL: u32 = 1 << 0;
 const SELECT_USER: u32 = 1 << 1;
 const SELECT_JCC: u32 = 1 << 2;
@@ -219,10 +232,11 @@ const CONTROL_ANY: u32 = CONTROL_JCC
     | CONTROL_RETURN
     | CONTROL_OTHER;
 
-/// Returns the bits of LBR_SELECT for the branches of one bit of `attr.branch_sample_type`; 0 for a bit that
-/// asks for no branches.
+/// Returns the bits of LBR_SELECT for the branches of one bit of `attr.branch_sample_type`; 0 for a
+/// bit that asks for no branches.
 ///
-/// Mainline: `nhm_lbr_sel_map`, `snb_lbr_sel_map`, `hsw_lbr_sel_map`, `arch/x86/events/intel/lbr.c:1188-1262`.
+/// Mainline: `nhm_lbr_sel_map`, `snb_lbr_sel_map`, `hsw_lbr_sel_map`,
+/// `arch/x86/events/intel/lbr.c`.
 const fn select_bits(filter: LbrFilter, asked: u64) -> u32 {
     let is_nehalem = matches!(filter, LbrFilter::Nehalem);
     match asked {
@@ -248,11 +262,12 @@ const fn select_bits(filter: LbrFilter, asked: u64) -> u32 {
     }
 }
 
-/// Returns the bits of LBR_CTL for the branches of one bit of `attr.branch_sample_type`; [`None`] if the
-/// processor cannot select them.
+/// Returns the bits of LBR_CTL for the branches of one bit of `attr.branch_sample_type`; [`None`]
+/// if the processor cannot select them.
 ///
-/// Mainline: `arch_lbr_ctl_map`, `intel_pmu_arch_lbr_init()`, `arch/x86/events/intel/lbr.c:1264`, `1723`.
-/// Mainline lets kinds of branches pass unfiltered where the processor has neither filters nor privilege levels.
+/// Mainline: `arch_lbr_ctl_map`, `intel_pmu_arch_lbr_init()`, `x86_perf_get_lbr()`,
+/// `arch/x86/events/intel/lbr.c`. Mainline lets kinds of branches pass unfiltered where the
+/// processor has neither filters nor privilege levels.
 const fn control_bits(arch: ArchLbr, asked: u64) -> Option<u32> {
     let bits = match asked {
         st::USER => CONTROL_USER,
@@ -278,9 +293,10 @@ const fn control_bits(arch: ArchLbr, asked: u64) -> Option<u32> {
     }
 }
 
-/// The bits that AMD's processors do not support: they have no TSX and no call stacks, and always record flags.
+/// The bits that AMD's processors do not support: they have no TSX and no call stacks, and always
+/// record flags.
 ///
-/// Mainline: `LBR_NOT_SUPP` in `lbr_select_map`, `arch/x86/events/amd/lbr.c:223`.
+/// Mainline: `LBR_NOT_SUPP` in `lbr_select_map`, `arch/x86/events/amd/lbr.c`.
 const ABSENT_ON_AMD: u64 =
     st::ABORT_TX | st::IN_TX | st::NO_TX | st::CALL_STACK | st::NO_FLAGS | st::NO_CYCLES;
 
@@ -313,12 +329,13 @@ impl Lbr {
 
     /// Translates `attr.branch_sample_type`.
     ///
-    /// Mainline: `intel_pmu_setup_lbr_filter()`, `arch/x86/events/intel/lbr.c:1148`, and
-    /// `amd_pmu_lbr_setup_filter()`, `arch/x86/events/amd/lbr.c:247`.
+    /// Mainline: `intel_pmu_setup_lbr_filter()`, `arch/x86/events/intel/lbr.c`, and
+    /// `amd_pmu_lbr_setup_filter()`, `arch/x86/events/amd/lbr.c`.
     ///
     /// # Errors
     ///
-    /// [`Refusal::CallStackAbsent`], [`Refusal::CallStackFilter`] or [`Refusal::BranchFilterAbsent`].
+    /// [`Refusal::CallStackAbsent`], [`Refusal::CallStackFilter`] or
+    /// [`Refusal::BranchFilterAbsent`].
     ///
     /// # Examples
     ///
@@ -409,7 +426,11 @@ mod tests {
 
     #[test]
     fn bits_of_lbr_select_suppress() {
-        use LbrFilter::{Haswell, Nehalem, SandyBridge};
+        use LbrFilter::{
+            Haswell,
+            Nehalem,
+            SandyBridge, //
+        };
         for filter in [Nehalem, SandyBridge, Haswell] {
             assert_eq!(select(filter, st::ANY | st::USER | st::KERNEL), Ok(0));
             assert_eq!(select(filter, st::ANY | st::KERNEL), Ok(0x2));

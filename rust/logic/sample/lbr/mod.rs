@@ -5,18 +5,20 @@
 //! ```text
 //!  At load               [`Lbr`]      the registers and filters of the machine
 //!  perf_event_open()     [`filter`]   attr.branch_sample_type to a [`Request`], or a refusal
-//!  add, del, switches    [`state`]    the contents of the registers, and the steps before their use
+//!  add, del, switches    [`state`]    the contents of the registers, and steps before their use
 //!  PMI                   [`record`]   the contents of the registers to branches
 //!                        [`stack`]    the branches that an event has asked for
 //! ```
 //!
-//! A CPU has one set of records and one filter in hardware, LBR_SELECT. So events with the same value of
-//! it share the records, and events with different ones take turns: the value is the second [extra
-//! register](crate::logic::regs::extra_register) that an event can need. What an event has not asked for
-//! and the hardware does not leave out, software does, for each event by itself.
+//! A CPU has one set of records and one filter in hardware, LBR_SELECT. So events with the same
+//! value of it share the records, and events with different ones take turns: the value is the
+//! second [extra register](crate::logic::regs::extra_register) that an event can need. What an
+//! event has not asked for and the hardware does not leave out, software does, for each event by
+//! itself.
 //!
-//! Source: Intel SDM volume 3, chapters 18 (architectural LBRs) and 19.4 to 19.14; AMD APM volume 2, section
-//! 13.1.1.9 (LbrExtV2). Mainline: `arch/x86/events/intel/lbr.c`, `arch/x86/events/amd/lbr.c`.
+//! Source: Intel SDM volume 3, chapters 18 (architectural LBRs) and 19.4 to 19.14; AMD APM volume
+//! 2, section 13.1.1.9 (LbrExtV2). Mainline: `arch/x86/events/intel/lbr.c`,
+//! `arch/x86/events/amd/lbr.c`.
 
 pub mod filter;
 pub mod record;
@@ -24,14 +26,20 @@ pub mod stack;
 pub mod state;
 
 use crate::logic::{
-    capabilities::{ArchLbr, Capabilities},
-    model::LbrFilter,
+    capabilities::{
+        ArchLbr,
+        Capabilities, //
+    },
+    model::LbrFilter, //
 };
-pub use filter::{Kinds, Request};
+pub use filter::{
+    Kinds,
+    Request, //
+};
 use record::Format;
 
-/// Stands for a value of LBR_SELECT where a guest of KVM has the records: it writes the register itself. No value has
-/// the bit.
+/// Stands for a value of LBR_SELECT where a guest of KVM has the records: it writes the register
+/// itself. No value has the bit.
 pub const GUEST: u32 = 1 << 31;
 
 /// The largest number of branches that any processor records.
@@ -60,8 +68,8 @@ pub enum Filter {
 }
 
 impl Lbr {
-    /// Returns the branch records of a processor with these capabilities, whose model has LBR_SELECT as in
-    /// `filter`. [`None`] if it has none that are usable.
+    /// Returns the branch records of a processor with these capabilities, whose model has
+    /// LBR_SELECT as in `filter`. [`None`] if it has none that are usable.
     ///
     /// Hypervisors can leave the registers out, so they have to be tried.
     pub fn new(filter: Option<LbrFilter>, capabilities: &Capabilities) -> Option<Self> {
@@ -95,21 +103,21 @@ impl Lbr {
         })
     }
 
-    /// Returns whether the registers are those of the architectural LBRs, where the latest branch is always in the
-    /// first.
+    /// Returns whether the registers are those of the architectural LBRs, where the latest branch
+    /// is always in the first.
     pub const fn is_architectural(&self) -> bool {
         matches!(self.filter, Filter::Control(_))
     }
 
-    /// Returns whether the records with the filter `select`, a value of LBR_SELECT or LBR_CTL, are kept for a task that
-    /// leaves: those of a call stack, and a guest's.
+    /// Returns whether the records with the filter `select`, a value of LBR_SELECT or LBR_CTL, are
+    /// kept for a task that leaves: those of a call stack, and a guest's.
     pub const fn keeps(&self, select: u32) -> bool {
         select == GUEST || self.is_call_stack(select)
     }
 
     /// Returns the number that a sample has of the latest branch, which is in the register `place`
-    /// (`PERF_SAMPLE_BRANCH_HW_INDEX`). Where the latest is always in the first, Intel's driver gives -1
-    /// (unknown), and AMD's 0.
+    /// (`PERF_SAMPLE_BRANCH_HW_INDEX`). Where the latest is always in the first, Intel's driver
+    /// gives -1 (unknown), and AMD's 0.
     pub fn latest_branch(&self, place: u32) -> u64 {
         match self.filter {
             Filter::Control(_) => u64::MAX,

@@ -31,8 +31,8 @@ pub struct Branch {
     pub arch_type: Option<u8>,
 }
 
-/// Flags and cycles of a branch, in the bits of `struct perf_branch_entry` (`include/uapi/linux/perf_event.h`). A bit
-/// of what the processor does not tell is 0.
+/// Flags and cycles of a branch, in the bits of `struct perf_branch_entry`
+/// (`include/uapi/linux/perf_event.h`). A bit of what the processor does not tell is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flags(u64);
 
@@ -125,8 +125,9 @@ pub enum Format {
     Flags,
     /// The same, and bits 62 and 61 of FROM: in a transaction, and an abort of one.
     TsxFlags {
-        /// Set if the processor has no TSX: the two bits mean nothing then, and have to be written as part
-        /// of the sign extension (`lbr_from_signext_quirk_needed()`, `arch/x86/events/intel/lbr.c:241`).
+        /// Set if the processor has no TSX: the two bits mean nothing then, and have to be written
+        /// as part of the sign extension (`lbr_from_signext_quirk_needed()`,
+        /// `arch/x86/events/intel/lbr.c`).
         without_tsx: bool,
     },
     /// Flags and cycles are in INFO.
@@ -136,8 +137,8 @@ pub enum Format {
     },
     /// Architectural LBRs: INFO has flags, cycles and the type.
     Architectural(ArchLbr),
-    /// AMD's LbrExtV2: a flag in bit 63 of FROM, and others in the three highest bits of TO. APM volume 2, figures
-    /// 13-7 and 13-8.
+    /// AMD's LbrExtV2: a flag in bit 63 of FROM, and others in the three highest bits of TO. APM
+    /// volume 2, figures 13-7 and 13-8.
     Amd {
         /// The number of bits of an address that count.
         virtual_bits: u8,
@@ -170,8 +171,8 @@ impl Format {
 
     /// Decodes a record. [`None`] if there is no branch in it.
     ///
-    /// Mainline: `intel_pmu_lbr_read_64()`, `intel_pmu_store_lbr()`, `arch/x86/events/intel/lbr.c:779`, `916`,
-    /// and `amd_pmu_lbr_read()`, `arch/x86/events/amd/lbr.c:163`.
+    /// Mainline: `intel_pmu_lbr_read_64()`, `intel_pmu_store_lbr()`, `arch/x86/events/intel/lbr.c`,
+    /// and `amd_pmu_lbr_read()`, `arch/x86/events/amd/lbr.c`.
     #[inline]
     pub const fn decode(self, record: Record) -> Option<Branch> {
         match self {
@@ -241,7 +242,8 @@ impl Format {
         }
     }
 
-    /// Returns what to write to FROM, so that it holds the address and flags that were read from it.
+    /// Returns what to write to FROM, so that it holds the address and flags that were read from
+    /// it.
     pub const fn from_to_write(self, from: u64) -> u64 {
         match self {
             Self::TsxFlags { without_tsx: true } => {

@@ -5,9 +5,15 @@
 //! Context: any, NMIs included.
 
 use super::{
-    filter::{Kinds, Request},
-    record::{Branch, Flags},
-    MAX_BRANCHES,
+    filter::{
+        Kinds,
+        Request, //
+    },
+    record::{
+        Branch,
+        Flags, //
+    },
+    MAX_BRANCHES, //
 };
 
 /// A branch as the perf core wants it (`struct perf_branch_entry`).
@@ -33,7 +39,7 @@ pub const ARCH_TYPES: [Kinds; 6] = [
 
 /// The numbers of kinds in an entry (`PERF_BR_*`); 0 for others.
 ///
-/// Mainline: `branch_map`, `arch/x86/events/utils.c:205`.
+/// Mainline: `branch_map`, `arch/x86/events/utils.c`.
 const TYPES: [(Kinds, u64); 11] = [
     (Kinds::CALL, 4),
     (Kinds::RETURN, 6),
@@ -95,7 +101,8 @@ impl Branches {
         }
     }
 
-    /// The same for a branch whose kind is known, with the privilege level of its target; [`Kinds::NONE`]: unknown.
+    /// The same for a branch whose kind is known, with the privilege level of its target;
+    /// [`Kinds::NONE`]: unknown.
     pub fn push_classified(&mut self, branch: Branch, kind: Kinds) {
         if let Some(slot) = self.kinds.get_mut(self.len) {
             *slot = Some(kind);
@@ -116,10 +123,10 @@ impl Branches {
 
     /// Returns the entries that `request` asks for.
     ///
-    /// `classify` returns the kind of a branch with the privilege level of its target, [`Kinds::NONE`] if it
-    /// is unknown. It is called once at most for each branch, whatever the number of requests. Mainline:
-    /// `intel_pmu_lbr_filter()`, `arch/x86/events/intel/lbr.c:1217`, which knows the filter of one event only:
-    /// the one that was added last.
+    /// `classify` returns the kind of a branch with the privilege level of its target,
+    /// [`Kinds::NONE`] if it is unknown. It is called once at most for each branch, whatever the
+    /// number of requests. Mainline: `intel_pmu_lbr_filter()`, `arch/x86/events/intel/lbr.c`, which
+    /// knows the filter of one event only: the one that was added last.
     pub fn select<'a>(
         &'a mut self,
         request: &'a Request,
@@ -192,8 +199,12 @@ fn entry(branch: &Branch, request: &Request, kind: Kinds) -> Entry {
 mod tests {
     use super::super::{
         filter::sample_type as st,
-        record::{Format, Speculation},
-        Filter, Lbr,
+        record::{
+            Format,
+            Speculation, //
+        },
+        Filter,
+        Lbr, //
     };
     use super::*;
     use crate::logic::model::LbrFilter;
@@ -218,7 +229,8 @@ mod tests {
         }
     }
 
-    /// A call, a conditional branch, a system call, one that cannot be classified, and a return to user mode.
+    /// A call, a conditional branch, a system call, one that cannot be classified, and a return to
+    /// user mode.
     fn some() -> Branches {
         let mut branches = Branches::NONE;
         for (from, to) in [(1, 10), (2, 20), (3, KERNEL), (4, 40), (KERNEL, 50)] {

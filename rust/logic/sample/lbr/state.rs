@@ -2,14 +2,14 @@
 
 //! The contents of a CPU's branch records, and the steps before they can be used.
 //!
-//! Records have no mark of the task that they are of, nor of the filter that let them pass. So they are reset
-//! whenever they begin to be used, when the filter changes, and when another task comes. A call stack of the task
-//! that comes is restored instead, if it was saved when the task left, unless the registers still hold
-//! it. (Mainline resets them when an event without runtime begins to use them, and at switches:
-//! `intel_pmu_lbr_add()`, `arch/x86/events/intel/lbr.c:570`.)
+//! Records have no mark of the task that they are of, nor of the filter that let them pass. So they
+//! are reset whenever they begin to be used, when the filter changes, and when another task comes.
+//! A call stack of the task that comes is restored instead, if it was saved when the task left,
+//! unless the registers still hold it. (Mainline resets them when an event without runtime begins
+//! to use them, and at switches: `intel_pmu_lbr_add()`, `arch/x86/events/intel/lbr.c`.)
 //!
-//! A guest of KVM that [has the records](GUEST) is treated like a call stack, with its value of LBR_SELECT: it
-//! changes all of it itself.
+//! A guest of KVM that [has the records](GUEST) is treated like a call stack, with its value of
+//! LBR_SELECT: it changes all of it itself.
 //!
 //! Context: the CPU that the records belong to, interrupts off, PMU disabled.
 
@@ -31,8 +31,8 @@ pub struct State {
 /// The steps before branches are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Steps {
-    /// The value to write to LBR_SELECT. [`GUEST`]: the one that was saved with the records that are restored, or
-    /// 0.
+    /// The value to write to LBR_SELECT. [`GUEST`]: the one that was saved with the records that
+    /// are restored, or 0.
     pub select: Option<u32>,
     /// The step for the records.
     pub records: Records,
@@ -52,8 +52,8 @@ pub enum Records {
 }
 
 impl State {
-    /// Decides what comes before the events on the CPU use the records with the filter `wanted`; [`None`] if no
-    /// event does.
+    /// Decides what comes before the events on the CPU use the records with the filter `wanted`;
+    /// [`None`] if no event does.
     pub fn prepare(&mut self, wanted: Option<u32>) -> Steps {
         if wanted == self.valid {
             return Steps {
@@ -73,8 +73,8 @@ impl State {
         }
     }
 
-    /// Decides the same when a task has come. `saved` is the number of its saved call stack, if it has one and
-    /// the filter makes call stacks.
+    /// Decides the same when a task has come. `saved` is the number of its saved call stack, if it
+    /// has one and the filter makes call stacks.
     pub fn switch_in(&mut self, wanted: Option<u32>, saved: Option<u64>) -> Steps {
         let Some(select) = wanted else {
             return self.prepare(None);
@@ -92,16 +92,16 @@ impl State {
         self.valid
     }
 
-    /// Records that the call stack of the current task is being saved. Returns its number, which no other
-    /// save of this CPU has.
+    /// Records that the call stack of the current task is being saved. Returns its number, which no
+    /// other save of this CPU has.
     pub fn save(&mut self) -> u64 {
         self.saves = self.saves.wrapping_add(1);
         self.saved = Some(self.saves);
         self.saves
     }
 
-    /// Records that the registers may hold anything. The numbers of saves go on, since tasks keep theirs for as long as
-    /// they sleep.
+    /// Records that the registers may hold anything. The numbers of saves go on, since tasks keep
+    /// theirs for as long as they sleep.
     pub fn forget(&mut self) {
         self.valid = None;
         self.select = None;

@@ -2,11 +2,11 @@
 
 //! The address of an instruction, from that of the next one and the last branch before it.
 //!
-//! Records of the [first format](crate::logic::capabilities::PebsFormat::Nehalem) have the address of the next instruction alone, and
-//! instructions cannot be read backwards. The code between the target of the last branch and that address is read
-//! forwards instead.
+//! Records of the [first format](crate::logic::capabilities::PebsFormat::Nehalem) have the address
+//! of the next instruction alone, and instructions cannot be read backwards. The code between the
+//! target of the last branch and that address is read forwards instead.
 //!
-//! Mainline: `intel_pmu_pebs_fixup_ip()`, `arch/x86/events/intel/ds.c:1995`.
+//! Mainline: `intel_pmu_pebs_fixup_ip()`, `arch/x86/events/intel/ds.c`.
 //!
 //! Context: any, NMIs included.
 
@@ -20,14 +20,16 @@ pub enum Search {
     Found(u64),
     /// From the address on, up to the next instruction: so many bytes.
     Read(u64, usize),
-    /// None: the branch is not the last one before the instruction, or its address is kept from the user.
+    /// None: the branch is not the last one before the instruction, or its address is kept from the
+    /// user.
     Unknown,
 }
 
-/// Begins to look for the instruction before that at `next`, when the last branch went from `from` to `to`.
+/// Begins to look for the instruction before that at `next`, when the last branch went from `from`
+/// to `to`.
 ///
-/// `in_kernel` says whether the event counts in the kernel. If not, the address of a branch from the kernel to user mode
-/// is kept from its user. Mainline reports it.
+/// `in_kernel` says whether the event counts in the kernel. If not, the address of a branch from
+/// the kernel to user mode is kept from its user. Mainline reports it.
 pub fn search(next: u64, from: u64, to: u64, in_kernel: bool) -> Search {
     let is_kernel = |address: u64| address >> 63 != 0;
     if from == 0 || to == 0 || is_kernel(next) != is_kernel(to) {
@@ -43,8 +45,9 @@ pub fn search(next: u64, from: u64, to: u64, in_kernel: bool) -> Search {
     }
 }
 
-/// Returns where the last instruction of `code` is, which begins with an instruction and ends with one. [`None`] if it
-/// does not, or if one is unknown: `length` returns the length of the instruction at the beginning of its argument.
+/// Returns where the last instruction of `code` is, which begins with an instruction and ends with
+/// one. [`None`] if it does not, or if one is unknown: `length` returns the length of the
+/// instruction at the beginning of its argument.
 ///
 /// # Examples
 ///

@@ -2,23 +2,31 @@
 
 //! The records that the processor writes to the PEBS buffer of the DS area.
 //!
-//! The buffer is memory that hardware writes, so it is read word by word and nothing in it is trusted: [`Records`]
-//! ends at a record that does not fit into what is left, or whose size is not that of its groups.
+//! The buffer is memory that hardware writes, so it is read word by word and nothing in it is
+//! trusted: [`Records`] ends at a record that does not fit into what is left, or whose size is not
+//! that of its groups.
 //!
-//! Source: SDM volume 3, 20.3.1.1.1 (Nehalem), 20.3.6.2 (Haswell), 20.3.8.1 (Skylake) and 20.9.2 (adaptive).
-//! Mainline: `struct pebs_record_nhm` and what follows, `arch/x86/events/intel/ds.c:746`, and `struct pebs_basic`,
-//! `arch/x86/include/asm/perf_event.h:475`.
+//! Source: SDM volume 3, 20.3.1.1.1 (Nehalem), 20.3.6.2 (Haswell), 20.3.8.1 (Skylake) and 20.9.2
+//! (adaptive). Mainline: `struct pebs_record_nhm` and what follows, `arch/x86/events/intel/ds.c`,
+//! and `struct pebs_basic`, `arch/x86/include/asm/perf_event.h`.
 //!
 //! Context: any, NMIs included.
 
 #[cfg(test)]
 mod tests;
 
-use crate::logic::{capabilities::PebsFormat, regs::counter::CounterMask};
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use crate::logic::{
+    capabilities::PebsFormat,
+    regs::counter::CounterMask, //
+};
+use core::sync::atomic::{
+    AtomicU64,
+    Ordering::Relaxed, //
+};
 
 impl PebsFormat {
-    /// Returns the number of words of a record with these `groups`, which only [`Adaptive`](Self::Adaptive) has.
+    /// Returns the number of words of a record with these `groups`, which only
+    /// [`Adaptive`](Self::Adaptive) has.
     pub const fn words(self, groups: Groups) -> usize {
         match self {
             Self::Nehalem => 22,
@@ -85,7 +93,8 @@ impl Groups {
         self.0 | ((self.words() as u64).wrapping_mul(size_of::<u64>() as u64) << 48)
     }
 
-    /// Returns the number of words before `group`, of the groups that are included; of all but the branches for 0.
+    /// Returns the number of words before `group`, of the groups that are included; of all but the
+    /// branches for 0.
     #[inline]
     const fn words_before(self, group: u64) -> usize {
         let mut words = 4;
@@ -128,7 +137,8 @@ impl Groups {
     }
 }
 
-/// The memory access of the instruction. What it means depends on the event ([`PebsData`](super::PebsData)).
+/// The memory access of the instruction. What it means depends on the event
+/// ([`PebsData`](super::PebsData)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Access {
     /// The linear address.
@@ -159,7 +169,8 @@ pub enum Owners {
 }
 
 impl<'a> Record<'a> {
-    /// TSX: an abort of a transaction, in [`transaction`](Self::transaction) (`PERF_TXN_TRANSACTION`).
+    /// TSX: an abort of a transaction, in [`transaction`](Self::transaction)
+    /// (`PERF_TXN_TRANSACTION`).
     const TRANSACTION: u64 = 1 << 1;
 
     #[inline(always)]
@@ -167,8 +178,8 @@ impl<'a> Record<'a> {
         self.words.get(n).map_or(0, |word| word.load(Relaxed))
     }
 
-    /// Returns where a group of an adaptive record begins, or where its part of another record does. [`None`] if it is
-    /// not included.
+    /// Returns where a group of an adaptive record begins, or where its part of another record
+    /// does. [`None`] if it is not included.
     #[inline(always)]
     fn place(&self, group: u64, place: usize) -> Option<usize> {
         if self.format == PebsFormat::Adaptive {
@@ -179,8 +190,8 @@ impl<'a> Record<'a> {
     }
 
     /// Returns the counters that it is for, as bits of IA32_PERF_GLOBAL_CTRL. Before Skylake,
-    /// IA32_PERF_GLOBAL_STATUS when it was written: with counters that have overflowed for other reasons, and
-    /// sometimes without its own.
+    /// IA32_PERF_GLOBAL_STATUS when it was written: with counters that have overflowed for other
+    /// reasons, and sometimes without its own.
     #[inline]
     pub fn counters(&self) -> u64 {
         self.word(if self.format == PebsFormat::Adaptive {
@@ -207,8 +218,8 @@ impl<'a> Record<'a> {
         Some((self.word(at), self.word(at.wrapping_add(1))))
     }
 
-    /// Returns the general registers at the end of the instruction, if they are included: RAX, RCX, RDX, RBX, RSP,
-    /// RBP, RSI, RDI, R8 to R15.
+    /// Returns the general registers at the end of the instruction, if they are included: RAX, RCX,
+    /// RDX, RBX, RSP, RBP, RSI, RDI, R8 to R15.
     pub fn general(&self) -> Option<[u64; 16]> {
         let at = self.place(Groups::REGISTERS, 0)?.wrapping_add(2);
         let words = self.words.get(at..)?.first_chunk::<16>()?;
@@ -233,7 +244,8 @@ impl<'a> Record<'a> {
         })
     }
 
-    /// Returns TSX: the cycles of the last transaction, and the reasons of its abort from bit 32 on. 0 without TSX.
+    /// Returns TSX: the cycles of the last transaction, and the reasons of its abort from bit 32
+    /// on. 0 without TSX.
     fn tsx(&self) -> u64 {
         match self.format {
             PebsFormat::Nehalem => 0,
@@ -255,8 +267,8 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// Returns the cycles to the instruction's retirement from that of the one before; 0 if the processor does not
-    /// tell.
+    /// Returns the cycles to the instruction's retirement from that of the one before; 0 if the
+    /// processor does not tell.
     pub fn retire_latency(&self) -> u16 {
         if self.format != PebsFormat::Adaptive {
             return 0;
@@ -283,10 +295,10 @@ impl<'a> Record<'a> {
         self.tsx() & 0xffff_ffff
     }
 
-    /// Returns the kind of the transaction, the reasons of its abort, and the abort's code if an instruction has set
-    /// it: bits `PERF_TXN_*`. 0 without TSX.
+    /// Returns the kind of the transaction, the reasons of its abort, and the abort's code if an
+    /// instruction has set it: bits `PERF_TXN_*`. 0 without TSX.
     ///
-    /// Mainline: `intel_get_tsx_transaction()`, `arch/x86/events/intel/ds.c:2083`.
+    /// Mainline: `intel_get_tsx_transaction()`, `arch/x86/events/intel/ds.c`.
     pub fn transaction(&self) -> u64 {
         let kind = (self.tsx() >> 32) & 0xff;
         if kind & Self::TRANSACTION == 0 {
@@ -302,10 +314,11 @@ impl<'a> Record<'a> {
 
     /// Returns the counters that the record is for, of those whose events are `precise`.
     ///
-    /// Before Skylake the record has a status, in which counters of other events may be set; none may be if the
-    /// status was cleared at the same moment, which leaves no doubt only if one event is precise; and several may
-    /// be if their events came together, in which case the processor writes one record for all of them. Mainline:
-    /// `intel_pmu_drain_pebs_nhm()`, `arch/x86/events/intel/ds.c:2957`.
+    /// Before Skylake the record has a status, in which counters of other events may be set; none
+    /// may be if the status was cleared at the same moment, which leaves no doubt only if one event
+    /// is precise; and several may be if their events came together, in which case the processor
+    /// writes one record for all of them. Mainline: `intel_pmu_drain_pebs_nhm()`,
+    /// `arch/x86/events/intel/ds.c`.
     #[inline]
     pub fn owners(&self, format: PebsFormat, precise: CounterMask) -> Owners {
         let owners = CounterMask::from_bits(self.counters()) & precise;
@@ -366,7 +379,8 @@ impl<'a> Records<'a> {
         self.rest.len()
     }
 
-    /// Returns whether all of the buffer was records, once [`next`](Iterator::next) has returned [`None`].
+    /// Returns whether all of the buffer was records, once [`next`](Iterator::next) has returned
+    /// [`None`].
     pub const fn is_whole(&self) -> bool {
         self.rest.is_empty()
     }

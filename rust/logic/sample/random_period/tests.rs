@@ -30,7 +30,8 @@ fn masks_are_smaller_than_the_period() {
     }
 }
 
-/// The first numbers of the generator's reference implementation (Vigna, `splitmix64.c`) from seed 1234567.
+/// The first numbers of the generator's reference implementation (Vigna, `splitmix64.c`) from seed
+/// 1234567.
 #[test]
 fn the_generator_is_the_known_one() {
     let expected: [u64; 5] = [

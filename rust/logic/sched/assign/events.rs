@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Events of a [`Problem`](super::Problem) by number: sets of events, a value for each, and their order.
+//! Events of a [`Problem`](super::Problem) by number: sets of events, a value for each, and their
+//! order.
 
-use crate::logic::regs::counter::{CounterMask, MAX_COUNTERS};
+use crate::logic::regs::counter::{
+    CounterMask,
+    MAX_COUNTERS, //
+};
 
 /// Largest number of events on a PMU: one for each counter.
 pub const MAX_EVENTS: usize = MAX_COUNTERS;

@@ -4,18 +4,25 @@
 
 use super::{
     before,
-    events::{EventIndex, Order, PerEvent},
-    Problem,
+    events::{
+        EventIndex,
+        Order,
+        PerEvent, //
+    },
+    Problem, //
 };
-use crate::logic::regs::counter::{CounterId, CounterMask};
+use crate::logic::regs::counter::{
+    CounterId,
+    CounterMask, //
+};
 
-/// Number of choices that are saved at a time (`SCHED_STATES_MAX` in mainline). Step 3 covers what further
-/// ones would find.
+/// Number of choices that are saved at a time (`SCHED_STATES_MAX` in mainline). Step 3 covers what
+/// further ones would find.
 const MAX_CHOICES: usize = 2;
 
 impl Problem {
-    /// Places the events in `order` beside others, which have `used`. Returns whether each got a counter; if not,
-    /// their values in `counters` are meaningless.
+    /// Places the events in `order` beside others, which have `used`. Returns whether each got a
+    /// counter; if not, their values in `counters` are meaningless.
     pub(super) fn by_weight(
         &self,
         order: &Order,

@@ -3,16 +3,27 @@
 //! Step 3 of the [assignment](super): an exact matching.
 
 use super::{
-    events::{EventIndex, EventSet, PerEvent},
-    Problem, PAIR_FIRST,
+    events::{
+        EventIndex,
+        EventSet,
+        PerEvent, //
+    },
+    Problem,
+    PAIR_FIRST, //
 };
 use crate::logic::{
     refusal::Shortage,
-    regs::counter::{CounterId, CounterMask, PerCounter, MAX_COUNTERS},
+    regs::counter::{
+        CounterId,
+        CounterMask,
+        PerCounter,
+        MAX_COUNTERS, //
+    },
 };
 
 impl Problem {
-    /// Finds a matching: for each layout of the pairs in turn, of the other events on the remaining counters.
+    /// Finds a matching: for each layout of the pairs in turn, of the other events on the remaining
+    /// counters.
     #[cold]
     pub(super) fn exactly(
         &self,
@@ -58,8 +69,8 @@ impl Problem {
     }
 }
 
-/// A bipartite matching of events and counters, grown along augmenting paths. Of a pair, the first counter
-/// is matched; the caller has to keep the second one free.
+/// A bipartite matching of events and counters, grown along augmenting paths. Of a pair, the first
+/// counter is matched; the caller has to keep the second one free.
 ///
 /// # Invariants
 ///
@@ -91,9 +102,9 @@ impl<'a> Matching<'a> {
 
     /// Matches all of `events`, none of which is matched yet, with counters in `within`.
     ///
-    /// First as many of them as possible with fixed counters, then the others with any. An augmenting path
-    /// never frees a counter, so the fixed counters stay in use, and the number of general-purpose counters
-    /// is minimal.
+    /// First as many of them as possible with fixed counters, then the others with any. An
+    /// augmenting path never frees a counter, so the fixed counters stay in use, and the number of
+    /// general-purpose counters is minimal.
     #[inline(never)]
     fn add_all(
         &mut self,
@@ -128,9 +139,9 @@ impl<'a> Matching<'a> {
 
     /// Matches `newcomer` with a counter in `within`, moving other events among these if necessary.
     ///
-    /// Searches breadth first: the counters of `newcomer`, then those of the events on them, and so on until
-    /// one is free. If none is, the visited events compete for the visited counters, of which there is one
-    /// less.
+    /// Searches breadth first: the counters of `newcomer`, then those of the events on them, and so
+    /// on until one is free. If none is, the visited events compete for the visited counters, of
+    /// which there is one less.
     fn add(
         &mut self,
         newcomer: EventIndex,
@@ -182,8 +193,8 @@ impl<'a> Matching<'a> {
         // No path is longer than there are counters.
         for _ in 0..MAX_COUNTERS {
             let event = reached_by[counter];
-            // INVARIANT: Both directions are written. The event that was on `counter`, if any, has moved, and
-            // the counter that `event` leaves gets its new event next.
+            // INVARIANT: Both directions are written. The event that was on `counter`, if any, has
+            // moved, and the counter that `event` leaves gets its new event next.
             let left = core::mem::replace(&mut self.counter_of[event], counter);
             self.event_on[counter] = Some(event);
             if event == newcomer {

@@ -14,20 +14,20 @@
 //!
 //! An event with the pair flag takes an even counter and the next one.
 //!
-//! Mainline's rule (`x86_schedule_events()` and `perf_assign_events()`,
-//! `arch/x86/events/core.c:841-1143`) is the first sentence of step 1, and step 2.
-//! [`Policy::Mainline`] stops there, and without any previous counters both policies begin with
-//! it. Two differences are intended: going back restores everything, the number of general-purpose
-//! counters in use and the second counter of a pair included, so step 2 here finds assignments
-//! that mainline's misses; and the limit on general-purpose counters holds in step 1 too.
+//! Mainline's rule (`x86_schedule_events()` and `perf_assign_events()`, `arch/x86/events/core.c`)
+//! is the first sentence of step 1, and step 2. [`Policy::Mainline`] stops there, and without any
+//! previous counters both policies begin with it. Two differences are intended: going back restores
+//! everything, the number of general-purpose counters in use and the second counter of a pair
+//! included, so step 2 here finds assignments that mainline's misses; and the limit on
+//! general-purpose counters holds in step 1 too.
 //!
 //! # Bounds
 //!
 //! At most [`MAX_EVENTS`] events, no recursion, no allocation; less than 2 KiB of stack, the
-//! [`Problem`] included. The order is sorted by insertion. Step 2, which may run for the new events and
-//! then for all, visits an event once, and once more for each combination of the saved choices, of
-//! which there are at most two at a time. Step 3 visits at most all counters and all events once for
-//! each event, and does so for each layout of the pairs, of which there are less than 256.
+//! [`Problem`] included. The order is sorted by insertion. Step 2, which may run for the new events
+//! and then for all, visits an event once, and once more for each combination of the saved choices,
+//! of which there are at most two at a time. Step 3 visits at most all counters and all events once
+//! for each event, and does so for each layout of the pairs, of which there are less than 256.
 //! `selftests/host/tests/multisets.rs` counts the steps for the models' events.
 
 mod events;
@@ -39,9 +39,16 @@ mod tests;
 use crate::logic::{
     model::constraint::Constraint,
     refusal::Shortage,
-    regs::counter::{CounterId, CounterMask},
+    regs::counter::{
+        CounterId,
+        CounterMask, //
+    },
 };
-use events::{EventIndex, EventSet, PerEvent};
+use events::{
+    EventIndex,
+    EventSet,
+    PerEvent, //
+};
 
 pub(in crate::logic) use events::Order;
 pub use events::MAX_EVENTS;
@@ -54,10 +61,11 @@ const PAIR_FIRST: CounterMask = CounterMask::from_bits(0x5555);
 /// The steps that a [`Problem`] takes to find an assignment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Policy {
-    /// Mainline's rule: all events keep their counters, or all are placed by weight. For comparisons, without
-    /// mainline's defects.
+    /// Mainline's rule: all events keep their counters, or all are placed by weight. For
+    /// comparisons, without mainline's defects.
     Mainline,
-    /// All steps: a set of events that fits is never refused, and events keep their counters where they can.
+    /// All steps: a set of events that fits is never refused, and events keep their counters where
+    /// they can.
     #[default]
     Rpmu,
 }
@@ -142,7 +150,8 @@ impl Assignment {
 }
 
 impl Problem {
-    /// Creates a problem without events, in which at most `gp_limit` general-purpose counters may be used.
+    /// Creates a problem without events, in which at most `gp_limit` general-purpose counters may
+    /// be used.
     pub const fn new(gp_limit: u32) -> Self {
         Self {
             wanted: PerEvent::new(CounterMask::EMPTY),
@@ -231,19 +240,20 @@ impl Problem {
     ///
     /// # Errors
     ///
-    /// If there is no assignment; the error names the counters that too many events compete for. Under
-    /// [`Policy::Mainline`] also if steps 1 and 2 find none.
+    /// If there is no assignment; the error names the counters that too many events compete for.
+    /// Under [`Policy::Mainline`] also if steps 1 and 2 find none.
     pub fn solve(&self) -> Result<Assignment, Shortage> {
         self.solve_stepwise(|| ())
     }
 
-    /// As [`solve`](Self::solve), with the `assignment` where it is to be. If there is none, it has no meaning.
+    /// As [`solve`](Self::solve), with the `assignment` where it is to be. If there is none, it has
+    /// no meaning.
     pub fn solve_into(&self, assignment: &mut Assignment) -> Result<(), Shortage> {
         self.solve_at(assignment, || ())
     }
 
-    /// As [`solve`](Self::solve), calling `step` for each visit of an event or a counter, so that a test can
-    /// count them.
+    /// As [`solve`](Self::solve), calling `step` for each visit of an event or a counter, so that a
+    /// test can count them.
     pub fn solve_stepwise(&self, step: impl FnMut()) -> Result<Assignment, Shortage> {
         let mut assignment = Assignment::NOTHING;
         self.solve_at(&mut assignment, step)?;

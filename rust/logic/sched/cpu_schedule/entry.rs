@@ -2,16 +2,25 @@
 
 //! The entry of an event in a CPU's schedule.
 
-use super::slots::{Slots, SLOTS};
+use super::slots::{
+    Slots,
+    SLOTS, //
+};
 use crate::logic::{
     model::{
         constraint::Constraint,
-        demand::{Demand, Requirement},
-        extra_registers::ExtraRegisters,
+        demand::{
+            Demand,
+            Requirement, //
+        },
+        extra_registers::ExtraRegisters, //
     },
     regs::{
-        counter::CounterId, event_select::EventSelect, extra_register::ExtraRegister,
-        global::CountsIn, shadow::Programming,
+        counter::CounterId,
+        event_select::EventSelect,
+        extra_register::ExtraRegister,
+        global::CountsIn,
+        shadow::Programming, //
     },
 };
 
@@ -62,9 +71,9 @@ impl<T> Entry<T> {
         self.planned_register
     }
 
-    /// Returns what the planned counter is programmed with for an event of this `select` that runs where `counts_in`
-    /// says. The event may have got another extra register than its code asks for, one of `registers`; the event
-    /// select's code is then that register's.
+    /// Returns what the planned counter is programmed with for an event of this `select` that runs
+    /// where `counts_in` says. The event may have got another extra register than its code asks
+    /// for, one of `registers`; the event select's code is then that register's.
     #[inline]
     pub fn programming(
         &self,
@@ -84,8 +93,8 @@ impl<T> Entry<T> {
         programming
     }
 
-    /// Returns whether the plan is programmed. An event that gets another register has to be programmed
-    /// again even on the same counter.
+    /// Returns whether the plan is programmed. An event that gets another register has to be
+    /// programmed again even on the same counter.
     pub(super) fn is_programmed(&self) -> bool {
         self.placed == self.planned && self.placed_register == self.planned_register
     }

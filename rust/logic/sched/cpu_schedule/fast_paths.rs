@@ -2,19 +2,31 @@
 
 //! Fast paths to a plan, and to a refusal, for common cases.
 
-use super::{CpuSchedule, Slots};
+use super::{
+    CpuSchedule,
+    Slots, //
+};
 use crate::logic::{
-    refusal::{Refusal, Shortage},
-    regs::{counter::CounterMask, extra_register::ExtraRegister},
+    refusal::{
+        Refusal,
+        Shortage, //
+    },
+    regs::{
+        counter::CounterMask,
+        extra_register::ExtraRegister, //
+    },
     sched::{
-        assign::{Order, Policy},
-        limits::Limits,
+        assign::{
+            Order,
+            Policy, //
+        },
+        limits::Limits, //
     },
 };
 
 impl<T: Copy + PartialEq> CpuSchedule<T> {
-    /// Plans without moving an event: the new ones get the counters that they had, or free ones by ascending
-    /// weight. Returns `false`, and changes nothing, if that is not possible.
+    /// Plans without moving an event: the new ones get the counters that they had, or free ones by
+    /// ascending weight. Returns `false`, and changes nothing, if that is not possible.
     ///
     /// Finds the same plan as [`solve`](Self::solve).
     #[inline]
@@ -51,8 +63,8 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
             fits = taken.gp().weight() <= limit.max(self.taken.gp().weight());
         }
         if fits {
-            // INVARIANT: None of the new counters was taken before, nor twice here. The new events are not
-            // programmed.
+            // INVARIANT: None of the new counters was taken before, nor twice here. The new events
+            // are not programmed.
             self.taken = taken;
             self.unprogrammed = self.unprogrammed.with(self.fresh);
             self.fresh = Slots::NONE;
@@ -66,8 +78,8 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
         fits
     }
 
-    /// Returns whether the new events need no extra register but the filter of branch records, with one value for all
-    /// events, those of the core's other thread included.
+    /// Returns whether the new events need no extra register but the filter of branch records, with
+    /// one value for all events, those of the core's other thread included.
     #[cold]
     #[inline(never)]
     fn agree_on_registers(&self, limits: &Limits) -> bool {
@@ -83,7 +95,8 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
         })
     }
 
-    /// Gives the new events of `rest` counters beside `taken`. Returns whether there is one for each.
+    /// Gives the new events of `rest` counters beside `taken`. Returns whether there is one for
+    /// each.
     fn place_beside(&mut self, rest: Slots, limits: &Limits, taken: &mut CounterMask) -> bool {
         // Sorting takes a while to set up.
         let mut others = rest;
@@ -119,8 +132,8 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
         true
     }
 
-    /// Refuses a new event if all its counters are taken by events that can have no others. [`None`] if that
-    /// is not the case.
+    /// Refuses a new event if all its counters are taken by events that can have no others.
+    /// [`None`] if that is not the case.
     #[cold]
     #[inline(never)]
     pub(super) fn refuse_beside(&self, limits: &Limits) -> Option<Refusal> {

@@ -16,18 +16,18 @@
 //!    mark_programmed()
 //! ```
 //!
-//! An event that needs an [extra register](crate::logic::regs::extra_register) gets it by the same plan, and may get
-//! another one when events are added.
+//! An event that needs an [extra register](crate::logic::regs::extra_register) gets it by the same
+//! plan, and may get another one when events are added.
 //!
-//! The events of a txn (a group) are collected first, and placed by [`commit`](CpuSchedule::commit) as a
-//! whole or not at all. Events that were added before may move for that.
+//! The events of a txn (a group) are collected first, and placed by [`commit`](CpuSchedule::commit)
+//! as a whole or not at all. Events that were added before may move for that.
 //!
-//! Temporary restrictions from outside the CPU come as [`Limits`] with every request to plan. The core
-//! learns of the CPU's counters by a [`ThreadUsage`].
+//! Temporary restrictions from outside the CPU come as [`Limits`] with every request to plan. The
+//! core learns of the CPU's counters by a [`ThreadUsage`].
 //!
-//! Context: the CPU that the schedule belongs to, interrupts off, PMU disabled. The PMI does not use it:
-//! it finds the events by counter, in a table of the driver's that only changes while the counter is
-//! inactive.
+//! Context: the CPU that the schedule belongs to, interrupts off, PMU disabled. The PMI does not
+//! use it: it finds the events by counter, in a table of the driver's that only changes while the
+//! counter is inactive.
 
 mod entry;
 mod fast_paths;
@@ -38,25 +38,44 @@ mod tests;
 mod trial;
 
 use super::{
-    assign::{Assignment, Policy, Problem},
+    assign::{
+        Assignment,
+        Policy,
+        Problem, //
+    },
     limits::Limits,
-    register_plan::RegisterValues,
+    register_plan::RegisterValues, //
 };
 use crate::logic::{
     capabilities::Capabilities,
-    model::{constraint::Constraint, demand::Demand},
-    refusal::{Refusal, Shortage},
-    regs::{
-        counter::{CounterId, CounterMask},
-        extra_register::ExtraRegister,
+    model::{
+        constraint::Constraint,
+        demand::Demand, //
     },
-    sched::usage::ThreadUsage,
+    refusal::{
+        Refusal,
+        Shortage, //
+    },
+    regs::{
+        counter::{
+            CounterId,
+            CounterMask, //
+        },
+        extra_register::ExtraRegister, //
+    },
+    sched::usage::ThreadUsage, //
 };
-use slots::{Slots, SLOTS};
+use slots::{
+    Slots,
+    SLOTS, //
+};
 
 pub use {
-    entry::{Entries, Entry},
-    trial::Trial,
+    entry::{
+        Entries,
+        Entry, //
+    },
+    trial::Trial, //
 };
 
 /// The events of one CPU.
@@ -65,14 +84,14 @@ pub use {
 ///
 /// # Invariants
 ///
-/// - The slots in `live` hold the events, in the order in which they were added; the contents of others
-///   are meaningless. Their number is `len`, which is at most `capacity`, which is at most
+/// - The slots in `live` hold the events, in the order in which they were added; the contents of
+///   others are meaningless. Their number is `len`, which is at most `capacity`, which is at most
 ///   [`MAX_EVENTS`](super::assign::MAX_EVENTS).
-/// - The slots in `fresh`, none outside a txn, have no planned counter. They come after all others, each
-///   of which has one of its own.
+/// - The slots in `fresh`, none outside a txn, have no planned counter. They come after all others,
+///   each of which has one of its own.
 /// - The slots in `unprogrammed` have a plan that differs from the registers.
-/// - `taken` are the planned counters; `corrupting`, `pairs` and `demanding` count the entries with these
-///   flags and those that need an extra register.
+/// - `taken` are the planned counters; `corrupting`, `pairs` and `demanding` count the entries with
+///   these flags and those that need an extra register.
 ///
 /// # Examples
 ///
@@ -263,8 +282,8 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
 
     /// Adds an event that had the counter `previous` when it was on this CPU last.
     ///
-    /// Outside a txn, every event gets a counter. Within one, the event is only collected, and `limits` do not
-    /// matter.
+    /// Outside a txn, every event gets a counter. Within one, the event is only collected, and
+    /// `limits` do not matter.
     ///
     /// # Errors
     ///
@@ -348,8 +367,8 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
 
     /// Removes an event, in a txn or outside. The order of the others stays.
     ///
-    /// Returns the entry, which tells the driver whether a counter has to be stopped; [`None`] if the event
-    /// was not there.
+    /// Returns the entry, which tells the driver whether a counter has to be stopped; [`None`] if
+    /// the event was not there.
     #[inline]
     pub fn remove(&mut self, event: T) -> Option<Entry<T>> {
         let (slot, entry) = self.find(event)?;
@@ -440,8 +459,8 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
     ///
     /// # Errors
     ///
-    /// [`Refusal::DoesNotFit`], or [`Refusal::Limited`]. The txn stays open, nothing has changed, and the
-    /// perf core will [remove](Self::remove) its events and [cancel](Self::cancel) it.
+    /// [`Refusal::DoesNotFit`], or [`Refusal::Limited`]. The txn stays open, nothing has changed,
+    /// and the perf core will [remove](Self::remove) its events and [cancel](Self::cancel) it.
     pub fn commit(&mut self, limits: &Limits) -> Result<(), Refusal> {
         self.plan(limits)?;
         self.txn = false;
@@ -468,7 +487,8 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
             .map(|(entry, counter)| (entry.event, counter))
     }
 
-    /// Returns the entries of the events that [arrive](Self::arriving), with the counter that they get.
+    /// Returns the entries of the events that [arrive](Self::arriving), with the counter that they
+    /// get.
     #[inline]
     pub fn arriving_entries(&self) -> impl Iterator<Item = (&Entry<T>, CounterId)> + '_ {
         self.at(self.unprogrammed)
@@ -487,8 +507,8 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
 
     /// Returns the planned counters and registers. Events of an open txn have none yet.
     ///
-    /// Until the plan is [programmed](Self::mark_programmed), the hardware may still use those of an earlier
-    /// plan.
+    /// Until the plan is [programmed](Self::mark_programmed), the hardware may still use those of
+    /// an earlier plan.
     #[inline]
     pub fn usage(&self) -> ThreadUsage {
         if self.is_plain() {
@@ -523,8 +543,8 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
         usage
     }
 
-    /// Gives the fresh events a counter and the extra register that they need; others may move for that.
-    /// Changes nothing on failure.
+    /// Gives the fresh events a counter and the extra register that they need; others may move for
+    /// that. Changes nothing on failure.
     #[inline]
     fn plan(&mut self, limits: &Limits) -> Result<(), Refusal> {
         if self.plan_beside(limits) {
@@ -536,9 +556,9 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
         }
     }
 
-    /// Returns the usage that the thread would have, if its sibling had no events, with the first group that was
-    /// refused [for the moment](Refusal::is_for_the_moment) since the last call; [`None`] if none was, or if
-    /// it would not fit then either.
+    /// Returns the usage that the thread would have, if its sibling had no events, with the first
+    /// group that was refused [for the moment](Refusal::is_for_the_moment) since the last call;
+    /// [`None`] if none was, or if it would not fit then either.
     pub fn take_wish(&mut self) -> Option<ThreadUsage> {
         self.wish.take()
     }

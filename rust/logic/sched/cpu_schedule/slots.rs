@@ -4,8 +4,8 @@
 
 use crate::logic::sched::assign::MAX_EVENTS;
 
-/// Number of slots. More than there can be events, so that a removed event leaves a gap and no other moves;
-/// the gaps are closed when the last slot has been used.
+/// Number of slots. More than there can be events, so that a removed event leaves a gap and no
+/// other moves; the gaps are closed when the last slot has been used.
 pub(super) const SLOTS: usize = 64;
 const _: () = assert!(MAX_EVENTS < SLOTS);
 

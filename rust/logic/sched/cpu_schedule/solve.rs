@@ -1,19 +1,35 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The slow path to a plan: all events of the CPU as one [`Problem`](crate::logic::sched::assign::Problem).
+//! The slow path to a plan: all events of the CPU as one
+//! [`Problem`](crate::logic::sched::assign::Problem).
 
-use super::{CpuSchedule, Entries, Slots, SLOTS};
+use super::{
+    CpuSchedule,
+    Entries,
+    Slots,
+    SLOTS, //
+};
 use crate::logic::{
     model::demand::Requirement,
-    refusal::{Refusal, Shortage},
+    refusal::{
+        Refusal,
+        Shortage, //
+    },
     regs::{
-        counter::{CounterId, CounterMask},
-        extra_register::ExtraRegister,
+        counter::{
+            CounterId,
+            CounterMask, //
+        },
+        extra_register::ExtraRegister, //
     },
     sched::{
         limits::Limits,
-        register_plan::{self, Conflict, RegisterValues},
-        usage::ThreadUsage,
+        register_plan::{
+            self,
+            Conflict,
+            RegisterValues, //
+        },
+        usage::ThreadUsage, //
     },
 };
 
@@ -68,8 +84,9 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
         }
     }
 
-    /// Finds a counter for every event, within `limits` for new ones, and values for the extra registers: then
-    /// `assignment` and `registers` have them. They are not returned, as the kernel's stack is small.
+    /// Finds a counter for every event, within `limits` for new ones, and values for the extra
+    /// registers: then `assignment` and `registers` have them. They are not returned, as the
+    /// kernel's stack is small.
     pub(super) fn solve(&mut self, limits: &Limits) -> Result<(), Refusal> {
         self.registers = match self.demanding {
             0 => RegisterValues::NONE,
@@ -98,8 +115,9 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
         Ok(())
     }
 
-    /// Returns the largest number of general-purpose counters within `limits`: at least as many as are taken, except
-    /// for a new event that is the first corrupting one. Then the others have to leave those beyond the limit.
+    /// Returns the largest number of general-purpose counters within `limits`: at least as many as
+    /// are taken, except for a new event that is the first corrupting one. Then the others have to
+    /// leave those beyond the limit.
     fn gp_limit(&self, limits: &Limits) -> u32 {
         let limit = limits.gp(self.corrupting != 0);
         let mut older = self.at(self.live.without(self.fresh));

@@ -2,8 +2,10 @@
 
 use super::*;
 use crate::logic::{
-    capabilities::Cpuid, model::demand::Requirement, regs::extra_register::ExtraRegister,
-    sched::register_plan::RegisterValues,
+    capabilities::Cpuid,
+    model::demand::Requirement,
+    regs::extra_register::ExtraRegister,
+    sched::register_plan::RegisterValues, //
 };
 
 const NONE: Limits = Limits::NONE;
@@ -376,7 +378,10 @@ fn offcore(register: ExtraRegister, value: u64) -> Demand {
     }
 }
 
-use ExtraRegister::{OffcoreResponse0, OffcoreResponse1};
+use ExtraRegister::{
+    OffcoreResponse0,
+    OffcoreResponse1, //
+};
 
 fn register(schedule: &CpuSchedule<char>, event: char) -> Option<ExtraRegister> {
     schedule.get(event).unwrap().planned_register()

@@ -2,20 +2,27 @@
 
 //! Trials: whether groups would fit on a CPU, without adding them.
 
-use super::{CpuSchedule, Slots, SLOTS};
+use super::{
+    CpuSchedule,
+    Slots,
+    SLOTS, //
+};
 use crate::logic::{
     model::demand::Demand,
     refusal::Refusal,
-    regs::counter::{CounterId, CounterMask},
-    sched::limits::Limits,
+    regs::counter::{
+        CounterId,
+        CounterMask, //
+    },
+    sched::limits::Limits, //
 };
 
 impl<T: Copy + PartialEq> CpuSchedule<T> {
-    /// Returns those of `counters` of which a new event needs one to fit within `limits`, and the largest number
-    /// of events that need a general-purpose counter for which there is room.
+    /// Returns those of `counters` of which a new event needs one to fit within `limits`, and the
+    /// largest number of events that need a general-purpose counter for which there is room.
     ///
-    /// These are the free counters, and those whose events could move to one of them. An event that can use
-    /// none of them does not fit; others have to be [tried](Self::trial).
+    /// These are the free counters, and those whose events could move to one of them. An event that
+    /// can use none of them does not fit; others have to be [tried](Self::trial).
     pub fn reach(&self, counters: CounterMask, limits: &Limits) -> (CounterMask, u32) {
         let mut free = counters.without(limits.closed).without(self.taken);
         let mut room = free.gp().weight();

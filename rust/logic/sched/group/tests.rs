@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
 use super::*;
-use crate::logic::{capabilities::Cpuid, pmu::Pmu, regs::event_select::EventSelect};
+use crate::logic::{
+    capabilities::Cpuid,
+    pmu::Pmu,
+    regs::event_select::EventSelect, //
+};
 
 fn haswell(gp: u32) -> Pmu {
     Pmu::probe(&Cpuid::intel(3, gp, 3).with_signature(0x306c3), None).unwrap()
@@ -95,7 +99,10 @@ fn closed_counters() {
 
 #[test]
 fn more_values_than_extra_registers() {
-    use crate::logic::{model::HASWELL, regs::extra_register::ExtraRegister};
+    use crate::logic::{
+        model::HASWELL,
+        regs::extra_register::ExtraRegister, //
+    };
     let pmu = haswell(4);
     let validate = |events: &[(u64, u64)]| {
         let mut group = Group::new(&pmu.capabilities, &Limits::NONE);

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
 use super::*;
-use crate::logic::{model::constraint::Constraint, regs::extra_register::ExtraRegister};
+use crate::logic::{
+    model::constraint::Constraint,
+    regs::extra_register::ExtraRegister, //
+};
 
 fn mask(bits: u64) -> CounterMask {
     CounterMask::from_bits(bits)

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The known differences between the models' tables and Intel's lists or mainline's tables, with reasons.
+//! The known differences between the models' tables and Intel's lists or mainline's tables, with
+//! reasons.
 //!
-//! Tests compare the tables with both, event by event. They fail on a difference that is not in these
-//! lists, and on an entry of the lists without a difference.
+//! Tests compare the tables with both, event by event. They fail on a difference that is not in
+//! these lists, and on an entry of the lists without a difference.
 
 mod intel;
 
@@ -15,7 +16,8 @@ pub use intel::EXCEPTIONS;
 /// A source of data that the tables are compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reference {
-    /// Intel's event lists: the counters with two threads per core, with one, and for precise sampling.
+    /// Intel's event lists: the counters with two threads per core, with one, and for precise
+    /// sampling.
     IntelsList,
     /// The built-in driver's tables.
     Mainline,
@@ -46,15 +48,16 @@ impl Exception {
         }
     }
 
-    /// Excepts events that match `code` under `mask` from the comparison with the built-in driver's tables.
+    /// Excepts events that match `code` under `mask` from the comparison with the built-in driver's
+    /// tables.
     pub const fn from_mainline(code: u64, mask: u64, reason: &'static str) -> Self {
         let mut this = Self::from_list(code, mask, reason);
         this.from = Reference::Mainline;
         this
     }
 
-    /// Excepts events that match `code` under `mask` and stay on counters 0 to 3 where a core has one thread
-    /// and eight counters.
+    /// Excepts events that match `code` under `mask` and stay on counters 0 to 3 where a core has
+    /// one thread and eight counters.
     pub const fn with_one_thread(code: u64, mask: u64) -> Self {
         Self::from_mainline(
             code,

@@ -3,7 +3,8 @@
 //! The built-in driver's tables, read from the kernel's source.
 //!
 //! A reader of text, not a compiler: a table is the text between two marks, a CPU's part of
-//! `intel_pmu_init()` the text between its `case` and the `break`. Macros are replaced by their definitions.
+//! `intel_pmu_init()` the text between its `case` and the `break`. Macros are replaced by their
+//! definitions.
 
 // Every test file includes this module, and none needs all of it.
 #![allow(dead_code)]
@@ -41,8 +42,8 @@ pub(crate) struct ExtraRegister {
 }
 
 impl Source {
-    /// Reads the tree that `KERNEL_SOURCE` names, which `make test` sets. Without it, prints that nothing is
-    /// compared.
+    /// Reads the tree that `KERNEL_SOURCE` names, which `make test` sets. Without it, prints that
+    /// nothing is compared.
     pub(crate) fn read() -> Option<Self> {
         let Some(tree) = std::env::var_os("KERNEL_SOURCE") else {
             eprintln!("not compared: KERNEL_SOURCE is not set");
@@ -222,7 +223,8 @@ impl Source {
         values.split(',').map(|text| self.value(text)).collect()
     }
 
-    /// Reads the array of numbers `NAME[PERF_COUNT_HW_MAX]`, by the names of the ids; missing ones are 0.
+    /// Reads the array of numbers `NAME[PERF_COUNT_HW_MAX]`, by the names of the ids; missing ones
+    /// are 0.
     pub(crate) fn event_map(&self, name: &str) -> HashMap<String, u64> {
         let text = self.array(&format!(" {name}[PERF_COUNT_HW_MAX]"));
         let line = |line: &str| {
@@ -261,8 +263,8 @@ impl Source {
         &self.defines[name]
     }
 
-    /// Reads the files of `static struct attribute *ATTRIBUTES[]`, with the changes of `init`: name, text with
-    /// one thread per core, and with more.
+    /// Reads the files of `static struct attribute *ATTRIBUTES[]`, with the changes of `init`:
+    /// name, text with one thread per core, and with more.
     pub(crate) fn event_files(&self, attributes: &str, init: &Init) -> Vec<[String; 3]> {
         let pointers = calls(&self.array(&format!(" *{attributes}[]")));
         let pointers = pointers.iter().filter(|(kind, _)| kind == "EVENT_PTR");
@@ -332,7 +334,8 @@ impl Source {
         table
     }
 
-    /// Returns the table `name` (`hw_cache_event_ids`, `hw_cache_extra_regs`), with the changes of `init`.
+    /// Returns the table `name` (`hw_cache_event_ids`, `hw_cache_extra_regs`), with the changes of
+    /// `init`.
     pub(crate) fn cache_table_of(&self, init: &Init, name: &str) -> CacheTable {
         let Some(copied) = init.copied(name) else {
             return CacheTable::default();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! A copy of mainline's scheduler, `x86_schedule_events()` and `perf_assign_events()`,
-//! `arch/x86/events/core.c:797-1143`, with or without its defects.
+//! `arch/x86/events/core.c`, with or without its defects.
 //!
-//! It shares no code with `rust/logic`, and uses no standard library: the module that calls the kernel's
-//! functions (`selftests/assign`) includes it, too.
+//! It shares no code with `rust/logic`, and uses no standard library: the module that calls the
+//! kernel's functions (`selftests/assign`) includes it, too.
 
 /// The largest number of events.
 pub const MAX: usize = 64;
@@ -26,10 +26,11 @@ pub struct Want {
 /// Mainline's defects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Defects {
-    /// `perf_sched_restore_state()` restores `nr_gp` from the saved state, which includes the counter that it
-    /// frees.
+    /// `perf_sched_restore_state()` restores `nr_gp` from the saved state, which includes the
+    /// counter that it frees.
     pub nr_gp: bool,
-    /// `perf_sched_restore_state()` frees only the first counter of a pair ("XXX broken vs EVENT_PAIR").
+    /// `perf_sched_restore_state()` frees only the first counter of a pair ("XXX broken vs
+    /// EVENT_PAIR").
     pub pair: bool,
     /// The limit on general-purpose counters is not checked if all events keep their counters.
     pub fast_path: bool,
@@ -69,8 +70,9 @@ fn both(pair: bool, counter: u32) -> u64 {
     }
 }
 
-/// Assigns counters as `perf_assign_events()` does when `x86_schedule_events()` calls it, which lowers the
-/// limit by one for each pair. Returns the counters in the order of `wants`, or `None` if an event gets none.
+/// Assigns counters as `perf_assign_events()` does when `x86_schedule_events()` calls it, which
+/// lowers the limit by one for each pair. Returns the counters in the order of `wants`, or `None`
+/// if an event gets none.
 pub fn assign_events(wants: &[Want], gp_limit: u32, defects: Defects) -> Option<[u8; MAX]> {
     let weight = |event: usize| wants[event].counters.count_ones();
     let mut assigned = [u8::MAX; MAX];
@@ -157,7 +159,8 @@ pub fn assign_events(wants: &[Want], gp_limit: u32, defects: Defects) -> Option<
     }
 }
 
-/// Assigns counters as `x86_schedule_events()` does: the previous ones if all events can keep theirs.
+/// Assigns counters as `x86_schedule_events()` does: the previous ones if all events can keep
+/// theirs.
 pub fn schedule_events(
     wants: &[Want],
     previous: &[Option<u8>],

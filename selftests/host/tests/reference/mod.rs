@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! References for the scheduler: complete searches, mainline's algorithm, and the optimum of rotation.
+//! References for the scheduler: complete searches, mainline's algorithm, and the optimum of
+//! rotation.
 
 // Every test file includes this module, and none needs all of it.
 #![allow(dead_code)]
@@ -19,8 +20,8 @@ pub(crate) fn fits(wants: &[u64], gp_limit: u32) -> bool {
     fewest_gp(wants, 0).is_some_and(|needed| needed <= gp_limit)
 }
 
-/// Returns the same as [`fits`], for many events on few counters: keeps the sets of counters that the
-/// assignments of the events so far use.
+/// Returns the same as [`fits`], for many events on few counters: keeps the sets of counters that
+/// the assignments of the events so far use.
 pub(crate) fn fits_by_sets(wants: &[u64], gp_limit: u32) -> bool {
     let mut used = HashSet::from([0u64]);
     for want in wants {
@@ -38,7 +39,8 @@ pub(crate) fn fits_by_sets(wants: &[u64], gp_limit: u32) -> bool {
     !used.is_empty()
 }
 
-/// Returns the smallest number of general-purpose counters on which `wants` fit, by trying all assignments.
+/// Returns the smallest number of general-purpose counters on which `wants` fit, by trying all
+/// assignments.
 pub(crate) fn fewest_gp(wants: &[u64], used: u64) -> Option<u32> {
     let Some((first, rest)) = wants.split_first() else {
         return Some((used & GP).count_ones());

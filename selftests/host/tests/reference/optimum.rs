@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The optimal shares of the time of rotating groups: a linear program over all sets of groups that fit
-//! together, solved by the simplex method.
+//! The optimal shares of the time of rotating groups: a linear program over all sets of groups that
+//! fit together, solved by the simplex method.
 
 /// The optimum.
 #[derive(Clone, Copy, Debug)]
@@ -12,8 +12,8 @@ pub(crate) struct Optimum {
     pub(crate) busy: f64,
 }
 
-/// Returns the optimum for groups of `sizes[group]` events. `fits` tells whether a set of groups (a bit each)
-/// fits.
+/// Returns the optimum for groups of `sizes[group]` events. `fits` tells whether a set of groups (a
+/// bit each) fits.
 pub(crate) fn optimum(sizes: &[usize], fits: impl Fn(u32) -> bool) -> Optimum {
     let sets: Vec<u32> = (1..1 << sizes.len()).filter(|set| fits(*set)).collect();
     let in_use = |set: u32| -> f64 {
@@ -21,7 +21,8 @@ pub(crate) fn optimum(sizes: &[usize], fits: impl Fn(u32) -> bool) -> Optimum {
         let used = groups.filter(|(group, _)| (set >> group) & 1 != 0);
         used.map(|(_, size)| *size as f64).sum()
     };
-    // Variables: the time of each set and, last and with by far the largest weight, the smallest share.
+    // Variables: the time of each set and, last and with by far the largest weight, the smallest
+    // share.
     const FIRST: f64 = 1e4;
     let mut goal: Vec<f64> = sets.iter().map(|set| in_use(*set)).collect();
     goal.push(FIRST);
@@ -45,8 +46,8 @@ pub(crate) fn optimum(sizes: &[usize], fits: impl Fn(u32) -> bool) -> Optimum {
     }
 }
 
-/// Returns the x >= 0 that maximises goal * x, with row * x <= limit for all rows; no limit is negative.
-/// Uses the tableau method, with Bland's rule so that it terminates.
+/// Returns the x >= 0 that maximises goal * x, with row * x <= limit for all rows; no limit is
+/// negative. Uses the tableau method, with Bland's rule so that it terminates.
 fn maximize(goal: &[f64], rows: &[(Vec<f64>, f64)]) -> Vec<f64> {
     const TINY: f64 = 1e-9;
     let (n, m) = (goal.len(), rows.len());

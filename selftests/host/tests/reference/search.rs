@@ -2,8 +2,8 @@
 
 //! A complete search for a placement, for up to eight general-purpose counters and four fixed ones.
 //!
-//! It shares no code with `rust/logic`, and uses no standard library: the module that calls the kernel's
-//! functions (`selftests/assign`) includes it, too.
+//! It shares no code with `rust/logic`, and uses no standard library: the module that calls the
+//! kernel's functions (`selftests/assign`) includes it, too.
 
 use super::mainline::Want;
 

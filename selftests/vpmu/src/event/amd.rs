@@ -2,11 +2,28 @@
 
 //! The terms in which AMD's event tables say what an event counts and on which counters.
 //!
-//! A bit of UnitMask selects a unit: a part of the event. The event counts the sum of those selected.
+//! A bit of UnitMask selects a unit: a part of the event. The event counts the sum of those
+//! selected.
 
 use crate::retired::{
-    CALL, CALL_INDIRECT, FAR, INSTRUCTIONS, INTERRUPTS, JUMP, JUMP_INDIRECT, LOADS, NOT_TAKEN,
-    PLAIN_LOADS, PLAIN_STORES, RETURN, STORES, TAKEN, UPDATES, WALK_FETCH, WALK_LOAD, WALK_STORE,
+    CALL,
+    CALL_INDIRECT,
+    FAR,
+    INSTRUCTIONS,
+    INTERRUPTS,
+    JUMP,
+    JUMP_INDIRECT,
+    LOADS,
+    NOT_TAKEN,
+    PLAIN_LOADS,
+    PLAIN_STORES,
+    RETURN,
+    STORES,
+    TAKEN,
+    UPDATES,
+    WALK_FETCH,
+    WALK_LOAD,
+    WALK_STORE, //
 };
 
 /// An event.
@@ -28,7 +45,8 @@ pub(crate) enum Meaning {
     ReferenceCycles,
     /// Every occurrence of these kinds; there are no units.
     All(&'static [usize]),
-    /// Those of the first kinds that are mispredicted, and every one of the second; there are no units.
+    /// Those of the first kinds that are mispredicted, and every one of the second; there are no
+    /// units.
     Mispredicted(&'static [usize], &'static [usize]),
     /// Every occurrence of the kinds of each unit.
     Kinds([&'static [usize]; 8]),
@@ -36,20 +54,20 @@ pub(crate) enum Meaning {
     Part(&'static [usize], u32),
     /// The same for each unit.
     Parts(&'static [usize], [u32; 8]),
-    /// An event that this machine has no notion of: counts each of the units at a rate of its own, or if
-    /// there are none, all of the event ([`crate::select::amd::declared_rate`]).
+    /// An event that this machine has no notion of: counts each of the units at a rate of its own,
+    /// or if there are none, all of the event ([`crate::select::amd::declared_rate`]).
     Rate(&'static [usize], u8),
 }
 
-/// Instructions. "This count includes exceptions and interrupts: each is counted as one instruction"
-/// (PMCx0C0 in the BKDGs).
+/// Instructions. "This count includes exceptions and interrupts: each is counted as one
+/// instruction" (PMCx0C0 in the BKDGs).
 pub(crate) const RETIRED: &[usize] = &[INSTRUCTIONS, INTERRUPTS];
 /// Instructions alone, which declared rates are of.
 pub(crate) const INSTRUCTION: &[usize] = &[INSTRUCTIONS];
 /// Loads and stores; an instruction that does both counts twice.
 pub(crate) const MEMORY: &[usize] = &[LOADS, STORES];
-/// Operations that are dispatched to the load-store unit: loads, stores, and those that do both to the same address
-/// (PMCx029).
+/// Operations that are dispatched to the load-store unit: loads, stores, and those that do both to
+/// the same address (PMCx029).
 pub(crate) const LOAD: &[usize] = &[PLAIN_LOADS];
 pub(crate) const STORE: &[usize] = &[PLAIN_STORES];
 pub(crate) const LOAD_STORE: &[usize] = &[UPDATES];

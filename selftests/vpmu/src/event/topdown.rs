@@ -3,7 +3,11 @@
 //! The declared shares of pipeline slots, which MSR_PERF_METRICS reports.
 
 use super::Activity;
-use crate::retired::{Retired, INSTRUCTIONS, LOADS};
+use crate::retired::{
+    Retired,
+    INSTRUCTIONS,
+    LOADS, //
+};
 
 /// Number of shares at most: four of level 1, which make up the whole, and a part of each of these.
 pub(crate) const SHARES: usize = 8;
@@ -13,9 +17,9 @@ pub(crate) const LEVEL_1: usize = 4;
 /// The slots of an instruction, of which each share has a whole number.
 pub(crate) const SLOTS: u64 = 16;
 
-/// Returns the shares of the slots of what retired at CPL 0 or, if `user`, above, [`SLOTS`] per instruction,
-/// in the order of MSR_PERF_METRICS: retiring, bad speculation, frontend bound, backend bound; heavy
-/// operations, branch mispredicts, fetch latency, memory bound.
+/// Returns the shares of the slots of what retired at CPL 0 or, if `user`, above, [`SLOTS`] per
+/// instruction, in the order of MSR_PERF_METRICS: retiring, bad speculation, frontend bound,
+/// backend bound; heavy operations, branch mispredicts, fetch latency, memory bound.
 ///
 /// Loads, branches and CPL 0 take slots from the retiring ones, so that programs and levels differ.
 pub(crate) fn shares(user: bool, retired: &Retired) -> [u64; SHARES] {
@@ -40,7 +44,10 @@ pub(crate) fn shares(user: bool, retired: &Retired) -> [u64; SHARES] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::retired::{COUNTS, RETURN};
+    use crate::retired::{
+        COUNTS,
+        RETURN, //
+    };
 
     /// Instructions, loads, returns, level, and the shares.
     struct Case(i64, i64, i64, bool, [u64; SHARES]);

@@ -8,7 +8,13 @@ mod lists;
 mod old;
 mod zen;
 
-use super::spec::{Amd, General, Model, Offcore, Vendor};
+use super::spec::{
+    Amd,
+    General,
+    Model,
+    Offcore,
+    Vendor, //
+};
 use crate::defect::Defects;
 use crate::event::List;
 

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What differs between CPU models. What is the same on all of a vendor is not a field: 48-bit counters,
-//! IA32_MISC_ENABLE, MSR_PEBS_LD_LAT.
+//! What differs between CPU models. What is the same on all of a vendor is not a field: 48-bit
+//! counters, IA32_MISC_ENABLE, MSR_PEBS_LD_LAT.
 
 use crate::defect::Defects;
-use crate::event::{amd, List};
+use crate::event::{
+    amd,
+    List, //
+};
 
 /// The PMU of one CPU model. What a vendor's PMUs do not have is zero or empty.
 #[derive(Debug)]
@@ -27,8 +30,8 @@ pub struct Model {
     pub(crate) architectural: u32,
     /// Mask of those that are not available (CPUID.0AH:EBX).
     pub(crate) missing: u32,
-    /// The event selects and IA32_FIXED_CTR_CTRL have AnyThread. Otherwise the bits are reserved and
-    /// CPUID.0AH:EDX\[15\] is set.
+    /// The event selects and IA32_FIXED_CTR_CTRL have AnyThread. Otherwise the bits are reserved
+    /// and CPUID.0AH:EDX\[15\] is set.
     pub any_thread: bool,
     /// IA32_PERFEVTSELx.PC can be set. From Sandy Bridge on it is "reserved (not writeable)" (SDM
     /// vol. 3, 20.2.1.1).
@@ -63,15 +66,15 @@ pub(crate) enum Vendor {
 /// What AMD's models differ in.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Amd {
-    /// The counters are at MSRC001_0200 and following (CPUID 8000_0001H:ECX.PerfCtrExtCore), the first
-    /// four also at MSRC001_0000 and following. Otherwise they are at the latter alone.
+    /// The counters are at MSRC001_0200 and following (CPUID 8000_0001H:ECX.PerfCtrExtCore), the
+    /// first four also at MSRC001_0000 and following. Otherwise they are at the latter alone.
     pub(crate) extended: bool,
     /// PerfMonV2: global control and status (CPUID 8000_0022H:EAX\[0\]).
     pub(crate) global: bool,
     /// Two counters can be merged for events that happen very often in one cycle.
     pub(crate) merge: bool,
-    /// Events of the northbridge count on the cores' counters, of which those of one number are shared by
-    /// all cores of a node.
+    /// Events of the northbridge count on the cores' counters, of which those of one number are
+    /// shared by all cores of a node.
     pub(crate) northbridge: bool,
     /// The event list, sorted by event code.
     pub(crate) list: &'static [amd::Event],
@@ -113,8 +116,9 @@ pub(crate) struct Lbr {
     pub(crate) per_core: bool,
 }
 
-/// The layout of last branch records (SDM vol. 3, 17.4.8.1 and chapter 19; APM vol. 2, 13.1.1.9). The discriminants
-/// are those of IA32_PERF_CAPABILITIES.LBR_FMT, if there is one. All store effective addresses.
+/// The layout of last branch records (SDM vol. 3, 17.4.8.1 and chapter 19; APM vol. 2, 13.1.1.9).
+/// The discriminants are those of IA32_PERF_CAPABILITIES.LBR_FMT, if there is one. All store
+/// effective addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LbrFormat {
     /// AMD's LbrExtV2: FROM has the flag of mispredicted branches, TO those of speculation.
@@ -140,17 +144,18 @@ impl LbrFormat {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pebs {
     pub(crate) format: PebsFormat,
-    /// Precise store: IA32_PEBS_ENABLE\[63\] adds the address to the records of one event of stores.
+    /// Precise store: IA32_PEBS_ENABLE\[63\] adds the address to the records of one event of
+    /// stores.
     pub(crate) precise_store: bool,
     /// Mask of the counters that count load latency, beside those in the list.
     pub(crate) load_latency: u8,
-    /// The latency in a record is that of the instruction in bits 15:0, and in bits 47:32 that of its access to the
-    /// caches (`struct pebs_meminfo` of the kernel, "Alder Lake and later").
+    /// The latency in a record is that of the instruction in bits 15:0, and in bits 47:32 that of
+    /// its access to the caches (`struct pebs_meminfo` of the kernel, "Alder Lake and later").
     pub(crate) two_latencies: bool,
 }
 
-/// The layout of records (SDM vol. 3, 20.3.1.1.1, 20.3.6.2, 20.3.8.1 and 20.9). The discriminants are those of
-/// IA32_PERF_CAPABILITIES.PEBS_REC_FMT.
+/// The layout of records (SDM vol. 3, 20.3.1.1.1, 20.3.6.2, 20.3.8.1 and 20.9). The discriminants
+/// are those of IA32_PERF_CAPABILITIES.PEBS_REC_FMT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum PebsFormat {
     /// General registers, IA32_PERF_GLOBAL_STATUS, data address, data source and latency.

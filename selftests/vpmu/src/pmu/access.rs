@@ -2,19 +2,46 @@
 
 //! RDMSR, WRMSR and RDPMC.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicU64,
+    Ordering::Relaxed, //
+};
 
 use super::amd::SELECT_WRITABLE;
-use super::msr::{decode, Msr};
-use super::registers::{FIXED_PMI, FIXED_SHIFT, INT, MISC_ENABLE_READ_ONLY, PEBS_UNAVAILABLE};
-use super::reserved::{LD_LAT_WRITABLE, MISC_ENABLE_WRITABLE, SELECT_IN_TX, STATUS_COND_CHGD};
+use super::msr::{
+    decode,
+    Msr, //
+};
+use super::registers::{
+    FIXED_PMI,
+    FIXED_SHIFT,
+    INT,
+    MISC_ENABLE_READ_ONLY,
+    PEBS_UNAVAILABLE, //
+};
+use super::reserved::{
+    LD_LAT_WRITABLE,
+    MISC_ENABLE_WRITABLE,
+    SELECT_IN_TX,
+    STATUS_COND_CHGD, //
+};
 use super::state::Pmu;
 use super::tsx::RTM_FORCE_ABORT;
-use crate::accounting::{bump, Accesses, RDPMC_METRICS};
-use crate::counter::{Counter, MASK};
+use crate::accounting::{
+    bump,
+    Accesses,
+    RDPMC_METRICS, //
+};
+use crate::counter::{
+    Counter,
+    MASK, //
+};
 use crate::defect::is_corrupting;
 use crate::inject::Injected;
-use crate::select::{self, Select};
+use crate::select::{
+    self,
+    Select, //
+};
 use crate::share::Source;
 use crate::Fault;
 
@@ -37,8 +64,8 @@ impl Pmu {
         Some(result)
     }
 
-    /// Reads a counter by RDPMC: `ecx` is the number of a general counter or, with bit 30, of a fixed
-    /// one, or [`RDPMC_METRICS`].
+    /// Reads a counter by RDPMC: `ecx` is the number of a general counter or, with bit 30, of a
+    /// fixed one, or [`RDPMC_METRICS`].
     pub fn rdpmc(&self, ecx: u32) -> Result<u64, Fault> {
         let accesses = self.accounting.rdpmc(ecx);
         bump(&accesses.reads);

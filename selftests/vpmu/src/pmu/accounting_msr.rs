@@ -15,7 +15,8 @@ pub(super) const ACCOUNTING: u32 = 0x4000_ff00;
 const ACCOUNTING_TOLD: u32 = 5;
 /// Offset of the mark.
 pub(super) const ACCOUNTING_MARK: u32 = 9;
-/// Offset of the injected errors. Accessing them does not start the accounting of instructions either.
+/// Offset of the injected errors. Accessing them does not start the accounting of instructions
+/// either.
 const INJECTED: u32 = 10;
 
 impl Pmu {

@@ -9,8 +9,8 @@
 //!   enable ── svm              counting in the host or in guests alone
 //! ```
 //!
-//! Counters, overflow and the PMI are those of Intel's PMUs. AMD's differ in this: a PMI does not mask
-//! LVTPC, interrupts count as instructions, and reserved bits are ignored.
+//! Counters, overflow and the PMI are those of Intel's PMUs. AMD's differ in this: a PMI does not
+//! mask LVTPC, interrupts count as instructions, and reserved bits are ignored.
 
 mod cpuid;
 pub(super) mod merge;
@@ -20,17 +20,17 @@ pub(super) mod svm;
 
 use super::state::Pmu;
 
-/// PERF_CTL: EventSelect and UnitMask, OsUserMode, Edge, Int, En, Inv, CntMask, EventSelect\[11:8\],
-/// GuestOnly, HostOnly.
+/// PERF_CTL: EventSelect and UnitMask, OsUserMode, Edge, Int, En, Inv, CntMask,
+/// EventSelect\[11:8\], GuestOnly, HostOnly.
 ///
-/// The other bits are reserved. A write with any of them set does not fault, on any of AMD's CPUs; which
-/// of them are kept differs between CPUs and is not documented ("KVM: x86/svm: Clear reserved bits
-/// written to PerfEvtSeln MSRs"). Here all read as zero.
+/// The other bits are reserved. A write with any of them set does not fault, on any of AMD's CPUs;
+/// which of them are kept differs between CPUs and is not documented ("KVM: x86/svm: Clear reserved
+/// bits written to PerfEvtSeln MSRs"). Here all read as zero.
 pub(super) const SELECT_WRITABLE: u64 = 0x0000_030f_ffd7_ffff;
 
 impl Pmu {
-    /// Disables the counters that do not exist, as the guest injects errors. Without a register that enables
-    /// counters, all that exist are enabled.
+    /// Disables the counters that do not exist, as the guest injects errors. Without a register
+    /// that enables counters, all that exist are enabled.
     pub(super) fn disable_missing(&mut self) {
         if self.model.amd().is_some_and(|amd| !amd.global) {
             self.regs.global_ctrl = self.counter_bits();

@@ -6,12 +6,28 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::metrics::METRICS;
 use super::registers::{
-    ANY_THREAD, FIXED_ANY_THREAD, FIXED_OS, FIXED_PMI, FIXED_SHIFT, FIXED_USR, INT, OS, USR,
+    ANY_THREAD,
+    FIXED_ANY_THREAD,
+    FIXED_OS,
+    FIXED_PMI,
+    FIXED_SHIFT,
+    FIXED_USR,
+    INT,
+    OS,
+    USR, //
 };
 use super::state::Pmu;
 use crate::defect;
-use crate::event::{self, Register};
-use crate::retired::{self, add_to, derive, Retired};
+use crate::event::{
+    self,
+    Register, //
+};
+use crate::retired::{
+    self,
+    add_to,
+    derive,
+    Retired, //
+};
 use crate::select;
 use crate::share::Source;
 

@@ -4,11 +4,15 @@
 
 use super::state::Pmu;
 use crate::counter::WIDTH;
-use crate::inject::{self, Injected};
+use crate::inject::{
+    self,
+    Injected, //
+};
 use crate::model::LbrFormat;
 
-/// Leaf 1CH. EAX: 8, 16 or 32 records, which may be lost in deep C-states; addresses are effective. EBX: filters by
-/// level and by kind, call stack. ECX: mispredictions, cycles, kinds. EDX is reserved.
+/// Leaf 1CH. EAX: 8, 16 or 32 records, which may be lost in deep C-states; addresses are effective.
+/// EBX: filters by level and by kind, call stack. ECX: mispredictions, cycles, kinds. EDX is
+/// reserved.
 const CPUID_LBR: [u32; 4] = [0x4000_000b, 7, 7, 0];
 
 impl Pmu {

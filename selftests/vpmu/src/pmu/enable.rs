@@ -4,10 +4,20 @@
 
 use super::metrics::METRICS;
 use super::registers::{
-    ANY_THREAD, EN, FIXED_ANY_THREAD, FIXED_OS, FIXED_SHIFT, FIXED_USR, OS, USR,
+    ANY_THREAD,
+    EN,
+    FIXED_ANY_THREAD,
+    FIXED_OS,
+    FIXED_SHIFT,
+    FIXED_USR,
+    OS,
+    USR, //
 };
 use super::state::Pmu;
-use crate::inject::{self, Injected};
+use crate::inject::{
+    self,
+    Injected, //
+};
 
 /// What QEMU has to count for the PMU. Mirrors `enum vpmu_counting`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -62,8 +72,8 @@ impl Pmu {
         enabled.fold(0, |mask, (_, i)| mask | (1 << i)) & self.regs.global_ctrl
     }
 
-    /// Returns the counters that count at CPL 0 or, if `user`, above, and MSR_PERF_METRICS if it does, as
-    /// bits of IA32_PERF_GLOBAL_CTRL.
+    /// Returns the counters that count at CPL 0 or, if `user`, above, and MSR_PERF_METRICS if it
+    /// does, as bits of IA32_PERF_GLOBAL_CTRL.
     pub(super) fn active(&self, user: bool) -> u64 {
         let (level, fixed_level) = if user {
             (USR, FIXED_USR)

@@ -3,8 +3,13 @@
 //! Freezing of all counters and of last branch records, on a PMI and in SMM.
 
 use super::registers::{
-    BTF, CTR_FRZ, DEBUGCTL_LBR, FREEZE_LBRS_ON_PMI, FREEZE_PERFMON_ON_PMI, FREEZE_WHILE_SMM,
-    LBR_FRZ,
+    BTF,
+    CTR_FRZ,
+    DEBUGCTL_LBR,
+    FREEZE_LBRS_ON_PMI,
+    FREEZE_PERFMON_ON_PMI,
+    FREEZE_WHILE_SMM,
+    LBR_FRZ, //
 };
 use super::state::Pmu;
 
@@ -14,10 +19,10 @@ impl Pmu {
         self.regs.global_status & CTR_FRZ != 0
     }
 
-    /// Freezes the counters if FREEZE_PERFMON_ON_PMI is set: by clearing GLOBAL_CTRL, from version 4 on
-    /// by setting CTR_FRZ. Freezes last branch records likewise if FREEZE_LBRS_ON_PMI is set: by clearing
-    /// IA32_DEBUGCTL.LBR or by setting LBR_FRZ. The request for a PMI does it, whether the APIC delivers one
-    /// or not (SDM vol. 3, 18.4.7). AMD's PMUs have the same bits.
+    /// Freezes the counters if FREEZE_PERFMON_ON_PMI is set: by clearing GLOBAL_CTRL, from version
+    /// 4 on by setting CTR_FRZ. Freezes last branch records likewise if FREEZE_LBRS_ON_PMI is set:
+    /// by clearing IA32_DEBUGCTL.LBR or by setting LBR_FRZ. The request for a PMI does it, whether
+    /// the APIC delivers one or not (SDM vol. 3, 18.4.7). AMD's PMUs have the same bits.
     pub(super) fn freeze(&mut self) {
         let status = self.model.version >= 4 || self.model.amd().is_some();
         if self.regs.debugctl & FREEZE_LBRS_ON_PMI != 0 {
@@ -38,9 +43,10 @@ impl Pmu {
         }
     }
 
-    /// Handles an SMI (`inside`) or RSM. With FREEZE_WHILE_SMM, an SMI clears IA32_PERF_GLOBAL_CTRL and
-    /// the bits of IA32_DEBUGCTL for single-stepping and tracing, and RSM restores both registers (SDM
-    /// vol. 3, 20.8.1; its "will be set to 1" is taken for those enable bits that were set).
+    /// Handles an SMI (`inside`) or RSM. With FREEZE_WHILE_SMM, an SMI clears IA32_PERF_GLOBAL_CTRL
+    /// and the bits of IA32_DEBUGCTL for single-stepping and tracing, and RSM restores both
+    /// registers (SDM vol. 3, 20.8.1; its "will be set to 1" is taken for those enable bits that
+    /// were set).
     pub fn smm(&mut self, inside: bool) {
         let regs = &mut self.regs;
         if !inside {

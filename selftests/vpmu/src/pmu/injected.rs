@@ -4,7 +4,10 @@
 
 use super::state::Pmu;
 use crate::inject::Injected;
-use crate::model::{CAP_PERF_METRICS, CAP_SMM_FREEZE};
+use crate::model::{
+    CAP_PERF_METRICS,
+    CAP_SMM_FREEZE, //
+};
 
 impl Pmu {
     /// Injects these errors and no others. Counters that no longer exist stop.
@@ -16,8 +19,8 @@ impl Pmu {
         self.regs.debugctl &= self.debugctl_bits();
     }
 
-    /// Returns IA32_PERF_CAPABILITIES. Where CPUID reports too few counters, it has no MSR_PERF_METRICS; and no
-    /// SMM_FREEZE where IA32_DEBUGCTL does not have the bit.
+    /// Returns IA32_PERF_CAPABILITIES. Where CPUID reports too few counters, it has no
+    /// MSR_PERF_METRICS; and no SMM_FREEZE where IA32_DEBUGCTL does not have the bit.
     pub(super) fn capabilities(&self) -> u64 {
         let lbr = self.model.lbr.map_or(0, |lbr| lbr.format as u64);
         let capabilities = self.model.capabilities | lbr | self.pebs_capabilities();

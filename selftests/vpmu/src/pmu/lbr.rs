@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Last branch records: SDM vol. 3, 17.4 to 17.12, and chapter 19 (architectural LBR); APM vol. 2, 13.1.1.9.
+//! Last branch records: SDM vol. 3, 17.4 to 17.12, and chapter 19 (architectural LBR); APM vol. 2,
+//! 13.1.1.9.
 //!
 //! ```text
 //!   access          MSRs: the register map, reserved bits
@@ -13,10 +14,16 @@ mod class;
 mod record;
 mod stack;
 
-pub(super) use access::{decode, Register};
+pub(super) use access::{
+    decode,
+    Register, //
+};
 use stack::Stack;
 
-use super::registers::{DEBUGCTL_LBR, LBR_FRZ};
+use super::registers::{
+    DEBUGCTL_LBR,
+    LBR_FRZ, //
+};
 use super::state::Pmu;
 use crate::model::LbrFormat;
 

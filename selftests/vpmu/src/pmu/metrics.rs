@@ -3,14 +3,22 @@
 //! MSR_PERF_METRICS: the shares of the slots that fixed counter 3 has counted (SDM vol. 3, 20.3.9,
 //! "Performance Metrics").
 //!
-//! Behind each share is a counter. A read divides it by fixed counter 3; a write multiplies by fixed counter 3, which
-//! therefore has to be written first. Either is meaningful only if both registers started from zero together,
-//! or were restored together.
+//! Behind each share is a counter. A read divides it by fixed counter 3; a write multiplies by
+//! fixed counter 3, which therefore has to be written first. Either is meaningful only if both
+//! registers started from zero together, or were restored together.
 
-use super::registers::{FIXED_PMI, FIXED_SHIFT};
+use super::registers::{
+    FIXED_PMI,
+    FIXED_SHIFT, //
+};
 use super::state::Pmu;
 use crate::counter::MASK;
-use crate::event::topdown::{shares, LEVEL_1, SHARES, SLOTS};
+use crate::event::topdown::{
+    shares,
+    LEVEL_1,
+    SHARES,
+    SLOTS, //
+};
 use crate::retired::Retired;
 use crate::share::CYCLES;
 
@@ -23,7 +31,8 @@ pub(super) const SLOTS_COUNTER: usize = 3;
 
 /// The share that is the whole. All shares of level 1 together are that.
 const WHOLE: u64 = 0xff;
-/// Units of a share's counter per slot and 1/255, so that a 16th of an instruction's slots is a whole number.
+/// Units of a share's counter per slot and 1/255, so that a 16th of an instruction's slots is a
+/// whole number.
 const UNIT: u64 = 32;
 /// A share's counter overflows here, as fixed counter 3 would.
 const LIMIT: u64 = (MASK + 1) * WHOLE * UNIT;
@@ -58,8 +67,8 @@ impl Pmu {
 
     /// Returns MSR_PERF_METRICS. Without slots all shares are 0, by declaration.
     ///
-    /// The bounds between the shares of level 1 are rounded, so that these add up to 255. A share is off by less
-    /// than one.
+    /// The bounds between the shares of level 1 are rounded, so that these add up to 255. A share
+    /// is off by less than one.
     pub(super) fn read_metrics(&self) -> u64 {
         let slots = self.regs.fixed[SLOTS_COUNTER].value() * UNIT;
         if slots == 0 {
@@ -103,13 +112,14 @@ impl Pmu {
         self.overflowed(overflow, METRICS_BIT, self.metrics_interrupt());
     }
 
-    /// Returns whether an overflow of a share's counter raises a PMI, as one of fixed counter 3 does.
+    /// Returns whether an overflow of a share's counter raises a PMI, as one of fixed counter 3
+    /// does.
     fn metrics_interrupt(&self) -> bool {
         self.fixed_field(SLOTS_COUNTER) & FIXED_PMI != 0
     }
 
-    /// Returns the minimum number of instructions until a share's counter overflows and raises a PMI.
-    /// `active` are the counters that count.
+    /// Returns the minimum number of instructions until a share's counter overflows and raises a
+    /// PMI. `active` are the counters that count.
     pub(super) fn instructions_to_metrics_overflow(&self, active: u64) -> Option<u64> {
         if active & METRICS == 0 || !self.metrics_interrupt() {
             return None;
@@ -118,8 +128,8 @@ impl Pmu {
         Some((LIMIT - most).div_ceil(SLOTS * self.unit()))
     }
 
-    /// Returns the bit of IA32_PERF_GLOBAL_CTRL if the shares are counted. `active` are the counters that count:
-    /// fixed counter 3 has to be one of them.
+    /// Returns the bit of IA32_PERF_GLOBAL_CTRL if the shares are counted. `active` are the
+    /// counters that count: fixed counter 3 has to be one of them.
     pub(super) fn metrics_active(&self, active: u64) -> u64 {
         let slots = active << (METRICS_BIT - (FIXED_SHIFT + SLOTS_COUNTER));
         slots & self.regs.global_ctrl & METRICS

@@ -49,7 +49,8 @@ pub(super) enum Msr {
     Absent,
 }
 
-/// Returns the register with this number, or `None` if it has nothing to do with performance monitoring.
+/// Returns the register with this number, or `None` if it has nothing to do with performance
+/// monitoring.
 pub(super) fn decode(pmu: &Pmu, msr: u32) -> Option<Msr> {
     if let Some(amd) = pmu.model.amd() {
         return super::amd::msr::decode(pmu, amd, msr);

@@ -2,13 +2,21 @@
 
 //! Overflow of counters, and the PMI.
 
-use super::registers::{FIXED_PMI, FIXED_SHIFT, INT};
+use super::registers::{
+    FIXED_PMI,
+    FIXED_SHIFT,
+    INT, //
+};
 use super::state::Pmu;
-use crate::accounting::{bump, LVTPC};
+use crate::accounting::{
+    bump,
+    LVTPC, //
+};
 use crate::inject::Injected;
 
 impl Pmu {
-    /// Handles the overflow of the counter with this bit of IA32_PERF_GLOBAL_STATUS, if it did overflow.
+    /// Handles the overflow of the counter with this bit of IA32_PERF_GLOBAL_STATUS, if it did
+    /// overflow.
     pub(super) fn overflowed(&mut self, overflow: bool, bit: usize, interrupt: bool) {
         if overflow {
             self.regs.global_status |= 1 << bit;
@@ -66,8 +74,9 @@ impl Pmu {
         least as i64 - 1
     }
 
-    /// Takes the PMI that is due, if one is, and returns whether to deliver it. If LVTPC is masked the
-    /// PMI is lost: the mask inhibits its reception (SDM vol. 3, 11.5.1), and it is not requested again.
+    /// Takes the PMI that is due, if one is, and returns whether to deliver it. If LVTPC is masked
+    /// the PMI is lost: the mask inhibits its reception (SDM vol. 3, 11.5.1), and it is not
+    /// requested again.
     pub fn pmi(&mut self, masked: bool) -> bool {
         if !self
             .pending

@@ -7,13 +7,16 @@
 //!   record      the layout of a record
 //! ```
 //!
-//! A counter that is enabled in IA32_PEBS_ENABLE and overflows is armed. The next instruction that retires its event
-//! writes a record, after which the counter is reloaded from the DS area.
+//! A counter that is enabled in IA32_PEBS_ENABLE and overflows is armed. The next instruction that
+//! retires its event writes a record, after which the counter is reloaded from the DS area.
 
 mod access;
 mod record;
 
-pub(super) use access::{decode, Register};
+pub(super) use access::{
+    decode,
+    Register, //
+};
 
 use super::enable::Counting;
 use super::msr::Msr;
@@ -23,20 +26,27 @@ use crate::counter::Counter;
 use crate::event;
 use crate::inject::Injected;
 use crate::model::PebsFormat;
-use crate::retired::{self, Retired};
-use crate::sample::{Memory, Sample};
+use crate::retired::{
+    self,
+    Retired, //
+};
+use crate::sample::{
+    Memory,
+    Sample, //
+};
 use crate::select::Select;
 use crate::share::Source;
 
 /// IA32_PERFEVTSELx.Adaptive_Record, with the adaptive format.
 pub(super) const SELECT_ADAPTIVE: u64 = 1 << 34;
-/// The same of fixed counter 0 in IA32_FIXED_CTR_CTRL; those of the others follow, one in each four bits.
+/// The same of fixed counter 0 in IA32_FIXED_CTR_CTRL; those of the others follow, one in each four
+/// bits.
 pub(super) const FIXED_ADAPTIVE: u64 = 1 << 32;
 /// IA32_PERF_GLOBAL_STATUS.OvfDSBuffer.
 pub(super) const OVF_DS_BUFFER: u64 = 1 << 62;
 
-/// IA32_PERF_CAPABILITIES: records are written after the instruction (PEBS_TRAP) and have its registers
-/// (PEBS_ARCH_REGS).
+/// IA32_PERF_CAPABILITIES: records are written after the instruction (PEBS_TRAP) and have its
+/// registers (PEBS_ARCH_REGS).
 const CAP_TRAP: u64 = 1 << 6;
 const CAP_ARCH_REGS: u64 = 1 << 7;
 /// IA32_PERF_CAPABILITIES.PEBS_REC_FMT.
@@ -47,8 +57,8 @@ const CAP_BASELINE: u64 = 1 << 14;
 /// Number of the counters that have PEBS, up to Skylake.
 const FIRST_FOUR: usize = 4;
 
-/// Maximum number of instructions of a block of QEMU. A counter that is nearer to its next record has QEMU run one
-/// instruction at a time.
+/// Maximum number of instructions of a block of QEMU. A counter that is nearer to its next record
+/// has QEMU run one instruction at a time.
 const BLOCK: u64 = 512;
 
 /// Offsets in the DS area.
@@ -101,7 +111,8 @@ impl Random {
         self.next() >> (self.next() % 64)
     }
 
-    /// Replaces a quarter of the words. Returns a wrong change of the index, after one record of eight.
+    /// Replaces a quarter of the words. Returns a wrong change of the index, after one record of
+    /// eight.
     fn spoil(&mut self, record: &mut [u64]) -> Option<u64> {
         for word in record {
             if self.next() % 4 == 0 {
@@ -129,8 +140,8 @@ impl Pmu {
         CAP_TRAP | CAP_ARCH_REGS | format | baseline
     }
 
-    /// Returns the general counter that the list has to name for an event to count on counter `index`: counter 3 for
-    /// load latency on the counters that count it with PEBS.
+    /// Returns the general counter that the list has to name for an event to count on counter
+    /// `index`: counter 3 for load latency on the counters that count it with PEBS.
     pub(super) fn listed_counter(&self, select: Select, index: usize) -> usize {
         const COUNTER: usize = 3;
         let latency = self.pebs.map_or(0, |pebs| pebs.load_latency);
@@ -143,14 +154,14 @@ impl Pmu {
         }
     }
 
-    /// Returns whether general counter `index` samples an event precisely. With the adaptive format any counter
-    /// samples any event (Extended PEBS).
+    /// Returns whether general counter `index` samples an event precisely. With the adaptive format
+    /// any counter samples any event (Extended PEBS).
     pub(super) fn samples_precisely(&self, select: Select, index: usize) -> bool {
         self.is_adaptive() || index < FIRST_FOUR && select.is_precise(self.model, index)
     }
 
-    /// Returns the counters that are enabled in IA32_PEBS_ENABLE and sample their event precisely, as bits of
-    /// IA32_PERF_GLOBAL_CTRL.
+    /// Returns the counters that are enabled in IA32_PEBS_ENABLE and sample their event precisely,
+    /// as bits of IA32_PERF_GLOBAL_CTRL.
     fn sampled(&self) -> u64 {
         // As nearly always.
         if self.regs.pebs.enable == 0 {
@@ -192,7 +203,8 @@ impl Pmu {
         }
     }
 
-    /// Cancels the record that is due: its instruction did not retire after all. The next one with the event has it.
+    /// Cancels the record that is due: its instruction did not retire after all. The next one with
+    /// the event has it.
     pub(super) fn cancel_record(&mut self) {
         self.regs.pebs.due = 0;
     }
@@ -208,8 +220,8 @@ impl Pmu {
         }
     }
 
-    /// Returns the minimum number of instructions until any of these counters overflows or, if it is armed, writes a
-    /// record.
+    /// Returns the minimum number of instructions until any of these counters overflows or, if it
+    /// is armed, writes a record.
     fn instructions_to_step(&self, counters: u64) -> Option<u64> {
         let counters = counters & self.sampled();
         let steps = (0..u64::BITS as usize)
@@ -226,8 +238,8 @@ impl Pmu {
         steps.min()
     }
 
-    /// Returns whether QEMU has to run one instruction at a time: within a block, a counter overflows or a record
-    /// becomes due.
+    /// Returns whether QEMU has to run one instruction at a time: within a block, a counter
+    /// overflows or a record becomes due.
     pub(super) fn is_precise(&self) -> bool {
         self.sample_due()
             || self.sampled() != 0
@@ -236,8 +248,9 @@ impl Pmu {
                     .is_some_and(|instructions| instructions <= BLOCK)
     }
 
-    /// Returns how many instructions may retire before QEMU has to call [`Pmu::retire`], given the counters that count
-    /// at this privilege level: a block less than it takes to the next step, unless blocks have one instruction.
+    /// Returns how many instructions may retire before QEMU has to call [`Pmu::retire`], given the
+    /// counters that count at this privilege level: a block less than it takes to the next step,
+    /// unless blocks have one instruction.
     pub(super) fn instructions_to_record(&self, active: u64) -> Option<u64> {
         let instructions = self.instructions_to_step(active)?;
         if self.counting() == Counting::Each {
@@ -252,8 +265,8 @@ impl Pmu {
         self.regs.pebs.due != 0
     }
 
-    /// Writes the record of the instruction that has just retired, and reloads the counters that it is for. The record
-    /// is lost if a page is missing or the buffer is full.
+    /// Writes the record of the instruction that has just retired, and reloads the counters that it
+    /// is for. The record is lost if a page is missing or the buffer is full.
     pub fn sample(&mut self, sample: &Sample, memory: &mut dyn Memory) {
         let due = std::mem::take(&mut self.regs.pebs.due);
         self.regs.pebs.armed &= !due;
@@ -273,8 +286,8 @@ impl Pmu {
         self.reload(due, memory);
     }
 
-    /// Stores a record in the buffer, whose index changes by `wrong` if that is given. Returns whether the threshold is
-    /// reached, or `None` if the record is lost.
+    /// Stores a record in the buffer, whose index changes by `wrong` if that is given. Returns
+    /// whether the threshold is reached, or `None` if the record is lost.
     fn store(&self, record: &[u64], wrong: Option<u64>, memory: &mut dyn Memory) -> Option<bool> {
         let area = self.regs.pebs.ds_area;
         let field = |offset: u64| memory.word(area.wrapping_add(offset));

@@ -61,8 +61,8 @@ impl Pending {
         self.due || self.after.is_some()
     }
 
-    /// Takes the PMI that is due; returns false if none is. If `again`, and it is not a repeated one
-    /// itself, it is repeated once LVTPC has been written.
+    /// Takes the PMI that is due; returns false if none is. If `again`, and it is not a repeated
+    /// one itself, it is repeated once LVTPC has been written.
     pub(super) fn take(&mut self, again: bool) -> bool {
         if !std::mem::take(&mut self.due) {
             return false;

@@ -7,7 +7,10 @@ use super::metrics::Metrics;
 use super::pebs::Pebs;
 use crate::counter::Counter;
 use crate::event::Register;
-use crate::model::{MAX_FIXED, MAX_GENERAL};
+use crate::model::{
+    MAX_FIXED,
+    MAX_GENERAL, //
+};
 use crate::share::Source;
 
 /// IA32_MISC_ENABLE after RESET: fast strings and the read-only bits.
@@ -92,8 +95,8 @@ pub(super) struct Registers {
 }
 
 impl Registers {
-    /// Returns the values after RESET: zero, but for the general counters' bits in GLOBAL_CTRL (SDM vol.
-    /// 3, table 10-1).
+    /// Returns the values after RESET: zero, but for the general counters' bits in GLOBAL_CTRL (SDM
+    /// vol. 3, table 10-1).
     pub(super) fn new(generals: usize) -> Self {
         let general = General {
             counter: Counter::default(),

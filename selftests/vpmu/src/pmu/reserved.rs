@@ -4,13 +4,27 @@
 //!
 //! [`crate::model`] has those that differ between models.
 
-use super::pebs::{FIXED_ADAPTIVE, OVF_DS_BUFFER, SELECT_ADAPTIVE};
+use super::pebs::{
+    FIXED_ADAPTIVE,
+    OVF_DS_BUFFER,
+    SELECT_ADAPTIVE, //
+};
 use super::registers::{
-    ANY_THREAD, BTF, CTR_FRZ, DEBUGCTL_LBR, FIXED_ANY_THREAD, FREEZE_LBRS_ON_PMI,
-    FREEZE_PERFMON_ON_PMI, FREEZE_WHILE_SMM, LBR_FRZ,
+    ANY_THREAD,
+    BTF,
+    CTR_FRZ,
+    DEBUGCTL_LBR,
+    FIXED_ANY_THREAD,
+    FREEZE_LBRS_ON_PMI,
+    FREEZE_PERFMON_ON_PMI,
+    FREEZE_WHILE_SMM,
+    LBR_FRZ, //
 };
 use super::state::Pmu;
-use crate::model::{LbrFormat, CAP_SMM_FREEZE};
+use crate::model::{
+    LbrFormat,
+    CAP_SMM_FREEZE, //
+};
 
 /// Fast strings, TM1, EIST, MWAIT, CPUID limit, xTPR, XD, turbo.
 pub(super) const MISC_ENABLE_WRITABLE: u64 =
@@ -33,13 +47,13 @@ const DEBUGCTL_WRITABLE: u64 = DEBUGCTL_LBR | BTF | FREEZE_LBRS_ON_PMI | FREEZE_
 
 pub(super) const LD_LAT_WRITABLE: u64 = 0xffff;
 
-/// Ovf_Uncore, since Nehalem (SDM vol. 4, table 2-15), which this hardware never sets, but software may, and
-/// OvfDSBuffer, which only PEBS sets.
+/// Ovf_Uncore, since Nehalem (SDM vol. 4, table 2-15), which this hardware never sets, but software
+/// may, and OvfDSBuffer, which only PEBS sets.
 const STATUS_OVERFLOWS: u64 = (1 << 61) | OVF_DS_BUFFER;
 /// CondChgd, which software can only clear.
 pub(super) const STATUS_COND_CHGD: u64 = 1 << 63;
-/// Version 4 adds LBR_FRZ, CTR_FRZ and ASCI. With Trace_ToPA_PMI, which hardware without Intel PT lacks, tests
-/// can play the part of PT.
+/// Version 4 adds LBR_FRZ, CTR_FRZ and ASCI. With Trace_ToPA_PMI, which hardware without Intel PT
+/// lacks, tests can play the part of PT.
 const STATUS_VERSION_4: u64 = (1 << 55) | LBR_FRZ | CTR_FRZ | (1 << 60);
 
 impl Pmu {
@@ -79,8 +93,8 @@ impl Pmu {
         DEBUGCTL_WRITABLE | smm
     }
 
-    /// Returns the bits of IA32_DEBUGCTL that ignore writes: with architectural LBR, LBR reads as zero. AMD's
-    /// registers ignore reserved bits.
+    /// Returns the bits of IA32_DEBUGCTL that ignore writes: with architectural LBR, LBR reads as
+    /// zero. AMD's registers ignore reserved bits.
     pub(super) fn debugctl_ignored(&self) -> u64 {
         match self.model.lbr {
             Some(lbr) if lbr.format == LbrFormat::Architectural => DEBUGCTL_LBR,
@@ -89,7 +103,8 @@ impl Pmu {
         }
     }
 
-    /// Returns the bits of AMD's PerfCntrGlobalStatus. Those of freezing are where Intel's are, and come with LBR.
+    /// Returns the bits of AMD's PerfCntrGlobalStatus. Those of freezing are where Intel's are, and
+    /// come with LBR.
     pub(super) fn amd_status_bits(&self) -> u64 {
         let frozen = match self.model.lbr {
             Some(_) => LBR_FRZ | CTR_FRZ,

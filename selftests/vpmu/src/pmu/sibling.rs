@@ -4,7 +4,10 @@
 
 use std::sync::atomic::AtomicU64;
 
-use super::registers::{OS, USR};
+use super::registers::{
+    OS,
+    USR, //
+};
 use super::state::Pmu;
 use crate::defect;
 
@@ -50,7 +53,8 @@ impl Pmu {
         }
     }
 
-    /// Adds the events that the sibling leaked to enabled counters. Those for other counters are lost.
+    /// Adds the events that the sibling leaked to enabled counters. Those for other counters are
+    /// lost.
     pub(super) fn take_leaked(&mut self) {
         for i in 0..self.generals {
             let events = self.thread.take_leaked(i);

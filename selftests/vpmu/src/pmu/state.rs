@@ -12,8 +12,14 @@ use super::tsx::Transactions;
 use crate::accounting::Accounting;
 use crate::defect::Defects;
 use crate::inject::Injected;
-use crate::model::{Model, Pebs};
-use crate::shared::{Core, Thread};
+use crate::model::{
+    Model,
+    Pebs, //
+};
+use crate::shared::{
+    Core,
+    Thread, //
+};
 
 /// The PMU of one logical CPU.
 #[derive(Debug)]

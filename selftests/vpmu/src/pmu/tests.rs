@@ -8,8 +8,20 @@ mod overflow;
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::registers::{BTF, CTR_FRZ, EN, FREEZE_PERFMON_ON_PMI, FREEZE_WHILE_SMM, INT, OS, USR};
-use super::{Counting, Pmu};
+use super::registers::{
+    BTF,
+    CTR_FRZ,
+    EN,
+    FREEZE_PERFMON_ON_PMI,
+    FREEZE_WHILE_SMM,
+    INT,
+    OS,
+    USR, //
+};
+use super::{
+    Counting,
+    Pmu, //
+};
 use crate::counter::MASK;
 use crate::model;
 use crate::retired;

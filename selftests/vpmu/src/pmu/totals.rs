@@ -2,7 +2,10 @@
 
 //! Totals of what retired.
 
-use crate::retired::{Retired, COUNTS};
+use crate::retired::{
+    Retired,
+    COUNTS, //
+};
 
 /// Totals of what retired, at CPL 0 and above.
 #[derive(Debug, Default)]

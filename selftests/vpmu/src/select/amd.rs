@@ -8,16 +8,26 @@
 //! - Events that the list does not have, or not for this counter, count nothing.
 
 use super::Select;
-use crate::event::amd::{Event, Meaning};
-use crate::event::{CYCLES, REFERENCE_CYCLES, WHOLE};
-use crate::share::{Share, Source};
+use crate::event::amd::{
+    Event,
+    Meaning, //
+};
+use crate::event::{
+    CYCLES,
+    REFERENCE_CYCLES,
+    WHOLE, //
+};
+use crate::share::{
+    Share,
+    Source, //
+};
 
 /// One in this many branches is mispredicted.
 const MISPREDICTED: u32 = 32;
 /// The denominator of declared rates.
 const RATES: u32 = 1024;
-/// Retired SSE and AVX FLOPs: more than a counter can add in one cycle, unless it is merged with the next
-/// one (PPR, "Large Increment per Cycle Events").
+/// Retired SSE and AVX FLOPs: more than a counter can add in one cycle, unless it is merged with
+/// the next one (PPR, "Large Increment per Cycle Events").
 const LARGE: u16 = 0x003;
 /// EventSelect of the odd counter of a merged pair.
 const MERGE: u16 = 0xfff;
@@ -27,7 +37,8 @@ fn event_code(value: u64) -> u16 {
     (value & 0xff) as u16 | ((value >> 24) & 0xf00) as u16
 }
 
-/// Returns whether this PERF_CTL selects an event of more increments per cycle than one counter can add.
+/// Returns whether this PERF_CTL selects an event of more increments per cycle than one counter can
+/// add.
 pub(crate) fn is_large(value: u64) -> bool {
     event_code(value) == LARGE
 }

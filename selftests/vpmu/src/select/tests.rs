@@ -4,8 +4,15 @@
 
 use super::*;
 use crate::event::INSTRUCTIONS;
-use crate::model::{find, INTEL_MODELS};
-use crate::retired::{self, COUNTS, LOADS};
+use crate::model::{
+    find,
+    INTEL_MODELS, //
+};
+use crate::retired::{
+    self,
+    COUNTS,
+    LOADS, //
+};
 
 fn select(event: u16, umask: u8) -> Select {
     Select {

@@ -1,17 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! AMD's PMUs, from the manuals and independently of `src/`: APM vol. 2, 13.2, and the BKDGs and PPRs.
+//! AMD's PMUs, from the manuals and independently of `src/`: APM vol. 2, 13.2, and the BKDGs and
+//! PPRs.
 
 mod branches;
 mod counting;
 mod registers;
 mod sharing;
 
-use vpmu::model::{self, AMD_MODELS};
+use vpmu::model::{
+    self,
+    AMD_MODELS, //
+};
 use vpmu::pmu::Pmu;
-use vpmu::retired::{self, Retired};
+use vpmu::retired::{
+    self,
+    Retired, //
+};
 
-use super::{read, write};
+use super::{
+    read,
+    write, //
+};
 
 const USR: u64 = 1 << 16;
 const OS: u64 = 1 << 17;

@@ -6,7 +6,11 @@ use vpmu::model;
 use vpmu::pmu::Pmu;
 use vpmu::retired;
 
-use super::{read, retire, write};
+use super::{
+    read,
+    retire,
+    write, //
+};
 
 #[test]
 fn the_fourth_fixed_counter_counts_slots() {
@@ -25,8 +29,8 @@ fn the_fourth_fixed_counter_counts_slots() {
 #[test]
 fn events_of_the_lower_counters() {
     struct Case(u32, u64, [u64; 2]);
-    // Instructions count everywhere, event 0xD1 umask 1 (L1 hits) and, up to Skylake, OFFCORE_RESPONSE on the lower
-    // four counters alone.
+    // Instructions count everywhere, event 0xD1 umask 1 (L1 hits) and, up to Skylake,
+    // OFFCORE_RESPONSE on the lower four counters alone.
     const LOADS: u64 = 0x1d1;
     const INSTRUCTIONS: u64 = 0xc0;
     const OFFCORE_0: u64 = 0x1b7;
@@ -168,8 +172,8 @@ fn loads_and_stores_are_exact() {
     assert_eq!(both, [total(300_007), total(100_003)]);
 }
 
-/// Prefetches are neither loads nor served anywhere, but by Intel's lists ALL_LOADS counts them from
-/// Haswell on and L1_HIT from Broadwell on.
+/// Prefetches are neither loads nor served anywhere, but by Intel's lists ALL_LOADS counts them
+/// from Haswell on and L1_HIT from Broadwell on.
 #[test]
 fn prefetches_count_where_the_list_says_so() {
     const PREFETCHES: i64 = 4096;

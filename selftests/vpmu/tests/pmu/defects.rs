@@ -3,9 +3,15 @@
 //! The hardware's defects, each on and off.
 
 use vpmu::defect::Defects;
-use vpmu::model::{Model, INTEL_MODELS};
+use vpmu::model::{
+    Model,
+    INTEL_MODELS, //
+};
 use vpmu::pmu::Pmu;
-use vpmu::shared::{Core, Thread};
+use vpmu::shared::{
+    Core,
+    Thread, //
+};
 use vpmu::Fault;
 
 use super::*;

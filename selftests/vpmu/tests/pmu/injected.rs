@@ -2,8 +2,14 @@
 
 //! Errors that the guest injects.
 
-use vpmu::inject::{Injected, LATE_BY};
-use vpmu::pmu::{Counting, Pmu};
+use vpmu::inject::{
+    Injected,
+    LATE_BY, //
+};
+use vpmu::pmu::{
+    Counting,
+    Pmu, //
+};
 use vpmu::Fault;
 
 use super::*;

@@ -4,14 +4,38 @@
 
 use vpmu::branch::Branch;
 use vpmu::model;
-use vpmu::pmu::{Counting, Pmu};
+use vpmu::pmu::{
+    Counting,
+    Pmu, //
+};
 use vpmu::retired;
-use vpmu::shared::{Core, Thread};
+use vpmu::shared::{
+    Core,
+    Thread, //
+};
 use vpmu::Fault;
 
-use super::{find, read, retire, select, write, BROADWELL, COUNTS, HASWELL, INSTRUCTIONS, INT};
 use super::{
-    GLOBAL_CTRL, IVY_BRIDGE, NEHALEM, SANDY_BRIDGE, SKYLAKE, STATUS, STATUS_RESET, WESTMERE,
+    find,
+    read,
+    retire,
+    select,
+    write,
+    BROADWELL,
+    COUNTS,
+    HASWELL,
+    INSTRUCTIONS,
+    INT, //
+};
+use super::{
+    GLOBAL_CTRL,
+    IVY_BRIDGE,
+    NEHALEM,
+    SANDY_BRIDGE,
+    SKYLAKE,
+    STATUS,
+    STATUS_RESET,
+    WESTMERE, //
 };
 
 const ICE_LAKE: u32 = 106;

@@ -13,10 +13,16 @@ mod threads;
 mod topdown;
 
 use vpmu::defect::Defects;
-use vpmu::model::{self, Model};
+use vpmu::model::{
+    self,
+    Model, //
+};
 use vpmu::pmu::Pmu;
 use vpmu::retired;
-use vpmu::shared::{Core, Thread};
+use vpmu::shared::{
+    Core,
+    Thread, //
+};
 
 const NEHALEM: u32 = 26;
 const WESTMERE: u32 = 44;

@@ -2,11 +2,17 @@
 
 //! The registers of each CPU model, from the manuals and independently of `src/model/`.
 
-use vpmu::model::{self, INTEL_MODELS};
+use vpmu::model::{
+    self,
+    INTEL_MODELS, //
+};
 use vpmu::pmu::Pmu;
 use vpmu::Fault;
 
-use super::{read, write};
+use super::{
+    read,
+    write, //
+};
 
 /// A CPU model. Register fields are masks of the writable bits.
 struct Cpu {
@@ -203,8 +209,8 @@ fn existing_registers() {
         assert_eq!(pmu.rdpmc((1 << 29) | 1), Err(Fault));
         is_there(&mut pmu, 0x391, cpu.version() >= 4, cpu.name);
         assert_eq!(pmu.rdmsr(0x392).unwrap().is_ok(), cpu.version() >= 4);
-        // The branch records of Core 2 and of NetBurst, TSX_FORCE_ABORT, PEBS_ENABLE, DS_AREA, last exception records,
-        // Intel PT, the next version's counters
+        // The branch records of Core 2 and of NetBurst, TSX_FORCE_ABORT, PEBS_ENABLE, DS_AREA, last
+        // exception records, Intel PT, the next version's counters
         for msr in [
             0x40, 0x47, 0x60, 0x67, 0x1da, 0x10f, 0x3f1, 0x600, 0x1db, 0x1dc, 0x1dd, 0x1de, 0x560,
             0x561, 0x570, 0x572, 0x580, 0x58f, 0x4c9, 0x1900,
@@ -230,8 +236,8 @@ fn reserved_bits() {
         if cpu.full_width() {
             set(0x4c1, COUNTER);
         }
-        // Trace_ToPA_PMI; LBR_FRZ, CTR_FRZ, ASCI; Ovf_Uncore, OvfDSBuffer; CondChgd, which can only be
-        // cleared
+        // Trace_ToPA_PMI; LBR_FRZ, CTR_FRZ, ASCI; Ovf_Uncore, OvfDSBuffer; CondChgd, which can only
+        // be cleared
         let version_4 = if cpu.version() >= 4 { 0x39 << 55 } else { 0 };
         set(0x390, counters | version_4 | (0xe << 60));
         if cpu.version() >= 4 {

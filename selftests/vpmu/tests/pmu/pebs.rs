@@ -5,15 +5,40 @@
 use vpmu::branch::Branch;
 use vpmu::inject::Injected;
 use vpmu::model;
-use vpmu::pmu::{Counting, Pmu};
+use vpmu::pmu::{
+    Counting,
+    Pmu, //
+};
 use vpmu::retired;
-use vpmu::sample::{Memory, Sample};
+use vpmu::sample::{
+    Memory,
+    Sample, //
+};
 use vpmu::Fault;
 
 use super::{
-    find, read, select, write, BROADWELL, COUNTS, EN, GLOBAL_CTRL, HASWELL, INJECT, INSTRUCTIONS,
+    find,
+    read,
+    select,
+    write,
+    BROADWELL,
+    COUNTS,
+    EN,
+    GLOBAL_CTRL,
+    HASWELL,
+    INJECT,
+    INSTRUCTIONS, //
 };
-use super::{INT, IVY_BRIDGE, NEHALEM, SANDY_BRIDGE, SKYLAKE, STATUS, USR, WESTMERE};
+use super::{
+    INT,
+    IVY_BRIDGE,
+    NEHALEM,
+    SANDY_BRIDGE,
+    SKYLAKE,
+    STATUS,
+    USR,
+    WESTMERE, //
+};
 
 const ICE_LAKE: u32 = 106;
 const GOLDEN_COVE: u32 = 143;
@@ -50,7 +75,8 @@ const END: u64 = AREA + 0x1000;
 struct Page([u8; 0x1000]);
 
 impl Page {
-    /// Returns a DS area with a buffer, its maximum and threshold, and with a reset value for all counters.
+    /// Returns a DS area with a buffer, its maximum and threshold, and with a reset value for all
+    /// counters.
     fn new(maximum: u64, threshold: u64, reset: i64) -> Self {
         let mut page = Page([0; 0x1000]);
         let fields = [BUFFER, BUFFER, maximum, threshold];
@@ -118,8 +144,9 @@ fn sample(number: u64) -> Sample {
     }
 }
 
-/// Runs instructions as QEMU does, each of which loads, stores and takes a branch: it calls the PMU when the budget is
-/// used up, in blocks of 512 unless it counts each. Returns the numbers of the instructions that were sampled.
+/// Runs instructions as QEMU does, each of which loads, stores and takes a branch: it calls the PMU
+/// when the budget is used up, in blocks of 512 unless it counts each. Returns the numbers of the
+/// instructions that were sampled.
 fn run(pmu: &mut Pmu, memory: &mut dyn Memory, instructions: u64) -> Vec<u64> {
     let mut sampled = Vec::new();
     let mut number = 0;
@@ -402,7 +429,8 @@ fn armed() -> (Pmu, Page) {
     (pmu, page)
 }
 
-/// A counter stays armed while IA32_PEBS_ENABLE is cleared, as drivers do at every interrupt and context switch.
+/// A counter stays armed while IA32_PEBS_ENABLE is cleared, as drivers do at every interrupt and
+/// context switch.
 #[test]
 fn an_armed_counter_waits_to_be_enabled() {
     let (mut pmu, mut page) = armed();
@@ -467,7 +495,8 @@ fn simultaneous_records_are_one() {
     }
 }
 
-/// Load latency: the latency exceeds the threshold. Golden Cove also has half of it, that of the caches.
+/// Load latency: the latency exceeds the threshold. Golden Cove also has half of it, that of the
+/// caches.
 #[test]
 fn load_latency() {
     for (cpu, format, _) in MODELS {
@@ -509,7 +538,8 @@ fn load_latency() {
     }
 }
 
-/// The address of other events: from Haswell on of all loads and stores, before with precise store alone.
+/// The address of other events: from Haswell on of all loads and stores, before with precise store
+/// alone.
 #[test]
 fn addresses() {
     for (cpu, format, _) in MODELS {

@@ -4,7 +4,10 @@
 
 use vpmu::defect::Defects;
 use vpmu::model::INTEL_MODELS;
-use vpmu::pmu::{Counting, Pmu};
+use vpmu::pmu::{
+    Counting,
+    Pmu, //
+};
 
 use super::*;
 

@@ -3,7 +3,10 @@
 //! MSR_PERF_METRICS, by the rates in `README.md`.
 
 use vpmu::inject::Injected;
-use vpmu::pmu::{Counting, Pmu};
+use vpmu::pmu::{
+    Counting,
+    Pmu, //
+};
 use vpmu::Fault;
 
 use super::*;
@@ -165,7 +168,8 @@ fn without_slots_there_are_no_shares() {
     assert_eq!(read(&pmu, METRICS), 0);
 }
 
-/// 5, 6 and 9 of 16 are 79.7, 95.6 and 143.4 of 255. Level 2 is rounded by itself: 15.9, 31.9, 79.7.
+/// 5, 6 and 9 of 16 are 79.7, 95.6 and 143.4 of 255. Level 2 is rounded by itself: 15.9, 31.9,
+/// 79.7.
 #[test]
 fn shares_are_rounded_to_the_nearest() {
     let mut pmu = counting(GOLDEN_COVE, OF_USER);
@@ -221,7 +225,8 @@ fn two_tasks_take_turns() {
     }
 }
 
-/// A driver that clears or restores one of the registers alone, or in the wrong order, reads nonsense.
+/// A driver that clears or restores one of the registers alone, or in the wrong order, reads
+/// nonsense.
 #[test]
 fn the_registers_belong_together() {
     let counted = || {

@@ -4,9 +4,17 @@
 //!
 //! Each thread has six counters of its own. Any event counts on any of them.
 
-use super::{lists, model};
+use super::{
+    lists,
+    model, //
+};
 use crate::event::amd::Event;
-use crate::model::spec::{Amd, Lbr, LbrFormat, Model};
+use crate::model::spec::{
+    Amd,
+    Lbr,
+    LbrFormat,
+    Model, //
+};
 
 const COUNTERS: usize = 6;
 

@@ -2,11 +2,24 @@
 
 //! Broadwell: SDM vol. 3, 20.3.7.
 //!
-//! TSX and Intel PT are not modelled: IN_TX, IN_TXCP and the status bit of PT's output are reserved.
+//! TSX and Intel PT are not modelled: IN_TX, IN_TXCP and the status bit of PT's output are
+//! reserved.
 
-use super::{lbr, lists, pebs, FAMILY};
+use super::{
+    lbr,
+    lists,
+    pebs,
+    FAMILY, //
+};
 use crate::defect::Defects;
-use crate::model::spec::{General, Model, Offcore, Vendor, CAP_FW_WRITE, CAP_SMM_FREEZE};
+use crate::model::spec::{
+    General,
+    Model,
+    Offcore,
+    Vendor,
+    CAP_FW_WRITE,
+    CAP_SMM_FREEZE, //
+};
 
 /// Broadwell.
 pub(super) const MODEL: Model = Model {

@@ -2,13 +2,24 @@
 
 //! Golden Cove, in Sapphire Rapids: SDM vol. 3, 20.3.10.
 //!
-//! Like Ice Lake, with six pipeline slots and four more shares in MSR_PERF_METRICS. OFFCORE_RESPONSE is called OCR and has the event codes 0x2A
-//! and 0x2B.
+//! Like Ice Lake, with six pipeline slots and four more shares in MSR_PERF_METRICS.
+//! OFFCORE_RESPONSE is called OCR and has the event codes 0x2A and 0x2B.
 
-use super::{lbr, lists, pebs, FAMILY};
+use super::{
+    lbr,
+    lists,
+    pebs,
+    FAMILY, //
+};
 use crate::defect::Defects;
 use crate::model::spec::{
-    General, Model, Offcore, Vendor, CAP_FW_WRITE, CAP_PERF_METRICS, CAP_SMM_FREEZE,
+    General,
+    Model,
+    Offcore,
+    Vendor,
+    CAP_FW_WRITE,
+    CAP_PERF_METRICS,
+    CAP_SMM_FREEZE, //
 };
 
 /// Golden Cove.

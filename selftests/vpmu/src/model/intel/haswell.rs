@@ -4,9 +4,21 @@
 //!
 //! TSX is not modelled: IN_TX and IN_TXCP are reserved.
 
-use super::{lbr, lists, pebs, FAMILY};
+use super::{
+    lbr,
+    lists,
+    pebs,
+    FAMILY, //
+};
 use crate::defect::Defects;
-use crate::model::spec::{General, Model, Offcore, Vendor, CAP_FW_WRITE, CAP_SMM_FREEZE};
+use crate::model::spec::{
+    General,
+    Model,
+    Offcore,
+    Vendor,
+    CAP_FW_WRITE,
+    CAP_SMM_FREEZE, //
+};
 
 /// Haswell.
 pub(super) const MODEL: Model = Model {

@@ -2,13 +2,24 @@
 
 //! Ice Lake, the Sunny Cove core: SDM vol. 3, 20.3.9.
 //!
-//! Eight general counters per thread, a fourth fixed counter for pipeline slots, MSR_PERF_METRICS with
-//! four shares of these slots, no AnyThread.
+//! Eight general counters per thread, a fourth fixed counter for pipeline slots, MSR_PERF_METRICS
+//! with four shares of these slots, no AnyThread.
 
-use super::{lbr, lists, pebs, FAMILY};
+use super::{
+    lbr,
+    lists,
+    pebs,
+    FAMILY, //
+};
 use crate::defect::Defects;
 use crate::model::spec::{
-    General, Model, Offcore, Vendor, CAP_FW_WRITE, CAP_PERF_METRICS, CAP_SMM_FREEZE,
+    General,
+    Model,
+    Offcore,
+    Vendor,
+    CAP_FW_WRITE,
+    CAP_PERF_METRICS,
+    CAP_SMM_FREEZE, //
 };
 
 /// Ice Lake.

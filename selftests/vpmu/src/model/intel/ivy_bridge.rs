@@ -2,9 +2,21 @@
 
 //! Ivy Bridge: SDM vol. 3, 20.3.5.
 
-use super::{lbr, lists, pebs, FAMILY};
+use super::{
+    lbr,
+    lists,
+    pebs,
+    FAMILY, //
+};
 use crate::defect::Defects;
-use crate::model::spec::{General, Model, Offcore, Vendor, CAP_FW_WRITE, CAP_SMM_FREEZE};
+use crate::model::spec::{
+    General,
+    Model,
+    Offcore,
+    Vendor,
+    CAP_FW_WRITE,
+    CAP_SMM_FREEZE, //
+};
 
 /// Ivy Bridge.
 pub(super) const MODEL: Model = Model {

@@ -2,7 +2,10 @@
 
 //! Last branch records of each generation: SDM vol. 3, 17.7 to 17.12, and chapter 19.
 
-use crate::model::spec::{Lbr, LbrFormat};
+use crate::model::spec::{
+    Lbr,
+    LbrFormat, //
+};
 
 /// CPL_EQ_0 to FAR_BRANCH.
 const FILTERS: u64 = 0x1ff;

@@ -2,6 +2,12 @@
 
 //! Intel's event lists, converted by `build/main.rs`.
 
-use crate::event::{Activity, List, Listed, Meaning, Register};
+use crate::event::{
+    Activity,
+    List,
+    Listed,
+    Meaning,
+    Register, //
+};
 
 include!(concat!(env!("OUT_DIR"), "/event_lists.rs"));

@@ -2,12 +2,23 @@
 
 //! Nehalem: SDM vol. 3, 20.3.1.1.
 //!
-//! The count of mispredicted branches is unreliable (erratum AAJ80), so CPUID reports the event as not
-//! available. The core has one MSR_OFFCORE_RSP, of eight requests and eight responses.
+//! The count of mispredicted branches is unreliable (erratum AAJ80), so CPUID reports the event as
+//! not available. The core has one MSR_OFFCORE_RSP, of eight requests and eight responses.
 
-use super::{lbr, lists, pebs, FAMILY};
+use super::{
+    lbr,
+    lists,
+    pebs,
+    FAMILY, //
+};
 use crate::defect::Defects;
-use crate::model::spec::{General, Model, Offcore, Vendor, CAP_SMM_FREEZE};
+use crate::model::spec::{
+    General,
+    Model,
+    Offcore,
+    Vendor,
+    CAP_SMM_FREEZE, //
+};
 
 /// Nehalem.
 pub(super) const MODEL: Model = Model {

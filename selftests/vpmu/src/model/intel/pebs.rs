@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Precise sampling of each generation: SDM vol. 3, 20.3.1.1.1 (Nehalem), 20.3.4.4 (Sandy Bridge), 20.3.6.2
-//! (Haswell), 20.3.8.1 (Skylake) and 20.9 (adaptive).
+//! Precise sampling of each generation: SDM vol. 3, 20.3.1.1.1 (Nehalem), 20.3.4.4 (Sandy Bridge),
+//! 20.3.6.2 (Haswell), 20.3.8.1 (Skylake) and 20.9 (adaptive).
 
-use crate::model::spec::{Pebs, PebsFormat};
+use crate::model::spec::{
+    Pebs,
+    PebsFormat, //
+};
 
-/// The lists of Nehalem, Westmere, Haswell and Broadwell name counter 3 alone for load latency, but IA32_PEBS_ENABLE has
-/// LL_EN for four counters, and the built-in driver uses them all. On Sandy Bridge it does not.
+/// The lists of Nehalem, Westmere, Haswell and Broadwell name counter 3 alone for load latency, but
+/// IA32_PEBS_ENABLE has LL_EN for four counters, and the built-in driver uses them all. On Sandy
+/// Bridge it does not.
 const LL_EN: u8 = 0xf;
 
 /// Nehalem and Westmere.

@@ -4,9 +4,21 @@
 //!
 //! In the offcore response registers, bits 12 to 14 are reserved, on the client part also 23 to 30.
 
-use super::{lbr, lists, pebs, FAMILY};
+use super::{
+    lbr,
+    lists,
+    pebs,
+    FAMILY, //
+};
 use crate::defect::Defects;
-use crate::model::spec::{General, Model, Offcore, Vendor, CAP_FW_WRITE, CAP_SMM_FREEZE};
+use crate::model::spec::{
+    General,
+    Model,
+    Offcore,
+    Vendor,
+    CAP_FW_WRITE,
+    CAP_SMM_FREEZE, //
+};
 
 /// Sandy Bridge.
 pub(super) const MODEL: Model = Model {

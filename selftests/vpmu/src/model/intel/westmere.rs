@@ -4,9 +4,20 @@
 //!
 //! Like Nehalem, with a second MSR_OFFCORE_RSP and a reliable count of mispredicted branches.
 
-use super::{lbr, lists, pebs, FAMILY};
+use super::{
+    lbr,
+    lists,
+    pebs,
+    FAMILY, //
+};
 use crate::defect::Defects;
-use crate::model::spec::{General, Model, Offcore, Vendor, CAP_SMM_FREEZE};
+use crate::model::spec::{
+    General,
+    Model,
+    Offcore,
+    Vendor,
+    CAP_SMM_FREEZE, //
+};
 
 /// Westmere.
 pub(super) const MODEL: Model = Model {

@@ -2,7 +2,10 @@
 
 //! The CPUID leaves that describe AMD's PMU.
 
-use crate::inject::{self, Injected};
+use crate::inject::{
+    self,
+    Injected, //
+};
 use crate::model::Amd;
 use crate::pmu::state::Pmu;
 
@@ -14,7 +17,8 @@ impl Pmu {
         const LBR_STACK: u32 = 1 << 1;
         const LBR_AND_PMC_FREEZE: u32 = 1 << 2;
         let [eax, ebx, ecx, edx] = regs;
-        // Injected: 1 stands for a PMU without PerfMonV2, none for one without more counters either.
+        // Injected: 1 stands for a PMU without PerfMonV2, none for one without more counters
+        // either.
         let version = self.injected.perfmon(2);
         match leaf {
             1 => [self.injected.signature(eax), ebx, ecx, edx],

@@ -2,8 +2,9 @@
 
 //! Merged counters (PPR of family 17h, "Large Increment per Cycle Events").
 //!
-//! An event with more increments per cycle than a counter can add needs an even counter and the next one,
-//! whose PERF_CTL selects event FFFh and is enabled. The odd counter then has bits 63:48 of the count.
+//! An event with more increments per cycle than a counter can add needs an even counter and the
+//! next one, whose PERF_CTL selects event FFFh and is enabled. The odd counter then has bits 63:48
+//! of the count.
 
 use crate::pmu::registers::EN;
 use crate::pmu::state::Pmu;
@@ -32,8 +33,8 @@ impl Pmu {
         }
     }
 
-    /// Carries the overflow of an even counter into the odd one, if the pair is merged. Returns whether the
-    /// whole overflowed.
+    /// Carries the overflow of an even counter into the odd one, if the pair is merged. Returns
+    /// whether the whole overflowed.
     pub(in crate::pmu) fn carry(&mut self, index: usize) -> bool {
         if !self.is_merged(index) {
             return true;

@@ -2,9 +2,9 @@
 
 //! Events of the northbridge on the cores' counters (BKDG of family 10h, "Performance Monitors").
 //!
-//! The northbridge has one set of counters and event selects, which all cores of the node share: an event
-//! selected in one core's PERF_CTL replaces what another core has selected in its PERF_CTL of the same
-//! number, whose counter then counts something else. Here it stands still.
+//! The northbridge has one set of counters and event selects, which all cores of the node share: an
+//! event selected in one core's PERF_CTL replaces what another core has selected in its PERF_CTL of
+//! the same number, whose counter then counts something else. Here it stands still.
 
 use crate::pmu::state::Pmu;
 use crate::select::amd::is_northbridge;
@@ -22,8 +22,8 @@ impl Pmu {
         }
     }
 
-    /// Returns what a counter counts that selects `source`: nothing if that is an event of the northbridge
-    /// and another core's counter of this number selects one since.
+    /// Returns what a counter counts that selects `source`: nothing if that is an event of the
+    /// northbridge and another core's counter of this number selects one since.
     pub(in crate::pmu) fn unless_replaced(&self, index: usize, source: Source) -> Source {
         if self.on_northbridge(self.regs.general[index].select)
             && !self.thread.has_northbridge(index)

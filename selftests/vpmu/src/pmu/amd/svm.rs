@@ -17,8 +17,8 @@ pub(in crate::pmu) struct Svm {
 }
 
 impl Svm {
-    /// Returns whether a counter with this PERF_CTL counts now. Both bits together count as neither, but
-    /// any of them only while EFER.SVME is set.
+    /// Returns whether a counter with this PERF_CTL counts now. Both bits together count as
+    /// neither, but any of them only while EFER.SVME is set.
     pub(in crate::pmu) fn counts(&self, select: u64) -> bool {
         match select & (HOST_ONLY | GUEST_ONLY) {
             0 => true,

@@ -6,7 +6,10 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::stack::Stack;
 use super::LBRV2EN;
-use crate::model::{Lbr, LbrFormat};
+use crate::model::{
+    Lbr,
+    LbrFormat, //
+};
 use crate::pmu::access::checked;
 use crate::pmu::state::Pmu;
 use crate::Fault;
@@ -30,7 +33,8 @@ pub(in crate::pmu) enum Register {
     Depth,
 }
 
-/// Returns the register with this number, or `None` if this model has none. `msr` is one of its vendor's.
+/// Returns the register with this number, or `None` if this model has none. `msr` is one of its
+/// vendor's.
 pub(in crate::pmu) fn decode(model: &Lbr, msr: u32) -> Option<Register> {
     let architectural = model.format == LbrFormat::Architectural;
     let index = (msr & 0x1f) as usize;
@@ -103,8 +107,9 @@ impl Pmu {
             }
             Register::From(index) => {
                 let number = self.lbr_number(model, index)?;
-                // Bit 63 may be a flag. The flags of TSX belong to the address where there is no TSX, as the
-                // kernel found ("perf/x86/intel: Fix MSR_LAST_BRANCH_FROM_x bug when no TSX").
+                // Bit 63 may be a flag. The flags of TSX belong to the address where there is no
+                // TSX, as the kernel found ("perf/x86/intel: Fix MSR_LAST_BRANCH_FROM_x bug when no
+                // TSX").
                 let flags = matches!(model.format, LbrFormat::Flags | LbrFormat::TsxFlags);
                 is_canonical(value, if flags { 63 } else { 64 })?;
                 self.regs.lbr.stack.records[number].from = value;
@@ -116,7 +121,8 @@ impl Pmu {
             }
             Register::Info(index) => {
                 let number = self.lbr_number(model, index)?;
-                // Flags, cycles, architectural with the kind; bits 55:16 are undefined there, and reserved here.
+                // Flags, cycles, architectural with the kind; bits 55:16 are undefined there, and
+                // reserved here.
                 let info = if model.format == LbrFormat::Architectural {
                     value & 0xff00_0000_0000_ffff
                 } else {
@@ -137,8 +143,8 @@ impl Pmu {
         Ok(())
     }
 
-    /// Returns the number of a record in the stack, given that of its register, which may be its age. Those
-    /// beyond IA32_LBR_DEPTH fault.
+    /// Returns the number of a record in the stack, given that of its register, which may be its
+    /// age. Those beyond IA32_LBR_DEPTH fault.
     fn lbr_number(&self, model: &Lbr, index: usize) -> Result<usize, Fault> {
         if !model.format.is_by_age() {
             Ok(index)

@@ -33,7 +33,8 @@ impl Class {
         }
     }
 
-    /// Returns whether MSR_LBR_SELECT or IA32_LBR_CTL select this class with a target at this level.
+    /// Returns whether MSR_LBR_SELECT or IA32_LBR_CTL select this class with a target at this
+    /// level.
     pub(super) fn is_selected(self, format: LbrFormat, select: u64, user: bool) -> bool {
         if format == LbrFormat::Architectural {
             level(user, select) && select & (1 << self.allowed_by()) != 0

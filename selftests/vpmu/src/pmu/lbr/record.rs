@@ -4,10 +4,16 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::class::{level, Class};
+use super::class::{
+    level,
+    Class, //
+};
 use super::stack::Record;
 use crate::branch::Branch;
-use crate::model::{Lbr, LbrFormat};
+use crate::model::{
+    Lbr,
+    LbrFormat, //
+};
 use crate::pmu::state::Pmu;
 
 /// Mispredicted, in MSR_LASTBRANCH_x_FROM_IP or with the cycles.
@@ -92,8 +98,8 @@ impl Pmu {
     }
 }
 
-/// Returns whether a branch counts as mispredicted. There is no predictor: by declaration, it is if bits 8:4 of the
-/// sum of its addresses are all ones.
+/// Returns whether a branch counts as mispredicted. There is no predictor: by declaration, it is if
+/// bits 8:4 of the sum of its addresses are all ones.
 fn is_mispredicted(class: Class, branch: &Branch) -> bool {
     class.is_predicted() && branch.from.wrapping_add(branch.to) & 0x1f0 == 0x1f0
 }

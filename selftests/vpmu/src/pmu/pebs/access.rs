@@ -3,7 +3,10 @@
 //! The MSRs of PEBS.
 
 use super::FIRST_FOUR;
-use crate::model::{Pebs, PebsFormat};
+use crate::model::{
+    Pebs,
+    PebsFormat, //
+};
 use crate::pmu::access::checked;
 use crate::pmu::registers::FIXED_SHIFT;
 use crate::pmu::state::Pmu;
@@ -14,7 +17,8 @@ pub(super) const PRECISE_STORE: u64 = 1 << 63;
 /// The bit of counter 0 in IA32_PEBS_ENABLE.LL_EN, up to Skylake.
 pub(super) const LOAD_LATENCY_SHIFT: usize = 32;
 
-/// MSR_PEBS_DATA_CFG: memory info, general registers, XMM registers, LBR entries, and their number less 1.
+/// MSR_PEBS_DATA_CFG: memory info, general registers, XMM registers, LBR entries, and their number
+/// less 1.
 pub(super) const MEMORY: u64 = 1 << 0;
 pub(super) const GPR: u64 = 1 << 1;
 pub(super) const XMM: u64 = 1 << 2;
@@ -71,8 +75,8 @@ impl Pmu {
         Ok(())
     }
 
-    /// Returns the width of linear addresses: processors from Ice Lake on have five-level paging, and check MSRs for it
-    /// whether it is on or not (Intel, "5-Level Paging and 5-Level EPT").
+    /// Returns the width of linear addresses: processors from Ice Lake on have five-level paging,
+    /// and check MSRs for it whether it is on or not (Intel, "5-Level Paging and 5-Level EPT").
     fn linear_address_bits(&self) -> u32 {
         match self.is_adaptive() {
             true => 57,
@@ -80,8 +84,8 @@ impl Pmu {
         }
     }
 
-    /// Returns the writable bits of IA32_PEBS_ENABLE: with the adaptive format all counters, otherwise four and their
-    /// load latency, and precise store.
+    /// Returns the writable bits of IA32_PEBS_ENABLE: with the adaptive format all counters,
+    /// otherwise four and their load latency, and precise store.
     fn pebs_enable_bits(&self) -> u64 {
         if self.is_adaptive() {
             let (generals, fixed) = self.existing();

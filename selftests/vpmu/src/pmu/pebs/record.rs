@@ -1,26 +1,42 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The layout of a record, in words of 64 bits: SDM vol. 3, 20.3.1.1.1 (Nehalem), 20.3.6.2 (Haswell), 20.3.8.1
-//! (Skylake) and 20.9.2 (adaptive).
+//! The layout of a record, in words of 64 bits: SDM vol. 3, 20.3.1.1.1 (Nehalem), 20.3.6.2
+//! (Haswell), 20.3.8.1 (Skylake) and 20.9.2 (adaptive).
 
-use super::access::{GPR, LBR, LBR_ENTRIES_SHIFT, LOAD_LATENCY_SHIFT, MEMORY, PRECISE_STORE, XMM};
-use super::{FIXED_ADAPTIVE, SELECT_ADAPTIVE};
+use super::access::{
+    GPR,
+    LBR,
+    LBR_ENTRIES_SHIFT,
+    LOAD_LATENCY_SHIFT,
+    MEMORY,
+    PRECISE_STORE,
+    XMM, //
+};
+use super::{
+    FIXED_ADAPTIVE,
+    SELECT_ADAPTIVE, //
+};
 use crate::event::Register;
 use crate::model::PebsFormat;
 use crate::pmu::registers::FIXED_SHIFT;
 use crate::pmu::state::Pmu;
-use crate::retired::{LOADS, STORES, WALK_LOAD, WALK_STORE};
+use crate::retired::{
+    LOADS,
+    STORES,
+    WALK_LOAD,
+    WALK_STORE, //
+};
 use crate::sample::Sample;
 
-/// Numbers of the general registers, in the order of the formats up to Skylake: RAX, RBX, RCX, RDX, RSI, RDI, RBP, RSP,
-/// R8 to R15.
+/// Numbers of the general registers, in the order of the formats up to Skylake: RAX, RBX, RCX, RDX,
+/// RSI, RDI, RBP, RSP, R8 to R15.
 const OLD_ORDER: [usize; 16] = [0, 3, 1, 2, 6, 7, 5, 4, 8, 9, 10, 11, 12, 13, 14, 15];
 
 /// TSX: no instruction is in a transaction.
 const NO_TSX: u64 = 0;
 
-/// Data sources (SDM vol. 3, 20.3.1.1.2): L1, L2, L3 without a snoop, local memory. The flags of the STLB and of locks
-/// are clear.
+/// Data sources (SDM vol. 3, 20.3.1.1.2): L1, L2, L3 without a snoop, local memory. The flags of
+/// the STLB and of locks are clear.
 const SOURCES: [u64; 4] = [0x1, 0x3, 0x4, 0xa];
 /// By declaration, loads with a latency of as many cycles have the next source.
 const SOURCE_BOUNDS: [u64; 3] = [8, 32, 128];
@@ -28,7 +44,8 @@ const SOURCE_BOUNDS: [u64; 3] = [8, 32, 128];
 const STORE_HIT: u64 = 1;
 /// Minimum of the declared latency, in cycles.
 const LEAST_LATENCY: u64 = 4;
-/// Where a record has two latencies, that of the caches is above that of the instruction, and both have 16 bits.
+/// Where a record has two latencies, that of the caches is above that of the instruction, and both
+/// have 16 bits.
 const CACHE_LATENCY_SHIFT: usize = 32;
 /// The greatest of two latencies.
 const MOST_LATENCY: u64 = 0xffff;
@@ -74,8 +91,8 @@ impl Pmu {
         record
     }
 
-    /// Returns an adaptive record: the groups of MSR_PEBS_DATA_CFG if the flag of any of the counters is set, otherwise
-    /// the basic group alone.
+    /// Returns an adaptive record: the groups of MSR_PEBS_DATA_CFG if the flag of any of the
+    /// counters is set, otherwise the basic group alone.
     fn adaptive_record(&self, counters: u64, sample: &Sample) -> Vec<u64> {
         let mut groups = match counters & self.adaptive_counters() {
             0 => 0,
@@ -115,7 +132,8 @@ impl Pmu {
         fixed.fold(general, |mask, i| mask | (1 << (FIXED_SHIFT + i)))
     }
 
-    /// Returns the latency of a record for a load of so many cycles. By declaration, the caches have half of them.
+    /// Returns the latency of a record for a load of so many cycles. By declaration, the caches
+    /// have half of them.
     fn latency_field(&self, latency: u64) -> u64 {
         if self.pebs.is_some_and(|pebs| pebs.two_latencies) {
             let latency = latency.min(MOST_LATENCY);
@@ -125,15 +143,16 @@ impl Pmu {
         }
     }
 
-    /// Returns what the record says of the memory access: that of the first counter with an event of loads or stores.
+    /// Returns what the record says of the memory access: that of the first counter with an event
+    /// of loads or stores.
     fn access(&self, counters: u64, sample: &Sample) -> Access {
         let generals = (0..self.generals).filter(|i| counters & (1 << i) != 0);
         let mut accesses = generals.filter_map(|i| self.access_of(i, sample));
         accesses.next().unwrap_or_default()
     }
 
-    /// Returns what the record of one general counter says of the memory access, or `None` if it says nothing: of the
-    /// first format, only load latency and precise store have such fields.
+    /// Returns what the record of one general counter says of the memory access, or `None` if it
+    /// says nothing: of the first format, only load latency and precise store have such fields.
     fn access_of(&self, counter: usize, sample: &Sample) -> Option<Access> {
         let format = self.pebs?.format;
         let enable = self.regs.pebs.enable;

@@ -4,7 +4,10 @@
 
 use super::Pmu;
 use crate::model;
-use crate::pmu::accounting_msr::{ACCOUNTING, ACCOUNTING_MARK};
+use crate::pmu::accounting_msr::{
+    ACCOUNTING,
+    ACCOUNTING_MARK, //
+};
 use crate::Fault;
 
 const HASWELL: u32 = 60;
@@ -132,7 +135,8 @@ fn read_only_and_absent_registers_fault() {
         assert!(pmu.rdmsr(msr).unwrap().is_ok());
         assert_eq!(pmu.wrmsr(msr, 0), Some(Err(Fault)), "{msr:#x}");
     }
-    // Fixed counter 3, PERF_METRICS, PEBS_ENABLE, DS_AREA, LBR_INFO, architectural LBR, version 6's counters
+    // Fixed counter 3, PERF_METRICS, PEBS_ENABLE, DS_AREA, LBR_INFO, architectural LBR, version 6's
+    // counters
     for msr in [0x30c, 0x329, 0x3f1, 0x600, 0xdc0, 0x14ce, 0x1200, 0x1900] {
         assert_eq!(pmu.rdmsr(msr), Some(Err(Fault)), "{msr:#x}");
         assert_eq!(pmu.wrmsr(msr, 0), Some(Err(Fault)), "{msr:#x}");

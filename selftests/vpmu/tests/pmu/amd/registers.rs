@@ -34,7 +34,8 @@ fn counters_at_both_places() {
         // Counters of the L2 or L3 and of the northbridge
         is_there(&mut pmu, 0xc001_0230, false, cpu.name);
         is_there(&mut pmu, 0xc001_0240, false, cpu.name);
-        // Intel's: IA32_PMC0, IA32_PERFEVTSEL0, IA32_FIXED_CTR0, IA32_PERF_GLOBAL_CTRL, the branch records
+        // Intel's: IA32_PMC0, IA32_PERFEVTSEL0, IA32_FIXED_CTR0, IA32_PERF_GLOBAL_CTRL, the branch
+        // records
         for msr in [
             0xc1, 0x186, 0x309, 0x38f, 0x40, 0x67, 0x1c8, 0x680, 0x6c0, 0xdc0,
         ] {

@@ -7,7 +7,11 @@ use std::sync::Arc;
 use super::*;
 use vpmu::defect::Defects;
 use vpmu::retired::*;
-use vpmu::shared::{Core, Node, Thread};
+use vpmu::shared::{
+    Core,
+    Node,
+    Thread, //
+};
 
 const DRAM_ACCESSES: u64 = 0x3fe0;
 const L3_READS: u64 = 0x4_0000_07e0;

@@ -6,10 +6,20 @@
 //! northbridge, with codes E0h to FFh in each hundred, are counted once for all cores of the node.
 
 use super::event;
-use crate::event::amd::Meaning::{All, Cycles, Mispredicted, Part, Parts, Rate};
+use crate::event::amd::Meaning::{
+    All,
+    Cycles,
+    Mispredicted,
+    Part,
+    Parts,
+    Rate, //
+};
 use crate::event::amd::*;
 use crate::model::amd::model;
-use crate::model::spec::{Amd, Model};
+use crate::model::spec::{
+    Amd,
+    Model, //
+};
 
 /// K10: Barcelona, Shanghai, Istanbul, Phenom.
 pub(in crate::model::amd) const MODEL: Model = model(
@@ -52,13 +62,15 @@ static LIST: [Event; 123] = [
     event(0x042, ANY, Rate(MEMORY, 0x1f)), // refills from L2 or northbridge
     event(0x043, ANY, Rate(MEMORY, 0x1f)), // refills from the northbridge
     event(0x044, ANY, Rate(MEMORY, 0x7f)), // lines evicted
-    event(0x045, ANY, Parts(DATA_WALKS, [8064, 120, 8, 0, 0, 0, 0, 0])), // L1 DTLB miss, L2 DTLB hit
+    // L1 DTLB miss, L2 DTLB hit
+    event(0x045, ANY, Parts(DATA_WALKS, [8064, 120, 8, 0, 0, 0, 0, 0])),
     event(0x046, ANY, Parts(DATA_WALKS, [4032, 60, 4, 0, 0, 0, 0, 0])), // L1 and L2 DTLB miss
     event(0x047, ANY, Rate(MEMORY, 0x00)), // misaligned accesses
     event(0x048, ANY, Rate(MEMORY, 0x00)), // late cancels
     event(0x049, ANY, Rate(MEMORY, 0x00)), // early cancels
     event(0x04a, ANY, Rate(MEMORY, 0x0f)), // ECC errors
-    event(0x04b, ANY, Parts(PREFETCHES, [2048, 1024, 1024, 0, 0, 0, 0, 0])), // prefetch instructions
+    // prefetch instructions
+    event(0x04b, ANY, Parts(PREFETCHES, [2048, 1024, 1024, 0, 0, 0, 0, 0])),
     event(0x04c, ANY, Rate(MEMORY, 0x02)), // locked instructions that missed
     event(0x04d, ANY, Rate(MEMORY, 0x07)), // L1 DTLB hit
     event(0x052, ANY, Rate(MEMORY, 0x09)), // ineffective software prefetches

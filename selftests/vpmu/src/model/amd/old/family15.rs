@@ -2,18 +2,29 @@
 
 //! Family 15h: BKDG 42301, "Core Performance Monitor Events".
 //!
-//! Each core has six counters. Most events count on some of them alone. Events of the northbridge have
-//! counters of their own, which are not modelled.
+//! Each core has six counters. Most events count on some of them alone. Events of the northbridge
+//! have counters of their own, which are not modelled.
 //!
-//! The events marked with an asterisk are not in the first revisions of the BKDG, nor is there another
-//! table at hand: their counters are those of the comment "AMD family 15h event code/PMC mappings" in
-//! Linux, and what they count is made up.
+//! The events marked with an asterisk are not in the first revisions of the BKDG, nor is there
+//! another table at hand: their counters are those of the comment "AMD family 15h event code/PMC
+//! mappings" in Linux, and what they count is made up.
 
 use super::event;
-use crate::event::amd::Meaning::{All, Cycles, Kinds, Mispredicted, Part, Parts, Rate};
+use crate::event::amd::Meaning::{
+    All,
+    Cycles,
+    Kinds,
+    Mispredicted,
+    Part,
+    Parts,
+    Rate, //
+};
 use crate::event::amd::*;
 use crate::model::amd::model;
-use crate::model::spec::{Amd, Model};
+use crate::model::spec::{
+    Amd,
+    Model, //
+};
 
 /// Bulldozer and Piledriver.
 pub(in crate::model::amd) const MODEL: Model = model(
@@ -70,9 +81,11 @@ static LIST: [Event; 92] = [
     event(0x042, ANY, Rate(MEMORY, 0x0b)), // refills from L2 or system
     event(0x043, LOW, Rate(MEMORY, 0x00)), // refills from the system
     event(0x045, LOW, Rate(WALKS, 0x77)), // unified TLB hit
-    event(0x046, LOW, Kinds([DATA_WALKS, &[], &[], &[], FETCH_WALKS, &[], &[], &[]])), // unified TLB miss
+    // unified TLB miss
+    event(0x046, LOW, Kinds([DATA_WALKS, &[], &[], &[], FETCH_WALKS, &[], &[], &[]])),
     event(0x047, ANY, Rate(MEMORY, 0x00)), // misaligned accesses
-    event(0x04b, ANY, Parts(PREFETCHES, [2048, 1024, 1024, 0, 0, 0, 0, 0])), // prefetch instructions
+    // prefetch instructions
+    event(0x04b, ANY, Parts(PREFETCHES, [2048, 1024, 1024, 0, 0, 0, 0, 0])),
     event(0x052, ANY, Rate(MEMORY, 0x09)), // ineffective software prefetches
     event(0x054, LOW, Rate(MEMORY, 0x00)), // *
     event(0x055, LOW, Rate(MEMORY, 0x00)), // *

@@ -2,15 +2,26 @@
 
 //! Family 16h: BKDG 48751, "Core Performance Monitor Events".
 //!
-//! Each core has four counters at the old MSRs: CPUID reports neither PerfCtrExtCore nor northbridge events
-//! on them, whose counters, and those of the L2, are not modelled. Any event counts on any counter. The
-//! table has the events that the hooks can count, and those that tools ask for by their generic names.
+//! Each core has four counters at the old MSRs: CPUID reports neither PerfCtrExtCore nor
+//! northbridge events on them, whose counters, and those of the L2, are not modelled. Any event
+//! counts on any counter. The table has the events that the hooks can count, and those that tools
+//! ask for by their generic names.
 
 use super::event;
-use crate::event::amd::Meaning::{All, Cycles, Mispredicted, Part, Parts, Rate};
+use crate::event::amd::Meaning::{
+    All,
+    Cycles,
+    Mispredicted,
+    Part,
+    Parts,
+    Rate, //
+};
 use crate::event::amd::*;
 use crate::model::amd::model;
-use crate::model::spec::{Amd, Model};
+use crate::model::spec::{
+    Amd,
+    Model, //
+};
 
 /// Jaguar: Kabini, Temash.
 pub(in crate::model::amd) const MODEL: Model = model(
@@ -34,10 +45,12 @@ const ANY: u8 = 0xf;
 static LIST: [Event; 31] = [
     event(0x040, ANY, All(MEMORY)), // data cache accesses
     event(0x041, ANY, Part(MEMORY, 128)), // data cache misses
-    event(0x045, ANY, Parts(DATA_WALKS, [8064, 120, 8, 0, 0, 0, 0, 0])), // L1 DTLB miss, L2 DTLB hit
+    // L1 DTLB miss, L2 DTLB hit
+    event(0x045, ANY, Parts(DATA_WALKS, [8064, 120, 8, 0, 0, 0, 0, 0])),
     event(0x046, ANY, Parts(DATA_WALKS, [4032, 60, 4, 0, 0, 0, 0, 0])), // L1 and L2 DTLB miss
     event(0x047, ANY, Rate(MEMORY, 0x00)), // misaligned accesses
-    event(0x04b, ANY, Parts(PREFETCHES, [2048, 1024, 1024, 0, 0, 0, 0, 0])), // prefetch instructions
+    // prefetch instructions
+    event(0x04b, ANY, Parts(PREFETCHES, [2048, 1024, 1024, 0, 0, 0, 0, 0])),
     event(0x076, ANY, Cycles), // CPU clocks not halted
     event(0x080, ANY, Part(INSTRUCTION, 1024)), // instruction cache fetches
     event(0x081, ANY, Part(INSTRUCTION, 16)), // instruction cache misses
