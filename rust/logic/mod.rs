@@ -8,6 +8,7 @@
 //!
 //! ```text
 //!  At load
+//!  cores     the types of cores, each with its PMU
 //!  tried          the kernel versions that features were tried on
 //!  capabilities   CPUID: the counters and features of the PMU
 //!  model          the processor model: constraints, extra registers, generic events, errata
@@ -39,6 +40,7 @@
 //! context too. None panics, all loops are bounded, and arithmetic that may wrap says so.
 
 pub mod capabilities;
+pub mod cores;
 pub mod model;
 pub mod nospec;
 pub mod open;

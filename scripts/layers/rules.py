@@ -26,6 +26,7 @@ LOGIC_ROOMS = (
     "nospec",
     "tried",
     "user_read",
+    "cores",
     "regs",
     "pmi",
     "capabilities",

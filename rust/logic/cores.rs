@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The types of cores in a machine. CPUs whose cores are of one type have one PMU.
+//!
+//! Most machines have one type, hybrids two or three.
+
+/// The most types: Arrow Lake-H has big, small and low-power cores.
+pub const MAX_TYPES: usize = 3;
+
+/// The type of a CPU's core.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CoreType(u32);
+
+impl CoreType {
+    /// The type in a machine whose cores are all alike.
+    pub const ONLY: Self = Self(0);
+
+    /// Returns the type that EAX of CPUID leaf 0x1A names on a hybrid: the kind of core, and its
+    /// model.
+    pub const fn of_hybrid(eax: u32) -> Self {
+        Self(eax)
+    }
+}
+
+/// One thing for each type of cores, in the order in which the types were found.
+///
+/// # Examples
+///
+/// ```
+/// # use rpmu_logic::logic;
+/// use logic::cores::PerType;
+///
+/// let mut counters = PerType::new();
+/// assert_eq!(counters.push(8), Ok(0));
+/// assert_eq!(counters.push(6), Ok(1));
+/// assert_eq!(counters.iter().max(), Some(&8));
+/// ```
+#[derive(Debug)]
+pub struct PerType<T> {
+    /// Those that there are come first.
+    items: [Option<T>; MAX_TYPES],
+}
+
+impl<T> PerType<T> {
+    /// Makes an empty list.
+    pub const fn new() -> Self {
+        Self {
+            items: [const { None }; MAX_TYPES],
+        }
+    }
+
+    /// Appends `item`, and returns its index; or `item` if there are too many.
+    pub fn push(&mut self, item: T) -> Result<usize, T> {
+        let free = self.items.iter_mut().enumerate();
+        match free.into_iter().find(|(_, slot)| slot.is_none()) {
+            Some((index, slot)) => {
+                *slot = Some(item);
+                Ok(index)
+            }
+            None => Err(item),
+        }
+    }
+
+    /// Returns the item at `index`.
+    #[inline]
+    pub fn get(&self, index: usize) -> Option<&T> {
+        self.items.get(index)?.as_ref()
+    }
+
+    /// Returns the items, in their order.
+    pub fn iter(&self) -> impl Iterator<Item = &T> + Clone {
+        self.items.iter().flatten()
+    }
+
+    /// Returns the number of items.
+    pub fn len(&self) -> usize {
+        self.iter().count()
+    }
+
+    /// Returns whether there are no items.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Applies `f` to each item, in their order, until one fails. What was made before is dropped
+    /// then.
+    pub fn try_map<U, E>(self, mut f: impl FnMut(T) -> Result<U, E>) -> Result<PerType<U>, E> {
+        let mut made = PerType::new();
+        for (slot, item) in made.items.iter_mut().zip(self.items) {
+            *slot = item.map(&mut f).transpose()?;
+        }
+        Ok(made)
+    }
+
+    /// Returns what `f` returns for each item.
+    pub fn map_ref<'a, U>(&'a self, mut f: impl FnMut(&'a T) -> U) -> PerType<U> {
+        PerType {
+            items: self.items.each_ref().map(|item| item.as_ref().map(&mut f)),
+        }
+    }
+
+    /// Applies `f` to a reference to each item, as [`try_map`](Self::try_map) does.
+    pub fn try_map_ref<U, E>(&self, f: impl FnMut(&T) -> Result<U, E>) -> Result<PerType<U>, E> {
+        PerType {
+            items: self.items.each_ref().map(Option::as_ref),
+        }
+        .try_map(f)
+    }
+
+    /// Applies `take` to each item, the last one first. If one fails, `give_back` reverts the
+    /// others, the one that was taken last first.
+    ///
+    /// Returns the items and the error then, without an item that could not be given back.
+    pub fn take_all<U, E>(
+        self,
+        mut take: impl FnMut(T) -> Result<U, (T, E)>,
+        mut give_back: impl FnMut(U) -> Option<T>,
+    ) -> Result<PerType<U>, (Self, E)> {
+        let mut taken = PerType::new();
+        let mut left = Self::new();
+        let mut failed = None;
+        let slots = taken.items.iter_mut().zip(left.items.iter_mut());
+        for (item, (taken, left)) in self.items.into_iter().zip(slots).rev() {
+            match item {
+                Some(item) if failed.is_none() => match take(item) {
+                    Ok(item) => *taken = Some(item),
+                    Err((item, error)) => {
+                        *left = Some(item);
+                        failed = Some(error);
+                    }
+                },
+                item => *left = item,
+            }
+        }
+        let Some(error) = failed else {
+            return Ok(taken);
+        };
+        for item in taken.items.into_iter().flatten() {
+            if let Some(item) = give_back(item) {
+                // There is room, as there was before.
+                let _ = left.push(item);
+            }
+        }
+        Err((left, error))
+    }
+}
+
+impl PerType<CoreType> {
+    /// Returns the index of `core`, if it is in the list.
+    pub fn find(&self, core: CoreType) -> Option<usize> {
+        self.iter().position(|it| *it == core)
+    }
+
+    /// Returns the index of `core`, which is appended if it is not in the list. [`None`] if there
+    /// are too many.
+    pub fn find_or_add(&mut self, core: CoreType) -> Option<usize> {
+        self.find(core).or_else(|| self.push(core).ok())
+    }
+}
+
+impl<T> Default for PerType<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{
+        cell::RefCell,
+        string::String,
+        vec::Vec, //
+    };
+
+    fn list(items: &[u8]) -> PerType<u8> {
+        let mut list = PerType::new();
+        for item in items {
+            list.push(*item).unwrap();
+        }
+        list
+    }
+
+    fn items<T: Copy>(list: &PerType<T>) -> Vec<T> {
+        list.iter().copied().collect()
+    }
+
+    #[test]
+    fn a_list_has_room_for_all_types_and_no_more() {
+        let mut three = list(&[7, 8, 9]);
+        assert_eq!(three.push(10), Err(10));
+        assert_eq!(items(&three), [7, 8, 9]);
+        assert_eq!(
+            (three.get(0), three.get(2), three.get(3)),
+            (Some(&7), Some(&9), None)
+        );
+        assert_eq!(three.get(usize::MAX), None);
+        assert_eq!((three.len(), list(&[]).len()), (3, 0));
+        assert!(!three.is_empty() && PerType::<u8>::new().is_empty());
+    }
+
+    /// Counts the drops.
+    struct Dropped<'a>(u8, &'a RefCell<Vec<u8>>);
+
+    impl Drop for Dropped<'_> {
+        fn drop(&mut self) {
+            self.1.borrow_mut().push(self.0);
+        }
+    }
+
+    #[test]
+    fn map_keeps_the_order_and_drops_what_it_made_before_an_error() {
+        let doubled = list(&[1, 2, 3]).try_map(|it| Ok::<_, ()>(2 * it));
+        assert_eq!(items(&doubled.unwrap()), [2, 4, 6]);
+
+        let drops = RefCell::new(Vec::new());
+        let made = list(&[1, 2, 3]).try_map(|it| match it {
+            3 => Err("three"),
+            _ => Ok(Dropped(it, &drops)),
+        });
+        assert_eq!(made.err(), Some("three"));
+        assert_eq!(*drops.borrow(), [1, 2]);
+    }
+
+    /// The log of a take-over of `count` PMUs of which the one numbered `fails` is in use, what is
+    /// left of them, and whether all were taken. `lost` cannot be given back.
+    fn take(count: u8, fails: Option<u8>, lost: Option<u8>) -> (String, Vec<u8>, bool) {
+        let log = RefCell::new(String::new());
+        let say =
+            |what: char, number: u8| log.borrow_mut().extend([what, char::from(b'0' + number)]);
+        let numbers: Vec<u8> = (0..count).collect();
+        let result = list(&numbers).take_all(
+            |it| match Some(it) == fails {
+                true => {
+                    say('!', it);
+                    Err((it, "busy"))
+                }
+                false => {
+                    say('-', it);
+                    Ok([it])
+                }
+            },
+            |[it]| {
+                say('+', it);
+                (Some(it) != lost).then_some(it)
+            },
+        );
+        let (left, all) = match result {
+            Ok(taken) => (taken.iter().map(|[it]| *it).collect(), true),
+            Err((left, error)) => {
+                assert_eq!(error, "busy");
+                (items(&left), false)
+            }
+        };
+        (log.into_inner(), left, all)
+    }
+
+    #[test]
+    fn all_are_taken_in_the_reverse_order() {
+        for (count, log) in [(0, ""), (1, "-0"), (2, "-1-0"), (3, "-2-1-0")] {
+            let (said, left, all) = take(count, None, None);
+            assert_eq!((&*said, all), (log, true));
+            assert_eq!(left, (0..count).collect::<Vec<u8>>());
+        }
+    }
+
+    /// Undoing in the reverse order restores the order in which the perf core asks PMUs.
+    #[test]
+    fn a_failure_at_any_step_gives_back_those_before() {
+        for (count, fails, log) in [
+            (1, 0, "!0"),
+            (2, 1, "!1"),
+            (2, 0, "-1!0+1"),
+            (3, 2, "!2"),
+            (3, 1, "-2!1+2"),
+            (3, 0, "-2-1!0+1+2"),
+        ] {
+            let (said, left, all) = take(count, Some(fails), None);
+            assert_eq!((&*said, all), (log, false));
+            assert_eq!(left, (0..count).collect::<Vec<u8>>());
+        }
+    }
+
+    #[test]
+    fn one_that_cannot_be_given_back_is_missing() {
+        let (said, left, all) = take(3, Some(0), Some(2));
+        assert_eq!((&*said, all), ("-2-1!0+1+2", false));
+        assert_eq!(left, [0, 1]);
+    }
+
+    #[test]
+    fn types_differ_by_kind_and_by_model() {
+        let [core, atom, low_power] =
+            [0x4000_0003, 0x2000_0003, 0x2000_0002].map(CoreType::of_hybrid);
+        let mut types = PerType::new();
+        for (core, index) in [
+            (core, 0),
+            (core, 0),
+            (atom, 1),
+            (low_power, 2),
+            (core, 0),
+            (atom, 1),
+        ] {
+            assert_eq!(types.find_or_add(core), Some(index));
+            assert_eq!(types.find(core), Some(index));
+        }
+        assert_eq!(types.find(CoreType::ONLY), None);
+        assert_eq!(types.find_or_add(CoreType::ONLY), None);
+        assert_eq!(types.len(), MAX_TYPES);
+    }
+}
