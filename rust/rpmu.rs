@@ -50,10 +50,8 @@ module! {
 /// be undone.
 struct Rpmu {
     _files: Option<driver::Files>,
-    /// Offers the PMU to users. Dropping waits until there are no events.
-    _registration: perf_core::Registration<driver::Driver>,
-    /// Notices when users disable events.
-    _disable_watch: Option<perf_core::DisableWatch<driver::Driver>>,
+    /// Offers the PMUs to users. Dropping waits until there are no events.
+    _offered: KBox<driver::Offered>,
     /// Lets events outlive suspend, and restores the registers on shutdown.
     _syscore: kern::syscore::Registration<driver::Machine>,
     /// Sets up CPUs that come up. Dropping restores the registers of all CPUs.
@@ -61,8 +59,8 @@ struct Rpmu {
     /// Dropping gives the built-in driver its NMI handler back.
     _nmi: x86::nmi::Registration<driver::Machine>,
     _reservation: x86::reserve::Reservation,
-    /// The built-in driver's PMU, unregistered. Dropping registers it again.
-    _predecessor: Option<perf_core::UnregisteredPmu>,
+    /// The built-in driver's PMUs, unregistered. Dropping registers them again.
+    _predecessors: KBox<driver::Predecessors>,
     /// Refuses guests that would have the PMU to themselves, as long as it is not the built-in
     /// driver's.
     _no_mediated: Option<perf_core::NoMediatedGuests>,
@@ -71,19 +69,19 @@ struct Rpmu {
 impl kernel::Module for Rpmu {
     fn init(_module: &'static ThisModule) -> Result<Self> {
         // These change nothing.
-        let hardware = driver::probe(kern::parameter::policy(), kern::parameter::max_period())?;
+        let found = driver::probe(kern::parameter::policy(), kern::parameter::max_period())?;
         let builtin = driver::check_layouts(kern::parameter::trust_layouts())?;
         let ht_workaround = kern::parameter::ht_workaround();
-        let machine = driver::Machine::new(hardware, ht_workaround, builtin)?;
+        let machine = driver::Machine::new(found, ht_workaround, builtin)?;
 
         // From here on, an error undoes the steps before by dropping their results.
         let no_mediated = driver::refuse_mediated_guests()?;
-        let predecessor = machine.find_predecessor()?;
-        let predecessor = predecessor.map(driver::take_over).transpose()?;
-        let reservation = machine.reserve(predecessor.is_some())?;
+        let predecessors = machine.take_over()?;
+        let replaces = !predecessors.are_none();
+        let reservation = machine.reserve(replaces)?;
         machine.check_counters()?;
         // Events of Intel PT and BTS may be open, which this driver serves from here on.
-        let nmi = machine.handle_nmis(predecessor.is_some())?;
+        let nmi = machine.handle_nmis(replaces)?;
         let hotplug = kern::hotplug::Registration::new(c"rpmu:dying", machine.clone())
             .inspect_err(|&error| {
                 if error == EBUSY {
@@ -95,22 +93,20 @@ impl kernel::Module for Rpmu {
                 }
             })?;
         let syscore = kern::syscore::Registration::new(machine.clone())?;
-        let disable_watch = machine.watch_disabling();
         // The last step that may fail: users can open events from here on, and undoing the
         // registration would wait until they close them. Nor can it be undone that they open files.
-        let registration = machine.register(predecessor.as_ref())?;
+        let offered = machine.offer(&predecessors)?;
         let files = driver::Files::new(&machine);
 
-        machine.announce(predecessor.is_some());
+        machine.announce(replaces);
         Ok(Self {
             _files: files,
-            _registration: registration,
-            _disable_watch: disable_watch,
+            _offered: offered,
             _syscore: syscore,
             _hotplug: hotplug,
             _nmi: nmi,
             _reservation: reservation,
-            _predecessor: predecessor,
+            _predecessors: predecessors,
             _no_mediated: no_mediated,
         })
     }

@@ -19,6 +19,7 @@ use crate::{
         percpu::PerCpu, //
     },
     logic::{
+        cores::CoreType,
         regs::counter::CounterMask,
         rotation::{
             may_end_turn,
@@ -27,6 +28,7 @@ use crate::{
     },
     perf::{
         self,
+        event_type,
         OnCpu, //
     },
     perf_core::{
@@ -45,8 +47,27 @@ use kernel::{
     sync::Arc, //
 };
 
+/// What users know a PMU by. A predecessor has the same.
+#[derive(Clone, Copy)]
+pub(super) struct Identity {
+    pub(super) name: &'static CStr,
+    pub(super) event_type: u32,
+}
+
+impl Identity {
+    /// Returns the identity of the PMU of cores of type `core`. [`None`] if this driver has no such
+    /// PMU.
+    pub(super) fn of(core: CoreType) -> Option<Self> {
+        (core == CoreType::ONLY).then_some(Self {
+            name: c"cpu",
+            event_type: event_type::RAW,
+        })
+    }
+}
+
 /// The driver of a core PMU, as the perf core sees it.
 pub(crate) struct Driver {
+    pub(super) identity: Identity,
     pub(super) hardware: Hardware,
     pub(super) cpus: PerCpu<Cpu>,
     /// The state that the machine's PMUs share.
@@ -72,6 +93,7 @@ impl Driver {
     /// Fails with `ENOMEM` or another error. Process context.
     #[inline(never)]
     pub(super) fn new(
+        identity: Identity,
         hardware: KBox<Hardware>,
         cpus: PerCpu<Cpu>,
         common: Arc<Common>,
@@ -79,6 +101,7 @@ impl Driver {
         ht_workaround: bool,
     ) -> Result<KBox<Self>> {
         let driver = try_init!(Self {
+            identity,
             common,
             units <- moved(units),
             shares_a_core: seat::is_needed(hardware.pmu.model, ht_workaround),

@@ -35,7 +35,6 @@ use crate::{
     },
     perf::{
         self,
-        event_type,
         Place,
         Placed, //
     },
@@ -52,7 +51,7 @@ pub(super) fn event_init(
     if let Some(parent) = event.inherited_from() {
         return inherit(driver, event, parent);
     }
-    let mut attr = attributes(&event.attr());
+    let mut attr = attributes(&event.attr(), driver.identity.event_type);
     attr.is_member = event.is_member();
     attr.has_auxiliary =
         event.any_group_member(|member| member.data().select.code() == LOAD_LATENCY_AUXILIARY);
@@ -261,10 +260,10 @@ pub(super) fn check_period(
     Ok(())
 }
 
-/// Copies the attributes that affect scheduling.
-fn attributes(attr: &perf::Attr<'_>) -> Attributes {
+/// Copies the attributes that affect scheduling. `own_type` is the type of the PMU's own events.
+fn attributes(attr: &perf::Attr<'_>, own_type: u32) -> Attributes {
     Attributes {
-        event_type: EventType::decode(attr.event_type(), event_type::RAW),
+        event_type: EventType::decode(attr.event_type(), own_type),
         config: attr.config(),
         config1: attr.config1(),
         config2: attr.config2(),

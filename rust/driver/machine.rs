@@ -1,29 +1,35 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The core PMUs of the machine, and the callbacks that the kernel makes once for all of them:
-//! NMIs, CPU hotplug, suspend and shutdown.
+//! The core PMUs of the machine, what it has once for all of them, and the callbacks that the
+//! kernel makes once: NMIs, CPU hotplug, suspend and shutdown.
 //!
-//! Each CPU belongs to one PMU, which [`Machine::this_cpu`] and [`Machine::pmu_of`] find. So far
-//! all CPUs have the same PMU. What the machine has once is in [`Common`]. On a hybrid, which has
-//! two, the second is a field beside the first, [`Machine::pmus`] lists both, and the two functions
-//! choose by the type of the CPU.
+//! Each CPU belongs to at most one PMU, which [`Machine::this_cpu`] and [`Machine::pmu_of`] find.
+//! Today's machines have one PMU, that of all CPUs. A hybrid has one for each type of cores
+//! ([`cpus`]).
 
 pub(super) mod common;
+pub(super) mod cpus;
 
 use super::{
     announce,
-    core_pmu::new_cpus,
+    core_pmu::{
+        new_cpus,
+        Identity, //
+    },
     facilities,
     hotplug,
-    hw::Hardware,
     pmi,
-    probe,
+    probe::{
+        self,
+        Found,
+        FoundPmu, //
+    },
     suspend,
     sysfs,
     takeover,
+    takeover::Predecessors,
     unit::{
-        hooks::Found,
-        rdpmc::UserRead,
+        hooks,
         Units, //
     },
     CorePmu,
@@ -35,8 +41,11 @@ use crate::{
         cpu::on_each_cpu,
         init::moved, //
     },
-    logic::tried::Feature,
-    perf, perf_core,
+    logic::{
+        cores::PerType,
+        tried::Feature, //
+    },
+    perf_core,
     x86::{
         builtin,
         nmi::{
@@ -57,60 +66,67 @@ use kernel::{
 /// The core PMUs of this machine.
 pub(crate) struct Machine {
     common: Arc<Common>,
-    /// The PMU of all CPUs.
-    pmu: perf_core::Pmu<Driver>,
+    /// The PMUs, with the index of their type in [`cpus`].
+    pmus: PerType<OfType>,
+}
+
+/// The PMU of a type of cores.
+// A type of its own keeps the name short of what drops it.
+struct OfType(perf_core::Pmu<Driver>);
+
+/// The time in which users can see and use the PMUs. Dropping it waits until there are no events.
+pub(crate) struct Offered {
+    _registrations: PerType<perf_core::Registration<Driver>>,
+    /// Notice when users disable events, of the PMUs that need it.
+    _watches: PerType<perf_core::DisableWatch<Driver>>,
 }
 
 impl Machine {
-    /// Makes the PMU for `hardware`, which is not [registered](Self::register) yet. `builtin` is
-    /// [`check_layouts`](super::check_layouts)'s.
+    /// Makes the PMUs that were `found`, which are not [registered](Self::register) yet. `builtin`
+    /// is [`check_layouts`](super::check_layouts)'s.
     ///
     /// Fails with `ENOMEM` or another error. Process context.
     #[inline(never)]
     pub(crate) fn new(
-        mut hardware: KBox<Hardware>,
+        found: KBox<Found>,
         ht_workaround: bool,
         builtin: Option<builtin::Layout>,
     ) -> Result<Arc<Self>> {
-        let user_read = UserRead::new(&hardware.pmu.capabilities, builtin)?;
-        if let Some(builtin) = user_read.builtin() {
-            hardware.ask(builtin);
-        }
-        let units = Units::find(Found {
-            hardware: &mut hardware,
-            builtin: user_read.initialised(),
-        });
-        let units = KBox::init(units, GFP_KERNEL)?;
-        let cpus = new_cpus(&hardware, user_read.initialised())?;
-        let groups = sysfs::groups(&hardware.pmu)?;
-        let common = Common::new(&hardware, user_read, ht_workaround)?;
-        let driver = Driver::new(hardware, cpus, common.clone(), units, ht_workaround)?;
-        let pmu = perf_core::Pmu::new(moved(driver), groups)?;
-        Ok(Arc::new(Self { common, pmu }, GFP_KERNEL)?)
+        let Found { cpus, pmus } = KBox::into_inner(found);
+        let all = pmus.map_ref(|it| &*it.hardware);
+        let common = Common::new(cpus, &all, ht_workaround, builtin)?;
+        let pmus = pmus.try_map(|it| new_pmu(it, &common, ht_workaround).map(OfType))?;
+        Ok(Arc::new(Self { common, pmus }, GFP_KERNEL)?)
     }
 
-    /// Returns the PMU of this CPU.
+    /// Returns the PMU of this CPU, if it has one.
     #[inline]
-    fn this_cpu(&self, _irqs: &LocalInterruptDisabled) -> &CorePmu {
-        &self.pmu
+    fn this_cpu(&self, irqs: &LocalInterruptDisabled) -> Option<&CorePmu> {
+        let index = self.common.cpus.index_of_this(irqs);
+        self.pmus.get(index).map(|pmu| &*pmu.0)
     }
 
-    /// Returns the PMU of `cpu`, which may be offline.
-    pub(super) fn pmu_of(&self, _cpu: CpuId) -> &CorePmu {
-        &self.pmu
+    /// Returns the PMU of `cpu`, which may be offline, if it has one.
+    pub(super) fn pmu_of(&self, cpu: CpuId) -> Option<&CorePmu> {
+        let index = self.common.cpus.index_of(cpu);
+        self.pmus.get(index).map(|pmu| &*pmu.0)
     }
 
     /// Returns all PMUs.
-    pub(super) fn pmus(&self) -> impl Iterator<Item = &CorePmu> {
-        core::iter::once(&*self.pmu)
+    pub(super) fn pmus(&self) -> impl Iterator<Item = &CorePmu> + Clone {
+        self.pmus.iter().map(|pmu| &*pmu.0)
     }
 
-    /// Finds the built-in driver's PMU. Returns [`None`] if that driver has not initialised.
+    /// Takes over the built-in driver's PMUs, until the result is dropped. There are none if that
+    /// driver has not initialised.
     ///
-    /// Fails with `ENODEV` or `EBUSY`, and a line in the log, if it cannot be taken over. Process
-    /// context.
-    pub(crate) fn find_predecessor(&self) -> Result<Option<perf_core::BuiltinPmu>> {
-        takeover::find_predecessor(&self.pmu)
+    /// Fails with `ENODEV` or `EBUSY`, and a line in the log, if one of them cannot be taken over;
+    /// nothing has changed then. Process context.
+    #[inline]
+    pub(crate) fn take_over(&self) -> Result<KBox<Predecessors>> {
+        let mut found = PerType::new();
+        takeover::find_predecessors(&self.pmus.map_ref(|pmu| &*pmu.0), &mut found)?;
+        takeover::take_over(found)
     }
 
     /// Reserves the counters' registers, which all PMUs have at the same addresses. `predecessor`
@@ -118,7 +134,10 @@ impl Machine {
     ///
     /// `EBUSY`, with a line in the log, if something else has reserved one. Process context.
     pub(crate) fn reserve(&self, predecessor: bool) -> Result<Reservation> {
-        probe::reserve(&self.pmu, predecessor)
+        probe::reserve(
+            takeover::widest(&self.pmus.map_ref(|pmu| &*pmu.0)).ok_or(ENODEV)?,
+            predecessor,
+        )
     }
 
     /// Registers this machine as a handler of NMIs: in the built-in driver's place if there is a
@@ -138,40 +157,52 @@ impl Machine {
     /// Fails with `ENODEV` or another error, and a line in the log. No driver may be using the
     /// PMUs. Process context.
     pub(crate) fn check_counters(&self) -> Result {
-        self.pmus().try_for_each(probe::check_counters)
+        let mut pmus = self.pmus().enumerate();
+        pmus.try_for_each(|(index, pmu)| probe::check_counters(pmu, self.common.cpus.one_of(index)))
+    }
+
+    /// Offers the PMUs to users, in place of the `predecessors`.
+    ///
+    /// Fails as [`perf_core::Registration::new`] does, or with `ENOMEM`; none is offered then.
+    /// Process context.
+    #[inline(never)]
+    pub(crate) fn offer(&self, predecessors: &Predecessors) -> Result<KBox<Offered>> {
+        let offered = KBox::new_uninit(GFP_KERNEL)?;
+        let _watches = self.watch_disabling();
+        self.common.user_read.prepare();
+        let _registrations = self.pmus.try_map_ref(|OfType(pmu)| {
+            let Identity { name, event_type } = pmu.ops().identity;
+            if let Some(predecessor) = predecessors.of(name) {
+                predecessor.follow(pmu);
+            }
+            perf_core::Registration::new(pmu, name, event_type)
+        })?;
+        Ok(offered.write(Offered {
+            _registrations,
+            _watches,
+        }))
     }
 
     /// Watches for events that users disable, if pinned groups can wait for the core's other thread
-    /// or for counter 3. Returns [`None`] if they cannot, if the functions cannot be probed or if
-    /// this was not tried on the kernel's version.
-    ///
-    /// Process context.
-    pub(crate) fn watch_disabling(&self) -> Option<perf_core::DisableWatch<Driver>> {
-        if !self.pmu.ops().can_resched() || !facilities::was_tried(Feature::PinnedRetries) {
-            return None;
+    /// or for counter 3. Leaves that out if the functions cannot be probed or if this was not tried
+    /// on the kernel's version.
+    fn watch_disabling(&self) -> PerType<perf_core::DisableWatch<Driver>> {
+        let mut watches = PerType::new();
+        let needs_one = |pmu: &&OfType| pmu.0.ops().can_resched();
+        let is_needed = self.pmus.iter().any(|pmu| needs_one(&pmu));
+        if !is_needed || !facilities::was_tried(Feature::PinnedRetries) {
+            return watches;
         }
-        perf_core::DisableWatch::new(&self.pmu)
-            .inspect_err(|error| {
-                pr_notice!(
+        for OfType(pmu) in self.pmus.iter().filter(needs_one) {
+            match perf_core::DisableWatch::new(pmu) {
+                Ok(watch) => drop(watches.push(watch)),
+                Err(error) => pr_notice!(
                     "perf_event_disable() cannot be watched ({error:?}): pinned events that find no \
                      counter stay in the error state until they are enabled again\n"
-                );
-            })
-            .ok()
-    }
-
-    /// Offers the PMU to users, in place of the `predecessor`.
-    ///
-    /// Fails as [`perf_core::Registration::new`] does. Process context.
-    pub(crate) fn register(
-        &self,
-        predecessor: Option<&perf_core::UnregisteredPmu>,
-    ) -> Result<perf_core::Registration<Driver>> {
-        if let Some(predecessor) = predecessor {
-            predecessor.follow(&self.pmu);
+                ),
+            }
         }
-        self.common.user_read.prepare();
-        perf_core::Registration::new(&self.pmu, c"cpu", perf::event_type::RAW)
+        watches
     }
 
     /// Logs the PMUs. `predecessor` says whether the built-in driver was in charge. Process
@@ -183,35 +214,84 @@ impl Machine {
     }
 }
 
+/// Makes a PMU that was found, which is not registered yet.
+#[inline(never)]
+fn new_pmu(
+    found: FoundPmu,
+    common: &Arc<Common>,
+    ht_workaround: bool,
+) -> Result<perf_core::Pmu<Driver>> {
+    let FoundPmu {
+        identity,
+        mut hardware,
+    } = found;
+    let user_read = &common.user_read;
+    if let Some(builtin) = user_read.builtin() {
+        hardware.ask(builtin);
+    }
+    let units = Units::find(hooks::Found {
+        hardware: &mut hardware,
+        builtin: user_read.initialised(),
+    });
+    let units = KBox::init(units, GFP_KERNEL)?;
+    let cpus = new_cpus(&hardware, user_read.initialised())?;
+    let groups = sysfs::groups(&hardware.pmu)?;
+    let driver = Driver::new(
+        identity,
+        hardware,
+        cpus,
+        common.clone(),
+        units,
+        ht_workaround,
+    )?;
+    perf_core::Pmu::new(moved(driver), groups)
+}
+
 impl nmi::Handler for Machine {
     #[inline(always)]
     fn handle(&self, nmi: &NmiContext) -> u32 {
-        pmi::handle(self.this_cpu(nmi.irqs()), nmi)
+        match self.this_cpu(nmi.irqs()) {
+            Some(pmu) => pmi::handle(pmu, nmi),
+            None => 0,
+        }
     }
 }
 
 impl kern::hotplug::Callbacks for Machine {
     fn starting(&self, irqs: &LocalInterruptDisabled) {
+        self.common.cpus.starting(irqs);
         self.common.smi.starting(irqs);
-        hotplug::starting(self.this_cpu(irqs), irqs);
+        if let Some(pmu) = self.this_cpu(irqs) {
+            hotplug::starting(pmu, irqs);
+        }
     }
 
     fn dying(&self, irqs: &LocalInterruptDisabled) {
-        hotplug::dying(self.this_cpu(irqs), irqs);
+        if let Some(pmu) = self.this_cpu(irqs) {
+            hotplug::dying(pmu, irqs);
+        }
     }
 }
 
 impl kern::syscore::Callbacks for Machine {
     fn suspend(&self, irqs: &LocalInterruptDisabled) {
-        suspend::suspend(self.this_cpu(irqs), irqs);
+        if let Some(pmu) = self.this_cpu(irqs) {
+            suspend::suspend(pmu, irqs);
+        }
     }
 
     fn resume(&self, irqs: &LocalInterruptDisabled) {
         self.common.smi.starting(irqs);
-        suspend::resume(self.this_cpu(irqs), irqs);
+        if let Some(pmu) = self.this_cpu(irqs) {
+            suspend::resume(pmu, irqs);
+        }
     }
 
     fn shutdown(&self) {
-        on_each_cpu(&|irqs| hotplug::give_back(self.this_cpu(irqs), irqs));
+        on_each_cpu(&|irqs| {
+            if let Some(pmu) = self.this_cpu(irqs) {
+                hotplug::give_back(pmu, irqs);
+            }
+        });
     }
 }

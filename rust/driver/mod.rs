@@ -6,7 +6,8 @@
 //! ```text
 //!  Called by the kernel                 State
 //!  machine     NMI, hotplug, suspend  ──► machine/common   the machine: the state that its PMUs share
-//!              for all PMUs             core_pmu         a PMU: the state that its CPUs share
+//!              for all PMUs             machine/cpus     the machine: the PMU of each CPU
+//!                                       core_pmu         a PMU: the state that its CPUs share
 //!  event_init  perf_event_open()        cpu              a CPU: its schedule and register shadow
 //!  schedule    add, del, start, …       pmi/shared       a CPU: the counters that a PMI handles
 //!  program     the counters of a plan   pmi/hypervisors  a CPU: what hypervisors are told
@@ -34,7 +35,7 @@
 //!  Once, at load
 //!  probe       CPUID and the counters ──► hw
 //!  layouts     the kernel's structures
-//!  takeover    the built-in driver's PMU
+//!  takeover    the built-in driver's PMUs, all or none
 //!  facilities  optional functions of the kernel and the machine
 //!  announce    the messages in the log
 //!```
@@ -55,6 +56,7 @@
 //! | [`counter_use::Uses`]: what each counter does | callbacks and the PMI on the CPU | atomics |
 //! | [`event::EventData`] | callbacks and the PMI on the event's CPU | atomics |
 //! | [`machine::common`], [`Hardware`] | all | constant, but for settings |
+//! | [`machine::cpus`]: the PMU of each CPU | all | atomics; a CPU's changes when it comes up |
 //!
 //! The atomics are those of `core`, each access to which is one instruction. Only one CPU accesses
 //! them, so that only the compiler could reorder accesses. ([`kernel::sync::atomic`] calls a C
@@ -99,10 +101,13 @@ pub(crate) use {
     },
     explain::debugfs::Files,
     layouts::check_layouts,
-    machine::Machine,
+    machine::{
+        Machine,
+        Offered, //
+    },
     probe::probe,
     takeover::{
         refuse_mediated_guests,
-        take_over, //
+        Predecessors, //
     },
 };

@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Detection of the machine's PMU.
+//! Detection of the machine's PMUs.
 
 use super::{
+    core_pmu::Identity,
     hw::Hardware,
+    machine::cpus::Cpus,
     CorePmu, //
 };
 use crate::{
+    kern::call::call_on_or_here,
     logic::{
         capabilities::{
             Cpuid,
             Leaf, //
         },
+        cores::PerType,
+        model::Vendor,
         pmu::Pmu,
         sched::assign::Policy, //
     },
@@ -29,20 +34,33 @@ use crate::{
     },
 };
 use kernel::{
-    interrupt::local_interrupt_disable,
+    cpu::CpuId,
     prelude::*, //
 };
 
 /// The shortest `max_period`. With a shorter one a CPU could do little else than handle overflows.
 const SHORTEST_MAX_PERIOD: u64 = 1000;
 
-/// Detects the PMU of this machine and how to drive it.
+/// The PMUs that were detected, and the CPUs that have them.
+pub(crate) struct Found {
+    pub(super) cpus: Cpus,
+    pub(super) pmus: PerType<FoundPmu>,
+}
+
+/// A PMU that was detected.
+pub(super) struct FoundPmu {
+    pub(super) identity: Identity,
+    pub(super) hardware: KBox<Hardware>,
+}
+
+/// Detects the PMUs of this machine and how to drive them, each on a CPU that has it.
 ///
 /// `policy` and `max_period` are module parameters: how events get counters, and the number of
 /// events after which counters overflow, 0 for as many as they can count.
 ///
 /// `ENODEV`, with the reason in the log, `EINVAL` or `ENOMEM`. Changes nothing. Process context.
-pub(crate) fn probe(policy: &CStr, max_period: u64) -> Result<KBox<Hardware>> {
+#[inline(never)]
+pub(crate) fn probe(policy: &CStr, max_period: u64) -> Result<KBox<Found>> {
     let Some(known_policy) = Policy::from_name(policy.to_bytes()) else {
         pr_err!("policy={policy:?} is unknown; use policy=rpmu or policy=mainline\n");
         return Err(EINVAL);
@@ -51,16 +69,39 @@ pub(crate) fn probe(policy: &CStr, max_period: u64) -> Result<KBox<Hardware>> {
         pr_err!("max_period={max_period} is too short; use {SHORTEST_MAX_PERIOD} or more\n");
         return Err(EINVAL);
     }
-    Hardware::new(find_pmu()?, known_policy, max_period)
+    let cpus = Cpus::find(!is_hybrid())?;
+    let mut pmus = PerType::new();
+    for (index, core) in cpus.types().iter().enumerate() {
+        let cpu = cpus.one_of(index);
+        let pmu = find_pmu(cpu)?;
+        let found = FoundPmu {
+            identity: Identity::of(*core).ok_or(ENODEV)?,
+            hardware: Hardware::new(pmu, known_policy, max_period, cpu)?,
+        };
+        // There is room for one of each type.
+        pmus.push(found).map_err(|_| ENODEV)?;
+    }
+    Ok(KBox::new(Found { cpus, pmus }, GFP_KERNEL)?)
 }
 
 #[inline(never)]
-fn find_pmu() -> Result<KBox<Pmu>> {
+fn is_hybrid() -> bool {
     let cpuid = read_cpuid();
-    let perf_capabilities = cpuid
-        .has_perf_capabilities()
-        .then(|| read_capabilities(&local_interrupt_disable()));
-    match Pmu::probe(&cpuid, perf_capabilities) {
+    Vendor::from_cpuid(&cpuid.vendor()) == Some(Vendor::Intel) && cpuid.is_hybrid()
+}
+
+/// Detects the PMU of `cpu`, or of any CPU if that is [`None`].
+#[inline(never)]
+fn find_pmu(cpu: Option<CpuId>) -> Result<KBox<Pmu>> {
+    let (mut cpuid, mut perf_capabilities) = (None, None);
+    call_on_or_here(cpu, |irqs| {
+        let read = cpuid.insert(read_cpuid());
+        perf_capabilities = read
+            .has_perf_capabilities()
+            .then(|| read_capabilities(irqs));
+    })?;
+    let cpuid = cpuid.as_ref().ok_or(ENXIO)?;
+    match Pmu::probe(cpuid, perf_capabilities) {
         Ok(pmu) => Ok(KBox::new(pmu, GFP_KERNEL)?),
         Err(unsupported) => {
             pr_err!("{}\n", format_args!("{unsupported}"));
@@ -71,6 +112,8 @@ fn find_pmu() -> Result<KBox<Pmu>> {
 
 /// Reserves the counters' registers; `predecessor` says whether the built-in driver has
 /// initialised. `EBUSY`, with a line in the log, if something else has reserved one.
+// Apart: it takes stack, which is needed while the perf core is called.
+#[inline(never)]
 pub(super) fn reserve(pmu: &CorePmu, predecessor: bool) -> Result<Reservation> {
     let reserved = pmu.ops().hardware.reserve(predecessor);
     reserved.map_err(|reason| match reason {
@@ -97,14 +140,16 @@ pub(super) fn log_reserved(register: Option<Msr>) {
     }
 }
 
-/// Checks that the counters are real: some hypervisors describe a PMU that does nothing.
+/// Checks on `cpu`, or here if that is [`None`], that the counters are real: some hypervisors
+/// describe a PMU that does nothing.
 ///
 /// An error, mostly `ENODEV`, with the reason in the log. The PMU must not be in use. Process
 /// context.
-pub(super) fn check_counters(pmu: &CorePmu) -> Result {
-    let irqs = local_interrupt_disable();
+pub(super) fn check_counters(pmu: &CorePmu, cpu: Option<CpuId>) -> Result {
     let hardware = &pmu.ops().hardware;
-    match hardware.unreal_counter(&irqs) {
+    let mut unreal = Err(ENXIO);
+    call_on_or_here(cpu, |irqs| unreal = hardware.unreal_counter(irqs))?;
+    match unreal {
         Ok(None) => {}
         Ok(Some(counter)) => {
             pr_err!(
@@ -119,7 +164,7 @@ pub(super) fn check_counters(pmu: &CorePmu) -> Result {
         }
     }
     if read_cpuid().is_virtual() {
-        hardware.find_extra_registers(&irqs);
+        call_on_or_here(cpu, |irqs| hardware.find_extra_registers(irqs))?;
     }
     Ok(())
 }

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Take-over of the PMU from the built-in driver.
+//! Take-over of the PMUs from the built-in driver: of all of them or none.
 //!
-//! Only the PMU is unregistered. The built-in driver itself stays: its NMI handler [calls this
+//! Only the PMUs are unregistered. The built-in driver itself stays: its NMI handler [calls this
 //! driver](crate::x86::builtin::nmi), its CPU hotplug callbacks do not touch the counters (see
 //! [`reserve`](crate::x86::reserve)), and it arms LVTPC of CPUs that come up.
 
 use super::{
+    core_pmu::Identity,
     explain::users::InUse,
     probe,
     CorePmu, //
 };
 use crate::{
-    perf::event_type,
+    logic::cores::PerType,
     perf_core::{
         BuiltinPmu,
         NoMediatedGuests,
@@ -28,7 +29,7 @@ use kernel::{
     },
 };
 
-/// INST_RETIRED.ANY_P: an event that every PMU of type RAW on x86 accepts.
+/// INST_RETIRED.ANY_P: an event that every core PMU on x86 accepts.
 const SOME_EVENT: u64 = 0xc0;
 
 /// Attempts to unregister, and the time between two: an event that was just closed may take a
@@ -36,29 +37,60 @@ const SOME_EVENT: u64 = 0xc0;
 const TRIES: u32 = 10;
 const PAUSE: Delta = Delta::from_millis(10);
 
-/// Finds the built-in driver's PMU. Returns [`None`] if there is none (boot option
-/// `initcall_blacklist=init_hw_perf_events,bts_init`, see `Documentation/usage.md`).
+/// The built-in driver's PMUs, unregistered. Dropping registers them again, in the order of the
+/// first time.
+pub(crate) struct Predecessors(PerType<UnregisteredPmu>);
+
+impl Predecessors {
+    /// Returns whether the built-in driver has not initialised.
+    pub(crate) fn are_none(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns the PMU that has this `name`, if there is one.
+    pub(super) fn of(&self, name: &CStr) -> Option<&UnregisteredPmu> {
+        self.0.iter().find(|pmu| pmu.name() == name)
+    }
+}
+
+/// Adds the predecessors of `pmus` to `found`, the built-in driver's PMUs. There are none after the
+/// boot option `initcall_blacklist=init_hw_perf_events,bts_init`, see `Documentation/usage.md`.
 ///
-/// Fails with `ENODEV` or `EBUSY`, and a line in the log, if it cannot be taken over. Process
+/// Fails with `ENODEV` or `EBUSY`, and a line in the log, if one cannot be taken over. Process
 /// context.
 #[inline(never)]
-pub(super) fn find_predecessor(successor: &CorePmu) -> Result<Option<BuiltinPmu>> {
-    let pmu = match BuiltinPmu::find(event_type::RAW, SOME_EVENT) {
-        Ok(Some(pmu)) => pmu,
-        Ok(None) => return Ok(None),
-        Err(not_found) => return Err(log_not_found(&not_found, successor)),
-    };
-    if pmu.name() != c"cpu" {
-        return Err(log_other(pmu.name()));
+pub(super) fn find_predecessors(
+    pmus: &PerType<&CorePmu>,
+    found: &mut PerType<BuiltinPmu>,
+) -> Result {
+    for pmu in pmus.iter() {
+        let Identity { name, event_type } = pmu.ops().identity;
+        let pmu = match BuiltinPmu::find(event_type, SOME_EVENT) {
+            Ok(Some(pmu)) => pmu,
+            Ok(None) => continue,
+            Err(not_found) => return Err(log_not_found(&not_found, widest(pmus))),
+        };
+        if pmu.name() != name {
+            return Err(log_other(pmu.name()));
+        }
+        // There is room for one of each type.
+        found.push(pmu).map_err(|_| ENODEV)?;
     }
-    Ok(Some(pmu))
+    Ok(())
+}
+
+/// Returns the one of `pmus` that has the registers of the others, too.
+pub(super) fn widest<'a>(pmus: &PerType<&'a CorePmu>) -> Option<&'a CorePmu> {
+    pmus.iter()
+        .copied()
+        .max_by_key(|pmu| pmu.ops().hardware.pmu.capabilities.gp())
 }
 
 /// Logs why the built-in driver's PMU was not found.
 // Apart, as the next one: messages take stack, which is needed while the perf core is called.
 #[cold]
 #[inline(never)]
-fn log_not_found(not_found: &NotFound, successor: &CorePmu) -> Error {
+fn log_not_found(not_found: &NotFound, widest: Option<&CorePmu>) -> Error {
     match not_found {
         NotFound::Module(name) => {
             pr_err!(
@@ -68,7 +100,7 @@ fn log_not_found(not_found: &NotFound, successor: &CorePmu) -> Error {
             EBUSY
         }
         NotFound::Failed(e) if *e == EBUSY => {
-            probe::log_reserved(successor.ops().hardware.first_reserved());
+            probe::log_reserved(widest.and_then(|pmu| pmu.ops().hardware.first_reserved()));
             EBUSY
         }
         NotFound::Failed(e) => {
@@ -112,23 +144,45 @@ pub(crate) fn refuse_mediated_guests() -> Result<Option<NoMediatedGuests>> {
     }
 }
 
-/// Unregisters the built-in driver's PMU until the result is dropped.
+/// Unregisters the built-in driver's PMUs until the result is dropped.
 ///
-/// Fails with `EBUSY`, and a line in the log about its users, if it is in use; nothing has changed
-/// then. Process context.
+/// Fails with `EBUSY`, and a line in the log about the users of one, if one is in use; nothing has
+/// changed then. Process context.
 #[inline(never)]
-pub(crate) fn take_over(mut pmu: BuiltinPmu) -> Result<UnregisteredPmu> {
+pub(super) fn take_over(mut pmus: PerType<BuiltinPmu>) -> Result<KBox<Predecessors>> {
+    let place = KBox::new_uninit(GFP_KERNEL)?;
+    let count = pmus.len();
     for _ in 0..TRIES {
         // While an attempt lasts that fails, opening events fails.
-        if pmu.users().are_none() {
-            pmu = match pmu.unregister() {
-                Ok(unregistered) => return Ok(unregistered),
-                Err((pmu, _)) => pmu,
+        if !pmus.iter().any(is_used) {
+            pmus = match pmus.take_all(BuiltinPmu::unregister, UnregisteredPmu::give_back) {
+                Ok(taken) => return Ok(place.write(Predecessors(taken))),
+                Err((pmus, _)) => pmus,
             };
+            if pmus.len() < count {
+                // The log has the reason.
+                return Err(ENODEV);
+            }
         }
         fsleep(PAUSE);
     }
+    // If none is used any more, the last attempt was too early for an event of one of them.
+    if let Some(pmu) = pmus.iter().find(|pmu| is_used(pmu)).or(pmus.get(0)) {
+        log_in_use(pmu);
+    }
+    Err(EBUSY)
+}
+
+// Apart, as the next one: the list of users takes stack.
+#[inline(never)]
+fn is_used(pmu: &BuiltinPmu) -> bool {
+    !pmu.users().are_none()
+}
+
+/// Logs what uses a PMU.
+#[cold]
+#[inline(never)]
+fn log_in_use(pmu: &BuiltinPmu) {
     let in_use = InUse(pmu.users());
     pr_err!("{in_use}\n");
-    Err(EBUSY)
 }

@@ -9,7 +9,10 @@ use kernel::{
     cpu::CpuId,
     error::to_result,
     ffi::c_void,
-    interrupt::LocalInterruptDisabled,
+    interrupt::{
+        local_interrupt_disable,
+        LocalInterruptDisabled, //
+    },
     prelude::*, //
 };
 
@@ -26,6 +29,21 @@ pub fn call_on<F: FnOnce(&LocalInterruptDisabled) + Send>(cpu: CpuId, f: F) -> R
     to_result(unsafe {
         bindings::smp_call_function_single(cpu.as_u32() as i32, Some(callback::<F>), info, true)
     })
+}
+
+/// Calls `f` on `cpu` as [`call_on`] does, or here with interrupts off if `cpu` is [`None`].
+// Without a result, which would make the name of the callback long.
+pub fn call_on_or_here<F: FnOnce(&LocalInterruptDisabled) + Send>(
+    cpu: Option<CpuId>,
+    f: F,
+) -> Result {
+    match cpu {
+        Some(cpu) => call_on(cpu, f),
+        None => {
+            f(&local_interrupt_disable());
+            Ok(())
+        }
+    }
 }
 
 /// # Safety

@@ -155,6 +155,35 @@ impl BuiltinPmu {
 pub struct UnregisteredPmu(BuiltinPmu);
 
 impl UnregisteredPmu {
+    /// Returns the name that the PMU is to be registered under again.
+    pub fn name(&self) -> &CStr {
+        self.0.name()
+    }
+
+    /// Registers the PMU again. [`None`] if that fails, which is logged. Process context.
+    pub fn give_back(self) -> Option<BuiltinPmu> {
+        let registered = self.register();
+        let pmu = self.0 .0;
+        core::mem::forget(self);
+        // INVARIANT: That of `self.0`, and it is registered.
+        registered.ok().map(|()| BuiltinPmu(pmu))
+    }
+
+    /// Registers the PMU again. Logs it if that fails.
+    fn register(&self) -> Result {
+        let pmu = self.0 .0.as_ptr();
+        // SAFETY: The PMU is not registered, so no one else uses it. Unregistering has freed what
+        // the first two pointed to and left them dangling, and registering takes a device that is
+        // there for one that it need not make. Name and type are what they were: the type is the
+        // index in a table that we found the PMU by.
+        let ret = unsafe {
+            (*pmu).dev = ptr::null_mut();
+            (*pmu).cpu_pmu_context = ptr::null_mut();
+            bindings::perf_pmu_register(pmu, (*pmu).name, (*pmu).type_)
+        };
+        to_result(ret).inspect_err(|e| pr_err!("cannot register the built-in PMU again: {e:?}\n"))
+    }
+
     /// Makes `pmu`, which is not registered yet, call this PMU's `pmu_enable` whenever it has been
     /// enabled itself.
     ///
@@ -227,19 +256,8 @@ impl<T: InternalOperations> PmuState<T> {
 
 impl Drop for UnregisteredPmu {
     fn drop(&mut self) {
-        let pmu = self.0 .0.as_ptr();
-        // SAFETY: The PMU is not registered, so no one else uses it. Unregistering has freed what
-        // the first two pointed to and left them dangling, and registering takes a device that is
-        // there for one that it need not make. Name and type are what they were: the type is the
-        // index in a table that we found the PMU by.
-        let ret = unsafe {
-            (*pmu).dev = ptr::null_mut();
-            (*pmu).cpu_pmu_context = ptr::null_mut();
-            bindings::perf_pmu_register(pmu, (*pmu).name, (*pmu).type_)
-        };
-        match to_result(ret) {
-            Ok(()) => pr_info!("the built-in driver has its PMU back\n"),
-            Err(e) => pr_err!("cannot register the built-in PMU again: {e:?}\n"),
+        if self.register().is_ok() {
+            pr_info!("the built-in driver has its PMU back\n");
         }
     }
 }

@@ -6,6 +6,7 @@
 //! [`arch/x86/include/asm/cpufeature.h`](srctree/arch/x86/include/asm/cpufeature.h)
 
 use crate::bindings;
+use kernel::interrupt::LocalInterruptDisabled;
 
 /// The registers that `CPUID` returns.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
@@ -32,6 +33,16 @@ pub fn cpuid(leaf: u32, subleaf: u32) -> Regs {
         )
     };
     regs
+}
+
+/// Returns the type of this CPU's core on a hybrid: EAX of leaf 0x1A. 0 without that leaf.
+pub fn core_type(_irqs: &LocalInterruptDisabled) -> u32 {
+    const LEAF: u32 = 0x1a;
+    // CPUID returns another leaf's data for one that does not exist.
+    match cpuid(0, 0).eax {
+        LEAF.. => cpuid(LEAF, 0).eax,
+        _ => 0,
+    }
 }
 
 /// A feature of the processor as the kernel sees it: absent if the kernel or a boot parameter has

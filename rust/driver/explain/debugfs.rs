@@ -124,7 +124,10 @@ impl Writer for Cpu {
     type OwnerModule = <Driver as Operations>::OwnerModule;
 
     fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match Snapshot::take(self.machine.pmu_of(self.id), self.id) {
+        let Some(pmu) = self.machine.pmu_of(self.id) else {
+            return f.write_str("# this CPU has no PMU\n");
+        };
+        match Snapshot::take(pmu, self.id) {
             Ok(snapshot) => fmt::Display::fmt(&*snapshot, f),
             Err(error) if error == ENXIO => f.write_str("# this CPU is off\n"),
             Err(error) => writeln!(f, "# {error:?}"),

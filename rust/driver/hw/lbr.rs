@@ -13,10 +13,7 @@ use crate::{
         intel, //
     },
 };
-use kernel::interrupt::{
-    local_interrupt_disable,
-    LocalInterruptDisabled, //
-};
+use kernel::interrupt::LocalInterruptDisabled;
 
 /// The registers of the branch records that each CPU has.
 #[derive(Clone, Copy)]
@@ -29,20 +26,18 @@ pub(in crate::driver) enum LbrRegisters {
 
 impl LbrRegisters {
     /// Finds the registers of `lbr` on this CPU. [`None`] if one is missing. Changes nothing.
-    /// Process context.
     ///
     /// `freezes` says whether a PMI can stop the recording; Intel's always can.
-    pub(super) fn find(lbr: Lbr, freezes: bool) -> Option<Self> {
-        let irqs = local_interrupt_disable();
+    pub(super) fn find(lbr: Lbr, freezes: bool, irqs: &LocalInterruptDisabled) -> Option<Self> {
         if let Format::Amd { .. } = lbr.format {
-            return amd::lbr::Lbr::probe(lbr.depth, freezes, &irqs).map(Self::Amd);
+            return amd::lbr::Lbr::probe(lbr.depth, freezes, irqs).map(Self::Amd);
         }
         let found = intel::lbr::Lbr::probe(
             lbr.depth,
             lbr.format.has_info(),
             lbr.is_architectural(),
             |from| lbr.format.from_to_write(from),
-            &irqs,
+            irqs,
         );
         found.map(Self::Intel)
     }

@@ -11,7 +11,10 @@ mod arch_perfmon;
 mod lbr;
 
 use crate::{
-    kern::init::moved,
+    kern::{
+        call::call_on_or_here,
+        init::moved, //
+    },
     logic::{
         capabilities,
         pmu::Pmu,
@@ -40,10 +43,8 @@ use crate::{
 pub(in crate::driver) use amd::Amd;
 use arch_perfmon::ArchPerfmon;
 use kernel::{
-    interrupt::{
-        local_interrupt_disable,
-        LocalInterruptDisabled, //
-    },
+    cpu::CpuId,
+    interrupt::LocalInterruptDisabled,
     prelude::*, //
 };
 pub(in crate::driver) use lbr::LbrRegisters;
@@ -60,7 +61,7 @@ enum Interface {
 #[derive(Clone, Copy)]
 pub(in crate::driver) struct Control(u64);
 
-/// The PMU of all CPUs.
+/// The PMU of the CPUs with cores of one type.
 pub(crate) struct Hardware {
     /// The model and the machine's counters.
     pub(in crate::driver) pmu: Pmu,
@@ -74,14 +75,16 @@ pub(crate) struct Hardware {
 }
 
 impl Hardware {
-    /// Finds the counters of `pmu` on this CPU. `ENODEV`, with a line in the log, if the kernel has
-    /// hidden them, or `ENOMEM`. Changes nothing. Process context.
+    /// Finds the counters of `pmu` on `cpu`, or here if that is [`None`]. `ENODEV`, with a line in
+    /// the log, if the kernel has hidden them, `ENXIO` if the CPU is offline, or `ENOMEM`. Changes
+    /// nothing. Process context.
     ///
     /// A `max_period` other than 0 limits what a counter is started with.
     pub(in crate::driver) fn new(
         mut pmu: KBox<Pmu>,
         policy: Policy,
         max_period: u64,
+        cpu: Option<CpuId>,
     ) -> Result<KBox<Self>> {
         let mut limits = pmu.period_limits();
         if max_period != 0 {
@@ -89,10 +92,17 @@ impl Hardware {
         }
         let capabilities = &pmu.capabilities;
         let freezes = capabilities.amd_lbr.is_none_or(|it| it.freezes);
-        let lbr = pmu.lbr.and_then(|lbr| LbrRegisters::find(lbr, freezes));
+        let mut registers = None;
+        if let Some(lbr) = pmu.lbr {
+            call_on_or_here(cpu, |irqs| {
+                registers = LbrRegisters::find(lbr, freezes, irqs);
+            })?;
+        }
         let interface = match capabilities.interface {
             capabilities::Interface::ArchPerfmon => {
-                let found = ArchPerfmon::new(capabilities, &local_interrupt_disable())?;
+                let mut found = Err(ENXIO);
+                call_on_or_here(cpu, |irqs| found = ArchPerfmon::new(capabilities, irqs))?;
+                let found = found?;
                 if !found.has_metrics() {
                     pmu.capabilities.metrics = CounterMask::EMPTY;
                 }
@@ -102,7 +112,7 @@ impl Hardware {
         };
         let hardware = try_init!(Self {
             interface,
-            lbr,
+            lbr: registers,
             pmu <- moved(pmu),
             policy,
             limits,

@@ -2,6 +2,7 @@
 
 //! The state that the machine has once, whatever the number of its PMUs.
 
+use super::cpus::Cpus;
 use crate::{
     driver::{
         facilities,
@@ -14,10 +15,12 @@ use crate::{
         },
     },
     logic::{
+        cores::PerType,
         sched::assign::Policy,
         tried::Feature, //
     },
-    perf_core::Ibs, //
+    perf_core::Ibs,
+    x86::builtin, //
 };
 use kernel::{
     prelude::*,
@@ -27,6 +30,8 @@ use kernel::{
 /// The state that all PMUs of the machine share. Each of their [drivers](super::super::Driver)
 /// refers to it.
 pub(in crate::driver) struct Common {
+    /// The CPUs, and the PMU of each.
+    pub(in crate::driver) cpus: Cpus,
     /// Set if overflows can become samples.
     pub(in crate::driver) samples: bool,
     /// Set if waiting groups are offered in this driver's order.
@@ -46,21 +51,29 @@ pub(in crate::driver) struct Common {
 }
 
 impl Common {
-    /// Makes the state of a machine with PMUs of this `hardware`.
+    /// Makes the state of a machine with these `cpus` and PMUs of this `hardware`. `builtin` is
+    /// [`check_layouts`](super::super::check_layouts)'s.
     ///
     /// Fails with `ENOMEM` or another error. Process context.
     #[inline(never)]
     pub(super) fn new(
-        hardware: &Hardware,
-        user_read: UserRead,
+        cpus: Cpus,
+        hardware: &PerType<&Hardware>,
         ht_workaround: bool,
+        builtin: Option<builtin::Layout>,
     ) -> Result<Arc<Self>> {
-        let is_amd = hardware.amd().is_some();
+        let widest = hardware.iter().map(|it| &it.pmu.capabilities);
+        let widest = widest.max_by_key(|it| it.gp()).ok_or(ENODEV)?;
+        let user_read = UserRead::new(widest, builtin)?;
+        let any = |is: &dyn Fn(&Hardware) -> bool| hardware.iter().any(|it| is(it));
+        let is_amd = any(&|it| it.amd().is_some());
         let orders_groups =
-            hardware.policy == Policy::Rpmu && facilities::was_tried(Feature::GroupOrder);
-        let others_take_counters = seat::is_needed(hardware.pmu.model, ht_workaround)
-            || hardware.pmu.capabilities.tsx_uses_counter_3;
+            any(&|it| it.policy == Policy::Rpmu) && facilities::was_tried(Feature::GroupOrder);
+        let others_take_counters = any(&|it| {
+            seat::is_needed(it.pmu.model, ht_workaround) || it.pmu.capabilities.tsx_uses_counter_3
+        });
         let common = Self {
+            cpus,
             smi: Smi::new(!is_amd, user_read.initialised())?,
             ibs: if is_amd { facilities::find_ibs() } else { None },
             samples: facilities::bind_sampling(),

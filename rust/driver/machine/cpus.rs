@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The CPUs of the machine, and the PMU that each belongs to.
+
+use crate::{
+    kern::{
+        call::call_on,
+        cpu::online_cpus,
+        percpu::PerCpu, //
+    },
+    logic::cores::{
+        CoreType,
+        PerType, //
+    },
+    x86::cpuid::core_type, //
+};
+use core::sync::atomic::{
+    AtomicU8,
+    Ordering::Relaxed, //
+};
+use kernel::{
+    cpu::CpuId,
+    interrupt::LocalInterruptDisabled,
+    prelude::*, //
+};
+
+/// The index of no type.
+const NONE: u8 = u8::MAX;
+
+/// The CPUs by the types of their cores. A CPU belongs to at most one PMU, that of its type.
+///
+/// In a machine whose cores are all alike, each possible CPU belongs to the only PMU. On a hybrid,
+/// a CPU has to come up to say its type, and has no PMU before, or if none of the types that were
+/// [found](Self::find) is its own.
+pub(crate) struct Cpus {
+    types: PerType<CoreType>,
+    /// The index of each CPU's type, or [`NONE`].
+    of_cpu: PerCpu<AtomicU8>,
+}
+
+impl Cpus {
+    /// Finds the types of the CPUs that are online; `are_alike` says that there is only one.
+    ///
+    /// Fails with `ENODEV`, and a line in the log, if there are too many types, or with `ENOMEM`.
+    /// Process context.
+    pub(in crate::driver) fn find(are_alike: bool) -> Result<Self> {
+        let index = if are_alike { 0 } else { NONE };
+        let mut cpus = Self {
+            types: PerType::new(),
+            of_cpu: PerCpu::new(|_| Ok::<_, Error>(AtomicU8::new(index)))?,
+        };
+        if are_alike {
+            cpus.types.find_or_add(CoreType::ONLY);
+            return Ok(cpus);
+        }
+        for cpu in online_cpus() {
+            let mut found = true;
+            let look = |irqs: &LocalInterruptDisabled| {
+                found = cpus.types.find_or_add(core_of_this_cpu(irqs)).is_some();
+                cpus.starting(irqs);
+            };
+            // Fails if the CPU has gone down.
+            let _ = call_on(cpu, look);
+            if !found {
+                pr_err!("there are too many types of cores\n");
+                return Err(ENODEV);
+            }
+        }
+        Ok(cpus)
+    }
+
+    /// Finds the type of this CPU, which has come up.
+    pub(super) fn starting(&self, irqs: &LocalInterruptDisabled) {
+        if self.are_alike() {
+            return;
+        }
+        let index = self.types.find(core_of_this_cpu(irqs));
+        // CAST: there are a few types only.
+        let index = index.map_or(NONE, |index| index as u8);
+        self.of_cpu.this_cpu(irqs).store(index, Relaxed);
+    }
+
+    /// Returns the types.
+    pub(in crate::driver) fn types(&self) -> &PerType<CoreType> {
+        &self.types
+    }
+
+    /// Returns whether all CPUs have the same type.
+    pub(in crate::driver) fn are_alike(&self) -> bool {
+        self.types.len() == 1 && self.types.get(0) == Some(&CoreType::ONLY)
+    }
+
+    /// Returns the index of the type of this CPU, which is that of no type if the CPU has no PMU.
+    /// Any context.
+    #[inline]
+    pub(super) fn index_of_this(&self, irqs: &LocalInterruptDisabled) -> usize {
+        self.of_cpu.this_cpu(irqs).load(Relaxed).into()
+    }
+
+    /// Returns the same of `cpu`, which may be offline. Any context.
+    pub(in crate::driver) fn index_of(&self, cpu: CpuId) -> usize {
+        let index = self.of_cpu.get(cpu);
+        index.map_or(NONE, |index| index.load(Relaxed)).into()
+    }
+
+    /// Returns a CPU that is online and has the type at `index`. [`None`] if there is none, and if
+    /// any CPU will do.
+    pub(in crate::driver) fn one_of(&self, index: usize) -> Option<CpuId> {
+        online_cpus().find(|cpu| !self.are_alike() && self.index_of(*cpu) == index)
+    }
+}
+
+fn core_of_this_cpu(irqs: &LocalInterruptDisabled) -> CoreType {
+    CoreType::of_hybrid(core_type(irqs))
+}
