@@ -47,18 +47,22 @@ use kernel::{
     sync::Arc, //
 };
 
-/// What users know a PMU by. A predecessor has the same.
+/// What tells a PMU of the machine from the others. Its predecessor has the same name and event
+/// type.
 #[derive(Clone, Copy)]
 pub(super) struct Identity {
+    /// The index of the type of its CPUs' cores in [`cpus`](super::machine::cpus).
+    pub(super) index: usize,
     pub(super) name: &'static CStr,
     pub(super) event_type: u32,
 }
 
 impl Identity {
-    /// Returns the identity of the PMU of cores of type `core`. [`None`] if this driver has no such
-    /// PMU.
-    pub(super) fn of(core: CoreType) -> Option<Self> {
+    /// Returns the identity of the PMU of cores of type `core`, which has this `index`. [`None`] if
+    /// this driver has no such PMU.
+    pub(super) fn of(core: CoreType, index: usize) -> Option<Self> {
         (core == CoreType::ONLY).then_some(Self {
+            index,
             name: c"cpu",
             event_type: event_type::RAW,
         })

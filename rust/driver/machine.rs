@@ -157,8 +157,9 @@ impl Machine {
     /// Fails with `ENODEV` or another error, and a line in the log. No driver may be using the
     /// PMUs. Process context.
     pub(crate) fn check_counters(&self) -> Result {
-        let mut pmus = self.pmus().enumerate();
-        pmus.try_for_each(|(index, pmu)| probe::check_counters(pmu, self.common.cpus.one_of(index)))
+        let cpus = &self.common.cpus;
+        self.pmus()
+            .try_for_each(|pmu| probe::check_counters(pmu, cpus.one_of(pmu.ops().identity.index)))
     }
 
     /// Offers the PMUs to users, in place of the `predecessors`.
@@ -171,7 +172,9 @@ impl Machine {
         let _watches = self.watch_disabling();
         self.common.user_read.prepare();
         let _registrations = self.pmus.try_map_ref(|OfType(pmu)| {
-            let Identity { name, event_type } = pmu.ops().identity;
+            let Identity {
+                name, event_type, ..
+            } = pmu.ops().identity;
             if let Some(predecessor) = predecessors.of(name) {
                 predecessor.follow(pmu);
             }
@@ -235,7 +238,7 @@ fn new_pmu(
     });
     let units = KBox::init(units, GFP_KERNEL)?;
     let cpus = new_cpus(&hardware, user_read.initialised())?;
-    let groups = sysfs::groups(&hardware.pmu)?;
+    let groups = sysfs::groups(&hardware.pmu, common.cpus.are_alike())?;
     let driver = Driver::new(
         identity,
         hardware,

@@ -75,7 +75,7 @@ pub(crate) fn probe(policy: &CStr, max_period: u64) -> Result<KBox<Found>> {
         let cpu = cpus.one_of(index);
         let pmu = find_pmu(cpu)?;
         let found = FoundPmu {
-            identity: Identity::of(*core).ok_or(ENODEV)?,
+            identity: Identity::of(*core, index).ok_or(ENODEV)?,
             hardware: Hardware::new(pmu, known_policy, max_period, cpu)?,
         };
         // There is room for one of each type.

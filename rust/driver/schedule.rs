@@ -64,6 +64,7 @@ use crate::{
     },
 };
 use kernel::{
+    cpu::CpuId,
     mm::Mm,
     prelude::*, //
 };
@@ -405,6 +406,14 @@ impl Operations for Driver {
 
     fn task_data_name(&self) -> Option<&'static CStr> {
         self.units.task_data_name()
+    }
+
+    fn serves_some_cpus(&self) -> bool {
+        !self.common.cpus.are_alike()
+    }
+
+    fn serves(&self, cpu: CpuId) -> bool {
+        self.common.cpus.index_of(cpu) == self.identity.index
     }
 
     fn samples_extended_registers(&self) -> bool {

@@ -31,11 +31,15 @@ use settings::{
     SwitchMaxPercent, //
 };
 
-/// Makes the directories of `pmu`.
+/// Makes the directories of `pmu`. If the CPUs are not `alike`, a file has those that have the PMU.
 #[inline(never)]
-pub(super) fn groups(pmu: &Pmu) -> Result<Groups> {
+pub(super) fn groups(pmu: &Pmu, alike: bool) -> Result<Groups> {
     let mut groups = KVec::new();
-    groups.push(settings(pmu)?, GFP_KERNEL)?;
+    let mut top = settings(pmu)?;
+    if !alike {
+        top.cpus::<Driver>()?;
+    }
+    groups.push(top, GFP_KERNEL)?;
     groups.push(format(pmu)?, GFP_KERNEL)?;
     groups.push(events(pmu)?, GFP_KERNEL)?;
     groups.push(caps(pmu)?, GFP_KERNEL)?;

@@ -64,7 +64,9 @@ pub(super) fn find_predecessors(
     found: &mut PerType<BuiltinPmu>,
 ) -> Result {
     for pmu in pmus.iter() {
-        let Identity { name, event_type } = pmu.ops().identity;
+        let Identity {
+            name, event_type, ..
+        } = pmu.ops().identity;
         let pmu = match BuiltinPmu::find(event_type, SOME_EVENT) {
             Ok(Some(pmu)) => pmu,
             Ok(None) => continue,

@@ -29,6 +29,7 @@ use core::{
     sync::atomic::Ordering::Relaxed, //
 };
 use kernel::{
+    cpu::CpuId,
     error::{
         code::*,
         from_result,
@@ -91,6 +92,9 @@ impl<T: Operations> Callbacks<T> {
         }
         if T::HAS_CHECK_PERIOD {
             pmu.check_period = Some(Self::check_period_callback);
+        }
+        if T::HAS_SERVES {
+            pmu.filter = Some(Self::filter_callback);
         }
         if T::HAS_SCHED_TASK {
             pmu.sched_task = Some(Self::sched_task_callback);
@@ -294,6 +298,9 @@ impl<T: Operations> Callbacks<T> {
             let pmu = unsafe { Pmu::<T>::from_raw((*event).pmu) };
             // SAFETY: This is `event_init`, and the value does not leave it.
             let new_event = unsafe { NewEvent::from_raw(event) };
+            if !new_event.cpu().is_none_or(|cpu| pmu.serves(cpu)) {
+                return Err(ENOENT);
+            }
             let data = pmu.ops().event_init(&new_event)?;
             then(pmu, &data)?;
             // SAFETY: This is `event_init`.
@@ -315,6 +322,17 @@ impl<T: Operations> Callbacks<T> {
             }
             Ok(0)
         })
+    }
+
+    /// Returns whether events of the PMU cannot be on `cpu`.
+    ///
+    /// # Safety
+    ///
+    /// To be called by the perf core, with the PMU of a [`Pmu<T>`].
+    unsafe extern "C" fn filter_callback(pmu: *mut bindings::pmu, cpu: c_int) -> bool {
+        // SAFETY: By this function's requirements.
+        let pmu = unsafe { Pmu::<T>::from_raw(pmu) };
+        !CpuId::from_i32(cpu).is_some_and(|cpu| pmu.serves(cpu))
     }
 
     /// # Safety

@@ -83,6 +83,18 @@ pub trait Operations: Send + Sync + Sized + 'static {
         false
     }
 
+    /// Returns whether the PMU serves some of the CPUs only, those that it
+    /// [`serves`](Self::serves): the core PMU of a hybrid does. Asked once. Process context.
+    fn serves_some_cpus(&self) -> bool {
+        false
+    }
+
+    /// Returns whether events of the PMU can count on `cpu`. Called only if the PMU serves some
+    /// CPUs. Any context.
+    fn serves(&self, _cpu: CpuId) -> bool {
+        true
+    }
+
     /// Returns what an event is attached to, once it has been examined. Any context.
     fn attachment(_data: &Self::EventData) -> Attachment {
         Attachment::None
@@ -425,6 +437,13 @@ impl<T: Operations> Pmu<T> {
         let raw = unsafe { &mut *this.raw.get() };
         // CAST: only bits matter.
         raw.capabilities |= extended as i32;
+        if this.ops.serves_some_cpus() {
+            // Hardware events can name the PMU in the upper half of their config.
+            // CAST: only bits matter.
+            raw.capabilities |= bindings::PERF_PMU_CAP_EXTENDED_HW_TYPE as i32;
+        } else {
+            raw.filter = None;
+        }
         if let Some(task_data) = &this._task_data {
             raw.task_ctx_cache = task_data.as_raw();
         }
@@ -443,6 +462,13 @@ impl<T: Operations> Pmu<T> {
     /// Returns the driver.
     pub fn ops(&self) -> &T {
         &self.ops
+    }
+
+    /// Returns whether events of the PMU can be on `cpu`. Any context.
+    pub(super) fn serves(&self, cpu: CpuId) -> bool {
+        // SAFETY: `raw` is valid, and this field does not change once the PMU is made.
+        let serves_all = unsafe { (*self.raw.get()).filter.is_none() };
+        serves_all || self.ops.serves(cpu)
     }
 
     /// Returns the PMU on the current CPU. [`None`] if there is no such CPU, which cannot be.

@@ -11,13 +11,18 @@ use super::{
     Operations,
     Pmu, //
 };
-use crate::bindings;
+use crate::{
+    bindings,
+    kern::cpu::online_cpus, //
+};
 use core::{
     fmt,
     ptr, //
 };
 use kernel::{
     alloc::AllocError,
+    cpu::nr_cpu_ids,
+    cpumask::CpumaskVar,
     error::{
         from_result,
         to_result, //
@@ -110,6 +115,15 @@ impl Group {
         let mut file = new_file(&name, S::MODE);
         file.attr.__bindgen_anon_1.show = Some(show_setting_callback::<T, S>);
         file.attr.__bindgen_anon_2.store = Some(store_setting_callback::<T, S>);
+        self.push(file, name)
+    }
+
+    /// Adds the file `cpus`: the online CPUs that the PMU [serves](Operations::serves). Users and
+    /// perf take a PMU with such a file for one that serves no others.
+    pub fn cpus<T: Operations>(&mut self) -> Result {
+        let name = CString::try_from_fmt(fmt!("cpus"))?;
+        let mut file = new_file(&name, 0o444);
+        file.attr.__bindgen_anon_1.show = Some(show_cpus_callback::<T>);
         self.push(file, name)
     }
 
@@ -267,6 +281,31 @@ unsafe extern "C" fn store_setting_callback<T: Operations, S: Setting<T>>(
 ) -> isize {
     // SAFETY: By this function's requirements.
     unsafe { store(dev, text, len, S::set) }
+}
+
+/// # Safety
+///
+/// To be called by sysfs, with the device of a [`Pmu<T>`] and a page to print to.
+unsafe extern "C" fn show_cpus_callback<T: Operations>(
+    dev: *mut bindings::device,
+    _attr: *mut bindings::device_attribute,
+    page: *mut c_char,
+) -> isize {
+    from_result(|| {
+        // SAFETY: By this function's requirements. The file goes before the PMU does.
+        let pmu = unsafe { pmu_of::<T>(dev) };
+        let mut cpus = CpumaskVar::new_zero(GFP_KERNEL)?;
+        online_cpus()
+            .filter(|cpu| pmu.serves(*cpu))
+            .for_each(|cpu| cpus.set(cpu));
+        // SAFETY: `page` is what `sysfs_emit()` wants, and `%*pbl` prints a bitmap of that many
+        // bits: a mask has a bit for each number of a CPU.
+        let len = unsafe {
+            bindings::sysfs_emit(page, c"%*pbl\n".as_char_ptr(), nr_cpu_ids(), cpus.as_raw())
+        };
+        // CAST: an `int` is an `isize`.
+        Ok(len as isize)
+    })
 }
 
 /// # Safety
