@@ -200,9 +200,12 @@ impl World {
         masks.extend(more.iter().map(|want| left(*want)));
 
         let (_, has) = this.has(false);
-        let mut wants = this.events.iter().map(|(_, want)| want).chain(more);
-        let halved = beside && (closed != 0 || wants.any(|(_, corrupting)| *corrupting));
+        let has_corrupting = this.events.iter().any(|(_, (_, corrupting))| *corrupting);
+        let adds_corrupting = more.iter().any(|(_, corrupting)| *corrupting);
+        let halved = beside && (closed != 0 || has_corrupting || adds_corrupting);
         let limit = match halved {
+            // A first corrupting event does not join more than half.
+            true if adds_corrupting && !has_corrupting => COUNTERS / 2,
             true => (COUNTERS / 2).max((has & GP).count_ones()),
             false => COUNTERS,
         };
