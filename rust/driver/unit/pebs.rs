@@ -455,9 +455,14 @@ impl Pebs {
         counters: CounterMask,
         mut f: impl FnMut(CounterId, &Event<Driver>, &CounterUse),
     ) {
+        // Until the event that has just got a counter is started, the one before it is the last
+        // there. That has left, and its id may be another precise event's, on another counter.
+        let is_on = |counter, event: &Event<Driver>| {
+            event.data().precise.is_some() && event::counter(event).is_none_or(|it| it == counter)
+        };
         for counter in counters {
             let event = here.shared.last_event(counter).and_then(|id| cx.event(id));
-            if let Some(event) = event.filter(|event| event.data().precise.is_some()) {
+            if let Some(event) = event.filter(|event| is_on(counter, event)) {
                 f(counter, event, here.shared.uses.on(counter));
             }
         }
