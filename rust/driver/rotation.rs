@@ -42,6 +42,7 @@ use crate::{
             Waiting,
             Wants,
             MOST_DISPLACED,
+            MOST_LOOKED_AT,
             TURN, //
         },
         sched::{
@@ -178,18 +179,19 @@ fn wants_of(group: WaitingGroup<'_, Driver>) -> GroupWants {
 
 /// Returns whether `group`, which waits, has counted for long since it was charged last.
 fn owes(group: WaitingGroup<'_, Driver>, (now, interval): (u64, u64)) -> bool {
-    let running = group.time_running(now);
-    let ran = group.with_first(|event| event.data().turn.uncharged(running));
+    let ran = group.with_first_enabled(now, |event, running| event.data().turn.uncharged(running));
     ran.is_some_and(|ran| owes_turns(ran, interval))
 }
 
 /// Charges `group`. Returns how long it has counted since it was charged last: a whole turn, if its
-/// turns end by overflow, as these have lengths of their own.
-fn turns_of(group: WaitingGroup<'_, Driver>, (now, interval): (u64, u64)) -> u64 {
-    let running = group.time_running(now);
-    let first = group.with_first(|event| {
+/// turns end by overflow, as these have lengths of their own, unless it `waits`: then it had to
+/// leave before.
+///
+/// An event keeps what it was charged for, so that the time is always that of the same event.
+fn turns_of(group: WaitingGroup<'_, Driver>, waits: bool, (now, interval): (u64, u64)) -> u64 {
+    let first = group.with_first_enabled(now, |event, running| {
         let data = event.data();
-        (data.turn.charge(running), data.switches)
+        (data.turn.charge(running), data.switches && !waits)
     });
     match first {
         Some((_, true)) | None => TURN,
@@ -393,7 +395,7 @@ impl Driver {
                     runtime: group.runtime_place(),
                     counters: if waits { all } else { counters },
                     corrupting,
-                    turns: turns_of(group, clock),
+                    turns: turns_of(group, waits, clock),
                 };
                 let lasting = || lasting(cx, schedule, &context);
                 let limits = || self.limits_now(cx, cpu);
@@ -408,9 +410,11 @@ impl Driver {
             };
             context.for_each_active(|group| charge(group, false));
             if placed_within {
-                let displaced = cx.in_order(&context).take(MOST_DISPLACED);
-                let displaced = displaced.filter(|group| owes(*group, clock));
-                displaced.for_each(|group| charge(group, true));
+                let waiting = cx.in_order(&context).take(MOST_LOOKED_AT);
+                let displaced = waiting.filter(|group| owes(*group, clock));
+                displaced
+                    .take(MOST_DISPLACED)
+                    .for_each(|group| charge(group, true));
             }
             // If no group has moved, the perf core moves the first one, unless that has just come
             // there.

@@ -354,15 +354,18 @@ impl<T: InternalOperations> WaitingGroup<'_, T> {
         self.with_first(|event| internals_of(event).set_place(runtime, place));
     }
 
-    /// Returns the nanoseconds that the group, which waits or is on this CPU, has spent on counters
-    /// until `clock` ([`IntervalEnd::clock`](super::IntervalEnd::clock)): its first enabled event
-    /// of this PMU.
-    pub fn time_running(&self, clock: u64) -> u64 {
-        let first = self.events().find(|(_, enabled)| *enabled);
+    /// Calls `f` with the group's first enabled event of this PMU, and with the nanoseconds that it
+    /// has spent on counters until `clock` ([`IntervalEnd::clock`](super::IntervalEnd::clock)). The
+    /// group waits or is on this CPU.
+    pub fn with_first_enabled<R>(
+        &self,
+        clock: u64,
+        f: impl FnOnce(&Event<T>, u64) -> R,
+    ) -> Option<R> {
+        let (event, _) = self.events().find(|(_, enabled)| *enabled)?;
         // SAFETY: By the type invariant; the event is a member of the group.
-        first.map_or(0, |(event, _)| unsafe {
-            time::running(event.as_raw(), clock)
-        })
+        let running = unsafe { time::running(event.as_raw(), clock) };
+        Some(f(event, running))
     }
 
     /// Returns the group's place in the order by runtime, which is where it is unless it was put in

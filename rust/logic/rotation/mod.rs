@@ -70,7 +70,8 @@ pub use {
         requeue,
         turns,
         Counted,
-        MOST_DISPLACED, //
+        MOST_DISPLACED,
+        MOST_LOOKED_AT, //
     },
     wants::{
         Beside,

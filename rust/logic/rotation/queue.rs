@@ -85,9 +85,11 @@ pub const fn turns(ran: u64, interval: u64) -> u64 {
     }
 }
 
-/// The most groups in front of the order that are charged at the end of an interval although they
-/// wait ([`owes_turns`]).
+/// The most groups that are charged at the end of an interval although they wait ([`owes_turns`]).
 pub const MOST_DISPLACED: usize = 4;
+
+/// The most groups in front of the order that are looked at for such: a bound for the time.
+pub const MOST_LOOKED_AT: usize = 64;
 
 /// Returns whether a group that waits when an interval of `interval` nanoseconds ends is to be
 /// charged for the `ran` nanoseconds that it has counted since it was charged last.

@@ -37,7 +37,8 @@ use crate::logic::rotation::{
     Counted,
     Found,
     Wants,
-    MOST_DISPLACED, //
+    MOST_DISPLACED,
+    MOST_LOOKED_AT, //
 };
 use crate::logic::sched::assign::Policy;
 use crate::logic::sched::cpu_schedule::CpuSchedule;
@@ -303,14 +304,15 @@ impl<'a> Cpu<'a> {
         let all = self.machine.pmu.capabilities.all();
         let mut moved = false;
         let active = &self.flexible_active;
-        let displaced = self.flexible.iter().filter(|it| !active.contains(it));
-        let displaced = displaced.take(match std::mem::take(&mut self.placed_within) {
-            true => MOST_DISPLACED,
+        let waiting = self.flexible.iter().filter(|it| !active.contains(it));
+        let waiting = waiting.take(match std::mem::take(&mut self.placed_within) {
+            true => MOST_LOOKED_AT,
             false => 0,
         });
         let owes =
             |group: &&usize| owes_turns(self.running[**group] - self.charged[**group], INTERVAL);
-        let displaced: Vec<_> = displaced.filter(owes).copied().collect();
+        let displaced = waiting.filter(owes).take(MOST_DISPLACED);
+        let displaced: Vec<_> = displaced.copied().collect();
         for group in active.iter().chain(&displaced).copied().collect::<Vec<_>>() {
             let its = |event: EventNumber| self.groups[group].has(event);
             let counters = self.counters.iter().filter(|(_, event)| its(*event));
