@@ -30,7 +30,8 @@ pub(crate) fn cpu_number() -> u32 {
 #[inline(always)]
 pub(crate) fn this_cpu_offset() -> usize {
     let offset;
-    // SAFETY: As above.
+    // SAFETY: In the kernel, GS is the base of the CPU's own variables. Each CPU has a
+    // `this_cpu_off`, a word of 64 bits, which the instruction only reads.
     unsafe {
         asm!(
             "mov {}, qword ptr gs:[rip + {}]",

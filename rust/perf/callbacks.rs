@@ -121,7 +121,8 @@ impl<T: Operations> Callbacks<T> {
     ) -> Option<R> {
         // SAFETY: By this function's requirements.
         let pmu = unsafe { Pmu::from_raw(pmu) };
-        // SAFETY: As above.
+        // SAFETY: By this function's requirements interrupts are off during the call. `f` cannot
+        // keep the proof: it takes an `OnCpu` of any lifetime.
         let irqs = unsafe { bindings::inline::assume_irqs_disabled() };
         Some(f(pmu, pmu.on_cpu(irqs)?))
     }
@@ -138,7 +139,9 @@ impl<T: Operations> Callbacks<T> {
     ) -> Option<R> {
         // SAFETY: `event` is valid by this function's requirements.
         let pmu = unsafe { (*event).pmu };
-        // SAFETY: As above; the PMU of an event is alive as long as the event is.
+        // SAFETY: By this function's requirements interrupts are off, and `event` belongs to a
+        // `Pmu<T>`: `event_init` has attached its data, and `destroy` has not detached it. The PMU
+        // is alive as long as it has such events.
         unsafe { Self::with_pmu(pmu, |pmu, cx| f(pmu, cx, Event::from_raw(event))) }
     }
 

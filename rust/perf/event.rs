@@ -204,7 +204,8 @@ impl<T: Operations> Event<T> {
     pub fn asked_for(&self) -> (u32, u64) {
         // SAFETY: The event is valid, and these two do not change once it is open.
         let attr = unsafe { &raw const (*self.as_raw()).attr };
-        // SAFETY: As above.
+        // SAFETY: `attr` points into the event, which is valid. The perf core changes these two
+        // members of open breakpoints only (`perf_event_modify_attr()`).
         unsafe { ((*attr).type_, (*attr).config) }
     }
 
@@ -233,7 +234,7 @@ impl<T: Operations> Event<T> {
     /// Returns whether a sample has the number of the latest branch
     /// (`PERF_SAMPLE_BRANCH_HW_INDEX`).
     pub fn samples_latest_branch(&self) -> bool {
-        // SAFETY: As above.
+        // SAFETY: The event is valid, and the attribute does not change once it is open.
         unsafe { (*self.as_raw()).attr.branch_sample_type & BRANCH_HW_INDEX != 0 }
     }
 
@@ -244,7 +245,7 @@ impl<T: Operations> Event<T> {
 
     /// Returns whether a sample has one of these parts (`PERF_SAMPLE_*`).
     pub(super) fn samples(&self, parts: u64) -> bool {
-        // SAFETY: As above.
+        // SAFETY: The event is valid, and the attribute does not change once it is open.
         unsafe { (*self.as_raw()).attr.sample_type & parts != 0 }
     }
 
@@ -577,8 +578,10 @@ impl<'a, T: Operations> NewEvent<'a, T> {
         if parent.is_null() || unsafe { (*parent).pmu } != pmu {
             return None;
         }
-        // SAFETY: As above, which holds until `event_init` returns, and `self` does not outlive
-        // that. The event is of this PMU, and has been opened.
+        // SAFETY: The parent is of this PMU, and was opened. It is not destroyed before
+        // `event_init` returns, which `self` does not outlive: `inherit_event()` holds the mutex of
+        // the context of the parent, or of another event inherited from it, which has a reference
+        // to it.
         Some(unsafe { Event::from_raw(parent) })
     }
 
@@ -678,7 +681,8 @@ pub unsafe fn for_each_member(
     f(leader, true);
     // SAFETY: By this function's requirements.
     let head = unsafe { &raw mut (*leader).sibling_list };
-    // SAFETY: As above.
+    // SAFETY: By this function's requirements the leader is valid, and so is the head of its list,
+    // which does not change.
     let mut node = unsafe { (*head).next };
     while node != head {
         // SAFETY: `node` is not the head, so it is the `sibling_list` of an event.

@@ -387,7 +387,9 @@ impl Request {
             // SAFETY: By this function's requirements, and by the type invariant. The files stay
             // there until the PMU is freed, and the device goes before.
             true => to_result(unsafe { bindings::rpmu_helper_sysfs_merge_group(dev, group) })?,
-            // SAFETY: As above. The caller runs in none of these files.
+            // SAFETY: `dev` is the PMU's device by this function's requirements, and `group` a
+            // named group with a null-terminated list by the type invariant. Removing a file waits
+            // for its users (`kernfs_drain()`): the caller runs in none of these files.
             false => unsafe { bindings::rpmu_helper_sysfs_unmerge_group(dev, group) },
         }
         *shown = on;

@@ -30,7 +30,8 @@ pub(super) struct TaskDataCache<D> {
 // SAFETY: A cache may be used on any CPU. It holds no `D` when it is dropped.
 unsafe impl<D: Send + Sync> Send for TaskDataCache<D> {}
 
-// SAFETY: As above.
+// SAFETY: A shared reference gives only the pointer, for the kernel's functions of caches, which
+// synchronise.
 unsafe impl<D: Send + Sync> Sync for TaskDataCache<D> {}
 
 impl<D: Zeroable + Send + Sync> TaskDataCache<D> {

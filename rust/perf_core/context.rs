@@ -109,7 +109,8 @@ impl<'a, T: InternalOperations> Context<'a, T> {
         let (generation, head) = unsafe { ((*context).generation, &raw mut (*context).event_list) };
         let changes = version.map(|it| generation.wrapping_sub(it.generation));
         let mut seen = 0;
-        // SAFETY: As above. New events are put in front.
+        // SAFETY: By the type invariant the context is valid, and locked, so its list does not
+        // change. `list_add_event()` puts new events in front.
         let mut node = unsafe { (*head).next };
         while node != head && changes.is_none_or(|most| seen < most) {
             // SAFETY: `node` is not the head, so it is the `event_entry` of an event.
@@ -136,7 +137,8 @@ impl<'a, T: InternalOperations> Context<'a, T> {
     pub fn for_each_active(&self, mut f: impl FnMut(WaitingGroup<'a, T>)) {
         // SAFETY: By the type invariant; the list is guarded by the context's lock.
         let head = unsafe { &raw mut (*self.0).flexible_active };
-        // SAFETY: As above.
+        // SAFETY: By the type invariant `head` is valid, and the context's lock, which guards the
+        // list, is held.
         let mut node = unsafe { (*head).next };
         while node != head {
             // SAFETY: `node` is not the head, so it is the `active_list` of an event.
@@ -175,7 +177,8 @@ impl<'a, T: InternalOperations> Context<'a, T> {
             // SAFETY: By the type invariant of the group.
             let (state, cpu) = unsafe { ((*group.0).state, (*group.0).cpu) };
             let here = CpuId::from_i32(cpu).is_none_or(|cpu| cpu == CpuId::current());
-            // SAFETY: As above.
+            // SAFETY: By the type invariant of the group, its leader is valid, and in a context
+            // that is locked.
             let of_cgroup = unsafe { cgroup_of(group.0) }.is_some();
             if is_leader.0 && state == INACTIVE && here && !of_cgroup {
                 waiting = waiting.saturating_add(1);
@@ -387,7 +390,8 @@ impl<T: InternalOperations> WaitingGroup<'_, T> {
         // SAFETY: By the type invariant.
         let (context, pmu) = unsafe { ((*self.0).ctx, (*(*self.0).pmu_ctx).pmu) };
         let (mut latest, mut for_cgroups) = (0, false);
-        // SAFETY: As above; a context without a task is this CPU's own.
+        // SAFETY: By the type invariant the context is valid and locked. Groups are only looked at
+        // on the CPU that their context is on, so a context without a task is this CPU's own.
         unsafe {
             if (*context).task.is_null() {
                 for_each_current_cgroup(context, |_| for_cgroups = true);

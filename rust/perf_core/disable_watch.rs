@@ -347,7 +347,8 @@ struct VainWork<T: InternalOperations> {
 // SAFETY: The functions of irq_work and of workqueues may be called on any CPU; the rest is `Send`.
 unsafe impl<T: InternalOperations> Send for VainWork<T> {}
 
-// SAFETY: As above; they synchronise.
+// SAFETY: The functions of irq_work and of workqueues synchronise. `pmu` is atomic, and a `Pmu` is
+// `Sync`.
 unsafe impl<T: InternalOperations> Sync for VainWork<T> {}
 
 impl<T: InternalOperations> VainWork<T> {
@@ -539,7 +540,8 @@ struct Inner<T: InternalOperations> {
 // SAFETY: The functions of kprobes may be called on any CPU; the rest is `Send`.
 unsafe impl<T: InternalOperations> Send for Inner<T> {}
 
-// SAFETY: As above; they synchronise, and the rest is `Sync`.
+// SAFETY: The functions of kprobes, which alone use `call` and `exit`, synchronise
+// (`kprobe_mutex`). `pmu` is `Sync`.
 unsafe impl<T: InternalOperations> Sync for Inner<T> {}
 
 impl<T: InternalOperations> Probe<T> {
@@ -577,7 +579,8 @@ impl<T: InternalOperations> Probe<T> {
         // SAFETY: The probe names a function and a handler and is otherwise zero, as it has to be.
         // It stays where it is until `drop` has unregistered it.
         to_result(unsafe { bindings::rpmu_helper_register_kprobe(inner.call.get()) })?;
-        // SAFETY: As above; it has the size of its handlers' data, too.
+        // SAFETY: The probe names a function, its handlers and the size of their data, and is
+        // otherwise zero, as it has to be. It stays where it is until `drop` has unregistered it.
         to_result(unsafe { bindings::rpmu_helper_register_kretprobe(inner.exit.get()) })
             // SAFETY: It is registered.
             .inspect_err(|_| unsafe {

@@ -58,8 +58,10 @@ impl<T: InternalOperations> OnCpu<'_, T> {
         // SAFETY: The PMU is registered: before that ends, `close()` says so, and then waits for
         // all that run with interrupts off.
         let here = unsafe { rotation::this_context(self.pmu().as_raw()) };
-        // SAFETY: As above. The first pointer is set once, to a context that is never freed. The
-        // perf core changes the second only on this CPU, with interrupts off.
+        // SAFETY: `here` is valid while the PMU is registered. Before that ends, `close_resched()`
+        // waits for all that run with interrupts off, as this does. The first pointer is set once,
+        // to a context that is never freed. The perf core changes the second only on this CPU, with
+        // interrupts off.
         let (own, task) = unsafe {
             (
                 ptr::read_volatile(&raw const (*here).epc.ctx),
@@ -109,7 +111,8 @@ impl<T: InternalOperations> OnCpu<'_, T> {
         let pmu = self.pmu().as_raw();
         // SAFETY: By this function's requirements.
         let head = unsafe { &raw mut (*context).event_list };
-        // SAFETY: As above.
+        // SAFETY: By this function's requirements the context is valid, and its lock, under which
+        // alone the list changes, is held.
         let mut node = unsafe { (*head).next };
         while node != head {
             // SAFETY: `node` is not the head, so it is the `event_entry` of an event.

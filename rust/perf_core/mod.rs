@@ -185,7 +185,8 @@ impl<T: InternalOperations> CpuState<T> {
     unsafe fn after_enable(&self) {
         // SAFETY: By this function's requirements.
         let again = unsafe { self.offers.take_back::<T>() };
-        // SAFETY: As above.
+        // SAFETY: By this function's requirements this is the CPU on which the perf core has
+        // enabled the PMU, and that callback has not ended.
         unsafe { self.turn.after_enable::<T>() };
         if let Some(pmu) = again {
             self.turn.begin_again(pmu);

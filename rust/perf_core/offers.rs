@@ -158,7 +158,8 @@ impl Offers {
                         _ => {
                             if (*before).group_index == 0 {
                                 // No place is in front of it.
-                                // INVARIANT: As above.
+                                // INVARIANT: By that of `Offers`, `before` is a leader, of a
+                                // context that is locked.
                                 let refused = WaitingGroup::<T>(before, PhantomData);
                                 refused.set_place(refused.runtime_place(), 1);
                                 move_to(before, 1);

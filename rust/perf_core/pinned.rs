@@ -129,7 +129,9 @@ impl<T: InternalOperations> PinnedGroup<'_, T> {
         let visit = |event: *mut bindings::perf_event, enabled| {
             // SAFETY: An event of the group, which by the type invariant does not change.
             if enabled && unsafe { (*event).pmu } == self.pmu {
-                // SAFETY: As above; the event is of this PMU and in a context, so it was opened.
+                // SAFETY: The event is of this PMU, a `Pmu<T>`, and in a group, so it was opened.
+                // It is not destroyed before it has left the group, which takes the context's lock:
+                // by the type invariant that is held.
                 f(unsafe { Event::from_raw(event) });
             }
         };
@@ -272,12 +274,14 @@ impl<T: InternalOperations> Pmu<T> {
         // SAFETY: The event is in a context. So it has a leader, which is in there too, and both
         // stay until the lock is released.
         let leader = unsafe { (*event).group_leader };
-        // SAFETY: As above.
+        // SAFETY: The leader is valid as long as the event is in its group, which it leaves under
+        // the lock that is held. The lock guards `state`, too.
         let (state, of_cgroup) = unsafe { ((*leader).state, is_of_cgroup(leader)) };
         if state != ERROR || of_cgroup {
             return Verdict::Gone;
         }
-        // INVARIANT: As above.
+        // INVARIANT: The event is in the leader's group, so the leader is valid; the lock of their
+        // context is held.
         let group = PinnedGroup {
             leader,
             pmu: self.as_raw(),

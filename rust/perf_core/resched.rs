@@ -54,7 +54,8 @@ pub(in crate::perf_core) struct Request {
 // SAFETY: By the type invariant one thread at a time uses `csd`.
 unsafe impl Send for Request {}
 
-// SAFETY: As above.
+// SAFETY: `pending` is atomic. By the type invariant only the code that has set it uses `csd`, and
+// then the kernel.
 unsafe impl Sync for Request {}
 
 impl Request {

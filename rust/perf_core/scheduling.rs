@@ -162,7 +162,8 @@ impl<T: InternalOperations> PmuDisabled<'_, T> {
         if !self.is_rotation() {
             return 0;
         }
-        // SAFETY: As above.
+        // SAFETY: Interrupts are off, and `is_rotation()` has found that the PMU is registered.
+        // Before that ends, `close_resched()` waits for all that run with interrupts off.
         let here = unsafe { rotation::this_context(self.pmu().as_raw()) };
         // SAFETY: The context is valid; `perf_rotate_context()` has locked both.
         let (own, task) = unsafe { (&raw mut (*here).epc, (*here).task_epc) };

@@ -73,7 +73,7 @@ pub struct EndCost {
 // SAFETY: The functions of irq_work may be called on any CPU.
 unsafe impl Send for Turn {}
 
-// SAFETY: As above; they synchronise.
+// SAFETY: The functions of irq_work, which alone use `work`, synchronise. The rest is atomic.
 unsafe impl Sync for Turn {}
 
 impl Turn {
@@ -206,7 +206,8 @@ unsafe extern "C" fn turn_callback<T: InternalOperations>(work: *mut bindings::i
     }
     if ends {
         turn.began.store(clock().max(1), Relaxed);
-        // SAFETY: As above.
+        // SAFETY: The PMU is registered: it is open, and `close_internals()` waits for this
+        // function before it is unregistered.
         unsafe { rotation::expire(pmu.as_raw(), irqs) };
     }
 }

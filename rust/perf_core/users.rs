@@ -150,7 +150,8 @@ impl Users {
         let mut users = Self::default();
         // SAFETY: By this function's requirements; registering initialises the lock.
         let lock = unsafe { &raw mut (*pmu).events_lock };
-        // SAFETY: As above. The perf core takes the lock in process context only, as is this.
+        // SAFETY: By this function's requirements the PMU was registered, which initialised the
+        // lock. The perf core takes the lock in process context only, as is this.
         // CAST: both are bindings of `spinlock_t`.
         unsafe { kernel::bindings::spin_lock(lock.cast()) };
         // SAFETY: Under the lock the list is consistent and the events in it are valid.

@@ -160,7 +160,8 @@ pub struct Builtin {
 // their accesses are kept apart.
 unsafe impl Send for Builtin {}
 
-// SAFETY: As above.
+// SAFETY: `lent` is atomic. The methods that take a shared reference say why their accesses to the
+// kernel's objects do not race.
 unsafe impl Sync for Builtin {}
 
 impl Builtin {
@@ -322,7 +323,8 @@ impl Builtin {
                 // SAFETY: By the type invariant `key` is a static key. This is process context.
                 unsafe { bindings::static_key_slow_inc(key.as_ptr()) };
             } else if old == mode {
-                // SAFETY: As above. The key was incremented when `old` was set.
+                // SAFETY: By the type invariant `key` is a static key. It was incremented when
+                // `old` was set, here or by `set_attr_rdpmc()`. This is process context.
                 unsafe { bindings::static_key_slow_dec(key.as_ptr()) };
             }
         }

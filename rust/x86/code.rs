@@ -56,7 +56,8 @@ pub fn read(address: u64, code: &mut [u8], _irqs: &LocalInterruptDisabled) -> bo
         // SAFETY: So many bytes can be written at `to`. A fault where they are read is handled.
         unsafe { bindings::copy_from_kernel_nofault(to, from, code.len()) == 0 }
     } else {
-        // SAFETY: As above; the function is for NMIs, too.
+        // SAFETY: `code.len()` bytes can be written at `to`. The function checks that `from` is in
+        // user space, stops at a fault, and may be called in any context, NMIs included.
         unsafe { bindings::copy_from_user_nmi(to, from, code.len()) == 0 }
     }
 }

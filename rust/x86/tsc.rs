@@ -23,7 +23,8 @@ pub struct TscClock {
 // SAFETY: The pointer is to data of the kernel that any thread may read.
 unsafe impl Send for TscClock {}
 
-// SAFETY: As above.
+// SAFETY: The methods only read what `offset` points to, and the bound functions may be called on
+// several CPUs at a time.
 unsafe impl Sync for TscClock {}
 
 impl TscClock {

@@ -52,7 +52,8 @@ impl Events {
         for (i, want) in wants.iter().take(MAX).enumerate() {
             let flags = u32::from(want.overlap) | (u32::from(want.pair) << 1);
             let had = previous.get(i).copied().flatten().map_or(-1, i32::from);
-            // SAFETY: as above, and the set has room for `MAX` events.
+            // SAFETY: nobody else uses the set, as there is one `Events` and `&mut` to it is held;
+            // the set has room for `MAX` events.
             unsafe { c::assign_test_add(want.counters, flags, had) };
             self.len += 1;
         }

@@ -59,7 +59,8 @@ pub struct Handler {
 // their accesses are kept apart.
 unsafe impl Send for Handler {}
 
-// SAFETY: As above.
+// SAFETY: The methods access `active_events` atomically. The static call is changed by a function
+// that takes its own locks.
 unsafe impl Sync for Handler {}
 
 impl Handler {

@@ -42,7 +42,8 @@ pub struct SelectMask {
 // of it.
 unsafe impl Send for SelectMask {}
 
-// SAFETY: As above.
+// SAFETY: The methods access only this CPU's part of the variable, with interrupts off, so no other
+// thread does so at the same time.
 unsafe impl Sync for SelectMask {}
 
 impl Builtin {

@@ -69,12 +69,12 @@ impl<'a> DebugStore<'a> {
     }
 
     fn index(&self) -> &'a AtomicU64 {
-        // SAFETY: As above.
+        // SAFETY: `member()` passes the debug store. Only the address of the member is taken.
         self.member(|area| unsafe { &raw mut (*area).pebs_index })
     }
 
     fn end(&self) -> u64 {
-        // SAFETY: As above.
+        // SAFETY: `member()` passes the debug store. Only the address of the member is taken.
         self.member(|area| unsafe { &raw mut (*area).pebs_absolute_maximum })
             .load(Relaxed)
     }

@@ -62,7 +62,7 @@ impl Tracers {
             let disable = symbols.find(c"intel_bts_disable_local")?;
             let interrupt = symbols.find(c"intel_bts_interrupt")?;
             let enable = symbols.find(c"intel_bts_enable_local")?;
-            // SAFETY: As above.
+            // SAFETY: Each address is that of a function of the type that its static call has.
             unsafe {
                 bindings::rpmu_helper_bind_intel_bts(
                     disable.as_ptr(),

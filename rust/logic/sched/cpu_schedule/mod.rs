@@ -534,7 +534,7 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
                 let _ = usage.registers.place(register, required.value);
             }
             if let (Some(select), Some(_)) = (entry.lbr_select, entry.planned) {
-                // As above.
+                // The plan has one value for LBR_SELECT.
                 let _ = usage
                     .registers
                     .place(ExtraRegister::LbrSelect, select.into());
