@@ -536,7 +536,7 @@ tracing() {
 # a load fails, the kernel frees the module although one of them is open.
 files_come_last() {
 	{
-		echo 'p:rpmu_test/dir debugfs_create_dir name=+0($arg1):string'
+		echo "p:rpmu_test/dir debugfs_create_dir name=+0(\$arg1):string"
 		echo 'p:rpmu_test/pmu perf_pmu_register'
 	} >"$TRACE"/kprobe_events
 	echo 1 >"$TRACE"/events/rpmu_test/enable || {
