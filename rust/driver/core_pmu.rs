@@ -47,8 +47,8 @@ use kernel::{
     sync::Arc, //
 };
 
-/// What tells a PMU of the machine from the others. Its predecessor has the same name and event
-/// type.
+/// The name, the event type and the type of cores of a PMU. Its predecessor has the same name and
+/// event type.
 #[derive(Clone, Copy)]
 pub(super) struct Identity {
     /// The index of the type of its CPUs' cores in [`cpus`](super::machine::cpus).

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the counters of a CPU do: the events on them, how these count, and the values up to which
-//! they have been counted.
+//! The use of each counter of a CPU: its event, how that counts, and the value up to which it has
+//! been counted.
 //!
-//! What an event asks for, and what it keeps while it is on no counter, is in
-//! [`EventData`](super::event::EventData). An event [arrives](CounterUse::arrive) on a counter with
-//! the plan; what is here is about it until another one arrives. Callbacks and the PMI on the CPU
-//! use it, as atomics; [`counting`](super::counting) is what they do with it.
+//! [`EventData`](super::event::EventData) has an event's demand, and its state while it is on no
+//! counter. An event [arrives](CounterUse::arrive) on a counter with the plan, and a [`CounterUse`]
+//! is about it until another one arrives. Callbacks and the PMI on the CPU access it by atomics;
+//! [`counting`](super::counting) has the operations.
 
 use crate::{
     logic::{
@@ -86,7 +86,7 @@ impl Way {
     }
 }
 
-/// What the counters of a CPU do.
+/// The use of each counter of a CPU.
 pub(super) struct Uses {
     counters: [CounterUse; SLOTS],
 }
@@ -99,7 +99,7 @@ impl Uses {
         })
     }
 
-    /// Returns what `counter` does.
+    /// Returns the use of `counter`.
     #[inline(always)]
     pub(super) fn on(&self, counter: CounterId) -> &CounterUse {
         // The mask changes no index, and leaves no panic path for the NMI.
@@ -107,7 +107,7 @@ impl Uses {
     }
 }
 
-/// What a counter does.
+/// The use of a counter.
 pub(super) struct CounterUse {
     /// The index of the event that was last started on it.
     event: AtomicU32,

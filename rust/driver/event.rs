@@ -69,7 +69,7 @@ pub(crate) struct EventData {
     way: AtomicU8,
     /// Its sample periods so far.
     pub(super) periods: Periods,
-    /// What rotation keeps with it.
+    /// Rotation's state of it.
     pub(super) turn: Turn,
     /// Where it was last.
     pub(super) last_place: LastPlace,
@@ -137,8 +137,7 @@ impl EventData {
         self.way() == Way::Metric
     }
 
-    /// Has the event, which counts slots, count with PERF_METRICS, as a metric has joined its
-    /// group.
+    /// Makes the event, which counts slots, count with PERF_METRICS: a metric has joined its group.
     ///
     /// Process context. The event may be counting on another CPU. It goes on, and starts anew
     /// before the metric counts, since the perf core then removes and adds the whole group.

@@ -578,14 +578,15 @@ impl<T: Operations> Callbacks<T> {
     ) {
         let sched_task = |pmu: &Pmu<T>, cx: OnCpu<'_, T>| {
             // SAFETY: The perf core has disabled the PMU (`__perf_pmu_sched_task()`, and by
-            // `perf_ctx_disable()` the callers of `perf_ctx_sched_task_cb()`, kc:3766), in no NMI.
+            // `perf_ctx_disable()` the callers of `perf_ctx_sched_task_cb()`), in no NMI.
             let cx = unsafe { PmuDisabled::new(cx) };
             let _guard = rcu::read_lock();
             // SAFETY: The task is valid, and this is an RCU read-side critical section, which the
             // data, if there is any, outlives.
             let data = unsafe { bindings::rpmu_helper_task_data(task) };
-            // CAST: the perf core has allocated it from the PMU's cache: other PMUs have none,
-            // since the one that this replaces has no event. SAFETY: It is a `T::TaskData` then, in
+            // CAST: the perf core has allocated it from the PMU's cache, as no other PMU has one:
+            // the one that this replaces has no event, and a driver that uses task data must be the
+            // only one that does. SAFETY: It is a `T::TaskData` then, in
             // which zero is valid. Only this callback uses it, and only on the CPU that the task
             // runs on: another one runs the task after this has returned.
             let data = unsafe { data.cast::<T::TaskData>().as_mut() };

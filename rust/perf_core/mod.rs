@@ -129,18 +129,21 @@ pub unsafe trait HasInternals: Operations {
 /// event with that one's.
 macro_rules! has_internals {
     ($driver:ident.$state:ident, $data:ident.$event_state:ident) => {
-        // SAFETY: The methods return fields of their arguments.
+        // SAFETY: The methods return fields of their arguments: a pattern binds no other thing, and
+        // no field of a packed type. A raw pointer is not dereferenced to one of the same type.
         unsafe impl $crate::perf_core::HasInternals for $driver {
             #[inline(always)]
             fn state(&self) -> &$crate::perf_core::PmuState<Self> {
-                let state: *const $crate::perf_core::PmuState<Self> = &raw const self.$state;
+                let $driver { $state: state, .. } = self;
+                let state: *const $crate::perf_core::PmuState<Self> = &raw const *state;
                 // SAFETY: A field of `self`.
                 unsafe { &*state }
             }
 
             #[inline(always)]
             fn event_state(data: &$data) -> &$crate::perf_core::EventState {
-                let state: *const $crate::perf_core::EventState = &raw const data.$event_state;
+                let $data { $event_state: state, .. } = data;
+                let state: *const $crate::perf_core::EventState = &raw const *state;
                 // SAFETY: A field of `data`.
                 unsafe { &*state }
             }

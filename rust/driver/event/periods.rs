@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What an event's sample periods leave behind when it is on no counter. (The rest of the period is
-//! in the perf core's part of the event.)
+//! The state of an event's sample periods that outlives its counter. (The perf core's part of the
+//! event has the rest of the period.)
 //!
 //! Callbacks and the PMI on the event's CPU use it, as atomics.
 
