@@ -168,6 +168,7 @@ static void __used layouts(void)
 	SIZE(perf_branch_entry);
 	MEMBER_AS(perf_branch_stack, nr);
 	MEMBER_AS(perf_branch_stack, hw_idx);
+	MEMBER_AS(perf_ctx_data, ctx_cache);
 	MEMBER_AS(perf_ctx_data, data);
 
 	/* Contexts of events, and their groups. */

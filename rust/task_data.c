@@ -22,10 +22,13 @@ void rpmu_helper_kmem_cache_destroy(struct kmem_cache *cache)
 	kmem_cache_destroy(cache);
 }
 
-/* Returns the data of a task in an RCU read-side critical section, or NULL. */
-void *rpmu_helper_task_data(struct task_struct *task)
+/*
+ * Returns the data of a task in an RCU read-side critical section, or NULL if there
+ * is none from this cache: the perf core keeps one PMU's for each task.
+ */
+void *rpmu_helper_task_data(struct task_struct *task, struct kmem_cache *cache)
 {
 	struct perf_ctx_data *data = rcu_dereference(task->perf_ctx_data);
 
-	return data ? data->data : NULL;
+	return data && data->ctx_cache == cache ? data->data : NULL;
 }

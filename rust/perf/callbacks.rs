@@ -581,14 +581,13 @@ impl<T: Operations> Callbacks<T> {
             // `perf_ctx_disable()` the callers of `perf_ctx_sched_task_cb()`), in no NMI.
             let cx = unsafe { PmuDisabled::new(cx) };
             let _guard = rcu::read_lock();
-            // SAFETY: The task is valid, and this is an RCU read-side critical section, which the
-            // data, if there is any, outlives.
-            let data = unsafe { bindings::rpmu_helper_task_data(task) };
-            // CAST: the perf core has allocated it from the PMU's cache, as no other PMU has one:
-            // the one that this replaces has no event, and a driver that uses task data must be the
-            // only one that does. SAFETY: It is a `T::TaskData` then, in
-            // which zero is valid. Only this callback uses it, and only on the CPU that the task
-            // runs on: another one runs the task after this has returned.
+            // SAFETY: The task and the PMU are valid, and this is an RCU read-side critical
+            // section, which the data, if there is any, outlives.
+            let data =
+                unsafe { bindings::rpmu_helper_task_data(task, (*pmu.as_raw()).task_ctx_cache) };
+            // CAST: the perf core has allocated it from the PMU's own cache. SAFETY: It is a
+            // `T::TaskData` then, in which zero is valid. Only this callback uses it, and only on
+            // the CPU that the task runs on: another one runs the task after this has returned.
             let data = unsafe { data.cast::<T::TaskData>().as_mut() };
             pmu.ops().sched_task(&cx, data, comes);
         };

@@ -142,7 +142,10 @@ macro_rules! has_internals {
 
             #[inline(always)]
             fn event_state(data: &$data) -> &$crate::perf_core::EventState {
-                let $data { $event_state: state, .. } = data;
+                let $data {
+                    $event_state: state,
+                    ..
+                } = data;
                 let state: *const $crate::perf_core::EventState = &raw const *state;
                 // SAFETY: A field of `data`.
                 unsafe { &*state }
