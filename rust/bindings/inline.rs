@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What C code does inline, and the kernel's Rust code by calling a C function for it. In callbacks
-//! that a context switch makes by the dozen, the calls are a good part of all instructions.
+//! Functions that C code inlines and for which the kernel's Rust code calls a C function. A context
+//! switch runs dozens of callbacks, in which these calls would be a good part of all instructions.
 
 use core::{
     arch::asm,
@@ -14,7 +14,7 @@ use kernel::interrupt::LocalInterruptDisabled;
 #[inline(always)]
 pub(crate) fn cpu_number() -> u32 {
     let cpu;
-    // SAFETY: The instruction reads a word that every CPU has.
+    // SAFETY: The instruction only reads a per-CPU variable, which every CPU has.
     unsafe {
         asm!(
             "mov {:e}, dword ptr gs:[rip + {}]",
@@ -26,7 +26,7 @@ pub(crate) fn cpu_number() -> u32 {
     cpu
 }
 
-/// What `raw_cpu_ptr()` adds to a pointer to data of all CPUs.
+/// Returns the offset that `raw_cpu_ptr()` adds to a per-CPU pointer.
 #[inline(always)]
 pub(crate) fn this_cpu_offset() -> usize {
     let offset;
@@ -43,12 +43,12 @@ pub(crate) fn this_cpu_offset() -> usize {
     offset
 }
 
-/// [`LocalInterruptDisabled::assume_disabled()`], which calls a function that is empty in kernels
-/// without lockdep.
+/// [`LocalInterruptDisabled::assume_disabled()`] without its call of a function that is empty in
+/// kernels without lockdep.
 ///
 /// # Safety
 ///
-/// As there.
+/// As for [`LocalInterruptDisabled::assume_disabled()`].
 #[inline(always)]
 pub(crate) unsafe fn assume_irqs_disabled<'a>() -> &'a LocalInterruptDisabled {
     const { assert!(size_of::<LocalInterruptDisabled>() == 0) };
@@ -56,7 +56,7 @@ pub(crate) unsafe fn assume_irqs_disabled<'a>() -> &'a LocalInterruptDisabled {
         // SAFETY: By this function's requirements.
         return unsafe { LocalInterruptDisabled::assume_disabled() };
     }
-    // SAFETY: The type has no size, so there is nothing to be valid but the pointer, which is
-    // aligned and not null. What a value of it stands for is so by this function's requirements.
+    // SAFETY: The type has no size, so only the pointer has to be valid: it is aligned and not
+    // null. A value stands for interrupts that are off, which this function requires.
     unsafe { NonNull::dangling().as_ref() }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The layouts of the kernel's structures as the C compiler sees them: what Kbuild makes of
+//! The layouts of the kernel's structures as the C compiler sees them, which Kbuild extracts from
 //! `rust/layouts.c`.
 
 use core::{
@@ -13,7 +13,8 @@ use core::{
 pub(crate) struct Line {
     /// The name of its structure.
     pub(crate) structure: &'static str,
-    /// Its name, with those of the members that it is in before it. Empty for the structure itself.
+    /// Its name, behind the names of the members that contain it (`hw.idx`). Empty for the
+    /// structure itself.
     pub(crate) member: &'static str,
     /// Bytes from the start of the structure, if the module was built with its definition.
     pub(crate) offset: Option<u32>,
@@ -51,7 +52,7 @@ impl<S, T> Copy for Member<S, T> {}
 impl<S, T> Member<S, T> {
     /// # Safety
     ///
-    /// `offset` must be that of a member of `S` which has the type `T` or one like it.
+    /// `offset` must be the offset of a member of `S`, whose type is `T` or has the same layout.
     unsafe fn new(offset: u32) -> Self {
         // INVARIANT: By this function's requirements.
         Self {
@@ -93,7 +94,7 @@ macro_rules! same_for_bindgen {
     ($structure:ident $member:literal [] $offset:literal $size:literal) => {};
     ($structure:ident $member:literal [$($path:tt)+] $offset:literal $size:literal) => {
         const _: () = {
-            // SAFETY: Never called: its type alone is of interest.
+            // SAFETY: The closure is never called: only its type is used.
             let member = |structure: *const super::$structure| unsafe {
                 &raw const (*structure).$($path)+
             };
@@ -107,7 +108,7 @@ macro_rules! same_for_bindgen {
     };
 }
 
-/// Returns the size of what the result of a function points to.
+/// Returns the size of the type that a function's result points to.
 const fn size_of_result<S, T>(_: fn(*const S) -> *const T) -> usize {
     size_of::<T>()
 }
@@ -121,14 +122,14 @@ macro_rules! private {
         }
 
         impl $structure {
-            /// Looks for each member with `offset_of`, which returns its offset.
+            /// Finds the offset of each member by calling `offset_of`.
             ///
             /// Fails with the first error of `offset_of`.
             ///
             /// # Safety
             ///
-            /// `offset_of` must return the offset of the member in the running kernel, where its
-            /// size must be that of the line.
+            /// `offset_of` must return the member's offset in the running kernel, where the member
+            /// must have the size that the line has.
             pub(crate) unsafe fn find<E>(
                 mut offset_of: impl FnMut(&Line) -> core::result::Result<u32, E>,
             ) -> core::result::Result<Self, E> {

@@ -2,9 +2,9 @@
 
 //! The C types and functions that the kernel's own bindings do not have.
 //!
-//! bindgen makes them from `include/rpmu_bindings.h`, see `Kbuild`. Only [`crate::kern`],
-//! [`crate::perf`], [`crate::perf_core`] and [`crate::x86`] may use this module: they are the safe
-//! abstractions of what is in here.
+//! bindgen generates them from `include/rpmu_bindings.h`, see `Kbuild`. Only [`crate::kern`],
+//! [`crate::perf`], [`crate::perf_core`] and [`crate::x86`] may use this module: they are its safe
+//! abstractions.
 
 #![allow(
     dead_code,
