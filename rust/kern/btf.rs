@@ -3,8 +3,8 @@
 //! The layouts of structures in BTF, the description of a kernel's C types
 //! (`include/uapi/linux/btf.h`, `Documentation/bpf/btf.rst`).
 //!
-//! [`Btf::read`] reads the types once and remembers the structures that it is asked for, and where
-//! each n-th type starts, which makes the others quick to find without an allocation.
+//! [`Btf::read`] reads the types once. It remembers the ids of the wanted structures, and where
+//! every n-th type starts, so that any type is found quickly and without an allocation.
 //!
 //! The data need not be trusted: it may be cut off, or refer to itself. All work is bounded. This
 //! file uses no kernel types and no crate but `core`: `selftests/host` compiles and tests it on the
@@ -17,10 +17,10 @@ const MAGIC: u16 = 0xeb9f;
 const VERSION: u8 = 1;
 /// The bytes of a header without the layout of kinds.
 const HEADER: usize = 24;
-/// The bytes of a header with it, since Linux 7.1.
+/// The bytes of a header with the layout of kinds, since Linux 7.1.
 const HEADER_WITH_LAYOUT: usize = 32;
 
-/// The 32-bit words that all types have.
+/// The 32-bit words that each type has, of any kind.
 const WORDS: usize = 3;
 /// The 32-bit words of a member of a structure.
 const MEMBER_WORDS: usize = 3;
@@ -28,14 +28,13 @@ const MEMBER_WORDS: usize = 3;
 /// `BTF_KIND_TYPEDEF`.
 const TYPEDEF: u32 = 8;
 
-/// The most definitions of a structure: one name can stand for different structures in different
-/// files.
+/// The most definitions of a structure: structures of different files can have the same name.
 const DEFINITIONS: usize = 4;
 /// The size of [`Btf::starts`].
 const STARTS: usize = 256;
 /// The most types that an alias, a qualifier or an array may lead through.
 const CHAIN: usize = 32;
-/// The most structures without a name within each other.
+/// The deepest nesting of structures without a name.
 const DEPTH: usize = 16;
 /// The most members that a search may look at.
 const STEPS: u32 = 1 << 16;
@@ -51,7 +50,7 @@ enum Kind {
     /// A typedef, a qualifier or a tag: another name for a type.
     Alias,
     Float,
-    /// A kind without a size, or one that is not known.
+    /// A kind without a size, or an unknown one.
     Other,
 }
 
@@ -70,8 +69,8 @@ impl Kind {
     }
 }
 
-/// Returns the words of a type of `kind` besides those that all have: of itself and of each
-/// element.
+/// Returns the words that a type of `kind` has after its first [`WORDS`]: its own, and those of
+/// each element.
 fn known_words(kind: u32) -> Option<(usize, usize)> {
     Some(match kind {
         1 | 14 | 17 => (1, 0),
@@ -83,14 +82,14 @@ fn known_words(kind: u32) -> Option<(usize, usize)> {
     })
 }
 
-/// The reason why a layout cannot be had.
+/// The reason why a layout is not known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unknown {
-    /// The data is no BTF, or of another version.
+    /// The data is not BTF of version 1.
     NoBtf,
     /// The data is cut off, or contradicts itself.
     Malformed,
-    /// It has types of a kind that is not known, and does not say how long these are.
+    /// The data has types of an unknown kind, and does not say how long these are.
     Kind(u32),
     /// No structure has the name.
     Structure,
@@ -98,7 +97,7 @@ pub enum Unknown {
     Member,
     /// The member is a bit field.
     BitField,
-    /// Structures of the same name differ in it.
+    /// Structures of the same name differ in the member.
     Ambiguous,
 }
 
@@ -131,14 +130,14 @@ impl fmt::Display for Place {
     }
 }
 
-/// A type, as it is encoded.
+/// A type as encoded in BTF.
 #[derive(Clone, Copy)]
 struct Type {
     name: u32,
     info: u32,
     /// The size in bytes, or the id of another type.
     size_or_type: u32,
-    /// The place of what follows, in the section of types.
+    /// The place of the words after the first [`WORDS`], in the section of types.
     more: usize,
 }
 
@@ -155,7 +154,7 @@ impl Type {
         self.info & 0xff_ffff
     }
 
-    /// Returns the flag with which offsets of members include widths of bit fields.
+    /// Returns whether the words for offsets of members also hold the widths of bit fields.
     fn has_widths(&self) -> bool {
         self.info >> 31 != 0
     }
@@ -168,20 +167,20 @@ struct Definitions {
     count: usize,
 }
 
-/// BTF, and the `N` structures that are wanted of it. Too large for the kernel's stack.
+/// BTF, with the ids of `N` wanted structures. Too large for the kernel's stack.
 #[derive(Clone, Copy)]
 pub struct Btf<'a, const N: usize> {
     types: &'a [u8],
     strings: &'a [u8],
-    /// The table of the lengths of types of other kinds; empty if there is none.
+    /// The table with the lengths of types of further kinds; empty if there is none.
     layouts: &'a [u8],
     wanted: [&'a str; N],
-    /// Of each of the `wanted`.
+    /// The definitions of each of the `wanted`.
     definitions: [Definitions; N],
     /// The places of the types 1, 1 + 2^`shift`, … in `types`.
     starts: [u32; STARTS],
     shift: u32,
-    /// The highest id.
+    /// The highest id of a type.
     last: u32,
 }
 
@@ -190,16 +189,15 @@ fn u32_at(data: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(bytes.try_into().ok()?))
 }
 
-/// Returns the section of `data`, from the end of the header on, whose offset and length are at
-/// `at`.
+/// Returns the section of `data` whose offset, from the end of the header, and length are at `at`.
 fn section(data: &[u8], header: usize, at: usize) -> Option<&[u8]> {
     let start = header.checked_add(u32_at(data, at)? as usize)?;
     data.get(start..start.checked_add(u32_at(data, at + 4)? as usize)?)
 }
 
 impl<'a, const N: usize> Btf<'a, N> {
-    /// No BTF yet, of which the `wanted` structures, unions and typedefs of such will be looked
-    /// for.
+    /// Makes a value without BTF: [`read`](Self::read) will look for the `wanted` structures,
+    /// unions and typedefs of these.
     pub const fn unread(wanted: [&'a str; N]) -> Self {
         Self {
             types: &[],
@@ -218,8 +216,8 @@ impl<'a, const N: usize> Btf<'a, N> {
 
     /// Reads `data`, once, and looks for the wanted structures in it.
     ///
-    /// A structure that is not there, or more often than can be remembered, is an error when its
-    /// layout is asked for.
+    /// A structure without a definition, or with more than can be remembered, is an error only when
+    /// its layout is looked up.
     pub fn read(&mut self, data: &'a [u8]) -> Result<(), Unknown> {
         let magic = data.get(..2).and_then(|magic| magic.try_into().ok());
         if magic.map(u16::from_ne_bytes) != Some(MAGIC) || data.get(2) != Some(&VERSION) {
@@ -243,7 +241,8 @@ impl<'a, const N: usize> Btf<'a, N> {
         Some(())
     }
 
-    /// Goes through all types. A structure may have a name as a typedef alone.
+    /// Goes through all types, typedefs included: a structure may have no other name than a
+    /// typedef.
     fn read_types(&mut self) -> Result<(), Unknown> {
         let mut at = 0;
         while at < self.types.len() {
@@ -267,11 +266,12 @@ impl<'a, const N: usize> Btf<'a, N> {
         Ok(())
     }
 
-    /// Remembers where the next type starts, if it is one of those in [`starts`](Self::starts).
+    /// Remembers `at`, where the next type starts, if [`starts`](Self::starts) has an entry for
+    /// this type.
     fn note_start(&mut self, at: usize) -> Result<(), Unknown> {
         let at = u32::try_from(at).map_err(|_| Unknown::Malformed)?;
         if (self.last >> self.shift) as usize == STARTS {
-            // Every second one has to do from here on.
+            // The table is full: keep every second entry.
             for i in 0..STARTS / 2 {
                 self.starts[i] = self.starts[2 * i];
             }
@@ -303,7 +303,7 @@ impl<'a, const N: usize> Btf<'a, N> {
         Ok((found, next))
     }
 
-    /// Returns the bytes that belong to a type, besides the words that all have.
+    /// Returns the bytes that a type has after its first [`WORDS`].
     fn bytes_after(&self, found: &Type) -> Result<usize, Unknown> {
         let kind = found.raw_kind();
         let (own, each) = match known_words(kind) {
@@ -319,12 +319,12 @@ impl<'a, const N: usize> Btf<'a, N> {
             .ok_or(Unknown::Malformed)
     }
 
-    /// Returns the strings from the one at `at` on.
+    /// Returns the section of strings from the string at `at` on.
     fn string(&self, at: u32) -> Result<&'a [u8], Unknown> {
         self.strings.get(at as usize..).ok_or(Unknown::Malformed)
     }
 
-    /// Returns the type with the number `id`; there is none for `void`, 0.
+    /// Returns the type `id`. Id 0 is `void`, which has no type here.
     fn by_id(&self, id: u32) -> Result<Type, Unknown> {
         if id == 0 || id > self.last {
             return Err(Unknown::Malformed);
@@ -372,8 +372,8 @@ impl<'a, const N: usize> Btf<'a, N> {
         Err(Unknown::Malformed)
     }
 
-    /// Returns a member of the structure `within`: its offset in bits, its type and the width of a
-    /// bit field. It may be a member of a member without a name.
+    /// Returns a member of the structure `within`: its offset in bits, its type, and its width if
+    /// it is a bit field. Also searches members without a name.
     fn named(
         &self,
         within: &Type,
@@ -410,7 +410,7 @@ impl<'a, const N: usize> Btf<'a, N> {
         Ok(None)
     }
 
-    /// Returns the place of the member at `path` in the structure with the number `id`.
+    /// Returns the place of the member at `path` in the structure `id`.
     fn place_in(&self, id: u32, path: &str) -> Result<Place, Unknown> {
         let mut id = id;
         let mut bits: u32 = 0;
@@ -433,7 +433,7 @@ impl<'a, const N: usize> Btf<'a, N> {
         })
     }
 
-    /// Returns what `of` finds in all definitions of a structure, which have to agree.
+    /// Returns the result of `of` for a structure. It has to be the same for all its definitions.
     fn in_all<T: PartialEq>(
         &self,
         structure: &str,
@@ -461,8 +461,8 @@ impl<'a, const N: usize> Btf<'a, N> {
         self.in_all(structure, |id| self.size(id))
     }
 
-    /// Returns the place of a member. `path` is its name, with those of the members that it is in
-    /// before it: `hw.idx`. Members without a name are not part of it.
+    /// Returns the place of a member. `path` is its name, behind the names of the members that
+    /// contain it: `hw.idx`. Members without a name are left out.
     ///
     /// If several structures have the name, the member has to be at the same place in all of them.
     pub fn member(&self, structure: &str, path: &str) -> Result<Place, Unknown> {
@@ -473,7 +473,7 @@ impl<'a, const N: usize> Btf<'a, N> {
 /// Returns whether `name`, up to its end mark, is the first of `strings`.
 #[inline]
 fn starts_as_string(strings: &[u8], name: &str) -> bool {
-    // Mostly the first letter decides, without a call of `memcmp()`.
+    // Mostly the first letter decides: compare it without a call of `memcmp()`.
     let name_starts = name.as_bytes().first().unwrap_or(&0);
     strings.first() == Some(name_starts)
         && strings.starts_with(name.as_bytes())

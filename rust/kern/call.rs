@@ -25,14 +25,15 @@ pub fn call_on<F: FnOnce(&LocalInterruptDisabled) + Send>(cpu: CpuId, f: F) -> R
     let info: *mut c_void = (&raw mut f).cast();
     // CAST: a CPU's number is an `int`. SAFETY: With `wait` set, `smp_call_function_single()`
     // returns only when the callback has run, or will never run, and calls it at most once
-    // (kernel/smp.c). So `f` outlives the callback, which alone uses it meanwhile.
+    // (kernel/smp.c). So `f` outlives the callback, and only the callback uses it meanwhile.
     to_result(unsafe {
         bindings::smp_call_function_single(cpu.as_u32() as i32, Some(callback::<F>), info, true)
     })
 }
 
-/// Calls `f` on `cpu` as [`call_on`] does, or here with interrupts off if `cpu` is [`None`].
-// Without a result, which would make the name of the callback long.
+/// Calls `f` on `cpu` as [`call_on`] does. If `cpu` is [`None`], calls it on this CPU, with
+/// interrupts off.
+// `f` returns nothing: a result type would make the callback's name long.
 pub fn call_on_or_here<F: FnOnce(&LocalInterruptDisabled) + Send>(
     cpu: Option<CpuId>,
     f: F,

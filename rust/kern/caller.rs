@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The current task, in a form for reports.
+//! A task's pid and name, kept for reports.
 
 use crate::bindings;
 use core::{
@@ -18,7 +18,7 @@ use kernel::{
 /// `TASK_COMM_LEN`.
 const COMM_LEN: usize = bindings::TASK_COMM_LEN as usize;
 
-/// A task as it was at some time: its pid and its name, as `ps` shows them.
+/// The pid and the name that a task had when it was recorded, as `ps` shows them.
 #[derive(Clone, Copy)]
 pub struct Caller {
     pid: Pid,

@@ -50,7 +50,8 @@ pub fn on_each_cpu<F: Fn(&LocalInterruptDisabled) + Sync>(f: &F) {
 ///
 /// `f` must point to a valid `F`. Interrupts must be off.
 unsafe extern "C" fn callback<F: Fn(&LocalInterruptDisabled) + Sync>(f: *mut c_void) {
-    // SAFETY: By this function's requirements. `F` is `Sync`, so all CPUs may use it at a time.
+    // SAFETY: By this function's requirements. `F` is `Sync`, so all CPUs may use it at the same
+    // time.
     let f = unsafe { &*f.cast_const().cast::<F>() };
     // SAFETY: By this function's requirements.
     f(unsafe { LocalInterruptDisabled::assume_disabled() });

@@ -8,7 +8,7 @@
 //!
 //! C header: [`include/linux/debugfs.h`](srctree/include/linux/debugfs.h)
 
-// Without debugfs, there are no files, and nothing calls their writers.
+// Without debugfs there are no files, and their writers are never called.
 #![cfg_attr(not(CONFIG_DEBUG_FS), allow(dead_code, unused_variables))]
 
 use core::{
@@ -29,27 +29,27 @@ use kernel::{
     ModuleMetadata, //
 };
 
-/// What a file shows.
+/// Writes the content of a file.
 pub trait Writer: Send + Sync + 'static {
-    /// The module that implements this.
+    /// The module that implements the trait.
     type OwnerModule: ModuleMetadata;
 
     /// Writes the text that a read returns. Process context.
     fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
 
-/// A directory at the root of debugfs. Dropping removes it with all that is in it, and waits until
-/// no file is being read.
+/// A directory at the root of debugfs. Dropping removes it with all its files and directories, and
+/// waits until no file is being read.
 ///
-/// That debugfs is not there, or refuses, is no error.
+/// If debugfs is missing, or refuses the directory, this is no error: there are no files then.
 ///
-/// A module that fails to load is freed although its files are open, so files are made after all
-/// that can fail.
+/// A module that fails to load is freed even if its files are open. So a module makes its files
+/// after everything that can fail.
 ///
 /// # Invariants
 ///
-/// `entry` is null, an error, or a directory that only this value removes. The data of its files,
-/// and of those in directories in it, are in `data`, and neither changed nor moved.
+/// `entry` is null, an error, or a directory that only this value removes. `data` holds the data of
+/// its files and of its subdirectories' files, which are neither changed nor moved.
 pub struct Dir {
     entry: *mut bindings::dentry,
     data: KVec<KBox<dyn Send + Sync>>,
@@ -58,7 +58,7 @@ pub struct Dir {
 // SAFETY: debugfs has its own locks; any thread may use and remove an entry. The data can be sent.
 unsafe impl Send for Dir {}
 
-// SAFETY: A shared reference gives access to nothing.
+// SAFETY: No method takes a shared reference.
 unsafe impl Sync for Dir {}
 
 impl Dir {
@@ -72,7 +72,7 @@ impl Dir {
         }
     }
 
-    /// Makes a directory in this one. Process context.
+    /// Makes a subdirectory. Process context.
     pub fn subdir(&mut self, name: &CStr) -> Subdir<'_> {
         // SAFETY: By the type invariant.
         let entry = unsafe { make_dir(name, self.entry) };
@@ -80,8 +80,8 @@ impl Dir {
         Subdir { dir: self, entry }
     }
 
-    /// Makes a file that root can read and that shows `data`. As long as it is open, its module
-    /// cannot be unloaded. Fails with `ENOMEM`. Process context.
+    /// Makes a file that shows `data` and that only root can read. While the file is open, its
+    /// module cannot be unloaded. Fails with `ENOMEM`. Process context.
     pub fn file<T: Writer>(&mut self, name: &CStr, data: T) -> Result {
         let entry = self.entry;
         // SAFETY: By the type invariant.
@@ -92,7 +92,8 @@ impl Dir {
     ///
     /// # Safety
     ///
-    /// `parent` must be this directory or one in it, or what debugfs has returned instead.
+    /// `parent` must be what debugfs returned for this directory or for one in it: a directory, or
+    /// an error.
     unsafe fn file_in<T: Writer>(
         &mut self,
         parent: *mut bindings::dentry,
@@ -106,7 +107,7 @@ impl Dir {
         #[cfg(CONFIG_DEBUG_FS)]
         // SAFETY: `name` is a C string, which debugfs copies. By this function's requirements
         // `parent` is a directory, or an error, which debugfs returns. The operations are for files
-        // whose inodes point to a `T`, as this one's does until the directory is dropped.
+        // whose inodes point to a `T`, which this file's inode does until the directory is dropped.
         unsafe {
             bindings::debugfs_create_file_full(
                 name.as_char_ptr(),
@@ -124,15 +125,15 @@ impl Dir {
 impl Drop for Dir {
     fn drop(&mut self) {
         #[cfg(CONFIG_DEBUG_FS)]
-        // SAFETY: debugfs ignores null and errors; otherwise the directory is this value's own by
-        // the type invariant. The data are dropped afterwards.
+        // SAFETY: debugfs ignores null and errors; otherwise, by the type invariant, only this
+        // value removes the directory. The data are dropped afterwards.
         unsafe {
             bindings::debugfs_remove(self.entry);
         }
     }
 }
 
-/// A directory in a [`Dir`], with which it is removed.
+/// A directory in a [`Dir`]. It is removed together with the [`Dir`].
 ///
 /// # Invariants
 ///
@@ -154,7 +155,8 @@ impl Subdir<'_> {
 ///
 /// # Safety
 ///
-/// `parent` must be a directory of debugfs, or what it has returned instead; null is the root.
+/// `parent` must be a directory in debugfs, the error that debugfs returned instead, or null for
+/// the root.
 unsafe fn make_dir(name: &CStr, parent: *mut bindings::dentry) -> *mut bindings::dentry {
     #[cfg(CONFIG_DEBUG_FS)]
     // SAFETY: `name` is a C string, which debugfs copies; by this function's requirements.
@@ -179,21 +181,21 @@ impl<T: Writer> File<T> {
 
 /// # Safety
 ///
-/// `inode` must be that of a file with the operations of a [`File<T>`], which debugfs protects from
-/// removal during the call; `file` must be the file being opened.
+/// `inode` must belong to a file with the operations of a [`File<T>`], which debugfs protects from
+/// removal during the call. `file` must be the file being opened.
 unsafe extern "C" fn open_callback<T: Writer>(
     inode: *mut bindings::inode,
     file: *mut bindings::file,
 ) -> c_int {
-    // SAFETY: By this function's requirements the inode's data is a `T`. debugfs protects the file
-    // from removal during each later read and seek as well, which are what calls `show_callback()`.
+    // SAFETY: By this function's requirements the inode's data is a `T`. Only reads and seeks call
+    // `show_callback()`; debugfs protects the file from removal during these as well.
     unsafe { bindings::single_open(file, Some(show_callback::<T>), (*inode).i_private) }
 }
 
 /// # Safety
 ///
-/// `seq` must be a `seq_file` that this thread alone uses, and its private data a `T` that is
-/// shared only.
+/// `seq` must be a `seq_file` that only this thread uses, and its private data a `T` to which there
+/// are only shared references.
 unsafe extern "C" fn show_callback<T: Writer>(
     seq: *mut bindings::seq_file,
     _: *mut c_void,

@@ -18,13 +18,13 @@ use kernel::{
     types::Opaque, //
 };
 
-/// The state in which [`Callbacks::starting`] and [`Callbacks::dying`] are called, by the CPU
-/// itself. On its way up the perf core puts events on the CPU later; on its way down it has taken
-/// the CPU's own events away by then (`CPUHP_AP_PERF_ONLINE`).
+/// The hotplug state of [`Callbacks::starting`] and [`Callbacks::dying`], which the CPU itself
+/// calls. While a CPU comes up, `starting` precedes the perf core's events; while it goes down, the
+/// perf core removes the CPU's own events before `dying` (`CPUHP_AP_PERF_ONLINE`).
 ///
-/// The kernel has no dynamic states in this section, and the built-in driver keeps the one of x86.
-/// This one belongs to Arm's PMU drivers, which x86 does not have, and is in the same place, but
-/// behind: on a CPU's way down, PEBS is off before the built-in driver clears IA32_DS_AREA
+/// The kernel has no dynamic states in this section, and the built-in driver occupies x86's state.
+/// The state used here is the one of Arm's PMU drivers, which x86 kernels lack. It comes after
+/// x86's state: while a CPU goes down, PEBS is off before the built-in driver clears IA32_DS_AREA
 /// (`intel_pmu_cpu_dying()`).
 const STATE: bindings::cpuhp_state = bindings::cpuhp_state_CPUHP_AP_PERF_ARM_STARTING;
 
@@ -33,15 +33,15 @@ pub trait Callbacks: Send + Sync {
     /// Called on a CPU that has come up, and on each online CPU when the callbacks are registered.
     /// One CPU at a time; the CPU's sibling mask is complete.
     ///
-    /// In the former case this is among the first things that the CPU does. It must be short.
+    /// On a CPU that comes up, this is among the first calls. It must be short.
     fn starting(&self, irqs: &LocalInterruptDisabled);
 
     /// Called on a CPU that is about to be switched off, and on each online CPU when the callbacks
     /// are unregistered.
     ///
-    /// In the former case this is among the last things that the CPU does, on the stopper thread,
-    /// while all other CPUs wait. It must be short. The stopper thread's own events are still on
-    /// the CPU; the perf core takes them away afterwards, when the thread sleeps.
+    /// On a CPU that goes down, this is among the last calls, on the stopper thread, while all
+    /// other CPUs wait. It must be short. The stopper thread's own events are still on the CPU; the
+    /// perf core removes them afterwards, when the thread sleeps.
     fn dying(&self, irqs: &LocalInterruptDisabled);
 }
 
@@ -50,12 +50,13 @@ pub fn state() -> i32 {
     STATE
 }
 
-/// The callbacks with the node by which the kernel's list holds them.
+/// The callbacks, with the node that is on the kernel's list.
 ///
 /// # Invariants
 ///
-/// While it is registered, `callbacks` points to a valid `T` of the [`Registration<T>`].
-// No type parameter: what drops it would have a long name.
+/// While the instance is registered, `callbacks` points to the valid `T` of its
+/// [`Registration<T>`].
+// Without a type parameter, which would make the name of its drop function long.
 #[repr(C)]
 struct Instance {
     node: Opaque<bindings::hlist_node>,
@@ -67,8 +68,8 @@ struct Instance {
 ///
 /// # Invariants
 ///
-/// [`STATE`] is a state of multiple instances with this module's callback for `T`, and the value is
-/// its one instance.
+/// [`STATE`] is set up as a multi-instance state with this module's callbacks for `T`, and
+/// `instance` is its only instance.
 pub struct Registration<T: Callbacks> {
     instance: Pin<KBox<Instance>>,
     _callbacks: Arc<T>,
@@ -91,13 +92,13 @@ impl<T: Callbacks> Registration<T> {
         let instance = KBox::pin(
             Instance {
                 node: Opaque::zeroed(),
-                // INVARIANT: The registration keeps it.
+                // INVARIANT: The registration keeps the `T`.
                 callbacks: Arc::as_ptr(&callbacks).cast(),
             },
             GFP_KERNEL,
         )?;
         // SAFETY: The name is static, and the state is removed before the module goes, by `drop` or
-        // below. Its callbacks are called with instances only, of which there are none yet.
+        // below. Its callbacks are only called for instances, and there are none yet.
         to_result(unsafe {
             bindings::rpmu_helper_cpuhp_setup_state_multi(
                 STATE,
@@ -108,8 +109,8 @@ impl<T: Callbacks> Registration<T> {
         })?;
 
         // SAFETY: The state has just been set up for multiple instances. The node is in an
-        // `Instance` for the callback's type, which stays where it is until `drop` has taken it
-        // out.
+        // `Instance` for the callbacks' type, which stays in place until `drop` has removed it from
+        // the list.
         let ret = unsafe {
             bindings::__cpuhp_state_add_instance(STATE, instance.node.get().cast(), true)
         };
@@ -142,15 +143,15 @@ impl<T: Callbacks> Drop for Registration<T> {
 ///
 /// # Safety
 ///
-/// `node` must be that of a registered [`Instance`] for `T`. Interrupts must be off, and this must
-/// not be an NMI.
+/// `node` must be the node of a registered [`Instance`] for `T`. Interrupts must be off, outside of
+/// NMIs.
 unsafe fn with_instance<T: Callbacks>(
     node: *mut bindings::hlist_node,
     f: impl FnOnce(&T, &LocalInterruptDisabled),
 ) -> c_int {
     // SAFETY: By this function's requirements. Removing the instance excludes CPU hotplug
-    // (`cpus_read_lock()`), so that the instance stays until this returns; it is only borrowed
-    // shared.
+    // (`cpus_read_lock()`), so the instance stays until this returns. There are only shared
+    // references to it.
     let instance = unsafe { &*container_of!(Opaque::cast_from(node.cast_const()), Instance, node) };
     // SAFETY: By this function's requirements. The kernel calls the callbacks of states in the
     // STARTING section with interrupts off, in the CPU's hotplug thread too (`cpuhp_thread_fun()`,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The layouts of the kernel's structures: those that the module was built for, and those of the
-//! running kernel.
+//! The layouts of the running kernel's structures, compared with the layouts that the module was
+//! built for.
 //!
 //! In the kernel proper, both are the same.
 
@@ -26,7 +26,7 @@ use kernel::prelude::*;
 
 pub(crate) use layouts::Line;
 
-/// The structures of the built-in driver, whose header is not for modules.
+/// The structures of the built-in driver, which no header for modules declares.
 const PRIVATE: [&str; 3] = ["x86_pmu", "cpu_hw_events", "er_account"];
 
 /// The names of all structures.
@@ -49,7 +49,7 @@ const STRUCTURES: [&str; count() + PRIVATE.len()] = {
     names
 };
 
-/// Returns how many structures the table has.
+/// Returns the number of structures in the table.
 const fn count() -> usize {
     let mut count = 0;
     let mut line = 0;
@@ -78,7 +78,7 @@ const fn starts_a_structure(line: usize) -> bool {
 
 /// The layouts of the running kernel.
 pub struct Running {
-    /// [`None`] if they are taken to be those that the module was built for.
+    /// [`None`] if the layouts are assumed to be those that the module was built for.
     btf: Option<KBox<Btf<'static, { STRUCTURES.len() }>>>,
 }
 
@@ -101,12 +101,12 @@ impl Running {
         Ok(Self { btf: Some(btf) })
     }
 
-    /// Takes the running kernel's layouts to be those that the module was built for.
+    /// Assumes that the running kernel's layouts are those that the module was built for.
     pub fn as_built() -> Self {
         Self { btf: None }
     }
 
-    /// Returns whether the layouts are those of the running kernel for certain.
+    /// Returns whether the running kernel's layouts are known from BTF, not assumed.
     pub fn is_known(&self) -> bool {
         self.btf.is_some()
     }
@@ -120,8 +120,8 @@ impl Running {
             .try_for_each(|line| self.offset_of(line).map(drop))
     }
 
-    /// Returns the offset of a member, which has the size of the line, and the offset of the line
-    /// if that has one and is of a structure in a header for modules.
+    /// Returns the offset of a member. The member has the line's size. If the line is of a
+    /// structure in a header for modules and has an offset, the member has this offset.
     pub(crate) fn offset_of(&self, line: &Line) -> Result<u32, Mismatch> {
         let mismatch = |found| Mismatch { line: *line, found };
         let Some(btf) = &self.btf else {

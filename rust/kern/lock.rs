@@ -2,8 +2,8 @@
 
 //! A spinlock for contexts that must not sleep on PREEMPT_RT either.
 //!
-//! The kernel crate's [`SpinLock`](kernel::sync::SpinLock) sleeps on PREEMPT_RT, which callbacks of
-//! the perf core must not.
+//! The kernel crate's [`SpinLock`](kernel::sync::SpinLock) sleeps on PREEMPT_RT. The perf core's
+//! callbacks must not sleep.
 //!
 //! C header: [`include/linux/spinlock.h`](srctree/include/linux/spinlock.h)
 
@@ -25,8 +25,8 @@ use kernel::{
 
 /// A `raw_spinlock_t` with the value that it guards.
 ///
-/// It is taken with interrupts off, so that no interrupt handler spins on a lock that its own CPU
-/// holds. An NMI handler must not take it.
+/// The lock is taken with interrupts off, so that no interrupt handler spins on a lock that its own
+/// CPU holds. An NMI handler must not take it.
 #[pin_data]
 pub struct RawSpinLock<T> {
     #[pin]
@@ -38,8 +38,8 @@ pub struct RawSpinLock<T> {
 // guard borrows it, and a `raw_spinlock_t` that is not held belongs to no thread.
 unsafe impl<T: Send> Send for RawSpinLock<T> {}
 
-// SAFETY: A shared reference leads to the value by `lock()` only, whose guard one thread at a time
-// has.
+// SAFETY: A shared reference gives access to the value through `lock()` only, and only one thread
+// at a time has its guard.
 unsafe impl<T: Send> Sync for RawSpinLock<T> {}
 
 impl<T> RawSpinLock<T> {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Kernel interfaces that any driver could use and that the kernel crate lacks: per-CPU data,
-//! locks, calls to other CPUs, CPU hotplug, suspend and resume, symbols, random numbers, files in
-//! debugfs, the module's references.
+//! locks, calls to other CPUs, CPU hotplug, suspend and resume, kernel symbols, random numbers,
+//! files in debugfs, references to the module.
 //!
 //! Nothing here knows the processor's registers or events. Each module could be proposed for the
 //! kernel crate, except [`symbols`], [`layout`] and [`parameter`], which say why not.

@@ -12,9 +12,9 @@ use kernel::{
 /// cannot unload modules. Any context.
 pub fn references<M: ModuleMetadata>() -> u32 {
     let module = this_module::<M>().as_ptr();
-    // SAFETY: The module is valid while its code runs, which this is.
+    // SAFETY: This is code of the module, which is valid while its code runs.
     // CAST: both are bindings of `struct module`.
     let references = unsafe { bindings::rpmu_helper_module_refcount(module.cast()) };
-    // It is negative while the module is being unloaded.
+    // The number is negative while the module is being unloaded.
     references.try_into().unwrap_or(0)
 }

@@ -2,8 +2,8 @@
 
 //! Per-CPU data.
 //!
-//! [`PerCpu`] is the allocation, one value for each possible CPU. [`CpuCell`] goes into it: data
-//! that only its CPU uses becomes writable, without a lock and without an atomic instruction.
+//! [`PerCpu`] is an allocation with one value for each possible CPU. A [`CpuCell`] in it makes data
+//! writable that only its CPU uses, without a lock and without an atomic instruction.
 //!
 //! C header: [`include/linux/percpu.h`](srctree/include/linux/percpu.h)
 
@@ -57,7 +57,7 @@ unsafe impl<T: Send + Sync> Send for PerCpu<T> {}
 unsafe impl<T: Send + Sync> Sync for PerCpu<T> {}
 
 impl<T: Send + Sync> PerCpu<T> {
-    /// The alignment of the values: those of different CPUs share no cache line.
+    /// The alignment of the values: the values of different CPUs share no cache line.
     const ALIGN: usize = {
         // The allocator warns above `PCPU_MIN_UNIT_SIZE`.
         assert!(size_of::<T>() > 0 && size_of::<T>() <= 32 << 10);
@@ -69,7 +69,7 @@ impl<T: Send + Sync> PerCpu<T> {
         }
     };
 
-    /// Allocates the values, and initialises each by the initialiser that `init` returns for its
+    /// Allocates the values, and initialises each with the initialiser that `init` returns for its
     /// CPU.
     ///
     /// Fails with `ENOMEM`, or with the error of an initialiser. Process context.
@@ -85,9 +85,9 @@ impl<T: Send + Sync> PerCpu<T> {
             initialised: 0,
         };
         for cpu in possible_cpus() {
-            // SAFETY: The allocation has room for a `T` for each possible CPU. This CPU's is not
-            // initialised yet and stays in place until it is dropped. If the initialiser fails,
-            // `Partial` does not touch this CPU's.
+            // SAFETY: The allocation has room for a `T` for each possible CPU. The value of `cpu`
+            // is not initialised yet and stays in place until it is dropped. If the initialiser
+            // fails, `Partial` does not touch this value.
             unsafe { pin_init::raw_try_init(per_cpu_ptr(partial.ptr, cpu), init(cpu))? };
             partial.initialised += 1;
         }
@@ -119,8 +119,8 @@ impl<T: Send + Sync> PerCpu<T> {
         // SAFETY: A CPU that runs is possible, so by the type invariant this is a valid `T` as long
         // as `self` lives, even if the task moves to another CPU.
         unsafe {
-            // Of a sum the compiler does not know it, and would check each `Option` of a guard
-            // twice.
+            // The compiler cannot infer non-null from an addition, and would check each `Option` of
+            // a guard twice.
             assert_unchecked(!value.is_null());
             &*value
         }
@@ -147,7 +147,7 @@ struct Partial<T> {
 impl<T> Drop for Partial<T> {
     fn drop(&mut self) {
         for cpu in possible_cpus().take(self.initialised) {
-            // SAFETY: This CPU's value is valid, access to it is exclusive, and it is not used
+            // SAFETY: The value of `cpu` is valid, access to it is exclusive, and it is not used
             // again.
             unsafe { per_cpu_ptr(self.ptr, cpu).drop_in_place() };
         }
@@ -169,12 +169,11 @@ unsafe fn per_cpu_ptr<T>(ptr: NonNull<T>, cpu: CpuId) -> *mut T {
     unsafe { bindings::rpmu_helper_per_cpu_ptr(ptr, cpu.into()) }.cast()
 }
 
-/// Data that one CPU alone uses, with interrupts off.
+/// Data that only one CPU uses, with interrupts off.
 ///
-/// With interrupts off, only an NMI can interrupt a CPU. So a flag is enough to tell whether the
-/// data is borrowed: code that finds it set is an NMI that has interrupted the borrower, or the
-/// borrower itself. Both are refused, and so is every borrow while the data is
-/// [closed](CpuCellGuard::close).
+/// With interrupts off, only an NMI can interrupt a CPU. So a flag is enough to mark the data as
+/// borrowed: only an NMI that has interrupted the borrower, or the borrower itself, can find it
+/// set. Both are refused, and so is every borrow while the data is [closed](CpuCellGuard::close).
 ///
 /// # Invariants
 ///
@@ -187,19 +186,19 @@ pub struct CpuCell<T> {
     value: UnsafeCell<T>,
 }
 
-/// States of a [`CpuCell`] that are no number of a CPU.
+/// States of a [`CpuCell`] besides the numbers of CPUs.
 const BORROWED: u32 = u32::MAX;
 const CLOSED: u32 = u32::MAX - 1;
 
 // SAFETY: `borrow` gives the data to one borrower at a time, on one CPU. Different tasks borrow it
-// one after the other, which takes `T: Send`. No two of them have a `&T` at a time, so `T: Sync` is
-// not needed.
+// one after the other, for which `T` has to be `Send`. No two of them have a `&T` at the same time,
+// so `T` need not be `Sync`.
 unsafe impl<T: Send> Sync for CpuCell<T> {}
 
 impl<T> CpuCell<T> {
-    /// Makes data that `owner` alone can borrow.
+    /// Makes data that only the CPU `owner` can borrow.
     pub fn new(owner: CpuId, value: T) -> Self {
-        // INVARIANT: It is free, and there is no guard yet.
+        // INVARIANT: The data is free, and there is no guard yet.
         Self {
             owner,
             state: AtomicU32::new(owner.as_u32()),
@@ -209,7 +208,7 @@ impl<T> CpuCell<T> {
 
     /// As [`new`](Self::new), with data that `value` initialises in place.
     pub fn init<E>(owner: CpuId, value: impl Init<T, E>) -> impl Init<Self, E> {
-        // INVARIANT: It is free, and there is no guard yet.
+        // INVARIANT: The data is free, and there is no guard yet.
         try_init!(Self {
             owner,
             state: AtomicU32::new(owner.as_u32()),
@@ -219,14 +218,14 @@ impl<T> CpuCell<T> {
 
     /// Gives access to the data until the guard is dropped.
     ///
-    /// Returns [`None`] on any other CPU than the owner, while the data is closed, in an NMI that
-    /// has interrupted a borrower, and to a caller that is a borrower already or is called by one,
-    /// which is a bug.
+    /// Returns [`None`] on any other CPU than the owner, while the data is closed, and in an NMI
+    /// that has interrupted a borrower. Also returns it if the caller, or one of its callers, has
+    /// borrowed the data already, which is a bug.
     ///
     /// Any context with interrupts off, NMI included.
     #[inline]
     pub fn borrow<'a>(&'a self, irqs: &'a LocalInterruptDisabled) -> Option<CpuCellGuard<'a, T>> {
-        // Only the owner writes the state, so to read and to write it need not be one atomic
+        // Only the owner writes the state, so reading and writing it need not be one atomic
         // operation: an NMI in between leaves the state as it was. Another CPU never reads its own
         // number. The orderings keep the compiler from moving accesses of the data out; the
         // processor sees its own accesses in order.
@@ -236,7 +235,8 @@ impl<T> CpuCell<T> {
         self.state.store(BORROWED, Ordering::Relaxed);
         compiler_barrier();
         // INVARIANT: The state was the number of this CPU, so this is the owner, and there is no
-        // other guard. Interrupts are off as long as this one exists, so that it stays on this CPU.
+        // other guard. Interrupts are off as long as this guard exists, so that it stays on this
+        // CPU.
         Some(CpuCellGuard {
             cell: self,
             _irqs: irqs,
@@ -257,10 +257,10 @@ impl<T> CpuCell<T> {
     }
 }
 
-/// Keeps the compiler from moving memory accesses across.
+/// Keeps the compiler from moving memory accesses across this call.
 #[inline(always)]
 fn compiler_barrier() {
-    // SAFETY: It contains no instructions.
+    // SAFETY: The assembly contains no instructions.
     unsafe { core::arch::asm!("", options(nostack, preserves_flags)) };
 }
 
@@ -290,7 +290,7 @@ impl<T> Deref for CpuCellGuard<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: By the type invariant this guard alone accesses the value.
+        // SAFETY: By the type invariant only this guard accesses the value.
         unsafe { &*self.cell.value.get() }
     }
 }
@@ -298,7 +298,7 @@ impl<T> Deref for CpuCellGuard<'_, T> {
 impl<T> DerefMut for CpuCellGuard<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: By the type invariant this guard alone accesses the value, and `self` is borrowed
+        // SAFETY: By the type invariant only this guard accesses the value, and `self` is borrowed
         // mutably.
         unsafe { &mut *self.cell.value.get() }
     }

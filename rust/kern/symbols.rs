@@ -16,12 +16,12 @@ use kernel::{
     },
 };
 
-/// Returns the address of a function of the kernel for a direct jump: behind its ENDBR, if it has
-/// one.
+/// Returns the address at which a direct jump may enter a kernel function: behind its ENDBR, if it
+/// has one.
 ///
-/// A kprobe looks its function up when it is registered. The probe is disabled, so the function
-/// stays as it is. `ENOENT` or the error of `register_kprobe()`; it takes `CONFIG_KPROBES`. Process
-/// context.
+/// Registers a kprobe, which looks up the function. The probe is disabled, so the function is not
+/// changed. Fails with `ENOENT` or the error of `register_kprobe()`; needs `CONFIG_KPROBES`.
+/// Process context.
 pub(crate) fn address_of(function: &'static CStr) -> Result<*mut c_void> {
     let mut probe = KBox::new(
         bindings::kprobe {
@@ -32,7 +32,7 @@ pub(crate) fn address_of(function: &'static CStr) -> Result<*mut c_void> {
         GFP_KERNEL,
     )?;
     let probe: *mut bindings::kprobe = &mut *probe;
-    // SAFETY: The probe names a symbol and is otherwise zero, as it has to be. It stays where it is
+    // SAFETY: The probe names a symbol and is otherwise zero, as it has to be. It stays in place
     // until it is unregistered below.
     to_result(unsafe { bindings::rpmu_helper_register_kprobe(probe) })?;
     // SAFETY: Registering has set the address, and unregistering waits until no CPU uses the probe.
@@ -43,21 +43,21 @@ pub(crate) fn address_of(function: &'static CStr) -> Result<*mut c_void> {
     }
 }
 
-/// Set when the static call has its function. Only the module's initialisation sets it.
+/// Set once the static call has its function. Only the module's initialisation sets it.
 static IS_BOUND: Atomic<bool> = Atomic::new(false);
 
 /// Finds symbols of the kernel by their names.
 pub(crate) struct Symbols(());
 
 impl Symbols {
-    /// Binds `kallsyms_lookup_name()`, which finds them, to a static call.
+    /// Binds `kallsyms_lookup_name()`, which finds symbols, to a static call.
     ///
     /// Errors and context as for [`address_of`].
     pub(crate) fn new() -> Result<Self> {
-        // Looking it up waits for all CPUs, so once is enough.
+        // Look it up only once: this waits for all CPUs.
         if !IS_BOUND.load(Relaxed) {
             let lookup = address_of(c"kallsyms_lookup_name")?;
-            // SAFETY: It is the address of the function whose type the static call has.
+            // SAFETY: `lookup` is the address of the function whose type the static call has.
             unsafe { bindings::rpmu_helper_bind_kallsyms_lookup_name(lookup) };
             IS_BOUND.store(true, Relaxed);
         }

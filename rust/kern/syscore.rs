@@ -25,8 +25,8 @@ pub trait Callbacks: Send + Sync {
     /// Called on the only CPU that is online, which is about to lose its registers.
     fn suspend(&self, irqs: &LocalInterruptDisabled);
 
-    /// Called on the CPU when it is back, or was not suspended after all. Its registers may hold
-    /// any value.
+    /// Called on this CPU after the machine has resumed, or if it was not suspended after all. The
+    /// CPU's registers may hold any value.
     fn resume(&self, irqs: &LocalInterruptDisabled);
 
     /// Called before the machine is switched off or restarted, or starts another kernel (kexec).
@@ -92,7 +92,7 @@ impl<T: Callbacks> Drop for Registration<T> {
 ///
 /// # Safety
 ///
-/// `data` must be that of a [`Registration<T>`], and interrupts must be off.
+/// `data` must be the data of a [`Registration<T>`], and interrupts must be off.
 unsafe fn with<T: Callbacks>(data: *mut c_void, f: impl FnOnce(&T, &LocalInterruptDisabled)) {
     // SAFETY: By this function's requirements; the registration owns a reference.
     let callbacks = unsafe { &*data.cast_const().cast::<T>() };
@@ -121,7 +121,7 @@ unsafe extern "C" fn resume_callback<T: Callbacks>(data: *mut c_void) {
 
 /// # Safety
 ///
-/// `data` must be that of a [`Registration<T>`].
+/// `data` must be the data of a [`Registration<T>`].
 unsafe extern "C" fn shutdown_callback<T: Callbacks>(data: *mut c_void) {
     // SAFETY: By this function's requirements; the registration owns a reference.
     unsafe { &*data.cast_const().cast::<T>() }.shutdown();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Times to a few milliseconds, at the cost of reading a variable.
+//! Times with a resolution of a few milliseconds, at the cost of reading one variable.
 
 use crate::bindings;
 
@@ -22,16 +22,16 @@ impl Ticks {
         self.0
     }
 
-    /// Returns the time of which [`number()`](Self::number) is `number`.
+    /// Returns the time whose [`number()`](Self::number) is `number`.
     pub fn from_number(number: usize) -> Self {
         Self(number)
     }
 
-    /// Returns the milliseconds since then, in steps of a tick.
+    /// Returns the milliseconds since this time, in steps of a tick.
     pub fn age(self) -> u32 {
         const HZ: usize = bindings::RUST_CONST_HELPER_HZ as usize;
         let ticks = Self::now().0.wrapping_sub(self.0);
-        // CAST: it wraps after 49 days.
+        // CAST: the result wraps after 49 days.
         (ticks.wrapping_mul(1000) / HZ) as u32
     }
 }
