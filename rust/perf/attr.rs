@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The attributes that a user opens an event with: `struct perf_event_attr`.
+//! The attributes with which a user opens an event: `struct perf_event_attr`.
 
 use crate::bindings;
 
@@ -26,7 +26,7 @@ impl<'a> Attr<'a> {
         self.0.config
     }
 
-    /// Returns the value of a register that the event needs besides the counter's.
+    /// Returns the second part of the event's code, such as the value of an extra register.
     pub fn config1(&self) -> u64 {
         // SAFETY: The members of the union are `u64`, so every bit pattern is valid for each.
         unsafe { self.0.__bindgen_anon_3.config1 }
@@ -48,7 +48,7 @@ impl<'a> Attr<'a> {
         self.0.config4
     }
 
-    /// Returns whether the event, if it leads a group, must always be on its CPU.
+    /// Returns whether the event must always be on its CPU, if it leads a group.
     pub fn pinned(&self) -> bool {
         self.0.pinned() != 0
     }
@@ -65,19 +65,20 @@ impl<'a> Attr<'a> {
         self.0.freq() != 0
     }
 
-    /// Returns whether the tasks that the event's task will start are counted, too.
+    /// Returns whether the event also counts the tasks that its task will start.
     pub fn inherit(&self) -> bool {
         self.0.inherit() != 0
     }
 
-    /// Returns the precision asked of the sampled instruction pointer, 0 (any skid) to 3 (no skid).
+    /// Returns the requested precision of the sampled instruction pointer, from 0 (any skid) to 3
+    /// (no skid).
     pub fn precise_ip(&self) -> u8 {
         // CAST: the field has two bits.
         self.0.precise_ip() as u8
     }
 
-    /// Returns after how many samples, or bytes if [`watermark`](Self::watermark), the user is
-    /// woken; 0: by default.
+    /// Returns the number of samples after which the user is woken, or of bytes if
+    /// [`watermark`](Self::watermark). 0 is the default.
     pub fn wakeup_events(&self) -> u32 {
         // SAFETY: The members of the union are `u32`, so every bit pattern is valid for each.
         unsafe { self.0.__bindgen_anon_2.wakeup_events }
@@ -88,7 +89,7 @@ impl<'a> Attr<'a> {
         self.0.watermark() != 0
     }
 
-    /// Returns whether the times of samples are those of another clock than perf's.
+    /// Returns whether samples take their times from another clock than perf's.
     pub fn use_clockid(&self) -> bool {
         self.0.use_clockid() != 0
     }
@@ -120,17 +121,17 @@ impl<'a> Attr<'a> {
         self.0.sample_regs_intr
     }
 
-    /// Returns whether samples are to go to the buffer of the group leader's AUX area.
+    /// Returns whether samples go to the group leader's AUX buffer.
     pub fn aux_output(&self) -> bool {
         self.0.aux_output() != 0
     }
 
-    /// Returns whether the event stands still in user space.
+    /// Returns whether the event does not count in user space.
     pub fn exclude_user(&self) -> bool {
         self.0.exclude_user() != 0
     }
 
-    /// Returns whether the event stands still in the kernel.
+    /// Returns whether the event does not count in the kernel.
     pub fn exclude_kernel(&self) -> bool {
         self.0.exclude_kernel() != 0
     }
@@ -140,7 +141,7 @@ impl<'a> Attr<'a> {
         self.0.exclude_host() != 0
     }
 
-    /// Returns whether the event stands still while the CPU runs a guest.
+    /// Returns whether the event does not count while the CPU runs a guest.
     pub fn exclude_guest(&self) -> bool {
         self.0.exclude_guest() != 0
     }

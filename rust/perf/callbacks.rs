@@ -46,21 +46,22 @@ use kernel::{
 
 /// The `struct pmu` of a driver that implements `T`.
 ///
-/// A layer that wraps PMUs can put functions of its own in the place of some, for which it has
+/// A layer that wraps PMUs can replace some callbacks by functions of its own, which call
 /// [`init_event`](Self::init_event), [`core_disable`](Self::core_disable) and
 /// [`core_enable`](Self::core_enable).
 ///
 /// All functions but [`event_init_callback`](Self::event_init_callback) and
 /// [`destroy_callback`](Self::destroy_callback) are called with interrupts off, on the CPU that
-/// they concern: the perf core holds the lock of a context, or is in an interrupt. The ones that
-/// add and remove events find the PMU disabled there. [`start_callback`](Self::start_callback) and
-/// [`stop_callback`](Self::stop_callback) need not, and can be called in an NMI: when an event of a
-/// group samples too often, all of the group is stopped, wherever the event is served.
+/// they concern: the perf core holds the lock of a context, or is in an interrupt. The PMU is
+/// disabled on this CPU in the callbacks that add and remove events. It may be enabled in
+/// [`start_callback`](Self::start_callback) and [`stop_callback`](Self::stop_callback), which can
+/// also be called in an NMI: when an event samples too often, the perf core stops its whole group,
+/// in the context in which the event was handled.
 pub struct Callbacks<T: Operations>(PhantomData<T>);
 
 impl<T: Operations> Callbacks<T> {
-    /// The callbacks, without those that the driver does not need; all else that is not said in
-    /// [`Operations`] is zero.
+    /// The callbacks that the driver needs. All members that [`Operations`] does not determine are
+    /// zero.
     pub const PMU: bindings::pmu = {
         let mut pmu = bindings::pmu {
             event_init: Some(Self::event_init_callback),
@@ -71,7 +72,8 @@ impl<T: Operations> Callbacks<T> {
             read: Some(Self::read_callback),
             ..pin_init::zeroed()
         };
-        // The perf core looks for the first of each set only (`perf_pmu_register()`).
+        // Of each set of callbacks, the perf core tests only the first for null
+        // (`perf_pmu_register()`).
         if T::HAS_ENABLE || T::HAS_DISABLE {
             pmu.pmu_enable = Some(Self::pmu_enable_callback);
             pmu.pmu_disable = Some(Self::pmu_disable_callback);
@@ -103,7 +105,7 @@ impl<T: Operations> Callbacks<T> {
             pmu.task_ctx_nr = bindings::perf_event_task_context_perf_sw_context;
         }
         if !T::CAN_SAMPLE {
-            // CAST: only bits matter.
+            // CAST: the bits are the same.
             pmu.capabilities = bindings::PERF_PMU_CAP_NO_INTERRUPT as i32;
         }
         pmu
@@ -113,8 +115,8 @@ impl<T: Operations> Callbacks<T> {
     ///
     /// # Safety
     ///
-    /// `pmu` must be that of a [`Pmu<T>`] that is alive, and interrupts must be off, for the
-    /// duration of the call.
+    /// During the call, `pmu` must be the `struct pmu` of a [`Pmu<T>`] that is alive, and
+    /// interrupts must be off.
     unsafe fn with_pmu<R>(
         pmu: *mut bindings::pmu,
         f: impl FnOnce(&Pmu<T>, OnCpu<'_, T>) -> R,
@@ -122,17 +124,17 @@ impl<T: Operations> Callbacks<T> {
         // SAFETY: By this function's requirements.
         let pmu = unsafe { Pmu::from_raw(pmu) };
         // SAFETY: By this function's requirements interrupts are off during the call. `f` cannot
-        // keep the proof: it takes an `OnCpu` of any lifetime.
+        // keep the proof: it accepts an `OnCpu` of any lifetime.
         let irqs = unsafe { bindings::inline::assume_irqs_disabled() };
         Some(f(pmu, pmu.on_cpu(irqs)?))
     }
 
-    /// Calls `f` with the PMU, its state on this CPU, and an event that is there.
+    /// Calls `f` with the PMU, its state on this CPU, and an event on this CPU.
     ///
     /// # Safety
     ///
-    /// `event` must be an event of a [`Pmu<T>`] for which `event_init` has succeeded and `destroy`
-    /// was not called, and interrupts must be off, for the duration of the call.
+    /// During the call, `event` must be an event of a [`Pmu<T>`] for which `event_init` has
+    /// succeeded and `destroy` was not called, and interrupts must be off.
     unsafe fn with_event<R>(
         event: *mut bindings::perf_event,
         f: impl FnOnce(&Pmu<T>, OnCpu<'_, T>, &Event<T>) -> R,
@@ -145,10 +147,10 @@ impl<T: Operations> Callbacks<T> {
         unsafe { Self::with_pmu(pmu, |pmu, cx| f(pmu, cx, Event::from_raw(event))) }
     }
 
-    /// Adds a reason for which the PMU is disabled, and disables it if it is the first. Returns
-    /// whether it is.
-    // Inline, since most often it is not: each txn is one more reason. For the perf core's it most
-    // often is, so that there is no call then either.
+    /// Adds a reason for which the PMU is disabled. If it is the first, disables the PMU and
+    /// returns true.
+    // Inline: mostly there is a reason already, as in each txn, and nothing is called. The perf
+    // core's reason is mostly the first: for it, `disable_now()` is inlined, too.
     #[inline(always)]
     fn disable(pmu: &Pmu<T>, cx: &OnCpu<'_, T>, reason: u32) -> bool {
         let disabled = &pmu.cpu_state(cx).disabled;
@@ -174,7 +176,7 @@ impl<T: Operations> Callbacks<T> {
         Self::disable_now(pmu, cx);
     }
 
-    /// Removes a reason for which the PMU is disabled, and enables it if it was the last.
+    /// Removes a reason for which the PMU is disabled, and enables the PMU if it was the last.
     // Inline as `disable()`.
     #[inline(always)]
     fn enable(pmu: &Pmu<T>, cx: &PmuDisabled<'_, T>, reason: u32) {
@@ -200,7 +202,7 @@ impl<T: Operations> Callbacks<T> {
         Self::enable_now(pmu, cx);
     }
 
-    /// Calls `f` with the PMU disabled, which it may be already.
+    /// Calls `f` with the PMU disabled. It may be disabled already.
     ///
     /// Not in an NMI.
     fn while_disabled(pmu: &Pmu<T>, cx: OnCpu<'_, T>, f: impl FnOnce(&PmuDisabled<'_, T>)) {
@@ -208,8 +210,8 @@ impl<T: Operations> Callbacks<T> {
         if !was_disabled {
             Self::disable(pmu, &cx, disabled_by::CALLBACK);
         }
-        // SAFETY: It has just been disabled, or was, by a caller that enables it after this has
-        // returned, on the same CPU. This is no NMI: all callers have asked.
+        // SAFETY: The PMU has just been disabled, or by a caller, which enables it on the same CPU
+        // after this function has returned. This is not an NMI: all callers have checked.
         let cx = unsafe { PmuDisabled::new(cx) };
         f(&cx);
         if !was_disabled {
@@ -217,8 +219,8 @@ impl<T: Operations> Callbacks<T> {
         }
     }
 
-    /// Stops `event` unless it is stopped. Its count is up to date then, whether the perf core has
-    /// asked for that (`PERF_EF_UPDATE`) or not.
+    /// Stops `event` unless it is stopped. This always brings its count up to date, with
+    /// `PERF_EF_UPDATE` and without.
     fn stop(pmu: &Pmu<T>, cx: &PmuDisabled<'_, T>, event: &Event<T>) {
         if event.id().is_some() && !event.is_stopped() {
             pmu.ops().stop(cx, event);
@@ -235,7 +237,7 @@ impl<T: Operations> Callbacks<T> {
     pub unsafe fn core_disable(pmu: *mut bindings::pmu, then: impl FnOnce(PmuDisabled<'_, T>)) {
         let disable = |pmu: &Pmu<T>, cx: OnCpu<'_, T>| {
             if Self::disable(pmu, &cx, disabled_by::CORE) {
-                // SAFETY: It has just been disabled, by the perf core, which does so in no NMI.
+                // SAFETY: The perf core has just disabled the PMU, which it never does in an NMI.
                 then(unsafe { PmuDisabled::new(cx) });
             }
         };
@@ -252,7 +254,7 @@ impl<T: Operations> Callbacks<T> {
     #[inline(always)]
     pub unsafe fn core_enable(pmu: *mut bindings::pmu, then: impl FnOnce(&OnCpu<'_, T>)) {
         let enable = |pmu: &Pmu<T>, cx: OnCpu<'_, T>| {
-            // SAFETY: The perf core has disabled the PMU, and does so in no NMI.
+            // SAFETY: The perf core has disabled the PMU, which it never does in an NMI.
             let cx = unsafe { PmuDisabled::new(cx) };
             Self::enable(pmu, &cx, disabled_by::CORE);
             then(&cx);
@@ -265,7 +267,7 @@ impl<T: Operations> Callbacks<T> {
     ///
     /// To be called by the perf core, with a PMU that is registered.
     unsafe extern "C" fn pmu_disable_callback(pmu: *mut bindings::pmu) {
-        // SAFETY: This is the callback.
+        // SAFETY: This is the callback, which passes its argument.
         unsafe { Self::core_disable(pmu, |_| {}) };
     }
 
@@ -273,21 +275,21 @@ impl<T: Operations> Callbacks<T> {
     ///
     /// To be called by the perf core, with a PMU that it has disabled on this CPU.
     unsafe extern "C" fn pmu_enable_callback(pmu: *mut bindings::pmu) {
-        // SAFETY: This is the callback.
+        // SAFETY: This is the callback, which passes its argument.
         unsafe { Self::core_enable(pmu, |_| {}) };
     }
 
     /// # Safety
     ///
-    /// To be called by the perf core, with an event that is being opened and whose `pmu` is a
-    /// registered one.
+    /// To be called by the perf core, with an event that is being opened and whose `pmu` is
+    /// registered.
     unsafe extern "C" fn event_init_callback(event: *mut bindings::perf_event) -> c_int {
-        // SAFETY: This is the callback.
+        // SAFETY: This is the callback, which passes its argument.
         unsafe { Self::init_event(event, |_, _| Ok(())) }
     }
 
-    /// Initialises an event that the driver accepts, if `then`, which gets the driver's data of it,
-    /// does not fail.
+    /// Initialises an event, if the driver accepts it and `then` does not fail, which gets the
+    /// driver's data of the event.
     ///
     /// # Safety
     ///
@@ -299,7 +301,7 @@ impl<T: Operations> Callbacks<T> {
         from_result(|| {
             // SAFETY: The PMU of the event is alive.
             let pmu = unsafe { Pmu::<T>::from_raw((*event).pmu) };
-            // SAFETY: This is `event_init`, and the value does not leave it.
+            // SAFETY: This is `event_init`, and the value does not outlive it.
             let new_event = unsafe { NewEvent::from_raw(event) };
             if !new_event.cpu().is_none_or(|cpu| pmu.serves(cpu)) {
                 return Err(ENOENT);
@@ -308,7 +310,8 @@ impl<T: Operations> Callbacks<T> {
             then(pmu, &data)?;
             // SAFETY: This is `event_init`.
             unsafe { Event::<T>::attach(event, data) };
-            // Not before the event is certain: the perf core would detach what it has not attached.
+            // Only when nothing can fail any more: after a failure, the perf core would detach what
+            // it has not attached.
             // SAFETY: This is `event_init`, and `attach()` has been called.
             unsafe { Event::<T>::from_raw(event).attach_beside() };
             // SAFETY: In `event_init`, only the PMU uses these fields of the event.
@@ -316,10 +319,10 @@ impl<T: Operations> Callbacks<T> {
                 (*event).destroy = Some(Self::destroy_callback);
                 (*event).hw.state = STOPPED | UPTODATE;
                 let hw = &raw mut (*event).hw.__bindgen_anon_1.__bindgen_anon_1;
-                // None yet, for other readers of the field.
+                // No counter yet, for other readers of the field.
                 (*hw).idx = -1;
                 if pmu.ops().user_may_read() {
-                    // CAST: only bits matter.
+                    // CAST: the bits are the same.
                     (*hw).flags |= bindings::PERF_EVENT_FLAG_USER_READ_CNT as i32;
                 }
             }
@@ -327,11 +330,11 @@ impl<T: Operations> Callbacks<T> {
         })
     }
 
-    /// Returns whether events of the PMU cannot be on `cpu`.
+    /// Returns whether events of the PMU cannot count on `cpu`.
     ///
     /// # Safety
     ///
-    /// To be called by the perf core, with the PMU of a [`Pmu<T>`].
+    /// To be called by the perf core, with the `struct pmu` of a [`Pmu<T>`].
     unsafe extern "C" fn filter_callback(pmu: *mut bindings::pmu, cpu: c_int) -> bool {
         // SAFETY: By this function's requirements.
         let pmu = unsafe { Pmu::<T>::from_raw(pmu) };
@@ -340,7 +343,8 @@ impl<T: Operations> Callbacks<T> {
 
     /// # Safety
     ///
-    /// To be called by the perf core, once, with an event that `event_init` has set it for.
+    /// To be called by the perf core, once, with an event whose `destroy` `event_init` has set to
+    /// this function.
     pub unsafe extern "C" fn destroy_callback(event: *mut bindings::perf_event) {
         // SAFETY: This is `destroy`, which is only set after `attach()` has succeeded.
         unsafe { Event::<T>::detach(event) };
@@ -350,10 +354,11 @@ impl<T: Operations> Callbacks<T> {
     ///
     /// To be called by the perf core, with an event of a PMU that is disabled on this CPU.
     unsafe extern "C" fn add_callback(event: *mut bindings::perf_event, flags: c_int) -> c_int {
-        // CAST: only bits matter.
+        // CAST: the bits are the same.
         let start = flags as u32 & bindings::PERF_EF_START != 0;
         let add = |pmu: &Pmu<T>, cx: OnCpu<'_, T>, this: &Event<T>| {
-            // SAFETY: By this function's requirements; the perf core does not add in an NMI.
+            // SAFETY: The PMU is disabled by this function's requirements; the perf core does not
+            // add events in an NMI.
             let cx = unsafe { Scheduling::add(PmuDisabled::new(cx)) };
             let events = &pmu.cpu_state(&cx).events;
             // SAFETY: This is `add`. The entry is removed below or by `del_callback()`.
@@ -367,8 +372,8 @@ impl<T: Operations> Callbacks<T> {
                 events.remove(id);
             })?;
             if this.is_told_of_switches() {
-                // SAFETY: The PMU is registered, and this is its CPU with interrupts off.
-                // `del_callback()` takes it back.
+                // SAFETY: The PMU is registered, and this is a CPU of it with interrupts off.
+                // `del_callback()` decrements the count.
                 unsafe { bindings::rpmu_helper_perf_sched_cb_inc(pmu.as_raw()) };
             }
             Ok(0)
@@ -377,18 +382,17 @@ impl<T: Operations> Callbacks<T> {
         from_result(|| unsafe { Self::with_event(event, add) }.unwrap_or(Err(EINVAL)))
     }
 
-    /// Calls `f` if the user of the event may read its counter.
+    /// Calls `f` if the event's user may read its counter.
     ///
     /// # Safety
     ///
-    /// `event` must be an event of a [`Pmu<T>`] that is open, and `mm` valid, for the duration of
-    /// the call.
+    /// During the call, `event` must be an open event of a [`Pmu<T>`], and `mm` valid.
     unsafe fn with_mm(
         event: *mut bindings::perf_event,
         mm: *mut bindings::mm_struct,
         f: impl FnOnce(&T, &Event<T>, &Mm),
     ) {
-        // SAFETY: By this function's requirements; the PMU of an event is alive as long as that is.
+        // SAFETY: By this function's requirements; the PMU of an event lives as long as the event.
         let (pmu, event, mm) = unsafe {
             let pmu = Pmu::<T>::from_raw((*event).pmu);
             (pmu, Event::<T>::from_raw(event), Mm::from_raw(mm.cast()))
@@ -405,7 +409,7 @@ impl<T: Operations> Callbacks<T> {
         event: *mut bindings::perf_event,
         mm: *mut bindings::mm_struct,
     ) {
-        // SAFETY: The file that is mapped keeps the event, and the mapping `mm`.
+        // SAFETY: The mapped file keeps the event alive, and the mapping keeps `mm`.
         unsafe { Self::with_mm(event, mm, T::mapped) };
     }
 
@@ -424,7 +428,7 @@ impl<T: Operations> Callbacks<T> {
     ///
     /// To be called by the perf core, with an event that is open.
     unsafe extern "C" fn event_idx_callback(event: *mut bindings::perf_event) -> c_int {
-        // SAFETY: By this function's requirements; the PMU of an event is alive as long as that is.
+        // SAFETY: By this function's requirements; the PMU of an event lives as long as the event.
         let (pmu, event) = unsafe {
             let pmu = Pmu::<T>::from_raw((*event).pmu);
             (pmu, Event::<T>::from_raw(event))
@@ -432,13 +436,13 @@ impl<T: Operations> Callbacks<T> {
         if !event.user_may_read() || !pmu.ops().has_user_index(event) {
             return 0;
         }
-        // CAST: the page has an unsigned one.
+        // CAST: the field in the page is unsigned.
         event.user_index() as c_int
     }
 
-    /// Forgets `event`, which the perf core removes on another CPU than it was added on: a bug, but
-    /// the perf core may free the event next, and no table may keep it. Its counter there stays
-    /// taken until that CPU goes off line, and its id for good.
+    /// Forgets `event`, which the perf core removes on another CPU than it was added on. This is a
+    /// bug in the perf core, which may free the event next: no table may keep it. The event's
+    /// counter stays taken until its CPU goes offline, and its id for good.
     #[cold]
     #[inline(never)]
     fn lose(pmu: &Pmu<T>, id: EventId, event: &Event<T>) {
@@ -449,8 +453,9 @@ impl<T: Operations> Callbacks<T> {
         event.state().store(STOPPED | UPTODATE, Relaxed);
         event.set_id(None);
         if event.is_told_of_switches() {
-            // The other CPU's list has the PMU's context (`perf_sched_cb_inc()`), which
-            // unregistering would free. SAFETY: The PMU is valid, and the event holds the module.
+            // The PMU's context stays on the other CPU's list (`perf_sched_cb_inc()`), and
+            // unregistering the PMU would free it: keep the module for good.
+            // SAFETY: The PMU is valid, and the event holds the module.
             unsafe { bindings::rpmu_helper_module_get((*pmu.as_raw()).module) };
         }
     }
@@ -461,7 +466,8 @@ impl<T: Operations> Callbacks<T> {
     /// is disabled here.
     unsafe extern "C" fn del_callback(event: *mut bindings::perf_event, _flags: c_int) {
         let del = |pmu: &Pmu<T>, cx: OnCpu<'_, T>, event: &Event<T>| {
-            // SAFETY: By this function's requirements; the perf core does not do it in an NMI.
+            // SAFETY: The PMU is disabled by this function's requirements; the perf core does not
+            // remove events in an NMI.
             let cx = unsafe { PmuDisabled::new(cx) };
             let Some(id) = event.id() else { return };
             if !pmu.cpu_state(&cx).events.holds(id, event.as_raw()) {
@@ -559,7 +565,8 @@ impl<T: Operations> Callbacks<T> {
             pmu.cpu_state(&cx).txn.store(flags, Relaxed);
             if flags == bindings::PERF_PMU_TXN_ADD {
                 Self::disable(pmu, &cx, disabled_by::TXN);
-                // SAFETY: It has just been disabled, and the perf core does not do it in an NMI.
+                // SAFETY: The PMU has just been disabled, and the perf core does not start a txn in
+                // an NMI.
                 pmu.ops().begin_txn(&unsafe { PmuDisabled::new(cx) });
             }
         };
@@ -570,7 +577,7 @@ impl<T: Operations> Callbacks<T> {
     /// # Safety
     ///
     /// To be called by the perf core, with the context of a PMU that it has disabled on this CPU,
-    /// and a task that comes to the CPU or leaves it.
+    /// and a task that is switched in or out on this CPU.
     unsafe extern "C" fn sched_task_callback(
         context: *mut bindings::perf_event_pmu_context,
         task: *mut bindings::task_struct,
@@ -582,12 +589,13 @@ impl<T: Operations> Callbacks<T> {
             let cx = unsafe { PmuDisabled::new(cx) };
             let _guard = rcu::read_lock();
             // SAFETY: The task and the PMU are valid, and this is an RCU read-side critical
-            // section, which the data, if there is any, outlives.
+            // section. If the task has data, the data outlive the section.
             let data =
                 unsafe { bindings::rpmu_helper_task_data(task, (*pmu.as_raw()).task_ctx_cache) };
-            // CAST: the perf core has allocated it from the PMU's own cache. SAFETY: It is a
-            // `T::TaskData` then, in which zero is valid. Only this callback uses it, and only on
-            // the CPU that the task runs on: another one runs the task after this has returned.
+            // CAST: the perf core has allocated the data from the PMU's own cache.
+            // SAFETY: So the data are a `T::TaskData`, for which zero is valid. Only this callback
+            // uses them, and only on the CPU that the task runs on: another CPU can run the task
+            // only after this callback has returned.
             let data = unsafe { data.cast::<T::TaskData>().as_mut() };
             pmu.ops().sched_task(&cx, data, comes);
         };
@@ -602,8 +610,8 @@ impl<T: Operations> Callbacks<T> {
         let commit_txn = |pmu: &Pmu<T>, cx: OnCpu<'_, T>| {
             let txn = &pmu.cpu_state(&cx).txn;
             if txn.load(Relaxed) == bindings::PERF_PMU_TXN_ADD {
-                // SAFETY: `start_txn_callback()` has disabled the PMU, and this is no NMI but
-                // `commit_txn`.
+                // SAFETY: This is `commit_txn`, which is not called in an NMI, and
+                // `start_txn_callback()` has disabled the PMU.
                 let cx = unsafe { Scheduling::commit(PmuDisabled::new(cx)) };
                 pmu.ops().commit_txn(&cx)?;
                 Self::enable(pmu, &cx, disabled_by::TXN);
@@ -621,7 +629,7 @@ impl<T: Operations> Callbacks<T> {
     unsafe extern "C" fn cancel_txn_callback(pmu: *mut bindings::pmu) {
         let cancel_txn = |pmu: &Pmu<T>, cx: OnCpu<'_, T>| {
             if pmu.cpu_state(&cx).txn.swap(0, Relaxed) == bindings::PERF_PMU_TXN_ADD {
-                // SAFETY: `start_txn_callback()` has disabled the PMU, and this is no NMI.
+                // SAFETY: `start_txn_callback()` has disabled the PMU, and this is not an NMI.
                 let cx = unsafe { PmuDisabled::new(cx) };
                 pmu.ops().cancel_txn(&cx);
                 Self::enable(pmu, &cx, disabled_by::TXN);

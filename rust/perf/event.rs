@@ -45,7 +45,7 @@ use kernel::{
 /// The data of an [`Event`] in `perf_event.pmu_private`.
 struct Private<T: Operations> {
     data: T::EventData,
-    /// Index of the [`EventId`] while the event is on a CPU, else [`NO_ID`].
+    /// The index of the [`EventId`] while the event is on a CPU, else [`NO_ID`].
     id: AtomicU32,
 }
 
@@ -53,7 +53,7 @@ const NO_ID: u32 = u32::MAX;
 
 /// Memory for the data of an event that is being opened.
 ///
-/// The data is large and made field by field, so it is made where it stays.
+/// The data is large and built field by field, so it is built in place.
 pub struct Place<T: Operations>(KBox<MaybeUninit<Private<T>>>);
 
 impl<T: Operations> Place<T> {
@@ -63,7 +63,7 @@ impl<T: Operations> Place<T> {
         Ok(Self(KBox::new_uninit(GFP_KERNEL)?))
     }
 
-    /// Puts the data there.
+    /// Moves the data into the memory.
     #[inline]
     pub fn fill(self, data: T::EventData) -> Placed<T> {
         Placed(KBox::write(
@@ -110,19 +110,19 @@ pub struct Event<T: Operations>(Opaque<bindings::perf_event>, PhantomData<T>);
 // SAFETY: An event may be released on any CPU. `T::EventData` is `Send`.
 unsafe impl<T: Operations> Send for Event<T> {}
 
-// SAFETY: Through a shared reference only atomics and `T::EventData`, which is `Sync`, can be
-// reached, and functions of the perf core that may be called concurrently.
+// SAFETY: A shared reference gives access to atomics, to `T::EventData`, which is `Sync`, and to
+// functions of the perf core that may be called concurrently, only.
 unsafe impl<T: Operations> Sync for Event<T> {}
 
 impl<T: Operations> Event<T> {
     /// # Safety
     ///
-    /// For the lifetime `'a`, `event` must be valid, belong to a [`Pmu<T>`](super::Pmu), and
-    /// [`attach()`](Self::attach) must have been called for it and [`detach()`](Self::detach) not.
+    /// For the lifetime `'a`, `event` must be valid and belong to a [`Pmu<T>`](super::Pmu).
+    /// [`attach()`](Self::attach) must have been called for it, and [`detach()`](Self::detach) not.
     pub unsafe fn from_raw<'a>(event: *mut bindings::perf_event) -> &'a Self {
         // CAST: `Event` is a transparent wrapper of `struct perf_event`.
         // SAFETY: Valid for `'a` by this function's requirements.
-        // INVARIANT: So is the rest, and `attach()` has set `pmu_private`.
+        // INVARIANT: By this function's requirements, and `attach()` has set `pmu_private`.
         unsafe { &*event.cast() }
     }
 
@@ -155,16 +155,16 @@ impl<T: Operations> Event<T> {
     }
 
     fn private(&self) -> &Private<T> {
-        // SAFETY: By the type invariant the pointer is that of a `Private<T>`, which lives as long
-        // as `&self` can, see `from_raw()`.
+        // SAFETY: By the type invariant the pointer is to a `Private<T>`, which lives as long as
+        // `&self` can, see `from_raw()`.
         unsafe { &*(*self.as_raw()).pmu_private.cast() }
     }
 
-    /// Attaches the event to what it [needs](Operations::attachment) beside its task or CPU.
+    /// Sets the `PERF_ATTACH_*` flags that the driver [asks for](Operations::attachment).
     ///
     /// # Safety
     ///
-    /// To be called by the `event_init` callback, with its event, when nothing can fail any more.
+    /// To be called by the `event_init` callback, with its event, after all that can fail.
     pub(super) unsafe fn attach_beside(&self) {
         let flags = match T::attachment(self.data()) {
             Attachment::None => 0,
@@ -173,8 +173,8 @@ impl<T: Operations> Event<T> {
                 bindings::PERF_ATTACH_SCHED_CB | bindings::PERF_ATTACH_TASK_DATA
             }
         };
-        // SAFETY: In `event_init`, only the PMU uses the event. The perf core looks at the flags
-        // when that has returned.
+        // SAFETY: In `event_init`, only the PMU uses the event. The perf core reads the flags after
+        // the callback has returned.
         unsafe { (*self.as_raw()).attach_state |= flags };
     }
 
@@ -190,7 +190,7 @@ impl<T: Operations> Event<T> {
 
     /// Returns the id of the event on its CPU.
     pub(super) fn id(&self) -> Option<EventId> {
-        // CAST: `NO_ID` stays out of range.
+        // CAST: `NO_ID` is out of range as a `usize`, too.
         EventId::from_index(self.private().id.load(Relaxed) as usize)
     }
 
@@ -216,8 +216,7 @@ impl<T: Operations> Event<T> {
         unsafe { (*self.as_raw()).attr.__bindgen_anon_3.config1 }
     }
 
-    /// Returns the nanoseconds that the event has spent on counters, up to when it left the last
-    /// one.
+    /// Returns the nanoseconds that the event had spent on counters when it last left one.
     pub fn time_running(&self) -> u64 {
         // SAFETY: The event is valid. The perf core changes the field on the CPU that the event is
         // on.
@@ -225,7 +224,7 @@ impl<T: Operations> Event<T> {
         time.load(Relaxed)
     }
 
-    /// Returns the largest number of branches, or of callers, that a sample may have.
+    /// Returns the maximum number of branches or callers in a sample.
     pub(super) fn sample_max_stack(&self) -> u16 {
         // SAFETY: The event is valid, and the attribute does not change once it is open.
         unsafe { (*self.as_raw()).attr.sample_max_stack }
@@ -243,38 +242,38 @@ impl<T: Operations> Event<T> {
         self.samples(BRANCH_STACK)
     }
 
-    /// Returns whether a sample has one of these parts (`PERF_SAMPLE_*`).
+    /// Returns whether a sample has any of `parts` (`PERF_SAMPLE_*`).
     pub(super) fn samples(&self, parts: u64) -> bool {
         // SAFETY: The event is valid, and the attribute does not change once it is open.
         unsafe { (*self.as_raw()).attr.sample_type & parts != 0 }
     }
 
-    /// Returns whether a sample has registers of the interrupted or the user's code.
+    /// Returns whether a sample has registers, of the interrupted code or of the user's.
     pub fn samples_registers(&self) -> bool {
         self.samples(REGS_INTR | REGS_USER)
     }
 
-    /// Returns whether samples have the time, by perf's own clock and not another
+    /// Returns whether samples have the time by perf's own clock, not by another
     /// (`attr.use_clockid`).
     pub fn samples_time(&self) -> bool {
-        // SAFETY: The event is valid, and its attributes that are single bits do not change.
+        // SAFETY: The event is valid, and its single-bit attributes do not change.
         self.samples(TIME) && unsafe { (*self.as_raw()).attr.use_clockid() == 0 }
     }
 
     /// Returns whether the event is sampled.
     pub fn is_sampling(&self) -> bool {
-        // SAFETY: The event is valid, and the attribute is 0 or not from when the event is opened
-        // on; the members of the union are `u64`.
+        // SAFETY: The event is valid, and once it is open, the attribute never changes from or to
+        // 0. The members of the union are `u64`.
         unsafe { (*self.as_raw()).attr.__bindgen_anon_1.sample_period != 0 }
     }
 
     /// Returns whether the event must always be on its CPU (`attr.pinned`).
     pub fn is_pinned(&self) -> bool {
-        // SAFETY: The event is valid, and its attributes that are single bits do not change.
+        // SAFETY: The event is valid, and its single-bit attributes do not change.
         unsafe { (*self.as_raw()).attr.pinned() != 0 }
     }
 
-    /// Returns the perf core's number of the event, which `PERF_EVENT_IOC_ID` gives to the user.
+    /// Returns the perf core's number of the event, which `PERF_EVENT_IOC_ID` returns to the user.
     pub fn number(&self) -> u64 {
         // SAFETY: The event is valid; the number is set when it is opened.
         unsafe { (*self.as_raw()).id }
@@ -282,24 +281,23 @@ impl<T: Operations> Event<T> {
 
     /// Returns whether the event belongs to a task. While it is on a CPU, that task runs there.
     pub fn is_of_task(&self) -> bool {
-        // SAFETY: The event is valid. Others change other bits of the field, this one is set when
-        // the event is opened.
+        // SAFETY: The event is valid. Other bits of the field change, but this one is set when the
+        // event is opened.
         let state = unsafe { ptr::read_volatile(&raw const (*self.as_raw()).attach_state) };
         state & bindings::PERF_ATTACH_TASK != 0
     }
 
-    /// Adds to the count that the user reads.
+    /// Adds `delta` to the count that the user reads.
     pub fn add_count(&self, delta: u64) {
-        // SAFETY: The event is valid. All others access `count` by local64_*() functions, that
-        // is, atomically as regards this CPU, and the one CPU that the event is on is the only
-        // one to change it.
+        // SAFETY: The event is valid. All other code accesses `count` by local64_*() functions,
+        // which are atomic on their CPU, and only the CPU that the event is on changes it.
         let count = unsafe { AtomicI64::from_ptr((&raw mut (*self.as_raw()).count).cast::<i64>()) };
         // CAST: two's complement; the user reads the sum as `u64`.
         count.fetch_add(delta as i64, Relaxed);
     }
 
-    /// Returns the number of occurrences from one overflow to the next. The perf core changes it at
-    /// the user's request, or to keep to a frequency.
+    /// Returns the number of occurrences from one overflow to the next. The perf core changes it
+    /// when the user sets a period, and to keep up a frequency.
     pub fn sample_period(&self) -> u64 {
         // SAFETY: The event is valid. The perf core writes the field as one word, on the CPU that
         // the event is on or while it is on none. A child that inherits the event may read it on
@@ -307,8 +305,8 @@ impl<T: Operations> Event<T> {
         unsafe { AtomicU64::from_ptr(&raw mut (*self.as_raw()).hw.sample_period) }.load(Relaxed)
     }
 
-    /// Returns the rest of the period: 0 or less when it is over. The perf core sets it to 0 to
-    /// begin a new one.
+    /// Returns the occurrences left of the period: 0 or less when it is over. The perf core sets it
+    /// to 0 to begin a new period.
     pub fn period_left(&self) -> &AtomicI64 {
         // SAFETY: The event is valid. The perf core accesses the field by local64_*() functions,
         // on the CPU that the event is on, or while it is on none.
@@ -318,9 +316,9 @@ impl<T: Operations> Event<T> {
         }
     }
 
-    /// Returns the length of the current period: [`sample_period`](Self::sample_period) when it
-    /// began, or a random one. The perf core takes it for the length of the last one when it
-    /// adjusts a frequency.
+    /// Returns the length of the current period: the [`sample_period`](Self::sample_period) at its
+    /// start, or a random one. When it adjusts a frequency, the perf core reads this as the length
+    /// of the last period.
     pub fn last_period(&self) -> &AtomicU64 {
         // SAFETY: As in `sample_period()`.
         unsafe {
@@ -329,7 +327,7 @@ impl<T: Operations> Event<T> {
         }
     }
 
-    /// Returns the flags `PERF_HES_*`, which the perf core reads, too.
+    /// Returns the flags `PERF_HES_*`. The perf core reads them, too.
     pub(super) fn state(&self) -> &AtomicI32 {
         // SAFETY: The event is valid. The perf core only reads the field, on the CPU that the
         // event is on.
@@ -341,19 +339,19 @@ impl<T: Operations> Event<T> {
         self.state().load(Relaxed) & STOPPED != 0
     }
 
-    /// Marks the event, which must be on the CPU, as counting, or about to.
+    /// Marks the event, which must be on this CPU, as counting or about to count.
     ///
-    /// An NMI may [stop](Self::is_stopped) it at any moment from then on.
+    /// From then on, an NMI may [stop](Self::is_stopped) it at any moment.
     pub fn set_started(&self, _cx: &PmuDisabled<'_, T>) {
         self.state().store(0, Relaxed);
     }
 
-    /// Stores the counter that the event is on: its index, and the operand of RDPMC. The driver,
-    /// the mmap page, KVM and resctrl read it from here.
+    /// Stores the event's counter: its index, and its RDPMC operand. The driver, the mmap page, KVM
+    /// and resctrl read these.
     pub fn set_counter(&self, counter: Option<(usize, u32)>) {
         match counter {
             Some((index, rdpmc)) => {
-                // CAST: `user_index()` makes it a `u32` again.
+                // CAST: `user_index()` converts it back to a `u32`.
                 self.rdpmc().store(rdpmc as i32, Relaxed);
                 // CAST: an index is below 64.
                 self.idx().store(index as i32, Relaxed);
@@ -362,16 +360,16 @@ impl<T: Operations> Event<T> {
         }
     }
 
-    /// Returns the index that [`set_counter`](Self::set_counter) has recorded.
+    /// Returns the index that [`set_counter`](Self::set_counter) has stored.
     #[inline]
     pub fn counter(&self) -> Option<usize> {
         usize::try_from(self.idx().load(Relaxed)).ok()
     }
 
     fn idx(&self) -> &AtomicI32 {
-        // SAFETY: The event is valid. It is the PMU that writes this field of the union, on the CPU
-        // that the event is on; KVM (`intel_pmu_cross_mapped_check()`) reads it there with
-        // interrupts off.
+        // SAFETY: The event is valid. Only the PMU writes this field of the union, on the CPU that
+        // the event is on; KVM (`intel_pmu_cross_mapped_check()`) reads it there with interrupts
+        // off.
         unsafe {
             let hw = &raw mut (*self.as_raw()).hw.__bindgen_anon_1.__bindgen_anon_1;
             AtomicI32::from_ptr(&raw mut (*hw).idx)
@@ -386,12 +384,12 @@ impl<T: Operations> Event<T> {
         }
     }
 
-    /// Stores the value of the counter, sign-extended, that the event's count is up to date with.
+    /// Stores the counter value, sign-extended, up to which the event's count is up to date.
     ///
     /// To be called after each change of the count, before the page is updated. On the event's CPU,
     /// in any context.
     pub fn set_previous(&self, value: i64) {
-        // SAFETY: The event is valid. The perf core reads the field for the page, as one word.
+        // SAFETY: The event is valid. The perf core reads the field for the mmap page, as one word.
         unsafe {
             let hw = &raw mut (*self.as_raw()).hw;
             AtomicI64::from_ptr((&raw mut (*hw).prev_count).cast::<i64>()).store(value, Relaxed);
@@ -401,15 +399,15 @@ impl<T: Operations> Event<T> {
     /// Returns whether the user may read the event's counter with RDPMC.
     pub(super) fn user_may_read(&self) -> bool {
         // SAFETY: The event is valid, and the flag does not change once it is open.
-        // CAST: only bits matter.
+        // CAST: the bits are the same.
         let flags = unsafe { (*self.as_raw()).hw.__bindgen_anon_1.__bindgen_anon_1.flags as u32 };
         flags & bindings::PERF_EVENT_FLAG_USER_READ_CNT != 0
     }
 
-    /// Returns the index for the mmap page: the operand of RDPMC plus 1, or 0 without a counter.
+    /// Returns the index for the mmap page: the RDPMC operand plus 1, or 0 without a counter.
     ///
-    /// On another CPU than the event's this may be the last value; the page is updated after each
-    /// change.
+    /// On another CPU than the event's, this may be the value before the latest change; the page is
+    /// updated after each change.
     pub(super) fn user_index(&self) -> u32 {
         if self.counter().is_none() {
             return 0;
@@ -420,10 +418,10 @@ impl<T: Operations> Event<T> {
 
     /// Updates the mmap page, if the user has mapped it.
     ///
-    /// To be called when the event has got or lost a counter, or its counter was written. Any
-    /// context.
+    /// To be called after the event was put on a counter or removed from it, and after its counter
+    /// was written. Any context.
     pub fn update_userpage(&self) {
-        // A later mmap() updates the page by itself (`perf_mmap_rb()`).
+        // If mmap() comes later, it updates the page by itself (`perf_mmap_rb()`).
         // SAFETY: The event is valid. mmap() changes the pointer as one word.
         if unsafe { ptr::read_volatile(&raw const (*self.as_raw()).rb) }.is_null() {
             return;
@@ -432,17 +430,18 @@ impl<T: Operations> Event<T> {
         unsafe { bindings::perf_event_update_userpage(self.as_raw()) };
     }
 
-    /// Updates the mmap page on the CPU that the event is on, if any, so that no update there
-    /// overwrites this one with what was true before.
+    /// Updates the mmap page, on the CPU that the event is on, if any. There, no concurrent update
+    /// can overwrite this one with older values.
     ///
     /// Process context.
     pub fn update_userpage_on_its_cpu(&self) {
         // SAFETY: The event is valid. The perf core writes the field as one word.
         let cpu = unsafe { ptr::read_volatile(&raw const (*self.as_raw()).oncpu) };
-        // -1: the page has no index, and gets one when the event comes to a CPU.
+        // -1: the event is on no CPU. Its page has no index, and gets one when the event is put on
+        // a CPU.
         if cpu >= 0 {
-            // SAFETY: The function waits until the callback has returned, so that the event is
-            // valid there. It fails if the CPU is offline, where no event is.
+            // SAFETY: The function waits until the callback has returned, so the event is valid in
+            // the callback. It fails if the CPU is offline: then no event is on it.
             unsafe {
                 bindings::smp_call_function_single(
                     cpu,
@@ -478,13 +477,13 @@ impl<T: Operations> Event<T> {
     /// Process context.
     pub fn is_of_current_process(&self) -> bool {
         let task = self.task();
-        // SAFETY: The current task is valid, and the event holds a reference to its own. Both have
-        // the field until they are freed (`same_thread_group()`).
+        // SAFETY: The current task is valid, and the event holds a reference to its own task. Both
+        // have the field until they are freed (`same_thread_group()`).
         !task.is_null() && unsafe { (*task).signal == (*Task::current_raw()).signal }
     }
 }
 
-/// Returns a number for an address space, which is not 0, and no other's as long as `mm` is in use.
+/// Returns a number for an address space: not 0, and unique as long as `mm` is in use.
 pub fn space_of(mm: &Mm) -> u64 {
     // CAST: an address has 64 bits.
     mm.as_raw().addr() as u64
@@ -526,16 +525,16 @@ impl<'a, T: Operations> NewEvent<'a, T> {
         Attr::new(unsafe { &(*self.0).attr })
     }
 
-    /// Returns whether the event has the PMU's type, which may be known to the perf core alone. It
-    /// offers events of types without a PMU as well.
-    // A driver that serves several types compares them itself.
+    /// Returns whether the event has the PMU's type. The driver need not know this type, and the
+    /// perf core offers it events of types without a PMU as well.
+    // Drivers that serve several types compare types themselves.
     #[allow(dead_code)]
     pub fn is_of_own_type(&self) -> bool {
         // SAFETY: By the type invariant the event is valid, and so is its PMU, which is registered.
         unsafe { i64::from((*self.0).attr.type_) == i64::from((*(*self.0).pmu).type_) }
     }
 
-    /// Sets the period, and the first one, of which all is left.
+    /// Sets the period, and the length of the first one, all of which is left.
     pub fn set_period(&self, period: u64, first: u64) {
         // SAFETY: By the type invariant the event is valid, and being opened: only the PMU uses
         // these fields.
@@ -544,8 +543,8 @@ impl<'a, T: Operations> NewEvent<'a, T> {
             (*hw).sample_period = period;
             let state = &raw mut (*hw).__bindgen_anon_2.__bindgen_anon_1;
             (*state).last_period = first;
-            // CAST: two's complement; no counting event's period has the sign bit, and no sampling
-            // one's that the perf core lets pass.
+            // CAST: two's complement; the perf core refuses periods of sampling events with the
+            // sign bit set, and periods of counting events never have it.
             (&raw mut (*state).period_left)
                 .cast::<i64>()
                 .write(first as i64);
@@ -560,32 +559,31 @@ impl<'a, T: Operations> NewEvent<'a, T> {
         CpuId::from_i32(cpu)
     }
 
-    /// Returns whether the event counts a CPU, and not a task.
+    /// Returns whether the event counts a CPU, not a task.
     pub fn counts_cpu(&self) -> bool {
         // SAFETY: By the type invariant the event is valid. The field is set before `event_init`
         // and does not change while it runs.
         unsafe { (*self.0).hw.target.is_null() }
     }
 
-    /// Returns the parent of an inherited event; [`None`] if the event was opened, or if its parent
-    /// is of another PMU.
+    /// Returns the parent of an inherited event. Returns [`None`] if the event is not inherited, or
+    /// if its parent belongs to another PMU.
     pub fn inherited_from(&self) -> Option<&Event<T>> {
         // SAFETY: By the type invariant the event is valid. Both fields are set before `event_init`
         // and do not change while it runs.
         let (parent, pmu) = unsafe { ((*self.0).parent, (*self.0).pmu) };
-        // SAFETY: An event that others are inherited from is valid as long as one of these is, and
-        // `inherit_event()` holds the mutex of the context of such a one, or of its own.
+        // SAFETY: A parent is valid as long as it has a child, and `inherit_event()` holds the
+        // mutex of the context of the parent or of such a child.
         if parent.is_null() || unsafe { (*parent).pmu } != pmu {
             return None;
         }
-        // SAFETY: The parent is of this PMU, and was opened. It is not destroyed before
+        // SAFETY: The parent belongs to this PMU, and was opened. It is not destroyed before
         // `event_init` returns, which `self` does not outlive: `inherit_event()` holds the mutex of
-        // the context of the parent, or of another event inherited from it, which has a reference
-        // to it.
+        // the context of the parent, or of another child, which has a reference to the parent.
         Some(unsafe { Event::from_raw(parent) })
     }
 
-    /// Returns the leader of the event's group; [`None`] if that is the event itself.
+    /// Returns the leader of the event's group; [`None`] if the event leads the group itself.
     fn leader(&self) -> Option<*mut bindings::perf_event> {
         // SAFETY: By the type invariant the event is valid. The leader is set before `event_init`
         // and does not change while it runs.
@@ -598,44 +596,44 @@ impl<'a, T: Operations> NewEvent<'a, T> {
         self.leader().is_some()
     }
 
-    /// Returns the leader of the event's group, if that is another event, of this PMU, which
-    /// [is not one of software](Operations::IS_SOFTWARE).
+    /// Returns the leader of the event's group, if it is another event of this PMU and the PMU [is
+    /// no software PMU](Operations::IS_SOFTWARE).
     pub fn leader_of_pmu(&self) -> Option<&Event<T>> {
         let leader = self.locked_leader()?;
         let mut found = None;
         self.visit(leader, &mut |leader: &Event<T>| {
             found = Some(leader.as_raw())
         });
-        // SAFETY: `visit()` has passed a valid event of this PMU that was opened. The new event
-        // holds a reference to its leader, and the perf core the context's mutex, until
-        // `event_init` returns, which `self` does not outlive.
+        // SAFETY: `visit()` has passed a valid event of this PMU that was opened. Until
+        // `event_init` returns, which `self` does not outlive, the new event holds a reference to
+        // its leader, and the perf core holds the context's mutex.
         found.map(|leader| unsafe { Event::from_raw(leader) })
     }
 
-    /// Keeps the event from counting without its leader: if that is closed, the event is in the
-    /// error state for good (`PERF_EV_CAP_SIBLING`).
+    /// Keeps the event from counting without its leader: when the leader is closed, the event goes
+    /// to the error state for good (`PERF_EV_CAP_SIBLING`).
     pub fn bind_to_leader(&self) {
         // SAFETY: By the type invariant the event is valid, and being opened: only the PMU uses the
         // field.
         unsafe { (*self.0).event_caps |= bindings::RUST_CONST_HELPER_PERF_EV_CAP_SIBLING };
     }
 
-    /// Returns the leader of the event's group, if that is another event, and if the group cannot
-    /// change: it can while an event of software is opened.
+    /// Returns the leader of the event's group, if it is another event and the group cannot change.
+    /// It can change while an event of a software PMU is opened.
     fn locked_leader(&self) -> Option<*mut bindings::perf_event> {
         self.leader().filter(|_| !T::IS_SOFTWARE)
     }
 
-    /// Calls `f` for each event of this PMU that is in the group already and that would be counted
-    /// together with the new one: the leader, and the siblings that are enabled. For none if the
-    /// PMU [is one of software](Operations::IS_SOFTWARE).
+    /// Calls `f` for each event of this PMU in the group that would count together with the new
+    /// event: the leader, and the enabled siblings. Calls it for none if the PMU [is a software
+    /// PMU](Operations::IS_SOFTWARE).
     pub fn for_each_group_member(&self, mut f: impl FnMut(&Event<T>)) {
         let Some(leader) = self.locked_leader() else {
             return;
         };
         // SAFETY: The leader is valid, since the new event holds a reference to it. The perf core
         // holds the context's mutex while it calls `event_init` (`perf_try_init_event()`) of a PMU
-        // that is not one of software, so the siblings do not change.
+        // that is no software PMU, so the siblings do not change.
         unsafe {
             for_each_member(leader, |member, enabled| {
                 if enabled {
@@ -645,8 +643,8 @@ impl<'a, T: Operations> NewEvent<'a, T> {
         }
     }
 
-    /// Returns whether `f` is true for any event of this PMU that is in the group already, enabled
-    /// or not. Not if the PMU [is one of software](Operations::IS_SOFTWARE).
+    /// Returns whether `f` is true for any event of this PMU in the group, enabled or not. Returns
+    /// false if the PMU [is a software PMU](Operations::IS_SOFTWARE).
     pub fn any_group_member(&self, mut f: impl FnMut(&Event<T>) -> bool) -> bool {
         let mut any = false;
         if let Some(leader) = self.locked_leader() {
@@ -657,19 +655,19 @@ impl<'a, T: Operations> NewEvent<'a, T> {
         any
     }
 
-    /// Calls `f` if `member`, a valid event of the new event's group, is of the same PMU.
+    /// Calls `f` if `member`, a valid event of the new event's group, belongs to the same PMU.
     fn visit(&self, member: *mut bindings::perf_event, f: &mut impl FnMut(&Event<T>)) {
         // SAFETY: Both events are valid, see `for_each_group_member()`.
         if unsafe { (*member).pmu == (*self.0).pmu } {
-            // SAFETY: The event is of this PMU and is in a group, so it has been opened
+            // SAFETY: The event belongs to this PMU and is in a group, so it was opened
             // successfully; it stays in the group while `event_init` runs.
             f(unsafe { Event::from_raw(member) });
         }
     }
 }
 
-/// Calls `f` for the leader of a group and for its siblings, and says whether they are enabled. (A
-/// group whose leader is disabled does not count.)
+/// Calls `f` for the leader of a group and for its siblings, with whether they are enabled. The
+/// leader is passed as enabled: while it is disabled, no event of the group counts.
 ///
 /// # Safety
 ///
@@ -688,7 +686,7 @@ pub unsafe fn for_each_member(
         // SAFETY: `node` is not the head, so it is the `sibling_list` of an event.
         let sibling = unsafe { kernel::container_of!(node, bindings::perf_event, sibling_list) };
         // SAFETY: An event in the list is valid. `state` may change under the context's lock; any
-        // value it has had while we look is as good as another.
+        // value that it has during the call will do.
         let state = unsafe { ptr::read_volatile(&raw const (*sibling).state) };
         f(
             sibling,

@@ -2,10 +2,9 @@
 
 //! Performance monitoring units.
 //!
-//! A *PMU* (`struct pmu`) is a set of counters that the perf core lends to users; an *event*
-//! (`struct perf_event`) is something that a user wants to count. The perf core decides which
-//! events should count on a CPU now; the driver of the PMU decides whether they fit, and programs
-//! the counters.
+//! A *PMU* (`struct pmu`) is a set of counters that the perf core lends to users. An *event*
+//! (`struct perf_event`) is a user's request to count something. The perf core decides which events
+//! should count on a CPU now; the PMU's driver decides whether they fit, and programs the counters.
 //!
 //! C header: [`include/linux/perf_event.h`](srctree/include/linux/perf_event.h)
 //!
@@ -22,17 +21,17 @@
 //! A counter that overflows raises an interrupt: the driver hands a sample to the perf core
 //! ([`Event::overflow`]), which may stop the event while it does so.
 //!
-//! Events come to a CPU and leave it while the PMU is disabled there ([`PmuDisabled`]), and what
-//! the driver does to the hardware takes hold when it is enabled again ([`Operations::enable`]). A
-//! group of events is added in a txn: [`begin_txn`], `add` for each, [`commit_txn`], which finds
-//! out whether all of them fit together; if not, `del` for each and [`cancel_txn`].
+//! Events are put on a CPU and removed from it while the PMU is disabled there ([`PmuDisabled`]).
+//! The driver's changes take effect when the PMU is enabled again ([`Operations::enable`]). A group
+//! of events is added in a txn: [`begin_txn`], `add` for each, [`commit_txn`], which finds out
+//! whether all of them fit together; if not, `del` for each and [`cancel_txn`].
 //!
 //! # Contexts
 //!
-//! All callbacks except [`event_init`] run on the CPU that they concern with interrupts off, and
-//! [`OnCpu`] proves it; most of them with the PMU disabled too, and [`PmuDisabled`] proves that.
-//! The ones that get only [`OnCpu`] may be called in NMI context. `add` and [`commit_txn`] run with
-//! the locks of the CPU's contexts held besides, which [`Scheduling`] proves.
+//! All callbacks except [`event_init`] run on the CPU that they concern with interrupts off, which
+//! [`OnCpu`] proves. Most of them run with the PMU disabled, too, which [`PmuDisabled`] proves.
+//! Callbacks that get only [`OnCpu`] may be called in NMI context. `add` and [`commit_txn`] also
+//! run with the locks of the CPU's contexts held, which [`Scheduling`] proves.
 //!
 //! | Callback | Proof |
 //! |---|---|
@@ -43,9 +42,9 @@
 //!
 //! # Layers on top
 //!
-//! A layer that knows more of the perf core can put functions in the place of callbacks
-//! ([`Callbacks`], [`Pmu::with_callbacks`]); for it, this shows the structures behind its types
-//! (`as_raw`, `from_raw`).
+//! A layer that knows more of the perf core can replace callbacks by functions of its own
+//! ([`Callbacks`], [`Pmu::with_callbacks`]). For such a layer, the types give access to the
+//! kernel's structures (`as_raw`, `from_raw`).
 //!
 //! [`begin_txn`]: Operations::begin_txn
 //! [`cancel_txn`]: Operations::cancel_txn
@@ -109,11 +108,11 @@ pub mod event_type {
     pub const RAW: u32 = bindings::perf_type_id_PERF_TYPE_RAW;
 }
 
-/// Checks that the current task may observe other tasks of the same core.
+/// Checks that the current task may observe all tasks of a CPU (`perf_allow_cpu()`).
 ///
 /// `EACCES` where `perf_event_paranoid` and the task's capabilities forbid it. Process context.
 pub fn allow_cpu() -> kernel::error::Result {
-    // SAFETY: The function looks at the current task and takes no arguments. It may sleep; the
-    // only callers are `event_init` callbacks, which run in process context.
+    // SAFETY: The function takes no arguments and examines the current task. It may sleep; only
+    // `event_init` callbacks call this, which run in process context.
     kernel::error::to_result(unsafe { crate::bindings::perf_allow_cpu() })
 }

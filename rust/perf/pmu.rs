@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! PMUs, and the operations of their drivers.
+//! PMUs, and the operations that their drivers implement.
 
 use super::{
     table::Table,
@@ -40,13 +40,13 @@ use kernel::{
 
 /// A driver of a PMU.
 ///
-/// A PMU whose counters overflow by interrupts, or that has more events than counters, implements
-/// what it needs of the methods that have defaults. `struct pmu` has no callback where the driver
-/// has no method.
+/// Methods with defaults are for PMUs whose counters interrupt on overflow, or that share counters
+/// between events. If a driver does not implement a method, `struct pmu` has no callback for it.
 ///
-/// Methods that get [`PmuDisabled`] are not called in NMI context, and an NMI may interrupt them.
-/// Methods that get only [`OnCpu`] may be called in either; and in the middle of another callback,
-/// also without an NMI, if what the driver does is traced and the tracepoint is an event itself.
+/// Methods that get [`PmuDisabled`] are not called in NMI context, but an NMI may interrupt them.
+/// Methods that get only [`OnCpu`] may be called in NMI context, and in the middle of another
+/// callback. The latter also happens without an NMI, if the driver hits a tracepoint that is an
+/// event itself.
 #[vtable]
 pub trait Operations: Send + Sync + Sized + 'static {
     /// The driver's data of an event. Dropped in process context when the event is gone.
@@ -58,22 +58,20 @@ pub trait Operations: Send + Sync + Sized + 'static {
     /// The driver's data of a CPU, see [`OnCpu::data`].
     type CpuData: Default + Send + Sync;
 
-    /// Set if the events are those of software: they always find a place, and may be in groups of
-    /// other PMUs.
+    /// Set for a software PMU: its events always find a place, and may be in groups of other PMUs.
     const IS_SOFTWARE: bool = false;
 
-    /// Set if events can be sampled; if not, the perf core refuses such events.
+    /// Set if events can sample; if not, the perf core refuses sampling events.
     const CAN_SAMPLE: bool = true;
 
-    /// Examines an event that a user wants to open, and makes its data in a
-    /// [`Place`](super::Place).
+    /// Checks an event that a user wants to open, and builds its data in a [`Place`](super::Place).
     ///
-    /// `ENOENT` leaves the event to other PMUs; any other error is the user's answer. Process
-    /// context; for a sibling of a group, the group cannot change meanwhile.
+    /// With `ENOENT`, the perf core offers the event to other PMUs; any other error goes to the
+    /// user. Process context. If the event is to join a group, the group cannot change meanwhile.
     fn event_init(&self, event: &NewEvent<'_, Self>) -> Result<Placed<Self>>;
 
-    /// Returns the name of the cache for [`TaskData`](Self::TaskData), if events of this PMU need
-    /// such data. Process context.
+    /// Returns the name of the slab cache for [`TaskData`](Self::TaskData), if events of this PMU
+    /// need such data. Process context.
     fn task_data_name(&self) -> Option<&'static CStr> {
         None
     }
@@ -83,8 +81,8 @@ pub trait Operations: Send + Sync + Sized + 'static {
         false
     }
 
-    /// Returns whether the PMU serves some of the CPUs only, those that it
-    /// [`serves`](Self::serves): the core PMU of a hybrid does. Asked once. Process context.
+    /// Returns whether the PMU serves only some CPUs, for which [`serves`](Self::serves) is true,
+    /// as a core PMU of a hybrid does. Called once. Process context.
     fn serves_some_cpus(&self) -> bool {
         false
     }
@@ -95,17 +93,18 @@ pub trait Operations: Send + Sync + Sized + 'static {
         true
     }
 
-    /// Returns what an event is attached to, once it has been examined. Any context.
+    /// Returns the attachment that an event needs, after [`event_init`](Self::event_init). Any
+    /// context.
     fn attachment(_data: &Self::EventData) -> Attachment {
         Attachment::None
     }
 
-    /// Takes note that a task has come to this CPU (`comes`), or is about to leave it, with its
-    /// data if it has any.
+    /// Called when a task has been switched in on this CPU (`comes`), or is about to be switched
+    /// out. Gets the task's data if it has any.
     ///
-    /// Called only while an event on this CPU has an [`Attachment`]. The events of the task that
-    /// comes have been [added](Self::add), and those of the one that leaves have not been
-    /// [removed](Self::del) yet.
+    /// Called only while an event on this CPU has an [`Attachment`]. The events of a task that was
+    /// switched in have been [added](Self::add); the events of a task that is about to be switched
+    /// out have not been [removed](Self::del) yet.
     fn sched_task(
         &self,
         _cx: &PmuDisabled<'_, Self>,
@@ -114,25 +113,25 @@ pub trait Operations: Send + Sync + Sized + 'static {
     ) {
     }
 
-    /// Returns whether the user of an event that is being opened may read its counter with `rdpmc`,
+    /// Returns whether the user of an event that is being opened may read its counter with `rdpmc`
     /// once the event is mapped. Process context.
     fn user_may_read(&self) -> bool {
         false
     }
 
-    /// Takes note that the current task maps an event, which its user may read, into its `mm`,
-    /// whose lock is held for writing. Process context.
+    /// Called when the current task maps an event whose user may read its counter. The event is
+    /// mapped into the task's `mm`, whose lock is held for writing. Process context.
     fn mapped(&self, _event: &Event<Self>, _mm: &Mm) {}
 
-    /// Takes note that such an event has one mapping less in `mm`. Process context; the current
-    /// task may be another than the one that mapped it.
+    /// Called when a mapping of such an event in `mm` has gone. Process context; the current task
+    /// may be another than the one that mapped the event.
     ///
-    /// A PMU with this method cannot take its events from their users, see
+    /// The perf core cannot detach the events of a PMU with this method from their users, see
     /// [`Registration`](super::Registration).
     fn unmapped(&self, _event: &Event<Self>, _mm: &Mm) {}
 
-    /// Returns whether the mmap page of an event, which its user may read, gets the index of its
-    /// counter now. Any context.
+    /// Returns whether the mmap page of an event whose user may read its counter now shows the
+    /// counter's index. Any context.
     fn has_user_index(&self, _event: &Event<Self>) -> bool {
         false
     }
@@ -143,15 +142,15 @@ pub trait Operations: Send + Sync + Sized + 'static {
     /// Programs the hardware and lets the counters run.
     fn enable(&self, _cx: &PmuDisabled<'_, Self>) {}
 
-    /// Finds a place for an event beside those on the CPU.
+    /// Finds a place for an event beside the events on the CPU.
     ///
-    /// It counts from the next [`enable`](Self::enable) on, unless it [is
-    /// stopped](Event::is_stopped). Within a txn the decision may be left to
+    /// The event counts from the next [`enable`](Self::enable) on, unless it [is
+    /// stopped](Event::is_stopped). Within a txn, `add` may leave the decision to
     /// [`commit_txn`](Self::commit_txn).
     fn add(&self, cx: &Scheduling<'_, Self>, id: EventId, event: &Event<Self>) -> Result;
 
-    /// Removes an event, after stopping it as [`stop`](Self::stop) does unless it
-    /// [is stopped](Event::is_stopped).
+    /// Removes an event. Unless it [is stopped](Event::is_stopped), first stops it as
+    /// [`stop`](Self::stop) does.
     fn del(&self, cx: &PmuDisabled<'_, Self>, id: EventId, event: &Event<Self>);
 
     /// Lets a stopped event count again from the next [`enable`](Self::enable) on, and
@@ -164,26 +163,27 @@ pub trait Operations: Send + Sync + Sized + 'static {
     /// Stops an event as [`stop`](Self::stop) does, in an NMI: the PMU is enabled, and the NMI may
     /// have interrupted another callback.
     ///
-    /// The perf core does so when an event, or one that it is in a group with, samples too often.
-    /// By default the event goes on counting.
+    /// The perf core calls this when an event of the group samples too often. By default the event
+    /// continues to count.
     fn stop_in_nmi(&self, _cx: &OnCpu<'_, Self>, _event: &Event<Self>) {}
 
-    /// Restarts an event that [`stop_in_nmi`](Self::stop_in_nmi) has stopped in this NMI: the perf
-    /// core does so when it adjusts a period.
+    /// Restarts an event that [`stop_in_nmi`](Self::stop_in_nmi) has stopped in this NMI. The perf
+    /// core calls this when it adjusts a period.
     ///
-    /// Returns whether it did. An event that was stopped before cannot be started here.
+    /// Returns whether the event was restarted. An event that was stopped before this NMI cannot be
+    /// restarted here.
     fn start_in_nmi(&self, _cx: &OnCpu<'_, Self>, _event: &Event<Self>) -> bool {
         false
     }
 
     /// Checks a period that the user of a sampling event wants to set.
     ///
-    /// `EINVAL` if it is not possible. Process context.
+    /// Fails with `EINVAL` if the period is not possible. Process context.
     fn check_period(&self, _event: &Event<Self>, _period: u64) -> Result {
         Ok(())
     }
 
-    /// Brings the count of an event up to date ([`Event::add_count`]). It may be stopped.
+    /// Brings the count of an event up to date ([`Event::add_count`]). The event may be stopped.
     fn read(&self, cx: &OnCpu<'_, Self>, event: &Event<Self>);
 
     /// Begins to add a group of events. The PMU stays disabled until the txn is committed or
@@ -192,7 +192,7 @@ pub trait Operations: Send + Sync + Sized + 'static {
     /// By default there is no txn: each event of a group finds its place by itself.
     fn begin_txn(&self, _cx: &PmuDisabled<'_, Self>) {}
 
-    /// Finds places for all events of the group. If that fails, the txn stays open until it is
+    /// Finds places for all events of the group. On failure, the txn stays open until it is
     /// cancelled.
     fn commit_txn(&self, _cx: &Scheduling<'_, Self>) -> Result {
         Ok(())
@@ -202,17 +202,16 @@ pub trait Operations: Send + Sync + Sized + 'static {
     fn cancel_txn(&self, _cx: &PmuDisabled<'_, Self>) {}
 }
 
-/// A further attachment of an event, beside its task or CPU.
+/// What the perf core attaches to an event besides its task or CPU (`PERF_ATTACH_*`).
 ///
 /// Only after [`bind_sched_task`](super::bind_sched_task) has succeeded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Attachment {
     /// Nothing.
     None,
-    /// Switches between tasks, of which [`Operations::sched_task`] is told while the event is on a
-    /// CPU.
+    /// Context switches: [`Operations::sched_task`] is called while the event is on a CPU.
     SchedTask,
-    /// The same, and data of the tasks.
+    /// Context switches, and data of the tasks.
     TaskData,
 }
 
@@ -244,16 +243,16 @@ impl<'a, T: Operations> OnCpu<'a, T> {
         in_nmi()
     }
 
-    /// Returns whether the perf core is reading a group (`PERF_PMU_TXN_READ`), which it does from
-    /// its leader on with interrupts off.
+    /// Returns whether the perf core is reading a group (`PERF_PMU_TXN_READ`). It reads a group
+    /// from the leader on, with interrupts off.
     pub fn is_reading_group(&self) -> bool {
         self.cpu.txn.load(Relaxed) == bindings::PERF_PMU_TXN_READ
     }
 
     /// Returns the event with the given id, if it is on this CPU.
     pub fn event(&self, id: EventId) -> Option<&Event<T>> {
-        // SAFETY: `on_cpu()` has taken the state of the CPU that it ran on, with interrupts off,
-        // which they have been ever since.
+        // SAFETY: `on_cpu()` has taken the state of the CPU that it ran on. Interrupts were off
+        // then and have been ever since, so this is the same CPU.
         unsafe { self.cpu.events.get(id, self.irqs) }
     }
 }
@@ -262,8 +261,8 @@ impl<'a, T: Operations> OnCpu<'a, T> {
 ///
 /// # Invariants
 ///
-/// The PMU is disabled, for one of the reasons in [`disabled_by`] or because its driver has nothing
-/// to [disable](Operations::disable), and this is not NMI context.
+/// This is not NMI context, and the PMU is disabled: for a reason in [`disabled_by`], or because
+/// its driver has nothing to [disable](Operations::disable).
 pub struct PmuDisabled<'a, T: Operations>(OnCpu<'a, T>);
 
 impl<'a, T: Operations> PmuDisabled<'a, T> {
@@ -285,12 +284,12 @@ impl<'a, T: Operations> Deref for PmuDisabled<'a, T> {
     }
 }
 
-/// The PMU of one CPU while the perf core puts events on it.
+/// The PMU of one CPU, while the perf core puts events on it.
 ///
 /// # Invariants
 ///
 /// An [`add`](Operations::add) or [`commit_txn`](Operations::commit_txn) callback is running: the
-/// perf core holds the locks of the CPU's context and of its task's.
+/// perf core holds the locks of the contexts of the CPU and of its task.
 pub struct Scheduling<'a, T: Operations> {
     cx: PmuDisabled<'a, T>,
     is_add: bool,
@@ -299,7 +298,7 @@ pub struct Scheduling<'a, T: Operations> {
 impl<'a, T: Operations> Scheduling<'a, T> {
     /// # Safety
     ///
-    /// To be called by the `add` callback; the result must not leave it.
+    /// To be called by the `add` callback; the result must not outlive it.
     pub(super) unsafe fn add(cx: PmuDisabled<'a, T>) -> Self {
         // INVARIANT: By this function's requirements. See `event_sched_in()`.
         Self { cx, is_add: true }
@@ -307,7 +306,7 @@ impl<'a, T: Operations> Scheduling<'a, T> {
 
     /// # Safety
     ///
-    /// To be called by the `commit_txn` callback; the result must not leave it.
+    /// To be called by the `commit_txn` callback; the result must not outlive it.
     pub(super) unsafe fn commit(cx: PmuDisabled<'a, T>) -> Self {
         // INVARIANT: By this function's requirements.
         Self { cx, is_add: false }
@@ -327,28 +326,29 @@ impl<'a, T: Operations> Deref for Scheduling<'a, T> {
     }
 }
 
-/// Why a CPU's PMU is disabled; the bits of [`CpuState::disabled`].
+/// The reasons for which a CPU's PMU is disabled: bits of [`CpuState::disabled`].
 pub(super) mod disabled_by {
     /// The perf core's `perf_pmu_disable()`.
     pub(in super::super) const CORE: u32 = 1 << 0;
     /// A txn that adds a group.
     pub(in super::super) const TXN: u32 = 1 << 1;
-    /// A callback that needs it while the perf core has it enabled.
+    /// A callback that needs the PMU disabled while the perf core has it enabled.
     pub(in super::super) const CALLBACK: u32 = 1 << 2;
 }
 
-/// The state of the abstraction on a CPU.
+/// The state of one CPU's PMU in this abstraction.
 pub(super) struct CpuState<T: Operations> {
     pub(super) events: Table<T>,
-    /// The reasons, see [`disabled_by`]. The PMU is enabled while there is none.
+    /// The reasons in [`disabled_by`] for which the PMU is disabled. It is enabled while there is
+    /// none.
     pub(super) disabled: AtomicU32,
-    /// `PERF_PMU_TXN_*` of the open txn, else 0.
+    /// The `PERF_PMU_TXN_*` of the open txn; 0 without one.
     pub(super) txn: AtomicU32,
     data: T::CpuData,
 }
 
 impl<T: Operations> CpuState<T> {
-    /// Makes the states of all CPUs. `ENOMEM`. Process context.
+    /// Makes the states of all CPUs. Fails with `ENOMEM`. Process context.
     #[inline(never)]
     fn new_all() -> Result<KVec<KBox<Self>>> {
         let mut cpus = KVec::new();
@@ -367,7 +367,7 @@ impl<T: Operations> CpuState<T> {
 
 /// A PMU (`struct pmu`) with the driver that serves it.
 ///
-/// It becomes visible to users by [`Registration::new`](super::Registration::new).
+/// [`Registration::new`](super::Registration::new) makes it visible to users.
 #[pin_data]
 pub struct Pmu<T: Operations> {
     #[pin]
@@ -393,8 +393,8 @@ impl<T: Operations> Pmu<T> {
     ///
     /// # Safety
     ///
-    /// They must be [`Callbacks::PMU`](super::Callbacks::PMU), or functions in place of some of
-    /// these that call them or what they do.
+    /// The callbacks must be [`Callbacks::PMU`](super::Callbacks::PMU). Functions that replace some
+    /// of these must call them, or do the same.
     #[inline(never)]
     pub unsafe fn with_callbacks(
         callbacks: &bindings::pmu,
@@ -420,7 +420,7 @@ impl<T: Operations> Pmu<T> {
         Arc::pin_init(pmu.pin_chain(Self::ask_driver), GFP_KERNEL)
     }
 
-    /// Completes a new PMU by what its driver says.
+    /// Sets the members of a new PMU that depend on its driver.
     fn ask_driver(self: Pin<&mut Self>) -> Result {
         // SAFETY: Nothing is moved.
         let this = unsafe { self.get_unchecked_mut() };
@@ -435,11 +435,11 @@ impl<T: Operations> Pmu<T> {
         };
         // SAFETY: The PMU is not registered, so that nothing else uses `raw`.
         let raw = unsafe { &mut *this.raw.get() };
-        // CAST: only bits matter.
+        // CAST: the bits are the same.
         raw.capabilities |= extended as i32;
         if this.ops.serves_some_cpus() {
-            // Hardware events can name the PMU in the upper half of their config.
-            // CAST: only bits matter.
+            // Users can name the PMU in the upper half of a hardware event's config.
+            // CAST: the bits are the same.
             raw.capabilities |= bindings::PERF_PMU_CAP_EXTENDED_HW_TYPE as i32;
         } else {
             raw.filter = None;
@@ -466,12 +466,13 @@ impl<T: Operations> Pmu<T> {
 
     /// Returns whether events of the PMU can be on `cpu`. Any context.
     pub(super) fn serves(&self, cpu: CpuId) -> bool {
-        // SAFETY: `raw` is valid, and this field does not change once the PMU is made.
+        // SAFETY: `raw` is valid, and this field does not change once the PMU is complete.
         let serves_all = unsafe { (*self.raw.get()).filter.is_none() };
         serves_all || self.ops.serves(cpu)
     }
 
-    /// Returns the PMU on the current CPU. [`None`] if there is no such CPU, which cannot be.
+    /// Returns the PMU on the current CPU. [`None`] if there is no state for the CPU, which cannot
+    /// be.
     pub fn on_cpu<'a>(&'a self, irqs: &'a LocalInterruptDisabled) -> Option<OnCpu<'a, T>> {
         let cpu = self.cpus.get(bindings::inline::cpu_number() as usize)?;
         Some(OnCpu {

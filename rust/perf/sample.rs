@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Samples: what the perf core is told when a counter overflows.
+//! Samples, which the driver hands to the perf core when a counter overflows.
 //!
-//! A driver begins a [`Sample`], adds what its hardware knows, and hands it over by
-//! [`Event::overflow`]. The perf core adds the rest, writes the record or does what else the user
-//! has asked for, and stops events that sample too often while it is being told of the overflow:
-//! see [`Operations::stop_in_nmi`].
+//! A driver begins a [`Sample`], adds the data that its hardware supplies, and hands it over by
+//! [`Event::overflow`]. The perf core adds the rest and writes the record, or does what else the
+//! user has asked for. During this call it may also stop events that sample too often: see
+//! [`Operations::stop_in_nmi`].
 
 use super::{
     sample_type::{
@@ -54,9 +54,9 @@ use kernel::{
 /// # Invariants
 ///
 /// The fields that `perf_sample_data_init()` sets are initialised, and so are those that
-/// `sample_flags` names. The perf core fills in the others that the event asks for
-/// (`perf_prepare_sample()`, `kernel/events/core.c`). What its pointers name lives as long as the
-/// sample.
+/// `sample_flags` names. The perf core fills in other fields that the event asks for
+/// (`perf_prepare_sample()`, `kernel/events/core.c`). The data behind the pointers live as long as
+/// the sample.
 pub struct Sample<'a>(
     MaybeUninit<bindings::perf_sample_data>,
     PhantomData<&'a mut BranchStack>,
@@ -74,12 +74,11 @@ impl<'a> Sample<'a> {
             (&raw mut (*raw).period).write(period);
             (&raw mut (*raw).dyn_size).write(0);
         }
-        // INVARIANT: These are the fields of `perf_sample_data_init()`, and one of them is the
-        // period's.
+        // INVARIANT: These are the fields that `perf_sample_data_init()` sets, and the period.
         Self(data, PhantomData)
     }
 
-    /// Sets the word at `offset`, and the bits of `attr.sample_type` that it is for.
+    /// Sets the word at `offset`, and marks it as present by its `bits` of `attr.sample_type`.
     fn set(&mut self, bits: u64, offset: usize, value: u64) {
         let raw = self.0.as_mut_ptr();
         // SAFETY: The pointer is to the sample, whose `sample_flags` is initialised. Callers pass
@@ -112,8 +111,7 @@ impl<'a> Sample<'a> {
         }
     }
 
-    /// Adds what is known of a TSX transaction (`PERF_TXN_*`), if `event` samples that. Any
-    /// context.
+    /// Adds the flags of a TSX transaction (`PERF_TXN_*`), if `event` samples them. Any context.
     pub fn add_transaction<T: Operations>(&mut self, event: &Event<T>, transaction: u64) {
         if event.samples(TRANSACTION) {
             let offset = offset_of!(bindings::perf_sample_data, txn);
@@ -139,11 +137,11 @@ impl<'a> Sample<'a> {
     /// Adds the callers of the interrupted code, whose registers are `regs`, if `event` samples
     /// them. In the PMI.
     ///
-    /// To be called if the registers that the sample gets are others, for which stacks cannot be
+    /// To be called if the sample's own registers are not those of the PMI: their stack cannot be
     /// unwound. Mainline: `perf_sample_save_callchain()`, `include/linux/perf_event.h`.
     ///
-    /// Without `regs`, as outside of the PMI, there are no callers: those of the code that the
-    /// event has sampled are not known any more.
+    /// Without `regs`, outside of the PMI, the sample gets no callers: the callers of the sampled
+    /// code are not known any more.
     pub fn add_callchain<T: Operations>(&mut self, event: &Event<T>, regs: Option<&Regs>) {
         if !event.samples(CALLCHAIN) {
             return;
@@ -214,10 +212,9 @@ static NO_CALLERS: NoCallers = NoCallers(Opaque::new(pin_init::zeroed()));
 pub struct Weight {
     /// The latency of a memory access, or of a TSX transaction, in cycles.
     pub latency: u64,
-    /// The latency of the instruction in cycles; 0 if it is not known.
+    /// The latency of the instruction in cycles; 0 if not known.
     pub instruction: u16,
-    /// The cycles to the instruction's retirement from that of the one before; 0 if they are not
-    /// known.
+    /// The cycles between the retirements of the previous instruction and this one; 0 if not known.
     pub retirement: u16,
 }
 
@@ -255,9 +252,8 @@ impl BranchStack {
         }; Self::MAX],
     };
 
-    /// Replaces the branches: their addresses, targets and flags, in the bits of
-    /// `struct perf_branch_entry`. The first is the latest, and `latest` the number that the
-    /// hardware gives it, or [`u64::MAX`].
+    /// Replaces the branches, latest first: their addresses, targets, and flags as in `struct
+    /// perf_branch_entry`. `latest` is the hardware's number of the latest branch, or [`u64::MAX`].
     pub fn fill(&mut self, latest: u64, branches: impl Iterator<Item = (u64, u64, u64)>) {
         self.latest = latest;
         self.nr = 0;
@@ -268,8 +264,8 @@ impl BranchStack {
     }
 }
 
-/// Binds what it takes to hand samples to the perf core that are no overflows: [`Event::output`],
-/// [`Event::log_lost_samples`] and [`Sample::add_callchain`].
+/// Binds the perf core's functions for samples that are not overflows: [`Event::output`],
+/// [`Event::log_lost_samples`] and [`Sample::add_callchain`] need them.
 ///
 /// Fails if a function cannot be found. Process context.
 pub fn bind_output() -> Result {
@@ -278,7 +274,7 @@ pub fn bind_output() -> Result {
     let callchain = symbols.find(c"perf_callchain")?;
     let lost = symbols.find(c"perf_log_lost_samples")?;
     let account = symbols.find(c"perf_event_account_interrupt")?;
-    // SAFETY: The addresses are those of functions of the types that the static calls have.
+    // SAFETY: The addresses belong to functions of the types that the static calls have.
     unsafe {
         bindings::rpmu_helper_bind_pebs_samples(
             output.as_ptr(),
@@ -294,18 +290,18 @@ impl<T: Operations> Event<T> {
     /// Hands an overflow to the perf core, which adds to the sample. `regs` are the registers of
     /// the interrupted code.
     ///
-    /// Nothing comes of it if the event does not sample, or if
-    /// [`bind_sampling()`](super::bind_sampling) has failed.
+    /// Does nothing if the event does not sample, or if [`bind_sampling()`](super::bind_sampling)
+    /// has failed.
     ///
     /// While this runs, the event and others of its group may be stopped and started
     /// ([`Operations::stop_in_nmi`], [`Operations::start_in_nmi`]) and read. A caller that changes
-    /// the counters before and after must not rely on what it knows of them.
+    /// counters before and after the call must read their state again.
     ///
-    /// In the interrupt that the overflow has raised, NMI or not, on the event's CPU.
+    /// To be called in the interrupt that the overflow has raised, NMI or not, on the event's CPU.
     pub fn overflow(&self, _cx: &OnCpu<'_, T>, sample: &mut Sample<'_>, regs: &Regs) {
-        // SAFETY: The event is valid, and interrupts are off, which keeps it from being taken away;
-        // `regs` are valid for the call, and so is the sample, by its invariant. The function
-        // returns whether the event has been stopped, which our own callback knows already.
+        // SAFETY: The event is valid, and cannot be removed from the CPU while interrupts are off.
+        // `regs` are valid for the call, and so is the sample, by its invariant. The result,
+        // whether the event was stopped, is not needed: the driver's own callback has stopped it.
         unsafe {
             bindings::rpmu_helper_perf_event_overflow(
                 self.as_raw(),
@@ -317,8 +313,8 @@ impl<T: Operations> Event<T> {
 }
 
 impl<T: Operations> Event<T> {
-    /// Writes a sample for the user that is no overflow: the event is not stopped, and nothing but
-    /// the buffer is told. Nothing comes of it if [`bind_output`] has failed.
+    /// Writes a sample to the user's buffer without an overflow: the event is not stopped, and the
+    /// perf core does nothing else. Does nothing if [`bind_output`] has failed.
     ///
     /// The perf core may [read](Operations::read) this event and others of its group. Any context,
     /// on the event's CPU.
@@ -333,11 +329,10 @@ impl<T: Operations> Event<T> {
         }
     }
 
-    /// Tells the user of `lost` samples. `in_pmi` says that a PMI has found them: they count as an
-    /// overflow then, so that the event is stopped if there are too many. Any context, on the
-    /// event's CPU.
+    /// Reports `lost` samples to the user. If a PMI has found them (`in_pmi`), they count as an
+    /// overflow: the event is stopped if it overflows too often. Any context, on the event's CPU.
     pub fn log_lost_samples(&self, _cx: &OnCpu<'_, T>, lost: u64, in_pmi: bool) {
-        // SAFETY: The event is valid, and interrupts are off, which keeps it from being taken away.
+        // SAFETY: The event is valid, and cannot be removed from the CPU while interrupts are off.
         unsafe {
             bindings::rpmu_helper_perf_log_lost_samples(self.as_raw(), lost);
             if in_pmi {
@@ -349,8 +344,8 @@ impl<T: Operations> Event<T> {
 
 /// Measures how long the handling of an overflow takes.
 ///
-/// If that is more of the CPU's time than `kernel.perf_cpu_time_max_percent` allows, the perf core
-/// lowers the rate at which events may sample.
+/// If it takes more of the CPU's time than `kernel.perf_cpu_time_max_percent` allows, the perf core
+/// lowers the maximum sample rate.
 pub struct Stopwatch(u64);
 
 impl Stopwatch {
@@ -360,10 +355,11 @@ impl Stopwatch {
         Self(unsafe { bindings::sched_clock() })
     }
 
-    /// Tells the perf core the time that has passed. In the interrupt.
+    /// Reports the measured time to the perf core. To be called in the interrupt.
     pub fn stop(self, _irqs: &LocalInterruptDisabled) {
-        // SAFETY: As in `start()`. The function changes data of this CPU, which interrupts that are
-        // off keep the caller on; it is meant for NMIs.
+        // SAFETY: The clock may be read in any context. The second function changes this CPU's
+        // data; interrupts are off, so the caller stays on this CPU, and the function is made for
+        // NMIs.
         unsafe {
             let ns = bindings::sched_clock().wrapping_sub(self.0);
             bindings::rpmu_helper_perf_sample_event_took(ns);

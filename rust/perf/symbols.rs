@@ -2,8 +2,9 @@
 
 //! Functions of the perf core that modules cannot link to.
 //!
-//! Each is looked up by name and bound to a static call (`rust/static_calls.c`). Where one is
-//! missing, the driver does without. In the kernel proper they would be exported.
+//! Each function is looked up by name and bound to a static call (`rust/static_calls.c`). If one is
+//! missing, the driver lacks the features that need it. In the kernel proper, the functions would
+//! be exported.
 
 use crate::{
     bindings,
@@ -11,15 +12,15 @@ use crate::{
 };
 use kernel::error::Result;
 
-/// Binds what it takes to hand samples to the perf core:
-/// [`Event::overflow`](super::Event::overflow) and [`Stopwatch`](super::Stopwatch).
+/// Binds the perf core's functions for overflows: [`Event::overflow`](super::Event::overflow) and
+/// [`Stopwatch`](super::Stopwatch) need them.
 ///
-/// `ENOENT` or the error of `register_kprobe()` if they cannot be found; it takes `CONFIG_KPROBES`.
-/// Process context.
+/// Fails with `ENOENT` or the error of `register_kprobe()` if they cannot be found; needs
+/// `CONFIG_KPROBES`. Process context.
 pub fn bind_sampling() -> Result {
     let overflow = address_of(c"perf_event_overflow")?;
     let took = address_of(c"perf_sample_event_took")?;
-    // SAFETY: They are the addresses of the functions whose types the static calls have.
+    // SAFETY: These are the addresses of functions that have the types of the static calls.
     unsafe {
         bindings::rpmu_helper_bind_perf_event_overflow(overflow);
         bindings::rpmu_helper_bind_perf_sample_event_took(took);
@@ -27,8 +28,8 @@ pub fn bind_sampling() -> Result {
     Ok(())
 }
 
-/// Binds what it takes to be told of tasks that come to a CPU and leave it:
-/// [`Attachment::SchedTask`].
+/// Binds the perf core's functions for callbacks at context switches: [`Attachment::SchedTask`]
+/// needs them.
 ///
 /// Errors and context as for [`bind_sampling`].
 ///
@@ -36,7 +37,7 @@ pub fn bind_sampling() -> Result {
 pub fn bind_sched_task() -> Result {
     let inc = address_of(c"perf_sched_cb_inc")?;
     let dec = address_of(c"perf_sched_cb_dec")?;
-    // SAFETY: They are the addresses of the functions whose types the static calls have.
+    // SAFETY: These are the addresses of functions that have the types of the static calls.
     unsafe { bindings::rpmu_helper_bind_perf_sched_cb(inc, dec) };
     Ok(())
 }

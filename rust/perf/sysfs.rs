@@ -5,7 +5,7 @@
 //! `format/` maps names of fields to bits of `perf_event_attr`, `events/` names of events to values
 //! of these fields; `caps/` lists what the PMU can do. Each name is a file with a text.
 //!
-//! Some files are there on request only, see [`Groups::with_request`].
+//! Some files are shown on request only, see [`Groups::with_request`].
 
 use super::{
     Operations,
@@ -36,8 +36,8 @@ use kernel::{
 
 /// A setting of a PMU, in a file that reads as a number.
 ///
-/// The methods are called in process context while the PMU is registered, by several tasks at a
-/// time.
+/// The methods are called in process context while the PMU is registered, by several tasks at the
+/// same time.
 pub trait Setting<T: Operations> {
     /// The type of its value.
     type Value: Value;
@@ -48,7 +48,7 @@ pub trait Setting<T: Operations> {
     /// Returns the value.
     fn get(pmu: &Pmu<T>) -> Self::Value;
 
-    /// Sets the value. It is in force on return; on an error nothing has changed.
+    /// Sets the value. It is in effect when this returns; on an error nothing has changed.
     fn set(pmu: &Pmu<T>, value: Self::Value) -> Result;
 }
 
@@ -82,8 +82,8 @@ impl Value for u64 {
 ///
 /// # Invariants
 ///
-/// `attr.attr.name` of the n-th file, and `event_str` of one that has a text, point to the n-th
-/// pair of texts.
+/// The n-th file's `attr.attr.name`, and its `event_str` if it has a text, point to the n-th pair
+/// of texts.
 pub struct Group {
     name: Option<&'static CStr>,
     files: KVec<bindings::perf_pmu_events_attr>,
@@ -119,7 +119,7 @@ impl Group {
     }
 
     /// Adds the file `cpus`: the online CPUs that the PMU [serves](Operations::serves). Users and
-    /// perf take a PMU with such a file for one that serves no others.
+    /// perf conclude from this file that the PMU serves no other CPUs.
     pub fn cpus<T: Operations>(&mut self) -> Result {
         let name = CString::try_from_fmt(fmt!("cpus"))?;
         let mut file = new_file(&name, 0o444);
@@ -127,8 +127,8 @@ impl Group {
         self.push(file, name)
     }
 
-    /// Adds the file that [shows](Groups::with_request) the files on request, and hides them again:
-    /// 1 or 0.
+    /// Adds the file that [shows](Groups::with_request) the files on request (1), or hides them
+    /// (0).
     pub fn request<T: Operations>(&mut self, name: fmt::Arguments<'_>) -> Result {
         let name = CString::try_from_fmt(name)?;
         let mut file = new_file(&name, 0o644);
@@ -147,8 +147,8 @@ impl Group {
         Ok(())
     }
 
-    /// Builds what sysfs takes of the directory: its name with a null-terminated list of its files,
-    /// which are not to be moved from here on.
+    /// Builds the `struct attribute_group` of the directory: its name, and a null-terminated list
+    /// of its files, which must not move from here on.
     fn build(&mut self) -> Result<(bindings::attribute_group, Members), AllocError> {
         let mut files = KVec::with_capacity(self.files.len() + 1, GFP_KERNEL)?;
         for file in &mut self.files {
@@ -169,7 +169,7 @@ impl Group {
 
         let mut file = new_file(&name, 0o444);
         file.attr.__bindgen_anon_1.show = Some(show_callback);
-        // INVARIANT: Both are on the heap and are not changed any more, so they stay there.
+        // INVARIANT: Both texts are on the heap and do not change any more, so they do not move.
         file.event_str = text.as_char_ptr();
 
         self.texts.push([name, text], GFP_KERNEL)?;
@@ -186,8 +186,8 @@ fn new_file(name: &CStr, mode: u16) -> bindings::perf_pmu_events_attr {
     let mut file: bindings::perf_pmu_events_attr = pin_init::zeroed();
     file.attr.attr.name = name.as_char_ptr();
     file.attr.attr.mode = mode;
-    // SAFETY: It gives the attribute, which is valid and has one owner, a lock class that is
-    // static.
+    // SAFETY: The helper sets a static lock class in the attribute, which is valid and has one
+    // owner.
     unsafe { bindings::rpmu_helper_sysfs_attr_init(&mut file.attr.attr) };
     file
 }
@@ -217,7 +217,7 @@ unsafe extern "C" fn show_callback(
 ///
 /// `dev` must be the device of a registered [`Pmu<T>`], for `'a`.
 unsafe fn pmu_of<'a, T: Operations>(dev: *mut bindings::device) -> &'a Pmu<T> {
-    // SAFETY: The perf core has the PMU as the data of its device.
+    // SAFETY: The perf core sets the PMU as its device's driver data.
     unsafe { Pmu::from_raw(bindings::rpmu_helper_dev_get_drvdata(dev).cast()) }
 }
 
@@ -249,9 +249,9 @@ unsafe fn store<T: Operations, V: Value>(
     from_result(|| {
         // SAFETY: By this function's requirements.
         let value = V::parse(unsafe { CStr::from_char_ptr(text) })?;
-        // SAFETY: By this function's requirements. The file goes before the PMU does.
+        // SAFETY: By this function's requirements. The file is removed before the PMU is freed.
         set(unsafe { pmu_of::<T>(dev) }, value)?;
-        // CAST: no more than a page.
+        // CAST: the length is at most a page.
         Ok(len as isize)
     })
 }
@@ -264,7 +264,7 @@ unsafe extern "C" fn show_setting_callback<T: Operations, S: Setting<T>>(
     _attr: *mut bindings::device_attribute,
     page: *mut c_char,
 ) -> isize {
-    // SAFETY: By this function's requirements. The file goes before the PMU does.
+    // SAFETY: By this function's requirements. The file is removed before the PMU is freed.
     let value = S::get(unsafe { pmu_of::<T>(dev) });
     // SAFETY: By this function's requirements.
     unsafe { emit(page, value) }
@@ -292,14 +292,14 @@ unsafe extern "C" fn show_cpus_callback<T: Operations>(
     page: *mut c_char,
 ) -> isize {
     from_result(|| {
-        // SAFETY: By this function's requirements. The file goes before the PMU does.
+        // SAFETY: By this function's requirements. The file is removed before the PMU is freed.
         let pmu = unsafe { pmu_of::<T>(dev) };
         let mut cpus = CpumaskVar::new_zero(GFP_KERNEL)?;
         online_cpus()
             .filter(|cpu| pmu.serves(*cpu))
             .for_each(|cpu| cpus.set(cpu));
-        // SAFETY: `page` is what `sysfs_emit()` wants, and `%*pbl` prints a bitmap of that many
-        // bits: a mask has a bit for each number of a CPU.
+        // SAFETY: `page` is what `sysfs_emit()` wants. `%*pbl` prints a bitmap of the given number
+        // of bits: a mask has at least `nr_cpu_ids` bits.
         let len = unsafe {
             bindings::sysfs_emit(page, c"%*pbl\n".as_char_ptr(), nr_cpu_ids(), cpus.as_raw())
         };
@@ -316,7 +316,7 @@ unsafe extern "C" fn show_request_callback<T: Operations>(
     _attr: *mut bindings::device_attribute,
     page: *mut c_char,
 ) -> isize {
-    // SAFETY: By this function's requirements. The file goes before the PMU does.
+    // SAFETY: By this function's requirements. The file is removed before the PMU is freed.
     let pmu = unsafe { pmu_of::<T>(dev) };
     let request = pmu.groups.request.as_ref();
     let shown = request.is_some_and(|request| *request.shown.lock());
@@ -334,8 +334,8 @@ unsafe extern "C" fn store_request_callback<T: Operations>(
     len: usize,
 ) -> isize {
     let show = |pmu: &Pmu<T>, on| match &pmu.groups.request {
-        // SAFETY: This runs in a file of the device, which waits for it before it goes. The files
-        // on request are the PMU's, which outlives its device.
+        // SAFETY: This runs in a file of the device, whose removal waits for it. The files on
+        // request belong to the PMU, which outlives its device.
         Some(request) => unsafe { request.show(dev, on) },
         None => Ok(()),
     };
@@ -348,13 +348,13 @@ unsafe extern "C" fn store_request_callback<T: Operations>(
 /// # Invariants
 ///
 /// The only element of `raw` names `group` and points to `members`, which is a null-terminated list
-/// of pointers to the files of `group`. None of them is changed after they were built, so their
-/// elements do not move.
+/// of pointers to the files of `group`. None of them changes after it was built, so their elements
+/// do not move.
 struct Request {
     raw: KVec<bindings::attribute_group>,
     _members: Members,
     _group: Group,
-    /// Set while the files are there. Locked while it changes.
+    /// Set while the files are shown. The lock is held while they are shown or hidden.
     shown: Pin<KBox<Mutex<bool>>>,
 }
 
@@ -372,11 +372,12 @@ impl Request {
         })
     }
 
-    /// Shows or hides the files. `ENOENT` if the device is going, or `ENOMEM`. Process context.
+    /// Shows or hides the files. Fails with `ENOENT` if the device is being removed, or with
+    /// `ENOMEM`. Process context.
     ///
     /// # Safety
     ///
-    /// `dev` must be the device of the PMU that this is a part of.
+    /// `dev` must be the device of the PMU to which these files belong.
     unsafe fn show(&self, dev: *mut bindings::device, on: bool) -> Result {
         let mut shown = self.shown.lock();
         if *shown == on {
@@ -384,8 +385,9 @@ impl Request {
         }
         let group = self.raw.as_ptr();
         match on {
-            // SAFETY: By this function's requirements, and by the type invariant. The files stay
-            // there until the PMU is freed, and the device goes before.
+            // SAFETY: `dev` is the PMU's device by this function's requirements, and `group` is a
+            // named group with a null-terminated list by the type invariant. The files live until
+            // the PMU is freed, and the device is removed before.
             true => to_result(unsafe { bindings::rpmu_helper_sysfs_merge_group(dev, group) })?,
             // SAFETY: `dev` is the PMU's device by this function's requirements, and `group` a
             // named group with a null-terminated list by the type invariant. Removing a file waits
@@ -414,14 +416,14 @@ pub struct Groups {
     request: Option<Request>,
 }
 
-// SAFETY: The pointers point to what the value itself owns.
+// SAFETY: The pointers point to data that the value itself owns.
 unsafe impl Send for Groups {}
 
-// SAFETY: There is no way to change anything through a shared reference.
+// SAFETY: A shared reference does not allow any change.
 unsafe impl Sync for Groups {}
 
 impl Groups {
-    /// Builds the lists that sysfs takes from the directories.
+    /// Builds sysfs's lists from the directories.
     pub fn new(mut groups: KVec<Group>) -> Result<Self, AllocError> {
         let mut raw = KVec::with_capacity(groups.len(), GFP_KERNEL)?;
         let mut members = KVec::with_capacity(groups.len(), GFP_KERNEL)?;
@@ -447,8 +449,8 @@ impl Groups {
         })
     }
 
-    /// Adds the files of `group` on request: they join the directory of that name, which has to be
-    /// one of the directories, while the file of [`Group::request`] is set.
+    /// Adds files on request: while the file of [`Group::request`] is 1, the files of `group` are
+    /// in the directory with the name of `group`, which has to be one of the directories.
     #[inline(never)]
     pub fn with_request(mut self, group: Group) -> Result<Self> {
         self.request = Some(Request::new(group)?);

@@ -18,7 +18,7 @@ use core::{
 };
 use kernel::interrupt::LocalInterruptDisabled;
 
-/// How many events may be on one CPU at a time.
+/// The maximum number of events on one CPU at a time.
 ///
 /// More than any PMU has counters.
 const SIZE: usize = 64;
@@ -41,9 +41,10 @@ impl EventId {
         1u64.wrapping_shl(self.0.into())
     }
 
-    /// Returns the id with the given number, [`None`] from 64 on.
+    /// Returns the id with the given number; [`None`] if it is 64 or more.
     pub fn from_index(index: usize) -> Option<Self> {
-        // INVARIANT: Just checked; so nothing is lost by the cast either.
+        // INVARIANT: The number has just been checked.
+        // CAST: so it fits in a `u8`.
         (index < SIZE).then_some(Self(index as u8))
     }
 }
@@ -55,12 +56,12 @@ impl EventId {
 ///
 /// # Invariants
 ///
-/// A non-null entry points to an event that `add` was called for, on the CPU of the table, and
-/// for which `del` has not returned yet. Its bit in `taken` is set, as are those of
-/// [forgotten](Self::forget) events.
+/// A non-null entry points to an event for which `add` was called on the table's CPU, and `del` has
+/// not returned yet. Its bit in `taken` is set. The bits of [forgotten](Self::forget) events are
+/// set, too.
 pub(super) struct Table<T: Operations> {
     events: [AtomicPtr<bindings::perf_event>; SIZE],
-    /// For `insert()` and `remove()` only, which callbacks of the CPU alone call.
+    /// The taken ids. Only `insert()` and `remove()` use it, which only callbacks on the CPU call.
     taken: AtomicU64,
     _events: PhantomData<Event<T>>,
 }
@@ -76,12 +77,12 @@ impl<T: Operations> Table<T> {
     }
 
     fn entry(&self, id: EventId) -> &AtomicPtr<bindings::perf_event> {
-        // The mask changes nothing (see the invariant of `EventId`) but shows the compiler that
-        // no bounds check is needed, so that there is no panic path in NMI context.
+        // The mask changes nothing, by the invariant of `EventId`. It shows the compiler that no
+        // bounds check is needed, so that there is no panic path in NMI context.
         &self.events[id.index() & (SIZE - 1)]
     }
 
-    /// Assigns an id to `event`. [`None`] if all are taken.
+    /// Assigns an id to `event`. Returns [`None`] if all are taken.
     ///
     /// # Safety
     ///
@@ -89,9 +90,9 @@ impl<T: Operations> Table<T> {
     /// called before `del` returns, or at once if `add` fails.
     pub(super) unsafe fn insert(&self, event: *mut bindings::perf_event) -> Option<EventId> {
         let taken = self.taken.load(Relaxed);
-        // CAST: 64 at most, which is no id.
+        // CAST: at most 64, which is not an id.
         let id = EventId::from_index(taken.trailing_ones() as usize)?;
-        // INVARIANT: `event` is just being added, by this function's requirements.
+        // INVARIANT: By this function's requirements `event` is just being added.
         self.taken.store(taken | id.bit(), Relaxed);
         self.entry(id).store(event, Relaxed);
         Some(id)
@@ -104,7 +105,7 @@ impl<T: Operations> Table<T> {
         self.taken.store(taken & !id.bit(), Relaxed);
     }
 
-    /// Returns whether `id` is that of `event`. Any CPU.
+    /// Returns whether `event` has the id `id`. Any CPU.
     #[inline]
     pub(super) fn holds(&self, id: EventId, event: *mut bindings::perf_event) -> bool {
         self.entry(id).load(Relaxed) == event
@@ -121,7 +122,7 @@ impl<T: Operations> Table<T> {
     ///
     /// # Safety
     ///
-    /// The table must be that of the CPU that `_irqs` is about.
+    /// The table must belong to the CPU on which `_irqs` proves that interrupts are off.
     pub(super) unsafe fn get<'a>(
         &'a self,
         id: EventId,
@@ -131,11 +132,11 @@ impl<T: Operations> Table<T> {
         if event.is_null() {
             return None;
         }
-        // SAFETY: By the type invariant, `del` has not returned for this event, so it is alive,
-        // and `event_init` was called for it. It stays so for `'a`: the perf core calls `del` on
-        // the CPU that the event is on and not in NMI context, which is not possible while
-        // interrupts are off there and this code runs; and a `del` that is running right now
-        // removes the entry only after it has returned from the driver, to which `'a` is confined.
+        // SAFETY: By the type invariant, `del` has not returned for this event, so it is alive, and
+        // `event_init` was called for it. Both stay true for `'a`: the perf core calls `del` on the
+        // event's CPU and not in NMI context, which cannot happen while interrupts are off there
+        // and this code runs. A `del` that is already running removes the entry only after the
+        // driver has returned, and `'a` is confined to the driver.
         Some(unsafe { Event::from_raw(event) })
     }
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Data that a PMU keeps of each task that has asked for it (`struct perf_ctx_data`).
+//! Data that a PMU keeps for tasks (`struct perf_ctx_data`).
 //!
-//! The perf core allocates the data, with all of it zero, when an event
-//! [needs](super::Attachment::TaskData) it: for the event's task, or for all tasks if the event is
-//! of a CPU. It frees the data some time after the last such event is closed or the task has ended
-//! (`attach_perf_ctx_data()`, `kernel/events/core.c`). While a task comes to a CPU or leaves it,
-//! the PMU's [`sched_task`](super::Operations::sched_task) gets its data; no other CPU uses it
+//! The perf core allocates the data, zeroed, when an event [needs](super::Attachment::TaskData) it:
+//! for the event's task, or for all tasks if the event counts a CPU. It frees the data some time
+//! after the last such event is closed or the task has ended (`attach_perf_ctx_data()`,
+//! `kernel/events/core.c`). When a task is switched in or out, the PMU's
+//! [`sched_task`](super::Operations::sched_task) gets the task's data; no other CPU uses the data
 //! then.
 
 use crate::bindings;
@@ -17,7 +17,7 @@ use core::{
 };
 use kernel::prelude::*;
 
-/// The cache from which the perf core allocates data of the type `D`.
+/// The slab cache from which the perf core allocates data of the type `D`.
 ///
 /// # Invariants
 ///
@@ -30,16 +30,16 @@ pub(super) struct TaskDataCache<D> {
 // SAFETY: A cache may be used on any CPU. It holds no `D` when it is dropped.
 unsafe impl<D: Send + Sync> Send for TaskDataCache<D> {}
 
-// SAFETY: A shared reference gives only the pointer, for the kernel's functions of caches, which
-// synchronise.
+// SAFETY: A shared reference gives access to the pointer only, for the kernel's slab functions,
+// which synchronise.
 unsafe impl<D: Send + Sync> Sync for TaskDataCache<D> {}
 
 impl<D: Zeroable + Send + Sync> TaskDataCache<D> {
     /// Makes a cache. Fails with `ENOMEM`. Process context.
     pub(super) fn new(name: &'static CStr) -> Result<Self> {
         const { assert!(!needs_drop::<D>(), "the perf core drops nothing") };
-        // SAFETY: The name is a C string that lives as long as the module, and a type's size and
-        // alignment are what the function wants.
+        // SAFETY: The name is a C string that lives as long as the module, and size and alignment
+        // are those of a type.
         let raw = unsafe {
             bindings::rpmu_helper_kmem_cache_create(
                 name.as_char_ptr(),
@@ -47,7 +47,7 @@ impl<D: Zeroable + Send + Sync> TaskDataCache<D> {
                 align_of::<D>(),
             )
         };
-        // INVARIANT: By the arguments.
+        // INVARIANT: The arguments are the size and alignment of a `D`.
         Ok(Self {
             raw: NonNull::new(raw).ok_or(ENOMEM)?,
             _data: PhantomData,
@@ -61,8 +61,8 @@ impl<D: Zeroable + Send + Sync> TaskDataCache<D> {
 
 impl<D> Drop for TaskDataCache<D> {
     fn drop(&mut self) {
-        // SAFETY: The PMU is gone, and with it all of its events. The perf core frees their data by
-        // `call_rcu()` (`perf_free_ctx_data_rcu()`), for which the function waits.
+        // SAFETY: The PMU and all its events are gone. The perf core frees their data by
+        // `call_rcu()` (`perf_free_ctx_data_rcu()`), for which the helper waits.
         unsafe { bindings::rpmu_helper_kmem_cache_destroy(self.raw.as_ptr()) };
     }
 }
