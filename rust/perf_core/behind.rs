@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The groups that the perf core would offer, after a certain one or all of them.
+//! The groups that the perf core would offer, in its order.
 
 use super::{
     context::WaitingGroup,
@@ -23,17 +23,19 @@ use core::{
     ptr, //
 };
 
-/// How many subtrees are searched. Groups of control groups nested deeper than that wait.
+/// The maximum number of subtrees that are searched. Event groups for control groups that are
+/// nested deeper wait.
 const SUBTREES: usize = 8;
 
-/// Groups that the perf core offers, behind a certain one or all of a context's, in its order:
-/// those that are enabled, and neither on a CPU nor offered anyway.
+/// The groups of a context, or those behind a certain group, in the order in which the perf core
+/// would offer them. Only groups that are enabled, and neither on a CPU nor
+/// [offered](super::Scheduling::offer) already.
 ///
 /// # Invariants
 ///
-/// The first `len` pointers are those of leaders, in the tree of a context that is locked for `'a`.
+/// The first `len` pointers are to leaders in the tree of a context that is locked for `'a`.
 pub struct Behind<'a, T: InternalOperations> {
-    /// The next of each subtree.
+    /// The next leader of each subtree.
     next: [*mut bindings::perf_event; SUBTREES],
     len: usize,
     _groups: PhantomData<&'a Event<T>>,
@@ -52,7 +54,7 @@ impl<T: InternalOperations> Clone for Behind<'_, T> {
 impl<T: InternalOperations> Behind<'_, T> {
     /// # Safety
     ///
-    /// `leader` must be that of a flexible group in a context that is locked for the lifetime, and
+    /// `leader` must lead a flexible group, in a context that is locked for the lifetime and is
     /// being scheduled on this CPU.
     pub(super) unsafe fn new(leader: *mut bindings::perf_event) -> Self {
         // SAFETY: By this function's requirements.
@@ -74,7 +76,7 @@ impl<T: InternalOperations> Behind<'_, T> {
     ///
     /// # Safety
     ///
-    /// `context` must be locked for the lifetime, and this CPU's own or that of its task.
+    /// `context` must be locked for the lifetime, and belong to this CPU or its task.
     pub(super) unsafe fn all(context: *mut bindings::perf_event_pmu_context) -> Self {
         let mut all = Self::none();
         // SAFETY: By this function's requirements.
@@ -87,7 +89,7 @@ impl<T: InternalOperations> Behind<'_, T> {
     }
 
     const fn none() -> Self {
-        // INVARIANT: There are none.
+        // INVARIANT: There are no pointers.
         Self {
             next: [ptr::null_mut(); SUBTREES],
             len: 0,
@@ -95,10 +97,10 @@ impl<T: InternalOperations> Behind<'_, T> {
         }
     }
 
-    /// Adds a subtree by its first leader, or nothing for null.
+    /// Adds a subtree by its first leader. Does nothing for null.
     fn push(&mut self, leader: *mut bindings::perf_event) {
         if let Some(slot) = self.next.get_mut(self.len).filter(|_| !leader.is_null()) {
-            // INVARIANT: From the tree, as the functions of it say.
+            // INVARIANT: The callers get leaders from functions of the tree.
             *slot = leader;
             self.len = self.len.wrapping_add(1);
         }
@@ -121,7 +123,8 @@ impl<'a, T: InternalOperations> Iterator for Behind<'a, T> {
             };
             let leader = *slot;
             // SAFETY: By the type invariant.
-            // INVARIANT: From the tree, or the last pointer takes the place of the one that goes.
+            // INVARIANT: The next leader is from the tree; if there is none, the last pointer
+            // replaces this one.
             let (state, caps) = unsafe {
                 *slot = following(leader);
                 if slot.is_null() {

@@ -31,15 +31,15 @@ use kernel::cpu::CpuId;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Version {
     context: usize,
-    /// Counts the events that have come and gone.
+    /// Counts the events that were added and removed.
     generation: u64,
-    /// The perf core's numbers of the events that came last and first.
+    /// The perf core's numbers of the events that were added last and first.
     newest: u64,
     oldest: u64,
 }
 
 impl Version {
-    /// Returns whether both are of the same context.
+    /// Returns whether both versions are of the same context.
     pub fn is_of_same_context(&self, other: &Self) -> bool {
         self.context == other.context && self.oldest == other.oldest
     }
@@ -50,12 +50,11 @@ impl Version {
     }
 }
 
-/// The groups of a PMU that rotate with one another: those of a task, or a CPU's own.
+/// A PMU's groups that rotate with one another: the groups of a task, or of a CPU.
 ///
 /// # Invariants
 ///
-/// The pointer is valid, and so is that to the perf core's context in there, which is locked for
-/// `'a`.
+/// The pointer is valid, and so is its `ctx`, the perf core's context, which is locked for `'a`.
 pub struct Context<'a, T: InternalOperations>(
     pub(super) *mut bindings::perf_event_pmu_context,
     pub(super) PhantomData<&'a Event<T>>,
@@ -96,9 +95,9 @@ impl<'a, T: InternalOperations> Context<'a, T> {
         }
     }
 
-    /// Calls `f` for the groups that rotate and have come since `version`, or for all of them; once
-    /// for each of their events. Groups of other CPUs and of all control groups are included.
-    /// Returns whether no event has gone meanwhile.
+    /// Calls `f` for the groups that rotate and were added since `version`, or for all that rotate,
+    /// once for each of their events. Groups of other CPUs and of all control groups are included.
+    /// Returns whether no event was removed meanwhile.
     pub fn for_each_since(
         &self,
         version: Option<&Version>,
@@ -145,18 +144,18 @@ impl<'a, T: InternalOperations> Context<'a, T> {
             let it = unsafe { kernel::container_of!(node, bindings::perf_event, active_list) };
             // SAFETY: As for `head`.
             node = unsafe { (*node).next };
-            // INVARIANT: Leaders are in that list, see `merge_sched_in()`.
+            // INVARIANT: The list contains leaders, see `merge_sched_in()`.
             f(WaitingGroup(it, PhantomData));
         }
     }
 
-    /// Returns the control groups of the task on this CPU; none if the context is a task's, or no
-    /// events here are for control groups.
+    /// Returns the control groups of the task on this CPU; none if the context belongs to a task,
+    /// or no events here are for control groups.
     pub fn cgroups(&self) -> Cgroups {
         let mut ids = [None; CGROUPS];
         let context = self.context();
         let mut slots = ids.iter_mut();
-        // SAFETY: By the type invariant; a context without a task is this CPU's own.
+        // SAFETY: By the type invariant; a context without a task belongs to this CPU.
         unsafe {
             if (*context).task.is_null() {
                 for_each_current_cgroup(context, |id| {
@@ -169,8 +168,8 @@ impl<'a, T: InternalOperations> Context<'a, T> {
         Cgroups { ids }
     }
 
-    /// Returns the number of groups that are enabled and should be on this CPU, but are not;
-    /// without those of control groups.
+    /// Returns the number of groups that are enabled and should be on this CPU, but are not. Groups
+    /// for control groups are not counted.
     pub fn waiting(&self) -> u32 {
         let mut waiting = 0u32;
         let _ = self.for_each_since(None, |group, is_leader| {
@@ -187,12 +186,13 @@ impl<'a, T: InternalOperations> Context<'a, T> {
         waiting
     }
 
-    /// Returns whether `event`, which is on this CPU, rotates with the groups: it is of the
-    /// context, and not of a pinned group.
+    /// Returns whether `event`, which is on this CPU, rotates with the context's groups: it is in
+    /// the context, and not in a pinned group.
     pub fn rotates(&self, event: &Event<T>) -> bool {
         let event = event.as_raw();
-        // SAFETY: The event is valid, and so is its leader; an active event's context is locked
-        // where a `Context` can be had, and its leader does not change while it is.
+        // SAFETY: The event is valid, and so is its leader. Wherever there is a `Context`, the
+        // contexts of active events are locked, and an event's leader does not change while its
+        // context is locked.
         unsafe { ptr::eq((*event).pmu_ctx, self.0) && (*(*event).group_leader).attr.pinned() == 0 }
     }
 
@@ -208,35 +208,36 @@ impl<'a, T: InternalOperations> Context<'a, T> {
         unsafe { (*self.context()).rotate_disable == 0 }
     }
 
-    /// Moves `group`, which is one of the context's, to `place` in the order, behind groups that
-    /// are there already.
+    /// Moves `group`, which is in the context, to `place` in the order, behind groups that are
+    /// already there.
     ///
     /// [`may_be_ordered`](Self::may_be_ordered) must have returned true.
     pub fn requeue(&self, group: WaitingGroup<'a, T>, place: u64) {
         group.set_place(place, place);
-        // SAFETY: The context is locked by the type invariant, and no iterator of the perf core is
-        // at its tree where a `Context` can be had.
+        // SAFETY: The context is locked by the type invariant, and the perf core does not iterate
+        // over its tree wherever there is a `Context`.
         unsafe { move_to(group.0, place) };
     }
 }
 
-/// The control groups of the task on a CPU.
+/// The control groups of a CPU's current task.
 pub struct Cgroups {
-    /// The task's own, and those that it is in.
+    /// The task's control group, and its ancestors.
     ids: [Option<u64>; CGROUPS],
 }
 
-/// The most control groups of a task that are looked at: those nested deeper are not.
+/// The maximum number of a task's control groups that are looked at; ones that are nested deeper
+/// are not.
 const CGROUPS: usize = 8;
 
 impl Cgroups {
-    /// Returns the number of the task's own.
+    /// Returns the id of the task's control group.
     pub fn id(&self) -> Option<u64> {
         let [id, ..] = self.ids;
         id
     }
 
-    /// Returns whether `group` is for one of these, or for no control group.
+    /// Returns whether `group` is for one of these control groups, or for none.
     pub fn have<T: InternalOperations>(&self, group: WaitingGroup<'_, T>) -> bool {
         // SAFETY: By the type invariant of the group.
         let cgroup = unsafe { cgroup_of(group.0) };
@@ -247,12 +248,13 @@ impl Cgroups {
 /// True for the leader of a group.
 pub struct IsLeader(pub bool);
 
-/// A group that rotates: its leader, of this PMU or a software event, and siblings.
+/// A group in a locked context: its leader, which is an event of this PMU or a software event, and
+/// its siblings.
 ///
 /// # Invariants
 ///
-/// The pointer is that of a group's leader, which is valid, as are the siblings, and whose context
-/// is locked for `'a`.
+/// The pointer is to a group's leader. Leader and siblings are valid, and their context is locked
+/// for `'a`.
 pub struct WaitingGroup<'a, T: InternalOperations>(
     pub(super) *mut bindings::perf_event,
     pub(super) PhantomData<&'a Event<T>>,
@@ -266,7 +268,7 @@ impl<T: InternalOperations> Clone for WaitingGroup<'_, T> {
 
 impl<T: InternalOperations> Copy for WaitingGroup<'_, T> {}
 
-/// The events of a group that are of its PMU.
+/// A group's events of its PMU.
 ///
 /// # Invariants
 ///
@@ -288,7 +290,7 @@ impl<'a, T: InternalOperations> Iterator for Events<'a, T> {
                 return None;
             }
             // SAFETY: By the type invariants the group's list does not change, and the event is in
-            // it. An event of the same PMU has been opened by it.
+            // it. An event with this PMU was opened by this PMU.
             unsafe {
                 let head = &raw mut (*leader).sibling_list;
                 let node = match event == leader {
@@ -321,7 +323,7 @@ impl<T: InternalOperations> WaitingGroup<'_, T> {
         unsafe { (*self.0).event_caps & SOFTWARE != 0 }
     }
 
-    /// Returns the events of this PMU, and whether each is enabled.
+    /// Returns the events of this PMU, each with whether it is enabled.
     fn events(&self) -> Events<'_, T> {
         Events {
             group: *self,
@@ -329,7 +331,7 @@ impl<T: InternalOperations> WaitingGroup<'_, T> {
         }
     }
 
-    /// Calls `f` for each event of this PMU, and says whether it is enabled.
+    /// Calls `f` for each event of this PMU, with whether it is enabled.
     #[inline]
     pub fn for_each_event(&self, mut f: impl FnMut(&Event<T>, bool)) {
         for (event, enabled) in self.events() {
@@ -347,8 +349,8 @@ impl<T: InternalOperations> WaitingGroup<'_, T> {
         }
     }
 
-    /// Calls `f` with the first event of this PMU, which keeps the data of the group, if there is
-    /// one.
+    /// Calls `f` with the first event of this PMU, if there is one. It holds the driver's data of
+    /// the group.
     pub fn with_first<R>(&self, f: impl FnOnce(&Event<T>) -> R) -> Option<R> {
         self.events().next().map(|(event, _)| f(event))
     }
@@ -357,9 +359,9 @@ impl<T: InternalOperations> WaitingGroup<'_, T> {
         self.with_first(|event| internals_of(event).set_place(runtime, place));
     }
 
-    /// Calls `f` with the group's first enabled event of this PMU, and with the nanoseconds that it
-    /// has spent on counters until `clock` ([`IntervalEnd::clock`](super::IntervalEnd::clock)). The
-    /// group waits or is on this CPU.
+    /// Calls `f` with the group's first enabled event of this PMU, and with the nanoseconds that
+    /// this event has spent on counters until `clock`
+    /// ([`IntervalEnd::clock`](super::IntervalEnd::clock)). The group waits or is on this CPU.
     pub fn with_first_enabled<R>(
         &self,
         clock: u64,
@@ -371,8 +373,8 @@ impl<T: InternalOperations> WaitingGroup<'_, T> {
         Some(f(event, running))
     }
 
-    /// Returns the group's place in the order by runtime, which is where it is unless it was put in
-    /// front of others.
+    /// Returns the group's place in the order by runtime. It is at this place unless it was put in
+    /// front of other groups.
     pub fn runtime_place(&self) -> u64 {
         // SAFETY: By the type invariant.
         let place = unsafe { (*self.0).group_index };
@@ -383,15 +385,15 @@ impl<T: InternalOperations> WaitingGroup<'_, T> {
         }
     }
 
-    /// Returns the distance of the group by runtime from the last place of the order. Where a CPU's
-    /// events are for control groups, only the groups that are offered now matter: those of others
-    /// go on while these stand still.
+    /// Returns the distance of the group's place by runtime from the last place in the order. If a
+    /// CPU has events for control groups, only the groups that are offered now count: the places of
+    /// other control groups advance while these do not run.
     pub fn lag(&self) -> u64 {
         // SAFETY: By the type invariant.
         let (context, pmu) = unsafe { ((*self.0).ctx, (*(*self.0).pmu_ctx).pmu) };
         let (mut latest, mut for_cgroups) = (0, false);
         // SAFETY: By the type invariant the context is valid and locked. Groups are only looked at
-        // on the CPU that their context is on, so a context without a task is this CPU's own.
+        // on their context's CPU, so a context without a task belongs to this CPU.
         unsafe {
             if (*context).task.is_null() {
                 for_each_current_cgroup(context, |_| for_cgroups = true);

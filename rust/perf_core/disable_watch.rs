@@ -1,42 +1,42 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A watch on the functions by which users disable events.
+//! Probes of the functions by which users disable events.
 //!
-//! Disabling a group in the error state changes nothing in the perf core (`_perf_event_disable()`,
-//! `kernel/events/core.c`), and calls no PMU. A pinned group that
-//! [waits](crate::perf::Scheduling::wait_if_pinned) would be tried again nevertheless. So kprobes
-//! watch the functions that disable events for users, and a group that one is called for waits no
-//! longer:
+//! When a group in the error state is disabled, the perf core changes nothing
+//! (`_perf_event_disable()`, `kernel/events/core.c`), and calls no callback of the PMU. A pinned
+//! group that [waits](crate::perf::Scheduling::wait_if_pinned) would be tried again nevertheless.
+//! So kprobes watch the functions that disable events for users, and a group for which one of them
+//! is called no longer waits:
 //!
 //! - `perf_ioctl()` and `perf_compat_ioctl()`, with `PERF_EVENT_IOC_DISABLE`
 //! - `perf_event_task_disable()`, for prctl()
-//! - `perf_event_disable()` and `perf_event_pause()`, for events of the kernel's own; KVM calls the
-//!   second
+//! - `perf_event_disable()` and `perf_event_pause()`, for kernel-owned events; KVM calls the second
 //!
-//! These are called by pointer or from other files, so they are not inlined everywhere, as
-//! `_perf_event_disable()` itself can be. The handlers look for groups when the function is called
-//! and when it returns, as a group may begin to wait in between. Only a group that loses its
-//! counter and gets it back within one such call goes on counting.
+//! Unlike `_perf_event_disable()`, these are called by pointer or from other files, so there is a
+//! call that can be probed. The handlers look for groups when the function is called and when it
+//! returns, since a group may begin to wait in between. Only a group that loses its counter and
+//! gets it back within one such call continues to count.
 //!
 //! A kprobe sees every call. A kretprobe sees the returns, but needs an instance for each call that
-//! has not returned, and a user can have many calls wait for a context's mutex. When the instances
-//! are used up, a group that begins to wait during a further call goes on waiting.
+//! has not returned, and users can make many calls wait for a context's mutex. When the instances
+//! are used up, a group that begins to wait during a further call keeps waiting.
 //!
 //! # While there is no pinned event
 //!
-//! A probe makes each call of its function dearer, and most users have no pinned events. So the
+//! A probe slows down each call of its function, and most users have no pinned events. So the
 //! probes of `perf_ioctl()`, `perf_compat_ioctl()` and `perf_event_task_disable()` are disabled
-//! while none is open, see [`UserProbes`]. The task that opens the first one enables them before it
-//! returns to user mode from `perf_event_open()`: until then only a thread that guesses the number
-//! of the file can disable the event. `event_init` itself cannot enable probes, as that takes the
-//! lock of CPU hotplug, and a lock may be held there that CPU hotplug takes within its own
-//! (`perf_try_init_event()`, `perf_event_exit_cpu()`). A call of one of the functions while no
-//! pinned event is open has a kernel thread disable the probes, at most once a second, as that
-//! rewrites code. The calling task cannot do that: a user can keep it in the function for any time
-//! (`PERF_EVENT_IOC_PERIOD` reads memory), and the end of the watch waits for the work.
+//! while no pinned event is open, see [`UserProbes`]. The task that opens the first one enables
+//! them before it returns to user mode from `perf_event_open()`: until then only a thread that
+//! guesses the file descriptor can disable the event. `event_init` itself cannot enable probes:
+//! this takes the lock of CPU hotplug, and the caller of `event_init` may hold a lock that CPU
+//! hotplug takes inside its own (`perf_try_init_event()`, `perf_event_exit_cpu()`). When one of the
+//! functions is called while no pinned event is open, a kernel thread disables the probes, at most
+//! once a second, since this rewrites code. The calling task cannot do this: its user can keep it
+//! in the function for any time (`PERF_EVENT_IOC_PERIOD` reads memory), and the end of the watch
+//! waits for the work.
 //!
-//! Events that kernel threads open do not enable them. These have no file and no owner, so only
-//! `perf_event_disable()` and `perf_event_pause()` disable them.
+//! Events that kernel threads open do not enable these probes. Such events have no file and no
+//! owner, so only `perf_event_disable()` and `perf_event_pause()` disable them.
 //!
 //! In the kernel proper the perf core would do this itself.
 
@@ -76,26 +76,27 @@ use kernel::{
     types::Opaque, //
 };
 
-/// The most calls that can be under way with the returns of all of them noticed.
+/// The maximum number of calls under way whose returns are all seen.
 const MAX_DISABLING: c_int = 256;
 
-/// Number of the functions that users call.
+/// The number of probed functions that users call.
 const USER_FUNCTIONS: usize = 3;
 
-/// The least time for which probes stay enabled, in milliseconds.
+/// The shortest time for which probes stay enabled, in milliseconds.
 const SHORTEST: u32 = 1000;
 
-/// The watch on the events of a PMU. Pinned groups that wait are tried again only while it exists.
+/// A watch on the functions that disable events, for one PMU. Waiting pinned groups are tried again
+/// only while it exists.
 pub struct DisableWatch<T: InternalOperations> {
     _kernels: [Probe<T>; 2],
     pmu: Arc<Pmu<T>>,
 }
 
 impl<T: InternalOperations> DisableWatch<T> {
-    /// Begins to watch the events of `pmu`.
+    /// Starts the watch for `pmu`.
     ///
-    /// The error of `register_kprobe()` or `register_kretprobe()` if the kernel's functions cannot
-    /// be probed; it takes `CONFIG_KRETPROBES`. Process context.
+    /// Fails with the error of `register_kprobe()` or `register_kretprobe()` if the kernel's
+    /// functions cannot be probed; needs `CONFIG_KRETPROBES`. Process context.
     pub fn new(pmu: &super::Pmu<T>) -> Result<Self> {
         let pmu = pmu.share();
         let kernels = [
@@ -103,7 +104,7 @@ impl<T: InternalOperations> DisableWatch<T> {
             Probe::new(c"perf_event_pause", Handlers::of::<Event>(), &pmu)?,
         ];
         let user = &pmu.internals().user_probes;
-        // SAFETY: There is no watch yet, so no probe of users' functions. The PMU does not move.
+        // SAFETY: There is no watch yet, so no probe can queue the work. The PMU does not move.
         unsafe { user.vain.init(&pmu) };
         let mut probes = [const { None }; USER_FUNCTIONS];
         let functions = [
@@ -114,7 +115,7 @@ impl<T: InternalOperations> DisableWatch<T> {
         for (slot, (function, handlers)) in probes.iter_mut().zip(functions) {
             match Probe::new(function, handlers, &pmu) {
                 Ok(probe) => *slot = Some(probe),
-                // The kernel runs no 32-bit programs.
+                // A kernel that cannot run 32-bit programs.
                 Err(error) if error == ENOENT && function == c"perf_compat_ioctl" => {}
                 Err(error) => return Err(error),
             }
@@ -138,42 +139,44 @@ impl<T: InternalOperations> Drop for DisableWatch<T> {
             core::mem::replace(&mut *probes, [const { None }; USER_FUNCTIONS])
         };
         drop(probes);
-        // Without probes no handler queues the work any more.
-        // SAFETY: `new()` has initialised both, and this is process context without a lock.
+        // The probes have gone, so no handler queues the work any more.
+        // SAFETY: `new()` has initialised both parts of the work. This is process context, and no
+        // lock is held.
         unsafe {
             bindings::irq_work_sync(user.vain.irq.get());
             bindings::cancel_work_sync(user.vain.work.get());
         }
-        // Pending work holds the module, so there is none when it is unloaded. If loading fails, a
-        // task with work is about to return to user mode, or to enter a guest.
+        // Pending work holds the module, so there is none when the module is unloaded. If loading
+        // fails, a task with work is about to return to user mode or to enter a guest.
         while user.pending.load(ordering::Acquire) != 0 {
             fsleep(Delta::from_micros(100));
         }
         if user.was_used.load(Relaxed) {
-            // The last task may not have returned from `Work::run()` yet. It does not sleep there
-            // any more. SAFETY: This is process context, and no lock is held.
+            // The last task may not have returned from `TaskWork::run()` yet. It does not sleep
+            // there any more.
+            // SAFETY: This is process context, and no lock is held.
             unsafe { bindings::rpmu_helper_synchronize_rcu_tasks() };
         }
     }
 }
 
-/// The probes of the functions that users call. They are enabled while pinned events are open, and
-/// then until a task calls one of these functions in vain.
+/// The probes of the functions that users call. They are enabled while pinned events are open.
+/// Afterwards, they stay enabled until a task calls one of these functions.
 #[pin_data]
 pub(in crate::perf_core) struct UserProbes<T: InternalOperations> {
     #[pin]
     probes: Mutex<[Option<Probe<T>>; USER_FUNCTIONS]>,
-    /// Set while they are enabled. Changes with `probes` locked.
+    /// Set while the probes are enabled. Changes with `probes` locked.
     enabled: Atomic<bool>,
-    /// The time at which they were enabled last.
+    /// The time at which the probes were last enabled.
     enabled_at: Atomic<usize>,
-    /// Counts the events that [`pinned_opened`](Pmu::pinned_opened) has told of.
+    /// Counts the events for which [`pinned_opened`](Pmu::pinned_opened) was called.
     open: Atomic<usize>,
-    /// Counts the tasks that have [`Work`] to do.
+    /// Counts the tasks that have [`TaskWork`] to do.
     pending: Atomic<usize>,
-    /// Set once there has been any.
+    /// Set once a task has had work.
     was_used: Atomic<bool>,
-    /// The work after a function was called in vain.
+    /// The work that disables the probes.
     vain: VainWork<T>,
 }
 
@@ -200,18 +203,18 @@ impl<T: InternalOperations> UserProbes<T> {
             && Ticks::from_number(self.enabled_at.load(Relaxed)).age() >= SHORTEST
     }
 
-    /// Enables the probes if pinned events are open, and disables them if they are in vain. Process
-    /// context, with no lock held.
+    /// Enables the probes if pinned events are open, and disables them if they are unneeded.
+    /// Process context, with no lock held.
     ///
-    /// The error of `enable_kprobe()`; all probes are disabled then.
+    /// Fails with the error of `enable_kprobe()`; then all probes are disabled.
     fn update(&self) -> Result {
         let probes = self.probes.lock();
         if self.enabled.load(Relaxed) {
             if !self.is_vain() {
                 return Ok(());
             }
-            // Either this sees an event that is being opened, or that sees that the probes are
-            // disabled, and waits for the lock (`pinned_opened()`).
+            // With a concurrent `pinned_opened()`, either this code sees its event, or
+            // `pinned_opened()` sees that the probes are disabled, and waits for the lock.
             self.enabled.xchg(false, ordering::Full);
             if self.open.load(Relaxed) == 0 {
                 probes.iter().flatten().for_each(Probe::disable);
@@ -229,11 +232,11 @@ impl<T: InternalOperations> UserProbes<T> {
 }
 
 impl<T: InternalOperations> Pmu<T> {
-    /// Counts an event of a pinned group that is being opened, and gets the calls watched by which
-    /// users disable events. Returns whether [`pinned_closed`](Self::pinned_closed) has to be
-    /// called when it goes.
+    /// Counts an event of a pinned group that is being opened, and has the functions probed by
+    /// which its user can disable it. Returns whether [`pinned_closed`](Self::pinned_closed) has to
+    /// be called when the event is destroyed.
     ///
-    /// `ENOMEM`, and nothing has to be done. Process context.
+    /// Fails with `ENOMEM`; the event is not counted then. Process context.
     pub(in crate::perf_core) fn pinned_opened(&self) -> Result<bool> {
         // SAFETY: The current task exists while it runs; no other task changes this flag.
         let flags = unsafe { ptr::read_volatile(&raw const (*Task::current_raw()).flags) };
@@ -250,7 +253,7 @@ impl<T: InternalOperations> Pmu<T> {
         Ok(true)
     }
 
-    /// Takes an event off the count that [`pinned_opened`](Self::pinned_opened) was called for.
+    /// Removes an event from the count of [`pinned_opened`](Self::pinned_opened).
     pub(in crate::perf_core) fn pinned_closed(&self) {
         self.internals().user_probes.open.fetch_sub(1, Relaxed);
     }
@@ -260,17 +263,17 @@ impl<T: InternalOperations> Pmu<T> {
 ///
 /// # Invariants
 ///
-/// `pmu` is valid until `pending` there, in which this is counted, is decremented.
+/// `pmu` is valid until its `pending`, which counts this work, is decremented.
 struct Work<T: InternalOperations> {
     head: Opaque<bindings::callback_head>,
     pmu: *const Pmu<T>,
 }
 
 impl<T: InternalOperations> Work<T> {
-    /// Adds work to the current task, which must not be a kernel thread. A task that exits does not
-    /// get it, as it does not return to user mode.
+    /// Adds work to the current task, which must not be a kernel thread. A task that is exiting
+    /// does not get it, since it does not return to user mode.
     ///
-    /// `ENOMEM`. Process context.
+    /// Fails with `ENOMEM`. Process context.
     fn add(pmu: &Pmu<T>) -> Result {
         let user = &pmu.internals().user_probes;
         let work = KBox::new(
@@ -281,27 +284,27 @@ impl<T: InternalOperations> Work<T> {
             GFP_KERNEL,
         )?;
         user.was_used.store(true, Relaxed);
-        // INVARIANT: The end of the watch, after which the PMU may be freed, waits until this is 0.
-        // There are no more events then, so that nothing calls this.
+        // INVARIANT: The watch ends before the PMU is freed, and its end waits until the number is
+        // 0. By then there are no more events, so nothing calls this function.
         user.pending.fetch_add(1, Relaxed);
-        // A user can keep the task before the work: work that the task gets later runs first, such
-        // as the release of the group's leader, which waits for a context's mutex. So rmmod is
-        // refused meanwhile, instead of waiting. SAFETY: The PMU is valid. The perf core holds the
-        // module while it calls `event_init`.
+        // A user can delay the work: work that the task gets later runs first, such as the release
+        // of the group's leader, which waits for a context's mutex. Hold the module meanwhile, so
+        // that rmmod is refused instead of waiting.
+        // SAFETY: The PMU is valid. The perf core holds the module while it calls `event_init`.
         unsafe { bindings::rpmu_helper_module_get((*pmu.as_raw()).module) };
         let work = KBox::into_raw(work);
-        // SAFETY: `head` is the first part of what has just been allocated, and stays until `run()`
-        // has been called or the task does not take it.
+        // SAFETY: `head` is the first member of the work, which was just allocated. It is freed
+        // only by `run()`, or below if the task does not accept it.
         let ret = unsafe {
             let head = Opaque::cast_into(&raw const (*work).head);
             bindings::rpmu_helper_init_task_work(head, Some(Self::run));
             bindings::rpmu_helper_task_work_add(head)
         };
         if ret != 0 {
-            // SAFETY: The task has not taken it.
+            // SAFETY: The task has not accepted the work, so this is its only owner.
             drop(unsafe { KBox::from_raw(work) });
             user.pending.fetch_sub(1, ordering::Release);
-            // SAFETY: Held above; the perf core holds the module too.
+            // SAFETY: The module was held above; the perf core holds it, too.
             unsafe { bindings::rpmu_helper_module_put((*pmu.as_raw()).module) };
         }
         Ok(())
@@ -309,10 +312,12 @@ impl<T: InternalOperations> Work<T> {
 
     /// # Safety
     ///
-    /// For the kernel to call, with the `head` of what [`add`](Self::add) has given to the task.
+    /// For the kernel to call, with the `head` of work that [`add`](Self::add) has given to the
+    /// task.
     unsafe extern "C" fn run(head: *mut bindings::callback_head) {
         let head = Opaque::cast_from(head.cast_const());
-        // SAFETY: By this function's requirements; `add()` has left it to this.
+        // SAFETY: By this function's requirements; `add()` has passed the ownership to this
+        // function.
         let work = unsafe { KBox::from_raw(kernel::container_of!(head, Self, head).cast_mut()) };
         // SAFETY: By the type invariant.
         let pmu = unsafe { &*work.pmu };
@@ -320,24 +325,24 @@ impl<T: InternalOperations> Work<T> {
         pmu.update_probes();
         // SAFETY: The PMU is valid.
         let module = unsafe { (*pmu.as_raw()).module };
-        // The last access: the end of the watch waits for it.
+        // The last access to the PMU: the end of the watch waits for it.
         pmu.internals()
             .user_probes
             .pending
             .fetch_sub(1, ordering::Release);
-        // SAFETY: `add()` holds it. The end of the watch waits until this task has left the
-        // module's code.
+        // SAFETY: `add()` took this reference. The end of the watch waits until this task has left
+        // the module's code.
         unsafe { bindings::rpmu_helper_module_put(module) };
     }
 }
 
-/// The same work, for a kernel thread, after a function was called in vain. A handler of a probe
-/// queues it, which may be in NMI context (`exc_int3()`, `arch/x86/kernel/traps.c`), by way of an
-/// interrupt.
+/// Work for a kernel thread that updates the probes when they are unneeded. The handler of a probe
+/// queues it through an irq_work, since the handler may be in NMI context (`exc_int3()`,
+/// `arch/x86/kernel/traps.c`).
 ///
 /// # Invariants
 ///
-/// Once it was initialised, `pmu` is that of the [`UserProbes`] that this is in.
+/// Once initialised, `pmu` is the PMU whose [`UserProbes`] contain this work.
 struct VainWork<T: InternalOperations> {
     irq: Opaque<bindings::irq_work>,
     work: Opaque<bindings::work_struct>,
@@ -356,7 +361,7 @@ impl<T: InternalOperations> VainWork<T> {
     ///
     /// # Safety
     ///
-    /// This must be part of `pmu`, which must not move, and not be queued.
+    /// The work must be a part of `pmu`, which must not move, and must not be queued.
     unsafe fn init(&self, pmu: &Arc<Pmu<T>>) {
         // INVARIANT: By this function's requirements.
         self.pmu.store(Arc::as_ptr(pmu).cast_mut(), Relaxed);
@@ -364,19 +369,19 @@ impl<T: InternalOperations> VainWork<T> {
             func: Some(Self::queue_callback),
             ..pin_init::zeroed()
         };
-        // SAFETY: By this function's requirements, nothing else uses them, and they stay where they
-        // are.
+        // SAFETY: By this function's requirements, nothing else uses `irq` and `work`, and they
+        // stay in place.
         unsafe {
             *self.irq.get() = irq;
             bindings::rpmu_helper_init_work(self.work.get(), Some(Self::run_callback));
         }
     }
 
-    /// Queues the work, unless it is queued. To be called by a handler of a probe that users call.
-    /// Any context.
+    /// Queues the work, unless it is queued. To be called by the handlers of functions that users
+    /// call. Any context.
     fn queue(&self) {
-        // SAFETY: A probe has a handler only after `init()`. The end of the watch waits for the
-        // interrupt when the probes and so their handlers have gone.
+        // SAFETY: Probes are registered only after `init()`. The end of the watch removes the
+        // probes and then waits for the interrupt.
         unsafe { bindings::irq_work_queue(self.irq.get()) };
     }
 
@@ -385,7 +390,7 @@ impl<T: InternalOperations> VainWork<T> {
     /// For the kernel to call, with the `irq` of a `VainWork` that was initialised.
     unsafe extern "C" fn queue_callback(irq: *mut bindings::irq_work) {
         let irq = Opaque::cast_from(irq.cast_const());
-        // SAFETY: By this function's requirements. The end of the watch waits for this function,
+        // SAFETY: By this function's requirements. The end of the watch waits for this function and
         // then for the work.
         unsafe {
             let this = &*kernel::container_of!(irq, Self, irq);
@@ -400,7 +405,7 @@ impl<T: InternalOperations> VainWork<T> {
         let work = Opaque::cast_from(work.cast_const());
         // SAFETY: By this function's requirements; the end of the watch waits for this function.
         let this = unsafe { &*kernel::container_of!(work, Self, work) };
-        // SAFETY: By the type invariant; the PMU stays as `this` does.
+        // SAFETY: By the type invariant; the PMU lives as long as `this`.
         let pmu = unsafe { &*this.pmu.load(Relaxed) };
         pmu.update_probes();
     }
@@ -419,16 +424,17 @@ impl<T: InternalOperations> Pmu<T> {
     }
 }
 
-/// A function that is probed, by what it disables.
+/// A probed function, by the events that it disables.
 trait Watched {
-    /// Set if users call it, so that it is probed while pinned events are open.
+    /// Set if users call the function, so that its probe is enabled only while pinned events are
+    /// open.
     const BY_USERS: bool;
 
     /// Returns the events that a call disables, if any.
     ///
     /// # Safety
     ///
-    /// `regs` must be those at the entry of the function.
+    /// `regs` must be the registers at the entry of the function.
     unsafe fn target(regs: *mut bindings::pt_regs) -> Option<Target>;
 }
 
@@ -440,9 +446,9 @@ impl Watched for Ioctl {
 
     /// # Safety
     ///
-    /// As [`Watched::target`] says.
+    /// As for [`Watched::target`].
     unsafe fn target(regs: *mut bindings::pt_regs) -> Option<Target> {
-        // SAFETY: `regs` are those at the entry of a function with three arguments.
+        // SAFETY: `regs` are the registers at the entry of a function with three arguments.
         let (file, command, flags) = unsafe {
             (
                 bindings::rpmu_helper_argument(regs, 0),
@@ -455,8 +461,8 @@ impl Watched for Ioctl {
             return None;
         }
         let whole_group = flags & bindings::perf_event_ioc_flags_PERF_IOC_FLAG_GROUP as usize != 0;
-        // SAFETY: The first argument is the file of an event, which the caller keeps open, and so
-        // the event. Its leader is compared only.
+        // SAFETY: The first argument is the file of an event. The caller keeps the file open, and
+        // so the event. The leader is only compared.
         let event = unsafe {
             let event: *mut bindings::perf_event =
                 bindings::rpmu_helper_private_data(with_exposed_provenance_mut(file)).cast();
@@ -477,7 +483,7 @@ impl Watched for AllOfTask {
 
     /// # Safety
     ///
-    /// As [`Watched::target`] says.
+    /// As for [`Watched::target`].
     unsafe fn target(_regs: *mut bindings::pt_regs) -> Option<Target> {
         Some(Target::OpenedBy(Task::current_raw().cast()))
     }
@@ -491,9 +497,10 @@ impl Watched for Event {
 
     /// # Safety
     ///
-    /// As [`Watched::target`] says.
+    /// As for [`Watched::target`].
     unsafe fn target(regs: *mut bindings::pt_regs) -> Option<Target> {
-        // SAFETY: `regs` are those at the entry of a function whose first argument is an event.
+        // SAFETY: `regs` are the registers at the entry of a function whose first argument is an
+        // event.
         let event = unsafe { bindings::rpmu_helper_argument(regs, 0) };
         Some(Target::Event(with_exposed_provenance_mut(event)))
     }
@@ -522,7 +529,7 @@ impl<T: InternalOperations> Handlers<T> {
     }
 }
 
-/// A function that is probed.
+/// A probed function.
 ///
 /// # Invariants
 ///
@@ -530,9 +537,9 @@ impl<T: InternalOperations> Handlers<T> {
 struct Probe<T: InternalOperations>(Pin<KBox<Inner<T>>>);
 
 struct Inner<T: InternalOperations> {
-    /// Sees each call.
+    /// The probe of each call.
     call: Opaque<bindings::kprobe>,
-    /// Sees the returns from [`MAX_DISABLING`] calls at a time.
+    /// The probe of the returns, for up to [`MAX_DISABLING`] calls at a time.
     exit: Opaque<bindings::kretprobe>,
     pmu: Arc<Pmu<T>>,
 }
@@ -540,14 +547,14 @@ struct Inner<T: InternalOperations> {
 // SAFETY: The functions of kprobes may be called on any CPU; the rest is `Send`.
 unsafe impl<T: InternalOperations> Send for Inner<T> {}
 
-// SAFETY: The functions of kprobes, which alone use `call` and `exit`, synchronise
+// SAFETY: Only the functions of kprobes use `call` and `exit`, and they synchronise
 // (`kprobe_mutex`). `pmu` is `Sync`.
 unsafe impl<T: InternalOperations> Sync for Inner<T> {}
 
 impl<T: InternalOperations> Probe<T> {
-    /// Probes `function`. The probes are disabled at first if users call it.
+    /// Probes `function`. If users call it, the probes are disabled at first.
     ///
-    /// The error of `register_kprobe()` or `register_kretprobe()`. Process context.
+    /// Fails with the error of `register_kprobe()` or `register_kretprobe()`. Process context.
     fn new(function: &'static CStr, handlers: Handlers<T>, pmu: &Arc<Pmu<T>>) -> Result<Self> {
         let flags = match handlers.by_users {
             true => bindings::KPROBE_FLAG_DISABLED,
@@ -577,29 +584,29 @@ impl<T: InternalOperations> Probe<T> {
             GFP_KERNEL,
         )?;
         // SAFETY: The probe names a function and a handler and is otherwise zero, as it has to be.
-        // It stays where it is until `drop` has unregistered it.
+        // It stays in place until `drop` has unregistered it.
         to_result(unsafe { bindings::rpmu_helper_register_kprobe(inner.call.get()) })?;
         // SAFETY: The probe names a function, its handlers and the size of their data, and is
-        // otherwise zero, as it has to be. It stays where it is until `drop` has unregistered it.
+        // otherwise zero, as it has to be. It stays in place until `drop` has unregistered it.
         to_result(unsafe { bindings::rpmu_helper_register_kretprobe(inner.exit.get()) })
-            // SAFETY: It is registered.
+            // SAFETY: The kprobe has been registered above.
             .inspect_err(|_| unsafe {
                 bindings::rpmu_helper_unregister_kprobe(inner.call.get())
             })?;
-        // INVARIANT: Just registered.
+        // INVARIANT: Both have just been registered.
         Ok(Self(inner))
     }
 
     fn enable(&self) -> Result {
-        // SAFETY: By the type invariant. This is process context, and no lock is held but that of
-        // `UserProbes`, which is never taken within another.
+        // SAFETY: By the type invariant. This is process context, and no lock is held but the lock
+        // of `UserProbes`, which is never taken inside another lock.
         unsafe {
             to_result(bindings::rpmu_helper_enable_kprobe(self.0.call.get()))?;
             to_result(bindings::rpmu_helper_enable_kretprobe(self.0.exit.get()))
         }
     }
 
-    /// Calls that have begun still end with the return handler. If this fails, the probes stay
+    /// Calls that are under way still run the return handler. If disabling fails, the probes stay
     /// enabled.
     fn disable(&self) {
         // SAFETY: As in `enable()`.
@@ -612,8 +619,8 @@ impl<T: InternalOperations> Probe<T> {
 
 impl<T: InternalOperations> Drop for Probe<T> {
     fn drop(&mut self) {
-        // SAFETY: By the type invariant. These wait until no CPU is in a handler; a task that is
-        // still in the function returns without one.
+        // SAFETY: By the type invariant. Both functions wait until no CPU is in a handler. A task
+        // that is still in the probed function returns without a handler.
         unsafe {
             bindings::rpmu_helper_unregister_kretprobe(self.0.exit.get());
             bindings::rpmu_helper_unregister_kprobe(self.0.call.get());
@@ -621,28 +628,28 @@ impl<T: InternalOperations> Drop for Probe<T> {
     }
 }
 
-/// The events that are disabled. The pointers are for comparison only.
+/// The events that a call disables. The pointers are for comparison only.
 #[derive(Clone, Copy)]
 pub(in crate::perf_core) enum Target {
-    /// An event, and those that were inherited from it.
+    /// An event, and the events inherited from it.
     Event(*mut bindings::perf_event),
     /// All events that the task has opened.
     OpenedBy(*mut bindings::task_struct),
 }
 
 impl Target {
-    /// Returns whether the group of `event` is among them.
+    /// Returns whether the group of `event` is among the events.
     ///
     /// # Safety
     ///
-    /// `event` must be open, or have been destroyed after this RCU reader began.
+    /// `event` must be open, or have been destroyed after the current RCU read-side section began.
     pub(in crate::perf_core) unsafe fn has_group_of(
         self,
         event: *mut bindings::perf_event,
     ) -> bool {
-        // SAFETY: The event is freed after RCU readers have ended, and so is its leader: before
-        // that leaves the group, the event gets another (`perf_group_detach()`). An inherited event
-        // keeps the one that it was inherited from until it is freed.
+        // SAFETY: The event is freed after RCU readers have ended, and so is its leader: before a
+        // leader leaves the group, the event gets another one (`perf_group_detach()`). An inherited
+        // event keeps its parent until it is freed.
         unsafe {
             let leader = ptr::read_volatile(&raw const (*event).group_leader);
             let parent = (*leader).parent;
@@ -655,9 +662,9 @@ impl Target {
     }
 }
 
-/// Returns whether a call cannot be about a pinned event. If so, the probes are disabled soon.
+/// Returns whether a call cannot concern a pinned event. If so, has the probes disabled soon.
 ///
-/// To be called by a handler of a function that users call.
+/// To be called by the handlers of functions that users call.
 fn is_vain<T: InternalOperations>(pmu: &Pmu<T>) -> bool {
     let user = &pmu.internals().user_probes;
     let vain = user.is_vain();
@@ -675,7 +682,7 @@ unsafe extern "C" fn call_handler<T: InternalOperations, W: Watched>(
     regs: *mut bindings::pt_regs,
 ) -> c_int {
     let probe = Opaque::cast_from(probe.cast_const());
-    // SAFETY: A handler's probe is registered, and its `Inner` only ever borrowed shared.
+    // SAFETY: A handler's probe is registered, and there are only shared references to its `Inner`.
     let inner = unsafe { &*kernel::container_of!(probe, Inner<T>, call) };
     if W::BY_USERS && is_vain(&inner.pmu) {
         return 0;
@@ -690,7 +697,7 @@ unsafe extern "C" fn call_handler<T: InternalOperations, W: Watched>(
 /// The result of an entry handler that skips the return handler.
 const NOT_THIS_CALL: c_int = 1;
 
-/// Keeps what the call disables for the return handler.
+/// Stores the target of the call for the return handler.
 ///
 /// # Safety
 ///
@@ -710,7 +717,7 @@ unsafe extern "C" fn entry_handler<T: InternalOperations, W: Watched>(
     let Some(target) = (unsafe { W::target(regs) }) else {
         return NOT_THIS_CALL;
     };
-    // SAFETY: The instance's data has room for it, but need not be aligned for it.
+    // SAFETY: The instance's data has room for a `Target`, but need not be aligned for it.
     unsafe { data.write_unaligned(target) };
     0
 }
@@ -724,7 +731,7 @@ unsafe extern "C" fn return_handler<T: InternalOperations>(
 ) -> c_int {
     // SAFETY: By this function's requirements.
     if let Some((pmu, data)) = unsafe { of_instance::<T>(instance) } {
-        // SAFETY: `entry_handler()` has written it.
+        // SAFETY: `entry_handler()` has written the target.
         pmu.forget_disabled(unsafe { data.read_unaligned() });
     }
     0
@@ -734,7 +741,7 @@ unsafe extern "C" fn return_handler<T: InternalOperations>(
 ///
 /// # Safety
 ///
-/// `instance` must be the argument of a handler, and the result must not leave that.
+/// `instance` must be the argument of a handler, and the result must not outlive the handler.
 unsafe fn of_instance<'a, T: InternalOperations>(
     instance: *mut bindings::kretprobe_instance,
 ) -> Option<(&'a Pmu<T>, *mut Target)> {
@@ -744,7 +751,7 @@ unsafe fn of_instance<'a, T: InternalOperations>(
         return None;
     }
     let exit = Opaque::cast_from(probe.cast_const());
-    // SAFETY: A handler's probe is registered, and its `Inner` only ever borrowed shared.
+    // SAFETY: A handler's probe is registered, and there are only shared references to its `Inner`.
     let inner = unsafe { &*kernel::container_of!(exit, Inner<T>, exit) };
     // SAFETY: By this function's requirements.
     let data = unsafe { bindings::rpmu_helper_kretprobe_data(instance) };
@@ -752,16 +759,16 @@ unsafe fn of_instance<'a, T: InternalOperations>(
 }
 
 impl<T: InternalOperations> Pmu<T> {
-    /// Takes the groups of `target` off the waiting ones. Preemption is off.
+    /// Removes the groups of `target` from the waiting ones. Preemption is off.
     fn forget_disabled(&self, target: Target) {
-        // It is set under the lock of the group's context, which the probed function takes to look
-        // at the group's state. So it is seen when that returns, if not before.
+        // The flag is set under the lock of the group's context, which the probed function takes to
+        // look at the group's state. So the flag is seen at the latest when the function returns.
         if !self.internals().has_waited.load(Relaxed) {
             return;
         }
         let _guard = rcu::read_lock();
-        // SAFETY: An event that waits was not destroyed before this RCU reader began, or it would
-        // have been forgotten.
+        // SAFETY: An event that waits was not destroyed before this RCU read-side section began:
+        // `destroy` removes it from the waiting ones.
         let is_disabled = |event| unsafe { target.has_group_of(event) };
         for state in self.data_of_cpus() {
             state.waiting.forget_if(is_disabled);

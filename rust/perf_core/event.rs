@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What is kept of each event.
+//! The state that this layer keeps for each event.
 
 use super::InternalOperations;
 use crate::perf::Event;
@@ -13,12 +13,12 @@ use core::sync::atomic::{
 /// The state of an event.
 #[derive(Default)]
 pub struct EventState {
-    /// Set once it has been among the [`Waiting`](super::pinned::Waiting).
+    /// Set once the event has been among the [`Waiting`](super::pinned::Waiting).
     pub(super) waits: AtomicBool,
     /// Set if [`pinned_opened`](crate::perf::Pmu::pinned_opened) has counted the event.
     pub(super) watched: AtomicBool,
-    /// For the leader of a group that rotates: its place by runtime, which holds as long as the
-    /// group is where it was put (`group_index`).
+    /// For the leader of a group that rotates: its place by runtime. Valid as long as the group is
+    /// at the place where it was put (`group_index`).
     runtime: AtomicU64,
     place: AtomicU64,
 }
@@ -30,7 +30,7 @@ impl EventState {
         self.waits.store(true, Relaxed);
     }
 
-    /// Stores the group's place by runtime, and the place where it was put.
+    /// Stores the group's place by runtime, and the place at which it was put.
     #[inline]
     pub(super) fn set_place(&self, runtime: u64, place: u64) {
         self.runtime.store(runtime, Relaxed);

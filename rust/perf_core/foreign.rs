@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! PMUs of built-in drivers, and how a module takes their place.
+//! PMUs of built-in drivers, and how a module replaces them.
 //!
-//! A built-in driver registers its PMU at boot and never unregisters it. [`BuiltinPmu`] finds it,
-//! [`BuiltinPmu::unregister`] takes it off the perf core's list, and dropping the resulting
-//! [`UnregisteredPmu`] puts it back as if nothing had happened.
+//! A built-in driver registers its PMU at boot and never unregisters it. [`BuiltinPmu::find`] finds
+//! it, [`BuiltinPmu::unregister`] removes it from the perf core's list, and dropping the resulting
+//! [`UnregisteredPmu`] registers it again, unchanged.
 //!
 //! This has no place in the kernel proper, where such a driver would not be built in.
 
@@ -38,9 +38,9 @@ use kernel::{
     prelude::*, //
 };
 
-/// Why there is no PMU to take over.
+/// The reason why there is no PMU to take over.
 pub enum NotFound {
-    /// It belongs to the module of this name.
+    /// The PMU belongs to the module of this name.
     Module(Name),
     /// Opening an event has failed.
     Failed(Error),
@@ -63,16 +63,16 @@ pub struct BuiltinPmu(NonNull<bindings::pmu>);
 // SAFETY: The perf core's functions for a PMU may be called by any thread.
 unsafe impl Send for BuiltinPmu {}
 
-// SAFETY: A shared reference allows to read its constant name and, under a lock, its events.
+// SAFETY: A shared reference only allows reading the constant name and, under a lock, the events.
 unsafe impl Sync for BuiltinPmu {}
 
 impl BuiltinPmu {
     /// Finds the PMU that serves events of type `event_type`.
     ///
-    /// It opens, and closes, an event with the given `config`, which the PMU must accept. [`None`]
-    /// if no PMU does. Fails with the name of the module if one of a module does; else with what
-    /// opening fails with, `EBUSY` where the built-in driver finds its counters reserved. Process
-    /// context.
+    /// Opens an event with the given `config`, which the PMU must accept, and closes it. Returns
+    /// [`None`] if no PMU accepts it. Fails with a module's name if a PMU of this module accepts
+    /// it. Otherwise fails with the error of opening: `EBUSY` if the built-in driver finds its
+    /// counters reserved. Process context.
     pub fn find(event_type: u32, config: u64) -> Result<Option<Self>, NotFound> {
         let mut attr: bindings::perf_event_attr = pin_init::zeroed();
         attr.type_ = event_type;
@@ -103,34 +103,33 @@ impl BuiltinPmu {
         let (pmu, module) = unsafe { ((*event).pmu, (*(*event).pmu).module) };
         // SAFETY: The event keeps the module loaded.
         let name = (!module.is_null()).then(|| unsafe { Name::of_module(module) });
-        // SAFETY: The event is ours.
+        // SAFETY: The event was created above, and is not used again.
         unsafe { bindings::perf_event_release_kernel(event) };
 
         match name {
             Some(name) => Err(NotFound::Module(name)),
-            // INVARIANT: Just checked.
+            // INVARIANT: The check above has found no module.
             None => Ok(NonNull::new(pmu).map(Self)),
         }
     }
 
-    /// Returns the name that the PMU was registered under.
+    /// Returns the name under which the PMU was registered.
     pub fn name(&self) -> &CStr {
-        // SAFETY: A registered PMU has a name, which is a C string that lives as long as the PMU,
-        // that is, for good.
+        // SAFETY: A registered PMU has a name, a C string that lives as long as the PMU: for good.
         unsafe { CStr::from_char_ptr((*self.0.as_ptr()).name) }
     }
 
     /// Unregisters the PMU, so that no more events can be opened on it.
     ///
-    /// `EBUSY`, and the PMU as it was, if it has events, and for a short time after an event was
-    /// closed. During the attempt events do not rotate. Process context.
+    /// Fails with `EBUSY` and leaves the PMU unchanged if it has events, and for a short time after
+    /// an event was closed. Events do not rotate during the attempt. Process context.
     pub fn unregister(self) -> Result<UnregisteredPmu, (Self, Error)> {
         let pmu = self.0.as_ptr();
-        // SAFETY: The PMU is registered, and only this unregisters it.
+        // SAFETY: The PMU is registered, and only this function unregisters it.
         unsafe { rotation::stop(pmu) };
         // SAFETY: The PMU is registered, and never freed.
         match to_result(unsafe { bindings::perf_pmu_unregister(pmu) }) {
-            // INVARIANT: Just unregistered.
+            // INVARIANT: The PMU has just been unregistered.
             Ok(()) => Ok(UnregisteredPmu(self)),
             Err(e) => {
                 // SAFETY: The PMU is still registered.
@@ -140,7 +139,7 @@ impl BuiltinPmu {
         }
     }
 
-    /// Returns what has events open on the PMU. Process context.
+    /// Returns the users that have events open on the PMU. Process context.
     pub fn users(&self) -> Users {
         // SAFETY: The PMU is never freed, and was registered.
         unsafe { Users::of(self.0.as_ptr()) }
@@ -155,27 +154,28 @@ impl BuiltinPmu {
 pub struct UnregisteredPmu(BuiltinPmu);
 
 impl UnregisteredPmu {
-    /// Returns the name that the PMU is to be registered under again.
+    /// Returns the name under which the PMU will be registered again.
     pub fn name(&self) -> &CStr {
         self.0.name()
     }
 
-    /// Registers the PMU again. [`None`] if that fails, which is logged. Process context.
+    /// Registers the PMU again. Returns [`None`] if this fails, and logs the failure. Process
+    /// context.
     pub fn give_back(self) -> Option<BuiltinPmu> {
         let registered = self.register();
         let pmu = self.0 .0;
         core::mem::forget(self);
-        // INVARIANT: That of `self.0`, and it is registered.
+        // INVARIANT: By the invariant of `self.0`; the PMU has just been registered.
         registered.ok().map(|()| BuiltinPmu(pmu))
     }
 
-    /// Registers the PMU again. Logs it if that fails.
+    /// Registers the PMU again. Logs a failure.
     fn register(&self) -> Result {
         let pmu = self.0 .0.as_ptr();
-        // SAFETY: The PMU is not registered, so no one else uses it. Unregistering has freed what
-        // the first two pointed to and left them dangling, and registering takes a device that is
-        // there for one that it need not make. Name and type are what they were: the type is the
-        // index in a table that we found the PMU by.
+        // SAFETY: The PMU is not registered, so nothing else uses it. Unregistering has freed the
+        // objects behind the first two pointers and left these dangling, and registering would
+        // reuse a device that is not null. Name and type are unchanged: `find()` has found the PMU
+        // by its type.
         let ret = unsafe {
             (*pmu).dev = ptr::null_mut();
             (*pmu).cpu_pmu_context = ptr::null_mut();
@@ -184,10 +184,10 @@ impl UnregisteredPmu {
         to_result(ret).inspect_err(|e| pr_err!("cannot register the built-in PMU again: {e:?}\n"))
     }
 
-    /// Makes `pmu`, which is not registered yet, call this PMU's `pmu_enable` whenever it has been
-    /// enabled itself.
+    /// Makes `pmu`, which is not registered yet, call this PMU's `pmu_enable` each time after the
+    /// perf core has enabled `pmu`.
     ///
-    /// A program that is attached to that function, such as the one of dynolog's `bperf` (fexit of
+    /// A BPF program that is attached to this function, such as dynolog's `bperf` (fexit of
     /// `x86_pmu_enable()`), then runs as often as with the built-in driver, and finds the same
     /// events.
     pub fn follow<T: InternalOperations>(&self, pmu: &Pmu<T>) {
@@ -202,21 +202,21 @@ impl UnregisteredPmu {
     }
 }
 
-/// The first bytes of a function that nothing is attached to: ENDBR64, and the NOP of five bytes
-/// that ftrace makes a call.
+/// The first bytes of a function to which nothing is attached: ENDBR64, and the five-byte NOP that
+/// ftrace turns into a call.
 const UNHOOKED: u64 = u64::from_le_bytes([0xf3, 0x0f, 0x1e, 0xfa, 0x0f, 0x1f, 0x44, 0x00]);
 
-/// Stands for the code of `pmu_enable` where a PMU replaces none.
+/// Replaces the code of `pmu_enable` for a PMU without a predecessor.
 static NO_FUNCTION: u64 = UNHOOKED;
 
-/// Returns the place of the first bytes of a function that nothing can be attached to.
+/// Returns the address of [`NO_FUNCTION`], to which nothing can be attached.
 pub(super) fn no_function() -> *mut u64 {
     (&raw const NO_FUNCTION).cast_mut()
 }
 
 impl<T: InternalOperations> PmuState<T> {
-    /// Calls `pmu_enable` of the PMU that this one replaces, if something is attached to its start,
-    /// or if that cannot be told.
+    /// Calls `pmu_enable` of the PMU that this one replaces, if something is or may be attached to
+    /// its start.
     ///
     /// # Safety
     ///
@@ -224,8 +224,8 @@ impl<T: InternalOperations> PmuState<T> {
     /// NMI.
     #[inline]
     pub(super) unsafe fn enable_predecessor(&self) {
-        // SAFETY: It points to `NO_FUNCTION`, or to a function of the kernel, which is aligned to
-        // 16 bytes and whose code can be read. That may change meanwhile.
+        // SAFETY: `hook` points to `NO_FUNCTION`, or to a function of the kernel, which is aligned
+        // to 16 bytes and whose code can be read. The code may change meanwhile.
         let start = unsafe { self.hook.load(Relaxed).read_volatile() };
         if start != UNHOOKED {
             // SAFETY: By this function's requirements.
@@ -240,12 +240,12 @@ impl<T: InternalOperations> PmuState<T> {
     unsafe fn call_predecessor(&self) {
         let predecessor = self.predecessor.load(Relaxed);
         // SAFETY: `follow()` has stored the predecessor, before this PMU was registered. By the
-        // type invariant of `UnregisteredPmu` that PMU is never freed, and it is unregistered as
-        // long as this one is registered. It is `x86_pmu`'s, whose function returns at once,
-        // because `cpu_hw_events.enabled` is set (`x86_pmu_enable()`, `arch/x86/events/core.c`):
-        // initially, and after each `perf_pmu_disable()` with its `perf_pmu_enable()`, which the
-        // perf core has not called since the PMU was unregistered. Otherwise only PMI handlers
-        // clear the field, while they run.
+        // type invariant of `UnregisteredPmu`, the predecessor is never freed, and it is
+        // unregistered as long as this PMU is registered. Its function is `x86_pmu_enable()`
+        // (`arch/x86/events/core.c`), which returns at once because `cpu_hw_events.enabled` is set.
+        // The field is set initially, and again after each pair of `perf_pmu_disable()` and
+        // `perf_pmu_enable()`, which the perf core has not called since the PMU was unregistered.
+        // Otherwise only PMI handlers clear the field, while they run.
         unsafe {
             if let Some(enable) = (*predecessor).pmu_enable {
                 enable(predecessor);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Precise events on AMD's processors, which their core PMU does not have: instruction-based
-//! sampling (IBS). The kernel's driver for it (`arch/x86/events/amd/ibs.c`) has PMUs of its own,
-//! and stays in charge of them.
+//! Precise events on AMD's processors. Their core PMU has none; instruction-based sampling (IBS)
+//! does, whose PMUs the kernel's own driver (`arch/x86/events/amd/ibs.c`) keeps serving.
 
 use crate::{
     bindings,
@@ -22,30 +21,30 @@ use kernel::prelude::*;
 pub struct Ibs(());
 
 impl Ibs {
-    /// Finds the driver. Returns [`None`] if the machine has no IBS.
+    /// Finds the IBS driver. Returns [`None`] if the machine has no IBS.
     ///
-    /// Fails if the driver's function is out of reach. Process context.
+    /// Fails if the driver's function cannot be found. Process context.
     pub fn find() -> Result<Option<Self>> {
         // SAFETY: The function returns a variable that is set at boot.
         if unsafe { bindings::get_ibs_caps() } == 0 {
             return Ok(None);
         }
         let forward = address_of(c"forward_event_to_ibs")?;
-        // SAFETY: The address is that of the function whose type the static call has.
+        // SAFETY: This is the address of the function that has the static call's type.
         unsafe { bindings::rpmu_helper_bind_forward_event_to_ibs(forward) };
-        // INVARIANT: Just bound.
+        // INVARIANT: The function has just been bound.
         Ok(Some(Self(())))
     }
 
-    /// Makes a precise event one of IBS's PMU, if that can sample it, by changing its attributes.
-    /// Returns whether the perf core is to try another PMU, by an `event_init()` that fails with
-    /// `ENOENT`; if not, there is no such precision.
+    /// Changes the attributes of a precise event so that it belongs to a PMU of IBS, if IBS can
+    /// sample it. Returns true on success: `event_init()` must then fail with `ENOENT`, so that the
+    /// perf core tries the other PMU. Otherwise this precision is not possible.
     ///
     /// Mainline: `amd_pmu_hw_config()`, `arch/x86/events/amd/core.c`.
     pub fn forward<T: Operations>(&self, event: &NewEvent<'_, T>) -> bool {
-        // SAFETY: By the type invariant the function is bound. It uses the event's attributes
-        // alone, which are the `event_init` callback's to change: the perf core reads the type
-        // again if that fails (`perf_init_event()`, `kernel/events/core.c`).
+        // SAFETY: By the type invariant the function is bound. It uses only the event's attributes,
+        // which the `event_init` callback may change: the perf core reads the type again if the
+        // callback fails (`perf_init_event()`, `kernel/events/core.c`).
         let error = unsafe { bindings::rpmu_helper_forward_event_to_ibs(event.as_raw()) };
         error == ENOENT.to_errno()
     }

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Events that should count on a CPU and do not: no counter is free for them, or they wait for
+//! Events that should count on a CPU but do not: no counter is free for them, or they wait for
 //! their turn.
 //!
-//! The perf core offers only some of them to the PMU. All are in the lists of the two contexts that
-//! a CPU has at a time: its own, and that of the running task.
+//! The perf core offers only some of them to the PMU. All are in the lists of a CPU's two current
+//! contexts: its own, and the running task's.
 //!
 //! Each list is read under its context's lock. Events join and leave a context (`list_add_event()`,
 //! `list_del_event()`) and a group (`perf_group_attach()`, `perf_group_detach()`) under that lock,
-//! and an event is destroyed only after it has left its context. Interrupts off alone are not
-//! enough: while a CPU's own context is inactive, as when its only events are of control groups
-//! that do not run there, `perf_remove_from_context()` (`kernel/events/core.c`) removes an event on
-//! the caller's CPU.
+//! and an event is destroyed only after it has left its context. Turning interrupts off is not
+//! enough: while a CPU's own context is inactive, `perf_remove_from_context()`
+//! (`kernel/events/core.c`) removes its events on the caller's CPU. This is the case if its only
+//! events are for control groups that do not run there.
 //!
 //! The lock is a raw spinlock that the perf core takes only with interrupts off. So an interrupt
-//! never finds it held by its own CPU, and may wait for it. The locks of the two contexts are never
-//! held together here, so their order (the CPU's own first) does not matter.
+//! handler never finds it held by its own CPU, and may wait for it. The locks of the two contexts
+//! are never held together here, so their order (the CPU's own first) does not matter.
 
 use super::{
     is_of_cgroup,
@@ -34,23 +34,23 @@ use crate::{
 use core::ptr;
 use kernel::cpu::CpuId;
 
-/// The group of an event that is on no counter.
+/// The group of an event that has no counter.
 #[derive(Clone, Copy)]
 pub struct InactiveGroup {
     /// The perf core's number of the leader.
     pub number: u64,
-    /// Set if the group is in the error state: it is pinned, and the perf core does not try it
-    /// again.
+    /// Set if the group is in the error state: it is a pinned group, and the perf core does not try
+    /// it again.
     pub is_error: bool,
 }
 
 impl<T: InternalOperations> OnCpu<'_, T> {
-    /// Calls `f` for each event of the PMU that is enabled and should be on this CPU, but is on no
-    /// counter; with the group that it is in. In each context the newest come first.
+    /// Calls `f` for each event of the PMU that is enabled and should be on this CPU, but has no
+    /// counter, with its group. In each context the newest events come first.
     ///
-    /// Events of cgroups are left out, as it is not known here whether they should count.
+    /// Events for control groups are left out: it is not known here whether they should count.
     ///
-    /// In an interrupt that has come in between callbacks, not in one of these.
+    /// To be called in an interrupt outside of the PMU's callbacks.
     pub fn for_each_inactive(&self, mut f: impl FnMut(&Event<T>, InactiveGroup)) {
         if !self.pmu().internals().is_open() {
             return;
@@ -58,20 +58,21 @@ impl<T: InternalOperations> OnCpu<'_, T> {
         // SAFETY: The PMU is registered: before that ends, `close()` says so, and then waits for
         // all that run with interrupts off.
         let here = unsafe { rotation::this_context(self.pmu().as_raw()) };
-        // SAFETY: `here` is valid while the PMU is registered. Before that ends, `close_resched()`
-        // waits for all that run with interrupts off, as this does. The first pointer is set once,
-        // to a context that is never freed. The perf core changes the second only on this CPU, with
-        // interrupts off.
+        // SAFETY: `here` is valid while the PMU is registered. Before it is unregistered,
+        // `close_resched()` waits for all code that runs with interrupts off, such as this. The
+        // first pointer is set once, to a context that is never freed. The perf core changes the
+        // second pointer only on this CPU, with interrupts off.
         let (own, task) = unsafe {
             (
                 ptr::read_volatile(&raw const (*here).epc.ctx),
                 (*here).task_epc,
             )
         };
-        // SAFETY: A task's context is linked from here from `__link_epc()`, for one of its events,
-        // until it is scheduled out or its last event of the PMU is removed, all of which happens
-        // on this CPU with interrupts off. Until then it and its `ctx` are valid. An interrupt or a
-        // task that turns interrupts off holds no lock of a context.
+        // SAFETY: The pointer to a task's context is set by `__link_epc()`, for one of its events,
+        // and cleared when the context is scheduled out or its last event of the PMU is removed.
+        // All of this happens on this CPU with interrupts off. Until then the context and its `ctx`
+        // are valid. The caller holds no lock of a context: it is an interrupt handler, or a task
+        // that has turned interrupts off.
         unsafe {
             if !own.is_null() {
                 self.for_each_in(own, &mut f);
@@ -92,11 +93,12 @@ impl<T: InternalOperations> OnCpu<'_, T> {
     ) {
         // SAFETY: By this function's requirements.
         let lock = unsafe { &raw mut (*context).lock };
-        // SAFETY: The lock of a context, and interrupts are off.
+        // SAFETY: `lock` is the lock of a valid context, this CPU does not hold it, and interrupts
+        // are off.
         unsafe { bindings::rpmu_helper_raw_spin_lock(lock) };
-        // SAFETY: The lock is held.
+        // SAFETY: The context is valid, and its lock is held.
         unsafe { self.for_each_locked(context, f) };
-        // SAFETY: Taken above.
+        // SAFETY: The lock was taken above.
         unsafe { bindings::rpmu_helper_raw_spin_unlock(lock) };
     }
 
@@ -111,15 +113,15 @@ impl<T: InternalOperations> OnCpu<'_, T> {
         let pmu = self.pmu().as_raw();
         // SAFETY: By this function's requirements.
         let head = unsafe { &raw mut (*context).event_list };
-        // SAFETY: By this function's requirements the context is valid, and its lock, under which
-        // alone the list changes, is held.
+        // SAFETY: By this function's requirements the context is valid, and its lock is held,
+        // without which the list does not change.
         let mut node = unsafe { (*head).next };
         while node != head {
             // SAFETY: `node` is not the head, so it is the `event_entry` of an event.
             let it = unsafe { kernel::container_of!(node, bindings::perf_event, event_entry) };
-            // SAFETY: An event in the list has been opened and not destroyed. So has its leader:
-            // `perf_group_detach()` makes the siblings leaders under the lock before that is
-            // destroyed.
+            // SAFETY: An event in the list has been opened and not destroyed. The same holds for
+            // its leader: before a leader is destroyed, `perf_group_detach()` makes its siblings
+            // leaders, under the lock.
             unsafe {
                 let leader = (*it).group_leader;
                 let (group, own) = ((*leader).state, (*it).state);
@@ -136,22 +138,22 @@ impl<T: InternalOperations> OnCpu<'_, T> {
                     f(Event::from_raw(it), group);
                 }
             }
-            // SAFETY: As for the first.
+            // SAFETY: `node` is in the list, which does not change while the lock is held.
             node = unsafe { (*node).next };
         }
     }
 
     /// Returns the number of the leader of the event's group. The event must be on this CPU.
     pub fn group_of(&self, event: &Event<T>) -> u64 {
-        // SAFETY: The event is valid, and so is its leader, which the event leaves on this CPU
-        // alone, with interrupts off.
+        // SAFETY: The event is valid, and so is its leader: the event can leave its group only on
+        // this CPU, and interrupts are off.
         unsafe { (*(*event.as_raw()).group_leader).id }
     }
 
     /// Returns whether the event's group is pinned, so that it does not rotate. The event must be
     /// on this CPU.
     pub fn is_of_pinned_group(&self, event: &Event<T>) -> bool {
-        // SAFETY: As in `group_of()`. Attributes that are single bits do not change.
+        // SAFETY: As in `group_of()`. Single-bit attributes do not change.
         unsafe { (*(*event.as_raw()).group_leader).attr.pinned() != 0 }
     }
 }

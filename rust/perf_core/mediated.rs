@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Guests that have the PMU to themselves while they run: KVM's mediated PMUs
+//! Keeping out guests that own the PMU while they run: KVM's mediated vPMU
 //! (`enable_mediated_pmu=1`).
 //!
-//! KVM decides by the built-in driver, when it is loaded, whether there can be such guests
-//! (`perf_get_x86_pmu_capability()`, `arch/x86/events/core.c`). Those need a PMU with
-//! `PERF_PMU_CAP_MEDIATED_VPMU`, whose registers hold anything after a guest. Without it the perf
-//! core would leave the host's events on the counters that the guest writes.
+//! When KVM is loaded, it asks the built-in driver whether there can be such guests
+//! (`perf_get_x86_pmu_capability()`, `arch/x86/events/core.c`). They need a PMU with
+//! `PERF_PMU_CAP_MEDIATED_VPMU`, which expects any values in its registers after a guest has run.
+//! Without this capability the perf core would leave the host's events on counters that the guest
+//! writes.
 //!
 //! The perf core refuses such guests while there are events that count in guests and need the PMU
 //! (`perf_create_mediated_pmu()`, `kernel/events/core.c`). [`NoMediatedGuests`] counts as one of
 //! them.
 //!
-//! This has no place in the kernel proper, where KVM would ask the driver that is in charge.
+//! This has no place in the kernel proper, where KVM would ask the driver in charge.
 
 use crate::{
     bindings,
@@ -31,29 +32,30 @@ use kernel::{
     types::Opaque, //
 };
 
-/// Keeps guests from having the PMU to themselves.
+/// Keeps guests from owning the PMU.
 ///
 /// # Invariants
 ///
-/// `events` is the perf core's `nr_include_guest_events`, in which one is counted for this object.
+/// `events` is the perf core's `nr_include_guest_events`, in which this object is counted as an
+/// event.
 pub struct NoMediatedGuests {
     events: NonNull<i32>,
-    /// Reports guests that are refused.
+    /// The probe that reports refused guests.
     _probe: Option<Probe>,
 }
 
-// SAFETY: The variable is a global one, which any thread may change by atomic operations.
+// SAFETY: `events` is a global variable, which any thread may change by atomic operations.
 unsafe impl Send for NoMediatedGuests {}
 
-// SAFETY: A shared reference gives access to nothing.
+// SAFETY: No method takes a shared reference.
 unsafe impl Sync for NoMediatedGuests {}
 
 impl NoMediatedGuests {
-    /// Refuses such guests from now on.
+    /// Refuses guests with a mediated vPMU from now on.
     ///
-    /// [`None`] if the kernel cannot have them (`CONFIG_PERF_GUEST_MEDIATED_PMU`). Fails with
-    /// `EBUSY` if there is one, with `ENOENT` or another error if the perf core's variables cannot
-    /// be found. Process context.
+    /// Returns [`None`] if the kernel does not support such guests
+    /// (`CONFIG_PERF_GUEST_MEDIATED_PMU`). Fails with `EBUSY` if there is one, and with `ENOENT` or
+    /// another error if the perf core's variables cannot be found. Process context.
     pub fn new() -> Result<Option<Self>> {
         if !cfg!(CONFIG_PERF_GUEST_MEDIATED_PMU) {
             return Ok(None);
@@ -63,10 +65,11 @@ impl NoMediatedGuests {
         let events = symbols.find(c"nr_include_guest_events")?.cast::<i32>();
         let lock = symbols.find(c"perf_mediated_pmu_mutex")?.cast();
 
-        // As `mediated_pmu_account_event()`, `kernel/events/core.c`: the lock keeps two from being
-        // counted at once of which each excludes the other. SAFETY: The variables are a
-        // `struct mutex` and two `atomic_t` of the perf core, in static memory. This is process
-        // context, and no lock is held within which the perf core takes this one.
+        // As `mediated_pmu_account_event()`, `kernel/events/core.c`: under the lock, an event and a
+        // guest, which exclude each other, cannot be counted at the same time.
+        // SAFETY: The variables are a `struct mutex` and two `atomic_t` of the perf core, in static
+        // memory. This is process context, and the caller holds no lock that the perf core takes
+        // inside this one.
         let free = unsafe {
             bindings::rpmu_helper_mutex_lock(lock.as_ptr());
             let free = counter(&guests).load(Relaxed) == 0;
@@ -79,7 +82,7 @@ impl NoMediatedGuests {
         if !free {
             return Err(EBUSY);
         }
-        // INVARIANT: Just counted.
+        // INVARIANT: The object has just been counted.
         Ok(Some(Self {
             events,
             _probe: Probe::new().ok(),
@@ -97,15 +100,15 @@ impl Drop for NoMediatedGuests {
 
 /// # Safety
 ///
-/// The pointer must be to an `atomic_t` that is never freed, and that is changed by atomic
-/// operations alone.
+/// The pointer must be to an `atomic_t` that is never freed and is only changed by atomic
+/// operations.
 unsafe fn counter(counter: &NonNull<i32>) -> &Atomic<i32> {
     // SAFETY: By this function's requirements.
     unsafe { Atomic::from_ptr(counter.as_ptr()) }
 }
 
-/// A probe at the function by which KVM announces such a guest, which fails as long as there is a
-/// [`NoMediatedGuests`].
+/// A probe of the function by which KVM announces such a guest. As long as there is a
+/// [`NoMediatedGuests`], the function fails.
 ///
 /// # Invariants
 ///
@@ -115,7 +118,7 @@ struct Probe(Pin<KBox<Opaque<bindings::kprobe>>>);
 // SAFETY: A kprobe may be unregistered by any thread.
 unsafe impl Send for Probe {}
 
-// SAFETY: A shared reference gives access to nothing.
+// SAFETY: No method takes a shared reference.
 unsafe impl Sync for Probe {}
 
 impl Probe {
@@ -129,9 +132,9 @@ impl Probe {
             GFP_KERNEL,
         )?;
         // SAFETY: The probe names a symbol and a handler and is otherwise zero, as it has to be. It
-        // stays where it is until `drop()` has unregistered it.
+        // stays in place until `drop()` has unregistered it.
         to_result(unsafe { bindings::rpmu_helper_register_kprobe(probe.get()) })?;
-        // INVARIANT: Just registered.
+        // INVARIANT: The kprobe has just been registered.
         Ok(Self(probe))
     }
 }
@@ -147,7 +150,7 @@ impl Drop for Probe {
 ///
 /// For the kernel to call, at the entry of `perf_create_mediated_pmu()`.
 unsafe extern "C" fn refused(_: *mut bindings::kprobe, _: *mut bindings::pt_regs) -> c_int {
-    // KVM repeats its own line, which does not give the reason, for each guest.
+    // For each guest, KVM logs a line of its own, which does not give the reason.
     kernel::pr_warn_once!(
         "guests with a mediated PMU are refused while rpmu is loaded; load KVM with \
          enable_mediated_pmu=0\n"

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What reaches into private parts of the perf core: structures that no driver is meant to know,
-//! and functions that modules cannot link to. And tracepoints.
+//! Access to private parts of the perf core: structures that no driver is meant to know, and
+//! functions that modules cannot link to. Also tracepoints.
 //!
 //! This has no place in the kernel proper, where the perf core itself would be changed.
-//! [`perf`](crate::perf), which could go upstream, knows nothing of it: a [`Pmu`] wraps one of its
-//! PMUs, whose callbacks it extends ([`pmu`]). It keeps data of its own for the PMU and for each
-//! event, in fields that the driver has for that ([`HasInternals`], [`has_internals`]), and for
-//! each CPU ([`CpuState`]). Methods of the perf core's objects that need this data are only there
-//! for drivers that implement [`InternalOperations`].
+//! [`perf`](crate::perf), which could go upstream, does not depend on it: a [`Pmu`] here wraps a
+//! [`perf::Pmu`] and extends its callbacks ([`pmu`]). This layer keeps data for the PMU and for
+//! each event, in fields of the driver's structures ([`HasInternals`], [`has_internals`]), and for
+//! each CPU ([`CpuState`]). Methods that need this data exist only for drivers that implement
+//! [`InternalOperations`].
 
 mod behind;
 mod context;
@@ -84,7 +84,8 @@ use kernel::{
 };
 use tree::is_of_cgroup;
 
-/// The flag of software events, and of the groups that the perf core takes for such.
+/// The flag of software events, and of groups that the perf core treats as groups of software
+/// events.
 const SOFTWARE: i32 = bindings::RUST_CONST_HELPER_PERF_EV_CAP_SOFTWARE;
 const OFFER_ALWAYS: i32 = SOFTWARE;
 
@@ -93,16 +94,15 @@ const OFF: bindings::perf_event_state = bindings::perf_event_state_PERF_EVENT_ST
 const INACTIVE: bindings::perf_event_state = bindings::perf_event_state_PERF_EVENT_STATE_INACTIVE;
 const ACTIVE: bindings::perf_event_state = bindings::perf_event_state_PERF_EVENT_STATE_ACTIVE;
 
-/// Decisions of a driver that the perf core itself does not ask for.
+/// Decisions of a driver for which the perf core itself has no callbacks.
 pub trait InternalOperations: Operations<CpuData = CpuState<Self>> + HasInternals {
-    /// Puts the groups that rotate into the order in which they are to be offered.
+    /// Puts the rotating groups into the order in which they will be offered.
     ///
-    /// Called when an interval is over, before groups are taken off this CPU and offered anew.
+    /// Called when an interval is over, before groups are removed from this CPU and offered anew.
     fn end_interval(&self, cx: &IntervalEnd<'_, Self>);
 
-    /// Returns whether there would be a place, now, for a group that
-    /// [waits](perf::Scheduling::wait_if_pinned), with the pinned events that are on the CPU
-    /// staying there. If not, the group waits on.
+    /// Returns whether a group that [waits](perf::Scheduling::wait_if_pinned) would now find a
+    /// place beside the CPU's pinned events. If not, the group keeps waiting.
     ///
     /// The lock of the group's context is held.
     fn has_room_for(&self, cx: &OnCpu<'_, Self>, group: &PinnedGroup<'_, Self>) -> bool;
@@ -113,8 +113,7 @@ pub trait InternalOperations: Operations<CpuData = CpuState<Self>> + HasInternal
 ///
 /// # Safety
 ///
-/// Each method must return the same field of its argument each time. [`has_internals!`] implements
-/// it so.
+/// Each method must always return the same field of its argument. [`has_internals!`] does so.
 pub unsafe trait HasInternals: Operations {
     /// Returns the state of the PMU.
     fn state(&self) -> &PmuState<Self>
@@ -125,18 +124,18 @@ pub unsafe trait HasInternals: Operations {
     fn event_state(data: &Self::EventData) -> &EventState;
 }
 
-/// Implements [`HasInternals`]: names the driver with its field, and the type of its data of an
-/// event with that one's.
+/// Implements [`HasInternals`] for a driver, given its field, and the type of its event data with
+/// the field there.
 macro_rules! has_internals {
     ($driver:ident.$state:ident, $data:ident.$event_state:ident) => {
-        // SAFETY: The methods return fields of their arguments: a pattern binds no other thing, and
-        // no field of a packed type. A raw pointer is not dereferenced to one of the same type.
+        // SAFETY: The methods return fields of their arguments: a pattern binds fields only, and
+        // not those of packed types.
         unsafe impl $crate::perf_core::HasInternals for $driver {
             #[inline(always)]
             fn state(&self) -> &$crate::perf_core::PmuState<Self> {
                 let $driver { $state: state, .. } = self;
                 let state: *const $crate::perf_core::PmuState<Self> = &raw const *state;
-                // SAFETY: A field of `self`.
+                // SAFETY: The pointer is to a field of `self`.
                 unsafe { &*state }
             }
 
@@ -147,7 +146,7 @@ macro_rules! has_internals {
                     ..
                 } = data;
                 let state: *const $crate::perf_core::EventState = &raw const *state;
-                // SAFETY: A field of `data`.
+                // SAFETY: The pointer is to a field of `data`.
                 unsafe { &*state }
             }
         }
@@ -157,13 +156,13 @@ pub(crate) use has_internals;
 
 /// The state of a CPU of a PMU with the driver `T`.
 pub struct CpuState<T> {
-    /// What the perf core is asked for until the PMU is enabled.
+    /// The requests to the perf core that hold until the PMU is enabled.
     offers: offers::Offers,
-    /// The request to schedule anew.
+    /// The request to schedule this CPU anew.
     resched: resched::Request,
-    /// The pinned groups that wait.
+    /// The waiting pinned groups.
     waiting: pinned::Waiting,
-    /// The request that the turn end, or begin again.
+    /// The request to end the turn, or to begin it again.
     turn: turn::Turn,
     _driver: PhantomData<fn(T)>,
 }
@@ -181,8 +180,8 @@ impl<T: InternalOperations> Default for CpuState<T> {
 }
 
 impl<T: InternalOperations> CpuState<T> {
-    /// Takes back what the perf core was asked for, and has it offer all groups again where that
-    /// changes their order.
+    /// Withdraws the requests to the perf core. If this changes the order of groups, makes the perf
+    /// core offer all groups again.
     ///
     /// # Safety
     ///
@@ -204,16 +203,16 @@ impl<T: InternalOperations> CpuState<T> {
 pub struct PmuState<T: InternalOperations> {
     /// Set while the PMU is registered, and not about to be unregistered.
     open: Atomic<bool>,
-    /// Set while pinned groups that wait are tried again: only while there is a
-    /// [`DisableWatch`].
+    /// Set while waiting pinned groups are tried again: only while there is a [`DisableWatch`].
     retries_pinned: Atomic<bool>,
     /// Set once a pinned group has waited.
     has_waited: Atomic<bool>,
     /// The built-in driver's PMU that this one replaces; null if it replaces none.
     predecessor: AtomicPtr<bindings::pmu>,
-    /// The code of its `pmu_enable`; or a word like that of a function that nothing is attached to.
+    /// The code of the predecessor's `pmu_enable`; without one, a word like the code of a function
+    /// to which nothing is attached.
     hook: AtomicPtr<u64>,
-    /// For the [`DisableWatch`].
+    /// The probes of the [`DisableWatch`].
     user_probes: Pin<KBox<UserProbes<T>>>,
 }
 
@@ -230,7 +229,7 @@ impl<T: InternalOperations> PmuState<T> {
         })
     }
 
-    /// Says that the PMU has been registered.
+    /// Marks the PMU as registered.
     fn open(&self) {
         self.open.store(true, Relaxed);
     }
@@ -252,13 +251,13 @@ impl<T: InternalOperations> perf::Pmu<T> {
         self.ops().state()
     }
 
-    /// Stops the rotation of events on this CPU, which goes off line, while all others wait with
-    /// interrupts off.
+    /// Stops the rotation of events on this CPU, which is going offline while all other CPUs wait
+    /// with interrupts off.
     ///
     /// Does nothing if the PMU is not registered.
     pub fn stop_rotation(&self, irqs: &LocalInterruptDisabled) {
         if self.internals().is_open() {
-            // SAFETY: The PMU is registered: before that ends, `close()` says so.
+            // SAFETY: The PMU is registered: `close()` is called before it is unregistered.
             unsafe { rotation::stop_here(self.as_raw(), irqs) };
         }
     }

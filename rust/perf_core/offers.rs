@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Groups that are offered or come forward, and orders that are kept, until the PMU is enabled
+//! Groups that are offered or moved forward, and orders that are kept, until the PMU is enabled
 //! again.
 
 use super::{
@@ -21,18 +21,19 @@ use core::{
     },
 };
 
-/// The most groups that can be offered at a time.
+/// The maximum number of groups that are offered at a time.
 const OFFERS: usize = 32;
 
-/// The offers and orders on a CPU that have to be taken back when the PMU is enabled.
+/// A CPU's offers and kept orders, which are withdrawn when the PMU is enabled.
 ///
 /// # Invariants
 ///
-/// Non-null pointers are those of leaders, and of contexts, that are locked on this CPU; both
-/// leaders of an entry are in one context. Only callbacks on this CPU use it, not in an NMI.
+/// Non-null pointers are to leaders in contexts that are locked on this CPU, or to such contexts.
+/// Both leaders of an entry are in one context. Only callbacks on this CPU use the value, not in an
+/// NMI.
 pub(in crate::perf_core) struct Offers {
-    /// The groups, those that are offered with the flag, and the refused or placed ones that they
-    /// go in front of or behind, if any.
+    /// The offered groups, some of them with the flag. Each with the group in front of which it
+    /// moves, or behind which if that group was placed; null if it does not move.
     groups: [[AtomicPtr<bindings::perf_event>; 2]; OFFERS],
     /// The contexts whose order is kept.
     kept: [AtomicPtr<bindings::perf_event_context>; 2],
@@ -47,14 +48,14 @@ impl Offers {
         }
     }
 
-    /// Offers the group of `leader`, if it `may_pass`, and moves it once it has found a place; else
-    /// moves it unoffered. It moves in front of `before`; behind it, if that has a place. If it has
-    /// been found before, it moves as was asked for first.
+    /// Offers the group of `leader` if it `may_pass`, and moves it once it has found a place;
+    /// otherwise only moves it. The group moves in front of `before`, or behind it if `before` has
+    /// a place. For a group that is already in the list, the first request holds.
     ///
     /// # Safety
     ///
-    /// Both must be leaders of groups in one context that is locked on this CPU until the PMU has
-    /// been enabled. If it may pass, `leader` must not be a software event.
+    /// `leader` and `before` must lead groups in one context, which is locked on this CPU until the
+    /// PMU has been enabled. If it may pass, `leader` must not be a software event.
     pub(super) unsafe fn push(
         &self,
         leader: *mut bindings::perf_event,
@@ -90,17 +91,17 @@ impl Offers {
         }
     }
 
-    /// Leaves the groups at their places in the order.
+    /// Keeps the offered groups at their places in the order.
     pub(super) fn keep_places(&self) {
         for [_, refused] in &self.groups {
-            // INVARIANT: A null pointer.
+            // INVARIANT: The pointer is null.
             refused.store(ptr::null_mut(), Relaxed);
         }
     }
 
-    /// Takes everything back, and moves the groups that have found a place, and those that come
-    /// forward. If there are any of the latter, returns their PMU: its groups have to be offered
-    /// again.
+    /// Withdraws all offers and kept orders. Moves the groups that have found a place, and those
+    /// that are to move forward. If there are any of the latter, returns their PMU, whose groups
+    /// have to be offered again.
     ///
     /// # Safety
     ///
@@ -129,7 +130,7 @@ impl Offers {
             if context.is_null() {
                 break;
             }
-            // INVARIANT: No pointer is left.
+            // INVARIANT: The pointer is null.
             slot.store(ptr::null_mut(), Relaxed);
             // SAFETY: By the type invariant the context is still locked.
             unsafe { (*context).rotate_disable = 0 };
@@ -139,27 +140,28 @@ impl Offers {
             if leader.is_null() {
                 break;
             }
-            // INVARIANT: No pointer is left.
+            // INVARIANT: The pointer is null.
             group.store(ptr::null_mut(), Relaxed);
             refused.store(ptr::null_mut(), Relaxed);
-            // SAFETY: By the type invariant the context of both is still locked. The perf core has
-            // offered all its groups and walks its tree no more: it has kept the PMU disabled for
-            // as long (`Scheduling::may_offer()`).
+            // SAFETY: By the type invariant the context of both is still locked. The perf core does
+            // not walk its tree any more: it has offered all groups before it has enabled the PMU
+            // (`Scheduling::may_offer()`).
             unsafe {
                 let was_offered = (*leader).group_caps & OFFER_ALWAYS != 0;
                 (*leader).group_caps &= !OFFER_ALWAYS;
                 let state = if was_offered { ACTIVE } else { INACTIVE };
                 let moves = (*leader).state == state && !before.is_null();
                 if moves && (*(*leader).ctx).rotate_disable == 0 {
-                    // INVARIANT: A leader, of a context that is locked.
+                    // INVARIANT: By the invariant of `Offers`, `leader` is a leader in a context
+                    // that is locked.
                     let waiting = WaitingGroup::<T>(leader, PhantomData);
                     let place = match (*before).state {
                         ACTIVE => (*before).group_index,
                         _ => {
                             if (*before).group_index == 0 {
                                 // No place is in front of it.
-                                // INVARIANT: By that of `Offers`, `before` is a leader, of a
-                                // context that is locked.
+                                // INVARIANT: By the invariant of `Offers`, `before` is a leader in
+                                // a context that is locked.
                                 let refused = WaitingGroup::<T>(before, PhantomData);
                                 refused.set_place(refused.runtime_place(), 1);
                                 move_to(before, 1);

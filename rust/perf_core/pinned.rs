@@ -1,32 +1,35 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Pinned groups that wait for counters that others hold at the moment.
+//! Pinned groups that wait for counters which something outside of their CPU holds.
 //!
 //! The perf core puts a pinned group that does not fit into the error state, and leaves it there
-//! until its user enables it again. That is right where other events of the CPU are in its way:
-//! they were there first, or come before it. An obstacle outside of the CPU, though, goes away
-//! without the user knowing. So the driver marks the groups that meet one
-//! ([`Scheduling::wait_if_pinned`]), and those that are still in the error state when the CPU
-//! schedules anew ([`Pmu::resched`]) are tried again.
+//! until its user enables it again. This is right if other events of the CPU are in its way: they
+//! were there first, or have priority. An obstacle outside of the CPU, however, disappears without
+//! notice to the user. So the driver marks groups that such an obstacle keeps from counting
+//! ([`Scheduling::wait_if_pinned`]). When the CPU schedules anew ([`Pmu::resched`]), marked groups
+//! that are still in the error state are tried again.
 //!
 //! While a group waits, its user sees the error state: nothing to read. The time counts as enabled
 //! and not running, so a later count is known to be incomplete.
 //!
-//! Each event waits for itself: an inherited one like its parent. If the task has moved to another
-//! CPU meanwhile, its group leaves the error state and is tried when the task is scheduled next.
+//! Each event waits by itself, an inherited one as well as its parent. If the task has moved to
+//! another CPU meanwhile, its group leaves the error state and is tried when the task is next
+//! scheduled.
 //!
-//! Groups of a cgroup, whose time the perf core accounts in places out of reach, and those beyond
-//! [`SLOTS`] on a CPU stay in the error state until the user enables them.
+//! Some groups stay in the error state until the user enables them: groups for control groups,
+//! whose time the perf core accounts in places that this layer cannot reach, and more than
+//! [`SLOTS`] groups on a CPU.
 //!
-//! A group that is disabled while it is in the error state waits no longer, which
-//! [`DisableWatch`](crate::perf_core::DisableWatch) sees to. Without one, none is tried again.
+//! A group that is disabled while it is in the error state no longer waits.
+//! [`DisableWatch`](crate::perf_core::DisableWatch) detects this; without one, no group is tried
+//! again.
 //!
 //! In the kernel proper the perf core would do this: the driver would return another error. Here
 //! `state` is written under the context's lock, which guards it, but not by
-//! `perf_event_set_state()`: that would take the time in the error state for time that the event
-//! was off. `perf_event_enable()` would do more than that. It sleeps, so a task would have to call
-//! it later, and it enables an event that its user has disabled meanwhile: the perf core does not
-//! tell one that was disabled in the error state from one that was not.
+//! `perf_event_set_state()`, which would account the time in the error state as time in which the
+//! event was off. `perf_event_enable()` is no alternative: it sleeps, so a task would have to call
+//! it later, and it also enables an event that its user has disabled meanwhile, because the perf
+//! core does not record that an event was disabled in the error state.
 
 use super::{
     internals_of,
@@ -58,18 +61,18 @@ use kernel::{
     },
 };
 
-/// The most groups that can wait on a CPU at a time.
+/// The maximum number of groups that wait on a CPU at a time.
 const SLOTS: usize = 16;
 
 type Slot = Atomic<*mut bindings::perf_event>;
 
-/// One event of the PMU for each group that waits on a CPU.
+/// The groups that wait on a CPU, each by one of its events of the PMU.
 ///
 /// # Invariants
 ///
-/// A non-null slot points to an event whose `destroy` callback has not returned yet, or that it has
-/// not been cleared of by a [`forget()`](Self::forget) in there. The CPU itself fills slots, with
-/// interrupts off; any CPU clears them.
+/// A non-null slot points to an event whose `destroy` callback has not cleared the slot yet by
+/// [`forget()`](Self::forget). The CPU itself fills slots, with interrupts off; any CPU clears
+/// them.
 pub(in crate::perf_core) struct Waiting([Slot; SLOTS]);
 
 impl Waiting {
@@ -80,8 +83,8 @@ impl Waiting {
 
     /// # Safety
     ///
-    /// `event` must be in a context whose lock this CPU, the owner of the slots, holds;
-    /// [`forget()`](Self::forget) must be called in its `destroy` callback.
+    /// The slots must belong to this CPU, and `event` must be in a context whose lock this CPU
+    /// holds. [`forget()`](Self::forget) must be called in the event's `destroy` callback.
     unsafe fn remember(&self, event: *mut bindings::perf_event) {
         let holds = |what| move |slot: &&Atomic<_>| slot.load(Relaxed) == what;
         if self.0.iter().any(|slot| holds(event)(&slot)) {
@@ -112,7 +115,7 @@ impl Waiting {
     }
 }
 
-/// A pinned group that waits.
+/// A waiting pinned group.
 ///
 /// # Invariants
 ///
@@ -127,11 +130,11 @@ impl<T: InternalOperations> PinnedGroup<'_, T> {
     /// Calls `f` for each enabled event of this PMU.
     pub fn for_each_event(&self, mut f: impl FnMut(&Event<T>)) {
         let visit = |event: *mut bindings::perf_event, enabled| {
-            // SAFETY: An event of the group, which by the type invariant does not change.
+            // SAFETY: The event is in the group, which by the type invariant does not change.
             if enabled && unsafe { (*event).pmu } == self.pmu {
-                // SAFETY: The event is of this PMU, a `Pmu<T>`, and in a group, so it was opened.
-                // It is not destroyed before it has left the group, which takes the context's lock:
-                // by the type invariant that is held.
+                // SAFETY: The event belongs to this PMU, a `Pmu<T>`, and is in a group, so it was
+                // opened. Before it is destroyed, it leaves the group under the context's lock,
+                // which is held by the type invariant.
                 f(unsafe { Event::from_raw(event) });
             }
         };
@@ -141,7 +144,7 @@ impl<T: InternalOperations> PinnedGroup<'_, T> {
 }
 
 impl<'a, T: InternalOperations> OnCpu<'a, T> {
-    /// Returns the groups that wait.
+    /// Returns the waiting groups.
     fn waiting(&self) -> &'a Waiting {
         &self.data().waiting
     }
@@ -156,18 +159,19 @@ impl<'a, T: InternalOperations> OnCpu<'a, T> {
     /// this CPU.
     pub fn is_pinned(&self, id: crate::perf::EventId) -> bool {
         self.event(id).is_some_and(|event| {
-            // SAFETY: An event that is on this CPU leaves its group on this CPU, which this keeps
-            // from it with interrupts off. Until then its leader is valid.
+            // SAFETY: An event on this CPU can leave its group only on this CPU, and not while
+            // interrupts are off. Until then its leader is valid.
             unsafe { (*(*event.as_raw()).group_leader).attr.pinned() != 0 }
         })
     }
 }
 
 impl<T: InternalOperations> Scheduling<'_, T> {
-    /// Marks the group of the event with the given id as refused because of others' counters. If it
-    /// is pinned, the next [`Pmu::resched`] of this CPU tries it again.
+    /// Marks the group of the event with the given id as refused because something outside of the
+    /// CPU holds counters. If the group is pinned, the next [`Pmu::resched`] of this CPU tries it
+    /// again.
     ///
-    /// The event must be one of a group that is being added.
+    /// The event must be in a group that is being added.
     pub fn wait_if_pinned(&self, id: crate::perf::EventId) {
         let Some(event) = self.event(id).filter(|_| self.is_pinned(id)) else {
             return;
@@ -177,29 +181,29 @@ impl<T: InternalOperations> Scheduling<'_, T> {
         }
         internals_of(event).set_waiting();
         self.pmu().internals().has_waited.store(true, Relaxed);
-        // SAFETY: The event is on this CPU, so that the lock of its context is held. `destroy`
-        // forgets it, as it `waits`.
+        // SAFETY: The event is on this CPU, so the lock of its context is held. Since `waits` is
+        // set, `destroy` calls `forget()`.
         unsafe { self.waiting().remember(event.as_raw()) };
     }
 }
 
-/// What becomes of a group that waits.
+/// The result of trying a waiting group again.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Verdict {
-    /// It is out of the error state, and added when the CPU schedules next.
+    /// The group has left the error state, and is added when the CPU next schedules.
     Retry,
-    /// There is no place for it yet.
+    /// There is no place for the group yet.
     Waits,
-    /// It has been enabled, disabled or closed.
+    /// The group was enabled, disabled or closed.
     Gone,
 }
 
 impl<T: InternalOperations> Pmu<T> {
-    /// Gets groups that wait on this CPU out of the error state, if the driver has a place for
-    /// them, and calls `resched` after each: what the next has place beside is seen only then.
-    /// Returns whether it was called.
+    /// Takes groups that wait on this CPU out of the error state if the driver has a place for
+    /// them. Calls `resched` after each, because only then it is known whether the next one has a
+    /// place, too. Returns whether `resched` was called.
     ///
-    /// No lock of the perf core may be held.
+    /// The caller must not hold a lock of the perf core.
     pub(in crate::perf_core) fn retry_pinned(
         &self,
         irqs: &LocalInterruptDisabled,
@@ -215,8 +219,8 @@ impl<T: InternalOperations> Pmu<T> {
                 continue;
             }
             // SAFETY: By the type invariant of `Waiting` the event is not freed before `destroy`
-            // has cleared the slot, and then not before RCU readers have gone, of which this is
-            // one: interrupts are off.
+            // has cleared the slot and an RCU grace period has passed. This is an RCU reader, since
+            // interrupts are off.
             let verdict = unsafe { self.retry(&cx, slot, event) };
             if verdict != Verdict::Waits {
                 let _ = slot.cmpxchg(event, ptr::null_mut(), ordering::Full);
@@ -229,26 +233,27 @@ impl<T: InternalOperations> Pmu<T> {
         any
     }
 
-    /// Decides about the group of `event`, and takes it out of the error state if it is to be
-    /// tried.
+    /// Decides about the group of `event`, and takes the group out of the error state if it is to
+    /// be tried.
     ///
     /// # Safety
     ///
-    /// `event` must be an event of this PMU that has been in a context, and is not freed.
+    /// `event` must be an event of this PMU that has been in a context and is not freed.
     unsafe fn retry(
         &self,
         cx: &OnCpu<'_, T>,
         slot: &Slot,
         event: *mut bindings::perf_event,
     ) -> Verdict {
-        // SAFETY: An event of this PMU keeps the context that it is added to, and that is there as
-        // long as the event is.
+        // SAFETY: An event of this PMU keeps the context to which it was added, and the context
+        // lives as long as the event.
         let lock = unsafe { &raw mut (*(*event).ctx).lock };
-        // SAFETY: The lock of a context; interrupts are off, and the caller holds none.
+        // SAFETY: This is the lock of a context; interrupts are off, and the caller holds no such
+        // lock.
         unsafe { bindings::rpmu_helper_raw_spin_lock(lock) };
-        // SAFETY: The lock is held.
+        // SAFETY: By this function's requirements; the lock is held.
         let verdict = unsafe { self.retry_locked(cx, slot, event) };
-        // SAFETY: Taken above.
+        // SAFETY: The lock was taken above.
         unsafe { bindings::rpmu_helper_raw_spin_unlock(lock) };
         verdict
     }
@@ -262,8 +267,7 @@ impl<T: InternalOperations> Pmu<T> {
         slot: &Slot,
         event: *mut bindings::perf_event,
     ) -> Verdict {
-        // A task that disabled the group while this waited for the lock has cleared the slot
-        // before.
+        // A task that disabled the group while this code waited for the lock has cleared the slot.
         if slot.load(ordering::Acquire) != event || !self.internals().retries_pinned.load(Relaxed) {
             return Verdict::Gone;
         }
@@ -271,11 +275,11 @@ impl<T: InternalOperations> Pmu<T> {
         if unsafe { (*event).attach_state } & bindings::PERF_ATTACH_CONTEXT == 0 {
             return Verdict::Gone;
         }
-        // SAFETY: The event is in a context. So it has a leader, which is in there too, and both
-        // stay until the lock is released.
+        // SAFETY: The event is in a context. So its leader is in the context, too, and both stay
+        // until the lock is released.
         let leader = unsafe { (*event).group_leader };
-        // SAFETY: The leader is valid as long as the event is in its group, which it leaves under
-        // the lock that is held. The lock guards `state`, too.
+        // SAFETY: The leader is valid as long as the event is in its group, which it can only leave
+        // under the lock that is held. The lock guards `state`, too.
         let (state, of_cgroup) = unsafe { ((*leader).state, is_of_cgroup(leader)) };
         if state != ERROR || of_cgroup {
             return Verdict::Gone;
@@ -290,15 +294,15 @@ impl<T: InternalOperations> Pmu<T> {
         if !self.ops().has_room_for(cx, &group) {
             return Verdict::Waits;
         }
-        // SAFETY: The state is guarded by the lock that is held. The perf core keeps nothing else
-        // in step with a change from the error state but the event's times, which are to go on as
-        // they do, and the books of cgroups (`perf_event_set_state()`,
-        // `perf_cgroup_event_enable()`): the group is none's.
+        // SAFETY: The lock that guards the state is held. When an event leaves the error state, the
+        // perf core otherwise only updates its times, which need no change here, and the accounting
+        // of control groups (`perf_event_set_state()`, `perf_cgroup_event_enable()`), and the group
+        // is for none.
         unsafe { ptr::write_volatile(&raw mut (*leader).state, INACTIVE) };
         Verdict::Retry
     }
 
-    /// Forgets `event`, which is about to go.
+    /// Forgets `event`, which is being destroyed.
     pub(in crate::perf_core) fn forget_waiting(&self, event: *mut bindings::perf_event) {
         for state in self.data_of_cpus() {
             state.waiting.forget(event);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! PMUs whose callbacks do what the perf core does not ask for, and their registration.
+//! PMUs with extended callbacks, and their registration.
 
 use super::{
     internals_of,
@@ -27,11 +27,11 @@ use kernel::{
     sync::Arc, //
 };
 
-/// A PMU with the driver that serves it, and what this adds.
+/// A PMU with its driver, whose callbacks this layer extends.
 ///
 /// # Invariants
 ///
-/// The callbacks are those of [`Extended`].
+/// The PMU has the callbacks of [`Extended`].
 pub struct Pmu<T: InternalOperations>(Arc<perf::Pmu<T>>);
 
 impl<T: InternalOperations> Pmu<T> {
@@ -39,9 +39,9 @@ impl<T: InternalOperations> Pmu<T> {
     ///
     /// Fails with `ENOMEM`, or with the driver's error. Process context.
     pub fn new(ops: impl Init<T, Error>, groups: Groups) -> Result<Self> {
-        // SAFETY: Those that differ call what the others do.
+        // SAFETY: The callbacks that differ call the functions that the original ones call.
         let pmu = unsafe { perf::Pmu::with_callbacks(const { &Extended::<T>::PMU }, ops, groups)? };
-        // INVARIANT: By the call.
+        // INVARIANT: The PMU was created with these callbacks.
         Ok(Self(pmu))
     }
 
@@ -60,7 +60,7 @@ impl<T: InternalOperations> Deref for Pmu<T> {
     }
 }
 
-/// The callbacks of a driver, some of them extended.
+/// The callbacks for a driver, some of them extended.
 struct Extended<T: InternalOperations>(PhantomData<T>);
 
 impl<T: InternalOperations> Extended<T> {
@@ -75,8 +75,8 @@ impl<T: InternalOperations> Extended<T> {
     ///
     /// To be called by the perf core, with a PMU that is registered.
     unsafe extern "C" fn pmu_disable_callback(pmu: *mut bindings::pmu) {
-        // SAFETY: This is the callback, by which the perf core has disabled a PMU that was not
-        // disabled before.
+        // SAFETY: This is the callback, which passes its argument. The closure runs only if the PMU
+        // was not disabled before, and `cx` does not outlive it.
         unsafe {
             Callbacks::<T>::core_disable(pmu, |cx| {
                 if let Some(cx) = IntervalEnd::new(cx) {
@@ -90,8 +90,8 @@ impl<T: InternalOperations> Extended<T> {
     ///
     /// To be called by the perf core, with a PMU that it has disabled on this CPU.
     unsafe extern "C" fn pmu_enable_callback(pmu: *mut bindings::pmu) {
-        // SAFETY: This is the callback: interrupts are off, this is no NMI, and the perf core has
-        // enabled the PMU.
+        // SAFETY: This is the callback: interrupts are off, this is not an NMI, and the perf core
+        // has enabled the PMU.
         unsafe {
             Callbacks::<T>::core_enable(pmu, |cx| {
                 cx.data().after_enable();
@@ -102,11 +102,10 @@ impl<T: InternalOperations> Extended<T> {
 
     /// # Safety
     ///
-    /// To be called by the perf core, with an event that is being opened and whose `pmu` is a
-    /// registered one.
+    /// To be called by the perf core, with an event that is being opened and whose `pmu` is
+    /// registered.
     unsafe extern "C" fn event_init_callback(event: *mut bindings::perf_event) -> c_int {
-        // SAFETY: The event has a leader, which is valid; what it was inherited from, if it was,
-        // is.
+        // SAFETY: The event has a leader, which is valid. `parent` is only compared.
         let is_first_of_pinned =
             unsafe { (*event).parent.is_null() && (*(*event).group_leader).attr.pinned() != 0 };
         // SAFETY: This is the callback.
@@ -127,9 +126,10 @@ impl<T: InternalOperations> Extended<T> {
 
     /// # Safety
     ///
-    /// To be called by the perf core, once, with an event that `event_init` has set it for.
+    /// To be called by the perf core, once, with an event whose `destroy` `event_init` has set to
+    /// this function.
     unsafe extern "C" fn destroy_callback(event: *mut bindings::perf_event) {
-        // SAFETY: The event is open, and its PMU alive as long as it is.
+        // SAFETY: The event is open, and its PMU lives as long as the event.
         let (pmu, state) = unsafe {
             let pmu = perf::Pmu::<T>::from_raw((*event).pmu);
             (pmu, internals_of(Event::<T>::from_raw(event)))
@@ -145,8 +145,8 @@ impl<T: InternalOperations> Extended<T> {
     }
 }
 
-/// The time in which users can see and use a PMU, and in which this extends it. Dropping it ends
-/// this time, as [`perf::Registration`] says.
+/// A registered PMU, with the extensions of this layer active. Dropping unregisters it, see
+/// [`perf::Registration`].
 // Fields are dropped in the order of their declaration.
 pub struct Registration<T: InternalOperations> {
     registration: perf::Registration<T>,
@@ -154,7 +154,7 @@ pub struct Registration<T: InternalOperations> {
 }
 
 impl<T: InternalOperations> Registration<T> {
-    /// Makes `pmu` visible under `name` to users of events of type `event_type`.
+    /// Makes `pmu` visible to users under `name` and the event type `event_type`.
     ///
     /// Fails as [`perf::Registration::new`] does. Process context.
     pub fn new(pmu: &Pmu<T>, name: &'static CStr, event_type: u32) -> Result<Self> {
@@ -174,7 +174,8 @@ impl<T: InternalOperations> Drop for Registration<T> {
     }
 }
 
-/// Requests for the ends of turns, which overflows may make until the last event has gone.
+/// Requests to end turns, which overflows may make until the last event has gone. Dropping waits
+/// for them.
 struct Turns<T: InternalOperations>(Arc<perf::Pmu<T>>);
 
 impl<T: InternalOperations> Drop for Turns<T> {

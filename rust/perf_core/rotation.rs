@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The timers by which events rotate: one for each PMU and CPU.
+//! The perf core's timers for rotation: one for each PMU and CPU.
 //!
 //! The perf core starts a CPU's timer when an event has to wait for a counter, and when
-//! `perf_event_mux_interval_ms` is written; it stops by itself once it has expired and no event
+//! `perf_event_mux_interval_ms` is written. The timer stops by itself when it expires and no event
 //! waits. `perf_pmu_unregister()` frees it even while it runs (`perf_pmu_free()`,
-//! `kernel/events/core.c`, no `hrtimer_cancel()`). So it has to be stopped before.
+//! `kernel/events/core.c`, without `hrtimer_cancel()`). So it has to be stopped before.
 //!
-//! The timer of a CPU that goes off line moves to another CPU (`hrtimers_cpu_dying()`) and stays
-//! there. When the first CPU is back, the timer's function would remove its events from the other
-//! CPU's PMU, without the first CPU's locks. So the timer has to be stopped as well when its CPU
-//! goes off line.
+//! The timer of a CPU that goes offline moves to another CPU (`hrtimers_cpu_dying()`) and stays
+//! there. When the first CPU is online again, the timer's function would run on the other CPU and
+//! remove the first CPU's events from that CPU's PMU, without the first CPU's locks. So the timer
+//! also has to be stopped when its CPU goes offline.
 
 use crate::bindings;
 use kernel::{
@@ -18,21 +18,21 @@ use kernel::{
     interrupt::LocalInterruptDisabled, //
 };
 
-/// Stops the timers of `pmu`, and keeps them from being started.
+/// Stops the timers of `pmu`, and keeps them stopped.
 ///
 /// Events do not rotate any more. Process context.
 ///
 /// # Safety
 ///
-/// `pmu` must be registered, and stay so for the duration of the call.
+/// `pmu` must be registered during the call.
 pub(in crate::perf_core) unsafe fn stop(pmu: *mut bindings::pmu) {
     // SAFETY: By this function's requirements.
     unsafe { for_each_context(pmu, |context| stop_one(context)) };
 }
 
-/// Stops this CPU's timer. It is started again when the next event has to wait.
+/// Stops this CPU's timer. The perf core starts it again when the next event has to wait.
 ///
-/// For a CPU that goes off line, while all others wait with interrupts off.
+/// For a CPU that is going offline, while all others wait with interrupts off.
 ///
 /// # Safety
 ///
@@ -45,7 +45,7 @@ pub(in crate::perf_core) unsafe fn stop_here(
     let context = unsafe { this_context(pmu) };
     // SAFETY: The context is valid, and has its lock and its timer set up. No CPU holds the lock,
     // or runs the timer's function: both are done with interrupts off, and the stopper threads run
-    // on all CPUs. A timer that `stop()` has stopped is not queued, and stays so.
+    // on all CPUs. A timer that `stop()` has stopped is not queued, and stays stopped.
     unsafe {
         let lock = &raw mut (*context).hrtimer_lock;
         bindings::rpmu_helper_raw_spin_lock(lock);
@@ -56,15 +56,15 @@ pub(in crate::perf_core) unsafe fn stop_here(
     }
 }
 
-/// Lets the timers of `pmu` be started again, after [`stop`].
+/// Allows the perf core to start the timers of `pmu` again, after [`stop`].
 ///
-/// One is started when the next event has to wait. Process context.
+/// It starts one when the next event has to wait. Process context.
 ///
 /// # Safety
 ///
 /// As for [`stop`].
 pub(in crate::perf_core) unsafe fn allow(pmu: *mut bindings::pmu) {
-    // SAFETY: By this function's requirements; the lock is the one of `hrtimer_active`.
+    // SAFETY: By this function's requirements; the lock guards `hrtimer_active`.
     unsafe {
         for_each_context(pmu, |context| {
             bindings::rpmu_helper_raw_spin_lock_irq(&raw mut (*context).hrtimer_lock);
@@ -74,23 +74,24 @@ pub(in crate::perf_core) unsafe fn allow(pmu: *mut bindings::pmu) {
     };
 }
 
-/// Returns whether this CPU's timer has expired and its function runs.
+/// Returns whether this CPU's timer has expired and its function is running.
 ///
 /// # Safety
 ///
-/// `pmu` must be registered, and interrupts be off.
+/// `pmu` must be registered, and interrupts must be off.
 #[inline]
 pub(in crate::perf_core) unsafe fn is_under_way(pmu: *mut bindings::pmu) -> bool {
     // SAFETY: By this function's requirements.
     let context = unsafe { this_context(pmu) };
-    // From when it is started to the end of its function `hrtimer_active` is 1, and it is queued
-    // but while the function runs. That is so on this CPU alone, to which the timer is bound.
+    // `hrtimer_active` is 1 from the start of the timer to the end of its function. During this
+    // time, the timer is queued unless the function is running, which it does on this CPU only: the
+    // timer is pinned to it.
     // SAFETY: The context is valid.
     unsafe { (*context).hrtimer_active != 0 && !(*context).hrtimer.is_queued }
 }
 
-/// Makes this CPU's timer expire now, if it is started: the interval is over. The next one begins
-/// then.
+/// Makes this CPU's timer expire now if it is started. This ends the interval, and the next one
+/// begins.
 ///
 /// Not in an NMI, which may have interrupted a holder of the lock.
 ///
@@ -101,8 +102,8 @@ pub(in crate::perf_core) unsafe fn expire(pmu: *mut bindings::pmu, _irqs: &Local
     // SAFETY: By this function's requirements, and interrupts are off.
     let context = unsafe { this_context(pmu) };
     // SAFETY: The context is valid, and has its lock and its timer set up. The lock is only held
-    // with interrupts off. The perf core starts the timer under it and on this CPU; a timer that
-    // [`stop`] has stopped is not queued.
+    // with interrupts off. The perf core starts the timer under this lock and on this CPU. A timer
+    // that [`stop`] has stopped is not queued.
     unsafe {
         let lock = &raw mut (*context).hrtimer_lock;
         let timer = &raw mut (*context).hrtimer;
@@ -119,7 +120,7 @@ pub(in crate::perf_core) unsafe fn expire(pmu: *mut bindings::pmu, _irqs: &Local
 ///
 /// # Safety
 ///
-/// `pmu` must be registered, and interrupts be off.
+/// `pmu` must be registered, and interrupts must be off.
 #[inline]
 pub(in crate::perf_core) unsafe fn this_context(
     pmu: *mut bindings::pmu,
@@ -136,13 +137,13 @@ pub(in crate::perf_core) unsafe fn this_context(
 
 /// # Safety
 ///
-/// As for [`stop`]; `f` gets valid pointers.
+/// As for [`stop`]. `f` gets valid pointers.
 unsafe fn for_each_context(
     pmu: *mut bindings::pmu,
     f: impl Fn(*mut bindings::perf_cpu_pmu_context),
 ) {
     for cpu in 0..nr_cpu_ids() {
-        // SAFETY: There is nothing to be kept for the call.
+        // SAFETY: The helper has no requirements.
         if unsafe { bindings::rpmu_helper_cpu_possible(cpu) } {
             // SAFETY: A registered PMU has a pointer to a context for each possible CPU.
             f(unsafe {
@@ -163,9 +164,9 @@ unsafe fn stop_one(context: *mut bindings::perf_cpu_pmu_context) {
             &raw mut (*context).hrtimer,
         );
         loop {
-            // The perf core starts the timer when `hrtimer_active` is 0, and only the timer's
-            // function makes it 0, both under the lock. So if it is 1 and the timer does not run,
-            // this stays so.
+            // The perf core starts the timer only if `hrtimer_active` is 0, and only the timer's
+            // function sets it to 0, both under the lock. So with `hrtimer_active` at 1 and the
+            // timer cancelled, the timer stays stopped.
             bindings::rpmu_helper_raw_spin_lock_irq(lock);
             let stopped = (*context).hrtimer_active != 0 && !bindings::hrtimer_active(timer);
             (*context).hrtimer_active = 1;
@@ -173,7 +174,8 @@ unsafe fn stop_one(context: *mut bindings::perf_cpu_pmu_context) {
             if stopped {
                 break;
             }
-            // Waits for the function, which takes the lock, if it is being called.
+            // If the timer's function is running, this waits for it. The function takes the lock,
+            // so the lock must not be held here.
             bindings::hrtimer_cancel(timer);
         }
     }

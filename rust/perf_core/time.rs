@@ -3,20 +3,20 @@
 //! The time that events have spent on counters.
 //!
 //! The perf core brings `total_time_running` up to date when an event leaves its counter or is
-//! read. What has passed since is told by the clock of the event's context or control group
-//! (`perf_event_time_now()`, `kernel/events/core.c`).
+//! read. For the time since then, this module reads the clock of the event's context or control
+//! group (`perf_event_time_now()`, `kernel/events/core.c`).
 
 use super::ACTIVE;
 use crate::bindings;
 
 /// Returns the perf core's clock (`perf_clock()`), in nanoseconds.
 pub(super) fn clock() -> u64 {
-    // SAFETY: It can be called in any context.
+    // SAFETY: The function can be called in any context.
     unsafe { bindings::local_clock() }
 }
 
-/// Returns the nanoseconds that `event`, which is active on this CPU or on none, has spent on
-/// counters until `clock`.
+/// Returns the nanoseconds that `event` has spent on counters until `clock`. It is active on this
+/// CPU, or inactive.
 ///
 /// # Safety
 ///
@@ -30,7 +30,7 @@ pub(super) unsafe fn running(event: *mut bindings::perf_event, clock: u64) -> u6
         }
         let (time, guest) = times(event);
         let mut now = clock.wrapping_add((*time).offset);
-        // As `__perf_event_time_ctx()`. No guest runs now, so its time stands still.
+        // As `__perf_event_time_ctx()`. No guest runs now, so guest time stands still.
         if (*event).attr.exclude_guest() != 0 {
             now = now.wrapping_sub((*guest).time);
         }
@@ -39,7 +39,7 @@ pub(super) unsafe fn running(event: *mut bindings::perf_event, clock: u64) -> u6
     }
 }
 
-/// Returns the clocks that `event` goes by: of all time, and of the guests' time.
+/// Returns the clocks for `event`: of all time, and of guest time.
 ///
 /// # Safety
 ///

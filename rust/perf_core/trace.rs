@@ -3,8 +3,8 @@
 //! Tracepoints: `rpmu:schedule`, `rpmu:place_failed`, `rpmu:refused` and `rpmu:rotate`.
 //!
 //! `include/rpmu_trace.h` describes them. A disabled tracepoint is one no-op instruction: its
-//! arguments are not computed. `kernel::declare_trace!` would do the same, but knows the kernel's
-//! own tracepoints only.
+//! arguments are not computed. `kernel::declare_trace!` would do the same, but supports the
+//! kernel's own tracepoints only.
 //!
 //! Any context. A probe of a tracepoint may read events and stop them, see
 //! [`Operations`](super::Operations).
@@ -29,14 +29,14 @@ use kernel::{
     str::NullTerminatedFormatter, //
 };
 
-/// Bytes of the longest reason, with a NUL: the room in the tracepoints. Longer ones are cut off.
+/// The room for a reason in the tracepoints, in bytes with the NUL. Longer reasons are cut off.
 const REASON: usize = bindings::RPMU_TRACE_REASON as usize;
 
 /// Returns whether the tracepoint is enabled.
 #[cfg(CONFIG_TRACEPOINTS)]
 macro_rules! is_on {
     ($tracepoint:ident) => {
-        // SAFETY: The tracepoint is made by rust/trace.c; the key is only looked at.
+        // SAFETY: rust/trace.c defines the tracepoint; its key is only read.
         unsafe {
             kernel::jump_label::static_branch_unlikely!(
                 bindings::$tracepoint,
@@ -58,12 +58,12 @@ macro_rules! is_on {
 pub struct Rotation {
     /// Events on counters.
     pub counting: u32,
-    /// Groups that wait for their turn, where the driver decides about that.
+    /// Groups that wait for their turn, if the driver decides about turns.
     pub wait: u32,
 }
 
-/// Traces that an event is put on a counter, which may be the one it had before. Fixed counters are
-/// numbered from 32.
+/// Traces that an event is put on a counter, possibly the one that it had before. Fixed counters
+/// are numbered from 32.
 #[inline]
 pub fn schedule<T: Operations>(event: &Event<T>, counter: usize) {
     if is_on!(__tracepoint_schedule) {
@@ -76,7 +76,7 @@ pub fn schedule<T: Operations>(event: &Event<T>, counter: usize) {
 fn trace_schedule<T: Operations>(event: &Event<T>, counter: u32) {
     let (event_type, config) = event.asked_for();
     #[cfg(CONFIG_TRACEPOINTS)]
-    // SAFETY: It takes any values, in any context.
+    // SAFETY: The tracepoint accepts any values, in any context.
     unsafe {
         bindings::rust_do_trace_schedule(
             event.number(),
@@ -89,8 +89,8 @@ fn trace_schedule<T: Operations>(event: &Event<T>, counter: u32) {
     }
 }
 
-/// Traces that an event, or the group of `members` events that it leads, finds no place on the
-/// `counters` that it may use.
+/// Traces that an event, or the group of `members` events that it leads, has found no place.
+/// `counters` are the counters that the event may use.
 #[inline]
 pub fn place_failed<T: Operations>(
     event: &Event<T>,
@@ -113,7 +113,8 @@ fn trace_place_failed<T: Operations>(
     let (event_type, config) = event.asked_for();
     let text = Text::new(reason);
     #[cfg(CONFIG_TRACEPOINTS)]
-    // SAFETY: It takes any values, in any context, and copies the text, which ends with a NUL.
+    // SAFETY: The tracepoint accepts any values, in any context. It copies the text, which ends
+    // with a NUL.
     unsafe {
         bindings::rust_do_trace_place_failed(
             event.number(),
@@ -128,7 +129,7 @@ fn trace_place_failed<T: Operations>(
     }
 }
 
-/// Traces that an event is refused, when `group` events of its group have been opened.
+/// Traces that an event is refused while `group` events of its group are open.
 #[inline]
 pub fn refused<T: Operations>(
     event: &NewEvent<'_, T>,
@@ -153,7 +154,8 @@ fn trace_refused<T: Operations>(
     // CAST: a CPU's number is an `int`.
     let cpu = event.cpu().map_or(-1, |cpu| cpu.as_u32() as i32);
     #[cfg(CONFIG_TRACEPOINTS)]
-    // SAFETY: It takes any values, in any context, and copies the text, which ends with a NUL.
+    // SAFETY: The tracepoint accepts any values, in any context. It copies the text, which ends
+    // with a NUL.
     unsafe {
         bindings::rust_do_trace_refused(
             attr.event_type(),
@@ -181,13 +183,13 @@ pub fn rotate(rotation: impl FnOnce() -> Option<Rotation>) {
 fn trace_rotate(rotation: &Rotation) {
     let Rotation { counting, wait } = *rotation;
     #[cfg(CONFIG_TRACEPOINTS)]
-    // SAFETY: It takes any values, in any context.
+    // SAFETY: The tracepoint accepts any values, in any context.
     unsafe {
         bindings::rust_do_trace_rotate(counting, wait);
     }
 }
 
-/// Returns the id of the task that the event belongs to, which runs here, or -1.
+/// Returns the id of the event's task, which runs on this CPU; -1 for an event of a CPU.
 fn task_of<T: Operations>(event: &Event<T>) -> i32 {
     if event.is_of_task() {
         current!().pid()

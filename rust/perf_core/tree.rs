@@ -9,7 +9,7 @@ use core::{
 };
 use kernel::cpu::CpuId;
 
-/// Returns the id of the control group that an event is for, by which the tree is ordered.
+/// Returns the id of the control group that an event is for. The tree is sorted by it.
 ///
 /// # Safety
 ///
@@ -36,7 +36,7 @@ pub(super) unsafe fn cgroup_of(event: *mut bindings::perf_event) -> Option<u64> 
 /// `event` must be valid.
 pub(super) unsafe fn is_of_cgroup(event: *mut bindings::perf_event) -> bool {
     #[cfg(CONFIG_CGROUP_PERF)]
-    // SAFETY: By this function's requirements; it does not change once the event is open.
+    // SAFETY: By this function's requirements; the pointer does not change once the event is open.
     return unsafe { !(*event).cgrp.is_null() };
     #[cfg(not(CONFIG_CGROUP_PERF))]
     return {
@@ -78,7 +78,7 @@ impl Subtree {
         unsafe {
             let cpu = self.cpu.cmp(&(*leader).cpu);
             let pmu = || self.pmu.addr().cmp(&(*(*leader).pmu_ctx).pmu.addr());
-            // No control group comes before all of them, as there.
+            // As there, events without a control group come first.
             let cgroup = || self.cgroup.cmp(&cgroup_of(leader));
             let place = || place.cmp(&(*leader).group_index);
             cpu.then_with(pmu).then_with(cgroup).then_with(place)
@@ -94,17 +94,19 @@ unsafe fn leader_at(node: *mut bindings::rb_node) -> *mut bindings::perf_event {
     unsafe { kernel::container_of!(node, bindings::perf_event, group_node) }
 }
 
-/// Moves a group in its tree, behind all in its subtree whose place is not greater.
+/// Moves a group in its tree to `place`, behind all groups of its subtree whose place is not
+/// greater.
 ///
-/// As `perf_event_groups_delete()` and `perf_event_groups_insert()`, but for the place.
+/// As `perf_event_groups_delete()` and `perf_event_groups_insert()`, except that the latter always
+/// moves a group to the end.
 ///
 /// # Safety
 ///
-/// `leader` must be that of a flexible group in a context that is locked and whose `rotate_disable`
-/// is not set, and no iterator of the perf core may be at it.
+/// `leader` must lead a flexible group in a context that is locked and whose `rotate_disable` is
+/// not set. The perf core must not be iterating over the context's tree.
 pub(super) unsafe fn move_to(leader: *mut bindings::perf_event, place: u64) {
-    // SAFETY: By this function's requirements, the tree is ours to change, and the leader in it.
-    // The order of the tree is `perf_event_groups_cmp()`'s, before and after.
+    // SAFETY: By this function's requirements, the leader is in the tree, and nothing else uses the
+    // tree. It is sorted by `perf_event_groups_cmp()`, before and after.
     unsafe {
         let groups = &raw mut (*(*leader).ctx).flexible_groups;
         let tree = &raw mut (*groups).tree;
@@ -139,7 +141,7 @@ pub(super) unsafe fn move_to(leader: *mut bindings::perf_event, place: u64) {
 ///
 /// `leader` must be in the tree of a context that is locked.
 pub(super) unsafe fn following(leader: *mut bindings::perf_event) -> *mut bindings::perf_event {
-    // SAFETY: By this function's requirements, and so is the next.
+    // SAFETY: By this function's requirements the leader is in the tree, and so is the next node.
     unsafe {
         let node = bindings::rb_next(&raw const (*leader).group_node);
         if node.is_null() {
@@ -162,7 +164,7 @@ pub(super) unsafe fn following(leader: *mut bindings::perf_event) -> *mut bindin
 /// Both must be valid.
 unsafe fn is_of_same_cgroup(a: *mut bindings::perf_event, b: *mut bindings::perf_event) -> bool {
     #[cfg(CONFIG_CGROUP_PERF)]
-    // SAFETY: By this function's requirements; a control group has one such structure.
+    // SAFETY: By this function's requirements; each control group has one `struct perf_cgroup`.
     return unsafe { ptr::eq((*a).cgrp, (*b).cgrp) };
     #[cfg(not(CONFIG_CGROUP_PERF))]
     return {
@@ -234,13 +236,13 @@ pub(super) unsafe fn last_of(
 ///
 /// # Safety
 ///
-/// `context` must be valid and locked, and this CPU's own or that of its task.
+/// `context` must be valid and locked, and belong to this CPU or its task.
 pub(super) unsafe fn for_each_subtree(
     context: *mut bindings::perf_event_context,
     pmu: *mut bindings::pmu,
     mut f: impl FnMut(Subtree),
 ) {
-    // CAST: a CPU's number.
+    // CAST: a CPU's number is an `int`.
     let here = CpuId::current().as_u32() as i32;
     let mut on = |cpu, cgroup| f(Subtree { cpu, pmu, cgroup });
     // SAFETY: By this function's requirements.
@@ -265,9 +267,9 @@ pub(super) unsafe fn for_each_current_cgroup(
     f: impl FnMut(u64),
 ) {
     #[cfg(CONFIG_CGROUP_PERF)]
-    // SAFETY: By this function's requirements; a CPU's own context is in its `perf_cpu_context`, in
-    // which the control group is guarded by the context's lock. It and its parents stay while there
-    // are events for it, and tasks in it.
+    // SAFETY: By this function's requirements. A CPU's own context is part of its
+    // `perf_cpu_context`, whose pointer to a control group the context's lock guards. The control
+    // group and its parents live as long as it has events or tasks.
     unsafe {
         let mut f = f;
         let cpu = kernel::container_of!(context, bindings::perf_cpu_context, ctx);

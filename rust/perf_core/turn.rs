@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The end of a turn before the interval is over, and its repeated beginning.
+//! Ending a turn before the interval is over, and beginning a turn again.
 //!
-//! A turn ends when the CPU's [timer](super::rotation) expires. To end one in an NMI, the timer is
-//! made to expire at once. That takes the timer's lock, which the NMI may have interrupted; so an
-//! irq_work does it, as soon as interrupts are on. The same irq_work has all groups offered again
-//! after the order has changed, which takes the locks of the contexts.
+//! A turn ends when the CPU's [timer](super::rotation) expires. To end a turn from an NMI, the
+//! timer is made to expire at once. This needs the timer's lock, whose holder the NMI may have
+//! interrupted, so an irq_work does it as soon as interrupts are on. The same irq_work has all
+//! groups offered again after their order has changed, which needs the locks of the contexts.
 //!
-//! The time from the irq_work until the groups have been placed anew is measured: a driver decides
-//! by it whether turns end too often.
+//! The time from the irq_work until the groups have been placed anew is measured, so that a driver
+//! can judge whether turns end too often.
 
 use super::{
     rotation,
@@ -36,35 +36,36 @@ use kernel::{
     types::Opaque, //
 };
 
-/// A CPU's request that the turn end, or begin again.
+/// A CPU's request to end the turn, or to begin it again.
 ///
 /// # Invariants
 ///
-/// `pmu` is null or that of the PMU that this is a part of.
+/// `pmu` is null, or the PMU that contains this value.
 pub(in crate::perf_core) struct Turn {
     work: Opaque<bindings::irq_work>,
     pmu: AtomicPtr<bindings::pmu>,
     ends: AtomicBool,
     begins_again: AtomicBool,
-    /// The time at which the timer was made to expire; 0 once the PMU has been enabled after that.
+    /// The time at which the timer was made to expire; 0 once the PMU has been enabled afterwards.
     began: AtomicU64,
-    /// The time of the last end, or of the last request that was refused because of its
+    /// The time of the last end of a turn, or of the last request that was refused because of its
     /// [`EndCost`].
     last: AtomicU64,
-    /// The time of the last end.
+    /// The time of the last end of a turn.
     ended: AtomicU64,
     /// The nanoseconds that the last end took.
     cost: AtomicU64,
 }
 
-/// How many times the cost of the last end may pass before it is measured again in any case.
+/// The multiple of the last end's cost after which [`EndCost::since`] ignores refused requests, so
+/// that the cost is measured again.
 const LONG_AGO: u64 = 64;
 
 /// The cost of ending turns on a CPU.
 #[derive(Clone, Copy)]
 pub struct EndCost {
-    /// The nanoseconds since the last turn was ended early, or was not although it was requested;
-    /// since the former alone, if that is long ago.
+    /// The nanoseconds since a turn was last ended early, or since a request was last refused. If
+    /// the last early end is long ago, refused requests are ignored.
     pub since: u64,
     /// The nanoseconds that the last end took.
     pub cost: u64,
@@ -73,17 +74,17 @@ pub struct EndCost {
 // SAFETY: The functions of irq_work may be called on any CPU.
 unsafe impl Send for Turn {}
 
-// SAFETY: The functions of irq_work, which alone use `work`, synchronise. The rest is atomic.
+// SAFETY: Only the functions of irq_work use `work`, and they synchronise. The rest is atomic.
 unsafe impl Sync for Turn {}
 
 impl Turn {
-    /// Returns a request that was not made yet.
+    /// Makes a value without a request.
     pub(in crate::perf_core) fn new<T: InternalOperations>() -> Self {
         let mut work: bindings::irq_work = pin_init::zeroed();
         // As `IRQ_WORK_INIT_HARD()`.
         work.node.__bindgen_anon_1.u_flags = bindings::IRQ_WORK_HARD_IRQ;
         work.func = Some(turn_callback::<T>);
-        // INVARIANT: It is null.
+        // INVARIANT: `pmu` is null.
         Self {
             work: Opaque::new(work),
             pmu: AtomicPtr::new(ptr::null_mut()),
@@ -104,18 +105,18 @@ impl Turn {
     }
 
     fn queue(&self, pmu: *mut bindings::pmu) {
-        // INVARIANT: The PMU that this is a part of.
+        // INVARIANT: `pmu` is the PMU that contains this value.
         self.pmu.store(pmu, Relaxed);
-        // SAFETY: The irq_work is initialised, and stays where it is as long as the PMU, which
-        // waits for it before it goes (`finish_turns()`). It may be queued in any context, also
-        // while it is queued.
+        // SAFETY: The irq_work is initialised, and stays in place as long as the PMU, which waits
+        // for it before it is freed (`finish_turns()`). It may be queued in any context, even while
+        // it is queued.
         unsafe { bindings::irq_work_queue(self.work.get()) };
     }
 }
 
 impl<T: InternalOperations> OnCpu<'_, T> {
-    /// Ends the turn of the groups on this CPU soon, if `allows` it: those that wait come next.
-    /// Nothing happens if none waits.
+    /// Ends the turn of the groups on this CPU soon, if `allows` returns true; then waiting groups
+    /// get their turn. Nothing happens if no group waits.
     ///
     /// Any context.
     pub fn end_turn(&self, allows: impl FnOnce(EndCost) -> bool) {
@@ -125,8 +126,8 @@ impl<T: InternalOperations> OnCpu<'_, T> {
         let turn = &self.data().turn;
         let now = clock();
         let cost = turn.cost.load(Relaxed);
-        // The cost is not measured again before a turn is ended, and may have been that of an
-        // interruption, as by a hypervisor.
+        // The cost is only measured when a turn is ended. The last measurement may include an
+        // interruption, as by a hypervisor, so refused requests must not keep it in force for good.
         let mut since = now.wrapping_sub(turn.ended.load(Relaxed));
         if since / LONG_AGO < cost {
             since = now.wrapping_sub(turn.last.load(Relaxed));
@@ -141,7 +142,7 @@ impl<T: InternalOperations> OnCpu<'_, T> {
 }
 
 impl Turn {
-    /// Measures the end of a turn, if this is one.
+    /// Measures the end of a turn, if a turn is being ended.
     ///
     /// # Safety
     ///
@@ -152,14 +153,14 @@ impl Turn {
         if began == 0 {
             return;
         }
-        // The timer expires as soon as interrupts are on. If something else enables the PMU, no
-        // group has waited, and a later end by time must not be measured from here.
+        // The timer expires as soon as interrupts are on. If something else enables the PMU before,
+        // no group has waited; a later, regular end must not be measured from here.
         self.began.store(0, Relaxed);
-        // SAFETY: By the type invariant it is the PMU that this is a part of: it was stored before
-        // `began`.
+        // SAFETY: By the type invariant `pmu` is the PMU that contains this value: it was stored
+        // before `began`.
         let pmu = unsafe { Pmu::<T>::from_raw(self.pmu.load(Relaxed)) };
-        // SAFETY: The PMU is registered: before that ends, `close()` says so, and then waits for
-        // all that run with interrupts off.
+        // SAFETY: The PMU is registered: before it is unregistered, `close()` is called, and then
+        // all code that runs with interrupts off is waited for.
         if pmu.internals().is_open() && unsafe { rotation::is_under_way(pmu.as_raw()) } {
             let now = clock();
             self.last.store(now, Relaxed);
@@ -170,8 +171,8 @@ impl Turn {
 }
 
 impl<T: InternalOperations> Pmu<T> {
-    /// Waits until no turn is being ended or begun again. Overflows of events that are left may end
-    /// others. Process context.
+    /// Waits until no turn is being ended or begun again. Overflows of remaining events may still
+    /// end further turns. Process context.
     pub(in crate::perf_core) fn finish_turns(&self) {
         for state in self.data_of_cpus() {
             // SAFETY: The irq_work is initialised, and this is process context.
@@ -182,11 +183,11 @@ impl<T: InternalOperations> Pmu<T> {
 
 /// # Safety
 ///
-/// For the kernel to call, with interrupts off, with the `work` of a [`Turn`] that is part of a
+/// For the kernel to call, with interrupts off, and with the `work` of a [`Turn`] that is part of a
 /// [`Pmu<T>`].
 unsafe extern "C" fn turn_callback<T: InternalOperations>(work: *mut bindings::irq_work) {
     let work: *mut Opaque<bindings::irq_work> = work.cast();
-    // SAFETY: By this function's requirements; the PMU waits for this function before it goes.
+    // SAFETY: By this function's requirements; the PMU waits for this function before it is freed.
     let (turn, pmu) = unsafe {
         let turn = &*kernel::container_of!(work, Turn, work);
         (turn, Pmu::<T>::from_raw(turn.pmu.load(Relaxed)))
@@ -199,9 +200,9 @@ unsafe extern "C" fn turn_callback<T: InternalOperations>(work: *mut bindings::i
         return;
     }
     if begins_again {
-        // SAFETY: The PMU is registered: `close_internals()` waits for this function before that
-        // ends. Interrupts are off, and no lock of the perf core is held on this CPU, as this is an
-        // interrupt.
+        // SAFETY: The PMU is registered: `close_internals()` waits for this function before it is
+        // unregistered. Interrupts are off, and no lock of the perf core is held on this CPU, since
+        // this is an interrupt.
         unsafe { bindings::rpmu_helper_perf_pmu_resched(pmu.as_raw()) };
     }
     if ends {

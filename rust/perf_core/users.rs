@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The users of a PMU, as far as the kernel knows them: tasks and functions with open events. For
-//! messages.
+//! The users of a PMU, for messages: tasks and kernel functions that have events open.
 
 use super::InternalOperations;
 use crate::{
@@ -13,10 +12,10 @@ use core::{
     fmt, //
 };
 
-/// The length of a [`Name`] with its end: enough for most functions and their module.
+/// The size of a [`Name`] with its NUL: enough for most functions and their module.
 const LENGTH: usize = 64;
 
-/// How many users are named. There may be more.
+/// The maximum number of users that are named. There may be more.
 const NAMED: usize = 8;
 
 /// The name of a task, a module or a function.
@@ -50,7 +49,7 @@ impl fmt::Display for Name {
     }
 }
 
-/// The kinds of users.
+/// A kind of user.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum UserKind {
     /// The NMI watchdog: kernel-owned events that are pinned to a CPU and sample cycles. One per
@@ -67,34 +66,33 @@ pub enum UserKind {
 /// A user of a PMU.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct User {
-    /// What it is.
+    /// The kind of the user.
     kind: UserKind,
-    /// The task that has opened the event, or the function that a kernel-owned event calls at an
+    /// The task that has opened the event, or the function that a kernel-owned event calls on
     /// overflow.
     name: Name,
-    /// The task's pid; 0 if the task has ended, and in the kernel.
+    /// The task's pid; 0 if the task has ended, and for kernel-owned events.
     pid: i32,
 }
 
 impl User {
-    /// Returns the user that has opened `event`, or the one that it is inherited from.
+    /// Returns the user that has opened `event`, or the event's parent if it is inherited.
     ///
     /// # Safety
     ///
-    /// `event` must be in the list of its PMU, which is locked.
+    /// `event` must be in its PMU's list, whose lock must be held.
     unsafe fn of_event(event: *mut bindings::perf_event) -> Self {
         // SAFETY: By this function's requirements.
         let parent = unsafe { (*event).parent };
-        // An inherited event has no owner. Its parent stays: `inherit_event()`
-        // (kernel/events/core.c) takes a reference, under the mutex of the context that the parent
-        // or another child of it is in, and `put_event()` drops it after the event has left the
-        // list.
+        // An inherited event has no owner. Its parent stays valid: `inherit_event()`
+        // (kernel/events/core.c) takes a reference, under the mutex of the context of the parent or
+        // of another child, and `put_event()` drops it after the event has left the list.
         let event = if parent.is_null() { event } else { parent };
         let mut name = Name::EMPTY;
         let text = name.0.as_mut_ptr().cast();
         // SAFETY: By this function's requirements. The helper writes a string that fits. It reads
-        // the owner once: a task, which is freed after a grace period of RCU, null, or the kernel's
-        // (see `perf_remove_from_owner()`, kernel/events/core.c).
+        // the owner once: null, the kernel's mark, or a task, which is freed only after an RCU
+        // grace period (see `perf_remove_from_owner()`, kernel/events/core.c).
         let pid = unsafe { bindings::rpmu_helper_event_task(event, text, LENGTH) };
         if pid >= 0 {
             let kind = UserKind::Task;
@@ -134,7 +132,7 @@ impl fmt::Display for User {
 /// The users of a PMU.
 #[derive(Clone, Copy, Default)]
 pub struct Users {
-    /// The first that were found, and the number of events of each.
+    /// The first users that were found, and the number of events of each.
     named: [Option<(User, u32)>; NAMED],
     /// The number of events of each [`UserKind`].
     events: [u32; 4],
@@ -151,7 +149,7 @@ impl Users {
         // SAFETY: By this function's requirements; registering initialises the lock.
         let lock = unsafe { &raw mut (*pmu).events_lock };
         // SAFETY: By this function's requirements the PMU was registered, which initialised the
-        // lock. The perf core takes the lock in process context only, as is this.
+        // lock. The perf core takes the lock in process context only, and this is process context.
         // CAST: both are bindings of `spinlock_t`.
         unsafe { kernel::bindings::spin_lock(lock.cast()) };
         // SAFETY: Under the lock the list is consistent and the events in it are valid.
@@ -164,7 +162,7 @@ impl Users {
                 node = (*node).next;
             }
         }
-        // SAFETY: Locked above.
+        // SAFETY: The lock was taken above.
         unsafe { kernel::bindings::spin_unlock(lock.cast()) };
         users
     }
@@ -185,7 +183,7 @@ impl Users {
         }
     }
 
-    /// Returns whether there are none.
+    /// Returns whether there are no users.
     pub fn are_none(&self) -> bool {
         self.events.iter().all(|&events| events == 0)
     }
@@ -204,7 +202,8 @@ impl Users {
 }
 
 impl<T: InternalOperations> Pmu<T> {
-    /// Returns what has events open on the PMU: nothing before it is registered. Process context.
+    /// Returns the users that have events open on the PMU; none before it is registered. Process
+    /// context.
     #[inline(never)]
     pub fn users(&self) -> Users {
         if !self.internals().is_open() {
