@@ -23,8 +23,8 @@ use kernel::prelude::*;
 mod bindings;
 mod driver;
 
-// Libraries: their items are `pub`, as those of the kernel crate. The modules are private, so that
-// the compiler reports items without a user.
+// Libraries, whose items are `pub` as in the kernel crate. The modules are private, so that the
+// compiler reports unused items.
 #[allow(unreachable_pub)]
 mod kern;
 #[allow(unreachable_pub)]
@@ -33,7 +33,7 @@ mod perf;
 mod perf_core;
 #[allow(unreachable_pub)]
 mod x86;
-// rpmu-plan and the tests on the host use it, too.
+// rpmu-plan and the host tests use this module, too.
 pub mod logic;
 
 module! {
@@ -46,41 +46,40 @@ module! {
 
 /// The registrations of the loaded module.
 ///
-/// Fields are dropped in the order of their declaration, which is the order in which they have to
-/// be undone.
+/// Fields are dropped in the order of their declaration, in which the steps of loading have to be
+/// undone.
 struct Rpmu {
     _files: Option<driver::Files>,
     /// Offers the PMUs to users. Dropping waits until there are no events.
     _offered: KBox<driver::Offered>,
-    /// Lets events outlive suspend, and restores the registers on shutdown.
+    /// Keeps events across suspend, and restores the registers on shutdown.
     _syscore: kern::syscore::Registration<driver::Machine>,
     /// Sets up CPUs that come up. Dropping restores the registers of all CPUs.
     _hotplug: kern::hotplug::Registration<driver::Machine>,
-    /// Dropping gives the built-in driver its NMI handler back.
+    /// Handles NMIs. Dropping gives the NMI handler back to the built-in driver.
     _nmi: x86::nmi::Registration<driver::Machine>,
     _reservation: x86::reserve::Reservation,
     /// The built-in driver's PMUs, unregistered. Dropping registers them again.
     _predecessors: KBox<driver::Predecessors>,
-    /// Refuses guests that would have the PMU to themselves, as long as it is not the built-in
-    /// driver's.
+    /// Refuses guests with a mediated vPMU while the built-in driver is not in charge.
     _no_mediated: Option<perf_core::NoMediatedGuests>,
 }
 
 impl kernel::Module for Rpmu {
     fn init(_module: &'static ThisModule) -> Result<Self> {
-        // These change nothing.
+        // Probing changes nothing.
         let found = driver::probe(kern::parameter::policy(), kern::parameter::max_period())?;
         let builtin = driver::check_layouts(kern::parameter::trust_layouts())?;
         let ht_workaround = kern::parameter::ht_workaround();
         let machine = driver::Machine::new(found, ht_workaround, builtin)?;
 
-        // From here on, an error undoes the steps before by dropping their results.
+        // From here on, an error undoes the previous steps by dropping their results.
         let no_mediated = driver::refuse_mediated_guests()?;
         let predecessors = machine.take_over()?;
         let replaces = !predecessors.are_none();
         let reservation = machine.reserve(replaces)?;
         machine.check_counters()?;
-        // Events of Intel PT and BTS may be open, which this driver serves from here on.
+        // From here on, this driver serves events of Intel PT and BTS, which may already be open.
         let nmi = machine.handle_nmis(replaces)?;
         let hotplug = kern::hotplug::Registration::new(c"rpmu:dying", machine.clone())
             .inspect_err(|&error| {
@@ -93,8 +92,8 @@ impl kernel::Module for Rpmu {
                 }
             })?;
         let syscore = kern::syscore::Registration::new(machine.clone())?;
-        // The last step that may fail: users can open events from here on, and undoing the
-        // registration would wait until they close them. Nor can it be undone that they open files.
+        // The last step that may fail. After it users can open events, and undoing the registration
+        // would wait until they close these. Files that they open cannot be undone at all.
         let offered = machine.offer(&predecessors)?;
         let files = driver::Files::new(&machine);
 

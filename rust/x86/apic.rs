@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! LVTPC, the local APIC's entry for the performance counters: the interrupt that an overflow
-//! raises.
+//! LVTPC, the local APIC's entry for performance counters, which determines the interrupt on
+//! overflow.
 //!
-//! The kernel arms the entry when a CPU comes up (`setup_local_APIC()`) if the built-in driver has
-//! initialised, and not otherwise. After suspend it restores the value from before
-//! (`lapic_suspend()`, `lapic_resume()`).
+//! When a CPU comes up, the kernel arms the entry if the built-in driver has initialised, and only
+//! then (`setup_local_APIC()`). After suspend it restores the previous value (`lapic_suspend()`,
+//! `lapic_resume()`).
 //!
 //! Source: Intel SDM volume 3, section 11.5.1. Without a local APIC ([`Feature::APIC`]), the
 //! kernel's accessors do nothing.
@@ -20,8 +20,8 @@ use kernel::interrupt::LocalInterruptDisabled;
 pub struct Lvtpc(u32);
 
 impl Lvtpc {
-    /// Returns whether overflows raise no interrupt. The APIC sets the mask bit itself when it
-    /// delivers a performance monitoring interrupt.
+    /// Returns whether the entry is masked, so that overflows raise no interrupt. The APIC sets the
+    /// mask bit when it delivers a performance monitoring interrupt.
     pub fn masked(self) -> bool {
         self.0 & bindings::APIC_LVT_MASKED != 0
     }
@@ -37,8 +37,7 @@ pub fn lvtpc(_irqs: &LocalInterruptDisabled) -> Lvtpc {
 
 /// Lets the next overflow on this CPU raise an NMI.
 ///
-/// The APIC masks the entry when it delivers the interrupt, so that a handler has to arm it again
-/// for the next one.
+/// The APIC masks the entry when it delivers the interrupt, so a handler has to arm it again.
 #[inline]
 pub fn lvtpc_arm(irqs: &LocalInterruptDisabled) {
     write(bindings::APIC_DM_NMI, irqs);
@@ -52,7 +51,7 @@ pub fn lvtpc_restore(value: Lvtpc, irqs: &LocalInterruptDisabled) {
 
 #[inline]
 fn write(value: u32, _irqs: &LocalInterruptDisabled) {
-    // SAFETY: `apic` is valid as in `lvtpc()`. `value` is NMI delivery, which the kernel's NMI
-    // entry takes from any source, or a value that the register had before.
+    // SAFETY: `apic` is valid as in `lvtpc()`. `value` selects NMI delivery, and the kernel's NMI
+    // entry accepts NMIs from any source, or it is a value that the register had before.
     unsafe { bindings::rpmu_helper_apic_write(bindings::APIC_LVTPC, value) }
 }

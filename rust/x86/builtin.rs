@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The data of the built-in PMU driver that the kernel goes on using while another driver is in
+//! The data of the built-in PMU driver that the kernel keeps using while another driver is in
 //! charge.
 //!
-//! The kernel decides whether user space may execute `rdpmc` when it switches address spaces
+//! When the kernel switches address spaces, it decides whether user space may execute `rdpmc`
 //! (`cr4_update_pce_mm()`, `arch/x86/mm/tlb.c`), by two static keys and a count in the address
-//! space. A task that may execute it must not read the counts of others, so the kernel sets dirty
-//! counters to 0 there (`perf_clear_dirty_counters()`, `arch/x86/events/core.c`). The dirty mask
-//! and the registers' addresses are in the built-in driver's structures, and so is the counters'
-//! width on the page of a mapped event (`arch_perf_update_userpage()`).
+//! space. A task that may execute it must not read the counts of others, so the kernel then sets
+//! dirty counters to 0 (`perf_clear_dirty_counters()`, `arch/x86/events/core.c`). The built-in
+//! driver's structures hold the dirty mask, the registers' addresses, and the counters' width for
+//! the page of a mapped event (`arch_perf_update_userpage()`).
 //!
 //! KVM and BPF ask the built-in driver which counters run and how branches are recorded:
-//! [`Mirror`], [`BranchMirror`]. This works only if it has initialised.
+//! [`Mirror`], [`BranchMirror`]. They do so only if it has initialised.
 //!
 //! The built-in driver sets this data when it initialises. If it never has (boot option
-//! `initcall_blacklist=init_hw_perf_events,bts_init`), the data is zero: an unmapped page's width,
-//! and for dirty counters the addresses of other MSRs. [`Builtin::lend`] sets it then, until the
-//! result is dropped.
+//! `initcall_blacklist=init_hw_perf_events,bts_init`), the data is zero: the width would be 0, and
+//! addresses of other MSRs would be taken for dirty counters. In this case [`Builtin::lend`] sets
+//! the data, until the [`Builtin`] is dropped.
 //!
 //! In the kernel proper, this data would not belong to the built-in driver.
 
@@ -75,15 +75,15 @@ use kernel::{
 /// The tasks that may execute `rdpmc`: `/sys/bus/event_source/devices/cpu/rdpmc`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum UserRdpmc {
-    /// None.
+    /// No tasks.
     Never = 0,
     /// Tasks whose address space has an event mapped.
     Mapped = 1,
-    /// All.
+    /// All tasks.
     Always = 2,
 }
 
-/// The places of the members that this module uses of the built-in driver's structures.
+/// The places of the members of the built-in driver's structures that this module uses.
 ///
 /// `rust/layouts.c` lists them.
 #[derive(Clone, Copy)]
@@ -96,7 +96,7 @@ pub struct Layout {
 impl Layout {
     /// Finds the members in the running kernel.
     ///
-    /// Fails with the first that is not there or has another size.
+    /// Fails with the first member that is missing or has another size.
     pub fn find(running: &Running) -> Result<Self, Mismatch> {
         let offset_of = |line: &Line| running.offset_of(line);
         // SAFETY: `offset_of()` returns the offset of a member that has the size of the line.
@@ -110,24 +110,24 @@ impl Layout {
     }
 }
 
-/// Whose registers the counters are.
+/// The registers of the counters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Maker {
     /// Intel's.
     Intel,
-    /// AMD's, at their old addresses.
+    /// AMD's, at the old addresses.
     AmdLegacy,
-    /// AMD's, of the core performance counter extensions.
+    /// AMD's core performance counter extensions.
     AmdCore,
 }
 
 /// The counters of the machine.
 pub struct Counters {
-    /// Whose they are.
+    /// The counters' registers.
     pub maker: Maker,
-    /// Their width in bits.
+    /// The counters' width in bits.
     pub width: u8,
-    /// Their mask, in the layout of IA32_PERF_GLOBAL_CTRL.
+    /// The mask of the counters, in the layout of IA32_PERF_GLOBAL_CTRL.
     pub mask: u64,
 }
 
@@ -135,7 +135,7 @@ pub struct Counters {
 ///
 /// # Invariants
 ///
-/// Each pointer is to the object of this kernel that its documentation names. None is ever freed.
+/// Each pointer is to the kernel object that its documentation names. None of these is ever freed.
 pub struct Builtin {
     layout: Layout,
     /// `x86_pmu`.
@@ -146,18 +146,18 @@ pub struct Builtin {
     never: NonNull<bindings::static_key>,
     /// `rdpmc_always_available_key`.
     always: NonNull<bindings::static_key>,
-    /// `cr4_update_pce()`, which brings CR4.PCE of its CPU up to date.
+    /// `cr4_update_pce()`, which updates CR4.PCE on its CPU.
     update_pce: unsafe extern "C" fn(*mut c_void),
-    /// `amd_pmu_addr_offset()`, if the counters need it.
+    /// `amd_pmu_addr_offset()`, if the counters need the function.
     addr_offset: Option<NonNull<c_void>>,
-    /// Set if it has initialised.
+    /// Set if the driver has initialised.
     initialised: bool,
-    /// Set while it has been [lent](Self::lend) what it has not set itself.
+    /// Set while [`lend`](Self::lend) provides data that the driver has not set itself.
     lent: Atomic<bool>,
 }
 
-// SAFETY: The pointers are to objects of the kernel that any thread may use. The methods say how
-// their accesses are kept apart.
+// SAFETY: The pointers are to kernel objects that any thread may use. The methods say why their
+// accesses do not race.
 unsafe impl Send for Builtin {}
 
 // SAFETY: `lent` is atomic. The methods that take a shared reference say why their accesses to the
@@ -167,13 +167,13 @@ unsafe impl Sync for Builtin {}
 impl Builtin {
     /// Finds the driver.
     ///
-    /// Fails with `ENODEV` if it has initialised for other `counters`, with `ENOENT` or another
-    /// error if it cannot be found. Changes nothing. Process context.
+    /// Fails with `ENODEV` if the driver has initialised for other `counters`, and with `ENOENT` or
+    /// another error if it cannot be found. Changes nothing. Process context.
     pub fn find(counters: &Counters, layout: Layout) -> Result<Self> {
         let symbols = Symbols::new()?;
         let pmu: NonNull<x86_pmu> = symbols.find(c"x86_pmu")?.cast();
         // SAFETY: `pmu` is the address of `x86_pmu`. The built-in driver sets the members once,
-        // when it initialises, and sets all to zero where that fails.
+        // when it initialises, and sets all to zero if this fails.
         let (initialised, bits) = unsafe {
             let handle_irq = layout.pmu.handle_irq.of(pmu.as_ptr()).read();
             (
@@ -190,13 +190,14 @@ impl Builtin {
         {
             return Err(ENODEV);
         }
-        // Only without the driver's initialisation is it needed, and only for these.
+        // The function is needed only if the driver has not initialised, and only for these
+        // registers.
         let addr_offset = match counters.maker {
             Maker::AmdCore if !initialised => Some(symbols.find(c"amd_pmu_addr_offset")?),
             _ => None,
         };
         let update_pce = symbols.find(c"cr4_update_pce")?.as_ptr();
-        // INVARIANT: Each address is that of the symbol which the field's documentation names.
+        // INVARIANT: Each address belongs to the symbol that the field's documentation names.
         Ok(Self {
             layout,
             pmu,
@@ -205,8 +206,8 @@ impl Builtin {
             // CAST: `struct static_key_false` is a wrapper of `struct static_key`.
             never: symbols.find(c"rdpmc_never_available_key")?.cast(),
             always: symbols.find(c"rdpmc_always_available_key")?.cast(),
-            // SAFETY: `cr4_update_pce()` is of this type. The kernel itself passes it to
-            // `on_each_cpu_mask()`, so that it is a legal target of indirect calls.
+            // SAFETY: `cr4_update_pce()` has this type. The kernel itself passes it to
+            // `on_each_cpu_mask()`, so it is a legal target of indirect calls.
             update_pce: unsafe {
                 transmute::<*mut c_void, unsafe extern "C" fn(*mut c_void)>(update_pce)
             },
@@ -221,12 +222,12 @@ impl Builtin {
         self.initialised
     }
 
-    /// Sets what the kernel needs for `rdpmc`, if the driver has not initialised, until `self` is
-    /// dropped.
+    /// Sets the data that the kernel needs for `rdpmc`, if the driver has not initialised, until
+    /// `self` is dropped.
     ///
-    /// No other code uses these members then: it asks whether there is a handler
-    /// (`x86_pmu_initialized()`) or belongs to the driver's PMU, or is called by its NMI handler or
-    /// hotplug callbacks. Process context.
+    /// In this case no other code uses these members: it either checks for a handler first
+    /// (`x86_pmu_initialized()`), belongs to the driver's PMU, or is called by the driver's NMI
+    /// handler or hotplug callbacks. Process context.
     pub fn lend(&self, counters: &Counters) {
         if self.initialised || self.lent.xchg(true, Relaxed) {
             return;
@@ -251,7 +252,7 @@ impl Builtin {
         self.attr_rdpmc().store(UserRdpmc::Mapped as i32, Relaxed);
     }
 
-    /// Takes back what [`lend`](Self::lend) has set. No event is mapped any more.
+    /// Reverts [`lend`](Self::lend). No event is mapped any more.
     fn take_back(&self) {
         // From here on, no task may execute `rdpmc`, and no CPU sets dirty counters to 0.
         self.set_user_rdpmc(UserRdpmc::Mapped);
@@ -261,8 +262,8 @@ impl Builtin {
             let events = unsafe {
                 bindings::rpmu_helper_per_cpu_ptr(self.events.as_ptr().cast(), cpu.as_u32())
             };
-            // SAFETY: It is that of `cpu`. Only this driver sets the member, for events, and there
-            // is none any more; no CPU clears it, see above.
+            // SAFETY: The member belongs to `cpu`. Only this driver sets it, for events, and there
+            // are none any more; no CPU clears it, see above.
             unsafe { self.layout.events.dirty.of(events.cast()).write(0) };
         }
         self.attr_rdpmc().store(0, Relaxed);
@@ -277,10 +278,10 @@ impl Builtin {
 
     fn set_counters(&self, lent: &Lent) {
         let (layout, pmu) = (&self.layout.pmu, self.pmu.as_ptr());
-        // SAFETY: By the type invariant `pmu` is `x86_pmu`, which is writable. `lend()` says who
-        // else uses the members: the kernel for pages of events of this driver's PMU, which is not
-        // registered now, and for dirty counters, of which there are none now. `addr_offset` is
-        // null or the function that the driver itself would call by this pointer.
+        // SAFETY: By the type invariant `pmu` is `x86_pmu`, which is writable. By the documentation
+        // of `lend()`, the kernel only uses the members for pages of events of this driver's PMU,
+        // which is not registered now, and for dirty counters, of which there are none now.
+        // `addr_offset` is null, or the function that the driver itself would call by this pointer.
         unsafe {
             layout.cntval_bits.of(pmu).write(lent.width);
             layout.fixed_cntr_mask64.of(pmu).write(lent.fixed);
@@ -291,9 +292,9 @@ impl Builtin {
     }
 
     fn attr_rdpmc(&self) -> &Atomic<i32> {
-        // SAFETY: By the type invariant `pmu` is `x86_pmu`. Besides this, only the
-        // built-in driver's callbacks and its file of sysfs access the member, which are not in use
-        // while another driver is in charge.
+        // SAFETY: By the type invariant `pmu` is `x86_pmu`. Otherwise only the built-in driver's
+        // callbacks and its sysfs file access the member, and they are not in use while another
+        // driver is in charge.
         unsafe { Atomic::from_ptr(self.layout.pmu.attr_rdpmc.of(self.pmu.as_ptr())) }
     }
 
@@ -306,9 +307,10 @@ impl Builtin {
         }
     }
 
-    /// Sets the tasks that may execute `rdpmc`, on all CPUs when this returns.
+    /// Sets the tasks that may execute `rdpmc`. When this returns, the setting is in effect on all
+    /// CPUs.
     ///
-    /// Process context; the caller keeps calls apart. Mainline: `set_attr_rdpmc()`,
+    /// Process context; the caller serialises calls. Mainline: `set_attr_rdpmc()`,
     /// `arch/x86/events/core.c`.
     pub fn set_user_rdpmc(&self, new: UserRdpmc) {
         let old = self.user_rdpmc();
@@ -335,8 +337,8 @@ impl Builtin {
         self.attr_rdpmc().store(new as i32, Relaxed);
     }
 
-    /// Lets the tasks of `mm` execute `rdpmc`, until [`disallow`](Self::disallow) is called as
-    /// often.
+    /// Allows the tasks of `mm` to execute `rdpmc`, until [`disallow`](Self::disallow) has been
+    /// called once for each call of this.
     ///
     /// Process context, with `mm`'s lock held for writing.
     pub fn allow(&self, mm: &Mm) {
@@ -345,7 +347,7 @@ impl Builtin {
         }
     }
 
-    /// Reverts one [`allow`](Self::allow).
+    /// Reverts one call of [`allow`](Self::allow).
     ///
     /// Process context.
     pub fn disallow(&self, mm: &Mm) {
@@ -354,8 +356,7 @@ impl Builtin {
         }
     }
 
-    /// Brings CR4.PCE up to date on the CPUs that have `mm` loaded. Other CPUs do so when they load
-    /// it.
+    /// Updates CR4.PCE on the CPUs that have `mm` loaded. Other CPUs do so when they load it.
     fn update_pce(&self, mm: &Mm) {
         // SAFETY: `mm` is valid. The rest is as in `set_user_rdpmc()`.
         unsafe {
@@ -378,11 +379,10 @@ impl Builtin {
         member.of(self.events.as_ptr().wrapping_byte_add(offset))
     }
 
-    /// Returns the dirty counters of this CPU, which the kernel sets to 0 before a task runs that
-    /// may execute `rdpmc`, in the layout of IA32_PERF_GLOBAL_CTRL.
+    /// Returns the dirty counters of this CPU, in the layout of IA32_PERF_GLOBAL_CTRL. The kernel
+    /// sets them to 0 before it runs a task that may execute `rdpmc`.
     pub fn dirty(&self, irqs: &LocalInterruptDisabled) -> u64 {
-        // SAFETY: The kernel accesses the mask on its own CPU with interrupts off, and so does
-        // this.
+        // SAFETY: The kernel and this function access the mask on its own CPU, with interrupts off.
         unsafe { self.this_cpu(self.layout.events.dirty, irqs).read() }
     }
 
@@ -395,12 +395,12 @@ impl Builtin {
         }
     }
 
-    /// Returns whether the built-in driver makes counters stop in SMM on CPUs that come up.
+    /// Returns whether the built-in driver freezes counters in SMM on CPUs that come up.
     pub fn freeze_on_smi(&self) -> bool {
         self.attr_freeze_on_smi().load(Relaxed) != 0
     }
 
-    /// Sets whether the built-in driver makes counters stop in SMM on CPUs that come up.
+    /// Sets whether the built-in driver freezes counters in SMM on CPUs that come up.
     pub fn set_freeze_on_smi(&self, on: bool) {
         self.attr_freeze_on_smi().store(on.into(), Relaxed);
     }
@@ -424,15 +424,15 @@ impl Drop for Builtin {
 struct Lent {
     width: i32,
     fixed: u64,
-    /// The MSRs of the first counter of either kind. Those of the others follow unless there is an
-    /// `addr_offset`.
+    /// The MSRs of the first counter of either kind. Those of further counters follow, unless there
+    /// is an `addr_offset`.
     first: u32,
     first_fixed: u32,
-    /// The function that returns by how much the MSR of another counter is higher; 0 for none.
+    /// The function that returns the offset of another counter's MSR; 0 for none.
     addr_offset: u64,
 }
 
-/// Returns the count of reasons to let the tasks of `mm` execute `rdpmc`.
+/// Returns the count of reasons to allow the tasks of `mm` to execute `rdpmc`.
 fn allowed(mm: &Mm) -> &Atomic<i32> {
     // SAFETY: `mm` is valid, and the member is an `atomic_t`.
     unsafe {

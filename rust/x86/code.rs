@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Code in memory: reads it, and tells the lengths of its instructions.
+//! Reading code from memory, and decoding the lengths of its instructions.
 //!
 //! C header: [`arch/x86/include/asm/insn.h`](srctree/arch/x86/include/asm/insn.h)
 
@@ -13,11 +13,11 @@ use kernel::{
     prelude::*, //
 };
 
-/// The kernel's decoder of instructions.
+/// The kernel's instruction decoder.
 ///
 /// # Invariants
 ///
-/// It is bound.
+/// The functions are bound.
 pub struct Decoder(());
 
 impl Decoder {
@@ -26,17 +26,17 @@ impl Decoder {
         let symbols = Symbols::new()?;
         let init = symbols.find(c"insn_init")?;
         let get_length = symbols.find(c"insn_get_length")?;
-        // SAFETY: The addresses are those of functions of the types that the static calls have.
+        // SAFETY: The addresses belong to functions of the types that the static calls have.
         unsafe { bindings::rpmu_helper_bind_insn(init.as_ptr(), get_length.as_ptr()) };
-        // INVARIANT: Just bound.
+        // INVARIANT: The functions have just been bound.
         Ok(Self(()))
     }
 
-    /// Returns the length of the instruction at the beginning of `code`; [`None`] if it is unknown
-    /// or goes on behind. Any context.
+    /// Returns the length of the instruction at the beginning of `code`; [`None`] if the
+    /// instruction is unknown or incomplete. Any context.
     pub fn length(&self, code: &[u8], is_64bit: bool) -> Option<usize> {
         let size = code.len().try_into().ok()?;
-        // SAFETY: By the type invariant it is bound, and so many bytes are there.
+        // SAFETY: By the type invariant the function is bound, and `code` has this number of bytes.
         let length =
             unsafe { bindings::rpmu_helper_insn_length(code.as_ptr().cast(), size, is_64bit) };
         // CAST: at most 15.
@@ -44,8 +44,8 @@ impl Decoder {
     }
 }
 
-/// Reads code of the kernel or the current task at `address` into `code`. Returns whether all of it
-/// was read.
+/// Reads code of the kernel or of the current task at `address` into `code`. Returns whether all
+/// bytes were read.
 ///
 /// Any context, NMIs included.
 pub fn read(address: u64, code: &mut [u8], _irqs: &LocalInterruptDisabled) -> bool {
@@ -53,7 +53,8 @@ pub fn read(address: u64, code: &mut [u8], _irqs: &LocalInterruptDisabled) -> bo
     // CAST: an address.
     let from = core::ptr::with_exposed_provenance::<kernel::ffi::c_void>(address as usize);
     if address >> 63 != 0 {
-        // SAFETY: So many bytes can be written at `to`. A fault where they are read is handled.
+        // SAFETY: `code.len()` bytes can be written at `to`. The function handles a fault on
+        // reading.
         unsafe { bindings::copy_from_kernel_nofault(to, from, code.len()) == 0 }
     } else {
         // SAFETY: `code.len()` bytes can be written at `to`. The function checks that `from` is in

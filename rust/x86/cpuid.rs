@@ -38,7 +38,7 @@ pub fn cpuid(leaf: u32, subleaf: u32) -> Regs {
 /// Returns the type of this CPU's core on a hybrid: EAX of leaf 0x1A. 0 without that leaf.
 pub fn core_type(_irqs: &LocalInterruptDisabled) -> u32 {
     const LEAF: u32 = 0x1a;
-    // CPUID returns another leaf's data for one that does not exist.
+    // For a leaf that does not exist, CPUID returns another leaf's data.
     match cpuid(0, 0).eax {
         LEAF.. => cpuid(LEAF, 0).eax,
         _ => 0,
@@ -55,7 +55,7 @@ impl Feature {
     pub const AMD_PERFCTR_CORE: Self = Self(bindings::X86_FEATURE_PERFCTR_CORE);
     /// AMD's branch records, version 2.
     pub const AMD_LBR_V2: Self = Self(bindings::X86_FEATURE_AMD_LBR_V2);
-    /// A PMI can stop AMD's branch records.
+    /// A PMI can stop the recording of AMD's branch records.
     pub const AMD_LBR_PMC_FREEZE: Self = Self(bindings::X86_FEATURE_AMD_LBR_PMC_FREEZE);
     /// AMD's performance monitoring, version 2.
     pub const AMD_PERFMON_V2: Self = Self(bindings::X86_FEATURE_PERFMON_V2);

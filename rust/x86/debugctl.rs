@@ -7,7 +7,7 @@
 use crate::bindings;
 use kernel::interrupt::LocalInterruptDisabled;
 
-/// Bits that only control counting and the recording of branches.
+/// A set of bits that control only counting and the recording of branches.
 #[derive(Clone, Copy)]
 pub(super) struct Bits(u64);
 
@@ -32,24 +32,24 @@ pub(super) fn has(bits: Bits, _irqs: &LocalInterruptDisabled) -> bool {
     read() & bits.0 == bits.0
 }
 
-/// Clears and sets bits of this CPU, and writes the register if that changes it.
+/// Clears and sets bits on this CPU. Writes the register only if its value changes.
 ///
-/// Any context: an NMI in between may change the bits of [`Bits`] alone, and leaves them as they
-/// were for code that is changing them.
+/// Any context: an NMI in between changes no bits but those of [`Bits`], and restores these for the
+/// code that it has interrupted.
 #[inline]
 pub(super) fn change(clear: Bits, set: Bits, _irqs: &LocalInterruptDisabled) {
     let before = read();
     let after = before & !clear.0 | set.0;
     if after != before {
-        // SAFETY: Interrupts are off, and the kernel changes the other bits with interrupts off
-        // too, so they keep their values. Those of `Bits` control counting and records only. A
-        // fault is caught by the accessor's exception table entry.
+        // SAFETY: Interrupts are off, and the kernel changes the other bits with interrupts off,
+        // too, so they keep their values. The bits of `Bits` control only counting and branch
+        // records. A fault is caught by the accessor's exception table entry.
         unsafe { bindings::rpmu_helper_wrmsrq(bindings::MSR_IA32_DEBUGCTLMSR, after) }
     }
 }
 
-/// As [`change`], of bits that the processor may refuse, as hypervisors do: then nothing changes,
-/// and the kernel does not warn.
+/// As [`change`], for bits that the processor or a hypervisor may refuse: then nothing changes, and
+/// the kernel does not warn.
 pub(super) fn try_change(clear: Bits, set: Bits, _irqs: &LocalInterruptDisabled) {
     let before = read();
     let after = before & !clear.0 | set.0;

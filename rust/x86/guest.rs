@@ -9,7 +9,7 @@ use crate::{
 };
 use kernel::prelude::*;
 
-/// The kernel's knowledge of the virtual machines that run.
+/// The kernel's information about running virtual machines.
 ///
 /// # Invariants
 ///
@@ -17,12 +17,13 @@ use kernel::prelude::*;
 pub struct Guests(());
 
 impl Guests {
-    /// Binds the function that has the knowledge. Fails if it cannot be found. Process context.
+    /// Binds the function that returns the information. Fails if it cannot be found. Process
+    /// context.
     pub fn bind() -> Result<Self> {
         let flags = Symbols::new()?.find(c"perf_arch_guest_misc_flags")?;
-        // SAFETY: The address is that of a function of the type that the static call has.
+        // SAFETY: The address belongs to a function of the type that the static call has.
         unsafe { bindings::rpmu_helper_bind_perf_arch_guest_misc_flags(flags.as_ptr()) };
-        // INVARIANT: Just bound.
+        // INVARIANT: The function has just been bound.
         Ok(Self(()))
     }
 
@@ -30,9 +31,9 @@ impl Guests {
     ///
     /// Mainline: `perf_guest_state()`, `include/linux/perf_event.h`.
     pub fn are_interrupted(&self, nmi: &NmiContext) -> bool {
-        // SAFETY: By the type invariant it is bound. It reads the flags of the registers, which are
-        // valid until the handler returns, and calls KVM, as the perf core does for each sample in
-        // NMIs (`guest_misc_flags()`, `arch/x86/events/core.c`).
+        // SAFETY: By the type invariant the function is bound. It reads the flags in the registers,
+        // which are valid until the handler returns, and calls KVM, as the perf core does for each
+        // sample in NMIs (`guest_misc_flags()`, `arch/x86/events/core.c`).
         unsafe { bindings::rpmu_helper_guest_is_interrupted(nmi.regs().get()) }
     }
 }

@@ -2,23 +2,23 @@
 
 //! The x86 hardware, and the parts of the x86 kernel code that belong to it, without `unsafe`.
 //!
-//! Everything that is peculiar to the processor is in here and nowhere else: MSRs, `CPUID`, the
-//! local APIC's performance counter entry, NMIs, which CPUs share a core. None of it knows what an
-//! event or a schedule is. It must not import [`crate::perf`], the driver or a model.
+//! All code that is specific to the processor is here: MSRs, `CPUID`, the local APIC's performance
+//! counter entry, NMIs, the topology. None of it knows what an event or a schedule is. It must not
+//! import [`crate::perf`], the driver or a model.
 //!
 //! # Contexts
 //!
-//! An MSR belongs to the CPU that executes the instruction. Whatever reads or writes one takes a
-//! [`LocalInterruptDisabled`], so that the caller cannot be moved to another CPU meanwhile. There
-//! are four places where such a token comes from:
+//! An MSR belongs to the CPU that executes the instruction. Functions that access one take a
+//! [`LocalInterruptDisabled`], so that the caller cannot be moved to another CPU meanwhile. Such a
+//! token has four sources:
 //!
 //! - the callbacks of perf core that run with interrupts off,
 //! - [`hotplug::Callbacks`] and [`syscore::Callbacks`],
 //! - [`nmi::NmiContext::irqs`] in the handler of an NMI,
 //! - [`local_interrupt_disable()`] anywhere else, but not in an NMI.
 //!
-//! The documentation of the token limits its promise to preemptible kernels. The implementation
-//! (`include/linux/interrupt_rc.h`) turns interrupts off on all of them.
+//! The token's documentation limits its guarantee to preemptible kernels. The implementation
+//! (`include/linux/interrupt_rc.h`) turns interrupts off on all kernels.
 //!
 //! [`hotplug::Callbacks`]: crate::kern::hotplug::Callbacks
 //! [`syscore::Callbacks`]: crate::kern::syscore::Callbacks

@@ -3,16 +3,16 @@
 //! The model-specific registers of the performance monitoring unit.
 //!
 //! A write to an arbitrary MSR can do anything: `IA32_DS_AREA` and `IA32_PEBS_ENABLE` make the
-//! processor write to memory, `IA32_LSTAR` is where system calls go. Safe code therefore cannot
+//! processor write to memory, `IA32_LSTAR` is the entry point of system calls. So safe code cannot
 //! make an [`Msr`] from a number. It gets one of the constants below, or a register of a counter
 //! that the processor has ([`intel::perfmon`](super::intel::perfmon),
 //! [`amd::perfmon`](super::amd::perfmon)). No value of any of these makes the processor access
-//! memory; check that before adding a register. (The registers of PEBS are behind
+//! memory; check this before you add a register. (PEBS's registers can only be written through
 //! [`DebugStore`](super::intel::ds::DebugStore).)
 //!
-//! This is the driver's one map of registers. All accesses go through the kernel's own accessors,
-//! so that paravirtualisation and the tracepoints `msr:read_msr` and `msr:write_msr` work as they
-//! do for the built-in driver.
+//! This is the driver's only map of registers. All accesses use the kernel's own accessors, so that
+//! paravirtualisation and the tracepoints `msr:read_msr` and `msr:write_msr` work as they do for
+//! the built-in driver.
 //!
 //! Names and numbers: Intel SDM volume 4, table 2-2; AMD APM volume 2, appendix A.
 //!
@@ -29,14 +29,14 @@ use kernel::{
 ///
 /// # Invariants
 ///
-/// The number is that of a register that belongs to the performance monitoring unit alone, and no
-/// value written to it makes the processor write to memory or change how code is executed.
+/// The register belongs to the performance monitoring unit alone, and no value written to it makes
+/// the processor write to memory or change how code is executed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Msr(u32);
 
-// INVARIANT, for all of the constants and functions: event selects, counters, their common enable
-// and status registers, filters of events, and records of branches. All of them only control what
-// is counted or recorded where.
+// INVARIANT, for all of the constants and functions: these are event selects, counters, their
+// common enable and status registers, filters of events, and branch records. All of them only
+// control counting and recording in registers.
 impl Msr {
     /// Privilege levels and interrupts of the fixed counters, four bits each. SDM volume 3, figure
     /// 20-2.
@@ -51,27 +51,27 @@ impl Msr {
     pub const MSR_OFFCORE_RSP_0: Self = Self(0x1a6);
     /// The filter of event 0xbb umask 0x01, offcore response 1.
     pub const MSR_OFFCORE_RSP_1: Self = Self(0x1a7);
-    /// The least cycles of a load that `MEM_TRANS_RETIRED.LOAD_LATENCY` counts. That event has to
-    /// be precise; this register selects its loads and does no more.
+    /// The minimum latency, in cycles, of the loads that `MEM_TRANS_RETIRED.LOAD_LATENCY` counts.
+    /// The event has to be precise; the register only selects its loads.
     pub const MSR_PEBS_LD_LAT_THRESHOLD: Self = Self(0x3f6);
     /// The filter of `FRONTEND_RETIRED`, from Skylake on.
     pub const MSR_PEBS_FRONTEND: Self = Self(0x3f7);
 
-    /// The first of the event selects, of the general-purpose counters, of the same with their full
-    /// width, and of the fixed counters. [`perfmon`](super::intel::perfmon) has the others.
+    /// The first event select, then the first general-purpose counter, the same with its full
+    /// width, and the first fixed counter. [`perfmon`](super::intel::perfmon) has the others.
     pub(super) const IA32_PERFEVTSEL0: Self = Self(0x186);
     pub(super) const IA32_PMC0: Self = Self(0xc1);
     pub(super) const IA32_A_PMC0: Self = Self(0x4c1);
     pub(super) const IA32_FIXED_CTR0: Self = Self(0x309);
     /// `MSR_PERF_METRICS`: the shares of the slots in `IA32_FIXED_CTR3`, a byte each.
     ///
-    /// Exists where bit 15 of `IA32_PERF_CAPABILITIES` is set; elsewhere accesses fault.
+    /// Exists if bit 15 of `IA32_PERF_CAPABILITIES` is set; otherwise accesses fault.
     pub const MSR_PERF_METRICS: Self = Self(0x329);
 
     /// `MSR_LBR_SELECT`: the branches that are not recorded. Architectural LBRs have
     /// [another](Self::IA32_LBR_CTL).
     pub const MSR_LBR_SELECT: Self = Self(0x1c8);
-    /// `MSR_LASTBRANCH_TOS`: the number of the branch that was recorded last.
+    /// `MSR_LASTBRANCH_TOS`: the number of the latest branch.
     pub(super) const MSR_LASTBRANCH_TOS: Self = Self(0x1c9);
     /// The addresses, targets and further data of recorded branches: the first registers of each.
     pub(super) const MSR_LASTBRANCH_0_FROM_IP: Self = Self(0x680);
@@ -81,14 +81,14 @@ impl Msr {
     pub const IA32_LBR_CTL: Self = Self(0x14ce);
     /// The number of branches that are recorded. A write resets the records.
     pub(super) const IA32_LBR_DEPTH: Self = Self(0x14cf);
-    /// As the ones without `IA32`, of architectural LBRs.
+    /// The same for architectural LBRs.
     pub(super) const IA32_LBR_0_FROM_IP: Self = Self(0x1500);
     pub(super) const IA32_LBR_0_TO_IP: Self = Self(0x1600);
     pub(super) const IA32_LBR_0_INFO: Self = Self(0x1200);
 
-    /// AMD's first event select and counter, those of the core performance counter extensions, of
-    /// which each has every other number, and those of old. [`amd::perfmon`](super::amd::perfmon)
-    /// has the others.
+    /// AMD's first event select and first counter with the core performance counter extensions,
+    /// whose selects and counters alternate, and the same at the old addresses.
+    /// [`amd::perfmon`](super::amd::perfmon) has the others.
     pub(super) const AMD_PERF_CTL0: Self = Self(0xc001_0200);
     pub(super) const AMD_PERF_CTR0: Self = Self(0xc001_0201);
     pub(super) const AMD_LEGACY_CTL0: Self = Self(0xc001_0000);
@@ -100,14 +100,14 @@ impl Msr {
 
     /// The branches that AMD's processors do not record.
     pub(super) const AMD_LBR_SELECT: Self = Self(0xc000_010e);
-    /// The address of AMD's latest branch. That of its target follows, and then those of the branch
-    /// before.
+    /// The address of AMD's latest branch. The next register has the address of its target, and
+    /// older branches follow.
     pub(super) const AMD_SAMP_BR_FROM: Self = Self(0xc001_0300);
 
-    /// Returns the register `n` after this one, where this one is that of counter or branch 0 and
-    /// the other that of a counter or branch that the processor has.
-    // INVARIANT: Only `perfmon` and `lbr` of both vendors call it, with the numbers of counters and
-    // branches.
+    /// Returns the register `n` after this one. This one must belong to counter or branch 0, and
+    /// the result to a counter or branch that the processor has.
+    // INVARIANT: Only `perfmon` and `lbr` of both vendors call this function, with numbers of
+    // counters and branches.
     #[inline]
     pub(super) const fn nth(self, n: u32) -> Self {
         Self(self.0.wrapping_add(n))
@@ -157,7 +157,7 @@ pub struct ReadOnlyMsr(u32);
 
 impl ReadOnlyMsr {
     /// One bit per counter that has overflowed, in the layout of [`Msr::IA32_PERF_GLOBAL_CTRL`],
-    /// and conditions of other units above.
+    /// and higher bits for conditions of other units.
     pub const IA32_PERF_GLOBAL_STATUS: Self = Self(0x38e);
     /// One bit per counter that has overflowed: PerfCntrGlobalStatus of AMD's PerfMonV2.
     pub const AMD_GLOBAL_STATUS: Self = Self(0xc000_0300);
@@ -190,7 +190,7 @@ impl ReadOnlyMsr {
 
 #[inline]
 fn read(msr: u32, _irqs: &LocalInterruptDisabled) -> u64 {
-    // SAFETY: Both types in this file hold registers whose reading has no side effect; a fault is
+    // SAFETY: The registers of both types in this file have no side effects when read; a fault is
     // caught by the accessor's exception table entry.
     unsafe { bindings::rpmu_helper_rdmsrq(msr) }
 }

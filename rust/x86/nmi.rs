@@ -45,29 +45,29 @@ use kernel::{
 
 /// The name of the handler.
 ///
-/// `unregister_nmi_handler()` removes the first handler of this name, whatever registered it. So
-/// the name must not be `PMI`, the built-in driver's, and callers cannot choose it.
+/// `unregister_nmi_handler()` removes the first handler with this name, whatever has registered it.
+/// So the name must not be `PMI`, the built-in driver's, and callers cannot choose it.
 const NAME: &CStr = c"rpmu";
 
 /// A handler of NMIs.
 pub trait Handler: Send + Sync {
     /// Called for every NMI of a CPU, on that CPU, whatever raised it.
     ///
-    /// Returns the number of sources that it has handled. After 0, the kernel asks other handlers.
+    /// Returns the number of sources that it has handled. After 0, the kernel calls other handlers.
     /// After more than 1, the kernel tolerates one unknown NMI soon afterwards.
     ///
     /// # Context
     ///
-    /// An NMI interrupts anything: code with interrupts off, code that holds a lock, a store to the
-    /// very data that the handler reads. So the handler must not allocate, sleep, take a lock,
-    /// print or panic, and data that other code writes must be atomic, or guarded as
-    /// [`CpuCell`](crate::kern::percpu::CpuCell) is.
+    /// An NMI can interrupt anything: code with interrupts off, code that holds a lock, a store to
+    /// the very data that the handler reads. So the handler must not allocate, sleep, take a lock,
+    /// print or panic. Data that other code writes must be atomic, or in a
+    /// [`CpuCell`](crate::kern::percpu::CpuCell).
     fn handle(&self, nmi: &NmiContext) -> u32;
 }
 
 /// Proof of NMI context.
 pub struct NmiContext {
-    /// Valid as long as the context: until the handler returns.
+    /// Valid until the handler returns.
     regs: *mut bindings::pt_regs,
     is_timed: bool,
     _not_thread_safe: PhantomData<NotThreadSafe>,
@@ -91,7 +91,7 @@ impl NmiContext {
         unsafe { &*self.regs.cast() }
     }
 
-    /// Returns whether the caller of the handler measures its time, and tells the perf core.
+    /// Returns whether the caller of the handler measures its time and reports it to the perf core.
     #[inline]
     pub fn is_timed(&self) -> bool {
         self.is_timed
@@ -105,8 +105,8 @@ impl NmiContext {
     }
 }
 
-/// The handler for [`callback`] and [`directed`], to which the kernel passes no data: the result of
-/// [`Arc::into_raw`] for the registered handler, or null if there is none.
+/// The registered handler, for [`callback`] and [`directed`], to which the kernel passes no data:
+/// the result of [`Arc::into_raw`], or null if there is none.
 static HANDLER: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 
 /// A registered handler. Dropping unregisters the handler, and waits until it runs on no CPU.
@@ -115,16 +115,16 @@ static HANDLER: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 ///
 /// [`HANDLER`] holds `handler`, which owns a reference of an `Arc<T>`.
 pub struct Registration<T: Handler> {
-    /// [`None`] only before it has been found, and in the end.
+    /// [`None`] only while the value is being made or dropped.
     way: Option<Way>,
     handler: NonNull<T>,
 }
 
-/// How the kernel comes to call the handler.
+/// The way in which the kernel calls the handler.
 enum Way {
     /// The built-in driver's handler is directed to `directed::<T>`.
     Directed { _directed: Directed },
-    /// By an entry of its own.
+    /// The handler has an entry of its own.
     Listed { _listed: Listed },
 }
 
@@ -146,10 +146,10 @@ unsafe impl<T: Handler> Send for Registration<T> {}
 unsafe impl<T: Handler> Sync for Registration<T> {}
 
 impl<T: Handler> Registration<T> {
-    /// Registers a handler, which is called for every NMI on every CPU from now on: by the built-in
-    /// driver's handler, if `builtin` is that, otherwise beside it.
+    /// Registers a handler, which is called for every NMI on every CPU from now on: through the
+    /// built-in driver's handler if `builtin` is given, otherwise beside it.
     ///
-    /// Fails with `EBUSY` if this module has a handler already, or with `ENOMEM`. Process context.
+    /// Fails with `EBUSY` if this module already has a handler, or with `ENOMEM`. Process context.
     pub fn new(handler: Arc<T>, builtin: Option<&Builtin>) -> Result<Self> {
         let handler = Arc::into_raw(handler).cast_mut();
         if HANDLER
@@ -166,8 +166,7 @@ impl<T: Handler> Registration<T> {
             // SAFETY: `into_raw` does not return null.
             handler: unsafe { NonNull::new_unchecked(handler) },
         };
-        // `callback` and `directed` may be called from here on, with the `T` that `HANDLER` has
-        // been set to.
+        // From here on, `callback` and `directed` may be called, and find a `T` in `HANDLER`.
         registration.way = Some(match builtin {
             Some(builtin) => Way::Directed {
                 _directed: builtin.direct(directed::<T>),
@@ -202,7 +201,7 @@ impl Listed {
         // SAFETY: `action` is initialised, its list is empty, and it stays valid until `drop` has
         // unregistered it.
         to_result(unsafe { bindings::__register_nmi_handler(bindings::NMI_LOCAL, action.get()) })?;
-        // INVARIANT: Just registered.
+        // INVARIANT: The action has just been registered.
         Ok(Self { _action: action })
     }
 }
@@ -218,33 +217,34 @@ impl Drop for Listed {
 
 impl<T: Handler> Drop for Registration<T> {
     fn drop(&mut self) {
-        // No CPU is in the handler afterwards.
+        // After this, no CPU is in the handler.
         self.way = None;
         HANDLER.store(null_mut(), Release);
-        // SAFETY: By the type invariant `handler` owns a reference, and `HANDLER` does not lead to
-        // it any more.
+        // SAFETY: By the type invariant `handler` owns a reference, and `HANDLER` does not hold it
+        // any more.
         drop(unsafe { Arc::from_raw(self.handler.as_ptr()) });
     }
 }
 
-/// The C side of [`Handler::handle`] for an entry of its own.
+/// The C side of [`Handler::handle`] for a handler with an entry of its own.
 ///
 /// # Safety
 ///
 /// To be called by the kernel, in an NMI, while a [`Registration<T>`] exists or is being made or
 /// dropped.
 unsafe extern "C" fn callback<T: Handler>(_type: c_uint, regs: *mut bindings::pt_regs) -> c_int {
-    // SAFETY: The caller's promise.
+    // SAFETY: By this function's requirements.
     unsafe { handle::<T>(regs, false) }
 }
 
-/// The same for the built-in driver's handler, which measures the time.
+/// The C side of [`Handler::handle`] for a call from the built-in driver's handler, which measures
+/// the time.
 ///
 /// # Safety
 ///
 /// As for [`callback`].
 unsafe extern "C" fn directed<T: Handler>(regs: *mut bindings::pt_regs) -> c_int {
-    // SAFETY: The caller's promise.
+    // SAFETY: By this function's requirements.
     unsafe { handle::<T>(regs, true) }
 }
 
@@ -256,8 +256,9 @@ unsafe extern "C" fn directed<T: Handler>(regs: *mut bindings::pt_regs) -> c_int
 #[inline(never)]
 unsafe fn handle<T: Handler>(regs: *mut bindings::pt_regs, is_timed: bool) -> c_int {
     let handler: *const T = HANDLER.load(Acquire).cast();
-    // SAFETY: `HANDLER` is set before these functions can be called, and reset when they cannot any
-    // more. It holds a `T`, as there is one registration at a time, which has set both.
+    // SAFETY: `HANDLER` is set before the callbacks can be called, and reset when they cannot be
+    // called any more. It holds a `T`: there is one registration at a time, which has set both the
+    // callback and `HANDLER`.
     let handler = unsafe { &*handler };
     let nmi = NmiContext {
         regs,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The registers of a sample whose event the processor has recorded itself: `struct x86_perf_regs`.
+//! The registers of a sample that the processor itself has recorded: `struct x86_perf_regs`.
 //!
 //! C header: [`arch/x86/include/asm/perf_event.h`](srctree/arch/x86/include/asm/perf_event.h)
 
@@ -19,25 +19,25 @@ use core::{
     sync::atomic::AtomicU64, //
 };
 
-/// The kernel's flags in RFLAGS: the address is exactly that of the instruction
-/// (`PERF_EFLAGS_EXACT`), and it is one of virtual-8086 mode (`PERF_EFLAGS_VM`).
+/// The kernel's flags in RFLAGS: the address is exactly the instruction's (`PERF_EFLAGS_EXACT`),
+/// and it is a virtual-8086 mode address (`PERF_EFLAGS_VM`).
 const EXACT: usize = 1 << 3;
 const VM: usize = 1 << 5;
 /// The processor's flag of virtual-8086 mode.
 const X86_VM: usize = 1 << 17;
 
-/// Returns whether these registers are those of user code of 32 bits.
+/// Returns whether the registers belong to 32-bit user code.
 pub fn is_32bit(regs: &Regs) -> bool {
     // SAFETY: The registers are valid as long as the reference; a selector is an integer.
     u32::from(unsafe { (*regs.get()).__bindgen_anon_1.cs }) == bindings::__USER32_CS
 }
 
-// `write()` knows all members.
+// `write()` initialises all members.
 const _: () = assert!(
     size_of::<bindings::x86_perf_regs>() == size_of::<bindings::pt_regs>() + size_of::<*mut u64>()
 );
 
-/// The memory of [`PerfRegs`], in which they are made: in an NMI they are too many to be moved.
+/// The memory in which [`PerfRegs`] are built in place: in an NMI, they are too large to be moved.
 pub struct Space(MaybeUninit<bindings::x86_perf_regs>);
 
 impl Space {
@@ -47,13 +47,14 @@ impl Space {
         Self(MaybeUninit::uninit())
     }
 
-    /// Begins with the registers of the `interrupted` code, or with zeros. Any context.
+    /// Initialises the memory with the registers of the `interrupted` code, or with zeros. Any
+    /// context.
     #[inline(always)]
     pub fn begin<'a>(&'a mut self, interrupted: Option<&Regs>) -> PerfRegs<'a> {
         // SAFETY: The pointer is to memory of this type.
         unsafe { write(self.0.as_mut_ptr(), interrupted) };
         PerfRegs {
-            // SAFETY: All of it has just been initialised: integers, and a pointer that may be
+            // SAFETY: All members have just been initialised: integers, and a pointer that may be
             // null.
             raw: unsafe { self.0.assume_init_mut() },
             _xmm: PhantomData,
@@ -69,7 +70,7 @@ impl Space {
 #[inline(always)]
 unsafe fn write(raw: *mut bindings::x86_perf_regs, interrupted: Option<&Regs>) {
     // SAFETY: By this function's requirements. The registers of the interrupted code are valid as
-    // long as the reference, and elsewhere.
+    // long as the reference, and do not overlap `raw`.
     unsafe {
         match interrupted {
             Some(interrupted) => copy(&raw mut (*raw).regs, interrupted.get()),
@@ -79,16 +80,17 @@ unsafe fn write(raw: *mut bindings::x86_perf_regs, interrupted: Option<&Regs>) {
     }
 }
 
-/// Copies registers by one string instruction, as C compilers do for the same copy in the built-in
-/// driver: `memcpy()` executes 80 instructions on processors without fast short REP MOVSB.
+/// Copies registers with one string instruction, as C compilers do for the same copy in the
+/// built-in driver. `memcpy()` would execute 80 instructions on processors without fast short REP
+/// MOVSB.
 ///
 /// # Safety
 ///
 /// `to` must be valid for writes and `from` for reads, and they must not overlap.
 #[inline(always)]
 unsafe fn copy(to: *mut bindings::pt_regs, from: *const bindings::pt_regs) {
-    // SAFETY: By this function's requirements. The direction flag is clear in Rust code, and words
-    // are whole parts of the structure.
+    // SAFETY: By this function's requirements. The direction flag is clear in Rust code, and the
+    // structure's size is a multiple of a word.
     unsafe {
         asm!(
             "rep movsq",
@@ -102,14 +104,14 @@ unsafe fn copy(to: *mut bindings::pt_regs, from: *const bindings::pt_regs) {
 
 const _: () = assert!(size_of::<bindings::pt_regs>() % size_of::<u64>() == 0);
 
-/// Registers, some of which are those of a record.
+/// Registers of the interrupted code, some of them replaced by those of a record.
 pub struct PerfRegs<'a> {
     raw: &'a mut bindings::x86_perf_regs,
     _xmm: PhantomData<&'a [AtomicU64]>,
 }
 
 impl<'a> PerfRegs<'a> {
-    /// Begins anew, as [`Space::begin`].
+    /// Initialises all registers again, as [`Space::begin`].
     pub fn reset(&mut self, interrupted: Option<&Regs>) {
         // SAFETY: The reference is valid for writes.
         unsafe { write(self.raw, interrupted) };
@@ -120,8 +122,8 @@ impl<'a> PerfRegs<'a> {
         self.raw.regs.flags = flags as usize & !EXACT;
     }
 
-    /// Replaces RIP by a linear address, and CS by a segment for it; `exact` says that it is the
-    /// address of the instruction itself. Mainline: `set_linear_ip()`,
+    /// Replaces RIP by a linear address, and CS by a matching segment. `exact` is set if this is
+    /// the address of the sampled instruction itself. Mainline: `set_linear_ip()`,
     /// `arch/x86/events/perf_event.h`.
     pub fn set_ip(&mut self, ip: u64, exact: bool) {
         let regs = &mut self.raw.regs;
@@ -152,18 +154,18 @@ impl<'a> PerfRegs<'a> {
         ] = general.map(|value| value as usize);
     }
 
-    /// Adds XMM0 to XMM15, which are in two halves each.
+    /// Adds XMM0 to XMM15, in two halves each.
     pub fn set_xmm(&mut self, xmm: &'a [AtomicU64; 32]) {
-        // The perf core only reads them.
+        // The perf core only reads the registers.
         self.raw.xmm_regs = xmm.as_ptr().cast::<u64>().cast_mut();
     }
 
     /// Returns the registers, for functions of the perf core.
     pub fn as_regs(&self) -> &Regs {
         let raw = ptr::from_ref(&*self.raw);
-        // CAST: `Regs` is a transparent wrapper, of what may change meanwhile. SAFETY: The
-        // registers are valid as long as the reference, and the perf core only reads them; it finds
-        // the XMM registers by the address of the others.
+        // CAST: `Regs` is a transparent wrapper, whose content may change.
+        // SAFETY: The registers are valid as long as the reference, and the perf core only reads
+        // them; it finds the XMM registers by the address of the others.
         unsafe { &*(&raw const (*raw).regs).cast() }
     }
 }

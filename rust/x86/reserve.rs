@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Reservation of counters. The kernel keeps a bit per register, so that no two drivers program
-//! one. It does not keep who has set a bit (`arch/x86/kernel/cpu/perfctr-watchdog.c`).
+//! Reservation of counters. The kernel keeps a bit per register, so that no two drivers program the
+//! same register. It does not record which driver has set a bit
+//! (`arch/x86/kernel/cpu/perfctr-watchdog.c`).
 //!
 //! The built-in driver reserves all of its registers at once, for itself and for `intel_bts`
-//! (`x86_reserve_hardware()`, `arch/x86/events/core.c`). A driver that reserves in the same way
-//! shares the registers with them, while one that sets the bits itself keeps `intel_bts` from
-//! opening events (`bts_event_init()`, `arch/x86/events/intel/bts.c`). What the built-in driver
-//! leaves out, such a driver reserves itself: where counters can be written in their full width,
-//! their registers have other addresses there, for which the kernel has no bits.
-//! `x86_reserve_hardware()` also brings the following up to date, which the kernel uses whatever
-//! driver is in charge:
+//! (`x86_reserve_hardware()`, `arch/x86/events/core.c`). A driver that calls the same function
+//! shares the registers with them. A driver that sets the bits itself would keep `intel_bts` from
+//! opening events (`bts_event_init()`, `arch/x86/events/intel/bts.c`). If counters can be written
+//! in their full width, the built-in driver uses other addresses for them, for which the kernel has
+//! no bits: this driver reserves these counters itself, by their first addresses.
+//! `x86_reserve_hardware()` also sets up the following, which the kernel uses whichever driver is
+//! in charge:
 //!
 //! | What | Who uses it while another driver is in charge |
 //! |---|---|
@@ -19,12 +20,12 @@
 //! | the same of a CPU that goes down | `intel_pmu_cpu_dying()`, `intel/core.c`: clears it |
 //! | the same after suspend to RAM or to disk | `perf_restore_debug_store()`, `intel/ds.c`, which `__restore_processor_state()`, `arch/x86/power/cpu.c` calls |
 //!
-//! The other per-CPU data of the built-in driver is idle: `intel_pmu_cpu_prepare()` allocates its
-//! shared registers, `intel_pmu_cpu_starting()` joins them to those of the core, resets LBR, and
-//! sets FREEZE_WHILE_SMM and TSX_FORCE_ABORT (which is why this driver sets these later in the same
-//! sequence), and `intel_pmu_cpu_dead()` frees them. None of it touches a counter.
-//! `perf_event_print_debug()`, for SysRq-p and a stuck interrupt, reads the registers of the
-//! counters and prints them, whatever driver has written them.
+//! The other per-CPU data of the built-in driver is not used. `intel_pmu_cpu_prepare()` allocates
+//! its shared registers. `intel_pmu_cpu_starting()` joins them to the core's, resets LBR, and sets
+//! FREEZE_WHILE_SMM and TSX_FORCE_ABORT; this driver therefore sets these two later in the same
+//! sequence. `intel_pmu_cpu_dead()` frees them. None of these touches a counter.
+//! `perf_event_print_debug()`, for SysRq-p and a stuck interrupt, reads and prints the counters'
+//! registers, whichever driver has written them.
 
 use super::msr::Msr;
 use crate::{
@@ -36,7 +37,7 @@ use kernel::{
     prelude::*, //
 };
 
-/// A register that the kernel has a bit for.
+/// A register for which the kernel has a reservation bit.
 #[derive(Clone, Copy)]
 pub enum Register {
     /// A general-purpose counter, by its first address, IA32_PMCx.
@@ -53,11 +54,11 @@ impl Register {
         }
     }
 
-    /// Reserves the register. Returns whether it was free; the kernel takes registers without a bit
-    /// as free.
+    /// Reserves the register. Returns whether it was free; the kernel treats registers without a
+    /// bit as free.
     fn reserve(self) -> bool {
-        // SAFETY: These may be called in any context with any number: they set a bit by an atomic
-        // operation, after a check that the bitmap has it (`reserve_perfctr_nmi()`,
+        // SAFETY: The functions may be called in any context with any number: they set a bit by an
+        // atomic operation, after checking that the bitmap has it (`reserve_perfctr_nmi()`,
         // `perfctr-watchdog.c`).
         unsafe {
             match self {
@@ -69,7 +70,7 @@ impl Register {
 
     /// Releases the register, which the caller must have reserved.
     fn release(self) {
-        // SAFETY: As in `reserve()`. The bit that they clear is the caller's.
+        // SAFETY: As in `reserve()`. The caller has set the bit that the functions clear.
         unsafe {
             match self {
                 Self::Counter(msr) => bindings::release_perfctr_nmi(msr.number()),
@@ -79,9 +80,9 @@ impl Register {
     }
 }
 
-/// Why registers are not reserved.
+/// The reason why registers could not be reserved.
 pub enum NotReserved {
-    /// Something else has reserved this one.
+    /// Something else has reserved this register.
     Taken(Msr),
     /// Another reason.
     Failed(Error),
@@ -93,11 +94,11 @@ impl<T: Into<Error>> From<T> for NotReserved {
     }
 }
 
-/// Counters whose registers are reserved until this is dropped.
+/// The reservation of the counters' registers. Dropping releases them.
 pub struct Reservation {
-    /// Those that the built-in driver reserves.
+    /// The registers that the built-in driver reserves.
     _builtin: Option<BuiltinHardware>,
-    /// The others.
+    /// The other registers.
     _registers: Registers,
 }
 
@@ -113,9 +114,9 @@ impl Reservation {
     }
 
     /// Reserves `registers` together with the built-in driver, which must have initialised.
-    /// `full_width` says whether counters can be written in their full width.
+    /// `full_width` is set if counters can be written in their full width.
     ///
-    /// Returns [`None`] if that driver's function is out of reach. Process context.
+    /// Returns [`None`] if the built-in driver's function cannot be found. Process context.
     pub fn with_builtin(
         registers: impl Iterator<Item = Register> + Clone,
         full_width: bool,
@@ -131,16 +132,17 @@ impl Reservation {
     }
 }
 
-/// The built-in driver's hold of the counters' registers, shared with it and with `intel_bts`.
+/// The built-in driver's reservation of the counters' registers, shared with it and with
+/// `intel_bts`.
 ///
 /// # Invariants
 ///
-/// `x86_reserve_hardware()` has succeeded once for this, and both functions are bound.
+/// `x86_reserve_hardware()` has succeeded once for this value, and both functions are bound.
 struct BuiltinHardware(());
 
 impl BuiltinHardware {
-    /// Reserves the registers, `registers` among them. Returns [`None`] if the function is out of
-    /// reach.
+    /// Reserves the registers, which include `registers`. Returns [`None`] if the function cannot
+    /// be found.
     ///
     /// Process context. The built-in driver must have initialised.
     fn new(registers: impl Iterator<Item = Register>) -> Result<Option<Self>, NotReserved> {
@@ -157,10 +159,11 @@ impl BuiltinHardware {
             bindings::rpmu_helper_bind_x86_reserve_hardware(reserve.as_ptr(), release.as_ptr())
         };
         // SAFETY: The function is bound. It counts its users under a lock of its own, and may
-        // sleep. The caller says that the driver has initialised, so that it knows the registers.
+        // sleep. By this function's requirements the driver has initialised, so it knows the
+        // registers.
         let reserved = to_result(unsafe { bindings::rpmu_helper_x86_reserve_hardware() });
         match reserved {
-            // INVARIANT: Just reserved.
+            // INVARIANT: The hardware has just been reserved.
             Ok(()) => Ok(Some(Self(()))),
             Err(error) => Err(match first_reserved(registers) {
                 Some(taken) => NotReserved::Taken(taken),
@@ -173,7 +176,7 @@ impl BuiltinHardware {
 impl Drop for BuiltinHardware {
     fn drop(&mut self) {
         // SAFETY: By the type invariant the function is bound, and the registers are reserved for
-        // this.
+        // this value.
         unsafe { bindings::rpmu_helper_x86_release_hardware() };
     }
 }
@@ -182,16 +185,16 @@ impl Drop for BuiltinHardware {
 ///
 /// # Invariants
 ///
-/// All of them are reserved for this.
+/// All of them are reserved for this value.
 struct Registers(KVec<Register>);
 
 impl Registers {
-    /// Reserves them. Process context.
+    /// Reserves `registers`. Process context.
     fn new(registers: impl Iterator<Item = Register>) -> Result<Self, NotReserved> {
         // INVARIANT: None is reserved yet.
         let mut this = Self(KVec::new());
         for register in registers {
-            // So that what is reserved can be kept.
+            // Before reserving: the `push()` below must not fail.
             this.0.reserve(1, GFP_KERNEL)?;
             if !register.reserve() {
                 return Err(NotReserved::Taken(register.msr()));
@@ -211,11 +214,11 @@ impl Drop for Registers {
     }
 }
 
-/// Returns the first of `registers` that something has reserved. None may be reserved for the
-/// caller or for the built-in driver.
+/// Returns the first of `registers` that something has reserved. The caller and the built-in driver
+/// must not have reserved any.
 ///
-/// Reserves and releases each: another driver that reserves one meanwhile may fail. Process
-/// context.
+/// Reserves and releases each register: another driver that reserves one meanwhile may fail.
+/// Process context.
 pub fn first_reserved(mut registers: impl Iterator<Item = Register>) -> Option<Msr> {
     let taken = registers.find(|register| {
         let free = register.reserve();

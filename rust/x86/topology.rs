@@ -2,7 +2,7 @@
 
 //! The threads of a core.
 //!
-//! Offline CPUs are missing here: the kernel takes a CPU out of the masks when it goes down.
+//! Offline CPUs are not included: the kernel removes a CPU from the masks when it goes down.
 //!
 //! C header: [`arch/x86/include/asm/topology.h`](srctree/arch/x86/include/asm/topology.h)
 
@@ -19,7 +19,7 @@ use kernel::{
     cpumask::Cpumask, //
 };
 
-/// Returns the online threads of the core of `cpu`, `cpu` included; none if `cpu` is offline.
+/// Returns the online threads of the core of `cpu`, including `cpu`; none if `cpu` is offline.
 pub fn siblings(cpu: CpuId) -> impl Iterator<Item = CpuId> {
     sibling_mask(cpu).into_iter().flat_map(in_mask)
 }
@@ -29,7 +29,7 @@ pub fn sibling(cpu: CpuId) -> Option<CpuId> {
     siblings(cpu).find(|other| *other != cpu)
 }
 
-/// Returns the largest number of online threads in one core.
+/// Returns the maximum number of online threads per core.
 ///
 /// The kernel's own figure (`__max_smt_threads`) is not exported, and includes threads that can be
 /// brought online. A CPU that comes up or goes down meanwhile may be counted or not.
@@ -41,8 +41,8 @@ pub fn threads_per_core() -> u32 {
         .unwrap_or(1)
 }
 
-/// Returns the number of the node of `cpu`, of AMD's processors: the cores that share a
-/// northbridge. [`None`] if `cpu` is not possible.
+/// Returns the number of the node of `cpu` on AMD's processors: cores that share a northbridge.
+/// [`None`] if `cpu` is not possible.
 pub fn amd_node(cpu: CpuId) -> Option<u32> {
     if !possible(cpu) {
         return None;

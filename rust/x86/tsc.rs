@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The perf core's clock, where it is made from the time stamp counter (TSC).
+//! The perf core's clock, if it is derived from the time stamp counter (TSC).
 //!
 //! C header: [`arch/x86/include/asm/tsc.h`](srctree/arch/x86/include/asm/tsc.h)
 
@@ -20,11 +20,11 @@ pub struct TscClock {
     offset: NonNull<u64>,
 }
 
-// SAFETY: The pointer is to data of the kernel that any thread may read.
+// SAFETY: The pointer is to kernel data that any thread may read.
 unsafe impl Send for TscClock {}
 
-// SAFETY: The methods only read what `offset` points to, and the bound functions may be called on
-// several CPUs at a time.
+// SAFETY: The methods only read the data behind `offset`, and the bound functions may be called on
+// several CPUs at the same time.
 unsafe impl Sync for TscClock {}
 
 impl TscClock {
@@ -34,7 +34,7 @@ impl TscClock {
         let native = symbols.find(c"using_native_sched_clock")?;
         let stable = symbols.find(c"sched_clock_stable")?;
         let from_tsc = symbols.find(c"native_sched_clock_from_tsc")?;
-        // SAFETY: The addresses are those of functions of the types that the static calls have.
+        // SAFETY: The addresses belong to functions of the types that the static calls have.
         unsafe {
             bindings::rpmu_helper_bind_tsc_clock(
                 native.as_ptr(),
@@ -42,20 +42,20 @@ impl TscClock {
                 from_tsc.as_ptr(),
             )
         };
-        // INVARIANT: Just bound and found.
+        // INVARIANT: The functions have just been bound, and the symbol found.
         Ok(Self {
             offset: symbols.find(c"__sched_clock_offset")?.cast(),
         })
     }
 
-    /// Returns whether the perf core's clock is this one: it may become another if the time stamp
+    /// Returns whether the perf core uses this clock. It changes to another if the time stamp
     /// counter turns out to be unstable. Any context.
     pub fn is_used(&self) -> bool {
         // SAFETY: By the type invariant the functions are bound. They may be called in any context.
         unsafe { bindings::rpmu_helper_is_tsc_clock() }
     }
 
-    /// Returns the time in nanoseconds when the time stamp counter was `tsc`, if this clock [is
+    /// Returns the time in nanoseconds at which the time stamp counter was `tsc`, if this clock [is
     /// used](Self::is_used). Any context.
     ///
     /// Mainline: `setup_pebs_time()`, `arch/x86/events/intel/ds.c`.
@@ -63,7 +63,8 @@ impl TscClock {
     pub fn time(&self, tsc: u64) -> u64 {
         // SAFETY: By the type invariant the function is bound. It may be called in any context.
         let time = unsafe { bindings::rpmu_helper_native_sched_clock_from_tsc(tsc) };
-        // SAFETY: By the type invariant. The kernel writes it while it boots.
+        // SAFETY: By the type invariant the pointer is valid. The kernel writes the offset while it
+        // boots.
         time.wrapping_add(unsafe { self.offset.as_ptr().read_volatile() })
     }
 }

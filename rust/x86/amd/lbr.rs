@@ -2,7 +2,7 @@
 
 //! Last branch records, version 2 (LbrExtV2): the registers.
 //!
-//! The latest branch is always in the first of them. Source: APM volume 2, section 13.1.1.9, and
+//! The latest branch is always in the first register. Source: APM volume 2, section 13.1.1.9, and
 //! appendix A.
 
 use crate::{
@@ -25,7 +25,8 @@ use kernel::interrupt::LocalInterruptDisabled;
 ///
 /// # Invariants
 ///
-/// The processor has the registers for `depth` branches, and those that control them.
+/// The processor has the registers for `depth` branches, and the registers that control the
+/// recording.
 #[derive(Clone, Copy)]
 pub struct Lbr {
     depth: u32,
@@ -37,7 +38,7 @@ impl Lbr {
     /// Finds the registers for `depth` branches on this CPU. Returns [`None`] if one is missing:
     /// hypervisors may leave them out.
     ///
-    /// Changes nothing. All CPUs must be alike.
+    /// Changes no register. All CPUs must be alike.
     pub fn probe(depth: u8, freezes: bool, irqs: &LocalInterruptDisabled) -> Option<Self> {
         let this = Self {
             depth: depth.into(),
@@ -50,7 +51,7 @@ impl Lbr {
         let exist = exist
             && Msr::AMD_LBR_SELECT.read_safe(irqs).is_ok()
             && ReadOnlyMsr::AMD_DBG_EXTN_CFG.read_safe(irqs).is_ok();
-        // INVARIANT: All have been read.
+        // INVARIANT: All registers have been read.
         exist.then_some(this)
     }
 
@@ -68,7 +69,8 @@ impl Lbr {
         self.depth
     }
 
-    /// Reads the branch `age` before the latest. [`None`] beyond the depth.
+    /// Reads the branch that is `age` branches older than the latest. Returns [`None`] beyond the
+    /// depth.
     ///
     /// Branches should not be recorded meanwhile.
     #[inline]
@@ -94,7 +96,7 @@ impl Lbr {
         Msr::AMD_LBR_SELECT.write(select.into(), irqs);
     }
 
-    /// Starts to record branches, until the next PMI where that can stop it.
+    /// Starts recording branches. The next PMI stops it, if the processor supports this.
     ///
     /// Mainline: `amd_pmu_lbr_enable_all()`, `arch/x86/events/amd/lbr.c`.
     #[inline]
@@ -105,7 +107,7 @@ impl Lbr {
         set_recording(true, irqs);
     }
 
-    /// Stops to record branches.
+    /// Stops recording branches.
     ///
     /// Mainline: `__amd_pmu_lbr_disable()`, `arch/x86/events/perf_event.h`.
     #[inline]
@@ -117,7 +119,7 @@ impl Lbr {
     }
 }
 
-/// Sets LBRV2EN of DebugExtnCfg, whose other bits belong to others.
+/// Sets or clears LBRV2EN of DebugExtnCfg, and keeps the other bits, which belong to other users.
 #[inline]
 fn set_recording(on: bool, irqs: &LocalInterruptDisabled) {
     /// `DBG_EXTN_CFG_LBRV2EN`.
@@ -130,7 +132,7 @@ fn set_recording(on: bool, irqs: &LocalInterruptDisabled) {
         before & !ENABLE
     };
     if after != before {
-        // SAFETY: The bit controls the recording of branches only, and the others keep their
+        // SAFETY: The bit only controls the recording of branches, and the other bits keep their
         // values: the kernel changes none of them. A fault is caught by the accessor's exception
         // table entry.
         unsafe { bindings::rpmu_helper_wrmsrq(register.number(), after) }

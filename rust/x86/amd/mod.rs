@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What only AMD's processors have, and Hygon's.
+//! Registers and features that only AMD's and Hygon's processors have.
 
 pub mod lbr;
 pub mod perfmon;

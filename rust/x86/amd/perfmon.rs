@@ -3,13 +3,13 @@
 //! AMD's performance counters.
 //!
 //! [`Counters`] is the only source of [`Counter`], the name of a counter, as in
-//! [`intel::perfmon`](crate::x86::intel::perfmon): code that holds one can neither name a register
-//! beyond the counters' nor execute `RDPMC` for a counter that is absent.
+//! [`intel::perfmon`](crate::x86::intel::perfmon): code that holds a [`Counter`] can neither name
+//! registers of absent counters nor execute `RDPMC` for these.
 //!
-//! Without extensions there are four counters, whose registers follow each other. With core
-//! performance counter extensions there are six, or with PerfMonV2 as many as CPUID says, whose
-//! event selects and counters take turns from another address on; the first four are still found at
-//! the old addresses.
+//! Without extensions there are four event selects and then four counters, at consecutive
+//! addresses. With core performance counter extensions there are six pairs of event select and
+//! counter at another address, or with PerfMonV2 as many as CPUID says. The first four are also
+//! available at the old addresses.
 //!
 //! Source: APM volume 2, section 13.2, and appendix A.
 
@@ -22,32 +22,32 @@ use crate::{
 };
 use kernel::interrupt::LocalInterruptDisabled;
 
-/// Number of counters without extensions.
+/// The number of counters without extensions.
 const MAX_LEGACY: u32 = 4;
-/// Number of counters that PerfMonV2 can have: its leaf has four bits for it.
+/// The maximum number of counters with PerfMonV2, whose CPUID leaf has four bits for it.
 const MAX_CORE: u32 = 16;
-/// Number of the core's counters that RDPMC reads by their number. The following numbers are those
-/// of other units (APM volume 3, RDPMC).
+/// The number of core counters that RDPMC can read. Higher operands stand for counters of other
+/// units (APM volume 3, RDPMC).
 const MAX_RDPMC: u32 = 6;
 
 /// The counters that a logical processor has.
 ///
 /// # Invariants
 ///
-/// A bit is set in `mask` only if the processor has the counter; none is from [`MAX_LEGACY`] on or,
-/// with `core`, from [`MAX_CORE`] on.
+/// A bit is set in `mask` only if the processor has the counter. All bits are below [`MAX_LEGACY`],
+/// or below [`MAX_CORE`] if `core` is set.
 #[derive(Clone, Copy, Debug)]
 pub struct Counters {
     mask: u32,
-    /// Set if the registers are those of the extensions.
+    /// Set if the counters are accessed by the registers of the core extensions.
     core: bool,
 }
 
 impl Counters {
-    /// Returns the counters of `mask`, a bit each, that this CPU has. `core` says whether the
-    /// processor has core performance counter extensions.
+    /// Returns the counters in `mask` that this CPU has. `core` is set if the processor has core
+    /// performance counter extensions.
     ///
-    /// All CPUs must be alike. Nothing is changed. Interrupts off.
+    /// All CPUs must be alike. Changes no register. Interrupts off.
     pub fn probe(mask: u32, core: bool, irqs: &LocalInterruptDisabled) -> Self {
         let limit = if core { MAX_CORE } else { MAX_LEGACY };
         let exists = |msr: Msr| msr.read_safe(irqs).is_ok();
@@ -82,7 +82,7 @@ impl Counters {
                 _ => Register::Select(counter.select()),
             })
         };
-        // Other adapters have longer names.
+        // Other adapters would give functions longer names.
         core::iter::from_fn(move || numbers.find_map(register))
     }
 }
@@ -91,8 +91,9 @@ impl Counters {
 ///
 /// # Invariants
 ///
-/// The processor has this counter at the registers that `core` says, and `n` is less than
-/// [`MAX_CORE`]. (While [`Counters::probe`] looks for it, only its registers are named.)
+/// The processor has this counter, at the registers that `core` selects, and `n` is less than
+/// [`MAX_CORE`]. (In [`Counters::probe`], which does not know yet whether the counter exists, only
+/// its registers are named.)
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Counter {
     n: u8,
@@ -125,8 +126,8 @@ impl Counter {
     pub fn read(self, irqs: &LocalInterruptDisabled) -> u64 {
         let n = u32::from(self.n);
         if n < MAX_RDPMC {
-            // SAFETY: By the type invariant the processor has this counter, whose number RDPMC
-            // takes; reading it has no side effect.
+            // SAFETY: By the type invariant the processor has this counter, and RDPMC accepts its
+            // number; reading it has no side effect.
             unsafe { bindings::rpmu_helper_rdpmc(n) }
         } else {
             self.value().read(irqs)

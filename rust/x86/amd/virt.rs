@@ -10,7 +10,7 @@ use kernel::interrupt::LocalInterruptDisabled;
 /// EFER.SVME.
 const SVME: u64 = 1 << 12;
 
-/// Returns whether SVM is on, on this CPU: a hypervisor has turned it on.
+/// Returns whether a hypervisor has enabled SVM on this CPU.
 pub fn svm_is_on(_irqs: &LocalInterruptDisabled) -> bool {
     // SAFETY: Every 64-bit processor has the register, and reading it has no side effect.
     let efer = unsafe { bindings::rpmu_helper_rdmsrq(bindings::MSR_EFER) };

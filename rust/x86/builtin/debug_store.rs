@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The debug stores of the CPUs, which the built-in driver keeps.
+//! The debug stores of the CPUs, to which the built-in driver keeps pointers.
 
 use super::Builtin;
 use crate::{
@@ -13,7 +13,7 @@ use core::sync::atomic::{
 };
 use kernel::cpu::CpuId;
 
-/// Where the built-in driver keeps a CPU's debug store: `ds`.
+/// The built-in driver's pointer to a CPU's debug store: `ds`.
 pub struct StoreOfCpu(&'static AtomicPtr<bindings::debug_store>);
 
 impl StoreOfCpu {
@@ -21,15 +21,15 @@ impl StoreOfCpu {
     #[inline]
     pub fn get(&self) -> Option<DebugStore<'_>> {
         // SAFETY: `x86_reserve_hardware()` has set the member to a debug store in the CPU's entry
-        // area (`alloc_ds_buffer()`, `arch/x86/events/intel/ds.c`), which lasts until the hardware
-        // is released. The driver holds it (`x86::reserve`) longer than it has events, and without
-        // events does not ask.
+        // area (`alloc_ds_buffer()`, `arch/x86/events/intel/ds.c`), which stays until the hardware
+        // is released. The driver keeps the hardware reserved (`x86::reserve`) as long as it has
+        // events, and calls this only for events.
         unsafe { DebugStore::new(self.0.load(Relaxed)) }
     }
 }
 
 impl Builtin {
-    /// Returns where the debug store of `cpu` is kept. The built-in driver is Intel's.
+    /// Returns the pointer to the debug store of `cpu`. The built-in driver must be Intel's.
     pub fn debug_store(&self, cpu: CpuId) -> StoreOfCpu {
         // SAFETY: By the type invariant `events` is a per-CPU variable of the kernel, which each
         // possible CPU has for ever. The kernel accesses the member as one word.

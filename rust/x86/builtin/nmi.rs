@@ -3,14 +3,15 @@
 //! The built-in driver's NMI handler, `perf_event_nmi_handler()` (`arch/x86/events/core.c`).
 //!
 //! It stays registered as long as the kernel runs. While `active_events` is not 0, it calls the
-//! driver by the static call `x86_pmu_handle_irq`, measures the time, and tells the perf core. Only
-//! the drivers of Intel PT and BTS count there besides the built-in one (`x86_add_exclusive()`,
-//! `arch/x86/events/core.c`).
+//! driver by the static call `x86_pmu_handle_irq`, measures the time, and reports it to the perf
+//! core. Besides the built-in driver, only the drivers of Intel PT and BTS increment
+//! `active_events` (`x86_add_exclusive()`, `arch/x86/events/core.c`).
 //!
-//! A driver in its place directs the static call to itself. With a handler of its own beside this
-//! one, the kernel would time two handlers for each NMI (`nmi_handle()`, `arch/x86/kernel/nmi.c`),
-//! and the built-in driver would acknowledge the overflows of all counters while an event of a
-//! tracer is open (`intel_pmu_handle_irq()`, `arch/x86/events/intel/core.c`).
+//! A driver that replaces the built-in one directs the static call to itself. If it registered a
+//! second handler instead, the kernel would time two handlers for each NMI (`nmi_handle()`,
+//! `arch/x86/kernel/nmi.c`), and while an event of a tracer is open, the built-in driver would
+//! acknowledge the overflows of all counters (`intel_pmu_handle_irq()`,
+//! `arch/x86/events/intel/core.c`).
 
 use crate::{
     bindings,
@@ -35,19 +36,19 @@ use kernel::{
     },
 };
 
-/// The number of events by which this module keeps the handler active. Never too high, so that no
-/// event of a tracer is missed.
+/// The amount that this module has added to `active_events`. It is never too high, so that no event
+/// of a tracer is missed.
 static OWN: AtomicI32 = AtomicI32::new(0);
 
 /// The function that the built-in driver's NMI handler calls.
 pub(in crate::x86) type Target = unsafe extern "C" fn(regs: *mut bindings::pt_regs) -> c_int;
 
-/// Where the built-in driver's NMI handler can be directed.
+/// The built-in driver's NMI handler, as an object that can be directed to another function.
 ///
 /// # Invariants
 ///
-/// The pointers are to objects of this kernel that are never freed: `active_events`, and the key
-/// and the trampoline of the static call `x86_pmu_handle_irq`.
+/// The pointers are to kernel objects that are never freed: `active_events`, and the key and the
+/// trampoline of the static call `x86_pmu_handle_irq`.
 #[derive(Clone, Copy)]
 pub struct Handler {
     active: NonNull<c_void>,
@@ -55,8 +56,8 @@ pub struct Handler {
     trampoline: NonNull<c_void>,
 }
 
-// SAFETY: The pointers are to objects of the kernel that any thread may use. The methods say how
-// their accesses are kept apart.
+// SAFETY: The pointers are to kernel objects that any thread may use. The methods say why their
+// accesses do not race.
 unsafe impl Send for Handler {}
 
 // SAFETY: The methods access `active_events` atomically. The static call is changed by a function
@@ -67,7 +68,7 @@ impl Handler {
     /// Finds the handler. Fails if the kernel's symbols cannot be found. Process context.
     pub fn find() -> Result<Self> {
         let symbols = Symbols::new()?;
-        // INVARIANT: The kernel's own objects, by their names.
+        // INVARIANT: These are the kernel's objects, found by their names.
         Ok(Self {
             active: symbols.find(c"active_events")?,
             key: symbols.find(c"__SCK__x86_pmu_handle_irq")?.cast(),
@@ -78,29 +79,30 @@ impl Handler {
     /// `active_events`.
     fn active(&self) -> &Atomic<i32> {
         // CAST: an `atomic_t` is an `int`.
-        // SAFETY: By the type invariant it is an `atomic_t` that is never freed.
+        // SAFETY: By the type invariant the pointer is to an `atomic_t` that is never freed.
         unsafe { Atomic::<i32>::from_ptr(self.active.as_ptr().cast()) }
     }
 
-    /// Returns whether the handler serves events of other drivers. True without such events for a
-    /// moment, while it is being [directed](Self::direct) or given back. Any context.
+    /// Returns whether the handler serves events of other drivers. May briefly return true without
+    /// such events, while the handler is being [directed](Self::direct) or given back. Any context.
     #[inline]
     pub(in crate::x86) fn serves_others(&self) -> bool {
         self.active().load(Relaxed) > OWN.load(Ordering::Relaxed)
     }
 
     /// Directs the handler to `target` for all NMIs, until the result is dropped. Process context;
-    /// it may sleep.
+    /// may sleep.
     pub(in crate::x86) fn direct(self, target: Target) -> Directed {
         // SAFETY: By the type invariant `key` is the key of a static call. The kernel itself
-        // changes its target only when the driver initialises (`x86_pmu_static_call_update()`,
-        // `arch/x86/events/core.c`).
+        // changes its target only when the built-in driver initialises
+        // (`x86_pmu_static_call_update()`, `arch/x86/events/core.c`).
         let before = unsafe { bindings::rpmu_helper_static_call_target(self.key.as_ptr()) };
         self.redirect(target as *mut c_void);
-        // The built-in driver must not be called for the events of this one.
+        // Only now, so that the built-in driver is never called for events of this driver.
         self.active().add(1, Relaxed);
         OWN.store(1, Ordering::Relaxed);
-        // INVARIANT: Just directed and counted; `before` is what was there before.
+        // INVARIANT: The call has just been directed and `active_events` incremented; `before` is
+        // the previous target.
         Directed {
             handler: self,
             before,
@@ -109,12 +111,12 @@ impl Handler {
 
     /// Redirects the static call.
     ///
-    /// Rewriting the code makes each CPU take an interrupt (`smp_text_poke_batch_finish()`), which
-    /// waits until an NMI there has returned. So no CPU is in the former target when this returns.
+    /// Rewriting the code sends an interrupt to each CPU (`smp_text_poke_batch_finish()`), which is
+    /// taken only after an NMI there has returned. So no CPU is in the former target when this
+    /// returns.
     fn redirect(&self, target: *mut c_void) {
-        // SAFETY: By the type invariant the pointers are those of a static call; the targets are
-        // functions of its type: the callers' and the one from before. The function takes its own
-        // locks.
+        // SAFETY: By the type invariant the pointers belong to a static call. Both targets, the
+        // caller's function and the previous one, have its type. The function takes its own locks.
         unsafe {
             bindings::rpmu_helper_static_call_redirect(
                 self.key.as_ptr(),
@@ -125,12 +127,12 @@ impl Handler {
     }
 }
 
-/// The built-in driver's NMI handler, directed to another function. Dropping gives it back.
+/// The built-in driver's NMI handler, directed to another function. Dropping directs it back.
 ///
 /// # Invariants
 ///
-/// The static call leads to another function than `before`, its own, and `active_events` has one
-/// more.
+/// The static call calls another function than its own, `before`, and `active_events` has been
+/// incremented once for it.
 pub(in crate::x86) struct Directed {
     handler: Handler,
     before: *mut c_void,
@@ -145,7 +147,7 @@ unsafe impl Sync for Directed {}
 impl Drop for Directed {
     fn drop(&mut self) {
         OWN.store(0, Ordering::Relaxed);
-        // The built-in driver must not be called without events.
+        // First, so that the built-in driver is never called without events.
         self.handler.active().add(-1, Relaxed);
         self.handler.redirect(self.before);
     }

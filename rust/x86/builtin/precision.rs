@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The precision of events that the built-in driver finds possible.
+//! The highest precision of events that the built-in driver supports.
 //!
-//! It knows the processors on which PEBS is broken and the microcode that mends them, which may be
-//! loaded at any time (`intel_snb_check_microcode()`, `arch/x86/events/intel/core.c`), and whether
-//! there are buffers for records.
+//! The built-in driver knows on which processors PEBS is broken and which microcode, loadable at
+//! any time, repairs it (`intel_snb_check_microcode()`, `arch/x86/events/intel/core.c`). It also
+//! knows whether there are buffers for records.
 //!
-//! In the kernel proper, the driver that is in charge would know.
+//! In the kernel proper, the driver in charge would know this.
 
 use crate::{
     bindings,
@@ -14,7 +14,7 @@ use crate::{
 };
 use kernel::prelude::*;
 
-/// The function that tells.
+/// The built-in driver's function for the precision.
 ///
 /// # Invariants
 ///
@@ -25,16 +25,16 @@ impl Precision {
     /// Binds the function. Fails if it cannot be found. Process context.
     pub fn bind() -> Result<Self> {
         let max_precise = Symbols::new()?.find(c"x86_pmu_max_precise")?;
-        // SAFETY: It is the address of the function whose type the static call has.
+        // SAFETY: This is the address of the function that has the static call's type.
         unsafe { bindings::rpmu_helper_bind_max_precise(max_precise.as_ptr()) };
-        // INVARIANT: Just bound.
+        // INVARIANT: The function has just been bound.
         Ok(Self(()))
     }
 
-    /// Returns the greatest `precise_ip`, while the built-in driver's hardware is
+    /// Returns the maximum `precise_ip`. The built-in driver's hardware must be
     /// [reserved](crate::x86::reserve). Any context.
     pub fn greatest(&self) -> u8 {
-        // SAFETY: By the type invariant. The function looks at the PMU that it gets only on
+        // SAFETY: By the type invariant the function is bound. It uses its argument, a PMU, only on
         // hybrids, which this driver refuses.
         let precise = unsafe { bindings::rpmu_helper_max_precise() };
         precise.try_into().unwrap_or(0)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The debug store (DS): the memory of each CPU that its PEBS records are written to, and the
-//! registers that make the processor write them.
+//! The debug store (DS): the memory to which each CPU writes its PEBS records, and the registers
+//! that control this.
 //!
 //! The kernel allocates the memory and points IA32_DS_AREA to it, as long as the built-in driver's
-//! hardware is [reserved](crate::x86::reserve). This driver never writes that register, and where
-//! records go is not up to it: what it writes to the debug store is the place of the next record,
-//! which can only be the first one, the number of records after which a PMI is raised, and the
-//! values that counters are started with.
+//! hardware is [reserved](crate::x86::reserve). This driver never writes that register, so it
+//! cannot choose where records go. To the debug store it only writes the place of the next record,
+//! which is always the start of the buffer, the threshold at which a PMI is raised, and the reload
+//! values of counters.
 //!
 //! Source: SDM volume 3, 19.4.9 (DS save area) and 20.6.2.4 (PEBS).
 //!
@@ -35,12 +35,12 @@ pub struct DebugStore<'a> {
     _lives: PhantomData<&'a bindings::debug_store>,
 }
 
-/// The number of values that general-purpose counters have in the debug store before those of fixed
-/// counters, up to format 4 (`MAX_PEBS_EVENTS_FMT4`).
+/// The number of reload values for general-purpose counters in the debug store, before those for
+/// fixed counters, up to format 4 (`MAX_PEBS_EVENTS_FMT4`).
 const GENERAL_PURPOSE: usize = 8;
 
 impl<'a> DebugStore<'a> {
-    /// Returns the debug store at `area`. [`None`] if that is null or has no buffer for PEBS.
+    /// Returns the debug store at `area`; [`None`] if `area` is null or has no buffer for PEBS.
     ///
     /// # Safety
     ///
@@ -79,36 +79,37 @@ impl<'a> DebugStore<'a> {
             .load(Relaxed)
     }
 
-    /// Returns the number of words that the buffer has.
+    /// Returns the size of the buffer in words.
     pub fn capacity(&self) -> usize {
         self.words(self.base(), u64::MAX)
     }
 
-    /// Returns the number of words that the buffer has from its `base` to `index`.
+    /// Returns the number of words of the buffer from `base` to `index`.
     #[inline]
     fn words(&self, base: u64, index: u64) -> usize {
         let bytes = self.end().min(index).saturating_sub(base);
-        // CAST: the size of a buffer.
+        // CAST: at most the size of a buffer.
         bytes.min(u64::from(bindings::RUST_CONST_HELPER_PEBS_BUFFER_SIZE)) as usize
             / size_of::<u64>()
     }
 
-    /// Returns whether there may be records: none if the processor should ever have left the index
-    /// before the base, but [`clear`](Self::clear) is due then as well. Any context, on the CPU.
+    /// Returns whether there may be records. Also true if the processor should ever leave the index
+    /// before the base, in which case there are none but [`clear`](Self::clear) is needed, too. Any
+    /// context, on the CPU.
     #[inline]
     pub fn has_records(&self) -> bool {
         self.index().load(Relaxed) != self.base()
     }
 
-    /// Returns the records that have been written. Any context, on the CPU, whose counters are
-    /// stopped: no more are written then.
+    /// Returns the records that have been written. Any context, on the CPU, whose counters must be
+    /// stopped, so that no more records are written.
     pub fn records(&self, _irqs: &LocalInterruptDisabled) -> &'a [AtomicU64] {
         let base = self.base();
         let words = self.words(base, self.index().load(Relaxed));
         // CAST: an address.
         let base: *const AtomicU64 = core::ptr::with_exposed_provenance(base as usize);
-        // SAFETY: By the type invariant, so many words from the base on are mapped memory,
-        // page-aligned. Atomics may be written at any time, also by the processor.
+        // SAFETY: By the type invariant, the `words` words from the base on are mapped memory, and
+        // the base is page-aligned. The processor may write atomics at any time.
         unsafe { core::slice::from_raw_parts(base, words) }
     }
 
@@ -117,7 +118,7 @@ impl<'a> DebugStore<'a> {
         self.index().store(self.base(), Relaxed);
     }
 
-    /// Sets after how many words a PMI is raised. On the CPU.
+    /// Sets the number of words after which a PMI is raised. On the CPU.
     pub fn set_threshold(&self, words: usize, _irqs: &LocalInterruptDisabled) {
         // CAST: no more than the buffer has.
         let bytes = words.min(self.capacity()).wrapping_mul(size_of::<u64>()) as u64;
@@ -126,8 +127,8 @@ impl<'a> DebugStore<'a> {
             .store(self.base().wrapping_add(bytes), Relaxed);
     }
 
-    /// Sets the value that general-purpose or fixed counter `n` is started with when a record of
-    /// its event has been written. On the CPU.
+    /// Sets the reload value of general-purpose or fixed counter `n`, with which the processor
+    /// restarts the counter after it has written a record. On the CPU.
     pub fn set_reload(&self, fixed: bool, n: u8, value: u64, _irqs: &LocalInterruptDisabled) {
         let slot = usize::from(n).wrapping_add(if fixed { GENERAL_PURPOSE } else { 0 });
         // SAFETY: Only the address of the member is taken.
@@ -139,11 +140,11 @@ impl<'a> DebugStore<'a> {
         }
     }
 
-    /// Sets PEBS_ENABLE: the counters whose events are recorded, and which of them record latencies
-    /// or stores.
+    /// Sets PEBS_ENABLE: the counters whose events are recorded, and those that record latencies or
+    /// stores.
     ///
-    /// On the CPU, whose counters are stopped. If the processor refuses (`#GP`), the kernel warns
-    /// once.
+    /// On the CPU, whose counters must be stopped. If the processor refuses (`#GP`), the kernel
+    /// warns once.
     #[inline]
     pub fn set_enable(&self, value: u64, irqs: &LocalInterruptDisabled) {
         write(bindings::MSR_IA32_PEBS_ENABLE, value, irqs);
@@ -157,7 +158,7 @@ impl<'a> DebugStore<'a> {
 
 fn write(msr: u32, value: u64, _irqs: &LocalInterruptDisabled) {
     // SAFETY: Both registers make the processor write records, to the CPU's buffer in the debug
-    // store and nowhere else: the caller has a `DebugStore`, so that the kernel has pointed
-    // IA32_DS_AREA to it.
+    // store and nowhere else: the caller has a `DebugStore`, so the kernel has pointed IA32_DS_AREA
+    // to it.
     unsafe { bindings::rpmu_helper_wrmsrq(msr, value) }
 }

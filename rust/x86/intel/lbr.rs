@@ -32,9 +32,9 @@ impl Lbr {
     /// Finds the registers for `depth` branches on this CPU. Returns [`None`] if one is missing or
     /// does not hold what is written to it: hypervisors may leave them out.
     ///
-    /// They are left as they were. All CPUs must be alike. Mainline: `intel_pmu_init()`,
-    /// `check_msr()`, `arch/x86/events/intel/core.c`; it tries all of them, and `from_to_write` is
-    /// its `lbr_from_signext_quirk_wr()`.
+    /// All registers keep their values. All CPUs must be alike. Mainline: `intel_pmu_init()`,
+    /// `check_msr()`, `arch/x86/events/intel/core.c`, which also tries all registers;
+    /// `from_to_write` corresponds to its `lbr_from_signext_quirk_wr()`.
     pub fn probe(
         depth: u8,
         has_info: bool,
@@ -64,14 +64,14 @@ impl Lbr {
         if !architectural {
             Msr::MSR_LASTBRANCH_TOS.read_safe(irqs).ok()?;
         }
-        // Records change by themselves while branches are recorded, which proves that there are
-        // some.
+        // While branches are being recorded, the records change by themselves. This proves that
+        // they exist.
         let records = if architectural {
             control.read_safe(irqs).ok()? & ENABLE != 0
         } else {
             debugctl::has(Bits::LBR, irqs)
         };
-        // Architectural records exist up to the depth that is set.
+        // Architectural records exist up to the configured depth.
         let depth_before = match architectural && !records {
             true => Some(Msr::IA32_LBR_DEPTH.read_safe(irqs).ok()?),
             false => None,
@@ -99,7 +99,7 @@ impl Lbr {
         if !exist {
             return None;
         }
-        // INVARIANT: All have been read.
+        // INVARIANT: All registers have been read.
         Some(Self {
             from,
             to,
@@ -125,7 +125,7 @@ impl Lbr {
         Msr::MSR_LASTBRANCH_TOS.read(irqs) as u32
     }
 
-    /// Returns the place of the branch `age` before that with the number `latest`.
+    /// Returns the place of the branch that is `age` branches older than number `latest`.
     #[inline]
     fn place(&self, latest: u32, age: u32) -> u32 {
         if self.architectural {
@@ -136,8 +136,8 @@ impl Lbr {
         }
     }
 
-    /// Reads the branch `age` before that with the number `latest`, with its further data if
-    /// `info`. [`None`] if there is none.
+    /// Reads the branch that is `age` branches older than number `latest`, with its further data if
+    /// `info` is set. Returns [`None`] if there is no such branch.
     ///
     /// Branches should not be recorded meanwhile.
     #[inline]
@@ -171,7 +171,7 @@ impl Lbr {
         self.from.nth(self.place(latest, 0)).read(irqs) != 0
     }
 
-    /// Writes the branch `age` before that with the number `latest`.
+    /// Writes the branch that is `age` branches older than number `latest`.
     pub fn write(&self, latest: u32, age: u32, record: Record, irqs: &LocalInterruptDisabled) {
         if age >= self.depth {
             return;
@@ -202,8 +202,8 @@ impl Lbr {
         }
     }
 
-    /// Sets the filter, while branches are not recorded. Architectural LBRs get theirs when they
-    /// [start](Self::start).
+    /// Sets the filter, while branches are not recorded. For architectural LBRs,
+    /// [`start`](Self::start) sets it.
     #[inline]
     pub fn set_select(&self, select: u32, irqs: &LocalInterruptDisabled) {
         if !self.architectural {
@@ -220,7 +220,8 @@ impl Lbr {
         }
     }
 
-    /// Starts to record branches with the filter `select`, until the next PMI if `freeze`.
+    /// Starts recording branches with the filter `select`. If `freeze` is set, the next PMI stops
+    /// it.
     ///
     /// Mainline: `__intel_pmu_lbr_enable()`, `arch/x86/events/intel/lbr.c`.
     #[inline]
@@ -239,7 +240,7 @@ impl Lbr {
         }
     }
 
-    /// Stops to record branches.
+    /// Stops recording branches.
     #[inline]
     pub fn stop(&self, irqs: &LocalInterruptDisabled) {
         if self.architectural {
@@ -253,10 +254,9 @@ impl Lbr {
 /// LBREn of IA32_LBR_CTL.
 const ENABLE: u64 = 1 << 0;
 
-/// Returns whether `msr`, which reads `before`, holds other values. It is left as it was.
+/// Returns whether `msr`, which now reads as `before`, can hold another value. Restores it.
 ///
-/// `adapt` returns what to write for a value that was read. The register then reads as it was
-/// written.
+/// `adapt` converts a value that was read to the value to be written for it.
 fn holds(msr: Msr, before: u64, adapt: impl Fn(u64) -> u64, irqs: &LocalInterruptDisabled) -> bool {
     const SOME_BITS: u64 = 0xffff;
     let value = adapt(before ^ SOME_BITS);

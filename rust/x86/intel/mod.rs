@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Intel's processors: architectural performance monitoring, and the features beside it.
+//! Registers and features that only Intel's processors have: architectural performance monitoring,
+//! and more.
 
 pub mod ds;
 pub mod lbr;

@@ -2,10 +2,10 @@
 
 //! The counters of architectural performance monitoring, and IA32_PERF_CAPABILITIES.
 //!
-//! [`Counters`] is the only source of [`Gp`] and [`Fixed`], the names of counters. Code that holds
-//! one can thus neither name a register beyond the counters' nor execute `RDPMC` for a counter that
-//! is absent, which would be an unhandled fault. The driver decodes CPUID; this file does not rely
-//! on it: a counter exists if its register can be read.
+//! [`Counters`] is the only source of [`Gp`] and [`Fixed`], the names of counters. So code that
+//! holds one can neither name registers of absent counters nor execute `RDPMC` for these, which
+//! would be an unhandled fault. The driver decodes CPUID, but this file does not rely on it: a
+//! counter exists if its register can be read.
 //!
 //! Source: Intel SDM volume 3, section 20.2.
 
@@ -22,21 +22,22 @@ use crate::{
 };
 use kernel::interrupt::LocalInterruptDisabled;
 
-/// Number of general-purpose counters whose registers are at consecutive addresses everywhere (SDM
-/// volume 4, table 2-2: `IA32_PERFEVTSEL0` to `7`, `IA32_PMC0` to `7`, `IA32_A_PMC0` to `7`).
+/// The number of general-purpose counters whose registers are at consecutive addresses on all
+/// processors (SDM volume 4, table 2-2: `IA32_PERFEVTSEL0` to `7`, `IA32_PMC0` to `7`,
+/// `IA32_A_PMC0` to `7`).
 pub const MAX_GP: u32 = 8;
-/// The bit of `IA32_PERF_CAPABILITIES` that says that `MSR_PERF_METRICS` exists.
+/// The bit of `IA32_PERF_CAPABILITIES` that is set if `MSR_PERF_METRICS` exists.
 const PERF_METRICS_AVAILABLE: u32 = 15;
-/// Number of fixed counters that `IA32_FIXED_CTR_CTRL` has fields for, four bits each.
+/// The number of fixed counters for which `IA32_FIXED_CTR_CTRL` has fields, of four bits each.
 pub const MAX_FIXED: u32 = 16;
 
 /// The counters that a logical processor has.
 ///
 /// # Invariants
 ///
-/// A bit is set in `gp` or `fixed` only if the processor has the counter; none is from [`MAX_GP`]
-/// and
-/// [`MAX_FIXED`] on. There is a value in `metrics` only if the processor has `MSR_PERF_METRICS`.
+/// A bit is set in `gp` or `fixed` only if the processor has the counter. All bits are below
+/// [`MAX_GP`] and [`MAX_FIXED`]. `metrics` has a value only if the processor has
+/// `MSR_PERF_METRICS`.
 #[derive(Clone, Copy, Debug)]
 pub struct Counters {
     gp: u32,
@@ -45,8 +46,8 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Returns the counters of the masks `gp` and `fixed`, a bit each, that this CPU has, and
-    /// `MSR_PERF_METRICS` if it is `wanted` and the CPU has it.
+    /// Returns the counters in the masks `gp` and `fixed` that this CPU has, and `MSR_PERF_METRICS`
+    /// if it is `wanted` and the CPU has it.
     ///
     /// All CPUs must be alike. Nothing is changed. Interrupts off.
     pub fn probe(gp: u32, fixed: u32, wanted: bool, irqs: &LocalInterruptDisabled) -> Self {
@@ -54,9 +55,8 @@ impl Counters {
         let has_metrics = wanted
             && (read_capabilities(irqs) >> PERF_METRICS_AVAILABLE) & 1 != 0
             && exists(Msr::MSR_PERF_METRICS);
-        // INVARIANT: The registers of each counter have been read, and MSR_PERF_METRICS where the
-        // capability says that it is available. RDPMC takes the same numbers (SDM volume 2B,
-        // RDPMC).
+        // INVARIANT: The registers of each counter have been read, and MSR_PERF_METRICS if its
+        // capability bit is set. RDPMC takes the same numbers (SDM volume 2B, RDPMC).
         Self {
             gp: keep(gp, MAX_GP, |n| {
                 exists(Msr::pmc(Gp(n))) && exists(Msr::perfevtsel(Gp(n)))
@@ -96,12 +96,12 @@ impl Counters {
                 _ => Register::Select(Msr::perfevtsel(counter)),
             })
         };
-        // Other adapters have longer names.
+        // Other adapters would give functions longer names.
         core::iter::from_fn(move || numbers.find_map(register))
     }
 }
 
-/// Returns the bits of `mask` below `limit` for which `exists` says so.
+/// Returns the bits of `mask` below `limit` for which `exists` returns true.
 fn keep(mask: u32, limit: u32, exists: impl Fn(u8) -> bool) -> u32 {
     (0..limit)
         .filter(|n| mask & (1 << n) != 0 && exists(*n as u8))
@@ -149,7 +149,8 @@ impl Fixed {
     /// Reads the counter of this CPU, in its full width.
     #[inline]
     pub fn rdpmc(self, irqs: &LocalInterruptDisabled) -> u64 {
-        // SAFETY: By the type invariant the processor has this counter, which bit 30 says is fixed.
+        // SAFETY: By the type invariant the processor has this counter. Bit 30 stands for fixed
+        // counters.
         unsafe { rdpmc(1 << 30 | self.index(), irqs) }
     }
 }
@@ -172,15 +173,15 @@ impl Metrics {
     /// Reads the register of this CPU.
     #[inline]
     pub fn rdpmc(self, irqs: &LocalInterruptDisabled) -> u64 {
-        // SAFETY: By the type invariant the processor has the register, which bit 29 alone stands
-        // for (SDM volume 2B, RDPMC).
+        // SAFETY: By the type invariant the processor has the register, whose operand is bit 29
+        // alone (SDM volume 2B, RDPMC).
         unsafe { rdpmc(1 << 29, irqs) }
     }
 }
 
 /// The registers of counters.
 impl Msr {
-    /// `IA32_PERFEVTSELn`: which event a general-purpose counter counts.
+    /// `IA32_PERFEVTSELn`: the event that a general-purpose counter counts.
     #[inline]
     pub const fn perfevtsel(counter: Gp) -> Self {
         Self::IA32_PERFEVTSEL0.nth(counter.index())
@@ -196,7 +197,7 @@ impl Msr {
 
     /// `IA32_A_PMCn`: the same value as [`Msr::pmc`], writable in its full width.
     ///
-    /// Exists where bit 13 of `IA32_PERF_CAPABILITIES` is set; elsewhere accesses fault.
+    /// Exists if bit 13 of `IA32_PERF_CAPABILITIES` is set; otherwise accesses fault.
     #[inline]
     pub const fn a_pmc(counter: Gp) -> Self {
         Self::IA32_A_PMC0.nth(counter.index())
@@ -211,16 +212,16 @@ impl Msr {
 
 /// # Safety
 ///
-/// The processor must have the counter that `index` stands for: `RDPMC` has no exception table
-/// entry, its fault would be an oops.
+/// The processor must have the counter for which `index` stands: `RDPMC` has no exception table
+/// entry, so its fault would be an oops.
 #[inline]
 unsafe fn rdpmc(index: u32, _irqs: &LocalInterruptDisabled) -> u64 {
     // SAFETY: By the function's contract the counter exists; reading it has no side effect.
     unsafe { bindings::rpmu_helper_rdpmc(index) }
 }
 
-/// Reads `IA32_PERF_CAPABILITIES`: what the counters can do beyond what `CPUID` tells. 0 where the
-/// kernel does not use the register.
+/// Reads `IA32_PERF_CAPABILITIES`: the counters' capabilities that `CPUID` does not report. Returns
+/// 0 if the kernel does not use the register.
 ///
 /// Source: Intel SDM volume 4, table 2-2, register 0x345.
 pub fn read_capabilities(irqs: &LocalInterruptDisabled) -> u64 {

@@ -3,14 +3,14 @@
 //! Intel PT and BTS, which trace branches. Their drivers (`arch/x86/events/intel/pt.c`, `bts.c`)
 //! have PMUs of their own, `intel_pt` and `intel_bts`, and share the PMI with the core PMU's.
 //!
-//! The built-in driver handles their part of the PMI as well. A driver that is
-//! [called in its place](crate::x86::builtin::nmi) handles it itself:
+//! The built-in driver also handles their part of the PMI. A driver that is [called in its
+//! place](crate::x86::builtin::nmi) has to do so itself:
 //!
 //! - Bit 55 of IA32_PERF_GLOBAL_STATUS means that PT has filled a region of its output.
-//! - BTS has no bit. Its events are paused during the PMI, as they use no counter that GLOBAL_CTRL
-//!   stops.
+//! - BTS has no status bit. Its events are paused during the PMI, because they use no counter that
+//!   GLOBAL_CTRL could stop.
 //!
-//! Unloading needs no event to be closed: from then on, the built-in driver serves the events.
+//! Events may stay open when the module is unloaded: from then on, the built-in driver serves them.
 
 use crate::{
     bindings,
@@ -48,21 +48,22 @@ impl Tracers {
         let has_pt = Feature::INTEL_PT.present();
         if has_pt {
             let interrupt = symbols.find(c"intel_pt_interrupt")?;
-            // The trampoline jumps to the function that KVM has set, or returns 0. Kernels that
-            // cannot run guests lack it.
+            // The trampoline jumps to the function that KVM has set, or returns 0. Kernels without
+            // support for guests lack it.
             let guest = symbols.find(c"__SCT____perf_guest_handle_intel_pt_intr");
             let guest = guest.map_or(null_mut(), NonNull::as_ptr);
-            // SAFETY: The addresses are those of functions of the types that the static calls have.
-            // The helper binds none that is null.
+            // SAFETY: The addresses belong to functions of the types that the static calls have.
+            // The helper does not bind null.
             unsafe { bindings::rpmu_helper_bind_intel_pt(interrupt.as_ptr(), guest) };
         }
-        // `bts_init()` also wants PTI to be off. The functions return at once where it has failed.
+        // `bts_init()` also requires that PTI is off. If it has failed, the functions return at
+        // once.
         let has_bts = Feature::DTES64.present() && Feature::BTS.present();
         if has_bts {
             let disable = symbols.find(c"intel_bts_disable_local")?;
             let interrupt = symbols.find(c"intel_bts_interrupt")?;
             let enable = symbols.find(c"intel_bts_enable_local")?;
-            // SAFETY: Each address is that of a function of the type that its static call has.
+            // SAFETY: Each address belongs to a function of the type that its static call has.
             unsafe {
                 bindings::rpmu_helper_bind_intel_bts(
                     disable.as_ptr(),
@@ -71,7 +72,7 @@ impl Tracers {
                 )
             };
         }
-        // INVARIANT: Just bound and found.
+        // INVARIANT: The functions have just been bound.
         Ok(Self {
             has_pt,
             has_bts,
@@ -85,7 +86,7 @@ impl Tracers {
         self.has_pt
     }
 
-    /// Returns whether the machine has a tracer and an event of one may be open. Any context.
+    /// Returns whether an event of a tracer may be open. Any context.
     #[inline]
     pub fn are_used(&self) -> bool {
         (self.has_pt || self.has_bts) && self.handler.serves_others()
@@ -96,8 +97,8 @@ impl Tracers {
         &self.handler
     }
 
-    /// Handles bit 55 of IA32_PERF_GLOBAL_STATUS, which the caller has acknowledged: PT of a guest,
-    /// or of this kernel.
+    /// Handles bit 55 of IA32_PERF_GLOBAL_STATUS, which the caller has acknowledged: PT in a guest,
+    /// or in this kernel.
     ///
     /// Mainline: `handle_pmi_common()`, `arch/x86/events/intel/core.c`.
     #[cold]
@@ -122,16 +123,16 @@ impl Tracers {
     pub fn pause_bts<'a>(&self, nmi: &'a NmiContext) -> Option<PausedBts<'a>> {
         (self.has_bts && self.are_used()).then(|| {
             // SAFETY: By the type invariant the function is bound. It is called as the built-in
-            // driver calls it, on the CPU of the PMI, in the NMI, which keeps it apart from the
+            // driver calls it, on the CPU of the PMI, in the NMI, so it does not race with the
             // callbacks of the PMU `intel_bts` (`arch/x86/events/intel/bts.c`).
             unsafe { bindings::rpmu_helper_intel_bts_disable_local() };
-            // INVARIANT: Just paused.
+            // INVARIANT: The event has just been paused.
             PausedBts { _nmi: nmi }
         })
     }
 }
 
-/// A BTS event that is paused for the time of a PMI. Dropping lets it trace on.
+/// A BTS event that is paused during a PMI. Dropping resumes it.
 ///
 /// # Invariants
 ///
@@ -141,8 +142,8 @@ pub struct PausedBts<'a> {
 }
 
 impl PausedBts<'_> {
-    /// Hands the records in the buffer of this CPU to the event's user, if the buffer is full
-    /// enough for an interrupt. Returns the number of overflows, 0 or 1.
+    /// Hands the records in this CPU's buffer to the event's user, if the buffer has reached its
+    /// interrupt threshold. Returns the number of overflows, 0 or 1.
     #[inline]
     pub fn interrupt(&self) -> u32 {
         // SAFETY: By the type invariant the event is paused, as the function requires.
